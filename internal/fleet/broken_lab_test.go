@@ -9,6 +9,7 @@ import (
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/admission"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/fleettest"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migrate"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migration"
@@ -75,7 +76,7 @@ func (b *torn) move(ctx context.Context) <-chan end {
 func (b *torn) tear(over <-chan end) {
 	b.t.Helper()
 
-	awaitCopying(b.t, b.f.Host(b.from.Name), b.vm.UUID, over)
+	fleettest.AwaitCopying(b.t, b.f.Host(b.from.Name), b.vm.UUID, over)
 
 	release := b.l.HoldPostCopy(b.t, b.from, b.to, b.vm.Name)
 
@@ -180,7 +181,7 @@ func TestLab_brokenMigrationIsResumedLater(t *testing.T) {
 
 	cancel()
 
-	e := await(b.t, over)
+	e := fleettest.Await(b.t, over)
 	if !errors.Is(e.err, migration.ErrPostCopyBroken) || errors.Is(e.err, migration.ErrIrrecoverable) {
 		t.Errorf("%+v, %v", e.record, e.err)
 	}
@@ -215,7 +216,7 @@ func TestLab_irrecoverableMigration(t *testing.T) {
 			over := b.move(t.Context())
 			b.tear(over)
 
-			e := await(b.t, over)
+			e := fleettest.Await(b.t, over)
 			if !errors.Is(e.err, migration.ErrIrrecoverable) ||
 				errors.Is(e.err, migrate.ErrDestroyed) != (on == migration.IrrecoverableDestroy) {
 				t.Fatalf("%+v, %v", e.record, e.err)
@@ -300,13 +301,13 @@ func TestLab_sourceLostInPostCopy(t *testing.T) {
 	b := newTorn(t, migration.Options{RecoveryTimeout: new(5 * time.Second)})
 
 	over := b.move(t.Context())
-	awaitCopying(t, b.f.Host(b.from.Name), b.vm.UUID, over)
+	fleettest.AwaitCopying(t, b.f.Host(b.from.Name), b.vm.UUID, over)
 
 	release := b.l.HoldPostCopy(t, b.from, b.to, b.vm.Name)
 	b.l.Run(t, b.from.Name, "sh", "-c", "kill -KILL $(cat /run/libvirt/qemu/"+b.vm.Name+".pid)")
 	release()
 
-	e := await(b.t, over)
+	e := fleettest.Await(b.t, over)
 	if !errors.Is(e.err, migration.ErrMemoryLost) || !errors.Is(e.err, migration.ErrIrrecoverable) || !e.record.Failed {
 		t.Errorf("%+v, %v", e.record, e.err)
 	}

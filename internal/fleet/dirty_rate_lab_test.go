@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/fleettest"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migrate"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migration"
@@ -143,7 +144,7 @@ func TestLab_dirtyRateOfAMachineThatIsMovedMeanwhile(t *testing.T) {
 		t.Error(err)
 	}
 
-	if err := await(t, over); !errors.Is(err, migrate.ErrNotMoved) {
+	if err := fleettest.Await(t, over); !errors.Is(err, migrate.ErrNotMoved) {
 		t.Errorf("who moved it: %v", err)
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/admission"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/fleettest"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/lease"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migrate"
@@ -102,7 +103,7 @@ func TestLab_lockFollowsTheMachine(t *testing.T) {
 
 			unlock()
 
-			if err := await(t, over); err != nil {
+			if err := fleettest.Await(t, over); err != nil {
 				t.Fatal(err)
 			}
 

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/fleettest"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migration"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/lab/expiry"
@@ -51,7 +52,7 @@ func TestLab_frozenInPostCopy(t *testing.T) {
 	case <-time.After(heldByFrozen):
 		thaw()
 		t.Fatalf("a frozen QEMU holds the run %v after its time is over; thawed, it ends with %v", heldByFrozen,
-			await(t, over).err)
+			fleettest.Await(t, over).err)
 	}
 
 	t.Logf("it ended %v after its time was over", time.Since(expired).Round(time.Second))

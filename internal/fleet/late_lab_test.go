@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/admission"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/fleettest"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migrate"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migration"
@@ -68,7 +69,7 @@ func TestLab_abortComesTooLate(t *testing.T) {
 		t.Error(err)
 	}
 
-	if err := await(t, over); err != nil {
+	if err := fleettest.Await(t, over); err != nil {
 		t.Error(err)
 	}
 

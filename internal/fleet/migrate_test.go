@@ -9,6 +9,7 @@ import (
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/admission"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/fleettest"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migrate"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migration"
@@ -147,7 +148,7 @@ func TestLab_migrationInterruptedIsAdopted(t *testing.T) {
 			}
 
 			if tt.arrived {
-				if err := await(t, over); err != nil {
+				if err := fleettest.Await(t, over); err != nil {
 					t.Fatal(err)
 				}
 
@@ -166,7 +167,7 @@ func TestLab_migrationInterruptedIsAdopted(t *testing.T) {
 				t.Errorf("%+v, %v; want %v", record, err, tt.err)
 			}
 
-			if err := await(t, over); (err != nil) != (tt.aborts > 0) {
+			if err := fleettest.Await(t, over); (err != nil) != (tt.aborts > 0) {
 				t.Errorf("the migration that went on by itself: %v", err)
 			}
 
@@ -243,7 +244,7 @@ func TestLab_migrationIsWithdrawnWhileItRuns(t *testing.T) {
 		t.Errorf("%+v, %v", record, err)
 	}
 
-	if err := await(t, over); !errors.Is(err, migrate.ErrNotMoved) {
+	if err := fleettest.Await(t, over); !errors.Is(err, migrate.ErrNotMoved) {
 		t.Errorf("who ran it: %v", err)
 	}
 

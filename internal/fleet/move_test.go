@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/fleettest"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migrate"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migration"
@@ -218,7 +219,7 @@ func TestLab_moveThatFailsChangesNothing(t *testing.T) {
 	awaitJob(t, f, vm.UUID, over)
 	expire()
 
-	err = await(t, over)
+	err = fleettest.Await(t, over)
 	if !errors.Is(err, context.DeadlineExceeded) || state.AbortStatus != migration.AbortSucceeded {
 		t.Errorf("timeout: %+v, %v", state, err)
 	}
@@ -337,7 +338,7 @@ func TestLab_secondMoveIsRefused(t *testing.T) {
 		t.Error(err)
 	}
 
-	if err := await(t, over); err != nil {
+	if err := fleettest.Await(t, over); err != nil {
 		t.Error(err)
 	}
 

@@ -14,6 +14,7 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/firstboot"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/admission"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/fleettest"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migrate"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migration"
@@ -204,7 +205,7 @@ func TestLab_ownDisksMove(t *testing.T) {
 	awaitDisks(t, f.Host("kvm1"), vm.UUID)
 	cancel()
 
-	if err := await(t, over); !errors.Is(err, context.Canceled) {
+	if err := fleettest.Await(t, over); !errors.Is(err, context.Canceled) {
 		t.Errorf("moving it: %v", err)
 	}
 
@@ -514,7 +515,7 @@ func crowded(t *testing.T, l *lab.Lab, f *Fleet, first, second *inventory.VM, to
 
 	l.Virsh(t, to.Name, "destroy", first.UUID)
 
-	if err := await(t, over); !errors.Is(err, migrate.ErrNotMoved) {
+	if err := fleettest.Await(t, over); !errors.Is(err, migrate.ErrNotMoved) {
 		t.Errorf("moving the first one: %v", err)
 	}
 

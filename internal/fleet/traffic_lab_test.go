@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/admission"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/fleettest"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migration"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/records"
@@ -53,7 +54,7 @@ func TestLab_othersMovesCount(t *testing.T) {
 	slow := move(alice, vm, migration.Options{
 		Bandwidth: new(uint64(1 << 20)), CompletionTimeoutPerGiB: new(time.Hour), ProgressTimeout: new(time.Hour),
 	})
-	awaitCopying(t, alone.Host(from.Name), vm.UUID, slow)
+	fleettest.AwaitCopying(t, alone.Host(from.Name), vm.UUID, slow)
 
 	waits := move(bob, second, migration.Options{})
 

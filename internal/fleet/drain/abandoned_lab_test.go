@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/fleettest"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migration"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/records"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/lab"
@@ -55,7 +56,7 @@ func TestLab_lostMoverHoldsUpNobody(t *testing.T) {
 
 	wake = lose(from, to)
 
-	if done := await(t, draining(t.Context(), f, from.Name)); done.err != nil {
+	if done := fleettest.Await(t, draining(t.Context(), f, from.Name)); done.err != nil {
 		t.Fatalf("drained: %+v, %v", done.steps, done.err)
 	}
 

@@ -16,6 +16,7 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/admission"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/drain"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/evacuation"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/fleettest"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/hostrecord"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/lease"
@@ -570,7 +571,7 @@ func TestLab_unmarkedStays(t *testing.T) {
 
 	cancel()
 
-	if err := await(t, over); !errors.Is(err, lifecycle.ErrNotReady) {
+	if err := fleettest.Await(t, over); !errors.Is(err, lifecycle.ErrNotReady) {
 		t.Errorf("awaited in vain: %v", err)
 	}
 }

@@ -67,7 +67,7 @@ func TestLab_drainStopsWhereStepsNoLongerHold(t *testing.T) {
 
 	// Two are moved, as many as may be at a time, and one waits.
 	for _, name := range []string{"quick", "slow"} {
-		awaitCopying(t, alone.Host(from.Name), made[name].UUID, over)
+		fleettest.AwaitCopying(t, alone.Host(from.Name), made[name].UUID, over)
 	}
 
 	l.Define(t, from.Name, fmt.Sprintf(`<domain type="qemu"><name>%s</name><memory unit="MiB">32</memory>
@@ -121,7 +121,7 @@ func TestLab_drainStopsWhereStepsNoLongerHold(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	end = await(t, following(ctx, f, from.Name, fresh))
+	end = fleettest.Await(t, following(ctx, f, from.Name, fresh))
 	if got := resultsOf(end.steps); end.err != nil || got != "late=Moved quick=Moved slow=Moved waiting=Moved" {
 		t.Fatalf("again: %s, %v", got, end.err)
 	}

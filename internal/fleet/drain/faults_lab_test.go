@@ -94,7 +94,7 @@ func TestLab_drainTargetDies(t *testing.T) {
 
 	over := draining(ctx, f, from.Name)
 
-	awaitCopying(t, alone.Host(from.Name), vm.UUID, over)
+	fleettest.AwaitCopying(t, alone.Host(from.Name), vm.UUID, over)
 
 	powerOn := l.PowerOff(t, dying)
 

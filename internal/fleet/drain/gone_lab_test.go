@@ -10,6 +10,7 @@ import (
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/drain"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/evacuation"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/fleettest"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/hostrecord"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/lab"
@@ -42,7 +43,7 @@ func TestLab_drainTellsWhatIsGone(t *testing.T) {
 	l.Virsh(t, from.Name, "undefine", removed.UUID)
 	unlock()
 
-	done := await(t, over)
+	done := fleettest.Await(t, over)
 	if done.err != nil || !slices.ContainsFunc(done.steps, func(s hostrecord.Step) bool {
 		return s.UUID == removed.UUID && s.Result == hostrecord.ResultMoved && s.Reason == drain.ErrGone.Error()
 	}) {

@@ -14,6 +14,7 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/admission"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/drain"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/evacuation"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/fleettest"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/hostrecord"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migrate"
@@ -88,12 +89,12 @@ func TestLab_drainInterrupted(t *testing.T) {
 
 	// One has arrived, and the other one is on its way.
 	bob := ownFleet(t, "bob", from, to)
-	awaitCopying(t, bob.Host(from.Name), stuck.UUID, over)
+	fleettest.AwaitCopying(t, bob.Host(from.Name), stuck.UUID, over)
 	awaitResult(t, bob.Host(from.Name), quick.UUID, hostrecord.ResultMoved)
 	planWhileMoving(t, bob, from.Name, to.Name, stuck.Name)
 	cancel()
 
-	interrupted := await(t, over)
+	interrupted := fleettest.Await(t, over)
 	steps, err := interrupted.steps, interrupted.err
 
 	if !errors.Is(err, migrate.ErrNotMoved) || !strings.Contains(err.Error(), "interrupted") ||
@@ -192,8 +193,8 @@ func TestLab_drainCancelledByPolicy(t *testing.T) {
 
 	over := draining(ctx, f, from.Name)
 
-	awaitCopying(t, alone.Host(from.Name), made["aborted"].UUID, over)
-	awaitCopying(t, alone.Host(from.Name), made["finished"].UUID, over)
+	fleettest.AwaitCopying(t, alone.Host(from.Name), made["aborted"].UUID, over)
+	fleettest.AwaitCopying(t, alone.Host(from.Name), made["finished"].UUID, over)
 
 	for f.Calls()[from.Name]["virDomainShutdownFlags"] == 0 {
 		if err := admission.Pause(ctx, 50*time.Millisecond); err != nil {
@@ -302,7 +303,7 @@ func TestLab_givenUpIsForgotten(t *testing.T) {
 	defer cancel()
 
 	over := draining(ctx, f, from.Name)
-	awaitCopying(t, alone.Host(from.Name), made["slow"].UUID, over)
+	fleettest.AwaitCopying(t, alone.Host(from.Name), made["slow"].UUID, over)
 
 	for _, name := range gone {
 		awaitResult(t, alone.Host(from.Name), made[name].UUID, hostrecord.ResultMoved)
@@ -310,7 +311,7 @@ func TestLab_givenUpIsForgotten(t *testing.T) {
 
 	cancel()
 
-	if end := await(t, over); !errors.Is(end.err, migrate.ErrNotMoved) {
+	if end := fleettest.Await(t, over); !errors.Is(end.err, migrate.ErrNotMoved) {
 		t.Errorf("cancelled: %v", end.err)
 	}
 

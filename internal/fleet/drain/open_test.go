@@ -8,7 +8,6 @@ import (
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/fleettest"
-	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/lab"
 )
 
@@ -53,16 +52,4 @@ func ownFleet(t *testing.T, owner string, hosts ...*lab.Host) *fleet.Fleet {
 // ownConfig is the configuration of ownFleet.
 func ownConfig(owner string, hosts ...*lab.Host) fleet.Config {
 	return fleet.Config{Hosts: fleettest.HostConfigs(hosts...), Owner: owner}
-}
-
-// awaitCopying is fleettest.AwaitCopying, await fleettest.Await.
-func awaitCopying[T any](t *testing.T, h *inventory.Host, uuid string, over <-chan T) {
-	t.Helper()
-	fleettest.AwaitCopying(t, h, uuid, over)
-}
-
-func await[T any](t *testing.T, over <-chan T) T {
-	t.Helper()
-
-	return fleettest.Await(t, over)
 }

@@ -7,11 +7,9 @@ import (
 	"fmt"
 	"path"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
-	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/lease"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/status"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 )
@@ -32,8 +30,8 @@ type Copy struct {
 // the guest has used of it.
 func (c Copy) Bytes() uint64 { return cmp.Or(c.Used, min(c.allocated, c.Capacity)) }
 
-// Copies returns the disks that are copied when the VM, which runs, moves from the source to the target. What is
-// blocks that is for Preflight to say.
+// Copies returns the disks that are copied when the VM, which runs, moves from the source to the target. Preflight says
+// what blocks that.
 func Copies(ctx context.Context, vm VM, source, target *libvirt.Host, o Options) []Copy {
 	var f blockerList
 	if !o.copiesAnyDisk(vm.Facts) {
@@ -271,133 +269,3 @@ func (t preflight) checkRoomIn(f *blockerList, at string, available uint64, dire
 
 // removalTimeout bounds removing images.
 const removalTimeout = 2 * time.Minute
-
-// makeImages makes the images on the target that the disks are copied into, which must not be there yet. What it made
-// is in r.images, whether it fails or not.
-func (r *run) makeImages(ctx context.Context) error {
-	if !r.Options.copiesAnyDisk(r.VM.Facts) {
-		return nil
-	}
-	to := r.probingPreflight()
-	var f blockerList
-	copies := to.plannedCopies(ctx, &f)
-	if blocking := Blocking(f); len(blocking) > 0 {
-		return &BlockedError{Blockers: blocking}
-	}
-	intended := intendedImages(copies)
-	if r.Making != nil && len(intended) > 0 {
-		if err := r.Making(ctx, intended); err != nil {
-			return err
-		}
-	}
-	least, most := copySizes(copies)
-	for i, c := range copies {
-		if isMedium(c.Disk) {
-			if err := r.copyMedium(ctx, to, c.Disk, intended[i].Bytes); err != nil {
-				return err
-			}
-			continue
-		}
-		available, err := r.makeImage(ctx, to, c)
-		if err != nil {
-			return err
-		}
-		directory := path.Dir(c.Disk.Path)
-		to.checkRoomIn(&f, "disks."+c.Disk.Key, available, directory, slices.DeleteFunc(slices.Clone(copies[:i+1]),
-			func(other Copy) bool { return path.Dir(other.Disk.Path) != directory }))
-	}
-	if blocking := Blocking(f); len(blocking) > 0 {
-		return &BlockedError{Blockers: blocking}
-	}
-	if r.copies = imageCopies(copies); len(r.copies) > 0 {
-		r.state.Method = MethodBlock
-		r.log.InfoContext(ctx, "disks are copied", "disks", strings.Join(diskTargets(r.copies), ","), "used",
-			bytesText(least),
-			"capacity", bytesText(most))
-	}
-	return nil
-}
-
-// makeImage makes one of them, and says how much room is left where it is.
-func (r *run) makeImage(ctx context.Context, to preflight, c Copy) (available uint64, err error) {
-	base := r.Options.Base(c.Disk)
-	r.log.InfoContext(ctx, "making image", "disk", c.Disk.Key, "path", c.Disk.Path, "capacity", bytesText(c.Capacity),
-		"base", base.Path)
-	available, err = r.Target.CreateImage(ctx, libvirt.NewImage{
-		Path: c.Disk.Path, Format: c.Disk.Format, CapacityBytes: c.Capacity, Backing: base.Path,
-		BackingFormat: base.Format, Secret: c.Disk.Passphrase,
-	})
-	if errors.Is(err, libvirt.ErrExists) {
-		return 0, &BlockedError{Blockers: []Blocker{to.pathOccupied(c.Disk)}}
-	}
-	if err == nil {
-		r.images = append(r.images, c.Disk.Path)
-	}
-	return available, err
-}
-
-// copyMedium copies a medium, which is only read, before the guest sets out. empty is how long the file is before
-// anything is copied into it, by which it is known again until then: from then on by its being noted.
-func (r *run) copyMedium(ctx context.Context, to preflight, disk domain.MobileDisk, empty uint64) error {
-	r.log.InfoContext(ctx, "copying", "file", disk.Path, "disk", disk.Key)
-	err := r.Source.CopyFile(ctx, disk.Path, r.Target, empty, func() error {
-		r.images = append(r.images, disk.Path)
-		return r.noteMade(ctx, []string{disk.Path})
-	}, nil)
-	if errors.Is(err, libvirt.ErrExists) {
-		return &BlockedError{Blockers: []Blocker{to.pathOccupied(disk)}}
-	}
-	return err
-}
-
-// removeImages removes what was made on the target, variables of the firmware included, once the VM is known to
-// have stayed where it was and the target to have nothing of it. It returns what is left.
-func (r *run) removeImages(ctx context.Context, where location, target hostView) (left []string) {
-	if where != stayed || target.err != nil || target.domain != nil {
-		return slices.Concat(r.images, r.nvramFiles)
-	}
-	left = RemoveImages(ctx, r.Target, r.images, func(image string, err error) {
-		r.log.WarnContext(ctx, "image not removed", "host", r.Target.Name(), "path", image, "error", err.Error())
-	})
-	return append(left, RemoveNVRAM(ctx, r.Target, r.Source, r.nvramFiles, r.log)...)
-}
-
-// RemoveImages removes images from a host and returns those that are left. Why is told; one that isn't there is not.
-func RemoveImages(
-	ctx context.Context, on *libvirt.Host, images []string, failed func(image string, err error),
-) (left []string) {
-	ctx, cancel := lease.CleanUp(ctx, removalTimeout)
-	defer cancel()
-	for _, image := range images {
-		if err := on.RemoveFile(ctx, image); err != nil {
-			failed(image, err)
-			left = append(left, image)
-		}
-	}
-	return left
-}
-
-// removeSources removes the firmware's variables from the source, and the images that were copied if that is wanted, if
-// the source has let go of the VM, which runs on the target. That one can't be removed is no reason to call the
-// migration a failure. What was made with the VM is left to the caller, who knows what else uses it.
-func (r *run) removeSources(ctx context.Context, source hostView) {
-	if source.err == nil && source.domain == nil {
-		RemoveNVRAM(ctx, r.Source, r.Target, r.nvramFiles, r.log)
-	}
-	var paths []string
-	for _, c := range r.copies {
-		if notOwn(c) {
-			paths = append(paths, c.Disk.Path)
-		}
-	}
-	if *r.Options.KeepSourceDisks || len(paths) == 0 {
-		return
-	}
-	if source.err != nil || source.domain != nil {
-		r.log.WarnContext(ctx, "the disks are kept at the source, which has not let go of the VM")
-		return
-	}
-	RemoveImages(ctx, r.Source, paths, func(image string, err error) {
-		r.log.WarnContext(ctx, "disk not removed", "host", r.Source.Name(), "path", image, "error", err.Error())
-	})
-}

@@ -92,9 +92,13 @@ func newBenchWith(t *testing.T, l *lab.Lab, source, target *lab.Host, name, word
 
 func open(t *testing.T, h *lab.Host) *libvirt.Host {
 	t.Helper()
-	host, err := libvirt.Open(libvirt.Config{
-		Name: h.Name, URI: "qemu+unix:///system?socket=" + h.Path("/run/libvirt/libvirt-sock"),
-	})
+	return openSocket(t, h.Name, h.Path("/run/libvirt/libvirt-sock"))
+}
+
+// openSocket opens a host by its libvirt's socket, for as long as the test runs.
+func openSocket(t *testing.T, name, socket string) *libvirt.Host {
+	t.Helper()
+	host, err := libvirt.Open(libvirt.Config{Name: name, URI: "qemu+unix:///system?socket=" + socket})
 	if err != nil {
 		t.Fatal(err)
 	}

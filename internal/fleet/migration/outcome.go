@@ -20,7 +20,7 @@ const (
 	settleTime = 10 * time.Second
 	silentTime = 30 * time.Second
 	settlePoll = 250 * time.Millisecond
-	// givenUpTime is settleTime for a migration that was given up: what stands still doesn't settle.
+	// givenUpTime is settleTime for a migration that was given up: its guest is paused, and nothing changes by itself.
 	givenUpTime = 2 * time.Second
 )
 

@@ -52,7 +52,7 @@ func TestJudge_saysWhereTheMachineIs(t *testing.T) {
 	}
 }
 
-// Only a guest that stands still at its source because it was handed over in post-copy has left.
+// Only a guest that is paused at its source because it was handed over in post-copy has left.
 func TestHandedOver(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {

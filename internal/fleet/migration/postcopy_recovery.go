@@ -123,7 +123,8 @@ func (r *run) resumePostCopy(ctx context.Context, failure error) error {
 			return fmt.Errorf("%w, as its target is gone (%w): %w", ErrIrrecoverable, ErrMemoryLost, failure)
 		case where != inPostCopy && (where != unknown || r.state.Mode != PostCopy):
 			return failure
-		case source.err == nil && !source.active():
+		// Without an answer of the target, it may as well have arrived.
+		case source.err == nil && !source.active() && target.err == nil:
 			return fmt.Errorf("%w, as its source is gone (%w): %w", ErrIrrecoverable, ErrMemoryLost, failure)
 		case time.Now().After(deadline) && (attempt > 0 || !source.failedPostCopy() || target.err != nil):
 			if source.failedPostCopy() {

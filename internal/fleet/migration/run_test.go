@@ -12,18 +12,7 @@ import (
 // silentHost is a host that doesn't answer.
 func silentHost(t *testing.T) *libvirt.Host {
 	t.Helper()
-	host, err := libvirt.Open(libvirt.Config{
-		Name: "kvm1", URI: "qemu+unix:///system?socket=" + path.Join(t.TempDir(), "none"),
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := host.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	return host
+	return openSocket(t, "kvm1", path.Join(t.TempDir(), "none"))
 }
 
 // Once the run's time is over, a migration in post-copy gets the whole time that it may stand still, however long ago

@@ -1,6 +1,8 @@
 package virtualmachine
 
 import (
+	"reflect"
+
 	"github.com/hashicorp/terraform-plugin-framework-timeouts/resource/timeouts"
 	"github.com/hashicorp/terraform-plugin-framework/attr"
 	"github.com/hashicorp/terraform-plugin-framework/types"
@@ -277,4 +279,28 @@ func staleFromFleet(hosts []string) types.List {
 		hosts = []string{}
 	}
 	return value.NewStringList(hosts)
+}
+
+// fields are the places of the attributes in the model, by name.
+var fields = func() map[string]int {
+	places := map[string]int{}
+	for i, name := range attributeNames {
+		places[name] = i
+	}
+	return places
+}()
+
+// get returns an attribute of the model by its name.
+func (m *model) get(name string) attr.Value {
+	place, ok := fields[name]
+	if !ok {
+		return nil
+	}
+	v, _ := reflect.TypeAssert[attr.Value](reflect.ValueOf(m).Elem().Field(place))
+	return v
+}
+
+// set gives the model an attribute by its name.
+func (m *model) set(name string, v attr.Value) {
+	reflect.ValueOf(m).Elem().Field(fields[name]).Set(reflect.ValueOf(v))
 }

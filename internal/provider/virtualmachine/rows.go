@@ -2,7 +2,6 @@ package virtualmachine
 
 import (
 	"maps"
-	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -377,28 +376,4 @@ func settleGroup(g domain.Group, config, planned, prior types.Object) (settled t
 		return planned, false
 	}
 	return types.ObjectValueMust(attributeTypes(planned), all), true
-}
-
-// fields are the places of the attributes in the model, by name.
-var fields = func() map[string]int {
-	places := map[string]int{}
-	for i, name := range attributeNames {
-		places[name] = i
-	}
-	return places
-}()
-
-// get returns an attribute of the model by its name.
-func (m *model) get(name string) attr.Value {
-	place, ok := fields[name]
-	if !ok {
-		return nil
-	}
-	v, _ := reflect.TypeAssert[attr.Value](reflect.ValueOf(m).Elem().Field(place))
-	return v
-}
-
-// set gives the model an attribute by its name.
-func (m *model) set(name string, v attr.Value) {
-	reflect.ValueOf(m).Elem().Field(fields[name]).Set(reflect.ValueOf(v))
 }

@@ -1,0 +1,130 @@
+package migration
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/lease"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
+)
+
+// sampleJob reads the job, reports it, and does what the monitor decides. It returns why the migration is to be
+// aborted. iteration says that QEMU has just begun to go through the memory once more.
+func (r *run) sampleJob(ctx context.Context, iteration bool) error {
+	ctx, cancel := lease.CleanUp(ctx, askTimeout)
+	defer cancel()
+	job, err := r.Source.Job(ctx, r.VM.UUID)
+	if err != nil || job == nil || job.Operation != libvirt.OperationMigrationOut || !job.Type.Active() {
+		return nil // It has not begun, or has just ended.
+	}
+	// QEMU takes the throttle back at the end, before the job is over.
+	job.AutoConvergeThrottle = max(job.AutoConvergeThrottle, r.state.Statistics.AutoConvergeThrottle)
+	if job.Data.Processed != r.state.Statistics.Data.Processed {
+		r.progressed = time.Now()
+	}
+	r.state.Statistics = *job
+	if job.Disk.Total > 0 {
+		r.diskProgress = job.Disk
+	}
+	copying := job.Data.Total > 0
+	if r.state.Phase == PhasePreparingTarget && (copying || readDomain(ctx, r.Target, r.VM.UUID).waitsForMigration()) {
+		r.state.Phase = PhaseTargetReady
+		r.log.InfoContext(ctx, "migration", "phase", PhaseTargetReady)
+		r.reportProgress()
+	}
+	if !copying {
+		return nil
+	}
+	if r.began.IsZero() {
+		r.began = time.Now()
+		r.state.Phase = PhaseRunning
+	}
+	defer r.reportProgress()
+	r.logProgress(ctx, job)
+	if r.state.AbortRequested {
+		return nil
+	}
+	stopped := r.monitor.awaitsStop() && readDomain(ctx, r.Source, r.VM.UUID).stoppedForHandover()
+	a := r.monitor.decide(sample{
+		elapsed: time.Since(r.began), remaining: job.Data.Remaining, disks: job.Disk.Total > 0 && job.Memory.Total == 0,
+		rate: job.MemoryRate, iteration: iteration, stopped: stopped,
+	})
+	if stopped {
+		r.state.Mode = r.monitor.mode
+	}
+	return r.applyAction(ctx, a)
+}
+
+func (r *run) reportProgress() {
+	if r.Progress != nil {
+		r.Progress(r.state)
+	}
+}
+
+// reportGivenUp reports a migration that libvirt gave up. As long as libvirt may still be at it, or the guest has left,
+// the VM's definition can't be written to: then nothing is reported.
+func (r *run) reportGivenUp(ctx context.Context) {
+	if r.GivenUp == nil || r.state.Phase == PhasePreparingTarget || r.state.Mode == PostCopy {
+		return
+	}
+	ctx, cancel := lease.CleanUp(ctx, askTimeout)
+	defer cancel()
+	if going, err := r.sourceMigrating(ctx); err != nil || going {
+		return
+	}
+	if readDomain(ctx, r.Source, r.VM.UUID).runsGuest() {
+		r.GivenUp(ctx, r.state)
+	}
+}
+
+func (r *run) logProgress(ctx context.Context, job *libvirt.Job) {
+	if time.Since(r.logged) < logInterval {
+		return
+	}
+	r.logged = time.Now()
+	if disk := job.Disk; disk.Total > 0 {
+		r.log.InfoContext(ctx, "copying disks", "elapsed", job.Elapsed.Round(time.Millisecond),
+			"total", bytesText(disk.Total), "remaining", bytesText(disk.Remaining), "rate", bytesText(job.DiskRate))
+	}
+	r.log.InfoContext(ctx, "migrating", "mode", string(r.state.Mode), "elapsed", job.Elapsed.Round(time.Millisecond),
+		"total", bytesText(job.Data.Total), "remaining", bytesText(job.Data.Remaining), "rate", bytesText(job.MemoryRate),
+		"dirty_rate", bytesText(job.DirtyRate*job.PageSize), "iteration", job.Iteration,
+		"throttle", job.AutoConvergeThrottle)
+}
+
+// applyAction does what the monitor decided.
+func (r *run) applyAction(ctx context.Context, a action) error {
+	uuid := r.VM.UUID
+	var err error
+	switch a {
+	case noAction:
+		return nil
+	case abortStuck:
+		return fmt.Errorf("%w for %v", ErrStuck, *r.Options.ProgressTimeout)
+	case abortStalled:
+		return fmt.Errorf("%w (%s)", ErrStalled, r.monitor.describeStall())
+	case abortLate:
+		return fmt.Errorf("%w: it is not completed after %v", ErrLate, r.monitor.timeLimit().Round(time.Millisecond))
+	case startPostCopy:
+		err = r.Source.StartPostCopy(ctx, uuid)
+	case pauseGuest:
+		r.paused = true
+		err = r.Source.SuspendDomain(ctx, uuid)
+	case raiseDowntime:
+		err = r.Source.SetMaxDowntime(ctx, uuid, r.monitor.raisedDowntime())
+	case hardStop:
+		err = r.Source.SetMaxDowntime(ctx, uuid, MaxDowntimeLimit)
+	case softStop:
+		err = r.Source.SetMaxDowntime(ctx, uuid, r.monitor.maxDowntime())
+	}
+	if err != nil {
+		r.monitor.takeBack()
+		r.log.WarnContext(ctx, "migration could not be hurried up", "error", err.Error())
+		return nil
+	}
+	r.state.Mode = r.monitor.mode
+	r.log.InfoContext(ctx, "migration takes too long, hurrying it up", "mode", string(r.state.Mode),
+		"stalled", r.monitor.hasStalled(), "elapsed", time.Since(r.began).Round(time.Millisecond))
+	return nil
+}
