@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/admission"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 )
 
@@ -64,7 +65,7 @@ func CleanUp(ctx context.Context, d time.Duration) (context.Context, context.Can
 func Finish(ctx context.Context) (context.Context, context.CancelFunc) {
 	own, end := endingWith(context.WithoutCancel(ctx), carried(ctx)...)
 	unfollow := context.AfterFunc(ctx, func() {
-		_ = pause(own, finishTimeout)
+		_ = admission.Pause(own, finishTimeout)
 
 		end()
 	})

@@ -12,6 +12,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/admission"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 )
 
@@ -231,7 +232,7 @@ func (r *run) work(ctx context.Context, h *history) {
 		if err != nil {
 			cancel()
 
-			_ = pause(ctx, time.Second)
+			_ = admission.Pause(ctx, time.Second)
 
 			continue
 		}
@@ -243,14 +244,14 @@ func (r *run) work(ctx context.Context, h *history) {
 				h.act(fmt.Sprintf("run %d in turn %d", r.id, turn))
 			}
 
-			_ = pause(after, time.Duration(r.random(2000))*time.Millisecond)
+			_ = admission.Pause(after, time.Duration(r.random(2000))*time.Millisecond)
 		}
 
 		stop()
 		l.Release()
 		cancel()
 
-		_ = pause(ctx, time.Duration(r.random(3000))*time.Millisecond)
+		_ = admission.Pause(ctx, time.Duration(r.random(3000))*time.Millisecond)
 	}
 }
 
@@ -356,7 +357,7 @@ func TestFinish(t *testing.T) {
 				defer cancel()
 
 				time.AfterFunc(tt.cancelled, cancel)
-				_ = pause(t.Context(), tt.begun)
+				_ = admission.Pause(t.Context(), tt.begun)
 
 				last, free := Finish(ctx)
 

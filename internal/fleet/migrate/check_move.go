@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migration"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/placement"
@@ -129,7 +130,7 @@ func imageProblems(
 
 	lines := make([]string, len(copies))
 	for i, c := range copies {
-		lines[i] = fmt.Sprintf("  - %s: %s, %s", c.Disk.Key, c.Disk.Path, inventory.BytesText(c.Capacity))
+		lines[i] = fmt.Sprintf("  - %s: %s, %s", c.Disk.Key, c.Disk.Path, domain.FormatSize(c.Capacity))
 		if base := o.Base(c.Disk); base.Path != "" {
 			lines[i] += ", its own data on top of " + base.Path
 		}
@@ -182,7 +183,7 @@ func carriedProblems(
 	for i, c := range carried {
 		lines[i] = fmt.Sprintf("  - %s: %s", c.What, c.Path)
 		if c.Disk {
-			lines[i] += ", " + inventory.BytesText(c.Bytes)
+			lines[i] += ", " + domain.FormatSize(c.Bytes)
 			disks, own = disks || !c.Own, own || c.Own
 		}
 	}

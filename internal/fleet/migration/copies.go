@@ -260,10 +260,10 @@ func (t preflight) checkRoomIn(f *blockerList, at string, available uint64, dire
 	switch {
 	case available < least:
 		f.block(InsufficientStorage, at, fmt.Sprintf("the disks take %s at least, and %s of host %q has room for %s",
-			bytesText(least), directory, t.target.Name(), bytesText(available)), remedy)
+			domain.FormatSize(least), directory, t.target.Name(), domain.FormatSize(available)), remedy)
 	case available < most:
 		f.mayBlock(InsufficientStorage, at, fmt.Sprintf("the disks may take up to %s, and %s of host %q has room for %s",
-			bytesText(most), directory, t.target.Name(), bytesText(available)), remedy)
+			domain.FormatSize(most), directory, t.target.Name(), domain.FormatSize(available)), remedy)
 	}
 }
 

@@ -284,7 +284,7 @@ func (f *blockerList) checkRoom(dir string, need, available uint64, target *libv
 		return
 	}
 	f.block(InsufficientStorage, "disks", fmt.Sprintf("%s would be copied to %s on host %q, where %s are available",
-		bytesText(need), dir, target.Name(), bytesText(available)), "Free space there, or choose another host.")
+		domain.FormatSize(need), dir, target.Name(), domain.FormatSize(available)), "Free space there, or choose another host.")
 }
 
 // roomNeeds are what is to be written, by directory.

@@ -52,8 +52,8 @@ func (r *run) makeImages(ctx context.Context) error {
 	if r.copies = imageCopies(copies); len(r.copies) > 0 {
 		r.state.Method = MethodBlock
 		r.log.InfoContext(ctx, "disks are copied", "disks", strings.Join(diskTargets(r.copies), ","), "used",
-			bytesText(least),
-			"capacity", bytesText(most))
+			domain.FormatSize(least),
+			"capacity", domain.FormatSize(most))
 	}
 	return nil
 }
@@ -61,7 +61,8 @@ func (r *run) makeImages(ctx context.Context) error {
 // makeImage makes one of them, and says how much room is left where it is.
 func (r *run) makeImage(ctx context.Context, to preflight, c Copy) (available uint64, err error) {
 	base := r.Options.Base(c.Disk)
-	r.log.InfoContext(ctx, "making image", "disk", c.Disk.Key, "path", c.Disk.Path, "capacity", bytesText(c.Capacity),
+	r.log.InfoContext(ctx, "making image", "disk", c.Disk.Key, "path", c.Disk.Path,
+		"capacity", domain.FormatSize(c.Capacity),
 		"base", base.Path)
 	available, err = r.Target.CreateImage(ctx, libvirt.NewImage{
 		Path: c.Disk.Path, Format: c.Disk.Format, CapacityBytes: c.Capacity, Backing: base.Path,

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 )
 
@@ -298,8 +299,8 @@ func (l *OfflineCopy) Copy(ctx context.Context, job *libvirt.Job, note func(path
 			job.Disk, job.Elapsed = job.Data, time.Since(began)
 			if time.Since(logged) >= progressInterval {
 				logged = time.Now()
-				l.log.InfoContext(ctx, "copying", "file", it.path, "copied", bytesText(job.Data.Processed), "of",
-					bytesText(job.Data.Total), "elapsed", job.Elapsed.Round(time.Second))
+				l.log.InfoContext(ctx, "copying", "file", it.path, "copied",
+					domain.FormatProgress(job.Data.Processed), "of", domain.FormatProgress(job.Data.Total), "elapsed", job.Elapsed.Round(time.Second))
 			}
 		})
 		if err != nil {

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/lease"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 )
@@ -219,7 +220,7 @@ func (r *run) recordSuccess(ctx context.Context, failure error) State {
 	}
 	r.log.InfoContext(ctx, "migration succeeded", "method", r.state.Method, "mode", string(r.state.Mode),
 		"elapsed", r.state.End.Sub(r.state.Start).Round(time.Millisecond), "downtime", r.state.Statistics.Downtime,
-		"processed", bytesText(r.state.Statistics.Data.Processed), "iterations", r.state.Statistics.Iteration)
+		"processed", domain.FormatProgress(r.state.Statistics.Data.Processed), "iterations", r.state.Statistics.Iteration)
 	return r.state
 }
 

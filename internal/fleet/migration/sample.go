@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/lease"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 )
@@ -85,11 +86,13 @@ func (r *run) logProgress(ctx context.Context, job *libvirt.Job) {
 	r.logged = time.Now()
 	if disk := job.Disk; disk.Total > 0 {
 		r.log.InfoContext(ctx, "copying disks", "elapsed", job.Elapsed.Round(time.Millisecond),
-			"total", bytesText(disk.Total), "remaining", bytesText(disk.Remaining), "rate", bytesText(job.DiskRate))
+			"total", domain.FormatProgress(disk.Total), "remaining", domain.FormatProgress(disk.Remaining), "rate",
+			domain.FormatProgress(job.DiskRate))
 	}
 	r.log.InfoContext(ctx, "migrating", "mode", string(r.state.Mode), "elapsed", job.Elapsed.Round(time.Millisecond),
-		"total", bytesText(job.Data.Total), "remaining", bytesText(job.Data.Remaining), "rate", bytesText(job.MemoryRate),
-		"dirty_rate", bytesText(job.DirtyRate*job.PageSize), "iteration", job.Iteration,
+		"total", domain.FormatProgress(job.Data.Total), "remaining", domain.FormatProgress(job.Data.Remaining), "rate",
+		domain.FormatProgress(job.MemoryRate),
+		"dirty_rate", domain.FormatProgress(job.DirtyRate*job.PageSize), "iteration", job.Iteration,
 		"throttle", job.AutoConvergeThrottle)
 }
 

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migration"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/status"
@@ -91,7 +92,7 @@ func (p *Planner) FileBlockers(
 			blockers = append(blockers, migration.Blocker{
 				Reason: migration.InsufficientStorage, Status: status.False, Attribute: "disks",
 				Message: fmt.Sprintf("the disks need at least %s in %s on host %q, where %s are free, not counting disks that "+
-					"are being copied there", inventory.BytesText(needs[dir]), dir, h.Name, inventory.BytesText(left)),
+					"are being copied there", domain.FormatSize(needs[dir]), dir, h.Name, domain.FormatSize(left)),
 				Remedy: "Free space there, or choose another host.",
 			})
 		}

@@ -121,8 +121,8 @@ func missing(a inventory.Reply, use domain.HostUse, others map[string]domain.Hos
 		size := migration.HostParts(a.Info).PageSize(asked)
 		// That a host hasn't as many pages at all is said elsewhere.
 		if need := use.Pages[asked]; need <= all[size] && left[size] < need {
-			message := fmt.Sprintf("has %s left of its %s in pages of %s, and the VM needs %s", inventory.BytesText(left[size]),
-				inventory.BytesText(all[size]), inventory.BytesText(size), inventory.BytesText(need))
+			message := fmt.Sprintf("has %s left of its %s in pages of %s, and the VM needs %s", domain.FormatSize(left[size]),
+				domain.FormatSize(all[size]), domain.FormatSize(size), domain.FormatSize(need))
 			found = append(found, shortage{
 				domain.Problem{Path: "memory.huge_pages", Message: message}, migration.HostResourcesTaken,
 			})

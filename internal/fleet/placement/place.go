@@ -290,7 +290,7 @@ func (c *candidate) judgeMemory(p *Planner, d Desired) {
 
 	if wanted := d.memoryOn(c.Host); wanted > c.free {
 		c.refuse("memory.size", "it needs %s of memory, including QEMU's own; %s of %s are free",
-			inventory.BytesText(wanted), inventory.BytesText(c.free), inventory.BytesText(c.MemoryLimit()))
+			domain.FormatSize(wanted), domain.FormatSize(c.free), domain.FormatSize(c.MemoryLimit()))
 	}
 }
 

@@ -156,8 +156,8 @@ func (p *Planner) roomBlockers(a inventory.Reply, name string, r reservation) []
 		blockers = append(blockers, migration.Blocker{
 			Reason: migration.InsufficientMemory, Status: status.False, Attribute: "memory.size",
 			Message: fmt.Sprintf("the VM needs %s of memory there, including QEMU's own, and of the %s that host %q "+
-				"may commit %s are free", inventory.BytesText(r.bytes), inventory.BytesText(a.MemoryLimit()), a.Host.Name,
-				inventory.BytesText(free)),
+				"may commit %s are free", domain.FormatSize(r.bytes), domain.FormatSize(a.MemoryLimit()), a.Host.Name,
+				domain.FormatSize(free)),
 			Remedy: "Stop or move other VMs, or raise the host's memory_limit.",
 		})
 	}
