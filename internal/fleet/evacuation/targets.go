@@ -94,7 +94,7 @@ func (d *decision) neighbour() Neighbour {
 func (d *decision) fill(h *Host) {
 	use := d.vm.Use
 	h.Free -= min(h.Free, d.step.Memory)
-	h.Rooms, h.Pages = minus(h.Rooms, d.rooms[h.Name]), minus(h.Pages, use.Pages)
+	h.FreeSpace, h.Pages = minus(h.FreeSpace, d.space[h.Name]), minus(h.Pages, use.Pages)
 	h.Devices = minus(h.Devices, use.ByClass())
 	h.VMs = append(h.VMs, d.neighbour())
 }
@@ -105,10 +105,10 @@ func (d *decision) whyNotOn(h Host) string {
 		return fmt.Sprintf("host %q has %s free of the %s that it needs", h.Name, domain.FormatSize(h.Free),
 			domain.FormatSize(d.step.Memory))
 	}
-	for _, dir := range slices.Sorted(maps.Keys(d.rooms[h.Name])) {
-		if free, known := h.Rooms[dir]; known && free < d.rooms[h.Name][dir] {
+	for _, dir := range slices.Sorted(maps.Keys(d.space[h.Name])) {
+		if free, known := h.FreeSpace[dir]; known && free < d.space[h.Name][dir] {
 			return fmt.Sprintf("host %q has %s left in %s of the %s that its disks take", h.Name, domain.FormatSize(free), dir,
-				domain.FormatSize(d.rooms[h.Name][dir]))
+				domain.FormatSize(d.space[h.Name][dir]))
 		}
 	}
 	for _, size := range slices.Sorted(maps.Keys(d.vm.Use.Pages)) {

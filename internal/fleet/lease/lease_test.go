@@ -237,7 +237,7 @@ func (r *run) work(ctx context.Context, h *history) {
 			continue
 		}
 
-		after, stop := CleanUp(held, time.Minute) // What is cleaned up goes on when the order is cancelled.
+		after, stop := CleanupContext(held, time.Minute) // What is cleaned up goes on when the order is cancelled.
 
 		for range 1 + r.random(40) {
 			if r.stand() && Confirm(after) == nil && ctx.Err() == nil {
@@ -359,7 +359,7 @@ func TestFinish(t *testing.T) {
 				time.AfterFunc(tt.cancelled, cancel)
 				_ = admission.Pause(t.Context(), tt.begun)
 
-				last, free := Finish(ctx)
+				last, free := GraceContext(ctx)
 
 				<-last.Done()
 

@@ -43,7 +43,7 @@ func (r *run) makeImages(ctx context.Context) error {
 			return err
 		}
 		directory := path.Dir(c.Disk.Path)
-		to.checkRoomIn(&f, "disks."+c.Disk.Key, available, directory, slices.DeleteFunc(slices.Clone(copies[:i+1]),
+		to.checkCopiesFitIn(&f, "disks."+c.Disk.Key, available, directory, slices.DeleteFunc(slices.Clone(copies[:i+1]),
 			func(other Copy) bool { return path.Dir(other.Disk.Path) != directory }))
 	}
 	if blocking := Blocking(f); len(blocking) > 0 {
@@ -107,7 +107,7 @@ func (r *run) removeImages(ctx context.Context, where location, target hostView)
 func RemoveImages(
 	ctx context.Context, on *libvirt.Host, images []string, failed func(image string, err error),
 ) (left []string) {
-	ctx, cancel := lease.CleanUp(ctx, removalTimeout)
+	ctx, cancel := lease.CleanupContext(ctx, removalTimeout)
 	defer cancel()
 	for _, image := range images {
 		if err := on.RemoveFile(ctx, image); err != nil {

@@ -146,7 +146,7 @@ func (r *run) pollLocation(ctx context.Context) (where location, source, target 
 
 // locate is where the VM is, asked for within a time of its own, whatever has become of ctx.
 func (r *run) locate(ctx context.Context) (where location, source, target hostView) {
-	ctx, cancel := lease.CleanUp(ctx, outcomeTimeout)
+	ctx, cancel := lease.CleanupContext(ctx, outcomeTimeout)
 	defer cancel()
 	return r.pollLocation(ctx)
 }
@@ -162,7 +162,7 @@ func readDomain(ctx context.Context, h *libvirt.Host, uuid string) hostView {
 // conclude finds out where the VM is, tidies up, and says how it went. What the hosts have counts, not what the
 // migration returned: one that was given up may have succeeded all the same.
 func (r *run) conclude(ctx context.Context, failure error) (State, error) {
-	ctx, cancel := lease.CleanUp(ctx, outcomeTimeout)
+	ctx, cancel := lease.CleanupContext(ctx, outcomeTimeout)
 	defer cancel()
 	where, source, target := r.pollLocation(ctx)
 	if where == undecided && !r.goesOnUnwatched(ctx) {

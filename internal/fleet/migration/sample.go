@@ -13,7 +13,7 @@ import (
 // sampleJob reads the job, reports it, and does what the monitor decides. It returns why the migration is to be
 // aborted. iteration says that QEMU has just begun to go through the memory once more.
 func (r *run) sampleJob(ctx context.Context, iteration bool) error {
-	ctx, cancel := lease.CleanUp(ctx, askTimeout)
+	ctx, cancel := lease.CleanupContext(ctx, askTimeout)
 	defer cancel()
 	job, err := r.Source.Job(ctx, r.VM.UUID)
 	if err != nil || job == nil || job.Operation != libvirt.OperationMigrationOut || !job.Type.Active() {
@@ -69,7 +69,7 @@ func (r *run) reportGivenUp(ctx context.Context) {
 	if r.GivenUp == nil || r.state.Phase == PhasePreparingTarget || r.state.Mode == PostCopy {
 		return
 	}
-	ctx, cancel := lease.CleanUp(ctx, askTimeout)
+	ctx, cancel := lease.CleanupContext(ctx, askTimeout)
 	defer cancel()
 	if going, err := r.sourceMigrating(ctx); err != nil || going {
 		return

@@ -155,7 +155,7 @@ func (p *Planner) admissionProblems(ctx context.Context, vm *inventory.VM) ([]in
 	}
 
 	p.reservations.mu.Lock()
-	blockers = append(blockers, p.roomBlockers(a, vm.Name, startReservation(vm))...)
+	blockers = append(blockers, p.reservationBlockers(a, vm.Name, startReservation(vm))...)
 	p.reservations.mu.Unlock()
 
 	problems := make([]inventory.Problem, 0, len(blockers))

@@ -72,8 +72,8 @@ func (p *Planner) takeWithDevices(
 	}
 }
 
-// RoomFor says why the target wouldn't take the VM now, if it had to run there.
-func (p *Planner) RoomFor(ctx context.Context, vm *inventory.VM, target string) error {
+// VerifyCapacity says why the target wouldn't take the VM now, if it had to run there.
+func (p *Planner) VerifyCapacity(ctx context.Context, vm *inventory.VM, target string) error {
 	to, err := p.hosts.UsableHost(target)
 	if err != nil {
 		return err

@@ -83,7 +83,7 @@ func (p *Planner) FileBlockers(
 
 	needs := ByDirectory(files)
 	for _, dir := range slices.Sorted(maps.Keys(needs)) {
-		left, known, err := p.RoomIn(ctx, h, dir, name)
+		left, known, err := p.FreeSpaceIn(ctx, h, dir, name)
 		if err != nil {
 			return nil, err
 		}
@@ -101,12 +101,12 @@ func (p *Planner) FileBlockers(
 	return blockers, nil
 }
 
-// RoomIn is what a directory of the host has left after the files that are on their way there with other VMs than the
-// one of that name. It isn't known of one without a storage pool.
-func (p *Planner) RoomIn(
+// FreeSpaceIn is what a directory of the host has left after the files that are on their way there with other VMs than
+// the one of that name. It isn't known of one without a storage pool.
+func (p *Planner) FreeSpaceIn(
 	ctx context.Context, h *inventory.Host, dir, name string,
 ) (left uint64, known bool, err error) {
-	left, err = h.Conn.Room(ctx, dir)
+	left, err = h.Conn.FreeSpace(ctx, dir)
 	if inventory.IsNotFound(err) {
 		return 0, false, nil
 	}

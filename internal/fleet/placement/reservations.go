@@ -77,7 +77,7 @@ func (p *Planner) takeOf(a inventory.Reply, name string, r reservation) (refused
 		return nil, false
 	}
 
-	if refused = p.roomBlockers(a, name, r); len(refused) > 0 {
+	if refused = p.reservationBlockers(a, name, r); len(refused) > 0 {
 		return refused, true
 	}
 
@@ -147,9 +147,9 @@ func (p *Planner) giveBack(h *inventory.Host, name string) {
 	delete(p.reservations.byHost[h.Name], name)
 }
 
-// roomBlockers are what keeps the host from taking the VM of that name in addition to those that it has and those that
-// are on their way there. The reservations' mutex must be held.
-func (p *Planner) roomBlockers(a inventory.Reply, name string, r reservation) []migration.Blocker {
+// reservationBlockers are what keeps the host from taking the VM of that name in addition to those that it has and
+// those that are on their way there. The reservations' mutex must be held.
+func (p *Planner) reservationBlockers(a inventory.Reply, name string, r reservation) []migration.Blocker {
 	var blockers []migration.Blocker
 
 	if free := p.free(a, r.uuid); free < r.bytes {
@@ -314,8 +314,8 @@ func (p *Planner) lockPlacing(ctx context.Context, h *inventory.Host) (unlock fu
 	}, nil
 }
 
-// RoomOn is what a host has room for.
-func (p *Planner) RoomOn(a inventory.Reply) evacuation.Host {
+// CapacityOf is what a host has room for.
+func (p *Planner) CapacityOf(a inventory.Reply) evacuation.Host {
 	p.reservations.mu.Lock()
 	defer p.reservations.mu.Unlock()
 
@@ -335,11 +335,11 @@ func (p *Planner) FreeMemory(a inventory.Reply, leaving string) uint64 {
 	return p.free(a, leaving)
 }
 
-// CrowdedBlockers are what keeps the host from taking the VM, which takes so much memory there, in addition to those
+// CapacityBlockers are what keeps the host from taking the VM, which takes so much memory there, in addition to those
 // that it has and those that are on their way there. What it asks for by class is left to DeviceBlockers.
-func (p *Planner) CrowdedBlockers(a inventory.Reply, vm *inventory.VM, bytes uint64) []migration.Blocker {
+func (p *Planner) CapacityBlockers(a inventory.Reply, vm *inventory.VM, bytes uint64) []migration.Blocker {
 	p.reservations.mu.Lock()
 	defer p.reservations.mu.Unlock()
 
-	return p.roomBlockers(a, vm.Name, reservationFor(vm.Metadata, bytes, vm.Entry.HostUse().Elsewhere()))
+	return p.reservationBlockers(a, vm.Name, reservationFor(vm.Metadata, bytes, vm.Entry.HostUse().Elsewhere()))
 }

@@ -1,4 +1,4 @@
-package migrate
+package move
 
 import (
 	"context"
@@ -19,9 +19,9 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/storage"
 )
 
-// ShareOwn turns the disks that were made with the VM in storage pools that hosts share into shared ones: they aren't
-// copied.
-func ShareOwn(ctx context.Context, vm *inventory.VM, facts *domain.Mobility) {
+// MarkSharedOwnDisks turns the disks that were made with the VM in storage pools that hosts share into shared ones:
+// they aren't copied.
+func MarkSharedOwnDisks(ctx context.Context, vm *inventory.VM, facts *domain.Mobility) {
 	here := hostset.NewSet(hostset.Host{Name: vm.On.Name, Conn: vm.On.Conn})
 	shared := map[string]bool{}
 
@@ -103,9 +103,9 @@ func ownDiskPoolMisfit(ctx context.Context, to *inventory.Host, o domain.OwnDisk
 	return "", false
 }
 
-// HeadedFor is the VM with what is known of the target: what earlier moves left there, and which images are brought
+// WithTarget is the VM with what is known of the target: what earlier moves left there, and which images are brought
 // there before.
-func (mv *Mover) HeadedFor(
+func (mv *Mover) WithTarget(
 	ctx context.Context, vm *inventory.VM, inspected migration.VM, to *inventory.Host,
 ) migration.VM {
 	if a, err := mv.hosts.ReplyOf(ctx, to); err == nil {
@@ -126,11 +126,11 @@ func (mv *Mover) HeadedFor(
 	return inspected
 }
 
-// ReleaseLeft removes volumes of own disks that moves left on other hosts, or on that one only, and takes them off the
-// VM's metadata. It returns the VM as it is then. What is on hosts that don't answer or are not configured stays, and
-// stays noted; what something else uses by now is that one's. certain says that the caller has copied them just now;
-// else it is tried whether the hosts share the file by now.
-func (mv *Mover) ReleaseLeft(
+// RemoveLeftVolumes removes volumes of own disks that moves left on other hosts, or on that one only, and takes them
+// off the VM's metadata. It returns the VM as it is then. What is on hosts that don't answer or are not configured
+// stays, and stays noted; what something else uses by now is that one's. certain says that the caller has copied them
+// just now; else it is tried whether the hosts share the file by now.
+func (mv *Mover) RemoveLeftVolumes(
 	ctx context.Context, vm *inventory.VM, only *inventory.Host, certain bool,
 ) (*inventory.VM, error) {
 	var failures []error
@@ -147,7 +147,7 @@ func (mv *Mover) ReleaseLeft(
 			continue // The definition that is left there has it still.
 		}
 
-		if err := mv.releaseLeftVolume(ctx, vm, h, left, certain); err != nil {
+		if err := mv.removeLeftVolume(ctx, vm, h, left, certain); err != nil {
 			failures = append(failures, &inventory.Error{
 				VM: vm.Name, Host: h.Name, Err: err,
 				Detail: fmt.Sprintf("volume %s/%s, which a move left on host %q, was not removed", left.Pool, left.Volume, h.Name),
@@ -177,9 +177,9 @@ func (mv *Mover) ReleaseLeft(
 	return vm, errors.Join(append(failures, err)...)
 }
 
-// releaseLeftVolume removes one of them. That it stays because another VM uses it, or because its pool is gone, is told
+// removeLeftVolume removes one of them. That it stays because another VM uses it, or because its pool is gone, is told
 // in the log.
-func (mv *Mover) releaseLeftVolume(
+func (mv *Mover) removeLeftVolume(
 	ctx context.Context, vm *inventory.VM, h *inventory.Host, left domain.LeftVolume, certain bool,
 ) error {
 	stays := func(why string) error {
@@ -221,9 +221,9 @@ func (mv *Mover) releaseLeftVolume(
 	}
 }
 
-// ShowShared has the hosts that share a storage pool see what was made there: where a VM may move is told by what their
-// pools show.
-func (mv *Mover) ShowShared(ctx context.Context, h *inventory.Host, pool string) {
+// RefreshSharedPool has the hosts that share a storage pool see what was made there: where a VM may move is told by
+// what their pools show.
+func (mv *Mover) RefreshSharedPool(ctx context.Context, h *inventory.Host, pool string) {
 	all := mv.hosts.Connections().Present()
 
 	found := hostset.Found(mv.records.Storage().Pool(ctx, all.Named(h.Name), pool))

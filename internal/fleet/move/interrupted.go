@@ -1,4 +1,4 @@
-package migrate
+package move
 
 import (
 	"context"
@@ -52,7 +52,7 @@ func (mv *Mover) ConcludeInterrupted(
 // another run, which is alive, moves elsewhere: the order is refused. One that is for the same host, or is the same
 // order, waits.
 func (mv *Mover) concludeFor(
-	ctx context.Context, vm *inventory.VM, last inventory.LastKnown, order MoveOrder,
+	ctx context.Context, vm *inventory.VM, last inventory.LastKnown, order Order,
 ) (*inventory.VM, error) {
 	record := vm.OpenMigration()
 	if record == nil || record.TargetHost == order.Target || order.ID != "" && record.ID == order.ID {
@@ -120,10 +120,10 @@ func (mv *Mover) concludeOn(
 		}
 	}
 
-	after, cancel := lease.CleanUp(held, inventory.FinishTimeout)
+	after, cancel := lease.CleanupContext(held, inventory.FinishTimeout)
 	defer cancel()
 
-	if err := mv.Revive(after, vm, *record); err != nil && !inventory.IsNotFound(err) {
+	if err := mv.FinishSwitchoverOf(after, vm, *record); err != nil && !inventory.IsNotFound(err) {
 		mv.log.WarnContext(ctx, "whether the guest stands still for a migration that is over was not found out",
 			"uuid", uuid, "id", record.ID, "error", err.Error())
 	}
@@ -158,7 +158,7 @@ func (mv *Mover) awaitAbandoned(ctx context.Context, uuid string, record domain.
 	var quiet time.Time // since when no job is seen while the hosts still wait for each other
 
 	for {
-		asking, asked := lease.CleanUp(ctx, inventory.AskTimeout)
+		asking, asked := lease.CleanupContext(ctx, inventory.AskTimeout)
 		running, waiting, broken := mv.abandoned(asking, uuid, record)
 
 		asked()
@@ -191,7 +191,7 @@ func (mv *Mover) awaitAbandoned(ctx context.Context, uuid string, record domain.
 
 		var cancel context.CancelFunc
 
-		ctx, cancel = lease.CleanUp(ctx, abandonedSettle)
+		ctx, cancel = lease.CleanupContext(ctx, abandonedSettle)
 		defer cancel()
 	}
 }
@@ -245,13 +245,13 @@ func Inspect(ctx context.Context, vm *inventory.VM) (migration.VM, error) {
 		m.State, m.Reason = libvirt.Running, ""
 	}
 
-	ShareOwn(ctx, vm, &m.Facts)
+	MarkSharedOwnDisks(ctx, vm, &m.Facts)
 
 	return m, err
 }
 
-// Revive ends what a migration that is over left half done at its source, if no other run did.
-func (mv *Mover) Revive(ctx context.Context, vm *inventory.VM, record domain.Migration) error {
+// FinishSwitchoverOf ends what a migration that is over left half done at its source, if no other run did.
+func (mv *Mover) FinishSwitchoverOf(ctx context.Context, vm *inventory.VM, record domain.Migration) error {
 	from, to := mv.hosts.Host(record.SourceHost), mv.hosts.Host(record.TargetHost)
 	if from == nil || to == nil || from.Config.Fenced || to.Config.Fenced {
 		return nil // What they have can't be known.
@@ -274,7 +274,7 @@ func (mv *Mover) abortJob(ctx context.Context, uuid string, record domain.Migrat
 		return
 	}
 
-	ctx, cancel := lease.CleanUp(ctx, inventory.AskTimeout)
+	ctx, cancel := lease.CleanupContext(ctx, inventory.AskTimeout)
 	defer cancel()
 
 	mv.log.WarnContext(ctx, "aborting migration", "uuid", uuid, "id", record.ID, "host", h.Name)

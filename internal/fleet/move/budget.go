@@ -1,4 +1,4 @@
-package migrate
+package move
 
 import (
 	"context"
@@ -10,7 +10,7 @@ import (
 // MoveBudget is the time after which a move by the order is taken to converge no more, as of the snapshot: for the VM's
 // memory and for all that is copied with it. Where the target is left open, it is that of the host for which it is
 // longest. 0 is no limit.
-func (mv *Mover) MoveBudget(ctx context.Context, order MoveOrder) (time.Duration, error) {
+func (mv *Mover) MoveBudget(ctx context.Context, order Order) (time.Duration, error) {
 	vm, err := mv.hosts.Find(ctx, order.UUID, order.Last)
 	if err != nil {
 		return 0, err
@@ -33,7 +33,7 @@ func (mv *Mover) MoveBudget(ctx context.Context, order MoveOrder) (time.Duration
 			continue
 		}
 
-		load := migration.EstimateTransfer(ctx, mv.HeadedFor(ctx, vm, inspected, h), vm.On.Conn, h.Conn, effective.Options)
+		load := migration.EstimateTransfer(ctx, mv.WithTarget(ctx, vm, inspected, h), vm.On.Conn, h.Conn, effective.Options)
 		most = max(most, load.Most)
 	}
 

@@ -1,4 +1,4 @@
-package migrate
+package move
 
 import (
 	"context"
@@ -83,11 +83,11 @@ func (mv *Mover) resumeBroken(
 		SourceTunnel: from.Config.Tunnel, TargetTunnel: to.Config.Tunnel, Options: effective.Options, Logger: mv.log,
 	}, record.Transport)
 
-	after, cancel := lease.CleanUp(ctx, inventory.FinishTimeout)
+	after, cancel := lease.CleanupContext(ctx, inventory.FinishTimeout)
 	defer cancel()
 
 	if failure != nil {
-		failure = mv.giveUp(after, vm.UUID, from, to, effective.Options, failure)
+		failure = mv.applyOnIrrecoverable(after, vm.UUID, from, to, effective.Options, failure)
 		state.FailureReason = failureReason(state, failure)
 		failure = notMoved(after, vm, from, to, failure)
 	}
@@ -126,8 +126,8 @@ func failureReason(state migration.State, err error) string {
 	return state.FailureReason
 }
 
-// giveUp does with a VM whose post-copy is irrecoverable what the options say, and returns why it failed.
-func (mv *Mover) giveUp(
+// applyOnIrrecoverable does with a VM whose post-copy is irrecoverable what the options say, and returns why it failed.
+func (mv *Mover) applyOnIrrecoverable(
 	ctx context.Context, uuid string, from, to *inventory.Host, o migration.Options, failure error,
 ) error {
 	if !errors.Is(failure, migration.ErrIrrecoverable) || o.OnIrrecoverable != migration.IrrecoverableDestroy {
@@ -145,12 +145,12 @@ func (mv *Mover) giveUp(
 // guest ran last and wrote to its disks, and where its firmware and its TPM keep what they know now. Both hosts must
 // answer, and QEMU itself must say that nothing comes any more.
 func (mv *Mover) destroyParts(ctx context.Context, uuid string, from, to *inventory.Host) error {
-	source, err := part(ctx, from, uuid)
+	source, err := postCopyHalf(ctx, from, uuid)
 	if err != nil {
 		return err
 	}
 
-	target, err := part(ctx, to, uuid)
+	target, err := postCopyHalf(ctx, to, uuid)
 	if err != nil {
 		return err
 	}
@@ -197,11 +197,11 @@ func (mv *Mover) destroyParts(ctx context.Context, uuid string, from, to *invent
 		return nil
 	}
 
-	return mv.undefineLeftover(ctx, from, source, to)
+	return mv.undefineStale(ctx, from, source, to)
 }
 
-// part is what a host has of a VM that is in two parts; nil is nothing.
-func part(ctx context.Context, on *inventory.Host, uuid string) (*libvirt.Domain, error) {
+// postCopyHalf is what a host has of a VM that is in two parts; nil is nothing.
+func postCopyHalf(ctx context.Context, on *inventory.Host, uuid string) (*libvirt.Domain, error) {
 	d, err := on.Conn.Domain(ctx, uuid)
 
 	switch {

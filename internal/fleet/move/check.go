@@ -1,4 +1,4 @@
-package migrate
+package move
 
 import (
 	"context"
@@ -21,14 +21,14 @@ import (
 // apply may end the maintenance, and Move refuses if it hasn't. planned are the objects that hosts will have before
 // the move.
 func (mv *Mover) CheckMove(
-	ctx context.Context, order MoveOrder, planned status.PlannedObjects,
+	ctx context.Context, order Order, planned status.PlannedObjects,
 ) ([]inventory.Problem, error) {
 	return mv.checkMove(ctx, order, planned, true)
 }
 
 // checkMove is CheckMove for a VM that is pinned to the target, or for one that is moved there for another reason.
 func (mv *Mover) checkMove(
-	ctx context.Context, order MoveOrder, planned status.PlannedObjects, pinned bool,
+	ctx context.Context, order Order, planned status.PlannedObjects, pinned bool,
 ) ([]inventory.Problem, error) {
 	to, err := mv.hosts.UsableHost(order.Target)
 	if err != nil {
@@ -73,7 +73,7 @@ func (mv *Mover) checkMove(
 
 	problems = append(problems, blockerProblems(vm, to, blockers)...)
 	if len(migration.Blocking(blockers)) == 0 {
-		problems = append(problems, copyProblems(ctx, vm, mv.HeadedFor(ctx, vm, inspected, to), to, effective.Options)...)
+		problems = append(problems, copyProblems(ctx, vm, mv.WithTarget(ctx, vm, inspected, to), to, effective.Options)...)
 	}
 
 	return problems, nil
@@ -102,7 +102,7 @@ func (mv *Mover) copyProblemsTo(
 
 	to := mv.hosts.Host(target)
 
-	return copyProblems(ctx, vm, mv.HeadedFor(ctx, vm, inspected, to), to, o)
+	return copyProblems(ctx, vm, mv.WithTarget(ctx, vm, inspected, to), to, o)
 }
 
 // copyProblems says what will be copied: disks of a VM that runs, files of one that is off.
@@ -220,19 +220,19 @@ func (mv *Mover) Preflight(
 		inspected = inspected.AskQEMU(ctx, vm.On.Conn)
 	}
 
-	blockers, err := mv.PreflightTo(ctx, vm, inspected, to, o)
+	blockers, err := mv.CheckTarget(ctx, vm, inspected, to, o)
 
 	return inspected, blockers, err
 }
 
-// PreflightTo is preflight of a VM that was looked at already.
-func (mv *Mover) PreflightTo(
+// CheckTarget is Preflight of a VM that was looked at already.
+func (mv *Mover) CheckTarget(
 	ctx context.Context, vm *inventory.VM, inspected migration.VM, to *inventory.Host, o migration.Options,
 ) ([]migration.Blocker, error) {
 	a, err := mv.hosts.ReplyOf(ctx, to)
-	inspected = mv.HeadedFor(ctx, vm, inspected, to)
+	inspected = mv.WithTarget(ctx, vm, inspected, to)
 
-	blockers, checkErr := migration.Preflight(ctx, inspected, vm.On.Conn, to.Conn, o)
+	blockers, checkErr := migration.CheckHosts(ctx, inspected, vm.On.Conn, to.Conn, o)
 	if checkErr != nil {
 		return nil, checkErr
 	}
@@ -287,7 +287,7 @@ func (mv *Mover) PreflightTo(
 		blockers = append(blockers, crowded...)
 	}
 
-	return append(blockers, mv.placement.CrowdedBlockers(a, vm, bytes)...), nil
+	return append(blockers, mv.placement.CapacityBlockers(a, vm, bytes)...), nil
 }
 
 // moveProblem says why a move is out of the question.

@@ -1,4 +1,4 @@
-package migrate
+package move
 
 import (
 	"cmp"
@@ -13,8 +13,8 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/status"
 )
 
-// MoveCandidate is one host that a VM might move to.
-type MoveCandidate struct {
+// Candidate is one host that a VM might move to.
+type Candidate struct {
 	Host string
 	// Current says that the VM is there.
 	Current bool
@@ -27,14 +27,14 @@ type MoveCandidate struct {
 }
 
 // Fits says that nothing is known to block the move.
-func (c MoveCandidate) Fits() bool { return !c.Current && len(migration.Blocking(c.Blockers)) == 0 }
+func (c Candidate) Fits() bool { return !c.Current && len(migration.Blocking(c.Blockers)) == 0 }
 
 // MoveCandidates judges every host as the target of a move of the VM: the one that would be chosen first, those that
 // don't fit last. own are the options that are said for that very move; effective is what it would be moved with.
 // askQEMU also asks QEMU itself, which taints the VM.
 func (mv *Mover) MoveCandidates(
 	ctx context.Context, uuid string, last inventory.LastKnown, own migration.Options, askQEMU bool,
-) (*inventory.VM, []MoveCandidate, migration.EffectiveOptions, error) {
+) (*inventory.VM, []Candidate, migration.EffectiveOptions, error) {
 	vm, err := mv.hosts.Find(ctx, uuid, last)
 	if err != nil {
 		return nil, nil, migration.EffectiveOptions{}, err
@@ -53,7 +53,7 @@ func (mv *Mover) MoveCandidates(
 // moveCandidates judges every host by the options in force.
 func (mv *Mover) moveCandidates(
 	ctx context.Context, vm *inventory.VM, o migration.Options, askQEMU bool,
-) ([]MoveCandidate, error) {
+) ([]Candidate, error) {
 	inspected, err := Inspect(ctx, vm)
 	if err != nil {
 		return nil, err
@@ -63,7 +63,7 @@ func (mv *Mover) moveCandidates(
 		inspected = inspected.AskQEMU(ctx, vm.On.Conn)
 	}
 
-	all := make([]MoveCandidate, len(mv.hosts.Configured))
+	all := make([]Candidate, len(mv.hosts.Configured))
 	errs := make([]error, len(mv.hosts.Configured))
 
 	var wg sync.WaitGroup
@@ -79,7 +79,7 @@ func (mv *Mover) moveCandidates(
 		}
 	}
 
-	slices.SortStableFunc(all, func(a, b MoveCandidate) int {
+	slices.SortStableFunc(all, func(a, b Candidate) int {
 		return cmp.Or(
 			fittingFirst(a.Fits(), b.Fits()),
 			fittingFirst(mv.takesMore(a), mv.takesMore(b)),
@@ -92,11 +92,11 @@ func (mv *Mover) moveCandidates(
 }
 
 // takesMore says that another VM could set out for the host at once.
-func (mv *Mover) takesMore(c MoveCandidate) bool {
+func (mv *Mover) takesMore(c Candidate) bool {
 	return mv.Queue.Inbound(c.Host) < mv.Queue.Limits().InboundPerHost
 }
 
-func (c MoveCandidate) free() uint64 {
+func (c Candidate) free() uint64 {
 	if c.FreeMemory == nil {
 		return 0
 	}
@@ -107,8 +107,8 @@ func (c MoveCandidate) free() uint64 {
 // moveCandidate judges one host.
 func (mv *Mover) moveCandidate(
 	ctx context.Context, vm *inventory.VM, inspected migration.VM, h *inventory.Host, o migration.Options,
-) (MoveCandidate, error) {
-	c := MoveCandidate{Host: h.Name, Current: h == vm.On}
+) (Candidate, error) {
+	c := Candidate{Host: h.Name, Current: h == vm.On}
 
 	if h.Config.Fenced {
 		c.Blockers = []migration.Blocker{{
@@ -127,7 +127,7 @@ func (mv *Mover) moveCandidate(
 		return c, nil
 	}
 
-	blockers, err := mv.PreflightTo(ctx, vm, inspected, h, o)
+	blockers, err := mv.CheckTarget(ctx, vm, inspected, h, o)
 	if err != nil && ctx.Err() != nil {
 		return c, err
 	}
@@ -140,7 +140,7 @@ func (mv *Mover) moveCandidate(
 		placement.UnscheduledBlocker(h))
 
 	if c.Fits() {
-		c.Method = migration.MethodTo(ctx, mv.HeadedFor(ctx, vm, inspected, h), vm.On.Conn, h.Conn, o)
+		c.Method = migration.MethodTo(ctx, mv.WithTarget(ctx, vm, inspected, h), vm.On.Conn, h.Conn, o)
 	}
 
 	return c, nil
@@ -148,7 +148,7 @@ func (mv *Mover) moveCandidate(
 
 // CheckMigration says what would keep the order from being carried out, as far as it can be told without touching a
 // host. Where the target is left open, a warning says which it would be now.
-func (mv *Mover) CheckMigration(ctx context.Context, order MoveOrder) ([]inventory.Problem, error) {
+func (mv *Mover) CheckMigration(ctx context.Context, order Order) ([]inventory.Problem, error) {
 	vm, err := mv.hosts.Find(ctx, order.UUID, order.Last)
 	if err != nil {
 		return nil, err
@@ -203,7 +203,7 @@ func (mv *Mover) CheckMigration(ctx context.Context, order MoveOrder) ([]invento
 }
 
 // checkTarget checks a move to the host that the order names.
-func (mv *Mover) checkTarget(ctx context.Context, vm *inventory.VM, order MoveOrder) ([]inventory.Problem, error) {
+func (mv *Mover) checkTarget(ctx context.Context, vm *inventory.VM, order Order) ([]inventory.Problem, error) {
 	if vm.Host == order.Target {
 		return []inventory.Problem{{
 			Attribute: "target_host", Summary: "Virtual machine is on the target already", Warning: true,

@@ -1,4 +1,4 @@
-package migrate
+package move
 
 import (
 	"context"
@@ -81,10 +81,10 @@ func (m *move) coldSteps(ctx context.Context, inspected migration.VM, offlineCop
 
 	if err == nil {
 		m.state.FailurePlane = migration.PlaneControl
-		there, err = m.handOverBeside(ctx, inspected)
+		there, err = m.handOverReserved(ctx, inspected)
 	}
 
-	after, cancel := lease.CleanUp(ctx, inventory.FinishTimeout)
+	after, cancel := lease.CleanupContext(ctx, inventory.FinishTimeout)
 	defer cancel()
 
 	if err != nil {
@@ -132,9 +132,9 @@ const (
 	unclearThere          // whether it counts, as the source may lose its own any moment
 )
 
-// handOverBeside hands the VM over if the target still takes it, together with all that came there while files were
+// handOverReserved hands the VM over if the target still takes it, together with all that came there while files were
 // copied.
-func (m *move) handOverBeside(ctx context.Context, inspected migration.VM) (presence, error) {
+func (m *move) handOverReserved(ctx context.Context, inspected migration.VM) (presence, error) {
 	devices, release, err := m.reserveForCold(ctx, inspected)
 	if err != nil {
 		return notThere, err
@@ -148,7 +148,7 @@ func (m *move) handOverBeside(ctx context.Context, inspected migration.VM) (pres
 // state there, unless the target has the same. devices are the host devices that the VM has there; nil: the same. It
 // isn't broken off: what a host may still do later would decide where the VM is.
 func (m *move) handOver(ctx context.Context, devices map[string]domain.Row) (presence, error) {
-	ctx, cancel := lease.CleanUp(ctx, inventory.FinishTimeout)
+	ctx, cancel := lease.CleanupContext(ctx, inventory.FinishTimeout)
 	defer cancel()
 
 	definition := m.vm.Entry.Parse().Persistent.Clone()

@@ -1,4 +1,4 @@
-package migrate
+package move
 
 import (
 	"context"
@@ -11,10 +11,10 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 )
 
-// undefineLeftover removes a definition that the VM left behind on a host when it went to another one. What its
+// undefineStale removes a definition that the VM left behind on a host when it went to another one. What its
 // firmware and its TPM keep goes with it, unless that may be what the VM uses where it is now: where hosts share a
 // filesystem, both definitions name the same files.
-func (mv *Mover) undefineLeftover(
+func (mv *Mover) undefineStale(
 	ctx context.Context, on *inventory.Host, d *libvirt.Domain, home *inventory.Host,
 ) error {
 	shared := true
@@ -94,7 +94,7 @@ func (mv *Mover) RemoveDefinitions(ctx context.Context, vm *inventory.VM) error 
 
 		mv.log.InfoContext(ctx, "removing leftover definition", "name", vm.Name, "uuid", vm.UUID, "host", name)
 
-		if err := mv.undefineLeftover(ctx, h, d, vm.On); err != nil {
+		if err := mv.undefineStale(ctx, h, d, vm.On); err != nil {
 			return err
 		}
 	}

@@ -1,4 +1,4 @@
-package migrate
+package move
 
 import (
 	"context"
@@ -87,7 +87,7 @@ func (mv *Mover) CloseRecord(
 		return vm, nil
 	}
 
-	now, err := mv.ReleaseLeft(ctx, vm, nil, false)
+	now, err := mv.RemoveLeftVolumes(ctx, vm, nil, false)
 	if err != nil { // It is noted, and told by the next plan.
 		mv.log.WarnContext(ctx, "disks were left behind", "name", vm.Name, "error", err.Error())
 	}
