@@ -346,7 +346,7 @@ const clockTimeout = 5 * time.Second
 const clockPoll = 250 * time.Millisecond
 
 // SetClockOfSaved is SetClock for a guest that goes on from its saved memory.
-func (mv *Mover) SetClockOfSaved(ctx context.Context, vm *inventory.VM) {
+func (rec *Recovery) SetClockOfSaved(ctx context.Context, vm *inventory.VM) {
 	if spec := vm.PersistentSpec; spec == nil || spec.GuestAgent == nil || !*spec.GuestAgent {
 		return
 	}
@@ -361,7 +361,7 @@ func (mv *Mover) SetClockOfSaved(ctx context.Context, vm *inventory.VM) {
 		}
 
 		if admission.Pause(ctx, clockPoll) != nil {
-			mv.log.DebugContext(ctx, "guest's clock not set", "name", vm.Name, "host", vm.Host, "error", err.Error())
+			rec.log.DebugContext(ctx, "guest's clock not set", "name", vm.Name, "host", vm.Host, "error", err.Error())
 
 			return
 		}
@@ -370,7 +370,7 @@ func (mv *Mover) SetClockOfSaved(ctx context.Context, vm *inventory.VM) {
 
 // SetClock makes up for the time in which the guest stood still, if it can. The VM, which runs on that host now, may
 // have been read before it moved.
-func (mv *Mover) SetClock(ctx context.Context, on *inventory.Host, vm *inventory.VM) {
+func (rec *Recovery) SetClock(ctx context.Context, on *inventory.Host, vm *inventory.VM) {
 	if !vm.AgentConnected {
 		return
 	}
@@ -379,6 +379,6 @@ func (mv *Mover) SetClock(ctx context.Context, on *inventory.Host, vm *inventory
 	defer cancel()
 
 	if err := on.Conn.SetGuestTime(ctx, vm.UUID); err != nil {
-		mv.log.DebugContext(ctx, "guest's clock not set", "name", vm.Name, "host", on.Name, "error", err.Error())
+		rec.log.DebugContext(ctx, "guest's clock not set", "name", vm.Name, "host", on.Name, "error", err.Error())
 	}
 }

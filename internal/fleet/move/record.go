@@ -165,7 +165,7 @@ func (m *move) unfinished(now *inventory.VM, err error) []domain.Copy {
 
 // keepRecord writes the record of a migration that is over, and returns the VM with it. Where it can't be written that
 // is only logged.
-func (mv *Mover) keepRecord(ctx context.Context, vm *inventory.VM, record domain.Migration) *inventory.VM {
+func (rec *Recovery) keepRecord(ctx context.Context, vm *inventory.VM, record domain.Migration) *inventory.VM {
 	if vm.Migrating || vm.BrokeInPostCopy() {
 		return vm // libvirt would make us wait, and refuse.
 	}
@@ -173,12 +173,12 @@ func (mv *Mover) keepRecord(ctx context.Context, vm *inventory.VM, record domain
 	_, err := records.WriteMetadata(ctx, vm, vm.Metadata.WithMigration(record))
 	if err == nil {
 		var now *inventory.VM
-		if now, err = mv.hosts.Refresh(ctx, vm); err == nil {
+		if now, err = rec.hosts.Refresh(ctx, vm); err == nil {
 			return now
 		}
 	}
 
-	mv.log.WarnContext(ctx, "how the migration went was not recorded", "name", vm.Name, "host", vm.Host,
+	rec.log.WarnContext(ctx, "how the migration went was not recorded", "name", vm.Name, "host", vm.Host,
 		"error", err.Error())
 
 	return vm
