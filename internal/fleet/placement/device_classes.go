@@ -88,7 +88,7 @@ func (p *Planner) deviceChoice(ctx context.Context, a inventory.Reply, q deviceR
 	}
 
 	p.reservations.mu.Lock()
-	for name, use := range uses(p.company(a, q.leaving), q.name) {
+	for name, use := range uses(p.residents(a, q.leaving), q.name) {
 		for part := range use.Alone {
 			c.holders[part] = name
 		}
@@ -251,7 +251,7 @@ func (p *Planner) AssignDevices(
 
 		spec, fresh, err = p.devicesFor(ctx, vm, d)
 		if err == nil {
-			refused, err = p.take(ctx, vm.On, vm.Name, reservation{uuid: vm.UUID, use: fresh})
+			refused, err = p.addReservation(ctx, vm.On, vm.Name, reservation{uuid: vm.UUID, use: fresh})
 		}
 
 		switch {
@@ -261,7 +261,7 @@ func (p *Planner) AssignDevices(
 			return spec, nil, err
 		case len(refused) == 0:
 			return spec, sync.OnceFunc(func() {
-				p.giveBack(vm.On, vm.Name)
+				p.releaseReservation(vm.On, vm.Name)
 				unlock()
 			}), nil
 		}
