@@ -10,7 +10,6 @@ import (
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
-	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migration"
 )
 
 // deviceRequest is a VM that asks a host for devices by class.
@@ -218,17 +217,22 @@ func (p *Planner) changedDevices(
 	return d, shortageProblems(short)
 }
 
-// fresh are the devices that an assignment adds to what the VM has. One that stays off takes nothing yet.
-func (q deviceRequest) fresh(assigned domain.Spec) domain.HostUse {
+// fresh are the devices that an assignment adds to what the VM has. One that stays off takes nothing yet: it is only
+// defined with them.
+func (q deviceRequest) fresh(assigned domain.Spec) (taken, defined domain.HostUse) {
 	use := domain.HostUse{Alone: map[domain.HostPart]string{}}
 
 	for key := range assigned.DeviceClasses() {
-		if part := assigned.HostDevices[key].HostDevice(); q.starts && part != q.have[key].HostDevice() {
+		if part := assigned.HostDevices[key].HostDevice(); part != q.have[key].HostDevice() {
 			use.Alone[part] = domain.HostDevicePath(key) + ".class"
 		}
 	}
 
-	return use
+	if q.starts {
+		return use, use
+	}
+
+	return domain.HostUse{}, use
 }
 
 // AssignDevices gives the wish for a VM the devices of its host that it asks for by class. It keeps those that it has,
@@ -236,8 +240,8 @@ func (q deviceRequest) fresh(assigned domain.Spec) domain.HostUse {
 func (p *Planner) AssignDevices(
 	ctx context.Context, vm *inventory.VM, d Desired,
 ) (spec domain.Spec, release func(), err error) {
-	spec, fresh, err := p.devicesFor(ctx, vm, d)
-	if err != nil || fresh.Empty() {
+	spec, r, err := p.devicesFor(ctx, vm, d)
+	if err != nil || r.defined.Empty() {
 		return spec, func() {}, err
 	}
 
@@ -246,33 +250,45 @@ func (p *Planner) AssignDevices(
 		return spec, nil, err
 	}
 
-	for {
-		var refused []migration.Blocker
+	spec, err = p.takeDevices(ctx, vm, d)
+	if err != nil {
+		unlock()
 
-		spec, fresh, err = p.devicesFor(ctx, vm, d)
-		if err == nil {
-			refused, err = p.take(ctx, vm.On, vm.Name, reservation{uuid: vm.UUID, use: fresh})
+		return spec, nil, err
+	}
+
+	return spec, sync.OnceFunc(func() {
+		p.giveBack(vm.On, vm.Name)
+		unlock()
+	}), nil
+}
+
+// takeDevices chooses the devices of AssignDevices and reserves them.
+func (p *Planner) takeDevices(ctx context.Context, vm *inventory.VM, d Desired) (domain.Spec, error) {
+	chosen, err := p.chooseDevices(ctx, vm.On, &d.Spec)
+	if err != nil {
+		return d.Spec, err
+	}
+	defer chosen()
+
+	for {
+		spec, r, err := p.devicesFor(ctx, vm, d)
+		if err != nil {
+			return spec, err
 		}
 
-		switch {
-		case err != nil:
-			unlock()
-
-			return spec, nil, err
-		case len(refused) == 0:
-			return spec, sync.OnceFunc(func() {
-				p.giveBack(vm.On, vm.Name)
-				unlock()
-			}), nil
+		refused, err := p.take(ctx, vm.On, vm.Name, r)
+		if err != nil || len(refused) == 0 {
+			return spec, err
 		}
 		// Another VM of this run was given one of them in between.
 	}
 }
 
-// devicesFor are the devices of its host for a VM, and those that it doesn't have yet.
+// devicesFor are the devices of its host for a VM, and what to reserve of them: those that it doesn't have yet.
 func (p *Planner) devicesFor(
 	ctx context.Context, vm *inventory.VM, d Desired,
-) (spec domain.Spec, fresh domain.HostUse, err error) {
+) (spec domain.Spec, fresh reservation, err error) {
 	if len(d.Spec.DeviceClasses()) == 0 {
 		return d.Spec, fresh, nil
 	}
@@ -292,5 +308,8 @@ func (p *Planner) devicesFor(
 		}
 	}
 
-	return spec, q.fresh(spec), nil
+	fresh.uuid = vm.UUID
+	fresh.use, fresh.defined = q.fresh(spec)
+
+	return spec, fresh, nil
 }
