@@ -6,7 +6,6 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"sync"
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
@@ -233,83 +232,4 @@ func (q deviceRequest) fresh(assigned domain.Spec) (taken, defined domain.HostUs
 	}
 
 	return domain.HostUse{}, use
-}
-
-// AssignDevices gives the wish for a VM the devices of its host that it asks for by class. It keeps those that it has,
-// as long as they are of the class. Others are kept for it until release is called.
-func (p *Planner) AssignDevices(
-	ctx context.Context, vm *inventory.VM, d Desired,
-) (spec domain.Spec, release func(), err error) {
-	spec, r, err := p.devicesFor(ctx, vm, d)
-	if err != nil || r.defined.Empty() {
-		return spec, func() {}, err
-	}
-
-	unlock, err := p.lockPlacing(ctx, vm.On)
-	if err != nil {
-		return spec, nil, err
-	}
-
-	spec, err = p.takeDevices(ctx, vm, d)
-	if err != nil {
-		unlock()
-
-		return spec, nil, err
-	}
-
-	return spec, sync.OnceFunc(func() {
-		p.giveBack(vm.On, vm.Name)
-		unlock()
-	}), nil
-}
-
-// takeDevices chooses the devices of AssignDevices and reserves them.
-func (p *Planner) takeDevices(ctx context.Context, vm *inventory.VM, d Desired) (domain.Spec, error) {
-	chosen, err := p.chooseDevices(ctx, vm.On, &d.Spec)
-	if err != nil {
-		return d.Spec, err
-	}
-	defer chosen()
-
-	for {
-		spec, r, err := p.devicesFor(ctx, vm, d)
-		if err != nil {
-			return spec, err
-		}
-
-		refused, err := p.take(ctx, vm.On, vm.Name, r)
-		if err != nil || len(refused) == 0 {
-			return spec, err
-		}
-		// Another VM of this run was given one of them in between.
-	}
-}
-
-// devicesFor are the devices of its host for a VM, and what to reserve of them: those that it doesn't have yet.
-func (p *Planner) devicesFor(
-	ctx context.Context, vm *inventory.VM, d Desired,
-) (spec domain.Spec, fresh reservation, err error) {
-	if len(d.Spec.DeviceClasses()) == 0 {
-		return d.Spec, fresh, nil
-	}
-
-	a, err := p.hosts.ReplyOf(ctx, vm.On)
-	if err != nil {
-		return d.Spec, fresh, err
-	}
-
-	q := d.requestOf(vm)
-
-	spec, short := p.assignDevices(ctx, a, q)
-	if len(short) > 0 {
-		return d.Spec, fresh, &inventory.Error{
-			VM: vm.Name, Host: vm.Host, Kind: inventory.ErrBusy, Detail: "the host " + short[0].Message,
-			Remedy: remedyFor(short[0].Path),
-		}
-	}
-
-	fresh.uuid = vm.UUID
-	fresh.use, fresh.defined = q.fresh(spec)
-
-	return spec, fresh, nil
 }
