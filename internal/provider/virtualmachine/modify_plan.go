@@ -61,6 +61,9 @@ func (r *Resource) ModifyPlan(
 		return
 	}
 	if len(o.replace) > 0 {
+		if !r.Data.Unknown {
+			resp.Diagnostics.Append(r.verifyDestroyable(ctx, config, text(state.ID))...)
+		}
 		return
 	}
 	if diags := p.validatePlanned(&o.planned); diags.HasError() {
