@@ -61,6 +61,7 @@ func (r *Resource) ModifyPlan(
 		return
 	}
 	if len(o.replace) > 0 {
+		resp.Diagnostics.Append(r.explainDestroy(ctx, p.state)...)
 		return
 	}
 	if diags := p.validatePlanned(&o.planned); diags.HasError() {
@@ -205,10 +206,7 @@ func (r *Resource) planDestroy(
 		resp.Diagnostics.Append(r.Data.UnknownError("delete", noun))
 	default:
 		// Reading only warned of a host that doesn't answer, if that is kept or the host is under maintenance.
-		_, err := r.Data.Fleet.Find(ctx, text(state.ID), state.lastKnown())
-		if err != nil && !isGone(err) {
-			resp.Diagnostics.Append(state.failure("delete", err).Error())
-		}
+		resp.Diagnostics.Append(r.explainDestroy(ctx, &state)...)
 	}
 }
 
