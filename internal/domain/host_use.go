@@ -39,6 +39,7 @@ const (
 	PCIDevice  = "pci device"
 	USBDevice  = "usb device"
 	MdevDevice = "mdev device"
+	SCSIDevice = "scsi device"
 )
 
 // DefaultPages stands for huge pages of the host's default size, see HostParts.PageSize.

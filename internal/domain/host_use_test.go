@@ -62,7 +62,7 @@ func TestHostUse_dedicatedCPUs(t *testing.T) {
 		}
 	}
 	if got := shares.Shared(shares) + alone.Shared(elsewhere); got != "" {
-		t.Errorf("nobody claims %q", got)
+		t.Errorf("neither claims %q", got)
 	}
 	if more := alone.Without(use(false, "0=2-3\n")); more.DisputedCPUs(shares) != "2-3" {
 		t.Errorf("what it shared before is claimed as %v", more)

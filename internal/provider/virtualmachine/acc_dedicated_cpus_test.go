@@ -67,7 +67,7 @@ output "way" {
 	expect(t, tf.Fail(t, "plan"), "Virtual machine can't be moved: HostResourcesTaken")
 	vms["alone"] = vms["alone"].with(hcl{"host": ""})
 
-	// No VM joins it. Where nobody claims the CPU, it is shared.
+	// No VM joins it. Where no VM claims the CPU, it is shared.
 	vms["joins"] = pinned("joins", "0-1").with(hcl{"host": quote(two.Name)})
 	config()
 	expect(t, tf.Fail(t, "plan"), "because of cpu.pin", `it has VM "`+prefix+`alone"`+ruledOut)
