@@ -262,8 +262,7 @@ func sameMetadata(a, b Metadata) bool {
 		slices.Equal(a.SharedDisks, b.SharedDisks) && a.RunStrategy == b.RunStrategy &&
 		maps.Equal(a.OwnDisks, b.OwnDisks) && a.Host == b.Host && maps.Equal(a.Staged, b.Staged) &&
 		a.FreshNVRAM == b.FreshNVRAM && a.DedicatedCPUs == b.DedicatedCPUs &&
-		a.KeepNVRAM == b.KeepNVRAM && a.KeepTPMState == b.KeepTPMState &&
-		a.Generation == b.Generation &&
+		a.KeepNVRAM == b.KeepNVRAM && a.KeepTPMState == b.KeepTPMState && a.Generation == b.Generation &&
 		sameMigrations(a.Migrations, b.Migrations) && slices.Equal(a.Copies, b.Copies) &&
 		slices.Equal(a.LeftVolumes, b.LeftVolumes) &&
 		pick(a.TerminationGracePeriod, nil, -1) == pick(b.TerminationGracePeriod, nil, -1) &&

@@ -61,7 +61,7 @@ func (r *Resource) ModifyPlan(
 		return
 	}
 	if len(o.replace) > 0 {
-		resp.Diagnostics.Append(r.explainDestroy(ctx, p.state)...)
+		resp.Diagnostics.Append(r.checkDestroy(ctx, p.state, "plan")...)
 		return
 	}
 	if diags := p.validatePlanned(&o.planned); diags.HasError() {
@@ -190,7 +190,8 @@ func nameTwice(name string) diag.Diagnostic {
 			"Choose another name for one of them, or remove it.")
 }
 
-// planDestroy refuses to destroy a protected VM, and one whose host doesn't answer.
+// planDestroy refuses to destroy a protected VM, one whose host doesn't answer, and one whose disks a host may use that
+// doesn't answer.
 func (r *Resource) planDestroy(
 	ctx context.Context, req resource.ModifyPlanRequest, resp *resource.ModifyPlanResponse,
 ) {
@@ -206,7 +207,7 @@ func (r *Resource) planDestroy(
 		resp.Diagnostics.Append(r.Data.UnknownError("delete", noun))
 	default:
 		// Reading only warned of a host that doesn't answer, if that is kept or the host is under maintenance.
-		resp.Diagnostics.Append(r.explainDestroy(ctx, &state)...)
+		resp.Diagnostics.Append(r.checkDestroy(ctx, &state, "delete")...)
 	}
 }
 

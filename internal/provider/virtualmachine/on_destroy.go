@@ -47,15 +47,20 @@ func (m *model) keeps(what string) bool {
 	return text(open(m.OnDestroy).string(what)) == domain.OnDestroyKeep
 }
 
-// explainDestroy says which data are deleted with the VM, or that its host doesn't say.
-func (r *Resource) explainDestroy(ctx context.Context, state *model) diag.Diagnostics {
-	// Reading only warned of a host that doesn't answer, if that is kept or the host is under maintenance.
+// checkDestroy says why the VM can't be destroyed, or which data are deleted with it. verb is what is being done.
+func (r *Resource) checkDestroy(ctx context.Context, state *model, verb string) diag.Diagnostics {
+	if r.Data.Unknown {
+		return nil
+	}
+	if err := r.Data.Fleet.CheckDelete(ctx, text(state.ID), state.lastKnown()); err != nil {
+		return diag.Diagnostics{state.failure(verb, err).Error()}
+	}
 	vm, err := r.Data.Fleet.Find(ctx, text(state.ID), state.lastKnown())
 	switch {
 	case isGone(err):
 		return nil
 	case err != nil:
-		return diag.Diagnostics{state.failure("delete", err).Error()}
+		return diag.Diagnostics{state.failure(verb, err).Error()}
 	}
 	losses := r.Data.Fleet.Losses(ctx, vm)
 	if len(losses) == 0 {
