@@ -10,8 +10,12 @@ import (
 	"github.com/beevik/etree"
 )
 
-// cpuFeatures is the path of the features.
-const cpuFeatures = "cpu.features"
+const (
+	// cpuFeatures is the path of the features.
+	cpuFeatures = "cpu.features"
+	// cpuPin is the path of the CPUs of the host that virtual CPUs run on.
+	cpuPin = "cpu.pin"
+)
 
 // FeaturePolicies are what can be said of a feature of the CPU.
 var FeaturePolicies = []string{"require", "disable", "optional", "force", "forbid"}

@@ -63,6 +63,7 @@ var rowsOf = map[string][]struct{ declared, read Row }{
 		{Row{"type": "mdev", "address": "c2177883-f1bb-47f0-914d-32a22e3a8804"}, Row{
 			"type": "mdev", "address": "c2177883-f1bb-47f0-914d-32a22e3a8804",
 		}},
+		{Row{"type": "scsi", "address": "2:0:1:5"}, Row{"type": "scsi", "address": "2:0:1:5"}},
 	},
 }
 
@@ -255,7 +256,8 @@ func TestFamilies_whatRunsIsTheSame(t *testing.T) {
 	}
 }
 
-// TestFamilies_keptHostDevices: a device of a type that can't be declared is kept, and is given no other address.
+// TestFamilies_keptHostDevices: a device that is identified in a way that can't be declared is kept, and is given no
+// wrong address.
 func TestFamilies_keptHostDevices(t *testing.T) {
 	t.Parallel()
 	for address, valid := range map[string]bool{unknownHostDevice: true, "0000:65:00.0": false} {

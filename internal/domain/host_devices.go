@@ -15,6 +15,7 @@ var hostAddressPatterns = map[string]*regexp.Regexp{
 	"pci":  regexp.MustCompile(`^([0-9a-f]{4}):([0-9a-f]{2}):([0-9a-f]{2})\.([0-7])$`),
 	"usb":  regexp.MustCompile(`^([0-9a-f]{4}):([0-9a-f]{4})$`),
 	"mdev": regexp.MustCompile(`^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$`),
+	"scsi": regexp.MustCompile(`^([0-9]{1,9}):([0-9]{1,9}):([0-9]{1,9}):([0-9]{1,18})$`),
 }
 
 // hostDeviceFamily are devices of the host that the VM has for itself.
@@ -30,6 +31,8 @@ var hostDeviceFamily = Family{
 			return busUSB
 		case "":
 			return "" // It is known when a device of the class is chosen.
+		case "scsi":
+			return "" // libvirt adds a controller where one is missing.
 		default:
 			return busPCI
 		}
@@ -59,7 +62,7 @@ var hostDeviceFamily = Family{
 				"its class. Only a host that has one is chosen.",
 		},
 		{
-			Name: "type", Place: "@type", Values: []string{"pci", "usb", "mdev"}, Kept: []string{"scsi", "scsi_host"},
+			Name: "type", Place: "@type", Values: []string{"pci", "usb", "mdev", "scsi"}, Kept: []string{"scsi_host"},
 			Filled: true, Why: hostDeviceWhy, Doc: "Kind of device. Required without `class`.",
 			Write: func(e *etree.Element, value string) error {
 				setAttr(e, "type", value)
@@ -79,8 +82,9 @@ var hostDeviceFamily = Family{
 			Name: "address", Why: hostDeviceWhy, Filled: true,
 			Read:  func(e *etree.Element) string { return hostAddress(child(e, "source")) },
 			Write: writeHostAddress,
-			Doc: "Address of a `pci` device (`0000:65:00.0`), vendor and product of a `usb` device (`1234:abcd`), or " +
-				"the UUID of an `mdev` device. Required without `class`, otherwise chosen.",
+			Doc: "Address of a `pci` device (`0000:65:00.0`), vendor and product of a `usb` device (`1234:abcd`), the " +
+				"UUID of an `mdev` device, or host, channel, target and LUN of a `scsi` device as `lsscsi` shows them " +
+				"(`0:0:1:0`). Required without `class`, otherwise chosen.",
 		},
 	},
 	Check: func(value func(string) string) (attribute, problem string) {
@@ -107,13 +111,16 @@ func ParseHostDevice(listed string) (HostPart, bool) {
 	return HostPart{kind + " device", address}, pattern != nil && pattern.MatchString(address)
 }
 
+// scsiAdapter is what libvirt calls a SCSI host adapter before its number.
+const scsiAdapter = "scsi_host"
+
 // unknownHostDevice is the address of a device that is identified in another way.
 const unknownHostDevice = "device"
 
 func writeHostAddress(e *etree.Element, value string) error {
 	kind := attr(e, "type")
 	pattern := hostAddressPatterns[kind]
-	if pattern == nil {
+	if pattern == nil || value != "" && !pattern.MatchString(value) {
 		return nil // Check has refused it.
 	}
 	dropChildren(e, "source")
@@ -123,6 +130,9 @@ func writeHostAddress(e *etree.Element, value string) error {
 	case found == nil:
 	case kind == "pci":
 		addPCIAddress(source, value)
+	case kind == "scsi":
+		add(source, "adapter", "name", scsiAdapter+found[1])
+		add(source, "address", "bus", found[2], "target", found[3], "unit", found[4])
 	case kind == "usb":
 		add(source, "vendor", "id", "0x"+found[1])
 		add(source, "product", "id", "0x"+found[2])

@@ -29,7 +29,7 @@ func (f Facts) Lacking(h HostParts, memory uint64) []Problem {
 				formatSet(slices.Clone(has)))})
 		}
 	}
-	for _, path := range []string{"cpu.pin", "cpu.iothread_pin"} {
+	for _, path := range []string{cpuPin, "cpu.iothread_pin"} {
 		pins := ParseTexts(f[path])
 		for _, thread := range sortedKeys(pins) {
 			lacks(path, "CPU", h.CPUs, pins[thread])

@@ -14,6 +14,10 @@ type HostUse struct {
 	Classes map[string][]HostPart
 	// Pages are bytes by the size of the huge pages that they consist of, which may be DefaultPages.
 	Pages map[uint64]uint64
+	// CPUs are those of the host that its virtual CPUs are pinned to, sorted.
+	CPUs []int
+	// Dedicated says that no other VM may be pinned to them.
+	Dedicated bool
 	// Slot is the kind of slot of the processor that keeps the key of its memory.
 	Slot SecuritySlot
 }
@@ -35,6 +39,7 @@ const (
 	PCIDevice  = "pci device"
 	USBDevice  = "usb device"
 	MdevDevice = "mdev device"
+	SCSIDevice = "scsi device"
 )
 
 // DefaultPages stands for huge pages of the host's default size, see HostParts.PageSize.
@@ -72,10 +77,22 @@ func (s Spec) HostUse() HostUse {
 			u.Alone[HostPart{"vDPA device", nic.VDPA}] = "interfaces." + key + ".vdpa"
 		}
 	}
+	for _, set := range ParseTexts(s.Facts[cpuPin]) {
+		cpus, _ := parseSet(set)
+		u.CPUs = append(u.CPUs, cpus...)
+	}
+	slices.Sort(u.CPUs)
+	u.CPUs = slices.Compact(u.CPUs)
 	u.Slot = s.Facts.securitySlot()
 	if size, ok := hugePageSize(s.Facts); ok {
 		u.Pages[size] = s.UsableMemory()
 	}
+	return u
+}
+
+// Recorded is the use with what is recorded of the VM.
+func (u HostUse) Recorded(m Metadata) HostUse {
+	u.Dedicated = m.DedicatedCPUs
 	return u
 }
 
@@ -96,11 +113,17 @@ func (u HostUse) addCID(cid string) {
 }
 
 // Empty says that there is nothing.
-func (u HostUse) Empty() bool { return len(u.Alone)+len(u.Classes)+len(u.Pages) == 0 && u.Slot == "" }
+func (u HostUse) Empty() bool {
+	return len(u.Alone)+len(u.Classes)+len(u.Pages)+len(u.CPUs) == 0 && u.Slot == ""
+}
 
 // Without is what is asked for in addition to what is there already.
 func (u HostUse) Without(have HostUse) HostUse {
-	more := HostUse{Alone: maps.Clone(u.Alone), Pages: maps.Clone(u.Pages)}
+	more := HostUse{Alone: maps.Clone(u.Alone), Pages: maps.Clone(u.Pages), Dedicated: u.Dedicated}
+	if u.Dedicated && !have.Dedicated {
+		have.CPUs = nil
+	}
+	more.CPUs = slices.DeleteFunc(slices.Clone(u.CPUs), func(cpu int) bool { return slices.Contains(have.CPUs, cpu) })
 	if u.Slot != have.Slot {
 		more.Slot = u.Slot
 	}
@@ -149,5 +172,24 @@ func (u HostUse) Shared(other HostUse) string {
 			return part.String()
 		}
 	}
+	if cpus := u.DisputedCPUs(other); cpus != "" {
+		return "CPU " + cpus
+	}
 	return ""
+}
+
+// SharedCPUs are the CPUs of the host that virtual CPUs of both are pinned to.
+func (u HostUse) SharedCPUs(other HostUse) []int {
+	return slices.DeleteFunc(slices.Clone(u.CPUs), func(cpu int) bool {
+		_, both := slices.BinarySearch(other.CPUs, cpu)
+		return !both
+	})
+}
+
+// DisputedCPUs is the set of CPUs that both are pinned to, though one of them has its CPUs for itself.
+func (u HostUse) DisputedCPUs(other HostUse) string {
+	if !u.Dedicated && !other.Dedicated {
+		return ""
+	}
+	return formatSet(u.SharedCPUs(other))
 }

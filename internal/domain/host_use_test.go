@@ -12,7 +12,7 @@ func TestHostUse(t *testing.T) {
 	gpu := Row{"type": "pci", "address": "0000:65:00.0"}
 	s := Spec{
 		Name: "vm", Type: "kvm", Memory: sizeOf(64),
-		Facts:       Facts{"devices.vsock.model": "virtio", vsockCID: "77", hugePages: "2Mi"},
+		Facts:       Facts{"devices.vsock.model": "virtio", vsockCID: "77", hugePages: "2Mi", cpuPin: "0=2-3\n1=3,5\n"},
 		HostDevices: map[string]Row{"gpu": gpu, "key": {"type": "usb", "address": "1234:abcd"}},
 		Interfaces:  map[string]Interface{"fast": {HostDevice: "0000:03:00.1"}, "vdpa": {VDPA: "/dev/vhost-vdpa-0"}},
 	}
@@ -24,7 +24,7 @@ func TestHostUse(t *testing.T) {
 			{"vDPA device", "/dev/vhost-vdpa-0"}: "interfaces.vdpa.vdpa",
 			{"vsock address", "77"}:              vsockCID,
 		},
-		Pages: map[uint64]uint64{2 * mib: 64 * mib},
+		Pages: map[uint64]uint64{2 * mib: 64 * mib}, CPUs: []int{2, 3, 5},
 	}
 	d, err := New(s, testUUID)
 	if err != nil {
@@ -46,6 +46,29 @@ func TestHostUse(t *testing.T) {
 	}
 	if use := plain.HostUse(); !use.Empty() || want.Shared(use) != "" {
 		t.Errorf("a VM that needs nothing needs %v", use)
+	}
+}
+
+// TestHostUse_dedicatedCPUs: a VM that has its CPUs for itself shares them with no other, whichever of the two says so.
+func TestHostUse_dedicatedCPUs(t *testing.T) {
+	t.Parallel()
+	use := func(dedicated bool, pins string) HostUse {
+		return Spec{Facts: Facts{cpuPin: pins}}.HostUse().Recorded(Metadata{DedicatedCPUs: dedicated})
+	}
+	alone, shares, elsewhere := use(true, "0=2-3\n"), use(false, "0=1-2\n1=3\n"), use(true, "0=4\n")
+	for _, both := range [][2]HostUse{{alone, shares}, {shares, alone}} {
+		if got := both[0].Shared(both[1]); got != "CPU 2-3" {
+			t.Errorf("they dispute %q", got)
+		}
+	}
+	if got := shares.Shared(shares) + alone.Shared(elsewhere); got != "" {
+		t.Errorf("neither claims %q", got)
+	}
+	if more := alone.Without(use(false, "0=2-3\n")); more.DisputedCPUs(shares) != "2-3" {
+		t.Errorf("what it shared before is claimed as %v", more)
+	}
+	if more := alone.Without(alone); !more.Empty() {
+		t.Errorf("in addition to what it has it needs %v", more)
 	}
 }
 

@@ -137,3 +137,8 @@ func writeLoader(root *etree.Element, value string) error {
 	}
 	return nil
 }
+
+// HasNVRAM says that the firmware keeps variables on the host.
+func (s Spec) HasNVRAM() bool {
+	return s.Firmware.Type != nil && *s.Firmware.Type == "efi" && s.Facts["firmware.stateless"] != "yes"
+}

@@ -34,6 +34,10 @@ type Metadata struct {
 	// HostLabels are what a host of the VM must have, and Avoids the labels of other VMs that it must not share a host
 	// with.
 	HostLabels, Avoids map[string]string
+	// KeepNVRAM and KeepTPMState say that the firmware's variables and the TPM's state stay when the VM is deleted.
+	KeepNVRAM, KeepTPMState bool
+	// DedicatedCPUs says that no other VM may be pinned to the CPUs of a host that the VM is pinned to.
+	DedicatedCPUs bool
 	// SharedDisks are the keys of disks that all hosts are declared to see as one.
 	SharedDisks []string
 	// OwnDisks are the disks, by key, that were made with the VM.
@@ -108,6 +112,9 @@ func (d *Definition) Metadata() Metadata {
 		LeftVolumes:  readLeftVolumes(vm),
 
 		EvictionStrategy: text(ownChild(vm, "eviction-strategy")),
+		DedicatedCPUs:    ownChild(vm, "dedicated-cpus") != nil,
+		KeepNVRAM:        ownChild(vm, "keep-nvram") != nil,
+		KeepTPMState:     ownChild(vm, "keep-tpm-state") != nil,
 		DeviceClasses:    readPairs(ownChild(vm, "device-classes"), "device", "key", "class"),
 	}
 	// One that can't be read is none: it decides nothing.
@@ -210,14 +217,22 @@ func (m Metadata) write(vm *etree.Element) {
 		generation = strconv.FormatUint(m.Generation, 10)
 	}
 	setOwn(vm, "generation", generation)
-	if !m.FreshNVRAM {
-		drop(ownChild(vm, "fresh-nvram"))
-	} else if ownChild(vm, "fresh-nvram") == nil {
-		addOwn(vm, "fresh-nvram")
-	}
+	markOwn(vm, "fresh-nvram", m.FreshNVRAM)
+	markOwn(vm, "dedicated-cpus", m.DedicatedCPUs)
+	markOwn(vm, "keep-nvram", m.KeepNVRAM)
+	markOwn(vm, "keep-tpm-state", m.KeepTPMState)
 	writeMigrations(vm, m.Migrations)
 	writeCopies(vm, m.Copies)
 	writeLeftVolumes(vm, m.LeftVolumes)
+}
+
+// markOwn has a child without content that says that something is so.
+func markOwn(vm *etree.Element, tag string, so bool) {
+	if have := ownChild(vm, tag); !so {
+		drop(have)
+	} else if have == nil {
+		addOwn(vm, tag)
+	}
 }
 
 // sameMetadata compares by meaning: an empty map is none, and times have the precision that is written.
@@ -246,8 +261,8 @@ func sameMetadata(a, b Metadata) bool {
 		maps.Equal(a.DeviceClasses, b.DeviceClasses) &&
 		slices.Equal(a.SharedDisks, b.SharedDisks) && a.RunStrategy == b.RunStrategy &&
 		maps.Equal(a.OwnDisks, b.OwnDisks) && a.Host == b.Host && maps.Equal(a.Staged, b.Staged) &&
-		a.FreshNVRAM == b.FreshNVRAM &&
-		a.Generation == b.Generation &&
+		a.FreshNVRAM == b.FreshNVRAM && a.DedicatedCPUs == b.DedicatedCPUs &&
+		a.KeepNVRAM == b.KeepNVRAM && a.KeepTPMState == b.KeepTPMState && a.Generation == b.Generation &&
 		sameMigrations(a.Migrations, b.Migrations) && slices.Equal(a.Copies, b.Copies) &&
 		slices.Equal(a.LeftVolumes, b.LeftVolumes) &&
 		pick(a.TerminationGracePeriod, nil, -1) == pick(b.TerminationGracePeriod, nil, -1) &&

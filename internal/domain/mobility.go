@@ -298,10 +298,13 @@ func hostAddress(source *etree.Element) string {
 			plainHex(address, "function")
 	case attr(address, "uuid") != "":
 		return attr(address, "uuid")
+	case strings.HasPrefix(attr(child(source, "adapter"), "name"), scsiAdapter) && attr(address, "unit") != "":
+		return strings.TrimPrefix(attr(child(source, "adapter"), "name"), scsiAdapter) + ":" + attr(address, "bus") + ":" +
+			attr(address, "target") + ":" + attr(address, "unit")
 	case child(source, "vendor") != nil:
 		return plainHex(child(source, "vendor"), "id") + ":" + plainHex(child(source, "product"), "id")
 	default:
-		return "device"
+		return unknownHostDevice
 	}
 }
 

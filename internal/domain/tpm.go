@@ -46,3 +46,6 @@ var tpmGroup = Group{
 		return "", ""
 	},
 }
+
+// EmulatesTPM says that the VM has a TPM whose state is kept on the host.
+func (s Spec) EmulatesTPM() bool { return s.Facts["devices.tpm.backend"] == "emulator" }

@@ -25,7 +25,8 @@ func devicesAttribute() schema.MapAttribute {
 		Optional: true, ElementType: types.ListType{ElemType: types.StringType},
 		MarkdownDescription: "Devices of the host that VMs may have for themselves, by class: `{ gpu = " +
 			"[\"pci:0000:65:00.0\"] }`. A VM asks for one with `devices.host_devices.<key>.class`. Each is `pci:` and its " +
-			"address, `usb:` with vendor and product (`usb:1234:abcd`), or `mdev:` and its UUID. They are given in this order.",
+			"address, `usb:` with vendor and product (`usb:1234:abcd`), `scsi:` with host, channel, target and LUN " +
+			"(`scsi:0:0:1:0`), or `mdev:` and its UUID. They are given in this order.",
 		Validators: []validator.Map{
 			mapvalidator.KeysAre(stringvalidator.RegexMatches(classNames,
 				"a class's name is made of letters, digits, \"-\" and \"_\"")),
@@ -39,7 +40,8 @@ type deviceValidator struct{}
 
 // Description says what is accepted.
 func (deviceValidator) Description(context.Context) string {
-	return `a device of the host: "pci:0000:65:00.0", "usb:1234:abcd" or "mdev:" and its UUID, in small letters`
+	return `a device of the host: "pci:0000:65:00.0", "usb:1234:abcd", "scsi:0:0:1:0", or "mdev:" and its UUID in ` +
+		`small letters`
 }
 
 // MarkdownDescription is Description.

@@ -28,5 +28,9 @@ resource "virtfleet_virtual_machine" "windows" {
   interfaces = { lan = { network = "default" } }
 
   # What the profile sets can be declared in another way: here because a host's kernel lacks this enlightenment.
-  platform = { hyperv = { frequencies = false } }
+  # The guest is told by its registry (RealTimeIsUniversal) that its clock has UTC.
+  platform = {
+    hyperv = { frequencies = false }
+    clock  = { offset = "utc" }
+  }
 }

@@ -11,7 +11,7 @@
 #     vms = {
 #       web-1 = { address = "192.0.2.11/24", gateway = "192.0.2.1", dns = ["192.0.2.1"] }
 #       web-2 = { address = "192.0.2.12/24", gateway = "192.0.2.1", dns = ["192.0.2.1"], data = { logs = "50Gi" } }
-#       web-3 = { memory = "8Gi" }
+#       web-3 = { memory = "8Gi", max_memory = "16Gi", secure_boot = true, tpm = true, networks = { backup = "backup" } }
 #     }
 #   }
 
@@ -60,8 +60,18 @@ resource "virtfleet_virtual_machine" "this" {
 
   name   = each.key
   labels = { app = var.app }
-  cpu    = { vcpus = each.value.vcpus }
-  memory = { size = each.value.memory }
+  cpu    = { vcpus = each.value.vcpus, pin = each.value.pin }
+  memory = { size = each.value.memory, max_size = each.value.max_memory, huge_pages = each.value.huge_pages }
+
+  profile = each.value.profile
+  firmware = each.value.efi || each.value.secure_boot ? {
+    type        = "efi"
+    secure_boot = each.value.secure_boot
+  } : null
+  devices = {
+    tpm      = each.value.tpm ? {} : null
+    watchdog = each.value.watchdog ? { action = "reset" } : null
+  }
 
   disks = merge(
     { root = { pool = var.pool, image = var.image, size = each.value.root, boot_order = 1 } },
@@ -73,10 +83,14 @@ resource "virtfleet_virtual_machine" "this" {
     network_config = local.network_config[each.key]
   }
 
-  interfaces = {
-    lan = { network = var.network, mac = local.macs[each.key] }
-  }
+  interfaces = merge(
+    { lan = { network = var.network, mac = local.macs[each.key] } },
+    { for key, network in each.value.networks : key => { network = network, mac = null } },
+  )
 
   # With required = false, VMs share hosts if there are more VMs than hosts.
-  placement = { anti_affinity = { labels = { app = var.app }, required = var.hosts_apart } }
+  placement = {
+    anti_affinity  = { labels = { app = var.app }, required = var.hosts_apart }
+    dedicated_cpus = each.value.dedicated
+  }
 }

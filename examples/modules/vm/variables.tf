@@ -8,6 +8,17 @@ variable "vms" {
     address = optional(string)
     gateway = optional(string)
     dns     = optional(list(string), [])
+
+    profile     = optional(string)          # of the guest's operating system, such as "linux"
+    max_memory  = optional(string)          # up to which memory can grow while the VM runs
+    huge_pages  = optional(string)          # size of the host's pages, such as "2Mi"
+    pin         = optional(map(string))     # CPUs of the host by virtual CPU
+    dedicated   = optional(bool, false)     # whether no other VM may be pinned to them
+    networks    = optional(map(string), {}) # further interfaces: libvirt networks by a key
+    efi         = optional(bool, false)     # UEFI instead of a BIOS
+    secure_boot = optional(bool, false)     # UEFI that boots signed systems only
+    tpm         = optional(bool, false)
+    watchdog    = optional(bool, false) # reset a guest that hangs
   }))
 }
 

@@ -2,6 +2,7 @@ package inventory
 
 import (
 	"context"
+	"strings"
 	"sync"
 	"time"
 
@@ -17,6 +18,7 @@ var deviceKinds = map[string]struct {
 	domain.PCIDevice:  {"pci", func(d libvirt.NodeDevice) string { return d.Address }},
 	domain.USBDevice:  {"usb_device", usbID},
 	domain.MdevDevice: {"mdev", func(d libvirt.NodeDevice) string { return d.MdevUUID }},
+	domain.SCSIDevice: {"scsi", scsiID},
 }
 
 // usbID is a USB device's vendor and product as they are declared: 1234:abcd.
@@ -26,6 +28,11 @@ func usbID(d libvirt.NodeDevice) string {
 	}
 
 	return d.VendorID[2:] + ":" + d.ProductID[2:]
+}
+
+// scsiID is a SCSI device's host, channel, target and LUN, which libvirt has in its name: scsi_0_0_1_0.
+func scsiID(d libvirt.NodeDevice) string {
+	return strings.ReplaceAll(strings.TrimPrefix(d.Name, "scsi_"), "_", ":")
 }
 
 // seenDevices are the devices that a host listed last, by kind.

@@ -147,6 +147,8 @@ func (e *Entry) HostUse() domain.HostUse {
 		case p.Persistent != nil && (e.Autostart || e.OwnMetadata().Creating != nil):
 			e.use = p.Persistent.HostUse(*p.persistentSpec)
 		}
+
+		e.use = e.use.Recorded(e.OwnMetadata())
 	})
 
 	return e.use

@@ -2,10 +2,14 @@ package lifecycle
 
 import (
 	"context"
+	"fmt"
 	"time"
 
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/move"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/placement"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 )
 
 // DeleteReport says how a VM was removed.
@@ -36,6 +40,10 @@ func (m *Manager) Delete(
 	defer unlock()
 
 	report := &DeleteReport{Host: vm.Host, SilentHosts: vm.SilentHosts}
+
+	if err := m.checkKept(ctx, vm); err != nil {
+		return report, err
+	}
 
 	// Before it is stopped: if it is unknown what would be removed, the VM keeps running.
 	if err := m.checkOwnDisks(ctx, vm, false); err != nil {
@@ -69,26 +77,99 @@ func (m *Manager) Delete(
 		report.KeptDisks = append(report.KeptDisks, err.Error())
 	}
 
-	if err := move.Undefine(ctx, vm.On, uuid); err != nil {
+	if err := move.Undefine(ctx, vm.On, uuid, kept(vm)...); err != nil {
 		return report, err
 	}
 
 	return report, m.mover.RemoveDefinitions(ctx, vm)
 }
 
-// CheckDelete returns an error if Delete would not remove the VM, as far as that can be told without touching a host. If
-// no host has the VM, that is no error.
-func (m *Manager) CheckDelete(ctx context.Context, uuid string, last inventory.LastKnown) error {
-	vm, err := m.hosts.Find(ctx, uuid, last)
-	if err != nil {
-		if inventory.IsNotFound(err) {
-			return nil
-		}
+// kept is what stays of the VM when its definition is removed.
+func kept(vm *inventory.VM) []libvirt.Kept {
+	var all []libvirt.Kept
 
+	if vm.Metadata.KeepNVRAM {
+		all = append(all, libvirt.KeepNVRAM)
+	}
+
+	if vm.Metadata.KeepTPMState {
+		all = append(all, libvirt.KeepTPM)
+	}
+
+	return all
+}
+
+// checkKept returns an error if the VM has come to a host that can't keep what is to stay of it.
+func (m *Manager) checkKept(ctx context.Context, vm *inventory.VM) error {
+	if !vm.Metadata.KeepTPMState {
+		return nil
+	}
+
+	a, err := m.hosts.ReplyOf(ctx, vm.On)
+	if err != nil || placement.KeepsTPMState(a.Info) {
 		return err
 	}
 
-	return m.placement.CheckRemovable(ctx, vm, disksRemovedWithVM(vm, false))
+	return &inventory.Error{
+		VM: vm.Name, Host: vm.Host, Kind: inventory.ErrBusy,
+		Detail: "its libvirt, which is older than 8.9.0, can't keep the state of the TPM; nothing was removed",
+		Remedy: "Move the VM to another host, or apply on_destroy.tpm_state = \"delete\" first.",
+	}
+}
+
+// Losses are the data that are deleted with the VM, in words.
+func (m *Manager) Losses(ctx context.Context, vm *inventory.VM) []string {
+	var all []string
+
+	for _, key := range disksRemovedWithVM(vm, false) {
+		if !placement.IsFirstBoot(key) {
+			all = append(all, "disks."+key+": "+vm.Metadata.OwnDisks[key].Path)
+		}
+	}
+
+	spec := domain.Merge(vm.PersistentSpec, vm.LiveSpec, nil, nil)
+	if spec.HasNVRAM() && !vm.Metadata.KeepNVRAM {
+		all = append(all, "the UEFI variables (NVRAM)")
+	}
+
+	if spec.EmulatesTPM() && !vm.Metadata.KeepTPMState {
+		all = append(all, "the state of the TPM: without a recovery key, disks that it seals can't be read any more")
+	}
+
+	if vm.ManagedSave {
+		all = append(all, "the guest's saved memory (managed save image)")
+	}
+
+	for _, list := range []struct {
+		what string
+		ask  func(context.Context, string) ([]string, error)
+	}{{"snapshots", vm.On.Conn.Snapshots}, {"checkpoints", vm.On.Conn.Checkpoints}} {
+		switch names, err := list.ask(ctx, vm.UUID); {
+		case err != nil:
+			all = append(all, fmt.Sprintf("the metadata of its %s, which can't be read: %v", list.what, err))
+		case len(names) > 0:
+			all = append(all, fmt.Sprintf("the metadata of its %s %s", list.what, inventory.QuoteList(names)))
+		}
+	}
+
+	return all
+}
+
+// CheckDelete finds a VM, and returns an error if Delete would not remove it, as far as that can be told without touching
+// a host.
+func (m *Manager) CheckDelete(
+	ctx context.Context, uuid string, last inventory.LastKnown,
+) (*inventory.VM, error) {
+	vm, err := m.hosts.Find(ctx, uuid, last)
+	if err != nil {
+		return nil, err
+	}
+
+	if err := m.checkKept(ctx, vm); err != nil {
+		return nil, err
+	}
+
+	return vm, m.placement.CheckRemovable(ctx, vm, disksRemovedWithVM(vm, false))
 }
 
 // verifyNotSaved returns an error if a user or another tool saved the VM's memory since vm was read, and so wants it

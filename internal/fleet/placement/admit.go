@@ -137,7 +137,7 @@ func startReservation(vm *inventory.VM) reservation {
 	r := reservation{uuid: vm.UUID}
 	if spec := vm.PersistentSpec; spec != nil {
 		r.bytes = vm.On.WithOverhead(spec.UsableMemory(), vm.Entry)
-		r.use = spec.HostUse()
+		r.use = spec.HostUse().Recorded(vm.Metadata)
 	}
 
 	return r

@@ -82,6 +82,8 @@ type Placement struct {
 	HostLabels map[string]string
 	// AntiAffinity keeps the VM away from others. Nil: from none.
 	AntiAffinity *AntiAffinity
+	// DedicatedCPUs keeps other VMs off the CPUs that the VM is pinned to.
+	DedicatedCPUs bool
 }
 
 // AntiAffinity keeps a VM off the hosts that have a VM with all of these labels; if not Required, only as long as
@@ -99,10 +101,11 @@ func (d Desired) Stamp() domain.Metadata { return d.StampOn(domain.Metadata{}) }
 func (d Desired) StampOn(m domain.Metadata) domain.Metadata {
 	want := d.Metadata
 	m.Labels, m.SharedDisks = want.Labels, want.SharedDisks
+	m.KeepNVRAM, m.KeepTPMState = want.KeepNVRAM, want.KeepTPMState
 	m.ExtraDevices, m.DeviceClasses = want.ExtraDevices, d.Spec.DeviceClasses()
 	m.RunStrategy, m.Host, m.EvictionStrategy = want.RunStrategy, want.Host, want.EvictionStrategy
 	m.TerminationGracePeriod, m.DeletionProtection = want.TerminationGracePeriod, want.DeletionProtection
-	m.HostLabels, m.Avoids = d.Placement.HostLabels, nil
+	m.HostLabels, m.Avoids, m.DedicatedCPUs = d.Placement.HostLabels, nil, d.Placement.DedicatedCPUs
 
 	if anti := d.Placement.AntiAffinity; anti != nil && anti.Required {
 		m.Avoids = anti.Labels

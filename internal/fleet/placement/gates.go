@@ -90,6 +90,23 @@ func fitsVersions(a inventory.Reply, s domain.Spec) []inventory.Problem {
 	return problems
 }
 
+// fitsKept checks that the host can keep of the VM what is to stay when it is deleted.
+func fitsKept(a inventory.Reply, m domain.Metadata) []inventory.Problem {
+	if !m.KeepTPMState || KeepsTPMState(a.Info) {
+		return nil
+	}
+
+	return []inventory.Problem{{
+		Attribute: "on_destroy.tpm_state",
+		Detail:    fmt.Sprintf("keeping a TPM's state needs libvirt 8.9.0; it has %s", a.Info.LibvirtVersion),
+	}}
+}
+
+// KeepsTPMState says whether the host can delete a VM without the state of its TPM.
+func KeepsTPMState(info *libvirt.HostInfo) bool {
+	return info.Driver == "QEMU" && info.LibvirtVersion.AtLeast(8, 9, 0)
+}
+
 // ResetsNVRAM says whether the host can start VMs with new variables.
 func ResetsNVRAM(info *libvirt.HostInfo) bool {
 	return info.Driver == "QEMU" && info.LibvirtVersion.AtLeast(8, 1, 0)

@@ -19,7 +19,7 @@ func (d Desired) hostUse() domain.HostUse {
 		return domain.HostUse{}
 	}
 
-	return d.Spec.HostUse()
+	return d.Spec.HostUse().Recorded(d.Stamp())
 }
 
 // arrivalUse is what a VM takes of a host that it comes to. One that takes memory there runs there. devices are all its
@@ -35,7 +35,7 @@ func (p *Planner) arrivalUse(
 	}
 
 	if bytes > 0 && !vm.Active {
-		use = spec.HostUse()
+		use = spec.HostUse().Recorded(vm.Metadata)
 	}
 
 	if len(spec.DeviceClasses()) == 0 {
@@ -44,7 +44,7 @@ func (p *Planner) arrivalUse(
 
 	there, short := p.assignDevices(ctx, a, deviceRequest{spec: *spec, name: vm.Name, starts: !use.Empty()})
 	if !use.Empty() {
-		use = there.HostUse()
+		use = there.HostUse().Recorded(vm.Metadata)
 	}
 
 	return use, there.HostDevices, shortageBlockers(a.Host, short)
@@ -89,6 +89,25 @@ func freePages(a inventory.Reply, others map[string]domain.HostUse) map[uint64]u
 	return left
 }
 
+// disputedCPUs is how many of the CPUs that the VM is pinned to others on the host are pinned to, too. The reservations'
+// mutex must be held.
+func (p *Planner) disputedCPUs(a inventory.Reply, d Desired) int {
+	use := d.hostUse()
+	if len(use.CPUs) == 0 {
+		return 0
+	}
+
+	disputed := make(map[int]bool)
+
+	for _, other := range uses(p.residents(a, d.Replaces), d.Spec.Name) {
+		for _, cpu := range use.SharedCPUs(other) {
+			disputed[cpu] = true
+		}
+	}
+
+	return len(disputed)
+}
+
 // shortage is something of a host that a VM needs and that other VMs have.
 type shortage struct {
 	domain.Problem
@@ -113,6 +132,14 @@ func missing(a inventory.Reply, use domain.HostUse, others map[string]domain.Hos
 					Path: use.Alone[part], Message: fmt.Sprintf("has given %s to VM %q", part, name),
 				}, reason})
 			}
+		}
+	}
+
+	for _, name := range slices.Sorted(maps.Keys(others)) {
+		if cpus := use.DisputedCPUs(others[name]); cpus != "" {
+			found = append(found, shortage{domain.Problem{Path: "cpu.pin", Message: fmt.Sprintf(
+				"has VM %q pinned to CPU %s, too, and placement.dedicated_cpus of one of the two VMs rules that out", name, cpus,
+			)}, migration.HostResourcesTaken})
 		}
 	}
 
@@ -174,7 +201,7 @@ func (p *Planner) fitsHostUse(
 func (p *Planner) fitsChangedUse(
 	ctx context.Context, on *inventory.Host, vm *inventory.VM, d Desired,
 ) []inventory.Problem {
-	more := d.Spec.HostUse().Without(vm.Entry.HostUse())
+	more := d.Spec.HostUse().Recorded(d.Stamp()).Without(vm.Entry.HostUse())
 	if on != vm.On || !vm.Active || !d.runsOn(vm) || more.Empty() {
 		return nil
 	}

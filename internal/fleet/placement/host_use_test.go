@@ -26,6 +26,13 @@ func TestMissing(t *testing.T) {
 		return domain.HostUse{Pages: map[uint64]uint64{size: bytes}}
 	}
 
+	cpus := func(dedicated bool, cpus ...int) domain.HostUse {
+		return domain.HostUse{CPUs: cpus, Dedicated: dedicated}
+	}
+
+	const disputed = `cpu.pin: has VM "x" pinned to CPU 2-3, too, and placement.dedicated_cpus of one of the two VMs ` +
+		"rules that out"
+
 	type byName = map[string]domain.HostUse
 
 	for name, tt := range map[string]struct {
@@ -51,7 +58,11 @@ func TestMissing(t *testing.T) {
 			byName{"x": pages(small, 8<<20), "y": pages(domain.DefaultPages, 10<<20)},
 			[]string{"memory.huge_pages: has 14Mi left of its 32Mi in pages of 2Mi, and the VM needs 16Mi"},
 		},
-		"too few are there": {pages(small, 64<<20), nil, nil},
+		"too few are there":             {pages(small, 64<<20), nil, nil},
+		"CPUs are shared":               {cpus(false, 2, 3), byName{"x": cpus(false, 2, 3)}, nil},
+		"CPUs are others":               {cpus(true, 2, 3), byName{"x": cpus(true, 4, 5)}, nil},
+		"CPUs are wanted alone":         {cpus(true, 1, 2, 3), byName{"x": cpus(false, 2, 3, 4)}, []string{disputed}},
+		"another VM has its CPUs alone": {cpus(false, 2, 3), byName{"x": cpus(true, 2, 3)}, []string{disputed}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

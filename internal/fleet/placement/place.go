@@ -29,6 +29,7 @@ type candidate struct {
 	free     uint64              // bytes that may still be committed
 	resting  uint64              // bytes that VMs which are off would need there
 	crowded  bool                // it has VMs that this one would rather avoid
+	disputed int                 // CPUs that VMs there are pinned to, as this one is
 }
 
 // Placed is a host that has room for a new VM.
@@ -148,6 +149,7 @@ func (p *Planner) pick(candidates []candidate, d Desired, tried map[string]bool)
 func (c *candidate) weigh(p *Planner, d Desired) {
 	c.free = p.free(c.Reply, d.Replaces)
 	c.resting = c.RestingMemory(d.Replaces) + p.expectedMemory(c.Host, d.Spec.Name)
+	c.disputed = p.disputedCPUs(c.Reply, d)
 
 	if away := d.Placement.AntiAffinity; away != nil {
 		me := evacuation.Neighbour{Name: d.Spec.Name, Avoids: away.Labels}
@@ -218,6 +220,7 @@ func sortCandidates(all []candidate) {
 			cmp.Compare(min(len(a.problems), 1), min(len(b.problems), 1)),
 			cmp.Compare(len(a.doubts), len(b.doubts)),
 			compareBool(a.crowded, b.crowded),
+			cmp.Compare(a.disputed, b.disputed),
 			// What is off now is likely to run one day: what it would leave counts, even if that is less than nothing.
 			-cmp.Compare(int64(a.free)-int64(a.resting), int64(b.free)-int64(b.resting)), //nolint:gosec // below 8 EiB
 			-cmp.Compare(a.free, b.free),
@@ -258,6 +261,7 @@ func (p *Planner) judge(ctx context.Context, a inventory.Reply, d Desired) candi
 	c.judgeCordon(ctx)
 	c.problems = append(c.problems, fitsHypervisor(a, d.Spec, p.defaultType)...)
 	c.problems = append(c.problems, fitsVersions(a, d.Spec)...)
+	c.problems = append(c.problems, fitsKept(a, d.Metadata)...)
 	c.judgeMemory(p, d)
 	c.judgeAffinity(p, d)
 	c.problems = append(c.problems, p.fitsHostUse(ctx, a, d.Spec.Name, d.hostUse(), d.Replaces)...)

@@ -34,7 +34,7 @@ const kernelPattern = "/boot/vmlinuz-*-cloud-amd64"
 // uses it, although the modules' own dependencies don't say so.
 var loadOrder = map[string][]string{
 	"first": {"virtio_ring", "virtio", "virtio_pci", "virtio_console"},
-	"then":  {"virtio_net", "virtio_blk", "virtio_balloon", "virtio_scsi", "sd_mod", "sr_mod"},
+	"then":  {"virtio_net", "virtio_blk", "virtio_balloon", "virtio_mem", "virtio_scsi", "sd_mod", "sr_mod"},
 	"acpi":  {"evdev", "button"},
 	"panic": {"pvpanic_mmio"},
 	"seed":  {"isofs"},

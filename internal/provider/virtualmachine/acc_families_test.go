@@ -187,7 +187,8 @@ func TestAccFamilies_imported(t *testing.T) {
     <filesystem type="mount" accessmode="mapped"><source dir="/srv"/><target dir="share"/><readonly/></filesystem>
     <hostdev mode="subsystem" type="pci" managed="yes"><source><address domain="0" bus="0x65" slot="0" function="0"/>
       </source></hostdev><hostdev mode="subsystem" type="usb"><source><vendor id="0x1234"/><product id="0xabcd"/>
-      </source></hostdev></devices></domain>`, name))
+      </source></hostdev><hostdev mode="subsystem" type="scsi"><source><adapter name="scsi_host2"/>
+      <address bus="0" target="1" unit="5"/></source></hostdev></devices></domain>`, name))
 	defined := func() string { return l.Virsh(t, "kvm1", "dumpxml", "--inactive", "--security-info", name) }
 	l.Define(t, "kvm1", defined()) // libvirt sorts the controllers that it added itself when it reads them again.
 	before := defined()
@@ -204,7 +205,8 @@ func TestAccFamilies_imported(t *testing.T) {
                  channel1 = { type = "unix", path = "/run/z.sock", name = "org.z" } }
     filesystems  = { filesystem0 = { target = "share", source = "/srv", driver = "9p", read_only = true } }
     host_devices = { hostdev0 = { type = "pci", address = "0000:65:00.0" },
-                     hostdev1 = { type = "usb", address = "1234:abcd" } }
+                     hostdev1 = { type = "usb", address = "1234:abcd" },
+                     hostdev2 = { type = "scsi", address = "2:0:1:5" } }
   }`, "platform": `{
     clock  = { offset = "variable", hypervclock = true }
     hyperv = { spinlocks = 4096, stimer = true }

@@ -181,6 +181,17 @@ var handmade = map[string]struct {
 			l.Virsh(t, "kvm1", "snapshot-create-as", name, "outside", "--disk-only", "--no-metadata")
 		},
 	},
+	// A directory of the host that virtiofsd serves from shared memory, and the interface of a team that stays with the
+	// VM when it moves, while the other one, a device of a host, has been unplugged.
+	"shares": {strategy: "Manual", xml: `<domain type="qemu"><name>%s</name><memory unit="MiB">64</memory>
+  <memoryBacking><source type="memfd"/><access mode="shared"/></memoryBacking>
+  <os><type arch="x86_64" machine="q35">hvm</type></os><features><acpi/></features><devices>
+    <filesystem type="mount" accessmode="passthrough"><driver type="virtiofs" queue="512"/>
+      <binary path="/usr/lib/qemu/virtiofsd" xattr="on"><cache mode="always"/></binary><source dir="/srv"/>
+      <target dir="share"/></filesystem>
+    <interface type="bridge"><source bridge="br-lab"/><model type="virtio"/><teaming type="persistent"/>
+      <alias name="ua-slow"/></interface>
+  </devices></domain>`},
 	"transient": {
 		transient: true,
 		strategy:  "Manual",

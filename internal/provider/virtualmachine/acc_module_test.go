@@ -46,7 +46,10 @@ module "web" {
       vcpus = 1, memory = "64Mi", root = "64Mi", data = { logs = "16Mi" }
       address = "192.0.2.11/24", gateway = "192.0.2.1", dns = ["192.0.2.1"]
     }
-    "%[1]s-2" = { vcpus = 1, memory = "64Mi", root = "64Mi" }
+    "%[1]s-2" = {
+      vcpus = 1, memory = "64Mi", root = "64Mi", max_memory = "256Mi", networks = { more = "default" }
+      profile = "linux", efi = true, tpm = true, watchdog = true, pin = { 0 = "0" }
+    }
   }
 }
 output "web" { value = module.web }
@@ -81,6 +84,12 @@ output "web" { value = module.web }
 	files, _, err = seedIn(t, l, on2, two)
 	if err != nil || len(files["user-data"]) == 0 || files["network-config"] != "" {
 		t.Errorf("the other medium has %q: %v", files, err)
+	}
+
+	options := look(t, l, on2, two, "<maxMemory slots='16' unit='KiB'>262144<", "name='secure-boot'/>", "ua-net-more",
+		"<tpm model='tpm-crb'>", "<watchdog model='i6300esb' action='reset'>", "<vcpupin vcpu='0' cpuset='0'/>")
+	if err := options(nil); err != nil {
+		t.Error(err)
 	}
 
 	l.Virsh(t, on1, "destroy", one) // There is no guest to shut down.

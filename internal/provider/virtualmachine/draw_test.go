@@ -56,6 +56,8 @@ var drawnTexts = map[string][]any{
 	"placement.host_labels": {in{"zone": "a"}}, "placement.anti_affinity.labels": {in{"a": "b"}},
 	"labels": {in{}, in{"a": "b"}, in{"a": nil}}, "run_strategy": values(status.RunStrategies),
 	"wait_for.ip_address": {"lan", "a"}, "update_policy": values(placement.UpdatePolicies),
+	"on_destroy.nvram":                     values(domain.OnDestroyModes),
+	"on_destroy.tpm_state":                 values(domain.OnDestroyModes),
 	"eviction_strategy":                    values(evacuation.Strategies),
 	"migration_options.transport":          values(migration.Transports),
 	"migration_options.compression":        values(migration.Compressions),

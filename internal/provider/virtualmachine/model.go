@@ -50,6 +50,7 @@ type model struct {
 	UpdatePolicy           types.String   `tfsdk:"update_policy"`
 	TerminationGracePeriod value.Duration `tfsdk:"termination_grace_period"`
 	DeletionProtection     types.Bool     `tfsdk:"deletion_protection"`
+	OnDestroy              types.Object   `tfsdk:"on_destroy"`
 	EvictionStrategy       types.String   `tfsdk:"eviction_strategy"`
 	MigrationOptions       types.Object   `tfsdk:"migration_options"`
 	Timeouts               timeouts.Value `tfsdk:"timeouts"`
@@ -120,6 +121,8 @@ func (m *model) toFleet(prior *model) fleet.Desired {
 			Host:                   text(m.Host),
 			TerminationGracePeriod: m.TerminationGracePeriod.Duration(),
 			DeletionProtection:     value.Bool(m.DeletionProtection),
+			KeepNVRAM:              m.keeps("nvram"),
+			KeepTPMState:           m.keeps("tpm_state"),
 			EvictionStrategy:       text(m.EvictionStrategy),
 			SharedDisks:            sharedDisks(m.Disks),
 			ExtraDevices:           m.extraDevices(nil),

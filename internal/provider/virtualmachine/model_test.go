@@ -91,8 +91,8 @@ func TestModel_toFleet(t *testing.T) {
 		Metadata: domain.Metadata{
 			Labels: map[string]string{"app": "web"}, RunStrategy: "Always", Host: "kvm1",
 			TerminationGracePeriod: ptr(time.Minute), DeletionProtection: ptr(false),
-			EvictionStrategy: "LiveMigrate",
-			ExtraDevices:     map[string]string{"shared": `<shmem name="a"><size unit="M">4</size></shmem>`},
+			EvictionStrategy: "LiveMigrate", KeepNVRAM: true, KeepTPMState: true,
+			ExtraDevices: map[string]string{"shared": `<shmem name="a"><size unit="M">4</size></shmem>`},
 		},
 		Volumes: map[string]string{"root": "/images/web.qcow2"},
 		OwnDisks: map[string]domain.OwnDisk{

@@ -64,6 +64,9 @@ func (r *Resource) ModifyPlan(
 		if !r.Data.Unknown {
 			resp.Diagnostics.Append(r.verifyDestroyable(ctx, config, text(state.ID))...)
 		}
+		if !resp.Diagnostics.HasError() {
+			resp.Diagnostics.Append(r.checkDestroy(ctx, p.state)...)
+		}
 		return
 	}
 	if diags := p.validatePlanned(&o.planned); diags.HasError() {
@@ -209,9 +212,7 @@ func (r *Resource) planDestroy(
 		resp.Diagnostics.Append(r.Data.UnknownError("delete", noun))
 	default:
 		// Reading only warned of a host that doesn't answer, if that is kept or the host is under maintenance.
-		if err := r.Data.Fleet.CheckDelete(ctx, text(state.ID), state.lastKnown()); err != nil {
-			resp.Diagnostics.Append(state.failure("delete", err).Error())
-		}
+		resp.Diagnostics.Append(r.checkDestroy(ctx, &state)...)
 	}
 }
 

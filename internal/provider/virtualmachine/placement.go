@@ -1,10 +1,16 @@
 package virtualmachine
 
 import (
+	"fmt"
+	"strconv"
+
+	"github.com/hashicorp/terraform-plugin-framework/diag"
+	"github.com/hashicorp/terraform-plugin-framework/path"
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/attrpath"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/value"
 )
 
@@ -37,13 +43,22 @@ var placementAttributes = attributes{
 		CustomType:          antiAffinityType,
 		Optional:            true,
 	},
+	"dedicated_cpus": schema.BoolAttribute{
+		MarkdownDescription: "Whether no other VM may be pinned to the CPUs of the host in `cpu.pin`, which must name " +
+			"each virtual CPU. A host where another VM is pinned to one of them is refused, also for that VM. VMs without " +
+			"`cpu.pin` still run there, unless the host keeps them off (`isolcpus`). Default: `false`, which only prefers " +
+			"hosts where the CPUs are free.",
+		Optional: true,
+	},
 }
 
 var placementType = objectType(placementAttributes)
 
 func placementToFleet(o types.Object) fleet.Placement {
 	a := open(o)
-	p := fleet.Placement{HostLabels: value.StringMap(a.stringMap("host_labels"))}
+	p := fleet.Placement{
+		HostLabels: value.StringMap(a.stringMap("host_labels")), DedicatedCPUs: a.bool("dedicated_cpus").ValueBool(),
+	}
 	if away := a.object("anti_affinity"); isSet(away) {
 		b := open(away)
 		p.AntiAffinity = &fleet.AntiAffinity{
@@ -52,4 +67,22 @@ func placementToFleet(o types.Object) fleet.Placement {
 		}
 	}
 	return p
+}
+
+// validateDedicatedCPUs checks that each virtual CPU has CPUs of the host to itself where that is asked for.
+func (m *model) validateDedicatedCPUs() diag.Diagnostics {
+	at := path.Root("placement").AtName("dedicated_cpus")
+	cpu := open(m.CPU)
+	if !open(m.Placement).bool("dedicated_cpus").ValueBool() || !isKnown(m.CPU) {
+		return nil
+	}
+	pins := value.StringMap(cpu.stringMap("pin"))
+	vcpus := int(cpu.int("vcpus").ValueInt64())
+	for n := range max(vcpus, 1) {
+		if pins[strconv.Itoa(n)] == "" {
+			return diag.Diagnostics{attrpath.Error(at, invalid, fmt.Sprintf(
+				"cpu.pin doesn't say on which CPUs of the host virtual CPU %d runs.", n))}
+		}
+	}
+	return nil
 }

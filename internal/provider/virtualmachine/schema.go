@@ -161,6 +161,7 @@ var policyAttributes = attributes{
 			"remove from `disks`. Default: `false`.",
 		Optional: true,
 	},
+	onDestroyName: onDestroyAttribute(),
 	"eviction_strategy": schema.StringAttribute{
 		MarkdownDescription: "What happens to the VM when its host is drained. One of " + value.OneOf(evacuation.Strategies) +
 			". **`None`: the VM is shut down.** `LiveMigrate`: it is moved live, otherwise it blocks the drain. " +

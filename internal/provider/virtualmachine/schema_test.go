@@ -41,6 +41,19 @@ func TestSchema_everythingIsDescribed(t *testing.T) {
 	})
 }
 
+// TestSchema_staysSmall: the framework's cost of every plan grows with the attributes, those of the first level above
+// all. A new one belongs into a group, and whoever raises a number here runs make bench before.
+func TestSchema_staysSmall(t *testing.T) {
+	t.Parallel()
+	const firstLevel, altogether = 47, 460
+	all := 0
+	walkSchema("", vmSchema.Attributes, func(string, schema.Attribute) { all++ })
+	if n := len(vmSchema.Attributes); n > firstLevel || all > altogether {
+		t.Errorf("there are %d attributes of the first level, %d altogether", n, all)
+	}
+	t.Logf("%d attributes of the first level, %d altogether", len(vmSchema.Attributes), all)
+}
+
 // TestSchema_typesAreBuiltOnce: a nested attribute without a custom type has the framework build its type at every step
 // along every path.
 func TestSchema_typesAreBuiltOnce(t *testing.T) {

@@ -76,8 +76,8 @@ func (r *Resource) replacedVM(ctx context.Context, m *model, private meta.Privat
 // that had it last.
 func (r *Resource) verifyDestroyable(ctx context.Context, m *model, id string) diag.Diagnostics {
 	saved, _ := r.Data.Managed.VM(id)
-	err := r.Data.Fleet.CheckDelete(ctx, id, fleet.LastKnown{Host: saved.Host, HostUUID: saved.HostUUID})
-	if err == nil {
+	_, err := r.Data.Fleet.CheckDelete(ctx, id, fleet.LastKnown{Host: saved.Host, HostUUID: saved.HostUUID})
+	if err == nil || isGone(err) {
 		return nil
 	}
 	failure := m.failure("replace", err)

@@ -56,6 +56,7 @@ func (m *model) validate() diag.Diagnostics {
 	diags.Append(validateLabels(path.Root("placement").AtName("host_labels"), placement.stringMap("host_labels"))...)
 	diags.Append(validateLabels(path.Root("placement").AtName("anti_affinity").AtName("labels"),
 		open(placement.object("anti_affinity")).stringMap("labels"))...)
+	diags.Append(m.validateDedicatedCPUs()...)
 	diags.Append(m.validateSources()...)
 	diags.Append(m.validateOwnDisks()...)
 	diags.Append(m.validateCloudInit()...)

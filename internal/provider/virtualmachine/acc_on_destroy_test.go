@@ -1,0 +1,70 @@
+package virtualmachine_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/lab"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/acctest"
+)
+
+// TestAccOnDestroy: the plan of a destroy names the data that go with a VM: UEFI variables, the TPM's state, saved
+// memory, snapshots and checkpoints. They are gone afterwards, except for what on_destroy keeps.
+func TestAccOnDestroy(t *testing.T) {
+	t.Parallel()
+	l := lab.Open(t)
+	const host = "kvm2"
+	prefix := lab.Name(t) + "-"
+	for _, key := range []string{"firm", "snap", "check"} {
+		l.RemoveDomain(t, prefix+key)
+	}
+	tf := acctest.NewCLI(t)
+	disk := func(key string) hcl {
+		return hcl{"disks": fmt.Sprintf(`{ root = { file = %q } }`, l.Image(t, host, prefix+key+".qcow2", "qcow2", 1<<20))}
+	}
+	vm := func(key string, more hcl) hcl { return tinyVM(prefix + key).with(hcl{"host": quote(host)}).with(more) }
+	firm := vm("firm", hcl{"firmware": `{ type = "efi" }`, "devices": `{ tpm = {} }`})
+	config := func(vms ...string) { tf.Config(t, acctest.Config(l)+strings.Join(vms, "")) }
+	files := func() string {
+		return l.Run(t, host, "find", "/var/lib/libvirt/qemu", "/var/lib/libvirt/swtpm", "-path", "*"+prefix+"*", "-o",
+			"-name", "tpm2-00.permall")
+	}
+	config(firm.named("firm"), vm("snap", disk("snap")).named("snap"), vm("check", disk("check")).named("check"))
+	tf.Run(t, "apply")
+	uuid := uuidOf(t, l, host, prefix+"firm")
+	l.Virsh(t, host, "managedsave", prefix+"firm")
+	l.Virsh(t, host, "snapshot-create-as", prefix+"snap", "before-upgrade")
+	l.Virsh(t, host, "checkpoint-create-as", prefix+"check", "daily")
+	const deleted = "Data is deleted with virtual machine "
+	out := tf.Run(t, "plan", "-destroy")
+	expect(t, out, deleted+prefix+"firm", "- the UEFI variables (NVRAM)", "- the state of the TPM",
+		"- the guest's saved memory (managed save image)")
+	expect(t, out, deleted+prefix+"snap", `- the metadata of its snapshots "before-upgrade"`)
+	expect(t, out, deleted+prefix+"check", `- the metadata of its checkpoints "daily"`)
+	for _, part := range []string{"nvram/" + prefix + "firm_VARS.fd", "save/" + prefix + "firm.save", "snapshot/" + prefix +
+		"snap", "checkpoint/" + prefix + "check"} {
+		if found := files(); !strings.Contains(found, part) {
+			t.Errorf("%s isn't there before: %s", part, found)
+		}
+	}
+	l.Run(t, host, "test", "-d", "/var/lib/libvirt/swtpm/"+uuid)
+	destroyAndCheck(t, l, tf, prefix+"firm", prefix+"snap", prefix+"check")
+	if left := files(); strings.Contains(left, prefix) || strings.Contains(left, uuid) {
+		t.Errorf("what was the VMs' is still there: %s", left)
+	}
+
+	// What is kept isn't named, and stays.
+	config(firm.with(hcl{"on_destroy": `{ nvram = "keep", tpm_state = "keep" }`}).named("firm"))
+	tf.Run(t, "apply")
+	uuid = uuidOf(t, l, host, prefix+"firm")
+	if out := tf.Run(t, "plan", "-destroy"); strings.Contains(out, deleted) {
+		t.Errorf("nothing is deleted: %s", out)
+	}
+	noChanges(t, tf)
+	destroyAndCheck(t, l, tf, prefix+"firm")
+	nvram := "/var/lib/libvirt/qemu/nvram/" + prefix + "firm_VARS.fd"
+	l.Run(t, host, "test", "-s", nvram)
+	l.Run(t, host, "test", "-d", "/var/lib/libvirt/swtpm/"+uuid+"/tpm2")
+	l.Run(t, host, "rm", "-r", nvram, "/var/lib/libvirt/swtpm/"+uuid)
+}
