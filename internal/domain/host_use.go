@@ -40,8 +40,8 @@ const (
 // DefaultPages stands for huge pages of the host's default size, see HostParts.PageSize.
 const DefaultPages = 0
 
-// hugePageSize is the size of the huge pages that facts ask for, false if they ask for none.
-func hugePageSize(f Facts) (uint64, bool) {
+// hugePageSize is the size of the huge pages that values ask for, false if they ask for none.
+func hugePageSize(f Values) (uint64, bool) {
 	if f[hugePages] == hugeDefault {
 		return DefaultPages, true
 	}
@@ -51,7 +51,7 @@ func hugePageSize(f Facts) (uint64, bool) {
 // HostUse is what a VM like that asks its host for.
 func (s Spec) HostUse() HostUse {
 	u := HostUse{Alone: map[HostPart]string{}, Pages: map[uint64]uint64{}}
-	u.addCID(s.Facts[vsockCID])
+	u.addCID(s.Values[vsockCID])
 	for key, row := range s.HostDevices {
 		part := HostPart{row["type"] + " device", row["address"]}
 		if part.ID != "" && part.ID != unknownHostDevice {
@@ -72,8 +72,8 @@ func (s Spec) HostUse() HostUse {
 			u.Alone[HostPart{"vDPA device", nic.VDPA}] = "interfaces." + key + ".vdpa"
 		}
 	}
-	u.Slot = s.Facts.securitySlot()
-	if size, ok := hugePageSize(s.Facts); ok {
+	u.Slot = s.Values.securitySlot()
+	if size, ok := hugePageSize(s.Values); ok {
 		u.Pages[size] = s.UsableMemory()
 	}
 	return u
