@@ -76,6 +76,21 @@ func (m *Manager) Delete(
 	return report, m.mover.RemoveDefinitions(ctx, vm)
 }
 
+// CheckDelete returns an error if Delete would not remove the VM, as far as that can be told without touching a host. If
+// no host has the VM, that is no error.
+func (m *Manager) CheckDelete(ctx context.Context, uuid string, last inventory.LastKnown) error {
+	vm, err := m.hosts.Find(ctx, uuid, last)
+	if err != nil {
+		if inventory.IsNotFound(err) {
+			return nil
+		}
+
+		return err
+	}
+
+	return m.placement.CheckRemovable(ctx, vm, disksRemovedWithVM(vm, false))
+}
+
 // verifyNotSaved returns an error if a user or another tool saved the VM's memory since vm was read, and so wants it
 // back. Memory that was saved before is removed with the VM.
 func (m *Manager) verifyNotSaved(ctx context.Context, vm *inventory.VM) error {

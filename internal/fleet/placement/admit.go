@@ -9,6 +9,7 @@ import (
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migration"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/status"
 )
 
 // manyArrivals is more than a run ever has VMs on their way to one host.
@@ -142,11 +143,29 @@ func startReservation(vm *inventory.VM) reservation {
 	return r
 }
 
-// admissionProblems warn in the plan of what would refuse the start in the apply.
-func (p *Planner) admissionProblems(ctx context.Context, vm *inventory.VM) ([]inventory.Problem, error) {
-	blockers, err := p.admission(ctx, vm)
-	if err != nil {
-		return nil, err
+// admissionProblems warn in the plan of what would refuse the start, or the memory that is added, in the apply. Other VMs
+// may have gone by then.
+func (p *Planner) admissionProblems(
+	ctx context.Context, vm *inventory.VM, d Desired,
+) ([]inventory.Problem, error) {
+	r := p.addedReservation(vm, d)
+	summary := "Host can't take the change"
+
+	var blockers []migration.Blocker
+
+	if d.PowerAction(vm) == status.Start {
+		if err := VerifyStartable(vm); err != nil {
+			return nil, err
+		}
+
+		var err error
+		if blockers, err = p.admission(ctx, vm); err != nil {
+			return nil, err
+		}
+
+		r, summary = startReservation(vm), "Virtual machine can't be started now"
+	} else if r.bytes == 0 {
+		return nil, nil
 	}
 
 	a, err := p.hosts.ReplyOf(ctx, vm.On)
@@ -155,14 +174,13 @@ func (p *Planner) admissionProblems(ctx context.Context, vm *inventory.VM) ([]in
 	}
 
 	p.reservations.mu.Lock()
-	blockers = append(blockers, p.reservationBlockers(a, vm.Name, startReservation(vm))...)
+	blockers = append(blockers, p.reservationBlockers(a, vm.Name, r)...)
 	p.reservations.mu.Unlock()
 
 	problems := make([]inventory.Problem, 0, len(blockers))
 	for _, b := range blockers {
 		problems = append(problems, inventory.Problem{
-			Attribute: b.Attribute, Summary: "Virtual machine can't be started now", Warning: true,
-			Detail: b.Message, Remedy: b.Remedy,
+			Attribute: b.Attribute, Summary: summary, Warning: true, Detail: b.Message, Remedy: b.Remedy,
 		})
 	}
 
