@@ -188,9 +188,11 @@ func (dr *Drainer) shutDownForEviction(ctx context.Context, vm *inventory.VM) er
 	return err
 }
 
-// startFor starts the VM where it is, unless it runs. ranHere says that this drain saw it run and shut it down, so that
-// it can't run on a host that doesn't answer.
-func (dr *Drainer) startFor(ctx context.Context, uuid string, last inventory.LastKnown, ranHere bool) error {
+// startAfterMove starts the VM where it is by now, unless it runs. ranHere says that this drain saw it run and shut it
+// down, so that it can't run on a host that doesn't answer.
+func (d *drainRun) startAfterMove(ctx context.Context, uuid string, last inventory.LastKnown, ranHere bool) error {
+	dr := d.drainer
+
 	return dr.mover.WithVMLocked(ctx, uuid, last, "starting", func(ctx context.Context, vm *inventory.VM) error {
 		if vm.Active {
 			return nil
@@ -200,8 +202,24 @@ func (dr *Drainer) startFor(ctx context.Context, uuid string, last inventory.Las
 			vm.SilentHosts = nil
 		}
 
-		return dr.lifecycle.Start(ctx, vm)
+		if vm.On == d.host {
+			// It was not moved, and gets back what it had until it was shut down. The cordon is the drain's own.
+			return dr.lifecycle.Start(ctx, vm)
+		}
+
+		return dr.start(ctx, vm)
 	})
+}
+
+// start starts a VM that is off, if its host has room for it and isn't cordoned. The caller holds the VM's lock.
+func (dr *Drainer) start(ctx context.Context, vm *inventory.VM) error {
+	release, err := dr.placement.Admit(ctx, vm)
+	if err != nil {
+		return err
+	}
+	defer release()
+
+	return dr.lifecycle.Start(ctx, vm)
 }
 
 // noteRunning records that the VM runs before the drain shuts it down to move it, so that the next run starts it again
@@ -262,7 +280,7 @@ func (d *drainRun) moveCold(ctx context.Context, s hostrecord.Step, o migration.
 		after, cancel := lease.CleanupContext(ctx, inventory.FinishTimeout)
 		defer cancel()
 
-		err = errors.Join(err, d.drainer.startFor(after, s.UUID, inventory.LastKnown{Host: vm.Host, HostUUID: vm.HostUUID},
+		err = errors.Join(err, d.startAfterMove(after, s.UUID, inventory.LastKnown{Host: vm.Host, HostUUID: vm.HostUUID},
 			ranHere))
 	}
 

@@ -305,12 +305,6 @@ func (r *releaseRun) restorePower(ctx context.Context, s hostrecord.Step, restor
 			return nil
 		}
 
-		release, err := r.drainer.placement.Admit(ctx, vm)
-		if err != nil {
-			return err
-		}
-		defer release()
-
-		return r.drainer.lifecycle.Start(ctx, vm)
+		return r.drainer.start(ctx, vm)
 	})
 }

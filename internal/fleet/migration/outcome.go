@@ -188,10 +188,14 @@ func (r *run) conclude(ctx context.Context, failure error) (State, error) {
 	if r.began.IsZero() {
 		r.state.FailurePlane = PlaneControl
 	}
-	r.state.FailureReason = r.failureReason(failure)
+	lost := lease.Lost(ctx)
+	r.state.FailureReason = r.failureReason(lost, failure)
+	if errors.Is(failure, lease.ErrLost) {
+		lost = nil // It is told already.
+	}
 	err := &FailedError{
 		State: r.state, Where: r.describeLocation(where, source, target) + r.describeLeft(left), Left: left,
-		Err: errors.Join(r.verdict, lease.Lost(ctx), failure),
+		Err: errors.Join(r.verdict, lost, failure),
 	}
 	r.log.ErrorContext(ctx, "migration failed", "error", err.Error())
 	return r.state, err
@@ -256,8 +260,10 @@ func (r *run) resumePaused(ctx context.Context, where location, source, target h
 	}
 }
 
-func (r *run) failureReason(failure error) string {
+func (r *run) failureReason(lost, failure error) string {
 	switch {
+	case lost != nil:
+		return "it was given up: " + lost.Error()
 	case r.verdict != nil:
 		return r.verdict.Error() + " and was aborted"
 	case r.state.AbortRequested && errors.Is(failure, context.DeadlineExceeded):

@@ -219,7 +219,7 @@ func (t preflight) probeShared(ctx context.Context, dir string) (_ bool, err err
 		select {
 		case <-ticker.C:
 		case <-ctx.Done():
-			return false, ctx.Err()
+			return false, context.Cause(ctx)
 		}
 	}
 }
