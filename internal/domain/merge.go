@@ -30,7 +30,8 @@ func Merge(persistent, live, prior *Spec, staged Staged) Spec {
 	if prior != nil {
 		known := *prior
 		known.Values = maps.Clone(known.Values)
-		maps.DeleteFunc(known.Values, func(_, value string) bool { return value == "" || value == None }) // Nothing was there.
+		// Nothing was there.
+		maps.DeleteFunc(known.Values, func(_, value string) bool { return value == "" || value == None })
 		before = reflect.ValueOf(known)
 	}
 	m := merger{staged: staged.stillPending(l)}

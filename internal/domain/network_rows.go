@@ -78,7 +78,8 @@ func (n NetworkSource) checkRows(c *checker, path string) {
 	networkRows.validate(c, path, n.Values, func(string, string) bool { return false })
 	for _, row := range networkRows {
 		protocols := rowProtocols[row.Name]
-		c.require(n.Values[row.Name] == "" || n.Protocol == "" || slices.Contains(protocols, n.Protocol), join(path, row.Name),
+		c.require(n.Values[row.Name] == "" || n.Protocol == "" || slices.Contains(protocols, n.Protocol),
+			join(path, row.Name),
 			fmt.Sprintf("Only %s has it.", strings.Join(protocols, ", ")))
 	}
 	c.require(n.Values["tls_hostname"] == "" || n.Values["tls"] != "no", join(path, "tls_hostname"), "It requires tls.")

@@ -35,7 +35,10 @@ func TestNUMA_refusesWhatDoesNotFit(t *testing.T) {
 			values: Values{cpuNUMA: ""}, memory: Memory{Size: new(uint64(1 << 30)), MaxSize: new(uint64(4 << 30))},
 			says: "at least one cell",
 		},
-		{values: Values{cpuNUMA: twoCells, "memory.numatune.cells": "2.mode=strict\n2.nodeset=0\n"}, says: "has no such cell"},
+		{
+			values: Values{cpuNUMA: twoCells, "memory.numatune.cells": "2.mode=strict\n2.nodeset=0\n"},
+			says:   "has no such cell",
+		},
 		{
 			values: Values{"memory.numatune.cells": "0.mode=strict\n"},
 			says:   "memory.numatune.cells.0.nodeset: It must be declared.",

@@ -57,7 +57,8 @@ func TestLab_hostsTellWhatIsInTheWay(t *testing.T) {
 		m.Mobility.Values = domain.Values{"devices.tpm.model": "tpm-spapr", "devices.tpm.backend": "emulator"}
 	}, HypervisorNotCompatible)
 	blocks("a CPU that is not there", func(m *VM) {
-		m.Mobility.CPU = `<cpu mode='custom' match='exact'><model>qemu64</model><feature policy='require' name='avx512f'/></cpu>`
+		m.Mobility.CPU = `<cpu mode='custom' match='exact'><model>qemu64</model>` +
+			`<feature policy='require' name='avx512f'/></cpu>`
 	}, CPUNotCompatible)
 
 	l.Virsh(t, here.Name, "snapshot-create-as", name, "before", "--disk-only", "--reuse-external", "--diskspec",

@@ -31,6 +31,7 @@ type Observer struct {
 // NewObserver prepares the observer of these hosts. It does no I/O.
 func NewObserver(hosts *inventory.Inventory, store *records.Store, checks *move.Checks, cfg Config) *Observer {
 	return &Observer{
-		hosts: hosts, records: store, moveChecks: checks, defaultType: cfg.DefaultType, migration: cfg.Migration, log: cfg.Log,
+		hosts: hosts, records: store, moveChecks: checks, defaultType: cfg.DefaultType, migration: cfg.Migration,
+		log: cfg.Log,
 	}
 }
