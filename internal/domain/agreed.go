@@ -18,7 +18,7 @@ func (s Staged) overlay(path string, want, before reflect.Value) reflect.Value {
 	switch {
 	case staged, want.IsZero():
 		return before
-	case want.Type() == reflect.TypeFor[Facts](), want.Type() == reflect.TypeFor[Row]():
+	case want.Type() == reflect.TypeFor[Values](), want.Type() == reflect.TypeFor[Row]():
 		all := reflect.MakeMap(want.Type())
 		for _, key := range before.MapKeys() {
 			all.SetMapIndex(key, before.MapIndex(key))

@@ -14,7 +14,7 @@ func Aligned(live, persistent *Spec) *Spec {
 // own.
 func WithoutEchoes(live, known Spec) Spec {
 	for _, g := range Groups {
-		live.Facts = g.rows().align(live.Facts, known.Facts)
+		live.Values = g.rows().align(live.Values, known.Values)
 	}
 	return live
 }

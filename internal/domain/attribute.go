@@ -6,9 +6,9 @@ import (
 	"github.com/beevik/etree"
 )
 
-// Facts are what a VM's groups of attributes say, by attribute path. Declared: a path that is missing is not declared,
+// Values are what a VM's groups of attributes say, by attribute path. Declared: a path that is missing is not declared,
 // and "" declares that nothing is there. Read back: what is missing isn't there.
-type Facts map[string]string
+type Values map[string]string
 
 // None is the model of a device that isn't there, as libvirt has it for balloons and USB controllers.
 const None = "none"
@@ -22,7 +22,7 @@ const Auto = "auto"
 // AttributeKind is how the value of an attribute is written.
 type AttributeKind int
 
-// The kinds of attributes. In Facts all are the text that the definition has.
+// The kinds of attributes. In Values all are the text that the definition has.
 const (
 	// Text is any text.
 	Text AttributeKind = iota
@@ -109,5 +109,5 @@ type Attribute struct {
 	path string
 }
 
-// fact is what the attribute's value is known by in Facts: those of a VM have whole paths, those of a device names.
+// fact is what the attribute's value is known by in Values: those of a VM have whole paths, those of a device names.
 func (a Attribute) fact() string { return cmp.Or(a.path, a.Name) }

@@ -10,27 +10,27 @@ import (
 
 // validate checks what the group declares.
 func (g Group) validate(s Spec, c *checker) {
-	g.rows().validate(c, g.Path, s.Facts, func(path, value string) bool {
+	g.rows().validate(c, g.Path, s.Values, func(path, value string) bool {
 		return g.Device != "" && path == g.model() && (value == None || value == Any)
 	})
-	if !g.says(s.Facts) {
+	if !g.says(s.Values) {
 		return
 	}
-	if g.Device != "" && s.Facts[g.model()] == None {
+	if g.Device != "" && s.Values[g.model()] == None {
 		for _, a := range g.Attributes[1:] {
-			c.require(s.Facts[g.At(a)] == "", g.At(a), "A device that isn't there (model none) has no "+a.Name+".")
+			c.require(s.Values[g.At(a)] == "", g.At(a), "A device that isn't there (model none) has no "+a.Name+".")
 		}
 		return
 	}
 	if g.Check != nil {
-		attribute, problem := g.Check(func(attribute string) string { return s.Facts[join(g.Path, attribute)] })
+		attribute, problem := g.Check(func(attribute string) string { return s.Values[join(g.Path, attribute)] })
 		c.require(problem == "", join(g.Path, attribute), problem)
 	}
 }
 
 // Complete returns what is declared of a VM that has some facts already, together with what its new devices get where
 // nothing is declared.
-func (f Facts) Complete(have Facts, arch string) Facts {
+func (f Values) Complete(have Values, arch string) Values {
 	for _, g := range deviceGroups {
 		if g.says(f) && f[g.model()] != None && !g.Has(have) {
 			f = g.withDefaults(f, arch)
@@ -54,33 +54,33 @@ func GroupAttribute(path string) (Group, Attribute, bool) {
 // Attributes are the attributes of groups and of devices that a spec declares to be there, by path.
 func (s Spec) Attributes() map[string]Attribute {
 	all := map[string]Attribute{}
-	note := func(r rows, prefix string, facts Facts) {
+	note := func(r rows, prefix string, facts Values) {
 		for _, a := range r {
 			if facts[a.Name] != "" {
 				all[join(prefix, a.Name)] = a
 			}
 		}
 	}
-	for path, value := range s.Facts {
+	for path, value := range s.Values {
 		if _, a, ok := GroupAttribute(path); ok && value != "" {
 			all[path] = a
 		}
 	}
 	for key, disk := range s.Disks {
-		note(diskRows, "disks."+key, disk.Facts)
+		note(diskRows, "disks."+key, disk.Values)
 		if disk.Source.Network != nil {
-			note(networkRows, "disks."+key+".network", disk.Source.Network.Facts)
+			note(networkRows, "disks."+key+".network", disk.Source.Network.Values)
 		}
 	}
 	for key, nic := range s.Interfaces {
-		note(interfaceRows, "interfaces."+key, nic.Facts)
+		note(interfaceRows, "interfaces."+key, nic.Values)
 	}
 	return all
 }
 
 // Demands are the facts of devices that a host may lack, in order: what each is listed as in the domain capabilities of
 // hosts that have it.
-func (f Facts) Demands() []Demand {
+func (f Values) Demands() []Demand {
 	var all []Demand
 	for _, g := range Groups {
 		for _, a := range g.Attributes {
@@ -117,12 +117,12 @@ func (d Demand) Missing() string {
 
 // WithFact returns the spec with a fact that it doesn't declare itself.
 func (s Spec) WithFact(path, value string) Spec {
-	if _, declared := s.Facts[path]; declared {
+	if _, declared := s.Values[path]; declared {
 		return s
 	}
-	facts := Facts{path: value}
-	maps.Copy(facts, s.Facts)
-	s.Facts = facts
+	facts := Values{path: value}
+	maps.Copy(facts, s.Values)
+	s.Values = facts
 	return s
 }
 
@@ -141,7 +141,7 @@ func groupOf(path string) string {
 }
 
 // validate checks what is declared below a prefix. free tells which values need no check.
-func (r rows) validate(c *checker, prefix string, facts Facts, free func(path, value string) bool) {
+func (r rows) validate(c *checker, prefix string, facts Values, free func(path, value string) bool) {
 	for i := range r {
 		if value, ok := facts[r[i].fact()]; ok {
 			r[i].validate(c, join(prefix, r[i].Name), value, free)

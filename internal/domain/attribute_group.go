@@ -52,7 +52,7 @@ var deviceGroups = withPaths(
 	smartcardGroup,
 )
 
-// withPaths notes the attributes' paths once: whatever happens to a VM's facts asks for all of them.
+// withPaths notes the attributes' paths once: whatever happens to a VM's values asks for all of them.
 func withPaths(groups ...Group) []Group {
 	for i, g := range groups {
 		groups[i].Attributes = slices.Clone(g.Attributes)
@@ -74,14 +74,14 @@ func (g Group) At(a Attribute) string {
 // model is the path of the attribute that says whether the device is there.
 func (g Group) model() string { return g.At(g.Attributes[0]) }
 
-// Has says whether a device is among the facts.
-func (g Group) Has(facts Facts) bool {
-	return g.any(func(fact string) bool { return facts[fact] != "" }) && facts[g.model()] != None
+// Has says whether a device is among the values.
+func (g Group) Has(values Values) bool {
+	return g.any(func(fact string) bool { return values[fact] != "" }) && values[g.model()] != None
 }
 
-// says tells whether the facts declare anything about the group.
-func (g Group) says(facts Facts) bool {
-	return g.any(func(fact string) bool { _, ok := facts[fact]; return ok })
+// says tells whether the values declare anything about the group.
+func (g Group) says(values Values) bool {
+	return g.any(func(fact string) bool { _, ok := values[fact]; return ok })
 }
 
 // any tells whether something holds for the fact of one of the group's attributes.
@@ -99,8 +99,8 @@ func (g Group) block() block {
 	return block{
 		group: &g, rules: g.rules(), texts: g.texts(),
 		read: g.read, apply: g.apply, classify: g.classify, validate: g.validate, complete: g.complete, step: g.step,
-		normal: func(s *Spec) { s.Facts = g.rows().normal(s.Facts) },
-		align:  func(live *Spec, persistent Spec) { live.Facts = g.rows().align(live.Facts, persistent.Facts) },
+		normal: func(s *Spec) { s.Values = g.rows().normal(s.Values) },
+		align:  func(live *Spec, persistent Spec) { live.Values = g.rows().align(live.Values, persistent.Values) },
 	}
 }
 
@@ -149,11 +149,11 @@ func (g Group) elements(d *Definition) []*etree.Element {
 }
 
 func (g Group) read(d *Definition, s *Spec) {
-	if s.Facts == nil {
-		s.Facts = Facts{}
+	if s.Values == nil {
+		s.Values = Values{}
 	}
 	if e := g.element(d); !g.absent(e) {
-		g.rows().read(e, s.Facts)
+		g.rows().read(e, s.Values)
 	}
 }
 
@@ -176,14 +176,14 @@ func (g Group) remove(d *Definition) {
 
 // apply patches the group's places.
 func (g Group) apply(d *Definition, want Spec) error {
-	if !g.says(want.Facts) {
+	if !g.says(want.Values) {
 		return nil
 	}
 	var have Spec
 	g.read(d, &have)
 	e := g.element(d)
 	if g.Device != "" {
-		switch there, wanted := e != nil && !g.absent(e), want.Facts[g.model()] != None; {
+		switch there, wanted := e != nil && !g.absent(e), want.Values[g.model()] != None; {
 		case !wanted && (there || e == nil && g.Explicit):
 			g.remove(d)
 			return nil
@@ -193,17 +193,17 @@ func (g Group) apply(d *Definition, want Spec) error {
 			drop(e)
 			e = element(g.Device)
 			d.addDevice(e)
-			want.Facts = g.withDefaults(want.Facts, attr(child(d.root(), "os", "type"), "arch"))
+			want.Values = g.withDefaults(want.Values, attr(child(d.root(), "os", "type"), "arch"))
 		}
 	}
 	changed := map[string]bool{}
 	for _, a := range g.Attributes {
 		path := g.At(a)
-		value, declared := want.Facts[path]
+		value, declared := want.Values[path]
 		if a.Follows != "" && changed[a.Follows] && !declared {
 			value, declared = "", true
 		}
-		if !declared || value == Any || value == have.Facts[path] {
+		if !declared || value == Any || value == have.Values[path] {
 			continue
 		}
 		changed[a.Name] = true
@@ -215,7 +215,7 @@ func (g Group) apply(d *Definition, want Spec) error {
 }
 
 // withDefaults completes what is declared of a new device.
-func (g Group) withDefaults(declared Facts, arch string) Facts {
+func (g Group) withDefaults(declared Values, arch string) Values {
 	all := maps.Clone(declared)
 	if all[g.model()] == Any {
 		delete(all, g.model())
@@ -233,7 +233,7 @@ func (g Group) withDefaults(declared Facts, arch string) Facts {
 
 // classify classifies what differs.
 func (g Group) classify(c *classifier) {
-	have, want := c.have.Facts, c.want.Facts
+	have, want := c.have.Values, c.want.Values
 	if !g.says(want) {
 		return
 	}
@@ -267,18 +267,18 @@ func (g Group) transition(c *classifier, comes bool) string {
 
 // complete declares that nothing is there where the persistent definition has nothing.
 func (g Group) complete(persistent *Spec, live Spec) {
-	said := maps.Clone(persistent.Facts)
+	said := maps.Clone(persistent.Values)
 	if said == nil {
-		said = Facts{}
+		said = Values{}
 	}
 	if g.Device != "" && !g.Has(said) {
-		if g.Has(live.Facts) {
+		if g.Has(live.Values) {
 			said[g.model()] = None
 		}
 	} else {
-		said = g.rows().complete(said, live.Facts)
+		said = g.rows().complete(said, live.Values)
 	}
-	persistent.Facts = said
+	persistent.Values = said
 }
 
 // step makes the call for a change of a running VM.
@@ -296,6 +296,6 @@ func (g Group) step(p *stepper, c change) {
 		}
 	default:
 		_, a, _ := GroupAttribute(c.Path)
-		p.step(Step{Kind: c.step, Path: c.Path, Value: cmp.Or(p.want.Facts[c.Path], a.Reset)})
+		p.step(Step{Kind: c.step, Path: c.Path, Value: cmp.Or(p.want.Values[c.Path], a.Reset)})
 	}
 }

@@ -10,7 +10,7 @@ import (
 type rows []Attribute
 
 // read reads all rows of an element.
-func (r rows) read(e *etree.Element, into Facts) {
+func (r rows) read(e *etree.Element, into Values) {
 	if e == nil {
 		return
 	}
@@ -21,9 +21,9 @@ func (r rows) read(e *etree.Element, into Facts) {
 	}
 }
 
-// readFacts reads all rows of a device; nil when there is nothing.
-func (r rows) readFacts(e *etree.Element) Facts {
-	facts := Facts{}
+// readValues reads all rows of a device; nil when there is nothing.
+func (r rows) readValues(e *etree.Element) Values {
+	facts := Values{}
 	r.read(e, facts)
 	if len(facts) == 0 {
 		return nil
@@ -32,12 +32,12 @@ func (r rows) readFacts(e *etree.Element) Facts {
 }
 
 // apply patches an element so that it says what is declared of a device.
-func (r rows) apply(e *etree.Element, path string, want Facts) error {
+func (r rows) apply(e *etree.Element, path string, want Values) error {
 	return r.patch(e, path, want, func(Attribute) bool { return true })
 }
 
 // patch patches those rows that which selects.
-func (r rows) patch(e *etree.Element, path string, want Facts, which func(Attribute) bool) error {
+func (r rows) patch(e *etree.Element, path string, want Values, which func(Attribute) bool) error {
 	for _, a := range r {
 		if value, declared := want[a.Name]; declared && which(a) && a.read(e) != value {
 			if err := a.put(e, join(path, a.Name), value); err != nil {
@@ -49,7 +49,7 @@ func (r rows) patch(e *etree.Element, path string, want Facts, which func(Attrib
 }
 
 // normal writes what is declared in one way.
-func (r rows) normal(facts Facts) Facts {
+func (r rows) normal(facts Values) Values {
 	cloned := false
 	for i := range r {
 		fact := r[i].fact()
@@ -82,7 +82,7 @@ func (r rows) texts(prefix string) map[string]func(a, b string) bool {
 }
 
 // classify classifies the differences below a prefix. key is that of the device, "" for none.
-func (r rows) classify(c *classifier, prefix, key string, have, want Facts) {
+func (r rows) classify(c *classifier, prefix, key string, have, want Values) {
 	for i := range r {
 		fact := r[i].fact()
 		value, ok := want[fact]
@@ -96,7 +96,7 @@ func (r rows) classify(c *classifier, prefix, key string, have, want Facts) {
 }
 
 // align takes out of what runs what libvirt has put there by itself.
-func (r rows) align(live, persistent Facts) Facts {
+func (r rows) align(live, persistent Values) Values {
 	cloned := false
 	for i := range r {
 		if !r[i].Echo {
@@ -118,7 +118,7 @@ func (r rows) align(live, persistent Facts) Facts {
 }
 
 // complete declares that what only runs isn't there.
-func (r rows) complete(persistent, live Facts) Facts {
+func (r rows) complete(persistent, live Values) Values {
 	cloned := false
 	for i := range r {
 		fact := r[i].fact()
@@ -130,7 +130,7 @@ func (r rows) complete(persistent, live Facts) Facts {
 		}
 		if !cloned {
 			if persistent, cloned = maps.Clone(persistent), true; persistent == nil {
-				persistent = Facts{}
+				persistent = Values{}
 			}
 		}
 		persistent[fact] = ""

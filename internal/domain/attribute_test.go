@@ -47,7 +47,7 @@ func triedValues(path string, a Attribute) []string {
 }
 
 // valuesBeside are what attributes need to be declared, too.
-var valuesBeside = map[string]Facts{
+var valuesBeside = map[string]Values{
 	"devices.rng.rate_period":    {"rate_bytes": "10"},
 	"devices.graphics.address":   {"listen": "address"},
 	"firmware.boot_menu.timeout": {"boot_menu.enabled": "yes"},
@@ -62,12 +62,12 @@ var valuesBeside = map[string]Facts{
 
 // eachFact calls f with every value that every attribute of a group can be declared with, together with what that value
 // needs in addition.
-func eachFact(f func(g Group, a Attribute, declared Facts)) {
+func eachFact(f func(g Group, a Attribute, declared Values)) {
 	for _, g := range Groups {
 		for _, a := range g.Attributes {
 			values := triedValues(g.At(a), a)
 			for _, value := range values {
-				declared := Facts{g.At(a): value}
+				declared := Values{g.At(a): value}
 				for name, value := range valuesBeside[g.At(a)] {
 					declared[join(g.Path, name)] = value
 				}
@@ -84,36 +84,36 @@ func TestGroups_areAppliedAndRead(t *testing.T) {
 	for name, xml := range samples(t) {
 		sample := parse(t, xml)
 		was := sample.Spec()
-		eachFact(func(g Group, a Attribute, declared Facts) {
+		eachFact(func(g Group, a Attribute, declared Values) {
 			d, before := sample.Clone(), was
-			if err := d.Apply(Spec{Facts: declared}); err != nil {
+			if err := d.Apply(Spec{Values: declared}); err != nil {
 				t.Errorf("%s: %v: %v", name, declared, err)
 				return
 			}
 			after := d.Spec()
 			for path, value := range declared {
-				if after.Facts[path] != value {
-					t.Errorf("%s: %s is %q, not %q", name, path, after.Facts[path], value)
+				if after.Values[path] != value {
+					t.Errorf("%s: %s is %q, not %q", name, path, after.Values[path], value)
 				}
 			}
-			if changes := Changes(after, Spec{Facts: declared}); len(changes) > 0 {
+			if changes := Changes(after, Spec{Values: declared}); len(changes) > 0 {
 				t.Errorf("%s: still to be changed: %v", name, changes)
 			}
 			once := d.Canonical()
-			if err := d.Apply(Spec{Facts: declared}); err != nil || d.Canonical() != once {
+			if err := d.Apply(Spec{Values: declared}); err != nil || d.Canonical() != once {
 				t.Errorf("%s: %v applied again changes it: %v", name, declared, err)
 			}
-			for path := range after.Facts {
+			for path := range after.Values {
 				if strings.HasPrefix(a.Name, "balloon.") && path == "memory.balloon.model" {
 					continue // A balloon that is set up is there.
 				}
 				if _, ok := declared[path]; !strings.HasPrefix(path, g.Path) || g.Device == "" && !ok {
-					if before.Facts[path] != after.Facts[path] {
+					if before.Values[path] != after.Values[path] {
 						t.Errorf("%s: %v changes %s", name, declared, path)
 					}
 				}
 			}
-			after.Facts, after.FreeSlots, before.Facts, before.FreeSlots = nil, nil, nil, nil
+			after.Values, after.FreeSlots, before.Values, before.FreeSlots = nil, nil, nil, nil
 			after.Buses, before.Buses = nil, nil
 			after.Memory.Fixed, before.Memory.Fixed = false, false
 			if diff := cmp.Diff(before, after); diff != "" {
@@ -126,26 +126,26 @@ func TestGroups_areAppliedAndRead(t *testing.T) {
 // TestGroups_comeAndGo: what an attribute or a device has brought goes without a trace.
 func TestGroups_comeAndGo(t *testing.T) {
 	t.Parallel()
-	eachFact(func(g Group, a Attribute, declared Facts) {
+	eachFact(func(g Group, a Attribute, declared Values) {
 		if a.Name == "dies" || strings.HasPrefix(a.Name, "balloon.") {
 			return // A topology and a balloon stay.
 		}
 		d := parse(t, `<domain type="qemu"><name>n</name><devices><disk/></devices></domain>`)
 		before := d.Canonical()
-		gone := Facts{}
+		gone := Values{}
 		for path := range declared {
 			gone[path] = ""
 		}
 		if g.Device != "" {
-			gone = Facts{g.model(): None}
+			gone = Values{g.model(): None}
 		}
-		for _, facts := range []Facts{declared, gone} {
-			if err := d.Apply(Spec{Facts: facts}); err != nil {
+		for _, facts := range []Values{declared, gone} {
+			if err := d.Apply(Spec{Values: facts}); err != nil {
 				t.Fatal(err)
 			}
 		}
 		if g.Explicit {
-			if e := g.element(d); e == nil || !g.absent(e) || g.Has(d.Spec().Facts) {
+			if e := g.element(d); e == nil || !g.absent(e) || g.Has(d.Spec().Values) {
 				t.Errorf("%v is still there, or libvirt would add another one:\n%s", declared, output(t, d))
 			}
 			drop(g.element(d))
@@ -164,16 +164,16 @@ func TestGroups_areClassified(t *testing.T) {
 	xml := strings.Replace(output(t, pair[0]), "</devices>", `<tpm model="tpm-tis"><backend type="external"/></tpm>`+
 		`<watchdog model="ib700" action="none"/></devices>`, 1)
 	with, without := parse(t, xml), parse(t, xml)
-	remove := Facts{}
+	remove := Values{}
 	for _, g := range deviceGroups {
 		remove[g.model()] = None
 	}
-	if err := without.Apply(Spec{Facts: remove}); err != nil {
+	if err := without.Apply(Spec{Values: remove}); err != nil {
 		t.Fatal(err)
 	}
-	check := func(live *Definition, declared Facts) {
+	check := func(live *Definition, declared Values) {
 		t.Helper()
-		want := Spec{Facts: declared}
+		want := Spec{Values: declared}
 		persistent := live.Clone()
 		if err := persistent.Apply(want); err != nil {
 			t.Error(err)
@@ -197,7 +197,7 @@ func TestGroups_areClassified(t *testing.T) {
 			}
 		}
 	}
-	eachFact(func(_ Group, _ Attribute, declared Facts) {
+	eachFact(func(_ Group, _ Attribute, declared Values) {
 		check(with, declared)
 		check(without, declared)
 	})
@@ -219,12 +219,12 @@ func TestGroups_refuseWhatIsWrong(t *testing.T) {
 				if a.Name == "description" && wrong != "\x01" {
 					continue
 				}
-				if len(Spec{Facts: Facts{g.At(a): wrong}}.Validate()) == 0 {
+				if len(Spec{Values: Values{g.At(a): wrong}}.Validate()) == 0 {
 					t.Errorf("%s = %q is let pass", g.At(a), wrong)
 				}
 			}
 			for _, kept := range a.Kept {
-				want := Spec{Facts: Facts{g.At(a): kept}}
+				want := Spec{Values: Values{g.At(a): kept}}
 				if problems := want.Validate(); len(problems) > 0 {
 					t.Errorf("a VM from elsewhere may have it: %v", problems)
 				}
@@ -234,7 +234,7 @@ func TestGroups_refuseWhatIsWrong(t *testing.T) {
 			}
 		}
 	}
-	for _, wrong := range []Facts{
+	for _, wrong := range []Values{
 		{"devices.tpm.model": "tpm-crb", "devices.tpm.version": "1.2"},
 		{"devices.tpm.model": None, "devices.tpm.version": "2.0"},
 		{"devices.rng.backend": "builtin", "devices.rng.source": "/dev/urandom"},
@@ -258,7 +258,7 @@ func TestGroups_refuseWhatIsWrong(t *testing.T) {
 		{"platform.hyperv.spinlocks": "100"},
 		{"platform.hyperv.vendor_id": "more than twelve"},
 	} {
-		if len(Spec{Facts: wrong}.Validate()) == 0 {
+		if len(Spec{Values: wrong}.Validate()) == 0 {
 			t.Errorf("%v is let pass", wrong)
 		}
 	}
@@ -269,26 +269,26 @@ func TestGroups_newDevicesAreComplete(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
 		arch           string
-		declared, want Facts
+		declared, want Values
 	}{
-		{"x86_64", Facts{"devices.tpm.backend": "emulator"}, Facts{
+		{"x86_64", Values{"devices.tpm.backend": "emulator"}, Values{
 			"devices.tpm.model": "tpm-crb", "devices.tpm.backend": "emulator", "devices.tpm.version": "2.0",
 		}},
-		{"aarch64", Facts{"devices.tpm.version": "1.2"}, Facts{
+		{"aarch64", Values{"devices.tpm.version": "1.2"}, Values{
 			"devices.tpm.model": "tpm-tis", "devices.tpm.backend": "emulator", "devices.tpm.version": "1.2",
 		}},
-		{"x86_64", Facts{"devices.rng.backend": "builtin"}, Facts{
+		{"x86_64", Values{"devices.rng.backend": "builtin"}, Values{
 			"devices.rng.model": "virtio", "devices.rng.backend": "builtin",
 		}},
-		{"s390x", Facts{"devices.watchdog.action": "pause"}, Facts{
+		{"s390x", Values{"devices.watchdog.action": "pause"}, Values{
 			"devices.watchdog.model": "diag288", "devices.watchdog.action": "pause",
 		}},
 	} {
 		d := parse(t, `<domain type="qemu"><os><type arch="`+test.arch+`">hvm</type></os><devices/></domain>`)
-		if err := d.Apply(Spec{Facts: test.declared}); err != nil {
+		if err := d.Apply(Spec{Values: test.declared}); err != nil {
 			t.Fatal(err)
 		}
-		if diff := cmp.Diff(test.want, d.Spec().Facts); diff != "" {
+		if diff := cmp.Diff(test.want, d.Spec().Values); diff != "" {
 			t.Errorf("%v: -want +got:\n%s", test.declared, diff)
 		}
 	}
@@ -299,11 +299,11 @@ func TestGroups_anotherBackendForgetsItsSource(t *testing.T) {
 	t.Parallel()
 	d := parse(t, `<domain><devices><rng model="virtio"><backend model="random">/dev/hwrng</backend><x/></rng></devices>
   </domain>`)
-	if err := d.Apply(Spec{Facts: Facts{"devices.rng.backend": "builtin"}}); err != nil {
+	if err := d.Apply(Spec{Values: Values{"devices.rng.backend": "builtin"}}); err != nil {
 		t.Fatal(err)
 	}
-	want := Facts{"devices.rng.model": "virtio", "devices.rng.backend": "builtin"}
-	if diff := cmp.Diff(want, d.Spec().Facts); diff != "" || child(d.devices("rng")[0], "x") == nil {
+	want := Values{"devices.rng.model": "virtio", "devices.rng.backend": "builtin"}
+	if diff := cmp.Diff(want, d.Spec().Values); diff != "" || child(d.devices("rng")[0], "x") == nil {
 		t.Errorf("-want +got:\n%s\n%s", diff, output(t, d))
 	}
 }
@@ -313,10 +313,10 @@ func TestGroups_theWatchdogOfTheMachineIsNotMeant(t *testing.T) {
 	t.Parallel()
 	d := parse(t, `<domain><devices><watchdog model="itco" action="reset"/></devices></domain>`)
 	before := d.Canonical()
-	if err := d.Apply(Spec{Facts: Facts{"devices.watchdog.model": None}}); err != nil || d.Canonical() != before {
+	if err := d.Apply(Spec{Values: Values{"devices.watchdog.model": None}}); err != nil || d.Canonical() != before {
 		t.Error(err, output(t, d))
 	}
-	if facts := d.Spec().Facts; len(facts) > 0 {
+	if facts := d.Spec().Values; len(facts) > 0 {
 		t.Error(facts)
 	}
 }
@@ -324,14 +324,14 @@ func TestGroups_theWatchdogOfTheMachineIsNotMeant(t *testing.T) {
 // TestSpecHash_countsOnlyWhatIsDeclared: an attribute that a newer version has changes no hash of what doesn't use it.
 func TestSpecHash_countsOnlyWhatIsDeclared(t *testing.T) {
 	t.Parallel()
-	plain, described := Spec{Name: "vm"}, Spec{Name: "vm", Facts: Facts{"title": "t"}}
-	if SpecHash(plain) != SpecHash(Spec{Name: "vm", Facts: Facts{}}) || SpecHash(plain) == SpecHash(described) {
+	plain, described := Spec{Name: "vm"}, Spec{Name: "vm", Values: Values{"title": "t"}}
+	if SpecHash(plain) != SpecHash(Spec{Name: "vm", Values: Values{}}) || SpecHash(plain) == SpecHash(described) {
 		t.Error("the hash counts something else")
 	}
-	before := maps.Clone(described.Facts)
-	if again := described.WithFact("title", "other").WithFact(OnCrash, "restart"); again.Facts["title"] != "t" ||
-		again.Facts[OnCrash] != "restart" || !maps.Equal(before, described.Facts) {
-		t.Error(again.Facts, described.Facts)
+	before := maps.Clone(described.Values)
+	if again := described.WithFact("title", "other").WithFact(OnCrash, "restart"); again.Values["title"] != "t" ||
+		again.Values[OnCrash] != "restart" || !maps.Equal(before, described.Values) {
+		t.Error(again.Values, described.Values)
 	}
 }
 
@@ -340,7 +340,7 @@ func TestSpecHash_countsOnlyWhatIsDeclared(t *testing.T) {
 func TestGroups_anyDevice(t *testing.T) {
 	t.Parallel()
 	for _, g := range deviceGroups {
-		want := Spec{Facts: Facts{g.model(): Any}}
+		want := Spec{Values: Values{g.model(): Any}}
 		if problems := want.Validate(); len(problems) > 0 {
 			t.Error(problems)
 		}
@@ -354,16 +354,16 @@ func TestGroups_anyDevice(t *testing.T) {
 			}
 		}
 		after := d.Spec()
-		if after.Facts[g.model()] == "" || after.Facts[g.model()] == Any || len(g.elements(d)) != 1 {
+		if after.Values[g.model()] == "" || after.Values[g.model()] == Any || len(g.elements(d)) != 1 {
 			t.Error(output(t, d))
 		}
 		if changes := Changes(after, want); len(changes) > 0 {
 			t.Errorf("changes: %v", changes)
 		}
-		if agreed := Agreed(after, after, after, want, nil); agreed.Facts[g.model()] == Any {
+		if agreed := Agreed(after, after, after, want, nil); agreed.Values[g.model()] == Any {
 			t.Error("what is declared isn't what is there")
 		}
-		if got := want.Facts.Complete(nil, "x86_64")[g.model()]; got == Any || got == "" {
+		if got := want.Values.Complete(nil, "x86_64")[g.model()]; got == Any || got == "" {
 			t.Errorf("%s isn't complete", g.Path)
 		}
 	}

@@ -11,7 +11,7 @@ import (
 	"github.com/beevik/etree"
 )
 
-// What each kind of attribute is in a definition, and as text in Facts.
+// What each kind of attribute is in a definition, and as text in Values.
 
 // textEscapes keep what separates names and texts out of them.
 var (

@@ -14,7 +14,7 @@ type block struct {
 	// for keys.
 	texts map[string]func(a, b string) bool
 
-	// read takes the block's facts from a definition.
+	// read takes the block's values from a definition.
 	read func(*Definition, *Spec)
 	// apply patches a definition so that it says what is declared.
 	apply func(*Definition, Spec) error

@@ -50,7 +50,7 @@ func full() Spec {
 		Redirdevs:    map[string]Row{"usb": {"type": "tcp", "host": "10.0.0.1", "service": "4000"}},
 		HostDevices:  map[string]Row{"gpu": {"type": "pci", "address": "0000:65:00.0"}},
 		ExtraDevices: map[string]string{"shared": `<shmem name="a"><size unit="M">4</size></shmem>`},
-		Facts: Facts{
+		Values: Values{
 			"platform.hotplug_ports": "4", "qemu_commandline.args": `["-name","b"]`, "qemu_commandline.env": "A=b\n",
 			"devices.smartcard.mode": "passthrough", "devices.smartcard.type": "spicevmc",
 			"title": "A VM", "description": "What it is for", "platform.events.on_crash": "restart",
@@ -343,8 +343,8 @@ func describeChanges(changes []Change) string {
 // pages has a VM consist of pages of 1 GiB, and have that much memory unless it is 0.
 func pages(memory uint64) func(*Spec) {
 	return func(s *Spec) {
-		s.Facts = maps.Clone(s.Facts)
-		s.Facts[hugePages] = "1Gi"
+		s.Values = maps.Clone(s.Values)
+		s.Values[hugePages] = "1Gi"
 		if memory > 0 {
 			s.Memory.Size = &memory
 		}

@@ -57,8 +57,8 @@ func TestCorpus_changesOnlyByWhatIsDeclared(t *testing.T) {
 		if diff := cmp.Diff(want, d.Spec()); diff != "" {
 			t.Errorf("%s is read as something else when its devices' names are recorded:\n%s", file, diff)
 		}
-		want.Facts = maps.Clone(want.Facts)
-		want.Facts["description"] = "Changed."
+		want.Values = maps.Clone(want.Values)
+		want.Values["description"] = "Changed."
 		if err := d.Apply(want); err != nil {
 			t.Errorf("%s: %v", file, err)
 		}

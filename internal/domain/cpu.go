@@ -234,7 +234,7 @@ func (d *Definition) applyCPU(declared Spec) error {
 	if to.max < maxVCPUs {
 		d.forgetVCPUs(to.max)
 	}
-	if _, cells := declared.Facts[cpuNUMA]; cells {
+	if _, cells := declared.Values[cpuNUMA]; cells {
 		return nil // They are declared with the virtual CPUs that they have.
 	}
 	return d.applyCells(to.max)

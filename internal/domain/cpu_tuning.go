@@ -203,7 +203,7 @@ func featuresMet(have Spec, want string) bool {
 	if have.CPU.Expanded == nil {
 		return false
 	}
-	runs := ParseTexts(have.Facts[cpuFeatures])
+	runs := ParseTexts(have.Values[cpuFeatures])
 	for name, policy := range ParseTexts(want) {
 		on := runs[name] == "require" || runs[name] == "force"
 		switch policy {
@@ -222,12 +222,12 @@ func featuresMet(have Spec, want string) bool {
 
 // alignFeatures gives a running VM the features that were asked for: libvirt has put its own list in their place.
 func alignFeatures(live *Spec, persistent Spec) {
-	facts := maps.Clone(live.Facts)
-	delete(facts, cpuFeatures)
-	if asked, ok := persistent.Facts[cpuFeatures]; ok {
-		facts[cpuFeatures] = asked
+	values := maps.Clone(live.Values)
+	delete(values, cpuFeatures)
+	if asked, ok := persistent.Values[cpuFeatures]; ok {
+		values[cpuFeatures] = asked
 	}
-	live.Facts = facts
+	live.Values = values
 }
 
 // writeDies divides the cores of a socket among its dies.

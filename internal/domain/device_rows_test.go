@@ -14,39 +14,39 @@ import (
 var deviceRows = []struct {
 	rows    []Attribute
 	xml     string
-	declare func(Facts) Spec
-	read    func(Spec) Facts
+	declare func(Values) Spec
+	read    func(Spec) Values
 }{
 	{
 		DiskRows, `<disk type="file" device="disk"><source file="/d"/><target dev="vda" bus="virtio"/></disk>`,
-		func(f Facts) Spec {
-			return Spec{Disks: map[string]Disk{"vda": {Source: DiskSource{File: "/d"}, Facts: f}}}
+		func(f Values) Spec {
+			return Spec{Disks: map[string]Disk{"vda": {Source: DiskSource{File: "/d"}, Values: f}}}
 		},
-		func(s Spec) Facts { return s.Disks["vda"].Facts },
+		func(s Spec) Values { return s.Disks["vda"].Values },
 	},
 	{
 		slices.DeleteFunc(slices.Clone(InterfaceRows), ofBackend),
 		`<interface type="network"><mac address="52:54:00:00:00:01"/><source network="n"/></interface>`,
-		func(f Facts) Spec { return Spec{Interfaces: map[string]Interface{"net0": {Network: "n", Facts: f}}} },
-		func(s Spec) Facts { return s.Interfaces["net0"].Facts },
+		func(f Values) Spec { return Spec{Interfaces: map[string]Interface{"net0": {Network: "n", Values: f}}} },
+		func(s Spec) Values { return s.Interfaces["net0"].Values },
 	},
 	{
 		backendRows, `<interface type="user"><mac address="52:54:00:00:00:01"/></interface>`,
-		func(f Facts) Spec { return Spec{Interfaces: map[string]Interface{"net0": {User: true, Facts: f}}} },
-		func(s Spec) Facts { return s.Interfaces["net0"].Facts },
+		func(f Values) Spec { return Spec{Interfaces: map[string]Interface{"net0": {User: true, Values: f}}} },
+		func(s Spec) Values { return s.Interfaces["net0"].Values },
 	},
 }
 
 func ofBackend(a Attribute) bool { return strings.HasPrefix(a.Name, "backend.") }
 
 // deviceValues are values that the tests declare of an attribute, and what else it needs.
-func deviceValues(a Attribute) (values []string, needs Facts) {
+func deviceValues(a Attribute) (values []string, needs Values) {
 	name := a.Name
 	switch {
 	case name == "wwn":
 		return []string{"5000c50015ea71ad"}, nil
 	case name == "virtual_port.type":
-		return a.Values, Facts{"virtual_port.interface_id": "09b11c53-8b5c-4eeb-8f00-d84eaa0aaa4e"}
+		return a.Values, Values{"virtual_port.interface_id": "09b11c53-8b5c-4eeb-8f00-d84eaa0aaa4e"}
 	case name == EncryptionSecret:
 		return []string{"5a1bb6ff-3f0b-4c5e-9d3a-000000000002"}, nil
 	case name == "rotation_rate":
@@ -58,42 +58,42 @@ func deviceValues(a Attribute) (values []string, needs Facts) {
 	case strings.HasSuffix(name, "_id") && a.Kind == Text && name != "virtual_port.profile_id":
 		return []string{"09b11c53-8b5c-4eeb-8f00-d84eaa0aaa4e"}, nil
 	case strings.HasSuffix(name, "_max_length"):
-		return []string{"2"}, Facts{strings.TrimSuffix(name, "_length"): "9"}
+		return []string{"2"}, Values{strings.TrimSuffix(name, "_length"): "9"}
 	case name == "io_tune.group_name":
-		return []string{"slow"}, Facts{"io_tune.read_iops_sec": "1"}
+		return []string{"slow"}, Values{"io_tune.read_iops_sec": "1"}
 	case strings.HasPrefix(name, "vlan.native_"):
 		values = map[string][]string{"vlan.native_tag": {"7"}, "vlan.native_mode": {"tagged", "untagged"}}[name]
-		return values, Facts{"vlan.tags": "7", "vlan.native_tag": "7"}
+		return values, Values{"vlan.tags": "7", "vlan.native_tag": "7"}
 	case strings.HasSuffix(name, "_queue_size"):
 		return []string{"512"}, nil
 	case name == "backend.log_file":
-		return []string{"/var/log/passt.log"}, Facts{"backend.type": "passt"}
+		return []string{"/var/log/passt.log"}, Values{"backend.type": "passt"}
 	case name == "backend.device":
-		return []string{"eth0"}, Facts{"backend.type": "passt"}
+		return []string{"eth0"}, Values{"backend.type": "passt"}
 	case name == "teaming.type":
 		return []string{"persistent"}, nil
 	case name == "teaming.persistent":
-		return []string{"backup", "ua-backup"}, Facts{"teaming.type": "transient"}
+		return []string{"backup", "ua-backup"}, Values{"teaming.type": "transient"}
 	case name == "filter.parameters":
-		return []string{"IP=10.0.0.1\n"}, Facts{"filter.name": "f"}
+		return []string{"IP=10.0.0.1\n"}, Values{"filter.name": "f"}
 	case name == "vlan.trunk":
-		return []string{"yes"}, Facts{"vlan.tags": "7,8"}
+		return []string{"yes"}, Values{"vlan.tags": "7,8"}
 	case strings.HasPrefix(name, "bandwidth.") && !strings.HasSuffix(name, ".average"):
-		return []string{"9"}, Facts{name[:strings.LastIndexByte(name, '.')] + ".average": "5"}
+		return []string{"9"}, Values{name[:strings.LastIndexByte(name, '.')] + ".average": "5"}
 	case a.Kind == Text && a.Values == nil:
 		return []string{"a & <b>"}, nil
 	}
 	return triedValues(name, a), nil
 }
 
-func eachDeviceRow(f func(a Attribute, xml string, declared Facts, spec func(Facts) Spec, read func(Spec) Facts)) {
+func eachDeviceRow(f func(a Attribute, xml string, declared Values, spec func(Values) Spec, read func(Spec) Values)) {
 	for _, kind := range deviceRows {
 		for _, a := range kind.rows {
 			values, needs := deviceValues(a)
 			for _, value := range values {
 				declared := maps.Clone(needs)
 				if declared == nil {
-					declared = Facts{}
+					declared = Values{}
 				}
 				declared[a.Name] = value
 				f(a, kind.xml, declared, kind.declare, kind.read)
@@ -107,7 +107,7 @@ func eachDeviceRow(f func(a Attribute, xml string, declared Facts, spec func(Fac
 func TestDeviceRows_comeAndGo(t *testing.T) {
 	t.Parallel()
 	count := 0
-	eachDeviceRow(func(a Attribute, xml string, declared Facts, spec func(Facts) Spec, read func(Spec) Facts) {
+	eachDeviceRow(func(a Attribute, xml string, declared Values, spec func(Values) Spec, read func(Spec) Values) {
 		count++
 		d := parse(t, `<domain type="qemu"><name>n</name><devices>`+xml+`</devices></domain>`)
 		before := d.Canonical()
@@ -133,7 +133,7 @@ func TestDeviceRows_comeAndGo(t *testing.T) {
 		if err := d.Apply(spec(nil)); err != nil || d.Canonical() != once {
 			t.Errorf("%v isn't left alone: %v", declared, err)
 		}
-		gone := Facts{}
+		gone := Values{}
 		for name := range declared {
 			gone[name] = ""
 		}
@@ -152,7 +152,7 @@ func TestDeviceRows_comeAndGo(t *testing.T) {
 // TestDeviceRows_live: what is called live is one call, and what isn't has no call.
 func TestDeviceRows_live(t *testing.T) {
 	t.Parallel()
-	eachDeviceRow(func(a Attribute, xml string, declared Facts, spec func(Facts) Spec, _ func(Spec) Facts) {
+	eachDeviceRow(func(a Attribute, xml string, declared Values, spec func(Values) Spec, _ func(Spec) Values) {
 		d := parse(t, `<domain type="qemu" id="1"><name>n</name><devices>`+xml+`</devices></domain>`)
 		steps, err := LiveSteps(d, nil, spec(declared))
 		if err != nil {
@@ -174,34 +174,34 @@ func TestDeviceRows_live(t *testing.T) {
 // TestDeviceRows_refuseWhatIsWrong: what libvirt would refuse, or what can't work, is refused before anything is asked.
 func TestDeviceRows_refuseWhatIsWrong(t *testing.T) {
 	t.Parallel()
-	disk := func(f Facts) Spec {
-		return Spec{Disks: map[string]Disk{"d": {Source: DiskSource{File: "/d"}, Facts: f}}}
+	disk := func(f Values) Spec {
+		return Spec{Disks: map[string]Disk{"d": {Source: DiskSource{File: "/d"}, Values: f}}}
 	}
-	nic := func(f Facts) Spec { return Spec{Interfaces: map[string]Interface{"n": {Bridge: "b", Facts: f}}} }
+	nic := func(f Values) Spec { return Spec{Interfaces: map[string]Interface{"n": {Bridge: "b", Values: f}}} }
 	for name, spec := range map[string]Spec{
-		"interfaces.n.vlan.tags": nic(Facts{"vlan.tags": "4096"}), "disks.d.io": disk(Facts{"io": "fast"}),
-		"disks.d.wwn": disk(Facts{"wwn": "5"}), "disks.d.physical_block_size": disk(Facts{"physical_block_size": "1000"}),
-		"disks.d.vendor":        disk(Facts{"vendor": "more than eight"}),
-		"disks.d.rotation_rate": disk(Facts{"rotation_rate": "100"}),
-		"disks.d.io_tune.total_bytes_sec": disk(Facts{
+		"interfaces.n.vlan.tags": nic(Values{"vlan.tags": "4096"}), "disks.d.io": disk(Values{"io": "fast"}),
+		"disks.d.wwn": disk(Values{"wwn": "5"}), "disks.d.physical_block_size": disk(Values{"physical_block_size": "1000"}),
+		"disks.d.vendor":        disk(Values{"vendor": "more than eight"}),
+		"disks.d.rotation_rate": disk(Values{"rotation_rate": "100"}),
+		"disks.d.io_tune.total_bytes_sec": disk(Values{
 			"io_tune.total_bytes_sec": "5", "io_tune.read_bytes_sec": "5",
 		}),
-		"disks.d.io_tune.read_iops_sec_max": disk(Facts{
+		"disks.d.io_tune.read_iops_sec_max": disk(Values{
 			"io_tune.read_iops_sec": "5", "io_tune.read_iops_sec_max": "5",
 		}),
-		"disks.d.io_tune.read_iops_sec_max_length": disk(Facts{"io_tune.read_iops_sec_max_length": "5"}),
-		"disks.d.io_tune.group_name":               disk(Facts{"io_tune.group_name": "g"}),
-		"interfaces.n.mtu":                         nic(Facts{"mtu": "67"}),
-		"interfaces.n.port_group":                  nic(Facts{"port_group": "p"}),
-		"interfaces.n.filter.parameters":           nic(Facts{"filter.parameters": "IP=1\n"}),
-		"interfaces.n.bandwidth.inbound.peak":      nic(Facts{"bandwidth.inbound.peak": "5"}),
-		"interfaces.n.vlan.native_tag":             nic(Facts{"vlan.tags": "1", "vlan.native_tag": "2"}),
-		"interfaces.n.virtual_port.interface_id":   nic(Facts{"virtual_port.interface_id": "x"}),
+		"disks.d.io_tune.read_iops_sec_max_length": disk(Values{"io_tune.read_iops_sec_max_length": "5"}),
+		"disks.d.io_tune.group_name":               disk(Values{"io_tune.group_name": "g"}),
+		"interfaces.n.mtu":                         nic(Values{"mtu": "67"}),
+		"interfaces.n.port_group":                  nic(Values{"port_group": "p"}),
+		"interfaces.n.filter.parameters":           nic(Values{"filter.parameters": "IP=1\n"}),
+		"interfaces.n.bandwidth.inbound.peak":      nic(Values{"bandwidth.inbound.peak": "5"}),
+		"interfaces.n.vlan.native_tag":             nic(Values{"vlan.tags": "1", "vlan.native_tag": "2"}),
+		"interfaces.n.virtual_port.interface_id":   nic(Values{"virtual_port.interface_id": "x"}),
 		"interfaces.n.direct":                      {Interfaces: map[string]Interface{"n": {Direct: "eth0"}}},
-		"cpu.pin":                                  {Facts: Facts{"cpu.pin": "a=1\n"}},
-		"cpu.emulator_pin":                         {Facts: Facts{"cpu.emulator_pin": "5-"}},
-		"cpu.quota":                                {Facts: Facts{"cpu.quota": "999"}},
-		"memory.huge_pages":                        {Facts: Facts{"memory.huge_pages": "2 MiB"}},
+		"cpu.pin":                                  {Values: Values{"cpu.pin": "a=1\n"}},
+		"cpu.emulator_pin":                         {Values: Values{"cpu.emulator_pin": "5-"}},
+		"cpu.quota":                                {Values: Values{"cpu.quota": "999"}},
+		"memory.huge_pages":                        {Values: Values{"memory.huge_pages": "2 MiB"}},
 	} {
 		if problems := spec.Validate(); !slices.ContainsFunc(problems, func(p Problem) bool { return p.Path == name }) {
 			t.Errorf("%s isn't refused: %v", name, problems)
@@ -220,7 +220,7 @@ func TestDeviceRows_echoes(t *testing.T) {
 		t.Error(pending)
 	}
 	want := persistent.Spec()
-	want.Interfaces["net0"] = Interface{Network: "n", MAC: "52:54:00:00:00:01", Facts: Facts{"mtu": "1500"}}
+	want.Interfaces["net0"] = Interface{Network: "n", MAC: "52:54:00:00:00:01", Values: Values{"mtu": "1500"}}
 	if err := persistent.Apply(want); err != nil {
 		t.Fatal(err)
 	}
@@ -232,8 +232,8 @@ func TestDeviceRows_echoes(t *testing.T) {
 // TestTuned: libvirt forgets the limits of a kind that aren't given anew.
 func TestTuned(t *testing.T) {
 	t.Parallel()
-	got := ParseTexts(ioTuneLimits(Facts{"io_tune.read_bytes_sec": "5", "io_tune.group_name": "g"},
-		Facts{"io_tune.write_bytes_sec": "7", "io_tune.group_name": "", "io": "native"}))
+	got := ParseTexts(ioTuneLimits(Values{"io_tune.read_bytes_sec": "5", "io_tune.group_name": "g"},
+		Values{"io_tune.write_bytes_sec": "7", "io_tune.group_name": "", "io": "native"}))
 	if diff := cmp.Diff(map[string]string{"read_bytes_sec": "5", "write_bytes_sec": "7"}, got); diff != "" {
 		t.Error(diff)
 	}
@@ -251,12 +251,12 @@ func TestDeviceRows_driverIsVirtios(t *testing.T) {
 		}
 		for name, value := range map[string]string{"queues": "2", "driver.tx_queue_size": "256", "driver.event_idx": "no"} {
 			want := Spec{Interfaces: map[string]Interface{
-				"net0": {Network: "n", Model: model, Facts: Facts{name: value}},
+				"net0": {Network: "n", Model: model, Values: Values{name: value}},
 			}}
 			if problems := want.Validate(); (len(problems) > 0) != refused {
 				t.Errorf("%s of %s: %v", name, model, problems)
 			}
-			want.Interfaces["net0"] = Interface{Network: "n", Facts: Facts{name: value}}
+			want.Interfaces["net0"] = Interface{Network: "n", Values: Values{name: value}}
 			if err := there.Clone().Apply(want); (err != nil) != refused {
 				t.Errorf("%s of %s, which the definition has: %v", name, model, err)
 			}
@@ -267,7 +267,7 @@ func TestDeviceRows_driverIsVirtios(t *testing.T) {
 // TestDeviceRows_filterIsOfBridges: libvirt drops the filter of any other connection.
 func TestDeviceRows_filterIsOfBridges(t *testing.T) {
 	t.Parallel()
-	filter := Facts{"filter.name": "clean-traffic"}
+	filter := Values{"filter.name": "clean-traffic"}
 	for name, nic := range map[string]Interface{
 		"network": {Network: "n"}, "bridge": {Bridge: "b"}, "direct": {Direct: "eth0", DirectMode: "bridge"},
 		"hostdev": {HostDevice: "0000:03:00.1"}, "vdpa": {VDPA: "/dev/v"},
@@ -278,7 +278,7 @@ func TestDeviceRows_filterIsOfBridges(t *testing.T) {
 		if err := there.Apply(Spec{Interfaces: map[string]Interface{"n": nic}}); err != nil {
 			t.Fatal(err)
 		}
-		nic.Facts = filter
+		nic.Values = filter
 		want := Spec{Interfaces: map[string]Interface{"n": nic}}
 		if problems := want.Validate(); (len(problems) > 0) != refused {
 			t.Errorf("%s: %v", name, problems)

@@ -14,9 +14,9 @@ type devices[V any] struct {
 	kind
 	rules map[string]rule
 	texts map[string]func(a, b string) bool
-	// attributes are those that are plain data, and facts is where a device has them.
+	// attributes are those that are plain data, and values is where a device has them.
 	attributes rows
-	facts      func(*V) *Facts
+	values     func(*V) *Values
 	// in is the kind's field of a Spec.
 	in func(*Spec) *map[string]V
 
@@ -66,7 +66,7 @@ func (t devices[V]) block() block {
 		normal: func(s *Spec) {
 			*t.in(s) = mapValues(*t.in(s), func(device V) V {
 				device = t.normal(device)
-				*t.facts(&device) = t.attributes.normal(*t.facts(&device))
+				*t.values(&device) = t.attributes.normal(*t.values(&device))
 				return device
 			})
 		},
@@ -88,13 +88,13 @@ func (t devices[V]) block() block {
 	}
 }
 
-// eachFacts gives the devices the facts that follow from theirs and from those of the same devices elsewhere.
+// eachFacts gives the devices the values that follow from theirs and from those of the same devices elsewhere.
 func (t devices[V]) eachFacts(
-	all *map[string]V, others map[string]V, of func(facts, other Facts) Facts,
+	all *map[string]V, others map[string]V, of func(values, other Values) Values,
 ) {
 	for key, device := range *all {
 		if other, ok := others[key]; ok {
-			*t.facts(&device) = of(*t.facts(&device), *t.facts(&other))
+			*t.values(&device) = of(*t.values(&device), *t.values(&other))
 			(*all)[key] = device
 		}
 	}
@@ -177,7 +177,7 @@ func (t devices[V]) classify(c *classifier) {
 			}
 			t.compare(c, key, have[old], want[key])
 			is, declared := have[old], want[key]
-			t.attributes.classify(c, t.path+"."+key, key, *t.facts(&is), *t.facts(&declared))
+			t.attributes.classify(c, t.path+"."+key, key, *t.values(&is), *t.values(&declared))
 		}
 	}
 	for _, key := range sortedKeys(want) {
@@ -230,7 +230,7 @@ func (t devices[V]) step(p *stepper, c change) {
 			want := (*t.in(&p.want))[c.key]
 			t.update(p, e, c.key, want)
 			updated := func(a Attribute) bool { return a.Live == Update }
-			if t.attributes.patch(e, path, *t.facts(&want), updated) == nil {
+			if t.attributes.patch(e, path, *t.values(&want), updated) == nil {
 				p.step(Step{Kind: c.step, Path: path, XML: render(e)})
 			}
 		}
@@ -247,7 +247,7 @@ func (t devices[V]) step(p *stepper, c change) {
 		old := t.pair(*t.in(&p.have), *t.in(&p.want))[c.key]
 		have, want := (*t.in(&p.have))[old], (*t.in(&p.want))[c.key]
 		if e := find(p.live, t.kind, keys, old); e != nil {
-			p.step(Step{Kind: c.step, Path: path, Target: t.id(e), Value: ioTuneLimits(*t.facts(&have), *t.facts(&want))})
+			p.step(Step{Kind: c.step, Path: path, Target: t.id(e), Value: ioTuneLimits(*t.values(&have), *t.values(&want))})
 		}
 	default:
 	}

@@ -16,7 +16,7 @@ func TestApply_disks(t *testing.T) {
 	with := func(name string, change func(map[string]Disk)) Spec {
 		disks := sample(t, name).readDisks()
 		for key, d := range disks { // What is declared of them is what they are, not how they are tuned.
-			d.Facts = nil
+			d.Values = nil
 			disks[key] = d
 		}
 		change(disks)

@@ -14,7 +14,7 @@ var disks = devices[Disk]{
 	kind: diskKind, rules: diskRules,
 	texts:      map[string]func(a, b string) bool{"disks.*.cache": sameCache, "disks.*.serial": sameTrimmed},
 	in:         func(s *Spec) *map[string]Disk { return &s.Disks },
-	attributes: diskRows, facts: func(d *Disk) *Facts { return &d.Facts },
+	attributes: diskRows, values: func(d *Disk) *Values { return &d.Values },
 
 	readOne: readDisk, same: sameDisk,
 	// One target isn't enough: a staged change may have given it to another disk.
@@ -82,7 +82,7 @@ func readDisk(e *etree.Element) Disk {
 		BootOrder: bootOrder(e),
 		Target:    attr(target, "dev"),
 		Backing:   readBackingSources(e),
-		Facts:     diskRows.readFacts(e),
+		Values:    diskRows.readValues(e),
 	}
 	if serial := text(child(e, "serial")); serial != "" {
 		read.Serial = &serial

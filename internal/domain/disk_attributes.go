@@ -188,13 +188,13 @@ var NestedDocs = map[string]string{
 
 // checkRows checks what doesn't fit together in a disk.
 func (d Disk) checkRows(c *checker, path string) {
-	diskRows.validate(c, path, d.Facts, func(string, string) bool { return false })
+	diskRows.validate(c, path, d.Values, func(string, string) bool { return false })
 	bypasses := d.Cache == "" || d.Cache == "none" || d.Cache == "directsync"
-	c.require(d.Facts["io"] != "native" || bypasses, path+".io",
+	c.require(d.Values["io"] != "native" || bypasses, path+".io",
 		`Native I/O requires the cache mode "none" or "directsync".`)
-	c.require(d.Facts["detect_zeroes"] != "unmap" || d.Facts["discard"] != "ignore", path+".detect_zeroes",
+	c.require(d.Values["detect_zeroes"] != "unmap" || d.Values["discard"] != "ignore", path+".detect_zeroes",
 		`It requires the value "unmap" of discard.`)
-	c.require(d.Facts["shareable"] != "yes" || d.Format == "" || d.Format == "raw", path+".shareable",
+	c.require(d.Values["shareable"] != "yes" || d.Format == "" || d.Format == "raw", path+".shareable",
 		`A disk that several VMs use requires the format "raw".`)
 	for _, unit := range []string{"bytes_sec", "iops_sec", "bytes_sec_max", "iops_sec_max"} {
 		total, read, write := d.tune("total_"+unit), d.tune("read_"+unit), d.tune("write_"+unit)
@@ -204,16 +204,16 @@ func (d Disk) checkRows(c *checker, path string) {
 	d.checkEncryption(c, path)
 	limited := false
 	for _, a := range ioTuneRows {
-		if d.Facts[a.Name] == "" {
+		if d.Values[a.Name] == "" {
 			continue
 		}
 		limited = limited || a.Kind == Count && d.tune(strings.TrimPrefix(a.Name, ioTune+".")) != ""
 		limit, isLength := strings.CutSuffix(a.Name, "_length")
-		c.require(!isLength || d.Facts[limit] != "", join(path, a.Name),
+		c.require(!isLength || d.Values[limit] != "", join(path, a.Name),
 			"A length requires "+strings.TrimPrefix(limit, ioTune+".")+".")
 		limit, isBurst := strings.CutSuffix(a.Name, "_max")
-		burst, _ := number(d.Facts[a.Name])
-		base, _ := number(d.Facts[limit])
+		burst, _ := number(d.Values[a.Name])
+		base, _ := number(d.Values[limit])
 		c.require(!isBurst || burst == 0 || burst > base, join(path, a.Name), "A burst has to be more than the limit.")
 	}
 	c.require(limited || d.tune("group_name") == "", join(path, ioTune+".group_name"), "A group requires a limit.")
@@ -221,11 +221,11 @@ func (d Disk) checkRows(c *checker, path string) {
 
 // applyRows patches a disk. Of limits that have gone their group goes, too, which libvirt refuses alone.
 func (d Disk) applyRows(e *etree.Element, path string) error {
-	if err := diskRows.apply(e, path, d.Facts); err != nil {
+	if err := diskRows.apply(e, path, d.Values); err != nil {
 		return err
 	}
 	limits := child(e, "iotune")
-	for name := range d.Facts {
+	for name := range d.Values {
 		if strings.HasPrefix(name, ioTune) && limits != nil && len(children(limits)) == len(children(limits, "group_name")) {
 			drop(limits)
 			return nil
@@ -235,14 +235,14 @@ func (d Disk) applyRows(e *etree.Element, path string) error {
 }
 
 func (d Disk) tune(name string) string {
-	if value := d.Facts[join(ioTune, name)]; value != "0" {
+	if value := d.Values[join(ioTune, name)]; value != "0" {
 		return value
 	}
 	return ""
 }
 
 // ioTuneLimits are all limits of a disk as they become: libvirt forgets those of a kind that aren't given anew.
-func ioTuneLimits(have, want Facts) string {
+func ioTuneLimits(have, want Values) string {
 	limits := map[string]string{}
 	for _, a := range ioTuneRows {
 		value, declared := want[a.Name]

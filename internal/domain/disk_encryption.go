@@ -66,7 +66,7 @@ func writeEncryption(disk *etree.Element, secret string) {
 // Secrets are the UUIDs of the host's secrets that the disk is opened with, by the attributes that declare them.
 func (d Disk) Secrets() map[string]string {
 	secrets := map[string]string{}
-	if secret := d.Facts[EncryptionSecret]; secret != "" {
+	if secret := d.Values[EncryptionSecret]; secret != "" {
 		secrets[EncryptionSecret] = secret
 	}
 	if n := d.Source.Network; n != nil && n.Auth != nil {
@@ -77,7 +77,7 @@ func (d Disk) Secrets() map[string]string {
 
 // checkEncryption checks what encryption can't be combined with.
 func (d Disk) checkEncryption(c *checker, path string) {
-	if d.Facts[EncryptionSecret] == "" {
+	if d.Values[EncryptionSecret] == "" {
 		return
 	}
 	path = join(path, "encryption")

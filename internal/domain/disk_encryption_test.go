@@ -26,10 +26,10 @@ func TestEncryption(t *testing.T) {
 			`"/></encryption>`
 		engine = `<encryption format="luks" engine="qemu"><secret type="passphrase" uuid="` + otherSecret + `"/></encryption>`
 	)
-	declared := func(secret string) Facts { return Facts{EncryptionSecret: secret} }
+	declared := func(secret string) Values { return Values{EncryptionSecret: secret} }
 	for name, test := range map[string]struct {
 		inDisk, inSource string
-		want             Facts
+		want             Values
 		reads, has       string
 		changes          bool
 	}{
@@ -56,10 +56,10 @@ func TestEncryption(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := d.Spec().Disks["root"].Facts[EncryptionSecret]; got != test.reads {
+		if got := d.Spec().Disks["root"].Values[EncryptionSecret]; got != test.reads {
 			t.Errorf("%s: read as %q, want %q", name, got, test.reads)
 		}
-		spec := Spec{Disks: map[string]Disk{"root": {Source: DiskSource{File: "/a"}, Facts: test.want}}}
+		spec := Spec{Disks: map[string]Disk{"root": {Source: DiskSource{File: "/a"}, Values: test.want}}}
 		if changed := len(Changes(d.Spec(), spec)) > 0; changed != test.changes {
 			t.Errorf("%s: changes: %v", name, changed)
 		}
@@ -88,7 +88,7 @@ func TestEncryption_ofAnotherSource(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	disk := Disk{Source: DiskSource{Block: "/dev/b"}, Facts: Facts{EncryptionSecret: luksSecret}}
+	disk := Disk{Source: DiskSource{Block: "/dev/b"}, Values: Values{EncryptionSecret: luksSecret}}
 	if err := d.Apply(Spec{Disks: map[string]Disk{"root": disk}}); err != nil {
 		t.Fatal(err)
 	}
@@ -105,11 +105,11 @@ func TestEncryption_validate(t *testing.T) {
 		"removable media":      {Device: "cdrom"},
 		"or a lun":             {Device: "lun"},
 		"raw and qcow2":        {Format: "vmdk"},
-		"id of a virtfleet_se": {Facts: Facts{EncryptionSecret: "luks"}},
+		"id of a virtfleet_se": {Values: Values{EncryptionSecret: "luks"}},
 	} {
 		disk.Source.Block = "/dev/a"
-		if disk.Facts == nil {
-			disk.Facts = Facts{EncryptionSecret: luksSecret}
+		if disk.Values == nil {
+			disk.Values = Values{EncryptionSecret: luksSecret}
 		}
 		c := &checker{}
 		disk.validate(c, "root")

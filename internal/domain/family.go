@@ -10,7 +10,7 @@ import (
 	"github.com/beevik/etree"
 )
 
-// Row is what the attributes of one device of a family say, by name. As in Facts, "" declares that nothing is there.
+// Row is what the attributes of one device of a family say, by name. As in Values, "" declares that nothing is there.
 type Row map[string]string
 
 // Family is a kind of devices of which a VM may have several, each with a key, described by rows. A declared map of
@@ -101,7 +101,7 @@ func (f Family) block() block {
 	t := devices[Row]{
 		kind: f.kind(), rules: f.rules(), attributes: slices.Collect(f.defined()), in: f.in, readOne: f.read,
 		same: f.same, twin: f.twin,
-		facts: func(row *Row) *Facts { return (*Facts)(row) }, texts: map[string]func(a, b string) bool{},
+		values: func(row *Row) *Values { return (*Values)(row) }, texts: map[string]func(a, b string) bool{},
 		patch: f.patch, create: f.create, validate: f.validate,
 		removed: f.removed, added: f.added,
 		compare:  func(*classifier, string, Row, Row) {},

@@ -250,9 +250,9 @@ func TestFamilies_whatRunsIsTheSame(t *testing.T) {
 	if pending := Pending(live, persistent); len(pending) > 0 {
 		t.Error(pending)
 	}
-	if merged := Merge(&persistent, &live, nil, nil); merged.Facts["devices.graphics.websocket"] != Auto ||
-		merged.Facts["devices.graphics.address"] != "" {
-		t.Error(merged.Facts)
+	if merged := Merge(&persistent, &live, nil, nil); merged.Values["devices.graphics.websocket"] != Auto ||
+		merged.Values["devices.graphics.address"] != "" {
+		t.Error(merged.Values)
 	}
 }
 

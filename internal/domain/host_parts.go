@@ -17,9 +17,9 @@ type HostParts struct {
 	SecurityModels []string
 }
 
-// Lacking lists what facts bind a VM to that a host doesn't have. memory is what the VM takes of the host when it
+// Lacking lists what values bind a VM to that a host doesn't have. memory is what the VM takes of the host when it
 // starts; 0: it doesn't start.
-func (f Facts) Lacking(h HostParts, memory uint64) []Problem {
+func (f Values) Lacking(h HostParts, memory uint64) []Problem {
 	var problems []Problem
 	lacks := func(path, what string, has []int, value string) {
 		set, _ := parseSet(value)
@@ -66,7 +66,7 @@ func (h HostParts) PageSize(asked uint64) uint64 {
 	return size
 }
 
-func (f Facts) lackingPages(h HostParts, memory uint64) []Problem {
+func (f Values) lackingPages(h HostParts, memory uint64) []Problem {
 	asked, ok := hugePageSize(f)
 	if !ok || len(h.Pages) == 0 {
 		return nil // Nothing is declared, or known.

@@ -13,45 +13,45 @@ func TestFacts_Lacking(t *testing.T) {
 		SecurityModels: []string{"none", "dac"},
 	}
 	for _, test := range []struct {
-		facts  Facts
+		values Values
 		memory uint64
 		lacks  string
 	}{
-		{facts: Facts{"cpu.pin": "0=0-1\n1=2-3\n", "cpu.emulator_pin": "0"}},
-		{facts: Facts{"cpu.pin": "0=0-1\n1=2,5-6\n"}, lacks: "cpu.pin: has no CPU 5-6, only 0-3"},
-		{facts: Facts{"cpu.emulator_pin": "7"}, lacks: "cpu.emulator_pin: has no CPU 7, only 0-3"},
-		{facts: Facts{"memory.numatune.nodeset": "0-1"}, lacks: "memory.numatune.nodeset: has no NUMA node 1, only 0"},
+		{values: Values{"cpu.pin": "0=0-1\n1=2-3\n", "cpu.emulator_pin": "0"}},
+		{values: Values{"cpu.pin": "0=0-1\n1=2,5-6\n"}, lacks: "cpu.pin: has no CPU 5-6, only 0-3"},
+		{values: Values{"cpu.emulator_pin": "7"}, lacks: "cpu.emulator_pin: has no CPU 7, only 0-3"},
+		{values: Values{"memory.numatune.nodeset": "0-1"}, lacks: "memory.numatune.nodeset: has no NUMA node 1, only 0"},
 		{
-			facts: Facts{"memory.numatune.cells": "0.mode=strict\n0.nodeset=2\n"},
-			lacks: "memory.numatune.cells: has no NUMA node 2",
+			values: Values{"memory.numatune.cells": "0.mode=strict\n0.nodeset=2\n"},
+			lacks:  "memory.numatune.cells: has no NUMA node 2",
 		},
-		{facts: Facts{seclabelPath: "dac.type=none\n"}},
+		{values: Values{seclabelPath: "dac.type=none\n"}},
 		{
-			facts: Facts{seclabelPath: "selinux.type=none\n"},
-			lacks: "platform.seclabel: has no security driver selinux, only none, dac",
+			values: Values{seclabelPath: "selinux.type=none\n"},
+			lacks:  "platform.seclabel: has no security driver selinux, only none, dac",
 		},
-		{facts: Facts{"memory.huge_pages": "1Gi"}, lacks: "memory.huge_pages: has no pages of 1Gi"},
-		{facts: Facts{"memory.huge_pages": "2Mi"}},
-		{facts: Facts{"memory.huge_pages": "2Mi"}, memory: 16 * mib},
+		{values: Values{"memory.huge_pages": "1Gi"}, lacks: "memory.huge_pages: has no pages of 1Gi"},
+		{values: Values{"memory.huge_pages": "2Mi"}},
+		{values: Values{"memory.huge_pages": "2Mi"}, memory: 16 * mib},
 		{
-			facts: Facts{"memory.huge_pages": "2Mi"}, memory: 18 * mib,
+			values: Values{"memory.huge_pages": "2Mi"}, memory: 18 * mib,
 			lacks: "has 8 pages of 2Mi, 16 MiB, and the VM needs 18 MiB",
 		},
-		{facts: Facts{"memory.huge_pages": hugeDefault}, memory: 16 * mib},
+		{values: Values{"memory.huge_pages": hugeDefault}, memory: 16 * mib},
 		{
-			facts: Facts{"memory.huge_pages": hugeDefault}, memory: 18 * mib,
+			values: Values{"memory.huge_pages": hugeDefault}, memory: 18 * mib,
 			lacks: "has 8 pages of its default size, 16 MiB, and the VM needs 18 MiB",
 		},
 	} {
 		var said []string
-		for _, p := range test.facts.Lacking(host, test.memory) {
+		for _, p := range test.values.Lacking(host, test.memory) {
 			said = append(said, p.Path+": "+p.Message)
 		}
 		if text := strings.Join(said, "\n"); (text == "") != (test.lacks == "") || !strings.Contains(text, test.lacks) {
-			t.Errorf("%v: %q", test.facts, text)
+			t.Errorf("%v: %q", test.values, text)
 		}
-		if unknown := test.facts.Lacking(HostParts{}, test.memory); len(unknown) > 0 {
-			t.Errorf("%v: %v", test.facts, unknown)
+		if unknown := test.values.Lacking(HostParts{}, test.memory); len(unknown) > 0 {
+			t.Errorf("%v: %v", test.values, unknown)
 		}
 	}
 }

@@ -45,8 +45,8 @@ const (
 // DefaultPages stands for huge pages of the host's default size, see HostParts.PageSize.
 const DefaultPages = 0
 
-// hugePageSize is the size of the huge pages that facts ask for, false if they ask for none.
-func hugePageSize(f Facts) (uint64, bool) {
+// hugePageSize is the size of the huge pages that values ask for, false if they ask for none.
+func hugePageSize(f Values) (uint64, bool) {
 	if f[hugePages] == hugeDefault {
 		return DefaultPages, true
 	}
@@ -56,7 +56,7 @@ func hugePageSize(f Facts) (uint64, bool) {
 // HostUse is what a VM like that asks its host for.
 func (s Spec) HostUse() HostUse {
 	u := HostUse{Alone: map[HostPart]string{}, Pages: map[uint64]uint64{}}
-	u.addCID(s.Facts[vsockCID])
+	u.addCID(s.Values[vsockCID])
 	for key, row := range s.HostDevices {
 		part := HostPart{row["type"] + " device", row["address"]}
 		if part.ID != "" && part.ID != unknownHostDevice {
@@ -77,14 +77,14 @@ func (s Spec) HostUse() HostUse {
 			u.Alone[HostPart{"vDPA device", nic.VDPA}] = "interfaces." + key + ".vdpa"
 		}
 	}
-	for _, set := range ParseTexts(s.Facts[cpuPin]) {
+	for _, set := range ParseTexts(s.Values[cpuPin]) {
 		cpus, _ := parseSet(set)
 		u.CPUs = append(u.CPUs, cpus...)
 	}
 	slices.Sort(u.CPUs)
 	u.CPUs = slices.Compact(u.CPUs)
-	u.Slot = s.Facts.securitySlot()
-	if size, ok := hugePageSize(s.Facts); ok {
+	u.Slot = s.Values.securitySlot()
+	if size, ok := hugePageSize(s.Values); ok {
 		u.Pages[size] = s.UsableMemory()
 	}
 	return u

@@ -12,7 +12,7 @@ func TestHostUse(t *testing.T) {
 	gpu := Row{"type": "pci", "address": "0000:65:00.0"}
 	s := Spec{
 		Name: "vm", Type: "kvm", Memory: sizeOf(64),
-		Facts:       Facts{"devices.vsock.model": "virtio", vsockCID: "77", hugePages: "2Mi", cpuPin: "0=2-3\n1=3,5\n"},
+		Values:      Values{"devices.vsock.model": "virtio", vsockCID: "77", hugePages: "2Mi", cpuPin: "0=2-3\n1=3,5\n"},
 		HostDevices: map[string]Row{"gpu": gpu, "key": {"type": "usb", "address": "1234:abcd"}},
 		Interfaces:  map[string]Interface{"fast": {HostDevice: "0000:03:00.1"}, "vdpa": {VDPA: "/dev/vhost-vdpa-0"}},
 	}
@@ -42,7 +42,7 @@ func TestHostUse(t *testing.T) {
 		t.Errorf("it shares %q", what)
 	}
 	plain := Spec{
-		Facts: Facts{vsockCID: Auto, hugePages: None}, Interfaces: map[string]Interface{"lan": {Network: "default"}},
+		Values: Values{vsockCID: Auto, hugePages: None}, Interfaces: map[string]Interface{"lan": {Network: "default"}},
 	}
 	if use := plain.HostUse(); !use.Empty() || want.Shared(use) != "" {
 		t.Errorf("a VM that needs nothing needs %v", use)
@@ -53,7 +53,7 @@ func TestHostUse(t *testing.T) {
 func TestHostUse_dedicatedCPUs(t *testing.T) {
 	t.Parallel()
 	use := func(dedicated bool, pins string) HostUse {
-		return Spec{Facts: Facts{cpuPin: pins}}.HostUse().Recorded(Metadata{DedicatedCPUs: dedicated})
+		return Spec{Values: Values{cpuPin: pins}}.HostUse().Recorded(Metadata{DedicatedCPUs: dedicated})
 	}
 	alone, shares, elsewhere := use(true, "0=2-3\n"), use(false, "0=1-2\n1=3\n"), use(true, "0=4\n")
 	for _, both := range [][2]HostUse{{alone, shares}, {shares, alone}} {
@@ -93,7 +93,7 @@ func TestHostUse_securitySlot(t *testing.T) {
 		{"sev", "0x3"}: SlotSEV, {"sev", "0x7"}: SlotSEVES, {"sev", "5"}: SlotSEVES, {"sev-snp", "0x30000"}: SlotSEVES,
 		{"tdx", ""}: "", {"", ""}: "",
 	} {
-		use := Spec{Facts: Facts{
+		use := Spec{Values: Values{
 			LaunchSecurityType: declared[0], "platform.launch_security.policy": declared[1],
 		}}.HostUse()
 		if use.Slot != want || use.Empty() != (want == "") || !use.Without(use).Empty() {

@@ -11,25 +11,25 @@ func TestHotplugPorts_ofNewVMs(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
 		machine string
-		facts   Facts
+		values  Values
 		want    int
 	}{
 		{"q35", nil, 8},
-		{"q35", Facts{hotplugPorts: "3"}, 3},
-		{"q35", Facts{hotplugPorts: "0"}, 0},
-		{"virt", Facts{hotplugPorts: "20"}, 20},
+		{"q35", Values{hotplugPorts: "3"}, 3},
+		{"q35", Values{hotplugPorts: "0"}, 0},
+		{"virt", Values{hotplugPorts: "20"}, 20},
 		{"pc", nil, 0},
-		{"pc", Facts{hotplugPorts: "0"}, 0},
+		{"pc", Values{hotplugPorts: "0"}, 0},
 	} {
 		d, err := New(Spec{
-			Name: "vm", Type: "qemu", Machine: test.machine, Memory: sizeOf(64), Facts: test.facts,
+			Name: "vm", Type: "qemu", Machine: test.machine, Memory: sizeOf(64), Values: test.values,
 			Disks: map[string]Disk{"root": {Source: DiskSource{File: "/r"}}},
 		}, "8e2b2f5c-8b0e-4a63-9d5e-0a2a3f6f9c11")
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got, _ := number(d.Spec().Facts[hotplugPorts]); got != test.want {
-			t.Errorf("%s %v: %d ports, want %d", test.machine, test.facts, got, test.want)
+		if got, _ := number(d.Spec().Values[hotplugPorts]); got != test.want {
+			t.Errorf("%s %v: %d ports, want %d", test.machine, test.values, got, test.want)
 		}
 		own := 0
 		for i, e := range d.controllers("pci") {
@@ -45,7 +45,7 @@ func TestHotplugPorts_ofNewVMs(t *testing.T) {
 		}
 	}
 	_, err := New(Spec{
-		Name: "vm", Type: "qemu", Machine: "pc", Memory: sizeOf(64), Facts: Facts{hotplugPorts: "1"},
+		Name: "vm", Type: "qemu", Machine: "pc", Memory: sizeOf(64), Values: Values{hotplugPorts: "1"},
 	}, "8e2b2f5c-8b0e-4a63-9d5e-0a2a3f6f9c11")
 	if err == nil || !strings.Contains(err.Error(), "no PCI Express ports") {
 		t.Errorf("pc with ports: %v", err)
@@ -61,8 +61,8 @@ func TestHotplugPorts_takeNoneThatIsUsed(t *testing.T) {
   <controller type="pci" index="3" model="pcie-root-port"><alias name="ua-port-2"/></controller>
   <disk type="file"><target dev="vda" bus="virtio"/><address type="pci" bus="0x03" slot="0x00"/></disk>
 </devices></domain>`)
-	declare := func(n string) error { return d.Apply(Spec{Facts: Facts{hotplugPorts: n}}) }
-	if err := declare("1"); err != nil || d.Spec().Facts[hotplugPorts] != "1" ||
+	declare := func(n string) error { return d.Apply(Spec{Values: Values{hotplugPorts: n}}) }
+	if err := declare("1"); err != nil || d.Spec().Values[hotplugPorts] != "1" ||
 		!strings.Contains(output(t, d), "ua-port-2") {
 		t.Errorf("%v:\n%s", err, output(t, d))
 	}
@@ -70,7 +70,7 @@ func TestHotplugPorts_takeNoneThatIsUsed(t *testing.T) {
 		t.Errorf("the port of the disk is let go: %v", err)
 	}
 	if err := declare("3"); err != nil || strings.Count(output(t, d), "ua-port-1") != 1 ||
-		!strings.Contains(output(t, d), `index="5"`) || d.Spec().Facts[hotplugPorts] != "3" {
+		!strings.Contains(output(t, d), `index="5"`) || d.Spec().Values[hotplugPorts] != "3" {
 		t.Errorf("%v:\n%s", err, output(t, d))
 	}
 }

@@ -15,7 +15,7 @@ var interfaces = devices[Interface]{
 	kind: interfaceKind, rules: interfaceRules,
 	texts:      map[string]func(a, b string) bool{"interfaces.*.mac": strings.EqualFold},
 	in:         func(s *Spec) *map[string]Interface { return &s.Interfaces },
-	attributes: interfaceRows, facts: func(i *Interface) *Facts { return &i.Facts },
+	attributes: interfaceRows, values: func(i *Interface) *Values { return &i.Values },
 
 	readOne: readInterface, same: sameInterface, identifies: func(i Interface) bool { return i.MAC != "" },
 	twin: func(a, b Interface) bool { return a.MAC != "" && a.MAC == b.MAC },
@@ -86,7 +86,7 @@ func readInterface(e *etree.Element) Interface {
 		LinkUp:    new(attr(child(e, "link"), "state") != "down"),
 		BootOrder: bootOrder(e),
 		Target:    attr(child(e, "target"), "dev"),
-		Facts:     interfaceRows.readFacts(e),
+		Values:    interfaceRows.readValues(e),
 	}
 	// libvirt makes these names up for a running domain, and drops them from a persistent definition.
 	for _, prefix := range []string{"vnet", "macvtap", "macvlan", "vif"} {
@@ -160,7 +160,7 @@ func patchInterface(e *etree.Element, path string, want Interface) error {
 	}
 	setLink(e, want.LinkUp)
 	setBootOrder(e, want.BootOrder)
-	return interfaceRows.apply(e, path, want.Facts)
+	return interfaceRows.apply(e, path, want.Values)
 }
 
 func setLink(e *etree.Element, up *bool) {
@@ -198,7 +198,7 @@ func (d *Definition) newInterface(key string, want Interface) (*etree.Element, e
 	}
 	setLink(e, want.LinkUp)
 	setBootOrder(e, want.BootOrder)
-	if err := interfaceRows.apply(e, path, want.Facts); err != nil {
+	if err := interfaceRows.apply(e, path, want.Values); err != nil {
 		return nil, err
 	}
 	interfaceKind.setAlias(e, key)

@@ -265,14 +265,14 @@ func writeAverage(way string) func(*etree.Element, string) error {
 
 // checkRows checks what doesn't fit together in an interface.
 func (i Interface) checkRows(c *checker, path string) {
-	interfaceRows.validate(c, path, i.Facts, func(string, string) bool { return false })
-	says := func(name string) bool { return i.Facts[name] != "" && i.Facts[name] != "0" }
+	interfaceRows.validate(c, path, i.Values, func(string, string) bool { return false })
+	says := func(name string) bool { return i.Values[name] != "" && i.Values[name] != "0" }
 	c.require(!says("port_group") || i.Network != "" || i.Other != "", path+".port_group",
 		"A port group requires network.")
-	tags := ParseNumbers(i.Facts["vlan.tags"])
-	if _, declared := i.Facts["vlan.tags"]; declared {
-		c.require(len(tags) < 2 || i.Facts["vlan.trunk"] != "no", path+".vlan.trunk", "Several tags require trunk.")
-		native := ParseNumbers(i.Facts["vlan.native_tag"])
+	tags := ParseNumbers(i.Values["vlan.tags"])
+	if _, declared := i.Values["vlan.tags"]; declared {
+		c.require(len(tags) < 2 || i.Values["vlan.trunk"] != "no", path+".vlan.trunk", "Several tags require trunk.")
+		native := ParseNumbers(i.Values["vlan.native_tag"])
 		c.require(len(native) == 0 || slices.Contains(tags, native[0]), path+".vlan.native_tag", "It isn't one of tags.")
 	}
 	for _, way := range []string{"inbound", "outbound"} {
@@ -281,17 +281,17 @@ func (i Interface) checkRows(c *checker, path string) {
 			c.require(!says(at+limit) || says(at+".average"), join(path, at+limit), "It requires average.")
 		}
 	}
-	c.require(i.Facts["virtual_port.type"] != "midonet" || says("virtual_port.interface_id"),
+	c.require(i.Values["virtual_port.type"] != "midonet" || says("virtual_port.interface_id"),
 		path+".virtual_port.interface_id", "A port of the type midonet requires it.")
 	c.require(!says("filter.name") || filtered(i.attribute()) || i.User || i.Other != "", path+".filter.name",
 		"Only an interface with network or bridge has a filter.")
-	c.require(len(ParseTexts(i.Facts["filter.parameters"])) == 0 || says("filter.name"), path+".filter.parameters",
+	c.require(len(ParseTexts(i.Values["filter.parameters"])) == 0 || says("filter.name"), path+".filter.parameters",
 		"Parameters require the name of a filter.")
-	for name := range ParseTexts(i.Facts["filter.parameters"]) {
+	for name := range ParseTexts(i.Values["filter.parameters"]) {
 		c.require(filterVariable.MatchString(name), path+".filter.parameters", fmt.Sprintf(
 			"%q isn't a variable of a filter: letters, digits and \"_\".", name))
 	}
-	for name := range i.Facts {
+	for name := range i.Values {
 		ofBackend := strings.HasPrefix(name, "backend.")
 		c.require(!says(name) || ofDriver(name) || ofBackend || !i.User, join(path, name),
 			"QEMU's user mode network has no "+name+".")
@@ -300,9 +300,9 @@ func (i Interface) checkRows(c *checker, path string) {
 		c.require(!says(name) || !ofBackend || i.User, join(path, name), "Only an interface with user has a backend.")
 	}
 	for _, name := range []string{"backend.log_file", "backend.device"} {
-		c.require(!says(name) || i.Facts["backend.type"] == "passt", join(path, name), `It requires type = "passt".`)
+		c.require(!says(name) || i.Values["backend.type"] == "passt", join(path, name), `It requires type = "passt".`)
 	}
-	c.require((i.Facts["teaming.persistent"] != "") == (i.Facts["teaming.type"] == "transient"),
+	c.require((i.Values["teaming.persistent"] != "") == (i.Values["teaming.type"] == "transient"),
 		path+".teaming.persistent",
 		`It is for the transient interface of a pair, which requires it.`)
 }

@@ -138,5 +138,5 @@ func (i Interface) onlyVirtio() bool { return i.VDPA != "" || i.VHostUser != "" 
 
 // mayShareMAC says that the interface may have the address of another one.
 func (i Interface) mayShareMAC() bool {
-	return i.HostDevice != "" || i.Other != "" || i.Facts["teaming.type"] != ""
+	return i.HostDevice != "" || i.Other != "" || i.Values["teaming.type"] != ""
 }

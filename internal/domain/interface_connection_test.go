@@ -75,10 +75,10 @@ func TestInterface_kindsThatAreRefused(t *testing.T) {
 		"sees the device of the host":  {HostDevice: "0000:03:00.1", Model: "virtio"},
 		"isn't an absolute path":       {VDPA: "vhost-vdpa-0"},
 		"It needs a mode":              {VHostUser: "/run/switch.sock"},
-		`requires type = "passt"`:      {User: true, Facts: Facts{"backend.device": "eth0"}},
-		"Only an interface with user":  {Network: "lan", Facts: Facts{"backend.type": "passt"}},
-		"transient interface of a":     {HostDevice: "0000:03:00.1", Facts: Facts{"teaming.type": "transient"}},
-		"user mode network has no mtu": {User: true, Facts: Facts{"mtu": "1400"}},
+		`requires type = "passt"`:      {User: true, Values: Values{"backend.device": "eth0"}},
+		"Only an interface with user":  {Network: "lan", Values: Values{"backend.type": "passt"}},
+		"transient interface of a":     {HostDevice: "0000:03:00.1", Values: Values{"teaming.type": "transient"}},
+		"user mode network has no mtu": {User: true, Values: Values{"mtu": "1400"}},
 	} {
 		all := Spec{Interfaces: map[string]Interface{"lan": nic}}.Validate()
 		if len(all) == 0 || !strings.Contains(all[len(all)-1].Error(), problem) {
@@ -93,9 +93,9 @@ func TestInterface_pair(t *testing.T) {
 	const mac = "52:54:00:00:00:01"
 	want := Spec{Interfaces: map[string]Interface{
 		"fast": {
-			HostDevice: "0000:03:00.1", MAC: mac, Facts: Facts{"teaming.type": "transient", "teaming.persistent": "backup"},
+			HostDevice: "0000:03:00.1", MAC: mac, Values: Values{"teaming.type": "transient", "teaming.persistent": "backup"},
 		},
-		"backup": {Network: "lan", MAC: mac, Facts: Facts{"teaming.type": "persistent"}},
+		"backup": {Network: "lan", MAC: mac, Values: Values{"teaming.type": "persistent"}},
 	}}
 	if problems := want.Validate(); len(problems) > 0 {
 		t.Error(problems)

@@ -83,7 +83,7 @@ const LaunchSecurityType = "platform.launch_security.type"
 // encryptedState is the bit of a policy of SEV that asks for SEV-ES.
 const encryptedState = 1 << 2
 
-func (f Facts) securitySlot() SecuritySlot {
+func (f Values) securitySlot() SecuritySlot {
 	policy, _ := strconv.ParseUint(f["platform.launch_security.policy"], 0, 64) // Check has refused what is no number.
 	switch kind := f[LaunchSecurityType]; {
 	case kind == "sev-snp", kind == "sev" && policy&encryptedState != 0:

@@ -21,18 +21,18 @@ func TestLoader_byHandAndBack(t *testing.T) {
 			[]string{"<loader"},
 		},
 		{
-			Spec{Facts: Facts{firmwareLoader: "/c", "firmware.nvram_template": "/t"}},
+			Spec{Values: Values{firmwareLoader: "/c", "firmware.nvram_template": "/t"}},
 			[]string{`secure="yes"`, `type="pflash"`, `>/c</loader>`, `<nvram template="/t"/>`},
 			[]string{`firmware="efi"`, "<feature "},
 		},
 		{Spec{Firmware: Firmware{Type: new("efi"), SecureBoot: new(true)}}, []string{`>/c</loader>`}, nil},
 		{
-			Spec{Facts: Facts{firmwareLoader: ""}},
+			Spec{Values: Values{firmwareLoader: ""}},
 			[]string{`firmware="efi"`, `enabled="yes" name="secure-boot"`},
 			[]string{"<loader", "<nvram"},
 		},
 		{Spec{Firmware: Firmware{Type: new("bios")}}, nil, []string{`firmware="efi"`}},
-		{Spec{Facts: Facts{firmwareLoader: "/bios.bin"}}, []string{`<loader type="rom">/bios.bin</loader>`}, nil},
+		{Spec{Values: Values{firmwareLoader: "/bios.bin"}}, []string{`<loader type="rom">/bios.bin</loader>`}, nil},
 	} {
 		if err := d.Apply(step.want); err != nil {
 			t.Fatal(err)
@@ -63,7 +63,7 @@ func TestLoader_runsWithWhatLibvirtChose(t *testing.T) {
 	if pending := Pending(live, persistent); len(pending) > 0 {
 		t.Error(pending)
 	}
-	want := Spec{Facts: Facts{firmwareLoader: ""}}
+	want := Spec{Values: Values{firmwareLoader: ""}}
 	if changes := Changes(WithoutEchoes(live, persistent), want); len(changes) > 0 {
 		t.Error(changes)
 	}
@@ -78,20 +78,20 @@ func TestSmbios_leavesIgnitionAlone(t *testing.T) {
 	t.Parallel()
 	d := parse(t, `<domain><os><type>hvm</type></os></domain>`)
 	if err := d.Apply(Spec{
-		Ignition: new("/ignition"), Facts: Facts{"platform.fw_cfg": "opt/a=1\n", fwCfgFiles: "opt/b=/b\n"},
+		Ignition: new("/ignition"), Values: Values{"platform.fw_cfg": "opt/a=1\n", fwCfgFiles: "opt/b=/b\n"},
 	}); err != nil {
 		t.Fatal(err)
 	}
-	if got := d.Spec(); got.Facts["platform.fw_cfg"] != "opt/a=1\n" || got.Facts[fwCfgFiles] != "opt/b=/b\n" {
-		t.Error(got.Facts)
+	if got := d.Spec(); got.Values["platform.fw_cfg"] != "opt/a=1\n" || got.Values[fwCfgFiles] != "opt/b=/b\n" {
+		t.Error(got.Values)
 	}
-	if err := d.Apply(Spec{Facts: Facts{"platform.fw_cfg": "", fwCfgFiles: ""}}); err != nil {
+	if err := d.Apply(Spec{Values: Values{"platform.fw_cfg": "", fwCfgFiles: ""}}); err != nil {
 		t.Fatal(err)
 	}
 	if got := d.Spec(); pick(got.Ignition, nil, "") != "/ignition" || strings.Contains(output(t, d), "opt/a") {
 		t.Error(output(t, d))
 	}
-	wrong := Spec{Facts: Facts{"platform.fw_cfg": FormatTexts(map[string]string{ignitionEntry: "x"})}}
+	wrong := Spec{Values: Values{"platform.fw_cfg": FormatTexts(map[string]string{ignitionEntry: "x"})}}
 	if len(wrong.Validate()) == 0 {
 		t.Error("it is declared in two places")
 	}

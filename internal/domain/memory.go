@@ -129,7 +129,7 @@ func formatKiB(bytes uint64) string {
 // is wanted. Plugged memory devices stay: what changes is the memory that the guest boots with.
 func (d *Definition) applyMemory(declared Spec) error {
 	want := declared.Memory
-	_, cells := declared.Facts[cpuNUMA]
+	_, cells := declared.Values[cpuNUMA]
 	if err := d.applySize(want, cells); err != nil {
 		return err
 	}
@@ -259,7 +259,7 @@ func classifyMemory(c *classifier) {
 	}
 	installed := pick(have.Installed, have.Size, 0)
 	// The host's default size isn't known here; it is less than a step unless the host was booted with another one.
-	page, _ := pageSize(c.have.Facts[hugePages])
+	page, _ := pageSize(c.have.Values[hugePages])
 	row := "memory.size balloon"
 	switch more := *want.Size - installed; {
 	case *want.Size <= installed && have.Fixed:

@@ -29,8 +29,9 @@ func Merge(persistent, live, prior *Spec, staged Staged) Spec {
 	before := reflect.Value{}
 	if prior != nil {
 		known := *prior
-		known.Facts = maps.Clone(known.Facts)
-		maps.DeleteFunc(known.Facts, func(_, value string) bool { return value == "" || value == None }) // Nothing was there.
+		known.Values = maps.Clone(known.Values)
+		// Nothing was there.
+		maps.DeleteFunc(known.Values, func(_, value string) bool { return value == "" || value == None })
 		before = reflect.ValueOf(known)
 	}
 	m := merger{staged: staged.stillPending(l)}

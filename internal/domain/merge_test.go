@@ -124,10 +124,10 @@ func TestMerge_expandedCPUAlone(t *testing.T) {
 	t.Parallel()
 	live := changed(func(s *Spec) {
 		s.CPU = CPU{VCPUs: new(1), Expanded: &ExpandedCPU{Model: "qemu64"}}
-		s.Facts = Facts{cpuFeatures: "svm=disable", "memory.locked": "true"}
+		s.Values = Values{cpuFeatures: "svm=disable", "memory.locked": "true"}
 	})
 	got := Merge(nil, live, nil, nil)
-	if diff := cmp.Diff(Facts{"memory.locked": "true"}, got.Facts); diff != "" {
+	if diff := cmp.Diff(Values{"memory.locked": "true"}, got.Values); diff != "" {
 		t.Errorf("facts: -want +got:\n%s", diff)
 	}
 }

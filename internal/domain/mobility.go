@@ -48,8 +48,8 @@ type Mobility struct {
 	// Ignition is the file with the configuration for Ignition, "" is none. One that was made with the VM is among Disks,
 	// without a Target.
 	Ignition string
-	// Facts are what its groups of attributes say.
-	Facts Facts
+	// Values are what its groups of attributes say.
+	Values Values
 	// Files are files of the host that QEMU opens when it starts, besides disks: the kernel and its initrd.
 	Files []string
 }
@@ -128,7 +128,7 @@ func (d *Definition) Mobility() Mobility {
 	m := Mobility{
 		Type: spec.Type, Arch: spec.Arch, Machine: spec.Machine, Memory: spec.UsableMemory(),
 		CPUMode:      attr(cpu, "mode"),
-		Facts:        spec.Facts,
+		Values:       spec.Values,
 		Confidential: attr(child(root, "launchSecurity"), "type"),
 		Disks:        d.mobileDisks(),
 		Interfaces:   d.mobileInterfaces(),
@@ -209,7 +209,7 @@ func (d *Definition) mobileDisks() []MobileDisk {
 		disks = append(disks, MobileDisk{
 			Key: have.key, Target: read.Target, Device: read.Device, Format: read.Format,
 			Encrypted:  child(e, "encryption") != nil || child(source, "encryption") != nil,
-			Passphrase: read.Facts[EncryptionSecret],
+			Passphrase: read.Values[EncryptionSecret],
 			Path:       at, Block: read.Source.Block != "", Own: metadata.ownAt(at),
 			Network: read.Source.Network != nil, Empty: read.Source.isZero(), Other: read.Source.Other,
 			ReadOnly: *read.ReadOnly, Shareable: child(e, "shareable") != nil, Cache: attr(child(e, "driver"), "cache"),

@@ -64,7 +64,7 @@ func TestMobility_readsWhatDecidesAboutMoving(t *testing.T) {
 		SharedMemory: []MobileMemory{{"a", "shared"}, {"b", ""}, {"d", ""}},
 		Filesystems:  []MobileFilesystem{{Driver: "virtiofs", Target: "share"}},
 		Confidential: "sev", HypervPassthrough: true, Reenlightenment: true, StableTSC: true,
-		TPM: "emulator", Facts: Facts{
+		TPM: "emulator", Values: Values{
 			"devices.tpm.backend": "emulator", cpuFeatures: "invtsc=require\n", "platform.hyperv.mode": "passthrough",
 			"platform.hyperv.reenlightenment": "yes", "devices.smartcard.mode": "host", "firmware.nvram": "/n",
 			"platform.launch_security.type": "sev",

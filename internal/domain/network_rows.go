@@ -53,20 +53,20 @@ var rowProtocols = map[string][]string{
 
 // applyNetworkRows sets what is declared of a network source. What an earlier source on another protocol had goes.
 func applyNetworkRows(disk, source *etree.Element, before, want NetworkSource) {
-	facts := want.Facts
+	values := want.Values
 	if before.Protocol != want.Protocol {
 		dropChildren(source, "cookies", "auth")
 		dropChildren(disk, "auth")
-		facts = Facts{}
+		values = Values{}
 		for _, a := range networkRows {
-			facts[a.Name] = want.Facts[a.Name]
+			values[a.Name] = want.Values[a.Name]
 		}
 	}
-	_ = networkRows.apply(source, "", facts) // No row refuses a value that was validated.
+	_ = networkRows.apply(source, "", values) // No row refuses a value that was validated.
 }
 
 // sameNetworkRows compares what b declares.
-func sameNetworkRows(a, b Facts) bool {
+func sameNetworkRows(a, b Values) bool {
 	return !slices.ContainsFunc(networkRows, func(row Attribute) bool {
 		want, declared := b[row.Name]
 		return declared && !row.same(a[row.Name], want)
@@ -75,11 +75,12 @@ func sameNetworkRows(a, b Facts) bool {
 
 // checkRows checks which rows the protocol has.
 func (n NetworkSource) checkRows(c *checker, path string) {
-	networkRows.validate(c, path, n.Facts, func(string, string) bool { return false })
+	networkRows.validate(c, path, n.Values, func(string, string) bool { return false })
 	for _, row := range networkRows {
 		protocols := rowProtocols[row.Name]
-		c.require(n.Facts[row.Name] == "" || n.Protocol == "" || slices.Contains(protocols, n.Protocol), join(path, row.Name),
+		c.require(n.Values[row.Name] == "" || n.Protocol == "" || slices.Contains(protocols, n.Protocol),
+			join(path, row.Name),
 			fmt.Sprintf("Only %s has it.", strings.Join(protocols, ", ")))
 	}
-	c.require(n.Facts["tls_hostname"] == "" || n.Facts["tls"] != "no", join(path, "tls_hostname"), "It requires tls.")
+	c.require(n.Values["tls_hostname"] == "" || n.Values["tls"] != "no", join(path, "tls_hostname"), "It requires tls.")
 }

@@ -19,17 +19,17 @@ func TestNetworkRows(t *testing.T) {
 	)
 	for name, test := range map[string]struct {
 		source, protocol string
-		want             Facts
+		want             Values
 		has              string
 		changes          bool
 	}{
-		"none before":       {plain, "nbd", Facts{"tls": "yes"}, nbd, true},
-		"the same":          {nbd, "nbd", Facts{"tls": "yes"}, nbd, false},
+		"none before":       {plain, "nbd", Values{"tls": "yes"}, nbd, true},
+		"the same":          {nbd, "nbd", Values{"tls": "yes"}, nbd, false},
 		"not declared":      {nbd, "nbd", nil, nbd, false},
-		"switched off":      {nbd, "nbd", Facts{"tls": "no"}, strings.Replace(nbd, "yes", "no", 1), true},
+		"switched off":      {nbd, "nbd", Values{"tls": "no"}, strings.Replace(nbd, "yes", "no", 1), true},
 		"from nbd to https": {nbd, "https", nil, iso, true},
-		"from web to web":   {web, "https", Facts{"query": "c=d"}, strings.Replace(web, "a=b", "c=d", 1), true},
-		"https to nbd":      {cookie, "nbd", Facts{"tls": "yes"}, nbd, true},
+		"from web to web":   {web, "https", Values{"query": "c=d"}, strings.Replace(web, "a=b", "c=d", 1), true},
+		"https to nbd":      {cookie, "nbd", Values{"tls": "yes"}, nbd, true},
 		"cookies stay":      {cookie, "https", nil, cookie, false},
 	} {
 		d, err := Parse(`<domain type="kvm"><name>web</name><devices><disk type="network" device="cdrom">` + test.source +
@@ -39,7 +39,7 @@ func TestNetworkRows(t *testing.T) {
 		}
 		file := map[string]string{"nbd": "x", "https": "i.iso"}[test.protocol]
 		spec := Spec{Disks: map[string]Disk{"iso": {Source: DiskSource{Network: &NetworkSource{
-			Protocol: test.protocol, Name: file, Hosts: []string{"h:1"}, Facts: test.want,
+			Protocol: test.protocol, Name: file, Hosts: []string{"h:1"}, Values: test.want,
 		}}}}}
 		if changed := len(Changes(d.Spec(), spec)) > 0; changed != test.changes {
 			t.Errorf("%s: changes: %v", name, changed)
@@ -76,16 +76,16 @@ func TestNetworkRows_validate(t *testing.T) {
 	t.Parallel()
 	for why, disk := range map[string]Disk{
 		"": {Device: "cdrom", Source: DiskSource{Network: &NetworkSource{
-			Protocol: "https", Facts: Facts{"ssl_verify": "no", "query": "a", "timeout": "5", "readahead": "4096"},
+			Protocol: "https", Values: Values{"ssl_verify": "no", "query": "a", "timeout": "5", "readahead": "4096"},
 		}}},
 		"network.tls: Only nbd has it": {
-			Device: "cdrom", Source: DiskSource{Network: &NetworkSource{Protocol: "https", Facts: Facts{"tls": "yes"}}},
+			Device: "cdrom", Source: DiskSource{Network: &NetworkSource{Protocol: "https", Values: Values{"tls": "yes"}}},
 		},
 		"network.ssl_verify: Only https, ftps": {
-			Source: DiskSource{Network: &NetworkSource{Protocol: "nbd", Facts: Facts{"ssl_verify": "no"}}},
+			Source: DiskSource{Network: &NetworkSource{Protocol: "nbd", Values: Values{"ssl_verify": "no"}}},
 		},
 		"It requires tls": {Source: DiskSource{Network: &NetworkSource{
-			Protocol: "nbd", Facts: Facts{"tls": "no", "tls_hostname": "nbd.example.net"},
+			Protocol: "nbd", Values: Values{"tls": "no", "tls_hostname": "nbd.example.net"},
 		}}},
 		"read_only: A disk from a web": {Source: DiskSource{Network: &NetworkSource{Protocol: "http"}}},
 	} {

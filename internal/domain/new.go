@@ -45,9 +45,9 @@ func New(s Spec, uuid string) (*Definition, error) {
 	}
 	s.GuestAgent, s.SerialConsole = new(pick(s.GuestAgent, nil, true)), newSerialConsole(s)
 	d := skeleton(s)
-	ports, declared := s.Facts[hotplugPorts]
-	s.Facts = maps.Clone(s.Facts)
-	delete(s.Facts, hotplugPorts) // They come behind those of its own devices.
+	ports, declared := s.Values[hotplugPorts]
+	s.Values = maps.Clone(s.Values)
+	delete(s.Values, hotplugPorts) // They come behind those of its own devices.
 	if err := d.Apply(s); err != nil {
 		return nil, err
 	}
@@ -183,7 +183,7 @@ func (d *Definition) addPorts(machine, spare string, declared bool) error {
 	if !declared {
 		spare = usualPorts
 	}
-	return d.Apply(Spec{Facts: Facts{hotplugPorts: spare}})
+	return d.Apply(Spec{Values: Values{hotplugPorts: spare}})
 }
 
 // SameMachine says whether two machine types are one by meaning: equal, or one the alias of the other (q35,

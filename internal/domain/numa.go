@@ -111,7 +111,7 @@ func init() {
 // cellsMet says that the cells of a running VM differ from those that are declared by no more than memory that was
 // plugged in: the definition that it starts with next has it in its cells.
 func cellsMet(have Spec, want string) bool {
-	is, next := ParseTable(have.Facts[cpuNUMA]), ParseTable(want)
+	is, next := ParseTable(have.Values[cpuNUMA]), ParseTable(want)
 	sum := uint64(0)
 	for key, cell := range next {
 		bytes, _ := strconv.ParseUint(cell["memory"], 10, 64)
@@ -126,8 +126,8 @@ func cellsMet(have Spec, want string) bool {
 
 // validateNUMA checks the cells with the CPUs and the memory that are declared.
 func validateNUMA(s Spec, c *checker) {
-	cells := ParseTable(s.Facts[cpuNUMA])
-	if value, ok := s.Facts[cpuNUMA]; ok && value == "" {
+	cells := ParseTable(s.Values[cpuNUMA])
+	if value, ok := s.Values[cpuNUMA]; ok && value == "" {
 		c.require(pick(s.Memory.MaxSize, nil, 0) == 0, cpuNUMA, "A VM with memory.max_size has at least one cell.")
 	}
 	sum, taken := uint64(0), map[int]string{}
@@ -159,7 +159,7 @@ func validateNUMA(s Spec, c *checker) {
 	if size := pick(s.Memory.Size, nil, 0); len(cells) > 0 && pick(s.Memory.MaxSize, nil, 0) == 0 {
 		c.require(sum >= size, cpuNUMA, tooSmall(sum, size))
 	}
-	for key, cell := range ParseTable(s.Facts["memory.numatune.cells"]) {
+	for key, cell := range ParseTable(s.Values["memory.numatune.cells"]) {
 		path := join("memory.numatune.cells", key)
 		c.require(cell["mode"] != "", path+".mode", "It must be declared.")
 		c.require(cell["nodeset"] != "", path+".nodeset", "It must be declared.")
@@ -192,7 +192,7 @@ func tooSmall(sum, size uint64) string {
 // checkCells checks that declared cells have all virtual CPUs, and the memory that is declared, together with what is
 // plugged in: libvirt takes what they have for all there is.
 func (d *Definition) checkCells(want Spec) error {
-	cells := ParseTable(want.Facts[cpuNUMA])
+	cells := ParseTable(want.Values[cpuNUMA])
 	sum := d.pluggedMemory()
 	for _, cell := range cells {
 		bytes, _ := strconv.ParseUint(cell["memory"], 10, 64)

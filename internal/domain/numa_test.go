@@ -11,53 +11,56 @@ const twoCells = "0.cpus=0-1\n0.memory=536870912\n1.cpus=2-3\n1.memory=536870912
 func TestNUMA_refusesWhatDoesNotFit(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
-		facts  Facts
+		values Values
 		memory Memory
 		says   string
 	}{
-		{facts: Facts{cpuNUMA: twoCells}, memory: Memory{Size: new(uint64(1 << 30))}},
-		{facts: Facts{cpuNUMA: twoCells}, memory: Memory{Size: new(uint64(1 << 29))}}, // The rest is in the balloon.
-		{facts: Facts{cpuNUMA: twoCells}, memory: Memory{Size: new(uint64(2 << 30)), MaxSize: new(uint64(4 << 30))}},
+		{values: Values{cpuNUMA: twoCells}, memory: Memory{Size: new(uint64(1 << 30))}},
+		{values: Values{cpuNUMA: twoCells}, memory: Memory{Size: new(uint64(1 << 29))}}, // The rest is in the balloon.
+		{values: Values{cpuNUMA: twoCells}, memory: Memory{Size: new(uint64(2 << 30)), MaxSize: new(uint64(4 << 30))}},
 		{
-			facts: Facts{cpuNUMA: twoCells}, memory: Memory{Size: new(uint64(2 << 30))},
+			values: Values{cpuNUMA: twoCells}, memory: Memory{Size: new(uint64(2 << 30))},
 			says: "cpu.numa: The cells have 1024 MiB together, and memory.size is 2048 MiB.",
 		},
 		{
-			facts: Facts{cpuNUMA: strings.ReplaceAll(twoCells, "1.", "2.")}, memory: Memory{Size: new(uint64(1 << 30))},
+			values: Values{cpuNUMA: strings.ReplaceAll(twoCells, "1.", "2.")}, memory: Memory{Size: new(uint64(1 << 30))},
 			says: "aren't numbered from 0",
 		},
-		{facts: Facts{cpuNUMA: "a.memory=4096\n"}, says: `The key "a" isn't a number`},
-		{facts: Facts{cpuNUMA: "0.cpus=0\n"}, says: "cpu.numa.0.memory: A cell needs memory."},
-		{facts: Facts{cpuNUMA: "0.cpus=x\n0.memory=4096\n"}, says: "isn't a set of CPUs"},
-		{facts: Facts{cpuNUMA: strings.Replace(twoCells, "2-3", "1-2", 1)}, says: "Virtual CPU 1 is in cell 0, too."},
-		{facts: Facts{cpuNUMA: strings.Replace(twoCells, "2-3", "2-9", 1)}, says: "The VM has virtual CPUs 0 to 3."},
+		{values: Values{cpuNUMA: "a.memory=4096\n"}, says: `The key "a" isn't a number`},
+		{values: Values{cpuNUMA: "0.cpus=0\n"}, says: "cpu.numa.0.memory: A cell needs memory."},
+		{values: Values{cpuNUMA: "0.cpus=x\n0.memory=4096\n"}, says: "isn't a set of CPUs"},
+		{values: Values{cpuNUMA: strings.Replace(twoCells, "2-3", "1-2", 1)}, says: "Virtual CPU 1 is in cell 0, too."},
+		{values: Values{cpuNUMA: strings.Replace(twoCells, "2-3", "2-9", 1)}, says: "The VM has virtual CPUs 0 to 3."},
 		{
-			facts: Facts{cpuNUMA: ""}, memory: Memory{Size: new(uint64(1 << 30)), MaxSize: new(uint64(4 << 30))},
+			values: Values{cpuNUMA: ""}, memory: Memory{Size: new(uint64(1 << 30)), MaxSize: new(uint64(4 << 30))},
 			says: "at least one cell",
 		},
-		{facts: Facts{cpuNUMA: twoCells, "memory.numatune.cells": "2.mode=strict\n2.nodeset=0\n"}, says: "has no such cell"},
 		{
-			facts: Facts{"memory.numatune.cells": "0.mode=strict\n"},
-			says:  "memory.numatune.cells.0.nodeset: It must be declared.",
+			values: Values{cpuNUMA: twoCells, "memory.numatune.cells": "2.mode=strict\n2.nodeset=0\n"},
+			says:   "has no such cell",
 		},
-		{facts: Facts{cpuNUMA: twoCells + `0.distances=1\e21\n` + "\n" + `1.distances=0\e21\n` + "\n"}},
-		{facts: Facts{cpuNUMA: twoCells + `0.distances=1\e21\n` + "\n"}, says: "Cell 1 lists no distance to cell 0."},
-		{facts: Facts{cpuNUMA: twoCells + `0.distances=2\e21\n` + "\n"}, says: "There is no cell 2."},
-		{facts: Facts{cpuNUMA: twoCells + `0.distances=0\e21\n` + "\n"}, says: "itself is always 10"},
 		{
-			facts: Facts{cpuNUMA: twoCells + `0.distances=1\e9\n` + "\n" + `1.distances=0\e11\n` + "\n"},
-			says:  "from 11 to 255",
+			values: Values{"memory.numatune.cells": "0.mode=strict\n"},
+			says:   "memory.numatune.cells.0.nodeset: It must be declared.",
 		},
-		{facts: Facts{"memory.numatune.mode": "strict"}, says: "memory.numatune.nodeset: The mode needs nodes."},
-		{facts: Facts{"memory.numatune.mode": "strict", "memory.numatune.placement": "auto"}},
+		{values: Values{cpuNUMA: twoCells + `0.distances=1\e21\n` + "\n" + `1.distances=0\e21\n` + "\n"}},
+		{values: Values{cpuNUMA: twoCells + `0.distances=1\e21\n` + "\n"}, says: "Cell 1 lists no distance to cell 0."},
+		{values: Values{cpuNUMA: twoCells + `0.distances=2\e21\n` + "\n"}, says: "There is no cell 2."},
+		{values: Values{cpuNUMA: twoCells + `0.distances=0\e21\n` + "\n"}, says: "itself is always 10"},
+		{
+			values: Values{cpuNUMA: twoCells + `0.distances=1\e9\n` + "\n" + `1.distances=0\e11\n` + "\n"},
+			says:   "from 11 to 255",
+		},
+		{values: Values{"memory.numatune.mode": "strict"}, says: "memory.numatune.nodeset: The mode needs nodes."},
+		{values: Values{"memory.numatune.mode": "strict", "memory.numatune.placement": "auto"}},
 	} {
-		s := Spec{CPU: CPU{VCPUs: new(4)}, Memory: test.memory, Facts: test.facts}
+		s := Spec{CPU: CPU{VCPUs: new(4)}, Memory: test.memory, Values: test.values}
 		var said strings.Builder
 		for _, p := range s.Validate() {
 			said.WriteString(p.Error() + "\n")
 		}
 		if !strings.Contains(said.String(), test.says) || (said.String() == "") != (test.says == "") {
-			t.Errorf("%v: %q, not %q", test.facts, said.String(), test.says)
+			t.Errorf("%v: %q, not %q", test.values, said.String(), test.says)
 		}
 	}
 }
@@ -67,16 +70,16 @@ func TestNUMA_refusesWhatDoesNotFit(t *testing.T) {
 func TestNUMA_changesWithTheRest(t *testing.T) {
 	t.Parallel()
 	d := parse(t, `<domain><name>n</name><memory unit="GiB">1</memory><vcpu>4</vcpu></domain>`)
-	two := Spec{Facts: Facts{cpuNUMA: twoCells}}
+	two := Spec{Values: Values{cpuNUMA: twoCells}}
 	one := Spec{
 		CPU: CPU{VCPUs: new(2)}, Memory: Memory{Size: new(uint64(2 << 30))},
-		Facts: Facts{cpuNUMA: "0.cpus=0-1\n0.memory=2147483648\n"},
+		Values: Values{cpuNUMA: "0.cpus=0-1\n0.memory=2147483648\n"},
 	}
 	for _, want := range []Spec{two, one} {
 		if err := d.Apply(want); err != nil {
 			t.Fatal(err)
 		}
-		if got := d.Spec().Facts[cpuNUMA]; got != want.Facts[cpuNUMA] {
+		if got := d.Spec().Values[cpuNUMA]; got != want.Values[cpuNUMA] {
 			t.Errorf("the cells are %q", got)
 		}
 	}
@@ -100,7 +103,7 @@ func TestNUMA_pluggedMemoryIsNoChange(t *testing.T) {
 	if pending := Pending(live, persistent); len(pending) > 0 {
 		t.Error(pending)
 	}
-	persistent.Facts = Facts{cpuNUMA: strings.Replace(persistent.Facts[cpuNUMA], "0-1", "0", 1)}
+	persistent.Values = Values{cpuNUMA: strings.Replace(persistent.Values[cpuNUMA], "0-1", "0", 1)}
 	if pending := Pending(live, persistent); len(pending) != 1 || pending[0].Path != cpuNUMA {
 		t.Error(pending)
 	}

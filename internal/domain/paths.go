@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-// step is a field's part of an attribute path, "" for what is observed only, and for facts, whose paths are whole.
+// step is a field's part of an attribute path, "" for what is observed only, and for values, whose paths are whole.
 func step(field reflect.StructField) string {
 	if name := field.Tag.Get("path"); name != "-" {
 		return name
@@ -32,7 +32,7 @@ func isLeaf(t reflect.Type) bool {
 }
 
 // flattenSpec flattens a spec into its attribute paths and what it says there. A map that is there and each of its
-// keys are facts of their own. What says nothing, and what is observed only, is left out.
+// keys are values of their own. What says nothing, and what is observed only, is left out.
 func flattenSpec(s Spec) map[string]string {
 	found := map[string]string{}
 	collect(found, "", reflect.ValueOf(s))
@@ -41,7 +41,7 @@ func flattenSpec(s Spec) map[string]string {
 
 func collect(found map[string]string, path string, v reflect.Value) {
 	switch {
-	case v.Type() == reflect.TypeFor[Facts]():
+	case v.Type() == reflect.TypeFor[Values]():
 		for _, key := range v.MapKeys() {
 			collect(found, join(path, key.String()), v.MapIndex(key))
 		}
@@ -72,7 +72,7 @@ func collect(found map[string]string, path string, v reflect.Value) {
 	}
 }
 
-// SpecHash returns a stable hash of what the spec declares. Identity, observed facts, and attributes that say nothing
+// SpecHash returns a stable hash of what the spec declares. Identity, observed values, and attributes that say nothing
 // don't count: one that a newer version adds changes no hash.
 func SpecHash(s Spec) string {
 	all := flattenSpec(s.normal())

@@ -13,10 +13,10 @@ func TestSeclabel_runs(t *testing.T) {
   <seclabel type="dynamic" model="selinux" relabel="yes"><label>a:b</label><baselabel>a</baselabel></seclabel>
   </domain>`)
 	const has = "none.type=none\nselinux.baselabel=a\nselinux.type=dynamic\n"
-	if got := live.Spec().Facts[seclabelPath]; got != has {
+	if got := live.Spec().Values[seclabelPath]; got != has {
 		t.Errorf("it has %q", got)
 	}
-	want := Spec{Facts: Facts{seclabelPath: "dac.label=+2:+2\ndac.type=static\nselinux.type=none\n"}}
+	want := Spec{Values: Values{seclabelPath: "dac.label=+2:+2\ndac.type=static\nselinux.type=none\n"}}
 	if changes := Changes(live.Spec(), want); len(changes) != 1 || changes[0].Live {
 		t.Errorf("%v", changes)
 	}
@@ -44,7 +44,7 @@ func TestSeclabel_refuses(t *testing.T) {
 		"dac.label=root\ndac.type=static\n":      `"root" isn't a user and a group`,
 		"selinux.label=a b\nselinux.type=static": "",
 	} {
-		problems := Spec{Facts: Facts{seclabelPath: value}}.Validate()
+		problems := Spec{Values: Values{seclabelPath: value}}.Validate()
 		if (len(problems) == 0) != (says == "") || len(problems) > 0 && !strings.Contains(problems[0].Error(), says) {
 			t.Errorf("%q: %v", value, problems)
 		}

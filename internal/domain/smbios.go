@@ -49,8 +49,8 @@ var fwCfgGroup = Group{
 	},
 }
 
-// Files are the files of the host that facts name.
-func (f Facts) Files() []string {
+// Files are the files of the host that values name.
+func (f Values) Files() []string {
 	files := slices.Collect(maps.Values(ParseTexts(f[fwCfgFiles])))
 	return append(files, f[firmwareLoader], f["firmware.nvram_template"])
 }

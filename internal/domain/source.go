@@ -27,7 +27,7 @@ func readSource(disk *etree.Element) DiskSource {
 	case "network":
 		protocol := attr(source, "protocol")
 		read := &NetworkSource{
-			Protocol: protocol, Name: attr(source, "name"), Facts: networkRows.readFacts(source),
+			Protocol: protocol, Name: attr(source, "name"), Values: networkRows.readValues(source),
 		}
 		for _, host := range children(source, "host") {
 			read.Hosts = append(read.Hosts, readHost(host, protocol))
@@ -50,7 +50,7 @@ func readBackingSources(disk *etree.Element) []DiskSource {
 
 // describe tells what is known of a source that isn't modelled, the same for both definitions of a VM.
 func describe(kind string, source *etree.Element) string {
-	var facts []string
+	var values []string
 	for _, e := range append([]*etree.Element{source}, children(source, "address")...) {
 		if e == nil {
 			continue
@@ -58,12 +58,12 @@ func describe(kind string, source *etree.Element) string {
 		for _, a := range e.Attr {
 			// libvirt adds these for a running domain.
 			if a.Key != "index" && a.Key != "portid" && a.Key != "mode" {
-				facts = append(facts, a.Key+"="+a.Value)
+				values = append(values, a.Key+"="+a.Value)
 			}
 		}
 	}
-	slices.Sort(facts)
-	return kind + ":" + strings.Join(facts, ",")
+	slices.Sort(values)
+	return kind + ":" + strings.Join(values, ",")
 }
 
 func readHost(host *etree.Element, protocol string) string {
@@ -84,7 +84,7 @@ func sameSource(a, b DiskSource) bool {
 
 func sameNetworkSource(a, b NetworkSource) bool {
 	return a.Protocol == b.Protocol && a.Name == b.Name && slices.Equal(a.fullHosts(), b.fullHosts()) &&
-		(b.Auth == nil || a.Auth != nil && *a.Auth == *b.Auth) && sameNetworkRows(a.Facts, b.Facts)
+		(b.Auth == nil || a.Auth != nil && *a.Auth == *b.Auth) && sameNetworkRows(a.Values, b.Values)
 }
 
 // fullHosts are the hosts with the protocol's port where none is given.

@@ -54,8 +54,8 @@ type Spec struct {
 	// VM has these and no others with our alias.
 	ExtraDevices map[string]string `json:",omitempty" path:"extra_device_xml"`
 
-	// Facts are what the groups of attributes say, see Groups.
-	Facts Facts `json:",omitempty" path:""`
+	// Values are what the groups of attributes say, see Groups.
+	Values Values `json:",omitempty" path:""`
 
 	// FreeSlots is observed only: PCI slots or PCI Express ports that are free for devices added to the running VM.
 	FreeSlots *int `path:"-"`
@@ -134,8 +134,8 @@ type Disk struct {
 	// BootOrder counts from 1. It excludes libvirt's older <os><boot dev>, which is removed when an order is declared.
 	// Without any order libvirt boots the first disk; those of a new VM are in the order of their keys.
 	BootOrder *int `path:"boot_order"`
-	// Facts are what DiskRows say, by their names.
-	Facts Facts `json:",omitempty" path:""`
+	// Values are what DiskRows say, by their names.
+	Values Values `json:",omitempty" path:""`
 	// Target is observed only: the name in the definition (vda), which need not be the guest's name for it.
 	Target string `path:"-"`
 	// Backing is observed only: the images that the source is based on, the nearest first. A definition that isn't live
@@ -166,8 +166,8 @@ type NetworkSource struct {
 	Hosts []string
 	// Auth is how QEMU authenticates; nil: not declared, or not at all.
 	Auth *SourceAuth `json:",omitempty"`
-	// Facts are what NetworkRows say, by their names.
-	Facts Facts `json:",omitempty"`
+	// Values are what NetworkRows say, by their names.
+	Values Values `json:",omitempty"`
 }
 
 // SourceAuth is how QEMU authenticates to a server: as a user, with a secret of the host.
@@ -204,8 +204,8 @@ type Interface struct {
 	LinkUp *bool `path:"link_up"`
 	// BootOrder as for disks.
 	BootOrder *int `path:"boot_order"`
-	// Facts are what InterfaceRows say, by their names.
-	Facts Facts `json:",omitempty" path:""`
+	// Values are what InterfaceRows say, by their names.
+	Values Values `json:",omitempty" path:""`
 	// Target is observed only: the device on the host, when its name isn't one that libvirt made up.
 	Target string `path:"-"`
 }

@@ -61,7 +61,7 @@ func (a Attribute) readTable(e *etree.Element) string {
 			continue
 		}
 		row := Row{}
-		rows(a.Columns).read(one, Facts(row))
+		rows(a.Columns).read(one, Values(row))
 		all[cmp.Or(attr(one, keys[0]), strconv.Itoa(i))] = row
 	}
 	return FormatTable(all)
@@ -69,7 +69,7 @@ func (a Attribute) readTable(e *etree.Element) string {
 
 func (a Attribute) putTable(e *etree.Element, path string, all map[string]Row) error {
 	return a.putAll(e, sortedKeys(all), func(one *etree.Element, key string) error {
-		whole := Facts{}
+		whole := Values{}
 		for _, column := range a.Columns {
 			whole[column.Name] = all[key][column.Name]
 		}

@@ -80,14 +80,14 @@ func TestValidate(t *testing.T) {
 		}, "interfaces.lan.model", "virtio"},
 		{"CPU without a cell", func(s *Spec) {
 			s.CPU, s.Memory.MaxSize = CPU{VCPUs: new(2)}, nil
-			s.Facts = Facts{cpuNUMA: "0.cpus=0\n0.memory=68719476736\n"}
+			s.Values = Values{cpuNUMA: "0.cpus=0\n0.memory=68719476736\n"}
 		}, "cpu.numa", "None has 1"},
 		{
-			"SMBIOS entry", func(s *Spec) { s.Facts = Facts{"platform.smbios.bios": "serial=1\n"} },
+			"SMBIOS entry", func(s *Spec) { s.Values = Values{"platform.smbios.bios": "serial=1\n"} },
 			"platform.smbios.bios", "vendor",
 		},
 		{
-			"variables in a device", func(s *Spec) { s.Facts = Facts{"firmware.nvram": "/dev/urandom"} },
+			"variables in a device", func(s *Spec) { s.Values = Values{"firmware.nvram": "/dev/urandom"} },
 			"firmware.nvram", "removes it",
 		},
 		{"boot order -1", disk("root", func(d *Disk) { d.BootOrder = new(-1) }), "disks.root.boot_order", "from 1"},

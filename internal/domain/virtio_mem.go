@@ -89,7 +89,7 @@ func fitVirtioMem(s Spec, c *checker) {
 	sum := size + virtioMemSize(s.VirtioMem)
 	alone := maximum > 0 && maximum < size // That is refused without them.
 	c.require(s.Memory.MaxSize == nil || sum <= maximum || alone, "memory.max_size", tooLarge(sum, maximum))
-	cells := ParseTable(s.Facts[cpuNUMA])
+	cells := ParseTable(s.Values[cpuNUMA])
 	for _, key := range sortedKeys(s.VirtioMem) {
 		node := s.VirtioMem[key]["node"]
 		c.require(len(cells) == 0 || node == "" || cells[node] != nil, join(join(virtioMemPath, key), "node"),

@@ -103,7 +103,7 @@ func TestVirtioMem_refusesWhatDoesNotFit(t *testing.T) {
 		"memory.max_size: The VM has 2048 MiB, an": {"size": "2147483648"},
 	} {
 		s := Spec{
-			CPU: CPU{VCPUs: new(4)}, VirtioMem: map[string]Row{"a": row}, Facts: Facts{cpuNUMA: twoCells},
+			CPU: CPU{VCPUs: new(4)}, VirtioMem: map[string]Row{"a": row}, Values: Values{cpuNUMA: twoCells},
 			Memory: Memory{Size: new(uint64(1 << 30)), MaxSize: new(uint64(2 << 30))},
 		}
 		if problems := s.Validate(); len(problems) != 1 || !strings.Contains(problems[0].Error(), says) {

@@ -79,7 +79,7 @@ func (d declared) draw(t *rapid.T) placement.Desired {
 			nic.Model = maybe(t, "model", domain.InterfaceModels...)
 			nic.LinkUp = maybe(t, "link", new(true), new(false))
 			nic.BootOrder = maybe(t, "boot order", new(3), new(4))
-			nic.Facts = drawRows(t, 1, domain.InterfaceRows)
+			nic.Values = drawRows(t, 1, domain.InterfaceRows)
 			nic.MAC = maybe(t, "mac", "52:54:00:00:00:01", "52:54:00:00:00:0A")
 			spec.Interfaces[fmt.Sprintf("net%d", i)] = nic
 		}
@@ -94,7 +94,7 @@ func (d declared) draw(t *rapid.T) placement.Desired {
 		}
 	}
 
-	spec.Facts = drawRows(t, 3, rows)
+	spec.Values = drawRows(t, 3, rows)
 
 	if n := rapid.IntRange(0, 3*len(domain.Families)).Draw(t, "family"); n < len(domain.Families) {
 		f := domain.Families[n]
@@ -108,8 +108,8 @@ func (d declared) draw(t *rapid.T) placement.Desired {
 }
 
 // drawRows draws what is declared of a few rows.
-func drawRows(t *rapid.T, most int, rows []domain.Attribute) domain.Facts {
-	facts := domain.Facts{}
+func drawRows(t *rapid.T, most int, rows []domain.Attribute) domain.Values {
+	facts := domain.Values{}
 
 	for range rapid.IntRange(0, most).Draw(t, "rows") {
 		a := rapid.SampledFrom(rows).Draw(t, "row")
@@ -128,10 +128,10 @@ func (d declared) drawDisks(t *rapid.T) map[string]domain.Disk {
 		sources := []domain.DiskSource{
 			{},
 			{File: free[0]},
-			{Network: &domain.NetworkSource{Protocol: "nbd", Name: "x", Hosts: []string{"[fd00::1]:10809"}, Facts: network}},
+			{Network: &domain.NetworkSource{Protocol: "nbd", Name: "x", Hosts: []string{"[fd00::1]:10809"}, Values: network}},
 			{Network: &domain.NetworkSource{Protocol: "rbd", Name: "p/i", Hosts: []string{"a", "b:6789"}}},
-			{Network: &domain.NetworkSource{Protocol: "http", Name: "i.iso", Hosts: []string{"a"}, Facts: network}},
-			{Network: &domain.NetworkSource{Protocol: "https", Name: "i.iso", Hosts: []string{"a"}, Facts: network}},
+			{Network: &domain.NetworkSource{Protocol: "http", Name: "i.iso", Hosts: []string{"a"}, Values: network}},
+			{Network: &domain.NetworkSource{Protocol: "https", Name: "i.iso", Hosts: []string{"a"}, Values: network}},
 		}
 		free = free[1:]
 		disks[fmt.Sprintf("disk%d", i)] = domain.Disk{
@@ -143,7 +143,7 @@ func (d declared) drawDisks(t *rapid.T) map[string]domain.Disk {
 			Serial:    maybe(t, "serial", new(""), new("abc"), new(" a b "), new(strings.Repeat("x", 30))),
 			ReadOnly:  maybe(t, "read only", new(true), new(false)),
 			BootOrder: maybe(t, "boot order", new(1), new(2)),
-			Facts:     drawRows(t, 1, domain.DiskRows),
+			Values:    drawRows(t, 1, domain.DiskRows),
 		}
 	}
 

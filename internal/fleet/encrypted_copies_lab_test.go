@@ -62,7 +62,7 @@ func TestLab_encryptedCopiesOfAKilledRun(t *testing.T) {
 	for _, format := range []string{"raw", "qcow2"} {
 		d.Spec.Disks[format] = domain.Disk{
 			Source: domain.DiskSource{File: "/to/be/made"}, Format: format,
-			Facts: domain.Facts{domain.EncryptionSecret: secret},
+			Values: domain.Values{domain.EncryptionSecret: secret},
 		}
 		d.OwnDisks[format] = domain.OwnDisk{Pool: pool, Bytes: 16 << 20}
 	}

@@ -69,7 +69,7 @@ func New(cfg Config) (*Fleet, error) {
 		Owner: cfg.Owner, Limits: cfg.MigrationLimits, Log: log,
 	})
 
-	observer := observe.NewObserver(inv, store, mover, observe.Config{
+	observer := observe.NewObserver(inv, store, mover.Checks, observe.Config{
 		DefaultType: cfg.DefaultDomainType, Migration: cfg.Migration, Log: log,
 	})
 	manager := lifecycle.NewManager(inv, store, planner, mover, observer, lifecycle.Config{

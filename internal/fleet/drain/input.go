@@ -244,7 +244,7 @@ func (dr *Drainer) inspectVM(
 	persistent := vm.Entry.Parse().Persistent
 	if vm.Active && rule.Fallback == evacuation.ColdMigrate && persistent != nil {
 		inspected = inspected.TurnedOff(persistent.Mobility())
-		move.MarkSharedOwnDisks(ctx, vm, &inspected.Facts)
+		move.MarkSharedOwnDisks(ctx, vm, &inspected.Mobility)
 
 		cold, err := dr.routes(ctx, inspected, vm, others, options)
 		if err != nil {

@@ -135,7 +135,7 @@ func TestCompute(t *testing.T) {
 			Input{Hosts: []Host{{Name: "kvm2", Free: 100}}, VMs: []VM{
 				machine("a", 90, to("kvm2")), machine("b", 60, to("kvm2")),
 			}}, "a LiveMigration kvm2\nb Blocked  NoRoom: no host has room for it in addition to all others: " +
-				`host "kvm2" has 0Ki free of the 0Ki that it needs`,
+				`host "kvm2" has 1Ki free of the 1Ki that it needs`,
 		},
 		"disks that fit one by one": {
 			Input{Hosts: []Host{{Name: "kvm2", Free: 100, FreeSpace: Space{"/vms": 3 << 20}}}, VMs: []VM{

@@ -190,7 +190,7 @@ func (m *Manager) makeOwnDisks(
 
 		d := storage.Disk{
 			Pool: o.Pool, Name: o.Volume, Format: disks[key].Format, Bytes: o.Bytes,
-			Secret: disks[key].Facts[domain.EncryptionSecret],
+			Secret: disks[key].Values[domain.EncryptionSecret],
 		}
 
 		if placement.IsFirstBoot(key) {

@@ -33,7 +33,7 @@ func CopiedFiles(ctx context.Context, vm VM, source, target *libvirt.Host, o Opt
 	for _, b := range all {
 		here, _ := findVolume(ctx, source, b.path)
 		there, _ := findVolume(ctx, target, b.path)
-		guessed := b.reason == NVRAMNotMigratable && vm.Facts.NVRAMUnnamed && path.Ext(b.path) != ".fd"
+		guessed := b.reason == NVRAMNotMigratable && vm.Mobility.NVRAMUnnamed && path.Ext(b.path) != ".fd"
 		if guessed && here == nil || here != nil && there != nil && b.sameMedium(*here, *there) {
 			continue
 		}

@@ -34,7 +34,7 @@ func (c Copy) Bytes() uint64 { return cmp.Or(c.Used, min(c.allocated, c.Capacity
 // what blocks that.
 func Copies(ctx context.Context, vm VM, source, target *libvirt.Host, o Options) []Copy {
 	var f blockerList
-	if !o.copiesAnyDisk(vm.Facts) {
+	if !o.copiesAnyDisk(vm.Mobility) {
 		return nil
 	}
 	return preflight{vm: vm, source: source, target: target, options: o.WithDefaults()}.plannedCopies(ctx, &f)

@@ -13,7 +13,7 @@ import (
 // Which disks are taken along: images that one VM writes to, if that is wanted at all.
 func TestOptions_copiesImages(t *testing.T) {
 	t.Parallel()
-	m := VM{Facts: facts(t, "", `<disk type='file'><source file='/a'/><target dev='vda'/></disk>`+
+	m := VM{Mobility: facts(t, "", `<disk type='file'><source file='/a'/><target dev='vda'/></disk>`+
 		`<disk type='file'><source file='/b'/><target dev='vdb'/><readonly/></disk>`+
 		`<disk type='file'><source file='/c'/><target dev='vdc'/><shareable/></disk>`+
 		`<disk type='file' device='cdrom'><source file='/d'/><target dev='sda'/></disk>`+
@@ -23,7 +23,7 @@ func TestOptions_copiesImages(t *testing.T) {
 		`<disk type='volume'><source pool='p' volume='h'/><target dev='vdf'/></disk>`)}
 	for mode, want := range map[string][]string{"": nil, CopyNone: nil, CopyFull: {"vda"}, CopyIncremental: {"vda"}} {
 		var got []string
-		for _, disk := range m.Facts.Disks {
+		for _, disk := range m.Mobility.Disks {
 			if (Options{CopyStorage: mode}).copiesDisk(disk) {
 				got = append(got, disk.Target)
 			}
@@ -32,7 +32,7 @@ func TestOptions_copiesImages(t *testing.T) {
 			t.Errorf("%q: copied disks differ (-want +got):\n%s", mode, diff)
 		}
 		// What isn't copied stays.
-		all := slices.Concat(got, (Options{CopyStorage: mode}).StayingImages(m.Facts))
+		all := slices.Concat(got, (Options{CopyStorage: mode}).StayingImages(m.Mobility))
 		if diff := cmp.Diff([]string{"vda"}, all); diff != "" {
 			t.Errorf("%q: images differ (-want +got):\n%s", mode, diff)
 		}
@@ -55,7 +55,7 @@ func TestCopiable_refusesWhatACopyWouldNotBe(t *testing.T) {
 	}
 	const encryption = `<encryption format='luks'>` +
 		`<secret type='passphrase' uuid='5a1bb6ff-3f0b-4c5e-9d3a-000000000001'/></encryption>`
-	m := VM{Unfinished: left, Facts: facts(t, "",
+	m := VM{Unfinished: left, Mobility: facts(t, "",
 		`<disk type='file'><driver type='qcow2'/><source file='/a'><encryption format='luks'/></source>`+
 			`<target dev='vda'/></disk>`+
 			`<disk type='file'><driver type='vmdk'/><source file='/b'/><target dev='vdb'/></disk>`+
@@ -97,7 +97,7 @@ func TestCopiable_refusesWhatACopyWouldNotBe(t *testing.T) {
 	}
 	var f blockerList
 	var fine []string
-	for _, disk := range m.Facts.Disks {
+	for _, disk := range m.Mobility.Disks {
 		if to.checkImageCopy(t.Context(), &f, disk, there[disk.Path]) {
 			fine = append(fine, disk.Target)
 		}

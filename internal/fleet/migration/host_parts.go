@@ -25,9 +25,9 @@ func HostParts(info *libvirt.HostInfo) domain.HostParts {
 func (t preflight) checkHostParts(_ context.Context, f *blockerList) {
 	memory := uint64(0)
 	if t.vm.Live() {
-		memory = t.vm.Facts.Memory
+		memory = t.vm.Mobility.Memory
 	}
-	for _, p := range t.vm.Facts.Facts.Lacking(HostParts(t.to), memory) {
+	for _, p := range t.vm.Mobility.Values.Lacking(HostParts(t.to), memory) {
 		f.block(HostResourcesNotAvailable, p.Path, fmt.Sprintf("host %q %s", t.target.Name(), p.Message),
 			"Choose another host, or bind the VM to what all of its hosts have.")
 	}

@@ -42,15 +42,15 @@ func (b localFile) mayBeAbsent() bool { return b.mobile.Path == "" }
 // localFiles are the files that a VM that is off has on its host, each once.
 func (vm VM) localFiles() []localFile {
 	var all []localFile
-	for _, d := range vm.Facts.Disks {
+	for _, d := range vm.Mobility.Disks {
 		known := slices.ContainsFunc(all, func(b localFile) bool { return b.path == d.Path })
 		if d.Path == "" || d.Block || d.Shareable || known {
 			continue
 		}
 		all = append(all, diskFile(d))
 	}
-	files := []string{vm.Facts.NVRAM}
-	if vm.Facts.NVRAMUnnamed {
+	files := []string{vm.Mobility.NVRAM}
+	if vm.Mobility.NVRAMUnnamed {
 		files = []string{path.Join(nvramDir, vm.Name+"_VARS.fd"), path.Join(nvramDir, vm.Name+"_VARS.qcow2")}
 	}
 	for _, file := range files {
@@ -61,7 +61,7 @@ func (vm VM) localFiles() []localFile {
 			path: file, what: "its firmware's variables", attribute: "firmware", reason: NVRAMNotMigratable,
 		})
 	}
-	if vm.Facts.TPM == "emulator" && vm.Facts.TPMSpecial == "" {
+	if vm.Mobility.TPM == "emulator" && vm.Mobility.TPMSpecial == "" {
 		all = append(all, localFile{
 			path: path.Join(tpmStateDir, vm.UUID), what: "the state of its TPM", reason: TPMNotMigratable, isDirectory: true,
 		})
@@ -80,7 +80,7 @@ func diskFile(d domain.MobileDisk) localFile {
 // and left alone. The state of a TPM is never taken for shared: before libvirt 8.9 it goes with the definition.
 func (o Options) splitLocalFiles(vm VM) (copied, shared []localFile) {
 	for _, b := range vm.localFiles() {
-		disk := slices.ContainsFunc(vm.Facts.Disks, func(d domain.MobileDisk) bool {
+		disk := slices.ContainsFunc(vm.Mobility.Disks, func(d domain.MobileDisk) bool {
 			return d.Path == b.path && o.declaresShared(d)
 		})
 		declared := disk || !b.isDirectory && o.declaresFileShared(b.path)
@@ -95,7 +95,7 @@ func (o Options) splitLocalFiles(vm VM) (copied, shared []localFile) {
 
 // checkOffline finds what a VM that is off has on its host and can't be copied.
 func (f *blockerList) checkOffline(vm VM) {
-	facts := vm.Facts
+	facts := vm.Mobility
 	if vm.ManagedSave {
 		f.block(ManagedSaveNotMigratable, "", "its memory was saved on its host, and would stay there",
 			"Start it and move it while it runs, or drop the memory with virsh managedsave-remove.")

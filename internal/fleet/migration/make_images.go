@@ -15,7 +15,7 @@ import (
 // makeImages makes the images on the target that the disks are copied into, which must not be there yet. What it made
 // is in r.images, whether it fails or not.
 func (r *run) makeImages(ctx context.Context) error {
-	if !r.Options.copiesAnyDisk(r.VM.Facts) {
+	if !r.Options.copiesAnyDisk(r.VM.Mobility) {
 		return nil
 	}
 	to := r.probingPreflight()

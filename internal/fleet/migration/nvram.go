@@ -133,7 +133,7 @@ func usedOn(ctx context.Context, h *libvirt.Host, file string) (bool, error) {
 			if err != nil {
 				return false, errors.Join(errors.New("domain "+d.Name+" can't be read"), err)
 			}
-			vm := VM{UUID: d.UUID, Name: d.Name, Facts: definition.Mobility()}
+			vm := VM{UUID: d.UUID, Name: d.Name, Mobility: definition.Mobility()}
 			needs := slices.ContainsFunc(vm.localFiles(), func(b localFile) bool { return b.path == file })
 			if needs || strings.Contains(xml, file) {
 				return true, nil

@@ -112,7 +112,7 @@ func (r *run) prepareTarget(ctx context.Context) error {
 	if err := r.noteMade(ctx, slices.Concat(r.images, r.nvramFiles)); err != nil {
 		return err
 	}
-	facts := r.VM.Facts
+	facts := r.VM.Mobility
 	_, disks := copySizes(r.copies)
 	r.monitor = newMonitor(r.Options, facts.Memory+disks, facts.VFIO)
 	if d := r.monitor.detector; d != nil && r.stallWindow > 0 {
@@ -291,7 +291,7 @@ func (r *run) requestAbort(ctx context.Context, why string) {
 func (r *run) migrateParameters(giveUp <-chan struct{}) libvirt.Migration {
 	o := r.Options
 	m := libvirt.Migration{
-		Unsafe: len(r.Options.declaredSharedDisks(r.VM.Facts)) > 0, // See verifyNoDiskLeft.
+		Unsafe: len(r.Options.declaredSharedDisks(r.VM.Mobility)) > 0, // See verifyNoDiskLeft.
 		URI:    r.migrationURI(), TLS: r.route.transport == TransportTLS,
 		Paused:       r.VM.State == libvirt.Paused,
 		Transient:    r.VM.Transient,

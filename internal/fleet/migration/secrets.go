@@ -12,7 +12,7 @@ import (
 // checkSecrets checks that the target has the secrets that QEMU opens the disks with. libvirt doesn't hand out the
 // value of a private one, so a migration can't take it along.
 func (t preflight) checkSecrets(ctx context.Context, f *blockerList) {
-	for _, disk := range t.vm.Facts.Disks {
+	for _, disk := range t.vm.Mobility.Disks {
 		for _, uuid := range disk.Secrets {
 			_, err := t.target.HostSecret(ctx, uuid)
 			at := "disks." + disk.Key

@@ -58,7 +58,7 @@ func (f *blockerList) checkCache(disk domain.MobileDisk) {
 // to a target that may not have it, but of a VM with disks that are declared to be shared it isn't asked.
 func (t preflight) mayNotReach(f *blockerList, disk domain.MobileDisk, message, remedy string) {
 	say := f.mayBlock
-	if !disk.ReadOnly && !disk.Block && len(t.options.declaredSharedDisks(t.vm.Facts)) > 0 {
+	if !disk.ReadOnly && !disk.Block && len(t.options.declaredSharedDisks(t.vm.Mobility)) > 0 {
 		say = f.block
 	}
 	say(DisksNotLiveMigratable, "disks."+disk.Key, message, remedy)
@@ -119,7 +119,7 @@ func (b localFile) declaredText() string {
 // declaredSharedFiles are the files that the VM writes to and libvirt wouldn't take for shared without a declaration.
 func (o Options) declaredSharedFiles(vm VM) []localFile {
 	var all []localFile
-	for _, disk := range o.declaredSharedDisks(vm.Facts) {
+	for _, disk := range o.declaredSharedDisks(vm.Mobility) {
 		all = append(all, diskFile(disk))
 	}
 	if vm.Live() {
@@ -173,7 +173,7 @@ func (t preflight) checkSharedImage(ctx context.Context, f *blockerList, b local
 // verifyNoDiskLeft refuses what libvirt isn't asked about: to leave a disk that is written to behind, or what its
 // host's cache has of it, whatever preflight could see.
 func (r *run) verifyNoDiskLeft() error {
-	facts := r.VM.Facts
+	facts := r.VM.Mobility
 	if len(r.Options.declaredSharedDisks(facts)) == 0 {
 		return nil
 	}

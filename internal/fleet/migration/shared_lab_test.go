@@ -40,7 +40,7 @@ func TestLab_declaredFilesystemIsShared(t *testing.T) {
 	}
 
 	for _, o := range []Options{
-		{SharedFilesystems: []string{dir}}, {SharedDisks: []string{b.machine.Facts.Disks[0].Key}},
+		{SharedFilesystems: []string{dir}}, {SharedDisks: []string{b.machine.Mobility.Disks[0].Key}},
 	} {
 		o.CopyStorage, o.KeepSourceDisks = CopyFull, new(false)
 		if doubts(o) {

@@ -53,7 +53,7 @@ func TestDeclared_leavesNothingInDoubt(t *testing.T) {
 				t.Fatal(err)
 			}
 			t.Cleanup(func() { _ = host.Close() })
-			m := VM{State: libvirt.Running, Facts: facts(t, "", tt.disks)}
+			m := VM{State: libvirt.Running, Mobility: facts(t, "", tt.disks)}
 			o := Options{SharedFilesystems: []string{"/srv"}, CopyStorage: CopyNone}
 			var f blockerList
 			preflight{vm: m, source: host, target: host, options: o}.plannedCopies(t.Context(), &f)
@@ -77,12 +77,12 @@ func TestDeclared_leavesNothingInDoubt(t *testing.T) {
 // is tried; the rest is copied as ever.
 func TestOptions_belongings(t *testing.T) {
 	t.Parallel()
-	m := VM{UUID: "u", State: libvirt.Shutoff, Facts: facts(t, "", `<tpm><backend type='emulator'/></tpm>`+
+	m := VM{UUID: "u", State: libvirt.Shutoff, Mobility: facts(t, "", `<tpm><backend type='emulator'/></tpm>`+
 		`<disk type='file'><source file='/srv/a'/><target dev='vda'/></disk>`+
 		`<disk type='file'><source file='/srv2/b'/><target dev='vdb'/></disk>`+
 		`<disk type='file'><source file='/c'/><target dev='vdc'/></disk>`+
 		`<disk type='file' device='cdrom'><source file='/srv/iso'/><target dev='sda'/><readonly/></disk>`)}
-	m.Facts.NVRAM = "/srv/vars"
+	m.Mobility.NVRAM = "/srv/vars"
 	const tpm = tpmStateDir + "/u"
 	for name, tt := range map[string]struct {
 		options                  Options

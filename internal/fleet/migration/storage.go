@@ -22,8 +22,8 @@ func (t preflight) plannedCopies(ctx context.Context, f *blockerList) []Copy {
 		return nil // For those of a VM that is off see checkLocalFiles.
 	}
 	var copies []Copy
-	unasked := len(t.options.declaredSharedDisks(t.vm.Facts)) > 0 // See verifyNoDiskLeft.
-	for _, disk := range t.vm.Facts.Disks {
+	unasked := len(t.options.declaredSharedDisks(t.vm.Mobility)) > 0 // See verifyNoDiskLeft.
+	for _, disk := range t.vm.Mobility.Disks {
 		if unasked && (disk.Network || disk.Block) {
 			f.checkCache(disk)
 		}
@@ -128,7 +128,7 @@ func storageRemedy(disk domain.MobileDisk) string {
 
 // checkIgnition checks that the target has the configuration for Ignition, which QEMU reads whenever it starts.
 func (t preflight) checkIgnition(ctx context.Context, f *blockerList) {
-	path := t.vm.Facts.Ignition
+	path := t.vm.Mobility.Ignition
 	if path == "" {
 		return
 	}
@@ -159,11 +159,11 @@ func (t preflight) checkBootFiles(ctx context.Context, f *blockerList) {
 	if !t.vm.Live() {
 		return
 	}
-	for _, path := range t.vm.Facts.Files {
+	for _, path := range t.vm.Mobility.Files {
 		t.checkOpenedFile(ctx, f, "kernel", "boots from", path)
 	}
 	const entries = "platform.fw_cfg_files"
-	files := domain.ParseTexts(t.vm.Facts.Facts[entries])
+	files := domain.ParseTexts(t.vm.Mobility.Values[entries])
 	for _, path := range slices.Sorted(maps.Values(files)) {
 		t.checkOpenedFile(ctx, f, entries, "hands its guest", path)
 	}

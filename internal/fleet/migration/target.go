@@ -83,7 +83,7 @@ func (f *blockerList) unanswered(reason, attribute string, host *libvirt.Host, w
 
 // checkHypervisor checks that the target knows the machine type, in its very version.
 func (t preflight) checkHypervisor(_ context.Context, f *blockerList) {
-	facts := t.vm.Facts
+	facts := t.vm.Mobility
 	if len(t.to.Guests) == 0 {
 		return
 	}
@@ -109,7 +109,7 @@ func (t preflight) checkHypervisor(_ context.Context, f *blockerList) {
 // checkCPU checks that the guest finds on the target the CPU that it was started with. A VM that is off gets the CPU
 // that its next start gives it.
 func (t preflight) checkCPU(ctx context.Context, f *blockerList) {
-	facts := t.vm.Facts
+	facts := t.vm.Mobility
 	switch {
 	case !t.vm.Live() || facts.CPU == "":
 		return
@@ -144,8 +144,8 @@ func (t preflight) checkCPU(ctx context.Context, f *blockerList) {
 // checkGuestDevices checks that the target's hypervisor has what the VM has of devices that not every host can give a
 // guest.
 func (t preflight) checkGuestDevices(ctx context.Context, f *blockerList) {
-	facts := t.vm.Facts
-	demands := slices.DeleteFunc(facts.Facts.Demands(), func(d domain.Demand) bool { return d.Usual })
+	facts := t.vm.Mobility
+	demands := slices.DeleteFunc(facts.Values.Demands(), func(d domain.Demand) bool { return d.Usual })
 	if len(demands) == 0 || t.to.Driver != "QEMU" {
 		return
 	}
@@ -177,7 +177,7 @@ func (t preflight) checkName(ctx context.Context, f *blockerList) {
 // checkInterfaces checks that the target has the networks, and that they are the same there.
 func (t preflight) checkInterfaces(ctx context.Context, f *blockerList) {
 	var here, there map[string]libvirt.Network
-	for _, i := range t.vm.Facts.Interfaces {
+	for _, i := range t.vm.Mobility.Interfaces {
 		at := "interfaces." + i.Key
 		switch i.Type {
 		case "network":

@@ -51,13 +51,14 @@ func TestLab_hostsTellWhatIsInTheWay(t *testing.T) {
 		}
 	}
 	blocks("nothing", nil)
-	blocks("a machine type of another QEMU", func(m *VM) { m.Facts.Machine = "pc-q35-99.0" }, HypervisorNotCompatible)
-	blocks("a type that is not there", func(m *VM) { m.Facts.Type = "xen" }, HypervisorNotCompatible)
+	blocks("a machine type of another QEMU", func(m *VM) { m.Mobility.Machine = "pc-q35-99.0" }, HypervisorNotCompatible)
+	blocks("a type that is not there", func(m *VM) { m.Mobility.Type = "xen" }, HypervisorNotCompatible)
 	blocks("a TPM that is not there", func(m *VM) {
-		m.Facts.Facts = domain.Facts{"devices.tpm.model": "tpm-spapr", "devices.tpm.backend": "emulator"}
+		m.Mobility.Values = domain.Values{"devices.tpm.model": "tpm-spapr", "devices.tpm.backend": "emulator"}
 	}, HypervisorNotCompatible)
 	blocks("a CPU that is not there", func(m *VM) {
-		m.Facts.CPU = `<cpu mode='custom' match='exact'><model>qemu64</model><feature policy='require' name='avx512f'/></cpu>`
+		m.Mobility.CPU = `<cpu mode='custom' match='exact'><model>qemu64</model>` +
+			`<feature policy='require' name='avx512f'/></cpu>`
 	}, CPUNotCompatible)
 
 	l.Virsh(t, here.Name, "snapshot-create-as", name, "before", "--disk-only", "--reuse-external", "--diskspec",

@@ -32,7 +32,7 @@ func TestToTarget_cpuOfTheHostItself(t *testing.T) {
 		"off":           {libvirt.Shutoff, "kvm", "EPYC", nil},
 	} {
 		for _, mode := range []string{"host-passthrough", "maximum"} {
-			m := VM{State: tt.state, Facts: domain.Mobility{Type: tt.kind, CPU: "<cpu/>", CPUMode: mode}}
+			m := VM{State: tt.state, Mobility: domain.Mobility{Type: tt.kind, CPU: "<cpu/>", CPUMode: mode}}
 			var found blockerList
 			preflight{
 				vm: m, target: target, from: &libvirt.HostInfo{CPUModel: "Skylake"}, to: &libvirt.HostInfo{CPUModel: tt.to},

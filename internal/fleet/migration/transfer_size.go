@@ -20,7 +20,7 @@ type TransferSize struct {
 func EstimateTransfer(ctx context.Context, vm VM, source, target *libvirt.Host, o Options) TransferSize {
 	l := TransferSize{Files: map[string]uint64{}}
 	if vm.Live() {
-		l.Bytes, l.Most = vm.Facts.Memory, vm.Facts.Memory
+		l.Bytes, l.Most = vm.Mobility.Memory, vm.Mobility.Memory
 	}
 	for _, c := range Copies(ctx, vm, source, target, o) {
 		l.Bytes += c.Bytes()

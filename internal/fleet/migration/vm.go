@@ -41,8 +41,8 @@ type VM struct {
 	// BlockedReasonsError is why they aren't known though QEMU was asked. Both are empty before AskQEMU.
 	BlockedReasons      []string
 	BlockedReasonsError error
-	// Facts are what the definition says: the one that would be sent of a VM that runs, else the persistent one.
-	Facts domain.Mobility
+	// Mobility is what the definition says: the one that would be sent of a VM that runs, else the persistent one.
+	Mobility domain.Mobility
 	// ChainsKnown says that its disks' Backing is all that they are based on, even if the VM is off.
 	ChainsKnown bool
 }
@@ -54,12 +54,12 @@ func (vm VM) Live() bool { return vm.State.Active() }
 // disks are based on is known from what runs.
 func (vm VM) TurnedOff(facts domain.Mobility) VM {
 	for i, disk := range facts.Disks {
-		same := slices.IndexFunc(vm.Facts.Disks, func(d domain.MobileDisk) bool { return d.Path == disk.Path })
+		same := slices.IndexFunc(vm.Mobility.Disks, func(d domain.MobileDisk) bool { return d.Path == disk.Path })
 		if same >= 0 {
-			facts.Disks[i].Backing = vm.Facts.Disks[same].Backing
+			facts.Disks[i].Backing = vm.Mobility.Disks[same].Backing
 		}
 	}
-	vm.State, vm.Reason, vm.Facts, vm.ChainsKnown = libvirt.Shutoff, "Shutdown", facts, true
+	vm.State, vm.Reason, vm.Mobility, vm.ChainsKnown = libvirt.Shutoff, "Shutdown", facts, true
 	vm.BlockedReasons, vm.BlockedReasonsError = nil, nil
 	return vm
 }
@@ -122,8 +122,8 @@ func Inspect(ctx context.Context, source *libvirt.Host, uuid string) (VM, error)
 	if err != nil {
 		return VM{}, err
 	}
-	vm.Facts = definition.Mobility()
-	return vm, readBacking(vm.Facts.Disks, d.LiveXML)
+	vm.Mobility = definition.Mobility()
+	return vm, readBacking(vm.Mobility.Disks, d.LiveXML)
 }
 
 // readBacking reads what disks are based on from what runs: libvirt leaves out of what is sent to the target what it
@@ -195,7 +195,7 @@ func (f *blockerList) mayBlock(reason, attribute, message, remedy string) {
 // what libvirt refuses besides. What depends on the target as well, such as whether it reaches a disk, is not here.
 func DomainBlockers(vm VM) []Blocker {
 	var f blockerList
-	facts := vm.Facts
+	facts := vm.Mobility
 	if vm.Live() {
 		f.checkHostDevices(facts)
 		f.checkConfidentialMemory(facts)
@@ -259,7 +259,7 @@ func (f *blockerList) checkHostFeatures(facts domain.Mobility) {
 			"Hyper-V reenlightenment is on and the definition neither fixes the TSC's frequency nor requires invtsc",
 			"Set the frequency of the tsc timer in the definition, or turn reenlightenment off.")
 	}
-	if facts.Facts["devices.video.accel3d"] == "yes" {
+	if facts.Values["devices.video.accel3d"] == "yes" {
 		f.block(QEMUNotLiveMigratable, "devices.video.accel3d",
 			"its graphics card has 3D acceleration, which is in the host's own card",
 			"Switch it off, which requires a restart, or shut the VM down to move it.")

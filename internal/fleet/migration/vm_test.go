@@ -114,7 +114,7 @@ func TestDomainBlockers_ofARunningVM(t *testing.T) {
 				}
 				want = append(want, reason)
 			}
-			blockers := DomainBlockers(VM{State: libvirt.Running, Facts: facts(t, tt.elements, tt.devices)})
+			blockers := DomainBlockers(VM{State: libvirt.Running, Mobility: facts(t, tt.elements, tt.devices)})
 			if diff := cmp.Diff(want, reasons(blockers)); diff != "" {
 				t.Errorf("blockers differ (-want +got):\n%s", diff)
 			}
@@ -162,13 +162,13 @@ func TestDomainBlockers_ofWhatItDoes(t *testing.T) {
 // A VM that is off takes its files along. What is no file of its host's stays, and so does the VM.
 func TestDomainBlockers_ofAStoppedVM(t *testing.T) {
 	t.Parallel()
-	m := VM{UUID: "u", State: libvirt.Shutoff, Facts: facts(t, "",
+	m := VM{UUID: "u", State: libvirt.Shutoff, Mobility: facts(t, "",
 		`<hostdev type='pci'/><tpm><backend type='emulator'/></tpm>`+
 			`<disk type='network'><source protocol='nbd'/><target dev='vda'/></disk>`+
 			`<disk type='file' device='cdrom'><target dev='sda'/></disk>`+
 			`<disk type='file'><source file='/a'/><target dev='vdb'/></disk>`+
 			`<disk type='file'><source file='/b'/><target dev='vdc'/><shareable/></disk>`)}
-	m.Facts.NVRAM = "/n"
+	m.Mobility.NVRAM = "/n"
 	if got := DomainBlockers(m); len(got) > 0 {
 		t.Errorf("blockers: %+v", got)
 	}
@@ -180,13 +180,13 @@ func TestDomainBlockers_ofAStoppedVM(t *testing.T) {
 		t.Errorf("what it takes along differs (-want +got):\n%s", diff)
 	}
 
-	m = VM{State: libvirt.Shutoff, ManagedSave: true, Facts: facts(t, "",
+	m = VM{State: libvirt.Shutoff, ManagedSave: true, Mobility: facts(t, "",
 		`<tpm><backend type='emulator'><encryption secret='s'/></backend></tpm>`+
 			`<disk type='block'><source dev='/dev/sdb'/><target dev='vda'/></disk>`+
 			`<disk type='volume'><source pool='p' volume='v'/><target dev='vdb'/></disk>`)}
-	m.Facts.NVRAMOther = "block"
-	session := VM{Session: true, State: libvirt.Shutoff, Facts: facts(t, "", `<tpm><backend type='emulator'/></tpm>`)}
-	session.Facts.NVRAMUnnamed = true
+	m.Mobility.NVRAMOther = "block"
+	session := VM{Session: true, State: libvirt.Shutoff, Mobility: facts(t, "", `<tpm><backend type='emulator'/></tpm>`)}
+	session.Mobility.NVRAMUnnamed = true
 	if got := reasons(DomainBlockers(session)); len(got) != 2 {
 		t.Errorf("of a user's daemon: %v", got)
 	}
@@ -236,14 +236,14 @@ func TestCheckUnlistedFile_chains(t *testing.T) {
 	}
 	base := domain.BackingImage{Path: "/srv/base", Format: "qcow2"}
 	turnedOff := func(backing ...domain.BackingImage) VM {
-		return VM{State: libvirt.Running, Facts: disk("qcow2", backing...)}.TurnedOff(disk("qcow2"))
+		return VM{State: libvirt.Running, Mobility: disk("qcow2", backing...)}.TurnedOff(disk("qcow2"))
 	}
 	for name, tt := range map[string]struct {
 		vm   VM
 		want []string
 	}{
-		"raw":                  {VM{Facts: disk("raw")}, nil},
-		"off":                  {VM{Facts: disk("qcow2")}, []string{DisksNotLiveMigratable + " Unknown"}},
+		"raw":                  {VM{Mobility: disk("raw")}, nil},
+		"off":                  {VM{Mobility: disk("qcow2")}, []string{DisksNotLiveMigratable + " Unknown"}},
 		"ran":                  {turnedOff(), nil},
 		"ran, on a file":       {turnedOff(base), []string{DisksNotLiveMigratable + " False"}},
 		"ran, on another kind": {turnedOff(domain.BackingImage{}), []string{DisksNotLiveMigratable + " False"}},

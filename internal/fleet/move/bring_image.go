@@ -79,7 +79,7 @@ func copiesOfImage(
 
 // bringImages brings them.
 func (m *move) bringImages(ctx context.Context, inspected migration.VM) error {
-	for _, image := range imagesToBring(ctx, m.vm, inspected.Facts, m.to) {
+	for _, image := range imagesToBring(ctx, m.vm, inspected.Mobility, m.to) {
 		if err := m.bringImage(ctx, image); err != nil {
 			return &inventory.Error{
 				VM: m.vm.Name, Host: m.to.Name, Kind: ErrNotMoved, Err: err,

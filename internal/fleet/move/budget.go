@@ -26,7 +26,7 @@ func (ck *Checks) MoveBudget(ctx context.Context, order Order) (time.Duration, e
 		return 0, err
 	}
 
-	most := inspected.Facts.Memory
+	most := inspected.Mobility.Memory
 
 	for _, h := range ck.hosts.Configured {
 		if h == vm.On || h.Config.Fenced || order.Target != "" && h.Name != order.Target {

@@ -269,7 +269,7 @@ func (ck *Checks) CheckTarget(
 
 	blockers = append(blockers, alone...)
 
-	bytes := to.WithOverhead(inspected.Facts.Memory, vm.Entry)
+	bytes := to.WithOverhead(inspected.Mobility.Memory, vm.Entry)
 	if !inspected.Live() {
 		bytes = 0 // It needs it when it is started.
 

@@ -245,7 +245,7 @@ func Inspect(ctx context.Context, vm *inventory.VM) (migration.VM, error) {
 		m.State, m.Reason = libvirt.Running, ""
 	}
 
-	MarkSharedOwnDisks(ctx, vm, &m.Facts)
+	MarkSharedOwnDisks(ctx, vm, &m.Mobility)
 
 	return m, err
 }

@@ -263,7 +263,7 @@ func (m *move) run(ctx context.Context) error {
 
 // live moves a VM that runs.
 func (m *move) live(ctx context.Context, inspected migration.VM) error {
-	bytes := m.to.WithOverhead(inspected.Facts.Memory, m.vm.Entry)
+	bytes := m.to.WithOverhead(inspected.Mobility.Memory, m.vm.Entry)
 
 	_, release, err := m.mover.placement.ReserveArrival(ctx, m.vm, m.to, bytes)
 	if err != nil {

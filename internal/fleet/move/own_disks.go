@@ -118,7 +118,7 @@ func (ck *Checks) WithTarget(
 		}
 
 		inspected.Brings = map[string]uint64{}
-		for _, image := range imagesToBring(ctx, vm, inspected.Facts, to) {
+		for _, image := range imagesToBring(ctx, vm, inspected.Mobility, to) {
 			inspected.Brings[image.path] = image.bytes
 		}
 	}

@@ -26,7 +26,7 @@ func (m *move) reserveForCold(
 	ctx context.Context, inspected migration.VM,
 ) (devices map[string]domain.Row, release func(), err error) {
 	if m.starts {
-		return m.mover.placement.ReserveArrival(ctx, m.vm, m.to, m.to.WithOverhead(inspected.Facts.Memory, m.vm.Entry))
+		return m.mover.placement.ReserveArrival(ctx, m.vm, m.to, m.to.WithOverhead(inspected.Mobility.Memory, m.vm.Entry))
 	}
 
 	return m.mover.placement.ReserveArrival(ctx, m.vm, m.to, 0)

@@ -21,7 +21,7 @@ func (cl *Cleanup) undefineStale(
 
 	definition, err := domain.Parse(d.PersistentXML)
 	if err == nil {
-		m := migration.VM{UUID: d.UUID, Name: d.Name, Facts: definition.Mobility()}
+		m := migration.VM{UUID: d.UUID, Name: d.Name, Mobility: definition.Mobility()}
 		shared, err = migration.MayShareState(ctx, m, on.Conn, home.Conn)
 	}
 

@@ -66,14 +66,14 @@ func (ob *Observer) evictable(vm *inventory.VM, known []records.Recording, priva
 	}
 
 	m := migration.VM{
-		UUID: vm.UUID, Name: vm.Name, State: vm.State, Reason: vm.Reason, Facts: p.Live.Mobility(),
+		UUID: vm.UUID, Name: vm.Name, State: vm.State, Reason: vm.Reason, Mobility: p.Live.Mobility(),
 	}
 	options := migration.ResolveOptions(records.ForPolicies(vm).On(vm.Host), rule.Options, policies, ob.migration).Options
 	stays := !*options.WithDefaults().AllowNetworkChange &&
-		slices.ContainsFunc(m.Facts.Interfaces, func(i domain.MobileInterface) bool {
+		slices.ContainsFunc(m.Mobility.Interfaces, func(i domain.MobileInterface) bool {
 			return i.Type == "network" && private[i.Source]
 		})
 
 	return new(passes(!stays && len(migration.Blocking(migration.DomainBlockers(m))) == 0 &&
-		len(options.StayingImages(m.Facts)) == 0))
+		len(options.StayingImages(m.Mobility)) == 0))
 }

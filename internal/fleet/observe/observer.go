@@ -22,15 +22,16 @@ type Config struct {
 type Observer struct {
 	hosts       *inventory.Inventory
 	records     *records.Store
-	mover       *move.Mover
+	moveChecks  *move.Checks
 	defaultType string
 	migration   migration.Options
 	log         *slog.Logger
 }
 
 // NewObserver prepares the observer of these hosts. It does no I/O.
-func NewObserver(hosts *inventory.Inventory, store *records.Store, mover *move.Mover, cfg Config) *Observer {
+func NewObserver(hosts *inventory.Inventory, store *records.Store, checks *move.Checks, cfg Config) *Observer {
 	return &Observer{
-		hosts: hosts, records: store, mover: mover, defaultType: cfg.DefaultType, migration: cfg.Migration, log: cfg.Log,
+		hosts: hosts, records: store, moveChecks: checks, defaultType: cfg.DefaultType, migration: cfg.Migration,
+		log: cfg.Log,
 	}
 }

@@ -30,5 +30,5 @@ func observer(t *testing.T, hosts map[string]inventory.HostConfig) *Observer {
 	store := records.NewStore(inv, records.Config{Log: log})
 	planner := placement.NewPlanner(inv, store, placement.Config{})
 
-	return NewObserver(inv, store, move.NewMover(inv, store, planner, move.Config{Log: log}), Config{Log: log})
+	return NewObserver(inv, store, move.NewMover(inv, store, planner, move.Config{Log: log}).Checks, Config{Log: log})
 }

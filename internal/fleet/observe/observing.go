@@ -214,7 +214,7 @@ func (o *observing) askBlockers(ctx context.Context) {
 	var all sync.WaitGroup
 	for i, to := range targets {
 		all.Go(func() {
-			found[i], errs[i] = o.observer.mover.CheckTarget(ctx, o.vm, inspected, to, effective.Options)
+			found[i], errs[i] = o.observer.moveChecks.CheckTarget(ctx, o.vm, inspected, to, effective.Options)
 		})
 	}
 

@@ -34,13 +34,13 @@ func fitsInterface(ctx context.Context, a inventory.Reply, d Desired, key string
 		}
 	}
 
-	if filter := i.Facts["filter.name"]; filter != "" && !d.PlannedObjects.On(a.Host.Name, status.NetworkFilter, filter) {
+	if filter := i.Values["filter.name"]; filter != "" && !d.PlannedObjects.On(a.Host.Name, status.NetworkFilter, filter) {
 		if _, err := a.Host.Conn.NWFilter(ctx, filter); inventory.IsNotFound(err) {
 			lacks("filter.name", "it has no network filter %q", filter)
 		}
 	}
 
-	if i.Facts["vlan.tags"] != "" && i.Facts["virtual_port.type"] == "" && a.Info.Driver == "QEMU" &&
+	if i.Values["vlan.tags"] != "" && i.Values["virtual_port.type"] == "" && a.Info.Driver == "QEMU" &&
 		i.Bridge != "" && !a.Info.LibvirtVersion.AtLeast(11, 0, 0) {
 		lacks("vlan", "VLAN tags of an interface with bridge need libvirt 11.0.0 or an Open vSwitch "+
 			"(virtual_port), it has %s", a.Info.LibvirtVersion)
@@ -55,7 +55,7 @@ func fitsInterface(ctx context.Context, a inventory.Reply, d Desired, key string
 
 // asksHost says that an interface is to have what its host may lack.
 func asksHost(is, want domain.Interface) bool {
-	changed := func(fact string) bool { return want.Facts[fact] != "" && want.Facts[fact] != is.Facts[fact] }
+	changed := func(fact string) bool { return want.Values[fact] != "" && want.Values[fact] != is.Values[fact] }
 
 	return is.Network != want.Network || is.Bridge != want.Bridge || is.Direct != want.Direct || is.VDPA != want.VDPA ||
 		changed("filter.name") || changed("vlan.tags")

@@ -16,7 +16,7 @@ import (
 func (d Desired) Changed(vm *inventory.VM) Desired {
 	have := vm.DeclaredSpec()
 
-	d.Spec.Facts = changedFacts(d.Spec, have)
+	d.Spec.Values = changedValues(d.Spec, have)
 
 	d.Spec.Interfaces = maps.Clone(d.Spec.Interfaces)
 	for key, want := range d.Spec.Interfaces {

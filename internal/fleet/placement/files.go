@@ -103,7 +103,7 @@ func (d Desired) newFiles(vm *inventory.VM) map[string]string {
 		known = append(known, have.Kernel.Path, have.Kernel.Initrd)
 	}
 
-	known = append(known, have.Facts.Files()...)
+	known = append(known, have.Values.Files()...)
 
 	files := maps.Clone(d.Files)
 	maps.DeleteFunc(files, func(_, file string) bool { return slices.Contains(known, file) })

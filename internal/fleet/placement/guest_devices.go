@@ -28,7 +28,7 @@ func fitsDevices(ctx context.Context, a inventory.Reply, s domain.Spec, defaultT
 		problems = append(problems, fitsSince(a, path, declared[path])...)
 	}
 
-	demands := s.Facts.Demands()
+	demands := s.Values.Demands()
 	if len(demands) == 0 {
 		return problems
 	}
@@ -58,7 +58,7 @@ func fitsParts(a inventory.Reply, d Desired) []inventory.Problem {
 	}
 
 	var problems []inventory.Problem
-	for _, p := range d.Spec.Facts.Lacking(migration.HostParts(a.Info), memory) {
+	for _, p := range d.Spec.Values.Lacking(migration.HostParts(a.Info), memory) {
 		problems = append(problems, inventory.Problem{Attribute: p.Path, Detail: "it " + p.Message})
 	}
 
@@ -79,10 +79,10 @@ func fitsSince(a inventory.Reply, path string, attribute domain.Attribute) []inv
 	}}
 }
 
-// changedFacts leaves out what is declared as it is, and completes new devices.
-func changedFacts(want domain.Spec, have *domain.Spec) domain.Facts {
-	changed := maps.Clone(want.Facts.Complete(have.Facts, cmp.Or(want.Arch, have.Arch)))
-	maps.DeleteFunc(changed, func(path, value string) bool { return have.Facts[path] == value })
+// changedValues leaves out what is declared as it is, and completes new devices.
+func changedValues(want domain.Spec, have *domain.Spec) domain.Values {
+	changed := maps.Clone(want.Values.Complete(have.Values, cmp.Or(want.Arch, have.Arch)))
+	maps.DeleteFunc(changed, func(path, value string) bool { return have.Values[path] == value })
 
 	return changed
 }

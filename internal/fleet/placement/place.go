@@ -232,7 +232,7 @@ func sortCandidates(all []candidate) {
 func (p *Planner) judge(ctx context.Context, a inventory.Reply, d Desired) candidate {
 	c := candidate{Reply: a, wish: d}
 	if a.Info != nil {
-		d.Spec.Facts = d.Spec.Facts.Complete(nil, cmp.Or(d.Spec.Arch, a.Info.Arch))
+		d.Spec.Values = d.Spec.Values.Complete(nil, cmp.Or(d.Spec.Arch, a.Info.Arch))
 	}
 
 	pinned := d.Metadata.Host != ""

@@ -15,7 +15,8 @@ const spreadHosts, spreadVMs = 30, 600
 
 // spread are hosts that are alike, and a VM that is off.
 func spread() (*Planner, []inventory.Reply, Desired) {
-	p := &Planner{hosts: &inventory.Inventory{}}
+	hosts := &inventory.Inventory{}
+	p := &Planner{Capacity: &Capacity{hosts: hosts}, hosts: hosts}
 	memory := uint64(4 << 30)
 	d := Desired{Spec: domain.Spec{Name: "off", Memory: domain.Memory{Size: &memory}}}
 	d.Metadata.RunStrategy = "Halted"

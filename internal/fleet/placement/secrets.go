@@ -52,7 +52,7 @@ func growsEncrypted(ctx context.Context, vm *inventory.VM, d Desired) []inventor
 	made := RenamedOwnDisks(vm.Metadata.OwnDisks, d.OwnDisks)
 	for _, key := range slices.Sorted(maps.Keys(d.OwnDisks)) {
 		is := made[key]
-		uuid := d.Spec.Disks[key].Facts[domain.EncryptionSecret]
+		uuid := d.Spec.Disks[key].Values[domain.EncryptionSecret]
 
 		if uuid == "" || is.Volume == "" || is.Making || d.OwnDisks[key].Bytes <= is.Bytes {
 			continue

@@ -21,7 +21,7 @@ func UnfitVolume(v *libvirt.Volume, disk domain.Disk) string {
 		return fmt.Sprintf("volume %q is in a storage pool of type %s, whose volumes are no files of the host. Declare it "+
 			"with network instead of volume: network = { protocol = %q, name = %q, hosts = [...] }, with auth if the pool "+
 			"has it", name, v.PoolType, networkPools[v.PoolType], v.Path)
-	case disk.Facts[domain.EncryptionSecret] != "" && v.Format != "" && !v.Encrypted:
+	case disk.Values[domain.EncryptionSecret] != "" && v.Format != "" && !v.Encrypted:
 		return fmt.Sprintf("volume %q isn't encrypted, and the disk has encryption: QEMU would not open it. Declare "+
 			"encryption of the virtfleet_volume too, or remove it from the disk", name)
 	default:

@@ -13,7 +13,7 @@ import (
 func TestUnfitVolume(t *testing.T) {
 	t.Parallel()
 
-	encrypted := domain.Disk{Facts: domain.Facts{domain.EncryptionSecret: "5a1bb6ff-3f0b-4c5e-9d3a-000000000001"}}
+	encrypted := domain.Disk{Values: domain.Values{domain.EncryptionSecret: "5a1bb6ff-3f0b-4c5e-9d3a-000000000001"}}
 
 	for why, test := range map[string]struct {
 		volume libvirt.Volume

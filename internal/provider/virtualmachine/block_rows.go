@@ -97,9 +97,9 @@ func walkRows(path string, level attributes, f func(path string, a schema.Attrib
 }
 
 // declareRows notes what an object declares of its rows. strip is what their paths have in front of their facts'.
-func declareRows(into *domain.Facts, path, strip string, o object) {
+func declareRows(into *domain.Values, path, strip string, o object) {
 	for _, row := range blockRowsAt[path] {
-		collectFacts(into, row.path, strip, o[row.name])
+		collectValues(into, row.path, strip, o[row.name])
 	}
 }
 

@@ -39,7 +39,7 @@ var identityBlock = block{
 var cpuBlock = block{
 	toDomain: func(m, _ *model, s *domain.Spec) {
 		s.CPU = cpuToDomain(m.CPU)
-		declareRows(&s.Facts, "cpu", "", open(m.CPU))
+		declareRows(&s.Values, "cpu", "", open(m.CPU))
 	},
 	fromDomain: func(m *model, s domain.Spec, _ observation, prior *model) { m.CPU = cpuFromDomain(s, prior) },
 	settle:     func(planned, config, prior *model) { planned.CPU = settleCPU(config.CPU, planned.CPU, prior.CPU) },
@@ -48,7 +48,7 @@ var cpuBlock = block{
 var memoryBlock = block{
 	toDomain: func(m, _ *model, s *domain.Spec) {
 		s.Memory = memoryToDomain(m.Memory)
-		declareRows(&s.Facts, "memory", "", open(m.Memory))
+		declareRows(&s.Values, "memory", "", open(m.Memory))
 	},
 	fromDomain: func(m *model, s domain.Spec, _ observation, prior *model) { m.Memory = memoryFromDomain(s, prior) },
 	settle:     func(planned, config, _ *model) { planned.Memory = settleMemory(config.Memory, planned.Memory) },
@@ -57,7 +57,7 @@ var memoryBlock = block{
 var firmwareBlock = block{
 	toDomain: func(m, _ *model, s *domain.Spec) {
 		s.Firmware = firmwareToDomain(m.Firmware)
-		declareRows(&s.Facts, "firmware", "", open(m.Firmware))
+		declareRows(&s.Values, "firmware", "", open(m.Firmware))
 	},
 	fromDomain: func(m *model, s domain.Spec, _ observation, prior *model) { m.Firmware = firmwareFromDomain(s, prior) },
 	settle: func(planned, config, prior *model) {

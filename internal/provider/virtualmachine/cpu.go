@@ -49,7 +49,7 @@ func cpuFromDomain(s domain.Spec, prior *model) types.Object {
 		"mode":        stringOrNull(c.Mode),
 		"model":       stringOrNull(c.Model),
 	}
-	readRows(a, "cpu", rowReader{facts: s.Facts}, open(prior.CPU), prior.Name.IsNull())
+	readRows(a, "cpu", rowReader{facts: s.Values}, open(prior.CPU), prior.Name.IsNull())
 	return types.ObjectValueMust(cpuType.AttrTypes, a)
 }
 

@@ -148,7 +148,7 @@ func diskToDomain(a object, prior types.Object) domain.Disk {
 		ReadOnly:  value.Bool(a.bool("read_only")),
 		BootOrder: value.Int(a.int("boot_order")),
 	}
-	declareRows(&d.Facts, "disks.*", "disks.*.", a)
+	declareRows(&d.Values, "disks.*", "disks.*.", a)
 	return d
 }
 
@@ -186,7 +186,7 @@ func networkSource(o types.Object) domain.DiskSource {
 	if auth := open(n.object("auth")); isKnown(auth.string("username")) && isKnown(auth.string("secret")) && auth != nil {
 		source.Auth = &domain.SourceAuth{Username: text(auth.string("username")), Secret: text(auth.string("secret"))}
 	}
-	declareRows(&source.Facts, "disks.*.network", "disks.*.network.", n)
+	declareRows(&source.Values, "disks.*.network", "disks.*.network.", n)
 	return domain.DiskSource{Network: source}
 }
 
@@ -289,7 +289,7 @@ func diskFromDomain(d domain.Disk, shared bool, own domain.OwnDisk, prior object
 	if shared {
 		a["shared"] = types.BoolValue(true)
 	}
-	readRows(a, "disks.*", rowReader{facts: d.Facts, strip: "disks.*."}, prior, everything)
+	readRows(a, "disks.*", rowReader{facts: d.Values, strip: "disks.*."}, prior, everything)
 	path := d.Source.File + d.Source.Block
 	ownDiskFromDomain(a, own, path)
 	if volume := text(prior.string("volume")); path != "" && volume != "" && own.Pool == "" {
@@ -322,7 +322,7 @@ func networkDiskFromDomain(n *domain.NetworkSource, prior object, everything boo
 		"name":     types.StringValue(n.Name),
 		"hosts":    value.NewStringList(hosts),
 	}
-	readRows(a, "disks.*.network", rowReader{facts: n.Facts, strip: "disks.*.network."}, was, everything)
+	readRows(a, "disks.*.network", rowReader{facts: n.Values, strip: "disks.*.network."}, was, everything)
 	return types.ObjectValueMust(networkDiskType.AttrTypes, a)
 }
 

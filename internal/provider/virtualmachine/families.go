@@ -72,9 +72,9 @@ func collectFamilies(m *model, s *domain.Spec) {
 func declaredRows(path string, devices types.Map) map[string]domain.Row {
 	all := map[string]domain.Row{}
 	for key, o := range elements(devices) {
-		facts := domain.Facts{}
+		facts := domain.Values{}
 		for name, v := range o.Attributes() {
-			collectFacts(&facts, path+".*."+name, path+".*.", v)
+			collectValues(&facts, path+".*."+name, path+".*.", v)
 		}
 		all[key] = domain.Row(facts)
 	}

@@ -31,7 +31,7 @@ func firmwareFromDomain(s domain.Spec, prior *model) types.Object {
 		"type":        stringOrNull(s.Firmware.Type),
 		"secure_boot": types.BoolPointerValue(s.Firmware.SecureBoot),
 	}
-	readRows(a, "firmware", rowReader{facts: s.Facts}, open(prior.Firmware), prior.Name.IsNull())
+	readRows(a, "firmware", rowReader{facts: s.Values}, open(prior.Firmware), prior.Name.IsNull())
 	return types.ObjectValueMust(firmwareType.AttrTypes, a)
 }
 
@@ -60,7 +60,7 @@ func settleFirmware(config, planned, prior types.Object) types.Object {
 func (p planning) warnAboutVariables() diag.Diagnostics {
 	declared, old := open(p.config.Firmware).string("nvram"), text(open(p.state.Firmware).string("nvram"))
 	if old == "" && p.live != nil {
-		old = p.live.Facts["firmware.nvram"]
+		old = p.live.Values["firmware.nvram"]
 	}
 	if !isSet(declared) || old == "" || text(declared) == old {
 		return nil

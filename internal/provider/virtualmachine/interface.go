@@ -111,7 +111,7 @@ func interfaceToDomain(a object, prior types.Object) domain.Interface {
 		LinkUp:    value.Bool(a.bool("link_up")),
 		BootOrder: value.Int(a.int("boot_order")),
 	}
-	declareRows(&i.Facts, "interfaces.*", "interfaces.*.", a)
+	declareRows(&i.Values, "interfaces.*", "interfaces.*.", a)
 	from := a
 	if slices.ContainsFunc(interfaceSources, func(name string) bool { return a[name] != nil && !isKnown(a[name]) }) {
 		if !isSet(prior) {
@@ -172,6 +172,6 @@ func interfaceFromDomain(i domain.Interface, prior object, everything bool) type
 		"link_up":    types.BoolPointerValue(i.LinkUp),
 		"boot_order": value.NewInt(i.BootOrder),
 	}
-	readRows(a, "interfaces.*", rowReader{facts: i.Facts, strip: "interfaces.*."}, prior, everything)
+	readRows(a, "interfaces.*", rowReader{facts: i.Values, strip: "interfaces.*."}, prior, everything)
 	return types.ObjectValueMust(interfaceType.AttrTypes, a)
 }

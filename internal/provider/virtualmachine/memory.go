@@ -41,7 +41,7 @@ func memoryFromDomain(s domain.Spec, prior *model) types.Object {
 		"size":     value.NewQuantityPointer(s.Memory.Size),
 		"max_size": value.NewQuantityPointer(s.Memory.MaxSize),
 	}
-	readRows(a, "memory", rowReader{facts: s.Facts}, open(prior.Memory), prior.Name.IsNull())
+	readRows(a, "memory", rowReader{facts: s.Values}, open(prior.Memory), prior.Name.IsNull())
 	return types.ObjectValueMust(memoryType.AttrTypes, a)
 }
 

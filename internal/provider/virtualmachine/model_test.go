@@ -32,10 +32,10 @@ func TestModel_toFleet(t *testing.T) {
 			Disks: map[string]domain.Disk{
 				"root": {
 					Source: domain.DiskSource{File: "/images/web.qcow2"}, Bus: "virtio", Format: "qcow2", BootOrder: ptr(1),
-					Facts: domain.Facts{"iothread": "1", "io_tune.total_iops_sec": "100"},
+					Values: domain.Values{"iothread": "1", "io_tune.total_iops_sec": "100"},
 				},
 				"data": {Source: domain.DiskSource{Network: &domain.NetworkSource{
-					Protocol: "nbd", Name: "d", Hosts: []string{"10.0.0.1:10809"}, Facts: domain.Facts{"tls": "yes"},
+					Protocol: "nbd", Name: "d", Hosts: []string{"10.0.0.1:10809"}, Values: domain.Values{"tls": "yes"},
 				}}, Cache: "none"},
 				"raw": {Source: domain.DiskSource{Block: "/dev/sdb"}, Serial: ptr("S1")},
 				"iso": {
@@ -47,21 +47,21 @@ func TestModel_toFleet(t *testing.T) {
 			Interfaces: map[string]domain.Interface{
 				"lan": {
 					Network: "default", Model: "virtio", MAC: "52:54:00:00:00:01", LinkUp: ptr(true),
-					Facts: domain.Facts{"filter.name": "clean-traffic", "filter.parameters": "IP=10.0.0.1\n"},
+					Values: domain.Values{"filter.name": "clean-traffic", "filter.parameters": "IP=10.0.0.1\n"},
 				},
 				"dmz": {
 					Bridge: "br0", BootOrder: ptr(2),
-					Facts: domain.Facts{"vlan.tags": "42", "vlan.trunk": "no", "mtu": "9000"},
+					Values: domain.Values{"vlan.tags": "42", "vlan.trunk": "no", "mtu": "9000"},
 				},
 				"tap":  {Direct: "eth0", DirectMode: "bridge"},
-				"user": {User: true, Facts: domain.Facts{"backend.type": "passt"}},
+				"user": {User: true, Values: domain.Values{"backend.type": "passt"}},
 				"fast": {
 					HostDevice: "0000:03:00.1", MAC: "52:54:00:00:00:02",
-					Facts: domain.Facts{"teaming.type": "transient", "teaming.persistent": "slow"},
+					Values: domain.Values{"teaming.type": "transient", "teaming.persistent": "slow"},
 				},
 				"slow": {
 					Network: "default", MAC: "52:54:00:00:00:02",
-					Facts: domain.Facts{"teaming.type": "persistent", "driver.name": "qemu", "driver.rx_queue_size": "1024"},
+					Values: domain.Values{"teaming.type": "persistent", "driver.name": "qemu", "driver.rx_queue_size": "1024"},
 				},
 				"vdpa":   {VDPA: "/dev/vhost-vdpa-0"},
 				"switch": {VHostUser: "/run/switch.sock", VHostUserMode: "server"},
@@ -70,7 +70,7 @@ func TestModel_toFleet(t *testing.T) {
 			Inputs:       map[string]domain.Row{"tablet": {"type": "tablet", "bus": "usb"}},
 			Channels:     map[string]domain.Row{"spice": {"type": "spicevmc", "name": "com.redhat.spice.0"}},
 			ExtraDevices: map[string]string{"shared": `<shmem name="a"><size unit="M">4</size></shmem>`},
-			Facts: domain.Facts{
+			Values: domain.Values{
 				"qemu_commandline.args": `["-name","b"]`, "qemu_commandline.env": "A=b\n",
 				"title": "Web", "description": "Serves the web.", "platform.events.on_crash": "preserve",
 				"platform.iothreads": "2", "cpu.dies": "2", "cpu.shares": "2048", "cpu.features": "aes=require\n",

@@ -387,7 +387,7 @@ func TestPlan_restart(t *testing.T) {
 		"refused of a device that the VM has, though it wasn't declared": {
 			before: before("Live"), config: before("Live").with(in{"devices": in{"video": in{"primary": true}}}),
 			changes: "devices",
-			live:    func(s *domain.Spec) { s.Facts = domain.Facts{"devices.video.model": "virtio"} },
+			live:    func(s *domain.Spec) { s.Values = domain.Values{"devices.video.model": "virtio"} },
 			says:    []string{"Error: Change needs a restart", "devices.video.primary: "},
 		},
 		"not known yet whether it is restarted": {
@@ -426,7 +426,7 @@ func TestPlan_restart(t *testing.T) {
 		},
 		"the running VM lacks what it can take, and the definition has it": {
 			before: titled, config: titled, changes: "restart_required", seen: waiting,
-			live: func(s *domain.Spec) { s.Facts = domain.Facts{"title": "as it was"} },
+			live: func(s *domain.Spec) { s.Values = domain.Values{"title": "as it was"} },
 			says: []string{"Warning: Running virtual machine lacks changes", "title: ", "@restart_required"},
 		},
 		"only the definition for the next start drifted": {

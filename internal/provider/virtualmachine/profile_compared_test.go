@@ -68,7 +68,7 @@ func windowsFacts(t *testing.T, name string) map[string]string {
 	}
 	spec := definition.Spec()
 	facts := map[string]string{}
-	maps.Copy(facts, spec.Facts)
+	maps.Copy(facts, spec.Values)
 	for at, value := range map[string]any{
 		"machine_type": &spec.Machine, "cpu.mode": spec.CPU.Mode, "firmware.type": spec.Firmware.Type,
 		"firmware.secure_boot": spec.Firmware.SecureBoot, "guest_agent.enabled": spec.GuestAgent,

@@ -207,14 +207,14 @@ func emptyIsNothing(path string) bool {
 var rowsBlock = block{
 	toDomain: func(m, _ *model, s *domain.Spec) {
 		for name := range rowAttributes {
-			collectFacts(&s.Facts, name, "", m.get(name))
+			collectValues(&s.Values, name, "", m.get(name))
 		}
 		collectFamilies(m, s)
 	},
 	fromDomain: func(m *model, s domain.Spec, _ observation, prior *model) {
 		everything := prior.Name.IsNull() // It is being imported.
 		for name, a := range rowAttributes {
-			m.set(name, rowReader{facts: s.Facts, spec: s}.readAttribute(name, a, prior.get(name), everything))
+			m.set(name, rowReader{facts: s.Values, spec: s}.readAttribute(name, a, prior.get(name), everything))
 		}
 	},
 	settle: func(planned, config, prior *model) {
@@ -249,8 +249,8 @@ func settleGroups(container string, config, planned, prior types.Object) types.O
 	return types.ObjectValueMust(rowTypes[container], inner)
 }
 
-// collectFacts notes what a value declares. strip is what the path of an attribute has in front of its fact's.
-func collectFacts(into *domain.Facts, path, strip string, v attr.Value) {
+// collectValues notes what a value declares. strip is what the path of an attribute has in front of its fact's.
+func collectValues(into *domain.Values, path, strip string, v attr.Value) {
 	if !isSet(v) {
 		return
 	}
@@ -260,7 +260,7 @@ func collectFacts(into *domain.Facts, path, strip string, v attr.Value) {
 		undeclared := true
 		for name, v := range v.Attributes() {
 			if isSet(v) {
-				collectFacts(into, joinPath(path, name), strip, v)
+				collectValues(into, joinPath(path, name), strip, v)
 			}
 			undeclared = undeclared && v.IsNull()
 		}
@@ -296,14 +296,14 @@ func collectFacts(into *domain.Facts, path, strip string, v attr.Value) {
 		}
 	}
 	if *into == nil {
-		*into = domain.Facts{}
+		*into = domain.Values{}
 	}
 	(*into)[strings.TrimPrefix(path, strip)] = fact
 }
 
 // rowReader reads facts. strip is what the path of an attribute has in front of its fact's.
 type rowReader struct {
-	facts domain.Facts
+	facts domain.Values
 	// spec has the families.
 	spec  domain.Spec
 	strip string
