@@ -32,7 +32,7 @@ func (h *Host) CreateImage(ctx context.Context, image NewImage) (availableBytes 
 			if available, err = c.availableSpace(pool); err != nil {
 				return err
 			}
-			volume, err := tryVolume(func() (*golibvirt.StorageVol, error) {
+			volume, err := tryVolume(image.Secret != "", func() (*golibvirt.StorageVol, error) {
 				c.countCall("virStorageVolCreateXML")
 				return pool.StorageVolCreateXML(image.definitionXML(), 0)
 			})

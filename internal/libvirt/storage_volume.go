@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 
 	golibvirt "libvirt.org/go/libvirt"
 )
@@ -24,6 +23,8 @@ type NewVolume struct {
 	FromPool, From string
 	// PreallocateMetadata writes the tables of a qcow2 image at once.
 	PreallocateMetadata bool
+	// Encrypted says that Document has a LUKS passphrase.
+	Encrypted bool
 }
 
 // PoolVolume reads a volume of a pool. ErrNotFound says that an active pool has no such volume, as it was when it was
@@ -75,7 +76,7 @@ func (h *Host) CreateVolume(ctx context.Context, v NewVolume) error {
 		if v.PreallocateMetadata {
 			flags = golibvirt.STORAGE_VOL_CREATE_PREALLOC_METADATA
 		}
-		volume, err := tryVolume(func() (*golibvirt.StorageVol, error) { return c.createVolume(p, v, flags) })
+		volume, err := tryVolume(v.Encrypted, func() (*golibvirt.StorageVol, error) { return c.createVolume(p, v, flags) })
 		if err != nil {
 			return struct{}{}, err
 		}
@@ -84,25 +85,18 @@ func (h *Host) CreateVolume(ctx context.Context, v NewVolume) error {
 	return err
 }
 
-// volumeTries is how often a volume is tried to be made.
+// volumeTries is how often an encrypted volume is tried to be made.
 const volumeTries = 4
 
-// tryVolume makes a volume, again if that failed by chance: of a LUKS volume qemu-img measures how fast the CPU derives
-// keys, and gives up where another process has the CPU meanwhile. libvirt has removed what it made by then.
-func tryVolume(create func() (*golibvirt.StorageVol, error)) (volume *golibvirt.StorageVol, err error) {
-	for range volumeTries {
-		if volume, err = create(); !failedByChance(err) {
-			break
-		}
+// tryVolume makes a volume, an encrypted one again if qemu-img failed: it measures how fast the CPU derives keys, and
+// gives up by chance where another process has the CPU meanwhile. libvirt's number for that is the one for all errors
+// of qemu-img, which removes what it can't complete.
+func tryVolume(encrypted bool, create func() (*golibvirt.StorageVol, error)) (*golibvirt.StorageVol, error) {
+	volume, err := create()
+	for tries := 1; encrypted && codeOf(err) == golibvirt.ERR_INTERNAL_ERROR && tries < volumeTries; tries++ {
+		volume, err = create()
 	}
 	return volume, err
-}
-
-// failedByChance says that qemu-img couldn't measure the CPU. libvirt has no number for that and passes on its words.
-func failedByChance(err error) bool {
-	var lv golibvirt.Error
-	return errors.As(err, &lv) && lv.Code == golibvirt.ERR_INTERNAL_ERROR &&
-		strings.Contains(lv.Message, "Unable to get accurate CPU usage")
 }
 
 func (c *conn) createVolume(

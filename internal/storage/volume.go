@@ -86,6 +86,7 @@ func (s *Storage) createVolume(ctx context.Context, h *libvirt.Host, d Disk) (*l
 	}
 	v := libvirt.NewVolume{
 		Pool: d.Pool, Name: d.Name, PreallocateMetadata: d.Preallocation == PreallocationMetadata,
+		Encrypted: d.Secret != "",
 	}
 	var source *libvirt.Volume
 	if ref := d.source(); ref != nil {

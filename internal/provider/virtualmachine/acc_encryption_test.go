@@ -152,6 +152,20 @@ func loopDevice(t *testing.T, l *lab.Lab, host, name string, bytes int64) string
 	return device
 }
 
+// formatLUKS encrypts a block device or a file of a host. qemu-img measures how fast the CPU derives keys, and gives up
+// by chance where another process has the CPU meanwhile: it is asked again.
+func formatLUKS(t *testing.T, l *lab.Lab, host, path, size, passphrase string) {
+	t.Helper()
+	var err error
+	for range 20 {
+		if _, err = l.Host(host).Run(t.Context(), "qemu-img", "create", "-q", "--object", "secret,id=s,data="+passphrase,
+			"-f", "luks", "-o", "key-secret=s,iter-time=10", path, size); err == nil {
+			return
+		}
+	}
+	t.Fatal(err)
+}
+
 // TestAccVirtualMachine_encryptedVolume: a VM opens an encrypted volume and an encrypted block device with its secret.
 // Another secret in its definition is drift. A volume without encryption fails the plan.
 func TestAccVirtualMachine_encryptedVolume(t *testing.T) {
@@ -159,9 +173,7 @@ func TestAccVirtualMachine_encryptedVolume(t *testing.T) {
 	l := lab.Open(t)
 	name := lab.Name(t)
 	loop := loopDevice(t, l, "kvm1", name, 16<<20)
-	// qemu-img measures the CPU for the key, which fails by chance where another process has it meanwhile.
-	l.Run(t, "kvm1", "sh", "-c", `for try in 1 2 3 4 5; do qemu-img create -q -f luks \
-		--object "secret,id=s,data=correct horse" -o key-secret=s,iter-time=10 "$0" 8M && exit; done; exit 1`, loop)
+	formatLUKS(t, l, "kvm1", loop, "8M", "correct horse")
 	config := func(size, strategy, disks string) string {
 		return encryptedStorage(l, name, `["kvm1"]`) + fmt.Sprintf(`
 resource "virtfleet_volume" "plain" {
