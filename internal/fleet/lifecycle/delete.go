@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
-	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migrate"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/move"
 )
 
 // DeleteReport says how a VM was removed.
@@ -65,11 +65,11 @@ func (m *Manager) Delete(
 		return report, err
 	}
 
-	if _, err := m.mover.ReleaseLeft(ctx, vm, nil, false); err != nil {
+	if _, err := m.mover.RemoveLeftVolumes(ctx, vm, nil, false); err != nil {
 		report.KeptDisks = append(report.KeptDisks, err.Error())
 	}
 
-	if err := migrate.Undefine(ctx, vm.On, uuid); err != nil {
+	if err := move.Undefine(ctx, vm.On, uuid); err != nil {
 		return report, err
 	}
 

@@ -39,7 +39,7 @@ func (m *Manager) Update(
 	u := &update{manager: m, vm: vm, want: d}
 	err = u.changeVM(held)
 
-	reading, cancel := lease.Finish(ctx)
+	reading, cancel := lease.GraceContext(ctx)
 	defer cancel()
 
 	now, readErr := m.hosts.ReadVM(reading, vm.On, uuid)
@@ -164,7 +164,7 @@ func (u *update) changeVM(ctx context.Context) error {
 
 	u.vm.StaleHosts = nil
 
-	u.vm, err = u.manager.mover.ReleaseLeft(ctx, u.vm, nil, false)
+	u.vm, err = u.manager.mover.RemoveLeftVolumes(ctx, u.vm, nil, false)
 
 	return err
 }

@@ -150,7 +150,7 @@ func TestRoomIn_blocksWhatCannotFit(t *testing.T) {
 		4: {InsufficientStorage + " False"}, 5: {InsufficientStorage + " Unknown"}, 20: nil,
 	} {
 		var f blockerList
-		preflight{target: target}.checkRoomIn(&f, "disks.a", available, "/srv", copies)
+		preflight{target: target}.checkCopiesFitIn(&f, "disks.a", available, "/srv", copies)
 		if diff := cmp.Diff(want, reasons(f)); diff != "" {
 			t.Errorf("with %d bytes (-want +got):\n%s", available, diff)
 		}

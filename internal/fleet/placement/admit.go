@@ -26,21 +26,21 @@ func newArrivals(hosts []*inventory.Host) map[*inventory.Host]*semaphore.Weighte
 
 // beginArrival keeps this run from cordoning the host until done is called: a VM that was placed or started there
 // before the cordon is seen by the drain that follows it. It must not be nested.
-func (p *Planner) beginArrival(ctx context.Context, h *inventory.Host) (done func(), err error) {
-	if err := p.arrivals[h].Acquire(ctx, 1); err != nil {
+func (co *Cordons) beginArrival(ctx context.Context, h *inventory.Host) (done func(), err error) {
+	if err := co.arrivals[h].Acquire(ctx, 1); err != nil {
 		return nil, err
 	}
 
-	return func() { p.arrivals[h].Release(1) }, nil
+	return func() { co.arrivals[h].Release(1) }, nil
 }
 
 // endArrivals waits until every arrival of this run is over, and lets none begin before resume is called.
-func (p *Planner) endArrivals(ctx context.Context, h *inventory.Host) (resume func(), err error) {
-	if err := p.arrivals[h].Acquire(ctx, manyArrivals); err != nil {
+func (co *Cordons) endArrivals(ctx context.Context, h *inventory.Host) (resume func(), err error) {
+	if err := co.arrivals[h].Acquire(ctx, manyArrivals); err != nil {
 		return nil, err
 	}
 
-	return func() { p.arrivals[h].Release(manyArrivals) }, nil
+	return func() { co.arrivals[h].Release(manyArrivals) }, nil
 }
 
 // Admit makes a host keep room for a VM that it is to start, until release is called: as a creation does, a start asks
@@ -66,7 +66,7 @@ func (p *Planner) Admit(ctx context.Context, vm *inventory.VM) (release func(), 
 
 	refused, err := p.admission(ctx, vm)
 	if err == nil && len(refused) == 0 {
-		refused, err = p.take(ctx, vm.On, vm.Name, startReservation(vm))
+		refused, err = p.addReservation(ctx, vm.On, vm.Name, startReservation(vm))
 	}
 
 	if err == nil {
@@ -83,11 +83,11 @@ func (p *Planner) Admit(ctx context.Context, vm *inventory.VM) (release func(), 
 	if vm.Active {
 		unlock()
 
-		return sync.OnceFunc(func() { p.giveBack(vm.On, vm.Name) }), nil
+		return sync.OnceFunc(func() { p.releaseReservation(vm.On, vm.Name) }), nil
 	}
 
 	return sync.OnceFunc(func() {
-		p.giveBack(vm.On, vm.Name)
+		p.releaseReservation(vm.On, vm.Name)
 		unlock()
 		arrived()
 	}), nil
@@ -174,7 +174,7 @@ func (p *Planner) admissionProblems(
 	}
 
 	p.reservations.mu.Lock()
-	blockers = append(blockers, p.roomBlockers(a, vm.Name, r)...)
+	blockers = append(blockers, p.reservationBlockers(a, vm.Name, r)...)
 	p.reservations.mu.Unlock()
 
 	problems := make([]inventory.Problem, 0, len(blockers))

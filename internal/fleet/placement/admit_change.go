@@ -34,7 +34,7 @@ func (p *Planner) AdmitChange(
 	}
 
 	return spec, sync.OnceFunc(func() {
-		p.giveBack(vm.On, vm.Name)
+		p.releaseReservation(vm.On, vm.Name)
 		unlock()
 	}), nil
 }
@@ -53,7 +53,7 @@ func (p *Planner) takeChange(ctx context.Context, vm *inventory.VM, d Desired) (
 			return spec, err
 		}
 
-		refused, err := p.take(ctx, vm.On, vm.Name, r)
+		refused, err := p.addReservation(ctx, vm.On, vm.Name, r)
 
 		switch {
 		case err != nil || len(refused) == 0:

@@ -86,7 +86,7 @@ func (p *Planner) deviceChoice(ctx context.Context, a inventory.Reply, q deviceR
 	}
 
 	p.reservations.mu.Lock()
-	for name, use := range uses(p.company(a, q.leaving), q.name) {
+	for name, use := range uses(p.residents(a, q.leaving), q.name) {
 		for part := range use.Alone {
 			c.holders[part] = name
 		}

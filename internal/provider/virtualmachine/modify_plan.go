@@ -62,9 +62,7 @@ func (r *Resource) ModifyPlan(
 	}
 	if len(o.replace) > 0 {
 		if !r.Data.Unknown {
-			if err := r.Data.Fleet.CheckDelete(ctx, text(state.ID), state.lastKnown()); err != nil {
-				resp.Diagnostics.Append(state.failure("plan", err).Error())
-			}
+			resp.Diagnostics.Append(r.verifyDestroyable(ctx, config, text(state.ID))...)
 		}
 		return
 	}
