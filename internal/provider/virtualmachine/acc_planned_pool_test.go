@@ -9,8 +9,8 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/acctest"
 )
 
-// TestAccVirtualMachine_plannedPoolElsewhere: a storage pool that comes with the same apply counts with the directory that it
-// will have. Where it will have another one than the disks of a VM, or than a volume, the plan fails.
+// TestAccVirtualMachine_plannedPoolElsewhere: a storage pool that comes with the same apply counts with the directory
+// that it will have. Where it will have another one than the disks of a VM, or than a volume, the plan fails.
 func TestAccVirtualMachine_plannedPoolElsewhere(t *testing.T) {
 	t.Parallel()
 	l := lab.Open(t)
