@@ -11,8 +11,8 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/lab"
 )
 
-// A create asks each host for its name once, after it has defined the VM: before, the shared reading tells. A VM of that
-// name that came to another host, or to the same one, since the reading is found all the same, and nothing of the new
+// A create asks each host for its name once, after it has defined the VM: before, the shared reading tells. A VM of
+// that name that came to another host, or to the same one, since the reading is found all the same, and nothing of the new
 // one is left.
 func TestLab_createAsksForItsNameOnce(t *testing.T) {
 	t.Parallel()

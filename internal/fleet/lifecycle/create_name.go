@@ -31,8 +31,8 @@ func (m *Manager) verifyNameUnique(ctx context.Context, id, name string) error {
 }
 
 // findByName looks for the VM of that name in the shared reading of the hosts, and asks all hosts only if one is there,
-// which may be gone by now, or if a host didn't answer. One that came since is found by verifyNameUnique, once the new VM
-// is defined and before anything else of it is made.
+// which may be gone by now, or if a host didn't answer. One that came since is found by verifyNameUnique, once the new
+// VM is defined and before anything else of it is made.
 func (m *Manager) findByName(ctx context.Context, name string) (*inventory.VM, error) {
 	if _, err := m.hosts.FindByName(ctx, name); inventory.IsNotFound(err) {
 		return nil, nil //nolint:nilnil // absence is an answer, not an error

@@ -71,8 +71,8 @@ func (ck *Checks) ownDiskBlockers(ctx context.Context, vm *inventory.VM, to *inv
 	return blockers
 }
 
-// plannedPoolBlockers are what blocks moving a VM with disks of its own to a host on which their storage pool is planned
-// with another directory than that of the disks.
+// plannedPoolBlockers are what blocks moving a VM with disks of its own to a host on which their storage pool is
+// planned with another directory than that of the disks.
 func plannedPoolBlockers(
 	vm *inventory.VM, to *inventory.Host, planned status.PlannedObjects,
 ) []migration.Blocker {

@@ -25,8 +25,8 @@ type HostObject struct {
 // the VM.
 type PlannedObjects map[HostObject]PlannedHosts
 
-// PlannedHosts are the hosts that will have an object. Of a storage pool each leads to the directory of its volumes; "" is
-// none, or isn't known yet.
+// PlannedHosts are the hosts that will have an object. Of a storage pool each leads to the directory of its volumes; ""
+// is none, or isn't known yet.
 type PlannedHosts map[string]string
 
 // On says that the object is planned on the host.

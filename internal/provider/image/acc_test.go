@@ -404,8 +404,8 @@ func TestAccImage_brokenOff(t *testing.T) {
 	}
 }
 
-// TestAccImage_rewrittenFile: a local file that is written anew, with the length and the time of the last write that it had,
-// is another image. One that is only touched in another way is the same.
+// TestAccImage_rewrittenFile: a local file that is written anew, with the length and the time of the last write that it
+// had, is another image. One that is only touched in another way is the same.
 func TestAccImage_rewrittenFile(t *testing.T) {
 	t.Parallel()
 	l := lab.Open(t)

@@ -127,8 +127,8 @@ func (r *volumeResource) checkNew(
 	}
 }
 
-// checkRemoval refuses to remove a volume that a host may use which doesn't answer. The apply would find that out when the
-// VMs that use it are gone.
+// checkRemoval refuses to remove a volume that a host may use which doesn't answer. The apply would find that out when
+// the VMs that use it are gone.
 func (r *volumeResource) checkRemoval(
 	ctx context.Context, req resource.ModifyPlanRequest, resp *resource.ModifyPlanResponse,
 ) {
