@@ -36,8 +36,9 @@ type (
 	Desired = placement.Desired
 	// HostObject is something that a VM needs on its host.
 	HostObject = status.HostObject
-	// PlannedObjects are the hosts that will have each such object.
+	// PlannedObjects are such objects that hosts will have, PlannedHosts are the hosts that will have one.
 	PlannedObjects = status.PlannedObjects
+	PlannedHosts   = status.PlannedHosts
 	// Placement restricts the hosts for a VM.
 	Placement = placement.Placement
 	// MoveOrder asks for a migration.

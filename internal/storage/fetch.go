@@ -96,7 +96,7 @@ func (i *Image) unchanged() error {
 		return nil
 	}
 	now, err := i.file.Stat()
-	if err == nil && (now.Size() != i.source.Size() || !now.ModTime().Equal(i.source.ModTime())) {
+	if err == nil && !stampOf(now).Same(stampOf(i.source)) {
 		err = fmt.Errorf("%w: %s was written to while it was sent", ErrChecksum, i.file.Name())
 	}
 	return err

@@ -74,6 +74,14 @@ type textField struct {
 
 func sameText(a, b string) bool { return a == b }
 
+// Directory is where a pool of files has its volumes; "" if it isn't one, or that isn't declared.
+func (p *Pool) Directory() string {
+	if !FilePool(p.Type) || p.Path == nil {
+		return ""
+	}
+	return *p.Path
+}
+
 func samePath(a, b string) bool { return path.Clean(a) == path.Clean(b) }
 
 func sameOctal(a, b string) bool {

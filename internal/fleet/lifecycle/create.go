@@ -41,7 +41,7 @@ func (m *Manager) Create(ctx context.Context, d placement.Desired) (*inventory.V
 	}
 	defer unlock()
 
-	existing, err := m.findByNameNow(ctx, d.Spec.Name)
+	existing, err := m.findByName(ctx, d.Spec.Name)
 	if err != nil {
 		return nil, err
 	}
@@ -57,14 +57,24 @@ func (m *Manager) Create(ctx context.Context, d placement.Desired) (*inventory.V
 	}
 	defer placed.Release()
 
-	return m.createOn(ctx, placed.Host, placed.Wish, placed.Defined)
+	id := uuid.NewString()
+
+	vm, err := m.createOn(ctx, placed.Host, id, placed.Wish, placed.Defined)
+	if vm != nil || err == nil {
+		return vm, err
+	}
+
+	// A VM of that name may have come since the shared reading.
+	if other, askErr := m.findByNameNow(ctx, d.Spec.Name); askErr == nil && other != nil && other.UUID != id {
+		return m.completeInterrupted(ctx, other, d)
+	}
+
+	return nil, err
 }
 
 func (m *Manager) createOn(
-	ctx context.Context, h *inventory.Host, d placement.Desired, placed func(),
+	ctx context.Context, h *inventory.Host, id string, d placement.Desired, placed func(),
 ) (*inventory.VM, error) {
-	id := uuid.NewString()
-
 	return m.underLock(ctx, h, id, func(held context.Context) (*inventory.VM, error) {
 		if err := m.defineNew(held, h, id, d); err != nil {
 			return m.undoCreate(held, h, id, true, err)

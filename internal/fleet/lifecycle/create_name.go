@@ -30,6 +30,17 @@ func (m *Manager) verifyNameUnique(ctx context.Context, id, name string) error {
 	return nil
 }
 
+// findByName looks for the VM of that name in the shared reading of the hosts, and asks all hosts only if one is there,
+// which may be gone by now, or if a host didn't answer. One that came since is found by verifyNameUnique, once the new
+// VM is defined and before anything else of it is made.
+func (m *Manager) findByName(ctx context.Context, name string) (*inventory.VM, error) {
+	if _, err := m.hosts.FindByName(ctx, name); inventory.IsNotFound(err) {
+		return nil, nil //nolint:nilnil // absence is an answer, not an error
+	}
+
+	return m.findByNameNow(ctx, name)
+}
+
 // findByNameNow asks all hosts for the VM of that name. It returns nil if no host that answers has one. A host that
 // doesn't answer doesn't keep VMs from being created on the others: the new VM gets a UUID of its own.
 func (m *Manager) findByNameNow(ctx context.Context, name string) (*inventory.VM, error) {

@@ -58,7 +58,7 @@ func (ck *Checks) checkMove(
 		return nil, err
 	}
 
-	blockers = planned.Without(to.Name, blockers)
+	blockers = append(planned.Without(to.Name, blockers), plannedPoolBlockers(vm, to, planned)...)
 
 	var problems []inventory.Problem
 

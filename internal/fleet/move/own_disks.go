@@ -71,8 +71,32 @@ func (ck *Checks) ownDiskBlockers(ctx context.Context, vm *inventory.VM, to *inv
 	return blockers
 }
 
+// plannedPoolBlockers are what blocks moving a VM with disks of its own to a host on which their storage pool is
+// planned with another directory than that of the disks.
+func plannedPoolBlockers(
+	vm *inventory.VM, to *inventory.Host, planned status.PlannedObjects,
+) []migration.Blocker {
+	var blockers []migration.Blocker
+
+	own := vm.Movable()
+	for _, key := range slices.Sorted(maps.Keys(own)) {
+		o := own[key]
+		if directory, strays := planned.Strays(to.Name, o.Pool, o.Path); strays {
+			blockers = append(blockers, migration.Blocker{
+				Reason: migration.DisksNotLiveMigratable, Status: status.False,
+				Attribute: placement.OwnDiskAttribute(key, "pool"),
+				Message: fmt.Sprintf("%s was made with the VM (%s), and storage pool %q is planned on host %q in %s, where it "+
+					"would have another path", placement.OwnDiskTitle(key), o.Path, o.Pool, to.Name, directory),
+				Remedy: fmt.Sprintf("Set target.path = %q in the virtfleet_storage_pool.", path.Dir(o.Path)),
+			})
+		}
+	}
+
+	return blockers
+}
+
 // ownDiskPoolMisfit says why a host can't have an own disk where it is, "" if it can or doesn't answer: whoever asks it
-// for more says so. lacksPool says that the pool isn't there or isn't active.
+// for more says so. lacksPool says that the pool isn't there, isn't active, or has another path.
 func ownDiskPoolMisfit(ctx context.Context, to *inventory.Host, o domain.OwnDisk) (why string, lacksPool bool) {
 	pool, err := to.Conn.StoragePool(ctx, o.Pool)
 
@@ -97,7 +121,7 @@ func ownDiskPoolMisfit(ctx context.Context, to *inventory.Host, o domain.OwnDisk
 	}
 
 	if at := path.Join(*is.Path, o.Volume); at != o.Path {
-		return fmt.Sprintf("storage pool %q of host %q would have it at %s, not at %s", o.Pool, to.Name, at, o.Path), false
+		return fmt.Sprintf("storage pool %q of host %q would have it at %s, not at %s", o.Pool, to.Name, at, o.Path), true
 	}
 
 	return "", false

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"path/filepath"
 	"slices"
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
@@ -74,6 +75,10 @@ func (p *Planner) fitsSurroundings(ctx context.Context, a inventory.Reply, d Des
 			p.Detail = fmt.Sprintf("reading volume %q: %v", path, err)
 		default:
 			p.Detail = UnfitVolume(v, d.Spec.Disks[key])
+			if directory, strays := d.PlannedObjects.Strays(a.Host.Name, v.Pool, v.Path); strays {
+				p.Detail = fmt.Sprintf("its storage pool %q is planned in %s, and volume %q stays in %s", v.Pool, directory, path,
+					filepath.Dir(v.Path))
+			}
 		}
 
 		if p.Detail == "" {

@@ -1,6 +1,9 @@
 package status
 
-import "slices"
+import (
+	"path"
+	"slices"
+)
 
 // Kinds of HostObject.
 const (
@@ -17,14 +20,26 @@ type HostObject struct {
 	Kind, Name string
 }
 
-// PlannedObjects are the hosts that will have an object once the resources of the same apply are applied. Terraform
+// PlannedObjects are the objects that hosts will have once the resources of the same apply are applied. Terraform
 // applies a resource before the VM where the VM refers to it; an object that the VM names by a literal may come after
 // the VM.
-type PlannedObjects map[HostObject][]string
+type PlannedObjects map[HostObject]PlannedHosts
+
+// PlannedHosts are the hosts that will have an object. Of a storage pool each leads to the directory of its volumes; ""
+// is none, or isn't known yet.
+type PlannedHosts map[string]string
 
 // On says that the object is planned on the host.
 func (p PlannedObjects) On(host, kind, name string) bool {
-	return slices.Contains(p[HostObject{kind, name}], host)
+	_, planned := p[HostObject{kind, name}][host]
+	return planned
+}
+
+// Strays says that a file is in a storage pool now, or would be copied there, and the pool is planned on the host with
+// another directory: what is in a pool isn't moved. directory is the planned one.
+func (p PlannedObjects) Strays(host, pool, file string) (directory string, strays bool) {
+	directory = p[HostObject{StoragePool, pool}][host]
+	return directory, directory != "" && path.Dir(file) != path.Clean(directory)
 }
 
 // Without are the blockers that remain on a host once it has what is planned.

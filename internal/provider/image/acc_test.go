@@ -6,6 +6,7 @@ import (
 	"crypto/sha256"
 	"crypto/sha512"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -16,6 +17,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/hashicorp/terraform-plugin-testing/helper/resource"
 	"github.com/hashicorp/terraform-plugin-testing/knownvalue"
@@ -400,4 +402,47 @@ func TestAccImage_brokenOff(t *testing.T) {
 	if err := clean(t, l, name, "kvm1")(nil); err != nil {
 		t.Error(err)
 	}
+}
+
+// TestAccImage_rewrittenFile: a local file that is written anew, with the length and the time of the last write that it
+// had, is another image. One that is only touched in another way is the same.
+func TestAccImage_rewrittenFile(t *testing.T) {
+	t.Parallel()
+	l := lab.Open(t)
+	name := lab.Name(t)
+	file := filepath.Join(t.TempDir(), "disk.img")
+	long := time.Now().Add(-time.Hour)
+	write := func(text string) (volume string) {
+		content := bytes.Repeat([]byte(text), 1<<16)
+		if err := errors.Join(os.WriteFile(file, content, 0o600), os.Chtimes(file, long, long)); err != nil {
+			t.Fatal(err)
+		}
+		return "base-" + sum256(content)[:12]
+	}
+	c := acctest.NewCLI(t)
+	c.Config(t, acctest.Block{Lab: l, Hosts: []acctest.Host{{Of: l.Host("kvm1")}}}.String()+pool(name, "")+
+		image(fmt.Sprintf("file = %q", file), ""))
+	has := func(volume string) {
+		t.Helper()
+		if out := l.Virsh(t, "kvm1", "vol-list", name); !strings.Contains(out, volume) {
+			t.Errorf("kvm1 has %s; want %s", out, volume)
+		}
+		if out, empty := c.Empty(t); !empty {
+			t.Errorf("the plan should be empty:\n%s", out)
+		}
+	}
+	first := write("one ")
+	c.Run(t, "apply")
+	has(first)
+	if err := os.Chmod(file, 0o644); err != nil { //nolint:gosec // It is to be another mode.
+		t.Fatal(err)
+	}
+	has(first)
+	second := write("two ")
+	if _, empty := c.Empty(t); empty {
+		t.Error("the plan doesn't see that the file was written anew")
+	}
+	c.Run(t, "apply")
+	has(second)
+	c.Run(t, "destroy")
 }

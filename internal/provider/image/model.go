@@ -2,9 +2,7 @@ package image
 
 import (
 	"fmt"
-	"os"
 	"strings"
-	"time"
 
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
@@ -43,9 +41,9 @@ const notesKey = "image"
 // notes are what the resource keeps to itself.
 type notes struct {
 	Seal *storage.Seal `json:"seal,omitempty"`
-	// Size and Time are of a local file when it was read.
-	Size int64     `json:"size,omitempty"`
-	Time time.Time `json:"time"`
+	// Stamp is of a local file when it was read.
+	storage.Stamp
+
 	// Removable says that an earlier copy is kept that no disk is based on any more.
 	Removable bool `json:"removable,omitempty"`
 }
@@ -55,14 +53,25 @@ func notesOf(s *sourceModel) (n notes) {
 	if s == nil || s.File.IsNull() {
 		return n
 	}
-	if info, err := os.Stat(s.File.ValueString()); err == nil {
-		n.Size, n.Time = info.Size(), info.ModTime().UTC()
-	}
+	n.Stamp, _ = storage.StampOf(s.File.ValueString()) // One that can't be read is told by whoever reads it.
 	return n
 }
 
-// mayBeStale says that a local file may have other content than when it was read.
-func (n notes) mayBeStale(s *sourceModel) bool {
-	now := notesOf(s)
-	return now.Size != 0 && (now.Size != n.Size || !now.Time.Equal(n.Time))
+// checked looks whether a local file may have other content than when it was read, with that SHA-256. It reads the file
+// only where that isn't told otherwise: the time of the last write is as it was, and something of the file was changed.
+// The notes that it returns have the file as it is, if its content is the same.
+func (n notes) checked(s *sourceModel, sha256 string) (now notes, stale bool) {
+	is := notesOf(s).Stamp
+	switch {
+	case is.Size == 0 || is.Same(n.Stamp):
+		return n, false
+	case !is.SameWrite(n.Stamp):
+		return n, true
+	}
+	// The content of a compressed file has another sum: it is taken to be stale.
+	if sum, err := storage.FileSHA256(s.File.ValueString()); err != nil || sum != sha256 {
+		return n, true
+	}
+	n.Stamp = is
+	return n, false
 }

@@ -81,7 +81,7 @@ func (r *imageResource) ModifyPlan(
 	_, diags = meta.ReadPrivate(ctx, req.Private, notesKey, &n)
 	resp.Diagnostics.Append(diags...)
 	set("superseded", state.Superseded)
-	if !planned.Equal(before) || n.mayBeStale(state.Source) {
+	if _, stale := n.checked(state.Source, state.SHA256.ValueString()); stale || !planned.Equal(before) {
 		for _, name := range []string{"id", "volume", "sha256", "format"} {
 			set(name, types.StringUnknown())
 		}
@@ -163,6 +163,7 @@ func (r *imageResource) Read(ctx context.Context, req resource.ReadRequest, resp
 		state.VirtualSize = value.NewQuantityFromBytes(found.CapacityBytes)
 		state.Superseded = value.NewStringList([]string{})
 	}
+	n, _ = n.checked(state.Source, state.SHA256.ValueString())
 	n.Removable = r.reviewSuperseded(ctx, s, hosts, &state)
 	resp.Diagnostics.Append(meta.WritePrivate(ctx, resp.Private, notesKey, n)...)
 	resp.Diagnostics.Append(resp.State.Set(ctx, &state)...)

@@ -67,8 +67,10 @@ func (r *poolResource) ModifyPlan(
 	}
 	targets, diags := onhosts.Targets(r.Data, plan.Hosts)
 	resp.Diagnostics.Append(diags...)
+	pool, diags := plan.pool(ctx)
+	resp.Diagnostics.Append(diags...)
 	if !plan.Hosts.IsUnknown() {
-		r.Data.Planned.Plan(status.StoragePool, plan.Name.ValueString(), targets.Names())
+		r.Data.Planned.PlanAt(status.StoragePool, pool.Name, pool.Directory(), targets.Names())
 	}
 	if req.State.Raw.IsNull() {
 		return

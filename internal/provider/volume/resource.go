@@ -73,6 +73,13 @@ func (r *volumeResource) ModifyPlan(
 		r.checkRemoval(ctx, req, resp)
 		return
 	}
+	planned := r.Data.Planned.All()
+	if at, strays := planned.Strays(
+		state.CurrentHost.ValueString(), state.Pool.ValueString(), state.Path.ValueString()); strays {
+		resp.Diagnostics.AddAttributeError(path.Root("pool"), "Storage pool leaves its volumes", fmt.Sprintf(
+			"%s is at %s, and its storage pool is planned in %s. What is in a pool isn't moved with it: the pool would not have "+
+				"the volume any more. Keep target.path, or create another pool.", state.noun(), state.Path.ValueString(), at))
+	}
 	if size.Same(state.Size) {
 		resp.Diagnostics.Append(resp.Plan.SetAttribute(ctx, path.Root("size"), state.Size)...)
 		if !size.Equal(state.Size) {
@@ -120,8 +127,8 @@ func (r *volumeResource) checkNew(
 	}
 }
 
-// checkRemoval refuses to remove a volume that a host may use which doesn't answer. The apply would find that out when the
-// VMs that use it are gone.
+// checkRemoval refuses to remove a volume that a host may use which doesn't answer. The apply would find that out when
+// the VMs that use it are gone.
 func (r *volumeResource) checkRemoval(
 	ctx context.Context, req resource.ModifyPlanRequest, resp *resource.ModifyPlanResponse,
 ) {

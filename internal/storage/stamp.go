@@ -1,0 +1,53 @@
+package storage
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"io"
+	"os"
+	"time"
+)
+
+// Stamp tells without reading a local file whether it may have been written to.
+type Stamp struct {
+	Size int64 `json:"size,omitempty"`
+	// Time is that of the last write, which a user can set back. Changed is when anything about the file was changed
+	// (ctime), the time of its last write included, where the system tells.
+	Time    time.Time `json:"time"`
+	Changed time.Time `json:"changed"`
+}
+
+// StampOf is the stamp of a file.
+func StampOf(file string) (Stamp, error) {
+	info, err := os.Stat(file)
+	if err != nil {
+		return Stamp{}, err
+	}
+	return stampOf(info), nil
+}
+
+func stampOf(info os.FileInfo) Stamp {
+	return Stamp{Size: info.Size(), Time: info.ModTime().UTC(), Changed: changeTime(info).UTC()}
+}
+
+// SameWrite says that the file has the size and the time of its last write that it had. A user may have set the time
+// back.
+func (s Stamp) SameWrite(other Stamp) bool { return s.Size == other.Size && s.Time.Equal(other.Time) }
+
+// Same says that nothing of the file was changed.
+func (s Stamp) Same(other Stamp) bool { return s.SameWrite(other) && s.Changed.Equal(other.Changed) }
+
+// FileSHA256 is the SHA-256 of a file as it is, in hexadecimal.
+func FileSHA256(file string) (sum string, err error) {
+	f, err := os.Open(file)
+	if err != nil {
+		return "", err
+	}
+	defer func() { err = errors.Join(err, f.Close()) }()
+	digest := sha256.New()
+	if _, err := io.Copy(digest, f); err != nil {
+		return "", err
+	}
+	return hex.EncodeToString(digest.Sum(nil)), nil
+}
