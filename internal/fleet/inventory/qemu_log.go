@@ -20,8 +20,6 @@ const (
 	qemuLogEnd = 32 << 10
 	// qemuLogLines is how many lines of it are told.
 	qemuLogLines = 10
-	// qemuLogTimeout bounds the reading: a host that doesn't answer doesn't keep the failure from being told.
-	qemuLogTimeout = 10 * time.Second
 	// qemuLogDelay is how long a log is awaited: what QEMU writes goes through another process, virtlogd.
 	qemuLogDelay = time.Second
 	// qemuLogTimeout bounds the reading of the log of one host.
@@ -137,11 +135,9 @@ func (l QEMULog) Failure() []string {
 
 // AttachQEMULog adds to a failure what QEMU wrote to its log on the hosts since the VM was started there, or since it
 // began to leave. libvirt tells only of a start, and not always. A log that can't be read has nothing to add: the
-// failure is what matters. It is read also after a cancel, within qemuLogTimeout for all hosts.
+// failure is what matters. It is read also after a cancel: ReadQEMULog has a limit of its own.
 func AttachQEMULog(ctx context.Context, e *Error, name string, hosts ...*Host) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), qemuLogTimeout)
-	defer cancel()
-
+	ctx = context.WithoutCancel(ctx)
 	_ = admission.Pause(ctx, qemuLogDelay)
 
 	var paragraphs []string
