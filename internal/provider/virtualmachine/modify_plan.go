@@ -168,7 +168,7 @@ func (r *Resource) checkWithFleet(
 		}
 	}
 	if err != nil {
-		resp.Diagnostics.Append(p.config.failure("plan", err).Error())
+		resp.Diagnostics.Append(r.planFailure(ctx, p.config, "plan", err).Error())
 	}
 	resp.Diagnostics.Append(tfdiag.Problems(problems, keyed...)...)
 }
@@ -210,7 +210,7 @@ func (r *Resource) planDestroy(
 		// Reading only warned of a host that doesn't answer, if that is kept or the host is under maintenance.
 		_, err := r.Data.Fleet.Find(ctx, text(state.ID), state.lastKnown())
 		if err != nil && !isGone(err) {
-			resp.Diagnostics.Append(state.failure("delete", err).Error())
+			resp.Diagnostics.Append(r.planFailure(ctx, &state, "delete", err).Error())
 		}
 	}
 }
