@@ -10,7 +10,7 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/hostrecord"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/lease"
-	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migrate"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/move"
 )
 
 // outcomeError says which steps are not done, and why. Nil: the host is drained.
@@ -62,7 +62,7 @@ func (d *drainRun) outcomeError(ctx context.Context, cause error) error {
 	}
 
 	return &inventory.Error{
-		Host: d.Host, Kind: migrate.ErrNotMoved, Err: lost, Detail: what + "; not done are:" + strings.Join(failed, ""),
+		Host: d.Host, Kind: move.ErrNotMoved, Err: lost, Detail: what + "; not done are:" + strings.Join(failed, ""),
 		Remedy: remedy,
 	}
 }

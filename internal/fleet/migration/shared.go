@@ -204,7 +204,7 @@ func (t preflight) probeShared(ctx context.Context, dir string) (_ bool, err err
 		return false, err
 	}
 	defer func() {
-		removing, cancel := lease.CleanUp(ctx, askTimeout)
+		removing, cancel := lease.CleanupContext(ctx, askTimeout)
 		defer cancel()
 		err = errors.Join(err, t.source.RemoveFile(removing, probe))
 	}()

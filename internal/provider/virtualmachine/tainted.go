@@ -75,8 +75,8 @@ func (r *Resource) replacedVM(ctx context.Context, m *model, private meta.Privat
 // destroyed, because a host that may have it doesn't answer. Terraform's state of it had the host that had it last.
 func (r *Resource) verifyDestroyable(ctx context.Context, m *model, id string) diag.Diagnostics {
 	saved, _ := r.Data.Managed.VM(id)
-	_, err := r.Data.Fleet.Find(ctx, id, fleet.LastKnown{Host: saved.Host, HostUUID: saved.HostUUID})
-	if err == nil || isGone(err) {
+	err := r.Data.Fleet.CheckDelete(ctx, id, fleet.LastKnown{Host: saved.Host, HostUUID: saved.HostUUID})
+	if err == nil {
 		return nil
 	}
 	failure := r.planFailure(ctx, m, "replace", err)
