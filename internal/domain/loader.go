@@ -140,5 +140,5 @@ func writeLoader(root *etree.Element, value string) error {
 
 // HasNVRAM says that the firmware keeps variables on the host.
 func (s Spec) HasNVRAM() bool {
-	return s.Firmware.Type != nil && *s.Firmware.Type == "efi" && s.Facts["firmware.stateless"] != "yes"
+	return s.Firmware.Type != nil && *s.Firmware.Type == "efi" && s.Values["firmware.stateless"] != "yes"
 }

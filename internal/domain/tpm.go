@@ -48,4 +48,4 @@ var tpmGroup = Group{
 }
 
 // EmulatesTPM says that the VM has a TPM whose state is kept on the host.
-func (s Spec) EmulatesTPM() bool { return s.Facts["devices.tpm.backend"] == "emulator" }
+func (s Spec) EmulatesTPM() bool { return s.Values["devices.tpm.backend"] == "emulator" }

@@ -54,6 +54,20 @@ func TestMigrate_isAborted(t *testing.T) {
 		cancel()
 		runsOnlyAt(t, uuid, a, b)
 	}
+	// By a caller who doesn't wait any longer, whom nothing tells how it ends.
+	giveUp := make(chan struct{})
+	result = begin(t.Context(), uuid, a, b, Migration{Bandwidth: slowly, GiveUp: giveUp})
+	awaitJob(t, a, uuid, "memory to be copied", copying)
+	close(giveUp)
+	err = <-result
+	want(t, err, ErrGivenUp)
+	want(t, err, ErrUnreachable)
+	eventually(t, "the host to notice", func() bool {
+		job, err := a.Job(t.Context(), uuid)
+		_, missing := b.Domain(t.Context(), uuid)
+		return err == nil && job == nil && errors.Is(missing, ErrNotFound)
+	})
+	runsOnlyAt(t, uuid, a, b)
 	eventually(t, "the migrations' connections to be closed", func() bool { return b.link.streams() == streams })
 }
 

@@ -43,6 +43,9 @@ var (
 	ErrUnsafe = errors.New("unsafe migration")
 	// ErrInternal is every other failure that libvirt or the hypervisor reported.
 	ErrInternal = errors.New("operation failed")
+	// ErrGivenUp says that a migration was given up which the host may be at still: it didn't end after it was aborted, or
+	// the caller didn't wait any longer. Neither host is as it was, and the domain may be on either.
+	ErrGivenUp = errors.New("it was given up and the host is still at it, so it is unknown where the domain will be")
 	// ErrClosed says that the Host was closed.
 	ErrClosed = errors.New("connection closed")
 )

@@ -336,7 +336,7 @@ func (x *migrationCall) explainError(ctx context.Context, s callSpec, err error,
 	e := &Error{Host: source.Name(), Operation: s.operation, Kind: ErrUnreachable}
 	switch abandoned := errors.Is(err, context.Canceled); { // libvirt's errors never are
 	case abandoned:
-		e.Err = errors.New("it was given up and the host is still at it, so it is unknown where the domain will be")
+		e.Err = ErrGivenUp
 		if source.ctx.Err() != nil || target.ctx.Err() != nil {
 			e.Kind = ErrClosed
 		}

@@ -165,7 +165,7 @@ func (r *run) conclude(ctx context.Context, failure error) (State, error) {
 	ctx, cancel := lease.CleanupContext(ctx, outcomeTimeout)
 	defer cancel()
 	where, source, target := r.pollLocation(ctx)
-	if where == undecided && !r.goesOnUnwatched(ctx) {
+	if where == undecided && !r.goesOnUnwatched(ctx, failure) {
 		where, source, target = r.cleanUpHosts(ctx, source, target)
 	}
 	r.state.Completed, r.state.End = true, time.Now()

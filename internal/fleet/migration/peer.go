@@ -106,9 +106,9 @@ func (r *run) awaitPeerToPeer(ctx context.Context, giveUp <-chan struct{}) {
 }
 
 // goesOnUnwatched says that the source may be at the migration still: because its libvirt manages that by itself, or
-// because this run has given up the wait.
-func (r *run) goesOnUnwatched(ctx context.Context) bool {
-	if !*r.Options.PeerToPeer && !r.givenUp {
+// because this run, or the call itself, has given up the wait, as failure says then.
+func (r *run) goesOnUnwatched(ctx context.Context, failure error) bool {
+	if !*r.Options.PeerToPeer && !r.givenUp && !errors.Is(failure, libvirt.ErrGivenUp) {
 		return false
 	}
 	going, err := r.sourceMigrating(ctx)

@@ -254,3 +254,29 @@ func TestLab_peersResumePostCopy(t *testing.T) {
 	b.handedOver(t)
 	eventually(t, "the guest to go on counting", func() bool { return b.counter(b.target.Name()) > before })
 }
+
+// What a host may still be at is asked for before anything is tidied up on the other: also after a call that didn't end
+// when it was aborted, and so was given up by itself. A host that doesn't answer may be at it.
+func TestGoesOnUnwatched(t *testing.T) {
+	t.Parallel()
+	silent := silentHost(t)
+	for name, tt := range map[string]struct {
+		options Options
+		failure error
+		givenUp bool
+		want    bool
+	}{
+		"it ended":          {Options{}, libvirt.ErrAborted, false, false},
+		"nobody waited":     {Options{}, libvirt.ErrAborted, true, true},
+		"managed by itself": {Options{PeerToPeer: new(true)}, libvirt.ErrUnreachable, false, true},
+		"it didn't end in time": {Options{}, fmt.Errorf("moving it: %w", &libvirt.Error{
+			Kind: libvirt.ErrUnreachable, Err: libvirt.ErrGivenUp,
+		}), false, true},
+	} {
+		r := newRun(Request{Source: silent, Target: silent, Options: tt.options})
+		r.givenUp = tt.givenUp
+		if got := r.goesOnUnwatched(t.Context(), tt.failure); got != tt.want {
+			t.Errorf("%s: %v", name, got)
+		}
+	}
+}

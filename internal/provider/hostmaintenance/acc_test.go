@@ -520,9 +520,15 @@ func (p *pair) pluggedOut(t *testing.T, config string) {
 		t.Errorf("the plan with the host off took %s", took)
 	}
 	// What the apply couldn't do isn't planned.
-	if out := p.tf.Fail(t, "plan", "-destroy", "-target=virtfleet_virtual_machine.managed"); !strings.Contains(
-		unwrapped(out), "does not answer") {
-		t.Errorf("the plan of a destroy with the host off:\n%s", out)
+	for _, args := range [][]string{
+		{"-destroy", "-target=virtfleet_virtual_machine.managed"}, {"-replace=virtfleet_virtual_machine.managed"},
+	} {
+		out := unwrapped(p.tf.Fail(t, append([]string{"plan"}, args...)...))
+		for _, want := range []string{"does not answer", "Switch it on, then plan again", "move_stopped"} {
+			if !strings.Contains(out, want) {
+				t.Errorf("the plan %v with the host off doesn't say %q:\n%s", args, want, out)
+			}
+		}
 	}
 	powerOn()
 }

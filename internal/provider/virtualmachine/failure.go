@@ -1,6 +1,7 @@
 package virtualmachine
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"strings"
@@ -35,6 +36,20 @@ func (m *model) failure(verb string, err error) tfdiag.Failure {
 func (m *model) failureAfter(verb string, err error, began time.Time) tfdiag.Failure {
 	f := m.failure(verb, err)
 	f.Elapsed = time.Since(began)
+	return f
+}
+
+// planFailure is failure of a plan. A host that is switched off for its maintenance is no host that died: giving it up
+// would make its VMs a second time.
+func (r *Resource) planFailure(ctx context.Context, m *model, verb string, err error) tfdiag.Failure {
+	f := m.failure(verb, err)
+	silent, ok := errors.AsType[*fleet.Error](err)
+	if ok && errors.Is(err, fleet.ErrUnreachable) && r.Data.Fleet.SwitchedOff(ctx, silent.Host) {
+		f.Remedy = fmt.Sprintf("Host %q is under maintenance and may be switched off. Switch it on, then plan again: until "+
+			"then its VMs that are off can't be started, changed or destroyed. move_stopped = true in "+
+			"virtfleet_host_maintenance moves them too, before the host is switched off. Don't set fenced = true for the host: "+
+			"the VM would be created a second time, with new disks where they have a pool.", silent.Host)
+	}
 	return f
 }
 

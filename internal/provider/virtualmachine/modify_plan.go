@@ -171,7 +171,7 @@ func (r *Resource) checkWithFleet(
 		}
 	}
 	if err != nil {
-		resp.Diagnostics.Append(p.config.failure("plan", err).Error())
+		resp.Diagnostics.Append(r.planFailure(ctx, p.config, "plan", err).Error())
 	}
 	resp.Diagnostics.Append(tfdiag.Problems(problems, keyed...)...)
 }

@@ -57,7 +57,7 @@ func (r *Resource) checkDestroy(ctx context.Context, state *model) diag.Diagnost
 	case isGone(err):
 		return nil
 	case err != nil:
-		return diag.Diagnostics{state.failure("delete", err).Error()}
+		return diag.Diagnostics{r.planFailure(ctx, state, "delete", err).Error()}
 	}
 	losses := r.Data.Fleet.Losses(ctx, vm)
 	if len(losses) == 0 {

@@ -80,7 +80,7 @@ func (r *Resource) verifyDestroyable(ctx context.Context, m *model, id string) d
 	if err == nil || isGone(err) {
 		return nil
 	}
-	failure := m.failure("replace", err)
+	failure := r.planFailure(ctx, m, "replace", err)
 	failure.Happened = "The virtual machine has to be destroyed before a new one is created"
 	return diag.Diagnostics{failure.Error()}
 }
