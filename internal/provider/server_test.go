@@ -168,6 +168,24 @@ func TestServer_shortCutAnswersAsTheFramework(t *testing.T) {
 	}
 }
 
+// TestServer_plansNewVMsAsTheFramework shows that a new VM is planned the same without Terraform's proposal.
+func TestServer_plansNewVMsAsTheFramework(t *testing.T) {
+	t.Parallel()
+	// A name is planned once by each provider.
+	long, short := newServers(t), newServers(t)
+	req := &tfprotov6.PlanResourceChangeRequest{
+		TypeName: virtualmachine.TypeName, PriorState: long.wire(t, nil), ProposedNewState: long.wire(t, long.config),
+		Config: long.wire(t, long.config),
+	}
+	want, err := long.framework.PlanResourceChange(t.Context(), req)
+	succeeded(t, err, want.Diagnostics)
+	got, err := short.cut.PlanResourceChange(t.Context(), req)
+	succeeded(t, err, got.Diagnostics)
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("planning a new VM (-framework +short cut):\n%s", diff)
+	}
+}
+
 // TestServer_takesSavedStatesAsTheFrameworkDoes: a newer version may have saved what this one doesn't know.
 func TestServer_takesSavedStatesAsTheFrameworkDoes(t *testing.T) {
 	t.Parallel()
