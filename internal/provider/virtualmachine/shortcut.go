@@ -110,9 +110,9 @@ var bareProposal = func() *tfprotov6.DynamicValue {
 }()
 
 // WithBareProposal returns a request that costs the framework less. The framework looks at every value of Terraform's
-// proposal for defaults, plan modifiers, and what may become known after apply: two thirds of what a plan with changes
-// costs. ModifyPlan, which plans all of it, follows from configuration and state alone. So the framework gets a proposal
-// without values. It says only that there is to be a VM.
+// proposal for defaults, plan modifiers, and what may become known after apply: half of what a plan with changes costs.
+// ModifyPlan, which plans all of it, follows from configuration and state alone. So the framework gets a proposal
+// without values, which says only that there is to be a VM.
 func WithBareProposal(data *meta.Data, req *tfprotov6.PlanResourceChangeRequest) *tfprotov6.PlanResourceChangeRequest {
 	if data == nil || !isPresent(req.ProposedNewState) {
 		return req
