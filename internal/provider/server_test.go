@@ -173,9 +173,13 @@ func TestServer_plansNewVMsAsTheFramework(t *testing.T) {
 	t.Parallel()
 	// A name is planned once by each provider.
 	long, short := newServers(t), newServers(t)
+	// The driver is shared with tests whose VM has the declared name and disk.
+	config := with(long.config, map[string]tftypes.Value{
+		"name": str("planned"), "disks": tftypes.NewValue(long.config["disks"].Type(), nil),
+	})
 	req := &tfprotov6.PlanResourceChangeRequest{
-		TypeName: virtualmachine.TypeName, PriorState: long.wire(t, nil), ProposedNewState: long.wire(t, long.config),
-		Config: long.wire(t, long.config),
+		TypeName: virtualmachine.TypeName, PriorState: long.wire(t, nil), ProposedNewState: long.wire(t, config),
+		Config: long.wire(t, config),
 	}
 	want, err := long.framework.PlanResourceChange(t.Context(), req)
 	succeeded(t, err, want.Diagnostics)
