@@ -84,6 +84,7 @@ func (s *server) PlanResourceChange(
 				PlannedState: req.PriorState, PlannedPrivate: private, PlannedIdentity: req.PriorIdentity,
 			}, nil
 		}
+		req = virtualmachine.WithBareProposal(s.provider.data(), req)
 	}
 	return s.frameworkServer.PlanResourceChange(ctx, req)
 }

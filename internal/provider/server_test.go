@@ -168,6 +168,28 @@ func TestServer_shortCutAnswersAsTheFramework(t *testing.T) {
 	}
 }
 
+// TestServer_plansNewVMsAsTheFramework shows that a new VM is planned the same without Terraform's proposal.
+func TestServer_plansNewVMsAsTheFramework(t *testing.T) {
+	t.Parallel()
+	// A name is planned once by each provider.
+	long, short := newServers(t), newServers(t)
+	// The driver is shared with tests whose VM has the declared name and disk.
+	config := with(long.config, map[string]tftypes.Value{
+		"name": str("planned"), "disks": tftypes.NewValue(long.config["disks"].Type(), nil),
+	})
+	req := &tfprotov6.PlanResourceChangeRequest{
+		TypeName: virtualmachine.TypeName, PriorState: long.wire(t, nil), ProposedNewState: long.wire(t, config),
+		Config: long.wire(t, config),
+	}
+	want, err := long.framework.PlanResourceChange(t.Context(), req)
+	succeeded(t, err, want.Diagnostics)
+	got, err := short.cut.PlanResourceChange(t.Context(), req)
+	succeeded(t, err, got.Diagnostics)
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("planning a new VM (-framework +short cut):\n%s", diff)
+	}
+}
+
 // TestServer_takesSavedStatesAsTheFrameworkDoes: a newer version may have saved what this one doesn't know.
 func TestServer_takesSavedStatesAsTheFrameworkDoes(t *testing.T) {
 	t.Parallel()

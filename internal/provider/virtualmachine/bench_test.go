@@ -3,6 +3,7 @@ package virtualmachine_test
 import (
 	"encoding/json"
 	"math/big"
+	"strings"
 	"testing"
 
 	"github.com/hashicorp/terraform-plugin-go/tfprotov6"
@@ -159,6 +160,17 @@ func BenchmarkPlan(b *testing.B) {
 		})
 		r.check(err, upgraded.Diagnostics)
 		r.refresh(upgraded.UpgradedState, private)
+	}
+}
+
+// BenchmarkPlanChange is the plan of a VM that is to change.
+func BenchmarkPlanChange(b *testing.B) {
+	r := newRPC(b, local, typical)
+	state, private := r.create()
+	r.config = r.wire(r.value(r.schema, strings.Replace(typical, "Serves the web.", "Serves more.", 1)))
+
+	for b.Loop() {
+		r.plan(state, r.config, private)
 	}
 }
 
