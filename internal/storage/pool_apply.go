@@ -115,7 +115,7 @@ func applyPool(ctx context.Context, h *libvirt.Host, p Pool, settings PoolSettin
 	}
 	if err != nil {
 		if made {
-			cleaning, cancel := hostset.CleanUp(ctx)
+			cleaning, cancel := hostset.CleanupContext(ctx)
 			defer cancel()
 			if undefineErr := h.UndefineStoragePool(cleaning, p.Name); !errors.Is(undefineErr, libvirt.ErrNotFound) {
 				err = errors.Join(err, undefineErr)
