@@ -68,6 +68,12 @@ func TestApply_disks(t *testing.T) {
 			come: []string{`source file="/srv/vm/flat.qcow2"`},
 		},
 		{
+			name: "another source has its own format", sample: "virt-install-q35",
+			want: change("virt-install-q35", "vda", func(d *Disk) { d.Source, d.Format = DiskSource{File: "/new.raw"}, "" }),
+			gone: []string{`source file="/var/lib/libvirt/images/debian12.qcow2"`, `driver discard="unmap" name="qemu" type="qcow2"`},
+			come: []string{`source file="/new.raw"`, `driver discard="unmap" name="qemu" type="raw"`},
+		},
+		{
 			name: "medium", sample: "i440fx-ide",
 			want: change("i440fx-ide", "hdc", func(d *Disk) { d.Source = DiskSource{File: "/x.iso"} }),
 			gone: []string{`disk device="cdrom" type="block"`, `source dev="/dev/sr0" startupPolicy="optional"`},

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/admission"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/evacuation"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/hostrecord"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
@@ -245,5 +246,21 @@ func TestShortenReason(t *testing.T) {
 	got := shortenReason(strings.Repeat("ä", reasonLimit))
 	if len(got) > reasonLimit+len("…") || !strings.HasSuffix(got, "ä…") {
 		t.Errorf("%d bytes, %q", len(got), got[len(got)-8:])
+	}
+}
+
+// A step that transfers nothing takes no turn from those that move a VM, and what another tool moves waits for none.
+func TestSlotsOf_endsTakeNoTurnOfMoves(t *testing.T) {
+	t.Parallel()
+
+	d := &drainRun{endSlots: admission.NewSlots(1), moveSlots: admission.NewSlots(1)}
+
+	for method, want := range map[string]*admission.Slots{
+		evacuation.MethodShutdown: d.endSlots, evacuation.MethodSave: d.endSlots, evacuation.MethodExternal: nil,
+		evacuation.MethodLive: d.moveSlots, evacuation.MethodCold: d.moveSlots,
+	} {
+		if d.slotsOf(stepOf("a", method, "")) != want {
+			t.Errorf("%s waits for other slots", method)
+		}
 	}
 }

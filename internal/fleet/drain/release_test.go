@@ -11,6 +11,7 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/move"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/placement"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/records"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/status"
 )
 
 // builtIn is a drainer of libvirt's built-in test host, and a VM there of its own.
@@ -69,6 +70,36 @@ func TestRelease_failedStepGetsItsAutostartBack(t *testing.T) {
 		if err != nil || !now.Autostart || now.Active {
 			t.Errorf("done %v: autostart %v, active %v, %v", done, now.Autostart, now.Active, err)
 		}
+	}
+}
+
+// A VM that a drain shut down, and whose configuration wants it off by now, stays off without autostart when the
+// maintenance ends.
+func TestRelease_leavesOffWhatIsHaltedByNow(t *testing.T) {
+	t.Parallel()
+
+	dr, vm := builtIn(t)
+
+	m := vm.Metadata
+	m.RunStrategy = status.Halted
+
+	if _, err := records.WriteMetadata(t.Context(), vm, m); err != nil {
+		t.Fatal(err)
+	}
+
+	vm.On.Forget()
+
+	step := hostrecord.Step{Result: hostrecord.ResultShutDown, Autostart: true}
+	step.UUID, step.Name, step.Method = vm.UUID, vm.Name, "Shutdown"
+
+	r := &releaseRun{drainer: dr, host: vm.On}
+	if err := r.restorePower(t.Context(), step, true); err != nil {
+		t.Fatal(err)
+	}
+
+	now, err := dr.hosts.FindNow(t.Context(), vm.UUID, inventory.LastKnown{})
+	if err != nil || now.Autostart || now.Active {
+		t.Errorf("autostart %v, active %v, %v", now.Autostart, now.Active, err)
 	}
 }
 

@@ -3,7 +3,9 @@ package soak
 import (
 	"fmt"
 	"maps"
+	"regexp"
 	"slices"
+	"strconv"
 
 	"pgregory.net/rapid"
 )
@@ -40,7 +42,9 @@ func configMoves() moveList {
 		on("host", 9, managed, pin),
 		on("disk", 5, managed, disk),
 		on("rename disk", 2, managed, renameDisk),
+		on("grow a disk", 2, managed, grow),
 		on("interface", 5, managed, nic),
+		on("rename interface", 2, managed, renameNIC),
 		on("rename", 2, managed, rename),
 	}
 }
@@ -129,6 +133,49 @@ func renameDisk(w *world, v *vm) {
 	v.disks[other] = v.disks[key]
 	delete(v.disks, key)
 	w.say("%s.disks.%s is called %s", v.key, key, other)
+	w.applySoon(v)
+}
+
+var sized = regexp.MustCompile(`size = "(\d+)Mi"`)
+
+// grow gives a disk that was made with the VM another size.
+func grow(w *world, v *vm) {
+	for _, key := range slices.Sorted(maps.Keys(v.disks)) {
+		was := sized.FindStringSubmatch(v.disks[key])
+		if was == nil {
+			continue
+		}
+		size, err := strconv.Atoi(was[1])
+		if err != nil {
+			w.t.Fatal(err)
+		}
+		size += draw(w, "by", 1, 2, -1)
+		v.disks = maps.Clone(v.disks)
+		v.disks[key] = sized.ReplaceAllString(v.disks[key], fmt.Sprintf(`size = "%dMi"`, max(size, 1)))
+		w.say("%s.disks.%s = %s", v.key, key, v.disks[key])
+		w.applySoon(v)
+		return
+	}
+	w.say("# nothing to grow")
+}
+
+// renameNIC calls an interface something else in the configuration.
+func renameNIC(w *world, v *vm) {
+	keys := slices.Sorted(maps.Keys(v.nics))
+	if len(keys) == 0 {
+		w.say("# nothing to rename")
+		return
+	}
+	key := draw(w, "key", keys...)
+	other := map[string]string{"lan": "wan", "wan": "lan", "dmz": "zone", "zone": "dmz"}[key]
+	if other == "" || v.nics[other] != "" {
+		w.say("# nothing to rename")
+		return
+	}
+	v.nics = maps.Clone(v.nics)
+	v.nics[other] = v.nics[key]
+	delete(v.nics, key)
+	w.say("%s.interfaces.%s is called %s", v.key, key, other)
 	w.applySoon(v)
 }
 

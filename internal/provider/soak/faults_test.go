@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"pgregory.net/rapid"
@@ -27,8 +28,16 @@ func faults() moveList {
 			(*lab.Host).ThawLibvirtd)},
 		{name: "SSH refused", weight: 2, do: broken("sshd is stopped", (*lab.Host).StopSSH, (*lab.Host).StartSSH)},
 		{name: "network cut", weight: 1, do: broken("its network is cut", (*lab.Host).Cut, (*lab.Host).Restore)},
+		on("QEMU killed", 2, running, func(w *world, v *vm) {
+			w.stopped(v)
+			w.say("%s: QEMU of %s is killed", w.at(v), v.name)
+			w.during(func(ctx context.Context) error { return w.lab.Host(w.at(v)).KillQEMU(ctx, w.called(v)) })
+			w.settle(v)
+		}),
+		on("QEMU frozen", 1, running, frozen),
 		on("Ctrl-C", 3, managed, interrupted("Ctrl-C", (*acctest.Running).Interrupt)),
 		on("provider killed", 4, managed, interrupted("the provider is killed", (*acctest.Running).KillProvider)),
+		on("provider frozen", 1, managed, interrupted("Terraform and the provider stand still for 20 s", frozenAndThawed)),
 		on("Terraform killed", 2, managed, interrupted("Terraform is killed too", (*acctest.Running).Kill)),
 	}
 }
@@ -69,6 +78,35 @@ func broken(what string, harm, mend func(*lab.Host, context.Context) error) func
 	}
 }
 
+// frozen plans while a QEMU stands still.
+func frozen(w *world, v *vm) {
+	h, name := w.lab.Host(w.at(v)), w.called(v)
+	w.say("%s: QEMU of %s is frozen", h.Name, v.name)
+	w.during(func(ctx context.Context) error { return h.FreezeQEMU(ctx, name) })
+	w.fault = true
+	func() {
+		defer w.during(func(ctx context.Context) error { return h.ThawQEMU(ctx, name) })
+		w.plan(draw(w, "state", 0, 1))
+	}()
+	w.fault = false
+	w.say("%s: it is thawed", h.Name)
+	w.left("plan", nil)
+}
+
+// called is what libvirt calls a VM that runs.
+func (w *world) called(v *vm) string {
+	return w.sights[v.uuid].live[w.at(v)].SelectElement("name").Text()
+}
+
+// frozenAndThawed has a run stand still until its leases are too old to act by.
+func frozenAndThawed(r *acctest.Running) error {
+	if err := r.Freeze(); err != nil {
+		return err
+	}
+	<-time.After(20 * time.Second)
+	return r.Thaw()
+}
+
 // interrupted ends an apply in its midst.
 func interrupted(what string, end func(*acctest.Running) error) func(*world, *vm) {
 	return func(w *world, v *vm) {
@@ -97,7 +135,7 @@ func interrupted(what string, end func(*acctest.Running) error) func(*world, *vm
 		case <-time.After(after):
 			if err := end(r); err != nil {
 				w.say("  # %v", err)
-			} else if what != "Ctrl-C" {
+			} else if strings.HasSuffix(what, "killed") || strings.HasSuffix(what, "killed too") {
 				w.killed = true
 			}
 		}

@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"os/exec"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -23,7 +25,8 @@ func placeByHand() moveList {
 		}),
 		on("undefine leftover", 2, leaves, func(w *world, v *vm) {
 			v.may.undefine = len(w.sights[v.uuid].defined) == 1
-			w.virsh(draw(w, "host", w.leftovers(v)...), "undefine", v.uuid, "--managed-save", "--snapshots-metadata")
+			w.virsh(draw(w, "host", w.leftovers(v)...), "undefine", v.uuid, "--managed-save", "--snapshots-metadata",
+				"--checkpoints-metadata")
 		}),
 		{name: "pool-refresh", weight: 1, do: func(w *world) { w.virsh(w.host("host").Name, "pool-refresh", "default") }},
 	}
@@ -40,6 +43,13 @@ func (w *world) leftovers(v *vm) []string {
 	return slices.DeleteFunc(s.definedOn(), func(h string) bool { return h == w.at(v) })
 }
 
+// ways are further forms of a migration.
+var ways = []string{
+	"--p2p", "--p2p --tunnelled", "--suspend", "--change-protection", "--abort-on-error", "--auto-converge",
+	"--compressed", "--postcopy --postcopy-after-precopy", "--parallel --parallel-connections 2", "--bandwidth 200",
+	"--timeout 5", "--timeout 5 --timeout-suspend", "--dname by-hand",
+}
+
 // migrate moves a VM with any of the flags that people use. The source's and the target's libvirt are both reached from
 // outside, as from an administrator's desk.
 func migrate(w *world, v *vm) {
@@ -50,9 +60,13 @@ func migrate(w *world, v *vm) {
 		flags = flags[1:]
 	}
 	if ofFile(w, v) || chance(w, "copy", 5) {
-		flags = append(flags, "--copy-storage-all")
+		flags = append(flags, draw(w, "copy", "--copy-storage-all", "--copy-storage-all", "--copy-storage-inc"))
 		w.makeImages(v, from, to)
 	}
+	if chance(w, "in another way", 3) {
+		flags = append(flags, strings.Fields(draw(w, "way", ways...))...)
+	}
+	v.may.pause = slices.Contains(flags, "--suspend")
 	// Without --persistent it is transient on the target; with --undefinesource alone it has no definition then.
 	v.may.undefine = slices.Contains(flags, "--undefinesource") && !slices.Contains(flags, "--persistent")
 	if s := w.sights[v.uuid]; !slices.Contains(flags, "--persistent") && len(s.defined) == 1 {
@@ -65,16 +79,35 @@ func (w *world) moveByHand(v *vm, from, to *lab.Host, flags ...string) bool {
 	w.say("virsh -c %s migrate %s %s %s", from.Name, strings.Join(flags, " "), v.uuid, to.Name)
 	ctx, cancel := context.WithTimeout(w.t.Context(), handPatience)
 	defer cancel()
-	args := append([]string{"--quiet", "--connect", from.SocketURI(), "migrate"}, flags...)
-	args = append(args, v.uuid, to.SocketURI(), "--migrateuri", "tcp://"+to.Address)
-	if slices.Contains(flags, "--offline") {
-		args = args[:len(args)-2]
+	for i, flag := range flags {
+		if flag == "by-hand" {
+			flags[i] = v.name + "-by-hand"
+		}
 	}
+	target := []string{to.SocketURI(), "--migrateuri", "tcp://" + to.Address}
+	switch {
+	case slices.Contains(flags, "--offline"):
+		target = target[:1]
+	case slices.Contains(flags, "--p2p"):
+		target = []string{"qemu+ssh://root@" + to.Address + "/system?command=" + w.ssh()}
+	}
+	args := append([]string{"--quiet", "--connect", from.SocketURI(), "migrate"}, flags...)
+	args = slices.Concat(args, []string{v.uuid}, target)
 	out, err := exec.CommandContext(ctx, "virsh", args...).CombinedOutput()
 	if err != nil {
 		err = errors.Join(errors.New(strings.TrimSpace(string(out))), err)
 	}
 	return w.done("migrate", err)
+}
+
+// ssh is one for a host's libvirt that has a key and knows the other hosts, as its root's own would.
+func (w *world) ssh() string {
+	command := filepath.Join(w.cli[0].Dir, "ssh")
+	script := fmt.Sprintf("#!/bin/sh\nexec ssh -F %s \"$@\"\n", w.lab.SSHConfigFile())
+	if err := os.WriteFile(command, []byte(script), 0o700); err != nil { //nolint:gosec // It is to be run.
+		w.t.Fatal(err)
+	}
+	return command
 }
 
 func migrateOffline(w *world, v *vm) {

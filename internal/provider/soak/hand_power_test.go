@@ -1,6 +1,7 @@
 package soak
 
 import (
+	"slices"
 	"strings"
 	"time"
 )
@@ -29,7 +30,7 @@ func powerByHand() moveList {
 		}),
 		on("reboot", 1, guestsRun, func(w *world, v *vm) {
 			w.stopped(v)
-			w.hand(v, "reboot", "--mode", "acpi")
+			w.hand(v, "reboot", "--mode", draw(w, "mode", "acpi", "agent"))
 			w.settle(v)
 		}),
 		on("start", 5, off, func(w *world, v *vm) {
@@ -38,7 +39,19 @@ func powerByHand() moveList {
 		}),
 		on("managedsave", 3, both(running, persistent), func(w *world, v *vm) {
 			v.may.stop = true
-			w.hand(v, "managedsave")
+			w.hand(v, "managedsave", some(w, "--bypass-cache"), draw(w, "as", nil, []string{"--running"}, []string{"--paused"}))
+		}),
+		on("save and restore", 2, both(running, persistent), saveAndRestore),
+		on("dump", 1, both(running, persistent), dump),
+		on("freeze and thaw filesystems", 1, guestsRun, func(w *world, v *vm) {
+			w.hand(v, "domfsfreeze")
+			w.hand(v, "domfsthaw")
+		}),
+		on("dompmsuspend", 1, both(running, persistent), func(w *world, v *vm) {
+			v.may.pause = true
+			if w.hand(v, "dompmsuspend", draw(w, "target", "mem", "disk", "hybrid")) {
+				w.hand(v, "dompmwakeup")
+			}
 		}),
 		on("managedsave-remove", 1, off, func(w *world, v *vm) { w.hand(v, "managedsave-remove") }),
 	}
@@ -58,6 +71,33 @@ func definitionByHand() moveList {
 			w.hand(v, "metadata", "urn:virtfleet:1", "--remove", some(w, "--config"))
 		}),
 	}
+}
+
+// saveAndRestore saves the memory of a VM to a file, and lets it go on from there.
+func saveAndRestore(w *world, v *vm) {
+	at, file := w.at(v), w.image(v, "save")
+	v.may.stop, v.may.pause = true, true
+	if !w.hand(v, "save", file, some(w, "--bypass-cache", "--paused")) {
+		return
+	}
+	w.virsh(at, slices.Concat([]string{"restore", file}, some(w, "--bypass-cache", "--running"))...)
+	_, err := w.ask(w.lab.Host(at), "rm", "-f", file)
+	w.done("rm", err)
+}
+
+// dump writes the memory of a guest to a file, as people do before they report a crash.
+func dump(w *world, v *vm) {
+	at, file := w.at(v), w.image(v, "core")
+	how := draw(w, "dump", []string{"--live"}, nil, []string{"--crash"}, []string{"--reset"}, []string{"--memory-only"})
+	switch {
+	case slices.Contains(how, "--crash"):
+		w.stopped(v)
+	case slices.Contains(how, "--reset"):
+		v.may.restart = true
+	}
+	w.hand(v, "dump", file, how)
+	_, err := w.ask(w.lab.Host(at), "rm", "-f", file)
+	w.done("rm", err)
 }
 
 func stands(w *world, v *vm) bool    { return running(w, v) && v.paused }
@@ -91,8 +131,9 @@ func undefine(w *world, v *vm) {
 		// It goes altogether, unless another host has a definition.
 		v.may.vanish = true
 	}
-	w.hand(v, "undefine", draw(w, "with", nil, []string{"--managed-save", "--snapshots-metadata", "--nvram"},
-		[]string{"--keep-nvram"}))
+	w.hand(v, "undefine", draw(w, "with", nil, []string{
+		"--managed-save", "--snapshots-metadata", "--checkpoints-metadata", "--nvram",
+	}, []string{"--keep-nvram"}))
 }
 
 func as(xml string) string { return xml }

@@ -32,7 +32,7 @@ const (
 
 // sliceSeeds are the days of the slice. They are always the same, so that a change that has nothing to do with it isn't
 // held up by a day that was never tried before: "make soak" tries new ones.
-var sliceSeeds = []uint64{7, 11}
+var sliceSeeds = []uint64{7, 13}
 
 func TestMain(m *testing.M) { acctest.Main(m) }
 
@@ -184,7 +184,8 @@ func (l moveList) able(w *world) moveList {
 func moves() moveList {
 	var all moveList
 	for _, some := range []moveList{
-		configMoves(), stateMoves(), powerByHand(), definitionByHand(), deviceByHand(), placeByHand(), faults(),
+		configMoves(), fleetMoves(), stateMoves(), powerByHand(), definitionByHand(), deviceByHand(), tuningByHand(),
+		placeByHand(), faults(),
 	} {
 		all = append(all, some...)
 	}

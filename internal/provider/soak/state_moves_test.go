@@ -55,9 +55,14 @@ func imported(w *world, v *vm) {
 
 func taint(w *world, v *vm) {
 	w.say("terraform taint %s # state %d", v.address(), v.state)
-	if _, err := w.run(v.state, "taint", v.address()); err == nil {
-		w.applySoon(v)
+	if _, err := w.run(v.state, "taint", v.address()); err != nil {
+		return
 	}
+	if chance(w, "untaint", 3) {
+		w.say("terraform untaint %s # state %d", v.address(), v.state)
+		_, _ = w.run(v.state, "untaint", v.address())
+	}
+	w.applySoon(v)
 }
 
 func replace(w *world, v *vm) { w.apply(v.state, "-replace="+v.address()) }
@@ -143,12 +148,15 @@ func heed(w *world) {
 				}
 			})
 		case "Host can't be drained", "Unable to create host maintenance":
-			w.say("all maintenances are removed")
-			w.upkeep = map[string]string{}
+			w.say("all maintenances and policies are removed")
+			w.plain()
 		default:
+			w.plain()
 			w.say("all wishes are given up that are about hosts and devices")
 			w.forAll(func(v *vm) {
-				for _, a := range []string{"host", "devices", "platform", "cpu", "migration_options", "run_strategy"} {
+				for _, a := range []string{
+					"host", "placement", "devices", "platform", "cpu", "migration_options", "run_strategy",
+				} {
 					delete(v.attributes, a)
 				}
 				v.attributes["memory"], v.nics = `{ size = "160Mi" }`, nil
@@ -183,7 +191,7 @@ func (w *world) export(name string) *lab.Export {
 // be lost by it.
 func (w *world) evening() {
 	w.begin("evening")
-	w.upkeep = map[string]string{}
+	w.plain()
 	for _, v := range w.vms {
 		if running(w, v) && v.paused {
 			w.virsh(w.at(v), "resume", v.uuid)

@@ -28,6 +28,12 @@ type world struct {
 	vms    []*vm
 	// upkeep are the hosts that a maintenance of the first state drains, with its further attributes.
 	upkeep map[string]string
+	// settings are what the provider is told about hosts, silence about those that don't answer.
+	settings map[string]string
+	silence  string
+	// policies are the fleet's, by type, and orders migrations that are declared, by the key of their VM.
+	policies map[string]string
+	orders   map[string]migrationOrder
 	// exports are disks that every host reaches, by name.
 	exports map[string]*lab.Export
 	// script is what was done so far.
@@ -50,8 +56,9 @@ func (s *soak) newWorld(r *rapid.T) *world {
 	name := lab.Name(s.t)
 	w := &world{
 		soak: s, r: r, prefix: "s" + name[len(name)-6:], secret: "hush-" + name[len(name)-6:],
-		exports: map[string]*lab.Export{}, upkeep: map[string]string{},
+		exports: map[string]*lab.Export{},
 	}
+	w.plain()
 	for i := range w.cli {
 		w.cli[i] = acctest.NewCLI(s.t)
 		file := filepath.Join(w.cli[i].Dir, "token.auto.tfvars")
@@ -91,9 +98,10 @@ func (w *world) evidence() string {
 // write writes a state's configuration.
 func (w *world) write(state int) {
 	w.t.Helper()
-	block := acctest.Block{Lab: w.lab}
-	for _, h := range w.hosts {
-		block.Hosts = append(block.Hosts, acctest.Host{Of: h, Settings: fmt.Sprintf("migration_address = %q", h.Address)})
+	block := acctest.Block{Lab: w.lab, Settings: w.silence}
+	for i, h := range w.hosts {
+		settings := fmt.Sprintf("migration_address = %q\nlabels = { zone = %q }\n%s", h.Address, zones[i], w.settings[h.Name])
+		block.Hosts = append(block.Hosts, acctest.Host{Of: h, Settings: settings})
 	}
 	var b strings.Builder
 	b.WriteString(block.String() + "variable \"token\" {\n  type      = string\n  sensitive = true\n}\n")
@@ -102,13 +110,7 @@ func (w *world) write(state int) {
 			b.WriteString(v.hcl())
 		}
 	}
-	for _, h := range w.hosts {
-		more, under := w.upkeep[h.Name]
-		if under && state == 0 {
-			fmt.Fprintf(&b, "resource \"virtfleet_host_maintenance\" %q {\n  host = %q\n", h.Name, h.Name)
-			fmt.Fprintf(&b, "  timeouts = { create = \"90s\" }\n%s}\n", more)
-		}
-	}
+	b.WriteString(w.fleetHCL(state))
 	w.cli[state].Config(w.t, b.String())
 }
 
