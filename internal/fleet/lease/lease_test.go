@@ -241,6 +241,8 @@ func (r *run) work(ctx context.Context, h *history) {
 
 		for range 1 + r.random(40) {
 			if r.stand() && Confirm(after) == nil && ctx.Err() == nil {
+				// The call is on its way, which nothing stops any more.
+				time.Sleep(time.Duration(r.random(300)) * time.Millisecond) //nolint:forbidigo // it is simulated time
 				h.act(fmt.Sprintf("run %d in turn %d", r.id, turn))
 			}
 

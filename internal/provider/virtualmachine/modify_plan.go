@@ -61,7 +61,10 @@ func (r *Resource) ModifyPlan(
 		return
 	}
 	if len(o.replace) > 0 {
-		resp.Diagnostics.Append(r.checkDestroy(ctx, p.state, "plan")...)
+		if !r.Data.Unknown {
+			resp.Diagnostics.Append(r.verifyDestroyable(ctx, config, text(state.ID))...)
+			resp.Diagnostics.Append(r.warnOfLosses(ctx, state)...)
+		}
 		return
 	}
 	if diags := p.validatePlanned(&o.planned); diags.HasError() {
@@ -207,7 +210,10 @@ func (r *Resource) planDestroy(
 		resp.Diagnostics.Append(r.Data.UnknownError("delete", noun))
 	default:
 		// Reading only warned of a host that doesn't answer, if that is kept or the host is under maintenance.
-		resp.Diagnostics.Append(r.checkDestroy(ctx, &state, "delete")...)
+		if err := r.Data.Fleet.CheckDelete(ctx, text(state.ID), state.lastKnown()); err != nil {
+			resp.Diagnostics.Append(state.failure("delete", err).Error())
+		}
+		resp.Diagnostics.Append(r.warnOfLosses(ctx, &state)...)
 	}
 }
 

@@ -47,20 +47,11 @@ func (m *model) keeps(what string) bool {
 	return text(open(m.OnDestroy).string(what)) == domain.OnDestroyKeep
 }
 
-// checkDestroy says why the VM can't be destroyed, or which data are deleted with it. verb is what is being done.
-func (r *Resource) checkDestroy(ctx context.Context, state *model, verb string) diag.Diagnostics {
-	if r.Data.Unknown {
-		return nil
-	}
-	if err := r.Data.Fleet.CheckDelete(ctx, text(state.ID), state.lastKnown()); err != nil {
-		return diag.Diagnostics{state.failure(verb, err).Error()}
-	}
+// warnOfLosses says which data are deleted with the VM. Of one that isn't found it says nothing.
+func (r *Resource) warnOfLosses(ctx context.Context, state *model) diag.Diagnostics {
 	vm, err := r.Data.Fleet.Find(ctx, text(state.ID), state.lastKnown())
-	switch {
-	case isGone(err):
-		return nil
-	case err != nil:
-		return diag.Diagnostics{state.failure(verb, err).Error()}
+	if err != nil {
+		return nil // CheckDelete has said why, or it is gone.
 	}
 	losses := r.Data.Fleet.Losses(ctx, vm)
 	if len(losses) == 0 {
