@@ -109,7 +109,7 @@ func (d *Definition) Apply(want Spec) error {
 		problems = append(problems, b.apply(patched, want))
 	}
 	if err := errors.Join(append(problems, patched.applyBootOrder(want), patched.checkCells(want),
-		patched.checkRoom())...); err != nil {
+		patched.checkMemorySlots())...); err != nil {
 		return err
 	}
 	d.doc = patched.doc

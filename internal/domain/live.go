@@ -3,6 +3,8 @@ package domain
 import (
 	"cmp"
 	"slices"
+
+	"github.com/beevik/etree"
 )
 
 // StepKind says which libvirt call a step is.
@@ -78,6 +80,35 @@ type Step struct {
 	Bytes uint64
 	// Value is for those that set one attribute, and for SetBlockIOTune the limits, see ParseTexts. Target is its disk.
 	Value, Target string
+}
+
+// Memory is how much memory the step adds to what the guest can use, whatever its balloon leaves of it.
+func (s Step) Memory() uint64 {
+	doc := etree.NewDocument()
+	if s.Kind != Attach || doc.ReadFromString(s.XML) != nil || doc.Root() == nil || doc.Root().Tag != "memory" {
+		return 0
+	}
+	bytes, _ := size(child(doc.Root(), "target", "size"))
+	return bytes
+}
+
+// LiveMemory is how much memory the live changes add to a running domain.
+func LiveMemory(live, persistent *Definition, want Spec) (uint64, error) {
+	if persistent != nil {
+		persistent = persistent.Clone()
+		if err := persistent.Apply(want); err != nil {
+			return 0, err
+		}
+	}
+	steps, err := LiveSteps(live, persistent, want)
+	if err != nil {
+		return 0, err
+	}
+	var sum uint64
+	for _, s := range steps {
+		sum += s.Memory()
+	}
+	return sum, nil
 }
 
 // LiveSteps returns the calls that bring a running domain to what want declares, as far as that needs no restart:

@@ -25,7 +25,7 @@ var virtioMemFamily = Family{
 	Added:   Transition{Live: true, Why: "The memory device is plugged into the running VM."},
 	Removed: Transition{Why: "A memory device can't be unplugged while the VM runs."},
 	Bus:     busPCI,
-	Cold:    noRoomForDevices,
+	Cold:    noFreeMemorySlot,
 	Skip:    func(e *etree.Element) bool { return attr(e, "model") != virtioMem },
 	begin:   func(e *etree.Element) { setAttr(e, "model", virtioMem) },
 	around:  countVirtioMem,
@@ -104,8 +104,8 @@ func tooLarge(sum, maximum uint64) string {
 	return fmt.Sprintf("The VM has %d MiB, and with the whole size of its memory devices %d MiB.", maximum/mib, sum/mib)
 }
 
-// checkRoom checks that the VM has room for its memory devices.
-func (d *Definition) checkRoom() error {
+// checkMemorySlots checks that the VM has room for its memory devices.
+func (d *Definition) checkMemorySlots() error {
 	if d.virtioMemory() == 0 {
 		return nil
 	}
@@ -116,8 +116,8 @@ func (d *Definition) checkRoom() error {
 	return nil
 }
 
-// noRoomForDevices says why a running VM can't be given the devices that are declared.
-func noRoomForDevices(have, want Spec) string {
+// noFreeMemorySlot says why a running VM can't be given the devices that are declared.
+func noFreeMemorySlot(have, want Spec) string {
 	all := virtioMemSize(want.VirtioMem)
 	for key, row := range have.VirtioMem {
 		if want.VirtioMem[key] == nil { // It stays until the VM stops.

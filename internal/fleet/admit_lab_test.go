@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/evacuation"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/hostrecord"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
@@ -99,5 +100,63 @@ func TestLab_startAsksForRoom(t *testing.T) {
 
 	if state := l.Virsh(t, h.Name, "domstate", running.UUID); !strings.Contains(state, "running") {
 		t.Errorf("it is %s", state)
+	}
+}
+
+// Memory that is added to a running VM, by memory.size or as a device, asks its host for room as a start does, before
+// anything is changed, and the plan says so.
+func TestLab_addedMemoryAsksForRoom(t *testing.T) {
+	t.Parallel()
+
+	l := lab.Open(t)
+	h := l.StartHost(t)
+	cfg := ownConfig("alice", h)
+	only := cfg.Hosts[h.Name]
+	only.MemoryLimit, only.OvercommitGuestOverhead = 600<<20, true
+	cfg.Hosts[h.Name] = only
+	f := openFleet(t, cfg)
+
+	d := light(t, l, lab.Name(t), nil)
+	d.Spec.Memory = domain.Memory{Size: new(uint64(256 << 20)), MaxSize: new(uint64(2 << 30))}
+	vm := create(t, f, l, d)
+
+	larger, device := d, d
+	larger.Spec.Memory.Size = new(uint64(768 << 20))
+	device.Spec.VirtioMem = map[string]domain.Row{"more": {"size": "536870912", "requested": "0"}}
+
+	for attribute, want := range map[string]placement.Desired{"memory.size": larger, "virtio_mem": device} {
+		problems, err := f.CheckUpdate(t.Context(), vm.UUID, lastOf(vm), want)
+		if err != nil || !slices.ContainsFunc(problems, func(p inventory.Problem) bool {
+			return p.Warning && p.Attribute == "memory.size" && strings.Contains(p.Detail, "768Mi")
+		}) {
+			t.Errorf("%s: planned %+v, %v", attribute, problems, err)
+		}
+
+		_, err = f.Update(t.Context(), vm.UUID, lastOf(vm), want)
+		if blocked := (*migration.BlockedError)(nil); !errors.As(err, &blocked) ||
+			blocked.Blockers[0].Reason != migration.InsufficientMemory {
+			t.Errorf("%s: %v", attribute, err)
+		}
+
+		if xml := l.Virsh(t, h.Name, "dumpxml", "--inactive", vm.UUID) + l.Virsh(t, h.Name, "dumpxml", vm.UUID); strings.
+			Contains(xml, "<memory model") {
+			t.Errorf("%s: refused, and the VM has it: %s", attribute, xml)
+		}
+	}
+
+	// What fits is added.
+	larger.Spec.Memory.Size = new(uint64(512 << 20))
+
+	problems, err := f.CheckUpdate(t.Context(), vm.UUID, lastOf(vm), larger)
+	if err != nil || len(problems) > 0 {
+		t.Errorf("with room: planned %+v, %v", problems, err)
+	}
+
+	if _, err := f.Update(t.Context(), vm.UUID, lastOf(vm), larger); err != nil {
+		t.Error(err)
+	}
+
+	if xml := l.Virsh(t, h.Name, "dumpxml", vm.UUID); !strings.Contains(xml, "<memory model='dimm'") {
+		t.Errorf("it has %s", xml)
 	}
 }

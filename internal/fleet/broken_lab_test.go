@@ -11,8 +11,8 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/admission"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/fleettest"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
-	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migrate"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migration"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/move"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/observe"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/records"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/status"
@@ -28,7 +28,7 @@ type torn struct {
 	f        *Fleet
 	from, to *lab.Host
 	vm       *inventory.VM
-	order    migrate.MoveOrder
+	order    move.Order
 }
 
 func newTorn(t *testing.T, o migration.Options) *torn {
@@ -48,7 +48,7 @@ func newTorn(t *testing.T, o migration.Options) *torn {
 	}
 
 	o.AllowPostCopy, o.CompletionTimeoutPerGiB, o.Bandwidth = new(true), new(2*time.Second), new(uint64(2<<20))
-	b.order = migrate.MoveOrder{UUID: b.vm.UUID, Last: lastOf(b.vm), ID: "4711", Target: b.to.Name, Options: o}
+	b.order = move.Order{UUID: b.vm.UUID, Last: lastOf(b.vm), ID: "4711", Target: b.to.Name, Options: o}
 
 	return b
 }
@@ -218,7 +218,7 @@ func TestLab_irrecoverableMigration(t *testing.T) {
 
 			e := fleettest.Await(b.t, over)
 			if !errors.Is(e.err, migration.ErrIrrecoverable) ||
-				errors.Is(e.err, migrate.ErrDestroyed) != (on == migration.IrrecoverableDestroy) {
+				errors.Is(e.err, move.ErrDestroyed) != (on == migration.IrrecoverableDestroy) {
 				t.Fatalf("%+v, %v", e.record, e.err)
 			}
 
@@ -240,7 +240,7 @@ func TestLab_irrecoverableMigration(t *testing.T) {
 
 			_, kept, err := b.f.MigrationRecord(t.Context(), b.vm.UUID, b.order.Last, b.order.ID)
 			if err != nil || !kept.Failed || kept.Mode != string(migration.PostCopy) ||
-				!strings.Contains(kept.FailureReason, migrate.ErrDestroyed.Error()) {
+				!strings.Contains(kept.FailureReason, move.ErrDestroyed.Error()) {
 				t.Errorf("%+v, %v", kept, err)
 			}
 		})
@@ -268,7 +268,7 @@ func TestLab_moverIsLostAtTheHandover(t *testing.T) {
 
 	wake := l.LoseMover(t, vm.Name, from, to)
 
-	problems, err := f.CheckMove(t.Context(), migrate.MoveOrder{UUID: vm.UUID, Last: lastOf(vm), Target: to.Name}, nil)
+	problems, err := f.CheckMove(t.Context(), move.Order{UUID: vm.UUID, Last: lastOf(vm), Target: to.Name}, nil)
 	if err != nil || len(problems) != 1 || !problems[0].Warning || !strings.Contains(problems[0].Summary, "ended first") {
 		t.Errorf("the plan: %+v, %v", problems, err)
 	}
@@ -359,7 +359,7 @@ func TestLab_sourceLostInPostCopy(t *testing.T) {
 		t.Errorf("whoever wants to change it is told: %+v", refused)
 	}
 
-	problems, err := b.f.CheckMove(t.Context(), migrate.MoveOrder{UUID: b.vm.UUID, Last: last, Target: b.from.Name}, nil)
+	problems, err := b.f.CheckMove(t.Context(), move.Order{UUID: b.vm.UUID, Last: last, Target: b.from.Name}, nil)
 	if err != nil || len(problems) != 1 || !strings.Contains(problems[0].Detail, "is lost") {
 		t.Errorf("the plan: %+v, %v", problems, err)
 	}

@@ -10,8 +10,8 @@ import (
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
-	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migrate"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migration"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/move"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/placement"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/records"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/lab"
@@ -116,7 +116,7 @@ func TestLab_coldMoveTakesFilesAlong(t *testing.T) {
 		before = append(before, checksum(t, l, "kvm1", name))
 	}
 
-	problems, err := f.CheckMove(t.Context(), migrate.MoveOrder{UUID: vm.UUID, Last: last, Target: target}, nil)
+	problems, err := f.CheckMove(t.Context(), move.Order{UUID: vm.UUID, Last: last, Target: target}, nil)
 	if err != nil || len(problems) != 2 || !problems[0].Warning || !problems[1].Warning {
 		t.Fatalf("checking the move: %+v, %v", problems, err)
 	}
@@ -458,7 +458,7 @@ func TestLab_coldMoveIsRefused(t *testing.T) {
 	log.Do = func() { l.Run(t, "kvm2", "dd", "if=/dev/zero", "of="+dir+"/other", "bs=1M", "count=30", "status=none") }
 
 	now, state, err := f.Move(t.Context(), vm.UUID, lastOf(vm), "kvm2", migration.Options{})
-	if !errors.Is(err, migrate.ErrNotMoved) || !strings.Contains(err.Error(), "No space left") || !state.Failed ||
+	if !errors.Is(err, move.ErrNotMoved) || !strings.Contains(err.Error(), "No space left") || !state.Failed ||
 		now == nil || now.Host != "kvm1" || len(now.Metadata.Copies) > 0 {
 		t.Errorf("a full disk: %+v, %+v, %v", now, state, err)
 	}

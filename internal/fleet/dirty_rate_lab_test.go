@@ -8,8 +8,8 @@ import (
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/fleettest"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
-	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migrate"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migration"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/move"
 	guestagent "github.com/virtfleet/terraform-provider-virtfleet/internal/guest"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/lab"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
@@ -122,7 +122,7 @@ func TestLab_dirtyRateOfAMachineThatIsMovedMeanwhile(t *testing.T) {
 	l := lab.Open(t)
 	alice, bob := labFleet(t, l, "alice", nil), labFleet(t, l, "bob", nil)
 	vm := unpinned(t, alice, l, "dirty=8")
-	order := migrate.MoveOrder{
+	order := move.Order{
 		UUID: vm.UUID, Last: lastOf(vm), ID: "4711", Target: "kvm2",
 		Options: migration.Options{Bandwidth: new(uint64(1 << 20))},
 	}
@@ -144,7 +144,7 @@ func TestLab_dirtyRateOfAMachineThatIsMovedMeanwhile(t *testing.T) {
 		t.Error(err)
 	}
 
-	if err := fleettest.Await(t, over); !errors.Is(err, migrate.ErrNotMoved) {
+	if err := fleettest.Await(t, over); !errors.Is(err, move.ErrNotMoved) {
 		t.Errorf("who moved it: %v", err)
 	}
 }

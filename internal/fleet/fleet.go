@@ -8,8 +8,8 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/drain"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/lifecycle"
-	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migrate"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migration"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/move"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/observe"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/placement"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/records"
@@ -40,7 +40,7 @@ type Fleet struct {
 	*inventory.Inventory
 	*records.Store
 	*placement.Planner
-	*migrate.Mover
+	*move.Mover
 	*observe.Observer
 	*lifecycle.Manager
 	*drain.Drainer
@@ -65,7 +65,7 @@ func New(cfg Config) (*Fleet, error) {
 		Owner: cfg.Owner, Log: log, DefaultEvictionStrategy: cfg.DefaultEvictionStrategy, Migration: cfg.Migration,
 	})
 	planner := placement.NewPlanner(inv, store, placement.Config{Owner: cfg.Owner, DefaultType: cfg.DefaultDomainType})
-	mover := migrate.NewMover(inv, store, planner, migrate.Config{
+	mover := move.NewMover(inv, store, planner, move.Config{
 		Owner: cfg.Owner, Limits: cfg.MigrationLimits, Log: log,
 	})
 

@@ -9,7 +9,7 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/fleettest"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/lease"
-	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migrate"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/move"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/records"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/lab"
 )
@@ -54,7 +54,7 @@ func TestLab_lockFollowsTheMachine(t *testing.T) {
 			d.Metadata.RunStrategy, d.Metadata.Host = "Manual", "kvm1"
 			vm := create(t, alice, l, d)
 
-			move := migrate.MoveOrder{UUID: vm.UUID, Last: lastOf(vm), ID: order, Target: "kvm1"}
+			move := move.Order{UUID: vm.UUID, Last: lastOf(vm), ID: order, Target: "kvm1"}
 			if name == "withdrawing" {
 				pinned := vm.Metadata
 				pinned.Host = ""

@@ -10,8 +10,8 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/evacuation"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/hostrecord"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
-	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migrate"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migration"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/move"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/placement"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/policy"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/lab"
@@ -60,13 +60,13 @@ func TestLab_cordonHoldsForEveryRun(t *testing.T) {
 	}
 
 	// Who is pinned to it may be so after the maintenance, which the same plan may end.
-	problems, err := alice.CheckMove(t.Context(), migrate.MoveOrder{UUID: vm.UUID, Last: lastOf(vm), Target: own}, nil)
+	problems, err := alice.CheckMove(t.Context(), move.Order{UUID: vm.UUID, Last: lastOf(vm), Target: own}, nil)
 	if err != nil || len(problems) == 0 || !problems[0].Warning || problems[0].Remedy == "" ||
 		!strings.Contains(problems[0].Detail, "new memory") {
 		t.Errorf("checking a pin to it: %+v, %v", problems, err)
 	}
 
-	problems, err = alice.CheckMigration(t.Context(), migrate.MoveOrder{UUID: vm.UUID, Last: lastOf(vm), Target: own})
+	problems, err = alice.CheckMigration(t.Context(), move.Order{UUID: vm.UUID, Last: lastOf(vm), Target: own})
 	if err != nil || len(problems) == 0 || problems[0].Warning || problems[0].Remedy == "" ||
 		!strings.HasSuffix(problems[0].Summary, migration.HostCordoned) {
 		t.Errorf("checking a migration to it: %+v, %v", problems, err)

@@ -8,8 +8,8 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/admission"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/fleettest"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
-	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migrate"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migration"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/move"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/lab"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 )
@@ -34,7 +34,7 @@ func TestLab_abortComesTooLate(t *testing.T) {
 	over := make(chan error, 1)
 
 	go func() {
-		order := migrate.MoveOrder{UUID: vm.UUID, Last: lastOf(vm), ID: "4711", Target: "kvm2", Options: options}
+		order := move.Order{UUID: vm.UUID, Last: lastOf(vm), ID: "4711", Target: "kvm2", Options: options}
 		now, record, err := f.Migrate(ctx, order)
 		if err != nil || now.Host != "kvm2" || !now.Running() || record.Failed || !record.AbortRequested ||
 			record.AbortStatus != migration.AbortFailed || record.Mode != string(migration.PostCopy) {

@@ -11,8 +11,8 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/admission"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/fleettest"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
-	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migrate"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migration"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/move"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/placement"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/records"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/lab"
@@ -57,7 +57,7 @@ func TestLab_migrationIsCarriedOutOnce(t *testing.T) {
 	l := lab.Open(t)
 	f := labFleet(t, l, "alice", nil)
 	vm := unpinned(t, f, l, "")
-	order := migrate.MoveOrder{UUID: vm.UUID, Last: lastOf(vm), ID: "4711", Target: "kvm2"}
+	order := move.Order{UUID: vm.UUID, Last: lastOf(vm), ID: "4711", Target: "kvm2"}
 
 	now, first, err := f.Migrate(t.Context(), order)
 	if err != nil || now.Host != "kvm2" || first.Phase != migration.PhaseSucceeded || first.Statistics.Total == 0 {
@@ -160,7 +160,7 @@ func TestLab_migrationInterruptedIsAdopted(t *testing.T) {
 				listen(f, &onLog{Message: "a migration was interrupted", Do: expire})
 			}
 
-			order := migrate.MoveOrder{UUID: vm.UUID, Last: lastOf(vm), ID: "4711", Target: "kvm2"}
+			order := move.Order{UUID: vm.UUID, Last: lastOf(vm), ID: "4711", Target: "kvm2"}
 
 			_, record, err := f.Migrate(ctx, order)
 			if !errors.Is(err, tt.err) || record.Failed != (tt.err != nil) || !record.Completed() {
@@ -227,7 +227,7 @@ func TestLab_migrationIsWithdrawnWhileItRuns(t *testing.T) {
 	l := lab.Open(t)
 	alice, bob := labFleet(t, l, "alice", nil), labFleet(t, l, "bob", nil)
 	vm := unpinned(t, alice, l, "dirty=8")
-	order := migrate.MoveOrder{
+	order := move.Order{
 		UUID: vm.UUID, Last: lastOf(vm), ID: "4711", Target: "kvm2",
 		Options: migration.Options{Bandwidth: new(uint64(1 << 20))},
 	}
@@ -244,7 +244,7 @@ func TestLab_migrationIsWithdrawnWhileItRuns(t *testing.T) {
 		t.Errorf("%+v, %v", record, err)
 	}
 
-	if err := fleettest.Await(t, over); !errors.Is(err, migrate.ErrNotMoved) {
+	if err := fleettest.Await(t, over); !errors.Is(err, move.ErrNotMoved) {
 		t.Errorf("who ran it: %v", err)
 	}
 
@@ -280,7 +280,7 @@ func TestLab_migrationChoosesItsTarget(t *testing.T) {
 		}
 	}
 
-	order := migrate.MoveOrder{UUID: vm.UUID, Last: lastOf(vm), ID: "4711"}
+	order := move.Order{UUID: vm.UUID, Last: lastOf(vm), ID: "4711"}
 
 	problems, err := small.CheckMigration(t.Context(), order)
 	if err != nil || len(problems) != 1 || problems[0].Warning || !strings.Contains(problems[0].Detail, "fenced") ||
@@ -308,7 +308,7 @@ func TestLab_migrationChoosesItsTarget(t *testing.T) {
 
 	f.Host("kvm2").Forget()
 
-	order = migrate.MoveOrder{UUID: vm.UUID, Last: lastOf(now), ID: "4712", Target: "kvm1"}
+	order = move.Order{UUID: vm.UUID, Last: lastOf(now), ID: "4712", Target: "kvm1"}
 
 	problems, err = f.CheckMigration(t.Context(), order)
 	if last := len(problems) - 1; err != nil || last < 0 || !problems[last].Warning ||

@@ -13,8 +13,8 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/fleettest"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
-	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migrate"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migration"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/move"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/observe"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/status"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/lab"
@@ -30,7 +30,7 @@ func TestLab_moveTakesEverythingAlong(t *testing.T) {
 	vm := waitAgent(t, f, create(t, f, l, mover(t, l, "")))
 
 	for _, target := range []string{"kvm2", "kvm1"} {
-		problems, err := f.CheckMove(t.Context(), migrate.MoveOrder{UUID: vm.UUID, Last: lastOf(vm), Target: target}, nil)
+		problems, err := f.CheckMove(t.Context(), move.Order{UUID: vm.UUID, Last: lastOf(vm), Target: target}, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -102,7 +102,7 @@ func TestLab_moveIsRefusedWithAllReasons(t *testing.T) {
 	l.Define(t, "kvm2", "<domain type='qemu'><name>"+vm.Name+"</name><memory>1024</memory>"+
 		"<os><type>hvm</type></os></domain>")
 
-	problems, err := f.CheckMove(t.Context(), migrate.MoveOrder{UUID: vm.UUID, Last: lastOf(vm), Target: "kvm2"}, nil)
+	problems, err := f.CheckMove(t.Context(), move.Order{UUID: vm.UUID, Last: lastOf(vm), Target: "kvm2"}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -168,7 +168,7 @@ func TestLab_moveNeedsATargetThatAnswers(t *testing.T) {
 	for target, reason := range map[string]string{
 		"kvm2": migration.HostNotAvailable, "kvm3": "fenced", "kvm9": "not in the provider's hosts",
 	} {
-		problems, err := f.CheckMove(t.Context(), migrate.MoveOrder{UUID: vm.UUID, Last: lastOf(vm), Target: target}, nil)
+		problems, err := f.CheckMove(t.Context(), move.Order{UUID: vm.UUID, Last: lastOf(vm), Target: target}, nil)
 		if err != nil || len(problems) != 1 || !strings.Contains(problems[0].Detail, reason) || problems[0].Warning {
 			t.Errorf("%s: %+v, %v; want %q", target, problems, err, reason)
 		}
@@ -196,7 +196,7 @@ func TestLab_moveThatFailsChangesNothing(t *testing.T) {
 	late.CompletionTimeoutPerGiB = new(2 * time.Second)
 
 	now, state, err := f.Move(t.Context(), vm.UUID, lastOf(vm), "kvm2", late)
-	if !errors.Is(err, migrate.ErrNotMoved) || !errors.Is(err, migration.ErrLate) ||
+	if !errors.Is(err, move.ErrNotMoved) || !errors.Is(err, migration.ErrLate) ||
 		!strings.Contains(errRemedy(err), "allow_post_copy") {
 		t.Errorf("too late: %v", err)
 	}
@@ -246,7 +246,7 @@ func TestLab_moveThatFailsChangesNothing(t *testing.T) {
 	_, _, err = f.Move(t.Context(), vm.UUID, lastOf(vm), "kvm2", crawl)
 
 	var broken *inventory.Error
-	if !errors.As(err, &broken) || !errors.Is(err, migrate.ErrNotMoved) {
+	if !errors.As(err, &broken) || !errors.Is(err, move.ErrNotMoved) {
 		t.Fatalf("a killed target: %v", err)
 	}
 
@@ -318,7 +318,7 @@ func TestLab_secondMoveIsRefused(t *testing.T) {
 	awaitJob(t, alice, vm.UUID, over)
 
 	_, state, moveErr := bob.Move(t.Context(), vm.UUID, lastOf(vm), "kvm3", migration.Options{})
-	_, record, orderErr := bob.Migrate(t.Context(), migrate.MoveOrder{
+	_, record, orderErr := bob.Migrate(t.Context(), move.Order{
 		UUID: vm.UUID, Last: lastOf(vm), ID: "4711", Target: "kvm3",
 	})
 
@@ -371,7 +371,7 @@ func TestLab_moveOfAStoppedMachine(t *testing.T) {
 	l.Virsh(t, "kvm2", "start", vm.UUID)
 	l.Virsh(t, "kvm2", "managedsave", vm.UUID)
 
-	problems, err := f.CheckMove(t.Context(), migrate.MoveOrder{UUID: vm.UUID, Last: lastOf(now), Target: "kvm1"}, nil)
+	problems, err := f.CheckMove(t.Context(), move.Order{UUID: vm.UUID, Last: lastOf(now), Target: "kvm1"}, nil)
 	if err != nil || len(problems) != 1 || !strings.Contains(problems[0].Summary, migration.ManagedSaveNotMigratable) {
 		t.Errorf("with a saved memory: %+v, %v", problems, err)
 	}

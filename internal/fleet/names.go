@@ -5,14 +5,14 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/lease"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/lifecycle"
-	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migrate"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migration"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/move"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/placement"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/records"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/status"
 )
 
-// What importers name of the rooms, so that they need one package for most of what they do.
+// What importers name of the packages below, so that they need one package for most of what they do.
 type (
 	// VM is what the fleet knows of one VM.
 	VM = inventory.VM
@@ -41,9 +41,9 @@ type (
 	// Placement restricts the hosts for a VM.
 	Placement = placement.Placement
 	// MoveOrder asks for a migration.
-	MoveOrder = migrate.MoveOrder
+	MoveOrder = move.Order
 	// MoveCandidate is a host that a VM may move to.
-	MoveCandidate = migrate.MoveCandidate
+	MoveCandidate = move.Candidate
 	// AntiAffinity keeps a VM away from others.
 	AntiAffinity = placement.AntiAffinity
 	// WaitFor is what is awaited of a VM.

@@ -16,8 +16,8 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/admission"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/fleettest"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
-	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migrate"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migration"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/move"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/placement"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/records"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/lab"
@@ -151,7 +151,7 @@ func TestLab_ownDisksMove(t *testing.T) {
 	told := func(on *inventory.VM, target string, parts ...string) {
 		t.Helper()
 
-		problems, err := f.CheckMove(t.Context(), migrate.MoveOrder{UUID: vm.UUID, Last: lastOf(on), Target: target}, nil)
+		problems, err := f.CheckMove(t.Context(), move.Order{UUID: vm.UUID, Last: lastOf(on), Target: target}, nil)
 		if err != nil || slices.ContainsFunc(problems, func(p inventory.Problem) bool { return !p.Warning }) {
 			t.Errorf("checking the move to host %s: %+v, %v", target, problems, err)
 		}
@@ -165,7 +165,7 @@ func TestLab_ownDisksMove(t *testing.T) {
 	refused := func(attribute, why string) {
 		t.Helper()
 
-		problems, err := f.CheckMove(t.Context(), migrate.MoveOrder{UUID: vm.UUID, Last: lastOf(vm), Target: "kvm2"}, nil)
+		problems, err := f.CheckMove(t.Context(), move.Order{UUID: vm.UUID, Last: lastOf(vm), Target: "kvm2"}, nil)
 		if err != nil || !slices.ContainsFunc(problems, func(p inventory.Problem) bool {
 			return !p.Warning && p.Attribute == attribute && strings.Contains(p.Detail, why)
 		}) {
@@ -515,7 +515,7 @@ func crowded(t *testing.T, l *lab.Lab, f *Fleet, first, second *inventory.VM, to
 
 	l.Virsh(t, to.Name, "destroy", first.UUID)
 
-	if err := fleettest.Await(t, over); !errors.Is(err, migrate.ErrNotMoved) {
+	if err := fleettest.Await(t, over); !errors.Is(err, move.ErrNotMoved) {
 		t.Errorf("moving the first one: %v", err)
 	}
 

@@ -17,9 +17,9 @@ const askTimeout = 30 * time.Second
 // cleanUpTimeout bounds the removing of what a failed or cancelled operation has made.
 const cleanUpTimeout = 30 * time.Second
 
-// CleanUp returns a context for removing what a failed or cancelled operation has made. It goes on when ctx is
+// CleanupContext returns a context for removing what a failed or cancelled operation has made. It goes on when ctx is
 // cancelled, for 30 seconds at most.
-func CleanUp(ctx context.Context) (context.Context, context.CancelFunc) {
+func CleanupContext(ctx context.Context) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(context.WithoutCancel(ctx), cleanUpTimeout)
 }
 

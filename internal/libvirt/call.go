@@ -176,9 +176,9 @@ func runOn[T any](
 			do(other)
 		}
 	}
-	if err := ctx.Err(); err != nil {
+	if ctx.Err() != nil {
 		each(func(c *conn) { c.endCall(true) })
-		return value, false, err
+		return value, false, contextCause(ctx)
 	}
 	start := time.Now()
 	result := make(chan outcome, 1)
@@ -208,11 +208,24 @@ func runOn[T any](
 
 // contextCause says why ctx has ended: for what reason, too, where one was given.
 func contextCause(ctx context.Context) error {
-	if cause := context.Cause(ctx); !errors.Is(cause, ctx.Err()) {
+	cause := context.Cause(ctx)
+	switch {
+	case errors.Is(cause, ctx.Err()):
+		return ctx.Err()
+	case errors.Is(ctx.Err(), context.Canceled):
+		return &stoppedError{cause}
+	default:
 		return fmt.Errorf("%w: %w", ctx.Err(), cause)
 	}
-	return ctx.Err()
 }
+
+// stoppedError says why a call was given up that no user has cancelled, such as for a lost lease. It is context.Canceled
+// as well, for those who ask only whether the host has refused.
+type stoppedError struct{ cause error }
+
+func (e *stoppedError) Error() string { return e.cause.Error() }
+
+func (e *stoppedError) Unwrap() []error { return []error{e.cause, context.Canceled} }
 
 // onDomain runs f on a domain. Its error is ErrNotFound when the host has no such domain.
 func onDomain[T any](

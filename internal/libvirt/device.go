@@ -143,7 +143,7 @@ func (h *Host) awaitRemoval(ctx context.Context, uuid, alias string, wanted devi
 		case <-poll.C:
 		case <-ctx.Done():
 			err := fmt.Errorf("the guest hasn't released the device for %v: %w",
-				time.Since(start).Round(time.Millisecond), ctx.Err())
+				time.Since(start).Round(time.Millisecond), contextCause(ctx))
 			return h.wrap(s, err, false)
 		}
 	}

@@ -46,11 +46,11 @@ const (
 	poolPoll     = 100 * time.Millisecond
 )
 
-// Room gives the bytes that can still be written to a directory, as the active storage pool that covers it saw it last.
-// ErrNotFound: no pool does, or only one for the time of a call (virStoragePoolLookupByTargetPath,
+// FreeSpace gives the bytes that can still be written to a directory, as the active storage pool that covers it saw it
+// last. ErrNotFound: no pool does, or only one for the time of a call (virStoragePoolLookupByTargetPath,
 // virStoragePoolGetInfo).
-func (h *Host) Room(ctx context.Context, dir string) (uint64, error) {
-	return call(ctx, h, readCall("reading the room in "+dir), func(c *conn) (_ uint64, err error) {
+func (h *Host) FreeSpace(ctx context.Context, dir string) (uint64, error) {
+	return call(ctx, h, readCall("reading the free space in "+dir), func(c *conn) (_ uint64, err error) {
 		c.countCall("virStoragePoolLookupByTargetPath")
 		pool, err := c.c.LookupStoragePoolByTargetPath(dir)
 		if err != nil {
@@ -64,7 +64,7 @@ func (h *Host) Room(ctx context.Context, dir string) (uint64, error) {
 		if err != nil {
 			return 0, err
 		}
-		return c.availableRoom(pool)
+		return c.availableSpace(pool)
 	})
 }
 
@@ -75,7 +75,7 @@ func (h *Host) Directory(ctx context.Context, dir string, names ...string) (*Dir
 		defer c.useDirectory(ctx, dir)()
 		d := &Directory{}
 		err := c.inDirectory(ctx, dir, func(pool *golibvirt.StoragePool) (err error) {
-			if d.Available, err = c.availableRoom(pool); err != nil {
+			if d.Available, err = c.availableSpace(pool); err != nil {
 				return err
 			}
 			d.Files, err = c.listFiles(pool, names)
@@ -301,7 +301,7 @@ func (c *conn) isDirectory(pool *golibvirt.StoragePool, dir string) error {
 	}
 }
 
-func (c *conn) availableRoom(pool *golibvirt.StoragePool) (uint64, error) {
+func (c *conn) availableSpace(pool *golibvirt.StoragePool) (uint64, error) {
 	c.countCall("virStoragePoolGetInfo")
 	info, err := pool.GetInfo()
 	if err != nil {

@@ -101,7 +101,7 @@ func (h *Host) Subscribe(ctx context.Context, uuid string) (<-chan Event, error)
 	case <-start.done:
 		err = start.err
 	case <-ctx.Done():
-		err = ctx.Err()
+		err = contextCause(ctx)
 	}
 	if err != nil {
 		h.events.remove(s)

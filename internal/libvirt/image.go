@@ -29,7 +29,7 @@ func (h *Host) CreateImage(ctx context.Context, image NewImage) (availableBytes 
 		dir := path.Dir(image.Path)
 		defer c.useDirectory(ctx, dir)()
 		err = c.inDirectory(ctx, dir, func(pool *golibvirt.StoragePool) (err error) {
-			if available, err = c.availableRoom(pool); err != nil {
+			if available, err = c.availableSpace(pool); err != nil {
 				return err
 			}
 			volume, err := tryVolume(func() (*golibvirt.StorageVol, error) {

@@ -346,8 +346,8 @@ func (x *migrationCall) explainError(ctx context.Context, s callSpec, err error,
 	default:
 		errors.As(source.wrap(s, err, lost), &e)
 	}
-	if cause := ctx.Err(); cause != nil {
-		e.Err = fmt.Errorf("%w (%w)", e.Err, cause)
+	if ctx.Err() != nil {
+		e.Err = fmt.Errorf("%w (%w)", e.Err, contextCause(ctx))
 	}
 	return e
 }

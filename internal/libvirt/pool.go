@@ -65,7 +65,7 @@ func (p *pool) acquire(ctx context.Context, l lane) (*conn, error) {
 		case <-s.ready:
 		case <-ctx.Done():
 			p.leave(s)
-			return nil, ctx.Err()
+			return nil, contextCause(ctx)
 		}
 		p.leave(s)
 		if s.err != nil {

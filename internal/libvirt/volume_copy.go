@@ -78,7 +78,7 @@ func (h *Host) CopyFile(
 	}, x.to)
 	reports.stopReports()
 	if err != nil && ctx.Err() != nil && !errors.Is(err, ctx.Err()) {
-		err = fmt.Errorf("%w: %w", ctx.Err(), err)
+		err = fmt.Errorf("%w: %w", contextCause(ctx), err)
 	}
 	return h.wrap(s, err, false)
 }
@@ -303,7 +303,7 @@ func (s *stream) read(
 	buffer := make([]byte, chunk)
 	for {
 		if ctx.Err() != nil {
-			return total, ctx.Err()
+			return total, contextCause(ctx)
 		}
 		n, err := s.RecvFlags(buffer, golibvirt.STREAM_RECV_STOP_AT_HOLE)
 		switch {

@@ -82,7 +82,7 @@ func TestDirectory_withAndWithoutAPool(t *testing.T) {
 	t.Parallel()
 	l, a, _ := sides(t)
 	dir := ownDirectory(t, l, a)
-	_, err := a.Room(t.Context(), dir)
+	_, err := a.FreeSpace(t.Context(), dir)
 	want(t, err, ErrNotFound)
 	must(t, a.MakeDirectory(t.Context(), dir+"/inner", Volume{Mode: "0710"}))
 	want(t, a.MakeDirectory(t.Context(), dir+"/inner", Volume{Mode: "0700"}), ErrExists)
@@ -113,7 +113,7 @@ func TestDirectory_withAndWithoutAPool(t *testing.T) {
 	if f := d.Files[name]; f.Pool != "default" || f.CapacityBytes != 8<<20 || f.Format != "qcow2" || f.Path != image {
 		t.Errorf("in a pool: %+v", f)
 	}
-	room, err := a.Room(t.Context(), "/var/lib/libvirt/images")
+	room, err := a.FreeSpace(t.Context(), "/var/lib/libvirt/images")
 	if err != nil || room == 0 {
 		t.Errorf("%d bytes free, %v", room, err)
 	}
@@ -132,7 +132,7 @@ func TestDirectory_withAnotherCallsPool(t *testing.T) {
 	}
 	_, err := a.VolumeByPath(t.Context(), dir+"/file")
 	want(t, err, ErrNotFound)
-	_, err = a.Room(t.Context(), dir)
+	_, err = a.FreeSpace(t.Context(), dir)
 	want(t, err, ErrNotFound)
 
 	_, err = call(t.Context(), a.Host, changeCall("looking into a directory"), func(c *conn) (struct{}, error) {

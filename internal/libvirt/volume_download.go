@@ -31,7 +31,7 @@ func (h *Host) DownloadVolume(ctx context.Context, pool, name string, to io.Writ
 		return struct{}{}, c.downloadVolume(ctx, pool, name, to)
 	})
 	if err != nil && ctx.Err() != nil && !errors.Is(err, ctx.Err()) {
-		err = fmt.Errorf("%w: %w", ctx.Err(), err)
+		err = fmt.Errorf("%w: %w", contextCause(ctx), err)
 	}
 	return h.wrap(s, err, lost)
 }
@@ -86,5 +86,8 @@ func receiveAll(ctx context.Context, from *golibvirt.Stream, to io.Writer) error
 			}
 		}
 	}
-	return ctx.Err()
+	if ctx.Err() != nil {
+		return contextCause(ctx)
+	}
+	return nil
 }

@@ -51,7 +51,7 @@ func (h *Host) UploadVolume(ctx context.Context, u Upload) error {
 	defer context.AfterFunc(ctx, func() { time.AfterFunc(closeTimeout, giveUp) })()
 	_, lost, err := runOn(patience, c, func(c *conn) (struct{}, error) { return struct{}{}, c.uploadVolume(ctx, u) })
 	if err != nil && ctx.Err() != nil && !errors.Is(err, ctx.Err()) {
-		err = fmt.Errorf("%w: %w", ctx.Err(), err)
+		err = fmt.Errorf("%w: %w", contextCause(ctx), err)
 	}
 	return h.wrap(s, err, lost)
 }
@@ -94,7 +94,7 @@ func (u Upload) sendContent(ctx context.Context, to *golibvirt.Stream) error {
 	}
 	for sent := uint64(0); sent < u.Length; {
 		if ctx.Err() != nil {
-			return ctx.Err()
+			return contextCause(ctx)
 		}
 		data := buffer[:min(UploadChunk, u.Length-sent)]
 		isHole, err := u.next(data, sent)

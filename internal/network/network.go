@@ -89,7 +89,7 @@ func Create(ctx context.Context, h *libvirt.Host, name string, want Wanted) erro
 		return err
 	}
 	if err := finish(ctx, h, name, State{}, want); err != nil {
-		cleaning, cancel := hostset.CleanUp(ctx)
+		cleaning, cancel := hostset.CleanupContext(ctx)
 		defer cancel()
 		return errors.Join(err, h.UndefineNetwork(cleaning, name))
 	}

@@ -271,6 +271,7 @@ func (c *Client) sharedConnection(ctx context.Context) (*chain, error) {
 			c.mu.Unlock()
 			return nil, c.explainError(ctx, nil, "connecting", err)
 		}
+		// Others may wait for it when this caller leaves. It ends when the last one does.
 		a = c.startAttempt(context.WithoutCancel(ctx))
 	}
 	a.waiters++

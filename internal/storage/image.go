@@ -87,7 +87,7 @@ func (s *Storage) put(ctx context.Context, h *libvirt.Host, ref Ref, image *Imag
 	if err == nil {
 		return nil
 	}
-	cleaning, cancel := hostset.CleanUp(ctx)
+	cleaning, cancel := hostset.CleanupContext(ctx)
 	defer cancel()
 	return errors.Join(err, h.DeleteVolume(cleaning, ref.Pool, ref.Name))
 }

@@ -115,7 +115,7 @@ func applyPool(ctx context.Context, h *libvirt.Host, p Pool, settings PoolSettin
 	}
 	if err != nil {
 		if made {
-			cleaning, cancel := hostset.CleanUp(ctx)
+			cleaning, cancel := hostset.CleanupContext(ctx)
 			defer cancel()
 			if undefineErr := h.UndefineStoragePool(cleaning, p.Name); !errors.Is(undefineErr, libvirt.ErrNotFound) {
 				err = errors.Join(err, undefineErr)
@@ -196,7 +196,9 @@ func (s *Storage) RemovePool(
 		if err == nil && withData {
 			if err = h.Conn.DeleteStoragePool(ctx, name); err != nil {
 				// It was not removed, so it is to be what it was.
-				return errors.Join(err, h.Conn.StartStoragePool(context.WithoutCancel(ctx), name))
+				after, cancel := hostset.CleanupContext(ctx)
+				defer cancel()
+				return errors.Join(err, h.Conn.StartStoragePool(after, name))
 			}
 		}
 		if err == nil {

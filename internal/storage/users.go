@@ -55,6 +55,34 @@ func (s *Storage) Users(ctx context.Context, hosts hostset.Set, v libvirt.Volume
 	return users, errors.Join(errs...)
 }
 
+// UserHosts are the hosts whose definitions may use a volume of a host's pool: all hosts if they share the pool, else that
+// host.
+func (s *Storage) UserHosts(ctx context.Context, host, pool string) (hostset.Set, error) {
+	own := s.Hosts.Named(host)
+	for _, a := range s.Pool(ctx, own, pool) {
+		switch {
+		case a.Err != nil:
+			return nil, a.Err
+		case a.Value != nil && a.Value.Shared:
+			return s.Hosts.Present(), nil
+		}
+	}
+	return own, nil
+}
+
+// SilentUserHosts are the hosts that share a pool with a host and don't answer, and why. As long as there are any, none
+// of the pool's volumes can be removed: these hosts may use it. It changes nothing.
+func (s *Storage) SilentUserHosts(ctx context.Context, host, pool string) (map[string]error, error) {
+	hosts, err := s.UserHosts(ctx, host, pool)
+	if err != nil {
+		return nil, err
+	}
+	return hostset.Silent(hostset.Ask(ctx, hosts.Without(host),
+		func(ctx context.Context, h *libvirt.Host) (*libvirt.StoragePool, error) {
+			return h.StoragePool(ctx, pool)
+		})), nil
+}
+
 func usersOn(ctx context.Context, h *libvirt.Host, v libvirt.Volume) (users []User, err error) {
 	domains, err := h.Domains(ctx)
 	if err != nil {

@@ -115,7 +115,7 @@ func (s *Storage) createVolume(ctx context.Context, h *libvirt.Host, d Disk) (*l
 	}
 	made, err := s.finishVolume(ctx, h, d)
 	if err != nil {
-		cleaning, cancel := hostset.CleanUp(ctx)
+		cleaning, cancel := hostset.CleanupContext(ctx)
 		defer cancel()
 		return nil, errors.Join(err, h.DeleteVolume(cleaning, d.Pool, d.Name))
 	}

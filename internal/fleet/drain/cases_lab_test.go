@@ -21,8 +21,8 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/lease"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/lifecycle"
-	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migrate"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migration"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/move"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/policy"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/lab"
 )
@@ -243,7 +243,7 @@ func TestLab_drainOutOfTime(t *testing.T) {
 	steps, err := f.Drain(ctx, drain.Drain{Host: from.Name, ID: "m", Why: "a test"})
 	t.Logf("it ended %s after its deadline", time.Since(deadline).Round(time.Millisecond))
 
-	if !errors.Is(err, migrate.ErrNotMoved) || resultsOf(steps) != "endless=Failed external=Failed" {
+	if !errors.Is(err, move.ErrNotMoved) || resultsOf(steps) != "endless=Failed external=Failed" {
 		t.Fatalf("%s, %v", resultsOf(steps), err)
 	}
 
@@ -304,7 +304,7 @@ func TestLab_drainPolicyTimeout(t *testing.T) {
 	defer cancel()
 
 	steps, err := f.Drain(ctx, drain.Drain{Host: from.Name, ID: "m", Why: "a test"})
-	if !errors.Is(err, migrate.ErrNotMoved) || ctx.Err() != nil {
+	if !errors.Is(err, move.ErrNotMoved) || ctx.Err() != nil {
 		t.Fatalf("%v, %v", err, ctx.Err())
 	}
 
@@ -386,7 +386,7 @@ func TestLab_drainsThatFleeToEachOther(t *testing.T) {
 
 		failed++
 
-		if !errors.Is(err, migration.ErrBlocked) && !errors.Is(err, migrate.ErrNotMoved) {
+		if !errors.Is(err, migration.ErrBlocked) && !errors.Is(err, move.ErrNotMoved) {
 			t.Errorf("host %s: %v", hosts[i].Name, err)
 		}
 
@@ -507,7 +507,7 @@ func TestLab_pinnedMeanwhileStays(t *testing.T) {
 			Step: evacuation.Step{UUID: vm.UUID, Name: vm.Name, Method: method, Target: to.Name},
 		})
 
-		if _, err := d.Try(t.Context(), 0, evacuation.Rule{}); !errors.Is(err, migrate.ErrStays) {
+		if _, err := d.Try(t.Context(), 0, evacuation.Rule{}); !errors.Is(err, move.ErrStays) {
 			t.Errorf("%s: %v", method, err)
 		}
 

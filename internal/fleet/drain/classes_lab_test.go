@@ -1,11 +1,11 @@
 package drain_test
 
 import (
-	"strings"
 	"testing"
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/drain"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/fleettest"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/lab"
 )
@@ -17,7 +17,7 @@ func TestLab_drainGivesDevicesOfTheirClass(t *testing.T) {
 
 	l := lab.Open(t)
 	from, to := l.StartHost(t), l.StartHost(t)
-	devices := pciDevices(t, l, to, 6)
+	devices := fleettest.PCIDevices(t, l, to, 6)
 	source, target := devices[:3], devices[2:]
 	alone, f := ownFleet(t, "alice", from), ownFleet(t, "alice", from, to)
 
@@ -72,23 +72,4 @@ func TestLab_drainGivesDevicesOfTheirClass(t *testing.T) {
 	for _, vm := range made {
 		onlyOn(t, f, vm.UUID, from.Name)
 	}
-}
-
-// pciDevices are the first so many PCI devices that the host lists.
-func pciDevices(t *testing.T, l *lab.Lab, h *lab.Host, n int) []domain.HostPart {
-	t.Helper()
-
-	var all []domain.HostPart
-
-	for _, name := range strings.Fields(l.Virsh(t, h.Name, "nodedev-list", "--cap", "pci")) {
-		// pci_0000_00_1f_2 is 0000:00:1f.2.
-		part := strings.Split(strings.TrimPrefix(name, "pci_"), "_")
-		all = append(all, domain.HostPart{Kind: domain.PCIDevice, ID: strings.Join(part[:3], ":") + "." + part[3]})
-	}
-
-	if len(all) < n {
-		t.Fatalf("the lab has %d PCI devices, and %d are needed: %v", len(all), n, all)
-	}
-
-	return all[:n]
 }

@@ -3,6 +3,6 @@
 // that the next run continues where an interrupted one ended, and Release undoes it.
 //
 // It imports evacuation (which rule holds for a VM, and which steps follow), hostrecord (what is recorded), inventory,
-// records (locks, cordons, policies), placement (room), migrate (moves) and lifecycle (starts and stops). It must not
+// records (locks, cordons, policies), placement (capacity), move (moves) and lifecycle (starts and stops). It must not
 // know Terraform, nor why a host is drained.
 package drain

@@ -99,7 +99,7 @@ func (dr *Drainer) Drain(ctx context.Context, want Drain) ([]hostrecord.Step, er
 	d.stop = stop
 	d.runSteps(working)
 
-	after, cancel := lease.CleanUp(held, inventory.FinishTimeout)
+	after, cancel := lease.CleanupContext(held, inventory.FinishTimeout)
 	defer cancel()
 
 	d.ended = true

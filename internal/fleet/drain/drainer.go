@@ -5,8 +5,8 @@ import (
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/lifecycle"
-	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migrate"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migration"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/move"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/placement"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/records"
 )
@@ -27,7 +27,7 @@ type Drainer struct {
 	hosts           *inventory.Inventory
 	records         *records.Store
 	placement       *placement.Planner
-	mover           *migrate.Mover
+	mover           *move.Mover
 	lifecycle       *lifecycle.Manager
 	owner           string
 	defaultEviction string
@@ -37,7 +37,7 @@ type Drainer struct {
 
 // NewDrainer prepares the drainer of these hosts. It does no I/O.
 func NewDrainer(
-	hosts *inventory.Inventory, store *records.Store, planner *placement.Planner, mover *migrate.Mover,
+	hosts *inventory.Inventory, store *records.Store, planner *placement.Planner, mover *move.Mover,
 	manager *lifecycle.Manager, cfg Config,
 ) *Drainer {
 	return &Drainer{

@@ -13,8 +13,8 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/lease"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/lifecycle"
-	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migrate"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migration"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/move"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/records"
 )
 
@@ -33,7 +33,7 @@ func (d *drainRun) tryStep(ctx context.Context, i int, rule evacuation.Rule) (re
 	case evacuation.MethodLeave:
 		return hostrecord.ResultLeft, nil
 	case evacuation.MethodLive:
-		vm, how, err := d.drainer.mover.MoveInTurn(ctx, s.UUID, d.lastKnown(), migrate.Request{
+		vm, how, err := d.drainer.mover.MoveForDrain(ctx, s.UUID, d.lastKnown(), move.Request{
 			Target: s.Target, Options: rule.Options, Priority: admission.PriorityMaintenance,
 		})
 		d.noteKept(ctx, i, how, err)
@@ -57,9 +57,9 @@ func (d *drainRun) tryStep(ctx context.Context, i int, rule evacuation.Rule) (re
 	case evacuation.MethodExternal:
 		return hostrecord.ResultMoved, d.awaitGone(ctx, s)
 	case evacuation.MethodPinned:
-		return "", migrate.ErrPinned
+		return "", move.ErrPinned
 	default:
-		return "", fmt.Errorf("%w: its step is %s", migrate.ErrStays, s.Method)
+		return "", fmt.Errorf("%w: its step is %s", move.ErrStays, s.Method)
 	}
 }
 
@@ -67,7 +67,7 @@ func (d *drainRun) tryStep(ctx context.Context, i int, rule evacuation.Rule) (re
 // it there.
 func (d *drainRun) verifyArrived(vm *inventory.VM, s hostrecord.Step, err error) error {
 	if err == nil && vm != nil && vm.Host == d.Host {
-		return &inventory.Error{VM: s.Name, Host: d.Host, Kind: migrate.ErrNotMoved, Detail: "it is still there"}
+		return &inventory.Error{VM: s.Name, Host: d.Host, Kind: move.ErrNotMoved, Detail: "it is still there"}
 	}
 
 	return err
@@ -188,9 +188,11 @@ func (dr *Drainer) shutDownForEviction(ctx context.Context, vm *inventory.VM) er
 	return err
 }
 
-// startFor starts the VM where it is, unless it runs. ranHere says that this drain saw it run and shut it down, so that
-// it can't run on a host that doesn't answer.
-func (dr *Drainer) startFor(ctx context.Context, uuid string, last inventory.LastKnown, ranHere bool) error {
+// startAfterMove starts the VM where it is by now, unless it runs. ranHere says that this drain saw it run and shut it
+// down, so that it can't run on a host that doesn't answer.
+func (d *drainRun) startAfterMove(ctx context.Context, uuid string, last inventory.LastKnown, ranHere bool) error {
+	dr := d.drainer
+
 	return dr.mover.WithVMLocked(ctx, uuid, last, "starting", func(ctx context.Context, vm *inventory.VM) error {
 		if vm.Active {
 			return nil
@@ -200,8 +202,24 @@ func (dr *Drainer) startFor(ctx context.Context, uuid string, last inventory.Las
 			vm.SilentHosts = nil
 		}
 
-		return dr.lifecycle.Start(ctx, vm)
+		if vm.On == d.host {
+			// It was not moved, and gets back what it had until it was shut down. The cordon is the drain's own.
+			return dr.lifecycle.Start(ctx, vm)
+		}
+
+		return dr.start(ctx, vm)
 	})
+}
+
+// start starts a VM that is off, if its host has room for it and isn't cordoned. The caller holds the VM's lock.
+func (dr *Drainer) start(ctx context.Context, vm *inventory.VM) error {
+	release, err := dr.placement.Admit(ctx, vm)
+	if err != nil {
+		return err
+	}
+	defer release()
+
+	return dr.lifecycle.Start(ctx, vm)
 }
 
 // noteRunning records that the VM runs before the drain shuts it down to move it, so that the next run starts it again
@@ -224,23 +242,23 @@ func (d *drainRun) noteRunning(ctx context.Context, i int) (bool, error) {
 }
 
 // moveCold moves a VM while it is off. A VM that ran is started again afterwards, on whichever host it is then.
-func (d *drainRun) moveCold(ctx context.Context, s hostrecord.Step, o migration.Options) (migrate.Left, error) {
+func (d *drainRun) moveCold(ctx context.Context, s hostrecord.Step, o migration.Options) (move.SourceFiles, error) {
 	vm, err := d.drainer.hosts.FindNow(ctx, s.UUID, d.lastKnown())
 	if err != nil {
-		return migrate.Left{}, err
+		return move.SourceFiles{}, err
 	}
 
 	ranHere := vm.Active && vm.Host == d.Host
 	starts := ranHere || s.Ran
 
 	if ranHere {
-		if err := d.drainer.placement.RoomFor(ctx, vm, s.Target); err != nil {
-			return migrate.Left{}, err // Don't shut a guest down for a move that would be refused.
+		if err := d.drainer.placement.VerifyCapacity(ctx, vm, s.Target); err != nil {
+			return move.SourceFiles{}, err // Don't shut a guest down for a move that would be refused.
 		}
 
 		shutDown := func(ctx context.Context, vm *inventory.VM) error {
 			if vm.Metadata.Host == d.Host {
-				return migrate.ErrPinned // Don't shut the guest down for that either.
+				return move.ErrPinned // Don't shut the guest down for that either.
 			}
 
 			admission.MarkStarted(ctx)
@@ -250,19 +268,19 @@ func (d *drainRun) moveCold(ctx context.Context, s hostrecord.Step, o migration.
 
 		err := d.drainer.mover.WithVMLocked(ctx, s.UUID, d.lastKnown(), "evicting", shutDown)
 		if err != nil {
-			return migrate.Left{}, err
+			return move.SourceFiles{}, err
 		}
 	}
 
-	vm, how, err := d.drainer.mover.MoveInTurn(ctx, s.UUID, d.lastKnown(), migrate.Request{
+	vm, how, err := d.drainer.mover.MoveForDrain(ctx, s.UUID, d.lastKnown(), move.Request{
 		Target: s.Target, Options: o, Priority: admission.PriorityMaintenance, Starts: starts,
 	})
 
 	if vm != nil && starts {
-		after, cancel := lease.CleanUp(ctx, inventory.FinishTimeout)
+		after, cancel := lease.CleanupContext(ctx, inventory.FinishTimeout)
 		defer cancel()
 
-		err = errors.Join(err, d.drainer.startFor(after, s.UUID, inventory.LastKnown{Host: vm.Host, HostUUID: vm.HostUUID},
+		err = errors.Join(err, d.startAfterMove(after, s.UUID, inventory.LastKnown{Host: vm.Host, HostUUID: vm.HostUUID},
 			ranHere))
 	}
 

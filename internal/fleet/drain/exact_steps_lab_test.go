@@ -15,8 +15,8 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/fleettest"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/hostrecord"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
-	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migrate"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migration"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/move"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/policy"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/lab"
 )
@@ -80,7 +80,7 @@ func TestLab_drainStopsWhereStepsNoLongerHold(t *testing.T) {
 	}
 
 	end := hurry(t, l, from, made["quick"].UUID, over)
-	if got := resultsOf(end.steps); got != "quick=Moved slow=Failed waiting=" || !errors.Is(end.err, migrate.ErrNotMoved) {
+	if got := resultsOf(end.steps); got != "quick=Moved slow=Failed waiting=" || !errors.Is(end.err, move.ErrNotMoved) {
 		t.Fatalf("%s, %v", got, end.err)
 	}
 

@@ -7,8 +7,8 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/admission"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/evacuation"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/hostrecord"
-	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migrate"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migration"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/move"
 )
 
 // Run is a drain in progress, of which tests on the lab take single steps.
@@ -58,7 +58,7 @@ func (d *drainRun) Stuck(ctx context.Context, i int, err error) bool {
 func (d *drainRun) Retarget(ctx context.Context, i int) { d.retarget(ctx, i) }
 
 // MoveCold moves the VM of a step while it is off.
-func (d *drainRun) MoveCold(ctx context.Context, i int) (migrate.Left, error) {
+func (d *drainRun) MoveCold(ctx context.Context, i int) (move.SourceFiles, error) {
 	return d.moveCold(ctx, d.steps[i], migration.Options{})
 }
 

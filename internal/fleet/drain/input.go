@@ -9,8 +9,8 @@ import (
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/evacuation"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
-	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migrate"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migration"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/move"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/records"
 )
 
@@ -73,7 +73,7 @@ func (dr *Drainer) evacuationInput(
 
 	for _, a := range others {
 		if a.Err == nil && !a.Host.Config.Unschedulable {
-			in.Hosts = append(in.Hosts, dr.placement.RoomOn(a))
+			in.Hosts = append(in.Hosts, dr.placement.CapacityOf(a))
 		}
 	}
 
@@ -85,7 +85,7 @@ func (dr *Drainer) evacuationInput(
 	evacuees, leaving, err := dr.inspectVMs(ctx, vms, in, others, q)
 	in.VMs = evacuees
 
-	dr.roomsOn(ctx, in)
+	dr.readFreeSpace(ctx, in)
 
 	return in, cmp.Or(onItsWay, leaving), err
 }
@@ -200,8 +200,8 @@ func (dr *Drainer) inspectVM(
 	m.Live = map[string][]migration.Blocker{}
 
 	if before, known := q.known[vm.UUID]; known {
-		m.Live, m.LiveBytes, m.LiveRooms = before.Live, before.LiveBytes, before.LiveRooms
-		m.Cold, m.ColdBytes, m.ColdRooms = before.Cold, before.ColdBytes, before.ColdRooms
+		m.Live, m.LiveBytes, m.LiveSpace = before.Live, before.LiveBytes, before.LiveSpace
+		m.Cold, m.ColdBytes, m.ColdSpace = before.Cold, before.ColdBytes, before.ColdSpace
 
 		return m, nil
 	}
@@ -215,7 +215,7 @@ func (dr *Drainer) inspectVM(
 
 	options := migration.ResolveOptions(m.On(in.Host), rule.Options, in.MigrationPolicies, dr.migration).Options
 
-	inspected, err := migrate.Inspect(ctx, vm)
+	inspected, err := move.Inspect(ctx, vm)
 	if err != nil {
 		return m, err
 	}
@@ -228,7 +228,7 @@ func (dr *Drainer) inspectVM(
 	if goal >= 0 && vm.Active {
 		live, err := dr.routes(ctx, inspected, vm, others[goal:goal+1], options)
 		if err == nil && len(migration.Blocking(live.blockers[q.goals[vm.UUID]])) == 0 {
-			m.Live, m.LiveBytes, m.LiveRooms = live.blockers, live.bytes, live.rooms
+			m.Live, m.LiveBytes, m.LiveSpace = live.blockers, live.bytes, live.space
 
 			return m, nil
 		}
@@ -239,19 +239,19 @@ func (dr *Drainer) inspectVM(
 		return m, err
 	}
 
-	m.Live, m.LiveBytes, m.LiveRooms = live.blockers, live.bytes, live.rooms
+	m.Live, m.LiveBytes, m.LiveSpace = live.blockers, live.bytes, live.space
 
 	persistent := vm.Entry.Parse().Persistent
 	if vm.Active && rule.Fallback == evacuation.ColdMigrate && persistent != nil {
 		inspected = inspected.TurnedOff(persistent.Mobility())
-		migrate.ShareOwn(ctx, vm, &inspected.Facts)
+		move.MarkSharedOwnDisks(ctx, vm, &inspected.Facts)
 
 		cold, err := dr.routes(ctx, inspected, vm, others, options)
 		if err != nil {
 			return m, err
 		}
 
-		m.Cold, m.ColdBytes, m.ColdRooms = cold.blockers, cold.bytes, cold.rooms
+		m.Cold, m.ColdBytes, m.ColdSpace = cold.blockers, cold.bytes, cold.space
 	}
 
 	return m, nil

@@ -17,8 +17,8 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/fleettest"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/hostrecord"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
-	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migrate"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migration"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/move"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/policy"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/lab"
 )
@@ -97,7 +97,7 @@ func TestLab_drainInterrupted(t *testing.T) {
 	interrupted := fleettest.Await(t, over)
 	steps, err := interrupted.steps, interrupted.err
 
-	if !errors.Is(err, migrate.ErrNotMoved) || !strings.Contains(err.Error(), "interrupted") ||
+	if !errors.Is(err, move.ErrNotMoved) || !strings.Contains(err.Error(), "interrupted") ||
 		!strings.Contains(err.Error(), "is cordoned and not drained") {
 		t.Errorf("interrupted: %v", err)
 	}
@@ -220,7 +220,7 @@ func TestLab_drainCancelledByPolicy(t *testing.T) {
 	end := hurry(t, l, from, made["finished"].UUID, over)
 	want := "aborted=Failed cold=ColdMoved external=Failed finished=Moved waiting="
 
-	if got := resultsOf(end.steps); got != want || !errors.Is(end.err, migrate.ErrNotMoved) {
+	if got := resultsOf(end.steps); got != want || !errors.Is(end.err, move.ErrNotMoved) {
 		t.Fatalf("%s, %v; want %s", got, end.err, want)
 	}
 
@@ -311,7 +311,7 @@ func TestLab_givenUpIsForgotten(t *testing.T) {
 
 	cancel()
 
-	if end := fleettest.Await(t, over); !errors.Is(end.err, migrate.ErrNotMoved) {
+	if end := fleettest.Await(t, over); !errors.Is(end.err, move.ErrNotMoved) {
 		t.Errorf("cancelled: %v", end.err)
 	}
 

@@ -11,8 +11,8 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/evacuation"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/hostrecord"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
-	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migrate"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migration"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/move"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 )
 
@@ -22,7 +22,7 @@ func isUnchanged(k hostrecord.KeptFile, v libvirt.Volume) bool {
 }
 
 // noteKept writes into a step which images its move left on the host.
-func (d *drainRun) noteKept(ctx context.Context, i int, how migrate.Left, err error) {
+func (d *drainRun) noteKept(ctx context.Context, i int, how move.SourceFiles, err error) {
 	if err != nil || !how.Kept {
 		return
 	}
@@ -94,7 +94,7 @@ func (r *releaseRun) removeStaleImages(ctx context.Context, s hostrecord.Step, o
 
 // removeCopies removes the disk images that the drain had made on the host from which the VM came back. Other images
 // that were copied, such as a disk that the VM got there, stay.
-func (r *releaseRun) removeCopies(ctx context.Context, s hostrecord.Step, how migrate.Left, err error) error {
+func (r *releaseRun) removeCopies(ctx context.Context, s hostrecord.Step, how move.SourceFiles, err error) error {
 	if err != nil || !how.Kept {
 		return err
 	}

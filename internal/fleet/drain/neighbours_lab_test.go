@@ -12,8 +12,8 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/evacuation"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/hostrecord"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
-	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migrate"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migration"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/move"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/placement"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/lab"
 )
@@ -116,7 +116,7 @@ func TestLab_moveMindsWhoCameMeanwhile(t *testing.T) {
 	late := create(t, ownFleet(t, "alice", two), l, loner(t, l, "late"))
 
 	// Bob sees it empty, and relies on that for a while.
-	toFree := migrate.MoveOrder{UUID: late.UUID, Last: lastOf(late), Target: free.Name}
+	toFree := move.Order{UUID: late.UUID, Last: lastOf(late), Target: free.Name}
 	if problems, err := bob.CheckMove(t.Context(), toFree, nil); err != nil ||
 		len(problems) > 0 {
 		t.Fatalf("%+v, %v", problems, err)
@@ -188,10 +188,10 @@ func TestLab_moveMindsWhoCameMeanwhile(t *testing.T) {
 
 	bob.Host(one.Name).Config.MemoryLimit = 1 << 20
 
-	_, _, err = bob.MoveInTurn(t.Context(), late.UUID, lastOf(late), migrate.Request{Target: one.Name, Starts: true})
+	_, _, err = bob.MoveForDrain(t.Context(), late.UUID, lastOf(late), move.Request{Target: one.Name, Starts: true})
 	blocked(t, err, migration.InsufficientMemory, one.Name)
 
-	if _, _, err := bob.MoveInTurn(t.Context(), late.UUID, lastOf(late), migrate.Request{Target: one.Name}); err != nil {
+	if _, _, err := bob.MoveForDrain(t.Context(), late.UUID, lastOf(late), move.Request{Target: one.Name}); err != nil {
 		t.Errorf("it needs no memory as long as it is off: %v", err)
 	}
 

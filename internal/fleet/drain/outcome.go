@@ -9,7 +9,8 @@ import (
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/hostrecord"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
-	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migrate"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/lease"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/move"
 )
 
 // outcomeError says which steps are not done, and why. Nil: the host is drained.
@@ -41,6 +42,9 @@ func (d *drainRun) outcomeError(ctx context.Context, cause error) error {
 	if change, stopped := errors.AsType[*changedError](cause); stopped {
 		what = change.Error() + "\nnothing more was begun; " + what
 		remedy = "Plan and apply again: what is left is planned as things are now."
+	} else if errors.Is(cause, lease.ErrLost) {
+		what = "this run has stopped draining it; " + what
+		remedy = "Wait until the run that took over has ended, then plan and apply again."
 	} else if errors.Is(cause, context.DeadlineExceeded) {
 		what = overText(cause) + "; " + what
 		remedy = "Apply again to continue, with longer timeouts."
@@ -48,12 +52,17 @@ func (d *drainRun) outcomeError(ctx context.Context, cause error) error {
 		what = "it was interrupted; " + what
 	}
 
+	var lost error
+	if errors.Is(cause, lease.ErrLost) {
+		lost = cause
+	}
+
 	if len(kept) > 0 {
 		what += "; done are " + strings.Join(kept, ", ")
 	}
 
 	return &inventory.Error{
-		Host: d.Host, Kind: migrate.ErrNotMoved, Detail: what + "; not done are:" + strings.Join(failed, ""),
+		Host: d.Host, Kind: move.ErrNotMoved, Err: lost, Detail: what + "; not done are:" + strings.Join(failed, ""),
 		Remedy: remedy,
 	}
 }

@@ -15,8 +15,8 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/hostrecord"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/lease"
-	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migrate"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migration"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/move"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/records"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/status"
 )
@@ -64,7 +64,7 @@ func (dr *Drainer) Release(ctx context.Context, name, id string, restore bool) (
 	r := &releaseRun{drainer: dr, host: h, evacuation: *evacuation, resumed: resumed}
 	left, failures := r.undoSteps(held, restore)
 
-	after, cancel := lease.CleanUp(held, inventory.FinishTimeout)
+	after, cancel := lease.CleanupContext(held, inventory.FinishTimeout)
 	defer cancel()
 
 	err = dr.records.ChangeRecord(after, h, func(r *hostrecord.Record) error {
@@ -250,7 +250,7 @@ func (r *releaseRun) bringBack(ctx context.Context, s hostrecord.Step) error {
 		return r.removeCopies(ctx, s, how, err)
 	}
 
-	now, how, err := r.drainer.mover.MoveInTurn(ctx, s.UUID, last, migrate.Request{
+	now, how, err := r.drainer.mover.MoveForDrain(ctx, s.UUID, last, move.Request{
 		Target: r.host.Name, Options: options, Priority: admission.PriorityMaintenance,
 	})
 
@@ -305,12 +305,6 @@ func (r *releaseRun) restorePower(ctx context.Context, s hostrecord.Step, restor
 			return nil
 		}
 
-		release, err := r.drainer.placement.Admit(ctx, vm)
-		if err != nil {
-			return err
-		}
-		defer release()
-
-		return r.drainer.lifecycle.Start(ctx, vm)
+		return r.drainer.start(ctx, vm)
 	})
 }

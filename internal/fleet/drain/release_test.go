@@ -8,7 +8,7 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/fleettest"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/hostrecord"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
-	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migrate"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/move"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/placement"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/records"
 )
@@ -26,7 +26,7 @@ func builtIn(t *testing.T) (*Drainer, *inventory.VM) {
 
 	store := records.NewStore(hosts, records.Config{Owner: "alice", Log: log})
 	planner := placement.NewPlanner(hosts, store, placement.Config{Owner: "alice"})
-	mover := migrate.NewMover(hosts, store, planner, migrate.Config{Owner: "alice", Log: log})
+	mover := move.NewMover(hosts, store, planner, move.Config{Owner: "alice", Log: log})
 
 	t.Cleanup(func() {
 		store.EndRenewals()

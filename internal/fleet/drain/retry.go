@@ -14,8 +14,8 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/hostrecord"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/lease"
-	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migrate"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migration"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/move"
 )
 
 // evict carries out one step, and tries again while it fails and there is time. Before each further try it waits for
@@ -99,7 +99,7 @@ func isPermanent(err error) bool {
 	_, changed := errors.AsType[*changedError](err)
 
 	return changed || errors.Is(err, inventory.ErrTwoCopies) || errors.Is(err, inventory.ErrAmbiguous) ||
-		errors.Is(err, migrate.ErrStays)
+		errors.Is(err, move.ErrStays)
 }
 
 // ruleOf is the eviction rule that holds for the VM of a step.
@@ -290,7 +290,7 @@ func (d *drainRun) finishStep(ctx context.Context, i int, result string, err err
 	}
 	d.mu.Unlock()
 
-	after, cancel := lease.CleanUp(ctx, inventory.FinishTimeout)
+	after, cancel := lease.CleanupContext(ctx, inventory.FinishTimeout)
 	defer cancel()
 
 	if evacuation.RequestsEviction(s.Method) {

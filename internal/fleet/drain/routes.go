@@ -20,13 +20,13 @@ import (
 type routes struct {
 	blockers map[string][]migration.Blocker
 	bytes    map[string]uint64
-	rooms    map[string]evacuation.Rooms
+	space    map[string]evacuation.Space
 }
 
 func (dr *Drainer) routes(
 	ctx context.Context, inspected migration.VM, vm *inventory.VM, others []inventory.Reply, o migration.Options,
 ) (w routes, err error) {
-	w = routes{map[string][]migration.Blocker{}, map[string]uint64{}, map[string]evacuation.Rooms{}}
+	w = routes{map[string][]migration.Blocker{}, map[string]uint64{}, map[string]evacuation.Space{}}
 
 	var (
 		mu     sync.Mutex
@@ -67,7 +67,7 @@ func (dr *Drainer) routes(
 
 			w.blockers[a.Host.Name] = blockers
 			if len(migration.Blocking(blockers)) == 0 {
-				w.bytes[a.Host.Name], w.rooms[a.Host.Name] = load.Bytes, placement.ByDirectory(load.Files)
+				w.bytes[a.Host.Name], w.space[a.Host.Name] = load.Bytes, placement.ByDirectory(load.Files)
 			}
 
 			return nil
@@ -85,23 +85,23 @@ func (dr *Drainer) routes(
 	return w, nil
 }
 
-// roomsOn reads how much room is left in the directories to which disks would be copied. If that can't be read it stays
-// unknown, and the move itself fails.
-func (dr *Drainer) roomsOn(ctx context.Context, in evacuation.Input) {
+// readFreeSpace reads how much room is left in the directories to which disks would be copied. If that can't be read it
+// stays unknown, and the move itself fails.
+func (dr *Drainer) readFreeSpace(ctx context.Context, in evacuation.Input) {
 	for i := range in.Hosts {
 		to := &in.Hosts[i]
-		to.Rooms = evacuation.Rooms{}
+		to.FreeSpace = evacuation.Space{}
 
 		for _, m := range in.VMs {
-			for _, rooms := range []evacuation.Rooms{m.LiveRooms[to.Name], m.ColdRooms[to.Name]} {
+			for _, rooms := range []evacuation.Space{m.LiveSpace[to.Name], m.ColdSpace[to.Name]} {
 				for dir := range rooms {
-					if _, known := to.Rooms[dir]; known {
+					if _, known := to.FreeSpace[dir]; known {
 						continue
 					}
 
-					left, readable, err := dr.placement.RoomIn(ctx, dr.hosts.Host(to.Name), dir, "")
+					left, readable, err := dr.placement.FreeSpaceIn(ctx, dr.hosts.Host(to.Name), dir, "")
 					if err == nil && readable {
-						to.Rooms[dir] = left
+						to.FreeSpace[dir] = left
 					}
 				}
 			}
@@ -122,13 +122,13 @@ func knownBlockers(vm *inventory.VM, a inventory.Reply) []migration.Blocker {
 func (dr *Drainer) routeTo(
 	ctx context.Context, inspected migration.VM, vm *inventory.VM, to *inventory.Host, o migration.Options,
 ) (blockers []migration.Blocker, load migration.TransferSize, err error) {
-	if blockers, err = dr.mover.PreflightTo(ctx, vm, inspected, to, o); err != nil {
+	if blockers, err = dr.mover.CheckTarget(ctx, vm, inspected, to, o); err != nil {
 		return nil, load, err
 	}
 
 	blockers = slices.DeleteFunc(blockers, migration.IsOfNeighbours)
 	if len(migration.Blocking(blockers)) == 0 {
-		load = migration.EstimateTransfer(ctx, dr.mover.HeadedFor(ctx, vm, inspected, to), vm.On.Conn, to.Conn, o)
+		load = migration.EstimateTransfer(ctx, dr.mover.WithTarget(ctx, vm, inspected, to), vm.On.Conn, to.Conn, o)
 	}
 
 	return blockers, load, nil

@@ -50,8 +50,8 @@ type VM struct {
 	Live, Cold map[string][]migration.Blocker
 	// LiveBytes and ColdBytes are how much is copied at least on these ways, where it is known that there is anything.
 	LiveBytes, ColdBytes map[string]uint64
-	// LiveRooms and ColdRooms are how much its disks take at least of each host's directories on these ways.
-	LiveRooms, ColdRooms map[string]Rooms
+	// LiveSpace and ColdSpace are how much its disks take at least of each host's directories on these ways.
+	LiveSpace, ColdSpace map[string]Space
 }
 
 // On is what policies see of the VM while it is on that host.
@@ -64,8 +64,8 @@ type Host struct {
 	Name string
 	// Free is how many bytes may still be committed there.
 	Free uint64
-	// Rooms are what may still be written to its directories, where that is known.
-	Rooms Rooms
+	// FreeSpace is what may still be written to its directories, where that is known.
+	FreeSpace Space
 	// Pages are bytes that are left by the size of the huge pages that they consist of.
 	Pages map[uint64]uint64
 	// Devices are how many host devices of each class are left.
@@ -74,8 +74,8 @@ type Host struct {
 	VMs []Neighbour
 }
 
-// Rooms are bytes by directory.
-type Rooms map[string]uint64
+// Space is bytes by directory.
+type Space map[string]uint64
 
 // minus is what is left when something takes of it.
 func minus[M ~map[K]uint64, K comparable](has, taken M) M {
@@ -172,8 +172,8 @@ type decision struct {
 	targets []string
 	// bytes are how much is copied to each of them.
 	bytes map[string]uint64
-	// rooms are what its disks take on each of them.
-	rooms map[string]Rooms
+	// space is what its disks take on each of them.
+	space map[string]Space
 }
 
 func (p *planner) decideVM(m VM) {
@@ -183,11 +183,11 @@ func (p *planner) decideVM(m VM) {
 	}}
 	p.moves = append(p.moves, d)
 
-	d.ways, d.bytes, d.rooms = m.Live, m.LiveBytes, m.LiveRooms
+	d.ways, d.bytes, d.space = m.Live, m.LiveBytes, m.LiveSpace
 	if m.Active {
 		d.step.Method = MethodFor(r, !unmigratable(m.Live))
 		if d.step.Method == MethodCold && m.Cold != nil {
-			d.ways, d.bytes, d.rooms = m.Cold, m.ColdBytes, m.ColdRooms
+			d.ways, d.bytes, d.space = m.Cold, m.ColdBytes, m.ColdSpace
 		}
 	} else {
 		d.step.Method, d.step.Memory = MethodLeave, 0

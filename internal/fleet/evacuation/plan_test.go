@@ -138,12 +138,12 @@ func TestCompute(t *testing.T) {
 				`host "kvm2" has 0Ki free of the 0Ki that it needs`,
 		},
 		"disks that fit one by one": {
-			Input{Hosts: []Host{{Name: "kvm2", Free: 100, Rooms: Rooms{"/vms": 3 << 20}}}, VMs: []VM{
+			Input{Hosts: []Host{{Name: "kvm2", Free: 100, FreeSpace: Space{"/vms": 3 << 20}}}, VMs: []VM{
 				with(machine("a", 1, to("kvm2")), func(m *VM) {
-					m.LiveRooms = map[string]Rooms{"kvm2": {"/vms": 2 << 20, "/elsewhere": 9 << 20}}
+					m.LiveSpace = map[string]Space{"kvm2": {"/vms": 2 << 20, "/elsewhere": 9 << 20}}
 				}),
 				with(machine("b", 1, to("kvm2")), func(m *VM) {
-					m.LiveRooms = map[string]Rooms{"kvm2": {"/vms": 2 << 20}}
+					m.LiveSpace = map[string]Space{"kvm2": {"/vms": 2 << 20}}
 				}),
 			}}, "a LiveMigration kvm2\nb Blocked  NoRoom: no host has room for it in addition to all others: " +
 				`host "kvm2" has 1Mi left in /vms of the 2Mi that its disks take`,

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/policy"
 )
 
@@ -93,7 +94,7 @@ func (d *decision) neighbour() Neighbour {
 func (d *decision) fill(h *Host) {
 	use := d.vm.Use
 	h.Free -= min(h.Free, d.step.Memory)
-	h.Rooms, h.Pages = minus(h.Rooms, d.rooms[h.Name]), minus(h.Pages, use.Pages)
+	h.FreeSpace, h.Pages = minus(h.FreeSpace, d.space[h.Name]), minus(h.Pages, use.Pages)
 	h.Devices = minus(h.Devices, use.ByClass())
 	h.VMs = append(h.VMs, d.neighbour())
 }
@@ -101,19 +102,19 @@ func (d *decision) fill(h *Host) {
 // whyNotOn says why the host can't take the VM as it is now filled, "" if it can.
 func (d *decision) whyNotOn(h Host) string {
 	if h.Free < d.step.Memory {
-		return fmt.Sprintf("host %q has %s free of the %s that it needs", h.Name, sizeText(h.Free),
-			sizeText(d.step.Memory))
+		return fmt.Sprintf("host %q has %s free of the %s that it needs", h.Name, domain.FormatSize(h.Free),
+			domain.FormatSize(d.step.Memory))
 	}
-	for _, dir := range slices.Sorted(maps.Keys(d.rooms[h.Name])) {
-		if free, known := h.Rooms[dir]; known && free < d.rooms[h.Name][dir] {
-			return fmt.Sprintf("host %q has %s left in %s of the %s that its disks take", h.Name, sizeText(free), dir,
-				sizeText(d.rooms[h.Name][dir]))
+	for _, dir := range slices.Sorted(maps.Keys(d.space[h.Name])) {
+		if free, known := h.FreeSpace[dir]; known && free < d.space[h.Name][dir] {
+			return fmt.Sprintf("host %q has %s left in %s of the %s that its disks take", h.Name, domain.FormatSize(free), dir,
+				domain.FormatSize(d.space[h.Name][dir]))
 		}
 	}
 	for _, size := range slices.Sorted(maps.Keys(d.vm.Use.Pages)) {
 		if free, known := h.Pages[size]; known && free < d.vm.Use.Pages[size] {
-			return fmt.Sprintf("host %q has %s left in pages of %s of the %s that it needs", h.Name, sizeText(free),
-				sizeText(size), sizeText(d.vm.Use.Pages[size]))
+			return fmt.Sprintf("host %q has %s left in pages of %s of the %s that it needs", h.Name, domain.FormatSize(free),
+				domain.FormatSize(size), domain.FormatSize(d.vm.Use.Pages[size]))
 		}
 	}
 	classes := d.vm.Use.ByClass()
@@ -160,13 +161,4 @@ func (d *decision) describeShortage(going []*decision, hosts []Host) string {
 		all = append(all, cmp.Or(d.whyNotOn(h), fmt.Sprintf("host %q is needed for others", h.Name)))
 	}
 	return strings.Join(all, "; ")
-}
-
-// sizeText says an amount for people.
-func sizeText(n uint64) string {
-	const kibibyte, mebibyte = 1 << 10, 1 << 20
-	if n%mebibyte != 0 && n < 16*mebibyte {
-		return fmt.Sprintf("%dKi", n/kibibyte)
-	}
-	return fmt.Sprintf("%dMi", n/mebibyte)
 }

@@ -171,3 +171,22 @@ func DefineBuiltIn(t *testing.T, h *inventory.Host) (id string) {
 
 	return id
 }
+
+// PCIDevices are the first so many PCI devices that the host lists.
+func PCIDevices(t *testing.T, l *lab.Lab, h *lab.Host, n int) []domain.HostPart {
+	t.Helper()
+
+	var all []domain.HostPart
+
+	for _, name := range strings.Fields(l.Virsh(t, h.Name, "nodedev-list", "--cap", "pci")) {
+		// pci_0000_00_1f_2 is 0000:00:1f.2.
+		part := strings.Split(strings.TrimPrefix(name, "pci_"), "_")
+		all = append(all, domain.HostPart{Kind: domain.PCIDevice, ID: strings.Join(part[:3], ":") + "." + part[3]})
+	}
+
+	if len(all) < n {
+		t.Fatalf("the lab has %d PCI devices, and %d are needed: %v", len(all), n, all)
+	}
+
+	return all[:n]
+}

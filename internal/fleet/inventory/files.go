@@ -144,7 +144,7 @@ func (h *Host) findVolume(ctx context.Context, file string) FileFinding {
 		return fileUndecided
 	}
 
-	if _, err := h.Conn.Room(ctx, path.Dir(file)); err != nil {
+	if _, err := h.Conn.FreeSpace(ctx, path.Dir(file)); err != nil {
 		return fileUndecided
 	}
 

@@ -67,6 +67,8 @@ type loading struct {
 	view *View
 	// published says that it became the host's view.
 	published bool
+	// written are the domains that were written since it began, by UUID. It may have passed them before. Nil: it is gone.
+	written map[string]*libvirt.Domain
 }
 
 // Entry is one domain of a view. Parsing its XML waits until it is needed: a plan for five VMs should not pay for the

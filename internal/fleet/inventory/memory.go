@@ -1,8 +1,6 @@
 package inventory
 
 import (
-	"fmt"
-
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
 )
 
@@ -100,20 +98,4 @@ func usableMemory(spec *domain.Spec) uint64 {
 	}
 
 	return spec.UsableMemory()
-}
-
-// BytesText says a size in the unit that people configure it in.
-func BytesText(n uint64) string {
-	const ki, mi, gi, ti = 1 << 10, 1 << 20, 1 << 30, 1 << 40
-
-	switch {
-	case n >= ti && n%ti == 0:
-		return fmt.Sprintf("%dTi", n/ti)
-	case n >= gi && n%gi == 0:
-		return fmt.Sprintf("%dGi", n/gi)
-	case n < mi, n%mi != 0 && n < 16*mi:
-		return fmt.Sprintf("%dKi", (n+ki-1)/ki)
-	default:
-		return fmt.Sprintf("%dMi", n/mi)
-	}
 }

@@ -20,6 +20,8 @@ const (
 	qemuLogEnd = 32 << 10
 	// qemuLogLines is how many lines of it are told.
 	qemuLogLines = 10
+	// qemuLogsTimeout bounds the reading on all hosts: one that doesn't answer doesn't keep the failure from being told.
+	qemuLogsTimeout = 10 * time.Second
 	// qemuLogDelay is how long a log is awaited: what QEMU writes goes through another process, virtlogd.
 	qemuLogDelay = time.Second
 	// qemuLogTimeout bounds the reading of the log of one host.
@@ -135,9 +137,11 @@ func (l QEMULog) Failure() []string {
 
 // AttachQEMULog adds to a failure what QEMU wrote to its log on the hosts since the VM was started there, or since it
 // began to leave. libvirt tells only of a start, and not always. A log that can't be read has nothing to add: the
-// failure is what matters.
+// failure is what matters. It is read also after a cancel, within qemuLogsTimeout for all hosts.
 func AttachQEMULog(ctx context.Context, e *Error, name string, hosts ...*Host) {
-	ctx = context.WithoutCancel(ctx)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), qemuLogsTimeout)
+	defer cancel()
+
 	_ = admission.Pause(ctx, qemuLogDelay)
 
 	var paragraphs []string

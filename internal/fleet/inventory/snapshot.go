@@ -115,8 +115,13 @@ func (inv *Inventory) AskAll(ctx context.Context, look Lookup) ([]Reply, error) 
 // AskTimeout bounds the question for one VM, connecting included.
 const AskTimeout = 30 * time.Second
 
-// FinishTimeout bounds what is to be done after an operation that has ended, one question to the fleet included, which
-// a silent host may make take its time.
+// FinishTimeout bounds what is to be done after a move or a drain that has ended, one question to the fleet included,
+// which a silent host may make take its time.
+//
+// It is longer than lease.Grace, which bounds all other operations. Those act on one host, and where it doesn't answer
+// the next apply finds out what became of them. A move has to be finished or undone on two: given up between the two, it
+// leaves definitions, files and an open record on both, and a guest that was shut down for it stays off. It needs an
+// answer of the one that lives, after a question that waits for the silent one.
 const FinishTimeout = 2 * AskTimeout
 
 func askHost(ctx context.Context, h *Host, look Lookup) (*libvirt.HostInfo, *Entry, error) {

@@ -28,24 +28,32 @@ func (inv *Inventory) ViewOf(ctx context.Context, h *Host) (*View, error) {
 	return l.await(ctx)
 }
 
-// Renew asks the host again. Who doesn't wait for that has the view from before meanwhile.
+// Renew asks the host again, once. Who doesn't wait for that has the view from before meanwhile; afterwards every reader
+// has what the host said since Renew was called, or asks it.
 func (inv *Inventory) Renew(ctx context.Context, h *Host) error {
-	for {
-		h.mu.Lock()
-		l := inv.startLoading(h) //nolint:contextcheck // as above
-		h.mu.Unlock()
+	h.mu.Lock()
+	l := inv.startLoading(h) //nolint:contextcheck // as above
+	h.mu.Unlock()
 
+	for {
 		if _, err := l.await(ctx); err != nil {
 			return err
 		}
 
 		h.mu.Lock()
-		published := l.published
+
+		published, next := l.published, h.loading
+		if !published && next == nil {
+			h.view = nil // Something was written that no reading has: the next reader asks, whom this need not wait for.
+		}
+
 		h.mu.Unlock()
 
-		if published {
+		if published || next == nil {
 			return nil
 		}
+
+		l = next // It was begun later.
 	}
 }
 
@@ -85,10 +93,12 @@ func (inv *Inventory) load(h *Host, l *loading) {
 	h.publish(l, v)
 }
 
-// publish hands the view to all who wait for it, and to whoever comes next, unless something was written since its
-// loading began.
+// publish hands the view to all who wait for it, and to whoever comes next, unless it was forgotten since its loading
+// began. What was remembered since is in it.
 func (h *Host) publish(l *loading, v *View) {
 	h.mu.Lock()
+	v = h.withWritten(v, l.written)
+
 	if h.loading == l {
 		h.view, h.loading = v, nil
 		h.known = v.Domains
@@ -166,21 +176,37 @@ func (h *Host) Remember(uuid string, d *libvirt.Domain) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 
-	h.loading = nil // It may have passed the domain before.
+	if l := h.loading; l != nil {
+		if l.written == nil {
+			l.written = make(map[string]*libvirt.Domain)
+		}
 
-	if h.view == nil || h.view.Err != nil {
-		return
+		l.written[uuid] = d
+	}
+
+	if h.view != nil && h.view.Err == nil {
+		h.view = h.withWritten(h.view, map[string]*libvirt.Domain{uuid: d})
+		h.known = h.view.Domains
+	}
+}
+
+// withWritten is the view with these domains as they were written, nil for one that is gone. The host's mutex is held.
+func (h *Host) withWritten(v *View, written map[string]*libvirt.Domain) *View {
+	if len(written) == 0 || v.Err != nil {
+		return v
 	}
 
 	// Readers hold the old map: replace it instead of changing it.
-	next := h.view.With(make(map[string]*Entry, len(h.view.Domains)+1))
-	maps.Copy(next.Domains, h.view.Domains)
+	next := v.With(make(map[string]*Entry, len(v.Domains)+len(written)))
+	maps.Copy(next.Domains, v.Domains)
 
-	if d == nil {
-		delete(next.Domains, uuid)
-	} else {
-		next.Domains[uuid] = h.knownEntry(*d)
+	for uuid, d := range written {
+		if d == nil {
+			delete(next.Domains, uuid)
+		} else {
+			next.Domains[uuid] = h.knownEntry(*d)
+		}
 	}
 
-	h.view, h.known = next, next.Domains
+	return next
 }

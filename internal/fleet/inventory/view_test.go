@@ -1,13 +1,19 @@
 package inventory
 
-import "testing"
+import (
+	"context"
+	"log/slog"
+	"testing"
+
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
+)
 
 // A reading that began before a write is not what is known after it, whichever way the writer says that there was one.
 func TestHost_olderReadingIsNotPublished(t *testing.T) {
 	t.Parallel()
 
 	for name, write := range map[string]func(*Host){
-		"forget": (*Host).Forget, "remember": func(h *Host) { h.Remember("a", nil) }, "record": (*Host).ForgetRecord,
+		"forget": (*Host).Forget, "record": (*Host).ForgetRecord,
 	} {
 		h, old := &Host{}, &loading{done: make(chan struct{})}
 		h.loading = old
@@ -28,6 +34,75 @@ func TestHost_olderReadingIsNotPublished(t *testing.T) {
 
 		if h.view != next.view || h.loading != nil {
 			t.Errorf("%s: the newer reading is not there", name)
+		}
+	}
+}
+
+// A write during a reading is in it, whichever of the two the host was asked first for.
+func TestHost_readingHasWhatWasRemembered(t *testing.T) {
+	t.Parallel()
+
+	h, l := &Host{}, &loading{done: make(chan struct{})}
+	h.loading = l
+	h.Remember("gone", nil)
+	h.Remember("new", &libvirt.Domain{UUID: "new", Name: "now"})
+	h.publish(l, NewView(nil, map[string]*Entry{"gone": NewEntry(libvirt.Domain{UUID: "gone"}), "other": {}}))
+
+	if !l.published || h.view != l.view || len(h.view.Domains) != 2 || h.view.Domains["new"].Name != "now" {
+		t.Errorf("%+v, published %v; want it with the writes", h.view, l.published)
+	}
+}
+
+// onRead is called when a host was read, before that becomes its view.
+type onRead struct{ do func() }
+
+func (o onRead) Enabled(context.Context, slog.Level) bool { return true }
+
+func (o onRead) WithAttrs([]slog.Attr) slog.Handler { return o }
+
+func (o onRead) WithGroup(string) slog.Handler { return o }
+
+func (o onRead) Handle(_ context.Context, r slog.Record) error {
+	if r.Message == "host read" {
+		o.do()
+	}
+
+	return nil
+}
+
+// However much is written meanwhile, a host is asked once: this is done while other runs wait for its lock.
+func TestRenew_asksOnce(t *testing.T) {
+	t.Parallel()
+
+	for name, write := range map[string]func(*Host){
+		"nothing": func(*Host) {}, "remember": func(h *Host) { h.Remember("a", &libvirt.Domain{UUID: "a"}) },
+		"forget": (*Host).Forget, "record": (*Host).ForgetRecord,
+	} {
+		var h *Host
+
+		read := 0
+		inv, err := New(map[string]HostConfig{"h": {URI: "test:///default"}}, slog.New(onRead{do: func() {
+			if read++; h != nil && read < 5 {
+				write(h)
+			}
+		}}))
+		if err != nil {
+			t.Fatal(err)
+		}
+
+		before, err := inv.ViewOf(t.Context(), inv.Host("h"))
+		if err != nil {
+			t.Fatal(err)
+		}
+
+		h, read = inv.Host("h"), 0
+
+		if err := inv.Renew(t.Context(), h); err != nil || read != 1 || h.SaidLast(before) {
+			t.Errorf("%s: %v, read %d times, still the view from before: %v", name, err, read, h.SaidLast(before))
+		}
+
+		if err := inv.Close(); err != nil {
+			t.Error(err)
 		}
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/admission"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 )
 
@@ -12,7 +13,7 @@ import (
 // reads, undoes or writes down what it did, and gives its leases back. A host that answers needs less than a second.
 const Grace = finishTimeout + releaseTimeout
 
-// finishTimeout is what Finish allows of it.
+// finishTimeout is what GraceContext allows of it.
 const finishTimeout = 15 * time.Second
 
 // leasesKey is where a context has the leases that it carries.
@@ -50,21 +51,21 @@ func endingWith(ctx context.Context, held ...*Held) (context.Context, context.Ca
 	}
 }
 
-// CleanUp returns a context for what has to be done after an operation that has ended, for whatever reason: it goes on
-// when ctx is cancelled, for no longer than d, and ends when a lease that ctx carries is lost.
-func CleanUp(ctx context.Context, d time.Duration) (context.Context, context.CancelFunc) {
+// CleanupContext returns a context for what has to be done after an operation that has ended, for whatever reason: it
+// goes on when ctx is cancelled, for no longer than d, and ends when a lease that ctx carries is lost.
+func CleanupContext(ctx context.Context, d time.Duration) (context.Context, context.CancelFunc) {
 	timed, free := context.WithTimeout(context.WithoutCancel(ctx), d)
 	after, end := endingWith(timed, carried(ctx)...)
 
 	return after, func() { end(); free() }
 }
 
-// Finish returns a context for the last part of an operation, however the rest ended: it ends 15 seconds after ctx, or
-// when a lease that ctx carries is lost. Several parts that follow the deadline of ctx share these 15 seconds.
-func Finish(ctx context.Context) (context.Context, context.CancelFunc) {
+// GraceContext returns a context for the last part of an operation, however the rest ended: it ends 15 seconds after
+// ctx, or when a lease that ctx carries is lost. Several parts that follow the deadline of ctx share these 15 seconds.
+func GraceContext(ctx context.Context) (context.Context, context.CancelFunc) {
 	own, end := endingWith(context.WithoutCancel(ctx), carried(ctx)...)
 	unfollow := context.AfterFunc(ctx, func() {
-		_ = pause(own, finishTimeout)
+		_ = admission.Pause(own, finishTimeout)
 
 		end()
 	})
@@ -77,9 +78,9 @@ func Finish(ctx context.Context) (context.Context, context.CancelFunc) {
 	return timed, func() { unfollow(); free(); end() }
 }
 
-// Outlast returns a context that goes on when ctx is cancelled, and ends when a lease that ctx carries is lost. What
-// runs in it must have a limit of its own: CleanUp gives one.
-func Outlast(ctx context.Context) (context.Context, context.CancelFunc) {
+// WithoutCancel returns a context that goes on when ctx is cancelled, and ends when a lease that ctx carries is lost.
+// What runs in it must have a limit of its own: CleanupContext gives one.
+func WithoutCancel(ctx context.Context) (context.Context, context.CancelFunc) {
 	return endingWith(context.WithoutCancel(ctx), carried(ctx)...)
 }
 

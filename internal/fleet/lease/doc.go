@@ -18,7 +18,8 @@
 // its run stood still: the margin over Validity is for those.
 //
 // A context from Take carries its leases. It ends with the order that it serves, or when a lease is lost; context.Cause
-// tells which: a lost lease is an *Error of kind ErrLost. CleanUp is for what has to be done when the order has ended.
+// tells which: a lost lease is an *Error of kind ErrLost. CleanupContext is for what has to be done when the order has
+// ended.
 //
 // It imports libvirt, which keeps the secrets and makes the calls, and fleet/admission. It must not know what is
 // changed.

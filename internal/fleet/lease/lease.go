@@ -269,7 +269,7 @@ func (l *Held) renewInBackground() (stop func()) {
 }
 
 func (l *Held) beat(ctx context.Context) {
-	for !l.shared && pause(ctx, beatInterval) == nil {
+	for !l.shared && admission.Pause(ctx, beatInterval) == nil {
 		err := l.renew(ctx)
 		if errors.Is(err, ErrLost) {
 			return
@@ -328,27 +328,14 @@ func (l *Held) dropLater() {
 		ctx, cancel := context.WithTimeout(l.keeper.lifetime, lateRelease)
 		defer cancel()
 
-		if pause(ctx, time.Until(l.settled)) != nil {
+		if admission.Pause(ctx, time.Until(l.settled)) != nil {
 			return
 		}
 
 		for !l.drop(ctx) {
-			if pause(ctx, beatInterval) != nil {
+			if admission.Pause(ctx, beatInterval) != nil {
 				return
 			}
 		}
 	})
-}
-
-// pause waits, and returns the reason when ctx ends first.
-func pause(ctx context.Context, d time.Duration) error {
-	t := time.NewTimer(d)
-	defer t.Stop()
-
-	select {
-	case <-t.C:
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
 }

@@ -12,6 +12,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/admission"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 )
 
@@ -231,26 +232,28 @@ func (r *run) work(ctx context.Context, h *history) {
 		if err != nil {
 			cancel()
 
-			_ = pause(ctx, time.Second)
+			_ = admission.Pause(ctx, time.Second)
 
 			continue
 		}
 
-		after, stop := CleanUp(held, time.Minute) // What is cleaned up goes on when the order is cancelled.
+		after, stop := CleanupContext(held, time.Minute) // What is cleaned up goes on when the order is cancelled.
 
 		for range 1 + r.random(40) {
 			if r.stand() && Confirm(after) == nil && ctx.Err() == nil {
+				// The call is on its way, which nothing stops any more.
+				time.Sleep(time.Duration(r.random(300)) * time.Millisecond) //nolint:forbidigo // it is simulated time
 				h.act(fmt.Sprintf("run %d in turn %d", r.id, turn))
 			}
 
-			_ = pause(after, time.Duration(r.random(2000))*time.Millisecond)
+			_ = admission.Pause(after, time.Duration(r.random(2000))*time.Millisecond)
 		}
 
 		stop()
 		l.Release()
 		cancel()
 
-		_ = pause(ctx, time.Duration(r.random(3000))*time.Millisecond)
+		_ = admission.Pause(ctx, time.Duration(r.random(3000))*time.Millisecond)
 	}
 }
 
@@ -356,9 +359,9 @@ func TestFinish(t *testing.T) {
 				defer cancel()
 
 				time.AfterFunc(tt.cancelled, cancel)
-				_ = pause(t.Context(), tt.begun)
+				_ = admission.Pause(t.Context(), tt.begun)
 
-				last, free := Finish(ctx)
+				last, free := GraceContext(ctx)
 
 				<-last.Done()
 

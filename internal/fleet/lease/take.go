@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/admission"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 )
 
@@ -104,7 +105,7 @@ func (l *Held) contend(ctx context.Context, w *watch) error {
 			}
 		}
 
-		if err := pause(ctx, pollInterval); err != nil {
+		if err := admission.Pause(ctx, pollInterval); err != nil {
 			return err
 		}
 	}
@@ -159,7 +160,7 @@ func (l *Held) succeed(ctx context.Context, all []libvirt.Secret) (bool, error) 
 
 	l.settled = time.Now().Add(settleTime)
 	stop := l.renewInBackground() //nolint:contextcheck // it goes on until it is stopped, whatever becomes of the order
-	waited := pause(ctx, settleTime)
+	waited := admission.Pause(ctx, settleTime)
 
 	stop()
 
@@ -225,7 +226,7 @@ func LiveHolder(ctx context.Context, on Store, name string) (string, error) {
 			return Holder(*now), nil
 		}
 
-		if err := pause(ctx, pollInterval); err != nil {
+		if err := admission.Pause(ctx, pollInterval); err != nil {
 			return "", err
 		}
 	}

@@ -11,7 +11,7 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/lease"
-	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migrate"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/move"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/placement"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/records"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/status"
@@ -190,7 +190,7 @@ func (m *Manager) makeDisksAndStart(
 	if status.StartsOnCreate(d.Strategy()) {
 		if err := m.startNew(ctx, h, id); err != nil {
 			// A call whose reply did not come may have started it.
-			return m.undoCreate(ctx, h, id, unseen && migrate.Refused(err) && ctx.Err() == nil, err)
+			return m.undoCreate(ctx, h, id, unseen && move.Refused(err) && ctx.Err() == nil, err)
 		}
 
 		unseen = false
@@ -250,7 +250,7 @@ func (m *Manager) startNew(ctx context.Context, h *inventory.Host, id string) er
 func (m *Manager) undoCreate(
 	ctx context.Context, h *inventory.Host, id string, unseen bool, cause error,
 ) (*inventory.VM, error) {
-	ctx, cancel := lease.Finish(ctx)
+	ctx, cancel := lease.GraceContext(ctx)
 	defer cancel()
 
 	// Another run may have completed it while this one stood still. Then it is that run's.
@@ -304,7 +304,7 @@ func (m *Manager) FinishCreate(ctx context.Context, vm *inventory.VM) error {
 		return nil
 	}
 
-	ctx, cancel := lease.Finish(ctx)
+	ctx, cancel := lease.GraceContext(ctx)
 	defer cancel()
 
 	if l := m.pendingCreates.leaseOf(vm.UUID); l != nil {

@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
-	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migrate"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/move"
 )
 
 // DeleteReport says how a VM was removed.
@@ -65,15 +65,30 @@ func (m *Manager) Delete(
 		return report, err
 	}
 
-	if _, err := m.mover.ReleaseLeft(ctx, vm, nil, false); err != nil {
+	if _, err := m.mover.RemoveLeftVolumes(ctx, vm, nil, false); err != nil {
 		report.KeptDisks = append(report.KeptDisks, err.Error())
 	}
 
-	if err := migrate.Undefine(ctx, vm.On, uuid); err != nil {
+	if err := move.Undefine(ctx, vm.On, uuid); err != nil {
 		return report, err
 	}
 
 	return report, m.mover.RemoveDefinitions(ctx, vm)
+}
+
+// CheckDelete returns an error if Delete would not remove the VM, as far as that can be told without touching a host. If
+// no host has the VM, that is no error.
+func (m *Manager) CheckDelete(ctx context.Context, uuid string, last inventory.LastKnown) error {
+	vm, err := m.hosts.Find(ctx, uuid, last)
+	if err != nil {
+		if inventory.IsNotFound(err) {
+			return nil
+		}
+
+		return err
+	}
+
+	return m.placement.CheckRemovable(ctx, vm, disksRemovedWithVM(vm, false))
 }
 
 // verifyNotSaved returns an error if a user or another tool saved the VM's memory since vm was read, and so wants it

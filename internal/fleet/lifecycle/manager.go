@@ -6,7 +6,7 @@ import (
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/admission"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
-	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migrate"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/move"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/observe"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/placement"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/records"
@@ -26,7 +26,7 @@ type Manager struct {
 	hosts       *inventory.Inventory
 	records     *records.Store
 	placement   *placement.Planner
-	mover       *migrate.Mover
+	mover       *move.Mover
 	observer    *observe.Observer
 	owner       string
 	defaultType string
@@ -39,7 +39,7 @@ type Manager struct {
 
 // NewManager prepares the manager of the VMs on these hosts. It does no I/O.
 func NewManager(
-	hosts *inventory.Inventory, store *records.Store, planner *placement.Planner, mover *migrate.Mover,
+	hosts *inventory.Inventory, store *records.Store, planner *placement.Planner, mover *move.Mover,
 	observer *observe.Observer, cfg Config,
 ) *Manager {
 	return &Manager{

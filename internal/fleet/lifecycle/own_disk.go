@@ -221,7 +221,7 @@ func (m *Manager) makeOwnDisks(
 			return e
 		}
 
-		m.mover.ShowShared(ctx, h, o.Pool)
+		m.mover.RefreshSharedPool(ctx, h, o.Pool)
 
 		o.Making = false
 		records[key] = o

@@ -11,7 +11,6 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/placement"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/records"
-	"github.com/virtfleet/terraform-provider-virtfleet/internal/hostset"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/storage"
 )
@@ -29,8 +28,8 @@ func disksRemovedWithVM(vm *inventory.VM, all bool) []string {
 	return keys
 }
 
-// checkOwnDisks returns an error if a storage pool of a disk that is removed with the VM can't be read, before
-// anything is removed. It starts these pools.
+// checkOwnDisks returns an error if a storage pool of a disk that is removed with the VM can't be read, or a host may
+// use the disk that can't be asked, before anything is removed. It starts these pools.
 func (m *Manager) checkOwnDisks(ctx context.Context, vm *inventory.VM, all bool) error {
 	for _, key := range disksRemovedWithVM(vm, all) {
 		o := vm.Metadata.OwnDisks[key]
@@ -57,7 +56,7 @@ func (m *Manager) checkOwnDisks(ctx context.Context, vm *inventory.VM, all bool)
 		}
 	}
 
-	return nil
+	return m.placement.CheckRemovable(ctx, vm, disksRemovedWithVM(vm, all))
 }
 
 func unreadablePoolRemedy(host, key string, o domain.OwnDisk) string {
@@ -75,18 +74,15 @@ func unreadablePoolRemedy(host, key string, o domain.OwnDisk) string {
 func (m *Manager) releaseOwnDisk(
 	ctx context.Context, h *inventory.Host, id string, o domain.OwnDisk, detached bool,
 ) error {
-	all := m.hosts.Connections().Present()
-	r := storage.Release{
+	users, err := m.records.Storage().UserHosts(ctx, h.Name, o.Pool)
+	if err != nil {
+		return err
+	}
+
+	return m.records.Storage().Release(ctx, storage.Release{
 		Host: h.Name, Ref: storage.Ref{Pool: o.Pool, Name: o.Volume}, Path: o.Path, VM: id, Detached: detached,
-		Hosts: all.Named(h.Name), Others: all.Without(h.Name),
-	}
-
-	pools := hostset.Found(m.records.Storage().Pool(ctx, r.Hosts, o.Pool))
-	if len(pools) > 0 && pools[0].Value.Shared {
-		r.Hosts, r.Others = all, nil
-	}
-
-	return m.records.Storage().Release(ctx, r)
+		Hosts: users, Others: m.hosts.Connections().Present().Without(users.Names()...),
+	})
 }
 
 // releaseOwnDisks removes the own disks of a VM that is deleted. It returns those that stay because something else uses

@@ -11,7 +11,6 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/placement"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/records"
-	"github.com/virtfleet/terraform-provider-virtfleet/internal/hostset"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/storage"
 )
 
@@ -124,17 +123,16 @@ func (u *update) growOwnDisk(ctx context.Context, key string, bytes uint64) erro
 	}
 
 	if bytes > 0 {
-		hosts := u.manager.hosts.Connections().Named(u.vm.Host)
-		pools := hostset.Found(u.manager.records.Storage().Pool(ctx, hosts, o.Pool))
-		if len(pools) > 0 && pools[0].Value.Shared {
-			hosts = u.manager.hosts.Connections().Present()
+		hosts, err := u.manager.records.Storage().UserHosts(ctx, u.vm.Host, o.Pool)
+		if err == nil {
+			ref := storage.Ref{Pool: o.Pool, Name: o.Volume}
+			err = u.manager.records.Storage().Grow(ctx, hosts, u.vm.Host, ref, bytes, false)
 		}
 
-		ref := storage.Ref{Pool: o.Pool, Name: o.Volume}
-		if err := u.manager.records.Storage().Grow(ctx, hosts, u.vm.Host, ref, bytes, false); err != nil {
+		if err != nil {
 			return &inventory.Error{
 				VM: u.vm.Name, Host: u.vm.Host, Err: err,
-				Detail: fmt.Sprintf("giving disk %q %s", key, inventory.BytesText(bytes)),
+				Detail: fmt.Sprintf("giving disk %q %s", key, domain.FormatSize(bytes)),
 			}
 		}
 	}
@@ -180,8 +178,13 @@ func (u *update) dropOwnDisk(ctx context.Context, key string) error {
 	return nil
 }
 
-// checkHanded refuses disks that can't be handed over, before anything is changed.
-func (u *update) checkHanded(ctx context.Context) error {
+// checkDisks refuses disks that can't be handed over, and such as are to go and can't be removed, before anything is
+// changed.
+func (u *update) checkDisks(ctx context.Context) error {
+	if err := u.manager.placement.CheckRemovable(ctx, u.vm, u.want.DropsOwnDisks(u.vm)); err != nil {
+		return err
+	}
+
 	problems := placement.CheckHanded(ctx, u.vm, u.want)
 	if len(problems) == 0 {
 		return nil

@@ -208,7 +208,7 @@ func (m *Manager) wakeForShutdown(ctx context.Context, vm *inventory.VM) (bool, 
 // Resume resumes a paused VM. A VM that is paused because its post-copy migration failed is recovered.
 func (m *Manager) Resume(ctx context.Context, vm *inventory.VM) error {
 	if vm.Stranded {
-		return m.mover.Revive(ctx, vm, *vm.OpenMigration())
+		return m.mover.FinishSwitchoverOf(ctx, vm, *vm.OpenMigration())
 	}
 
 	if err := vm.On.Conn.ResumeDomain(ctx, vm.UUID); err != nil {

@@ -39,7 +39,7 @@ func (m *Manager) Update(
 	u := &update{manager: m, vm: vm, want: d}
 	err = u.changeVM(held)
 
-	reading, cancel := lease.Finish(ctx)
+	reading, cancel := lease.GraceContext(ctx)
 	defer cancel()
 
 	now, readErr := m.hosts.ReadVM(reading, vm.On, uuid)
@@ -89,7 +89,7 @@ type update struct {
 }
 
 func (u *update) changeVM(ctx context.Context) error {
-	if err := u.checkHanded(ctx); err != nil {
+	if err := u.checkDisks(ctx); err != nil {
 		return err
 	}
 
@@ -164,13 +164,13 @@ func (u *update) changeVM(ctx context.Context) error {
 
 	u.vm.StaleHosts = nil
 
-	u.vm, err = u.manager.mover.ReleaseLeft(ctx, u.vm, nil, false)
+	u.vm, err = u.manager.mover.RemoveLeftVolumes(ctx, u.vm, nil, false)
 
 	return err
 }
 
-// resolve finds the volumes and the devices of the host that the wish leaves open. Until release, no other VM gets the
-// devices.
+// resolve finds the volumes and the devices of the host that the wish leaves open, and asks the host for the memory that
+// the change adds. Until release, no other VM gets them.
 func (u *update) resolve(ctx context.Context) (release func(), err error) {
 	err = resolveVolumes(ctx, u.vm.On, &u.want.Spec, u.want.Volumes, *u.vm.DeclaredSpec())
 	if err == nil {
@@ -178,7 +178,7 @@ func (u *update) resolve(ctx context.Context) (release func(), err error) {
 	}
 
 	if err == nil {
-		u.want.Spec, release, err = u.manager.placement.AssignDevices(ctx, u.vm, u.want)
+		u.want.Spec, release, err = u.manager.placement.AdmitChange(ctx, u.vm, u.want)
 	}
 
 	return release, err

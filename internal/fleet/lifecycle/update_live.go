@@ -149,8 +149,8 @@ func (u *update) awaitBalloon(ctx context.Context, bytes uint64) error {
 	if err != nil {
 		return &inventory.Error{
 			VM: u.vm.Name, Host: u.vm.Host, Kind: ErrNotReady, Err: err,
-			Detail: fmt.Sprintf("the guest was told to have %s of memory and has %s", inventory.BytesText(bytes),
-				inventory.BytesText(size)),
+			Detail: fmt.Sprintf("the guest was told to have %s of memory and has %s", domain.FormatSize(bytes),
+				domain.FormatSize(size)),
 			Remedy: "See whether the guest has a virtio balloon driver; a restart gives it the memory in any case.",
 		}
 	}

@@ -133,6 +133,6 @@ func describeDifference(here, there libvirt.Volume) string {
 
 // hasPoolOf says that the target has a storage pool of a directory.
 func (t preflight) hasPoolOf(ctx context.Context, directory string) bool {
-	_, err := t.target.Room(ctx, directory)
+	_, err := t.target.FreeSpace(ctx, directory)
 	return err == nil
 }

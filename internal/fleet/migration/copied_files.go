@@ -27,7 +27,7 @@ func CopiedFiles(ctx context.Context, vm VM, source, target *libvirt.Host, o Opt
 	all, _ := o.splitLocalFiles(vm)
 	sizes, err := t.diskSizes(ctx, all)
 	if err != nil {
-		sizes = nil // Preflight has said so.
+		sizes = nil // CheckHosts has said so.
 	}
 	var copied []CopiedFile
 	for _, b := range all {

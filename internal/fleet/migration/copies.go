@@ -210,8 +210,8 @@ func copySizes(copies []Copy) (least, most uint64) {
 	return least, most
 }
 
-// checkCopiesRoom checks that the target has room for the disks.
-func (t preflight) checkCopiesRoom(ctx context.Context, f *blockerList, copies []Copy) []Copy {
+// checkCopiesFit checks that the target has room for the disks.
+func (t preflight) checkCopiesFit(ctx context.Context, f *blockerList, copies []Copy) []Copy {
 	byDirectory := map[string][]Copy{}
 	var directories []string
 	for _, c := range copies {
@@ -223,7 +223,7 @@ func (t preflight) checkCopiesRoom(ctx context.Context, f *blockerList, copies [
 	}
 	for _, d := range directories {
 		at := "disks." + byDirectory[d][0].Disk.Key
-		available, err := t.target.Room(ctx, d)
+		available, err := t.target.FreeSpace(ctx, d)
 		switch {
 		case errors.Is(err, libvirt.ErrNotFound) && !slices.ContainsFunc(byDirectory[d], notOwn):
 			// Whoever knows of own disks knows of their pools.
@@ -235,14 +235,14 @@ func (t preflight) checkCopiesRoom(ctx context.Context, f *blockerList, copies [
 		case err != nil:
 			f.unanswered(InsufficientStorage, at, t.target, "the storage pool of "+d, err)
 		default:
-			t.checkRoomIn(f, at, t.roomAfterImages(d, available), d, byDirectory[d])
+			t.checkCopiesFitIn(f, at, t.spaceAfterImages(d, available), d, byDirectory[d])
 		}
 	}
 	return copies
 }
 
-// roomAfterImages is what is left of a directory's room once the images are there that are brought before.
-func (t preflight) roomAfterImages(directory string, available uint64) uint64 {
+// spaceAfterImages is what is left of a directory's room once the images are there that are brought before.
+func (t preflight) spaceAfterImages(directory string, available uint64) uint64 {
 	for file, bytes := range t.vm.Brings {
 		if path.Dir(file) == directory {
 			available -= min(available, bytes)
@@ -253,17 +253,17 @@ func (t preflight) roomAfterImages(directory string, available uint64) uint64 {
 
 func notOwn(c Copy) bool { return c.Disk.Own == nil }
 
-// checkRoomIn compares what the disks take with what is there.
-func (t preflight) checkRoomIn(f *blockerList, at string, available uint64, directory string, copies []Copy) {
+// checkCopiesFitIn compares what the disks take with what is there.
+func (t preflight) checkCopiesFitIn(f *blockerList, at string, available uint64, directory string, copies []Copy) {
 	least, most := copySizes(copies)
 	const remedy = "Make room there."
 	switch {
 	case available < least:
 		f.block(InsufficientStorage, at, fmt.Sprintf("the disks take %s at least, and %s of host %q has room for %s",
-			bytesText(least), directory, t.target.Name(), bytesText(available)), remedy)
+			domain.FormatSize(least), directory, t.target.Name(), domain.FormatSize(available)), remedy)
 	case available < most:
 		f.mayBlock(InsufficientStorage, at, fmt.Sprintf("the disks may take up to %s, and %s of host %q has room for %s",
-			bytesText(most), directory, t.target.Name(), bytesText(available)), remedy)
+			domain.FormatSize(most), directory, t.target.Name(), domain.FormatSize(available)), remedy)
 	}
 }
 

@@ -182,7 +182,7 @@ func TestLab_disksAreCopied(t *testing.T) {
 			o := Options{Transport: transport, CopyStorage: CopyFull, KeepSourceDisks: new(false)}
 			for range 2 {
 				written := b.scribble(t, b.source, "/dev/vda") + b.scribble(t, b.source, "/dev/vdb")
-				blockers, err := Preflight(t.Context(), b.machine, b.source, b.target, o)
+				blockers, err := CheckHosts(t.Context(), b.machine, b.source, b.target, o)
 				if err != nil || len(Blocking(blockers)) > 0 {
 					t.Fatalf("preflight: %+v, %v", blockers, err)
 				}
@@ -301,7 +301,7 @@ func TestLab_topmostImageIsCopied(t *testing.T) {
 		}
 		// A plan doesn't look into files.
 		seen := i < 2
-		blockers, err := Preflight(t.Context(), b.machine, b.source, b.target, o)
+		blockers, err := CheckHosts(t.Context(), b.machine, b.source, b.target, o)
 		if err != nil || isBased(Blocking(blockers), base) != seen {
 			t.Errorf("preflight %d: %+v, %v", i, blockers, err)
 		}
@@ -320,7 +320,7 @@ func TestLab_topmostImageIsCopied(t *testing.T) {
 	for i, transport := range []string{TransportDirect, TransportSSHRelay} {
 		keep := i > 0
 		o.Transport, o.KeepSourceDisks = transport, new(keep)
-		blockers, err := Preflight(t.Context(), b.machine, b.source, b.target, o)
+		blockers, err := CheckHosts(t.Context(), b.machine, b.source, b.target, o)
 		if err != nil || len(Blocking(blockers)) > 0 {
 			t.Fatalf("preflight: %+v, %v", blockers, err)
 		}
@@ -401,7 +401,7 @@ func TestLab_existingFileIsNotOverwritten(t *testing.T) {
 	b := onFiles(t, l, here, there, "", "qcow2", known, unknown)
 	o := Options{CopyStorage: CopyFull}
 
-	blockers, err := Preflight(t.Context(), b.machine, b.source, b.target, o)
+	blockers, err := CheckHosts(t.Context(), b.machine, b.source, b.target, o)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -48,7 +48,13 @@ func TestCopiable_refusesWhatACopyWouldNotBe(t *testing.T) {
 		{Path: "/g", Making: true, Bytes: 4711},
 		{Path: "/i", Making: true, Bytes: 1 << 20},
 		{Path: "/j", Making: true, Bytes: 1 << 20},
+		{Path: "/k", Making: true, Bytes: 1 << 20},
+		{Path: "/l", Making: true, Bytes: 1 << 20},
+		{Path: "/m", Making: true, Bytes: 1 << 20},
+		{Path: "/n", Making: true, Bytes: 1 << 20},
 	}
+	const encryption = `<encryption format='luks'>` +
+		`<secret type='passphrase' uuid='5a1bb6ff-3f0b-4c5e-9d3a-000000000001'/></encryption>`
 	m := VM{Unfinished: left, Facts: facts(t, "",
 		`<disk type='file'><driver type='qcow2'/><source file='/a'><encryption format='luks'/></source>`+
 			`<target dev='vda'/></disk>`+
@@ -59,11 +65,13 @@ func TestCopiable_refusesWhatACopyWouldNotBe(t *testing.T) {
 			`<disk type='file'><driver type='raw'/><source file='/e'/><target dev='vdf'/></disk>`+
 			`<disk type='file'><driver type='raw'/><source file='/f'/><target dev='vdg'/></disk>`+
 			`<disk type='file'><driver type='raw'/><source file='/g'/><target dev='vdh'/></disk>`+
-			`<disk type='file'><driver type='qcow2'/><source file='/h'><encryption format='luks'>`+
-			`<secret type='passphrase' uuid='5a1bb6ff-3f0b-4c5e-9d3a-000000000001'/></encryption></source>`+
-			`<target dev='vdi'/></disk>`+
+			`<disk type='file'><driver type='qcow2'/><source file='/h'>`+encryption+`</source><target dev='vdi'/></disk>`+
 			`<disk type='file'><driver type='qcow2'/><source file='/i'/><target dev='vdj'/></disk>`+
-			`<disk type='file'><driver type='qcow2'/><source file='/j'/><target dev='vdk'/></disk>`)}
+			`<disk type='file'><driver type='qcow2'/><source file='/j'/><target dev='vdk'/></disk>`+
+			`<disk type='file'><driver type='raw'/><source file='/k'>`+encryption+`</source><target dev='vdl'/></disk>`+
+			`<disk type='file'><driver type='raw'/><source file='/l'>`+encryption+`</source><target dev='vdm'/></disk>`+
+			`<disk type='file'><driver type='qcow2'/><source file='/m'>`+encryption+`</source><target dev='vdn'/></disk>`+
+			`<disk type='file'><driver type='qcow2'/><source file='/n'>`+encryption+`</source><target dev='vdo'/></disk>`)}
 	target, err := libvirt.Open(libvirt.Config{Name: "kvm2", URI: "test:///default"})
 	if err != nil {
 		t.Fatal(err)
@@ -76,6 +84,16 @@ func TestCopiable_refusesWhatACopyWouldNotBe(t *testing.T) {
 		"/g": {Type: "file", PhysicalBytes: 4712},
 		"/i": {Type: "file", Format: "qcow2", CapacityBytes: 1 << 20, PhysicalBytes: 196616, AllocationBytes: 200704},
 		"/j": {Type: "file", Format: "qcow2", CapacityBytes: 1 << 20, PhysicalBytes: 327680}, // Something is in it.
+		"/k": {
+			Type: "file", Format: "raw", Encrypted: true, CapacityBytes: 1 << 20, PhysicalBytes: 3117056, AllocationBytes: 262144,
+		},
+		"/l": { // Something is in it.
+			Type: "file", Format: "raw", Encrypted: true, CapacityBytes: 1 << 20, PhysicalBytes: 3117056, AllocationBytes: 266240,
+		},
+		"/m": {Type: "file", Format: "qcow2", Encrypted: true, CapacityBytes: 1 << 20, PhysicalBytes: 2359296},
+		"/n": { // Something is in it.
+			Type: "file", Format: "qcow2", Encrypted: true, CapacityBytes: 1 << 20, PhysicalBytes: 2490368,
+		},
 	}
 	var f blockerList
 	var fine []string
@@ -84,12 +102,13 @@ func TestCopiable_refusesWhatACopyWouldNotBe(t *testing.T) {
 			fine = append(fine, disk.Target)
 		}
 	}
-	if diff := cmp.Diff([]string{"vdc", "vde", "vdf", "vdi", "vdj"}, fine); diff != "" {
+	if diff := cmp.Diff([]string{"vdc", "vde", "vdf", "vdi", "vdj", "vdl", "vdn"}, fine); diff != "" {
 		t.Errorf("copied disks differ (-want +got):\n%s", diff)
 	}
 	want := []string{
 		DisksNotLiveMigratable + " False", DisksNotLiveMigratable + " False", DiskPathTaken + " False",
-		DiskPathTaken + " False", DiskPathTaken + " False", DiskPathTaken + " False",
+		DiskPathTaken + " False", DiskPathTaken + " False", DiskPathTaken + " False", DiskPathTaken + " False",
+		DiskPathTaken + " False",
 	}
 	if diff := cmp.Diff(want, reasons(f)); diff != "" {
 		t.Errorf("blockers differ (-want +got):\n%s", diff)
@@ -131,7 +150,7 @@ func TestRoomIn_blocksWhatCannotFit(t *testing.T) {
 		4: {InsufficientStorage + " False"}, 5: {InsufficientStorage + " Unknown"}, 20: nil,
 	} {
 		var f blockerList
-		preflight{target: target}.checkRoomIn(&f, "disks.a", available, "/srv", copies)
+		preflight{target: target}.checkCopiesFitIn(&f, "disks.a", available, "/srv", copies)
 		if diff := cmp.Diff(want, reasons(f)); diff != "" {
 			t.Errorf("with %d bytes (-want +got):\n%s", available, diff)
 		}

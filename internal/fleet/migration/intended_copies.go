@@ -58,14 +58,26 @@ func DiscardUnfinishedCopies(ctx context.Context, host, home *libvirt.Host, maki
 	return DiscardLeftCopies(ctx, host, home, own)
 }
 
+// What QEMU's LUKS header takes: with all its keys, which are holes in a raw image until they are set, and with the one
+// that it is made with.
+const (
+	luksHeader = 2 << 20
+	luksOneKey = 256 << 10
+)
+
 // madeEmpty says whether a file has the length or capacity that the move recorded for it, and no data. Of a directory
 // it says only that the move was to make one: whether that is empty, the host has to be asked.
 func madeEmpty(c domain.Copy, file libvirt.Volume) bool {
 	switch {
 	case file.Type == "dir":
 		return c.Bytes == 0
+	case file.Format == "qcow2" && file.Encrypted:
+		return c.Bytes > 0 && file.CapacityBytes == c.Bytes && file.PhysicalBytes <= emptyQCOW2(c.Bytes)+luksHeader
 	case file.Format == "qcow2":
 		return c.Bytes > 0 && file.CapacityBytes == c.Bytes && file.PhysicalBytes <= emptyQCOW2(c.Bytes)
+	case file.Encrypted:
+		return c.Bytes > 0 && file.CapacityBytes == c.Bytes && file.PhysicalBytes <= c.Bytes+luksHeader &&
+			file.AllocationBytes <= luksOneKey
 	}
 	return c.Bytes > 0 && file.PhysicalBytes == c.Bytes && file.AllocationBytes == 0
 }

@@ -196,7 +196,7 @@ func TestLab_movesThereAndBack(t *testing.T) {
 	b := newBench(t, "data")
 	last := 0
 	for range 2 {
-		blockers, err := Preflight(t.Context(), b.machine, b.source, b.target, Options{})
+		blockers, err := CheckHosts(t.Context(), b.machine, b.source, b.target, Options{})
 		if err != nil || len(Blocking(blockers)) > 0 {
 			t.Fatalf("preflight: %+v, %v", blockers, err)
 		}

@@ -141,7 +141,7 @@ func (t preflight) checkLocalFiles(ctx context.Context, f *blockerList) {
 		f.unanswered(DisksNotLiveMigratable, "disks", t.source, "the disks", err)
 		return
 	}
-	need := roomNeeds{}
+	need := spaceNeeds{}
 	for _, b := range all {
 		if b.isDirectory {
 			t.checkTPMState(ctx, f, b)
@@ -167,7 +167,7 @@ func (t preflight) checkLocalFiles(ctx context.Context, f *blockerList) {
 			need.add(b, sizes[b.disk].Allocation)
 		}
 	}
-	t.checkLocalFilesRoom(ctx, f, need)
+	t.checkLocalFilesFit(ctx, f, need)
 }
 
 // diskSizes asks the source for the sizes of disks, in a pool or not.
@@ -197,17 +197,17 @@ func (t preflight) checkTPMState(ctx context.Context, f *blockerList, b localFil
 	}
 }
 
-// checkLocalFilesRoom checks that what is to be copied fits.
-func (t preflight) checkLocalFilesRoom(ctx context.Context, f *blockerList, need roomNeeds) {
+// checkLocalFilesFit checks that what is to be copied fits.
+func (t preflight) checkLocalFilesFit(ctx context.Context, f *blockerList, need spaceNeeds) {
 	for _, dir := range need.dirs() {
-		available, err := t.target.Room(ctx, dir)
+		available, err := t.target.FreeSpace(ctx, dir)
 		switch {
 		case errors.Is(err, libvirt.ErrNotFound):
 			f.pathUnverified(need[dir].first, t.target)
 		case err != nil:
 			f.unanswered(InsufficientStorage, "", t.target, "the storage", err)
 		default:
-			f.checkRoom(dir, need[dir].bytes, t.roomAfterImages(dir, available), t.target)
+			f.checkFreeSpace(dir, need[dir].bytes, t.spaceAfterImages(dir, available), t.target)
 		}
 	}
 }
@@ -279,23 +279,24 @@ func (f *blockerList) pathUnverified(b localFile, target *libvirt.Host) {
 			"changed.")
 }
 
-func (f *blockerList) checkRoom(dir string, need, available uint64, target *libvirt.Host) {
+func (f *blockerList) checkFreeSpace(dir string, need, available uint64, target *libvirt.Host) {
 	if need <= available {
 		return
 	}
 	f.block(InsufficientStorage, "disks", fmt.Sprintf("%s would be copied to %s on host %q, where %s are available",
-		bytesText(need), dir, target.Name(), bytesText(available)), "Free space there, or choose another host.")
+		domain.FormatSize(need), dir, target.Name(), domain.FormatSize(available)),
+		"Free space there, or choose another host.")
 }
 
-// roomNeeds are what is to be written, by directory.
-type roomNeeds map[string]roomNeed
+// spaceNeeds are what is to be written, by directory.
+type spaceNeeds map[string]spaceNeed
 
-type roomNeed struct {
+type spaceNeed struct {
 	bytes uint64
 	first localFile
 }
 
-func (n roomNeeds) add(b localFile, bytes uint64) {
+func (n spaceNeeds) add(b localFile, bytes uint64) {
 	dir := path.Dir(b.path)
 	in, ok := n[dir]
 	if !ok {
@@ -305,7 +306,7 @@ func (n roomNeeds) add(b localFile, bytes uint64) {
 	n[dir] = in
 }
 
-func (n roomNeeds) dirs() []string {
+func (n spaceNeeds) dirs() []string {
 	var dirs []string
 	for dir := range n {
 		dirs = append(dirs, dir)

@@ -43,7 +43,7 @@ func (r *run) makeImages(ctx context.Context) error {
 			return err
 		}
 		directory := path.Dir(c.Disk.Path)
-		to.checkRoomIn(&f, "disks."+c.Disk.Key, available, directory, slices.DeleteFunc(slices.Clone(copies[:i+1]),
+		to.checkCopiesFitIn(&f, "disks."+c.Disk.Key, available, directory, slices.DeleteFunc(slices.Clone(copies[:i+1]),
 			func(other Copy) bool { return path.Dir(other.Disk.Path) != directory }))
 	}
 	if blocking := Blocking(f); len(blocking) > 0 {
@@ -52,8 +52,8 @@ func (r *run) makeImages(ctx context.Context) error {
 	if r.copies = imageCopies(copies); len(r.copies) > 0 {
 		r.state.Method = MethodBlock
 		r.log.InfoContext(ctx, "disks are copied", "disks", strings.Join(diskTargets(r.copies), ","), "used",
-			bytesText(least),
-			"capacity", bytesText(most))
+			domain.FormatSize(least),
+			"capacity", domain.FormatSize(most))
 	}
 	return nil
 }
@@ -61,7 +61,8 @@ func (r *run) makeImages(ctx context.Context) error {
 // makeImage makes one of them, and says how much room is left where it is.
 func (r *run) makeImage(ctx context.Context, to preflight, c Copy) (available uint64, err error) {
 	base := r.Options.Base(c.Disk)
-	r.log.InfoContext(ctx, "making image", "disk", c.Disk.Key, "path", c.Disk.Path, "capacity", bytesText(c.Capacity),
+	r.log.InfoContext(ctx, "making image", "disk", c.Disk.Key, "path", c.Disk.Path,
+		"capacity", domain.FormatSize(c.Capacity),
 		"base", base.Path)
 	available, err = r.Target.CreateImage(ctx, libvirt.NewImage{
 		Path: c.Disk.Path, Format: c.Disk.Format, CapacityBytes: c.Capacity, Backing: base.Path,
@@ -106,7 +107,7 @@ func (r *run) removeImages(ctx context.Context, where location, target hostView)
 func RemoveImages(
 	ctx context.Context, on *libvirt.Host, images []string, failed func(image string, err error),
 ) (left []string) {
-	ctx, cancel := lease.CleanUp(ctx, removalTimeout)
+	ctx, cancel := lease.CleanupContext(ctx, removalTimeout)
 	defer cancel()
 	for _, image := range images {
 		if err := on.RemoveFile(ctx, image); err != nil {

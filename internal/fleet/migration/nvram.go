@@ -44,7 +44,7 @@ func (r *run) noteNVRAM(ctx context.Context) {
 // is not on, out of files that the target did not have before it. other is the host that the VM is on. A file
 // stays if both hosts have the same, or if any domain of the host uses it. It returns what is left there.
 func RemoveNVRAM(ctx context.Context, on, other *libvirt.Host, files []string, log *slog.Logger) (left []string) {
-	ctx, cancel := lease.CleanUp(ctx, removalTimeout)
+	ctx, cancel := lease.CleanupContext(ctx, removalTimeout)
 	defer cancel()
 	for _, file := range files {
 		removed, err := removeNVRAMFile(ctx, on, other, file)

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 )
 
@@ -42,7 +43,7 @@ func PlanOfflineCopy(
 	ctx context.Context, vm VM, source, target *libvirt.Host, o Options, log *slog.Logger,
 ) (*OfflineCopy, []Blocker, error) {
 	p := &offlinePlanner{
-		plan: &OfflineCopy{source: source, target: target, log: log}, need: roomNeeds{}, room: map[string]uint64{},
+		plan: &OfflineCopy{source: source, target: target, log: log}, need: spaceNeeds{}, available: map[string]uint64{},
 		preflight: preflight{vm: vm, source: source, target: target, options: o, probeFiles: true},
 	}
 	copied, shared := o.splitLocalFiles(vm)
@@ -64,7 +65,7 @@ func PlanOfflineCopy(
 		}
 	}
 	for _, dir := range p.need.dirs() {
-		p.blockers.checkRoom(dir, p.need[dir].bytes, p.room[dir], target)
+		p.blockers.checkFreeSpace(dir, p.need[dir].bytes, p.available[dir], target)
 	}
 	return p.plan, p.blockers, nil
 }
@@ -74,8 +75,8 @@ type offlinePlanner struct {
 	plan      *OfflineCopy
 	preflight preflight
 	blockers  blockerList
-	need      roomNeeds
-	room      map[string]uint64
+	need      spaceNeeds
+	available map[string]uint64
 }
 
 // checkShared makes sure that the target has what isn't copied.
@@ -107,7 +108,7 @@ func (p *offlinePlanner) planDirectory(ctx context.Context, dir string, all []lo
 	if err != nil {
 		return err
 	}
-	p.room[dir] = there.Available
+	p.available[dir] = there.Available
 	if !exists && len(here.Files) > 0 {
 		if err := p.planMissingDirectory(ctx, dir, all[0]); err != nil {
 			return err
@@ -298,8 +299,9 @@ func (l *OfflineCopy) Copy(ctx context.Context, job *libvirt.Job, note func(path
 			job.Disk, job.Elapsed = job.Data, time.Since(began)
 			if time.Since(logged) >= progressInterval {
 				logged = time.Now()
-				l.log.InfoContext(ctx, "copying", "file", it.path, "copied", bytesText(job.Data.Processed), "of",
-					bytesText(job.Data.Total), "elapsed", job.Elapsed.Round(time.Second))
+				l.log.InfoContext(ctx, "copying", "file", it.path, "copied",
+					domain.FormatProgress(job.Data.Processed), "of", domain.FormatProgress(job.Data.Total),
+					"elapsed", job.Elapsed.Round(time.Second))
 			}
 		})
 		if err != nil {

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/lease"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 )
@@ -145,7 +146,7 @@ func (r *run) pollLocation(ctx context.Context) (where location, source, target 
 
 // locate is where the VM is, asked for within a time of its own, whatever has become of ctx.
 func (r *run) locate(ctx context.Context) (where location, source, target hostView) {
-	ctx, cancel := lease.CleanUp(ctx, outcomeTimeout)
+	ctx, cancel := lease.CleanupContext(ctx, outcomeTimeout)
 	defer cancel()
 	return r.pollLocation(ctx)
 }
@@ -161,7 +162,7 @@ func readDomain(ctx context.Context, h *libvirt.Host, uuid string) hostView {
 // conclude finds out where the VM is, tidies up, and says how it went. What the hosts have counts, not what the
 // migration returned: one that was given up may have succeeded all the same.
 func (r *run) conclude(ctx context.Context, failure error) (State, error) {
-	ctx, cancel := lease.CleanUp(ctx, outcomeTimeout)
+	ctx, cancel := lease.CleanupContext(ctx, outcomeTimeout)
 	defer cancel()
 	where, source, target := r.pollLocation(ctx)
 	if where == undecided && !r.goesOnUnwatched(ctx) {
@@ -187,10 +188,14 @@ func (r *run) conclude(ctx context.Context, failure error) (State, error) {
 	if r.began.IsZero() {
 		r.state.FailurePlane = PlaneControl
 	}
-	r.state.FailureReason = r.failureReason(failure)
+	lost := lease.Lost(ctx)
+	r.state.FailureReason = r.failureReason(lost, failure)
+	if errors.Is(failure, lease.ErrLost) {
+		lost = nil // It is told already.
+	}
 	err := &FailedError{
 		State: r.state, Where: r.describeLocation(where, source, target) + r.describeLeft(left), Left: left,
-		Err: errors.Join(r.verdict, lease.Lost(ctx), failure),
+		Err: errors.Join(r.verdict, lost, failure),
 	}
 	r.log.ErrorContext(ctx, "migration failed", "error", err.Error())
 	return r.state, err
@@ -219,7 +224,7 @@ func (r *run) recordSuccess(ctx context.Context, failure error) State {
 	}
 	r.log.InfoContext(ctx, "migration succeeded", "method", r.state.Method, "mode", string(r.state.Mode),
 		"elapsed", r.state.End.Sub(r.state.Start).Round(time.Millisecond), "downtime", r.state.Statistics.Downtime,
-		"processed", bytesText(r.state.Statistics.Data.Processed), "iterations", r.state.Statistics.Iteration)
+		"processed", domain.FormatProgress(r.state.Statistics.Data.Processed), "iterations", r.state.Statistics.Iteration)
 	return r.state
 }
 
@@ -255,8 +260,10 @@ func (r *run) resumePaused(ctx context.Context, where location, source, target h
 	}
 }
 
-func (r *run) failureReason(failure error) string {
+func (r *run) failureReason(lost, failure error) string {
 	switch {
+	case lost != nil:
+		return "it was given up: " + lost.Error()
 	case r.verdict != nil:
 		return r.verdict.Error() + " and was aborted"
 	case r.state.AbortRequested && errors.Is(failure, context.DeadlineExceeded):

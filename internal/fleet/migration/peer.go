@@ -72,7 +72,7 @@ func (r *run) callMigrate(ctx context.Context, giveUp <-chan struct{}) error {
 // awaitPeerToPeer returns when the source doesn't migrate any more, or doesn't answer for too long, or when giveUp is
 // closed. When ctx ends the migration is aborted.
 func (r *run) awaitPeerToPeer(ctx context.Context, giveUp <-chan struct{}) {
-	patience, cancel := lease.Outlast(ctx)
+	patience, cancel := lease.WithoutCancel(ctx)
 	defer cancel()
 	go func() {
 		select {

@@ -39,7 +39,7 @@ func (r *run) postCopyStuck(ctx context.Context) bool {
 	if r.state.Mode != PostCopy {
 		return false
 	}
-	ctx, cancel := lease.CleanUp(ctx, askTimeout)
+	ctx, cancel := lease.CleanupContext(ctx, askTimeout)
 	defer cancel()
 	source := readDomain(ctx, r.Source, r.VM.UUID)
 	r.handedOver = r.handedOver || source.handedOver()
@@ -165,7 +165,7 @@ func (r *run) resumePostCopy(ctx context.Context, failure error) error {
 
 // endSource ends the source's process when the guest has all of its memory on the target.
 func (r *run) endSource(ctx context.Context) {
-	ctx, cancel := lease.CleanUp(ctx, askTimeout)
+	ctx, cancel := lease.CleanupContext(ctx, askTimeout)
 	defer cancel()
 	if _, err := FinishSwitchover(ctx, r.Source, r.Target, r.VM.UUID); err != nil {
 		r.log.WarnContext(ctx, "the source's process was not ended", "error", err.Error())
@@ -175,7 +175,7 @@ func (r *run) endSource(ctx context.Context) {
 // stillCopying says that less remains to be copied than when it was asked before: what libvirt takes for broken goes
 // on.
 func (r *run) stillCopying(ctx context.Context, remaining *uint64) bool {
-	ctx, cancel := lease.CleanUp(ctx, askTimeout)
+	ctx, cancel := lease.CleanupContext(ctx, askTimeout)
 	defer cancel()
 	job, err := r.Source.Job(ctx, r.VM.UUID)
 	if err != nil || job == nil || !job.Type.Active() {
@@ -190,7 +190,7 @@ func (r *run) stillCopying(ctx context.Context, remaining *uint64) bool {
 // waited for as long as memory comes.
 func (r *run) tryResume(ctx context.Context, attempt int, transport string) error {
 	r.log.WarnContext(ctx, "migration broke in post-copy, resuming it", "attempt", attempt, "transport", transport)
-	ctx, cancel := lease.CleanUp(ctx, resumeTimeout)
+	ctx, cancel := lease.CleanupContext(ctx, resumeTimeout)
 	defer cancel()
 	r.state.Mode, r.state.Transport, r.resuming = PostCopy, transport, true
 	err := r.migrateOver(ctx, transport)

@@ -81,6 +81,7 @@ func openRelay(ctx context.Context, source, target Tunnel, socket string, log *s
 	if r.listener, err = source.ListenUnix(ctx, r.path); err != nil {
 		return nil, fmt.Errorf("the source's end of the relay: %w", err)
 	}
+	// What passes may outlive the call that started it: close ends it.
 	r.ctx, r.cancel = context.WithCancel(context.WithoutCancel(ctx))
 	r.running.Go(r.serve)
 	return r, nil

@@ -81,7 +81,7 @@ func Run(ctx context.Context, request Request) (State, error) {
 	}
 	if ctx.Err() != nil && !r.state.AbortRequested {
 		// It ended in the same moment, or before there was a migration that would have noticed.
-		r.requestAbort(ctx, "cancelled")
+		r.requestAbort(ctx, stopReason(ctx))
 	}
 	if err != nil {
 		r.reportGivenUp(ctx)
@@ -214,7 +214,7 @@ func (r *run) migrate(ctx context.Context) error {
 			return err
 		case <-cancelled:
 			cancelled = nil
-			r.requestAbort(ctx, "cancelled")
+			r.requestAbort(ctx, stopReason(ctx))
 			continue
 		case e, listening := <-iterations:
 			if !listening {
@@ -267,6 +267,18 @@ func (r *run) subscribeIterations(ctx context.Context) <-chan libvirt.Event {
 		return nil
 	}
 	return events
+}
+
+// stopReason says why a run is stopped whose context has ended: a run that lost its lease was cancelled by no user.
+func stopReason(ctx context.Context) string {
+	switch cause := context.Cause(ctx); cause { //nolint:errorlint // what wraps them has more to say
+	case context.Canceled:
+		return "cancelled"
+	case context.DeadlineExceeded:
+		return "its time is over"
+	default:
+		return cause.Error()
+	}
 }
 
 // requestAbort notes that the migration is being aborted, which libvirt.Host.Migrate does when its context ends.

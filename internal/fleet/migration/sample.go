@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/lease"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 )
@@ -12,7 +13,7 @@ import (
 // sampleJob reads the job, reports it, and does what the monitor decides. It returns why the migration is to be
 // aborted. iteration says that QEMU has just begun to go through the memory once more.
 func (r *run) sampleJob(ctx context.Context, iteration bool) error {
-	ctx, cancel := lease.CleanUp(ctx, askTimeout)
+	ctx, cancel := lease.CleanupContext(ctx, askTimeout)
 	defer cancel()
 	job, err := r.Source.Job(ctx, r.VM.UUID)
 	if err != nil || job == nil || job.Operation != libvirt.OperationMigrationOut || !job.Type.Active() {
@@ -68,7 +69,7 @@ func (r *run) reportGivenUp(ctx context.Context) {
 	if r.GivenUp == nil || r.state.Phase == PhasePreparingTarget || r.state.Mode == PostCopy {
 		return
 	}
-	ctx, cancel := lease.CleanUp(ctx, askTimeout)
+	ctx, cancel := lease.CleanupContext(ctx, askTimeout)
 	defer cancel()
 	if going, err := r.sourceMigrating(ctx); err != nil || going {
 		return
@@ -85,11 +86,13 @@ func (r *run) logProgress(ctx context.Context, job *libvirt.Job) {
 	r.logged = time.Now()
 	if disk := job.Disk; disk.Total > 0 {
 		r.log.InfoContext(ctx, "copying disks", "elapsed", job.Elapsed.Round(time.Millisecond),
-			"total", bytesText(disk.Total), "remaining", bytesText(disk.Remaining), "rate", bytesText(job.DiskRate))
+			"total", domain.FormatProgress(disk.Total), "remaining", domain.FormatProgress(disk.Remaining), "rate",
+			domain.FormatProgress(job.DiskRate))
 	}
 	r.log.InfoContext(ctx, "migrating", "mode", string(r.state.Mode), "elapsed", job.Elapsed.Round(time.Millisecond),
-		"total", bytesText(job.Data.Total), "remaining", bytesText(job.Data.Remaining), "rate", bytesText(job.MemoryRate),
-		"dirty_rate", bytesText(job.DirtyRate*job.PageSize), "iteration", job.Iteration,
+		"total", domain.FormatProgress(job.Data.Total), "remaining", domain.FormatProgress(job.Data.Remaining), "rate",
+		domain.FormatProgress(job.MemoryRate),
+		"dirty_rate", domain.FormatProgress(job.DirtyRate*job.PageSize), "iteration", job.Iteration,
 		"throttle", job.AutoConvergeThrottle)
 }
 

@@ -204,7 +204,7 @@ func (t preflight) probeShared(ctx context.Context, dir string) (_ bool, err err
 		return false, err
 	}
 	defer func() {
-		removing, cancel := lease.CleanUp(ctx, askTimeout)
+		removing, cancel := lease.CleanupContext(ctx, askTimeout)
 		defer cancel()
 		err = errors.Join(err, t.source.RemoveFile(removing, probe))
 	}()
@@ -219,7 +219,7 @@ func (t preflight) probeShared(ctx context.Context, dir string) (_ bool, err err
 		select {
 		case <-ticker.C:
 		case <-ctx.Done():
-			return false, ctx.Err()
+			return false, context.Cause(ctx)
 		}
 	}
 }

@@ -26,7 +26,7 @@ func TestLab_declaredFilesystemIsShared(t *testing.T) {
 
 	// doubts says whether something is said of the disk, which is never certain.
 	doubts := func(o Options) bool {
-		blockers, err := Preflight(t.Context(), b.machine, b.source, b.target, o)
+		blockers, err := CheckHosts(t.Context(), b.machine, b.source, b.target, o)
 		if err != nil || len(Blocking(blockers)) > 0 {
 			t.Errorf("preflight %+v, %v", blockers, err)
 		}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 )
 
@@ -89,14 +90,15 @@ func (e *FailedError) Error() string {
 	s := e.State.Statistics
 	if s.Disk.Total > 0 {
 		text += fmt.Sprintf("; last seen after %v: %s of %s of the disks remained", s.Elapsed.Round(time.Millisecond),
-			bytesText(s.Disk.Remaining), bytesText(s.Disk.Total))
+			domain.FormatProgress(s.Disk.Remaining), domain.FormatProgress(s.Disk.Total))
 	}
 	if s.Memory.Total > 0 {
 		text += fmt.Sprintf("; last seen after %v: %s of %s remained, copied at %s/s in iteration %d",
-			s.Elapsed.Round(time.Millisecond), bytesText(s.Data.Remaining), bytesText(s.Data.Total), bytesText(s.MemoryRate),
+			s.Elapsed.Round(time.Millisecond), domain.FormatProgress(s.Data.Remaining), domain.FormatProgress(s.Data.Total),
+			domain.FormatProgress(s.MemoryRate),
 			s.Iteration)
 		if rate := s.DirtyRate * s.PageSize; rate > 0 {
-			text += fmt.Sprintf(", while the guest wrote %s/s", bytesText(rate))
+			text += fmt.Sprintf(", while the guest wrote %s/s", domain.FormatProgress(rate))
 		}
 	}
 	return text
@@ -104,12 +106,3 @@ func (e *FailedError) Error() string {
 
 // Unwrap returns what the hosts said.
 func (e *FailedError) Unwrap() error { return e.Err }
-
-// bytesText says an amount for people.
-func bytesText(n uint64) string {
-	const mebibyte = 1 << 20
-	if n < mebibyte {
-		return fmt.Sprintf("%d bytes", n)
-	}
-	return fmt.Sprintf("%.1f MiB", float64(n)/mebibyte)
-}

@@ -50,7 +50,7 @@ func (t preflight) plannedCopies(ctx context.Context, f *blockerList) []Copy {
 			copies = append(copies, c)
 		}
 	}
-	return t.checkCopiesRoom(ctx, f, t.measureDisks(ctx, f, copies))
+	return t.checkCopiesFit(ctx, f, t.measureDisks(ctx, f, copies))
 }
 
 // volumesOnBoth looks for the disk on both hosts.

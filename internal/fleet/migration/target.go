@@ -13,10 +13,10 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 )
 
-// Preflight returns everything that blocks moving the VM to the target, or may: in KubeVirt's order,
+// CheckHosts returns everything that blocks moving the VM to the target, or may: in KubeVirt's order,
 // and behind it what depends on the target. It changes nothing on either host. Whether the target has room for the
 // VM is for the fleet to say, which knows what it promised to others.
-func Preflight(ctx context.Context, vm VM, source, target *libvirt.Host, o Options) ([]Blocker, error) {
+func CheckHosts(ctx context.Context, vm VM, source, target *libvirt.Host, o Options) ([]Blocker, error) {
 	from, err := source.Info(ctx)
 	if err != nil {
 		return nil, err

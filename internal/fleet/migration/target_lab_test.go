@@ -39,7 +39,7 @@ func TestLab_hostsTellWhatIsInTheWay(t *testing.T) {
 		if change != nil {
 			change(&m)
 		}
-		blockers, err := Preflight(t.Context(), m, source, target, Options{CopyStorage: CopyFull})
+		blockers, err := CheckHosts(t.Context(), m, source, target, Options{CopyStorage: CopyFull})
 		if err != nil {
 			t.Fatal(err)
 		}

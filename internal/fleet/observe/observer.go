@@ -4,8 +4,8 @@ import (
 	"log/slog"
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
-	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migrate"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migration"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/move"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/records"
 )
 
@@ -22,14 +22,14 @@ type Config struct {
 type Observer struct {
 	hosts       *inventory.Inventory
 	records     *records.Store
-	mover       *migrate.Mover
+	mover       *move.Mover
 	defaultType string
 	migration   migration.Options
 	log         *slog.Logger
 }
 
 // NewObserver prepares the observer of these hosts. It does no I/O.
-func NewObserver(hosts *inventory.Inventory, store *records.Store, mover *migrate.Mover, cfg Config) *Observer {
+func NewObserver(hosts *inventory.Inventory, store *records.Store, mover *move.Mover, cfg Config) *Observer {
 	return &Observer{
 		hosts: hosts, records: store, mover: mover, defaultType: cfg.DefaultType, migration: cfg.Migration, log: cfg.Log,
 	}

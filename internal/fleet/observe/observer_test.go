@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
-	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migrate"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/move"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/placement"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/records"
 )
@@ -30,5 +30,5 @@ func observer(t *testing.T, hosts map[string]inventory.HostConfig) *Observer {
 	store := records.NewStore(inv, records.Config{Log: log})
 	planner := placement.NewPlanner(inv, store, placement.Config{})
 
-	return NewObserver(inv, store, migrate.NewMover(inv, store, planner, migrate.Config{Log: log}), Config{Log: log})
+	return NewObserver(inv, store, move.NewMover(inv, store, planner, move.Config{Log: log}), Config{Log: log})
 }

@@ -11,8 +11,8 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/hostrecord"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/lease"
-	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migrate"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migration"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/move"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/records"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/status"
 	guestagent "github.com/virtfleet/terraform-provider-virtfleet/internal/guest"
@@ -183,7 +183,7 @@ func (o *observing) askBlockers(ctx context.Context) {
 		return
 	}
 
-	inspected, err := migrate.Inspect(ctx, o.vm)
+	inspected, err := move.Inspect(ctx, o.vm)
 	if err != nil {
 		o.failed(PartBlockers, err)
 
@@ -214,7 +214,7 @@ func (o *observing) askBlockers(ctx context.Context) {
 	var all sync.WaitGroup
 	for i, to := range targets {
 		all.Go(func() {
-			found[i], errs[i] = o.observer.mover.PreflightTo(ctx, o.vm, inspected, to, effective.Options)
+			found[i], errs[i] = o.observer.mover.CheckTarget(ctx, o.vm, inspected, to, effective.Options)
 		})
 	}
 

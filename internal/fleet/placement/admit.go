@@ -9,6 +9,7 @@ import (
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migration"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/status"
 )
 
 // manyArrivals is more than a run ever has VMs on their way to one host.
@@ -25,21 +26,21 @@ func newArrivals(hosts []*inventory.Host) map[*inventory.Host]*semaphore.Weighte
 
 // beginArrival keeps this run from cordoning the host until done is called: a VM that was placed or started there
 // before the cordon is seen by the drain that follows it. It must not be nested.
-func (p *Planner) beginArrival(ctx context.Context, h *inventory.Host) (done func(), err error) {
-	if err := p.arrivals[h].Acquire(ctx, 1); err != nil {
+func (co *Cordons) beginArrival(ctx context.Context, h *inventory.Host) (done func(), err error) {
+	if err := co.arrivals[h].Acquire(ctx, 1); err != nil {
 		return nil, err
 	}
 
-	return func() { p.arrivals[h].Release(1) }, nil
+	return func() { co.arrivals[h].Release(1) }, nil
 }
 
 // endArrivals waits until every arrival of this run is over, and lets none begin before resume is called.
-func (p *Planner) endArrivals(ctx context.Context, h *inventory.Host) (resume func(), err error) {
-	if err := p.arrivals[h].Acquire(ctx, manyArrivals); err != nil {
+func (co *Cordons) endArrivals(ctx context.Context, h *inventory.Host) (resume func(), err error) {
+	if err := co.arrivals[h].Acquire(ctx, manyArrivals); err != nil {
 		return nil, err
 	}
 
-	return func() { p.arrivals[h].Release(manyArrivals) }, nil
+	return func() { co.arrivals[h].Release(manyArrivals) }, nil
 }
 
 // Admit makes a host keep room for a VM that it is to start, until release is called: as a creation does, a start asks
@@ -65,7 +66,7 @@ func (p *Planner) Admit(ctx context.Context, vm *inventory.VM) (release func(), 
 
 	refused, err := p.admission(ctx, vm)
 	if err == nil && len(refused) == 0 {
-		refused, err = p.take(ctx, vm.On, vm.Name, startReservation(vm))
+		refused, err = p.addReservation(ctx, vm.On, vm.Name, startReservation(vm))
 	}
 
 	if err == nil {
@@ -82,11 +83,11 @@ func (p *Planner) Admit(ctx context.Context, vm *inventory.VM) (release func(), 
 	if vm.Active {
 		unlock()
 
-		return sync.OnceFunc(func() { p.giveBack(vm.On, vm.Name) }), nil
+		return sync.OnceFunc(func() { p.releaseReservation(vm.On, vm.Name) }), nil
 	}
 
 	return sync.OnceFunc(func() {
-		p.giveBack(vm.On, vm.Name)
+		p.releaseReservation(vm.On, vm.Name)
 		unlock()
 		arrived()
 	}), nil
@@ -142,11 +143,29 @@ func startReservation(vm *inventory.VM) reservation {
 	return r
 }
 
-// admissionProblems warn in the plan of what would refuse the start in the apply.
-func (p *Planner) admissionProblems(ctx context.Context, vm *inventory.VM) ([]inventory.Problem, error) {
-	blockers, err := p.admission(ctx, vm)
-	if err != nil {
-		return nil, err
+// admissionProblems warn in the plan of what would refuse the start, or the memory that is added, in the apply. Other VMs
+// may have gone by then.
+func (p *Planner) admissionProblems(
+	ctx context.Context, vm *inventory.VM, d Desired,
+) ([]inventory.Problem, error) {
+	r := p.addedReservation(vm, d)
+	summary := "Host can't take the change"
+
+	var blockers []migration.Blocker
+
+	if d.PowerAction(vm) == status.Start {
+		if err := VerifyStartable(vm); err != nil {
+			return nil, err
+		}
+
+		var err error
+		if blockers, err = p.admission(ctx, vm); err != nil {
+			return nil, err
+		}
+
+		r, summary = startReservation(vm), "Virtual machine can't be started now"
+	} else if r.bytes == 0 {
+		return nil, nil
 	}
 
 	a, err := p.hosts.ReplyOf(ctx, vm.On)
@@ -155,14 +174,13 @@ func (p *Planner) admissionProblems(ctx context.Context, vm *inventory.VM) ([]in
 	}
 
 	p.reservations.mu.Lock()
-	blockers = append(blockers, p.roomBlockers(a, vm.Name, startReservation(vm))...)
+	blockers = append(blockers, p.reservationBlockers(a, vm.Name, r)...)
 	p.reservations.mu.Unlock()
 
 	problems := make([]inventory.Problem, 0, len(blockers))
 	for _, b := range blockers {
 		problems = append(problems, inventory.Problem{
-			Attribute: b.Attribute, Summary: "Virtual machine can't be started now", Warning: true,
-			Detail: b.Message, Remedy: b.Remedy,
+			Attribute: b.Attribute, Summary: summary, Warning: true, Detail: b.Message, Remedy: b.Remedy,
 		})
 	}
 

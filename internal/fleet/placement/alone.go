@@ -126,8 +126,8 @@ func giveUp(host string, e *inventory.Entry) string {
 
 // Alone returns an error (ErrShared) when another VM of the fleet that runs, or that its host starts, has the VM's name
 // or writes to one of its disks. It asks no host that has answered lately. A VM that is not found is not judged.
-func (p *Planner) Alone(ctx context.Context, uuid string, d Desired) error {
-	answers, err := p.hosts.Snapshot(ctx)
+func (cs *Claims) Alone(ctx context.Context, uuid string, d Desired) error {
+	answers, err := cs.hosts.Snapshot(ctx)
 	if err != nil {
 		return err
 	}
@@ -155,14 +155,14 @@ func (p *Planner) Alone(ctx context.Context, uuid string, d Desired) error {
 
 // ClaimBlockers are the VMs that keep a running VM from the target: they have its name, or a disk that it writes to, as
 // that host sees it.
-func (p *Planner) ClaimBlockers(
+func (cs *Claims) ClaimBlockers(
 	ctx context.Context, vm *inventory.VM, to *inventory.Host,
 ) ([]migration.Blocker, error) {
 	if !vm.Active {
 		return nil, nil
 	}
 
-	answers, err := p.hosts.Snapshot(ctx)
+	answers, err := cs.hosts.Snapshot(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -226,7 +226,7 @@ func (d Desired) newUses(have []domain.DiskUse) []domain.DiskUse {
 
 // StartAlone starts a VM with a name and disks that no other one has. Two that want one disk are started one after
 // another, so that the second one is told.
-func (p *Planner) StartAlone(ctx context.Context, vm *inventory.VM, start func() error) error {
+func (cs *Claims) StartAlone(ctx context.Context, vm *inventory.VM, start func() error) error {
 	c := claimOf(vm, vm.Host)
 
 	names := []string{"starting/" + c.name}
@@ -237,14 +237,14 @@ func (p *Planner) StartAlone(ctx context.Context, vm *inventory.VM, start func()
 	slices.Sort(names)
 
 	for _, name := range slices.Compact(names) {
-		unlock, err := p.mutexes.Lock(ctx, name)
+		unlock, err := cs.mutexes.Lock(ctx, name)
 		if err != nil {
 			return err
 		}
 		defer unlock()
 	}
 
-	answers, err := p.hosts.Snapshot(ctx)
+	answers, err := cs.hosts.Snapshot(ctx)
 	if err != nil {
 		return err
 	}

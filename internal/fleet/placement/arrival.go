@@ -21,7 +21,7 @@ func (p *Planner) ReserveArrival(
 		return nil, nil, err
 	}
 
-	devices, refused, err := p.takeWithDevices(ctx, vm, to, bytes)
+	devices, refused, err := p.reserveWithDevices(ctx, vm, to, bytes)
 	if err == nil && len(refused) > 0 {
 		err = &inventory.Error{VM: vm.Name, Host: vm.Host, Err: &migration.BlockedError{Blockers: refused}}
 	}
@@ -34,13 +34,13 @@ func (p *Planner) ReserveArrival(
 
 	return devices, sync.OnceFunc(func() {
 		to.Forget()
-		p.giveBack(to, vm.Name)
+		p.releaseReservation(to, vm.Name)
 		unlock()
 	}), nil
 }
 
-// takeWithDevices takes room for a VM that comes, and the devices that it asks for by class.
-func (p *Planner) takeWithDevices(
+// reserveWithDevices reserves what a VM that comes needs, with the devices that it asks for by class.
+func (p *Planner) reserveWithDevices(
 	ctx context.Context, vm *inventory.VM, to *inventory.Host, bytes uint64,
 ) (devices map[string]domain.Row, refused []migration.Blocker, err error) {
 	chosen, err := p.chooseDevices(ctx, to, vm.PersistentSpec)
@@ -63,7 +63,7 @@ func (p *Planner) takeWithDevices(
 		r := reservationFor(vm.Metadata, bytes, use)
 		r.defined = domain.Spec{HostDevices: now}.HostUse()
 
-		refused, err = p.takeUncordoned(ctx, to, vm.Name, r)
+		refused, err = p.reserveUnlessCordoned(ctx, to, vm.Name, r)
 		if err != nil || len(refused) == 0 || maps.EqualFunc(now, devices, maps.Equal) {
 			return now, refused, err
 		}
@@ -72,8 +72,8 @@ func (p *Planner) takeWithDevices(
 	}
 }
 
-// RoomFor says why the target wouldn't take the VM now, if it had to run there.
-func (p *Planner) RoomFor(ctx context.Context, vm *inventory.VM, target string) error {
+// VerifyCapacity says why the target wouldn't take the VM now, if it had to run there.
+func (p *Planner) VerifyCapacity(ctx context.Context, vm *inventory.VM, target string) error {
 	to, err := p.hosts.UsableHost(target)
 	if err != nil {
 		return err
@@ -89,8 +89,8 @@ func (p *Planner) RoomFor(ctx context.Context, vm *inventory.VM, target string) 
 	return nil
 }
 
-// takeUncordoned is take for a target that may have been cordoned since the way was checked.
-func (p *Planner) takeUncordoned(
+// reserveUnlessCordoned is addReservation for a target that may have been cordoned since the way was checked.
+func (p *Planner) reserveUnlessCordoned(
 	ctx context.Context, to *inventory.Host, name string, r reservation,
 ) ([]migration.Blocker, error) {
 	a, err := p.hosts.ReplyOf(ctx, to)
@@ -107,5 +107,5 @@ func (p *Planner) takeUncordoned(
 		return []migration.Blocker{*mark}, nil
 	}
 
-	return p.take(ctx, to, name, r)
+	return p.addReservation(ctx, to, name, r)
 }

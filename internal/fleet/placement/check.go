@@ -7,7 +7,6 @@ import (
 	"slices"
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
-	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/status"
 )
 
 // CheckCreate says what would keep the VM from being created, as far as it can be told without touching a host. An
@@ -153,6 +152,10 @@ func (p *Planner) CheckUpdate(
 		return problems, nil
 	}
 
+	if err := p.CheckRemovable(ctx, vm, d.DropsOwnDisks(vm)); err != nil {
+		return nil, err
+	}
+
 	var warnings []inventory.Problem
 
 	if d.Spec.Name != vm.Name {
@@ -166,18 +169,12 @@ func (p *Planner) CheckUpdate(
 		}
 	}
 
-	if d.PowerAction(vm) == status.Start {
-		if err := VerifyStartable(vm); err != nil {
-			return nil, err
-		}
-
-		refused, err := p.admissionProblems(ctx, vm)
-		if err != nil {
-			return nil, err
-		}
-
-		warnings = append(warnings, refused...)
+	refused, err := p.admissionProblems(ctx, vm, d)
+	if err != nil {
+		return nil, err
 	}
+
+	warnings = append(warnings, refused...)
 
 	// What is new has to be where the VM is going to be.
 	a := inventory.Reply{Host: vm.On}

@@ -13,28 +13,28 @@ import (
 
 // Cordon keeps VMs from coming to the host, for this and every other run, until Uncordon. A host that carries the mark
 // already is told the reason anew; one that carries that of another id is ErrExists.
-func (p *Planner) Cordon(ctx context.Context, name, id, why string) error {
-	return p.CordonFor(ctx, name, id, why, nil)
+func (co *Cordons) Cordon(ctx context.Context, name, id, why string) error {
+	return co.CordonFor(ctx, name, id, why, nil)
 }
 
 // CordonFor is Cordon, for a drain if evacuation says what it records: the mark and the steps are written
 // at once, and the mark of a drain that was left unfinished is taken over.
-func (p *Planner) CordonFor(
+func (co *Cordons) CordonFor(
 	ctx context.Context, name, id, why string, evacuation func() *hostrecord.Evacuation,
 ) error {
-	h, err := p.hosts.UsableHost(name)
+	h, err := co.hosts.UsableHost(name)
 	if err != nil {
 		return err
 	}
 
 	// Whoever is placing or starting a VM now has it there before the mark, and whoever comes next sees the mark.
-	resume, err := p.endArrivals(ctx, h)
+	resume, err := co.endArrivals(ctx, h)
 	if err != nil {
 		return err
 	}
 	defer resume()
 
-	unlock, err := p.lockPlacing(ctx, h)
+	unlock, err := co.capacity.lockPlacing(ctx, h)
 	if err != nil {
 		return err
 	}
@@ -42,10 +42,10 @@ func (p *Planner) CordonFor(
 
 	defer h.Forget()
 
-	return p.records.ChangeRecord(ctx, h, func(r *hostrecord.Record) error {
+	return co.records.ChangeRecord(ctx, h, func(r *hostrecord.Record) error {
 		switch {
 		case r.Cordon == nil, r.Cordon.ID != id && evacuation != nil && r.Abandoned():
-			r.Cordon = &hostrecord.Cordon{ID: id, Owner: p.owner, Since: time.Now().UTC().Truncate(time.Second), Why: why}
+			r.Cordon = &hostrecord.Cordon{ID: id, Owner: co.owner, Since: time.Now().UTC().Truncate(time.Second), Why: why}
 		case r.Cordon.ID != id:
 			return &inventory.Error{
 				Host: name, Kind: inventory.ErrExists, Detail: r.Cordon.Text(name),
@@ -67,12 +67,12 @@ func (p *Planner) CordonFor(
 const uncordonGrace = 30 * time.Second
 
 // AwaitUncordoned waits until the host takes VMs again, for a while.
-func (p *Planner) AwaitUncordoned(ctx context.Context, name string) {
+func (co *Cordons) AwaitUncordoned(ctx context.Context, name string) {
 	ctx, cancel := context.WithTimeout(ctx, uncordonGrace)
 	defer cancel()
 
 	for {
-		record, _, err := inventory.ReadRecord(ctx, p.hosts.Host(name))
+		record, _, err := inventory.ReadRecord(ctx, co.hosts.Host(name))
 		if err != nil || record.Cordon == nil || admission.Pause(ctx, time.Second) != nil {
 			return // The caller is told what blocks it.
 		}
@@ -80,13 +80,13 @@ func (p *Planner) AwaitUncordoned(ctx context.Context, name string) {
 }
 
 // Uncordon lets VMs come to the host again. A mark of another id stays, and none is what was wanted.
-func (p *Planner) Uncordon(ctx context.Context, name, id string) error {
-	h, err := p.hosts.UsableHost(name)
+func (co *Cordons) Uncordon(ctx context.Context, name, id string) error {
+	h, err := co.hosts.UsableHost(name)
 	if err != nil {
 		return err
 	}
 
-	return p.records.ChangeRecord(ctx, h, func(r *hostrecord.Record) error {
+	return co.records.ChangeRecord(ctx, h, func(r *hostrecord.Record) error {
 		if r.Cordon != nil && r.Cordon.ID == id {
 			r.Cordon = nil
 		}

@@ -6,11 +6,9 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"sync"
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
-	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migration"
 )
 
 // deviceRequest is a VM that asks a host for devices by class.
@@ -88,7 +86,7 @@ func (p *Planner) deviceChoice(ctx context.Context, a inventory.Reply, q deviceR
 	}
 
 	p.reservations.mu.Lock()
-	for name, use := range uses(p.company(a, q.leaving), q.name) {
+	for name, use := range uses(p.residents(a, q.leaving), q.name) {
 		for part := range use.Alone {
 			c.holders[part] = name
 		}
@@ -218,79 +216,20 @@ func (p *Planner) changedDevices(
 	return d, shortageProblems(short)
 }
 
-// fresh are the devices that an assignment adds to what the VM has. One that stays off takes nothing yet.
-func (q deviceRequest) fresh(assigned domain.Spec) domain.HostUse {
+// fresh are the devices that an assignment adds to what the VM has. One that stays off takes nothing yet: it is only
+// defined with them.
+func (q deviceRequest) fresh(assigned domain.Spec) (taken, defined domain.HostUse) {
 	use := domain.HostUse{Alone: map[domain.HostPart]string{}}
 
 	for key := range assigned.DeviceClasses() {
-		if part := assigned.HostDevices[key].HostDevice(); q.starts && part != q.have[key].HostDevice() {
+		if part := assigned.HostDevices[key].HostDevice(); part != q.have[key].HostDevice() {
 			use.Alone[part] = domain.HostDevicePath(key) + ".class"
 		}
 	}
 
-	return use
-}
-
-// AssignDevices gives the wish for a VM the devices of its host that it asks for by class. It keeps those that it has,
-// as long as they are of the class. Others are kept for it until release is called.
-func (p *Planner) AssignDevices(
-	ctx context.Context, vm *inventory.VM, d Desired,
-) (spec domain.Spec, release func(), err error) {
-	spec, fresh, err := p.devicesFor(ctx, vm, d)
-	if err != nil || fresh.Empty() {
-		return spec, func() {}, err
+	if q.starts {
+		return use, use
 	}
 
-	unlock, err := p.lockPlacing(ctx, vm.On)
-	if err != nil {
-		return spec, nil, err
-	}
-
-	for {
-		var refused []migration.Blocker
-
-		spec, fresh, err = p.devicesFor(ctx, vm, d)
-		if err == nil {
-			refused, err = p.take(ctx, vm.On, vm.Name, reservation{uuid: vm.UUID, use: fresh})
-		}
-
-		switch {
-		case err != nil:
-			unlock()
-
-			return spec, nil, err
-		case len(refused) == 0:
-			return spec, sync.OnceFunc(func() {
-				p.giveBack(vm.On, vm.Name)
-				unlock()
-			}), nil
-		}
-		// Another VM of this run was given one of them in between.
-	}
-}
-
-// devicesFor are the devices of its host for a VM, and those that it doesn't have yet.
-func (p *Planner) devicesFor(
-	ctx context.Context, vm *inventory.VM, d Desired,
-) (spec domain.Spec, fresh domain.HostUse, err error) {
-	if len(d.Spec.DeviceClasses()) == 0 {
-		return d.Spec, fresh, nil
-	}
-
-	a, err := p.hosts.ReplyOf(ctx, vm.On)
-	if err != nil {
-		return d.Spec, fresh, err
-	}
-
-	q := d.requestOf(vm)
-
-	spec, short := p.assignDevices(ctx, a, q)
-	if len(short) > 0 {
-		return d.Spec, fresh, &inventory.Error{
-			VM: vm.Name, Host: vm.Host, Kind: inventory.ErrBusy, Detail: "the host " + short[0].Message,
-			Remedy: remedyFor(short[0].Path),
-		}
-	}
-
-	return spec, q.fresh(spec), nil
+	return domain.HostUse{}, use
 }

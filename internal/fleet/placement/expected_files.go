@@ -8,6 +8,7 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migration"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/status"
@@ -15,16 +16,16 @@ import (
 
 // ReserveFiles makes the target keep room for files that are copied there with the VM, until release is called, unless
 // those that are on their way there need it.
-func (p *Planner) ReserveFiles(
+func (cy *Capacity) ReserveFiles(
 	ctx context.Context, vm *inventory.VM, to *inventory.Host, files map[string]uint64,
 ) (release func(), err error) {
-	unlock, err := p.reservations.filing.Lock(ctx, to.Name)
+	unlock, err := cy.reservations.filing.Lock(ctx, to.Name)
 	if err != nil {
 		return nil, err
 	}
 	defer unlock()
 
-	blockers, err := p.FileBlockers(ctx, to, vm.Name, files)
+	blockers, err := cy.FileBlockers(ctx, to, vm.Name, files)
 	if err != nil {
 		return nil, err
 	}
@@ -33,9 +34,9 @@ func (p *Planner) ReserveFiles(
 		return nil, &inventory.Error{VM: vm.Name, Host: vm.Host, Err: &migration.BlockedError{Blockers: blockers}}
 	}
 
-	p.reservations.expect(to.Name, vm.Name, files)
+	cy.reservations.expect(to.Name, vm.Name, files)
 
-	return sync.OnceFunc(func() { p.reservations.expect(to.Name, vm.Name, nil) }), nil
+	return sync.OnceFunc(func() { cy.reservations.expect(to.Name, vm.Name, nil) }), nil
 }
 
 // expect notes the files that are on their way to a host with a VM; nil ends that.
@@ -61,12 +62,12 @@ func (r *reservations) expect(host, name string, files map[string]uint64) {
 }
 
 // ExpectsFiles says that other VMs are on their way to the host with files.
-func (p *Planner) ExpectsFiles(h *inventory.Host, name string) bool {
-	p.reservations.mu.Lock()
-	defer p.reservations.mu.Unlock()
+func (cy *Capacity) ExpectsFiles(h *inventory.Host, name string) bool {
+	cy.reservations.mu.Lock()
+	defer cy.reservations.mu.Unlock()
 
-	others := len(p.reservations.files[h.Name])
-	if _, me := p.reservations.files[h.Name][name]; me {
+	others := len(cy.reservations.files[h.Name])
+	if _, me := cy.reservations.files[h.Name][name]; me {
 		others--
 	}
 
@@ -75,14 +76,14 @@ func (p *Planner) ExpectsFiles(h *inventory.Host, name string) bool {
 
 // FileBlockers are the directories of the host without room for files in addition to those that are on their way there
 // with other VMs than the one of that name.
-func (p *Planner) FileBlockers(
+func (cy *Capacity) FileBlockers(
 	ctx context.Context, h *inventory.Host, name string, files map[string]uint64,
 ) ([]migration.Blocker, error) {
 	var blockers []migration.Blocker
 
 	needs := ByDirectory(files)
 	for _, dir := range slices.Sorted(maps.Keys(needs)) {
-		left, known, err := p.RoomIn(ctx, h, dir, name)
+		left, known, err := cy.FreeSpaceIn(ctx, h, dir, name)
 		if err != nil {
 			return nil, err
 		}
@@ -91,7 +92,7 @@ func (p *Planner) FileBlockers(
 			blockers = append(blockers, migration.Blocker{
 				Reason: migration.InsufficientStorage, Status: status.False, Attribute: "disks",
 				Message: fmt.Sprintf("the disks need at least %s in %s on host %q, where %s are free, not counting disks that "+
-					"are being copied there", inventory.BytesText(needs[dir]), dir, h.Name, inventory.BytesText(left)),
+					"are being copied there", domain.FormatSize(needs[dir]), dir, h.Name, domain.FormatSize(left)),
 				Remedy: "Free space there, or choose another host.",
 			})
 		}
@@ -100,12 +101,12 @@ func (p *Planner) FileBlockers(
 	return blockers, nil
 }
 
-// RoomIn is what a directory of the host has left after the files that are on their way there with other VMs than the
-// one of that name. It isn't known of one without a storage pool.
-func (p *Planner) RoomIn(
+// FreeSpaceIn is what a directory of the host has left after the files that are on their way there with other VMs than
+// the one of that name. It isn't known of one without a storage pool.
+func (cy *Capacity) FreeSpaceIn(
 	ctx context.Context, h *inventory.Host, dir, name string,
 ) (left uint64, known bool, err error) {
-	left, err = h.Conn.Room(ctx, dir)
+	left, err = h.Conn.FreeSpace(ctx, dir)
 	if inventory.IsNotFound(err) {
 		return 0, false, nil
 	}
@@ -114,9 +115,9 @@ func (p *Planner) RoomIn(
 		return 0, false, err
 	}
 
-	p.reservations.mu.Lock()
-	others := maps.Clone(p.reservations.files[h.Name])
-	p.reservations.mu.Unlock()
+	cy.reservations.mu.Lock()
+	others := maps.Clone(cy.reservations.files[h.Name])
+	cy.reservations.mu.Unlock()
 	delete(others, name)
 
 	for _, theirs := range others {

@@ -51,10 +51,10 @@ func (p *Planner) arrivalUse(
 }
 
 // uses are what the VMs other than the one of that name have of their host, by name.
-func uses(company []evacuation.Neighbour, but string) map[string]domain.HostUse {
+func uses(residents []evacuation.Neighbour, but string) map[string]domain.HostUse {
 	all := make(map[string]domain.HostUse)
 
-	for _, n := range company {
+	for _, n := range residents {
 		if n.Name != but && !n.Use.Empty() {
 			all[n.Name] = n.Use
 		}
@@ -121,8 +121,8 @@ func missing(a inventory.Reply, use domain.HostUse, others map[string]domain.Hos
 		size := migration.HostParts(a.Info).PageSize(asked)
 		// That a host hasn't as many pages at all is said elsewhere.
 		if need := use.Pages[asked]; need <= all[size] && left[size] < need {
-			message := fmt.Sprintf("has %s left of its %s in pages of %s, and the VM needs %s", inventory.BytesText(left[size]),
-				inventory.BytesText(all[size]), inventory.BytesText(size), inventory.BytesText(need))
+			message := fmt.Sprintf("has %s left of its %s in pages of %s, and the VM needs %s", domain.FormatSize(left[size]),
+				domain.FormatSize(all[size]), domain.FormatSize(size), domain.FormatSize(need))
 			found = append(found, shortage{
 				domain.Problem{Path: "memory.huge_pages", Message: message}, migration.HostResourcesTaken,
 			})
@@ -134,12 +134,12 @@ func missing(a inventory.Reply, use domain.HostUse, others map[string]domain.Hos
 
 // taken says what the VM of that name needs of the host and other VMs have: those that run there, that are started with
 // the host, or that are on their way. The one with the UUID leaves.
-func (p *Planner) taken(a inventory.Reply, name string, use domain.HostUse, leaving string) []inventory.Problem {
-	p.reservations.mu.Lock()
-	defer p.reservations.mu.Unlock()
+func (cy *Capacity) taken(a inventory.Reply, name string, use domain.HostUse, leaving string) []inventory.Problem {
+	cy.reservations.mu.Lock()
+	defer cy.reservations.mu.Unlock()
 
 	var found []domain.Problem
-	for _, s := range missing(a, use, uses(p.company(a, leaving), name)) {
+	for _, s := range missing(a, use, uses(cy.residents(a, leaving), name)) {
 		found = append(found, s.Problem)
 	}
 
@@ -189,12 +189,12 @@ func (p *Planner) fitsChangedUse(
 
 // takenBlockers are blockers for what taken says, of a VM that comes, or is started. A VM that the host has may run
 // while the others that the host starts are off. The reservations' mutex must be held.
-func (p *Planner) takenBlockers(a inventory.Reply, name string, r reservation) []migration.Blocker {
+func (cy *Capacity) takenBlockers(a inventory.Reply, name string, r reservation) []migration.Blocker {
 	if r.use.Empty() {
 		return nil
 	}
 
-	others := uses(p.company(a, r.uuid), name)
+	others := uses(cy.residents(a, r.uuid), name)
 	if r.uuid != "" {
 		running(a, others)
 	}

@@ -72,7 +72,7 @@ func handedMisfit(ctx context.Context, h *inventory.Host, d Desired, key string)
 	case v.Backing != base:
 		return of("image"), fmt.Sprintf("it is based on %q, and image %q is %s", v.Backing, own.Image, base)
 	case own.Bytes > 0 && own.Bytes < v.CapacityBytes:
-		return of("size"), fmt.Sprintf("it has %s, and disks never shrink", inventory.BytesText(v.CapacityBytes))
+		return of("size"), fmt.Sprintf("it has %s, and disks never shrink", domain.FormatSize(v.CapacityBytes))
 	default:
 		return "", ""
 	}

@@ -98,7 +98,7 @@ func ownDiskMisfit(ctx context.Context, a inventory.Reply, o domain.OwnDisk) (at
 			return "image", fmt.Sprintf("its copy of image %q can't be read: %v", o.Image, err), false
 		case o.Bytes > 0 && o.Bytes < image.CapacityBytes:
 			return "size", fmt.Sprintf("image %q has %s, and the disk is to have %s", o.Image,
-				inventory.BytesText(image.CapacityBytes), inventory.BytesText(o.Bytes)), false
+				domain.FormatSize(image.CapacityBytes), domain.FormatSize(o.Bytes)), false
 		case !o.Based():
 			need = image.AllocationBytes
 		}
@@ -107,7 +107,7 @@ func ownDiskMisfit(ctx context.Context, a inventory.Reply, o domain.OwnDisk) (at
 	// Disks are thin: what they may grow to counts when they do.
 	if pool.AvailableBytes <= need {
 		return "pool", fmt.Sprintf("its storage pool %q has %s left, and %s are needed", o.Pool,
-			inventory.BytesText(pool.AvailableBytes), inventory.BytesText(need)), false
+			domain.FormatSize(pool.AvailableBytes), domain.FormatSize(need)), false
 	}
 
 	return "", "", false

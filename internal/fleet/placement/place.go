@@ -51,7 +51,7 @@ func (p *Planner) Place(ctx context.Context, d Desired) (*Placed, error) {
 		}
 
 		placed, err := p.arriveOn(ctx, h, d)
-		p.settle(h, d.Spec.Name)
+		p.endChoice(h, d.Spec.Name)
 
 		if placed != nil || err != nil {
 			return placed, err
@@ -96,12 +96,12 @@ func (p *Planner) placeOn(ctx context.Context, h *inventory.Host, d Desired) (*P
 	}
 
 	return &Placed{Host: h, Wish: *wish, Defined: sync.OnceFunc(func() {
-		p.giveBack(h, d.Spec.Name)
+		p.releaseReservation(h, d.Spec.Name)
 		unlock()
 	})}, nil
 }
 
-// choose returns the best host that was not tried yet. Until settle is called the VM is expected there.
+// choose returns the best host that was not tried yet. Until endChoice is called the VM is expected there.
 func (p *Planner) choose(ctx context.Context, d Desired, tried map[string]bool) (*inventory.Host, error) {
 	candidates, err := p.candidates(ctx, d)
 	if err != nil {
@@ -139,7 +139,7 @@ func (p *Planner) pick(candidates []candidate, d Desired, tried map[string]bool)
 	sortCandidates(fit)
 
 	h := fit[0].Host
-	p.expect(h, d.Spec.Name, reservationFor(d.Stamp(), d.memoryOn(h), domain.HostUse{}))
+	p.noteChoice(h, d.Spec.Name, reservationFor(d.Stamp(), d.memoryOn(h), domain.HostUse{}))
 
 	return h
 }
@@ -177,7 +177,7 @@ func (p *Planner) reserve(ctx context.Context, h *inventory.Host, d Desired) (*D
 		r := reservationFor(d.Stamp(), d.memoryOn(h), c.wish.hostUse())
 		r.defined = c.wish.Spec.HostUse()
 
-		refused, err := p.take(ctx, h, d.Spec.Name, r)
+		refused, err := p.addReservation(ctx, h, d.Spec.Name, r)
 
 		switch {
 		case err != nil:
@@ -290,7 +290,7 @@ func (c *candidate) judgeMemory(p *Planner, d Desired) {
 
 	if wanted := d.memoryOn(c.Host); wanted > c.free {
 		c.refuse("memory.size", "it needs %s of memory, including QEMU's own; %s of %s are free",
-			inventory.BytesText(wanted), inventory.BytesText(c.free), inventory.BytesText(c.MemoryLimit()))
+			domain.FormatSize(wanted), domain.FormatSize(c.free), domain.FormatSize(c.MemoryLimit()))
 	}
 }
 

@@ -85,7 +85,7 @@ func TestPick_countsThoseThatWereToldToCome(t *testing.T) {
 	}
 
 	first := all[0].Host
-	p.settle(first, "off-0")
+	p.endChoice(first, "off-0")
 
 	d.Spec.Name = "last"
 	if h := p.pick(candidates, d, nil); h != first {

@@ -47,17 +47,18 @@ func reservationFor(m domain.Metadata, bytes uint64, use domain.HostUse) reserva
 	return reservation{bytes: bytes, labels: m.Labels, avoids: m.Avoids, use: use}
 }
 
-// take reserves room for a VM, unless something keeps the host from taking it by now: that is what refused says.
-func (p *Planner) take(
+// addReservation reserves what a VM needs, unless something keeps the host from taking it by now: that is what refused
+// says.
+func (cy *Capacity) addReservation(
 	ctx context.Context, h *inventory.Host, name string, r reservation,
 ) (refused []migration.Blocker, err error) {
 	for {
-		a, err := p.hosts.ReplyOf(ctx, h)
+		a, err := cy.hosts.ReplyOf(ctx, h)
 		if err != nil {
 			return nil, err
 		}
 
-		if refused, current := p.takeOf(a, name, r); current {
+		if refused, current := cy.addIfCurrent(a, name, r); current {
 			return refused, nil
 		}
 
@@ -67,59 +68,59 @@ func (p *Planner) take(
 	}
 }
 
-// takeOf takes room by what the host said. If that is not its last word, nothing is taken: what was reserved then may
-// have become a VM since, so that neither counts it.
-func (p *Planner) takeOf(a inventory.Reply, name string, r reservation) (refused []migration.Blocker, current bool) {
-	p.reservations.mu.Lock()
-	defer p.reservations.mu.Unlock()
+// addIfCurrent reserves by what the host said. If that is not its last word, nothing is taken: what was reserved then
+// may have become a VM since, so that neither counts it.
+func (cy *Capacity) addIfCurrent(a inventory.Reply, name string, r reservation) (refused []migration.Blocker, current bool) {
+	cy.reservations.mu.Lock()
+	defer cy.reservations.mu.Unlock()
 
 	if !a.Host.SaidLast(a.View) {
 		return nil, false
 	}
 
-	if refused = p.roomBlockers(a, name, r); len(refused) > 0 {
+	if refused = cy.reservationBlockers(a, name, r); len(refused) > 0 {
 		return refused, true
 	}
 
-	if p.reservations.byHost == nil {
-		p.reservations.byHost = make(map[string]map[string]reservation)
+	if cy.reservations.byHost == nil {
+		cy.reservations.byHost = make(map[string]map[string]reservation)
 	}
 
-	if p.reservations.byHost[a.Host.Name] == nil {
-		p.reservations.byHost[a.Host.Name] = make(map[string]reservation)
+	if cy.reservations.byHost[a.Host.Name] == nil {
+		cy.reservations.byHost[a.Host.Name] = make(map[string]reservation)
 	}
 
-	p.reservations.byHost[a.Host.Name][name] = r
+	cy.reservations.byHost[a.Host.Name][name] = r
 
 	return nil, true
 }
 
-// expect notes that a host was chosen for a VM, until settle is called. The reservations' mutex must be held.
-func (p *Planner) expect(h *inventory.Host, name string, r reservation) {
-	if p.reservations.expected == nil {
-		p.reservations.expected = make(map[string]map[string]reservation)
+// noteChoice notes that a host was chosen for a VM, until endChoice is called. The reservations' mutex must be held.
+func (cy *Capacity) noteChoice(h *inventory.Host, name string, r reservation) {
+	if cy.reservations.expected == nil {
+		cy.reservations.expected = make(map[string]map[string]reservation)
 	}
 
-	if p.reservations.expected[h.Name] == nil {
-		p.reservations.expected[h.Name] = make(map[string]reservation)
+	if cy.reservations.expected[h.Name] == nil {
+		cy.reservations.expected[h.Name] = make(map[string]reservation)
 	}
 
-	p.reservations.expected[h.Name][name] = r
+	cy.reservations.expected[h.Name][name] = r
 }
 
-// settle ends what expect noted: the VM has its reservation on the host, or doesn't come.
-func (p *Planner) settle(h *inventory.Host, name string) {
-	p.reservations.mu.Lock()
-	defer p.reservations.mu.Unlock()
+// endChoice ends what noteChoice noted: the VM has its reservation on the host, or doesn't come.
+func (cy *Capacity) endChoice(h *inventory.Host, name string) {
+	cy.reservations.mu.Lock()
+	defer cy.reservations.mu.Unlock()
 
-	delete(p.reservations.expected[h.Name], name)
+	delete(cy.reservations.expected[h.Name], name)
 }
 
 // expectedMemory is how much memory the VMs other than the one of that name will ask for that were told to come to the
 // host. The reservations' mutex must be held.
-func (p *Planner) expectedMemory(h *inventory.Host, name string) (sum uint64) {
-	for other, r := range p.reservations.expected[h.Name] {
-		if _, reserved := p.reservations.byHost[h.Name][other]; other != name && !reserved {
+func (cy *Capacity) expectedMemory(h *inventory.Host, name string) (sum uint64) {
+	for other, r := range cy.reservations.expected[h.Name] {
+		if _, reserved := cy.reservations.byHost[h.Name][other]; other != name && !reserved {
 			sum += r.bytes
 		}
 	}
@@ -129,8 +130,8 @@ func (p *Planner) expectedMemory(h *inventory.Host, name string) (sum uint64) {
 
 // expectsConflict says that a VM which me must not share the host with was told to come. The reservations' mutex must
 // be held.
-func (p *Planner) expectsConflict(h *inventory.Host, me evacuation.Neighbour) bool {
-	for name, r := range p.reservations.expected[h.Name] {
+func (cy *Capacity) expectsConflict(h *inventory.Host, me evacuation.Neighbour) bool {
+	for name, r := range cy.reservations.expected[h.Name] {
 		if me.Excludes(evacuation.Neighbour{Name: name, Labels: r.labels, Avoids: r.avoids}) {
 			return true
 		}
@@ -139,33 +140,33 @@ func (p *Planner) expectsConflict(h *inventory.Host, me evacuation.Neighbour) bo
 	return false
 }
 
-// giveBack ends what take has reserved.
-func (p *Planner) giveBack(h *inventory.Host, name string) {
-	p.reservations.mu.Lock()
-	defer p.reservations.mu.Unlock()
+// releaseReservation ends what addReservation has reserved.
+func (cy *Capacity) releaseReservation(h *inventory.Host, name string) {
+	cy.reservations.mu.Lock()
+	defer cy.reservations.mu.Unlock()
 
-	delete(p.reservations.byHost[h.Name], name)
+	delete(cy.reservations.byHost[h.Name], name)
 }
 
-// roomBlockers are what keeps the host from taking the VM of that name in addition to those that it has and those that
-// are on their way there. The reservations' mutex must be held.
-func (p *Planner) roomBlockers(a inventory.Reply, name string, r reservation) []migration.Blocker {
+// reservationBlockers are what keeps the host from taking the VM of that name in addition to those that it has and
+// those that are on their way there. The reservations' mutex must be held.
+func (cy *Capacity) reservationBlockers(a inventory.Reply, name string, r reservation) []migration.Blocker {
 	var blockers []migration.Blocker
 
-	if free := p.free(a, r.uuid); free < r.bytes {
+	if free := cy.free(a, r.uuid); free < r.bytes {
 		blockers = append(blockers, migration.Blocker{
 			Reason: migration.InsufficientMemory, Status: status.False, Attribute: "memory.size",
 			Message: fmt.Sprintf("the VM needs %s of memory there, including QEMU's own, and of the %s that host %q "+
-				"may commit %s are free", inventory.BytesText(r.bytes), inventory.BytesText(a.MemoryLimit()), a.Host.Name,
-				inventory.BytesText(free)),
+				"may commit %s are free", domain.FormatSize(r.bytes), domain.FormatSize(a.MemoryLimit()), a.Host.Name,
+				domain.FormatSize(free)),
 			Remedy: "Stop or move other VMs, or raise the host's memory_limit.",
 		})
 	}
 
-	blockers = append(blockers, p.takenBlockers(a, name, r)...)
+	blockers = append(blockers, cy.takenBlockers(a, name, r)...)
 
 	me := evacuation.Neighbour{Name: name, Labels: r.labels, Avoids: r.avoids}
-	if other := p.conflict(a, me, r.uuid); other != "" {
+	if other := cy.conflict(a, me, r.uuid); other != "" {
 		blockers = append(blockers, migration.Blocker{
 			Reason: migration.AntiAffinity, Status: status.False, Attribute: "placement.anti_affinity",
 			Message: fmt.Sprintf("host %q has VM %q, which must not share a host with it", a.Host.Name, other),
@@ -179,16 +180,16 @@ func (p *Planner) roomBlockers(a inventory.Reply, name string, r reservation) []
 
 // free is how many bytes may still be committed on the host when the VM with the UUID has left. The reservations' mutex
 // must be held.
-func (p *Planner) free(a inventory.Reply, leaving string) uint64 {
+func (cy *Capacity) free(a inventory.Reply, leaving string) uint64 {
 	limit := a.MemoryLimit()
 
-	return limit - min(limit, a.Committed(leaving)+p.reserved(a))
+	return limit - min(limit, a.Committed(leaving)+cy.reserved(a))
 }
 
 // reserved is how many bytes of the host's memory are reserved beyond what its VMs have. A VM that has just come may
 // have both: what it has is taken off its reservation. The reservations' mutex must be held.
-func (p *Planner) reserved(a inventory.Reply) uint64 {
-	byName := p.reservations.byHost[a.Host.Name]
+func (cy *Capacity) reserved(a inventory.Reply) uint64 {
+	byName := cy.reservations.byHost[a.Host.Name]
 	if len(byName) == 0 {
 		return 0
 	}
@@ -207,14 +208,14 @@ func (p *Planner) reserved(a inventory.Reply) uint64 {
 	return sum
 }
 
-// company are the VMs on the host, and those on their way there, without the one with the UUID, which leaves. The
+// residents are the VMs on the host, and those on their way there, without the one with the UUID, which leaves. The
 // reservations' mutex must be held.
-func (p *Planner) company(a inventory.Reply, leaving string) []evacuation.Neighbour {
+func (cy *Capacity) residents(a inventory.Reply, leaving string) []evacuation.Neighbour {
 	var all []evacuation.Neighbour
 
 	for _, e := range a.View.Domains {
 		parsed := e.Parse()
-		if parsed.Err != nil || parsed.Definition() == nil || e.UUID == leaving || p.leftBehind(a.Host, e) {
+		if parsed.Err != nil || parsed.Definition() == nil || e.UUID == leaving || cy.leftBehind(a.Host, e) {
 			continue
 		}
 
@@ -222,7 +223,7 @@ func (p *Planner) company(a inventory.Reply, leaving string) []evacuation.Neighb
 		all = append(all, evacuation.Neighbour{Name: e.Name, Labels: m.Labels, Avoids: m.Avoids, Use: e.HostUse()})
 	}
 
-	for name, r := range p.reservations.byHost[a.Host.Name] {
+	for name, r := range cy.reservations.byHost[a.Host.Name] {
 		all = append(all, evacuation.Neighbour{Name: name, Labels: r.labels, Avoids: r.avoids, Use: r.use})
 	}
 
@@ -231,7 +232,7 @@ func (p *Planner) company(a inventory.Reply, leaving string) []evacuation.Neighb
 
 // leftBehind says that a domain is only a definition that its VM left on the host, as far as is known without a
 // question.
-func (p *Planner) leftBehind(on *inventory.Host, e *inventory.Entry) bool {
+func (cy *Capacity) leftBehind(on *inventory.Host, e *inventory.Entry) bool {
 	if e.Active() {
 		return false
 	}
@@ -240,18 +241,18 @@ func (p *Planner) leftBehind(on *inventory.Host, e *inventory.Entry) bool {
 		return true
 	}
 
-	return slices.ContainsFunc(p.hosts.Configured, func(h *inventory.Host) bool { return h != on && h.HasActive(e.UUID) })
+	return slices.ContainsFunc(cy.hosts.Configured, func(h *inventory.Host) bool { return h != on && h.HasActive(e.UUID) })
 }
 
 // conflict is a VM on the host, or on its way there, that must not share it with me, whichever of the two says so; ""
 // is none. The VM with the UUID leaves. The reservations' mutex must be held.
-func (p *Planner) conflict(a inventory.Reply, me evacuation.Neighbour, leaving string) string {
+func (cy *Capacity) conflict(a inventory.Reply, me evacuation.Neighbour, leaving string) string {
 	found := ""
 	if len(me.Labels) == 0 && len(me.Avoids) == 0 {
 		return found // No VM excludes it.
 	}
 
-	for _, other := range p.company(a, leaving) {
+	for _, other := range cy.residents(a, leaving) {
 		if me.Excludes(other) && (found == "" || other.Name < found) {
 			found = other.Name
 		}
@@ -270,29 +271,29 @@ type placingLock struct {
 
 // lockPlacing keeps other runs from placing VMs on the host. Who gets the lock for this run makes the host be asked
 // anew, since others may have placed VMs until now.
-func (p *Planner) lockPlacing(ctx context.Context, h *inventory.Host) (unlock func(), err error) {
-	p.reservations.mu.Lock()
-	if p.reservations.holding == nil {
-		p.reservations.holding = make(map[string]*placingLock)
+func (cy *Capacity) lockPlacing(ctx context.Context, h *inventory.Host) (unlock func(), err error) {
+	cy.reservations.mu.Lock()
+	if cy.reservations.holding == nil {
+		cy.reservations.holding = make(map[string]*placingLock)
 	}
 
-	l := p.reservations.holding[h.Name]
+	l := cy.reservations.holding[h.Name]
 	if l == nil {
 		l = &placingLock{}
-		p.reservations.holding[h.Name] = l
+		cy.reservations.holding[h.Name] = l
 	}
-	p.reservations.mu.Unlock()
+	cy.reservations.mu.Unlock()
 
 	l.mu.Lock()
 	defer l.mu.Unlock()
 
 	if l.users == 0 {
-		_, release, err := p.records.Lock(ctx, h, "placement", "placing VMs on")
+		_, release, err := cy.records.Lock(ctx, h, "placement", "placing VMs on")
 		if err != nil {
 			return nil, err
 		}
 
-		if err := p.hosts.Renew(ctx, h); err != nil {
+		if err := cy.hosts.Renew(ctx, h); err != nil {
 			release()
 
 			return nil, err
@@ -314,32 +315,32 @@ func (p *Planner) lockPlacing(ctx context.Context, h *inventory.Host) (unlock fu
 	}, nil
 }
 
-// RoomOn is what a host has room for.
-func (p *Planner) RoomOn(a inventory.Reply) evacuation.Host {
-	p.reservations.mu.Lock()
-	defer p.reservations.mu.Unlock()
+// CapacityOf is what a host has room for.
+func (cy *Capacity) CapacityOf(a inventory.Reply) evacuation.Host {
+	cy.reservations.mu.Lock()
+	defer cy.reservations.mu.Unlock()
 
-	company := p.company(a, "")
+	residents := cy.residents(a, "")
 
 	return evacuation.Host{
-		Name: a.Host.Name, Free: p.free(a, ""), Pages: freePages(a, uses(company, "")), VMs: company,
-		Devices: freeDevices(a.Host, uses(company, "")),
+		Name: a.Host.Name, Free: cy.free(a, ""), Pages: freePages(a, uses(residents, "")), VMs: residents,
+		Devices: freeDevices(a.Host, uses(residents, "")),
 	}
 }
 
 // FreeMemory is how many bytes may still be committed on the host when the VM with the UUID has left.
-func (p *Planner) FreeMemory(a inventory.Reply, leaving string) uint64 {
-	p.reservations.mu.Lock()
-	defer p.reservations.mu.Unlock()
+func (cy *Capacity) FreeMemory(a inventory.Reply, leaving string) uint64 {
+	cy.reservations.mu.Lock()
+	defer cy.reservations.mu.Unlock()
 
-	return p.free(a, leaving)
+	return cy.free(a, leaving)
 }
 
-// CrowdedBlockers are what keeps the host from taking the VM, which takes so much memory there, in addition to those
+// CapacityBlockers are what keeps the host from taking the VM, which takes so much memory there, in addition to those
 // that it has and those that are on their way there. What it asks for by class is left to DeviceBlockers.
-func (p *Planner) CrowdedBlockers(a inventory.Reply, vm *inventory.VM, bytes uint64) []migration.Blocker {
-	p.reservations.mu.Lock()
-	defer p.reservations.mu.Unlock()
+func (cy *Capacity) CapacityBlockers(a inventory.Reply, vm *inventory.VM, bytes uint64) []migration.Blocker {
+	cy.reservations.mu.Lock()
+	defer cy.reservations.mu.Unlock()
 
-	return p.roomBlockers(a, vm.Name, reservationFor(vm.Metadata, bytes, vm.Entry.HostUse().Elsewhere()))
+	return cy.reservationBlockers(a, vm.Name, reservationFor(vm.Metadata, bytes, vm.Entry.HostUse().Elsewhere()))
 }

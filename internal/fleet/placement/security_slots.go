@@ -30,7 +30,7 @@ func (p *Planner) takenSlots(
 	}
 
 	p.reservations.mu.Lock()
-	others := uses(p.company(a, leaving), name)
+	others := uses(p.residents(a, leaving), name)
 	p.reservations.mu.Unlock()
 
 	return fullSlots(limit, use.Slot, others)

@@ -9,6 +9,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migration"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/status"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
@@ -75,7 +76,7 @@ func (m *model) paceText(v *vmState) string {
 		parts = append(parts, fmt.Sprintf("iteration %d", n))
 	}
 	if rate := s.Statistics.DirtyRate * s.Statistics.PageSize; rate > 0 {
-		parts = append(parts, "dirty "+sizeText(rate)+"/s")
+		parts = append(parts, "dirty "+domain.FormatProgress(rate)+"/s")
 	}
 	if t := s.Statistics.AutoConvergeThrottle; t > 0 {
 		parts = append(parts, fmt.Sprintf("throttled %d%%", t))
@@ -103,9 +104,9 @@ func amountsText(s *migration.State) string {
 		return "being set up"
 	}
 	text := fmt.Sprintf("%2d%%  %s sent, %s of %s left",
-		sentPercent(s), sizeText(d.Processed), sizeText(d.Remaining), sizeText(d.Total))
+		sentPercent(s), domain.FormatProgress(d.Processed), domain.FormatProgress(d.Remaining), domain.FormatProgress(d.Total))
 	if rate := s.Statistics.MemoryRate + s.Statistics.DiskRate; rate > 0 {
-		text += ", " + sizeText(rate) + "/s"
+		text += ", " + domain.FormatProgress(rate) + "/s"
 	}
 	return text
 }
@@ -160,7 +161,7 @@ func plural(n int, what string) string {
 
 // completedText says what a migration took that is over.
 func completedText(job *libvirt.Job) string {
-	text := "moved in " + durationText(job.Elapsed) + ": " + sizeText(job.Data.Processed) + " sent"
+	text := "moved in " + durationText(job.Elapsed) + ": " + domain.FormatProgress(job.Data.Processed) + " sent"
 	if job.Iteration > 0 {
 		text += fmt.Sprintf(" in %s", plural(int(job.Iteration), "iteration")) //nolint:gosec // few
 	}
@@ -168,20 +169,6 @@ func completedText(job *libvirt.Job) string {
 		text += fmt.Sprintf(", downtime %d ms", job.Downtime.Milliseconds())
 	}
 	return text
-}
-
-// sizeText says a number of bytes for people.
-func sizeText(n uint64) string {
-	const unit = 1024
-	if n < unit {
-		return fmt.Sprintf("%d B", n)
-	}
-	value, units := float64(n)/unit, "KMGTPE"
-	i := 0
-	for value >= 1000 && i < len(units)-1 {
-		value, i = value/unit, i+1
-	}
-	return fmt.Sprintf("%.1f %ciB", value, units[i])
 }
 
 // durationText says a time for people: the shorter, the more precisely.

@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/status"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
@@ -321,7 +322,7 @@ func TestText(t *testing.T) {
 	for n, want := range map[uint64]string{
 		0: "0 B", 1023: "1023 B", 1024: "1.0 KiB", 1000 << 10: "1.0 MiB", 1536 << 20: "1.5 GiB", 1 << 63: "8.0 EiB",
 	} {
-		if got := sizeText(n); got != want {
+		if got := domain.FormatProgress(n); got != want {
 			t.Errorf("%d: got %s, want %s", n, got, want)
 		}
 	}

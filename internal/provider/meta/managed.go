@@ -14,8 +14,7 @@ type Managed struct {
 
 // ManagedVM is one of them.
 type ManagedVM struct {
-	// Protected says that its saved state has deletion_protection.
-	Protected bool
+	SavedVM
 	// Planned says that a plan was made that keeps or changes it, so that it isn't tainted; Name is what it is called
 	// then.
 	Planned bool
@@ -24,9 +23,30 @@ type ManagedVM struct {
 	Claimed bool
 }
 
+// SavedVM is what Terraform's state has of a VM.
+type SavedVM struct {
+	// SavedName is what the VM was called, Host and HostUUID which host had it.
+	SavedName, Host, HostUUID string
+	// Protected says that it has deletion_protection.
+	Protected bool
+}
+
 // Saved notes that Terraform has the VM in its state.
-func (m *Managed) Saved(id string, protected bool) {
-	m.change(id, func(machine *ManagedVM) { machine.Protected = protected })
+func (m *Managed) Saved(id string, saved SavedVM) {
+	m.change(id, func(machine *ManagedVM) { machine.SavedVM = saved })
+}
+
+// Tainted is the id of a VM whose state has that name and for which no plan was made so far, "" if there is none: it may
+// be tainted.
+func (m *Managed) Tainted(name string) (found string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for id, machine := range m.vms {
+		if machine.SavedName == name && !machine.Planned && (found == "" || id < found) {
+			found = id
+		}
+	}
+	return found
 }
 
 // Plans notes that Terraform plans to keep or change the VM under that name, and returns what is known of it.

@@ -86,6 +86,7 @@ func (r *Resource) Create(ctx context.Context, req resource.CreateRequest, resp 
 	}
 	plan.ID = plan.plannedID()
 	plan.fromRecord(record)
+	// What was done is in the state, also if the apply was cancelled. This asks no host.
 	resp.Diagnostics.Append(resp.State.Set(context.WithoutCancel(ctx), &plan)...)
 	resp.Diagnostics.Append(saveLastKnown(ctx, resp.Private, vm)...)
 }

@@ -47,7 +47,7 @@ func (c Change) Create(ctx context.Context, targets hostset.Set) (types.Map, dia
 	if len(failed) < len(targets) && !AnyIs(failed, libvirt.ErrExists) {
 		return StatesAfter(targets, failed, none, c.Healthy), Warnings("create", c.Noun, failed)
 	}
-	cleaning, cancel := hostset.CleanUp(ctx)
+	cleaning, cancel := hostset.CleanupContext(ctx)
 	defer cancel()
 	left := c.Remove(cleaning, targets.Without(value.Keys(failed)...))
 	return none, append(c.failureDiagnostics("create", failed), c.failureDiagnostics("delete", left)...)

@@ -17,7 +17,8 @@ type kindRemedy struct {
 }
 
 // causes are kinds that explain others: a refused host key makes its host unreachable, and then it doesn't help to say
-// that the host should be brought back. They win over what the error itself advises.
+// that the host should be brought back, and an operation that lost its lease was not cancelled. They win over what the
+// error itself advises.
 var causes = []kindRemedy{
 	{ssh.ErrHostKey, "Compare the fingerprint with the one that the host's administrator gives you, then correct the " +
 		"known_hosts file. host_key_checking = \"accept_new\" in the provider's ssh block records keys of new hosts."},
@@ -25,6 +26,10 @@ var causes = []kindRemedy{
 		"\"ssh -v\" with the same user and key shows what the server accepts."},
 	{libvirt.ErrDenied, "Connect as a user that libvirt on the host accepts: root, or a member of the group libvirt. " +
 		"Over TLS: each side has to trust the authority of the other's certificate."},
+	{fleet.ErrLeaseLost, "This run was suspended or didn't reach the host for so long that another run took over. " +
+		"This run then changed nothing more. Plan and apply again when that run has ended."},
+	{fleet.ErrLeaseUnconfirmed, "The host did not answer, so another run may have taken over. This run then changed " +
+		"nothing more. Bring the host back, then plan and apply again."},
 }
 
 // remedies are for errors that bring no advice of their own. The first that fits is taken, so what is more specific
@@ -40,10 +45,6 @@ var remedies = []kindRemedy{
 		"VM by its UUID."},
 	{fleet.ErrDuplicateHost, "Remove one of the entries from the provider's hosts. If they are different hosts, give " +
 		"each its own host_uuid in libvirtd.conf."},
-	{fleet.ErrLeaseLost, "This run was suspended or didn't reach the host for so long that another run took over. " +
-		"This run then changed nothing more. Plan and apply again when that run has ended."},
-	{fleet.ErrLeaseUnconfirmed, "The host did not answer, so another run may have taken over. This run then changed " +
-		"nothing more. Bring the host back, then plan and apply again."},
 	{fleet.ErrLocked, "Wait for the other run to end. If that run was killed, apply again: its lock is taken over " +
 		"after about half a minute."},
 	{fleet.ErrRestartRequired, "Set update_policy to \"Restart\" to restart the guest, or to \"Stage\" to apply " +

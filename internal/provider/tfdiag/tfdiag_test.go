@@ -185,3 +185,16 @@ func TestDiagnostics_steerNoTerminal(t *testing.T) {
 		}
 	}
 }
+
+// An operation that lost its lease is told from one that was cancelled, whatever it would advise otherwise.
+func TestFailure_lostLeaseIsNoCancel(t *testing.T) {
+	t.Parallel()
+	err := &fleet.Error{
+		VM: "web", Kind: fleet.ErrNotReady, Remedy: "Apply again to continue.",
+		Err: errors.Join(context.Canceled, fleet.ErrLeaseLost),
+	}
+	detail := tfdiag.Failure{Verb: "update", Noun: "x", Err: err}.Error().Detail()
+	if !strings.Contains(detail, "another run took over") || strings.Contains(detail, "Apply again to continue") {
+		t.Errorf("got %q", detail)
+	}
+}

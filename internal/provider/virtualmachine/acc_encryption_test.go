@@ -159,8 +159,9 @@ func TestAccVirtualMachine_encryptedVolume(t *testing.T) {
 	l := lab.Open(t)
 	name := lab.Name(t)
 	loop := loopDevice(t, l, "kvm1", name, 16<<20)
-	l.Run(t, "kvm1", "qemu-img", "create", "-q", "--object", "secret,id=s,data=correct horse", "-f", "luks",
-		"-o", "key-secret=s,iter-time=10", loop, "8M")
+	// qemu-img measures the CPU for the key, which fails by chance where another process has it meanwhile.
+	l.Run(t, "kvm1", "sh", "-c", `for try in 1 2 3 4 5; do qemu-img create -q -f luks \
+		--object "secret,id=s,data=correct horse" -o key-secret=s,iter-time=10 "$0" 8M && exit; done; exit 1`, loop)
 	config := func(size, strategy, disks string) string {
 		return encryptedStorage(l, name, `["kvm1"]`) + fmt.Sprintf(`
 resource "virtfleet_volume" "plain" {

@@ -61,6 +61,9 @@ func (r *Resource) ModifyPlan(
 		return
 	}
 	if len(o.replace) > 0 {
+		if !r.Data.Unknown {
+			resp.Diagnostics.Append(r.verifyDestroyable(ctx, config, text(state.ID))...)
+		}
 		return
 	}
 	if diags := p.validatePlanned(&o.planned); diags.HasError() {
@@ -189,7 +192,8 @@ func nameTwice(name string) diag.Diagnostic {
 			"Choose another name for one of them, or remove it.")
 }
 
-// planDestroy refuses to destroy a protected VM, and one whose host doesn't answer.
+// planDestroy refuses to destroy a protected VM, one whose host doesn't answer, and one whose disks a host may use that
+// doesn't answer.
 func (r *Resource) planDestroy(
 	ctx context.Context, req resource.ModifyPlanRequest, resp *resource.ModifyPlanResponse,
 ) {
@@ -205,8 +209,7 @@ func (r *Resource) planDestroy(
 		resp.Diagnostics.Append(r.Data.UnknownError("delete", noun))
 	default:
 		// Reading only warned of a host that doesn't answer, if that is kept or the host is under maintenance.
-		_, err := r.Data.Fleet.Find(ctx, text(state.ID), state.lastKnown())
-		if err != nil && !isGone(err) {
+		if err := r.Data.Fleet.CheckDelete(ctx, text(state.ID), state.lastKnown()); err != nil {
 			resp.Diagnostics.Append(state.failure("delete", err).Error())
 		}
 	}

@@ -28,7 +28,7 @@ const (
 	// privateSaved says that the VM resumes from saved memory when it is started.
 	privateSaved = "saved"
 	// privateReplaced is the id of the VM that is planned, and so, when Terraform goes on to plan another one in its
-	// place, of the one that is replaced.
+	// place, of the one that is replaced. meta.Managed has its last known host.
 	privateReplaced = "replaced"
 )
 

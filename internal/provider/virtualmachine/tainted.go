@@ -2,11 +2,13 @@ package virtualmachine
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/hashicorp/terraform-plugin-framework/diag"
 	"github.com/hashicorp/terraform-plugin-framework/path"
 
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/meta"
 )
 
@@ -14,10 +16,15 @@ import (
 // it doesn't have read.
 func (state savedState) noteManaged(data *meta.Data) {
 	id, _ := state["id"].(string)
-	protected, _ := state["deletion_protection"].(bool)
-	if data != nil && id != "" {
-		data.Managed.Saved(id, protected)
+	if data == nil || id == "" {
+		return
 	}
+	var saved meta.SavedVM
+	saved.SavedName, _ = state["name"].(string)
+	saved.Host, _ = state["current_host"].(string)
+	saved.HostUUID, _ = state["current_host_uuid"].(string)
+	saved.Protected, _ = state["deletion_protection"].(bool)
+	data.Managed.Saved(id, saved)
 }
 
 // replacedVM is the id of the VM that is destroyed before the new one is made, "" if none is known: one that
@@ -29,7 +36,11 @@ func (r *Resource) replacedVM(ctx context.Context, m *model, private meta.Privat
 	if id == "" {
 		vm, err := r.Data.Fleet.FindByName(ctx, m.Name.ValueString())
 		if err != nil {
-			return "", diags // What is wrong is found by the check.
+			// If a host is silent, it may have the one that is tainted. Anything else is found by the check.
+			if tainted := r.Data.Managed.Tainted(m.Name.ValueString()); errors.Is(err, fleet.ErrUnreachable) && tainted != "" {
+				diags.Append(r.verifyDestroyable(ctx, m, tainted)...)
+			}
+			return "", diags
 		}
 		if _, managed := r.Data.Managed.VM(vm.UUID); !managed {
 			return "", diags
@@ -49,6 +60,7 @@ func (r *Resource) replacedVM(ctx context.Context, m *model, private meta.Privat
 				"name. If the plan calls it a deposed object, which a create_before_destroy left, \"terraform state rm\" and "+
 				"\"terraform import\" make it this resource's again.", vm.Name, vm.Host, vm.UUID))
 	}
+	diags.Append(r.verifyDestroyable(ctx, m, id)...)
 	if machine, _ := r.Data.Managed.VM(id); machine.Protected {
 		diags.AddAttributeError(path.Root("deletion_protection"), "Virtual machine is protected", fmt.Sprintf(
 			"Virtual machine %q would have to be destroyed for a new one, because it is tainted or to be replaced, but "+
@@ -57,4 +69,18 @@ func (r *Resource) replacedVM(ctx context.Context, m *model, private meta.Privat
 				"deletion_protection = false first.", m.Name.ValueString()))
 	}
 	return id, diags
+}
+
+// verifyDestroyable returns an error if a VM that is destroyed before a new one is created, as m describes it, can't be
+// destroyed, because a host that may have it, or may use its disks, doesn't answer. Terraform's state of it had the host
+// that had it last.
+func (r *Resource) verifyDestroyable(ctx context.Context, m *model, id string) diag.Diagnostics {
+	saved, _ := r.Data.Managed.VM(id)
+	err := r.Data.Fleet.CheckDelete(ctx, id, fleet.LastKnown{Host: saved.Host, HostUUID: saved.HostUUID})
+	if err == nil {
+		return nil
+	}
+	failure := m.failure("replace", err)
+	failure.Happened = "The virtual machine has to be destroyed before a new one is created"
+	return diag.Diagnostics{failure.Error()}
 }

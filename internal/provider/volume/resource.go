@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"strconv"
 	"strings"
 
 	"github.com/hashicorp/terraform-plugin-framework/diag"
@@ -39,10 +40,14 @@ func NewResource() resource.Resource {
 	return &volumeResource{Resource: meta.Resource{TypeName: TypeName}}
 }
 
-// ModifyPlan refuses what would lose data: a smaller size, and a move that nothing would carry out.
+// ModifyPlan refuses what would lose data: a smaller size, and a move that nothing would carry out; and to remove what
+// a host may use that can't be asked.
 func (r *volumeResource) ModifyPlan(
 	ctx context.Context, req resource.ModifyPlanRequest, resp *resource.ModifyPlanResponse,
 ) {
+	if req.Plan.Raw.IsNull() {
+		r.checkRemoval(ctx, req, resp)
+	}
 	if !r.Plans(noun, req, resp) {
 		return
 	}
@@ -61,7 +66,11 @@ func (r *volumeResource) ModifyPlan(
 	var size value.Quantity
 	resp.Diagnostics.Append(req.State.Get(ctx, &state)...)
 	resp.Diagnostics.Append(req.Plan.GetAttribute(ctx, path.Root("size"), &size)...)
-	if resp.Diagnostics.HasError() || len(resp.RequiresReplace) > 0 {
+	if resp.Diagnostics.HasError() {
+		return
+	}
+	if len(resp.RequiresReplace) > 0 {
+		r.checkRemoval(ctx, req, resp)
 		return
 	}
 	if size.Same(state.Size) {
@@ -108,6 +117,29 @@ func (r *volumeResource) checkNew(
 				return
 			}
 		}
+	}
+}
+
+// checkRemoval refuses to remove a volume that a host may use which doesn't answer. The apply would find that out when the
+// VMs that use it are gone.
+func (r *volumeResource) checkRemoval(
+	ctx context.Context, req resource.ModifyPlanRequest, resp *resource.ModifyPlanResponse,
+) {
+	var state model
+	resp.Diagnostics.Append(req.State.Get(ctx, &state)...)
+	if resp.Diagnostics.HasError() || r.Data == nil || r.Data.Unknown {
+		return
+	}
+	own := state.CurrentHost.ValueString()
+	silent, err := r.Data.Storage().SilentUserHosts(ctx, own, state.Pool.ValueString())
+	if err != nil {
+		resp.Diagnostics.Append(state.failure("delete", own, err).Error())
+	}
+	for host, err := range silent {
+		f := state.failure("delete", host, err)
+		f.Happened = "host " + strconv.Quote(host) + " shares the storage pool and can't be asked whether it uses the volume"
+		f.Remedy = "Bring the host back. Or make sure that it is off, then set its fenced = true."
+		resp.Diagnostics.Append(f.Error())
 	}
 }
 
@@ -260,23 +292,16 @@ func (r *volumeResource) Update(ctx context.Context, req resource.UpdateRequest,
 	host := state.CurrentHost.ValueString()
 	if bytes := plan.Size.Bytes(); bytes != nil && !plan.Size.Same(state.Size) {
 		thick := plan.Preallocation.ValueString() == storage.PreallocationFull
-		if err := s.Grow(ctx, r.usingHosts(ctx, s, &state), host, state.ref(), *bytes, thick); err != nil {
+		hosts, err := s.UserHosts(ctx, host, state.Pool.ValueString())
+		if err == nil {
+			err = s.Grow(ctx, hosts, host, state.ref(), *bytes, thick)
+		}
+		if err != nil {
 			resp.Diagnostics.Append(plan.failure("grow", host, err).AttributeError(path.Root("size")))
 			return
 		}
 	}
 	resp.Diagnostics.Append(resp.State.Set(ctx, &plan)...)
-}
-
-// usingHosts are the hosts whose definitions may use the volume: all that share its pool, else the one that has it.
-func (r *volumeResource) usingHosts(ctx context.Context, s *storage.Storage, state *model) hostset.Set {
-	own := s.Hosts.Named(state.CurrentHost.ValueString())
-	for _, a := range hostset.Found(s.Pool(ctx, own, state.Pool.ValueString())) {
-		if a.Value.Shared {
-			return s.Hosts
-		}
-	}
-	return own
 }
 
 // Delete removes the volume, unless something uses it.
@@ -287,8 +312,12 @@ func (r *volumeResource) Delete(ctx context.Context, req resource.DeleteRequest,
 		return
 	}
 	s := r.Data.Storage()
-	host, hosts := state.CurrentHost.ValueString(), r.usingHosts(ctx, s, &state)
-	if err := s.DeleteUnused(ctx, hosts, host, state.ref()); err != nil {
+	host := state.CurrentHost.ValueString()
+	hosts, err := s.UserHosts(ctx, host, state.Pool.ValueString())
+	if err == nil {
+		err = s.DeleteUnused(ctx, hosts, host, state.ref())
+	}
+	if err != nil {
 		f := state.failure("delete", host, err)
 		if errors.Is(err, storage.ErrInUse) {
 			f.Remedy = "Remove it there first. Nothing was removed."

@@ -1,4 +1,4 @@
-package migrate
+package move
 
 import (
 	"context"
@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migration"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/placement"
@@ -19,22 +20,22 @@ import (
 // beforehand is a warning. A target that is cordoned, or switched off for its maintenance, is a warning too: the same
 // apply may end the maintenance, and Move refuses if it hasn't. planned are the objects that hosts will have before
 // the move.
-func (mv *Mover) CheckMove(
-	ctx context.Context, order MoveOrder, planned status.PlannedObjects,
+func (ck *Checks) CheckMove(
+	ctx context.Context, order Order, planned status.PlannedObjects,
 ) ([]inventory.Problem, error) {
-	return mv.checkMove(ctx, order, planned, true)
+	return ck.checkMove(ctx, order, planned, true)
 }
 
 // checkMove is CheckMove for a VM that is pinned to the target, or for one that is moved there for another reason.
-func (mv *Mover) checkMove(
-	ctx context.Context, order MoveOrder, planned status.PlannedObjects, pinned bool,
+func (ck *Checks) checkMove(
+	ctx context.Context, order Order, planned status.PlannedObjects, pinned bool,
 ) ([]inventory.Problem, error) {
-	to, err := mv.hosts.UsableHost(order.Target)
+	to, err := ck.hosts.UsableHost(order.Target)
 	if err != nil {
 		return []inventory.Problem{moveProblem(err)}, nil
 	}
 
-	vm, err := mv.hosts.Find(ctx, order.UUID, order.Last)
+	vm, err := ck.hosts.Find(ctx, order.UUID, order.Last)
 	if err != nil || vm.On == to {
 		return nil, err
 	}
@@ -47,12 +48,12 @@ func (mv *Mover) checkMove(
 		return []inventory.Problem{moveProblem(err)}, nil
 	}
 
-	effective, err := mv.records.MigrationOptionsOf(ctx, vm, order.Options)
+	effective, err := ck.records.MigrationOptionsOf(ctx, vm, order.Options)
 	if err != nil {
 		return nil, err
 	}
 
-	inspected, blockers, err := mv.Preflight(ctx, vm, to, effective.Options, false)
+	inspected, blockers, err := ck.Preflight(ctx, vm, to, effective.Options, false)
 	if err != nil {
 		return nil, err
 	}
@@ -63,7 +64,7 @@ func (mv *Mover) checkMove(
 
 	closed := func(b migration.Blocker) bool {
 		return b.Reason == migration.HostCordoned ||
-			b.Reason == migration.HostNotAvailable && mv.records.SwitchedOff(ctx, to.Name)
+			b.Reason == migration.HostNotAvailable && ck.records.SwitchedOff(ctx, to.Name)
 	}
 	if i := slices.IndexFunc(blockers, closed); pinned && i >= 0 {
 		problems = append(problems, pinClosed(vm, to, blockers[i]))
@@ -72,7 +73,7 @@ func (mv *Mover) checkMove(
 
 	problems = append(problems, blockerProblems(vm, to, blockers)...)
 	if len(migration.Blocking(blockers)) == 0 {
-		problems = append(problems, copyProblems(ctx, vm, mv.HeadedFor(ctx, vm, inspected, to), to, effective.Options)...)
+		problems = append(problems, copyProblems(ctx, vm, ck.WithTarget(ctx, vm, inspected, to), to, effective.Options)...)
 	}
 
 	return problems, nil
@@ -91,7 +92,7 @@ func pinClosed(vm *inventory.VM, to *inventory.Host, b migration.Blocker) invent
 }
 
 // copyProblemsTo is copyProblems of a VM that wasn't looked at yet.
-func (mv *Mover) copyProblemsTo(
+func (ck *Checks) copyProblemsTo(
 	ctx context.Context, vm *inventory.VM, target string, o migration.Options,
 ) []inventory.Problem {
 	inspected, err := Inspect(ctx, vm)
@@ -99,9 +100,9 @@ func (mv *Mover) copyProblemsTo(
 		return nil // Whoever moves it is told.
 	}
 
-	to := mv.hosts.Host(target)
+	to := ck.hosts.Host(target)
 
-	return copyProblems(ctx, vm, mv.HeadedFor(ctx, vm, inspected, to), to, o)
+	return copyProblems(ctx, vm, ck.WithTarget(ctx, vm, inspected, to), to, o)
 }
 
 // copyProblems says what will be copied: disks of a VM that runs, files of one that is off.
@@ -129,7 +130,7 @@ func imageProblems(
 
 	lines := make([]string, len(copies))
 	for i, c := range copies {
-		lines[i] = fmt.Sprintf("  - %s: %s, %s", c.Disk.Key, c.Disk.Path, inventory.BytesText(c.Capacity))
+		lines[i] = fmt.Sprintf("  - %s: %s, %s", c.Disk.Key, c.Disk.Path, domain.FormatSize(c.Capacity))
 		if base := o.Base(c.Disk); base.Path != "" {
 			lines[i] += ", its own data on top of " + base.Path
 		}
@@ -182,7 +183,7 @@ func carriedProblems(
 	for i, c := range carried {
 		lines[i] = fmt.Sprintf("  - %s: %s", c.What, c.Path)
 		if c.Disk {
-			lines[i] += ", " + inventory.BytesText(c.Bytes)
+			lines[i] += ", " + domain.FormatSize(c.Bytes)
 			disks, own = disks || !c.Own, own || c.Own
 		}
 	}
@@ -207,7 +208,7 @@ func carriedProblems(
 
 // Preflight finds everything that blocks the move, room on the target included. askQEMU also asks QEMU itself, which
 // taints the VM.
-func (mv *Mover) Preflight(
+func (ck *Checks) Preflight(
 	ctx context.Context, vm *inventory.VM, to *inventory.Host, o migration.Options, askQEMU bool,
 ) (migration.VM, []migration.Blocker, error) {
 	inspected, err := Inspect(ctx, vm)
@@ -219,19 +220,19 @@ func (mv *Mover) Preflight(
 		inspected = inspected.AskQEMU(ctx, vm.On.Conn)
 	}
 
-	blockers, err := mv.PreflightTo(ctx, vm, inspected, to, o)
+	blockers, err := ck.CheckTarget(ctx, vm, inspected, to, o)
 
 	return inspected, blockers, err
 }
 
-// PreflightTo is preflight of a VM that was looked at already.
-func (mv *Mover) PreflightTo(
+// CheckTarget is Preflight of a VM that was looked at already.
+func (ck *Checks) CheckTarget(
 	ctx context.Context, vm *inventory.VM, inspected migration.VM, to *inventory.Host, o migration.Options,
 ) ([]migration.Blocker, error) {
-	a, err := mv.hosts.ReplyOf(ctx, to)
-	inspected = mv.HeadedFor(ctx, vm, inspected, to)
+	a, err := ck.hosts.ReplyOf(ctx, to)
+	inspected = ck.WithTarget(ctx, vm, inspected, to)
 
-	blockers, checkErr := migration.Preflight(ctx, inspected, vm.On.Conn, to.Conn, o)
+	blockers, checkErr := migration.CheckHosts(ctx, inspected, vm.On.Conn, to.Conn, o)
 	if checkErr != nil {
 		return nil, checkErr
 	}
@@ -259,9 +260,9 @@ func (mv *Mover) PreflightTo(
 		blockers = append([]migration.Blocker{*mark}, blockers...)
 	}
 
-	blockers = append(blockers, mv.ownDiskBlockers(ctx, vm, to)...)
+	blockers = append(blockers, ck.ownDiskBlockers(ctx, vm, to)...)
 
-	alone, err := mv.placement.ClaimBlockers(ctx, vm, to)
+	alone, err := ck.placement.ClaimBlockers(ctx, vm, to)
 	if err != nil {
 		return nil, err
 	}
@@ -272,13 +273,13 @@ func (mv *Mover) PreflightTo(
 	if !inspected.Live() {
 		bytes = 0 // It needs it when it is started.
 
-		blockers = append(blockers, mv.placement.DeviceBlockers(ctx, a, vm)...)
+		blockers = append(blockers, ck.placement.DeviceBlockers(ctx, a, vm)...)
 	}
 
-	if mv.placement.ExpectsFiles(to, vm.Name) && len(migration.Blocking(blockers)) == 0 {
+	if ck.placement.ExpectsFiles(to, vm.Name) && len(migration.Blocking(blockers)) == 0 {
 		load := migration.EstimateTransfer(ctx, inspected, vm.On.Conn, to.Conn, o)
 
-		crowded, err := mv.placement.FileBlockers(ctx, to, vm.Name, load.Files)
+		crowded, err := ck.placement.FileBlockers(ctx, to, vm.Name, load.Files)
 		if err != nil {
 			return nil, err
 		}
@@ -286,7 +287,7 @@ func (mv *Mover) PreflightTo(
 		blockers = append(blockers, crowded...)
 	}
 
-	return append(blockers, mv.placement.CrowdedBlockers(a, vm, bytes)...), nil
+	return append(blockers, ck.placement.CapacityBlockers(a, vm, bytes)...), nil
 }
 
 // moveProblem says why a move is out of the question.

@@ -1,4 +1,4 @@
-package migrate
+package move
 
 import (
 	"context"
@@ -34,7 +34,7 @@ func (mv *Mover) LockWhereItIs(
 			return nil, nil, nil, err
 		}
 
-		now, err := mv.findSettled(held, uuid, last)
+		now, err := mv.findIdle(held, uuid, last)
 		if err == nil && now.On == vm.On {
 			return held, unlock, now, nil
 		}
@@ -64,9 +64,9 @@ func (mv *Mover) LockWhereItIs(
 	}
 }
 
-// findSettled is FindNow for a VM that is to be changed. One that is just starting is waited for. One that is on its
+// findIdle is FindNow for a VM that is to be changed. One that is just starting is waited for. One that is on its
 // way is refused, and returned with the error.
-func (mv *Mover) findSettled(ctx context.Context, uuid string, last inventory.LastKnown) (*inventory.VM, error) {
+func (mv *Mover) findIdle(ctx context.Context, uuid string, last inventory.LastKnown) (*inventory.VM, error) {
 	vm, err := mv.hosts.FindNow(ctx, uuid, last)
 	if err == nil && vm.Status() == status.StatusStarting {
 		waiting, cancel := context.WithTimeout(ctx, startTimeout)
@@ -106,7 +106,7 @@ func (mv *Mover) WithVMLocked(
 
 	err = do(held, vm)
 
-	after, cancel := lease.CleanUp(ctx, records.CleanupTimeout)
+	after, cancel := lease.CleanupContext(ctx, records.CleanupTimeout)
 	defer cancel()
 
 	if _, readErr := mv.hosts.ReadVM(after, vm.On, uuid); readErr != nil {

@@ -1,4 +1,4 @@
-package migrate
+package move
 
 import (
 	"context"
@@ -11,10 +11,10 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 )
 
-// undefineLeftover removes a definition that the VM left behind on a host when it went to another one. What its
+// undefineStale removes a definition that the VM left behind on a host when it went to another one. What its
 // firmware and its TPM keep goes with it, unless that may be what the VM uses where it is now: where hosts share a
 // filesystem, both definitions name the same files.
-func (mv *Mover) undefineLeftover(
+func (cl *Cleanup) undefineStale(
 	ctx context.Context, on *inventory.Host, d *libvirt.Domain, home *inventory.Host,
 ) error {
 	shared := true
@@ -29,18 +29,18 @@ func (mv *Mover) undefineLeftover(
 		return Undefine(ctx, on, d.UUID)
 	}
 
-	mv.log.WarnContext(ctx, "what firmware and TPM keep is left: the VM may use the same files where it is",
+	cl.log.WarnContext(ctx, "what firmware and TPM keep is left: the VM may use the same files where it is",
 		"name", d.Name, "host", on.Name, "its_host", home.Name, "error", err)
 
 	return Undefine(ctx, on, d.UUID, libvirt.KeepNVRAM, libvirt.KeepTPM)
 }
 
 // removeStaleOn is RemoveStale for what one of the hosts has.
-func (mv *Mover) removeStaleOn(ctx context.Context, host string, vm *inventory.VM) error {
+func (cl *Cleanup) removeStaleOn(ctx context.Context, host string, vm *inventory.VM) error {
 	there := *vm
 	there.StaleHosts = []string{host}
 
-	if err := mv.RemoveStale(ctx, &there); err != nil {
+	if err := cl.RemoveStale(ctx, &there); err != nil {
 		return err
 	}
 
@@ -51,7 +51,7 @@ func (mv *Mover) removeStaleOn(ctx context.Context, host string, vm *inventory.V
 
 // RemoveStale removes leftover definitions of a VM that is defined where it is: one that runs without a definition gets
 // one before. They are looked at once more: what runs is not a leftover.
-func (mv *Mover) RemoveStale(ctx context.Context, vm *inventory.VM) error {
+func (cl *Cleanup) RemoveStale(ctx context.Context, vm *inventory.VM) error {
 	if len(vm.StaleHosts) == 0 {
 		return nil
 	}
@@ -62,19 +62,19 @@ func (mv *Mover) RemoveStale(ctx context.Context, vm *inventory.VM) error {
 	}
 
 	if !d.Persistent {
-		if _, err := mv.EnsureDefined(ctx, vm); err != nil {
+		if _, err := cl.EnsureDefined(ctx, vm); err != nil {
 			return err
 		}
 	}
 
-	return mv.RemoveDefinitions(ctx, vm)
+	return cl.RemoveDefinitions(ctx, vm)
 }
 
 // RemoveDefinitions removes the VM's definitions on its stale hosts. It is for a VM that is deleted; otherwise call
 // RemoveStale.
-func (mv *Mover) RemoveDefinitions(ctx context.Context, vm *inventory.VM) error {
+func (cl *Cleanup) RemoveDefinitions(ctx context.Context, vm *inventory.VM) error {
 	for _, name := range vm.StaleHosts {
-		h := mv.hosts.Host(name)
+		h := cl.hosts.Host(name)
 
 		d, err := h.Conn.Domain(ctx, vm.UUID)
 		if inventory.IsNotFound(err) {
@@ -92,9 +92,9 @@ func (mv *Mover) RemoveDefinitions(ctx context.Context, vm *inventory.VM) error 
 			}
 		}
 
-		mv.log.InfoContext(ctx, "removing leftover definition", "name", vm.Name, "uuid", vm.UUID, "host", name)
+		cl.log.InfoContext(ctx, "removing leftover definition", "name", vm.Name, "uuid", vm.UUID, "host", name)
 
-		if err := mv.undefineLeftover(ctx, h, d, vm.On); err != nil {
+		if err := cl.undefineStale(ctx, h, d, vm.On); err != nil {
 			return err
 		}
 	}

@@ -1,4 +1,4 @@
-package migrate
+package move
 
 import (
 	"context"
@@ -165,7 +165,7 @@ func (m *move) unfinished(now *inventory.VM, err error) []domain.Copy {
 
 // keepRecord writes the record of a migration that is over, and returns the VM with it. Where it can't be written that
 // is only logged.
-func (mv *Mover) keepRecord(ctx context.Context, vm *inventory.VM, record domain.Migration) *inventory.VM {
+func (rec *Recovery) keepRecord(ctx context.Context, vm *inventory.VM, record domain.Migration) *inventory.VM {
 	if vm.Migrating || vm.BrokeInPostCopy() {
 		return vm // libvirt would make us wait, and refuse.
 	}
@@ -173,12 +173,12 @@ func (mv *Mover) keepRecord(ctx context.Context, vm *inventory.VM, record domain
 	_, err := records.WriteMetadata(ctx, vm, vm.Metadata.WithMigration(record))
 	if err == nil {
 		var now *inventory.VM
-		if now, err = mv.hosts.Refresh(ctx, vm); err == nil {
+		if now, err = rec.hosts.Refresh(ctx, vm); err == nil {
 			return now
 		}
 	}
 
-	mv.log.WarnContext(ctx, "how the migration went was not recorded", "name", vm.Name, "host", vm.Host,
+	rec.log.WarnContext(ctx, "how the migration went was not recorded", "name", vm.Name, "host", vm.Host,
 		"error", err.Error())
 
 	return vm
@@ -187,10 +187,10 @@ func (mv *Mover) keepRecord(ctx context.Context, vm *inventory.VM, record domain
 // outcome reads where the VM is now, and removes the definition that the source may still have of a VM that is proven
 // to run on the target. It is read, too, where held carries a lease that is lost; nothing is changed then.
 func (m *move) outcome(ctx, held context.Context, err error) (*inventory.VM, error) {
-	reading, read := lease.CleanUp(ctx, inventory.FinishTimeout)
+	reading, read := lease.CleanupContext(ctx, inventory.FinishTimeout)
 	defer read()
 
-	after, cancel := lease.CleanUp(held, inventory.FinishTimeout)
+	after, cancel := lease.CleanupContext(held, inventory.FinishTimeout)
 	defer cancel()
 
 	m.from.Forget()
@@ -221,7 +221,7 @@ func (m *move) outcome(ctx, held context.Context, err error) (*inventory.VM, err
 
 	if err == nil && now.On == m.to && !now.Migrating && !now.BrokeInPostCopy() {
 		var leftErr error
-		if now, leftErr = m.mover.ReleaseLeft(after, now, m.from, true); leftErr != nil {
+		if now, leftErr = m.mover.RemoveLeftVolumes(after, now, m.from, true); leftErr != nil {
 			// It is noted, told by the next plan, and removed by the next update.
 			m.mover.log.WarnContext(after, "disks were left behind", "name", now.Name, "host", m.from.Name,
 				"error", leftErr.Error())

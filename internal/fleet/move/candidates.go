@@ -1,4 +1,4 @@
-package migrate
+package move
 
 import (
 	"cmp"
@@ -13,8 +13,8 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/status"
 )
 
-// MoveCandidate is one host that a VM might move to.
-type MoveCandidate struct {
+// Candidate is one host that a VM might move to.
+type Candidate struct {
 	Host string
 	// Current says that the VM is there.
 	Current bool
@@ -27,33 +27,33 @@ type MoveCandidate struct {
 }
 
 // Fits says that nothing is known to block the move.
-func (c MoveCandidate) Fits() bool { return !c.Current && len(migration.Blocking(c.Blockers)) == 0 }
+func (c Candidate) Fits() bool { return !c.Current && len(migration.Blocking(c.Blockers)) == 0 }
 
 // MoveCandidates judges every host as the target of a move of the VM: the one that would be chosen first, those that
 // don't fit last. own are the options that are said for that very move; effective is what it would be moved with.
 // askQEMU also asks QEMU itself, which taints the VM.
-func (mv *Mover) MoveCandidates(
+func (ck *Checks) MoveCandidates(
 	ctx context.Context, uuid string, last inventory.LastKnown, own migration.Options, askQEMU bool,
-) (*inventory.VM, []MoveCandidate, migration.EffectiveOptions, error) {
-	vm, err := mv.hosts.Find(ctx, uuid, last)
+) (*inventory.VM, []Candidate, migration.EffectiveOptions, error) {
+	vm, err := ck.hosts.Find(ctx, uuid, last)
 	if err != nil {
 		return nil, nil, migration.EffectiveOptions{}, err
 	}
 
-	effective, err := mv.records.MigrationOptionsOf(ctx, vm, own)
+	effective, err := ck.records.MigrationOptionsOf(ctx, vm, own)
 	if err != nil {
 		return vm, nil, effective, err
 	}
 
-	candidates, err := mv.moveCandidates(ctx, vm, effective.Options, askQEMU)
+	candidates, err := ck.moveCandidates(ctx, vm, effective.Options, askQEMU)
 
 	return vm, candidates, effective, err
 }
 
 // moveCandidates judges every host by the options in force.
-func (mv *Mover) moveCandidates(
+func (ck *Checks) moveCandidates(
 	ctx context.Context, vm *inventory.VM, o migration.Options, askQEMU bool,
-) ([]MoveCandidate, error) {
+) ([]Candidate, error) {
 	inspected, err := Inspect(ctx, vm)
 	if err != nil {
 		return nil, err
@@ -63,12 +63,12 @@ func (mv *Mover) moveCandidates(
 		inspected = inspected.AskQEMU(ctx, vm.On.Conn)
 	}
 
-	all := make([]MoveCandidate, len(mv.hosts.Configured))
-	errs := make([]error, len(mv.hosts.Configured))
+	all := make([]Candidate, len(ck.hosts.Configured))
+	errs := make([]error, len(ck.hosts.Configured))
 
 	var wg sync.WaitGroup
-	for i, h := range mv.hosts.Configured {
-		wg.Go(func() { all[i], errs[i] = mv.moveCandidate(ctx, vm, inspected, h, o) })
+	for i, h := range ck.hosts.Configured {
+		wg.Go(func() { all[i], errs[i] = ck.moveCandidate(ctx, vm, inspected, h, o) })
 	}
 
 	wg.Wait()
@@ -79,10 +79,10 @@ func (mv *Mover) moveCandidates(
 		}
 	}
 
-	slices.SortStableFunc(all, func(a, b MoveCandidate) int {
+	slices.SortStableFunc(all, func(a, b Candidate) int {
 		return cmp.Or(
 			fittingFirst(a.Fits(), b.Fits()),
-			fittingFirst(mv.takesMore(a), mv.takesMore(b)),
+			fittingFirst(ck.takesMore(a), ck.takesMore(b)),
 			cmp.Compare(len(a.Blockers), len(b.Blockers)), // the fewer doubts, the better
 			-cmp.Compare(a.free(), b.free()),
 		)
@@ -92,11 +92,11 @@ func (mv *Mover) moveCandidates(
 }
 
 // takesMore says that another VM could set out for the host at once.
-func (mv *Mover) takesMore(c MoveCandidate) bool {
-	return mv.Queue.Inbound(c.Host) < mv.Queue.Limits().InboundPerHost
+func (ck *Checks) takesMore(c Candidate) bool {
+	return ck.queue.Inbound(c.Host) < ck.queue.Limits().InboundPerHost
 }
 
-func (c MoveCandidate) free() uint64 {
+func (c Candidate) free() uint64 {
 	if c.FreeMemory == nil {
 		return 0
 	}
@@ -105,10 +105,10 @@ func (c MoveCandidate) free() uint64 {
 }
 
 // moveCandidate judges one host.
-func (mv *Mover) moveCandidate(
+func (ck *Checks) moveCandidate(
 	ctx context.Context, vm *inventory.VM, inspected migration.VM, h *inventory.Host, o migration.Options,
-) (MoveCandidate, error) {
-	c := MoveCandidate{Host: h.Name, Current: h == vm.On}
+) (Candidate, error) {
+	c := Candidate{Host: h.Name, Current: h == vm.On}
 
 	if h.Config.Fenced {
 		c.Blockers = []migration.Blocker{{
@@ -119,15 +119,15 @@ func (mv *Mover) moveCandidate(
 		return c, nil
 	}
 
-	if a, err := mv.hosts.ReplyOf(ctx, h); err == nil {
-		c.FreeMemory = new(mv.placement.FreeMemory(a, ""))
+	if a, err := ck.hosts.ReplyOf(ctx, h); err == nil {
+		c.FreeMemory = new(ck.placement.FreeMemory(a, ""))
 	}
 
 	if c.Current {
 		return c, nil
 	}
 
-	blockers, err := mv.PreflightTo(ctx, vm, inspected, h, o)
+	blockers, err := ck.CheckTarget(ctx, vm, inspected, h, o)
 	if err != nil && ctx.Err() != nil {
 		return c, err
 	}
@@ -140,7 +140,7 @@ func (mv *Mover) moveCandidate(
 		placement.UnscheduledBlocker(h))
 
 	if c.Fits() {
-		c.Method = migration.MethodTo(ctx, mv.HeadedFor(ctx, vm, inspected, h), vm.On.Conn, h.Conn, o)
+		c.Method = migration.MethodTo(ctx, ck.WithTarget(ctx, vm, inspected, h), vm.On.Conn, h.Conn, o)
 	}
 
 	return c, nil
@@ -148,8 +148,8 @@ func (mv *Mover) moveCandidate(
 
 // CheckMigration says what would keep the order from being carried out, as far as it can be told without touching a
 // host. Where the target is left open, a warning says which it would be now.
-func (mv *Mover) CheckMigration(ctx context.Context, order MoveOrder) ([]inventory.Problem, error) {
-	vm, err := mv.hosts.Find(ctx, order.UUID, order.Last)
+func (ck *Checks) CheckMigration(ctx context.Context, order Order) ([]inventory.Problem, error) {
+	vm, err := ck.hosts.Find(ctx, order.UUID, order.Last)
 	if err != nil {
 		return nil, err
 	}
@@ -174,15 +174,15 @@ func (mv *Mover) CheckMigration(ctx context.Context, order MoveOrder) ([]invento
 	}
 
 	if order.Target != "" {
-		return mv.checkTarget(ctx, vm, order)
+		return ck.checkTarget(ctx, vm, order)
 	}
 
-	effective, err := mv.records.MigrationOptionsOf(ctx, vm, order.Options)
+	effective, err := ck.records.MigrationOptionsOf(ctx, vm, order.Options)
 	if err != nil {
 		return nil, err
 	}
 
-	candidates, err := mv.moveCandidates(ctx, vm, effective.Options, false)
+	candidates, err := ck.moveCandidates(ctx, vm, effective.Options, false)
 	if err != nil {
 		return nil, err
 	}
@@ -192,7 +192,7 @@ func (mv *Mover) CheckMigration(ctx context.Context, order MoveOrder) ([]invento
 			Attribute: "target_host", Summary: "Target is chosen when the migration is applied", Warning: true,
 			Detail: fmt.Sprintf("Virtual machine %q is on host %q. If applied now, it is moved to host %q", vm.Name, vm.Host,
 				best.Host) + doubtText(best.Blockers),
-		}}, mv.copyProblemsTo(ctx, vm, best.Host, effective.Options)...), nil
+		}}, ck.copyProblemsTo(ctx, vm, best.Host, effective.Options)...), nil
 	}
 
 	return []inventory.Problem{{
@@ -203,7 +203,7 @@ func (mv *Mover) CheckMigration(ctx context.Context, order MoveOrder) ([]invento
 }
 
 // checkTarget checks a move to the host that the order names.
-func (mv *Mover) checkTarget(ctx context.Context, vm *inventory.VM, order MoveOrder) ([]inventory.Problem, error) {
+func (ck *Checks) checkTarget(ctx context.Context, vm *inventory.VM, order Order) ([]inventory.Problem, error) {
 	if vm.Host == order.Target {
 		return []inventory.Problem{{
 			Attribute: "target_host", Summary: "Virtual machine is on the target already", Warning: true,
@@ -211,12 +211,12 @@ func (mv *Mover) checkTarget(ctx context.Context, vm *inventory.VM, order MoveOr
 		}}, nil
 	}
 
-	problems, err := mv.checkMove(ctx, order, nil, false)
+	problems, err := ck.checkMove(ctx, order, nil, false)
 	if err != nil {
 		return nil, err
 	}
 
-	if to := mv.hosts.Host(order.Target); to != nil {
+	if to := ck.hosts.Host(order.Target); to != nil {
 		for _, b := range pinBlocker(vm, to, status.Unknown) {
 			problems = append(problems, inventory.Problem{
 				Attribute: "target_host", Summary: "Virtual machine is pinned to another host: " + b.Reason, Warning: true,

@@ -1,4 +1,4 @@
-package migrate
+package move
 
 import (
 	"context"
@@ -25,16 +25,16 @@ const (
 // ConcludeInterrupted finds out how a migration ended whose run was killed, and completes its record, so that nothing
 // is done twice. Who is at it still is waited for. A migration that goes on without its run is watched to its end, and
 // aborted when ctx ends; one that broke in post-copy is resumed, with what was said for this VM, if anything was.
-func (mv *Mover) ConcludeInterrupted(
+func (rec *Recovery) ConcludeInterrupted(
 	ctx context.Context, vm *inventory.VM, last inventory.LastKnown, own migration.Options,
 ) (*inventory.VM, error) {
 	// The VM may change hosts while its lock is waited for.
-	for range len(mv.hosts.Configured) + 1 {
+	for range len(rec.hosts.Configured) + 1 {
 		if vm.OpenMigration() == nil {
 			return vm, nil
 		}
 
-		now, done, err := mv.concludeOn(ctx, vm.On, vm.UUID, last, own)
+		now, done, err := rec.concludeOn(ctx, vm.On, vm.UUID, last, own)
 		if err != nil || done {
 			return now, err
 		}
@@ -51,12 +51,12 @@ func (mv *Mover) ConcludeInterrupted(
 // concludeFor is ConcludeInterrupted for an order to move the VM. What was planned for a VM is not done to one that
 // another run, which is alive, moves elsewhere: the order is refused. One that is for the same host, or is the same
 // order, waits.
-func (mv *Mover) concludeFor(
-	ctx context.Context, vm *inventory.VM, last inventory.LastKnown, order MoveOrder,
+func (rec *Recovery) concludeFor(
+	ctx context.Context, vm *inventory.VM, last inventory.LastKnown, order Order,
 ) (*inventory.VM, error) {
 	record := vm.OpenMigration()
 	if record == nil || record.TargetHost == order.Target || order.ID != "" && record.ID == order.ID {
-		return mv.ConcludeInterrupted(ctx, vm, last, order.Options)
+		return rec.ConcludeInterrupted(ctx, vm, last, order.Options)
 	}
 
 	who, err := lease.LiveHolder(ctx, vm.On.Conn, vm.UUID)
@@ -72,7 +72,7 @@ func (mv *Mover) concludeFor(
 		}
 	}
 
-	now, err := mv.hosts.FindNow(ctx, vm.UUID, last)
+	now, err := rec.hosts.FindNow(ctx, vm.UUID, last)
 	if err != nil {
 		return vm, err
 	}
@@ -85,20 +85,20 @@ func (mv *Mover) concludeFor(
 		}
 	}
 
-	return mv.ConcludeInterrupted(ctx, now, last, order.Options)
+	return rec.ConcludeInterrupted(ctx, now, last, order.Options)
 }
 
 // concludeOn concludes the open migration of a VM on that host. It returns false if the VM is on another one by now.
-func (mv *Mover) concludeOn(
+func (rec *Recovery) concludeOn(
 	ctx context.Context, on *inventory.Host, uuid string, last inventory.LastKnown, own migration.Options,
 ) (*inventory.VM, bool, error) {
-	held, unlock, err := mv.records.Lock(ctx, on, uuid, "concluding a migration of")
+	held, unlock, err := rec.records.Lock(ctx, on, uuid, "concluding a migration of")
 	if err != nil {
 		return nil, false, err
 	}
 	defer unlock()
 
-	vm, err := mv.hosts.FindNow(held, uuid, last)
+	vm, err := rec.hosts.FindNow(held, uuid, last)
 	if err != nil {
 		return nil, false, err
 	}
@@ -108,33 +108,33 @@ func (mv *Mover) concludeOn(
 		return vm, true, nil
 	}
 
-	mv.log.InfoContext(ctx, "a migration was interrupted", "name", vm.Name, "id", record.ID, "owner", record.Owner,
+	rec.log.InfoContext(ctx, "a migration was interrupted", "name", vm.Name, "id", record.ID, "owner", record.Owner,
 		"source", record.SourceHost, "target", record.TargetHost)
 
-	aborted := mv.awaitAbandoned(held, uuid, *record)
+	aborted := rec.awaitAbandoned(held, uuid, *record)
 
 	// What they said before is not true any more.
-	for _, h := range mv.hosts.Configured {
+	for _, h := range rec.hosts.Configured {
 		if h.Name == record.SourceHost || h.Name == record.TargetHost {
 			h.Forget()
 		}
 	}
 
-	after, cancel := lease.CleanUp(held, inventory.FinishTimeout)
+	after, cancel := lease.CleanupContext(held, inventory.FinishTimeout)
 	defer cancel()
 
-	if err := mv.Revive(after, vm, *record); err != nil && !inventory.IsNotFound(err) {
-		mv.log.WarnContext(ctx, "whether the guest stands still for a migration that is over was not found out",
+	if err := rec.FinishSwitchoverOf(after, vm, *record); err != nil && !inventory.IsNotFound(err) {
+		rec.log.WarnContext(ctx, "whether the guest stands still for a migration that is over was not found out",
 			"uuid", uuid, "id", record.ID, "error", err.Error())
 	}
 
-	vm, err = mv.hosts.FindNow(after, uuid, last)
+	vm, err = rec.hosts.FindNow(after, uuid, last)
 	if err != nil || vm.On != on {
 		return vm, false, errors.Join(aborted, err)
 	}
 
 	if record = vm.OpenMigration(); record != nil && vm.BrokeInPostCopy() {
-		vm, err = mv.resumeBroken(held, vm, *record, last, own)
+		vm, err = rec.resumeBroken(held, vm, *record, last, own)
 
 		return vm, true, errors.Join(aborted, err)
 	}
@@ -147,19 +147,19 @@ func (mv *Mover) concludeOn(
 		return vm, true, aborted
 	}
 
-	vm, err = mv.CloseRecord(after, vm, *record, aborted)
+	vm, err = rec.CloseRecord(after, vm, *record, aborted)
 
 	return vm, true, errors.Join(aborted, err)
 }
 
 // awaitAbandoned waits until a migration that no run manages any more is over. When ctx ends it is aborted, and why is
 // returned once that is through. One that broke in post-copy isn't waited for: it does not mend itself.
-func (mv *Mover) awaitAbandoned(ctx context.Context, uuid string, record domain.Migration) (aborted error) {
+func (rec *Recovery) awaitAbandoned(ctx context.Context, uuid string, record domain.Migration) (aborted error) {
 	var quiet time.Time // since when no job is seen while the hosts still wait for each other
 
 	for {
-		asking, asked := lease.CleanUp(ctx, inventory.AskTimeout)
-		running, waiting, broken := mv.abandoned(asking, uuid, record)
+		asking, asked := lease.CleanupContext(ctx, inventory.AskTimeout)
+		running, waiting, broken := rec.abandoned(asking, uuid, record)
 
 		asked()
 
@@ -186,12 +186,12 @@ func (mv *Mover) awaitAbandoned(ctx context.Context, uuid string, record domain.
 
 		aborted = context.Cause(ctx)
 		if running || waiting { // Where the job could not be asked for, it may run.
-			mv.abortJob(ctx, uuid, record)
+			rec.abortJob(ctx, uuid, record)
 		}
 
 		var cancel context.CancelFunc
 
-		ctx, cancel = lease.CleanUp(ctx, abandonedSettle)
+		ctx, cancel = lease.CleanupContext(ctx, abandonedSettle)
 		defer cancel()
 	}
 }
@@ -200,11 +200,11 @@ func (mv *Mover) awaitAbandoned(ctx context.Context, uuid string, record domain.
 // it broke in post-copy: at the source that is said as well while QEMU goes on without its client, so that the target
 // has to say it too, or to be gone. If the guest has all of its memory there, the migration is over whatever the source
 // says.
-func (mv *Mover) abandoned(
+func (rec *Recovery) abandoned(
 	ctx context.Context, uuid string, record domain.Migration,
 ) (running, waiting, broken bool) {
 	for _, name := range []string{record.SourceHost, record.TargetHost} {
-		h := mv.hosts.Host(name)
+		h := rec.hosts.Host(name)
 		if h == nil || h.Config.Fenced {
 			continue
 		}
@@ -245,41 +245,41 @@ func Inspect(ctx context.Context, vm *inventory.VM) (migration.VM, error) {
 		m.State, m.Reason = libvirt.Running, ""
 	}
 
-	ShareOwn(ctx, vm, &m.Facts)
+	MarkSharedOwnDisks(ctx, vm, &m.Facts)
 
 	return m, err
 }
 
-// Revive ends what a migration that is over left half done at its source, if no other run did.
-func (mv *Mover) Revive(ctx context.Context, vm *inventory.VM, record domain.Migration) error {
-	from, to := mv.hosts.Host(record.SourceHost), mv.hosts.Host(record.TargetHost)
+// FinishSwitchoverOf ends what a migration that is over left half done at its source, if no other run did.
+func (rec *Recovery) FinishSwitchoverOf(ctx context.Context, vm *inventory.VM, record domain.Migration) error {
+	from, to := rec.hosts.Host(record.SourceHost), rec.hosts.Host(record.TargetHost)
 	if from == nil || to == nil || from.Config.Fenced || to.Config.Fenced {
 		return nil // What they have can't be known.
 	}
 
 	revived, err := migration.FinishSwitchover(ctx, from.Conn, to.Conn, vm.UUID)
 	if revived && err == nil {
-		mv.log.WarnContext(ctx, "the source still waited for the end of a migration that is over", "uuid", vm.UUID,
+		rec.log.WarnContext(ctx, "the source still waited for the end of a migration that is over", "uuid", vm.UUID,
 			"id", record.ID, "host", from.Name)
-		mv.SetClock(ctx, from, vm) // If the guest is on the target, there is no guest here to set it.
+		rec.SetClock(ctx, from, vm) // If the guest is on the target, there is no guest here to set it.
 	}
 
 	return err
 }
 
 // abortJob aborts the migration out of the record's source, if it can be, also when ctx has ended.
-func (mv *Mover) abortJob(ctx context.Context, uuid string, record domain.Migration) {
-	h := mv.hosts.Host(record.SourceHost)
+func (rec *Recovery) abortJob(ctx context.Context, uuid string, record domain.Migration) {
+	h := rec.hosts.Host(record.SourceHost)
 	if h == nil || h.Config.Fenced {
 		return
 	}
 
-	ctx, cancel := lease.CleanUp(ctx, inventory.AskTimeout)
+	ctx, cancel := lease.CleanupContext(ctx, inventory.AskTimeout)
 	defer cancel()
 
-	mv.log.WarnContext(ctx, "aborting migration", "uuid", uuid, "id", record.ID, "host", h.Name)
+	rec.log.WarnContext(ctx, "aborting migration", "uuid", uuid, "id", record.ID, "host", h.Name)
 
 	if err := h.Conn.AbortJob(ctx, uuid); err != nil && !errors.Is(err, libvirt.ErrOperationInvalid) {
-		mv.log.WarnContext(ctx, "migration not aborted", "uuid", uuid, "host", h.Name, "error", err.Error())
+		rec.log.WarnContext(ctx, "migration not aborted", "uuid", uuid, "host", h.Name, "error", err.Error())
 	}
 }

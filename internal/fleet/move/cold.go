@@ -1,4 +1,4 @@
-package migrate
+package move
 
 import (
 	"context"
@@ -81,10 +81,10 @@ func (m *move) coldSteps(ctx context.Context, inspected migration.VM, offlineCop
 
 	if err == nil {
 		m.state.FailurePlane = migration.PlaneControl
-		there, err = m.handOverBeside(ctx, inspected)
+		there, err = m.handOverReserved(ctx, inspected)
 	}
 
-	after, cancel := lease.CleanUp(ctx, inventory.FinishTimeout)
+	after, cancel := lease.CleanupContext(ctx, inventory.FinishTimeout)
 	defer cancel()
 
 	if err != nil {
@@ -132,9 +132,9 @@ const (
 	unclearThere          // whether it counts, as the source may lose its own any moment
 )
 
-// handOverBeside hands the VM over if the target still takes it, together with all that came there while files were
+// handOverReserved hands the VM over if the target still takes it, together with all that came there while files were
 // copied.
-func (m *move) handOverBeside(ctx context.Context, inspected migration.VM) (presence, error) {
+func (m *move) handOverReserved(ctx context.Context, inspected migration.VM) (presence, error) {
 	devices, release, err := m.reserveForCold(ctx, inspected)
 	if err != nil {
 		return notThere, err
@@ -148,7 +148,7 @@ func (m *move) handOverBeside(ctx context.Context, inspected migration.VM) (pres
 // state there, unless the target has the same. devices are the host devices that the VM has there; nil: the same. It
 // isn't broken off: what a host may still do later would decide where the VM is.
 func (m *move) handOver(ctx context.Context, devices map[string]domain.Row) (presence, error) {
-	ctx, cancel := lease.CleanUp(ctx, inventory.FinishTimeout)
+	ctx, cancel := lease.CleanupContext(ctx, inventory.FinishTimeout)
 	defer cancel()
 
 	definition := m.vm.Entry.Parse().Persistent.Clone()
@@ -293,13 +293,13 @@ func (m *move) undefineUnstarted(ctx context.Context) error {
 // DiscardCopies removes what moves that did not come to their end left on other hosts, or on that one only: files and
 // the definition that was made with them. It takes them off the VM's metadata, and returns the VM as it is then. What
 // is on hosts that are not configured stays, and stays noted.
-func (mv *Mover) DiscardCopies(ctx context.Context, vm *inventory.VM, only *inventory.Host) (*inventory.VM, error) {
+func (cl *Cleanup) DiscardCopies(ctx context.Context, vm *inventory.VM, only *inventory.Host) (*inventory.VM, error) {
 	var failures []error
 
 	gone := map[string]bool{vm.HostUUID: true} // Here they are what the VM is made of.
 	stale := slices.Clone(vm.StaleHosts)
 
-	for _, h := range mv.hosts.Configured {
+	for _, h := range cl.hosts.Configured {
 		if h.Config.Fenced || only != nil && h != only || len(vm.Metadata.Copies) == 0 {
 			continue
 		}
@@ -311,7 +311,7 @@ func (mv *Mover) DiscardCopies(ctx context.Context, vm *inventory.VM, only *inve
 				continue
 			}
 
-			err = mv.discardOn(ctx, vm, h, copies)
+			err = cl.discardOn(ctx, vm, h, copies)
 		}
 
 		if err != nil {
@@ -330,7 +330,7 @@ func (mv *Mover) DiscardCopies(ctx context.Context, vm *inventory.VM, only *inve
 	changed, err := records.WriteMetadata(ctx, vm, m)
 	if err == nil && changed {
 		var now *inventory.VM
-		if now, err = mv.hosts.Refresh(ctx, vm); err == nil {
+		if now, err = cl.hosts.Refresh(ctx, vm); err == nil {
 			now.StaleHosts, vm = stale, now
 		}
 	}
@@ -340,7 +340,7 @@ func (mv *Mover) DiscardCopies(ctx context.Context, vm *inventory.VM, only *inve
 
 // discardOn removes what is on one host. Where there is a definition in addition to what was made, all had been copied,
 // and whether it was started since is unknown: libvirt forgets that when its daemon is restarted.
-func (mv *Mover) discardOn(ctx context.Context, vm *inventory.VM, h *inventory.Host, copies []domain.Copy) error {
+func (cl *Cleanup) discardOn(ctx context.Context, vm *inventory.VM, h *inventory.Host, copies []domain.Copy) error {
 	var (
 		making []domain.Copy
 		paths  []string
@@ -360,18 +360,18 @@ func (mv *Mover) discardOn(ctx context.Context, vm *inventory.VM, h *inventory.H
 	}
 
 	if _, err := h.Conn.Domain(ctx, vm.UUID); err == nil {
-		return mv.copiedTwice(vm, h)
+		return cl.copiedTwice(vm, h)
 	} else if !inventory.IsNotFound(err) {
 		return err
 	}
 
-	mv.log.InfoContext(ctx, "removing an unfinished copy", "name", vm.Name, "host", h.Name, "files", paths)
+	cl.log.InfoContext(ctx, "removing an unfinished copy", "name", vm.Name, "host", h.Name, "files", paths)
 
 	return migration.DiscardLeftCopies(ctx, h.Conn, vm.On.Conn, paths)
 }
 
 // copiedTwice says that only a person can tell which of two VMs counts.
-func (mv *Mover) copiedTwice(vm *inventory.VM, h *inventory.Host) error {
+func (cl *Cleanup) copiedTwice(vm *inventory.VM, h *inventory.Host) error {
 	return &inventory.Error{
 		VM: vm.Name, Host: h.Name, Kind: inventory.ErrAmbiguous,
 		Detail: fmt.Sprintf("a move was interrupted when all was copied: host %q has its definition and its files as well, "+

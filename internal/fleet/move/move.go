@@ -1,4 +1,4 @@
-package migrate
+package move
 
 import (
 	"context"
@@ -32,7 +32,7 @@ func (mv *Mover) Move(
 ) (*inventory.VM, migration.State, error) {
 	vm, how, err := mv.moveAfter(ctx, uuid, last, Request{Target: target, Options: o, Priority: admission.PriorityUser},
 		func(ctx context.Context, vm *inventory.VM, last inventory.LastKnown) (*inventory.VM, error) {
-			vm, err := mv.concludeFor(ctx, vm, last, MoveOrder{Target: target, Options: o})
+			vm, err := mv.concludeFor(ctx, vm, last, Order{Target: target, Options: o})
 			if err == nil && vm.Host != target {
 				mv.placement.AwaitUncordoned(ctx, target)
 			}
@@ -54,11 +54,11 @@ type Request struct {
 	unlessPinnedHere bool
 }
 
-// MoveInTurn is Move for one that has another priority among those that wait, and that moves the VM on from where
+// MoveForDrain is Move for one that has another priority among those that wait, and that moves the VM on from where
 // another run brings it, but not from where its configuration wants it by now.
-func (mv *Mover) MoveInTurn(
+func (mv *Mover) MoveForDrain(
 	ctx context.Context, uuid string, last inventory.LastKnown, w Request,
-) (*inventory.VM, Left, error) {
+) (*inventory.VM, SourceFiles, error) {
 	w.unlessPinnedHere = true
 
 	now, m, err := mv.moveAfter(ctx, uuid, last, w, func(ctx context.Context, vm *inventory.VM,
@@ -67,11 +67,11 @@ func (mv *Mover) MoveInTurn(
 		return mv.ConcludeInterrupted(ctx, vm, last, w.Options)
 	})
 
-	return now, Left{From: m.from, Copied: m.copied, Kept: m.kept}, err
+	return now, SourceFiles{From: m.from, Copied: m.copied, Kept: m.kept}, err
 }
 
-// Left is what a move left on the host that the VM came from.
-type Left struct {
+// SourceFiles are what a move left on the host that the VM came from.
+type SourceFiles struct {
 	From *inventory.Host
 	// Copied are the files of the disks that were copied, Kept says that the source keeps its own of them.
 	Copied []string
@@ -167,7 +167,7 @@ func (m *move) locked(ctx context.Context, last inventory.LastKnown) (*inventory
 	}
 	defer unlockSecond()
 
-	now, err := mv.findSettled(held, uuid, last)
+	now, err := mv.findIdle(held, uuid, last)
 	if err != nil || now.On != m.from {
 		m.from.Forget()
 		m.to.Forget()
@@ -209,7 +209,7 @@ func (m *move) run(ctx context.Context) error {
 	}
 
 	var err error
-	if m.vm, err = m.mover.ReleaseLeft(ctx, m.vm, m.to, false); err != nil {
+	if m.vm, err = m.mover.RemoveLeftVolumes(ctx, m.vm, m.to, false); err != nil {
 		return err
 	}
 
@@ -217,7 +217,7 @@ func (m *move) run(ctx context.Context) error {
 		return err
 	}
 
-	inspected, blockers, err := m.preflight(ctx)
+	inspected, blockers, err := m.preflightUnderLock(ctx)
 	if err != nil {
 		return err
 	}
@@ -301,11 +301,11 @@ func (m *move) live(ctx context.Context, inspected migration.VM) error {
 		GivenUp: m.noteGivenUp,
 	})
 
-	after, cancel := lease.CleanUp(ctx, inventory.FinishTimeout)
+	after, cancel := lease.CleanupContext(ctx, inventory.FinishTimeout)
 	defer cancel()
 
 	if err != nil {
-		err = m.mover.giveUp(after, m.vm.UUID, m.from, m.to, m.effective.Options, err)
+		err = m.mover.applyOnIrrecoverable(after, m.vm.UUID, m.from, m.to, m.effective.Options, err)
 		m.state.FailureReason = failureReason(m.state, err)
 
 		return m.failure(ctx, err)
@@ -346,7 +346,7 @@ const clockTimeout = 5 * time.Second
 const clockPoll = 250 * time.Millisecond
 
 // SetClockOfSaved is SetClock for a guest that goes on from its saved memory.
-func (mv *Mover) SetClockOfSaved(ctx context.Context, vm *inventory.VM) {
+func (rec *Recovery) SetClockOfSaved(ctx context.Context, vm *inventory.VM) {
 	if spec := vm.PersistentSpec; spec == nil || spec.GuestAgent == nil || !*spec.GuestAgent {
 		return
 	}
@@ -361,7 +361,7 @@ func (mv *Mover) SetClockOfSaved(ctx context.Context, vm *inventory.VM) {
 		}
 
 		if admission.Pause(ctx, clockPoll) != nil {
-			mv.log.DebugContext(ctx, "guest's clock not set", "name", vm.Name, "host", vm.Host, "error", err.Error())
+			rec.log.DebugContext(ctx, "guest's clock not set", "name", vm.Name, "host", vm.Host, "error", err.Error())
 
 			return
 		}
@@ -370,7 +370,7 @@ func (mv *Mover) SetClockOfSaved(ctx context.Context, vm *inventory.VM) {
 
 // SetClock makes up for the time in which the guest stood still, if it can. The VM, which runs on that host now, may
 // have been read before it moved.
-func (mv *Mover) SetClock(ctx context.Context, on *inventory.Host, vm *inventory.VM) {
+func (rec *Recovery) SetClock(ctx context.Context, on *inventory.Host, vm *inventory.VM) {
 	if !vm.AgentConnected {
 		return
 	}
@@ -379,6 +379,6 @@ func (mv *Mover) SetClock(ctx context.Context, on *inventory.Host, vm *inventory
 	defer cancel()
 
 	if err := on.Conn.SetGuestTime(ctx, vm.UUID); err != nil {
-		mv.log.DebugContext(ctx, "guest's clock not set", "name", vm.Name, "host", on.Name, "error", err.Error())
+		rec.log.DebugContext(ctx, "guest's clock not set", "name", vm.Name, "host", on.Name, "error", err.Error())
 	}
 }

@@ -1,4 +1,4 @@
-package migrate
+package move
 
 import (
 	"context"
@@ -12,7 +12,7 @@ import (
 )
 
 // CloseRecord completes the record of a migration that is over, and does what whoever ran it would have done.
-func (mv *Mover) CloseRecord(
+func (rec *Recovery) CloseRecord(
 	ctx context.Context, vm *inventory.VM, record domain.Migration, aborted error,
 ) (*inventory.VM, error) {
 	record.End = time.Now().UTC().Truncate(time.Millisecond)
@@ -37,19 +37,19 @@ func (mv *Mover) CloseRecord(
 		}
 
 		if vm.Running() {
-			mv.SetClock(ctx, vm.On, vm)
+			rec.SetClock(ctx, vm.On, vm)
 		}
 
-		variables = mv.variablesLeft(ctx, vm)
+		variables = rec.variablesLeft(ctx, vm)
 	case vm.Host == record.SourceHost:
 		record.Phase, record.Failed, record.FailurePlane = migration.PhaseFailed, true, migration.PlaneControl
 		record.FailureReason = fmt.Sprintf("the run that moved it (%s) was interrupted, and the VM stayed on host %q",
 			record.Owner, vm.Host)
 
 		// What can't be removed now is removed before the next attempt.
-		now, err := mv.DiscardCopies(ctx, vm, nil)
+		now, err := rec.DiscardCopies(ctx, vm, nil)
 		if err != nil {
-			mv.log.WarnContext(ctx, "an unfinished copy was not removed", "name", vm.Name, "error", err.Error())
+			rec.log.WarnContext(ctx, "an unfinished copy was not removed", "name", vm.Name, "error", err.Error())
 		}
 
 		vm = now
@@ -72,24 +72,24 @@ func (mv *Mover) CloseRecord(
 	}
 
 	if vm.Active && vm.Host == record.TargetHost && slices.Contains(vm.StaleHosts, record.SourceHost) {
-		if err := mv.removeStaleOn(ctx, record.SourceHost, vm); err != nil {
+		if err := rec.removeStaleOn(ctx, record.SourceHost, vm); err != nil {
 			return vm, err
 		}
 	}
 
-	if from := mv.hosts.Host(record.SourceHost); from != nil && !from.Config.Fenced {
-		migration.RemoveNVRAM(ctx, from.Conn, vm.On.Conn, variables, mv.log)
+	if from := rec.hosts.Host(record.SourceHost); from != nil && !from.Config.Fenced {
+		migration.RemoveNVRAM(ctx, from.Conn, vm.On.Conn, variables, rec.log)
 	}
 
-	vm = mv.keepRecord(ctx, vm, record)
+	vm = rec.keepRecord(ctx, vm, record)
 
 	if vm.Migrating || vm.BrokeInPostCopy() {
 		return vm, nil
 	}
 
-	now, err := mv.ReleaseLeft(ctx, vm, nil, false)
+	now, err := rec.RemoveLeftVolumes(ctx, vm, nil, false)
 	if err != nil { // It is noted, and told by the next plan.
-		mv.log.WarnContext(ctx, "disks were left behind", "name", vm.Name, "error", err.Error())
+		rec.log.WarnContext(ctx, "disks were left behind", "name", vm.Name, "error", err.Error())
 	}
 
 	return now, nil
@@ -97,14 +97,14 @@ func (mv *Mover) CloseRecord(
 
 // variablesLeft are the files of its firmware's variables that the VM's host is known not to have had before the move
 // that brought it there: where it came from they are of no use any more.
-func (mv *Mover) variablesLeft(ctx context.Context, vm *inventory.VM) []string {
+func (rec *Recovery) variablesLeft(ctx context.Context, vm *inventory.VM) []string {
 	if len(vm.Metadata.Copies) == 0 {
 		return nil
 	}
 
 	inspected, err := Inspect(ctx, vm)
 	if err != nil {
-		mv.log.WarnContext(ctx, "what its firmware keeps was not found out", "name", vm.Name, "error", err.Error())
+		rec.log.WarnContext(ctx, "what its firmware keeps was not found out", "name", vm.Name, "error", err.Error())
 
 		return nil
 	}

@@ -1,4 +1,4 @@
-package migrate
+package move
 
 import (
 	"context"
@@ -58,15 +58,15 @@ func endsFirst(vm *inventory.VM, to *inventory.Host) *inventory.Problem {
 // resumeBroken goes on with a migration that broke in post-copy, as the run would have that left it behind: under the
 // VM's lock. What can't be resumed is an error, and is kept or destroyed as the options say. The record is completed,
 // unless the VM stays as it is.
-func (mv *Mover) resumeBroken(
+func (rec *Recovery) resumeBroken(
 	ctx context.Context, vm *inventory.VM, record domain.Migration, last inventory.LastKnown, own migration.Options,
 ) (*inventory.VM, error) {
-	from, to := mv.hosts.Host(record.SourceHost), mv.hosts.Host(record.TargetHost)
+	from, to := rec.hosts.Host(record.SourceHost), rec.hosts.Host(record.TargetHost)
 	if from == nil || from.Config.Fenced || to == nil || to.Config.Fenced {
 		return vm, vm.RequireIdle()
 	}
 
-	effective, err := mv.records.MigrationOptionsOf(ctx, vm, own)
+	effective, err := rec.records.MigrationOptionsOf(ctx, vm, own)
 	if err != nil {
 		return vm, err
 	}
@@ -80,14 +80,14 @@ func (mv *Mover) resumeBroken(
 		// It ran before it was handed over: a guest that stands still has nothing left to fetch in post-copy.
 		VM:     migration.VM{UUID: vm.UUID, Name: vm.Name, State: libvirt.Running},
 		Source: from.Conn, Target: to.Conn, Address: to.Config.MigrationAddress, PeerURI: to.Config.PeerURI,
-		SourceTunnel: from.Config.Tunnel, TargetTunnel: to.Config.Tunnel, Options: effective.Options, Logger: mv.log,
+		SourceTunnel: from.Config.Tunnel, TargetTunnel: to.Config.Tunnel, Options: effective.Options, Logger: rec.log,
 	}, record.Transport)
 
-	after, cancel := lease.CleanUp(ctx, inventory.FinishTimeout)
+	after, cancel := lease.CleanupContext(ctx, inventory.FinishTimeout)
 	defer cancel()
 
 	if failure != nil {
-		failure = mv.giveUp(after, vm.UUID, from, to, effective.Options, failure)
+		failure = rec.applyOnIrrecoverable(after, vm.UUID, from, to, effective.Options, failure)
 		state.FailureReason = failureReason(state, failure)
 		failure = notMoved(after, vm, from, to, failure)
 	}
@@ -95,7 +95,7 @@ func (mv *Mover) resumeBroken(
 	from.Forget()
 	to.Forget()
 
-	now, err := mv.hosts.FindNow(after, vm.UUID, last)
+	now, err := rec.hosts.FindNow(after, vm.UUID, last)
 	if err != nil {
 		return nil, errors.Join(failure, err)
 	}
@@ -112,7 +112,7 @@ func (mv *Mover) resumeBroken(
 	resumed.Start, resumed.Autostart, resumed.Method = record.Start, record.Autostart, record.Method
 	resumed.Policy, resumed.Options = record.Policy, record.Options
 
-	now, err = mv.CloseRecord(after, now, resumed, nil)
+	now, err = rec.CloseRecord(after, now, resumed, nil)
 
 	return now, errors.Join(failure, err)
 }
@@ -126,15 +126,15 @@ func failureReason(state migration.State, err error) string {
 	return state.FailureReason
 }
 
-// giveUp does with a VM whose post-copy is irrecoverable what the options say, and returns why it failed.
-func (mv *Mover) giveUp(
+// applyOnIrrecoverable does with a VM whose post-copy is irrecoverable what the options say, and returns why it failed.
+func (rec *Recovery) applyOnIrrecoverable(
 	ctx context.Context, uuid string, from, to *inventory.Host, o migration.Options, failure error,
 ) error {
 	if !errors.Is(failure, migration.ErrIrrecoverable) || o.OnIrrecoverable != migration.IrrecoverableDestroy {
 		return failure
 	}
 
-	if err := mv.destroyParts(ctx, uuid, from, to); err != nil {
+	if err := rec.destroyParts(ctx, uuid, from, to); err != nil {
 		return fmt.Errorf("%w; what is left of it was to be destroyed, and was not: %w", failure, err)
 	}
 
@@ -144,13 +144,13 @@ func (mv *Mover) giveUp(
 // destroyParts ends what a broken post-copy left of a VM, and leaves one definition of it: on the target, where the
 // guest ran last and wrote to its disks, and where its firmware and its TPM keep what they know now. Both hosts must
 // answer, and QEMU itself must say that nothing comes any more.
-func (mv *Mover) destroyParts(ctx context.Context, uuid string, from, to *inventory.Host) error {
-	source, err := part(ctx, from, uuid)
+func (rec *Recovery) destroyParts(ctx context.Context, uuid string, from, to *inventory.Host) error {
+	source, err := postCopyHalf(ctx, from, uuid)
 	if err != nil {
 		return err
 	}
 
-	target, err := part(ctx, to, uuid)
+	target, err := postCopyHalf(ctx, to, uuid)
 	if err != nil {
 		return err
 	}
@@ -166,7 +166,7 @@ func (mv *Mover) destroyParts(ctx context.Context, uuid string, from, to *invent
 		}
 	}
 
-	mv.log.WarnContext(ctx, "destroying what a broken migration left", "uuid", uuid, "source", from.Name,
+	rec.log.WarnContext(ctx, "destroying what a broken migration left", "uuid", uuid, "source", from.Name,
 		"target", to.Name)
 
 	if target == nil || !target.Persistent {
@@ -197,11 +197,11 @@ func (mv *Mover) destroyParts(ctx context.Context, uuid string, from, to *invent
 		return nil
 	}
 
-	return mv.undefineLeftover(ctx, from, source, to)
+	return rec.undefineStale(ctx, from, source, to)
 }
 
-// part is what a host has of a VM that is in two parts; nil is nothing.
-func part(ctx context.Context, on *inventory.Host, uuid string) (*libvirt.Domain, error) {
+// postCopyHalf is what a host has of a VM that is in two parts; nil is nothing.
+func postCopyHalf(ctx context.Context, on *inventory.Host, uuid string) (*libvirt.Domain, error) {
 	d, err := on.Conn.Domain(ctx, uuid)
 
 	switch {

@@ -1,4 +1,4 @@
-package migrate
+package move
 
 import (
 	"context"
@@ -127,7 +127,7 @@ func bringProblems(vm *inventory.VM, inspected migration.VM, to *inventory.Host)
 
 	var lines []string
 	for _, file := range slices.Sorted(maps.Keys(inspected.Brings)) {
-		lines = append(lines, fmt.Sprintf("  - %s, %s", file, inventory.BytesText(inspected.Brings[file])))
+		lines = append(lines, fmt.Sprintf("  - %s, %s", file, domain.FormatSize(inspected.Brings[file])))
 	}
 
 	return []inventory.Problem{{

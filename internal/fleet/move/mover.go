@@ -1,4 +1,4 @@
-package migrate
+package move
 
 import (
 	"log/slog"
@@ -20,6 +20,9 @@ type Config struct {
 
 // Mover moves VMs. All methods may be called from several goroutines.
 type Mover struct {
+	*Checks
+	*Recovery
+
 	// Queue is where VMs wait for their turn to move.
 	Queue     *admission.Queue
 	hosts     *inventory.Inventory
@@ -32,10 +35,43 @@ type Mover struct {
 	background sync.WaitGroup
 }
 
+// Checks say before a move what blocks it, where it may go, and what it copies. They change nothing.
+type Checks struct {
+	hosts     *inventory.Inventory
+	records   *records.Store
+	placement *placement.Planner
+	queue     *admission.Queue
+}
+
+// Recovery completes moves whose run was killed: it waits for a migration that goes on without its run, or aborts it,
+// resumes one that broke in post-copy, and closes the record.
+type Recovery struct {
+	*Cleanup
+
+	hosts   *inventory.Inventory
+	records *records.Store
+	log     *slog.Logger
+}
+
+// Cleanup removes what moves leave on hosts that no longer have the VM, or never had it: stale definitions, unfinished
+// copies, volumes of its own disks. Before that it makes sure that the VM is defined where it is.
+type Cleanup struct {
+	hosts   *inventory.Inventory
+	records *records.Store
+	log     *slog.Logger
+}
+
 // NewMover prepares the mover of these hosts. It does no I/O.
 func NewMover(hosts *inventory.Inventory, store *records.Store, planner *placement.Planner, cfg Config) *Mover {
-	mv := &Mover{hosts: hosts, records: store, placement: planner, owner: cfg.Owner, log: cfg.Log}
+	mv := &Mover{
+		Checks: &Checks{hosts: hosts, records: store, placement: planner},
+		Recovery: &Recovery{
+			Cleanup: &Cleanup{hosts: hosts, records: store, log: cfg.Log}, hosts: hosts, records: store, log: cfg.Log,
+		},
+		hosts: hosts, records: store, placement: planner, owner: cfg.Owner, log: cfg.Log,
+	}
 	mv.Queue = admission.NewQueue(cfg.Limits, mv.trafficNow)
+	mv.queue = mv.Queue
 
 	return mv
 }

@@ -1,4 +1,4 @@
-package migrate
+package move
 
 import (
 	"context"
@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/lease"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migration"
 )
 
@@ -19,6 +20,8 @@ func notMoved(ctx context.Context, vm *inventory.VM, from, to *inventory.Host, e
 	e := &inventory.Error{VM: vm.Name, Host: from.Name, Kind: ErrNotMoved, Err: err, Detail: "it was not moved"}
 
 	switch {
+	case errors.Is(err, lease.ErrLost), errors.Is(err, lease.ErrUnconfirmed):
+		e.Detail = "this run has stopped moving it" // What became of it is the other run's to say, and what to do its kind's.
 	case errors.Is(err, migration.ErrStuck), errors.Is(err, migration.ErrLate):
 		e.Remedy = "Its guest writes to its memory faster than that can be copied. Set allow_auto_converge or " +
 			"allow_post_copy in migration_options, give it more bandwidth, or raise the timeouts there."

@@ -1,4 +1,4 @@
-package migrate
+package move
 
 import (
 	"context"
@@ -10,7 +10,7 @@ import (
 // that are on their way there need it.
 func (m *move) reserveFiles(ctx context.Context, inspected migration.VM) (release func(), err error) {
 	mv := m.mover
-	inspected = mv.HeadedFor(ctx, m.vm, inspected, m.to)
+	inspected = mv.WithTarget(ctx, m.vm, inspected, m.to)
 
 	load := migration.EstimateTransfer(ctx, inspected, m.from.Conn, m.to.Conn, m.effective.Options)
 	if len(load.Files) == 0 {

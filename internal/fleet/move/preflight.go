@@ -1,4 +1,4 @@
-package migrate
+package move
 
 import (
 	"context"
@@ -8,14 +8,14 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migration"
 )
 
-// preflight finds everything that blocks the move. It asks anew where the target seems to be full: a VM may have left
-// since it was read.
-func (m *move) preflight(ctx context.Context) (migration.VM, []migration.Blocker, error) {
+// preflightUnderLock finds everything that blocks the move, right before it. It asks the target again if that seems to
+// be full: a VM may have left since it was read.
+func (m *move) preflightUnderLock(ctx context.Context) (migration.VM, []migration.Blocker, error) {
 	inspected, blockers, err := m.mover.Preflight(ctx, m.vm, m.to, m.effective.Options, true)
 
 	if err == nil && slices.ContainsFunc(blockers, migration.IsOfNeighbours) {
 		m.to.Forget()
-		blockers, err = m.mover.PreflightTo(ctx, m.vm, inspected, m.to, m.effective.Options)
+		blockers, err = m.mover.CheckTarget(ctx, m.vm, inspected, m.to, m.effective.Options)
 	}
 
 	return inspected, blockers, err

@@ -1,4 +1,4 @@
-package migrate
+package move
 
 import (
 	"context"
@@ -15,8 +15,8 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/status"
 )
 
-// MoveOrder is one order to move a VM, known by its id: however often it is given, the VM is moved once.
-type MoveOrder struct {
+// Order is one order to move a VM, known by its id: however often it is given, the VM is moved once.
+type Order struct {
 	UUID string
 	Last inventory.LastKnown
 	// ID is how the order is known again.
@@ -36,7 +36,7 @@ type MoveOrder struct {
 //
 // The record that comes with an error is that of a failed migration. It is kept with the VM once something was done, so
 // that the next reader knows.
-func (mv *Mover) Migrate(ctx context.Context, order MoveOrder) (*inventory.VM, domain.Migration, error) {
+func (mv *Mover) Migrate(ctx context.Context, order Order) (*inventory.VM, domain.Migration, error) {
 	began := time.Now()
 
 	vm, err := mv.hosts.FindNow(ctx, order.UUID, order.Last)
@@ -62,7 +62,7 @@ func (mv *Mover) Migrate(ctx context.Context, order MoveOrder) (*inventory.VM, d
 
 // carryOut moves the VM to the target, or to the best host: to the next best where that turns out not to fit after all.
 func (mv *Mover) carryOut(
-	ctx context.Context, order MoveOrder, vm *inventory.VM,
+	ctx context.Context, order Order, vm *inventory.VM,
 ) (*inventory.VM, domain.Migration, error) {
 	for tried := map[string]bool{}; ; {
 		to, err := mv.targetOf(ctx, order, vm, tried)
@@ -94,7 +94,7 @@ func (mv *Mover) carryOut(
 
 // targetOf is the host that the VM is to move to.
 func (mv *Mover) targetOf(
-	ctx context.Context, order MoveOrder, vm *inventory.VM, tried map[string]bool,
+	ctx context.Context, order Order, vm *inventory.VM, tried map[string]bool,
 ) (*inventory.Host, error) {
 	if order.Target != "" {
 		return mv.hosts.UsableHost(order.Target)
@@ -128,7 +128,7 @@ func (mv *Mover) targetOf(
 }
 
 // thereAlready is the record of an order that asked for what is.
-func (mv *Mover) thereAlready(order MoveOrder, vm *inventory.VM) domain.Migration {
+func (mv *Mover) thereAlready(order Order, vm *inventory.VM) domain.Migration {
 	now := time.Now()
 
 	return migration.State{
@@ -137,7 +137,7 @@ func (mv *Mover) thereAlready(order MoveOrder, vm *inventory.VM) domain.Migratio
 }
 
 // failedOrder is the record of an order that failed before anything was done.
-func (mv *Mover) failedOrder(order MoveOrder, vm *inventory.VM, began time.Time, err error) domain.Migration {
+func (mv *Mover) failedOrder(order Order, vm *inventory.VM, began time.Time, err error) domain.Migration {
 	state := migration.State{
 		TargetHost: order.Target, Start: began, End: time.Now(), Phase: migration.PhaseFailed, Failed: true,
 		FailurePlane: migration.PlaneControl, FailureReason: err.Error(),
@@ -241,7 +241,7 @@ func pinBlocker(vm *inventory.VM, to *inventory.Host, certainty status.Condition
 }
 
 // candidateText lists what keeps each host from taking the VM.
-func candidateText(candidates []MoveCandidate) string {
+func candidateText(candidates []Candidate) string {
 	var lines []string
 
 	for _, c := range candidates {

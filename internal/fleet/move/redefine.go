@@ -1,4 +1,4 @@
-package migrate
+package move
 
 import (
 	"context"
@@ -12,24 +12,24 @@ import (
 // EnsureDefined gives a running VM that has become transient a definition on the host that it runs on, and returns the
 // VM as it is then. A plain "virsh migrate" and a "virsh undefine" both leave such a VM: it would be gone once it is
 // off. The lock of the VM must be held.
-func (mv *Mover) EnsureDefined(ctx context.Context, vm *inventory.VM) (*inventory.VM, error) {
+func (cl *Cleanup) EnsureDefined(ctx context.Context, vm *inventory.VM) (*inventory.VM, error) {
 	if vm.Persistent || !vm.Active {
 		return vm, nil
 	}
 
-	xml, err := mv.redefinition(ctx, vm)
+	xml, err := cl.redefinition(ctx, vm)
 	if err != nil {
 		return vm, err
 	}
 
-	mv.log.InfoContext(ctx, "defining a VM that had become transient", "name", vm.Name, "uuid", vm.UUID, "host", vm.Host)
+	cl.log.InfoContext(ctx, "defining a VM that had become transient", "name", vm.Name, "uuid", vm.UUID, "host", vm.Host)
 
 	if _, err := vm.On.Conn.RedefineDomain(ctx, xml, xml); err != nil {
 		return vm, fmt.Errorf("VM %q runs on host %q without a definition, and could not be defined: %w",
 			vm.Name, vm.Host, err)
 	}
 
-	now, err := mv.hosts.Refresh(ctx, vm)
+	now, err := cl.hosts.Refresh(ctx, vm)
 	if err != nil {
 		return vm, err
 	}
@@ -43,10 +43,10 @@ func (mv *Mover) EnsureDefined(ctx context.Context, vm *inventory.VM) (*inventor
 
 // redefinition is the definition that a transient VM gets: the one that it left behind, if that is proven to hold the
 // change that is staged for its next start, else the one of what runs.
-func (mv *Mover) redefinition(ctx context.Context, vm *inventory.VM) (string, error) {
+func (cl *Cleanup) redefinition(ctx context.Context, vm *inventory.VM) (string, error) {
 	if len(vm.Metadata.Staged) > 0 {
 		for _, name := range vm.StaleHosts {
-			d, err := mv.hosts.Host(name).Conn.Domain(ctx, vm.UUID)
+			d, err := cl.hosts.Host(name).Conn.Domain(ctx, vm.UUID)
 			if inventory.IsNotFound(err) {
 				continue
 			}

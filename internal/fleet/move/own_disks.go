@@ -1,4 +1,4 @@
-package migrate
+package move
 
 import (
 	"context"
@@ -19,9 +19,9 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/storage"
 )
 
-// ShareOwn turns the disks that were made with the VM in storage pools that hosts share into shared ones: they aren't
-// copied.
-func ShareOwn(ctx context.Context, vm *inventory.VM, facts *domain.Mobility) {
+// MarkSharedOwnDisks turns the disks that were made with the VM in storage pools that hosts share into shared ones:
+// they aren't copied.
+func MarkSharedOwnDisks(ctx context.Context, vm *inventory.VM, facts *domain.Mobility) {
 	here := hostset.NewSet(hostset.Host{Name: vm.On.Name, Conn: vm.On.Conn})
 	shared := map[string]bool{}
 
@@ -46,7 +46,7 @@ func ShareOwn(ctx context.Context, vm *inventory.VM, facts *domain.Mobility) {
 
 // ownDiskBlockers are what blocks moving a VM with disks of its own. They go to the same path, where the same pool has
 // to be: else they could be neither grown nor removed there.
-func (mv *Mover) ownDiskBlockers(ctx context.Context, vm *inventory.VM, to *inventory.Host) []migration.Blocker {
+func (ck *Checks) ownDiskBlockers(ctx context.Context, vm *inventory.VM, to *inventory.Host) []migration.Blocker {
 	var blockers []migration.Blocker
 
 	own := vm.Movable()
@@ -103,12 +103,12 @@ func ownDiskPoolMisfit(ctx context.Context, to *inventory.Host, o domain.OwnDisk
 	return "", false
 }
 
-// HeadedFor is the VM with what is known of the target: what earlier moves left there, and which images are brought
+// WithTarget is the VM with what is known of the target: what earlier moves left there, and which images are brought
 // there before.
-func (mv *Mover) HeadedFor(
+func (ck *Checks) WithTarget(
 	ctx context.Context, vm *inventory.VM, inspected migration.VM, to *inventory.Host,
 ) migration.VM {
-	if a, err := mv.hosts.ReplyOf(ctx, to); err == nil {
+	if a, err := ck.hosts.ReplyOf(ctx, to); err == nil {
 		inspected.Unfinished = vm.CopiesOn(a.Info.UUID)
 
 		for _, l := range vm.Metadata.LeftVolumes {
@@ -126,11 +126,11 @@ func (mv *Mover) HeadedFor(
 	return inspected
 }
 
-// ReleaseLeft removes volumes of own disks that moves left on other hosts, or on that one only, and takes them off the
-// VM's metadata. It returns the VM as it is then. What is on hosts that don't answer or are not configured stays, and
-// stays noted; what something else uses by now is that one's. certain says that the caller has copied them just now;
-// else it is tried whether the hosts share the file by now.
-func (mv *Mover) ReleaseLeft(
+// RemoveLeftVolumes removes volumes of own disks that moves left on other hosts, or on that one only, and takes them
+// off the VM's metadata. It returns the VM as it is then. What is on hosts that don't answer or are not configured
+// stays, and stays noted; what something else uses by now is that one's. certain says that the caller has copied them
+// just now; else it is tried whether the hosts share the file by now.
+func (cl *Cleanup) RemoveLeftVolumes(
 	ctx context.Context, vm *inventory.VM, only *inventory.Host, certain bool,
 ) (*inventory.VM, error) {
 	var failures []error
@@ -138,7 +138,7 @@ func (mv *Mover) ReleaseLeft(
 	released := map[domain.LeftVolume]bool{}
 
 	for _, left := range vm.Metadata.LeftVolumes {
-		h := mv.hosts.Host(vm.Peers[left.HostUUID])
+		h := cl.hosts.Host(vm.Peers[left.HostUUID])
 		if h == nil || h == vm.On || h.Config.Fenced || only != nil && h != only {
 			continue
 		}
@@ -147,7 +147,7 @@ func (mv *Mover) ReleaseLeft(
 			continue // The definition that is left there has it still.
 		}
 
-		if err := mv.releaseLeftVolume(ctx, vm, h, left, certain); err != nil {
+		if err := cl.removeLeftVolume(ctx, vm, h, left, certain); err != nil {
 			failures = append(failures, &inventory.Error{
 				VM: vm.Name, Host: h.Name, Err: err,
 				Detail: fmt.Sprintf("volume %s/%s, which a move left on host %q, was not removed", left.Pool, left.Volume, h.Name),
@@ -169,7 +169,7 @@ func (mv *Mover) ReleaseLeft(
 	changed, err := records.WriteMetadata(ctx, vm, m)
 	if err == nil && changed {
 		var now *inventory.VM
-		if now, err = mv.hosts.Refresh(ctx, vm); err == nil {
+		if now, err = cl.hosts.Refresh(ctx, vm); err == nil {
 			vm = now
 		}
 	}
@@ -177,13 +177,13 @@ func (mv *Mover) ReleaseLeft(
 	return vm, errors.Join(append(failures, err)...)
 }
 
-// releaseLeftVolume removes one of them. That it stays because another VM uses it, or because its pool is gone, is told
+// removeLeftVolume removes one of them. That it stays because another VM uses it, or because its pool is gone, is told
 // in the log.
-func (mv *Mover) releaseLeftVolume(
+func (cl *Cleanup) removeLeftVolume(
 	ctx context.Context, vm *inventory.VM, h *inventory.Host, left domain.LeftVolume, certain bool,
 ) error {
 	stays := func(why string) error {
-		mv.log.WarnContext(ctx, "a volume that a move left stays", "name", vm.Name, "host", h.Name, "storage_pool", left.Pool,
+		cl.log.WarnContext(ctx, "a volume that a move left stays", "name", vm.Name, "host", h.Name, "storage_pool", left.Pool,
 			"volume", left.Volume, "file", left.Path, "reason", why)
 
 		return nil
@@ -200,13 +200,13 @@ func (mv *Mover) releaseLeftVolume(
 		}
 	}
 
-	err := mv.records.Storage().EnsureActive(ctx, h.Name, left.Pool)
+	err := cl.records.Storage().EnsureActive(ctx, h.Name, left.Pool)
 	if err == nil {
-		mv.log.InfoContext(ctx, "removing a volume that a move left", "name", vm.Name, "host", h.Name,
+		cl.log.InfoContext(ctx, "removing a volume that a move left", "name", vm.Name, "host", h.Name,
 			"storage_pool", left.Pool, "volume", left.Volume)
 
-		all := mv.hosts.Connections().Present()
-		err = mv.records.Storage().Release(ctx, storage.Release{
+		all := cl.hosts.Connections().Present()
+		err = cl.records.Storage().Release(ctx, storage.Release{
 			Host: h.Name, Ref: storage.Ref{Pool: left.Pool, Name: left.Volume}, Path: left.Path, VM: vm.UUID,
 			Detached: true, Moved: true, Hosts: all.Named(h.Name), Others: all.Without(h.Name),
 		})
@@ -221,9 +221,9 @@ func (mv *Mover) releaseLeftVolume(
 	}
 }
 
-// ShowShared has the hosts that share a storage pool see what was made there: where a VM may move is told by what their
-// pools show.
-func (mv *Mover) ShowShared(ctx context.Context, h *inventory.Host, pool string) {
+// RefreshSharedPool has the hosts that share a storage pool see what was made there: where a VM may move is told by
+// what their pools show.
+func (mv *Mover) RefreshSharedPool(ctx context.Context, h *inventory.Host, pool string) {
 	all := mv.hosts.Connections().Present()
 
 	found := hostset.Found(mv.records.Storage().Pool(ctx, all.Named(h.Name), pool))

@@ -1,0 +1,95 @@
+package drain_test
+
+import (
+	"testing"
+
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/drain"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/evacuation"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/hostrecord"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migration"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/lab"
+)
+
+// A VM that was moved cold is started on its target as any VM is started there: not while that is cordoned by now, and
+// not without room. One whose move fails is started on the host that is drained, whose cordon is the drain's own.
+func TestLab_coldMovedAsksBeforeItStarts(t *testing.T) {
+	t.Parallel()
+
+	l := lab.Open(t)
+	from, to := l.StartHost(t), l.StartHost(t)
+	f := ownFleet(t, "alice", from, to)
+	d := light(t, l, "cold", nil)
+	vm := create(t, ownFleet(t, "alice", from), l, d)
+
+	step := hostrecord.Step{
+		Step: evacuation.Step{UUID: vm.UUID, Name: vm.Name, Method: evacuation.MethodCold, Target: to.Name}, Ran: true,
+	}
+	moveCold := func() error {
+		_, err := drain.Begun(f.Drainer, drain.Drain{Host: from.Name}, step).MoveCold(t.Context(), 0)
+
+		return err
+	}
+	off := func(on *lab.Host) {
+		t.Helper()
+		onlyOn(t, f, vm.UUID, on.Name)
+
+		if now, err := f.FindNow(t.Context(), vm.UUID, inventory.LastKnown{}); err != nil || now.Active {
+			t.Fatalf("%+v, %v; want it off", now, err)
+		}
+	}
+
+	// As an earlier drain left it, that was killed after it had moved it.
+	l.Virsh(t, from.Name, "destroy", vm.UUID)
+
+	if _, _, err := f.Move(t.Context(), vm.UUID, lastOf(vm), to.Name, migration.Options{}); err != nil {
+		t.Fatal(err)
+	}
+
+	if err := f.Cordon(t.Context(), to.Name, "by hand", "a test"); err != nil {
+		t.Fatal(err)
+	}
+
+	blocked(t, moveCold(), migration.HostCordoned, to.Name)
+	off(to)
+
+	if err := f.Uncordon(t.Context(), to.Name, "by hand"); err != nil {
+		t.Fatal(err)
+	}
+
+	limit := f.Host(to.Name).Config.MemoryLimit
+	f.Host(to.Name).Config.MemoryLimit = 1 << 20
+
+	blocked(t, moveCold(), migration.InsufficientMemory, to.Name)
+	off(to)
+
+	f.Host(to.Name).Config.MemoryLimit = limit
+
+	if err := moveCold(); err != nil {
+		t.Error(err)
+	}
+
+	onlyOn(t, f, vm.UUID, to.Name)
+
+	if got := howStarted(t, f, vm.UUID); got != to.Name+" Running Booted" {
+		t.Errorf("it is %s, want it started", got)
+	}
+
+	// Brought back to a host that is cordoned, from one that is.
+	l.Virsh(t, to.Name, "destroy", vm.UUID)
+
+	for _, h := range []*lab.Host{from, to} {
+		if err := f.Cordon(t.Context(), h.Name, "by hand", "a test"); err != nil {
+			t.Fatal(err)
+		}
+	}
+
+	_, err := drain.Begun(f.Drainer, drain.Drain{Host: to.Name}, hostrecord.Step{
+		Step: evacuation.Step{UUID: vm.UUID, Name: vm.Name, Target: from.Name}, Ran: true,
+	}).MoveCold(t.Context(), 0)
+	blocked(t, err, migration.HostCordoned, from.Name)
+
+	if got := howStarted(t, f, vm.UUID); got != to.Name+" Running Booted" {
+		t.Errorf("it is %s, want that it was started where it ran", got)
+	}
+}

@@ -1,0 +1,123 @@
+package fleet
+
+import (
+	"context"
+	"encoding/base64"
+	"fmt"
+	"slices"
+	"testing"
+
+	"github.com/google/uuid"
+
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migration"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/records"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/lab"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
+)
+
+// passphrase is a secret with a passphrase on these hosts.
+func passphrase(t *testing.T, l *lab.Lab, hosts ...string) string {
+	t.Helper()
+
+	id, file := uuid.NewString(), "/var/lib/libvirt/"+lab.Name(t)+".xml"
+
+	for _, host := range hosts {
+		l.Run(t, host, "sh", "-c", fmt.Sprintf(`echo "<secret ephemeral='no' private='yes'><uuid>%s</uuid>`+
+			`<usage type='volume'><volume>%s</volume></usage></secret>" >%s`, id, lab.Name(t), file))
+		l.Virsh(t, host, "secret-define", file)
+		t.Cleanup(func() {
+			if _, err := l.Host(host).Run(context.WithoutCancel(t.Context()), "sh", "-c",
+				"rm "+file+"; virsh secret-undefine "+id); err != nil {
+				t.Error(err)
+			}
+		})
+		l.Virsh(t, host, "secret-set-value", id, base64.StdEncoding.EncodeToString([]byte("correct horse")))
+	}
+
+	return id
+}
+
+// A run is killed when it had made the encrypted images on the target, and before it noted them: they have a header, so
+// neither their length nor what they take is that of an empty image. The next run knows them from what was
+// recorded, and removes them. An image of the same capacity that something was written to stays.
+func TestLab_encryptedCopiesOfAKilledRun(t *testing.T) {
+	t.Parallel()
+
+	l := lab.Open(t)
+	log := &onLog{Message: "making image"}
+	f := labFleet(t, l, t.Name(), nil)
+	listen(f, log)
+	dir := directory(t, l, "kvm1", "kvm2")
+	pool := lab.Name(t)
+	diskPool(t, l, "kvm1", pool, dir)
+	diskPool(t, l, "kvm2", pool, dir)
+
+	secret := passphrase(t, l, "kvm1", "kvm2")
+	d := light(t, l, "vm", nil)
+	d.Spec.Name = lab.Name(t) // libvirt makes an id of QEMU's of it, which begins with a letter.
+	d.Metadata.Host = "kvm1"
+	d.Spec.Disks, d.OwnDisks = map[string]domain.Disk{}, map[string]domain.OwnDisk{}
+
+	for _, format := range []string{"raw", "qcow2"} {
+		d.Spec.Disks[format] = domain.Disk{
+			Source: domain.DiskSource{File: "/to/be/made"}, Format: format,
+			Facts: domain.Facts{domain.EncryptionSecret: secret},
+		}
+		d.OwnDisks[format] = domain.OwnDisk{Pool: pool, Bytes: 16 << 20}
+	}
+
+	vm := create(t, f, l, d)
+	raw, qcow2 := vm.Metadata.OwnDisks["raw"].Path, vm.Metadata.OwnDisks["qcow2"].Path
+
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+
+	var begun domain.Metadata
+
+	log.Do = func() {
+		defer cancel()
+
+		definition, err := domain.Parse(l.Virsh(t, "kvm1", "dumpxml", "--inactive", vm.UUID))
+		if err != nil {
+			t.Error(err)
+
+			return
+		}
+
+		begun = definition.Metadata()
+	}
+
+	if _, _, err := f.Move(ctx, vm.UUID, lastOf(vm), "kvm2", migration.Options{}); err == nil {
+		t.Fatal("the move was not broken off")
+	}
+
+	if len(begun.Copies) != 2 || slices.ContainsFunc(begun.Copies, func(c domain.Copy) bool { return !c.Making }) {
+		t.Fatalf("before the images were made these were recorded: %+v", begun.Copies)
+	}
+
+	// As the killed run left it.
+	hasOnly(t, l, "kvm2", dir)
+
+	if _, err := records.WriteMetadata(t.Context(), vm, begun); err != nil {
+		t.Fatal(err)
+	}
+
+	for path, format := range map[string]string{raw: "raw", qcow2: "qcow2"} {
+		if _, err := f.Host("kvm2").Conn.CreateImage(t.Context(), libvirt.NewImage{
+			Path: path, Format: format, CapacityBytes: 16 << 20, Secret: secret,
+		}); err != nil {
+			t.Fatal(err)
+		}
+	}
+
+	f.ForgetAll()
+
+	now, state, err := f.Move(t.Context(), vm.UUID, lastOf(vm), "kvm2", migration.Options{})
+	if err != nil || now.Host != "kvm2" || len(now.Metadata.Copies) > 0 || state.Failed {
+		t.Fatalf("the next run: %+v, %+v, %v", now, state, err)
+	}
+
+	hasOnly(t, l, "kvm1", dir)
+	hasOnly(t, l, "kvm2", dir, raw, qcow2)
+}

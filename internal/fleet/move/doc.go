@@ -1,0 +1,12 @@
+// Package move moves a VM to another host of the fleet, whether it runs or is off. It finds every blocker, queues the
+// move, locks the VM on both hosts, reserves memory and disk space on the target, records the move, and completes moves
+// whose run was killed.
+//
+// A move is what the fleet does: order.go carries out a virtfleet_migration, move.go a change of host or a drain's
+// step, cold.go copies a VM that is off. A migration is what happens between two hosts that are handed in: the checks
+// of both, the call to libvirt, its job. That is package migration.
+//
+// It imports inventory (where the VM is), records (locks, policies, metadata), placement (capacity of the target),
+// migration (two hosts), admission (who goes when), and storage. It must not know why a VM is moved: an order, a change
+// of its configuration and a drain all call the same functions.
+package move

@@ -1,0 +1,119 @@
+package placement
+
+import (
+	"context"
+	"slices"
+	"sync"
+
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migration"
+)
+
+// AdmitChange gives the wish for a VM the devices of its host that it asks for by class. It keeps those that it has, as
+// long as they are of the class. Others are kept for it until release is called, and so is the room for memory that is
+// added while it runs, for which it asks as a start does.
+func (p *Planner) AdmitChange(
+	ctx context.Context, vm *inventory.VM, d Desired,
+) (spec domain.Spec, release func(), err error) {
+	spec, r, err := p.changeReservation(ctx, vm, d)
+	if err != nil || r.defined.Empty() && r.bytes == 0 {
+		return spec, func() {}, err
+	}
+
+	unlock, err := p.lockPlacing(ctx, vm.On)
+	if err != nil {
+		return spec, nil, err
+	}
+
+	spec, err = p.takeChange(ctx, vm, d)
+	if err != nil {
+		unlock()
+
+		return spec, nil, err
+	}
+
+	return spec, sync.OnceFunc(func() {
+		p.releaseReservation(vm.On, vm.Name)
+		unlock()
+	}), nil
+}
+
+// takeChange reserves what AdmitChange keeps.
+func (p *Planner) takeChange(ctx context.Context, vm *inventory.VM, d Desired) (domain.Spec, error) {
+	chosen, err := p.chooseDevices(ctx, vm.On, &d.Spec)
+	if err != nil {
+		return d.Spec, err
+	}
+	defer chosen()
+
+	for {
+		spec, r, err := p.changeReservation(ctx, vm, d)
+		if err != nil {
+			return spec, err
+		}
+
+		refused, err := p.addReservation(ctx, vm.On, vm.Name, r)
+
+		switch {
+		case err != nil || len(refused) == 0:
+			return spec, err
+		case slices.ContainsFunc(refused, isMemory):
+			return spec, unlessRefused(vm, refused)
+		}
+		// Another VM of this run was given one of the devices in between.
+	}
+}
+
+func isMemory(b migration.Blocker) bool { return b.Reason == migration.InsufficientMemory }
+
+// changeReservation is what a change of a VM takes of its host in addition to what the VM has, and the wish with the
+// devices for it.
+func (p *Planner) changeReservation(
+	ctx context.Context, vm *inventory.VM, d Desired,
+) (spec domain.Spec, r reservation, err error) {
+	r = p.addedReservation(vm, d)
+
+	if len(d.Spec.DeviceClasses()) == 0 {
+		return d.Spec, r, nil
+	}
+
+	a, err := p.hosts.ReplyOf(ctx, vm.On)
+	if err != nil {
+		return d.Spec, r, err
+	}
+
+	q := d.requestOf(vm)
+
+	spec, short := p.assignDevices(ctx, a, q)
+	if len(short) > 0 {
+		return d.Spec, r, &inventory.Error{
+			VM: vm.Name, Host: vm.Host, Kind: inventory.ErrBusy, Detail: "the host " + short[0].Message,
+			Remedy: remedyFor(short[0].Path),
+		}
+	}
+
+	r.use, r.defined = q.fresh(spec)
+
+	return spec, r, nil
+}
+
+// addedReservation is what a VM that runs takes of its host in all once a change has added memory to it; nothing if the
+// change adds none there. What its balloon gives back to it isn't added: the VM has it all the time.
+func (p *Planner) addedReservation(vm *inventory.VM, d Desired) reservation {
+	r := reservation{uuid: vm.UUID}
+
+	parsed := vm.Entry.Parse()
+	moves := d.Metadata.Host != "" && p.hosts.Host(d.Metadata.Host) != vm.On
+
+	if parsed.Live == nil || !d.runsOn(vm) || moves {
+		return r
+	}
+
+	// What can't be changed, the change itself says.
+	if more, err := domain.LiveMemory(parsed.Live, parsed.Persistent, d.Spec); err == nil && more > 0 {
+		r.bytes = vm.On.CommittedMemory(vm.Entry) + more
+	}
+
+	return r
+}
