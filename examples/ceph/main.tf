@@ -1,4 +1,7 @@
-# A VM whose disk is an image in a Ceph cluster. All hosts reach it, so the VM moves live without a copy of its disk.
+# A VM whose disk is an image in a Ceph cluster. All hosts reach it, so the VM moves live without a copy of its disk. The image,
+# the user client.libvirt and QEMU's driver for Ceph (qemu-block-extra on Debian) exist before the apply. Run it as
+#
+#   terraform apply -var "ceph_key=$(ceph auth get-key client.libvirt)"
 
 terraform {
   required_version = ">= 1.11" # for write-only attributes
@@ -19,8 +22,9 @@ provider "virtfleet" {
 
 # The output of "ceph auth get-key client.libvirt". Terraform doesn't store it.
 variable "ceph_key" {
-  type      = string
-  ephemeral = true
+  description = "Key of the Ceph user that QEMU logs in as, in Base64."
+  type        = string
+  ephemeral   = true
 }
 
 # The key, on every host. A new value_wo_version writes it again.

@@ -1,4 +1,5 @@
-# A VM that moves when its host changes: "terraform apply -var host=kvm2" migrates it while it runs.
+# A VM that moves when its host changes: "terraform apply -var host=kvm2" migrates it while it runs. Its disk is in a directory
+# that both hosts have mounted, so it isn't copied.
 
 terraform {
   required_providers {
@@ -6,6 +7,7 @@ terraform {
   }
 }
 
+# migration_address: the hosts migrate over a network of their own.
 provider "virtfleet" {
   hosts = {
     kvm1 = { uri = "qemu+ssh://root@kvm1.example.net/system", migration_address = "10.0.0.11" }
@@ -19,17 +21,37 @@ variable "host" {
   default     = "kvm1"
 }
 
+variable "directory" {
+  description = "A directory that all hosts have mounted."
+  type        = string
+  default     = "/srv/shared"
+}
+
+variable "bridge" {
+  description = "A bridge to the LAN that every host has."
+  type        = string
+  default     = "br0"
+}
+
+resource "virtfleet_storage_pool" "shared" {
+  name   = "shared"
+  type   = "dir"
+  target = { path = var.directory }
+  shared = true
+}
+
 resource "virtfleet_virtual_machine" "web" {
   name   = "web"
   host   = var.host
   memory = { size = "2Gi" }
-  disks = {
-    root = { network = { protocol = "nbd", name = "web", hosts = ["10.0.0.1:10809"] }, cache = "none" }
-  }
-  interfaces = { lan = { bridge = "br0" } }
 
-  # A blocker of the move fails the plan. A guest that writes faster than its memory is copied is slowed down, or continues
-  # on the target before all of its memory is there; if a host or the network fails then, the guest can be lost.
+  # The disk is empty: add image = virtfleet_image.<name>.id, as in ../first-vm.
+  disks      = { root = { pool = virtfleet_storage_pool.shared.name, size = "20Gi", cache = "none" } }
+  interfaces = { lan = { bridge = var.bridge } }
+
+  # If something blocks the move, the plan fails. A guest that writes faster than its memory is copied is slowed down. If that
+  # isn't enough, it continues on the target before all of its memory is there; if a host or the network fails then, the
+  # guest can be lost.
   migration_options = { allow_auto_converge = true, allow_post_copy = true }
   timeouts          = { update = "30m" }
 }

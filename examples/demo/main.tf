@@ -1,3 +1,6 @@
+# What "make demo" tells its story with: it sets the variables, and applies other values of host and maintenance step by step. For
+# your own hosts, begin with ../first-vm.
+
 terraform {
   required_providers {
     virtfleet = {

@@ -77,11 +77,12 @@ resource "virtfleet_virtual_machine" "web" {
         shell               = "/bin/bash"
         ssh_authorized_keys = [trimspace(file(pathexpand(var.ssh_public_key_file)))]
       }]
-      packages = ["qemu-guest-agent"]
+      packages = ["qemu-guest-agent"] # the guest needs a way to its distribution's packages
     })])
   }
 
-  wait_for = { ip_address = "lan", timeout = "5m" }
+  # The apply ends when the guest's agent answers. cloud-init installs it after it has created the user, so you can log in then.
+  wait_for = { guest_agent = true, ip_address = "lan", timeout = "10m" }
 }
 
 output "host" {

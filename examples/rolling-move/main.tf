@@ -1,5 +1,6 @@
-# A set of VMs moves in one apply: every VM of the set once, each to the host that fits best, a few at a time. To empty a host,
-# use virtfleet_host_maintenance, which moves only the VMs that are there.
+# A set of VMs moves in one apply: every VM of the set once, each to the host that fits best, a few at a time. A move is done
+# again with a new name: terraform apply -var move=kvm1-firmware-2024-09. To drain a host, use virtfleet_host_maintenance,
+# which moves only the VMs that are there.
 
 terraform {
   required_providers {
@@ -7,20 +8,21 @@ terraform {
   }
 }
 
+# kvm1 gets no VMs: they all move away from it.
 provider "virtfleet" {
   hosts = {
     kvm1 = { uri = "qemu+ssh://root@kvm1.example.net/system", schedulable = false }
-    kvm2 = { uri = "qemu+ssh://root@kvm2.example.net/system", migration_address = "10.0.0.12" }
-    kvm3 = { uri = "qemu+ssh://root@kvm3.example.net/system", migration_address = "10.0.0.13" }
+    kvm2 = { uri = "qemu+ssh://root@kvm2.example.net/system" }
+    kvm3 = { uri = "qemu+ssh://root@kvm3.example.net/system" }
   }
   migration_limits  = { per_fleet = 4, outbound_per_host = 3 }
   migration_options = { allow_auto_converge = true }
 }
 
 variable "vms" {
-  description = "The VMs by name, with the NBD export that holds each one's disk."
-  type        = map(string)
-  default     = { web-1 = "web-1", web-2 = "web-2", web-3 = "web-3" }
+  description = "The names of the VMs."
+  type        = set(string)
+  default     = ["web-1", "web-2", "web-3"]
 }
 
 variable "move" {
@@ -29,13 +31,33 @@ variable "move" {
   default     = "kvm1-firmware-2024-03"
 }
 
+variable "directory" {
+  description = "A directory that all hosts have mounted, so that no disk is copied."
+  type        = string
+  default     = "/srv/shared"
+}
+
+variable "bridge" {
+  description = "A bridge to the LAN that every host has."
+  type        = string
+  default     = "br0"
+}
+
+resource "virtfleet_storage_pool" "shared" {
+  name   = "shared"
+  type   = "dir"
+  target = { path = var.directory }
+  shared = true
+}
+
+# Without "host", so each may be on any host. The disks are empty: add an image, as in ../first-vm.
 resource "virtfleet_virtual_machine" "web" {
   for_each = var.vms
 
   name       = each.key
   memory     = { size = "2Gi" }
-  disks      = { root = { network = { protocol = "nbd", name = each.value, hosts = ["10.0.0.1:10809"] }, cache = "none" } }
-  interfaces = { lan = { bridge = "br0" } }
+  disks      = { root = { pool = virtfleet_storage_pool.shared.name, size = "20Gi", cache = "none" } }
+  interfaces = { lan = { bridge = var.bridge } }
 }
 
 resource "virtfleet_migration" "web" {
@@ -46,5 +68,6 @@ resource "virtfleet_migration" "web" {
 }
 
 output "moved" {
-  value = { for name, m in virtfleet_migration.web : name => m.migration_state.target_host }
+  description = "The host that each VM was moved to."
+  value       = { for name, m in virtfleet_migration.web : name => m.migration_state.target_host }
 }

@@ -1,5 +1,7 @@
 # How disks, interfaces, virtual CPUs and memory are tuned. What isn't set is decided by libvirt and QEMU; 0, "", {}, [] or
-# false removes what was set. Disks that show nothing are left out. Limits, pins, weights, bandwidth and filters are changed while the VM runs.
+# false removes what was set. Limits, pins, weights, bandwidth and filters are changed while the VM runs. Take the parts that
+# you need: the CPU numbers, NUMA nodes, devices and huge pages must be those of your hosts. VMs here that only show an
+# interface have no disk.
 
 terraform {
   required_providers {

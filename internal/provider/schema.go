@@ -105,12 +105,12 @@ func hostAttributes() map[string]schema.Attribute {
 		"memory_limit": schema.StringAttribute{
 			Optional: true, CustomType: value.QuantityType,
 			MarkdownDescription: "How much memory may be committed to VMs, including what QEMU needs for them: " +
-				value.QuantitySyntax + ". Default: the host's memory minus `memory_reserve`.",
+				"a [size](guides/values-and-names.md#sizes) such as `48Gi`. Default: the host's memory minus `memory_reserve`.",
 		},
 		"memory_reserve": schema.StringAttribute{
 			Optional: true, CustomType: value.QuantityType,
-			MarkdownDescription: "How much memory is kept for the host itself: " + value.QuantitySyntax + ". It has no " +
-				"effect if `memory_limit` is set. Default: `512Mi`, as in OpenStack.",
+			MarkdownDescription: "How much memory is kept for the host itself: a [size](guides/values-and-names.md#sizes) such " +
+				"as `1Gi`. It has no effect if `memory_limit` is set. Default: `512Mi`, as in OpenStack.",
 		},
 		"overcommit_guest_overhead": schema.BoolAttribute{
 			Optional: true,

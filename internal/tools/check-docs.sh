@@ -34,6 +34,12 @@ while read -r file functions; do
 	done
 done < <(sed -nE 's/^ +(internal\/[^ ]+\.go) +([A-Za-z]+(, [A-Za-z]+)*)( .*|$)/\1 \2/p' CONTRIBUTING.md)
 
+# Links to the repository's own files, which pages of the registry need: what they name is here.
+while IFS=: read -r page path; do
+	[ -e "$path" ] || complain "$page: $path isn't in the repository."
+done < <(grep -roE 'terraform-provider-virtfleet/(tree|blob)/main/[^) #]+' docs README.md |
+	sed -E 's|:.*/main/|:|' | sort -u)
+
 # anchors <page> lists the anchors of its headings, as GitHub and the registry make them.
 anchors() {
 	sed -n 's/^##* //p' "$1" | tr '[:upper:]' '[:lower:]' | sed -E 's/[^a-z0-9 _-]//g; s/ /-/g'
@@ -55,5 +61,5 @@ while read -r page; do
 			complain "$page: $link: $file has no such heading."
 		fi
 	done < <(sed '/^```/,/^```/d' "$page" | grep -oE '\]\([^) ]+\)' | sed -E 's/^\]\((.*)\)$/\1/')
-done < <(find README.md CONTRIBUTING.md CHANGELOG.md docs -name '*.md' | sort)
+done < <(find README.md CONTRIBUTING.md CHANGELOG.md docs examples -name '*.md' | sort)
 exit $failed

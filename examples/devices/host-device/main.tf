@@ -1,5 +1,5 @@
-# A graphics card and a USB device of the host, and an IOMMU for guests within the guest. Such a VM is moved while it is
-# off.
+# A graphics card and a USB device of the host, and an IOMMU for guests within the guest. Such a VM can only be
+# moved while it is off. "virsh nodedev-list" on the host lists the devices, "lsusb" those on USB.
 
 terraform {
   required_providers {

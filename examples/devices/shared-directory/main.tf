@@ -1,4 +1,5 @@
-# A directory of the host in the guest: mount -t virtiofs share /mnt. It needs virtiofsd on the host. Such a VM is moved while it is off.
+# A directory of the host in the guest: "mount -t virtiofs share /mnt" mounts it there. It needs virtiofsd on the host (on
+# Debian 12, a part of qemu-system-common), and memory that QEMU shares with it. Such a VM can only be moved while it is off.
 
 terraform {
   required_providers {

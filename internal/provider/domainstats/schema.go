@@ -50,7 +50,7 @@ func ownAttributes() map[string]schema.Attribute {
 		"interval": schema.StringAttribute{
 			Optional: true, CustomType: value.DurationType,
 			MarkdownDescription: "Time between two samples, from which rates and percentages are calculated: " +
-				value.DurationSyntax + ". Default: one sample, and all rates are null.",
+				"a [time](../guides/values-and-names.md#times) such as `5s`. Default: one sample, and all rates are null.",
 		},
 		"dirty_rate_period": schema.StringAttribute{
 			Optional: true, CustomType: value.DurationType,

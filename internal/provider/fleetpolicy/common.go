@@ -27,7 +27,7 @@ type Common struct {
 
 // Precedence says which of several policies applies to a VM.
 const Precedence = "Only one policy applies to a VM, chosen in this order: the policy with the most matching " +
-	"`labels`; then one with `names`; then one with `hosts`; then the first `name` in alphabetical order. **So a " +
+	"`labels`; then one with `names`; then one with `hosts`; then the first `name` in alphabetical order. So a " +
 	"policy without `labels` loses to any policy with a matching label."
 
 // Attributes are the schema of a policy: what is its own, and what all have.

@@ -38,8 +38,8 @@ func ownAttributes() map[string]schema.Attribute {
 		"probe": probeAttribute(),
 		"wait": schema.StringAttribute{
 			Optional: true, CustomType: value.DurationType,
-			MarkdownDescription: "How long to wait for the agent of a running VM to connect: " + value.DurationSyntax + ". " +
-				"Default: no wait.",
+			MarkdownDescription: "How long to wait for the agent of a running VM to connect: a " +
+				"[time](../guides/values-and-names.md#times) such as `2m`. Default: no wait.",
 		},
 		"agent_connected": schema.BoolAttribute{
 			Computed:            true,

@@ -21,7 +21,7 @@ func (d *DataSource) Schema(_ context.Context, _ datasource.SchemaRequest, resp 
 		},
 		"names": schema.ListAttribute{
 			Computed: true, ElementType: types.StringType,
-			MarkdownDescription: "Names of the hosts, in order.",
+			MarkdownDescription: "Names of the hosts (keys of the provider's `hosts`), in alphabetical order.",
 		},
 		"hosts": schema.MapNestedAttribute{
 			Computed: true,

@@ -19,8 +19,8 @@ import (
 
 var networkSchema = schema.Schema{
 	MarkdownDescription: "Manages a libvirt network on every host in `hosts`. Attributes that you don't set stay as " +
-		"they are on the hosts. A VM in a network with `nat`, `route` or `isolated` loses its connections if it is moved, " +
-		"and is moved only with `allow_network_change`. If you set a block, set everything in it that the network should " +
+		"they are on the hosts. A VM in a network with `nat`, `route`, `open` or `isolated` loses its connections if it is " +
+		"moved, and is moved only with `allow_network_change`. If you set a block, set everything in it that the network should " +
 		"have. Reservations, DNS records, DHCP ranges, port groups and the devices of a macvtap network change while the " +
 		"network is active. Other changes require a restart of the network, which disconnects the running VMs that use " +
 		"it: see `update_policy`. The provider doesn't destroy a network that a VM's definition uses.",
@@ -124,19 +124,21 @@ var dnsAttribute = blockAttribute("DNS server of the network.", map[string]schem
 		"domain":  stringAttribute("Domain that the server is for. Default: all domains."),
 	}),
 	"hosts": objectsAttribute("Addresses with their names.", map[string]schema.Attribute{
-		"ip": requiredString("Address."),
+		"ip": requiredString("Address that the names have."),
 		"names": schema.ListAttribute{
-			MarkdownDescription: "Names.", ElementType: types.StringType, Required: true,
+			MarkdownDescription: "Host names that have the address.", ElementType: types.StringType, Required: true,
 		},
 	}),
 	"srv": objectsAttribute("SRV records.", map[string]schema.Attribute{
 		"service": requiredString("Service, such as `ldap`."), "protocol": requiredString("Protocol, such as `tcp`."),
-		"domain": stringAttribute("Domain."), "target": stringAttribute("Name of the host that provides the service."),
-		"port":     int64Attribute("Port.", 1, 65535),
-		"priority": int64Attribute("Priority.", 0, 65535), "weight": int64Attribute("Weight.", 0, 65535),
+		"domain":   stringAttribute("Domain of the service."),
+		"target":   stringAttribute("Name of the host that provides the service."),
+		"port":     int64Attribute("Port of the service.", 1, 65535),
+		"priority": int64Attribute("Priority: clients try lower numbers first.", 0, 65535),
+		"weight":   int64Attribute("Weight among records of one priority.", 0, 65535),
 	}),
 	"txt": objectsAttribute("TXT records.", map[string]schema.Attribute{
-		"name": requiredString("Name."), "value": requiredString("Value."),
+		"name": requiredString("Name of the record."), "value": requiredString("Text of the record."),
 	}),
 })
 
@@ -155,8 +157,8 @@ var ipsAttribute = schema.ListNestedAttribute{
 					"`virtfleet_network_dhcp_host` to manage.", map[string]schema.Attribute{
 					"mac":  stringAttribute("MAC address, for IPv4."),
 					"duid": stringAttribute("DHCP unique identifier, for IPv6."),
-					"ip":   requiredString("Address."),
-					"name": stringAttribute("Name."),
+					"ip":   requiredString("Address that is reserved."),
+					"name": stringAttribute("Host name, which the DNS server of the network also answers."),
 				}),
 			},
 		},
@@ -168,7 +170,7 @@ var routesAttribute = schema.ListNestedAttribute{
 	NestedObject: schema.NestedAttributeObject{Attributes: map[string]schema.Attribute{
 		"destination": requiredString("Network with its prefix length, such as `10.9.0.0/16`."),
 		"gateway":     requiredString("Address of the gateway on the network."),
-		"metric":      int64Attribute("Metric.", 1, 1<<31-1),
+		"metric":      int64Attribute("Metric of the route: lower numbers are preferred.", 1, 1<<31-1),
 	}},
 }
 

@@ -30,7 +30,8 @@ func (*poolResource) Schema(_ context.Context, _ resource.SchemaRequest, resp *r
 			"Attributes that you don't set stay as they are on each host. If a pool isn't active, the next apply starts " +
 			"it. Until then, its `virtfleet_volume` resources stay in the state. A change of `target` or `source` stops " +
 			"the pool for a moment, which running VMs don't notice; existing volumes aren't moved. Destroying the resource " +
-			"keeps the data unless `on_destroy` is `delete`.",
+			"keeps the data unless `on_destroy` is `delete`. [Storage pools](../guides/storage-pools.md) says which " +
+			"attributes each type needs.",
 		Attributes: map[string]schema.Attribute{
 			"id": schema.StringAttribute{
 				MarkdownDescription: "Same as `name`.",
@@ -95,7 +96,8 @@ func computedString(description string) schema.Attribute {
 
 func targetAttribute() schema.Attribute {
 	return schema.SingleNestedAttribute{
-		MarkdownDescription: "Location of the volumes on the host.",
+		MarkdownDescription: "Location of the volumes on the host. The types `rbd`, `gluster`, `iscsi-direct` and `zfs` " +
+			"need none.",
 		Optional:            true,
 		Attributes: map[string]schema.Attribute{
 			"path": computedString("Directory of the volumes or of their device nodes. Required for `dir`, `fs` and `netfs`."),
@@ -115,7 +117,8 @@ func targetAttribute() schema.Attribute {
 
 func sourceAttribute() schema.Attribute {
 	return schema.SingleNestedAttribute{
-		MarkdownDescription: "Source of the storage.",
+		MarkdownDescription: "Where the storage is from: a server, a device, a volume group. The types `dir` and `mpath` need " +
+			"none. [Storage pools](../guides/storage-pools.md#what-each-type-needs) lists what each type needs.",
 		Optional:            true,
 		Attributes: map[string]schema.Attribute{
 			"name":   computedString("Volume group, RBD pool, Gluster volume or ZFS pool."),
@@ -128,7 +131,7 @@ func sourceAttribute() schema.Attribute {
 				Validators:          []validator.List{listvalidator.SizeAtLeast(1)},
 			},
 			"hosts": schema.ListNestedAttribute{
-				MarkdownDescription: "Servers.",
+				MarkdownDescription: "Servers that the storage is on.",
 				Optional:            true,
 				Validators:          []validator.List{listvalidator.SizeAtLeast(1)},
 				NestedObject: schema.NestedAttributeObject{Attributes: map[string]schema.Attribute{

@@ -12,8 +12,8 @@ import (
 
 var memoryAttributes = mergeAttributes(blockLevels["memory"], attributes{
 	"size": schema.StringAttribute{
-		MarkdownDescription: "Memory of the guest: a size such as `2Gi`. Sizes are compared by value: `2Gi` equals " +
-			"`2048Mi`. Required for a new VM.",
+		MarkdownDescription: "Memory of the guest: a [size](../guides/values-and-names.md#sizes) such as `2Gi`. Sizes are " +
+			"compared by value: `2Gi` equals `2048Mi`. Required for a new VM.",
 		CustomType: value.QuantityType,
 		Optional:   true,
 		Computed:   true,

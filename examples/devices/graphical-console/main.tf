@@ -1,6 +1,9 @@
-# A desktop: a graphical console with a password, through an SSH tunnel because VNC isn't encrypted, a graphics card for two monitors, sound, and a
-# pointer that follows the client's. The password is in neither the state nor the plan; a new wo_version sets another one
-# while the VM runs.
+# A desktop: a graphical console with a password, a graphics card for two monitors, sound, and a pointer that follows the
+# client's. VNC isn't encrypted, so it listens on the host's 127.0.0.1, and virt-viewer reaches it through SSH:
+#
+#   virt-viewer -c qemu+ssh://root@kvm1.example.net/system desktop
+#
+# The password is in neither the state nor the plan; a new wo_version sets another one while the VM runs.
 
 terraform {
   required_version = ">= 1.11" # for write-only attributes

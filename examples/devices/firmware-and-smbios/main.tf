@@ -35,7 +35,8 @@ resource "virtfleet_virtual_machine" "appliance" {
   }
 }
 
-# Memory that the host can't read (AMD SEV-SNP), with firmware that keeps no variables, which libvirt chooses. It can't be moved while it runs.
+# Memory that the host can't read (AMD SEV-SNP), with firmware that keeps no variables, which libvirt chooses. It can't be
+# moved while it runs.
 resource "virtfleet_virtual_machine" "confidential" {
   name   = "confidential"
   memory = { size = "4Gi" }

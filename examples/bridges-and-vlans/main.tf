@@ -1,4 +1,5 @@
-# VMs on the hosts' LAN, and an isolated network on each host. The bridge br0 must exist on every host.
+# VMs on the hosts' LAN and in a VLAN, and an isolated network on each host. The bridges must exist on every host: your
+# configuration management makes them, for example br0 on eth0 and br20 on eth0.20, the VLAN 20 of that card.
 
 terraform {
   required_providers {
@@ -15,11 +16,20 @@ provider "virtfleet" {
   }
 }
 
-# The LAN: a VM keeps its address and its connections when it moves.
-resource "virtfleet_network" "lan" {
-  name    = "lan"
+variable "bridges" {
+  description = "The hosts' bridges, by what they lead to."
+  type        = map(string)
+  default     = { lan = "br0", vlan20 = "br20" }
+}
+
+# One network for each bridge: VMs name the network, not the bridge. A VM keeps its address and its connections when it moves.
+# With Open vSwitch, one bridge serves all VLANs: see port_groups in the documentation of virtfleet_network.
+resource "virtfleet_network" "bridged" {
+  for_each = var.bridges
+
+  name    = each.key
   forward = { mode = "bridge" }
-  bridge  = "br0"
+  bridge  = each.value
 }
 
 # One on each host, for connections between VMs of that host only. So both VMs are pinned to one host.
@@ -33,6 +43,7 @@ resource "virtfleet_network" "backend" {
   }]
 }
 
+# The address that libvirt's DHCP server gives to this MAC address.
 resource "virtfleet_network_dhcp_host" "database" {
   network = virtfleet_network.backend.name
   mac     = "52:54:00:20:00:10"
@@ -46,7 +57,8 @@ resource "virtfleet_virtual_machine" "web" {
   memory = { size = "1Gi" }
 
   interfaces = {
-    lan     = { network = virtfleet_network.lan.name }
+    lan     = { network = virtfleet_network.bridged["lan"].name }
+    dmz     = { network = virtfleet_network.bridged["vlan20"].name }
     backend = { network = virtfleet_network.backend.name }
   }
 }

@@ -1,5 +1,5 @@
-# What no attribute describes: devices as libvirt's XML, and arguments for QEMU. Both are compared by meaning. The VM
-# shares memory with others on its host, so it can't be moved while it runs.
+# What no attribute describes: devices as libvirt's XML, and arguments for QEMU. The plan compares their meaning, not their
+# text. This VM shares memory with others on its host (shmem), so it can't be moved while it runs.
 
 terraform {
   required_providers {
