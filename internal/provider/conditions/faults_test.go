@@ -51,7 +51,7 @@ func TestAccConditions_postCopyLost(t *testing.T) {
 	migrate := exec.CommandContext(ctx, "virsh", "--quiet", "--connect", l.Host("kvm1").SocketURI(), "migrate", "--live",
 		"--persistent", "--postcopy", "--bandwidth", "1", "--postcopy-bandwidth", "1", m.name, l.Host("kvm2").SocketURI())
 	ended := make(chan error, 1)
-	go func() { ended <- move.Run() }()
+	go func() { ended <- migrate.Run() }()
 	m.await("the switch to post-copy", func() bool {
 		// It is refused until the migration has begun.
 		_, _ = l.TryVirsh(t, "kvm1", "migrate-postcopy", m.name)
