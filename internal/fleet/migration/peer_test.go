@@ -267,7 +267,7 @@ func TestGoesOnUnwatched(t *testing.T) {
 		want    bool
 	}{
 		"it ended":          {Options{}, libvirt.ErrAborted, false, false},
-		"nobody waited":     {Options{}, libvirt.ErrAborted, true, true},
+		"it was abandoned":  {Options{}, libvirt.ErrAborted, true, true},
 		"managed by itself": {Options{PeerToPeer: new(true)}, libvirt.ErrUnreachable, false, true},
 		"it didn't end in time": {Options{}, fmt.Errorf("moving it: %w", &libvirt.Error{
 			Kind: libvirt.ErrUnreachable, Err: libvirt.ErrGivenUp,
