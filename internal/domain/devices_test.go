@@ -70,7 +70,9 @@ func TestApply_disks(t *testing.T) {
 		{
 			name: "another source has its own format", sample: "virt-install-q35",
 			want: change("virt-install-q35", "vda", func(d *Disk) { d.Source, d.Format = DiskSource{File: "/new.raw"}, "" }),
-			gone: []string{`source file="/var/lib/libvirt/images/debian12.qcow2"`, `driver discard="unmap" name="qemu" type="qcow2"`},
+			gone: []string{
+				`source file="/var/lib/libvirt/images/debian12.qcow2"`, `driver discard="unmap" name="qemu" type="qcow2"`,
+			},
 			come: []string{`source file="/new.raw"`, `driver discard="unmap" name="qemu" type="raw"`},
 		},
 		{

@@ -11,8 +11,8 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/lab"
 )
 
-// Two VMs that are off are changed at the same time to a class of devices: each gets one of its own, although neither is
-// defined with it yet while the other's is chosen.
+// Two VMs that are off are changed at the same time to a class of devices: each gets one of its own, although neither
+// is defined with it yet while the other's is chosen.
 func TestLab_changedClassesOfVMsThatAreOff(t *testing.T) {
 	t.Parallel()
 

@@ -12,8 +12,8 @@ import (
 )
 
 // A create asks each host for its name once, after it has defined the VM: before, the shared reading tells. A VM of
-// that name that came to another host, or to the same one, since the reading is found all the same, and nothing of the new
-// one is left.
+// that name that came to another host, or to the same one, since the reading is found all the same, and nothing of the
+// new one is left.
 func TestLab_createAsksForItsNameOnce(t *testing.T) {
 	t.Parallel()
 

@@ -36,9 +36,10 @@ type (
 	Desired = placement.Desired
 	// HostObject is something that a VM needs on its host.
 	HostObject = status.HostObject
-	// PlannedObjects are such objects that hosts will have, PlannedHosts are the hosts that will have one.
+	// PlannedObjects are such objects that hosts will have.
 	PlannedObjects = status.PlannedObjects
-	PlannedHosts   = status.PlannedHosts
+	// PlannedHosts are the hosts that will have one.
+	PlannedHosts = status.PlannedHosts
 	// Placement restricts the hosts for a VM.
 	Placement = placement.Placement
 	// MoveOrder asks for a migration.

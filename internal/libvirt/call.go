@@ -219,8 +219,8 @@ func contextCause(ctx context.Context) error {
 	}
 }
 
-// stoppedError says why a call was given up that no user has cancelled, such as for a lost lease. It is context.Canceled
-// as well, for those who ask only whether the host has refused.
+// stoppedError says why a call was given up that no user has cancelled, such as for a lost lease. It is
+// context.Canceled as well, for those who ask only whether the host has refused.
 type stoppedError struct{ cause error }
 
 func (e *stoppedError) Error() string { return e.cause.Error() }

@@ -109,8 +109,8 @@ func hostAttributes() map[string]schema.Attribute {
 		},
 		"memory_reserve": schema.StringAttribute{
 			Optional: true, CustomType: value.QuantityType,
-			MarkdownDescription: "How much memory is kept for the host itself: a [size](guides/values-and-names.md#sizes) such " +
-				"as `1Gi`. It has no effect if `memory_limit` is set. Default: `512Mi`, as in OpenStack.",
+			MarkdownDescription: "How much memory is kept for the host itself: a [size](guides/values-and-names.md#sizes) " +
+				"such as `1Gi`. It has no effect if `memory_limit` is set. Default: `512Mi`, as in OpenStack.",
 		},
 		"overcommit_guest_overhead": schema.BoolAttribute{
 			Optional: true,

@@ -75,7 +75,7 @@ type textField struct {
 func sameText(a, b string) bool { return a == b }
 
 // Directory is where a pool of files has its volumes; "" if it isn't one, or that isn't declared.
-func (p *Pool) Directory() string {
+func (p Pool) Directory() string {
 	if !FilePool(p.Type) || p.Path == nil {
 		return ""
 	}

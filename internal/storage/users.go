@@ -55,8 +55,8 @@ func (s *Storage) Users(ctx context.Context, hosts hostset.Set, v libvirt.Volume
 	return users, errors.Join(errs...)
 }
 
-// UserHosts are the hosts whose definitions may use a volume of a host's pool: all hosts if they share the pool, else that
-// host.
+// UserHosts are the hosts whose definitions may use a volume of a host's pool: all hosts if they share the pool, else
+// that host.
 func (s *Storage) UserHosts(ctx context.Context, host, pool string) (hostset.Set, error) {
 	own := s.Hosts.Named(host)
 	for _, a := range s.Pool(ctx, own, pool) {

@@ -39,22 +39,23 @@ func (d *drainRun) outcomeError(ctx context.Context, cause error) error {
 	what := fmt.Sprintf("host %q is cordoned and not drained", d.Host)
 	remedy := "Apply again to continue."
 
-	if change, stopped := errors.AsType[*changedError](cause); stopped {
-		what = change.Error() + "\nnothing more was begun; " + what
-		remedy = "Plan and apply again: what is left is planned as things are now."
-	} else if errors.Is(cause, lease.ErrLost) {
-		what = "this run has stopped draining it; " + what
-		remedy = "Wait until the run that took over has ended, then plan and apply again."
-	} else if errors.Is(cause, context.DeadlineExceeded) {
-		what = overText(cause) + "; " + what
-		remedy = "Apply again to continue, with longer timeouts."
-	} else if cause != nil {
-		what = "it was interrupted; " + what
-	}
+	change, stopped := errors.AsType[*changedError](cause)
 
 	var lost error
-	if errors.Is(cause, lease.ErrLost) {
+
+	switch {
+	case stopped:
+		what = change.Error() + "\nnothing more was begun; " + what
+		remedy = "Plan and apply again: what is left is planned as things are now."
+	case errors.Is(cause, lease.ErrLost):
 		lost = cause
+		what = "this run has stopped draining it; " + what
+		remedy = "Wait until the run that took over has ended, then plan and apply again."
+	case errors.Is(cause, context.DeadlineExceeded):
+		what = overText(cause) + "; " + what
+		remedy = "Apply again to continue, with longer timeouts."
+	case cause != nil:
+		what = "it was interrupted; " + what
 	}
 
 	if len(kept) > 0 {

@@ -119,8 +119,8 @@ const AskTimeout = 30 * time.Second
 // which a silent host may make take its time.
 //
 // It is longer than lease.Grace, which bounds all other operations. Those act on one host, and where it doesn't answer
-// the next apply finds out what became of them. A move has to be finished or undone on two: given up between the two, it
-// leaves definitions, files and an open record on both, and a guest that was shut down for it stays off. It needs an
+// the next apply finds out what became of them. A move has to be finished or undone on two: given up between the two,
+// it leaves definitions, files and an open record on both, and a guest that was shut down for it stays off. It needs an
 // answer of the one that lives, after a question that waits for the silent one.
 const FinishTimeout = 2 * AskTimeout
 

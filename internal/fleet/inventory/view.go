@@ -28,8 +28,8 @@ func (inv *Inventory) ViewOf(ctx context.Context, h *Host) (*View, error) {
 	return l.await(ctx)
 }
 
-// Renew asks the host again, once. Who doesn't wait for that has the view from before meanwhile; afterwards every reader
-// has what the host said since Renew was called, or asks it.
+// Renew asks the host again, once. Who doesn't wait for that has the view from before meanwhile; afterwards every
+// reader has what the host said since Renew was called, or asks it.
 func (inv *Inventory) Renew(ctx context.Context, h *Host) error {
 	h.mu.Lock()
 	l := inv.startLoading(h) //nolint:contextcheck // as above

@@ -155,8 +155,8 @@ func (m *Manager) Losses(ctx context.Context, vm *inventory.VM) []string {
 	return all
 }
 
-// CheckDelete finds a VM, and returns an error if Delete would not remove it, as far as that can be told without touching
-// a host.
+// CheckDelete finds a VM, and returns an error if Delete would not remove it, as far as that can be told without
+// touching a host.
 func (m *Manager) CheckDelete(
 	ctx context.Context, uuid string, last inventory.LastKnown,
 ) (*inventory.VM, error) {

@@ -169,8 +169,8 @@ func (u *update) changeVM(ctx context.Context) error {
 	return err
 }
 
-// resolve finds the volumes and the devices of the host that the wish leaves open, and asks the host for the memory that
-// the change adds. Until release, no other VM gets them.
+// resolve finds the volumes and the devices of the host that the wish leaves open, and asks the host for the memory
+// that the change adds. Until release, no other VM gets them.
 func (u *update) resolve(ctx context.Context) (release func(), err error) {
 	err = resolveVolumes(ctx, u.vm.On, &u.want.Spec, u.want.Volumes, *u.vm.DeclaredSpec())
 	if err == nil {

@@ -85,10 +85,12 @@ func TestCopiable_refusesWhatACopyWouldNotBe(t *testing.T) {
 		"/i": {Type: "file", Format: "qcow2", CapacityBytes: 1 << 20, PhysicalBytes: 196616, AllocationBytes: 200704},
 		"/j": {Type: "file", Format: "qcow2", CapacityBytes: 1 << 20, PhysicalBytes: 327680}, // Something is in it.
 		"/k": {
-			Type: "file", Format: "raw", Encrypted: true, CapacityBytes: 1 << 20, PhysicalBytes: 3117056, AllocationBytes: 262144,
+			Type: "file", Format: "raw", Encrypted: true, CapacityBytes: 1 << 20, PhysicalBytes: 3117056,
+			AllocationBytes: 262144,
 		},
 		"/l": { // Something is in it.
-			Type: "file", Format: "raw", Encrypted: true, CapacityBytes: 1 << 20, PhysicalBytes: 3117056, AllocationBytes: 266240,
+			Type: "file", Format: "raw", Encrypted: true, CapacityBytes: 1 << 20, PhysicalBytes: 3117056,
+			AllocationBytes: 266240,
 		},
 		"/m": {Type: "file", Format: "qcow2", Encrypted: true, CapacityBytes: 1 << 20, PhysicalBytes: 2359296},
 		"/n": { // Something is in it.

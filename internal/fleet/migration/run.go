@@ -271,8 +271,8 @@ func (r *run) subscribeIterations(ctx context.Context) <-chan libvirt.Event {
 
 // stopReason says why a run is stopped whose context has ended: a run that lost its lease was cancelled by no user.
 func stopReason(ctx context.Context) string {
-	switch cause := context.Cause(ctx); cause { //nolint:errorlint // what wraps them has more to say
-	case context.Canceled:
+	switch cause := context.Cause(ctx); cause {
+	case context.Canceled: //nolint:errorlint // What wraps them has more to say.
 		return "cancelled"
 	case context.DeadlineExceeded:
 		return "its time is over"

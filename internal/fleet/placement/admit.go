@@ -143,8 +143,8 @@ func startReservation(vm *inventory.VM) reservation {
 	return r
 }
 
-// admissionProblems warn in the plan of what would refuse the start, or the memory that is added, in the apply. Other VMs
-// may have gone by then.
+// admissionProblems warn in the plan of what would refuse the start, or the memory that is added, in the apply. Other
+// VMs may have gone by then.
 func (p *Planner) admissionProblems(
 	ctx context.Context, vm *inventory.VM, d Desired,
 ) ([]inventory.Problem, error) {

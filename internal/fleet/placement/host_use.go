@@ -89,8 +89,8 @@ func freePages(a inventory.Reply, others map[string]domain.HostUse) map[uint64]u
 	return left
 }
 
-// disputedCPUs is how many of the CPUs that the VM is pinned to others on the host are pinned to, too. The reservations'
-// mutex must be held.
+// disputedCPUs is how many of the CPUs that the VM is pinned to others on the host are pinned to, too. The
+// reservations' mutex must be held.
 func (p *Planner) disputedCPUs(a inventory.Reply, d Desired) int {
 	use := d.hostUse()
 	if len(use.CPUs) == 0 {

@@ -70,7 +70,9 @@ func (cy *Capacity) addReservation(
 
 // addIfCurrent reserves by what the host said. If that is not its last word, nothing is taken: what was reserved then
 // may have become a VM since, so that neither counts it.
-func (cy *Capacity) addIfCurrent(a inventory.Reply, name string, r reservation) (refused []migration.Blocker, current bool) {
+func (cy *Capacity) addIfCurrent(
+	a inventory.Reply, name string, r reservation,
+) (refused []migration.Blocker, current bool) {
 	cy.reservations.mu.Lock()
 	defer cy.reservations.mu.Unlock()
 

@@ -104,7 +104,8 @@ func amountsText(s *migration.State) string {
 		return "being set up"
 	}
 	text := fmt.Sprintf("%2d%%  %s sent, %s of %s left",
-		sentPercent(s), domain.FormatProgress(d.Processed), domain.FormatProgress(d.Remaining), domain.FormatProgress(d.Total))
+		sentPercent(s), domain.FormatProgress(d.Processed), domain.FormatProgress(d.Remaining),
+		domain.FormatProgress(d.Total))
 	if rate := s.Statistics.MemoryRate + s.Statistics.DiskRate; rate > 0 {
 		text += ", " + domain.FormatProgress(rate) + "/s"
 	}

@@ -36,8 +36,8 @@ func (m *Managed) Saved(id string, saved SavedVM) {
 	m.change(id, func(machine *ManagedVM) { machine.SavedVM = saved })
 }
 
-// Tainted is the id of a VM whose state has that name and for which no plan was made so far, "" if there is none: it may
-// be tainted.
+// Tainted is the id of a VM whose state has that name and for which no plan was made so far, "" if there is none: it
+// may be tainted.
 func (m *Managed) Tainted(name string) (found string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -98,7 +98,7 @@ func targetAttribute() schema.Attribute {
 	return schema.SingleNestedAttribute{
 		MarkdownDescription: "Location of the volumes on the host. The types `rbd`, `gluster`, `iscsi-direct` and `zfs` " +
 			"need none.",
-		Optional:            true,
+		Optional: true,
 		Attributes: map[string]schema.Attribute{
 			"path": computedString("Directory of the volumes or of their device nodes. Required for `dir`, `fs` and `netfs`."),
 			"permissions": schema.SingleNestedAttribute{
@@ -117,9 +117,9 @@ func targetAttribute() schema.Attribute {
 
 func sourceAttribute() schema.Attribute {
 	return schema.SingleNestedAttribute{
-		MarkdownDescription: "Where the storage is from: a server, a device, a volume group. The types `dir` and `mpath` need " +
-			"none. [Storage pools](../guides/storage-pools.md#what-each-type-needs) lists what each type needs.",
-		Optional:            true,
+		MarkdownDescription: "Where the storage is from: a server, a device, a volume group. The types `dir` and `mpath` " +
+			"need none. [Storage pools](../guides/storage-pools.md#what-each-type-needs) lists what each type needs.",
+		Optional: true,
 		Attributes: map[string]schema.Attribute{
 			"name":   computedString("Volume group, RBD pool, Gluster volume or ZFS pool."),
 			"dir":    computedString("Directory on the server, for `netfs` and `gluster`."),

@@ -42,8 +42,10 @@ func TestAccOnDestroy(t *testing.T) {
 		"- the guest's saved memory (managed save image)")
 	expect(t, out, deleted+prefix+"snap", `- the metadata of its snapshots "before-upgrade"`)
 	expect(t, out, deleted+prefix+"check", `- the metadata of its checkpoints "daily"`)
-	for _, part := range []string{"nvram/" + prefix + "firm_VARS.fd", "save/" + prefix + "firm.save", "snapshot/" + prefix +
-		"snap", "checkpoint/" + prefix + "check"} {
+	for _, part := range []string{
+		"nvram/" + prefix + "firm_VARS.fd", "save/" + prefix + "firm.save",
+		"snapshot/" + prefix + "snap", "checkpoint/" + prefix + "check",
+	} {
 		if found := files(); !strings.Contains(found, part) {
 			t.Errorf("%s isn't there before: %s", part, found)
 		}

@@ -9,8 +9,8 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/acctest"
 )
 
-// TestAccVirtualMachine_diskOfASilentHost: a host that shares a storage pool and doesn't answer may use a disk that is to
-// be removed. The plan says so, and an apply that was planned before finds it out before it touches the guest.
+// TestAccVirtualMachine_diskOfASilentHost: a host that shares a storage pool and doesn't answer may use a disk that is
+// to be removed. The plan says so, and an apply that was planned before finds it out before it touches the guest.
 func TestAccVirtualMachine_diskOfASilentHost(t *testing.T) {
 	t.Parallel()
 	l := lab.Open(t)

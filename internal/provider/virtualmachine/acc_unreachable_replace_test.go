@@ -7,8 +7,8 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/acctest"
 )
 
-// TestAccVirtualMachine_silentHostReplace: the plan that replaces a VM whose host doesn't answer fails, however Terraform
-// came to replace it: the VM could not be destroyed.
+// TestAccVirtualMachine_silentHostReplace: the plan that replaces a VM whose host doesn't answer fails, however
+// Terraform came to replace it: the VM could not be destroyed.
 func TestAccVirtualMachine_silentHostReplace(t *testing.T) {
 	t.Parallel()
 	l := lab.Open(t)

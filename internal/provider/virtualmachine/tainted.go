@@ -72,8 +72,8 @@ func (r *Resource) replacedVM(ctx context.Context, m *model, private meta.Privat
 }
 
 // verifyDestroyable returns an error if a VM that is destroyed before a new one is created, as m describes it, can't be
-// destroyed, because a host that may have it, or may use its disks, doesn't answer. Terraform's state of it had the host
-// that had it last.
+// destroyed, because a host that may have it, or may use its disks, doesn't answer. Terraform's state of it had the
+// host that had it last.
 func (r *Resource) verifyDestroyable(ctx context.Context, m *model, id string) diag.Diagnostics {
 	saved, _ := r.Data.Managed.VM(id)
 	_, err := r.Data.Fleet.CheckDelete(ctx, id, fleet.LastKnown{Host: saved.Host, HostUUID: saved.HostUUID})

@@ -77,8 +77,8 @@ func (r *volumeResource) ModifyPlan(
 	if at, strays := planned.Strays(
 		state.CurrentHost.ValueString(), state.Pool.ValueString(), state.Path.ValueString()); strays {
 		resp.Diagnostics.AddAttributeError(path.Root("pool"), "Storage pool leaves its volumes", fmt.Sprintf(
-			"%s is at %s, and its storage pool is planned in %s. What is in a pool isn't moved with it: the pool would not have "+
-				"the volume any more. Keep target.path, or create another pool.", state.noun(), state.Path.ValueString(), at))
+			"%s is at %s, and its storage pool is planned in %s. What is in a pool isn't moved with it: the pool would not "+
+				"have the volume any more. Keep target.path, or create another pool.", state.noun(), state.Path.ValueString(), at))
 	}
 	if size.Same(state.Size) {
 		resp.Diagnostics.Append(resp.Plan.SetAttribute(ctx, path.Root("size"), state.Size)...)

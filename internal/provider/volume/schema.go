@@ -76,9 +76,9 @@ func (*volumeResource) Schema(_ context.Context, _ resource.SchemaRequest, resp 
 				Optional: true,
 			},
 			"size": schema.StringAttribute{
-				MarkdownDescription: "[Size](../guides/values-and-names.md#sizes) that a guest sees, such as `20Gi`. It can't be smaller than the " +
-					"image or volume that it is created from. Required without `image` and `copy_of`. Default for new volumes: the " +
-					"size of that image or volume.",
+				MarkdownDescription: "[Size](../guides/values-and-names.md#sizes) that a guest sees, such as `20Gi`. It " +
+					"can't be smaller than the image or volume that it is created from. Required without `image` and `copy_of`. " +
+					"Default for new volumes: the size of that image or volume.",
 				Optional: true, Computed: true, CustomType: value.QuantityType,
 				PlanModifiers: []planmodifier.String{stringplanmodifier.UseStateForUnknown()},
 				Validators: []validator.String{stringvalidator.AtLeastOneOf(path.MatchRoot("size"), path.MatchRoot("image"),
