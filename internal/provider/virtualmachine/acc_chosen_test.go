@@ -37,7 +37,7 @@ func TestAccVirtualMachine_defaultDomainType(t *testing.T) {
 		ConfigPlanChecks: changes(plancheck.ResourceActionNoop), Check: is(accelerated, "kvm"),
 		ConfigStateChecks: []statecheck.StateCheck{know("type", exactly("qemu"))},
 	}
-	if !strings.Contains(l.Virsh(t, "kvm1", "capabilities"), "<domain type='kvm'") {
+	if !hasKVM(t, l, "kvm1") {
 		second = resource.TestStep{Config: second.Config, ExpectError: regexp.MustCompile(`can't run domains of type "kvm"`)}
 	}
 	story(t, l, []string{name, accelerated}, resource.TestStep{
@@ -74,4 +74,10 @@ func TestAccVirtualMachine_savedPlan(t *testing.T) {
 	}
 	noChanges(t, tf)
 	destroyAndCheck(t, l, tf, name)
+}
+
+// hasKVM says whether a host can run VMs with KVM.
+func hasKVM(t *testing.T, l *lab.Lab, host string) bool {
+	t.Helper()
+	return strings.Contains(l.Virsh(t, host, "capabilities"), "<domain type='kvm'")
 }
