@@ -48,6 +48,10 @@ func (p *Planner) takeChange(ctx context.Context, vm *inventory.VM, d Desired) (
 	defer chosen()
 
 	for {
+		if err := ctx.Err(); err != nil {
+			return d.Spec, err
+		}
+
 		spec, r, err := p.changeReservation(ctx, vm, d)
 		if err != nil {
 			return spec, err

@@ -214,20 +214,6 @@ func (p *Planner) candidates(ctx context.Context, d Desired) ([]candidate, error
 	return all, nil
 }
 
-func sortCandidates(all []candidate) {
-	slices.SortStableFunc(all, func(a, b candidate) int {
-		return cmp.Or(
-			cmp.Compare(min(len(a.problems), 1), min(len(b.problems), 1)),
-			cmp.Compare(len(a.doubts), len(b.doubts)),
-			compareBool(a.crowded, b.crowded),
-			cmp.Compare(a.disputed, b.disputed),
-			// What is off now is likely to run one day: what it would leave counts, even if that is less than nothing.
-			-cmp.Compare(int64(a.free)-int64(a.resting), int64(b.free)-int64(b.resting)), //nolint:gosec // below 8 EiB
-			-cmp.Compare(a.free, b.free),
-		)
-	})
-}
-
 // judge says whether one host can take the VM, and why not.
 func (p *Planner) judge(ctx context.Context, a inventory.Reply, d Desired) candidate {
 	c := candidate{Reply: a, wish: d}
@@ -377,17 +363,6 @@ func noHost(d Desired, candidates []candidate) error {
 	}
 
 	return &inventory.Error{VM: d.Spec.Name, Kind: ErrNoHost, Detail: "no host can take the VM:" + b.String()}
-}
-
-func compareBool(a, b bool) int {
-	switch {
-	case a == b:
-		return 0
-	case b:
-		return -1
-	default:
-		return 1
-	}
 }
 
 func labelText(labels map[string]string) string {

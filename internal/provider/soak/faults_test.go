@@ -37,7 +37,7 @@ func faults() moveList {
 		on("QEMU frozen", 1, running, frozen),
 		on("Ctrl-C", 3, managed, interrupted("Ctrl-C", (*acctest.Running).Interrupt)),
 		on("provider killed", 4, managed, interrupted("the provider is killed", (*acctest.Running).KillProvider)),
-		on("provider frozen", 1, managed, interrupted("Terraform and the provider stand still for 20 s", frozenAndThawed)),
+		on("provider frozen", 1, managed, interrupted("Terraform and the provider are frozen for 20 s", frozenAndThawed)),
 		on("Terraform killed", 2, managed, interrupted("Terraform is killed too", (*acctest.Running).Kill)),
 	}
 }
@@ -78,7 +78,7 @@ func broken(what string, harm, mend func(*lab.Host, context.Context) error) func
 	}
 }
 
-// frozen plans while a QEMU stands still.
+// frozen plans while a QEMU is frozen.
 func frozen(w *world, v *vm) {
 	h, name := w.lab.Host(w.at(v)), w.called(v)
 	w.say("%s: QEMU of %s is frozen", h.Name, v.name)
@@ -98,7 +98,7 @@ func (w *world) called(v *vm) string {
 	return w.sights[v.uuid].live[w.at(v)].SelectElement("name").Text()
 }
 
-// frozenAndThawed has a run stand still until its leases are too old to act by.
+// frozenAndThawed freezes a run until its leases are too old to act by.
 func frozenAndThawed(r *acctest.Running) error {
 	if err := r.Freeze(); err != nil {
 		return err
