@@ -5,6 +5,7 @@ import (
 	"slices"
 )
 
+// sortCandidates puts the host that suits a VM best first.
 func sortCandidates(all []candidate) {
 	slices.SortStableFunc(all, func(a, b candidate) int {
 		return cmp.Or(
@@ -19,6 +20,7 @@ func sortCandidates(all []candidate) {
 	})
 }
 
+// compareBool puts false before true.
 func compareBool(a, b bool) int {
 	switch {
 	case a == b:
