@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"crypto/sha256"
 	"crypto/sha512"
+	"encoding/base64"
 	"encoding/hex"
 	"errors"
 	"io"
@@ -11,6 +12,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strconv"
 	"testing"
@@ -48,6 +50,10 @@ func content() []byte {
 	return data
 }
 
+// packedByBzip2 is content, packed by bzip2, for which Go has no writer.
+const packedByBzip2 = "QlpoOTFBWSZTWYVuxjkABBfDoMAAACAKAYQAAAgACCAAcEGTECaqQxqYEqrzSqh30SCrQoM1Ug5UgypB2pBlUg4qAvxd" +
+	"yRThQkIVuxjk"
+
 // TestFetch_decompresses: by what is in the file, whatever its name; the seal is the first chunk that isn't zeros.
 func TestFetch_decompresses(t *testing.T) {
 	t.Parallel()
@@ -64,8 +70,13 @@ func TestFetch_decompresses(t *testing.T) {
 		}
 		return b.Bytes()
 	}
+	bzip2, err := base64.StdEncoding.DecodeString(packedByBzip2)
+	if err != nil {
+		t.Fatal(err)
+	}
 	for name, file := range map[string][]byte{
 		"plain": data,
+		"bzip2": bzip2,
 		"gzip":  pack(func(w io.Writer) (io.WriteCloser, error) { return gzip.NewWriter(w), nil }),
 		"zstd":  pack(func(w io.Writer) (io.WriteCloser, error) { return zstd.NewWriter(w) }),
 		"xz":    pack(func(w io.Writer) (io.WriteCloser, error) { return xz.NewWriter(w) }),
@@ -178,5 +189,32 @@ func TestFetch_checks(t *testing.T) {
 		if storage.CheckChecksum(bad) == nil {
 			t.Errorf("%s is taken for a checksum", bad)
 		}
+	}
+}
+
+// TestFetch_throughAProxy: what the environment says of proxies holds. net/http reads it once, so another process
+// fetches.
+func TestFetch_throughAProxy(t *testing.T) {
+	t.Parallel()
+	const variable, url = "VIRTFLEET_TEST_FETCH", "http://images.example.net/image.raw"
+	if from := os.Getenv(variable); from != "" {
+		if _, err := fetch(t, storage.Source{URL: from}); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	asked := make(chan string, 1)
+	proxy := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		asked <- r.URL.String()
+		_, _ = w.Write(content())
+	}))
+	t.Cleanup(proxy.Close)
+	fetching := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^"+t.Name()+"$")
+	fetching.Env = append(os.Environ(), variable+"="+url, "HTTP_PROXY="+proxy.URL)
+	if out, err := fetching.CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	if got := <-asked; got != url {
+		t.Errorf("the proxy was asked for %s", got)
 	}
 }
