@@ -111,6 +111,20 @@ func (l *Lab) Image(t testing.TB, host, name, format string, size int64) string 
 	return path
 }
 
+// LoopDevice makes a block device of that many bytes on a host, until the test ends.
+func (l *Lab) LoopDevice(t testing.TB, host, name string, bytes int64) string {
+	t.Helper()
+	file := "/var/lib/libvirt/" + name + ".img"
+	l.Run(t, host, "truncate", "--size", fmt.Sprint(bytes), file)
+	device := strings.TrimSpace(l.Run(t, host, "losetup", "--find", "--show", "--partscan", file))
+	h := l.need(t, host)
+	cleanup(t, "removing "+device, func(ctx context.Context) error {
+		_, err := h.Run(ctx, "losetup", "--detach", device)
+		return errors.Join(err, os.Remove(h.Path(file)))
+	})
+	return device
+}
+
 // Define defines domains, many as quickly as one, and removes them when the test ends.
 func (l *Lab) Define(t testing.TB, host string, xmls ...string) {
 	t.Helper()

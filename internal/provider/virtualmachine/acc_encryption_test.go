@@ -1,12 +1,10 @@
 package virtualmachine_test
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/hashicorp/terraform-plugin-testing/helper/resource"
 	"github.com/hashicorp/terraform-plugin-testing/knownvalue"
@@ -136,22 +134,6 @@ resource "virtfleet_image" "base" {
 	})
 }
 
-// loopDevice is a block device of a host, until the test ends.
-func loopDevice(t *testing.T, l *lab.Lab, host, name string, bytes int64) string {
-	t.Helper()
-	file := "/var/lib/libvirt/" + name + ".img"
-	l.Run(t, host, "truncate", "--size", fmt.Sprint(bytes), file)
-	device := strings.TrimSpace(l.Run(t, host, "losetup", "--find", "--show", file))
-	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
-		defer cancel()
-		if _, err := l.Host(host).Run(ctx, "sh", "-c", "losetup --detach "+device+" && rm "+file); err != nil {
-			t.Error(err)
-		}
-	})
-	return device
-}
-
 // formatLUKS encrypts a block device or a file of a host. qemu-img measures how fast the CPU derives keys, and gives up
 // by chance where another process has the CPU meanwhile: it is asked again.
 func formatLUKS(t *testing.T, l *lab.Lab, host, path, size, passphrase string) {
@@ -172,7 +154,7 @@ func TestAccVirtualMachine_encryptedVolume(t *testing.T) {
 	t.Parallel()
 	l := lab.Open(t)
 	name := lab.Name(t)
-	loop := loopDevice(t, l, "kvm1", name, 16<<20)
+	loop := l.LoopDevice(t, "kvm1", name, 16<<20)
 	formatLUKS(t, l, "kvm1", loop, "8M", "correct horse")
 	config := func(size, strategy, disks string) string {
 		return encryptedStorage(l, name, `["kvm1"]`) + fmt.Sprintf(`
