@@ -254,7 +254,8 @@ func (s *Storage) Grow(
 	})
 }
 
-// DeleteUnused removes a volume that no definition and no other volume uses; else the error is ErrInUse. Hosts are
+// DeleteUnused removes a volume that no definition and no other volume uses; else the error is ErrInUse. One that
+// libvirt can't remove is a PartitionError. Hosts are
 // where users are looked for, see Users; one of them that can't tell keeps the volume from being removed. A volume
 // that isn't there is no error.
 func (s *Storage) DeleteUnused(ctx context.Context, hosts hostset.Set, host string, ref Ref) error {
@@ -279,6 +280,9 @@ func (s *Storage) DeleteUnused(ctx context.Context, hosts hostset.Set, host stri
 		}
 		if len(users) > 0 {
 			return fmt.Errorf("%w: %s", ErrInUse, users[0])
+		}
+		if err := checkPartition(ctx, h, ref); err != nil {
+			return err
 		}
 		return h.DeleteVolume(ctx, ref.Pool, ref.Name)
 	})

@@ -1,6 +1,7 @@
 package volume
 
 import (
+	"errors"
 	"fmt"
 	"path/filepath"
 	"strings"
@@ -89,4 +90,22 @@ func (m *model) noun() string { return fmt.Sprintf("%s %q", noun, m.id()) }
 
 func (m *model) failure(verb, host string, err error) tfdiag.Failure {
 	return tfdiag.Failure{Verb: verb, Noun: m.noun(), Host: host, Err: err}
+}
+
+// removalFailure is why the volume can't be deleted, and what to do about it.
+func (m *model) removalFailure(host string, err error) tfdiag.Failure {
+	f := m.failure("delete", host, err)
+	partition, ok := errors.AsType[*storage.PartitionError](err)
+	switch {
+	case errors.Is(err, storage.ErrInUse):
+		f.Remedy = "Remove it there first. Nothing was removed."
+	case ok && partition.OfAnotherName():
+		f.Remedy = fmt.Sprintf("Nothing was removed. Set source.devices of the storage pool to [\"/dev/%s\"] and apply, then "+
+			"plan again.", partition.Disk)
+	case ok:
+		f.Remedy = fmt.Sprintf("Nothing was removed. Take the volume out of the state with \"terraform state rm\". When no VM "+
+			"uses it, remove the partition on the host: \"parted -s %s rm %s\", then \"virsh pool-refresh %s\".",
+			partition.Device, partition.Number, partition.Pool)
+	}
+	return f
 }

@@ -41,7 +41,7 @@ func NewResource() resource.Resource {
 }
 
 // ModifyPlan refuses what would lose data: a smaller size, and a move that nothing would carry out; and to remove what
-// a host may use that can't be asked.
+// a host may use that can't be asked, or what libvirt can't remove.
 func (r *volumeResource) ModifyPlan(
 	ctx context.Context, req resource.ModifyPlanRequest, resp *resource.ModifyPlanResponse,
 ) {
@@ -69,7 +69,7 @@ func (r *volumeResource) ModifyPlan(
 	if resp.Diagnostics.HasError() {
 		return
 	}
-	if len(resp.RequiresReplace) > 0 {
+	if isReplaced(req) {
 		r.checkRemoval(ctx, req, resp)
 		return
 	}
@@ -127,8 +127,8 @@ func (r *volumeResource) checkNew(
 	}
 }
 
-// checkRemoval refuses to remove a volume that a host may use which doesn't answer. The apply would find that out when
-// the VMs that use it are gone.
+// checkRemoval refuses to remove a volume that a host may use which doesn't answer, and one that libvirt can't remove.
+// The apply would find that out when the VMs that use it are gone.
 func (r *volumeResource) checkRemoval(
 	ctx context.Context, req resource.ModifyPlanRequest, resp *resource.ModifyPlanResponse,
 ) {
@@ -139,8 +139,11 @@ func (r *volumeResource) checkRemoval(
 	}
 	own := state.CurrentHost.ValueString()
 	silent, err := r.Data.Storage().SilentUserHosts(ctx, own, state.Pool.ValueString())
+	if err == nil {
+		err = r.Data.Storage().CheckDelete(ctx, own, state.ref())
+	}
 	if err != nil {
-		resp.Diagnostics.Append(state.failure("delete", own, err).Error())
+		resp.Diagnostics.Append(state.removalFailure(own, err).Error())
 	}
 	for host, err := range silent {
 		f := state.failure("delete", host, err)
@@ -325,11 +328,7 @@ func (r *volumeResource) Delete(ctx context.Context, req resource.DeleteRequest,
 		err = s.DeleteUnused(ctx, hosts, host, state.ref())
 	}
 	if err != nil {
-		f := state.failure("delete", host, err)
-		if errors.Is(err, storage.ErrInUse) {
-			f.Remedy = "Remove it there first. Nothing was removed."
-		}
-		resp.Diagnostics.Append(f.Error())
+		resp.Diagnostics.Append(state.removalFailure(host, err).Error())
 		return
 	}
 	if len(hosts) > 1 {

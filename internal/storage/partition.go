@@ -1,0 +1,82 @@
+package storage
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path"
+	"strings"
+
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
+)
+
+// PartitionError says that libvirt can't remove a volume of a pool of type disk. libvirt takes what follows the name of
+// the pool's device in the partition's name for the partition's number, and gives that to parted. So it fails for a
+// device whose name ends in a digit, such as nvme0n1, loop0 and mmcblk0, since the kernel then puts a "p" before the
+// number; and for a device that is named by a link. No version of libvirt is known to do otherwise.
+type PartitionError struct {
+	// Pool and Device are the pool and what it is on, Volume is the partition.
+	Pool, Device, Volume string
+	// Disk is the kernel's name of the device, Number the partition's number.
+	Disk, Number string
+}
+
+// Error says why.
+func (e *PartitionError) Error() string {
+	return fmt.Sprintf("libvirt can't remove partition %q of storage pool %q: its name isn't that of the pool's device, "+
+		"%s, with a number after it", e.Volume, e.Pool, e.Device)
+}
+
+// OfAnotherName says that the pool names its device by a link, and that libvirt removes the partition if the pool names
+// it as the kernel does.
+func (e *PartitionError) OfAnotherName() bool {
+	return e.Disk+e.Number == e.Volume && path.Base(e.Device) != e.Disk
+}
+
+// CheckDelete returns an error if libvirt can't remove a volume of a host. It changes nothing. That something uses the
+// volume is not looked for.
+func (s *Storage) CheckDelete(ctx context.Context, host string, ref Ref) error {
+	h, err := s.host(host)
+	if err != nil {
+		return err
+	}
+	return checkPartition(ctx, h, ref)
+}
+
+func checkPartition(ctx context.Context, h *libvirt.Host, ref Ref) error {
+	is, err := h.StoragePool(ctx, ref.Pool)
+	if errors.Is(err, libvirt.ErrNotFound) {
+		return nil // Then that is what the removal fails with.
+	}
+	if err != nil {
+		return err
+	}
+	p, err := ReadPool(is.XML)
+	if err != nil {
+		return err
+	}
+	return p.checkRemoval(ref.Name)
+}
+
+// checkRemoval returns a PartitionError if libvirt can't remove the volume of that name.
+func (p *Pool) checkRemoval(volume string) error {
+	if p.Type != "disk" || len(p.Devices) == 0 {
+		return nil
+	}
+	device := p.Devices[0]
+	rest, named := strings.CutPrefix(volume, path.Base(device))
+	disk := strings.TrimRight(volume, "0123456789")
+	number := strings.TrimPrefix(volume, disk)
+	if named && (rest == number || !kernelName(device)) {
+		return nil // Of a device of device mapper, libvirt knows that there may be a "p".
+	}
+	if whole := strings.TrimSuffix(disk, "p"); whole != strings.TrimRight(whole, "0123456789") {
+		disk = whole
+	}
+	return &PartitionError{Pool: p.Name, Device: device, Volume: volume, Disk: disk, Number: number}
+}
+
+// kernelName says that a device is named as the kernel names it, and isn't one of device mapper.
+func kernelName(device string) bool {
+	return path.Dir(device) == "/dev" && !strings.HasPrefix(path.Base(device), "dm-")
+}
