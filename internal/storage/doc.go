@@ -18,7 +18,7 @@
 //
 // # For a VM's own disks
 //
-// EnsureActive, CreateVolume, Grow, DeleteUnused and Room are what the disks of a VM need of the host it is placed on.
+// EnsureActive, CreateVolume, Grow and Release are what the disks of a VM need of the host it is placed on.
 //
 // It may import internal/hostset, internal/libvirt and general modules. It must not know the fleet (Users of a volume
 // are found in the definitions that libvirt has; locks are handed in as LockFunc), SSH or Terraform.

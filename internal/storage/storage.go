@@ -70,33 +70,3 @@ func (s *Storage) EnsureActive(ctx context.Context, host, pool string) error {
 	}
 	return h.StartStoragePool(ctx, pool)
 }
-
-// Room is what a pool has left.
-type Room struct {
-	// AvailableBytes can still be written, CapacityBytes is the whole.
-	AvailableBytes, CapacityBytes uint64
-	// PromisedBytes is what its volumes may still grow by when guests write all that they are allowed to: thin volumes
-	// together may be larger than the pool.
-	PromisedBytes uint64
-}
-
-// Room measures a pool that is active.
-func (s *Storage) Room(ctx context.Context, host, pool string) (*Room, error) {
-	h, err := s.host(host)
-	if err != nil {
-		return nil, err
-	}
-	p, err := h.StoragePool(ctx, pool)
-	if err != nil {
-		return nil, err
-	}
-	volumes, err := h.PoolVolumes(ctx, pool)
-	if err != nil {
-		return nil, err
-	}
-	room := &Room{AvailableBytes: p.AvailableBytes, CapacityBytes: p.CapacityBytes}
-	for _, v := range volumes {
-		room.PromisedBytes += v.CapacityBytes - min(v.CapacityBytes, v.AllocationBytes)
-	}
-	return room, nil
-}

@@ -164,6 +164,12 @@ func TestAccVolume(t *testing.T) {
 				Config:    config("size = \"96Mi\"\nhost = \"kvm1\""), ConfigPlanChecks: does(plancheck.ResourceActionCreate),
 				ConfigStateChecks: on("kvm1"),
 			},
+			// Grown by hand, it has what it has.
+			{
+				PreConfig: func() { l.Virsh(t, "kvm1", "vol-resize", "--pool", name, "data", "112M") },
+				Config:    config("size = \"96Mi\"\nhost = \"kvm1\""), ExpectError: regexp.MustCompile(`has\s+112Mi`),
+			},
+			{Config: config("size = \"112Mi\"\nhost = \"kvm1\""), ConfigPlanChecks: does(noop)},
 		},
 	})
 }
@@ -224,6 +230,17 @@ resource "virtfleet_secret" "luks" {
 					has("thick", size(8), "<allocation unit='bytes'>8388608<", "<mode>0600</mode>"), has("copy", size(8)),
 					has("luks", size(16), "luks"),
 				),
+			},
+			// One that isn't based on the image any more isn't what is declared.
+			{
+				PreConfig: func() {
+					l.Run(t, "kvm1", "qemu-img", "rebase", "-f", "qcow2", "-b", "", "/var/lib/libvirt/"+name+"/larger")
+					l.Virsh(t, "kvm1", "pool-refresh", name)
+				},
+				Config: base + all, Check: has("larger", size(40), "/base</path>"),
+				ConfigPlanChecks: resource.ConfigPlanChecks{PreApply: []plancheck.PlanCheck{
+					plancheck.ExpectResourceAction("virtfleet_volume.larger", plancheck.ResourceActionDestroyBeforeCreate),
+				}},
 			},
 			{Config: base + all + made("small", image+"\nsize = \"16Mi\""), ExpectError: regexp.MustCompile(`Volume too small`)},
 			{
