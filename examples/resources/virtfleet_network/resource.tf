@@ -31,3 +31,40 @@ resource "virtfleet_network" "vlans" {
     trunk      = { vlan = { tags = [10, 20] } }
   }
 }
+
+# A VM on one of these VLANs.
+resource "virtfleet_virtual_machine" "firewall" {
+  name   = "firewall"
+  memory = { size = "1Gi" }
+
+  interfaces = {
+    lan = { network = virtfleet_network.vlans.name, port_group = "trunk" }
+  }
+}
+
+# Routed addresses, IPv4 and IPv6, with names, a route into the network, and a line for dnsmasq.
+resource "virtfleet_network" "routed" {
+  name    = "routed"
+  forward = { mode = "route", devices = ["eth0"] }
+  domain  = { name = "vms.example.net" }
+
+  dns = {
+    forwarders = [{ address = "192.0.2.53", domain = "corp.example.net" }]
+    srv        = [{ service = "ldap", protocol = "tcp", target = "directory.vms.example.net", port = 389 }]
+    txt        = [{ name = "owner", value = "operations" }]
+  }
+
+  ips = [
+    { address = "198.51.100.1/24", dhcp = { ranges = [{ start = "198.51.100.100", end = "198.51.100.199" }] } },
+    { address = "2001:db8:7::1/64", dhcp = { ranges = [{ start = "2001:db8:7::100", end = "2001:db8:7::1ff" }] } },
+  ]
+
+  routes          = [{ destination = "203.0.113.0/24", gateway = "198.51.100.2" }]
+  dnsmasq_options = ["dhcp-option=option:ntp-server,198.51.100.1"]
+}
+
+# Devices of the host without a bridge (macvtap). libvirt spreads the VMs over them.
+resource "virtfleet_network" "direct" {
+  name    = "direct"
+  forward = { mode = "private", devices = ["eth1", "eth2"] }
+}

@@ -30,6 +30,30 @@ resource "virtfleet_storage_pool" "ceph" {
   }
 }
 
+# LUNs of an iSCSI target, which QEMU reaches itself. VMs use them with disks.network.
+resource "virtfleet_storage_pool" "san" {
+  name = "san"
+  type = "iscsi-direct"
+  source = {
+    hosts     = [{ name = "san.example.net" }]
+    devices   = ["iqn.2026-01.net.example:vms"]
+    initiator = "iqn.2026-01.net.example:hosts"
+    auth      = { type = "chap", username = "hosts", secret = virtfleet_secret.chap.id }
+  }
+}
+
+variable "chap_password" {
+  type      = string
+  ephemeral = true
+}
+
+resource "virtfleet_secret" "chap" {
+  usage            = "iscsi"
+  usage_id         = "san.example.net"
+  value_wo         = var.chap_password
+  value_wo_version = "1"
+}
+
 variable "ceph_key" {
   type      = string
   ephemeral = true

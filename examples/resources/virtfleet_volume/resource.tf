@@ -16,6 +16,39 @@ resource "virtfleet_volume" "root" {
   size  = "20Gi"
 }
 
+# All space is taken at once, and only its owner reads the file. The ids are those of QEMU's user on the host.
+resource "virtfleet_volume" "journal" {
+  name          = "orders-journal"
+  pool          = "vms"
+  host          = "kvm1"
+  size          = "10Gi"
+  format        = "raw"
+  preallocation = "full"
+  permissions   = { mode = "0600", owner = "64055", group = "64055" }
+}
+
+# Encrypted with LUKS. A VM that uses it sets disks.<key>.encryption, too.
+resource "virtfleet_volume" "vault" {
+  name       = "vault"
+  pool       = "vms"
+  host       = "kvm1"
+  size       = "20Gi"
+  format     = "raw"
+  encryption = { secret = virtfleet_secret.vault.id }
+}
+
+variable "passphrase" {
+  type      = string
+  ephemeral = true
+}
+
+resource "virtfleet_secret" "vault" {
+  usage            = "volume"
+  usage_id         = "vault"
+  value_wo         = var.passphrase
+  value_wo_version = "1"
+}
+
 resource "virtfleet_image" "debian" {
   name = "debian-12"
   pool = "vms"
