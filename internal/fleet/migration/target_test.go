@@ -48,7 +48,8 @@ func TestToTarget_cpuOfTheHostItself(t *testing.T) {
 // only names the network. Off, the VM gets another device on the target.
 func TestCheckNetwork_poolOfHostDevices(t *testing.T) {
 	t.Parallel()
-	pool, bridge := libvirt.Network{Active: true, ForwardMode: "hostdev"}, libvirt.Network{Active: true, ForwardMode: "bridge"}
+	pool := libvirt.Network{Active: true, ForwardMode: "hostdev"}
+	bridge := libvirt.Network{Active: true, ForwardMode: "bridge"}
 	const vf, failover = `<interface type='network'><source network='n'/></interface>`,
 		`<interface type='network'><source network='n'/><teaming type='transient' persistent='ua-net-a'/></interface>`
 	target, err := libvirt.Open(libvirt.Config{Name: "kvm2", URI: "test:///default"})

@@ -133,8 +133,8 @@ func TestOwnDisk_lostWithItsHost(t *testing.T) {
 	}
 }
 
-// What a host has under the name of a disk of a VM that is gone may be another VM's work, or an old state of this one: no
-// new VM begins with it without a word in the plan.
+// What a host has under the name of a disk of a VM that is gone may be another VM's work, or an old state of this one.
+// No new VM begins with it without a word in the plan.
 func TestWarnUsedAgain(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {

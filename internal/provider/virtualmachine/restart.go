@@ -210,8 +210,8 @@ func (p planning) transientRefused(changes []domain.Change) diag.Diagnostics {
 		Detail: fmt.Sprintf("Virtual machine %q runs and can't take these changes while it does. It is transient: host %q "+
 			"has no definition of it, so that it can't be started again with them:\n%s", text(p.state.Name),
 			text(p.state.CurrentHost), domain.ListChanges(changes)),
-		Remedy: fmt.Sprintf("Define it on host %q (\"virsh dumpxml --inactive --migratable %s\", then \"virsh define\"), and "+
-			"plan again. %s", text(p.state.CurrentHost), text(p.state.ID), destroyAnyway),
+		Remedy: fmt.Sprintf("Define it on host %q (\"virsh dumpxml --inactive --migratable %s\", then \"virsh define\"), "+
+			"and plan again. %s", text(p.state.CurrentHost), text(p.state.ID), destroyAnyway),
 	}}, keyed...)
 }
 
