@@ -54,7 +54,7 @@ resource "virtfleet_storage_pool" "this" {
 	}
 	<-killed.Done()
 
-	// Meanwhile somebody wants it elsewhere.
+	// Meanwhile the configuration has another directory.
 	c.Config(t, config(acctest.Host{Of: l.Host("kvm2")}, at+"-2"))
 	c.Run(t, "apply")
 	if err := has(t, l, name, "<path>"+at+"-2</path>", l.Host("kvm1"), l.Host("kvm2"))(nil); err != nil {
