@@ -1,0 +1,223 @@
+package network_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/hashicorp/terraform-plugin-testing/helper/resource"
+	"github.com/hashicorp/terraform-plugin-testing/plancheck"
+	"github.com/hashicorp/terraform-plugin-testing/terraform"
+
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/lab"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/acctest"
+)
+
+// modes is a network of each mode that needs no hardware, on one host.
+type modes struct {
+	l                            *lab.Lab
+	name                         string
+	routed, open, plain, vswitch string // bridges
+}
+
+// kinds are the networks by what is in their names.
+var kinds = []string{"route", "open", "isolated", "bridge", "switch", "macvtap", "private", "vepa", "passthrough"}
+
+func newModes(t *testing.T) *modes {
+	t.Helper()
+	name := lab.Name(t)
+	key := name[len(name)-6:]
+	m := &modes{l: lab.Open(t), name: name, routed: "vr" + key, open: "vo" + key, plain: "vb" + key, vswitch: "vs" + key}
+	m.l.OpenVSwitch(t, "kvm1", m.vswitch)
+	return m
+}
+
+// config has the last address that is handed out, the VLAN of a port group, the devices of a macvtap network, and the
+// hosts of the isolated network.
+func (m *modes) config(last, tag, devices, hosts string) string {
+	config := acctest.Config(m.l)
+	for kind, says := range map[string]string{
+		"route": fmt.Sprintf(`
+  bridge  = %q
+  forward = { mode = "route" }
+  domain  = { name = "routed.test" }
+  dns = {
+    forwarders = [{ address = "192.0.2.53", domain = "corp.test" }]
+    hosts      = [{ ip = "10.214.1.1", names = ["gw"] }]
+    srv        = [{ service = "ldap", protocol = "tcp", domain = "routed.test", target = "gw.routed.test", port = 389 }]
+    txt        = [{ name = "note", value = "routed" }]
+  }
+  ips = [
+    { address = "10.214.1.1/24", dhcp = { ranges = [{ start = "10.214.1.100", end = %q }] } },
+    { address = "fd00:214:1::1/64", dhcp = { ranges = [{ start = "fd00:214:1::100", end = "fd00:214:1::1ff" }] } },
+  ]
+  routes          = [{ destination = "10.215.0.0/16", gateway = "10.214.1.2", metric = 7 }]
+  dnsmasq_options = ["dhcp-option=option:ntp-server,10.214.1.1"]`, m.routed, last),
+		"open": fmt.Sprintf(`
+  autostart = true
+  bridge    = %q
+  forward   = { mode = "open" }
+  ips       = [{ address = "10.214.2.1/24" }]`, m.open),
+		"isolated": `
+  mtu = 1400
+  ips = [{ address = "10.214.3.1/24" }]`,
+		"bridge": fmt.Sprintf(`
+  bridge  = %q
+  forward = { mode = "bridge" }`, m.plain),
+		"switch": fmt.Sprintf(`
+  bridge       = %q
+  forward      = { mode = "bridge" }
+  virtual_port = { type = "openvswitch" }
+  port_groups = {
+    ops = { vlan = { tags = [%s] } }
+    all = { default = true, vlan = { tags = [41, 44], trunk = true, native_tag = 41, native_mode = "untagged" } }
+  }`, m.vswitch, tag),
+		"macvtap":     `forward = { mode = "bridge", devices = ["eth0"] }`,
+		"private":     fmt.Sprintf(`forward = { mode = "private", devices = [%s] }`, devices),
+		"vepa":        `forward = { mode = "vepa", devices = ["eth0"] }`,
+		"passthrough": `forward = { mode = "passthrough", devices = ["eth0"] }`,
+	} {
+		on := `"kvm1"`
+		if kind == "isolated" {
+			on = hosts
+		}
+		config += fmt.Sprintf(`
+resource "virtfleet_network" %[1]q {
+  name  = "%[2]s-%[1]s"
+  %[3]s
+  hosts = [%[4]s]
+}
+`, kind, m.name, says, on)
+	}
+	return config
+}
+
+// has checks what a command on the host says.
+func (m *modes) has(t *testing.T, wants []string, command ...string) resource.TestCheckFunc {
+	t.Helper()
+	return func(*terraform.State) error {
+		said := m.l.Run(t, "kvm1", command[0], command[1:]...)
+		for _, want := range wants {
+			if !strings.Contains(said, want) {
+				return fmt.Errorf("%q isn't in what %q says: %s", want, command, said)
+			}
+		}
+		return nil
+	}
+}
+
+// live checks what an active network is.
+func (m *modes) live(t *testing.T, kind string, wants ...string) resource.TestCheckFunc {
+	t.Helper()
+	return m.has(t, wants, "virsh", "net-dumpxml", m.name+"-"+kind)
+}
+
+// on checks whether a host has the isolated network.
+func (m *modes) on(t *testing.T, host string, want bool) resource.TestCheckFunc {
+	t.Helper()
+	return func(*terraform.State) error {
+		listed := m.l.Virsh(t, host, "net-list", "--all", "--name")
+		if got := strings.Contains(listed, m.name+"-isolated"); got != want {
+			return fmt.Errorf("host %s has %q", host, listed)
+		}
+		return nil
+	}
+}
+
+func (m *modes) active(t *testing.T) resource.TestCheckFunc {
+	t.Helper()
+	return func(*terraform.State) error {
+		listed := strings.Fields(m.l.Virsh(t, "kvm1", "net-list", "--name"))
+		for _, kind := range kinds {
+			if !strings.Contains(strings.Join(listed, " ")+" ", m.name+"-"+kind+" ") {
+				return fmt.Errorf("network %s isn't active: %q", kind, listed)
+			}
+		}
+		rules := m.l.Run(t, "kvm1", "iptables", "-S")
+		if !strings.Contains(rules, m.routed) || strings.Contains(rules, m.open) {
+			return fmt.Errorf("the host should have rules for %s and none for %s: %s", m.routed, m.open, rules)
+		}
+		return nil
+	}
+}
+
+// TestAccNetwork_modes: networks of every mode that needs no hardware are active, and the host has what is declared of
+// them: addresses, routes, MTU, and what its DNS and DHCP server was told. Ranges, port groups and devices change while
+// the network is active; hosts come and go; autostart is repaired.
+func TestAccNetwork_modes(t *testing.T) {
+	t.Parallel()
+	m := newModes(t)
+	ifindex := func() string { return m.l.Run(t, "kvm1", "cat", "/sys/class/net/"+m.routed+"/ifindex") }
+	var before string
+	devices := fmt.Sprintf(`"eth0", %q`, m.plain)
+	steps := []resource.TestStep{{
+		PreConfig: func() { m.l.Run(t, "kvm1", "ip", "link", "add", m.plain, "type", "bridge") },
+		Config:    m.config("10.214.1.199", "42", `"eth0"`, `"kvm1"`),
+		Check: resource.ComposeTestCheckFunc(
+			m.active(t),
+			m.has(t, []string{"10.215.0.0/16 via 10.214.1.2 dev " + m.routed, "metric 7"}, "ip", "route"),
+			m.has(t, []string{"10.214.1.1/24", "fd00:214:1::1/64"}, "ip", "-o", "address", "show", m.routed),
+			m.has(t, []string{
+				"server=/corp.test/192.0.2.53", "srv-host=_ldap._tcp.routed.test,gw.routed.test,389", "txt-record=note,routed",
+				"dhcp-range=10.214.1.100,10.214.1.199", "dhcp-range=fd00:214:1::100,fd00:214:1::1ff",
+				"dhcp-option=option:ntp-server,10.214.1.1",
+			}, "cat", "/var/lib/libvirt/dnsmasq/"+m.name+"-route.conf"),
+			m.live(t, "isolated", "<mtu size='1400'/>"),
+			m.live(t, "switch", "<tag id='42'/>", "<tag id='41' nativeMode='untagged'/>", "<virtualport type='openvswitch'/>"),
+			m.live(t, "private", "<forward dev='eth0' mode='private'>"),
+		),
+	}, {
+		PreConfig: func() {
+			before = ifindex()
+			m.l.Virsh(t, "kvm1", "net-autostart", "--disable", m.name+"-open")
+		},
+		Config: m.config("10.214.1.149", "43", devices, `"kvm1", "kvm2"`),
+		ConfigPlanChecks: resource.ConfigPlanChecks{PreApply: []plancheck.PlanCheck{
+			plancheck.ExpectResourceAction("virtfleet_network.route", plancheck.ResourceActionUpdate),
+			plancheck.ExpectResourceAction("virtfleet_network.switch", plancheck.ResourceActionUpdate),
+			plancheck.ExpectResourceAction("virtfleet_network.private", plancheck.ResourceActionUpdate),
+			plancheck.ExpectResourceAction("virtfleet_network.open", plancheck.ResourceActionUpdate),
+			plancheck.ExpectResourceAction("virtfleet_network.isolated", plancheck.ResourceActionUpdate),
+			plancheck.ExpectResourceAction("virtfleet_network.vepa", plancheck.ResourceActionNoop),
+		}},
+		Check: resource.ComposeTestCheckFunc(
+			m.active(t),
+			m.live(t, "route", "end='10.214.1.149'"), m.live(t, "switch", "<tag id='43'/>"),
+			m.live(t, "private", "<interface dev='"+m.plain+"'/>"),
+			m.has(t, []string{m.name + "-open"}, "virsh", "net-list", "--autostart", "--name"),
+			m.on(t, "kvm2", true),
+			func(*terraform.State) error {
+				if now := ifindex(); now != before {
+					return fmt.Errorf("the bridge was number %s and is %s now", before, now)
+				}
+				return nil
+			},
+		),
+	}}
+	for _, kind := range kinds {
+		unread := []string{"update_policy"}
+		if kind == "isolated" {
+			unread = append(unread, "hosts") // Every host has it.
+		}
+		steps = append(steps, resource.TestStep{
+			ResourceName: "virtfleet_network." + kind, ImportState: true, ImportStateId: m.name + "-" + kind,
+			ImportStateVerify: true, ImportStateVerifyIgnore: unread,
+		})
+	}
+	steps = append(steps, resource.TestStep{
+		Config: m.config("10.214.1.149", "43", devices, `"kvm2"`),
+		Check:  resource.ComposeTestCheckFunc(m.on(t, "kvm1", false), m.on(t, "kvm2", true)),
+	})
+	resource.Test(t, resource.TestCase{
+		ProtoV6ProviderFactories: acctest.Factories(t), Steps: steps,
+		CheckDestroy: func(*terraform.State) error {
+			m.l.Run(t, "kvm1", "ip", "link", "del", m.plain)
+			for _, host := range []string{"kvm1", "kvm2"} {
+				if all := m.l.Virsh(t, host, "net-list", "--all", "--name"); strings.Contains(all, m.name) {
+					return fmt.Errorf("host %s still has %s", host, all)
+				}
+			}
+			return nil
+		},
+	})
+}
