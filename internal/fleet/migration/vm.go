@@ -254,7 +254,8 @@ func (f *blockerList) checkConfidentialMemory(facts domain.Mobility) {
 
 // checkHostFeatures finds what the guest was promised and another host can't keep.
 func (f *blockerList) checkHostFeatures(facts domain.Mobility) {
-	const remedy = "Set the TSC's frequency (platform.clock.tsc_frequency), or do without the feature; both require a restart."
+	const remedy = "Set the TSC's frequency (platform.clock.tsc_frequency), or do without the feature; both require a " +
+		"restart."
 	switch kvm := facts.Type == "kvm"; {
 	case facts.FixedTSC:
 	case facts.InvariantTSC && kvm:
