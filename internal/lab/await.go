@@ -6,14 +6,13 @@ import (
 )
 
 const (
-	// patience is how long a test waits for what is to come by itself. It ends a test that has failed, and says nothing of
-	// how long a guest takes to boot where many do.
+	// patience is how long a test waits for what comes by itself. It ends a test that has failed, and tells nothing of a
+	// guest that is slow.
 	patience = 5 * time.Minute
-	// awaitInterval is the shortest pause between two looks.
-	awaitInterval = 50 * time.Millisecond
-	// restFactor is how many times as long as a look took its pause is. A look takes a process where it asks virsh: tests
-	// that wait are to leave the processors to what they wait for.
-	restFactor = 4
+	// The pause between two looks is restFactor times as long as a look takes, within these limits. A look takes a process
+	// where it asks virsh: tests that wait leave the processors to what they wait for. What they wait for may not last.
+	shortestRest, longestRest = 50 * time.Millisecond, 500 * time.Millisecond
+	restFactor                = 4
 )
 
 // Await waits until something is so, and fails the test when it isn't after five minutes.
@@ -26,7 +25,7 @@ func Await(t testing.TB, what string, so func() bool) {
 			return
 		}
 		select {
-		case <-time.After(max(awaitInterval, restFactor*time.Since(began))):
+		case <-time.After(min(max(shortestRest, restFactor*time.Since(began)), longestRest)):
 		case <-deadline:
 			t.Fatalf("waited %v for %s", patience, what)
 		}

@@ -5,12 +5,7 @@ import (
 	"os"
 	"strings"
 	"testing"
-	"time"
 )
-
-// bootPatience is how long a guest may take to come as far as a test waits for. It ends a test that has failed, and
-// tells nothing of a guest that is slow.
-const bootPatience = 5 * time.Minute
 
 // What guests of the lab say on their consoles.
 const (
