@@ -92,7 +92,8 @@ func TestMobility_immobileDevices(t *testing.T) {
 		{What: "sound card of model virtio", Attribute: "devices.sound.model", SomeQEMU: true},
 		{What: "network card of model usb-net", Attribute: "interfaces.lan.model"},
 		{What: "serial port on USB"},
-		{What: "virtio crypto device", Attribute: "extra_device_xml.keys"}, {What: "virtio crypto device"},
+		{What: "virtio crypto device", Attribute: "extra_device_xml.keys"},
+		{What: "virtio crypto device"},
 	}
 	if diff := cmp.Diff(want, d.Mobility().Immobile); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
