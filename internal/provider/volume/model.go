@@ -100,11 +100,11 @@ func (m *model) removalFailure(host string, err error) tfdiag.Failure {
 	case errors.Is(err, storage.ErrInUse):
 		f.Remedy = "Remove it there first. Nothing was removed."
 	case ok && partition.OfAnotherName():
-		f.Remedy = fmt.Sprintf("Nothing was removed. Set source.devices of the storage pool to [\"/dev/%s\"] and apply, then "+
-			"plan again.", partition.Disk)
+		f.Remedy = fmt.Sprintf("Nothing was removed. Set source.devices of the storage pool to [\"/dev/%s\"] and "+
+			"apply, then plan again.", partition.Disk)
 	case ok:
-		f.Remedy = fmt.Sprintf("Nothing was removed. Take the volume out of the state with \"terraform state rm\". When no VM "+
-			"uses it, remove the partition on the host: \"parted -s %s rm %s\", then \"virsh pool-refresh %s\".",
+		f.Remedy = fmt.Sprintf("Nothing was removed. Take the volume out of the state with \"terraform state rm\". When "+
+			"no VM uses it, remove the partition on the host: \"parted -s %s rm %s\", then \"virsh pool-refresh %s\".",
 			partition.Device, partition.Number, partition.Pool)
 	}
 	return f
