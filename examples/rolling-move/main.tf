@@ -50,7 +50,7 @@ resource "virtfleet_storage_pool" "shared" {
   shared = true
 }
 
-# None has "host", so each may be on any host. The disks are empty: add an image, as in ../first-vm.
+# None sets host, so each may be on any host. The disks are empty: add an image, as in ../first-vm.
 resource "virtfleet_virtual_machine" "web" {
   for_each = var.vms
 
