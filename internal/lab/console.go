@@ -5,12 +5,7 @@ import (
 	"os"
 	"strings"
 	"testing"
-	"time"
 )
-
-// bootPatience is how long a guest may take to come as far as a test waits for. It ends a test that has failed, and
-// tells nothing of a guest that is slow.
-const bootPatience = 5 * time.Minute
 
 // What guests of the lab say on their consoles.
 const (
@@ -34,7 +29,7 @@ const agentStopped = "init: the agent is stopped"
 func (l *Lab) AwaitConsole(t testing.TB, host, domain, text string) {
 	t.Helper()
 	file := l.need(t, host).Path(ConsoleLog(domain))
-	awaitGuest(t, "say \""+text+"\" on its console", func() bool {
+	Await(t, "the guest to say \""+text+"\" on its console", func() bool {
 		said, err := os.ReadFile(file)
 		if err != nil && !errors.Is(err, os.ErrNotExist) {
 			t.Fatal(err)
@@ -60,29 +55,16 @@ func (l *Lab) AwaitData(t testing.TB, host, domain string) {
 	}
 	// It may be about to say what it has read before.
 	before := reads()
-	awaitGuest(t, "read its disk", func() bool { return reads() > before+1 })
+	Await(t, "the guest to read its disk", func() bool { return reads() > before+1 })
 }
 
 // AwaitAgent waits until the agent in a guest answers.
 func (l *Lab) AwaitAgent(t testing.TB, host, domain string) {
 	t.Helper()
-	awaitGuest(t, "have its agent answer", func() bool {
+	Await(t, "the guest to have its agent answer", func() bool {
 		_, err := l.TryVirsh(t, host, "qemu-agent-command", domain, `{"execute":"guest-ping"}`, "--timeout", "10")
 		return err == nil
 	})
-}
-
-func awaitGuest(t testing.TB, to string, done func() bool) {
-	t.Helper()
-	deadline, tick := time.After(bootPatience), time.NewTicker(100*time.Millisecond)
-	defer tick.Stop()
-	for !done() {
-		select {
-		case <-tick.C:
-		case <-deadline:
-			t.Fatalf("waited in vain for the guest to %s", to)
-		}
-	}
 }
 
 // HangAgent stops the agent in a guest, which keeps its channel open, and returns when it has stopped: an agent that

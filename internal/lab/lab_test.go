@@ -42,7 +42,7 @@ func startGuest(t *testing.T, l *Lab, host, words, devices string) string {
 	l.Define(t, host, fmt.Sprintf(domainXML, name, words, devices))
 	started := time.Now()
 	l.Virsh(t, host, "start", name)
-	eventually(t, "guest "+name+" to come up", func() bool {
+	Await(t, "guest "+name+" to come up", func() bool {
 		if strings.Contains(words, "noagent") {
 			console, err := os.ReadFile(l.Host(host).Path(ConsoleLog(name)))
 			return err == nil && strings.Contains(string(console), "is up")
@@ -52,16 +52,6 @@ func startGuest(t *testing.T, l *Lab, host, words, devices string) string {
 	})
 	t.Logf("guest %s was up after %.1f s", name, time.Since(started).Seconds())
 	return name
-}
-
-func eventually(t *testing.T, what string, condition func() bool) {
-	t.Helper()
-	deadline := time.Now().Add(time.Minute)
-	for tick := time.NewTicker(100 * time.Millisecond); !condition(); <-tick.C {
-		if time.Now().After(deadline) {
-			t.Fatalf("waited for a minute for %s", what)
-		}
-	}
 }
 
 func TestGuest_shutsDownWhenItIsAsked(t *testing.T) {
@@ -89,7 +79,7 @@ func TestGuest_shutsDownWhenItIsAsked(t *testing.T) {
 			_, _ = l.Host("kvm1").Virsh(ctx, "shutdown", "--mode", test.mode, name)
 			off := func() bool { return strings.Contains(l.Virsh(t, "kvm1", "domstate", name), "shut off") }
 			if test.want {
-				eventually(t, "the guest to shut down", off)
+				Await(t, "the guest to shut down", off)
 				return
 			}
 			<-ctx.Done()
@@ -112,7 +102,7 @@ func TestGuest_migratesWithSharedDisk(t *testing.T) {
 	address := func(host string) string {
 		return l.Virsh(t, host, "domifaddr", name, "--source", "agent", "--interface", "eth0")
 	}
-	eventually(t, "the guest to get an address", func() bool {
+	Await(t, "the guest to get an address", func() bool {
 		return strings.Contains(address("kvm1"), l.lanPrefix())
 	})
 	if err := l.Host("kvm1").Migrate(t.Context(), name, l.Host("kvm2")); err != nil {

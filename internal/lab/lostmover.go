@@ -9,7 +9,6 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 )
 
 // LoseMover moves a running domain with virsh, which stops for good in the midst of it: it is frozen, its connection to
@@ -41,7 +40,7 @@ func (l *Lab) LoseMover(t testing.TB, domain string, from, to *Host) (wake func(
 		}
 		return out
 	}
-	await(t, "memory to be on its way", func() bool { return strings.Contains(job(), "Memory processed") })
+	Await(t, "memory to be on its way", func() bool { return strings.Contains(job(), "Memory processed") })
 	if err := virsh.Process.Signal(syscall.SIGSTOP); err != nil {
 		t.Fatal(err)
 	}
@@ -50,7 +49,7 @@ func (l *Lab) LoseMover(t testing.TB, domain string, from, to *Host) (wake func(
 		t.Fatalf("its connection to the source: %s: %v", out, err)
 	}
 	l.Virsh(t, from.Name, "migrate-setspeed", domain, "8192")
-	await(t, "all memory to be there, and no run at the source to tell", func() bool {
+	Await(t, "all memory to be there, and no run at the source to tell", func() bool {
 		state, err := l.TryVirsh(t, from.Name, "domstate", "--reason", domain)
 		return err == nil && strings.TrimSpace(state) == "paused (migrating)" && strings.Contains(job(), "None")
 	})
@@ -65,16 +64,5 @@ func (l *Lab) LoseMover(t testing.TB, domain string, from, to *Host) (wake func(
 			return fmt.Errorf("%w: %s", err, said.String())
 		}
 		return nil
-	}
-}
-
-// await waits until something is so.
-func await(t testing.TB, what string, so func() bool) {
-	t.Helper()
-	deadline := time.Now().Add(3 * time.Minute)
-	for tick := time.NewTicker(100 * time.Millisecond); !so(); <-tick.C {
-		if time.Now().After(deadline) {
-			t.Fatalf("waited 3 minutes for %s", what)
-		}
 	}
 }

@@ -39,7 +39,7 @@ grep -q '^ShdPnd:[[:space:]]*0*$' /proc/$pid/status`
 // breaks then can't be resumed by libvirt, and its target doesn't say that it broke.
 func (l *Lab) HoldPostCopy(t testing.TB, from, to *Host, domain string) (release func()) {
 	t.Helper()
-	await(t, "the guest to run on "+to.Name+" while memory comes", func() bool { return inPostCopy(t, to) })
+	Await(t, "the guest to run on "+to.Name+" while memory comes", func() bool { return inPostCopy(t, to) })
 	for deadline := time.Now().Add(stepTimeout); time.Now().Before(deadline); {
 		release := l.drop(t, from, to)
 		if l.holds(t, to, domain) {
@@ -47,7 +47,7 @@ func (l *Lab) HoldPostCopy(t testing.TB, from, to *Host, domain string) (release
 		}
 		release()
 		t.Logf("%s doesn't wait for a page on %s, or its QEMU answers no request", domain, to.Name)
-		await(t, "QEMU to listen on "+to.Name, func() bool { return l.try(t, to, listens, domain) })
+		Await(t, "QEMU to listen on "+to.Name, func() bool { return l.try(t, to, listens, domain) })
 	}
 	t.Fatalf("%s was never seen to wait for a page on %s while its QEMU listened", domain, to.Name)
 	return nil

@@ -205,18 +205,35 @@ func (h *Host) connect(ctx context.Context) (*conn, error) {
 	if err := startEventLoop(); err != nil {
 		return nil, err
 	}
-	uri := h.target.uri
-	var r *socketBridge
-	if h.target.bridged {
-		remote, err := h.dial(ctx)
-		if err != nil {
-			return nil, err
-		}
-		if r, err = newSocketBridge(remote); err != nil {
-			return nil, err
-		}
-		uri = h.target.withSocket(r.path())
+	if !h.target.bridged {
+		return h.openWithin(ctx, h.target.uri, nil)
 	}
+	var c *conn
+	var failure error
+	err := h.atSocket(ctx, func(path string) error {
+		remote, err := h.cfg.Dial(ctx, path)
+		if err != nil {
+			return err
+		}
+		bridge, err := newSocketBridge(remote)
+		if err != nil {
+			failure = err
+			return nil
+		}
+		if c, failure = h.openWithin(ctx, h.target.withSocket(bridge.path()), bridge); failure != nil {
+			// A program on a busy host may be slow to find that it can't connect: libvirt only sees that the stream ends.
+			return bridge.endedUnheard()
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return c, failure
+}
+
+// openWithin opens a connection, over a bridge unless that is nil, within the time to connect.
+func (h *Host) openWithin(ctx context.Context, uri string, r *socketBridge) (*conn, error) {
 	ctx, cancel := context.WithTimeout(ctx, h.cfg.ConnectTimeout)
 	defer cancel()
 	type opened struct {

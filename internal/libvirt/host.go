@@ -136,8 +136,8 @@ func (h *Host) Close() error {
 // onClose calls f in a goroutine when the host is closed, unless stop was called before.
 func (h *Host) onClose(f func()) (stop func() bool) { return context.AfterFunc(h.ctx, f) }
 
-// dial opens a stream to the host's daemon.
-func (h *Host) dial(ctx context.Context) (net.Conn, error) {
+// atSocket has connect try the paths of the daemon's socket, one after the other, until one doesn't fail.
+func (h *Host) atSocket(ctx context.Context, connect func(path string) error) error {
 	h.socketMu.Lock()
 	known := h.socket
 	h.socketMu.Unlock()
@@ -150,19 +150,19 @@ func (h *Host) dial(ctx context.Context) (net.Conn, error) {
 		paths = append([]string{known}, others...)
 	}
 	for _, path := range paths {
-		conn, err := h.cfg.Dial(ctx, path)
+		err := connect(path)
 		if err == nil {
 			h.socketMu.Lock()
 			h.socket = path
 			h.socketMu.Unlock()
-			return conn, nil
+			return nil
 		}
 		if ctx.Err() != nil || errors.Is(err, ErrUnreachable) || errors.Is(err, ErrDenied) || errors.Is(err, ErrBusy) {
-			return nil, err
+			return err
 		}
 		failures = append(failures, err)
 	}
-	return nil, &noDaemonError{paths: paths, failures: failures}
+	return &noDaemonError{paths: paths, failures: failures}
 }
 
 // noDaemonError says, in one line, what the sockets said, each cause once.

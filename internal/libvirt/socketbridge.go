@@ -32,6 +32,9 @@ type socketBridge struct {
 	local net.Conn
 	cut   bool
 	inUse bool // the listener
+	spoke bool // something ever came from the host
+	// unheard is why the stream ended, if it did so by itself before anything came from the host.
+	unheard error
 	// first is called before libvirt is told that the stream has ended, ended afterwards.
 	first, ended func()
 }
@@ -139,7 +142,24 @@ type hearing struct{ b *socketBridge }
 func (h hearing) Read(p []byte) (int, error) {
 	n, err := h.b.remote.Read(p)
 	h.b.heard.Store(true)
+	h.b.note(n > 0, err)
 	return n, err
+}
+
+func (b *socketBridge) note(spoke bool, err error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.spoke = b.spoke || spoke
+	if !b.spoke && !b.cut && !errors.Is(err, io.EOF) {
+		b.unheard = err
+	}
+}
+
+// endedUnheard is why the stream failed before anything came from the host; nil if it didn't.
+func (b *socketBridge) endedUnheard() error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.unheard
 }
 
 // endWhenSilent cuts the stream once the host has been silent for as long as keepalive allows, although libvirt's

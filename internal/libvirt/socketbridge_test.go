@@ -271,20 +271,50 @@ func TestDial_findsADaemonThatMoved(t *testing.T) {
 		near, _ := net.Pipe()
 		return near, nil
 	}})
+	dial := func() {
+		t.Helper()
+		must(t, h.atSocket(t.Context(), func(path string) error {
+			_, err := h.cfg.Dial(t.Context(), path)
+			return err
+		}))
+	}
 	for _, listening = range h.target.sockets {
-		for range 2 {
-			conn, err := h.dial(t.Context())
-			must(t, err)
-			must(t, conn.Close())
-		}
+		dial()
+		dial()
 		if last := asked[len(asked)-2:]; last[1] != listening {
 			t.Errorf("asked at %q, want %s", last, listening)
 		}
 		asked = asked[:0]
-		_, err := h.dial(t.Context())
-		must(t, err)
+		dial()
 		if len(asked) != 1 {
 			t.Errorf("where it is known to be, it was looked for at %q", asked)
 		}
+	}
+}
+
+// failing is a stream whose program on the host finds late that it can't connect.
+type failing struct {
+	net.Conn
+	err error
+}
+
+func (f failing) Read([]byte) (int, error) { return 0, f.err }
+
+// TestConnect_lateFailureIsTheSockets: a stream that fails before the host has said a word is one that never led anywhere.
+func TestConnect_lateFailureIsTheSockets(t *testing.T) {
+	t.Parallel()
+	refused := errors.New("the program ended with status 1: connection refused")
+	var asked []string
+	h := open(t, Config{URI: "qemu+ssh://kvm1/system", Dial: func(_ context.Context, path string) (net.Conn, error) {
+		asked = append(asked, path)
+		near, far := net.Pipe()
+		t.Cleanup(func() { _ = far.Close() })
+		return failing{near, refused}, nil
+	}})
+	_, err := h.Info(t.Context())
+	want(t, err, ErrNoDaemon)
+	want(t, err, refused)
+	if len(asked) != len(h.target.sockets) {
+		t.Errorf("asked at %q only", asked)
 	}
 }

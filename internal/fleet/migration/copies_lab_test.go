@@ -88,7 +88,7 @@ func (b *bench) inGuest(t *testing.T, at *libvirt.Host, script string) string {
 		"until [ -e $d/ended ]; do sleep 0.1; done; cat $d/out; exit $(cat $d/ended)", rand.Text(), script)
 	var err error
 	var out []byte
-	eventually(t, "the guest", func() bool {
+	lab.Await(t, "the guest", func() bool {
 		out, err = execute(ask, once)
 		return !errors.Is(err, libvirt.ErrAgentUnavailable)
 	})

@@ -25,7 +25,7 @@ func TestLab_postCopySurvivesALibvirtd(t *testing.T) {
 				t.Errorf("state %+v: %v", state, err)
 			}
 			b.handedOver(t)
-			eventually(t, "the guest to go on counting", func() bool { return b.counter(target.Name) > before })
+			lab.Await(t, "the guest to go on counting", func() bool { return b.counter(target.Name) > before })
 		})
 	}
 }

@@ -57,7 +57,7 @@ func TestLab_whatBreaksBeforeTheHandoverLeavesTheMachineAlone(t *testing.T) {
 		if !ok || state.FailurePlane != PlaneData || !strings.Contains(failed.Where, where) {
 			t.Errorf("%s: state %+v: %v", fault.name, state, err)
 		}
-		eventually(t, "the target to notice that nothing comes any more", func() bool {
+		lab.Await(t, "the target to notice that nothing comes any more", func() bool {
 			// A libvirtd answers before it has seen to all of its guests.
 			_, err := b.target.Domain(t.Context(), b.machine.UUID)
 			return errors.Is(err, libvirt.ErrNotFound) || !strings.Contains(fault.name, "libvirtd")

@@ -82,7 +82,7 @@ func newBenchWith(t *testing.T, l *lab.Lab, source, target *lab.Host, name, word
 		t.Fatal(err)
 	}
 	b.machine.Name = name
-	eventually(t, "the guest to count", func() bool { return b.counter(source.Name) > 1 })
+	lab.Await(t, "the guest to count", func() bool { return b.counter(source.Name) > 1 })
 	b.machine, err = Inspect(t.Context(), b.source, uuid)
 	if err != nil {
 		t.Fatal(err)
@@ -136,16 +136,6 @@ func (b *bench) counts(host string) []int {
 	return all
 }
 
-func eventually(t *testing.T, what string, condition func() bool) {
-	t.Helper()
-	deadline := time.Now().Add(5 * time.Minute)
-	for tick := time.NewTicker(100 * time.Millisecond); !condition(); <-tick.C {
-		if time.Now().After(deadline) {
-			t.Fatalf("waited for five minutes for %s", what)
-		}
-	}
-}
-
 func (b *bench) run(ctx context.Context, t *testing.T, o Options, progress func(State)) (State, error) {
 	t.Helper()
 	request := Request{
@@ -180,7 +170,7 @@ func (b *bench) runsOnlyOn(t *testing.T, here, there *libvirt.Host) {
 	}
 	before := b.counter(here.Name())
 	b.intact(t, here)
-	eventually(t, "the guest to go on counting", func() bool { return b.counter(here.Name()) > before })
+	lab.Await(t, "the guest to go on counting", func() bool { return b.counter(here.Name()) > before })
 }
 
 // intact fails the test unless the guest, which runs there, reads from its disk what it wrote at its beginning.

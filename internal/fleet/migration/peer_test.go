@@ -252,7 +252,7 @@ func TestLab_peersResumePostCopy(t *testing.T) {
 		t.Errorf("state %+v: %v", state, err)
 	}
 	b.handedOver(t)
-	eventually(t, "the guest to go on counting", func() bool { return b.counter(b.target.Name()) > before })
+	lab.Await(t, "the guest to go on counting", func() bool { return b.counter(b.target.Name()) > before })
 }
 
 // What a host may still be at is asked for before anything is tidied up on the other: also after a call that didn't end

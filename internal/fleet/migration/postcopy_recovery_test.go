@@ -89,7 +89,7 @@ func TestLab_brokenPostCopyIsRecovered(t *testing.T) {
 					wall(t, l, own, "REJECT")
 				}
 				b.cutLink(t)
-				eventually(t, "the source to notice", func() bool {
+				lab.Await(t, "the source to notice", func() bool {
 					return readDomain(t.Context(), b.source, b.machine.UUID).failedPostCopy()
 				})
 				b.lookForAWay(t)
@@ -99,7 +99,7 @@ func TestLab_brokenPostCopyIsRecovered(t *testing.T) {
 				t.Errorf("state %+v: %v", state, err)
 			}
 			b.handedOver(t)
-			eventually(t, "the guest to go on counting", func() bool { return b.counter(b.target.Name()) > before })
+			lab.Await(t, "the guest to go on counting", func() bool { return b.counter(b.target.Name()) > before })
 			b.noSockets(t)
 		})
 	}

@@ -43,7 +43,7 @@ func (b *bench) noSockets(t *testing.T) {
 	t.Helper()
 	for _, name := range []string{b.source.Name(), b.target.Name()} {
 		// A host whose connection was cut takes its processes down in its own time.
-		eventually(t, "sockets to be gone from "+name, func() bool {
+		lab.Await(t, "sockets to be gone from "+name, func() bool {
 			entries, err := os.ReadDir(b.lab.Host(name).Path(socketDir))
 			return err == nil && !slices.ContainsFunc(entries, func(e os.DirEntry) bool {
 				return strings.HasSuffix(e.Name(), b.machine.Name) || strings.HasSuffix(e.Name(), b.machine.UUID)

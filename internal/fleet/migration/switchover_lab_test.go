@@ -36,7 +36,7 @@ func TestLab_sourceIsToldThatItsGuestArrived(t *testing.T) {
 	if err := client.Start(); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "memory to be on its way", func() bool {
+	lab.Await(t, "memory to be on its way", func() bool {
 		job, err := b.source.Job(t.Context(), b.machine.UUID)
 		return err == nil && job != nil && job.Memory.Processed > 0
 	})
@@ -44,13 +44,13 @@ func TestLab_sourceIsToldThatItsGuestArrived(t *testing.T) {
 	if err := b.source.SetMigrationBandwidth(t.Context(), b.machine.UUID, 8<<30, false); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "the guest to stand still", func() bool { return state(source) == "paused (migrating)" })
-	eventually(t, "the client to ask the target to start it", func() bool { return unread(t, client.Process.Pid) })
+	lab.Await(t, "the guest to stand still", func() bool { return state(source) == "paused (migrating)" })
+	lab.Await(t, "the client to ask the target to start it", func() bool { return unread(t, client.Process.Pid) })
 	if err := client.Process.Signal(syscall.SIGSTOP); err != nil { // It won't hear of it any more.
 		t.Fatal(err)
 	}
 	signal(target, "CONT")
-	eventually(t, "the guest to run", func() bool { return state(target) == "running (migrated)" })
+	lab.Await(t, "the guest to run", func() bool { return state(target) == "running (migrated)" })
 	if err := client.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}
@@ -59,7 +59,7 @@ func TestLab_sourceIsToldThatItsGuestArrived(t *testing.T) {
 		t.Fatalf("the source has it %s", s)
 	}
 
-	eventually(t, "the source to be told", func() bool {
+	lab.Await(t, "the source to be told", func() bool {
 		revived, err := FinishSwitchover(t.Context(), b.source, b.target, b.machine.UUID)
 		if err != nil {
 			t.Fatal(err)
@@ -73,7 +73,7 @@ func TestLab_sourceIsToldThatItsGuestArrived(t *testing.T) {
 		t.Errorf("the target has it %s", s)
 	}
 	n := b.counter(target.Name)
-	eventually(t, "the guest to go on counting", func() bool { return b.counter(target.Name) > n })
+	lab.Await(t, "the guest to go on counting", func() bool { return b.counter(target.Name) > n })
 	if again, err := FinishSwitchover(t.Context(), b.source, b.target, b.machine.UUID); again || err != nil {
 		t.Errorf("again: %t, %v", again, err)
 	}
@@ -128,5 +128,5 @@ func TestLab_targetIsNeverToldToStart(t *testing.T) {
 		t.Error("whoever woke up believes that it migrated")
 	}
 	alone("in the end")
-	eventually(t, "the guest to go on counting", func() bool { return b.counter(source.Name) > before })
+	lab.Await(t, "the guest to go on counting", func() bool { return b.counter(source.Name) > before })
 }

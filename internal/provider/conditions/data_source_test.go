@@ -86,18 +86,7 @@ func (m *testVM) awaitAgent() {
 
 func (m *testVM) await(what string, so func() bool) {
 	m.t.Helper()
-	// A guest takes minutes to boot on a slow computer.
-	ctx, cancel := context.WithTimeout(m.t.Context(), 5*time.Minute)
-	defer cancel()
-	tick := time.NewTicker(200 * time.Millisecond)
-	defer tick.Stop()
-	for !so() {
-		select {
-		case <-tick.C:
-		case <-ctx.Done():
-			m.t.Fatalf("waited in vain for %s", what)
-		}
-	}
+	lab.Await(m.t, what, so)
 }
 
 // seen is what the data source read.

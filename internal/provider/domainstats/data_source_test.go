@@ -239,15 +239,9 @@ func memory(t *testing.T, l *lab.Lab, id, name string) {
 	t.Helper()
 	l.AwaitConsole(t, "kvm1", name, lab.GuestUp)
 	l.Virsh(t, "kvm1", "dommemstat", name, "--period", "1", "--live")
-	deadline, tick := time.After(5*time.Minute), time.NewTicker(100*time.Millisecond)
-	defer tick.Stop()
-	for domstats(t, l, "kvm1", name)["balloon.usable"] == "" {
-		select {
-		case <-tick.C:
-		case <-deadline:
-			t.Fatalf("the guest tells nothing: %v", domstats(t, l, "kvm1", name))
-		}
-	}
+	lab.Await(t, "the guest to tell what memory it can use", func() bool {
+		return domstats(t, l, "kvm1", name)["balloon.usable"] != ""
+	})
 	l.Virsh(t, "kvm1", "suspend", name)
 	resource.Test(t, resource.TestCase{
 		ProtoV6ProviderFactories: acctest.Factories(t),

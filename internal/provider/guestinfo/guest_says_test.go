@@ -47,19 +47,10 @@ func loggedIn(user, line string, since time.Time) string {
 // addressed waits until the guest has an address.
 func addressed(t *testing.T, l *lab.Lab, name string) {
 	t.Helper()
-	deadline, tick := time.After(5*time.Minute), time.NewTicker(100*time.Millisecond)
-	defer tick.Stop()
-	for {
+	lab.Await(t, "the guest to have an address", func() bool {
 		out, err := l.TryVirsh(t, "kvm2", "domifaddr", name, "--source", "agent")
-		if err == nil && strings.Contains(out, "192.168.122.") {
-			return
-		}
-		select {
-		case <-tick.C:
-		case <-deadline:
-			t.Fatalf("the guest has no address: %s, %v", out, err)
-		}
-	}
+		return err == nil && strings.Contains(out, "192.168.122.")
+	})
 }
 
 // TestAccGuestInfo_likeTheGuestSays compares what the agent reports of a mounted filesystem, of a user and of addresses

@@ -43,7 +43,7 @@ func TestAccMigration_peers(t *testing.T) {
 	orphan(from, to)
 
 	again := tf.Start(t, "apply")
-	await(t, "the apply to wait", func() bool { return strings.Contains(again.Output(), "Still creating") })
+	lab.Await(t, "the apply to wait", func() bool { return strings.Contains(again.Output(), "Still creating") })
 	l.Virsh(t, from.Name, "migrate-setspeed", name, "8192")
 	out, err := again.Wait()
 	if err != nil || !said(out, "was started before", "waited for, and not run again") {
@@ -65,7 +65,7 @@ func TestAccMigration_peers(t *testing.T) {
 
 	orphan(to, from)
 	l.Virsh(t, to.Name, "migrate-setspeed", name, "8192")
-	await(t, "the VM to arrive by itself", func() bool {
+	lab.Await(t, "the VM to arrive by itself", func() bool {
 		state, err := l.TryVirsh(t, from.Name, "domstate", name)
 		_, left := l.TryVirsh(t, to.Name, "domstate", name)
 		return err == nil && strings.TrimSpace(state) == "running" && left != nil

@@ -481,7 +481,7 @@ func TestAccMigration_fails(t *testing.T) {
 			}
 		}
 		// The source notices on its own that its target is gone: until then it still has the job of this migration.
-		await(t, "the VM to be alone", func() bool {
+		lab.Await(t, "the VM to be alone", func() bool {
 			_, gone := l.TryVirsh(t, "kvm2", "domstate", name)
 			job, err := l.TryVirsh(t, "kvm1", "domjobinfo", name)
 			return gone != nil && err == nil && strings.Contains(job, "None")
@@ -499,7 +499,7 @@ func TestAccMigration_fails(t *testing.T) {
 // awaitCopying waits until the VM's memory is on its way from the host.
 func awaitCopying(t *testing.T, l *lab.Lab, host, name string, apply *acctest.Running) {
 	t.Helper()
-	await(t, "the migration to begin", func() bool {
+	lab.Await(t, "the migration to begin", func() bool {
 		select {
 		case <-apply.Done():
 			t.Fatalf("Terraform has ended:\n%s", apply.Output())
@@ -508,16 +508,6 @@ func awaitCopying(t *testing.T, l *lab.Lab, host, name string, apply *acctest.Ru
 		out, err := l.TryVirsh(t, host, "domjobinfo", name)
 		return err == nil && strings.Contains(out, "Memory processed")
 	})
-}
-
-func await(t *testing.T, what string, so func() bool) {
-	t.Helper()
-	deadline := time.Now().Add(3 * time.Minute)
-	for tick := time.NewTicker(100 * time.Millisecond); !so(); <-tick.C {
-		if time.Now().After(deadline) {
-			t.Fatalf("waited 3 minutes for %s", what)
-		}
-	}
 }
 
 // TestAccMigration_rolling: a whole set moves in one apply, and never more at a time than the limits say.

@@ -65,7 +65,7 @@ func (b *torn) state(on *lab.Host) string {
 
 func (b *torn) await(on *lab.Host, state string) {
 	b.t.Helper()
-	waitFor(b.t, state+" on "+on.Name, func() bool { return b.state(on) == state })
+	lab.Await(b.t, state+" on "+on.Name, func() bool { return b.state(on) == state })
 }
 
 // breakPostCopy kills the apply that moves the VM once its guest runs on the target, and breaks the connection over
@@ -135,7 +135,7 @@ func (b *torn) isLost() {
 	t.Helper()
 	b.breakPostCopy()
 	b.l.Run(t, b.to.Name, "sh", "-c", "kill -KILL $(cat /run/libvirt/qemu/"+b.name+".pid)")
-	waitFor(t, "the process to be gone", func() bool { return !strings.Contains(b.state(b.to), "post-copy") })
+	lab.Await(t, "the process to be gone", func() bool { return !strings.Contains(b.state(b.to), "post-copy") })
 	before := b.state(b.from)
 
 	if out := b.tf.Fail(t, "apply"); !inOrder("could not be resumed", "its target is gone", "on_irrecoverable").

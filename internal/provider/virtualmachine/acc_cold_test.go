@@ -116,7 +116,7 @@ func TestAccVirtualMachine_moveCold(t *testing.T) {
 	}
 	for _, host := range []string{"kvm1", "kvm2"} {
 		// Those of other tests come and go.
-		waitFor(t, "no pool of ours on "+host, func() bool {
+		lab.Await(t, "no pool of ours on "+host, func() bool {
 			return !strings.Contains(l.Virsh(t, host, "pool-list", "--all", "--name"), "virtfleet-")
 		})
 	}

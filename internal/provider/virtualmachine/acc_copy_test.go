@@ -39,7 +39,7 @@ func outputInGuest(t *testing.T, l *lab.Lab, host, name, script string) string {
 			Out    []byte `json:"out-data"`
 		}
 	}
-	waitFor(t, "the guest's answer", func() bool {
+	lab.Await(t, "the guest's answer", func() bool {
 		ask(&status, "guest-exec-status", map[string]any{"pid": started.Return.PID})
 		return status.Return.Exited
 	})
@@ -202,7 +202,7 @@ func TestAccVirtualMachine_copyKilled(t *testing.T) {
 	t.Cleanup(func() { tf.Run(t, "destroy") })
 	config("kvm2", `migration_options = { copy_storage = "full", bandwidth = "1Mi" }`)
 	apply := tf.Start(t, "apply")
-	waitFor(t, "the disk to be copied", func() bool {
+	lab.Await(t, "the disk to be copied", func() bool {
 		out, err := l.TryVirsh(t, "kvm1", "domjobinfo", name)
 		return err == nil && strings.Contains(out, "File processed")
 	})
@@ -213,7 +213,7 @@ func TestAccVirtualMachine_copyKilled(t *testing.T) {
 		t.Errorf("killed, it succeeds: %s", out)
 	}
 	awaitAlone(t, l, name)
-	waitFor(t, "the source to notice", func() bool {
+	lab.Await(t, "the source to notice", func() bool {
 		out, err := l.TryVirsh(t, "kvm1", "domjobinfo", name)
 		return err == nil && strings.Contains(out, "None")
 	})

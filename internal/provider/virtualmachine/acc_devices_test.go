@@ -73,11 +73,11 @@ func TestAccDevices_live(t *testing.T) {
 		"devices":    `{ rng = { backend = "builtin" } }`,
 	}), `<backend model='builtin'/>`, first, raw, `ua-disk-data`, `protocol='nbd'`, `cache='none'`, `>2</vcpu>`,
 		`<memory unit='KiB'>393216</memory>`, `<link state='down'/>`)
-	waitFor(t, "the guest to have two more disks", func() bool { return strings.Count(partitions(), " vd") == 3 })
-	waitFor(t, "the guest to have two processors", func() bool {
+	lab.Await(t, "the guest to have two more disks", func() bool { return strings.Count(partitions(), " vd") == 3 })
+	lab.Await(t, "the guest to have two processors", func() bool {
 		return guestFile(t, l, host, name, "/sys/devices/system/cpu/online") == "0-1\n"
 	})
-	waitFor(t, "the guest to have 128 MiB more", func() bool { return guestMemory(t, l, host, name)-before > 120<<10 })
+	lab.Await(t, "the guest to have 128 MiB more", func() bool { return guestMemory(t, l, host, name)-before > 120<<10 })
 
 	// Another medium, another network, one more interface, less memory.
 	apply(disks(", file = "+quote(second)).with(hcl{
@@ -85,8 +85,8 @@ func TestAccDevices_live(t *testing.T) {
 		"interfaces": `{ lan = { network = "default", link_up = true }, more = { user = true, mac = "52:54:00:77:00:01" } }`,
 	}), second, `<link state='up'/>`, `network='default'`, `ua-net-more`,
 		`<currentMemory unit='KiB'>327680</currentMemory>`)
-	waitFor(t, "the guest to have one disk", func() bool { return strings.Count(partitions(), " vd") == 1 })
-	waitFor(t, "the guest to have two interfaces", func() bool {
+	lab.Await(t, "the guest to have one disk", func() bool { return strings.Count(partitions(), " vd") == 1 })
+	lab.Await(t, "the guest to have two interfaces", func() bool {
 		return strings.Count(guestFile(t, l, host, name, "/proc/net/dev"), "eth") == 2
 	})
 	// It is gone only once the guest has given it back.

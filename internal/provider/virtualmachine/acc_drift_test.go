@@ -40,7 +40,7 @@ func TestAccVirtualMachine_drift(t *testing.T) {
 	shrunk := func(which ...string) func() {
 		return func() {
 			l.Virsh(t, "kvm1", append([]string{"setmem", name, "200M"}, which...)...)
-			waitFor(t, "the guest to give memory back", func() bool { // libvirt only asks it to.
+			lab.Await(t, "the guest to give memory back", func() bool { // libvirt only asks it to.
 				return strings.Contains(l.Virsh(t, "kvm1", "dumpxml", name), "<currentMemory unit='KiB'>204800<")
 			})
 		}

@@ -44,7 +44,7 @@ func TestAccVirtualMachine_moveBreaks(t *testing.T) {
 			t.Errorf("%s: %v\n%s", what, err, out)
 		}
 		// A libvirtd answers before it has seen to all of its guests.
-		waitFor(t, "the target to have nothing of it", func() bool { return b.state(b.to) == "" })
+		lab.Await(t, "the target to have nothing of it", func() bool { return b.state(b.to) == "" })
 		if state, tainted := b.tf.State(t, address); tainted || state["current_host"] != b.from.Name {
 			t.Errorf("%s: tainted %v, state %v", what, tainted, state)
 		}

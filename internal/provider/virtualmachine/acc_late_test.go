@@ -40,7 +40,7 @@ func TestAccVirtualMachine_moveTooLate(t *testing.T) {
 	// Before it begins: once it has switched without a limit, it is over before the test sees that.
 	l.Virsh(t, "kvm1", "migrate-setspeed", "--postcopy", name, "1")
 	apply := tf.Start(t, "apply")
-	waitFor(t, "the guest to run on the target", func() bool {
+	lab.Await(t, "the guest to run on the target", func() bool {
 		out, err := l.TryVirsh(t, "kvm1", "domstate", "--reason", name)
 		return err == nil && strings.Contains(out, "post-copy")
 	})

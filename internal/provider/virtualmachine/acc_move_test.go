@@ -333,7 +333,7 @@ func TestAccVirtualMachine_stranded(t *testing.T) {
 	}
 	start := l.StopSSH(t, from)
 	l.Virsh(t, from.Name, "migrate-setspeed", name, "8192")
-	waitFor(t, "all memory to be there, and the guest stopped", func() bool {
+	lab.Await(t, "all memory to be there, and the guest stopped", func() bool {
 		job, err := l.TryVirsh(t, from.Name, "domjobinfo", name)
 		return err == nil && strings.Contains(job, "None") && state(from) == stranded
 	})
@@ -343,7 +343,7 @@ func TestAccVirtualMachine_stranded(t *testing.T) {
 	if out, err := apply.Wait(); err == nil {
 		t.Fatalf("killed, it succeeded:\n%s", out)
 	}
-	waitFor(t, "the target to drop what it got", func() bool { return state(to) == "" })
+	lab.Await(t, "the target to drop what it got", func() bool { return state(to) == "" })
 	start()
 
 	for _, host := range []*lab.Host{to, from} {
@@ -368,7 +368,7 @@ func TestAccVirtualMachine_stranded(t *testing.T) {
 // awaitCopying waits until the VM's memory is on its way from the host.
 func awaitCopying(t *testing.T, l *lab.Lab, host, name string, apply *acctest.Running) {
 	t.Helper()
-	waitFor(t, "the migration to begin", func() bool {
+	lab.Await(t, "the migration to begin", func() bool {
 		select {
 		case <-apply.Done():
 			t.Fatalf("Terraform has ended:\n%s", apply.Output())
@@ -383,18 +383,8 @@ func awaitCopying(t *testing.T, l *lab.Lab, host, name string, apply *acctest.Ru
 func awaitAlone(t *testing.T, l *lab.Lab, name string) {
 	t.Helper()
 	var err error
-	waitFor(t, "the VM to be where it was", func() bool {
+	lab.Await(t, "the VM to be where it was", func() bool {
 		err = onHosts(t, l, name, "running", "")(nil)
 		return err == nil
 	})
-}
-
-func waitFor(t *testing.T, what string, so func() bool) {
-	t.Helper()
-	deadline := time.Now().Add(3 * time.Minute)
-	for tick := time.NewTicker(100 * time.Millisecond); !so(); <-tick.C {
-		if time.Now().After(deadline) {
-			t.Fatalf("waited 3 minutes for %s", what)
-		}
-	}
 }

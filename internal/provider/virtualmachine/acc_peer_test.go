@@ -65,7 +65,7 @@ func (b *peers) orphan() {
 		return lineOf(b.l.Virsh(b.t, b.from.Name, "domjobinfo", b.name), "Memory processed")
 	}
 	before := processed()
-	waitFor(b.t, "the migration to go on", func() bool { return processed() != before })
+	lab.Await(b.t, "the migration to go on", func() bool { return processed() != before })
 }
 
 // hurry lets it come at full speed.
@@ -127,7 +127,7 @@ func TestAccVirtualMachine_movePeers(t *testing.T) {
 		t.Errorf("plan: %s", out)
 	}
 	apply := b.tf.Start(t, "apply")
-	waitFor(t, "the apply to wait", func() bool { return strings.Contains(apply.Output(), "Still modifying") })
+	lab.Await(t, "the apply to wait", func() bool { return strings.Contains(apply.Output(), "Still modifying") })
 	b.hurry()
 	if out, err := apply.Wait(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
@@ -140,7 +140,7 @@ func TestAccVirtualMachine_movePeers(t *testing.T) {
 	b.orphan()
 	b.hurry()
 	b.await(b.to, "running (migrated)")
-	waitFor(t, "the source to let it go", func() bool { return b.state(b.from) == "" })
+	lab.Await(t, "the source to let it go", func() bool { return b.state(b.from) == "" })
 	if change := b.tf.Plan(t)[address]; change.Actions != "update" || change.Before["current_host"] != b.to.Name {
 		t.Errorf("plan: %+v", change)
 	}

@@ -32,23 +32,29 @@ func TestAccProfile_life(t *testing.T) {
 	}
 	tf := acctest.NewCLI(t)
 	answering := talking.with(hcl{"guest_agent": ""}) // The profile has it.
-	config := func(linux string, windows hcl) {
+	kvm := func(more hcl) string {
+		return tinyVM(names["kvm"]).with(hcl{
+			"host": quote(host), "profile": quote("windows-11"), "type": quote("kvm"), "run_strategy": quote("Halted"),
+			"interfaces": `{ lan = { user = true } }`, "disks": `{ system = { file = "/srv/windows.qcow2" } }`,
+		}).with(more).named("kvm")
+	}
+	config := func(linux, more string) {
 		tf.Config(t, acctest.Config(l)+
 			guest(l, names["linux"]).with(answering).with(devices("linux")).with(hcl{"profile": quote(linux)}).named("linux")+
 			guest(l, names["legacy"]).with(talking).with(devices("legacy")).
 				with(hcl{"profile": quote("linux-legacy")}).named("legacy")+
-			tinyVM(names["windows"]).with(hcl{"host": quote(host), "profile": quote("windows-11")}).named("windows")+
-			tinyVM(names["kvm"]).with(hcl{
-				"host": quote(host), "profile": quote("windows-11"), "type": quote("kvm"), "run_strategy": quote("Halted"),
-				"interfaces": `{ lan = { user = true } }`, "disks": `{ system = { file = "/srv/windows.qcow2" } }`,
-			}).with(windows).named("kvm"))
+			tinyVM(names["windows"]).with(hcl{"host": quote(host), "profile": quote("windows-11")}).named("windows")+more)
 	}
-	// What the lab's KVM lacks is refused in the plan, and left out where it is declared so.
-	config("linux", nil)
-	expect(t, tf.Fail(t, "plan"), `has no platform.hyperv.frequencies`)
-	lacking := hcl{"platform": `{ hyperv = {
+	// What the lab's KVM lacks, or that it has none, is refused in the plan, and left out where it is declared so.
+	config("linux", kvm(nil))
+	refusal, lacking, imported := `has no platform.hyperv.frequencies`, kvm(hcl{"platform": `{ hyperv = {
     vpindex = false, runtime = false, synic = false, stimer = false, frequencies = false, tlbflush = false, ipi = false
-  } }`}
+  } }`}), "kvm"
+	accelerated := hasKVM(t, l, host)
+	if !accelerated {
+		refusal, lacking, imported = `can't run domains of type "kvm"`, "", "windows"
+	}
+	expect(t, tf.Fail(t, "plan"), refusal)
 	config("linux", lacking)
 	plan := tf.Run(t, "plan")
 	for _, part := range []string{
@@ -75,6 +81,9 @@ func TestAccProfile_life(t *testing.T) {
 			`bus='sata'/>`, `<model type='e1000e'/>`,
 		},
 	} {
+		if key == "kvm" && !accelerated {
+			continue
+		}
 		if err := look(t, l, host, names[key], parts...)(nil); err != nil {
 			t.Error(key, err)
 		}
@@ -103,8 +112,8 @@ func TestAccProfile_life(t *testing.T) {
 	noChanges(t, tf)
 
 	// An import knows no profile, and changes nothing either.
-	tf.Run(t, "state", "rm", virtualmachine.TypeName+".kvm")
-	tf.Run(t, "import", virtualmachine.TypeName+".kvm", names["kvm"])
+	tf.Run(t, "state", "rm", virtualmachine.TypeName+"."+imported)
+	tf.Run(t, "import", virtualmachine.TypeName+"."+imported, names[imported])
 	tf.Run(t, "apply")
 	noChanges(t, tf)
 	destroyAndCheck(t, l, tf, names["linux"], names["legacy"], names["windows"], names["kvm"])

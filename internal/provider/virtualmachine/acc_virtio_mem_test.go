@@ -33,7 +33,7 @@ func TestAccVirtioMem_guest(t *testing.T) {
 			// The guest returns all that it is asked for if its kernel puts nothing there that can't be moved.
 			outputInGuest(t, l, host, name, "echo online_movable >/sys/devices/system/memory/auto_online_blocks")
 		}
-		waitFor(t, fmt.Sprintf("the guest to have %d MiB of its devices", wantMiB), func() bool {
+		lab.Await(t, fmt.Sprintf("the guest to have %d MiB of its devices", wantMiB), func() bool {
 			return (guestMemory(t, l, host, name)-own)>>10 == wantMiB
 		})
 		if err := look(t, l, host, name, seen...)(nil); err != nil {

@@ -71,7 +71,7 @@ func TestAccVirtualMachine_hungAgent(t *testing.T) {
 	state, private := newRPC(t, hosts, vm).create()
 
 	inGuest(t, l, "kvm1", name, "/bin/sh", "-c", "sleep 1; kill -STOP $PPID")
-	waitFor(t, "the agent to hang", func() bool {
+	lab.Await(t, "the agent to hang", func() bool {
 		_, err := l.TryVirsh(t, "kvm1", "qemu-agent-command", name, `{"execute":"guest-ping"}`, "--timeout", "5")
 		return err != nil
 	})
