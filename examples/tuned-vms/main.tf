@@ -25,7 +25,8 @@ resource "virtfleet_virtual_machine" "database" {
   platform = { iothreads = 1, resources = { partition = "/machine/prod", blkio_weight = 500 } }
 
   # Four virtual CPUs pinned to a CPU each, QEMU's own work to others. Other processes of the host may run there, too. With
-  # invtsc, the VM can't be moved while it runs. cores are per socket: here two in each of two dies.
+  # invtsc and no platform.clock.tsc_frequency, the VM can't be moved while it runs. cores are per socket: here two in each
+  # of two dies.
   cpu = {
     sockets      = 1
     cores        = 4

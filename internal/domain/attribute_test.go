@@ -21,7 +21,7 @@ func triedValues(path string, a Attribute) []string {
 		"devices.smartcard.type":    {"spicevmc"},
 		"cpu.pin":                   {"0=2-3\n"}, "cpu.emulator_pin": {"1,3"}, "memory.huge_pages": {"2Mi", hugeDefault},
 		cpuNUMA: {"0.cpus=0-511\n" + `0.distances=1\e21\n` + "\n0.memory=1073741824\n1.discard=no\n" +
-			`1.distances=0\e31\n` + "\n1.memory=4096\n"},
+			`1.distances=0\e31\n` + "\n1.memory=1048576\n"},
 		"platform.launch_security.policy": {"0x3"}, "cpu.iothread_pin": {"1=0-1\n"},
 		"cpu.global_quota": {"5000"}, "cpu.global_period": {"50000"}, "cpu.emulator_quota": {"5000"},
 		"cpu.emulator_period": {"50000"}, "cpu.iothread_quota": {"5000"}, "cpu.iothread_period": {"50000"},

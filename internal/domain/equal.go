@@ -3,6 +3,7 @@ package domain
 import (
 	"cmp"
 	"reflect"
+	"strconv"
 	"strings"
 )
 
@@ -24,7 +25,19 @@ func sameCache(a, b string) bool {
 }
 
 // SameMemory compares amounts of memory: QEMU gives it out in whole MiB.
-func SameMemory(a, b uint64) bool { return (a+mib-1)/mib == (b+mib-1)/mib }
+func SameMemory(a, b uint64) bool { return roundToMiB(a) == roundToMiB(b) }
+
+// roundToMiB rounds an amount of memory up, as libvirt does when it starts a VM.
+func roundToMiB(bytes uint64) uint64 { return (bytes + mib - 1) / mib * mib }
+
+// wholeMiB is roundToMiB for the value of an attribute.
+func wholeMiB(value string) string {
+	bytes, err := strconv.ParseUint(value, 10, 64)
+	if err != nil {
+		return value
+	}
+	return strconv.FormatUint(roundToMiB(bytes), 10)
+}
 
 func memoryDiffers(have, want *uint64) bool {
 	return want != nil && (have == nil || !SameMemory(*have, *want))

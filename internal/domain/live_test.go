@@ -67,6 +67,32 @@ func TestSpec_bothDefinitionsOfAVMSayTheSame(t *testing.T) {
 	}
 }
 
+// A running VM has its memory in whole MiB, whatever its definition says, and so has each of its NUMA cells. That is
+// nothing that a restart changes, nor drift.
+func TestPending_memoryOfAnOddSize(t *testing.T) {
+	t.Parallel()
+	for name, xml := range map[string]string{
+		"plain": `<domain type="kvm"><name>a</name><memory>SIZE</memory><vcpu>1</vcpu></domain>`,
+		"with room to grow": `<domain type="kvm"><name>a</name><maxMemory slots="16">1048577</maxMemory>
+			<memory>SIZE</memory><vcpu>1</vcpu><cpu><numa><cell id="0" cpus="0" memory="SIZE"/></numa></cpu></domain>`,
+	} {
+		of := func(kib string) Spec { return parse(t, strings.ReplaceAll(xml, "SIZE", kib)).Spec() }
+		persistent, live, larger := of("131073"), of("132096"), of("133120")
+		if pending := Pending(live, persistent); len(pending) > 0 {
+			t.Errorf("%s: pending: %v", name, pending)
+		}
+		state := persistent
+		merged := Merge(&persistent, &live, &state, nil)
+		merged.Memory.Installed = persistent.Memory.Installed // It is for the classification of changes.
+		if diff := cmp.Diff(persistent, merged); diff != "" {
+			t.Errorf("%s: drift: %s", name, diff)
+		}
+		if pending := Pending(larger, persistent); len(pending) == 0 {
+			t.Errorf("%s: another MiB isn't seen", name)
+		}
+	}
+}
+
 // What is left to libvirt is unknown until it has chosen.
 func TestMerge_tellsWhatLibvirtHasChosen(t *testing.T) {
 	t.Parallel()

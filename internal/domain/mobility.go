@@ -26,6 +26,8 @@ type Mobility struct {
 	VFIO        bool
 	// SharedMemory is memory that the VM shares with others on its host and doesn't take along.
 	SharedMemory []MobileMemory
+	// Immobile are devices whose state QEMU can't bring along.
+	Immobile []ImmobileDevice
 	// Filesystems are the directories of the host that the guest sees.
 	Filesystems []MobileFilesystem
 
@@ -33,9 +35,9 @@ type Mobility struct {
 	Confidential string
 	// HypervPassthrough says that the guest sees whatever Hyper-V features the host has.
 	HypervPassthrough bool
-	// Reenlightenment says that the guest was promised to be told when its TSC changes; StableTSC that it can't change,
-	// because the definition fixes its frequency or requires it to be invariant.
-	Reenlightenment, StableTSC bool
+	// Reenlightenment says that the guest was promised to be told when its TSC changes; InvariantTSC that it doesn't
+	// change. FixedTSC says that the definition has the frequency, with which other hosts can keep both promises.
+	Reenlightenment, InvariantTSC, FixedTSC bool
 
 	// TPM is the backend of the TPM: emulator, passthrough, external; "" is none. TPMSpecial says what is special about
 	// where an emulator keeps its state, "" is nothing: in plain files, in libvirt's own directory.
@@ -112,6 +114,13 @@ type MobileInterface struct {
 // declared.
 type MobileMemory struct{ Name, Key string }
 
+// ImmobileDevice is a device whose state QEMU can't bring along. Attribute is where it is declared, "" if nowhere.
+// SomeQEMU says that there are versions that can.
+type ImmobileDevice struct {
+	What, Attribute string
+	SomeQEMU        bool
+}
+
 // MobileFilesystem is one directory of the host that the guest sees.
 type MobileFilesystem struct {
 	// Driver is virtiofs, path (9p), ...
@@ -164,6 +173,7 @@ func (d *Definition) Mobility() Mobility {
 		}
 	}
 	m.readHostDevices(d)
+	m.readImmobile(d)
 	m.readTime(root)
 	return m
 }
@@ -289,6 +299,37 @@ func (m *Mobility) readHostDevices(d *Definition) {
 	}
 }
 
+// readImmobile finds the devices that QEMU marks as unmigratable.
+func (m *Mobility) readImmobile(d *Definition) {
+	for _, e := range d.devices("sound") {
+		switch model := attr(e, "model"); model {
+		case "usb", "virtio":
+			m.Immobile = append(m.Immobile, ImmobileDevice{
+				What: "sound card of model " + model, Attribute: "devices.sound.model", SomeQEMU: model == "virtio",
+			})
+		}
+	}
+	for _, have := range d.keyed(interfaceKind, d.Metadata().Devices) {
+		if attr(child(have.element, "model"), "type") == "usb-net" {
+			m.Immobile = append(m.Immobile, ImmobileDevice{
+				What: "network card of model usb-net", Attribute: "interfaces." + have.key + ".model",
+			})
+		}
+	}
+	for _, e := range d.devices("serial") {
+		if attr(child(e, "target"), "type") == "usb-serial" {
+			m.Immobile = append(m.Immobile, ImmobileDevice{What: "serial port on USB"})
+		}
+	}
+	for _, e := range d.devices("crypto") {
+		crypto := ImmobileDevice{What: "virtio crypto device"}
+		if key := extraKind.alias(e); key != "" {
+			crypto.Attribute = join(ExtraDevices, key)
+		}
+		m.Immobile = append(m.Immobile, crypto)
+	}
+}
+
 // hostAddress says which device of the host a <source> is.
 func hostAddress(source *etree.Element) string {
 	address := child(source, "address")
@@ -319,12 +360,12 @@ func (m *Mobility) readTime(root *etree.Element) {
 	for _, feature := range children(child(root, "cpu"), "feature") {
 		policy := attr(feature, "policy")
 		if attr(feature, "name") == "invtsc" && (policy == "require" || policy == "force" || policy == "") {
-			m.StableTSC = true
+			m.InvariantTSC = true
 		}
 	}
 	for _, timer := range children(child(root, "clock"), "timer") {
 		if attr(timer, "name") == "tsc" && attr(timer, "frequency") != "" {
-			m.StableTSC = true
+			m.FixedTSC = true
 		}
 	}
 }

@@ -63,7 +63,7 @@ func TestMobility_readsWhatDecidesAboutMoving(t *testing.T) {
 		HostDevices: []string{"pci 0000:03:00.1", "usb 1234:beef", "smartcard (host)"}, VFIO: true,
 		SharedMemory: []MobileMemory{{"a", "shared"}, {"b", ""}, {"d", ""}},
 		Filesystems:  []MobileFilesystem{{Driver: "virtiofs", Target: "share"}},
-		Confidential: "sev", HypervPassthrough: true, Reenlightenment: true, StableTSC: true,
+		Confidential: "sev", HypervPassthrough: true, Reenlightenment: true, InvariantTSC: true,
 		TPM: "emulator", Values: Values{
 			"devices.tpm.backend": "emulator", cpuFeatures: "invtsc=require\n", "platform.hyperv.mode": "passthrough",
 			"platform.hyperv.reenlightenment": "yes", "devices.smartcard.mode": "host", "firmware.nvram": "/n",
@@ -73,6 +73,30 @@ func TestMobility_readsWhatDecidesAboutMoving(t *testing.T) {
 	}
 	if diff := cmp.Diff(want, d.Mobility()); diff != "" {
 		t.Errorf("facts differ (-want +got):\n%s", diff)
+	}
+}
+
+// Devices that QEMU marks as unmigratable are known without a question to QEMU.
+func TestMobility_immobileDevices(t *testing.T) {
+	t.Parallel()
+	d := parse(t, `<domain type='kvm'><name>web</name><devices>
+    <sound model='ich9'/><sound model='usb'/><sound model='virtio'/>
+    <interface type='user'><model type='usb-net'/><alias name='ua-net-lan'/></interface>
+    <interface type='user'><model type='virtio'/></interface>
+    <serial type='pty'><target type='usb-serial'/></serial><serial type='pty'><target type='isa-serial'/></serial>
+    <crypto model='virtio' type='qemu'><backend model='builtin'/><alias name='ua-extra-keys'/></crypto>
+    <crypto model='virtio' type='qemu'><backend model='lkcf'/></crypto>
+  </devices></domain>`)
+	want := []ImmobileDevice{
+		{What: "sound card of model usb", Attribute: "devices.sound.model"},
+		{What: "sound card of model virtio", Attribute: "devices.sound.model", SomeQEMU: true},
+		{What: "network card of model usb-net", Attribute: "interfaces.lan.model"},
+		{What: "serial port on USB"},
+		{What: "virtio crypto device", Attribute: "extra_device_xml.keys"},
+		{What: "virtio crypto device"},
+	}
+	if diff := cmp.Diff(want, d.Mobility().Immobile); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
 	}
 }
 

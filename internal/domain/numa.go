@@ -26,7 +26,7 @@ var numaCells = Attribute{
 			Doc: "Virtual CPUs of the cell, such as `0-3`. Without them, the cell has only memory.",
 		},
 		{
-			Name: "memory", Kind: Amount,
+			Name: "memory", Kind: Amount, Normal: wholeMiB,
 			Read: func(e *etree.Element) string {
 				bytes, ok := parseSize(attr(e, "memory"), attr(e, "unit"))
 				if !ok {

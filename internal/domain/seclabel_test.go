@@ -30,6 +30,44 @@ func TestSeclabel_runs(t *testing.T) {
 	}
 }
 
+// TestSeclabel_noneConverges: a VM that isn't confined is read back as it is declared, also while it runs, when libvirt
+// has added the user of QEMU. So no plan has anything to do about it.
+func TestSeclabel_noneConverges(t *testing.T) {
+	t.Parallel()
+	const added = `<seclabel type="dynamic" model="dac" relabel="yes"><label>+1:+1</label></seclabel>`
+	for model, libvirts := range map[string]string{None: added, "apparmor": added, "selinux": added, "dac": ""} {
+		want := Spec{Values: Values{seclabelPath: model + ".type=none\n"}}
+		d := parse(t, `<domain><name>a</name><memory>1024</memory></domain>`)
+		if err := d.Apply(want); err != nil {
+			t.Fatal(err)
+		}
+		// libvirt writes it like this.
+		written := `<seclabel type="none" model="` + model + `"/>`
+		persistent := parse(t, `<domain><name>a</name><memory>1024</memory>`+written+`</domain>`)
+		live := parse(t, `<domain id="1"><name>a</name><memory>1024</memory>`+written+libvirts+`</domain>`).Spec()
+		if d.Canonical() != persistent.Canonical() {
+			t.Errorf("%s: %s", model, d.Canonical())
+		}
+		off := persistent.Spec()
+		for where, has := range map[string]Spec{
+			"off": off, "live": live, "state": Merge(&off, &live, &want, nil), "imported": Merge(&off, &live, nil, nil),
+		} {
+			if got := has.Values[seclabelPath]; got != want.Values[seclabelPath] {
+				t.Errorf("%s, %s: it has %q", model, where, got)
+			}
+			if changes := Changes(has, want); len(changes) > 0 {
+				t.Errorf("%s, %s: %v", model, where, changes)
+			}
+		}
+		if pending := Pending(live, off); len(pending) > 0 {
+			t.Errorf("%s waits for a restart: %v", model, pending)
+		}
+		if problems := want.Validate(); len(problems) > 0 {
+			t.Errorf("%s: %v", model, problems)
+		}
+	}
+}
+
 // TestSeclabel_refuses: a label needs what its type has, and nothing else.
 func TestSeclabel_refuses(t *testing.T) {
 	t.Parallel()

@@ -51,7 +51,16 @@ func (a *agentQuery) askGroups(ctx context.Context) error {
 			return err
 		}
 	}
+	a.report.explainDiskBus()
 	return nil
+}
+
+// explainDiskBus says why no disk has a bus.
+func (r *Report) explainDiskBus() {
+	told := func(d libvirt.GuestDisk) bool { return d.GuestBus != "" }
+	if len(r.Info.Disks) > 0 && !slices.ContainsFunc(r.Info.Disks, told) {
+		r.Unavailable[DiskBus] = Unavailable{Unsupported, "its libvirt reports no bus of any disk"}
+	}
 }
 
 // addGroup keeps one group, and notes when the agent left it out without saying why.

@@ -33,6 +33,9 @@ const (
 	GroupProbe       Group = "probe"
 )
 
+// DiskBus is a part of GroupDisks, which older versions of libvirt leave out.
+const DiskBus Group = "disks.bus"
+
 // Groups are all groups but GroupProbe, which is only there when it was asked for.
 func Groups() []Group {
 	return []Group{

@@ -82,6 +82,32 @@ func TestInfo_oneQuestionPerCallWithoutRawCommands(t *testing.T) {
 	}
 }
 
+// Disks without their bus, as of libvirt 9.0, come with the reason; a disk without one among others has none.
+func TestInfo_saysWhyNoDiskHasABus(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		disks   []libvirt.GuestDisk
+		unknown bool
+	}{
+		"no disk": {[]libvirt.GuestDisk{}, false}, "no bus": {[]libvirt.GuestDisk{{Name: "/dev/vda"}}, true},
+		"some": {[]libvirt.GuestDisk{{Name: "/dev/vda", GuestBus: "virtio"}, {Name: "/dev/dm-0"}}, false},
+	} {
+		c := &conn{
+			info: func(context.Context, libvirt.GuestInfoGroups) (*libvirt.GuestInfo, error) {
+				return &libvirt.GuestInfo{Disks: test.disks}, nil
+			},
+		}
+		got, err := guest.Info(t.Context(), c, "uuid", guest.Options{Only: []guest.Group{guest.GroupDisks}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if why, unknown := got.Unavailable[guest.DiskBus]; unknown != test.unknown ||
+			unknown && (why.Reason != guest.Unsupported || why.Detail == "") {
+			t.Errorf("%s: %v", name, got.Unavailable)
+		}
+	}
+}
+
 // play answers raw commands by name.
 func play(t *testing.T, answers map[string]string) func(context.Context, string) (string, error) {
 	t.Helper()

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"regexp"
 
 	golibvirt "libvirt.org/go/libvirt"
 )
@@ -84,6 +85,16 @@ func (h *Host) CreateVolume(ctx context.Context, v NewVolume) error {
 	})
 	return err
 }
+
+// encryptableName is what QEMU takes for the id of an object.
+var encryptableName = regexp.MustCompile(`^[A-Za-z][-._A-Za-z0-9]*$`)
+
+// NameRuleOfEncrypted is EncryptableName in words.
+const NameRuleOfEncrypted = `it has to begin with a letter, and may contain letters, digits, "-", "." and "_"`
+
+// EncryptableName says whether libvirt can make an encrypted volume of that name: it calls the object with the
+// passphrase that qemu-img is given after it. Volumes that others made may have other names.
+func EncryptableName(name string) bool { return encryptableName.MatchString(name) }
 
 // volumeTries is how often an encrypted volume is tried to be made.
 const volumeTries = 4

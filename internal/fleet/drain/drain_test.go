@@ -97,9 +97,12 @@ func TestEvacuationStep_doneText(t *testing.T) {
 	moved.Target = "kvm2"
 	gone := moved
 	gone.Reason = "it had gone already"
+	external := stepOf("c", evacuation.MethodExternal, hostrecord.ResultMoved)
+	external.Arrived = "kvm3"
 
 	for want, step := range map[string]hostrecord.Step{
 		`"a" ShutDown`: off, `"b" Moved to host "kvm2"`: moved, `"b" Moved (it had gone already)`: gone,
+		`"c" Moved to host "kvm3"`: external,
 	} {
 		if got := step.DoneText(); got != want {
 			t.Errorf("%s, want %s", got, want)

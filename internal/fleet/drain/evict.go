@@ -55,7 +55,7 @@ func (d *drainRun) tryStep(ctx context.Context, i int, rule evacuation.Rule) (re
 			return vm.On.Conn.SaveDomain(ctx, vm.UUID)
 		})
 	case evacuation.MethodExternal:
-		return hostrecord.ResultMoved, d.awaitGone(ctx, s)
+		return hostrecord.ResultMoved, d.awaitGone(ctx, i)
 	case evacuation.MethodPinned:
 		return "", move.ErrPinned
 	default:
@@ -287,15 +287,24 @@ func (d *drainRun) moveCold(ctx context.Context, s hostrecord.Step, o migration.
 	return how, d.verifyArrived(vm, s, err)
 }
 
-// awaitGone waits until another tool has moved the VM, shut it down or removed it.
-func (d *drainRun) awaitGone(ctx context.Context, s hostrecord.Step) error {
+// awaitGone waits until another tool has moved the VM, shut it down or removed it, and notes where it went.
+func (d *drainRun) awaitGone(ctx context.Context, i int) error {
+	s := d.steps[i]
+
 	for {
 		vm, err := d.drainer.hosts.FindNow(ctx, s.UUID, d.lastKnown())
 
 		switch {
 		case inventory.IsNotFound(err):
 			return nil
-		case err == nil && (vm.Host != d.Host || !vm.Active):
+		case err == nil && vm.Host != d.Host:
+			d.mu.Lock()
+			defer d.mu.Unlock()
+
+			d.steps[i].Arrived = vm.Host
+
+			return nil
+		case err == nil && !vm.Active:
 			return nil
 		}
 

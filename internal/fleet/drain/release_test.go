@@ -14,13 +14,13 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/status"
 )
 
-// builtIn is a drainer of libvirt's built-in test host, and a VM there of its own.
-func builtIn(t *testing.T) (*Drainer, *inventory.VM) {
+// drainerOf is a drainer of these hosts.
+func drainerOf(t *testing.T, configs map[string]inventory.HostConfig) *Drainer {
 	t.Helper()
 
 	log := slog.New(slog.DiscardHandler)
 
-	hosts, err := inventory.New(map[string]inventory.HostConfig{"local": {URI: "test:///default"}}, log)
+	hosts, err := inventory.New(configs, log)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -38,14 +38,22 @@ func builtIn(t *testing.T) (*Drainer, *inventory.VM) {
 		}
 	})
 
-	id := fleettest.DefineBuiltIn(t, hosts.Host("local"))
+	return NewDrainer(hosts, store, planner, mover, nil, Config{Owner: "alice", Log: log})
+}
 
-	vm, err := hosts.FindNow(t.Context(), id, inventory.LastKnown{})
+// builtIn is a drainer of libvirt's built-in test host, and a VM there of its own.
+func builtIn(t *testing.T) (*Drainer, *inventory.VM) {
+	t.Helper()
+
+	dr := drainerOf(t, map[string]inventory.HostConfig{"local": {URI: "test:///default"}})
+	id := fleettest.DefineBuiltIn(t, dr.hosts.Host("local"))
+
+	vm, err := dr.hosts.FindNow(t.Context(), id, inventory.LastKnown{})
 	if err != nil {
 		t.Fatal(err)
 	}
 
-	return NewDrainer(hosts, store, planner, mover, nil, Config{Owner: "alice", Log: log}), vm
+	return dr, vm
 }
 
 // A VM that lost its autostart to a step that then failed gets it back when the maintenance ends, and nothing else is

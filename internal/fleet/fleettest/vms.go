@@ -3,6 +3,8 @@ package fleettest
 import (
 	"context"
 	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -170,6 +172,19 @@ func DefineBuiltIn(t *testing.T, h *inventory.Host) (id string) {
 	})
 
 	return id
+}
+
+// BuiltInURI is the URI of a host of libvirt's test driver on which the domains with these definitions run. Each of its
+// connections has a copy of its own: what is changed through one isn't seen through the others.
+func BuiltInURI(t *testing.T, domains ...string) (uri string) {
+	t.Helper()
+
+	file := filepath.Join(t.TempDir(), "node.xml")
+	if err := os.WriteFile(file, []byte("<node>"+strings.Join(domains, "")+"</node>"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+
+	return "test://" + file
 }
 
 // PCIDevices are the first so many PCI devices that the host lists.

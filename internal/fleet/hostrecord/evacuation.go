@@ -1,6 +1,7 @@
 package hostrecord
 
 import (
+	"cmp"
 	"fmt"
 	"time"
 
@@ -66,6 +67,8 @@ type Step struct {
 	Result string `json:"result,omitempty"`
 	// Reason says why the step failed.
 	Reason string `json:"reason,omitempty"`
+	// Arrived is the host on which the VM was found that another tool has moved. The step itself has no target then.
+	Arrived string `json:"arrived,omitempty"`
 	// Autostart says that it was taken from the VM, so that its host doesn't start it meanwhile.
 	Autostart bool `json:"autostart,omitempty"`
 	// Ran says that the VM ran before it was shut down to be moved, so that it has to run afterwards.
@@ -78,6 +81,9 @@ type Step struct {
 
 // Done says that nothing is left to do.
 func (s Step) Done() bool { return s.Result != "" && s.Result != ResultFailed }
+
+// WentTo is the host that the VM was moved to, or was to be moved to. "": none is known.
+func (s Step) WentTo() string { return cmp.Or(s.Arrived, s.Target) }
 
 // off says that the drain has shut the VM down, or is about to: what became of it is recorded a little later.
 func (s Step) off() bool {
@@ -94,8 +100,8 @@ func (s Step) DoneText() string {
 	switch {
 	case s.Reason != "":
 		return fmt.Sprintf("%q %s (%s)", s.Name, s.Result, s.Reason)
-	case s.Target != "":
-		return fmt.Sprintf("%q %s to host %q", s.Name, s.Result, s.Target)
+	case s.WentTo() != "":
+		return fmt.Sprintf("%q %s to host %q", s.Name, s.Result, s.WentTo())
 	default:
 		return fmt.Sprintf("%q %s", s.Name, s.Result)
 	}

@@ -171,9 +171,14 @@ func (vm *VM) NotDefined() error {
 		VM: vm.Name, Host: vm.Host, Kind: ErrBusy,
 		Detail: fmt.Sprintf("it runs on host %q without a persistent definition, so none of its definitions elsewhere is "+
 			"removed", vm.Host),
-		Remedy: fmt.Sprintf("Define it on host %[1]q (\"virsh dumpxml --inactive --migratable %[2]s\", then "+
-			"\"virsh define\"), and apply again.", vm.Host, vm.UUID),
+		Remedy: vm.DefineRemedy(),
 	}
+}
+
+// DefineRemedy says how a user defines a VM that runs without a definition.
+func (vm *VM) DefineRemedy() string {
+	return fmt.Sprintf("Define it on host %q (\"virsh dumpxml --inactive --migratable %s\", then \"virsh define\"), and "+
+		"apply again.", vm.Host, vm.UUID)
 }
 
 // Underway describes the migration that a VM is in, nil for none, from where it was seen and its running job, and says

@@ -76,7 +76,7 @@ func (m *Manager) assignVolumes(
 
 		if is := have[key]; is.Making && is.Pool == want.Pool && is.HostUUID == hostUUID {
 			want.Volume, want.Path = is.Volume, is.Path
-		} else if err := m.nameOwnDisk(ctx, h, id, d.Spec.Name, key, &want); err != nil {
+		} else if err := m.nameOwnDisk(ctx, h, id, d.Spec, key, &want); err != nil {
 			return nil, err
 		}
 
@@ -113,10 +113,12 @@ func madeFrom(disk domain.Disk, o domain.OwnDisk) domain.Disk {
 }
 
 // nameOwnDisk gives the volume a name that the storage pool doesn't have yet.
-func (m *Manager) nameOwnDisk(ctx context.Context, h *inventory.Host, id, vm, key string, o *domain.OwnDisk) error {
+func (m *Manager) nameOwnDisk(
+	ctx context.Context, h *inventory.Host, id string, vm domain.Spec, key string, o *domain.OwnDisk,
+) error {
 	fail := func(err error) error {
 		return &inventory.Error{
-			VM: vm, Host: h.Name, Err: err,
+			VM: vm.Name, Host: h.Name, Err: err,
 			Detail: fmt.Sprintf("%s can't be created in storage pool %q", placement.OwnDiskTitle(key), o.Pool),
 		}
 	}
@@ -139,8 +141,7 @@ func (m *Manager) nameOwnDisk(ctx context.Context, h *inventory.Host, id, vm, ke
 		return fail(err)
 	}
 
-	base := fileName(vm) + "-" + fileName(key)
-	base = base[:min(len(base), maxVolumeName)] + "-" + id[:8]
+	base := volumeName(vm, key, id)
 
 	for n := 1; ; n++ {
 		o.Volume = base
@@ -162,6 +163,16 @@ func (m *Manager) nameOwnDisk(ctx context.Context, h *inventory.Host, id, vm, ke
 	o.Path = path.Join(*is.Path, o.Volume)
 
 	return nil
+}
+
+// volumeName is what the volume of an own disk is called, unless another one has that name.
+func volumeName(vm domain.Spec, key, id string) string {
+	name := fileName(vm.Name) + "-" + fileName(key)
+	if vm.Disks[key].Values[domain.EncryptionSecret] != "" && !libvirt.EncryptableName(name) {
+		name = "vm-" + name
+	}
+
+	return name[:min(len(name), maxVolumeName)] + "-" + id[:8]
 }
 
 // fileName replaces characters of a name that need quoting in file names.

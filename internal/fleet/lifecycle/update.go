@@ -253,9 +253,10 @@ func (u *update) checkRestart() error {
 
 	switch {
 	case !u.vm.Persistent:
-		return u.restartRefused("the VM is transient: it has no definition that a restart could use")
+		return u.restartRefused("the VM is transient: it has no definition that a restart could use", u.vm.DefineRemedy())
 	case u.want.UpdatePolicy != placement.PolicyStage && !u.goesDown():
-		return u.restartRefused(`update_policy is "Live"`)
+		return u.restartRefused(`update_policy is "Live"`, `Set update_policy to "Restart" to have the VM restarted, or to `+
+			`"Stage" to leave the changes to its next start.`)
 	default:
 		return nil
 	}
@@ -280,12 +281,11 @@ func (u *update) powerAction() status.Action {
 	return u.want.PowerAction(u.vm)
 }
 
-func (u *update) restartRefused(why string) error {
+func (u *update) restartRefused(why, remedy string) error {
 	return &inventory.Error{
 		VM: u.vm.Name, Host: u.vm.Host, Kind: ErrRestartRequired,
 		Detail: "these changes need a restart, and " + why + ":\n" + domain.ListChanges(u.restart),
-		Remedy: `Set update_policy to "Restart" to have the VM restarted, or to "Stage" to leave the changes ` +
-			`to its next start.`,
+		Remedy: remedy,
 	}
 }
 

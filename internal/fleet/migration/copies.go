@@ -140,6 +140,10 @@ func (t preflight) checkImageCopy(
 			"and the UUID of a secret: its copy would not be encrypted",
 			disk.Key, describeStorage(disk)),
 			"Put it on storage that both hosts reach under this path, or encrypt it in the guest.")
+	case disk.Encrypted && !libvirt.EncryptableName(path.Base(disk.Path)):
+		f.block(DisksNotLiveMigratable, at, fmt.Sprintf("disk %q is %s, which is encrypted, and libvirt makes no encrypted "+
+			"copy of that name: %s", disk.Key, describeStorage(disk), libvirt.NameRuleOfEncrypted),
+			"Rename the file while the VM is off, or put it on storage that both hosts reach under this path.")
 	case !slices.Contains([]string{"raw", "qcow2"}, disk.Format):
 		f.block(DisksNotLiveMigratable, at, fmt.Sprintf("disk %q is %s of format %q, and only raw and qcow2 are copied",
 			disk.Key, describeStorage(disk), disk.Format), "Put it on storage that both hosts reach under this path.")

@@ -71,7 +71,8 @@ func TestCopiable_refusesWhatACopyWouldNotBe(t *testing.T) {
 			`<disk type='file'><driver type='raw'/><source file='/k'>`+encryption+`</source><target dev='vdl'/></disk>`+
 			`<disk type='file'><driver type='raw'/><source file='/l'>`+encryption+`</source><target dev='vdm'/></disk>`+
 			`<disk type='file'><driver type='qcow2'/><source file='/m'>`+encryption+`</source><target dev='vdn'/></disk>`+
-			`<disk type='file'><driver type='qcow2'/><source file='/n'>`+encryption+`</source><target dev='vdo'/></disk>`)}
+			`<disk type='file'><driver type='qcow2'/><source file='/n'>`+encryption+`</source><target dev='vdo'/></disk>`+
+			`<disk type='file'><driver type='qcow2'/><source file='/2024'>`+encryption+`</source><target dev='vdp'/></disk>`)}
 	target, err := libvirt.Open(libvirt.Config{Name: "kvm2", URI: "test:///default"})
 	if err != nil {
 		t.Fatal(err)
@@ -110,7 +111,7 @@ func TestCopiable_refusesWhatACopyWouldNotBe(t *testing.T) {
 	want := []string{
 		DisksNotLiveMigratable + " False", DisksNotLiveMigratable + " False", DiskPathTaken + " False",
 		DiskPathTaken + " False", DiskPathTaken + " False", DiskPathTaken + " False", DiskPathTaken + " False",
-		DiskPathTaken + " False",
+		DiskPathTaken + " False", DisksNotLiveMigratable + " False",
 	}
 	if diff := cmp.Diff(want, reasons(f)); diff != "" {
 		t.Errorf("blockers differ (-want +got):\n%s", diff)

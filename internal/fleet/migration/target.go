@@ -248,7 +248,16 @@ func (t preflight) checkNetwork(f *blockerList, i domain.MobileInterface, here, 
 			"guest's address and connections there would not survive", i.Source, forwardMode(n)),
 			"Connect the interface to a bridge that spans the hosts, or set migration_options.allow_network_change = true.")
 	}
+	if t.vm.Live() && !i.Failover && (n.ForwardMode == hostdevPool || here[i.Source].ForwardMode == hostdevPool) {
+		f.block(HostDeviceNotLiveMigratable, "interfaces."+i.Key, fmt.Sprintf("network %q (hostdev) gives interface %q a "+
+			"device of its host", i.Source, i.Key),
+			"Connect the interface to another network, detach it, make it the transient one of a pair (teaming), or shut "+
+				"the VM down.")
+	}
 }
+
+// hostdevPool is the forward mode of a network whose interfaces are devices of the host.
+const hostdevPool = "hostdev"
 
 // IsHostLocal says that a network is its host's own: a guest's addresses there don't survive a move.
 func IsHostLocal(n libvirt.Network) bool {

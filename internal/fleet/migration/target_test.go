@@ -43,3 +43,39 @@ func TestToTarget_cpuOfTheHostItself(t *testing.T) {
 		}
 	}
 }
+
+// An interface of a network that is a pool of the host's devices has one of them, though the definition that is moved
+// only names the network. Off, the VM gets another device on the target.
+func TestCheckNetwork_poolOfHostDevices(t *testing.T) {
+	t.Parallel()
+	pool := libvirt.Network{Active: true, ForwardMode: "hostdev"}
+	bridge := libvirt.Network{Active: true, ForwardMode: "bridge"}
+	const vf, failover = `<interface type='network'><source network='n'/></interface>`,
+		`<interface type='network'><source network='n'/><teaming type='transient' persistent='ua-net-a'/></interface>`
+	target, err := libvirt.Open(libvirt.Config{Name: "kvm2", URI: "test:///default"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = target.Close() })
+	for name, tt := range map[string]struct {
+		state       libvirt.DomainState
+		device      string
+		here, there libvirt.Network
+		want        []string
+	}{
+		"on both hosts":   {libvirt.Running, vf, pool, pool, []string{HostDeviceNotLiveMigratable + " False"}},
+		"at the source":   {libvirt.Running, vf, pool, bridge, []string{HostDeviceNotLiveMigratable + " False"}},
+		"on the target":   {libvirt.Running, vf, bridge, pool, []string{HostDeviceNotLiveMigratable + " False"}},
+		"on none":         {libvirt.Running, vf, bridge, bridge, nil},
+		"with a failover": {libvirt.Running, failover, pool, pool, nil},
+		"off":             {libvirt.Shutoff, vf, pool, pool, nil},
+	} {
+		m := VM{State: tt.state, Mobility: facts(t, "", tt.device)}
+		var found blockerList
+		preflight{vm: m, target: target, options: Options{}.WithDefaults()}.checkNetwork(&found, m.Mobility.Interfaces[0],
+			map[string]libvirt.Network{"n": tt.here}, map[string]libvirt.Network{"n": tt.there})
+		if got := reasons(found); !slices.Equal(got, tt.want) {
+			t.Errorf("%s: %q, want %q", name, got, tt.want)
+		}
+	}
+}

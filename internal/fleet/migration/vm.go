@@ -254,15 +254,32 @@ func (f *blockerList) checkConfidentialMemory(facts domain.Mobility) {
 
 // checkHostFeatures finds what the guest was promised and another host can't keep.
 func (f *blockerList) checkHostFeatures(facts domain.Mobility) {
-	if facts.Reenlightenment && !facts.StableTSC {
-		f.block(NoTSCFrequencyNotLiveMigratable, "",
-			"Hyper-V reenlightenment is on and the definition neither fixes the TSC's frequency nor requires invtsc",
-			"Set the frequency of the tsc timer in the definition, or turn reenlightenment off.")
+	const remedy = "Set the TSC's frequency (platform.clock.tsc_frequency), or do without the feature; both require a " +
+		"restart."
+	switch kvm := facts.Type == "kvm"; {
+	case facts.FixedTSC:
+	case facts.InvariantTSC && kvm:
+		f.block(NoTSCFrequencyNotLiveMigratable, "cpu.features",
+			"its CPU has the feature invtsc and the definition doesn't fix the TSC's frequency", remedy)
+	case facts.Reenlightenment && !facts.InvariantTSC:
+		f.block(NoTSCFrequencyNotLiveMigratable, "platform.hyperv.reenlightenment",
+			"Hyper-V reenlightenment is on and the definition doesn't fix the TSC's frequency", remedy)
+	case facts.Values["cpu.migratable"] == "no" && kvm:
+		f.mayBlock(NoTSCFrequencyNotLiveMigratable, "cpu.migratable", "its CPU has all features of its host, which blocks "+
+			"a migration if invtsc is one of them and the definition doesn't fix the TSC's frequency", remedy)
 	}
 	if facts.Values["devices.video.accel3d"] == "yes" {
 		f.block(QEMUNotLiveMigratable, "devices.video.accel3d",
 			"its graphics card has 3D acceleration, which is in the host's own card",
 			"Switch it off, which requires a restart, or shut the VM down to move it.")
+	}
+	for _, device := range facts.Immobile {
+		message, remedy := "it has a "+device.What, "Use another model, or shut the VM down to move it."
+		if device.SomeQEMU {
+			f.mayBlock(QEMUNotLiveMigratable, device.Attribute, message+", which not every QEMU can migrate", remedy)
+		} else {
+			f.block(QEMUNotLiveMigratable, device.Attribute, message+", which QEMU can't migrate", remedy)
+		}
 	}
 	if facts.HypervPassthrough {
 		f.block(HypervPassthroughNotMigratable, "", "its Hyper-V features are whatever its host has",

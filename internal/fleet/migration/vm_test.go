@@ -72,8 +72,17 @@ func TestDomainBlockers_ofARunningVM(t *testing.T) {
 		"reenlightenment with a fixed frequency": {
 			elements: reenlightened + `<clock><timer name='tsc' frequency='3000000000'/></clock>`,
 		},
-		"reenlightenment with invtsc": {
+		"invtsc": {
 			elements: reenlightened + `<cpu><feature policy='require' name='invtsc'/></cpu>`,
+			want:     []string{NoTSCFrequencyNotLiveMigratable},
+		},
+		"invtsc with a fixed frequency": {
+			elements: `<cpu><feature policy='require' name='invtsc'/></cpu><clock><timer name='tsc' frequency='3000000000'/>` +
+				`</clock>`,
+		},
+		"whatever the host's CPU has": {
+			elements: `<cpu mode='host-passthrough' migratable='off'/>`,
+			want:     []string{NoTSCFrequencyNotLiveMigratable + " Unknown"},
 		},
 		"reenlightenment with invtsc turned off": {
 			elements: reenlightened + `<cpu><feature policy='disable' name='invtsc'/></cpu>`,
@@ -88,6 +97,11 @@ func TestDomainBlockers_ofARunningVM(t *testing.T) {
 		},
 		"shared memory": {
 			devices: `<shmem name='a'/><shmem name='b' role='master'/>`, want: []string{QEMUNotLiveMigratable},
+		},
+		"sound over USB":    {devices: `<sound model='ac97'/><sound model='usb'/>`, want: []string{QEMUNotLiveMigratable}},
+		"sound over virtio": {devices: `<sound model='virtio'/>`, want: []string{QEMUNotLiveMigratable + " Unknown"}},
+		"network card on USB": {
+			devices: `<interface type='user'><model type='usb-net'/></interface>`, want: []string{QEMUNotLiveMigratable},
 		},
 		"smartcard of the host": {devices: `<smartcard mode='host'/>`, want: []string{HostDeviceNotLiveMigratable}},
 		"smartcard of a client": {devices: `<smartcard mode='passthrough' type='spicevmc'/>`},

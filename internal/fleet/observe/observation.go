@@ -67,14 +67,14 @@ func (o *observing) migrating(out *Observation) {
 	facts := &out.Facts
 	facts.Migrating, facts.ActiveHosts = true, hosts
 	facts.MigrationSource = hosts[o.vm.Host] == status.RoleSource
-	facts.MigratingSince = s.Start
 
 	record := s.Record("", "")
 	if last != nil && !last.Completed() && last.SourceHost == s.SourceHost && last.TargetHost == s.TargetHost {
 		record.Transport, record.Policy, record.Options = last.Transport, last.Policy, last.Options
+		record.Start = last.Start // What libvirt says of it gives another second with each question.
 	}
 
-	out.Migration = &record
+	facts.MigratingSince, out.Migration = record.Start, &record
 }
 
 // pausing says since when a job that needs the guest to stand still has it do so.

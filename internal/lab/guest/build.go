@@ -1,12 +1,14 @@
 package guest
 
 import (
+	"bytes"
 	"crypto/sha256"
 	_ "embed"
 	"encoding/hex"
 	"errors"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 )
@@ -19,6 +21,9 @@ var dhcpScript []byte
 
 //go:embed shutdown.sh
 var shutdownScript []byte
+
+//go:embed stir/stir.c
+var stirProgram []byte
 
 const osRelease = `ID=virtfleet-lab
 NAME="Virtfleet lab guest"
@@ -130,7 +135,26 @@ func addPrograms(a *archive) error {
 	for _, applet := range applets {
 		a.link("bin/"+applet, "busybox")
 	}
+	if err := addStir(a); err != nil {
+		return err
+	}
 	return addProgram(a, "bin/qemu-ga", "/usr/sbin/qemu-ga")
+}
+
+// addStir compiles the only program that no package has.
+func addStir(a *archive) error {
+	dir, err := os.MkdirTemp("", "virtfleet-guest-")
+	if err != nil {
+		return fmt.Errorf("compiling stir/stir.c: %w", err)
+	}
+	defer func() { _ = os.RemoveAll(dir) }()
+	program := filepath.Join(dir, "stir")
+	gcc := exec.Command("gcc", "-Os", "-static", "-nostdlib", "-Wl,--build-id=none", "-x", "c", "-o", program, "-")
+	gcc.Stdin = bytes.NewReader(stirProgram)
+	if out, err := gcc.CombinedOutput(); err != nil {
+		return fmt.Errorf("compiling stir/stir.c: %w: %s", err, out)
+	}
+	return addHostFile(a, "bin/stir", program)
 }
 
 // addModules adds the modules and, per group, the order in which to load them.

@@ -240,15 +240,6 @@ read_seed() {
 	[ ! -x /bin/dropbear ] || dropbear -R -s
 }
 
-# Enters the kernel now and then, see GuestCmdline: what a kernel does that has nothing to do but its own leaves the TLB as
-# it is, and is lost with a migration that takes a while.
-stir() {
-	own_pauses stir
-	while :; do
-		pause 0.05
-	done
-}
-
 # The agent comes early: that it answers is what most waits are for. The power button works by then: a press that nothing
 # hears is lost.
 load first
@@ -267,6 +258,8 @@ load then
 [ $counter = yes ] && count &
 [ $data = yes ] && keep_data &
 [ $beat = yes ] && beat &
+# It enters the kernel now and then, see GuestCmdline: what a kernel does that has nothing to do but its own leaves the TLB
+# as it is, and is lost with a migration that takes a while.
 stir &
 echo "init: guest $name is up"
 

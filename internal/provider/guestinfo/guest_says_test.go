@@ -125,6 +125,7 @@ func TestAccGuestInfo_likeTheGuestSays(t *testing.T) {
 				expect(knownvalue.StringExact("/dev/vda"), "disks", 0, "name"),
 				expect(knownvalue.StringExact("vdb"), "disks", 0, "target"),
 				expect(knownvalue.Bool(false), "disks", 0, "partition"),
+				expect(knownvalue.Null(), "disks", 0, "bus"), unavailable("disks.bus", "^not supported by the host"),
 				expect(knownvalue.ListExact([]knownvalue.Check{}), "disks", 0, "dependencies"),
 				expect(knownvalue.StringExact("/dev/vda"), "filesystems", 0, "disks", 0, "device"),
 				// The guest's clock has no timezone of its own.

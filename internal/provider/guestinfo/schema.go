@@ -83,7 +83,7 @@ func ownAttributes() map[string]schema.Attribute {
 
 func groupNames() string {
 	var all []string
-	for _, g := range append(guest.Groups(), guest.GroupProbe) {
+	for _, g := range append(guest.Groups(), guest.GroupProbe, guest.DiskBus) {
 		all = append(all, "`"+string(g)+"`")
 	}
 	return strings.Join(all, ", ")

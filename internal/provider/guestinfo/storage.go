@@ -66,8 +66,9 @@ func disksAttribute() schema.ListNestedAttribute {
 			"name":        computedString("Device in the guest, such as `/dev/vda`."),
 			"target":      computedString("Name of the disk in the VM's definition, such as `vda`."),
 			"guest_alias": computedString("Another name of the device in the guest, such as its device mapper name."),
-			"bus":         computedString("Bus that the guest sees the disk on."),
-			"serial":      computedString("Serial number."),
+			"bus": computedString("Bus that the guest sees the disk on. Null if the host's libvirt doesn't report it; " +
+				"9.0 doesn't."),
+			"serial": computedString("Serial number."),
 			"partition": schema.BoolAttribute{
 				Computed: true, MarkdownDescription: "Whether the device is a partition.",
 			},

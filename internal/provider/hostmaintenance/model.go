@@ -55,7 +55,7 @@ func (m *model) setSteps(steps []hostrecord.Step, drained bool) {
 	for i, s := range steps {
 		results[i] = types.ObjectValueMust(resultType.AttrTypes, map[string]attr.Value{
 			"id": types.StringValue(s.UUID), "name": types.StringValue(s.Name), "method": types.StringValue(s.Method),
-			"target": value.NewStringOrNull(s.Target), "result": value.NewStringOrNull(s.Result),
+			"target": value.NewStringOrNull(s.WentTo()), "result": value.NewStringOrNull(s.Result),
 			"reason": value.NewStringOrNull(s.Reason),
 		})
 	}

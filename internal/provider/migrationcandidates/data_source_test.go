@@ -103,19 +103,29 @@ data "virtfleet_migration_candidates" "this" {
 	})
 }
 
-// TestAccMigrationCandidates_asksQEMU: what only QEMU knows is reported with raw_commands, which taints the VM.
+// TestAccMigrationCandidates_asksQEMU: what only QEMU knows is reported with raw_commands, which taints the VM. Of a
+// device that QEMU marks as unmigratable, both say the same.
 func TestAccMigrationCandidates_asksQEMU(t *testing.T) {
 	t.Parallel()
 	l := lab.Open(t)
 	name := lab.Name(t)
-	l.RemoveDomain(t, name)
-	l.Define(t, "kvm1", "<domain type='qemu'><name>"+name+"</name><memory unit='MiB'>32</memory><os><type arch='x86_64' "+
-		"machine='q35'>hvm</type></os>"+lab.UnmigratableDevice+"</domain>")
-	l.Virsh(t, "kvm1", "start", name)
+	for name, devices := range map[string]string{
+		name: lab.UnmigratableDevice, name + "-usb": "<devices><sound model='usb'/></devices>",
+	} {
+		l.RemoveDomain(t, name)
+		l.Define(t, "kvm1", "<domain type='qemu'><name>"+name+"</name><memory unit='MiB'>32</memory><os><type "+
+			"arch='x86_64' machine='q35'>hvm</type></os>"+devices+"</domain>")
+		l.Virsh(t, "kvm1", "start", name)
+	}
 	config := func(raw bool) string {
 		return acctest.Config(l) + fmt.Sprintf(`
 data "virtfleet_migration_candidates" "this" {
   name         = %[3]q
+  raw_commands = %[2]t
+}
+
+data "virtfleet_migration_candidates" "usb" {
+  name         = "%[3]s-usb"
   raw_commands = %[2]t
 }
 
@@ -125,20 +135,32 @@ data "virtfleet_conditions" "this" {
 }
 `, strings.TrimSpace(l.Virsh(t, "kvm1", "domuuid", name)), raw, name)
 	}
+	usb := func(messages ...string) statecheck.StateCheck {
+		var blockers []knownvalue.Check
+		for _, message := range messages {
+			blockers = append(blockers, knownvalue.ObjectPartial(map[string]knownvalue.Check{
+				"reason":  knownvalue.StringExact("QEMUNotLiveMigratable"),
+				"message": knownvalue.StringRegexp(regexp.MustCompile(message)),
+			}))
+		}
+		return statecheck.ExpectKnownValue("data.virtfleet_migration_candidates.usb", of("kvm2", "blockers"),
+			knownvalue.ListExact(blockers))
+	}
+	const sound = "sound card of model usb"
 	migratable := tfjsonpath.New("conditions").AtMapKey("LiveMigratable")
 	resource.Test(t, resource.TestCase{
 		ProtoV6ProviderFactories: acctest.Factories(t),
 		Steps: []resource.TestStep{{
 			Config: config(false),
 			ConfigStateChecks: []statecheck.StateCheck{
-				know(of("kvm2", "fits"), knownvalue.Bool(true)),
+				know(of("kvm2", "fits"), knownvalue.Bool(true)), usb(sound),
 				statecheck.ExpectKnownValue("data.virtfleet_conditions.this", migratable.AtMapKey("status"),
 					knownvalue.StringExact("True")),
 			},
 		}, {
 			Config: config(true),
 			ConfigStateChecks: []statecheck.StateCheck{
-				know(of("kvm2", "fits"), knownvalue.Bool(false)),
+				know(of("kvm2", "fits"), knownvalue.Bool(false)), usb(sound, "usb-audio"),
 				know(of("kvm2", "blockers").AtSliceIndex(0), knownvalue.ObjectPartial(map[string]knownvalue.Check{
 					"reason":  knownvalue.StringExact("QEMUNotLiveMigratable"),
 					"message": knownvalue.StringRegexp(regexp.MustCompile("ivshmem")),

@@ -34,7 +34,10 @@ func TestAccCompute_runs(t *testing.T) {
 		"cpu":      cpu(cells, `pin = { 0 = "0", 3 = "0-1" }, emulator_pin = "0-1", iothread_pin = { 1 = "0-1", 2 = "1" }`),
 		"memory":   memory(`, max_size = "1Gi"`),
 		"platform": `{ iothreads = 2, seclabel = { dac = { type = "static", label = "+0:+0", relabel = true } } }`,
-		"devices":  `{ virtio_mem = { a = { size = "128Mi", requested = "32Mi", node = 1 } } }`,
+		"devices": `{
+      virtio_mem  = { a = { size = "128Mi", requested = "32Mi", node = 1 } }
+      filesystems = { share = { target = "share", source = "/srv" } }
+    }`,
 	}, plancheck.ResourceActionCreate, []string{
 		"<cell id='0' cpus='0-1' memory='32768' unit='KiB' memAccess='shared'>", "<sibling id='1' value='21'/>",
 		"<cell id='1' cpus='2-3' memory='32768' unit='KiB' discard='yes'>", "<sibling id='0' value='21'/>",
@@ -44,7 +47,7 @@ func TestAccCompute_runs(t *testing.T) {
 		"<vcpupin vcpu='0' cpuset='0'/>", "<vcpupin vcpu='3' cpuset='0-1'/>", "<emulatorpin cpuset='0-1'/>",
 		"<source type='memfd'/>", "<access mode='shared'/>", "<nosharepages/>", "<allocation mode='ondemand'/>",
 		"<iothreadpin iothread='2' cpuset='1'/>", "autodeflate='on'", "freePageReporting='on'", "<stats period='5'/>",
-		"dies='1'",
+		"dies='1'", "<driver type='virtiofs'", "<target dir='share'/>",
 	}, nil, know("cpu.numa.1.memory_access", knownvalue.Null()), know("cpu.numa.0.cpus", exactly("0-1")),
 		know("memory.size", exactly("64Mi")), know("devices.virtio_mem.a.block", exactly("2Mi")))
 	s.imported("cpu.features", "cpu.migratable", "memory.balloon")
@@ -60,6 +63,7 @@ func TestAccCompute_runs(t *testing.T) {
 		"<vcpupin vcpu='0' cpuset='1'/>", "<emulatorpin cpuset='0'/>", "<iothreadpin iothread='2' cpuset='0'/>",
 		"<stats period='7'/>",
 	}, nil)
+	s.refuse(hcl{"host": quote("kvm2")}, "VirtIOFSNotLiveMigratable")
 	s.drift([]string{"<vcpupin vcpu='0' cpuset='1'/>"}, "vcpupin", s.name, "0", "0-1", "--live", "--config")
 	pins := `pin = { 0 = "1", 3 = "0-1" }, emulator_pin = "0"`
 	s.refuse(hcl{"cpu": cpu(strings.Replace(cells, `"0-1"`, `"0-2"`, 1), pins)}, "cpu.numa.1.cpus",

@@ -151,15 +151,18 @@ func TestAccFamilies_life(t *testing.T) {
 		"<filesystem", "bus='usb'", "org.example")(nil); err != nil {
 		t.Error(err)
 	}
-	// A change by hand is seen and put right.
-	l.Define(t, host, strings.Replace(l.Virsh(t, host, "dumpxml", "--inactive", name), "<devices>",
-		`<devices><sound model="ac97"/>`, 1))
-	tf.Config(t, acctest.Config(l)+config.String())
-	tf.Run(t, "apply")
-	if err := lacks(t, l, host, name, "<sound")(nil); err != nil {
+	// What a user changes by hand of any kind is seen and put right.
+	l.Define(t, host, strings.NewReplacer("<devices>", `<devices><sound model="ac97"/><panic model="isa"/>
+    <iommu model="intel"/><input type="mouse" bus="usb"/>
+    <channel type="unix"><target type="virtio" name="org.example.b"/></channel>
+    <filesystem type="mount"><source dir="/srv"/><target dir="share"/></filesystem>`,
+		"offset='utc'", "offset='localtime'", "port='5977'", "port='5978'", "<model type='vga'", "<model type='bochs'",
+		"<relaxed state='off'/>", "<relaxed state='on'/>").Replace(l.Virsh(t, host, "dumpxml", "--inactive", name)))
+	apply(nil, process.same, `port='5977'`, `<model type='vga'`, `<clock offset='utc'>`, `<relaxed state='off'/>`)
+	if err := lacks(t, l, host, name, "<sound", "<panic", "<iommu", "<filesystem", "bus='usb'",
+		"org.example")(nil); err != nil {
 		t.Error(err)
 	}
-	noChanges(t, tf)
 	destroyAndCheck(t, l, tf, name)
 }
 

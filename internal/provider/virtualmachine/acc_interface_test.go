@@ -187,8 +187,8 @@ func (c *connected) limited(t *testing.T, vlan, limit int) {
 
 // TestAccInterface_running: what is set of the interfaces of a running guest is what the guest and the host's bridges
 // have; what can be changed while it runs is; and what the host can't do is refused in the plan. Network and filter are
-// created by the same apply. Limits are shown on Open vSwitch: for a plain bridge libvirt needs classifiers of traffic
-// that not every kernel has.
+// created by the same apply, and an import changes nothing. Limits are shown on Open vSwitch: for a plain bridge libvirt
+// needs classifiers of traffic that not every kernel has.
 func TestAccInterface_running(t *testing.T) {
 	t.Parallel()
 	c := newConnected(t)
@@ -244,7 +244,20 @@ func TestAccInterface_running(t *testing.T) {
 	c.refused(t, hcl{ // Debian 12 has built its libvirt without passt.
 		"interfaces": `{ lan = { user = true, backend = { type = "passt" } } }`, "update_policy": quote("Restart"),
 	}, interfaceHost, "its libvirt refuses this definition", "passt")
+
+	// The VM that runs is imported as it is.
 	c.write(t, nil)
+	definitions := func() string {
+		return c.l.Virsh(t, interfaceHost, "dumpxml", c.name) + c.l.Virsh(t, interfaceHost, "dumpxml", "--inactive", c.name)
+	}
+	defined := definitions()
+	c.tf.Run(t, "state", "rm", address)
+	c.tf.Run(t, "import", address, c.name)
+	c.tf.Run(t, "apply")
+	noChanges(t, c.tf)
+	if after := definitions(); after != defined {
+		t.Errorf("the import changed\n%s\nto\n%s", defined, after)
+	}
 	destroyAndCheck(t, c.l, c.tf, c.name)
 	c.l.Run(t, interfaceHost, "ip", "link", "del", plainBridge)
 }

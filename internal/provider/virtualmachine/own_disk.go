@@ -1,6 +1,7 @@
 package virtualmachine
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -323,4 +324,28 @@ func (m *model) warnLost(fenced []string) diag.Diagnostics {
 			"these disks, which are made with it, are new:%s\n\nWhat was on them is on host %[1]q alone, unless its storage "+
 			"pool is shared. Restore it from a backup. If the host may come back, remove fenced before anything is applied.",
 			host, text(m.Name), lines.String()))}
+}
+
+// warnUsedAgain says which disks of a VM that is gone a new one would begin with, as its host has them: what a move or
+// a user left there may be older than what the VM wrote last.
+func (m *model) warnUsedAgain() diag.Diagnostics {
+	var lines strings.Builder
+	disks, shared := elements(m.Disks), sharedDisks(m.Disks)
+	for _, key := range slices.Sorted(maps.Keys(disks)) {
+		a := open(disks[key])
+		source := cmp.Or(text(a.string("file")), text(a.string("block")), text(a.string("volume")))
+		if source == "" || slices.Contains(shared, key) || a.bool("read_only").ValueBool() ||
+			slices.Contains([]string{"cdrom", "floppy"}, text(a.string("device"))) {
+			continue
+		}
+		fmt.Fprintf(&lines, "\n  - %s: %s", key, source)
+	}
+	if lines.Len() == 0 {
+		return nil
+	}
+	return diag.Diagnostics{diag.NewAttributeWarningDiagnostic(path.Root("disks"), "Disks are used again",
+		fmt.Sprintf("No host has virtual machine %q any more. Host %q had it last. If it is created again, its disks begin "+
+			"with what the host that it is created on has there now:%s\n\nIf several hosts have such a file, that may be an "+
+			"older one, which a move or a user left there. Find out where the newest is, and set host to that host before you "+
+			"apply.", text(m.Name), text(m.CurrentHost), lines.String()))}
 }

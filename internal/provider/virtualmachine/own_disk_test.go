@@ -133,6 +133,42 @@ func TestOwnDisk_lostWithItsHost(t *testing.T) {
 	}
 }
 
+// What a host has under the name of a disk of a VM that is gone may be another VM's work, or an old state of this one.
+// No new VM begins with it without a word in the plan.
+func TestWarnUsedAgain(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		disks in
+		says  []string
+	}{
+		"a file":                             {in{"root": in{"file": "/srv/root.qcow2"}}, []string{"root: /srv/root.qcow2"}},
+		"a volume":                           {in{"root": in{"volume": "vms/root"}}, []string{"root: vms/root"}},
+		"a block device":                     {in{"root": in{"block": "/dev/vg/root"}}, []string{"root: /dev/vg/root"}},
+		"some of them":                       {in{"a": in{"file": "/a"}, "b": in{"file": "/b"}}, []string{"a: /a", "b: /b"}},
+		"made with the VM":                   {in{"root": in{"pool": "vms", "size": "1Gi"}}, nil},
+		"on storage that every host reaches": {in{"root": in{"file": "/nfs/root", "shared": true}}, nil},
+		"on a server": {
+			in{"root": in{"network": in{"protocol": "nbd", "name": "d", "hosts": []string{"10.0.0.1:10809"}}}}, nil,
+		},
+		"a medium":  {in{"iso": in{"file": "/iso", "device": "cdrom"}}, nil},
+		"only read": {in{"base": in{"file": "/base", "read_only": true}}, nil},
+	} {
+		m := modelOf(t, minimal.with(in{"disks": test.disks}))
+		m.CurrentHost = types.StringValue("kvm1")
+		got := diagText(m.warnUsedAgain())
+		if (got == "") != (len(test.says) == 0) ||
+			got != "" && !(strings.HasPrefix(got, "Warning: Disks are used again") && strings.Contains(got, `"web"`) &&
+				strings.Contains(got, `"kvm1"`) && strings.Contains(got, "@disks")) {
+			t.Errorf("%s: %q", name, got)
+		}
+		for _, part := range test.says {
+			if !strings.Contains(got, part) {
+				t.Errorf("%s: %q doesn't say %q", name, got, part)
+			}
+		}
+	}
+}
+
 func TestOwnDisk_validate(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {

@@ -28,6 +28,8 @@ type planCase struct {
 	saved bool
 	// evicting says that a drain is about to take the VM away.
 	evicting string
+	// transient says that the VM was imported without a definition.
+	transient bool
 
 	// changes are the top-level attributes that are planned to change, in order.
 	changes string
@@ -49,7 +51,7 @@ func (c planCase) run(t *testing.T) {
 			c.live(p.live)
 		}
 	}
-	p.applied, p.saved, p.evicting = c.applied, c.saved, c.evicting
+	p.applied, p.saved, p.evicting, p.transient = c.applied, c.saved, c.evicting, c.transient
 	if c.seen != nil {
 		c.seen(state)
 	}
@@ -130,6 +132,13 @@ func TestPlan_nothingToChange(t *testing.T) {
 			config: full.with(in{
 				"memory": in{"size": "1024Mi", "max_size": "4096Mi"}, "termination_grace_period": "1m",
 			}),
+		},
+		"a size that QEMU gives out in whole MiB": {
+			before: minimal.with(in{"memory": in{"size": "131073Ki", "max_size": "1048577Ki"}}),
+			config: minimal.with(in{"memory": in{"size": "131073Ki", "max_size": "1048577Ki"}}),
+			live: func(s *domain.Spec) {
+				s.Memory.Size, s.Memory.Installed = new(uint64(132096<<10)), new(uint64(132096<<10))
+			},
 		},
 		"a versioned machine type": {
 			before: minimal.with(in{"machine_type": "pc-q35-7.2"}), config: minimal.with(in{"machine_type": "q35"}),
@@ -285,6 +294,18 @@ func TestPlan_power(t *testing.T) {
 			before: minimal.with(in{"run_strategy": "Manual"}), config: minimal.with(in{"run_strategy": "Manual"}),
 			seen: stopped, off: true,
 		},
+		"stopped, Halted, and started with its host by a user": {
+			before: minimal.with(in{"run_strategy": "Halted"}), config: minimal.with(in{"run_strategy": "Halted"}),
+			off: true, changes: "autostart",
+			seen: func(s *model) {
+				stopped(s)
+				s.Autostart = types.BoolValue(true)
+			},
+			planned: func(t *testing.T, m *model) {
+				t.Helper()
+				wantValue(t, "autostart", m.Autostart, types.BoolValue(false))
+			},
+		},
 		"running, Halted": {
 			before: minimal, config: minimal.with(in{"run_strategy": "Halted"}),
 			changes: "run_strategy phase status status_reason ready ip_addresses autostart",
@@ -362,7 +383,7 @@ func TestPlan_restart(t *testing.T) {
 	titled := before("Live").with(in{"title": "Web"})
 	staged := func(s *domain.Spec) { s.CPU.Mode = ptr("host-passthrough") }
 	waiting := func(s *model) { s.RestartRequired = types.BoolValue(true) }
-	runAll(t, map[string]planCase{
+	cases := map[string]planCase{
 		"refused": {
 			before: before("Live"), config: cpuMode("Live"), changes: "cpu",
 			says: []string{
@@ -438,7 +459,15 @@ func TestPlan_restart(t *testing.T) {
 				s.CPU = types.ObjectValueMust(cpuType.AttrTypes, cpu)
 			},
 		},
-	})
+	}
+	for _, policy := range []string{"Live", "Restart", "Stage"} { // None of them has anything to start it with again.
+		cases["refused of a transient one, "+policy] = planCase{
+			before: before(policy), config: cpuMode(policy), changes: "cpu", transient: true,
+			seen: func(s *model) { s.Persistent = types.BoolValue(false) },
+			says: []string{"Error: Change needs a restart", `"web"`, "transient", "cpu.mode: ", `"virsh define"`, "@cpu"},
+		}
+	}
+	runAll(t, cases)
 }
 
 func TestPlan_newMachine(t *testing.T) {

@@ -128,6 +128,9 @@ func (p planning) planRestart(o *outcome, need needs, action status.Action) bool
 		// It starts with its new definition.
 		m.RestartRequired = types.BoolValue(false)
 		return false
+	case p.transient && len(need.restart) > 0:
+		o.diags.Append(p.transientRefused(need.restart)...)
+		return false
 	case p.config.RunStrategy.IsUnknown() && (len(need.restart) > 0 || !p.definitionKnown()):
 		m.RestartRequired = types.BoolUnknown()
 		return false
@@ -196,6 +199,19 @@ func (p planning) restartRefused(changes []domain.Change) diag.Diagnostics {
 			text(p.state.Name), domain.ListChanges(changes)),
 		Remedy: "Set update_policy = \"Restart\" to have the guest restarted by the apply, or update_policy = \"Stage\" to " +
 			"leave the changes to its next start. " + destroyAnyway,
+	}}, keyed...)
+}
+
+// transientRefused says that a VM without a definition has nothing that it could be started with again.
+func (p planning) transientRefused(changes []domain.Change) diag.Diagnostics {
+	return tfdiag.Problems([]fleet.Problem{{
+		Attribute: changes[0].Path,
+		Summary:   "Change needs a restart",
+		Detail: fmt.Sprintf("Virtual machine %q runs and can't take these changes while it does. It is transient: host %q "+
+			"has no definition of it, so that it can't be started again with them:\n%s", text(p.state.Name),
+			text(p.state.CurrentHost), domain.ListChanges(changes)),
+		Remedy: fmt.Sprintf("Define it on host %q (\"virsh dumpxml --inactive --migratable %s\", then \"virsh define\"), "+
+			"and plan again. %s", text(p.state.CurrentHost), text(p.state.ID), destroyAnyway),
 	}}, keyed...)
 }
 

@@ -39,6 +39,16 @@ func TestVolume_refused(t *testing.T) {
 			step("size = \"1Gi\"\nclone = \"full\"", `(?s)image`),
 			step("image = \"no-id\"", "<pool>/<name>"),
 			step("size = \"1Gi\"\nhost = \"nowhere\"", "Unknown host"),
+			{
+				Config: acctest.Local("") + `resource "virtfleet_volume" "this" {
+  name       = "2024-web"
+  pool       = "default-pool"
+  size       = "1Gi"
+  encryption = { secret = "5a1bb6ff-3f0b-4c5e-9d3a-000000000001" }
+}`,
+				ExpectError: regexp.MustCompile(`(?s)Invalid volume.*"2024-web".*begin\s+with\s+a\s+letter.*another\s+name`),
+				PlanOnly:    true,
+			},
 		},
 	})
 }

@@ -59,6 +59,7 @@ func (r *volumeResource) ModifyPlan(
 		return
 	}
 	if req.State.Raw.IsNull() {
+		checkName(ctx, req, resp)
 		r.checkNew(ctx, req, resp, host)
 		return
 	}
@@ -70,6 +71,7 @@ func (r *volumeResource) ModifyPlan(
 		return
 	}
 	if len(resp.RequiresReplace) > 0 {
+		checkName(ctx, req, resp)
 		r.checkRemoval(ctx, req, resp)
 		return
 	}
@@ -97,6 +99,20 @@ func (r *volumeResource) ModifyPlan(
 			"%s is on host %q. Move the VM that uses it with its disks, or create another volume on %q.", state.noun(),
 			state.CurrentHost.ValueString(), host.ValueString()))
 	}
+}
+
+// checkName refuses a name under which libvirt makes no encrypted volume. One that was imported keeps its name.
+func checkName(ctx context.Context, req resource.ModifyPlanRequest, resp *resource.ModifyPlanResponse) {
+	var name types.String
+	var encryption types.Object
+	resp.Diagnostics.Append(req.Plan.GetAttribute(ctx, path.Root("name"), &name)...)
+	resp.Diagnostics.Append(req.Plan.GetAttribute(ctx, path.Root("encryption"), &encryption)...)
+	if encryption.IsNull() || encryption.IsUnknown() || name.IsUnknown() || libvirt.EncryptableName(name.ValueString()) {
+		return
+	}
+	resp.Diagnostics.AddAttributeError(path.Root("name"), "Invalid volume", fmt.Sprintf(
+		"libvirt creates no encrypted volume with name = %q: %s.\n\nChoose another name, or remove encryption.",
+		name.ValueString(), libvirt.NameRuleOfEncrypted))
 }
 
 // checkNew refuses a size that is less than what the volume is made from has, where that is known already.
