@@ -1,5 +1,6 @@
-# VMs on the hosts' LAN and in a VLAN, and an isolated network on each host. The bridges must exist on every host: your
-# configuration management makes them, for example br0 on eth0 and br20 on eth0.20, the VLAN 20 of that card.
+# VMs on the hosts' LAN and in a VLAN, and an isolated network on each host. Before you apply: the bridges exist on every host, for
+# example br0 with the port eth0, and br20 with the port eth0.20, which is VLAN 20 of that card. The VMs have no disks: they show
+# only networks.
 
 terraform {
   required_providers {
@@ -22,7 +23,8 @@ variable "bridges" {
   default     = { lan = "br0", vlan20 = "br20" }
 }
 
-# One network for each bridge: VMs name the network, not the bridge. A VM keeps its address and its connections when it moves.
+# One network for each bridge: VMs name the network, not the bridge. A VM that has only such networks keeps its address and its
+# connections when it moves.
 # With Open vSwitch, one bridge serves all VLANs: see port_groups in the documentation of virtfleet_network.
 resource "virtfleet_network" "bridged" {
   for_each = var.bridges
@@ -32,7 +34,8 @@ resource "virtfleet_network" "bridged" {
   bridge  = each.value
 }
 
-# One on each host, for connections between VMs of that host only. So both VMs are pinned to one host.
+# One on each host, for connections between VMs of that host only. So both VMs are pinned to the same host. A VM in such a network
+# can't be moved while it runs, unless migration_options allow_network_change.
 resource "virtfleet_network" "backend" {
   name    = "backend"
   forward = { mode = "isolated" }

@@ -7,7 +7,7 @@ terraform {
   }
 }
 
-# migration_address: the hosts migrate over a network of their own.
+# migration_address: the host's address in the network over which VMs are migrated.
 provider "virtfleet" {
   hosts = {
     kvm1 = { uri = "qemu+ssh://root@kvm1.example.net/system", migration_address = "10.0.0.11" }
@@ -16,7 +16,7 @@ provider "virtfleet" {
 }
 
 variable "host" {
-  description = "The host that the VM belongs on."
+  description = "The host that the VM is on. A new value moves it."
   type        = string
   default     = "kvm1"
 }
@@ -49,9 +49,9 @@ resource "virtfleet_virtual_machine" "web" {
   disks      = { root = { pool = virtfleet_storage_pool.shared.name, size = "20Gi", cache = "none" } }
   interfaces = { lan = { bridge = var.bridge } }
 
-  # If something blocks the move, the plan fails. A guest that writes faster than its memory is copied is slowed down. If that
-  # isn't enough, it continues on the target before all of its memory is there; if a host or the network fails then, the
-  # guest can be lost.
+  # If something blocks the move, the plan fails. A guest that writes faster than its memory is copied is slowed down
+  # (auto-converge). If that isn't enough, it continues on the target before all of its memory is there (post-copy). If the network
+  # fails then, the guest stands still until the next apply resumes the migration. If a host fails then, the guest's memory is lost.
   migration_options = { allow_auto_converge = true, allow_post_copy = true }
   timeouts          = { update = "30m" }
 }

@@ -1,5 +1,5 @@
-# VMs on NFS: every host mounts the export, so a VM moves while it runs without a copy of its disk, and a host that dies takes no
-# disk with it. Before you apply: the server exports /export/vms to all hosts with no_root_squash, and the hosts have
+# A VM on NFS: every host mounts the export, so the VM moves while it runs without a copy of its disk, and a host that dies takes
+# no disk with it. Before you apply: the server exports /export/vms to all hosts with no_root_squash, and the hosts have
 # mount.nfs (nfs-common on Debian).
 
 terraform {
@@ -53,7 +53,7 @@ resource "virtfleet_virtual_machine" "web" {
   name   = "web"
   memory = { size = "2Gi" }
 
-  # Without cache = "none", the plan refuses to move the VM while it runs.
+  # Without cache = "none", the plan of a move while the VM runs fails. To log in, add cloud_init, as in ../first-vm, before you apply.
   disks = {
     root = { pool = virtfleet_storage_pool.nfs.name, image = virtfleet_image.debian.id, size = "20Gi", cache = "none" }
   }

@@ -1,6 +1,6 @@
-# A set of VMs moves in one apply: every VM of the set once, each to the host that fits best, a few at a time. A move is done
-# again with a new name: terraform apply -var move=kvm1-firmware-2024-09. To drain a host, use virtfleet_host_maintenance,
-# which moves only the VMs that are there.
+# A set of VMs moves in one apply: every VM of the set once, wherever it is, to the other host that fits best, a few at a time. To
+# move them all again, give the move a new name: terraform apply -var move=kvm1-firmware-2024-09. To drain a host, use
+# virtfleet_host_maintenance, which moves only the VMs that are there.
 
 terraform {
   required_providers {
@@ -8,7 +8,7 @@ terraform {
   }
 }
 
-# kvm1 gets no VMs: they all move away from it.
+# schedulable = false: no VM is created on kvm1 or moved to it, so the VMs that are there move away, and none comes.
 provider "virtfleet" {
   hosts = {
     kvm1 = { uri = "qemu+ssh://root@kvm1.example.net/system", schedulable = false }
@@ -50,7 +50,7 @@ resource "virtfleet_storage_pool" "shared" {
   shared = true
 }
 
-# Without "host", so each may be on any host. The disks are empty: add an image, as in ../first-vm.
+# None sets host, so each may be on any host. The disks are empty: add an image, as in ../first-vm.
 resource "virtfleet_virtual_machine" "web" {
   for_each = var.vms
 

@@ -12,7 +12,7 @@ const (
 	movesAgain = "the same move; a drain that was moving it lists it again"
 	noQEMU     = "a VM that is off has no QEMU"
 	inParts    = "error `Unable to move virtual machine`, `each host has a part of its memory`; nothing is removed"
-	comesLate  = "all of the memory comes, and the guest runs on the target. The apply fails at the limit of " +
+	comesLate  = "all of the memory arrives, and the guest runs on the target. The apply fails at the limit of " +
 		"`timeouts.update`"
 	noMove   = "an update in place, and no move"
 	endsMove = "removes what is left at the source; the guest isn't restarted"
@@ -62,7 +62,7 @@ var preCopy = []Cell{
 		"",
 	},
 	{
-		QEMUKilled, "the same error with `(Shutoff)`: the VM is off on the source",
+		QEMUKilled, "error `Unable to move virtual machine`, `is on host \"...\" (Shutoff)`: the VM is off on the source",
 		"the same move, and the VM is started", "moves the VM and starts it",
 		[]Test{moveBreaks, whatBreaks},
 		"",
@@ -101,7 +101,7 @@ var preCopy = []Cell{
 var postCopy = []Cell{
 	{SSHAtSource, comesLate, noMove, endsMove, []Test{postCopying.at("SSH cut at the source")}, ""},
 	{
-		SSHAtTarget, inParts + ". All of the memory comes", noMove, endsMove,
+		SSHAtTarget, inParts + ". All of the memory arrives", noMove, endsMove,
 		[]Test{postCopying.at("SSH cut at the target")},
 		"",
 	},
@@ -123,7 +123,7 @@ var postCopy = []Cell{
 	},
 	{
 		QEMUFrozen, "the guest waits for memory: " + inParts, noMove,
-		"waits until all of the memory has come, and " + endsMove,
+		"waits until all of the memory has arrived, and " + endsMove,
 		[]Test{postFrozen.at("QEMU frozen")},
 		"",
 	},
@@ -134,9 +134,9 @@ var postCopy = []Cell{
 		"",
 	},
 	{
-		ProviderFrozen, "the run does nothing; all of the memory comes", noMove,
-		"takes the VM over, and " + endsMove + ". The frozen run changes nothing when it continues, and fails if its time " +
-			"is over",
+		ProviderFrozen, "the run does nothing; all of the memory arrives", noMove,
+		"takes the VM over, and " + endsMove + ". The frozen run changes nothing when it continues, and fails if its " +
+			"timeout is over",
 		[]Test{postFrozen.at("provider frozen")},
 		"",
 	},

@@ -82,6 +82,19 @@ func (p Pool) Directory() string {
 	return *p.Path
 }
 
+// LosesVolumes says that a host can't use the volumes of the pool while it is stopped: libvirt unmounts it, deactivates
+// the volume group, logs out of the target, or removes the virtual adapter.
+func (p Pool) LosesVolumes() bool {
+	switch p.Type {
+	case "fs", "netfs", "logical", "iscsi":
+		return true
+	case "scsi":
+		return p.Adapter != nil && p.Adapter.Type != nil && *p.Adapter.Type == "fc_host"
+	default:
+		return false
+	}
+}
+
 func samePath(a, b string) bool { return path.Clean(a) == path.Clean(b) }
 
 func sameOctal(a, b string) bool {

@@ -89,8 +89,8 @@ func (s *Storage) CreatePool(
 }
 
 // ApplyPool makes the pool on hosts as it is declared: where it is missing it is made, where it isn't active started,
-// where it departs changed. An active pool whose definition changes is stopped and started: VMs that run on its volumes
-// don't notice.
+// where it departs changed. An active pool whose definition changes is stopped and started: for VMs that run on its
+// volumes see Pool.LosesVolumes.
 func (s *Storage) ApplyPool(
 	ctx context.Context, hosts hostset.Set, p Pool, settings PoolSettings,
 ) (failed map[string]error) {
@@ -177,7 +177,10 @@ func changePool(ctx context.Context, h *libvirt.Host, p Pool, is *libvirt.Storag
 	}
 	if is.Active {
 		if err := h.StopStoragePool(ctx, p.Name); err != nil {
-			return err
+			// It is still active as it was defined before. With that definition the next plan shows the change again.
+			after, cancel := hostset.CleanupContext(ctx)
+			defer cancel()
+			return errors.Join(err, h.DefineStoragePool(after, p.Name, is.XML))
 		}
 	}
 	if p.Type == "dir" || p.Type == "netfs" {

@@ -17,7 +17,7 @@ resource "virtfleet_migration_policy" "prod" {
 }
 
 # Databases of production write faster than their memory is copied. This policy matches two labels, so it takes precedence
-# over the one above. Post-copy can lose the guest if a host or the network fails during the move.
+# over the one above. If a host fails in post-copy, the guest's memory is lost.
 resource "virtfleet_migration_policy" "prod_db" {
   name     = "prod-db"
   selector = { labels = { tier = "prod", app = "db" } }

@@ -29,14 +29,17 @@ func TestAccFirstSteps(t *testing.T) {
 	first := u.firstVM(t)
 	u.watched(t, first)
 	u.looked(t)
+	u.looksUp(t)
 	u.imported(t, first)
 	u.references(t)
 	u.drained(t)
+	u.rolled(t)
 	u.gaveBack(t)
 	u.cameOver(t)
 	u.monitored(t)
 
 	u.prints(t, first, "terraform destroy", yes)
+	u.applies(t)
 	for name, h := range u.hosts {
 		if left := u.lab.Virsh(t, h.Name, "list", "--all", "--name"); strings.TrimSpace(left) != "" {
 			t.Errorf("%s still has %s", name, left)
@@ -89,8 +92,8 @@ func (u *user) watched(t *testing.T, dir string) {
 	}
 	before := u.logsIn(t, dir)
 	var events string
-	watch := u.meanwhile(t, dir, "virtfleet watch --config fleet.yaml", "on 2 hosts", func() {
-		events = u.meanwhile(t, dir, "virtfleet events --config fleet.yaml --vm web", "following its events", func() {
+	watch := u.meanwhile(t, dir, "virtfleet watch --config fleet.yaml", "on 2 hosts", func(func() string) {
+		events = u.meanwhile(t, dir, "virtfleet events --config fleet.yaml --vm web", "following its events", func(func() string) {
 			u.prints(t, dir, apply+" -var host=kvm2", yes)
 		})
 	})

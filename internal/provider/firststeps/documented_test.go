@@ -21,26 +21,18 @@ var elsewhere = map[string]string{
 	"systemctl enable --now virtfleet-exporter": "the lab's hosts run no systemd; the service's file is verified",
 	"sysctl --system": "the lab's hosts share this computer's kernel, and its settings",
 
-	"for host in kvm1 kvm2; do \\\n  terraform apply -auto-approve -var \"under_maintenance=[\\\"$host\\\"]\" && " +
-		"terraform apply -auto-approve || break; \\\ndone": "internal/provider/hostmaintenance runs it for each host",
-
-	"virtfleet events --config fleet.yaml --output json |\n  jq -r 'select(.event == \"IOError\" or .detail == " +
-		`"Crashed") | "\(.time) \(.host) \(.name): \(.event) \(.reason)"'`: "waits for a fault",
-
 	"ipmitool -I lanplus -H kvm1-ipmi.example.net -U admin -a chassis power off":    board,
 	"ipmitool -I lanplus -H kvm1-ipmi.example.net -U admin -a chassis power status": board,
 
 	"terraform import virtfleet_image.debian vms/debian-12-0123456789ab": chosen,
 	"terraform import virtfleet_migration.web_out " +
 		"9d7c1f0e-5c3b-4a57-9d0f-6f3c6f8a2b11/3f2a9c0d8e7b6a5f4d3c2b1a09f8e7d6": chosen,
-	"terraform import virtfleet_secret.ceph 6f1f3a5e-6a3e-4b3b-9c53-2d8d4e2f7a10":         chosen,
-	"terraform import virtfleet_virtual_machine.web 4dea22b3-1d52-d8f3-2516-782e98ab3fa0": chosen,
 }
 
 // Reasons of several commands.
 const (
 	board  = "the lab's hosts have no management board"
-	chosen = "the id follows from an image or is chosen by libvirt; the resource's own test imports one"
+	chosen = "the id follows from an image or a migration; the resource's own test imports one"
 )
 
 // documented are the commands of the documentation, as they are printed, with the page of each.

@@ -1,17 +1,22 @@
 package firststeps_test
 
 import (
+	"fmt"
+	"path/filepath"
 	"strings"
 	"testing"
 )
 
-// provided begins a configuration of which the pages of the resources show parts.
-const provided = `terraform {
+// required says where the provider is from.
+const required = `terraform {
   required_providers {
     virtfleet = { source = "virtfleet/virtfleet" }
   }
 }
-provider "virtfleet" {
+`
+
+// provided begins a configuration of which the pages of the resources show parts.
+const provided = required + `provider "virtfleet" {
   hosts = {
     kvm1 = { uri = "qemu+ssh://root@kvm1.example.net/system" }
     kvm2 = { uri = "qemu+ssh://root@kvm2.example.net/system" }
@@ -59,8 +64,50 @@ resource "virtfleet_storage_pool" "vms" {
 		u.does(t, dir, "terraform state rm "+strings.Fields(command)[2], "")
 		u.prints(t, dir, command, "")
 	}
+	u.importedByUUID(t, dir)
 	u.does(t, dir, "terraform state rm virtfleet_network.default virtfleet_storage_pool.vms virtfleet_image.debian", "")
 	u.does(t, dir, "terraform destroy -auto-approve", "")
+}
+
+// importedByUUID imports a secret that has the UUID which the page prints.
+func (u *user) importedByUUID(t *testing.T, dir string) {
+	t.Helper()
+	const command = "terraform import virtfleet_secret.ceph 6f1f3a5e-6a3e-4b3b-9c53-2d8d4e2f7a10"
+	for _, h := range u.hosts {
+		u.lab.Run(t, h.Name, "sh", "-ec", `virsh secret-undefine "$(virsh --quiet secret-list | awk '/client.libvirt/ { print $1 }')"
+cat >/run/secret.xml <<XML
+<secret ephemeral='no' private='yes'>
+  <uuid>6f1f3a5e-6a3e-4b3b-9c53-2d8d4e2f7a10</uuid>
+  <usage type='ceph'><name>client.libvirt</name></usage>
+</secret>
+XML
+virsh secret-define /run/secret.xml`)
+	}
+	u.does(t, dir, "terraform state rm virtfleet_secret.ceph", "")
+	u.prints(t, dir, command, "")
+}
+
+// rolled drains one host after the other, as the guide says. The work on each is nothing.
+func (u *user) rolled(t *testing.T) {
+	t.Helper()
+	dir := u.directory(t, "rolling", "rolling-maintenance")
+	u.write(t, "rolling/hosts_override.tf", strings.TrimPrefix(provided, required), 0o644)
+	u.write(t, "rolling/terraform.tfvars", "update = \"true\"\n", 0o644)
+	u.does(t, dir, initialise, "")
+	said := u.prints(t, dir, "for host in kvm1 kvm2; do \\\n  terraform apply -auto-approve -var "+
+		"\"under_maintenance=[\\\"$host\\\"]\" && terraform apply -auto-approve || break; \\\ndone", "")
+	for _, host := range []string{"kvm1", "kvm2"} {
+		for _, step := range []string{
+			`virtfleet_host_maintenance.turn["%s"]: Creation complete`, `terraform_data.update["%s"]: Creation complete`,
+			`virtfleet_host_maintenance.turn["%s"]: Destruction complete`,
+		} {
+			_, rest, found := strings.Cut(said, fmt.Sprintf(step, host))
+			if !found {
+				t.Fatalf("it doesn't say %q any more:\n%s", fmt.Sprintf(step, host), said)
+			}
+			said = rest
+		}
+	}
 }
 
 // sees looks at what the examples made, through libvirt.
@@ -101,9 +148,22 @@ func (u *user) drained(t *testing.T) {
 func (u *user) gaveBack(t *testing.T) {
 	t.Helper()
 	host := u.hosts["kvm1"]
-	u.lab.Define(t, host.Name, "<domain type='qemu'><name>web</name><memory unit='MiB'>32</memory>"+
-		"<os><type>hvm</type></os></domain>")
+	u.lab.Define(t, host.Name, "<domain type='qemu'><name>web</name><uuid>4dea22b3-1d52-d8f3-2516-782e98ab3fa0</uuid>"+
+		"<memory unit='MiB'>32</memory><os><type>hvm</type></os><devices><panic model='isa'/></devices></domain>")
 	u.lab.Virsh(t, host.Name, "start", "web")
+	dir := u.directory(t, "old")
+	u.write(t, "old/main.tf", provided+"resource \"virtfleet_virtual_machine\" \"web\" {\n  name = \"web\"\n}\n", 0o644)
+	u.does(t, dir, initialise, "")
+	u.prints(t, dir, "terraform import virtfleet_virtual_machine.web 4dea22b3-1d52-d8f3-2516-782e98ab3fa0", "")
+	u.meanwhile(t, filepath.Join(u.home, "first"), "virtfleet events --config fleet.yaml --output json |\n"+
+		`  jq -r 'select(.event == "IOError" or .detail == "Crashed") | "\(.time) \(.host) \(.name): \(.event) \(.reason)"'`,
+		"", func(said func() string) {
+			// The command doesn't say from when on it listens. This port is where a guest's kernel reports its crash.
+			for !strings.Contains(said(), "kvm1 web: Lifecycle") && t.Context().Err() == nil {
+				u.lab.Run(t, host.Name, "sh", "-ec", "virsh qemu-monitor-command web --hmp 'o /b 0x505 1'\n"+
+					"until virsh start web; do sleep 0.2; done")
+			}
+		})
 	u.lab.Virsh(t, host.Name, "vol-create-as", "vms", "web-root-6fa8ec5b", "64k")
 	for _, command := range []string{
 		"virsh list --all", "virsh destroy web", "virsh undefine --nvram web", "virsh vol-list vms",

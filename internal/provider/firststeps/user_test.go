@@ -207,9 +207,9 @@ func (u *user) command(ctx context.Context, dir, command string) *exec.Cmd {
 	return cmd
 }
 
-// meanwhile runs a command that the documentation prints and that goes on until Ctrl-C, while something is done. It
-// returns what the command said.
-func (u *user) meanwhile(t *testing.T, dir, command, begun string, do func()) string {
+// meanwhile runs a command that the documentation prints and that goes on until Ctrl-C, while something is done, which
+// can look at what the command said so far. It returns what the command said.
+func (u *user) meanwhile(t *testing.T, dir, command, begun string, do func(said func() string)) string {
 	t.Helper()
 	u.ran[command] = true
 	ctx, cancel := context.WithTimeout(t.Context(), commandTimeout)
@@ -240,7 +240,7 @@ func (u *user) meanwhile(t *testing.T, dir, command, begun string, do func()) st
 			t.Fatalf("%s doesn't say %q:\n%s", command, begun, said())
 		}
 	}
-	do()
+	do(said)
 	if err := syscall.Kill(-cmd.Process.Pid, syscall.SIGINT); err != nil {
 		t.Fatal(err)
 	}

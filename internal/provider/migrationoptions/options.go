@@ -42,8 +42,8 @@ var Attributes = map[string]resource.Attribute{
 	"allow_auto_converge": boolAttribute(
 		"Whether QEMU may slow down a guest that writes faster than its memory is copied. Default: `false`."),
 	"allow_post_copy": boolAttribute("Whether post-copy may be used: the guest continues on the target while a part " +
-		"of its memory is still on the source. If the connection or a host fails then, the guest can be lost. Default: " +
-		"`false`."),
+		"of its memory is still on the source. If the connection fails then, the guest stands still until the migration is " +
+		"resumed. If a host fails then, the guest's memory is lost. Default: `false`."),
 	"allow_workload_disruption": boolAttribute(
 		"Whether the provider may disrupt the guest after the completion timeout: by post-copy if that is allowed, " +
 			"otherwise by a pause until the rest is copied. `false`: the migration is aborted then. Default: the value of " +
@@ -56,8 +56,8 @@ var Attributes = map[string]resource.Attribute{
 			"`pool` are always copied",
 		"none", migration.CopyModes),
 	"shared_filesystems": resource.ListAttribute{
-		MarkdownDescription: "Directories that all hosts share, and libvirt doesn't detect that. Disks in them aren't " +
-			"copied.",
+		MarkdownDescription: "Directories that all hosts share, on a filesystem that libvirt doesn't know as shared. " +
+			"Disks in them aren't copied.",
 		ElementType: types.StringType,
 		Optional:    true,
 	},

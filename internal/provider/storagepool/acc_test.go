@@ -1,6 +1,7 @@
 package storagepool_test
 
 import (
+	"context"
 	"fmt"
 	"regexp"
 	"strings"
@@ -32,6 +33,7 @@ func TestStoragePool_refused(t *testing.T) {
 		ProtoV6ProviderFactories: acctest.Factories(t),
 		Steps: []resource.TestStep{
 			step("name = \"x\"\ntype = \"dir\"", `needs\s+target.path`),
+			step("name = \"x\"\ntype = \"disk\"\nsource = { devices = [\"/dev/x\"] }", `needs\s+target.path`),
 			step("name = \"x\"\ntype = \"tape\"", "iscsi-direct"),
 			step("name = \"x\"\ntype = \"dir\"\ntarget = { path = \"/x\" }\nhosts = [\"nowhere\"]", "Unknown host"),
 		},
@@ -193,6 +195,73 @@ resource "virtfleet_storage_pool" "this" {
 			},
 			{Config: config(`on_unreachable = "keep"`), PlanOnly: true},
 			{PreConfig: func() { restart() }, Config: config(""), PlanOnly: true},
+		},
+	})
+}
+
+// TestAccStoragePool_inUse: a pool that can't be unmounted, because a VM runs on it, keeps its definition. So the next
+// plan shows the change again, and the apply makes it once the VM is off.
+func TestAccStoragePool_inUse(t *testing.T) {
+	t.Parallel()
+	l := lab.Open(t)
+	own := l.StartHost(t)
+	name := lab.Name(t)
+	at := "/var/lib/libvirt/" + name
+	device := strings.TrimSpace(l.Run(t, own.Name, "sh", "-ec", strings.ReplaceAll(
+		"mkdir AT AT-2 && truncate -s 16M AT.img && mkfs.ext4 -q AT.img && losetup --find --show AT.img", "AT", at)))
+	t.Cleanup(func() {
+		if _, err := own.Run(context.WithoutCancel(t.Context()), "losetup", "--detach", device); err != nil {
+			t.Error(err)
+		}
+	})
+	config := func(directory string) string {
+		return acctest.Block{Lab: l, Hosts: []acctest.Host{{Of: own}}}.String() + fmt.Sprintf(`
+resource "virtfleet_storage_pool" "this" {
+  name   = %q
+  type   = "fs"
+  target = { path = %q }
+  source = { devices = [%q], format = "ext4" }
+}
+`, name, directory, device)
+	}
+	changes := resource.ConfigPlanChecks{PreApply: []plancheck.PlanCheck{
+		plancheck.ExpectResourceAction("virtfleet_storage_pool.this", plancheck.ResourceActionUpdate),
+	}}
+	resource.Test(t, resource.TestCase{
+		ProtoV6ProviderFactories: acctest.Factories(t),
+		CheckDestroy: func(*terraform.State) error {
+			if left := xml(t, l, own, name); left != "" {
+				return fmt.Errorf("still there: %s", left)
+			}
+			return nil
+		},
+		Steps: []resource.TestStep{
+			{Config: config(at), Check: has(t, l, name, "<path>"+at+"</path>", own)},
+			{
+				PreConfig: func() {
+					l.Run(t, own.Name, "truncate", "-s", "1M", at+"/disk")
+					l.Define(t, own.Name, fmt.Sprintf(`<domain type="qemu"><name>%s</name><memory unit="MiB">32</memory>
+						<os><type>hvm</type></os><devices><disk type="file"><driver type="raw"/><source file="%s/disk"/>
+						<target dev="vda" bus="virtio"/></disk></devices></domain>`, name, at))
+					l.Virsh(t, own.Name, "start", name)
+				},
+				Config:      config(at + "-2"),
+				ExpectError: regexp.MustCompile(`Unable to update storage pool`),
+			},
+			{
+				PreConfig: func() {
+					if err := has(t, l, name, "<path>"+at+"</path>", own)(nil); err != nil {
+						t.Error(err)
+					}
+					l.Virsh(t, own.Name, "destroy", name)
+					l.Virsh(t, own.Name, "undefine", name)
+				},
+				Config: config(at + "-2"), ConfigPlanChecks: changes,
+				Check: resource.ComposeTestCheckFunc(has(t, l, name, "<path>"+at+"-2</path>", own), func(*terraform.State) error {
+					l.Run(t, own.Name, "test", "-f", at+"-2/disk")
+					return nil
+				}),
+			},
 		},
 	})
 }

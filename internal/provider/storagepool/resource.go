@@ -45,10 +45,10 @@ func (*poolResource) ValidateConfig(
 		return
 	}
 	switch kind := config.Type.ValueString(); kind {
-	case "dir", "fs", "netfs":
+	case "dir", "fs", "netfs", "disk", "iscsi", "scsi", "mpath":
 		if at, ok := config.Target.Attributes()["path"]; config.Target.IsNull() || ok && at.IsNull() {
 			resp.Diagnostics.AddAttributeError(path.Root("target"), "Invalid "+noun, fmt.Sprintf(
-				"A pool of type %q needs target.path, the directory of its volumes.", kind))
+				"A pool of type %q needs target.path, the directory of its volumes or of their device nodes.", kind))
 		}
 	}
 }
@@ -80,9 +80,14 @@ func (r *poolResource) ModifyPlan(
 	var state model
 	resp.Diagnostics.Append(req.State.Get(ctx, &state)...)
 	if !state.Target.Equal(plan.Target) || !state.Source.Equal(plan.Source) {
+		effect := "Running VMs don't notice."
+		if pool.LosesVolumes() {
+			effect = "Meanwhile its hosts can't use its volumes. Shut down the VMs that use them first: otherwise the apply " +
+				"fails, or the VMs lose their disks."
+		}
 		resp.Diagnostics.AddWarning("Storage pool will be stopped and started", fmt.Sprintf("The definition of %s %q "+
-			"changes in place. It is stopped for a moment, which running VMs don't notice, and what was in it is not moved.",
-			noun, plan.Name.ValueString()))
+			"changes in place, for which the pool is stopped and started. Its volumes are not moved. %s",
+			noun, plan.Name.ValueString(), effect))
 	}
 }
 

@@ -29,9 +29,9 @@ func (*poolResource) Schema(_ context.Context, _ resource.SchemaRequest, resp *r
 		MarkdownDescription: "Manages a libvirt storage pool with the same definition on every host in `hosts`. " +
 			"Attributes that you don't set stay as they are on each host. If a pool isn't active, the next apply starts " +
 			"it. Until then, its `virtfleet_volume` resources stay in the state. A change of `target` or `source` stops " +
-			"the pool for a moment, which running VMs don't notice; existing volumes aren't moved. Destroying the resource " +
-			"keeps the data unless `on_destroy` is `delete`. [Storage pools](../guides/storage-pools.md) says which " +
-			"attributes each type needs.",
+			"the pool and starts it again; existing volumes aren't moved. Destroying the resource keeps the data unless " +
+			"`on_destroy` is `delete`. [Storage pools](../guides/storage-pools.md) says which attributes each type needs, " +
+			"and what running VMs notice of such a change.",
 		Attributes: map[string]schema.Attribute{
 			"id": schema.StringAttribute{
 				MarkdownDescription: "Same as `name`.",
@@ -63,14 +63,15 @@ func (*poolResource) Schema(_ context.Context, _ resource.SchemaRequest, resp *r
 			},
 			"build": schema.BoolAttribute{
 				MarkdownDescription: "Whether to create the storage of a new pool: its directory, mount point, filesystem, " +
-					"partition table or volume group. Existing storage is never overwritten: if something else is there, the " +
-					"apply fails. Default: `true` for `dir` and `netfs`, otherwise `false`.",
+					"partition table, volume group or ZFS pool. Existing storage is never overwritten: if something else is " +
+					"there, the apply fails. Default: `true` for `dir` and `netfs`, otherwise `false`.",
 				Optional: true,
 			},
 			"on_destroy": schema.StringAttribute{
 				MarkdownDescription: "What happens to the data when the resource is destroyed: `keep` leaves it in place; " +
-					"`delete` removes the storage of the pool, as `virsh pool-delete` does: the directory of `dir`, which must " +
-					"be empty, or the volume group of `logical` **with all its data**. Default: `keep`.",
+					"`delete` removes the storage of the pool, as `virsh pool-delete` does: the volume group of `logical` or the " +
+					"pool of `zfs` **with all its data**, or the directory `target.path` of `dir`, `fs` and `netfs`, which must " +
+					"be empty. For other types, the destroy then fails. Default: `keep`.",
 				Optional:   true,
 				Validators: []validator.String{stringvalidator.OneOf(onDestroyKeep, onDestroyDelete)},
 			},
@@ -96,11 +97,12 @@ func computedString(description string) schema.Attribute {
 
 func targetAttribute() schema.Attribute {
 	return schema.SingleNestedAttribute{
-		MarkdownDescription: "Location of the volumes on the host. The types `rbd`, `gluster`, `iscsi-direct` and `zfs` " +
-			"need none.",
+		MarkdownDescription: "Location of the volumes on the host. The types `logical`, `zfs`, `rbd`, `gluster` and " +
+			"`iscsi-direct` need none.",
 		Optional: true,
 		Attributes: map[string]schema.Attribute{
-			"path": computedString("Directory of the volumes or of their device nodes. Required for `dir`, `fs` and `netfs`."),
+			"path": computedString("Directory of the volumes or of their device nodes. Required for `dir`, `fs`, `netfs`, " +
+				"`disk`, `iscsi`, `scsi` and `mpath`."),
 			"permissions": schema.SingleNestedAttribute{
 				MarkdownDescription: "Permissions of the directory, if it is created.",
 				Optional:            true,

@@ -131,8 +131,9 @@ var policyAttributes = attributes{
 		MarkdownDescription: "Whether the VM should run. One of " + value.OneOf(status.RunStrategies) + ". `Always`: each " +
 			"apply starts a stopped VM and resumes one that a user paused; the host starts the VM when it boots. " +
 			"`RerunOnFailure`: started when it is created, and by an apply after a crash. `Manual`: started and stopped by " +
-			"users only. `Halted`: shut down. `Once`: started when it is created only. Unlike in KubeVirt, only an apply " +
-			"starts a VM; at once, libvirt does what `platform.events` tells it. Default: `Always`.", Optional: true,
+			"users only. `Halted`: shut down. `Once`: started when it is created only. Unlike in KubeVirt, no controller " +
+			"watches the VM: between two applies, only its host starts it, at boot or as `platform.events` says. " +
+			"Default: `Always`.", Optional: true,
 		Validators: []validator.String{stringvalidator.OneOf(status.RunStrategies...)},
 	},
 	"wait_for": schema.SingleNestedAttribute{

@@ -1,0 +1,202 @@
+package firststeps_test
+
+import (
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// example is a directory of examples/ that TestAccFirstSteps applies.
+type example struct {
+	dir string
+	// lab is what the lab has otherwise than the example says, as an override file.
+	lab string
+	// args are the rest of the command, and again that of a second apply, "" if there is none.
+	args, again string
+}
+
+// bothHosts replaces hosts that have addresses of their own, or that the lab hasn't.
+const bothHosts = `provider "virtfleet" {
+  hosts = {
+    kvm1 = { uri = "qemu+ssh://root@kvm1.example.net/system" }
+    kvm2 = { uri = "qemu+ssh://root@kvm2.example.net/system" }
+  }
+}
+`
+
+// examples are applied one after the other: their VMs have the same names.
+func (u *user) examples() []example {
+	shared := " -var bridge=br-lab -var directory=" + filepath.Join(u.home, "shared")
+	return []example{
+		{dir: "change-of-host", lab: bothHosts, args: shared, again: shared + " -var host=kvm2"},
+		{dir: "rolling-move", lab: bothHosts, args: shared, again: shared + " -var move=another"},
+		{dir: "bridges-and-vlans", args: ` -var 'bridges={lan="br-lab",vlan20="br-lab"}'`},
+		{
+			// The directory stands for the mount: the lab has no NFS server.
+			dir: "nfs", args: " -var bridge=br-lab -var 'image=" + u.image + "'",
+			lab: "resource \"virtfleet_storage_pool\" \"nfs\" {\n  type = \"dir\"\n  shared = true\n  source = null\n" +
+				"  target = { path = \"" + filepath.Join(u.home, "nfs") + "\" }\n}\n",
+		},
+		{dir: "devices/extra-xml"},
+		{dir: "devices/graphical-console", args: " -var password=secret"},
+		{dir: "devices/panic-and-watchdog"},
+		{dir: "devices/serial-console-log"},
+		// Its other VM needs a processor with SEV-SNP.
+		{dir: "devices/firmware-and-smbios", args: " -target=virtfleet_virtual_machine.appliance"},
+	}
+}
+
+// lookedUp are the examples of data sources that are applied while the first VM runs.
+var lookedUp = []string{
+	"data-sources/virtfleet_conditions", "data-sources/virtfleet_domain_stats", "data-sources/virtfleet_evacuation_plan",
+	"data-sources/virtfleet_host", "data-sources/virtfleet_hosts", "data-sources/virtfleet_migration_candidates",
+	"data-sources/virtfleet_virtual_machines",
+}
+
+// byAnother are the examples that another test applies, by the file that names them.
+var byAnother = map[string]string{
+	"demo":                "internal/lab/demo/demo.go",
+	"first-vm":            "internal/provider/firststeps/acc_test.go",
+	"is-my-vm-alive":      "internal/provider/firststeps/acc_test.go",
+	"modules/vm":          "internal/provider/virtualmachine/acc_module_test.go",
+	"rolling-maintenance": "internal/provider/hostmaintenance/acc_rolling_test.go",
+
+	"resources/virtfleet_eviction_policy":   referencesTest,
+	"resources/virtfleet_host_maintenance":  referencesTest,
+	"resources/virtfleet_migration_policy":  referencesTest,
+	"resources/virtfleet_network":           referencesTest,
+	"resources/virtfleet_network_dhcp_host": referencesTest,
+	"resources/virtfleet_network_filter":    referencesTest,
+	"resources/virtfleet_secret":            referencesTest,
+	"resources/virtfleet_volume":            referencesTest,
+}
+
+const (
+	referencesTest = "internal/provider/firststeps/references_test.go"
+
+	ownDevice  = "the lab's hosts have no such device; a definition with it is tested where the device is"
+	ownStorage = "the lab has no such storage under these names; the resource's own test has the lab's"
+)
+
+// notApplied are the examples that are validated only, and why.
+var notApplied = map[string]string{
+	"ceph":                              "the test of a VM on Ceph makes a cluster, its key and a VM like this one",
+	"provider":                          "a provider block alone; every other example has one",
+	"tuned-vms":                         "needs NUMA nodes, huge pages, 80 GiB of memory; the tests of each device have their parts",
+	"devices/consoles-and-usb":          "QEMU doesn't start while no client offers its USB device",
+	"devices/device-class":              ownDevice,
+	"devices/host-device":               ownDevice,
+	"devices/sr-iov":                    ownDevice,
+	"devices/memory-and-vsock":          "this computer's kernel may lack vsock",
+	"devices/shared-directory":          "virtiofsd needs privileges that the lab's hosts lack",
+	"devices/windows":                   "needs Windows; the profile is compared with virt-install's VM",
+	"data-sources/virtfleet_guest_info": "has a VM of its own, with a disk that exists",
+	"resources/virtfleet_image":         "has a file of the user's own",
+	"resources/virtfleet_migration":     ownStorage,
+	"resources/virtfleet_storage_pool":  ownStorage, "resources/virtfleet_virtual_machine": ownStorage,
+}
+
+// applies has each example made, found unchanged, and removed.
+func (u *user) applies(t *testing.T) {
+	t.Helper()
+	for _, e := range u.examples() {
+		name := "example-" + strings.ReplaceAll(e.dir, "/", "-")
+		dir := u.directory(t, name, e.dir)
+		u.write(t, filepath.Join(name, "this_override.tf"), e.lab, 0o644)
+		u.does(t, dir, initialise, "")
+		applies := []string{e.args}
+		if e.again != "" {
+			applies = append(applies, e.again)
+		}
+		for _, args := range applies {
+			u.does(t, dir, apply+" -auto-approve"+args, "")
+			if said := u.does(t, dir, plan+args, ""); !strings.Contains(said, "No changes.") {
+				t.Errorf("%s, after the apply:\n%s", e.dir, said)
+			}
+		}
+		u.powersOff(t, e.dir)
+		u.does(t, dir, "terraform destroy -auto-approve"+applies[len(applies)-1], "")
+	}
+}
+
+// powersOff ends all VMs, which have no guest that would shut down. There has to be one.
+func (u *user) powersOff(t *testing.T, of string) {
+	t.Helper()
+	running := 0
+	for _, h := range u.hosts {
+		for _, vm := range strings.Fields(u.lab.Virsh(t, h.Name, "list", "--name")) {
+			running++
+			u.lab.Virsh(t, h.Name, "destroy", vm)
+		}
+	}
+	if running == 0 {
+		t.Errorf("%s: no VM runs", of)
+	}
+}
+
+// looksUp applies the examples of data sources.
+func (u *user) looksUp(t *testing.T) {
+	t.Helper()
+	for _, e := range lookedUp {
+		dir := u.directory(t, e, e)
+		u.write(t, filepath.Join(e, "main.tf"), provided, 0o644)
+		u.does(t, dir, initialise, "")
+		u.does(t, dir, apply+" -auto-approve", "")
+	}
+}
+
+// TestExamples_areApplied: each example is applied by a test, or there is a reason why not.
+func TestExamples_areApplied(t *testing.T) {
+	t.Parallel()
+	times := map[string]int{}
+	for _, e := range (&user{}).examples() {
+		times[e.dir]++
+	}
+	for _, e := range lookedUp {
+		times[e]++
+	}
+	for e := range notApplied {
+		times[e]++
+	}
+	for e, path := range byAnother {
+		times[e]++
+		text, err := os.ReadFile(filepath.Join(root, path))
+		if err != nil || !strings.Contains(string(text), e) {
+			t.Errorf("%s doesn't apply %s (%v)", path, e, err)
+		}
+	}
+	readme, err := os.ReadFile(filepath.Join(root, "examples/README.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	examples := os.DirFS(filepath.Join(root, "examples"))
+	err = fs.WalkDir(examples, ".", func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() || filepath.Ext(path) != ".tf" {
+			return err
+		}
+		dir := filepath.Dir(path)
+		if times[dir] != 1 && times[dir] != seen {
+			t.Errorf("examples/%s is applied by one test, or has a reason in notApplied: not %d of them", dir, times[dir])
+		}
+		times[dir] = seen
+		top, _, _ := strings.Cut(dir, "/")
+		ofPages := top == "provider" || top == "resources" || top == "data-sources"
+		if !ofPages && !strings.Contains(string(readme), "]("+dir+")") {
+			t.Errorf("examples/README.md doesn't list %s", dir)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for e, n := range times {
+		if n != seen {
+			t.Errorf("there is no examples/%s", e)
+		}
+	}
+}
+
+// seen marks an example that exists.
+const seen = -1
