@@ -215,9 +215,8 @@ func (h *Host) connect(ctx context.Context) (*conn, error) {
 		if err != nil {
 			return err
 		}
-		bridge, err := newSocketBridge(remote)
-		if err != nil {
-			failure = err
+		var bridge *socketBridge
+		if bridge, failure = newSocketBridge(remote); failure != nil {
 			return nil
 		}
 		if c, failure = h.openWithin(ctx, h.target.withSocket(bridge.path()), bridge); failure != nil {

@@ -300,7 +300,7 @@ type failing struct {
 
 func (f failing) Read([]byte) (int, error) { return 0, f.err }
 
-// TestConnect_lateFailureIsTheSockets: a stream that fails before the host has said a word is one that never led anywhere.
+// TestConnect_lateFailureIsTheSockets: a stream that fails before the host has said a word never led anywhere.
 func TestConnect_lateFailureIsTheSockets(t *testing.T) {
 	t.Parallel()
 	refused := errors.New("the program ended with status 1: connection refused")

@@ -93,7 +93,8 @@ func (u *user) watched(t *testing.T, dir string) {
 	before := u.logsIn(t, dir)
 	var events string
 	watch := u.meanwhile(t, dir, "virtfleet watch --config fleet.yaml", "on 2 hosts", func(func() string) {
-		events = u.meanwhile(t, dir, "virtfleet events --config fleet.yaml --vm web", "following its events", func(func() string) {
+		const follow = "virtfleet events --config fleet.yaml --vm web"
+		events = u.meanwhile(t, dir, follow, "following its events", func(func() string) {
 			u.prints(t, dir, apply+" -var host=kvm2", yes)
 		})
 	})

@@ -84,7 +84,7 @@ const (
 var notApplied = map[string]string{
 	"ceph":                              "the test of a VM on Ceph makes a cluster, its key and a VM like this one",
 	"provider":                          "a provider block alone; every other example has one",
-	"tuned-vms":                         "needs NUMA nodes, huge pages, 80 GiB of memory; the tests of each device have their parts",
+	"tuned-vms":                         "needs NUMA nodes, huge pages, 80 GiB of memory; the tests of each part have it",
 	"devices/consoles-and-usb":          "QEMU doesn't start while no client offers its USB device",
 	"devices/device-class":              ownDevice,
 	"devices/host-device":               ownDevice,

@@ -74,7 +74,8 @@ func (u *user) importedByUUID(t *testing.T, dir string) {
 	t.Helper()
 	const command = "terraform import virtfleet_secret.ceph 6f1f3a5e-6a3e-4b3b-9c53-2d8d4e2f7a10"
 	for _, h := range u.hosts {
-		u.lab.Run(t, h.Name, "sh", "-ec", `virsh secret-undefine "$(virsh --quiet secret-list | awk '/client.libvirt/ { print $1 }')"
+		u.lab.Run(t, h.Name, "sh", "-ec", `
+virsh secret-undefine "$(virsh --quiet secret-list | awk '/client.libvirt/ { print $1 }')"
 cat >/run/secret.xml <<XML
 <secret ephemeral='no' private='yes'>
   <uuid>6f1f3a5e-6a3e-4b3b-9c53-2d8d4e2f7a10</uuid>

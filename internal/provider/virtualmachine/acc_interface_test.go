@@ -187,8 +187,8 @@ func (c *connected) limited(t *testing.T, vlan, limit int) {
 
 // TestAccInterface_running: what is set of the interfaces of a running guest is what the guest and the host's bridges
 // have; what can be changed while it runs is; and what the host can't do is refused in the plan. Network and filter are
-// created by the same apply, and an import changes nothing. Limits are shown on Open vSwitch: for a plain bridge libvirt
-// needs classifiers of traffic that not every kernel has.
+// created by the same apply, and an import changes nothing. Limits are shown on Open vSwitch: for a plain bridge
+// libvirt needs classifiers of traffic that not every kernel has.
 func TestAccInterface_running(t *testing.T) {
 	t.Parallel()
 	c := newConnected(t)
