@@ -149,8 +149,8 @@ func addStir(a *archive) error {
 	}
 	defer func() { _ = os.RemoveAll(dir) }()
 	program := filepath.Join(dir, "stir")
-	//nolint:noctx // It compiles five lines.
-	gcc := exec.Command("gcc", "-Os", "-static", "-nostdlib", "-Wl,--build-id=none", "-x", "c", "-o", program, "-")
+	gcc := exec.Command( //nolint:noctx // It compiles five lines.
+		"gcc", "-Os", "-static", "-nostdlib", "-Wl,--build-id=none", "-x", "c", "-o", program, "-")
 	gcc.Stdin = bytes.NewReader(stirProgram)
 	if out, err := gcc.CombinedOutput(); err != nil {
 		return fmt.Errorf("compiling stir/stir.c: %w: %s", err, out)
