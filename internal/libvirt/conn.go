@@ -3,6 +3,7 @@ package libvirt
 import (
 	"context"
 	"fmt"
+	"net"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -215,20 +216,27 @@ func (h *Host) connect(ctx context.Context) (*conn, error) {
 		if err != nil {
 			return err
 		}
-		var bridge *socketBridge
-		if bridge, failure = newSocketBridge(remote); failure != nil {
-			return nil
-		}
-		if c, failure = h.openWithin(ctx, h.target.withSocket(bridge.path()), bridge); failure != nil {
-			// A program on a busy host may be slow to find that it can't connect: libvirt only sees that the stream ends.
-			return bridge.endedUnheard()
-		}
-		return nil
+		var unheard error
+		c, unheard, failure = h.openOver(ctx, remote)
+		return unheard
 	})
 	if err != nil {
 		return nil, err
 	}
 	return c, failure
+}
+
+// openOver opens a connection over a stream. If it fails, unheard is why the stream ended before the host had said a
+// word: a program on a busy host may be slow to find that it can't connect, and libvirt only sees that the stream ends.
+func (h *Host) openOver(ctx context.Context, remote net.Conn) (c *conn, unheard, err error) {
+	bridge, err := newSocketBridge(remote)
+	if err != nil {
+		return nil, nil, err
+	}
+	if c, err = h.openWithin(ctx, h.target.withSocket(bridge.path()), bridge); err != nil {
+		return nil, bridge.endedUnheard(), err
+	}
+	return c, nil, nil
 }
 
 // openWithin opens a connection, over a bridge unless that is nil, within the time to connect.
