@@ -100,7 +100,7 @@ func (h *Host) startSSH(ctx context.Context) error {
 	if h.running(ctx, "/run/sshd.pid") {
 		return nil
 	}
-	// With -r it forks for a connection without starting itself anew, which takes a quarter of the connection's CPU time.
+	// With -r it only forks for a connection. To start itself anew takes a quarter of the connection's CPU time.
 	if _, err := h.machine.run(ctx, "/usr/sbin/sshd", "-r", "-E", "/var/log/sshd.log"); err != nil {
 		return fmt.Errorf("starting the SSH server (log: %s): %w", h.machine.path("/var/log/sshd.log"), err)
 	}

@@ -7,13 +7,13 @@ import (
 	"github.com/hashicorp/terraform-plugin-go/tftypes"
 )
 
-// replacing are the attributes of which another value is another volume.
+// replacing are the attributes whose change requires another volume.
 var replacing = []string{
 	"name", "pool", "format", "image", "clone", "copy_of", "preallocation", "permissions", "encryption",
 }
 
-// isReplaced says that another volume takes the place of the one that is there. That attributes require it, the
-// framework doesn't tell the plan of the resource.
+// isReplaced says that another volume takes the place of the one that is there. It compares the attributes itself,
+// because the framework doesn't tell ModifyPlan which of them require a replacement.
 func isReplaced(req resource.ModifyPlanRequest) bool {
 	planned, is := attributes(req.Plan.Raw), attributes(req.State.Raw)
 	return slices.ContainsFunc(replacing, func(name string) bool { return !planned[name].Equal(is[name]) })
