@@ -44,8 +44,7 @@ migration_address = "%[1]s"
 migration_host = "%[1]s"
 `
 
-// Without rules of a firewall, which are sixty processes at every start of libvirtd: guests have nobody to reach but
-// each other.
+// defaultNetwork has no firewall, whose rules are sixty processes at every start of libvirtd.
 const defaultNetwork = `<network>
   <name>default</name>
   <bridge name='virbr0' stp='off' delay='0'/>

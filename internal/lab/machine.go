@@ -41,10 +41,13 @@ func (m *machine) script() string { return filepath.Join(m.dir, "init.sh") }
 func (m *machine) log() string { return filepath.Join(m.dir, "init.log") }
 
 // pid finds the machine's first process, 0 when it doesn't run. It looks at the processes themselves, so that neither a
-// lost nor a stale pid file can mislead it. Looking at all of them takes a while: the one that it was is looked at first.
+// lost nor a stale pid file can mislead it. The process that it was the last time is looked at first: to look at all of
+// them takes a while.
 func (m *machine) pid() (int, error) {
-	if was, ok := knownPIDs.Load(m.script()); ok && m.isFirst(was.(int)) {
-		return was.(int), nil
+	if known, ok := knownPIDs.Load(m.script()); ok {
+		if pid, ok := known.(int); ok && m.isFirst(pid) {
+			return pid, nil
+		}
 	}
 	entries, err := os.ReadDir("/proc")
 	if err != nil {

@@ -13,8 +13,8 @@ import (
 	"time"
 )
 
-// Tests look at domains a hundred times a minute. A virsh that is started for each look takes more of the processor than
-// the look itself, so one that is kept answers what changes nothing.
+// Tests look at domains a hundred times a minute. To start a virsh takes more of the processor than what it does, so one
+// that is kept answers what changes nothing.
 
 // readOnlyCommands are the commands of virsh that change nothing.
 var readOnlyCommands = []string{
@@ -48,7 +48,7 @@ func (h *Host) Virsh(ctx context.Context, args ...string) (string, error) {
 	return h.machine.run(ctx, "virsh", append([]string{"--quiet", "--connect", "qemu:///system"}, args...)...)
 }
 
-// shells are the kept ones that nobody asks at the moment, by the address of their libvirtd.
+// shells are the kept ones that answer nothing at the moment, by the address of their libvirtd.
 var shells = shellPool{idle: map[string][]*shell{}}
 
 type shellPool struct {
