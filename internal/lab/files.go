@@ -44,17 +44,17 @@ func (m *machine) prepare() error {
 	for _, other := range known {
 		fmt.Fprintf(&hosts, "%s %s\n", other.address, other.name)
 	}
-	private := ""
+	fstab := "" // Lines of an fstab, which writes spaces as numbers.
 	for _, path := range privatePaths {
 		// What this machine hasn't got can't be covered.
 		if _, err := os.Stat(path); err == nil {
-			private += path + "\n"
+			fstab += strings.ReplaceAll(m.path(path), " ", `\040`) + " " + path + " none bind\n"
 		}
 	}
 	for path, content := range map[string]string{
-		m.path("/etc/hosts"):            hosts.String(),
-		m.path("/etc/hostname"):         m.name + "\n",
-		filepath.Join(m.dir, "private"): private,
+		m.path("/etc/hosts"):          hosts.String(),
+		m.path("/etc/hostname"):       m.name + "\n",
+		filepath.Join(m.dir, "fstab"): fstab,
 	} {
 		if err := writeFile(path, content, 0o644); err != nil {
 			return err

@@ -180,8 +180,11 @@ rm -f "$1"`
 	return err
 }
 
-// running says whether the process of a pid file is there.
+// running says whether the process of a pid file is there. A host that boots has no such files yet.
 func (h *Host) running(ctx context.Context, pidFile string) bool {
+	if _, err := os.Stat(h.machine.path(pidFile)); errors.Is(err, os.ErrNotExist) {
+		return false
+	}
 	_, err := h.machine.run(ctx, "bash", "-c", `kill -0 "$(cat "$1")"`, "running", pidFile)
 	return err == nil
 }

@@ -9,9 +9,8 @@ mount -t proc proc /proc
 umount -R -l /sys
 mount -t sysfs sysfs /sys
 
-while read -r path; do
-	mount --bind "$root$path" "$path"
-done <"$root/../private"
+# One process for all of them.
+mount --all --fstab "$root/../fstab"
 
 # libvirt asks a QEMU anew what it can do, a second each time, while QEMU's user may not open an existing /dev/kvm.
 # The real machine decides who may; here every account may.

@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"net"
 	"os"
-	"strconv"
+	"os/exec"
 	"strings"
 )
 
@@ -123,41 +123,41 @@ func (m *machine) connect(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	var outside strings.Builder
 	for i, pair := range []struct{ outside, inside, bridge string }{
 		{m.hostLink(), "eth0", m.lab.hostBridge()},
 		{m.lanLink(), "eth1", m.lab.lanBridge()},
 	} {
-		// A host that is booted again has the same MAC address as before, so that its neighbours still know it.
-		mac := m.mac(i)
 		// A device that a machine left behind goes a little later than the machine.
 		if err := deleteLink(ctx, pair.outside); err != nil {
 			return err
 		}
-		steps := [][]string{
-			{
-				"link", "add", pair.outside, "type", "veth", "peer", "name", pair.inside,
-				"address", mac, "netns", strconv.Itoa(pid),
-			},
-			{"link", "set", pair.outside, "alias", m.lab.Dir, "master", pair.bridge, "addrgenmode", "none", "up"},
-		}
-		for _, step := range steps {
-			if err := run(ctx, "ip", step...); err != nil {
-				return fmt.Errorf("connecting %s to the network: %w", m.name, err)
-			}
-		}
+		// A host that is booted again has the same MAC address as before, so that its neighbours still know it.
+		fmt.Fprintf(&outside, "link add %[1]s type veth peer name %[2]s address %[3]s netns %[4]d\n"+
+			"link set %[1]s alias %[5]q master %[6]s addrgenmode none up\n",
+			pair.outside, pair.inside, m.mac(i), pid, m.lab.Dir, pair.bridge)
 	}
-	inside := [][]string{
-		{"link", "set", "eth0", "addrgenmode", "none", "up"},
-		{"addr", "add", m.address + "/24", "dev", "eth0"},
-		{"route", "add", "default", "via", m.lab.gateway()},
-		{"link", "add", LANBridge, "type", "bridge"},
-		{"link", "set", "eth1", "master", LANBridge, "addrgenmode", "none", "up"},
-		{"link", "set", LANBridge, "addrgenmode", "none", "up"},
+	inside := fmt.Sprintf(`link set eth0 addrgenmode none up
+addr add %[1]s/24 dev eth0
+route add default via %[2]s
+link add %[3]s type bridge
+link set eth1 master %[3]s addrgenmode none up
+link set %[3]s addrgenmode none up
+`, m.address, m.lab.gateway(), LANBridge)
+	// One process for all steps: a machine's start is made of such short commands.
+	cmd := exec.CommandContext(ctx, "ip", "-batch", "-")
+	cmd.Env = machineEnv()
+	killGroup(cmd)
+	cmd.Stdin = strings.NewReader(outside.String())
+	if _, err := capture(cmd); err != nil {
+		return fmt.Errorf("connecting %s to the network: %w", m.name, err)
 	}
-	for _, step := range inside {
-		if _, err := m.run(ctx, "ip", step...); err != nil {
-			return fmt.Errorf("connecting %s to the network: %w", m.name, err)
-		}
+	if cmd, err = m.command(ctx, "ip", "-batch", "-"); err != nil {
+		return err
+	}
+	cmd.Stdin = strings.NewReader(inside)
+	if _, err := capture(cmd); err != nil {
+		return fmt.Errorf("connecting %s to the network: %w", m.name, err)
 	}
 	return nil
 }
