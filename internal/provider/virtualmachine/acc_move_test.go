@@ -274,6 +274,9 @@ func interruptedInPostCopy(t *testing.T, l *lab.Lab, tf *acctest.CLI, name strin
 	if err := apply.Interrupt(); err != nil {
 		t.Fatal(err)
 	}
+	// What is left comes faster, though not before the provider has heard.
+	lab.Await(t, "Terraform to hear", func() bool { return strings.Contains(apply.Output(), "Interrupt received") })
+	l.Virsh(t, "kvm1", "migrate-setspeed", "--postcopy", name, "8")
 	if out, _ := apply.Wait(); !inOrder("too far on to be aborted", `is now on host "kvm2"`).MatchString(out) {
 		t.Errorf("the apply printed %s", out)
 	}
