@@ -111,11 +111,6 @@ func (h *Host) Run(ctx context.Context, name string, args ...string) (string, er
 	return h.machine.run(ctx, name, args...)
 }
 
-// Virsh runs virsh on the host and returns what it printed.
-func (h *Host) Virsh(ctx context.Context, args ...string) (string, error) {
-	return h.machine.run(ctx, "virsh", append([]string{"--quiet", "--connect", "qemu:///system"}, args...)...)
-}
-
 // RefreshPool has the host's pool "default" look at what its directory contains. libvirt refuses that while a
 // volume is created there, which other tests do: it is asked again until ctx ends.
 func (h *Host) RefreshPool(ctx context.Context) error {

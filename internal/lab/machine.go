@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 )
@@ -40,25 +41,38 @@ func (m *machine) script() string { return filepath.Join(m.dir, "init.sh") }
 func (m *machine) log() string { return filepath.Join(m.dir, "init.log") }
 
 // pid finds the machine's first process, 0 when it doesn't run. It looks at the processes themselves, so that neither a
-// lost nor a stale pid file can mislead it.
+// lost nor a stale pid file can mislead it. The process that it was the last time is looked at first: to look at all of
+// them takes a while.
 func (m *machine) pid() (int, error) {
+	if known, ok := knownPIDs.Load(m.script()); ok {
+		if pid, ok := known.(int); ok && m.isFirst(pid) {
+			return pid, nil
+		}
+	}
 	entries, err := os.ReadDir("/proc")
 	if err != nil {
 		return 0, fmt.Errorf("looking for machine %s: %w", m.name, err)
 	}
-	want := "bash\x00" + m.script() + "\x00"
 	for _, entry := range entries {
 		pid, err := strconv.Atoi(entry.Name())
 		if err != nil {
 			continue
 		}
-		// A process may end while we look: that is not an error, it is not ours.
-		cmdline, err := os.ReadFile(filepath.Join("/proc", entry.Name(), "cmdline"))
-		if err == nil && strings.HasPrefix(string(cmdline), want) {
+		if m.isFirst(pid) {
+			knownPIDs.Store(m.script(), pid)
 			return pid, nil
 		}
 	}
 	return 0, nil
+}
+
+// knownPIDs are the machines' first processes that were found, by their scripts.
+var knownPIDs sync.Map
+
+// isFirst says whether a process is the machine's first. One that ends while we look isn't.
+func (m *machine) isFirst(pid int) bool {
+	cmdline, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "cmdline"))
+	return err == nil && strings.HasPrefix(string(cmdline), "bash\x00"+m.script()+"\x00")
 }
 
 // start creates the namespaces. The directories below root must be there; all of them and nothing else are private.

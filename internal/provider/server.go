@@ -2,6 +2,7 @@ package provider
 
 import (
 	"context"
+	"sync"
 
 	"github.com/hashicorp/terraform-plugin-framework/providerserver"
 	"github.com/hashicorp/terraform-plugin-go/tfprotov6"
@@ -35,6 +36,29 @@ func (p *Provider) Server() tfprotov6.ProviderServer {
 		return framework
 	}
 	return &server{frameworkServer: all, provider: p}
+}
+
+// providerSchema is what GetProviderSchema answers, the same for every server of a process. A process that serves one
+// Terraform command after the other, as tests and debuggers do, makes it once.
+var providerSchema struct {
+	mu     sync.Mutex
+	answer *tfprotov6.GetProviderSchemaResponse
+}
+
+// GetProviderSchema answers with the schema that was made before, if there is one.
+func (s *server) GetProviderSchema(
+	ctx context.Context, req *tfprotov6.GetProviderSchemaRequest,
+) (*tfprotov6.GetProviderSchemaResponse, error) {
+	providerSchema.mu.Lock()
+	defer providerSchema.mu.Unlock()
+	if providerSchema.answer != nil {
+		return providerSchema.answer, nil
+	}
+	answer, err := s.frameworkServer.GetProviderSchema(ctx, req)
+	if err == nil && len(answer.Diagnostics) == 0 {
+		providerSchema.answer = answer
+	}
+	return answer, err
 }
 
 // ValidateResourceConfig answers at once where there is nothing to say.

@@ -111,7 +111,7 @@ func (s *Storage) makeCopy(ctx context.Context, h *libvirt.Host, ref Ref, image 
 			"convert it with qemu-img convert -O raw", libvirt.ErrUnsupported, ref.Pool, is.Type, image.Format)
 	}
 	if pool.AvailableBytes < image.DataBytes {
-		return fmt.Errorf("%w: storage pool %q has %d bytes left, and the image has %d", libvirt.ErrBusy, ref.Pool,
+		return fmt.Errorf("%w: storage pool %q has %d bytes left, and the image has %d", ErrNoSpace, ref.Pool,
 			pool.AvailableBytes, image.DataBytes)
 	}
 	d := Disk{Pool: ref.Pool, Name: ref.Name, Format: "raw", Bytes: image.Bytes, Mode: "0644"}

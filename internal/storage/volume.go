@@ -14,6 +14,9 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 )
 
+// ErrNoSpace says that a pool has less left than what is to be created takes at once.
+var ErrNoSpace = errors.New("no space left")
+
 // Preallocations of a volume.
 const (
 	// PreallocationOff takes room as it is written to: thin.
@@ -106,7 +109,7 @@ func (s *Storage) createVolume(ctx context.Context, h *libvirt.Host, d Disk) (*l
 	}
 	if need := d.need(source); pool.Active && need > pool.AvailableBytes {
 		return nil, fmt.Errorf("%w: storage pool %q has %d bytes left, and the volume takes %d at once",
-			libvirt.ErrBusy, d.Pool, pool.AvailableBytes, need)
+			ErrNoSpace, d.Pool, pool.AvailableBytes, need)
 	}
 	if v.Document, err = d.document(is.Type, source); err != nil {
 		return nil, err

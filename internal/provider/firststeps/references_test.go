@@ -41,10 +41,19 @@ resource "virtfleet_storage_pool" "vms" {
   target = { path = "/srv/vms" }
 }
 `, 0o644)
-	// The image is the one that first-vm brought.
-	u.write(t, "references/image_override.tf", "resource \"virtfleet_image\" \"debian\" {\n  source = "+u.image+"\n}\n",
-		0o644)
-	u.write(t, "references/terraform.tfvars", "ceph_key = \"c2VjcmV0\"\n", 0o644)
+	// The image is the one that first-vm brought. These hosts have no switch ovs0 to start a VM on, and less room.
+	u.write(t, "references/here_override.tf", `
+resource "virtfleet_image" "debian" {
+  source = `+u.image+`
+}
+resource "virtfleet_virtual_machine" "firewall" {
+  run_strategy = "Halted"
+}
+resource "virtfleet_volume" "journal" {
+  size = "1Gi"
+}
+`, 0o644)
+	u.write(t, "references/terraform.tfvars", "ceph_key = \"c2VjcmV0\"\npassphrase = \"correct horse\"\n", 0o644)
 	u.does(t, dir, initialise, "")
 	u.prints(t, dir, "terraform import virtfleet_storage_pool.vms vms", "")
 	u.prints(t, dir, "terraform import virtfleet_network.default default", "")

@@ -8,6 +8,7 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/ssh"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/storage"
 )
 
 // kindRemedy says what to do about a kind of error.
@@ -55,6 +56,7 @@ var remedies = []kindRemedy{
 	{libvirt.ErrAgentUnavailable, "Check that qemu-guest-agent runs in the guest and that the VM has its channel " +
 		"(guest_agent = { enabled = true })."},
 	{libvirt.ErrUnsupported, "The host's libvirt or QEMU can't do this: use another host or newer versions."},
+	{storage.ErrNoSpace, "Free space in the storage pool, or use another pool. Then apply again."},
 	{libvirt.ErrBusy, "Another operation is in progress: apply again when it has ended."},
 	{libvirt.ErrNoDaemon, "Check on the host that libvirt's daemon runs: \"systemctl status libvirtd virtqemud\", and " +
 		"\"journalctl -u libvirtd -u virtqemud\" to see why it ended. The user needs access to its socket. Nothing was " +

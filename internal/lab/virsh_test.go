@@ -1,0 +1,60 @@
+package lab
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+func TestVirsh_keptOneAnswersAsANewOne(t *testing.T) {
+	t.Parallel()
+	l := Open(t)
+	h := l.StartHost(t)
+	l.Define(t, h.Name, fmt.Sprintf(domainXML, "looked-at", "", ""))
+	same := func(when string) {
+		t.Helper()
+		for _, look := range []string{
+			"domstate looked-at", "dumpxml looked-at --inactive", "list --all --name", "list", "domuuid looked-at",
+			"pool-list --all", "domstate nowhere",
+		} {
+			args := strings.Fields(look)
+			want, wantErr := h.machine.run(t.Context(), "virsh", append([]string{"--quiet"}, args...)...)
+			got, err := l.TryVirsh(t, h.Name, args...)
+			if got != want || (err == nil) != (wantErr == nil) {
+				t.Errorf("%s, %s: %q (%v), and a new virsh prints %q (%v)", look, when, got, err, want, wantErr)
+			}
+		}
+	}
+	same("at first")
+	var all sync.WaitGroup
+	for range 4 {
+		all.Go(func() { same("four at a time") })
+	}
+	all.Wait()
+	restart := l.KillLibvirtd(t, h)
+	same("without libvirtd")
+	restart()
+	same("with a new libvirtd")
+	if kept := len(shells.idle[h.SocketURI()]); kept == 0 || kept > keptShells {
+		t.Errorf("%d are kept, want 1 to %d", kept, keptShells)
+	}
+}
+
+func TestVirsh_endsWithItsContext(t *testing.T) {
+	t.Parallel()
+	l := Open(t)
+	h := l.StartHost(t)
+	l.Virsh(t, h.Name, "list")
+	thaw := fault(t, h, "freezing libvirtd", h.FreezeLibvirtd, h.ThawLibvirtd)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+	defer cancel()
+	if out, err := h.Virsh(ctx, "list"); err == nil || !errors.Is(ctx.Err(), context.DeadlineExceeded) {
+		t.Errorf("a frozen libvirtd answers %q (%v)", out, err)
+	}
+	thaw()
+	l.Virsh(t, h.Name, "list")
+}
