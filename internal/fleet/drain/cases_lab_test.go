@@ -339,7 +339,7 @@ func outOfTime(
 	steps, err := f.Drain(ctx, drain.Drain{Host: from, ID: "m", Why: "a test"})
 	t.Logf("it ended %s after its deadline", time.Since(deadline).Round(time.Millisecond))
 
-	if !errors.Is(err, move.ErrNotMoved) || resultsOf(steps) != "deaf=Failed endless=Failed waiting=Failed" {
+	if !errors.Is(err, move.ErrNotMoved) || resultsOf(steps) != "deaf=Failed endless=Failed quick=Moved waiting=Failed" {
 		t.Fatalf("%s, %v", resultsOf(steps), err)
 	}
 

@@ -215,8 +215,7 @@ resource "virtfleet_storage_pool" "vms" {
 	configuration := func(version string) string { return fmt.Sprintf(`{"ignition": {"version": %q}}`, version) }
 	config := func(host string, more hcl) string {
 		return base + idleVM(l, name).with(hcl{
-			"host": quote(host), "update_policy": quote("Restart"),
-			"disks": `{ root = { pool = virtfleet_storage_pool.vms.name, size = "16Mi" } }`,
+			"host": quote(host), "disks": `{ root = { pool = virtfleet_storage_pool.vms.name, size = "16Mi" } }`,
 		}).with(more).String()
 	}
 	ignition := func(version, wo string) hcl {
@@ -251,7 +250,8 @@ resource "virtfleet_storage_pool" "vms" {
 	root, file := name+"-root", name+"-ignition"
 	updated := func(host string, more hcl, check resource.TestCheckFunc) resource.TestStep {
 		return resource.TestStep{
-			Config: config(host, more), ConfigPlanChecks: changes(plancheck.ResourceActionUpdate), Check: check,
+			Config:           config(host, hcl{"update_policy": quote("Restart")}.with(more)),
+			ConfigPlanChecks: changes(plancheck.ResourceActionUpdate), Check: check,
 			ConfigStateChecks: []statecheck.StateCheck{
 				know("current_host", exactly(host)), know("left_volumes", knownvalue.ListExact(nil)),
 			},
@@ -267,7 +267,7 @@ resource "virtfleet_storage_pool" "vms" {
 		},
 		Check: is(first, configuration("3.4.0"), file, root),
 	}, resource.TestStep{
-		Config:      config(first, ignition("3.5.0", "2").with(hcl{"update_policy": ""})),
+		Config:      config(first, ignition("3.5.0", "2")),
 		ExpectError: regexp.MustCompile(`Change needs a restart`),
 	}, updated(first, ignition("3.5.0", "2"), is(first, configuration("3.5.0"), file, root)),
 		updated(first, nil, is(first, "", root)),
