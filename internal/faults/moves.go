@@ -27,16 +27,17 @@ var (
 	neverTwice    = Test{Package: "libvirt", Name: "TestMigrate_neverRunsTwice"}
 	moveBreaks    = Test{Package: "provider/virtualmachine", Name: "TestAccVirtualMachine_moveBreaks"}
 	moveBroken    = Test{Package: "provider/virtualmachine", Name: "TestAccVirtualMachine_moveBroken"}
-	fullTarget    = Test{Package: "provider/virtualmachine", Name: "TestAccVirtualMachine_copyOntoAFullTarget"}
+	fullTarget    = Test{Package: "fleet/migration", Name: "TestLab_diskOntoAFullTarget"}
 	migrationDies = Test{Package: "provider/migration", Name: "TestAccMigration_fails", Sub: "killed"}
 	whatBreaks    = Test{Package: "fleet/migration", Name: "TestLab_whatBreaksBeforeTheHandoverLeavesTheMachineAlone"}
 	withoutAQEMU  = Test{Package: "fleet/migration", Name: "TestLab_postCopyDoesNotSurviveAQEMU"}
+	withoutSource = Test{Package: "fleet", Name: "TestLab_sourceLostInPostCopy"}
 	withoutDaemon = Test{Package: "fleet/migration", Name: "TestLab_postCopySurvivesALibvirtd"}
 	secondMove    = Test{Package: "fleet", Name: "TestLab_secondMoveIsRefused"}
 	moveOnce      = Test{Package: "fleet", Name: "TestLab_moveIsDoneOnce"}
 	coldOnce      = Test{Package: "fleet", Name: "TestLab_coldMoveIsDoneOnce"}
 	lostMover     = Test{Package: "fleet", Name: "TestLab_moverIsLostAtTheHandover"}
-	moveCold      = Test{Package: "provider/virtualmachine", Name: "TestAccVirtualMachine_moveCold"}
+	coldKilled    = Test{Package: "fleet", Name: "TestLab_coldMoveKilledBeforeItNotedAFile"}
 	coldBreaks    = Test{Package: "fleet", Name: "TestLab_coldMoveThatBreaks"}
 	coldRefused   = Test{Package: "fleet", Name: "TestLab_coldMoveIsRefused"}
 	resumedLater  = Test{Package: "fleet", Name: "TestLab_brokenMigrationIsResumedLater"}
@@ -118,7 +119,7 @@ var postCopy = []Cell{
 		"warning `Broken migration can't be resumed`",
 		"fails and changes nothing. With `on_irrecoverable = \"destroy\"`: destroys what is left and fails; the apply " +
 			"after it starts the VM from its disks",
-		[]Test{withoutAQEMU, moveBroken},
+		[]Test{withoutAQEMU, withoutSource, moveBroken},
 		"",
 	},
 	{
@@ -173,7 +174,7 @@ var coldMove = []Cell{
 	{
 		ProviderKilled, "Terraform ends; the VM stays off on the source, and the target has an unfinished copy", sameMove,
 		"removes the unfinished copy, and moves the VM",
-		[]Test{moveCold, coldBreaks.at("killed")},
+		[]Test{coldBreaks.at("killed"), coldKilled},
 		"",
 	},
 	{

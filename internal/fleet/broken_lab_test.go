@@ -159,8 +159,8 @@ func (b *torn) resumed() {
 	recorded(b.t, b.l, b.to.Name, b.vm.UUID, `id="4711"`, `phase="Succeeded"`, `recovered="true"`)
 }
 
-// While a run resumes it, it isn't given up, and an abort destroys nothing. It is given up when that ends, and resumed
-// by whoever comes when the hosts reach each other again.
+// While a run resumes it, it isn't given up, and an abort destroys nothing. It is given up when that ends. A run whose
+// deadline is over keeps it as it is, and it is resumed by whoever comes when the hosts reach each other again.
 func TestLab_brokenMigrationIsResumedLater(t *testing.T) {
 	t.Parallel()
 
@@ -199,51 +199,48 @@ func TestLab_brokenMigrationIsResumedLater(t *testing.T) {
 		t.Errorf("deleting it: %v", err)
 	}
 
+	b.order.Options.RecoveryTimeout = new(5 * time.Second)
+	b.order.Options.OnIrrecoverable = migration.IrrecoverableKeep
+
+	_, record, err := b.f.Migrate(t.Context(), b.order)
+	if !errors.Is(err, migration.ErrIrrecoverable) || errors.Is(err, move.ErrDestroyed) || record.Recovered {
+		t.Errorf("while the hosts don't reach each other: %+v, %v", record, err)
+	}
+
+	if got := b.irrecoverable(); got != status.True || !b.inTwoParts() {
+		t.Errorf("Irrecoverable: %s; the source has it %s, the target %s", got, b.seen(b.from), b.seen(b.to))
+	}
+
 	b.resumed()
 }
 
-// What can't be resumed until the deadline is kept, unless it is to be destroyed: then one definition is left of it,
-// off, and its record says what happened.
+// What can't be resumed until the deadline and is to be destroyed leaves one definition, off, and its record says what
+// happened.
 func TestLab_irrecoverableMigration(t *testing.T) {
 	t.Parallel()
 
-	for _, on := range migration.OnIrrecoverables {
-		t.Run(on, func(t *testing.T) {
-			t.Parallel()
+	b := newTorn(t, migration.Options{
+		RecoveryTimeout: new(5 * time.Second), OnIrrecoverable: migration.IrrecoverableDestroy,
+	})
 
-			b := newTorn(t, migration.Options{RecoveryTimeout: new(5 * time.Second), OnIrrecoverable: on})
+	over := b.move(t.Context())
+	b.tear(over)
 
-			over := b.move(t.Context())
-			b.tear(over)
+	e := fleettest.Await(b.t, over)
+	if !errors.Is(e.err, migration.ErrIrrecoverable) || !errors.Is(e.err, move.ErrDestroyed) {
+		t.Fatalf("%+v, %v", e.record, e.err)
+	}
 
-			e := fleettest.Await(b.t, over)
-			if !errors.Is(e.err, migration.ErrIrrecoverable) ||
-				errors.Is(e.err, move.ErrDestroyed) != (on == migration.IrrecoverableDestroy) {
-				t.Fatalf("%+v, %v", e.record, e.err)
-			}
+	if e.vm == nil || e.vm.State != libvirt.Shutoff || !e.record.Failed {
+		t.Errorf("%+v, %+v", e.vm, e.record)
+	}
 
-			if on == migration.IrrecoverableKeep {
-				if got := b.irrecoverable(); got != status.True || !b.inTwoParts() {
-					t.Errorf("Irrecoverable: %s; the source has it %s, the target %s", got, b.seen(b.from), b.seen(b.to))
-				}
+	onlyOn(t, b.f, b.vm.UUID, b.to.Name)
 
-				b.resumed()
-
-				return
-			}
-
-			if e.vm == nil || e.vm.State != libvirt.Shutoff || !e.record.Failed {
-				t.Errorf("%+v, %+v", e.vm, e.record)
-			}
-
-			onlyOn(t, b.f, b.vm.UUID, b.to.Name)
-
-			_, kept, err := b.f.MigrationRecord(t.Context(), b.vm.UUID, b.order.Last, b.order.ID)
-			if err != nil || !kept.Failed || kept.Mode != string(migration.PostCopy) ||
-				!strings.Contains(kept.FailureReason, move.ErrDestroyed.Error()) {
-				t.Errorf("%+v, %v", kept, err)
-			}
-		})
+	_, kept, err := b.f.MigrationRecord(t.Context(), b.vm.UUID, b.order.Last, b.order.ID)
+	if err != nil || !kept.Failed || kept.Mode != string(migration.PostCopy) ||
+		!strings.Contains(kept.FailureReason, move.ErrDestroyed.Error()) {
+		t.Errorf("%+v, %v", kept, err)
 	}
 }
 
@@ -310,6 +307,12 @@ func TestLab_sourceLostInPostCopy(t *testing.T) {
 	e := fleettest.Await(b.t, over)
 	if !errors.Is(e.err, migration.ErrMemoryLost) || !errors.Is(e.err, migration.ErrIrrecoverable) || !e.record.Failed {
 		t.Errorf("%+v, %v", e.record, e.err)
+	}
+
+	for _, part := range []string{"source is gone", b.from.Name, b.to.Name, "(PostcopyFailed)"} {
+		if !strings.Contains(e.err.Error(), part) {
+			t.Errorf("the order doesn't say %q: %v", part, e.err)
+		}
 	}
 
 	for _, wrong := range []string{"it was not moved", "Destroy neither"} {

@@ -39,13 +39,33 @@ func howStarted(t *testing.T, f *fleet.Fleet, uuid string) string {
 	return vm.Host + " " + vm.State.String() + " " + vm.Reason
 }
 
-// VMs leave while others are inspected. A VM that has left is not to be evicted, and doesn't keep the drain from
-// inspecting the others.
-func TestLab_drainLooksWhileMachinesLeave(t *testing.T) {
+// What a drain does with one VM or two, one after the other on the same two hosts. Each leaves them as they were.
+func TestLab_drainCases(t *testing.T) {
 	t.Parallel()
 
 	l := lab.Open(t)
 	from, to := l.StartHost(t), l.StartHost(t)
+
+	for _, c := range []struct {
+		name string
+		run  func(t *testing.T, l *lab.Lab, from, to *lab.Host)
+	}{
+		{"inspected while leaving", inspectedWhileLeaving},
+		{"moved cold", movedCold},
+		{"moved transient", movedTransient},
+		{"two that flee to each other", fleeToEachOther},
+		{"pinned meanwhile", pinnedMeanwhile},
+		{"unmarked", unmarked},
+	} {
+		t.Run(c.name, func(t *testing.T) { c.run(t, l, from, to) })
+	}
+}
+
+// inspectedWhileLeaving has VMs leave while others are inspected. A VM that has left is not to be evicted, and doesn't
+// keep the drain from inspecting the others.
+func inspectedWhileLeaving(t *testing.T, l *lab.Lab, from, to *lab.Host) {
+	t.Helper()
+
 	alone, f := ownFleet(t, "alice", from), ownFleet(t, "alice", from, to)
 	create(t, alone, l, light(t, l, "stays", nil))
 	moves := create(t, alone, l, light(t, l, "moves", nil))
@@ -87,13 +107,11 @@ func TestLab_drainLooksWhileMachinesLeave(t *testing.T) {
 	}
 }
 
-// One that can only be moved while it is off is shut down, moved and started again, with its autostart, and comes back
-// in the same way. One that is off goes and comes only when that is wanted, with its disk, and stays off.
-func TestLab_drainMovesCold(t *testing.T) {
-	t.Parallel()
+// movedCold: one that can only be moved while it is off is shut down, moved and started again, with its autostart, and
+// comes back in the same way. One that is off goes and comes only when that is wanted, with its disk, and stays off.
+func movedCold(t *testing.T, l *lab.Lab, from, to *lab.Host) {
+	t.Helper()
 
-	l := lab.Open(t)
-	from, to := l.StartHost(t), l.StartHost(t)
 	alone, f := ownFleet(t, "alice", from), ownFleet(t, "alice", from, to)
 	d := light(t, l, "nat", nil)
 	d.Spec.Interfaces["nat"] = domain.Interface{Network: "default"} // Each host's own, so it can't be moved live.
@@ -161,15 +179,17 @@ func TestLab_drainMovesCold(t *testing.T) {
 	if _, err := os.Stat(to.Path(image)); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("a copy of its disk is left: %v", err)
 	}
+
+	if _, err := f.EvictionPolicies().Remove(t.Context(), rule.ID); err != nil {
+		t.Fatal(err)
+	}
 }
 
-// A VM that was only ever started, and never defined, leaves while it runs and is nowhere given a definition, neither
-// there nor when it is brought back.
-func TestLab_drainMovesTransient(t *testing.T) {
-	t.Parallel()
+// movedTransient: a VM that was only ever started, and never defined, leaves while it runs and is nowhere given a
+// definition, neither there nor when it is brought back.
+func movedTransient(t *testing.T, l *lab.Lab, from, to *lab.Host) {
+	t.Helper()
 
-	l := lab.Open(t)
-	from, to := l.StartHost(t), l.StartHost(t)
 	alone, f := ownFleet(t, "alice", from), ownFleet(t, "alice", from, to)
 	d := evacuee(t, l, "passing", nil)
 	d.Metadata.RunStrategy = "Manual"
@@ -215,58 +235,6 @@ func TestLab_drainMovesTransient(t *testing.T) {
 	is(from.Name, "Migrated")
 }
 
-// A drain that runs out of time says whose time that was, and of each VM that stayed what was waited for and what was
-// seen last.
-func TestLab_drainOutOfTime(t *testing.T) {
-	t.Parallel()
-
-	l := lab.Open(t)
-	from, to := l.StartHost(t), l.StartHost(t)
-	alone := ownFleet(t, "alice", from)
-	cfg := ownConfig("alice", from, to)
-	cfg.Migration = crawling()
-	f := openFleet(t, cfg)
-	wish := evacuee(t, l, "endless", nil)
-	wish.Spec.Kernel.Cmdline += " dirty=16"
-	endless := booted(t, l, create(t, alone, l, wish))
-
-	wish = light(t, l, "external", nil)
-	wish.Metadata.EvictionStrategy = evacuation.External
-	external := create(t, alone, l, wish)
-
-	limit := fmt.Errorf("%w: the user gave no more", context.DeadlineExceeded)
-
-	ctx, cancel := context.WithTimeoutCause(t.Context(), 20*time.Second, limit)
-	defer cancel()
-
-	deadline, _ := ctx.Deadline()
-	steps, err := f.Drain(ctx, drain.Drain{Host: from.Name, ID: "m", Why: "a test"})
-	t.Logf("it ended %s after its deadline", time.Since(deadline).Round(time.Millisecond))
-
-	if !errors.Is(err, move.ErrNotMoved) || resultsOf(steps) != "endless=Failed external=Failed" {
-		t.Fatalf("%s, %v", resultsOf(steps), err)
-	}
-
-	for _, want := range []string{
-		"the user gave no more; host \"" + from.Name + "\" is cordoned and not drained",
-		fmt.Sprintf("%q (LiveMigration): it was not moved", endless.Name), "its timeout is over", "last seen after",
-		fmt.Sprintf("%q (External): its strategy is External, and it was not moved away", external.Name),
-	} {
-		if !strings.Contains(err.Error(), want) {
-			t.Errorf("%q is missing in: %v", want, err)
-		}
-	}
-
-	if strings.Contains(err.Error(), "interrupted") {
-		t.Errorf("it was not interrupted: %v", err)
-	}
-
-	if vm, err := f.FindNow(t.Context(), endless.UUID, inventory.LastKnown{}); err != nil || vm.Host != from.Name ||
-		!vm.Running() || vm.Migrating || vm.Metadata.Eviction != nil {
-		t.Errorf("%+v, %v; want it where it was, without the mark", vm, err)
-	}
-}
-
 // A policy's timeout ends the eviction of its VM, not the drain: the others go, and the outcome says why that one
 // stayed.
 func TestLab_drainPolicyTimeout(t *testing.T) {
@@ -285,15 +253,17 @@ func TestLab_drainPolicyTimeout(t *testing.T) {
 	wish.Metadata.TerminationGracePeriod = new(time.Hour)
 	deaf := create(t, alone, l, wish)
 
-	for kind, rule := range map[string]evacuation.Policy{
+	rules := map[string]evacuation.Policy{
 		"waiting": {Strategy: evacuation.External},
 		"endless": {Strategy: evacuation.LiveMigrate, Options: crawling()},
 		"deaf":    {Strategy: evacuation.None},
-	} {
+	}
+	for kind, rule := range rules {
 		rule.Identity = policy.Identity{
 			ID: kind, Name: kind, Selector: policy.Selector{Labels: map[string]string{"kind": kind}},
 		}
 		rule.Timeout = new(15 * time.Second) // Time enough to begin with it.
+		rules[kind] = rule
 
 		if _, err := f.EvictionPolicies().Put(t.Context(), rule); err != nil {
 			t.Fatal(err)
@@ -342,15 +312,63 @@ func TestLab_drainPolicyTimeout(t *testing.T) {
 	if vm, err := f.FindNow(t.Context(), deaf.UUID, inventory.LastKnown{}); err != nil || !vm.Running() || !vm.Autostart {
 		t.Errorf("who didn't shut down: %+v, %v; want its autostart back", vm, err)
 	}
+
+	outOfTime(t, f, rules, from.Name, endless, waiting)
 }
 
-// Two hosts that are drained at once, each of which would flee to the other: no VM is moved onto a host that is being
-// drained, none is moved in circles or lost, and whoever can't go anywhere is told.
-func TestLab_drainsThatFleeToEachOther(t *testing.T) {
-	t.Parallel()
+// outOfTime drains once more, with policies that give no time. A drain that runs out of time says whose time that was,
+// and of each VM that stayed what was waited for and what was seen last.
+func outOfTime(
+	t *testing.T, f *fleet.Fleet, rules map[string]evacuation.Policy, from string, endless, external *inventory.VM,
+) {
+	t.Helper()
 
-	l := lab.Open(t)
-	hosts := []*lab.Host{l.StartHost(t), l.StartHost(t)}
+	for _, rule := range rules {
+		rule.Timeout = nil
+		if _, err := f.EvictionPolicies().Put(t.Context(), rule); err != nil {
+			t.Fatal(err)
+		}
+	}
+
+	limit := fmt.Errorf("%w: the user gave no more", context.DeadlineExceeded)
+
+	ctx, cancel := context.WithTimeoutCause(t.Context(), 20*time.Second, limit)
+	defer cancel()
+
+	deadline, _ := ctx.Deadline()
+	steps, err := f.Drain(ctx, drain.Drain{Host: from, ID: "m", Why: "a test"})
+	t.Logf("it ended %s after its deadline", time.Since(deadline).Round(time.Millisecond))
+
+	if !errors.Is(err, move.ErrNotMoved) || resultsOf(steps) != "deaf=Failed endless=Failed quick=Moved waiting=Failed" {
+		t.Fatalf("%s, %v", resultsOf(steps), err)
+	}
+
+	for _, want := range []string{
+		"the user gave no more; host \"" + from + "\" is cordoned and not drained",
+		fmt.Sprintf("%q (LiveMigration): it was not moved", endless.Name), "its timeout is over", "last seen after",
+		fmt.Sprintf("%q (External): its strategy is External, and it was not moved away", external.Name),
+	} {
+		if !strings.Contains(err.Error(), want) {
+			t.Errorf("%q is missing in: %v", want, err)
+		}
+	}
+
+	if strings.Contains(err.Error(), "interrupted") {
+		t.Errorf("it was not interrupted: %v", err)
+	}
+
+	if vm, err := f.FindNow(t.Context(), endless.UUID, inventory.LastKnown{}); err != nil || vm.Host != from ||
+		!vm.Running() || vm.Migrating || vm.Metadata.Eviction != nil {
+		t.Errorf("%+v, %v; want it where it was, without the mark", vm, err)
+	}
+}
+
+// fleeToEachOther: two hosts that are drained at once, each of which would flee to the other: no VM is moved onto a
+// host that is being drained, none is moved in circles or lost, and whoever can't go anywhere is told.
+func fleeToEachOther(t *testing.T, l *lab.Lab, from, to *lab.Host) {
+	t.Helper()
+
+	hosts := []*lab.Host{from, to}
 	fleets := []*fleet.Fleet{ownFleet(t, "alice", hosts...), ownFleet(t, "bob", hosts...)}
 	made := make([]*inventory.VM, len(hosts))
 
@@ -491,12 +509,11 @@ func TestLab_drainChoosesAnotherTarget(t *testing.T) {
 	onlyOn(t, f, vm.UUID, from.Name)
 }
 
-// A VM that its configuration pins to the host after the drain was prepared is neither moved nor shut down to be moved.
-func TestLab_pinnedMeanwhileStays(t *testing.T) {
-	t.Parallel()
+// pinnedMeanwhile: a VM that its configuration pins to the host after the drain was prepared is neither moved nor shut
+// down to be moved.
+func pinnedMeanwhile(t *testing.T, l *lab.Lab, from, to *lab.Host) {
+	t.Helper()
 
-	l := lab.Open(t)
-	from, to := l.StartHost(t), l.StartHost(t)
 	f := ownFleet(t, "alice", from, to)
 	made := light(t, l, "late", nil)
 	made.Metadata.Host = from.Name
@@ -522,13 +539,11 @@ func TestLab_pinnedMeanwhileStays(t *testing.T) {
 	}
 }
 
-// A VM that can't be given the request is not evicted without it: whoever is in charge of an external one would never
-// know.
-func TestLab_unmarkedStays(t *testing.T) {
-	t.Parallel()
+// unmarked: a VM that can't be given the request is not evicted without it: whoever is in charge of an external one
+// would never know.
+func unmarked(t *testing.T, l *lab.Lab, from, to *lab.Host) {
+	t.Helper()
 
-	l := lab.Open(t)
-	from, to := l.StartHost(t), l.StartHost(t)
 	f := ownFleet(t, "alice", from, to)
 	vm := create(t, ownFleet(t, "alice", from), l, light(t, l, "external", nil))
 	d := drain.Begun(f.Drainer, drain.Drain{Host: from.Name}, hostrecord.Step{

@@ -67,82 +67,6 @@ func planWhileMoving(t *testing.T, f *fleet.Fleet, from, to, moving string) {
 	}
 }
 
-// A drain that is interrupted leaves the host cordoned, every VM running and unmarked, and goes on with the next
-// attempt.
-func TestLab_drainInterrupted(t *testing.T) {
-	t.Parallel()
-
-	l := lab.Open(t)
-	from, to := l.StartHost(t), l.StartHost(t)
-	alone, f := ownFleet(t, "alice", from), ownFleet(t, "alice", from, to)
-	quick := create(t, alone, l, evacuee(t, l, "quick", nil))
-	slow := evacuee(t, l, "slow", map[string]string{"kind": "slow"})
-	slow.Spec.Kernel.Cmdline += " dirty=16"
-	stuck := booted(t, l, create(t, alone, l, slow))
-
-	rule := crawl(t, f, policy.Selector{Labels: slow.Metadata.Labels})
-
-	ctx, cancel := context.WithCancel(t.Context())
-	defer cancel()
-
-	over := draining(ctx, f, from.Name)
-
-	// One has arrived, and the other one is on its way.
-	bob := ownFleet(t, "bob", from, to)
-	fleettest.AwaitCopying(t, bob.Host(from.Name), stuck.UUID, over)
-	awaitResult(t, bob.Host(from.Name), quick.UUID, hostrecord.ResultMoved)
-	planWhileMoving(t, bob, from.Name, to.Name, stuck.Name)
-	cancel()
-
-	interrupted := fleettest.Await(t, over)
-	steps, err := interrupted.steps, interrupted.err
-
-	if !errors.Is(err, move.ErrNotMoved) || !strings.Contains(err.Error(), "interrupted") ||
-		!strings.Contains(err.Error(), "is cordoned and not drained") {
-		t.Errorf("interrupted: %v", err)
-	}
-
-	if got := resultsOf(steps); got != "quick=Moved slow=Failed" {
-		t.Errorf("results %s", got)
-	}
-
-	vm, err := f.FindNow(t.Context(), stuck.UUID, inventory.LastKnown{})
-	if err != nil || vm.Host != from.Name || !vm.Running() || vm.Metadata.Eviction != nil {
-		t.Errorf("the slow one: %+v, %v", vm, err)
-	}
-
-	f.Host(from.Name).Forget()
-
-	r, err := f.Record(t.Context(), from.Name)
-	if err != nil || r.Cordon == nil || r.Evacuation == nil || r.Evacuation.Done {
-		t.Errorf("recorded: %+v, %v", r, err)
-	}
-
-	// What Terraform does next: it deletes the unfinished one, which restores nothing, and drains again.
-	if _, err := f.Release(t.Context(), from.Name, "m", true); err != nil {
-		t.Fatal(err)
-	}
-
-	onlyOn(t, f, quick.UUID, to.Name)
-
-	rule.Options = migration.Options{}
-	if _, err := f.EvictionPolicies().Put(t.Context(), rule); err != nil {
-		t.Fatal(err)
-	}
-
-	steps, err = f.Drain(t.Context(), drain.Drain{Host: from.Name, ID: "m", Why: "a test"})
-	if got := resultsOf(steps); err != nil || got != "quick=Moved slow=Moved" {
-		t.Errorf("again: %s, %v", got, err)
-	}
-
-	if _, err := f.Release(t.Context(), from.Name, "m", true); err != nil {
-		t.Fatal(err)
-	}
-
-	onlyOn(t, f, quick.UUID, from.Name)
-	onlyOn(t, f, stuck.UUID, from.Name)
-}
-
 // A drain that is cancelled finishes what has begun where a policy says so, with all that belongs to it, and breaks off
 // the rest. Nothing new begins, whatever its policy says, and the host stays cordoned.
 func TestLab_drainCancelledByPolicy(t *testing.T) {
@@ -278,8 +202,9 @@ func TestLab_drainCancelledByPolicy(t *testing.T) {
 	}
 }
 
-// A drain that is given up leaves nothing behind: no eviction request, no cordon, and no VM that is moved later
-// although a user has started or moved it since. The next drain continues with VMs that nothing has changed since.
+// A drain that is interrupted leaves the host cordoned. One that is given up leaves nothing: no eviction request, no
+// cordon, and no VM that is moved later although a user has started or moved it since. The next drain continues with
+// VMs that nothing has changed since.
 func TestLab_givenUpIsForgotten(t *testing.T) {
 	t.Parallel()
 
@@ -309,10 +234,24 @@ func TestLab_givenUpIsForgotten(t *testing.T) {
 		awaitResult(t, alone.Host(from.Name), made[name].UUID, hostrecord.ResultMoved)
 	}
 
+	planWhileMoving(t, ownFleet(t, "carol", from, to), from.Name, to.Name, made["slow"].Name)
 	cancel()
 
-	if end := fleettest.Await(t, over); !errors.Is(end.err, move.ErrNotMoved) {
+	end := fleettest.Await(t, over)
+	if !errors.Is(end.err, move.ErrNotMoved) || !strings.Contains(end.err.Error(), "interrupted") ||
+		!strings.Contains(end.err.Error(), "is cordoned and not drained") {
 		t.Errorf("cancelled: %v", end.err)
+	}
+
+	if got := resultsOf(end.steps); got != "restarted=Moved slow=Failed travelled=Moved untouched=Moved" {
+		t.Errorf("results %s", got)
+	}
+
+	f.Host(from.Name).Forget()
+
+	if r, err := f.Record(t.Context(), from.Name); err != nil || r.Cordon == nil || r.Evacuation == nil ||
+		r.Evacuation.Done {
+		t.Errorf("recorded: %+v, %v", r, err)
 	}
 
 	if _, err := f.Release(t.Context(), from.Name, "m", true); err != nil {

@@ -181,43 +181,27 @@ func (b *bench) intact(t *testing.T, at *libvirt.Host) {
 	}
 }
 
-func TestLab_movesThereAndBack(t *testing.T) {
+// Ten times in a row, in both directions: the guest never stops counting, never counts a number twice, and keeps its
+// data.
+func TestLab_movesTenTimesInARow(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, "data")
-	last := 0
-	for range 2 {
+	for i := range 10 {
 		blockers, err := CheckHosts(t.Context(), b.machine, b.source, b.target, Options{})
 		if err != nil || len(Blocking(blockers)) > 0 {
 			t.Fatalf("preflight: %+v, %v", blockers, err)
 		}
-		last = max(last, b.counter(b.source.Name()))
+		before := b.counter(b.source.Name())
 		var told []State
 		state, err := b.run(t.Context(), t, Options{}, func(s State) { told = append(told, s) })
 		if err != nil {
-			t.Fatal(err)
+			t.Fatalf("move %d: %+v, %v", i+1, state, err)
 		}
 		if state.Phase != PhaseSucceeded || !state.Completed || state.Failed || state.Statistics.Downtime == 0 {
-			t.Errorf("state %+v", state)
+			t.Errorf("move %d: state %+v", i+1, state)
 		}
 		if len(told) == 0 || told[len(told)-1].Phase != PhaseSucceeded {
-			t.Errorf("told %+v", told)
-		}
-		b.runsOnlyOn(t, b.target, b.source)
-		if now := b.counter(b.target.Name()); now <= last {
-			t.Errorf("the guest's counter went from %d to %d: it was restarted", last, now)
-		}
-		b.source, b.target = b.target, b.source
-	}
-}
-
-// Ten times in a row, in both directions: the guest never stops counting, and never counts a number twice.
-func TestLab_movesTenTimesInARow(t *testing.T) {
-	t.Parallel()
-	b := newBench(t, "")
-	for i := range 10 {
-		before := b.counter(b.source.Name())
-		if state, err := b.run(t.Context(), t, Options{}, nil); err != nil {
-			t.Fatalf("move %d: %+v, %v", i+1, state, err)
+			t.Errorf("move %d: told %+v", i+1, told)
 		}
 		b.runsOnlyOn(t, b.target, b.source)
 		counts := b.counts(b.target.Name())
@@ -229,9 +213,34 @@ func TestLab_movesTenTimesInARow(t *testing.T) {
 	}
 }
 
-func TestLab_whatCannotConvergeIsAborted(t *testing.T) {
+// A guest that writes faster than can be copied: a migration that is late, stuck or cancelled is aborted, and a pause
+// that doesn't help is taken back. Each time the guest runs at its source, as it did before. Post-copy ends it.
+func TestLab_whatCannotConverge(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, "dirty=32 data")
+	b.isAborted(t)
+	b.isCancelled(t)
+
+	state, err := b.run(t.Context(), t, Options{
+		AllowWorkloadDisruption: new(true), CompletionTimeoutPerGiB: new(2 * time.Second), Bandwidth: new(uint64(1 << 20)),
+	}, nil)
+	if !errors.Is(err, ErrLate) || state.Mode != Paused {
+		t.Errorf("paused: state %+v: %v", state, err)
+	}
+	b.runsOnlyOn(t, b.source, b.target)
+
+	state, err = b.run(t.Context(), t, Options{
+		AllowPostCopy: new(true), CompletionTimeoutPerGiB: new(3 * time.Second), Bandwidth: new(uint64(slow)),
+	}, nil)
+	if err != nil || state.Mode != PostCopy {
+		t.Errorf("in post-copy: state %+v: %v", state, err)
+	}
+	b.runsOnlyOn(t, b.target, b.source)
+}
+
+// isAborted expects that what doesn't end in its time, or doesn't get on, is aborted.
+func (b *bench) isAborted(t *testing.T) {
+	t.Helper()
 	for name, o := range map[string]Options{
 		// Within the timeout no more than a tenth of the memory comes.
 		"completion": {CompletionTimeoutPerGiB: new(3 * time.Second), Bandwidth: new(uint64(slow))},
@@ -251,131 +260,9 @@ func TestLab_whatCannotConvergeIsAborted(t *testing.T) {
 	}
 }
 
-func TestLab_postCopyEndsWhatCannotConverge(t *testing.T) {
-	t.Parallel()
-	b := newBench(t, "dirty=32")
-	state, err := b.run(t.Context(), t, Options{
-		AllowPostCopy: new(true), CompletionTimeoutPerGiB: new(3 * time.Second), Bandwidth: new(uint64(slow)),
-	}, nil)
-	if err != nil || state.Mode != PostCopy {
-		t.Errorf("state %+v: %v", state, err)
-	}
-	b.runsOnlyOn(t, b.target, b.source)
-}
-
-// Once the guest is paused all of its memory comes, in the end: here at once, so that it is not too late for any.
-func TestLab_pauseEndsWhatCannotConverge(t *testing.T) {
-	t.Parallel()
-	b := newBench(t, "dirty=8")
-	var hurried sync.Once
-	state, err := b.run(t.Context(), t, Options{
-		AllowWorkloadDisruption: new(true), CompletionTimeoutPerGiB: new(10 * time.Second), Bandwidth: new(uint64(slow)),
-	}, func(s State) {
-		if s.Mode == Paused {
-			hurried.Do(func() {
-				if err := b.source.SetMigrationBandwidth(t.Context(), b.machine.UUID, 8<<30, false); err != nil {
-					t.Error(err)
-				}
-			})
-		}
-	})
-	if err != nil || state.Mode != Paused {
-		t.Errorf("state %+v: %v", state, err)
-	}
-	b.runsOnlyOn(t, b.target, b.source)
-}
-
-// A pause that does not help ends with the guest running at its source, as it did before.
-func TestLab_pauseThatDoesNotHelpIsTakenBack(t *testing.T) {
-	t.Parallel()
-	b := newBench(t, "dirty=32 data")
-	state, err := b.run(t.Context(), t, Options{
-		AllowWorkloadDisruption: new(true), CompletionTimeoutPerGiB: new(2 * time.Second), Bandwidth: new(uint64(1 << 20)),
-	}, nil)
-	if !errors.Is(err, ErrLate) || state.Mode != Paused {
-		t.Errorf("state %+v: %v", state, err)
-	}
-	b.runsOnlyOn(t, b.source, b.target)
-}
-
-func TestLab_autoConvergeEndsWhatCannotConverge(t *testing.T) {
-	t.Parallel()
-	b := newBench(t, "dirty=16@max")
-	throttled := 0
-	state, err := b.run(t.Context(), t, Options{
-		AllowAutoConverge: new(true), Bandwidth: new(uint64(24 << 20)), CompletionTimeoutPerGiB: new(2 * time.Minute),
-	}, func(s State) { throttled = max(throttled, s.Statistics.AutoConvergeThrottle) })
-	if err != nil {
-		t.Fatalf("state %+v: %v", state, err)
-	}
-	t.Logf("throttled to %d %%", throttled)
-	if told := state.Statistics.AutoConvergeThrottle; told != throttled {
-		t.Errorf("it tells a throttle of %d %%, and was slowed down by %d", told, throttled)
-	}
-	b.runsOnlyOn(t, b.target, b.source)
-}
-
-// stallingBench is a migration of a guest that writes faster than can be copied, with all the time that there is.
-func stallingBench(t *testing.T) (*bench, Options) {
+// isCancelled expects that a migration is aborted when it is cancelled, at the very beginning and in the middle.
+func (b *bench) isCancelled(t *testing.T) {
 	t.Helper()
-	b := newBench(t, "dirty=32")
-	b.lab.AwaitConsole(t, b.source.Name(), b.machine.Name, lab.GuestWrites)
-	b.stallWindow = time.Second
-	return b, Options{
-		StallDetector: new(true), Bandwidth: new(uint64(slow)), CompletionTimeoutPerGiB: new(24 * time.Hour),
-		ProgressTimeout: new(time.Duration(0)),
-	}
-}
-
-// No time is over when the guest is handed over: only the stall can be the reason.
-func TestLab_stallIsEndedByPostCopy(t *testing.T) {
-	t.Parallel()
-	b, o := stallingBench(t)
-	o.AllowPostCopy = new(true)
-	before := b.counter(b.source.Name())
-	state, err := b.run(t.Context(), t, o, nil)
-	if err != nil || state.Mode != PostCopy || state.AbortRequested {
-		t.Errorf("state %+v: %v", state, err)
-	}
-	b.runsOnlyOn(t, b.target, b.source)
-	if now := b.counter(b.target.Name()); now <= before {
-		t.Errorf("the guest's counter went from %d to %d: it was restarted", before, now)
-	}
-}
-
-func TestLab_stallIsAbortedEarly(t *testing.T) {
-	t.Parallel()
-	b, o := stallingBench(t)
-	state, err := b.run(t.Context(), t, o, nil)
-	failed, ok := errors.AsType[*FailedError](err)
-	if !ok || !errors.Is(err, ErrStalled) || errors.Is(err, ErrLate) || errors.Is(err, ErrStuck) ||
-		!strings.Contains(failed.Where, `on host "kvm1" (Running)`) {
-		t.Errorf("got %v", err)
-	}
-	if !state.Failed || state.FailurePlane != PlaneData || state.AbortStatus != AbortSucceeded || state.Mode != PreCopy ||
-		!strings.HasPrefix(state.FailureReason, ErrStalled.Error()) || state.Statistics.Iteration < 2 {
-		t.Errorf("state %+v", state)
-	}
-	b.runsOnlyOn(t, b.source, b.target)
-}
-
-// Once QEMU may stop the guest for as long as that takes, all of its memory comes. It comes at full speed then: the
-// guest may go on before the test has seen it stand still.
-func TestLab_stallIsEndedByAStop(t *testing.T) {
-	t.Parallel()
-	b, o := stallingBench(t)
-	o.AllowWorkloadDisruption = new(true)
-	state, err := b.run(t.Context(), t, o, nil)
-	if err != nil || state.Mode == PostCopy || state.AbortRequested {
-		t.Errorf("state %+v: %v", state, err)
-	}
-	b.runsOnlyOn(t, b.target, b.source)
-}
-
-func TestLab_cancelAborts(t *testing.T) {
-	t.Parallel()
-	b := newBench(t, "dirty=32 data")
-	// At the very beginning, and in the middle.
 	for _, phase := range []string{PhasePreparingTarget, PhaseRunning} {
 		ctx, cancel := context.WithCancel(t.Context())
 		if phase == PhasePreparingTarget {
@@ -404,5 +291,92 @@ func TestLab_cancelAborts(t *testing.T) {
 			t.Logf("aborted within %v", time.Since(asked))
 		}
 		b.runsOnlyOn(t, b.source, b.target)
+	}
+}
+
+// Once the guest is paused all of its memory comes, in the end: here at once, so that it is not too late for any.
+func TestLab_pauseEndsWhatCannotConverge(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, "dirty=8")
+	var hurried sync.Once
+	state, err := b.run(t.Context(), t, Options{
+		AllowWorkloadDisruption: new(true), CompletionTimeoutPerGiB: new(10 * time.Second), Bandwidth: new(uint64(slow)),
+	}, func(s State) {
+		if s.Mode == Paused {
+			hurried.Do(func() {
+				if err := b.source.SetMigrationBandwidth(t.Context(), b.machine.UUID, 8<<30, false); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+	})
+	if err != nil || state.Mode != Paused {
+		t.Errorf("state %+v: %v", state, err)
+	}
+	b.runsOnlyOn(t, b.target, b.source)
+}
+
+func TestLab_autoConvergeEndsWhatCannotConverge(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, "dirty=16@max")
+	throttled := 0
+	state, err := b.run(t.Context(), t, Options{
+		AllowAutoConverge: new(true), Bandwidth: new(uint64(24 << 20)), CompletionTimeoutPerGiB: new(2 * time.Minute),
+	}, func(s State) { throttled = max(throttled, s.Statistics.AutoConvergeThrottle) })
+	if err != nil {
+		t.Fatalf("state %+v: %v", state, err)
+	}
+	t.Logf("throttled to %d %%", throttled)
+	if told := state.Statistics.AutoConvergeThrottle; told != throttled {
+		t.Errorf("it tells a throttle of %d %%, and was slowed down by %d", told, throttled)
+	}
+	b.runsOnlyOn(t, b.target, b.source)
+}
+
+// A guest that writes faster than can be copied, with all the time that there is: only the stall can be the reason for
+// what becomes of it. It is aborted early; where that is allowed, a stop or post-copy ends it.
+func TestLab_stalls(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, "dirty=32")
+	b.lab.AwaitConsole(t, b.source.Name(), b.machine.Name, lab.GuestWrites)
+	b.stallWindow = time.Second
+	stalling := Options{
+		StallDetector: new(true), Bandwidth: new(uint64(slow)), CompletionTimeoutPerGiB: new(24 * time.Hour),
+		ProgressTimeout: new(time.Duration(0)),
+	}
+
+	state, err := b.run(t.Context(), t, stalling, nil)
+	failed, ok := errors.AsType[*FailedError](err)
+	if !ok || !errors.Is(err, ErrStalled) || errors.Is(err, ErrLate) || errors.Is(err, ErrStuck) ||
+		!strings.Contains(failed.Where, `on host "kvm1" (Running)`) {
+		t.Errorf("got %v", err)
+	}
+	if !state.Failed || state.FailurePlane != PlaneData || state.AbortStatus != AbortSucceeded || state.Mode != PreCopy ||
+		!strings.HasPrefix(state.FailureReason, ErrStalled.Error()) || state.Statistics.Iteration < 2 {
+		t.Errorf("state %+v", state)
+	}
+	b.runsOnlyOn(t, b.source, b.target)
+
+	// Once QEMU may stop the guest for as long as that takes, all of its memory comes. It comes at full speed then: the
+	// guest may go on before the test has seen it stand still.
+	stopped := stalling
+	stopped.AllowWorkloadDisruption = new(true)
+	state, err = b.run(t.Context(), t, stopped, nil)
+	if err != nil || state.Mode == PostCopy || state.AbortRequested {
+		t.Errorf("stopped: state %+v: %v", state, err)
+	}
+	b.runsOnlyOn(t, b.target, b.source)
+
+	b.source, b.target = b.target, b.source
+	before := b.counter(b.source.Name())
+	ahead := stalling
+	ahead.AllowPostCopy = new(true)
+	state, err = b.run(t.Context(), t, ahead, nil)
+	if err != nil || state.Mode != PostCopy || state.AbortRequested {
+		t.Errorf("in post-copy: state %+v: %v", state, err)
+	}
+	b.runsOnlyOn(t, b.target, b.source)
+	if now := b.counter(b.target.Name()); now <= before {
+		t.Errorf("the guest's counter went from %d to %d: it was restarted", before, now)
 	}
 }

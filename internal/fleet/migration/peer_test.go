@@ -69,21 +69,26 @@ func peers(t *testing.T, l *lab.Lab) (source, target *lab.Host, uri string) {
 	return source, target, "qemu+tls://%s/system?pkipath=" + a.Client(t)
 }
 
-// peersBench starts a guest on one of two such hosts.
-func peersBench(t *testing.T, words string) *bench {
-	t.Helper()
+// The source's libvirt moves a VM: it is aborted as one that is managed from here, goes on without who ordered it, goes
+// over all that it trusts, and is resumed if it breaks in post-copy. The guest is the same at the end.
+func TestLab_peers(t *testing.T) {
+	t.Parallel()
 	l := lab.Open(t)
 	source, target, uri := peers(t, l)
-	b := newBenchOn(t, l, source, target, words)
+	b := newBenchOn(t, l, source, target, "dirty=32 data")
 	b.peers = uri
-	return b
+	b.peersAreAborted(t)
+	b.peersGoOnWithoutTheConnection(t)
+	b.peersMove(t)
+	b.peersResumePostCopy(t)
 }
 
-// The source's libvirt moves it, over what it trusts, and the guest goes on.
-func TestLab_peersMoveThereAndBack(t *testing.T) {
-	t.Parallel()
-	b := peersBench(t, "")
-	for _, uri := range []string{b.peers, "qemu+tcp://%s/system", "qemu+ssh://root@%s/system?command=" + sshOf(t, b.lab)} {
+// peersMove moves it over whatever the hosts' libvirt trust.
+func (b *bench) peersMove(t *testing.T) {
+	t.Helper()
+	tls := b.peers
+	defer func() { b.peers = tls }()
+	for _, uri := range []string{tls, "qemu+tcp://%s/system", "qemu+ssh://root@%s/system?command=" + sshOf(t, b.lab)} {
 		b.peers = uri
 		last := b.counter(b.source.Name())
 		state, err := b.run(t.Context(), t, Options{PeerToPeer: new(true)}, nil)
@@ -133,10 +138,9 @@ func TestLab_peersCopyDisks(t *testing.T) {
 	}
 }
 
-// What ends a migration that is managed from here ends this one too.
-func TestLab_peersAreAborted(t *testing.T) {
-	t.Parallel()
-	b := peersBench(t, "dirty=32 data")
+// peersAreAborted expects that what ends a migration that is managed from here ends this one too.
+func (b *bench) peersAreAborted(t *testing.T) {
+	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	o := Options{PeerToPeer: new(true), Bandwidth: new(uint64(slow))}
@@ -158,6 +162,8 @@ func TestLab_peersAreAborted(t *testing.T) {
 	b.runsOnlyOn(t, b.source, b.target)
 
 	// A libvirt that is not reachable is told before anything is copied.
+	reachable := b.peers
+	defer func() { b.peers = reachable }()
 	b.peers = "qemu+tcp://%s:1/system"
 	state, err = b.run(t.Context(), t, o, nil)
 	if !errors.Is(err, ErrPeerToPeerFailed) || state.FailurePlane != PlaneControl {
@@ -204,11 +210,10 @@ func (b *bench) cuttable(t *testing.T) (cut func()) {
 	}
 }
 
-// Who ordered it loses the source while memory is copied. The migration goes on, is watched to its end, and can be
-// aborted still.
-func TestLab_peersGoOnWithoutTheConnection(t *testing.T) {
-	t.Parallel()
-	b := peersBench(t, "dirty=32 data")
+// peersGoOnWithoutTheConnection has who ordered it lose the source while memory is copied. The migration goes on, is
+// watched to its end, and can be aborted still.
+func (b *bench) peersGoOnWithoutTheConnection(t *testing.T) {
+	t.Helper()
 	cut := b.cuttable(t)
 	before := b.counter(b.source.Name())
 	ctx, cancel := context.WithCancel(t.Context())
@@ -240,12 +245,12 @@ func TestLab_peersGoOnWithoutTheConnection(t *testing.T) {
 	if now := b.counter(b.target.Name()); now <= before {
 		t.Errorf("the guest's counter went from %d to %d: it was restarted", before, now)
 	}
+	b.source, b.target = b.target, b.source
 }
 
-// What broke in post-copy is resumed as it was begun.
-func TestLab_peersResumePostCopy(t *testing.T) {
-	t.Parallel()
-	b := peersBench(t, "dirty=32 data")
+// peersResumePostCopy expects that what broke in post-copy is resumed as it was begun.
+func (b *bench) peersResumePostCopy(t *testing.T) {
+	t.Helper()
 	before := b.counter(b.source.Name())
 	state, err := b.postCopy(t, Options{PeerToPeer: new(true)}, func() { b.cutLink(t) })
 	if err != nil || !state.Recovered || state.Mode != PostCopy || state.Transport != TransportDirect {

@@ -76,32 +76,28 @@ func (b *bench) lookForAWay(t *testing.T) {
 // Before it is resumed another migration looks for a way to the target, where QEMU listens still.
 func TestLab_brokenPostCopyIsRecovered(t *testing.T) {
 	t.Parallel()
-	for name, walled := range map[string]bool{"over the same transport": false, "over another transport": true} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			l := lab.Open(t)
-			own := l.StartHost(t)
-			b := newBenchOn(t, l, own, l.StartHost(t), "dirty=32 data")
-			b.tunnels = b.overSSH
-			before := b.counter(own.Name)
-			state, err := b.postCopy(t, Options{}, func() {
-				if walled {
-					wall(t, l, own, "REJECT")
-				}
-				b.cutLink(t)
-				lab.Await(t, "the source to notice", func() bool {
-					return readDomain(t.Context(), b.source, b.machine.UUID).failedPostCopy()
-				})
-				b.lookForAWay(t)
-			})
-			transport := map[bool]string{false: TransportDirect, true: TransportSSHRelay}[walled]
-			if err != nil || !state.Recovered || state.Mode != PostCopy || state.Transport != transport {
-				t.Errorf("state %+v: %v", state, err)
+	l := lab.Open(t)
+	b := newBenchOn(t, l, l.StartHost(t), l.StartHost(t), "dirty=32 data")
+	b.tunnels = b.overSSH
+	for _, transport := range []string{TransportDirect, TransportSSHRelay} {
+		before := b.counter(b.source.Name())
+		state, err := b.postCopy(t, Options{}, func() {
+			if transport != TransportDirect { // It was begun directly.
+				wall(t, l, l.Host(b.source.Name()), "REJECT")
 			}
-			b.handedOver(t)
-			lab.Await(t, "the guest to go on counting", func() bool { return b.counter(b.target.Name()) > before })
-			b.noSockets(t)
+			b.cutLink(t)
+			lab.Await(t, "the source to notice", func() bool {
+				return readDomain(t.Context(), b.source, b.machine.UUID).failedPostCopy()
+			})
+			b.lookForAWay(t)
 		})
+		if err != nil || !state.Recovered || state.Mode != PostCopy || state.Transport != transport {
+			t.Errorf("%s: state %+v: %v", transport, state, err)
+		}
+		b.handedOver(t)
+		lab.Await(t, "the guest to go on counting", func() bool { return b.counter(b.target.Name()) > before })
+		b.noSockets(t)
+		b.turn(t)
 	}
 }
 

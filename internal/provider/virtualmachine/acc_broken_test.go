@@ -27,7 +27,7 @@ func newTorn(t *testing.T) *torn {
 	b := &torn{t: t, l: l, tf: acctest.NewCLI(t), from: l.StartHost(t), to: l.StartHost(t), name: lab.Name(t)}
 	b.boots, b.disk = &boots{l: l, name: b.name, disk: true}, diskOnBothHosts(t, l, b.name)
 	b.l.RemoveDomain(t, b.name)
-	b.config(b.from, "")
+	b.config(b.from, postCopySoon)
 	b.tf.Run(t, "apply")
 	b.sameBoot(b.from)
 	return b
@@ -41,11 +41,13 @@ func (b *torn) sameBoot(on *lab.Host) {
 	}
 }
 
+// postCopySoon are options with which the guest runs on the target soon, and lacks most of its memory there.
+const postCopySoon = `allow_post_copy = true, completion_timeout_per_gib = "2s", recovery_timeout = "30s"`
+
 // config pins the VM to a host.
 func (b *torn) config(on *lab.Host, options string) {
 	b.t.Helper()
-	settings := fmt.Sprintf(`migration_options = { allow_post_copy = true, bandwidth = "2Mi", `+
-		`completion_timeout_per_gib = "2s", recovery_timeout = "30s", %s }`, options)
+	settings := fmt.Sprintf(`migration_options = { bandwidth = "2Mi", %s }`, options)
 	vm := vmWithKernelWords(b.l, b.name, "dirty=32").with(b.disk)
 	b.tf.Config(b.t, providerBlock(b.l, settings, b.from, b.to)+vm.with(hcl{
 		"host": quote(on.Name), "termination_grace_period": quote("0s"), "guest_agent": `{ enabled = true }`,
@@ -72,7 +74,7 @@ func (b *torn) await(on *lab.Host, state string) {
 // which the rest of its memory comes.
 func (b *torn) breakPostCopy() {
 	b.t.Helper()
-	b.config(b.to, "")
+	b.config(b.to, postCopySoon)
 	// Before it begins: it switches two seconds later, and without a limit all memory has come before the test holds it.
 	b.l.Virsh(b.t, b.from.Name, "migrate-setspeed", b.name, "2", "--postcopy")
 	apply := b.tf.Start(b.t, "apply")
@@ -89,17 +91,59 @@ func (b *torn) breakPostCopy() {
 	b.await(b.from, "paused (post-copy failed)")
 }
 
-// TestAccVirtualMachine_moveBroken: the provider is killed in post-copy, and the connection breaks that no run watches
-// any more. The plan tells, and the apply resumes the migration: the guest goes on, with all of its memory. If its part
-// on the target is gone, it is lost: what is left is told of and kept as it is until the user gives it up. Then it is
-// off, once, and started again.
+// TestAccVirtualMachine_moveBroken: the provider is killed while the hosts lose each other, and no run sees how the
+// migration ends. Where the guest stands still at the source, the apply lets it go on. In post-copy the plan tells, and
+// the apply resumes the migration: the guest goes on, with all of its memory. If its part on the target is gone, it is
+// lost: what is left is told of and kept as it is until the user gives it up. Then it is off, once, and started again.
 func TestAccVirtualMachine_moveBroken(t *testing.T) {
 	t.Parallel()
 	b := newTorn(t)
+	b.isStranded()
 	b.isResumed()
 	b.from, b.to = b.to, b.from
 	b.isLost()
 	destroyAndCheck(t, b.l, b.tf, b.name)
+}
+
+// isStranded has the source lose its connection while the last memory is copied, and the provider killed before it
+// notices. The guest stands still then, and libvirt lets it go on nowhere. Plans tell, and apply lets it go on.
+func (b *torn) isStranded() {
+	t := b.t
+	t.Helper()
+	const stranded = "paused (migrating)"
+	b.config(b.to, "")
+	apply := b.tf.Start(t, "apply")
+	awaitCopying(t, b.l, b.from.Name, b.name, apply)
+	if err := apply.Freeze(); err != nil {
+		t.Fatal(err)
+	}
+	start := b.l.StopSSH(t, b.from)
+	b.l.Virsh(t, b.from.Name, "migrate-setspeed", b.name, "8192")
+	lab.Await(t, "all memory to be there, and the guest stopped", func() bool {
+		job, err := b.l.TryVirsh(t, b.from.Name, "domjobinfo", b.name)
+		return err == nil && strings.Contains(job, "None") && b.state(b.from) == stranded
+	})
+	if err := apply.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	if out, err := apply.Wait(); err == nil {
+		t.Fatalf("killed, it succeeded:\n%s", out)
+	}
+	lab.Await(t, "the target to drop what it got", func() bool { return b.state(b.to) == "" })
+	start()
+
+	b.config(b.from, "")
+	if plan := b.tf.Run(t, "plan"); !inOrder("status_reason", "MigrationInterrupted").MatchString(plan) {
+		t.Errorf("plan: %s", plan)
+	}
+	if now := b.state(b.from); now != stranded {
+		t.Errorf("planning made it %s", now)
+	}
+	b.tf.Run(t, "apply")
+	if from, to := b.state(b.from), b.state(b.to); !strings.HasPrefix(from, "running") || to != "" {
+		t.Errorf("at the source it is %q, on the target %q", from, to)
+	}
+	b.sameBoot(b.from)
 }
 
 // isResumed expects that an apply resumes what broke, as the plan says.
@@ -146,7 +190,7 @@ func (b *torn) isLost() {
 		t.Errorf("what was left is %q, it was %q", now, before)
 	}
 
-	b.config(b.to, `on_irrecoverable = "destroy"`)
+	b.config(b.to, postCopySoon+`, on_irrecoverable = "destroy"`)
 	unresumable := inOrder("will be updated in-place", "Broken migration can't be resumed:")
 	if out := b.tf.Run(t, "plan"); !unresumable.MatchString(out) {
 		t.Errorf("plan: %s", out)

@@ -197,12 +197,15 @@ resource "virtfleet_storage_pool" "vms" {
 }
 
 // TestAccVirtualMachine_ignition: QEMU gets the configuration from a volume that only QEMU can read. A change needs a
-// restart, and what isn't used any more goes.
+// restart, and what isn't used any more goes. QEMU on the target opens the file when the VM arrives, so that it goes
+// along: while the VM runs, and while it is off.
 func TestAccVirtualMachine_ignition(t *testing.T) {
 	t.Parallel()
 	l := lab.Open(t)
 	name := lab.Name(t)
-	base := acctest.Block{Lab: l, Hosts: []acctest.Host{{Of: l.Host("kvm3")}}}.String() + fmt.Sprintf(`
+	// The first host's QEMU runs as a user of its own, the other's as root.
+	const first, other = "kvm3", "kvm1"
+	base := providerBlock(l, "", l.Host(first), l.Host(other)) + fmt.Sprintf(`
 resource "virtfleet_storage_pool" "vms" {
   name   = %[1]q
   type   = "dir"
@@ -210,124 +213,70 @@ resource "virtfleet_storage_pool" "vms" {
 }
 `, name)
 	configuration := func(version string) string { return fmt.Sprintf(`{"ignition": {"version": %q}}`, version) }
-	config := func(more hcl) string {
+	config := func(host string, more hcl) string {
 		return base + idleVM(l, name).with(hcl{
-			"host": quote("kvm3"), "termination_grace_period": quote("0s"),
-			"disks": `{ root = { pool = virtfleet_storage_pool.vms.name, size = "16Mi" } }`,
+			"host": quote(host), "disks": `{ root = { pool = virtfleet_storage_pool.vms.name, size = "16Mi" } }`,
 		}).with(more).String()
 	}
-	ignition := func(version, wo string) string {
-		return fmt.Sprintf("{ config_wo = %q, wo_version = %q }", configuration(version), wo)
+	ignition := func(version, wo string) hcl {
+		return hcl{"ignition": fmt.Sprintf("{ config_wo = %q, wo_version = %q }", configuration(version), wo)}
 	}
-	is := func(want string, pools ...string) resource.TestCheckFunc {
+	entry := regexp.MustCompile(`name='opt/com.coreos/config' file='([^']+)'`)
+	// is expects the configuration on a host, and only these files in the pools.
+	is := func(host, want string, files ...string) resource.TestCheckFunc {
 		return func(*terraform.State) error {
-			entry := regexp.MustCompile(`name='opt/com.coreos/config' file='([^']+)'`)
 			for _, which := range []string{"--inactive", "--security-info"} {
-				found := entry.FindStringSubmatch(l.Virsh(t, "kvm3", "dumpxml", which, name))
+				found := entry.FindStringSubmatch(l.Virsh(t, host, "dumpxml", which, name))
 				if (found != nil) != (want != "") {
 					return fmt.Errorf("the definition (%s) has %q", which, found)
 				}
 				if found == nil {
 					continue
 				}
-				content, err := os.ReadFile(l.Host("kvm3").Path(found[1]))
-				if mode := l.Run(t, "kvm3", "stat", "-c", "%a", found[1]); err != nil || string(content) != want ||
+				content, err := os.ReadFile(l.Host(host).Path(found[1]))
+				if mode := l.Run(t, host, "stat", "-c", "%a", found[1]); err != nil || string(content) != want ||
 					strings.TrimSpace(mode) != "600" {
 					return fmt.Errorf("the file is %q of mode %s: %w", content, mode, err)
 				}
 			}
-			if got := volumes(t, l, "kvm3", name); !slices.Equal(got, pools) {
-				return fmt.Errorf("the storage pool has %q; want %q", got, pools)
+			for _, h := range []string{first, other} {
+				if got := volumes(t, l, h, name); h == host && !slices.Equal(got, files) || h != host && len(got) > 0 {
+					return fmt.Errorf("the storage pool of %s has %q; want %q on %s", h, got, files, host)
+				}
 			}
 			return nil
 		}
 	}
 	root, file := name+"-root", name+"-ignition"
+	updated := func(host string, more hcl, check resource.TestCheckFunc) resource.TestStep {
+		return resource.TestStep{
+			Config:           config(host, hcl{"update_policy": quote("Restart")}.with(more)),
+			ConfigPlanChecks: changes(plancheck.ResourceActionUpdate), Check: check,
+			ConfigStateChecks: []statecheck.StateCheck{
+				know("current_host", exactly(host)), know("left_volumes", knownvalue.ListExact(nil)),
+			},
+		}
+	}
+	last := ignition("3.4.0", "3")
+	kept := is(other, configuration("3.4.0"), file, root)
 	story(t, l, []string{name}, resource.TestStep{
-		Config: config(hcl{"ignition": `{ config = "variant: fcos" }`}), ExpectError: regexp.MustCompile(`butane`),
-	}, resource.TestStep{
-		Config:           config(hcl{"ignition": ignition("3.4.0", "1")}),
+		Config:           config(first, ignition("3.4.0", "1")),
 		ConfigPlanChecks: changes(plancheck.ResourceActionCreate),
 		ConfigStateChecks: []statecheck.StateCheck{
 			know("ignition.config_wo", knownvalue.Null()), know("status", exactly("Running")),
 		},
-		Check: is(configuration("3.4.0"), file, root),
+		Check: is(first, configuration("3.4.0"), file, root),
 	}, resource.TestStep{
-		Config:      config(hcl{"ignition": ignition("3.5.0", "2")}),
+		Config:      config(first, ignition("3.5.0", "2")),
 		ExpectError: regexp.MustCompile(`Change needs a restart`),
-	}, resource.TestStep{
-		Config:           config(hcl{"ignition": ignition("3.5.0", "2"), "update_policy": quote("Restart")}),
-		ConfigPlanChecks: changes(plancheck.ResourceActionUpdate),
-		Check:            is(configuration("3.5.0"), file, root),
-	}, resource.TestStep{
-		Config:           config(hcl{"update_policy": quote("Restart")}),
-		ConfigPlanChecks: changes(plancheck.ResourceActionUpdate),
-		Check:            is("", root),
-	}, resource.TestStep{
-		Config:           config(hcl{"ignition": ignition("3.4.0", "3"), "update_policy": quote("Restart")}),
-		ConfigPlanChecks: changes(plancheck.ResourceActionUpdate),
-		Check:            is(configuration("3.4.0"), file, root),
-	}, resource.TestStep{
-		Config: base,
-		Check: func(*terraform.State) error {
-			if left := volumes(t, l, "kvm3", name); len(left) > 0 {
-				return fmt.Errorf("left are %q", left)
-			}
-			return nil
-		},
-	})
-}
-
-// TestAccVirtualMachine_ignitionMoves: QEMU on the target opens the file when the VM arrives, so that it goes along:
-// while the VM runs, and while it is off.
-func TestAccVirtualMachine_ignitionMoves(t *testing.T) {
-	t.Parallel()
-	l := lab.Open(t)
-	name := lab.Name(t)
-	const content = `{"ignition": {"version": "3.4.0"}}`
-	base := providerBlock(l, "") + fmt.Sprintf(`
-resource "virtfleet_storage_pool" "vms" {
-  name   = %[1]q
-  type   = "dir"
-  target = { path = "/var/lib/libvirt/%[1]s" }
-}
-`, name)
-	config := func(host, strategy string) string {
-		return base + idleVM(l, name).with(hcl{
-			"host": quote(host), "run_strategy": quote(strategy),
-			"disks":    `{ root = { pool = virtfleet_storage_pool.vms.name, size = "16Mi" } }`,
-			"ignition": fmt.Sprintf("{ config_wo = %q, wo_version = \"1\" }", content),
-		}).String()
-	}
-	step := func(from, to, strategy string, action plancheck.ResourceActionType) resource.TestStep {
-		return resource.TestStep{
-			Config: config(to, strategy), ConfigPlanChecks: changes(action),
-			ConfigStateChecks: []statecheck.StateCheck{
-				know("current_host", exactly(to)), know("left_volumes", knownvalue.ListExact(nil)),
-			},
-			Check: func(*terraform.State) error {
-				found := regexp.MustCompile(`name='opt/com.coreos/config' file='([^']+)'`).FindStringSubmatch(
-					l.Virsh(t, to, "dumpxml", name))
-				if found == nil {
-					return errors.New("the definition has no configuration for Ignition")
-				}
-				read, err := os.ReadFile(l.Host(to).Path(found[1]))
-				if err != nil || string(read) != content {
-					return fmt.Errorf("the file is %q: %w", read, err)
-				}
-				if left := volumes(t, l, from, name); len(left) > 0 {
-					return fmt.Errorf("host %s still has %q", from, left)
-				}
-				return nil
-			},
-		}
-	}
-	story(t, l, []string{name}, step("kvm2", "kvm1", "Always", plancheck.ResourceActionCreate),
-		step("kvm1", "kvm2", "Always", plancheck.ResourceActionUpdate),
-		step("kvm2", "kvm1", "Halted", plancheck.ResourceActionUpdate),
-		step("kvm1", "kvm2", "Halted", plancheck.ResourceActionUpdate),
+	}, updated(first, ignition("3.5.0", "2"), is(first, configuration("3.5.0"), file, root)),
+		updated(first, nil, is(first, "", root)),
+		updated(first, last, is(first, configuration("3.4.0"), file, root)),
+		updated(other, last, kept),
+		updated(other, last.with(hcl{"run_strategy": quote("Halted")}), kept),
+		updated(first, last.with(hcl{"run_strategy": quote("Halted")}), is(first, configuration("3.4.0"), file, root)),
 		resource.TestStep{Config: base, Check: func(*terraform.State) error {
-			if left := append(volumes(t, l, "kvm1", name), volumes(t, l, "kvm2", name)...); len(left) > 0 {
+			if left := append(volumes(t, l, first, name), volumes(t, l, other, name)...); len(left) > 0 {
 				return fmt.Errorf("left are %q", left)
 			}
 			return nil

