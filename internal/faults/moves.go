@@ -174,7 +174,7 @@ var coldMove = []Cell{
 	{
 		ProviderKilled, "Terraform ends; the VM stays off on the source, and the target has an unfinished copy", sameMove,
 		"removes the unfinished copy, and moves the VM",
-		[]Test{coldBreaks.at("killed"), coldKilled},
+		[]Test{coldMoving.at("provider killed"), coldKilled},
 		"",
 	},
 	{

@@ -6,10 +6,10 @@ import (
 	golibvirt "libvirt.org/go/libvirt"
 )
 
-// StatsGroups selects groups of statistics, or'ed together; they are numbered as libvirt numbers them.
+// StatsGroups is a set of groups of statistics: the bitwise OR of libvirt's numbers for them.
 type StatsGroups uint32
 
-// The groups of statistics. What a host's libvirt doesn't know is left out of its answer.
+// The groups of statistics. A libvirt leaves the groups that it doesn't know out of its answer.
 const (
 	StatsState     = StatsGroups(golibvirt.DOMAIN_STATS_STATE)
 	StatsCPU       = StatsGroups(golibvirt.DOMAIN_STATS_CPU_TOTAL)
@@ -22,10 +22,10 @@ const (
 )
 
 // StatsParams are statistics by libvirt's names for them, such as "cpu.time" or "block.0.rd.bytes": see
-// virConnectGetAllDomainStats. What wasn't reported isn't there.
+// virConnectGetAllDomainStats. A statistic that wasn't reported has no entry.
 type StatsParams map[string]any
 
-// Uint gives an unsigned number, nil when it wasn't reported. A negative number counts as not reported.
+// Uint returns an unsigned number, or nil if it wasn't reported. A negative number counts as not reported.
 func (p StatsParams) Uint(name string) *uint64 {
 	switch v := p[name].(type) {
 	case uint64:
@@ -39,13 +39,13 @@ func (p StatsParams) Uint(name string) *uint64 {
 	return nil
 }
 
-// Text gives a string, "" when it wasn't reported.
+// Text returns a string, or "" if it wasn't reported.
 func (p StatsParams) Text(name string) string {
 	s, _ := p[name].(string)
 	return s
 }
 
-// Bool gives a truth, nil when it wasn't reported.
+// Bool returns a boolean, or nil if it wasn't reported.
 func (p StatsParams) Bool(name string) *bool {
 	if v, ok := p[name].(bool); ok {
 		return &v
@@ -58,18 +58,18 @@ type DomainStats struct {
 	UUID, Name string
 	State      DomainState
 	Reason     string
-	// Busy says that the domain is being started, or stands still for a migration: on its target until its memory has
-	// arrived, on its source at the end. Then only its state is known, because for any more libvirt would wait, on a
-	// target for up to 30 seconds.
+	// Busy says that the domain is being started, or is paused for a migration: on the target until its memory has
+	// arrived, on the source at the end. Only its state is known then: for more, libvirt would wait, on a target for up
+	// to 30 seconds.
 	Busy bool
-	// Params are the statistics. A domain that doesn't run, or whose hypervisor process is busy, has few.
+	// Params are the statistics. There are few of a domain that doesn't run or whose hypervisor process is busy.
 	Params StatsParams
 }
 
-// Stats reads statistics of all domains of the host, or of those with the given UUIDs, in two calls, however many they
-// are: one for their states, which never waits, and one for the groups of those that run. A domain whose hypervisor
-// process is busy with something else is not waited for; what it would have had to say is left out. A UUID that the
-// host doesn't have is left out.
+// Stats reads the statistics of all domains of the host, or of those with the given UUIDs, in two calls, however many
+// there are. The first reads the states, and never waits. The second reads the groups of those that run. It doesn't
+// wait for a domain whose hypervisor process is busy, whose groups are left out. UUIDs that the host doesn't have are
+// left out.
 //
 // It uses virConnectGetAllDomainStats and virDomainListGetStats.
 func (h *Host) Stats(ctx context.Context, groups StatsGroups, uuids ...string) ([]DomainStats, error) {
@@ -78,7 +78,7 @@ func (h *Host) Stats(ctx context.Context, groups StatsGroups, uuids ...string) (
 	})
 }
 
-// dontWait makes libvirt skip what it would have to wait for.
+// dontWait makes libvirt skip the statistics for which it would have to wait.
 const dontWait = golibvirt.CONNECT_GET_ALL_DOMAINS_STATS_NOWAIT
 
 func (c *conn) readStats(groups StatsGroups, uuids []string) ([]DomainStats, error) {
@@ -124,7 +124,7 @@ func (c *conn) readStats(groups StatsGroups, uuids []string) ([]DomainStats, err
 	return found, nil
 }
 
-// readState takes the state out of the parameters.
+// readState reads the state from the parameters.
 func (s *DomainStats) readState() {
 	if state := s.Params.Uint("state.state"); state != nil {
 		s.State = DomainState(*state)
@@ -136,14 +136,14 @@ func (s *DomainStats) readState() {
 	s.Busy = s.State == Paused && (s.Reason == ReasonMigration || s.Reason == ReasonStartingUp)
 }
 
-// DirtyRateMode is how it is measured how fast a domain writes to its memory, by libvirt's name; "" is page-sampling.
+// DirtyRateMode is the way to measure how fast a domain writes to its memory, by libvirt's name. "" is page-sampling.
 type DirtyRateMode string
 
 // The modes. Bitmap and ring came with libvirt 8.1.
 const (
-	// DirtyRatePageSampling compares samples of pages. Every domain can, and its guest hardly notices.
+	// DirtyRatePageSampling compares samples of pages. It works for every domain, and hardly slows its guest.
 	DirtyRatePageSampling DirtyRateMode = "page-sampling"
-	// DirtyRateBitmap logs what is written to, as a migration does. Under anything but KVM it crashes QEMU.
+	// DirtyRateBitmap logs the pages that are written to, as a migration does. Without KVM it crashes QEMU.
 	DirtyRateBitmap DirtyRateMode = "dirty-bitmap"
 	// DirtyRateRing reads KVM's dirty ring, which the definition must enable.
 	DirtyRateRing DirtyRateMode = "dirty-ring"
@@ -155,9 +155,8 @@ var dirtyRateFlags = map[DirtyRateMode]golibvirt.DomainDirtyRateCalcFlags{
 	DirtyRateRing:         golibvirt.DOMAIN_DIRTYRATE_MODE_DIRTY_RING,
 }
 
-// StartDirtyRate makes the hypervisor measure for that many seconds, 1 to 60, how fast a running domain writes to its
-// memory (virDomainStartDirtyRateCalc). It returns at once; Stats with StatsDirtyRate says when the measurement is
-// done.
+// StartDirtyRate makes the hypervisor measure, for 1 to 60 seconds, how fast a running domain writes to its memory
+// (virDomainStartDirtyRateCalc). It returns at once. Stats with StatsDirtyRate tells when the measurement is done.
 func (h *Host) StartDirtyRate(ctx context.Context, uuid string, seconds int, mode DirtyRateMode) error {
 	return h.runOnDomain(ctx, jobControlCall("measuring the dirty rate of domain "+uuid), uuid,
 		"virDomainStartDirtyRateCalc",

@@ -9,38 +9,39 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 )
 
-// VM is what the fleet knows of one VM.
+// VM is what the fleet knows about one VM.
 type VM struct {
 	UUID, Name string
-	// Host is where it runs, or where its definition is when it does not, and HostUUID that host's libvirt UUID.
+	// Host is the host on which it runs, or that has its definition while it doesn't run. HostUUID is that host's UUID
+	// in libvirt.
 	Host, HostUUID string
 	State          libvirt.DomainState
-	// Reason is the domain state's own, as libvirt names it.
+	// Reason is the reason of the domain's state, by libvirt's name.
 	Reason                        string
 	Active, Persistent, Autostart bool
-	// Migrating says that it is on its way between two hosts. Host is then the one it runs on.
+	// Migrating says that a migration moves it between two hosts. Host is then the one on which it runs.
 	Migrating bool
-	// Stranded says that its guest stands still for a migration that is over.
+	// Stranded says that its guest is paused for a migration that is over.
 	Stranded bool
 	// ActiveHosts are the hosts that have a hypervisor process of it.
 	ActiveHosts map[string]status.Role
-	// HostStates say how each of these processes stands, in libvirt's words.
+	// HostStates are the states of these processes, by libvirt's names.
 	HostStates map[string]string
-	// ManagedSave says that the memory of the stopped VM is kept on the host and comes back with the next start.
+	// ManagedSave says that the host keeps the memory of the stopped VM, and restores it at the next start.
 	ManagedSave bool
-	// PersistentSpec is what the next start would give, LiveSpec what runs. Each is nil when there is no such definition.
+	// PersistentSpec is the definition for the next start, LiveSpec the one that runs. Each is nil when there is none.
 	PersistentSpec, LiveSpec *domain.Spec
 	Metadata                 domain.Metadata
 	// AgentConnected says that the guest agent's channel is open.
 	AgentConnected bool
-	// StaleHosts have a leftover definition of the VM.
+	// StaleHosts are the hosts with a leftover definition of the VM.
 	StaleHosts []string
-	// Stopped says how the operation that returned this shut the VM down. It is empty when it did not.
+	// Stopped says how the operation that returned this VM shut it down. It is empty if the operation didn't.
 	Stopped Outcome
-	// SilentHosts did not answer; what they have is not known.
+	// SilentHosts are the hosts that didn't answer. What they have is unknown.
 	SilentHosts []string
 
-	// acpi says that its guest can be asked to shut down without an agent.
+	// acpi says that its guest can be shut down without an agent.
 	acpi  bool
 	Entry *Entry
 	On    *Host
@@ -48,19 +49,20 @@ type VM struct {
 	Peers map[string]string
 }
 
-// CurrentSpec is what there is of it now: what runs, else what the next start would give.
+// CurrentSpec is the definition that runs, or else the one for the next start.
 func (vm *VM) CurrentSpec() *domain.Spec { return cmp.Or(vm.LiveSpec, vm.PersistentSpec) }
 
-// DeclaredSpec is what a configuration changes: what the next start would give, else, of a transient VM, what runs.
+// DeclaredSpec is the definition that a configuration changes: the one for the next start, or of a transient VM the one
+// that runs.
 func (vm *VM) DeclaredSpec() *domain.Spec { return cmp.Or(vm.PersistentSpec, vm.LiveSpec) }
 
-// Phase is the instance's phase, as KubeVirt would name it.
+// Phase is the phase of the instance, by KubeVirt's name.
 func (vm *VM) Phase() string { return status.InstancePhase(vm.StateFacts()) }
 
-// Status is the VM's status, as KubeVirt would print it.
+// Status is the printable status of the VM, by KubeVirt's name.
 func (vm *VM) Status() string { return status.PrintableStatus(vm.StateFacts()) }
 
-// StatusReason says why the VM is in its state, in libvirt's words.
+// StatusReason is the reason of the VM's state, by libvirt's name.
 func (vm *VM) StatusReason() string {
 	if vm.Stranded {
 		return status.ReasonStranded
@@ -69,22 +71,22 @@ func (vm *VM) StatusReason() string {
 	return status.ShownReason(vm.State.String(), vm.Reason)
 }
 
-// RestartRequired says that the next start would give another VM than the one that runs. It is what the condition of
-// that name says.
+// RestartRequired says that the definition for the next start differs from the one that runs, as the condition of that
+// name does.
 func (vm *VM) RestartRequired() bool {
 	return len(vm.pending()) > 0
 }
 
-// Running says that the guest is running, not only started.
+// Running says that the guest runs. One that is paused is started, but doesn't run.
 func (vm *VM) Running() bool { return vm.Status() == status.StatusRunning }
 
-// Paused says that the guest exists and stands still.
+// Paused says that the guest is started and doesn't run.
 func (vm *VM) Paused() bool { return vm.Status() == status.StatusPaused }
 
-// LastKnown is what the reader remembers of where the VM was. Both are empty for a VM that was never seen before.
+// LastKnown is where the reader saw the VM last. Both fields are empty for a VM that it never saw.
 type LastKnown struct{ Host, HostUUID string }
 
-// NewVM is the VM that a host told of.
+// NewVM makes the VM that a host reports.
 func NewVM(a Reply) (*VM, error) {
 	e := a.Domain
 
@@ -116,13 +118,13 @@ func NewVM(a Reply) (*VM, error) {
 	return vm, nil
 }
 
-// IsNotFound says that something is not there: a VM, or what it needs.
+// IsNotFound says that a VM, or something that it needs, doesn't exist.
 func IsNotFound(err error) bool { return errors.Is(err, ErrNotFound) }
 
-// Conn is the host that has the VM, for questions about its guest.
+// Conn is the connection to the host that has the VM, for questions about its guest.
 func (vm *VM) Conn() *libvirt.Host { return vm.On.Conn }
 
-// Affect is every definition that the VM has.
+// Affect selects every definition that the VM has.
 func (vm *VM) Affect() libvirt.Affect {
 	var affect libvirt.Affect
 	if vm.Persistent {
@@ -136,7 +138,7 @@ func (vm *VM) Affect() libvirt.Affect {
 	return affect
 }
 
-// Firmware is what the definition says of it, and what libvirt chose where that leaves the choice to it.
+// Firmware is the firmware of the definition, with what libvirt chose where the definition leaves that to libvirt.
 func (vm *VM) Firmware() domain.Firmware {
 	return domain.Merge(vm.PersistentSpec, vm.LiveSpec, nil, nil).Firmware
 }

@@ -16,19 +16,20 @@ import (
 )
 
 const (
-	// abandonedPoll is how often a migration that no run watches is looked at.
+	// abandonedPoll is the pause between two looks at a migration whose run is gone.
 	abandonedPoll = time.Second
-	// abandonedSettle is how long hosts may take to tidy up behind one.
+	// abandonedSettle is how long the hosts may take to clean up after such a migration.
 	abandonedSettle = 15 * time.Second
 )
 
-// ConcludeInterrupted finds out how a migration ended whose run was killed, and completes its record, so that nothing
-// is done twice. Who is at it still is waited for. A migration that goes on without its run is watched to its end, and
-// aborted when ctx ends; one that broke in post-copy is resumed, with what was said for this VM, if anything was.
+// ConcludeInterrupted finds out how a migration ended whose run was killed, and completes its record, so that no later
+// run repeats it. It waits for a run that is still alive. It watches a migration that continues without its run to the
+// end, and aborts it when ctx ends. It resumes one that broke in post-copy, with the options that were given for this
+// VM, if any.
 func (rec *Recovery) ConcludeInterrupted(
 	ctx context.Context, vm *inventory.VM, last inventory.LastKnown, own migration.Options,
 ) (*inventory.VM, error) {
-	// The VM may change hosts while its lock is waited for.
+	// The VM may move to another host while this run waits for its lock.
 	for range len(rec.hosts.Configured) + 1 {
 		if vm.OpenMigration() == nil {
 			return vm, nil
@@ -48,9 +49,9 @@ func (rec *Recovery) ConcludeInterrupted(
 	}
 }
 
-// concludeFor is ConcludeInterrupted for an order to move the VM. What was planned for a VM is not done to one that
-// another run, which is alive, moves elsewhere: the order is refused. One that is for the same host, or is the same
-// order, waits.
+// concludeFor is ConcludeInterrupted for an order to move the VM. It refuses the order while another run, which is
+// alive, moves the VM to a different host: the order was planned for a VM that stays. An order for the same host, or
+// the same order, waits.
 func (rec *Recovery) concludeFor(
 	ctx context.Context, vm *inventory.VM, last inventory.LastKnown, order Order,
 ) (*inventory.VM, error) {
@@ -113,7 +114,7 @@ func (rec *Recovery) concludeOn(
 
 	aborted := rec.awaitAbandoned(held, uuid, *record)
 
-	// What they said before is not true any more.
+	// Their earlier answers are out of date.
 	for _, h := range rec.hosts.Configured {
 		if h.Name == record.SourceHost || h.Name == record.TargetHost {
 			h.Forget()
@@ -152,8 +153,8 @@ func (rec *Recovery) concludeOn(
 	return vm, true, errors.Join(aborted, err)
 }
 
-// awaitAbandoned waits until a migration that no run manages any more is over. When ctx ends it is aborted, and why is
-// returned once that is through. One that broke in post-copy isn't waited for: it does not mend itself.
+// awaitAbandoned waits for the end of a migration whose run is gone. When ctx ends it aborts the migration, and returns
+// the cause once that is done. It doesn't wait for one that broke in post-copy, which nothing but a resume continues.
 func (rec *Recovery) awaitAbandoned(ctx context.Context, uuid string, record domain.Migration) (aborted error) {
 	var quiet time.Time // since when no job is seen while the hosts still wait for each other
 
@@ -197,9 +198,9 @@ func (rec *Recovery) awaitAbandoned(ctx context.Context, uuid string, record dom
 }
 
 // abandoned tells whether a migration out of the source runs, whether one of the hosts waits for the other, and whether
-// it broke in post-copy: at the source that is said as well while QEMU goes on without its client, so that the target
-// has to say it too, or to be gone. If the guest has all of its memory there, the migration is over whatever the source
-// says.
+// it broke in post-copy. A source reports a broken post-copy also while QEMU continues without its client, so the
+// target has to report it too, or to be gone. Once the guest has all of its memory on the target, the migration is over
+// whatever the source reports.
 func (rec *Recovery) abandoned(
 	ctx context.Context, uuid string, record domain.Migration,
 ) (running, waiting, broken bool) {
@@ -237,8 +238,7 @@ func (rec *Recovery) abandoned(
 	return running, waiting, broken
 }
 
-// Inspect finds out about the VM what counts for moving it. One that is stranded is let go on before anything else is
-// done to it.
+// Inspect reads what decides whether and how the VM can move. It lets a stranded guest continue before anything else.
 func Inspect(ctx context.Context, vm *inventory.VM) (migration.VM, error) {
 	m, err := migration.Inspect(ctx, vm.On.Conn, vm.UUID)
 	if vm.Stranded {
@@ -250,7 +250,7 @@ func Inspect(ctx context.Context, vm *inventory.VM) (migration.VM, error) {
 	return m, err
 }
 
-// FinishSwitchoverOf ends what a migration that is over left half done at its source, if no other run did.
+// FinishSwitchoverOf completes what a finished migration left undone on its source, unless another run did.
 func (rec *Recovery) FinishSwitchoverOf(ctx context.Context, vm *inventory.VM, record domain.Migration) error {
 	from, to := rec.hosts.Host(record.SourceHost), rec.hosts.Host(record.TargetHost)
 	if from == nil || to == nil || from.Config.Fenced || to.Config.Fenced {
@@ -267,7 +267,7 @@ func (rec *Recovery) FinishSwitchoverOf(ctx context.Context, vm *inventory.VM, r
 	return err
 }
 
-// abortJob aborts the migration out of the record's source, if it can be, also when ctx has ended.
+// abortJob aborts the migration out of the record's source, if that is possible, even when ctx has ended.
 func (rec *Recovery) abortJob(ctx context.Context, uuid string, record domain.Migration) {
 	h := rec.hosts.Host(record.SourceHost)
 	if h == nil || h.Config.Fenced {

@@ -13,16 +13,16 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 )
 
-// SampledVM is a VM of the fleet, with what was counted of it on each host that has it. Where it is follows from what
-// all hosts say, as for every other reader.
+// SampledVM is a VM of the fleet with its statistics on each host that has it. Its place follows from the answers of
+// all hosts, as for every other reader.
 type SampledVM struct {
 	inventory.Listed
 
-	// Samples are by the host's name.
+	// Samples are keyed by the name of the host.
 	Samples map[string]Sample
 }
 
-// Home is the sample of the host that has the VM. Where the hosts don't agree on that, it is of one on which it runs.
+// Home is the sample of the host that has the VM. Where hosts disagree, it is the sample of one on which the VM runs.
 func (s SampledVM) Home() Sample {
 	if s.VM != nil {
 		home := s.Samples[s.VM.Host]
@@ -42,8 +42,8 @@ func (s SampledVM) Home() Sample {
 	return home
 }
 
-// Source is the sample of the host that the VM is being moved from, or may be: one that stands still for a migration.
-// Nil is that nothing moves it.
+// Source is the sample of the host from which the VM is being moved, or perhaps moved: one where it is paused for a
+// migration. It is nil when nothing moves the VM.
 func (s SampledVM) Source() *Sample {
 	if s.VM == nil || s.VM.BrokeInPostCopy() || !s.VM.Migrating && !s.VM.Entry.InMigration() {
 		return nil
@@ -57,17 +57,17 @@ func (s SampledVM) Source() *Sample {
 	return &c
 }
 
-// HostCondition is how a configured host stands, as far as one sampling of it tells.
+// HostCondition is the condition of a configured host, as far as one sampling shows it.
 type HostCondition struct {
 	Name                string
 	Fenced, Schedulable bool
-	// Memory, MemoryLimit and CommittedMemory are in bytes, 0 for a host that didn't answer.
+	// Memory, MemoryLimit and CommittedMemory are in bytes. They are 0 for a host that didn't answer.
 	Memory, MemoryLimit, CommittedMemory uint64
-	// Record is nil for a host that didn't answer, or whose record can't be read.
+	// Record is nil for a host that didn't answer or whose record is unreadable.
 	Record *hostrecord.Record
 }
 
-// HostConditions are how all configured hosts stand, in their order. It asks no host.
+// HostConditions returns the condition of every configured host, in their order. It asks no host.
 func (ob *Observer) HostConditions(sampled []HostSamples) []HostCondition {
 	by := map[*inventory.Host]HostSamples{}
 
@@ -94,9 +94,9 @@ func (ob *Observer) HostConditions(sampled []HostSamples) []HostCondition {
 	return all
 }
 
-// JoinSamples puts together what hosts said of every VM, sorted by name. A host whose samples are missing counts as
-// silent. Where the hosts' answers don't fit together, because a VM was handed over in between, they are asked for it
-// once more, until ctx ends.
+// JoinSamples joins the hosts' samples of each VM, sorted by name. A host without samples counts as silent. Where the
+// answers contradict each other, because a VM was handed over between them, it asks the hosts for that VM once more,
+// until ctx ends.
 func (ob *Observer) JoinSamples(ctx context.Context, all []HostSamples) []SampledVM {
 	polls := make([]inventory.HostPoll, 0, len(all))
 	samples := map[string]map[string]Sample{}
@@ -145,7 +145,7 @@ func (ob *Observer) JoinSamples(ctx context.Context, all []HostSamples) []Sample
 	return joined
 }
 
-// askAgain asks the hosts for the VM once more. Of an answer that doesn't decide nothing is taken over.
+// askAgain asks the hosts for the VM once more. It ignores an answer that decides nothing.
 func (ob *Observer) askAgain(ctx context.Context, s *SampledVM) {
 	vm, err := ob.hosts.FindNow(ctx, s.UUID, inventory.LastKnown{})
 
@@ -157,5 +157,5 @@ func (ob *Observer) askAgain(ctx context.Context, s *SampledVM) {
 	}
 }
 
-// hosts are those that have the VM, in order.
+// hosts returns the hosts that have the VM, in order.
 func (s SampledVM) hosts() []string { return slices.Sorted(maps.Keys(s.Samples)) }

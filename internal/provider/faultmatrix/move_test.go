@@ -74,6 +74,7 @@ func TestAccFaults_coldMove(t *testing.T) {
 		{"SSH cut at the target", s.play, func() harm { return cut(s.to) }},
 		{"libvirtd frozen", s.play, func() harm { return daemonFrozen(s.to) }},
 		{"link cut", s.play, func() harm { return linkCut(s.to) }},
+		{"provider killed", s.playKilled, nil},
 		{"provider frozen", s.playFrozen, nil},
 	} {
 		from, to := s.from, s.to
