@@ -111,9 +111,9 @@ func (u *user) applies(t *testing.T) {
 			applies = append(applies, e.again)
 		}
 		for _, args := range applies {
-			u.does(t, dir, apply+" -auto-approve"+args, "")
+			applied := u.does(t, dir, apply+" -auto-approve"+args, "")
 			if said := u.does(t, dir, plan+args, ""); !strings.Contains(said, "No changes.") {
-				t.Errorf("%s, after the apply:\n%s", e.dir, said)
+				t.Errorf("%s, the apply:\n%s\nand the plan after it:\n%s", e.dir, applied, said)
 			}
 		}
 		u.powersOff(t, e.dir)
