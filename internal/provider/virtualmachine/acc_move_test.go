@@ -186,7 +186,7 @@ func TestAccVirtualMachine_moveRefused(t *testing.T) {
 	}, resource.TestStep{
 		Config: config("kvm2", ""),
 		ExpectError: inOrder("DisksNotLiveMigratable", image, `pool "default" of host "kvm1"`, "network disk",
-			"InterfaceNotLiveMigratable", `network "default" (nat)`, "allow_network_change"),
+			"InterfaceNotLiveMigratable", `network "default" (open)`, "allow_network_change"),
 	}, resource.TestStep{
 		// What is allowed no longer blocks the move.
 		Config:      config("kvm2", "migration_options = { allow_network_change = true }"),
