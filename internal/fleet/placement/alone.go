@@ -64,8 +64,9 @@ func rivals(answers []inventory.Reply, c claim) error {
 	return errors.Join(all...)
 }
 
-// sharedWith finds the disk of another VM that is the same one, unless both are declared to be written by several VMs,
-// or that one of them has below it: what is below a disk has no writer, whatever is declared.
+// sharedWith returns the disk of another VM that is the same as this one, unless both are declared as shareable. A disk
+// with the other in its backing chain is returned even if both are shareable: no VM may write to an image that is the
+// base of another.
 func sharedWith(disk domain.DiskUse, e *inventory.Entry, sameHost bool) (domain.DiskUse, bool) {
 	for _, other := range e.DiskUses() {
 		same := sameHost || disk.Shared || other.Shared
