@@ -26,7 +26,7 @@ func hotVCPUChange(f Facts) Condition { return hotChange(f, f.VCPUs, "virtual CP
 
 func hotMemoryChange(f Facts) Condition { return hotChange(f, f.Memory, "bytes of memory") }
 
-// hotChange says whether a change is under way that needs no restart.
+// hotChange reports whether a change that requires no restart is in progress.
 func hotChange(f Facts, a Amount, what string) Condition {
 	c := Condition{Status: False, Reason: "NoChange", Layer: LayerLibvirt}
 	switch {
@@ -50,7 +50,7 @@ const (
 	NotAllDVsReady = "NotAllDVsReady"
 )
 
-// dataVolumesReady says whether the source of every disk is there and opens on the host.
+// dataVolumesReady reports whether the source of every disk exists and can be opened on the host.
 func dataVolumesReady(f Facts) Condition {
 	layer := LayerLibvirt
 	if f.Active {
