@@ -33,8 +33,8 @@ type Host struct {
 	view *View
 	// known are the domains of the last view, by UUID, so that an unchanged domain isn't parsed again.
 	known map[string]*Entry
-	// loading is the reading that a new reader may wait for. It is nil if something was written after the last reading
-	// began: the result of that reading is too old for a new reader.
+	// loading is the reading that a new reader may wait for. Forget and ForgetRecord set it to nil: the result of a
+	// reading that began before is too old for a new reader.
 	loading *loading
 }
 
@@ -42,7 +42,7 @@ type Host struct {
 type View struct {
 	Info    *libvirt.HostInfo
 	Domains map[string]*Entry // by UUID
-	Err     error             // nil: the host answered
+	Err     error             // nil if the host answered
 	record  *recordCell
 	index   *viewIndex
 	at      time.Time

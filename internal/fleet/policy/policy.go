@@ -56,7 +56,7 @@ func HasLabels(have, want map[string]string) bool {
 
 // Winner returns the policy that applies to the VM, nil if none selects it. Of the policies that select the VM, the one
 // with the most labels takes precedence; of those, one that names VMs, then one that names hosts, then the one with the
-// smallest name.
+// smallest name, then the smallest ID.
 func Winner[P Policy](policies []P, m VM) *P {
 	var winner *P
 	for i, p := range policies {
