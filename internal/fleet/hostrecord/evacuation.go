@@ -64,7 +64,7 @@ func (e *Evacuation) Outline() *Evacuation {
 type Step struct {
 	evacuation.Step
 
-	// Result is one of the results.
+	// Result is one of the results above.
 	Result string `json:"result,omitempty"`
 	// Reason says why the step failed.
 	Reason string `json:"reason,omitempty"`

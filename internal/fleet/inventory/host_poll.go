@@ -24,7 +24,7 @@ type HostPoll struct {
 	View *View
 }
 
-// AskedHost returns the host of that name, or an error if it is unknown or fenced.
+// AskedHost returns the host of that name, or an error if it isn't configured or is fenced.
 func (inv *Inventory) AskedHost(name string) (*Host, error) {
 	h := inv.Host(name)
 	if h == nil || h.Config.Fenced {

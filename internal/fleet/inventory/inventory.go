@@ -132,7 +132,7 @@ func (h *Host) close() error {
 	return err
 }
 
-// UsableHost returns the host of that name, or an error if it can't be queried.
+// UsableHost returns the host of that name, or an error if it isn't configured or is fenced.
 func (inv *Inventory) UsableHost(name string) (*Host, error) {
 	to := inv.Host(name)
 

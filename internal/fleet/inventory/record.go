@@ -80,7 +80,7 @@ func recordError(h *Host, what string, err error) error {
 	}
 }
 
-// ForgetRecord makes the next reader ask for the record again.
+// ForgetRecord makes the next reader read the record from the host again.
 func (h *Host) ForgetRecord() {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -23,7 +23,7 @@ type silence struct {
 // lastAnswer is the result of the last query to a host.
 type lastAnswer struct {
 	at  time.Time
-	err error // nil: it answered
+	err error // nil if it answered
 }
 
 // AsOneOperation returns a context in which unreachable hosts are remembered. A context that does so already is

@@ -67,12 +67,12 @@ func (m *Manager) Stop(ctx context.Context, vm *inventory.VM, grace time.Duratio
 	return m.stopWith(ctx, vm, stopOptions{grace: grace})
 }
 
-// stopOptions say how a guest is stopped.
+// stopOptions are the options for stopping a guest.
 type stopOptions struct {
 	// grace is how long the guest may take to shut down; 0 forces it off at once.
 	grace time.Duration
 	// forceIOError also forces off a guest that is paused by an I/O error for the whole grace period, for a VM that is
-	// deleted. Any other stop refuses.
+	// deleted. Any other stop returns an error.
 	forceIOError bool
 }
 

@@ -14,7 +14,7 @@ type gate struct {
 	attribute string
 	feature   string
 	used      func(domain.Spec) bool
-	libvirt   libvirt.Version // the zero version: any
+	libvirt   libvirt.Version // the zero value is any version
 	qemu      libvirt.Version
 }
 

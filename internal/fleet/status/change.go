@@ -44,7 +44,7 @@ func hotChange(f Facts, a Amount, what string) Condition {
 	return c
 }
 
-// Reasons of the condition DataVolumesReady, KubeVirt's.
+// Reasons of the condition DataVolumesReady, as in KubeVirt.
 const (
 	AllDVsReady    = "AllDVsReady"
 	NotAllDVsReady = "NotAllDVsReady"

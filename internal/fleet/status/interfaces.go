@@ -64,8 +64,8 @@ type Interface struct {
 
 // Interfaces merges the sources by MAC as KubeVirt does. The definition's interfaces come first, each with what the
 // agent reports about it; then the interfaces that only the agent reports, without the loopback. If the agent reported
-// an interface, its addresses are used. Addresses from leases and ARP, which may outlive the guest's use of them, are
-// used only for the other interfaces.
+// an interface, only the agent's addresses of it are used. Addresses from leases and ARP, which may outlive the guest's
+// use of them, are used only for interfaces that the agent did not report.
 func Interfaces(s Sources) []Interface {
 	leases, arp := byMAC(s.Leases), byMAC(s.ARP)
 	agent := map[string]GuestInterface{}

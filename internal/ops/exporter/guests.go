@@ -18,7 +18,8 @@ const (
 	guestsAtOnce = 2
 	// guestTimeout is how long a guest agent may take. A working agent answers within milliseconds.
 	guestTimeout = 5 * time.Second
-	// silence is the factor by which the interval is longer for a guest that didn't answer. An answer is used for as long.
+	// silence is how many intervals pass before a guest that didn't answer is queried again, and how many intervals an
+	// answer is used.
 	silence = 5
 	// maxFilesystems limits the series of one guest.
 	maxFilesystems = 64
@@ -32,12 +33,12 @@ var (
 // guests queries guest agents in the background. A scrape passes the present VMs and reads the last answers: it never
 // waits for a guest.
 type guests struct {
-	every time.Duration // 0: never
+	every time.Duration // 0 is never
 	work  sync.WaitGroup
 
 	mu    sync.Mutex
 	known map[string]guestFacts // by UUID
-	asked map[string]bool       // hosts whose guests are being asked
+	asked map[string]bool       // hosts whose guests are being queried
 }
 
 // guestFacts is an agent's last answer.

@@ -86,7 +86,7 @@ func (s *scraper) addMigrations(f *families, vm *fleet.VM, job *libvirt.Job) {
 	}
 }
 
-// migrationName returns the name of a recorded migration: the id of its resource, else its hosts and start time.
+// migrationName returns the name of a recorded migration: the migration's id, else its hosts and start time.
 func migrationName(m domain.Migration) string {
 	return cmp.Or(m.ID, fmt.Sprintf("%s-to-%s-%d", m.SourceHost, m.TargetHost, m.Start.UnixMilli()))
 }

@@ -211,7 +211,7 @@ func (f *families) addStats(s *stats.Sample, l labels) {
 	}
 	for _, n := range s.Interfaces {
 		addAll(f, nicMetrics, n, l.with("interface", n.Key))
-		// The same two numbers once more.
+		// The deprecated metric has the same two values.
 		f.add(networkTraffic, nicMetrics[0].value(n), l.with("interface", n.Key, "type", "rx"))
 		f.add(networkTraffic, nicMetrics[1].value(n), l.with("interface", n.Key, "type", "tx"))
 	}

@@ -31,7 +31,8 @@ func newModel(hosts []string) *model {
 
 // hostState is whether a host answers.
 type hostState struct {
-	// answered says that it has answered once, known that its VMs were read then, and silent that it doesn't answer now.
+	// answered says that the host has answered once, known that its VMs were read then, and silent that it doesn't
+	// answer now.
 	answered, known, silent bool
 	// since is when this last changed; zero if it was so before the first poll.
 	since time.Time

@@ -16,7 +16,7 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/ops/terminal"
 )
 
-// The width of a progress bar.
+// Limits for the width of a progress bar.
 const (
 	narrowestBar = 10
 	widestBar    = 50
