@@ -112,7 +112,7 @@ func madeFrom(disk domain.Disk, o domain.OwnDisk) domain.Disk {
 	return disk
 }
 
-// nameOwnDisk sets a name for the volume that the storage pool doesn't have yet.
+// nameOwnDisk sets the volume's name. It chooses a name that no volume in the storage pool has yet.
 func (m *Manager) nameOwnDisk(
 	ctx context.Context, h *inventory.Host, id string, vm domain.Spec, key string, o *domain.OwnDisk,
 ) error {

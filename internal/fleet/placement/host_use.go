@@ -89,8 +89,8 @@ func freePages(a inventory.Reply, others map[string]domain.HostUse) map[uint64]u
 	return left
 }
 
-// disputedCPUs returns how many of the CPUs that the VM is pinned to are also used by other VMs on the host. The caller
-// holds the reservations' mutex.
+// disputedCPUs returns to how many of the VM's CPUs other VMs on the host are pinned, too. The caller holds the
+// reservations' mutex.
 func (p *Planner) disputedCPUs(a inventory.Reply, d Desired) int {
 	use := d.hostUse()
 	if len(use.CPUs) == 0 {

@@ -19,8 +19,8 @@ import (
 type reservations struct {
 	mu     sync.Mutex
 	byHost map[string]map[string]reservation // host, then VM name
-	// expected are the VMs for which a host was chosen and which have nothing reserved there yet, likewise. They count
-	// only in the choice of the best host: no VM is refused because of them.
+	// expected are the VMs for which a host was chosen and which have nothing reserved there yet; by host, then by VM
+	// name. They count only in the choice of the best host: no VM is refused because of them.
 	expected map[string]map[string]reservation
 	holding  map[string]*placingLock
 	// files are the files that are on their way to a host, and their sizes there; by host, then by VM name.
@@ -69,7 +69,7 @@ func (cy *Capacity) addReservation(
 }
 
 // addIfCurrent reserves based on the host's reply. If the reply is out of date, it reserves nothing: a reservation may
-// have become a VM since, and then neither would count.
+// have become a VM since, and then neither the reservation nor the VM would count.
 func (cy *Capacity) addIfCurrent(
 	a inventory.Reply, name string, r reservation,
 ) (refused []migration.Blocker, current bool) {
@@ -119,8 +119,8 @@ func (cy *Capacity) endChoice(h *inventory.Host, name string) {
 	delete(cy.reservations.expected[h.Name], name)
 }
 
-// expectedMemory returns how much memory the VMs other than the one of that name will need for which the host was
-// chosen. The caller holds the reservations' mutex.
+// expectedMemory returns how much memory the VMs for which the host was chosen will need, without the VM of that name.
+// The caller holds the reservations' mutex.
 func (cy *Capacity) expectedMemory(h *inventory.Host, name string) (sum uint64) {
 	for other, r := range cy.reservations.expected[h.Name] {
 		if _, reserved := cy.reservations.byHost[h.Name][other]; other != name && !reserved {
