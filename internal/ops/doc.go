@@ -1,6 +1,6 @@
-// Package ops is what the program does when it is called by a person or a service manager rather than by Terraform: its
-// commands, one package each.
+// Package ops contains the commands of the program, one package each: they run when a user or a service manager starts
+// the program instead of Terraform.
 //
-// It may import fleet and what is below it. It must not know Terraform, nor how hosts are reached: the composition root
-// hands it a function that opens a fleet.
+// It may import fleet and the packages below it. It must not know Terraform, nor how hosts are reached: the composition
+// root passes a function that opens a fleet.
 package ops

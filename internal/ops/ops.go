@@ -24,11 +24,11 @@ Commands:
 "virtfleet <command> -help" lists the options of a command.
 `
 
-// Named says whether the program was called with a command.
+// Named reports whether the program was called with a command.
 func Named(args []string) bool { return len(args) > 0 && !strings.HasPrefix(args[0], "-") }
 
-// Run runs the command that the arguments name, until it is done or ctx ends. What the command is called for goes to
-// out, what it has to say besides to messages.
+// Run runs the command that the arguments name, until it is done or ctx ends. The command's output goes to out, other
+// messages to messages.
 func Run(ctx context.Context, args []string, version string, open config.Opener, out, messages io.Writer) error {
 	switch args[0] {
 	case "events":

@@ -6,12 +6,12 @@ import (
 	"sync/atomic"
 )
 
-// graceKey is where a context that was made by WithGrace has what MarkStarted calls.
+// graceKey is the context key of the function that MarkStarted calls in a context from WithGrace.
 type graceKey struct{}
 
-// WithGrace returns a context that ends with ctx, except that a step which was started in it outlasts a cancel of ctx:
-// from MarkStarted until ended is called. Its deadline is that of ctx; without one nothing would bound the step, and
-// the context ends with ctx in any case. stop must be called.
+// WithGrace returns a context that ends with ctx. But from MarkStarted until ended is called, a cancel of ctx doesn't
+// end it, so that a started step can finish. Its deadline is that of ctx. If ctx has no deadline, nothing would limit
+// the step, and the context ends with ctx in any case. The caller must call stop.
 func WithGrace(ctx context.Context) (_ context.Context, ended, stop func()) {
 	deadline, limited := ctx.Deadline()
 	if !limited {
@@ -25,7 +25,7 @@ func WithGrace(ctx context.Context) (_ context.Context, ended, stop func()) {
 
 	unfollow := context.AfterFunc(ctx, func() {
 		switch cause := context.Cause(ctx); {
-		case errors.Is(cause, context.DeadlineExceeded): // It is timed as well.
+		case errors.Is(cause, context.DeadlineExceeded): // the deadline also ends timed
 		case errors.Is(cause, context.Canceled) && underWay.Load():
 		default:
 			end(cause)
@@ -51,7 +51,7 @@ func WithGrace(ctx context.Context) (_ context.Context, ended, stop func()) {
 	}
 }
 
-// MarkStarted says that from here on a host does something that is better finished than broken off. It matters where
+// MarkStarted marks the start of a step on a host that is better finished than interrupted. It has an effect only if
 // ctx comes from WithGrace.
 func MarkStarted(ctx context.Context) {
 	if begin, ok := ctx.Value(graceKey{}).(func()); ok {

@@ -5,30 +5,30 @@ import (
 	"fmt"
 )
 
-// Priorities of moves, as KubeVirt has them: the higher goes first.
+// Priorities of moves, as in KubeVirt: moves with a higher priority start first.
 const (
-	// PriorityUser is a move that a user asked for by name.
+	// PriorityUser is the priority of a move that a user requested.
 	PriorityUser = 50
-	// PriorityMaintenance is a move that makes room on a host.
+	// PriorityMaintenance is the priority of a move that drains a host.
 	PriorityMaintenance = 20
 )
 
-// Limits says how many VMs may be on their way at a time. What other runs, or people, move live counts as far as it is
-// seen on the hosts: of two runs that begin in the same moment neither sees the other.
+// Limits are limits for the number of VMs that are moved at the same time. Live moves by other runs or users count if
+// they are visible on the hosts: if two runs begin at the same moment, neither sees the other.
 type Limits struct {
-	// PerFleet is how many in all, OutboundPerHost how many away from one host, InboundPerHost how many to one. 0 is the
-	// default.
+	// PerFleet is the limit in total, OutboundPerHost the limit for moves from one host, and InboundPerHost for moves to
+	// one host. 0 is the default.
 	PerFleet, OutboundPerHost, InboundPerHost int
 }
 
-// The first two are KubeVirt's, which has no limit for what arrives.
+// The first two defaults are KubeVirt's. KubeVirt has no limit for inbound moves.
 const (
 	DefaultPerFleet        = 5
 	DefaultOutboundPerHost = 2
 	DefaultInboundPerHost  = 2
 )
 
-// String says the limits with the names that a configuration has for them.
+// String returns the limits with their names in the configuration.
 func (l Limits) String() string {
 	return fmt.Sprintf("per_fleet = %d, outbound_per_host = %d, inbound_per_host = %d", l.PerFleet, l.OutboundPerHost,
 		l.InboundPerHost)
@@ -42,10 +42,10 @@ func (l Limits) withDefaults() Limits {
 	}
 }
 
-// Route is the way of a VM.
+// Route is the source and the target of a VM's move.
 type Route struct{ From, To string }
 
-// traffic is how many VMs are on their way: in all, away from each host, and to each.
+// traffic is how many VMs are being moved: in total, from each host, and to each host.
 type traffic struct {
 	total             int
 	outbound, inbound map[string]int
@@ -61,7 +61,7 @@ func (t *traffic) add(from, to string, n int) {
 	t.inbound[to] += n
 }
 
-// allows says that one more may move between the hosts, on top of what others move.
+// allows reports whether one more VM may move between the hosts, in addition to this run's and others' moves.
 func (l Limits) allows(from, to string, ours, others traffic) bool {
 	return ours.total+others.total < l.PerFleet &&
 		ours.outbound[from]+others.outbound[from] < l.OutboundPerHost &&

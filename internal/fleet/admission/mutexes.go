@@ -5,14 +5,14 @@ import (
 	"sync"
 )
 
-// Mutexes is a mutex per key whose waiting can be cancelled. Within one run it spares the hosts the polling for a lock
-// that we hold ourselves.
+// Mutexes has a mutex for each key. Waiting for a mutex can be cancelled. Within one run, it avoids polling the hosts
+// for a lock that the run itself holds.
 type Mutexes struct {
 	mu   sync.Mutex
 	held map[string]chan struct{}
 }
 
-// Lock waits until no other caller has the key. unlock, to be called once, gives it back.
+// Lock waits until no other caller has the key. The caller calls unlock once to release it.
 func (m *Mutexes) Lock(ctx context.Context, key string) (unlock func(), err error) {
 	for {
 		m.mu.Lock()

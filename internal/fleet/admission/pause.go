@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Pause waits, and returns the reason when ctx ends first.
+// Pause waits for d. If ctx ends first, it returns the cause.
 func Pause(ctx context.Context, d time.Duration) error {
 	t := time.NewTimer(d)
 	defer t.Stop()

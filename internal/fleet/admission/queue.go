@@ -8,11 +8,11 @@ import (
 	"time"
 )
 
-// othersInterval is how often those who wait look at what others move.
+// othersInterval is how often waiting moves check the moves of other runs.
 const othersInterval = 3 * time.Second
 
-// Queue lets VMs leave as their priority and the limits say. One that has to wait for its hosts doesn't hold up one who
-// goes between others.
+// Queue admits moves by their priority and the limits. A move that has to wait for its hosts doesn't delay moves
+// between other hosts.
 type Queue struct {
 	limits     Limits
 	findOthers func(context.Context) map[string]Route
@@ -22,23 +22,23 @@ type Queue struct {
 	counted  time.Time
 
 	mu sync.Mutex
-	// ours is what moves from here, others what else was seen to.
+	// ours are the moves of this run, others the remaining moves that were seen.
 	ours, others traffic
-	// uuids are the VMs of ours, with how many moves each has.
+	// uuids are the VMs of ours, with the number of each VM's moves.
 	uuids map[string]int
-	// waiting are in the order in which they are let go.
+	// waiting are the waiting moves, in the order in which they are admitted.
 	waiting []*waitingMove
 }
 
 type waitingMove struct {
 	uuid, from, to string
 	priority       int
-	// admitted is closed when it may go.
+	// admitted is closed when the move may begin.
 	admitted chan struct{}
 }
 
-// NewQueue makes a queue that keeps the limits. findOthers reads what is on its way, whoever moves it, by UUID. Nil: no
-// other run moves anything.
+// NewQueue returns a queue that enforces the limits. findOthers returns all moves that are in progress, by the VM's
+// UUID, whichever run or user started them. If it is nil, no other run moves VMs.
 func NewQueue(l Limits, findOthers func(context.Context) map[string]Route) *Queue {
 	return &Queue{
 		limits: l.withDefaults(), findOthers: findOthers, counting: make(chan struct{}, 1),
@@ -47,17 +47,17 @@ func NewQueue(l Limits, findOthers func(context.Context) map[string]Route) *Queu
 	}
 }
 
-// Limits returns those that it keeps.
+// Limits returns the limits that the queue enforces.
 func (q *Queue) Limits() Limits { return q.limits }
 
-// Enter waits until a VM may move between the hosts. leave, which may be called more than once, makes room for the
-// next.
+// Enter waits until a VM may move between the hosts. leave, which may be called more than once, makes room for the next
+// move.
 func (q *Queue) Enter(ctx context.Context, uuid, from, to string, priority int) (leave func(), err error) {
 	w := &waitingMove{uuid: uuid, from: from, to: to, priority: priority, admitted: make(chan struct{})}
 
 	q.countOthers(ctx)
 	q.mu.Lock()
-	// Behind all that are as urgent.
+	// It comes after all moves with the same priority.
 	at := slices.IndexFunc(q.waiting, func(other *waitingMove) bool { return other.priority < priority })
 	if at < 0 {
 		at = len(q.waiting)
@@ -78,15 +78,15 @@ func (q *Queue) Enter(ctx context.Context, uuid, from, to string, priority int) 
 	}
 	q.mu.Unlock()
 
-	if at < 0 { // It was admitted in the same moment.
+	if at < 0 { // it was admitted at the same moment
 		q.leave(w)
 	}
 
 	return nil, context.Cause(ctx)
 }
 
-// awaitAdmission waits until the move is admitted, and looks now and then whether others
-// are through. It is false when ctx ends.
+// awaitAdmission waits until the move is admitted, and checks from time to time whether other runs' moves have ended.
+// It returns false if ctx ends.
 func (q *Queue) awaitAdmission(ctx context.Context, w *waitingMove) bool {
 	for {
 		var again <-chan time.Time
@@ -109,8 +109,8 @@ func (q *Queue) awaitAdmission(ctx context.Context, w *waitingMove) bool {
 	}
 }
 
-// countOthers counts what others move, unless another caller just did. Whoever comes while that is found out waits for
-// it.
+// countOthers counts the moves of other runs and users, unless another caller just did. A caller that comes during a
+// count waits for its end.
 func (q *Queue) countOthers(ctx context.Context) {
 	if q.findOthers == nil {
 		return
@@ -146,7 +146,7 @@ func (q *Queue) countOthers(ctx context.Context) {
 	}
 }
 
-// admitWaiting lets go whoever may. The mutex must be held.
+// admitWaiting admits every move that may begin. The caller holds the mutex.
 func (q *Queue) admitWaiting() {
 	q.waiting = slices.DeleteFunc(q.waiting, func(w *waitingMove) bool {
 		if !q.limits.allows(w.from, w.to, q.ours, q.others) {
@@ -174,7 +174,7 @@ func (q *Queue) leave(w *waitingMove) {
 	q.admitWaiting()
 }
 
-// Others says how many VMs others were seen to move.
+// Others returns how many moves of other runs and users were seen.
 func (q *Queue) Others() int {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -182,7 +182,7 @@ func (q *Queue) Others() int {
 	return q.others.total
 }
 
-// Inbound is how many VMs are on their way to the host, or wait for that.
+// Inbound returns how many VMs are being moved to the host, or wait for that.
 func (q *Queue) Inbound(to string) int {
 	q.mu.Lock()
 	defer q.mu.Unlock()

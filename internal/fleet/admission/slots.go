@@ -9,20 +9,20 @@ import (
 )
 
 const (
-	// retryAfter is how long after the first failure something is tried again. It doubles up to retryLimit. Both are
+	// retryAfter is how long after the first failure a step is tried again. The time doubles up to retryLimit. Both are
 	// KubeVirt's.
 	retryAfter = 20 * time.Second
 	retryLimit = 320 * time.Second
 )
 
-// Slots lets so many tries be made at a time, in the order in which they are asked for. Whoever waits to try again has
-// none, so that what fails again and again doesn't keep others from having theirs. Nil: none waits.
+// Slots limits the number of concurrent tries. They start in the order in which they were requested. A step that waits
+// for its next try has no slot, so that a step that fails repeatedly doesn't delay others. A nil *Slots has no limit.
 type Slots struct{ free *semaphore.Weighted }
 
-// NewSlots lets that many go at once.
+// NewSlots returns slots for that many concurrent tries.
 func NewSlots(atOnce int) *Slots { return &Slots{free: semaphore.NewWeighted(int64(atOnce))} }
 
-// Enter waits for a turn. leave ends it.
+// Enter waits for a slot. leave releases it.
 func (s *Slots) Enter(ctx context.Context) (leave func(), err error) {
 	if s == nil {
 		return func() {}, nil
@@ -35,18 +35,18 @@ func (s *Slots) Enter(ctx context.Context) (leave func(), err error) {
 	return sync.OnceFunc(func() { s.free.Release(1) }), nil
 }
 
-// Retry is something that is tried until it works.
+// Retry is a step that is tried until it succeeds.
 type Retry struct {
-	// Try does it once. Again says whether there is a point in trying again after that error; after is how long that takes
-	// to come.
+	// Try does the step once. Again reports whether another try makes sense after that error; after is the time until that
+	// try.
 	Try   func(context.Context) error
 	Again func(err error, after time.Duration) bool
 	// Prepare is called before each try but the first.
 	Prepare func(context.Context)
 }
 
-// Run tries, with a turn for each try, until it works, there is no point in it or ctx ends, and returns the last try's
-// error. leave ends the first turn, which the caller has.
+// Run tries the step, with a slot for each try, until it succeeds, Again returns false or ctx ends. It returns the
+// error of the last try. leave releases the first slot, which the caller has.
 func (r Retry) Run(ctx context.Context, slots *Slots, leave func()) error {
 	for wait := retryAfter; ; wait = min(2*wait, retryLimit) {
 		err := r.Try(ctx)

@@ -13,27 +13,27 @@ import (
 )
 
 const (
-	// Limit is how many bytes of a value libvirt takes (REMOTE_SECRET_VALUE_MAX).
+	// Limit is the largest value that libvirt accepts, in bytes (REMOTE_SECRET_VALUE_MAX).
 	Limit = 64 << 10
-	// expandedLimit bounds what a compressed record may grow to.
+	// expandedLimit limits the size of a decompressed record.
 	expandedLimit = 16 << 20
 )
 
 var (
-	// ErrTooLong means that a record needs more than libvirt takes.
+	// ErrTooLong means that a record needs more bytes than libvirt accepts.
 	ErrTooLong = errors.New("the record is too long")
-	// ErrNewer means that a record was written by a version of virtfleet that knows more.
+	// ErrNewer means that a record was written by a newer version of virtfleet.
 	ErrNewer = errors.New("a newer version of virtfleet wrote the record")
 )
 
-// document is the record as it is written.
+// document is the record in the form in which it is written.
 type document struct {
 	Version int `json:"version"`
 	Record
 }
 
-// Encode writes the record within limit bytes: as a document that people can read with virsh; compressed, where that
-// would be too long; and where even that is, without what is missed least. omitted says what that was.
+// Encode returns the record in at most limit bytes: as a document that users can read with virsh; compressed if that
+// would be too long; and without the least important parts if it is still too long. omitted names these parts.
 func Encode(r Record, limit int) (value []byte, omitted string, err error) {
 	value, err = json.Marshal(document{Version: version, Record: r})
 	if err != nil || len(value) <= limit {
@@ -83,7 +83,7 @@ func compressed(document document) ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-// Decode reads what Encode has written.
+// Decode parses what Encode has written.
 func Decode(value []byte) (Record, error) {
 	var (
 		document document
@@ -110,7 +110,7 @@ func Decode(value []byte) (Record, error) {
 	return document.Record, nil
 }
 
-// withoutElsewhere knows of other hosts only that they were drained.
+// withoutElsewhere returns the record with no more of other hosts than that they were drained.
 func (r Record) withoutElsewhere() Record {
 	r.Elsewhere = maps.Clone(r.Elsewhere)
 	for name, e := range r.Elsewhere {
@@ -120,7 +120,7 @@ func (r Record) withoutElsewhere() Record {
 	return r
 }
 
-// withoutReasons leaves out why steps failed.
+// withoutReasons returns the record without the reasons why steps failed.
 func (r Record) withoutReasons() Record {
 	if r.Evacuation == nil {
 		return r
@@ -138,7 +138,7 @@ func (r Record) withoutReasons() Record {
 	return r
 }
 
-// Size says what fills the record.
+// Size describes what fills the record.
 func (r Record) Size() string {
 	steps := 0
 	if r.Evacuation != nil {

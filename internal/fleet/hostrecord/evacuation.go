@@ -9,7 +9,7 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migration"
 )
 
-// Results of a step of an evacuation. "" is that it is still to be done.
+// Results of a step of an evacuation. "" means that the step is still to be done.
 const (
 	ResultMoved     = "Moved"
 	ResultColdMoved = "ColdMoved"
@@ -19,24 +19,25 @@ const (
 	ResultFailed    = "Failed"
 )
 
-// Evacuation is what was, or is to be, taken away from a host.
+// Evacuation is what a drain evicted, or is to evict, from a host.
 type Evacuation struct {
 	Since time.Time `json:"since"`
 	// Done says that the host was drained.
 	Done bool `json:"done"`
-	// Ended says that the drain has ended before the host was empty: no run works on it.
+	// Ended says that the drain ended before the host was drained: no run works on it.
 	Ended bool `json:"ended,omitempty"`
-	// Steps are all of it, in their order.
+	// Steps are all steps, in their order.
 	Steps []Step `json:"steps"`
 	// Abridged says that there was no room for the steps.
 	Abridged bool `json:"abridged,omitempty"`
-	// Releasing is the id of the maintenance that has ended, and still has to undo what the steps did. "": none.
+	// Releasing is the id of a maintenance that has ended and still has to undo what the steps did; "" if there is none.
 	Releasing string `json:"releasing,omitempty"`
-	// GivenUp is when the maintenance ended before the host was empty. Zero: it has not ended, or the host was.
+	// GivenUp is when the maintenance ended before the host was drained. It is zero if it hasn't ended, or if the host was
+	// drained.
 	GivenUp time.Time `json:"given_up,omitzero"`
 }
 
-// Open is how many steps are still to be done, or failed.
+// Open returns how many steps are still to be done, or failed.
 func (e *Evacuation) Open() int {
 	open := 0
 
@@ -49,7 +50,7 @@ func (e *Evacuation) Open() int {
 	return open
 }
 
-// Outline is what was planned, without what became of it: all that others have to tell while the host is off.
+// Outline returns what was planned, without the results: all that the other hosts need to report while the host is off.
 func (e *Evacuation) Outline() *Evacuation {
 	o := &Evacuation{Since: e.Since, Done: e.Done, Abridged: e.Abridged}
 	for _, s := range e.Steps {
@@ -59,33 +60,33 @@ func (e *Evacuation) Outline() *Evacuation {
 	return o
 }
 
-// Step is a step of the plan and what became of it.
+// Step is a step of the plan and its result.
 type Step struct {
 	evacuation.Step
 
-	// Result is one of the results.
+	// Result is one of the results above.
 	Result string `json:"result,omitempty"`
 	// Reason says why the step failed.
 	Reason string `json:"reason,omitempty"`
-	// Arrived is the host on which the VM was found that another tool has moved. The step itself has no target then.
+	// Arrived is the host on which a VM was found that another tool has moved. The step itself then has no target.
 	Arrived string `json:"arrived,omitempty"`
-	// Autostart says that it was taken from the VM, so that its host doesn't start it meanwhile.
+	// Autostart says that the drain turned the VM's autostart off, so that its host doesn't start it meanwhile.
 	Autostart bool `json:"autostart,omitempty"`
-	// Ran says that the VM ran before it was shut down to be moved, so that it has to run afterwards.
+	// Ran says that the VM ran before it was shut down for the move, so that it has to run afterwards.
 	Ran bool `json:"ran,omitempty"`
-	// Options are what the VM's policy said of moves. The way back goes by them too, where nothing else is said by then.
+	// Options are the options for moves in the VM's policy. They also apply to the move back unless others are set then.
 	Options migration.Options `json:"options,omitzero"`
-	// Kept are images that stayed when the VM was moved with its disks.
+	// Kept are images that stayed on the host when the VM was moved with its disks.
 	Kept []KeptFile `json:"kept,omitempty"`
 }
 
-// Done says that nothing is left to do.
+// Done reports whether nothing is left to do.
 func (s Step) Done() bool { return s.Result != "" && s.Result != ResultFailed }
 
-// WentTo is the host that the VM was moved to, or was to be moved to. "": none is known.
+// WentTo returns the host to which the VM was moved, or was to be moved; "" if none is known.
 func (s Step) WentTo() string { return cmp.Or(s.Arrived, s.Target) }
 
-// off says that the drain has shut the VM down, or is about to: what became of it is recorded a little later.
+// off reports whether the drain has shut the VM down, or is about to: the result is recorded a little later.
 func (s Step) off() bool {
 	switch s.Method {
 	case evacuation.MethodShutdown, evacuation.MethodSave, evacuation.MethodCold:
@@ -95,7 +96,8 @@ func (s Step) off() bool {
 	}
 }
 
-// DoneText says what was done with a VM, and where it went. One that had gone before may be anywhere.
+// DoneText describes what was done with a VM, and where it was moved. A VM that another tool had moved before may be
+// anywhere.
 func (s Step) DoneText() string {
 	switch {
 	case s.Reason != "":
@@ -107,11 +109,11 @@ func (s Step) DoneText() string {
 	}
 }
 
-// KeptFile is an image that a move left on the host that the VM went away from, as it was then: one that has changed
-// since is not known any more.
+// KeptFile is an image that a move left on the host that the VM left, with its properties at that time: an image that
+// has changed since doesn't match.
 type KeptFile struct {
 	Path  string `json:"path"`
 	Bytes uint64 `json:"bytes"`
-	// Changed is when it was changed last, as its host's libvirt writes it.
+	// Changed is when the image was last changed, in the format of its host's libvirt.
 	Changed string `json:"changed"`
 }

@@ -8,19 +8,19 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 )
 
-// waitPoll is how often a VM that is waited for is looked at when no event says to. Leases and addresses raise none,
-// and not every host sends events.
+// waitPoll is how often Await reads a VM when no event arrives. Leases and addresses cause no events, and some hosts
+// don't send any.
 const waitPoll = time.Second
 
-// Await reads the domain whenever something happens to it, and now and then, until reached says yes. A domain that is
-// gone is nil.
+// Await reads the domain after each event and at least every waitPoll, until reached returns true. reached gets nil if
+// the domain is gone.
 func Await(ctx context.Context, vm *VM, reached func(*libvirt.Domain) bool) (bool, error) {
 	watching, stop := context.WithCancel(ctx)
 	defer stop()
 
 	events, err := vm.On.Conn.Subscribe(watching, vm.UUID)
 	if err != nil {
-		events = nil // then polling has to do
+		events = nil // then only polling is left
 	}
 
 	for {
@@ -45,8 +45,8 @@ func Await(ctx context.Context, vm *VM, reached func(*libvirt.Domain) bool) (boo
 	}
 }
 
-// NextLook waits until something happens to a VM, for waitPoll at most. It returns the events that are still to come:
-// nil is none.
+// NextLook waits for an event of a VM, for at most waitPoll. It returns the channel of later events, or nil if there
+// are no more.
 func NextLook(ctx context.Context, events <-chan libvirt.Event) <-chan libvirt.Event {
 	timer := time.NewTimer(waitPoll)
 	defer timer.Stop()

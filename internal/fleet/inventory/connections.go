@@ -2,7 +2,7 @@ package inventory
 
 import "github.com/virtfleet/terraform-provider-virtfleet/internal/hostset"
 
-// Connections are the libvirts of the configured hosts, for what lives on hosts and isn't a VM.
+// Connections returns the libvirt connections of the configured hosts, for objects other than VMs.
 func (inv *Inventory) Connections() hostset.Set {
 	hosts := make([]hostset.Host, len(inv.Configured))
 	for i, h := range inv.Configured {

@@ -10,10 +10,10 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migration"
 )
 
-// forgotten is libvirt's reason of a domain that was never started on its host, or not since the daemon was restarted.
+// forgotten is libvirt's reason for a domain that was never started on its host, or not since the daemon was restarted.
 const forgotten = "Unknown"
 
-// definitionsOf is what decides which of several definitions is the VM.
+// definitionsOf returns what location.Choose needs to decide which of several definitions is the VM.
 func definitionsOf(answers []Reply, last LastKnown) []location.Definition {
 	all := make([]location.Definition, len(answers))
 
@@ -36,12 +36,12 @@ func definitionsOf(answers []Reply, last LastKnown) []location.Definition {
 	return all
 }
 
-// unfinishedCopies are the hosts on which a move from that host left files.
+// unfinishedCopies returns the UUIDs of the hosts on which a move from that host left files.
 func unfinishedCopies(m domain.Metadata, from string) []string {
 	var hosts []string
 
 	for _, c := range m.Copies {
-		if c.FromUUID == from && !c.Making { // A definition is made last.
+		if c.FromUUID == from && !c.Making { // the definition is created after the copies
 			hosts = append(hosts, c.HostUUID)
 		}
 	}
@@ -49,8 +49,8 @@ func unfinishedCopies(m domain.Metadata, from string) []string {
 	return hosts
 }
 
-// unfinishedMove is the host that a move of the definition alone from that host was to bring it to, and that did not
-// finish: it removes its own last.
+// unfinishedMove returns the UUID of the target of an unfinished move of the definition alone, if it started on that
+// host. Such a move removes the source's definition last.
 func unfinishedMove(m domain.Metadata, from string, answers []Reply) []string {
 	n := len(m.Migrations)
 	if n == 0 {
@@ -71,7 +71,7 @@ func unfinishedMove(m domain.Metadata, from string, answers []Reply) []string {
 	return nil
 }
 
-// localData says that a VM has data on its host that may not be the same on another one.
+// localData reports whether a VM has data on its host that may differ from the data on another host.
 func localData(definition *domain.Definition) bool {
 	m := definition.Mobility()
 
@@ -81,7 +81,7 @@ func localData(definition *domain.Definition) bool {
 		})
 }
 
-// undecided says that nothing proves which of the definitions is the VM, and what each of them says.
+// undecided returns the error that nothing proves which of the definitions is the VM, with what is known of each.
 func undecided(answers []Reply, uuid string) error {
 	return &Error{
 		VM: answers[0].Domain.Name, Kind: ErrAmbiguous,
@@ -91,7 +91,7 @@ func undecided(answers []Reply, uuid string) error {
 	}
 }
 
-// outdated refuses a VM that runs from another definition than the one that was written last.
+// outdated returns an error if the VM runs from a definition older than the last one that was written.
 func outdated(home Reply, defined []Reply, uuid string) error {
 	generation := home.Domain.Generation()
 
@@ -113,7 +113,7 @@ func outdated(home Reply, defined []Reply, uuid string) error {
 	}
 }
 
-// sides tells what each host says of the VM, as far as it helps to decide.
+// sides describes what each host reports about the VM, as far as it helps to decide.
 func sides(answers []Reply) string {
 	var b strings.Builder
 
@@ -148,7 +148,7 @@ func sides(answers []Reply) string {
 	return b.String()
 }
 
-// keepOne says how a person decides.
+// keepOne returns the remedy: how a user decides which definition to keep.
 func keepOne(uuid string) string {
 	return fmt.Sprintf("Find out where it ran last (compare the times of its disks and of QEMU's logs on these hosts). "+
 		"Then, on the wrong host, run \"virsh undefine --keep-nvram %s\", and plan again.", uuid)

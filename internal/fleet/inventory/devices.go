@@ -10,7 +10,8 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 )
 
-// deviceKinds are the kinds of devices that a VM can have of its host: how libvirt lists them, and what identifies one.
+// deviceKinds are the kinds of host devices that a VM can use: libvirt's capability for listing them, and what
+// identifies a device.
 var deviceKinds = map[string]struct {
 	capability string
 	id         func(libvirt.NodeDevice) string
@@ -21,7 +22,7 @@ var deviceKinds = map[string]struct {
 	domain.SCSIDevice: {"scsi", scsiID},
 }
 
-// usbID is a USB device's vendor and product as they are declared: 1234:abcd.
+// usbID returns a USB device's vendor and product as users declare them: 1234:abcd.
 func usbID(d libvirt.NodeDevice) string {
 	if len(d.VendorID) < 2 || len(d.ProductID) < 2 {
 		return ""
@@ -30,12 +31,12 @@ func usbID(d libvirt.NodeDevice) string {
 	return d.VendorID[2:] + ":" + d.ProductID[2:]
 }
 
-// scsiID is a SCSI device's host, channel, target and LUN, which libvirt has in its name: scsi_0_0_1_0.
+// scsiID returns a SCSI device's host, channel, target and LUN, which libvirt has in the device's name: scsi_0_0_1_0.
 func scsiID(d libvirt.NodeDevice) string {
 	return strings.ReplaceAll(strings.TrimPrefix(d.Name, "scsi_"), "_", ":")
 }
 
-// seenDevices are the devices that a host listed last, by kind.
+// seenDevices are the devices that a host last listed, by kind.
 type seenDevices struct {
 	sync.Mutex
 
@@ -47,9 +48,9 @@ type deviceList struct {
 	ids map[string]bool
 }
 
-// LacksDevice says that the host lists devices of the kind and that this one isn't among them. A host that lists none
-// of the kind may have it all the same, and so may one that can't be asked: what it has is for libvirt to say, when the
-// VM starts. A plan of many VMs asks once.
+// LacksDevice reports whether the host lists devices of the kind, but not this one. It returns false if the host lists
+// no device of the kind or can't be queried: the host may have the device nevertheless, and libvirt reports a missing
+// one when the VM starts. The list is cached for viewAge, so that a plan of many VMs queries it once.
 func (h *Host) LacksDevice(ctx context.Context, part domain.HostPart) bool {
 	kind, isDevice := deviceKinds[part.Kind]
 	if !isDevice {

@@ -8,8 +8,8 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 )
 
-// Kinds of errors, told apart with errors.Is. The first group is libvirt's own, repeated here so that resources need to
-// know one package only.
+// Kinds of errors, which errors.Is distinguishes. The first group is libvirt's own, repeated here so that resources
+// import one package only.
 var (
 	ErrNotFound    = libvirt.ErrNotFound
 	ErrUnreachable = libvirt.ErrUnreachable
@@ -18,22 +18,22 @@ var (
 	ErrInvalid     = libvirt.ErrInvalid
 	ErrBusy        = libvirt.ErrBusy
 
-	// ErrUnconfigured means that the host that held the VM last is not among the configured ones any more, so that it is
-	// unknown whether it still has the VM.
+	// ErrUnconfigured means that the VM's last host is no longer configured, so it is unknown whether that host still has
+	// the VM.
 	ErrUnconfigured = errors.New("the VM's last host is not configured")
 	// ErrTwoCopies means that a VM runs on more than one host.
 	ErrTwoCopies = errors.New("the VM runs on more than one host")
-	// ErrAmbiguous means that a VM is defined on several hosts, runs on none, and nothing says which definition is the
-	// one.
+	// ErrAmbiguous means that a VM is defined on several hosts and runs on none, and that nothing proves which definition
+	// is the right one.
 	ErrAmbiguous = errors.New("the VM is defined on more than one host")
-	// ErrDuplicateHost means that two entries of the configuration lead to one host.
+	// ErrDuplicateHost means that two entries of the configuration lead to the same host.
 	ErrDuplicateHost = errors.New("two configured hosts are one")
 )
 
-// Error is an error about a VM: which one, where, what was being done, and what the reader can do about it.
+// Error is an error about a VM: which VM, on which host, what happened, and what the user can do about it.
 type Error struct {
 	VM     string // name or UUID
-	Host   string // "" when it concerns no single host
+	Host   string // "" if it concerns no single host
 	Kind   error
 	Err    error  // the cause, may be nil
 	Detail string // what happened, a sentence
@@ -76,18 +76,18 @@ func (e *Error) Unwrap() []error {
 	return all
 }
 
-// Problem is something that keeps a plan from working, found before anything was touched.
+// Problem is something that prevents a plan from working, found before anything is changed.
 type Problem struct {
-	// Attribute is the path of the offending attribute ("disks.root.volume"), or empty when no single one is.
+	// Attribute is the path of the attribute at fault ("disks.root.volume"), or empty if there is no single one.
 	Attribute string
 	Summary   string
 	Detail    string
 	Remedy    string
-	// Warning says that it need not keep the plan from working: it is unknown beforehand.
+	// Warning says that the plan may work nevertheless: this can't be known in advance.
 	Warning bool
 }
 
-// QuoteList is the names in quotation marks, as sentences have them.
+// QuoteList returns the names in quotation marks, joined for use in a sentence.
 func QuoteList(names []string) string {
 	quoted := make([]string, len(names))
 	for i, n := range names {
@@ -97,7 +97,7 @@ func QuoteList(names []string) string {
 	return strings.Join(quoted, ", ")
 }
 
-// WithoutHost is what an error says in addition to the host's name.
+// WithoutHost returns the error without the host's name, for texts that name the host.
 func WithoutHost(err error) error {
 	var call *libvirt.Error
 	if errors.As(err, &call) && call.Err != nil {
@@ -107,5 +107,5 @@ func WithoutHost(err error) error {
 	return err
 }
 
-// PlainCause is what the host said, without what it was asked.
+// PlainCause returns what the host answered, without the call that failed.
 func PlainCause(err error) string { return WithoutHost(err).Error() }

@@ -8,11 +8,11 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/status"
 )
 
-// notAsked is why a reading of the definitions knows nothing of what only a question to the guest or the hypervisor
-// tells.
+// notAsked is the reason why a fact is unknown that a bulk reading doesn't provide: it requires a query to the guest or
+// to QEMU.
 const notAsked = "not queried; the data source virtfleet_conditions queries it"
 
-// StateFacts are those that need no look at the definitions.
+// StateFacts returns the facts that don't require parsing the definitions.
 func (vm *VM) StateFacts() status.Facts {
 	f := status.Facts{
 		Host: vm.Host, SilentHosts: vm.SilentHosts, StaleHosts: vm.StaleHosts,
@@ -32,7 +32,7 @@ func (vm *VM) StateFacts() status.Facts {
 
 	if move := vm.LastRecord(); move != nil {
 		f.LostInPostCopy = move.Failed && move.Mode == string(migration.PostCopy)
-		// It left the source, and what is there was left behind then.
+		// The VM left the source: the definition there is stale since this migration.
 		if move.Completed() && !move.Failed && move.TargetHost == vm.Host &&
 			slices.Equal(vm.StaleHosts, []string{move.SourceHost}) {
 			f.StaleSince = move.End
@@ -46,8 +46,8 @@ func (vm *VM) StateFacts() status.Facts {
 	return f
 }
 
-// Facts are what one reading of the host's definitions tells of the VM. What takes a question to QEMU, to the guest or
-// to another host is unknown; Observe asks.
+// Facts returns what one reading of the host's definitions says about the VM. Facts that require a query to QEMU, to
+// the guest or to another host are unknown; Observe queries them.
 func (vm *VM) Facts() status.Facts {
 	f := vm.StateFacts()
 	f.AgentAnswers = status.Fact[bool]{}
@@ -76,7 +76,7 @@ func (vm *VM) Facts() status.Facts {
 	return f
 }
 
-// pending is what the next start would change of the VM that runs.
+// pending returns what the next start would change in the running VM.
 func (vm *VM) pending() []status.Pending {
 	if vm.LiveSpec == nil || vm.PersistentSpec == nil {
 		return nil
@@ -97,7 +97,7 @@ func (vm *VM) pending() []status.Pending {
 	return pending
 }
 
-// compare notes how much of what runs differs from what the next start gives.
+// compare records how much CPU and memory of the running VM differs from what the next start gives it.
 func compare(f *status.Facts, live, persistent domain.Spec) {
 	perSocket := number(live.CPU.Cores) * number(live.CPU.Threads)
 	f.VCPUs = status.Amount{

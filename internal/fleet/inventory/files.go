@@ -8,30 +8,30 @@ import (
 	"time"
 )
 
-// filesTimeout bounds one look for a VM's files on one host. Storage that hangs must not hold up a plan.
+// filesTimeout limits one check for a VM's files on one host, so that storage that hangs doesn't block a plan.
 const filesTimeout = 20 * time.Second
 
-// filesPause is how long a host that didn't answer isn't asked again: the VMs of a plan don't wait for it one after the
-// other.
+// filesPause is how long a host that didn't answer isn't queried again, so that the VMs of a plan don't wait for it one
+// after another.
 const filesPause = time.Minute
 
-// FileFinding is what a host said of a file that a VM needs.
+// FileFinding is what a host reported about a file that a VM needs.
 type FileFinding int
 
-// What a host may say of a file.
+// What a host may report about a file.
 const (
-	fileUndecided FileFinding = iota // there, or unknown
-	FileDoubtful                     // the storage pool that it would be in doesn't know it
+	fileUndecided FileFinding = iota // exists, or unknown
+	FileDoubtful                     // unknown to the storage pool of its directory
 	FileAbsent
 	FileUnknown // the host didn't answer in time
 )
 
-// seenFiles are the paths that were found on a host. They are not looked for again: what vanishes after that is told
-// when the VM is started.
+// seenFiles are the paths that were found on a host. They are not checked again: if a file disappears later, the start
+// of the VM reports it.
 type seenFiles struct {
 	mu       sync.Mutex
 	paths    map[string]bool
-	timedOut time.Time // when the host last didn't answer in time
+	timedOut time.Time // when the host last failed to answer in time
 }
 
 func (s *seenFiles) pausing() bool {
@@ -68,8 +68,8 @@ func (s *seenFiles) add(paths ...string) {
 	}
 }
 
-// FindFiles looks for files on the host, all at once. A file that no host can tell of is undecided: what keeps us from
-// looking need not keep QEMU from opening it.
+// FindFiles checks for files on the host, all in one call. A file whose existence can't be determined is undecided:
+// what prevents the provider from checking doesn't necessarily prevent QEMU from opening it.
 func (inv *Inventory) FindFiles(ctx context.Context, h *Host, wanted []string) map[string]FileFinding {
 	paths := h.files.without(wanted)
 	if len(paths) == 0 {
@@ -89,7 +89,7 @@ func (inv *Inventory) FindFiles(ctx context.Context, h *Host, wanted []string) m
 		return found
 	}
 
-	// A server allows a connection a few programs at a time only.
+	// An SSH server limits how many programs run over one connection at a time.
 	unlock, err := inv.reading.Lock(ctx, h.Name)
 	if err != nil {
 		return nil
@@ -100,7 +100,7 @@ func (inv *Inventory) FindFiles(ctx context.Context, h *Host, wanted []string) m
 		return unknown(paths)
 	}
 
-	// The time that others took before us doesn't count.
+	// The time spent waiting for the lock doesn't count.
 	ctx, cancel := context.WithTimeout(ctx, filesTimeout)
 	defer cancel()
 
@@ -137,8 +137,7 @@ func unknown(paths []string) map[string]FileFinding {
 	return found
 }
 
-// findVolume asks libvirt, which knows of the files in its storage pools only, as they were when they were last
-// refreshed.
+// findVolume queries libvirt, which knows only the files in its storage pools, as of the last refresh of the pool.
 func (h *Host) findVolume(ctx context.Context, file string) FileFinding {
 	if _, err := h.Conn.VolumeByPath(ctx, file); !IsNotFound(err) {
 		return fileUndecided

@@ -10,7 +10,7 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 )
 
-// Event is something that happened on a host, by our own clock.
+// Event is something that happened on a host, with the time of this computer's clock.
 type Event struct {
 	At   time.Time
 	Host string
@@ -22,10 +22,10 @@ const (
 	followMost  = 10 * time.Second
 )
 
-// Follow hands over what happens to the VMs of a host, in order, until ctx ends or the fleet is closed; then it returns
-// nil. deliver must not wait for a reader. A host that does not answer is tried again, at most 10 seconds apart, as is
-// one that is lost. Events of the kind libvirt.EventLost tell of both: that the host does not answer, with the reason,
-// that events flow (again), and that some were missed because deliver took too long.
+// Follow passes the events of a host's VMs to deliver, in order, until ctx ends or the fleet is closed; then it returns
+// nil. deliver must not block. If the host doesn't answer or the connection is lost, Follow retries at least every 10
+// seconds. Events of the kind libvirt.EventLost report that the host doesn't answer (with the reason), that events
+// arrive (again), and that events were missed because deliver took too long.
 func (inv *Inventory) Follow(ctx context.Context, name string, deliver func(Event)) error {
 	h, err := inv.AskedHost(name)
 	if err != nil {
@@ -54,7 +54,7 @@ func (inv *Inventory) Follow(ctx context.Context, name string, deliver func(Even
 	return nil
 }
 
-// subscribe tries until the host's events flow. failed is told the first time that they don't.
+// subscribe retries until the host sends events. It calls failed with the first error.
 func (h *Host) subscribe(ctx context.Context, failed func(error)) (<-chan libvirt.Event, error) {
 	delay := backoff.NewExponentialBackOff()
 	delay.InitialInterval, delay.MaxInterval = followFirst, followMost

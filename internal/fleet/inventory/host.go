@@ -11,14 +11,14 @@ import (
 )
 
 const (
-	// viewAge is how long what a host said in bulk is good for. A plan of a thousand VMs takes seconds; a minute covers it
-	// and its checks. Whatever changes a VM never relies on it.
+	// viewAge is how long the result of a bulk reading is used. A plan of a thousand VMs takes seconds; a minute covers
+	// the plan and its checks. Operations that change a VM never rely on it.
 	viewAge = time.Minute
-	// viewTimeout bounds one bulk reading of one host, connecting included.
+	// viewTimeout limits one bulk reading of one host, including the connection.
 	viewTimeout = time.Minute
 )
 
-// Host is one configured host and what it said last.
+// Host is one configured host and what it last reported.
 type Host struct {
 	Name   string
 	Config HostConfig
@@ -31,29 +31,29 @@ type Host struct {
 
 	mu   sync.Mutex
 	view *View
-	// known are the domains of the last view, by UUID, so that one which hasn't changed isn't parsed again.
+	// known are the domains of the last view, by UUID, so that an unchanged domain isn't parsed again.
 	known map[string]*Entry
-	// loading is the reading that who asks now may wait for. One that began before something was written is not it any
-	// more: what it brings is too old.
+	// loading is the reading that a new reader may wait for. Forget and ForgetRecord set it to nil: the result of a
+	// reading that began before is too old for a new reader.
 	loading *loading
 }
 
-// View is what a host said when it was asked for everything at once.
+// View is the result of one bulk reading of a host.
 type View struct {
 	Info    *libvirt.HostInfo
 	Domains map[string]*Entry // by UUID
-	Err     error             // nil: the host answered
+	Err     error             // nil if the host answered
 	record  *recordCell
 	index   *viewIndex
 	at      time.Time
 }
 
-// NewView is what a host said of itself and of its domains.
+// NewView returns a view with what a host reported about itself and its domains.
 func NewView(info *libvirt.HostInfo, domains map[string]*Entry) *View {
 	return &View{Info: info, Domains: domains, record: &recordCell{}, index: &viewIndex{}}
 }
 
-// With is the same reading with other domains.
+// With returns a view of the same reading with other domains.
 func (v *View) With(domains map[string]*Entry) *View {
 	other := *v
 	other.Domains, other.index = domains, &viewIndex{}
@@ -61,17 +61,18 @@ func (v *View) With(domains map[string]*Entry) *View {
 	return &other
 }
 
-// loading is a view that is being made; done is closed when it is there.
+// loading is a bulk reading that is running; done is closed when its view is available.
 type loading struct {
 	done chan struct{}
 	view *View
-	// published says that it became the host's view.
+	// published says that the view became the host's view.
 	published bool
-	// written are the domains that were written since it began, by UUID. It may have passed them before. Nil: it is gone.
+	// written are the domains that were written since the reading began, by UUID: the reading may have passed them before.
+	// Nil is a domain that is gone.
 	written map[string]*libvirt.Domain
 }
 
-// Entry is one domain of a view. Parsing its XML waits until it is needed: a plan for five VMs should not pay for the
+// Entry is one domain of a view. Its XML is parsed when it is first needed: a plan for five VMs shouldn't parse the
 // other thousand.
 type Entry struct {
 	libvirt.Domain
@@ -86,7 +87,7 @@ type Entry struct {
 	overhead     uint64
 
 	memoryOnce             sync.Once
-	committed, onceStarted uint64 // what the guest may use of the host's memory now, and once it is started
+	committed, onceStarted uint64 // how much of the host's memory the guest may use now, and once it is started
 
 	useOnce sync.Once
 	use     domain.HostUse
@@ -95,18 +96,18 @@ type Entry struct {
 	diskUses     []domain.DiskUse
 }
 
-// ParsedDomain is what the XML says; each part is nil where there is no such definition. It is shared by all readers
-// and never changed.
+// ParsedDomain is the parsed XML of a domain; a part is nil if there is no such definition. All readers share it: don't
+// change it.
 type ParsedDomain struct {
 	Persistent, Live         *domain.Definition
 	persistentSpec, LiveSpec *domain.Spec
 	Err                      error
 }
 
-// NewEntry is a domain as its host has just told of it.
+// NewEntry returns the entry of a domain that its host just reported.
 func NewEntry(d libvirt.Domain) *Entry { return &Entry{Domain: d} }
 
-// Parse is what its XML says, which is parsed once.
+// Parse returns the parsed XML. It parses once.
 func (e *Entry) Parse() ParsedDomain {
 	e.once.Do(func() {
 		var persistentErr, liveErr error
@@ -119,14 +120,14 @@ func (e *Entry) Parse() ParsedDomain {
 	return e.parsed
 }
 
-// OwnMetadata is the metadata of the definition, which must be there. It is shared: don't change it.
+// OwnMetadata returns the metadata of the definition, which must exist. All readers share it: don't change it.
 func (e *Entry) OwnMetadata() domain.Metadata {
 	e.metadataOnce.Do(func() { e.metadata = e.Parse().Definition().Metadata() })
 
 	return e.metadata
 }
 
-// Overhead is how many bytes QEMU needs in addition to the guest's memory.
+// Overhead returns how many bytes QEMU needs in addition to the guest's memory.
 func (e *Entry) Overhead() uint64 {
 	e.overheadOnce.Do(func() {
 		if current := e.Parse().Current(); current != nil {
@@ -137,8 +138,8 @@ func (e *Entry) Overhead() uint64 {
 	return e.overhead
 }
 
-// HostUse is what the domain has of its host: as it runs, or as it will run when the host starts it. One that is off
-// otherwise has nothing.
+// HostUse returns what the domain uses of its host: as it runs, or as it will run if the host starts it. A domain that
+// is off and isn't started by its host uses nothing.
 func (e *Entry) HostUse() domain.HostUse {
 	e.useOnce.Do(func() {
 		switch p := e.Parse(); {
@@ -154,7 +155,7 @@ func (e *Entry) HostUse() domain.HostUse {
 	return e.use
 }
 
-// DefinedUse is what the domain would have of its host if it were started as it is defined.
+// DefinedUse returns what the domain would use of its host if it were started with its definition.
 func (e *Entry) DefinedUse() domain.HostUse {
 	if spec := e.Parse().persistentSpec; spec != nil {
 		return spec.HostUse()
@@ -163,8 +164,8 @@ func (e *Entry) DefinedUse() domain.HostUse {
 	return domain.HostUse{}
 }
 
-// DiskUses are the disks that the domain writes to: those of what runs, and of what its host starts. They are shared:
-// don't change them.
+// DiskUses returns the disks that the domain writes to: those of the running domain, and those of a domain that its
+// host starts. All readers share them: don't change them.
 func (e *Entry) DiskUses() []domain.DiskUse {
 	e.diskUsesOnce.Do(func() {
 		p := e.Parse()
@@ -195,8 +196,8 @@ func parseXML(xml string) (*domain.Definition, *domain.Spec, error) {
 	return definition, &spec, nil
 }
 
-// Definition is the one that describes the VM: the persistent, or the live one of a transient domain. It is nil when
-// neither could be read.
+// Definition returns the definition that describes the VM: the persistent one, or the live one of a transient domain.
+// It returns nil if neither could be read.
 func (p ParsedDomain) Definition() *domain.Definition {
 	if p.Persistent != nil {
 		return p.Persistent
@@ -205,7 +206,8 @@ func (p ParsedDomain) Definition() *domain.Definition {
 	return p.Live
 }
 
-// Current is the definition that describes what there is now: the live one of a VM that runs, else the persistent one.
+// Current returns the definition that describes the present state: the live one of a running VM, else the persistent
+// one.
 func (p ParsedDomain) Current() *domain.Definition {
 	if p.Live != nil {
 		return p.Live
@@ -214,10 +216,10 @@ func (p ParsedDomain) Current() *domain.Definition {
 	return p.Persistent
 }
 
-// ByHostName compares hosts by their names.
+// ByHostName compares hosts by name.
 func ByHostName(a, b *Host) int { return strings.Compare(a.Name, b.Name) }
 
-// Generation is the higher one of what runs and of the next start's definition.
+// Generation returns the higher generation of the live and the persistent definition.
 func (e *Entry) Generation() uint64 {
 	var highest uint64
 
@@ -231,14 +233,14 @@ func (e *Entry) Generation() uint64 {
 	return highest
 }
 
-// DeviceKeys names the devices of a domain as statistics have them.
+// DeviceKeys returns the keys of a domain's disks by the names that statistics use, and of its interfaces.
 func (e *Entry) DeviceKeys() (disks map[string]string, interfaces []string) {
 	p := e.Parse()
 
 	return domain.RunningKeys(p.Live, p.Persistent)
 }
 
-// HasActive says that the host was seen to run the VM.
+// HasActive reports whether the host was running the VM when it was last read.
 func (h *Host) HasActive(uuid string) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -13,18 +13,18 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 )
 
-// HostPoll is what one host said, in one pass, of how its VMs stand.
+// HostPoll is what one host reported, in one poll, about the state of its VMs.
 type HostPoll struct {
 	Host string
-	// At is when it answered, or didn't, by our own clock.
+	// At is when the host answered or failed to answer, by this computer's clock.
 	At time.Time
-	// Err says why it did not answer.
+	// Err is the reason why the host did not answer.
 	Err error
 
 	View *View
 }
 
-// AskedHost is the host of that name, if it is one that may be asked.
+// AskedHost returns the host of that name, or an error if it isn't configured or is fenced.
 func (inv *Inventory) AskedHost(name string) (*Host, error) {
 	h := inv.Host(name)
 	if h == nil || h.Config.Fenced {
@@ -34,8 +34,8 @@ func (inv *Inventory) AskedHost(name string) (*Host, error) {
 	return h, nil
 }
 
-// PollHost asks one host how its VMs stand: one call that waits for none of them, and what the VMs are from the host's
-// view, which is read anew when it is older than a minute or lacks one of them.
+// PollHost queries the state of a host's VMs: with one call that doesn't wait for any VM, and with the host's view,
+// which is read again if it is older than a minute or lacks one of the VMs.
 func (inv *Inventory) PollHost(ctx context.Context, name string) HostPoll {
 	v, err := inv.pollHost(ctx, name)
 
@@ -61,7 +61,7 @@ func (inv *Inventory) pollHost(ctx context.Context, name string) (*View, error) 
 	now := v.With(make(map[string]*Entry, len(all)))
 
 	for _, d := range all {
-		if e := v.Domains[d.UUID]; e != nil { // Else it came in this very moment.
+		if e := v.Domains[d.UUID]; e != nil { // otherwise the VM appeared just now
 			now.Domains[d.UUID] = e.In(d.State, d.Reason)
 		}
 	}
@@ -69,7 +69,7 @@ func (inv *Inventory) pollHost(ctx context.Context, name string) (*View, error) 
 	return now, nil
 }
 
-// In is the same domain in another state. What was parsed is kept.
+// In returns the same domain in another state. It keeps what was parsed.
 func (e *Entry) In(state libvirt.DomainState, reason string) *Entry {
 	if e.State == state && e.Reason == reason {
 		return e
@@ -82,8 +82,8 @@ func (e *Entry) In(state libvirt.DomainState, reason string) *Entry {
 	return other
 }
 
-// MergePolls merges what hosts said, at about the same time, of every VM, sorted by name. A host whose poll is missing
-// counts as silent. last says where VMs were seen before, by their UUIDs.
+// MergePolls merges polls of about the same time into a list of all VMs, sorted by name. A host without a poll counts
+// as unreachable. last says where VMs were last seen, by UUID.
 func (inv *Inventory) MergePolls(polls []HostPoll, last map[string]LastKnown) []Listed {
 	by := make(map[string]HostPoll, len(polls))
 	for _, p := range polls {
@@ -112,11 +112,11 @@ func (inv *Inventory) MergePolls(polls []HostPoll, last map[string]LastKnown) []
 	return machines
 }
 
-// refreshAtOnce is how many VMs of a host are read again one by one.
+// refreshAtOnce is the largest number of a host's VMs that RefreshVMs reads one by one.
 const refreshAtOnce = 8
 
-// RefreshVMs reads the definitions of VMs of a host again, because something happened to them, so that the next
-// PollHost knows them as they are now.
+// RefreshVMs reads the definitions of a host's VMs again after an event, so that the next PollHost has their current
+// definitions.
 func (inv *Inventory) RefreshVMs(ctx context.Context, name string, uuids []string) {
 	h, err := inv.AskedHost(name)
 	if err != nil {
@@ -149,15 +149,15 @@ func (inv *Inventory) RefreshVMs(ctx context.Context, name string, uuids []strin
 	}
 }
 
-// Migration describes the migration that the VM is in, nil for none. job is its running job; without it the statistics
-// are missing.
+// Migration describes the VM's running migration, nil if there is none. job is the VM's running job; if it is nil, the
+// statistics are missing.
 func (vm *VM) Migration(job *libvirt.Job) *migration.State {
 	s, _ := Underway(vm, job)
 
 	return s
 }
 
-// LeavesFrom is the host that knows the VM's job: the source of its migration, else the one that has it.
+// LeavesFrom returns the host that has the VM's job: the source of its migration, else the VM's host.
 func (vm *VM) LeavesFrom() string {
 	for name, role := range vm.ActiveHosts {
 		if role == status.RoleSource {
@@ -168,8 +168,8 @@ func (vm *VM) LeavesFrom() string {
 	return vm.Host
 }
 
-// MovedBy is the last job that ended on a VM's host, which for one that has just arrived is the migration that brought
-// it; nil when it is unknown.
+// MovedBy returns the last completed job on the VM's host, or nil if it is unknown. For a VM that has just arrived,
+// this is the migration that brought it.
 func (vm *VM) MovedBy(ctx context.Context) *libvirt.Job {
 	job, err := vm.On.Conn.CompletedJob(ctx, vm.UUID)
 	if err != nil || job == nil || job.Operation != libvirt.OperationMigrationIn {
@@ -179,7 +179,7 @@ func (vm *VM) MovedBy(ctx context.Context) *libvirt.Job {
 	return job
 }
 
-// ViewWith returns a view of the host that has the domains, as far as they are still there.
+// ViewWith returns a view of the host that has the given domains, except those that are gone.
 func (inv *Inventory) ViewWith(ctx context.Context, h *Host, all []libvirt.DomainStats) (*View, error) {
 	v, err := inv.ViewOf(ctx, h)
 	if err != nil {

@@ -12,18 +12,18 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 )
 
-// Inventory is a set of hosts and what they said. It connects to each when it is first needed. All methods may be
-// called from several goroutines.
+// Inventory is a set of hosts and what they reported. It connects to each host when it is first needed. All methods may
+// be called from several goroutines.
 type Inventory struct {
 	Configured     []*Host // sorted by name
 	log            *slog.Logger
-	reading        admission.Mutexes // by host, while its files are looked for
+	reading        admission.Mutexes // by host, while its files are checked
 	background     sync.WaitGroup
 	stopBackground context.CancelFunc
 	lifetime       context.Context //nolint:containedctx // bounds the background goroutines, not a call
 }
 
-// New prepares an inventory of hosts, by the name that people give them. It checks the URIs and does no I/O.
+// New prepares an inventory of hosts, by their configured names. It checks the URIs and does no I/O.
 func New(hosts map[string]HostConfig, log *slog.Logger) (*Inventory, error) {
 	inv := &Inventory{log: log}
 	inv.lifetime, inv.stopBackground = context.WithCancel(context.Background())
@@ -52,8 +52,8 @@ func New(hosts map[string]HostConfig, log *slog.Logger) (*Inventory, error) {
 	return inv, nil
 }
 
-// Close ends every connection, those to all hosts at the same time: each says goodbye and waits for the answer. Calls
-// in flight return an error.
+// Close closes the connections to all hosts in parallel, because each waits for the host's answer. Calls in flight
+// return an error.
 func (inv *Inventory) Close() error {
 	inv.stopBackground()
 	inv.background.Wait()
@@ -70,7 +70,7 @@ func (inv *Inventory) Close() error {
 	return errors.Join(errs...)
 }
 
-// Host is the configured host of that name; nil: there is none.
+// Host returns the configured host of that name, or nil if there is none.
 func (inv *Inventory) Host(name string) *Host {
 	for _, h := range inv.Configured {
 		if h.Name == name {
@@ -102,17 +102,18 @@ func (inv *Inventory) AskedHosts() []string {
 	return names
 }
 
-// FencedHosts returns the names of the hosts that were given up, sorted.
+// FencedHosts returns the names of the fenced hosts, sorted.
 func (inv *Inventory) FencedHosts() []string {
 	return slices.DeleteFunc(inv.HostNames(), func(name string) bool { return !inv.Host(name).Config.Fenced })
 }
 
-// Present are the hosts that are not fenced.
+// Present returns the hosts that are not fenced.
 func (inv *Inventory) Present() []*Host {
 	return slices.DeleteFunc(slices.Clone(inv.Configured), func(h *Host) bool { return h.Config.Fenced })
 }
 
-// Calls returns how often each libvirt procedure was called, by host. Tests and benchmarks assert round trips with it.
+// Calls returns how often each libvirt procedure was called, by host. Tests and benchmarks use it to check the number
+// of round trips.
 func (inv *Inventory) Calls() map[string]map[string]int {
 	calls := make(map[string]map[string]int, len(inv.Configured))
 	for _, h := range inv.Configured {
@@ -131,7 +132,7 @@ func (h *Host) close() error {
 	return err
 }
 
-// UsableHost is the host of that name, which must be one that can be asked.
+// UsableHost returns the host of that name, or an error if it isn't configured or is fenced.
 func (inv *Inventory) UsableHost(name string) (*Host, error) {
 	to := inv.Host(name)
 

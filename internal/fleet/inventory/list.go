@@ -15,24 +15,24 @@ import (
 // Listed is one VM of the fleet.
 type Listed struct {
 	UUID, Name string
-	// VM is nil when Err says why it is unknown where the VM is: it runs twice, is defined on several hosts, or can't be
-	// understood.
+	// VM is nil if Err says why the VM's location is unknown: it runs twice, is defined on several hosts, or its
+	// definition can't be parsed.
 	VM  *VM
 	Err error
-	// Rule is what holds for the VM if its host is to be drained. It is nil when VM is, or when RuleErr says why the host
-	// can't tell.
+	// Rule is the evacuation rule that applies to the VM if its host is drained. It is nil if VM is nil, or if RuleErr
+	// says why the rule couldn't be read from the host.
 	Rule    *evacuation.Rule
 	RuleErr error
-	// Inconsistent says that the hosts' answers may not fit together, because the VM was handed over in between. Asked
-	// again, they will. Only MergePolls leaves it at that.
+	// Inconsistent says that the hosts' replies may contradict each other because the VM was handed over in between. A
+	// second query resolves it; only MergePolls returns such VMs.
 	Inconsistent bool
 
 	silent []string
-	// activeOn are the hosts that have a hypervisor process of it.
+	// activeOn are the hosts that have a hypervisor process of the VM.
 	activeOn []string
 }
 
-// Facts are what the bulk reading tells of the VM.
+// Facts returns what the bulk reading says about the VM.
 func (l Listed) Facts() status.Facts {
 	if l.VM != nil {
 		return l.VM.Facts()
@@ -48,18 +48,18 @@ func (l Listed) Facts() status.Facts {
 	}
 }
 
-// LeaveSecrets makes all definitions be read without their secrets, for whoever only looks. Accounts that may do no
-// more than that suffice then.
+// LeaveSecrets makes all later readings of definitions omit secrets, for callers that only read. Accounts with
+// read-only access suffice then.
 func (inv *Inventory) LeaveSecrets() {
 	for _, h := range inv.Configured {
 		h.Conn.LeaveSecrets()
 	}
 }
 
-// SettleAtOnce is how many VMs hosts are asked for once more at a time.
+// SettleAtOnce is how many VMs are queried again in parallel.
 const SettleAtOnce = 8
 
-// ListConsistent is listed, with the VMs for which the answers didn't fit together asked for once more.
+// ListConsistent lists the VMs, and queries those again for which the hosts' replies contradicted each other.
 func (inv *Inventory) ListConsistent(ctx context.Context, answers []Reply) (machines []Listed, silent []string) {
 	machines, silent = listed(answers, nil)
 
@@ -81,14 +81,14 @@ func (inv *Inventory) ListConsistent(ctx context.Context, answers []Reply) (mach
 		})
 	}
 
-	_ = questions.Wait() // None of them fails: each VM has its own error.
+	_ = questions.Wait() // no function returns an error: each VM has its own
 	machines = slices.DeleteFunc(machines, func(m Listed) bool { return IsNotFound(m.Err) })
 
 	return machines, silent
 }
 
-// listed puts together what the hosts' views say of every VM, sorted by name and without their rules. last says where
-// VMs were seen before.
+// listed combines what the hosts' views say about every VM, sorted by name and without evacuation rules. last says
+// where VMs were last seen.
 func listed(answers []Reply, last map[string]LastKnown) (machines []Listed, silent []string) {
 	silent = SilentHosts(answers)
 	names := make(map[string]string)
@@ -124,7 +124,7 @@ func listed(answers []Reply, last map[string]LastKnown) (machines []Listed, sile
 	return machines, silent
 }
 
-// RunningOn are the names of the VMs that run on the host, as of the snapshot, sorted.
+// RunningOn returns the names of the VMs that run on the host, as of the snapshot, sorted.
 func (inv *Inventory) RunningOn(ctx context.Context, name string) ([]string, error) {
 	h, err := inv.UsableHost(name)
 	if err != nil {

@@ -11,10 +11,10 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 )
 
-// Find returns the VM, wherever in the fleet it is, from the snapshot.
+// Find returns the VM from the snapshot, on whichever host it is.
 //
-// ErrNotFound means that every host that could have it answered, and none has. As long as one did not answer it is
-// ErrUnreachable; if the last host is not configured any more, ErrUnconfigured; if it runs twice, ErrTwoCopies.
+// It returns ErrNotFound if every host that could have the VM answered, and none has it; ErrUnreachable if such a host
+// did not answer; ErrUnconfigured if the VM's last host is no longer configured; ErrTwoCopies if the VM runs twice.
 func (inv *Inventory) Find(ctx context.Context, uuid string, last LastKnown) (*VM, error) {
 	answers, err := inv.Snapshot(ctx)
 	if err != nil {
@@ -29,14 +29,14 @@ func (inv *Inventory) Find(ctx context.Context, uuid string, last LastKnown) (*V
 	return vm, err
 }
 
-// FindNow is Find without the snapshot: what every change begins with.
+// FindNow is Find without the snapshot: every change of a VM begins with it.
 func (inv *Inventory) FindNow(ctx context.Context, uuid string, last LastKnown) (*VM, error) {
 	vm, _, err := inv.FindAmong(ctx, uuid, last)
 
 	return vm, err
 }
 
-// FindAmong is FindNow that also returns what the hosts said.
+// FindAmong is FindNow and also returns the hosts' replies.
 func (inv *Inventory) FindAmong(ctx context.Context, uuid string, last LastKnown) (*VM, []Reply, error) {
 	vm, answers, err := inv.askFor(ctx, uuid, last)
 	if Inconsistent(vm, err) {
@@ -46,8 +46,8 @@ func (inv *Inventory) FindAmong(ctx context.Context, uuid string, last LastKnown
 	return vm, answers, err
 }
 
-// IsGone says that an error is that a VM was not found, and that no host has it. Other things are not found as well: a
-// network that the VM needs to start, a file, or the VM on the host that it has just left.
+// IsGone reports whether the error means that no host has the VM. Other objects may be missing too: a network that the
+// VM needs to start, a file, or the VM on the host that it has just left.
 func (inv *Inventory) IsGone(ctx context.Context, uuid string, last LastKnown, err error) bool {
 	if !IsNotFound(err) {
 		return false
@@ -58,9 +58,9 @@ func (inv *Inventory) IsGone(ctx context.Context, uuid string, last LastKnown, e
 	return IsNotFound(err)
 }
 
-// Inconsistent says that the hosts' answers may not fit together. They don't answer at one moment: a VM that is handed
-// over in between seems to run twice, or to be half of a migration whose other half is gone; and one that is off and is
-// moved from host to host may have been on neither when that one was asked. Asked once more, they say which it is.
+// Inconsistent reports whether the hosts' replies may contradict each other, because hosts don't answer at the same
+// moment. A VM that is handed over in between seems to run twice, or to be half of a migration without the other half.
+// A VM that is off and is moved may have been on neither host when each was queried. A second query resolves it.
 func Inconsistent(vm *VM, err error) bool {
 	if err != nil {
 		return errors.Is(err, ErrTwoCopies) || errors.Is(err, ErrAmbiguous) || IsNotFound(err)
@@ -80,8 +80,8 @@ func (inv *Inventory) askFor(ctx context.Context, uuid string, last LastKnown) (
 	return vm, answers, err
 }
 
-// FindByName returns the VM of that name. Names are unique on a host, not in a fleet: two VMs of one name are
-// ErrAmbiguous.
+// FindByName returns the VM of that name. Names are unique on a host, not in a fleet: if two VMs have the name, it
+// returns ErrAmbiguous.
 func (inv *Inventory) FindByName(ctx context.Context, name string) (*VM, error) {
 	answers, err := inv.Snapshot(ctx)
 	if err != nil {
@@ -108,7 +108,7 @@ func (inv *Inventory) FindByName(ctx context.Context, name string) (*VM, error) 
 	return inv.Find(ctx, uuid, LastKnown{})
 }
 
-// Named is the UUID of the one VM among the answers.
+// Named returns the UUID of the only VM of that name among the replies.
 func Named(answers []Reply, name string) (string, error) {
 	uuids := make(map[string][]string)
 
@@ -141,7 +141,7 @@ func Named(answers []Reply, name string) (string, error) {
 	}
 }
 
-// Locate decides where the VM is, from what the hosts said of it.
+// Locate decides where the VM is, from the hosts' replies about it.
 func Locate(answers []Reply, uuid string, last LastKnown) (*VM, error) {
 	var active, defined []Reply
 
@@ -164,7 +164,7 @@ func Locate(answers []Reply, uuid string, last LastKnown) (*VM, error) {
 	case home == nil:
 		home, err = pickDefined(defined, answers, uuid, last)
 	case home.Domain.InMigration() && len(active) == 1 && last.Host != "" && !home.isLast(last):
-		// Half a migration is seen; the other half may run on the silent host.
+		// Only one half of the migration is seen; the other half may run on the unreachable host.
 		err = lastHostAnswered(answers, uuid, last)
 	}
 
@@ -184,7 +184,7 @@ func Locate(answers []Reply, uuid string, last LastKnown) (*VM, error) {
 	vm.SilentHosts, vm.Peers = SilentHosts(answers), peers(answers)
 
 	for _, a := range defined {
-		// One without a definition is what its host is about to forget.
+		// A domain without a definition disappears when its process ends.
 		if a.Host != home.Host && a.Domain.Persistent {
 			vm.StaleHosts = append(vm.StaleHosts, a.Host.Name)
 		}
@@ -197,8 +197,8 @@ func Locate(answers []Reply, uuid string, last LastKnown) (*VM, error) {
 	return vm, nil
 }
 
-// pickActive returns the host that the VM runs on, nil when none does. In a migration two have it: the one that waits
-// for its memory is the target.
+// pickActive returns the host that the VM runs on, or nil. During a migration two hosts have the VM: the target is the
+// one that waits for the VM's memory.
 func pickActive(active []Reply, uuid string, last LastKnown) (home *Reply, migrating bool, err error) {
 	switch len(active) {
 	case 0:
@@ -212,7 +212,7 @@ func pickActive(active []Reply, uuid string, last LastKnown) (home *Reply, migra
 		case first.InMigration() && !second.InMigration():
 			return &active[1], true, nil
 		case first.InMigration() && (first.Reason != libvirt.ReasonStartingUp || second.Reason != libvirt.ReasonStartingUp):
-			// It is handed over: the source has stopped, the target not yet begun. Only the source has a definition that
+			// It is handed over: the source has stopped, and the target hasn't resumed. Only the source has a definition that
 			// outlives its process.
 			if second.Persistent && !first.Persistent || second.Persistent == first.Persistent && active[1].isLast(last) {
 				return &active[1], true, nil
@@ -230,8 +230,8 @@ func pickActive(active []Reply, uuid string, last LastKnown) (home *Reply, migra
 	}
 }
 
-// leaving says that the only copy that is seen is one half of a migration. One that waits for its memory on a host that
-// didn't have it before isn't: it is no less than a VM that starts.
+// leaving reports whether the only visible copy is one half of a migration. A copy that waits for memory on a host that
+// didn't have the VM before isn't one: it may as well be a VM that starts.
 func (a Reply) leaving(last LastKnown) bool {
 	switch a.Domain.Reason {
 	case libvirt.ReasonStartingUp:
@@ -243,7 +243,7 @@ func (a Reply) leaving(last LastKnown) bool {
 	}
 }
 
-// roles says what each host with a hypervisor process of the VM is to it.
+// roles returns the role of each host that has a hypervisor process of the VM.
 func roles(active []Reply, migrating bool) map[string]status.Role {
 	all := make(map[string]status.Role, len(active))
 
@@ -261,7 +261,7 @@ func roles(active []Reply, migrating bool) map[string]status.Role {
 	return all
 }
 
-// statesOf says how each process of a VM stands.
+// statesOf returns the state of the VM on each host that has a process of it.
 func statesOf(active []Reply) map[string]string {
 	all := make(map[string]string, len(active))
 	for _, a := range active {
@@ -272,8 +272,8 @@ func statesOf(active []Reply) map[string]string {
 	return all
 }
 
-// isTarget says whether a VM in migration is on its way to this host. The target gets its persistent definition when
-// all is over, so until then only the source has one. Where that does not decide, it is seen in what runs.
+// isTarget reports whether this copy of a migrating VM is the target's. The target gets its persistent definition at
+// the end, so until then only the source has one. If that doesn't decide it, the state of the process does.
 func (e *Entry) isTarget(active []Reply) bool {
 	for _, a := range active {
 		if a.Domain != e && a.Domain.Persistent != e.Persistent {
@@ -287,14 +287,14 @@ func (e *Entry) isTarget(active []Reply) bool {
 	case libvirt.ReasonPostcopy, libvirt.ReasonPostcopyFailed:
 		return e.State == libvirt.Running
 	case libvirt.ReasonMigration:
-		// Alone, a copy without a definition is one that is just arriving.
+		// A copy without a definition that is the only one is just arriving.
 		return len(active) == 1 && !e.Persistent
 	default:
 		return e.State == libvirt.Running && e.Reason == libvirt.ReasonMigrated && e.Persistent && len(active) > 1
 	}
 }
 
-// isLast says whether this is the host that had the VM last. The UUID is the host; its name is only what the
+// isLast reports whether this host had the VM last. The host's UUID decides if it is known: the name is only what the
 // configuration calls it.
 func (a Reply) isLast(last LastKnown) bool {
 	if a.Info != nil && last.HostUUID != "" {
@@ -304,7 +304,7 @@ func (a Reply) isLast(last LastKnown) bool {
 	return last.Host != "" && a.Host.Name == last.Host
 }
 
-// absent explains why the VM was not found: it is proven to be nowhere, or a host did not answer.
+// absent returns why the VM was not found: no host has it, or a host did not answer.
 func absent(answers []Reply, vm string, last LastKnown) error {
 	if last.Host != "" {
 		if err := lastHostAnswered(answers, vm, last); err != nil {
@@ -321,7 +321,7 @@ func absent(answers []Reply, vm string, last LastKnown) error {
 	return &Error{VM: vm, Kind: ErrNotFound, Detail: "no host has it"}
 }
 
-// lastHostAnswered returns nil when the VM's last host was asked or given up, else why what it has is not known.
+// lastHostAnswered returns nil if the VM's last host was queried or is fenced, else why its reply is unknown.
 func lastHostAnswered(answers []Reply, vm string, last LastKnown) error {
 	for _, a := range answers {
 		if a.Info != nil && last.HostUUID != "" && a.Info.UUID == last.HostUUID {
@@ -361,7 +361,7 @@ func lastHostAnswered(answers []Reply, vm string, last LastKnown) error {
 	}
 }
 
-// Unreachable is the error that the host of the reply could have the VM, and did not answer.
+// Unreachable returns the error that the host of the reply could have the VM and did not answer.
 func Unreachable(a Reply, vm, why string) error {
 	return &Error{
 		VM: vm, Host: a.Host.Name, Kind: ErrUnreachable, Err: a.Err,
@@ -371,7 +371,7 @@ func Unreachable(a Reply, vm, why string) error {
 	}
 }
 
-// SilentHosts are those that were asked and did not answer.
+// SilentHosts returns the names of the hosts that were queried and did not answer.
 func SilentHosts(answers []Reply) []string {
 	var names []string
 

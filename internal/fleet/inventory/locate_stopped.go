@@ -8,8 +8,9 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 )
 
-// pickDefined returns the host whose definition of the stopped VM counts, if that is proven. A definition that a
-// migration left behind never counts, and one elsewhere says nothing about a VM whose last host can't be asked.
+// pickDefined returns the host whose definition of the stopped VM is the right one, if that is proven. A definition
+// that a migration left behind never counts. A definition on another host proves nothing if the VM's last host can't be
+// queried.
 func pickDefined(defined, answers []Reply, uuid string, last LastKnown) (*Reply, error) {
 	if len(defined) == 0 {
 		return nil, absent(answers, uuid, last)
@@ -21,7 +22,7 @@ func pickDefined(defined, answers []Reply, uuid string, last LastKnown) (*Reply,
 			return nil, onlyLeftover(defined[0], answers)
 		}
 
-		here = defined // where it went to was given up: this is what is left of it
+		here = defined // the migration's target is fenced: the definitions left at the source are all that remains
 	}
 
 	i := slices.IndexFunc(here, func(a Reply) bool { return a.isLast(last) })
@@ -39,12 +40,12 @@ func pickDefined(defined, answers []Reply, uuid string, last LastKnown) (*Reply,
 	return &here[chosen], nil
 }
 
-// MigratedAway says that the definition is what a migration left behind.
+// MigratedAway reports whether the definition was left behind by a migration.
 func (a Reply) MigratedAway() bool {
 	return a.Domain.State == libvirt.Shutoff && a.Domain.Reason == libvirt.ReasonMigrated
 }
 
-// onlyLeftover explains why a definition that a migration left behind is not the VM, though no other was found.
+// onlyLeftover returns the error that the only definition found is one that a migration left behind.
 func onlyLeftover(left Reply, answers []Reply) error {
 	for _, a := range answers {
 		if a.Err != nil {
@@ -62,7 +63,7 @@ func onlyLeftover(left Reply, answers []Reply) error {
 	}
 }
 
-// wasFenced says that the VM's last host was given up.
+// wasFenced reports whether the VM's last host is fenced.
 func wasFenced(answers []Reply, last LastKnown) bool {
 	return slices.ContainsFunc(answers, func(a Reply) bool { return a.Fenced() && a.Host.Name == last.Host })
 }

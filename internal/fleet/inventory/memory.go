@@ -4,11 +4,10 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
 )
 
-// DefaultMemoryReserve is how many bytes a host keeps for itself: what OpenStack's reserved_host_memory_mb is by
-// default.
+// DefaultMemoryReserve is how many bytes a host keeps for itself: the default of OpenStack's reserved_host_memory_mb.
 const DefaultMemoryReserve = 512 << 20
 
-// MemoryLimit is how many bytes may be committed to VMs on the host.
+// MemoryLimit returns how many bytes may be committed to VMs on the host.
 func (a Reply) MemoryLimit() uint64 {
 	if a.Host.Config.MemoryLimit > 0 {
 		return a.Host.Config.MemoryLimit
@@ -22,8 +21,8 @@ func (a Reply) MemoryLimit() uint64 {
 	return a.Info.MemoryBytes - min(a.Info.MemoryBytes, reserve)
 }
 
-// Committed is how many bytes are promised to VMs on the host: to those that run, and to those that are about to be
-// started. The one with the UUID of one that leaves doesn't count.
+// Committed returns how many bytes are committed to VMs on the host: to those that run, and to those that are about to
+// be started. The VM whose UUID is leaving doesn't count.
 func (a Reply) Committed(leaving string) uint64 {
 	var sum uint64
 
@@ -36,7 +35,7 @@ func (a Reply) Committed(leaving string) uint64 {
 	return sum
 }
 
-// RestingMemory is how many bytes the VMs on the host would use that are off, without the one that leaves.
+// RestingMemory returns how many bytes the VMs on the host that are off would use, without the VM that leaves.
 func (a Reply) RestingMemory(leaving string) uint64 {
 	var sum uint64
 
@@ -53,15 +52,15 @@ func (a Reply) RestingMemory(leaving string) uint64 {
 	return sum
 }
 
-// CommittedMemory is what the domain may use of the host's memory now.
+// CommittedMemory returns how much of the host's memory the domain may use now.
 func (h *Host) CommittedMemory(e *Entry) uint64 {
 	committed, _ := e.guestMemory()
 
 	return h.WithOverhead(committed, e)
 }
 
-// WithOverhead is how much memory of the host a guest with that much takes, which is defined as the entry says. One
-// that takes none is off.
+// WithOverhead returns how much of the host's memory a guest with that many bytes uses, QEMU included. Zero bytes mean
+// that the VM is off, and has no overhead.
 func (h *Host) WithOverhead(bytes uint64, e *Entry) uint64 {
 	if bytes == 0 || h.Config.OvercommitGuestOverhead {
 		return bytes
@@ -70,8 +69,8 @@ func (h *Host) WithOverhead(bytes uint64, e *Entry) uint64 {
 	return bytes + e.Overhead()
 }
 
-// guestMemory is what the guest may use now, and what it may once it is started as it is defined. The most that it can
-// get without asking the host again counts, not what its balloon leaves it.
+// guestMemory returns what the guest may use now, and once it is started with its definition. It counts the most that
+// the guest can get without asking the host again, not what its balloon leaves it.
 func (e *Entry) guestMemory() (committed, onceStarted uint64) {
 	e.memoryOnce.Do(func() {
 		p := e.Parse()

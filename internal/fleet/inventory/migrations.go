@@ -12,7 +12,7 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 )
 
-// LastRecord returns the record of the migration that was begun last, nil if none is recorded.
+// LastRecord returns the record of the migration that began last, nil if none is recorded.
 func (vm *VM) LastRecord() *domain.Migration {
 	if n := len(vm.Metadata.Migrations); n > 0 {
 		return &vm.Metadata.Migrations[n-1]
@@ -21,8 +21,8 @@ func (vm *VM) LastRecord() *domain.Migration {
 	return nil
 }
 
-// OpenMigration returns the record of a migration whose end is not recorded: whoever ran it was killed, or is at it
-// still.
+// OpenMigration returns the record of a migration whose end is not recorded: the run that started it was killed, or is
+// still working on it.
 func (vm *VM) OpenMigration() *domain.Migration {
 	if last := vm.LastRecord(); last != nil && !last.Completed() {
 		return last
@@ -31,11 +31,11 @@ func (vm *VM) OpenMigration() *domain.Migration {
 	return nil
 }
 
-// BrokeInPostCopy says that the VM's migration broke in post-copy: what there is of its memory is in two parts, or one
-// of them is gone.
+// BrokeInPostCopy reports whether the VM's migration failed in post-copy: the guest's memory is split between two
+// hosts, or one of the two parts is lost.
 func (vm *VM) BrokeInPostCopy() bool { return vm.Active && vm.Reason == status.ReasonPostcopyFailed }
 
-// postCopyPeer is the host of the other part of the VM's memory, as the record of its open migration says; "" when
+// postCopyPeer returns the host of the other part of the VM's memory, from the record of its open migration; "" if
 // there is none.
 func (vm *VM) postCopyPeer() string {
 	record := vm.OpenMigration()
@@ -50,8 +50,9 @@ func (vm *VM) postCopyPeer() string {
 	}
 }
 
-// LastMigration is how the VM's last migration went, nil if none is known. Of one whose end could not be written down,
-// because a part of the guest's memory is gone while libvirt takes the migration to go on, it says that it failed.
+// LastMigration returns the result of the VM's last migration, nil if none is known. If a part of the guest's memory is
+// lost, libvirt considers the migration to be running, so that its end can't be recorded: LastMigration then returns it
+// as failed.
 func (vm *VM) LastMigration() *domain.Migration {
 	last := vm.LastRecord()
 	f := vm.StateFacts()
@@ -75,7 +76,7 @@ func (vm *VM) LastMigration() *domain.Migration {
 	return &lost
 }
 
-// Migrations are the records of the VM's migrations, oldest first, the last one as LastMigration tells it.
+// Migrations returns the records of the VM's migrations, oldest first. The last one is LastMigration's.
 func (vm *VM) Migrations() []domain.Migration {
 	all := vm.Metadata.Migrations
 	last := vm.LastMigration()
@@ -91,7 +92,7 @@ func (vm *VM) Migrations() []domain.Migration {
 	return append(slices.Clone(all), *last)
 }
 
-// PostCopyRemedy says what is to be done about a VM whose migration failed in post-copy.
+// PostCopyRemedy returns what the user can do about a VM whose migration failed in post-copy.
 func (vm *VM) PostCopyRemedy() string {
 	switch f := vm.StateFacts(); f.PostCopy() {
 	case status.PostCopyLost:
@@ -108,8 +109,8 @@ func (vm *VM) PostCopyRemedy() string {
 	}
 }
 
-// StartsWithHost says whether its host starts the VM when it boots. The run of a migration takes that from the source
-// and gives it to the target: as long as the migration isn't over, what was before still holds.
+// StartsWithHost reports whether the VM's host starts the VM when it boots. A migration removes this setting from the
+// source and sets it on the target: until the migration is over, the setting from before it holds.
 func (vm *VM) StartsWithHost() bool {
 	if vm.Autostart {
 		return true
@@ -120,16 +121,16 @@ func (vm *VM) StartsWithHost() bool {
 	return record != nil && record.Autostart && (vm.Migrating || vm.BrokeInPostCopy())
 }
 
-// LostAutostart says that a migration ended without its run, which would have told the VM's host to start it when it
-// boots.
+// LostAutostart reports whether a migration ended without the run that started it, which would have set autostart on
+// the VM's host.
 func (vm *VM) LostAutostart() bool {
 	record := vm.OpenMigration()
 
 	return record != nil && record.Autostart && !vm.Autostart && vm.Persistent && vm.Running() && !vm.Migrating
 }
 
-// strandedAmong says that the guest stands still at the source of a migration that is not completed, and that its
-// target, which answered, has nothing of it.
+// strandedAmong reports whether the guest is paused at the source of a migration that is not completed, and the target,
+// which answered, doesn't have the VM.
 func (vm *VM) strandedAmong(answers []Reply) bool {
 	record := vm.OpenMigration()
 	if record == nil || record.SourceHost != vm.Host || !vm.Persistent ||
@@ -142,8 +143,8 @@ func (vm *VM) strandedAmong(answers []Reply) bool {
 	})
 }
 
-// RequireIdle refuses a VM that is on its way: it is unknown which of its two copies will be the VM. So it does one
-// that is in two parts.
+// RequireIdle returns an error if the VM is being migrated, because it is unknown which of the two copies will be the
+// VM, or if its migration failed in post-copy.
 func (vm *VM) RequireIdle() error {
 	switch {
 	case vm.BrokeInPostCopy():
@@ -160,12 +161,13 @@ func (vm *VM) RequireIdle() error {
 	}
 }
 
-// LeftMoving says that the VM is on its way, or broke on it, by a migration of ours whose end is not recorded.
+// LeftMoving reports whether a migration by this provider, whose end is not recorded, is running or failed in
+// post-copy.
 func (vm *VM) LeftMoving() bool {
 	return vm.OpenMigration() != nil && (vm.Migrating || vm.BrokeInPostCopy())
 }
 
-// NotDefined says that a VM has no definition where it runs.
+// NotDefined returns the error that a VM has no definition where it runs.
 func (vm *VM) NotDefined() error {
 	return &Error{
 		VM: vm.Name, Host: vm.Host, Kind: ErrBusy,
@@ -175,14 +177,14 @@ func (vm *VM) NotDefined() error {
 	}
 }
 
-// DefineRemedy says how a user defines a VM that runs without a definition.
+// DefineRemedy returns how a user defines a VM that runs without a definition.
 func (vm *VM) DefineRemedy() string {
 	return fmt.Sprintf("Define it on host %q (\"virsh dumpxml --inactive --migratable %s\", then \"virsh define\"), and "+
 		"apply again.", vm.Host, vm.UUID)
 }
 
-// Underway describes the migration that a VM is in, nil for none, from where it was seen and its running job, and says
-// what each host is to it.
+// Underway describes the VM's running migration, nil if there is none, from where the VM was seen and from its running
+// job. It also returns the role of each host.
 func Underway(vm *VM, job *libvirt.Job) (*migration.State, map[string]status.Role) {
 	leaving := job != nil && job.Type.Active() && job.Operation == libvirt.OperationMigrationOut
 	if !leaving && !vm.Migrating {
@@ -191,7 +193,7 @@ func Underway(vm *VM, job *libvirt.Job) (*migration.State, map[string]status.Rol
 
 	hosts := vm.ActiveHosts
 	if leaving && hosts[vm.Host] == status.RoleActive {
-		// Its target is not a host of this fleet.
+		// The target is not a host of this fleet.
 		hosts = map[string]status.Role{vm.Host: status.RoleSource}
 	}
 
@@ -224,5 +226,5 @@ func Underway(vm *VM, job *libvirt.Job) (*migration.State, map[string]status.Rol
 	return s, hosts
 }
 
-// Since is when a job began.
+// Since returns when a job began.
 func Since(job *libvirt.Job) time.Time { return time.Now().Add(-job.Elapsed).Truncate(time.Second) }

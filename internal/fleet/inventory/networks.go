@@ -8,11 +8,11 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migration"
 )
 
-// networksAge is how long it is remembered which networks are a host's own: they hardly ever change, and a scrape is to
-// cost no call for each.
+// networksAge is how long the list of a host's own networks is cached. It hardly ever changes, and a scrape shouldn't
+// cost a call for each VM.
 const networksAge = 5 * time.Minute
 
-// ownNetworks is what a host was seen to have.
+// ownNetworks is the cached list of a host's own networks.
 type ownNetworks struct {
 	sync.Mutex
 
@@ -20,7 +20,7 @@ type ownNetworks struct {
 	own map[string]bool
 }
 
-// OwnNetworks are the names of the networks that end at the host. Nil: it can't be told.
+// OwnNetworks returns the names of the networks that don't leave the host, or nil if they are unknown.
 func (h *Host) OwnNetworks(ctx context.Context) map[string]bool {
 	h.networks.Lock()
 	defer h.networks.Unlock()

@@ -9,13 +9,13 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 )
 
-// OwnsHere says that the volume of a record is the VM's on the host where it is. A record comes along to other hosts,
-// where a volume of that name may be another's.
+// OwnsHere reports whether the recorded volume is the VM's on the VM's present host. The record moves with the VM to
+// other hosts, where a volume of that name may belong to another VM.
 func (vm *VM) OwnsHere(o domain.OwnDisk) bool {
 	return o.HostUUID != "" && o.HostUUID == vm.HostUUID || vm.HasFile(o.Path)
 }
 
-// HasFile says that a disk of the VM is the file, or what its guest gets at the first boot, now or at its next start.
+// HasFile reports whether the file is a disk or first-boot medium of the VM, now or at its next start.
 func (vm *VM) HasFile(file string) bool {
 	for _, spec := range []*domain.Spec{vm.PersistentSpec, vm.LiveSpec} {
 		if spec == nil {
@@ -36,7 +36,7 @@ func (vm *VM) HasFile(file string) bool {
 	return false
 }
 
-// Movable are the VM's own disks, by key, that move with it: those that are made and that it has.
+// Movable returns the VM's own disks, by key, that move with it: those that are created and that the VM uses.
 func (vm *VM) Movable() map[string]domain.OwnDisk {
 	own := maps.Clone(vm.Metadata.OwnDisks)
 	maps.DeleteFunc(own, func(_ string, o domain.OwnDisk) bool { return o.Making || !vm.HasFile(o.Path) })
@@ -44,8 +44,8 @@ func (vm *VM) Movable() map[string]domain.OwnDisk {
 	return own
 }
 
-// Leaving are the volumes of own disks that a move copies, as they are at the source: those of the files that were made
-// on the target.
+// Leaving returns the volumes that a move leaves behind at the source: those recorded before, and those of own disks
+// whose files were created on the target.
 func (vm *VM) Leaving(made []string) []domain.LeftVolume {
 	left := slices.Clone(vm.Metadata.LeftVolumes)
 
@@ -61,7 +61,7 @@ func (vm *VM) Leaving(made []string) []domain.LeftVolume {
 	return left
 }
 
-// NotOwn leaves out the files of own disks.
+// NotOwn returns the files without those of own disks.
 func (vm *VM) NotOwn(files []string) []string {
 	return slices.DeleteFunc(slices.Clone(files), func(file string) bool {
 		return slices.ContainsFunc(slices.Collect(maps.Values(vm.Metadata.OwnDisks)), func(o domain.OwnDisk) bool {
@@ -70,8 +70,8 @@ func (vm *VM) NotOwn(files []string) []string {
 	})
 }
 
-// SettleMoved is what the metadata of a VM say of its own disks once a move is over: they are where it is, and what is
-// there is nothing that was left.
+// SettleMoved updates the VM's metadata after a move: its own disks are on its present host, and no volume on this host
+// is left over.
 func (vm *VM) SettleMoved() {
 	vm.Metadata.LeftVolumes = slices.DeleteFunc(slices.Clone(vm.Metadata.LeftVolumes), func(l domain.LeftVolume) bool {
 		return l.HostUUID == vm.HostUUID
@@ -86,13 +86,13 @@ func (vm *VM) SettleMoved() {
 	}
 }
 
-// Ran says that a guest has been running since the host's libvirt was started.
+// Ran reports whether a guest has been running since the host's libvirt was started.
 func (vm *VM) Ran() bool {
 	return vm.Active || vm.State != libvirt.Shutoff || vm.Reason != "Unknown" && vm.Reason != "Failed"
 }
 
-// LeftVolumes are volumes of own disks that moves left on other hosts, as "<host>: <pool>/<volume>", of those hosts
-// that answered.
+// LeftVolumes returns the volumes of own disks that moves left on other hosts, as "<host>: <pool>/<volume>". Hosts that
+// did not answer are left out.
 func (vm *VM) LeftVolumes() []string {
 	var left []string
 
@@ -107,7 +107,7 @@ func (vm *VM) LeftVolumes() []string {
 	return left
 }
 
-// CopiesOn are the files that unfinished moves of the VM left on a host.
+// CopiesOn returns the files that unfinished moves of the VM from its present host left on another host.
 func (vm *VM) CopiesOn(hostUUID string) []domain.Copy {
 	var copies []domain.Copy
 
@@ -120,7 +120,7 @@ func (vm *VM) CopiesOn(hostUUID string) []domain.Copy {
 	return copies
 }
 
-// peers are the names of the hosts that answered, by their libvirt UUIDs.
+// peers returns the names of the hosts that answered, by their libvirt UUIDs.
 func peers(answers []Reply) map[string]string {
 	names := make(map[string]string, len(answers))
 

@@ -7,14 +7,14 @@ import (
 	"time"
 )
 
-// UserFaults is the kernel's setting that lets a QEMU which doesn't run as root take a guest's memory page by page:
-// post-copy is refused without it.
+// UserFaults is the kernel's setting that lets a QEMU that doesn't run as root receive a guest's memory page by page.
+// Without it, post-copy is refused.
 const UserFaults = "/proc/sys/vm/unprivileged_userfaultfd"
 
-// postCopyAge is how long it is remembered what a host's kernel lets QEMU do.
+// postCopyAge is how long the kernel's setting is cached.
 const postCopyAge = 5 * time.Minute
 
-// postCopy is what a host was seen to let QEMU do.
+// postCopy is the cached setting of a host.
 type postCopy struct {
 	sync.Mutex
 
@@ -22,8 +22,8 @@ type postCopy struct {
 	refused bool
 }
 
-// RefusesPostCopy says that QEMU on the host is known not to be let receive a guest in post-copy. Newer versions of
-// QEMU have another way to ask for it.
+// RefusesPostCopy reports whether the host's kernel is known to refuse post-copy to its QEMU as the target. It returns
+// false for QEMU 8.0 and newer, which has another way to request it.
 func (h *Host) RefusesPostCopy(ctx context.Context) bool {
 	a, err := h.Conn.Info(ctx)
 	if err != nil || h.Config.ReadEnd == nil || a.Driver != "QEMU" || a.QEMUUser == "" || a.QEMUUser == "0" ||
@@ -40,7 +40,7 @@ func (h *Host) RefusesPostCopy(ctx context.Context) bool {
 
 	setting, err := h.Config.ReadEnd(ctx, UserFaults, 16)
 	if err != nil {
-		return false // Older kernels don't have it, and let every user.
+		return false // older kernels don't have it, and allow every user
 	}
 
 	h.postCopy.at, h.postCopy.refused = time.Now(), strings.TrimSpace(string(setting)) == "0"

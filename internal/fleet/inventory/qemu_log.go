@@ -14,34 +14,35 @@ import (
 )
 
 const (
-	// qemuLogs is where libvirt keeps QEMU's logs, unless a host is configured otherwise.
+	// qemuLogs is where libvirt keeps QEMU's logs, unless the host is configured otherwise.
 	qemuLogs = "/var/log/libvirt/qemu"
-	// qemuLogEnd is how many bytes of a log are read. A command line alone has some thousand.
+	// qemuLogEnd is how many bytes of a log are read. A command line alone has several thousand.
 	qemuLogEnd = 32 << 10
-	// qemuLogLines is how many lines of it are told.
+	// qemuLogLines is how many lines of the log are shown.
 	qemuLogLines = 10
-	// qemuLogsTimeout bounds the reading on all hosts: one that doesn't answer doesn't keep the failure from being told.
+	// qemuLogsTimeout limits the reading on all hosts, so that a host that doesn't answer doesn't delay the report of the
+	// failure.
 	qemuLogsTimeout = 10 * time.Second
-	// qemuLogDelay is how long a log is awaited: what QEMU writes goes through another process, virtlogd.
+	// qemuLogDelay is how long to wait for the log: QEMU's output passes through another process, virtlogd.
 	qemuLogDelay = time.Second
-	// qemuLogTimeout bounds the reading of the log of one host.
+	// qemuLogTimeout limits the reading of the log of one host.
 	qemuLogTimeout = 5 * time.Second
 )
 
-// QEMULogPath is where the host has the log of the VM of that name.
+// QEMULogPath returns the path of the log of the VM of that name on its host.
 func QEMULogPath(name string) string { return path.Join(qemuLogs, name+".log") }
 
-// QEMULog is the end of what a host's log of a VM holds: QEMU's own words, and libvirt's about its life.
+// QEMULog is the end of a VM's log on a host: QEMU's messages, and libvirt's about the start and the end of QEMU.
 type QEMULog struct {
-	// Lines are what was written since QEMU was started last, as far as the end that was read reaches back; its command
-	// line is left out.
+	// Lines are the lines since the last start of QEMU, as far as the bytes that were read reach back, without its command
+	// line.
 	Lines []string
-	// Started and Stopped are when QEMU was started and when it ended; zero where the lines that were read don't tell, and
-	// Stopped while it runs.
+	// Started and Stopped are when QEMU started and ended. They are zero if the lines don't say, and Stopped is zero while
+	// QEMU runs.
 	Started, Stopped time.Time
 }
 
-// errNoFiles means that a host is reached in a way that brings no files along.
+// errNoFiles means that the host's URI gives no access to its files.
 var errNoFiles = errors.New("only what is reached over SSH lets its files be read")
 
 // ReadQEMULog reads the end of the VM's log on the host.
@@ -61,12 +62,12 @@ func (h *Host) ReadQEMULog(ctx context.Context, name string) (QEMULog, error) {
 	return parseQEMULog(string(text)), nil
 }
 
-// libvirtsLine is what libvirt writes to the log. QEMU writes its dates otherwise, if at all.
+// libvirtsLine matches a line that libvirt writes to the log. QEMU writes dates in another format, if at all.
 var libvirtsLine = regexp.MustCompile(
 	`^(\d{4}-\d{2}-\d{2} [0-9:.]+\+0000): (starting up|shutting down|initiating migration)?`,
 )
 
-// parseQEMULog reads what follows the last beginning of QEMU.
+// parseQEMULog parses the lines after the last start of QEMU.
 func parseQEMULog(text string) QEMULog {
 	var log QEMULog
 
@@ -83,7 +84,7 @@ func parseQEMULog(text string) QEMULog {
 		switch at, _ := time.Parse("2006-01-02 15:04:05.000-0700", part[1]); {
 		case part[2] == "starting up":
 			log = QEMULog{Started: at}
-		case strings.HasSuffix(line, `\`): // A command line goes on in the next one.
+		case strings.HasSuffix(line, `\`): // the command line continues on the next line
 			command, log.Lines = true, nil
 		case command:
 			command = false
@@ -99,24 +100,25 @@ func parseQEMULog(text string) QEMULog {
 	return log
 }
 
-// End is the last lines.
+// End returns the last lines.
 func (l QEMULog) End() []string { return lastLines(l.Lines) }
 
 func lastLines(lines []string) []string { return lines[max(0, len(lines)-qemuLogLines):] }
 
-// Since is when a VM that is active, or isn't, became so; zero where the log doesn't tell.
+// Since returns since when a VM has been active, or off; zero if the log doesn't say.
 func (l QEMULog) Since(active bool) time.Time {
 	switch {
 	case !active:
 		return l.Stopped
 	case l.Stopped.IsZero():
 		return l.Started
-	default: // Its end and the answer of libvirt crossed.
+	default: // QEMU ended after libvirt had answered
 		return time.Time{}
 	}
 }
 
-// Failure are the last lines that may explain a failure: QEMU's own, since the last migration began if one did.
+// Failure returns the last lines that may explain a failure: QEMU's own, since the start of the last migration if there
+// was one.
 func (l QEMULog) Failure() []string {
 	words := []string{}
 
@@ -126,7 +128,7 @@ func (l QEMULog) Failure() []string {
 		switch {
 		case part != nil && part[2] == "initiating migration":
 			words = words[:0]
-		case part != nil, strings.HasPrefix(line, "char device redirected to "): // said of every serial console
+		case part != nil, strings.HasPrefix(line, "char device redirected to "): // logged for every serial console
 		default:
 			words = append(words, line)
 		}
@@ -135,9 +137,9 @@ func (l QEMULog) Failure() []string {
 	return lastLines(words)
 }
 
-// AttachQEMULog adds to a failure what QEMU wrote to its log on the hosts since the VM was started there, or since it
-// began to leave. libvirt tells only of a start, and not always. A log that can't be read has nothing to add: the
-// failure is what matters. It is read also after a cancel, within qemuLogsTimeout for all hosts.
+// AttachQEMULog adds to a failure what QEMU wrote to its log on the hosts since the VM was started there, or since its
+// migration began. libvirt reports QEMU's messages only for a start, and not always. A log that can't be read adds
+// nothing: the failure itself matters more. The logs are read after a cancel too, within qemuLogsTimeout for all hosts.
 func AttachQEMULog(ctx context.Context, e *Error, name string, hosts ...*Host) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), qemuLogsTimeout)
 	defer cancel()
@@ -153,7 +155,7 @@ func AttachQEMULog(ctx context.Context, e *Error, name string, hosts ...*Host) {
 		}
 
 		words := slices.DeleteFunc(log.Failure(), func(line string) bool {
-			return strings.Contains(e.Error(), line) // libvirt told it
+			return strings.Contains(e.Error(), line) // libvirt reported it already
 		})
 		if len(words) > 0 {
 			paragraphs = append(paragraphs, fmt.Sprintf("The end of QEMU's log on host %q:\n  %s", h.Name,

@@ -10,17 +10,17 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 )
 
-// RecordUsage is the usage id of the secret that holds a host's record: the one place where libvirt keeps something
-// for us that belongs to no domain.
+// RecordUsage is the usage id of the secret that holds a host's record. A secret is the only object in which libvirt
+// keeps data of the provider that belongs to no domain.
 const RecordUsage = "virtfleet:host-record"
 
-// recordCell is a view's record, which is read when it is first asked for.
+// recordCell holds a view's record, which is read when it is first needed.
 type recordCell struct {
 	mu     sync.Mutex
 	record *hostrecord.Record
 }
 
-// RecordOf is the record of a host that answered, as of the snapshot. No caller may change what it returns.
+// RecordOf returns the record of a host that answered, as of the snapshot. Callers must not change it.
 func (a Reply) RecordOf(ctx context.Context) (*hostrecord.Record, error) {
 	a.View.record.mu.Lock()
 	defer a.View.record.mu.Unlock()
@@ -46,7 +46,7 @@ func (a Reply) RecordIfAny(ctx context.Context) (*hostrecord.Record, error) {
 	return a.RecordOf(ctx)
 }
 
-// ReadRecord reads a host's record, and the secret that it is in, which is nil where there is none.
+// ReadRecord reads a host's record and returns it with its secret, which is nil if there is none.
 func ReadRecord(ctx context.Context, h *Host) (*hostrecord.Record, *libvirt.Secret, error) {
 	secret, err := h.Conn.Secret(ctx, RecordUsage)
 
@@ -55,7 +55,7 @@ func ReadRecord(ctx context.Context, h *Host) (*hostrecord.Record, *libvirt.Secr
 		return &hostrecord.Record{}, nil, nil
 	case err != nil:
 		return nil, nil, err
-	case len(secret.Value) == 0: // Its writer was killed before it wrote.
+	case len(secret.Value) == 0: // its writer was killed before it wrote the value
 		return &hostrecord.Record{}, secret, nil
 	}
 
@@ -80,12 +80,12 @@ func recordError(h *Host, what string, err error) error {
 	}
 }
 
-// ForgetRecord makes the next reader ask for the record again.
+// ForgetRecord makes the next reader read the record from the host again.
 func (h *Host) ForgetRecord() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 
-	// Who waits for a loading may read the record as soon as it is there.
+	// A reader that waits for the present reading would get a view that may have the old record.
 	h.loading = nil
 
 	if h.view != nil {

@@ -7,26 +7,27 @@ import (
 	"time"
 )
 
-// silenceMemory is how long an operation takes a host to be silent that was so when it was asked first.
+// silenceMemory is how long an operation considers a host unreachable that didn't answer its first query.
 const silenceMemory = time.Minute
 
-// silenceKey is where a context has the silence of its operation.
+// silenceKey is the key of an operation's silence in its context.
 type silenceKey struct{}
 
-// silence is which hosts didn't answer the first question of an operation. They aren't asked again for a while: each
-// question would take as long as a connection that doesn't come about. A host that answered is always asked.
+// silence records which hosts didn't answer the first query of an operation. They aren't queried again for a while,
+// because each query would take as long as a failing connection attempt. A host that answered is always queried.
 type silence struct {
 	mu    sync.Mutex
 	hosts map[*Host]lastAnswer
 }
 
-// lastAnswer is what came of the last question to a host.
+// lastAnswer is the result of the last query to a host.
 type lastAnswer struct {
 	at  time.Time
-	err error // nil: it answered
+	err error // nil if it answered
 }
 
-// AsOneOperation returns a context in which silent hosts are remembered, unless ctx is one.
+// AsOneOperation returns a context in which unreachable hosts are remembered. A context that does so already is
+// returned as it is.
 func AsOneOperation(ctx context.Context) context.Context {
 	if _, is := ctx.Value(silenceKey{}).(*silence); is {
 		return ctx
@@ -35,7 +36,7 @@ func AsOneOperation(ctx context.Context) context.Context {
 	return context.WithValue(ctx, silenceKey{}, &silence{hosts: make(map[*Host]lastAnswer)})
 }
 
-// silentIn returns why the host isn't asked, nil if it is to be.
+// silentIn returns why the host isn't queried, or nil if it is to be.
 func silentIn(ctx context.Context, h *Host) error {
 	s, is := ctx.Value(silenceKey{}).(*silence)
 	if !is {
@@ -52,8 +53,8 @@ func silentIn(ctx context.Context, h *Host) error {
 	return nil
 }
 
-// noteAnswer remembers whether the host has answered. One that did once isn't taken to be silent any more in this
-// operation, which may be about to change it.
+// noteAnswer remembers whether the host answered. A host that answered once isn't considered unreachable for the rest
+// of this operation, which may be about to change it.
 func noteAnswer(ctx context.Context, h *Host, err error) {
 	s, is := ctx.Value(silenceKey{}).(*silence)
 	if !is || ctx.Err() != nil || err != nil && !errors.Is(err, ErrUnreachable) {

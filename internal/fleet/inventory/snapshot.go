@@ -12,8 +12,8 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 )
 
-// Snapshot asks every host that is not fenced, in parallel, and returns what they said, in the order of their names. A
-// host that answered less than viewAge ago is not asked again.
+// Snapshot queries every host that is not fenced, in parallel, and returns their replies in the order of the hosts'
+// names. A host that answered less than viewAge ago is not queried again.
 func (inv *Inventory) Snapshot(ctx context.Context) ([]Reply, error) {
 	answers := make([]Reply, len(inv.Configured))
 
@@ -45,26 +45,26 @@ func (inv *Inventory) Snapshot(ctx context.Context) ([]Reply, error) {
 	return answers, duplicateHosts(answers)
 }
 
-// ForgetAll makes the next snapshot ask every host again.
+// ForgetAll makes the next snapshot query every host again.
 func (inv *Inventory) ForgetAll() {
 	for _, h := range inv.Configured {
 		h.Forget()
 	}
 }
 
-// Reply is what one host said to a question about the fleet.
+// Reply is what one host answered to a query of the fleet.
 type Reply struct {
 	Host   *Host
-	View   *View             // nil for a question about one VM, or a fenced host
-	Info   *libvirt.HostInfo // nil when the host did not answer
-	Domain *Entry            // the VM that was asked for, nil: not there
+	View   *View             // nil for a query about one VM, or a fenced host
+	Info   *libvirt.HostInfo // nil if the host did not answer
+	Domain *Entry            // the requested VM, nil if the host doesn't have it
 	Err    error             // why the host did not answer
 }
 
-// Fenced says that the host was given up, and was not asked.
+// Fenced reports whether the host is fenced, and so was not queried.
 func (a Reply) Fenced() bool { return a.Host.Config.Fenced }
 
-// RepliesAbout are the answers with what their views have of the VM.
+// RepliesAbout returns the replies with the VM's entry in each host's view as their Domain.
 func RepliesAbout(answers []Reply, uuid string) []Reply {
 	of := slices.Clone(answers)
 	for i := range of {
@@ -83,12 +83,12 @@ func byUUID(uuid string) Lookup {
 	return func(ctx context.Context, h *libvirt.Host) (*libvirt.Domain, error) { return h.Domain(ctx, uuid) }
 }
 
-// ByName reads the VM of that name.
+// ByName returns a Lookup that reads the VM of that name.
 func ByName(name string) Lookup {
 	return func(ctx context.Context, h *libvirt.Host) (*libvirt.Domain, error) { return h.DomainByName(ctx, name) }
 }
 
-// AskAll asks every host that is not fenced for one VM, now.
+// AskAll queries every host that is not fenced for one VM, now.
 func (inv *Inventory) AskAll(ctx context.Context, look Lookup) ([]Reply, error) {
 	answers := make([]Reply, len(inv.Configured))
 
@@ -112,16 +112,16 @@ func (inv *Inventory) AskAll(ctx context.Context, look Lookup) ([]Reply, error) 
 	return answers, duplicateHosts(answers)
 }
 
-// AskTimeout bounds the question for one VM, connecting included.
+// AskTimeout limits the query for one VM, including the connection.
 const AskTimeout = 30 * time.Second
 
-// FinishTimeout bounds what is to be done after a move or a drain that has ended, one question to the fleet included,
-// which a silent host may make take its time.
+// FinishTimeout limits what is to be done after a move or a drain that has ended, including one query of the fleet, in
+// which an unreachable host may use its whole timeout.
 //
-// It is longer than lease.Grace, which bounds all other operations. Those act on one host, and where it doesn't answer
-// the next apply finds out what became of them. A move has to be finished or undone on two: given up between the two,
-// it leaves definitions, files and an open record on both, and a guest that was shut down for it stays off. It needs an
-// answer of the one that lives, after a question that waits for the silent one.
+// It is longer than lease.Grace, which limits all other operations. Those act on one host, and if it doesn't answer,
+// the next apply finds out what became of them. A move has to be finished or undone on two hosts: if it were given up
+// in between, it would leave definitions, files and an open record on both, and a guest that was shut down for it would
+// stay off. It needs the reply of the host that lives, after a query that waits for the unreachable one.
 const FinishTimeout = 2 * AskTimeout
 
 func askHost(ctx context.Context, h *Host, look Lookup) (*libvirt.HostInfo, *Entry, error) {
@@ -151,7 +151,8 @@ func askHost(ctx context.Context, h *Host, look Lookup) (*libvirt.HostInfo, *Ent
 	return info, NewEntry(*d), nil
 }
 
-// duplicateHosts refuses a configuration in which two entries lead to one host: each of its VMs would be there twice.
+// duplicateHosts returns an error if two entries of the configuration lead to the same host: each of its VMs would
+// appear twice.
 func duplicateHosts(answers []Reply) error {
 	seen := make(map[string]*Host, len(answers))
 
@@ -175,7 +176,7 @@ func duplicateHosts(answers []Reply) error {
 	return nil
 }
 
-// ReadVM asks the host for the VM again and remembers the answer.
+// ReadVM reads the VM from the host again and stores the result in the host's view.
 func (inv *Inventory) ReadVM(ctx context.Context, h *Host, id string) (*VM, error) {
 	info, err := h.Conn.Info(ctx)
 	if err != nil {
@@ -192,7 +193,7 @@ func (inv *Inventory) ReadVM(ctx context.Context, h *Host, id string) (*VM, erro
 	return NewVM(Reply{Host: h, Info: info, Domain: h.entryOf(*d)})
 }
 
-// Refresh is ReadVM of a VM on its host, with what the other hosts said of it before.
+// Refresh reads the VM from its host again, and keeps what the other hosts reported about it before.
 func (inv *Inventory) Refresh(ctx context.Context, vm *VM) (*VM, error) {
 	now, err := inv.ReadVM(ctx, vm.On, vm.UUID)
 	if err != nil {
@@ -204,7 +205,7 @@ func (inv *Inventory) Refresh(ctx context.Context, vm *VM) (*VM, error) {
 	return now, nil
 }
 
-// ReplyOf is what the snapshot says of one host.
+// ReplyOf returns the host's reply in the snapshot.
 func (inv *Inventory) ReplyOf(ctx context.Context, h *Host) (Reply, error) {
 	v, err := inv.ViewOf(ctx, h)
 	if err != nil {
@@ -214,7 +215,7 @@ func (inv *Inventory) ReplyOf(ctx context.Context, h *Host) (Reply, error) {
 	return Reply{Host: h, View: v, Info: v.Info, Err: v.Err}, v.Err
 }
 
-// TypeFor is the domain type for a VM that declares none.
+// TypeFor returns the domain type for a VM that declares none.
 func (a Reply) TypeFor(s domain.Spec, defaultType string) string {
 	if t := cmp.Or(s.Type, defaultType); t != "" {
 		return t

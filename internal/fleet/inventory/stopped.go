@@ -6,11 +6,11 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
 )
 
-// DefaultGracePeriod is how long a guest may take to shut down when nothing said otherwise. It is the 180 s that
-// KubeVirt's templates give a VM.
+// DefaultGracePeriod is how long a guest may take to shut down by default. KubeVirt's templates give a VM the same 180
+// s.
 const DefaultGracePeriod = 180 * time.Second
 
-// GracePeriod is how long a guest may take to shut down whose VM has that metadata.
+// GracePeriod returns how long the guest of a VM with that metadata may take to shut down.
 func GracePeriod(m domain.Metadata) time.Duration {
 	if period := m.TerminationGracePeriod; period != nil {
 		return *period
@@ -19,7 +19,7 @@ func GracePeriod(m domain.Metadata) time.Duration {
 	return DefaultGracePeriod
 }
 
-// Outcome says how a VM came to be off.
+// Outcome is how a VM came to be off.
 type Outcome string
 
 // Outcomes of stopping a VM.
@@ -31,5 +31,5 @@ const (
 	OutcomeUnable     Outcome = "destroyed, since its guest could not be asked"
 )
 
-// Forced says that the guest had no chance to write what it held in memory.
+// Forced reports whether the guest was ended without a chance to write what it held in memory.
 func (o Outcome) Forced() bool { return o == OutcomeForced || o == OutcomeUnable }

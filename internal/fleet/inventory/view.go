@@ -9,8 +9,8 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 )
 
-// ViewOf returns the host's view, loading it when there is none. Every caller that asks meanwhile waits for the same
-// loading, which is bound to the fleet's life and not to the caller who happened to be first.
+// ViewOf returns the host's view, and loads it if there is none. All callers share one reading. The reading is bound to
+// the life of the fleet, not to the caller that started it.
 func (inv *Inventory) ViewOf(ctx context.Context, h *Host) (*View, error) {
 	h.mu.Lock()
 	if h.view != nil && time.Since(h.view.at) < viewAge {
@@ -21,15 +21,15 @@ func (inv *Inventory) ViewOf(ctx context.Context, h *Host) (*View, error) {
 
 	l := h.loading
 	if l == nil {
-		l = inv.startLoading(h) //nolint:contextcheck // it serves all who wait, not this caller
+		l = inv.startLoading(h) //nolint:contextcheck // the reading serves all waiting callers, not only this one
 	}
 	h.mu.Unlock()
 
 	return l.await(ctx)
 }
 
-// Renew asks the host again, once. Who doesn't wait for that has the view from before meanwhile; afterwards every
-// reader has what the host said since Renew was called, or asks it.
+// Renew queries the host again, once. Meanwhile, readers that don't wait get the view from before; afterwards, every
+// reader gets what the host reported since Renew was called, or queries it.
 func (inv *Inventory) Renew(ctx context.Context, h *Host) error {
 	h.mu.Lock()
 	l := inv.startLoading(h) //nolint:contextcheck // as above
@@ -44,7 +44,7 @@ func (inv *Inventory) Renew(ctx context.Context, h *Host) error {
 
 		published, next := l.published, h.loading
 		if !published && next == nil {
-			h.view = nil // Something was written that no reading has: the next reader asks, whom this need not wait for.
+			h.view = nil // no reading has the last write: the next reader queries the host, and Renew need not wait for it
 		}
 
 		h.mu.Unlock()
@@ -53,11 +53,11 @@ func (inv *Inventory) Renew(ctx context.Context, h *Host) error {
 			return nil
 		}
 
-		l = next // It was begun later.
+		l = next // that reading began later
 	}
 }
 
-// startLoading asks the host, whose mutex is held, for everything.
+// startLoading starts a bulk reading of the host. The caller holds the host's mutex.
 func (inv *Inventory) startLoading(h *Host) *loading {
 	l := &loading{done: make(chan struct{})}
 	h.loading = l
@@ -93,8 +93,8 @@ func (inv *Inventory) load(h *Host, l *loading) {
 	h.publish(l, v)
 }
 
-// publish hands the view to all who wait for it, and to whoever comes next, unless it was forgotten since its loading
-// began. What was remembered since is in it.
+// publish hands the view to all who wait for it. It becomes the host's view unless it was forgotten since its reading
+// began. The view includes the domains that were written meanwhile.
 func (h *Host) publish(l *loading, v *View) {
 	h.mu.Lock()
 	v = h.withWritten(v, l.written)
@@ -138,7 +138,8 @@ func readView(ctx context.Context, h *Host) *View {
 	return v
 }
 
-// entryOf is the domain that was just read, as it was parsed before if it is the same.
+// entryOf returns an entry for the domain that was just read: the one that is already parsed if the domain hasn't
+// changed.
 func (h *Host) entryOf(d libvirt.Domain) *Entry {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -146,7 +147,7 @@ func (h *Host) entryOf(d libvirt.Domain) *Entry {
 	return h.knownEntry(d)
 }
 
-// knownEntry is entryOf for those who hold the host's mutex.
+// knownEntry is entryOf for callers that hold the host's mutex.
 func (h *Host) knownEntry(d libvirt.Domain) *Entry {
 	if e := h.known[d.UUID]; e != nil && e.Domain == d {
 		return e
@@ -155,14 +156,14 @@ func (h *Host) knownEntry(d libvirt.Domain) *Entry {
 	return NewEntry(d)
 }
 
-// Forget makes the next reader ask the host again.
+// Forget makes the next reader query the host again.
 func (h *Host) Forget() {
 	h.mu.Lock()
 	h.view, h.loading = nil, nil
 	h.mu.Unlock()
 }
 
-// SaidLast tells whether the view is what the host said last, as far as is known.
+// SaidLast reports whether the view is the host's last one.
 func (h *Host) SaidLast(v *View) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -170,8 +171,8 @@ func (h *Host) SaidLast(v *View) bool {
 	return h.view == v
 }
 
-// Remember puts what was just read of one domain into the view, so that our own writes don't cost every reader a new
-// bulk reading. A nil domain is gone.
+// Remember puts a domain that was just read into the view, so that the provider's own writes don't cost every reader
+// another bulk reading. A nil domain is gone.
 func (h *Host) Remember(uuid string, d *libvirt.Domain) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -190,13 +191,13 @@ func (h *Host) Remember(uuid string, d *libvirt.Domain) {
 	}
 }
 
-// withWritten is the view with these domains as they were written, nil for one that is gone. The host's mutex is held.
+// withWritten returns the view with the written domains; a nil domain is gone. The caller holds the host's mutex.
 func (h *Host) withWritten(v *View, written map[string]*libvirt.Domain) *View {
 	if len(written) == 0 || v.Err != nil {
 		return v
 	}
 
-	// Readers hold the old map: replace it instead of changing it.
+	// Readers hold the old map: replace the map instead of changing it.
 	next := v.With(make(map[string]*Entry, len(v.Domains)+len(written)))
 	maps.Copy(next.Domains, v.Domains)
 

@@ -8,8 +8,8 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
 )
 
-// viewIndex finds domains of a view by name and by their sources' names. It is made when it is first needed, and never
-// changed.
+// viewIndex finds domains of a view by name and by the names of their disk sources. It is built when it is first
+// needed, and never changed.
 type viewIndex struct {
 	once             sync.Once
 	byName, bySource map[string][]*Entry
@@ -36,10 +36,10 @@ func (v *View) indexed() *viewIndex {
 	return v.index
 }
 
-// Named are the domains of that name.
+// Named returns the domains of that name.
 func (v *View) Named(name string) []*Entry { return v.indexed().byName[name] }
 
-// Having are the domains that name a disk, or what is below it.
+// Having returns the domains that use the disk, or an image in its backing chain.
 func (v *View) Having(disk domain.DiskUse) []*Entry {
 	i := v.indexed()
 	all := slices.Clone(i.bySource[disk.Source.Name()])

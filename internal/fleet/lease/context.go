@@ -9,14 +9,14 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 )
 
-// Grace is how long an operation goes on after its time is over or it was cancelled, also if its host is silent: it
-// reads, undoes or writes down what it did, and gives its leases back. A host that answers needs less than a second.
+// Grace is how long an operation may continue after its deadline or a cancel, even if its host doesn't answer: it
+// reads, undoes or records what it did, and releases its leases. On a host that answers, this takes less than a second.
 const Grace = finishTimeout + releaseTimeout
 
-// finishTimeout is what GraceContext allows of it.
+// finishTimeout is the part of Grace that GraceContext allows.
 const finishTimeout = 15 * time.Second
 
-// leasesKey is where a context has the leases that it carries.
+// leasesKey is the context key of the leases that a context carries.
 type leasesKey struct{}
 
 func carried(ctx context.Context) []*Held {
@@ -26,14 +26,14 @@ func carried(ctx context.Context) []*Held {
 }
 
 // With returns a context that carries the lease in addition to those that ctx carries already. It ends when the lease
-// is lost. cancel frees what it takes.
+// is lost. cancel releases its resources.
 func (l *Held) With(ctx context.Context) (_ context.Context, cancel context.CancelFunc) {
 	all := append(slices.Clone(carried(ctx)), l)
 
 	return endingWith(libvirt.Guarded(context.WithValue(ctx, leasesKey{}, all), Confirm), l)
 }
 
-// endingWith returns a context that ends when one of the leases is lost, with that as its cause.
+// endingWith returns a context that ends when one of the leases is lost. The loss is then its cause.
 func endingWith(ctx context.Context, held ...*Held) (context.Context, context.CancelFunc) {
 	ctx, end := context.WithCancelCause(ctx)
 	unfollow := make([]func() bool, len(held))
@@ -51,8 +51,8 @@ func endingWith(ctx context.Context, held ...*Held) (context.Context, context.Ca
 	}
 }
 
-// CleanupContext returns a context for what has to be done after an operation that has ended, for whatever reason: it
-// goes on when ctx is cancelled, for no longer than d, and ends when a lease that ctx carries is lost.
+// CleanupContext returns a context for the cleanup after an operation, however the operation ended. It isn't cancelled
+// with ctx; it ends after d, or when a lease that ctx carries is lost.
 func CleanupContext(ctx context.Context, d time.Duration) (context.Context, context.CancelFunc) {
 	timed, free := context.WithTimeout(context.WithoutCancel(ctx), d)
 	after, end := endingWith(timed, carried(ctx)...)
@@ -60,8 +60,9 @@ func CleanupContext(ctx context.Context, d time.Duration) (context.Context, cont
 	return after, func() { end(); free() }
 }
 
-// GraceContext returns a context for the last part of an operation, however the rest ended: it ends 15 seconds after
-// ctx, or when a lease that ctx carries is lost. Several parts that follow the deadline of ctx share these 15 seconds.
+// GraceContext returns a context for the last part of an operation, however the rest ended. It ends 15 seconds after
+// ctx, or when a lease that ctx carries is lost. Several parts that depend on the deadline of ctx share these 15
+// seconds.
 func GraceContext(ctx context.Context) (context.Context, context.CancelFunc) {
 	own, end := endingWith(context.WithoutCancel(ctx), carried(ctx)...)
 	unfollow := context.AfterFunc(ctx, func() {
@@ -78,14 +79,15 @@ func GraceContext(ctx context.Context) (context.Context, context.CancelFunc) {
 	return timed, func() { unfollow(); free(); end() }
 }
 
-// WithoutCancel returns a context that goes on when ctx is cancelled, and ends when a lease that ctx carries is lost.
-// What runs in it must have a limit of its own: CleanupContext gives one.
+// WithoutCancel returns a context that isn't cancelled with ctx, and ends when a lease that ctx carries is lost. An
+// operation that uses it must have a limit of its own; CleanupContext sets one.
 func WithoutCancel(ctx context.Context) (context.Context, context.CancelFunc) {
 	return endingWith(context.WithoutCancel(ctx), carried(ctx)...)
 }
 
-// Confirm makes sure that every lease which ctx carries is held right now: each was renewed less than Validity ago, or
-// is renewed. Its error is an *Error. It guards all calls that change something in such a context.
+// Confirm returns an error unless every lease that ctx carries is held right now: each was renewed less than Validity
+// ago, or is renewed by Confirm. The error is an *Error. All calls that change something in such a context are guarded
+// by Confirm.
 func Confirm(ctx context.Context) error {
 	for _, l := range carried(ctx) {
 		if err := l.confirm(ctx); err != nil {
@@ -96,7 +98,7 @@ func Confirm(ctx context.Context) error {
 	return nil
 }
 
-// Lost returns why a lease that ctx carries is lost, nil as long as none is known to be.
+// Lost returns why a lease that ctx carries is lost, or nil if no lease is known to be lost.
 func Lost(ctx context.Context) error {
 	for _, l := range carried(ctx) {
 		if err := context.Cause(l.lost); err != nil { //nolint:contextcheck // lost is a signal, not the context of a call

@@ -5,25 +5,25 @@ import (
 	"fmt"
 )
 
-// Kinds of errors, told apart with errors.Is.
+// Kinds of errors, which errors.Is distinguishes.
 var (
-	// ErrHeld means that another run had the lease for as long as it was waited for.
+	// ErrHeld means that another run had the lease until the wait ended.
 	ErrHeld = errors.New("another run holds the lease")
-	// ErrLost means that another run has taken the lease over, or removed it. Nothing is changed through it any more.
+	// ErrLost means that another run has taken the lease over, or removed it. Nothing is changed under it any more.
 	ErrLost = errors.New("the lease was taken over by another run")
-	// ErrUnconfirmed means that the lease is older than Validity, and could not be renewed.
+	// ErrUnconfirmed means that the last renewal is older than Validity, and that the lease could not be renewed.
 	ErrUnconfirmed = errors.New("the lease could not be renewed")
-	// ErrReleased means that the lease was given back before.
+	// ErrReleased means that the lease was already released.
 	ErrReleased = errors.New("the lease was given back")
 )
 
 // Error is an error about a lease.
 type Error struct {
-	Host string // the host that keeps it
-	Name string // of the lease: what is changed under it
+	Host string // the host that stores the lease
+	Name string // of the lease: the object that is changed under it
 	Kind error
 	Err  error // the cause, may be nil
-	// Holder says who holds it instead, for people; "" where that isn't known.
+	// Holder says which run holds the lease instead, for users; "" if it is unknown.
 	Holder string
 }
 

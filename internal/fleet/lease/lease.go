@@ -16,25 +16,25 @@ import (
 const (
 	// beatInterval is how often a lease is renewed.
 	beatInterval = 3 * time.Second
-	// Validity is how long a lease may be used after the last renewal: three may fail.
+	// Validity is how long a lease may be used after the last renewal: three renewals may fail.
 	Validity = 10 * time.Second
-	// pollInterval is how often one that another run has is looked at, unchangedPolls after how many answered looks at an
-	// unchanged one it is taken to be left behind.
+	// pollInterval is how often another run's lease is read. After unchangedPolls answered reads without a change, the
+	// lease counts as abandoned.
 	pollInterval   = time.Second
 	unchangedPolls = 12
-	// settleTime is how long whoever took a lease over waits before using it. It exceeds Validity by what a call takes
-	// that its owner made in the last moment.
+	// settleTime is how long a run that took a lease over waits before it uses it. It exceeds Validity by the time of a
+	// call that the previous owner made at the last moment.
 	settleTime = Validity + 5*time.Second
-	// TakeoverTime is how long taking over a lease that was left behind takes, on a host that answers at once.
+	// TakeoverTime is how long it takes to take over an abandoned lease, on a host that answers at once.
 	TakeoverTime = unchangedPolls*pollInterval + settleTime
-	// releaseTimeout bounds giving a lease back: a cancelled apply has to end within seconds.
+	// releaseTimeout limits the release of a lease: a cancelled apply has to end within seconds.
 	releaseTimeout = 5 * time.Second
-	// lateRelease bounds giving one back in the background when its host did not answer.
+	// lateRelease limits the release of a lease in the background if its host did not answer.
 	lateRelease = time.Minute
 )
 
-// Store keeps leases: the secrets of one host. *libvirt.Host is one. Defining a secret whose usage id is taken fails
-// with libvirt.ErrExists, for all but one of those who try at once.
+// Store keeps leases: the secrets of one host. *libvirt.Host implements it. If several callers define a secret with the
+// same usage id, all but one get libvirt.ErrExists.
 type Store interface {
 	Name() string
 	DefineSecret(ctx context.Context, s libvirt.Secret) error
@@ -52,45 +52,45 @@ type Keeper struct {
 	lifetime   context.Context //nolint:containedctx // bounds renewals in the background, not a call
 }
 
-// NewKeeper returns a keeper for the run that is called owner. Its leases are renewed until lifetime ends.
+// NewKeeper returns a keeper for the run named owner. It renews its leases until lifetime ends.
 func NewKeeper(lifetime context.Context, owner string, log *slog.Logger) *Keeper {
 	return &Keeper{owner: owner, log: log, lifetime: lifetime}
 }
 
-// Wait returns when nothing goes on in the background any more. lifetime must have ended.
+// Wait waits until all background work has ended. lifetime must have ended before.
 func (k *Keeper) Wait() { k.background.Wait() }
 
-// Held is one lease of this run.
+// Held is a lease that this run holds.
 type Held struct {
 	keeper *Keeper
 	store  Store
 	name   string
 	secret libvirt.Secret
-	// before are those that were left behind, the root first.
+	// before are the secrets of abandoned leases that this one succeeds, the root first.
 	before []libvirt.Secret
-	// settled is when the owner of the one before has stopped for certain; zero: there is none.
+	// settled is when the previous owner has certainly stopped; zero if there is no previous owner.
 	settled time.Time
 
-	// lost ends with the reason when another run has the lease.
+	// lost ends when another run has the lease; its cause is the reason.
 	lost     context.Context //nolint:containedctx // a signal that many wait for, not a call's
 	lose     context.CancelCauseFunc
 	released atomic.Bool
-	// stop ends the renewals and gives the lease back.
+	// stop ends the renewals and releases the lease.
 	stop func()
-	// shared says that the host can't keep leases, and that no other run reaches its libvirt either.
+	// shared says that the host can't store leases; then no other run can connect to its libvirt either.
 	shared bool
-	// turn has a place for the one who renews.
+	// turn holds a token for the goroutine that renews the lease.
 	turn chan struct{}
 
 	mu sync.Mutex
-	// renewed is when the last renewal that succeeded was begun.
+	// renewed is when the last successful renewal began.
 	renewed time.Time
 	record  record
 }
 
-// Take takes the lease called name on the host for the purpose ("updating"), and waits for other runs until ctx ends:
-// then the error is of kind ErrHeld and says who has it. What is changed under the lease takes the returned context,
-// which carries it. The lease is renewed until Release, also when ctx has ended.
+// Take takes the lease called name on the host for the purpose ("updating"). It waits for other runs until ctx ends:
+// then the error is of kind ErrHeld and names the holder. Changes under the lease use the returned context, which
+// carries the lease. The lease is renewed until Release, even after ctx has ended.
 func (k *Keeper) Take(ctx context.Context, on Store, name, purpose string) (context.Context, *Held, error) {
 	unlock, err := k.mutexes.Lock(ctx, on.Name()+"/"+name)
 	if err != nil {
@@ -121,7 +121,7 @@ func (k *Keeper) Take(ctx context.Context, on Store, name, purpose string) (cont
 	return held, l, nil
 }
 
-// Release gives the lease back, which ends the context that Take has returned. It may be called more than once.
+// Release releases the lease, which ends the context that Take has returned. It may be called more than once.
 func (l *Held) Release() {
 	if l.released.Swap(true) {
 		return
@@ -130,7 +130,7 @@ func (l *Held) Release() {
 	l.stop()
 }
 
-// confirm makes sure that the lease is held right now, and not given back.
+// confirm returns an error unless the lease is held right now and wasn't released.
 func (l *Held) confirm(ctx context.Context) error {
 	if l.released.Load() {
 		return l.failed(ErrReleased, nil)
@@ -139,7 +139,7 @@ func (l *Held) confirm(ctx context.Context) error {
 	return l.valid(ctx)
 }
 
-// valid makes sure that the lease is this run's right now.
+// valid returns an error unless the lease is this run's right now.
 func (l *Held) valid(ctx context.Context) error {
 	for {
 		if err := context.Cause(l.lost); err != nil { //nolint:contextcheck // lost is a signal, not the context of a call
@@ -150,10 +150,10 @@ func (l *Held) valid(ctx context.Context) error {
 			return nil
 		}
 
-		// The run stood still, or the host did not answer. As long as the lease is there, no other run has taken it over.
+		// The run was suspended, or the host did not answer. While the lease exists, no other run has taken it over.
 		err := l.renew(ctx)
 		if lost := context.Cause(l.lost); lost != nil { //nolint:contextcheck // lost is a signal, not the context of a call
-			return lost // Another renewal may have found it, which has ended ctx.
+			return lost // another renewal may have found the loss, which has ended ctx
 		}
 
 		if err != nil {
@@ -162,8 +162,8 @@ func (l *Held) valid(ctx context.Context) error {
 	}
 }
 
-// age is how long ago the last renewal was begun. A computer that was suspended shows that on one of the two clocks
-// only.
+// age returns how long ago the last renewal began. After the computer was suspended, only one of the two clocks shows
+// the time.
 func (l *Held) age() time.Duration {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -193,7 +193,7 @@ func (l *Held) renew(ctx context.Context) error {
 
 	began := time.Now()
 
-	// In this order: who took it over and has given it back since has removed the root before the successor.
+	// The order matters: a run that took the lease over and has released it since removed the root before the successor.
 	err := l.intact(ctx)
 	if err == nil {
 		err = l.store.SetSecretValue(ctx, now)
@@ -219,8 +219,8 @@ func (l *Held) renew(ctx context.Context) error {
 	return context.Cause(l.lost) //nolint:contextcheck // lost is a signal, not the context of a call
 }
 
-// intact makes sure that no other run has succeeded this lease, and that its root is there. An *Error says that it is
-// lost.
+// intact returns an error if another run has succeeded this lease, or if its root is gone. An *Error means that the
+// lease is lost.
 func (l *Held) intact(ctx context.Context) error {
 	next, err := l.store.Secret(ctx, successor(l.secret))
 	if err == nil {
@@ -251,8 +251,8 @@ func (l *Held) failed(kind, err error) error {
 	return &Error{Host: l.store.Name(), Name: l.name, Kind: kind, Err: err}
 }
 
-// renewInBackground renews the lease until it is lost or stop is called, whatever becomes of the order: what is half
-// done when that is cancelled still has to be cleaned up.
+// renewInBackground renews the lease until it is lost or stop is called, even if the operation is cancelled: what is
+// half done then still has to be cleaned up.
 func (l *Held) renewInBackground() (stop func()) {
 	beating, cancel := context.WithCancel(l.keeper.lifetime)
 	stopped := make(chan struct{})
@@ -290,7 +290,7 @@ func (l *Held) giveBack() {
 	}
 }
 
-// drop removes the lease, as long as it is this run's. It reports false where the host can't be reached for it.
+// drop removes the lease if it is this run's. It returns false if the host can't be reached.
 func (l *Held) drop(ctx context.Context) bool {
 	err := l.remove(ctx)
 	if err == nil || errors.Is(err, ErrLost) {
@@ -302,7 +302,7 @@ func (l *Held) drop(ctx context.Context) bool {
 	return !errors.Is(err, libvirt.ErrUnreachable) && !errors.Is(err, context.DeadlineExceeded)
 }
 
-// remove removes the root, with which the lease is free, and what followed it.
+// remove removes the root, which frees the lease, and then its successors.
 func (l *Held) remove(ctx context.Context) error {
 	for _, s := range slices.Concat(l.before, []libvirt.Secret{l.secret}) {
 		if err := l.valid(ctx); l.shared || err != nil {
@@ -317,8 +317,8 @@ func (l *Held) remove(ctx context.Context) error {
 	return nil
 }
 
-// dropLater gives the lease back as soon as its host can be reached again. Until then, or when this run ends before,
-// whoever wants it next takes it over.
+// dropLater releases the lease as soon as its host can be reached again. Until then, or if this run ends before, the
+// next run that wants the lease takes it over.
 func (l *Held) dropLater() {
 	if l.keeper.lifetime.Err() != nil {
 		return

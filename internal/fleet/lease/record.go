@@ -8,10 +8,10 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 )
 
-// UsagePrefix begins the usage id of the secret that is a lease; its name follows.
+// UsagePrefix is the beginning of the usage id of a lease's secret; the lease's name follows.
 const UsagePrefix = "virtfleet:lock:"
 
-// record is the secret's value, for people and for those who wait.
+// record is the secret's value, for users and for runs that wait for the lease.
 type record struct {
 	Owner   string    `json:"owner"`
 	Purpose string    `json:"purpose"`
@@ -19,7 +19,7 @@ type record struct {
 	Beat    int       `json:"beat"`
 }
 
-// encode can't fail: there is nothing in a record that JSON doesn't have.
+// encode returns the record as JSON. It can't fail: JSON can represent all fields.
 func (r record) encode() []byte {
 	value, err := json.Marshal(r)
 	if err != nil {
@@ -29,7 +29,7 @@ func (r record) encode() []byte {
 	return value
 }
 
-// Holder says who holds a lease, as far as it says it: "<owner> is <purpose> it since <time>".
+// Holder describes who holds a lease: "<owner> is <purpose> it since <time>".
 func Holder(s libvirt.Secret) string {
 	var r record
 	if err := json.Unmarshal(s.Value, &r); err != nil {

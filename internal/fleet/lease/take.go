@@ -13,10 +13,11 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 )
 
-// successor is the usage id of the secret that says of another one that it was left behind.
+// successor returns the usage id of the secret that marks s as abandoned.
 func successor(s libvirt.Secret) string { return UsagePrefix + "after:" + s.UUID }
 
-// chain reads the lease from its root to the secret that counts, which is the last. Empty: it is free.
+// chain reads the lease's secrets from its root to the last one, which is the one that counts. It is empty if the lease
+// is free.
 func chain(ctx context.Context, on Store, name string) ([]libvirt.Secret, error) {
 	var all []libvirt.Secret
 
@@ -34,14 +35,14 @@ func chain(ctx context.Context, on Store, name string) ([]libvirt.Secret, error)
 	}
 }
 
-// watch counts how often a lease of another run was seen unchanged.
+// watch counts how often another run's lease was read without a change.
 type watch struct {
 	seen      libvirt.Secret
 	unchanged int
 }
 
-// look notes what was answered, and says whether it is new. Looks that were not answered don't count: what an owner
-// does meanwhile can't be seen.
+// look records a secret that was read, and reports whether it has changed. Reads without an answer don't count: the
+// owner may have renewed the lease meanwhile.
 func (w *watch) look(s libvirt.Secret) (changed bool) {
 	if s.UUID == w.seen.UUID && bytes.Equal(s.Value, w.seen.Value) {
 		w.unchanged++
@@ -54,7 +55,7 @@ func (w *watch) look(s libvirt.Secret) (changed bool) {
 	return true
 }
 
-// abandoned says that the lease was left behind.
+// abandoned reports whether the lease is abandoned.
 func (w *watch) abandoned() bool { return w.unchanged >= unchangedPolls }
 
 // acquire waits for the lease until ctx ends.
@@ -71,7 +72,7 @@ func (l *Held) acquire(ctx context.Context) error {
 	return err
 }
 
-// contend tries for the lease until it has it. w is what it saw of who has it instead.
+// contend tries to get the lease until it has it. w records the other holder.
 func (l *Held) contend(ctx context.Context, w *watch) error {
 	for {
 		took, err := l.define(ctx, UsagePrefix+l.name, nil)
@@ -85,7 +86,7 @@ func (l *Held) contend(ctx context.Context, w *watch) error {
 		case err != nil:
 			return err
 		case len(all) == 0:
-			continue // released meanwhile
+			continue // it was released meanwhile
 		}
 
 		last := all[len(all)-1]
@@ -111,7 +112,7 @@ func (l *Held) contend(ctx context.Context, w *watch) error {
 	}
 }
 
-// define tries once for a secret of that usage id. Its error is nil when another run has it.
+// define tries once to define a secret with that usage id. If another run has one, it returns false without an error.
 func (l *Held) define(ctx context.Context, usage string, before []libvirt.Secret) (bool, error) {
 	l.secret = libvirt.Secret{
 		UUID: uuid.NewString(), UsageType: libvirt.SecretUsageVTPM, UsageID: usage,
@@ -136,8 +137,8 @@ func (l *Held) define(ctx context.Context, usage string, before []libvirt.Secret
 	case errors.Is(err, libvirt.ErrExists):
 		return false, nil
 	default:
-		// The host may have heard it, and only its answer was lost. A successor stays: when the owner of what it succeeds
-		// has stopped can't be told.
+		// The host may have defined the secret although its answer was lost. A successor isn't dropped: it is unknown when
+		// the owner of the previous secret has stopped.
 		if errors.Is(err, libvirt.ErrUnreachable) && len(before) == 0 {
 			l.dropLater() //nolint:contextcheck // it outlives the order
 		}
@@ -146,7 +147,7 @@ func (l *Held) define(ctx context.Context, usage string, before []libvirt.Secret
 	}
 }
 
-// succeed takes over a lease that was left behind, unless another run did it first.
+// succeed takes over an abandoned lease, unless another run has taken it over first.
 func (l *Held) succeed(ctx context.Context, all []libvirt.Secret) (bool, error) {
 	last := all[len(all)-1]
 
@@ -183,8 +184,8 @@ func (l *Held) succeed(ctx context.Context, all []libvirt.Secret) (bool, error) 
 	return false, waited
 }
 
-// removeOrphan removes a successor whose root is gone, as the owner has given its lease back meanwhile. One that was
-// succeeded itself stays: it leads to the lease that counts.
+// removeOrphan removes a successor whose root is gone, because the owner has released its lease meanwhile. A successor
+// that was itself succeeded stays: it leads to the secret that counts.
 func (l *Held) removeOrphan(ctx context.Context) error {
 	root, err := l.store.Secret(ctx, UsagePrefix+l.name)
 	if err != nil && !errors.Is(err, libvirt.ErrNotFound) {
@@ -202,7 +203,8 @@ func (l *Held) removeOrphan(ctx context.Context) error {
 	return nil
 }
 
-// Current returns who has the lease, nil if it is free. One that was left behind isn't told from one that is held.
+// Current returns the last secret of the lease, nil if the lease is free. It doesn't distinguish an abandoned lease
+// from one that is held.
 func Current(ctx context.Context, on Store, name string) (*libvirt.Secret, error) {
 	all, err := chain(ctx, on, name)
 	if err != nil || len(all) == 0 {
@@ -212,7 +214,7 @@ func Current(ctx context.Context, on Store, name string) (*libvirt.Secret, error
 	return &all[len(all)-1], nil
 }
 
-// LiveHolder says who has the lease and is alive, which is seen when it is renewed; "": no run.
+// LiveHolder describes the run that holds the lease and renews it; "" if no run does.
 func LiveHolder(ctx context.Context, on Store, name string) (string, error) {
 	var w watch
 

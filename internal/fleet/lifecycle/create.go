@@ -18,13 +18,13 @@ import (
 )
 
 // Create creates a VM: it chooses the host, defines the VM there and, if its run strategy says so, starts it. If an
-// interrupted Create of the same configuration left a VM behind, Create completes that one.
+// interrupted Create of the same configuration left a VM behind, Create completes that VM.
 //
-// A nil VM means that nothing was left behind. A VM together with an error exists and is healthy, and the error says
-// what is not as it was declared.
+// If the returned VM is nil, nothing was left behind. If Create returns a VM together with an error, the VM exists and
+// is healthy, and the error says what differs from the configuration.
 //
-// The VM has a mark, by which the next Create recognizes it, and is locked, which tells another run that this one is
-// still creating it. Both last until FinishCreate, which must be called for every VM that is returned.
+// The VM has a mark, by which the next Create recognizes it, and a lock, which tells another run that this one is still
+// creating it. Both last until FinishCreate, which must be called for every VM that is returned.
 func (m *Manager) Create(ctx context.Context, d placement.Desired) (*inventory.VM, error) {
 	ctx = inventory.AsOneOperation(ctx)
 
@@ -64,7 +64,7 @@ func (m *Manager) Create(ctx context.Context, d placement.Desired) (*inventory.V
 		return vm, err
 	}
 
-	// A VM of that name may have come since the shared reading.
+	// A VM of that name may have been created since the shared reading.
 	if other, askErr := m.findByNameNow(ctx, d.Spec.Name); askErr == nil && other != nil && other.UUID != id {
 		return m.completeInterrupted(ctx, other, d)
 	}
@@ -171,8 +171,8 @@ func (m *Manager) defineNew(ctx context.Context, h *inventory.Host, id string, d
 	return err
 }
 
-// makeDisksAndStart makes the own disks of a VM that is defined, and starts the VM if its run strategy says so. If that
-// fails it undoes the creation.
+// makeDisksAndStart creates the own disks of a VM that is defined, and starts the VM if its run strategy says so. If
+// that fails, it undoes the creation.
 func (m *Manager) makeDisksAndStart(
 	ctx context.Context, h *inventory.Host, id string, d placement.Desired,
 ) (*inventory.VM, error) {
@@ -208,7 +208,7 @@ func (m *Manager) makeDisksAndStart(
 
 	vm, err := m.hosts.ReadVM(ctx, h, id)
 	if err != nil {
-		return m.undoCreate(ctx, h, id, unseen, err) // This keeps a VM that runs.
+		return m.undoCreate(ctx, h, id, unseen, err) // undoCreate keeps a VM that runs
 	}
 
 	return vm, nil
@@ -221,7 +221,7 @@ func (m *Manager) startNew(ctx context.Context, h *inventory.Host, id string) er
 	}
 
 	if vm.Active {
-		return nil // The interrupted Create had started it.
+		return nil // the interrupted Create had started it
 	}
 
 	// Another run may have cordoned the host since the VM was defined.
@@ -255,15 +255,15 @@ func (m *Manager) startNew(ctx context.Context, h *inventory.Host, id string) er
 }
 
 // undoCreate removes a VM that could not be created, so that nothing is left behind, and returns the cause. It keeps
-// and returns a VM that runs, because that is healthy. It also keeps a VM whose own disks a guest may have written to,
-// for the next Create to complete. unseen says that no guest has.
+// and returns a VM that runs, because that VM is healthy. It also keeps a VM to whose own disks a guest may have
+// written, so that the next Create completes it. unseen says that no guest has seen the disks.
 func (m *Manager) undoCreate(
 	ctx context.Context, h *inventory.Host, id string, unseen bool, cause error,
 ) (*inventory.VM, error) {
 	ctx, cancel := lease.GraceContext(ctx)
 	defer cancel()
 
-	// Another run may have completed it while this one stood still. Then it is that run's.
+	// Another run may have completed the VM while this run was suspended. Then it is that run's VM.
 	if err := lease.Confirm(ctx); errors.Is(err, lease.ErrLost) {
 		return nil, errors.Join(cause, err)
 	}
@@ -305,7 +305,7 @@ func (m *Manager) undoCreate(
 	return nil, cause
 }
 
-// FinishCreate removes the mark and the lock of a VM that is being created, also after ctx has ended. It is the last
+// FinishCreate removes the mark and the lock of a VM that is being created, even after ctx has ended. It is the last
 // step: if the run is interrupted before it, the next Create completes the VM.
 func (m *Manager) FinishCreate(ctx context.Context, vm *inventory.VM) error {
 	defer m.pendingCreates.release(vm.UUID)

@@ -9,8 +9,8 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/placement"
 )
 
-// verifyNameUnique returns an error if another run created a VM of that name on another host meanwhile. Then both runs
-// may undo their creation, but no name is given to two VMs.
+// verifyNameUnique returns an error if another run created a VM of that name on another host meanwhile. Both runs may
+// then undo their creation, but two VMs never get the same name.
 func (m *Manager) verifyNameUnique(ctx context.Context, id, name string) error {
 	answers, err := m.hosts.AskAll(ctx, inventory.ByName(name))
 	if err != nil {
@@ -30,9 +30,9 @@ func (m *Manager) verifyNameUnique(ctx context.Context, id, name string) error {
 	return nil
 }
 
-// findByName looks for the VM of that name in the shared reading of the hosts, and asks all hosts only if one is there,
-// which may be gone by now, or if a host didn't answer. One that came since is found by verifyNameUnique, once the new
-// VM is defined and before anything else of it is made.
+// findByName returns the VM of that name, or nil. It reads the shared reading of the hosts, and queries all hosts only
+// if the name is there, because that VM may be gone, or if a host didn't answer. If a VM of that name was created since
+// the reading, verifyNameUnique finds it, after the new VM is defined and before its disks are created.
 func (m *Manager) findByName(ctx context.Context, name string) (*inventory.VM, error) {
 	if _, err := m.hosts.FindByName(ctx, name); inventory.IsNotFound(err) {
 		return nil, nil //nolint:nilnil // absence is an answer, not an error
@@ -41,8 +41,8 @@ func (m *Manager) findByName(ctx context.Context, name string) (*inventory.VM, e
 	return m.findByNameNow(ctx, name)
 }
 
-// findByNameNow asks all hosts for the VM of that name. It returns nil if no host that answers has one. A host that
-// doesn't answer doesn't keep VMs from being created on the others: the new VM gets a UUID of its own.
+// findByNameNow queries all hosts for the VM of that name. It returns nil if no host that answers has one. A host that
+// doesn't answer doesn't prevent VMs from being created on the others: the new VM gets a UUID of its own.
 func (m *Manager) findByNameNow(ctx context.Context, name string) (*inventory.VM, error) {
 	answers, err := m.hosts.AskAll(ctx, inventory.ByName(name))
 	if err != nil {
@@ -62,7 +62,8 @@ func (m *Manager) findByNameNow(ctx context.Context, name string) (*inventory.VM
 	return inventory.NewVM(answers[i])
 }
 
-// completeInterrupted completes a VM that an interrupted Create left behind. Any other VM of that name is an error.
+// completeInterrupted completes a VM that an interrupted Create left behind. It returns an error if the VM of that name
+// is any other VM.
 func (m *Manager) completeInterrupted(
 	ctx context.Context, vm *inventory.VM, d placement.Desired,
 ) (*inventory.VM, error) {
@@ -75,7 +76,7 @@ func (m *Manager) completeInterrupted(
 		}
 	}
 
-	// The run that made the mark may still be creating it. Then it has the lock.
+	// The run that made the mark may still be creating the VM. Then that run has the lock.
 	return m.underLock(ctx, vm.On, vm.UUID, func(held context.Context) (*inventory.VM, error) {
 		now, err := m.hosts.FindNow(held, vm.UUID, inventory.LastKnown{})
 		if err != nil {

@@ -11,7 +11,7 @@ import (
 )
 
 // resolveVolumes finds out whether a disk's volume is a file or a block device, and the format of a new disk that
-// declares none. have is what the VM has already.
+// declares none. have is the configuration that the VM has already.
 func resolveVolumes(
 	ctx context.Context, h *inventory.Host, spec *domain.Spec, volumes map[string]string, have domain.Spec,
 ) error {
@@ -42,7 +42,7 @@ func resolveVolumes(
 	}
 
 	for key, disk := range spec.Disks {
-		// A file that is in a pool has been looked into by libvirt.
+		// libvirt has probed the format of a file that is in a storage pool.
 		if disk.Format == "" && disk.Source.File != "" && have.Disks[key].Source.File != disk.Source.File {
 			if v, err := h.Conn.VolumeByPath(ctx, disk.Source.File); err == nil {
 				disk.Format = v.Format

@@ -14,18 +14,18 @@ import (
 
 // DeleteReport says how a VM was removed.
 type DeleteReport struct {
-	// Host is where it was.
+	// Host is the host that the VM was on.
 	Host string
-	// Outcome says how it came to be off.
+	// Outcome says how the VM came to be off.
 	Outcome inventory.Outcome
-	// SilentHosts did not answer. A stale definition there was not removed.
+	// SilentHosts did not answer. Stale definitions on them were not removed.
 	SilentHosts []string
-	// KeptDisks are own disks that should have been removed with it, and why they stay.
+	// KeptDisks are own disks that should have been removed with the VM, and why they were kept.
 	KeptDisks []string
 }
 
 // Delete shuts the VM down, and removes its own disks, its definition and stale definitions on other hosts. Other disks
-// stay. If no host has the VM, that is no error.
+// stay. It returns no error if no host has the VM.
 func (m *Manager) Delete(
 	ctx context.Context, uuid string, last inventory.LastKnown, grace time.Duration,
 ) (*DeleteReport, error) {
@@ -45,7 +45,7 @@ func (m *Manager) Delete(
 		return report, err
 	}
 
-	// Before it is stopped: if it is unknown what would be removed, the VM keeps running.
+	// This is checked before the VM is stopped: if it is unknown what would be removed, the VM keeps running.
 	if err := m.checkOwnDisks(ctx, vm, false); err != nil {
 		return report, err
 	}
@@ -68,7 +68,8 @@ func (m *Manager) Delete(
 		}
 	}
 
-	// While it is defined: if this run is interrupted, the next one reads there which disks are left.
+	// The disks are removed while the VM is defined: if this run is interrupted, the next one reads in the definition
+	// which disks are left.
 	if report.KeptDisks, err = m.releaseOwnDisks(ctx, vm, false); err != nil {
 		return report, err
 	}
@@ -84,7 +85,7 @@ func (m *Manager) Delete(
 	return report, m.mover.RemoveDefinitions(ctx, vm)
 }
 
-// kept is what stays of the VM when its definition is removed.
+// kept returns what stays of the VM when its definition is removed.
 func kept(vm *inventory.VM) []libvirt.Kept {
 	var all []libvirt.Kept
 
@@ -99,7 +100,7 @@ func kept(vm *inventory.VM) []libvirt.Kept {
 	return all
 }
 
-// checkKept returns an error if the VM has come to a host that can't keep what is to stay of it.
+// checkKept returns an error if the VM's present host can't keep what is to stay of the VM.
 func (m *Manager) checkKept(ctx context.Context, vm *inventory.VM) error {
 	if !vm.Metadata.KeepTPMState {
 		return nil
@@ -117,7 +118,7 @@ func (m *Manager) checkKept(ctx context.Context, vm *inventory.VM) error {
 	}
 }
 
-// Losses are the data that are deleted with the VM, in words.
+// Losses returns the data that is deleted with the VM, in words.
 func (m *Manager) Losses(ctx context.Context, vm *inventory.VM) []string {
 	var all []string
 
@@ -155,8 +156,8 @@ func (m *Manager) Losses(ctx context.Context, vm *inventory.VM) []string {
 	return all
 }
 
-// CheckDelete finds a VM, and returns an error if Delete would not remove it, as far as that can be told without
-// touching a host.
+// CheckDelete finds a VM, and returns an error if Delete would not remove it, as far as this is known without changing
+// anything.
 func (m *Manager) CheckDelete(
 	ctx context.Context, uuid string, last inventory.LastKnown,
 ) (*inventory.VM, error) {
@@ -172,8 +173,8 @@ func (m *Manager) CheckDelete(
 	return vm, m.placement.CheckRemovable(ctx, vm, disksRemovedWithVM(vm, false))
 }
 
-// verifyNotSaved returns an error if a user or another tool saved the VM's memory since vm was read, and so wants it
-// back. Memory that was saved before is removed with the VM.
+// verifyNotSaved returns an error if a user or another tool saved the VM's memory since vm was read, and so wants to
+// restore it. Memory that was saved before is removed with the VM.
 func (m *Manager) verifyNotSaved(ctx context.Context, vm *inventory.VM) error {
 	if !vm.Active || vm.ManagedSave {
 		return nil

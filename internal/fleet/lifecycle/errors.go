@@ -2,9 +2,9 @@ package lifecycle
 
 import "errors"
 
-// Kinds of errors, told apart with errors.Is.
+// Kinds of errors, which errors.Is distinguishes.
 var (
-	// ErrNotReady means that the deadline passed before what was awaited came.
+	// ErrNotReady means that the VM did not reach the required state before the deadline.
 	ErrNotReady = errors.New("not ready in time")
 	// ErrRestartRequired means that a change needs a restart that the update policy does not allow.
 	ErrRestartRequired = errors.New("a restart is required")

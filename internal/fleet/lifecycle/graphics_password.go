@@ -8,13 +8,13 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 )
 
-// PasswordWhy says why a running VM's screen can't get its first password, or lose it. A password that it has can be
-// replaced.
+// PasswordWhy says why the graphics of a running VM can't get a first password, or lose its password. An existing
+// password can be replaced.
 const PasswordWhy = "Whether the screen asks for a password is decided when the VM starts. Another one is set while " +
 	"it runs."
 
-// notePassword notes whether the screen has a password, and the restart that the change requires if it gets its first
-// one or loses it.
+// notePassword records whether the graphics has a password. If it gets its first password or loses it, it records the
+// required restart.
 func (u *update) notePassword() {
 	if u.want.GraphicsPassword == nil {
 		return
@@ -28,8 +28,8 @@ func (u *update) notePassword() {
 	}
 }
 
-// changePassword replaces the password of the running VM's screen. It does nothing if the screen has none or is to lose
-// it, which requires a restart.
+// changePassword replaces the password of the running VM's graphics. It does nothing if there is none, or if it is to
+// be removed, which requires a restart.
 func (u *update) changePassword(ctx context.Context) error {
 	live := u.vm.Entry.Parse().Live
 	if password := u.want.GraphicsPassword; password == nil || *password == "" || !u.hadPassword || live == nil {

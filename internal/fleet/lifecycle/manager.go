@@ -12,9 +12,9 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/records"
 )
 
-// Config says who creates VMs, and of which type.
+// Config is the configuration of a Manager.
 type Config struct {
-	// Owner says who creates a VM, for others to read.
+	// Owner is shown to users as the one who creates a VM.
 	Owner string
 	// DefaultType is the domain type of VMs that declare none, see inventory.Reply.TypeFor.
 	DefaultType string

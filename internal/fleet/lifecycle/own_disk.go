@@ -19,13 +19,13 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/storage"
 )
 
-// maxVolumeName bounds the part of a volume's name that is the names of its VM and of its disk.
+// maxVolumeName limits the part of a volume's name that consists of the names of its VM and of its disk.
 const maxVolumeName = 150
 
-// assignVolumes decides which volumes the declared own disks are, and writes them into the specification of d. It
-// returns the records of all own disks. have are the records of disks that were made before. The record of a new disk
-// is marked as being made, because it is written before the volume is created: so no volume is without a record.
-// defined are the disks that the VM's definition has.
+// assignVolumes decides which volumes the declared own disks use, and writes them into the specification of d. It
+// returns the records of all own disks. have are the records of disks that were created before. The record of a new
+// disk is marked as being created and written before its volume is created, so that no volume is without a record.
+// defined are the disks in the VM's definition.
 func (m *Manager) assignVolumes(
 	ctx context.Context, h *inventory.Host, id, hostUUID string, d *placement.Desired, have map[string]domain.OwnDisk,
 	defined map[string]domain.Disk,
@@ -58,7 +58,7 @@ func (m *Manager) assignVolumes(
 			is.OnDestroy, is.Clone = want.OnDestroy, want.Clone
 			records[key] = is
 
-			if _, there := defined[key]; !there { // An interrupted update made it.
+			if _, there := defined[key]; !there { // an interrupted update created it
 				d.Spec.Disks[key] = madeFrom(d.Spec.Disks[key], is)
 			}
 
@@ -104,7 +104,7 @@ func withRecord(records map[string]domain.OwnDisk, key string, o domain.OwnDisk)
 	return records
 }
 
-// madeFrom gives a disk the volume that is made for it as its source.
+// madeFrom returns the disk with the volume that is created for it as its source.
 func madeFrom(disk domain.Disk, o domain.OwnDisk) domain.Disk {
 	disk.Source = domain.DiskSource{File: o.Path}
 	disk.Format = cmp.Or(disk.Format, "qcow2")
@@ -112,7 +112,7 @@ func madeFrom(disk domain.Disk, o domain.OwnDisk) domain.Disk {
 	return disk
 }
 
-// nameOwnDisk gives the volume a name that the storage pool doesn't have yet.
+// nameOwnDisk sets the volume's name. It chooses a name that no volume in the storage pool has yet.
 func (m *Manager) nameOwnDisk(
 	ctx context.Context, h *inventory.Host, id string, vm domain.Spec, key string, o *domain.OwnDisk,
 ) error {
@@ -165,7 +165,7 @@ func (m *Manager) nameOwnDisk(
 	return nil
 }
 
-// volumeName is what the volume of an own disk is called, unless another one has that name.
+// volumeName returns the name of the volume of an own disk, before a possible suffix that makes it unique.
 func volumeName(vm domain.Spec, key, id string) string {
 	name := fileName(vm.Name) + "-" + fileName(key)
 	if vm.Disks[key].Values[domain.EncryptionSecret] != "" && !libvirt.EncryptableName(name) {
@@ -187,8 +187,8 @@ func fileName(name string) string {
 	}, name)
 }
 
-// makeOwnDisks makes the disks that are marked as being made. If the volume of such a disk exists, an interrupted run
-// left it, and no guest has seen it.
+// makeOwnDisks creates the disks that are marked as being created. If the volume of such a disk exists, an interrupted
+// run left it, and no guest has seen it.
 func (m *Manager) makeOwnDisks(
 	ctx context.Context, h *inventory.Host, id, vm string, records map[string]domain.OwnDisk, disks map[string]domain.Disk,
 	with firstBoot,
@@ -241,7 +241,7 @@ func (m *Manager) makeOwnDisks(
 	return nil
 }
 
-// lacksSecret says that the host is known to have no such secret.
+// lacksSecret reports whether the host is known to have no such secret.
 func lacksSecret(ctx context.Context, h *inventory.Host, uuid string) bool {
 	_, err := h.Conn.HostSecret(ctx, uuid)
 
@@ -281,7 +281,7 @@ func (m *Manager) makeOwnDisk(
 	return err
 }
 
-// makeDisksOf makes the disks of a new VM that are not made yet, and records that they are.
+// makeDisksOf creates the disks of a new VM that are not created yet, and records that they are.
 func (m *Manager) makeDisksOf(ctx context.Context, h *inventory.Host, id string, with firstBoot) error {
 	vm, err := m.hosts.ReadVM(ctx, h, id)
 	if err != nil {

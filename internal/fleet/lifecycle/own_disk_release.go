@@ -15,7 +15,7 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/storage"
 )
 
-// disksRemovedWithVM are the keys of the own disks that are removed with the VM.
+// disksRemovedWithVM returns the keys of the own disks that are removed with the VM.
 func disksRemovedWithVM(vm *inventory.VM, all bool) []string {
 	var keys []string
 
@@ -28,8 +28,8 @@ func disksRemovedWithVM(vm *inventory.VM, all bool) []string {
 	return keys
 }
 
-// checkOwnDisks returns an error if a storage pool of a disk that is removed with the VM can't be read, or a host may
-// use the disk that can't be asked, before anything is removed. It starts these pools.
+// checkOwnDisks returns an error if a disk that is removed with the VM is in a storage pool that can't be read, or if a
+// host that doesn't answer may use the disk. It is called before anything is removed. It starts these pools.
 func (m *Manager) checkOwnDisks(ctx context.Context, vm *inventory.VM, all bool) error {
 	for _, key := range disksRemovedWithVM(vm, all) {
 		o := vm.Metadata.OwnDisks[key]
@@ -43,7 +43,7 @@ func (m *Manager) checkOwnDisks(ctx context.Context, vm *inventory.VM, all bool)
 				err = nil
 			}
 		} else if inventory.IsNotFound(err) {
-			err = fmt.Errorf("%w %q", libvirt.ErrNoPool, o.Pool) // What isn't found is the pool, not the VM.
+			err = fmt.Errorf("%w %q", libvirt.ErrNoPool, o.Pool) // the pool isn't found, not the VM
 		}
 
 		if err != nil {
@@ -68,9 +68,9 @@ func unreadablePoolRemedy(host, key string, o domain.OwnDisk) string {
 	return remedy
 }
 
-// releaseOwnDisk removes a disk that was made with a VM, unless something else uses it: then the disk stays, and the
-// error says what uses it. detached says that the VM stays without the disk, so that a disk that the VM uses stays,
-// too.
+// releaseOwnDisk removes a disk that was created with a VM, unless something else uses it: then the disk stays, and the
+// error says what uses it. detached says that the VM remains without the disk, so that the disk also stays if this VM
+// uses it.
 func (m *Manager) releaseOwnDisk(
 	ctx context.Context, h *inventory.Host, id string, o domain.OwnDisk, detached bool,
 ) error {
@@ -85,8 +85,8 @@ func (m *Manager) releaseOwnDisk(
 	})
 }
 
-// releaseOwnDisks removes the own disks of a VM that is deleted. It returns those that stay because something else uses
-// them.
+// releaseOwnDisks removes the own disks of a VM that is deleted. It returns the disks that stay because something else
+// uses them.
 func (m *Manager) releaseOwnDisks(ctx context.Context, vm *inventory.VM, all bool) (stay []string, err error) {
 	if err := m.checkOwnDisks(ctx, vm, all); err != nil {
 		return nil, err
@@ -112,7 +112,7 @@ func (m *Manager) releaseOwnDisks(ctx context.Context, vm *inventory.VM, all boo
 	return stay, nil
 }
 
-// unseenDisks says whether no guest has seen the own disks of a new VM, because none of them is completely made.
+// unseenDisks reports whether no guest has seen the own disks of a new VM, because none of them is completely created.
 func (m *Manager) unseenDisks(ctx context.Context, h *inventory.Host, id string) (bool, error) {
 	vm, err := m.hosts.ReadVM(ctx, h, id)
 	if err != nil {
@@ -128,8 +128,8 @@ func (m *Manager) unseenDisks(ctx context.Context, h *inventory.Host, id string)
 	return !vm.Active, nil
 }
 
-// undoDisks removes the disks of a new VM that no guest has seen. It marks them as being made first: if this run is
-// interrupted, the next Create makes them again.
+// undoDisks removes the disks of a new VM that no guest has seen. It first marks them as being created: if this run is
+// interrupted, the next Create creates them again.
 func (m *Manager) undoDisks(ctx context.Context, vm *inventory.VM) error {
 	metadata := vm.Metadata
 	metadata.OwnDisks = maps.Clone(metadata.OwnDisks)
@@ -149,7 +149,7 @@ func (m *Manager) undoDisks(ctx context.Context, vm *inventory.VM) error {
 	return err
 }
 
-// keptForDisks adds to the cause that the VM, which could not be completed, is kept.
+// keptForDisks adds to the cause that the VM, which could not be completed, is kept because of its disks.
 func keptForDisks(vm *inventory.VM, cause error) error {
 	const kept = "its definition and its disks are kept, because its guest may have written to them; it is completed " +
 		"when it is applied again"

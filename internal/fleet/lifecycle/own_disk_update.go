@@ -14,8 +14,8 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/storage"
 )
 
-// addOwnDisks makes the own disks that the update adds. It records them first, so that an interrupted update leaves no
-// volume without a record.
+// addOwnDisks creates the own disks that the update adds. It records them first, so that an interrupted update leaves
+// no volume without a record.
 func (u *update) addOwnDisks(ctx context.Context) error {
 	u.own = u.vm.Metadata.OwnDisks
 	declared := u.want.Spec.Disks != nil || u.want.Spec.Medium != nil || u.want.Spec.Ignition != nil
@@ -56,14 +56,15 @@ func (u *update) addOwnDisks(ctx context.Context) error {
 		return err
 	}
 
-	// Before a guest sees them, because a disk that is marked as being made may be made again.
+	// The mark is removed before a guest sees the disks, because a disk that is marked as being created may be created
+	// again.
 	metadata = u.vm.Metadata
 	metadata.OwnDisks = maps.Clone(u.own)
 
 	return u.record(ctx, metadata)
 }
 
-// recordArrivedDisks records that the disks that moved with the VM, which its definition has, are on this host now.
+// recordArrivedDisks records that the disks that moved with the VM, and are in its definition, are on this host now.
 func (u *update) recordArrivedDisks(ctx context.Context) error {
 	metadata := u.vm.Metadata
 	metadata.OwnDisks = maps.Clone(u.own)
@@ -80,7 +81,7 @@ func (u *update) recordArrivedDisks(ctx context.Context) error {
 	return u.record(ctx, metadata)
 }
 
-// record writes metadata and reads the VM again.
+// record writes the metadata and reads the VM again.
 func (u *update) record(ctx context.Context, metadata domain.Metadata) error {
 	wrote, err := records.WriteMetadata(ctx, u.vm, metadata)
 	if err != nil || !wrote {
@@ -90,7 +91,7 @@ func (u *update) record(ctx context.Context, metadata domain.Metadata) error {
 	return u.refresh(ctx)
 }
 
-// growOrDropOwnDisks grows own disks to their declared size, and removes those that are not declared any more.
+// growOrDropOwnDisks grows own disks to their declared size, and removes those that are no longer declared.
 func (u *update) growOrDropOwnDisks(ctx context.Context) error {
 	u.own = maps.Clone(u.own)
 
@@ -143,8 +144,8 @@ func (u *update) growOwnDisk(ctx context.Context, key string, bytes uint64) erro
 	return nil
 }
 
-// dropOwnDisk removes a disk that is not declared any more. It leaves a disk whose file the VM still has, under another
-// key or until its next start.
+// dropOwnDisk removes a disk that is no longer declared. It keeps a disk whose file the VM still has, under another key
+// or until its next start.
 func (u *update) dropOwnDisk(ctx context.Context, key string) error {
 	o := u.own[key]
 	has := func(disks map[string]domain.Disk) bool {
@@ -178,8 +179,7 @@ func (u *update) dropOwnDisk(ctx context.Context, key string) error {
 	return nil
 }
 
-// checkDisks refuses disks that can't be handed over, and such as are to go and can't be removed, before anything is
-// changed.
+// checkDisks returns an error if a disk can't change its form, or can't be removed, before anything is changed.
 func (u *update) checkDisks(ctx context.Context) error {
 	if err := u.manager.placement.CheckRemovable(ctx, u.vm, u.want.DropsOwnDisks(u.vm)); err != nil {
 		return err

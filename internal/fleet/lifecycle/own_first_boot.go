@@ -11,12 +11,12 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/storage"
 )
 
-// The medium of cloud-init and the file for Ignition, which a guest reads at its first boot, are made, recorded and
-// removed as own disks are, under keys of their own. When their content changes, another volume is made, which
+// The medium of cloud-init and the file for Ignition, which a guest reads at its first boot, are created, recorded and
+// removed like own disks, under keys of their own. When their content changes, another volume is created, which
 // replaces the first one. The first one is recorded under another key until it is removed.
 
-// firstBootMode lets only libvirt and QEMU read a volume that may have secrets: libvirt gives the file to QEMU while
-// the VM runs.
+// firstBootMode lets only libvirt and QEMU read a volume that may contain secrets: libvirt makes QEMU the owner of the
+// file while the VM runs.
 const firstBootMode = "0600"
 
 // firstBoot is the declared content of these volumes.
@@ -38,7 +38,7 @@ func placeFirstBoot(spec *domain.Spec, key string, o domain.OwnDisk) {
 	}
 }
 
-// keepsFirstBoot says whether the volume that a VM has is as declared: it has the same content, in the same storage
+// keepsFirstBoot reports whether the volume that a VM has is as declared: it has the same content, in the same storage
 // pool, on the VM's host.
 func (m *Manager) keepsFirstBoot(
 	ctx context.Context, h *inventory.Host, hostUUID string, is, want domain.OwnDisk,
@@ -59,15 +59,15 @@ func (m *Manager) keepsFirstBoot(
 	return err == nil, err
 }
 
-// retireFirstBoot keeps the record of a volume that another one replaces, so that it is removed once the VM doesn't
-// have it any more. A volume that an interrupted run began to make is made again under its name.
+// retireFirstBoot keeps the record of a volume that another one replaces, so that the volume is removed once the VM no
+// longer has it. A volume that an interrupted run began to create is created again under its name.
 func retireFirstBoot(records map[string]domain.OwnDisk, key string, is, want domain.OwnDisk) {
 	if is.Volume != "" && (!is.Making || is.Pool != want.Pool) {
 		records[key+"."+is.Volume] = is
 	}
 }
 
-// volume is the volume of a key, with what is declared to be in it.
+// volume returns the volume of a key, with its declared content.
 func (b firstBoot) volume(key string, o domain.OwnDisk, id string) (storage.Disk, error) {
 	var content []byte
 

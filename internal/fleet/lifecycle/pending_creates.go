@@ -26,7 +26,7 @@ func (p *pendingCreates) add(id string, l *lease.Held) {
 	p.leases[id] = l
 }
 
-// leaseOf is the lease of a VM. Nil: it isn't being created.
+// leaseOf returns the lease of a VM, or nil if the VM isn't being created.
 func (p *pendingCreates) leaseOf(id string) *lease.Held {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -12,18 +12,18 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 )
 
-// shutdownResend is how often a guest is asked again to shut down: it may have been booting when it was asked first.
-// KubeVirt asks every 5 s, too.
+// shutdownResend is how often a guest is asked again to shut down: it may have been booting at the first request.
+// KubeVirt repeats the request every 5 s, too.
 const shutdownResend = 5 * time.Second
 
-// Start starts a VM that is off. The caller has found it by asking all hosts, and holds its lock.
+// Start starts a VM that is off. The caller has found the VM by querying all hosts, and holds its lock.
 func (m *Manager) Start(ctx context.Context, vm *inventory.VM) error {
 	if err := placement.VerifyStartable(vm); err != nil {
 		return err
 	}
 
 	if vm.Active && vm.State == libvirt.Crashed {
-		// Its guest has panicked, and its definition says to keep the process.
+		// Its guest has panicked, and its definition keeps the process (on_crash = preserve).
 		if err := m.destroyVM(ctx, vm); err != nil {
 			return err
 		}
@@ -45,7 +45,7 @@ func (m *Manager) Start(ctx context.Context, vm *inventory.VM) error {
 	return err
 }
 
-// startFresh starts a VM with new firmware variables, if the host can do that.
+// startFresh starts a VM with new firmware variables, if the host supports that.
 func startFresh(ctx context.Context, h *inventory.Host, vm *inventory.VM) error {
 	info, err := h.Conn.Info(ctx)
 	if err != nil {
@@ -61,18 +61,18 @@ func startFresh(ctx context.Context, h *inventory.Host, vm *inventory.VM) error 
 }
 
 // Stop shuts the guest down and returns how the VM came to be off. It asks the guest agent, then presses the power
-// button again and again until the grace period is over, then destroys the VM. It returns an error if the VM is off
-// here only because it was moved to another host meanwhile.
+// button repeatedly until the grace period is over, then destroys the VM. It returns an error if the VM is off here
+// only because it was moved to another host meanwhile.
 func (m *Manager) Stop(ctx context.Context, vm *inventory.VM, grace time.Duration) (inventory.Outcome, error) {
 	return m.stopWith(ctx, vm, stopOptions{grace: grace})
 }
 
-// stopOptions say how a guest is stopped.
+// stopOptions are the options for stopping a guest.
 type stopOptions struct {
 	// grace is how long the guest may take to shut down; 0 forces it off at once.
 	grace time.Duration
 	// forceIOError also forces off a guest that is paused by an I/O error for the whole grace period, for a VM that is
-	// deleted. Any other stop refuses.
+	// deleted. Any other stop returns an error.
 	forceIOError bool
 }
 
@@ -98,8 +98,8 @@ func (m *Manager) stopWith(ctx context.Context, vm *inventory.VM, how stopOption
 	return outcome, err
 }
 
-// shutDownOrDestroy shuts the guest down, and destroys the VM when the grace period is over. It doesn't ask whether the
-// VM was moved away.
+// shutDownOrDestroy shuts the guest down, and destroys the VM when the grace period is over. It doesn't check whether
+// the VM was moved away.
 func (m *Manager) shutDownOrDestroy(ctx context.Context, vm *inventory.VM, how stopOptions) (inventory.Outcome, error) {
 	grace := how.grace
 
@@ -171,7 +171,7 @@ func (m *Manager) verifyNotMigrated(ctx context.Context, vm *inventory.VM) error
 
 	switch {
 	case inventory.IsNotFound(err) || err != nil && !vm.Persistent:
-		return nil // A user removed it, or it was transient.
+		return nil // a user removed it, or it was transient
 	case err != nil:
 		return err
 	case now.Active:
@@ -187,7 +187,7 @@ func (m *Manager) verifyNotMigrated(ctx context.Context, vm *inventory.VM) error
 }
 
 // wakeForShutdown resumes a paused guest and wakes a suspended one, so that it can shut down. It returns false if the
-// guest can't be asked to: a guest that an I/O error or a crash paused must not be resumed.
+// guest can't shut down: a guest that an I/O error or a crash paused must not be resumed.
 func (m *Manager) wakeForShutdown(ctx context.Context, vm *inventory.VM) (bool, error) {
 	switch vm.State {
 	case libvirt.Paused:
@@ -220,11 +220,12 @@ func (m *Manager) Resume(ctx context.Context, vm *inventory.VM) error {
 	return nil
 }
 
-// shutDown asks the guest until it is off or ctx ends.
+// shutDown repeats the request to shut down until the guest is off or ctx ends.
 func (m *Manager) shutDown(ctx context.Context, vm *inventory.VM) (inventory.Outcome, error) {
 	outcome := inventory.OutcomeACPI
 
-	// Ask the agent in the background: while the provider waits for one that hangs, the power button may do it.
+	// Call the agent in the background: while the call waits for an agent that hangs, the power button may shut the guest
+	// down.
 	agent := make(chan error, 1)
 
 	if vm.AgentConnected {
@@ -259,7 +260,7 @@ func (m *Manager) shutDown(ctx context.Context, vm *inventory.VM) (inventory.Out
 	}
 }
 
-// pressPowerButton sends the ACPI event. That the VM is off, or is shutting down, is no error.
+// pressPowerButton sends the ACPI event. It returns no error if the VM is off or shutting down.
 func (m *Manager) pressPowerButton(ctx context.Context, vm *inventory.VM) error {
 	err := vm.On.Conn.ShutdownDomain(ctx, vm.UUID, libvirt.ShutdownACPI)
 	if errors.Is(err, libvirt.ErrOperationInvalid) || inventory.IsNotFound(err) {
@@ -269,7 +270,7 @@ func (m *Manager) pressPowerButton(ctx context.Context, vm *inventory.VM) error 
 	return err
 }
 
-// waitOff waits until the VM is off, but no longer than until that time.
+// waitOff waits until the VM is off, but no longer than until.
 func (m *Manager) waitOff(ctx context.Context, vm *inventory.VM, until time.Time) (bool, error) {
 	ctx, cancel := context.WithDeadlineCause(ctx, until, errTimeIsUp)
 	defer cancel()

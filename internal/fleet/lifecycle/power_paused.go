@@ -14,8 +14,8 @@ import (
 // at 100 MB/s take eleven minutes.
 const savingLimit = 30 * time.Minute
 
-// savesMemory says whether libvirt has paused the VM while it writes the memory to a file, for a save, a dump or a
-// snapshot. That ends by itself.
+// savesMemory reports whether libvirt has paused the VM while it writes the memory to a file, for a save, a dump or a
+// snapshot. The pause ends by itself.
 func savesMemory(d *libvirt.Domain) bool {
 	if d == nil || d.State != libvirt.Paused {
 		return false
@@ -29,8 +29,8 @@ func savesMemory(d *libvirt.Domain) bool {
 	}
 }
 
-// awaitSaved waits until the VM's memory isn't being written to a file any more, and returns the VM as it is then. A VM
-// that its host doesn't have any more is returned as off.
+// awaitSaved waits until the VM's memory is no longer being written to a file, and returns the VM in its state then. A
+// VM that its host no longer has is returned as off.
 func (m *Manager) awaitSaved(ctx context.Context, vm *inventory.VM) (*inventory.VM, error) {
 	waiting, cancel := context.WithTimeout(ctx, savingLimit)
 	defer cancel()
@@ -62,7 +62,8 @@ func (m *Manager) awaitSaved(ctx context.Context, vm *inventory.VM) (*inventory.
 	return withState(vm, now), nil
 }
 
-// withState is the VM in the state that its host reports now. Nil: the host has no such VM, and it is off.
+// withState returns the VM in the state that its host reports now. If now is nil, the host has no such VM, and the VM
+// is off.
 func withState(vm *inventory.VM, now *libvirt.Domain) *inventory.VM {
 	is := *vm
 	if now == nil {
@@ -76,8 +77,8 @@ func withState(vm *inventory.VM, now *libvirt.Domain) *inventory.VM {
 	return &is
 }
 
-// pausedByIOError says whether an error of its storage paused the VM. Once the storage is back, the guest can still
-// write what it has in memory.
+// pausedByIOError reports whether an I/O error paused the VM. Once the storage works again, the guest can still write
+// what it has in memory.
 func pausedByIOError(state libvirt.DomainState, reason string) bool {
 	return state == libvirt.Paused && reason == libvirt.ReasonIOError
 }
@@ -98,7 +99,7 @@ func refuseIOError(vm *inventory.VM, how stopOptions) error {
 }
 
 // awaitStorage waits for the grace period until a VM that an I/O error paused is resumed, because a user may repair the
-// storage. The guest then has another grace period to shut down. It returns the VM as it is then.
+// storage. The guest then has another grace period to shut down. It returns the VM in its state then.
 func (m *Manager) awaitStorage(ctx context.Context, vm *inventory.VM, how stopOptions) (*inventory.VM, error) {
 	if err := refuseIOError(vm, how); err != nil {
 		return nil, err

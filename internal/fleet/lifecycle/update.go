@@ -13,11 +13,11 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/status"
 )
 
-// Update changes an existing VM to what is declared: its definition, the running VM, its power and its metadata. It
-// also removes stale definitions on other hosts. It does each step only where something differs, so that the next
-// Update completes one that was interrupted. Before that, it concludes a migration whose run was killed.
+// Update changes an existing VM to its configuration: its definition, the running VM, its power and its metadata. It
+// also removes stale definitions on other hosts. It does each step only if something differs, so that the next Update
+// completes an interrupted one. Before that, it concludes a migration whose run was killed.
 //
-// A VM that is returned with an error is as it is after the error. It is nil if that is unknown.
+// A VM that is returned with an error is in its state after the error. It is nil if that state is unknown.
 func (m *Manager) Update(
 	ctx context.Context, uuid string, last inventory.LastKnown, d placement.Desired,
 ) (*inventory.VM, error) {
@@ -29,7 +29,7 @@ func (m *Manager) Update(
 	}
 	defer unlock()
 
-	// No run is migrating it, because this one has its lock. A stranded VM is recovered below.
+	// No run is migrating the VM, because this one has its lock. A stranded VM is recovered below.
 	if record := vm.OpenMigration(); record != nil && !vm.Stranded {
 		if vm, err = m.mover.CloseRecord(held, vm, *record, nil); err != nil {
 			return vm, err
@@ -44,7 +44,7 @@ func (m *Manager) Update(
 
 	now, readErr := m.hosts.ReadVM(reading, vm.On, uuid)
 
-	// The error may be due to a user who moved it by hand.
+	// The cause of the error may be that a user moved the VM by hand.
 	if err != nil && (readErr != nil || !now.Active) {
 		found, _ := m.hosts.FindNow(reading, uuid, inventory.LastKnown{Host: vm.Host, HostUUID: vm.HostUUID})
 		if found != nil && found.On != vm.On {
@@ -67,22 +67,22 @@ func (m *Manager) Update(
 	return now, err
 }
 
-// update is one Update in progress. vm is refreshed as the VM changes.
+// update is one call of Update. vm is refreshed as the VM changes.
 type update struct {
 	manager *Manager
 	vm      *inventory.VM
 	want    placement.Desired
 	// restart are the changes that the running guest doesn't have until it restarts.
 	restart []domain.Change
-	// fresh says that the VM was started, and not from saved memory.
+	// fresh says that the VM was started from its disks, not from saved memory.
 	fresh bool
-	// stopped says how the VM was shut down. "": it was not.
+	// stopped says how the VM was shut down; "" if it was not.
 	stopped inventory.Outcome
 	// defined says that the definition was changed.
 	defined bool
-	// evicted says that a maintenance of its host shut it down, so that it stays off.
+	// evicted says that a maintenance of its host shut the VM down, so that it stays off.
 	evicted bool
-	// hadPassword says that the screen required a password before.
+	// hadPassword says that the graphics required a password before.
 	hadPassword bool
 	// own are the own disks as they are to be recorded.
 	own map[string]domain.OwnDisk
@@ -133,7 +133,7 @@ func (u *update) changeVM(ctx context.Context) error {
 		}
 	}
 
-	// A paused guest can't let go of a device.
+	// A paused guest can't release a device.
 	if err := u.resumeGuest(ctx); err != nil {
 		return err
 	}
@@ -169,8 +169,8 @@ func (u *update) changeVM(ctx context.Context) error {
 	return err
 }
 
-// resolve finds the volumes and the devices of the host that the wish leaves open, and asks the host for the memory
-// that the change adds. Until release, no other VM gets them.
+// resolve finds the volumes and the host devices that the configuration leaves open, and reserves the memory that the
+// change adds. Until release, no other VM gets the devices and the memory.
 func (u *update) resolve(ctx context.Context) (release func(), err error) {
 	err = resolveVolumes(ctx, u.vm.On, &u.want.Spec, u.want.Volumes, *u.vm.DeclaredSpec())
 	if err == nil {
@@ -197,8 +197,8 @@ func (u *update) changeRunning(ctx context.Context) error {
 	return u.changePassword(ctx)
 }
 
-// keepVolumes keeps the source of a disk as the definition has it if that is the declared volume, whether or not a
-// storage pool still has it.
+// keepVolumes keeps a disk's source in the definition if it is the declared volume, whether or not a storage pool still
+// has that volume.
 func (u *update) keepVolumes() {
 	have := u.vm.DeclaredSpec()
 
@@ -214,8 +214,8 @@ func (u *update) keepVolumes() {
 	}
 }
 
-// checkSources refuses to switch a disk back to an image that the guest doesn't use any more, also if that changed
-// after the plan.
+// checkSources refuses to switch a disk back to an image that the guest no longer uses. It checks again what the plan
+// checked, because the source may have changed since.
 func (u *update) checkSources() error {
 	drifts := domain.SourceDrifts(*u.vm.DeclaredSpec(), u.vm.LiveSpec, u.want.Spec, u.want.Applied)
 	if len(drifts) == 0 {
@@ -227,8 +227,8 @@ func (u *update) checkSources() error {
 	return &inventory.Error{VM: u.vm.Name, Host: u.vm.Host, Kind: inventory.ErrBusy, Detail: detail, Remedy: remedy}
 }
 
-// checkRestart finds out which changes require a restart, and refuses them if the update policy does, before anything
-// is changed.
+// checkRestart finds out which changes require a restart. It returns an error if the update policy doesn't allow the
+// restart, before anything is changed.
 func (u *update) checkRestart() error {
 	u.notePassword()
 
@@ -262,7 +262,7 @@ func (u *update) checkRestart() error {
 	}
 }
 
-// goesDown says whether this update shuts the VM down: because of its run strategy, or for changes that require a
+// goesDown reports whether this update shuts the VM down: because of its run strategy, or for changes that require a
 // restart.
 func (u *update) goesDown() bool {
 	return u.powerAction() == status.Stop || u.restartsGuest()
@@ -272,7 +272,7 @@ func (u *update) restartsGuest() bool {
 	return len(u.restart) > 0 && u.want.UpdatePolicy == placement.PolicyRestart && u.vm.Active
 }
 
-// powerAction is what the run strategy requires. A VM that a maintenance shut down stays off.
+// powerAction returns the action that the run strategy requires. A VM that a maintenance shut down stays off.
 func (u *update) powerAction() status.Action {
 	if u.evicted {
 		return status.None
@@ -329,14 +329,14 @@ func (u *update) definePersistent(ctx context.Context) error {
 	return u.refresh(ctx)
 }
 
-// markVariables notes in the definition that the firmware variables are from another firmware.
+// markVariables records in the definition that the firmware variables were written by another firmware.
 func (u *update) markVariables(definition *domain.Definition) error {
 	if !u.vm.Firmware().Outdates(u.want.Spec.Firmware) {
 		return nil
 	}
 
 	metadata := definition.Metadata()
-	// If the running firmware used them until now, they may fit again.
+	// If the running firmware used the variables until now, they may fit again.
 	metadata.FreshNVRAM = u.vm.LiveSpec == nil || u.vm.LiveSpec.Firmware.Outdates(u.want.Spec.Firmware)
 
 	if err := definition.SetMetadata(metadata); err != nil {
@@ -358,7 +358,7 @@ func (u *update) refresh(ctx context.Context) error {
 	return nil
 }
 
-// writeMetadata writes what libvirt doesn't know, and whether a staged change waits for the next start.
+// writeMetadata writes what libvirt doesn't store, and whether a staged change waits for the next start.
 func (u *update) writeMetadata(ctx context.Context) error {
 	metadata := u.want.StampOn(u.vm.Metadata)
 	metadata.FreshNVRAM = metadata.FreshNVRAM && !u.fresh

@@ -15,11 +15,11 @@ import (
 // detachTimeout is how long a guest may take to release a device. It takes a second if the device is idle.
 const detachTimeout = 30 * time.Second
 
-// balloonTimeout is how long a guest may take to return memory or to accept it. Its driver moves some hundred MiB a
+// balloonTimeout is how long a guest may take to return or to accept memory. Its driver moves some hundred MiB a
 // second.
 const balloonTimeout = 30 * time.Second
 
-// changeLive makes the changes that don't require a restart in the running VM.
+// changeLive applies the changes that don't require a restart to the running VM.
 func (u *update) changeLive(ctx context.Context) error {
 	live := u.vm.Entry.Parse().Live
 	if live == nil {
@@ -47,7 +47,7 @@ func (u *update) changeLive(ctx context.Context) error {
 	return u.refresh(ctx)
 }
 
-// changeAttribute makes one change in the running VM.
+// changeAttribute applies one change to the running VM.
 func (u *update) changeAttribute(ctx context.Context, s domain.Step) error {
 	conn, id := u.vm.On.Conn, u.vm.UUID
 
@@ -126,8 +126,8 @@ func (u *update) stepFailed(s domain.Step, err error) error {
 	return e
 }
 
-// awaitBalloon waits until the guest has as much memory as it is to have: libvirt only asks, and the guest's balloon
-// driver takes its time.
+// awaitBalloon waits until the guest has the declared amount of memory: libvirt only requests it, and the guest's
+// balloon driver takes some time.
 func (u *update) awaitBalloon(ctx context.Context, bytes uint64) error {
 	ctx, cancel := context.WithTimeout(ctx, balloonTimeout)
 	defer cancel()

@@ -33,7 +33,7 @@ func (u *update) changePower(ctx context.Context) error {
 			return err
 		}
 
-		// It ran here until now, so it runs on no host that doesn't answer.
+		// The VM ran here until now, so it runs on no host that doesn't answer.
 		u.vm.SilentHosts = nil
 	}
 
@@ -71,7 +71,7 @@ func (u *update) renameVM(ctx context.Context) error {
 	return u.refresh(ctx)
 }
 
-// resumeGuest resumes a paused VM, and wakes a suspended one, if the run strategy requires that it runs.
+// resumeGuest resumes a paused VM, and wakes a suspended one, if the run strategy requires the VM to run.
 func (u *update) resumeGuest(ctx context.Context) error {
 	var err error
 
@@ -91,7 +91,7 @@ func (u *update) resumeGuest(ctx context.Context) error {
 	return u.refresh(ctx)
 }
 
-// changeAutostart lets the host start the VM when it boots, or not, as the run strategy requires.
+// changeAutostart sets whether the host starts the VM when it boots, as the run strategy requires.
 func (u *update) changeAutostart(ctx context.Context) error {
 	on, managed := status.Autostart(u.want.Metadata.RunStrategy)
 	if !managed || on == u.vm.Autostart || !u.vm.Persistent || u.evicted {

@@ -14,7 +14,7 @@ import (
 // WaitFor is what a VM requires to be ready, in addition to running.
 type WaitFor status.ReadyCriteria
 
-// Ready says whether the VM runs and meets the criteria. addresses are those of its interfaces, by key.
+// Ready reports whether the VM runs and meets the criteria. addresses are the addresses of its interfaces, by key.
 func (w WaitFor) Ready(vm *inventory.VM, addresses map[string][]string) bool {
 	facts := vm.StateFacts()
 	facts.Addresses = addresses
@@ -22,7 +22,7 @@ func (w WaitFor) Ready(vm *inventory.VM, addresses map[string][]string) bool {
 	return status.ReadyWith(facts, status.ReadyCriteria(w)).Status == status.True
 }
 
-// unmetCriteria says what the VM lacks to be ready.
+// unmetCriteria returns what the VM lacks to be ready.
 func (w WaitFor) unmetCriteria(vm *inventory.VM, addresses map[string][]string) []string {
 	facts := vm.StateFacts()
 	facts.Addresses = addresses
@@ -35,8 +35,8 @@ func (w WaitFor) unmetCriteria(vm *inventory.VM, addresses map[string][]string) 
 	return missing
 }
 
-// Wait waits until the VM is ready or ctx ends, and returns the VM as it was seen last, with its addresses. The error
-// says how long it waited, and what was seen last.
+// Wait waits until the VM is ready or ctx ends, and returns the VM as it was last read, with its addresses. The error
+// says how long it waited, and what the last state was.
 func (m *Manager) Wait(ctx context.Context, vm *inventory.VM, w WaitFor) (*inventory.VM, map[string][]string, error) {
 	began := time.Now()
 
@@ -45,7 +45,7 @@ func (m *Manager) Wait(ctx context.Context, vm *inventory.VM, w WaitFor) (*inven
 
 	events, err := vm.On.Conn.Subscribe(watching, vm.UUID)
 	if err != nil {
-		events = nil // Poll without events.
+		events = nil // poll without events
 	}
 
 	m.log.InfoContext(ctx, "waiting for VM", "name", vm.Name, "host", vm.Host,
@@ -65,7 +65,7 @@ func (m *Manager) Wait(ctx context.Context, vm *inventory.VM, w WaitFor) (*inven
 		}
 
 		if err != nil && ctx.Err() == nil {
-			missing = append(missing, err.Error()) // If ctx ended meanwhile, the error says nothing about the VM.
+			missing = append(missing, err.Error()) // if ctx ended meanwhile, the error says nothing about the VM
 		}
 
 		events = inventory.NextLook(ctx, events)
@@ -73,7 +73,7 @@ func (m *Manager) Wait(ctx context.Context, vm *inventory.VM, w WaitFor) (*inven
 		if ctx.Err() != nil {
 			waited := time.Since(began)
 			if deadline, ok := ctx.Deadline(); ok {
-				waited = min(waited, deadline.Sub(began)) // The last read may have ended later.
+				waited = min(waited, deadline.Sub(began)) // the last read may have ended later
 			}
 
 			return vm, addresses, &inventory.Error{

@@ -2,28 +2,28 @@ package location
 
 import "slices"
 
-// Definition is a persistent definition of a VM, as its host shows it.
+// Definition is a persistent definition of a VM on one host.
 type Definition struct {
-	// HostUUID is what libvirt knows the host by.
+	// HostUUID is the UUID that libvirt reports for the host.
 	HostUUID string
-	// Ran says that the host's libvirt knows of a run. It forgets them when its daemon is restarted, so that false says
+	// Ran says that the host's libvirt knows that the VM ran. It forgets this when its daemon is restarted, so false says
 	// nothing.
 	Ran bool
-	// Last says that the VM was seen here last.
+	// Last says that the VM was last seen on this host.
 	Last bool
-	// Generation counts our writes to the VM's metadata; 0: none.
+	// Generation counts the provider's writes to the VM's metadata; 0 if there was none.
 	Generation uint64
-	// Document is the definition in a form in which equal ones are equal.
+	// Document is the definition in a canonical form: equal definitions have equal documents.
 	Document string
 	// LocalData says that the VM has data that may differ between hosts: disks that are not shared, firmware variables,
 	// the state of a TPM, a saved memory image.
 	LocalData bool
-	// Unfinished are the hosts, by UUID, that a cold move from here has begun with and not come to its end.
+	// Unfinished are the hosts, by UUID, to which a cold move from this host has begun and has not finished.
 	Unfinished []string
 }
 
-// Choose returns the index of the definition that is the VM, of several that are all off. It is false where nothing
-// proves which one is.
+// Choose returns the index of the definition that is the VM, of several definitions that are all off. It returns false
+// if nothing proves which definition is the VM.
 func Choose(definitions []Definition) (int, bool) {
 	if len(definitions) == 1 {
 		return 0, true
@@ -45,8 +45,8 @@ func Choose(definitions []Definition) (int, bool) {
 	return interchangeable(definitions, newest)
 }
 
-// Newer returns the indexes of the definitions that were written after the one of generation: what has that one is not
-// the VM as it was left.
+// Newer returns the indexes of the definitions that were written after the definition with that generation. If there
+// are any, the VM was changed after that definition was written.
 func Newer(generation uint64, definitions []Definition) []int {
 	var newer []int
 
@@ -59,8 +59,8 @@ func Newer(generation uint64, definitions []Definition) []int {
 	return newer
 }
 
-// sourceOfUnfinishedMove finds the source of a move that has made all others and was not
-// completed: until its own definition is gone, it counts.
+// sourceOfUnfinishedMove returns the source of an unfinished move that has created all other definitions: the source's
+// definition counts until the move removes it.
 func sourceOfUnfinishedMove(definitions []Definition) (int, bool) {
 	for i, d := range definitions {
 		counts := true
@@ -78,7 +78,7 @@ func sourceOfUnfinishedMove(definitions []Definition) (int, bool) {
 	return 0, false
 }
 
-// newestGeneration are those of the highest generation.
+// newestGeneration returns the indexes of the definitions with the highest generation.
 func newestGeneration(definitions []Definition) []int {
 	var (
 		all     []int
@@ -97,8 +97,8 @@ func newestGeneration(definitions []Definition) []int {
 	return all
 }
 
-// olderOneRan says that an older one is known to have run, and none of the newest is: a person may have made it the VM
-// again.
+// olderOneRan reports whether an older definition is known to have run, and none of the newest is: a user may have
+// started the older one on purpose.
 func olderOneRan(definitions []Definition, newest []int) bool {
 	for i, d := range definitions {
 		if d.Ran && !slices.Contains(newest, i) &&
@@ -110,8 +110,8 @@ func olderOneRan(definitions []Definition, newest []int) bool {
 	return false
 }
 
-// interchangeable chooses the one that was seen last among definitions that say the same and have nothing of their own,
-// unless another one is known to have run since.
+// interchangeable returns the definition that was last seen, if the definitions have the same content and no local
+// data. It returns false if another definition is known to have run since.
 func interchangeable(definitions []Definition, among []int) (int, bool) {
 	last := slices.IndexFunc(among, func(i int) bool { return definitions[i].Last })
 	if last < 0 {

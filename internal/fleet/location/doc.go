@@ -1,6 +1,6 @@
-// Package location decides where a VM is: what the hosts have of it goes in, a verdict comes out. Its functions are
-// pure. It knows neither libvirt nor Terraform, and imports nothing of this module.
+// Package location decides where a VM is, from what the hosts have of it. Its functions are pure. It knows neither
+// libvirt nor Terraform, and imports nothing of this module.
 //
-// Nothing is decided on a guess. What decides between two definitions is what libvirt says of a migration, the
-// generation that every write of ours raises, the record of an unfinished copy, or that nothing depends on the choice.
+// It never guesses. It decides between two definitions by libvirt's report of a migration, by the generation that every
+// write of the provider raises, or by the record of an unfinished copy; or the definitions are interchangeable.
 package location

@@ -12,7 +12,7 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/status"
 )
 
-// manyArrivals is more than a run ever has VMs on their way to one host.
+// manyArrivals is more VMs than a run ever has on their way to one host.
 const manyArrivals = 1 << 30
 
 func newArrivals(hosts []*inventory.Host) map[*inventory.Host]*semaphore.Weighted {
@@ -24,8 +24,8 @@ func newArrivals(hosts []*inventory.Host) map[*inventory.Host]*semaphore.Weighte
 	return arrivals
 }
 
-// beginArrival keeps this run from cordoning the host until done is called: a VM that was placed or started there
-// before the cordon is seen by the drain that follows it. It must not be nested.
+// beginArrival prevents this run from cordoning the host until done is called: the drain that follows a cordon then
+// sees every VM that was placed or started there before. It must not be nested.
 func (co *Cordons) beginArrival(ctx context.Context, h *inventory.Host) (done func(), err error) {
 	if err := co.arrivals[h].Acquire(ctx, 1); err != nil {
 		return nil, err
@@ -34,7 +34,7 @@ func (co *Cordons) beginArrival(ctx context.Context, h *inventory.Host) (done fu
 	return func() { co.arrivals[h].Release(1) }, nil
 }
 
-// endArrivals waits until every arrival of this run is over, and lets none begin before resume is called.
+// endArrivals waits until every arrival of this run is over, and lets no other begin before resume is called.
 func (co *Cordons) endArrivals(ctx context.Context, h *inventory.Host) (resume func(), err error) {
 	if err := co.arrivals[h].Acquire(ctx, manyArrivals); err != nil {
 		return nil, err
@@ -43,11 +43,11 @@ func (co *Cordons) endArrivals(ctx context.Context, h *inventory.Host) (resume f
 	return func() { co.arrivals[h].Release(manyArrivals) }, nil
 }
 
-// Admit makes a host keep room for a VM that it is to start, until release is called: as a creation does, a start asks
-// for memory, and for a host that isn't cordoned.
+// Admit reserves room on a host for a VM that is about to start there, until release is called. Like a creation, a
+// start requires memory, and a host that isn't cordoned.
 //
-// One that is restarted where it runs needs no more than memory. What it has counts until it is off, and this run keeps
-// the rest: other runs aren't kept from placing VMs for as long as its guest takes to shut down.
+// A VM that is restarted where it runs requires only memory. What it has counts until it is off, and only this run
+// reserves the rest: other runs can place VMs while its guest shuts down, which may take long.
 func (p *Planner) Admit(ctx context.Context, vm *inventory.VM) (release func(), err error) {
 	arrived := func() {}
 
@@ -101,7 +101,7 @@ func unlessRefused(vm *inventory.VM, blockers []migration.Blocker) error {
 	return &inventory.Error{VM: vm.Name, Host: vm.Host, Err: &migration.BlockedError{Blockers: blockers}}
 }
 
-// UnlessCordoned refuses to start a VM that is off on a host that is cordoned by now.
+// UnlessCordoned returns an error if the VM is off and its host is cordoned now.
 func (p *Planner) UnlessCordoned(ctx context.Context, vm *inventory.VM) error {
 	refused, err := p.admission(ctx, vm)
 	if err != nil {
@@ -111,13 +111,13 @@ func (p *Planner) UnlessCordoned(ctx context.Context, vm *inventory.VM) error {
 	return unlessRefused(vm, refused)
 }
 
-// admission is the cordon that keeps a VM that is off from being started.
+// admission returns the cordon that blocks the start of a VM that is off.
 func (p *Planner) admission(ctx context.Context, vm *inventory.VM) ([]migration.Blocker, error) {
 	if vm.Active {
 		return nil, nil
 	}
 
-	vm.On.ForgetRecord() // It may have been cordoned by now.
+	vm.On.ForgetRecord() // it may be cordoned by now
 
 	a, err := p.hosts.ReplyOf(ctx, vm.On)
 	if err != nil {
@@ -132,7 +132,8 @@ func (p *Planner) admission(ctx context.Context, vm *inventory.VM) ([]migration.
 	return []migration.Blocker{*mark}, nil
 }
 
-// startReservation is what the next start takes of the host. With whom the VM shares it was decided when it came.
+// startReservation returns what the next start uses of the host. The anti-affinity was checked when the VM came to the
+// host.
 func startReservation(vm *inventory.VM) reservation {
 	r := reservation{uuid: vm.UUID}
 	if spec := vm.PersistentSpec; spec != nil {
@@ -143,8 +144,8 @@ func startReservation(vm *inventory.VM) reservation {
 	return r
 }
 
-// admissionProblems warn in the plan of what would refuse the start, or the memory that is added, in the apply. Other
-// VMs may have gone by then.
+// admissionProblems returns warnings for the plan: what would refuse the start, or the added memory, in the apply.
+// Other VMs may be gone by then.
 func (p *Planner) admissionProblems(
 	ctx context.Context, vm *inventory.VM, d Desired,
 ) ([]inventory.Problem, error) {
@@ -187,7 +188,7 @@ func (p *Planner) admissionProblems(
 	return problems, nil
 }
 
-// VerifyStartable refuses to start a stopped VM as long as a host is silent: it may run there.
+// VerifyStartable returns an error if a host is unreachable, because the stopped VM may run there.
 func VerifyStartable(vm *inventory.VM) error {
 	if len(vm.SilentHosts) == 0 {
 		return nil

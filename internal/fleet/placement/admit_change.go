@@ -10,9 +10,9 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migration"
 )
 
-// AdmitChange gives the wish for a VM the devices of its host that it asks for by class. It keeps those that it has, as
-// long as they are of the class. Others are kept for it until release is called, and so is the room for memory that is
-// added while it runs, for which it asks as a start does.
+// AdmitChange returns the VM's spec with the devices of its host that it requests by class. The VM keeps the devices
+// that it has if they belong to the class. Further devices are reserved for it until release is called, and so is
+// memory that is added while it runs, with the same checks as for a start.
 func (p *Planner) AdmitChange(
 	ctx context.Context, vm *inventory.VM, d Desired,
 ) (spec domain.Spec, release func(), err error) {
@@ -39,7 +39,7 @@ func (p *Planner) AdmitChange(
 	}), nil
 }
 
-// takeChange reserves what AdmitChange keeps.
+// takeChange reserves what AdmitChange returns.
 func (p *Planner) takeChange(ctx context.Context, vm *inventory.VM, d Desired) (domain.Spec, error) {
 	chosen, err := p.chooseDevices(ctx, vm.On, &d.Spec)
 	if err != nil {
@@ -71,8 +71,8 @@ func (p *Planner) takeChange(ctx context.Context, vm *inventory.VM, d Desired) (
 
 func isMemory(b migration.Blocker) bool { return b.Reason == migration.InsufficientMemory }
 
-// changeReservation is what a change of a VM takes of its host in addition to what the VM has, and the wish with the
-// devices for it.
+// changeReservation returns what a change of a VM uses of its host in addition to what the VM has, and the spec with
+// the devices for it.
 func (p *Planner) changeReservation(
 	ctx context.Context, vm *inventory.VM, d Desired,
 ) (spec domain.Spec, r reservation, err error) {
@@ -102,8 +102,9 @@ func (p *Planner) changeReservation(
 	return spec, r, nil
 }
 
-// addedReservation is what a VM that runs takes of its host in all once a change has added memory to it; nothing if the
-// change adds none there. What its balloon gives back to it isn't added: the VM has it all the time.
+// addedReservation returns the total that a running VM uses of its host after a change has added memory to it; nothing
+// if the change adds no memory on this host. Memory that the balloon returns to the guest doesn't count as added: it is
+// committed to the VM all the time.
 func (p *Planner) addedReservation(vm *inventory.VM, d Desired) reservation {
 	r := reservation{uuid: vm.UUID}
 
@@ -114,7 +115,7 @@ func (p *Planner) addedReservation(vm *inventory.VM, d Desired) reservation {
 		return r
 	}
 
-	// What can't be changed, the change itself says.
+	// If the memory can't be changed, the change itself reports it.
 	if more, err := domain.LiveMemory(parsed.Live, parsed.Persistent, d.Spec); err == nil && more > 0 {
 		r.bytes = vm.On.CommittedMemory(vm.Entry) + more
 	}

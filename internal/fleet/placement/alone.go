@@ -14,26 +14,26 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/status"
 )
 
-// ErrShared means that another VM that runs, or that its host starts when it boots, has the same name or writes to the
-// same disk.
+// ErrShared means that another VM has the same name or writes to the same disk, and runs or is started by its host at
+// boot.
 var ErrShared = errors.New("another VM has the same name or disk")
 
-// claim is what a VM that runs has for itself alone.
+// claim is what only one running VM may have: its name and the disks that it writes to.
 type claim struct {
 	uuid, name, host string
 	disks            []domain.DiskUse
 }
 
-// claims says that the domain writes to its disks, or will without being asked.
+// claims reports whether the domain writes to its disks, or will when its host boots.
 func claims(e *inventory.Entry) bool { return e.Active() || e.Autostart }
 
-// claimOf is what a VM has where it is.
+// claimOf returns the claim of a VM on a host.
 func claimOf(vm *inventory.VM, host string) claim {
 	return claim{uuid: vm.UUID, name: vm.Name, host: host, disks: vm.Entry.DiskUses()}
 }
 
-// rivals returns an error that names every other VM of the fleet that would be on one writable disk with this one, or
-// has its name.
+// rivals returns an error that names every other VM of the fleet that has this VM's name, or would write to the same
+// disk.
 func rivals(answers []inventory.Reply, c claim) error {
 	var all []error
 
@@ -64,8 +64,9 @@ func rivals(answers []inventory.Reply, c claim) error {
 	return errors.Join(all...)
 }
 
-// sharedWith finds the disk of another VM that is the same one, unless both are declared to be written by several VMs,
-// or that one of them has below it: what is below a disk has no writer, whatever is declared.
+// sharedWith returns the disk of another VM that is the same as this one, unless both are declared as shareable. A disk
+// with the other in its backing chain is returned even if both are shareable: no VM may write to an image that is the
+// base of another.
 func sharedWith(disk domain.DiskUse, e *inventory.Entry, sameHost bool) (domain.DiskUse, bool) {
 	for _, other := range e.DiskUses() {
 		same := sameHost || disk.Shared || other.Shared
@@ -109,7 +110,7 @@ func sameDisk(c claim, disk domain.DiskUse, host string, e *inventory.Entry, oth
 	}
 }
 
-// claimReason says why a domain has a claim.
+// claimReason returns why a domain has a claim.
 func claimReason(e *inventory.Entry) string {
 	if e.Active() {
 		return "is running (" + e.State.String() + ")"
@@ -118,14 +119,14 @@ func claimReason(e *inventory.Entry) string {
 	return "is started when that host boots"
 }
 
-// giveUp says how the other VM gives up its claim.
+// giveUp returns how a user ends the other VM's claim.
 func giveUp(host string, e *inventory.Entry) string {
 	return fmt.Sprintf("To end the claim of the other, run \"virsh autostart --disable %[1]s\" and "+
 		"\"virsh shutdown %[1]s\" on host %[2]q, or undefine it.", e.UUID, host)
 }
 
-// Alone returns an error (ErrShared) when another VM of the fleet that runs, or that its host starts, has the VM's name
-// or writes to one of its disks. It asks no host that has answered lately. A VM that is not found is not judged.
+// Alone returns ErrShared if another VM of the fleet that runs, or that its host starts at boot, has the VM's name or
+// writes to one of its disks. It doesn't query hosts that answered recently. It returns nil if the VM is not found.
 func (cs *Claims) Alone(ctx context.Context, uuid string, d Desired) error {
 	answers, err := cs.hosts.Snapshot(ctx)
 	if err != nil {
@@ -153,8 +154,8 @@ func (cs *Claims) Alone(ctx context.Context, uuid string, d Desired) error {
 	return nil
 }
 
-// ClaimBlockers are the VMs that keep a running VM from the target: they have its name, or a disk that it writes to, as
-// that host sees it.
+// ClaimBlockers returns the VMs that block a move of a running VM to the target: they have its name, or a disk that it
+// writes to, as the target sees it.
 func (cs *Claims) ClaimBlockers(
 	ctx context.Context, vm *inventory.VM, to *inventory.Host,
 ) ([]migration.Blocker, error) {
@@ -170,7 +171,7 @@ func (cs *Claims) ClaimBlockers(
 	return rivalBlockers(answers, claimOf(vm, to.Name)), nil
 }
 
-// rivalBlockers says what rivals found as a blocker of a migration.
+// rivalBlockers returns the result of rivals as a blocker of a migration.
 func rivalBlockers(answers []inventory.Reply, c claim) []migration.Blocker {
 	err := rivals(answers, c)
 	if err == nil {
@@ -182,8 +183,8 @@ func rivalBlockers(answers []inventory.Reply, c claim) []migration.Blocker {
 	}}
 }
 
-// notAlone is what keeps a new VM from being started on a host. own is the UUID of the VM that it replaces or
-// completes.
+// notAlone returns the problems that prevent a new VM from starting on a host because another VM has its name or a
+// disk. own is the UUID of the VM that the new one replaces or completes.
 func notAlone(answers []inventory.Reply, d Desired, own, host string) []inventory.Problem {
 	if !status.StartsOnCreate(d.Strategy()) {
 		return nil
@@ -199,7 +200,7 @@ func notAlone(answers []inventory.Reply, d Desired, own, host string) []inventor
 	return nil
 }
 
-// newUses are the disks that the wish adds to what a VM has.
+// newUses returns the disks that the configuration adds to what a VM has.
 func (d Desired) newUses(have []domain.DiskUse) []domain.DiskUse {
 	var uses []domain.DiskUse
 
@@ -224,8 +225,8 @@ func (d Desired) newUses(have []domain.DiskUse) []domain.DiskUse {
 	return uses
 }
 
-// StartAlone starts a VM with a name and disks that no other one has. Two that want one disk are started one after
-// another, so that the second one is told.
+// StartAlone starts a VM if no other VM has its name or disks. Two VMs with the same disk are started one after
+// another, so that the second one gets the error.
 func (cs *Claims) StartAlone(ctx context.Context, vm *inventory.VM, start func() error) error {
 	c := claimOf(vm, vm.Host)
 
@@ -257,7 +258,7 @@ func (cs *Claims) StartAlone(ctx context.Context, vm *inventory.VM, start func()
 		return err
 	}
 
-	// Whoever waits for the same disk has to see it.
+	// A VM that waits for the same disk has to see this one.
 	if d, err := vm.On.Conn.Domain(ctx, vm.UUID); err == nil {
 		vm.On.Remember(vm.UUID, d)
 	} else {

@@ -10,9 +10,10 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migration"
 )
 
-// ReserveArrival makes the target keep room for the VM until release is called, unless something keeps it from taking
-// the VM by now: a cordon, or those that are there or on their way. Other runs are kept out meanwhile. devices are all
-// host devices of a VM that asks for some by class, with those of the target; nil: it asks for none.
+// ReserveArrival reserves room for the VM on the target until release is called. It returns an error if the target
+// can't accept the VM now: because of a cordon, or because of the VMs that are there or on their way. Meanwhile, other
+// runs can't place VMs there. devices are all host devices of a VM that requests some by class, with the target's; nil
+// if it requests none.
 func (p *Planner) ReserveArrival(
 	ctx context.Context, vm *inventory.VM, to *inventory.Host, bytes uint64,
 ) (devices map[string]domain.Row, release func(), err error) {
@@ -39,7 +40,7 @@ func (p *Planner) ReserveArrival(
 	}), nil
 }
 
-// reserveWithDevices reserves what a VM that comes needs, with the devices that it asks for by class.
+// reserveWithDevices reserves what an arriving VM needs, with the devices that it requests by class.
 func (p *Planner) reserveWithDevices(
 	ctx context.Context, vm *inventory.VM, to *inventory.Host, bytes uint64,
 ) (devices map[string]domain.Row, refused []migration.Blocker, err error) {
@@ -68,11 +69,11 @@ func (p *Planner) reserveWithDevices(
 			return now, refused, err
 		}
 
-		devices = now // Another VM of this run may have been given one in between.
+		devices = now // another VM of this run may have been given one of them in between
 	}
 }
 
-// VerifyCapacity says why the target wouldn't take the VM now, if it had to run there.
+// VerifyCapacity returns why the target couldn't accept the VM now, if it had to run there.
 func (p *Planner) VerifyCapacity(ctx context.Context, vm *inventory.VM, target string) error {
 	to, err := p.hosts.UsableHost(target)
 	if err != nil {
@@ -89,7 +90,7 @@ func (p *Planner) VerifyCapacity(ctx context.Context, vm *inventory.VM, target s
 	return nil
 }
 
-// reserveUnlessCordoned is addReservation for a target that may have been cordoned since the way was checked.
+// reserveUnlessCordoned is addReservation for a target that may have been cordoned since the route was checked.
 func (p *Planner) reserveUnlessCordoned(
 	ctx context.Context, to *inventory.Host, name string, r reservation,
 ) ([]migration.Blocker, error) {

@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// sortCandidates puts the host that suits a VM best first.
+// sortCandidates sorts the hosts that suit a VM best first.
 func sortCandidates(all []candidate) {
 	slices.SortStableFunc(all, func(a, b candidate) int {
 		return cmp.Or(
@@ -13,14 +13,14 @@ func sortCandidates(all []candidate) {
 			cmp.Compare(len(a.doubts), len(b.doubts)),
 			compareBool(a.crowded, b.crowded),
 			cmp.Compare(a.disputed, b.disputed),
-			// What is off now is likely to run one day: what it would leave counts, even if that is less than nothing.
+			// VMs that are off are likely to run one day: what would be left then counts, even if it is negative.
 			-cmp.Compare(int64(a.free)-int64(a.resting), int64(b.free)-int64(b.resting)), //nolint:gosec // below 8 EiB
 			-cmp.Compare(a.free, b.free),
 		)
 	})
 }
 
-// compareBool puts false before true.
+// compareBool orders false before true.
 func compareBool(a, b bool) int {
 	switch {
 	case a == b:

@@ -9,8 +9,8 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
 )
 
-// CheckCreate says what would keep the VM from being created, as far as it can be told without touching a host. An
-// error means that this is unknown.
+// CheckCreate returns what would prevent the VM from being created, as far as this is known without changing anything.
+// An error means that it is unknown.
 func (p *Planner) CheckCreate(ctx context.Context, d Desired) ([]inventory.Problem, error) {
 	d.Planned = true
 
@@ -73,8 +73,8 @@ func (p *Planner) CheckCreate(ctx context.Context, d Desired) ([]inventory.Probl
 	}), nil
 }
 
-// firstThatCan finds the first candidate without a problem whose libvirt doesn't refuse the definition either, or -1.
-// What one refuses becomes its problem.
+// firstThatCan returns the index of the first candidate without a problem whose libvirt accepts the definition, or -1.
+// If a host refuses it, the refusal becomes a problem of that candidate.
 func (p *Planner) firstThatCan(ctx context.Context, candidates []candidate, document string) (int, error) {
 	for i := range candidates {
 		c := &candidates[i]
@@ -97,7 +97,7 @@ func (p *Planner) firstThatCan(ctx context.Context, candidates []candidate, docu
 	return -1, nil
 }
 
-// unchecked warns of the hosts that can't be asked whether the name is taken.
+// unchecked returns a warning about hosts that can't be queried whether the name is taken.
 func (p *Planner) unchecked(ctx context.Context, name string) ([]inventory.Problem, error) {
 	answers, err := p.hosts.Snapshot(ctx)
 	if err != nil {
@@ -118,7 +118,7 @@ func (p *Planner) unchecked(ctx context.Context, name string) ([]inventory.Probl
 	}}, nil
 }
 
-// CheckPin says what is wrong with the host that the configuration names, nil if nothing is.
+// CheckPin returns the problem with the host that the configuration names, nil if there is none.
 func (p *Planner) CheckPin(d Desired) *inventory.Problem {
 	pin := d.Metadata.Host
 	if pin == "" || p.hosts.Host(pin) != nil {
@@ -133,7 +133,7 @@ func (p *Planner) CheckPin(d Desired) *inventory.Problem {
 	}
 }
 
-// CheckUpdate says what would keep the change from working, as far as it can be told without touching the host.
+// CheckUpdate returns what would prevent the change from working, as far as this is known without changing anything.
 func (p *Planner) CheckUpdate(
 	ctx context.Context, uuid string, last inventory.LastKnown, d Desired,
 ) ([]inventory.Problem, error) {
@@ -176,7 +176,7 @@ func (p *Planner) CheckUpdate(
 
 	warnings = append(warnings, refused...)
 
-	// What is new has to be where the VM is going to be.
+	// What is new must exist on the host where the VM will be.
 	a := inventory.Reply{Host: vm.On}
 	if pinned := p.hosts.Host(d.Metadata.Host); pinned != nil && !pinned.Config.Fenced {
 		a.Host = pinned
@@ -184,7 +184,7 @@ func (p *Planner) CheckUpdate(
 
 	if a.Info, err = a.Host.Conn.Info(ctx); err != nil {
 		if a.Host != vm.On && errors.Is(err, inventory.ErrUnreachable) {
-			return nil, nil // That is for CheckMove to say.
+			return nil, nil // CheckMove reports that
 		}
 
 		return nil, err
@@ -218,7 +218,7 @@ func (p *Planner) CheckUpdate(
 	})...), nil
 }
 
-// Adoptable says whether a VM is what an interrupted Create of this very wish left behind.
+// Adoptable reports whether the VM was left behind by an interrupted Create of the same configuration.
 func Adoptable(vm *inventory.VM, d Desired) bool {
 	return vm.Metadata.Creating != nil && vm.Metadata.Creating.SpecHash == d.Hash() &&
 		(d.Metadata.Host == "" || d.Metadata.Host == vm.Host)

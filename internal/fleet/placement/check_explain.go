@@ -9,7 +9,7 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
 )
 
-// allSilent is an error when no host that could take the VM answers: then nothing is wrong with the VM.
+// allSilent returns an error if no host that could run the VM answers: then nothing is wrong with the VM.
 func allSilent(d Desired, candidates []candidate) error {
 	var silent []candidate
 
@@ -47,7 +47,7 @@ func allSilent(d Desired, candidates []candidate) error {
 	return e
 }
 
-// NameTaken says that a VM of this name exists already.
+// NameTaken returns the problem that a VM of this name exists already.
 func NameTaken(vm *inventory.VM) inventory.Problem {
 	return inventory.Problem{
 		Attribute: "name", Summary: "Name already taken",
@@ -58,8 +58,8 @@ func NameTaken(vm *inventory.VM) inventory.Problem {
 	}
 }
 
-// explain turns what the hosts said into problems of the configuration: one per attribute that no host can satisfy,
-// naming each host's reason. What all of them begin with is given.
+// explain turns the hosts' replies into problems of the configuration: one for each attribute that no host can satisfy,
+// with each host's reason. like is the beginning that all of them share.
 func explain(d Desired, candidates []candidate, like inventory.Problem) []inventory.Problem {
 	slices.SortFunc(candidates, func(a, b candidate) int { return inventory.ByHostName(a.Host, b.Host) })
 

@@ -9,8 +9,8 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/status"
 )
 
-// fitsInterface checks what an interface needs of its host besides a network: what libvirt would accept in a
-// definition, and refuse when the VM starts.
+// fitsInterface checks what an interface needs of its host in addition to a network: libvirt would accept a definition
+// without it, and refuse to start the VM.
 func fitsInterface(ctx context.Context, a inventory.Reply, d Desired, key string) []inventory.Problem {
 	i := d.Spec.Interfaces[key]
 
@@ -53,7 +53,7 @@ func fitsInterface(ctx context.Context, a inventory.Reply, d Desired, key string
 	return problems
 }
 
-// asksHost says that an interface is to have what its host may lack.
+// asksHost reports whether an interface is changed to something that its host may lack.
 func asksHost(is, want domain.Interface) bool {
 	changed := func(fact string) bool { return want.Values[fact] != "" && want.Values[fact] != is.Values[fact] }
 

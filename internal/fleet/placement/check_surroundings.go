@@ -12,8 +12,8 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 )
 
-// Changed leaves of the wish only the disks and interfaces whose source is new: a VM that runs on a network which was
-// removed since is no reason to refuse more memory.
+// Changed returns the configuration with only those disks and interfaces whose source is new. A network that was
+// removed under a running VM is no reason to refuse more memory.
 func (d Desired) Changed(vm *inventory.VM) Desired {
 	have := vm.DeclaredSpec()
 
@@ -55,7 +55,7 @@ func (d Desired) Changed(vm *inventory.VM) Desired {
 	return d
 }
 
-// fitsSurroundings checks that the networks, bridges and volumes are there.
+// fitsSurroundings checks that the networks, bridges, volumes and devices exist on the host.
 func (p *Planner) fitsSurroundings(ctx context.Context, a inventory.Reply, d Desired) []inventory.Problem {
 	problems := append(fitsNetworks(ctx, a, d), fitsOwnDisks(ctx, a, d)...)
 	problems = append(problems, fitsDevices(ctx, a, d.Spec, p.defaultType)...)

@@ -11,14 +11,14 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/status"
 )
 
-// Cordon keeps VMs from coming to the host, for this and every other run, until Uncordon. A host that carries the mark
-// already is told the reason anew; one that carries that of another id is ErrExists.
+// Cordon prevents this and every other run from placing, starting or moving VMs on the host, until Uncordon. If the
+// host is cordoned with the same id, the reason is updated; if with another id, Cordon returns ErrExists.
 func (co *Cordons) Cordon(ctx context.Context, name, id, why string) error {
 	return co.CordonFor(ctx, name, id, why, nil)
 }
 
-// CordonFor is Cordon, for a drain if evacuation says what it records: the mark and the steps are written
-// at once, and the mark of a drain that was left unfinished is taken over.
+// CordonFor is Cordon, for a drain if evacuation is given: the cordon and evacuation's steps are written in one call,
+// and the cordon of a drain that was left unfinished is replaced.
 func (co *Cordons) CordonFor(
 	ctx context.Context, name, id, why string, evacuation func() *hostrecord.Evacuation,
 ) error {
@@ -27,7 +27,7 @@ func (co *Cordons) CordonFor(
 		return err
 	}
 
-	// Whoever is placing or starting a VM now has it there before the mark, and whoever comes next sees the mark.
+	// A VM that is being placed or started now is on the host before the cordon, and any later one sees the cordon.
 	resume, err := co.endArrivals(ctx, h)
 	if err != nil {
 		return err
@@ -63,10 +63,10 @@ func (co *Cordons) CordonFor(
 	})
 }
 
-// uncordonGrace is how long a maintenance may take to end that ends in the same apply as whatever waits for that.
+// uncordonGrace is how long to wait for a maintenance that ends in the same apply as the operation that needs the host.
 const uncordonGrace = 30 * time.Second
 
-// AwaitUncordoned waits until the host takes VMs again, for a while.
+// AwaitUncordoned waits up to uncordonGrace until the host is no longer cordoned.
 func (co *Cordons) AwaitUncordoned(ctx context.Context, name string) {
 	ctx, cancel := context.WithTimeout(ctx, uncordonGrace)
 	defer cancel()
@@ -74,12 +74,12 @@ func (co *Cordons) AwaitUncordoned(ctx context.Context, name string) {
 	for {
 		record, _, err := inventory.ReadRecord(ctx, co.hosts.Host(name))
 		if err != nil || record.Cordon == nil || admission.Pause(ctx, time.Second) != nil {
-			return // The caller is told what blocks it.
+			return // the caller reports what blocks the VM
 		}
 	}
 }
 
-// Uncordon lets VMs come to the host again. A mark of another id stays, and none is what was wanted.
+// Uncordon removes the cordon with that id. It keeps the cordon of another id, and does nothing if there is none.
 func (co *Cordons) Uncordon(ctx context.Context, name, id string) error {
 	h, err := co.hosts.UsableHost(name)
 	if err != nil {
@@ -95,7 +95,7 @@ func (co *Cordons) Uncordon(ctx context.Context, name, id string) error {
 	})
 }
 
-// cordonOf is the mark on a host that answered, nil where there is none.
+// cordonOf returns the cordon of a host that answered, nil if there is none.
 func cordonOf(ctx context.Context, a inventory.Reply) (*hostrecord.Cordon, error) {
 	record, err := a.RecordOf(ctx)
 	if err != nil {
@@ -105,7 +105,7 @@ func cordonOf(ctx context.Context, a inventory.Reply) (*hostrecord.Cordon, error
 	return record.Cordon, nil
 }
 
-// judgeCordon refuses a host that takes no VMs, or of which it is unknown whether it does.
+// judgeCordon refuses a host that is cordoned, or whose cordon can't be read.
 func (c *candidate) judgeCordon(ctx context.Context) {
 	switch mark, err := cordonOf(ctx, c.Reply); {
 	case err != nil:
@@ -115,7 +115,7 @@ func (c *candidate) judgeCordon(ctx context.Context) {
 	}
 }
 
-// CordonBlocker is what a cordoned target says to a VM that would come, nil where it isn't cordoned.
+// CordonBlocker returns the blocker of a cordoned target, nil if the host isn't cordoned.
 func CordonBlocker(ctx context.Context, a inventory.Reply) (*migration.Blocker, error) {
 	mark, err := cordonOf(ctx, a)
 	if err != nil || mark == nil {

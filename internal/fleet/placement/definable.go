@@ -17,8 +17,8 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 )
 
-// fitsMachineType checks the number of virtual CPUs against what the machine type takes, of which libvirt would tell
-// only when the VM is defined.
+// fitsMachineType checks the number of virtual CPUs against the limit of the machine type. libvirt would report it only
+// when the VM is defined.
 func fitsMachineType(a inventory.Reply, s domain.Spec) []inventory.Problem {
 	arch := cmp.Or(s.Arch, a.Info.Arch)
 	machine := cmp.Or(s.Machine, domain.DefaultMachine(arch))
@@ -40,11 +40,11 @@ func fitsMachineType(a inventory.Reply, s domain.Spec) []inventory.Problem {
 	return nil
 }
 
-// versionedMachine is a machine type as QEMU has one for each of its versions: "pc-q35-7.2".
+// versionedMachine matches a machine type that QEMU has for each of its versions: "pc-q35-7.2".
 var versionedMachine = regexp.MustCompile(`-(\d{1,4})\.(\d{1,4})$`)
 
-// knowsMachine tells whether a machine type is among those of a host, which has each under its versioned name, and some
-// under a short one too.
+// knowsMachine reports whether a host has a machine type. Hosts list each machine type under its versioned name, and
+// some under a short name too.
 func knowsMachine(all []string, machine string) bool {
 	if versionedMachine.MatchString(machine) {
 		return slices.Contains(all, machine)
@@ -53,7 +53,8 @@ func knowsMachine(all []string, machine string) bool {
 	return slices.ContainsFunc(all, func(m string) bool { return domain.SameMachine(m, machine) })
 }
 
-// lacksMachine says that the host has no such machine type, and which version of QEMU has it where its name tells.
+// lacksMachine returns the problem that the host has no such machine type, with the version of QEMU that has it if the
+// name contains the version.
 func lacksMachine(a inventory.Reply, machine, arch string) inventory.Problem {
 	p := inventory.Problem{
 		Attribute: "machine_type", Detail: fmt.Sprintf("it does not know machine type %q for %s", machine, arch),
@@ -66,7 +67,7 @@ func lacksMachine(a inventory.Reply, machine, arch string) inventory.Problem {
 
 	var need libvirt.Version
 
-	need.Major, _ = strconv.Atoi(named[1]) // All digits.
+	need.Major, _ = strconv.Atoi(named[1]) // all digits
 	need.Minor, _ = strconv.Atoi(named[2])
 
 	if has := a.Info.HypervisorVersion; !has.AtLeast(need.Major, need.Minor, 0) {
@@ -76,9 +77,9 @@ func lacksMachine(a inventory.Reply, machine, arch string) inventory.Problem {
 	return p
 }
 
-// definable tries the wish on a copy of the VM's definition, or on a new one where vm is nil: what that refuses, the
-// apply would. The document is what a host would be asked to define; empty where nothing would change, or where not all
-// is known yet.
+// definable applies the configuration to a copy of the VM's definition, or to a new one if vm is nil: the apply would
+// return the same errors. document is the definition that a host would get; it is empty if nothing would change, or if
+// some values aren't known yet.
 func (d Desired) definable(vm *inventory.VM) (document string, problems []inventory.Problem) {
 	if d.Incomplete {
 		return "", nil
@@ -97,7 +98,7 @@ func (d Desired) definable(vm *inventory.VM) (document string, problems []invent
 		spec.Type = cmp.Or(spec.Type, "qemu")
 		definition, err = domain.New(spec, uuid.NewString())
 	case vm.Persistent:
-		spec.Name = "" // it is given by another call
+		spec.Name = "" // the name is changed by another call
 		definition = vm.Entry.Parse().Persistent.Clone()
 		before = definition.Canonical()
 		err = definition.Apply(spec)
@@ -114,8 +115,8 @@ func (d Desired) definable(vm *inventory.VM) (document string, problems []invent
 	return document, impossible(err)
 }
 
-// withSources is the spec with something in the place of the sources that only the apply finds or makes, and without
-// host devices that only it chooses.
+// withSources returns the spec with placeholders for the sources that only the apply finds or creates, and without the
+// host devices that only the apply chooses.
 func (d Desired) withSources() domain.Spec {
 	spec := d.Spec
 	spec.Disks, spec.HostDevices = maps.Clone(spec.Disks), maps.Clone(spec.HostDevices)
@@ -137,8 +138,8 @@ func (d Desired) withSources() domain.Spec {
 	return spec
 }
 
-// tryDefinition asks the host's libvirt whether it can run a definition, without defining anything. An empty document,
-// where nothing changes, asks nothing.
+// tryDefinition asks the host's libvirt whether it can run a definition, without defining anything. It asks nothing if
+// the document is empty.
 func tryDefinition(ctx context.Context, h *inventory.Host, document string) ([]inventory.Problem, error) {
 	if document == "" {
 		return nil, nil
@@ -152,9 +153,8 @@ func tryDefinition(ctx context.Context, h *inventory.Host, document string) ([]i
 	return []inventory.Problem{{Detail: "its libvirt refuses this definition: " + refusal}}, nil
 }
 
-// tryChange is tryDefinition for a VM that is there. What its host refuses of the definition as it is already, such as
-// one that another host's tools wrote, the change isn't to blame for, unless it stops a guest that couldn't start
-// again.
+// tryChange is tryDefinition for an existing VM. It ignores what the host refuses in the present definition too, such
+// as one that another host's tools wrote, unless the change stops a guest that then couldn't start again.
 func (d Desired) tryChange(
 	ctx context.Context, h *inventory.Host, vm *inventory.VM, document string,
 ) ([]inventory.Problem, error) {
@@ -176,13 +176,13 @@ func (d Desired) tryChange(
 	return problems, nil
 }
 
-// restarts says that the wish makes a running guest start again.
+// restarts reports whether the change restarts a running guest.
 func (d Desired) restarts(vm *inventory.VM) bool {
 	return vm.Active && d.UpdatePolicy == PolicyRestart &&
 		slices.ContainsFunc(domain.Changes(*vm.DeclaredSpec(), d.Spec), func(c domain.Change) bool { return !c.Live })
 }
 
-// impossible finds what is wrong with which attribute in what the domain package says of a wish.
+// impossible returns the domain package's errors about a configuration as problems of its attributes.
 func impossible(err error) []inventory.Problem {
 	var found domain.Problem
 

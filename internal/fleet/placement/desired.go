@@ -14,7 +14,7 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/status"
 )
 
-// Update policies: what to do when a change needs a restart.
+// Update policies: what the provider does if a change requires a restart.
 const (
 	// PolicyLive refuses the change.
 	PolicyLive = "Live"
@@ -27,50 +27,50 @@ const (
 // UpdatePolicies lists every update policy, in the order of the documentation.
 var UpdatePolicies = []string{PolicyLive, PolicyRestart, PolicyStage}
 
-// Desired is what a configuration wants of one VM.
+// Desired is the configuration of one VM.
 type Desired struct {
-	// Spec is what its definition should say. What it leaves out stays as it is.
+	// Spec is what the definition should say. What it leaves out stays unchanged.
 	Spec domain.Spec
-	// Metadata is what only we know, and is kept with the definition: labels, run strategy, pinned host, grace period,
-	// protection. It is complete: what is empty here is removed there.
+	// Metadata is kept with the definition, because libvirt has no place for it: labels, run strategy, pinned host, grace
+	// period, protection. It is complete: what is empty here is removed from the definition.
 	Metadata domain.Metadata
 	// Volumes are the disks, by key, whose source is an existing volume of one of the host's storage pools, by path or as
 	// "<pool>/<name>".
 	Volumes map[string]string
-	// OwnDisks are the disks, by key, that are made with the VM. Their sources in Spec stand for them until they are.
+	// OwnDisks are the disks, by key, that are created with the VM. Until then, their sources in Spec stand for them.
 	OwnDisks map[string]domain.OwnDisk
-	// Handed are the disks, by key, that the VM has already and that are described in another form from now on, as a
-	// volume or as a disk of its own, and the files that they are. They stay as they are.
+	// Handed are the files of disks, by key, that the VM has already and whose form changes to a volume or to an own disk.
+	// The files stay as they are.
 	Handed map[string]string
-	// CloudInit is what the first-boot medium has, which is the own disk of key domain.MediumKey; nil: there is none.
+	// CloudInit is the content of the first-boot medium, which is the own disk with the key domain.MediumKey; nil for
+	// none.
 	CloudInit *firstboot.NoCloud
-	// Ignition is what the file of key domain.IgnitionKey has, which is made as own disks are; nil: there is none. It may
-	// hold secrets.
+	// Ignition is the content of the file with the key domain.IgnitionKey, which is created like own disks; nil for none.
+	// It may contain secrets.
 	Ignition *firstboot.Ignition
-	// GraphicsPassword is the password that the screen is given; "" takes it away, nil leaves it alone.
+	// GraphicsPassword is the password of the graphics; "" removes it, nil keeps it.
 	GraphicsPassword *string
-	// Planned says that nothing is applied yet: storage pools and images that are not there may come with the same apply,
-	// before the VM.
+	// Planned says that nothing is applied yet: the same apply may create missing storage pools and images before the VM.
 	Planned bool
-	// PlannedObjects are networks and the like that come with the same apply, before the VM, and the hosts that will have
-	// them.
+	// PlannedObjects are networks and other objects that the same apply creates before the VM, and the hosts that will
+	// have them.
 	PlannedObjects status.PlannedObjects
-	// Files are paths that have to lead to something on the host, by the attribute that says so: "disks.root.file".
+	// Files are paths that must exist on the host, by the attribute that names them: "disks.root.file".
 	Files map[string]string
-	// Applied are the sources that the disks had when they were last applied, by key. A disk that a snapshot or a user has
-	// switched to another image since isn't switched back: what the guest wrote is there.
+	// Applied are the sources that the disks had when they were last applied, by key. If a snapshot or a user has switched
+	// a disk to another image since, it isn't switched back: that image has what the guest wrote.
 	Applied map[string]domain.DiskSource
-	// Placement restricts where a VM that is not pinned may go.
+	// Placement restricts the hosts of a VM that is not pinned.
 	Placement Placement
-	// Replaces is the UUID of the VM whose place a new one takes: it will be gone by then, so its name and memory are
-	// free. Empty: of none.
+	// Replaces is the UUID of the VM that a new one replaces, or empty. That VM will be gone by then, so its name and
+	// memory are free.
 	Replaces string
-	// Incomplete says that some of it isn't known yet, so that what seems to be missing may come.
+	// Incomplete says that some values aren't known yet, so that what seems to be missing may be declared later.
 	Incomplete bool
-	// Transient leaves a VM without a definition that was taken over like that. Any other one that has become transient is
-	// defined again.
+	// Transient leaves a VM without a persistent definition if it was imported without one. Any other VM that has become
+	// transient is defined again.
 	Transient bool
-	// Migration are the options for this VM with which a migration of it is resumed that broke in post-copy.
+	// Migration are the options with which a migration of the VM that failed in post-copy is resumed.
 	Migration migration.Options
 	// UpdatePolicy is one of UpdatePolicies. Empty is PolicyLive.
 	UpdatePolicy string
@@ -78,26 +78,26 @@ type Desired struct {
 
 // Placement restricts the hosts for a VM.
 type Placement struct {
-	// HostLabels must all be on the host.
+	// HostLabels are labels that the host must have.
 	HostLabels map[string]string
-	// AntiAffinity keeps the VM away from others. Nil: from none.
+	// AntiAffinity keeps the VM away from other VMs. Nil keeps it away from none.
 	AntiAffinity *AntiAffinity
 	// DedicatedCPUs keeps other VMs off the CPUs that the VM is pinned to.
 	DedicatedCPUs bool
 }
 
-// AntiAffinity keeps a VM off the hosts that have a VM with all of these labels; if not Required, only as long as
-// another host fits.
+// AntiAffinity keeps a VM off the hosts that have a VM with all of these labels; if not Required, only while another
+// host fits.
 type AntiAffinity struct {
 	Labels   map[string]string
 	Required bool
 }
 
-// Stamp is the metadata of a new VM.
+// Stamp returns the metadata of a new VM.
 func (d Desired) Stamp() domain.Metadata { return d.StampOn(domain.Metadata{}) }
 
-// StampOn is the metadata that the wish leaves on a VM which has some already: what whoever moves it later has to know
-// of its placement comes along, and whatever else is recorded there stays.
+// StampOn returns the metadata of an existing VM after the configuration is applied. It includes the placement, which a
+// later move of the VM has to know, and keeps whatever else is recorded.
 func (d Desired) StampOn(m domain.Metadata) domain.Metadata {
 	want := d.Metadata
 	m.Labels, m.SharedDisks = want.Labels, want.SharedDisks
@@ -114,7 +114,7 @@ func (d Desired) StampOn(m domain.Metadata) domain.Metadata {
 	return m
 }
 
-// Strategy is the run strategy, Always when none is declared for a new VM.
+// Strategy returns the run strategy; for a new VM, the default is Always.
 func (d Desired) Strategy() string {
 	if d.Metadata.RunStrategy == "" {
 		return status.Always
@@ -123,7 +123,7 @@ func (d Desired) Strategy() string {
 	return d.Metadata.RunStrategy
 }
 
-// PowerAction is what the run strategy asks for, as the VM is now.
+// PowerAction returns the action that the run strategy requires in the VM's present state.
 func (d Desired) PowerAction(vm *inventory.VM) status.Action {
 	return status.PowerAction(d.Metadata.RunStrategy, vm.Status(), vm.Phase(), vm.StatusReason())
 }
@@ -136,7 +136,7 @@ func (d Desired) memory() uint64 {
 	return d.Spec.UsableMemory()
 }
 
-// memoryOn is how much memory of the host a new VM takes, what QEMU needs included.
+// memoryOn returns how much of the host's memory a new VM uses, including what QEMU needs.
 func (d Desired) memoryOn(h *inventory.Host) uint64 {
 	if d.memory() == 0 || h.Config.OvercommitGuestOverhead {
 		return d.memory()
@@ -145,7 +145,7 @@ func (d Desired) memoryOn(h *inventory.Host) uint64 {
 	return d.memory() + domain.NewOverhead(d.Spec)
 }
 
-// Declares says that the wish decides about the own disk of a key.
+// Declares reports whether the configuration decides about the own disk of a key.
 func (d Desired) Declares(key string) bool {
 	switch ofKey(key) {
 	case domain.MediumKey:
@@ -157,7 +157,7 @@ func (d Desired) Declares(key string) bool {
 	}
 }
 
-// Hash identifies the wish, so that an interrupted Create is known again.
+// Hash identifies the configuration, so that an interrupted Create is recognized.
 func (d Desired) Hash() string {
 	hash := domain.SpecHash(d.Spec.Unassigned())
 	for _, key := range slices.Sorted(maps.Keys(d.OwnDisks)) {

@@ -11,28 +11,28 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
 )
 
-// deviceRequest is a VM that asks a host for devices by class.
+// deviceRequest is a VM's request to a host for devices by class.
 type deviceRequest struct {
-	// spec is what is declared of it, and name its name on the host: what it has there already isn't taken.
+	// spec is the VM's declared configuration, and name its name on the host: its own devices there count as free.
 	spec domain.Spec
 	name string
-	// have are the devices that it has, which it keeps where they are of the class.
+	// have are the devices that the VM has. It keeps those that belong to the class.
 	have map[string]domain.Row
-	// starts says that it runs on the host. One that stays off has a device that others may have, too.
+	// starts says that the VM runs on the host. A VM that stays off may be defined with a device that another VM has.
 	starts bool
-	// leaving is the UUID of a VM that will be gone by then.
+	// leaving is the UUID of a VM that will be gone when the devices are assigned.
 	leaving string
 }
 
-// deviceShortage is a device that a host can't give.
+// deviceShortage is a device that a host can't provide.
 type deviceShortage struct {
 	domain.Problem
 
-	// taken says that other VMs have what there is.
+	// taken says that other VMs have all devices of the class.
 	taken bool
 }
 
-// assignDevices gives the request's spec the devices of the host that it asks for by class.
+// assignDevices returns the request's spec with the host's devices that it requests by class.
 func (p *Planner) assignDevices(
 	ctx context.Context, a inventory.Reply, q deviceRequest,
 ) (domain.Spec, []deviceShortage) {
@@ -69,10 +69,10 @@ func (p *Planner) assignDevices(
 	return spec, short
 }
 
-// deviceChoice is what decides which device of a class a VM gets.
+// deviceChoice is the data that decides which device of a class a VM gets.
 type deviceChoice struct {
 	lacks   func(domain.HostPart) bool
-	holders map[domain.HostPart]string // the VM that has it, or will when the host starts it
+	holders map[domain.HostPart]string // the VM that has the device, or will have it when the host starts the VM
 	resting map[domain.HostPart]bool   // a VM that is off is defined with it
 	own     map[domain.HostPart]bool   // this VM has it already
 	starts  bool
@@ -116,8 +116,8 @@ func (p *Planner) deviceChoice(ctx context.Context, a inventory.Reply, q deviceR
 	return c
 }
 
-// chooseDevices keeps other VMs of this run from being given devices of the host by class until chosen is called, if
-// the VM asks for some: each has to see what those before it were given. No reservation refuses that to VMs that are
+// chooseDevices keeps other VMs of this run from being given the host's devices by class until chosen is called, if the
+// VM requests some: each VM has to see what those before it were given. Reservations don't ensure this for VMs that are
 // off.
 func (p *Planner) chooseDevices(ctx context.Context, h *inventory.Host, spec *domain.Spec) (chosen func(), err error) {
 	if spec == nil || len(spec.DeviceClasses()) == 0 {
@@ -132,7 +132,7 @@ func (c deviceChoice) assign(spec domain.Spec, key string, part domain.HostPart)
 	c.own[part] = true
 }
 
-// pick is the first device that no VM has, best one that no VM is defined with either.
+// pick returns the first device that no VM has. It prefers a device that no VM is defined with either.
 func (c deviceChoice) pick(class []domain.HostPart) (domain.HostPart, bool) {
 	for _, free := range []func(domain.HostPart) bool{
 		func(part domain.HostPart) bool { return c.holders[part] == "" && !c.resting[part] },
@@ -149,7 +149,7 @@ func (c deviceChoice) pick(class []domain.HostPart) (domain.HostPart, bool) {
 	return domain.HostPart{}, false
 }
 
-// shortage says why no device of a class can be given.
+// shortage describes why no device of a class is available.
 func (c deviceChoice) shortage(key, class string, parts []domain.HostPart) deviceShortage {
 	short := deviceShortage{Problem: domain.Problem{
 		Path: domain.HostDevicePath(key) + ".class", Message: fmt.Sprintf("has no devices of class %q", class),
@@ -179,7 +179,7 @@ func (c deviceChoice) shortage(key, class string, parts []domain.HostPart) devic
 	return short
 }
 
-// shortageProblems say of a host which devices it can't give.
+// shortageProblems returns the problems that the host can't provide these devices.
 func shortageProblems(short []deviceShortage) []inventory.Problem {
 	problems := make([]domain.Problem, len(short))
 	for i, s := range short {
@@ -189,15 +189,15 @@ func shortageProblems(short []deviceShortage) []inventory.Problem {
 	return hostProblems(problems)
 }
 
-// requestOf is what a wish asks for a VM that is on the host.
+// requestOf returns what the configuration requests for a VM that is on the host.
 func (d Desired) requestOf(vm *inventory.VM) deviceRequest {
 	return deviceRequest{
 		spec: d.Spec, name: vm.Name, have: vm.DeclaredSpec().HostDevices, starts: d.runsOn(vm), leaving: vm.UUID,
 	}
 }
 
-// changedDevices gives the wish for a VM the devices of its host that it asks for by class, and says which ones there
-// aren't. What another host has for it, CheckMove says.
+// changedDevices returns the configuration of a VM with the devices of its host that it requests by class, and a
+// problem for each that isn't available. CheckMove reports what is missing on another host.
 func (p *Planner) changedDevices(
 	ctx context.Context, on *inventory.Host, vm *inventory.VM, d Desired,
 ) (Desired, []inventory.Problem) {
@@ -207,7 +207,7 @@ func (p *Planner) changedDevices(
 
 	a, err := p.hosts.ReplyOf(ctx, on)
 	if err != nil {
-		return d, nil // What is free is then for the apply to say.
+		return d, nil // the apply then reports what isn't free
 	}
 
 	spec, short := p.assignDevices(ctx, a, d.requestOf(vm))
@@ -216,8 +216,8 @@ func (p *Planner) changedDevices(
 	return d, shortageProblems(short)
 }
 
-// fresh are the devices that an assignment adds to what the VM has. One that stays off takes nothing yet: it is only
-// defined with them.
+// fresh returns the devices that an assignment adds to those that the VM has. A VM that stays off doesn't use them yet:
+// it is only defined with them.
 func (q deviceRequest) fresh(assigned domain.Spec) (taken, defined domain.HostUse) {
 	use := domain.HostUse{Alone: map[domain.HostPart]string{}}
 

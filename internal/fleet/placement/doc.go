@@ -1,8 +1,8 @@
-// Package placement decides where a VM fits: on which host a new one goes, what keeps a host from having one, which
-// room is kept for those that are on their way, and what keeps a plan from working there. It cordons hosts, and is
-// asked before a VM is started or moved.
+// Package placement decides where a VM fits: which host a new VM gets, what prevents a host from accepting a VM, which
+// room is reserved for VMs that are on their way, and what prevents a plan from working there. It cordons hosts, and
+// checks whether a VM may be started or moved.
 //
-// It imports inventory (the hosts and what they said), records (locks and cordons), domain, evacuation and migration
-// (whose blockers it names), libvirt and storage. It changes no VM, and must not know who asks for room, nor what is
-// done with it.
+// It imports inventory (the hosts and what they reported), records (locks and cordons), domain, evacuation and
+// migration (whose blockers it returns), libvirt and storage. It changes no VM, and must not know the packages that
+// reserve room, nor what they do with it.
 package placement

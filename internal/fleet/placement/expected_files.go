@@ -14,8 +14,8 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/status"
 )
 
-// ReserveFiles makes the target keep room for files that are copied there with the VM, until release is called, unless
-// those that are on their way there need it.
+// ReserveFiles reserves room on the target for files that are copied there with the VM, until release is called. It
+// returns an error if the files that are on their way there need the room.
 func (cy *Capacity) ReserveFiles(
 	ctx context.Context, vm *inventory.VM, to *inventory.Host, files map[string]uint64,
 ) (release func(), err error) {
@@ -39,7 +39,7 @@ func (cy *Capacity) ReserveFiles(
 	return sync.OnceFunc(func() { cy.reservations.expect(to.Name, vm.Name, nil) }), nil
 }
 
-// expect notes the files that are on their way to a host with a VM; nil ends that.
+// expect records the files that are on their way to a host with a VM; nil removes the record.
 func (r *reservations) expect(host, name string, files map[string]uint64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -61,7 +61,7 @@ func (r *reservations) expect(host, name string, files map[string]uint64) {
 	r.files[host][name] = files
 }
 
-// ExpectsFiles says that other VMs are on their way to the host with files.
+// ExpectsFiles reports whether other VMs are on their way to the host with files.
 func (cy *Capacity) ExpectsFiles(h *inventory.Host, name string) bool {
 	cy.reservations.mu.Lock()
 	defer cy.reservations.mu.Unlock()
@@ -74,8 +74,8 @@ func (cy *Capacity) ExpectsFiles(h *inventory.Host, name string) bool {
 	return others > 0
 }
 
-// FileBlockers are the directories of the host without room for files in addition to those that are on their way there
-// with other VMs than the one of that name.
+// FileBlockers returns a blocker for each directory of the host without room for the files. The files that are on their
+// way there with other VMs than the one of that name count as if they were there.
 func (cy *Capacity) FileBlockers(
 	ctx context.Context, h *inventory.Host, name string, files map[string]uint64,
 ) ([]migration.Blocker, error) {
@@ -101,8 +101,8 @@ func (cy *Capacity) FileBlockers(
 	return blockers, nil
 }
 
-// FreeSpaceIn is what a directory of the host has left after the files that are on their way there with other VMs than
-// the one of that name. It isn't known of one without a storage pool.
+// FreeSpaceIn returns how much space a directory of the host has left after the files that are on their way there with
+// other VMs than the one of that name. It is unknown if the directory is not in a storage pool.
 func (cy *Capacity) FreeSpaceIn(
 	ctx context.Context, h *inventory.Host, dir, name string,
 ) (left uint64, known bool, err error) {
@@ -126,7 +126,7 @@ func (cy *Capacity) FreeSpaceIn(
 				continue
 			}
 
-			// What has arrived counts in what the storage pool has left.
+			// What has arrived is already subtracted from what the storage pool has left.
 			v, err := h.Conn.VolumeByPath(ctx, file)
 			if err == nil {
 				bytes -= min(bytes, v.AllocationBytes)
@@ -141,7 +141,7 @@ func (cy *Capacity) FreeSpaceIn(
 	return left, true, nil
 }
 
-// ByDirectory sums up what files take.
+// ByDirectory returns the sizes of the files, summed up by directory.
 func ByDirectory(files map[string]uint64) map[string]uint64 {
 	sums := map[string]uint64{}
 	for file, bytes := range files {

@@ -11,8 +11,8 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/status"
 )
 
-// fitsFiles says which files that the VM needs are not on the host, and which may not be: problems where it can't run
-// without them, else doubts.
+// fitsFiles returns which files that the VM needs are missing on the host, and which may be missing: as problems if the
+// VM runs there, else as doubts.
 func (p *Planner) fitsFiles(
 	ctx context.Context, h *inventory.Host, d Desired, runs bool,
 ) (problems, doubts []inventory.Problem) {
@@ -53,11 +53,11 @@ func (p *Planner) fitsFiles(
 	return problems, doubts
 }
 
-// remedyOfFiles is for what is missing on a host.
+// remedyOfFiles is the remedy for a file that is missing on a host.
 const remedyOfFiles = "Correct the path, or put the file there first. If another resource of this configuration " +
 	"makes it, take the path from an attribute of that resource that is known after apply: that isn't looked for."
 
-// judgeFiles looks for the VM's files on the hosts that fit otherwise.
+// judgeFiles checks for the VM's files on the hosts that fit otherwise.
 func (p *Planner) judgeFiles(ctx context.Context, all []candidate, d Desired) {
 	if len(d.Files) == 0 {
 		return
@@ -77,7 +77,7 @@ func (p *Planner) judgeFiles(ctx context.Context, all []candidate, d Desired) {
 	sortCandidates(all)
 }
 
-// runsOn says whether the VM will run after the change.
+// runsOn reports whether the VM will run after the change.
 func (d Desired) runsOn(vm *inventory.VM) bool {
 	switch d.PowerAction(vm) {
 	case status.Start:
@@ -89,7 +89,7 @@ func (d Desired) runsOn(vm *inventory.VM) bool {
 	}
 }
 
-// newFiles leaves out the files that the VM has already.
+// newFiles returns the files that the VM doesn't have yet.
 func (d Desired) newFiles(vm *inventory.VM) map[string]string {
 	have := vm.DeclaredSpec()
 

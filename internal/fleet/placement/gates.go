@@ -8,18 +8,17 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 )
 
-// gate is a feature that hosts have from some version on. What a host would refuse, or get wrong, is refused before
-// anything is touched.
+// gate is a feature that hosts have since some version. A plan that uses it on an older host, which would refuse it or
+// get it wrong, is refused before anything is changed.
 type gate struct {
 	attribute string
 	feature   string
 	used      func(domain.Spec) bool
-	libvirt   libvirt.Version // the zero version: any
+	libvirt   libvirt.Version // the zero value is any version
 	qemu      libvirt.Version
 }
 
-// gates follow libvirt's and QEMU's release notes. Versions older than what the oldest supported distribution has need
-// no gate.
+// gates follow libvirt's and QEMU's release notes. A feature that the oldest supported distribution has needs no gate.
 var gates = []gate{
 	{
 		attribute: "firmware.type", feature: "choosing firmware by type",
@@ -43,8 +42,8 @@ var gates = []gate{
 	},
 }
 
-// fitsVariables checks that the host can begin with new firmware variables where those of the VM are of no use to the
-// firmware that is wanted.
+// fitsVariables checks that the host can create new firmware variables if the VM's present ones can't be used with the
+// declared firmware.
 func fitsVariables(a inventory.Reply, vm *inventory.VM, want domain.Firmware) []inventory.Problem {
 	have := vm.Firmware()
 	if have.Type == nil || *have.Type != "efi" || !have.Outdates(want) || ResetsNVRAM(a.Info) {
@@ -58,7 +57,7 @@ func fitsVariables(a inventory.Reply, vm *inventory.VM, want domain.Firmware) []
 	}}
 }
 
-// fitsVersions checks that the host's libvirt and QEMU have what is used.
+// fitsVersions checks that the host's libvirt and QEMU have the features that the VM uses.
 func fitsVersions(a inventory.Reply, s domain.Spec) []inventory.Problem {
 	if a.Info.Driver != "QEMU" {
 		return nil
@@ -90,7 +89,7 @@ func fitsVersions(a inventory.Reply, s domain.Spec) []inventory.Problem {
 	return problems
 }
 
-// fitsKept checks that the host can keep of the VM what is to stay when it is deleted.
+// fitsKept checks that the host can keep what is to be kept when the VM is deleted.
 func fitsKept(a inventory.Reply, m domain.Metadata) []inventory.Problem {
 	if !m.KeepTPMState || KeepsTPMState(a.Info) {
 		return nil
@@ -102,12 +101,12 @@ func fitsKept(a inventory.Reply, m domain.Metadata) []inventory.Problem {
 	}}
 }
 
-// KeepsTPMState says whether the host can delete a VM without the state of its TPM.
+// KeepsTPMState reports whether the host can delete a VM without the state of its TPM.
 func KeepsTPMState(info *libvirt.HostInfo) bool {
 	return info.Driver == "QEMU" && info.LibvirtVersion.AtLeast(8, 9, 0)
 }
 
-// ResetsNVRAM says whether the host can start VMs with new variables.
+// ResetsNVRAM reports whether the host can start VMs with new firmware variables.
 func ResetsNVRAM(info *libvirt.HostInfo) bool {
 	return info.Driver == "QEMU" && info.LibvirtVersion.AtLeast(8, 1, 0)
 }

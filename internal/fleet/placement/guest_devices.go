@@ -14,8 +14,8 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 )
 
-// fitsDevices checks that the host's libvirt and QEMU have the values that attributes of devices are declared with:
-// what libvirt would refuse when the VM is defined, or started.
+// fitsDevices checks that the host's libvirt and QEMU support the declared values of device attributes. Otherwise
+// libvirt would refuse to define or start the VM.
 func fitsDevices(ctx context.Context, a inventory.Reply, s domain.Spec, defaultType string) []inventory.Problem {
 	if a.Info.Driver != "QEMU" {
 		return nil
@@ -38,7 +38,7 @@ func fitsDevices(ctx context.Context, a inventory.Reply, s domain.Spec, defaultT
 	devices, err := a.Host.Conn.GuestDevices(ctx, arch, a.TypeFor(s, defaultType),
 		cmp.Or(s.Machine, domain.DefaultMachine(arch)))
 	if err != nil {
-		return problems // What it can do is then for libvirt to say, when the VM is defined.
+		return problems // libvirt then reports an unsupported value when the VM is defined
 	}
 
 	for _, d := range demands {
@@ -54,7 +54,7 @@ func fitsDevices(ctx context.Context, a inventory.Reply, s domain.Spec, defaultT
 func fitsParts(a inventory.Reply, d Desired) []inventory.Problem {
 	memory := d.memory()
 	if d.Strategy() == status.Halted {
-		memory = 0 // The pages can come before it starts.
+		memory = 0 // the pages can become available before the VM starts
 	}
 
 	var problems []inventory.Problem
@@ -79,7 +79,7 @@ func fitsSince(a inventory.Reply, path string, attribute domain.Attribute) []inv
 	}}
 }
 
-// changedValues leaves out what is declared as it is, and completes new devices.
+// changedValues returns the values that differ from what the VM has, and completes new devices.
 func changedValues(want domain.Spec, have *domain.Spec) domain.Values {
 	changed := maps.Clone(want.Values.Complete(have.Values, cmp.Or(want.Arch, have.Arch)))
 	maps.DeleteFunc(changed, func(path, value string) bool { return have.Values[path] == value })

@@ -9,7 +9,7 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/status"
 )
 
-// UnansweredBlocker says that a host could not be asked whether it can take a VM.
+// UnansweredBlocker returns the blocker of a host that did not answer whether it can run a VM.
 func UnansweredBlocker(h *inventory.Host, err error) migration.Blocker {
 	return migration.Blocker{
 		Reason: migration.HostNotAvailable, Status: status.False, Attribute: "host",
@@ -18,7 +18,7 @@ func UnansweredBlocker(h *inventory.Host, err error) migration.Blocker {
 	}
 }
 
-// UnscheduledBlocker says that nothing is placed on the host unless it is named.
+// UnscheduledBlocker returns a blocker if VMs are only placed on the host if they name it.
 func UnscheduledBlocker(h *inventory.Host) []migration.Blocker {
 	if !h.Config.Unschedulable {
 		return nil
@@ -31,8 +31,8 @@ func UnscheduledBlocker(h *inventory.Host) []migration.Blocker {
 	}}
 }
 
-// LabelBlocker says that the host lacks labels that the VM's placement asks for. It is a doubt in a plan that names the
-// host: the same apply may change them.
+// LabelBlocker returns a blocker if the host lacks labels that the VM's placement requires. In a plan that names the
+// host it is only a doubt: the same apply may change the labels.
 func LabelBlocker(vm *inventory.VM, h *inventory.Host, certainty status.ConditionStatus) []migration.Blocker {
 	if policy.HasLabels(h.Config.Labels, vm.Metadata.HostLabels) {
 		return nil

@@ -10,7 +10,7 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/status"
 )
 
-// lackedDevices are the devices of the use that the host doesn't have.
+// lackedDevices returns a problem for each device of the use that the host doesn't have.
 func lackedDevices(ctx context.Context, h *inventory.Host, use domain.HostUse) []domain.Problem {
 	var problems []domain.Problem
 
@@ -23,8 +23,9 @@ func lackedDevices(ctx context.Context, h *inventory.Host, use domain.HostUse) [
 	return problems
 }
 
-// DeviceBlockers are what keeps a host from giving the VM what it has of its own one, where it comes while it is off:
-// the host lacks a device that is declared by its address, has none left of a class, or no slot for the key.
+// DeviceBlockers returns what prevents a host from providing the host devices of a VM that is moved there while it is
+// off: the host lacks a device that is declared by its address, has no free device of a class, or no free slot for the
+// key.
 func (p *Planner) DeviceBlockers(ctx context.Context, a inventory.Reply, vm *inventory.VM) []migration.Blocker {
 	if vm.PersistentSpec == nil {
 		return nil
@@ -50,7 +51,7 @@ func (p *Planner) DeviceBlockers(ctx context.Context, a inventory.Reply, vm *inv
 	return append(blockers, short...)
 }
 
-// shortageBlockers say of a host which devices it can't give.
+// shortageBlockers returns the blockers that the host can't provide these devices.
 func shortageBlockers(h *inventory.Host, short []deviceShortage) []migration.Blocker {
 	blockers := make([]migration.Blocker, len(short))
 	for i, s := range short {
@@ -67,7 +68,7 @@ func shortageBlockers(h *inventory.Host, short []deviceShortage) []migration.Blo
 	return blockers
 }
 
-// freeDevices are how many devices of each class no VM has.
+// freeDevices returns how many devices of each class are not used by a VM.
 func freeDevices(h *inventory.Host, others map[string]domain.HostUse) map[string]uint64 {
 	free := make(map[string]uint64, len(h.Config.Devices))
 

@@ -13,7 +13,7 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/status"
 )
 
-// hostUse is what a new VM takes of its host when it is started. One that stays off takes nothing yet.
+// hostUse returns what a new VM uses of its host when it starts. A VM that stays off uses nothing yet.
 func (d Desired) hostUse() domain.HostUse {
 	if !status.StartsOnCreate(d.Strategy()) {
 		return domain.HostUse{}
@@ -22,8 +22,8 @@ func (d Desired) hostUse() domain.HostUse {
 	return d.Spec.HostUse().Recorded(d.Stamp())
 }
 
-// arrivalUse is what a VM takes of a host that it comes to. One that takes memory there runs there. devices are all its
-// host devices if it asks for some by class, and refused those that the host can't give.
+// arrivalUse returns what a VM uses of a host that it is moved to. A VM for which memory is reserved there runs there.
+// devices are all its host devices if it requests some by class, and refused those that the host can't provide.
 func (p *Planner) arrivalUse(
 	ctx context.Context, a inventory.Reply, vm *inventory.VM, bytes uint64,
 ) (use domain.HostUse, devices map[string]domain.Row, refused []migration.Blocker) {
@@ -50,7 +50,7 @@ func (p *Planner) arrivalUse(
 	return use, there.HostDevices, shortageBlockers(a.Host, short)
 }
 
-// uses are what the VMs other than the one of that name have of their host, by name.
+// uses returns what the VMs other than the one of that name use of their host, by name.
 func uses(residents []evacuation.Neighbour, but string) map[string]domain.HostUse {
 	all := make(map[string]domain.HostUse)
 
@@ -63,7 +63,7 @@ func uses(residents []evacuation.Neighbour, but string) map[string]domain.HostUs
 	return all
 }
 
-// running leaves only the VMs that run on the host, or are on their way there.
+// running removes the VMs that are defined on the host and don't run.
 func running(a inventory.Reply, all map[string]domain.HostUse) {
 	for _, e := range a.View.Domains {
 		if !e.Active() {
@@ -72,7 +72,7 @@ func running(a inventory.Reply, all map[string]domain.HostUse) {
 	}
 }
 
-// freePages are the bytes that are left on the host by the size of the huge pages that they consist of.
+// freePages returns how many bytes are free on the host, by the size of the huge pages.
 func freePages(a inventory.Reply, others map[string]domain.HostUse) map[uint64]uint64 {
 	left, parts := make(map[uint64]uint64), migration.HostParts(a.Info)
 	for size, pages := range parts.Pages {
@@ -89,8 +89,8 @@ func freePages(a inventory.Reply, others map[string]domain.HostUse) map[uint64]u
 	return left
 }
 
-// disputedCPUs is how many of the CPUs that the VM is pinned to others on the host are pinned to, too. The
-// reservations' mutex must be held.
+// disputedCPUs returns to how many of the VM's CPUs other VMs on the host are pinned, too. The caller holds the
+// reservations' mutex.
 func (p *Planner) disputedCPUs(a inventory.Reply, d Desired) int {
 	use := d.hostUse()
 	if len(use.CPUs) == 0 {
@@ -108,15 +108,15 @@ func (p *Planner) disputedCPUs(a inventory.Reply, d Desired) int {
 	return len(disputed)
 }
 
-// shortage is something of a host that a VM needs and that other VMs have.
+// shortage is a resource of a host that a VM needs and that other VMs have.
 type shortage struct {
 	domain.Problem
 
-	// reason is that of the blocker of a move.
+	// reason is the reason of the blocker of a move.
 	reason string
 }
 
-// missing lists what a VM would need of the host that the others have.
+// missing returns what a VM would need of the host that the others have.
 func missing(a inventory.Reply, use domain.HostUse, others map[string]domain.HostUse) []shortage {
 	var found []shortage
 
@@ -146,7 +146,7 @@ func missing(a inventory.Reply, use domain.HostUse, others map[string]domain.Hos
 	all, left := freePages(a, nil), freePages(a, others)
 	for _, asked := range slices.Sorted(maps.Keys(use.Pages)) {
 		size := migration.HostParts(a.Info).PageSize(asked)
-		// That a host hasn't as many pages at all is said elsewhere.
+		// Another check reports a host that doesn't have that many pages at all.
 		if need := use.Pages[asked]; need <= all[size] && left[size] < need {
 			message := fmt.Sprintf("has %s left of its %s in pages of %s, and the VM needs %s", domain.FormatSize(left[size]),
 				domain.FormatSize(all[size]), domain.FormatSize(size), domain.FormatSize(need))
@@ -159,8 +159,8 @@ func missing(a inventory.Reply, use domain.HostUse, others map[string]domain.Hos
 	return found
 }
 
-// taken says what the VM of that name needs of the host and other VMs have: those that run there, that are started with
-// the host, or that are on their way. The one with the UUID leaves.
+// taken returns what the VM of that name needs of the host and other VMs have: those that run there, that the host
+// starts at boot, or that are on their way. The VM whose UUID is leaving doesn't count.
 func (cy *Capacity) taken(a inventory.Reply, name string, use domain.HostUse, leaving string) []inventory.Problem {
 	cy.reservations.mu.Lock()
 	defer cy.reservations.mu.Unlock()
@@ -173,7 +173,7 @@ func (cy *Capacity) taken(a inventory.Reply, name string, use domain.HostUse, le
 	return hostProblems(found)
 }
 
-// hostProblems say of a host what keeps it from taking a VM.
+// hostProblems returns the problems of a host as problems of the VM's attributes.
 func hostProblems(found []domain.Problem) []inventory.Problem {
 	problems := make([]inventory.Problem, len(found))
 	for i, m := range found {
@@ -184,7 +184,7 @@ func hostProblems(found []domain.Problem) []inventory.Problem {
 }
 
 // fitsHostUse checks that the host has what the VM of that name needs of it in addition to memory, and that no other VM
-// has it. The one with the UUID leaves.
+// uses it. The VM whose UUID is leaving doesn't count.
 func (p *Planner) fitsHostUse(
 	ctx context.Context, a inventory.Reply, name string, use domain.HostUse, leaving string,
 ) []inventory.Problem {
@@ -208,14 +208,15 @@ func (p *Planner) fitsChangedUse(
 
 	a, err := p.hosts.ReplyOf(ctx, on)
 	if err != nil {
-		return nil // What is taken is then for libvirt to say.
+		return nil // libvirt then reports what is taken
 	}
 
 	return p.fitsHostUse(ctx, a, vm.Name, more, vm.UUID)
 }
 
-// takenBlockers are blockers for what taken says, of a VM that comes, or is started. A VM that the host has may run
-// while the others that the host starts are off. The reservations' mutex must be held.
+// takenBlockers returns the blockers for what other VMs have, for a VM that is moved to the host or started there. VMs
+// that are off and that the host starts at boot don't block a VM that is on the host already. The caller holds the
+// reservations' mutex.
 func (cy *Capacity) takenBlockers(a inventory.Reply, name string, r reservation) []migration.Blocker {
 	if r.use.Empty() {
 		return nil

@@ -13,10 +13,10 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 )
 
-// Disks of a VM that are described in another form from now on, as a volume or as a disk of its own, stay what they
-// are. They have to be what that form says.
+// A disk whose form changes, between a volume and a disk of the VM's own, keeps its file. The file has to be what the
+// new form describes.
 
-// CheckHanded says which of them are not.
+// CheckHanded returns a problem for each disk of d.Handed that isn't what the new form describes.
 func CheckHanded(ctx context.Context, vm *inventory.VM, d Desired) []inventory.Problem {
 	var problems []inventory.Problem
 
@@ -43,7 +43,7 @@ func CheckHanded(ctx context.Context, vm *inventory.VM, d Desired) []inventory.P
 	return problems
 }
 
-// handedMisfit says why the file of a disk is not the volume, or the own disk, that is declared, "" if it is.
+// handedMisfit returns why the file of a disk is not the declared volume or own disk, or "" if it is.
 func handedMisfit(ctx context.Context, h *inventory.Host, d Desired, key string) (attribute, why string) {
 	of := func(name string) string { return OwnDiskAttribute(key, name) }
 
@@ -61,7 +61,7 @@ func handedMisfit(ctx context.Context, h *inventory.Host, d Desired, key string)
 
 	base, err := imagePath(ctx, h, own)
 	if own.Image == "" && d.Incomplete {
-		base = v.Backing // The image isn't known yet.
+		base = v.Backing // the image isn't known yet
 	}
 
 	switch {
@@ -78,8 +78,8 @@ func handedMisfit(ctx context.Context, h *inventory.Host, d Desired, key string)
 	}
 }
 
-// fileVolume is the volume of a storage pool that a file is, and why there is none. The pool may come with the same
-// apply, if that is planned.
+// fileVolume returns the volume of a storage pool that the file is, or why there is none. If planned, the same apply
+// may create the pool.
 func fileVolume(
 	ctx context.Context, h *inventory.Host, pool, at string, planned bool,
 ) (v *libvirt.Volume, why string) {
@@ -114,7 +114,7 @@ func fileVolume(
 	}
 }
 
-// imagePath is where the image is that an own disk is an overlay of, "" if it is none.
+// imagePath returns the path of the image that an own disk is an overlay of, or "" if it is no overlay.
 func imagePath(ctx context.Context, h *inventory.Host, o domain.OwnDisk) (string, error) {
 	image := VolumeRef(o.Image)
 	if image == nil || !o.Based() {
@@ -129,7 +129,8 @@ func imagePath(ctx context.Context, h *inventory.Host, o domain.OwnDisk) (string
 	return v.Path, nil
 }
 
-// Adopted is the record of a disk that the VM has already and that is its own from now on. It grows from what it has.
+// Adopted returns the record of a disk that the VM has already and that becomes its own. The disk grows from its
+// present size.
 func Adopted(
 	ctx context.Context, h *inventory.Host, hostUUID, at string, want domain.OwnDisk,
 ) (domain.OwnDisk, error) {

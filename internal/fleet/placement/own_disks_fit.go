@@ -14,7 +14,7 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/storage"
 )
 
-// RenamedOwnDisks are the disks that were made, under the keys that they are declared with now.
+// RenamedOwnDisks returns the records of the disks that are created, under the keys with which they are declared now.
 func RenamedOwnDisks(have, declared map[string]domain.OwnDisk) map[string]domain.OwnDisk {
 	records := maps.Clone(have)
 	made := maps.Clone(have)
@@ -28,7 +28,7 @@ func RenamedOwnDisks(have, declared map[string]domain.OwnDisk) map[string]domain
 	return records
 }
 
-// UnfitPool says why a pool can't have own disks, "" where it can.
+// UnfitPool returns why a pool can't have own disks, or "" if it can.
 func UnfitPool(pool *libvirt.StoragePool) string {
 	is, err := storage.ReadPool(pool.XML)
 
@@ -43,7 +43,7 @@ func UnfitPool(pool *libvirt.StoragePool) string {
 	}
 }
 
-// VolumeRef reads "<pool>/<name>"; nil for "".
+// VolumeRef parses "<pool>/<name>". It returns nil for "".
 func VolumeRef(id string) *storage.Ref {
 	pool, name, ok := strings.Cut(id, "/")
 	if !ok {
@@ -53,8 +53,8 @@ func VolumeRef(id string) *storage.Ref {
 	return &storage.Ref{Pool: pool, Name: name}
 }
 
-// fitsOwnDisks checks that the storage pools of the disks that would be made are on the host and have room, and that
-// the images are there.
+// fitsOwnDisks checks that the host has the storage pools of the disks to be created, with room for them, and the
+// images.
 func fitsOwnDisks(ctx context.Context, a inventory.Reply, d Desired) []inventory.Problem {
 	var problems []inventory.Problem
 
@@ -83,7 +83,7 @@ func ownDiskMisfit(ctx context.Context, a inventory.Reply, o domain.OwnDisk) (at
 	}
 
 	if !pool.Active {
-		return "", "", false // It is started before the disk is made.
+		return "", "", false // the pool is started before the disk is created
 	}
 
 	var need uint64
@@ -104,7 +104,7 @@ func ownDiskMisfit(ctx context.Context, a inventory.Reply, o domain.OwnDisk) (at
 		}
 	}
 
-	// Disks are thin: what they may grow to counts when they do.
+	// Disks are thin: the size that they may grow to doesn't count yet.
 	if pool.AvailableBytes <= need {
 		return "pool", fmt.Sprintf("its storage pool %q has %s left, and %s are needed", o.Pool,
 			domain.FormatSize(pool.AvailableBytes), domain.FormatSize(need)), false
@@ -113,19 +113,19 @@ func ownDiskMisfit(ctx context.Context, a inventory.Reply, o domain.OwnDisk) (at
 	return "", "", false
 }
 
-// ofKey leads from the key of a record that was retired to what it was. Keys of disks have no dot.
+// ofKey returns the key that a retired record had. Keys of disks contain no dot.
 func ofKey(key string) string {
 	base, _, _ := strings.Cut(key, ".")
 
 	return base
 }
 
-// IsFirstBoot tells these records from those of disks.
+// IsFirstBoot reports whether a record is of a first-boot medium, not of a disk.
 func IsFirstBoot(key string) bool {
 	return ofKey(key) == domain.MediumKey || ofKey(key) == domain.IgnitionKey
 }
 
-// OwnDiskTitle names an own disk in a sentence.
+// OwnDiskTitle returns the name of an own disk for use in a sentence.
 func OwnDiskTitle(key string) string {
 	switch ofKey(key) {
 	case domain.MediumKey:
@@ -137,7 +137,7 @@ func OwnDiskTitle(key string) string {
 	}
 }
 
-// OwnDiskAttribute is the path of an attribute of an own disk.
+// OwnDiskAttribute returns the path of an attribute of an own disk.
 func OwnDiskAttribute(key, attribute string) string {
 	switch ofKey(key) {
 	case domain.MediumKey:
@@ -149,7 +149,7 @@ func OwnDiskAttribute(key, attribute string) string {
 	}
 }
 
-// ExistingVolume finds an existing volume by its path, or by "<pool>/<name>".
+// ExistingVolume returns an existing volume by its path, or by "<pool>/<name>".
 func ExistingVolume(ctx context.Context, h *inventory.Host, id string) (*libvirt.Volume, error) {
 	if ref := VolumeRef(id); ref != nil && ref.Pool != "" {
 		return h.Conn.PoolVolume(ctx, ref.Pool, ref.Name)
@@ -157,7 +157,7 @@ func ExistingVolume(ctx context.Context, h *inventory.Host, id string) (*libvirt
 
 	v, err := h.Conn.VolumeByPath(ctx, id)
 	if err == nil {
-		v.Path = id // There may be several ways to write it.
+		v.Path = id // there may be several ways to write the path
 	}
 
 	return v, err

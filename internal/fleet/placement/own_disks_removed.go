@@ -50,8 +50,8 @@ func silentUserRemedy(key string) string {
 	return remedy
 }
 
-// DropsOwnDisks are the keys of the disks that were made with the VM, are not declared any more, and are removed by the
-// change.
+// DropsOwnDisks returns the keys of the disks that were created with the VM, are no longer declared, and are removed by
+// the change.
 func (d Desired) DropsOwnDisks(vm *inventory.VM) []string {
 	var keys []string
 

@@ -16,34 +16,34 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/status"
 )
 
-// ErrNoHost means that no host can take the VM.
+// ErrNoHost means that no host can run the VM.
 var ErrNoHost = errors.New("no host can take the VM")
 
-// candidate is one host that was considered for a VM.
+// candidate is one host that is considered for a VM.
 type candidate struct {
 	inventory.Reply
 
 	wish     Desired             // with the devices that this host would give the VM
-	problems []inventory.Problem // why it can't take the VM; empty: it can
-	doubts   []inventory.Problem // what may not be right there, for warnings
+	problems []inventory.Problem // why the host can't run the VM; empty if it can
+	doubts   []inventory.Problem // what may be wrong on the host, for warnings
 	free     uint64              // bytes that may still be committed
-	resting  uint64              // bytes that VMs which are off would need there
-	crowded  bool                // it has VMs that this one would rather avoid
-	disputed int                 // CPUs that VMs there are pinned to, as this one is
+	resting  uint64              // bytes that VMs that are off would need there
+	crowded  bool                // the host has VMs that this one avoids if possible
+	disputed int                 // CPUs that this VM and VMs there are pinned to
 }
 
 // Placed is a host that has room for a new VM.
 type Placed struct {
 	Host *inventory.Host
-	// Wish is what the VM gets there, with the devices of its host that it asks for by class.
+	// Wish is the configuration that the VM gets there, with the host's devices that it requests by class.
 	Wish Desired
-	// Defined ends the reservation. Release does that as well, and lets a drain of this run empty the host.
+	// Defined ends the reservation. Release ends it too, and lets this run drain the host.
 	Defined, Release func()
 }
 
-// Place chooses a host for a new VM and reserves its memory there. The reservation is held against other runs too,
-// until Defined is called, which must be after the host has the VM's definition. Until Release no drain of this run
-// begins to empty the host.
+// Place chooses a host for a new VM and reserves its memory there. The reservation also keeps other runs from placing
+// VMs there, until Defined is called. The caller calls Defined after the VM is defined on the host. Until Release, this
+// run doesn't begin to drain the host.
 func (p *Planner) Place(ctx context.Context, d Desired) (*Placed, error) {
 	for tried := map[string]bool{}; ; {
 		h, err := p.choose(ctx, d, tried)
@@ -62,7 +62,7 @@ func (p *Planner) Place(ctx context.Context, d Desired) (*Placed, error) {
 	}
 }
 
-// arriveOn is placeOn that keeps drains of this run away.
+// arriveOn is placeOn, and keeps this run from draining the host.
 func (p *Planner) arriveOn(ctx context.Context, h *inventory.Host, d Desired) (*Placed, error) {
 	arrived, err := p.beginArrival(ctx, h)
 	if err != nil {
@@ -88,7 +88,8 @@ func (p *Planner) placeOn(ctx context.Context, h *inventory.Host, d Desired) (*P
 		return nil, err
 	}
 
-	// With the lock in hand the host's answer can't be outrun by another run; if it no longer fits, look elsewhere.
+	// While this run holds the lock, no other run can change what the host reports; if the VM no longer fits, try another
+	// host.
 	wish, err := p.reserve(ctx, h, d)
 	if err != nil || wish == nil {
 		unlock()
@@ -102,14 +103,14 @@ func (p *Planner) placeOn(ctx context.Context, h *inventory.Host, d Desired) (*P
 	})}, nil
 }
 
-// choose returns the best host that was not tried yet. Until endChoice is called the VM is expected there.
+// choose returns the best host that was not tried yet. Until endChoice is called, the VM counts as expected there.
 func (p *Planner) choose(ctx context.Context, d Desired, tried map[string]bool) (*inventory.Host, error) {
 	candidates, err := p.candidates(ctx, d)
 	if err != nil {
 		return nil, err
 	}
 
-	if d.Metadata.Host == "" { // Where there is no choice, the start of the VM tells of everything.
+	if d.Metadata.Host == "" { // if the host is given, the start of the VM reports missing files
 		p.judgeFiles(ctx, candidates, d)
 	}
 
@@ -120,8 +121,8 @@ func (p *Planner) choose(ctx context.Context, d Desired, tried map[string]bool) 
 	return nil, noHost(d, candidates)
 }
 
-// pick is the best candidate that was not tried yet, where the VM is expected from now on; nil: there is none. Of those
-// that choose at the same time each counts those before it.
+// pick returns the best candidate that was not tried yet, and records that the VM is expected there; nil if there is
+// none. VMs that are placed at the same time count each other.
 func (p *Planner) pick(candidates []candidate, d Desired, tried map[string]bool) *inventory.Host {
 	p.reservations.mu.Lock()
 	defer p.reservations.mu.Unlock()
@@ -145,7 +146,7 @@ func (p *Planner) pick(candidates []candidate, d Desired, tried map[string]bool)
 	return h
 }
 
-// weigh says how much room the host has, and how crowded it is. The reservations' mutex must be held.
+// weigh sets how much room the host has, and how crowded it is. The caller holds the reservations' mutex.
 func (c *candidate) weigh(p *Planner, d Desired) {
 	c.free = p.free(c.Reply, d.Replaces)
 	c.resting = c.RestingMemory(d.Replaces) + p.expectedMemory(c.Host, d.Spec.Name)
@@ -157,7 +158,7 @@ func (c *candidate) weigh(p *Planner, d Desired) {
 	}
 }
 
-// reserve returns what the VM gets on the host, nil if it does not fit there.
+// reserve returns the configuration that the VM gets on the host, or nil if the VM does not fit there.
 func (p *Planner) reserve(ctx context.Context, h *inventory.Host, d Desired) (*Desired, error) {
 	chosen, err := p.chooseDevices(ctx, h, &d.Spec)
 	if err != nil {
@@ -189,12 +190,12 @@ func (p *Planner) reserve(ctx context.Context, h *inventory.Host, d Desired) (*D
 		case len(d.Spec.DeviceClasses()) == 0:
 			return nil, nil //nolint:nilnil // as above
 		}
-		// Another VM of this run was given the device in between. If there is no other one, that is a problem now.
+		// Another VM of this run was given the device in between. If there is no other device, that is a problem now.
 	}
 }
 
-// candidates judges every host for a new VM: those that fit first, the ones with the most free memory before the
-// others, then by name.
+// candidates checks every host for a new VM. It returns the hosts that fit first, those with more free memory before
+// the others, then by name.
 func (p *Planner) candidates(ctx context.Context, d Desired) ([]candidate, error) {
 	answers, err := p.hosts.Snapshot(ctx)
 	if err != nil {
@@ -214,7 +215,7 @@ func (p *Planner) candidates(ctx context.Context, d Desired) ([]candidate, error
 	return all, nil
 }
 
-// judge says whether one host can take the VM, and why not.
+// judge checks whether one host can run the VM, and why not.
 func (p *Planner) judge(ctx context.Context, a inventory.Reply, d Desired) candidate {
 	c := candidate{Reply: a, wish: d}
 	if a.Info != nil {
@@ -261,7 +262,7 @@ func (c *candidate) refuse(attribute, format string, args ...any) {
 	c.problems = append(c.problems, inventory.Problem{Attribute: attribute, Detail: fmt.Sprintf(format, args...)})
 }
 
-// judgeDevices gives the VM the devices that it asks for by class, and returns what it is like with them.
+// judgeDevices assigns the devices that the VM requests by class, and returns the VM's spec with them.
 func (c *candidate) judgeDevices(ctx context.Context, p *Planner, d Desired) domain.Spec {
 	spec, short := p.assignDevices(ctx, c.Reply, deviceRequest{
 		spec: d.Spec, name: d.Spec.Name, starts: status.StartsOnCreate(d.Strategy()), leaving: d.Replaces,
@@ -305,7 +306,7 @@ func (c *candidate) judgeAffinity(p *Planner, d Desired) {
 	}
 }
 
-// fitsHypervisor checks what the host's hypervisor can run.
+// fitsHypervisor checks whether the host's hypervisor can run the VM.
 func fitsHypervisor(a inventory.Reply, s domain.Spec, defaultType string) []inventory.Problem {
 	if len(a.Info.Guests) == 0 {
 		return nil
@@ -346,7 +347,7 @@ func fitsHypervisor(a inventory.Reply, s domain.Spec, defaultType string) []inve
 	return []inventory.Problem{{Attribute: "arch", Detail: fmt.Sprintf("it can't run guests of architecture %q", arch)}}
 }
 
-// noHost explains why no host can take the VM.
+// noHost returns the error why no host can run the VM.
 func noHost(d Desired, candidates []candidate) error {
 	var b strings.Builder
 

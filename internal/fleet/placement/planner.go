@@ -8,15 +8,15 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/records"
 )
 
-// Config says who plans, and with what.
+// Config is the configuration of a Planner.
 type Config struct {
-	// Owner says who cordons a host, for others to read.
+	// Owner is shown to users as the one who cordoned a host.
 	Owner string
 	// DefaultType is the domain type of VMs that declare none, see inventory.Reply.TypeFor.
 	DefaultType string
 }
 
-// Planner knows where VMs fit, and keeps capacity for those that are on their way. All methods may be called from
+// Planner decides where VMs fit, and reserves capacity for those that are on their way. All methods may be called from
 // several goroutines.
 type Planner struct {
 	*Capacity
@@ -28,15 +28,15 @@ type Planner struct {
 	defaultType string
 }
 
-// Capacity is what the hosts have left for VMs, less what is reserved for those that are on their way: memory, disk
-// space, devices, and whom they may share a host with.
+// Capacity is what the hosts have left for VMs, minus what is reserved for those that are on their way: memory, disk
+// space and devices. It also knows which VMs exclude each other.
 type Capacity struct {
 	hosts        *inventory.Inventory
 	records      *records.Store
 	reservations reservations
 }
 
-// Cordons keep VMs from coming to a host that is drained.
+// Cordons prevent VMs from being placed on, started on or moved to a host that is being drained.
 type Cordons struct {
 	hosts    *inventory.Inventory
 	records  *records.Store
@@ -45,10 +45,10 @@ type Cordons struct {
 	arrivals map[*inventory.Host]*semaphore.Weighted // see beginArrival
 }
 
-// Claims are names and disks that only one running VM may have.
+// Claims are the names and disks that only one running VM may have.
 type Claims struct {
 	hosts *inventory.Inventory
-	// mutexes are held, by name and by disk, while a VM is started.
+	// mutexes are held, by name and by disk, while a VM starts.
 	mutexes admission.Mutexes
 }
 

@@ -14,41 +14,41 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/status"
 )
 
-// reservations are VMs that a host was chosen for and that it does not have yet, so that those who choose meanwhile
-// count them.
+// reservations are the VMs for which a host was chosen and which the host does not have yet, so that VMs that are
+// placed meanwhile count them.
 type reservations struct {
 	mu     sync.Mutex
 	byHost map[string]map[string]reservation // host, then VM name
-	// expected are VMs that a host was chosen for and that have nothing reserved there yet, likewise. They only count
-	// where the best of several hosts is chosen: none is refused for them.
+	// expected are the VMs for which a host was chosen and which have nothing reserved there yet; by host, then by VM
+	// name. They count only in the choice of the best host: no VM is refused because of them.
 	expected map[string]map[string]reservation
 	holding  map[string]*placingLock
-	// files are those that are on their way to a host, and how much each will take there; by host, then by VM name.
+	// files are the files that are on their way to a host, and their sizes there; by host, then by VM name.
 	files map[string]map[string]map[string]uint64
-	// filing is held, by host, while room for files is looked for, and choosing while devices are chosen by class.
+	// filing is held, by host, while room for files is checked, and choosing while devices are chosen by class.
 	filing, choosing admission.Mutexes
 }
 
 type reservation struct {
-	// uuid is the VM's, if it is on that host: what it has there doesn't count in addition to this.
+	// uuid is the VM's UUID if the VM is on that host: what it has there is part of the reservation.
 	uuid string
 	// bytes are what the VM may use of the host's memory.
 	bytes uint64
-	// labels are the VM's own, avoids those of VMs that it must not share the host with.
+	// labels are the VM's own, avoids are the labels of VMs that it must not share the host with.
 	labels, avoids map[string]string
-	// use is what the VM needs besides memory.
+	// use is what the VM needs in addition to memory.
 	use domain.HostUse
-	// defined is what it is defined with, and takes only when it is started.
+	// defined is what the VM is defined with, and uses only once it is started.
 	defined domain.HostUse
 }
 
-// reservationFor is what a host keeps for a VM with that metadata.
+// reservationFor returns the reservation for a VM with that metadata.
 func reservationFor(m domain.Metadata, bytes uint64, use domain.HostUse) reservation {
 	return reservation{bytes: bytes, labels: m.Labels, avoids: m.Avoids, use: use}
 }
 
-// addReservation reserves what a VM needs, unless something keeps the host from taking it by now: that is what refused
-// says.
+// addReservation reserves what a VM needs. If the host can't accept the VM now, it reserves nothing and returns the
+// blockers.
 func (cy *Capacity) addReservation(
 	ctx context.Context, h *inventory.Host, name string, r reservation,
 ) (refused []migration.Blocker, err error) {
@@ -68,8 +68,8 @@ func (cy *Capacity) addReservation(
 	}
 }
 
-// addIfCurrent reserves by what the host said. If that is not its last word, nothing is taken: what was reserved then
-// may have become a VM since, so that neither counts it.
+// addIfCurrent reserves based on the host's reply. If the reply is out of date, it reserves nothing: a reservation may
+// have become a VM since, and then neither the reservation nor the VM would count.
 func (cy *Capacity) addIfCurrent(
 	a inventory.Reply, name string, r reservation,
 ) (refused []migration.Blocker, current bool) {
@@ -97,7 +97,8 @@ func (cy *Capacity) addIfCurrent(
 	return nil, true
 }
 
-// noteChoice notes that a host was chosen for a VM, until endChoice is called. The reservations' mutex must be held.
+// noteChoice records that a host was chosen for a VM, until endChoice is called. The caller holds the reservations'
+// mutex.
 func (cy *Capacity) noteChoice(h *inventory.Host, name string, r reservation) {
 	if cy.reservations.expected == nil {
 		cy.reservations.expected = make(map[string]map[string]reservation)
@@ -110,7 +111,7 @@ func (cy *Capacity) noteChoice(h *inventory.Host, name string, r reservation) {
 	cy.reservations.expected[h.Name][name] = r
 }
 
-// endChoice ends what noteChoice noted: the VM has its reservation on the host, or doesn't come.
+// endChoice removes what noteChoice recorded: the VM has its reservation on the host, or doesn't come.
 func (cy *Capacity) endChoice(h *inventory.Host, name string) {
 	cy.reservations.mu.Lock()
 	defer cy.reservations.mu.Unlock()
@@ -118,8 +119,8 @@ func (cy *Capacity) endChoice(h *inventory.Host, name string) {
 	delete(cy.reservations.expected[h.Name], name)
 }
 
-// expectedMemory is how much memory the VMs other than the one of that name will ask for that were told to come to the
-// host. The reservations' mutex must be held.
+// expectedMemory returns how much memory the VMs for which the host was chosen will need, without the VM of that name.
+// The caller holds the reservations' mutex.
 func (cy *Capacity) expectedMemory(h *inventory.Host, name string) (sum uint64) {
 	for other, r := range cy.reservations.expected[h.Name] {
 		if _, reserved := cy.reservations.byHost[h.Name][other]; other != name && !reserved {
@@ -130,8 +131,8 @@ func (cy *Capacity) expectedMemory(h *inventory.Host, name string) (sum uint64) 
 	return sum
 }
 
-// expectsConflict says that a VM which me must not share the host with was told to come. The reservations' mutex must
-// be held.
+// expectsConflict reports whether the host was chosen for a VM that me must not share a host with. The caller holds the
+// reservations' mutex.
 func (cy *Capacity) expectsConflict(h *inventory.Host, me evacuation.Neighbour) bool {
 	for name, r := range cy.reservations.expected[h.Name] {
 		if me.Excludes(evacuation.Neighbour{Name: name, Labels: r.labels, Avoids: r.avoids}) {
@@ -142,7 +143,7 @@ func (cy *Capacity) expectsConflict(h *inventory.Host, me evacuation.Neighbour) 
 	return false
 }
 
-// releaseReservation ends what addReservation has reserved.
+// releaseReservation removes what addReservation reserved.
 func (cy *Capacity) releaseReservation(h *inventory.Host, name string) {
 	cy.reservations.mu.Lock()
 	defer cy.reservations.mu.Unlock()
@@ -150,8 +151,8 @@ func (cy *Capacity) releaseReservation(h *inventory.Host, name string) {
 	delete(cy.reservations.byHost[h.Name], name)
 }
 
-// reservationBlockers are what keeps the host from taking the VM of that name in addition to those that it has and
-// those that are on their way there. The reservations' mutex must be held.
+// reservationBlockers returns what prevents the host from running the VM of that name in addition to the VMs that it
+// has and those that are on their way there. The caller holds the reservations' mutex.
 func (cy *Capacity) reservationBlockers(a inventory.Reply, name string, r reservation) []migration.Blocker {
 	var blockers []migration.Blocker
 
@@ -180,16 +181,16 @@ func (cy *Capacity) reservationBlockers(a inventory.Reply, name string, r reserv
 	return blockers
 }
 
-// free is how many bytes may still be committed on the host when the VM with the UUID has left. The reservations' mutex
-// must be held.
+// free returns how many bytes may still be committed on the host once the VM whose UUID is leaving is gone. The caller
+// holds the reservations' mutex.
 func (cy *Capacity) free(a inventory.Reply, leaving string) uint64 {
 	limit := a.MemoryLimit()
 
 	return limit - min(limit, a.Committed(leaving)+cy.reserved(a))
 }
 
-// reserved is how many bytes of the host's memory are reserved beyond what its VMs have. A VM that has just come may
-// have both: what it has is taken off its reservation. The reservations' mutex must be held.
+// reserved returns how many bytes of the host's memory are reserved in addition to what its VMs use. A VM that has just
+// come may have both: what it uses is subtracted from its reservation. The caller holds the reservations' mutex.
 func (cy *Capacity) reserved(a inventory.Reply) uint64 {
 	byName := cy.reservations.byHost[a.Host.Name]
 	if len(byName) == 0 {
@@ -210,8 +211,8 @@ func (cy *Capacity) reserved(a inventory.Reply) uint64 {
 	return sum
 }
 
-// residents are the VMs on the host, and those on their way there, without the one with the UUID, which leaves. The
-// reservations' mutex must be held.
+// residents returns the VMs on the host, and those on their way there, without the VM whose UUID is leaving. The caller
+// holds the reservations' mutex.
 func (cy *Capacity) residents(a inventory.Reply, leaving string) []evacuation.Neighbour {
 	var all []evacuation.Neighbour
 
@@ -232,8 +233,8 @@ func (cy *Capacity) residents(a inventory.Reply, leaving string) []evacuation.Ne
 	return all
 }
 
-// leftBehind says that a domain is only a definition that its VM left on the host, as far as is known without a
-// question.
+// leftBehind reports whether a domain is a stale definition that its VM left on the host, as far as is known without a
+// query.
 func (cy *Capacity) leftBehind(on *inventory.Host, e *inventory.Entry) bool {
 	if e.Active() {
 		return false
@@ -246,12 +247,13 @@ func (cy *Capacity) leftBehind(on *inventory.Host, e *inventory.Entry) bool {
 	return slices.ContainsFunc(cy.hosts.Configured, func(h *inventory.Host) bool { return h != on && h.HasActive(e.UUID) })
 }
 
-// conflict is a VM on the host, or on its way there, that must not share it with me, whichever of the two says so; ""
-// is none. The VM with the UUID leaves. The reservations' mutex must be held.
+// conflict returns a VM on the host, or on its way there, that must not share the host with me, whichever of the two
+// excludes the other; "" for none. The VM whose UUID is leaving doesn't count. The caller holds the reservations'
+// mutex.
 func (cy *Capacity) conflict(a inventory.Reply, me evacuation.Neighbour, leaving string) string {
 	found := ""
 	if len(me.Labels) == 0 && len(me.Avoids) == 0 {
-		return found // No VM excludes it.
+		return found // no VM excludes it
 	}
 
 	for _, other := range cy.residents(a, leaving) {
@@ -263,16 +265,16 @@ func (cy *Capacity) conflict(a inventory.Reply, me evacuation.Neighbour, leaving
 	return found
 }
 
-// placingLock is the lock on one host's room for new VMs. All operations of this run share it: our own reservations
-// keep us from getting into each other's way, the lock keeps other runs out.
+// placingLock is the lock on one host's room for new VMs. All operations of this run share it: reservations coordinate
+// this run's own operations, and the lock keeps other runs out.
 type placingLock struct {
 	mu      sync.Mutex
 	users   int
 	release func()
 }
 
-// lockPlacing keeps other runs from placing VMs on the host. Who gets the lock for this run makes the host be asked
-// anew, since others may have placed VMs until now.
+// lockPlacing keeps other runs from placing VMs on the host. The first operation of this run that takes the lock also
+// queries the host again, because other runs may have placed VMs before.
 func (cy *Capacity) lockPlacing(ctx context.Context, h *inventory.Host) (unlock func(), err error) {
 	cy.reservations.mu.Lock()
 	if cy.reservations.holding == nil {
@@ -317,7 +319,7 @@ func (cy *Capacity) lockPlacing(ctx context.Context, h *inventory.Host) (unlock 
 	}, nil
 }
 
-// CapacityOf is what a host has room for.
+// CapacityOf returns what a host has room for.
 func (cy *Capacity) CapacityOf(a inventory.Reply) evacuation.Host {
 	cy.reservations.mu.Lock()
 	defer cy.reservations.mu.Unlock()
@@ -330,7 +332,7 @@ func (cy *Capacity) CapacityOf(a inventory.Reply) evacuation.Host {
 	}
 }
 
-// FreeMemory is how many bytes may still be committed on the host when the VM with the UUID has left.
+// FreeMemory returns how many bytes may still be committed on the host once the VM whose UUID is leaving is gone.
 func (cy *Capacity) FreeMemory(a inventory.Reply, leaving string) uint64 {
 	cy.reservations.mu.Lock()
 	defer cy.reservations.mu.Unlock()
@@ -338,8 +340,8 @@ func (cy *Capacity) FreeMemory(a inventory.Reply, leaving string) uint64 {
 	return cy.free(a, leaving)
 }
 
-// CapacityBlockers are what keeps the host from taking the VM, which takes so much memory there, in addition to those
-// that it has and those that are on their way there. What it asks for by class is left to DeviceBlockers.
+// CapacityBlockers returns what prevents the host from running the VM, with so much memory, in addition to the VMs that
+// it has and those that are on their way there. DeviceBlockers checks the devices that the VM requests by class.
 func (cy *Capacity) CapacityBlockers(a inventory.Reply, vm *inventory.VM, bytes uint64) []migration.Blocker {
 	cy.reservations.mu.Lock()
 	defer cy.reservations.mu.Unlock()

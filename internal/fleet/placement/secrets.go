@@ -10,8 +10,8 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
 )
 
-// fitsSecrets checks that the host has the secrets that the disks of a new VM are opened with. In a plan they may come
-// with the same apply.
+// fitsSecrets checks that the host has the secrets that open the disks of a new VM. It checks nothing in a plan,
+// because the same apply may create them.
 func fitsSecrets(ctx context.Context, a inventory.Reply, d Desired) []inventory.Problem {
 	if d.Planned {
 		return nil
@@ -40,8 +40,8 @@ func fitsSecrets(ctx context.Context, a inventory.Reply, d Desired) []inventory.
 	return problems
 }
 
-// growsEncrypted refuses to grow encrypted disks of a VM that doesn't run: libvirt resizes a LUKS volume by itself only
-// with a secret that it finds by the volume's path.
+// growsEncrypted returns a problem for each encrypted disk that would grow while the VM doesn't run: libvirt then
+// resizes a LUKS volume only with a secret that it finds by the volume's path.
 func growsEncrypted(ctx context.Context, vm *inventory.VM, d Desired) []inventory.Problem {
 	if d.runsOn(vm) {
 		return nil

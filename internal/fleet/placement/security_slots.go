@@ -10,8 +10,8 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
 )
 
-// takenSlots says that other VMs have all slots that the host's processor has for the keys of protected memory. The one
-// with the UUID leaves.
+// takenSlots returns a problem if other VMs have all slots of the host's processor for the keys of protected memory.
+// The VM whose UUID is leaving doesn't count.
 func (p *Planner) takenSlots(
 	ctx context.Context, a inventory.Reply, name string, use domain.HostUse, leaving string,
 ) []domain.Problem {
@@ -21,7 +21,7 @@ func (p *Planner) takenSlots(
 
 	devices, err := a.Host.Conn.GuestDevices(ctx, a.Info.Arch, "kvm", "")
 	if err != nil {
-		return nil // How many it has is then for QEMU to say, when the VM starts.
+		return nil // QEMU then reports a missing slot when the VM starts
 	}
 
 	limit, known := devices.MaxGuests(use.Slot == domain.SlotSEVES)
@@ -36,7 +36,7 @@ func (p *Planner) takenSlots(
 	return fullSlots(limit, use.Slot, others)
 }
 
-// fullSlots says that the others have all slots of a kind.
+// fullSlots returns a problem if the other VMs have all slots of a kind.
 func fullSlots(limit int, slot domain.SecuritySlot, others map[string]domain.HostUse) []domain.Problem {
 	holders := slices.DeleteFunc(slices.Sorted(maps.Keys(others)), func(name string) bool {
 		return others[name].Slot != slot

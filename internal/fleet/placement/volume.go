@@ -7,12 +7,12 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 )
 
-// networkPools are the protocols of network disks by the type of the pool that has them.
+// networkPools are the protocols of network disks, by the type of the storage pool.
 var networkPools = map[string]string{
 	"rbd": "rbd", "iscsi-direct": "iscsi", "gluster": "gluster", "sheepdog": "sheepdog",
 }
 
-// UnfitVolume says why a disk can't have an existing volume by its id or path, "" where it can.
+// UnfitVolume returns why a disk can't use an existing volume by its id or path, or "" if it can.
 func UnfitVolume(v *libvirt.Volume, disk domain.Disk) string {
 	name := v.Pool + "/" + v.Name
 

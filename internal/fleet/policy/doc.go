@@ -1,6 +1,6 @@
-// Package policy is what policies of a fleet have in common, whatever they rule: an identity, a selector of VMs,
-// and which of several that select the same VM wins. The precedence is KubeVirt's.
+// Package policy has what all policies of a fleet share, whatever they control: an identity, a selector of VMs, and the
+// precedence among several policies that select the same VM. The precedence is KubeVirt's.
 //
-// Everything here is a function of its input. It imports nothing of the project, and must not know what a policy says
-// or where it is kept.
+// All functions depend only on their input. It imports nothing of the project, and must not know what a policy controls
+// or where it is stored.
 package policy

@@ -8,42 +8,43 @@ import (
 	"slices"
 )
 
-// Identity is what every policy has, to be embedded in it.
+// Identity is what every policy has. Policies embed it.
 type Identity struct {
-	// ID tells it from all others, Name is what people call it.
+	// ID identifies the policy, Name is its name for users.
 	ID   string `json:"id"`
 	Name string `json:"name"`
-	// Selector picks the VMs. The zero value picks all.
+	// Selector selects the VMs. The zero value selects all.
 	Selector Selector `json:"selector"`
 }
 
-// Identified makes everything that embeds an identity a Policy.
+// Identified returns the identity. It makes every type that embeds an Identity a Policy.
 func (i Identity) Identified() Identity { return i }
 
 // Policy is anything with an identity.
 type Policy interface{ Identified() Identity }
 
-// Selector picks VMs: by all of the labels, and one of the names, and one of the hosts. What is empty picks all.
+// Selector selects VMs that have all of the labels, one of the names, and one of the hosts. An empty field selects all
+// VMs.
 type Selector struct {
 	Labels map[string]string `json:"labels,omitempty"`
 	Names  []string          `json:"names,omitempty"`
 	Hosts  []string          `json:"hosts,omitempty"`
 }
 
-// VM is what a selector sees of a VM: Host is the one that it is on.
+// VM is what a selector needs of a VM. Host is the host that the VM is on.
 type VM struct {
 	Name, Host string
 	Labels     map[string]string
 }
 
-// Matches says whether the selector picks the VM.
+// Matches reports whether the selector selects the VM.
 func (s Selector) Matches(m VM) bool {
 	return HasLabels(m.Labels, s.Labels) &&
 		(len(s.Names) == 0 || slices.Contains(s.Names, m.Name)) &&
 		(len(s.Hosts) == 0 || slices.Contains(s.Hosts, m.Host))
 }
 
-// HasLabels says whether all that are wanted are there, with the same values.
+// HasLabels reports whether have contains all wanted labels with the same values.
 func HasLabels(have, want map[string]string) bool {
 	for k, v := range want {
 		if got, ok := have[k]; !ok || got != v {
@@ -53,9 +54,9 @@ func HasLabels(have, want map[string]string) bool {
 	return true
 }
 
-// Winner is the policy that holds for the VM: of those that select it the one with the most labels, of those one
-// that names VMs before one that names hosts before one that names neither, then the smallest name. It is nil when
-// none selects the VM.
+// Winner returns the policy that applies to the VM, nil if none selects it. Of the policies that select the VM, the one
+// with the most labels takes precedence; of those, one that names VMs, then one that names hosts, then the one with the
+// smallest name, then the smallest ID.
 func Winner[P Policy](policies []P, m VM) *P {
 	var winner *P
 	for i, p := range policies {
@@ -77,8 +78,8 @@ func precedence(a, b Identity) int {
 	)
 }
 
-// Same says that two policies say the same, whoever wrote them: their ids don't count. What is kept is what counts, so
-// that a nil map is an empty one.
+// Same reports whether two policies have the same content. Their ids don't count. The stored form is compared, so that
+// a nil map equals an empty one.
 func Same[P Policy](a, b P) bool {
 	first, err := said(a)
 	second, err2 := said(b)
@@ -87,7 +88,7 @@ func Same[P Policy](a, b P) bool {
 	})
 }
 
-// said is a policy without its id. A name that is no more than the id says nothing either.
+// said returns a policy without its id. A name that is equal to the id is left out too.
 func said(p Policy) (map[string]json.RawMessage, error) {
 	text, err := json.Marshal(p)
 	if err != nil {

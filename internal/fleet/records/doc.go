@@ -1,7 +1,8 @@
-// Package records is what is kept on the hosts of a fleet in addition to their VMs: locks, each host's record (cordon,
-// policies, what a drain took away), and our own metadata of a VM. It says which policies hold for a VM.
+// Package records keeps data on the hosts of a fleet in addition to their VMs: locks, each host's record (cordon,
+// policies, what a drain evicted), and the provider's metadata of a VM. It determines which policies apply to a VM.
 //
-// It imports inventory (the hosts and what they said), lease (how a lock is held), hostrecord (what a record consists
-// of), and evacuation, policy and migration, which say what policies mean. Whoever changes a host or a VM takes a lock
-// here first, and uses the context that comes with it. It must not know what is done under a lock.
+// It imports inventory (the hosts and what they reported), lease (how a lock is held), hostrecord (what a record
+// contains), and evacuation, policy and migration, which define what policies mean. An operation that changes a host or
+// a VM first takes a lock here, and uses the context that comes with the lock. The package must not know what is done
+// under a lock.
 package records

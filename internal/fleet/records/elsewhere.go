@@ -8,8 +8,8 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
 )
 
-// TellElsewhere lets the other hosts know that this one was drained. Those that don't answer don't know it, which
-// matters only while this one is silent.
+// TellElsewhere records on the other hosts that this host was drained. Hosts that don't answer don't get the record,
+// which matters only while this host is unreachable.
 func (s *Store) TellElsewhere(ctx context.Context, name string, e *hostrecord.Evacuation) {
 	over := s.openHosts(ctx)
 
@@ -31,8 +31,8 @@ func (s *Store) TellElsewhere(ctx context.Context, name string, e *hostrecord.Ev
 	}
 }
 
-// TellReleased lets the other hosts know that the maintenance of this one is over. Where one of them can't be told, the
-// others note that what it has of that maintenance doesn't count any more.
+// TellReleased records on the other hosts that the maintenance of this host is over. If one of them doesn't answer, the
+// others record that its data about that maintenance no longer counts.
 func (s *Store) TellReleased(ctx context.Context, name string, e *hostrecord.Evacuation) {
 	over, since := s.openHosts(ctx), s.evacuatedSince(ctx, name)
 	if e != nil && e.Since.After(since) {
@@ -66,7 +66,7 @@ func (s *Store) TellReleased(ctx context.Context, name string, e *hostrecord.Eva
 	}
 }
 
-// openHosts are the hosts that answer and aren't cordoned.
+// openHosts returns the hosts that answer and aren't cordoned.
 func (s *Store) openHosts(ctx context.Context) map[string]bool {
 	open := make(map[string]bool)
 
@@ -88,7 +88,8 @@ func (s *Store) openHosts(ctx context.Context) map[string]bool {
 	return open
 }
 
-// evacuatedSince is when the last evacuation of the host began that others know of; zero for none.
+// evacuatedSince returns when the last evacuation of the host began, as far as the other hosts know; zero if they know
+// of none.
 func (s *Store) evacuatedSince(ctx context.Context, name string) time.Time {
 	if e := s.ToldElsewhere(ctx, name); e != nil {
 		return e.Since
@@ -97,8 +98,8 @@ func (s *Store) evacuatedSince(ctx context.Context, name string) time.Time {
 	return time.Time{}
 }
 
-// ToldElsewhere is what the other hosts know of the host's maintenance, nil when it is under none. What one of them
-// knows of a maintenance that is over by the words of another doesn't count.
+// ToldElsewhere returns what the other hosts know of the host's maintenance, nil if it is under none. A maintenance
+// that one host knows of doesn't count if another host has recorded its end.
 func (s *Store) ToldElsewhere(ctx context.Context, name string) *hostrecord.Evacuation {
 	answers, err := s.hosts.Snapshot(ctx)
 	if err != nil {
@@ -136,8 +137,8 @@ func (s *Store) ToldElsewhere(ctx context.Context, name string) *hostrecord.Evac
 	return known
 }
 
-// SwitchedOff says that a host which doesn't answer was drained for its maintenance, which is the usual reason then.
-// One whose own record can be read says for itself whether that is over.
+// SwitchedOff reports whether a host that doesn't answer was drained for its maintenance, which is the usual reason why
+// it doesn't. If the host's own record can be read, that record says whether the maintenance is over.
 func (s *Store) SwitchedOff(ctx context.Context, name string) bool {
 	return s.ToldElsewhere(ctx, name) != nil
 }

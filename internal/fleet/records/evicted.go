@@ -9,8 +9,8 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/status"
 )
 
-// Evicted says why a VM that is off is to stay off: its host is under a maintenance that shut it down or saved it, as
-// of the snapshot. It is "" for any other VM.
+// Evicted returns why a VM that is off is to stay off: its host is under a maintenance that shut it down or saved it,
+// as of the snapshot. It returns "" for any other VM.
 func (s *Store) Evicted(ctx context.Context, vm *inventory.VM) (string, error) {
 	if vm.Active {
 		return "", nil
@@ -29,8 +29,8 @@ func (s *Store) Evicted(ctx context.Context, vm *inventory.VM) (string, error) {
 	return record.Evicted(vm.UUID, vm.Host), nil
 }
 
-// Evicting says why a running VM's autostart is not as its run strategy requires: a drain is about to evict the VM, and
-// has turned its autostart off. It is "" for any other VM.
+// Evicting returns why a running VM's autostart is not as its run strategy requires: a drain is about to evict the VM,
+// and has turned its autostart off. It returns "" for any other VM.
 func (s *Store) Evicting(ctx context.Context, vm *inventory.VM) (string, error) {
 	if !vm.Active {
 		return "", nil
@@ -41,7 +41,7 @@ func (s *Store) Evicting(ctx context.Context, vm *inventory.VM) (string, error) 
 	}
 
 	if on, managed := status.Autostart(vm.Metadata.RunStrategy); !managed || on == vm.Autostart {
-		return "", nil // There is nothing to explain, and its host need not be asked.
+		return "", nil // there is nothing to explain, and its host need not be queried
 	}
 
 	a, err := s.hosts.ReplyOf(ctx, vm.On)
@@ -57,7 +57,8 @@ func (s *Store) Evicting(ctx context.Context, vm *inventory.VM) (string, error) 
 	return record.Evicting(vm.UUID, vm.Host), nil
 }
 
-// EvictedNow asks the VM's host why a VM that is off is to stay off. It is "" for a VM that no maintenance turned off.
+// EvictedNow queries the VM's host why a VM that is off is to stay off. It returns "" if no maintenance turned the VM
+// off.
 func (s *Store) EvictedNow(ctx context.Context, vm *inventory.VM) (string, error) {
 	record, _, err := inventory.ReadRecord(ctx, vm.On)
 	if err != nil {

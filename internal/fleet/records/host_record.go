@@ -13,8 +13,8 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 )
 
-// ChangeRecord reads a host's record, lets change change it and writes it back. A lock keeps others from doing so
-// meanwhile. A record that says nothing is removed.
+// ChangeRecord reads a host's record, calls change with it and writes it back, under a lock against other runs. A
+// record that is empty afterwards is removed.
 func (s *Store) ChangeRecord(ctx context.Context, h *inventory.Host, change func(*hostrecord.Record) error) error {
 	ctx, unlock, err := s.Lock(ctx, h, "host-record", "changing the record of")
 	if err != nil {
@@ -71,7 +71,7 @@ func (s *Store) ChangeRecord(ctx context.Context, h *inventory.Host, change func
 	return nil
 }
 
-// Record is what is recorded on the host, as of the snapshot.
+// Record returns the host's record, as of the snapshot.
 func (s *Store) Record(ctx context.Context, name string) (hostrecord.Record, error) {
 	h, err := s.hosts.UsableHost(name)
 	if err != nil {

@@ -14,9 +14,9 @@ import (
 // ErrLocked means that another run is changing the VM.
 var ErrLocked = errors.New("another run holds the lock")
 
-// Lock takes the lease called name on the host, waiting for other runs until ctx ends. Those are told "<owner> is
-// <purpose> it". What is changed under it takes the returned context, which carries the lease and ends with ctx, or
-// when the lease is lost; release must be called.
+// Lock takes the lease called name on the host, waiting for other runs until ctx ends. Runs that wait for this lease
+// are told "<owner> is <purpose> it". Changes under the lease use the returned context, which carries the lease and
+// ends with ctx, or when the lease is lost. The caller must call release.
 func (s *Store) Lock(ctx context.Context, h *inventory.Host, name, purpose string) (context.Context, func(), error) {
 	held, l, err := s.Lease(ctx, h, name, purpose)
 	if err != nil {
@@ -26,7 +26,7 @@ func (s *Store) Lock(ctx context.Context, h *inventory.Host, name, purpose strin
 	return held, l.Release, nil
 }
 
-// Lease is Lock for a lease that another context is to carry later.
+// Lease is Lock for a lease that another context carries later.
 func (s *Store) Lease(
 	ctx context.Context, h *inventory.Host, name, purpose string,
 ) (context.Context, *lease.Held, error) {
@@ -43,16 +43,16 @@ func (s *Store) Lease(
 	return held, l, err
 }
 
-// CleanupTimeout bounds what is done after the caller gave up: a cancelled apply has to end within seconds.
+// CleanupTimeout limits what is done after the caller gave up: a cancelled apply has to end within seconds.
 const CleanupTimeout = 5 * time.Second
 
-// Storage is the storage of the fleet's hosts, which is changed under locks of the store.
+// Storage returns the storage of the fleet's hosts. It changes them under locks of the store.
 func (s *Store) Storage() *storage.Storage {
 	return &storage.Storage{Hosts: s.hosts.Connections(), Lock: s.LockOn, Log: s.log}
 }
 
-// LockOn takes the lock called name on a host, waiting for other runs until ctx ends; purpose tells those who wait what
-// is being done. The returned context ends with ctx, and when the lock is lost; release must be called.
+// LockOn takes the lock called name on a host, waiting for other runs until ctx ends; runs that wait for this lock are
+// told purpose. The returned context ends with ctx, and when the lock is lost. The caller must call release.
 func (s *Store) LockOn(
 	ctx context.Context, host, name, purpose string,
 ) (held context.Context, release func(), err error) {

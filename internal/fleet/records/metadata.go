@@ -7,8 +7,8 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
 )
 
-// WriteMetadata replaces our own metadata in every definition of the VM, if it says anything new, and raises its
-// generation then. It reports whether it did.
+// WriteMetadata replaces the provider's metadata in every definition of the VM if it has changed, and then raises its
+// generation. It reports whether it did.
 func WriteMetadata(ctx context.Context, vm *inventory.VM, m domain.Metadata) (bool, error) {
 	m.Generation = vm.Entry.Generation()
 
@@ -20,7 +20,7 @@ func WriteMetadata(ctx context.Context, vm *inventory.VM, m domain.Metadata) (bo
 	return true, Raise(ctx, vm, m)
 }
 
-// Raise is WriteMetadata that writes the next generation even where nothing else is new: the definition itself was
+// Raise is WriteMetadata, but writes the next generation even if the metadata hasn't changed: the definition itself was
 // changed.
 func Raise(ctx context.Context, vm *inventory.VM, m domain.Metadata) error {
 	m.Generation = vm.Entry.Generation() + 1
@@ -33,7 +33,7 @@ func Raise(ctx context.Context, vm *inventory.VM, m domain.Metadata) error {
 	return vm.On.Conn.SetMetadata(ctx, vm.UUID, domain.MetadataKey, domain.MetadataNamespace, after, vm.Affect())
 }
 
-// metadataXML is our element as the VM has it, and as it would be.
+// metadataXML returns the provider's metadata element as the VM has it, and with m.
 func metadataXML(vm *inventory.VM, m domain.Metadata) (before, after string, err error) {
 	definition := vm.Entry.Parse().Definition().Clone()
 	before = definition.MetadataXML()

@@ -7,8 +7,8 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migration"
 )
 
-// MigrationOptionsOf are the options with which the VM would be moved now: own are those that were written for that
-// very migration. What the VM's host says of policies counts before what others say.
+// MigrationOptionsOf returns the options with which the VM would be moved now. own are the options of that migration
+// itself. The policies in the record of the VM's host take precedence over those on other hosts.
 func (s *Store) MigrationOptionsOf(
 	ctx context.Context, vm *inventory.VM, own migration.Options,
 ) (migration.EffectiveOptions, error) {

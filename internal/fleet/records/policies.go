@@ -15,32 +15,32 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/policy"
 )
 
-// PolicyCopy is what one host says about a policy.
+// PolicyCopy is one host's copy of a policy.
 type PolicyCopy[P policy.Policy] struct {
 	Host string
-	// Policy is the host's copy, nil: it has none.
+	// Policy is the host's copy, nil if it has none.
 	Policy *P
-	// Err says why the host can't tell.
+	// Err says why the host's copy can't be read.
 	Err error
 }
 
-// Policies are all policies of one kind. Every host of the fleet has all of them in its record, so that they hold
-// whoever reads them, and are gone only when none has them.
+// Policies are all policies of one kind. Every host of the fleet has all of them in its record, so that every reader
+// gets them. A policy is gone only when no host has it.
 type Policies[P policy.Policy] struct {
 	store *Store
-	// noun is what errors call one, in is where a record has them.
+	// noun is what errors call such a policy, in returns where a record has them.
 	noun string
 	in   func(*hostrecord.Record) *[]P
 }
 
-// EvictionPolicies say how VMs leave a host that is drained.
+// EvictionPolicies returns the policies that control how VMs leave a host that is drained.
 func (s *Store) EvictionPolicies() Policies[evacuation.Policy] {
 	return Policies[evacuation.Policy]{
 		store: s, noun: "eviction policy", in: func(r *hostrecord.Record) *[]evacuation.Policy { return &r.EvictionPolicies },
 	}
 }
 
-// MigrationPolicies tune the migrations of VMs.
+// MigrationPolicies returns the policies that tune the migrations of VMs.
 func (s *Store) MigrationPolicies() Policies[migration.Policy] {
 	return Policies[migration.Policy]{
 		store: s, noun: "migration policy",
@@ -48,8 +48,8 @@ func (s *Store) MigrationPolicies() Policies[migration.Policy] {
 	}
 }
 
-// Copies asks every host that is not fenced, as of the snapshot, for its copy of the policy that which picks. Silent
-// hosts say so in their Err.
+// Copies returns, as of the snapshot, each host's copy of the policy for which which returns true. Fenced hosts are
+// left out. For a host that doesn't answer, Err is set.
 func (s Policies[P]) Copies(ctx context.Context, which func(P) bool) ([]PolicyCopy[P], error) {
 	records, err := s.store.Records(ctx)
 	if err != nil {
@@ -73,8 +73,9 @@ func (s Policies[P]) Copies(ctx context.Context, which func(P) bool) ([]PolicyCo
 	return copies, ctx.Err()
 }
 
-// Put writes the policy to the record of every host that is not fenced, in place of any of the same id. Another policy
-// of the same kind and name is ErrExists. It returns the hosts that don't have it then, with an error that says why.
+// Put writes the policy to the record of every host that is not fenced, in place of a policy with the same id. It
+// returns ErrExists if another policy of the same kind has the name. It returns the hosts that don't have the policy
+// then, with an error that says why.
 func (s Policies[P]) Put(ctx context.Context, p P) (lacking []string, err error) {
 	me := p.Identified()
 
@@ -120,8 +121,8 @@ func (s Policies[P]) Put(ctx context.Context, p P) (lacking []string, err error)
 	return lacking, err
 }
 
-// Remove removes the policy from the record of every host that is not fenced, and lets the copies of all others that
-// were ever given it count no more. It returns the hosts that may have it still and were to be asked, with an error
+// Remove removes the policy from the record of every host that is not fenced, and makes the copies on all other hosts
+// that ever got it invalid. It returns the hosts that were to be queried and may still have the policy, with an error
 // that says why.
 func (s Policies[P]) Remove(ctx context.Context, id string) (left []string, err error) {
 	remove := func(_ string, r *hostrecord.Record) {
@@ -137,7 +138,7 @@ func (s Policies[P]) Remove(ctx context.Context, id string) (left []string, err 
 		return nil, nil
 	}
 
-	// They may be given up before they answer again, so that no run tries once more.
+	// These hosts may be fenced before they answer again, and then no run removes the policy there.
 	left = failed
 	answering := slices.DeleteFunc(s.store.hosts.Present(),
 		func(h *inventory.Host) bool { return slices.Contains(left, h.Name) })
@@ -147,8 +148,8 @@ func (s Policies[P]) Remove(ctx context.Context, id string) (left []string, err 
 	return left, errors.Join(err, noteErr)
 }
 
-// ForVMsOn are the policies that hold for VMs on the host, which has the last word where the hosts don't agree. It
-// is an error only when its own record can't be read: the copies of another one are those of all others.
+// ForVMsOn returns the policies that apply to VMs on the host. If the hosts' copies differ, this host's copies apply.
+// It returns an error only if this host's own record can't be read: what one of the others has, the rest have too.
 func (s Policies[P]) ForVMsOn(h *inventory.Host, all []Recording) ([]P, error) {
 	var policies []P
 
@@ -176,14 +177,14 @@ func (s Policies[P]) ForVMsOn(h *inventory.Host, all []Recording) ([]P, error) {
 	return policies, nil
 }
 
-// changeRecords changes the records of all hosts that are not fenced, at once.
+// changeRecords changes the records of all hosts that are not fenced, in parallel.
 func (s *Store) changeRecords(
 	ctx context.Context, change func(host string, r *hostrecord.Record),
 ) (failed []string, err error) {
 	return s.changeRecordsOn(ctx, s.hosts.Present(), change)
 }
 
-// changeRecordsOn changes the records of those hosts, at once.
+// changeRecordsOn changes the records of those hosts, in parallel.
 func (s *Store) changeRecordsOn(
 	ctx context.Context, hosts []*inventory.Host, change func(host string, r *hostrecord.Record),
 ) (failed []string, err error) {
@@ -193,7 +194,7 @@ func (s *Store) changeRecordsOn(
 
 	for i, h := range hosts {
 		wg.Go(func() {
-			// A run that was killed may have left the lock of the record.
+			// A killed run may have left the lock of the record.
 			ctx, cancel := context.WithTimeout(ctx, inventory.AskTimeout+lease.TakeoverTime)
 			defer cancel()
 

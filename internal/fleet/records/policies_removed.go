@@ -10,14 +10,13 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
 )
 
-// What a host that was not asked keeps of a policy that was removed meanwhile would hold again as soon as it is back.
-// So the others note the removal, as long as there are such hosts: hostrecord.Record.Removed. A host may also have been
-// taken out of the configuration, so that every record names all hosts that were given policies:
-// hostrecord.Record.PolicyHosts. Whoever reads policies ignores those that any host knows to be removed, and whoever
-// writes some removes what came back.
+// If a policy is removed while a host can't be queried, that host's copy would apply again once the host is back. So
+// the other hosts record the removal while there are such hosts: hostrecord.Record.Removed. A host may also have been
+// removed from the configuration, so every record names all hosts that got policies: hostrecord.Record.PolicyHosts.
+// Readers ignore the policies that any host knows to be removed, and writers remove copies that came back.
 
-// noteRemoved notes that the policy was removed, and from which hosts it could not be: the absent ones, and any that
-// were given policies and are not among those that were asked.
+// noteRemoved records that the policy was removed, and on which hosts it could not be: the absent ones, and those that
+// got policies and were not queried.
 func noteRemoved(r *hostrecord.Record, id string, asked, absent []string) {
 	absent = union(absent, slices.DeleteFunc(union(r.Removed[id], r.PolicyHosts), func(name string) bool {
 		return slices.Contains(asked, name)
@@ -36,7 +35,7 @@ func noteRemoved(r *hostrecord.Record, id string, asked, absent []string) {
 	notePolicyHosts(r, nil)
 }
 
-// notePolicyHosts notes hosts that were given policies, as long as there are any.
+// notePolicyHosts records hosts that got policies, while there are policies.
 func notePolicyHosts(r *hostrecord.Record, names []string) {
 	if !r.HasPolicies() {
 		r.PolicyHosts = nil
@@ -47,12 +46,12 @@ func notePolicyHosts(r *hostrecord.Record, names []string) {
 	r.PolicyHosts = union(r.PolicyHosts, names)
 }
 
-// union is all that is in either, once and sorted.
+// union returns the elements of both, sorted and without duplicates.
 func union(a, b []string) []string {
 	return slices.Compact(slices.Sorted(slices.Values(slices.Concat(a, b))))
 }
 
-// policyHostsOf are all hosts that any record says to have been given policies, or whose own has some.
+// policyHostsOf returns all hosts that got policies by any record, or whose own record has policies.
 func policyHostsOf(all []Recording) []string {
 	var names []string
 
@@ -71,7 +70,7 @@ func policyHostsOf(all []Recording) []string {
 	return names
 }
 
-// WithoutRemoved are the records without the policies that any of them knows to have been removed.
+// WithoutRemoved returns the records without the policies that any of them records as removed.
 func WithoutRemoved(all []Recording) []Recording {
 	removed := removedOf(all)
 	if len(removed) == 0 {
@@ -88,7 +87,7 @@ func WithoutRemoved(all []Recording) []Recording {
 	return all
 }
 
-// removedOf are all policies that any record says to have been removed, with the hosts that could not be asked.
+// removedOf returns all policies that any record says were removed, with the hosts that could not be queried.
 func removedOf(all []Recording) map[string][]string {
 	removed := make(map[string][]string)
 
@@ -105,14 +104,14 @@ func removedOf(all []Recording) map[string][]string {
 	return removed
 }
 
-// unaware says that a host which has policies doesn't know of all others that do.
+// unaware reports whether a host that has policies doesn't know all other hosts that have some.
 func (r Recording) unaware(given []string) bool {
 	return r.Err == nil && r.Record.HasPolicies() && len(union(r.Record.PolicyHosts, given)) > len(r.Record.PolicyHosts)
 }
 
-// finishRemovals removes what hosts that are back have of policies that were removed meanwhile, and the notes about
-// policies that no host can have any more. It lets every host know which others have policies. What fails is left to
-// the next who writes policies.
+// finishRemovals removes policies that were removed meanwhile from hosts that are back, and the records of removed
+// policies that no host can have any more. It records on every host which others have policies. What fails is left to
+// the next run that writes policies.
 func (s *Store) finishRemovals(ctx context.Context) {
 	asked := s.hosts.Present()
 

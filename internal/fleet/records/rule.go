@@ -10,14 +10,14 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
 )
 
-// Recording is what one host's record says, or why it can't be read.
+// Recording is one host's record, or why it can't be read.
 type Recording struct {
 	Host   *inventory.Host
 	Record *hostrecord.Record
 	Err    error
 }
 
-// readRecordings reads records of several hosts at once.
+// readRecordings reads the records of several hosts in parallel.
 func readRecordings(hosts []*inventory.Host, read func(*inventory.Host) (*hostrecord.Record, error)) []Recording {
 	all := make([]Recording, len(hosts))
 
@@ -34,12 +34,13 @@ func readRecordings(hosts []*inventory.Host, read func(*inventory.Host) (*hostre
 	return all
 }
 
-// Recordings are the records of several hosts, without policies that were removed while their host was not there.
+// Recordings returns the records of several hosts, without policies that were removed while their host could not be
+// queried.
 func Recordings(hosts []*inventory.Host, read func(*inventory.Host) (*hostrecord.Record, error)) []Recording {
 	return WithoutRemoved(readRecordings(hosts, read))
 }
 
-// RecordingsOf are the records of the hosts that gave the answers, as of the snapshot.
+// RecordingsOf returns the records of the hosts of the replies, as of the snapshot.
 func RecordingsOf(ctx context.Context, answers []inventory.Reply) []Recording {
 	hosts := make([]*inventory.Host, len(answers))
 	of := make(map[*inventory.Host]inventory.Reply, len(answers))
@@ -51,7 +52,7 @@ func RecordingsOf(ctx context.Context, answers []inventory.Reply) []Recording {
 	return Recordings(hosts, func(h *inventory.Host) (*hostrecord.Record, error) { return of[h].RecordIfAny(ctx) })
 }
 
-// Records are those of all hosts that are not fenced, as of the snapshot.
+// Records returns the records of all hosts that are not fenced, as of the snapshot.
 func (s *Store) Records(ctx context.Context) ([]Recording, error) {
 	answers, err := s.hosts.Snapshot(ctx)
 	if err != nil {
@@ -61,7 +62,7 @@ func (s *Store) Records(ctx context.Context) ([]Recording, error) {
 	return RecordingsOf(ctx, slices.DeleteFunc(answers, inventory.Reply.Fenced)), nil
 }
 
-// Rule is what holds for the VM if its host is to be drained.
+// Rule returns the evacuation rule that applies to the VM if its host is drained.
 func (s *Store) Rule(vm *inventory.VM, all []Recording) (*evacuation.Rule, error) {
 	policies, err := s.EvictionPolicies().ForVMsOn(vm.On, all)
 	if err != nil {
@@ -73,7 +74,7 @@ func (s *Store) Rule(vm *inventory.VM, all []Recording) (*evacuation.Rule, error
 	return &rule, nil
 }
 
-// ForPolicies is the VM as policies see it.
+// ForPolicies returns the VM in the form in which policies select it.
 func ForPolicies(vm *inventory.VM) evacuation.VM {
 	return evacuation.VM{
 		UUID: vm.UUID, Name: vm.Name, Active: vm.Active, Persistent: vm.Persistent,
@@ -83,7 +84,7 @@ func ForPolicies(vm *inventory.VM) evacuation.VM {
 }
 
 // List returns every VM of the fleet from one bulk reading and the record of each host, sorted by name, and the hosts
-// that did not answer. What is wrong with one VM does not keep the others from being listed.
+// that did not answer. An error of one VM doesn't prevent the others from being listed.
 func (s *Store) List(ctx context.Context) (vms []inventory.Listed, silent []string, err error) {
 	answers, err := s.hosts.Snapshot(ctx)
 	if err != nil {

@@ -9,18 +9,18 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migration"
 )
 
-// Config says who writes, and what holds for VMs for which no policy says anything.
+// Config is the configuration of a Store: its owner, and the defaults for VMs that no policy selects.
 type Config struct {
-	// Owner says who makes locks, for others to read.
+	// Owner is shown to users as the holder of locks.
 	Owner string
 	Log   *slog.Logger
-	// DefaultEvictionStrategy is for VMs that have no strategy and no policy.
+	// DefaultEvictionStrategy applies to VMs that have no strategy and no policy.
 	DefaultEvictionStrategy string
-	// Migration is for what neither a migration nor a policy says.
+	// Migration are the options that neither a migration nor a policy sets.
 	Migration migration.Options
 }
 
-// Store is what is kept on a set of hosts. All methods may be called from several goroutines.
+// Store keeps data on a set of hosts. All methods may be called from several goroutines.
 type Store struct {
 	hosts           *inventory.Inventory
 	log             *slog.Logger
@@ -30,8 +30,8 @@ type Store struct {
 	migration       migration.Options
 }
 
-// NewStore prepares the store of these hosts. It does no I/O. Leases are renewed until EndRenewals, whatever becomes
-// of the operation that took them.
+// NewStore prepares the store of these hosts. It does no I/O. Leases are renewed until EndRenewals, even if the
+// operation that took them is cancelled.
 func NewStore(hosts *inventory.Inventory, cfg Config) *Store {
 	renewals, end := context.WithCancel(context.Background())
 
@@ -41,8 +41,8 @@ func NewStore(hosts *inventory.Inventory, cfg Config) *Store {
 	}
 }
 
-// EndRenewals ends the renewal of leases that were not given back.
+// EndRenewals ends the renewal of leases that were not released.
 func (s *Store) EndRenewals() { s.endRenewals() }
 
-// AwaitRenewals waits until none is renewed.
+// AwaitRenewals waits until no lease is being renewed.
 func (s *Store) AwaitRenewals() { s.leases.Wait() }

@@ -2,8 +2,8 @@ package status
 
 import "strings"
 
-// agentConnected is KubeVirt's test, which is whether the channel is open in the guest, and one more: an agent that was
-// asked and didn't answer is not taken for one that is there.
+// agentConnected is KubeVirt's test, which is whether the channel is open in the guest, and one more: an agent that
+// didn't answer a query counts as not connected.
 func agentConnected(f Facts) Condition {
 	c := Condition{Status: False, Layer: LayerLibvirt}
 	switch {
@@ -32,7 +32,7 @@ func agentConnected(f Facts) Condition {
 	return c
 }
 
-// agentVersionNotSupported says whether the agent lacks commands that are needed.
+// agentVersionNotSupported reports whether the agent lacks commands that the provider needs.
 func agentVersionNotSupported(f Facts) Condition {
 	if f.AgentLacks.Value == nil {
 		return unobserved(f.AgentLacks.Why, LayerGuestAgent)

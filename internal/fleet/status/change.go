@@ -26,7 +26,7 @@ func hotVCPUChange(f Facts) Condition { return hotChange(f, f.VCPUs, "virtual CP
 
 func hotMemoryChange(f Facts) Condition { return hotChange(f, f.Memory, "bytes of memory") }
 
-// hotChange says whether a change is under way that needs no restart.
+// hotChange reports whether a change that requires no restart is in progress.
 func hotChange(f Facts, a Amount, what string) Condition {
 	c := Condition{Status: False, Reason: "NoChange", Layer: LayerLibvirt}
 	switch {
@@ -44,13 +44,13 @@ func hotChange(f Facts, a Amount, what string) Condition {
 	return c
 }
 
-// Reasons of the condition DataVolumesReady, KubeVirt's.
+// Reasons of the condition DataVolumesReady, as in KubeVirt.
 const (
 	AllDVsReady    = "AllDVsReady"
 	NotAllDVsReady = "NotAllDVsReady"
 )
 
-// dataVolumesReady says whether the source of every disk is there and opens on the host.
+// dataVolumesReady reports whether the source of every disk exists and can be opened on the host.
 func dataVolumesReady(f Facts) Condition {
 	layer := LayerLibvirt
 	if f.Active {

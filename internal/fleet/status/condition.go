@@ -22,16 +22,16 @@ func conditionStatus(b bool) ConditionStatus {
 	return False
 }
 
-// Layer says who knew a fact.
+// Layer is the layer from which a fact was read.
 type Layer string
 
 // The layers, from the outside in.
 const (
 	// LayerConnection is the connection to the host.
 	LayerConnection Layer = "connection"
-	// LayerFleet is the comparison of what several hosts say.
+	// LayerFleet is the comparison of several hosts' replies.
 	LayerFleet Layer = "fleet"
-	// LayerMetadata is our own record in the domain's metadata.
+	// LayerMetadata is the provider's record in the domain's metadata.
 	LayerMetadata Layer = "metadata"
 	// LayerLibvirt is the host's libvirt: state and definitions.
 	LayerLibvirt Layer = "libvirt"
@@ -41,7 +41,7 @@ const (
 	LayerGuestAgent Layer = "guest-agent"
 )
 
-// The types of conditions: KubeVirt's, and those behind "it is up" that there are one: Connected, Defined, Started.
+// The types of conditions: KubeVirt's, and three more that distinguish why a VM isn't up: Connected, Defined, Started.
 const (
 	Connected                = "Connected"
 	Defined                  = "Defined"
@@ -64,7 +64,7 @@ const (
 	TwoCopies                = "TwoCopies"
 )
 
-// Reasons that several conditions have.
+// Reasons that several conditions share.
 const (
 	ReasonHostUnreachable = "HostUnreachable"
 	ReasonNotObserved     = "NotObserved"
@@ -73,19 +73,19 @@ const (
 	ReasonMigrating       = "Migrating"
 )
 
-// Condition is one fact about a virtual machine, in the form that Kubernetes made common.
+// Condition is one fact about a virtual machine, in the form of a Kubernetes condition.
 type Condition struct {
 	Type   string
 	Status ConditionStatus
-	// Reason is a word for programs, Message a sentence for people; either may be "".
+	// Reason is a word for programs, Message a sentence for users; either may be "".
 	Reason, Message string
-	// Since is when the status became what it is; zero when unknown.
+	// Since is when the status last changed; zero if unknown.
 	Since time.Time
-	// Layer is where it was read from.
+	// Layer is the layer from which the condition was read.
 	Layer Layer
 }
 
-// builders make every condition, in the order in which they are shown: from the outside in.
+// builders build every condition, in the order in which they are shown: from the outside in.
 var builders = []struct {
 	name string
 	make func(Facts) Condition
@@ -111,7 +111,7 @@ var builders = []struct {
 	{TwoCopies, twoCopies},
 }
 
-// Types are the types of all conditions, in the order in which Conditions returns them.
+// Types returns the types of all conditions, in the order in which Conditions returns them.
 func Types() []string {
 	names := make([]string, len(builders))
 	for i, m := range builders {
@@ -120,7 +120,7 @@ func Types() []string {
 	return names
 }
 
-// Conditions are all conditions of a VM. Of one whose host doesn't answer only Connected is known.
+// Conditions returns all conditions of a VM. If its host doesn't answer, only Connected is known.
 func Conditions(f Facts) []Condition {
 	all := make([]Condition, len(builders))
 	for i, m := range builders {
@@ -129,7 +129,7 @@ func Conditions(f Facts) []Condition {
 	return all
 }
 
-// ConditionOf is one condition of a VM, whose type must be one of Types.
+// ConditionOf returns one condition of a VM, whose type must be one of Types.
 func ConditionOf(f Facts, name string) Condition {
 	for _, m := range builders {
 		if m.name == name {
@@ -150,8 +150,8 @@ func buildCondition(f Facts, name string, maker func(Facts) Condition) Condition
 	return c
 }
 
-// unlocatedCondition is every condition of a VM whose host is unknown: a host that may have it is silent,
-// or more than one has it.
+// unlocatedCondition returns every condition of a VM whose host is unknown: a host that may have the VM is unreachable,
+// or more than one host runs it.
 func (f Facts) unlocatedCondition() Condition {
 	if len(f.RunsOn) > 1 {
 		c := twoCopies(f)
@@ -169,7 +169,7 @@ func (f Facts) unlocatedCondition() Condition {
 	}
 }
 
-// PrintableStatus is what KubeVirt would print for the VM.
+// PrintableStatus returns the status that KubeVirt would print for the VM.
 func PrintableStatus(f Facts) string {
 	if f.Host == "" {
 		return StatusUnknown
@@ -184,7 +184,7 @@ func PrintableStatus(f Facts) string {
 	}
 }
 
-// unobserved is a condition that depends on a fact which wasn't observed.
+// unobserved returns a condition that depends on a fact that wasn't observed.
 func unobserved(why string, layer Layer) Condition {
 	return Condition{Status: Unknown, Reason: ReasonNotObserved, Message: why, Layer: layer}
 }

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// Sources of what is known of an interface, as they are named in Interface.InfoSource.
+// Sources of information about an interface, as Interface.InfoSource names them.
 const (
 	SourceDomain     = "domain"
 	SourceGuestAgent = "guest-agent"
@@ -15,13 +15,13 @@ const (
 	SourceARP        = "arp"
 )
 
-// maxGuestOnly is how many interfaces that only the guest knows are listed. It is KubeVirt's number: a container host
-// has hundreds.
+// maxGuestOnly is how many interfaces that only the guest knows are listed. It is KubeVirt's number: a guest that runs
+// containers has hundreds.
 const maxGuestOnly = 10
 
 // DomainInterface is an interface in a definition.
 type DomainInterface struct {
-	// Name is the interface's key, Device the host's end of it ("" has none), Queues the number of its queues.
+	// Name is the interface's key, Device its device on the host ("" for none), Queues the number of its queues.
 	Name, MAC, Device string
 	LinkUp            bool
 	Queues            int
@@ -29,18 +29,18 @@ type DomainInterface struct {
 
 // GuestInterface is an interface that the guest agent reported.
 type GuestInterface struct {
-	// Name is the guest's.
+	// Name is the guest's name for the interface.
 	Name, MAC string
 	Addresses []netip.Addr
 }
 
-// Lease is an address that a source outside the guest knows for a MAC.
+// Lease is an address that a source outside the guest reports for a MAC.
 type Lease struct {
 	MAC     string
 	Address netip.Addr
 }
 
-// Sources are what each source knows of a VM's interfaces. A nil one couldn't be asked.
+// Sources are the interfaces of a VM by source. A source that couldn't be queried is nil.
 type Sources struct {
 	Domain []DomainInterface
 	Agent  []GuestInterface
@@ -48,27 +48,29 @@ type Sources struct {
 	ARP    []Lease
 }
 
-// Interface is what all sources together know of one interface.
+// Interface combines what all sources report about one interface.
 type Interface struct {
-	// Name is the key, "" for one that only the guest knows. GuestName is the guest's name for it, Device the host's end.
+	// Name is the key, "" if only the guest knows the interface. GuestName is the guest's name for it, Device the host's
+	// device.
 	Name, GuestName, Device, MAC string
-	// Addresses has IPv4 before IPv6, and in each the addresses that lead further than the link first.
+	// Addresses has IPv4 before IPv6, and in each the link-local addresses last.
 	Addresses []netip.Addr
-	// InfoSource joins the sources that know the interface with ", ".
+	// InfoSource lists the sources that report the interface, joined with ", ".
 	InfoSource string
 	// LinkUp and Queues are nil for an interface that only the guest knows.
 	LinkUp *bool
 	Queues *int
 }
 
-// Interfaces merges the sources by MAC as KubeVirt does: the definition's interfaces come first, each enriched by what
-// the agent says; then those that only the agent knows, without the loopback. An agent that reported an interface knows
-// its addresses: those of leases and ARP, which outlive the guest's use of them, count where it reported nothing.
+// Interfaces merges the sources by MAC as KubeVirt does. The definition's interfaces come first, each with what the
+// agent reports about it; then the interfaces that only the agent reports, without the loopback. If the agent reported
+// an interface, only the agent's addresses of it are used. Addresses from leases and ARP, which may outlive the guest's
+// use of them, are used only for interfaces that the agent did not report.
 func Interfaces(s Sources) []Interface {
 	leases, arp := byMAC(s.Leases), byMAC(s.ARP)
 	agent := map[string]GuestInterface{}
 	for _, g := range s.Agent {
-		if same, reported := agent[normalMAC(g.MAC)]; reported { // A bridge or a bond of the guest's has the MAC of its link.
+		if same, reported := agent[normalMAC(g.MAC)]; reported { // a bridge or a bond in the guest has the MAC of its link
 			g.Name, g.Addresses = same.Name, slices.Concat(same.Addresses, g.Addresses)
 		}
 		agent[normalMAC(g.MAC)] = g
@@ -97,7 +99,7 @@ func Interfaces(s Sources) []Interface {
 	return append(merged, guestOnly(s.Agent, known)...)
 }
 
-// guestOnly are the interfaces that no definition has.
+// guestOnly returns the interfaces that no definition has.
 func guestOnly(reported []GuestInterface, known map[string]bool) []Interface {
 	var only []Interface
 	for _, g := range reported {
@@ -111,7 +113,7 @@ func guestOnly(reported []GuestInterface, known map[string]bool) []Interface {
 	return only
 }
 
-// isLoopback recognises the interface with which a guest talks to itself.
+// isLoopback reports whether the interface is the guest's loopback.
 func (g GuestInterface) isLoopback() bool {
 	return g.Name == "lo" || len(g.Addresses) > 0 && !slices.ContainsFunc(g.Addresses, func(a netip.Addr) bool {
 		return !a.IsLoopback()

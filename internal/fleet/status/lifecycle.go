@@ -32,27 +32,27 @@ func started(f Facts) Condition {
 	}
 }
 
-// stateText says how the VM stands, in libvirt's words.
+// stateText describes the domain's state with libvirt's names.
 func (f Facts) stateText() string {
 	return fmt.Sprintf("the domain is %s (%s) on host %q", f.State, ShownReason(f.State, f.Reason), f.Host)
 }
 
-// GuestRuns says that the guest executes, wherever it is on its way to. One whose post-copy failed doesn't: it stands
-// still as soon as it touches memory that isn't there.
+// GuestRuns reports whether the guest executes, also during a migration. A guest whose post-copy failed doesn't: it
+// stops as soon as it accesses memory that is missing.
 func (f Facts) GuestRuns() bool {
 	return f.Active && (f.State == Running || f.State == Blocked) && f.PostCopy() == PostCopyIntact
 }
 
-// ReadyCriteria is what a user waits for before a VM counts as ready, besides that its guest runs.
+// ReadyCriteria is what a VM requires to be ready, in addition to a running guest.
 type ReadyCriteria struct {
-	// GuestAgent asks for a connected guest agent.
+	// GuestAgent requires a connected guest agent.
 	GuestAgent bool
 	// IPAddress is the key of an interface that must have an address.
 	IPAddress string
 }
 
-// ReadyWith is the condition Ready: the guest runs, and nothing is missing that is needed. The message names all that
-// is missing, the reason the first.
+// ReadyWith returns the condition Ready: the guest runs and meets the criteria. The message names all that is missing,
+// the reason the first.
 func ReadyWith(f Facts, n ReadyCriteria) Condition {
 	missing := Missing(f, n)
 	if len(missing) == 0 {
@@ -72,7 +72,7 @@ func ReadyWith(f Facts, n ReadyCriteria) Condition {
 	return c
 }
 
-// Missing is what keeps a VM from being ready, the most fundamental first; nothing for one that is.
+// Missing returns what prevents a VM from being ready, the most fundamental first; nothing for a VM that is ready.
 func Missing(f Facts, n ReadyCriteria) []Condition {
 	var missing []Condition
 	lacks := func(reason, message string, layer Layer) {
@@ -99,12 +99,12 @@ func Missing(f Facts, n ReadyCriteria) []Condition {
 	return missing
 }
 
-// shortStateText says how the VM stands, in few words.
+// shortStateText describes the VM's state briefly.
 func (f Facts) shortStateText() string {
 	return fmt.Sprintf("it is %s (%s)", PrintableStatus(f), ShownReason(f.State, f.Reason))
 }
 
-// Reasons of the condition Paused. Those that aren't KubeVirt's are PausedBy and libvirt's reason.
+// Reasons of the condition Paused. Reasons that KubeVirt doesn't have consist of PausedBy and libvirt's reason.
 const (
 	PausedByUser             = "PausedByUser"
 	PausedIOError            = "PausedIOError"
@@ -112,8 +112,8 @@ const (
 	SuspendedByGuest         = "SuspendedByGuest"
 )
 
-// paused tells why a guest stands still. Unlike KubeVirt, which has no condition for the others, it has a reason for
-// each that libvirt has.
+// paused returns why a guest is paused. KubeVirt has this condition only for some of libvirt's reasons; here every
+// reason of libvirt has one.
 func paused(f Facts) Condition {
 	c := Condition{Status: True, Message: f.stateText(), Since: f.PausedSince, Layer: LayerLibvirt}
 	switch {
@@ -150,10 +150,10 @@ func (f Facts) failedDisks() string {
 	return "; " + strings.Join(failed, "; ")
 }
 
-// irrecoverable tells whether the guest can still be saved. A post-copy that failed leaves its memory on two hosts: as
-// long as both have their part it can be resumed (the reason PostcopyInterrupted), without one of them it can't
-// (PostcopyFailed). The run that began the migration resumes it until its deadline; after that it is given up, until an
-// apply tries again.
+// irrecoverable returns whether the guest is lost. After a failed post-copy, the guest's memory is on two hosts: while
+// both have their part, the migration can be resumed (the reason PostcopyInterrupted); without one of them it can't
+// (PostcopyFailed). The run that began the migration tries to resume it until its deadline; after that, the next apply
+// tries again.
 func irrecoverable(f Facts) Condition {
 	c := Condition{Status: True, Reason: ReasonPostcopyFailed, Layer: LayerFleet}
 	var resumed string
@@ -180,7 +180,7 @@ func irrecoverable(f Facts) Condition {
 	return c
 }
 
-// HostStatesText says what each host has of a VM that a broken migration left in parts.
+// HostStatesText describes what each host has of a VM whose failed migration left it on several hosts.
 func (f Facts) HostStatesText() string {
 	texts := make([]string, 0, len(f.HostStates))
 	for _, host := range slices.Sorted(maps.Keys(f.HostStates)) {
@@ -189,7 +189,7 @@ func (f Facts) HostStatesText() string {
 	return strings.Join(texts, ", ")
 }
 
-// twoCopies tells whether the VM runs on two hosts at the same time, and no migration explains that.
+// twoCopies returns whether the VM runs on two hosts at the same time without a migration.
 func twoCopies(f Facts) Condition {
 	switch {
 	case len(f.RunsOn) > 1:

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// liveMigratable has the first blocker's reason, and all of them in its message.
+// liveMigratable returns the condition with the first blocker's reason, and all blockers in its message.
 func liveMigratable(f Facts) Condition {
 	switch {
 	case !f.Active:
@@ -26,7 +26,7 @@ func liveMigratable(f Facts) Condition {
 	var messages []string
 	for _, b := range *f.Blockers.Value {
 		messages = append(messages, b.Message)
-		// What blocks for certain outranks what only may.
+		// What blocks for certain takes precedence over what may block.
 		if c.Status == True || c.Status == Unknown && b.Status == False {
 			c.Status, c.Reason = b.Status, b.Reason
 		}
@@ -35,7 +35,7 @@ func liveMigratable(f Facts) Condition {
 	return c
 }
 
-// storageLiveMigratable has KubeVirt's one reason, and lists every blocker.
+// storageLiveMigratable returns the condition with KubeVirt's only reason, and lists every blocker.
 func storageLiveMigratable(f Facts) Condition {
 	switch {
 	case !f.Active:
@@ -62,7 +62,7 @@ func storageLiveMigratable(f Facts) Condition {
 	return c
 }
 
-// migrationRequired says that the VM runs on another host than its configuration pins it to.
+// migrationRequired reports whether the VM runs on another host than its configuration pins it to.
 func migrationRequired(f Facts) Condition {
 	c := Condition{Status: False, Reason: "WhereItBelongs", Layer: LayerMetadata}
 	switch {

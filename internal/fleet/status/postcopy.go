@@ -6,23 +6,23 @@ import (
 	"strings"
 )
 
-// PostCopyVerdict says what there is of a guest whose migration failed in post-copy.
+// PostCopyVerdict says what is left of a guest whose migration failed in post-copy.
 type PostCopyVerdict string
 
 // The verdicts.
 const (
-	// PostCopyIntact is every guest whose migration didn't fail in post-copy.
+	// PostCopyIntact is the verdict on every guest whose migration didn't fail in post-copy.
 	PostCopyIntact PostCopyVerdict = ""
-	// PostCopyInterrupted: source and target still have their part of the memory, so that the migration can be resumed.
+	// PostCopyInterrupted means that source and target still have their parts of the memory: the migration can be resumed.
 	PostCopyInterrupted PostCopyVerdict = "Interrupted"
-	// PostCopyLost: the host of the other part answered and has no process of the VM. What was in memory is lost.
+	// PostCopyLost means that the host of the other part answered and has no process of the VM: the memory there is lost.
 	PostCopyLost PostCopyVerdict = "Lost"
-	// PostCopyUndecided: the host that may have the other part doesn't answer.
+	// PostCopyUndecided means that the host that may have the other part doesn't answer.
 	PostCopyUndecided PostCopyVerdict = "Undecided"
 )
 
-// PostCopy is the one verdict on a guest whose migration failed in post-copy: phase, status, readiness, conditions,
-// metrics, plans and errors all follow from it.
+// PostCopy returns the verdict on a guest whose migration failed in post-copy. Phase, status, readiness, conditions,
+// metrics, plans and errors all follow from this verdict.
 func (f Facts) PostCopy() PostCopyVerdict {
 	switch {
 	case f.Reason != ReasonPostcopyFailed || f.State != Paused && f.State != Running:
@@ -37,8 +37,8 @@ func (f Facts) PostCopy() PostCopyVerdict {
 	}
 }
 
-// missingPart is the role of the host whose part of the memory isn't seen: where the guest runs it is the target, as
-// far as it has its memory.
+// missingPart returns the role of the host whose part of the memory isn't seen. The host on which the guest runs, with
+// the memory that has arrived there, is the target.
 func (f Facts) missingPart() Role {
 	if f.State == Running {
 		return RoleSource
@@ -46,7 +46,7 @@ func (f Facts) missingPart() Role {
 	return RoleTarget
 }
 
-// PostCopyReport says what each host has of a guest whose migration failed in post-copy, and what is lost.
+// PostCopyReport describes what each host has of a guest whose migration failed in post-copy, and what is lost.
 func (f Facts) PostCopyReport() string { return f.postCopyReport("") }
 
 func (f Facts) postCopyReport(more string) string {
@@ -57,7 +57,7 @@ func (f Facts) postCopyReport(more string) string {
 	return text
 }
 
-// postCopyText says where the parts of the guest's memory are.
+// postCopyText describes where the parts of the guest's memory are.
 func (f Facts) postCopyText() string {
 	missing := f.missingPart()
 	switch f.PostCopy() {

@@ -1,6 +1,6 @@
 package status
 
-// Run strategies, with KubeVirt's names. An empty strategy manages no power.
+// Run strategies, with KubeVirt's names. With an empty strategy, the provider doesn't manage the VM's power.
 const (
 	Always         = "Always"
 	RerunOnFailure = "RerunOnFailure"
@@ -9,10 +9,10 @@ const (
 	Once           = "Once"
 )
 
-// RunStrategies lists every run strategy, in the order the documentation shows.
+// RunStrategies lists every run strategy, in the order of the documentation.
 var RunStrategies = []string{Always, RerunOnFailure, Manual, Halted, Once}
 
-// Action is what has to happen for a virtual machine's power to be what its run strategy asks for.
+// Action is what the provider has to do so that a virtual machine's power is as its run strategy requires.
 type Action int
 
 // Power actions.
@@ -23,21 +23,21 @@ const (
 	Start
 	// Resume continues a paused VM.
 	Resume
-	// Wakeup brings a VM back that its guest suspended.
+	// Wakeup wakes a VM whose guest suspended it.
 	Wakeup
 	// Stop shuts the guest down.
 	Stop
 )
 
-// PowerAction says what a run strategy asks for, given what the VM was last seen doing: its printed status, phase and
-// the reason of its domain state. These three are in Terraform's state, so that the plan and the apply that follows it
-// reach the same answer.
+// PowerAction returns the action that a run strategy requires for a VM that was last seen with this printed status,
+// phase and reason of its domain state. These three are in Terraform's state, so that the plan and the apply that
+// follows it reach the same result.
 //
-// A VM that is paused for a reason of its own (an I/O error, a failed migration, a watchdog) is reported and left
-// alone: continuing it blindly could damage its data.
+// A VM that libvirt, QEMU or a failure paused (an I/O error, a failed migration, a watchdog) is reported and not
+// resumed: that could damage its data.
 //
-// So is a VM whose migration failed in post-copy: it is resumed or ended as its migration options say, which is not a
-// matter of power.
+// A VM whose migration failed in post-copy isn't changed either: its migration options decide whether it is resumed or
+// ended.
 func PowerAction(strategy, status, phase, reason string) Action {
 	if reason == ReasonPostcopyFailed {
 		return None
@@ -76,24 +76,24 @@ func alwaysOn(status, reason string) Action {
 	return None
 }
 
-// ReasonSuspended is the status reason of a VM whose guest went to sleep (libvirt's VIR_DOMAIN_PMSUSPENDED, whose own
+// ReasonSuspended is the status reason of a VM whose guest suspended it (libvirt's VIR_DOMAIN_PMSUSPENDED, whose own
 // reason is always unknown).
 const ReasonSuspended = "PMSuspended"
 
-// ReasonStranded is the status reason of a VM whose guest stands still at the source of a migration that is over,
-// because whoever ran it was lost when the guest was to be handed over. Nothing has it but the source.
+// ReasonStranded is the status reason of a VM whose guest is paused at the source of a migration that is over, because
+// its run was lost at the switchover. Only the source has the VM.
 const ReasonStranded = "MigrationInterrupted"
 
-// ReasonPostcopyFailed is the status reason of a VM whose migration broke in post-copy: on the target it runs, as far
-// as it has its memory; at the source it is paused.
+// ReasonPostcopyFailed is the status reason of a VM whose migration failed in post-copy. On the target, the VM runs
+// with the memory that has arrived; at the source, it is paused.
 const ReasonPostcopyFailed = "PostcopyFailed"
 
 // ReasonPostcopyInterrupted is the reason of Irrecoverable while both hosts still have their part of the guest's
 // memory, so that an apply can resume the migration.
 const ReasonPostcopyInterrupted = "PostcopyInterrupted"
 
-// ShownReason is the status reason shown to people: the domain state's own, except where libvirt has none that says
-// anything.
+// ShownReason returns the status reason that users see: the domain state's own, or this package's if libvirt's says
+// nothing.
 func ShownReason(state, reason string) string {
 	if state == PMSuspended {
 		return ReasonSuspended
@@ -102,7 +102,7 @@ func ShownReason(state, reason string) string {
 	return reason
 }
 
-// StartsOnCreate says whether a new VM with this run strategy is started once it is defined.
+// StartsOnCreate reports whether a new VM with this run strategy is started once it is defined.
 func StartsOnCreate(strategy string) bool {
 	switch strategy {
 	case Always, RerunOnFailure, Once:
@@ -112,12 +112,11 @@ func StartsOnCreate(strategy string) bool {
 	}
 }
 
-// RestartsCrashed says whether a new VM with this run strategy is started again at once when its guest crashes, without
-// waiting for an apply.
+// RestartsCrashed reports whether a new VM with this run strategy is restarted at once when its guest crashes, without
+// an apply.
 func RestartsCrashed(strategy string) bool { return strategy == Always || strategy == RerunOnFailure }
 
-// Autostart says whether the host should start the VM when it boots, and whether the strategy has an opinion on it at
-// all.
+// Autostart reports whether the host should start the VM when it boots, and whether the strategy manages that setting.
 func Autostart(strategy string) (autostart, managed bool) {
 	switch strategy {
 	case Always:
@@ -129,8 +128,8 @@ func Autostart(strategy string) (autostart, managed bool) {
 	}
 }
 
-// ObservedRunStrategy is the run strategy that describes an existing VM without changing it: the one to assume when a
-// VM is imported and no user recorded its strategy.
+// ObservedRunStrategy returns the run strategy that describes an existing VM without changing it. It is the default for
+// a VM that is imported without a recorded strategy.
 func ObservedRunStrategy(active, paused, autostart bool) string {
 	switch {
 	case active && !paused && autostart:

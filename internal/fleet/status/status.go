@@ -31,24 +31,23 @@ const (
 	StatusMigrating = "Migrating"
 	StatusStarting  = "Starting"
 	StatusStopping  = "Stopping"
-	// StatusFailed is a VM that crashed, couldn't be started, or lost a part of its memory in post-copy. KubeVirt prints
-	// CrashLoopBackOff, because it starts such a VM again and again.
+	// StatusFailed is the status of a VM that crashed, couldn't be started, or lost a part of its memory in post-copy.
+	// KubeVirt prints CrashLoopBackOff, because it starts such a VM repeatedly.
 	StatusFailed  = "Failed"
 	StatusUnknown = "Unknown"
 )
 
-// InstancePhase is KubeVirt's mapping of a domain's state and reason to the phase of its instance. A guest that was
-// forced off although it is one that is asked first has failed, as there.
+// InstancePhase maps a domain's state and reason to the phase of KubeVirt's instance. As in KubeVirt, a VM that was
+// destroyed has failed if its guest should have been asked to shut down first.
 //
-// Where KubeVirt keeps the phase that an instance had before, nothing is kept here: what a user reads follows from what
+// KubeVirt sometimes keeps the previous phase of an instance. This function doesn't: the phase follows only from what
 // is on the host. So a VM is
-//   - Unknown when it is off for an unknown reason, as libvirt forgets it when
-//     the daemon restarts (it was not seen to fail), when it was migrated away, or
-//     when its host doesn't answer;
-//   - Running as long as a migration that failed in post-copy can be resumed, Failed
-//     when one of the two parts of its memory is gone;
-//   - Failed when it could not be started (KubeVirt's instance would be Scheduled
-//     still and be tried again), and when it has crashed in whatever way.
+//   - Unknown if it is off for an unknown reason (libvirt forgets the reason when the daemon restarts, so that the VM
+//     was not seen to fail), if it was migrated away, or if its host doesn't answer;
+//   - Running while a migration that failed in post-copy can be resumed, and Failed if one of the two parts of its
+//     memory is lost;
+//   - Failed if it could not be started (KubeVirt's instance would still be Scheduled, and be started again), and if it
+//     has crashed in any way.
 func InstancePhase(f Facts) string {
 	if f.Host == "" {
 		return PhaseUnknown
@@ -78,7 +77,7 @@ func InstancePhase(f Facts) string {
 	}
 }
 
-// shutoffPhase is the phase by the reason alone.
+// shutoffPhase returns the phase of a VM that is off, by the reason alone.
 func shutoffPhase(reason string) string {
 	switch reason {
 	case "Crashed", "Panicked", "Failed":
@@ -90,8 +89,9 @@ func shutoffPhase(reason string) string {
 	}
 }
 
-// PrintableStatusOf is the status that KubeVirt prints for a virtual machine. A running migration outranks the domain's
-// own state, as it does there. A VM that was forced off is Stopped, whatever its phase: it did not crash by itself.
+// PrintableStatusOf returns the status that KubeVirt prints for a virtual machine. As in KubeVirt, a running migration
+// takes precedence over the domain's own state. A VM that was destroyed is Stopped, whatever its phase: it did not
+// crash.
 func PrintableStatusOf(state, reason string, migrating bool) string {
 	if migrating {
 		return StatusMigrating
@@ -101,8 +101,8 @@ func PrintableStatusOf(state, reason string, migrating bool) string {
 	case Running, Blocked:
 		return StatusRunning
 	case Paused, PMSuspended:
-		// With reason Migration it gets its memory: from a saved image, or from a VM that no run watches any more. Otherwise
-		// it is migrating.
+		// With the reason Migration, the VM is loading its memory: from a saved image, or in a migration that no run watches
+		// any more. Any other migration is handled above.
 		if reason == "StartingUp" || reason == "Migration" {
 			return StatusStarting
 		}
@@ -123,7 +123,7 @@ func PrintableStatusOf(state, reason string, migrating bool) string {
 	}
 }
 
-// IsTransitional says that a VM with this status will have another one in a moment, whatever a user does.
+// IsTransitional reports whether a VM with this status will soon have another one, whatever a user does.
 func IsTransitional(status string) bool {
 	switch status {
 	case StatusMigrating, StatusStarting, StatusStopping:

@@ -13,10 +13,11 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet"
 )
 
-// Opener makes a fleet of a provider block in JSON. Nothing is connected yet. Whoever calls it closes the fleet.
+// Opener opens a fleet from a provider block in JSON. It connects to no host yet. The caller closes the fleet.
 type Opener func(ctx context.Context, block []byte, logger *slog.Logger) (*fleet.Fleet, error)
 
-// Open reads a file and makes a fleet of it. An empty path is an empty provider block: one host, from the environment.
+// Open reads a file and opens the fleet that it describes. An empty path is an empty provider block: one host, from the
+// environment.
 func Open(ctx context.Context, path string, open Opener, logger *slog.Logger) (*fleet.Fleet, error) {
 	block := map[string]any{}
 	if path != "" {
@@ -25,7 +26,7 @@ func Open(ctx context.Context, path string, open Opener, logger *slog.Logger) (*
 			return nil, fmt.Errorf("reading the configuration: %w", err)
 		}
 		if err := yaml.Unmarshal(document, &block); err != nil {
-			// The message would repeat what stands there, which may be a password.
+			// The message would repeat the file's content, which may be a password.
 			var syntax *yaml.TypeError
 			if errors.As(err, &syntax) {
 				return nil, fmt.Errorf("%s is not a map of attributes", path)
@@ -41,6 +42,6 @@ func Open(ctx context.Context, path string, open Opener, logger *slog.Logger) (*
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
-	f.LeaveSecrets() // No command here changes a definition.
+	f.LeaveSecrets() // no command here changes a definition
 	return f, nil
 }

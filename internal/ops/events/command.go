@@ -16,7 +16,7 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/ops/config"
 )
 
-// farewell is how long a reader who doesn't read is waited for at the end.
+// farewell is how long to wait at the end for a reader that doesn't read.
 const farewell = time.Second
 
 // The formats of output.
@@ -25,7 +25,7 @@ const (
 	formatJSON = "json"
 )
 
-// options are what the command line says.
+// options are the command line's options.
 type options struct {
 	config, vm, format string
 	hosts              []string
@@ -54,7 +54,7 @@ func parseArguments(args []string, messages io.Writer) (options, error) {
 	return o, nil
 }
 
-// Run prints events to out until ctx ends, or until no host can tell any. What else is to be said goes to messages.
+// Run prints events to out until ctx ends, or until no host can report events. Other messages go to messages.
 func Run(ctx context.Context, args []string, open config.Opener, out, messages io.Writer) error {
 	o, err := parseArguments(args, messages)
 	if errors.Is(err, flag.ErrHelp) {
@@ -75,7 +75,7 @@ func Run(ctx context.Context, args []string, open config.Opener, out, messages i
 	return errors.Join(err, f.Close())
 }
 
-// chooseHosts gives the hosts that are to be followed: all, or those that were named.
+// chooseHosts returns the hosts to follow: the named ones, or all.
 func chooseHosts(all, named []string) ([]string, error) {
 	for _, name := range named {
 		if !slices.Contains(all, name) {
@@ -118,7 +118,7 @@ func streamEvents(ctx context.Context, f *fleet.Fleet, hosts []string, o options
 	written := make(chan error, 1)
 	go func() { written <- printEvents(q, newPrinter(o.format, hosts), out) }()
 	select {
-	case err := <-written: // The reader has left, or no host tells anything.
+	case err := <-written: // the reader is gone, or no host reports events
 		stop()
 		<-followed
 		return errors.Join(err, errors.Join(failures...))
@@ -133,12 +133,12 @@ func streamEvents(ctx context.Context, f *fleet.Fleet, hosts []string, o options
 	}
 }
 
-// isAbout says whether an event is about the VM, or about a host.
+// isAbout reports whether an event is about the VM, or about a host.
 func isAbout(e fleet.Event, vm string) bool {
 	return vm == "" || e.UUID == "" || e.Name == vm || strings.EqualFold(e.UUID, vm)
 }
 
-// printEvents prints until the queue has ended.
+// printEvents prints events until the queue has ended.
 func printEvents(q *queue, p *printer, out io.Writer) error {
 	for {
 		events, missed, more := q.takeAll()

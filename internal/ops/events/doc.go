@@ -1,7 +1,7 @@
-// Package events prints what happens to the VMs of a fleet while it happens, a line for each event, in libvirt's words.
+// Package events prints events of the VMs of a fleet as they happen, a line for each event, with libvirt's names.
 //
-// A host that doesn't answer, or is lost, is tried again and told of. Whoever reads slowly misses events, and is told
-// how many; hosts never wait.
+// A host that doesn't answer, or whose connection is lost, is reported and retried. A slow reader misses events, and is
+// told how many; it never blocks the hosts' events.
 //
 // It may import fleet and libvirt. It must not know how hosts are reached.
 package events

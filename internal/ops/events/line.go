@@ -12,7 +12,7 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/ops/terminal"
 )
 
-// printer makes lines of events.
+// printer formats events as lines.
 type printer struct {
 	format string
 	lines  *terminal.Lines
@@ -23,8 +23,7 @@ func newPrinter(format string, hosts []string) *printer {
 	return &printer{format: format, lines: terminal.NewLines(terminal.TimeFormat, hosts), lost: map[string]bool{}}
 }
 
-// record is an event in JSON. Kinds that aren't libvirt's are "Host", for what happens to the connection to it, and
-// "Missed".
+// record is an event in JSON. Two kinds aren't libvirt's: "Host" for changes of the connection to a host, and "Missed".
 type record struct {
 	Time      string `json:"time"`
 	Host      string `json:"host,omitempty"`
@@ -39,7 +38,7 @@ type record struct {
 	Missed    int    `json:"missed,omitempty"`
 }
 
-// eventLine is the line of an event.
+// eventLine returns the line of an event.
 func (p *printer) eventLine(e fleet.Event) string {
 	name, kind := e.Name, e.Kind.String()
 	if e.Kind == libvirt.EventLost {
@@ -54,7 +53,7 @@ func (p *printer) eventLine(e fleet.Event) string {
 	return p.lines.Line(e.At, e.Host, name, p.eventText(e)) + "\n"
 }
 
-// missedLine is the line that stands for events which the reader was too slow for.
+// missedLine returns the line that replaces events for which the reader was too slow.
 func (p *printer) missedLine(at time.Time, n int) string {
 	if p.format == formatJSON {
 		return formatLine(record{Time: at.UTC().Format(terminal.TimeFormat), Event: "Missed", Missed: n})
@@ -65,13 +64,13 @@ func (p *printer) missedLine(at time.Time, n int) string {
 
 func formatLine(r record) string {
 	text, err := json.Marshal(r)
-	if err != nil { // Texts and numbers can't fail.
+	if err != nil { // texts and numbers can't fail
 		return ""
 	}
 	return string(text) + "\n"
 }
 
-// eventText says what happened, and the reason in brackets.
+// eventText describes what happened, with the reason in brackets.
 func (p *printer) eventText(e fleet.Event) string {
 	if e.Kind == libvirt.EventLost {
 		return p.hostWords(e)
@@ -97,7 +96,7 @@ func (p *printer) eventText(e fleet.Event) string {
 	return strings.Join(words, " ")
 }
 
-// hostWords say what became of the connection to a host.
+// hostWords describes what happened to the connection to a host.
 func (p *printer) hostWords(e fleet.Event) string {
 	was := p.lost[e.Host]
 	switch e.Detail {

@@ -6,10 +6,11 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet"
 )
 
-// backlog is how many events wait for a slow reader.
+// backlog is how many events are kept for a slow reader.
 const backlog = 1024
 
-// queue holds events between hosts, which don't wait, and one reader. What comes while it is full is only counted.
+// queue passes events from the hosts, which never wait, to one reader. Events that come while it is full are only
+// counted.
 type queue struct {
 	mu     sync.Mutex
 	events []fleet.Event
@@ -20,7 +21,7 @@ type queue struct {
 
 func newQueue() *queue { return &queue{filled: make(chan struct{}, 1)} }
 
-// put adds an event, if there is place. It never waits.
+// put adds an event if there is room. It never blocks.
 func (q *queue) put(e fleet.Event) {
 	q.mu.Lock()
 	if len(q.events) < backlog {
@@ -32,7 +33,7 @@ func (q *queue) put(e fleet.Event) {
 	q.wake()
 }
 
-// end says that nothing more comes.
+// end marks the end of the queue: no more events come.
 func (q *queue) end() {
 	q.mu.Lock()
 	q.ended = true
@@ -47,8 +48,8 @@ func (q *queue) wake() {
 	}
 }
 
-// takeAll waits for events and gives all there are, how many came after them that there was no place for, and whether
-// more may come.
+// takeAll waits for events. It returns all events in the queue, how many came after them for which there was no room,
+// and whether more may come.
 func (q *queue) takeAll() (events []fleet.Event, missed int, more bool) {
 	<-q.filled
 	q.mu.Lock()

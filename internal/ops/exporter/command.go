@@ -27,19 +27,19 @@ const (
 	defaultTimeout   = 10 * time.Second
 	defaultGuests    = time.Minute
 	defaultSeries    = 200_000
-	// margin is what remains of Prometheus's own time to make and send the answer.
+	// margin is the part of Prometheus's timeout that is left for building and sending the response.
 	margin = 500 * time.Millisecond
-	// scrapesAtOnce bounds the scrapes under way: two Prometheus servers and a person.
+	// scrapesAtOnce limits the parallel scrapes: two Prometheus servers and a user.
 	scrapesAtOnce = 3
 	headerTimeout = 10 * time.Second
-	// writeTimeout bounds sending an answer after the scrape: a reader that is slower than that reads no more. idleTimeout
-	// is longer than Prometheus's usual intervals, so that it keeps its connection.
+	// writeTimeout limits sending a response after the scrape: a reader that is slower has probably stopped reading.
+	// idleTimeout is longer than Prometheus's usual intervals, so that it keeps its connection.
 	writeTimeout = 30 * time.Second
 	idleTimeout  = 5 * time.Minute
 	maxHeader    = 16 << 10
 )
 
-// options are what the command line says.
+// options are the command line's options.
 type options struct {
 	config, address, webConfig, namespace, labels string
 	timeout, guests                               time.Duration
@@ -74,7 +74,7 @@ func parseArguments(args []string, out io.Writer) (options, error) {
 	return o, nil
 }
 
-// Run serves metrics until ctx ends, and then lets scrapes that are under way finish. It logs to out.
+// Run serves metrics until ctx ends, and then waits for running scrapes. It logs to out.
 func Run(ctx context.Context, args []string, version string, open config.Opener, out io.Writer) error {
 	o, err := parseArguments(args, out)
 	if errors.Is(err, flag.ErrHelp) {
@@ -97,7 +97,7 @@ func Run(ctx context.Context, args []string, version string, open config.Opener,
 	var following sync.WaitGroup
 	for _, host := range f.AskedHosts() {
 		following.Go(func() {
-			// What a host doesn't tell the next scrape finds.
+			// The next scrape finds what a host doesn't report.
 			if err := f.Follow(background, host, s.transitions.noteEvent); err != nil {
 				log.WarnContext(background, "events can't be followed", "host", host, "error", err.Error())
 			}
@@ -110,7 +110,7 @@ func Run(ctx context.Context, args []string, version string, open config.Opener,
 	return errors.Join(err, f.Close())
 }
 
-// serveMetrics listens until ctx ends.
+// serveMetrics serves requests until ctx ends.
 func serveMetrics(ctx context.Context, o options, handler http.Handler, log *slog.Logger) error {
 	server := &http.Server{
 		Handler: handler, ReadHeaderTimeout: headerTimeout, ReadTimeout: headerTimeout,
@@ -130,7 +130,7 @@ func serveMetrics(ctx context.Context, o options, handler http.Handler, log *slo
 	case <-ctx.Done():
 	}
 	log.Info("stopping")
-	// A scrape takes no longer than its timeout, so neither does this.
+	// A scrape takes no longer than its timeout, so the shutdown doesn't either.
 	stopping, cancel := context.WithTimeout(context.WithoutCancel(ctx), o.timeout+margin)
 	defer cancel()
 	err := server.Shutdown(stopping)
@@ -140,7 +140,7 @@ func serveMetrics(ctx context.Context, o options, handler http.Handler, log *slo
 	return err
 }
 
-// newHandler serves the metrics, and a word for those who look whether the exporter lives.
+// newHandler serves the metrics, and a health check.
 func newHandler(s *scraper, version string, timeout time.Duration) http.Handler {
 	own := prometheus.NewRegistry()
 	own.MustRegister(
@@ -153,7 +153,7 @@ func newHandler(s *scraper, version string, timeout time.Duration) http.Handler 
 	)
 	places := make(chan struct{}, scrapesAtOnce)
 	mux := http.NewServeMux()
-	// What is wrong with one series costs that one.
+	// An error in one series costs only that series.
 	sending := promhttp.HandlerOpts{
 		ErrorHandling: promhttp.ContinueOnError, ErrorLog: slog.NewLogLogger(s.log.Handler(), slog.LevelError),
 	}
@@ -165,7 +165,7 @@ func newHandler(s *scraper, version string, timeout time.Duration) http.Handler 
 			return
 		}
 		found := s.scrapeWithin(r, scrapeTimeout(r, timeout))
-		<-places // However long it takes to send the answer, the next scrape has its place.
+		<-places // however long it takes to send the response, the next scrape has a place
 		promhttp.HandlerFor(prometheus.Gatherers{own, found}, sending).ServeHTTP(w, r)
 	})
 	mux.HandleFunc("GET /-/healthy", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "OK") })
@@ -175,14 +175,14 @@ func newHandler(s *scraper, version string, timeout time.Duration) http.Handler 
 	return mux
 }
 
-// scrapeWithin scrapes once, within that time.
+// scrapeWithin scrapes once, for at most limit.
 func (s *scraper) scrapeWithin(r *http.Request, limit time.Duration) *families {
 	ctx, cancel := context.WithTimeout(r.Context(), limit)
 	defer cancel()
 	return s.scrapeHosts(ctx)
 }
 
-// scrapeTimeout is how long a scrape may take: as long as we were told, and a little less than Prometheus waits.
+// scrapeTimeout returns how long a scrape may take: the configured timeout, but a little less than Prometheus waits.
 func scrapeTimeout(r *http.Request, timeout time.Duration) time.Duration {
 	seconds, err := strconv.ParseFloat(r.Header.Get("X-Prometheus-Scrape-Timeout-Seconds"), 64)
 	if err != nil || seconds <= 0 {

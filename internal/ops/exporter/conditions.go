@@ -9,8 +9,8 @@ import (
 var vmCondition = gauge("virtfleet_vm_condition", "The conditions of each virtual machine that a scrape can tell, as "+
 	"virtfleet_conditions has them, with their status and reason. Value is 1.")
 
-// addConditions adds the conditions of a VM. One that takes a question to its guest or to QEMU has no series: a
-// scrape asks neither.
+// addConditions adds the conditions of a VM. Conditions that require a query to the guest or to QEMU have no series: a
+// scrape queries neither.
 func (f *families) addConditions(facts status.Facts, l labels) {
 	for _, c := range status.Conditions(facts) {
 		if c.Reason != status.ReasonNotObserved {
@@ -35,7 +35,7 @@ var (
 		"How many virtual machines the recorded drain still has to move.")
 )
 
-// addHosts adds how each host stands, whether it answers or not.
+// addHosts adds the state of each host, whether it answers or not.
 func (f *families) addHosts(all []observe.HostCondition) {
 	for _, h := range all {
 		node := labels{}.with("node", h.Name)

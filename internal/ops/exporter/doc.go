@@ -1,10 +1,10 @@
-// Package exporter serves metrics of all VMs of a fleet to Prometheus, under the names, types, labels and
-// units that KubeVirt gives them, so that dashboards and alerts that were written for it work.
+// Package exporter serves metrics of all VMs of a fleet to Prometheus, with KubeVirt's names, types, labels and units,
+// so that dashboards and alerts for KubeVirt work.
 //
-// A scrape asks all hosts at the same time, each in one pass: two calls for all
-// its VMs, and one more for each VM that migrates; once a minute the definitions are read again. A host that
-// doesn't answer costs its own series. Guests, which may be silent, are asked in the background, and the hosts' events
-// are followed there, so that what happens between scrapes is timed.
+// A scrape queries all hosts in parallel: two calls to each host for all its VMs, and one more call for each VM that is
+// migrating; once a minute the definitions are read again. If a host doesn't answer, only its own series are missing.
+// Guests, which may not answer, are queried in the background. The hosts' events are also followed in the background,
+// so that what happens between scrapes has its exact time.
 //
 // It may import fleet, stats, domain and libvirt. It must not know how hosts are reached.
 package exporter

@@ -22,7 +22,7 @@ func counter(name, help string) metric { return metric{name, help, dto.MetricTyp
 // labels are the labels of one series.
 type labels []*dto.LabelPair
 
-// with adds labels, given as names and values in turns. What is added to stays as it is.
+// with returns the labels with more labels, given as alternating names and values. l itself doesn't change.
 func (l labels) with(pairs ...string) labels {
 	all := slices.Clone(l)
 	for i := 0; i+1 < len(pairs); i += 2 {
@@ -32,10 +32,10 @@ func (l labels) with(pairs ...string) labels {
 	return all
 }
 
-// maxLabelValue bounds a label's value in bytes: guests, and whoever names things on hosts, may say anything.
+// maxLabelValue limits a label's value, in bytes: guests and users of hosts choose names freely.
 const maxLabelValue = 256
 
-// labelValue is a label's value as Prometheus takes it: valid UTF-8, and not longer than maxLabelValue.
+// labelValue returns a value that Prometheus accepts: valid UTF-8, and not longer than maxLabelValue.
 func labelValue(value string) string {
 	if len(value) <= maxLabelValue && utf8.ValidString(value) {
 		return value
@@ -51,14 +51,14 @@ func labelValue(value string) string {
 	return value[:end] + "\u2026"
 }
 
-// seriesHash is the hash of a metric's name and labels, by which a second series that would be the same is found.
+// seriesHash returns the hash of a metric's name and labels. It is used to find duplicate series.
 func seriesHash(m metric, l labels) uint64 {
 	var h maphash.Hash
 	h.SetSeed(seed)
 	for _, pair := range l {
 		for _, s := range [...]string{pair.GetName(), pair.GetValue()} {
-			_, _ = h.WriteString(s) // It never fails.
-			_ = h.WriteByte(0xff)   // No valid UTF-8 has it.
+			_, _ = h.WriteString(s) // it never fails
+			_ = h.WriteByte(0xff)   // never part of valid UTF-8
 		}
 	}
 	_, _ = h.WriteString(m.name)
@@ -67,12 +67,12 @@ func seriesHash(m metric, l labels) uint64 {
 
 var seed = maphash.MakeSeed()
 
-// families is what one scrape gives. It takes no more series than its limit, so that neither a fleet nor a host that
-// went mad fills Prometheus' memory.
+// families is the result of one scrape. It contains no more series than its limit, so that neither a huge fleet nor a
+// host that malfunctions fills Prometheus's memory.
 type families struct {
 	all            map[string]*dto.MetricFamily
 	limit, dropped int
-	// Prometheus refuses an answer that has a series twice, as a whole. So the second one is left out and counted.
+	// Prometheus rejects a whole response if it has a series twice. So the second one is left out and counted.
 	seen       map[uint64]bool
 	duplicates int
 }
@@ -81,7 +81,7 @@ func newFamilies(limit int) *families {
 	return &families{all: map[string]*dto.MetricFamily{}, seen: map[uint64]bool{}, limit: limit}
 }
 
-// add adds a series. Without a value there is none.
+// add adds a series. A nil value adds none.
 func (f *families) add(m metric, value *float64, l labels) {
 	if value == nil {
 		return
@@ -111,7 +111,7 @@ func (f *families) add(m metric, value *float64, l labels) {
 	family.Metric = append(family.Metric, series)
 }
 
-// Gather gives the families in the order of their names, as prometheus.Gatherer wants it.
+// Gather returns the families sorted by name, as prometheus.Gatherer requires.
 func (f *families) Gather() ([]*dto.MetricFamily, error) {
 	sorted := make([]*dto.MetricFamily, 0, len(f.all))
 	for _, name := range slices.Sorted(maps.Keys(f.all)) {

@@ -13,13 +13,15 @@ import (
 )
 
 const (
-	// guestsAtOnce is how many guests of a host are asked at a time: a silent one takes one of the daemon's workers.
+	// guestsAtOnce is how many guests of a host are queried in parallel: an agent that doesn't answer occupies one of the
+	// daemon's workers.
 	guestsAtOnce = 2
-	// guestTimeout is how long a guest agent may take. One that is alive answers within milliseconds.
+	// guestTimeout is how long a guest agent may take. A working agent answers within milliseconds.
 	guestTimeout = 5 * time.Second
-	// silence is how many times longer a guest that didn't answer is left alone, and an answer is good for.
+	// silence is how many intervals pass before a guest that didn't answer is queried again, and how many intervals an
+	// answer is used.
 	silence = 5
-	// maxFilesystems bounds the series of one guest.
+	// maxFilesystems limits the series of one guest.
 	maxFilesystems = 64
 )
 
@@ -28,21 +30,21 @@ var (
 	fsUsed     = gauge("kubevirt_vmi_filesystem_used_bytes", "Used VM filesystem capacity in bytes.")
 )
 
-// guests asks guest agents in the background. A scrape says which VMs there are and takes what is known: it never
+// guests queries guest agents in the background. A scrape passes the present VMs and reads the last answers: it never
 // waits for a guest.
 type guests struct {
-	every time.Duration // 0: never
+	every time.Duration // 0 is never
 	work  sync.WaitGroup
 
 	mu    sync.Mutex
 	known map[string]guestFacts // by UUID
-	asked map[string]bool       // hosts whose guests are being asked
+	asked map[string]bool       // hosts whose guests are being queried
 }
 
-// guestFacts is what an agent said last.
+// guestFacts is an agent's last answer.
 type guestFacts struct {
 	info *libvirt.GuestInfo
-	// At and due are when it was said and when it is asked again.
+	// at is when the agent answered, due when it is queried again.
 	at, due time.Time
 }
 
@@ -50,7 +52,7 @@ func newGuests(every time.Duration) *guests {
 	return &guests{every: every, known: map[string]guestFacts{}, asked: map[string]bool{}}
 }
 
-// infoOf is what is known of a guest; nil is nothing.
+// infoOf returns the last answer of a guest, nil if there is none.
 func (g *guests) infoOf(uuid string) *libvirt.GuestInfo {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -60,7 +62,7 @@ func (g *guests) infoOf(uuid string) *libvirt.GuestInfo {
 	return nil
 }
 
-// refreshInfo asks the agents whose time has come, until ctx ends, and forgets VMs that are gone.
+// refreshInfo queries the agents that are due, until ctx ends, and forgets VMs that are gone.
 func (g *guests) refreshInfo(ctx context.Context, all []observe.Sample) {
 	if g.every <= 0 {
 		return
@@ -100,13 +102,13 @@ func (g *guests) askHost(ctx context.Context, host string, vms []*fleet.VM) {
 			return nil
 		})
 	}
-	_ = questions.Wait() // None of them fails.
+	_ = questions.Wait() // none of the functions returns an error
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	delete(g.asked, host)
 }
 
-// askAgent asks one guest. Without an answer what was known stays, until it is too old.
+// askAgent queries one guest. If it doesn't answer, the last answer is kept until it is too old.
 func (g *guests) askAgent(ctx context.Context, vm *fleet.VM) {
 	ctx, cancel := context.WithTimeout(ctx, guestTimeout)
 	defer cancel()
@@ -123,14 +125,14 @@ func (g *guests) askAgent(ctx context.Context, vm *fleet.VM) {
 	g.known[vm.UUID] = guestFacts{info: info, at: now, due: now.Add(g.every)}
 }
 
-// addFilesystems adds the filesystems that a guest told of.
+// addFilesystems adds the filesystems that a guest reported.
 func (f *families) addFilesystems(info *libvirt.GuestInfo, l labels) {
 	if info == nil {
 		return
 	}
 	seen := map[string]bool{}
 	for _, fs := range info.Filesystems {
-		// What is mounted over something else at the same place is told first.
+		// If several filesystems are mounted at the same place, the guest reports the uppermost first.
 		if seen[fs.MountPoint] || len(seen) == maxFilesystems {
 			continue
 		}

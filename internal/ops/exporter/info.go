@@ -11,7 +11,7 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 )
 
-// none is what KubeVirt says of what it doesn't know.
+// none is KubeVirt's value for what it doesn't know.
 const none = "<none>"
 
 var (
@@ -23,7 +23,7 @@ var (
 		"tell, else 0.")
 )
 
-// addInfo adds what a VM is. What its guest said may be nil.
+// addInfo adds the info metrics of a VM. guest may be nil.
 func (f *families) addInfo(m observe.Sample, facts status.Facts, guest *libvirt.GuestInfo, l labels) {
 	vm := m.VM
 	spec := vm.LiveSpec
@@ -53,8 +53,8 @@ func (f *families) addInfo(m observe.Sample, facts status.Facts, guest *libvirt.
 	f.add(nonEvictable, held, l)
 }
 
-// evictableValue says whether a drain gets past a VM, as a label and as a value of nonEvictable. One that is moved just
-// now shows that it can be. One that runs twice, or of which post-copy left parts, is touched by no drain.
+// evictableValue returns whether a drain can evict a VM, as a label and as a value of nonEvictable. A VM that is being
+// moved is evictable. A VM that runs twice, or whose post-copy failed, is not evicted by any drain.
 func evictableValue(m observe.Sample, facts status.Facts) (label string, held *float64) {
 	switch {
 	case len(facts.RunsOn) > 1, facts.PostCopy() != status.PostCopyIntact:
@@ -77,7 +77,7 @@ func orNone(s string) string {
 	return s
 }
 
-// statusGroup is KubeVirt's group of a printed status.
+// statusGroup returns KubeVirt's group of a printed status.
 func statusGroup(status string) string {
 	switch status {
 	case groupStarting, groupRunning, groupMigrating:
@@ -89,18 +89,18 @@ func statusGroup(status string) string {
 	}
 }
 
-// maxLabels bounds the labels of one VM that become labels of its series.
+// maxLabels limits how many labels of one VM become labels of its series.
 const maxLabels = 32
 
 var unfit = regexp.MustCompile(`[^a-zA-Z0-9_]`)
 
-// vmLabels are the labels of every series of a VM.
+// vmLabels returns the labels of every series of a VM.
 func (s *scraper) vmLabels(vm *fleet.VM) labels {
 	l := labels{}.with("node", vm.Host, "namespace", s.namespace, "name", vm.Name)
 	var pairs []string
 	taken := map[string]bool{}
 	for _, key := range s.labels.chosenLabels(vm.Metadata.Labels) {
-		// Two labels may become one; Prometheus takes the first.
+		// Two labels may get the same name; the first one is kept.
 		name := "kubernetes_vmi_label_" + unfit.ReplaceAllString(key, "_")
 		if taken[name] || len(taken) == maxLabels {
 			continue

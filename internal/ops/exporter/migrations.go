@@ -11,7 +11,7 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 )
 
-// migrationMetrics are of the source of a migration that runs.
+// migrationMetrics are the metrics of a running migration, read at its source.
 var migrationMetrics = []metricOf[*libvirt.Job]{
 	{
 		counter("kubevirt_vmi_migration_data_bytes_total", "The total Guest OS data to be migrated to the new VM."),
@@ -43,8 +43,8 @@ var (
 	migrationFailed    = gauge("kubevirt_vmi_migration_failed", "Indicates if the VMI migration failed.")
 )
 
-// addMigrations adds what is known of a VM's migrations: that which runs, of which job are the statistics, and
-// those that its metadata has records of. job is nil when none runs.
+// addMigrations adds the metrics of a VM's migrations: of the running one, with job's statistics, and of those that are
+// recorded in its metadata. job is nil if no migration is running.
 func (s *scraper) addMigrations(f *families, vm *fleet.VM, job *libvirt.Job) {
 	records := vm.Migrations()
 	of := labels{}.with("namespace", s.namespace, "name", vm.Name, "node", vm.Host)
@@ -54,7 +54,7 @@ func (s *scraper) addMigrations(f *families, vm *fleet.VM, job *libvirt.Job) {
 	}
 	switch {
 	case job != nil && last.Completed(), job != nil && last.Start.IsZero():
-		// Another tool moves it, or the record isn't read yet.
+		// Another tool is migrating the VM, or the record isn't read yet.
 		f.add(migrationStart, seconds1970(time.Now().Add(-job.Elapsed)), of.with("migration_name", ""))
 	case job != nil:
 		f.add(migrationStart, seconds1970(last.Start), of.with("migration_name", migrationName(last)))
@@ -65,12 +65,12 @@ func (s *scraper) addMigrations(f *families, vm *fleet.VM, job *libvirt.Job) {
 		if last.Failed {
 			result = "failed"
 		}
-		if last.Completed() { // Else its end wasn't seen.
+		if last.Completed() { // otherwise no run saw its end
 			f.add(migrationEnd, seconds1970(last.End), of.with("status", result))
 		}
 	}
 
-	// An order that failed may have been given again, under the same name.
+	// A failed migration may have been requested again, with the same id.
 	named := map[string]bool{}
 	for _, record := range slices.Backward(records) {
 		name := migrationName(record)
@@ -86,10 +86,10 @@ func (s *scraper) addMigrations(f *families, vm *fleet.VM, job *libvirt.Job) {
 	}
 }
 
-// migrationName is how a record is known: by the id of who ordered it, else by what it did and when.
+// migrationName returns the name of a recorded migration: the migration's id, else its hosts and start time.
 func migrationName(m domain.Migration) string {
 	return cmp.Or(m.ID, fmt.Sprintf("%s-to-%s-%d", m.SourceHost, m.TargetHost, m.Start.UnixMilli()))
 }
 
-// seconds1970 is a time as Prometheus has it, in whole seconds like KubeVirt's.
+// seconds1970 returns a time as Prometheus represents it, in whole seconds like KubeVirt.
 func seconds1970(t time.Time) *float64 { return new(float64(t.Unix())) }

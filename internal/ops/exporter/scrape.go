@@ -27,34 +27,34 @@ var (
 		"with the same labels already, such as of two virtual machines of one name.")
 )
 
-// migratingAtOnce bounds the questions about migrations that are under way at the same time.
+// migratingAtOnce limits the parallel queries about migrations.
 const migratingAtOnce = 8
 
-// scraper makes the metrics of a fleet.
+// scraper collects the metrics of a fleet.
 type scraper struct {
 	fleet     *fleet.Fleet
 	namespace string
 	labels    labelChoice
-	// limit is how many series a scrape gives at most.
+	// limit is the largest number of series of a scrape.
 	limit int
 	log   *slog.Logger
-	// guests is what the agents say; background bounds asking them.
+	// guests is what the guest agents reported; background limits the queries to them.
 	guests     *guests
-	background context.Context //nolint:containedctx // Guests are asked between scrapes.
-	// transitions is since when VMs are as they are.
+	background context.Context //nolint:containedctx // guests are queried between scrapes
+	// transitions is since when VMs have had their status.
 	transitions *transitions
 
 	mu   sync.Mutex
-	down map[string]bool // hosts that did not answer last time
+	down map[string]bool // hosts that did not answer at the last scrape
 }
 
-// labelChoice says which labels of VMs become labels of series.
+// labelChoice is the choice of VM labels that become labels of series.
 type labelChoice struct {
 	all  bool
 	keys []string
 }
 
-// newLabelChoice reads "*", or keys with commas between them.
+// newLabelChoice parses "*", or keys separated by commas.
 func newLabelChoice(s string) labelChoice {
 	if s == "*" {
 		return labelChoice{all: true}
@@ -62,7 +62,7 @@ func newLabelChoice(s string) labelChoice {
 	return labelChoice{keys: strings.FieldsFunc(s, func(r rune) bool { return r == ',' || r == ' ' })}
 }
 
-// chosenLabels gives the keys that are chosen, in order.
+// chosenLabels returns the chosen keys that the VM has, in order.
 func (c labelChoice) chosenLabels(have map[string]string) []string {
 	if c.all {
 		return slices.Sorted(maps.Keys(have))
@@ -76,7 +76,7 @@ func (c labelChoice) chosenLabels(have map[string]string) []string {
 	return keys
 }
 
-// answer is what one host said.
+// answer is one host's reply.
 type answer struct {
 	host    string
 	samples observe.HostSamples
@@ -84,8 +84,8 @@ type answer struct {
 	err     error
 }
 
-// scrapeHosts asks all hosts until the deadline of ctx and makes metrics of what they said. Hosts have two thirds of
-// the time, so that some is left to ask how far migrations are.
+// scrapeHosts queries all hosts until the deadline of ctx and returns the metrics. The hosts have two thirds of the
+// time; the rest is for the progress of migrations.
 func (s *scraper) scrapeHosts(ctx context.Context) *families {
 	began := time.Now()
 	answers := s.askAll(ctx)
@@ -119,13 +119,13 @@ func (s *scraper) scrapeHosts(ctx context.Context) *families {
 			f.add(calls, new(float64(n)), labels{}.with("node", host, "procedure", procedure))
 		}
 	}
-	f.limit += 2 // They have places of their own.
+	f.limit += 2 // these two don't count against the limit
 	f.add(droppedSeries, new(float64(f.dropped)), nil)
 	f.add(duplicateSeries, new(float64(f.duplicates)), nil)
 	return f
 }
 
-// mergeAnswers puts the answers together, in a part of the time that is left.
+// mergeAnswers merges the hosts' replies, in a part of the time that is left.
 func (s *scraper) mergeAnswers(ctx context.Context, answers []answer) []observe.SampledVM {
 	ctx, cancel := withMargin(ctx)
 	defer cancel()
@@ -140,7 +140,7 @@ func samplesOf(answers []answer) []observe.HostSamples {
 	return samples
 }
 
-// withMargin is two thirds of the time that is left.
+// withMargin returns a context with two thirds of the time that is left.
 func withMargin(ctx context.Context) (context.Context, context.CancelFunc) {
 	deadline, ok := ctx.Deadline()
 	if !ok {
@@ -149,7 +149,7 @@ func withMargin(ctx context.Context) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(ctx, time.Until(deadline)*2/3)
 }
 
-// addVM adds all that is known of a VM. job is that of its migration, nil for none.
+// addVM adds all metrics of a VM. job is the job of its migration, nil for none.
 func (s *scraper) addVM(
 	f *families, m observe.SampledVM, home observe.Sample, job *migrationJob, began time.Time,
 ) {
@@ -172,7 +172,7 @@ func (s *scraper) addVM(
 	if m.VM != nil {
 		return
 	}
-	// It runs more than once, or it is unknown which definition counts: what each host counts of it is told.
+	// The VM runs on several hosts, or it is unknown which definition counts: the statistics of each host are added.
 	for _, c := range m.Samples {
 		if c.VM.Host != home.VM.Host && c.VM.Active {
 			f.addStats(&c.Stats, s.vmLabels(c.VM))
@@ -196,11 +196,11 @@ func (s *scraper) askAll(ctx context.Context) []answer {
 		})
 	}
 	wg.Wait()
-	s.fleet.JudgeEvictable(samples) // It judges the VMs that the answers have.
+	s.fleet.JudgeEvictable(samples) // it judges the VMs in the replies
 	return answers
 }
 
-// logSilence logs that a host stopped answering, or answers again, once.
+// logSilence logs once that a host stopped answering, or that it answers again.
 func (s *scraper) logSilence(ctx context.Context, a answer) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -219,7 +219,7 @@ type migrationJob struct {
 	job  *libvirt.Job
 }
 
-// jobOrNil is the job, nil for none.
+// jobOrNil returns the job, nil for none.
 func (m *migrationJob) jobOrNil() *libvirt.Job {
 	if m == nil {
 		return nil
@@ -227,7 +227,7 @@ func (m *migrationJob) jobOrNil() *libvirt.Job {
 	return m.job
 }
 
-// readJobs asks how far migrations are, by the UUIDs of the VMs. Whoever doesn't answer has no job.
+// readJobs reads the jobs of migrations, by the UUIDs of the VMs. If a host doesn't answer, its VMs have no job.
 func (s *scraper) readJobs(ctx context.Context, machines []observe.SampledVM) map[string]*migrationJob {
 	found := map[string]*migrationJob{}
 	var mu sync.Mutex
@@ -248,6 +248,6 @@ func (s *scraper) readJobs(ctx context.Context, machines []observe.SampledVM) ma
 			return nil
 		})
 	}
-	_ = questions.Wait() // None of them fails.
+	_ = questions.Wait() // none of the functions returns an error
 	return found
 }

@@ -19,7 +19,7 @@ const (
 	groupError      = "error"
 )
 
-// entered are when VMs came into each group of statuses.
+// entered are the metrics of when a VM entered each group of statuses.
 var entered = map[string]metric{
 	groupStarting:   sinceMetric(groupStarting, "starting"),
 	groupRunning:    sinceMetric(groupRunning, "running"),
@@ -33,11 +33,11 @@ func sinceMetric(group, words string) metric {
 		"Virtual Machine last transition timestamp to "+words+" status.")
 }
 
-// maxStandings bounds the VMs that events alone told of, should there never be a scrape.
+// maxStandings limits how many VMs are kept of which only events are known, in case no scrape ever happens.
 const maxStandings = 100_000
 
-// transitions knows since when VMs are as they are. Events say when something happened, also between two scrapes;
-// a scrape says what has become of it.
+// transitions knows since when VMs have had their status. Events say when something happened, also between two scrapes;
+// a scrape reads the resulting status.
 type transitions struct {
 	log *slog.Logger
 
@@ -45,15 +45,16 @@ type transitions struct {
 	vms map[string]*vmState // by UUID
 }
 
-// vmState is how a VM stands.
+// vmState is the last known status of a VM.
 type vmState struct {
-	// Group is "" until it is known; since is zero as long as it was so before the first scrape.
+	// group is "" until it is known; since is zero if the VM was in the group before the first scrape.
 	group string
 	since time.Time
-	// Host had it at the last scrape, or has it since it arrived there; stirred is the last event's time.
+	// host is the VM's host at the last scrape, or the host where it has arrived since; stirred is the time of the last
+	// event.
 	host    string
 	stirred time.Time
-	// told says that an event came which no scrape has seen yet.
+	// told says that an event came after the last scrape.
 	told bool
 }
 
@@ -61,7 +62,7 @@ func newTransitions(log *slog.Logger) *transitions {
 	return &transitions{log: log, vms: map[string]*vmState{}}
 }
 
-// noteEvent takes what a host tells. It never waits.
+// noteEvent records an event of a host. It never blocks.
 func (t *transitions) noteEvent(e fleet.Event) {
 	switch e.Kind {
 	case libvirt.EventLost:
@@ -89,13 +90,13 @@ func (t *transitions) noteEvent(e fleet.Event) {
 	if arrived {
 		m.host, m.group, m.since = e.Host, groupRunning, e.At
 	}
-	// What happens to the other end of a migration isn't the VM's fate.
+	// An event at the other end of a migration isn't a change of the VM.
 	if group := groupAfter(e.Event); group != "" && group != m.group && (m.host == "" || m.host == e.Host) {
 		m.group, m.since = group, e.At
 	}
 }
 
-// groupAfter is what a VM has come to by a lifecycle event, if the event alone tells.
+// groupAfter returns the group of a VM after a lifecycle event, or "" if the event alone doesn't determine it.
 func groupAfter(e libvirt.Event) string {
 	switch e.Reason {
 	case libvirt.ReasonMigrated, libvirt.ReasonPostcopy, libvirt.ReasonPostcopyFailed:
@@ -118,8 +119,8 @@ func groupAfter(e libvirt.Event) string {
 	}
 }
 
-// noteScrape takes what a scrape that began then found, and gives the group of the VM and since when it is in it, by
-// our clock; zero is unknown. Events that came since are newer than what was found.
+// noteScrape records what a scrape that began at that time found. It returns the VM's group and since when the VM has
+// been in it, by this computer's clock; zero if unknown. Events since began are newer than what was found.
 func (t *transitions) noteScrape(vm *fleet.VM, found string, began time.Time) (group string, since time.Time) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -144,7 +145,8 @@ func (t *transitions) noteScrape(vm *fleet.VM, found string, began time.Time) (g
 	return m.group, m.since
 }
 
-// forgetGone forgets the VMs that a scrape which began then didn't find, but for those of hosts that didn't answer.
+// forgetGone forgets the VMs that a scrape did not find. It keeps the VMs of hosts that didn't answer, and those with
+// an event since the scrape began.
 func (t *transitions) forgetGone(found []observe.Sample, silent map[string]bool, began time.Time) {
 	here := make(map[string]bool, len(found))
 	for _, m := range found {
@@ -159,7 +161,7 @@ func (t *transitions) forgetGone(found []observe.Sample, silent map[string]bool,
 	}
 }
 
-// addTransitions adds when a VM came into its group of statuses. The others have 0, as KubeVirt's.
+// addTransitions adds when a VM entered its group of statuses. The other groups have 0, as in KubeVirt.
 func (f *families) addTransitions(group string, since time.Time, l labels) {
 	if since.IsZero() {
 		return

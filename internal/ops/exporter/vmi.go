@@ -7,13 +7,13 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/stats"
 )
 
-// metricOf is a metric and where its value comes from.
+// metricOf is a metric and the function that reads its value.
 type metricOf[S any] struct {
 	metric
 	value func(S) *float64
 }
 
-// countValue is a count or bytes.
+// countValue returns the value of a number or of bytes.
 func countValue[S any](get func(S) *uint64) func(S) *float64 {
 	return func(s S) *float64 {
 		if n := get(s); n != nil {
@@ -23,7 +23,7 @@ func countValue[S any](get func(S) *uint64) func(S) *float64 {
 	}
 }
 
-// durationValue is a time.
+// durationValue returns the value of a duration, in seconds.
 func durationValue[S any](get func(S) *time.Duration) func(S) *float64 {
 	return func(s S) *float64 {
 		if d := get(s); d != nil {
@@ -178,18 +178,18 @@ var nicMetrics = []metricOf[nic]{
 		"interfaces."), countValue(func(n nic) *uint64 { return n.TransmitDrops })},
 }
 
-// networkTraffic is the older form of two of the metrics above, which dashboards still use.
+// networkTraffic is the older form of two of the metrics above, which some dashboards still use.
 var networkTraffic = counter("kubevirt_vmi_network_traffic_bytes_total", "[Deprecated] Total number of bytes sent and "+
 	"received.")
 
-// addAll adds a series of each metric.
+// addAll adds a series for each metric.
 func addAll[S any](f *families, metrics []metricOf[S], s S, l labels) {
 	for _, m := range metrics {
 		f.add(m.metric, m.value(s), l)
 	}
 }
 
-// addStats adds what was counted of a VM.
+// addStats adds the statistics of a VM.
 func (f *families) addStats(s *stats.Sample, l labels) {
 	if s.Memory != nil {
 		addAll(f, memoryMetrics, s.Memory, l)
@@ -211,7 +211,7 @@ func (f *families) addStats(s *stats.Sample, l labels) {
 	}
 	for _, n := range s.Interfaces {
 		addAll(f, nicMetrics, n, l.with("interface", n.Key))
-		// The same two numbers once more.
+		// The deprecated metric has the same two values.
 		f.add(networkTraffic, nicMetrics[0].value(n), l.with("interface", n.Key, "type", "rx"))
 		f.add(networkTraffic, nicMetrics[1].value(n), l.with("interface", n.Key, "type", "tx"))
 	}

@@ -1,5 +1,4 @@
-// Package opstest helps the tests of commands: it runs them in process against the lab's hosts, and reads what they
-// write.
+// Package opstest helps to test the commands: it runs them in process against the lab's hosts, and reads their output.
 //
 // Only tests may import it.
 package opstest

@@ -19,16 +19,16 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider" //nolint:depguard // As above.
 )
 
-// Main runs the tests of a command, and fails when goroutines are left.
+// Main runs the tests of a command, and fails if goroutines are left.
 func Main(m *testing.M) {
 	goleak.VerifyTestMain(m,
 		goleak.IgnoreAnyFunction("github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt.runEventLoop"))
 }
 
-// patience is how long a command may take to write what is awaited: a guest boots slowly on a slow computer.
+// patience is how long a command may take to write an expected line: a guest boots slowly on a slow computer.
 const patience = 5 * time.Minute
 
-// Output is what a command writes while a test reads it.
+// Output collects a command's output while a test reads it.
 type Output struct {
 	mu  sync.Mutex
 	all bytes.Buffer
@@ -41,20 +41,20 @@ func (o *Output) Write(p []byte) (int, error) {
 	return o.all.Write(p)
 }
 
-// String gives all that was written up to now.
+// String returns all output so far.
 func (o *Output) String() string {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return o.all.String()
 }
 
-// Line waits for a line that contains all of the parts, in this order, and gives it.
+// Line waits for a line that contains all parts, in this order, and returns it.
 func (o *Output) Line(t testing.TB, parts ...string) string {
 	t.Helper()
 	return o.Nth(t, 1, parts...)
 }
 
-// Nth is Line for the second, third, ... line of that kind.
+// Nth is Line for the nth line that matches.
 func (o *Output) Nth(t testing.TB, n int, parts ...string) string {
 	t.Helper()
 	deadline, tick := time.After(patience), time.NewTicker(20*time.Millisecond)
@@ -90,9 +90,9 @@ func inOrder(line string, parts []string) bool {
 
 // Running is a command that runs.
 type Running struct {
-	// Out is what it writes for its reader, Messages what else it has to say.
+	// Out is the command's output, Messages its other messages.
 	Out, Messages *Output
-	// Stop ends it as Ctrl-C does, and gives what it returned. It is called at the end of the test.
+	// Stop ends the command as Ctrl-C does, and returns its error. It is also called at the end of the test.
 	Stop func() error
 }
 
@@ -132,7 +132,7 @@ func File(t testing.TB, config string) (path string) {
 	return path
 }
 
-// Config is a configuration with those hosts, reached over SSH.
+// Config returns a configuration with those hosts, reached over SSH.
 func Config(l *lab.Lab, hosts ...*lab.Host) string {
 	uris := map[string]string{}
 	for _, h := range hosts {
@@ -141,7 +141,7 @@ func Config(l *lab.Lab, hosts ...*lab.Host) string {
 	return ConfigOf(l, l.KnownHostsFile(), uris)
 }
 
-// ConfigOf is a configuration with those hosts, by their names.
+// ConfigOf returns a configuration with those hosts, by their names.
 func ConfigOf(l *lab.Lab, knownHosts string, uris map[string]string) string {
 	var b strings.Builder
 	fmt.Fprintln(&b, "hosts:")
@@ -153,7 +153,7 @@ func ConfigOf(l *lab.Lab, knownHosts string, uris map[string]string) string {
 	return b.String()
 }
 
-// VM defines and starts a VM without an agent by hand.
+// VM defines and starts a VM without a guest agent, outside of the provider.
 func VM(t testing.TB, l *lab.Lab, h *lab.Host, words string) (name string) {
 	t.Helper()
 	name = lab.Name(t)
@@ -162,7 +162,7 @@ func VM(t testing.TB, l *lab.Lab, h *lab.Host, words string) (name string) {
 	return name
 }
 
-// StartVM defines and starts one with the name of its disk.
+// StartVM defines and starts a VM that has the name of its disk.
 func StartVM(t testing.TB, l *lab.Lab, h *lab.Host, export *lab.Export, words string) {
 	t.Helper()
 	l.Define(t, h.Name, fmt.Sprintf(`<domain type="qemu">
@@ -186,8 +186,8 @@ func StartVM(t testing.TB, l *lab.Lab, h *lab.Host, export *lab.Export, words st
 	l.Virsh(t, h.Name, "start", export.Name)
 }
 
-// WritingVM is VM, of which the guest keeps writing to its memory when this returns: one that still boots has
-// next to nothing to be copied, and its migration would be over before a test has seen it.
+// WritingVM is VM, but returns only when the guest keeps writing to its memory. A guest that still boots has almost
+// nothing to be copied, and its migration would be over before a test could observe it.
 func WritingVM(t testing.TB, l *lab.Lab, h *lab.Host) (name string) {
 	t.Helper()
 	name = VM(t, l, h, "dirty=32")

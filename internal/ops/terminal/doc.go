@@ -1,4 +1,4 @@
-// Package terminal writes to people: lines that stay, and below them, on a terminal, a part that is drawn anew.
+// Package terminal writes for users: lines that stay, and on a terminal, a part below them that is redrawn.
 //
 // It may import nothing of this project.
 package terminal

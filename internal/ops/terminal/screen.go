@@ -11,20 +11,20 @@ import (
 	"golang.org/x/term"
 )
 
-// Screen is where lines are printed that stay, and on a terminal, below them, a live part that is drawn anew. Several
-// goroutines may use it.
+// Screen prints lines that stay, and on a terminal, a live part below them that is redrawn. Several goroutines may use
+// it.
 type Screen struct {
 	out io.Writer
-	// size gives columns and rows of the terminal, nil where there is none.
+	// size returns the columns and rows of the terminal. It is nil if there is no terminal.
 	size func() (width, height int)
 
 	mu    sync.Mutex
 	live  []string
-	drawn []int // the widths of the live part's lines, as they are on the terminal
-	err   error // the first error of writing
+	drawn []int // the widths of the live part's lines on the terminal
+	err   error // the first write error
 }
 
-// NewScreen finds out whether out is a terminal that can be drawn on.
+// NewScreen returns a screen on out, with a live part if out is a terminal that supports it.
 func NewScreen(out io.Writer) *Screen {
 	s := &Screen{out: out}
 	file, ok := out.(*os.File)
@@ -40,13 +40,13 @@ func NewScreen(out io.Writer) *Screen {
 	return s
 }
 
-// Live says whether there is a live part.
+// Live reports whether there is a live part.
 func (s *Screen) Live() bool { return s.size != nil }
 
-// Size is how many columns and rows the live part may have.
+// Size returns how many columns and rows the live part may have.
 func (s *Screen) Size() (width, height int) {
 	width, height = s.size()
-	// What touches the last column may wrap, and the cursor stands in the last row.
+	// Text in the last column may wrap, and the cursor is in the last row.
 	return max(width-1, 1), max(height-1, 1)
 }
 
@@ -65,7 +65,7 @@ func (s *Screen) Draw(stay, live []string) error {
 	return s.writeAtOnce(stay)
 }
 
-// Write prints what a logger writes, so that it doesn't end up in the live part.
+// Write prints a logger's output above the live part.
 func (s *Screen) Write(p []byte) (int, error) {
 	if err := s.Print(strings.Split(strings.TrimSuffix(string(p), "\n"), "\n")...); err != nil {
 		return 0, err
@@ -73,7 +73,7 @@ func (s *Screen) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// The control sequences: every terminal of the last decades has them.
+// The control sequences, which every terminal of the last decades supports.
 const (
 	upAndClear = "\x1b[%dA\r\x1b[J"
 	clearBelow = "\r\x1b[J"
@@ -81,7 +81,7 @@ const (
 	wrapOn     = "\x1b[?7h"
 )
 
-// writeAtOnce writes all in one piece, so that nothing is seen half drawn. The caller holds the lock.
+// writeAtOnce writes everything in one call, so that no half-drawn output is visible. The caller holds the lock.
 func (s *Screen) writeAtOnce(stay []string) error {
 	var b strings.Builder
 	if s.Live() {
@@ -99,7 +99,7 @@ func (s *Screen) writeAtOnce(stay []string) error {
 	return s.err
 }
 
-// clearLive removes the live part. A terminal that has become narrower has broken its lines.
+// clearLive removes the live part. A terminal that has become narrower has wrapped its lines.
 func (s *Screen) clearLive(b *strings.Builder) {
 	width, _ := s.size()
 	rows := 0
@@ -128,7 +128,7 @@ func (s *Screen) drawLive(b *strings.Builder) {
 	b.WriteString(wrapOn)
 }
 
-// cutToWidth shortens a line to what fits.
+// cutToWidth cuts a line to the width.
 func cutToWidth(line string, width int) string {
 	if utf8.RuneCountInString(line) <= width {
 		return line

@@ -11,16 +11,16 @@ import (
 const (
 	// TimeFormat is RFC 3339 with milliseconds.
 	TimeFormat = "2006-01-02T15:04:05.000Z07:00"
-	// ClockFormat is for people who watch.
+	// ClockFormat is for users who watch the output.
 	ClockFormat = "15:04:05.000"
-	// None stands in a column that has no value.
+	// None is shown in a column that has no value.
 	None = "-"
-	// widestName is where the column of names stops to grow.
+	// widestName is the largest width to which the column of names grows.
 	widestName = 32
 )
 
-// Plain makes text that comes from elsewhere fit for one line of a terminal: what would steer it, or begin another
-// line, becomes a space.
+// Plain makes text from other sources safe for one line of a terminal: it replaces control characters, which would
+// start another line or control the terminal, with spaces.
 func Plain(s string) string {
 	return strings.Map(func(r rune) rune {
 		if unicode.IsPrint(r) {
@@ -30,14 +30,14 @@ func Plain(s string) string {
 	}, s)
 }
 
-// Lines makes lines of what happens: when, on which host, to which VM, what. The columns grow with what was in them.
+// Lines formats lines about events: time, host, VM, and what happened. The columns grow with their contents.
 type Lines struct {
 	timeFormat string
 	host, name int // widths
 }
 
-// NewLines begins with a column that is wide enough for the hosts. Times are in the format, TimeFormat or ClockFormat,
-// and in local time.
+// NewLines returns Lines with a first column that is wide enough for the hosts. Times are local and have the format
+// TimeFormat or ClockFormat.
 func NewLines(timeFormat string, hosts []string) *Lines {
 	l := &Lines{timeFormat: timeFormat}
 	for _, h := range hosts {
@@ -46,7 +46,7 @@ func NewLines(timeFormat string, hosts []string) *Lines {
 	return l
 }
 
-// Line is a line without its end.
+// Line returns a line without a line break.
 func (l *Lines) Line(at time.Time, host, name, what string) string {
 	host, name = Plain(host), Plain(name)
 	l.name = max(l.name, min(utf8.RuneCountInString(name), widestName))

@@ -17,11 +17,11 @@ import (
 const (
 	defaultInterval  = time.Second
 	shortestInterval = 100 * time.Millisecond
-	// farewell is how long a reader who doesn't read is waited for at the end.
+	// farewell is how long to wait at the end for a reader that doesn't read.
 	farewell = time.Second
 )
 
-// options are what the command line says.
+// options are the command line's options.
 type options struct {
 	config   string
 	interval time.Duration
@@ -46,7 +46,7 @@ func parseArguments(args []string, messages io.Writer) (options, error) {
 	return o, nil
 }
 
-// Run shows the fleet on out until ctx ends. What else is to be said goes to messages, and on a terminal between the
+// Run shows the fleet on out until ctx ends. Other messages go to messages; on a terminal they are shown between the
 // lines.
 func Run(ctx context.Context, args []string, open config.Opener, out, messages io.Writer) error {
 	o, err := parseArguments(args, messages)
@@ -76,7 +76,7 @@ func Run(ctx context.Context, args []string, open config.Opener, out, messages i
 	drawn := make(chan error, 1)
 	go func() { drawn <- drawUntilDone(ctx, w, screen) }()
 	select {
-	case err = <-drawn: // The reader has left.
+	case err = <-drawn: // the reader is gone
 	case <-ctx.Done():
 		select {
 		case err = <-drawn:
@@ -88,7 +88,7 @@ func Run(ctx context.Context, args []string, open config.Opener, out, messages i
 	return errors.Join(err, f.Close())
 }
 
-// drawUntilDone shows what is new, as soon as it is, and how far migrations are, at every tick.
+// drawUntilDone shows changes immediately, and the progress of migrations at every tick.
 func drawUntilDone(ctx context.Context, w *watcher, screen *terminal.Screen) error {
 	m := newModel(w.hosts)
 	format := terminal.TimeFormat
@@ -116,7 +116,7 @@ func drawUntilDone(ctx context.Context, w *watcher, screen *terminal.Screen) err
 	}
 }
 
-// showChanges shows what has changed. Where nothing is drawn anew, progress is in lines of its own.
+// showChanges shows what has changed. Without a live part, the progress is shown in lines of its own.
 func showChanges(w *watcher, m *model, screen *terminal.Screen, lines *terminal.Lines, progress bool) error {
 	var stay []string
 	for _, c := range w.mergePolls(m) {

@@ -1,10 +1,10 @@
-// Package watch shows a fleet while it lives: migrations that run, with their progress, and changes of the
-// VMs' status and conditions, with the time they happened and how long it had been as before. On a terminal the
-// migrations are drawn anew below the changes; elsewhere all is lines.
+// Package watch shows a fleet in real time: running migrations with their progress, and changes of the VMs' status and
+// conditions, with their time and the duration of the previous state. On a terminal, the migrations are redrawn below
+// the changes; otherwise, everything is printed as lines.
 //
-// Each host is asked in one call and tick for all its VMs, at once when it tells of an event, and once more for
-// each migration that leaves it. Hosts are asked by themselves: a silent one costs only what it knows. What is shown is
-// made of one model by pure functions.
+// Each host is polled with one call for all its VMs: at every tick, and at once when it reports an event. Each
+// migration from the host costs one more call. Hosts are polled independently: an unreachable host doesn't affect what
+// is shown of the others. Pure functions produce the output from one model.
 //
-// It may import fleet and what is below it. It must not know how hosts are reached.
+// It may import fleet and the packages below it. It must not know how hosts are reached.
 package watch

@@ -13,11 +13,11 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/ops/terminal"
 )
 
-// model is what is known of the fleet, made of what its hosts said one after another.
+// model is what is known of the fleet, built from the hosts' successive replies.
 type model struct {
 	vms   map[string]*vmState // by UUID
 	hosts map[string]*hostState
-	// introduced says that what the fleet is was said.
+	// introduced says that the first lines, which describe the fleet, were shown.
 	introduced bool
 }
 
@@ -31,34 +31,35 @@ func newModel(hosts []string) *model {
 
 // hostState is whether a host answers.
 type hostState struct {
-	// answered: it answered once. known: its VMs were read then. silent: it doesn't answer now.
+	// answered says that the host has answered once, known that its VMs were read then, and silent that it doesn't
+	// answer now.
 	answered, known, silent bool
-	// since is when it became so; zero when it was so before the first poll.
+	// since is when this last changed; zero if it was so before the first poll.
 	since time.Time
 }
 
-// vmState is what was last known of a VM.
+// vmState is the last known state of a VM.
 type vmState struct {
 	name, host, hostUUID string
 	status, reason       string
-	// since is when it became so; zero when it was so before the first poll.
+	// since is when the status last changed; zero if it was so before the first poll.
 	since      time.Time
 	conditions []status.Condition
 	migration  *migration.State // nil for none
-	// gone: it isn't known where it is now.
+	// gone says that the VM's present host is unknown.
 	gone bool
 }
 
-// change is one line of what has changed.
+// change is one line about a change.
 type change struct {
 	at               time.Time
 	host, name, what string
 }
 
-// unspoken are the conditions that other lines report: those of the status and of the host.
+// unspoken are the conditions that other lines report: the lines about the status and about the host.
 var unspoken = map[string]bool{status.Connected: true, status.Started: true}
 
-// notePoll notes whether a host answered, and returns the line if that changed.
+// notePoll records whether a host answered, and returns a line if that changed.
 func (m *model) notePoll(p fleet.HostPoll) []change {
 	h := m.hosts[p.Host]
 	h.answered = h.answered || p.Err == nil
@@ -76,8 +77,8 @@ func (m *model) notePoll(p fleet.HostPoll) []change {
 	return nil
 }
 
-// applyListing brings the VMs up to date with the merged answers of all hosts, and returns what has changed. jobs are
-// those that are known to run, by UUID.
+// applyListing updates the VMs from the merged replies of all hosts, and returns what has changed. jobs are the jobs
+// that are known to run, by UUID.
 func (m *model) applyListing(now time.Time, found []fleet.Listed, jobs map[string]*libvirt.Job) []change {
 	var changes []change
 	tell := func(old, next *vmState, what string) {
@@ -88,7 +89,7 @@ func (m *model) applyListing(now time.Time, found []fleet.Listed, jobs map[strin
 		seen[l.UUID] = true
 		old := m.vms[l.UUID]
 		if l.Inconsistent {
-			continue // The last known state counts until the answers agree.
+			continue // the last known state counts until the replies agree
 		}
 		if errors.Is(l.Err, fleet.ErrUnreachable) {
 			if old != nil {
@@ -129,10 +130,10 @@ func (m *model) applyListing(now time.Time, found []fleet.Listed, jobs map[strin
 	return changes
 }
 
-// isKnown says whether the VMs of a host were read before, so that one more is new.
+// isKnown reports whether the VMs of a host were read before, so that a VM that wasn't there is new.
 func (m *model) isKnown(host string) bool { return m.hosts[host] != nil && m.hosts[host].known }
 
-// allHostsPolled says whether each host has answered or failed to.
+// allHostsPolled reports whether each host has answered or failed to.
 func (m *model) allHostsPolled() bool {
 	for _, h := range m.hosts {
 		if !h.silent && !h.answered {
@@ -151,7 +152,7 @@ func (m *model) anySilent() bool {
 	return false
 }
 
-// lastKnown is where each VM was seen last, by UUID.
+// lastKnown returns where each VM was last seen, by UUID.
 func (m *model) lastKnown() map[string]fleet.LastKnown {
 	last := make(map[string]fleet.LastKnown, len(m.vms))
 	for uuid, old := range m.vms {
@@ -160,7 +161,7 @@ func (m *model) lastKnown() map[string]fleet.LastKnown {
 	return last
 }
 
-// migrationSources are the hosts that VMs are migrating from, by the VMs' UUIDs.
+// migrationSources returns the hosts that VMs are migrating from, by the VMs' UUIDs.
 func (m *model) migrationSources() map[string]string {
 	sources := map[string]string{}
 	for uuid, v := range m.vms {
@@ -183,7 +184,7 @@ func newVMState(l fleet.Listed, job *libvirt.Job) *vmState {
 	}
 }
 
-// statusText is the VM's status with its reason or its migration.
+// statusText returns the VM's status with its reason or its migration.
 func (m *vmState) statusText() string {
 	switch {
 	case m.isMigrating():
@@ -197,12 +198,12 @@ func (m *vmState) statusText() string {
 
 func (m *vmState) isMigrating() bool { return m.status == status.StatusMigrating && m.migration != nil }
 
-// directionText is the source and target of the VM's migration and its mode.
+// directionText returns the source, the target and the mode of the VM's migration.
 func (m *vmState) directionText() string {
 	return hostsOf(m.migration) + ", " + string(m.migration.Mode)
 }
 
-// elsewhere is a host that isn't one of the fleet's.
+// elsewhere stands for a host that isn't one of the fleet's.
 const elsewhere = "(elsewhere)"
 
 func hostsOf(s *migration.State) string {
@@ -213,8 +214,8 @@ func hostsOf(s *migration.State) string {
 	return s.SourceHost + " -> " + target
 }
 
-// keepPassing keeps the old conditions while a VM starts, stops or migrates, when they change back and forth, and the
-// old mode of a migration once the guest runs on the target, where it isn't known.
+// keepPassing keeps the old conditions while a VM starts, stops or migrates, because they change back and forth then.
+// Once the guest runs on the target, where the mode of the migration isn't known, it also keeps the old mode.
 func (m *vmState) keepPassing(old *vmState) {
 	if old == nil {
 		return
@@ -228,13 +229,13 @@ func (m *vmState) keepPassing(old *vmState) {
 	if m.host == m.migration.TargetHost && m.migration.Mode == migration.PreCopy {
 		m.migration.Mode = old.migration.Mode
 	}
-	// One that is aborted leaves its target first.
+	// An aborted migration disappears on its target first.
 	if m.migration.TargetHost == "" {
 		m.migration.TargetHost = old.migration.TargetHost
 	}
 }
 
-// hasChange says whether there is a change to report. The change of host of a migrating VM isn't one.
+// hasChange reports whether there is a change to show. The change of host of a migrating VM isn't one.
 func (m *vmState) hasChange(next *vmState) bool {
 	return m.statusText() != next.statusText() || m.host != next.host && !next.isMigrating() ||
 		len(m.changedConditions(next)) > 0
@@ -259,7 +260,8 @@ func (m *vmState) transitionText(next *vmState) string {
 	return strings.Join(append(parts, m.changedConditions(next)...), "; ")
 }
 
-// changedConditions are the conditions that changed between True and False. Unknown is no change.
+// changedConditions returns the conditions that changed between True and False. A change from or to Unknown doesn't
+// count.
 func (m *vmState) changedConditions(next *vmState) []string {
 	old := make(map[string]status.ConditionStatus, len(m.conditions))
 	for _, c := range m.conditions {
@@ -276,7 +278,7 @@ func (m *vmState) changedConditions(next *vmState) []string {
 	return all
 }
 
-// afterText says how long something lasted, "" if its start is unknown.
+// afterText returns how long the previous state lasted, "" if its start is unknown.
 func afterText(since, now time.Time) string {
 	if since.IsZero() {
 		return ""

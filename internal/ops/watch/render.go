@@ -16,13 +16,13 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/ops/terminal"
 )
 
-// The width of a progress bar.
+// Limits for the width of a progress bar.
 const (
 	narrowestBar = 10
 	widestBar    = 50
 )
 
-// migratingVMs are the VMs that migrate, sorted by name.
+// migratingVMs returns the VMs that are migrating, sorted by name.
 func (m *model) migratingVMs() []*vmState {
 	var all []*vmState
 	for _, v := range m.vms {
@@ -36,8 +36,8 @@ func (m *model) migratingVMs() []*vmState {
 	return all
 }
 
-// liveLines is what is drawn anew on a terminal: two lines for each migration, as many as there is place for, and the
-// fleet in a line.
+// liveLines returns the part that is redrawn on a terminal: two lines for each migration, for as many as fit, and a
+// line about the fleet.
 func (m *model) liveLines(width, height int) []string {
 	moves := m.migratingVMs()
 	below := m.footerLines(len(moves))
@@ -60,12 +60,13 @@ func (m *model) liveLines(width, height int) []string {
 	return append(lines, below...)
 }
 
-// progressLine is a migration in one line.
+// progressLine describes a migration in one line.
 func (m *model) progressLine(v *vmState) string {
 	return hostsOf(v.migration) + "  " + m.paceText(v) + "  " + amountsText(v.migration)
 }
 
-// paceText says how a migration goes: its mode, how long it has taken, and what the guest does meanwhile.
+// paceText describes the progress of a migration: its mode, how long it has taken, and the state of the guest
+// meanwhile.
 func (m *model) paceText(v *vmState) string {
 	s := v.migration
 	parts := []string{string(s.Mode)}
@@ -87,17 +88,18 @@ func (m *model) paceText(v *vmState) string {
 	return strings.Join(parts, "  ")
 }
 
-// sentPercent is how much needs not be sent any more. It may fall: the guest writes to what was sent already.
+// sentPercent returns how much doesn't have to be sent any more. It may fall: the guest writes to memory that was
+// already sent.
 func sentPercent(s *migration.State) uint64 {
 	d := s.Statistics.Data
 	if d.Total == 0 || d.Remaining > d.Total {
 		return 0
 	}
-	// Until it is over, something remains.
+	// Until the migration is over, something remains.
 	return min((d.Total-d.Remaining)*100/d.Total, 99)
 }
 
-// amountsText says how far a migration is.
+// amountsText returns how much of a migration's data is sent and how much is left.
 func amountsText(s *migration.State) string {
 	d := s.Statistics.Data
 	if d.Total == 0 {
@@ -123,7 +125,7 @@ func progressBar(s *migration.State, width int) string {
 	return "[" + strings.Repeat("=", full) + head + strings.Repeat(" ", inner-full-len(head)) + "]"
 }
 
-// footerLines is the fleet in a line, and the hosts that don't answer.
+// footerLines returns a line about the fleet, and lines about the hosts that don't answer.
 func (m *model) footerLines(moves int) []string {
 	counts := map[string]int{}
 	for _, v := range m.vms {
@@ -160,7 +162,7 @@ func plural(n int, what string) string {
 	return fmt.Sprintf("%d %ss", n, what)
 }
 
-// completedText says what a migration took that is over.
+// completedText describes a completed migration: its duration, data and downtime.
 func completedText(job *libvirt.Job) string {
 	text := "moved in " + durationText(job.Elapsed) + ": " + domain.FormatProgress(job.Data.Processed) + " sent"
 	if job.Iteration > 0 {
@@ -172,7 +174,7 @@ func completedText(job *libvirt.Job) string {
 	return text
 }
 
-// durationText says a time for people: the shorter, the more precisely.
+// durationText formats a duration for users: shorter durations are more precise.
 func durationText(d time.Duration) string {
 	switch {
 	case d < 10*time.Second:

@@ -15,43 +15,43 @@ import (
 )
 
 const (
-	// patience is how long a host may take to answer before it counts as silent.
+	// patience is how long a host may take to answer before it counts as unreachable.
 	patience = 10 * time.Second
-	// batchDelay is how long the first news waits for others: what several events tell is asked for once.
+	// batchDelay is how long the first event waits for others, so that several events cause only one poll.
 	batchDelay = 50 * time.Millisecond
-	// jobsAtOnce bounds the questions for jobs to a host at a time.
+	// jobsAtOnce limits the parallel queries for jobs on one host.
 	jobsAtOnce = 8
 )
 
-// watcher polls hosts, each by itself, and keeps their last answers.
+// watcher polls each host independently and keeps the last replies.
 type watcher struct {
 	fleet    *fleet.Fleet
 	hosts    []string
 	interval time.Duration
 	// news signals that there is something to show.
 	news signal
-	// ask signals, by host, that it is to be polled now.
+	// ask signals, by host, that the host is to be polled now.
 	ask map[string]signal
 
 	mu    sync.Mutex
 	polls map[string]fleet.HostPoll
 	// polledAt is when each host was last polled.
 	polledAt map[string]time.Time
-	// inconsistent is since when the hosts' answers about a VM contradict each other, by its UUID.
+	// inconsistent is since when the hosts' replies about a VM have contradicted each other, by its UUID.
 	inconsistent map[string]time.Time
 	// changed are the UUIDs of VMs whose definitions may have changed, by host.
 	changed map[string]map[string]bool
-	// leaving are VMs of which an event told that their memory is copied: they migrate, perhaps to a host that isn't
-	// watched. departing are all VMs whose jobs are to be asked for, and jobs the answers.
+	// leaving are VMs whose memory is being copied, as an event reported: they are migrating, perhaps to a host that isn't
+	// watched. departing are all VMs whose jobs are to be queried, and jobs the replies.
 	leaving   map[string]bool
 	departing map[string]*fleet.VM
 	jobs      map[string]*libvirt.Job
-	// arrivals are VMs that have just been migrated, by their new host.
+	// arrivals are VMs whose migration has just ended, by their new host.
 	arrivals map[string][]*fleet.VM
 	changes  []change // since the last refresh
 }
 
-// signal wakes one goroutine, once for however many calls.
+// signal wakes one goroutine once, however often it is sent before.
 type signal chan struct{}
 
 func (s signal) send() {
@@ -79,7 +79,7 @@ func (w *watcher) pollAllHosts(ctx context.Context) {
 	var work sync.WaitGroup
 	for _, host := range w.hosts {
 		work.Go(func() { w.pollHostUntilDone(ctx, host) })
-		// A host whose driver has no events is asked at every tick all the same.
+		// A host whose driver has no events is still polled at every tick.
 		work.Go(func() { _ = w.fleet.Follow(ctx, host, w.onEvent) })
 	}
 	work.Wait()
@@ -103,7 +103,7 @@ func (w *watcher) pollHostUntilDone(ctx context.Context, host string) {
 	}
 }
 
-// sleep waits, and returns false if ctx ends meanwhile.
+// sleep waits for d. It returns false if ctx ends first.
 func sleep(ctx context.Context, d time.Duration) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
@@ -115,7 +115,7 @@ func sleep(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// pollHost asks a host once for its VMs, and for the jobs of those that leave it.
+// pollHost polls the VMs of a host once, and the jobs of the VMs that migrate from it.
 func (w *watcher) pollHost(ctx context.Context, host string) {
 	asking, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
@@ -134,11 +134,11 @@ func (w *watcher) pollHost(ctx context.Context, host string) {
 		questions.SetLimit(jobsAtOnce)
 		for i, vm := range departing {
 			questions.Go(func() error {
-				jobs[i], _ = w.fleet.Job(asking, vm) // One that isn't known has no statistics.
+				jobs[i], _ = w.fleet.Job(asking, vm) // if the job isn't known, there are no statistics
 				return nil
 			})
 		}
-		_ = questions.Wait() // None of them fails.
+		_ = questions.Wait() // none of the functions returns an error
 	}
 	var changes []change
 	for _, vm := range arrivals {
@@ -158,7 +158,7 @@ func (w *watcher) pollHost(ctx context.Context, host string) {
 	w.news.send()
 }
 
-// takeQuestions returns, once, what a host is to be asked in addition to its VMs.
+// takeQuestions returns what is to be queried from a host in addition to its VMs, and clears it.
 func (w *watcher) takeQuestions(host string) (stirred []string, departing, arrivals []*fleet.VM) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -174,14 +174,14 @@ func (w *watcher) takeQuestions(host string) (stirred []string, departing, arriv
 	return stirred, departing, arrivals
 }
 
-// onEvent handles an event of a host. It never waits.
+// onEvent handles an event of a host. It never blocks.
 func (w *watcher) onEvent(e fleet.Event) {
 	w.mu.Lock()
 	switch e.Kind {
 	case libvirt.EventMigrationIteration:
 		w.leaving[e.UUID] = true
 	case libvirt.EventLost:
-		// A question would be asked again for as long as there is patience.
+		// A poll would retry until patience is over.
 		if e.Detail == libvirt.LostConnection {
 			w.polls[e.Host] = fleet.HostPoll{Host: e.Host, At: e.At, Err: connectionLost(e.Reason)}
 			w.news.send()
@@ -198,7 +198,7 @@ func (w *watcher) onEvent(e fleet.Event) {
 	w.ask[e.Host].send()
 }
 
-// connectionLost is the error of a host whose connection is lost, with the reason if it is known.
+// connectionLost returns the error of a host whose connection is lost, with the reason if it is known.
 func connectionLost(why string) error {
 	if why == "" {
 		why = "the connection is lost"
@@ -206,8 +206,8 @@ func connectionLost(why string) error {
 	return errors.New(why)
 }
 
-// mergePolls merges the hosts' last answers, brings the model up to date with them, and returns what has changed. It
-// also notes which jobs are to be asked for next.
+// mergePolls merges the hosts' last replies, updates the model, and returns what has changed. It also records which
+// jobs are to be queried next.
 func (w *watcher) mergePolls(m *model) []change {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -253,7 +253,7 @@ func (w *watcher) mergePolls(m *model) []change {
 	return changes
 }
 
-// resolveInconsistent accepts the answers about a VM that still don't fit together after all hosts were asked again.
+// resolveInconsistent accepts replies about a VM that still contradict each other after all hosts were polled again.
 func (w *watcher) resolveInconsistent(found []fleet.Listed) {
 	doubts := map[string]time.Time{}
 	for i := range found {
