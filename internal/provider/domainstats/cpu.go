@@ -10,7 +10,7 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/stats"
 )
 
-// cpu is what the processors did, and how fast.
+// cpu is what the virtual CPUs and their threads did, and how fast.
 type cpu struct {
 	stats.CPU
 	stats.Rates

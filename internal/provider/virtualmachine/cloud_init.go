@@ -123,7 +123,7 @@ func (m *model) cloudInitToFleet(d *fleet.Desired) {
 	makeFirstBoot(d, domain.MediumKey, pool, firstBootDigest(cloudInitAttributes, m.CloudInit))
 }
 
-// makeFirstBoot adds a volume that is created in the way of own disks.
+// makeFirstBoot adds a volume that is created like an own disk.
 func makeFirstBoot(d *fleet.Desired, key string, pool types.String, digest string) {
 	d.OwnDisks = maps.Clone(d.OwnDisks)
 	if d.OwnDisks == nil {

@@ -86,8 +86,8 @@ func settleCPU(config, planned, prior types.Object) types.Object {
 
 var cpuCounts = []string{"vcpus", "sockets", "cores", "threads", "max_sockets"}
 
-// counting computes the number of virtual CPUs and the topology for a plan, in the way that the domain package changes
-// a definition. An unknown count is 0.
+// counting computes the number of virtual CPUs and the topology for a plan, by the same rules as the domain package
+// when it changes a definition. An unknown count is 0.
 type counting struct{ declared, planned, prior object }
 
 // isChanged reports whether a declared count differs from the prior one.
