@@ -24,7 +24,8 @@ type Group struct {
 	PCI            bool
 	// Cold says why the device can't be added to or removed from a running VM; if it is nil or returns "", it can be.
 	Cold func(have Spec) string
-	// Explicit says that libvirt adds the device to every VM whose definition doesn't have one with the model none.
+	// Explicit says that libvirt adds the device to a VM whose definition has none. A device with the model none
+	// prevents that.
 	Explicit bool
 	// Skip reports whether an element with that tag is not the group's device; if it is nil, all are.
 	Skip func(*etree.Element) bool

@@ -14,8 +14,8 @@ type Copy struct {
 	// FromUUID is the UUID, in libvirt, of the host that the VM was to leave. Once the VM has left that host, in
 	// whatever way, the VM may use the file, or may have used it.
 	FromUUID string
-	// Making says that the move was about to create the file: the file may not exist, or by now belong to another
-	// owner. The file that the move creates is empty and Bytes long, a length chosen at random, or it is an image for a
+	// Making says that the move was about to create the file: the file may not exist, or may be another owner's
+	// file. The file that the move creates is empty and Bytes long, a length chosen at random, or it is an image for a
 	// disk with that capacity. For a directory Bytes is 0.
 	Making bool
 	Bytes  uint64

@@ -21,7 +21,7 @@ import (
 // TypeName is the resource's full name.
 const TypeName = "virtfleet_virtual_machine"
 
-// noun is what errors call the resource.
+// noun is the resource's name in errors.
 const noun = "virtual machine"
 
 // Default timeouts. Waiting for the guest to become ready or to shut down is added, because users set how long that may
