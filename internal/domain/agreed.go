@@ -2,17 +2,18 @@ package domain
 
 import "reflect"
 
-// Agreed returns what both definitions say, and where they differ what before says: the last that they agreed on, if
-// before is what this function returned for the reading before. That is what Merge's prior has to be for its answer to
-// stay the same as long as nothing changes. What an update has meanwhile asked of both counts as agreed on: want, but
-// for what it has staged.
+// Agreed returns the facts on which both definitions agree. Where they differ it returns the fact in before. If before
+// is the result of this function for the previous reading, that is the last fact that the definitions agreed on.
+// Callers pass the result as prior to Merge, so that the answer of Merge doesn't change while nothing else changes.
+// Facts that an update has since asked of both definitions also count as agreed on: those in want, except the ones that
+// the update has staged.
 func Agreed(persistent, live, before, want Spec, staged Staged) Spec {
 	agreed, _ := mergeAgreed("", reflect.ValueOf(persistent), reflect.ValueOf(alignLive(live, persistent)),
 		staged.overlay("", reflect.ValueOf(want), reflect.ValueOf(before))).Interface().(Spec)
 	return agreed
 }
 
-// overlay returns before with what want declares in its place.
+// overlay returns before with the facts that want declares and the update hasn't staged.
 func (s Staged) overlay(path string, want, before reflect.Value) reflect.Value {
 	_, staged := s[path]
 	switch {
@@ -23,7 +24,7 @@ func (s Staged) overlay(path string, want, before reflect.Value) reflect.Value {
 		for _, key := range before.MapKeys() {
 			all.SetMapIndex(key, before.MapIndex(key))
 		}
-		for _, key := range want.MapKeys() { // They are declared one by one.
+		for _, key := range want.MapKeys() { // Values are declared one by one.
 			if _, staged := s[join(path, key.String())]; !staged && want.MapIndex(key).String() != Any {
 				all.SetMapIndex(key, want.MapIndex(key))
 			}
@@ -55,7 +56,7 @@ func mergeAgreed(path string, p, l, before reflect.Value) reflect.Value {
 	case same(path, p, l):
 		return p
 	case p.Kind() == reflect.Map && before.IsNil():
-		return before // Nothing is known of it.
+		return before // Nothing is known of the map.
 	case p.Kind() == reflect.Map:
 		agreed := reflect.MakeMap(p.Type())
 		for _, key := range p.MapKeys() {
@@ -68,7 +69,7 @@ func mergeAgreed(path string, p, l, before reflect.Value) reflect.Value {
 			}
 		}
 		for _, key := range before.MapKeys() {
-			// What one of them alone has was there before, or not.
+			// A key that only one definition has is as it was before: present or absent.
 			if p.MapIndex(key).IsValid() != l.MapIndex(key).IsValid() {
 				agreed.SetMapIndex(key, before.MapIndex(key))
 			}

@@ -1,7 +1,7 @@
 package domain
 
-// Aligned is what runs, with the keys that the persistent definition has for the same devices: a device that runs keeps
-// the alias that it was started with when its key changes.
+// Aligned returns the live spec with the keys that the persistent definition uses for the same devices. The keys can
+// differ: when a device's key changes, the running device keeps the alias that it was started with.
 func Aligned(live, persistent *Spec) *Spec {
 	if live == nil || persistent == nil {
 		return live
@@ -10,8 +10,8 @@ func Aligned(live, persistent *Spec) *Spec {
 	return &aligned
 }
 
-// WithoutEchoes is what runs without what libvirt has put there by itself, where the VM is known to have nothing of its
-// own.
+// WithoutEchoes returns the live spec without the values that libvirt added by itself, for attributes that the VM is
+// known not to set.
 func WithoutEchoes(live, known Spec) Spec {
 	for _, g := range Groups {
 		live.Values = g.rows().align(live.Values, known.Values)
@@ -19,8 +19,8 @@ func WithoutEchoes(live, known Spec) Spec {
 	return live
 }
 
-// RunningKeys is DeviceKeys of what runs, with the keys that the persistent definition has for the same devices. Either
-// may be nil.
+// RunningKeys returns the DeviceKeys of the live definition, with the keys that the persistent definition uses for the
+// same devices. Either definition may be nil.
 func RunningKeys(live, persistent *Definition) (disks map[string]string, interfaces []string) {
 	switch {
 	case live == nil && persistent == nil:

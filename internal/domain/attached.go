@@ -2,18 +2,18 @@ package domain
 
 import "strings"
 
-// Attachment is how a network interface is attached to the VM, as the definition says.
+// Attachment describes how the definition attaches a network interface to the VM.
 type Attachment struct {
 	// Key is the interface's key, as in Spec.Interfaces.
 	Key, MAC string
-	// Device is the host's end, which libvirt names when the VM starts; "" is none.
+	// Device is the interface's device on the host, which libvirt names when the VM starts; "" if there is none.
 	Device string
 	LinkUp bool
-	// Queues is the number of its queues, 1 unless there are several.
+	// Queues is the interface's number of queues: 1 unless it has several.
 	Queues int
 }
 
-// Attachments are the VM's interfaces, in the order of the definition.
+// Attachments returns the VM's interfaces in the order of the definition.
 func (d *Definition) Attachments() []Attachment {
 	var all []Attachment
 	for _, nic := range d.keyed(interfaceKind, d.Metadata().Devices) {
@@ -26,8 +26,8 @@ func (d *Definition) Attachments() []Attachment {
 	return all
 }
 
-// BootMemory is the memory that the VM started, or will start, with, in bytes: what it has without the memory that was
-// plugged in. It is 0 for a definition that doesn't say.
+// BootMemory returns the memory, in bytes, that the VM started with or will start with: its memory without memory that
+// was plugged in later. It is 0 if the definition doesn't say.
 func (d *Definition) BootMemory() uint64 {
 	installed, _ := size(child(d.root(), "memory"))
 	for _, plugged := range d.devices("memory") {

@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// validate checks what the group declares.
+// validate checks what is declared of the group.
 func (g Group) validate(s Spec, c *checker) {
 	g.rows().validate(c, g.Path, s.Values, func(path, value string) bool {
 		return g.Device != "" && path == g.model() && (value == None || value == Any)
@@ -28,8 +28,8 @@ func (g Group) validate(s Spec, c *checker) {
 	}
 }
 
-// Complete returns what is declared of a VM that has some facts already, together with what its new devices get where
-// nothing is declared.
+// Complete returns the declared values, completed with the defaults of each declared device that the VM doesn't have
+// yet. have are the VM's current values.
 func (f Values) Complete(have Values, arch string) Values {
 	for _, g := range deviceGroups {
 		if g.says(f) && f[g.model()] != None && !g.Has(have) {
@@ -39,7 +39,7 @@ func (f Values) Complete(have Values, arch string) Values {
 	return f
 }
 
-// GroupAttribute is an attribute of a group by its path, false when there is none with that path.
+// GroupAttribute returns the group and the attribute with that path, and false if there is none.
 func GroupAttribute(path string) (Group, Attribute, bool) {
 	for _, g := range Groups {
 		for _, a := range g.Attributes {
@@ -51,7 +51,7 @@ func GroupAttribute(path string) (Group, Attribute, bool) {
 	return Group{}, Attribute{}, false
 }
 
-// Attributes are the attributes of groups and of devices that a spec declares to be there, by path.
+// Attributes returns, by path, the attributes of groups and devices for which the spec declares a value other than "".
 func (s Spec) Attributes() map[string]Attribute {
 	all := map[string]Attribute{}
 	note := func(r rows, prefix string, facts Values) {
@@ -78,8 +78,8 @@ func (s Spec) Attributes() map[string]Attribute {
 	return all
 }
 
-// Demands are the facts of devices that a host may lack, in order: what each is listed as in the domain capabilities of
-// hosts that have it.
+// Demands returns, in order, the values of devices that a host may not support, as the domain capabilities of a host
+// list them.
 func (f Values) Demands() []Demand {
 	var all []Demand
 	for _, g := range Groups {
@@ -98,15 +98,16 @@ func (f Values) Demands() []Demand {
 	return all
 }
 
-// Demand is a value that a host has if it is in an enumeration of its domain capabilities.
+// Demand is a value that a host supports if an enumeration of its domain capabilities lists it.
 type Demand struct {
 	Path, Value, Device, Enum string
-	// Needs are the packages that have it, "" if it isn't a matter of packages. Usual says that every host has it.
+	// Needs are the packages that provide the value, "" if it doesn't depend on a package. Usual says that every host
+	// has it.
 	Needs string
 	Usual bool
 }
 
-// Missing says in words that a host lacks it.
+// Missing returns the words that say that a host lacks the value.
 func (d Demand) Missing() string {
 	text := fmt.Sprintf("has no %s %q", d.Path, d.Value)
 	if d.Needs != "" {
@@ -115,7 +116,7 @@ func (d Demand) Missing() string {
 	return text
 }
 
-// WithFact returns the spec with a fact that it doesn't declare itself.
+// WithFact returns the spec with a fact added, unless the spec declares that fact itself.
 func (s Spec) WithFact(path, value string) Spec {
 	if _, declared := s.Values[path]; declared {
 		return s
@@ -126,8 +127,8 @@ func (s Spec) WithFact(path, value string) Spec {
 	return s
 }
 
-// groupOf is the path of the block or device that a path of a group belongs to, "" for other paths. Attributes without
-// a device of their own don't belong together.
+// groupOf returns the path of the block or device that a group's path belongs to, and "" for other paths. For an
+// attribute that isn't part of a device it returns the path itself: such attributes don't belong together.
 func groupOf(path string) string {
 	for _, g := range deviceGroups {
 		if path == g.Path || strings.HasPrefix(path, g.Path+".") {
@@ -140,7 +141,7 @@ func groupOf(path string) string {
 	return ""
 }
 
-// validate checks what is declared below a prefix. free tells which values need no check.
+// validate checks what is declared below a prefix. It skips the values for which free returns true.
 func (r rows) validate(c *checker, prefix string, facts Values, free func(path, value string) bool) {
 	for i := range r {
 		if value, ok := facts[r[i].fact()]; ok {
@@ -173,7 +174,7 @@ func (a Attribute) validate(c *checker, path, value string, free func(path, valu
 		c.require(isNumber, path, fmt.Sprintf("%q isn't a number from 0.", value))
 	case Table:
 		a.validateTable(c, path, value)
-	case Text, Numbers, Texts, Words: // They have a check of their own.
+	case Text, Numbers, Texts, Words: // These kinds have Check functions of their own.
 	case Switch, Flag:
 		c.require(value == "yes" || value == "no", path, fmt.Sprintf("%q isn't yes or no.", value))
 	}

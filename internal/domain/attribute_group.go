@@ -8,32 +8,35 @@ import (
 	"github.com/beevik/etree"
 )
 
-// Group is attributes that share an element of the definition.
+// Group is a set of attributes that share an element of the definition.
 type Group struct {
-	// Path is the attribute that holds them: "devices.tpm"; "" for attributes of the VM itself. Block says that it is a
-	// block with code of its own, which has other attributes too.
+	// Path is the attribute that holds the group: "devices.tpm"; "" for attributes of the VM itself. Block says that
+	// Path is a block with code of its own, which also has other attributes.
 	Path  string
 	Block bool
-	// Device is the tag of the device that they describe; its first attribute is the model. "": the domain itself.
+	// Device is the tag of the device that the attributes describe, of which the first is the model. If it is "", the
+	// attributes are those of the domain itself.
 	Device string
 	// Attributes are in the order in which they are applied.
 	Attributes []Attribute
-	// Added and Removed say how the device comes and goes. PCI says that it needs a slot.
+	// Added and Removed describe how the device is added and removed. PCI says that the device needs a PCI slot.
 	Added, Removed Transition
 	PCI            bool
-	// Cold says why a running VM can't be given the device or deprived of it; nil or "": it can.
+	// Cold says why the device can't be added to or removed from a running VM; if it is nil or returns "", it can be.
 	Cold func(have Spec) string
-	// Explicit says that libvirt adds the device to a VM without one, unless one of the model none is there.
+	// Explicit says that libvirt adds the device to a VM whose definition has none. A device with the model none
+	// prevents that.
 	Explicit bool
-	// Skip says that an element of that tag isn't the device that is meant; nil: all are.
+	// Skip reports whether an element with that tag is not the group's device; if it is nil, all are.
 	Skip func(*etree.Element) bool
-	// Check says what doesn't fit together, as a problem of an attribute; nil: everything fits.
+	// Check returns the attribute and the problem if the values don't fit together; if it is nil, every combination is
+	// valid.
 	Check func(value func(attribute string) string) (attribute, problem string)
 	// Doc describes the group to users.
 	Doc string
 }
 
-// Transition is how a device comes or goes.
+// Transition describes how a device is added or removed.
 type Transition struct {
 	Live bool
 	Why  string
@@ -46,13 +49,13 @@ var Groups = slices.Concat(withPaths(
 	commandlineGroup,
 ), deviceGroups)
 
-// deviceGroups are devices of which a VM has one.
+// deviceGroups are the groups of devices that a VM has at most one of.
 var deviceGroups = withPaths(
 	tpmGroup, rngGroup, watchdogGroup, graphicsGroup, videoGroup, soundGroup, panicGroup, vsockGroup, iommuGroup,
 	smartcardGroup,
 )
 
-// withPaths notes the attributes' paths once: whatever happens to a VM's values asks for all of them.
+// withPaths stores the path of each attribute once, because every operation on a VM's values needs all of them.
 func withPaths(groups ...Group) []Group {
 	for i, g := range groups {
 		groups[i].Attributes = slices.Clone(g.Attributes)
@@ -63,7 +66,7 @@ func withPaths(groups ...Group) []Group {
 	return groups
 }
 
-// At is the path of an attribute.
+// At returns the path of an attribute.
 func (g Group) At(a Attribute) string {
 	if a.path != "" {
 		return a.path
@@ -71,20 +74,20 @@ func (g Group) At(a Attribute) string {
 	return join(g.Path, a.Name)
 }
 
-// model is the path of the attribute that says whether the device is there.
+// model returns the path of the attribute that says whether the VM has the device.
 func (g Group) model() string { return g.At(g.Attributes[0]) }
 
-// Has says whether a device is among the values.
+// Has reports whether the values include a device.
 func (g Group) Has(values Values) bool {
 	return g.any(func(fact string) bool { return values[fact] != "" }) && values[g.model()] != None
 }
 
-// says tells whether the values declare anything about the group.
+// says reports whether the values declare anything about the group.
 func (g Group) says(values Values) bool {
 	return g.any(func(fact string) bool { _, ok := values[fact]; return ok })
 }
 
-// any tells whether something holds for the fact of one of the group's attributes.
+// any reports whether holds returns true for the fact of at least one of the group's attributes.
 func (g Group) any(holds func(fact string) bool) bool {
 	for i := range g.Attributes {
 		if holds(g.Attributes[i].fact()) {
@@ -94,7 +97,7 @@ func (g Group) any(holds func(fact string) bool) bool {
 	return false
 }
 
-// block is the group as a block of a Spec.
+// block returns the group as a block of a Spec.
 func (g Group) block() block {
 	return block{
 		group: &g, rules: g.rules(), texts: g.texts(),
@@ -104,10 +107,10 @@ func (g Group) block() block {
 	}
 }
 
-// rows are the group's attributes.
+// rows returns the group's attributes.
 func (g Group) rows() rows { return g.Attributes }
 
-// rules are those for a device that comes or goes.
+// rules returns the rules for adding and removing the device.
 func (g Group) rules() map[string]rule {
 	all := map[string]rule{}
 	for name, t := range map[string]struct {
@@ -129,7 +132,7 @@ func (g Group) rules() map[string]rule {
 
 func (g Group) texts() map[string]func(a, b string) bool { return g.rows().texts(g.Path) }
 
-// element is what the group's places are below, nil when there is none.
+// element returns the element that the group's places are relative to, and nil if there is none.
 func (g Group) element(d *Definition) *etree.Element {
 	if g.Device == "" {
 		return d.root()
@@ -157,12 +160,12 @@ func (g Group) read(d *Definition, s *Spec) {
 	}
 }
 
-// absent says that an element stands for a device that isn't there.
+// absent reports whether an element says that the VM doesn't have the device.
 func (g Group) absent(e *etree.Element) bool {
 	return e != nil && g.Explicit && textAt(e, g.Attributes[0].Place) == None
 }
 
-// remove takes the device away.
+// remove removes the device.
 func (g Group) remove(d *Definition) {
 	for _, e := range g.elements(d) {
 		drop(e)
@@ -214,7 +217,7 @@ func (g Group) apply(d *Definition, want Spec) error {
 	return nil
 }
 
-// withDefaults completes what is declared of a new device.
+// withDefaults adds the defaults to what is declared of a new device.
 func (g Group) withDefaults(declared Values, arch string) Values {
 	all := maps.Clone(declared)
 	if all[g.model()] == Any {
@@ -250,7 +253,7 @@ func (g Group) classify(c *classifier) {
 	g.rows().classify(c, g.Path, "", have, want)
 }
 
-// transition is the rule for a device that comes or goes.
+// transition returns the rule for a device that is added or removed.
 func (g Group) transition(c *classifier, comes bool) string {
 	switch {
 	case g.Cold != nil && g.Cold(c.have) != "":
@@ -265,7 +268,7 @@ func (g Group) transition(c *classifier, comes bool) string {
 	return g.Path + " removed"
 }
 
-// complete declares that nothing is there where the persistent definition has nothing.
+// complete declares as absent what only the live definition has.
 func (g Group) complete(persistent *Spec, live Spec) {
 	said := maps.Clone(persistent.Values)
 	if said == nil {
@@ -281,7 +284,7 @@ func (g Group) complete(persistent *Spec, live Spec) {
 	persistent.Values = said
 }
 
-// step makes the call for a change of a running VM.
+// step adds the call for a change of a running VM.
 func (g Group) step(p *stepper, c change) {
 	switch c.step {
 	case Detach:
@@ -291,7 +294,7 @@ func (g Group) step(p *stepper, c change) {
 	case Attach:
 		if e := g.element(p.persistent); e != nil {
 			e = e.Copy()
-			dropChildren(e, "address") // Those of the persistent definition may be taken in the running domain.
+			dropChildren(e, "address") // The address may be taken in the running domain.
 			p.step(Step{Kind: Attach, Path: c.Path, XML: render(e)})
 		}
 	default:

@@ -21,7 +21,7 @@ func (r rows) read(e *etree.Element, into Values) {
 	}
 }
 
-// readValues reads all rows of a device; nil when there is nothing.
+// readValues reads all rows of a device. It returns nil if the device has none.
 func (r rows) readValues(e *etree.Element) Values {
 	facts := Values{}
 	r.read(e, facts)
@@ -36,7 +36,7 @@ func (r rows) apply(e *etree.Element, path string, want Values) error {
 	return r.patch(e, path, want, func(Attribute) bool { return true })
 }
 
-// patch patches those rows that which selects.
+// patch patches the rows for which the function which returns true.
 func (r rows) patch(e *etree.Element, path string, want Values, which func(Attribute) bool) error {
 	for _, a := range r {
 		if value, declared := want[a.Name]; declared && which(a) && a.read(e) != value {
@@ -48,7 +48,7 @@ func (r rows) patch(e *etree.Element, path string, want Values, which func(Attri
 	return nil
 }
 
-// normal writes what is declared in one way.
+// normal returns the values, each in its normal form.
 func (r rows) normal(facts Values) Values {
 	cloned := false
 	for i := range r {
@@ -69,7 +69,7 @@ func (r rows) normal(facts Values) Values {
 	return facts
 }
 
-// texts tell which values say the same though they are written differently.
+// texts returns the functions that compare values by meaning, by attribute path.
 func (r rows) texts(prefix string) map[string]func(a, b string) bool {
 	all := map[string]func(a, b string) bool{}
 	for _, a := range r {
@@ -81,7 +81,7 @@ func (r rows) texts(prefix string) map[string]func(a, b string) bool {
 	return all
 }
 
-// classify classifies the differences below a prefix. key is that of the device, "" for none.
+// classify classifies the differences below a prefix. key is the device's key, "" if there is none.
 func (r rows) classify(c *classifier, prefix, key string, have, want Values) {
 	for i := range r {
 		fact := r[i].fact()
@@ -95,7 +95,7 @@ func (r rows) classify(c *classifier, prefix, key string, have, want Values) {
 	}
 }
 
-// align takes out of what runs what libvirt has put there by itself.
+// align removes the values that libvirt added to the live definition by itself.
 func (r rows) align(live, persistent Values) Values {
 	cloned := false
 	for i := range r {
@@ -117,7 +117,7 @@ func (r rows) align(live, persistent Values) Values {
 	return live
 }
 
-// complete declares that what only runs isn't there.
+// complete declares as absent the values that only the live definition has.
 func (r rows) complete(persistent, live Values) Values {
 	cloned := false
 	for i := range r {

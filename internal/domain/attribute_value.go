@@ -13,7 +13,7 @@ import (
 
 // What each kind of attribute is in a definition, and as text in Values.
 
-// textEscapes keep what separates names and texts out of them.
+// textEscapes escape the characters that separate names and texts.
 var (
 	textEscapes   = strings.NewReplacer(`\`, `\\`, "\n", `\n`, "=", `\e`)
 	textUnescapes = strings.NewReplacer(`\\`, `\`, `\n`, "\n", `\e`, "=")
@@ -63,7 +63,7 @@ func FormatNumbers(all []int64) string {
 func ParseWords(value string) []string {
 	var words []string
 	if json.Unmarshal([]byte(value), &words) != nil {
-		return nil // It is "", or nothing that FormatWords writes.
+		return nil // The value is "", or FormatWords didn't write it.
 	}
 	return words
 }
@@ -77,12 +77,12 @@ func FormatWords(words []string) string {
 	writer := json.NewEncoder(&out)
 	writer.SetEscapeHTML(false)
 	if err := writer.Encode(words); err != nil {
-		panic("writing texts to memory: " + err.Error()) // A text can't fail, and a buffer doesn't.
+		panic("writing texts to memory: " + err.Error()) // Writing a string to a buffer can't fail.
 	}
 	return strings.TrimSpace(out.String())
 }
 
-// normal writes what means the same in the same way; "" is nothing.
+// normal returns the one form of values that mean the same; "" means that the attribute isn't there.
 func (a Attribute) normal(value string) string {
 	switch {
 	case a.Kind == Table:
@@ -108,10 +108,10 @@ func (a Attribute) same(x, y string) bool {
 	return x == y || a.Reset != "" && cmp.Or(x, a.Reset) == cmp.Or(y, a.Reset)
 }
 
-// switchWords are the words of a Switch in the definition.
+// switchWords returns the definition's words for a Switch.
 func (a Attribute) switchWords() (on, off string) { return cmp.Or(a.On, "yes"), cmp.Or(a.Off, "no") }
 
-// placed are the elements with the attributes of Place: "vlan/tag@id" are those of tag.
+// placed returns the elements that have the attributes of Place: for "vlan/tag@id", the elements with that tag.
 func (a Attribute) placed(e *etree.Element) (parent []string, tag string, keys []string, found []*etree.Element) {
 	path, names, _ := strings.Cut(a.Place, "@")
 	parent = strings.Split(path, "/")
@@ -161,7 +161,7 @@ func (a Attribute) read(e *etree.Element) string {
 	return a.normal(value)
 }
 
-// put writes the attribute at a path below an element; "" removes what is there.
+// put writes the attribute at a path below an element; "" removes it.
 func (a Attribute) put(e *etree.Element, path, value string) error {
 	if slices.Contains(a.Kept, value) {
 		return Problem{path, "The value " + value + " can be kept, but not declared."}
@@ -205,7 +205,7 @@ func (a Attribute) put(e *etree.Element, path, value string) error {
 	return nil
 }
 
-// putElement makes the element of Place, or removes it.
+// putElement creates the element of Place and fills it, or removes it.
 func (a Attribute) putElement(e *etree.Element, there bool, fill func(*etree.Element)) {
 	steps := strings.Split(a.Place, "/")
 	if !there {
@@ -222,8 +222,8 @@ func (a Attribute) putElement(e *etree.Element, there bool, fill func(*etree.Ele
 	}
 }
 
-// putAll makes the elements of Place those with the keys, and fills each. One that is there already keeps what else it
-// says.
+// putAll makes the elements of Place match the keys, and fills each of them. An existing element keeps its other
+// attributes and children.
 func (a Attribute) putAll(e *etree.Element, all []string, fill func(one *etree.Element, key string) error) error {
 	steps, tag, keys, found := a.placed(e)
 	old := map[string]*etree.Element{}
@@ -259,7 +259,7 @@ func (a Attribute) putAll(e *etree.Element, all []string, fill func(one *etree.E
 	return nil
 }
 
-// dropEmpty removes an element that has come to say nothing, and those around it that say nothing without it.
+// dropEmpty removes an element that no longer says anything, and the elements around it that then say nothing.
 func dropEmpty(e, root *etree.Element) {
 	for e != nil && e != root && len(e.Attr) == 0 && len(e.ChildElements()) == 0 && text(e) == "" {
 		around := e.Parent()
@@ -268,7 +268,7 @@ func dropEmpty(e, root *etree.Element) {
 	}
 }
 
-// merged is both maps.
+// merged returns the entries of both maps.
 func merged[V any](a, b map[string]V) map[string]V {
 	all := maps.Clone(a)
 	maps.Copy(all, b)

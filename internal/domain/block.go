@@ -5,47 +5,50 @@ import (
 	"maps"
 )
 
-// block is one part of a Spec, and all that this package knows of it. Reading, applying, comparing, classifying and
-// validating are loops over blocks. A function that is nil says that there is nothing special about the block.
+// block is one part of a Spec, together with everything that this package knows about that part. Reading, applying,
+// comparing, classifying and validating are loops over blocks. A nil function means that the block needs no special
+// handling.
 type block struct {
-	// rules classify the block's changes, see rule.
+	// rules are the rules that classify the block's changes.
 	rules map[string]rule
-	// texts tell which texts of the block say the same though they are written differently, by attribute path with *
-	// for keys.
+	// texts compare the block's texts that can have the same meaning in different forms, by attribute path with * for
+	// keys.
 	texts map[string]func(a, b string) bool
 
-	// read takes the block's values from a definition.
+	// read reads the block's values from a definition.
 	read func(*Definition, *Spec)
 	// apply patches a definition so that it says what is declared.
 	apply func(*Definition, Spec) error
-	// classify notes what differs.
+	// classify adds the differences to the classifier.
 	classify func(*classifier)
-	// validate checks what needs no host to check.
+	// validate checks everything that can be checked without a host.
 	validate func(Spec, *checker)
-	// normal writes what means the same in the same way, as it is written to definitions and read from them.
+	// normal brings values with the same meaning into the one form in which they are written to definitions and read
+	// from them.
 	normal func(*Spec)
 
-	// align gives a running VM's spec what its definition can't say, and the keys of the persistent one.
+	// align copies to a running VM's spec what the live definition can't say, and the keys of the persistent
+	// definition.
 	align func(live *Spec, persistent Spec)
-	// complete declares what a persistent definition says by leaving it out: the meaning of nil.
+	// complete declares explicitly what a persistent definition says by omission: the meaning of nil.
 	complete func(persistent *Spec, live Spec)
-	// observe gives merged definitions what only one of them knows.
+	// observe adds to merged definitions what only the live one knows.
 	observe func(merged *Spec, live Spec)
 
-	// begin prepares the steps for a running VM, given its persistent definition after the change.
+	// begin prepares the steps for a running VM. after is its persistent definition after the change.
 	begin func(p *stepper, after Spec)
-	// step makes the calls for a change that is live.
+	// step adds the calls for a live change.
 	step func(*stepper, change)
 
-	// kind and order are for devices: order returns their places in the boot order by key.
+	// kind and order are set for devices. order returns the boot order of the devices by key.
 	kind  *kind
 	order func(Spec) map[string]*int
-	// group is for attributes that are plain data, family for devices that are.
+	// group is set for attributes that are plain data, and family for devices that are.
 	group  *Group
 	family *Family
 }
 
-// blocks is the one list of what a Spec consists of, in the order in which it is applied and its changes are told.
+// blocks is the one list of the parts of a Spec, in the order in which they are applied and their changes are listed.
 var blocks = append([]block{
 	identityBlock, cpuBlock, memoryBlock, firmwareBlock, kernelBlock, ignitionBlock, disks.block(), interfaces.block(),
 	agentBlock, consoleBlock, extraBlock,
@@ -67,19 +70,19 @@ func groupBlocks(groups []Group) []block {
 	return all
 }
 
-// rules are those of all blocks: the one classification of changes. Changes tells a plan by them what will happen, and
-// LiveSteps makes happen what they call live.
+// rules are the rules of all blocks, the only classification of changes. Changes uses them to tell a plan what will
+// happen, and LiveSteps uses them to make the changes that they call live.
 var rules = func() map[string]rule {
 	all := map[string]rule{}
 	for _, b := range blocks {
-		if b.group == nil && b.family == nil { // Their rules stand with their attributes.
+		if b.group == nil && b.family == nil { // The rules of groups and families are built from their attributes.
 			maps.Copy(all, b.rules)
 		}
 	}
 	return all
 }()
 
-// sameTexts are those of all blocks: plans, drift, applying and comparing definitions all ask here.
+// sameTexts are the texts functions of all blocks. Plans, drift, applying and comparing definitions all use them.
 var sameTexts = func() map[string]func(a, b string) bool {
 	all := map[string]func(a, b string) bool{}
 	for _, b := range blocks {
@@ -88,7 +91,8 @@ var sameTexts = func() map[string]func(a, b string) bool {
 	return all
 }()
 
-// Spec reads back every modelled fact. It never fails: what can't be understood is reported as not there.
+// Spec returns all modelled facts of the definition. It never fails: a fact that can't be understood is reported as not
+// there.
 func (d *Definition) Spec() Spec {
 	var s Spec
 	for _, b := range blocks {
@@ -97,9 +101,9 @@ func (d *Definition) Spec() Spec {
 	return s
 }
 
-// Apply patches the definition so that it says what want declares, touching only what differs by meaning. A device that
-// is declared under a new key but has the source of an undeclared one is that device, and is renamed. An error is a
-// Problem, several joined, or ErrNewerMetadata, and leaves the definition as it was.
+// Apply patches the definition so that it says what want declares, and changes only what differs in meaning. If a
+// declared key is new and its source is that of a device that isn't declared, Apply renames that device. The error is a
+// Problem, several joined Problems, or ErrNewerMetadata. After an error the definition is unchanged.
 func (d *Definition) Apply(want Spec) error {
 	want = want.normal()
 	want.Disks = want.withMedium(d.readDisks())
@@ -116,7 +120,7 @@ func (d *Definition) Apply(want Spec) error {
 	return nil
 }
 
-// Validate checks everything that needs no host to check.
+// Validate checks everything that can be checked without a host.
 func (s Spec) Validate() []Problem {
 	c := &checker{orders: map[int]string{}}
 	for _, b := range blocks {
@@ -127,7 +131,8 @@ func (s Spec) Validate() []Problem {
 	return c.problems
 }
 
-// normal writes what means the same in the same way, as it is written to definitions and read from them.
+// normal returns the spec with values of the same meaning in the one form in which they are written to definitions and
+// read from them.
 func (s Spec) normal() Spec {
 	for _, b := range blocks {
 		if b.normal != nil {
@@ -137,8 +142,8 @@ func (s Spec) normal() Spec {
 	return s
 }
 
-// alignLive makes a running VM's spec comparable with the persistent one's: devices take its keys, and what the live
-// definition can't say is taken to be as it is there.
+// alignLive makes a running VM's spec comparable with the persistent one. Devices get the persistent spec's keys, and
+// facts that the live definition can't express are copied from the persistent spec.
 func alignLive(live, persistent Spec) Spec {
 	for _, b := range blocks {
 		if b.align != nil {
@@ -170,7 +175,7 @@ func classify(have, want Spec) []change {
 	return c.found
 }
 
-// Pending lists how a running VM differs from its persistent definition: what a restart would change.
+// Pending returns the differences between a running VM and its persistent definition: what a restart would change.
 func Pending(live, persistent Spec) []Change {
 	live = alignLive(live, persistent)
 	for _, b := range blocks {

@@ -8,12 +8,12 @@ import (
 	"github.com/beevik/etree"
 )
 
-// busPrefix is what the names of disks on a bus begin with.
+// busPrefix maps a bus to the prefix of the names of its disks.
 var busPrefix = map[string]string{
 	"virtio": "vd", "scsi": "sd", "sata": "sd", "usb": "sd", "ide": "hd", "fdc": "fd", "sd": "sd", "xen": "xvd",
 }
 
-// busOf is libvirt's guess of the bus from the name.
+// busOf returns the bus that libvirt guesses from the name.
 func busOf(dev string) string {
 	for _, guess := range []struct{ prefix, bus string }{
 		{"vd", "virtio"}, {"sd", "scsi"}, {"hd", "ide"}, {"fd", "fdc"}, {"xvd", "xen"},
@@ -25,17 +25,17 @@ func busOf(dev string) string {
 	return ""
 }
 
-// places is how many disks fit a bus; 0: libvirt adds controllers as needed.
+// places is how many disks a bus can have; 0: libvirt adds controllers as needed.
 var places = map[string]int{"ide": 4, "fdc": 2, "sd": 1}
 
-// freeTarget returns the first name on the bus that neither another disk has nor one that is just being removed, and
-// whose place on the bus, which libvirt derives from the name, is free. "" when the bus is full.
+// freeTarget returns the first free name on the bus: no other disk and no disk that is being removed has it, and the
+// place on the bus that libvirt derives from the name is free. It returns "" if the bus is full.
 func (d *Definition) freeTarget(bus string, gone map[string]bool, except *etree.Element) string {
 	limit := places[bus]
 	if limit == 0 {
 		limit = 1 << 12
 	}
-	// Names of removed disks come last: a running VM may still hold the disk.
+	// Names of removed disks are tried last, because a running VM may still hold such a disk.
 	for _, avoid := range []map[string]bool{gone, nil} {
 		for i := range limit {
 			dev := busPrefix[bus] + letters(i)
@@ -48,7 +48,7 @@ func (d *Definition) freeTarget(bus string, gone map[string]bool, except *etree.
 	return ""
 }
 
-// letters counts a, b, ..., z, aa, ab.
+// letters returns the letters for an index: a, b, ..., z, aa, ab.
 func letters(i int) string {
 	s := ""
 	for ; i >= 0; i = i/26 - 1 {
@@ -63,14 +63,14 @@ func (d *Definition) targetTaken(dev string) bool {
 	})
 }
 
-// placeTaken says whether a disk of the bus has the address that libvirt derives from the name with that index.
+// placeTaken reports whether a disk of the bus has the address that libvirt derives from the name with that index.
 func (d *Definition) placeTaken(bus string, index int, except *etree.Element) bool {
 	var want [3]int
 	switch bus {
 	case "scsi":
 		unit := index % 15
 		if unit >= 7 {
-			unit++ // The controller itself is unit 7.
+			unit++ // Unit 7 is the controller itself.
 		}
 		want = [3]int{index / 15, 0, unit}
 	case "sata":
@@ -93,7 +93,7 @@ func (d *Definition) placeTaken(bus string, index int, except *etree.Element) bo
 	})
 }
 
-// ensureBus adds the controller that libvirt would otherwise choose for its age.
+// ensureBus adds a controller of our choice. libvirt would otherwise add an old model.
 func (d *Definition) ensureBus(bus string) {
 	switch bus {
 	case "scsi":
@@ -115,7 +115,7 @@ func (d *Definition) controllers(kind string) []*etree.Element {
 	return slices.DeleteFunc(d.devices("controller"), func(e *etree.Element) bool { return attr(e, "type") != kind })
 }
 
-// defaultBus is the bus of a new disk: virtio, and for drives the one that the VM's firmware boots from.
+// defaultBus returns the bus of a new disk: virtio, and for drives the bus that the VM's firmware boots from.
 func (d *Definition) defaultBus(device string) string {
 	osType := child(d.root(), "os", "type")
 	arch := attr(osType, "arch")
@@ -136,7 +136,7 @@ func (d *Definition) defaultBus(device string) string {
 	}
 }
 
-// buses are the kinds of controllers that the VM has.
+// buses returns the kinds of controllers that the VM has.
 func (d *Definition) buses() []string {
 	found := []string{}
 	for _, e := range d.devices("controller") {
@@ -148,9 +148,10 @@ func (d *Definition) buses() []string {
 	return found
 }
 
-// freeSlots counts the PCI Express ports, or for older machine types the PCI slots, without a device. nil without PCI.
+// freeSlots returns the number of PCI Express ports, or of PCI slots on older machine types, that have no device. It
+// returns nil if the VM has no PCI.
 func (d *Definition) freeSlots() *int {
-	const ports, slots = 1, 31 // A port takes one device; slot 0 of a conventional bus is the bridge's.
+	const ports, slots = 1, 31 // A port has room for one device; slot 0 of a conventional bus belongs to the bridge.
 	room := map[int]int{}
 	for _, controller := range d.controllers("pci") {
 		index, ok := number(attr(controller, "index"))
@@ -177,7 +178,7 @@ func (d *Definition) freeSlots() *int {
 		if !ok || attr(address, "type") != "pci" || used[place] || room[bus] == 0 {
 			continue
 		}
-		used[place] = true // Functions of one slot share it.
+		used[place] = true // The functions of one slot share a key.
 		room[bus]--
 	}
 	free := 0
@@ -187,12 +188,12 @@ func (d *Definition) freeSlots() *int {
 	return new(free)
 }
 
-// placedOnPCI says whether a device takes a PCI slot when it is added.
+// placedOnPCI reports whether a device needs a PCI slot when it is added.
 func placedOnPCI(bus string) bool {
 	return bus == "virtio"
 }
 
-// rootPort is a PCI Express port, which takes one device.
+// rootPort returns a PCI Express port, which has room for one device.
 func rootPort(index int) *etree.Element {
 	return element("controller", "type", "pci", "index", strconv.Itoa(index), "model", "pcie-root-port")
 }

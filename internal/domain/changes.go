@@ -8,16 +8,17 @@ import (
 
 // Change is one difference between what a VM has and what is declared.
 type Change struct {
-	// Path is the attribute's path, as in disks.data.cache; a device that comes or goes is disks.data.
+	// Path is the attribute's path, as in disks.data.cache. For a device that is added or removed it is disks.data.
 	Path string
-	// Live says that a running VM takes the change at once. Otherwise it needs a restart, or a new VM if Replace is set.
+	// Live says that a running VM takes the change at once. Otherwise the change needs a restart, or a new VM if
+	// Replace is set.
 	Live    bool
 	Replace bool
-	// Why is a sentence for the user: how it is done live, or why it can't be.
+	// Why is a sentence for the user. It says how the change is made live, or why it can't be.
 	Why string
 }
 
-// ListChanges says the changes to people, one in a line.
+// ListChanges returns the changes as text for users, one on each line.
 func ListChanges(changes []Change) string {
 	lines := make([]string, len(changes))
 	for i, c := range changes {
@@ -26,7 +27,7 @@ func ListChanges(changes []Change) string {
 	return strings.Join(lines, "\n")
 }
 
-// effect says what a change takes.
+// effect says what a change requires.
 type effect int
 
 const (
@@ -35,43 +36,43 @@ const (
 	replace
 )
 
-// rule is how one kind of change is made, and with which call when that is live. The rules of a block are by attribute
-// path with * for keys; where it depends, there is one for each case.
+// rule says how one kind of change is made, and with which call if it is live. Each block has its rules by attribute
+// path with * for keys. If the effect depends on the VM, there is one rule for each case.
 type rule struct {
 	effect effect
 	step   StepKind
 	why    string
 }
 
-// onlyRenamed is why a running VM takes another key of a device.
+// onlyRenamed says why a running VM accepts a new key for a device.
 const onlyRenamed = "The device is there already; only its key changes."
 
-// change is a Change with what LiveSteps needs to make it.
+// change is a Change together with what LiveSteps needs to make it.
 type change struct {
 	Change
 	step StepKind
-	// key is that of the device.
+	// key is the device's key.
 	key   string
 	block *block
 }
 
-// classifier collects changes. What they are is in the files of the blocks.
+// classifier collects changes. The classify functions are in the files of the blocks.
 type classifier struct {
 	have, want Spec
 	found      []change
-	// block is the one whose turn it is.
+	// block is the block that is being classified.
 	block *block
-	// slots are the PCI slots that are left; nil when there is no telling.
+	// slots is the number of free PCI slots; nil if unknown.
 	slots *int
-	// orders are the places in the boot order that devices have.
+	// orders are the boot orders that devices have.
 	orders []int
 }
 
-// add notes a change by the row of the table that it falls under.
+// add adds a change, classified by a row of the rule table.
 func (c *classifier) add(path, row, key string) {
 	r, ok := c.block.rules[row]
 	if !ok {
-		panic("no rule for " + row) // A test goes through all of them.
+		panic("no rule for " + row) // A test covers every row.
 	}
 	c.found = append(c.found, change{
 		Change: Change{Path: path, Live: r.effect == live, Replace: r.effect == replace, Why: r.why},
@@ -81,7 +82,7 @@ func (c *classifier) add(path, row, key string) {
 	})
 }
 
-// takeSlot says whether a PCI slot is left for one more device, and takes it.
+// takeSlot reports whether a PCI slot is free for one more device, and takes the slot.
 func (c *classifier) takeSlot() bool {
 	if c.slots == nil {
 		return true
@@ -90,7 +91,7 @@ func (c *classifier) takeSlot() bool {
 	return *c.slots >= 0
 }
 
-// hasBus says whether the running VM has a controller that devices of that bus are plugged into.
+// hasBus reports whether the running VM has a controller for devices of that bus.
 func (c *classifier) hasBus(bus string) bool {
 	return bus == "" || c.have.Buses == nil || slices.Contains(c.have.Buses, bus)
 }
@@ -101,8 +102,9 @@ func (c *classifier) freeSlot() {
 	}
 }
 
-// bootOrderFits says whether a running VM takes a new device with that boot order: libvirt refuses orders next to the
-// older <os><boot dev>, which is there when no device has one, and one order for two devices.
+// bootOrderFits reports whether a new device with that boot order can be plugged into the running VM. libvirt refuses
+// two devices with one order. It also refuses an order together with the older <os><boot dev>, which the VM has if no
+// device has an order.
 func (c *classifier) bootOrderFits(order *int) bool {
 	if order == nil || *order == 0 {
 		return true
@@ -110,7 +112,8 @@ func (c *classifier) bootOrderFits(order *int) bool {
 	return slices.Max(append(c.orders, 0)) > 0 && !slices.Contains(c.orders, *order)
 }
 
-// Changes classifies how have would become what want declares. For a running VM have is its live definition's spec.
+// Changes classifies the changes that turn have into what want declares. For a running VM, have is the spec of its live
+// definition.
 func Changes(have, want Spec) []Change {
 	return changesOf(classify(have, want))
 }
@@ -123,7 +126,7 @@ func changesOf(found []change) []Change {
 	return changes
 }
 
-// addRow notes a change of an attribute that says itself what becomes of it.
+// addRow adds a change of an attribute, whose effect is given by the attribute itself.
 func (c *classifier) addRow(path string, a Attribute, have, want, key string) {
 	found := change{Change: Change{Path: path, Live: a.Live != 0, Why: a.Why}, step: a.Live, key: key, block: c.block}
 	if a.Cold != nil {

@@ -8,7 +8,7 @@ import (
 
 const channelWhy = "The channel is another one."
 
-// channelFamily are channels between guest and host. That of the guest agent isn't meant.
+// channelFamily are the channels between guest and host, except that of the guest agent.
 var channelFamily = Family{
 	Path: "devices.channels", Tag: "channel", in: func(s *Spec) *map[string]Row { return &s.Channels },
 	Doc: "Channels between guest and host (virtio) by a key, in addition to that of the guest agent. If you set the " +

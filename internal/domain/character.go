@@ -33,7 +33,7 @@ var agentBlock = block{
 		for _, e := range from.agentChannels() {
 			e = e.Copy()
 			if c.step == Attach {
-				dropChildren(e, "address") // That of the persistent definition may be taken in the running domain.
+				dropChildren(e, "address") // The address may be taken in the running domain.
 			}
 			p.step(Step{Kind: c.step, Path: c.Path, XML: render(e)})
 		}
@@ -74,7 +74,7 @@ func (d *Definition) agentChannels() []*etree.Element {
 	})
 }
 
-// applyGuestAgent adds or removes the channel.
+// applyGuestAgent adds or removes the guest agent's channel.
 func (d *Definition) applyGuestAgent(want *bool) {
 	have := d.agentChannels()
 	if want == nil || *want == (len(have) > 0) {
@@ -90,7 +90,8 @@ func (d *Definition) applyGuestAgent(want *bool) {
 	}
 }
 
-// consoles returns the serial ports and consoles that `virsh console` can open. Those on virtio have keys.
+// consoles returns the serial ports and consoles that `virsh console` can open. Consoles on virtio are excluded: they
+// have keys.
 func (d *Definition) consoles() []*etree.Element {
 	return slices.DeleteFunc(d.devices("serial", "console"), func(e *etree.Element) bool {
 		kind := attr(e, "type")
@@ -98,12 +99,12 @@ func (d *Definition) consoles() []*etree.Element {
 	})
 }
 
-// usesVirtioSerial says whether devices of the VM are on a controller for serial ports on virtio.
+// usesVirtioSerial reports whether devices of the VM are attached to a virtio-serial controller.
 func (d *Definition) usesVirtioSerial() bool {
 	return slices.ContainsFunc(d.devices("channel", "console"), onVirtio)
 }
 
-// applySerialConsole adds or removes serial port and console. Ports that lead elsewhere, to a file say, stay.
+// applySerialConsole adds or removes a serial port and its console. Ports with another source, such as a file, stay.
 func (d *Definition) applySerialConsole(want *bool) {
 	have := d.consoles()
 	if want == nil || *want == (len(have) > 0) {
@@ -116,14 +117,14 @@ func (d *Definition) applySerialConsole(want *bool) {
 		d.addDevice(element("serial", "type", "pty"))
 		console := element("console", "type", "pty")
 		if others := len(d.devices("serial", "console")) - 1; others == 0 {
-			// Beside another port libvirt derives the console itself, which has to be the first.
+			// If there is another serial port, libvirt derives the console itself, and requires it to be the first.
 			add(console, "target", "type", "serial", "port", "0")
 			d.addDevice(console)
 		}
 	}
 }
 
-// AgentConnected says whether a running domain's guest agent has opened its channel. It tells nothing of whether the
+// AgentConnected reports whether a running domain's guest agent has opened its channel. It doesn't say whether the
 // agent answers.
 func (d *Definition) AgentConnected() bool {
 	return slices.ContainsFunc(d.agentChannels(), func(e *etree.Element) bool {

@@ -4,7 +4,7 @@ import "github.com/beevik/etree"
 
 const clockWhy = "The clock is set up when the VM starts."
 
-// timer is an attribute of one of the clock's timers.
+// timer returns an attribute of one of the clock's timers.
 func timer(name, place string, values []string, doc, byDefault string) Attribute {
 	a := Attribute{
 		Name: name, Place: "clock/timer[name=" + place, Values: values, Why: clockWhy, Doc: doc, DefaultDoc: byDefault,
@@ -15,7 +15,7 @@ func timer(name, place string, values []string, doc, byDefault string) Attribute
 	return a
 }
 
-// tickPolicies are what becomes of ticks that the guest missed.
+// tickPolicies are the ways to handle ticks that the guest missed.
 var tickPolicies = []string{"delay", "catchup", "merge", "discard"}
 
 // clockGroup is the guest's clock.

@@ -6,12 +6,12 @@ import (
 	"github.com/beevik/etree"
 )
 
-// qemuNamespace is that of what libvirt hands to QEMU as it is.
+// qemuNamespace is the namespace of elements that libvirt passes to QEMU unchanged.
 const qemuNamespace = "http://libvirt.org/schemas/domain/qemu/1.0"
 
 const commandlineWhy = "QEMU reads its command line when it starts."
 
-// commandlineGroup is what QEMU gets in addition to what libvirt gives it.
+// commandlineGroup are the arguments and settings that QEMU gets in addition to those from libvirt.
 var commandlineGroup = Group{
 	Path: "qemu_commandline",
 	Doc: "Arguments and environment variables that QEMU gets in addition to libvirt's. libvirt doesn't check them, so " +
@@ -76,7 +76,7 @@ var commandlineGroup = Group{
 	},
 }
 
-// commandline is the element that holds it, nil where there is none.
+// commandline returns the element with the arguments for QEMU, and nil if there is none.
 func commandline(root *etree.Element) *etree.Element {
 	if found := ofQEMU(root, "commandline"); len(found) > 0 {
 		return found[0]
@@ -84,7 +84,7 @@ func commandline(root *etree.Element) *etree.Element {
 	return nil
 }
 
-// ofQEMU are the children of QEMU's namespace with that tag.
+// ofQEMU returns the children with that tag in QEMU's namespace.
 func ofQEMU(e *etree.Element, tag string) []*etree.Element {
 	if e == nil {
 		return nil
@@ -98,7 +98,7 @@ func ofQEMU(e *etree.Element, tag string) []*etree.Element {
 	return found
 }
 
-// writeCommandline makes the elements of a tag those of the list.
+// writeCommandline replaces the elements with a tag by those of the list.
 func writeCommandline(root *etree.Element, tag string, all []string, fill func(e *etree.Element, one string)) {
 	holder := commandline(root)
 	for _, e := range ofQEMU(holder, tag) {

@@ -11,10 +11,10 @@ const (
 	redirdevWhy = "The redirected device is another one."
 )
 
-// onVirtio says whether a <console> is a port of its own. Others are serial ports again, under another name.
+// onVirtio reports whether a <console> is a port of its own. Other consoles repeat a serial port under another name.
 func onVirtio(console *etree.Element) bool { return attr(child(console, "target"), "type") == "virtio" }
 
-// consoleFamily are consoles on virtio. Those that libvirt makes of the first serial port aren't meant.
+// consoleFamily are the consoles on virtio, without those that libvirt derives from the first serial port.
 var consoleFamily = Family{
 	Path: "devices.consoles", Tag: "console", in: func(s *Spec) *map[string]Row { return &s.Consoles },
 	Doc: "Consoles on virtio by a key (`/dev/hvc0` and so on in the guest), in addition to serial ports. If you set the " +
@@ -28,7 +28,7 @@ var consoleFamily = Family{
 	Check: checkChar,
 }
 
-// redirdevFamily are USB devices that a client of the screen or of a socket lends to the guest.
+// redirdevFamily are USB devices that a client of the screen or of a socket redirects to the guest.
 var redirdevFamily = Family{
 	Path: "devices.redirdevs", Tag: "redirdev", in: func(s *Spec) *map[string]Row { return &s.Redirdevs },
 	Doc: "USB redirection ports by a key. A client of the graphical console can connect one of its own USB devices " +
@@ -78,7 +78,7 @@ var redirdevFamily = Family{
 	},
 }
 
-// smartcardGroup is the reader for smartcards, of which QEMU has one. One with certificates in files isn't meant.
+// smartcardGroup is the smartcard reader, of which QEMU has one. A reader with certificates in files is not included.
 var smartcardGroup = Group{
 	Path: "devices.smartcard", Device: "smartcard",
 	Doc:     "Smartcard reader on USB. `mode = \"none\"` removes it. With `host` the VM can't be moved while it runs.",
@@ -90,7 +90,7 @@ var smartcardGroup = Group{
 			Name: "mode", Place: "@mode", Values: []string{"passthrough", "host"}, Default: "passthrough", Filled: true,
 			Write: func(e *etree.Element, value string) error {
 				if setAttr(e, "mode", value); value == "passthrough" && attr(e, "type") == "" {
-					setAttr(e, "type", "spicevmc") // libvirt has no default of its own.
+					setAttr(e, "type", "spicevmc") // libvirt has no default type.
 				}
 				return nil
 			},

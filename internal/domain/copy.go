@@ -6,26 +6,28 @@ import (
 	"github.com/beevik/etree"
 )
 
-// Copy is a file that a move makes.
+// Copy is a file that a move creates on another host.
 type Copy struct {
-	// Host is the name that whoever made it has for the host, HostUUID is what libvirt knows the host by.
+	// Host is the host's name in the configuration of the run that created the file. HostUUID is the UUID of the host
+	// in libvirt.
 	Host, HostUUID, Path string
-	// FromUUID is what libvirt knows the host by that the VM was to leave. Once it isn't there any more, whatever moved
-	// it, the file may be what the VM is made of, or was.
+	// FromUUID is the UUID, in libvirt, of the host that the VM was to leave. Once the VM has left that host, in
+	// whatever way, the VM may use the file, or may have used it.
 	FromUUID string
-	// Making says that the move was about to make the file: it may not be there, or be another's by now. The move's own
-	// has nothing in it. It is Bytes long, which was chosen at random, or an image for a disk of that capacity; for a
-	// directory Bytes is 0.
+	// Making says that the move was about to create the file: the file may not exist, or may be another owner's
+	// file. The file that the move creates is empty and Bytes long, a length chosen at random, or it is an image for a
+	// disk with that capacity. For a directory Bytes is 0.
 	Making bool
 	Bytes  uint64
 }
 
-// LeftVolume is the volume of an own disk on a host that the VM leaves, whose content a move copies. As long as the VM
-// is on that host it is the disk itself.
+// LeftVolume is the volume of an own disk on a host that the VM leaves. A move copies its content. While the VM is on
+// that host, the volume is the disk itself.
 type LeftVolume struct {
-	// Host is the name that whoever moved the VM has for the host, HostUUID is what libvirt knows the host by.
+	// Host is the host's name in the configuration of the run that moved the VM. HostUUID is the UUID of the host in
+	// libvirt.
 	Host, HostUUID string
-	// Pool and Volume name it, Path is where the pool has it.
+	// Pool and Volume are the names of the pool and the volume. Path is the volume's path in the pool.
 	Pool, Volume, Path string
 }
 
@@ -37,7 +39,7 @@ func readCopies(vm *etree.Element) []Copy {
 		})
 	}
 	for _, e := range ownChildren(vm, "copies", "making") {
-		// Without a length it is a directory's, which is proven another way.
+		// A directory has no length: it is verified in another way.
 		length, _ := strconv.ParseUint(attr(e, "bytes"), 10, 64)
 		copies = append(copies, Copy{
 			Host: attr(e, "host"), HostUUID: attr(e, "host-uuid"), Path: attr(e, "path"), FromUUID: attr(e, "from-uuid"),
@@ -54,7 +56,8 @@ func writeCopies(vm *etree.Element, copies []Copy) {
 	}
 	list := addOwn(vm, "copies")
 	for _, c := range copies {
-		// Earlier versions, which would remove whatever file it is, know no element of that name.
+		// Files that are only planned get another tag. Earlier versions, which would remove any file listed, don't know
+		// it.
 		tag := "file"
 		if c.Making {
 			tag = "making"
@@ -97,7 +100,7 @@ func writeLeftVolumes(vm *etree.Element, left []LeftVolume) {
 	}
 }
 
-// ownChildren are the elements of a list of ours.
+// ownChildren returns the elements of a list in our namespace.
 func ownChildren(vm *etree.Element, list, tag string) []*etree.Element {
 	var all []*etree.Element
 	e := ownChild(vm, list)

@@ -81,7 +81,7 @@ func (d *Definition) readCPU() CPU {
 	if mode != "" {
 		read.Mode = new(mode)
 	}
-	if mode == "custom" && model != "" { // In the other modes libvirt takes none from here.
+	if mode == "custom" && model != "" { // In other modes libvirt ignores a model.
 		read.Model = new(model)
 	}
 	return read
@@ -98,15 +98,16 @@ func (d *Definition) vcpus() (maxVCPUs, online int) {
 	return maxVCPUs, online
 }
 
-// coresPerSocket multiplies dies and clusters in: users think of cores in a socket.
+// coresPerSocket returns the cores of a socket, multiplied by its dies and clusters, because users think of cores per
+// socket.
 func coresPerSocket(topology *etree.Element) int {
 	return positive(attr(topology, "dies")) * positive(attr(topology, "clusters")) * positive(attr(topology, "cores"))
 }
 
-// maxCount is beyond what any hypervisor has, and so small that the product of four doesn't overflow.
+// maxCount is more than any hypervisor supports, and small enough that the product of four counts doesn't overflow.
 const maxCount = 1 << 14
 
-// positive reads a count; what isn't one counts as 1, libvirt's default for all of them.
+// positive reads a count. Anything else counts as 1, libvirt's default for all counts.
 func positive(s string) int {
 	if n, ok := number(s); ok && n > 0 && n <= maxCount {
 		return n
@@ -114,14 +115,13 @@ func positive(s string) int {
 	return 1
 }
 
-// layout is the outcome of what is declared about virtual CPUs, applied to what is there.
+// layout is the number of virtual CPUs and their topology after applying what is declared.
 type layout struct {
 	online, max, cores, threads int
 }
 
-// planTopology combines have and want. Undeclared sockets follow from the number of virtual CPUs and the other way
-// round.
-// A VM without headroom stays without; one that has some keeps its maximum unless more is needed.
+// planTopology combines have and want. If sockets aren't declared, they follow from the number of virtual CPUs, and
+// vice versa. A VM without headroom stays without headroom. A VM with headroom keeps its maximum unless more is needed.
 func planTopology(have, want CPU) (layout, error) {
 	cores, threads := pick(want.Cores, have.Cores, 1), pick(want.Threads, have.Threads, 1)
 	perSocket := cores * threads
@@ -142,7 +142,7 @@ func planTopology(have, want CPU) (layout, error) {
 		online = *want.VCPUs
 	case perSocket == havePerSocket:
 	case havePerSocket == 1 && haveVCPUs%perSocket == 0:
-		// A VM without a topology of its own: its virtual CPUs are regrouped.
+		// The VM has no topology of its own: its virtual CPUs are regrouped.
 	case have.Sockets != nil:
 		online = *have.Sockets * perSocket
 	default:
@@ -171,7 +171,8 @@ func planTopology(have, want CPU) (layout, error) {
 	return out, nil
 }
 
-// MaxVCPUs is how many virtual CPUs a new VM with these could have at most; 0 if they contradict each other.
+// MaxVCPUs returns the largest number of virtual CPUs that a new VM with these values could have, and 0 if the values
+// contradict each other.
 func (c CPU) MaxVCPUs() int {
 	to, err := planTopology(CPU{}, newCPU(c))
 	if err != nil {
@@ -180,7 +181,7 @@ func (c CPU) MaxVCPUs() int {
 	return to.max
 }
 
-// CountAttribute is the attribute that most of the number of virtual CPUs is declared with.
+// CountAttribute returns the attribute that declares most of the number of virtual CPUs.
 func (c CPU) CountAttribute() string {
 	switch {
 	case c.MaxSockets != nil:
@@ -194,7 +195,7 @@ func (c CPU) CountAttribute() string {
 	}
 }
 
-// pick returns the first that is declared.
+// pick returns the first value that is declared.
 func pick[V any](first, second *V, otherwise V) V {
 	if first != nil {
 		return *first
@@ -205,7 +206,7 @@ func pick[V any](first, second *V, otherwise V) V {
 	return otherwise
 }
 
-// applyCPU patches <vcpu> and <cpu>, and what else counts virtual CPUs.
+// applyCPU patches <vcpu> and <cpu>, and everything else that depends on the number of virtual CPUs.
 func (d *Definition) applyCPU(declared Spec) error {
 	want := declared.CPU
 	if err := d.applyCPUModel(want); err != nil {
@@ -227,7 +228,7 @@ func (d *Definition) applyCPU(declared Spec) error {
 		if to.online != to.max {
 			setAttr(e, "current", strconv.Itoa(to.online))
 		}
-		// The list of single virtual CPUs would contradict; libvirt makes a new one.
+		// The list of individual virtual CPUs would contradict the new number. libvirt creates a new list.
 		dropChildren(d.root(), "vcpus")
 	}
 	d.applyTopology(to)
@@ -235,18 +236,18 @@ func (d *Definition) applyCPU(declared Spec) error {
 		d.forgetVCPUs(to.max)
 	}
 	if _, cells := declared.Values[cpuNUMA]; cells {
-		return nil // They are declared with the virtual CPUs that they have.
+		return nil // Declared cells already list the virtual CPUs.
 	}
 	return d.applyCells(to.max)
 }
 
-// countsDiffer says whether anything about the number of virtual CPUs is declared and not so.
+// countsDiffer reports whether a declared count differs from the current one.
 func countsDiffer(have, want CPU) bool {
 	return differs(have.VCPUs, want.VCPUs) || differs(have.Sockets, want.Sockets) || differs(have.Cores, want.Cores) ||
 		differs(have.Threads, want.Threads) || differs(have.MaxSockets, want.MaxSockets)
 }
 
-// differs says whether want is declared and isn't what is there.
+// differs reports whether want is declared and differs from have.
 func differs[V comparable](have, want *V) bool {
 	return want != nil && (have == nil || *have != *want)
 }
@@ -256,7 +257,7 @@ func (d *Definition) applyTopology(to layout) {
 	topology := child(cpu, "topology")
 	if topology == nil {
 		if to.cores == 1 && to.threads == 1 {
-			return // libvirt's own reading of no topology: a socket per virtual CPU.
+			return // As libvirt does without a topology: a socket per virtual CPU.
 		}
 		topology = ensure(ensure(d.root(), "cpu", "features", "os"), "topology", "vendor", "model")
 	}
@@ -279,7 +280,7 @@ func (d *Definition) applyTopology(to layout) {
 	}
 }
 
-// applyCPUModel sets mode and model. Features stay: a user wants them in every mode.
+// applyCPUModel sets mode and model. Features stay, because users want them in every mode.
 func (d *Definition) applyCPUModel(want CPU) error {
 	have := d.readCPU()
 	mode := want.Mode
@@ -314,8 +315,8 @@ func (d *Definition) applyCPUModel(want CPU) error {
 	return nil
 }
 
-// expandsTo says whether the CPU may be what libvirt has expanded. libvirt takes the host's vendor into the expansion
-// of host-model only, on architectures that have vendors.
+// expandsTo reports whether libvirt may have expanded the declared CPU to expanded. Only the expansion of host-model
+// includes the host's vendor, on architectures that have vendors.
 func (c CPU) expandsTo(expanded ExpandedCPU, arch string) bool {
 	switch pick(c.Mode, nil, "") {
 	case "host-model":
@@ -325,11 +326,11 @@ func (c CPU) expandsTo(expanded ExpandedCPU, arch string) bool {
 	case "":
 		return c.Model == nil || *c.Model == expanded.Model
 	default:
-		return false // Other modes aren't expanded.
+		return false // libvirt doesn't expand other modes.
 	}
 }
 
-// likelyRequest is the mode and model that were most likely asked for.
+// likelyRequest returns the mode and model that were most likely requested.
 func (e ExpandedCPU) likelyRequest() (mode, model *string) {
 	if e.Vendor != "" {
 		return new("host-model"), nil
@@ -363,7 +364,7 @@ func classifyCPU(c *classifier) {
 		}
 		have.Mode, have.Model = have.Expanded.likelyRequest()
 		if want.Mode != nil && *have.Mode == *want.Mode && !differs(have.Model, want.Model) {
-			have.Mode = nil // The guess explains nothing, and yet it isn't the CPU that runs.
+			have.Mode = nil // The guess doesn't explain why the CPU differs.
 		}
 	}
 	if differs(have.Mode, want.Mode) {
@@ -374,7 +375,7 @@ func classifyCPU(c *classifier) {
 	}
 }
 
-// countRow is the row for another number of virtual CPUs.
+// countRow returns the rule's row for a change of the number of virtual CPUs.
 func (c *classifier) countRow() string {
 	have, want := c.have.CPU, c.want.CPU
 	to, err := planTopology(have, want)

@@ -13,14 +13,14 @@ import (
 const (
 	// cpuFeatures is the path of the features.
 	cpuFeatures = "cpu.features"
-	// cpuPin is the path of the CPUs of the host that virtual CPUs run on.
+	// cpuPin is the path of the attribute that pins virtual CPUs to CPUs of the host.
 	cpuPin = "cpu.pin"
 )
 
-// FeaturePolicies are what can be said of a feature of the CPU.
+// FeaturePolicies are the policies of a CPU feature.
 var FeaturePolicies = []string{"require", "disable", "optional", "force", "forbid"}
 
-// cpuGroup are the attributes of the virtual CPUs that are each one place in the definition.
+// cpuGroup are the attributes of the virtual CPUs that each have one place in the definition.
 var cpuGroup = Group{
 	Path: "cpu", Block: true,
 	Doc: "Virtual CPUs.",
@@ -82,7 +82,7 @@ var cpuGroup = Group{
 	},
 }
 
-// schedulerPeriod is the period of a quota.
+// schedulerPeriod returns the attribute for the period of a quota.
 func schedulerPeriod(name, quota string) Attribute {
 	return Attribute{
 		Name: name, Place: "cputune/" + name, Kind: Count, Zero: true, Live: SetScheduler, Check: between(1000, 1000000),
@@ -91,7 +91,7 @@ func schedulerPeriod(name, quota string) Attribute {
 	}
 }
 
-// schedulerQuota is how long something may run in a period.
+// schedulerQuota returns the attribute for how long threads may run in a period.
 func schedulerQuota(name, what, period string) Attribute {
 	return Attribute{
 		Name: name, Place: "cputune/" + name, Kind: Count, Zero: true, Live: SetScheduler, Reset: "-1", Normal: unlimited,
@@ -106,7 +106,7 @@ func schedulerQuota(name, what, period string) Attribute {
 	}
 }
 
-// pins are the CPUs of the host that threads of a kind run on.
+// pins returns the attribute for the host CPUs that threads of a kind run on.
 func pins(name, place, thread string, live StepKind, why, doc string) Attribute {
 	return Attribute{
 		Name: name, Place: place, Kind: Texts, Live: live, Normal: normalPins, Why: why,
@@ -167,7 +167,7 @@ func cantBeUndone(_, want string) string {
 	return ""
 }
 
-// unlimited counts libvirt's two ways to say so as nothing.
+// unlimited returns "" for libvirt's two ways to say that there is no limit.
 func unlimited(value string) string {
 	if n, err := strconv.ParseInt(value, 10, 64); err == nil && (n < 0 || n >= 17592186044415) {
 		return ""
@@ -198,7 +198,7 @@ func normalPins(value string) string {
 	return FormatTexts(pins)
 }
 
-// featuresMet says whether the CPU that libvirt has put in the place of what was asked for agrees with the features.
+// featuresMet reports whether the CPU that libvirt expanded agrees with the declared features.
 func featuresMet(have Spec, want string) bool {
 	if have.CPU.Expanded == nil {
 		return false
@@ -220,7 +220,8 @@ func featuresMet(have Spec, want string) bool {
 	return true
 }
 
-// alignFeatures gives a running VM the features that were asked for: libvirt has put its own list in their place.
+// alignFeatures replaces the features of a running VM, which libvirt has expanded to a list of its own, by the
+// requested ones.
 func alignFeatures(live *Spec, persistent Spec) {
 	values := maps.Clone(live.Values)
 	delete(values, cpuFeatures)

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// forgetVCPUs removes tuning of virtual CPUs that are gone, which libvirt refuses.
+// forgetVCPUs removes the tuning of virtual CPUs that no longer exist, which libvirt refuses.
 func (d *Definition) forgetVCPUs(maxVCPUs int) {
 	for _, e := range children(child(d.root(), "cputune"), "vcpupin") {
 		if n, ok := number(attr(e, "vcpu")); ok && n >= maxVCPUs {
@@ -28,7 +28,8 @@ func (d *Definition) forgetVCPUs(maxVCPUs int) {
 	}
 }
 
-// applyCells gives the virtual CPUs to the NUMA cells: new ones to the last cell, those that are gone to none.
+// applyCells assigns the virtual CPUs to the NUMA cells. New virtual CPUs go to the last cell, and removed ones leave
+// their cell.
 func (d *Definition) applyCells(maxVCPUs int) error {
 	cells := children(child(d.root(), "cpu", "numa"), "cell")
 	known := 0

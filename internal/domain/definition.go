@@ -9,12 +9,14 @@ import (
 	"github.com/beevik/etree"
 )
 
-// Definition is one domain XML document. Persistent or live: a live one carries the running domain's id.
+// Definition is one domain XML document: a persistent or a live definition. A live one has the id of the running
+// domain.
 type Definition struct {
 	doc *etree.Document
 }
 
-// Parse reads a domain XML document. It fails only on what isn't one; unknown content is kept.
+// Parse reads a domain XML document. It returns an error only if the text isn't a domain XML document; unknown content
+// is kept.
 func Parse(xml string) (*Definition, error) {
 	doc := newDocument()
 	if err := doc.ReadFromString(xml); err != nil {
@@ -40,13 +42,13 @@ func (d *Definition) Clone() *Definition {
 	return &Definition{doc: d.doc.Copy()}
 }
 
-// UUID returns the domain's UUID, "" when the document has none.
+// UUID returns the domain's UUID, "" if the document has none.
 func (d *Definition) UUID() string { return text(child(d.root(), "uuid")) }
 
 // Name returns the domain's name.
 func (d *Definition) Name() string { return text(child(d.root(), "name")) }
 
-// Live says whether this is the definition of a running domain.
+// Live reports whether this is the definition of a running domain.
 func (d *Definition) Live() bool { return attr(d.root(), "id") != "" }
 
 func (d *Definition) root() *etree.Element { return d.doc.Root() }
@@ -60,13 +62,13 @@ func (d *Definition) devices(tags ...string) []*etree.Element {
 	return found
 }
 
-// addDevice adds a device behind the others of its kind.
+// addDevice adds a device after the others of its kind.
 func (d *Definition) addDevice(e *etree.Element) {
 	insert(ensure(d.root(), "devices"), e, e.Tag)
 }
 
-// Canonical returns the definition's meaning as text: attributes sorted, layout and comments left out, namespaces
-// resolved. Two definitions with equal text are equal by meaning.
+// Canonical returns the definition's meaning as text: attributes are sorted, layout and comments left out, and
+// namespaces resolved. Two definitions with equal text have the same meaning.
 func (d *Definition) Canonical() string {
 	var out strings.Builder
 	canonical(&out, d.root(), 0)
@@ -78,7 +80,7 @@ func canonical(out *strings.Builder, e *etree.Element, depth int) {
 	attrs := make([]string, 0, len(e.Attr))
 	for _, a := range e.Attr {
 		if a.Space == "xmlns" || a.Space == "" && a.Key == "xmlns" {
-			continue // Prefixes are resolved, so their declarations mean nothing by themselves.
+			continue // Prefixes are resolved, so declarations of prefixes have no meaning of their own.
 		}
 		name := a.Key
 		if a.Space != "" {

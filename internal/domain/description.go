@@ -2,7 +2,7 @@ package domain
 
 import "strings"
 
-// descriptionGroup is what people say about the VM.
+// descriptionGroup is the title and description that users give the VM.
 var descriptionGroup = Group{
 	Attributes: []Attribute{
 		{

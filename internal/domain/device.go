@@ -10,16 +10,16 @@ import (
 	"github.com/beevik/etree"
 )
 
-// kind is what disks and interfaces have in common: identity by key.
+// kind is what the kinds of devices with keys have in common.
 type kind struct {
-	// path is the attribute, tag the element, prefix what our aliases begin with. libvirt wants aliases unique over all
-	// devices, so the prefixes differ.
+	// path is the attribute, tag the element and prefix the prefix of our aliases. libvirt requires aliases to be
+	// unique among all devices, so the prefixes differ.
 	path, tag, prefix string
-	// id is what names a device in the metadata, see ids, and between definitions: target or MAC.
+	// id returns what identifies a device in the metadata (see ids) and across definitions: target or MAC.
 	id func(*etree.Element) string
-	// fallback is the key of a device without a name, the index counting devices of its kind.
+	// fallback returns the key of a device without a name. index counts the devices of its kind.
 	fallback func(e *etree.Element, index int) string
-	// skip says that an element isn't one of the kind; nil: all are.
+	// skip reports whether an element is not of the kind; if it is nil, all are.
 	skip func(*etree.Element) bool
 }
 
@@ -37,15 +37,15 @@ var interfaceKind = kind{
 	fallback: func(_ *etree.Element, index int) string { return "net" + strconv.Itoa(index) },
 }
 
-// device is an element and the key that it is known by.
+// device is an element and its key.
 type device struct {
 	key     string
 	element *etree.Element
 }
 
-// keyed returns the devices of a kind in document order with their keys: from our alias, else from the metadata, else
-// by target or order. When two would have one key, the better source wins, then the earlier device; the other's key
-// gets a number.
+// keyed returns the devices of a kind in document order with their keys. A key comes from our alias, else from the
+// metadata, else from the target or the order. If two devices would have the same key, the better source takes
+// precedence, then the earlier device. The other device's key gets a number.
 func (d *Definition) keyed(k kind, names map[string]string) []device {
 	elements := d.elements(k)
 	ids := k.ids(elements)
@@ -84,7 +84,8 @@ func (d *Definition) elements(k kind) []*etree.Element {
 	return elements
 }
 
-// ids are what names devices in the metadata. Of interfaces with one address, the second has it with "/2" behind it.
+// ids returns what identifies devices in the metadata. If two interfaces have the same MAC, the id of the second one
+// ends in "/2".
 func (k kind) ids(elements []*etree.Element) map[*etree.Element]string {
 	ids, count := make(map[*etree.Element]string, len(elements)), map[string]int{}
 	for _, e := range elements {
@@ -98,8 +99,8 @@ func (k kind) ids(elements []*etree.Element) map[*etree.Element]string {
 	return ids
 }
 
-// DeviceKeys gives the keys of the disks by their targets, and those of the interfaces in the order of the document:
-// that is how libvirt names them in statistics.
+// DeviceKeys returns the keys of the disks by target, and the keys of the interfaces in document order: libvirt names
+// them that way in statistics.
 func (d *Definition) DeviceKeys() (disks map[string]string, interfaces []string) {
 	names := d.Metadata().Devices
 	disks = map[string]string{}
@@ -112,8 +113,9 @@ func (d *Definition) DeviceKeys() (disks map[string]string, interfaces []string)
 	return disks, interfaces
 }
 
-// DeviceNames are the recorded names of devices, and those that are to be recorded: interfaces without our alias are
-// known by their order, so that each would get the name of the one before it when that goes.
+// DeviceNames returns the recorded names of devices, and adds those that have to be recorded. Interfaces without our
+// alias are known by their order: without a record, each would get the name of the one before it when that one is
+// removed.
 func (d *Definition) DeviceNames() map[string]string {
 	recorded := d.Metadata().Devices
 	names := map[string]string{}
@@ -127,7 +129,7 @@ func (d *Definition) DeviceNames() map[string]string {
 	return names
 }
 
-// alias returns the key that our alias gives, "" for a device without.
+// alias returns the key in our alias, "" for a device without one.
 func (k kind) alias(e *etree.Element) string {
 	key, ours := strings.CutPrefix(attr(child(e, "alias"), "name"), k.prefix)
 	if !ours {
@@ -136,13 +138,13 @@ func (k kind) alias(e *etree.Element) string {
 	return key
 }
 
-// setAlias names a device. libvirt refuses that for a running one.
+// setAlias sets our alias. libvirt refuses a change of the alias of a running device.
 func (k kind) setAlias(e *etree.Element, key string) {
 	setAttr(ensure(e, "alias"), "name", k.prefix+key)
 }
 
-// pair says for each declared key which device it is: the one that the declaration identifies, else the one with that
-// key, else one that no declaration has the key of and that is the same thing. Keys without a device are new.
+// pair returns the device for each declared key: the device that the declaration identifies, else the device with that
+// key, else an equal device whose key isn't declared. A key without a device is a new device.
 func (t devices[V]) pair(have, want map[string]V) map[string]string {
 	pairs := t.identified(have, want)
 	taken := inverse(pairs)
@@ -171,8 +173,8 @@ func (t devices[V]) pair(have, want map[string]V) map[string]string {
 	return pairs
 }
 
-// identified pairs what is declared under a key with a device that is known by another one: what came without a name
-// is keyed by its order, which changes when a device before it goes.
+// identified pairs a declared key with a device that has another key, if the declaration identifies that device. The
+// key of a device without a name is its position, which changes when a device before it is removed.
 func (t devices[V]) identified(have, want map[string]V) map[string]string {
 	pairs, taken := map[string]string{}, map[string]bool{}
 	is := func(other, key string) bool {
@@ -191,7 +193,7 @@ func (t devices[V]) identified(have, want map[string]V) map[string]string {
 	return pairs
 }
 
-// sortedKeys sorts by the alphabet, but net2 before net10.
+// sortedKeys returns the keys in alphabetical order, but net2 before net10.
 func sortedKeys[V any](m map[string]V) []string {
 	return slices.SortedFunc(maps.Keys(m), func(a, b string) int {
 		nameA, nameB := strings.TrimRight(a, "0123456789"), strings.TrimRight(b, "0123456789")
@@ -199,7 +201,7 @@ func sortedKeys[V any](m map[string]V) []string {
 	})
 }
 
-// inverse swaps keys and values.
+// inverse returns the map with keys and values swapped.
 func inverse(m map[string]string) map[string]string {
 	out := make(map[string]string, len(m))
 	for key, value := range m {
@@ -208,8 +210,9 @@ func inverse(m map[string]string) map[string]string {
 	return out
 }
 
-// applyKeys makes the devices known by the keys they are declared under. Those with an alias of ours get a new one, the
-// others are recorded in the metadata: their alias can't change while the VM runs, and both definitions must agree.
+// applyKeys gives the devices the keys under which they are declared. A device with our alias gets a new alias. The
+// keys of other devices are recorded in the metadata: their aliases can't change while the VM runs, and both
+// definitions must agree.
 func (d *Definition) applyKeys(k kind, wanted map[*etree.Element]string) error {
 	names := map[string]string{}
 	present := map[string]bool{}
@@ -232,7 +235,7 @@ func (d *Definition) applyKeys(k kind, wanted map[*etree.Element]string) error {
 			switch {
 			case key == have.key:
 			case id == "":
-				k.setAlias(have.element, key) // It never was in a running VM: libvirt gives each device its id.
+				k.setAlias(have.element, key) // It can't be in a running VM: libvirt gives each device its id.
 			default:
 				names[id] = key
 			}
@@ -244,7 +247,7 @@ func (d *Definition) applyKeys(k kind, wanted map[*etree.Element]string) error {
 	return d.setDeviceNames(names)
 }
 
-// owns tells a MAC from a target. Other kinds have no ids.
+// owns reports whether an id is one of the kind: it tells a MAC from a target. Other kinds have no ids.
 func (k kind) owns(id string) bool {
 	switch k.tag {
 	case interfaceKind.tag:
@@ -264,12 +267,12 @@ func bootOrder(e *etree.Element) *int {
 	return nil
 }
 
-// bootOrderDiffers counts no order and order 0 as one.
+// bootOrderDiffers reports whether the boot orders differ. No order and order 0 are the same.
 func bootOrderDiffers(have, want *int) bool {
 	return want != nil && pick(have, nil, 0) != *want
 }
 
-// setBootOrder declares a device's place in the boot order; 0 means that it has none.
+// setBootOrder sets a device's place in the boot order; 0 removes it.
 func setBootOrder(e *etree.Element, want *int) {
 	switch have := bootOrder(e); {
 	case !bootOrderDiffers(have, want):
@@ -280,8 +283,8 @@ func setBootOrder(e *etree.Element, want *int) {
 	}
 }
 
-// applyBootOrder solves what declared boot orders are in conflict with: the older <os><boot dev>, and orders that other
-// devices of the same declared map have left from before.
+// applyBootOrder removes what conflicts with declared boot orders: the older <os><boot dev>, and earlier orders of
+// other devices in the same declared map.
 func (d *Definition) applyBootOrder(want Spec) error {
 	declared := map[int]string{}
 	loose := map[*etree.Element]bool{}

@@ -8,49 +8,51 @@ import (
 	"github.com/beevik/etree"
 )
 
-// devices is a kind of devices with keys, as disks and interfaces are: what differs between such kinds. Of a value V
-// only these functions know what it is.
+// devices describes a kind of devices with keys, such as disks and interfaces: everything that differs between the
+// kinds. Only these functions know what a value V is.
 type devices[V any] struct {
 	kind
 	rules map[string]rule
 	texts map[string]func(a, b string) bool
-	// attributes are those that are plain data, and values is where a device has them.
+	// attributes are the attributes that are plain data, and values is the field of a device that has them.
 	attributes rows
 	values     func(*V) *Values
-	// in is the kind's field of a Spec.
+	// in returns the kind's field of a Spec.
 	in func(*Spec) *map[string]V
 
 	// readOne reads a device.
 	readOne func(*etree.Element) V
-	// same says whether a device that is declared under another key is the one that is there.
+	// same reports whether a device that is declared under another key is the existing one.
 	same func(have, want V) bool
-	// identifies says that a declaration tells by itself which device it is, whatever its key; nil: none does.
+	// identifies reports whether a declaration identifies its device, whatever its key; if it is nil, no declaration
+	// does.
 	identifies func(want V) bool
-	// twin says whether a live and a persistent device are one.
+	// twin reports whether a live and a persistent device are the same device.
 	twin func(live, persistent V) bool
-	// patch changes what differs. gone are the ids of the devices that are just being removed.
+	// patch changes what differs. gone are the ids of the devices that are being removed.
 	patch func(d *Definition, e *etree.Element, path string, want V, gone map[string]bool) error
-	// create adds a device; those that are bootable get their names first if bootableFirst says so.
+	// create adds a device. If bootableFirst is set, bootable devices get their names first.
 	create        func(d *Definition, key string, want V, gone map[string]bool) (*etree.Element, error)
 	bootableFirst bool
 
-	// removed and added return the rule for a device that goes or comes; compare classifies what differs in one.
+	// removed and added return the rule for a device that is removed or added. compare classifies the differences of
+	// one device.
 	removed, added func(c *classifier, device V) string
 	compare        func(c *classifier, key string, have, want V)
-	// validate checks what is declared of all.
+	// validate checks the declarations of all devices.
 	validate func(c *checker, all map[string]V)
-	// normal and complete are those of a block, for one device.
+	// normal and complete do for one device what those of a block do for a Spec.
 	normal, complete func(V) V
-	// order is a device's place in the boot order.
+	// order returns a device's place in the boot order.
 	order func(V) *int
 
-	// update changes the copy of a running VM's device to what can be changed while it runs.
+	// update applies to the copy of a running VM's device what can be changed while it runs.
 	update func(p *stepper, e *etree.Element, key string, want V)
-	// prepare notes what has to be there before a device is plugged in; nil: nothing.
+	// prepare adds the steps that a device needs before it is plugged in; if it is nil, there are none.
 	prepare func(p *stepper, path string, e *etree.Element)
 }
 
-// block is the kind as a block of a Spec.
+// block returns the kind as a block of a Spec.
 func (t devices[V]) block() block {
 	return block{
 		rules: t.rules, texts: merged(t.texts, t.attributes.texts(t.path+".*")), kind: &t.kind,
@@ -88,7 +90,7 @@ func (t devices[V]) block() block {
 	}
 }
 
-// eachFacts gives the devices the values that follow from theirs and from those of the same devices elsewhere.
+// eachFacts sets the values of each device, computed from its values and those of the same device in the other spec.
 func (t devices[V]) eachFacts(
 	all *map[string]V, others map[string]V, of func(values, other Values) Values,
 ) {
@@ -100,7 +102,7 @@ func (t devices[V]) eachFacts(
 	}
 }
 
-// readDevices reads all devices of a kind, whatever they are.
+// readDevices reads all devices of a kind, including those that can't be declared.
 func readDevices[V any](d *Definition, k kind, read func(*etree.Element) V) map[string]V {
 	found := map[string]V{}
 	for _, have := range d.keyed(k, d.Metadata().Devices) {
@@ -109,7 +111,7 @@ func readDevices[V any](d *Definition, k kind, read func(*etree.Element) V) map[
 	return found
 }
 
-// apply makes the devices the declared ones; nil leaves them alone.
+// apply makes the devices match the declared ones; nil leaves them alone.
 func (t devices[V]) apply(d *Definition, spec Spec) error {
 	want := *t.in(&spec)
 	if want == nil {
@@ -145,7 +147,7 @@ func (t devices[V]) apply(d *Definition, spec Spec) error {
 	return errors.Join(append(problems, d.applyKeys(t.kind, wanted))...)
 }
 
-// fresh returns the keys of devices that aren't there, in the order in which they get their names.
+// fresh returns the keys of new devices, in the order in which they get their names.
 func (t devices[V]) fresh(want map[string]V, pairs map[string]string) []string {
 	keys := slices.DeleteFunc(sortedKeys(want), func(key string) bool { _, ok := pairs[key]; return ok })
 	if !t.bootableFirst {
@@ -157,7 +159,8 @@ func (t devices[V]) fresh(want map[string]V, pairs map[string]string) []string {
 	return keys
 }
 
-// classify classifies devices that go, stay and come, in this order: one that goes leaves its slot to one that comes.
+// classify classifies devices that are removed, kept and added, in this order: a removed device frees its slot for an
+// added one.
 func (t devices[V]) classify(c *classifier) {
 	have, want := *t.in(&c.have), *t.in(&c.want)
 	if want == nil {
@@ -187,7 +190,7 @@ func (t devices[V]) classify(c *classifier) {
 	}
 }
 
-// commonKeys returns the persistent definition's keys of the live devices that are known by others there.
+// commonKeys maps the keys of live devices to their keys in the persistent definition, where the two differ.
 func (t devices[V]) commonKeys(live, persistent map[string]V) map[string]string {
 	keys := map[string]string{}
 	taken := map[string]bool{}
@@ -198,7 +201,7 @@ func (t devices[V]) commonKeys(live, persistent map[string]V) map[string]string 
 		}
 	}
 	for _, key := range sortedKeys(live) {
-		match(key, key) // Two interfaces may have one address.
+		match(key, key) // Two interfaces may have the same MAC.
 	}
 	for _, key := range sortedKeys(live) {
 		for _, other := range sortedKeys(persistent) {
@@ -208,14 +211,14 @@ func (t devices[V]) commonKeys(live, persistent map[string]V) map[string]string 
 	return keys
 }
 
-// begin gives the running VM's devices the keys that the changes use.
+// begin maps the keys of the running VM's devices to the keys that the changes use.
 func (t devices[V]) begin(p *stepper, after Spec) {
 	have := t.in(&p.have)
 	p.keys[t.path] = rekeyed(*have, t.commonKeys(*have, *t.in(&after)))
 	*have = rekey(*have, p.keys[t.path])
 }
 
-// step makes the call for a device.
+// step adds the call for a device.
 func (t devices[V]) step(p *stepper, c change) {
 	keys, path := p.keys[t.path], t.path+"."+c.key
 	switch c.step {
@@ -237,7 +240,7 @@ func (t devices[V]) step(p *stepper, c change) {
 	case Attach:
 		if e := find(p.persistent, t.kind, nil, c.key); e != nil {
 			e = e.Copy()
-			dropChildren(e, "address") // Those of the persistent definition may be taken in the running domain.
+			dropChildren(e, "address") // The address may be taken in the running domain.
 			if t.prepare != nil {
 				t.prepare(p, path, e)
 			}
@@ -253,7 +256,7 @@ func (t devices[V]) step(p *stepper, c change) {
 	}
 }
 
-// find returns the device with a key, where keys leads from the definition's own keys to those asked for.
+// find returns the device with a key. keys maps the definition's own keys to the requested ones.
 func find(d *Definition, k kind, keys map[string]string, key string) *etree.Element {
 	for _, have := range d.keyed(k, d.Metadata().Devices) {
 		if name, ok := keys[have.key]; have.key == key && keys == nil || ok && name == key {

@@ -17,7 +17,7 @@ var disks = devices[Disk]{
 	attributes: diskRows, values: func(d *Disk) *Values { return &d.Values },
 
 	readOne: readDisk, same: sameDisk,
-	// One target isn't enough: a staged change may have given it to another disk.
+	// Equal targets aren't enough: a staged change may have given the target to another disk.
 	twin: func(a, b Disk) bool {
 		return a.Target != "" && a.Target == b.Target &&
 			(sameSource(a.Source, b.Source) || a.removable() && b.removable())
@@ -66,7 +66,7 @@ var diskRules = map[string]rule{
 	"disks.*.boot_order": {effect: restart, why: "The boot order is read when the VM starts."},
 }
 
-// readDisks reads all <disk> elements, whatever they are.
+// readDisks reads all <disk> elements, including those that can't be declared.
 func (d *Definition) readDisks() map[string]Disk { return readDevices(d, diskKind, readDisk) }
 
 func readDisk(e *etree.Element) Disk {
@@ -88,31 +88,32 @@ func readDisk(e *etree.Element) Disk {
 		read.Serial = &serial
 	}
 	if child(e, "shareable") != nil && !*read.ReadOnly && read.Cache == "" {
-		read.Cache = "none" // What libvirt makes of it when the VM starts.
+		read.Cache = "none" // libvirt changes the value to this when the VM starts.
 	}
 	if read.removable() && read.Source.isZero() && read.Format == "" {
-		read.Format = "raw" // libvirt's default, which it leaves out of a running VM's empty drive.
+		read.Format = "raw" // libvirt's default, which it omits from a running VM's empty drive.
 	}
 	return read
 }
 
-// serialDiffers counts no serial number and "" as one.
+// serialDiffers reports whether the serial numbers differ. No serial number and "" are the same.
 func serialDiffers(have, want *string) bool {
 	return want != nil && pick(have, nil, "") != *want
 }
 
-// removable says whether the disk is a drive whose medium can be taken out.
+// removable reports whether the disk is a drive with a removable medium.
 func (d Disk) removable() bool {
 	return d.Device == "cdrom" || d.Device == "floppy"
 }
 
-// keepsSource says that want declares no source and leaves d's: a disk has one, while a drive without one is empty.
+// keepsSource reports whether want declares no source and so keeps that of d. A disk must have a source, while a drive
+// without a source is empty.
 func (d Disk) keepsSource(want Disk) bool {
 	d.Device = cmp.Or(want.Device, d.Device)
 	return want.Source.isZero() && !d.removable()
 }
 
-// sameDisk says whether a disk declared under another key is the one that is there.
+// sameDisk reports whether a disk declared under another key is the existing one.
 func sameDisk(have, want Disk) bool {
 	if want.Device != "" && want.Device != have.Device {
 		return false
@@ -136,7 +137,7 @@ func (d *Definition) patchDisk(e *etree.Element, path string, want Disk, gone ma
 	default:
 		applySource(e, source)
 		if want.Format == "" {
-			want.Format = formatOf(source) // The old image's says nothing of the new one.
+			want.Format = formatOf(source) // The old image's format says nothing about the new image.
 		}
 	}
 	if want.Device != "" && want.Device != have.Device {
@@ -163,7 +164,7 @@ func (d *Definition) patchDisk(e *etree.Element, path string, want Disk, gone ma
 	if want.Cache != "" && !sameCache(want.Cache, have.Cache) {
 		setAttr(driver, "cache", want.Cache)
 		if want.Cache != "none" && want.Cache != "directsync" && attr(driver, "io") == "native" {
-			setAttr(driver, "io", "") // Native I/O needs a cache mode that bypasses the host's.
+			setAttr(driver, "io", "") // Native I/O requires a cache mode that bypasses the host's cache.
 		}
 	}
 	if serialDiffers(have.Serial, want.Serial) {
@@ -182,7 +183,8 @@ func (d *Definition) patchDisk(e *etree.Element, path string, want Disk, gone ma
 	return newMisfit(have, readDisk(e), path)
 }
 
-// newMisfit says what doesn't fit together after a change. What didn't before isn't this change's concern.
+// newMisfit returns an error if a change causes a combination that doesn't fit together. A combination that was wrong
+// before the change is no error.
 func newMisfit(before, after Disk, path string) error {
 	was, is := &checker{}, &checker{}
 	before.combination(was, path)
@@ -200,7 +202,7 @@ var virtioOnly = []string{
 	"ioeventfd", "event_idx", "queues", "queue_size", "iothread", "iommu", "ats", "packed", "page_per_vq",
 }
 
-// changeBus moves a disk to another bus: a new name, and whatever address libvirt gives it.
+// changeBus moves a disk to another bus. The disk gets a new name, and its address from libvirt.
 func (d *Definition) changeBus(e *etree.Element, path, bus string, gone map[string]bool) error {
 	dropChildren(e, "address")
 	dev := d.freeTarget(bus, gone, e)
@@ -229,12 +231,12 @@ func (d *Definition) changeBus(e *etree.Element, path, bus string, gone map[stri
 	return nil
 }
 
-// hotPluggable says whether the disk can be plugged in and out while the VM runs.
+// hotPluggable reports whether the disk can be plugged in and unplugged while the VM runs.
 func (d Disk) hotPluggable() bool {
 	return slices.Contains([]string{"virtio", "scsi", "usb"}, d.Bus)
 }
 
-// removedDiskRow is the row for a disk that goes.
+// removedDiskRow returns the row for a disk that is removed.
 func removedDiskRow(c *classifier, disk Disk) string {
 	switch {
 	case disk.removable():
@@ -247,13 +249,13 @@ func removedDiskRow(c *classifier, disk Disk) string {
 	return "disks.* removed"
 }
 
-// newDiskRow is the row for a disk that comes.
+// newDiskRow returns the row for a disk that is added.
 func newDiskRow(c *classifier, disk Disk) string {
 	disk.Bus = cmp.Or(disk.Bus, map[string]string{"": "virtio", "disk": "virtio", "lun": "scsi"}[disk.Device])
 	if disk.Bus == "scsi" && !slices.ContainsFunc(slices.Collect(maps.Values(c.have.Disks)), func(d Disk) bool {
 		return d.Bus == "scsi"
 	}) && !c.takeSlot() {
-		return "disks.* no slot" // Maybe for the controller that comes first.
+		return "disks.* no slot" // The controller, which is added first, may need the slot.
 	}
 	switch {
 	case disk.removable():
@@ -320,7 +322,8 @@ func updateDisk(p *stepper, e *etree.Element, key string, want Disk) {
 	}
 }
 
-// prepareDisk brings the controller of a SCSI disk: libvirt would add one of its own choice, the oldest.
+// prepareDisk adds a step for the controller of a SCSI disk. libvirt would otherwise add one of its own choice, the
+// oldest model.
 func prepareDisk(p *stepper, path string, e *etree.Element) {
 	if readDisk(e).Bus == "scsi" && len(p.live.controllers("scsi")) == 0 {
 		p.step(Step{Kind: Attach, Path: path, XML: render(scsiController())})

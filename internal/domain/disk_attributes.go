@@ -15,7 +15,7 @@ const (
 	whenFound  = "The guest reads it when it finds the disk."
 )
 
-// DiskRows are the attributes of a disk that are each one place in its element.
+// DiskRows are the attributes of a disk that each have one place in its element.
 var DiskRows = slices.Concat([]Attribute{
 	{
 		Name: "io", Place: "driver@io", Values: []string{"native", "threads", "io_uring"}, Unset: "default",
@@ -105,10 +105,10 @@ var DiskRows = slices.Concat([]Attribute{
 	encryptionRow,
 }, ioTuneRows)
 
-// diskRows are DiskRows by what this package does with them.
+// diskRows are DiskRows as rows.
 var diskRows rows = DiskRows
 
-// matches is a check by a pattern.
+// matches returns a check that a value matches a pattern.
 func matches(pattern, wrong string) func(string) string {
 	expression := regexp.MustCompile(pattern)
 	return func(value string) string {
@@ -126,11 +126,11 @@ func blockSize(value string) string {
 	return "It isn't a power of two from 512."
 }
 
-// ioTune is where the limits of a disk are.
+// ioTune is the object with the limits of a disk.
 const ioTune = "io_tune"
 
-// ioTuneRows are the limits of a disk: bytes and operations, in total or of reads and writes, each with a burst and its
-// length.
+// ioTuneRows are the limits of a disk: bytes and operations, in total or for reads and writes, each with a burst and
+// the burst's length.
 var ioTuneRows = func() []Attribute {
 	const live = "The limit is set in the running VM."
 	var all []Attribute
@@ -159,7 +159,7 @@ var ioTuneRows = func() []Attribute {
 			if limits := child(e, "iotune"); len(children(limits)) > 1 {
 				return text(child(limits, "group_name"))
 			}
-			return "" // Without limits it means nothing.
+			return "" // Without limits a group has no meaning.
 		},
 		Write: func(e *etree.Element, value string) error {
 			limits := ensure(e, "iotune")
@@ -186,7 +186,7 @@ var NestedDocs = map[string]string{
 		"together with the matching `read_*` or `write_*`.",
 }
 
-// checkRows checks what doesn't fit together in a disk.
+// checkRows checks which attributes of a disk don't fit together.
 func (d Disk) checkRows(c *checker, path string) {
 	diskRows.validate(c, path, d.Values, func(string, string) bool { return false })
 	bypasses := d.Cache == "" || d.Cache == "none" || d.Cache == "directsync"
@@ -219,7 +219,8 @@ func (d Disk) checkRows(c *checker, path string) {
 	c.require(limited || d.tune("group_name") == "", join(path, ioTune+".group_name"), "A group requires a limit.")
 }
 
-// applyRows patches a disk. Of limits that have gone their group goes, too, which libvirt refuses alone.
+// applyRows patches a disk. If only the group of removed limits would remain, it is removed, too: libvirt refuses a
+// group without limits.
 func (d Disk) applyRows(e *etree.Element, path string) error {
 	if err := diskRows.apply(e, path, d.Values); err != nil {
 		return err
@@ -241,7 +242,8 @@ func (d Disk) tune(name string) string {
 	return ""
 }
 
-// ioTuneLimits are all limits of a disk as they become: libvirt forgets those of a kind that aren't given anew.
+// ioTuneLimits returns all limits that a disk will have. libvirt forgets the limits of a kind that a call doesn't set
+// again.
 func ioTuneLimits(have, want Values) string {
 	limits := map[string]string{}
 	for _, a := range ioTuneRows {

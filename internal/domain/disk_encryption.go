@@ -8,10 +8,11 @@ import (
 	"github.com/google/uuid"
 )
 
-// EncryptionSecret is the name of the row with the secret that a LUKS disk is opened with.
+// EncryptionSecret is the name of the row with the secret that opens a LUKS disk.
 const EncryptionSecret = "encryption.secret"
 
-// encryptionRow is QEMU's LUKS encryption of a disk with one passphrase. Another kind of encryption is left as it is.
+// encryptionRow is QEMU's LUKS encryption of a disk with one passphrase. Other kinds of encryption are left as they
+// are.
 var encryptionRow = Attribute{
 	Name: EncryptionSecret, Why: whenOpened, Normal: strings.ToLower,
 	Read: func(disk *etree.Element) string { return attr(child(readEncryption(disk), "secret"), "uuid") },
@@ -32,8 +33,8 @@ var encryptionRow = Attribute{
 // encryptedFormats are the formats in which libvirt accepts LUKS.
 var encryptedFormats = []string{"raw", "qcow2"}
 
-// readEncryption is the element of an encryption that encryptionRow describes, nil if the disk has none. libvirt
-// accepts it in the source and in the disk.
+// readEncryption returns the element of an encryption that encryptionRow describes, and nil if the disk has none.
+// libvirt accepts the element in the source and in the disk.
 func readEncryption(disk *etree.Element) *etree.Element {
 	found := child(disk, "source", "encryption")
 	if found == nil {
@@ -47,7 +48,7 @@ func readEncryption(disk *etree.Element) *etree.Element {
 	return found
 }
 
-// writeEncryption sets the secret of a disk; "" removes the encryption. What else the encryption says stays.
+// writeEncryption sets the secret of a disk; "" removes the encryption. Everything else in the element stays.
 func writeEncryption(disk *etree.Element, secret string) {
 	found := readEncryption(disk)
 	switch {
@@ -63,7 +64,7 @@ func writeEncryption(disk *etree.Element, secret string) {
 	}
 }
 
-// Secrets are the UUIDs of the host's secrets that the disk is opened with, by the attributes that declare them.
+// Secrets returns the UUIDs of the host's secrets that open the disk, by the attributes that declare them.
 func (d Disk) Secrets() map[string]string {
 	secrets := map[string]string{}
 	if secret := d.Values[EncryptionSecret]; secret != "" {
@@ -75,7 +76,7 @@ func (d Disk) Secrets() map[string]string {
 	return secrets
 }
 
-// checkEncryption checks what encryption can't be combined with.
+// checkEncryption checks that the disk has nothing that can't be combined with encryption.
 func (d Disk) checkEncryption(c *checker, path string) {
 	if d.Values[EncryptionSecret] == "" {
 		return

@@ -8,19 +8,21 @@ import (
 	"github.com/beevik/etree"
 )
 
-// DiskUse is one disk that a VM may write to, as far as it is told apart from the disks of others.
+// DiskUse is one disk that a VM may write to, described so far that it can be told from the disks of other VMs.
 type DiskUse struct {
 	// Key is the disk's key, as in Spec.Disks.
 	Key string
 	// Source is a file, a block device or a network disk.
 	Source DiskSource
-	// Backing are the sources below it, as far as the definition tells. VMs may share them as long as none writes to them.
+	// Backing are the backing images of the source, as far as the definition lists them. VMs may share them while none
+	// of them writes to them.
 	Backing []DiskSource
-	// Shareable disks may be written by several VMs at a time. Shared says that all hosts see the same disk by its path.
+	// Shareable says that several VMs may write to the disk at a time. Shared says that the disk's path is the same
+	// disk on all hosts.
 	Shareable, Shared bool
 }
 
-// DiskUses are the disks that the VM writes to.
+// DiskUses returns the disks that the VM writes to.
 func (d *Definition) DiskUses() []DiskUse {
 	var uses []DiskUse
 	metadata := d.Metadata()
@@ -39,7 +41,7 @@ func (d *Definition) DiskUses() []DiskUse {
 	return uses
 }
 
-// Name is what the source is called on its host or server, "" for one that isn't told apart.
+// Name returns the name of the source on its host or server, and "" for a source that can't be told from others.
 func (s DiskSource) Name() string {
 	switch {
 	case s.File != "":
@@ -53,8 +55,8 @@ func (s DiskSource) Name() string {
 	}
 }
 
-// SameDisk says that two sources are one disk. sameHost says that both are seen from one host, or that both hosts see
-// the same disks by their paths.
+// SameDisk reports whether two sources are the same disk. sameHost says that both are seen from the same host, or that
+// both hosts see the same disks under their paths.
 func SameDisk(a, b DiskSource, sameHost bool) bool {
 	if a.Network != nil && b.Network != nil {
 		return sameExport(*a.Network, *b.Network, sameHost)
@@ -62,7 +64,8 @@ func SameDisk(a, b DiskSource, sameHost bool) bool {
 	return a.Network == nil && b.Network == nil && sameHost && a.Name() != "" && a.Name() == b.Name()
 }
 
-// sameExport compares what servers give. Monitors of one cluster, and portals of one target, may be listed in part.
+// sameExport reports whether two network sources are the same storage. Each source may list only some of the monitors
+// of a cluster or the portals of a target.
 func sameExport(a, b NetworkSource, sameHost bool) bool {
 	if a.Protocol != b.Protocol || a.Name != b.Name {
 		return false
@@ -76,8 +79,8 @@ func sameExport(a, b NetworkSource, sameHost bool) bool {
 	})
 }
 
-// SourceNames finds what sources of a domain's document are called, without reading all of it. It may find more, and
-// never less, than DiskSource.Name of its disks.
+// SourceNames returns the names of sources in a domain's document, without parsing all of it. It returns every
+// DiskSource.Name of the domain's disks, and may return more.
 func SourceNames(document string) []string {
 	var names []string
 	for {

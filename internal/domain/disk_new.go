@@ -7,9 +7,9 @@ import (
 	"github.com/beevik/etree"
 )
 
-// newDisk adds a disk. Defaults are KubeVirt's where a host can be expected to take them: errors stop the guest instead
-// of reaching it, freed blocks are freed, and storage that is shared by its nature bypasses the host's cache, without
-// which libvirt refuses live migration.
+// newDisk adds a disk. Its defaults are those of KubeVirt where every host can be expected to accept them: errors stop
+// the guest instead of reaching it, and blocks that the guest frees are freed on the storage. Block devices and network
+// disks, which are shared by their nature, bypass the host's cache: with that cache libvirt refuses live migration.
 func (d *Definition) newDisk(key string, want Disk, gone map[string]bool) (*etree.Element, error) {
 	path := diskKind.path + "." + key
 	device := cmp.Or(want.Device, "disk")
@@ -66,7 +66,8 @@ func (d *Definition) newDisk(key string, want Disk, gone map[string]bool) (*etre
 	return e, nil
 }
 
-// formatOf guesses the format from the file's name. libvirt never probes, and takes raw, which a qcow2 image isn't.
+// formatOf guesses the format from the file's name. libvirt never probes the format: it assumes raw, which is wrong for
+// a qcow2 image.
 func formatOf(source DiskSource) string {
 	if strings.HasSuffix(source.File, ".qcow2") {
 		return "qcow2"

@@ -7,11 +7,12 @@ import (
 	"strings"
 )
 
-// Effect is what a change of an attribute does to a running VM, as the documentation lists it.
+// Effect says what a change of an attribute does to a running VM, as the documentation lists it.
 type Effect struct {
-	// Path is the attribute's, with * for keys, or that of a device that comes or goes.
+	// Path is the path of the attribute, with * for keys, or of a device that is added or removed.
 	Path string
-	// Live says that the running VM takes the change, Replace that it takes a new VM. Otherwise it takes a restart.
+	// Live says that the running VM takes the change. Replace says that the change needs a new VM. Otherwise it needs a
+	// restart.
 	Live, Replace bool
 	// Renamed says that only a device's key changes.
 	Renamed bool
@@ -19,14 +20,14 @@ type Effect struct {
 	Why string
 }
 
-// Effects lists what changes do, by path. A path has several where it depends on the VM.
+// Effects returns what changes do, by path. A path has several effects if they depend on the VM.
 func Effects() []Effect {
 	var all []Effect
 	for _, b := range blocks {
 		for _, row := range slices.Sorted(maps.Keys(b.rules)) {
 			r := b.rules[row]
 			if r.why == "" || strings.HasPrefix(row, " ") {
-				continue // What isn't a device neither comes nor goes.
+				continue // Only devices are added and removed.
 			}
 			for _, path := range documentedPaths(row) {
 				all = append(all, Effect{
@@ -59,7 +60,7 @@ func Effects() []Effect {
 	return slices.Compact(all)
 }
 
-// lost says why a running VM can't lose the attribute's value; "": it can.
+// lost says why a running VM can't lose the attribute's value; "" means that it can.
 func (a Attribute) lost() string {
 	if a.Cold == nil {
 		return ""
@@ -71,7 +72,7 @@ func (a Attribute) lost() string {
 	return a.Cold(value, "")
 }
 
-// documentedPaths are the attributes that a rule is about, which may be one of several of a case.
+// documentedPaths returns the attributes that a rule is about. The rule may be one of several cases of an attribute.
 func documentedPaths(rule string) []string {
 	path, _, _ := strings.Cut(rule, " ")
 	switch path {

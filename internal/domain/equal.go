@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// SameText says whether two values of the text attribute with that path, * for keys, mean the same. "" is what isn't
-// there.
+// SameText reports whether two values of the text attribute with that path, which has * for keys, mean the same. ""
+// means that the attribute isn't there.
 func SameText(path, a, b string) bool {
 	if a == b {
 		return true
@@ -19,12 +19,12 @@ func SameText(path, a, b string) bool {
 
 func sameTrimmed(a, b string) bool { return strings.TrimSpace(a) == strings.TrimSpace(b) }
 
-// sameCache compares by meaning.
+// sameCache compares cache modes by meaning.
 func sameCache(a, b string) bool {
 	return cmp.Or(a, "default") == cmp.Or(b, "default")
 }
 
-// SameMemory compares amounts of memory: QEMU gives it out in whole MiB.
+// SameMemory compares amounts of memory in whole MiB, because QEMU allocates memory in whole MiB.
 func SameMemory(a, b uint64) bool { return roundToMiB(a) == roundToMiB(b) }
 
 // roundToMiB rounds an amount of memory up, as libvirt does when it starts a VM.
@@ -43,10 +43,10 @@ func memoryDiffers(have, want *uint64) bool {
 	return want != nil && (have == nil || !SameMemory(*have, *want))
 }
 
-// SameSource says whether two sources of a disk mean the same.
+// SameSource reports whether two sources of a disk mean the same.
 func SameSource(a, b DiskSource) bool { return sameSource(a, b) && sameSource(b, a) }
 
-// same says whether two values of the attribute with that path mean the same.
+// same reports whether two values of the attribute with that path mean the same.
 func same(path string, a, b reflect.Value) bool {
 	switch x := a.Interface().(type) {
 	case DiskSource:
@@ -62,7 +62,7 @@ func same(path string, a, b reflect.Value) bool {
 	}
 }
 
-// pattern puts * in the place of a device's key.
+// pattern returns a path with * for the device's key.
 func pattern(path string) string {
 	kind, key, ok := deviceOf(path)
 	if !ok {

@@ -7,7 +7,7 @@ const (
 	OnCrash    = "platform.events.on_crash"
 )
 
-// eventsGroup is what the hypervisor does when the guest ends by itself.
+// eventsGroup sets what the hypervisor does when the guest shuts down, reboots or crashes.
 var eventsGroup = Group{
 	Path: "platform.events",
 	Doc: "What libvirt does at once, without Terraform, when the guest shuts down, reboots or crashes. `run_strategy` " +

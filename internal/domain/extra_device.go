@@ -11,13 +11,13 @@ import (
 	"github.com/beevik/etree"
 )
 
-// ExtraDevices is the attribute for devices that no other attribute describes. Each is an element of <devices> that
-// people write as XML, and is known by an alias with its key.
+// ExtraDevices is the attribute for devices that no other attribute describes. Users write each of them as XML, as an
+// element of <devices>. Its key is in its alias.
 const ExtraDevices = "extra_device_xml"
 
 var extraKind = kind{path: ExtraDevices, prefix: "ua-extra-"}
 
-// withoutAlias are the elements that libvirt keeps no alias of, so that one that was added couldn't be found again.
+// withoutAlias are the elements whose alias libvirt doesn't keep, so the provider couldn't find them again.
 var withoutAlias = []string{"audio", "devices", "domain", "emulator", "lease", "redirfilter"}
 
 var extraBlock = block{
@@ -51,8 +51,8 @@ var extraBlock = block{
 	},
 }
 
-// NormalDeviceXML writes an element in one way: without comments and layout, its attributes in order. What is no
-// element stays as it is.
+// NormalDeviceXML returns an element in one form: without comments and layout, and with its attributes in order. Text
+// that isn't an element is returned unchanged.
 func NormalDeviceXML(xml string) string {
 	e, err := parseDevice(xml)
 	if err != nil {
@@ -61,7 +61,7 @@ func NormalDeviceXML(xml string) string {
 	return normalElement(e)
 }
 
-// sameDevice says whether two elements say the same.
+// sameDevice reports whether two elements say the same.
 func sameDevice(a, b string) bool {
 	one, errA := parseDevice(a)
 	other, errB := parseDevice(b)
@@ -74,7 +74,7 @@ func normalElement(e *etree.Element) string {
 	return render(e)
 }
 
-// tidy removes what means nothing in a definition.
+// tidy removes everything that has no meaning in a definition.
 func tidy(e *etree.Element) {
 	e.SortAttrs()
 	e.Child = slices.DeleteFunc(e.Child, func(token etree.Token) bool {
@@ -94,7 +94,7 @@ func tidy(e *etree.Element) {
 	}
 }
 
-// parseDevice reads exactly one element.
+// parseDevice parses exactly one element.
 func parseDevice(xml string) (*etree.Element, error) {
 	doc := newDocument()
 	if err := doc.ReadFromString(xml); err != nil {
@@ -112,7 +112,7 @@ func parseDevice(xml string) (*etree.Element, error) {
 	return roots[0], nil
 }
 
-// extraProblem says what is wrong with a device that is declared as XML, "" if nothing is.
+// extraProblem says what is wrong with a device that is declared as XML, and returns "" if nothing is.
 func extraProblem(xml string) string {
 	e, err := parseDevice(xml)
 	switch {
@@ -132,7 +132,7 @@ func extraProblem(xml string) string {
 	return ""
 }
 
-// describedBy is the attribute that describes such an element, "" if none does.
+// describedBy returns the attribute that describes such an element, and "" if there is none.
 func describedBy(e *etree.Element) string {
 	for _, f := range Families {
 		if f.Tag == e.Tag && (f.Skip == nil || !f.Skip(e)) {
@@ -152,7 +152,7 @@ func describedBy(e *etree.Element) string {
 	case e.Tag == "memory", e.Tag == "memballoon":
 		return "memory"
 	case e.Tag == "console" && !onVirtio(e):
-		return "devices.serials" // libvirt makes it of a serial port.
+		return "devices.serials" // libvirt derives it from a serial port.
 	case e.Tag == "channel" && attr(child(e, "target"), "name") == agentChannel:
 		return "guest_agent"
 	default:
@@ -160,7 +160,7 @@ func describedBy(e *etree.Element) string {
 	}
 }
 
-// extraElements are the devices with our alias, by key.
+// extraElements returns the devices with our alias by key.
 func (d *Definition) extraElements() map[string]*etree.Element {
 	found := map[string]*etree.Element{}
 	for _, list := range children(d.root(), "devices") {
@@ -173,8 +173,8 @@ func (d *Definition) extraElements() map[string]*etree.Element {
 	return found
 }
 
-// readExtraDevices says of each device what was declared of it, as long as it has all that. Otherwise it says what the
-// device is.
+// readExtraDevices returns, for each device, the declared XML if the device still has everything in it. Otherwise it
+// returns the device's actual XML.
 func (d *Definition) readExtraDevices() map[string]string {
 	elements := d.extraElements()
 	found := make(map[string]string, len(elements))
@@ -194,8 +194,8 @@ func (d *Definition) readExtraDevices() map[string]string {
 	return found
 }
 
-// hasAll says whether an element says all that another one does. libvirt adds what it chose, and writes numbers and
-// sizes in its own way.
+// hasAll reports whether an element has everything that want has. libvirt adds values that it chose, and writes numbers
+// and sizes in its own form.
 func hasAll(e, want *etree.Element) bool {
 	if e.Tag != want.Tag || !sameSize(e, want) && text(want) != "" && !sameWord(text(e), text(want)) {
 		return false
@@ -211,7 +211,7 @@ func hasAll(e, want *etree.Element) bool {
 	return haveAll(e.ChildElements(), want.ChildElements())
 }
 
-// haveAll says whether each of the wanted elements is another one of those that are there.
+// haveAll reports whether each wanted element matches a different one of the existing elements.
 func haveAll(have, want []*etree.Element) bool {
 	if len(want) == 0 {
 		return true
@@ -224,7 +224,7 @@ func haveAll(have, want []*etree.Element) bool {
 	return false
 }
 
-// sameSize says whether two elements are sizes, and as large. What a size without a unit is in depends on the device:
+// sameSize reports whether both elements are sizes, and equal. The unit of a size without a unit depends on the device:
 // bytes or KiB.
 func sameSize(e, want *etree.Element) bool {
 	is, isSize := size(e)
@@ -235,14 +235,14 @@ func sameSize(e, want *etree.Element) bool {
 	return is == declared || attr(want, "unit") == "" && is == declared/kib
 }
 
-// sameWord says whether two texts are equal, or one number: 0x1A and 26.
+// sameWord reports whether two texts are equal or the same number, such as 0x1A and 26.
 func sameWord(a, b string) bool {
 	inA, errA := strconv.ParseUint(a, 0, 64)
 	inB, errB := strconv.ParseUint(b, 0, 64)
 	return a == b || errA == nil && errB == nil && inA == inB
 }
 
-// applyExtraDevices removes, replaces and adds devices. Those without our alias stay as they are.
+// applyExtraDevices removes, replaces and adds devices with our alias. Other devices stay as they are.
 func (d *Definition) applyExtraDevices(want map[string]string) error {
 	if want == nil {
 		return nil

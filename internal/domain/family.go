@@ -10,35 +10,39 @@ import (
 	"github.com/beevik/etree"
 )
 
-// Row is what the attributes of one device of a family say, by name. As in Values, "" declares that nothing is there.
+// Row holds the attributes of one device of a family, by name. As in Values, "" declares that the device doesn't have
+// the attribute.
 type Row map[string]string
 
-// Family is a kind of devices of which a VM may have several, each with a key, described by rows. A declared map of
-// them is complete.
+// Family is a kind of devices that rows describe. A VM may have several devices of a family, each with a key. A
+// declared map lists all of them.
 type Family struct {
-	// Path is the attribute that holds them: "devices.inputs". Tag is their element.
+	// Path is the attribute that holds the devices: "devices.inputs". Tag is their element.
 	Path, Tag string
 	// Attributes are in the order in which they are applied.
 	Attributes []Attribute
-	// Added and Removed say how a device comes and goes.
+	// Added and Removed describe how a device is added and removed.
 	Added, Removed Transition
-	// Bus is what every device is plugged into: busUSB, busSerial, busPCI; "": nothing that may be missing. BusOf is that
-	// of a device with these values, where it isn't one for all.
+	// Bus is the bus that every device of the family is plugged into: busUSB, busSerial or busPCI; "": no bus that a VM
+	// may lack. BusOf returns the bus of a device with these values, for families whose devices use different buses.
 	Bus   string
 	BusOf func(Row) string
-	// Skip says that an element of that tag isn't meant; nil: all are.
+	// Skip reports whether an element with that tag is not a device of the family; if it is nil, all are.
 	Skip func(*etree.Element) bool
-	// Cold says why a running VM can't be given a device; nil or "": it can.
+	// Cold says why a device can't be plugged into a running VM; if it is nil or returns "", it can be.
 	Cold func(have, want Spec) string
-	// begin is what the element of a new device has besides its attributes.
+	// begin adds what a new device's element has in addition to its attributes.
 	begin func(*etree.Element)
-	// around makes the change of the devices in a definition, and what follows from it elsewhere; nil: nothing does.
+	// around changes the devices in a definition through change, and updates what depends on them elsewhere; if it is
+	// nil, nothing does.
 	around func(d *Definition, change func() error) error
-	// recall completes what was read of the devices by what is recorded of the VM; nil: nothing is.
+	// recall adds to the devices that were read what the VM's metadata records of them; if it is nil, nothing is
+	// recorded.
 	recall func(m Metadata, all map[string]Row)
-	// Check says what doesn't fit together, as a problem of an attribute; nil: everything fits.
+	// Check returns the attribute and the problem if the values don't fit together; if it is nil, every combination is
+	// valid.
 	Check func(value func(attribute string) string) (attribute, problem string)
-	// fits checks the family with the rest of what is declared; nil: it fits.
+	// fits checks the devices against the rest of the spec; if it is nil, they always fit.
 	fits func(Spec, *checker)
 	// Doc describes the family to users.
 	Doc string
@@ -46,16 +50,16 @@ type Family struct {
 	in func(*Spec) *map[string]Row
 }
 
-// Families are all kinds of devices that rows describe.
+// Families are all families.
 var Families = []Family{
 	inputFamily, serialFamily, consoleFamily, channelFamily, filesystemFamily, hostDeviceFamily,
 	redirdevFamily, virtioMemFamily,
 }
 
-// Of returns the family's devices in a spec, nil where they aren't declared.
+// Of returns the family's devices in a spec, and nil if they aren't declared.
 func (f Family) Of(s Spec) map[string]Row { return *f.in(&s) }
 
-// Declare puts the family's devices into a spec.
+// Declare sets the family's devices in a spec.
 func (f Family) Declare(s *Spec, all map[string]Row) { *f.in(s) = all }
 
 // The buses that devices of families are plugged into.
@@ -65,7 +69,7 @@ const (
 	busPCI    = "pci"
 )
 
-// bus is what a device with these values is plugged into.
+// bus returns the bus of a device with these values.
 func (f Family) bus(row Row) string {
 	if f.BusOf != nil {
 		return f.BusOf(row)
@@ -73,10 +77,10 @@ func (f Family) bus(row Row) string {
 	return f.Bus
 }
 
-// At is the path of an attribute, with * for the key.
+// At returns the path of an attribute, with * for the key.
 func (f Family) At(a Attribute) string { return f.Path + ".*." + a.Name }
 
-// kind is how its devices are known.
+// kind returns the kind of the family's devices.
 func (f Family) kind() kind {
 	name := strings.TrimSuffix(strings.TrimPrefix(f.Path, "devices."), "s")
 	return kind{
@@ -86,7 +90,7 @@ func (f Family) kind() kind {
 	}
 }
 
-// defined are the attributes that the definition has.
+// defined returns the attributes that the definition has, without those that are only recorded.
 func (f Family) defined() iter.Seq[Attribute] {
 	return func(yield func(Attribute) bool) {
 		for _, a := range f.Attributes {
@@ -105,7 +109,7 @@ func (f Family) block() block {
 		patch: f.patch, create: f.create, validate: f.validate,
 		removed: f.removed, added: f.added,
 		compare:  func(*classifier, string, Row, Row) {},
-		update:   func(*stepper, *etree.Element, string, Row) {}, // Its attributes are all there is to it.
+		update:   func(*stepper, *etree.Element, string, Row) {}, // Attributes cover everything.
 		normal:   func(row Row) Row { return row },
 		complete: func(row Row) Row { return row },
 		order:    func(Row) *int { return nil },
@@ -128,7 +132,7 @@ func (f Family) block() block {
 	if change := b.apply; f.around != nil {
 		b.apply = func(d *Definition, want Spec) error {
 			if *f.in(&want) == nil {
-				return nil // Not declared is left alone.
+				return nil // Undeclared devices are left alone.
 			}
 			return f.around(d, func() error { return change(d, want) })
 		}
@@ -169,8 +173,8 @@ func (f Family) read(e *etree.Element) Row {
 	return row
 }
 
-// same says whether what is declared under another key is the device that is there: as far as it is declared it is like
-// that one.
+// same reports whether a device declared under another key is the existing one: it is if everything that is declared
+// matches.
 func (f Family) same(have, want Row) bool {
 	declared := false
 	for a := range f.defined() {
@@ -183,7 +187,7 @@ func (f Family) same(have, want Row) bool {
 	return declared
 }
 
-// twin says whether a live and a persistent device are one: what runs may say more.
+// twin reports whether a live and a persistent device are the same device. The live device may say more.
 func (f Family) twin(live, persistent Row) bool { return f.same(live, persistent) }
 
 func (f Family) patch(_ *Definition, e *etree.Element, path string, want Row, _ map[string]bool) error {
@@ -220,7 +224,7 @@ func (f Family) create(d *Definition, key string, want Row, _ map[string]bool) (
 	return e, nil
 }
 
-// added is the rule for a device that comes.
+// added returns the rule for a device that is added.
 func (f Family) added(c *classifier, row Row) string {
 	bus := ""
 	if f.Added.Live {
@@ -238,7 +242,7 @@ func (f Family) added(c *classifier, row Row) string {
 	}
 }
 
-// removed is the rule for a device that goes.
+// removed returns the rule for a device that is removed.
 func (f Family) removed(c *classifier, row Row) string {
 	if f.Removed.Live && f.bus(row) == busPCI {
 		c.freeSlot()
@@ -260,7 +264,8 @@ func (f Family) validate(c *checker, all map[string]Row) {
 	}
 }
 
-// deviceOf takes the path of an attribute of a device with a key apart: the path of its kind, and its key.
+// deviceOf splits the path of an attribute of a device with a key. It returns the path of the device's kind and the
+// key.
 func deviceOf(path string) (kind, key string, ok bool) {
 	for _, b := range blocks {
 		if b.kind == nil {

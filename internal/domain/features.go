@@ -1,16 +1,16 @@
 package domain
 
-// featureWhy is why a feature of the VM can't change while it runs.
+// featureWhy says why a feature can't change while the VM runs.
 const featureWhy = "The VM is built with it when it starts."
 
-// present is a feature that an element says by being there.
+// present returns a feature that is on if its element exists.
 func present(name, doc, byDefault string) Attribute {
 	return Attribute{
 		Name: name, Place: "features/" + name, Kind: Flag, Why: featureWhy, Doc: doc, DefaultDoc: byDefault,
 	}
 }
 
-// toggle is a feature that has a state in the definition.
+// toggle returns a feature that has a state attribute in the definition.
 func toggle(name, place, doc, byDefault string) Attribute {
 	return Attribute{
 		Name: name, Place: "features/" + place + "@state", Kind: Switch, On: "on", Off: "off", Why: featureWhy,
@@ -18,7 +18,7 @@ func toggle(name, place, doc, byDefault string) Attribute {
 	}
 }
 
-// featuresGroup is what the VM has besides devices.
+// featuresGroup are the VM's features that aren't devices.
 var featuresGroup = Group{
 	Path: "platform.features",
 	Doc:  "Features of the virtual hardware.",

@@ -2,10 +2,10 @@ package domain
 
 import "github.com/beevik/etree"
 
-// filesystemWhy: libvirt 9.0 crashes when one is plugged in.
+// filesystemWhy says why directories can't be added to a running VM: libvirt 9.0 crashes if one is plugged in.
 const filesystemWhy = "Directories are shared when the VM starts."
 
-// filesystemFamily are directories of the host that the guest sees.
+// filesystemFamily are the host's directories that the guest sees.
 var filesystemFamily = Family{
 	Path: "devices.filesystems", Tag: "filesystem", in: func(s *Spec) *map[string]Row { return &s.Filesystems },
 	Doc: "Directories of the host that the guest can mount, by a key. Such a VM can't be moved while it runs. Each " +

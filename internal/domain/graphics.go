@@ -10,7 +10,7 @@ import (
 
 const graphicsWhy = "The screen's server is set up when the VM starts."
 
-// keymapPattern is what libvirt lets the name of a keyboard layout be.
+// keymapPattern matches the names of keyboard layouts that libvirt accepts.
 var keymapPattern = regexp.MustCompile(`^[a-zA-Z0-9_-]+$`)
 
 const (
@@ -19,7 +19,7 @@ const (
 	maxPort    = 65535
 )
 
-// graphicsGroup is the screen that people see. Others than VNC and SPICE aren't meant.
+// graphicsGroup is the VM's screen over VNC or SPICE. Screens of other types are not included.
 var graphicsGroup = Group{
 	Path: "devices.graphics", Device: "graphics",
 	Doc: "Graphical console by VNC or SPICE. Its password is set by `graphics_access`. Connect with `virt-viewer -c " +
@@ -113,7 +113,7 @@ var graphicsGroup = Group{
 	Check: checkGraphics,
 }
 
-// readPort reads a port, "" of a server that has none.
+// readPort reads a port. It returns "" for a server without a port.
 func readPort(e *etree.Element) string {
 	port := attr(e, "port")
 	switch listen := textAt(e, "listen@type"); {
@@ -168,14 +168,14 @@ func checkGraphics(value func(string) string) (attribute, problem string) {
 	}
 }
 
-// HasGraphicsPassword says whether the screen asks for a password. Only a definition that was read with its secrets
-// tells.
+// HasGraphicsPassword reports whether the screen has a password. Only a definition that was read with its secrets has
+// it.
 func (d *Definition) HasGraphicsPassword() bool {
 	return attr(graphicsGroup.element(d), "passwd") != ""
 }
 
-// SetGraphicsPassword gives the screen a password, "" for none, and returns the device as a document, "" if there is no
-// screen. It is no part of a Spec, which is recorded and compared.
+// SetGraphicsPassword sets the password of the screen; "" removes it. It returns the device as a document, and "" if
+// there is no screen. The password isn't part of a Spec, because a Spec is recorded and compared.
 func (d *Definition) SetGraphicsPassword(password string) string {
 	e := graphicsGroup.element(d)
 	if e == nil {

@@ -7,18 +7,18 @@ import (
 	"strings"
 )
 
-// hostPort is where a network disk is served.
+// hostPort is the address of a server of a network disk.
 type hostPort struct {
-	// name is a host's name or address; port is "" for the protocol's own.
+	// name is a host's name or address. port is "" for the protocol's default port.
 	name, port string
-	// socket is the path of a Unix socket, instead.
+	// socket is the path of a Unix socket; if it is set, name and port aren't.
 	socket string
 }
 
-// unixPrefix marks a socket among hosts.
+// unixPrefix is the prefix of a socket in a list of hosts.
 const unixPrefix = "unix:"
 
-// parseHost reads host, host:port, an IPv6 address, bare or in brackets with a port, or unix:path.
+// parseHost parses host, host:port, an IPv6 address (bare, or in brackets with a port), or unix:path.
 func parseHost(s string) (hostPort, bool) {
 	if socket, ok := strings.CutPrefix(s, unixPrefix); ok {
 		return hostPort{socket: socket}, socket != ""
@@ -58,7 +58,7 @@ func (h hostPort) String() string {
 	}
 }
 
-// withPort fills in the protocol's own port.
+// withPort sets the protocol's default port if there is no port.
 func (h hostPort) withPort(protocol string) hostPort {
 	if h.socket == "" && (h.port == "" || h.port == "0") {
 		h.port = defaultPorts[protocol]
@@ -66,10 +66,10 @@ func (h hostPort) withPort(protocol string) hostPort {
 	return h
 }
 
-// macPattern is the only notation of a MAC that libvirt and we know.
+// macPattern matches the only notation of a MAC that both libvirt and this package accept.
 var macPattern = regexp.MustCompile(`^[0-9A-Fa-f]{2}(:[0-9A-Fa-f]{2}){5}$`)
 
-// isGroupMAC says whether an address is one for groups: the last bit of its first byte is set.
+// isGroupMAC reports whether an address is a multicast address: the last bit of its first byte is set.
 func isGroupMAC(mac string) bool {
 	return strings.ContainsAny(mac[1:2], "13579bBdDfF")
 }

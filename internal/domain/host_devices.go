@@ -10,7 +10,7 @@ import (
 
 const hostDeviceWhy = "The device is another one."
 
-// hostAddressPatterns are the addresses of the host's devices, by type.
+// hostAddressPatterns match the addresses of the host's devices, by type.
 var hostAddressPatterns = map[string]*regexp.Regexp{
 	"pci":  regexp.MustCompile(`^([0-9a-f]{4}):([0-9a-f]{2}):([0-9a-f]{2})\.([0-7])$`),
 	"usb":  regexp.MustCompile(`^([0-9a-f]{4}):([0-9a-f]{4})$`),
@@ -18,7 +18,7 @@ var hostAddressPatterns = map[string]*regexp.Regexp{
 	"scsi": regexp.MustCompile(`^([0-9]{1,9}):([0-9]{1,9}):([0-9]{1,9}):([0-9]{1,18})$`),
 }
 
-// hostDeviceFamily are devices of the host that the VM has for itself.
+// hostDeviceFamily are the host's devices that are passed through to the VM.
 var hostDeviceFamily = Family{
 	Path: "devices.host_devices", Tag: "hostdev", in: func(s *Spec) *map[string]Row { return &s.HostDevices },
 	Doc: "Devices of the host by a key, for the exclusive use of the VM. Such a VM can't be moved while it runs. If " +
@@ -30,9 +30,9 @@ var hostDeviceFamily = Family{
 		case "usb":
 			return busUSB
 		case "":
-			return "" // It is known when a device of the class is chosen.
+			return "" // Unknown until a device of the class is chosen.
 		case "scsi":
-			return "" // libvirt adds a controller where one is missing.
+			return "" // libvirt adds a missing controller.
 		default:
 			return busPCI
 		}
@@ -104,24 +104,24 @@ var hostDeviceFamily = Family{
 	},
 }
 
-// ParseHostDevice reads a device of the host as it is listed in a class: "pci:0000:65:00.0".
+// ParseHostDevice parses a host's device as a device class lists it: "pci:0000:65:00.0".
 func ParseHostDevice(listed string) (HostPart, bool) {
 	kind, address, _ := strings.Cut(listed, ":")
 	pattern := hostAddressPatterns[kind]
 	return HostPart{kind + " device", address}, pattern != nil && pattern.MatchString(address)
 }
 
-// scsiAdapter is what libvirt calls a SCSI host adapter before its number.
+// scsiAdapter is libvirt's name of a SCSI host adapter, without the number.
 const scsiAdapter = "scsi_host"
 
-// unknownHostDevice is the address of a device that is identified in another way.
+// unknownHostDevice is the address of a device that isn't identified by an address.
 const unknownHostDevice = "device"
 
 func writeHostAddress(e *etree.Element, value string) error {
 	kind := attr(e, "type")
 	pattern := hostAddressPatterns[kind]
 	if pattern == nil || value != "" && !pattern.MatchString(value) {
-		return nil // Check has refused it.
+		return nil // Check has refused the address.
 	}
 	dropChildren(e, "source")
 	source := add(e, "source")
@@ -142,7 +142,7 @@ func writeHostAddress(e *etree.Element, value string) error {
 	return nil
 }
 
-// addPCIAddress names a PCI device of the host.
+// addPCIAddress adds the address of the host's PCI device.
 func addPCIAddress(source *etree.Element, address string) {
 	part := hostAddressPatterns["pci"].FindStringSubmatch(address)
 	if part == nil {
@@ -151,14 +151,14 @@ func addPCIAddress(source *etree.Element, address string) {
 	e := add(source, "address", "domain", "0x"+part[1], "bus", "0x"+part[2], "slot", "0x"+part[3],
 		"function", "0x"+part[4])
 	if attr(source.Parent(), "type") == "hostdev" {
-		setAttr(e, "type", "pci") // The type of a <hostdev> says it, that of an <interface> doesn't.
+		setAttr(e, "type", "pci") // The type of a <hostdev> implies pci; that of an <interface> doesn't.
 	}
 }
 
-// HostDevicePath is the path of a host device.
+// HostDevicePath returns the path of a host device.
 func HostDevicePath(key string) string { return join(hostDeviceFamily.Path, key) }
 
-// Assign is a row with the device of the host that it is.
+// Assign returns a row with the host's device set.
 func (p HostPart) Assign(row Row) Row {
 	assigned := Row{}
 	maps.Copy(assigned, row)
@@ -166,7 +166,7 @@ func (p HostPart) Assign(row Row) Row {
 	return assigned
 }
 
-// HostDevice is the device of the host that a row says it is, the zero value where it doesn't say.
+// HostDevice returns the host's device that a row names, and the zero value if it names none.
 func (r Row) HostDevice() HostPart {
 	if r["address"] == "" {
 		return HostPart{}
@@ -174,7 +174,7 @@ func (r Row) HostDevice() HostPart {
 	return HostPart{r["type"] + " device", r["address"]}
 }
 
-// DeviceClasses are the classes of the host devices that are declared by class, by key.
+// DeviceClasses returns the device classes of the host devices that are declared by class, by key.
 func (s Spec) DeviceClasses() map[string]string {
 	var classes map[string]string
 	for key, row := range s.HostDevices {
@@ -188,7 +188,7 @@ func (s Spec) DeviceClasses() map[string]string {
 	return classes
 }
 
-// Unassigned is the spec as it is declared: without the devices that were chosen for classes.
+// Unassigned returns the spec as the user declared it, without the devices that were chosen for classes.
 func (s Spec) Unassigned() Spec {
 	s.HostDevices = maps.Clone(s.HostDevices)
 	for key, class := range s.DeviceClasses() {

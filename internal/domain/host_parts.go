@@ -9,16 +9,16 @@ import (
 
 // HostParts are the parts of a host that a definition can bind a VM to.
 type HostParts struct {
-	// CPUs and Nodes are the numbers of its logical processors and of its NUMA nodes.
+	// CPUs are the numbers of the host's logical processors, and Nodes those of its NUMA nodes.
 	CPUs, Nodes []int
-	// Pages is how many pages it has of each size, in bytes.
+	// Pages is the number of the host's pages, by page size in bytes.
 	Pages map[uint64]uint64
-	// SecurityModels are those of its security drivers: "dac", "selinux".
+	// SecurityModels are the host's security drivers: "dac", "selinux".
 	SecurityModels []string
 }
 
-// Lacking lists what values bind a VM to that a host doesn't have. memory is what the VM takes of the host when it
-// starts; 0: it doesn't start.
+// Lacking returns the parts that the values bind a VM to and that the host doesn't have. memory is the memory that the
+// VM takes from the host when it starts; 0: it doesn't start.
 func (f Values) Lacking(h HostParts, memory uint64) []Problem {
 	var problems []Problem
 	lacks := func(path, what string, has []int, value string) {
@@ -50,16 +50,16 @@ func (f Values) Lacking(h HostParts, memory uint64) []Problem {
 	return append(problems, f.lackingPages(h, memory)...)
 }
 
-// PageSize is the size of the huge pages that a VM has on the host: the one that it asks for, or with DefaultPages that
-// of the pages which the host has. libvirt doesn't tell the default: of several sizes it is taken to be the smallest,
-// as Linux does. 0: the host has none.
+// PageSize returns the size of the huge pages that a VM gets on the host: the requested size, or for DefaultPages the
+// host's default. libvirt doesn't report the default, so if the host has several sizes, PageSize assumes the smallest,
+// as Linux does. It returns 0 if the host has no huge pages.
 func (h HostParts) PageSize(asked uint64) uint64 {
 	if asked != DefaultPages {
 		return asked
 	}
 	var size uint64
 	for _, other := range slices.Sorted(maps.Keys(h.Pages)) {
-		if other >= mib && (size == 0 || h.Pages[size] == 0 && h.Pages[other] > 0) { // Smaller ones are ordinary pages.
+		if other >= mib && (size == 0 || h.Pages[size] == 0 && h.Pages[other] > 0) { // Smaller pages are ordinary.
 			size = other
 		}
 	}
@@ -69,7 +69,7 @@ func (h HostParts) PageSize(asked uint64) uint64 {
 func (f Values) lackingPages(h HostParts, memory uint64) []Problem {
 	asked, ok := hugePageSize(f)
 	if !ok || len(h.Pages) == 0 {
-		return nil // Nothing is declared, or known.
+		return nil // Not declared, or unknown.
 	}
 	name := f[hugePages]
 	if asked == DefaultPages {

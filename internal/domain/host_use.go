@@ -6,29 +6,30 @@ import (
 	"slices"
 )
 
-// HostUse is what a VM that runs has of its host in addition to memory and time on its CPUs.
+// HostUse is what a running VM uses of its host in addition to memory and CPU time.
 type HostUse struct {
-	// Alone are what a host gives to one VM at a time, each with the attribute that asks for it.
+	// Alone are the parts that a host gives to one VM at a time, each with the attribute that asks for it.
 	Alone map[HostPart]string
-	// Classes are what it has alone because it asked for a device of a class, by class. Another host gives it others.
+	// Classes are the parts of Alone that the VM has because it asked for a device of a class, by class. On another
+	// host it gets other devices.
 	Classes map[string][]HostPart
-	// Pages are bytes by the size of the huge pages that they consist of, which may be DefaultPages.
+	// Pages are bytes of huge pages by page size, which may be DefaultPages.
 	Pages map[uint64]uint64
-	// CPUs are those of the host that its virtual CPUs are pinned to, sorted.
+	// CPUs are the host's CPUs that the virtual CPUs are pinned to, sorted.
 	CPUs []int
-	// Dedicated says that no other VM may be pinned to them.
+	// Dedicated says that no other VM may be pinned to CPUs.
 	Dedicated bool
-	// Slot is the kind of slot of the processor that keeps the key of its memory.
+	// Slot is the kind of the processor's slot for the key that encrypts the VM's memory.
 	Slot SecuritySlot
 }
 
-// HostPart is something that a host has once.
+// HostPart is a part that a host has only once.
 type HostPart struct {
 	// Kind is PCIDevice or another kind of device, or VsockAddress.
 	Kind, ID string
 }
 
-// String names it.
+// String returns the kind and id of the part.
 func (p HostPart) String() string { return p.Kind + " " + p.ID }
 
 // VsockAddress is the kind of the address of a vsock device (CID).
@@ -45,7 +46,7 @@ const (
 // DefaultPages stands for huge pages of the host's default size, see HostParts.PageSize.
 const DefaultPages = 0
 
-// hugePageSize is the size of the huge pages that values ask for, false if they ask for none.
+// hugePageSize returns the size of the huge pages that the values ask for, and false if they ask for none.
 func hugePageSize(f Values) (uint64, bool) {
 	if f[hugePages] == hugeDefault {
 		return DefaultPages, true
@@ -53,7 +54,7 @@ func hugePageSize(f Values) (uint64, bool) {
 	return pageSize(f[hugePages])
 }
 
-// HostUse is what a VM like that asks its host for.
+// HostUse returns what a VM with this spec asks of its host.
 func (s Spec) HostUse() HostUse {
 	u := HostUse{Alone: map[HostPart]string{}, Pages: map[uint64]uint64{}}
 	u.addCID(s.Values[vsockCID])
@@ -90,14 +91,14 @@ func (s Spec) HostUse() HostUse {
 	return u
 }
 
-// Recorded is the use with what is recorded of the VM.
+// Recorded returns the use, completed with the VM's metadata.
 func (u HostUse) Recorded(m Metadata) HostUse {
 	u.Dedicated = m.DedicatedCPUs
 	return u
 }
 
-// HostUse is what a VM with this definition has of its host: in a running one also the address that libvirt chose for
-// its vsock device. s is what Spec says of the definition.
+// HostUse returns what a VM with this definition uses of its host. For a running VM that includes the address that
+// libvirt chose for its vsock device. s is the Spec of the definition.
 func (d *Definition) HostUse(s Spec) HostUse {
 	u := s.HostUse()
 	if d.Live() {
@@ -112,12 +113,12 @@ func (u HostUse) addCID(cid string) {
 	}
 }
 
-// Empty says that there is nothing.
+// Empty reports whether nothing is used.
 func (u HostUse) Empty() bool {
 	return len(u.Alone)+len(u.Classes)+len(u.Pages)+len(u.CPUs) == 0 && u.Slot == ""
 }
 
-// Without is what is asked for in addition to what is there already.
+// Without returns what the VM needs in addition to what have already includes.
 func (u HostUse) Without(have HostUse) HostUse {
 	more := HostUse{Alone: maps.Clone(u.Alone), Pages: maps.Clone(u.Pages), Dedicated: u.Dedicated}
 	if u.Dedicated && !have.Dedicated {
@@ -138,7 +139,8 @@ func (u HostUse) Without(have HostUse) HostUse {
 	return more
 }
 
-// Elsewhere is what the VM asks another host for: devices of classes, whichever they are.
+// Elsewhere returns what the VM needs on another host. Parts that it has because of a class are left out of Alone:
+// another host chooses its own devices.
 func (u HostUse) Elsewhere() HostUse {
 	u.Alone = maps.Clone(u.Alone)
 	for _, parts := range u.Classes {
@@ -149,7 +151,7 @@ func (u HostUse) Elsewhere() HostUse {
 	return u
 }
 
-// ByClass are how many devices it asks for, by class.
+// ByClass returns the number of devices that the VM asks for, by class.
 func (u HostUse) ByClass() map[string]uint64 {
 	count := make(map[string]uint64, len(u.Classes))
 	for class, parts := range u.Classes {
@@ -158,14 +160,14 @@ func (u HostUse) ByClass() map[string]uint64 {
 	return count
 }
 
-// Parts are what it has alone, sorted.
+// Parts returns the parts of Alone, sorted.
 func (u HostUse) Parts() []HostPart {
 	return slices.SortedFunc(maps.Keys(u.Alone), func(a, b HostPart) int {
 		return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.ID, b.ID))
 	})
 }
 
-// Shared names something that both ask for and a host has once, "" if there is nothing.
+// Shared returns a part that both VMs ask for and a host has only once, and "" if there is none.
 func (u HostUse) Shared(other HostUse) string {
 	for _, part := range u.Parts() {
 		if other.Alone[part] != "" {
@@ -178,7 +180,7 @@ func (u HostUse) Shared(other HostUse) string {
 	return ""
 }
 
-// SharedCPUs are the CPUs of the host that virtual CPUs of both are pinned to.
+// SharedCPUs returns the host's CPUs that virtual CPUs of both VMs are pinned to.
 func (u HostUse) SharedCPUs(other HostUse) []int {
 	return slices.DeleteFunc(slices.Clone(u.CPUs), func(cpu int) bool {
 		_, both := slices.BinarySearch(other.CPUs, cpu)
@@ -186,7 +188,7 @@ func (u HostUse) SharedCPUs(other HostUse) []int {
 	})
 }
 
-// DisputedCPUs is the set of CPUs that both are pinned to, though one of them has its CPUs for itself.
+// DisputedCPUs returns the set of CPUs that both VMs are pinned to, if at least one of the VMs has dedicated CPUs.
 func (u HostUse) DisputedCPUs(other HostUse) string {
 	if !u.Dedicated && !other.Dedicated {
 		return ""

@@ -12,14 +12,14 @@ import (
 const (
 	// hotplugPorts is the attribute for the ports that devices are plugged into while the VM runs.
 	hotplugPorts = "platform.hotplug_ports"
-	// portAlias is what the aliases of these ports begin with: libvirt adds others for devices that have no port.
+	// portAlias is the prefix of the aliases of these ports. libvirt adds other ports for devices that have none.
 	portAlias = "ua-port-"
 	maxPorts  = 128
-	// usualPorts is how many of them a new VM has. KubeVirt keeps 6 of 16 free.
+	// usualPorts is how many of these ports a new VM has. KubeVirt keeps 6 of 16 free.
 	usualPorts = "8"
 )
 
-// hotplugGroup are the PCI Express ports for devices that are plugged in later. A port takes one device.
+// hotplugGroup are the PCI Express ports for devices that are plugged in later. Each port has room for one device.
 var hotplugGroup = Group{
 	Path: "platform",
 	Attributes: []Attribute{{
@@ -38,7 +38,7 @@ var hotplugGroup = Group{
 	}},
 }
 
-// sparePorts are the ports for later, in their order.
+// sparePorts returns the ports for hotplug, in order.
 func sparePorts(root *etree.Element) []*etree.Element {
 	var found []*etree.Element
 	for _, e := range children(child(root, "devices"), "controller") {
@@ -83,7 +83,7 @@ func writeHotplugPorts(root *etree.Element, value string) error {
 	return nil
 }
 
-// usedBuses are the numbers of the PCI buses that devices are on.
+// usedBuses returns the numbers of the PCI buses that have a device.
 func usedBuses(devices *etree.Element) map[int]bool {
 	used := map[int]bool{}
 	for _, e := range children(devices) {

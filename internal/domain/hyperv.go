@@ -6,14 +6,14 @@ import (
 	"github.com/beevik/etree"
 )
 
-// enlightenment is one of the features of Hyper-V. QEMU has it where libvirt lists its name.
+// enlightenment returns an attribute for a feature of Hyper-V. QEMU supports the feature if libvirt lists its name.
 func enlightenment(name, place, doc string) Attribute {
 	a := toggle(name, "hyperv/"+place, doc, "")
 	a.Capability, a.Listed = "hyperv/features", place
 	return a
 }
 
-// hypervGroup is what the guest sees of Hyper-V: Windows runs faster with it.
+// hypervGroup are the features of Hyper-V that the guest sees. Windows runs faster with them.
 var hypervGroup = Group{
 	Path: "platform.hyperv",
 	Doc:  "Hyper-V enlightenments, which make Windows run faster. Default for new VMs: none, unless `profile` sets them.",
@@ -64,11 +64,12 @@ var hypervGroup = Group{
 const (
 	// minSpinlocks is libvirt's least number of retries.
 	minSpinlocks = 4095
-	// maxVendorID is how long libvirt lets a vendor's name be.
+	// maxVendorID is the maximum length of a vendor's name in libvirt.
 	maxVendorID = 12
 )
 
-// stated completes an attribute whose element has a state besides the attribute of that name: off without a value.
+// stated completes an attribute whose element has a state in addition to that attribute. Without a value the state is
+// off.
 func stated(element, name string, a Attribute) Attribute {
 	value, state := element+"@"+name, element+"@state"
 	a.Read = func(e *etree.Element) string {

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// identityBlock is what a VM is: its name, domain type, architecture and machine type.
+// identityBlock is the VM's name, domain type, architecture and machine type.
 var identityBlock = block{
 	rules: identityRules,
 	texts: map[string]func(a, b string) bool{"machine_type": SameMachine},
@@ -33,7 +33,7 @@ func (d *Definition) readIdentity(s *Spec) {
 	s.FreeSlots, s.Buses = d.freeSlots(), d.buses()
 }
 
-// applyIdentity sets name, domain type and machine type. What a VM can't become in place is refused.
+// applyIdentity sets name, domain type and machine type. It returns an error for changes that a VM can't make in place.
 func (d *Definition) applyIdentity(want Spec) error {
 	var have Spec
 	d.readIdentity(&have)

@@ -6,11 +6,12 @@ import (
 	"github.com/beevik/etree"
 )
 
-// IgnitionKey is the key, among the own disks, of the file with the configuration for Ignition. Users' disks can't have
-// it.
+// IgnitionKey is the key, among the own disks, of the file with the configuration for Ignition. Disks of users can't
+// have this key.
 const IgnitionKey = "ignition"
 
-// ignitionEntry is the name by which Ignition finds its configuration in what QEMU's firmware hands on.
+// ignitionEntry is the name under which Ignition finds its configuration among the entries of QEMU's firmware
+// configuration device.
 const ignitionEntry = "opt/com.coreos/config"
 
 // ignitionBlock is the file with the configuration for Ignition.
@@ -37,7 +38,7 @@ var ignitionBlock = block{
 	},
 }
 
-// ignitionEntries are the entries with that name, whether they lead to a file or not.
+// ignitionEntries returns the entries with that name, whether their source is a file or not.
 func (d *Definition) ignitionEntries() []*etree.Element {
 	return slices.DeleteFunc(children(sysinfo(d.root(), "fwcfg"), "entry"), func(e *etree.Element) bool {
 		return attr(e, "name") != ignitionEntry
@@ -54,7 +55,7 @@ func (d *Definition) readIgnition() *string {
 	return nil
 }
 
-// applyIgnition makes it the only entry of its name; "" removes it.
+// applyIgnition makes the file the only entry of that name; "" removes the entries.
 func (d *Definition) applyIgnition(want *string) {
 	if want == nil || *want == pick(d.readIgnition(), nil, "") {
 		return

@@ -4,7 +4,7 @@ import "github.com/beevik/etree"
 
 const inputWhy = "The device is another one."
 
-// inputFamily are pointers and keyboards. Those on ps2, which libvirt adds by itself, aren't meant.
+// inputFamily are pointers and keyboards, except those on ps2, which libvirt adds by itself.
 var inputFamily = Family{
 	Path: "devices.inputs", Tag: "input", in: func(s *Spec) *map[string]Row { return &s.Inputs },
 	Doc: "Tablets, mice and keyboards on USB or virtio by a key. A `tablet` makes the pointer of the graphical " +
@@ -34,7 +34,7 @@ var inputFamily = Family{
 	Check: needs("type"),
 }
 
-// needs is the check of devices of which attributes must be declared.
+// needs returns a check that these attributes are declared.
 func needs(names ...string) func(func(string) string) (attribute, problem string) {
 	return func(value func(string) string) (string, string) {
 		for _, name := range names {

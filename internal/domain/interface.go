@@ -74,7 +74,7 @@ var interfaceRules = map[string]rule{
 	"interfaces.*.boot_order": {effect: restart, why: "The boot order is read when the VM starts."},
 }
 
-// readInterfaces reads all <interface> elements, whatever they are.
+// readInterfaces reads all <interface> elements, including those that can't be declared.
 func (d *Definition) readInterfaces() map[string]Interface {
 	return readDevices(d, interfaceKind, readInterface)
 }
@@ -88,7 +88,7 @@ func readInterface(e *etree.Element) Interface {
 		Target:    attr(child(e, "target"), "dev"),
 		Values:    interfaceRows.readValues(e),
 	}
-	// libvirt makes these names up for a running domain, and drops them from a persistent definition.
+	// libvirt generates these names for a running domain, and drops them from a persistent definition.
 	for _, prefix := range []string{"vnet", "macvtap", "macvlan", "vif"} {
 		if strings.HasPrefix(read.Target, prefix) {
 			read.Target = ""
@@ -96,7 +96,8 @@ func readInterface(e *etree.Element) Interface {
 	}
 	source := child(e, "source")
 	switch kind := attr(e, "type"); {
-	// What runs shows how the network connects it: as a bridge or a device of the host, together with the network's name.
+	// The live definition shows how the network connects the interface, as a bridge or a device of the host, together
+	// with the network's name.
 	case attr(source, "network") != "":
 		read.Network = attr(source, "network")
 	case kind == "network":
@@ -118,18 +119,18 @@ func readInterface(e *etree.Element) Interface {
 	return read
 }
 
-// conventionalModels are devices that libvirt puts on a conventional PCI bus, also where there is PCI Express.
+// conventionalModels are devices that libvirt puts on a conventional PCI bus even if the VM has PCI Express.
 var conventionalModels = []string{
 	"e1000", "rtl8139", "virtio-transitional", "pcnet", "ne2k_pci", "i82551", "i82557b", "i82559er", "i82801",
 }
 
-// conventional says that a VM has PCI Express ports, and that the interface can't use one.
+// conventional reports whether the VM has PCI Express ports, and the interface can't use one.
 func (i Interface) conventional(have Spec) bool {
 	return slices.Contains([]string{"q35", "virt"}, machineFamily(have.Machine)) &&
 		slices.Contains(conventionalModels, i.Model)
 }
 
-// sameInterface says whether an interface declared under another key is the one that is there.
+// sameInterface reports whether an interface declared under another key is the existing one.
 func sameInterface(have, want Interface) bool {
 	if want.MAC != "" {
 		return strings.EqualFold(have.MAC, want.MAC)
@@ -149,7 +150,7 @@ func patchInterface(e *etree.Element, path string, want Interface) error {
 	if want.Model != "" && want.Model != readInterface(e).Model {
 		setAttr(ensure(e, "model"), "type", want.Model)
 		if !strings.HasPrefix(want.Model, "virtio") {
-			dropChildren(e, "driver") // Its attributes are those of virtio.
+			dropChildren(e, "driver") // The attributes of <driver> belong to virtio.
 		}
 	}
 	if now := readInterface(e); now.onlyVirtio() && !hasDriver(now.attribute(), now.Model) {
@@ -206,8 +207,9 @@ func (d *Definition) newInterface(key string, want Interface) (*etree.Element, e
 	return e, nil
 }
 
-// newMAC derives an address from the VM's UUID and the key, in QEMU's own range. Drawn by libvirt, the running domain
-// and its persistent definition would get two different ones; derived, an interface that is made again keeps its lease.
+// newMAC derives an address from the VM's UUID and the key, in QEMU's own range. If libvirt chose the address, the
+// running domain and its persistent definition would get two different ones. With a derived address, an interface that
+// is created again keeps its lease.
 func (d *Definition) newMAC(key string) string {
 	taken := d.devices("interface")
 	for n := 0; ; n++ {
@@ -243,13 +245,13 @@ func compareInterfaces(c *classifier, key string, have, want Interface) {
 	}
 }
 
-// updateInterface connects a running VM's interface elsewhere and sets its link.
+// updateInterface changes the connection and the link state of a running VM's interface.
 func updateInterface(_ *stepper, e *etree.Element, _ string, want Interface) {
 	if have := readInterface(e); want.movable() && have.movable() && !sameConnection(have, want) {
 		connect(e, want)
 	}
 	if source := child(e, "source"); attr(source, "network") != "" {
-		// Updated as what the network makes of it, it would be the network's no longer.
+		// With the bridge or device that the network chose, the update would take the interface away from the network.
 		setAttr(e, "type", "network")
 		setAttr(source, "dev", "")
 		setAttr(source, "mode", "")

@@ -18,7 +18,7 @@ const (
 	connectedTo  = "The interface is connected to it when it is plugged in."
 )
 
-// InterfaceRows are the attributes of an interface that are each one place in its element.
+// InterfaceRows are the attributes of an interface that each have one place in its element.
 var InterfaceRows = onlyVirtio(slices.Concat([]Attribute{
 	{
 		Name: "mtu", Place: "mtu@size", Kind: Count, Zero: true, Echo: true, Since: "3.1.0", Why: whenPlugged,
@@ -27,7 +27,7 @@ var InterfaceRows = onlyVirtio(slices.Concat([]Attribute{
 	},
 	{
 		Name: "queues", Place: "driver@queues", Kind: Count, Zero: true, Why: whenPlugged,
-		Check: between(2, 256), // libvirt takes 1 for 0.
+		Check: between(2, 256), // libvirt treats 1 as 0.
 		Doc:   "Number of queues, usually the number of virtual CPUs; `0`: one. For the model `virtio`.",
 	},
 	{
@@ -35,7 +35,7 @@ var InterfaceRows = onlyVirtio(slices.Concat([]Attribute{
 		Check: vlanTags, Cold: vlanCold,
 		Write: func(e *etree.Element, value string) error {
 			if value == "" {
-				dropChildren(e, "vlan") // libvirt refuses one without a tag.
+				dropChildren(e, "vlan") // libvirt refuses a <vlan> without tags.
 				return nil
 			}
 			return Attribute{Place: "vlan/tag@id", Kind: Numbers}.put(e, "", value)
@@ -90,7 +90,7 @@ var InterfaceRows = onlyVirtio(slices.Concat([]Attribute{
 		Name: "virtual_port.type", Echo: true, Unset: None, Why: connectedTo,
 		Read: func(e *etree.Element) string { return attr(child(e, "virtualport"), "type") },
 		Write: func(e *etree.Element, value string) error {
-			dropChildren(e, "virtualport") // The parameters are those of the old type.
+			dropChildren(e, "virtualport") // The parameters belong to the old type.
 			if value != "" {
 				add(e, "virtualport", "type", value)
 			}
@@ -209,12 +209,13 @@ func vlanCold(have, want string) string {
 	return ""
 }
 
-// filtered says that libvirt keeps the filter of an interface with that connection: it drops others without an error.
+// filtered reports whether libvirt keeps the filter of an interface with that connection. It drops others without an
+// error.
 func filtered(connection string) bool {
 	return slices.Contains([]string{"network", "bridge", "ethernet"}, connection)
 }
 
-// nativeTag is the tag of packets without one.
+// nativeTag returns the tag for packets that have no tag.
 func nativeTag(e *etree.Element) *etree.Element {
 	for _, tag := range children(child(e, "vlan"), "tag") {
 		if attr(tag, "nativeMode") != "" {
@@ -249,7 +250,7 @@ func readAverage(way string) func(*etree.Element) string {
 	return func(e *etree.Element) string { return attr(child(e, "bandwidth", way), "average") }
 }
 
-// writeAverage removes the other limits with the average, which they need.
+// writeAverage sets the average. Without an average it also removes the other limits, which require one.
 func writeAverage(way string) func(*etree.Element, string) error {
 	return func(e *etree.Element, value string) error {
 		if value != "" {
@@ -263,7 +264,7 @@ func writeAverage(way string) func(*etree.Element, string) error {
 	}
 }
 
-// checkRows checks what doesn't fit together in an interface.
+// checkRows checks which attributes of an interface don't fit together.
 func (i Interface) checkRows(c *checker, path string) {
 	interfaceRows.validate(c, path, i.Values, func(string, string) bool { return false })
 	says := func(name string) bool { return i.Values[name] != "" && i.Values[name] != "0" }

@@ -6,29 +6,29 @@ import (
 	"github.com/beevik/etree"
 )
 
-// VHostUserModes say which end of a socket opens it: as server QEMU does.
+// VHostUserModes say whether QEMU opens the socket, as server, or connects to it, as client.
 var VHostUserModes = []string{"client", "server"}
 
-// interfaceKinds are the attributes of which an interface has one.
+// interfaceKinds lists the attributes that exclude each other: an interface has one of them.
 const interfaceKinds = "network, bridge, direct, user, hostdev, vdpa and vhostuser"
 
-// connection are the fields that say where an interface leads, besides User.
+// connection returns the fields that say what an interface is connected to, except User.
 func connection(i *Interface) []*string {
 	return []*string{
 		&i.Network, &i.Bridge, &i.Direct, &i.DirectMode, &i.HostDevice, &i.VDPA, &i.VHostUser, &i.VHostUserMode, &i.Other,
 	}
 }
 
-// connected says whether the interface's source is declared at all.
+// connected reports whether the interface's connection is declared.
 func (i Interface) connected() bool { return i.attribute() != "" }
 
-// sameConnection compares where two interfaces lead.
+// sameConnection reports whether two interfaces have the same connection.
 func sameConnection(a, b Interface) bool {
 	return a.User == b.User &&
 		slices.EqualFunc(connection(&a), connection(&b), func(x, y *string) bool { return *x == *y })
 }
 
-// connectAs makes an interface lead where another one does.
+// connectAs gives an interface the connection of another one.
 func connectAs(i *Interface, other Interface) {
 	i.User = other.User
 	for n, field := range connection(&other) {
@@ -36,10 +36,11 @@ func connectAs(i *Interface, other Interface) {
 	}
 }
 
-// movable says whether the interface hangs on a bridge of the host, from which libvirt can move it to another.
+// movable reports whether the interface is attached to a bridge of the host. libvirt can move it to another bridge
+// while the VM runs.
 func (i Interface) movable() bool { return i.Network != "" || i.Bridge != "" }
 
-// attribute names the attribute that declares the connection, "" where none does.
+// attribute returns the name of the attribute that declares the connection, and "" if none does.
 func (i Interface) attribute() string {
 	for _, declared := range i.attributes() {
 		return declared
@@ -47,7 +48,7 @@ func (i Interface) attribute() string {
 	return ""
 }
 
-// attributes names all attributes that declare a connection.
+// attributes returns the names of all attributes that declare a connection.
 func (i Interface) attributes() []string {
 	var all []string
 	for _, kind := range []struct {
@@ -70,8 +71,8 @@ func (i Interface) attributes() []string {
 	return all
 }
 
-// connect leads an interface elsewhere. A source of the same kind is patched, one of another kind replaced, and with it
-// what belongs to the old kind.
+// connect connects an interface to something else. A source of the same kind is patched. A source of another kind is
+// replaced, together with everything that belongs to the old kind.
 func connect(e *etree.Element, want Interface) {
 	kind := want.attribute()
 	if old := attr(e, "type"); old != kind {
@@ -99,7 +100,7 @@ func connect(e *etree.Element, want Interface) {
 		setAttr(source, "path", want.VHostUser)
 		setAttr(source, "mode", want.VHostUserMode)
 	}
-	// A port group is the old network's, the rest is libvirt's note of what a running domain uses.
+	// A port group belongs to the old network. libvirt records the other attributes for a running domain.
 	stale := []string{"portgroup", "portid"}
 	if kind == "network" {
 		stale = append(stale, "bridge")
@@ -114,14 +115,14 @@ func forgetConnection(e *etree.Element, old, kind string) {
 	managed := ""
 	if kind == "hostdev" {
 		managed = "yes"
-		dropChildren(e, "model", "driver") // The guest has the driver of the device.
+		dropChildren(e, "model", "driver") // The guest uses the driver of the device.
 	}
 	setAttr(e, "managed", managed)
 	if old == "hostdev" {
 		dropChildren(e, "driver", "teaming")
 		setAttr(ensure(e, "model"), "type", "virtio")
 	}
-	// What only QEMU's own network has, and what only devices of the host have.
+	// Only QEMU's user mode network, or only devices of the host, have these.
 	dropChildren(e, "source", "virtualport", "backend", "ip", "route", "portForward")
 	if target := child(e, "target"); attr(target, "managed") == "no" {
 		drop(target)
@@ -133,10 +134,10 @@ func forgetConnection(e *etree.Element, old, kind string) {
 
 const needsVirtio = "An interface with vdpa or vhostuser has one of the models of virtio."
 
-// onlyVirtio says that the interface leads to a device which only virtio's driver can use.
+// onlyVirtio reports whether the interface is connected to a device that only virtio's driver can use.
 func (i Interface) onlyVirtio() bool { return i.VDPA != "" || i.VHostUser != "" }
 
-// mayShareMAC says that the interface may have the address of another one.
+// mayShareMAC reports whether the interface may have the address of another interface.
 func (i Interface) mayShareMAC() bool {
 	return i.HostDevice != "" || i.Other != "" || i.Values["teaming.type"] != ""
 }

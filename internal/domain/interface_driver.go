@@ -8,14 +8,14 @@ import (
 	"github.com/beevik/etree"
 )
 
-// driverRows tune the device that the guest sees.
+// driverRows are the attributes that tune the device that the guest sees.
 var driverRows = []Attribute{
 	{
 		Name: "driver.name", Place: "driver@name", Values: []string{"vhost", "qemu"}, Unset: "default",
 		Why: whenPlugged,
 		Read: func(e *etree.Element) string {
 			if attr(e, "type") == "hostdev" {
-				return "" // That is the host's driver, which libvirt notes while the VM runs.
+				return "" // This is the host's driver, which libvirt notes while the VM runs.
 			}
 			return attr(child(e, "driver"), "name")
 		},
@@ -61,15 +61,16 @@ var driverRows = []Attribute{
 	},
 }
 
-// ofDriver says that the driver of virtio has an attribute.
+// ofDriver reports whether an attribute belongs to virtio's driver.
 func ofDriver(name string) bool { return name == "queues" || strings.HasPrefix(name, "driver.") }
 
-// hasDriver says whether an interface with that connection and model has the driver of virtio, or may have it.
+// hasDriver reports whether an interface with that connection and model has virtio's driver, or may have it.
 func hasDriver(connection, model string) bool {
 	return connection != "hostdev" && (model == "" || strings.HasPrefix(model, "virtio"))
 }
 
-// onlyVirtio refuses the attributes of the driver for other models, for which libvirt drops them without an error.
+// onlyVirtio makes the attributes of the driver return an error for other models, for which libvirt drops them without
+// an error.
 func onlyVirtio(all []Attribute) []Attribute {
 	for i, a := range all {
 		if !ofDriver(a.Name) {
@@ -85,13 +86,13 @@ func onlyVirtio(all []Attribute) []Attribute {
 	return all
 }
 
-// backendRows say what QEMU's own network is made of.
+// backendRows are the attributes of the backend of QEMU's user mode network.
 var backendRows = []Attribute{
 	{
 		Name: "backend.type", Place: "backend@type", Values: []string{"passt"}, Unset: "default", Since: "9.0.0",
 		Why: whenPlugged,
 		Write: func(e *etree.Element, value string) error {
-			dropChildren(e, "backend", "source") // What is set of it is that of the old one.
+			dropChildren(e, "backend", "source") // The settings belong to the old backend.
 			if value != "" {
 				add(e, "backend", "type", value)
 			}
@@ -125,7 +126,7 @@ var backendRows = []Attribute{
 	},
 }
 
-// teamingRows make a pair of two interfaces.
+// teamingRows are the attributes that make two interfaces a pair.
 var teamingRows = []Attribute{
 	{
 		Name: "teaming.type", Place: "teaming@type", Values: []string{"persistent", "transient"}, Unset: None, Since: "6.1.0",

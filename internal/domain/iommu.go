@@ -1,6 +1,6 @@
 package domain
 
-// iommuWhy is why nothing of an IOMMU changes while the VM runs.
+// iommuWhy says why an IOMMU can't change while the VM runs.
 const iommuWhy = "The IOMMU is set up when the VM starts."
 
 func iommuDriver(name, doc string) Attribute {

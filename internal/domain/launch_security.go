@@ -9,7 +9,7 @@ import (
 
 const securityWhy = "The memory is protected from the start of the VM."
 
-// launchSecurityGroup is the protection of the memory from the host.
+// launchSecurityGroup protects the guest's memory from the host.
 var launchSecurityGroup = Group{
 	Path: "platform.launch_security",
 	Doc: "Protection of the guest's memory from its host. The host and the firmware must support it. Such a VM can't " +
@@ -20,7 +20,7 @@ var launchSecurityGroup = Group{
 			Capability: "launchSecurity/sectype",
 			Read:       func(e *etree.Element) string { return textAt(e, "launchSecurity@type") },
 			Write: func(e *etree.Element, value string) error {
-				if value == "" { // The rest of the element means nothing without it.
+				if value == "" { // Without a type, the rest of the element has no meaning.
 					dropChildren(e, "launchSecurity")
 				}
 				setTextAt(e, "launchSecurity@type", value)
@@ -67,24 +67,24 @@ var launchSecurityGroup = Group{
 	},
 }
 
-// SecuritySlot is the kind of slot that an AMD processor has for the key of a guest's memory, "" for none. A processor
-// has a number of each.
+// SecuritySlot is the kind of slot that an AMD processor uses for the key of a guest's memory, "" for none. A processor
+// has a limited number of slots of each kind.
 type SecuritySlot string
 
-// The kinds of slots. SEV-SNP shares those of SEV-ES.
+// The kinds of slots. SEV-SNP uses the slots of SEV-ES.
 const (
 	SlotSEV   SecuritySlot = "SEV"
 	SlotSEVES SecuritySlot = "SEV-ES"
 )
 
-// LaunchSecurityType is the attribute that declares the kind of protection.
+// LaunchSecurityType is the attribute that declares the type of protection.
 const LaunchSecurityType = "platform.launch_security.type"
 
-// encryptedState is the bit of a policy of SEV that asks for SEV-ES.
+// encryptedState is the bit of a SEV policy that requests SEV-ES.
 const encryptedState = 1 << 2
 
 func (f Values) securitySlot() SecuritySlot {
-	policy, _ := strconv.ParseUint(f["platform.launch_security.policy"], 0, 64) // Check has refused what is no number.
+	policy, _ := strconv.ParseUint(f["platform.launch_security.policy"], 0, 64) // Check has refused anything else.
 	switch kind := f[LaunchSecurityType]; {
 	case kind == "sev-snp", kind == "sev" && policy&encryptedState != 0:
 		return SlotSEVES
@@ -95,7 +95,7 @@ func (f Values) securitySlot() SecuritySlot {
 	}
 }
 
-// encoded is an attribute of launch security in base64.
+// encoded returns an attribute of launch security whose value is base64.
 func encoded(name, tag, doc string) Attribute {
 	return Attribute{
 		Name: name, Place: "launchSecurity/" + tag, Why: securityWhy, Doc: doc + " In base64.",
@@ -108,7 +108,7 @@ func encoded(name, tag, doc string) Attribute {
 	}
 }
 
-// normalNumber writes a number in one way, whatever its base.
+// normalNumber writes a number in one form, whatever its base.
 func normalNumber(value string) string {
 	n, err := strconv.ParseUint(value, 0, 64)
 	if err != nil {

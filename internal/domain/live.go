@@ -24,27 +24,28 @@ const (
 	Update
 	// ChangeMedium puts another medium into a drive, or none.
 	ChangeMedium
-	// SetTitle and SetDescription set what people say about the VM.
+	// SetTitle and SetDescription set the title and the description that users give the VM.
 	SetTitle
 	SetDescription
-	// SetLifecycle sets what happens when the guest ends by itself.
+	// SetLifecycle sets what happens when the guest shuts down, reboots or crashes.
 	SetLifecycle
 	// SetBlockIOTune sets the limits of a disk.
 	SetBlockIOTune
-	// SetScheduler sets shares, quotas and periods, PinVcpus, PinEmulator and PinIOThreads where threads run.
+	// SetScheduler sets shares, quotas and periods. PinVcpus, PinEmulator and PinIOThreads set the host CPUs that
+	// threads run on.
 	SetScheduler
 	PinVcpus
 	PinEmulator
 	PinIOThreads
 	// SetBlkioWeight sets the weight of the VM's disk I/O.
 	SetBlkioWeight
-	// SetMemoryLimit sets what the VM's process may have of the host's memory.
+	// SetMemoryLimit sets how much of the host's memory the VM's process may use.
 	SetMemoryLimit
 	// SetStatsPeriod sets how often the guest reports its memory.
 	SetStatsPeriod
 )
 
-// stepNames are the kinds' names.
+// stepNames are the names of the kinds.
 var stepNames = map[StepKind]string{
 	Detach: "Detach", Update: "Update", ChangeMedium: "ChangeMedium", Attach: "Attach", SetVcpus: "SetVcpus",
 	SetMemory: "SetMemory", SetBlockIOTune: "SetBlockIOTune", SetScheduler: "SetScheduler", PinVcpus: "PinVcpus",
@@ -61,8 +62,8 @@ func (k StepKind) String() string {
 	return "unknown"
 }
 
-// stepOrder is the order of the calls: what goes leaves its place to what comes, and memory is plugged in before the
-// balloon is told to give it.
+// stepOrder is the order of the calls. Removed devices free their places for added ones, and memory is plugged in
+// before the balloon is told to give it to the guest.
 var stepOrder = []StepKind{
 	Detach, Update, ChangeMedium, Attach, SetVcpus, SetMemory, SetBlockIOTune, SetScheduler, PinVcpus, PinEmulator,
 	PinIOThreads, SetBlkioWeight, SetMemoryLimit, SetStatsPeriod, SetLifecycle, SetTitle, SetDescription,
@@ -78,11 +79,12 @@ type Step struct {
 	// VCPUs is for SetVcpus, Bytes for SetMemory.
 	VCPUs int
 	Bytes uint64
-	// Value is for those that set one attribute, and for SetBlockIOTune the limits, see ParseTexts. Target is its disk.
+	// Value is for calls that set one attribute. For SetBlockIOTune it has the limits, see ParseTexts, and Target is
+	// the disk.
 	Value, Target string
 }
 
-// Memory is how much memory the step adds to what the guest can use, whatever its balloon leaves of it.
+// Memory returns how much memory the step adds to what the guest can use, regardless of the balloon.
 func (s Step) Memory() uint64 {
 	doc := etree.NewDocument()
 	if s.Kind != Attach || doc.ReadFromString(s.XML) != nil || doc.Root() == nil || doc.Root().Tag != "memory" {
@@ -92,7 +94,7 @@ func (s Step) Memory() uint64 {
 	return bytes
 }
 
-// LiveMemory is how much memory the live changes add to a running domain.
+// LiveMemory returns how much memory the live changes add to a running domain.
 func LiveMemory(live, persistent *Definition, want Spec) (uint64, error) {
 	if persistent != nil {
 		persistent = persistent.Clone()
@@ -112,8 +114,8 @@ func LiveMemory(live, persistent *Definition, want Spec) (uint64, error) {
 }
 
 // LiveSteps returns the calls that bring a running domain to what want declares, as far as that needs no restart:
-// exactly the changes that Changes calls live. New devices are taken from persistent, the definition after
-// Apply(want), so that both have the same address, name and alias; nil for a transient domain.
+// exactly the changes that Changes calls live. New devices are taken from persistent, the definition after Apply(want),
+// so that both definitions have the same address, name and alias. persistent is nil for a transient domain.
 func LiveSteps(live, persistent *Definition, want Spec) ([]Step, error) {
 	if persistent == nil {
 		persistent = live.Clone()
@@ -141,16 +143,17 @@ func LiveSteps(live, persistent *Definition, want Spec) ([]Step, error) {
 	return p.steps, nil
 }
 
-// stepper makes steps of live changes.
+// stepper collects the steps for live changes.
 type stepper struct {
 	live, persistent *Definition
 	have, want       Spec
-	// keys lead from the live definition's own keys of devices to those that the changes use, by the path of their kind.
+	// keys map the live definition's keys of devices to the keys that the changes use, by the path of the devices'
+	// kind.
 	keys  map[string]map[string]string
 	steps []Step
 }
 
-// step notes a step, once: two attributes may take one call.
+// step adds a step. It adds a call only once, even if two attributes need it.
 func (p *stepper) step(s Step) {
 	for _, other := range p.steps {
 		other.Path = s.Path

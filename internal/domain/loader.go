@@ -13,7 +13,7 @@ const (
 	loaderWhy      = "The firmware is loaded when the VM starts."
 )
 
-// firmwareGroup are the attributes of the firmware that are each one place in the definition.
+// firmwareGroup are the attributes of the firmware that each have one place in the definition.
 var firmwareGroup = Group{
 	Path: "firmware", Block: true,
 	Doc: "Firmware.",
@@ -28,7 +28,7 @@ var firmwareGroup = Group{
 			Name: "nvram_template", Why: loaderWhy, Echo: true, Check: absolute,
 			Read: func(e *etree.Element) string {
 				if readLoader(e) == "" {
-					return "" // libvirt has chosen it, together with the firmware.
+					return "" // libvirt chose it together with the firmware.
 				}
 				return textAt(e, "os/nvram@template")
 			},
@@ -74,7 +74,7 @@ var firmwareGroup = Group{
 			Name: "boot_menu.timeout", Place: "os/bootmenu@timeout", Kind: Count, Zero: true, Check: between(1, 65535),
 			Why: loaderWhy, Write: func(e *etree.Element, value string) error {
 				if value != "" && textAt(e, "os/bootmenu@enable") == "" {
-					return errors.New("it requires enabled") // libvirt's schema has no menu without.
+					return errors.New("it requires enabled") // libvirt's schema requires enabled.
 				}
 				setTextAt(e, "os/bootmenu@timeout", value)
 				return nil
@@ -97,7 +97,7 @@ func init() {
 	NestedDocs["firmware.boot_menu"] = "Menu of what to boot."
 }
 
-// readLoader reads a firmware that was chosen by hand.
+// readLoader returns the firmware file that a user chose.
 func readLoader(root *etree.Element) string {
 	os := child(root, "os")
 	if attr(os, "firmware") != "" {
@@ -106,7 +106,7 @@ func readLoader(root *etree.Element) string {
 	return text(child(os, "loader"))
 }
 
-// writeLoader chooses a firmware, or leaves that to libvirt again.
+// writeLoader sets the firmware file, or lets libvirt choose it again.
 func writeLoader(root *etree.Element, value string) error {
 	firmware := readFirmware(root)
 	efi, secure := pick(firmware.Type, nil, "") == "efi", pick(firmware.SecureBoot, nil, false)
@@ -119,7 +119,7 @@ func writeLoader(root *etree.Element, value string) error {
 		dropEmpty(os, root)
 		return nil
 	}
-	if attr(os, "firmware") != "" { // With it libvirt has chosen what the variables begin with.
+	if attr(os, "firmware") != "" { // libvirt chose the template together with the firmware.
 		setTextAt(root, "os/nvram@template", "")
 	}
 	setAttr(os, "firmware", "")
@@ -138,7 +138,7 @@ func writeLoader(root *etree.Element, value string) error {
 	return nil
 }
 
-// HasNVRAM says that the firmware keeps variables on the host.
+// HasNVRAM reports whether the firmware keeps variables on the host.
 func (s Spec) HasNVRAM() bool {
 	return s.Firmware.Type != nil && *s.Firmware.Type == "efi" && s.Values["firmware.stateless"] != "yes"
 }

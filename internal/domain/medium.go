@@ -9,12 +9,12 @@ import (
 )
 
 // MediumKey is the key of the CD-ROM drive with the first-boot medium: of the drive among the disks of a definition,
-// and of the medium among the own disks. Users' disks can't have it.
+// and of the medium among the own disks. Disks of users can't have this key.
 const MediumKey = "cloud-init"
 
-// withMedium returns the disks that s declares, of a VM that has those of have, with the drive of the first-boot
-// medium. A drive that is there is left as it is unless a medium is declared, and stays when its medium goes: a running
-// VM can't lose it. Where disks aren't declared, declaring a medium leaves them as they are.
+// withMedium returns the disks that s declares, with the drive of the first-boot medium. have are the VM's current
+// disks. An existing drive changes only if a medium is declared. The drive stays when its medium is removed, because a
+// running VM can't lose it. If s declares a medium but no disks, the other disks stay as they are.
 func (s Spec) withMedium(have map[string]Disk) map[string]Disk {
 	drive, exists := have[MediumKey]
 	if _, declared := s.Disks[MediumKey]; declared || s.Disks == nil && s.Medium == nil || s.Medium == nil && !exists {
@@ -38,8 +38,8 @@ func (s Spec) withMedium(have map[string]Disk) map[string]Disk {
 	return disks
 }
 
-// mediumBus is the bus of the drive: that of a virtio SCSI controller where there is one, which every new VM has. The
-// kernels that distributions build for clouds have its driver; Debian's has none for SATA.
+// mediumBus returns the bus of the drive: SCSI if the VM has a virtio SCSI controller, as every new VM does. The
+// kernels that distributions build for clouds have the driver for it; Debian's has no driver for SATA.
 func (d *Definition) mediumBus() string {
 	if slices.ContainsFunc(d.controllers("scsi"), func(e *etree.Element) bool {
 		return strings.HasPrefix(attr(e, "model"), "virtio-")

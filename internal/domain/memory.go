@@ -11,9 +11,9 @@ import (
 const (
 	kib = 1 << 10
 	mib = 1 << 20
-	// memorySlots is how many memory devices a VM with a maximum can take. KubeVirt's number, too.
+	// memorySlots is how many memory devices a VM with a maximum can have, as in KubeVirt.
 	memorySlots = "16"
-	// memoryStep is what Linux and Windows guests on x86 take memory in.
+	// memoryStep is the unit in which Linux and Windows guests on x86 accept more memory.
 	memoryStep = 128 * mib
 )
 
@@ -55,7 +55,7 @@ var memoryRules = map[string]rule{
 	"memory.max_size":      {effect: restart, why: "Room for more memory is reserved when the VM starts."},
 }
 
-// readMemory reads <currentMemory>, <memory> and <maxMemory>. What the guest has of devices.virtio_mem isn't counted.
+// readMemory reads <currentMemory>, <memory> and <maxMemory>. The memory of devices.virtio_mem isn't counted.
 func (d *Definition) readMemory() Memory {
 	var read Memory
 	installed, ok := size(child(d.root(), "memory"))
@@ -81,7 +81,7 @@ func (d *Definition) readMemory() Memory {
 	return read
 }
 
-// size reads an amount of memory as libvirt does: KiB without a unit, and rounded up to KiB.
+// size reads an amount of memory as libvirt does: in KiB if there is no unit, and rounded up to KiB.
 func size(e *etree.Element) (uint64, bool) {
 	return parseSize(text(e), attr(e, "unit"))
 }
@@ -112,7 +112,7 @@ func parseSize(amount, unit string) (uint64, bool) {
 	return (n + kib - 1) / kib * kib, true
 }
 
-// setSize writes an amount of memory. What says the same already is left as it is.
+// setSize writes an amount of memory. An element that already has that amount is left as it is.
 func setSize(e *etree.Element, bytes uint64) {
 	if have, ok := size(e); ok && have == bytes {
 		return
@@ -125,8 +125,8 @@ func formatKiB(bytes uint64) string {
 	return strconv.FormatUint((bytes+kib-1)/kib, 10)
 }
 
-// applyMemory patches the sizes. <memory> and <currentMemory> move together, unless the balloon's headroom covers what
-// is wanted. Plugged memory devices stay: what changes is the memory that the guest boots with.
+// applyMemory patches the sizes. <memory> and <currentMemory> change together, unless the balloon's headroom covers the
+// new size. Plugged memory devices stay: the memory that the guest boots with changes.
 func (d *Definition) applyMemory(declared Spec) error {
 	want := declared.Memory
 	_, cells := declared.Values[cpuNUMA]
@@ -139,7 +139,7 @@ func (d *Definition) applyMemory(declared Spec) error {
 	return nil
 }
 
-// applySize patches the size. cells says that the NUMA cells are declared, with the memory that they have.
+// applySize patches the size. cells says that the NUMA cells are declared, with their memory.
 func (d *Definition) applySize(want Memory, cells bool) error {
 	have := d.readMemory()
 	if !memoryDiffers(have.Size, want.Size) {
@@ -169,7 +169,7 @@ func (d *Definition) applySize(want Memory, cells bool) error {
 	return nil
 }
 
-// applyMaxMemory sets <maxMemory>; libvirt wants a NUMA cell to plug memory into.
+// applyMaxMemory sets <maxMemory>. libvirt requires a NUMA cell to plug memory into.
 func (d *Definition) applyMaxMemory(have Memory, to uint64) error {
 	if to == 0 {
 		dropChildren(d.root(), "maxMemory")
@@ -197,7 +197,7 @@ func (d *Definition) applyMaxMemory(have Memory, to uint64) error {
 	return nil
 }
 
-// pluggedMemory is the memory of the memory devices that memory.size counts; <memory> counts it in.
+// pluggedMemory returns the memory of the memory devices that memory.size counts. <memory> includes it.
 func (d *Definition) pluggedMemory() uint64 {
 	var sum uint64
 	for _, device := range d.devices("memory") {
@@ -211,7 +211,7 @@ func (d *Definition) pluggedMemory() uint64 {
 	return sum
 }
 
-// applyBootMemory gives what the memory devices leave of total to the NUMA cells, in their proportions.
+// applyBootMemory divides total, without the memory of the memory devices, among the NUMA cells in their proportions.
 func (d *Definition) applyBootMemory(total uint64) error {
 	plugged := d.pluggedMemory()
 	if plugged >= total {
@@ -232,8 +232,8 @@ func (d *Definition) applyBootMemory(total uint64) error {
 	for i, cell := range cells {
 		part := left
 		if i < len(cells)-1 {
-			// Through floating point on purpose: the product of two sizes doesn't fit an integer, and the last cell takes
-			// what rounding leaves.
+			// Floating point is intended: the product of two sizes doesn't fit an integer. The last cell gets what
+			// rounding leaves over.
 			part = uint64(float64(boot)*(float64(sizes[i])/float64(max(sum, 1)))) / mib * mib
 		}
 		if part == 0 || part > left {
@@ -258,7 +258,7 @@ func classifyMemory(c *classifier) {
 		return
 	}
 	installed := pick(have.Installed, have.Size, 0)
-	// The host's default size isn't known here; it is less than a step unless the host was booted with another one.
+	// The host's default size is unknown here. It is less than a step unless the host was booted with another default.
 	page, _ := pageSize(c.have.Values[hugePages])
 	row := "memory.size balloon"
 	switch more := *want.Size - installed; {
@@ -279,7 +279,7 @@ func classifyMemory(c *classifier) {
 	c.add("memory.size", row, "")
 }
 
-// plugMemory plugs in what is missing, and has the balloon give all there is then.
+// plugMemory plugs in the missing memory. Then the balloon gives all memory to the guest.
 func (p *stepper) plugMemory(c change) {
 	installed := pick(p.have.Memory.Installed, p.have.Memory.Size, 0)
 	device := element("memory", "model", "dimm")

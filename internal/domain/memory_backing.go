@@ -14,7 +14,7 @@ const (
 	limitIsSet    = "The limit is set in the running VM."
 )
 
-// memoryGroup are the attributes of the memory that are each one place in the definition.
+// memoryGroup are the attributes of the memory that each have one place in the definition.
 var memoryGroup = Group{
 	Path: "memory", Block: true,
 	Doc: "Memory.", Check: checkNumatune,
@@ -100,7 +100,7 @@ func init() {
 	NestedDocs["memory.balloon"] = "Balloon, through which the memory of a running VM is changed."
 }
 
-// noLimit is what libvirt says where there is no limit, in bytes.
+// noLimit is libvirt's value for no limit, in bytes.
 const noLimit = 9007199254740988 * kib
 
 func memoryLimit(name, doc string) Attribute {
@@ -129,7 +129,7 @@ func balloonSwitch(name, key, doc, since string) Attribute {
 	}
 }
 
-// ensureBalloon returns the balloon; libvirt gives one to a VM without.
+// ensureBalloon returns the balloon. If there is none it adds one, as libvirt does.
 func ensureBalloon(root *etree.Element) *etree.Element {
 	balloon := ensure(ensure(root, "devices"), "memballoon")
 	if attr(balloon, "model") == "" {
@@ -141,10 +141,10 @@ func ensureBalloon(root *etree.Element) *etree.Element {
 // hugePages is the path of the size of the huge pages.
 const hugePages = "memory.huge_pages"
 
-// hugeDefault are huge pages of the host's default size.
+// hugeDefault stands for huge pages of the host's default size.
 const hugeDefault = "default"
 
-// pageSize reads a size as it is declared: 2Mi, 1Gi, 2048Ki.
+// pageSize parses a declared page size: 2Mi, 1Gi, 2048Ki.
 func pageSize(value string) (uint64, bool) {
 	at := strings.IndexFunc(value, func(r rune) bool { return r < '0' || r > '9' })
 	if at <= 0 {
@@ -170,7 +170,7 @@ func normalPages(value string) string {
 	return strconv.FormatUint(bytes/kib, 10) + "Ki"
 }
 
-// readHugePages reads the size of the pages of all memory; pages of single NUMA nodes aren't modelled.
+// readHugePages reads the page size that applies to all memory. Page sizes of single NUMA nodes aren't modelled.
 func readHugePages(root *etree.Element) string {
 	huge := child(root, "memoryBacking", "hugepages")
 	if huge == nil {

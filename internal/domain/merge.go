@@ -7,10 +7,10 @@ import (
 	"strconv"
 )
 
-// Merge tells what a VM is like when its two definitions may differ. Where they do, the persistent one counts if a
-// staged change explains it, else the one that departs from prior, the state; without prior the persistent one. Either
-// definition may be nil. Devices of the live definition are known by their target or MAC, and take the persistent one's
-// keys.
+// Merge returns what a VM is like when its two definitions may differ. Where they differ, it takes the persistent value
+// if a staged change explains the difference. Otherwise it takes the value that differs from prior, the state; without
+// prior it takes the persistent value. Either definition may be nil. Devices of the live definition are identified by
+// target or MAC, and get the keys of the persistent definition.
 func Merge(persistent, live, prior *Spec, staged Staged) Spec {
 	switch {
 	case persistent == nil && live == nil:
@@ -18,19 +18,19 @@ func Merge(persistent, live, prior *Spec, staged Staged) Spec {
 	case persistent == nil:
 		alone := *live
 		if alone.CPU.Expanded != nil {
-			alignFeatures(&alone, Spec{}) // What was asked for isn't known, and the list fits no other model.
+			alignFeatures(&alone, Spec{}) // The request is unknown, and the list fits no other model.
 		}
 		return alone
 	case live == nil:
 		return *persistent
 	}
 	p, l := *persistent, alignLive(*live, *persistent)
-	p.Firmware.SecureBoot = cmp.Or(p.Firmware.SecureBoot, l.Firmware.SecureBoot) // libvirt has chosen meanwhile.
+	p.Firmware.SecureBoot = cmp.Or(p.Firmware.SecureBoot, l.Firmware.SecureBoot) // libvirt has chosen it since.
 	before := reflect.Value{}
 	if prior != nil {
 		known := *prior
 		known.Values = maps.Clone(known.Values)
-		// Nothing was there.
+		// These values mean that the VM didn't have the thing.
 		maps.DeleteFunc(known.Values, func(_, value string) bool { return value == "" || value == None })
 		before = reflect.ValueOf(known)
 	}
@@ -44,10 +44,10 @@ func Merge(persistent, live, prior *Spec, staged Staged) Spec {
 	return merged
 }
 
-// merger merges two definitions, given the paths at which a staged change explains what runs.
+// merger merges two definitions. staged are the paths where a staged change explains why they differ.
 type merger struct{ staged map[string]bool }
 
-// merge merges one value. Without prior the persistent one counts.
+// merge merges one value. Without prior it takes the persistent value.
 func (m merger) merge(path string, p, l, prior reflect.Value) reflect.Value {
 	if m.staged[path] {
 		prior = reflect.Value{}
@@ -76,8 +76,8 @@ func (m merger) merge(path string, p, l, prior reflect.Value) reflect.Value {
 	}
 }
 
-// mergeMaps decides about each key by which definition has departed from prior: where prior has the key, the one
-// without it; where it doesn't, the one with it.
+// mergeMaps decides for each key which definition differs from prior. A key that only one definition has is kept if it
+// isn't in prior, and dropped if it is.
 func (m merger) mergeMaps(path string, p, l, prior reflect.Value) reflect.Value {
 	merged := reflect.MakeMap(p.Type())
 	known := prior.IsValid() && !prior.IsNil()
@@ -106,8 +106,8 @@ func (m merger) mergeMaps(path string, p, l, prior reflect.Value) reflect.Value 
 	return merged
 }
 
-// joinConnections lets the connections of two interfaces win or lose as a whole: one that is half a network's and
-// half a bridge's is neither.
+// joinConnections gives both interfaces the connection that takes precedence, as a whole: a connection mixed from a
+// network and a bridge would be neither.
 func (m merger) joinConnections(path string, p, l, prior reflect.Value) (reflect.Value, reflect.Value) {
 	persistent, ok := p.Interface().(Interface)
 	if !ok {
@@ -126,7 +126,7 @@ func (m merger) joinConnections(path string, p, l, prior reflect.Value) (reflect
 	return reflect.ValueOf(persistent), reflect.ValueOf(other)
 }
 
-// rekey gives the devices their other keys. One that has no other and whose own is taken gets a number.
+// rekey gives the devices their new keys. If a device has no new key and its own is taken, its key gets a number.
 func rekey[V any](devices map[string]V, keys map[string]string) map[string]V {
 	if devices == nil {
 		return nil

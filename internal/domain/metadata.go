@@ -10,18 +10,18 @@ import (
 	"github.com/beevik/etree"
 )
 
-// MetadataNamespace is the namespace URI of our element in a domain's <metadata>, MetadataKey the prefix it is written
-// with. Both are what virDomainSetMetadata wants.
+// MetadataNamespace is the namespace URI of our element in a domain's <metadata>, and MetadataKey its prefix.
+// virDomainSetMetadata requires both.
 const (
 	MetadataNamespace = "urn:virtfleet:1"
 	MetadataKey       = "virtfleet"
 )
 
-// ErrNewerMetadata says that a newer version of this program wrote the metadata. It is read as far as it is understood,
-// and must not be written.
+// ErrNewerMetadata says that a newer version of this program wrote the metadata. The metadata is read as far as this
+// version understands it, and must not be written.
 var ErrNewerMetadata = errors.New("the VM's metadata was written by a newer version of virtfleet")
 
-// Metadata is what only we know about a VM.
+// Metadata is what only the provider records about a VM.
 type Metadata struct {
 	Labels      map[string]string
 	RunStrategy string
@@ -29,59 +29,59 @@ type Metadata struct {
 	Host                   string
 	TerminationGracePeriod *time.Duration
 	DeletionProtection     *bool
-	// EvictionStrategy is the VM's own; "": that of a policy.
+	// EvictionStrategy is the VM's own strategy; "": the strategy of a policy.
 	EvictionStrategy string
-	// HostLabels are what a host of the VM must have, and Avoids the labels of other VMs that it must not share a host
-	// with.
+	// HostLabels are the labels that the VM's host must have. Avoids are the labels of VMs that must not be on its
+	// host.
 	HostLabels, Avoids map[string]string
 	// KeepNVRAM and KeepTPMState say that the firmware's variables and the TPM's state stay when the VM is deleted.
 	KeepNVRAM, KeepTPMState bool
-	// DedicatedCPUs says that no other VM may be pinned to the CPUs of a host that the VM is pinned to.
+	// DedicatedCPUs says that no other VM may be pinned to the host CPUs that this VM is pinned to.
 	DedicatedCPUs bool
-	// SharedDisks are the keys of disks that all hosts are declared to see as one.
+	// SharedDisks are the keys of disks that are declared to be the same disk on all hosts.
 	SharedDisks []string
-	// OwnDisks are the disks, by key, that were made with the VM.
+	// OwnDisks are the disks that were created with the VM, by key.
 	OwnDisks map[string]OwnDisk
-	// ExtraDevices are the devices that are declared as XML, by key, as NormalDeviceXML writes them: libvirt adds to what
-	// the definition has of them.
+	// ExtraDevices are the devices that are declared as XML, by key, as NormalDeviceXML writes them. They are recorded
+	// because libvirt adds to the devices in the definition.
 	ExtraDevices map[string]string
-	// DeviceClasses are the classes of the host devices, by key, that a host gave the VM for its class.
+	// DeviceClasses are the classes of the host devices that a host chose by class, by key.
 	DeviceClasses map[string]string
-	// Eviction says that the VM is to leave a host. It is there until a drain has moved the VM or given up.
+	// Eviction says that the VM is to leave a host. It stays until a drain has moved the VM or given up.
 	Eviction *Eviction
-	// Devices names devices that came without our alias: a disk's target ("vda") or an interface's MAC to its key.
+	// Devices maps devices without our alias to their keys, by a disk's target ("vda") or an interface's MAC.
 	Devices map[string]string
 	// Creating marks a VM whose creation isn't finished.
 	Creating *Creating
 	// Staged is what an update has left to the next start.
 	Staged Staged
-	// FreshNVRAM says that the next start has to begin with new firmware variables: those that are there were written by
-	// another firmware.
+	// FreshNVRAM says that the next start needs new firmware variables, because another firmware wrote the existing
+	// ones.
 	FreshNVRAM bool
-	// Migrations are the records of the last migrations, the oldest first, MaxMigrations at most.
+	// Migrations are the records of the last migrations, oldest first, at most MaxMigrations.
 	Migrations []Migration
-	// Copies are files that a move has made on other hosts. As long as the VM is here they are
-	// unfinished, and whoever finds them removes them.
+	// Copies are files that moves created on other hosts. While the VM is here, the files are unfinished, and any run
+	// that finds them removes them.
 	Copies []Copy
-	// LeftVolumes are own disks that moves copied, where they were before. On any other host than the VM's they are
-	// left over, and whoever finds them removes them.
+	// LeftVolumes are the volumes of own disks that moves copied, at their old places. On a host that the VM isn't on
+	// they are no longer used, and any run that finds them removes them.
 	LeftVolumes []LeftVolume
-	// Generation counts our writes: of two definitions of a VM, the higher one was written later. 0: none was.
+	// Generation counts our writes: of two definitions of a VM, the higher number is newer. 0: never written.
 	Generation uint64
-	// Newer is observed only: the element's version is one that we don't know, see ErrNewerMetadata.
+	// Newer is observed only: this version doesn't know the element's version, see ErrNewerMetadata.
 	Newer bool
 }
 
-// Creating is the mark of a creation that is under way, or was interrupted.
+// Creating marks a creation that is in progress or was interrupted.
 type Creating struct {
-	// Owner says who creates, SpecHash what.
+	// Owner identifies the run that creates the VM. SpecHash is the hash of the spec that the run creates.
 	Owner, SpecHash string
 	Since           time.Time
 }
 
 // Eviction is the request that a VM leave a host.
 type Eviction struct {
-	// Host is the one to leave, Owner who asked.
+	// Host is the host to leave. Owner identifies the run that asked for it.
 	Host, Owner string
 	Since       time.Time
 }
@@ -89,7 +89,7 @@ type Eviction struct {
 // metadataVersion is the version of our element that this program writes.
 const metadataVersion = 1
 
-// Metadata reads our element. Without one it is the zero value.
+// Metadata reads our element. Without an element it returns the zero value.
 func (d *Definition) Metadata() Metadata {
 	vm := d.metadataElement()
 	if vm == nil {
@@ -117,7 +117,7 @@ func (d *Definition) Metadata() Metadata {
 		KeepTPMState:     ownChild(vm, "keep-tpm-state") != nil,
 		DeviceClasses:    readPairs(ownChild(vm, "device-classes"), "device", "key", "class"),
 	}
-	// One that can't be read is none: it decides nothing.
+	// A generation that can't be read counts as none.
 	read.Generation, _ = strconv.ParseUint(text(ownChild(vm, "generation")), 10, 64)
 	version, ok := number(attr(vm, "version"))
 	read.Newer = !ok || version > metadataVersion
@@ -139,8 +139,8 @@ func (d *Definition) Metadata() Metadata {
 	return read
 }
 
-// SetMetadata writes our element; children and attributes of it that we don't know stay. A zero value removes it,
-// unless such are left. It fails with ErrNewerMetadata, and only with that.
+// SetMetadata writes our element, and keeps children and attributes that it doesn't know. A zero value removes the
+// element, unless such children or attributes remain. The only error it returns is ErrNewerMetadata.
 func (d *Definition) SetMetadata(m Metadata) error {
 	have := d.Metadata()
 	if have.Newer {
@@ -169,7 +169,7 @@ func (d *Definition) SetMetadata(m Metadata) error {
 	return nil
 }
 
-// write replaces the children that we know.
+// write replaces the children that this version knows.
 func (m Metadata) write(vm *etree.Element) {
 	writePairs(vm, "labels", "label", "key", "value", m.Labels)
 	setOwn(vm, "run-strategy", m.RunStrategy)
@@ -226,7 +226,7 @@ func (m Metadata) write(vm *etree.Element) {
 	writeLeftVolumes(vm, m.LeftVolumes)
 }
 
-// markOwn has a child without content that says that something is so.
+// markOwn adds or removes an empty child that stands for true.
 func markOwn(vm *etree.Element, tag string, so bool) {
 	if have := ownChild(vm, tag); !so {
 		drop(have)
@@ -235,7 +235,7 @@ func markOwn(vm *etree.Element, tag string, so bool) {
 	}
 }
 
-// sameMetadata compares by meaning: an empty map is none, and times have the precision that is written.
+// sameMetadata compares by meaning: an empty map equals no map, and times have the precision that is written.
 func sameMetadata(a, b Metadata) bool {
 	if (a.Creating == nil) != (b.Creating == nil) {
 		return false
@@ -279,20 +279,20 @@ func (d *Definition) setDeviceNames(names map[string]string) error {
 	return d.SetMetadata(m)
 }
 
-// MetadataXML returns our element as virDomainSetMetadata wants it, unknown children included; "" when there is none.
-// libvirt adds the namespace by itself, and refuses an element that declares it already.
+// MetadataXML returns our element in the form that virDomainSetMetadata requires, including unknown children; "" if
+// there is none. libvirt adds the namespace itself, and refuses an element that already declares it.
 func (d *Definition) MetadataXML() string {
 	vm := d.metadataElement()
 	if vm == nil {
 		return ""
 	}
-	// The copy has no parent, so prefixes that are declared further out must come along first.
+	// The copy has no parent, so it must declare the prefixes of its ancestors first.
 	inner := vm.Copy()
 	stripNamespace(vm, inner)
 	return render(inner)
 }
 
-// stripNamespace takes our namespace off an element and its children, and declares others where they are used.
+// stripNamespace removes our namespace from an element and its children, and declares others where they are used.
 func stripNamespace(original, e *etree.Element) {
 	uri := original.NamespaceURI()
 	if uri == MetadataNamespace {
@@ -320,7 +320,7 @@ func (d *Definition) metadataElement() *etree.Element {
 	return ownChild(metadata, "vm")
 }
 
-// ownChild returns a child of our namespace.
+// ownChild returns a child in our namespace.
 func ownChild(e *etree.Element, tag string) *etree.Element {
 	for _, c := range e.ChildElements() {
 		if c.Tag == tag && c.NamespaceURI() == MetadataNamespace {
@@ -330,7 +330,7 @@ func ownChild(e *etree.Element, tag string) *etree.Element {
 	return nil
 }
 
-// addOwn adds a child of our namespace.
+// addOwn adds a child in our namespace.
 func addOwn(parent *etree.Element, tag string) *etree.Element {
 	e := etree.NewElement(tag)
 	e.Space = parent.Space
@@ -338,7 +338,7 @@ func addOwn(parent *etree.Element, tag string) *etree.Element {
 	return e
 }
 
-// setOwn sets the text of a child of ours; "" removes it.
+// setOwn sets the text of a child in our namespace; "" removes the child.
 func setOwn(vm *etree.Element, tag, value string) {
 	e := ownChild(vm, tag)
 	switch {
@@ -351,7 +351,7 @@ func setOwn(vm *etree.Element, tag, value string) {
 	}
 }
 
-// readKeys reads a list of elements that each have a key.
+// readKeys reads a list of elements that have a key.
 func readKeys(list *etree.Element, tag string) []string {
 	if list == nil {
 		return nil
@@ -365,7 +365,7 @@ func readKeys(list *etree.Element, tag string) []string {
 	return keys
 }
 
-// readPairs reads a list of elements with two attributes; nil without any.
+// readPairs reads a list of elements with two attributes. It returns nil if the list is empty.
 func readPairs(list *etree.Element, tag, key, value string) map[string]string {
 	if list == nil {
 		return nil
@@ -382,7 +382,7 @@ func readPairs(list *etree.Element, tag, key, value string) map[string]string {
 	return pairs
 }
 
-// writePairs writes what readPairs reads. An empty map leaves nothing.
+// writePairs writes the list that readPairs reads. An empty map removes the list.
 func writePairs(vm *etree.Element, listTag, tag, key, value string, pairs map[string]string) {
 	if maps.Equal(readPairs(ownChild(vm, listTag), tag, key, value), pairs) {
 		return

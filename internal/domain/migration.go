@@ -10,56 +10,57 @@ import (
 	"github.com/beevik/etree"
 )
 
-// MaxMigrations is how many records of migrations a VM keeps: KubeVirt keeps as many.
+// MaxMigrations is how many records of migrations a VM keeps, as many as in KubeVirt.
 const MaxMigrations = 5
 
-// Migration is the record of one migration, as it travels with the VM. What was not reported is the zero value.
+// Migration is the record of one migration. It is part of the VM's metadata. A value that was not reported is zero.
 type Migration struct {
-	// ID is how the run that ordered it knows it again; "" is a move that no run asks for later.
+	// ID identifies the migration to the run that ordered it; "" if no run will ask for it later.
 	ID string
-	// Owner says who moved the VM.
+	// Owner is the run that moved the VM.
 	Owner string
-	// SourceHost and TargetHost are the names that the owner has for the hosts.
+	// SourceHost and TargetHost are the hosts' names in the owner's configuration.
 	SourceHost, TargetHost string
-	// Start and End are kept in milliseconds. End is zero until it is known how it ended.
+	// Start and End are kept in milliseconds. End is zero while the outcome is unknown.
 	Start, End time.Time
-	// Phase, Mode, Method, FailureReason, FailurePlane and AbortStatus have the values that the migration gave them.
+	// Phase, Mode, Method, FailureReason, FailurePlane and AbortStatus have the values that the migration set.
 	Phase, Mode, Method string
-	// Transport is the one that was used; before it is known how the migration ended, the one that was asked for. "" is
-	// none, or that it was not recorded.
+	// Transport is the transport that was used. While the outcome is unknown, it is the requested one. "" means that
+	// there is none, or that it was not recorded.
 	Transport                   string
 	FailureReason, FailurePlane string
 	AbortRequested              bool
 	AbortStatus                 string
-	// Failed says that it ended without moving the VM.
+	// Failed says that the migration ended without moving the VM.
 	Failed bool
-	// Recovered says that it broke on the way and was brought to its end all the same.
+	// Recovered says that the migration broke on the way, was resumed and completed.
 	Recovered bool
-	// Autostart is what the VM had at the source before: no migration takes it along.
+	// Autostart is the VM's autostart setting on the source before the migration. libvirt doesn't migrate it.
 	Autostart bool
-	// Policy is the name of the policy that tuned it, "" for none. Options is the text of all options that it was begun
-	// with, in the form that whoever wrote it reads.
+	// Policy is the name of the policy that tuned the migration, "" for none. Options is the text of all options that
+	// the migration was started with, in the writer's format.
 	Policy, Options string
 	Statistics      MigrationStatistics
 }
 
-// Completed says that the migration has ended, well or not.
+// Completed reports whether the migration has ended, successfully or not.
 func (m Migration) Completed() bool { return !m.End.IsZero() }
 
-// MigrationStatistics are the last numbers of a migration. Times are in milliseconds, rates in bytes per second.
+// MigrationStatistics are the last statistics of a migration. Times are in milliseconds, rates in bytes per second.
 type MigrationStatistics struct {
 	Elapsed, Downtime, Setup uint64
-	// Total, Processed and Remaining are of memory and disks together; the others are the disks' part of it.
+	// Total, Processed and Remaining are for memory and disks together. DiskTotal, DiskProcessed and DiskRemaining are
+	// the disks' part.
 	Total, Processed, Remaining             uint64
 	DiskTotal, DiskProcessed, DiskRemaining uint64
 	Rate, DirtyRate                         uint64
 	Iterations                              uint64
-	// Throttle is by how many percent auto-converge slowed the guest down.
+	// Throttle is the percentage by which auto-converge slowed the guest down.
 	Throttle         uint64
 	PostCopyRequests uint64
 }
 
-// fields are the statistics by the names of their attributes, in the order in which they are written.
+// fields returns the statistics with the names of their attributes, in the order in which they are written.
 func (s *MigrationStatistics) fields() []struct {
 	name  string
 	value *uint64
@@ -85,7 +86,7 @@ func (s *MigrationStatistics) fields() []struct {
 	}
 }
 
-// Migration returns the newest record with that id, nil if there is none.
+// Migration returns the newest record with that id, and nil if there is none.
 func (m Metadata) Migration(id string) *Migration {
 	for _, record := range slices.Backward(m.Migrations) {
 		if record.ID == id {
@@ -95,8 +96,8 @@ func (m Metadata) Migration(id string) *Migration {
 	return nil
 }
 
-// WithMigration returns the metadata with one more record, without the oldest where there are too many. It replaces
-// the last one if that is about the same migration.
+// WithMigration returns the metadata with one more record, and without the oldest records if there are too many. The
+// record replaces the last one if both are about the same migration.
 func (m Metadata) WithMigration(record Migration) Metadata {
 	all := slices.Clone(m.Migrations)
 	if last := len(all) - 1; last >= 0 && all[last].ID == record.ID && sameTime(all[last].Start, record.Start) {
@@ -122,7 +123,7 @@ func sameMigrations(a, b []Migration) bool {
 	})
 }
 
-// readMigrations reads the records, the oldest first.
+// readMigrations reads the records, oldest first.
 func readMigrations(vm *etree.Element) []Migration {
 	list := ownChild(vm, "migrations")
 	if list == nil {
@@ -159,7 +160,7 @@ func readMigration(e *etree.Element) Migration {
 	return m
 }
 
-// readTime reads a time; what can't be read is the zero time.
+// readTime reads a time. A text that isn't a time becomes the zero time.
 func readTime(s string) time.Time {
 	t, err := time.Parse(time.RFC3339Nano, s)
 	if err != nil {
@@ -168,7 +169,7 @@ func readTime(s string) time.Time {
 	return t.UTC()
 }
 
-// writeMigrations writes what readMigrations reads.
+// writeMigrations writes the records that readMigrations reads.
 func writeMigrations(vm *etree.Element, all []Migration) {
 	if sameMigrations(readMigrations(vm), all) {
 		return
@@ -226,7 +227,7 @@ func (m Migration) write(e *etree.Element) {
 	}
 }
 
-// printable leaves out what XML can't hold, and what reading trims.
+// printable removes characters that XML can't hold, and the space that reading trims.
 func printable(s string) string {
 	return strings.TrimSpace(strings.Map(func(r rune) rune {
 		if unicode.IsControl(r) && r != '\n' && r != '\t' {
@@ -243,7 +244,7 @@ func writeTime(t time.Time) string {
 	return t.UTC().Format(timeLayout)
 }
 
-// writeFlag leaves out what is false.
+// writeFlag returns "" for false, so that the attribute is omitted.
 func writeFlag(b bool) string {
 	if b {
 		return "true"

@@ -8,92 +8,94 @@ import (
 	"github.com/beevik/etree"
 )
 
-// Mobility is what a definition says that decides whether and how a VM can move to another host. Unlike a Spec it
+// Mobility is everything in a definition that decides whether and how a VM can move to another host. Unlike a Spec it
 // also covers devices that can't be declared.
 type Mobility struct {
-	// Machine is the machine type, in a running VM's definition with its version (pc-q35-7.2).
+	// Machine is the machine type. In a running VM's definition it has its version (pc-q35-7.2).
 	Type, Arch, Machine string
-	// CPU is the <cpu> element as a document, "" when there is none. CPUMode is its mode.
+	// CPU is the <cpu> element as a document, "" if there is none. CPUMode is its mode.
 	CPU, CPUMode string
-	// Memory is what the VM can have without plugging memory in, in bytes.
+	// Memory is the memory, in bytes, that the VM can have without plugging memory in.
 	Memory uint64
 
 	Disks      []MobileDisk
 	Interfaces []MobileInterface
-	// HostDevices describe the devices of the host that the VM has, such as "pci 0000:03:00.0". VFIO says that one of
-	// them keeps state in hardware that memory can't be copied from while it runs.
+	// HostDevices describe the host's devices that the VM uses, such as "pci 0000:03:00.0". VFIO says that one of them
+	// has state in hardware, which can't be copied while the VM runs.
 	HostDevices []string
 	VFIO        bool
-	// SharedMemory is memory that the VM shares with others on its host and doesn't take along.
+	// SharedMemory is memory that the VM shares with other VMs on its host. It isn't migrated.
 	SharedMemory []MobileMemory
-	// Immobile are devices whose state QEMU can't bring along.
+	// Immobile are devices whose state QEMU can't migrate.
 	Immobile []ImmobileDevice
-	// Filesystems are the directories of the host that the guest sees.
+	// Filesystems are the host's directories that the guest sees.
 	Filesystems []MobileFilesystem
 
-	// Confidential is the type of memory protection: sev, sev-snp, tdx, s390-pv; "" is none.
+	// Confidential is the type of memory protection: sev, sev-snp, tdx, s390-pv; "" if there is none.
 	Confidential string
-	// HypervPassthrough says that the guest sees whatever Hyper-V features the host has.
+	// HypervPassthrough says that the guest sees all Hyper-V features that the host has.
 	HypervPassthrough bool
-	// Reenlightenment says that the guest was promised to be told when its TSC changes; InvariantTSC that it doesn't
-	// change. FixedTSC says that the definition has the frequency, with which other hosts can keep both promises.
+	// Reenlightenment says that the guest expects to be told when its TSC changes, and InvariantTSC that the guest
+	// expects that the TSC doesn't change. FixedTSC says that the definition sets the frequency, so that other hosts
+	// can meet both expectations.
 	Reenlightenment, InvariantTSC, FixedTSC bool
 
-	// TPM is the backend of the TPM: emulator, passthrough, external; "" is none. TPMSpecial says what is special about
-	// where an emulator keeps its state, "" is nothing: in plain files, in libvirt's own directory.
+	// TPM is the backend of the TPM: emulator, passthrough, external; "" if there is none. TPMSpecial says what is
+	// special about the place where an emulator keeps its state; "" means plain files in libvirt's own directory.
 	TPM, TPMSpecial string
-	// NVRAM is the file of the host in which the firmware keeps its variables; "" is none. NVRAMOther is the kind of a
-	// place that is no file of the host. NVRAMUnnamed says that there is a file and the definition doesn't say which: as
-	// long as the firmware is chosen by libvirt only what runs names it.
+	// NVRAM is the host's file with the firmware's variables; "" if there is none. NVRAMOther is the kind of another
+	// place for them, which isn't a file of the host. NVRAMUnnamed says that there is a file, but the definition
+	// doesn't name it: if libvirt chooses the firmware, only the live definition names the file.
 	NVRAM, NVRAMOther string
 	NVRAMUnnamed      bool
-	// Ignition is the file with the configuration for Ignition, "" is none. One that was made with the VM is among Disks,
-	// without a Target.
+	// Ignition is the file with the configuration for Ignition, "" if there is none. A file that was created with the
+	// VM is in Disks instead, without a Target.
 	Ignition string
-	// Values are what its groups of attributes say.
+	// Values are the values of the VM's groups of attributes.
 	Values Values
-	// Files are files of the host that QEMU opens when it starts, besides disks: the kernel and its initrd.
+	// Files are the host's files that QEMU opens when it starts, other than disks: the kernel and its initrd.
 	Files []string
 }
 
 // MobileDisk is one disk or drive.
 type MobileDisk struct {
-	// Key is the disk's key, as in Spec.Disks. Target is its name within the definition, such as vda.
+	// Key is the disk's key, as in Spec.Disks. Target is its name in the definition, such as vda.
 	Key, Target string
 	// Device is disk, lun, cdrom or floppy.
 	Device string
-	// Path is the file or block device on the host, "" for others. Block says which of the two.
+	// Path is the file or block device on the host, "" for other sources. Block says that it is a block device.
 	Path  string
 	Block bool
-	// Network says that QEMU reaches the storage by itself, from wherever it runs; Empty that there is no medium.
+	// Network says that QEMU reaches the storage by itself, from any host. Empty says that there is no medium.
 	Network, Empty bool
 	// Other is a source of a kind that isn't modelled, see DiskSource.Other.
 	Other string
-	// ReadOnly disks are never written. Shareable ones may be written by several VMs at a time.
+	// ReadOnly says that the disk is never written. Shareable says that several VMs may write to it at a time.
 	ReadOnly, Shareable bool
 	Cache               string
-	// Format is that of the image: raw, qcow2, ...; "" where the definition doesn't say. Encrypted says that libvirt
-	// gives QEMU a secret for it, and Passphrase is the UUID of that secret if another LUKS image can be made with it.
+	// Format is the format of the image: raw, qcow2, ...; "" if the definition doesn't say. Encrypted says that libvirt
+	// gives QEMU a secret for the disk. Passphrase is the UUID of that secret, if another LUKS image can be created
+	// with it.
 	Format     string
 	Encrypted  bool
 	Passphrase string
-	// Shared says that the disk is declared to be one that all hosts see.
+	// Shared says that the disk is declared to be the same disk on all hosts.
 	Shared bool
-	// Own is the record of a disk that was made with the VM, nil of any other.
+	// Own is the record of a disk that was created with the VM, and nil for other disks.
 	Own *OwnDisk
-	// Backing are the images that it is based on, the nearest first. Only what runs names them all.
+	// Backing are the backing images, nearest first. Only the live definition lists all of them.
 	Backing []BackingImage
-	// Transient says that what the guest writes is in a file of its own, which goes when it stops.
+	// Transient says that the guest's writes go to a separate file, which is removed when the guest stops.
 	Transient bool
-	// Secrets are the UUIDs of the secrets of the host that QEMU opens the disk with.
+	// Secrets are the UUIDs of the host's secrets with which QEMU opens the disk.
 	Secrets []string
-	// Reservations says that the guest may take SCSI persistent reservations through a helper on the host.
+	// Reservations says that the guest may use SCSI persistent reservations through a helper on the host.
 	Reservations bool
 }
 
 // BackingImage is an image that others are based on.
 type BackingImage struct {
-	// Path is the file on the host, "" for anything else.
+	// Path is the file on the host, "" for other images.
 	Path, Format string
 }
 
@@ -103,19 +105,20 @@ type MobileInterface struct {
 	Key string
 	// Type is libvirt's: network, bridge, user, direct, hostdev, vdpa, vhostuser, ...
 	Type string
-	// Source is the network, bridge or device that it leads to. Exclusive says that it has the device for itself.
+	// Source is the network, bridge or device that it is connected to. Exclusive says that no other VM can use the
+	// device.
 	Source    string
 	Exclusive bool
-	// Failover says that the guest does without this interface while it moves.
+	// Failover says that the guest works without this interface during a migration.
 	Failover bool
 }
 
-// MobileMemory is memory that is shared with others on the host. Key is that of ExtraDevices, "" for one that isn't
+// MobileMemory is memory that is shared with other VMs on the host. Key is its key in ExtraDevices, "" if it isn't
 // declared.
 type MobileMemory struct{ Name, Key string }
 
-// ImmobileDevice is a device whose state QEMU can't bring along. Attribute is where it is declared, "" if nowhere.
-// SomeQEMU says that there are versions that can.
+// ImmobileDevice is a device whose state QEMU can't migrate. Attribute is the attribute that declares it, "" if there
+// is none. SomeQEMU says that some versions of QEMU can migrate it.
 type ImmobileDevice struct {
 	What, Attribute string
 	SomeQEMU        bool
@@ -196,8 +199,8 @@ func (m *Mobility) readVariables(os *etree.Element) {
 	}
 }
 
-// readIgnition reads where the configuration for Ignition is. A file that was made with the VM goes along as the disks
-// do that were.
+// readIgnition reads where the configuration for Ignition is. A file that was created with the VM is listed with the
+// disks, because it moves with the VM as they do.
 func (m *Mobility) readIgnition(d *Definition) {
 	m.Ignition = pick(d.readIgnition(), nil, "")
 	if own := d.Metadata().ownAt(m.Ignition); own != nil {
@@ -230,7 +233,7 @@ func (d *Definition) mobileDisks() []MobileDisk {
 	return disks
 }
 
-// readSecrets reads which secrets of the host an element names, at whatever depth.
+// readSecrets returns the host's secrets that an element names at any depth.
 func readSecrets(e *etree.Element) []string {
 	var secrets []string
 	for _, secret := range e.FindElements(".//secret") {
@@ -241,7 +244,7 @@ func readSecrets(e *etree.Element) []string {
 	return secrets
 }
 
-// readBacking reads the chain under a disk, each of its elements in the one before.
+// readBacking reads the backing chain of a disk, in which each element contains the next.
 func readBacking(disk *etree.Element) []BackingImage {
 	var chain []BackingImage
 	for e := child(disk, "backingStore"); child(e, "source") != nil; e = child(e, "backingStore") {
@@ -267,7 +270,7 @@ func (d *Definition) mobileInterfaces() []MobileInterface {
 	return interfaces
 }
 
-// readHostDevices finds what the VM has of its host's hardware.
+// readHostDevices reads which hardware of the host the VM uses.
 func (m *Mobility) readHostDevices(d *Definition) {
 	for _, e := range d.devices("hostdev") {
 		kind := attr(e, "type")
@@ -299,7 +302,7 @@ func (m *Mobility) readHostDevices(d *Definition) {
 	}
 }
 
-// readImmobile finds the devices that QEMU marks as unmigratable.
+// readImmobile reads the devices that QEMU marks as unmigratable.
 func (m *Mobility) readImmobile(d *Definition) {
 	for _, e := range d.devices("sound") {
 		switch model := attr(e, "model"); model {
@@ -330,7 +333,7 @@ func (m *Mobility) readImmobile(d *Definition) {
 	}
 }
 
-// hostAddress says which device of the host a <source> is.
+// hostAddress returns the host's device that a <source> describes.
 func hostAddress(source *etree.Element) string {
 	address := child(source, "address")
 	switch {
@@ -349,10 +352,10 @@ func hostAddress(source *etree.Element) string {
 	}
 }
 
-// plainHex returns a number as libvirt writes it, without its 0x.
+// plainHex returns a number as libvirt writes it, without the 0x.
 func plainHex(e *etree.Element, key string) string { return strings.TrimPrefix(attr(e, key), "0x") }
 
-// readTime finds what the guest was promised about its clock and its hypervisor.
+// readTime reads which guarantees about clock and hypervisor the guest relies on.
 func (m *Mobility) readTime(root *etree.Element) {
 	hyperv := child(root, "features", "hyperv")
 	m.HypervPassthrough = attr(hyperv, "mode") == "passthrough"

@@ -8,7 +8,7 @@ import (
 	"github.com/beevik/etree"
 )
 
-// NetworkRows are the attributes of a network source that are each one place in its element.
+// NetworkRows are the attributes of a network source that each have one place in its element.
 var NetworkRows = []Attribute{
 	{
 		Name: "tls", Place: "@tls", Kind: Switch, Since: "4.5.0",
@@ -39,19 +39,20 @@ var NetworkRows = []Attribute{
 	},
 }
 
-// networkRows are NetworkRows by what this package does with them.
+// networkRows are NetworkRows as rows.
 var networkRows rows = NetworkRows
 
-// readOnlyProtocols are those of servers that are only read.
+// readOnlyProtocols are the protocols of servers that can only be read.
 var readOnlyProtocols = []string{"http", "https", "ftp", "ftps", "tftp"}
 
-// rowProtocols are the protocols that have a row, by its name.
+// rowProtocols are the protocols that support a row, by the row's name.
 var rowProtocols = map[string][]string{
 	"tls": {"nbd"}, "tls_hostname": {"nbd"}, "ssl_verify": {"https", "ftps"}, "query": {"http", "https"},
 	"timeout": readOnlyProtocols, "readahead": readOnlyProtocols,
 }
 
-// applyNetworkRows sets what is declared of a network source. What an earlier source on another protocol had goes.
+// applyNetworkRows sets what is declared of a network source. The rows of an earlier source with another protocol are
+// removed.
 func applyNetworkRows(disk, source *etree.Element, before, want NetworkSource) {
 	values := want.Values
 	if before.Protocol != want.Protocol {
@@ -65,7 +66,7 @@ func applyNetworkRows(disk, source *etree.Element, before, want NetworkSource) {
 	_ = networkRows.apply(source, "", values) // No row refuses a value that was validated.
 }
 
-// sameNetworkRows compares what b declares.
+// sameNetworkRows reports whether a agrees with everything that b declares.
 func sameNetworkRows(a, b Values) bool {
 	return !slices.ContainsFunc(networkRows, func(row Attribute) bool {
 		want, declared := b[row.Name]
@@ -73,7 +74,7 @@ func sameNetworkRows(a, b Values) bool {
 	})
 }
 
-// checkRows checks which rows the protocol has.
+// checkRows checks that the protocol supports the declared rows.
 func (n NetworkSource) checkRows(c *checker, path string) {
 	networkRows.validate(c, path, n.Values, func(string, string) bool { return false })
 	for _, row := range networkRows {

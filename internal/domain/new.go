@@ -9,11 +9,11 @@ import (
 	"github.com/beevik/etree"
 )
 
-// balloonPeriod is how often the guest reports its memory, in seconds. KubeVirt's default.
+// balloonPeriod is how often the guest reports its memory, in seconds. It is KubeVirt's default.
 const balloonPeriod = "10"
 
-// New returns a definition for a new VM: what s declares, and sane defaults for the rest. Name, Type, Memory.Size and
-// uuid must be there; an empty Arch is taken for x86_64.
+// New returns a definition for a new VM: what s declares, and defaults for the rest. Name, Type, Memory.Size and uuid
+// are required. An empty Arch means x86_64.
 func New(s Spec, uuid string) (*Definition, error) {
 	var problems []error
 	for _, required := range []struct {
@@ -37,17 +37,17 @@ func New(s Spec, uuid string) (*Definition, error) {
 	s.Machine = cmp.Or(s.Machine, DefaultMachine(s.Arch))
 	s.CPU = newCPU(s.CPU)
 	if s.Firmware.Type == nil && pick(s.Firmware.SecureBoot, nil, false) {
-		s.Firmware.Type = new("efi") // Nothing else has it.
+		s.Firmware.Type = new("efi") // Only efi has secure boot.
 	}
 	if pick(s.Firmware.Type, nil, "bios") == "efi" && s.Firmware.SecureBoot == nil {
-		// Left to libvirt, the host's order of firmware files decides, and that differs between hosts.
+		// If libvirt chose, the host's order of firmware files would decide, which differs between hosts.
 		s.Firmware.SecureBoot = new(false)
 	}
 	s.GuestAgent, s.SerialConsole = new(pick(s.GuestAgent, nil, true)), newSerialConsole(s)
 	d := skeleton(s)
 	ports, declared := s.Values[hotplugPorts]
 	s.Values = maps.Clone(s.Values)
-	delete(s.Values, hotplugPorts) // They come behind those of its own devices.
+	delete(s.Values, hotplugPorts) // The spare ports follow those of the VM's own devices.
 	if err := d.Apply(s); err != nil {
 		return nil, err
 	}
@@ -58,7 +58,7 @@ func New(s Spec, uuid string) (*Definition, error) {
 	return d, nil
 }
 
-// DefaultMachine is the machine type of a new VM that declares none: what KubeVirt takes. libvirt's own default for
+// DefaultMachine returns the machine type of a new VM that declares none: KubeVirt's default. libvirt's own default for
 // x86_64 is the machine type of 1996.
 func DefaultMachine(arch string) string {
 	switch arch {
@@ -75,7 +75,8 @@ func DefaultMachine(arch string) string {
 	}
 }
 
-// newCPU completes a declared topology: one socket, core and thread, unless the number of virtual CPUs says otherwise.
+// newCPU completes a declared topology with one socket, one core and one thread, unless the number of virtual CPUs says
+// otherwise.
 func newCPU(c CPU) CPU {
 	c.Cores = new(pick(c.Cores, nil, 1))
 	c.Threads = new(pick(c.Threads, nil, 1))
@@ -85,7 +86,7 @@ func newCPU(c CPU) CPU {
 	return c
 }
 
-// newSerialConsole gives a new VM a serial console, unless its ports or consoles are listed.
+// newSerialConsole gives a new VM a serial console, unless its ports or consoles are declared.
 func newSerialConsole(s Spec) *bool {
 	if s.SerialConsole == nil && s.Serials == nil && s.Consoles == nil {
 		return new(true)
@@ -93,7 +94,7 @@ func newSerialConsole(s Spec) *bool {
 	return s.SerialConsole
 }
 
-// skeleton is a VM without what is declared.
+// skeleton returns a VM without anything that is declared.
 func skeleton(s Spec) *Definition {
 	pc := s.Arch == "x86_64" || s.Arch == "i686"
 	doc := newDocument()
@@ -107,14 +108,14 @@ func skeleton(s Spec) *Definition {
 	add(add(root, "os"), "type", "arch", s.Arch, "machine", s.Machine).SetText("hvm")
 	features := add(root, "features")
 	if pc || s.Arch == "aarch64" && pick(s.Firmware.Type, nil, "") == "efi" {
-		add(features, "acpi") // ARM has ACPI with UEFI only.
+		add(features, "acpi") // ARM has ACPI only with UEFI.
 	}
 	cpu := add(root, "cpu")
 	if s.Type == "kvm" && s.CPU.Mode == nil && s.CPU.Model == nil {
-		// Emulation has no host CPU to model itself on: there libvirt chooses.
+		// Emulation has no host CPU as a model: libvirt chooses the CPU.
 		cpu.CreateAttr("mode", "host-model")
 		if s.Arch == "aarch64" || s.Arch == "armv7l" {
-			cpu.CreateAttr("mode", "host-passthrough") // All that KVM has on ARM.
+			cpu.CreateAttr("mode", "host-passthrough") // KVM on ARM supports only this mode.
 		}
 	}
 	add(cpu, "topology", "sockets", "1", "cores", "1", "threads", "1")
@@ -128,7 +129,7 @@ func skeleton(s Spec) *Definition {
 	}
 	add(root, "on_poweroff").SetText("destroy")
 	add(root, "on_reboot").SetText("restart")
-	// A crashed VM is off with the reason "crashed", which run strategies tell from one that was shut down.
+	// A crashed VM is off with the reason "crashed". Run strategies tell it from a VM that was shut down.
 	add(root, "on_crash").SetText("destroy")
 	addBaseDevices(add(root, "devices"), s, pc)
 	return &Definition{doc: doc}
@@ -136,12 +137,12 @@ func skeleton(s Spec) *Definition {
 
 // addBaseDevices adds the devices that every new VM gets.
 func addBaseDevices(devices *etree.Element, s Spec, pc bool) {
-	// A controller that disks can be plugged into later, as in KubeVirt.
+	// Disks can be plugged into this controller later, as in KubeVirt.
 	insert(devices, scsiController())
 	if s.Arch != "s390x" {
 		add(devices, "controller", "type", "usb", "index", "0", "model", "qemu-xhci")
 	}
-	// A screen that is reached through libvirt: a socket opens no port on the host.
+	// The screen is reached through libvirt: a socket opens no port on the host.
 	add(add(devices, "graphics", "type", "vnc"), "listen", "type", "socket")
 	model := "virtio"
 	if pc {
@@ -156,8 +157,8 @@ func addBaseDevices(devices *etree.Element, s Spec, pc bool) {
 	add(rng, "backend", "model", "random").SetText("/dev/urandom")
 }
 
-// addPorts gives a VM with PCI Express ports for its own devices and some to plug others into, which can't be added
-// while it runs.
+// addPorts gives a VM with PCI Express ports for its own devices and spare ports for later ones. Ports can't be added
+// while the VM runs.
 func (d *Definition) addPorts(machine, spare string, declared bool) error {
 	switch family := machineFamily(machine); {
 	case family == "q35" || family == "virt":
@@ -186,8 +187,8 @@ func (d *Definition) addPorts(machine, spare string, declared bool) error {
 	return d.Apply(Spec{Values: Values{hotplugPorts: spare}})
 }
 
-// SameMachine says whether two machine types are one by meaning: equal, or one the alias of the other (q35,
-// pc-q35-7.2). An empty one equals all.
+// SameMachine reports whether two machine types mean the same: they are equal, or one is an alias of the other (q35,
+// pc-q35-7.2). An empty machine type equals all.
 func SameMachine(a, b string) bool {
 	if a == "" || b == "" || a == b {
 		return true
@@ -205,7 +206,7 @@ func machineFamily(machine string) string {
 			return known.alias
 		}
 	}
-	// virt-7.2, pseries-rhel9.2.0, s390-ccw-virtio-jammy: what follows the last dash that a version follows.
+	// A dash and a version follow the alias: virt-7.2, pseries-rhel9.2.0, s390-ccw-virtio-jammy.
 	for _, alias := range []string{"virt", "pseries", "s390-ccw-virtio", "microvm"} {
 		if strings.HasPrefix(machine, alias+"-") {
 			return alias

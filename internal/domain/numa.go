@@ -59,13 +59,13 @@ var numaCells = Attribute{
 	},
 }
 
-// numatune are the attributes by which memory is bound to NUMA nodes of the host.
+// numatune are the attributes that bind memory to NUMA nodes of the host.
 var numatune = []Attribute{
 	{
 		Name: "numatune.mode", Values: numaModes, Unset: None, Why: nodesWhy,
 		Read: func(e *etree.Element) string { return textAt(e, "numatune/memory@mode") },
 		Write: func(e *etree.Element, value string) error {
-			if value == "" { // The rest of the element means nothing without it.
+			if value == "" { // Without a mode, the rest of the element has no meaning.
 				tune := child(e, "numatune")
 				dropChildren(tune, "memory")
 				dropEmpty(tune, e)
@@ -108,8 +108,8 @@ func init() {
 	NestedDocs["memory.numatune"] = "NUMA nodes of the host that the memory comes from."
 }
 
-// cellsMet says that the cells of a running VM differ from those that are declared by no more than memory that was
-// plugged in: the definition that it starts with next has it in its cells.
+// cellsMet reports whether the cells of a running VM differ from the declared ones only by memory that was plugged in.
+// The next start's definition has that memory in its cells.
 func cellsMet(have Spec, want string) bool {
 	is, next := ParseTable(have.Values[cpuNUMA]), ParseTable(want)
 	sum := uint64(0)
@@ -124,7 +124,7 @@ func cellsMet(have Spec, want string) bool {
 	return len(next) > 0 && len(is) == len(next) && sum == pick(have.Memory.Installed, nil, 0)
 }
 
-// validateNUMA checks the cells with the CPUs and the memory that are declared.
+// validateNUMA checks the cells against the declared CPUs and memory.
 func validateNUMA(s Spec, c *checker) {
 	cells := ParseTable(s.Values[cpuNUMA])
 	if value, ok := s.Values[cpuNUMA]; ok && value == "" {
@@ -167,7 +167,8 @@ func validateNUMA(s Spec, c *checker) {
 	}
 }
 
-// withoutCell says which virtual CPUs no cell has: libvirt puts them into the first one, which each plan would undo.
+// withoutCell says which virtual CPUs are in no cell. libvirt would put them into the first cell, and each plan would
+// undo that.
 func withoutCell(cells map[string]Row, most int) string {
 	var all, missing []int
 	for _, cell := range cells {
@@ -189,8 +190,8 @@ func tooSmall(sum, size uint64) string {
 	return fmt.Sprintf("The cells have %d MiB together, and memory.size is %d MiB.", sum/mib, size/mib)
 }
 
-// checkCells checks that declared cells have all virtual CPUs, and the memory that is declared, together with what is
-// plugged in: libvirt takes what they have for all there is.
+// checkCells checks that the declared cells have all virtual CPUs and, together with plugged memory, all declared
+// memory. libvirt takes the cells' total as the VM's total.
 func (d *Definition) checkCells(want Spec) error {
 	cells := ParseTable(want.Values[cpuNUMA])
 	sum := d.pluggedMemory()
@@ -208,7 +209,7 @@ func (d *Definition) checkCells(want Spec) error {
 	return nil
 }
 
-// checkNumatune checks what is declared of the binding of all memory.
+// checkNumatune checks the binding that applies to all memory.
 func checkNumatune(value func(attribute string) string) (attribute, problem string) {
 	mode, nodes, auto := value("numatune.mode"), value("numatune.nodeset"), value("numatune.placement") == "auto"
 	switch {

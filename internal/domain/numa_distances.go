@@ -7,12 +7,13 @@ import (
 )
 
 const (
-	// ownDistance is the distance of a NUMA cell to itself, maxDistance the largest: no way leads to the cell.
+	// ownDistance is the distance of a NUMA cell to itself. maxDistance is the largest distance: the cell can't be
+	// reached.
 	ownDistance = 10
 	maxDistance = 255
 )
 
-// numaDistances are the distances of a cell to the others. That to itself is always the same.
+// numaDistances are the distances of a cell to other cells. The distance to itself is fixed.
 var numaDistances = Attribute{
 	Name: "distances", Kind: Texts, Read: readDistances, Write: writeDistances, Check: distances,
 	Doc: "Distances to other cells by their number, such as `{ 1 = 21 }`: from 11 to 254, or 255 for a cell that can't " +
@@ -42,7 +43,8 @@ func writeDistances(cell *etree.Element, value string) error {
 	return nil
 }
 
-// distances checks numbers of cells and distances. libvirt 9.0 crashes on some that are too small.
+// distances checks the numbers of the cells and the distances. libvirt 9.0 crashes on some distances that are too
+// small.
 func distances(value string) string {
 	for id, text := range ParseTexts(value) {
 		if _, ok := number(id); !ok {
@@ -55,8 +57,8 @@ func distances(value string) string {
 	return ""
 }
 
-// validateDistances checks that distances lead to other cells, and that both cells list them: libvirt gives the other
-// one what it doesn't list, which each plan would undo.
+// validateDistances checks that distances are to other cells, and that both cells list them. libvirt adds a distance
+// that only one cell lists to the other cell, and each plan would undo that.
 func validateDistances(cells map[string]Row, c *checker) {
 	for _, key := range sortedKeys(cells) {
 		path := join(join(cpuNUMA, key), "distances")

@@ -65,10 +65,11 @@ var kernelRules = map[string]rule{
 	"kernel": {effect: restart, why: "The kernel is loaded when the VM starts."},
 }
 
-// ACPI says whether the VM has a power button for its guest to react to.
+// ACPI reports whether the VM has ACPI, and so a power button to which the guest can react.
 func (d *Definition) ACPI() bool { return child(d.root(), "features", "acpi") != nil }
 
-// readFirmware reads <os firmware>, <firmware> and <loader>. A live definition names the loader only, whoever chose it.
+// readFirmware reads <os firmware>, <firmware> and <loader>. A live definition has only the loader, even if libvirt
+// chose it.
 func readFirmware(root *etree.Element) Firmware {
 	osElement := child(root, "os")
 	loader := child(osElement, "loader")
@@ -90,7 +91,7 @@ func readFirmware(root *etree.Element) Firmware {
 	return read
 }
 
-// secureBootFeature returns yes or no as the firmware was asked for, "" when it wasn't.
+// secureBootFeature returns "yes" or "no" as it was requested of the firmware, "" if it wasn't requested.
 func secureBootFeature(root *etree.Element) string {
 	for _, feature := range children(child(root, "os", "firmware"), "feature") {
 		if attr(feature, "name") == "secure-boot" {
@@ -100,8 +101,8 @@ func secureBootFeature(root *etree.Element) string {
 	return ""
 }
 
-// applyFirmware lets libvirt choose the firmware for what is declared. A loader that was chosen by hand stays as long
-// as it is what is declared.
+// applyFirmware lets libvirt choose the firmware for what is declared. A loader that a user chose stays while it
+// matches what is declared.
 func applyFirmware(root *etree.Element, want Firmware) error {
 	have := readFirmware(root)
 	kind := pick(want.Type, have.Type, "bios")
@@ -120,7 +121,7 @@ func applyFirmware(root *etree.Element, want Firmware) error {
 	forgetFirmware(root)
 	osElement := ensure(root, "os")
 	setAttr(osElement, "firmware", "efi")
-	ensure(ensure(root, "features", "os"), "acpi") // UEFI has no other way to describe the VM.
+	ensure(ensure(root, "features", "os"), "acpi") // UEFI can't describe the VM to its guest without it.
 	if want.SecureBoot == nil {
 		return nil
 	}
@@ -134,8 +135,8 @@ func applyFirmware(root *etree.Element, want Firmware) error {
 	return nil
 }
 
-// Outdates says whether the variables that the firmware has kept for the guest are of no use to the one that is wanted:
-// they lack the keys that secure boot needs, or are laid out in another way.
+// Outdates reports whether the wanted firmware can't use the variables that the current firmware has kept for the
+// guest: they lack the keys for secure boot, or have another layout.
 func (f Firmware) Outdates(want Firmware) bool {
 	if pick(want.Type, f.Type, "bios") != "efi" {
 		return false
@@ -143,7 +144,7 @@ func (f Firmware) Outdates(want Firmware) bool {
 	return differs(f.Type, want.Type) || want.SecureBoot != nil && *want.SecureBoot != pick(f.SecureBoot, nil, false)
 }
 
-// forgetFirmware removes every choice of a firmware and its variables.
+// forgetFirmware removes the choice of a firmware and its variables.
 func forgetFirmware(root *etree.Element) {
 	osElement := ensure(root, "os")
 	setAttr(osElement, "firmware", "")
@@ -164,7 +165,7 @@ func (d *Definition) readKernel() *Kernel {
 	return &read
 }
 
-// applyKernel sets the kernel of direct boot, all of it: a part that isn't declared isn't there.
+// applyKernel sets all parts of the kernel of direct boot. A part that isn't declared is removed.
 func (d *Definition) applyKernel(want *Kernel) error {
 	if want == nil || *want == pick(d.readKernel(), nil, Kernel{}) {
 		return nil

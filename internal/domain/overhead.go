@@ -7,8 +7,8 @@ import (
 	"github.com/beevik/etree"
 )
 
-// What QEMU needs of its host's memory in addition to the guest's: the numbers of KubeVirt's GetMemoryOverhead, without
-// those for what a pod has besides QEMU.
+// The memory that QEMU needs on its host in addition to the guest's memory. The numbers are those of KubeVirt's
+// GetMemoryOverhead, without the memory for what a pod has in addition to QEMU.
 const (
 	overheadMebibyte = 1 << 20
 
@@ -20,13 +20,13 @@ const (
 	overheadFlash = 128 * overheadMebibyte
 	overheadTPM   = 53 * overheadMebibyte
 	overheadSEV   = 256 * overheadMebibyte
-	// overheadVFIO is for devices of the host, which need the guest's memory to be mapped for them.
+	// overheadVFIO is for the host's devices, which need the guest's memory to be mapped for them.
 	overheadVFIO = 1024 * overheadMebibyte
-	// overheadPages is how many bytes of memory one byte of page tables is for.
+	// overheadPages is how many bytes of memory need one byte of page tables.
 	overheadPages = 512
 )
 
-// Overhead is how many bytes QEMU needs on its host in addition to the guest's memory.
+// Overhead returns how many bytes QEMU needs on its host in addition to the guest's memory.
 func (d *Definition) Overhead() uint64 {
 	spec := Spec{Arch: attr(child(d.root(), "os", "type"), "arch"), CPU: d.readCPU(), Memory: d.readMemory()}
 	sum := overheadOf(spec, spec.UsableMemory()+d.virtioMemory())
@@ -49,7 +49,7 @@ func (d *Definition) Overhead() uint64 {
 	return sum
 }
 
-// NewOverhead is Overhead of what New makes of the spec, which has a screen.
+// NewOverhead returns the Overhead of the definition that New creates from the spec, which has a screen.
 func NewOverhead(s Spec) uint64 {
 	if s.CPU.VCPUs == nil {
 		s.CPU.VCPUs = new(pick(s.CPU.Sockets, nil, 1) * pick(s.CPU.Cores, nil, 1) * pick(s.CPU.Threads, nil, 1))

@@ -8,30 +8,30 @@ import (
 	"github.com/beevik/etree"
 )
 
-// OwnDisk is a disk that is made with its VM, moves with it and goes with it: a volume of a storage pool. Pool, Image,
-// Clone, Bytes and OnDestroy are as they were declared.
+// OwnDisk is a disk that is created with its VM, moves with it and is deleted with it: a volume of a storage pool.
+// Pool, Image, Clone, Bytes and OnDestroy are as they were declared.
 type OwnDisk struct {
 	Pool string
-	// Image is what it was made from, as "<pool>/<volume>"; "": it was empty.
+	// Image is the image that the disk was created from, as "<pool>/<volume>"; "": the disk was empty.
 	Image string
-	// Clone is one of CloneModes; "" is the first of them.
+	// Clone is one of CloneModes; "" means the first of them.
 	Clone string
-	// Bytes is what the guest sees; 0: as much as the image has.
+	// Bytes is the size that the guest sees; 0: the size of the image.
 	Bytes uint64
-	// OnDestroy is one of OnDestroyModes; "" is the first of them.
+	// OnDestroy is one of OnDestroyModes; "" means the first of them.
 	OnDestroy string
-	// Content tells, of a first-boot medium, what was declared to be on it: a digest without anything that is secret.
+	// Content is a digest of what was declared to be on a first-boot medium. It contains no secrets.
 	Content string
-	// Volume is its name in the pool, Path where the pool has it. They are not declared.
+	// Volume is the volume's name in the pool, and Path its path in the pool. They are not declared.
 	Volume, Path string
-	// HostUUID is the host where it was made, or where its VM was when it was updated last. On another one a volume of
-	// that name is the VM's only if its definition has it.
+	// HostUUID is the UUID of the host where the disk was created, or where the VM was at its last update. On another
+	// host, a volume of that name is the VM's only if the VM's definition has it.
 	HostUUID string
-	// Making says that it isn't made yet, or was broken off while it was made, and no guest has seen it.
+	// Making says that the disk isn't created yet, or that its creation was interrupted. No guest has seen it.
 	Making bool
 }
 
-// How an own disk is made from an image, and what becomes of it when its VM goes.
+// How an own disk is created from an image, and what happens to the disk when its VM is deleted.
 const (
 	CloneOverlay = "overlay"
 	CloneFull    = "full"
@@ -40,21 +40,20 @@ const (
 	OnDestroyKeep   = "keep"
 )
 
-// CloneModes and OnDestroyModes are all of them, the default first.
+// CloneModes and OnDestroyModes are the values of Clone and OnDestroy, the default first.
 var (
 	CloneModes     = []string{CloneOverlay, CloneFull}
 	OnDestroyModes = []string{OnDestroyDelete, OnDestroyKeep}
 )
 
-// Kept says that the disk stays when its VM goes.
+// Kept reports whether the disk stays when its VM is deleted.
 func (o OwnDisk) Kept() bool { return o.OnDestroy == OnDestroyKeep }
 
-// Based says that the disk is an overlay, which is nothing without its image.
+// Based reports whether the disk is an overlay, which is unusable without its image.
 func (o OwnDisk) Based() bool { return o.Image != "" && o.Clone != CloneFull }
 
-// RenamedOwnDisks says which of the disks that a VM has is which of those that are declared, under another key:
-// declared key by the key that the VM has. A disk is renamed if it was declared in the same way, and no
-// other one could be meant.
+// RenamedOwnDisks returns which declared own disks are existing ones under a new key: the VM's key by declared key. A
+// disk counts as renamed if it was declared with the same values and no other disk matches.
 func RenamedOwnDisks(have, declared map[string]OwnDisk) map[string]string {
 	alike := func(a, b OwnDisk) bool {
 		return a.Pool == b.Pool && a.Image == b.Image && a.Based() == b.Based() && a.Bytes == b.Bytes
@@ -88,7 +87,8 @@ func keysOf[V any](m map[string]V, is func(string, V) bool) []string {
 	return keys
 }
 
-// ownAt is the own disk whose volume is that file, nil if it is none's. What the VM has under which key doesn't matter.
+// ownAt returns the own disk whose volume is that file, and nil if there is none. The disk's key in the VM doesn't
+// matter.
 func (m Metadata) ownAt(file string) *OwnDisk {
 	for _, o := range m.OwnDisks {
 		if !o.Making && o.Path == file && file != "" {
@@ -108,7 +108,7 @@ func readOwnDisks(vm *etree.Element) map[string]OwnDisk {
 		if e.Tag != "disk" || e.NamespaceURI() != MetadataNamespace {
 			continue
 		}
-		bytes, _ := strconv.ParseUint(attr(e, "bytes"), 10, 64) // One that can't be read is not declared.
+		bytes, _ := strconv.ParseUint(attr(e, "bytes"), 10, 64) // A size that can't be read counts as not declared.
 		read[attr(e, "key")] = OwnDisk{
 			Pool: attr(e, "pool"), Image: attr(e, "image"), Clone: attr(e, "clone"), Bytes: bytes,
 			OnDestroy: attr(e, "on-destroy"), Volume: attr(e, "volume"), Path: attr(e, "path"),

@@ -1,6 +1,6 @@
 package domain
 
-// panicGroup is the device by which a guest tells that its kernel has crashed.
+// panicGroup is the device through which a guest reports that its kernel has crashed.
 var panicGroup = Group{
 	Path: "devices.panic", Device: "panic",
 	Doc: "Panic device, through which the guest reports a crash of its kernel. libvirt then does what " +

@@ -10,7 +10,8 @@ import (
 	"strings"
 )
 
-// step is a field's part of an attribute path, "" for what is observed only, and for values, whose paths are whole.
+// step returns a field's part of an attribute path. It is "" for fields that are observed only, and for Values, which
+// have whole paths.
 func step(field reflect.StructField) string {
 	if name := field.Tag.Get("path"); name != "-" {
 		return name
@@ -18,7 +19,7 @@ func step(field reflect.StructField) string {
 	return ""
 }
 
-// join appends a step to a path. One of them may be empty.
+// join appends a step to a path. Either may be empty.
 func join(path, step string) string {
 	if path == "" || step == "" {
 		return path + step
@@ -26,13 +27,13 @@ func join(path, step string) string {
 	return path + "." + step
 }
 
-// isLeaf says whether a value is compared as a whole: half of a disk's source means nothing.
+// isLeaf reports whether a value is compared as a whole: half of a disk's source has no meaning.
 func isLeaf(t reflect.Type) bool {
 	return t == reflect.TypeFor[DiskSource]() || t.Kind() != reflect.Struct && t.Kind() != reflect.Map
 }
 
-// flattenSpec flattens a spec into its attribute paths and what it says there. A map that is there and each of its
-// keys are values of their own. What says nothing, and what is observed only, is left out.
+// flattenSpec returns the attribute paths of a spec and their values. A map, and each of its keys, has an entry of its
+// own. Empty values and values that are observed only are left out.
 func flattenSpec(s Spec) map[string]string {
 	found := map[string]string{}
 	collect(found, "", reflect.ValueOf(s))
@@ -63,17 +64,17 @@ func collect(found map[string]string, path string, v reflect.Value) {
 		}
 	case v.IsZero():
 	default:
-		// JSON follows pointers: a source prints the same in every process.
+		// JSON follows pointers, so a source has the same text in every process.
 		said, err := json.Marshal(v.Interface())
 		if err != nil {
-			panic(err) // No field of a Spec has a type that JSON lacks.
+			panic(err) // All fields of a Spec have types that JSON supports.
 		}
 		found[path] += string(said) + " "
 	}
 }
 
-// SpecHash returns a stable hash of what the spec declares. Identity, observed values, and attributes that say nothing
-// don't count: one that a newer version adds changes no hash.
+// SpecHash returns a stable hash of what the spec declares. Identity, observed values and empty attributes don't count,
+// so an attribute that a newer version adds changes no hash.
 func SpecHash(s Spec) string {
 	all := flattenSpec(s.normal())
 	lines := make([]string, 0, len(all))
@@ -89,12 +90,12 @@ func fingerprint(text string) string {
 }
 
 // Staged says which attributes of a running VM differ from its persistent definition because an update has left them to
-// the next start: for each path a fingerprint of what ran at that time. Once something else runs, that no longer
-// explains the difference.
+// the next start. It maps each path to a fingerprint of the live value at that time. If the live value has changed
+// since, the entry no longer explains the difference.
 type Staged map[string]string
 
-// StagedBy tells what an update that wanted a spec has staged: what needs a restart, and what follows from that in the
-// same block or device.
+// StagedBy returns what an update with that spec has staged: the changes that need a restart, and the differences that
+// follow from them in the same block or device.
 func StagedBy(live, persistent, want Spec) Staged {
 	live = alignLive(live, persistent)
 	waiting := map[string]bool{}
@@ -115,7 +116,7 @@ func StagedBy(live, persistent, want Spec) Staged {
 	return staged
 }
 
-// stagedUnit is the block or device of a path. All devices share one boot order.
+// stagedUnit returns the block or device of a path. All devices share one boot order.
 func stagedUnit(path string) string {
 	steps := strings.Split(path, ".")
 	switch {
@@ -131,7 +132,7 @@ func stagedUnit(path string) string {
 	}
 }
 
-// stillPending are the paths at which what was staged still explains what runs.
+// stillPending returns the paths where a staged change still explains the live value.
 func (s Staged) stillPending(live Spec) map[string]bool {
 	if len(s) == 0 {
 		return nil

@@ -8,11 +8,11 @@ import (
 	"github.com/beevik/etree"
 )
 
-// placeStep is an element on the way to a place: its tag, and the attribute that tells it from others, as in
+// placeStep is an element on the path to a place: its tag, and the attribute that tells it from others, as in
 // "timer[name=rtc]".
 type placeStep struct{ tag, key, value string }
 
-// placeSteps are the elements on the way to a place, which is what stands before its "@".
+// placeSteps returns the elements on the path to a place: the part before the "@".
 func placeSteps(way string) iter.Seq[placeStep] {
 	return func(yield func(placeStep) bool) {
 		for step := range strings.SplitSeq(way, "/") {
@@ -28,7 +28,7 @@ func placeSteps(way string) iter.Seq[placeStep] {
 	}
 }
 
-// in returns the step's element, nil when it isn't there.
+// in returns the step's element, nil if there is none.
 func (s placeStep) in(e *etree.Element) *etree.Element {
 	if e == nil {
 		return nil
@@ -41,7 +41,7 @@ func (s placeStep) in(e *etree.Element) *etree.Element {
 	return nil
 }
 
-// elementAt returns the element of a place without "@", nil when it isn't there.
+// elementAt returns the element of a place without "@", nil if there is none.
 func elementAt(e *etree.Element, way string) *etree.Element {
 	for s := range placeSteps(way) {
 		e = s.in(e)
@@ -49,7 +49,7 @@ func elementAt(e *etree.Element, way string) *etree.Element {
 	return e
 }
 
-// empty says that an element says nothing but which one it is.
+// empty reports whether an element has nothing but the attribute that identifies it.
 func (s placeStep) empty(e *etree.Element) bool {
 	return len(e.ChildElements()) == 0 && text(e) == "" &&
 		!slices.ContainsFunc(e.Attr, func(a etree.Attr) bool { return a.Key != s.key })
@@ -65,8 +65,7 @@ func textAt(e *etree.Element, place string) string {
 	return text(e)
 }
 
-// setTextAt writes a place below an element; "" removes what is there, and the elements on the way that say nothing
-// without it.
+// setTextAt writes a place below an element; "" removes the value, and the elements on the path that are then empty.
 func setTextAt(e *etree.Element, place, value string) {
 	if value == "" && textAt(e, place) == "" {
 		return

@@ -2,13 +2,13 @@ package domain
 
 import "slices"
 
-// Profile is what guests of one kind work well with: values for what the configuration of a new VM doesn't declare.
-// They follow KubeVirt's preferences and libosinfo.
+// Profile holds values that suit one kind of guest, for attributes that the configuration of a new VM doesn't declare.
+// The values follow KubeVirt's preferences and libosinfo.
 type Profile struct {
 	Name string
-	// Guests says which guests it is for.
+	// Guests describes the guests that the profile is for.
 	Guests string
-	// X86 says that other architectures don't have what it sets.
+	// X86 says that other architectures don't support the settings.
 	X86      bool
 	Settings []Setting
 }
@@ -19,13 +19,14 @@ type Setting struct {
 	Path string
 	// Value is a string, a bool or an int, as users write it.
 	Value any
-	// With are attributes that give the setting its meaning: it is for VMs that declare this value or none.
+	// With are attributes that the setting depends on. It applies to VMs that declare these values, or don't declare
+	// the attributes.
 	With map[string]string
-	// Unless are other attributes that say the same in full: the setting is for VMs that declare none of them.
+	// Unless are other attributes that say the same in full. The setting applies to VMs that declare none of them.
 	Unless []string
 }
 
-// ProfileNames are the names of the profiles.
+// ProfileNames returns the names of the profiles.
 func ProfileNames() []string {
 	names := make([]string, len(Profiles))
 	for i, p := range Profiles {
@@ -34,7 +35,7 @@ func ProfileNames() []string {
 	return names
 }
 
-// FindProfile returns the profile of a name. One that doesn't exist has no settings.
+// FindProfile returns the profile with that name. A profile that doesn't exist has no settings.
 func FindProfile(name string) Profile {
 	for _, p := range Profiles {
 		if p.Name == name {
@@ -117,8 +118,8 @@ var (
 		{Path: "devices.rng.model", Value: "virtio"},
 	}
 
-	// windows is what all Windows guests get. Of KubeVirt's enlightenments those are left out that keep a VM from moving
-	// while it runs (reenlightenment), that Windows doesn't use (reset), and that no host lists (direct timers).
+	// windows are the settings of all Windows guests. Some of KubeVirt's enlightenments are left out: reenlightenment,
+	// which prevents live migration, reset, which Windows doesn't use, and direct timers, which no host lists.
 	windows = slices.Concat([]Setting{
 		console(false),
 		{Path: "devices.inputs.tablet.type", Value: "tablet"},
@@ -133,12 +134,12 @@ var (
 		"relaxed", "vapic", "vpindex", "runtime", "synic", "stimer", "frequencies", "tlbflush", "ipi",
 	))
 
-	// Emulation has no enlightenments.
+	// Only KVM has enlightenments; emulation has none.
 	onKVM       = map[string]string{"type": "kvm"}
 	enlightened = map[string]string{"type": "kvm", "platform.hyperv.mode": "custom"}
 )
 
-// agent is the channel of the guest agent, for which a guest needs a virtio driver.
+// agent returns the setting for the guest agent's channel, for which a guest needs a virtio driver.
 func agent(has bool) Setting { return Setting{Path: "guest_agent.enabled", Value: has} }
 
 func console(has bool) Setting {
@@ -155,7 +156,8 @@ func enlightenments(names ...string) []Setting {
 	return all
 }
 
-// diskBus is for disks alone: drives are on a bus that the firmware boots from. Only older machine types have IDE.
+// diskBus returns the setting for disks only: drives use a bus that the firmware boots from. Only older machine types
+// have IDE.
 func diskBus(bus string) []Setting {
 	with := map[string]string{"disks.*.device": "disk"}
 	if bus == "ide" {

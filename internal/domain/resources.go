@@ -1,6 +1,6 @@
 package domain
 
-// resourcesGroup is the share of its host that the whole VM has.
+// resourcesGroup is the whole VM's share of its host.
 var resourcesGroup = Group{
 	Path: "platform.resources",
 	Doc:  "Resource limits of the whole VM.",

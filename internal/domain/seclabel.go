@@ -16,13 +16,13 @@ const (
 	labelStatic  = "static"
 )
 
-// seclabelModels are the security drivers of libvirt. The driver none is there where no other one is.
+// seclabelModels are the security drivers of libvirt. A host without any other driver has the driver none.
 var seclabelModels = []string{"dac", "selinux", "apparmor", None}
 
 // dacLabel is a user and a group, each by name or number.
 var dacLabel = regexp.MustCompile(`^\+?[^:+\s]+:\+?[^:+\s]+$`)
 
-// seclabelGroup is how the VM is separated from the rest of its host.
+// seclabelGroup sets how the VM is isolated from the rest of its host.
 var seclabelGroup = Group{
 	Path: "platform",
 	Attributes: []Attribute{{
@@ -72,12 +72,12 @@ var seclabelGroup = Group{
 	}},
 }
 
-// isDefaultLabel says that libvirt chooses the label, as it does for a model that isn't there.
+// isDefaultLabel reports whether libvirt chooses the label, as it does for models without an element.
 func isDefaultLabel(e *etree.Element) bool {
 	return attr(e, "type") == labelDynamic && child(e, "baselabel") == nil
 }
 
-// writeLabelType makes an element one of another type, of which nothing is known yet.
+// writeLabelType changes the type of an element, and removes everything that depends on the old type.
 func writeLabelType(e *etree.Element, value string) error {
 	setAttr(e, "type", value)
 	setAttr(e, "relabel", "")
@@ -85,7 +85,8 @@ func writeLabelType(e *etree.Element, value string) error {
 	return nil
 }
 
-// labelOf reads a label that only a type has: a running VM of another one has it, too.
+// labelOf returns a function that reads a label if the element has that type. A running VM has the label with other
+// types, too.
 func labelOf(tag, kind string) func(*etree.Element) string {
 	return func(e *etree.Element) string {
 		if attr(e, "type") != kind {
@@ -102,7 +103,7 @@ func writeLabel(tag string) func(*etree.Element, string) error {
 	}
 }
 
-// checkLabels checks that each label has what its type needs, and no more.
+// checkLabels checks that each label has what its type requires, and nothing else.
 func checkLabels(value string) string {
 	labels := ParseTable(value)
 	for _, model := range sortedKeys(labels) {

@@ -10,7 +10,7 @@ import (
 
 const serialWhy = "Serial ports are set up when the VM starts."
 
-// charSource are the attributes that say where a character device leads on the host.
+// charSource returns the attributes that say what a character device is connected to on the host.
 func charSource(why string, kinds []string, path string) []Attribute {
 	kept := slices.DeleteFunc([]string{"dev", "pipe", "stdio", "tcp", "udp", "vc", "spiceport", "dbus", "nmdm"},
 		func(kind string) bool { return slices.Contains(kinds, kind) })
@@ -25,7 +25,7 @@ func charSource(why string, kinds []string, path string) []Attribute {
 				path := textAt(e, "source@path")
 				if attr(e, "type") == "pty" || strings.Contains(path, "/channel/target/") ||
 					strings.Contains(path, "/run/libvirt/qemu/channel/") {
-					return "" // libvirt has chosen it.
+					return "" // libvirt chose it.
 				}
 				return path
 			},
@@ -53,7 +53,7 @@ func charSource(why string, kinds []string, path string) []Attribute {
 	}
 }
 
-// charsWithPath are the types of character devices that a path says more about. libvirt drops that of others.
+// charsWithPath are the types of character devices that have a path. libvirt drops the path of other types.
 var charsWithPath = []string{"dev", "file", "pipe", "unix"}
 
 func absolute(value string) string {
@@ -71,7 +71,7 @@ var serialFamily = Family{
 	Added: Transition{Why: serialWhy}, Removed: Transition{Why: serialWhy},
 	Attributes: charSource(serialWhy, []string{"pty", "file", "unix", "null"},
 		"File or socket on the host, for the types `file` and `unix`."),
-	// libvirt makes the console from the first port.
+	// libvirt derives the console from the first port.
 	around: func(d *Definition, change func() error) error {
 		before := d.Canonical()
 		err := change()

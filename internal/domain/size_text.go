@@ -2,8 +2,8 @@ package domain
 
 import "fmt"
 
-// FormatSize says a size in the unit that people configure it in, such as "2Gi": for messages that compare what is
-// needed with what is there.
+// FormatSize returns a size in the unit in which users configure it, such as "2Gi". It is for messages that compare a
+// required size with an available one.
 func FormatSize(bytes uint64) string {
 	const ki, mi, gi, ti = 1 << 10, 1 << 20, 1 << 30, 1 << 40
 
@@ -19,7 +19,7 @@ func FormatSize(bytes uint64) string {
 	}
 }
 
-// FormatProgress says, rounded, how much of something was copied or remains, or at which rate: "46.1 MiB".
+// FormatProgress returns, rounded, how much of something was copied or remains, or a rate: "46.1 MiB".
 func FormatProgress(bytes uint64) string {
 	const unit = 1024
 	if bytes < unit {

@@ -10,7 +10,7 @@ import (
 )
 
 const (
-	// fwCfgFiles is the path of the entries with the content of files.
+	// fwCfgFiles is the path of the entries whose content is in files.
 	fwCfgFiles = "platform.fw_cfg_files"
 	smbiosWhy  = "The guest reads it from its firmware when it starts."
 	fwCfgWhy   = "QEMU hands it to the guest's firmware when the VM starts."
@@ -34,7 +34,8 @@ var smbiosGroup = Group{
 	},
 }
 
-// fwCfgGroup is what QEMU's firmware hands to the guest, but for the configuration for Ignition.
+// fwCfgGroup are the entries that QEMU passes to the guest through its firmware configuration device, except the
+// configuration for Ignition.
 var fwCfgGroup = Group{
 	Path: "platform",
 	Attributes: []Attribute{
@@ -49,13 +50,13 @@ var fwCfgGroup = Group{
 	},
 }
 
-// Files are the files of the host that values name.
+// Files returns the files of the host that the values name.
 func (f Values) Files() []string {
 	files := slices.Collect(maps.Values(ParseTexts(f[fwCfgFiles])))
 	return append(files, f[firmwareLoader], f["firmware.nvram_template"])
 }
 
-// sysinfo returns the element with what a guest is told in one way, nil when there is none.
+// sysinfo returns the element of that type, nil if there is none.
 func sysinfo(root *etree.Element, kind string) *etree.Element {
 	for _, list := range children(root, "sysinfo") {
 		if attr(list, "type") == kind {
@@ -65,7 +66,7 @@ func sysinfo(root *etree.Element, kind string) *etree.Element {
 	return nil
 }
 
-// ensureSysinfo returns the element, made when it isn't there.
+// ensureSysinfo returns the element of that type. It adds the element if there is none.
 func ensureSysinfo(root *etree.Element, kind string) *etree.Element {
 	list := sysinfo(root, kind)
 	if list == nil {
@@ -75,14 +76,14 @@ func ensureSysinfo(root *etree.Element, kind string) *etree.Element {
 	return list
 }
 
-// dropSysinfo removes the element if it says nothing any more.
+// dropSysinfo removes the element if it is empty.
 func dropSysinfo(root *etree.Element, kind string) {
 	if list := sysinfo(root, kind); list != nil && len(list.ChildElements()) == 0 {
 		drop(list)
 	}
 }
 
-// smbiosEntries are those of one kind of hardware, which have these names.
+// smbiosEntries returns the attribute for the entries of one kind of hardware, which have these names.
 func smbiosEntries(name, tag, what, more string, names ...string) Attribute {
 	return Attribute{
 		Name: name, Kind: Texts, Why: smbiosWhy,
@@ -118,7 +119,7 @@ func smbiosEntries(name, tag, what, more string, names ...string) Attribute {
 	}
 }
 
-// fwCfg are the entries that have a value in one place.
+// fwCfg returns the attribute for the entries whose value get reads.
 func fwCfg(name, doc string, check func(value string) string, get func(*etree.Element) string,
 	set func(e *etree.Element, value string),
 ) Attribute {

@@ -7,7 +7,7 @@ import (
 	"github.com/beevik/etree"
 )
 
-// defaultPorts are the ports that libvirt leaves out, or fills in, for the protocols of network disks.
+// defaultPorts are the default ports of the protocols of network disks. libvirt omits them, or fills them in.
 var defaultPorts = map[string]string{
 	"nbd": "10809", "iscsi": "3260", "gluster": "24007", "sheepdog": "7000", "ssh": "22", "nfs": "2049",
 	"http": "80", "https": "443", "ftp": "21", "ftps": "990", "tftp": "69",
@@ -39,7 +39,7 @@ func readSource(disk *etree.Element) DiskSource {
 	}
 }
 
-// readBackingSources reads the images under a disk, each of its elements in the one before.
+// readBackingSources returns the backing chain of a disk, in which each element contains the next.
 func readBackingSources(disk *etree.Element) []DiskSource {
 	var chain []DiskSource
 	for e := child(disk, "backingStore"); child(e, "source") != nil; e = child(e, "backingStore") {
@@ -48,7 +48,7 @@ func readBackingSources(disk *etree.Element) []DiskSource {
 	return chain
 }
 
-// describe tells what is known of a source that isn't modelled, the same for both definitions of a VM.
+// describe returns what is known of a source that isn't modelled. It is the same for both definitions of a VM.
 func describe(kind string, source *etree.Element) string {
 	var values []string
 	for _, e := range append([]*etree.Element{source}, children(source, "address")...) {
@@ -56,7 +56,7 @@ func describe(kind string, source *etree.Element) string {
 			continue
 		}
 		for _, a := range e.Attr {
-			// libvirt adds these for a running domain.
+			// libvirt adds these attributes for a running domain.
 			if a.Key != "index" && a.Key != "portid" && a.Key != "mode" {
 				values = append(values, a.Key+"="+a.Value)
 			}
@@ -71,7 +71,7 @@ func readHost(host *etree.Element, protocol string) string {
 	return read.withPort(protocol).String()
 }
 
-// sameSource compares by meaning. What b doesn't declare of authentication and NetworkRows is as a has it.
+// sameSource compares by meaning. Authentication and NetworkRows that b doesn't declare are equal.
 func sameSource(a, b DiskSource) bool {
 	if (a.Network == nil) != (b.Network == nil) {
 		return false
@@ -87,7 +87,7 @@ func sameNetworkSource(a, b NetworkSource) bool {
 		(b.Auth == nil || a.Auth != nil && *a.Auth == *b.Auth) && sameNetworkRows(a.Values, b.Values)
 }
 
-// fullHosts are the hosts with the protocol's port where none is given.
+// fullHosts returns the hosts, with the protocol's port where a host has none.
 func (n NetworkSource) fullHosts() []string {
 	full := make([]string, len(n.Hosts))
 	for i, host := range n.Hosts {
@@ -99,12 +99,12 @@ func (n NetworkSource) fullHosts() []string {
 	return full
 }
 
-// isZero says that no source is there: a drive without a medium, or one that isn't declared.
+// isZero reports whether there is no source: the drive has no medium, or the source isn't declared.
 func (s DiskSource) isZero() bool {
 	return s == DiskSource{}
 }
 
-// kind returns the type of the disk that the source makes.
+// kind returns the type of a disk with that source.
 func (s DiskSource) kind() string {
 	switch {
 	case s.Block != "":
@@ -116,15 +116,15 @@ func (s DiskSource) kind() string {
 	}
 }
 
-// applySource sets the source. A source of the same kind is patched, so that its authentication, encryption or labels
-// stay; one of another kind is replaced. What described the old image goes: its backing chain, a part or snapshot of
-// it.
+// applySource sets the source. A source of the same kind is patched, so its authentication, encryption and labels stay.
+// A source of another kind is replaced. What described the old image is removed: its backing chain, and the selection
+// of a part or a snapshot of it.
 func applySource(disk *etree.Element, want DiskSource) {
 	kind := want.kind()
 	if want.isZero() {
 		dropChildren(disk, "source", "backingStore", "mirror")
 		if attr(disk, "type") != "block" {
-			setAttr(disk, "type", kind) // libvirt's other kinds need a source.
+			setAttr(disk, "type", kind) // Other types require a source.
 		}
 		return
 	}

@@ -7,14 +7,14 @@ import (
 	"github.com/google/uuid"
 )
 
-// authTypes are libvirt's types of the secrets with which QEMU authenticates, by protocol. libvirt has none of its own
-// for passwords of web servers.
+// authTypes are libvirt's types of the secrets with which QEMU authenticates, by protocol. libvirt has no type of its
+// own for passwords of web servers.
 var authTypes = map[string]string{
 	"rbd": "ceph", "iscsi": "iscsi", "http": "iscsi", "https": "iscsi", "ftp": "iscsi", "ftps": "iscsi",
 }
 
-// readSourceAuth reads how QEMU authenticates. libvirt has it in the source, or next to it. A secret that is named by
-// its usage can be kept, but not declared: nil.
+// readSourceAuth reads how QEMU authenticates. libvirt accepts the element in the source and in the disk. A secret that
+// is named by its usage can be kept, but not declared: it is read as nil.
 func readSourceAuth(disk, source *etree.Element) *SourceAuth {
 	auth := child(source, "auth")
 	if auth == nil {
@@ -27,7 +27,7 @@ func readSourceAuth(disk, source *etree.Element) *SourceAuth {
 	return &SourceAuth{Username: attr(auth, "username"), Secret: secret}
 }
 
-// applySourceAuth sets how QEMU authenticates, where that is declared.
+// applySourceAuth sets how QEMU authenticates, if that is declared.
 func applySourceAuth(disk, source *etree.Element, want NetworkSource) {
 	have := readSourceAuth(disk, source)
 	if want.Auth == nil || have != nil && *have == *want.Auth {

@@ -5,21 +5,21 @@ import (
 	"slices"
 )
 
-// SourceDrift is a disk that would lose data if it got its declared source: the VM has since been switched to another
-// image, which an external snapshot, a copy or an edit by hand does, and what the guest wrote since is there.
+// SourceDrift is a disk that would lose data if its declared source were applied. Since the last apply, an external
+// snapshot, a copy or a manual edit has switched the VM to another image, which has what the guest wrote since.
 type SourceDrift struct {
-	// Key is the declared disk's.
+	// Key is the key of the declared disk.
 	Key string
-	// Declared is the source that it would get, Now the one that the VM uses.
+	// Declared is the declared source. Now is the source that the VM uses.
 	Declared, Now DiskSource
-	// Overlay says that Now is based on Declared, directly or through others; otherwise it is only known that Declared
-	// was applied last.
+	// Overlay says that Now is based on Declared, directly or indirectly. Otherwise it is only known that Declared was
+	// applied last.
 	Overlay bool
 }
 
-// SourceDrifts finds the declared disks whose data is elsewhere by now. have is what the VM is known to be, live what
-// runs (nil when it is off), and applied the sources that were applied last, by key. Drives with removable media and
-// read-only disks hold nothing that could be lost.
+// SourceDrifts returns the declared disks whose data is now in another image. have is the VM's known spec, live its
+// live spec (nil if it is off), and applied the sources that were applied last, by key. Drives with removable media and
+// read-only disks have no data to lose.
 func SourceDrifts(have Spec, live *Spec, want Spec, applied map[string]DiskSource) []SourceDrift {
 	var drifts []SourceDrift
 	for _, key := range sortedKeys(want.Disks) {
@@ -36,7 +36,7 @@ func SourceDrifts(have Spec, live *Spec, want Spec, applied map[string]DiskSourc
 	return drifts
 }
 
-// Explain says of a VM what happened to the disk and what its owner can do about it, a paragraph each.
+// Explain returns what happened to the VM's disk and what its owner can do about it, a paragraph each.
 func (d SourceDrift) Explain(vm string) (detail, remedy string) {
 	how := "it was last applied with " + d.Declared.String() + ", and something else has switched it since"
 	if d.Overlay {
@@ -61,7 +61,7 @@ func inUse(disks map[string]Disk, source DiskSource) bool {
 	return false
 }
 
-// overlayOf finds a disk whose image is based on the source.
+// overlayOf returns the source of a disk whose image is based on that source.
 func overlayOf(disks map[string]Disk, live *Spec, source DiskSource) (DiskSource, bool) {
 	all := []map[string]Disk{disks}
 	if live != nil {
@@ -77,7 +77,7 @@ func overlayOf(disks map[string]Disk, live *Spec, source DiskSource) (DiskSource
 	return DiskSource{}, false
 }
 
-// replacedSince finds a disk that had the source when it was last applied.
+// replacedSince returns the source of a disk that had that source when it was last applied.
 func replacedSince(disks map[string]Disk, source DiskSource, applied map[string]DiskSource) (DiskSource, bool) {
 	for _, key := range sortedKeys(applied) {
 		disk, there := disks[key]
@@ -88,8 +88,8 @@ func replacedSince(disks map[string]Disk, source DiskSource, applied map[string]
 	return DiskSource{}, false
 }
 
-// SameImage says whether two sources are one image, however QEMU reaches it. A path is one, whether it is written down
-// as a file or as a block device.
+// SameImage reports whether two sources are the same image, however QEMU reaches it. A path is the same image whether
+// it is written as a file or as a block device.
 func SameImage(a, b DiskSource) bool {
 	if path := a.File + a.Block; path != "" && path == b.File+b.Block {
 		return true
@@ -101,7 +101,7 @@ func SameImage(a, b DiskSource) bool {
 	return sameSource(a, b)
 }
 
-// String names the source for people.
+// String returns the name of the source for users.
 func (s DiskSource) String() string {
 	switch {
 	case s.Network != nil:

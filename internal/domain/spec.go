@@ -1,37 +1,39 @@
 package domain
 
 // Spec is what can be declared about a virtual machine, and what is read back from its definition. Declared: nil and ""
-// mean "not declared", and such facts are left alone; a map that isn't nil is complete. Read back: nil and "" mean
-// "not there", or, where it is said so, "the definition can't say". The tag "path" is a field's step in the paths of
-// Change; "-" marks what is observed only.
+// mean "not declared", and such facts are left alone; a map that isn't nil lists everything. Read back: nil and "" mean
+// "not there" or, for fields that say so, "the definition can't say". The tag "path" is a field's step in the paths of
+// Change; "-" marks fields that are observed only.
 type Spec struct {
 	// Name is the domain's name.
 	Name string `path:"name"`
 	// UUID is the domain's UUID. It never changes.
 	UUID string `path:"-"`
-	// Type is the domain type: kvm or qemu (libvirt knows more, and they are read back).
+	// Type is the domain type: kvm or qemu. Other types that libvirt knows are read back.
 	Type string `path:"type"`
 	// Arch is the guest's architecture, as libvirt names it (x86_64).
 	Arch string `path:"arch"`
-	// Machine is the machine type. Declared as an alias (q35), it equals each of its versions, see SameMachine.
+	// Machine is the machine type. A declared alias (q35) equals each of its versions, see SameMachine.
 	Machine string `path:"machine_type"`
 
 	CPU      CPU      `path:"cpu"`
 	Memory   Memory   `path:"memory"`
 	Firmware Firmware `path:"firmware"`
-	// Kernel is the kernel for direct boot; nil: not declared, or none there. Its zero value declares that there is none.
+	// Kernel is the kernel for direct boot; nil: not declared, or no kernel. Its zero value declares that there is
+	// none.
 	Kernel *Kernel `path:"kernel"`
 
-	// Ignition is the file on the host with the configuration that Ignition gets from the firmware; nil: not declared, or
-	// none there. "" declares that there is none.
+	// Ignition is the host's file with the configuration that Ignition gets from the firmware; nil: not declared, or no
+	// file. "" declares that there is none.
 	Ignition *string `json:",omitempty" path:"ignition"`
 
-	// Disks by key; nil: not declared. Not nil: the VM has these and no others, CD-ROM and floppy drives included.
+	// Disks are the disks by key; nil: not declared. Otherwise the VM has these and no others, including CD-ROM and
+	// floppy drives.
 	Disks map[string]Disk `path:"disks"`
-	// Medium is declared only: what is in the drive with MediumKey, see withMedium. nil: not declared. Its zero value
-	// declares that the drive, if there is one, is empty.
+	// Medium is declared only: the medium in the drive with MediumKey, see withMedium; nil: not declared. Its zero
+	// value declares that the drive, if there is one, is empty.
 	Medium *DiskSource `json:",omitempty" path:"-"`
-	// Interfaces by key; nil: not declared. Not nil: the VM has these and no others.
+	// Interfaces are the interfaces by key; nil: not declared. Otherwise the VM has these and no others.
 	Interfaces map[string]Interface `path:"interfaces"`
 
 	// GuestAgent says whether there is a channel for the QEMU guest agent.
@@ -39,8 +41,8 @@ type Spec struct {
 	// SerialConsole says whether there is a console that `virsh console` can open.
 	SerialConsole *bool `path:"serial_console"`
 
-	// Inputs and the others are the devices of Families by key; nil: not declared. Not nil: the VM has these and no
-	// others of that kind.
+	// Inputs and the following fields are the devices of Families by key; nil: not declared. Otherwise the VM has these
+	// and no others of that kind.
 	Inputs      map[string]Row `json:",omitempty" path:"devices.inputs"`
 	Serials     map[string]Row `json:",omitempty" path:"devices.serials"`
 	Consoles    map[string]Row `json:",omitempty" path:"devices.consoles"`
@@ -50,16 +52,17 @@ type Spec struct {
 	Redirdevs   map[string]Row `json:",omitempty" path:"devices.redirdevs"`
 	VirtioMem   map[string]Row `json:",omitempty" path:"devices.virtio_mem"`
 
-	// ExtraDevices are elements of <devices> that no attribute describes, as XML by key; nil: not declared. Not nil: the
-	// VM has these and no others with our alias.
+	// ExtraDevices are the elements of <devices> that no attribute describes, as XML by key; nil: not declared.
+	// Otherwise the VM has these and no others with our alias.
 	ExtraDevices map[string]string `json:",omitempty" path:"extra_device_xml"`
 
-	// Values are what the groups of attributes say, see Groups.
+	// Values are the values of the groups of attributes, see Groups.
 	Values Values `json:",omitempty" path:""`
 
-	// FreeSlots is observed only: PCI slots or PCI Express ports that are free for devices added to the running VM.
+	// FreeSlots is observed only: the number of PCI slots or PCI Express ports that are free for devices added to the
+	// running VM.
 	FreeSlots *int `path:"-"`
-	// Buses is observed only: the kinds of controllers that the VM has, such as usb and virtio-serial; nil: no telling.
+	// Buses is observed only: the kinds of controllers that the VM has, such as usb and virtio-serial; nil: unknown.
 	Buses []string `json:",omitempty" path:"-"`
 }
 
@@ -67,40 +70,41 @@ type Spec struct {
 type CPU struct {
 	// VCPUs is the number of virtual CPUs that are online.
 	VCPUs *int `path:"vcpus"`
-	// Sockets is the number of sockets online: VCPUs / (Cores * Threads). Read back as nil when that isn't whole.
+	// Sockets is the number of sockets online: VCPUs / (Cores * Threads). It is read back as nil if that isn't an
+	// integer.
 	Sockets *int `path:"sockets"`
-	// Cores is the number of cores per socket, dies and clusters multiplied in.
+	// Cores is the number of cores per socket, multiplied by dies and clusters.
 	Cores *int `path:"cores"`
 	// Threads is the number of threads per core.
 	Threads *int `path:"threads"`
 	// MaxSockets is the number of sockets of the topology: as many can be online without a restart.
 	MaxSockets *int `path:"max_sockets"`
-	// Mode is one of CPUModes. Read back as nil when the definition has no mode, and where there is Expanded instead.
+	// Mode is one of CPUModes. It is read back as nil if the definition has no mode, or Expanded is set instead.
 	Mode *string `path:"mode"`
-	// Model is the CPU model of mode custom.
+	// Model is the CPU model for the mode custom.
 	Model *string `path:"model"`
-	// Expanded is observed only, in a running VM's definition: the CPU that libvirt has put in the place of mode and
-	// model. Only the persistent definition knows what was asked for.
+	// Expanded is observed only, in a running VM's definition: the CPU with which libvirt has replaced mode and model.
+	// Only the persistent definition has the requested mode and model.
 	Expanded *ExpandedCPU `path:"-"`
 }
 
 // ExpandedCPU is what mode host-model or custom became when the VM started.
 type ExpandedCPU struct {
-	// Model is the model in use. Vendor is there when it was modelled on the host's CPU.
+	// Model is the model in use. Vendor is set if the CPU was modelled on the host's CPU.
 	Model, Vendor string
 }
 
 // Memory describes a VM's memory, in bytes.
 type Memory struct {
-	// Size is the memory the guest has now: <currentMemory>, which equals <memory> unless the balloon took some.
+	// Size is the memory that the guest has now: <currentMemory>, which equals <memory> unless the balloon took some.
 	Size *uint64 `path:"size"`
-	// MaxSize is what memory can grow to without a restart: <maxMemory>.
+	// MaxSize is the size to which memory can grow without a restart: <maxMemory>.
 	MaxSize *uint64 `path:"max_size"`
-	// Installed is observed only: <memory>, what the balloon can give without plugging memory in.
+	// Installed is observed only: <memory>, the most that the balloon can give without plugging memory in.
 	Installed *uint64 `path:"-"`
-	// Fixed is observed only: there is no balloon, so that nothing changes the memory of a running VM.
+	// Fixed is observed only: there is no balloon, so the memory of a running VM can't change.
 	Fixed bool `path:"-"`
-	// Full is observed only: there is no slot for another memory device.
+	// Full is observed only: there is no free slot for another memory device.
 	Full bool `json:",omitempty" path:"-"`
 }
 
@@ -108,7 +112,7 @@ type Memory struct {
 type Firmware struct {
 	// Type is one of FirmwareTypes.
 	Type *string `path:"type"`
-	// SecureBoot needs type efi. Read back as nil when the choice was left to libvirt.
+	// SecureBoot requires the type efi. It is read back as nil if libvirt chose it.
 	SecureBoot *bool `path:"secure_boot"`
 }
 
@@ -128,22 +132,22 @@ type Disk struct {
 	Format string `path:"format"`
 	// Cache is one of DiskCaches.
 	Cache string `path:"cache"`
-	// Serial is the serial number that the guest sees. Declared as "": there is none.
+	// Serial is the serial number that the guest sees. "" declares that there is none.
 	Serial   *string `path:"serial"`
 	ReadOnly *bool   `path:"read_only"`
-	// BootOrder counts from 1. It excludes libvirt's older <os><boot dev>, which is removed when an order is declared.
-	// Without any order libvirt boots the first disk; those of a new VM are in the order of their keys.
+	// BootOrder counts from 1. It excludes libvirt's older <os><boot dev>, which is removed if an order is declared.
+	// Without any order libvirt boots the first disk. The disks of a new VM are in the order of their keys.
 	BootOrder *int `path:"boot_order"`
-	// Values are what DiskRows say, by their names.
+	// Values are the values of DiskRows, by name.
 	Values Values `json:",omitempty" path:""`
-	// Target is observed only: the name in the definition (vda), which need not be the guest's name for it.
+	// Target is observed only: the name in the definition (vda), which may differ from the name in the guest.
 	Target string `path:"-"`
-	// Backing is observed only: the images that the source is based on, the nearest first. A definition that isn't live
-	// names few of them or none.
+	// Backing is observed only: the backing images of the source, nearest first. A persistent definition lists few of
+	// them or none.
 	Backing []DiskSource `json:",omitempty" path:"-"`
 }
 
-// DiskSource is where a disk's data lives. At most one is set; none is a drive without a medium.
+// DiskSource is where a disk's data is. At most one field is set; if none is, the drive has no medium.
 type DiskSource struct {
 	// File is the path of an image file on the host.
 	File string
@@ -151,22 +155,22 @@ type DiskSource struct {
 	Block string
 	// Network is storage that QEMU reaches by itself.
 	Network *NetworkSource
-	// Other is observed only: a source of a kind that isn't modelled, as "<type>:<what is known of it>". Given back as
-	// it was read, it says that the source stays as it is.
+	// Other is observed only: a source of a kind that isn't modelled, as "<type>:<what is known of it>". If it is
+	// declared as it was read, the source stays as it is.
 	Other string
 }
 
 // NetworkSource is a disk on the network.
 type NetworkSource struct {
-	// Protocol as libvirt names it: nbd, rbd, iscsi, ...
+	// Protocol is libvirt's name of the protocol: nbd, rbd, iscsi, ...
 	Protocol string
 	// Name is the export, image or target.
 	Name string
-	// Hosts are host:port pairs. A port that the definition leaves out is the protocol's own.
+	// Hosts are host:port pairs. If the definition omits a port, it is the protocol's default port.
 	Hosts []string
-	// Auth is how QEMU authenticates; nil: not declared, or not at all.
+	// Auth is how QEMU authenticates; nil: not declared, or QEMU doesn't authenticate.
 	Auth *SourceAuth `json:",omitempty"`
-	// Values are what NetworkRows say, by their names.
+	// Values are the values of NetworkRows, by name.
 	Values Values `json:",omitempty"`
 }
 
@@ -179,38 +183,38 @@ type SourceAuth struct {
 
 // Interface is one network interface.
 type Interface struct {
-	// Network is a libvirt network, Bridge a bridge of the host, User QEMU's own user mode network, Direct a device of the
-	// host that is shared as DirectMode says. At most one is set.
+	// Network is a libvirt network, Bridge a bridge of the host, User QEMU's user mode network, and Direct a device of
+	// the host that is shared as DirectMode says. At most one is set.
 	Network string `path:"connection"`
 	Bridge  string `path:"connection"`
 	User    bool   `path:"connection"`
 	Direct  string `json:",omitempty" path:"connection"`
 	// DirectMode is one of DirectModes.
 	DirectMode string `json:",omitempty" path:"connection"`
-	// HostDevice is the PCI address of a network card of the host that the VM has for itself: 0000:03:00.1. VDPA is a
+	// HostDevice is the PCI address of a network card of the host that only this VM uses: 0000:03:00.1. VDPA is a
 	// vhost-vdpa device of the host. VHostUser is the socket of a switch in user space, and VHostUserMode one of
-	// VHostUserModes. They exclude the others, too.
+	// VHostUserModes. They exclude each other and the fields above.
 	HostDevice    string `json:",omitempty" path:"connection"`
 	VDPA          string `json:",omitempty" path:"connection"`
 	VHostUser     string `json:",omitempty" path:"connection"`
 	VHostUserMode string `json:",omitempty" path:"connection"`
-	// Other is observed only, as DiskSource.Other.
+	// Other is observed only, see DiskSource.Other.
 	Other string `path:"connection"`
 	// Model is one of InterfaceModels.
 	Model string `path:"model"`
-	// MAC is the address, lower case. Undeclared for a new interface it is derived from the VM's UUID and the key.
+	// MAC is the address in lower case. If a new interface declares none, it is derived from the VM's UUID and the key.
 	MAC string `path:"mac"`
 	// LinkUp says whether the virtual cable is plugged in.
 	LinkUp *bool `path:"link_up"`
-	// BootOrder as for disks.
+	// BootOrder is as for disks.
 	BootOrder *int `path:"boot_order"`
-	// Values are what InterfaceRows say, by their names.
+	// Values are the values of InterfaceRows, by name.
 	Values Values `json:",omitempty" path:""`
-	// Target is observed only: the device on the host, when its name isn't one that libvirt made up.
+	// Target is observed only: the device on the host, unless libvirt generated its name.
 	Target string `path:"-"`
 }
 
-// mapValues returns a copy of m with f applied to each value; nil stays nil.
+// mapValues returns a copy of m with f applied to each value. nil stays nil.
 func mapValues[V any](m map[string]V, f func(V) V) map[string]V {
 	if m == nil {
 		return nil

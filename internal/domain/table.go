@@ -9,7 +9,7 @@ import (
 	"github.com/beevik/etree"
 )
 
-// ParseTable reads the value of an attribute of kind Table: its rows by key.
+// ParseTable reads the value of an attribute of kind Table: the rows by key.
 func ParseTable(value string) map[string]Row {
 	all := map[string]Row{}
 	for path, text := range ParseTexts(value) {
@@ -29,7 +29,7 @@ func FormatTable(rows map[string]Row) string {
 	texts := map[string]string{}
 	for key, row := range rows {
 		if len(row) == 0 {
-			texts[key+"."] = "" // It is a row all the same, which has to be told that it lacks something.
+			texts[key+"."] = "" // A row without columns still needs an entry.
 		}
 		for column, text := range row {
 			texts[key+"."+column] = text
@@ -38,7 +38,7 @@ func FormatTable(rows map[string]Row) string {
 	return FormatTexts(texts)
 }
 
-// At is the path of a column below what has the table, with * for the key.
+// At returns the path of a column below the table, with * for the key.
 func (a Attribute) At(column Attribute) string { return a.Name + ".*." + column.Name }
 
 func (a Attribute) normalTable(value string) string {
@@ -90,7 +90,7 @@ func (a Attribute) validateTable(c *checker, path, value string) {
 	}
 }
 
-// wrongKey says what is wrong with the key of a row.
+// wrongKey says what is wrong with the key of a row, "" if nothing is.
 func (a Attribute) wrongKey(key string) string {
 	if a.Key != nil {
 		return a.Key(key)

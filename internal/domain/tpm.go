@@ -1,6 +1,6 @@
 package domain
 
-// tpmGroup is the TPM. It is emulated by swtpm, whose state libvirt copies along when the VM moves while it runs.
+// tpmGroup is the TPM. swtpm emulates it. libvirt copies swtpm's state in a live migration.
 var tpmGroup = Group{
 	Path: "devices.tpm", Device: "tpm",
 	Doc:     "TPM. Its state is kept on the host and moves with the VM.",
@@ -33,7 +33,7 @@ var tpmGroup = Group{
 		},
 		{
 			Name: "persistent_state", Place: "backend@persistent_state", Kind: Switch, Follows: "backend",
-			Unset: "no", Since: "7.0.0", // libvirt writes no "no".
+			Unset: "no", Since: "7.0.0", // libvirt never writes "no".
 			Why:        "It is decided when the TPM starts with the VM.",
 			DefaultDoc: "`false`",
 			Doc:        "Whether the TPM's state is kept when a transient VM (one without a persistent definition) stops.",
@@ -47,5 +47,5 @@ var tpmGroup = Group{
 	},
 }
 
-// EmulatesTPM says that the VM has a TPM whose state is kept on the host.
+// EmulatesTPM reports whether the VM has a TPM whose state is kept on the host.
 func (s Spec) EmulatesTPM() bool { return s.Values["devices.tpm.backend"] == "emulator" }

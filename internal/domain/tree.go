@@ -8,8 +8,8 @@ import (
 	"github.com/beevik/etree"
 )
 
-// These wrap etree for libvirt's vocabulary, which has no namespace: etree's own look-ups take an element of another
-// tool's namespace for one of libvirt's. All of them take a nil element for an empty one.
+// These functions wrap etree for libvirt's elements, which have no namespace: etree's own lookups also find elements in
+// the namespaces of other tools. All of the functions treat a nil element as an empty one.
 
 // child returns the first child with that tag, following the path of tags.
 func child(e *etree.Element, tags ...string) *etree.Element {
@@ -19,7 +19,8 @@ func child(e *etree.Element, tags ...string) *etree.Element {
 	return e
 }
 
-// children returns all children with one of the tags, in document order; all elements of libvirt's without tags.
+// children returns, in document order, all children with one of the tags, or all of libvirt's elements if there are no
+// tags.
 func children(e *etree.Element, tags ...string) []*etree.Element {
 	if e == nil {
 		return nil
@@ -33,7 +34,7 @@ func children(e *etree.Element, tags ...string) []*etree.Element {
 	return found
 }
 
-// attr returns an attribute, "" when it isn't there.
+// attr returns an attribute, "" if there is none.
 func attr(e *etree.Element, key string) string {
 	if e == nil {
 		return ""
@@ -54,7 +55,7 @@ func text(e *etree.Element) string {
 	return strings.TrimSpace(e.Text())
 }
 
-// number reads a non-negative integer, as libvirt writes them.
+// number reads a non-negative integer in libvirt's form.
 func number(s string) (int, bool) {
 	n, err := strconv.Atoi(strings.TrimSpace(s))
 	return n, err == nil && n >= 0
@@ -66,7 +67,7 @@ func pciNumber(s string) (int, bool) {
 	return int(n), err == nil && n >= 0
 }
 
-// ensure returns the child, made when it isn't there.
+// ensure returns the child. It adds the child if there is none.
 func ensure(e *etree.Element, tag string, after ...string) *etree.Element {
 	if c := child(e, tag); c != nil {
 		return c
@@ -76,7 +77,7 @@ func ensure(e *etree.Element, tag string, after ...string) *etree.Element {
 	return c
 }
 
-// insert adds a child behind the last one with one of the tags; at the end when there is none.
+// insert adds a child after the last child with one of the tags, or at the end if there is none.
 func insert(parent, e *etree.Element, after ...string) {
 	siblings := parent.ChildElements()
 	var anchor *etree.Element
@@ -93,7 +94,7 @@ func insert(parent, e *etree.Element, after ...string) {
 		return
 	}
 	at := anchor.Index() + 1
-	// A line of its own, when the neighbour has one.
+	// If the neighbour has a line of its own, the new element gets one, too.
 	if before := anchor.Index() - 1; before >= 0 {
 		if space, ok := parent.Child[before].(*etree.CharData); ok && isLayout(space) {
 			parent.InsertChildAt(at, etree.NewText(space.Data))
@@ -103,7 +104,7 @@ func insert(parent, e *etree.Element, after ...string) {
 	parent.InsertChildAt(at, e)
 }
 
-// isLayout says whether text is nothing but space. etree's own flag is only set for what was parsed.
+// isLayout reports whether text is only white space. etree's own flag is set only for parsed text.
 func isLayout(data *etree.CharData) bool {
 	return !data.IsCData() && strings.TrimSpace(data.Data) == ""
 }
@@ -151,7 +152,7 @@ func setChild(e *etree.Element, tag, value string, after ...string) {
 	}
 }
 
-// element makes an element with attributes, given as pairs; those with an empty value are left out.
+// element returns an element with attributes, given as pairs. Attributes with an empty value are left out.
 func element(tag string, attrs ...string) *etree.Element {
 	e := etree.NewElement(tag)
 	for i := 0; i+1 < len(attrs); i += 2 {
@@ -162,7 +163,7 @@ func element(tag string, attrs ...string) *etree.Element {
 	return e
 }
 
-// add makes a child of parent, see element.
+// add adds a child to parent, see element.
 func add(parent *etree.Element, tag string, attrs ...string) *etree.Element {
 	e := element(tag, attrs...)
 	insert(parent, e)
@@ -183,7 +184,8 @@ func render(e *etree.Element) string {
 func newDocument() *etree.Document {
 	doc := etree.NewDocument()
 	doc.ReadSettings.PreserveCData = true
-	// The canonical forms keep line breaks in attribute values and carriage returns, which XML parsers else normalise.
+	// The canonical forms keep line breaks in attribute values and carriage returns, which XML parsers would otherwise
+	// normalise.
 	doc.WriteSettings.CanonicalAttrVal = true
 	doc.WriteSettings.CanonicalText = true
 	return doc

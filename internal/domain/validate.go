@@ -9,7 +9,7 @@ import (
 	"unicode/utf8"
 )
 
-// Problem is something wrong with one attribute.
+// Problem is a problem of one attribute.
 type Problem struct {
 	// Path is the attribute's path, as in disks.data.cache.
 	Path string
@@ -20,7 +20,7 @@ type Problem struct {
 // Error makes a Problem an error.
 func (p Problem) Error() string { return p.Path + ": " + p.Message }
 
-// The values that attributes can have. Those beyond the usual are there because VMs that came from elsewhere have them.
+// The values that attributes can have. The unusual ones are here because VMs defined by other tools have them.
 var (
 	DomainTypes   = []string{"kvm", "qemu"}
 	CPUModes      = []string{"host-model", "host-passthrough", "maximum", "custom"}
@@ -42,26 +42,26 @@ var (
 )
 
 const (
-	// maxNameLength leaves room for what libvirt appends when it makes file names of 255 bytes of it.
+	// maxNameLength leaves room for what libvirt appends to the name in file names, which have at most 255 bytes.
 	maxNameLength = 200
-	// maxVCPUs is KubeVirt's limit, too; machine types of QEMU 7.2 take 288 to 1024.
+	// maxVCPUs is also KubeVirt's limit. Machine types of QEMU 7.2 support 288 to 1024.
 	maxVCPUs = 512
-	// minMemory is what QEMU's VMs of our days start with at all.
+	// minMemory is the least memory with which QEMU's current machine types start.
 	minMemory = mib
-	// virtioSerialLength is the length of VIRTIO_BLK_ID_BYTES; QEMU cuts longer ones off.
+	// virtioSerialLength is the length of VIRTIO_BLK_ID_BYTES. QEMU truncates longer serial numbers.
 	virtioSerialLength = 20
 )
 
-// keyPattern is what libvirt keeps of an alias: it drops others without a word.
+// keyPattern matches the aliases that libvirt keeps. It drops others without an error.
 var keyPattern = regexp.MustCompile(`^[A-Za-z0-9_-]+$`)
 
-// filterVariable is a variable of a network filter.
+// filterVariable matches the name of a variable of a network filter.
 var filterVariable = regexp.MustCompile(`^[A-Za-z0-9_]+$`)
 
 // checker collects problems.
 type checker struct {
 	problems []Problem
-	// orders are the boot orders declared so far, and by whom.
+	// orders maps the boot orders declared so far to their devices.
 	orders map[int]string
 }
 
@@ -78,7 +78,7 @@ func (c *checker) oneOf(value, path string, values []string) {
 	}
 }
 
-// Readable says whether a text can be part of a definition: XML has no way to write most control characters.
+// Readable reports whether a text can be part of a definition: XML can't represent most control characters.
 func Readable(text string) bool {
 	return utf8.ValidString(text) && !strings.ContainsFunc(text, func(r rune) bool {
 		return r < ' ' && r != '\t' && r != '\n' && r != '\r' || r == '\uFFFE' || r == '\uFFFF'
@@ -135,7 +135,7 @@ func (c CPU) validate(check *checker) {
 	perSocket := pick(c.Cores, &one, 1) * pick(c.Threads, &one, 1)
 	if c.VCPUs != nil && c.Sockets != nil {
 		ok := *c.VCPUs == *c.Sockets*perSocket
-		// Without cores and threads the VM's own count.
+		// Cores and threads that aren't declared are the VM's own.
 		check.require(ok || c.Cores == nil || c.Threads == nil, "cpu.vcpus", fmt.Sprintf(
 			"%d isn't sockets x cores x threads, %d.", *c.VCPUs, *c.Sockets*perSocket))
 	}
@@ -230,7 +230,7 @@ func (d Disk) validate(c *checker, key string) {
 	d.checkRows(c, path)
 }
 
-// combination checks what fits together, as far as it is declared or known.
+// combination checks which values don't fit together, as far as they are declared or known.
 func (d Disk) combination(c *checker, path string) {
 	c.require(d.Device != "cdrom" || !slices.Contains([]string{"virtio", "fdc", "sd"}, d.Bus), path+".bus",
 		"A CD-ROM drive can be on the buses sata, scsi, usb and ide.")
@@ -276,12 +276,13 @@ func validateInterfaces(c *checker, all map[string]Interface) {
 	}
 }
 
-// SharedMACs are the interfaces that have one address together. Only VMs that others defined may have them.
+// SharedMACs returns a problem for each address that several interfaces have. Only VMs defined by other tools may have
+// such addresses.
 func (s Spec) SharedMACs() []Problem {
 	sharing := map[string][]string{}
 	for _, key := range sortedKeys(s.Interfaces) {
 		nic := s.Interfaces[key]
-		// A device of the host and another interface are a pair, as virtio's failover has it.
+		// A device of the host and another interface form a pair, as in virtio's failover.
 		if mac := strings.ToLower(nic.MAC); mac != "" && !nic.mayShareMAC() {
 			sharing[mac] = append(sharing[mac], key)
 		}

@@ -4,14 +4,15 @@ import "strings"
 
 const videoWhy = "The graphics card is set up when the VM starts."
 
-// card is a number that says something of the graphics card.
+// card returns an attribute of the graphics card that is a number.
 func card(name, doc string) Attribute {
 	return Attribute{
 		Name: name, Place: "model@" + name, Kind: Count, Follows: "model", Filled: true, Why: videoWhy, Doc: doc,
 	}
 }
 
-// cardMemory is an amount of memory of the graphics card. libvirt rounds it up.
+// cardMemory returns an attribute of the graphics card that is an amount of memory. It must be a power of two, because
+// libvirt would round it up.
 func cardMemory(name, doc string) Attribute {
 	a := card(name, doc+" A power of two.")
 	a.Check = func(value string) string {
@@ -23,7 +24,7 @@ func cardMemory(name, doc string) Attribute {
 	return a
 }
 
-// videoGroup is the first graphics card. libvirt gives one to every VM with a screen.
+// videoGroup is the first graphics card. libvirt adds one to every VM with a screen.
 var videoGroup = Group{
 	Path: "devices.video", Device: "video", Explicit: true,
 	Doc: "First graphics card. Further cards aren't changed. Default for new VMs: `vga` on x86 with BIOS, `bochs` " +

@@ -9,10 +9,10 @@ import (
 
 const (
 	virtioMem = "virtio-mem"
-	// virtioMemPath is the attribute for these devices.
+	// virtioMemPath is the attribute for virtio-mem devices.
 	virtioMemPath = "devices.virtio_mem"
 	virtioMemWhy  = "The device is another one."
-	// minVirtioMemBlock is the size of the transparent huge pages of most hosts: libvirt refuses smaller blocks.
+	// minVirtioMemBlock is the size of the transparent huge pages of most hosts. libvirt refuses smaller blocks.
 	minVirtioMemBlock = 2 * mib
 )
 
@@ -79,7 +79,7 @@ func checkVirtioMem(value func(string) string) (attribute, problem string) {
 	}
 }
 
-// fitVirtioMem checks the devices with the memory and the NUMA cells that are declared.
+// fitVirtioMem checks the devices against the declared memory and NUMA cells.
 func fitVirtioMem(s Spec, c *checker) {
 	if len(s.VirtioMem) == 0 {
 		return
@@ -87,7 +87,7 @@ func fitVirtioMem(s Spec, c *checker) {
 	maximum := pick(s.Memory.MaxSize, nil, 0)
 	size := pick(s.Memory.Size, nil, 0)
 	sum := size + virtioMemSize(s.VirtioMem)
-	alone := maximum > 0 && maximum < size // That is refused without them.
+	alone := maximum > 0 && maximum < size // Refused without devices, too.
 	c.require(s.Memory.MaxSize == nil || sum <= maximum || alone, "memory.max_size", tooLarge(sum, maximum))
 	cells := ParseTable(s.Values[cpuNUMA])
 	for _, key := range sortedKeys(s.VirtioMem) {
@@ -116,11 +116,11 @@ func (d *Definition) checkMemorySlots() error {
 	return nil
 }
 
-// noFreeMemorySlot says why a running VM can't be given the devices that are declared.
+// noFreeMemorySlot says why the declared devices can't be plugged into a running VM, and returns "" if they can.
 func noFreeMemorySlot(have, want Spec) string {
 	all := virtioMemSize(want.VirtioMem)
 	for key, row := range have.VirtioMem {
-		if want.VirtioMem[key] == nil { // It stays until the VM stops.
+		if want.VirtioMem[key] == nil { // The device stays until the VM stops.
 			all += virtioMemSize(map[string]Row{key: row})
 		}
 	}
@@ -131,7 +131,7 @@ func noFreeMemorySlot(have, want Spec) string {
 	return "The running VM has no room for another memory device; memory.max_size reserves it when the VM starts."
 }
 
-// virtioMemSize is the size of memory devices together.
+// virtioMemSize returns the total size of memory devices.
 func virtioMemSize(all map[string]Row) uint64 {
 	var sum uint64
 	for _, row := range all {
@@ -141,20 +141,21 @@ func virtioMemSize(all map[string]Row) uint64 {
 	return sum
 }
 
-// UsableMemory is the most that the guest can use while it runs as it is: its memory, whatever the balloon leaves of
-// it, and its memory devices as a whole. A guest may keep what is no longer requested, and no host is asked before more
-// is.
+// UsableMemory returns the most memory that the guest can use while it runs without changes: its memory, regardless of
+// the balloon, and the full size of its memory devices. The full size counts because a guest may keep memory that is no
+// longer requested, and because a later request doesn't check the host's free memory again.
 func (s Spec) UsableMemory() uint64 {
 	return pick(s.Memory.Installed, s.Memory.Size, 0) + virtioMemSize(s.VirtioMem)
 }
 
-// virtioMemory is the whole size of the memory devices. <memory> counts it, memory.size doesn't.
+// virtioMemory returns the total size of the virtio-mem devices. <memory> includes it, memory.size doesn't.
 func (d *Definition) virtioMemory() uint64 { return d.sumVirtioMem("size") }
 
-// givenMemory is what a running guest has taken of its memory devices. <currentMemory> counts it.
+// givenMemory returns how much memory a running guest has taken from its virtio-mem devices. <currentMemory> includes
+// it.
 func (d *Definition) givenMemory() uint64 { return d.sumVirtioMem("current") }
 
-// sumVirtioMem adds up an element of the memory devices.
+// sumVirtioMem adds up one element of the memory devices.
 func (d *Definition) sumVirtioMem(tag string) uint64 {
 	var sum uint64
 	for _, e := range d.devices("memory") {
@@ -166,7 +167,7 @@ func (d *Definition) sumVirtioMem(tag string) uint64 {
 	return sum
 }
 
-// countVirtioMem lets <memory> count the devices that a change leaves.
+// countVirtioMem makes <memory> include the memory devices that remain after a change.
 func countVirtioMem(d *Definition, change func() error) error {
 	before, was := d.readMemory(), d.virtioMemory()
 	err := change()

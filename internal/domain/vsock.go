@@ -7,14 +7,14 @@ import (
 )
 
 const (
-	// minCID is the first that isn't reserved, maxCID the last that isn't for any.
+	// minCID is the first address that isn't reserved. maxCID is the last one: the address after it means any address.
 	minCID = 3
 	maxCID = 1<<32 - 2
 
 	vsockCID = "devices.vsock.cid"
 )
 
-// VsockCID is the address that a running VM's vsock device has, "" where it has none.
+// VsockCID returns the address of a running VM's vsock device, "" if it has none.
 func (d *Definition) VsockCID() string { return textAt(vsockGroup.element(d), "cid@address") }
 
 // vsockGroup is the socket device between guest and host.

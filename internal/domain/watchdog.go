@@ -2,7 +2,8 @@ package domain
 
 import "github.com/beevik/etree"
 
-// watchdogGroup is the watchdog. The one that is part of every q35, which libvirt 9.1 and later list, isn't meant.
+// watchdogGroup is the watchdog. The watchdog that is part of every q35, which libvirt 9.1 and later list, is not
+// included.
 var watchdogGroup = Group{
 	Path: "devices.watchdog", Device: "watchdog", PCI: true,
 	Doc: "Watchdog, which acts when the guest stops feeding it. This is not the one that is built into machine " +

@@ -16,10 +16,10 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/value"
 )
 
-// classNames are names of device classes, as VMs ask for them.
+// classNames matches the names of device classes, which VMs refer to.
 var classNames = regexp.MustCompile(`^[A-Za-z0-9_-]+$`)
 
-// devicesAttribute lists a host's devices by class.
+// devicesAttribute returns the attribute that lists a host's devices by class.
 func devicesAttribute() schema.MapAttribute {
 	return schema.MapAttribute{
 		Optional: true, ElementType: types.ListType{ElemType: types.StringType},
@@ -35,10 +35,10 @@ func devicesAttribute() schema.MapAttribute {
 	}
 }
 
-// deviceValidator refuses what is no device of a host.
+// deviceValidator refuses texts that don't name a device of a host.
 type deviceValidator struct{}
 
-// Description says what is accepted.
+// Description says what the validator accepts.
 func (deviceValidator) Description(context.Context) string {
 	return `a device of the host: "pci:0000:65:00.0", "usb:1234:abcd", "scsi:0:0:1:0", or "mdev:" and its UUID in ` +
 		`small letters`
@@ -47,7 +47,7 @@ func (deviceValidator) Description(context.Context) string {
 // MarkdownDescription is Description.
 func (v deviceValidator) MarkdownDescription(ctx context.Context) string { return v.Description(ctx) }
 
-// ValidateString refuses what is no device of a host.
+// ValidateString refuses texts that don't name a device of a host.
 func (v deviceValidator) ValidateString(
 	ctx context.Context, req validator.StringRequest, resp *validator.StringResponse,
 ) {
@@ -60,7 +60,7 @@ func (v deviceValidator) ValidateString(
 	}
 }
 
-// deviceClasses are a host's devices by class.
+// deviceClasses returns a host's devices by class.
 func deviceClasses(m types.Map) map[string][]domain.HostPart {
 	classes := make(map[string][]domain.HostPart, len(m.Elements()))
 	for class, listed := range m.Elements() {

@@ -22,14 +22,14 @@ import (
 )
 
 const (
-	// defaultHost is the name of the only host where hosts isn't set.
+	// defaultHost is the name of the only host if hosts isn't set.
 	defaultHost = "default"
-	// envURI and envLibvirtURI are where the only host's URI comes from when the configuration has none.
+	// envURI and envLibvirtURI are the environment variables with the only host's URI, for configurations without one.
 	envURI        = "VIRTFLEET_URI"
 	envLibvirtURI = "LIBVIRT_DEFAULT_URI"
 )
 
-// hosts turns the provider block into the fleet's hosts. Nothing is connected; files that must be there are looked for.
+// hosts returns the hosts of the provider block. It connects to no host, but checks that required files exist.
 func (m *model) hosts(logger *slog.Logger) (map[string]fleet.HostConfig, diag.Diagnostics) {
 	var diags diag.Diagnostics
 	base := ssh.Config{Logger: logger, Jumps: &ssh.Jumps{}}
@@ -49,7 +49,7 @@ func (m *model) hosts(logger *slog.Logger) (map[string]fleet.HostConfig, diag.Di
 	return hosts, diags
 }
 
-// onlyURI is the URI of the only host and where it comes from. "" leaves the choice to libvirt.
+// onlyURI returns the URI of the only host and the URI's source. "" leaves the choice to libvirt.
 func (m *model) onlyURI() (uri, source string) {
 	if uri := m.URI.ValueString(); uri != "" {
 		return uri, "uri"
@@ -62,7 +62,7 @@ func (m *model) onlyURI() (uri, source string) {
 	return "", "uri"
 }
 
-// host turns one entry into a host of the fleet. The source is how messages call it.
+// host returns the fleet's host for one entry. source is the entry's name in messages.
 func (m *model) host(
 	h hostModel, source string, at path.Path, base ssh.Config,
 ) (fleet.HostConfig, diag.Diagnostics) {
@@ -98,7 +98,7 @@ func (m *model) host(
 		return cfg, diags
 	}
 	if cfg.Fenced {
-		// A host that is given up isn't reached, so what reaching it takes may be gone as well.
+		// A fenced host is never reached. So the files that are needed to reach it may be gone, too.
 		cfg.Dial = func(context.Context, string) (net.Conn, error) {
 			return nil, &kindError{kind: libvirt.ErrUnreachable, err: errors.New("the host is fenced")}
 		}
@@ -108,7 +108,7 @@ func (m *model) host(
 	return cfg, diags
 }
 
-// overSSH gives a host the client that reaches it.
+// overSSH sets the SSH client that reaches the host.
 func (m *model) overSSH(
 	cfg *fleet.HostConfig, h hostModel, uri *connectionURI, source string, at path.Path, base ssh.Config,
 ) diag.Diagnostics {
@@ -135,10 +135,10 @@ func (m *model) overSSH(
 	return diags
 }
 
-// tunnels makes the connections that carry migrations. They are not those that libvirt is talked to through: memory
-// would delay its answers.
+// tunnels returns a function that opens the connections for migrations. They are separate from the connections to
+// libvirt, because a migration's data would delay libvirt's answers.
 func tunnels(settings ssh.Config) func() (migration.Tunnel, error) {
-	settings.Jumps = nil // Nor do they go through the jump hosts' connections of the others.
+	settings.Jumps = nil // Nor do they share jump hosts with them.
 	return func() (migration.Tunnel, error) {
 		client, err := ssh.NewClient(settings)
 		if err != nil {
@@ -148,8 +148,8 @@ func tunnels(settings ssh.Config) func() (migration.Tunnel, error) {
 	}
 }
 
-// dialer opens streams through an SSH client, with errors of the kinds that the libvirt package acts upon: it tries
-// another socket unless the host itself can't be reached.
+// dialer opens streams through an SSH client. Its errors have the kinds that the libvirt package handles: libvirt tries
+// another socket, unless the host itself is unreachable.
 func dialer(client *ssh.Client) libvirt.DialFunc {
 	return func(ctx context.Context, socket string) (net.Conn, error) {
 		conn, err := dialSocket(ctx, client, socket)
@@ -176,16 +176,16 @@ func dialSocket(ctx context.Context, client *ssh.Client, socket string) (net.Con
 	return client.DialUnix(ctx, socket)
 }
 
-// kindError adds a kind to an error without changing what it says.
+// kindError adds a kind to an error without changing the error's text.
 type kindError struct{ kind, err error }
 
-// Error says what the error says.
+// Error returns the text of the error.
 func (e *kindError) Error() string { return e.err.Error() }
 
 // Unwrap returns the kind and the error.
 func (e *kindError) Unwrap() []error { return []error{e.kind, e.err} }
 
-// owner says who makes marks and locks, for those who find them: "alice@desk (pid 4711)".
+// owner returns the name that marks and locks have for users who find them: "alice@desk (pid 4711)".
 func owner() string {
 	name := "unknown"
 	if u, err := user.Current(); err == nil {

@@ -40,7 +40,7 @@ func limit(description string, byDefault int) schema.Attribute {
 	}
 }
 
-// toFleet returns the limits; what isn't set is 0, the default.
+// toFleet returns the limits. A limit that isn't set is 0, the default.
 func (l *limitsModel) toFleet() admission.Limits {
 	if l == nil {
 		return admission.Limits{}

@@ -9,11 +9,11 @@ import (
 	"github.com/hashicorp/terraform-plugin-log/tflog"
 )
 
-// logEnv are the environment variables that say how much Terraform logs of this provider, the most specific first.
+// logEnv are the environment variables that set how much Terraform logs of this provider, the most specific first.
 var logEnv = []string{"TF_LOG_PROVIDER_VIRTFLEET", "TF_LOG_PROVIDER", "TF_LOG"}
 
-// newLogger returns a logger that writes to Terraform's log, for the packages that don't know Terraform. The context is
-// the provider's: records that are made outside of any request, by background work, are written with it.
+// newLogger returns a logger that writes to Terraform's log, for the packages that don't know Terraform. ctx is the
+// provider's context: records from background work, outside of any request, are written with it.
 func newLogger(ctx context.Context) *slog.Logger {
 	level, on := logLevel(os.Getenv)
 	if !on {
@@ -22,8 +22,8 @@ func newLogger(ctx context.Context) *slog.Logger {
 	return slog.New(&logHandler{base: context.WithoutCancel(ctx), level: level})
 }
 
-// logLevel reads what Terraform was asked to log. Without it the plugin would format and send every record, only for
-// Terraform to drop it.
+// logLevel returns the level that Terraform was asked to log. Without it the plugin would format and send every record,
+// only for Terraform to drop it.
 func logLevel(getenv func(string) string) (level slog.Level, on bool) {
 	for _, env := range logEnv {
 		switch strings.ToUpper(getenv(env)) {
@@ -40,17 +40,18 @@ func logLevel(getenv func(string) string) (level slog.Level, on bool) {
 		case "ERROR":
 			return slog.LevelError, true
 		}
-		return slog.LevelDebug - 4, true // TRACE, JSON, and what Terraform doesn't know.
+		return slog.LevelDebug - 4, true // TRACE, JSON, and levels that Terraform doesn't know.
 	}
 	return 0, false
 }
 
-// sdkLogEnv are the environment variables that say how much the plugin SDK logs: all of it, its server, the framework.
+// sdkLogEnv are the environment variables that set how much the plugin SDK logs: all of it, its server, and the
+// framework.
 var sdkLogEnv = []string{"TF_LOG_SDK", "TF_LOG_SDK_PROTO", "TF_LOG_SDK_FRAMEWORK"}
 
-// QuietSDK turns the plugin SDK's log off, unless Terraform was asked for a log. Left alone, the SDK formats records
-// for every attribute of every request, which Terraform parses and drops: a sixth of a plan's CPU time. It is called
-// before the provider is served.
+// QuietSDK turns the plugin SDK's log off, unless Terraform was asked for a log. Otherwise the SDK formats records for
+// every attribute of every request, which Terraform parses and drops: a sixth of a plan's CPU time. Call it before the
+// provider is served.
 func QuietSDK() error {
 	for _, env := range logEnv {
 		if v := os.Getenv(env); v != "" && !strings.EqualFold(v, "off") {
@@ -70,13 +71,13 @@ func QuietSDK() error {
 
 // logHandler writes records to tflog.
 type logHandler struct {
-	base   context.Context //nolint:containedctx // It carries Terraform's logger, not a deadline.
+	base   context.Context //nolint:containedctx // This context carries Terraform's logger.
 	level  slog.Level
 	fields []slog.Attr
 	prefix string
 }
 
-// Enabled tells whether Terraform was asked for records of that level.
+// Enabled reports whether Terraform was asked for records of that level.
 func (h *logHandler) Enabled(_ context.Context, level slog.Level) bool { return level >= h.level }
 
 // Handle writes one record.
@@ -100,7 +101,8 @@ func (h *logHandler) Handle(ctx context.Context, r slog.Record) error {
 	case r.Level >= slog.LevelDebug:
 		write = tflog.Debug
 	}
-	// A context without Terraform's logger comes back unchanged, and writing with it would lose the record.
+	// If the context lacks Terraform's logger, NewSubsystem returns it unchanged, and writing with it would lose the
+	// record.
 	if tflog.NewSubsystem(ctx, "probe") == ctx {
 		write(h.base, r.Message, fields) //nolint:contextcheck // The record has no context to inherit from.
 	} else {
@@ -130,7 +132,7 @@ func (h *logHandler) WithGroup(name string) slog.Handler {
 	return &next
 }
 
-// addField resolves a field, so that values which hide their secrets get to do so, and flattens groups.
+// addField resolves a field, so that values can hide their secrets, and flattens groups.
 func addField(fields map[string]any, prefix string, a slog.Attr) {
 	v := a.Value.Resolve()
 	if v.Kind() == slog.KindGroup {

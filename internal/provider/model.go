@@ -6,7 +6,7 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/value"
 )
 
-// model is the provider block. It is only read once all of it is known.
+// model is the provider block. It is read only when all of it is known.
 type model struct {
 	Hosts             map[string]hostModel `tfsdk:"hosts"`
 	URI               types.String         `tfsdk:"uri"`

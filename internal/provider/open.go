@@ -11,9 +11,9 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet"
 )
 
-// Open makes a fleet of a provider block that doesn't come from Terraform: the block as a JSON object, in which what
-// isn't set may be missing. It is checked and read by the same code. Warnings go to the logger, as does what the fleet
-// has to tell. The caller closes the fleet.
+// Open creates a fleet from a provider block that doesn't come from Terraform: a JSON object, which may omit attributes
+// that aren't set. The same code validates and reads it. Warnings and the fleet's log go to the logger. The caller
+// closes the fleet.
 func Open(ctx context.Context, block []byte, logger *slog.Logger) (*fleet.Fleet, error) {
 	p := New("")
 	p.logger = logger
@@ -36,7 +36,7 @@ func Open(ctx context.Context, block []byte, logger *slog.Logger) (*fleet.Fleet,
 	return p.data().Fleet, nil
 }
 
-// problems makes an error of what is wrong, and logs the rest.
+// problems returns the errors among the diagnostics as one error, and logs the rest.
 func problems(ctx context.Context, diags []*tfprotov6.Diagnostic, logger *slog.Logger) error {
 	var errs []error
 	for _, d := range diags {

@@ -7,11 +7,11 @@ import (
 	"github.com/hashicorp/terraform-plugin-go/tfprotov6/tf6server"
 )
 
-// Serve is the plugin that Terraform starts. It returns when Terraform is done with it. debugging waits for a debugger
-// and prints how to attach Terraform to this process.
+// Serve runs the plugin that Terraform starts. It returns when Terraform no longer needs the provider. debugging waits
+// for a debugger and prints how to attach Terraform to this process.
 func Serve(version string, debugging bool) error {
-	// The plugin framework makes much garbage of which little lives on. Collecting it when the heap has grown ninefold,
-	// rather than doubled, took a third off the CPU time of a plan and cost 75 MB (60 VMs). From 1 GiB on the
+	// The plugin framework creates much garbage, of which little stays alive. Collecting it when the heap has grown
+	// ninefold, instead of doubled, saved a third of the CPU time of a plan and cost 75 MB (60 VMs). From 1 GiB on the
 	// limit decides, so that a large fleet doesn't need nine times its data.
 	debug.SetGCPercent(800)
 	debug.SetMemoryLimit(1 << 30)
@@ -26,7 +26,7 @@ func Serve(version string, debugging bool) error {
 	if err := tf6server.Serve(Address, p.Server, opts...); err != nil {
 		return err
 	}
-	// Hosts notice that we are gone in any case, so this is a courtesy and its failure doesn't matter.
+	// Hosts notice in any case that the connection ended. Closing it is a courtesy, so a failure doesn't matter.
 	if err := p.Close(); err != nil {
 		log.Print(err)
 	}

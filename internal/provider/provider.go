@@ -47,20 +47,20 @@ const (
 
 var _ provider.Provider = (*Provider)(nil)
 
-// Provider is the Terraform provider. Close it when the process is about to end.
+// Provider is the Terraform provider. Call Close before the process ends.
 type Provider struct {
 	version string
 	logger  *slog.Logger // nil: Terraform's log
 
 	mu         sync.Mutex
 	fleets     []*fleet.Fleet
-	configured *meta.Data // what Configure handed out last
+	configured *meta.Data // what Configure passed on last
 }
 
 // New returns a provider of that version.
 func New(version string) *Provider { return &Provider{version: version} }
 
-// Close ends the connections to all hosts.
+// Close closes the connections to all hosts.
 func (p *Provider) Close() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -72,7 +72,7 @@ func (p *Provider) Close() error {
 	return errors.Join(errs...)
 }
 
-// Calls says how often each libvirt procedure was called on each host, by the names of hosts and procedures.
+// Calls returns how often each libvirt procedure was called on each host, by the names of hosts and procedures.
 func (p *Provider) Calls() map[string]map[string]int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -89,13 +89,13 @@ func (p *Provider) Metadata(_ context.Context, _ provider.MetadataRequest, resp 
 	resp.Version = p.version
 }
 
-// Configure builds the fleet. It asks no host anything: each is connected to when it is first needed.
+// Configure builds the fleet. It asks no host: each host is connected to when it is first needed.
 func (p *Provider) Configure(ctx context.Context, req provider.ConfigureRequest, resp *provider.ConfigureResponse) {
 	data := &meta.Data{OnUnreachable: meta.OnUnreachableError}
 	defer p.handOver(data, resp)
 
 	if data.UnknownAttributes = unknownPaths(req.Config.Raw); len(data.UnknownAttributes) > 0 {
-		// What is known of the block may still lead to the wrong host, so none of it is used.
+		// The known part of the block may lead to the wrong host, so none of it is used.
 		data.Unknown = true
 		return
 	}
@@ -132,7 +132,7 @@ func (p *Provider) Configure(ctx context.Context, req provider.ConfigureRequest,
 	data.Fleet = f
 }
 
-// handOver gives the data to resources and data sources, unless configuring failed, and remembers what is to be closed.
+// handOver passes the data to resources and data sources, unless Configure failed, and records it for Close.
 func (p *Provider) handOver(data *meta.Data, resp *provider.ConfigureResponse) {
 	if resp.Diagnostics.HasError() {
 		return
@@ -146,7 +146,7 @@ func (p *Provider) handOver(data *meta.Data, resp *provider.ConfigureResponse) {
 	}
 }
 
-// Resources are the resource types.
+// Resources returns the resource types.
 func (p *Provider) Resources(context.Context) []func() resource.Resource {
 	return []func() resource.Resource{
 		migration.NewResource,
@@ -164,7 +164,7 @@ func (p *Provider) Resources(context.Context) []func() resource.Resource {
 	}
 }
 
-// DataSources are the data source types.
+// DataSources returns the data source types.
 func (p *Provider) DataSources(context.Context) []func() datasource.DataSource {
 	return []func() datasource.DataSource{
 		migrationcandidates.NewDataSource,

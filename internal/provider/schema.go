@@ -21,10 +21,10 @@ import (
 // domainTypes are the values of default_domain_type.
 var domainTypes = []string{"kvm", "qemu"}
 
-// hostNames are names that stay readable in messages, paths and marks.
+// hostNames matches names that stay readable in messages, paths and marks.
 var hostNames = regexp.MustCompile(`^[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?$`)
 
-// Schema is the provider block.
+// Schema returns the schema of the provider block.
 func (p *Provider) Schema(_ context.Context, _ provider.SchemaRequest, resp *provider.SchemaResponse) {
 	resp.Schema = schema.Schema{
 		MarkdownDescription: "Manages VMs on libvirt hosts as one fleet: a VM is found on any host. Nothing runs on the " +

@@ -11,7 +11,7 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/virtualmachine"
 )
 
-// frameworkServer is everything that the framework's server answers, beyond what every server has to.
+// frameworkServer is everything that the framework's server implements in addition to the required methods.
 type frameworkServer interface {
 	tfprotov6.ProviderServer
 	tfprotov6.ListResourceServer
@@ -21,14 +21,14 @@ type frameworkServer interface {
 
 var _ frameworkServer = (*server)(nil)
 
-// server is what Terraform talks to: the framework, and before it the short cut for VMs that nothing happened to.
+// server is the server that Terraform talks to: the framework, preceded by the shortcut for VMs without changes.
 type server struct {
 	frameworkServer
 	provider *Provider
 	short    virtualmachine.ShortCut
 }
 
-// Server returns what Terraform talks to.
+// Server returns the server that Terraform talks to.
 func (p *Provider) Server() tfprotov6.ProviderServer {
 	framework := providerserver.NewProtocol6(p)()
 	all, ok := framework.(frameworkServer)
@@ -38,14 +38,14 @@ func (p *Provider) Server() tfprotov6.ProviderServer {
 	return &server{frameworkServer: all, provider: p}
 }
 
-// providerSchema is what GetProviderSchema answers, the same for every server of a process. A process that serves one
-// Terraform command after the other, as tests and debuggers do, makes it once.
+// providerSchema is the response to GetProviderSchema, the same for every server of a process. A process that serves
+// one Terraform command after another, such as a test or a debugger, builds it only once.
 var providerSchema struct {
 	mu     sync.Mutex
 	answer *tfprotov6.GetProviderSchemaResponse
 }
 
-// GetProviderSchema answers with the schema that was made before, if there is one.
+// GetProviderSchema returns the schema that was built before, if there is one.
 func (s *server) GetProviderSchema(
 	ctx context.Context, req *tfprotov6.GetProviderSchemaRequest,
 ) (*tfprotov6.GetProviderSchemaResponse, error) {
@@ -61,7 +61,7 @@ func (s *server) GetProviderSchema(
 	return answer, err
 }
 
-// ValidateResourceConfig answers at once where there is nothing to say.
+// ValidateResourceConfig responds at once if there is nothing to report.
 func (s *server) ValidateResourceConfig(
 	ctx context.Context, req *tfprotov6.ValidateResourceConfigRequest,
 ) (*tfprotov6.ValidateResourceConfigResponse, error) {
@@ -71,7 +71,7 @@ func (s *server) ValidateResourceConfig(
 	return s.frameworkServer.ValidateResourceConfig(ctx, req)
 }
 
-// UpgradeResourceState answers with the state that it was given where this version wrote it.
+// UpgradeResourceState returns the given state if this version wrote it.
 func (s *server) UpgradeResourceState(
 	ctx context.Context, req *tfprotov6.UpgradeResourceStateRequest,
 ) (*tfprotov6.UpgradeResourceStateResponse, error) {
@@ -83,7 +83,7 @@ func (s *server) UpgradeResourceState(
 	return s.frameworkServer.UpgradeResourceState(ctx, req)
 }
 
-// ReadResource answers with the state that it was given where that is how things are.
+// ReadResource returns the given state if it is current.
 func (s *server) ReadResource(
 	ctx context.Context, req *tfprotov6.ReadResourceRequest,
 ) (*tfprotov6.ReadResourceResponse, error) {
@@ -98,7 +98,7 @@ func (s *server) ReadResource(
 	return s.frameworkServer.ReadResource(ctx, req)
 }
 
-// PlanResourceChange answers with the prior state where nothing is to change.
+// PlanResourceChange returns the prior state if there is nothing to change.
 func (s *server) PlanResourceChange(
 	ctx context.Context, req *tfprotov6.PlanResourceChangeRequest,
 ) (*tfprotov6.PlanResourceChangeResponse, error) {
@@ -113,7 +113,7 @@ func (s *server) PlanResourceChange(
 	return s.frameworkServer.PlanResourceChange(ctx, req)
 }
 
-// data is what Configure handed out last; nil before.
+// data returns what Configure passed on last, nil before that.
 func (p *Provider) data() *meta.Data {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -17,7 +17,7 @@ import (
 // hostKeyCheckings are the values of host_key_checking.
 var hostKeyCheckings = []string{ssh.HostKeyStrict, ssh.HostKeyAcceptNew, ssh.HostKeyInsecure}
 
-// sshModel is an ssh block, the provider's or one host's.
+// sshModel is an ssh block, of the provider or of one host.
 type sshModel struct {
 	PrivateKeyFile  types.String   `tfsdk:"private_key_file"`
 	PrivateKey      types.String   `tfsdk:"private_key"`
@@ -32,7 +32,7 @@ type sshModel struct {
 	ConnectTimeout  value.Duration `tfsdk:"connect_timeout"`
 }
 
-// sshAttribute is an ssh block; description says whose.
+// sshAttribute returns the attribute for an ssh block. description says whose block it is.
 func sshAttribute(description string) schema.SingleNestedAttribute {
 	attributes := sshKeyAttributes()
 	maps.Copy(attributes, sshConnectionAttributes())
@@ -118,8 +118,8 @@ func sshConnectionAttributes() map[string]schema.Attribute {
 	}
 }
 
-// sshOver lays an ssh block over settings that count less: what it sets wins. A private key brings its passphrase and
-// certificate along, so that those of another key are not mixed with it.
+// sshOver applies an ssh block over other settings: what the block sets takes precedence. A private key replaces
+// passphrase and certificate, too, so that those of another key aren't combined with it.
 func sshOver(block *sshModel, under ssh.Config) ssh.Config {
 	if block == nil {
 		return under
@@ -145,14 +145,14 @@ func sshOver(block *sshModel, under ssh.Config) ssh.Config {
 	return under
 }
 
-// set takes over a string that is set.
+// set sets a string if the attribute is set.
 func set(to *string, from types.String) {
 	if s := value.String(from); s != nil {
 		*to = *s
 	}
 }
 
-// sshWithURI lays what a host's URI says over the provider's ssh block.
+// sshWithURI applies what a host's URI says over the provider's ssh block.
 func sshWithURI(uri, under ssh.Config) ssh.Config {
 	under.Host, under.Port, under.User, under.HelperURI = uri.Host, uri.Port, uri.User, uri.HelperURI
 	if uri.PrivateKeyFile != "" {

@@ -21,7 +21,7 @@ func unknownPaths(v tftypes.Value) []string {
 	return slices.Compact(paths)
 }
 
-// dottedSteps writes a path of Terraform's wire as attrpath.Text writes one of the framework.
+// dottedSteps formats a path of Terraform's protocol as attrpath.Text formats one of the framework.
 func dottedSteps(steps []tftypes.AttributePathStep) string {
 	all := make([]string, 0, len(steps))
 	for _, step := range steps {

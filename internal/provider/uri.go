@@ -12,21 +12,21 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/ssh"
 )
 
-// drivers are the hypervisors of libvirt that the provider knows.
+// drivers are the libvirt drivers that the provider supports.
 var drivers = []string{"qemu", "test"}
 
-// transports are libvirt's ways to a daemon, "" being the default. libssh and libssh2 are libvirt's names for SSH
-// without an external program, which is what the provider's own client is.
+// transports are libvirt's transports to a daemon; "" is the default. libssh and libssh2 are libvirt's names for SSH
+// without an external program, which the provider's own client also is.
 var transports = []string{"", "unix", "ssh", "libssh", "libssh2", "tls", "tcp"}
 
-// connectionURI is a libvirt URI taken apart as far as the provider has to.
+// connectionURI is a libvirt URI, parsed as far as the provider needs.
 type connectionURI struct {
 	driver, transport string
 	url               *url.URL
 	parameters        url.Values
 }
 
-// parseURI reads a libvirt URI as a user writes it and refuses what can't work. Errors never repeat a password.
+// parseURI parses a libvirt URI of a user and refuses URIs that can't work. Errors never repeat a password.
 func parseURI(raw string) (*connectionURI, error) {
 	c, err := readURI(raw)
 	if err == nil && c.overSSH() {
@@ -35,13 +35,13 @@ func parseURI(raw string) (*connectionURI, error) {
 	return c, err
 }
 
-// checkURI says what is wrong with a URI that the provider itself connects to.
+// checkURI returns an error for an invalid URI that the provider itself connects to.
 func checkURI(raw string) error {
 	_, err := parseURI(raw)
 	return err
 }
 
-// checkPeerURI says what is wrong with a URI that one host's libvirt connects to another's with: its SSH and its
+// checkPeerURI returns an error for an invalid URI with which one host's libvirt connects to another's. Its SSH and its
 // parameters are libvirt's own.
 func checkPeerURI(raw string) error {
 	c, err := readURI(raw)
@@ -51,13 +51,13 @@ func checkPeerURI(raw string) error {
 	return err
 }
 
-// readURI is parseURI for whatever program is to connect.
+// readURI parses a URI for any program that connects.
 func readURI(raw string) (*connectionURI, error) {
 	u, err := url.Parse(raw)
 	if err != nil {
 		var parse *url.Error
 		if errors.As(err, &parse) {
-			err = parse.Err // Without the URI, which may carry a password.
+			err = parse.Err // The URI itself may contain a password.
 		}
 		return nil, fmt.Errorf("it can't be read as a URI: %w", err)
 	}
@@ -81,19 +81,19 @@ func readURI(raw string) (*connectionURI, error) {
 	if driver == "qemu" && u.Path != "/system" && u.Path != "/session" {
 		return nil, fmt.Errorf("its path is %q; a QEMU driver has /system and /session", u.Path)
 	}
-	// libvirt separates parameters by ";" too, which net/url refuses.
+	// libvirt also separates parameters by ";", which net/url refuses.
 	if c.parameters, err = url.ParseQuery(strings.ReplaceAll(u.RawQuery, ";", "&")); err != nil {
 		return nil, fmt.Errorf("its parameters can't be read: %w", err)
 	}
 	return c, nil
 }
 
-// overSSH tells whether the host is reached by the provider's own SSH client.
+// overSSH reports whether the provider's own SSH client reaches the host.
 func (c *connectionURI) overSSH() bool {
 	return c.transport == "ssh" || c.transport == "libssh" || c.transport == "libssh2"
 }
 
-// refusedSSHParameters are parameters of libvirt that have no meaning here, with the reason.
+// refusedSSHParameters are libvirt's parameters that have no meaning here, with the reason.
 var refusedSSHParameters = map[string]string{
 	"command":   "the provider has its own SSH client and runs no ssh program",
 	"netcat":    "the provider opens libvirt's socket through SSH itself",
@@ -101,8 +101,8 @@ var refusedSSHParameters = map[string]string{
 	"sshconfig": "set config_file in the ssh block instead",
 }
 
-// knownSSHParameters are the parameters that keep libvirt's meaning. no_tty is accepted, since no user is asked
-// for anything. proxy chooses among libvirt's ways to the socket, of which the provider tries its own.
+// knownSSHParameters are the parameters that have the same meaning as in libvirt. no_tty is accepted, because the
+// provider never prompts. proxy chooses among libvirt's ways to the socket; the provider tries its own.
 var knownSSHParameters = []string{
 	"socket", "mode", "name", "keyfile", "known_hosts", "known_hosts_verify", "no_verify", "no_tty", "proxy",
 }
@@ -123,7 +123,7 @@ func (c *connectionURI) checkSSH() error {
 	return err
 }
 
-// ssh returns what the URI says about reaching the host over SSH.
+// ssh returns the SSH settings in the URI.
 func (c *connectionURI) ssh() (ssh.Config, error) {
 	cfg := ssh.Config{
 		Host:           c.url.Hostname(),
@@ -144,8 +144,8 @@ func (c *connectionURI) ssh() (ssh.Config, error) {
 	return cfg, err
 }
 
-// exposed says what keeps a connection from being secret, or from leading to the host that is meant; "" is that nothing
-// does.
+// exposed says why a connection isn't encrypted, or may lead to another host than the intended one; "" means that it is
+// safe.
 func (c *connectionURI) exposed() string {
 	host := c.url.Hostname()
 	address := net.ParseIP(host)

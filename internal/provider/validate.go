@@ -10,15 +10,16 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/attrpath"
 )
 
-// uriValidator refuses what check does, naming the attribute: Terraform's own pointer into the file stops at hosts.
+// uriValidator refuses a URI for which check returns an error. The message names the attribute, because Terraform's own
+// position in the file ends at hosts.
 type uriValidator struct{ check func(uri string) error }
 
-// Description says what is accepted.
+// Description says what the validator accepts.
 func (uriValidator) Description(context.Context) string {
 	return "must be a libvirt URI with a supported driver and transport"
 }
 
-// MarkdownDescription says what is accepted.
+// MarkdownDescription says what the validator accepts.
 func (v uriValidator) MarkdownDescription(ctx context.Context) string { return v.Description(ctx) }
 
 // ValidateString checks the URI.
@@ -32,7 +33,7 @@ func (v uriValidator) ValidateString(_ context.Context, req validator.StringRequ
 	}
 }
 
-// uriProblem says which URI is wrong and why. A URI with a password isn't repeated.
+// uriProblem returns the message about a URI and its error. It doesn't repeat a URI with a password.
 func uriProblem(where, uri string, err error) string {
 	if strings.Contains(uri, "@") && strings.Contains(strings.SplitN(uri, "@", 2)[0], "://") &&
 		strings.Count(strings.SplitN(uri, "@", 2)[0], ":") > 1 {

@@ -1,5 +1,5 @@
-// Package domaintest has values for everything that rows describe, for the tests of what is made of them: each row says
-// itself which values it takes, so that a new row is tried without a word here.
+// Package domaintest has values for everything that rows describe, for tests that cover all rows. Each row says which
+// values it accepts, so a new row is covered without a change here.
 package domaintest
 
 import (
@@ -8,8 +8,9 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
 )
 
-// candidates are tried where a row lists no values, by its kind. Each row's own check chooses among them. None may be
-// the path of anything that a computer has: libvirt removes the file with a VM's UEFI variables, whatever it is.
+// candidates are the values to try for a row that lists none, by the row's kind. The row's own check chooses among
+// them. No candidate may be the path of a file that exists on computers: libvirt removes the file with a VM's UEFI
+// variables, whichever file it is.
 var candidates = map[domain.AttributeKind][]string{
 	domain.Text: {
 		"a", "/a", "auto", "5905", "en-us", "2Mi", "1,3", "Europe/Berlin", "0000:65:00.0",
@@ -30,7 +31,7 @@ var candidates = map[domain.AttributeKind][]string{
 	},
 }
 
-// Values are values that can be declared of a row.
+// Values returns values that can be declared for a row.
 func Values(a domain.Attribute) []string {
 	if a.Values != nil {
 		return a.Values

@@ -21,16 +21,17 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider"
 )
 
-// terraformPath is how the testing framework is told which Terraform to run; without it, it would download one.
+// terraformPath is the variable that tells the testing framework which Terraform to run. Without it, the framework
+// would download one.
 const terraformPath = "TF_ACC_TERRAFORM_PATH"
 
-// checkTimeout bounds a look at a host after a test.
+// checkTimeout bounds a check of a host after a test.
 const checkTimeout = time.Minute
 
-// Main runs the tests of a package: with the Terraform on the PATH unless told otherwise, and with a check that nothing
-// was left running. Call it from TestMain.
+// Main runs the tests of a package, with the Terraform on the PATH unless told otherwise, and checks that nothing is
+// left running. TestMain calls it.
 func Main(m *testing.M) {
-	// As the provider's main does: records of every request cost time, whether they are read or not.
+	// As in the provider's main: the SDK's records of every request cost time, whether they are read or not.
 	if err := provider.QuietSDK(); err != nil {
 		log.Fatal(err)
 	}
@@ -50,17 +51,18 @@ func Main(m *testing.M) {
 	goleak.VerifyTestMain(m, LeaksOfOthers()...)
 }
 
-// LeaksOfOthers are the goroutines that stay when a test has ended and that we can't end.
+// LeaksOfOthers returns the goroutines that outlive a test and that we can't end.
 func LeaksOfOthers() []goleak.Option {
 	return []goleak.Option{
 		// libvirt offers no way to end its event loop once it runs.
 		goleak.IgnoreAnyFunction("github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt.runEventLoop"),
-		// A plugin server that was stopped leaves it to the garbage collector to close the pipes that these read.
+		// The pipes that these goroutines read stay open after a plugin server has stopped: only the garbage collector
+		// closes them.
 		goleak.IgnoreAnyFunction("github.com/hashicorp/go-plugin.copyChan"),
 	}
 }
 
-// NeedsTerraform skips a test where there is no Terraform to run. With TF_ACC set, that is a failure.
+// NeedsTerraform skips a test if there is no Terraform to run. With TF_ACC set, the test fails instead.
 func NeedsTerraform(t testing.TB) {
 	t.Helper()
 	if os.Getenv(terraformPath) != "" {
@@ -73,8 +75,9 @@ func NeedsTerraform(t testing.TB) {
 	t.Skip(why)
 }
 
-// Factories are the provider in this process, for every Terraform command that a test runs. Its connections end when
-// the next command begins: Terraform doesn't say when it is done with a provider that runs elsewhere.
+// Factories returns the provider in this process, for every Terraform command that a test runs. The connections of one
+// command end when the next command begins, because Terraform doesn't say when it no longer needs a provider that runs
+// in another process.
 func Factories(t testing.TB) map[string]func() (tfprotov6.ProviderServer, error) {
 	t.Helper()
 	var mu sync.Mutex
@@ -105,7 +108,7 @@ func Factories(t testing.TB) map[string]func() (tfprotov6.ProviderServer, error)
 	}
 }
 
-// CheckDestroyed is a CheckDestroy: none of the named VMs is left on any host of the lab.
+// CheckDestroyed returns a CheckDestroy that none of the named VMs is left on any host of the lab.
 func CheckDestroyed(l *lab.Lab, names ...string) resource.TestCheckFunc {
 	return func(*terraform.State) error {
 		ctx, cancel := context.WithTimeout(context.Background(), checkTimeout)

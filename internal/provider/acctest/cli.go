@@ -20,19 +20,19 @@ import (
 )
 
 const (
-	// serveEnv makes a test binary be the provider: what Terraform starts is a process of its own that can be killed, and
-	// has the race detector if the tests have.
+	// serveEnv makes a test binary act as the provider. Terraform then starts it as a process of its own, which can be
+	// killed, and which has the race detector if the tests have it.
 	serveEnv = "VIRTFLEET_ACCTEST_SERVE"
-	// cliTimeout bounds one Terraform command. A VM that shuts down takes its grace period.
+	// cliTimeout bounds one Terraform command. A VM that shuts down may take its grace period.
 	cliTimeout = 9 * time.Minute
-	// providerAddress is where Terraform takes the provider to be from.
+	// providerAddress is the provider's address in Terraform configurations.
 	providerAddress = "virtfleet/virtfleet"
 )
 
-// CLI is Terraform as people run it, and a test sees what people see. The provider of a command that was started with
-// Start is a process that Terraform starts, as people have it: it can be interrupted, frozen and killed. That of all
-// other commands, which are waited for, is served by the test's own process: a plan and an apply would start a process
-// two to four times, each with the race detector.
+// CLI runs Terraform as users do, and a test sees what users see. For a command started with Start, Terraform starts
+// the provider as a process, which can be interrupted, frozen and killed. All other commands run to their end, and the
+// test's own process serves their provider: a plan and an apply would otherwise start a process two to four times, each
+// with the race detector.
 type CLI struct {
 	// Dir is the directory with the configuration and the state.
 	Dir    string
@@ -40,7 +40,7 @@ type CLI struct {
 	traced bool
 }
 
-// NewCLI prepares a directory.
+// NewCLI prepares the directory.
 func NewCLI(t testing.TB) *CLI {
 	t.Helper()
 	NeedsTerraform(t)
@@ -66,9 +66,10 @@ func NewCLI(t testing.TB) *CLI {
 	return c
 }
 
-// reportRaces fails the test if the race detector found something in a provider that Terraform started: Terraform keeps
-// what that says and how it ends to itself. What is found is in the file when it is found. So no provider waits for a
-// second at its end, as the detector has it do by default: Terraform waits for it, two to four times in every command.
+// reportRaces fails the test if the race detector found something in a provider that Terraform started, because
+// Terraform doesn't show that provider's output or exit code. The detector writes to the file at once. So providers
+// don't wait for a second when they exit, the detector's default: Terraform would wait for that, two to four times in
+// every command.
 func reportRaces(t testing.TB, prefix string) {
 	t.Helper()
 	files, err := filepath.Glob(prefix + ".*")
@@ -81,22 +82,22 @@ func reportRaces(t testing.TB, prefix string) {
 	}
 }
 
-// Trace has the commands from now on log all that Terraform and the provider have to say, to the file that it returns.
-// Their providers are processes: only those log to Terraform.
+// Trace makes all further commands log everything from Terraform and the provider to the file that it returns. Their
+// providers are processes, because only those log to Terraform.
 func (c *CLI) Trace() (file string) {
 	file = filepath.Join(c.Dir, "trace.log")
 	c.env, c.traced = append(c.env, "TF_LOG=TRACE", "TF_LOG_PATH="+file), true
 	return file
 }
 
-// Config writes the configuration. The provider's source is added.
+// Config writes the configuration, and adds the provider's source.
 func (c *CLI) Config(t testing.TB, config string) {
 	t.Helper()
 	write(t, filepath.Join(c.Dir, "main.tf"), "terraform {\n  required_providers {\n    virtfleet = { source = \""+
 		providerAddress+"\" }\n  }\n}\n"+config, 0o600)
 }
 
-// Share copies configuration and state of another directory: two people who work on one thing.
+// Share copies configuration and state from another directory, as if two people worked on the same configuration.
 func (c *CLI) Share(t testing.TB, other *CLI) {
 	t.Helper()
 	for _, name := range []string{"main.tf", "terraform.tfstate"} {
@@ -108,7 +109,7 @@ func (c *CLI) Share(t testing.TB, other *CLI) {
 	}
 }
 
-// Run runs a command that has to work, and returns what it printed, the lines joined.
+// Run runs a command that must succeed, and returns its output, with the lines joined.
 func (c *CLI) Run(t testing.TB, args ...string) string {
 	t.Helper()
 	out, err := c.Try(t, args...)
@@ -118,7 +119,7 @@ func (c *CLI) Run(t testing.TB, args ...string) string {
 	return out
 }
 
-// Fail runs a command that has to fail, and returns what it printed.
+// Fail runs a command that must fail, and returns its output.
 func (c *CLI) Fail(t testing.TB, args ...string) string {
 	t.Helper()
 	out, err := c.Try(t, args...)
@@ -134,7 +135,7 @@ func (c *CLI) Try(t testing.TB, args ...string) (string, error) {
 	return c.finish(t, args...).Wait()
 }
 
-// TryText runs a command that may fail, and returns what it printed as it is printed where there is no terminal.
+// TryText runs a command that may fail, and returns its output as printed without a terminal.
 func (c *CLI) TryText(t testing.TB, args ...string) (string, error) {
 	t.Helper()
 	r := c.finish(t, args...)
@@ -157,7 +158,7 @@ func (c *CLI) finish(t testing.TB, args ...string) *Running {
 	return r
 }
 
-// Empty plans, and tells whether the plan does nothing. It returns what was printed.
+// Empty runs a plan, and reports whether it has no changes. It returns the output.
 func (c *CLI) Empty(t testing.TB, args ...string) (string, bool) {
 	t.Helper()
 	out, err := c.Try(t, append([]string{"plan", "-detailed-exitcode"}, args...)...)
@@ -171,7 +172,8 @@ func (c *CLI) Empty(t testing.TB, args ...string) (string, bool) {
 	return out, true
 }
 
-// State returns the attributes of a resource in the state, nil if it isn't there, and whether it is tainted.
+// State returns the attributes of a resource in the state, nil if it isn't in the state, and whether the resource is
+// tainted.
 func (c *CLI) State(t testing.TB, address string) (attributes map[string]any, tainted bool) {
 	t.Helper()
 	data, err := os.ReadFile(filepath.Join(c.Dir, "terraform.tfstate"))
@@ -179,7 +181,7 @@ func (c *CLI) State(t testing.TB, address string) (attributes map[string]any, ta
 		t.Fatal(err)
 	}
 	if len(data) == 0 {
-		return nil, false // A killed Terraform leaves an empty file.
+		return nil, false // Terraform was killed and left an empty file.
 	}
 	var state struct {
 		Resources []struct {
@@ -201,7 +203,7 @@ func (c *CLI) State(t testing.TB, address string) (attributes map[string]any, ta
 	return nil, false
 }
 
-// Running is a Terraform command that runs.
+// Running is a running Terraform command.
 type Running struct {
 	cmd    *exec.Cmd
 	stdout bytes.Buffer
@@ -210,13 +212,13 @@ type Running struct {
 	err    error
 }
 
-// Start starts a command. It is killed when the test ends, should it still run.
+// Start starts a command. If the command still runs when the test ends, it is killed.
 func (c *CLI) Start(t testing.TB, args ...string) *Running {
 	t.Helper()
 	return c.start(t, "", args...)
 }
 
-// start starts a command, with one more variable in its environment unless that is "".
+// start starts a command, with one more environment variable unless variable is "".
 func (c *CLI) start(t testing.TB, variable string, args ...string) *Running {
 	t.Helper()
 	options := []string{args[0], "-no-color"}
@@ -225,7 +227,7 @@ func (c *CLI) start(t testing.TB, variable string, args ...string) *Running {
 		options = append(options, "-auto-approve", "-input=false")
 	case "plan", "import", "refresh":
 		options = append(options, "-input=false")
-	case "state": // Its options are those of the command that follows.
+	case "state": // The options belong to the command that follows.
 		options = options[:1]
 	}
 	args = append(options, args[1:]...)
@@ -236,7 +238,7 @@ func (c *CLI) start(t testing.TB, variable string, args ...string) *Running {
 		r.cmd.Env = append(r.cmd.Env, variable)
 	}
 	r.cmd.Stdout, r.cmd.Stderr = io.MultiWriter(&r.stdout, &r.all), &r.all
-	// A group of its own, which a terminal would send Ctrl-C to.
+	// A terminal sends Ctrl-C to a process group.
 	r.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	r.cmd.Cancel = r.Kill
 	if err := r.cmd.Start(); err != nil {
@@ -261,7 +263,7 @@ func (c *CLI) start(t testing.TB, variable string, args ...string) *Running {
 	return r
 }
 
-// Wait waits until the command ends and returns what it printed. Lines are joined to one: Terraform breaks them to the
+// Wait waits until the command ends and returns its output. Lines are joined, because Terraform breaks them at the
 // width of a terminal.
 func (r *Running) Wait() (string, error) {
 	<-r.done
@@ -271,14 +273,14 @@ func (r *Running) Wait() (string, error) {
 // Done is closed when the command has ended.
 func (r *Running) Done() <-chan struct{} { return r.done }
 
-// Output is what the command printed so far, in one line.
+// Output returns what the command has printed so far, in one line.
 func (r *Running) Output() string {
 	return strings.Join(strings.FieldsFunc(r.all.String(), func(c rune) bool {
 		return strings.ContainsRune(" \n\t│╷╵", c)
 	}), " ")
 }
 
-// Text is what the command printed so far, as it is printed where there is no terminal.
+// Text returns what the command has printed so far, as printed without a terminal.
 func (r *Running) Text() string { return r.all.String() }
 
 // Interrupt does what Ctrl-C in a terminal does.
@@ -287,13 +289,13 @@ func (r *Running) Interrupt() error { return syscall.Kill(-r.cmd.Process.Pid, sy
 // Kill kills Terraform and the provider.
 func (r *Running) Kill() error { return syscall.Kill(-r.cmd.Process.Pid, syscall.SIGKILL) }
 
-// Freeze stops Terraform and the provider in the midst of what they do, until they are killed or thawed.
+// Freeze stops Terraform and the provider at any point, until they are killed or thawed.
 func (r *Running) Freeze() error { return syscall.Kill(-r.cmd.Process.Pid, syscall.SIGSTOP) }
 
-// Thaw lets them continue.
+// Thaw continues Terraform and the provider.
 func (r *Running) Thaw() error { return syscall.Kill(-r.cmd.Process.Pid, syscall.SIGCONT) }
 
-// KillProvider kills the provider only. Terraform lives to see it.
+// KillProvider kills only the provider. Terraform continues.
 func (r *Running) KillProvider() error {
 	stats, err := filepath.Glob("/proc/[0-9]*/stat")
 	if err != nil {
@@ -303,13 +305,13 @@ func (r *Running) KillProvider() error {
 	for _, file := range stats {
 		data, err := os.ReadFile(file)
 		if err != nil {
-			continue // It has ended meanwhile.
+			continue // The process has ended.
 		}
-		// After the name in parentheses come the state and the parent.
+		// The state and the parent follow the name in parentheses.
 		_, rest, _ := strings.Cut(string(data), ") ")
 		fields := strings.Fields(rest)
 		if len(fields) < 2 || fields[1] != strconv.Itoa(r.cmd.Process.Pid) || fields[0] == "Z" {
-			continue // A zombie is one of an earlier step, which has ended.
+			continue // A zombie has ended, in an earlier step.
 		}
 		pid, err := strconv.Atoi(filepath.Base(filepath.Dir(file)))
 		if err != nil {

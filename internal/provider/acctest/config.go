@@ -9,9 +9,9 @@ import (
 
 // Host is one entry of a provider block.
 type Host struct {
-	// Name is the entry's key. Empty: the name of Of.
+	// Name is the entry's key. "": the name of Of.
 	Name string
-	// Of is the host of the lab that it leads to. Nil: URI says where.
+	// Of is the host of the lab that the entry connects to. If it is nil, URI is set.
 	Of *lab.Host
 	// URI replaces the URI of Of.
 	URI string
@@ -22,16 +22,16 @@ type Host struct {
 // Block is a provider block for hosts of the lab.
 type Block struct {
 	Lab *lab.Lab
-	// Hosts are the entries. Nil: the two hosts that migrate among each other.
+	// Hosts are the entries. If it is nil, they are the two hosts between which VMs migrate.
 	Hosts []Host
 	// Settings are further attributes of the block, as HCL: "on_unreachable = \"keep\"".
 	Settings string
 }
 
-// Config is the provider block for the lab's first two hosts.
+// Config returns the provider block for the lab's first two hosts.
 func Config(l *lab.Lab) string { return Block{Lab: l}.String() }
 
-// String writes the block as HCL.
+// String returns the block as HCL.
 func (b Block) String() string {
 	hosts := b.Hosts
 	if hosts == nil {
@@ -54,15 +54,15 @@ func (b Block) String() string {
 		"    agent            = false\n  }\n", b.Lab.PrivateKeyFile(), b.Lab.KnownHostsFile())
 	settings := b.Settings
 	if !strings.Contains(settings, "migration_limits") {
-		// Each test is a run of its own, and they share hosts: what others move is not to hold it up.
+		// Tests are separate runs that share hosts, so moves of other tests must not delay one.
 		settings += "\n  migration_limits = { per_fleet = 99, outbound_per_host = 99, inbound_per_host = 99 }"
 	}
 	fmt.Fprintf(&out, "  %s\n}\n", settings)
 	return out.String()
 }
 
-// Local is a provider block for libvirt's built-in test driver, which needs no host. Tests that share this process
-// share its one domain "test" as well.
+// Local returns a provider block for libvirt's built-in test driver, which needs no host. All tests in one process
+// share the driver's one domain, "test".
 func Local(settings string) string {
 	return fmt.Sprintf("provider \"virtfleet\" {\n  hosts = { local = { uri = \"test:///default\" } }\n  %s\n}\n",
 		settings)

@@ -8,7 +8,7 @@ import (
 	tfjson "github.com/hashicorp/terraform-json"
 )
 
-// Actions plans, and returns what the plan does, by address: "create", "update", "delete create", "no-op", ...
+// Actions runs a plan, and returns the actions by address: "create", "update", "delete create", "no-op", ...
 func (c *CLI) Actions(t testing.TB, args ...string) map[string]string {
 	t.Helper()
 	actions := map[string]string{}
@@ -22,11 +22,11 @@ func (c *CLI) Actions(t testing.TB, args ...string) map[string]string {
 type Change struct {
 	// Actions are "create", "update", "delete create", "no-op", ...
 	Actions string
-	// Before is the resource as it was read, After as it will be. What isn't known yet is missing.
+	// Before is the resource as it was read, and After as it will be. Unknown values are missing.
 	Before, After map[string]any
 }
 
-// Plan plans, and returns what the plan does, by address. It is in the file "planned" then, which can be applied.
+// Plan runs a plan, and returns the changes by address. The plan is in the file "planned" and can be applied.
 func (c *CLI) Plan(t testing.TB, args ...string) map[string]Change {
 	t.Helper()
 	changes, out, err := c.TryPlan(t, args...)
@@ -36,8 +36,7 @@ func (c *CLI) Plan(t testing.TB, args ...string) map[string]Change {
 	return changes
 }
 
-// TryPlan is Plan for a plan that may fail. It returns what was printed as well, as it is printed where there is no
-// terminal.
+// TryPlan is Plan for a plan that may fail. It also returns the output, as printed without a terminal.
 func (c *CLI) TryPlan(t testing.TB, args ...string) (changes map[string]Change, text string, err error) {
 	t.Helper()
 	if text, err = c.TryText(t, append([]string{"plan", "-out=planned"}, args...)...); err != nil {

@@ -22,7 +22,7 @@ func serve() error {
 }
 
 // reattach serves a provider in the test's own process to one Terraform command, until stop is called. It returns the
-// variable of the environment that leads Terraform there.
+// environment variable that tells Terraform where the provider is.
 func reattach(t testing.TB) (variable string, stop func()) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))

@@ -9,7 +9,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/path"
 )
 
-// Text writes a path as it is read aloud: disks.root.bus.
+// Text returns a path with dots: disks.root.bus.
 func Text(p path.Path) string {
 	var steps []string
 	for _, step := range p.Steps() {
@@ -27,7 +27,7 @@ func Text(p path.Path) string {
 	return strings.Join(steps, ".")
 }
 
-// Parse reads a path as Text writes it. The step after one of maps is a key of that map.
+// Parse parses a path that Text wrote. A step after one of maps is a key of that map.
 func Parse(text string, maps ...string) path.Path {
 	steps := strings.Split(text, ".")
 	at := path.Root(steps[0])
@@ -41,9 +41,10 @@ func Parse(text string, maps ...string) path.Path {
 	return at
 }
 
-// Line is the path to give to Terraform for a message about p, so that the message shows the line with the attribute:
-// p's first step, and the key if that is a map. What is nested deeper Terraform doesn't find in the source. It shows
-// the resource's first line instead, or an attribute of the resource that has the same name by chance.
+// Line returns the path to give to Terraform for a message about p, so that the message shows the line with the
+// attribute: p's first step, and the key if that step is a map. Terraform doesn't find deeper attributes in the source.
+// It would show the resource's first line instead, or another attribute of the resource that happens to have the same
+// name.
 func Line(p path.Path) path.Path {
 	steps := p.Steps()
 	shown := path.Empty()
@@ -63,7 +64,7 @@ func Line(p path.Path) path.Path {
 	return shown
 }
 
-// Message names the attribute that a message is about where Terraform doesn't: where it is nested.
+// Message adds the attribute's path to a message if the attribute is nested, because Terraform then doesn't show it.
 func Message(p path.Path, message string) string {
 	text := Text(p)
 	if len(p.Steps()) < 2 || strings.Contains(message, text) {

@@ -1,4 +1,4 @@
-// Package attrpath is how attributes are called where people read of them: in messages, and where Terraform points to.
+// Package attrpath formats attribute paths for users, in messages and in the positions that Terraform shows.
 //
 // It may import the plugin framework's paths and diagnostics and nothing else. It must not know any schema.
 package attrpath

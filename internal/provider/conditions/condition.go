@@ -44,13 +44,13 @@ var meanings = map[string]string{
 	status.Irrecoverable:            "a migration failed in post-copy",
 }
 
-// good are those that are True for a VM that works.
+// good are the conditions that are True for a VM that works.
 var good = []string{
 	status.Connected, status.Defined, status.Started, status.Ready, status.AgentConnected, status.DataVolumesReady,
 	status.LiveMigratable, status.StorageLiveMigratable,
 }
 
-// described says what each condition means, those first that are True for a VM that works.
+// described says what each condition means, beginning with those that are True for a VM that works.
 func described() string {
 	var yes, no []string
 	for _, name := range status.Types() {
@@ -65,7 +65,7 @@ func described() string {
 		strings.Join(no, ", ") + "."
 }
 
-// Attribute is the attribute with all conditions by type.
+// Attribute returns the attribute with all conditions by type.
 func Attribute() schema.MapNestedAttribute {
 	return schema.MapNestedAttribute{
 		Computed: true,
@@ -100,7 +100,7 @@ func FromFacts(f status.Facts) map[string]Condition {
 	return all
 }
 
-// orNull is nil for "".
+// orNull returns nil for "".
 func orNull(s string) *string {
 	if s == "" {
 		return nil
@@ -108,7 +108,7 @@ func orNull(s string) *string {
 	return &s
 }
 
-// timeOrNull is nil for the zero time.
+// timeOrNull returns nil for the zero time.
 func timeOrNull(t time.Time) *string {
 	if t.IsZero() {
 		return nil

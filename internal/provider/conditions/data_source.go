@@ -19,13 +19,14 @@ var (
 	_ datasource.DataSourceWithConfigure = (*DataSource)(nil)
 )
 
-// DataSource reads what every layer reports of one VM.
+// DataSource reads what every layer reports about one VM.
 type DataSource struct{ meta.DataSource }
 
 // NewDataSource returns the data source.
 func NewDataSource() datasource.DataSource { return &DataSource{meta.DataSource{TypeName: TypeName}} }
 
-// Read asks all layers at once. What one of them doesn't report is unknown, up to a VM whose host doesn't answer.
+// Read queries all layers at the same time. What a layer doesn't report is unknown. If the VM's host is unreachable,
+// almost everything is.
 func (d *DataSource) Read(ctx context.Context, req datasource.ReadRequest, resp *datasource.ReadResponse) {
 	var config model
 	if !d.Reads(ctx, "conditions", &config, req, resp) {

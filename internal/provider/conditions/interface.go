@@ -7,7 +7,7 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/status"
 )
 
-// networkInterface is what all sources together know of one interface.
+// networkInterface is what all sources together report about one interface.
 type networkInterface struct {
 	Name          *string  `tfsdk:"name"`
 	MAC           *string  `tfsdk:"mac"`

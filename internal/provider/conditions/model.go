@@ -48,7 +48,7 @@ type model struct {
 	Unavailable  map[string]string          `tfsdk:"unavailable"`
 }
 
-// fromObservation maps what was observed. Of a VM whose host doesn't answer only that is known.
+// fromObservation maps an observation. If the VM's host is unreachable, only that is known.
 func (m model) fromObservation(ctx context.Context, o *observe.Observation) (model, diag.Diagnostics) {
 	m.Phase = new(status.InstancePhase(o.Facts))
 	m.Status = new(status.PrintableStatus(o.Facts))
@@ -85,7 +85,7 @@ func (m model) fromObservation(ctx context.Context, o *observe.Observation) (mod
 	return m, diags
 }
 
-// cpuTopology is what the guest has now.
+// cpuTopology is the guest's current topology.
 type cpuTopology struct {
 	VCPUs   *int64 `tfsdk:"vcpus"`
 	Sockets *int64 `tfsdk:"sockets"`
@@ -121,7 +121,7 @@ func int64Pointer(n *int) *int64 {
 	return new(int64(*n))
 }
 
-// memory is how much the guest had, has and should have.
+// memory is how much memory the guest had, has and should have.
 type memory struct {
 	AtBoot    *int64 `tfsdk:"guest_at_boot_bytes"`
 	Current   *int64 `tfsdk:"guest_current_bytes"`
@@ -156,5 +156,5 @@ func fromMemory(o *observe.Observation) *memory {
 	return m
 }
 
-// wholeNumber fits a count into Terraform's numbers.
+// wholeNumber converts a count to Terraform's numbers.
 func wholeNumber(n uint64) *int64 { return new(int64(n)) } //nolint:gosec // Nothing here comes near 8 EiB.

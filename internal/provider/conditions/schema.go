@@ -31,7 +31,7 @@ func (d *DataSource) Schema(_ context.Context, _ datasource.SchemaRequest, resp 
 	}
 }
 
-// ownAttributes are all but those that select the VM.
+// ownAttributes returns all attributes except those that select the VM.
 func ownAttributes() map[string]schema.Attribute {
 	return map[string]schema.Attribute{
 		"target_host": schema.StringAttribute{
@@ -95,12 +95,12 @@ func ownAttributes() map[string]schema.Attribute {
 	}
 }
 
-// computedString is a computed string.
+// computedString returns a computed string attribute.
 func computedString(description string) schema.StringAttribute {
 	return schema.StringAttribute{Computed: true, MarkdownDescription: description}
 }
 
-// computedNumber is a computed whole number.
+// computedNumber returns a computed attribute for a whole number.
 func computedNumber(description string) schema.Int64Attribute {
 	return schema.Int64Attribute{Computed: true, MarkdownDescription: description}
 }

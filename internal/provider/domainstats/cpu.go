@@ -10,7 +10,7 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/stats"
 )
 
-// cpu is what the processors did, and how fast.
+// cpu is the time that the host's processors spent on the VM, with its rates.
 type cpu struct {
 	stats.CPU
 	stats.Rates

@@ -23,7 +23,7 @@ import (
 // TypeName is the data source's full name.
 const TypeName = "virtfleet_domain_stats"
 
-// callsAtOnce is how many VMs are asked questions of their own at a time. Each takes a connection.
+// callsAtOnce is how many VMs are asked individually at a time. Each of them takes a connection.
 const callsAtOnce = 8
 
 var (
@@ -31,13 +31,13 @@ var (
 	_ datasource.DataSourceWithConfigure = (*DataSource)(nil)
 )
 
-// DataSource reads what libvirt counts of VMs.
+// DataSource reads the statistics that libvirt keeps of VMs.
 type DataSource struct{ meta.DataSource }
 
 // NewDataSource returns the data source.
 func NewDataSource() datasource.DataSource { return &DataSource{meta.DataSource{TypeName: TypeName}} }
 
-// Read finds the VMs and samples them, twice with an interval.
+// Read finds the VMs and samples them, twice if there is an interval.
 func (d *DataSource) Read(ctx context.Context, req datasource.ReadRequest, resp *datasource.ReadResponse) {
 	var config model
 	if !d.Reads(ctx, "statistics", &config, req, resp) {
@@ -67,7 +67,7 @@ func (d *DataSource) Read(ctx context.Context, req datasource.ReadRequest, resp 
 	resp.Diagnostics.Append(resp.State.Set(ctx, config)...)
 }
 
-// findVMs finds the VMs that the configuration chooses.
+// findVMs returns the VMs that the configuration selects.
 func (d *DataSource) findVMs(ctx context.Context, config model) ([]*facts, error) {
 	var found []*fleet.VM
 	if config.Selector != nil {
@@ -97,7 +97,7 @@ func (d *DataSource) findVMs(ctx context.Context, config model) ([]*facts, error
 	return all, nil
 }
 
-// sampleVMs takes one sample of all VMs, and with an interval another.
+// sampleVMs takes one sample of all VMs, and a second one if there is an interval.
 func (d *DataSource) sampleVMs(ctx context.Context, all []*facts, interval time.Duration) error {
 	vms := make([]*fleet.VM, len(all))
 	for i, f := range all {
@@ -128,7 +128,7 @@ func (d *DataSource) sampleVMs(ctx context.Context, all []*facts, interval time.
 	return nil
 }
 
-// explainMissing says why there are no statistics or rates.
+// explainMissing records why there are no statistics or no rates.
 func (f *facts) explainMissing(rates bool) {
 	switch {
 	case f.sample == nil:
@@ -142,7 +142,7 @@ func (f *facts) explainMissing(rates bool) {
 	}
 }
 
-// askEach asks what takes a call for each VM. A failure is told under unavailable.
+// askEach makes the calls that libvirt has only for single VMs. Failures are reported in unavailable.
 func (d *DataSource) askEach(ctx context.Context, all []*facts, config model) {
 	jobs, period := config.Jobs.ValueBool(), config.DirtyRatePeriod.Or(0)
 	places := semaphore.NewWeighted(callsAtOnce)

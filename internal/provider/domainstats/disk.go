@@ -8,7 +8,7 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/stats"
 )
 
-// disk is a disk, and how fast it is.
+// disk is a disk and its rates.
 type disk struct {
 	stats.Disk
 	Rates stats.DiskRates

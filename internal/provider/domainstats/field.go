@@ -8,15 +8,15 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/types"
 )
 
-// field is one number or word of an object: its attribute in the schema and where its value comes from are in one
-// place, because there are a hundred of them.
+// field is one number or word of an object. The attribute in the schema and the source of the value are in one place,
+// because there are a hundred fields.
 type field[S any] struct {
 	name, description string
 	kind              attr.Type
 	get               func(S) attr.Value
 }
 
-// The kinds of fields. What isn't known is null.
+// The kinds of fields. Unknown values are null.
 
 func textField[S any](name, description string, get func(S) string) field[S] {
 	return field[S]{name, description, types.StringType, func(s S) attr.Value {
@@ -33,7 +33,7 @@ func boolField[S any](name, description string, get func(S) *bool) field[S] {
 	}}
 }
 
-// wholeField numbers are bytes and counts.
+// wholeField returns a field for bytes and counts.
 func wholeField[S any](name, description string, get func(S) *uint64) field[S] {
 	return field[S]{name, description, types.Int64Type, func(s S) attr.Value {
 		if v := get(s); v != nil {
@@ -49,7 +49,7 @@ func decimalField[S any](name, description string, get func(S) *float64) field[S
 	}}
 }
 
-// secondsField are times.
+// secondsField returns a field for times.
 func secondsField[S any](name, description string, get func(S) *time.Duration) field[S] {
 	return decimalField(name, description, func(s S) *float64 {
 		if d := get(s); d != nil {
@@ -59,7 +59,7 @@ func secondsField[S any](name, description string, get func(S) *time.Duration) f
 	})
 }
 
-// fields are an object.
+// fields are the fields of an object.
 type fields[S any] []field[S]
 
 func (f fields[S]) objectType() types.ObjectType {
@@ -95,12 +95,12 @@ func (f fields[S]) object(s S) attr.Value {
 	return types.ObjectValueMust(f.objectType().AttrTypes, all)
 }
 
-// singleAttribute is the attribute of one object.
+// singleAttribute returns the attribute for one object.
 func (f fields[S]) singleAttribute(description string) schema.Attribute {
 	return schema.SingleNestedAttribute{Computed: true, MarkdownDescription: description, Attributes: f.attributes()}
 }
 
-// byKey is the attribute of a map of objects.
+// byKey returns the attribute for a map of objects.
 func (f fields[S]) byKey(description string) schema.Attribute {
 	return schema.MapNestedAttribute{
 		Computed: true, MarkdownDescription: description,
@@ -108,7 +108,7 @@ func (f fields[S]) byKey(description string) schema.Attribute {
 	}
 }
 
-// objects is a map of objects; nil is null.
+// objects returns a map of objects. A nil map is null.
 func (f fields[S]) objects(all map[string]S) attr.Value {
 	if all == nil {
 		return types.MapNull(f.objectType())

@@ -6,7 +6,7 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/stats"
 )
 
-// nic is a network interface, and how fast it is.
+// nic is a network interface and its rates.
 type nic struct {
 	stats.Interface
 	Rates stats.InterfaceRates

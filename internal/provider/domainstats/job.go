@@ -43,7 +43,7 @@ var jobFields = fields[libvirt.Job]{
 		func(j libvirt.Job) *uint64 { return &j.PostCopyRequests }),
 }
 
-// fromJob maps the job that runs; nil is null.
+// fromJob maps the running job. A nil job is null.
 func fromJob(j *libvirt.Job) attr.Value {
 	if j == nil {
 		return types.ObjectNull(jobFields.objectType().AttrTypes)

@@ -9,7 +9,7 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/stats"
 )
 
-// memory is memory, and how fast it is swapped and faulted.
+// memory is the guest's memory, with the rates of its swapping and page faults.
 type memory struct {
 	stats.Memory
 	Rates stats.Rates

@@ -25,22 +25,22 @@ type model struct {
 	Stats           types.Map      `tfsdk:"stats"`
 }
 
-// selectorModel chooses VMs by what they are.
+// selectorModel selects VMs by their properties.
 type selectorModel struct {
 	Labels types.Map `tfsdk:"labels"`
 }
 
-// facts is all that was found out about one VM.
+// facts is everything that was found out about one VM.
 type facts struct {
 	vm *fleet.VM
-	// sample is the last one, first the one before it; either may be nil.
+	// sample is the last sample, and first the one before it. Either may be nil.
 	first, sample *stats.Sample
 	dirtyRate     *uint64
 	job           *libvirt.Job
 	unavailable   map[string]string
 }
 
-// knownRates are those between the samples; without, nothing is known.
+// knownRates returns the rates between the two samples, and no rates without both.
 func (f *facts) knownRates() stats.Rates {
 	if r := stats.Between(f.first, f.sample); r != nil {
 		return *r
@@ -76,7 +76,7 @@ var factFields = fields[*facts]{
 		"`dirty_rate_period`.", func(f *facts) *uint64 { return f.dirtyRate }),
 }
 
-// valueOrZero gives what is pointed at; nothing is its zero value.
+// valueOrZero returns the value that p points at, and the zero value for nil.
 func valueOrZero[T any](p *T) T {
 	if p == nil {
 		var none T
@@ -85,7 +85,7 @@ func valueOrZero[T any](p *T) T {
 	return *p
 }
 
-// vmType is the type of one VM's object.
+// vmType returns the type of one VM's object.
 func vmType() types.ObjectType {
 	all := map[string]attr.Type{
 		"cpu": cpuFields.objectType(), "vcpus": types.MapType{ElemType: vcpuFields.objectType()},

@@ -29,7 +29,7 @@ func (d *DataSource) Schema(_ context.Context, _ datasource.SchemaRequest, resp 
 	}
 }
 
-// ownAttributes are all but those that select one VM.
+// ownAttributes returns all attributes except those that select one VM.
 func ownAttributes() map[string]schema.Attribute {
 	return map[string]schema.Attribute{
 		"virtual_machines": schema.ListAttribute{
@@ -82,7 +82,7 @@ func ownAttributes() map[string]schema.Attribute {
 	}
 }
 
-// vmAttributes are the attributes of one VM.
+// vmAttributes returns the attributes of one VM.
 func vmAttributes() map[string]schema.Attribute {
 	all := map[string]schema.Attribute{
 		"cpu":   cpuFields.singleAttribute("The processors together."),

@@ -23,7 +23,7 @@ var (
 	_ datasource.DataSourceWithConfigure = (*DataSource)(nil)
 )
 
-// DataSource plans how a host would be drained.
+// DataSource plans the drain of a host.
 type DataSource struct{ meta.DataSource }
 
 // NewDataSource returns the data source.
@@ -83,7 +83,7 @@ func (d *DataSource) Schema(_ context.Context, _ datasource.SchemaRequest, resp 
 	}
 }
 
-// Read makes the plan.
+// Read computes the plan.
 func (d *DataSource) Read(ctx context.Context, req datasource.ReadRequest, resp *datasource.ReadResponse) {
 	var m model
 	resp.Diagnostics.Append(req.Config.Get(ctx, &m)...)

@@ -6,7 +6,7 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/evacuation"
 )
 
-// Rule is what holds for a VM when its host is drained.
+// Rule is the rule that applies to a VM when its host is drained.
 type Rule struct {
 	Strategy   string  `tfsdk:"strategy"`
 	Origin     string  `tfsdk:"origin"`
@@ -14,7 +14,7 @@ type Rule struct {
 	Fallback   *string `tfsdk:"fallback"`
 }
 
-// RuleAttribute is the attribute of a data source that has a Rule.
+// RuleAttribute returns the attribute of a data source for a Rule.
 func RuleAttribute() datasource.SingleNestedAttribute {
 	text := func(description string) datasource.StringAttribute {
 		return datasource.StringAttribute{Computed: true, MarkdownDescription: description}
@@ -34,7 +34,7 @@ func RuleAttribute() datasource.SingleNestedAttribute {
 	}
 }
 
-// FromRule maps a rule; nil stays nil.
+// FromRule maps a rule. nil stays nil.
 func FromRule(r *evacuation.Rule) *Rule {
 	if r == nil {
 		return nil

@@ -54,7 +54,7 @@ var descriptions = map[string]string{
 	"blockers": "Why the VM is `Blocked` or `Pinned`.",
 }
 
-// DataSource are the attributes of a step in a data source.
+// DataSource returns the attributes of a step in a data source.
 func DataSource() map[string]datasource.Attribute {
 	all := map[string]datasource.Attribute{}
 	for name, description := range descriptions {
@@ -74,7 +74,7 @@ func DataSource() map[string]datasource.Attribute {
 	return all
 }
 
-// Resource are the attributes of a step in a resource, which takes them from the data source.
+// Resource returns the attributes of a step in a resource, whose steps come from the data source.
 func Resource() map[string]resource.Attribute {
 	all := map[string]resource.Attribute{}
 	for name, description := range descriptions {
@@ -97,7 +97,7 @@ func Resource() map[string]resource.Attribute {
 	return all
 }
 
-// FromFleet are the steps as Terraform has them.
+// FromFleet maps the fleet's steps.
 func FromFleet(steps []evacuation.Step) []Step {
 	all := make([]Step, len(steps))
 	for i, s := range steps {
@@ -115,7 +115,7 @@ func FromFleet(steps []evacuation.Step) []Step {
 	return all
 }
 
-// ToFleet are the steps of a list that is known, nil for one that is null.
+// ToFleet returns the fleet's steps for a known list, and nil for null.
 func ToFleet(ctx context.Context, list types.List) ([]evacuation.Step, diag.Diagnostics) {
 	if list.IsNull() || list.IsUnknown() {
 		return nil, nil
@@ -137,7 +137,7 @@ func ToFleet(ctx context.Context, list types.List) ([]evacuation.Step, diag.Diag
 	return all, diags
 }
 
-// Text lists steps for people, one in a line.
+// Text lists steps as text for users, one on each line.
 func Text(steps []evacuation.Step) string {
 	if len(steps) == 0 {
 		return "  (it has no VMs)"

@@ -13,7 +13,7 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/value"
 )
 
-// model is the resource as Terraform has it.
+// model is the resource in Terraform.
 type model struct {
 	fleetpolicy.Common
 
@@ -25,10 +25,10 @@ type model struct {
 	Timeout          value.Duration `tfsdk:"timeout"`
 }
 
-// Known says that the state has more than an id.
+// Known reports whether the state has more than an id.
 func (m *model) Known() bool { return !m.Strategy.IsNull() }
 
-// Validate checks what needs no host to check.
+// Validate checks everything that can be checked without a host.
 func (m *model) Validate() diag.Diagnostics {
 	diags := migrationoptions.Validate(m.MigrationOptions, path.Root(migrationoptions.Name))
 	switch strategy := m.Strategy.ValueString(); strategy {
@@ -42,7 +42,7 @@ func (m *model) Validate() diag.Diagnostics {
 	return diags
 }
 
-// ToFleet is the policy with that id.
+// ToFleet returns the policy with that id.
 func (m *model) ToFleet(id string) evacuation.Policy {
 	return evacuation.Policy{
 		Identity: m.Identity(id), Strategy: m.Strategy.ValueString(), Fallback: m.Fallback.ValueString(),
@@ -51,7 +51,7 @@ func (m *model) ToFleet(id string) evacuation.Policy {
 	}
 }
 
-// FromFleet takes over what a host has.
+// FromFleet sets the model to the policy on a host.
 func (m *model) FromFleet(p evacuation.Policy) {
 	m.Strategy = types.StringValue(p.Strategy)
 	m.Fallback = value.NewStringOrNull(p.Fallback)

@@ -11,7 +11,7 @@ import (
 // TypeName is the resource's full name.
 const TypeName = "virtfleet_eviction_policy"
 
-// noun is what errors call the resource.
+// noun is the resource's name in errors.
 const noun = "eviction policy"
 
 // NewResource is the constructor that the provider registers.

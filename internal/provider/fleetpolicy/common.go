@@ -17,7 +17,7 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/value"
 )
 
-// Common are the attributes that every policy has, to be embedded in its model.
+// Common are the attributes that every policy has. The models of policies embed it.
 type Common struct {
 	ID         types.String `tfsdk:"id"`
 	Name       types.String `tfsdk:"name"`
@@ -30,7 +30,7 @@ const Precedence = "Only one policy applies to a VM, chosen in this order: the p
 	"`labels`; then one with `names`; then one with `hosts`; then the first `name` in alphabetical order. So a " +
 	"policy without `labels` loses to any policy with a matching label."
 
-// Attributes are the schema of a policy: what is its own, and what all have.
+// Attributes returns the schema of a policy: its own attributes, and those of Common.
 func Attributes(own map[string]schema.Attribute) map[string]schema.Attribute {
 	own["id"] = schema.StringAttribute{
 		MarkdownDescription: "UUID of the policy.",
@@ -80,13 +80,13 @@ var selectorType = types.ObjectType{AttrTypes: map[string]attr.Type{
 	"hosts":  types.ListType{ElemType: types.StringType},
 }}
 
-// Shared are the attributes themselves, by which the resource reaches them in any model.
+// Shared returns the attributes themselves, through which the resource accesses them in any model.
 func (c *Common) Shared() *Common { return c }
 
-// label is what people call the policy.
+// label returns the policy's name for users.
 func (c *Common) label() string { return cmp.Or(c.Name.ValueString(), c.ID.ValueString(), "(new)") }
 
-// Identity is what the fleet knows the policy by, with that id.
+// Identity returns the policy's identity in the fleet, with that id.
 func (c *Common) Identity(id string) policy.Identity {
 	i := policy.Identity{ID: id, Name: cmp.Or(c.Name.ValueString(), id)}
 	all := c.Selector.Attributes()
@@ -102,7 +102,7 @@ func (c *Common) Identity(id string) policy.Identity {
 	return i
 }
 
-// fromIdentity takes over name and selector.
+// fromIdentity sets name and selector.
 func (c *Common) fromIdentity(i policy.Identity) {
 	c.Name = types.StringNull()
 	if i.Name != i.ID {

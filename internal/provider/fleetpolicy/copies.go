@@ -8,7 +8,7 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/value"
 )
 
-// foundAndSilent returns a policy that some host has, and a host that can't tell.
+// foundAndSilent returns a policy that some host has, and a host whose answer is missing.
 func foundAndSilent[P policy.Policy](copies []records.PolicyCopy[P]) (found *P, silent *records.PolicyCopy[P]) {
 	for i, c := range copies {
 		switch {
@@ -21,8 +21,9 @@ func foundAndSilent[P policy.Policy](copies []records.PolicyCopy[P]) (found *P, 
 	return found, silent
 }
 
-// setFromCopies makes the state what the hosts say: as before if any of them says so, else what the first one has.
-// Those that say otherwise are stale. A silent host is as it was.
+// setFromCopies sets the state from the copies on the hosts. If any host has the policy as in the state, the state
+// stays. Otherwise it becomes the policy that was found first. Hosts whose copy differs are stale. A host that didn't
+// answer stays as it was.
 func setFromCopies[P policy.Policy](m Model[P], copies []records.PolicyCopy[P], found P) {
 	if m.Known() {
 		before := m.ToFleet(found.Identified().ID)
@@ -32,7 +33,7 @@ func setFromCopies[P policy.Policy](m Model[P], copies []records.PolicyCopy[P], 
 			}
 		}
 	}
-	// What means the same stays as it is written.
+	// A policy that means the same keeps its notation.
 	if !m.Known() || !policy.Same(m.ToFleet(found.Identified().ID), found) {
 		m.Shared().fromIdentity(found.Identified())
 		m.FromFleet(found)

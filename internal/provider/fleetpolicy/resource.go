@@ -21,26 +21,26 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/value"
 )
 
-// Model is a kind of policy as Terraform has it. It embeds Common.
+// Model is a kind of policy in Terraform. It embeds Common.
 type Model[P policy.Policy] interface {
 	Shared() *Common
-	// Known says that the state has more than the id that an import begins with.
+	// Known reports whether the state has more than the id that an import begins with.
 	Known() bool
-	// ToFleet is the policy with that id, FromFleet takes over what is not in Common.
+	// ToFleet returns the policy with that id. FromFleet sets everything that isn't in Common.
 	ToFleet(id string) P
 	FromFleet(P)
-	// Validate checks what needs no host to check.
+	// Validate checks everything that can be checked without a host.
 	Validate() diag.Diagnostics
 }
 
 // Kind is one kind of policy.
 type Kind[P policy.Policy] struct {
-	// TypeName is the resource's full name, Noun what errors call one.
+	// TypeName is the resource's full name, and Noun its name in errors.
 	TypeName, Noun string
 	Schema         schema.Schema
 	// NewModel returns an empty model, a pointer to a struct.
 	NewModel func() Model[P]
-	// In is where the fleet has the policies.
+	// In returns the fleet's store for policies of this kind.
 	In func(*fleet.Fleet) records.Policies[P]
 }
 
@@ -67,7 +67,7 @@ func (r *managed[P]) Schema(_ context.Context, _ resource.SchemaRequest, resp *r
 	resp.Schema = r.kind.Schema
 }
 
-// ValidateConfig checks what needs no host to check.
+// ValidateConfig checks everything that can be checked without a host.
 func (r *managed[P]) ValidateConfig(
 	ctx context.Context, req resource.ValidateConfigRequest, resp *resource.ValidateConfigResponse,
 ) {
@@ -76,7 +76,7 @@ func (r *managed[P]) ValidateConfig(
 	}
 }
 
-// model reads a configuration, plan or state; nil: it can't be read.
+// model reads a configuration, plan or state. It returns nil if it can't be read.
 func (r *managed[P]) model(ctx context.Context, from interface {
 	Get(ctx context.Context, target any) diag.Diagnostics
 }, diags *diag.Diagnostics,
@@ -89,10 +89,10 @@ func (r *managed[P]) model(ctx context.Context, from interface {
 	return m
 }
 
-// policies are those of the fleet.
+// policies returns the fleet's policies of this kind.
 func (r *managed[P]) policies() records.Policies[P] { return r.kind.In(r.Data.Fleet) }
 
-// ModifyPlan plans that every host has the policy afterwards, which repairs what was found to be missing.
+// ModifyPlan plans that every host has the policy afterwards, which repairs copies that are missing or differ.
 func (r *managed[P]) ModifyPlan(
 	ctx context.Context, req resource.ModifyPlanRequest, resp *resource.ModifyPlanResponse,
 ) {
@@ -109,13 +109,14 @@ func (r *managed[P]) ModifyPlan(
 	resp.Diagnostics.Append(resp.Plan.SetAttribute(ctx, path.Root("stale_hosts"), value.NewStringList([]string{}))...)
 }
 
-// warnOfNamesake warns of another policy of the same name, which apply refuses to duplicate. The plan may be about to
-// remove it: nothing tells a resource whether it replaces another one.
+// warnOfNamesake warns about another policy with the same name. The apply refuses a second policy of that name. It is
+// only a warning because the plan may remove the other policy: Terraform doesn't tell a resource whether it replaces
+// another one.
 func (r *managed[P]) warnOfNamesake(ctx context.Context, req resource.ModifyPlanRequest) diag.Diagnostics {
 	var name types.String
 	diags := req.Plan.GetAttribute(ctx, path.Root("name"), &name)
 	if diags.HasError() || r.Data.Unknown || name.ValueString() == "" {
-		return nil // Whoever goes on says why.
+		return nil // The caller's next step reports the error.
 	}
 	copies, err := r.policies().Copies(ctx, func(p P) bool { return p.Identified().Name == name.ValueString() })
 	if err != nil {
@@ -132,8 +133,8 @@ func (r *managed[P]) warnOfNamesake(ctx context.Context, req resource.ModifyPlan
 	return diags
 }
 
-// Create writes the policy to every host. One that doesn't answer gets it by a later apply: by then it may have none
-// that could be taken for this one.
+// Create writes the policy to every host. A host that doesn't answer gets it in a later apply, which refuses if that
+// host then has another policy of the same name.
 func (r *managed[P]) Create(ctx context.Context, req resource.CreateRequest, resp *resource.CreateResponse) {
 	plan := r.model(ctx, req.Plan, &resp.Diagnostics)
 	if plan == nil || !r.Asks("create", r.kind.Noun, &resp.Diagnostics) {
@@ -160,7 +161,7 @@ func (r *managed[P]) Create(ctx context.Context, req resource.CreateRequest, res
 	resp.Diagnostics.Append(resp.State.Set(ctx, plan)...)
 }
 
-// newID is a new one, or that of the same policy which a create that was killed left behind.
+// newID returns a new id, or the id of the same policy that a killed create left behind.
 func (r *managed[P]) newID(ctx context.Context, plan Model[P]) (string, error) {
 	copies, err := r.policies().Copies(ctx, func(p P) bool { return policy.Same(p, plan.ToFleet(p.Identified().ID)) })
 	if err != nil {
@@ -172,7 +173,7 @@ func (r *managed[P]) newID(ctx context.Context, plan Model[P]) (string, error) {
 	return uuid.NewString(), nil
 }
 
-// Read compares the copies of all hosts. The policy is gone when every host answered and none has it.
+// Read compares the copies of all hosts. The policy is gone if every host answered and none has it.
 func (r *managed[P]) Read(ctx context.Context, req resource.ReadRequest, resp *resource.ReadResponse) {
 	state := r.model(ctx, req.State, &resp.Diagnostics)
 	if state == nil || !r.Asks("read", r.kind.Noun, &resp.Diagnostics) {
@@ -239,7 +240,7 @@ func (r *managed[P]) Delete(ctx context.Context, req resource.DeleteRequest, res
 	}
 }
 
-// ImportState finds the policy by its id or its name. Read fills in the rest.
+// ImportState finds the policy by id or name. Read fills in the rest.
 func (r *managed[P]) ImportState(
 	ctx context.Context, req resource.ImportStateRequest, resp *resource.ImportStateResponse,
 ) {
@@ -264,7 +265,7 @@ func (r *managed[P]) ImportState(
 	resp.Diagnostics.Append(tfdiag.Failure{Verb: "import", Noun: r.kind.Noun, Err: err}.Error())
 }
 
-// failure is an error about the policy on its way to the user.
+// failure turns an error about the policy into one for the user.
 func (r *managed[P]) failure(m Model[P], verb string, err error, began time.Time) tfdiag.Failure {
 	return tfdiag.Failure{
 		Verb: verb, Noun: fmt.Sprintf("%s %q", r.kind.Noun, m.Shared().label()), Err: err, Elapsed: time.Since(began),

@@ -8,7 +8,7 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 )
 
-// user is a user who is logged in.
+// user is a logged-in user.
 type user struct {
 	Name      *string `tfsdk:"name"`
 	Domain    *string `tfsdk:"domain"`

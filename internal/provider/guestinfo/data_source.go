@@ -67,7 +67,7 @@ func (d *DataSource) Read(ctx context.Context, req datasource.ReadRequest, resp 
 	resp.Diagnostics.Append(resp.State.Set(ctx, state)...)
 }
 
-// awaitAgent gives the agent time to come up, if the user asked for that. The report tells whether it did.
+// awaitAgent waits for the agent to start, if the user asked for that. The report says whether it did.
 func (d *DataSource) awaitAgent(ctx context.Context, vm *fleet.VM, atMost time.Duration) (*fleet.VM, error) {
 	if atMost == 0 || !vm.Active {
 		return vm, nil

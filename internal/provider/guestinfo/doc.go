@@ -1,5 +1,5 @@
 // Package guestinfo is the data source virtfleet_guest_info.
 //
-// It may import the fleet, what guest and libvirt name, and the provider's shared packages. It must not take an agent
-// that doesn't answer for an error. What it shares with conditions, the guest's operating system, is exported.
+// It may import the fleet, types of guest and libvirt, and the provider's shared packages. An agent that doesn't answer
+// is not an error. The guest's operating system is exported, because conditions has it, too.
 package guestinfo

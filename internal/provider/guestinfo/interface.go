@@ -21,7 +21,7 @@ type addressModel struct {
 	Prefix int64   `tfsdk:"prefix"`
 }
 
-// counters are what an interface has carried.
+// counters are the traffic counters of an interface.
 type counters struct {
 	RXBytes   *int64 `tfsdk:"rx_bytes"`
 	RXPackets *int64 `tfsdk:"rx_packets"`
@@ -90,7 +90,7 @@ func fromInterfaces(r *guest.Report) []interfaceModel {
 	return models
 }
 
-// orNull is nil for "".
+// orNull returns nil for "".
 func orNull(s string) *string {
 	if s == "" {
 		return nil
@@ -98,10 +98,10 @@ func orNull(s string) *string {
 	return &s
 }
 
-// wholeNumber fits a count into Terraform's numbers.
+// wholeNumber converts a count to Terraform's numbers.
 func wholeNumber(n uint64) *int64 { return new(int64(n)) } //nolint:gosec // Nothing here comes near 8 EiB.
 
-// wholeOrNull is null for what wasn't reported.
+// wholeOrNull returns null for a number that wasn't reported.
 func wholeOrNull(n *uint64) *int64 {
 	if n == nil {
 		return nil
@@ -109,12 +109,12 @@ func wholeOrNull(n *uint64) *int64 {
 	return wholeNumber(*n)
 }
 
-// computedString is a computed string.
+// computedString returns a computed string attribute.
 func computedString(description string) schema.StringAttribute {
 	return schema.StringAttribute{Computed: true, MarkdownDescription: description}
 }
 
-// computedNumber is a computed whole number.
+// computedNumber returns a computed attribute for a whole number.
 func computedNumber(description string) schema.Int64Attribute {
 	return schema.Int64Attribute{Computed: true, MarkdownDescription: description}
 }

@@ -37,7 +37,7 @@ type model struct {
 	Unavailable     map[string]string `tfsdk:"unavailable"`
 }
 
-// fromReport maps what the agent said; what it didn't is null.
+// fromReport maps the agent's report. What the agent didn't report is null.
 func fromReport(ctx context.Context, r *guest.Report) (model, diag.Diagnostics) {
 	var diags, d diag.Diagnostics
 	m := model{
@@ -58,7 +58,7 @@ func fromReport(ctx context.Context, r *guest.Report) (model, diag.Diagnostics) 
 		m.AgentVersion = types.StringValue(r.Agent.Version)
 		m.AgentCommands = value.NewStringList(append([]string{}, r.Agent.Commands...))
 	}
-	// A command that was refused is missing for certain; that all are there takes the agent's own list.
+	// A refused command is certainly missing. Only the agent's own list shows that no command is missing.
 	if lacks, exact := r.Lacks(); exact || len(lacks) > 0 {
 		m.AgentSupported, m.MissingCommands = new(len(lacks) == 0), append([]string{}, lacks...)
 	}

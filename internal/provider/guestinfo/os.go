@@ -33,7 +33,7 @@ var OSType = map[string]attr.Type{
 	"kernel_release": types.StringType, "kernel_version": types.StringType, "machine": types.StringType,
 }
 
-// OSAttribute is the guest's operating system.
+// OSAttribute returns the attribute for the guest's operating system.
 func OSAttribute() schema.SingleNestedAttribute {
 	text := func(description string) schema.StringAttribute {
 		return schema.StringAttribute{Computed: true, MarkdownDescription: description}
@@ -56,7 +56,7 @@ func OSAttribute() schema.SingleNestedAttribute {
 	}
 }
 
-// FromOS maps an operating system; nil is null.
+// FromOS maps an operating system. nil is null.
 func FromOS(ctx context.Context, os *libvirt.GuestOS) (types.Object, diag.Diagnostics) {
 	if os == nil {
 		return types.ObjectNull(OSType), nil

@@ -12,13 +12,13 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/value"
 )
 
-// probe is what to run in the guest.
+// probe is a command to run in the guest.
 type probe struct {
 	Command []string       `tfsdk:"command"`
 	Timeout value.Duration `tfsdk:"timeout"`
 }
 
-// probeResult is what became of it.
+// probeResult is the result of the command.
 type probeResult struct {
 	Exited      bool   `tfsdk:"exited"`
 	ExitStatus  *int64 `tfsdk:"exit_status"`
@@ -91,5 +91,5 @@ func fromProbe(r *guest.ProbeResult) *probeResult {
 	return m
 }
 
-// readableText makes text of bytes: Terraform's strings are UTF-8.
+// readableText converts bytes to valid UTF-8, which Terraform's strings require.
 func readableText(b []byte) string { return strings.ToValidUTF8(string(b), "\ufffd") }

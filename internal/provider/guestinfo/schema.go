@@ -26,7 +26,7 @@ func (d *DataSource) Schema(_ context.Context, _ datasource.SchemaRequest, resp 
 	}
 }
 
-// ownAttributes are all but those that select the VM.
+// ownAttributes returns all attributes except those that select the VM.
 func ownAttributes() map[string]schema.Attribute {
 	return map[string]schema.Attribute{
 		"raw_commands": schema.BoolAttribute{

@@ -17,7 +17,7 @@ type filesystem struct {
 	Disks      []filesystemDisk `tfsdk:"disks"`
 }
 
-// filesystemDisk is a disk below a filesystem.
+// filesystemDisk is a disk that a filesystem is on.
 type filesystemDisk struct {
 	Target *string `tfsdk:"target"`
 	Serial *string `tfsdk:"serial"`

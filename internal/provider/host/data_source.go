@@ -40,8 +40,8 @@ func (d *DataSource) ValidateConfig(
 	}
 }
 
-// Read asks the fleet for the host. One that doesn't answer is an error unless the provider was told to keep what is
-// unreachable; one that is given up is described without being asked.
+// Read asks the fleet for the host. An unreachable host is an error, unless the provider is configured to keep
+// unreachable resources. A fenced host is described without being asked.
 func (d *DataSource) Read(ctx context.Context, req datasource.ReadRequest, resp *datasource.ReadResponse) {
 	var config singularModel
 	if !d.Reads(ctx, "host", &config, req, resp) {

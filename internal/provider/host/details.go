@@ -10,7 +10,7 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 )
 
-// details are what is read of a host only if `include` names it.
+// details are the facts about a host that are read only if `include` names them.
 type details struct {
 	NUMACells       []numaCell                `tfsdk:"numa_cells"`
 	CPU             *cpu                      `tfsdk:"cpu"`
@@ -19,7 +19,7 @@ type details struct {
 	VirtualMachines map[string]virtualMachine `tfsdk:"virtual_machines"`
 }
 
-// asked is what a description of an included attribute ends with.
+// asked is the end of the description of an included attribute.
 const asked = " Null unless `include` names it."
 
 func detailAttributes() map[string]schema.Attribute {
@@ -42,7 +42,7 @@ func detailAttributes() map[string]schema.Attribute {
 	}
 }
 
-// fromDetails maps what was included; the rest is nil.
+// fromDetails maps what was included. The rest is nil.
 func fromDetails(s observe.HostStatus) details {
 	d := s.Details
 	return details{
@@ -61,7 +61,7 @@ type numaCell struct {
 	Pages       []pagePool       `tfsdk:"pages"`
 }
 
-// pagePool is the memory of a cell that has pages of one size.
+// pagePool is a cell's memory in pages of one size.
 type pagePool struct {
 	SizeBytes int64  `tfsdk:"size_bytes"`
 	Total     int64  `tfsdk:"total"`
@@ -101,7 +101,7 @@ func numaAttribute() schema.ListNestedAttribute {
 	}
 }
 
-// fromNUMA joins what cells there are with what of them is free, nil if they weren't included.
+// fromNUMA joins the cells with their free memory. It returns nil if they weren't included.
 func fromNUMA(cells []libvirt.NUMACell, free []libvirt.NUMAFree) []numaCell {
 	if len(free) != len(cells) || free == nil {
 		return nil
@@ -131,7 +131,7 @@ func fromNUMA(cells []libvirt.NUMACell, free []libvirt.NUMAFree) []numaCell {
 	return all
 }
 
-// cpu is what guests can get as a CPU.
+// cpu is the CPU that guests can get.
 type cpu struct {
 	DomainType string   `tfsdk:"domain_type"`
 	HostModel  *string  `tfsdk:"host_model"`
@@ -171,7 +171,7 @@ func fromCPU(c *libvirt.GuestCPUs, domainType string) *cpu {
 	}
 }
 
-// sysinfo is what the host's firmware reports about the host.
+// sysinfo is what the firmware reports about the host.
 type sysinfo struct {
 	Manufacturer *string `tfsdk:"manufacturer"`
 	Product      *string `tfsdk:"product"`
@@ -214,7 +214,7 @@ func fromSysinfo(s *libvirt.Sysinfo) *sysinfo {
 	}
 }
 
-// virtualMachine is a VM that a host knows.
+// virtualMachine is a VM that the host has.
 type virtualMachine struct {
 	Name   string  `tfsdk:"name"`
 	Role   *string `tfsdk:"role"`

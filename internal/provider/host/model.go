@@ -51,7 +51,7 @@ type Model struct {
 	details
 }
 
-// cordon is the mark that keeps VMs away.
+// cordon is the mark that keeps VMs off the host.
 type cordon struct {
 	Owner  string  `tfsdk:"owner"`
 	Since  *string `tfsdk:"since"`
@@ -70,7 +70,7 @@ var guestType = types.ObjectType{AttrTypes: map[string]attr.Type{
 	"machine_types": types.ListType{ElemType: types.StringType},
 }}
 
-// FromStatus maps what the fleet knows of a host.
+// FromStatus maps the fleet's facts about a host.
 func FromStatus(ctx context.Context, s observe.HostStatus) (Model, diag.Diagnostics) {
 	labels := s.Labels
 	if labels == nil {
@@ -136,7 +136,7 @@ func guestsMap(ctx context.Context, all []libvirt.Guest) (types.Map, diag.Diagno
 	return types.MapValueFrom(ctx, guestType, byArch)
 }
 
-// versionOrNull is null for a version that isn't known.
+// versionOrNull returns null for an unknown version.
 func versionOrNull(v libvirt.Version) types.String {
 	if v == (libvirt.Version{}) {
 		return types.StringNull()
@@ -144,5 +144,5 @@ func versionOrNull(v libvirt.Version) types.String {
 	return types.StringValue(v.String())
 }
 
-// memoryNumber fits an amount of memory into Terraform's numbers.
+// memoryNumber converts an amount of memory to Terraform's numbers.
 func memoryNumber(n uint64) types.Int64 { return types.Int64Value(wholeNumber(n)) }

@@ -98,17 +98,17 @@ func fromNodeDevices(list []libvirt.NodeDevice) map[string]nodeDevice {
 	return all
 }
 
-// computedString is a computed string.
+// computedString returns a computed string attribute.
 func computedString(description string) schema.StringAttribute {
 	return schema.StringAttribute{Computed: true, MarkdownDescription: description}
 }
 
-// computedNumber is a computed whole number.
+// computedNumber returns a computed attribute for a whole number.
 func computedNumber(description string) schema.Int64Attribute {
 	return schema.Int64Attribute{Computed: true, MarkdownDescription: description}
 }
 
-// orNull is nil for "".
+// orNull returns nil for "".
 func orNull(s string) *string {
 	if s == "" {
 		return nil
@@ -123,5 +123,5 @@ func int64Pointer(n *int) *int64 {
 	return new(int64(*n))
 }
 
-// wholeNumber fits an amount into Terraform's numbers.
+// wholeNumber converts an amount to Terraform's numbers.
 func wholeNumber(n uint64) int64 { return int64(n) } //nolint:gosec // No host has 8 EiB.

@@ -17,13 +17,13 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/value"
 )
 
-// Question is what is read of hosts in addition to what always is.
+// Question is what to read of hosts in addition to what is always read.
 type Question struct {
 	Include      types.List `tfsdk:"include"`
 	Capabilities types.List `tfsdk:"node_device_capabilities"`
 }
 
-// QuestionAttributes are the attributes of a Question.
+// QuestionAttributes returns the attributes of a Question.
 func QuestionAttributes() map[string]schema.Attribute {
 	some := func(description, byDefault string, of []string) schema.ListAttribute {
 		return schema.ListAttribute{
@@ -54,7 +54,7 @@ func (q Question) Validate() diag.Diagnostics {
 	return diags
 }
 
-// ToFleet is the question as the fleet takes it.
+// ToFleet returns the question in the fleet's form.
 func (q Question) ToFleet() observe.HostQuestion {
 	return observe.HostQuestion{
 		Parts: value.StringList(q.Include), Capabilities: value.StringList(q.Capabilities),

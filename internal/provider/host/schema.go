@@ -25,7 +25,8 @@ func (d *DataSource) Schema(_ context.Context, _ datasource.SchemaRequest, resp 
 	}
 }
 
-// Attributes are everything that is read of a host. What only the host itself can tell is null while it doesn't answer.
+// Attributes returns the attributes of everything that is read of a host. Facts that only the host itself reports are
+// null while the host is unreachable.
 func Attributes() map[string]schema.Attribute {
 	attributes := map[string]schema.Attribute{
 		"uri": schema.StringAttribute{

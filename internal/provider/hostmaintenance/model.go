@@ -12,7 +12,7 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/value"
 )
 
-// model is the resource as Terraform has it.
+// model is the resource in Terraform.
 type model struct {
 	ID          types.String   `tfsdk:"id"`
 	Host        types.String   `tfsdk:"host"`
@@ -25,10 +25,10 @@ type model struct {
 	Results     types.List     `tfsdk:"results"`
 }
 
-// defaultReason is what a host is told that isn't told why.
+// defaultReason is the reason that is recorded on a host if the configuration gives none.
 const defaultReason = "maintenance"
 
-// toFleet is the wish, without its steps.
+// toFleet returns the requested drain, without its steps.
 func (m *model) toFleet() fleet.Drain {
 	host := m.Host.ValueString()
 	return fleet.Drain{
@@ -37,7 +37,7 @@ func (m *model) toFleet() fleet.Drain {
 	}
 }
 
-// readReason takes over what the host was told.
+// readReason sets the reason that the host has recorded.
 func (m *model) readReason(why string) {
 	switch {
 	case why == m.toFleet().Why:
@@ -48,7 +48,7 @@ func (m *model) readReason(why string) {
 	}
 }
 
-// setSteps records what became of each VM.
+// setSteps records the result for each VM.
 func (m *model) setSteps(steps []hostrecord.Step, drained bool) {
 	m.Drained = types.BoolValue(drained)
 	results := make([]attr.Value, len(steps))
@@ -62,7 +62,8 @@ func (m *model) setSteps(steps []hostrecord.Step, drained bool) {
 	m.Results = types.ListValueMust(resultType, results)
 }
 
-// leavesHost says that the plan leaves the host as it is: it is empty, and no more VMs are to leave than did before.
+// leavesHost reports whether the plan leaves the host as it is: the host is drained, and the plan doesn't newly ask to
+// move stopped VMs.
 func (m *model) leavesHost(state *model) bool {
 	return state.Drained.ValueBool() && (!m.MoveStopped.ValueBool() || state.MoveStopped.ValueBool())
 }

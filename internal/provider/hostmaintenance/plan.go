@@ -17,7 +17,7 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/tfdiag"
 )
 
-// ModifyPlan plans that the host is drained, shows how, and fails if it can't be.
+// ModifyPlan plans that the host is drained, shows the steps, and returns an error if the host can't be drained.
 func (r *Resource) ModifyPlan(
 	ctx context.Context, req resource.ModifyPlanRequest, resp *resource.ModifyPlanResponse,
 ) {
@@ -50,7 +50,7 @@ func (r *Resource) ModifyPlan(
 	}
 }
 
-// explainPlan says what apply will do, and what keeps it from doing so.
+// explainPlan says what the apply will do, and what prevents it.
 func (r *Resource) explainPlan(ctx context.Context, m *model) diag.Diagnostics {
 	steps, diags := evacuationsteps.ToFleet(ctx, m.Steps)
 	if diags.HasError() {
@@ -93,13 +93,14 @@ func (r *Resource) explainPlan(ctx context.Context, m *model) diag.Diagnostics {
 	return diags
 }
 
-// explainMark warns of another maintenance of the host, during which apply refuses to begin this one. The plan may be
-// about to end it: a resource isn't told whether it replaces another one.
+// explainMark warns about another maintenance of the host, during which the apply refuses to begin this one. It is only
+// a warning because the plan may end the other maintenance: Terraform doesn't tell a resource whether it replaces
+// another one.
 func (r *Resource) explainMark(ctx context.Context, m *model) diag.Diagnostics {
 	var diags diag.Diagnostics
 	record, err := r.Data.Fleet.Record(ctx, m.Host.ValueString())
 	if err != nil || record.Cordon == nil || record.Cordon.ID == m.ID.ValueString() || record.Abandoned() {
-		return nil // What comes next reports the error.
+		return nil // The caller's next step reports the error.
 	}
 	diags.AddAttributeWarning(path.Root("host"), "Host is under another maintenance", fmt.Sprintf(
 		"Host %q is cordoned by %s since %s: %s.\n\nUnless this very plan ends that one first, apply will refuse to begin "+

@@ -22,10 +22,10 @@ import (
 // TypeName is the resource's full name.
 const TypeName = "virtfleet_host_maintenance"
 
-// noun is what errors call the resource.
+// noun is the resource's name in errors.
 const noun = "host maintenance"
 
-// defaultTimeout leaves a full host the time to be copied elsewhere.
+// defaultTimeout leaves enough time to copy a full host's VMs to other hosts.
 const defaultTimeout = time.Hour
 
 var (
@@ -40,7 +40,7 @@ type Resource struct{ meta.Resource }
 // NewResource is the constructor that the provider registers.
 func NewResource() resource.Resource { return &Resource{meta.Resource{TypeName: TypeName}} }
 
-// Create cordons the host and drains it. What failed is an error, and what was done is in the state.
+// Create cordons the host and drains it. Failures are errors, and the steps that were done are in the state.
 func (r *Resource) Create(ctx context.Context, req resource.CreateRequest, resp *resource.CreateResponse) {
 	var plan model
 	resp.Diagnostics.Append(req.Plan.Get(ctx, &plan)...)
@@ -69,13 +69,13 @@ func (r *Resource) Create(ctx context.Context, req resource.CreateRequest, resp 
 		resp.Diagnostics.Append(plan.failure("begin", err, began).Within(working).Error())
 	}
 	if results == nil && err != nil {
-		return // Nothing was touched.
+		return // Nothing was changed.
 	}
 	plan.setSteps(results, err == nil)
 	resp.Diagnostics.Append(resp.State.Set(ctx, &plan)...)
 }
 
-// Read compares with what the host has recorded. One that is silent may have been switched off for its maintenance.
+// Read compares the state with the host's record. An unreachable host may have been switched off for its maintenance.
 func (r *Resource) Read(ctx context.Context, req resource.ReadRequest, resp *resource.ReadResponse) {
 	var state model
 	resp.Diagnostics.Append(req.State.Get(ctx, &state)...)
@@ -102,10 +102,10 @@ func (r *Resource) Read(ctx context.Context, req resource.ReadRequest, resp *res
 		resp.Diagnostics.Append(state.failure("read", err, began).Error())
 		return
 	case state.ID.IsNull():
-		state.ID = types.StringValue(record.MaintenanceID()) // It is imported.
+		state.ID = types.StringValue(record.MaintenanceID()) // The resource is being imported.
 	}
 	if !record.Under(state.ID.ValueString()) {
-		resp.State.RemoveResource(ctx) // It was ended by another run.
+		resp.State.RemoveResource(ctx) // Another run has ended it.
 		return
 	}
 	e := record.Evacuation
@@ -119,8 +119,8 @@ func (r *Resource) Read(ctx context.Context, req resource.ReadRequest, resp *res
 	resp.Diagnostics.Append(resp.State.Set(ctx, &state)...)
 }
 
-// Update drains the host again if VMs have come to it or more of them are to leave, and records the reason.
-// The rest is only remembered.
+// Update drains the host again if VMs have come to it or more VMs are to leave, and records the reason. Other changes
+// only change the state.
 func (r *Resource) Update(ctx context.Context, req resource.UpdateRequest, resp *resource.UpdateResponse) {
 	var plan, state model
 	resp.Diagnostics.Append(req.Plan.Get(ctx, &plan)...)
@@ -189,14 +189,14 @@ func (r *Resource) Delete(ctx context.Context, req resource.DeleteRequest, resp 
 	}
 }
 
-// ImportState takes over the maintenance of a host, by its name.
+// ImportState imports the maintenance of a host, by the host's name.
 func (r *Resource) ImportState(
 	ctx context.Context, req resource.ImportStateRequest, resp *resource.ImportStateResponse,
 ) {
 	resp.Diagnostics.Append(resp.State.SetAttribute(ctx, path.Root("host"), types.StringValue(req.ID))...)
 }
 
-// failure is an error about the maintenance on its way to the user.
+// failure turns an error about the maintenance into one for the user.
 func (m *model) failure(verb string, err error, began time.Time) tfdiag.Failure {
 	host := m.Host.ValueString()
 	return tfdiag.Failure{

@@ -11,8 +11,8 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migration"
 )
 
-// copyTimeout is what a drain adds to the default timeout for what it copies: memory, and disks that go along. 0 where
-// that timeout is declared, and where it can't be told; the drain says why.
+// copyTimeout returns how much longer a drain may take because of what it copies: memory, and disks that move with
+// their VMs. It returns 0 if the timeout is declared or the time is unknown, in which case the drain reports why.
 func (r *Resource) copyTimeout(
 	ctx context.Context, declared timeouts.Value, timeout string, want fleet.Drain,
 ) time.Duration {
@@ -31,7 +31,7 @@ func (r *Resource) copyTimeout(
 	return evacuationBudget(plan.Steps)
 }
 
-// backTimeout is how long it may take to bring back what was moved, 0 if that is unknown.
+// backTimeout returns how long it may take to move the VMs back, 0 if that is unknown.
 func (r *Resource) backTimeout(ctx context.Context, host string) time.Duration {
 	if r.Data == nil || r.Data.Fleet == nil {
 		return 0
@@ -47,8 +47,8 @@ func (r *Resource) backTimeout(ctx context.Context, host string) time.Duration {
 	return evacuationBudget(steps)
 }
 
-// evacuationBudget is the time after which all of that, one after another, is taken to converge no more; twice, because
-// a disruption doubles it.
+// evacuationBudget returns the time after which migrations of all steps, one after another, count as not converging. It
+// is doubled, because a disruption doubles the time.
 func evacuationBudget(steps []evacuation.Step) time.Duration {
 	var bytes uint64
 	for _, s := range steps {

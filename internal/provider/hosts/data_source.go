@@ -38,7 +38,7 @@ func (d *DataSource) ValidateConfig(
 	}
 }
 
-// Read asks all hosts at once. Those that don't answer are listed with the reason.
+// Read asks all hosts at the same time. Unreachable hosts are listed with the reason.
 func (d *DataSource) Read(ctx context.Context, req datasource.ReadRequest, resp *datasource.ReadResponse) {
 	var config model
 	if !d.Reads(ctx, "hosts", &config, req, resp) {

@@ -16,7 +16,8 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/storage"
 )
 
-// targetHosts are the hosts that a new image is to be on: of every host those that have the pool.
+// targetHosts returns the hosts that a new image is to be on. If hosts isn't set, those are the configured hosts that
+// have the pool.
 func (r *imageResource) targetHosts(
 	ctx context.Context, m *model,
 ) (targets hostset.Set, shared bool, diags diag.Diagnostics) {
@@ -46,7 +47,7 @@ func (r *imageResource) targetHosts(
 	return targets, shared, diags
 }
 
-// sendTo sends the image to hosts; to one of them where they share the pool.
+// sendTo sends the image to hosts, but only to one of them if they share the pool.
 func (r *imageResource) sendTo(
 	ctx context.Context, targets hostset.Set, shared bool, m *model, fetched *storage.Image,
 ) map[string]error {
@@ -65,7 +66,7 @@ func (r *imageResource) sendTo(
 	return failed
 }
 
-// lacksCopy says that a host has no whole copy.
+// lacksCopy reports whether a host has no complete copy.
 func lacksCopy(targets hostset.Set, states types.Map) bool {
 	have := value.StringMap(states)
 	for _, name := range targets.Names() {
@@ -76,7 +77,7 @@ func lacksCopy(targets hostset.Set, states types.Map) bool {
 	return false
 }
 
-// fetchAndSend fetches the image and sends it to hosts that lack it.
+// fetchAndSend fetches the image and sends it to the hosts that lack it.
 func (r *imageResource) fetchAndSend(
 	ctx context.Context, targets hostset.Set, plan *model, n *notes,
 ) (failed map[string]error, diags diag.Diagnostics) {
@@ -104,14 +105,14 @@ func (r *imageResource) fetchAndSend(
 	return r.sendTo(ctx, targets, shared, plan, fetched), diags
 }
 
-// removeOld removes copies of earlier content that no disk is based on, and returns the names of the others.
+// removeOld removes copies of earlier content that no disk is based on, and returns the names of the remaining ones.
 func (r *imageResource) removeOld(
 	ctx context.Context, hosts hostset.Set, m *model, names []string, diags *diag.Diagnostics,
 ) types.List {
 	kept := []string{}
 	for _, name := range names {
 		if name == m.Volume.ValueString() {
-			continue // It is wanted again.
+			continue // This content is declared again.
 		}
 		failed := r.removeFrom(ctx, hosts, storage.Ref{Pool: m.Pool.ValueString(), Name: name})
 		if len(failed) > 0 {
@@ -127,7 +128,7 @@ func (r *imageResource) removeOld(
 	return value.NewStringList(kept)
 }
 
-// removeFrom removes a copy from hosts. A host without the pool has none.
+// removeFrom removes a copy from hosts. A host without the pool has no copy.
 func (r *imageResource) removeFrom(ctx context.Context, hosts hostset.Set, ref storage.Ref) map[string]error {
 	s := r.Data.Storage()
 	return hostset.Each(ctx, hosts, func(ctx context.Context, h hostset.Host) error {

@@ -11,7 +11,7 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/storage"
 )
 
-// setFromFacts takes over what the content says.
+// setFromFacts sets the attributes that follow from the content.
 func (m *model) setFromFacts(f storage.Facts) {
 	m.Volume = types.StringValue(f.Volume(m.Name.ValueString()))
 	m.ID = types.StringValue(m.Pool.ValueString() + "/" + m.Volume.ValueString())
@@ -35,31 +35,31 @@ func (s *sourceModel) storage() storage.Source {
 	}
 }
 
-// notesKey is the place of the notes in the private state.
+// notesKey is the key of the notes in the private state.
 const notesKey = "image"
 
-// notes are what the resource keeps to itself.
+// notes are what the resource keeps in the private state.
 type notes struct {
 	Seal *storage.Seal `json:"seal,omitempty"`
-	// Stamp is of a local file when it was read.
+	// Stamp is the stamp of a local file when it was read.
 	storage.Stamp
 
-	// Removable says that an earlier copy is kept that no disk is based on any more.
+	// Removable says that an earlier copy remains, and no disk is based on it any more.
 	Removable bool `json:"removable,omitempty"`
 }
 
-// notesOf looks at a local file before it is read.
+// notesOf returns the notes for a local file, before the file is read.
 func notesOf(s *sourceModel) (n notes) {
 	if s == nil || s.File.IsNull() {
 		return n
 	}
-	n.Stamp, _ = storage.StampOf(s.File.ValueString()) // One that can't be read is told by whoever reads it.
+	n.Stamp, _ = storage.StampOf(s.File.ValueString()) // Reading the file reports the error.
 	return n
 }
 
-// checked looks whether a local file may have other content than when it was read, with that SHA-256. It reads the file
-// only where that isn't told otherwise: the time of the last write is as it was, and something of the file was changed.
-// The notes that it returns have the file as it is, if its content is the same.
+// checked reports whether a local file may have other content than when it was read and had that SHA-256. It reads the
+// file only if the stamps don't decide: the file has changed, but the time of its last write hasn't. If the content is
+// the same, the returned notes have the file's new stamp.
 func (n notes) checked(s *sourceModel, sha256 string) (now notes, stale bool) {
 	is := notesOf(s).Stamp
 	switch {
@@ -68,7 +68,7 @@ func (n notes) checked(s *sourceModel, sha256 string) (now notes, stale bool) {
 	case !is.SameWrite(n.Stamp):
 		return n, true
 	}
-	// The content of a compressed file has another sum: it is taken to be stale.
+	// A compressed file has another sum than its content, so it counts as stale.
 	if sum, err := storage.FileSHA256(s.File.ValueString()); err != nil || sum != sha256 {
 		return n, true
 	}

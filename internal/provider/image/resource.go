@@ -25,7 +25,7 @@ const TypeName = "virtfleet_image"
 
 const (
 	noun = "image"
-	// defaultTimeout is for fetching and sending.
+	// defaultTimeout is for fetching and sending the image.
 	defaultTimeout = time.Hour
 )
 
@@ -42,7 +42,7 @@ func NewResource() resource.Resource {
 	return &imageResource{Resource: meta.Resource{TypeName: TypeName}}
 }
 
-// ModifyPlan plans that every host has its copy, and that other content has other names.
+// ModifyPlan plans that every host has its copy, and that new content gets new names.
 func (r *imageResource) ModifyPlan(
 	ctx context.Context, req resource.ModifyPlanRequest, resp *resource.ModifyPlanResponse,
 ) {
@@ -66,7 +66,7 @@ func (r *imageResource) ModifyPlan(
 		return
 	}
 	if hosts.IsNull() {
-		// Those that have the pool, as they were read, and those where it is planned.
+		// These are the hosts that had the pool at the last read, or those where the pool is planned.
 		names := value.Keys(value.StringMap(state.HostStates))
 		if pool, ok := r.Data.Planned.Hosts(status.StoragePool, state.Pool.ValueString()); ok {
 			names = pool
@@ -129,7 +129,7 @@ func (r *imageResource) Create(ctx context.Context, req resource.CreateRequest, 
 	resp.Diagnostics.Append(resp.State.Set(ctx, &plan)...)
 }
 
-// Read looks for the copies of every host that has the pool.
+// Read reads the copies on every host that has the pool.
 func (r *imageResource) Read(ctx context.Context, req resource.ReadRequest, resp *resource.ReadResponse) {
 	var state model
 	resp.Diagnostics.Append(req.State.Get(ctx, &state)...)
@@ -151,7 +151,7 @@ func (r *imageResource) Read(ctx context.Context, req resource.ReadRequest, resp
 	resp.Diagnostics.Append(diags...)
 	imported := state.Source == nil
 	if len(answers) == 0 && !imported {
-		return // No host has the pool any more, which says nothing of what was in it.
+		return // No host has the pool, so the copies are unknown.
 	}
 	if seen.Concludes(ctx, resp, noun, state.ID.ValueString(), imported) {
 		return
@@ -176,7 +176,7 @@ func copyState(c storage.Copy) string {
 	return onhosts.Present
 }
 
-// withPool leaves out hosts that have no such pool: a copy is on those that do.
+// withPool drops the answers of hosts that don't have the pool, and so can't have a copy.
 func withPool(answers []hostset.Answer[storage.Copy]) (with []hostset.Answer[storage.Copy]) {
 	for _, a := range answers {
 		if !errors.Is(a.Err, libvirt.ErrNoPool) {
@@ -186,7 +186,7 @@ func withPool(answers []hostset.Answer[storage.Copy]) (with []hostset.Answer[sto
 	return with
 }
 
-// reviewSuperseded forgets earlier copies that are gone, and says whether one can be removed.
+// reviewSuperseded forgets earlier copies that are gone, and records whether one can be removed.
 func (r *imageResource) reviewSuperseded(
 	ctx context.Context, s *storage.Storage, hosts hostset.Set, state *model,
 ) (removable bool) {
@@ -210,7 +210,7 @@ func (r *imageResource) reviewSuperseded(
 	return removable
 }
 
-// Update brings the image to hosts that lack it, and other content to all of them.
+// Update sends the image to hosts that lack it, and new content to all of them.
 func (r *imageResource) Update(ctx context.Context, req resource.UpdateRequest, resp *resource.UpdateResponse) {
 	var plan, state model
 	resp.Diagnostics.Append(req.Plan.Get(ctx, &plan)...)
@@ -246,7 +246,7 @@ func (r *imageResource) Update(ctx context.Context, req resource.UpdateRequest, 
 	plan.HostStates = onhosts.StatesAfter(targets, failed, state.HostStates, onhosts.Present)
 	plan.HostStates = onhosts.StillThere(plan.HostStates, left, state.HostStates)
 	if len(failed) > 0 {
-		// The old copies are still what there is.
+		// The hosts still have the old copies.
 		state.HostStates, state.Superseded = plan.HostStates, plan.Superseded
 		resp.Diagnostics.Append(resp.State.Set(ctx, &state)...)
 		return
@@ -256,7 +256,7 @@ func (r *imageResource) Update(ctx context.Context, req resource.UpdateRequest, 
 	resp.Diagnostics.Append(resp.State.Set(ctx, &plan)...)
 }
 
-// Delete removes the copies that no disk is based on; one that is keeps the resource from being destroyed.
+// Delete removes the copies that no disk is based on. If a disk is based on a copy, the destroy fails.
 func (r *imageResource) Delete(ctx context.Context, req resource.DeleteRequest, resp *resource.DeleteResponse) {
 	var state model
 	resp.Diagnostics.Append(req.State.Get(ctx, &state)...)
@@ -272,8 +272,8 @@ func (r *imageResource) Delete(ctx context.Context, req resource.DeleteRequest, 
 
 var copyName = regexp.MustCompile(`^([^/]+)/((.+)-[0-9a-f]{12})$`)
 
-// ImportState takes "<pool>/<volume>". Where the image is from has to be in the configuration; the next apply fetches
-// it once to see that it is the same.
+// ImportState accepts "<pool>/<volume>". The configuration must have the image's source; the next apply fetches the
+// image once to verify that it is the same.
 func (*imageResource) ImportState(
 	ctx context.Context, req resource.ImportStateRequest, resp *resource.ImportStateResponse,
 ) {

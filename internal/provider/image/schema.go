@@ -19,10 +19,10 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/storage"
 )
 
-// partial is what host_states say of a copy whose upload was broken off.
+// partial is the value in host_states for a copy whose upload was interrupted.
 const partial = "partial"
 
-// model is the resource as Terraform has it.
+// model is the resource in Terraform.
 type model struct {
 	ID          types.String   `tfsdk:"id"`
 	Name        types.String   `tfsdk:"name"`
@@ -147,16 +147,16 @@ func computedQuantity(description string) schema.Attribute {
 	}
 }
 
-// checksum refuses what is no checksum.
+// checksum refuses texts that aren't checksums.
 type checksum struct{}
 
-// Description says what is accepted.
+// Description says what the validator accepts.
 func (checksum) Description(context.Context) string { return "must be sha256:, sha512: or a URL" }
 
-// MarkdownDescription says what is accepted.
+// MarkdownDescription says what the validator accepts.
 func (c checksum) MarkdownDescription(ctx context.Context) string { return c.Description(ctx) }
 
-// ValidateString refuses what is no checksum.
+// ValidateString refuses texts that aren't checksums.
 func (checksum) ValidateString(_ context.Context, req validator.StringRequest, resp *validator.StringResponse) {
 	if req.ConfigValue.IsNull() || req.ConfigValue.IsUnknown() {
 		return

@@ -8,7 +8,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/resource"
 )
 
-// DataSource is what every data source has, and embeds: a name, and the provider that was configured.
+// DataSource is embedded in every data source: its name, and the configured provider.
 type DataSource struct {
 	// TypeName is the full name.
 	TypeName string
@@ -23,7 +23,7 @@ func (d *DataSource) Metadata(
 	resp.TypeName = d.TypeName
 }
 
-// Configure takes the provider's data.
+// Configure sets the provider's data.
 func (d *DataSource) Configure(
 	_ context.Context, req datasource.ConfigureRequest, resp *datasource.ConfigureResponse,
 ) {
@@ -32,8 +32,8 @@ func (d *DataSource) Configure(
 	d.Data = data
 }
 
-// Reads reads the configuration of what is about to be read, and says whether hosts may be asked for it. If not, resp
-// says why. Noun is what errors call it.
+// Reads reads the configuration of the data source, and reports whether hosts may be asked for it. If not, resp says
+// why. noun is the name in errors.
 func (d *DataSource) Reads(
 	ctx context.Context, noun string, config any, req datasource.ReadRequest, resp *datasource.ReadResponse,
 ) bool {
@@ -44,7 +44,7 @@ func (d *DataSource) Reads(
 	return !resp.Diagnostics.HasError()
 }
 
-// Resource is what every resource has, and embeds: a name, and the provider that was configured.
+// Resource is embedded in every resource: its name, and the configured provider.
 type Resource struct {
 	// TypeName is the full name.
 	TypeName string
@@ -57,14 +57,14 @@ func (r *Resource) Metadata(_ context.Context, _ resource.MetadataRequest, resp 
 	resp.TypeName = r.TypeName
 }
 
-// Configure takes the provider's data.
+// Configure sets the provider's data.
 func (r *Resource) Configure(_ context.Context, req resource.ConfigureRequest, resp *resource.ConfigureResponse) {
 	data, diags := From(req.ProviderData)
 	resp.Diagnostics.Append(diags...)
 	r.Data = data
 }
 
-// Asks says whether hosts may be asked for what is to be done. If not, diags says why: "Unable to <verb> <noun>".
+// Asks reports whether hosts may be asked for the operation. If not, diags says why: "Unable to <verb> <noun>".
 func (r *Resource) Asks(verb, noun string, diags *diag.Diagnostics) bool {
 	if r.Data.Unknown {
 		diags.Append(r.Data.UnknownError(verb, noun))
@@ -72,8 +72,9 @@ func (r *Resource) Asks(verb, noun string, diags *diag.Diagnostics) bool {
 	return !r.Data.Unknown
 }
 
-// Plans says whether a plan of an existing or new object is to be completed. Not where it is destroyed, and not where
-// it is new and hosts can't be asked, for which resp may say why. Noun is what errors call it.
+// Plans reports whether the resource has to complete the plan. It returns false if the object is destroyed. It also
+// returns false if the object is new and hosts can't be asked, in which case resp may say why. noun is the name in
+// errors.
 func (r *Resource) Plans(noun string, req resource.ModifyPlanRequest, resp *resource.ModifyPlanResponse) bool {
 	switch {
 	case r.Data == nil, req.Plan.Raw.IsNull(), r.Data.Unknown && req.State.Raw.IsNull():

@@ -10,38 +10,38 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/tfdiag"
 )
 
-// What to do about a resource whose host doesn't answer: the values of on_unreachable.
+// What to do about a resource whose host is unreachable: the values of on_unreachable.
 const (
-	// OnUnreachableError fails the plan.
+	// OnUnreachableError makes the plan fail.
 	OnUnreachableError = "error"
-	// OnUnreachableKeep keeps the last known state with a warning, and fails only a change of that very resource.
+	// OnUnreachableKeep keeps the last known state with a warning. Only a change of that resource fails.
 	OnUnreachableKeep = "keep"
 )
 
-// OnUnreachableValues are all values of on_unreachable, the default first.
+// OnUnreachableValues returns all values of on_unreachable, the default first.
 func OnUnreachableValues() []string { return []string{OnUnreachableError, OnUnreachableKeep} }
 
 // Data is the configured provider.
 type Data struct {
-	// Fleet is where VMs live. It is nil when Unknown.
+	// Fleet is the fleet. It is nil if Unknown is set.
 	Fleet *fleet.Fleet
 	// OnUnreachable is one of OnUnreachableValues.
 	OnUnreachable string
-	// DefaultDomainType is "kvm", "qemu", or "" for what each host offers best.
+	// DefaultDomainType is "kvm", "qemu", or "" for the best type that each host offers.
 	DefaultDomainType string
-	// Unknown says that a value of the provider block isn't known before apply, so that no host may be asked: what
-	// exists can't be read, and what is new is planned unknown and unchecked.
+	// Unknown says that a value of the provider block is known only after apply, so no host may be asked. Existing
+	// objects can't be read, and new ones are planned with unknown values and without checks.
 	Unknown bool
-	// UnknownAttributes are the paths of those values, in order.
+	// UnknownAttributes are the paths of the unknown values, in order.
 	UnknownAttributes []string
-	// Managed are the VMs that Terraform told of since the provider was configured.
+	// Managed are the VMs that Terraform has sent since the provider was configured.
 	Managed Managed
-	// Planned are the objects that VMs need on their hosts and that were planned since the provider was configured.
+	// Planned are the planned objects that VMs need on their hosts, since the provider was configured.
 	Planned Planned
 }
 
-// From takes the data that the framework hands to a resource or data source. Both results are empty while the provider
-// isn't configured, as during validation.
+// From converts the data that the framework passes to a resource or data source. Both results are empty while the
+// provider isn't configured, as during validation.
 func From(providerData any) (*Data, diag.Diagnostics) {
 	if providerData == nil {
 		return nil, nil
@@ -53,7 +53,8 @@ func From(providerData any) (*Data, diag.Diagnostics) {
 	return d, nil
 }
 
-// UnknownError says why something can't be done while the provider block has unknown values: "Unable to <verb> <noun>".
+// UnknownError returns the error that an operation needs values of the provider block that are still unknown: "Unable
+// to <verb> <noun>".
 func (d *Data) UnknownError(verb, noun string) diag.Diagnostic {
 	return tfdiag.Failure{
 		Verb: verb, Noun: noun,

@@ -2,42 +2,41 @@ package meta
 
 import "sync"
 
-// Managed is what one run of Terraform has told of the VMs in its state, by their ids.
+// Managed is what one run of Terraform has sent about the VMs in its state, by their ids.
 //
-// Of a VM that is tainted Terraform plans nothing but a new one, without a word of the one that is destroyed
-// before. All that tells of it is that its saved state came, and that its own plan didn't.
+// For a tainted VM, Terraform plans only a new VM, and doesn't say which VM it destroys before. The only signs are that
+// the saved state of the tainted VM was sent, and that no plan for it was.
 type Managed struct {
 	mu     sync.Mutex
 	vms    map[string]ManagedVM
-	wanted map[string]bool // Names of new VMs.
+	wanted map[string]bool // The names of new VMs.
 }
 
-// ManagedVM is one of them.
+// ManagedVM is one VM in Terraform's state.
 type ManagedVM struct {
 	SavedVM
-	// Planned says that a plan was made that keeps or changes it, so that it isn't tainted; Name is what it is called
-	// then.
+	// Planned says that Terraform planned to keep or change the VM, so it isn't tainted. Name is its name in that plan.
 	Planned bool
 	Name    string
-	// Claimed says that a new VM was planned under its name, on the assumption that it is tainted.
+	// Claimed says that a new VM was planned under its name, on the assumption that this VM is tainted.
 	Claimed bool
 }
 
-// SavedVM is what Terraform's state has of a VM.
+// SavedVM is a VM in Terraform's saved state.
 type SavedVM struct {
-	// SavedName is what the VM was called, Host and HostUUID which host had it.
+	// SavedName is the VM's name. Host and HostUUID are the host that had the VM.
 	SavedName, Host, HostUUID string
-	// Protected says that it has deletion_protection.
+	// Protected says that the VM has deletion_protection.
 	Protected bool
 }
 
-// Saved notes that Terraform has the VM in its state.
+// Saved records that Terraform has the VM in its state.
 func (m *Managed) Saved(id string, saved SavedVM) {
 	m.change(id, func(machine *ManagedVM) { machine.SavedVM = saved })
 }
 
-// Tainted is the id of a VM whose state has that name and for which no plan was made so far, "" if there is none: it
-// may be tainted.
+// Tainted returns the id of a VM that has that name in the saved state and no plan so far, and so may be tainted. It
+// returns "" if there is none.
 func (m *Managed) Tainted(name string) (found string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -49,18 +48,18 @@ func (m *Managed) Tainted(name string) (found string) {
 	return found
 }
 
-// Plans notes that Terraform plans to keep or change the VM under that name, and returns what is known of it.
+// Plans records that Terraform plans to keep or change the VM under that name, and returns what is known of the VM.
 func (m *Managed) Plans(id, name string) ManagedVM {
 	return m.change(id, func(machine *ManagedVM) { machine.Planned, machine.Name = true, name })
 }
 
-// Claims notes that a new VM is planned under the name of this one, unless this one is known not to be tainted,
-// and returns what is known of it.
+// Claims records that a new VM is planned under the name of this VM, unless this VM is known not to be tainted. It
+// returns what is known of the VM.
 func (m *Managed) Claims(id string) ManagedVM {
 	return m.change(id, func(machine *ManagedVM) { machine.Claimed = !machine.Planned })
 }
 
-// Wants notes that a new VM of that name is planned, and tells whether it is the first.
+// Wants records that a new VM of that name is planned, and reports whether it is the first one.
 func (m *Managed) Wants(name string) (first bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -84,7 +83,7 @@ func (m *Managed) change(id string, change func(*ManagedVM)) ManagedVM {
 	return machine
 }
 
-// VM returns what was noted of a VM, and whether anything was.
+// VM returns what was recorded about a VM, and whether anything was.
 func (m *Managed) VM(id string) (ManagedVM, bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

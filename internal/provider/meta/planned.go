@@ -8,14 +8,15 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet"
 )
 
-// Planned are the objects on hosts, such as storage pools, that were planned since the provider was configured: where
-// each will be. What is planned after one, because it refers to it, learns of hosts that don't have it yet.
+// Planned are the objects on hosts, such as storage pools, that were planned since the provider was configured, with
+// their hosts. A resource that refers to such an object is planned after it, and so learns which hosts don't have the
+// object yet.
 type Planned struct {
 	mu    sync.Mutex
 	hosts fleet.PlannedObjects
 }
 
-// Plan notes where an object will be. Its kind is one of fleet's.
+// Plan records where an object will be. kind is one of the fleet's kinds.
 func (p *Planned) Plan(kind, name string, hosts []string) { p.PlanAt(kind, name, "", hosts) }
 
 // PlanAt is Plan for a storage pool that will have its volumes in a directory.
@@ -26,7 +27,7 @@ func (p *Planned) PlanAt(kind, name, directory string, hosts []string) {
 		p.hosts = fleet.PlannedObjects{}
 	}
 	o := fleet.HostObject{Kind: kind, Name: name}
-	all := maps.Clone(p.hosts[o]) // Several resources may have one name, on hosts of their own.
+	all := maps.Clone(p.hosts[o]) // Several resources may have one name, on different hosts.
 	if all == nil {
 		all = fleet.PlannedHosts{}
 	}
@@ -36,7 +37,7 @@ func (p *Planned) PlanAt(kind, name, directory string, hosts []string) {
 	p.hosts[o] = all
 }
 
-// Hosts are where an object will be, and whether that was planned.
+// Hosts returns where an object will be, and whether that was planned.
 func (p *Planned) Hosts(kind, name string) ([]string, bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -44,7 +45,7 @@ func (p *Planned) Hosts(kind, name string) ([]string, bool) {
 	return slices.Sorted(maps.Keys(o)), ok
 }
 
-// All are the hosts of all objects.
+// All returns the hosts of all objects.
 func (p *Planned) All() fleet.PlannedObjects {
 	p.mu.Lock()
 	defer p.mu.Unlock()

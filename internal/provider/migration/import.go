@@ -14,9 +14,8 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet"
 )
 
-// ImportState takes over a migration that the VM has a record of, by "<id of the VM>/<id of the migration>".
-// Read fills in how it went. What was ordered is not recorded, but the id follows from it: a configuration with that id
-// is this migration.
+// ImportState imports a migration that the VM has a record of, by "<id of the VM>/<id of the migration>". Read fills in
+// the result. The order is not recorded, but the id follows from it: a configuration with that id is this migration.
 func (r *Resource) ImportState(
 	ctx context.Context, req resource.ImportStateRequest, resp *resource.ImportStateResponse,
 ) {
@@ -42,8 +41,8 @@ func (r *Resource) ImportState(
 	resp.Diagnostics.Append(saveLastKnown(ctx, resp.Private, vm)...)
 }
 
-// orderedHost is the host that the migration with that id was ordered to, null where it was none. It is null as well
-// where there were triggers, which can't be guessed.
+// orderedHost returns the target host that the migration with that id was ordered to, null if the order named none. It
+// is also null if the order had triggers, which can't be guessed.
 func (m *model) orderedHost(id, went string) types.String {
 	named := *m
 	named.TargetHost = types.StringValue(went)
@@ -53,7 +52,7 @@ func (m *model) orderedHost(id, went string) types.String {
 	return types.StringNull()
 }
 
-// whyNotImportable says why there is nothing to import.
+// whyNotImportable returns the error that there is nothing to import.
 func whyNotImportable(vm *fleet.VM, id string, record *domain.Migration) error {
 	switch {
 	case id == "" || record == nil:
@@ -72,7 +71,7 @@ func whyNotImportable(vm *fleet.VM, id string, record *domain.Migration) error {
 	}
 }
 
-// knownMigrations lists what could be imported.
+// knownMigrations lists the migrations that could be imported.
 func knownMigrations(records []domain.Migration) string {
 	var all []string
 	for _, m := range records {

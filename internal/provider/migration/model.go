@@ -28,7 +28,7 @@ type model struct {
 	MigrationState   types.Object   `tfsdk:"migration_state"`
 }
 
-// plannedID is the id of the migration, unknown as long as what it follows from is.
+// plannedID returns the id of the migration, unknown while any value that it follows from is unknown.
 func (m *model) plannedID() types.String {
 	of := struct {
 		VirtualMachine, Target string
@@ -41,7 +41,7 @@ func (m *model) plannedID() types.String {
 	if unknown {
 		return types.StringUnknown()
 	}
-	// Maps are written in the order of their keys.
+	// JSON has the keys of a map in order.
 	data, err := json.Marshal(of)
 	if err != nil {
 		return types.StringUnknown()
@@ -50,7 +50,7 @@ func (m *model) plannedID() types.String {
 	return types.StringValue(hex.EncodeToString(sum[:16]))
 }
 
-// moveOrder is what the fleet is told.
+// moveOrder returns the order for the fleet.
 func (m *model) moveOrder(last fleet.LastKnown) fleet.MoveOrder {
 	return fleet.MoveOrder{
 		UUID: m.VirtualMachineID.ValueString(), Last: last, ID: m.plannedID().ValueString(),
@@ -59,13 +59,14 @@ func (m *model) moveOrder(last fleet.LastKnown) fleet.MoveOrder {
 	}
 }
 
-// fromRecord takes over how it went.
+// fromRecord sets the result of the migration.
 func (m *model) fromRecord(r domain.Migration) {
 	m.Phase = types.StringValue(r.Phase)
 	m.MigrationState = migrationoptions.FromRecord(r)
 }
 
-// isNewer says that the state is about a later try than the record: one that failed before there was one.
+// isNewer reports whether the state is about a later attempt than the record. That attempt failed before it had a
+// record.
 func (m *model) isNewer(r domain.Migration) bool {
 	start, _ := m.MigrationState.Attributes()["start_time"].(types.String)
 	began, err := time.Parse(time.RFC3339Nano, start.ValueString())

@@ -15,7 +15,7 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/value"
 )
 
-// ModifyPlan plans a new migration, or keeps what is known of the one that was.
+// ModifyPlan plans a new migration, or keeps the result of the existing one.
 func (r *Resource) ModifyPlan(
 	ctx context.Context, req resource.ModifyPlanRequest, resp *resource.ModifyPlanResponse,
 ) {
@@ -52,8 +52,8 @@ func (r *Resource) ModifyPlan(
 	r.checkMigration(ctx, &planned, resp)
 }
 
-// changedPaths lists what makes it another migration. An id is of one order only, so that one which was imported is
-// known by it, whatever else the state knows.
+// changedPaths returns the attributes whose changes make it another migration. An id belongs to one order only, so a
+// migration with the same id is the same one, even if an import has left other values unknown.
 func (m *model) changedPaths(state *model) path.Paths {
 	if id := m.plannedID(); !id.IsUnknown() && id.Equal(state.ID) {
 		return nil
@@ -65,7 +65,7 @@ func (m *model) changedPaths(state *model) path.Paths {
 	if !m.TargetHost.Equal(state.TargetHost) {
 		at = append(at, path.Root("target_host"))
 	}
-	// An empty map says what none says.
+	// An empty map means the same as no map.
 	same := maps.Equal(value.StringMap(m.Triggers), value.StringMap(state.Triggers))
 	if m.plannedID().IsUnknown() && !m.Triggers.Equal(state.Triggers) || !same {
 		at = append(at, path.Root("triggers"))
@@ -73,7 +73,7 @@ func (m *model) changedPaths(state *model) path.Paths {
 	return at
 }
 
-// checkMigration asks the fleet whether the migration can work, as far as what it depends on is known.
+// checkMigration asks the fleet whether the migration can work, as far as the values that it depends on are known.
 func (r *Resource) checkMigration(ctx context.Context, m *model, resp *resource.ModifyPlanResponse) {
 	options, err := m.MigrationOptions.ToTerraformValue(ctx)
 	if err != nil || r.Data.Unknown || m.VirtualMachineID.IsUnknown() || m.TargetHost.IsUnknown() ||
@@ -90,7 +90,7 @@ func (r *Resource) checkMigration(ctx context.Context, m *model, resp *resource.
 	resp.Diagnostics.Append(tfdiag.Problems(problems)...)
 }
 
-// attributeOf is the attribute of this resource that stands for one of the VM's.
+// attributeOf returns the attribute of this resource that corresponds to one of the VM.
 func attributeOf(of string) string {
 	switch {
 	case of == "host" || of == "target_host":

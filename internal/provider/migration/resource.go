@@ -19,19 +19,19 @@ import (
 // TypeName is the resource's full name.
 const TypeName = "virtfleet_migration"
 
-// noun is what errors call the resource.
+// noun is the resource's name in errors.
 const noun = "migration"
 
 // Default timeouts.
 const (
-	// A migration ends by itself when it doesn't get on. An hour leaves room for those before it.
+	// A migration that makes no progress ends by itself. An hour leaves room for earlier migrations in the queue.
 	createTimeout = time.Hour
 	readTimeout   = 2 * time.Minute
-	// An abort takes seconds; five minutes leave room for one that comes too late.
+	// An abort takes seconds. Five minutes leave room for an abort that comes too late.
 	deleteTimeout = 5 * time.Minute
 )
 
-// privateLast is the key of the private state's entry about where the VM was last.
+// privateLast is the key of the entry in the private state that says where the VM was last.
 const privateLast = "last"
 
 var (
@@ -46,18 +46,18 @@ type Resource struct{ meta.Resource }
 // NewResource is the constructor that the provider registers.
 func NewResource() resource.Resource { return &Resource{meta.Resource{TypeName: TypeName}} }
 
-// copyTimeout is what the migration adds to the default timeout: the time after which it ends by itself, in one way or
-// the other, twice because a disruption doubles it. It counts memory and the disks that are copied.
+// copyTimeout returns how much longer the migration may take than the default timeout: the time after which it ends by
+// itself, doubled because a disruption doubles it. It counts memory and the disks that are copied.
 func (r *Resource) copyTimeout(ctx context.Context, plan model) time.Duration {
 	budget, err := r.Data.Fleet.MoveBudget(ctx, plan.moveOrder(fleet.LastKnown{}))
 	if err != nil {
-		return 0 // The migration will say what is wrong.
+		return 0 // The migration reports the error.
 	}
 	return 2 * budget
 }
 
-// Create moves the VM. A migration that failed is in the state as well, for the reader: what Terraform destroys
-// before it tries again is the record of it, and no VM.
+// Create moves the VM. A failed migration is in the state, too, so that users can read it. What Terraform destroys
+// before it tries again is the record of that migration, not a VM.
 func (r *Resource) Create(ctx context.Context, req resource.CreateRequest, resp *resource.CreateResponse) {
 	var plan model
 	resp.Diagnostics.Append(req.Plan.Get(ctx, &plan)...)
@@ -86,13 +86,13 @@ func (r *Resource) Create(ctx context.Context, req resource.CreateRequest, resp 
 	}
 	plan.ID = plan.plannedID()
 	plan.fromRecord(record)
-	// What was done is in the state, also if the apply was cancelled. This asks no host.
+	// The result is in the state even if the apply was cancelled. Setting it asks no host.
 	resp.Diagnostics.Append(resp.State.Set(context.WithoutCancel(ctx), &plan)...)
 	resp.Diagnostics.Append(saveLastKnown(ctx, resp.Private, vm)...)
 }
 
-// Read looks at the record of a migration that didn't succeed; one that did stays as it is. So does one whose VM
-// is gone: what happened has happened.
+// Read reads the record of a migration that didn't succeed. A successful migration stays as it is, and so does one
+// whose VM is gone, because the past doesn't change.
 func (r *Resource) Read(ctx context.Context, req resource.ReadRequest, resp *resource.ReadResponse) {
 	var state model
 	resp.Diagnostics.Append(req.State.Get(ctx, &state)...)
@@ -131,14 +131,14 @@ func (r *Resource) Read(ctx context.Context, req resource.ReadRequest, resp *res
 	resp.Diagnostics.Append(saveLastKnown(ctx, resp.Private, vm)...)
 }
 
-// Update takes over what counts for the next migration. The plan has all there is to know.
+// Update sets the values that count for the next migration. The plan already has all of them.
 func (r *Resource) Update(ctx context.Context, req resource.UpdateRequest, resp *resource.UpdateResponse) {
 	var plan model
 	resp.Diagnostics.Append(req.Plan.Get(ctx, &plan)...)
 	resp.Diagnostics.Append(resp.State.Set(ctx, &plan)...)
 }
 
-// Delete aborts a migration that still runs, and forgets it. The VM stays where it is.
+// Delete aborts a running migration and forgets it. The VM stays where it is.
 func (r *Resource) Delete(ctx context.Context, req resource.DeleteRequest, resp *resource.DeleteResponse) {
 	var state model
 	resp.Diagnostics.Append(req.State.Get(ctx, &state)...)
@@ -168,7 +168,7 @@ func (r *Resource) Delete(ctx context.Context, req resource.DeleteRequest, resp 
 	}
 }
 
-// failure is an error about the migration on its way to the user.
+// failure turns an error about the migration into one for the user.
 func (m *model) failure(verb string, err error) tfdiag.Failure {
 	f := tfdiag.Failure{Verb: verb, Noun: noun, Err: err}
 	if e, ok := errors.AsType[*fleet.Error](err); !ok || e.VM == "" {
@@ -177,7 +177,7 @@ func (m *model) failure(verb string, err error) tfdiag.Failure {
 	return f
 }
 
-// saveLastKnown writes down where the VM was last, so that it isn't taken for gone while that host is silent.
+// saveLastKnown records where the VM was last, so that it doesn't count as gone while that host is unreachable.
 func saveLastKnown(ctx context.Context, to meta.PrivateWriter, vm *fleet.VM) diag.Diagnostics {
 	if vm == nil {
 		return nil
@@ -185,7 +185,7 @@ func saveLastKnown(ctx context.Context, to meta.PrivateWriter, vm *fleet.VM) dia
 	return meta.WritePrivate(ctx, to, privateLast, fleet.LastKnown{Host: vm.Host, HostUUID: vm.HostUUID})
 }
 
-// lastKnown is what was remembered. Without it the fleet finds the VM as well.
+// lastKnown returns the recorded place. Without a record the fleet finds the VM, too.
 func lastKnown(ctx context.Context, from meta.PrivateReader) (fleet.LastKnown, diag.Diagnostics) {
 	var last fleet.LastKnown
 	found, diags := meta.ReadPrivate(ctx, from, privateLast, &last)

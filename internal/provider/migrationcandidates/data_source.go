@@ -21,13 +21,13 @@ var (
 	_ datasource.DataSourceWithConfigure = (*DataSource)(nil)
 )
 
-// DataSource judges every host as the target of a move.
+// DataSource checks every host as the target of a move.
 type DataSource struct{ meta.DataSource }
 
 // NewDataSource returns the data source.
 func NewDataSource() datasource.DataSource { return &DataSource{meta.DataSource{TypeName: TypeName}} }
 
-// Read finds the VM and asks every host whether it could move there.
+// Read finds the VM and asks every host whether the VM could move there.
 func (d *DataSource) Read(ctx context.Context, req datasource.ReadRequest, resp *datasource.ReadResponse) {
 	var m model
 	if !d.Reads(ctx, "migration candidates", &m, req, resp) {

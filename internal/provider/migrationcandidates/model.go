@@ -31,7 +31,7 @@ type hostModel struct {
 	Blockers   []migrationoptions.Blocker `tfsdk:"blockers"`
 }
 
-// fromFleet takes over what the hosts were judged to be.
+// fromFleet sets the candidates and the effective options.
 func (m *model) fromFleet(vm *fleet.VM, all []fleet.MoveCandidate, effective migration.EffectiveOptions) {
 	m.PolicyName, m.InForce = value.NewStringOrNull(effective.Policy), migrationoptions.FromEffective(effective.Options)
 	m.Selection = onevm.Of(vm)

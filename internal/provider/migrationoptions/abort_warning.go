@@ -8,8 +8,9 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migration"
 )
 
-// AbortWarning warns of a migration that was to be aborted and arrived all the same: the VM of that name is on that
-// host. status is how the abort went, failed whether the migration did; any other migration is no reason to warn.
+// AbortWarning warns about a migration that was to be aborted and completed all the same: the VM of that name is on
+// that host. status is the result of the abort, and failed says whether the migration failed. For other migrations
+// there is no warning.
 func AbortWarning(status string, failed bool, mode migration.Mode, name, host string) diag.Diagnostics {
 	if status != migration.AbortFailed || failed {
 		return nil

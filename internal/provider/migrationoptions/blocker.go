@@ -7,7 +7,7 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/status"
 )
 
-// Blocker is what prevents a move of a VM, or may prevent it, in Terraform's state.
+// Blocker is something that prevents a move of a VM, or may prevent it, in Terraform's state.
 type Blocker struct {
 	Reason    string  `tfsdk:"reason"`
 	Status    string  `tfsdk:"status"`
@@ -16,7 +16,7 @@ type Blocker struct {
 	Remedy    *string `tfsdk:"remedy"`
 }
 
-// BlockersOfDataSource is the attribute that lists blockers.
+// BlockersOfDataSource returns the attribute that lists blockers.
 func BlockersOfDataSource(description string) datasource.Attribute {
 	return datasource.ListNestedAttribute{
 		Computed:            true,
@@ -33,7 +33,7 @@ func BlockersOfDataSource(description string) datasource.Attribute {
 	}
 }
 
-// FromBlockers maps blockers; nil becomes an empty list.
+// FromBlockers maps blockers. nil becomes an empty list.
 func FromBlockers(blockers []status.Blocker) []Blocker {
 	all := make([]Blocker, len(blockers))
 	for i, b := range blockers {

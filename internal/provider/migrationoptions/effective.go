@@ -8,8 +8,8 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migration"
 )
 
-// Effective is the name of the block that says which options count in the end, PolicyName that of the attribute that
-// says from which policy some of them come. Both are KubeVirt's.
+// Effective is the name of the block with the effective options, and PolicyName that of the attribute with the policy
+// that some of them come from. KubeVirt uses both names.
 const (
 	Effective  = "migration_configuration"
 	PolicyName = "migration_policy_name"
@@ -18,29 +18,29 @@ const (
 // PolicyDescription describes PolicyName.
 const PolicyDescription = "Name of the `virtfleet_migration_policy` that applies to the VM. Null: none."
 
-// EffectiveOfResource is the block Effective in a resource, which only tells.
+// EffectiveOfResource returns the block Effective in a resource, where it is computed.
 func EffectiveOfResource(description string) resource.Attribute {
 	return resource.SingleNestedAttribute{
 		MarkdownDescription: description, Attributes: computed, CustomType: Type, Computed: true,
 	}
 }
 
-// EffectiveOfDataSource is the block Effective in a data source.
+// EffectiveOfDataSource returns the block Effective in a data source.
 func EffectiveOfDataSource(description string) datasource.Attribute {
 	return datasource.SingleNestedAttribute{
 		MarkdownDescription: description, Attributes: toDataSource(computed), CustomType: Type, Computed: true,
 	}
 }
 
-// FromEffective are the options that count in the end, as Effective has them.
+// FromEffective returns the effective options as the block Effective.
 func FromEffective(o migration.Options) types.Object {
 	if o.Bandwidth != nil && *o.Bandwidth == 0 {
-		o.Bandwidth = nil // No limit is nothing that a block could say.
+		o.Bandwidth = nil // The block can't express "no limit".
 	}
 	return FromOptions(o)
 }
 
-// computed are the block's attributes where it only tells.
+// computed are the block's attributes where they are computed.
 var computed = func() map[string]resource.Attribute {
 	all := make(map[string]resource.Attribute, len(Attributes))
 	for name, a := range Attributes {

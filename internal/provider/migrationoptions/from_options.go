@@ -8,7 +8,7 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/value"
 )
 
-// FromOptions is the block that says what the options say, null when they say nothing.
+// FromOptions returns the block for the options, null if no option is set.
 func FromOptions(o migration.Options) types.Object {
 	all := map[string]attr.Value{
 		"transport":                  value.NewStringOrNull(o.Transport),

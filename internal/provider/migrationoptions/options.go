@@ -17,10 +17,10 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/value"
 )
 
-// Name is what the block is called.
+// Name is the name of the block.
 const Name = "migration_options"
 
-// Attributes are those of the block. The guide "Migration options" describes them at length.
+// Attributes are the attributes of the block. The guide "Migration options" describes them in detail.
 var Attributes = map[string]resource.Attribute{
 	"transport": choiceAttribute("How memory is sent to the target: `direct` without encryption, `tls` with it, "+
 		"`ssh_relay` through the provider's SSH connections. `auto` is `direct` if the source reaches the target, otherwise "+
@@ -88,7 +88,7 @@ func choiceAttribute(description, otherwise string, from []string) resource.Attr
 	}
 }
 
-// guide leads from a page below a folder of the documentation to the one that describes the attributes.
+// guide links to the page that describes the attributes, from a page in a folder of the documentation.
 const guide = " The guide [Migration options](../guides/migration-options.md) describes each."
 
 // Type is the type of the block.
@@ -110,28 +110,28 @@ func boolAttribute(description string) resource.Attribute {
 	return resource.BoolAttribute{MarkdownDescription: description, Optional: true}
 }
 
-// OfResource is the block in a resource.
+// OfResource returns the block in a resource.
 func OfResource(description string) resource.Attribute {
 	return resource.SingleNestedAttribute{
 		MarkdownDescription: description + guide, Attributes: Attributes, CustomType: Type, Optional: true,
 	}
 }
 
-// RequiredOfResource is the block in a resource that says nothing else.
+// RequiredOfResource returns the block in a resource that has no other settings.
 func RequiredOfResource(description string) resource.Attribute {
 	return resource.SingleNestedAttribute{
 		MarkdownDescription: description + guide, Attributes: Attributes, CustomType: Type, Required: true,
 	}
 }
 
-// OfDataSource is the block in a data source.
+// OfDataSource returns the block in a data source.
 func OfDataSource(description string) datasource.Attribute {
 	return datasource.SingleNestedAttribute{
 		MarkdownDescription: description + guide, Attributes: toDataSource(Attributes), CustomType: Type, Optional: true,
 	}
 }
 
-// toDataSource are the attributes as a data source has them.
+// toDataSource returns the attributes as those of a data source.
 func toDataSource(attributes map[string]resource.Attribute) map[string]datasource.Attribute {
 	all := make(map[string]datasource.Attribute, len(attributes))
 	for name, a := range attributes {
@@ -140,7 +140,7 @@ func toDataSource(attributes map[string]resource.Attribute) map[string]datasourc
 	return all
 }
 
-// OfProvider is the block in the provider block.
+// OfProvider returns the block in the provider block.
 func OfProvider(description string) provider.Attribute {
 	all := make(map[string]provider.Attribute, len(Attributes))
 	for name, a := range Attributes {
@@ -152,7 +152,7 @@ func OfProvider(description string) provider.Attribute {
 	}
 }
 
-// Options are what the block says; what it doesn't say, or isn't known yet, is not set.
+// Options returns the options in the block. Null and unknown values are not set.
 func Options(block types.Object) migration.Options {
 	a := block.Attributes()
 	o := migration.Options{
@@ -180,13 +180,13 @@ func Options(block types.Object) migration.Options {
 	return o
 }
 
-// blockValue returns an attribute; of a block that isn't there it is null.
+// blockValue returns an attribute, and null if there is no block.
 func blockValue[T attr.Value](all map[string]attr.Value, name string) T {
 	v, _ := all[name].(T)
 	return v
 }
 
-// Validate says what is wrong with the block at that path.
+// Validate returns errors for the block at that path.
 func Validate(block types.Object, at path.Path) diag.Diagnostics {
 	var diags diag.Diagnostics
 	for _, p := range Options(block).Validate() {

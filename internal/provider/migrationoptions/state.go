@@ -14,7 +14,7 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/value"
 )
 
-// State is the name of the block that says how a migration goes, or went.
+// State is the name of the block with the progress or the result of a migration.
 const State = "migration_state"
 
 var stateAttributes = map[string]resource.Attribute{
@@ -75,14 +75,14 @@ var statisticsAttributes = map[string]resource.Attribute{
 		"Number of pages that the guest had to wait for after the switch to post-copy."),
 }
 
-// StateType is the type of the block in a resource, stateWithPhaseType that in a data source.
+// StateType is the type of the block in a resource, and stateWithPhaseType its type in a data source.
 var (
 	StateType          = types.ObjectType{AttrTypes: typesOf(stateAttributes)}
 	stateWithPhaseType = types.ObjectType{AttrTypes: typesOf(stateWithPhase)}
 	statisticsType     = types.ObjectType{AttrTypes: typesOf(statisticsAttributes)}
 )
 
-// stateWithPhase is the block in a data source, which has no other attribute for the phase.
+// stateWithPhase are the attributes of the block in a data source, which has no other attribute for the phase.
 var stateWithPhase = func() map[string]resource.Attribute {
 	all := maps.Clone(stateAttributes)
 	all["phase"] = computedString("Phase of the migration, as KubeVirt names it: `Running` while it is in progress, " +
@@ -90,26 +90,26 @@ var stateWithPhase = func() map[string]resource.Attribute {
 	return all
 }()
 
-// StateOfResource is the block in a resource, which has an attribute for the phase.
+// StateOfResource returns the block in a resource, which has an attribute of its own for the phase.
 func StateOfResource(description string) resource.Attribute {
 	return resource.SingleNestedAttribute{
 		MarkdownDescription: description, Attributes: stateAttributes, Computed: true,
 	}
 }
 
-// StateOfDataSource is the block in a data source, with the phase.
+// StateOfDataSource returns the block in a data source, with the phase.
 func StateOfDataSource(description string) datasource.Attribute {
 	return datasource.SingleNestedAttribute{
 		MarkdownDescription: description, Attributes: toDataSource(stateWithPhase), Computed: true,
 	}
 }
 
-// FromRecord is the block of a resource for what is recorded of a migration.
+// FromRecord returns the block of a resource for the record of a migration.
 func FromRecord(r domain.Migration) types.Object {
 	return types.ObjectValueMust(StateType.AttrTypes, recordValues(r))
 }
 
-// FromRecordWithPhase is the block of a data source for what is recorded of a migration, null without a record.
+// FromRecordWithPhase returns the block of a data source for the record of a migration, null if there is no record.
 func FromRecordWithPhase(r *domain.Migration) types.Object {
 	if r == nil {
 		return types.ObjectNull(stateWithPhaseType.AttrTypes)
@@ -121,7 +121,7 @@ func FromRecordWithPhase(r *domain.Migration) types.Object {
 
 func recordValues(r domain.Migration) map[string]attr.Value {
 	aborted := types.BoolNull()
-	if r.Completed() { // It isn't recorded before.
+	if r.Completed() { // Before that, it isn't recorded.
 		aborted = types.BoolValue(r.AbortRequested)
 	}
 	return map[string]attr.Value{
@@ -145,7 +145,7 @@ func recordValues(r domain.Migration) map[string]attr.Value {
 	}
 }
 
-// inForce are the options that it was begun with, null where they weren't recorded.
+// inForce returns the options that the migration was started with, null if they weren't recorded.
 func inForce(r domain.Migration) types.Object {
 	o, err := migration.ParseOptions(r.Options)
 	if err != nil {
@@ -180,7 +180,7 @@ func fromStatistics(s domain.MigrationStatistics) types.Object {
 	})
 }
 
-// fromMilliseconds is a time in seconds, null where 0 means that it isn't known.
+// fromMilliseconds returns a time in seconds, and null for 0, which means unknown.
 func fromMilliseconds(ms uint64) types.Float64 {
 	if ms == 0 {
 		return types.Float64Null()
@@ -188,7 +188,7 @@ func fromMilliseconds(ms uint64) types.Float64 {
 	return types.Float64Value(float64(ms) / 1000)
 }
 
-// int64OrNull is a number, null where 0 means that it isn't known.
+// int64OrNull returns a number, and null for 0, which means unknown.
 func int64OrNull(n uint64) types.Int64 {
 	if n == 0 {
 		return types.Int64Null()

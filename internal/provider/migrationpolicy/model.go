@@ -10,17 +10,17 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/migrationoptions"
 )
 
-// model is the resource as Terraform has it.
+// model is the resource in Terraform.
 type model struct {
 	fleetpolicy.Common
 
 	MigrationOptions types.Object `tfsdk:"migration_options"`
 }
 
-// Known says that the state has more than an id.
+// Known reports whether the state has more than an id.
 func (m *model) Known() bool { return !m.MigrationOptions.IsNull() }
 
-// Validate checks what needs no host to check.
+// Validate checks everything that can be checked without a host.
 func (m *model) Validate() diag.Diagnostics {
 	at := path.Root(migrationoptions.Name)
 	diags := migrationoptions.Validate(m.MigrationOptions, at)
@@ -36,12 +36,12 @@ func (m *model) Validate() diag.Diagnostics {
 	return diags
 }
 
-// ToFleet is the policy with that id.
+// ToFleet returns the policy with that id.
 func (m *model) ToFleet(id string) migration.Policy {
 	return migration.Policy{Identity: m.Identity(id), Options: migrationoptions.Options(m.MigrationOptions)}
 }
 
-// FromFleet takes over what a host has.
+// FromFleet sets the model to the policy on a host.
 func (m *model) FromFleet(p migration.Policy) {
 	m.MigrationOptions = migrationoptions.FromOptions(p.Options)
 }

@@ -7,14 +7,15 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/types"
 )
 
-// blockAttribute is a block of the definition: left as it is where it isn't set.
+// blockAttribute returns the attribute for a block of the definition. If the block isn't set, the definition is left as
+// it is.
 func blockAttribute(description string, attributes map[string]schema.Attribute) schema.Attribute {
 	return schema.SingleNestedAttribute{
 		MarkdownDescription: description, Optional: true, Computed: true, Attributes: attributes,
 	}
 }
 
-// partAttribute is a part of a block.
+// partAttribute returns the attribute for a part of a block.
 func partAttribute(description string, attributes map[string]schema.Attribute) schema.Attribute {
 	return schema.SingleNestedAttribute{MarkdownDescription: description, Optional: true, Attributes: attributes}
 }

@@ -1,5 +1,6 @@
 // Package network is the resource virtfleet_network: one network on every host that is listed.
 //
 // It may import the plugin framework, internal/network, hostset, libvirt's errors and the provider's shared packages.
-// What a definition says, and what an active network takes on, is internal/network's; here is what Terraform plans.
+// internal/network knows what a definition says, and which changes an active network accepts; this package plans for
+// Terraform.
 package network

@@ -15,7 +15,7 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/value"
 )
 
-// model is the resource as Terraform has it.
+// model is the resource in Terraform.
 type model struct {
 	ID             types.String `tfsdk:"id"`
 	Name           types.String `tfsdk:"name"`
@@ -38,13 +38,13 @@ type model struct {
 	DnsmasqOptions types.List   `tfsdk:"dnsmasq_options"`
 }
 
-// Values of update_policy.
+// The values of update_policy.
 const (
 	updateLive    = "Live"
 	updateRestart = "Restart"
 )
 
-// createsBridge says that libvirt creates the network's bridge, rather than using one that is there.
+// createsBridge reports whether libvirt creates the network's bridge, instead of using an existing one.
 func (m *model) createsBridge() bool {
 	spec, known, _ := m.spec([]string{"forward"})
 	if !known {
@@ -53,7 +53,7 @@ func (m *model) createsBridge() bool {
 	return spec.Forward == nil || slices.Contains(network.BridgeModes, spec.Forward.Mode)
 }
 
-// keepUndeclared plans that what isn't declared stays as it is.
+// keepUndeclared plans that undeclared attributes stay as they are.
 func (m *model) keepUndeclared(config, state model) {
 	for name := range m.blocks() {
 		if config.block(name).IsNull() {
@@ -65,7 +65,7 @@ func (m *model) keepUndeclared(config, state model) {
 	}
 }
 
-// blocks are the attributes that libvirt keeps in the definition, by their names, which are those of network.Spec too.
+// blocks returns the attributes that libvirt keeps in the definition, by name. network.Spec has the same names.
 func (m *model) blocks() map[string]any {
 	return map[string]any{
 		"forward": &m.Forward, "bridge": &m.Bridge, "mtu": &m.MTU, "domain": &m.Domain, "dns": &m.DNS, "ips": &m.IPs,
@@ -74,7 +74,7 @@ func (m *model) blocks() map[string]any {
 	}
 }
 
-// block is the value of one of them.
+// block returns the value of a block.
 func (m *model) block(name string) attr.Value {
 	switch v := m.blocks()[name].(type) {
 	case *types.Object:
@@ -91,7 +91,7 @@ func (m *model) block(name string) attr.Value {
 	return nil
 }
 
-// setBlock sets one of them to a value of its type.
+// setBlock sets a block to a value of its type.
 func (m *model) setBlock(name string, to attr.Value) {
 	switch v := m.blocks()[name].(type) {
 	case *types.Object:
@@ -107,7 +107,7 @@ func (m *model) setBlock(name string, to attr.Value) {
 	}
 }
 
-// declaredBlocks are the names of the blocks that aren't null, sorted.
+// declaredBlocks returns the names of the blocks that aren't null, sorted.
 func (m *model) declaredBlocks() []string {
 	var names []string
 	for _, name := range slices.Sorted(maps.Keys(m.blocks())) {
@@ -118,7 +118,7 @@ func (m *model) declaredBlocks() []string {
 	return names
 }
 
-// spec is what the named blocks say, and whether all of it is known. Blocks with unknown parts are left out.
+// spec returns what the named blocks declare, and whether all of it is known. Blocks with unknown parts are left out.
 func (m *model) spec(names []string) (spec network.Spec, known bool, diags diag.Diagnostics) {
 	plain := map[string]any{}
 	known = true
@@ -135,7 +135,7 @@ func (m *model) spec(names []string) (spec network.Spec, known bool, diags diag.
 	return spec, known, diags
 }
 
-// fromSpec takes over the named blocks of a host. What means the same stays as it is written.
+// fromSpec sets the named blocks to those of a host. A block that means the same keeps its notation.
 func (m *model) fromSpec(ctx context.Context, have network.Spec, names []string) diag.Diagnostics {
 	before, _, diags := m.spec(names)
 	for _, name := range names {
@@ -153,7 +153,7 @@ func (m *model) fromSpec(ctx context.Context, have network.Spec, names []string)
 	return diags
 }
 
-// fieldOf is one block of a Spec as encoding/json has it; nil where the Spec hasn't got it.
+// fieldOf returns one block of a Spec in the form of encoding/json, and nil if the Spec doesn't have it.
 func fieldOf(spec network.Spec, name string) any {
 	var all map[string]any
 	if err := value.Decode(spec, &all); err != nil {
@@ -162,12 +162,12 @@ func fieldOf(spec network.Spec, name string) any {
 	return all[name]
 }
 
-// wanted is what the network is to be on every host.
+// wanted returns what the network is to be on every host.
 func (m *model) wanted(spec network.Spec) network.Wanted {
 	return network.Wanted{Spec: spec, Active: m.Active.ValueBool(), Autostart: value.Bool(m.Autostart)}
 }
 
-// healthyState is the word for a host where everything is as it should be.
+// healthyState returns the value of host_states for a host where everything is as declared.
 func (m *model) healthyState() string {
 	if m.Active.ValueBool() || m.Active.IsNull() || m.Active.IsUnknown() {
 		return onhosts.Active

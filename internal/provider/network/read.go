@@ -47,8 +47,8 @@ func (r *networkResource) Read(ctx context.Context, req resource.ReadRequest, re
 	resp.Diagnostics.Append(resp.State.Set(ctx, state)...)
 }
 
-// takeSettings takes over what a host has: one that differs in nothing that is declared, if there is one, else the
-// first. What is declared shows as drift then where no host has it as it was applied.
+// takeSettings sets the model to the network of a host: a host that has everything as declared, or else the first host.
+// So if no host has the network as it was applied, the difference shows as drift.
 func (m *model) takeSettings(
 	ctx context.Context, found []hostset.Answer[network.State], declared []string,
 ) (diags diag.Diagnostics) {
@@ -64,7 +64,7 @@ func (m *model) takeSettings(
 		}
 	}
 	have := reference.Spec
-	// What only the active network has otherwise is drift as well.
+	// A difference that only the active network has is drift, too.
 	if reference.Live != nil && len(network.Differences(have, spec)) == 0 {
 		have = *reference.Live
 	}
@@ -80,7 +80,7 @@ func (m *model) takeSettings(
 	return diags
 }
 
-// hostState says what a host has of the network, and what isn't as it was applied.
+// hostState returns the value of host_states for a host: its state, and what differs from what was applied.
 func hostState(s *network.State, declared network.Spec, autostart *bool) string {
 	state := onhosts.Inactive
 	if s.Active {

@@ -22,8 +22,8 @@ import (
 // TypeName is the resource's full name.
 const TypeName = "virtfleet_network"
 
-// declaredKey is the private state's list of the blocks that the configuration declared at the last apply: what hosts
-// have otherwise in these is drift.
+// declaredKey is the key of the private state's list of blocks that the configuration declared at the last apply.
+// Differences in these blocks on a host are drift.
 const declaredKey = "declared"
 
 var (
@@ -45,7 +45,7 @@ func (r *networkResource) Schema(_ context.Context, _ resource.SchemaRequest, re
 	resp.Schema = networkSchema
 }
 
-// ValidateConfig checks what needs no host to check.
+// ValidateConfig checks everything that can be checked without a host.
 func (r *networkResource) ValidateConfig(
 	ctx context.Context, req resource.ValidateConfigRequest, resp *resource.ValidateConfigResponse,
 ) {
@@ -56,13 +56,13 @@ func (r *networkResource) ValidateConfig(
 	}
 	spec, known, diags := config.spec(config.declaredBlocks())
 	resp.Diagnostics.Append(diags...)
-	// What isn't known may be what a block lacks.
+	// The unknown value may be the one that a block lacks.
 	if known {
 		resp.Diagnostics.Append(problemDiagnostics(spec)...)
 	}
 }
 
-// problemDiagnostics are errors at the attributes that they are about.
+// problemDiagnostics returns the problems as errors at their attributes.
 func problemDiagnostics(spec network.Spec) (diags diag.Diagnostics) {
 	for _, p := range spec.Validate() {
 		diags.AddAttributeError(path.Root(p.Block), "Invalid network", p.Reason)
@@ -70,10 +70,10 @@ func problemDiagnostics(spec network.Spec) (diags diag.Diagnostics) {
 	return diags
 }
 
-// noun is what errors call the network.
+// noun returns the network's name in errors.
 func noun(name types.String) string { return fmt.Sprintf("network %q", name.ValueString()) }
 
-// ModifyPlan plans the network healthy on every host, and says what a change cuts off.
+// ModifyPlan plans the network healthy on every host, and warns about what a change cuts off.
 func (r *networkResource) ModifyPlan(
 	ctx context.Context, req resource.ModifyPlanRequest, resp *resource.ModifyPlanResponse,
 ) {
@@ -120,8 +120,8 @@ func (r *networkResource) ModifyPlan(
 	}
 }
 
-// planTargets are the hosts that the network is to be on. VMs that are planned after it learn of them, and of the
-// bridge if libvirt creates it by the name that the configuration gives it.
+// planTargets returns the hosts that the network is to be on. VMs that are planned later learn about them, and about
+// the bridge if libvirt creates it under the name in the configuration.
 func (r *networkResource) planTargets(config, plan model, createsBridge bool) (hostset.Set, diag.Diagnostics) {
 	targets, diags := onhosts.Targets(r.Data, plan.Hosts)
 	if plan.Active.ValueBool() {
@@ -133,7 +133,8 @@ func (r *networkResource) planTargets(config, plan model, createsBridge bool) (h
 	return targets, diags
 }
 
-// warnOfRestarts says which hosts' network is restarted or stopped, and which VMs are cut off by that.
+// warnOfRestarts warns about the hosts on which the network is restarted or stopped, and about the VMs that lose their
+// connection.
 func (r *networkResource) warnOfRestarts(
 	ctx context.Context, targets hostset.Set, plan model, spec network.Spec,
 ) (diags diag.Diagnostics) {
@@ -160,14 +161,14 @@ func (r *networkResource) warnOfRestarts(
 	return diags
 }
 
-// interruption is a restart or stop of a host's network.
+// interruption is a restart or stop of the network on a host.
 type interruption struct {
 	reason string
 	users  []string // running VMs
 }
 
-// findInterruption says whether the host's network must be stopped to become what is wanted. Its error is
-// libvirt.ErrNotFound when it needn't.
+// findInterruption returns the interruption if the host's network must be stopped to get the declared settings. The
+// error is libvirt.ErrNotFound if the network isn't stopped.
 func findInterruption(ctx context.Context, h *libvirt.Host, name string, want network.Wanted) (*interruption, error) {
 	have, err := network.Read(ctx, h, name)
 	if err != nil {
@@ -192,7 +193,8 @@ func findInterruption(ctx context.Context, h *libvirt.Host, name string, want ne
 	return i, err
 }
 
-// Create makes the network on every host. A host where that fails is left to a later apply, unless it fails everywhere.
+// Create creates the network on every host. If it fails on some hosts, a later apply creates the network there. If it
+// fails on all hosts, Create returns an error.
 func (r *networkResource) Create(ctx context.Context, req resource.CreateRequest, resp *resource.CreateResponse) {
 	var config, plan model
 	resp.Diagnostics.Append(req.Config.Get(ctx, &config)...)
@@ -214,7 +216,7 @@ func (r *networkResource) Create(ctx context.Context, req resource.CreateRequest
 	c.Put = onhosts.Each(func(ctx context.Context, h *libvirt.Host) error {
 		return network.Create(ctx, h, plan.Name.ValueString(), plan.wanted(spec))
 	})
-	// Of what was made in vain nothing is in the state, and no VM can use it yet.
+	// These networks aren't in the state, and no VM can use them yet.
 	c.Remove = onhosts.Each(func(ctx context.Context, h *libvirt.Host) error {
 		return network.Delete(ctx, h, plan.Name.ValueString())
 	})
@@ -229,7 +231,7 @@ func (r *networkResource) Create(ctx context.Context, req resource.CreateRequest
 	resp.Diagnostics.Append(resp.State.Set(ctx, plan)...)
 }
 
-// readUndeclared reads what isn't declared from the first host that has the network.
+// readUndeclared reads undeclared blocks from the first host that has the network.
 func (r *networkResource) readUndeclared(ctx context.Context, targets hostset.Set, m *model) (diags diag.Diagnostics) {
 	var have network.Spec
 	found := hostset.Found(hostset.Ask(ctx, targets, func(ctx context.Context, h *libvirt.Host) (*network.State, error) {
@@ -247,7 +249,7 @@ func (r *networkResource) readUndeclared(ctx context.Context, targets hostset.Se
 	return m.fromSpec(ctx, have, unknown)
 }
 
-// Update makes the network what is planned on every host, and removes it from hosts that are no longer listed.
+// Update changes the network to what is planned on every host, and removes it from hosts that are no longer listed.
 func (r *networkResource) Update(ctx context.Context, req resource.UpdateRequest, resp *resource.UpdateResponse) {
 	var config, plan, state model
 	resp.Diagnostics.Append(req.Config.Get(ctx, &config)...)
@@ -272,7 +274,7 @@ func (r *networkResource) Update(ctx context.Context, req resource.UpdateRequest
 	resp.Diagnostics.Append(diags...)
 	plan.HostStates = states
 	if !complete {
-		// Where it failed the definition may be the old one, so the next plan compares with that.
+		// After a failure a host may still have the old definition, so the next plan compares with the old one.
 		for _, block := range declared {
 			plan.setBlock(block, state.block(block))
 		}
@@ -283,13 +285,13 @@ func (r *networkResource) Update(ctx context.Context, req resource.UpdateRequest
 	resp.Diagnostics.Append(resp.State.Set(ctx, plan)...)
 }
 
-// updateHost makes one host's network what is planned.
+// updateHost changes the network of one host to what is planned.
 func updateHost(ctx context.Context, h *libvirt.Host, plan *model, spec network.Spec) error {
 	name, want := plan.Name.ValueString(), plan.wanted(spec)
 	if plan.UpdatePolicy.ValueString() == updateRestart {
 		return network.Update(ctx, h, name, want, true)
 	}
-	// The plan was made when no running VM used it, or when no restart was needed.
+	// At the time of the plan, no running VM used the network, or no restart was needed.
 	i, err := findInterruption(ctx, h, name, want)
 	if err != nil && !errors.Is(err, libvirt.ErrNotFound) {
 		return err
@@ -301,7 +303,7 @@ func updateHost(ctx context.Context, h *libvirt.Host, plan *model, spec network.
 	return network.Update(ctx, h, name, want, i != nil)
 }
 
-// removal removes the network, except where a VM's definition uses it.
+// removal returns the change that removes the network, except where a VM's definition uses it.
 func (r *networkResource) removal(name types.String) onhosts.Change {
 	return onhosts.Change{
 		Data: r.Data, TypeName: TypeName, ImportID: name.ValueString(), Noun: noun(name),
@@ -333,7 +335,7 @@ func (r *networkResource) Delete(ctx context.Context, req resource.DeleteRequest
 	resp.Diagnostics.Append(r.removal(state.Name).Delete(ctx, state.Hosts, state.HostStates)...)
 }
 
-// ImportState takes the network's name. Read fills in the rest.
+// ImportState accepts the network's name. Read fills in the rest.
 func (r *networkResource) ImportState(
 	ctx context.Context, req resource.ImportStateRequest, resp *resource.ImportStateResponse,
 ) {

@@ -25,7 +25,7 @@ import (
 // TypeName is the resource's full name.
 const TypeName = "virtfleet_network_dhcp_host"
 
-// differs is the word for a host that has another reservation for the same MAC address.
+// differs is the value of host_states for a host that has another reservation for the same MAC address.
 const differs = "differs"
 
 var (
@@ -40,7 +40,7 @@ type hostResource struct{ meta.Resource }
 // NewResource is the constructor that the provider registers.
 func NewResource() resource.Resource { return &hostResource{meta.Resource{TypeName: TypeName}} }
 
-// model is the resource as Terraform has it.
+// model is the resource in Terraform.
 type model struct {
 	ID         types.String `tfsdk:"id"`
 	Network    types.String `tfsdk:"network"`
@@ -70,7 +70,7 @@ func (r *hostResource) Schema(_ context.Context, _ resource.SchemaRequest, resp 
 	resp.Schema = hostSchema
 }
 
-// ValidateConfig checks what needs no host to check.
+// ValidateConfig checks everything that can be checked without a host.
 func (r *hostResource) ValidateConfig(
 	ctx context.Context, req resource.ValidateConfigRequest, resp *resource.ValidateConfigResponse,
 ) {
@@ -85,7 +85,7 @@ func (r *hostResource) ValidateConfig(
 	}
 }
 
-// ModifyPlan plans the reservation present wherever its network was last seen.
+// ModifyPlan plans the reservation as present on every host where its network was last seen.
 func (r *hostResource) ModifyPlan(
 	ctx context.Context, req resource.ModifyPlanRequest, resp *resource.ModifyPlanResponse,
 ) {
@@ -105,7 +105,7 @@ func (r *hostResource) ModifyPlan(
 	resp.Diagnostics.Append(resp.Plan.SetAttribute(ctx, path.Root(onhosts.StatesName), value.NewStringMap(states))...)
 }
 
-// askHosts asks every host for the reservation. A host without the network isn't among those that are found.
+// askHosts asks every host for the reservation. A host without the network doesn't count as found.
 func (r *hostResource) askHosts(ctx context.Context, m *model) []hostset.Answer[network.Reservation] {
 	return hostset.Ask(ctx, r.Data.Fleet.Connections(),
 		func(ctx context.Context, h *libvirt.Host) (*network.Reservation, error) {
@@ -146,7 +146,7 @@ func (r *hostResource) Create(ctx context.Context, req resource.CreateRequest, r
 	resp.Diagnostics.Append(resp.State.Set(ctx, plan)...)
 }
 
-// noNetwork says that no host has the network, or why hosts can't tell.
+// noNetwork returns the error that no host has the network, or the reasons why hosts didn't answer.
 func (r *hostResource) noNetwork(m *model, answers []hostset.Answer[network.Reservation]) diag.Diagnostics {
 	if silent := hostset.Silent(answers); len(silent) > 0 {
 		return onhosts.Failures("create", m.noun(), silent)
@@ -157,7 +157,7 @@ func (r *hostResource) noNetwork(m *model, answers []hostset.Answer[network.Rese
 	}.AttributeError(path.Root("network"))}
 }
 
-// writeTo writes the reservation on the hosts that were found.
+// writeTo writes the reservation on the hosts that have the network.
 func (r *hostResource) writeTo(
 	ctx context.Context, found []hostset.Answer[network.Reservation], m *model,
 ) (failed map[string]error, targets hostset.Set) {
@@ -171,7 +171,7 @@ func (r *hostResource) writeTo(
 	}), targets
 }
 
-// Read compares what the hosts have. The reservation is gone when every host answered and none has it.
+// Read compares the reservations on the hosts. The reservation is gone if every host answered and none has it.
 func (r *hostResource) Read(ctx context.Context, req resource.ReadRequest, resp *resource.ReadResponse) {
 	var state model
 	resp.Diagnostics.Append(req.State.Get(ctx, &state)...)
@@ -197,7 +197,7 @@ func (r *hostResource) Read(ctx context.Context, req resource.ReadRequest, resp 
 				f.Happened = fmt.Sprintf("host %q can't tell, so what it has is taken to be as it was", a.Host)
 				resp.Diagnostics.Append(f.Warning())
 			}
-		case a.Value == nil: // It has no such network.
+		case a.Value == nil: // The host doesn't have the network.
 		case a.Value.Any() == nil:
 			states[a.Host] = onhosts.Missing
 		default:
@@ -219,7 +219,8 @@ func (r *hostResource) Read(ctx context.Context, req resource.ReadRequest, resp 
 	resp.Diagnostics.Append(resp.State.Set(ctx, state)...)
 }
 
-// setFromAnswers takes over what the hosts have, if none has what was applied, and marks those that differ.
+// setFromAnswers sets the model to a host's reservation if no host has the applied one, and marks the hosts that
+// differ.
 func (m *model) setFromAnswers(answers []hostset.Answer[network.Reservation], states map[string]string) {
 	as := func(want network.DHCPHost) func(hostset.Answer[network.Reservation]) bool {
 		return func(a hostset.Answer[network.Reservation]) bool { return a.Value != nil && a.Value.Complete(want) }
@@ -246,7 +247,7 @@ func (r *hostResource) Update(ctx context.Context, req resource.UpdateRequest, r
 	if resp.Diagnostics.HasError() || !r.Asks("update", plan.noun(), &resp.Diagnostics) {
 		return
 	}
-	// Those where the network was planned to have it: what has come since shows in the next plan.
+	// These are the hosts in the plan. A network that has been added since shows in the next plan.
 	names := slices.Collect(maps.Keys(value.StringMap(plan.HostStates)))
 	targets := r.Data.Fleet.Connections().Named(names...)
 	failed := hostset.Each(ctx, targets, func(ctx context.Context, h hostset.Host) error {
@@ -272,14 +273,14 @@ func (r *hostResource) Delete(ctx context.Context, req resource.DeleteRequest, r
 	failed := hostset.Each(ctx, hosts, func(ctx context.Context, h hostset.Host) error {
 		err := network.RemoveReservation(ctx, h.Conn, state.Network.ValueString(), state.reservation())
 		if errors.Is(err, libvirt.ErrNotFound) {
-			return nil // The network is gone, and the reservation with it.
+			return nil // The reservation is gone together with the network.
 		}
 		return err
 	})
 	resp.Diagnostics.Append(onhosts.Failures("delete", state.noun(), failed)...)
 }
 
-// ImportState takes "<network>/<mac or duid>". Read fills in the rest.
+// ImportState accepts "<network>/<mac or duid>". Read fills in the rest.
 func (r *hostResource) ImportState(
 	ctx context.Context, req resource.ImportStateRequest, resp *resource.ImportStateResponse,
 ) {

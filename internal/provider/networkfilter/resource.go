@@ -25,10 +25,11 @@ import (
 // TypeName is the resource's full name.
 const TypeName = "virtfleet_network_filter"
 
-// digestsKey is the private state's map from host to the digest of what it printed after the last apply.
+// digestsKey is the key of the private state's map from a host to the digest of its filter's definition after the last
+// apply.
 const digestsKey = "digests"
 
-// differs is the word for a host whose filter was changed since.
+// differs is the value of host_states for a host whose filter has changed since.
 const differs = "differs"
 
 var (
@@ -43,7 +44,7 @@ type filterResource struct{ meta.Resource }
 // NewResource is the constructor that the provider registers.
 func NewResource() resource.Resource { return &filterResource{meta.Resource{TypeName: TypeName}} }
 
-// model is the resource as Terraform has it.
+// model is the resource in Terraform.
 type model struct {
 	ID         types.String `tfsdk:"id"`
 	Name       types.String `tfsdk:"name"`
@@ -58,7 +59,7 @@ type model struct {
 
 func (m *model) noun() string { return fmt.Sprintf("network filter %q", m.Name.ValueString()) }
 
-// filter is what the configuration says, and whether all of it is known.
+// filter returns what the configuration says, and whether all of it is known.
 func (m *model) filter() (f network.Filter, known bool, diags diag.Diagnostics) {
 	plain := map[string]any{}
 	known = !m.Name.IsUnknown()
@@ -82,7 +83,7 @@ func (r *filterResource) Schema(_ context.Context, _ resource.SchemaRequest, res
 	resp.Schema = filterSchema
 }
 
-// ValidateConfig checks what needs no host to check.
+// ValidateConfig checks everything that can be checked without a host.
 func (r *filterResource) ValidateConfig(
 	ctx context.Context, req resource.ValidateConfigRequest, resp *resource.ValidateConfigResponse,
 ) {
@@ -101,7 +102,7 @@ func (r *filterResource) ValidateConfig(
 	}
 }
 
-// ModifyPlan plans the filter present on every host, and names what uses one that is to be destroyed.
+// ModifyPlan plans the filter as present on every host, and lists what uses a filter that is to be destroyed.
 func (r *filterResource) ModifyPlan(
 	ctx context.Context, req resource.ModifyPlanRequest, resp *resource.ModifyPlanResponse,
 ) {
@@ -130,7 +131,7 @@ func (r *filterResource) ModifyPlan(
 	resp.Diagnostics.Append(resp.Plan.SetAttribute(ctx, path.Root(onhosts.StatesName), states)...)
 }
 
-// warnOfUsers names what uses a filter that is to be destroyed.
+// warnOfUsers lists what uses a filter that is to be destroyed.
 func (r *filterResource) warnOfUsers(ctx context.Context, state *model) (diags diag.Diagnostics) {
 	known, _ := onhosts.Known(r.Data, state.Hosts, state.HostStates)
 	answers := hostset.Ask(ctx, known, func(ctx context.Context, h *libvirt.Host) (*[]string, error) {
@@ -146,7 +147,8 @@ func (r *filterResource) warnOfUsers(ctx context.Context, state *model) (diags d
 	return diags
 }
 
-// changeTo defines the filter as f, or removes it. What each host then prints of it goes into digests.
+// changeTo returns the change that defines the filter as f, or removes it. The digests of the hosts' new definitions go
+// into digests.
 func (r *filterResource) changeTo(m *model, f network.Filter, digests map[string]string) onhosts.Change {
 	name := m.Name.ValueString()
 	var mu sync.Mutex
@@ -165,8 +167,8 @@ func (r *filterResource) changeTo(m *model, f network.Filter, digests map[string
 	}
 }
 
-// Create defines the filter on every host. A host where that fails is left to a later apply, unless it fails
-// everywhere.
+// Create defines the filter on every host. If it fails on some hosts, a later apply defines the filter there. If it
+// fails on all hosts, Create returns an error.
 func (r *filterResource) Create(ctx context.Context, req resource.CreateRequest, resp *resource.CreateResponse) {
 	var plan model
 	resp.Diagnostics.Append(req.Plan.Get(ctx, &plan)...)
@@ -202,7 +204,7 @@ func (r *filterResource) Create(ctx context.Context, req resource.CreateRequest,
 	resp.Diagnostics.Append(resp.State.Set(ctx, plan)...)
 }
 
-// Read compares what the hosts have with what they had after the last apply.
+// Read compares the filters on the hosts with those after the last apply.
 func (r *filterResource) Read(ctx context.Context, req resource.ReadRequest, resp *resource.ReadResponse) {
 	var state model
 	resp.Diagnostics.Append(req.State.Get(ctx, &state)...)
@@ -230,7 +232,7 @@ func (r *filterResource) Read(ctx context.Context, req resource.ReadRequest, res
 		state.XML = types.StringValue(o.Found[0].Value.XML)
 	}
 	for _, a := range o.Found {
-		// What was never applied is compared with what was imported.
+		// A filter that was never applied is compared with the imported one.
 		want, applied := digests[a.Host]
 		if !applied && imported {
 			want = o.Found[0].Value.Digest
@@ -263,7 +265,7 @@ func (r *filterResource) Update(ctx context.Context, req resource.UpdateRequest,
 	resp.Diagnostics.Append(diags...)
 	plan.HostStates = states
 	if !complete {
-		// The next plan compares with what there was before.
+		// The next plan compares with the old values.
 		plan.Chain, plan.Priority, plan.References = state.Chain, state.Priority, state.References
 		plan.Rules, plan.XML = state.Rules, state.XML
 	}
@@ -282,7 +284,7 @@ func (r *filterResource) Delete(ctx context.Context, req resource.DeleteRequest,
 		r.changeTo(&state, network.Filter{}, nil).Delete(ctx, state.Hosts, state.HostStates)...)
 }
 
-// ImportState takes the filter's name. Read fills in the rest.
+// ImportState accepts the filter's name. Read fills in the rest.
 func (r *filterResource) ImportState(
 	ctx context.Context, req resource.ImportStateRequest, resp *resource.ImportStateResponse,
 ) {

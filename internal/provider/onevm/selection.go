@@ -19,14 +19,14 @@ const (
 	attributeName = "name"
 )
 
-// Selection says which VM a data source is about. One of its fields is set in the configuration.
+// Selection selects the VM of a data source. One of its fields is set in the configuration.
 type Selection struct {
 	ID   types.String `tfsdk:"virtual_machine_id"`
 	Name types.String `tfsdk:"name"`
 }
 
-// Attributes are the attributes of a Selection. Exactly one of them and of the alternatives, which are other attributes
-// of the data source, has to be set.
+// Attributes returns the attributes of a Selection. Exactly one of them and of the alternatives, which are other
+// attributes of the data source, must be set.
 func Attributes(alternatives ...string) map[string]schema.Attribute {
 	names := append([]string{attributeID, attributeName}, alternatives...)
 	paths := make([]path.Expression, len(names))
@@ -48,13 +48,13 @@ func Attributes(alternatives ...string) map[string]schema.Attribute {
 	}
 }
 
-// IsSet says that the configuration selects one VM, rather than using an alternative.
+// IsSet reports whether the configuration selects one VM, instead of using an alternative.
 func (s Selection) IsSet() bool { return s.Text() != "" }
 
-// Text is the id or name from the configuration, for messages.
+// Text returns the id or name from the configuration, for messages.
 func (s Selection) Text() string { return s.ID.ValueString() + s.Name.ValueString() }
 
-// Find returns the VM, wherever in the fleet it is.
+// Find returns the VM, on any host of the fleet.
 func (s Selection) Find(ctx context.Context, f *fleet.Fleet) (*fleet.VM, error) {
 	if s.ID.IsNull() {
 		return f.FindByName(ctx, s.Name.ValueString())
@@ -62,7 +62,7 @@ func (s Selection) Find(ctx context.Context, f *fleet.Fleet) (*fleet.VM, error) 
 	return f.Find(ctx, s.ID.ValueString(), fleet.LastKnown{})
 }
 
-// Of is the selection of the VM with both its id and its name.
+// Of returns the selection of a VM, with both its id and its name.
 func Of(vm *fleet.VM) Selection {
 	return Selection{ID: types.StringValue(vm.UUID), Name: types.StringValue(vm.Name)}
 }

@@ -15,10 +15,10 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/value"
 )
 
-// Do does something on each of the hosts and returns the errors by host.
+// Do performs an operation on each of the hosts and returns the errors by host.
 type Do func(context.Context, hostset.Set) map[string]error
 
-// Each is a Do that does one host's part on all of them at the same time.
+// Each returns a Do that performs one host's part on all hosts at the same time.
 func Each(do func(context.Context, *libvirt.Host) error) Do {
 	return func(ctx context.Context, s hostset.Set) map[string]error {
 		return hostset.Each(ctx, s, func(ctx context.Context, h hostset.Host) error { return do(ctx, h.Conn) })
@@ -28,19 +28,19 @@ func Each(do func(context.Context, *libvirt.Host) error) Do {
 // Change is a change of one resource on its hosts.
 type Change struct {
 	Data *meta.Data
-	// TypeName and ImportID make the command that an error offers where the object exists already.
+	// TypeName and ImportID make up the import command that an error suggests if the object already exists.
 	TypeName, ImportID string
 	// Noun names the resource in messages: `storage pool "vms"`.
 	Noun string
-	// Healthy is the word in host_states for a host where Put succeeded.
+	// Healthy is the value of host_states for a host where Put succeeded.
 	Healthy string
-	// Put makes or changes the object, Remove removes it.
+	// Put creates or changes the object. Remove removes it.
 	Put, Remove Do
 }
 
-// Create puts the object on the targets and returns its host_states. A host where that fails gets a warning, and the
-// next plan shows it as an update. If every host fails, or one has the object already, the objects that were made are
-// removed again and the result is an error.
+// Create puts the object on the targets and returns its host_states. If that fails on a host there is a warning, and
+// the next plan shows the host as an update. If all hosts fail, or one already has the object, Create removes the
+// objects that it created and returns an error.
 func (c Change) Create(ctx context.Context, targets hostset.Set) (types.Map, diag.Diagnostics) {
 	none := types.MapNull(types.StringType)
 	failed := c.Put(ctx, targets)
@@ -53,8 +53,8 @@ func (c Change) Create(ctx context.Context, targets hostset.Set) (types.Map, dia
 	return none, append(c.failureDiagnostics("create", failed), c.failureDiagnostics("delete", left)...)
 }
 
-// Update puts the object on the targets, removes it from the configured hosts of last, the state's host_states, that
-// aren't among them, and returns the new host_states. Complete says that Put succeeded everywhere.
+// Update puts the object on the targets, and removes it from configured hosts in last that aren't targets. last are the
+// host_states in the state. Update returns the new host_states. complete says that Put succeeded on all targets.
 func (c Change) Update(
 	ctx context.Context, targets hostset.Set, last types.Map,
 ) (states types.Map, complete bool, diags diag.Diagnostics) {
@@ -66,13 +66,13 @@ func (c Change) Update(
 	return states, len(failed) == 0, diags
 }
 
-// Delete removes the object from every configured host that may have it. Hosts and last are those of the state.
+// Delete removes the object from every configured host that may have it. hosts and last are those of the state.
 func (c Change) Delete(ctx context.Context, hosts types.Set, last types.Map) diag.Diagnostics {
 	known, _ := Known(c.Data, hosts, last)
 	return c.failureDiagnostics("delete", c.Remove(ctx, known))
 }
 
-// failureDiagnostics are errors about hosts. They offer to import what exists already.
+// failureDiagnostics returns errors about hosts. If an object already exists, they suggest to import it.
 func (c Change) failureDiagnostics(verb string, failed map[string]error) (diags diag.Diagnostics) {
 	for _, host := range value.Keys(failed) {
 		f := tfdiag.Failure{Verb: verb, Noun: c.Noun, Host: host, Err: failed[host]}

@@ -21,7 +21,7 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/value"
 )
 
-// Names are the hosts that the attribute names, sorted; nil where it is null or unknown.
+// Names returns the hosts in the attribute, sorted, and nil if it is null or unknown.
 func Names(hosts types.Set) []string {
 	var names []string
 	for _, e := range hosts.Elements() {
@@ -33,7 +33,7 @@ func Names(hosts types.Set) []string {
 	return names
 }
 
-// NewNames is the attribute for those hosts. Null for nil.
+// NewNames returns the attribute for those hosts, null for nil.
 func NewNames(names []string) types.Set {
 	if names == nil {
 		return types.SetNull(types.StringType)
@@ -42,8 +42,8 @@ func NewNames(names []string) types.Set {
 	return types.SetValueMust(types.StringType, elements)
 }
 
-// Targets are the hosts that a resource is to be on: those that hosts names, every configured one where it is null. A
-// name that isn't configured is an error; fenced hosts are left out.
+// Targets returns the hosts that a resource is to be on: those in hosts, or every configured host if hosts is null. A
+// name that isn't configured is an error. Fenced hosts are left out.
 func Targets(data *meta.Data, hosts types.Set) (hostset.Set, diag.Diagnostics) {
 	all := data.Fleet.Connections()
 	if hosts.IsNull() || hosts.IsUnknown() {
@@ -60,7 +60,7 @@ func Targets(data *meta.Data, hosts types.Set) (hostset.Set, diag.Diagnostics) {
 	return all.Named(names...).Present(), diags
 }
 
-// PlanStates is the planned host_states: healthy on every target. It is unknown while hosts is.
+// PlanStates returns the planned host_states: healthy on every target. It is unknown while hosts is.
 func PlanStates(targets hostset.Set, hosts types.Set, healthy string) types.Map {
 	if hosts.IsUnknown() || slices.ContainsFunc(hosts.Elements(), attr.Value.IsUnknown) {
 		return types.MapUnknown(types.StringType)
@@ -72,8 +72,8 @@ func PlanStates(targets hostset.Set, hosts types.Set, healthy string) types.Map 
 	return value.NewStringMap(states)
 }
 
-// Known are the configured hosts that may have the resource: its targets, and those where its state last saw it.
-// Others that the state names aren't configured any more.
+// Known returns the configured hosts that may have the resource: its targets, and the hosts in its state. unconfigured
+// are the hosts in the state that are no longer configured.
 func Known(data *meta.Data, hosts types.Set, states types.Map) (known hostset.Set, unconfigured []string) {
 	all := data.Fleet.Connections()
 	last := slices.Collect(maps.Keys(value.StringMap(states)))
@@ -89,22 +89,22 @@ func Known(data *meta.Data, hosts types.Set, states types.Map) (known hostset.Se
 	return all.Named(append(last, Names(hosts)...)...).Present(), unconfigured
 }
 
-// Observation is what the hosts say of a resource.
+// Observation is what the hosts answered about a resource.
 type Observation[T any] struct {
-	// States are host_states as they are now.
+	// States are the current host_states.
 	States map[string]string
 	// Found are the answers of the hosts that have it.
 	Found []hostset.Answer[T]
-	// Gone says that every host that it could be on answered, and none has it.
+	// Gone says that every host that could have the resource answered, and none has it.
 	Gone bool
-	// Keep says that no host has it and not every one could tell: the state stays as it is.
+	// Keep says that no host has it, but not all hosts answered: the state stays as it is.
 	Keep bool
 	// asked is how many hosts were asked.
 	asked int
 }
 
-// Concludes says that Read has nothing more to do: after an error, where the state stays as it is, and where the
-// resource is gone, which removes it from the state or, while it is imported, is an error. Noun and id are as in
+// Concludes reports whether Read is finished. It is after an error, if the state stays as it is, and if the resource is
+// gone. Then Concludes removes the resource from the state or, during an import, adds an error. noun and id are as in
 // Imported.
 func (o Observation[T]) Concludes(
 	ctx context.Context, resp *resource.ReadResponse, noun, id string, imported bool,
@@ -122,7 +122,7 @@ func (o Observation[T]) Concludes(
 	return false
 }
 
-// ImportedHosts is the attribute hosts of what is imported: the hosts that have it, null if all do.
+// ImportedHosts returns the attribute hosts for an import: the hosts that have the resource, null if all do.
 func (o Observation[T]) ImportedHosts() types.Set {
 	if len(o.Found) == o.asked {
 		return NewNames(nil)
@@ -138,14 +138,14 @@ type Question[T any] struct {
 	// Hosts and Last are the state's hosts and host_states.
 	Hosts types.Set
 	Last  types.Map
-	// Answers are what the hosts of Known said.
+	// Answers are the answers of the Known hosts.
 	Answers []hostset.Answer[T]
-	// State is the word for what a host has.
+	// State returns the value of host_states for what a host has.
 	State func(T) string
 }
 
-// Observe compares what hosts say with what was last known of them. An error in diags says that a host which had the
-// resource can't tell, and that on_unreachable doesn't allow for it.
+// Observe compares the answers of hosts with their last known states. An error in diags says that a host which had the
+// resource didn't answer, and that on_unreachable doesn't allow that.
 func Observe[T any](q Question[T]) (o Observation[T], diags diag.Diagnostics) {
 	last := value.StringMap(q.Last)
 	targets := Names(q.Hosts)
@@ -177,10 +177,10 @@ func Observe[T any](q Question[T]) (o Observation[T], diags diag.Diagnostics) {
 	return o, diags
 }
 
-// silenceDiagnostic is what a host's silence comes to.
+// silenceDiagnostic returns the error or warning for a host that didn't answer.
 func (q Question[T]) silenceDiagnostic(a hostset.Answer[T], was bool) diag.Diagnostic {
 	f := tfdiag.Failure{Verb: "read", Noun: q.Noun, Host: a.Host, Err: a.Err}
-	// What a storage pool that isn't there would hold is told once the pool is repaired, which this plan may do.
+	// The contents of a storage pool that isn't there are known once the pool is repaired, which this plan may do.
 	pool := errors.Is(a.Err, libvirt.ErrPoolInactive) || errors.Is(a.Err, libvirt.ErrNoPool)
 	if was && !pool && q.Data.OnUnreachable != meta.OnUnreachableKeep {
 		return f.Error()
@@ -189,7 +189,7 @@ func (q Question[T]) silenceDiagnostic(a hostset.Answer[T], was bool) diag.Diagn
 	return f.Warning()
 }
 
-// Failures are errors about hosts, one for each.
+// Failures returns errors about hosts, one for each.
 func Failures(verb, noun string, failed map[string]error) (diags diag.Diagnostics) {
 	for _, name := range value.Keys(failed) {
 		diags.Append(tfdiag.Failure{Verb: verb, Noun: noun, Host: name, Err: failed[name]}.Error())
@@ -197,8 +197,8 @@ func Failures(verb, noun string, failed map[string]error) (diags diag.Diagnostic
 	return diags
 }
 
-// Warnings are the same as warnings, for a create that worked on other hosts: the next plan shows the rest as an
-// update.
+// Warnings returns the failures as warnings, for a create that worked on other hosts: the next plan shows the rest as
+// an update.
 func Warnings(verb, noun string, failed map[string]error) (diags diag.Diagnostics) {
 	for _, name := range value.Keys(failed) {
 		f := tfdiag.Failure{Verb: verb, Noun: noun, Host: name, Err: failed[name]}
@@ -208,8 +208,8 @@ func Warnings(verb, noun string, failed map[string]error) (diags diag.Diagnostic
 	return diags
 }
 
-// StatesAfter are host_states after a change: healthy where it worked, as before where it failed, Missing where nothing
-// is known.
+// StatesAfter returns the host_states after a change: healthy where it worked, the last state where it failed, and
+// Missing if there is none.
 func StatesAfter(targets hostset.Set, failed map[string]error, last types.Map, healthy string) types.Map {
 	before := value.StringMap(last)
 	states := map[string]string{}
@@ -225,12 +225,12 @@ func StatesAfter(targets hostset.Set, failed map[string]error, last types.Map, h
 	return value.NewStringMap(states)
 }
 
-// NotFound is the error of an import that found nothing.
+// NotFound returns the error of an import that found nothing.
 func NotFound(noun, id string) error {
 	return fmt.Errorf("%w: no configured host has the %s %q", libvirt.ErrNotFound, noun, id)
 }
 
-// AnyIs says that one of the failures is of that kind.
+// AnyIs reports whether one of the failures is of that kind.
 func AnyIs(failed map[string]error, kind error) bool {
 	for _, err := range failed {
 		if errors.Is(err, kind) {
@@ -240,12 +240,12 @@ func AnyIs(failed map[string]error, kind error) bool {
 	return false
 }
 
-// Leaving are the configured hosts that a resource was on and isn't to be on any more.
+// Leaving returns the configured hosts that have the resource and are no longer its targets.
 func Leaving(data *meta.Data, last types.Map, targets hostset.Set) hostset.Set {
 	return data.Fleet.Connections().Named(value.Keys(value.StringMap(last))...).Without(targets.Names()...).Present()
 }
 
-// StillThere puts hosts back into host_states from which a resource could not be removed.
+// StillThere puts the hosts from which a resource could not be removed back into host_states.
 func StillThere(states types.Map, left map[string]error, last types.Map) types.Map {
 	all, before := value.StringMap(states), value.StringMap(last)
 	for name := range left {

@@ -14,8 +14,8 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/value"
 )
 
-// Imported returns the answers of the hosts that have what is to be imported. If there are none, diags says so, and
-// which hosts can't tell. Noun is what errors call such a resource: "network".
+// Imported returns the answers of the hosts that have the imported object. If no host has it, diags says so, and lists
+// the hosts that didn't answer. noun is the kind of resource in errors: "network".
 func Imported[T any](
 	answers []hostset.Answer[T], noun, id string,
 ) (found []hostset.Answer[T], diags diag.Diagnostics) {
@@ -32,8 +32,8 @@ func Imported[T any](
 	return nil, diags
 }
 
-// ImportHosts sets the attribute hosts of what is imported: to the hosts that have it, unless all of them do. A host
-// that can't tell is left out, and its copy shows when it answers.
+// ImportHosts sets the attribute hosts of an imported object to the hosts that have it, unless all of them do. A host
+// that didn't answer is left out, and its copy shows once it answers.
 func ImportHosts[T any](
 	ctx context.Context, resp *resource.ImportStateResponse, found []hostset.Answer[T], all hostset.Set,
 ) {

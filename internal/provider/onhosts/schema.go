@@ -13,19 +13,19 @@ const (
 	StatesName = "host_states"
 )
 
-// Words for what is on a host.
+// Words for what a host has.
 const (
-	// Active is an object that is there and works: a pool or network that is started.
+	// Active is an object that works: a started pool or network.
 	Active = "active"
-	// Inactive is one that is defined there, and not started.
+	// Inactive is an object that is defined and not started.
 	Inactive = "inactive"
 	// Present is an object that has no power state.
 	Present = "present"
-	// Missing is one that the host answered it hasn't.
+	// Missing is an object that the host doesn't have, by its own answer.
 	Missing = "missing"
 )
 
-// HostsAttribute is the attribute hosts. Noun is what the resource is called: "pool".
+// HostsAttribute returns the attribute hosts. noun is the name of the resource: "pool".
 func HostsAttribute(noun string) schema.Attribute {
 	return schema.SetAttribute{
 		MarkdownDescription: "Hosts that the " + noun + " is on: keys of the provider's `hosts`. A host that you add " +
@@ -37,7 +37,7 @@ func HostsAttribute(noun string) schema.Attribute {
 	}
 }
 
-// StatesAttribute is the attribute host_states. Words say what its values mean.
+// StatesAttribute returns the attribute host_states. words describe its values.
 func StatesAttribute(noun, words string) schema.Attribute {
 	return schema.MapAttribute{
 		MarkdownDescription: "State of the " + noun + " on each host, by the host's name: " + words + ". The next " +

@@ -1,7 +1,7 @@
 // Package secret is the resource virtfleet_secret: a value that hosts keep for storage, disks or TLS, under one UUID on
 // every host that needs it.
 //
-// The value is write-only: it is never in a plan, in the state, in a log or read back.
+// The value is write-only: it is never in a plan, in the state or in a log, and is never read back.
 //
 // It may import the plugin framework, hostset, internal/libvirt and the provider's shared packages.
 package secret

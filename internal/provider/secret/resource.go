@@ -60,7 +60,7 @@ func (r *secretResource) ModifyPlan(
 		onhosts.PlanStates(targets, plan.Hosts, onhosts.Present))...)
 }
 
-// writtenValue is the secret's value, which is in the configuration alone.
+// writtenValue returns the secret's value, which only the configuration has.
 func writtenValue(ctx context.Context, config interface {
 	Get(ctx context.Context, target any) diag.Diagnostics
 },
@@ -72,7 +72,7 @@ func writtenValue(ctx context.Context, config interface {
 	}
 	data, err := base64.StdEncoding.DecodeString(strings.TrimSpace(m.ValueBase64WO.ValueString()))
 	if err != nil {
-		// What is wrong with it would quote a part of it.
+		// The decoder's error would quote a part of the value.
 		diags.AddAttributeError(path.Root("value_base64_wo"), "Invalid secret", "The value isn't Base64.")
 	}
 	return data, diags
@@ -85,7 +85,7 @@ func (m *model) secret() libvirt.HostSecret {
 	}
 }
 
-// changeTo writes the secret with that value, or removes it.
+// changeTo returns the change that writes the secret with that value, or removes it.
 func (r *secretResource) changeTo(m *model, data []byte) onhosts.Change {
 	put := m.secret()
 	return onhosts.Change{
@@ -95,7 +95,7 @@ func (r *secretResource) changeTo(m *model, data []byte) onhosts.Change {
 	}
 }
 
-// Create defines the secret on every host. Where it works on some, the rest is the next plan's update.
+// Create defines the secret on every host. If that fails on some hosts, the next plan shows them as an update.
 func (r *secretResource) Create(ctx context.Context, req resource.CreateRequest, resp *resource.CreateResponse) {
 	var plan model
 	resp.Diagnostics.Append(req.Plan.Get(ctx, &plan)...)
@@ -158,7 +158,7 @@ func (m *model) setFromHosts(seen onhosts.Observation[libvirt.HostSecret], impor
 	}
 }
 
-// Update writes definition and value to every host, and removes the secret from hosts that aren't listed any more.
+// Update writes definition and value to every host, and removes the secret from hosts that are no longer listed.
 func (r *secretResource) Update(ctx context.Context, req resource.UpdateRequest, resp *resource.UpdateResponse) {
 	var plan, state model
 	resp.Diagnostics.Append(req.Plan.Get(ctx, &plan)...)
@@ -173,7 +173,7 @@ func (r *secretResource) Update(ctx context.Context, req resource.UpdateRequest,
 	states, complete, diags := r.changeTo(&plan, data).Update(ctx, targets, state.HostStates)
 	resp.Diagnostics.Append(diags...)
 	if !complete {
-		plan.ValueVersion = state.ValueVersion // Not written everywhere: the next apply does it again.
+		plan.ValueVersion = state.ValueVersion // It isn't written everywhere: the next apply writes it again.
 	}
 	plan.HostStates = states
 	resp.Diagnostics.Append(resp.State.Set(ctx, &plan)...)
@@ -189,7 +189,7 @@ func (r *secretResource) Delete(ctx context.Context, req resource.DeleteRequest,
 	resp.Diagnostics.Append(r.changeTo(&state, nil).Delete(ctx, state.Hosts, state.HostStates)...)
 }
 
-// ImportState takes a UUID, or "<usage>/<usage_id>".
+// ImportState accepts a UUID, or "<usage>/<usage_id>".
 func (r *secretResource) ImportState(
 	ctx context.Context, req resource.ImportStateRequest, resp *resource.ImportStateResponse,
 ) {
@@ -212,7 +212,7 @@ func (r *secretResource) ImportState(
 	resp.Diagnostics.Append(resp.State.SetAttribute(ctx, path.Root("id"), id)...)
 }
 
-// noun is what errors call the secret.
+// noun returns the secret's name in errors.
 func (m *model) noun() string {
 	return fmt.Sprintf("%s \"%s/%s\"", noun, m.Usage.ValueString(), m.UsageID.ValueString())
 }

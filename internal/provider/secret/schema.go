@@ -18,7 +18,7 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/value"
 )
 
-// model is the resource as Terraform has it.
+// model is the resource in Terraform.
 type model struct {
 	ID            types.String `tfsdk:"id"`
 	Usage         types.String `tfsdk:"usage"`

@@ -1,9 +1,9 @@
-// Package soak is the operator who never gets tired: a property test that changes a configuration, does by hand what
-// people do with virsh, breaks hosts, and looks after every move whether anything was lost. "make soak" runs it for as
-// long as it is told; a slice of it is part of "make test".
+// Package soak is an operator who never gets tired: a property test that changes a configuration, runs the virsh
+// commands that people run, breaks hosts, and after every move checks whether anything was lost. "make soak" runs it
+// for as long as it is told; a short run is part of "make test".
 //
-// What is true of a VM is read from the hosts' own files and processes, and from the disks that the guests write to,
-// never from what the provider says, and also while a host's libvirtd is frozen.
+// The truth about a VM is read from the hosts' own files and processes, and from the disks that the guests write to,
+// never from the provider. This works even while a host's libvirtd is frozen.
 //
-// Only this package's own tests run in it; it may import what acceptance tests import.
+// Only this package's own tests run in it. It may import what acceptance tests import.
 package soak

@@ -11,7 +11,7 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/storage"
 )
 
-// model is the resource as Terraform has it.
+// model is the resource in Terraform.
 type model struct {
 	ID         types.String `tfsdk:"id"`
 	Name       types.String `tfsdk:"name"`
@@ -69,10 +69,11 @@ type authModel struct {
 	Secret   types.String `tfsdk:"secret"`
 }
 
-// isImported says that the state has no more than what an import begins with.
+// isImported reports whether the state has only what an import begins with.
 func (m *model) isImported() bool { return m.Type.IsNull() }
 
-// settings are what a pool has besides its definition. A new one starts with its host unless told otherwise.
+// settings returns a pool's settings that aren't in its definition. A new pool starts with its host unless the
+// configuration says otherwise.
 func (m *model) settings(isNew bool) storage.PoolSettings {
 	s := storage.PoolSettings{Build: m.Build.ValueBool(), Shared: m.Shared.ValueBool(), Autostart: value.Bool(m.Autostart)}
 	if m.Build.IsNull() {
@@ -85,7 +86,7 @@ func (m *model) settings(isNew bool) storage.PoolSettings {
 	return s
 }
 
-// pool is what is declared.
+// pool returns the declared pool.
 func (m *model) pool(ctx context.Context) (p storage.Pool, diags diag.Diagnostics) {
 	p = storage.Pool{Name: m.Name.ValueString(), Type: m.Type.ValueString()}
 	known := basetypes.ObjectAsOptions{UnhandledNullAsEmpty: true, UnhandledUnknownAsEmpty: true}
@@ -120,7 +121,7 @@ func (m *model) pool(ctx context.Context) (p storage.Pool, diags diag.Diagnostic
 	return p, diags
 }
 
-// setFromPool makes the state what a pool is.
+// setFromPool sets the state to a pool.
 func (m *model) setFromPool(ctx context.Context, p storage.Pool) (diags diag.Diagnostics) {
 	m.Name, m.ID, m.Type = types.StringValue(p.Name), types.StringValue(p.Name), types.StringValue(p.Type)
 	target := targetModel{Path: types.StringPointerValue(p.Path)}

@@ -35,7 +35,7 @@ func NewResource() resource.Resource {
 	return &poolResource{Resource: meta.Resource{TypeName: TypeName}}
 }
 
-// ValidateConfig checks what needs no host to check.
+// ValidateConfig checks everything that can be checked without a host.
 func (*poolResource) ValidateConfig(
 	ctx context.Context, req resource.ValidateConfigRequest, resp *resource.ValidateConfigResponse,
 ) {
@@ -53,7 +53,7 @@ func (*poolResource) ValidateConfig(
 	}
 }
 
-// ModifyPlan plans that the pool is active on every host, which repairs what was found otherwise.
+// ModifyPlan plans that the pool is active on every host, which repairs pools that aren't.
 func (r *poolResource) ModifyPlan(
 	ctx context.Context, req resource.ModifyPlanRequest, resp *resource.ModifyPlanResponse,
 ) {
@@ -91,7 +91,7 @@ func (r *poolResource) ModifyPlan(
 	}
 }
 
-// Create makes the pool on every host. Where it works on some, the rest is the next plan's update.
+// Create creates the pool on every host. If that fails on some hosts, the next plan shows them as an update.
 func (r *poolResource) Create(ctx context.Context, req resource.CreateRequest, resp *resource.CreateResponse) {
 	var plan model
 	resp.Diagnostics.Append(req.Plan.Get(ctx, &plan)...)
@@ -118,7 +118,7 @@ func (r *poolResource) Create(ctx context.Context, req resource.CreateRequest, r
 	resp.Diagnostics.Append(resp.State.Set(ctx, &plan)...)
 }
 
-// removal removes the pool and keeps what is in it.
+// removal returns the change that removes the pool and keeps its contents.
 func (r *poolResource) removal(name string) onhosts.Change {
 	return onhosts.Change{
 		Data: r.Data, TypeName: TypeName, ImportID: name, Noun: nounOf(name), Healthy: onhosts.Active,
@@ -128,7 +128,7 @@ func (r *poolResource) removal(name string) onhosts.Change {
 	}
 }
 
-// Read compares the pool of every host with what is declared.
+// Read compares the pool on every host with the declared one.
 func (r *poolResource) Read(ctx context.Context, req resource.ReadRequest, resp *resource.ReadResponse) {
 	var state model
 	resp.Diagnostics.Append(req.State.Get(ctx, &state)...)
@@ -155,7 +155,8 @@ func powerOf(p storage.HostPool) string {
 	return onhosts.Inactive
 }
 
-// setFromHosts takes over what hosts have otherwise than it is declared: of several, what the first one has.
+// setFromHosts sets the state to settings on hosts that differ from the declared ones. If several hosts differ, the
+// first one counts.
 func (m *model) setFromHosts(
 	ctx context.Context, seen onhosts.Observation[storage.HostPool],
 ) (diags diag.Diagnostics) {
@@ -192,7 +193,7 @@ func (m *model) setFromHosts(
 	return diags
 }
 
-// Update makes the pool on every host what is declared, and removes it from hosts that aren't listed any more.
+// Update changes the pool on every host to what is declared, and removes it from hosts that are no longer listed.
 func (r *poolResource) Update(ctx context.Context, req resource.UpdateRequest, resp *resource.UpdateResponse) {
 	var plan, state model
 	resp.Diagnostics.Append(req.Plan.Get(ctx, &plan)...)
@@ -229,7 +230,7 @@ func (r *poolResource) Delete(ctx context.Context, req resource.DeleteRequest, r
 	resp.Diagnostics.Append(c.Delete(ctx, state.Hosts, state.HostStates)...)
 }
 
-// ImportState takes the pool's name. Read fills in the rest.
+// ImportState accepts the pool's name. Read fills in the rest.
 func (*poolResource) ImportState(
 	ctx context.Context, req resource.ImportStateRequest, resp *resource.ImportStateResponse,
 ) {
@@ -237,7 +238,7 @@ func (*poolResource) ImportState(
 	resp.Diagnostics.Append(resp.State.SetAttribute(ctx, path.Root("id"), req.ID)...)
 }
 
-// noun is what errors call the pool.
+// noun returns the pool's name in errors.
 func (m *model) noun() string { return nounOf(m.Name.ValueString()) }
 
 func nounOf(name string) string { return fmt.Sprintf("%s %q", noun, name) }

@@ -17,7 +17,7 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/storage"
 )
 
-// Values of on_destroy.
+// The values of on_destroy.
 const (
 	onDestroyKeep   = "keep"
 	onDestroyDelete = "delete"

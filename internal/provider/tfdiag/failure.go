@@ -17,47 +17,47 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 )
 
-// Failure is an error on its way to the person who reads it. Only Verb, Noun and Err are required: what the other
-// fields don't say is taken from the error where it knows.
+// Failure is an error for the user. Only Verb, Noun and Err are required. Other fields that aren't set are taken from
+// the error, if it has them.
 type Failure struct {
 	// Verb and Noun make the summary: "Unable to <verb> <noun>".
 	Verb, Noun string
-	// Happened is a sentence about what happened. Empty: the error's own.
+	// Happened is a sentence about what happened; "": the error's own text.
 	Happened string
-	// VirtualMachine is the name or id of the VM that it is about.
+	// VirtualMachine is the name or id of the VM concerned.
 	VirtualMachine string
-	// Host is the name of the host that it happened on.
+	// Host is the name of the host where it happened.
 	Host string
-	// Operation is what was being done, as a gerund: "starting the domain".
+	// Operation is the operation as a gerund: "starting the domain".
 	Operation string
-	// Elapsed is how long it was tried. 0 is not said.
+	// Elapsed is how long it was tried. 0 isn't shown.
 	Elapsed time.Duration
 	// Err is the error.
 	Err error
-	// Limit is why the operation's context ended, if it did: a LimitError is told.
+	// Limit is why the operation's context ended, if it did. A LimitError is shown.
 	Limit error
-	// Remedy is a sentence about what to do. Empty: the error's own, else the one of its kind.
+	// Remedy is a sentence about what to do; "": the error's own remedy, or else that of its kind.
 	Remedy string
 
-	words string // The end of QEMU's log, where the error has it.
+	words string // the end of QEMU's log, if the error has it
 }
 
-// Error returns the diagnostic of something that failed.
+// Error returns the diagnostic of a failed operation.
 func (f Failure) Error() diag.Diagnostic {
 	return diag.NewErrorDiagnostic(f.summary(), f.detail())
 }
 
-// AttributeError returns the diagnostic of something that failed because of one attribute.
+// AttributeError returns the diagnostic of an operation that failed because of one attribute.
 func (f Failure) AttributeError(at path.Path) diag.Diagnostic {
 	return diag.NewAttributeErrorDiagnostic(at, f.summary(), f.detail())
 }
 
-// Warning returns the diagnostic of something that succeeded, but not wholly.
+// Warning returns the diagnostic of an operation that succeeded only partly.
 func (f Failure) Warning() diag.Diagnostic {
 	return diag.NewWarningDiagnostic(f.summary(), f.detail())
 }
 
-// Within returns the failure of something that was done in that context: it says so if that has reached its limit.
+// Within returns the failure of an operation in that context. It says if the context has reached its limit.
 func (f Failure) Within(ctx context.Context) Failure {
 	f.Limit = context.Cause(ctx)
 	return f
@@ -79,7 +79,7 @@ func (f Failure) detail() string {
 	return printable(strings.Join(paragraphs, "\n\n"))
 }
 
-// completed returns the failure completed from the error, with what happened and why.
+// completed returns the failure with fields taken from the error, and with what happened and why.
 func (f Failure) completed() (complete Failure, happened, cause string) {
 	happened = f.Happened
 	if f.Err == nil {
@@ -93,7 +93,7 @@ func (f Failure) completed() (complete Failure, happened, cause string) {
 		f.Host = cmp.Or(f.Host, vm.Host)
 		f.VirtualMachine = cmp.Or(f.VirtualMachine, vm.VM)
 		own, f.words = vm.Remedy, vm.Words
-		// It is taken apart only where it is the outermost error: what wraps it would be lost.
+		// Only the outermost error is taken apart: otherwise the text that wraps it would be lost.
 		if outermost, ok := why.(*fleet.Error); ok && (vm.Detail != "" || vm.Err != nil) { //nolint:errorlint // see above
 			happened, why = joinSentences(happened, vm.Detail), outermost.Err
 		}
@@ -102,7 +102,7 @@ func (f Failure) completed() (complete Failure, happened, cause string) {
 	if errors.As(f.Err, &call) {
 		f.Host = cmp.Or(f.Host, call.Host)
 		f.Operation = cmp.Or(f.Operation, call.Operation)
-		// The facts say the rest of what the error would say.
+		// The fact lines already show the rest of this error.
 		outermost, ok := why.(*libvirt.Error) //nolint:errorlint // see above
 		if ok && call.Err != nil && f.Host == outermost.Host && f.Operation == outermost.Operation {
 			why = outermost.Err
@@ -120,7 +120,7 @@ func (f Failure) completed() (complete Failure, happened, cause string) {
 	return f, happened, cause
 }
 
-// withLimit adds which limit was reached, where that is why.
+// withLimit adds which limit was reached, if that is the cause.
 func (f Failure) withLimit(happened, cause string) (string, string) {
 	limit, reached := errors.AsType[*LimitError](f.Limit)
 	told := reached && strings.Contains(happened+cause, limit.Error())
@@ -137,9 +137,9 @@ func (f Failure) withLimit(happened, cause string) (string, string) {
 	return happened, joinSentences(cause, limit.overrunText(f.Elapsed))
 }
 
-// userText is what an error says, in a user's words where it is only that a context ended.
+// userText returns the text of an error, in a user's words if the error is only that a context ended.
 func userText(err error) string {
-	switch err { //nolint:errorlint // what wraps them has more to say
+	switch err { //nolint:errorlint // an error that wraps them says more
 	case context.Canceled:
 		return "it was cancelled"
 	case context.DeadlineExceeded:
@@ -149,7 +149,7 @@ func userText(err error) string {
 	}
 }
 
-// factLines lists who, where, what and how long, one in a line.
+// factLines lists VM, host, operation and duration, one on each line.
 func (f Failure) factLines() string {
 	var lines []string
 	add := func(key, value string) {
@@ -166,7 +166,7 @@ func (f Failure) factLines() string {
 	return strings.Join(lines, "\n")
 }
 
-// roundElapsed rounds to what a reader wants to know.
+// roundElapsed rounds a duration to a precision that is useful to a reader.
 func roundElapsed(d time.Duration) string {
 	if d < time.Second {
 		return fmt.Sprintf("%dms", max(d.Milliseconds(), 1))
@@ -184,8 +184,8 @@ func joinSentences(a, b string) string {
 	return asSentence(a) + " " + asSentence(b)
 }
 
-// asSentence makes a sentence of a phrase: a capital letter and a full stop. A phrase that begins with a name, such as
-// alice@desk, keeps it as it is.
+// asSentence makes a phrase a sentence, with a capital letter and a full stop. If the phrase begins with a name, such
+// as alice@desk, the name stays as it is.
 func asSentence(s string) string {
 	s = strings.TrimSpace(s)
 	if s == "" {
@@ -196,7 +196,7 @@ func asSentence(s string) string {
 		r, size := utf8.DecodeRuneInString(s)
 		s = string(unicode.ToUpper(r)) + s[size:]
 	}
-	// Neither does a list end in a stop.
+	// A list doesn't end with a full stop either.
 	last := s[strings.LastIndexByte(s, '\n')+1:]
 	if !strings.ContainsAny(s[len(s)-1:], ".!?:") && !strings.HasPrefix(last, "  - ") {
 		s += "."

@@ -6,14 +6,14 @@ import (
 	"time"
 )
 
-// LimitError is why a context ended: the user gave no more time.
+// LimitError is the cause of a context that ended because the user's timeout expired.
 type LimitError struct {
-	// Attribute is the path of the attribute that says how long, After how long that is.
+	// Attribute is the path of the attribute that sets the timeout. After is the timeout.
 	Attribute string
 	After     time.Duration
 }
 
-// Limited returns a context that ends after that time, and whose cause then says which attribute limits it.
+// Limited returns a context that ends after that time. Its cause then names the attribute that limits it.
 func Limited(ctx context.Context, attribute string, after time.Duration) (context.Context, context.CancelFunc) {
 	return context.WithTimeoutCause(ctx, after, &LimitError{attribute, after})
 }
@@ -23,13 +23,13 @@ func (e *LimitError) Error() string {
 	return fmt.Sprintf("the limit of %s, which is %s, was reached", e.Attribute, e.After)
 }
 
-// Is says that a deadline was exceeded.
+// Is makes a LimitError match context.DeadlineExceeded.
 func (e *LimitError) Is(target error) bool { return target == context.DeadlineExceeded }
 
-// cleaningUp is what goes unmentioned of the time after a limit.
+// cleaningUp is the time after a limit that isn't mentioned.
 const cleaningUp = 5 * time.Second
 
-// overrunText says what was done after the limit, where that took long.
+// overrunText describes the time after the limit, if it was long.
 func (e *LimitError) overrunText(elapsedInAll time.Duration) string {
 	if elapsedInAll < e.After+cleaningUp {
 		return ""

@@ -5,8 +5,8 @@ import (
 	"unicode"
 )
 
-// printable makes a text fit to be shown, whatever it quotes: what would steer a terminal becomes a space. Line breaks
-// and tabs stay.
+// printable makes a text safe to print, whatever it quotes: characters that can't be printed, and could control a
+// terminal, become spaces. Line breaks and tabs stay.
 func printable(s string) string {
 	return strings.Map(func(r rune) rune {
 		if unicode.IsPrint(r) || r == '\n' || r == '\t' {

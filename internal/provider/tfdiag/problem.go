@@ -7,7 +7,7 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/attrpath"
 )
 
-// Problems turns what keeps a plan from working into errors at the attributes that it is about, and what may do so into
+// Problems returns what prevents a plan from working as errors at the attributes concerned, and what may prevent it as
 // warnings. The names in maps are the root attributes whose second step is a map key ("disks.root.volume").
 func Problems(problems []fleet.Problem, maps ...string) diag.Diagnostics {
 	var diags diag.Diagnostics

@@ -11,15 +11,15 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/storage"
 )
 
-// kindRemedy says what to do about a kind of error.
+// kindRemedy is what to do about a kind of error.
 type kindRemedy struct {
 	kind   error
 	remedy string
 }
 
-// causes are kinds that explain others: a refused host key makes its host unreachable, and then it doesn't help to say
-// that the host should be brought back, and an operation that lost its lease was not cancelled. They win over what the
-// error itself advises.
+// causes are kinds of errors that explain others, and take precedence over the error's own advice. A refused host key
+// makes its host unreachable, but the advice to bring the host back wouldn't help. And an operation that lost its lease
+// was not cancelled.
 var causes = []kindRemedy{
 	{ssh.ErrHostKey, "Compare the fingerprint with the one that the host's administrator gives you, then correct the " +
 		"known_hosts file. host_key_checking = \"accept_new\" in the provider's ssh block records keys of new hosts."},
@@ -33,8 +33,8 @@ var causes = []kindRemedy{
 		"nothing more. Bring the host back, then plan and apply again."},
 }
 
-// remedies are for errors that bring no advice of their own. The first that fits is taken, so what is more specific
-// stands above what it is a case of.
+// remedies are for errors without advice of their own. The first match counts, so specific kinds come before general
+// ones.
 var remedies = []kindRemedy{
 	{fleet.ErrUnconfigured, "Add the host to the provider's hosts again, under its former name. If the host is off, " +
 		"add it with fenced = true: its VMs are then created on other hosts."},
@@ -69,11 +69,11 @@ var remedies = []kindRemedy{
 	{context.Canceled, "Apply again to continue: finished work is recognized."},
 }
 
-// planWithout says how to go on while a host doesn't answer.
+// planWithout says how to continue while a host is unreachable.
 const planWithout = "To plan without the host meanwhile, set on_unreachable = \"keep\" in the provider block: what " +
 	"is on the host keeps its last known state."
 
-// remedyFor returns what to do about an error, and "" where only its text can tell.
+// remedyFor returns what to do about an error, and "" if only the error's text says it.
 func remedyFor(err error, own string) string {
 	return cmp.Or(ofKind(err, causes), own, ofKind(err, remedies))
 }

@@ -15,11 +15,11 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/attrpath"
 )
 
-// DurationSyntax says what a Duration accepts, for descriptions and error messages.
+// DurationSyntax describes what a Duration accepts, for descriptions and error messages.
 const DurationSyntax = "a length of time as numbers with units and no space, such as \"180s\", \"5m\" or \"1h30m\"; " +
 	"the units are h, m, s and ms"
 
-// DurationType is the type of a Duration, built once for the same reason as QuantityType.
+// DurationType is the type of a Duration. It is built once, for the same reason as QuantityType.
 var DurationType = durationType{}
 
 var (
@@ -30,41 +30,41 @@ var (
 
 type durationType struct{ basetypes.StringType }
 
-// Equal tells whether the other type is a Duration's too.
+// Equal reports whether the other type is also a Duration's.
 func (t durationType) Equal(o attr.Type) bool {
 	_, ok := o.(durationType)
 	return ok
 }
 
-// String names the type in the framework's own messages.
+// String returns the type's name for the framework's messages.
 func (t durationType) String() string { return "value.DurationType" }
 
-// ValueType gives the Go type of the values.
+// ValueType returns the Go type of the values.
 func (t durationType) ValueType(context.Context) attr.Value { return Duration{} }
 
-// ValueFromString wraps a string value.
+// ValueFromString converts a string value.
 func (t durationType) ValueFromString(
 	_ context.Context, in basetypes.StringValue,
 ) (basetypes.StringValuable, diag.Diagnostics) {
 	return Duration{StringValue: in}, nil
 }
 
-// ValueFromTerraform wraps a value that came over the wire.
+// ValueFromTerraform converts a value from Terraform's protocol.
 func (t durationType) ValueFromTerraform(ctx context.Context, in tftypes.Value) (attr.Value, error) {
 	s, err := stringFromTerraform(ctx, t.StringType, in)
 	return Duration{StringValue: s}, err
 }
 
-// Duration is a length of time in Go's syntax. Two are equal by meaning when they last equally long: 60s equals 1m.
+// Duration is a length of time in Go's syntax. Two durations mean the same if they are equally long: 60s equals 1m.
 type Duration struct{ basetypes.StringValue }
 
-// NewDuration returns a known Duration as a user writes it. It isn't checked.
+// NewDuration returns a known Duration as a user writes it, without checking it.
 func NewDuration(s string) Duration { return Duration{StringValue: basetypes.NewStringValue(s)} }
 
-// NewDurationNull returns the Duration that isn't set.
+// NewDurationNull returns a null Duration.
 func NewDurationNull() Duration { return Duration{StringValue: basetypes.NewStringNull()} }
 
-// NewDurationPointer returns the Duration of d in Go's notation, with nil as null.
+// NewDurationPointer returns d as a Duration in Go's notation, and null for nil.
 func NewDurationPointer(d *time.Duration) Duration {
 	if d == nil {
 		return NewDurationNull()
@@ -75,13 +75,13 @@ func NewDurationPointer(d *time.Duration) Duration {
 // Type returns DurationType.
 func (d Duration) Type(context.Context) attr.Type { return DurationType }
 
-// Equal tells whether both are written the same.
+// Equal reports whether both are written the same.
 func (d Duration) Equal(o attr.Value) bool {
 	other, ok := o.(Duration)
 	return ok && d.StringValue.Equal(other.StringValue)
 }
 
-// StringSemanticEquals tells whether both last equally long.
+// StringSemanticEquals reports whether both are equally long.
 func (d Duration) StringSemanticEquals(
 	_ context.Context, o basetypes.StringValuable,
 ) (bool, diag.Diagnostics) {
@@ -89,8 +89,8 @@ func (d Duration) StringSemanticEquals(
 	return ok && d.Same(other), nil
 }
 
-// Same tells whether both are known and last equally long. Durations that can't be read are the same only if they are
-// written the same.
+// Same reports whether both are known and equally long. Invalid durations are the same only if they are written the
+// same.
 func (d Duration) Same(other Duration) bool {
 	a, b := d.Duration(), other.Duration()
 	if a == nil || b == nil {
@@ -99,7 +99,7 @@ func (d Duration) Same(other Duration) bool {
 	return *a == *b
 }
 
-// ValidateAttribute refuses what isn't a length of time.
+// ValidateAttribute returns an error for anything but a length of time.
 func (d Duration) ValidateAttribute(
 	_ context.Context, req xattr.ValidateAttributeRequest, resp *xattr.ValidateAttributeResponse,
 ) {
@@ -111,7 +111,7 @@ func (d Duration) ValidateAttribute(
 	}
 }
 
-// Duration returns the length of time, and nil for a value that is null, unknown or was refused by validation.
+// Duration returns the length of time, and nil for a value that is null, unknown or invalid.
 func (d Duration) Duration() *time.Duration {
 	if d.IsNull() || d.IsUnknown() {
 		return nil
@@ -123,7 +123,7 @@ func (d Duration) Duration() *time.Duration {
 	return &t
 }
 
-// Or returns the length of time, and fallback where Duration has none.
+// Or returns the length of time, and fallback if there is none.
 func (d Duration) Or(fallback time.Duration) time.Duration {
 	if t := d.Duration(); t != nil {
 		return *t
@@ -131,7 +131,7 @@ func (d Duration) Or(fallback time.Duration) time.Duration {
 	return fallback
 }
 
-// ParseDuration reads a duration as a user writes it. The error quotes the value and says what is accepted.
+// ParseDuration parses a duration as a user writes it. The error quotes the value and says what is accepted.
 func ParseDuration(s string) (time.Duration, error) {
 	t, err := time.ParseDuration(s)
 	switch {
@@ -146,17 +146,17 @@ func ParseDuration(s string) (time.Duration, error) {
 
 type positiveDuration struct{}
 
-// PositiveDuration refuses what isn't a length of time, or is none at all, for attributes whose type isn't
-// DurationType.
+// PositiveDuration returns a validator that refuses 0 and anything but a length of time, for attributes whose type
+// isn't DurationType.
 func PositiveDuration() validator.String { return positiveDuration{} }
 
-// Description says what is accepted.
+// Description says what the validator accepts.
 func (positiveDuration) Description(context.Context) string { return "must be " + DurationSyntax }
 
-// MarkdownDescription says what is accepted.
+// MarkdownDescription says what the validator accepts.
 func (v positiveDuration) MarkdownDescription(ctx context.Context) string { return v.Description(ctx) }
 
-// ValidateString refuses what ParseDuration does, and 0.
+// ValidateString refuses what ParseDuration refuses, and 0.
 func (positiveDuration) ValidateString(
 	_ context.Context, req validator.StringRequest, resp *validator.StringResponse,
 ) {

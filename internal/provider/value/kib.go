@@ -11,17 +11,17 @@ import (
 
 type wholeKiB struct{}
 
-// WholeKiB refuses a Quantity that isn't a multiple of 1024 bytes. libvirt counts a guest's memory in KiB and rounds
-// silently, so that such a size would never be read back as it was written.
+// WholeKiB returns a validator that refuses a Quantity that isn't a multiple of 1024 bytes. libvirt counts a guest's
+// memory in KiB and rounds it without an error, so such a size would never be read back as it was written.
 func WholeKiB() validator.String { return wholeKiB{} }
 
-// Description says what is accepted.
+// Description says what the validator accepts.
 func (wholeKiB) Description(context.Context) string { return "must be a multiple of 1024 bytes (1Ki)" }
 
-// MarkdownDescription says what is accepted.
+// MarkdownDescription says what the validator accepts.
 func (v wholeKiB) MarkdownDescription(ctx context.Context) string { return v.Description(ctx) }
 
-// ValidateString refuses sizes with a fraction of a KiB. What isn't a quantity at all is the type's own error.
+// ValidateString refuses sizes with a fraction of a KiB. The type itself reports values that aren't quantities.
 func (wholeKiB) ValidateString(_ context.Context, req validator.StringRequest, resp *validator.StringResponse) {
 	if req.ConfigValue.IsNull() || req.ConfigValue.IsUnknown() {
 		return

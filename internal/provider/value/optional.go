@@ -12,7 +12,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-go/tftypes"
 )
 
-// String returns the string, and nil when it is null or unknown.
+// String returns the string, and nil if it is null or unknown.
 func String(v basetypes.StringValue) *string {
 	if v.IsNull() || v.IsUnknown() {
 		return nil
@@ -21,7 +21,7 @@ func String(v basetypes.StringValue) *string {
 	return &s
 }
 
-// Bool returns the boolean, and nil when it is null or unknown.
+// Bool returns the boolean, and nil if it is null or unknown.
 func Bool(v basetypes.BoolValue) *bool {
 	if v.IsNull() || v.IsUnknown() {
 		return nil
@@ -30,7 +30,7 @@ func Bool(v basetypes.BoolValue) *bool {
 	return &b
 }
 
-// Int returns the number as an int, and nil when it is null or unknown.
+// Int returns the number as an int, and nil if it is null or unknown.
 func Int(v basetypes.Int64Value) *int {
 	if v.IsNull() || v.IsUnknown() {
 		return nil
@@ -39,7 +39,7 @@ func Int(v basetypes.Int64Value) *int {
 	return &n
 }
 
-// NewInt returns the number with nil as null.
+// NewInt returns the number, and null for nil.
 func NewInt(n *int) basetypes.Int64Value {
 	if n == nil {
 		return basetypes.NewInt64Null()
@@ -47,7 +47,7 @@ func NewInt(n *int) basetypes.Int64Value {
 	return basetypes.NewInt64Value(int64(*n))
 }
 
-// NewStringOrNull returns the string with "" as null, for facts where nothing means not reported.
+// NewStringOrNull returns the string, and null for "". It is for facts where "" means not reported.
 func NewStringOrNull(s string) basetypes.StringValue {
 	if s == "" {
 		return basetypes.NewStringNull()
@@ -55,7 +55,7 @@ func NewStringOrNull(s string) basetypes.StringValue {
 	return basetypes.NewStringValue(s)
 }
 
-// StringMap returns the map's known strings, and nil when the map is null or unknown. An empty map stays an empty map.
+// StringMap returns the map's known strings, and nil if the map is null or unknown. An empty map stays an empty map.
 func StringMap(v basetypes.MapValue) map[string]string {
 	if v.IsNull() || v.IsUnknown() {
 		return nil
@@ -70,7 +70,7 @@ func StringMap(v basetypes.MapValue) map[string]string {
 	return out
 }
 
-// NewStringMap returns a map of strings with nil as null.
+// NewStringMap returns a map of strings, and null for nil.
 func NewStringMap(m map[string]string) basetypes.MapValue {
 	if m == nil {
 		return basetypes.NewMapNull(basetypes.StringType{})
@@ -82,7 +82,7 @@ func NewStringMap(m map[string]string) basetypes.MapValue {
 	return basetypes.NewMapValueMust(basetypes.StringType{}, elements)
 }
 
-// StringList returns the list's known strings, and nil when the list is null or unknown.
+// StringList returns the list's known strings, and nil if the list is null or unknown.
 func StringList(v basetypes.ListValue) []string {
 	if v.IsNull() || v.IsUnknown() {
 		return nil
@@ -97,7 +97,7 @@ func StringList(v basetypes.ListValue) []string {
 	return out
 }
 
-// NewStringList returns a list of strings with nil as null.
+// NewStringList returns a list of strings, and null for nil.
 func NewStringList(list []string) basetypes.ListValue {
 	if list == nil {
 		return basetypes.NewListNull(basetypes.StringType{})
@@ -115,7 +115,7 @@ func OneOf(values []string) string { return "`" + strings.Join(values, "`, `") +
 // Keys returns the keys of a map in order, so that plans and messages are reproducible.
 func Keys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }
 
-// stringFromTerraform is what the custom string types share in ValueFromTerraform.
+// stringFromTerraform is the common part of ValueFromTerraform of the custom string types.
 func stringFromTerraform(
 	ctx context.Context, t basetypes.StringType, in tftypes.Value,
 ) (basetypes.StringValue, error) {

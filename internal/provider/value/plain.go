@@ -8,8 +8,8 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/types/basetypes"
 )
 
-// Plain is a value as encoding/json has it, without what is null or unknown, and whether all of it is known. Objects
-// whose Go type has the attributes' names as its JSON names need no other mapping (Decode).
+// Plain returns a value in the form of encoding/json, without null and unknown parts, and whether all of it is known.
+// Objects whose Go type has JSON names equal to the attributes' names need no other mapping (Decode).
 func Plain(v attr.Value) (plain any, known bool) {
 	if v.IsUnknown() {
 		return nil, false
@@ -58,7 +58,7 @@ func plainList(values []attr.Value) (any, bool) {
 	return all, allKnown
 }
 
-// Decode fills a Go value, by its JSON names, from what Plain gave.
+// Decode sets a Go value, by its JSON names, to what Plain returned.
 func Decode(plain, into any) error {
 	text, err := json.Marshal(plain)
 	if err != nil {
@@ -67,8 +67,8 @@ func Decode(plain, into any) error {
 	return json.Unmarshal(text, into)
 }
 
-// Encode is the reverse of Plain and Decode: the value of a type that says what a Go value says by its JSON names. What
-// isn't there is null.
+// Encode is the inverse of Plain and Decode: it returns a value of that type for a Go value, by its JSON names. Missing
+// parts are null.
 func Encode(t attr.Type, from any) (attr.Value, error) {
 	text, err := json.Marshal(from)
 	if err != nil {

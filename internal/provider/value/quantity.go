@@ -16,7 +16,7 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/attrpath"
 )
 
-// QuantitySyntax says what a Quantity accepts, for descriptions and error messages.
+// QuantitySyntax describes what a Quantity accepts, for descriptions and error messages.
 const QuantitySyntax = "a number of bytes above zero, with an optional suffix and no space, such as \"2Gi\", " +
 	"\"500Mi\" or \"1.5Gi\" (Ki, Mi, Gi, Ti are powers of 1024; k, M, G, T are powers of 1000)"
 
@@ -24,7 +24,7 @@ const QuantitySyntax = "a number of bytes above zero, with an optional suffix an
 // step along every attribute path.
 var QuantityType = quantityType{}
 
-// QuantityOrZeroType is the type of a Quantity that may be "0", which removes what was set.
+// QuantityOrZeroType is the type of a Quantity that may be "0", which removes the setting.
 var QuantityOrZeroType = quantityType{zero: true}
 
 var (
@@ -36,57 +36,57 @@ var (
 type quantityType struct {
 	basetypes.StringType
 
-	// zero says that "0" is a value.
+	// zero says that "0" is a valid value.
 	zero bool
 }
 
-// Equal tells whether the other type is a Quantity's too.
+// Equal reports whether the other type is also a Quantity's.
 func (t quantityType) Equal(o attr.Type) bool {
 	_, ok := o.(quantityType)
 	return ok
 }
 
-// String names the type in the framework's own messages.
+// String returns the type's name for the framework's messages.
 func (t quantityType) String() string { return "value.QuantityType" }
 
-// ValueType gives the Go type of the values.
+// ValueType returns the Go type of the values.
 func (t quantityType) ValueType(context.Context) attr.Value { return Quantity{} }
 
-// ValueFromString wraps a string value.
+// ValueFromString converts a string value.
 func (t quantityType) ValueFromString(
 	_ context.Context, in basetypes.StringValue,
 ) (basetypes.StringValuable, diag.Diagnostics) {
 	return Quantity{StringValue: in, zero: t.zero}, nil
 }
 
-// ValueFromTerraform wraps a value that came over the wire.
+// ValueFromTerraform converts a value from Terraform's protocol.
 func (t quantityType) ValueFromTerraform(ctx context.Context, in tftypes.Value) (attr.Value, error) {
 	s, err := stringFromTerraform(ctx, t.StringType, in)
 	return Quantity{StringValue: s, zero: t.zero}, err
 }
 
-// Quantity is an amount of bytes in the syntax of Kubernetes' resource.Quantity. Two quantities are equal by meaning
-// when they amount to the same bytes: 2Gi equals 2048Mi.
+// Quantity is an amount of bytes in the syntax of Kubernetes' resource.Quantity. Two quantities mean the same if they
+// are the same number of bytes: 2Gi equals 2048Mi.
 type Quantity struct {
 	basetypes.StringValue
 
-	// zero says that "0" is a value.
+	// zero says that "0" is a valid value.
 	zero bool
 }
 
-// NewQuantity returns a known Quantity as a user writes it. It isn't checked.
+// NewQuantity returns a known Quantity as a user writes it, without checking it.
 func NewQuantity(s string) Quantity { return Quantity{StringValue: basetypes.NewStringValue(s)} }
 
-// NewQuantityNull returns the Quantity that isn't set.
+// NewQuantityNull returns a null Quantity.
 func NewQuantityNull() Quantity { return Quantity{StringValue: basetypes.NewStringNull()} }
 
-// NewQuantityUnknown returns the Quantity that isn't known before apply.
+// NewQuantityUnknown returns an unknown Quantity.
 func NewQuantityUnknown() Quantity { return Quantity{StringValue: basetypes.NewStringUnknown()} }
 
-// NewQuantityFromBytes returns the shortest exact way to write n bytes with a binary suffix.
+// NewQuantityFromBytes returns n bytes in the shortest exact notation with a binary suffix.
 func NewQuantityFromBytes(n uint64) Quantity { return NewQuantity(FormatBytes(n)) }
 
-// NewQuantityPointer is NewQuantityFromBytes with nil as null.
+// NewQuantityPointer is NewQuantityFromBytes, with null for nil.
 func NewQuantityPointer(n *uint64) Quantity {
 	if n == nil {
 		return NewQuantityNull()
@@ -97,13 +97,13 @@ func NewQuantityPointer(n *uint64) Quantity {
 // Type returns QuantityType.
 func (q Quantity) Type(context.Context) attr.Type { return QuantityType }
 
-// Equal tells whether both are written the same.
+// Equal reports whether both are written the same.
 func (q Quantity) Equal(o attr.Value) bool {
 	other, ok := o.(Quantity)
 	return ok && q.StringValue.Equal(other.StringValue)
 }
 
-// StringSemanticEquals tells whether both amount to the same bytes.
+// StringSemanticEquals reports whether both are the same number of bytes.
 func (q Quantity) StringSemanticEquals(
 	_ context.Context, o basetypes.StringValuable,
 ) (bool, diag.Diagnostics) {
@@ -111,8 +111,8 @@ func (q Quantity) StringSemanticEquals(
 	return ok && q.Same(other), nil
 }
 
-// Same tells whether both are known and amount to the same bytes. Quantities that can't be read are the same only if
-// they are written the same.
+// Same reports whether both are known and the same number of bytes. Invalid quantities are the same only if they are
+// written the same.
 func (q Quantity) Same(other Quantity) bool {
 	a, b := q.Bytes(), other.Bytes()
 	if a == nil || b == nil {
@@ -121,7 +121,7 @@ func (q Quantity) Same(other Quantity) bool {
 	return *a == *b
 }
 
-// ValidateAttribute refuses what isn't a positive whole number of bytes.
+// ValidateAttribute returns an error for anything but a positive whole number of bytes.
 func (q Quantity) ValidateAttribute(
 	_ context.Context, req xattr.ValidateAttributeRequest, resp *xattr.ValidateAttributeResponse,
 ) {
@@ -137,7 +137,7 @@ func (q Quantity) ValidateAttribute(
 	}
 }
 
-// Bytes returns the amount in bytes, and nil for a value that is null, unknown or was refused by validation.
+// Bytes returns the amount in bytes, and nil for a value that is null, unknown or invalid.
 func (q Quantity) Bytes() *uint64 {
 	if q.IsNull() || q.IsUnknown() {
 		return nil
@@ -149,7 +149,7 @@ func (q Quantity) Bytes() *uint64 {
 	return &n
 }
 
-// ParseBytes reads a quantity as a user writes it. The error quotes the value and says what is accepted.
+// ParseBytes parses a quantity as a user writes it. The error quotes the value and says what is accepted.
 func ParseBytes(s string) (uint64, error) {
 	n, err := parseBytes(s)
 	if err == nil && n == 0 {
@@ -162,7 +162,7 @@ func notQuantity(s, why string) error {
 	return fmt.Errorf("%q is not a valid quantity: %s; accepted is %s", s, why, QuantitySyntax)
 }
 
-// parseBytes is ParseBytes with zero as an amount.
+// parseBytes is ParseBytes, but also accepts zero.
 func parseBytes(s string) (uint64, error) {
 	refuse := func(why string) (uint64, error) { return 0, notQuantity(s, why) }
 	q, err := resource.ParseQuantity(s)
@@ -174,7 +174,7 @@ func parseBytes(s string) (uint64, error) {
 	case q.CmpInt64(math.MaxInt64) >= 0:
 		return refuse("it is too large")
 	}
-	// Value rounds up, so that a fraction of a byte shows as a difference.
+	// Value rounds up, so a fraction of a byte shows as a difference.
 	n := q.Value()
 	if q.CmpInt64(n) != 0 {
 		return refuse("it isn't a whole number of bytes")
@@ -182,7 +182,7 @@ func parseBytes(s string) (uint64, error) {
 	return uint64(n), nil
 }
 
-// FormatBytes writes n bytes exactly, with the largest binary suffix that leaves a whole number: 2147483648 is "2Gi",
+// FormatBytes returns n bytes exactly, with the largest binary suffix that leaves a whole number: 2147483648 is "2Gi",
 // 1610612736 is "1536Mi", 1000 is "1000".
 func FormatBytes(n uint64) string {
 	suffixes := []string{"", "Ki", "Mi", "Gi", "Ti", "Pi"}

@@ -8,7 +8,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/schema/validator"
 )
 
-// Timeouts is the attribute timeouts of a resource, which takes durations that leave some time.
+// Timeouts returns the attribute timeouts of a resource, which accepts durations above zero.
 func Timeouts(ctx context.Context, o timeouts.Opts) schema.Attribute {
 	a := timeouts.Attributes(ctx, o)
 	if object, ok := a.(schema.SingleNestedAttribute); ok {

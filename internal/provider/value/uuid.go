@@ -9,7 +9,7 @@ import (
 
 var uuids = regexp.MustCompile(`^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$`)
 
-// VirtualMachineID refuses what isn't the id of a VM.
+// VirtualMachineID returns a validator that refuses anything but the id of a VM.
 func VirtualMachineID() validator.String {
 	return stringvalidator.RegexMatches(uuids,
 		"must be a UUID in lower case, such as virtfleet_virtual_machine.<name>.id")

@@ -9,9 +9,10 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/meta"
 )
 
-// recallAgreed recalls what both definitions of the running VM said when they last agreed, where they don't any more:
-// which of them departed from that is the same question however often it is asked, also when an answer to it is in the
-// state already. before is the state at the first time; want is what an update has just asked of both.
+// recallAgreed reads, from the private state, what both definitions of the running VM said when they last agreed, and
+// stores it again. It stores nothing once they agree. The question which of the two has changed since must have the
+// same answer at each reading, even after an earlier answer has entered the state. before is the state at the first
+// difference. want is what an update has just asked of both definitions.
 func (o *observation) recallAgreed(
 	ctx context.Context, private meta.Private, before *model, want domain.Spec,
 ) diag.Diagnostics {

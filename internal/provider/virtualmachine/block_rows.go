@@ -12,10 +12,10 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/value"
 )
 
-// Rows of blocks and devices that have code of their own besides: their schema and mapping follow from the domain
-// package as those of groups do. Paths have * for the keys of devices.
+// Rows of blocks and devices that also have code of their own. As with groups, their schema and mapping follow from the
+// domain package. Paths have * for the keys of devices.
 
-// blockRows are the rows by the path of what has them.
+// blockRows are the rows by the path of the block or device that has them.
 var blockRows = func() map[string][]domain.Attribute {
 	all := map[string][]domain.Attribute{
 		"disks.*": domain.DiskRows, "disks.*.network": domain.NetworkRows, "interfaces.*": domain.InterfaceRows,
@@ -28,7 +28,7 @@ var blockRows = func() map[string][]domain.Attribute {
 	return all
 }()
 
-// blockLevels are their attributes in the schema.
+// blockLevels are the schema attributes of blockRows, by path.
 var blockLevels = func() map[string]attributes {
 	levels := map[string]attributes{}
 	for path, rows := range blockRows {
@@ -37,13 +37,13 @@ var blockLevels = func() map[string]attributes {
 	return levels
 }()
 
-// blockRow is one of them, with its path.
+// blockRow is a row with its path and its schema attribute.
 type blockRow struct {
 	name, path string
 	attribute  schema.Attribute
 }
 
-// blockRowsAt are those of each path.
+// blockRowsAt are the rows of each path.
 var blockRowsAt = func() map[string][]blockRow {
 	all := map[string][]blockRow{}
 	for path, level := range blockLevels {
@@ -54,7 +54,7 @@ var blockRowsAt = func() map[string][]blockRow {
 	return all
 }()
 
-// blockParts are the objects among them, which are read as far as they are declared.
+// blockParts says, by path, which attributes of rows are objects. Objects are read as far as they are declared.
 var blockParts = func() map[string]bool {
 	parts := map[string]bool{}
 	for path, level := range blockLevels {
@@ -66,7 +66,7 @@ var blockParts = func() map[string]bool {
 	return parts
 }()
 
-// levelOf is the schema of rows. Names with dots are nested.
+// levelOf returns the schema of rows. Names with dots are nested.
 func levelOf(path string, rows []domain.Attribute) attributes {
 	level := attributes{}
 	inner := map[string][]domain.Attribute{}
@@ -86,7 +86,7 @@ func levelOf(path string, rows []domain.Attribute) attributes {
 	return level
 }
 
-// walkRows calls f for all attributes of a level.
+// walkRows calls f for all attributes of a level, including nested ones.
 func walkRows(path string, level attributes, f func(path string, a schema.Attribute)) {
 	for name, a := range level {
 		f(joinPath(path, name), a)
@@ -96,21 +96,22 @@ func walkRows(path string, level attributes, f func(path string, a schema.Attrib
 	}
 }
 
-// declareRows notes what an object declares of its rows. strip is what their paths have in front of their facts'.
+// declareRows adds the values that an object declares for its rows. strip is the prefix of their paths that their facts
+// don't have.
 func declareRows(into *domain.Values, path, strip string, o object) {
 	for _, row := range blockRowsAt[path] {
 		collectValues(into, row.path, strip, o[row.name])
 	}
 }
 
-// readRows puts what was read of the rows into the attributes of an object.
+// readRows sets the attributes of an object to what was read for its rows.
 func readRows(a map[string]attr.Value, path string, r rowReader, prior object, everything bool) {
 	for _, row := range blockRowsAt[path] {
 		a[row.name] = r.readAttribute(row.path, row.attribute, prior[row.name], everything)
 	}
 }
 
-// severalFact is the fact of a list of numbers or texts, or a map of texts.
+// severalFact returns the fact for a list of numbers, a list of texts or a map of texts.
 func severalFact(v attr.Value) string {
 	switch v := v.(type) {
 	case types.List:

@@ -7,18 +7,19 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/value"
 )
 
-// block is one part of the definition: how it is asked for, read back and planned. What the schema says of it is enough
-// to plan most of them.
+// block is one part of the definition: how it is declared to the domain, read back and planned. For most blocks the
+// schema is enough to plan them.
 type block struct {
-	// toDomain declares what the model says. prior stands in for what a configuration can't say or doesn't know yet.
+	// toDomain declares what the model says. prior supplies values that a configuration can't express or doesn't know
+	// yet.
 	toDomain func(m, prior *model, s *domain.Spec)
-	// fromDomain puts what was read into the model.
+	// fromDomain sets the model's attributes to what was read.
 	fromDomain func(m *model, s domain.Spec, seen observation, prior *model)
-	// settle corrects what is planned where it follows from more than the attribute itself; nil: nothing does.
+	// settle corrects planned values that depend on other attributes; if it is nil, none do.
 	settle func(planned, config, prior *model)
 }
 
-// blocks is the list of what a definition consists of, as in the domain package.
+// blocks is the list of the parts of a definition, as in the domain package.
 var blocks = []block{
 	identityBlock, cpuBlock, memoryBlock, firmwareBlock, kernelBlock, diskBlock, interfaceBlock,
 	switchBlock, extraDeviceBlock, rowsBlock,

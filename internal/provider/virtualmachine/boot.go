@@ -10,8 +10,8 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/value"
 )
 
-// warnAboutBoot says which of several disks a new VM boots from when the configuration doesn't say: the first by name,
-// which need not be the one that was meant.
+// warnAboutBoot warns if a new VM has several disks and the configuration doesn't choose the boot disk. The VM boots
+// from the first disk by name, which may not be the intended one.
 func (p planning) warnAboutBoot() diag.Diagnostics {
 	if kernel := open(p.config.Kernel).string("path"); text(kernel) != "" || kernel.IsUnknown() {
 		return nil
@@ -35,7 +35,7 @@ func (p planning) warnAboutBoot() diag.Diagnostics {
 			"Set boot_order = 1 on the disk that it is to boot from.", text(p.config.Name), len(bootable), bootable[0]))}
 }
 
-// settleBootOrders plans no place in the boot order for a device whose place another one is declared to get.
+// settleBootOrders plans no boot order for a device if another device is declared to get the same boot order.
 func settleBootOrders(planned, config *model) {
 	taken, unknown := map[int64]bool{}, config.Disks.IsUnknown() || config.Interfaces.IsUnknown()
 	for _, devices := range []types.Map{config.Disks, config.Interfaces} {
@@ -51,7 +51,8 @@ func settleBootOrders(planned, config *model) {
 	planned.Interfaces = withoutTaken(config.Interfaces, planned.Interfaces, interfaceType, taken, unknown)
 }
 
-// withoutTaken plans devices without the places that they don't declare and others do. unknown says that others may.
+// withoutTaken removes planned boot orders that the configuration doesn't declare for the device, but for another one.
+// unknown says that unknown values may declare more of them.
 func withoutTaken(config, planned types.Map, t types.ObjectType, taken map[int64]bool, unknown bool) types.Map {
 	all := elements(planned)
 	changed := false

@@ -28,7 +28,7 @@ const cloudInitName = "cloud_init"
 // writeOnlySuffix ends the name of an attribute whose value is in no state and no plan.
 const writeOnlySuffix = "_wo"
 
-// cloudInitAttributes are what only we know: a definition names a medium, not what is on it.
+// cloudInitAttributes are recorded by the provider alone: a definition names a medium, but not its content.
 var cloudInitAttributes = attributes{
 	"user_data": schema.StringAttribute{
 		MarkdownDescription: "User data: `#cloud-config`, a script, a MIME multi-part message, ... It is stored in the " +
@@ -70,7 +70,7 @@ var cloudInitAttributes = attributes{
 
 var cloudInitType = objectType(cloudInitAttributes)
 
-// writeOnlyAttribute is the write-only twin of the attribute of that name.
+// writeOnlyAttribute returns the write-only counterpart of the attribute of that name.
 func writeOnlyAttribute(name string) schema.StringAttribute {
 	return writeOnly(fmt.Sprintf("Like `%s`, but written only to the host, neither to the state nor to the plan. Set at "+
 		"most one of the two.", name))
@@ -96,8 +96,8 @@ func cloudInitAttribute() schema.SingleNestedAttribute {
 	}
 }
 
-// declaredMedium is what is declared to be in the drive of the first-boot medium: another one, none any more, or
-// nothing.
+// declaredMedium returns the declared content of the first-boot medium's drive: a new medium, no medium if it was
+// removed, or nil if nothing is declared.
 func (m *model) declaredMedium(prior *model) *domain.DiskSource {
 	switch {
 	case m.CloudInit.IsUnknown(), isSet(m.CloudInit):
@@ -109,21 +109,21 @@ func (m *model) declaredMedium(prior *model) *domain.DiskSource {
 	}
 }
 
-// cloudInitToFleet asks for the medium.
+// cloudInitToFleet adds the medium to what the VM should have.
 func (m *model) cloudInitToFleet(d *fleet.Desired) {
 	if !isSet(m.CloudInit) {
 		return
 	}
 	pool := m.firstBootPool(m.CloudInit)
 	if !isSet(pool) {
-		return // Not before everything is known.
+		return // Some values are still unknown.
 	}
 	seed := m.cloudInit()
 	d.CloudInit = &seed
 	makeFirstBoot(d, domain.MediumKey, pool, firstBootDigest(cloudInitAttributes, m.CloudInit))
 }
 
-// makeFirstBoot asks for a volume that is made as own disks are.
+// makeFirstBoot adds a volume that is created like an own disk.
 func makeFirstBoot(d *fleet.Desired, key string, pool types.String, digest string) {
 	d.OwnDisks = maps.Clone(d.OwnDisks)
 	if d.OwnDisks == nil {
@@ -132,7 +132,7 @@ func makeFirstBoot(d *fleet.Desired, key string, pool types.String, digest strin
 	d.OwnDisks[key] = domain.OwnDisk{Pool: pool.ValueString(), Content: digest}
 }
 
-// cloudInit is the content of the medium, as far as it is known.
+// cloudInit returns the content of the medium, as far as it is known.
 func (m *model) cloudInit() firstboot.NoCloud {
 	a := open(m.CloudInit)
 	either := func(name string) string { return text(a.string(name)) + text(a.string(name+writeOnlySuffix)) }
@@ -148,7 +148,7 @@ const hostLabel = `[A-Za-z0-9]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?`
 
 var hostnamePattern = regexp.MustCompile(`^` + hostLabel + `(\.` + hostLabel + `)*$`)
 
-// hostname is the VM's name if a guest can have it, else "".
+// hostname returns the VM's name if it is a valid hostname, and "" otherwise.
 func hostname(name string) string {
 	if len(name) > 253 || !hostnamePattern.MatchString(name) {
 		return ""
@@ -156,8 +156,8 @@ func hostname(name string) string {
 	return name
 }
 
-// firstBootDigest tells media apart by what is declared of them. Nothing of what is write-only goes into it: it is kept
-// in the definition.
+// firstBootDigest returns a digest of what is declared for a medium. It leaves write-only values out, because the
+// definition keeps the digest.
 func firstBootDigest(level attributes, o types.Object) string {
 	a := open(o)
 	var all strings.Builder
@@ -170,8 +170,8 @@ func firstBootDigest(level attributes, o types.Object) string {
 	return hex.EncodeToString(sum[:16])
 }
 
-// firstBootPool is the storage pool of what a block declares: its own, else that of the disk that the VM boots from. It
-// is null where neither is declared.
+// firstBootPool returns the storage pool for a first-boot block: the block's own pool, or else that of the disk that
+// the VM boots from. It is null if neither is declared.
 func (m *model) firstBootPool(block types.Object) types.String {
 	a := open(block)
 	if pool := a.string("pool"); pool.IsUnknown() || text(pool) != "" {
@@ -204,8 +204,8 @@ func (m *model) firstBootPool(block types.Object) types.String {
 	return types.StringNull()
 }
 
-// cloudInitFromFleet reads back whether the VM has the medium that the prior state has, by what is recorded of it and
-// by what is in the drive. Otherwise the state has none, and the next apply puts it in again.
+// cloudInitFromFleet returns the prior block if the VM still has that medium, according to its metadata and its drive.
+// Otherwise it returns null, and the next apply inserts the medium again.
 func cloudInitFromFleet(vm *fleet.VM, prior types.Object) types.Object {
 	record, made := vm.Metadata.OwnDisks[domain.MediumKey]
 	is := made && !record.Making && record.Content == firstBootDigest(cloudInitAttributes, prior)
@@ -223,7 +223,7 @@ func cloudInitFromFleet(vm *fleet.VM, prior types.Object) types.Object {
 	return prior
 }
 
-// withoutWriteOnly is what a plan and a state have of what is declared.
+// withoutWriteOnly returns the declared values without the write-only ones, as plan and state have them.
 func withoutWriteOnly(o types.Object, level attributes) types.Object {
 	a := open(o)
 	if a == nil {
@@ -237,7 +237,7 @@ func withoutWriteOnly(o types.Object, level attributes) types.Object {
 	return types.ObjectValueMust(attributeTypes(o), a)
 }
 
-// validateCloudInit checks what a first-boot medium would have. What isn't known yet is checked when it is.
+// validateCloudInit checks the content of a first-boot medium. Unknown values are checked once they are known.
 func (m *model) validateCloudInit() diag.Diagnostics {
 	var diags diag.Diagnostics
 	at := path.Root(cloudInitName)
@@ -267,7 +267,7 @@ func (m *model) validateCloudInit() diag.Diagnostics {
 	return append(diags, m.validateFirstBootPool(at, m.CloudInit)...)
 }
 
-// validateFirstBootPool requires a storage pool.
+// validateFirstBootPool returns an error if there is no storage pool for the block.
 func (m *model) validateFirstBootPool(at path.Path, block types.Object) diag.Diagnostics {
 	if !m.firstBootPool(block).IsNull() {
 		return nil
@@ -276,7 +276,7 @@ func (m *model) validateFirstBootPool(at path.Path, block types.Object) diag.Dia
 		"pool that could have it, too. Set pool to one.")}
 }
 
-// problemText is a problem without its field.
+// problemText returns the text of a problem without its field.
 func problemText(p firstboot.Problem) string {
 	if p.Line > 0 {
 		return fmt.Sprintf("Line %d: %s.", p.Line, p.Reason)
@@ -284,8 +284,8 @@ func problemText(p firstboot.Problem) string {
 	return strings.ToUpper(p.Reason[:1]) + p.Reason[1:] + "."
 }
 
-// validateWriteOnly checks that a value is declared in one way, and that a change of what is write-only can be seen.
-// What isn't known yet may turn out to be none.
+// validateWriteOnly checks that each value is declared in only one way, and that a change of a write-only value can be
+// detected. Unknown values pass, because they may turn out to be null.
 func validateWriteOnly(at path.Path, level attributes, a object) diag.Diagnostics {
 	var diags diag.Diagnostics
 	for _, name := range value.Keys(level) {

@@ -13,8 +13,8 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/value"
 )
 
-// attributeNames are the names of the model's attributes, in the order of its fields. What happens to all attributes
-// goes through them: none can be forgotten.
+// attributeNames are the names of the model's attributes, in the order of its fields. Code that handles all attributes
+// iterates over them, so it can't forget one.
 var attributeNames = func() []string {
 	var names []string
 	for field := range reflect.TypeFor[model]().Fields() {
@@ -23,15 +23,15 @@ var attributeNames = func() []string {
 	return names
 }()
 
-// pair is one attribute in two models.
+// pair is one attribute of two models.
 type pair struct {
 	name string
-	// field is its place in the model.
+	// field is the index of the attribute's field in the model.
 	field int
 	a, b  attr.Value
 }
 
-// attributePairs are the attributes of a part of the schema in two models.
+// attributePairs returns the attributes in a part of the schema, as pairs from two models.
 func attributePairs(part attributes, a, b *model) []pair {
 	inA, inB := reflect.ValueOf(a).Elem(), reflect.ValueOf(b).Elem()
 	all := make([]pair, 0, len(part))
@@ -46,7 +46,7 @@ func attributePairs(part attributes, a, b *model) []pair {
 	return all
 }
 
-// combine sets the attributes of a part of the schema to what becomes of them in two models.
+// combine sets the attributes in a part of the schema to the result of a function of two models.
 func (m *model) combine(part attributes, a, b *model, of func(pair) attr.Value) {
 	fields := reflect.ValueOf(m).Elem()
 	for _, p := range attributePairs(part, a, b) {
@@ -54,13 +54,13 @@ func (m *model) combine(part attributes, a, b *model, of func(pair) attr.Value) 
 	}
 }
 
-// equal tells whether two models are written the same.
+// equal reports whether all attributes of two models are equal.
 func equal(a, b *model) bool {
 	return !slices.ContainsFunc(attributePairs(vmSchema.Attributes, a, b), func(p pair) bool { return !p.a.Equal(p.b) })
 }
 
-// unmetChanges says which values that were planned to change the VM doesn't have after an update that met no error.
-// What isn't declared and isn't there is no matter.
+// unmetChanges returns an error that lists the planned changes that the VM lacks after an update without errors. An
+// attribute that is neither declared nor there is not a difference.
 func unmetChanges(now, plan, state *model) diag.Diagnostics {
 	var wrong []string
 	before := attributePairs(definitionAttributes, state, state)
@@ -82,7 +82,7 @@ func unmetChanges(now, plan, state *model) diag.Diagnostics {
 			"Run plan again: it shows what is left to do.", text(plan.Name), strings.Join(wrong, "\n")))}
 }
 
-// differences lists where seen isn't what was planned to become of prior, which is nil where there was nothing.
+// differences lists where seen differs from what was planned for prior. prior is nil if there was nothing before.
 func differences(at, path string, seen, planned, prior attr.Value) []string {
 	if planned.IsUnknown() || sameMeaning(path, seen, planned) || prior != nil && planned.Equal(prior) {
 		return nil
@@ -130,12 +130,12 @@ func mapDifferences(at, path string, seen, planned, prior map[string]attr.Value)
 	return wrong
 }
 
-// adoptPlanned takes over what was planned, where it was known.
+// adoptPlanned sets the attributes to their planned values, where those were known.
 func (m *model) adoptPlanned(plan *model) {
 	m.combine(vmSchema.Attributes, plan, m, func(p pair) attr.Value { return fillUnknown(p.a, p.b) })
 }
 
-// fillUnknown returns what was planned, with what was seen where that wasn't known.
+// fillUnknown returns the planned value, with its unknown parts replaced by what was seen.
 func fillUnknown(planned, seen attr.Value) attr.Value {
 	if planned.IsUnknown() {
 		if seen == nil {

@@ -53,7 +53,8 @@ func cpuFromDomain(s domain.Spec, prior *model) types.Object {
 	return types.ObjectValueMust(cpuType.AttrTypes, a)
 }
 
-// settleCPU plans the counts that follow from the declared ones: virtual CPUs are sockets x cores x threads.
+// settleCPU plans the counts that follow from the declared ones: the number of virtual CPUs is sockets x cores x
+// threads.
 func settleCPU(config, planned, prior types.Object) types.Object {
 	if !isSet(config) || !isSet(planned) {
 		return planned
@@ -67,11 +68,11 @@ func settleCPU(config, planned, prior types.Object) types.Object {
 		case model.IsUnknown():
 			c.planned["mode"] = types.StringUnknown()
 		case model.ValueString() != "":
-			c.planned["mode"] = types.StringValue("custom") // No other mode has one.
+			c.planned["mode"] = types.StringValue("custom") // Only this mode has a model.
 		}
 	}
 	if c.prior == nil {
-		// What a new VM has where nothing else is declared.
+		// These are the counts of a new VM that declares none.
 		c.prior = object{}
 		for _, name := range cpuCounts {
 			c.prior[name] = types.Int64Value(1)
@@ -85,11 +86,11 @@ func settleCPU(config, planned, prior types.Object) types.Object {
 
 var cpuCounts = []string{"vcpus", "sockets", "cores", "threads", "max_sockets"}
 
-// counting relates the number of virtual CPUs and the topology in one plan, as the domain package does when it changes
-// a definition. A count that isn't known is 0.
+// counting computes the number of virtual CPUs and the topology for a plan, by the same rules as the domain package
+// when it changes a definition. An unknown count is 0.
 type counting struct{ declared, planned, prior object }
 
-// isChanged tells whether a declared count isn't the prior one.
+// isChanged reports whether a declared count differs from the prior one.
 func (c counting) isChanged() bool {
 	for _, name := range cpuCounts {
 		if v := c.declared[name]; !v.IsNull() && !v.Equal(c.prior[name]) {
@@ -101,7 +102,7 @@ func (c counting) isChanged() bool {
 
 func (c counting) isDeclared(name string) bool { return !c.declared[name].IsNull() }
 
-// declaredOrPrior is a declared count, else the prior one.
+// declaredOrPrior returns the declared count, or else the prior one.
 func (c counting) declaredOrPrior(name string) int64 {
 	if c.isDeclared(name) {
 		return c.declared.int(name).ValueInt64()
@@ -130,7 +131,7 @@ func (c counting) planCounts() {
 	c.planCount("max_sockets", most)
 }
 
-// vcpus is the number of virtual CPUs that follows from what is declared and what was there.
+// vcpus returns the number of virtual CPUs that follows from the declared and the prior counts.
 func (c counting) vcpus(perSocket, before int64) int64 {
 	was := c.prior.int("vcpus").ValueInt64()
 	switch {

@@ -16,12 +16,12 @@ import (
 	"github.com/vmihailenco/msgpack/v5/msgpcode"
 )
 
-// wireType is what values of the resource are on their way from and to Terraform.
+// wireType is the type of the resource's values in Terraform's protocol.
 var wireType = vmSchema.Type().TerraformType(context.Background())
 
-// decodeWire decodes a value of the resource that isn't null, as Terraform sends it. It does what Get of the
-// framework's Config and State does, at less cost: Get has a value of plugin-go made for each part, works out its type
-// again, and copies the schema at each step to it.
+// decodeWire decodes a value of the resource that isn't null, as Terraform sends it. It does the same as Get of the
+// framework's Config and State, at less cost. For each part of the value, Get creates a value of plugin-go, determines
+// its type again, and copies the schema at each step of its path.
 func decodeWire(ctx context.Context, d *tfprotov6.DynamicValue) (*model, error) {
 	if d == nil || len(d.MsgPack) == 0 {
 		return nil, errNull
@@ -98,7 +98,7 @@ func (s *shape) decode(ctx context.Context, in *msgpack.Decoder) (attr.Value, er
 	}
 }
 
-// decodeOther has plugin-go and the framework decode a value.
+// decodeOther decodes a value with plugin-go and the framework.
 func (s *shape) decodeOther(ctx context.Context, in *msgpack.Decoder) (attr.Value, error) {
 	wire, err := in.DecodeRaw()
 	if err != nil {

@@ -9,13 +9,13 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
 )
 
-// Devices of the host that are declared by class. The fleet chooses them in the apply, among those that are free then.
-// So a plan knows one only if the VM has it already, or if its host has no other of the class.
+// Devices of the host that are declared by class. The fleet chooses them during the apply, among those that are free
+// then. So a plan knows a device only if the VM already has it, or if the class has only one device on its host.
 
-// hostDevices is the attribute that has them.
+// hostDevices is the name of the attribute for host devices.
 const hostDevices = "host_devices"
 
-// deviceClasses are the devices of a host of the provider, by class; nil where the host isn't known.
+// deviceClasses returns the devices of a host of the provider by class, and nil if the host is unknown.
 func (r *Resource) deviceClasses(host string) map[string][]domain.HostPart {
 	if r.Data.Unknown {
 		return nil
@@ -26,7 +26,7 @@ func (r *Resource) deviceClasses(host string) map[string][]domain.HostPart {
 	return nil
 }
 
-// declaredClasses are the classes that the configuration asks for, by the key of the device.
+// declaredClasses returns the classes that the configuration asks for, by the key of the device.
 func (m *model) declaredClasses() map[string]string {
 	all, _ := open(m.Devices)[hostDevices].(types.Map)
 	declared := map[string]string{}
@@ -38,7 +38,7 @@ func (m *model) declaredClasses() map[string]string {
 	return declared
 }
 
-// hostDevice is the device of the host that the model has under a key, the zero value if there is none.
+// hostDevice returns the host's device that the model has under a key, and the zero value if there is none.
 func (m *model) hostDevice(key string) domain.HostPart {
 	if m == nil {
 		return domain.HostPart{}
@@ -48,7 +48,7 @@ func (m *model) hostDevice(key string) domain.HostPart {
 	return domain.Row{"type": text(device.string("type")), "address": text(device.string("address"))}.HostDevice()
 }
 
-// hostAfter is the host that the VM is on after the apply, "" where that isn't known.
+// hostAfter returns the host that the VM is on after the apply, "" if that is unknown.
 func (p planning) hostAfter() string {
 	switch {
 	case p.config.Host.IsUnknown():
@@ -60,8 +60,8 @@ func (p planning) hostAfter() string {
 	}
 }
 
-// deviceOf is the device that the VM has for a class after the apply; the zero value isn't known before. moved says
-// that it isn't the one that the state has.
+// deviceOf returns the device that the VM has for a class after the apply, and the zero value if that is unknown before
+// the apply. moved says that the device may differ from the one in the state.
 func (p planning) deviceOf(key, class string) (device domain.HostPart, moved bool) {
 	has, host := p.state.hostDevice(key), p.hostAfter()
 	if !slices.Contains(p.hosts, host) || p.classes == nil {
@@ -104,7 +104,8 @@ func (p planning) planDevices(m *model) {
 	m.Devices = types.ObjectValueMust(attributeTypes(m.Devices), held)
 }
 
-// replacedDevices declares of devices that the VM has, and that aren't of their class any more, that they are others.
+// replacedDevices returns the spec with a different device for each key whose device in the state will be replaced, so
+// that the change is classified.
 func (p planning) replacedDevices(want domain.Spec) domain.Spec {
 	want.HostDevices = maps.Clone(want.HostDevices)
 	for key, class := range want.DeviceClasses() {

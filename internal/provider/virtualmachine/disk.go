@@ -12,8 +12,8 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/value"
 )
 
-// unknownSource stands for the source of a new disk that is known after apply, where a disk without one would be
-// another thing.
+// unknownSource stands for the source of a new disk that is known only after apply. A disk without a source would mean
+// something else.
 const unknownSource = "/known-after-apply"
 
 var (
@@ -51,8 +51,8 @@ var (
 	diskAuthType = objectType(diskAuthAttributes)
 )
 
-// diskAttributes: where the data lives is part of what a disk is, so it is Optional alone; everything else that isn't
-// declared is left alone.
+// diskAttributes are the attributes of a disk. Where its data is stored defines the disk, so those attributes are
+// Optional only. All others are left alone if they aren't declared.
 var diskAttributes = mergeAttributes(blockLevels["disks.*"], attributes{
 	"file": schema.StringAttribute{
 		MarkdownDescription: "Path of an image file on the host. If the host is reached over SSH, the plan looks for " +
@@ -110,13 +110,13 @@ var diskAttributes = mergeAttributes(blockLevels["disks.*"], attributes{
 
 var diskType = objectType(diskAttributes)
 
-// bootOrder is the same attribute for disks and interfaces, which share one order.
+// bootOrder returns the attribute for disks and interfaces, which share one order.
 func bootOrder() schema.Int64Attribute {
 	return optionalInt("Position in the boot order, from 1; `0` removes it. Disks and interfaces share one order.")
 }
 
-// disksToDomain maps declared disks. What the prior state knows of a disk stands in for a source that is known after
-// apply, or that the schema can't express.
+// disksToDomain maps declared disks. The prior state supplies sources that are known only after apply, or that the
+// schema can't express.
 func disksToDomain(declared, prior types.Map) map[string]domain.Disk {
 	disks := elements(declared)
 	if disks == nil {
@@ -153,7 +153,7 @@ func diskToDomain(a object, prior types.Object) domain.Disk {
 	return d
 }
 
-// diskSource is where a disk's data lives. prior is opened where it is asked only: most disks are what they say.
+// diskSource returns where a disk's data is stored. prior is opened only if it is needed, which is rare.
 func diskSource(a object, prior types.Object) domain.DiskSource {
 	for _, name := range diskSources {
 		if v := a[name]; v != nil && !isKnown(v) {
@@ -191,8 +191,8 @@ func networkSource(o types.Object) domain.DiskSource {
 	return domain.DiskSource{Network: source}
 }
 
-// volumeSource tells by its path whether a volume is a file or a device, as far as it can be told without asking the
-// host: pools of block devices live below /dev.
+// volumeSource decides by the path whether a volume is a file or a device, without asking the host: pools of block
+// devices have their volumes below /dev.
 func volumeSource(path string) domain.DiskSource {
 	if strings.HasPrefix(path, "/dev/") {
 		return domain.DiskSource{Block: path}
@@ -200,7 +200,7 @@ func volumeSource(path string) domain.DiskSource {
 	return domain.DiskSource{File: path}
 }
 
-// sharedDisks are the keys of the disks that are declared to be shared.
+// sharedDisks returns the keys of the disks that are declared as shared.
 func sharedDisks(declared types.Map) []string {
 	var keys []string
 	for key, o := range elements(declared) {
@@ -223,7 +223,7 @@ func diskVolumes(declared types.Map) map[string]string {
 	return out
 }
 
-// requiredFiles returns the known paths that have to be on the host, by attribute. A volume is looked for in storage
+// requiredFiles returns the known paths that must exist on the host, by attribute. Volumes are looked up in storage
 // pools.
 func (m *model) requiredFiles() map[string]string {
 	out := make(map[string]string)
@@ -251,8 +251,8 @@ func (m *model) requiredFiles() map[string]string {
 	return out
 }
 
-// disksFromDomain maps observed disks. The hypervisor knows a path only: a disk that was declared as a volume stays
-// one. everything says that the VM is being imported.
+// disksFromDomain maps observed disks. The hypervisor knows only a path, so a disk that was declared as a volume is
+// read as a volume. everything says that the VM is being imported.
 func disksFromDomain(
 	disks map[string]domain.Disk, recorded domain.Metadata, prior types.Map, everything bool,
 ) types.Map {
@@ -260,7 +260,7 @@ func disksFromDomain(
 	out := make(map[string]types.Object, len(disks))
 	for key, d := range disks {
 		if key == domain.MediumKey {
-			continue // cloud_init has it.
+			continue // This drive belongs to cloud_init.
 		}
 		own, made := recorded.OwnDisks[key]
 		if !made || own.Making {
@@ -327,7 +327,7 @@ func networkDiskFromDomain(n *domain.NetworkSource, prior object, everything boo
 	return types.ObjectValueMust(networkDiskType.AttrTypes, a)
 }
 
-// settleFormats plans no format that came with another source: what a new image is, is found out when it is applied.
+// settleFormats plans an unknown format if a disk gets a new source: the apply finds out the format of the new image.
 func settleFormats(config, planned, prior types.Map) types.Map {
 	declared, all, before := elements(config), elements(planned), elements(prior)
 	changed := false

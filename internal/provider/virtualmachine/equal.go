@@ -12,10 +12,10 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/value"
 )
 
-// Paths here are those of attributes, with * for the keys of maps, as the domain package has them: what texts mean the
-// same is its knowledge.
+// Paths here are those of attributes, with * for the keys of maps, as in the domain package, which knows which texts
+// mean the same.
 
-// joinPath is the path of an attribute of a nested object.
+// joinPath returns the path of an attribute of a nested object.
 func joinPath(path, name string) string {
 	if path == "" {
 		return name
@@ -23,8 +23,8 @@ func joinPath(path, name string) string {
 	return path + "." + name
 }
 
-// leftAlone are the paths of the texts that say by "" what they say by null: that they aren't declared. Modules pass ""
-// for what they don't set. Where "" has a meaning of its own, it says that there is none.
+// leftAlone are the paths of the texts for which "" means the same as null: not declared. Modules pass "" for values
+// that they don't set. For other texts "" declares that there is no value.
 var leftAlone = func() map[string]bool {
 	found := map[string]bool{}
 	var collect func(path string, level attributes)
@@ -48,13 +48,13 @@ var leftAlone = func() map[string]bool {
 	return found
 }()
 
-// isLeftAlone tells whether a user wrote "" for a text that is to be left alone.
+// isLeftAlone reports whether a user wrote "" for a text where it means "not declared".
 func isLeftAlone(path string, v attr.Value) bool {
 	s, ok := v.(types.String)
 	return ok && isSet(s) && s.ValueString() == "" && leftAlone[path]
 }
 
-// sameMeaning tells whether two values of one attribute are equal by meaning.
+// sameMeaning reports whether two values of an attribute mean the same.
 func sameMeaning(path string, a, b attr.Value) bool {
 	if a.Equal(b) {
 		return true
@@ -75,7 +75,7 @@ func sameMeaning(path string, a, b attr.Value) bool {
 	case types.Map:
 		b, ok := b.(types.Map)
 		return ok && isSet(a) && isSet(b) && elementType(a).Equal(types.StringType) && isKnown(a) && isKnown(b) &&
-			(sameTexts(path, value.StringMap(a), value.StringMap(b)) || // A null element is none.
+			(sameTexts(path, value.StringMap(a), value.StringMap(b)) || // A null element isn't there.
 				domain.SameText(path, severalFact(a), severalFact(b)))
 	case types.Object:
 		b, ok := b.(types.Object)
@@ -86,7 +86,7 @@ func sameMeaning(path string, a, b attr.Value) bool {
 	}
 }
 
-// sameTexts tells whether two maps of texts have the same keys, and texts that mean the same.
+// sameTexts reports whether two maps of texts have the same keys, and texts with the same meaning.
 func sameTexts(path string, a, b map[string]string) bool {
 	return maps.EqualFunc(a, b, func(a, b string) bool { return domain.SameText(path+".*", a, b) })
 }
@@ -98,7 +98,7 @@ func sameQuantity(path string, a, b value.Quantity) bool {
 	return a.Same(b)
 }
 
-// isNothing tells whether a value that a user wrote says no more than leaving it out: "", false, 0, an empty map.
+// isNothing reports whether a value that a user wrote means the same as leaving it out: "", false, 0, an empty map.
 func isNothing(v attr.Value) bool {
 	switch v := v.(type) {
 	case types.String:
@@ -125,15 +125,15 @@ func isNothing(v attr.Value) bool {
 	}
 }
 
-// disclosed are the texts that an error may show: they come from a fixed vocabulary. Any other may be the value of a
-// variable that is sensitive.
+// disclosed are the texts that an error may show, because they come from a fixed vocabulary. Any other text may be the
+// value of a sensitive variable.
 var disclosed = map[string]bool{
 	"machine_type": true, "arch": true, "type": true, "cpu.mode": true, "firmware.type": true, "disks.*.bus": true,
 	"disks.*.device": true, "disks.*.format": true, "disks.*.cache": true, "interfaces.*.model": true, "status": true,
 	"run_strategy": true, "eviction_strategy": true,
 }
 
-// redacted says a value to people, as far as that can't give away a secret.
+// redacted returns a value as text for users, without any part that could be a secret.
 func redacted(path string, v attr.Value) string {
 	switch v.(type) {
 	case types.Int64, types.Bool, value.Quantity, value.Duration:

@@ -10,7 +10,7 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/value"
 )
 
-// unknownDevice stands for a new device whose XML isn't known yet.
+// unknownDevice stands for a new device whose XML is still unknown.
 const unknownDevice = "<unknown/>"
 
 func extraDevicesAttribute() schema.Attribute {
@@ -36,7 +36,7 @@ var extraDeviceBlock = block{
 	},
 }
 
-// extraDevices are the devices that are declared as XML. What isn't known yet is as it was in prior, if there is one.
+// extraDevices returns the devices that are declared as XML. Unknown values are taken from prior, if there is one.
 func (m *model) extraDevices(prior *model) map[string]string {
 	var before map[string]string
 	if prior != nil {
@@ -45,7 +45,7 @@ func (m *model) extraDevices(prior *model) map[string]string {
 	if m.ExtraDevices.IsUnknown() {
 		return before
 	}
-	// Those with our alias that aren't declared are to go.
+	// Devices with our alias that aren't declared will be removed.
 	all := map[string]string{}
 	for key, v := range m.ExtraDevices.Elements() {
 		switch xml, _ := v.(types.String); {

@@ -15,10 +15,10 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/value"
 )
 
-// isGone tells whether every host that could have the VM answered, and none has it.
+// isGone reports whether every host that could have the VM answered, and none has it.
 func isGone(err error) bool { return errors.Is(err, fleet.ErrNotFound) }
 
-// failure is an error about the VM on its way to the user.
+// failure turns an error about the VM into one for the user.
 func (m *model) failure(verb string, err error) tfdiag.Failure {
 	name := text(m.Name)
 	if name == "" {
@@ -32,15 +32,15 @@ func (m *model) failure(verb string, err error) tfdiag.Failure {
 	return f
 }
 
-// failureAfter is failure with how long it was tried.
+// failureAfter is like failure, and also says how long the provider tried.
 func (m *model) failureAfter(verb string, err error, began time.Time) tfdiag.Failure {
 	f := m.failure(verb, err)
 	f.Elapsed = time.Since(began)
 	return f
 }
 
-// planFailure is failure of a plan. A host that is switched off for its maintenance is no host that died: giving it up
-// would make its VMs a second time.
+// planFailure is like failure, for a plan. A host that is switched off for maintenance isn't lost: fencing it would
+// create its VMs a second time.
 func (r *Resource) planFailure(ctx context.Context, m *model, verb string, err error) tfdiag.Failure {
 	f := m.failure(verb, err)
 	silent, ok := errors.AsType[*fleet.Error](err)

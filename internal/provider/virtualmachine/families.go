@@ -12,10 +12,10 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
 )
 
-// Families of devices with keys, which rows in the domain package describe. As groups they are read only where they are
-// declared or imported; a declared map is read as a whole, so that a device that came by hand is seen.
+// Families of devices with keys, which rows in the domain package describe. Like groups they are read only if they are
+// declared or imported. A declared map is read as a whole, so that the plan shows devices that another tool added.
 
-// families are all of them by their path.
+// families are all families by path.
 var families = func() map[string]domain.Family {
 	all := map[string]domain.Family{}
 	for _, f := range domain.Families {
@@ -24,7 +24,7 @@ var families = func() map[string]domain.Family {
 	return all
 }()
 
-// familyPaths are the paths of the maps whose next step is a key.
+// familyPaths returns the paths of the maps whose next step is a key.
 func familyPaths() []string {
 	paths := make([]string, len(domain.Families))
 	for i, f := range domain.Families {
@@ -33,7 +33,7 @@ func familyPaths() []string {
 	return paths
 }
 
-// familyAttribute is the schema of a family.
+// familyAttribute returns the schema of a family.
 func familyAttribute(f domain.Family) schema.MapNestedAttribute {
 	level := attributes{}
 	for _, a := range f.Attributes {
@@ -49,7 +49,7 @@ func familyAttribute(f domain.Family) schema.MapNestedAttribute {
 	}
 }
 
-// collectFamilies notes which devices are declared, as far as they are known.
+// collectFamilies adds the devices that are declared, as far as they are known.
 func collectFamilies(m *model, s *domain.Spec) {
 	opened := map[string]object{}
 	for path, f := range families {
@@ -60,7 +60,7 @@ func collectFamilies(m *model, s *domain.Spec) {
 		}
 		devices := opened[container].stringMap(name)
 		if !isSet(devices) || slices.ContainsFunc(slices.Collect(maps.Values(devices.Elements())), func(v attr.Value) bool {
-			return v.IsUnknown() // What it may be isn't known: nothing is declared.
+			return v.IsUnknown() // Its values are unknown, so nothing is declared.
 		}) {
 			continue
 		}
@@ -68,7 +68,7 @@ func collectFamilies(m *model, s *domain.Spec) {
 	}
 }
 
-// declaredRows are what a map of objects declares, by key.
+// declaredRows returns what a map of objects declares, by key.
 func declaredRows(path string, devices types.Map) map[string]domain.Row {
 	all := map[string]domain.Row{}
 	for key, o := range elements(devices) {
@@ -95,7 +95,7 @@ func familyFromDomain(f domain.Family, s domain.Spec, prior types.Map, everythin
 		values := map[string]attr.Value{}
 		for _, a := range f.Attributes {
 			declared := open(before)[a.Name]
-			// What only we record is the configuration's to say, as it is of host.
+			// A fact that only we record is set by the configuration alone, as host is.
 			whole := (everything || !known || a.Filled) && !a.Recorded
 			if !whole && (declared == nil || declared.IsNull()) {
 				values[a.Name] = valueNull(elementTypes[a.Name])

@@ -35,7 +35,7 @@ func firmwareFromDomain(s domain.Spec, prior *model) types.Object {
 	return types.ObjectValueMust(firmwareType.AttrTypes, a)
 }
 
-// settleFirmware plans nothing that came with the other type of firmware: neither secure boot nor files.
+// settleFirmware plans no secure boot setting and no files that belong to the other type of firmware.
 func settleFirmware(config, planned, prior types.Object) types.Object {
 	if !isSet(config) || !isSet(planned) || !isSet(prior) {
 		return planned
@@ -55,8 +55,8 @@ func settleFirmware(config, planned, prior types.Object) types.Object {
 	return types.ObjectValueMust(firmwareType.AttrTypes, a)
 }
 
-// warnAboutVariables says that a VM leaves the file with its UEFI variables: it stays on the host, and the guest finds
-// nothing of it in the new one.
+// warnAboutVariables warns that a VM stops using its file with UEFI variables. The file stays on the host, and the
+// guest doesn't find its variables in the new file.
 func (p planning) warnAboutVariables() diag.Diagnostics {
 	declared, old := open(p.config.Firmware).string("nvram"), text(open(p.state.Firmware).string("nvram"))
 	if old == "" && p.live != nil {

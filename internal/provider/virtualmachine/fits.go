@@ -12,9 +12,9 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/types/basetypes"
 )
 
-// fitsSchema tells whether the schema allows a configuration. It asks what the framework asks, without working out
-// every path and type again. It passes validators neither a path nor the rest of the configuration: only whether they
-// complain counts, and a test keeps those out that would look at more.
+// fitsSchema reports whether the schema allows a configuration. It makes the same checks as the framework, without
+// determining every path and type again. It calls validators without a path and without the rest of the configuration,
+// and only looks at whether they report an error. A test makes sure that no validator needs more.
 func (m *model) fitsSchema(ctx context.Context, writeOnlyAllowed bool) bool {
 	fields := reflect.ValueOf(m).Elem()
 	for i, name := range attributeNames {
@@ -76,7 +76,7 @@ func fitsObject(ctx context.Context, level attributes, v attr.Value, writeOnlyAl
 	return true
 }
 
-// passesValidators tells whether the validators of an attribute accept a known value.
+// passesValidators reports whether the validators of an attribute accept a known value.
 func passesValidators(ctx context.Context, a schema.Attribute, v attr.Value) bool {
 	switch a := a.(type) {
 	case schema.StringAttribute:

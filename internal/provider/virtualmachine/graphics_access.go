@@ -14,11 +14,11 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/attrpath"
 )
 
-// graphicsAccessName is the attribute's name. It stands apart from devices.graphics, because Terraform has no
-// write-only attributes in what is computed.
+// graphicsAccessName is the attribute's name. It is separate from devices.graphics, because Terraform doesn't support
+// write-only attributes in computed ones.
 const graphicsAccessName = "graphics_access"
 
-// maxVNCPassword is how many characters of a password VNC looks at.
+// maxVNCPassword is the number of characters of a password that VNC uses.
 const maxVNCPassword = 8
 
 var graphicsAccessAttributes = attributes{
@@ -43,8 +43,7 @@ func graphicsAccessAttribute() schema.SingleNestedAttribute {
 	}
 }
 
-// graphicsPassword is the password that is to be set: another one, none any more ("") or, where the version is that of
-// prior, nothing (nil).
+// graphicsPassword returns the password to set: a new one, "" to remove it, or nil if the version is that of prior.
 func (m *model) graphicsPassword(prior *model) *string {
 	is, was := open(m.GraphicsAccess), object(nil)
 	if prior != nil {
@@ -62,7 +61,7 @@ func (m *model) graphicsPassword(prior *model) *string {
 	}
 }
 
-// passwordChanges are the changes of the password that a running VM can't take.
+// passwordChanges returns the changes of the password that a running VM can't take.
 func (p planning) passwordChanges() []domain.Change {
 	if p.live == nil || p.config.updatePolicy() == fleet.PolicyStage || p.config.GraphicsAccess.IsUnknown() ||
 		isSet(p.config.GraphicsAccess) == isSet(p.state.GraphicsAccess) {
@@ -71,7 +70,7 @@ func (p planning) passwordChanges() []domain.Change {
 	return []domain.Change{{Path: graphicsAccessName, Why: lifecycle.PasswordWhy}}
 }
 
-// validateGraphicsAccess checks a password as far as it is known, and doesn't show it.
+// validateGraphicsAccess checks a password as far as it is known, and never shows it.
 func (m *model) validateGraphicsAccess() diag.Diagnostics {
 	if !isSet(m.GraphicsAccess) {
 		return nil

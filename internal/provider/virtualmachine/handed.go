@@ -7,12 +7,12 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/types"
 )
 
-// A disk of a VM can be described as a file, as a volume, or as a disk of its own. Where the configuration changes from
-// one to another and means the same file, nothing happens to the VM: the disk is handed over.
+// A disk of a VM can be declared as a file, as a volume, or as an own disk. If the configuration changes from one form
+// to another and means the same file, the VM doesn't change: the disk is handed over.
 
-// handedOverFile is the file that a disk is, if it was declared in another form before and is the same file. For the id
-// of a volume that is so if the file has the volume's name, and for a pool always: the fleet checks both before the
-// apply.
+// handedOverFile returns the disk's file if the disk was declared in another form before and is the same file, and ""
+// otherwise. The id of a volume is the same file if the file has the volume's name. A pool always is. The fleet checks
+// both before the apply.
 func handedOverFile(a, was object) string {
 	at := fileOf(was)
 	pool, name, _ := strings.Cut(text(a.string("volume")), "/")
@@ -29,7 +29,7 @@ func handedOverFile(a, was object) string {
 	}
 }
 
-// fileOf is the file that an observed disk is, "" if it is no file.
+// fileOf returns the file of an observed disk, "" if it isn't a file.
 func fileOf(a object) string {
 	at := text(a.string("path"))
 	if at == "" {
@@ -41,7 +41,7 @@ func fileOf(a object) string {
 	return volumeSource(at).File
 }
 
-// handedOver are the disks that are handed over, by key, and the files that they are.
+// handedOver returns the files of the disks that are handed over, by key.
 func handedOver(declared, prior types.Map) map[string]string {
 	over, before := map[string]string{}, elements(prior)
 	for key, o := range elements(declared) {

@@ -12,8 +12,8 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/migrationoptions"
 )
 
-// moveTarget is the host that the VM is to be moved to, "" when it stays. A host that the provider doesn't know is
-// another matter, which the fleet explains.
+// moveTarget returns the host that the VM is to be moved to, "" if it stays. It returns "" for a host that the provider
+// doesn't know: the fleet reports that.
 func (p planning) moveTarget() string {
 	if p.state == nil {
 		return ""
@@ -25,7 +25,7 @@ func (p planning) moveTarget() string {
 	return host
 }
 
-// planMove plans that the VM is where it is pinned to, whoever moved it from there.
+// planMove plans that the VM is on the host that it is pinned to, even if another tool moved it.
 func (p planning) planMove(m *model) {
 	switch {
 	case p.config.Host.IsUnknown():
@@ -36,12 +36,12 @@ func (p planning) planMove(m *model) {
 		return
 	}
 	m.CurrentHostUUID = types.StringUnknown()
-	// It will run because it was migrated, and the leases of its host may have been all that told its addresses.
+	// The reason will be the migration. The addresses may have been known only from DHCP leases on the old host.
 	m.StatusReason = types.StringUnknown()
 	m.IPAddresses = types.MapUnknown(addressesType.ElemType)
 }
 
-// checkMove says what blocks the planned move, once the planned objects are on its target.
+// checkMove returns what blocks the planned move, given that the planned objects are on the target.
 func (r *Resource) checkMove(
 	ctx context.Context, p planning, planned fleet.PlannedObjects,
 ) ([]fleet.Problem, error) {
@@ -53,8 +53,8 @@ func (r *Resource) checkMove(
 	}, planned)
 }
 
-// moveTimeout is what a move adds to the default timeout of an update: the time after which the migration ends by
-// itself, in one way or the other, twice because a disruption doubles it. It counts the disks that are copied.
+// moveTimeout returns how much longer an update may take because of a move: the time after which the migration ends by
+// itself, times two, because a disruption doubles it. It includes the disks that are copied.
 func (r *Resource) moveTimeout(ctx context.Context, p planning) time.Duration {
 	size := open(p.state.Memory).quantity("size").Bytes()
 	if p.moveTarget() == "" || size == nil {
@@ -65,13 +65,14 @@ func (r *Resource) moveTimeout(ctx context.Context, p planning) time.Duration {
 		UUID: text(p.state.ID), Last: p.state.lastKnown(), Target: p.moveTarget(), Options: own,
 	})
 	if err != nil {
-		budget = own.Budget(*size) // The move will say what is wrong.
+		budget = own.Budget(*size) // The move reports the error.
 	}
 	return 2 * budget
 }
 
-// move brings the VM to where it is pinned to, and returns where it was last known then. The VM is nil when there was
-// nothing to do, or it can't be known. What it says besides is about a move that could not be aborted any more.
+// move moves the VM to the host that it is pinned to, and returns where the VM was last known afterwards. vm is nil if
+// there was nothing to do, or the VM's place is unknown. The diagnostics warn about a move that could no longer be
+// aborted.
 func (r *Resource) move(
 	ctx context.Context, p planning,
 ) (last fleet.LastKnown, vm *fleet.VM, late diag.Diagnostics, err error) {

@@ -15,10 +15,10 @@ import (
 // ignitionName is the attribute's name.
 const ignitionName = "ignition"
 
-// knownSource stands for the file of a configuration that isn't to change, whose path the model doesn't have.
+// knownSource stands for the file of a configuration that doesn't change. The model doesn't have its path.
 const knownSource = "/as-it-is"
 
-// ignitionAttributes are what only we know: a definition names a file, not what is in it.
+// ignitionAttributes are recorded by the provider alone: a definition names a file, but not its content.
 var ignitionAttributes = attributes{
 	"config": schema.StringAttribute{
 		MarkdownDescription: "Configuration for Ignition, as JSON. It is stored in the state; put passwords and keys " +
@@ -51,8 +51,8 @@ func ignitionAttribute() schema.SingleNestedAttribute {
 	}
 }
 
-// ignitionFile is the file that is declared. Where it is what the prior model has, nothing is declared: it isn't known
-// its path here. Nor is it as long as something about it isn't known.
+// ignitionFile returns the declared file. It returns nil if the file is that of the prior model, because its path is
+// unknown here, and while any value is unknown. It returns "" if the file was removed.
 func (m *model) ignitionFile(prior *model) *string {
 	digest := func(o types.Object) string { return firstBootDigest(ignitionAttributes, o) }
 	pool := func(o types.Object) string { return text(open(o).string("pool")) }
@@ -72,27 +72,26 @@ func (m *model) ignitionFile(prior *model) *string {
 	}
 }
 
-// ignitionToFleet asks for the file.
+// ignitionToFleet adds the file to what the VM should have.
 func (m *model) ignitionToFleet(d *fleet.Desired) {
 	if !isSet(m.Ignition) {
 		return
 	}
 	pool := m.firstBootPool(m.Ignition)
 	if !isSet(pool) {
-		return // Not before everything is known.
+		return // Some values are still unknown.
 	}
 	d.Ignition = &firstboot.Ignition{Config: m.ignitionConfig()}
 	makeFirstBoot(d, domain.IgnitionKey, pool, firstBootDigest(ignitionAttributes, m.Ignition))
 }
 
-// ignitionConfig is the configuration, as far as it is known.
+// ignitionConfig returns the configuration, as far as it is known.
 func (m *model) ignitionConfig() string {
 	a := open(m.Ignition)
 	return text(a.string("config")) + text(a.string("config"+writeOnlySuffix))
 }
 
-// ignitionFromFleet reads back whether the VM has, at its next start, the file that the prior state has. Otherwise the
-// state has none.
+// ignitionFromFleet returns the prior block if the VM will have that file at its next start, and null otherwise.
 func ignitionFromFleet(vm *fleet.VM, prior types.Object) types.Object {
 	record, made := vm.Metadata.OwnDisks[domain.IgnitionKey]
 	spec := vm.PersistentSpec
@@ -106,7 +105,7 @@ func ignitionFromFleet(vm *fleet.VM, prior types.Object) types.Object {
 	return prior
 }
 
-// validateIgnition checks a configuration as far as it can be. What isn't known yet is checked when it is.
+// validateIgnition checks a configuration as far as it is known. Unknown values are checked once they are known.
 func (m *model) validateIgnition() diag.Diagnostics {
 	if !isSet(m.Ignition) {
 		return nil

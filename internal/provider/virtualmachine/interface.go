@@ -37,7 +37,8 @@ var (
 	vhostUserType = objectType(vhostUserAttributes)
 )
 
-// interfaceAttributes: what an interface is connected to is Optional alone, as a disk's source is.
+// interfaceAttributes are the attributes of an interface. Those that say what it is connected to are Optional only,
+// like a disk's source.
 var interfaceAttributes = mergeAttributes(blockLevels["interfaces.*"], attributes{
 	"network": schema.StringAttribute{MarkdownDescription: "Name of a libvirt network on the host.", Optional: true},
 	"bridge":  schema.StringAttribute{MarkdownDescription: "Name of a bridge on the host.", Optional: true},
@@ -82,7 +83,7 @@ var interfaceAttributes = mergeAttributes(blockLevels["interfaces.*"], attribute
 
 var interfaceType = objectType(interfaceAttributes)
 
-// interfacesToDomain maps declared interfaces, with the prior state standing in as it does for disks.
+// interfacesToDomain maps declared interfaces. As for disks, the prior state supplies unknown values.
 func interfacesToDomain(declared, prior types.Map) map[string]domain.Interface {
 	interfaces := elements(declared)
 	if interfaces == nil {
@@ -98,7 +99,7 @@ func interfacesToDomain(declared, prior types.Map) map[string]domain.Interface {
 		case isSet(was):
 			out[key] = interfaceToDomain(open(was), types.Object{})
 		default:
-			out[key] = domain.Interface{User: true} // No check knows anything against it.
+			out[key] = domain.Interface{User: true} // This connection passes all checks.
 		}
 	}
 	return out
@@ -115,7 +116,7 @@ func interfaceToDomain(a object, prior types.Object) domain.Interface {
 	from := a
 	if slices.ContainsFunc(interfaceSources, func(name string) bool { return a[name] != nil && !isKnown(a[name]) }) {
 		if !isSet(prior) {
-			// No check knows anything against it.
+			// This connection passes all checks.
 			i.User = true
 			return i
 		}

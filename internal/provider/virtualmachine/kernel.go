@@ -16,7 +16,8 @@ var kernelAttributes = attributes{
 
 var kernelType = objectType(kernelAttributes)
 
-// kernelToDomain takes what isn't declared from what is there: a kernel is declared to the domain as a whole.
+// kernelToDomain fills in undeclared parts from the prior kernel, because the domain package replaces the kernel as a
+// whole.
 func kernelToDomain(declared, prior types.Object) *domain.Kernel {
 	if !isSet(declared) {
 		return nil
@@ -45,7 +46,7 @@ func kernelFromDomain(k *domain.Kernel) types.Object {
 	})
 }
 
-// settleKernel plans nothing next to a kernel that is declared not to be there.
+// settleKernel plans no other values for a kernel that is declared not to be there.
 func settleKernel(planned types.Object) types.Object {
 	a := open(planned)
 	if path := a.string("path"); !isSet(path) || path.ValueString() != "" {

@@ -45,7 +45,7 @@ func memoryFromDomain(s domain.Spec, prior *model) types.Object {
 	return types.ObjectValueMust(memoryType.AttrTypes, a)
 }
 
-// settleMemory plans no maximum that isn't declared and would be below the size.
+// settleMemory drops a planned maximum that isn't declared and is below the size.
 func settleMemory(config, planned types.Object) types.Object {
 	if !isSet(config) || !isSet(planned) {
 		return planned

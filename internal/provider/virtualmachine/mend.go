@@ -9,8 +9,8 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/status"
 )
 
-// planMending plans that a VM whose migration broke in post-copy runs after the apply, which resumes the
-// migration. What it takes to tell whether that can work no plan knows.
+// planMending plans that a VM whose migration broke in post-copy runs after the apply, which resumes the migration. A
+// plan can't know whether resuming will succeed.
 func (p planning) planMending(o *outcome) {
 	if text(p.state.StatusReason) != status.ReasonPostcopyFailed {
 		return
@@ -19,7 +19,8 @@ func (p planning) planMending(o *outcome) {
 	m.StatusReason = types.StringUnknown()
 	lost := text(p.state.Phase) == status.PhaseFailed
 	if lost {
-		// It is ended, if on_irrecoverable says so; that may come from a policy, which the plan doesn't know for certain.
+		// The apply ends the VM if on_irrecoverable says so. That may be set by a policy, which the plan doesn't know
+		// for certain.
 		m.Status, m.Phase = types.StringUnknown(), types.StringUnknown()
 		m.CurrentHost, m.CurrentHostUUID = types.StringUnknown(), types.StringUnknown()
 		o.diags.AddAttributeWarning(path.Root("status"), "Broken migration can't be resumed: a part of the memory is lost",

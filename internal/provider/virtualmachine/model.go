@@ -15,8 +15,8 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/value"
 )
 
-// model is the resource as Terraform has it: a configuration, a plan or a state. Nested objects stay framework values,
-// because in a configuration each of them may be unknown as a whole.
+// model is the resource in Terraform: a configuration, a plan or a state. Nested objects stay framework values, because
+// in a configuration each of them may be unknown as a whole.
 type model struct {
 	Name types.String `tfsdk:"name"`
 
@@ -70,12 +70,12 @@ type model struct {
 	Autostart        types.Bool   `tfsdk:"autostart"`
 }
 
-// lastKnown is where the state says that the VM was.
+// lastKnown returns where the VM was according to the state.
 func (m *model) lastKnown() fleet.LastKnown {
 	return fleet.LastKnown{Host: text(m.CurrentHost), HostUUID: text(m.CurrentHostUUID)}
 }
 
-// runStrategy is the run strategy that is in force.
+// runStrategy returns the effective run strategy.
 func (m *model) runStrategy() string {
 	if isSet(m.RunStrategy) {
 		return m.RunStrategy.ValueString()
@@ -83,7 +83,7 @@ func (m *model) runStrategy() string {
 	return status.Always
 }
 
-// updatePolicy is the update policy that is in force.
+// updatePolicy returns the effective update policy.
 func (m *model) updatePolicy() string {
 	if isSet(m.UpdatePolicy) {
 		return m.UpdatePolicy.ValueString()
@@ -91,8 +91,8 @@ func (m *model) updatePolicy() string {
 	return fleet.PolicyLive
 }
 
-// spec is what the model declares of the VM's definition. Where prior isn't nil, it stands in for what a
-// configuration can't say or doesn't know yet.
+// spec returns what the model declares of the VM's definition. If prior isn't nil, it supplies values that a
+// configuration can't express or doesn't know yet.
 func (m *model) spec(prior *model) domain.Spec {
 	if prior == nil {
 		prior = &model{}
@@ -104,14 +104,14 @@ func (m *model) spec(prior *model) domain.Spec {
 	return s
 }
 
-// migrationOptions are those of the VM itself.
+// migrationOptions returns the VM's own migration options.
 func (m *model) migrationOptions() migration.Options {
 	o := migrationoptions.Options(m.MigrationOptions)
 	o.SharedDisks = sharedDisks(m.Disks)
 	return o
 }
 
-// toFleet is what the configuration asks the fleet for. What it doesn't declare is left alone.
+// toFleet returns what the configuration asks of the fleet. Attributes that it doesn't declare are left alone.
 func (m *model) toFleet(prior *model) fleet.Desired {
 	d := fleet.Desired{
 		Spec: m.spec(prior),
@@ -146,21 +146,21 @@ func (m *model) toFleet(prior *model) fleet.Desired {
 // observation is what was seen of a VM in one reading.
 type observation struct {
 	vm *fleet.VM
-	// addresses by interface; nil when unknown.
+	// addresses are the VM's addresses by interface; nil if unknown.
 	addresses map[string][]string
-	// evicted says why the VM, which is off, stays so; "": it doesn't.
+	// evicted says why a VM that is off stays off; "": it doesn't.
 	evicted string
-	// evicting says why the VM, which runs, is about to be taken away; "": it isn't.
+	// evicting says why a running VM will be taken off its host; "": it won't.
 	evicting string
-	// imported says that no apply has recorded yet what only we know: then the prior state stands.
+	// imported says that no apply has recorded the provider's metadata yet, so the prior state holds.
 	imported bool
-	// agreed is what both definitions said when they last agreed; nil: what the prior state says. See agree.
+	// agreed is what both definitions said when they last agreed; nil: the prior state. See recallAgreed.
 	agreed *domain.Spec
-	// restart is what restartRequired has found out; nil: it wasn't asked.
+	// restart caches the result of restartRequired; nil: not computed yet.
 	restart *bool
 }
 
-// restartRequired tells whether the next start would give another VM than the one that runs.
+// restartRequired reports whether the next start would start a VM that differs from the running one.
 func (o *observation) restartRequired() bool {
 	if o.restart == nil {
 		o.restart = new(o.vm.RestartRequired())
@@ -168,8 +168,8 @@ func (o *observation) restartRequired() bool {
 	return *o.restart
 }
 
-// fromFleet returns the state of a VM that was observed. prior is the state or plan so far, whose notation is
-// kept where it means the same.
+// fromFleet sets the model to the state of an observed VM. prior is the state or plan so far. Values keep its notation
+// if they mean the same.
 func (m *model) fromFleet(seen observation, prior *model) {
 	vm := seen.vm
 	*m = *prior
@@ -190,8 +190,8 @@ func (m *model) fromFleet(seen observation, prior *model) {
 	m.Autostart = types.BoolValue(vm.StartsWithHost())
 }
 
-// keepReady keeps a VM ready of which it isn't known whether it has its address: a guest that is too busy for
-// the one question that a refresh asks hasn't lost it.
+// keepReady keeps a VM ready if its addresses are unknown. A refresh asks the guest only once, and a guest that is too
+// busy to answer has not lost its address.
 func (m *model) keepReady(seen observation, prior *model) {
 	wait := waitToFleet(m.WaitFor)
 	if wait.IPAddress == "" || seen.addresses != nil || !prior.Ready.ValueBool() {
@@ -218,7 +218,7 @@ func (m *model) definitionFromFleet(seen observation, prior *model) {
 	})
 }
 
-// metadataFromFleet reads back what only we know. An imported VM has nothing recorded that belongs to this
+// metadataFromFleet sets the attributes that only the provider records. An imported VM has no record for this
 // configuration: its host stays unpinned, and its run strategy is the one that describes what was observed.
 func (m *model) metadataFromFleet(seen observation, prior *model) {
 	recorded := seen.vm.Metadata
@@ -244,11 +244,12 @@ func (m *model) metadataFromFleet(seen observation, prior *model) {
 		m.RunStrategy = prior.RunStrategy
 	}
 	if seen.vm.LostAutostart() {
-		m.RunStrategy = types.StringValue(status.Manual) // A host that doesn't start it leaves it alone.
+		m.RunStrategy = types.StringValue(status.Manual) // Manual: the provider won't start it either.
 	}
 }
 
-// observedStrategy is the run strategy of a VM that is imported: the recorded one, else one that leaves it as it is.
+// observedStrategy returns the run strategy of an imported VM: the recorded one, or else one that leaves the VM as it
+// is.
 func observedStrategy(vm *fleet.VM) types.String {
 	if recorded := vm.Metadata.RunStrategy; recorded != "" {
 		return types.StringValue(recorded)
@@ -256,7 +257,7 @@ func observedStrategy(vm *fleet.VM) types.String {
 	return types.StringValue(status.ObservedRunStrategy(vm.Active, vm.Paused(), vm.Autostart))
 }
 
-// kept is keep for a known type.
+// kept is keepNotation for a known type.
 func kept[T attr.Value](name string, observed, prior T) T {
 	now, _ := shapes[fields[name]].keepNotation(observed, prior)
 	v, ok := now.(T)
@@ -284,7 +285,7 @@ func staleFromFleet(hosts []string) types.List {
 	return value.NewStringList(hosts)
 }
 
-// fields are the places of the attributes in the model, by name.
+// fields maps the names of the attributes to the indices of their fields in the model.
 var fields = func() map[string]int {
 	places := map[string]int{}
 	for i, name := range attributeNames {
@@ -293,7 +294,7 @@ var fields = func() map[string]int {
 	return places
 }()
 
-// get returns an attribute of the model by its name.
+// get returns an attribute of the model by name.
 func (m *model) get(name string) attr.Value {
 	place, ok := fields[name]
 	if !ok {
@@ -303,7 +304,7 @@ func (m *model) get(name string) attr.Value {
 	return v
 }
 
-// set gives the model an attribute by its name.
+// set sets an attribute of the model by name.
 func (m *model) set(name string, v attr.Value) {
 	reflect.ValueOf(m).Elem().Field(fields[name]).Set(reflect.ValueOf(v))
 }

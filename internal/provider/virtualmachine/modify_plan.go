@@ -14,7 +14,7 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/tfdiag"
 )
 
-// ModifyPlan is the one place where plans are made: the schema has no plan modifiers of its own.
+// ModifyPlan is the only place that makes plans: the schema has no plan modifiers of its own.
 func (r *Resource) ModifyPlan(
 	ctx context.Context, req resource.ModifyPlanRequest, resp *resource.ModifyPlanResponse,
 ) {
@@ -46,7 +46,7 @@ func (r *Resource) ModifyPlan(
 	resp.RequiresReplace = o.replace
 	if err := r.verifyUnique(ctx, p, o); err != nil {
 		resp.Diagnostics.Append(p.config.failure("plan", err).Error())
-		// Terraform plans before it destroys, and doesn't tell that it is about to.
+		// Terraform plans before it destroys, and doesn't say that it will destroy.
 		resp.Diagnostics.AddAttributeWarning(path.Root("name"), "Destroying one of the virtual machines",
 			"To destroy this virtual machine, or the other, use \"terraform destroy -refresh=false\" with -target: without "+
 				"-refresh=false Terraform plans before it destroys, and fails as this plan does.")
@@ -76,7 +76,7 @@ func (r *Resource) ModifyPlan(
 	r.checkWithFleet(ctx, p, o, req.Config.Raw.IsFullyKnown(), req.Private, resp)
 }
 
-// planning gathers what a plan follows from.
+// planning collects everything that a plan follows from.
 func (r *Resource) planning(
 	ctx context.Context, config, state *model, private meta.PrivateReader,
 ) (planning, diag.Diagnostics) {
@@ -103,8 +103,8 @@ func (r *Resource) planning(
 	return p, diags
 }
 
-// noteForReplacement notes which VM is planned, by which a new one in its place is known to replace it. Terraform
-// doesn't say beforehand whether it will ask for that one: with -replace it does, whatever was planned.
+// noteForReplacement records which VM is planned. If Terraform then plans a new VM in its place, that plan knows which
+// VM it replaces. Terraform doesn't say beforehand whether it will: with -replace it does, whatever was planned.
 func (p planning) noteForReplacement(
 	ctx context.Context, data *meta.Data, private meta.PrivateWriter,
 ) diag.Diagnostics {
@@ -118,7 +118,7 @@ func (p planning) noteForReplacement(
 	return meta.WritePrivate(ctx, private, privateReplaced, text(p.state.ID))
 }
 
-// hostNames are the provider's hosts, as far as they are known.
+// hostNames returns the names of the provider's hosts, as far as they are known.
 func (r *Resource) hostNames() []string {
 	if r.Data.Unknown {
 		return nil
@@ -149,7 +149,7 @@ func (r *Resource) checkWithFleet(
 	desired.UpdatePolicy, desired.Incomplete = o.policy, !known
 	desired.PlannedObjects = r.Data.Planned.All()
 	if p.config.RunStrategy.IsUnknown() {
-		desired.Files = nil // Whether they are needed is not known yet.
+		desired.Files = nil // It isn't known yet whether they are needed.
 	}
 	if isNew {
 		if name := p.config.Name.ValueString(); !r.Data.Managed.Wants(name) {
@@ -176,8 +176,8 @@ func (r *Resource) checkWithFleet(
 	resp.Diagnostics.Append(tfdiag.Problems(problems, keyed...)...)
 }
 
-// verifyUnique returns an error when another VM has the name or a disk of one that runs after the apply. Nothing need
-// have changed for that: a host that was given up may have come back.
+// verifyUnique returns an error if another VM has the name or a disk of a VM that runs after the apply. This can happen
+// without a change: a host that was fenced may be back.
 func (r *Resource) verifyUnique(ctx context.Context, p planning, o outcome) error {
 	if p.state == nil || r.Data.Unknown || len(o.replace) > 0 || text(o.planned.Status) == status.StatusStopped {
 		return nil
@@ -188,15 +188,15 @@ func (r *Resource) verifyUnique(ctx context.Context, p planning, o outcome) erro
 	})
 }
 
-// nameTwice says that a configuration has two resources of one name.
+// nameTwice returns the error for two resources of one configuration with the same name.
 func nameTwice(name string) diag.Diagnostic {
 	return diag.NewAttributeErrorDiagnostic(path.Root("name"), "Duplicate virtual machine name",
 		"Two resources of this configuration have the name \""+name+"\". No two VMs can have one name.\n\n"+
 			"Choose another name for one of them, or remove it.")
 }
 
-// planDestroy refuses to destroy a protected VM, one whose host doesn't answer, and one whose disks a host may use that
-// doesn't answer.
+// planDestroy returns an error for a protected VM, for a VM whose host is unreachable, and for a VM whose disks an
+// unreachable host may use.
 func (r *Resource) planDestroy(
 	ctx context.Context, req resource.ModifyPlanRequest, resp *resource.ModifyPlanResponse,
 ) {
@@ -211,12 +211,12 @@ func (r *Resource) planDestroy(
 	case r.Data.Unknown:
 		resp.Diagnostics.Append(r.Data.UnknownError("delete", noun))
 	default:
-		// Reading only warned of a host that doesn't answer, if that is kept or the host is under maintenance.
+		// Read only warns about an unreachable host if such VMs are kept or the host is under maintenance.
 		resp.Diagnostics.Append(r.checkDestroy(ctx, &state)...)
 	}
 }
 
-// protectedError says why the VM isn't destroyed.
+// protectedError returns the error that the VM is protected.
 func protectedError(m *model) diag.Diagnostic {
 	return diag.NewAttributeErrorDiagnostic(path.Root("deletion_protection"), "Virtual machine is protected",
 		"Virtual machine \""+text(m.Name)+"\" has deletion_protection set, so it can't be destroyed.\n\n"+

@@ -14,9 +14,9 @@ import (
 // attributes is one level of the schema.
 type attributes = map[string]schema.Attribute
 
-// objectType returns the type of a nested object. It is called once per block, for a package variable: the framework
-// asks for the types of nested attributes at every step along every path, and rebuilding them is most of what a plan
-// costs.
+// objectType returns the type of a nested object. It is called once for each block, to set a package variable. The
+// framework asks for the types of nested attributes at every step of every path, and building them again would be most
+// of the cost of a plan.
 func objectType(level attributes) types.ObjectType {
 	t := types.ObjectType{AttrTypes: make(map[string]attr.Type, len(level))}
 	for name, a := range level {
@@ -25,10 +25,10 @@ func objectType(level attributes) types.ObjectType {
 	return t
 }
 
-// object is an opened nested object. All attributes of a nil one read as null.
+// object is an opened nested object. All attributes of a nil object read as null.
 type object map[string]attr.Value
 
-// open returns the attributes of a nested object, and nil when it is null or unknown.
+// open returns the attributes of a nested object, and nil if it is null or unknown.
 func open(o types.Object) object {
 	if !isSet(o) {
 		return nil
@@ -36,7 +36,7 @@ func open(o types.Object) object {
 	return o.Attributes()
 }
 
-// attribute reads an attribute of that type.
+// attribute returns an attribute of that type.
 func attribute[T attr.Value](o object, name string) T {
 	v, _ := o[name].(T)
 	return v
@@ -51,13 +51,13 @@ func (o object) object(name string) types.Object     { return attribute[types.Ob
 func (o object) list(name string) types.List         { return attribute[types.List](o, name) }
 func (o object) stringMap(name string) types.Map     { return attribute[types.Map](o, name) }
 
-// isSet tells whether the attribute has a value that is known.
+// isSet reports whether the attribute has a known value.
 func isSet(v attr.Value) bool { return v != nil && !v.IsNull() && !v.IsUnknown() }
 
-// text returns a known string, and "" for one that is null or unknown.
+// text returns a known string, and "" for a null or unknown one.
 func text(v types.String) string { return v.ValueString() }
 
-// optionalText returns a known text, nil for one that is null, unknown or "".
+// optionalText returns a known text, and nil if it is null, unknown or "".
 func optionalText(v types.String) *string {
 	if s := text(v); s != "" {
 		return &s
@@ -65,7 +65,7 @@ func optionalText(v types.String) *string {
 	return nil
 }
 
-// elements returns the nested objects of a map by key, and nil when the map is null or unknown.
+// elements returns the nested objects of a map by key, and nil if the map is null or unknown.
 func elements(m types.Map) map[string]types.Object {
 	if !isSet(m) {
 		return nil
@@ -90,17 +90,18 @@ func mapOf(t types.ObjectType, all map[string]types.Object) types.Map {
 
 func stringOrNull(s *string) types.String { return types.StringPointerValue(s) }
 
-// These take a context in the framework and have no use for it, so they are kept apart from what passes one on.
+// In the framework, these functions require a context that they don't use. So they are kept apart from functions that
+// pass a context on.
 var (
 	attributeTypes = func(o types.Object) map[string]attr.Type { return o.AttributeTypes(context.Background()) }
 	elementType    = func(m types.Map) attr.Type { return m.ElementType(context.Background()) }
-	// unknownOf returns what is known after apply.
+	// unknownOf returns the unknown value ("known after apply") of a type.
 	unknownOf = func(t attr.Type) attr.Value { return valueOf(context.Background(), t, tftypes.UnknownValue) }
-	// unknownLike returns what is known after apply, of a value's type.
+	// unknownLike returns the unknown value of a value's type.
 	unknownLike = func(v attr.Value) attr.Value { return unknownOf(v.Type(context.Background())) }
 	// valueNull returns the null of a type.
 	valueNull = func(t attr.Type) attr.Value { return valueOf(context.Background(), t, nil) }
-	// fullyKnown is isKnown for values of any kind. It writes them as Terraform does.
+	// fullyKnown is like isKnown, for values of any kind. It converts them to Terraform's form.
 	fullyKnown = func(v attr.Value) bool {
 		t, err := v.ToTerraformValue(context.Background())
 		return err == nil && t.IsFullyKnown()
@@ -112,7 +113,8 @@ var (
 	}
 )
 
-// isKnown tells whether nothing in a value is unknown: Terraform validates what depends on variables without them.
+// isKnown reports whether no part of a value is unknown. Terraform validates a configuration while variables are still
+// unknown.
 func isKnown(v attr.Value) bool {
 	var parts map[string]attr.Value
 	switch v := v.(type) {
@@ -139,7 +141,7 @@ func isKnown(v attr.Value) bool {
 func valueOf(ctx context.Context, t attr.Type, content any) attr.Value {
 	v, err := t.ValueFromTerraform(ctx, tftypes.NewValue(t.TerraformType(ctx), content))
 	if err != nil {
-		panic("a value of type " + t.String() + " can't be null or unknown: " + err.Error()) // No type refuses it.
+		panic("a value of type " + t.String() + " can't be null or unknown: " + err.Error()) // Every type accepts them.
 	}
 	return v
 }

@@ -16,7 +16,7 @@ import (
 
 const onDestroyName = "on_destroy"
 
-// What a destroy removes with the VM, and what it can leave. Disks have an on_destroy of their own.
+// What a destroy removes together with the VM, and what it can keep. Disks have an on_destroy of their own.
 
 var onDestroyAttributes = attributes{
 	"nvram": keptOrDeleted("The UEFI variables (NVRAM). A new VM of the same name on the same host gets those that were " +
@@ -42,12 +42,12 @@ func onDestroyAttribute() schema.Attribute {
 	}
 }
 
-// keeps says that something stays when the VM is destroyed.
+// keeps reports whether something stays when the VM is destroyed.
 func (m *model) keeps(what string) bool {
 	return text(open(m.OnDestroy).string(what)) == domain.OnDestroyKeep
 }
 
-// checkDestroy says why the VM can't be destroyed, or which data are deleted with it.
+// checkDestroy returns why the VM can't be destroyed, or a warning that lists the data that is deleted with it.
 func (r *Resource) checkDestroy(ctx context.Context, state *model) diag.Diagnostics {
 	if r.Data.Unknown {
 		return nil
@@ -63,7 +63,7 @@ func (r *Resource) checkDestroy(ctx context.Context, state *model) diag.Diagnost
 	if len(losses) == 0 {
 		return nil
 	}
-	// Terraform shows the details of one of several warnings with the same title, so each VM has its own.
+	// Terraform shows only one of several warnings with the same title, so the title has the VM's name.
 	return diag.Diagnostics{diag.NewWarningDiagnostic("Data is deleted with virtual machine "+text(state.Name),
 		fmt.Sprintf("The apply destroys the VM on host %q, and in addition to its definition deletes:\n  - %s\n\n"+
 			"To keep a disk, apply its on_destroy = \"keep\" first. UEFI variables and the TPM's state have on_destroy.nvram "+

@@ -20,7 +20,7 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/value"
 )
 
-// ownDiskAttributes are those of a disk that is made with its VM.
+// ownDiskAttributes are the attributes of a disk that is created with its VM.
 var ownDiskAttributes = attributes{
 	"pool": schema.StringAttribute{
 		MarkdownDescription: "Storage pool for the disk, of type `dir`, `fs` or `netfs`. The disk is a new volume " +
@@ -58,12 +58,12 @@ var ownDiskAttributes = attributes{
 	},
 }
 
-// isVolumeID tells the id of a volume from a path.
+// isVolumeID reports whether a volume is given by its id, and not by a path.
 func isVolumeID(volume string) bool {
 	return strings.Contains(volume, "/") && !strings.HasPrefix(volume, "/")
 }
 
-// madeSource is where a disk is of which the configuration says the pool: what was seen of it last, else not known yet.
+// madeSource returns the source of a disk whose pool is declared: the last observed path, or else an unknown one.
 func madeSource(a, prior object) domain.DiskSource {
 	if at := text(a.string("path")); at != "" {
 		return volumeSource(at)
@@ -78,7 +78,7 @@ func madeSource(a, prior object) domain.DiskSource {
 	return domain.DiskSource{File: unknownSource}
 }
 
-// ownDisks are the disks that are to be made with the VM.
+// ownDisks returns the disks that are to be created with the VM.
 func ownDisks(declared types.Map) map[string]domain.OwnDisk {
 	var own map[string]domain.OwnDisk
 	for key, o := range elements(declared) {
@@ -101,7 +101,7 @@ func ownDisks(declared types.Map) map[string]domain.OwnDisk {
 	return own
 }
 
-// ownDiskFromDomain says of an observed disk that it was made with its VM.
+// ownDiskFromDomain sets the attributes of an observed disk that was created with the VM.
 func ownDiskFromDomain(a map[string]attr.Value, own domain.OwnDisk, at string) {
 	a["pool"], a["image"] = value.NewStringOrNull(own.Pool), value.NewStringOrNull(own.Image)
 	a["clone"], a["on_destroy"] = value.NewStringOrNull(own.Clone), value.NewStringOrNull(own.OnDestroy)
@@ -115,8 +115,8 @@ func ownDiskFromDomain(a map[string]attr.Value, own domain.OwnDisk, at string) {
 	}
 }
 
-// withRenamed are the disks as they were, and under their new keys those own disks that are only called something else.
-// A disk that isn't found again by its key would be made anew, and its data deleted.
+// withRenamed returns the prior disks, with renamed own disks under their new keys. Without it, a disk with a new key
+// would be created again, and its data deleted.
 func withRenamed(declared, prior types.Map) types.Map {
 	all, before := elements(declared), elements(prior)
 	renames := false
@@ -138,7 +138,7 @@ func withRenamed(declared, prior types.Map) types.Map {
 	return mapOf(diskType, before)
 }
 
-// warnRemoved says which disks are deleted, with what is on them, because they are declared no longer.
+// warnRemoved warns about the disks that are deleted with their data because they are no longer declared.
 func (p planning) warnRemoved() diag.Diagnostics {
 	if p.state == nil || p.config.Disks.IsUnknown() || len(ownDisks(p.state.Disks)) == 0 {
 		return nil
@@ -169,8 +169,8 @@ func (p planning) warnRemoved() diag.Diagnostics {
 			"them:%s\n\nTo keep their data, apply on_destroy = \"keep\" for them first.", text(p.state.Name), lines.String()))}
 }
 
-// settlePaths plans where disks are: those of volumes as they were, or known after apply where they are new; others
-// don't say it.
+// settlePaths plans the paths of disks. A volume or own disk keeps its path, and the path of a new one is known after
+// apply. Other disks have no path.
 func settlePaths(planned, prior types.Map) types.Map {
 	all, before := elements(planned), elements(prior)
 	changed := false
@@ -208,7 +208,7 @@ func settlePaths(planned, prior types.Map) types.Map {
 	return mapOf(diskType, all)
 }
 
-// validateOwnDisks checks what belongs to disks with a pool only.
+// validateOwnDisks checks the attributes that only disks with a pool can have.
 func (m *model) validateOwnDisks() diag.Diagnostics {
 	var diags diag.Diagnostics
 	all := elements(m.Disks)
@@ -223,7 +223,7 @@ func (m *model) validateOwnDisks() diag.Diagnostics {
 		given := func(name string) bool { return isSet(a[name]) && !isNothing(a[name]) }
 		mayBe := func(name string) bool { return a[name].IsUnknown() || given(name) }
 		if a["pool"].IsUnknown() {
-			continue // It may turn out to be none.
+			continue // It may turn out to be null.
 		}
 		if !given("pool") {
 			for _, name := range []string{"image", "clone", "size", "on_destroy"} {
@@ -254,7 +254,7 @@ func (m *model) validateOwnDisks() diag.Diagnostics {
 	return diags
 }
 
-// refuseOwnDisks refuses what can't become of a disk that was made.
+// refuseOwnDisks returns errors for changes that an existing own disk can't take.
 func (p planning) refuseOwnDisks() diag.Diagnostics {
 	if p.state == nil {
 		return nil
@@ -303,8 +303,7 @@ func (p planning) refuseOwnDisks() diag.Diagnostics {
 	return diags
 }
 
-// warnLost says which disks of a VM were lost with its host, which was given up: the VM that is created in its place
-// has others.
+// warnLost warns about the disks that are lost with their fenced host: a VM that is created again has new ones.
 func (m *model) warnLost(fenced []string) diag.Diagnostics {
 	host := text(m.CurrentHost)
 	own := ownDisks(m.Disks)
@@ -326,8 +325,8 @@ func (m *model) warnLost(fenced []string) diag.Diagnostics {
 			host, text(m.Name), lines.String()))}
 }
 
-// warnUsedAgain says which disks of a VM that is gone a new one would begin with, as its host has them: what a move or
-// a user left there may be older than what the VM wrote last.
+// warnUsedAgain warns about the disks that a new VM would use in place of a VM that is gone, as its host has them. A
+// file that a move or a user left on that host may be older than what the VM wrote last.
 func (m *model) warnUsedAgain() diag.Diagnostics {
 	var lines strings.Builder
 	disks, shared := elements(m.Disks), sharedDisks(m.Disks)

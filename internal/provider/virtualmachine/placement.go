@@ -69,7 +69,7 @@ func placementToFleet(o types.Object) fleet.Placement {
 	return p
 }
 
-// validateDedicatedCPUs checks that each virtual CPU has CPUs of the host to itself where that is asked for.
+// validateDedicatedCPUs checks, if dedicated CPUs are requested, that each virtual CPU has host CPUs of its own.
 func (m *model) validateDedicatedCPUs() diag.Diagnostics {
 	at := path.Root("placement").AtName("dedicated_cpus")
 	cpu := open(m.CPU)

@@ -13,45 +13,46 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/status"
 )
 
-// planning is what a plan follows from, and nothing else: Terraform plans once more while it applies, in another
-// process, and refuses any difference.
+// planning is everything that a plan follows from. A plan depends on nothing else, because Terraform plans again during
+// the apply, in another process, and rejects any difference.
 type planning struct {
-	// config is what the user wrote. Values in it may be unknown.
+	// config is the user's configuration. Its values may be unknown.
 	config *model
-	// state is what was read last; nil for a new VM.
+	// state is the state of the last read; nil for a new VM.
 	state *model
-	// live is the definition of the running VM as it was read last; nil when it doesn't run.
+	// live is the live definition at the last read; nil if the VM was off.
 	live *domain.Spec
 	// applied are the sources that the disks had when they were last applied, by key.
 	applied map[string]domain.DiskSource
 	// saved says that the VM, which is off, resumes from saved memory when it is started.
 	saved bool
-	// evicted says why the VM, which is off, stays so; "": it doesn't.
+	// evicted says why a VM that is off stays off; "": it doesn't.
 	evicted string
-	// evicting says why the VM, which runs, is about to be taken away; "": it isn't.
+	// evicting says why a running VM will be taken off its host; "": it won't.
 	evicting string
-	// transient says that the VM was imported without a definition, and stays so.
+	// transient says that the VM was imported without a definition, and stays without one.
 	transient bool
-	// hosts are the names of the provider's hosts, and classes the devices of one of them that VMs may ask for.
+	// hosts are the names of the provider's hosts. classes returns the devices of a host that VMs may ask for, by
+	// class.
 	hosts   []string
 	classes func(host string) map[string][]domain.HostPart
 }
 
-// outcome is what was planned.
+// outcome is the result of planning.
 type outcome struct {
 	planned model
 	// changed says that planned differs from the state.
 	changed bool
-	// want is what is declared of the definition of a VM that is there.
+	// want is the declared definition of an existing VM.
 	want domain.Spec
-	// policy is the update policy that the fleet is to follow.
+	// policy is the update policy that the fleet applies.
 	policy string
-	// replace are the attributes that can only change with a new VM.
+	// replace are the attributes whose changes need a new VM.
 	replace path.Paths
 	diags   diag.Diagnostics
 }
 
-// plan tells what an apply will do. It is a pure function.
+// plan returns what an apply will do. It is a pure function.
 func (p planning) plan() outcome {
 	o := outcome{planned: p.plannedValues(), policy: p.config.updatePolicy()}
 	p.planDevices(&o.planned)
@@ -73,7 +74,7 @@ func (p planning) plan() outcome {
 	o.want = want
 	need := p.restartNeeds(have, want).withoutDrifts(drifts)
 	if o.replace = need.replacePaths(); len(o.replace) > 0 {
-		// Terraform plans the new VM by itself.
+		// Terraform plans the new VM itself.
 		p.planNew(m)
 		o.changed = true
 		o.diags.Append(p.replaceProtected(o.replace)...)
@@ -89,14 +90,15 @@ func (p planning) plan() outcome {
 		return o
 	}
 	if m.Status.Equal(p.state.Status) && status.IsTransitional(text(m.Status)) {
-		// It was seen in the middle of something. Only what changes it anyway can say that.
+		// The VM was read during a transition, so these values are known only after apply. Without another change the plan
+		// keeps them: unknown values alone would make it a change.
 		m.Phase, m.Status, m.StatusReason = types.StringUnknown(), types.StringUnknown(), types.StringUnknown()
 		m.Ready, m.IPAddresses = types.BoolUnknown(), types.MapUnknown(addressesType.ElemType)
 	}
 	return o
 }
 
-// planNew plans what is known of a new VM besides what was declared.
+// planNew plans the computed attributes of a new VM.
 func (p planning) planNew(m *model) {
 	m.combine(computedAttributes, m, m, func(p pair) attr.Value {
 		return shapes[p.field].unknown
@@ -106,7 +108,7 @@ func (p planning) planNew(m *model) {
 	}
 }
 
-// plannedValues plans every attribute as far as it follows from what is declared and what was there.
+// plannedValues plans every attribute, as far as its value follows from the configuration and the state.
 func (p planning) plannedValues() model {
 	c, s := *p.config, p.state
 	if s == nil {
@@ -132,7 +134,7 @@ func (p planning) plannedValues() model {
 	return m
 }
 
-// withoutOther plans that a device which has a source that the schema knows has no other one.
+// withoutOther plans that a device has no source in "other" if it has a source that the schema can express.
 func withoutOther(config, devices types.Map, t types.ObjectType, sources ...string) types.Map {
 	declared, all := elements(config), elements(devices)
 	changed := false
@@ -160,7 +162,7 @@ func withoutOther(config, devices types.Map, t types.ObjectType, sources ...stri
 	return mapOf(t, all)
 }
 
-// planPower plans what the VM will be doing after the apply, and whether it is restarted for its changes.
+// planPower plans the VM's status after the apply, and whether the VM is restarted for its changes.
 func (p planning) planPower(o *outcome, need needs) {
 	m, s := &o.planned, p.state
 
@@ -193,20 +195,20 @@ func (p planning) powerAction() status.Action {
 	return p.strategyAction()
 }
 
-// strategyAction is what the run strategy asks for, evicted or not.
+// strategyAction returns the action that the run strategy asks for, even if the VM is evicted.
 func (p planning) strategyAction() status.Action {
 	s := p.state
 	return status.PowerAction(p.config.runStrategy(), text(s.Status), text(s.Phase), text(s.StatusReason))
 }
 
-// plannedReady: a VM that runs after the apply was waited for, or the apply fails. So one that isn't ready yet is
-// planned to become so, which makes the next apply wait again.
+// plannedReady plans whether the VM is ready. An apply waits until a running VM is ready, or fails. So a VM that isn't
+// ready yet is planned to become ready, and the next apply waits for it again.
 func (p planning) plannedReady(m *model) types.Bool {
 	switch {
 	case m.Status.IsUnknown(), m.WaitFor.IsUnknown():
 		return types.BoolUnknown()
 	case text(m.Status) == status.StatusRunning && p.evicting != "" && m.Status.Equal(p.state.Status):
-		return p.state.Ready // Whether it goes on here is not for this apply to say.
+		return p.state.Ready // A drain, not this apply, decides whether it runs on.
 	case text(m.Status) == status.StatusRunning:
 		return types.BoolValue(true)
 	case m.Status.Equal(p.state.Status):
@@ -216,7 +218,7 @@ func (p planning) plannedReady(m *model) types.Bool {
 	}
 }
 
-// warnAboutEviction says why a VM that should run is left as it is.
+// warnAboutEviction warns why a VM that should run is left as it is.
 func (p planning) warnAboutEviction(o *outcome) {
 	on, managed := status.Autostart(p.config.runStrategy())
 	suspended := managed && !p.state.Autostart.IsNull() && p.state.Autostart.ValueBool() != on
@@ -233,7 +235,7 @@ func (p planning) warnAboutEviction(o *outcome) {
 			"It is started once that maintenance is over.", text(p.state.Name), p.evicted))
 }
 
-// warnAboutPause reports a pause that only a person can judge.
+// warnAboutPause warns about a pause that only a person can assess.
 func (p planning) warnAboutPause(o *outcome, action status.Action) {
 	if action != status.None || p.config.runStrategy() != status.Always || text(p.state.Status) != status.StatusPaused {
 		return

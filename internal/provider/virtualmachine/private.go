@@ -9,30 +9,30 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/meta"
 )
 
-// Keys of the resource's private state: what a plan has to know that isn't a user's business.
+// Keys of the resource's private state: what a plan has to know and users don't need to see.
 const (
-	// privateLive is the definition of the running VM, by which changes are told live or not.
+	// privateLive is the definition of the running VM. It decides which changes are live.
 	privateLive = "live"
-	// privateImported says that the VM was imported and nothing of ours was written to it since.
+	// privateImported says that the VM was imported, and the provider has written nothing to it since.
 	privateImported = "imported"
-	// privateAgreed is what both definitions of the running VM said when they last agreed, as long as they don't.
+	// privateAgreed is what both definitions of the running VM said when they last agreed. It is set while they differ.
 	privateAgreed = "agreed"
-	// privateEvicted says why a VM that is off stays so.
+	// privateEvicted says why a VM that is off stays off.
 	privateEvicted = "evicted"
-	// privateEvicting says why a VM that runs is about to be taken away.
+	// privateEvicting says why a running VM will be taken off its host.
 	privateEvicting = "evicting"
-	// privateTransient says that the VM had no definition when it was imported, and has none since.
+	// privateTransient says that the VM had no definition when it was imported, and still has none.
 	privateTransient = "transient"
 	// privateApplied are the sources that the disks had when they were last applied, by key.
 	privateApplied = "applied"
 	// privateSaved says that the VM resumes from saved memory when it is started.
 	privateSaved = "saved"
-	// privateReplaced is the id of the VM that is planned, and so, when Terraform goes on to plan another one in its
-	// place, of the one that is replaced. meta.Managed has its last known host.
+	// privateReplaced is the id of the planned VM. If Terraform then plans another VM in its place, it is the id of the
+	// VM that is replaced. meta.Managed has the last known host of that VM.
 	privateReplaced = "replaced"
 )
 
-// writeLive records what runs.
+// writeLive records the live definition.
 func writeLive(ctx context.Context, to meta.PrivateWriter, live *domain.Spec) diag.Diagnostics {
 	if live == nil {
 		return meta.WritePrivate(ctx, to, privateLive, nil)
@@ -40,7 +40,7 @@ func writeLive(ctx context.Context, to meta.PrivateWriter, live *domain.Spec) di
 	return meta.WritePrivate(ctx, to, privateLive, live)
 }
 
-// readLive returns what ran when the state was read last, nil when it didn't run.
+// readLive returns the live definition of the last read, and nil if the VM was off.
 func readLive(ctx context.Context, from meta.PrivateReader) (*domain.Spec, diag.Diagnostics) {
 	var live domain.Spec
 	found, diags := meta.ReadPrivate(ctx, from, privateLive, &live)
@@ -50,8 +50,7 @@ func readLive(ctx context.Context, from meta.PrivateReader) (*domain.Spec, diag.
 	return &live, diags
 }
 
-// writeApplied records the sources that were applied. Where an apply didn't come that far, what was applied before
-// stands.
+// writeApplied records the sources that were applied. For a disk that an apply didn't reach, the earlier record stays.
 func writeApplied(ctx context.Context, private meta.Private, now, plan *model) diag.Diagnostics {
 	before, diags := readApplied(ctx, private)
 	planned := plan.spec(now).Disks

@@ -29,7 +29,8 @@ func profileAttribute() schema.StringAttribute {
 	}
 }
 
-// withProfile is the configuration of a new VM with what its profile sets and it doesn't declare itself.
+// withProfile returns the configuration of a new VM, completed with the profile's settings for attributes that it
+// doesn't declare.
 func (m *model) withProfile() *model {
 	filled := *m
 	for _, s := range m.profileSettings() {
@@ -45,7 +46,7 @@ func (m *model) withProfile() *model {
 	return &filled
 }
 
-// profileSettings are those of the VM's profile, each for every device that it is for.
+// profileSettings returns the settings of the VM's profile, with one setting for each device that it applies to.
 func (m *model) profileSettings() []domain.Setting {
 	var all []domain.Setting
 	for _, s := range domain.FindProfile(text(m.Profile)).Settings {
@@ -66,7 +67,7 @@ func (m *model) profileSettings() []domain.Setting {
 	return all
 }
 
-// applicable says whether a setting is for a VM.
+// applicable says whether a setting applies to a VM.
 type applicable int
 
 const (
@@ -75,8 +76,8 @@ const (
 	applies
 )
 
-// settingApplies tells whether what gives a setting its meaning is declared so, or not at all, and what says the same
-// isn't.
+// settingApplies reports whether a setting applies. It does if the attributes in With are declared with these values or
+// not declared, and no attribute in Unless is declared.
 func (m *model) settingApplies(s domain.Setting) applicable {
 	is := applies
 	for _, at := range s.Unless {
@@ -100,8 +101,8 @@ func (m *model) settingApplies(s domain.Setting) applicable {
 	return is
 }
 
-// withDefault returns an attribute with a value at the dotted steps below it, unless something is declared there. A
-// value that is nil is unknown.
+// withDefault returns an attribute with a value at the dotted steps below it, unless a value is declared there. A nil
+// value means unknown.
 func withDefault(at string, a schema.Attribute, v attr.Value, steps string, to any) attr.Value {
 	if v.IsUnknown() {
 		return v
@@ -134,7 +135,7 @@ func withDefault(at string, a schema.Attribute, v attr.Value, steps string, to a
 	}
 }
 
-// declareDevice is declare for a map of devices. One that is declared is complete: it gets no device more.
+// declareDevice is withDefault for a map of devices. A declared map lists all devices, so it gets no further device.
 func declareDevice(at string, a schema.MapNestedAttribute, v attr.Value, key, steps string, to any) attr.Value {
 	devices, _ := v.(types.Map)
 	all := devices.Elements()
@@ -155,7 +156,7 @@ func declareDevice(at string, a schema.MapNestedAttribute, v attr.Value, key, st
 	return types.MapValueMust(t, all)
 }
 
-// nullAttributes are the attributes of an object of which none is declared.
+// nullAttributes returns null for each attribute of an object.
 func nullAttributes(level attributes) map[string]attr.Value {
 	all := make(map[string]attr.Value, len(level))
 	for name, a := range level {
@@ -164,7 +165,7 @@ func nullAttributes(level attributes) map[string]attr.Value {
 	return all
 }
 
-// validateProfile refuses a profile that can't be a new VM's.
+// validateProfile returns errors for a profile that a new VM can't have.
 func (m *model) validateProfile() diag.Diagnostics {
 	var diags diag.Diagnostics
 	if m.Profile.IsUnknown() {
@@ -179,7 +180,7 @@ func (m *model) validateProfile() diag.Diagnostics {
 	return diags
 }
 
-// warnAboutProfile says that another profile changes nothing of a VM that exists.
+// warnAboutProfile warns that a new profile doesn't change an existing VM.
 func (p planning) warnAboutProfile() diag.Diagnostics {
 	var diags diag.Diagnostics
 	if isSet(p.config.Profile) && !p.config.Profile.Equal(p.state.Profile) {

@@ -11,8 +11,8 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/meta"
 )
 
-// readTimeout is how long a reading may take. Asked for one that isn't set, the framework's package writes a record,
-// which Terraform drops.
+// readTimeout returns how long a read may take. The timeouts package logs a record for a timeout that isn't set, which
+// Terraform drops, so it is asked only for one that is.
 func (m *model) readTimeout(ctx context.Context) (time.Duration, diag.Diagnostics) {
 	if v, ok := m.Timeouts.Attributes()["read"]; !ok || v.IsNull() {
 		return readTimeout, nil
@@ -20,7 +20,7 @@ func (m *model) readTimeout(ctx context.Context) (time.Duration, diag.Diagnostic
 	return m.Timeouts.Read(ctx, readTimeout)
 }
 
-// observeVM finds the VM and asks for its addresses, once: what the short cut saw already isn't asked for again.
+// observeVM finds the VM and asks for its addresses, once: what the shortcut has already seen isn't asked for again.
 func (r *Resource) observeVM(ctx context.Context, state *model) (observation, error) {
 	if seen, ok := ctx.Value(observed{}).(observation); ok {
 		return seen, nil
@@ -42,7 +42,7 @@ func (r *Resource) observeVM(ctx context.Context, state *model) (observation, er
 	}, nil
 }
 
-// stateAfterRefresh returns the state of a VM as it was seen, and records what runs.
+// stateAfterRefresh returns the state of the observed VM, and records the live definition.
 func stateAfterRefresh(
 	ctx context.Context, seen observation, state *model, private meta.Private,
 ) (*model, diag.Diagnostics) {
@@ -70,8 +70,7 @@ func stateAfterRefresh(
 	return now, diags
 }
 
-// waitUntilReady waits until the VM is ready, where it runs and there is anything to wait for, and returns what was
-// seen last.
+// waitUntilReady waits until a running VM is ready, if there is anything to wait for, and returns the last observation.
 func (r *Resource) waitUntilReady(ctx context.Context, seen observation, m *model) (observation, error) {
 	if !waitsForMore(m.WaitFor) && seen.vm.Running() {
 		seen.addresses = r.Data.Fleet.IPAddresses(ctx, seen.vm)
@@ -86,9 +85,9 @@ func (r *Resource) waitUntilReady(ctx context.Context, seen observation, m *mode
 	return seen, err
 }
 
-// stateAfterCreate returns the state of a new VM: what was planned, and what was seen where nothing was. What differs
-// from the plan is seen by the next reading, as a change to repair: here Terraform would take it for a failure, and
-// destroy the VM.
+// stateAfterCreate returns the state of a new VM: the planned values, and observed ones where the plan was unknown. The
+// next read sees differences from the plan as changes to repair. If this state had them, Terraform would treat the
+// create as failed, and destroy the VM.
 func stateAfterCreate(seen observation, plan *model) *model {
 	var now model
 	now.fromFleet(seen, plan)
@@ -96,8 +95,8 @@ func stateAfterCreate(seen observation, plan *model) *model {
 	return &now
 }
 
-// saveUpdated writes the state after an update that wanted a definition: what was seen, and an error where the update
-// did nothing about something that was planned.
+// saveUpdated writes the state after an update with a declared definition: the observed values. It adds an error if the
+// update left a planned change undone.
 func (r *Resource) saveUpdated(
 	ctx context.Context, seen observation, plan, state *model, want domain.Spec, resp *resource.UpdateResponse,
 ) {

@@ -6,8 +6,8 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/status"
 )
 
-// planDefinition plans healthy what an apply repairs of what the host keeps of the VM: that it has a definition, and
-// whether the host starts it when it boots.
+// planDefinition plans the repair of what the host stores about the VM: that it has a definition, and whether the host
+// starts it at boot.
 func (p planning) planDefinition(m *model) {
 	if !p.state.Persistent.IsNull() && !p.state.Persistent.ValueBool() && !p.transient {
 		m.Persistent = types.BoolValue(true)
@@ -15,8 +15,9 @@ func (p planning) planDefinition(m *model) {
 	m.Autostart = p.plannedAutostart(m)
 }
 
-// plannedAutostart is what the run strategy asks for. A VM without a definition can't have it. One that is off for a
-// maintenance gets it back when that is over, and one that a drain moves when it has arrived.
+// plannedAutostart plans the autostart setting that the run strategy asks for. A VM without a definition can't have
+// autostart. A VM that is off for maintenance gets it back when the maintenance ends, and a VM that a drain is moving
+// gets it back on the target.
 func (p planning) plannedAutostart(m *model) types.Bool {
 	if p.config.RunStrategy.IsUnknown() {
 		return types.BoolUnknown()

@@ -21,20 +21,21 @@ import (
 // TypeName is the resource's full name.
 const TypeName = "virtfleet_virtual_machine"
 
-// noun is what errors call the resource.
+// noun is the resource's name in errors.
 const noun = "virtual machine"
 
-// Default timeouts. Waiting for the guest (to get ready, to shut down) comes on top, since the user says how long that
-// may take.
+// Default timeouts. Waiting for the guest to become ready or to shut down is added, because users set how long that may
+// take.
 const (
-	// A definition is written and a QEMU process started in seconds; ten minutes leave room for a lock that another run
-	// holds while it shuts a guest down.
+	// Writing a definition and starting QEMU takes seconds. Ten minutes leave room for a lock that another run holds
+	// while it shuts a guest down.
 	createTimeout = 10 * time.Minute
 	updateTimeout = 10 * time.Minute
 	deleteTimeout = 5 * time.Minute
-	// A host that doesn't answer is given up after seconds; two minutes leave room for a whole fleet on a slow link.
+	// The provider gives up on an unreachable host after seconds. Two minutes leave room for a whole fleet on a slow
+	// link.
 	readTimeout = 2 * time.Minute
-	// finishTimeout bounds what completes a creation: two short calls, on a host that may be busy.
+	// finishTimeout bounds the two short calls that complete a creation, on a host that may be busy.
 	finishTimeout = time.Minute
 )
 
@@ -51,8 +52,8 @@ type Resource struct{ meta.Resource }
 // NewResource is the constructor that the provider registers.
 func NewResource() resource.Resource { return &Resource{meta.Resource{TypeName: TypeName}} }
 
-// Create makes the VM. Once it is there nothing is an error any more, because Terraform would destroy it: what
-// isn't as it should be becomes a warning, ready = false, and the next plan.
+// Create creates the VM. After the VM exists, Create returns no more errors, because Terraform would destroy the VM.
+// Problems become a warning, ready = false, and changes in the next plan.
 func (r *Resource) Create(ctx context.Context, req resource.CreateRequest, resp *resource.CreateResponse) {
 	var plan, config model
 	resp.Diagnostics.Append(req.Plan.Get(ctx, &plan)...)
@@ -83,7 +84,7 @@ func (r *Resource) Create(ctx context.Context, req resource.CreateRequest, resp 
 	finishing := ctx
 	switch {
 	case err != nil && working.Err() != nil:
-		finishing = working // The time is over, and the VM is still starting.
+		finishing = working // The timeout has expired while the VM is starting.
 	case status.StartsOnCreate(plan.runStrategy()):
 		if seen, err = r.waitUntilReady(ctx, seen, &plan); err != nil {
 			resp.Diagnostics.Append(plan.failureAfter("wait for", err, began).Warning())
@@ -99,14 +100,14 @@ func (r *Resource) Create(ctx context.Context, req resource.CreateRequest, resp 
 	resp.Diagnostics.Append(meta.WritePrivate(ctx, resp.Private, privateReplaced, nil)...)
 }
 
-// finishCreate completes a creation, also one that was cancelled.
+// finishCreate completes a creation, even a cancelled one.
 func (r *Resource) finishCreate(ctx context.Context, vm *fleet.VM) error {
 	ctx, cancel := context.WithTimeout(ctx, finishTimeout)
 	defer cancel()
 	return r.Data.Fleet.FinishCreate(ctx, vm)
 }
 
-// Read has three ends: the VM was found, it is proven to be gone, or neither is known.
+// Read has three results: the VM was found, it is proven to be gone, or neither is known.
 func (r *Resource) Read(ctx context.Context, req resource.ReadRequest, resp *resource.ReadResponse) {
 	var state model
 	resp.Diagnostics.Append(req.State.Get(ctx, &state)...)
@@ -159,8 +160,8 @@ func (r *Resource) Read(ctx context.Context, req resource.ReadRequest, resp *res
 	}
 }
 
-// Update changes the VM in place, then waits for what makes it ready. It may fail: the VM stays, and the
-// state says how far it came.
+// Update changes the VM in place, then waits for the VM to become ready. If Update fails, the VM stays, and the state
+// says which changes were made.
 func (r *Resource) Update(ctx context.Context, req resource.UpdateRequest, resp *resource.UpdateResponse) {
 	var plan, config, state model
 	resp.Diagnostics.Append(req.Plan.Get(ctx, &plan)...)
@@ -222,7 +223,7 @@ func (r *Resource) Update(ctx context.Context, req resource.UpdateRequest, resp 
 	r.saveUpdated(ctx, seen, &plan, &state, desired.Spec, resp)
 }
 
-// Delete removes the VM. One that is gone already is what was wanted.
+// Delete removes the VM. If the VM is already gone, Delete succeeds.
 func (r *Resource) Delete(ctx context.Context, req resource.DeleteRequest, resp *resource.DeleteResponse) {
 	var state model
 	resp.Diagnostics.Append(req.State.Get(ctx, &state)...)
@@ -258,7 +259,7 @@ func (r *Resource) Delete(ctx context.Context, req resource.DeleteRequest, resp 
 	}
 }
 
-// ImportState finds the VM by its UUID or its name, wherever in the fleet it is. Read fills in the rest.
+// ImportState finds the VM by UUID or name on any host of the fleet. Read fills in the rest.
 func (r *Resource) ImportState(
 	ctx context.Context, req resource.ImportStateRequest, resp *resource.ImportStateResponse,
 ) {

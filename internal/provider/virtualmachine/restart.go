@@ -16,25 +16,26 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/tfdiag"
 )
 
-// keyed are the attributes whose next step is a key that users chose.
+// keyed are the attributes whose next step is a key that users choose.
 var keyed = slices.Concat([]string{"disks", "interfaces", domain.ExtraDevices}, familyPaths(), tablePaths())
 
-// needs are the changes that the running VM doesn't have and that the state doesn't show, or that it can't take.
+// needs are the changes that the running VM still needs: those that it can't take without a restart, and those that the
+// state doesn't show.
 type needs struct {
-	// restart are all of them, fresh those that the state doesn't have yet: the others were staged by an earlier apply,
-	// or by another tool.
+	// restart are all changes that need a restart. fresh are those of them that the state doesn't have yet. The others
+	// were staged by an earlier apply or by another tool.
 	restart, fresh []domain.Change
-	// unmade are those that it can take, which the state has already: an earlier update wrote them to the definition, and
-	// failed before the running VM had them.
+	// unmade are live changes that the state already has: an earlier update wrote them to the definition, and failed
+	// before it changed the running VM.
 	unmade []domain.Change
-	// rebuilt are those that need a new VM.
+	// rebuilt are the changes that need a new VM.
 	rebuilt []domain.Change
 }
 
-// specs are what the state says of the definition, and what is declared of it.
+// specs returns the definition in the state and the declared one.
 func (p planning) specs() (have, want domain.Spec) { return p.state.spec(nil), p.config.spec(p.state) }
 
-// restartNeeds classifies what is declared, against what the state says and against what runs.
+// restartNeeds classifies the declared changes, compared with the state and with the running VM.
 func (p planning) restartNeeds(have, want domain.Spec) needs {
 	want = p.replacedDevices(want)
 	var n needs
@@ -65,8 +66,8 @@ func (p planning) restartNeeds(have, want domain.Spec) needs {
 	return n
 }
 
-// definitionChanges are what have lacks of what is wanted. The source of a disk is called as it is declared: in a
-// definition, volumes are files and block devices.
+// definitionChanges returns the changes from have to want. Changes of a disk's source have the declared attribute's
+// name, because a definition names volumes and own disks as files or block devices.
 func (p planning) definitionChanges(have, want domain.Spec) []domain.Change {
 	changes := domain.Changes(have, want)
 	if len(changes) == 0 {
@@ -88,13 +89,13 @@ func (p planning) definitionChanges(have, want domain.Spec) []domain.Change {
 	return changes
 }
 
-// isPartOf tells whether two changes are of one thing: a device that comes by the state, which doesn't have what isn't
-// declared, may be there already.
+// isPartOf reports whether two changes are about the same thing. A device may be new compared with the state, which
+// doesn't have undeclared devices, and exist in the running VM.
 func isPartOf(a, b string) bool {
 	return a == b || strings.HasPrefix(a, b+".") || strings.HasPrefix(b, a+".")
 }
 
-// withoutDrifts leaves out the disks whose sources are refused: a restart is no remedy for them.
+// withoutDrifts removes the changes of disks whose sources are refused, because a restart doesn't help with them.
 func (n needs) withoutDrifts(drifts []domain.SourceDrift) needs {
 	refused := func(c domain.Change) bool {
 		return slices.ContainsFunc(drifts, func(d domain.SourceDrift) bool {
@@ -114,18 +115,18 @@ func (n needs) replacePaths() path.Paths {
 	return paths
 }
 
-// planRestart plans by the update policy what becomes of changes that need a restart, and tells whether the guest is
-// restarted for them.
+// planRestart plans, by the update policy, what happens to changes that need a restart, and reports whether the guest
+// is restarted for them.
 func (p planning) planRestart(o *outcome, need needs, action status.Action) bool {
 	m := &o.planned
 	switch {
 	case action == status.Start && p.saved:
-		// It goes on with the definition that its memory was saved with.
+		// The VM continues with the definition that its memory was saved with.
 		m.RestartRequired = types.BoolUnknown()
 		o.diags.Append(p.savedRefused(o.policy)...)
 		return false
 	case action == status.Stop, action == status.Start:
-		// It starts with its new definition.
+		// The VM starts with its new definition.
 		m.RestartRequired = types.BoolValue(false)
 		return false
 	case p.transient && len(need.restart) > 0:
@@ -141,7 +142,7 @@ func (p planning) planRestart(o *outcome, need needs, action status.Action) bool
 		return false
 	case len(need.restart) == 0:
 		if len(need.unmade) > 0 || p.state.RestartRequired.ValueBool() && !equal(m, p.state) {
-			// Whether anything else waits for a restart isn't declared here.
+			// Undeclared changes may also be waiting for a restart.
 			m.RestartRequired = types.BoolUnknown()
 		}
 		o.diags.Append(p.unmadeWarning(need.unmade)...)
@@ -154,7 +155,7 @@ func (p planning) planRestart(o *outcome, need needs, action status.Action) bool
 		o.diags.Append(p.renameRefused()...)
 		return false
 	case o.policy == fleet.PolicyStage, len(need.fresh) == 0:
-		// What was staged before goes on waiting, whatever the policy is by now.
+		// Changes that were staged before stay staged, whatever the policy is now.
 		o.policy = fleet.PolicyStage
 		m.RestartRequired = types.BoolValue(true)
 		if len(need.unmade) > 0 {
@@ -168,14 +169,14 @@ func (p planning) planRestart(o *outcome, need needs, action status.Action) bool
 	}
 }
 
-// definitionKnown tells whether everything that is declared of the definition is known.
+// definitionKnown reports whether all declared values of the definition are known.
 func (p planning) definitionKnown() bool {
 	unknown := func(p pair) bool { return !isKnown(p.a) }
 	return !slices.ContainsFunc(attributePairs(definitionAttributes, p.config, p.config), unknown) &&
 		isKnown(p.config.Ignition) && isKnown(p.config.ExtraDevices)
 }
 
-// planUnknown leaves open whether there will be anything to restart for.
+// planUnknown plans that it is unknown whether a restart is needed.
 func (p planning) planUnknown(o *outcome) {
 	m := &o.planned
 	m.RestartRequired = types.BoolUnknown()
@@ -188,7 +189,8 @@ func (p planning) planUnknown(o *outcome) {
 	}
 }
 
-// destroyAnyway belongs to every refusal of a change: Terraform plans changes before it plans to destroy.
+// destroyAnyway is part of every error that refuses a change, because Terraform plans changes before it plans to
+// destroy.
 const destroyAnyway = "To destroy it, use \"terraform destroy -refresh=false\", which plans no changes before."
 
 func (p planning) restartRefused(changes []domain.Change) diag.Diagnostics {
@@ -202,7 +204,7 @@ func (p planning) restartRefused(changes []domain.Change) diag.Diagnostics {
 	}}, keyed...)
 }
 
-// transientRefused says that a VM without a definition has nothing that it could be started with again.
+// transientRefused returns the error that a VM without a definition can't be started again with the changes.
 func (p planning) transientRefused(changes []domain.Change) diag.Diagnostics {
 	return tfdiag.Problems([]fleet.Problem{{
 		Attribute: changes[0].Path,
@@ -217,7 +219,7 @@ func (p planning) transientRefused(changes []domain.Change) diag.Diagnostics {
 
 func isRename(c domain.Change) bool { return c.Path == "name" }
 
-// renameRefused says that a name can't be left to the next start: libvirt renames a VM that is off, and nothing else.
+// renameRefused returns the error that a new name can't be staged: libvirt renames a VM only while it is off.
 func (p planning) renameRefused() diag.Diagnostics {
 	return tfdiag.Problems([]fleet.Problem{{
 		Attribute: "name", Summary: "Name can't be staged",
@@ -227,8 +229,8 @@ func (p planning) renameRefused() diag.Diagnostics {
 	}}, keyed...)
 }
 
-// savedRefused refuses changes to a VM whose memory is saved and that is to be started: it resumes as it was saved, and
-// each plan would have the same changes again.
+// savedRefused returns an error for changes to a VM that is to be started and has saved memory. The VM resumes as it
+// was saved, and each plan would show the same changes again.
 func (p planning) savedRefused(policy string) diag.Diagnostics {
 	changes := p.definitionChanges(p.specs())
 	if len(changes) == 0 || policy == fleet.PolicyStage {
@@ -251,7 +253,8 @@ func (p planning) restartWarning(changes []domain.Change) diag.Diagnostic {
 			text(p.state.Name), domain.ListChanges(changes)))
 }
 
-// unmadeWarning says what the apply completes: the state has the changes already, so that the plan doesn't show them.
+// unmadeWarning lists the changes that the apply completes. The plan doesn't show them, because the state already has
+// them.
 func (p planning) unmadeWarning(changes []domain.Change) diag.Diagnostics {
 	if len(changes) == 0 {
 		return nil
@@ -262,7 +265,7 @@ func (p planning) unmadeWarning(changes []domain.Change) diag.Diagnostics {
 				"makes them without a restart:\n%s", text(p.state.Name), domain.ListChanges(changes)))}
 }
 
-// replaceProtected refuses to replace a protected VM.
+// replaceProtected returns an error if the VM to be replaced is protected.
 func (p planning) replaceProtected(paths path.Paths) diag.Diagnostics {
 	if !p.state.DeletionProtection.ValueBool() {
 		return nil

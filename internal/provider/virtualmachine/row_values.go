@@ -11,7 +11,7 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/value"
 )
 
-// What was read of a row, as a value of its attribute.
+// Rows that were read, as values of their attributes.
 
 // rowTypes are the types of the attributes of objects, by path.
 var rowTypes = func() map[string]map[string]attr.Type {
@@ -43,7 +43,7 @@ var rowNulls = func() map[string]attr.Value {
 	return nulls
 }()
 
-// rowValue is a fact as a value of the schema.
+// rowValue returns a fact as a value of the schema.
 func rowValue(path, fact string) attr.Value {
 	if fact == "" {
 		return rowNull(path)
@@ -52,7 +52,7 @@ func rowValue(path, fact string) attr.Value {
 	case domain.Count:
 		n, err := strconv.ParseInt(fact, 10, 64)
 		if err != nil {
-			return rowNulls[path] // libvirt alone writes it.
+			return rowNulls[path] // Only libvirt writes it.
 		}
 		return types.Int64Value(n)
 	case domain.Switch, domain.Flag:
@@ -72,10 +72,10 @@ func rowValue(path, fact string) attr.Value {
 	}
 }
 
-// rowNull is the null of an attribute's type.
+// rowNull returns the null of an attribute's type.
 func rowNull(path string) attr.Value {
 	if null, ok := rowNulls[path]; ok {
 		return null
 	}
-	return valueNull(rowAttribute(kindOf(path), rows[path]).GetType()) // That of a device with a key.
+	return valueNull(rowAttribute(kindOf(path), rows[path]).GetType()) // This is an attribute of a device with a key.
 }

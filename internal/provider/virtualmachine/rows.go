@@ -15,10 +15,10 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/value"
 )
 
-// Groups of attributes that are plain data in the domain package: the schema, the mapping and the plan all follow from
-// it. They are read only where a user declared or imported them, so that nothing else is in a plan.
+// Groups of attributes that are plain data in the domain package. The schema, the mapping and the plan all follow from
+// them. They are read only if a user declared or imported them, so that a plan shows nothing else.
 
-// containers are the attributes that only hold groups: "devices".
+// containers are the attributes that only hold groups, such as "devices".
 var containers = map[string]string{
 	"devices": "Devices other than disks and interfaces. A device that isn't set isn't changed. To remove a device of a " +
 		"kind that a VM has only once, such as `rng`, set its `model` to `none`; of `graphics`, its `type`; of " +
@@ -26,7 +26,7 @@ var containers = map[string]string{
 	"platform": "Clock, Hyper-V enlightenments and other features of the virtual hardware.",
 }
 
-// rowAttributes are the attributes of the schema that the groups give, by their first step.
+// rowAttributes are the schema attributes of the groups, by the first step of their path.
 var rowAttributes = func() attributes {
 	all := attributes{}
 	held := map[string]attributes{}
@@ -65,7 +65,7 @@ var rowAttributes = func() attributes {
 	return all
 }()
 
-// kindOf is what an attribute's default is said of: new ones of these.
+// kindOf returns the kind of thing whose new ones have the default of the attribute.
 func kindOf(path string) string {
 	switch first, _, _ := strings.Cut(path, "."); first {
 	case "disks", "interfaces", "devices":
@@ -75,7 +75,8 @@ func kindOf(path string) string {
 	}
 }
 
-// defaultOf begins the sentence about a default: of what is complete where it is declared, kind is "".
+// defaultOf returns the beginning of the sentence about a default. kind is "" for tables, whose rows have the default
+// whenever they are declared.
 func defaultOf(kind string) string {
 	if kind == "" {
 		return "Default: "
@@ -83,7 +84,7 @@ func defaultOf(kind string) string {
 	return "Default for new " + kind + ": "
 }
 
-// rowAttribute is the schema of one attribute. kind is what new ones of have the default.
+// rowAttribute returns the schema of one attribute. kind is the kind of thing whose new ones have the default.
 func rowAttribute(kind string, a domain.Attribute) schema.Attribute {
 	doc := a.Doc
 	if a.Kind == domain.Text && len(a.Values) > 0 {
@@ -133,7 +134,7 @@ func rowAttribute(kind string, a domain.Attribute) schema.Attribute {
 	}
 }
 
-// quiet are the attributes that stay null where they aren't declared, instead of becoming known after apply.
+// quiet are the attributes that stay null if they aren't declared, instead of becoming known after apply.
 var quiet = func() map[string]bool {
 	paths := map[string]bool{}
 	for name := range containers {
@@ -162,7 +163,7 @@ var quiet = func() map[string]bool {
 	return paths
 }()
 
-// rows are the attributes of all groups by their path.
+// rows are the attributes of all groups by path.
 var rows = func() map[string]domain.Attribute {
 	all := map[string]domain.Attribute{}
 	for _, g := range domain.Groups {
@@ -186,7 +187,7 @@ var rows = func() map[string]domain.Attribute {
 	return all
 }()
 
-// deviceModels are the names of the attributes that say whether a device is there, by its path.
+// deviceModels maps the path of a device to the name of the attribute that says whether the VM has the device.
 var deviceModels = func() map[string]string {
 	all := map[string]string{}
 	for _, g := range domain.Groups {
@@ -197,8 +198,8 @@ var deviceModels = func() map[string]string {
 	return all
 }()
 
-// emptyIsNothing tells whether "" declares that nothing is there. Of what has a choice of values, or one that libvirt
-// fills in, it says no more than null.
+// emptyIsNothing reports whether "" declares that there is no value. For attributes with a choice of values, and those
+// that libvirt fills in, "" means the same as null.
 func emptyIsNothing(path string) bool {
 	a, ok := rows[path]
 	return ok && a.Kind == domain.Text && a.Values == nil && !a.Filled
@@ -212,7 +213,7 @@ var rowsBlock = block{
 		collectFamilies(m, s)
 	},
 	fromDomain: func(m *model, s domain.Spec, _ observation, prior *model) {
-		everything := prior.Name.IsNull() // It is being imported.
+		everything := prior.Name.IsNull() // The VM is being imported.
 		for name, a := range rowAttributes {
 			m.set(name, rowReader{facts: s.Values, spec: s}.readAttribute(name, a, prior.get(name), everything))
 		}
@@ -222,7 +223,7 @@ var rowsBlock = block{
 			held, _ := planned.get(name).(types.Object)
 			declared, _ := config.get(name).(types.Object)
 			if !isSet(held) || !isSet(declared) {
-				continue // What isn't declared stays as it was.
+				continue // Undeclared values stay as they were.
 			}
 			before, _ := prior.get(name).(types.Object)
 			planned.set(name, settleGroups(name, declared, held, before))
@@ -249,7 +250,8 @@ func settleGroups(container string, config, planned, prior types.Object) types.O
 	return types.ObjectValueMust(rowTypes[container], inner)
 }
 
-// collectValues notes what a value declares. strip is what the path of an attribute has in front of its fact's.
+// collectValues adds the facts that a value declares. strip is the prefix of an attribute's path that its fact doesn't
+// have.
 func collectValues(into *domain.Values, path, strip string, v attr.Value) {
 	if !isSet(v) {
 		return
@@ -301,15 +303,15 @@ func collectValues(into *domain.Values, path, strip string, v attr.Value) {
 	(*into)[strings.TrimPrefix(path, strip)] = fact
 }
 
-// rowReader reads facts. strip is what the path of an attribute has in front of its fact's.
+// rowReader reads facts. strip is the prefix of an attribute's path that its fact doesn't have.
 type rowReader struct {
 	facts domain.Values
-	// spec has the families.
+	// spec has the devices of the families.
 	spec  domain.Spec
 	strip string
 }
 
-// readAttribute returns what is read of an attribute that was declared or imported, and null of any other.
+// readAttribute returns the observed value of an attribute that was declared or imported, and null for others.
 func (r rowReader) readAttribute(path string, a schema.Attribute, prior attr.Value, everything bool) attr.Value {
 	if !everything && (prior == nil || prior.IsNull()) {
 		return rowNulls[path]
@@ -328,10 +330,10 @@ func (r rowReader) readAttribute(path string, a schema.Attribute, prior attr.Val
 	_, container := containers[path]
 	container = container || blockParts[path]
 	_, isDevice := deviceModels[path]
-	there := !isDevice && !before.IsNull() && !everything // What isn't a device stays as it was declared, empty or not.
+	there := !isDevice && !before.IsNull() && !everything // Anything but a device stays as declared, even empty.
 	values := map[string]attr.Value{}
 	for name, a := range level.Attributes {
-		// A device that is there is read as a whole, and so is what libvirt fills in.
+		// All attributes of an existing device are read, and all that libvirt fills in.
 		at := joinPath(path, name)
 		whole := everything || isDevice || !container && rows[at].Filled
 		values[name] = r.readAttribute(at, a, was[name], whole)
@@ -346,9 +348,9 @@ func (r rowReader) readAttribute(path string, a schema.Attribute, prior attr.Val
 	return types.ObjectValueMust(rowTypes[path], values)
 }
 
-// settleGroup plans the attributes of a device that isn't declared, and tells whether that changes anything: a device
-// that isn't there has none, one that comes has what libvirt fills in, and what follows from an attribute that changes
-// is new.
+// settleGroup plans the undeclared attributes of a device, and reports whether that changes anything. A device that is
+// removed has none. A device that is added has those that libvirt fills in. An attribute that follows another one is
+// new if that one changes.
 func settleGroup(g domain.Group, config, planned, prior types.Object) (settled types.Object, changes bool) {
 	if !isSet(config) || !isSet(planned) {
 		return planned, false

@@ -12,7 +12,7 @@ import (
 	"github.com/vmihailenco/msgpack/v5"
 )
 
-// savedState is a state that Terraform saved, which is JSON.
+// savedState is a state that Terraform saved as JSON.
 type savedState map[string]any
 
 func parseSaved(saved []byte) (savedState, error) {
@@ -28,22 +28,22 @@ func parseSaved(saved []byte) (savedState, error) {
 	return state, nil
 }
 
-// encode turns the state into MessagePack, as it goes over the wire. Each plan has every state upgraded, and plugin-go,
-// which makes values of it in between, took longer for that than reading the VM takes. It is an error when the state
-// isn't what the schema says. Attributes that the schema lacks are left out.
+// encode returns the state as MessagePack, the form on the wire. Terraform has every state upgraded for each plan.
+// plugin-go, which converts it to values first, took longer for that than reading the VM takes. encode returns an error
+// if the state doesn't match the schema. It leaves out attributes that the schema lacks.
 func (state savedState) encode() ([]byte, error) {
 	var out bytes.Buffer
 	err := wireRoot.encodeMap(msgpack.NewEncoder(&out), state)
 	return out.Bytes(), err
 }
 
-// encoding is how values of a type are written.
+// encoding describes how values of a type are written.
 type encoding struct {
 	typ tftypes.Type
-	// names are the attributes of an object, in order, and fields how theirs are written.
+	// names are the attributes of an object, in order. fields are their encodings.
 	names  []string
 	fields []*encoding
-	// element is how those of a map or a list are written.
+	// element is the encoding of the elements of a map or a list.
 	element *encoding
 }
 

@@ -25,7 +25,7 @@ var (
 	addressesType  = types.MapType{ElemType: types.ListType{ElemType: types.StringType}}
 )
 
-// Schema is built once, when the provider's schema is asked for.
+// Schema returns the schema, which is built once, when the provider's schema is requested.
 func (r *Resource) Schema(_ context.Context, _ resource.SchemaRequest, resp *resource.SchemaResponse) {
 	resp.Schema = vmSchema
 }
@@ -49,7 +49,7 @@ var vmSchema = schema.Schema{
 	Attributes: mergeAttributes(definitionAttributes, policyAttributes, computedAttributes),
 }
 
-// definitionAttributes are what the hypervisor knows.
+// definitionAttributes are the attributes that the hypervisor knows.
 var definitionAttributes = mergeAttributes(requiredAttributes, declaredAttributes, deviceAttributes, rowAttributes)
 
 var requiredAttributes = attributes{
@@ -59,7 +59,7 @@ var requiredAttributes = attributes{
 	},
 }
 
-// declaredAttributes are optional: what the hypervisor knows besides devices is computed where it isn't declared.
+// declaredAttributes are optional. What the hypervisor knows, except devices, is computed if it isn't declared.
 var declaredAttributes = attributes{
 	"type": optionalString("Domain type: `kvm` or `qemu`. Default for new VMs: the provider's `default_domain_type`."),
 	"machine_type": optionalString("Machine type. `q35` matches every version of it, such as `pc-q35-7.2`. Another " +
@@ -99,7 +99,7 @@ var deviceAttributes = attributes{
 		"unless `devices.serials` or `devices.consoles` is set.", switchAttributes, switchType),
 }
 
-// policyAttributes are what only we know. Removing one from the configuration removes it.
+// policyAttributes are recorded by the provider alone. Removing one from the configuration removes it from the VM.
 var policyAttributes = attributes{
 	cloudInitName: cloudInitAttribute(),
 	ignitionName:  ignitionAttribute(),
@@ -180,7 +180,7 @@ var policyAttributes = attributes{
 	"timeouts": timeoutsAttribute(),
 }
 
-// computedAttributes are what can't be declared.
+// computedAttributes are the attributes that can't be declared.
 var computedAttributes = attributes{
 	"id":           computedString("UUID of the VM."),
 	"current_host": computedString("Host that the VM is on."),
@@ -237,7 +237,8 @@ func nestedAttribute(description string, level attributes, t types.ObjectType) s
 	}
 }
 
-// optionalString, optionalInt and optionalBool are attributes that the hypervisor knows: not declared is left alone.
+// optionalString, optionalInt and optionalBool return attributes that the hypervisor knows. If they aren't declared,
+// they are left alone.
 func optionalString(description string) schema.StringAttribute {
 	return schema.StringAttribute{MarkdownDescription: description, Optional: true, Computed: true}
 }

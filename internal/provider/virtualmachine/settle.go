@@ -5,9 +5,9 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/types"
 )
 
-// planValue plans one attribute, and tells whether that is prior. What is declared is planned, in the notation that the
-// state has if it means the same; what isn't declared stays as it was, or becomes known after apply where it wasn't
-// there. A nil prior says that the object around the attribute is new.
+// planValue plans one attribute, and reports whether the plan is prior. A declared value is planned, in the state's
+// notation if both mean the same. An undeclared value stays as it was, or is known after apply if there was none. A nil
+// prior says that the object around the attribute is new.
 func (s *shape) planValue(config, prior attr.Value) (planned attr.Value, kept bool) {
 	switch {
 	case config.IsUnknown():
@@ -59,7 +59,7 @@ func (s *shape) settleObject(config, prior types.Object) (planned attr.Value, ke
 	return types.ObjectValueMust(s.attributeTypes(), settled), false
 }
 
-// settleMap plans a map of nested objects. A key that isn't declared is planned to go.
+// settleMap plans a map of nested objects. A key that isn't declared is planned to be removed.
 func (s *shape) settleMap(config, prior types.Map) (planned attr.Value, kept bool) {
 	settled, was := config.Elements(), elements(prior)
 	kept = isSet(prior) && len(settled) == len(was)
@@ -79,8 +79,8 @@ func (s *shape) settleMap(config, prior types.Map) (planned attr.Value, kept boo
 	return types.MapValueMust(s.element.typ, settled), false
 }
 
-// keepNotation returns what was observed, in the notation that the state or plan has for it if that means the same, and
-// tells whether that is prior.
+// keepNotation returns the observed value, in the notation of prior, the state or plan, if both mean the same. It
+// reports whether the result is prior.
 func (s *shape) keepNotation(observed, prior attr.Value) (now attr.Value, kept bool) {
 	switch {
 	case prior == nil || prior.IsUnknown():
@@ -116,7 +116,7 @@ func (s *shape) keepNotation(observed, prior attr.Value) (now attr.Value, kept b
 	}
 }
 
-// keepAll keeps the parts of what was observed, and tells whether they are those that were there.
+// keepAll applies keepNotation to the parts of an observed value, and reports whether all parts are the prior ones.
 func (s *shape) keepAll(now, was map[string]attr.Value) bool {
 	all := len(now) == len(was)
 	for name, v := range now {
@@ -131,12 +131,12 @@ func (s *shape) keepAll(now, was map[string]attr.Value) bool {
 	return all
 }
 
-// isWhole tells whether values are compared as a whole first. Those of other objects are by their parts.
+// isWhole reports whether values are compared as a whole first. Other objects are compared by their parts.
 func (s *shape) isWhole() bool {
 	return s.fields == nil && (s.element == nil || s.element.fields == nil) || s.path == "disks.*.network"
 }
 
-// attributeTypes are those of an object.
+// attributeTypes returns the types of an object's attributes.
 func (s *shape) attributeTypes() map[string]attr.Type {
 	t, _ := s.typ.(types.ObjectType)
 	return t.AttrTypes

@@ -6,20 +6,20 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/types"
 )
 
-// shape is a part of the schema, with what would be worked out again for each value of it.
+// shape is a part of the schema, with everything that would otherwise be computed again for each value.
 type shape struct {
-	// path is the attribute's, with * for keys.
+	// path is the attribute's path, with * for keys.
 	path          string
 	typ           attr.Type
 	null, unknown attr.Value
-	// computed says that the attribute stays as it was where it isn't declared.
+	// computed says that the attribute keeps its value if it isn't declared.
 	computed bool
-	// fields are those of an object, element is that of a map or a list.
+	// fields are the shapes of an object's attributes. element is the shape of the elements of a map or a list.
 	fields  map[string]*shape
 	element *shape
 }
 
-// shapes are those of the resource's attributes, in the order of the model's fields.
+// shapes are the shapes of the resource's attributes, in the order of the model's fields.
 var shapes = func() []*shape {
 	all := make([]*shape, len(attributeNames))
 	for i, name := range attributeNames {
@@ -41,7 +41,7 @@ func attributeShape(path string, a schema.Attribute) *shape {
 	return s
 }
 
-// shapeOf is the shape of values of a type. level are the attributes of its objects.
+// shapeOf returns the shape of a type's values. level are the attributes of its objects.
 func shapeOf(path string, t attr.Type, level attributes) *shape {
 	s := &shape{path: path, typ: t, null: valueNull(t), unknown: unknownOf(t)}
 	switch t := t.(type) {

@@ -15,18 +15,18 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/meta"
 )
 
-// The short cut: most VMs of most plans are as they were. To say so, the framework walks over every value a dozen
-// times, and each step along an attribute's path copies the schema of its level; that is two thirds of what a plan
-// costs, and it grows with the schema. So what Terraform sends is first looked at without the framework, by the same
-// functions that Read and ModifyPlan call. Only where they find nothing to do, the answer is what Terraform sent.
+// The shortcut handles VMs without changes, which most VMs of most plans are. The framework walks over every value a
+// dozen times, and each step along an attribute's path copies the schema of its level. That is two thirds of the cost
+// of a plan, and grows with the schema. So the shortcut first examines what Terraform sent without the framework, with
+// the same functions that Read and ModifyPlan call. If they find nothing to do, the answer is what Terraform sent.
 //
-// It holds as long as the schema has no defaults and no plan modifiers of its own.
+// This is correct only while the schema has no defaults and no plan modifiers of its own.
 
-// ShortCut answers Terraform where nothing is to be said, read or changed. It leaves the rest to the framework.
+// ShortCut answers Terraform if there is nothing to report, read or change. It leaves everything else to the framework.
 type ShortCut struct{ decoded decoded }
 
-// Valid tells whether there is nothing to say about a configuration. When it isn't sure it says no, and the framework
-// validates.
+// Valid reports whether a configuration has no errors and no warnings. If it isn't sure it returns false, and the
+// framework validates.
 func (s *ShortCut) Valid(ctx context.Context, req *tfprotov6.ValidateResourceConfigRequest) bool {
 	config, err := decodeWire(ctx, req.Config)
 	if err != nil {
@@ -40,8 +40,8 @@ func (s *ShortCut) Valid(ctx context.Context, req *tfprotov6.ValidateResourceCon
 	return true
 }
 
-// Saved returns a state that Terraform saved as it goes over the wire, or nil where only the framework can tell: it was
-// saved by another version of the schema, for example. It notes the state's VM.
+// Saved returns a state that Terraform saved, in the form on the wire. It returns nil if only the framework can do
+// that, for example if another version of the schema saved the state. It records the state's VM.
 func (*ShortCut) Saved(data *meta.Data, req *tfprotov6.UpgradeResourceStateRequest) *tfprotov6.DynamicValue {
 	if req.RawState == nil {
 		return nil
@@ -61,8 +61,8 @@ func (*ShortCut) Saved(data *meta.Data, req *tfprotov6.UpgradeResourceStateReque
 	return &tfprotov6.DynamicValue{MsgPack: wire}
 }
 
-// PlansNothing tells whether a plan leaves the VM as it is, and which private state is planned then. When it isn't
-// sure it says no, and the framework plans.
+// PlansNothing reports whether a plan leaves the VM as it is, and returns the planned private state. If it isn't sure
+// it returns false, and the framework plans.
 func (s *ShortCut) PlansNothing(
 	ctx context.Context, data *meta.Data, req *tfprotov6.PlanResourceChangeRequest,
 ) ([]byte, bool) {
@@ -100,7 +100,7 @@ func (s *ShortCut) PlansNothing(
 	return planned, err == nil
 }
 
-// bareProposal is a VM of which every attribute is null.
+// bareProposal is a VM whose attributes are all null.
 var bareProposal = func() *tfprotov6.DynamicValue {
 	wire, err := savedState{}.encode()
 	if err != nil {
@@ -109,10 +109,10 @@ var bareProposal = func() *tfprotov6.DynamicValue {
 	return &tfprotov6.DynamicValue{MsgPack: wire}
 }()
 
-// WithBareProposal returns a request that costs the framework less. The framework looks at every value of Terraform's
-// proposal for defaults, plan modifiers, and what may become known after apply: half of what a plan with changes costs.
-// ModifyPlan, which plans all of it, follows from configuration and state alone. So the framework gets a proposal
-// without values, which says only that there is to be a VM.
+// WithBareProposal returns a request that costs the framework less. The framework checks every value of Terraform's
+// proposal for defaults, plan modifiers, and values that become known after apply: half of the cost of a plan with
+// changes. ModifyPlan plans everything from configuration and state alone. So the framework gets a proposal without
+// values, which says only that the VM is to exist.
 func WithBareProposal(data *meta.Data, req *tfprotov6.PlanResourceChangeRequest) *tfprotov6.PlanResourceChangeRequest {
 	if data == nil || !isPresent(req.ProposedNewState) {
 		return req
@@ -122,13 +122,13 @@ func WithBareProposal(data *meta.Data, req *tfprotov6.PlanResourceChangeRequest)
 	return &bare
 }
 
-// isPresent tells whether a value is sent as MessagePack, as Terraform does, and isn't null.
+// isPresent reports whether a value is sent as MessagePack, as Terraform does, and isn't null.
 func isPresent(d *tfprotov6.DynamicValue) bool {
 	return d != nil && len(d.MsgPack) > 0 && d.MsgPack[0] != msgpcode.Nil
 }
 
-// ReadsNothing tells whether reading finds the VM as the state has it. When it isn't sure it says no, and the
-// framework reads, with the context that is returned: a VM that was asked for its addresses isn't asked again.
+// ReadsNothing reports whether reading finds the VM as in the state. If it isn't sure it returns false, and the
+// framework reads with the returned context, so that the VM isn't asked for its addresses again.
 func (s *ShortCut) ReadsNothing(
 	ctx context.Context, data *meta.Data, req *tfprotov6.ReadResourceRequest,
 ) (context.Context, bool) {
@@ -163,21 +163,22 @@ func (s *ShortCut) ReadsNothing(
 	return ctx, true
 }
 
-// observed is the key of what the short cut saw of the VM.
+// observed is the context key for what the shortcut saw of the VM.
 type observed struct{}
 
 func sameBytes(a, b *tfprotov6.DynamicValue) bool {
 	return a != nil && b != nil && len(a.MsgPack) > 0 && string(a.MsgPack) == string(b.MsgPack)
 }
 
-// decoded keeps values that were decoded until Terraform sends them once more: what it has validated or read it plans
-// next. The zero value is empty.
+// decoded keeps decoded values until Terraform sends them again: Terraform plans what it has validated or read before.
+// The zero value is empty.
 type decoded struct {
 	mu     sync.Mutex
 	models map[string]*model
 }
 
-// mostDecoded is more than Terraform works on at the same time. What it never asks for again must not fill the memory.
+// mostDecoded is more than the number of VMs that Terraform works on at a time. Values that Terraform never sends again
+// must not fill the memory.
 const mostDecoded = 64
 
 func (c *decoded) put(d *tfprotov6.DynamicValue, m *model) {
@@ -189,7 +190,7 @@ func (c *decoded) put(d *tfprotov6.DynamicValue, m *model) {
 	c.models[string(d.MsgPack)] = m
 }
 
-// takeOrDecode returns what was put, or decodes it.
+// takeOrDecode returns a kept value, or decodes it.
 func (c *decoded) takeOrDecode(ctx context.Context, d *tfprotov6.DynamicValue) (*model, error) {
 	if d == nil {
 		return nil, errNull
@@ -204,10 +205,10 @@ func (c *decoded) takeOrDecode(ctx context.Context, d *tfprotov6.DynamicValue) (
 	return decodeWire(ctx, d)
 }
 
-// privateValues is the private state as the framework writes it down: JSON documents by key.
+// privateValues is the private state in the framework's format: JSON documents by key.
 type privateValues map[string][]byte
 
-// openPrivate refuses what isn't ours alone: the framework's own entries begin with a dot.
+// openPrivate decodes private state. It refuses entries of the framework itself, whose keys begin with a dot.
 func openPrivate(data []byte) (privateValues, bool) {
 	values := privateValues{}
 	if len(data) > 0 && json.Unmarshal(data, &values) != nil {
@@ -221,12 +222,12 @@ func openPrivate(data []byte) (privateValues, bool) {
 	return values, true
 }
 
-// GetKey is the framework's.
+// GetKey implements the framework's interface for private state.
 func (p privateValues) GetKey(_ context.Context, key string) ([]byte, diag.Diagnostics) {
 	return p[key], nil
 }
 
-// SetKey is the framework's: an empty value removes the entry.
+// SetKey implements the framework's interface for private state. An empty value removes the entry.
 func (p privateValues) SetKey(_ context.Context, key string, value []byte) diag.Diagnostics {
 	if len(value) == 0 {
 		delete(p, key)

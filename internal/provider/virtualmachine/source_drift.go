@@ -8,13 +8,13 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/tfdiag"
 )
 
-// sourceDrifts are the disks whose data is elsewhere by now than the configuration says.
+// sourceDrifts returns the disks whose data is now in another image than the configuration says.
 func (p planning) sourceDrifts(have, want domain.Spec) []domain.SourceDrift {
 	return domain.SourceDrifts(have, p.live, want, p.applied)
 }
 
-// sourcesKept refuses to switch a disk back to an image that its guest has left behind, whatever the update policy: the
-// guest would lose what it wrote since, and the image would change under its overlay.
+// sourcesKept returns an error if a disk would be switched back to an image that its guest no longer uses, whatever the
+// update policy. The guest would lose what it wrote since, and the image would change under its overlay.
 func (p planning) sourcesKept(drifts []domain.SourceDrift) diag.Diagnostics {
 	problems := make([]fleet.Problem, len(drifts))
 	for i, drift := range drifts {

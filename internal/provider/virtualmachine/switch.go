@@ -7,7 +7,7 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/value"
 )
 
-// switchAttributes are those of a device that is there or isn't: guest_agent and serial_console.
+// switchAttributes are the attributes of a device that a VM has or doesn't have: guest_agent and serial_console.
 var switchAttributes = attributes{
 	"enabled": optionalBool("Whether to add the device; `false` removes it. Default for new VMs: `true`."),
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
 )
 
-// tablePaths are the paths of the tables, whose next step is a key.
+// tablePaths returns the paths of the tables, whose next step is a key.
 func tablePaths() []string {
 	var paths []string
 	for path, a := range rows {
@@ -19,7 +19,7 @@ func tablePaths() []string {
 	return paths
 }
 
-// tableAttribute is the schema of rows by key. A row is complete, so that its columns are Optional alone.
+// tableAttribute returns the schema of rows by key. A declared row is complete, so its columns are Optional only.
 func tableAttribute(a domain.Attribute, doc string) schema.MapNestedAttribute {
 	level := attributes{}
 	for _, column := range a.Columns {
@@ -32,7 +32,7 @@ func tableAttribute(a domain.Attribute, doc string) schema.MapNestedAttribute {
 	}
 }
 
-// declaredAlone is an attribute that isn't there where it isn't declared.
+// declaredAlone returns the attribute as Optional only, so that it is null unless it is declared.
 func declaredAlone(a schema.Attribute) schema.Attribute {
 	switch a := a.(type) {
 	case schema.StringAttribute:
@@ -52,7 +52,7 @@ func declaredAlone(a schema.Attribute) schema.Attribute {
 	}
 }
 
-// tableValue is what was read of a table.
+// tableValue returns what was read of a table.
 func tableValue(path, fact string) attr.Value {
 	t, ok := elementType(attribute[types.Map](object{path: rowNulls[path]}, path)).(types.ObjectType)
 	if !ok {

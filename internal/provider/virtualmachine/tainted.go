@@ -12,8 +12,8 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/meta"
 )
 
-// noteManaged notes the VM of a state that Terraform saved. Terraform sends every one before it plans, also those that
-// it doesn't have read.
+// noteManaged records the VM of a state that Terraform saved. Before it plans, Terraform sends every saved state, even
+// those that it doesn't have read.
 func (state savedState) noteManaged(data *meta.Data) {
 	id, _ := state["id"].(string)
 	if data == nil || id == "" {
@@ -27,16 +27,16 @@ func (state savedState) noteManaged(data *meta.Data) {
 	data.Managed.Saved(id, saved)
 }
 
-// replacedVM is the id of the VM that is destroyed before the new one is made, "" if none is known: one that
-// Terraform has planned itself to replace, or one that has the new one's name and is tainted, with a warning. What is
-// left of a create_before_destroy that failed can't be told from a tainted one.
+// replacedVM returns the id of the VM that is destroyed before the new one is created, "" if there is none or it is
+// unknown. That VM is one that Terraform has planned to replace, or a tainted one with the new VM's name, with a
+// warning. A VM that a failed create_before_destroy left behind looks the same as a tainted one.
 func (r *Resource) replacedVM(ctx context.Context, m *model, private meta.PrivateReader) (string, diag.Diagnostics) {
 	var id string
 	_, diags := meta.ReadPrivate(ctx, private, privateReplaced, &id)
 	if id == "" {
 		vm, err := r.Data.Fleet.FindByName(ctx, m.Name.ValueString())
 		if err != nil {
-			// If a host is silent, it may have the one that is tainted. Anything else is found by the check.
+			// An unreachable host may have the tainted VM. The check finds anything else.
 			if tainted := r.Data.Managed.Tainted(m.Name.ValueString()); errors.Is(err, fleet.ErrUnreachable) && tainted != "" {
 				diags.Append(r.verifyDestroyable(ctx, m, tainted)...)
 			}
@@ -50,7 +50,7 @@ func (r *Resource) replacedVM(ctx context.Context, m *model, private meta.Privat
 			diags.Append(nameTwice(vm.Name))
 			return "", diags
 		case machine.Planned:
-			return "", diags // It gives the name up, and it isn't known when: the check says who has it.
+			return "", diags // It loses the name at an unknown time: the check finds who has it.
 		}
 		id = vm.UUID
 		diags.AddAttributeWarning(path.Root("name"), "Name belongs to a managed virtual machine", fmt.Sprintf(
@@ -71,9 +71,9 @@ func (r *Resource) replacedVM(ctx context.Context, m *model, private meta.Privat
 	return id, diags
 }
 
-// verifyDestroyable returns an error if a VM that is destroyed before a new one is created, as m describes it, can't be
-// destroyed, because a host that may have it, or may use its disks, doesn't answer. Terraform's state of it had the
-// host that had it last.
+// verifyDestroyable returns an error if a VM that must be destroyed before a new one is created can't be destroyed,
+// because a host that may have it, or may use its disks, is unreachable. m is the planned VM. The saved state has the
+// host that had the old VM last.
 func (r *Resource) verifyDestroyable(ctx context.Context, m *model, id string) diag.Diagnostics {
 	saved, _ := r.Data.Managed.VM(id)
 	_, err := r.Data.Fleet.CheckDelete(ctx, id, fleet.LastKnown{Host: saved.Host, HostUUID: saved.HostUUID})

@@ -19,10 +19,10 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/value"
 )
 
-// invalid is the summary of what is wrong with a configuration.
+// invalid is the summary of errors in a configuration.
 const invalid = "Invalid virtual machine"
 
-// ValidateConfig checks what needs no host to check. What isn't known yet is checked when it is.
+// ValidateConfig checks everything that can be checked without a host. Unknown values are checked once they are known.
 func (r *Resource) ValidateConfig(
 	ctx context.Context, req resource.ValidateConfigRequest, resp *resource.ValidateConfigResponse,
 ) {
@@ -34,8 +34,8 @@ func (r *Resource) ValidateConfig(
 	resp.Diagnostics.Append(config.validate()...)
 }
 
-// tolerated are attributes that VMs from elsewhere may have values of that we wouldn't make. What they are is
-// checked when planning, where it differs from what is there: the configuration of an imported VM is valid.
+// tolerated matches attributes for which imported VMs may have values that the provider wouldn't set itself. The plan
+// checks them if they differ from the VM's values, so the configuration of an imported VM is valid.
 var tolerated = regexp.MustCompile(`^(type|memory\.(size|max_size)|` +
 	`disks\.[^.]+\.(bus|device|format|serial|read_only)|interfaces\.[^.]+\.model|` +
 	`devices\.(channels\.[^.]+\.name|filesystems\.[^.]+\.source))$`)
@@ -78,7 +78,7 @@ func validateLabels(at path.Path, labels types.Map) diag.Diagnostics {
 	return diags
 }
 
-// validatePlanned checks the rest of what is planned to change.
+// validatePlanned checks the remaining values that are planned to change.
 func (p planning) validatePlanned(planned *model) diag.Diagnostics {
 	diags := p.refuseOwnDisks()
 	if p.state == nil {
@@ -108,7 +108,7 @@ func (p planning) validatePlanned(planned *model) diag.Diagnostics {
 	return diags
 }
 
-// refuseSharedMACs refuses interfaces with one address, unless the VM has had them: it came from elsewhere.
+// refuseSharedMACs returns an error for interfaces with the same address, unless an imported VM already has them.
 func (p planning) refuseSharedMACs(spec domain.Spec) diag.Diagnostics {
 	var diags diag.Diagnostics
 	for _, problem := range spec.SharedMACs() {
@@ -119,8 +119,8 @@ func (p planning) refuseSharedMACs(spec domain.Spec) diag.Diagnostics {
 	return diags
 }
 
-// blockKnown tells whether everything about the block or device of a path is known: what seems to be missing in it may
-// come.
+// blockKnown reports whether everything about the block or device of a path is known. In an unknown block, missing
+// values may still follow.
 func (m *model) blockKnown(dotted string) bool {
 	steps := strings.Split(dotted, ".")
 	if len(steps) > 1 && slices.Contains(keyed, steps[0]) {
@@ -132,7 +132,7 @@ func (m *model) blockKnown(dotted string) bool {
 	return v == nil || isKnown(v)
 }
 
-// lookUp returns the value at a dotted path, nil when there is none.
+// lookUp returns the value at a dotted path, nil if there is none.
 func (m *model) lookUp(dotted string) attr.Value {
 	steps := strings.Split(dotted, ".")
 	var v attr.Value
@@ -154,7 +154,8 @@ func (m *model) lookUp(dotted string) attr.Value {
 	return v
 }
 
-// attributePath is the path of an attribute that the domain package names. It knows a volume by its path only.
+// attributePath returns the path of an attribute that the domain package names. The domain package knows a volume only
+// by its path.
 func (m *model) attributePath(dotted string) path.Path {
 	steps := strings.Split(dotted, ".")
 	if len(steps) == 3 && steps[0] == "disks" && (steps[2] == "file" || steps[2] == "block") {
@@ -168,10 +169,11 @@ func (m *model) attributePath(dotted string) path.Path {
 	return attrpath.Parse(strings.Join(steps, "."), keyed...)
 }
 
-// diskSources are the attributes of a disk that say where its data lives.
+// diskSources are the attributes of a disk that say where its data is stored.
 var diskSources = []string{"file", "block", "volume", "network", "pool"}
 
-// validateSources refuses a disk that is declared to be in two places: of several, the domain package sees one.
+// validateSources returns an error for a disk that is declared to be in two places, because the domain package sees
+// only one.
 func (m *model) validateSources() diag.Diagnostics {
 	var diags diag.Diagnostics
 	all := elements(m.Disks)
@@ -191,7 +193,7 @@ func (m *model) validateSources() diag.Diagnostics {
 	return diags
 }
 
-// validateWait refuses to wait for what can't come.
+// validateWait returns an error for waiting for something that can't happen.
 func (m *model) validateWait() diag.Diagnostics {
 	var diags diag.Diagnostics
 	wait := waitToFleet(m.WaitFor)

@@ -10,8 +10,8 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/value"
 )
 
-// defaultWaitTimeout is how long a VM may take to become ready. A cloud image that resizes its disk and runs
-// cloud-init on slow storage takes two to three minutes; twice that.
+// defaultWaitTimeout is how long a VM may take to become ready. A cloud image that resizes its disk and runs cloud-init
+// on slow storage takes two to three minutes; the default is twice that.
 const defaultWaitTimeout = 5 * time.Minute
 
 var waitAttributes = attributes{
@@ -37,7 +37,7 @@ func waitToFleet(o types.Object) fleet.WaitFor {
 	return fleet.WaitFor{GuestAgent: a.bool("guest_agent").ValueBool(), IPAddress: text(a.string("ip_address"))}
 }
 
-// waitsForMore tells whether there is anything to wait for beyond that the VM runs.
+// waitsForMore reports whether there is anything to wait for except that the VM runs.
 func waitsForMore(o types.Object) bool { return waitToFleet(o) != fleet.WaitFor{} }
 
 func waitTimeout(o types.Object) time.Duration {

@@ -25,7 +25,7 @@ type DataSource struct{ meta.DataSource }
 // NewDataSource returns the data source.
 func NewDataSource() datasource.DataSource { return &DataSource{meta.DataSource{TypeName: TypeName}} }
 
-// Read lists the VMs from one bulk reading per host, which everything else in a plan shares.
+// Read lists the VMs from one bulk read per host, which the rest of a plan shares.
 func (d *DataSource) Read(ctx context.Context, req datasource.ReadRequest, resp *datasource.ReadResponse) {
 	var config model
 	if !d.Reads(ctx, "virtual machines", &config, req, resp) {

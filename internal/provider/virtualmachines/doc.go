@@ -1,5 +1,5 @@
 // Package virtualmachines is the data source virtfleet_virtual_machines.
 //
-// It may import the fleet, fleet/status and the provider's shared packages. It must not ask more of a host than one
-// reading tells, however many VMs there are.
+// It may import the fleet, fleet/status and the provider's shared packages. However many VMs there are, it must not ask
+// a host for more than one bulk read returns.
 package virtualmachines

@@ -22,7 +22,7 @@ type model struct {
 	UnreachableHosts []string                  `tfsdk:"unreachable_hosts"`
 }
 
-// condition is what is asked for.
+// condition is a condition to filter by.
 type condition struct {
 	Type   types.String `tfsdk:"type"`
 	Status types.String `tfsdk:"status"`
@@ -46,7 +46,7 @@ type virtualMachine struct {
 	Error        *string               `tfsdk:"error"`
 }
 
-// matches tells whether a VM is one of those that are asked for.
+// matches reports whether a VM matches the filters.
 func (m model) matches(listed fleet.Listed, facts status.Facts, labels map[string]string) bool {
 	if len(labels) > 0 && (listed.VM == nil || !policy.HasLabels(listed.VM.Metadata.Labels, labels)) {
 		return false
@@ -97,7 +97,7 @@ func fromListed(listed fleet.Listed, facts status.Facts) virtualMachine {
 	return m
 }
 
-// orNull is nil for "".
+// orNull returns nil for "".
 func orNull(s string) *string {
 	if s == "" {
 		return nil

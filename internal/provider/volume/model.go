@@ -15,7 +15,7 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/storage"
 )
 
-// disk is the volume as it is to be made.
+// disk returns the declared volume.
 func (m *model) disk() storage.Disk {
 	d := storage.Disk{
 		Pool: m.Pool.ValueString(), Name: m.Name.ValueString(), Preallocation: m.Preallocation.ValueString(),
@@ -41,7 +41,7 @@ func (m *model) disk() storage.Disk {
 	return d
 }
 
-// setFromVolume takes over what a host has.
+// setFromVolume sets the model to the volume on a host.
 func (m *model) setFromVolume(host string, v libvirt.Volume, imported bool) {
 	m.ID, m.CurrentHost, m.Path = types.StringValue(m.id()), types.StringValue(host), types.StringValue(v.Path)
 	if size := value.NewQuantityFromBytes(v.CapacityBytes); !size.Same(m.Size) {
@@ -55,7 +55,7 @@ func (m *model) setFromVolume(host string, v libvirt.Volume, imported bool) {
 	}
 }
 
-// basedOn is the image that a volume is based on: the declared one where its name fits.
+// basedOn returns the image that a volume is based on: the declared image if its name matches.
 func (m *model) basedOn(v libvirt.Volume) types.String {
 	if v.Backing == "" {
 		return types.StringNull()
@@ -67,7 +67,7 @@ func (m *model) basedOn(v libvirt.Volume) types.String {
 	return types.StringValue(m.Pool.ValueString() + "/" + name)
 }
 
-// refOf reads "<pool>/<name>"; nil: it is none.
+// refOf parses "<pool>/<name>". It returns nil for other values.
 func refOf(id attr.Value) *storage.Ref {
 	s, ok := id.(types.String)
 	if !ok || s.IsNull() || s.IsUnknown() {
@@ -92,7 +92,7 @@ func (m *model) failure(verb, host string, err error) tfdiag.Failure {
 	return tfdiag.Failure{Verb: verb, Noun: m.noun(), Host: host, Err: err}
 }
 
-// removalFailure is why the volume can't be deleted, and what to do about it.
+// removalFailure returns why the volume can't be deleted, and what to do about it.
 func (m *model) removalFailure(host string, err error) tfdiag.Failure {
 	f := m.failure("delete", host, err)
 	partition, ok := errors.AsType[*storage.PartitionError](err)

@@ -40,8 +40,9 @@ func NewResource() resource.Resource {
 	return &volumeResource{Resource: meta.Resource{TypeName: TypeName}}
 }
 
-// ModifyPlan refuses what would lose data: a smaller size, and a move that nothing would carry out; and to remove what
-// a host may use that can't be asked, or what libvirt can't remove.
+// ModifyPlan returns errors for plans that would lose data: a smaller size, and a move of the volume or of its pool,
+// which the provider doesn't carry out. It also returns errors for the removal of a volume that an unreachable host may
+// use, and of one that libvirt can't remove.
 func (r *volumeResource) ModifyPlan(
 	ctx context.Context, req resource.ModifyPlanRequest, resp *resource.ModifyPlanResponse,
 ) {
@@ -101,7 +102,8 @@ func (r *volumeResource) ModifyPlan(
 	}
 }
 
-// checkName refuses a name under which libvirt makes no encrypted volume. One that was imported keeps its name.
+// checkName returns an error for a name under which libvirt creates no encrypted volume. An imported volume keeps its
+// name.
 func checkName(ctx context.Context, req resource.ModifyPlanRequest, resp *resource.ModifyPlanResponse) {
 	var name types.String
 	var encryption types.Object
@@ -115,7 +117,7 @@ func checkName(ctx context.Context, req resource.ModifyPlanRequest, resp *resour
 		name.ValueString(), libvirt.NameRuleOfEncrypted))
 }
 
-// checkNew refuses a size that is less than what the volume is made from has, where that is known already.
+// checkNew returns an error if the size is less than that of the volume's source, if that is already known.
 func (r *volumeResource) checkNew(
 	ctx context.Context, req resource.ModifyPlanRequest, resp *resource.ModifyPlanResponse, host types.String,
 ) {
@@ -143,8 +145,8 @@ func (r *volumeResource) checkNew(
 	}
 }
 
-// checkRemoval refuses to remove a volume that a host may use which doesn't answer, and one that libvirt can't remove.
-// The apply would find that out when the VMs that use it are gone.
+// checkRemoval returns an error for the removal of a volume that an unreachable host may use, and of one that libvirt
+// can't remove. The apply would find that out only after the VMs that use the volume are gone.
 func (r *volumeResource) checkRemoval(
 	ctx context.Context, req resource.ModifyPlanRequest, resp *resource.ModifyPlanResponse,
 ) {
@@ -169,7 +171,7 @@ func (r *volumeResource) checkRemoval(
 	}
 }
 
-// Create makes the volume.
+// Create creates the volume.
 func (r *volumeResource) Create(ctx context.Context, req resource.CreateRequest, resp *resource.CreateResponse) {
 	var plan model
 	resp.Diagnostics.Append(req.Plan.Get(ctx, &plan)...)
@@ -200,7 +202,7 @@ func (r *volumeResource) Create(ctx context.Context, req resource.CreateRequest,
 	resp.Diagnostics.Append(resp.State.Set(ctx, &plan)...)
 }
 
-// chooseHost is the host to make the volume on, and those that see it then.
+// chooseHost returns the host on which to create the volume, and the hosts that will see the volume.
 func (r *volumeResource) chooseHost(
 	ctx context.Context, s *storage.Storage, plan *model,
 ) (host string, sharing hostset.Set, d diag.Diagnostic) {
@@ -232,7 +234,7 @@ func (r *volumeResource) chooseHost(
 	}
 }
 
-// Read finds the volume, first where it was last.
+// Read finds the volume, first on the host that had it last.
 func (r *volumeResource) Read(ctx context.Context, req resource.ReadRequest, resp *resource.ReadResponse) {
 	var state model
 	resp.Diagnostics.Append(req.State.Get(ctx, &state)...)
@@ -249,7 +251,7 @@ func (r *volumeResource) Read(ctx context.Context, req resource.ReadRequest, res
 		state.setFromVolume(found.Host, *found.Value, imported)
 		resp.Diagnostics.Append(resp.State.Set(ctx, &state)...)
 	case len(diags) > 0:
-		// It can't be told, so it is taken to be as it was.
+		// Unknown, so the state stays as it was.
 	case imported:
 		resp.Diagnostics.Append(tfdiag.Failure{
 			Verb: "import", Noun: noun, Err: onhosts.NotFound(noun, state.id()),
@@ -259,8 +261,8 @@ func (r *volumeResource) Read(ctx context.Context, req resource.ReadRequest, res
 	}
 }
 
-// findVolume looks for the volume where it was last, then everywhere. A warning in diags says that it can't be told, an
-// error that on_unreachable doesn't allow for it.
+// findVolume looks for the volume on the host that had it last, then on all hosts. A warning in diags says that the
+// volume's place is unknown, and an error that on_unreachable doesn't allow that.
 func (r *volumeResource) findVolume(
 	ctx context.Context, s *storage.Storage, state *model,
 ) (found *hostset.Answer[libvirt.Volume], diags diag.Diagnostics) {
@@ -295,7 +297,7 @@ func (r *volumeResource) findVolume(
 		pool := errors.Is(err, libvirt.ErrPoolInactive) || errors.Is(err, libvirt.ErrNoPool)
 		switch {
 		case pool && host != last:
-			// A host where it never was.
+			// The volume was never on this host.
 		case !pool && r.Data.OnUnreachable != meta.OnUnreachableKeep:
 			diags.Append(f.Error())
 		default:
@@ -306,7 +308,7 @@ func (r *volumeResource) findVolume(
 	return nil, diags
 }
 
-// Update grows the volume. Nothing else of it changes in place.
+// Update grows the volume. No other attribute changes in place.
 func (r *volumeResource) Update(ctx context.Context, req resource.UpdateRequest, resp *resource.UpdateResponse) {
 	var plan, state model
 	resp.Diagnostics.Append(req.Plan.Get(ctx, &plan)...)
@@ -352,7 +354,7 @@ func (r *volumeResource) Delete(ctx context.Context, req resource.DeleteRequest,
 	}
 }
 
-// ImportState takes "<pool>/<name>" or a path, on whatever host that is.
+// ImportState accepts "<pool>/<name>" or a path, on any host.
 func (r *volumeResource) ImportState(
 	ctx context.Context, req resource.ImportStateRequest, resp *resource.ImportStateResponse,
 ) {

@@ -17,13 +17,13 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/storage"
 )
 
-// cloneFull is a copy of its own, cloneOverlay one that is based on the image.
+// cloneFull is an independent copy, and cloneOverlay a copy that is based on the image.
 const (
 	cloneFull    = "full"
 	cloneOverlay = "overlay"
 )
 
-// model is the resource as Terraform has it.
+// model is the resource in Terraform.
 type model struct {
 	ID            types.String      `tfsdk:"id"`
 	Name          types.String      `tfsdk:"name"`
@@ -165,16 +165,16 @@ func originAttribute(description string, other path.Expression) schema.Attribute
 	}
 }
 
-// isID refuses what is not "<pool>/<name>".
+// isID refuses texts that aren't "<pool>/<name>".
 type isID struct{}
 
-// Description says what is accepted.
+// Description says what the validator accepts.
 func (isID) Description(context.Context) string { return "must be <pool>/<name>" }
 
-// MarkdownDescription says what is accepted.
+// MarkdownDescription says what the validator accepts.
 func (v isID) MarkdownDescription(ctx context.Context) string { return v.Description(ctx) }
 
-// ValidateString refuses what is not an id.
+// ValidateString refuses texts that aren't ids.
 func (v isID) ValidateString(ctx context.Context, req validator.StringRequest, resp *validator.StringResponse) {
 	if req.ConfigValue.IsNull() || req.ConfigValue.IsUnknown() {
 		return
