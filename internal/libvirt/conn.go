@@ -39,7 +39,7 @@ type conn struct {
 	mu      sync.Mutex
 	running int  // calls within libvirt
 	awaited int  // those that a caller waits for
-	retired bool // takes no new calls
+	retired bool // accepts no new calls
 	freed   bool
 	tokens  int                          // tokens that its pipelined calls hold
 	dropped bool                         // the tokens were returned, because the connection is abandoned

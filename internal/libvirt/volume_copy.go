@@ -25,11 +25,11 @@ const (
 const inHole = -3
 
 // CopyFile copies a file to the same path on another host, through this process: content, holes, permissions and the
-// owner's ids. The target must have the directory. An existing file is left alone, and ErrExists is returned. made is
-// called when the file exists, is empty and was certainly created by this call, before anything is copied into it. From
-// then on the caller has to remove the file (RemoveFile) if CopyFile fails; an error of made makes it fail. Until the
-// copying begins, the file is empty bytes long, at most as long as the source: by that number, which the caller chose,
-// the caller recognises the file.
+// owner's ids. The directory must exist on the target. If the file exists there, CopyFile leaves it alone and returns
+// ErrExists. made is called when the new file exists and was certainly created by this call, before anything is copied
+// into it. From then on the caller has to remove the file (RemoveFile) if CopyFile fails; CopyFile also fails if made
+// returns an error. Until content is copied, the new file is a hole with a length of empty bytes, at most the length of
+// the source: the caller chooses that number and can recognise the file by it.
 //
 // It returns nil when the target's daemon has written every byte and reports the same length as the source's. A file of
 // up to 16 MiB is also read back and compared by checksum.

@@ -75,7 +75,7 @@ func DirtyRate(
 	}
 }
 
-// requireIdle returns ErrMigrating while the VM is being migrated, saved or dumped.
+// requireIdle returns ErrMigrating while a job runs on the VM, such as a migration, a save or a backup.
 func requireIdle(ctx context.Context, conn Conn, uuid string) error {
 	job, err := conn.Job(ctx, uuid)
 	if err != nil {
