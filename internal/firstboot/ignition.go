@@ -10,23 +10,23 @@ import (
 	"strings"
 )
 
-// Ignition is a configuration for Ignition. It may hold secrets: printing it shows its size alone.
+// Ignition is a configuration for Ignition. It may hold secrets: printing it only shows its size.
 type Ignition struct {
 	// Config is the configuration itself.
 	Config string
 }
 
-// String shows nothing of the content.
+// String returns a text without the content.
 func (i Ignition) String() string { return fmt.Sprintf("Ignition(%d bytes)", len(i.Config)) }
 
-// GoString shows nothing of the content.
+// GoString returns a text without the content.
 func (i Ignition) GoString() string { return i.String() }
 
 // ignitionVersion is a version of Ignition's specification: 2.x of Container Linux and old Flatcar, or 3.x.
 var ignitionVersion = regexp.MustCompile(`^([0-9]+)\.[0-9]+\.[0-9]+(-experimental)?$`)
 
-// ValidateIgnition lists what is wrong with an Ignition configuration: JSON that doesn't parse, a version that is
-// missing or unknown, too large. Ignition itself checks the rest in the guest, where a mistake stops the boot.
+// ValidateIgnition returns what is wrong with an Ignition configuration: JSON that doesn't parse, a missing or unknown
+// version, or its size. Ignition itself checks the rest in the guest, where an error stops the boot.
 func ValidateIgnition(config string) []Problem {
 	problem := func(line int, format string, a ...any) []Problem {
 		return []Problem{{Field: FieldIgnition, Line: line, Reason: fmt.Sprintf(format, a...)}}
@@ -60,7 +60,7 @@ func ValidateIgnition(config string) []Problem {
 	return nil
 }
 
-// jsonLine is the line of a decoding error, 0 when the error doesn't tell.
+// jsonLine returns the line of a decoding error, 0 if the error has none.
 func jsonLine(text string, err error) int {
 	offset := int64(-1)
 	var syntax *json.SyntaxError

@@ -7,9 +7,9 @@ import (
 )
 
 // The layout of an image with one directory, in sectors (ECMA-119). The primary volume has Rock Ridge names, the
-// supplementary one Joliet's: Linux reads either, Windows the latter.
+// supplementary volume Joliet names: Linux reads either, Windows the latter.
 const (
-	primaryVolume     = 16 + iota // The first 16 sectors are the system's.
+	primaryVolume     = 16 + iota // The first 16 sectors are reserved for the system.
 	jolietVolume                  // 17
 	volumeTerminator              // 18
 	primaryPathLittle             // 19
@@ -23,11 +23,11 @@ const (
 
 const (
 	sectorBytes    = 2048
-	pathTableBytes = 10 // with the root alone
+	pathTableBytes = 10 // with only the root
 	flagDirectory  = 2
 )
 
-// Modes of Rock Ridge: only the guest's root reads what may be secret.
+// The modes in Rock Ridge: only the guest's root may read the files, which may hold secrets.
 const (
 	modeDirectory = 0o040500
 	modeFile      = 0o100400
@@ -40,10 +40,10 @@ type isoFile struct {
 	content   []byte
 }
 
-// sectors is how many sectors the content has.
+// sectors returns the number of sectors of the content.
 func (f isoFile) sectors() int { return (len(f.content) + sectorBytes - 1) / sectorBytes }
 
-// isoSize is the length in bytes of the image with these files.
+// isoSize returns the length in bytes of the image with these files.
 func isoSize(files []isoFile) int {
 	sectors := firstFile
 	for _, f := range files {
@@ -52,8 +52,8 @@ func isoSize(files []isoFile) int {
 	return sectors * sectorBytes
 }
 
-// isoImage makes an image with these files in its root. They must be ordered by both of their names, and be few enough
-// for one sector of directory. Nothing in it depends on the time.
+// isoImage creates an image with these files in its root. They must be ordered by both of their names, and fit into one
+// sector of directory. Nothing in the image depends on the time.
 func isoImage(label string, files []isoFile) []byte {
 	image := make([]byte, isoSize(files))
 	at := func(sector int) []byte { return image[sector*sectorBytes:] }
@@ -91,7 +91,7 @@ func isoImage(label string, files []isoFile) []byte {
 	return image
 }
 
-// volume is what a volume descriptor says.
+// volume is the content of a volume descriptor.
 type volume struct {
 	kind                           byte
 	escape                         string // the character set; "" for the primary volume
@@ -117,7 +117,7 @@ func writeVolume(to []byte, v volume) {
 	copy(to[80:], both32(v.sectors))
 	copy(to[88:], v.escape)
 	copy(to[120:], both16(1)) // volumes in the set
-	copy(to[124:], both16(1)) // the number of this one
+	copy(to[124:], both16(1)) // the number of this volume
 	copy(to[128:], both16(sectorBytes))
 	copy(to[132:], both32(pathTableBytes))
 	binary.LittleEndian.PutUint32(to[140:], uint32(v.pathLittle))
@@ -129,19 +129,19 @@ func writeVolume(to []byte, v volume) {
 		field(text.from, text.length, "")
 	}
 	for from := 813; from < 881; from += 17 {
-		copy(to[from:], "0000000000000000\x00") // a time that isn't given
+		copy(to[from:], "0000000000000000\x00") // a time that isn't specified
 	}
 	to[881] = 1 // the structure's version
 }
 
-// writePathTable writes a path table with the root alone.
+// writePathTable writes a path table with only the root.
 func writePathTable(to []byte, order binary.ByteOrder, directory int) {
 	to[0] = 1 // the length of the name
 	order.PutUint32(to[2:], uint32(directory))
 	order.PutUint16(to[6:], 1)
 }
 
-// directoryRecord is the entry of a file or directory, with what Rock Ridge adds to it.
+// directoryRecord returns the entry of a file or directory, with Rock Ridge's additions.
 func directoryRecord(sector, length int, flags byte, name string, system ...[]byte) []byte {
 	record := []byte{0, 0} // the record's length, and that of its extended attributes
 	record = append(record, both32(sector)...)
@@ -170,7 +170,7 @@ var suspIndicator = []byte{'S', 'P', 7, 1, 0xbe, 0xef, 0}
 // rockRidgeReference names the extension (SUSP "ER"), without a description.
 var rockRidgeReference = []byte("ER\x12\x01\x0a\x00\x00\x01RRIP_1991A")
 
-// rockRidgeMode is mode, links, owner and group (RRIP "PX").
+// rockRidgeMode returns mode, links, owner and group (RRIP "PX").
 func rockRidgeMode(mode, links int) []byte {
 	entry := []byte{'P', 'X', 36, 1}
 	for _, value := range []int{mode, links, 0, 0} {
@@ -179,24 +179,24 @@ func rockRidgeMode(mode, links int) []byte {
 	return entry
 }
 
-// rockRidgeName is the real name (RRIP "NM").
+// rockRidgeName returns the real name (RRIP "NM").
 func rockRidgeName(name string) []byte {
 	return append([]byte{'N', 'M', byte(5 + len(name)), 1, 0}, name...)
 }
 
-// both32 is a number in both byte orders.
+// both32 returns a number in both byte orders.
 func both32(n int) []byte {
 	return binary.BigEndian.AppendUint32(binary.LittleEndian.AppendUint32(nil, uint32(n)), uint32(n))
 }
 
-// both16 is a number in both byte orders.
+// both16 returns a number in both byte orders.
 func both16(n int) []byte {
 	return binary.BigEndian.AppendUint16(binary.LittleEndian.AppendUint16(nil, uint16(n)), uint16(n))
 }
 
 func ascii(text string) []byte { return []byte(text) }
 
-// ucs2 is Joliet's character set.
+// ucs2 returns a text in Joliet's character set.
 func ucs2(text string) []byte {
 	var encoded []byte
 	for _, unit := range utf16.Encode([]rune(text)) {

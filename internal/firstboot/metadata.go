@@ -7,14 +7,14 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// The keys of the meta data that the fields of NoCloud stand for.
+// The keys of the meta data for the fields of NoCloud.
 const (
 	keyInstanceID = "instance-id"
 	keyHostname   = "local-hostname"
 )
 
-// metaData is the meta data with the instance id and the hostname, unless it has them itself. What the user wrote stays
-// as it is, comments included, where nothing is to be added.
+// metaData returns the meta data, and adds the instance id and the hostname if they are missing. If nothing has to be
+// added, the user's text stays as it is, comments included.
 func (n NoCloud) metaData() ([]byte, *Problem) {
 	document, problem := parseMapping(FieldMetaData, n.MetaData)
 	if problem != nil {
@@ -51,7 +51,7 @@ func (n NoCloud) metaData() ([]byte, *Problem) {
 		}
 		return append([]byte(text), addition...), nil
 	}
-	// Nothing can be appended to what is written as in JSON.
+	// Nothing can be appended to a mapping in JSON notation.
 	document.Style &^= yaml.FlowStyle
 	document.Content = append(document.Content, missing...)
 	text, err := yaml.Marshal(document)
@@ -61,7 +61,7 @@ func (n NoCloud) metaData() ([]byte, *Problem) {
 	return text, nil
 }
 
-// namesInstance says that the meta data has an instance id of its own.
+// namesInstance reports whether the meta data has an instance id of its own.
 func (n NoCloud) namesInstance() bool {
 	document, problem := parseMapping(FieldMetaData, n.MetaData)
 	return problem == nil && valueOf(document, keyInstanceID) != nil
@@ -73,7 +73,7 @@ func scalar(text string) *yaml.Node {
 	return node
 }
 
-// valueOf is the value of a key of a mapping; nil without one.
+// valueOf returns the value of a key of a mapping; nil if there is none.
 func valueOf(mapping *yaml.Node, key string) *yaml.Node {
 	if mapping == nil {
 		return nil

@@ -4,8 +4,8 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// validateNetworkConfig checks what every renderer of cloud-init requires: a version that it knows, and content that
-// belongs to it.
+// validateNetworkConfig checks what every renderer of cloud-init requires: a known version, and content of that
+// version.
 func validateNetworkConfig(text string) []Problem {
 	if text == "" {
 		return nil

@@ -11,61 +11,62 @@ import (
 // VolumeLabel is the label by which cloud-init finds a NoCloud medium.
 const VolumeLabel = "cidata"
 
-// MaxBytes is the largest medium, and the largest Ignition configuration, that is accepted, in bytes. Whatever doesn't
-// fit is better fetched by the guest.
+// MaxBytes is the largest accepted size in bytes of a medium and of an Ignition configuration. The guest should fetch
+// larger content itself.
 const MaxBytes = 16 << 20
 
-// NoCloud is what cloud-init reads from its NoCloud medium. It may hold secrets: printing it shows none of it.
+// NoCloud is what cloud-init reads from its NoCloud medium. It may hold secrets: printing it shows none of its content.
 type NoCloud struct {
-	// InstanceID tells cloud-init whether this is the first boot: it configures the guest once for each value. The id of
-	// the VM is the usual one. Meta data that names an instance-id itself needs none; if both are set, they must agree.
+	// InstanceID tells cloud-init whether this is the first boot: cloud-init configures the guest once for each value. It
+	// usually is the id of the VM. It isn't required if the meta data has an instance-id; if both are set, they must be
+	// equal.
 	InstanceID string
-	// Hostname is the guest's local-hostname if the meta data doesn't name one. Empty: cloud-init leaves the guest's
-	// name alone.
+	// Hostname is the guest's local-hostname, unless the meta data has one. If empty, cloud-init doesn't change the
+	// guest's name.
 	Hostname string
-	// UserData is what cloud-init carries out: "#cloud-config", a script, a MIME multi-part, ... Empty: nothing.
+	// UserData is what cloud-init executes: "#cloud-config", a script, a MIME multi-part, ... If empty, nothing.
 	UserData string
-	// MetaData is a YAML mapping. Empty: it has the instance id and the hostname alone.
+	// MetaData is a YAML mapping. If empty, it only has the instance id and the hostname.
 	MetaData string
-	// VendorData has the formats of UserData. Empty: the medium has no such file.
+	// VendorData has the formats of UserData. If empty, the medium has no such file.
 	VendorData string
-	// NetworkConfig is a YAML mapping of version 1 or 2. Empty: the medium has no such file, and cloud-init brings up
+	// NetworkConfig is a YAML mapping of version 1 or 2. If empty, the medium has no such file, and cloud-init configures
 	// the first interface with DHCP.
 	NetworkConfig string
 }
 
-// String shows nothing: user data holds secrets.
+// String returns a text without the content: user data holds secrets.
 func (NoCloud) String() string { return "NoCloud(content not shown)" }
 
-// GoString shows nothing either.
+// GoString returns a text without the content.
 func (n NoCloud) GoString() string { return n.String() }
 
-// Medium is a finished ISO 9660 image. It may hold secrets: printing it shows its size alone.
+// Medium is a finished ISO 9660 image. It may hold secrets: printing it only shows its size.
 type Medium struct{ image []byte }
 
-// Bytes is the image itself. It must not be changed.
+// Bytes returns the image. It must not be changed.
 func (m *Medium) Bytes() []byte { return m.image }
 
-// Reader reads the image from its start.
+// Reader returns a reader of the image from its start.
 func (m *Medium) Reader() *bytes.Reader { return bytes.NewReader(m.image) }
 
-// Size is the image's length in bytes, a multiple of 2048.
+// Size returns the image's length in bytes, a multiple of 2048.
 func (m *Medium) Size() int64 { return int64(len(m.image)) }
 
-// Digest is "sha256:" and the image's SHA-256 in hexadecimal digits. Whoever knows all of the content but a short
-// password could try passwords against it: with write-only content, compare it but don't store it.
+// Digest returns "sha256:" and the image's SHA-256 in hexadecimal digits. If all of the content except a short password
+// is known, the digest allows trying passwords: for write-only content, compare the digest but don't store it.
 func (m *Medium) Digest() string {
 	sum := sha256.Sum256(m.image)
 	return "sha256:" + hex.EncodeToString(sum[:])
 }
 
-// String shows nothing of the content.
+// String returns a text without the content.
 func (m *Medium) String() string { return fmt.Sprintf("Medium(%d bytes)", len(m.image)) }
 
-// GoString shows nothing of the content.
+// GoString returns a text without the content.
 func (m *Medium) GoString() string { return m.String() }
 
-// OrInstanceID returns the data with this instance id, unless it has one of its own or in its meta data.
+// OrInstanceID returns the data with this instance id, unless it has one, in InstanceID or in its meta data.
 func (n NoCloud) OrInstanceID(id string) NoCloud {
 	if n.InstanceID == "" && !n.namesInstance() {
 		n.InstanceID = id
@@ -73,7 +74,7 @@ func (n NoCloud) OrInstanceID(id string) NoCloud {
 	return n
 }
 
-// Validate lists what is wrong with n. A missing instance id isn't: it may not be known yet.
+// Validate returns what is wrong with n. It accepts a missing instance id, which may be unknown yet.
 func (n NoCloud) Validate() []Problem {
 	var problems []Problem
 	problems = append(problems, validateUserData(FieldUserData, n.UserData)...)
@@ -93,7 +94,8 @@ func (n NoCloud) Validate() []Problem {
 	return problems
 }
 
-// Medium makes the image. Its error joins what Validate lists, each a Problem; without an instance id it fails too.
+// Medium creates the image. Its error joins the problems that Validate returns, each a Problem. It also fails without
+// an instance id.
 func (n NoCloud) Medium() (*Medium, error) {
 	if problems := n.Validate(); len(problems) > 0 {
 		return nil, join(problems)
@@ -108,7 +110,7 @@ func (n NoCloud) Medium() (*Medium, error) {
 	return &Medium{image: isoImage(VolumeLabel, files)}, nil
 }
 
-// files are the files of the medium, in the order of their names.
+// files returns the files of the medium, in the order of their names.
 func (n NoCloud) files() ([]isoFile, *Problem) {
 	metaData, problem := n.metaData()
 	if problem != nil {
@@ -118,7 +120,7 @@ func (n NoCloud) files() ([]isoFile, *Problem) {
 	if n.NetworkConfig != "" {
 		files = append(files, isoFile{shortName: "NETCONF.;1", name: "network-config", content: []byte(n.NetworkConfig)})
 	}
-	// cloud-init takes a medium without user-data for another one's, so it is there even when it is empty.
+	// cloud-init ignores a medium without user-data, so the file exists even if it is empty.
 	files = append(files, isoFile{shortName: "USERDATA.;1", name: "user-data", content: []byte(n.UserData)})
 	if n.VendorData != "" {
 		files = append(files, isoFile{shortName: "VENDDATA.;1", name: "vendor-data", content: []byte(n.VendorData)})

@@ -2,7 +2,7 @@ package firstboot
 
 import "fmt"
 
-// The names of the fields that a Problem is about, which are those of the attributes.
+// The names of the fields that a Problem can be about, which are the names of the attributes.
 const (
 	FieldUserData      = "user_data"
 	FieldMetaData      = "meta_data"
@@ -14,12 +14,12 @@ const (
 
 // Problem is what is wrong with one field. It never quotes the field's content, which may be secret.
 type Problem struct {
-	Field  string // one of the Field values; "" when it is about all of them together
-	Line   int    // the line, from 1; 0 when it is about the whole content
+	Field  string // one of the Field values; "" if it is about all of them together
+	Line   int    // the line, from 1; 0 if it is about the whole content
 	Reason string // what is wrong and what to do
 }
 
-// Error says "user_data, line 3: <reason>".
+// Error returns a text such as "user_data, line 3: <reason>".
 func (p *Problem) Error() string {
 	switch {
 	case p.Field == "":

@@ -21,7 +21,7 @@ const (
 	headerJinja       = "## template: jinja"
 )
 
-// opaqueHeaders begin user data whose content isn't looked into.
+// opaqueHeaders begin user data whose content isn't checked.
 var opaqueHeaders = []string{
 	"#!", "#include", "#cloud-boothook", "#cloud-config-jsonp", "#part-handler", "#upstart-job",
 }
@@ -29,8 +29,8 @@ var opaqueHeaders = []string{
 // gzipMagic begins compressed user data, which cloud-init unpacks.
 const gzipMagic = "\x1f\x8b"
 
-// validateUserData checks user data or vendor data: cloud-init goes by what it begins with, and ignores, with no more
-// than a line in the guest's log, what it doesn't know.
+// validateUserData checks user data or vendor data. cloud-init determines the format by the first characters. It
+// ignores unknown formats, and only writes a line to the guest's log.
 func validateUserData(field, text string) []Problem {
 	if text == "" || strings.HasPrefix(text, gzipMagic) {
 		return nil
@@ -46,7 +46,7 @@ func validateUserData(field, text string) []Problem {
 
 // validatePart checks user data that isn't a multi-part.
 func validatePart(field, text string) *Problem {
-	// As cloud-init does it.
+	// cloud-init does the same.
 	start := strings.ToLower(strings.TrimLeft(text, " \t\r\n"))
 	has := func(header string) bool { return strings.HasPrefix(start, header) }
 	if has(headerJinja) {
@@ -55,7 +55,7 @@ func validatePart(field, text string) *Problem {
 			return &Problem{Field: field, Line: 2, Reason: "after \"" + headerJinja + "\" the next line must say what the " +
 				"template becomes, for example \"" + headerCloudConfig + "\""}
 		}
-		return nil // Until it is rendered in the guest it is no YAML.
+		return nil // It is no YAML until it is rendered in the guest.
 	}
 	for _, header := range opaqueHeaders {
 		if has(header) {
@@ -76,7 +76,7 @@ func validatePart(field, text string) *Problem {
 	return &Problem{Field: field, Line: 1, Reason: missingHeader(start)}
 }
 
-// missingHeader explains what is expected, and what the user may have meant.
+// missingHeader returns which headers are expected, and which one the user may have meant.
 func missingHeader(start string) string {
 	reason := "cloud-init ignores what doesn't begin with a header that it knows: \"" + headerCloudConfig + "\", \"#!\" " +
 		"(a script), \"#include\", \"#cloud-boothook\", \"" + headerJinja + "\", a MIME multi-part, ..."
@@ -90,14 +90,14 @@ func missingHeader(start string) string {
 	return reason
 }
 
-// isMIME says that text begins with a MIME header.
+// isMIME reports whether text begins with a MIME header.
 func isMIME(text string) bool {
 	start := strings.ToLower(strings.TrimLeft(text, " \t\r\n"))
 	return strings.HasPrefix(start, "content-type:") || strings.HasPrefix(start, "mime-version:") ||
 		strings.HasPrefix(start, "from ")
 }
 
-// validateMIME checks a multi-part as far as it can be: its structure, and the parts that are cloud-config.
+// validateMIME checks what can be checked of a multi-part: its structure, and the parts that are cloud-config.
 func validateMIME(field, text string) []Problem {
 	text = strings.TrimLeft(text, " \t\r\n")
 	if strings.HasPrefix(strings.ToLower(text), "from ") {
@@ -112,7 +112,7 @@ func validateMIME(field, text string) []Problem {
 		return []Problem{{Field: field, Reason: "its MIME header has no Content-Type that can be read"}}
 	}
 	if !strings.HasPrefix(mediaType, "multipart/") {
-		return nil // One part of whatever type: cloud-init goes by the type.
+		return nil // A single part of any type: cloud-init uses the type.
 	}
 	if parameters["boundary"] == "" {
 		return []Problem{{Field: field, Reason: "the Content-Type of its MIME header names no boundary"}}
@@ -138,7 +138,7 @@ func validateMIME(field, text string) []Problem {
 	}
 }
 
-// place is the problem without its field.
+// place returns the problem without its field.
 func (p *Problem) place() string {
 	if p.Line == 0 {
 		return p.Reason

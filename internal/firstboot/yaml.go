@@ -10,7 +10,7 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// parseMapping parses YAML (or JSON, which is YAML) that must be a mapping. It gives nil for a text without content.
+// parseMapping parses YAML (or JSON, which is YAML) that must be a mapping. It returns nil for a text without content.
 func parseMapping(field, text string) (*yaml.Node, *Problem) {
 	node, problem := parseYAML(field, text)
 	if problem != nil || node == nil {
@@ -22,7 +22,7 @@ func parseMapping(field, text string) (*yaml.Node, *Problem) {
 	return node, nil
 }
 
-// parseYAML parses one YAML document and gives its root; nil for a text without content.
+// parseYAML parses one YAML document and returns its root; nil for a text without content.
 func parseYAML(field, text string) (*yaml.Node, *Problem) {
 	decoder := yaml.NewDecoder(strings.NewReader(text))
 	var document, next yaml.Node
@@ -48,10 +48,10 @@ func parseYAML(field, text string) (*yaml.Node, *Problem) {
 	return root, nil
 }
 
-// yamlLine finds the line in an error of the parser.
+// yamlLine matches the line in an error of the parser.
 var yamlLine = regexp.MustCompile(`line (\d+)`)
 
-// yamlReasons are the parser's explanations that quote nothing of the content.
+// yamlReasons are the parser's explanations that don't quote the content.
 var yamlReasons = []string{
 	"mapping values are not allowed in this context",
 	"found character that cannot start any token",
@@ -77,7 +77,7 @@ var yamlReasons = []string{
 	"exceeded max depth",
 }
 
-// yamlProblem tells where YAML doesn't parse and why, without the words of the parser that may quote the content.
+// yamlProblem returns where YAML doesn't parse and why, without the parser's words, which may quote the content.
 func yamlProblem(field string, err error) *Problem {
 	p := &Problem{Field: field, Reason: "it isn't valid YAML"}
 	text := err.Error()

@@ -8,32 +8,32 @@ import (
 	"slices"
 )
 
-// Agent is what an agent says about itself.
+// Agent is what an agent reports about itself.
 type Agent struct {
 	Version string
-	// Commands are the names of those that it runs, sorted.
+	// Commands are the names of the commands that it runs, sorted.
 	Commands []string
 }
 
-// needed are the commands without which we know too little of a guest; they are KubeVirt's.
+// needed are the commands without which too little is known of a guest; they are KubeVirt's.
 var needed = []string{
 	"guest-get-fsinfo", "guest-get-host-name", "guest-get-osinfo", "guest-get-time", "guest-get-timezone",
 	"guest-get-users", "guest-info", "guest-network-get-interfaces", "guest-ping", "guest-shutdown",
 }
 
-// Lacks are the commands that the agent doesn't run, of those that are needed.
+// Lacks returns the needed commands that the agent doesn't run.
 func (a *Agent) Lacks() []string {
 	return slices.DeleteFunc(slices.Clone(needed), func(c string) bool { return slices.Contains(a.Commands, c) })
 }
 
-// refusals are the commands behind the groups that libvirt asks for.
+// refusals are the commands behind the groups that libvirt requests.
 var refusals = map[Group]string{
 	GroupFilesystems: "guest-get-fsinfo", GroupHostname: "guest-get-host-name", GroupOS: "guest-get-osinfo",
 	GroupTimezone: "guest-get-timezone", GroupUsers: "guest-get-users", GroupInterfaces: "guest-network-get-interfaces",
 }
 
-// Lacks are the needed commands that the agent was seen not to run. exact says that these are all: without raw commands
-// only those that libvirt uses were tried.
+// Lacks returns the needed commands that the agent was seen not to run. exact reports whether these are all: without
+// raw commands, only the commands that libvirt uses were tried.
 func (r *Report) Lacks() (lacks []string, exact bool) {
 	if r.Agent != nil {
 		return r.Agent.Lacks(), true
@@ -47,7 +47,7 @@ func (r *Report) Lacks() (lacks []string, exact bool) {
 	return lacks, false
 }
 
-// Counters are what a network interface has carried, as the guest counts.
+// Counters are the guest's counters of a network interface.
 type Counters struct {
 	RXBytes   uint64 `json:"rx-bytes"`
 	RXPackets uint64 `json:"rx-packets"`
@@ -59,7 +59,7 @@ type Counters struct {
 	TXDropped uint64 `json:"tx-dropped"`
 }
 
-// askRaw asks what libvirt has no call for.
+// askRaw requests what libvirt has no call for.
 func (a *agentQuery) askRaw(ctx context.Context) error {
 	r := a.report
 	questions := []struct {
@@ -90,7 +90,8 @@ func (a *agentQuery) askRaw(ctx context.Context) error {
 	return nil
 }
 
-// sendCommand sends one command and reads its answer. An answer that can't be read is no error, but a gap.
+// sendCommand sends one command and parses its answer. An answer that can't be parsed is no error: the group is
+// unavailable.
 func (a *agentQuery) sendCommand(
 	ctx context.Context, g Group, command string, arguments any, parse func(json.RawMessage) error,
 ) error {
@@ -120,7 +121,7 @@ func (a *agentQuery) sendCommand(
 		})
 }
 
-// parseAgent reads the answer to guest-info.
+// parseAgent parses the answer to guest-info.
 func parseAgent(answer json.RawMessage) (*Agent, error) {
 	var reply struct {
 		Version  string `json:"version"`
@@ -145,7 +146,7 @@ func parseAgent(answer json.RawMessage) (*Agent, error) {
 	return a, nil
 }
 
-// parseCounters reads the answer to guest-network-get-interfaces. An interface without statistics has none.
+// parseCounters parses the answer to guest-network-get-interfaces. It leaves out interfaces without statistics.
 func parseCounters(answer json.RawMessage) (map[string]Counters, error) {
 	var reply []struct {
 		Name       string    `json:"name"`

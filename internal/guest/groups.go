@@ -7,7 +7,7 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 )
 
-// groups are those that one call of libvirt's reports, without any mark on the domain.
+// groups are the groups that one call of libvirt reports, without marking the domain as tainted.
 var groups = map[Group]libvirt.GuestInfoGroups{
 	GroupOS:          libvirt.GuestOSInfo,
 	GroupHostname:    libvirt.GuestHostname,
@@ -21,12 +21,13 @@ var groups = map[Group]libvirt.GuestInfoGroups{
 
 func (a *agentQuery) wantsGroup(g Group) bool { return slices.Contains(a.options.Only, g) }
 
-// askGroups asks for all groups at once. What that doesn't tell, because the agent refuses it, is asked for on its own:
-// the answer to that says why.
+// askGroups requests all groups at once. It requests those that the agent refuses again, one by one: these answers say
+// why.
 func (a *agentQuery) askGroups(ctx context.Context) error {
 	var together libvirt.GuestInfoGroups
 	for g, flag := range groups {
-		// Load came with libvirt 11.2: a call that an older one refuses would cost the others their certainty.
+		// libvirt reports the load since 11.2: an older version would refuse the call, and the answer for the other groups
+		// would no longer be exact.
 		if a.wantsGroup(g) && g != GroupLoad {
 			together |= flag
 		}
@@ -55,7 +56,7 @@ func (a *agentQuery) askGroups(ctx context.Context) error {
 	return nil
 }
 
-// explainDiskBus says why no disk has a bus.
+// explainDiskBus records why no disk has a bus.
 func (r *Report) explainDiskBus() {
 	told := func(d libvirt.GuestDisk) bool { return d.GuestBus != "" }
 	if len(r.Info.Disks) > 0 && !slices.ContainsFunc(r.Info.Disks, told) {
@@ -63,7 +64,7 @@ func (r *Report) explainDiskBus() {
 	}
 }
 
-// addGroup keeps one group, and notes when the agent left it out without saying why.
+// addGroup stores one group, or records that the agent left it out without saying why.
 func (r *Report) addGroup(g Group, info *libvirt.GuestInfo) {
 	switch g {
 	case GroupOS:
@@ -89,7 +90,7 @@ func (r *Report) addGroup(g Group, info *libvirt.GuestInfo) {
 	}
 }
 
-// hasGroup tells whether a group was reported.
+// hasGroup reports whether a group was reported.
 func (r *Report) hasGroup(g Group) bool {
 	switch g {
 	case GroupOS:
@@ -121,7 +122,7 @@ func (r *Report) hasGroup(g Group) bool {
 	}
 }
 
-// giveUp gives the reason to those of the groups that have nothing yet.
+// giveUp records the reason for those of the groups that have neither a value nor a reason.
 func (r *Report) giveUp(why Unavailable, all []Group) {
 	for _, g := range all {
 		if _, said := r.Unavailable[g]; !said && !r.hasGroup(g) {

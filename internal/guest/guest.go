@@ -9,14 +9,14 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 )
 
-// DefaultTimeout bounds one question. An agent that is alive answers within milliseconds, and libvirt itself gives one
-// up after 5 s: its answer says more than ours.
+// DefaultTimeout bounds one request. A running agent answers within milliseconds, and libvirt itself gives up after 5
+// s: its error says more than our timeout.
 const DefaultTimeout = 6 * time.Second
 
-// Group is a group of facts that an agent reports together.
+// Group is a group of values that an agent reports together.
 type Group string
 
-// The groups. From GroupAgent on they take raw commands.
+// The groups. GroupAgent and those after it require raw commands.
 const (
 	GroupOS          Group = "os"
 	GroupHostname    Group = "hostname"
@@ -33,10 +33,10 @@ const (
 	GroupProbe       Group = "probe"
 )
 
-// DiskBus is a part of GroupDisks, which older versions of libvirt leave out.
+// DiskBus is a part of GroupDisks that older versions of libvirt leave out.
 const DiskBus Group = "disks.bus"
 
-// Groups are all groups but GroupProbe, which is only there when it was asked for.
+// Groups returns all groups except GroupProbe, which only exists if it was requested.
 func Groups() []Group {
 	return []Group{
 		GroupAgent, GroupCounters, GroupDisks, GroupFilesystems, GroupFSFreeze, GroupHostname, GroupInterfaces, GroupLoad,
@@ -51,49 +51,49 @@ type Conn interface {
 	AgentCommand(ctx context.Context, uuid, command string) (string, error)
 }
 
-// Options say what to ask.
+// Options say what to request.
 type Options struct {
-	// Only limits the questions to these groups; nil is all.
+	// Only limits the requests to these groups; nil means all.
 	Only []Group
-	// RawCommands also asks what only commands of the agent's own protocol tell: GroupAgent, GroupFSFreeze and
-	// GroupCounters. libvirt marks a domain that was sent one as tainted.
+	// RawCommands also requests what only commands of the agent's own protocol report: GroupAgent, GroupFSFreeze and
+	// GroupCounters. libvirt marks a domain as tainted when it sends one.
 	RawCommands bool
-	// Probe is a command to run in the guest, nil for none. It is a raw command, too.
+	// Probe is a command to run in the guest, nil for none. It is a raw command as well.
 	Probe *Probe
-	// ChannelClosed says that no program in the guest had opened the agent's channel when the VM was last read. Silence
-	// means that then.
+	// ChannelClosed says that no program in the guest had opened the agent's channel when the VM was last read. It
+	// explains an agent that doesn't answer.
 	ChannelClosed bool
-	// Timeout bounds each question. The first that it is over for is the last that is asked. 0 is DefaultTimeout.
+	// Timeout bounds each request. After the first request that times out, no others are sent. 0 means DefaultTimeout.
 	Timeout time.Duration
 }
 
-// Report is what the agent said.
+// Report is what the agent reported.
 type Report struct {
-	// AgentConnected says that the agent answered, if only with a refusal.
+	// AgentConnected says that the agent answered, even if only with a refusal.
 	AgentConnected bool
-	// Info holds what was reported; what wasn't is nil.
+	// Info holds the reported values; those that weren't reported are nil.
 	Info libvirt.GuestInfo
-	// VCPUs, Agent, FSFreeze and Counters are nil unless they were asked for and reported. Counters are by the guest's
-	// name of the interface.
+	// VCPUs, Agent, FSFreeze and Counters are nil unless they were requested and reported. Counters are by the interface's
+	// name in the guest.
 	VCPUs    *libvirt.GuestVCPUs
 	Agent    *Agent
 	FSFreeze *string
 	Counters map[string]Counters
-	// Probe is nil unless it was asked for and ran.
+	// Probe is nil unless it was requested and ran.
 	Probe *ProbeResult
-	// Unavailable says of each group that wasn't reported why.
+	// Unavailable says why each of the other groups wasn't reported.
 	Unavailable map[Group]Unavailable
 }
 
-// Silent is the report of an agent that there is no point in asking.
+// Silent returns the report of an agent that needn't be asked.
 func Silent(why Reason, detail string) *Report {
 	r := &Report{Unavailable: make(map[Group]Unavailable)}
 	r.giveUp(Unavailable{why, detail}, Groups())
 	return r
 }
 
-// Info asks the agent. The only error is that of a caller who gave up, or of a domain that the host doesn't have: an
-// agent that says nothing is reported.
+// Info asks the agent. It returns an error only if the caller gave up or the host has no such domain: an agent that
+// doesn't answer is part of the report.
 func Info(ctx context.Context, conn Conn, uuid string, o Options) (*Report, error) {
 	if o.Timeout == 0 {
 		o.Timeout = DefaultTimeout
@@ -123,7 +123,7 @@ func Info(ctx context.Context, conn Conn, uuid string, o Options) (*Report, erro
 	return a.report, nil
 }
 
-// agentQuery is one round of questions.
+// agentQuery is one round of requests.
 type agentQuery struct {
 	conn    Conn
 	uuid    string
@@ -131,8 +131,8 @@ type agentQuery struct {
 	report  *Report
 }
 
-// readAll asks one question after the other, as the agent answers only one at a time. An error ends it: the agent
-// doesn't answer, or the domain is gone.
+// readAll sends one request after the other, because the agent answers only one at a time. An error ends the round: the
+// agent doesn't answer, or the domain is gone.
 func (a *agentQuery) readAll(ctx context.Context) error {
 	if err := a.askGroups(ctx); err != nil {
 		return err
@@ -152,8 +152,8 @@ func (a *agentQuery) readAll(ctx context.Context) error {
 	return a.runProbe(ctx)
 }
 
-// askOnce runs one question in its time, and tells a refusal, which ends only this question, from silence, which ends
-// all.
+// askOnce sends one request within its timeout. It distinguishes a refusal, which ends only this request, from silence,
+// which ends the round.
 func askOnce[T any](
 	ctx context.Context, a *agentQuery, g Group, ask func(context.Context) (T, error), take func(T),
 ) error {

@@ -15,18 +15,19 @@ const DefaultProbeTimeout = 10 * time.Second
 type Probe struct {
 	// Command is the path of the program and its arguments. No shell is involved.
 	Command []string
-	// Timeout is how long to wait for its end. The agent has no way to end it: it may run on in the guest. 0 is
-	// DefaultProbeTimeout.
+	// Timeout is how long to wait for the end of the command. The agent can't end the command: it may continue to run in
+	// the guest. 0 means DefaultProbeTimeout.
 	Timeout time.Duration
 }
 
-// ProbeResult is what became of a probe.
+// ProbeResult is the outcome of a probe.
 type ProbeResult struct {
 	// Exited says that the command ended in time.
 	Exited bool
-	// ExitStatus is what it exited with, Signal what ended it instead; one of them is nil.
+	// ExitStatus is the exit status, Signal the signal that ended the command; one of them is nil.
 	ExitStatus, Signal *int
-	// Output and ErrorOutput are what it wrote, up to what the agent keeps (16 MiB); Truncated says that there was more.
+	// Output and ErrorOutput are the command's output, up to the agent's limit (16 MiB); Truncated says that there was
+	// more.
 	Output, ErrorOutput []byte
 	Truncated           bool
 }
@@ -61,8 +62,8 @@ func (a *agentQuery) runProbe(ctx context.Context) error {
 	return a.awaitProbe(ctx, waiting, pid, p.Timeout)
 }
 
-// awaitProbe polls, as KubeVirt does, ten times in the probe's time, but every second at least, so that much patience
-// has no caller wait: the agent doesn't report it by itself.
+// awaitProbe polls for the end, because the agent doesn't report it by itself: ten times within the probe's timeout, as
+// KubeVirt does, but at least every second, so that a long timeout doesn't make the caller wait.
 func (a *agentQuery) awaitProbe(ctx, waiting context.Context, pid int, timeout time.Duration) error {
 	ticker := time.NewTicker(min(max(timeout/10, 100*time.Millisecond), time.Second))
 	defer ticker.Stop()
@@ -93,7 +94,7 @@ func (a *agentQuery) awaitProbe(ctx, waiting context.Context, pid int, timeout t
 	}
 }
 
-// parseProbe reads the answer to guest-exec-status.
+// parseProbe parses the answer to guest-exec-status.
 func parseProbe(answer json.RawMessage) (*ProbeResult, error) {
 	var reply struct {
 		Exited       bool   `json:"exited"`

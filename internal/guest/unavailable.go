@@ -6,42 +6,42 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 )
 
-// Reason says why something isn't known, in words that a program can compare.
+// Reason says why a value is unknown, in words that a program can compare.
 type Reason string
 
 // The reasons.
 const (
-	// NotRunning: the VM is off or stands still.
+	// NotRunning says that the VM is off or paused.
 	NotRunning Reason = "not running"
-	// Absent: the VM has no channel for an agent.
+	// Absent says that the VM has no channel for an agent.
 	Absent Reason = "agent absent"
-	// NotConnected: no program in the guest has opened the channel.
+	// NotConnected says that no program in the guest has opened the channel.
 	NotConnected Reason = "not connected"
-	// TimedOut: the channel is open, and the agent didn't answer.
+	// TimedOut says that the channel is open, but the agent didn't answer.
 	TimedOut Reason = "timed out"
-	// Refused: the agent answered that it doesn't run the command, or that it failed.
+	// Refused says that the agent doesn't run the command, or that the command failed.
 	Refused Reason = "command disabled or failed"
-	// Unsupported: the host's libvirt or hypervisor can't ask that.
+	// Unsupported says that the host's libvirt or hypervisor doesn't support the request.
 	Unsupported Reason = "not supported by the host"
-	// NotReported: the agent left it out.
+	// NotReported says that the agent left the value out.
 	NotReported Reason = "not reported by the guest agent"
-	// NotAsked: it wasn't asked.
+	// NotAsked says that the value wasn't requested.
 	NotAsked Reason = "not asked"
 )
 
-// Reasons are all reasons.
+// Reasons returns all reasons.
 func Reasons() []Reason {
 	return []Reason{NotRunning, Absent, NotConnected, TimedOut, Refused, Unsupported, NotReported, NotAsked}
 }
 
-// Unavailable is something that isn't known.
+// Unavailable says why a value is unknown.
 type Unavailable struct {
 	Reason Reason
-	// Detail says more; it may be "".
+	// Detail adds details; it may be "".
 	Detail string
 }
 
-// String joins the two.
+// String returns the reason and the detail.
 func (g Unavailable) String() string {
 	if g.Detail == "" {
 		return string(g.Reason)
@@ -49,12 +49,12 @@ func (g Unavailable) String() string {
 	return string(g.Reason) + ": " + g.Detail
 }
 
-// timeoutError is a question whose time is over.
+// timeoutError is the error of a request that timed out.
 type timeoutError struct{ cause error }
 
 func (e *timeoutError) Error() string { return e.cause.Error() }
 
-// unavailableFrom says why an error leaves something unknown, without the host and operation, which the reader of a
+// unavailableFrom says why an error makes a value unknown, without the host and the operation, which a reader of the
 // report knows.
 func unavailableFrom(err error) Unavailable {
 	detail := err.Error()
@@ -72,8 +72,8 @@ func unavailableFrom(err error) Unavailable {
 	}
 }
 
-// isRefusal tells whether the error is an answer: the agent, or libvirt in its name, can't do what was asked, and may
-// be able to do something else.
+// isRefusal reports whether the error is an answer: the agent, or libvirt on its behalf, doesn't support this request,
+// but may support others.
 func isRefusal(err error) bool {
 	return errors.Is(err, libvirt.ErrUnsupported) || errors.Is(err, libvirt.ErrAgentFailed) ||
 		errors.Is(err, libvirt.ErrInvalid)

@@ -11,25 +11,25 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 )
 
-// askTimeout bounds what one host is asked by Ask, connecting included, where the caller's context has no deadline.
+// askTimeout bounds a question of Ask to one host, connecting included, if the caller's context has no deadline.
 const askTimeout = 30 * time.Second
 
-// cleanUpTimeout bounds the removing of what a failed or cancelled operation has made.
+// cleanUpTimeout bounds the removal of what a failed or cancelled operation has created.
 const cleanUpTimeout = 30 * time.Second
 
-// CleanupContext returns a context for removing what a failed or cancelled operation has made. It goes on when ctx is
-// cancelled, for 30 seconds at most.
+// CleanupContext returns a context for removing what a failed or cancelled operation has created. It stays valid when
+// ctx is cancelled, for 30 seconds at most.
 func CleanupContext(ctx context.Context) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(context.WithoutCancel(ctx), cleanUpTimeout)
 }
 
 // Host is a configured host.
 type Host struct {
-	// Name is the one that the configuration gives it.
+	// Name is the host's name in the configuration.
 	Name string
 	// Conn is the host's libvirt.
 	Conn *libvirt.Host
-	// Fenced says that the host was given up: it is never asked, and what was on it is taken to be gone.
+	// Fenced says that the host was given up: it is never asked, and its objects count as gone.
 	Fenced bool
 }
 
@@ -42,15 +42,15 @@ func NewSet(hosts ...Host) Set {
 	return hosts
 }
 
-// Present leaves out the hosts that are fenced.
+// Present returns the hosts that aren't fenced.
 func (s Set) Present() Set { return s.filtered(func(h Host) bool { return !h.Fenced }) }
 
-// Named leaves out the hosts with other names. Names of no host are ignored.
+// Named returns the hosts with these names. Names that the set doesn't have are ignored.
 func (s Set) Named(names ...string) Set {
 	return s.filtered(func(h Host) bool { return slices.Contains(names, h.Name) })
 }
 
-// Without leaves out the hosts with these names.
+// Without returns the hosts without those of these names.
 func (s Set) Without(names ...string) Set {
 	return s.filtered(func(h Host) bool { return !slices.Contains(names, h.Name) })
 }
@@ -59,7 +59,7 @@ func (s Set) filtered(keep func(Host) bool) Set {
 	return slices.DeleteFunc(slices.Clone(s), func(h Host) bool { return !keep(h) })
 }
 
-// Host returns the host of that name, and whether the set has it.
+// Host returns the host of that name, and reports whether the set has it.
 func (s Set) Host(name string) (Host, bool) {
 	for _, h := range s {
 		if h.Name == name {
@@ -78,17 +78,17 @@ func (s Set) Names() []string {
 	return names
 }
 
-// Answer is what one host said.
+// Answer is the answer of one host.
 type Answer[T any] struct {
 	Host string
-	// Value is nil where the host has no such object, and where Err isn't nil.
+	// Value is nil if the host has no such object, and if Err isn't nil.
 	Value *T
-	// Err says why the host can't tell. It is never libvirt.ErrNotFound.
+	// Err says why the answer is unknown. It is never libvirt.ErrNotFound.
 	Err error
 }
 
-// Ask puts a question to every host of the set that isn't fenced, all at the same time. The answers are in the order of
-// the hosts' names. An error of ask that is libvirt.ErrNotFound is an answer: the host has no such object.
+// Ask asks every host of the set that isn't fenced, all at the same time. The answers are in the order of the hosts'
+// names. If ask returns libvirt.ErrNotFound, the answer is that the host has no such object.
 func Ask[T any](ctx context.Context, s Set, ask func(context.Context, *libvirt.Host) (*T, error)) []Answer[T] {
 	hosts := s.Present()
 	answers := make([]Answer[T], len(hosts))
@@ -119,7 +119,7 @@ func Found[T any](answers []Answer[T]) []Answer[T] {
 	return slices.DeleteFunc(slices.Clone(answers), func(a Answer[T]) bool { return a.Value == nil })
 }
 
-// Silent returns why hosts can't tell, by their names.
+// Silent returns why hosts can't answer, by their names.
 func Silent[T any](answers []Answer[T]) map[string]error {
 	silent := map[string]error{}
 	for _, a := range answers {
@@ -130,8 +130,8 @@ func Silent[T any](answers []Answer[T]) map[string]error {
 	return silent
 }
 
-// Each does something on every host of the set that isn't fenced, all at the same time, and returns what failed, by the
-// names of the hosts. It has no deadline of its own.
+// Each calls do for every host of the set that isn't fenced, all at the same time, and returns the errors by the names
+// of the hosts. It sets no deadline.
 func Each(ctx context.Context, s Set, do func(context.Context, Host) error) map[string]error {
 	hosts := s.Present()
 	errs := make([]error, len(hosts))

@@ -1,8 +1,8 @@
 package libvirt
 
-// The binding's GetAllDomainStats asks for every domain's virtual CPUs in a call of its own, so the statistics are read
-// through libvirt's C functions. They are looked up at run time, as the binding does itself when it is built to load
-// libvirt then; when it isn't, the library is there already. What is declared here is part of libvirt's stable ABI.
+// The binding's GetAllDomainStats makes an extra call for every domain's virtual CPUs, so the statistics are read
+// through libvirt's C functions. They are looked up at run time. The binding does the same if it is built to load
+// libvirt at run time; otherwise the library is loaded already. The declarations here are part of libvirt's stable ABI.
 
 /*
 #cgo linux LDFLAGS: -ldl
@@ -47,7 +47,7 @@ static int load(void) {
 	return connect_stats && list_stats && free_records && domain_uuid && domain_name && last_error;
 }
 
-// libvirt keeps the last error by thread, so it is fetched in the same call from Go.
+// libvirt keeps the last error per thread, so the error is fetched in the same call from Go.
 static int checked(int n, failure *why) {
 	failure *last = n < 0 ? last_error() : NULL;
 	if (last) {
@@ -70,7 +70,7 @@ static void release(record **records) { free_records(records); }
 static int uuid_of(void *dom, char *buffer) { return domain_uuid(dom, buffer); }
 static const char *name_of(void *dom) { return domain_name(dom); }
 
-// Go knows a union as bytes only.
+// In Go a union is only an array of bytes.
 static long long int_of(param *p) { return p->type == 1 ? p->value.i : p->value.l; }
 static unsigned long long uint_of(param *p) { return p->type == 2 ? p->value.ui : p->value.ul; }
 static double double_of(param *p) { return p->value.d; }
@@ -95,13 +95,13 @@ var loadStats = sync.OnceValue(func() error {
 	return nil
 })
 
-// statsRecords is an answer of libvirt's, in its own memory, until release is called.
+// statsRecords is an answer of libvirt in libvirt's memory, until release is called.
 type statsRecords struct {
 	list **C.record
 	n    int
 }
 
-// all gives the records, which are gone after release.
+// all returns the records, which are valid until release.
 func (r statsRecords) all() []*C.record { return unsafe.Slice(r.list, r.n) }
 
 func (r statsRecords) release() {
@@ -110,7 +110,7 @@ func (r statsRecords) release() {
 	}
 }
 
-// statsOfAll is virConnectGetAllDomainStats.
+// statsOfAll calls virConnectGetAllDomainStats.
 func (c *conn) statsOfAll(groups StatsGroups, flags golibvirt.ConnectGetAllDomainStatsFlags) (statsRecords, error) {
 	var r statsRecords
 	if err := loadStats(); err != nil {
@@ -132,7 +132,7 @@ func (c *conn) statsOfAll(groups StatsGroups, flags golibvirt.ConnectGetAllDomai
 	return r, nil
 }
 
-// statsOf reads the statistics (virDomainListGetStats) of the domains of records that were read before.
+// statsOf reads the statistics (virDomainListGetStats) of the domains of the given records.
 func (c *conn) statsOf(
 	domains []*C.record, groups StatsGroups, flags golibvirt.ConnectGetAllDomainStatsFlags,
 ) (statsRecords, error) {
@@ -153,7 +153,7 @@ func (c *conn) statsOf(
 	return r, nil
 }
 
-// asError gives the binding's own type, which everything above knows.
+// asError returns a failure as the binding's error type, which the callers check.
 func asError(f *C.failure) error {
 	defer C.free(unsafe.Pointer(f.message))
 	return golibvirt.Error{
@@ -175,7 +175,7 @@ func translateRecord(r *C.record) DomainStats {
 	return stats
 }
 
-// translateParam gives the value as an int64, uint64, float64, bool or string.
+// translateParam returns the value as an int64, uint64, float64, bool or string.
 func translateParam(p *C.param) any {
 	switch p._type {
 	case 1, 3: // VIR_TYPED_PARAM_INT, _LLONG

@@ -16,30 +16,32 @@ import (
 
 // The limits of calls.
 const (
-	// bulkTimeout is for a reading of everything that a host has.
+	// bulkTimeout is the limit of a read of everything of one kind that a host has.
 	bulkTimeout = time.Minute
-	// readTimeout is far above what a busy daemon takes and below what a person waits for.
+	// readTimeout is far longer than a busy daemon needs, and shorter than a user would wait.
 	readTimeout = 30 * time.Second
-	// slowTimeout lets a domain start on a busy host, or a lock that another call holds for up to 30 s be released.
+	// slowTimeout is long enough to start a domain on a busy host, and for another call to release a lock that it holds
+	// for up to 30 s.
 	slowTimeout = 2 * time.Minute
-	// agentTimeout bounds the one question to a guest agent; libvirt itself waits 5 s for the agent to synchronise.
+	// agentTimeout bounds one request to a guest agent; libvirt itself waits 5 s for the agent to synchronise.
 	agentTimeout = 15 * time.Second
 )
 
-// reconnectWindow bounds the attempts to reconnect to a daemon that was there before: it covers its restart. Once it
-// was in vain the host is taken to be down, and asked once per call until it answers again.
+// reconnectWindow bounds the attempts to reconnect to a daemon that answered before: it is longer than a restart of the
+// daemon takes. When it has passed in vain, the host is considered down, and each call tries once until the host
+// answers again.
 const reconnectWindow = 20 * time.Second
 
 // callSpec describes a call.
 type callSpec struct {
 	operation string // for errors, such as "starting domain"
 	lane      lane
-	timeout   time.Duration // its own limit, whatever deadline the caller has
-	patient   bool          // it may take as long as the caller has: timeout is for callers without a deadline
-	repeat    bool          // it changes nothing, so it may be repeated when the connection breaks under it
-	writes    bool          // it changes something, so a guard in its context is asked right before
-	late      error         // the kind of an expired deadline
-	agent     bool          // it is a question to the guest agent
+	timeout   time.Duration // the call's own limit, whatever deadline the caller has
+	patient   bool          // it may take until the caller's deadline: timeout is for callers without one
+	repeat    bool          // it changes nothing, so it may be repeated if its connection breaks
+	writes    bool          // it changes something, so the guard in its context is asked right before it
+	late      error         // the kind of error if the deadline expires
+	agent     bool          // it is a request to the guest agent
 }
 
 // readCall describes a call that only reads what the daemon knows.
@@ -54,17 +56,17 @@ func readingAll(operation string) callSpec {
 	return s
 }
 
-// connectCall describes the wait for a connection on behalf of some operation.
+// connectCall describes the wait for a connection on behalf of an operation.
 func connectCall(operation string) callSpec {
 	return callSpec{operation: operation, late: ErrUnreachable}
 }
 
-// defineCall describes a call that changes what the daemon knows and waits for nothing else.
+// defineCall describes a call that changes what the daemon knows and doesn't wait for anything else.
 func defineCall(operation string) callSpec {
 	return callSpec{operation: operation, lane: quick, timeout: readTimeout, late: ErrUnreachable, writes: true}
 }
 
-// changeCall describes a call that changes something and may take its time.
+// changeCall describes a call that changes something and may take long.
 func changeCall(operation string) callSpec {
 	return callSpec{operation: operation, lane: slow, timeout: slowTimeout, patient: true, late: ErrBusy, writes: true}
 }
@@ -76,10 +78,10 @@ func agentCall(operation string) callSpec {
 	}
 }
 
-// call runs f on a connection of the host, with everything that this package promises: it returns when ctx ends, it
-// reconnects with back-off, it repeats a read whose connection broke, and its errors are *Error.
+// call runs f on a connection of the host and keeps what this package promises: it returns when ctx ends, reconnects
+// with back-off, repeats a read whose connection broke, and returns errors of type *Error.
 //
-// f runs in a goroutine of its own and may outlive the caller, so it must share nothing with it but its result.
+// f runs in its own goroutine and may outlive the caller, so it must share nothing with the caller except its result.
 func call[T any](ctx context.Context, h *Host, s callSpec, f func(*conn) (T, error)) (T, error) {
 	ctx, cancel := h.withDeadline(ctx, s)
 	defer cancel()
@@ -90,14 +92,14 @@ func call[T any](ctx context.Context, h *Host, s callSpec, f func(*conn) (T, err
 		if err != nil {
 			var none T
 			err = h.wrap(connectCall(s.operation), err, true)
-			// A host that was never reached, or was silent for a whole window since, is more likely misspelt or down than
-			// restarting: say so at once.
+			// A host that was never reached, or hasn't answered for a whole reconnectWindow, is more likely misspelt or down
+			// than restarting: report that at once.
 			if !h.connected.Load() || !errors.Is(err, ErrUnreachable) {
 				err = backoff.Permanent(err)
 			}
 			return none, err
 		}
-		// As late as can be: waiting for the connection may have taken long.
+		// Ask as late as possible: the wait for the connection may have been long.
 		if err := s.checkGuard(ctx); err != nil {
 			c.endCall(true)
 			var none T
@@ -117,13 +119,13 @@ func call[T any](ctx context.Context, h *Host, s callSpec, f func(*conn) (T, err
 	}
 	value, err := retryCall(ctx, attempt)
 	if silent && errors.Is(err, ErrUnreachable) && ctx.Err() == nil {
-		h.connected.Store(false) // Who asks next shouldn't wait as long again.
+		h.connected.Store(false) // The next caller shouldn't wait as long again.
 	}
 	return value, err
 }
 
-// retryCall repeats attempt until it succeeds or fails for good. Unlike backoff.Retry alone it gives the last failure
-// rather than the context's when the time is over: that is what the user has to know.
+// retryCall repeats attempt until it succeeds or fails for good. When the time is over it returns the last failure, and
+// not the context's error as backoff.Retry would: the user needs to know the failure.
 func retryCall[T any](ctx context.Context, attempt func() (T, error)) (T, error) {
 	var last error
 	delay := backoff.NewExponentialBackOff()
@@ -132,7 +134,7 @@ func retryCall[T any](ctx context.Context, attempt func() (T, error)) (T, error)
 	value, err := backoff.Retry(ctx, func() (T, error) {
 		if last != nil && ctx.Err() != nil {
 			var none T
-			return none, backoff.Permanent(last) // The time ended between two attempts: another one would say no more.
+			return none, backoff.Permanent(last) // Another attempt would report nothing new.
 		}
 		value, err := attempt()
 		last = err
@@ -148,8 +150,8 @@ func retryCall[T any](ctx context.Context, attempt func() (T, error)) (T, error)
 	return value, last
 }
 
-// withDeadline gives a call its deadline and ends it when the host is closed. No question holds a long operation longer
-// than its own limit: the caller's deadline replaces that only for what may take as long as there is time.
+// withDeadline sets the deadline of a call, and cancels the call when the host is closed. A call never holds up a long
+// operation for longer than the call's own limit: the caller's deadline replaces that limit only for patient calls.
 func (h *Host) withDeadline(ctx context.Context, s callSpec) (context.Context, context.CancelFunc) {
 	timeout := s.timeout
 	if _, ok := ctx.Deadline(); ok && s.patient {
@@ -160,8 +162,8 @@ func (h *Host) withDeadline(ctx context.Context, s callSpec) (context.Context, c
 	return ctx, func() { stop(); cancel() }
 }
 
-// runOn runs f on a connection that was acquired, and returns when f or ctx ends. lost says that the connection broke.
-// f may use further connections, on which beginCall has succeeded as well.
+// runOn runs f on a connection that was acquired, and returns when f or ctx ends. lost reports whether the connection
+// broke. f may use further connections, on which beginCall has succeeded as well.
 func runOn[T any](
 	ctx context.Context, c *conn, f func(*conn) (T, error), further ...*conn,
 ) (value T, lost bool, err error) {
@@ -182,14 +184,14 @@ func runOn[T any](
 	}
 	start := time.Now()
 	result := make(chan outcome, 1)
-	var settled atomic.Bool // by whoever comes first: the call that ended or the caller who left
+	var settled atomic.Bool // set by the first of two: the call that ended, or the caller that left
 	each(func(c *conn) { c.host.background.add() })
 	go func() {
 		defer each(func(c *conn) { c.host.background.done() })
 		value, err := f(c)
 		o := outcome{value: value, lost: err != nil && c.isLost(), err: err}
 		awaited := settled.CompareAndSwap(false, true)
-		// Before the caller knows: its next call is to find the connection free, and not to open another one.
+		// Do this before the caller gets the result: its next call should find this connection free and not open another.
 		each(func(c *conn) { c.endCall(awaited) })
 		result <- o
 	}()
@@ -206,7 +208,7 @@ func runOn[T any](
 	return value, false, fmt.Errorf("no answer for %v: %w", time.Since(start).Round(time.Millisecond), contextCause(ctx))
 }
 
-// contextCause says why ctx has ended: for what reason, too, where one was given.
+// contextCause returns why ctx has ended, including the cause if there is one.
 func contextCause(ctx context.Context) error {
 	cause := context.Cause(ctx)
 	switch {
@@ -219,15 +221,15 @@ func contextCause(ctx context.Context) error {
 	}
 }
 
-// stoppedError says why a call was given up that no user has cancelled, such as for a lost lease. It is
-// context.Canceled as well, for those who ask only whether the host has refused.
+// stoppedError says why a call was given up that no user has cancelled, for example because a lease was lost. It also
+// is context.Canceled, for callers that only ask whether the host refused.
 type stoppedError struct{ cause error }
 
 func (e *stoppedError) Error() string { return e.cause.Error() }
 
 func (e *stoppedError) Unwrap() []error { return []error{e.cause, context.Canceled} }
 
-// onDomain runs f on a domain. Its error is ErrNotFound when the host has no such domain.
+// onDomain runs f on a domain. It returns ErrNotFound if the host has no such domain.
 func onDomain[T any](
 	ctx context.Context, h *Host, s callSpec, uuid string, f func(*conn, *golibvirt.Domain) (T, error),
 ) (T, error) {
@@ -241,7 +243,7 @@ func onDomain[T any](
 	})
 }
 
-// runOnDomain runs one procedure on a domain that gives nothing back.
+// runOnDomain runs a procedure without a result on a domain.
 func (h *Host) runOnDomain(
 	ctx context.Context, s callSpec, uuid, procedure string, f func(*golibvirt.Domain) error,
 ) error {

@@ -11,20 +11,21 @@ import (
 	golibvirt "libvirt.org/go/libvirt"
 )
 
-// Keepalive finds a dead peer after keepaliveInterval * (keepaliveCount + 1): 30 seconds, as libvirt's own default.
+// The keepalive settings detect a dead peer after keepaliveInterval * (keepaliveCount + 1): 30 seconds, libvirt's own
+// default.
 const (
 	keepaliveInterval = 5
 	keepaliveCount    = 5
-	// keepaliveNever leaves it to the bridge to end a connection whose daemon has been silent. libvirt's client asks for
-	// signs of life all the same. When it ends a connection by itself while several calls wait on it, it may crash: before
-	// 10.1, a thread that was woken up leaves a source in the connection's event loop which points into its stack.
+	// keepaliveNever leaves it to the bridge to end a connection whose daemon is silent. libvirt's client still sends
+	// keepalive requests. If the client itself ended a connection that several calls wait on, it might crash: before 10.1,
+	// a thread that was woken up leaves a source in the connection's event loop that points into its stack.
 	keepaliveNever = 1 << 20
 )
 
 // conn is one libvirt connection and the domain handles that belong to it.
 //
-// A handle and the connection itself may only be freed when no call uses them, also none that its caller has given up.
-// So every call is bracketed by begin and end, and what is retired is freed by the last end.
+// A handle, or the connection itself, may only be freed when no call uses it, including calls that their callers have
+// given up. So each call is enclosed by beginCall and endCall, and the last endCall frees what is retired.
 type conn struct {
 	host   *Host
 	c      *golibvirt.Connect
@@ -32,23 +33,23 @@ type conn struct {
 	lost   atomic.Bool
 	gone   chan struct{} // closed when the stream is seen to end
 	leave  sync.Once
-	// abandoned is closed when no caller waits for the calls under way any more.
+	// abandoned is closed when no caller waits for the running calls any more.
 	abandoned chan struct{}
 
 	mu      sync.Mutex
 	running int  // calls within libvirt
-	awaited int  // those of them that a caller waits for
-	retired bool // takes no new calls
+	awaited int  // those that a caller waits for
+	retired bool // accepts no new calls
 	freed   bool
-	tokens  int                          // that its pipelined calls hold
-	dropped bool                         // its tokens, as it is abandoned
+	tokens  int                          // tokens that its pipelined calls hold
+	dropped bool                         // the tokens were returned, because the connection is abandoned
 	handles map[string]*golibvirt.Domain // by UUID
-	stale   []*golibvirt.Domain          // replaced, but perhaps still in use
+	stale   []*golibvirt.Domain          // replaced, but possibly still in use
 	// callbacks are the event callbacks; each holds a reference that keeps the connection from being closed.
 	callbacks []int
 }
 
-// beginCall reserves the connection for a call. It fails when the connection takes none any more.
+// beginCall reserves the connection for a call. It returns false if the connection accepts no more calls.
 func (c *conn) beginCall() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -60,7 +61,7 @@ func (c *conn) beginCall() bool {
 	return true
 }
 
-// endCall ends a call that beginCall started. awaited says that its caller was still there.
+// endCall ends a call that beginCall started. awaited says that its caller still waited.
 func (c *conn) endCall(awaited bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -71,7 +72,7 @@ func (c *conn) endCall(awaited bool) {
 	c.closeWhenUnused()
 }
 
-// giveUp is called instead of waiting for a call any longer.
+// giveUp is called when a caller stops waiting for a call.
 func (c *conn) giveUp() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -83,7 +84,7 @@ func (c *conn) giveUp() {
 	c.closeWhenUnused()
 }
 
-// retire makes the connection take no new calls, and closes it when those under way have ended.
+// retire makes the connection accept no new calls, and closes it when the running calls have ended.
 func (c *conn) retire() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -92,7 +93,7 @@ func (c *conn) retire() {
 }
 
 // closeWhenUnused cuts the stream of a retired connection that no caller waits for, which makes libvirt return from its
-// calls, and frees it when there are none left. The caller holds the lock.
+// calls, and frees the connection when no calls are left. The caller holds the lock.
 func (c *conn) closeWhenUnused() {
 	if !c.retired || c.freed {
 		return
@@ -109,7 +110,7 @@ func (c *conn) closeWhenUnused() {
 	}
 }
 
-// closeNow closes the connection. Nothing else uses it any more.
+// closeNow closes the connection, which must not be in use.
 func (c *conn) closeNow() {
 	for _, d := range c.handles {
 		_ = d.Free()
@@ -117,7 +118,7 @@ func (c *conn) closeNow() {
 	for _, d := range c.stale {
 		_ = d.Free()
 	}
-	// Closing says goodbye to the daemon and waits for its answer, which a stalled host never gives.
+	// libvirt announces the close to the daemon and waits for an answer, which a stalled host never sends.
 	var cutter *time.Timer
 	if c.bridge != nil {
 		cutter = time.AfterFunc(closeTimeout, func() { c.bridge.stop() })
@@ -139,7 +140,7 @@ func (c *conn) isLost() bool {
 	if c.lost.Load() {
 		return true
 	}
-	// A driver that can't tell has no wire that could break.
+	// A driver that can't report this has no network connection that could break.
 	if alive, err := c.c.IsAlive(); alive || codeOf(err) == golibvirt.ERR_NO_SUPPORT {
 		return false
 	}
@@ -147,14 +148,15 @@ func (c *conn) isLost() bool {
 	return true
 }
 
-// busyness is the number of calls under way, and whether the connection takes more.
+// busyness returns the number of running calls, and whether the connection accepts more.
 func (c *conn) busyness() (calls int, usable bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.running, !c.retired && !c.isLost()
 }
 
-// domainHandle gives the handle of a domain, and looks it up the first time. It is valid until the current call ends.
+// domainHandle returns the handle of a domain, and looks it up the first time. The handle is valid until the current
+// call ends.
 func (c *conn) domainHandle(uuid string) (*golibvirt.Domain, error) {
 	c.mu.Lock()
 	d := c.handles[uuid]
@@ -170,8 +172,8 @@ func (c *conn) domainHandle(uuid string) (*golibvirt.Domain, error) {
 	return c.keepHandle(uuid, d), nil
 }
 
-// keepHandle makes a handle the connection's own, and gives the one to use. A handle is no more than a name and a UUID,
-// so when there is one already the new one is freed, unless the domain was renamed.
+// keepHandle stores a handle in the connection, and returns the handle to use. A handle is only a name and a UUID, so a
+// new handle is freed if there already is one, unless the domain was renamed.
 func (c *conn) keepHandle(uuid string, d *golibvirt.Domain) *golibvirt.Domain {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -188,7 +190,7 @@ func (c *conn) keepHandle(uuid string, d *golibvirt.Domain) *golibvirt.Domain {
 	return d
 }
 
-// forgetHandle drops a handle that carries an outdated name.
+// forgetHandle drops a handle whose name is out of date.
 func (c *conn) forgetHandle(uuid string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -198,10 +200,10 @@ func (c *conn) forgetHandle(uuid string) {
 	}
 }
 
-// countCall notes one call of a libvirt procedure, which is one round trip.
+// countCall counts one call of a libvirt procedure, which is one round trip.
 func (c *conn) countCall(procedure string) { c.host.counter.add(procedure) }
 
-// connect opens a connection. It returns when ctx ends; what libvirt still delivers then is closed.
+// connect opens a connection. It returns when ctx ends; a connection that libvirt opens later is closed.
 func (h *Host) connect(ctx context.Context) (*conn, error) {
 	if err := startEventLoop(); err != nil {
 		return nil, err
@@ -226,8 +228,9 @@ func (h *Host) connect(ctx context.Context) (*conn, error) {
 	return c, failure
 }
 
-// openOver opens a connection over a stream. If it fails, unheard is why the stream ended before the host had said a
-// word: a program on a busy host may be slow to find that it can't connect, and libvirt only sees that the stream ends.
+// openOver opens a connection over a stream. If it fails, unheard is why the stream ended before data came from the
+// host: on a busy host a program may take long to find that it can't connect, and libvirt only sees that the stream
+// ends.
 func (h *Host) openOver(ctx context.Context, remote net.Conn) (c *conn, unheard, err error) {
 	bridge, err := newSocketBridge(remote)
 	if err != nil {
@@ -239,7 +242,7 @@ func (h *Host) openOver(ctx context.Context, remote net.Conn) (c *conn, unheard,
 	return c, nil, nil
 }
 
-// openWithin opens a connection, over a bridge unless that is nil, within the time to connect.
+// openWithin opens a connection within the connect timeout, over a bridge unless that is nil.
 func (h *Host) openWithin(ctx context.Context, uri string, r *socketBridge) (*conn, error) {
 	ctx, cancel := context.WithTimeout(ctx, h.cfg.ConnectTimeout)
 	defer cancel()
@@ -269,8 +272,7 @@ func (h *Host) openWithin(ctx context.Context, uri string, r *socketBridge) (*co
 	}
 }
 
-// reserveConnection opens a connection for one caller, on which beginCall has succeeded. Whoever asked for it retires
-// it.
+// reserveConnection opens a connection for one caller, on which beginCall has succeeded. The caller retires it.
 func (h *Host) reserveConnection(ctx context.Context) (*conn, error) {
 	c, err := h.connect(ctx)
 	if err != nil {
@@ -283,10 +285,10 @@ func (h *Host) reserveConnection(ctx context.Context) (*conn, error) {
 	return c, nil
 }
 
-// openLibvirt calls into libvirt and can't be cancelled but by cutting the relay.
+// openLibvirt calls libvirt to open a connection. Only cutting the bridge can cancel the call.
 func (h *Host) openLibvirt(uri string, r *socketBridge) (*conn, error) {
 	h.counter.add("virConnectOpen")
-	// Without an authentication callback libvirt never asks on the terminal.
+	// Without an authentication callback libvirt never prompts on the terminal.
 	lv, err := golibvirt.NewConnect(uri)
 	if r != nil {
 		r.connected()
@@ -306,10 +308,10 @@ func (h *Host) openLibvirt(uri string, r *socketBridge) (*conn, error) {
 	case r != nil:
 		r.onEnd(c.markLost)
 	case !h.target.inProcess:
-		// This costs a round trip, which a stream of our own saves.
+		// This costs a round trip, which is not needed for our own stream.
 		_ = lv.RegisterCloseCallback(func(*golibvirt.Connect, golibvirt.ConnectCloseReason) { c.markLost() })
 	}
-	// Keepalive is refused by drivers without a wire, which need it as little.
+	// Drivers without a network connection refuse keepalive, and don't need it.
 	switch {
 	case h.target.inProcess:
 	case r == nil:
@@ -322,7 +324,7 @@ func (h *Host) openLibvirt(uri string, r *socketBridge) (*conn, error) {
 	return c, nil
 }
 
-// markLost is called by whoever sees the stream end.
+// markLost is called when the stream is seen to end.
 func (c *conn) markLost() {
 	c.lost.Store(true)
 	c.leave.Do(func() { close(c.gone) })

@@ -10,7 +10,7 @@ import (
 	golibvirt "libvirt.org/go/libvirt"
 )
 
-// Detaching from a running guest needs the guest's cooperation.
+// Detaching a device from a running guest requires the guest's cooperation.
 const (
 	// detachTimeout is the deadline of a detach whose context has none. libvirt itself waits 5 s.
 	detachTimeout = 20 * time.Second
@@ -18,9 +18,9 @@ const (
 	detachPoll = time.Second
 )
 
-// Changing a medium needs the guest's cooperation where it has locked the drive's tray.
+// Changing a medium requires the guest's cooperation if the guest has locked the drive's tray.
 const (
-	// trayTimeout is how long a guest is asked to open the tray. A busy one needs more than libvirt's own 5 s.
+	// trayTimeout is how long the guest is asked to open the tray. A busy guest needs more than libvirt's own 5 s.
 	trayTimeout = time.Minute
 	// trayPause is the time between two requests.
 	trayPause = time.Second
@@ -38,9 +38,9 @@ func (h *Host) UpdateDevice(ctx context.Context, uuid, xml string, affect Affect
 		func(d *golibvirt.Domain) error { return d.UpdateDeviceFlags(xml, deviceFlags(affect)) })
 }
 
-// ChangeMedium puts the medium of a drive's XML into that drive of a running domain, or takes the medium out
-// (virDomainUpdateDeviceFlags). libvirt asks the guest to open the tray and waits 5 s. A guest that has locked it is
-// asked again for a minute, and is ErrBusy then.
+// ChangeMedium puts the medium of a drive's XML into that drive of a running domain, or removes the medium
+// (virDomainUpdateDeviceFlags). libvirt asks the guest to open the tray and waits 5 s. If the guest has locked the
+// tray, it is asked again for a minute; then ErrBusy is returned.
 func (h *Host) ChangeMedium(ctx context.Context, uuid, xml string) error {
 	again := time.NewTimer(trayTimeout)
 	defer again.Stop()
@@ -61,9 +61,9 @@ func (h *Host) ChangeMedium(ctx context.Context, uuid, xml string) error {
 	}
 }
 
-// DetachDevice removes a device from a domain (virDomainDetachDeviceFlags), first from the running one: it returns when
-// the guest has let go of it. A guest that refuses or doesn't within the context, 20 seconds by default, is ErrBusy.
-// A device that is gone already is no error.
+// DetachDevice removes a device from a domain (virDomainDetachDeviceFlags), from the running domain first: it returns
+// when the guest has released the device. It returns ErrBusy if the guest refuses, or doesn't release the device before
+// the context ends, 20 seconds by default. It is no error if the device doesn't exist.
 func (h *Host) DetachDevice(ctx context.Context, uuid, xml string, affect Affect) error {
 	ctx, cancel := h.withDeadline(ctx, callSpec{timeout: detachTimeout, patient: true})
 	defer cancel()
@@ -101,10 +101,10 @@ func (h *Host) detachLive(ctx context.Context, uuid, fragment string) error {
 		return err
 	}
 	if !present {
-		// Nothing to wait for; libvirt may still know a device that the fragment identifies in another way.
+		// There is nothing to wait for; libvirt may still know a device that the fragment identifies in another way.
 		return h.detach(ctx, uuid, fragment, AffectLive)
 	}
-	// Listen first, or the answer may come before there is a listener.
+	// Subscribe first, or the event may come before there is a subscriber.
 	listen, stop := context.WithCancel(ctx)
 	defer stop()
 	events, err := h.Subscribe(listen, uuid)
@@ -117,7 +117,7 @@ func (h *Host) detachLive(ctx context.Context, uuid, fragment string) error {
 	return h.awaitRemoval(ctx, uuid, alias, wanted, events)
 }
 
-// awaitRemoval waits for the guest's answer, and reads the domain now and then in case the event was lost.
+// awaitRemoval waits for the guest's answer, and reads the domain regularly in case the event is lost.
 func (h *Host) awaitRemoval(ctx context.Context, uuid, alias string, wanted device, events <-chan Event) error {
 	s := changeCall("detaching device " + alias + " from domain " + uuid)
 	poll := time.NewTicker(detachPoll)
@@ -163,7 +163,7 @@ type device struct {
 	} `xml:"mac"`
 }
 
-// matches reports whether d is the device that libvirt would take wanted for.
+// matches reports whether libvirt would identify d by wanted.
 func (d device) matches(wanted device) bool {
 	switch {
 	case d.XMLName.Local != wanted.XMLName.Local:
@@ -178,8 +178,8 @@ func (d device) matches(wanted device) bool {
 	return false
 }
 
-// liveAlias looks for a device in the running domain. A device that the fragment doesn't identify counts as absent, and
-// so does every device of a domain that isn't running.
+// liveAlias looks for a device in the running domain. A device that the fragment doesn't identify counts as absent, as
+// does every device of a domain that isn't running.
 func (h *Host) liveAlias(ctx context.Context, uuid string, wanted device) (alias string, present bool, err error) {
 	s := readCall("reading the devices of domain " + uuid)
 	document, err := onDomain(ctx, h, s, uuid,

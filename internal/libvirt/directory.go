@@ -16,39 +16,40 @@ import (
 	golibvirt "libvirt.org/go/libvirt"
 )
 
-// Directory is what a host says of one of its directories.
+// Directory is what a host reports about one of its directories.
 type Directory struct {
-	// Available is what can still be written there, in bytes.
+	// Available is the free space for new data, in bytes.
 	Available uint64
-	// Files are those that were asked for, by name, subdirectories included. What isn't there is left out.
+	// Files are the requested files by name, subdirectories included. A file that doesn't exist has no entry.
 	Files map[string]Volume
 }
 
-// directoryPrefix begins the names of the pools that are made for the time of a call. One that a killed run left behind
-// is used and removed by the next call for that directory, as is one whose last user has lost its connection.
+// directoryPrefix begins the names of the pools that exist for the time of a call. If a run is killed, or the last user
+// of a pool loses its connection, the next call for that directory uses and removes the pool.
 const directoryPrefix = "virtfleet-directory-"
 
-// isForACall says that a pool is one of those. Another call's is there by chance: what it shows of one host isn't to be
-// compared with what storage pools show of another.
+// isForACall reports whether a pool exists for the time of a call. Whether a pool of another call exists is chance:
+// what it shows of one host must not be compared with what storage pools show of another.
 func isForACall(pool string) bool { return strings.HasPrefix(pool, directoryPrefix) }
 
-// errForACall is what is known of a directory that only such a pool covers.
+// errForACall says that only such a pool covers a directory.
 var errForACall = golibvirt.Error{
 	Code: golibvirt.ERR_NO_STORAGE_POOL, Message: "the only storage pool is one for the time of a call",
 }
 
 const (
-	// poolAttempts is how often a step is tried whose pool vanishes: another run may have made it, and remove it.
+	// poolAttempts is how often a step is tried if its pool vanishes: another run may have created the pool, and remove
+	// it.
 	poolAttempts = 5
-	// poolPatience is how long a job of another program may keep a pool from being refreshed or removed, poolPoll how
-	// often that is tried.
+	// poolPatience is how long a job of another program may prevent a pool from being refreshed or removed. poolPoll is
+	// the interval of the attempts.
 	poolPatience = 10 * time.Second
 	poolPoll     = 100 * time.Millisecond
 )
 
-// FreeSpace gives the bytes that can still be written to a directory, as the active storage pool that covers it saw it
-// last. ErrNotFound: no pool does, or only one for the time of a call (virStoragePoolLookupByTargetPath,
-// virStoragePoolGetInfo).
+// FreeSpace returns the bytes that can still be written to a directory, as of the last refresh of the active storage
+// pool that covers it (virStoragePoolLookupByTargetPath, virStoragePoolGetInfo). It returns ErrNotFound if no pool
+// covers the directory, or only one that exists for the time of a call.
 func (h *Host) FreeSpace(ctx context.Context, dir string) (uint64, error) {
 	return call(ctx, h, readCall("reading the free space in "+dir), func(c *conn) (_ uint64, err error) {
 		c.countCall("virStoragePoolLookupByTargetPath")
@@ -68,8 +69,8 @@ func (h *Host) FreeSpace(ctx context.Context, dir string) (uint64, error) {
 	})
 }
 
-// Directory reads a directory anew, and the named files in it, all without names. Where no active storage pool covers
-// the directory one is made for the time of the call, which touches nothing in it.
+// Directory reads a directory and the named files in it, or all files if there are no names. If no active storage pool
+// covers the directory, one is created for the time of the call, which touches nothing in the directory.
 func (h *Host) Directory(ctx context.Context, dir string, names ...string) (*Directory, error) {
 	return call(ctx, h, changeCall("reading directory "+dir), func(c *conn) (*Directory, error) {
 		defer c.useDirectory(ctx, dir)()
@@ -85,7 +86,7 @@ func (h *Host) Directory(ctx context.Context, dir string, names ...string) (*Dir
 	})
 }
 
-// Beginning reads a file's first bytes, anew, and fewer where it has no more.
+// Beginning reads the first bytes of a file, or all of a shorter file, after a refresh of its directory.
 func (h *Host) Beginning(ctx context.Context, at string, bytes uint64) ([]byte, error) {
 	return call(ctx, h, changeCall("reading the beginning of "+at), func(c *conn) (data []byte, err error) {
 		dir := path.Dir(at)
@@ -100,7 +101,7 @@ func (h *Host) Beginning(ctx context.Context, at string, bytes uint64) ([]byte, 
 	})
 }
 
-// MakeDirectory makes a directory with the permissions of another one. One that is there is ErrExists.
+// MakeDirectory creates a directory with the permissions of another one. It returns ErrExists if the directory exists.
 func (h *Host) MakeDirectory(ctx context.Context, at string, like Volume) error {
 	_, err := call(ctx, h, changeCall("making directory "+at), func(c *conn) (struct{}, error) {
 		dir := path.Dir(at)
@@ -113,7 +114,7 @@ func (h *Host) MakeDirectory(ctx context.Context, at string, like Volume) error 
 	return err
 }
 
-// RemoveFile removes a file or an empty directory. One that isn't there is no error.
+// RemoveFile removes a file or an empty directory. It is no error if that doesn't exist.
 func (h *Host) RemoveFile(ctx context.Context, at string) error {
 	_, err := call(ctx, h, changeCall("removing "+at), func(c *conn) (struct{}, error) {
 		dir := path.Dir(at)
@@ -131,9 +132,9 @@ func (h *Host) RemoveFile(ctx context.Context, at string) error {
 	return err
 }
 
-// inDirectory runs f with the pool that covers a directory, just read anew. f may run again when the pool vanishes
-// under it; that it always does is ErrBusy, and says nothing about what is in the directory. useDirectory has to come
-// before.
+// inDirectory refreshes the pool that covers a directory and runs f with it. It runs f again if the pool vanishes
+// meanwhile. If the pool vanishes each time it returns ErrBusy, which says nothing about the directory's content. The
+// caller must have called useDirectory.
 func (c *conn) inDirectory(ctx context.Context, dir string, f func(*golibvirt.StoragePool) error) (err error) {
 	for range poolAttempts {
 		if err = c.tryInDirectory(ctx, dir, f); codeOf(err) != golibvirt.ERR_NO_STORAGE_POOL {
@@ -156,7 +157,7 @@ func (c *conn) tryInDirectory(ctx context.Context, dir string, f func(*golibvirt
 	if err := c.isDirectory(pool, dir); err != nil {
 		return err
 	}
-	// A pool knows its files from the last refresh only, and refuses one while a volume is being allocated.
+	// A pool knows its files only as of its last refresh, and refuses a refresh while a volume is being allocated.
 	err = retryBusyPool(ctx, func() error {
 		c.countCall("virStoragePoolRefresh")
 		return pool.Refresh(0)
@@ -167,7 +168,7 @@ func (c *conn) tryInDirectory(ctx context.Context, dir string, f func(*golibvirt
 	return f(pool)
 }
 
-// inTransientPool makes a pool of the directory. Its being gone again makes inDirectory start anew.
+// inTransientPool creates a pool for the directory. If the pool vanishes, inDirectory starts again.
 func (c *conn) inTransientPool(dir string, f func(*golibvirt.StoragePool) error) (err error) {
 	c.countCall("virStoragePoolCreateXML")
 	document := fmt.Sprintf("<pool type='dir'><name>%s</name><target><path>%s</path></target></pool>", poolName(dir),
@@ -180,7 +181,7 @@ func (c *conn) inTransientPool(dir string, f func(*golibvirt.StoragePool) error)
 	return f(pool)
 }
 
-// poolRefused finds out whether a pool could not be made because another one covers the directory.
+// poolRefused finds out whether a pool could not be created because another pool covers the directory.
 func (c *conn) poolRefused(dir string, refusal error) error {
 	c.countCall("virStoragePoolLookupByTargetPath")
 	if pool, err := c.c.LookupStoragePoolByTargetPath(dir); err == nil {
@@ -202,14 +203,14 @@ func (c *conn) poolRefused(dir string, refusal error) error {
 	return refusal
 }
 
-// users counts the calls that use a directory just now.
+// users counts the calls that currently use a directory.
 type users struct {
 	mu sync.Mutex
 	of map[string]int
 }
 
-// useDirectory says that a call uses a directory until it leaves. The pool that is made for it is removed by the last
-// one; whoever comes just then makes another.
+// useDirectory registers that a call uses a directory until leave is called. The last call to leave removes the pool
+// that was created for the directory; a call that comes just then creates another pool.
 func (c *conn) useDirectory(ctx context.Context, dir string) (leave func()) {
 	users := &c.host.directories
 	add := func(n int) (left int) {
@@ -229,7 +230,7 @@ func (c *conn) useDirectory(ctx context.Context, dir string) (leave func()) {
 	}
 }
 
-// leaveDirectory removes the pool that was made for a directory; nothing in the directory is touched.
+// leaveDirectory removes the pool that was created for a directory; it touches nothing in the directory.
 func (c *conn) leaveDirectory(ctx context.Context, dir string) {
 	c.countCall("virStoragePoolLookupByName")
 	pool, err := c.c.LookupStoragePoolByName(poolName(dir))
@@ -241,13 +242,14 @@ func (c *conn) leaveDirectory(ctx context.Context, dir string) {
 		c.countCall("virStoragePoolDestroy")
 		return pool.Destroy()
 	})
-	// Another call or run may have been quicker, or is using it and will remove it.
+	// Another call or run may have removed the pool first, or is using it and will remove it.
 	if err != nil && codeOf(err) != golibvirt.ERR_NO_STORAGE_POOL {
 		c.host.log.Debug("a storage pool was not removed", "host", c.host.cfg.Name, "pool", poolName(dir), "error", err)
 	}
 }
 
-// retryBusyPool repeats what libvirt refuses while a job runs on a pool, for which it has no number of its own.
+// retryBusyPool repeats a call that libvirt refuses while a job runs on a pool, for which it has no error number of its
+// own.
 func retryBusyPool(ctx context.Context, f func() error) error {
 	deadline := time.Now().Add(poolPatience)
 	tick := time.NewTicker(poolPoll)
@@ -270,7 +272,7 @@ func poolName(dir string) string {
 	return directoryPrefix + hex.EncodeToString(sum[:8])
 }
 
-// poolDescription is the part of a pool's XML that is used here.
+// poolDescription is the part of a pool's XML that is read here.
 type poolDescription struct {
 	Type string `xml:"type,attr"`
 	Name string `xml:"name"`
@@ -286,7 +288,7 @@ func (c *conn) describePool(pool *golibvirt.StoragePool) (d poolDescription, err
 	return d, xml.Unmarshal([]byte(document), &d)
 }
 
-// isDirectory refuses a pool whose volumes are no files.
+// isDirectory returns an error for a pool whose volumes aren't files.
 func (c *conn) isDirectory(pool *golibvirt.StoragePool, dir string) error {
 	d, err := c.describePool(pool)
 	if err != nil {
@@ -310,7 +312,7 @@ func (c *conn) availableSpace(pool *golibvirt.StoragePool) (uint64, error) {
 	return info.Available, nil
 }
 
-// listFiles reads the named files of a pool, all without names.
+// listFiles reads the named files of a pool, or all files if there are no names.
 func (c *conn) listFiles(pool *golibvirt.StoragePool, names []string) (map[string]Volume, error) {
 	if len(names) == 0 {
 		c.countCall("virStoragePoolListVolumes")
@@ -347,7 +349,7 @@ func (c *conn) withFile(pool *golibvirt.StoragePool, name string, f func(*golibv
 	return f(volume)
 }
 
-// createFile makes an empty file of that size, without reserving room for it, or a directory.
+// createFile creates an empty file of that size, without reserving space for it, or a directory.
 func (c *conn) createFile(pool *golibvirt.StoragePool, like Volume) error {
 	var permissions strings.Builder
 	for _, p := range []struct{ tag, value string }{{"mode", like.Mode}, {"owner", like.Owner}, {"group", like.Group}} {
@@ -365,7 +367,7 @@ func (c *conn) createFile(pool *golibvirt.StoragePool, like Volume) error {
 	return volume.Free()
 }
 
-// escapeXML makes a text safe within an XML document.
+// escapeXML escapes a text for use in an XML document.
 func escapeXML(s string) string {
 	var b bytes.Buffer
 	_ = xml.EscapeText(&b, []byte(s))

@@ -11,35 +11,35 @@ import (
 	golibvirt "libvirt.org/go/libvirt"
 )
 
-// observations bounds the attempts to catch a domain that starts or stops while it is being read.
+// observations bounds the attempts to read a domain consistently while it starts or stops.
 const observations = 4
 
-// Domain is one observation of a domain.
+// Domain is a domain as it was read once.
 type Domain struct {
 	UUID string
 	Name string
-	// State and Reason are what virDomainGetState says.
+	// State and Reason are those of virDomainGetState.
 	State  DomainState
 	Reason string
-	// Persistent says that the domain has a definition that outlives its run.
+	// Persistent says that the domain has a definition that stays when it stops.
 	Persistent bool
 	// Autostart says that the host starts the domain when it boots.
 	Autostart bool
 	// ManagedSave says that the next start resumes a saved memory image.
 	ManagedSave bool
-	// PersistentXML is the definition of the next start, secrets such as a VNC password included so that it can be
+	// PersistentXML is the definition for the next start, including secrets such as a VNC password so that it can be
 	// edited and defined again. It is "" for a transient domain. Never log it.
 	PersistentXML string
-	// LiveXML is what runs now, without secrets; "" for an inactive domain.
+	// LiveXML is the definition of the running domain, without secrets; "" for an inactive domain.
 	LiveXML string
 }
 
-// Active reports whether the domain has a hypervisor process: running, paused, suspended, on its way out, or kept after
+// Active reports whether the domain has a hypervisor process: running, paused, suspended, shutting down, or kept after
 // its guest has panicked.
 func (d *Domain) Active() bool { return d.State.Active() || d.State == Crashed && d.LiveXML != "" }
 
-// InMigration reports that the domain stands still because of a migration: it is the target's copy while memory
-// arrives, or the source's while it is handed over or after post-copy broke.
+// InMigration reports whether the domain is paused because of a migration: it is the target's copy while memory
+// arrives, or the source's copy during the handover or after post-copy broke.
 func (d *Domain) InMigration() bool {
 	if d.State != Paused {
 		return false
@@ -52,22 +52,22 @@ func (d *Domain) InMigration() bool {
 	}
 }
 
-// Domains observes all domains of the host. It costs six calls and one or two per domain, which are pipelined: at any
-// latency the whole takes little more than two round trips plus the daemon's own work. A domain that vanishes meanwhile
-// is left out.
+// Domains reads all domains of the host. It needs six calls and one or two per domain, which are pipelined: at any
+// latency they take little more than two round trips and the daemon's own work. It leaves out domains that vanish
+// meanwhile.
 //
-// It uses virConnectListAllDomains, virConnectGetAllDomainStats and virDomainGetXMLDesc, and virDomainGetState where
-// the states can't be had at once.
+// It uses virConnectListAllDomains, virConnectGetAllDomainStats and virDomainGetXMLDesc, and virDomainGetState if the
+// states can't be read at once.
 func (h *Host) Domains(ctx context.Context) ([]Domain, error) {
 	return call(ctx, h, readingAll("listing domains"), (*conn).readDomains)
 }
 
-// Domain observes one domain. Its error is ErrNotFound when the host answered and has none with this UUID.
+// Domain reads one domain. It returns ErrNotFound if the host answered and has no domain with this UUID.
 func (h *Host) Domain(ctx context.Context, uuid string) (*Domain, error) {
 	return onDomain(ctx, h, readCall("reading domain "+uuid), uuid, (*conn).readDomain)
 }
 
-// DomainByName observes the domain with this name. Its error is ErrNotFound when the host answered and has none.
+// DomainByName reads the domain with this name. It returns ErrNotFound if the host answered and has no such domain.
 func (h *Host) DomainByName(ctx context.Context, name string) (*Domain, error) {
 	return call(ctx, h, readCall("reading domain "+name), func(c *conn) (*Domain, error) {
 		c.countCall("virDomainLookupByName")
@@ -83,7 +83,7 @@ func (h *Host) DomainByName(ctx context.Context, name string) (*Domain, error) {
 	})
 }
 
-// listedDomain is a domain as it is being read in bulk.
+// listedDomain is a domain during a bulk read.
 type listedDomain struct {
 	handle   *golibvirt.Domain
 	domain   Domain
@@ -92,8 +92,7 @@ type listedDomain struct {
 	vanished atomic.Bool
 }
 
-// readDomains reads all domains. Only the first error counts; the calls that are under way when it comes are waited
-// for.
+// readDomains reads all domains. It returns only the first error, after the calls that are in progress have ended.
 func (c *conn) readDomains() ([]Domain, error) {
 	seen, err := c.listDomains()
 	if err != nil {
@@ -141,7 +140,7 @@ func (c *conn) readDomains() ([]Domain, error) {
 	return c.settleSightings(seen)
 }
 
-// settleSightings reads again what started, stopped or lost its definition between the calls.
+// settleSightings reads the domains again that started, stopped or lost their definition between the calls.
 func (c *conn) settleSightings(seen []*listedDomain) ([]Domain, error) {
 	domains := make([]Domain, 0, len(seen))
 	for _, s := range seen {
@@ -163,7 +162,7 @@ func (c *conn) settleSightings(seen []*listedDomain) ([]Domain, error) {
 	return domains, nil
 }
 
-// listDomains lists the domains, with the facts that libvirt can filter by.
+// listDomains lists the domains, with the properties that libvirt can filter by.
 func (c *conn) listDomains() ([]*listedDomain, error) {
 	filters := []golibvirt.ConnectListAllDomainsFlags{
 		golibvirt.CONNECT_LIST_DOMAINS_ACTIVE,
@@ -203,7 +202,7 @@ func (c *conn) listDomains() ([]*listedDomain, error) {
 	return seen, nil
 }
 
-// handlesOfAll lists all domains and keeps their handles, so that reading them needs no look-ups.
+// handlesOfAll lists all domains and keeps their handles, so that later reads need no look-ups.
 func (c *conn) handlesOfAll() ([]*listedDomain, error) {
 	c.countCall("virConnectListAllDomains")
 	list, err := c.c.ListAllDomains(0)
@@ -225,7 +224,7 @@ func (c *conn) handlesOfAll() ([]*listedDomain, error) {
 	return seen, failures
 }
 
-// statesOfAll gives the states of all domains by their UUIDs; none where they can't be had at once.
+// statesOfAll returns the states of all domains by UUID; none if they can't be read at once.
 func (c *conn) statesOfAll() (map[string]DomainStats, error) {
 	all, err := c.readStats(StatsState, nil)
 	if err != nil && !errors.Is(err, ErrUnsupported) && absentIfUnsupported(err) != nil {
@@ -238,7 +237,7 @@ func (c *conn) statesOfAll() (map[string]DomainStats, error) {
 	return states, nil
 }
 
-// domainUUIDs gives the UUIDs of the domains that pass a filter.
+// domainUUIDs returns the UUIDs of the domains that pass a filter.
 func (c *conn) domainUUIDs(filter golibvirt.ConnectListAllDomainsFlags) (map[string]bool, error) {
 	c.countCall("virConnectListAllDomains")
 	list, err := c.c.ListAllDomains(filter)
@@ -255,7 +254,7 @@ func (c *conn) domainUUIDs(filter golibvirt.ConnectListAllDomainsFlags) (map[str
 	return set, failures
 }
 
-// readDomain reads everything about one domain in one round trip, and again when it changed between the calls.
+// readDomain reads everything about one domain in one round trip, and again if the domain changed between the calls.
 func (c *conn) readDomain(d *golibvirt.Domain) (*Domain, error) {
 	var o *Domain
 	for range observations {
@@ -277,7 +276,7 @@ func (c *conn) readDomain(d *golibvirt.Domain) (*Domain, error) {
 	}
 }
 
-// observeOnce also gives the XML without the INACTIVE flag, which is the persistent one again for an inactive domain.
+// observeOnce also returns the XML without the INACTIVE flag. For an inactive domain that is the persistent XML.
 func (c *conn) observeOnce(d *golibvirt.Domain) (o *Domain, live string, err error) {
 	o = &Domain{}
 	if o.UUID, err = d.GetUUIDString(); err != nil {
@@ -322,15 +321,15 @@ func (c *conn) observeOnce(d *golibvirt.Domain) (o *Domain, live string, err err
 	return o, live, err
 }
 
-// persistentXML asks for the definition of the next start, complete: without SECURE a definition that is edited and
-// given back would lose its passwords.
+// persistentXML are the flags to read the complete definition for the next start: without SECURE, a definition that is
+// edited and defined again would lose its passwords.
 const persistentXML = golibvirt.DOMAIN_XML_INACTIVE | golibvirt.DOMAIN_XML_SECURE
 
-// LeaveSecrets makes the host's definitions be read without their secrets from now on. They can't be edited and given
-// back then: that would lose the passwords. A connection that may only read is given none.
+// LeaveSecrets makes the host's definitions be read without their secrets from now on. Then they can't be edited and
+// defined again, because they would lose the passwords. libvirt denies secrets to a read-only connection.
 func (h *Host) LeaveSecrets() { h.leaveSecrets.Store(true) }
 
-// readXML are the flags to read a persistent definition with: without its secrets after LeaveSecrets.
+// readXML returns the flags to read a persistent definition with: without SECURE after LeaveSecrets.
 func (h *Host) readXML() golibvirt.DomainXMLFlags {
 	if h.leaveSecrets.Load() {
 		return golibvirt.DOMAIN_XML_INACTIVE
@@ -349,7 +348,7 @@ func (c *conn) domainState(d *golibvirt.Domain) (DomainState, string, error) {
 	return DomainState(state), reasonName(DomainState(state), reason), err
 }
 
-// absentIfUnsupported takes a missing feature of a driver for a feature that isn't used.
+// absentIfUnsupported treats a feature that a driver doesn't support as a feature that isn't used.
 func absentIfUnsupported(err error) error {
 	if codeOf(err) == golibvirt.ERR_NO_SUPPORT {
 		return nil
@@ -357,7 +356,7 @@ func absentIfUnsupported(err error) error {
 	return err
 }
 
-// isLive reports whether a domain's XML describes a running domain: only that has an id.
+// isLive reports whether a domain's XML describes a running domain: only a running domain has an id.
 func isLive(document string) bool {
 	decoder := xml.NewDecoder(strings.NewReader(document))
 	for {
@@ -376,7 +375,7 @@ func isLive(document string) bool {
 	}
 }
 
-// domainName reads the name, which a handle has only from the time it was looked up.
+// domainName reads the name from a document. The name in a handle is that of the time when it was looked up.
 func domainName(document string) (string, error) {
 	var domain struct {
 		Name string `xml:"name"`

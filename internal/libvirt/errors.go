@@ -12,58 +12,58 @@ import (
 var (
 	// ErrNotFound says that the host answered and has no such object.
 	ErrNotFound = errors.New("not found")
-	// ErrLacking says that the object is there, and has no such part: a device, metadata, a host name of its guest. It
-	// never means that the object is gone.
+	// ErrLacking says that the object exists but lacks a part: a device, metadata, the host name of its guest. It never
+	// means that the object is gone.
 	ErrLacking = errors.New("the object has no such part")
-	// ErrUnreachable says that the host or its daemon could not be reached, did not answer, or the connection broke.
-	// After a call that changes something the outcome is unknown. It never means that an object is gone.
+	// ErrUnreachable says that the host or its daemon could not be reached, did not answer, or the connection broke. After
+	// a call that changes something the outcome is unknown. It never means that an object is gone.
 	ErrUnreachable = errors.New("host unreachable")
-	// ErrNoDaemon says that the host was reached, and that no daemon of libvirt's answers there. It is ErrUnreachable,
-	// too.
+	// ErrNoDaemon says that the host was reached, but no libvirt daemon answers there. It is ErrUnreachable as well.
 	ErrNoDaemon = errors.New("no libvirt daemon answers")
-	// ErrExists says that an object with this name or identity is there already.
+	// ErrExists says that an object with this name or identity already exists.
 	ErrExists = errors.New("already exists")
 	// ErrAgentUnavailable says that the guest agent is not configured, absent, silent or out of step.
 	ErrAgentUnavailable = errors.New("guest agent unavailable")
 	// ErrAgentFailed says that the guest agent answered with an error of its own.
 	ErrAgentFailed = errors.New("guest agent command failed")
-	// ErrUnsupported says that this libvirt, hypervisor or guest can't do it.
+	// ErrUnsupported says that this libvirt, hypervisor or guest doesn't support the operation.
 	ErrUnsupported = errors.New("not supported")
 	// ErrInvalid says that a URI, an XML document or an argument is wrong.
 	ErrInvalid = errors.New("invalid")
-	// ErrOperationInvalid says that the object's present state doesn't allow it, such as starting a running domain.
+	// ErrOperationInvalid says that the object's current state doesn't allow the operation, such as starting a running
+	// domain.
 	ErrOperationInvalid = errors.New("not possible in the present state")
 	// ErrDenied says that authentication failed or access is forbidden.
 	ErrDenied = errors.New("access denied")
-	// ErrBusy says that something else holds the object, or that it didn't let go in time.
+	// ErrBusy says that the object is in use by another operation, or wasn't released in time.
 	ErrBusy = errors.New("busy")
 	// ErrAborted says that the operation was cancelled on the host.
 	ErrAborted = errors.New("aborted")
-	// ErrUnsafe says that libvirt thinks a migration would endanger the guest's disks.
+	// ErrUnsafe says that libvirt considers a migration a danger to the guest's disks.
 	ErrUnsafe = errors.New("unsafe migration")
-	// ErrInternal is every other failure that libvirt or the hypervisor reported.
+	// ErrInternal is any other failure that libvirt or the hypervisor reported.
 	ErrInternal = errors.New("operation failed")
-	// ErrGivenUp says that a migration was given up which the host may be at still: it didn't end after it was aborted, or
-	// the caller didn't wait any longer. Neither host is as it was, and the domain may be on either.
+	// ErrGivenUp says that a migration was given up that may still be in progress: it didn't end after it was aborted, or
+	// the caller stopped waiting. Both hosts may have changed, and the domain may be on either.
 	ErrGivenUp = errors.New("it was given up and the host is still at it, so it is unknown where the domain will be")
 	// ErrClosed says that the Host was closed.
 	ErrClosed = errors.New("connection closed")
 )
 
-// Error is what every method of a Host returns when a call failed, the context's own errors included: errors.Is finds
-// the kind, context.Canceled and context.DeadlineExceeded, and whatever a DialFunc returned.
+// Error is the type of all errors of a Host's methods, including those for an ended context. errors.Is finds the kind,
+// context.Canceled and context.DeadlineExceeded, and what a DialFunc returned.
 type Error struct {
 	Host      string // the configured name
-	Operation string // what was being done, such as "starting domain"
-	Code      int    // libvirt's error number; 0 when libvirt didn't give one
-	Kind      error  // one of the Err values; nil when the caller's context ended a call that changes something
+	Operation string // the operation that failed, such as "starting domain"
+	Code      int    // libvirt's error number; 0 if there is none
+	Kind      error  // one of the Err values; nil if the caller's context ended a call that changes something
 	Err       error  // the cause
 }
 
-// Error says "host kvm1: starting domain: <cause>".
+// Error returns "host kvm1: starting domain: <cause>".
 func (e *Error) Error() string { return fmt.Sprintf("host %s: %s: %v", e.Host, e.Operation, e.Err) }
 
-// Unwrap gives the kind and the cause.
+// Unwrap returns the kind and the cause.
 func (e *Error) Unwrap() []error {
 	if e.Kind == nil {
 		return []error{e.Err}
@@ -76,7 +76,7 @@ type cause struct{ message string }
 
 func (c *cause) Error() string { return c.message }
 
-// codeOf gives libvirt's error number, 0 for an error that isn't libvirt's.
+// codeOf returns libvirt's error number, 0 for an error that isn't libvirt's.
 func codeOf(err error) golibvirt.ErrorNumber {
 	var lv golibvirt.Error
 	if errors.As(err, &lv) {
@@ -85,7 +85,7 @@ func codeOf(err error) golibvirt.ErrorNumber {
 	return 0
 }
 
-// wrap turns whatever a call returned into an *Error. lost says that the connection was broken afterwards.
+// wrap turns the error of a call into an *Error. lost says that the connection was broken afterwards.
 func (h *Host) wrap(s callSpec, err error, lost bool) error {
 	if err == nil {
 		return nil
@@ -106,8 +106,8 @@ func (h *Host) wrap(s callSpec, err error, lost bool) error {
 			// The guest has no agent configured.
 			e.Kind = ErrAgentUnavailable
 		case s.agent && (lv.Code == golibvirt.ERR_INTERNAL_ERROR || lv.Code == golibvirt.ERR_RPC):
-			// The agent's own refusals have no better number before libvirt 9.1, and ERR_RPC on a connection that is in
-			// order says that a guest reports more than libvirt's protocol carries.
+			// Before libvirt 9.1 the agent's own refusals have no better number. ERR_RPC on an intact connection says that a
+			// guest reports more than libvirt's protocol can carry.
 			e.Kind = ErrAgentFailed
 		}
 	case errors.Is(err, context.DeadlineExceeded):
@@ -122,8 +122,8 @@ func (h *Host) wrap(s callSpec, err error, lost bool) error {
 	return e
 }
 
-// ownKind finds the kind that an error already wraps, and takes any other for a failure to reach the host: such errors
-// come from dialing and from the stream.
+// ownKind returns the kind that an error already wraps. Any other error counts as a failure to reach the host: such
+// errors come from dialing and from the stream.
 func ownKind(err error) error {
 	for _, kind := range []error{
 		ErrDenied, ErrInvalid, ErrClosed, ErrExists, ErrNotFound, ErrUnsupported, ErrBusy, ErrInternal,

@@ -2,7 +2,7 @@ package libvirt
 
 import golibvirt "libvirt.org/go/libvirt"
 
-// kindOf is the one place where libvirt's error numbers get a meaning.
+// kindOf returns the kind of an error number. No other function interprets libvirt's error numbers.
 func kindOf(code golibvirt.ErrorNumber) error {
 	if kind, ok := kinds[code]; ok {
 		return kind
@@ -10,9 +10,9 @@ func kindOf(code golibvirt.ErrorNumber) error {
 	return ErrInternal
 }
 
-// kinds has no entry for numbers that mean nothing more than "it failed". Beware of the VIR_ERR_NO_* numbers that don't
-// say that an object is missing: some complain about an XML document without a name or target, some about libvirt
-// itself. Reading them as "not found" would drop a healthy VM from its owner's records.
+// kinds has no entry for numbers that only mean "it failed". Some VIR_ERR_NO_* numbers don't say that an object is
+// missing: they are about an XML document without a name or target, or about libvirt itself. Reading these as "not
+// found" would drop a healthy VM from the state.
 var kinds = map[golibvirt.ErrorNumber]error{
 	golibvirt.ERR_NO_DOMAIN:            ErrNotFound,
 	golibvirt.ERR_NO_NETWORK:           ErrNotFound,
@@ -104,8 +104,8 @@ var kinds = map[golibvirt.ErrorNumber]error{
 	golibvirt.ERR_INVALID_STREAM:            ErrInternal,
 }
 
-// breaksConnection are the numbers that libvirt's client gives a call whose connection broke under it. They also have
-// other causes, so they count only together with a connection that is found broken.
+// breaksConnection are the numbers that libvirt's client returns for a call whose connection broke. They also have
+// other causes, so they count only if the connection is found to be broken.
 var breaksConnection = map[golibvirt.ErrorNumber]bool{
 	golibvirt.ERR_INTERNAL_ERROR:   true,
 	golibvirt.ERR_SYSTEM_ERROR:     true,

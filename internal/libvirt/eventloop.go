@@ -8,7 +8,7 @@ import (
 	golibvirt "libvirt.org/go/libvirt"
 )
 
-// startEventLoop gives libvirt its event loop, once for the process and before the first connection is opened.
+// startEventLoop starts libvirt's event loop, once per process and before the first connection is opened.
 var startEventLoop = sync.OnceValue(func() error {
 	if err := golibvirt.EventRegisterDefaultImpl(); err != nil {
 		return err
@@ -22,7 +22,7 @@ var startEventLoop = sync.OnceValue(func() error {
 func runEventLoop() {
 	for {
 		if err := golibvirt.EventRunDefaultImpl(); err != nil {
-			// It fails only when poll does, for want of memory. Don't burn a processor until that passes.
+			// This fails only if poll fails, for lack of memory. Wait, so as not to occupy a CPU until that passes.
 			slog.Warn("libvirt's event loop failed", "error", err.Error())
 			<-time.After(100 * time.Millisecond)
 		}

@@ -7,11 +7,11 @@ import (
 	golibvirt "libvirt.org/go/libvirt"
 )
 
-// registration registers for one kind of event and gives libvirt's callback id.
+// registration registers for one kind of event and returns libvirt's callback id.
 type registration func() (int, error)
 
-// registerEvents registers for all kinds of events in one round trip. A kind that the driver doesn't know is left out,
-// unless it knows none.
+// registerEvents registers for all kinds of events in one round trip. It ignores kinds that the driver doesn't know,
+// and fails if the driver knows none.
 func (c *conn) registerEvents() error {
 	var calls errgroup.Group
 	for i, register := range c.registrations() {
@@ -33,10 +33,10 @@ func (c *conn) registerEvents() error {
 	return calls.Wait()
 }
 
-// registrations begins with the lifecycle, which every driver with events has.
+// registrations returns the registrations, first that for lifecycle events, which every driver with events has.
 func (c *conn) registrations() []registration {
 	send := func(d *golibvirt.Domain, e Event) {
-		// Neither is a round trip. A domain handle without them doesn't exist.
+		// Neither is a round trip. Every domain handle has both.
 		e.UUID, _ = d.GetUUIDString()
 		e.Name, _ = d.GetName()
 		c.host.events.deliver(e)
@@ -99,7 +99,7 @@ func (c *conn) registrations() []registration {
 	}, c.optionalRegistrations(send)...)
 }
 
-// optionalRegistrations are the registrations for what happens now and then.
+// optionalRegistrations returns the registrations for rarer events.
 func (c *conn) optionalRegistrations(send func(*golibvirt.Domain, Event)) []registration {
 	type C = golibvirt.Connect
 	type D = golibvirt.Domain

@@ -9,7 +9,7 @@ import (
 	"github.com/cenkalti/backoff/v5"
 )
 
-// eventBuffer is the number of events that a subscriber may be behind before it is told that it missed some.
+// eventBuffer is the number of events that a subscriber may be behind before it is told that it missed events.
 const eventBuffer = 256
 
 // EventKind says what an Event is about.
@@ -17,39 +17,39 @@ type EventKind int
 
 // The kinds of events.
 const (
-	// EventLost says that events were missed, because the connection broke or the subscriber was too slow: whatever
-	// they would have told must be read. It comes when the connection breaks and again when events flow again: Detail is
+	// EventLost says that events were missed, because the connection broke or the subscriber was too slow: the subscriber
+	// must read the state instead. It comes when the connection breaks and again when events flow again. Detail is
 	// LostConnection, LostUntilNow or LostBehind.
 	EventLost EventKind = iota
-	// EventLifecycle is a change of state: Detail is "Started", "Stopped", ..., Reason its detail.
+	// EventLifecycle is a change of state: Detail is "Started", "Stopped", ..., Reason is the event's detail in libvirt.
 	EventLifecycle
 	// EventReboot says that the guest rebooted itself.
 	EventReboot
 	// EventAgent says that the agent's channel was "Connected" or "Disconnected": Detail.
 	EventAgent
-	// EventJobCompleted says that the job Operation, such as a migration, has ended; Detail is "Completed" or "Failed"
-	// where libvirt says which, Reason its message.
+	// EventJobCompleted says that the job Operation, such as a migration, has ended; Detail is "Completed" or "Failed" if
+	// libvirt reports the outcome, Reason its message.
 	EventJobCompleted
 	// EventDeviceAdded says that a device was attached: Device is its alias.
 	EventDeviceAdded
-	// EventDeviceRemoved says that the guest has let go of a device: Device is its alias.
+	// EventDeviceRemoved says that the guest has released a device: Device is its alias.
 	EventDeviceRemoved
-	// EventDeviceRemovalFailed says that the guest refused to let go of a device: Device is its alias.
+	// EventDeviceRemovalFailed says that the guest refused to release a device: Device is its alias.
 	EventDeviceRemovalFailed
-	// EventMigrationIteration says that a migration began to copy memory once more: Iteration.
+	// EventMigrationIteration says that a migration began another pass over the memory: Iteration is its number.
 	EventMigrationIteration
-	// EventIOError says that a disk failed: Device is its alias, Detail what was done ("None", "Pause", "Report"),
-	// Reason what libvirt knows about the cause, such as "enospc".
+	// EventIOError says that a disk failed: Device is its alias, Detail the action ("None", "Pause", "Report"), Reason
+	// what libvirt knows about the cause, such as "enospc".
 	EventIOError
-	// EventBlockJob says how the job Operation ("Copy", "Commit", ...) of the disk Device stands: Detail is "Ready" for
-	// one that waits to be concluded, "Completed", "Failed" or "Canceled".
+	// EventBlockJob reports the state of the job Operation ("Copy", "Commit", ...) of the disk Device: Detail is "Ready"
+	// for a job that waits to be completed, "Completed", "Failed" or "Canceled".
 	EventBlockJob
 	// EventTray says that the tray of the drive Device is "Open" or "Closed": Detail.
 	EventTray
-	// EventWatchdog says that the guest let its watchdog run out: Detail is what was done, such as "Reset".
+	// EventWatchdog says that the guest's watchdog expired: Detail is the action, such as "Reset".
 	EventWatchdog
-	// EventMemoryFailure says that memory of the host is broken: Reason is whose, "Guest" or "Hypervisor", Detail what
-	// was done, such as "Fatal".
+	// EventMemoryFailure says that memory of the host is broken: Reason is whose, "Guest" or "Hypervisor", Detail the
+	// action, such as "Fatal".
 	EventMemoryFailure
 	// EventMetadata says that title, description or metadata changed; Reason is the metadata's namespace.
 	EventMetadata
@@ -63,20 +63,21 @@ var eventKindNames = [...]string{
 	EventMemoryFailure: "MemoryFailure", EventMetadata: "Metadata",
 }
 
-// String names the kind.
+// String returns the name of the kind.
 func (k EventKind) String() string { return nameAt(eventKindNames[:], int(k)) }
 
-// What EventLost says in Detail.
+// The values of Detail of EventLost.
 const (
-	// LostConnection: the connection broke. It is opened again for as long as there are listeners.
+	// LostConnection says that the connection broke. It is opened again while there are subscribers.
 	LostConnection = "Disconnected"
-	// LostUntilNow: the connection is there again, and so are events.
+	// LostUntilNow says that the connection is open again, and events flow again.
 	LostUntilNow = "Reconnected"
-	// LostBehind: the subscriber was too slow.
+	// LostBehind says that the subscriber was too slow.
 	LostBehind = "Behind"
 )
 
-// Event is something that happened to a domain. It is a reason to look, never all there is to know.
+// Event is something that happened to a domain. An event is a reason to read the domain, and never describes its state
+// completely.
 type Event struct {
 	Kind      EventKind
 	UUID      string // the domain; "" for EventLost
@@ -88,9 +89,9 @@ type Event struct {
 	Iteration int
 }
 
-// Subscribe delivers the events of one domain, or of all when uuid is "". It returns when events are flowing, and from
-// then on doesn't need ctx's deadline but its end, which closes the channel. A host that is lost is connected to again
-// for as long as there are subscribers.
+// Subscribe delivers the events of one domain, or of all if uuid is "". It returns when events are flowing. From then
+// on ctx's deadline doesn't matter; its end closes the channel. A lost connection is opened again while there are
+// subscribers.
 func (h *Host) Subscribe(ctx context.Context, uuid string) (<-chan Event, error) {
 	s := &subscription{uuid: uuid, events: make(chan Event, eventBuffer)}
 	start, err := h.events.add(s)
@@ -115,7 +116,7 @@ func (h *Host) Subscribe(ctx context.Context, uuid string) (<-chan Event, error)
 type subscription struct {
 	uuid   string
 	events chan Event
-	behind bool // events were dropped since the subscriber caught up
+	behind bool // events were dropped since the subscriber last caught up
 }
 
 // events keeps one connection on which libvirt delivers events, while there are subscribers.
@@ -130,7 +131,7 @@ type events struct {
 	broken        chan struct{} // capacity 1: conn broke
 }
 
-// start is the first connection of a run, which subscribers wait for.
+// start is the first connection of a run of serve, which subscribers wait for.
 type start struct {
 	done chan struct{}
 	err  error
@@ -175,7 +176,7 @@ func (e *events) close() {
 	}
 }
 
-// connectionLost may be called for any connection and from libvirt's event loop, so it must not block.
+// connectionLost may be called for any connection, and from libvirt's event loop, so it must not block.
 func (e *events) connectionLost(c *conn) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -187,8 +188,8 @@ func (e *events) connectionLost(c *conn) {
 	}
 }
 
-// deliver hands an event to those who asked for it. It runs in libvirt's event loop and never blocks: a subscriber
-// whose buffer is full gets EventLost as its last event and nothing more until it has caught up.
+// deliver passes an event to its subscribers. It runs in libvirt's event loop and never blocks: a subscriber whose
+// buffer is full gets EventLost as its last event and nothing more until it has caught up.
 func (e *events) deliver(event Event) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -196,7 +197,7 @@ func (e *events) deliver(event Event) {
 		if event.Kind != EventLost && s.uuid != "" && s.uuid != event.UUID {
 			continue
 		}
-		// Only this function sends, so the place that is seen free stays free.
+		// Only this function sends, so a place that is free stays free.
 		switch free := cap(s.events) - len(s.events); {
 		case free > 1 || (free == 1 && event.Kind == EventLost && !s.behind):
 			s.behind = event.Kind == EventLost && free == 1
@@ -208,7 +209,7 @@ func (e *events) deliver(event Event) {
 	}
 }
 
-// serve connects, waits for the connection to break, and connects again while there are listeners.
+// serve connects, waits for the connection to break, and connects again while there are subscribers.
 func (e *events) serve(first *start) {
 	ctx := e.host.ctx
 	c, err := e.connectAndRegister(ctx)
@@ -234,7 +235,7 @@ func (e *events) serve(first *start) {
 	}
 }
 
-// adoptConnection makes a connection the current one. Without one the run is over, and the next subscriber starts
+// adoptConnection makes a connection the current one. If there is none the run is over, and the next subscriber starts
 // another.
 func (e *events) adoptConnection(c *conn) bool {
 	e.mu.Lock()
@@ -245,11 +246,11 @@ func (e *events) adoptConnection(c *conn) bool {
 		return false
 	}
 	select {
-	case <-e.broken: // That of the last one, told twice: this one mustn't be given up for it.
+	case <-e.broken: // A late second signal for the last connection: don't give up this one for it.
 	default:
 	}
 	if c.isBroken() {
-		// It broke before connectionLost could know that it is ours.
+		// The connection broke before connectionLost could know that it is ours.
 		select {
 		case e.broken <- struct{}{}:
 		default:
@@ -261,7 +262,7 @@ func (e *events) adoptConnection(c *conn) bool {
 // errUnwanted ends the attempts to reconnect.
 var errUnwanted = errors.New("no listener")
 
-// reconnect tries until it succeeds; it gives nil when there is no listener any more.
+// reconnect tries until it succeeds; it returns nil when there is no subscriber any more.
 func (e *events) reconnect(ctx context.Context) *conn {
 	delay := backoff.NewExponentialBackOff()
 	delay.InitialInterval = 100 * time.Millisecond
@@ -276,7 +277,7 @@ func (e *events) reconnect(ctx context.Context) *conn {
 		}
 		c, err := e.connectAndRegister(ctx)
 		if isDenied(err) {
-			// Who is refused again and again may be locked out.
+			// A host may lock out clients that it has to refuse again and again.
 			denied = min(max(2*denied, deniedDelay), maxDeniedDelay)
 			return nil, backoff.RetryAfter(int(denied.Seconds()))
 		}
@@ -288,7 +289,7 @@ func (e *events) reconnect(ctx context.Context) *conn {
 	return c
 }
 
-// How long a host that refused us is left alone, at first and at most.
+// How long to wait before connecting again to a host that refused us, at first and at most.
 const (
 	deniedDelay    = time.Minute
 	maxDeniedDelay = time.Hour
@@ -298,7 +299,7 @@ func isDenied(err error) bool {
 	return errors.Is(err, ErrDenied) || err != nil && errors.Is(kindOf(codeOf(err)), ErrDenied)
 }
 
-// connectAndRegister opens a connection of its own and registers for all kinds of events on it.
+// connectAndRegister opens a connection for events and registers for all kinds of events on it.
 func (e *events) connectAndRegister(ctx context.Context) (*conn, error) {
 	c, err := e.openConnection(ctx)
 	if err != nil {
@@ -314,7 +315,7 @@ func (e *events) connectAndRegister(ctx context.Context) (*conn, error) {
 	return c, nil
 }
 
-// openConnection gives a connection on which beginCall has succeeded. The test driver's only connection is shared.
+// openConnection returns a connection on which beginCall has succeeded. The test driver's only connection is shared.
 func (e *events) openConnection(ctx context.Context) (*conn, error) {
 	if e.host.target.inProcess {
 		return e.host.pool.acquire(ctx, quick)

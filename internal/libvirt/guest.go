@@ -17,7 +17,7 @@ type Address struct {
 	Prefix int
 }
 
-// AddressSource says who is asked for a guest's addresses.
+// AddressSource is the source of a guest's addresses.
 type AddressSource int
 
 // The sources of a guest's addresses.
@@ -30,8 +30,8 @@ const (
 	SourceARP
 )
 
-// InterfaceAddresses asks one source for a guest's addresses (virDomainInterfaceAddresses). Addresses of loopback
-// interfaces are among the agent's.
+// InterfaceAddresses reads a guest's addresses from one source (virDomainInterfaceAddresses). The agent also reports
+// addresses of loopback interfaces.
 func (h *Host) InterfaceAddresses(ctx context.Context, uuid string, source AddressSource) ([]Address, error) {
 	s, from := readCall("reading the addresses of domain "+uuid), golibvirt.DOMAIN_INTERFACE_ADDRESSES_SRC_LEASE
 	switch source {
@@ -62,34 +62,34 @@ func (h *Host) InterfaceAddresses(ctx context.Context, uuid string, source Addre
 	})
 }
 
-// AgentCommand sends a JSON command to the guest agent and gives its JSON answer (virDomainQemuAgentCommand). It marks
-// the domain as tainted, so nothing that a plan does may use it.
+// AgentCommand sends a JSON command to the guest agent and returns its JSON answer (virDomainQemuAgentCommand). It
+// marks the domain as tainted, so a plan must not use it.
 func (h *Host) AgentCommand(ctx context.Context, uuid, command string) (string, error) {
 	s := agentCall("sending a command to the guest agent of domain " + uuid)
-	s.patient = true // Freezing filesystems takes as long as it takes.
+	s.patient = true // Freezing filesystems may take any time.
 	return onDomain(ctx, h, s, uuid, func(c *conn, d *golibvirt.Domain) (string, error) {
 		c.countCall("virDomainQemuAgentCommand")
 		return d.QemuAgentCommand(command, golibvirt.DOMAIN_QEMU_AGENT_COMMAND_DEFAULT, 0)
 	})
 }
 
-// SetGuestTime has the guest agent set the guest's clock from its hardware clock, which keeps the host's time: after a
-// pause or a migration the guest's own is behind (virDomainSetTime).
+// SetGuestTime makes the guest agent set the guest's clock from its hardware clock, which follows the host's clock
+// (virDomainSetTime). After a pause or a migration the guest's own clock is behind.
 func (h *Host) SetGuestTime(ctx context.Context, uuid string) error {
 	s := agentCall("setting the clock of domain " + uuid)
 	return h.runOnDomain(ctx, s, uuid, "virDomainSetTime",
 		func(d *golibvirt.Domain) error { return d.SetTime(0, 0, golibvirt.DOMAIN_TIME_SYNC) })
 }
 
-// GuestInfo asks the guest agent about the guest (virDomainGetGuestInfo). Of groups that this libvirt or this agent
-// can't report the result says nothing. Asked for one group alone, it says by its error why it can't report that.
+// GuestInfo asks the guest agent about the guest (virDomainGetGuestInfo). It leaves out groups that this libvirt or
+// this agent can't report. If only one group is requested, the error says why it can't be reported.
 func (h *Host) GuestInfo(ctx context.Context, uuid string, groups GuestInfoGroups) (*GuestInfo, error) {
 	s := agentCall("asking the guest agent about domain " + uuid)
 	return onDomain(ctx, h, s, uuid, func(c *conn, d *golibvirt.Domain) (*GuestInfo, error) {
 		c.countCall("virDomainGetGuestInfo")
 		info, err := d.GetGuestInfo(groups.types(), 0)
 		if bits.OnesCount(uint(groups)) > 1 && cannotReport(err) {
-			// Asked for all that it can, the agent leaves out what it can't.
+			// If all groups are requested, the agent leaves out those that it can't report.
 			c.countCall("virDomainGetGuestInfo")
 			info, err = d.GetGuestInfo(0, 0)
 			if err == nil {
@@ -106,8 +106,8 @@ func (h *Host) GuestInfo(ctx context.Context, uuid string, groups GuestInfoGroup
 	})
 }
 
-// eachGroup asks for one group after the other, because a guest reports more than fits into one answer. It fails only
-// where none of them does either.
+// eachGroup requests one group after the other, because the guest reports more than one answer can hold. It fails only
+// if all of these requests fail.
 func (c *conn) eachGroup(d *golibvirt.Domain, groups GuestInfoGroups, why error) (*GuestInfo, error) {
 	all := &GuestInfo{}
 	for group := GuestUsers; group <= GuestLoadInfo; group <<= 1 {
@@ -131,7 +131,7 @@ func (c *conn) eachGroup(d *golibvirt.Domain, groups GuestInfoGroups, why error)
 	return all, nil
 }
 
-// addReported takes over what another answer reports.
+// addReported adds the groups that another answer reports.
 func (g *GuestInfo) addReported(from *GuestInfo) {
 	g.OS, g.Hostname = cmp.Or(from.OS, g.OS), cmp.Or(from.Hostname, g.Hostname)
 	g.Timezone, g.Load = cmp.Or(from.Timezone, g.Timezone), cmp.Or(from.Load, g.Load)
@@ -149,14 +149,14 @@ func (g *GuestInfo) addReported(from *GuestInfo) {
 	}
 }
 
-// cannotReport recognises the refusal of a group, by libvirt (unknown flag) or by the agent (unknown command).
+// cannotReport reports whether a group was refused by libvirt (unknown flag) or by the agent (unknown command).
 func cannotReport(err error) bool {
 	return errors.Is(err, golibvirt.ERR_INVALID_ARG) || errors.Is(err, golibvirt.ERR_ARGUMENT_UNSUPPORTED) ||
 		errors.Is(err, golibvirt.ERR_OPERATION_UNSUPPORTED) || errors.Is(err, golibvirt.ERR_AGENT_COMMAND_FAILED) ||
 		errors.Is(err, golibvirt.ERR_INTERNAL_ERROR)
 }
 
-// GuestInfoGroups selects what GuestInfo asks the agent for; 0 means all that the agent supports.
+// GuestInfoGroups is a set of groups that GuestInfo requests; 0 means all that the agent supports.
 type GuestInfoGroups uint
 
 // The groups of guest information.

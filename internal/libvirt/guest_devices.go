@@ -10,13 +10,13 @@ import (
 	golibvirt "libvirt.org/go/libvirt"
 )
 
-// GuestDevices is what a host's hypervisor can give its guests as devices: the values of each enumeration of libvirt's
-// domain capabilities, named by the device or feature and the enumeration ("tpm/backendModel"). A device that is known
-// and not supported has an entry of its own name ("tpm") without values.
+// GuestDevices are the devices that a host's hypervisor can provide to guests: the values of each enumeration of
+// libvirt's domain capabilities, named by the device or feature and the enumeration ("tpm/backendModel"). A device that
+// libvirt lists as not supported has an entry of its own name ("tpm") without values.
 type GuestDevices map[string][]string
 
-// GuestDevices asks what devices the host has for guests of a kind (virConnectGetDomainCapabilities): virtType is "kvm"
-// or "qemu", an empty arch that of the host, and an empty VM the hypervisor's default.
+// GuestDevices reads the devices that the host can provide to a kind of guest (virConnectGetDomainCapabilities).
+// virtType is "kvm" or "qemu". An empty arch means the host's, an empty machine the hypervisor's default machine type.
 func (h *Host) GuestDevices(ctx context.Context, arch, virtType, machine string) (GuestDevices, error) {
 	return call(ctx, h, readCall("reading the devices for guests"), func(c *conn) (GuestDevices, error) {
 		c.countCall("virConnectGetDomainCapabilities")
@@ -34,7 +34,7 @@ func parseGuestDevices(document string) (GuestDevices, error) {
 		All []struct {
 			XMLName   xml.Name
 			Supported string `xml:"supported,attr"`
-			// MaxGuests and MaxESGuests are those of SEV.
+			// MaxGuests and MaxESGuests are the limits of SEV.
 			MaxGuests   []string `xml:"maxGuests"`
 			MaxESGuests []string `xml:"maxESGuests"`
 			Enums       []struct {
@@ -72,10 +72,10 @@ func parseGuestDevices(document string) (GuestDevices, error) {
 	return found, nil
 }
 
-// protections is what a host can protect a guest's memory with, as libvirt 10.5 and later list it.
+// protections is the enumeration of the ways to protect a guest's memory, which libvirt lists from 10.5 on.
 const protections = "launchSecurity/sectype"
 
-// Has says whether a value is among those of an enumeration; known is false where the host doesn't tell.
+// Has reports whether a value is among those of an enumeration; known is false if the host doesn't report it.
 func (g GuestDevices) Has(device, enum, value string) (has, known bool) {
 	if _, unsupported := g[device]; unsupported {
 		return false, true
@@ -84,8 +84,8 @@ func (g GuestDevices) Has(device, enum, value string) (has, known bool) {
 	return slices.Contains(values, value), known
 }
 
-// MaxGuests is how many guests can have their memory protected by SEV at the same time, or by SEV-ES and SEV-SNP, which
-// share other slots of the processor; known is false where the host doesn't tell.
+// MaxGuests returns how many guests can have their memory protected by SEV at the same time, or by SEV-ES and SEV-SNP,
+// which share other slots of the processor; known is false if the host doesn't report it.
 func (g GuestDevices) MaxGuests(encryptedState bool) (limit int, known bool) {
 	said := g["sev/maxGuests"]
 	if encryptedState {

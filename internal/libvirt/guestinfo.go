@@ -8,9 +8,9 @@ import (
 	golibvirt "libvirt.org/go/libvirt"
 )
 
-// GuestInfo is what the guest agent reported. A nil group was not reported, or not asked for; in a group, "" or nil is
-// a value that was not reported. When all groups were asked for at once, libvirt doesn't tell "no users are logged in"
-// from "not reported": both are nil then.
+// GuestInfo is what the guest agent reported. A nil group was not reported or not requested; in a group, "" or nil is a
+// value that was not reported. If all groups are requested at once, libvirt doesn't distinguish "no users are logged
+// in" from "not reported": both are nil then.
 type GuestInfo struct {
 	OS          *GuestOS
 	Hostname    *string
@@ -22,7 +22,7 @@ type GuestInfo struct {
 	Interfaces  []GuestInterface
 }
 
-// GuestOS describes the guest's operating system, as in its os-release, and its kernel.
+// GuestOS describes the guest's operating system, as in its os-release file, and its kernel.
 type GuestOS struct {
 	ID, Name, PrettyName, Version, VersionID, Variant, VariantID string
 	KernelRelease, KernelVersion, Machine                        string
@@ -50,7 +50,7 @@ type GuestFilesystem struct {
 	Disks                  []GuestFilesystemDisk
 }
 
-// GuestFilesystemDisk is a disk below a filesystem.
+// GuestFilesystemDisk is a disk that a filesystem is on.
 type GuestFilesystemDisk struct {
 	Alias  string // the target in the domain's XML, such as "vda"
 	Serial string
@@ -77,8 +77,8 @@ type GuestAddress struct {
 	Prefix int
 }
 
-// guestInfo translates the binding's answer. groups selects, 0 everything. exact says that the agent could report all
-// of them, so that an absent list is an empty one.
+// guestInfo translates the binding's answer. groups are the requested groups, 0 means all. exact says that the agent
+// can report all of them, so that a missing list is an empty list.
 func guestInfo(from *golibvirt.DomainGuestInfo, groups GuestInfoGroups, exact bool) *GuestInfo {
 	wants := func(group GuestInfoGroups) bool { return groups == 0 || groups&group != 0 }
 	info := &GuestInfo{}
@@ -165,13 +165,13 @@ func guestInterface(i golibvirt.DomainGuestInfoInterface) GuestInterface {
 	}
 }
 
-// isAddress says whether what a guest calls its address is one.
+// isAddress reports whether what a guest reports as its address is an address.
 func isAddress(s string) bool {
 	_, err := netip.ParseAddr(s)
 	return err == nil
 }
 
-// ifReported gives nil for a value that was not.
+// ifReported returns nil for a value that was not reported.
 func ifReported[T any](set bool, value T) *T {
 	if !set {
 		return nil
@@ -179,7 +179,7 @@ func ifReported[T any](set bool, value T) *T {
 	return &value
 }
 
-// translateList translates a list. known says that an absent one is empty rather than not reported.
+// translateList translates a list. known says that a missing list is empty rather than not reported.
 func translateList[From, To any](from []From, known bool, f func(From) To) []To {
 	if len(from) == 0 && !known {
 		return nil

@@ -15,48 +15,48 @@ import (
 
 // Defaults of a Config.
 const (
-	// DefaultMaxConnections leaves two for questions to guest agents, and of the others half for reads and half for slow
-	// calls; libvirtd accepts 5000 clients by default.
+	// DefaultMaxConnections leaves two connections for requests to guest agents, and of the others half for reads and half
+	// for slow calls. libvirtd accepts 5000 clients by default.
 	DefaultMaxConnections = 10
-	// DefaultConnectTimeout covers the daemon's greeting, a handful of round trips, and where there is no DialFunc also
-	// reaching it.
+	// DefaultConnectTimeout is long enough for the daemon's greeting, a handful of round trips, and, if there is no
+	// DialFunc, for reaching the daemon.
 	DefaultConnectTimeout = 15 * time.Second
 )
 
 const (
-	// closeTimeout bounds a connection's goodbye, which is one round trip, where its stream can be cut.
+	// closeTimeout bounds the close of a connection, which is one round trip, if its stream can be cut.
 	closeTimeout = 2 * time.Second
-	// leaveTimeout bounds the wait for all of them: for what was cut to notice that, elsewhere for a daemon that is slow.
+	// leaveTimeout bounds the wait for all connections: for cut streams to be noticed, or for a daemon that is slow.
 	leaveTimeout = 15 * time.Second
 )
 
 // DialFunc opens a stream to a unix socket on the host. An error that wraps ErrUnreachable, ErrDenied or ErrBusy says
-// that no socket of the host can be reached; after any other error the next socket that libvirt may listen on is tried.
-// It bounds itself: only it knows whether a user has to touch a key.
+// that no socket of the host can be reached; after any other error the next possible socket of libvirt is tried.
+// DialFunc sets its own time limit: only DialFunc knows whether a user has to touch a key.
 type DialFunc func(ctx context.Context, path string) (net.Conn, error)
 
 // Config says how to reach one host.
 type Config struct {
 	// Name is the host's name in errors and logs.
 	Name string
-	// URI is a libvirt connection URI; "" is libvirt's own choice.
+	// URI is a libvirt connection URI; if "", libvirt chooses.
 	URI string
-	// Dial reaches the host for <driver>+ssh URIs, which need it. Other URIs go to libvirt as they are.
+	// Dial reaches the host and is required for <driver>+ssh URIs. Other URIs are passed to libvirt as they are.
 	Dial DialFunc
-	// MaxConnections bounds the libvirt connections in use at a time, one for events not counted; 0 means
-	// DefaultMaxConnections. There are at least three.
+	// MaxConnections bounds the libvirt connections in use at a time, except one for events; 0 means
+	// DefaultMaxConnections. At least three are allowed.
 	MaxConnections int
-	// ConnectTimeout bounds the opening of one connection, on the stream that Dial has opened where there is one; 0 means
+	// ConnectTimeout bounds the opening of one connection, on the stream that Dial has opened if there is one; 0 means
 	// DefaultConnectTimeout.
 	ConnectTimeout time.Duration
 	// Logger gets debug messages about connections; nil discards them.
 	Logger *slog.Logger
 }
 
-// Host is one libvirt host. Its methods may be called from many goroutines. Each returns when its context ends; a
-// context without a deadline gets one, 30 seconds for a read, 15 for a question to a guest agent, a day for a migration
-// and 2 minutes for the rest. Questions to a guest agent never take longer than that, but for AgentCommand. Their
-// errors are *Error.
+// Host is one libvirt host. Its methods may be called from many goroutines. Each returns when its context ends. A
+// context without a deadline gets one: 30 seconds for a read, 15 for a request to a guest agent, a day for a migration
+// and 2 minutes for other calls. A request to a guest agent never takes longer than 15 seconds, except AgentCommand.
+// The errors are of type *Error.
 type Host struct {
 	// leaveSecrets says that definitions are read without secrets.
 	leaveSecrets atomic.Bool
@@ -68,23 +68,23 @@ type Host struct {
 	events    *events
 	counter   counter
 	pipelined chan struct{} // holds a token for each pipelined call that hasn't ended
-	connected atomic.Bool   // some connection was opened, and the host was not silent for long since
+	connected atomic.Bool   // a connection was opened, and the host has not been silent for long since
 
 	ctx        context.Context // ends with Close
 	cancel     context.CancelFunc
 	background tasks
 
-	directories users // of directories that a pool is made for
+	directories users // the directories for which a pool is created
 
 	socketMu sync.Mutex
-	socket   string // where the daemon was found
+	socket   string // the socket where the daemon was found
 
 	infoMu sync.Mutex
 	info   *HostInfo
-	epoch  *conn // the connection that info was read through
+	epoch  *conn // the connection that info was read from
 }
 
-// Open prepares a host. It reads the URI and opens no connection, that happens when one is needed. Its error wraps
+// Open prepares a host. It parses the URI and opens no connection; connections are opened when needed. Its error wraps
 // ErrInvalid.
 func Open(cfg Config) (*Host, error) {
 	t, err := parseTarget(cfg.URI)
@@ -111,15 +111,15 @@ func Open(cfg Config) (*Host, error) {
 	return h, nil
 }
 
-// Name is the host's configured name.
+// Name returns the host's configured name.
 func (h *Host) Name() string { return h.cfg.Name }
 
-// Calls gives the number of calls of each libvirt procedure since Open, by its name in libvirt's C API, such as
-// "virDomainGetState". Each is one round trip, but for virConnectOpen and virDomainMigrate3, which take several.
+// Calls returns the number of calls of each libvirt procedure since Open, by its name in libvirt's C API, such as
+// "virDomainGetState". Each is one round trip, except virConnectOpen and virDomainMigrate3, which take several.
 func (h *Host) Calls() map[string]int { return h.counter.snapshot() }
 
-// Close ends all calls and closes all connections. It takes two seconds at most on hosts that are reached through a
-// DialFunc; elsewhere a call that hangs in libvirt can't be ended, which is an error after 15 seconds.
+// Close ends all calls and closes all connections. It takes at most two seconds for hosts that are reached through a
+// DialFunc. For other hosts a call that hangs in libvirt can't be ended, which is an error after 15 seconds.
 func (h *Host) Close() error {
 	h.cancel()
 	h.events.close()
@@ -136,14 +136,14 @@ func (h *Host) Close() error {
 // onClose calls f in a goroutine when the host is closed, unless stop was called before.
 func (h *Host) onClose(f func()) (stop func() bool) { return context.AfterFunc(h.ctx, f) }
 
-// atSocket has connect try the paths of the daemon's socket, one after the other, until one doesn't fail.
+// atSocket calls connect with the possible paths of the daemon's socket, one after the other, until a call succeeds.
 func (h *Host) atSocket(ctx context.Context, connect func(path string) error) error {
 	h.socketMu.Lock()
 	known := h.socket
 	h.socketMu.Unlock()
 	var failures []error
-	// Where the daemon was found last comes first. It may be another one by now, at another path: libvirtd is replaced by
-	// virtqemud in a host's upgrade.
+	// The path where the daemon was found last comes first. By now another daemon may listen at another path: an upgrade
+	// of the host replaces libvirtd by virtqemud.
 	paths := h.target.sockets
 	if known != "" {
 		others := slices.DeleteFunc(slices.Clone(paths), func(path string) bool { return path == known })
@@ -165,17 +165,17 @@ func (h *Host) atSocket(ctx context.Context, connect func(path string) error) er
 	return &noDaemonError{paths: paths, failures: failures}
 }
 
-// noDaemonError says, in one line, what the sockets said, each cause once.
+// noDaemonError lists, in one line, the errors of the sockets, each cause once.
 type noDaemonError struct {
 	paths []string
-	// failures has one for each of the paths.
+	// failures has one error for each of the paths.
 	failures []error
 }
 
 func (e *noDaemonError) Error() string {
 	var causes []string
 	at := map[string][]string{}
-	// virt-ssh-helper names a socket that it chose itself.
+	// virt-ssh-helper names the socket that it chose itself.
 	var names []string
 	for _, path := range slices.SortedFunc(slices.Values(e.paths), func(a, b string) int { return len(b) - len(a) }) {
 		names = append(names, path, "the socket")
@@ -196,7 +196,7 @@ func (e *noDaemonError) Error() string {
 
 func (e *noDaemonError) Unwrap() []error { return append([]error{ErrNoDaemon}, e.failures...) }
 
-// tasks keeps count of goroutines that outlive the call that started them.
+// tasks counts goroutines that outlive the call that started them.
 type tasks struct {
 	mu      sync.Mutex
 	running int
@@ -229,7 +229,7 @@ func (t *tasks) done() {
 	}
 }
 
-// wait returns true when none run, and false when some still do after the timeout.
+// wait returns true when no goroutine runs, and false if some still run after the timeout.
 func (t *tasks) wait(timeout time.Duration) bool {
 	t.mu.Lock()
 	if t.running == 0 {

@@ -12,17 +12,18 @@ import (
 // SecretUsages are the usage types that a host secret may have.
 func SecretUsages() []string { return []string{"ceph", "iscsi", "volume", "tls", "vtpm"} }
 
-// HostSecret is what a host says of a secret that a person manages. Its value is never read.
+// HostSecret is what a host reports about a secret that a user manages. Its value is never read.
 type HostSecret struct {
 	UUID string
-	// Usage is one of SecretUsages, UsageID what it is for: unique on the host among those of the same usage.
+	// Usage is one of SecretUsages. UsageID says what the secret is for: on a host it is unique among the secrets of the
+	// same usage.
 	Usage, UsageID string
 	Description    string
-	// Private says that libvirt keeps the value to itself.
+	// Private says that libvirt doesn't return the value.
 	Private bool
 }
 
-// usageElement is where a usage's id is in libvirt's XML.
+// usageElement returns the element that has a usage's id in libvirt's XML.
 func usageElement(usage string) string {
 	switch usage {
 	case "volume":
@@ -34,7 +35,7 @@ func usageElement(usage string) string {
 	}
 }
 
-// definitionXML is libvirt's XML of the secret.
+// definitionXML returns libvirt's XML of the secret.
 func (s HostSecret) definitionXML() string {
 	private := "no"
 	if s.Private {
@@ -96,8 +97,8 @@ func (c *conn) hostSecret(secret *golibvirt.Secret, err error) (*HostSecret, err
 	}, nil
 }
 
-// PutHostSecret defines the secret, or changes the one with its UUID, and sets its value unless that is nil. A usage id
-// that another secret has is ErrExists (virSecretDefineXML, virSecretSetValue).
+// PutHostSecret defines the secret, or changes the secret with its UUID, and sets its value unless that is nil
+// (virSecretDefineXML, virSecretSetValue). It returns ErrExists if another secret has the usage id.
 func (h *Host) PutHostSecret(ctx context.Context, s HostSecret, value []byte) error {
 	if other, err := h.HostSecretByUsage(ctx, s.Usage, s.UsageID); err == nil && other.UUID != s.UUID {
 		return h.wrap(defineCall("defining secret "+s.UUID), fmt.Errorf("%w: secret %s is the one for %s %q", ErrExists,
@@ -122,8 +123,8 @@ func (h *Host) PutHostSecret(ctx context.Context, s HostSecret, value []byte) er
 	return err
 }
 
-// RemoveHostSecret removes the secret with that UUID and its value. One that isn't there is no error
-// (virSecretUndefine).
+// RemoveHostSecret removes the secret with that UUID and its value (virSecretUndefine). It is no error if the secret
+// doesn't exist.
 func (h *Host) RemoveHostSecret(ctx context.Context, uuid string) error {
 	err := h.UndefineSecret(ctx, Secret{UUID: uuid})
 	if errors.Is(err, ErrNotFound) {

@@ -8,22 +8,22 @@ import (
 	golibvirt "libvirt.org/go/libvirt"
 )
 
-// NewImage is an image file that is to be made.
+// NewImage is an image file to create.
 type NewImage struct {
-	// Path is where it is to be, in a directory that exists on the host.
+	// Path is the file's path, in a directory that exists on the host.
 	Path string
 	// Format is raw or qcow2.
 	Format string
-	// CapacityBytes is what a guest sees. The image takes no room for it before it is written to.
+	// CapacityBytes is the size that a guest sees. The image occupies no space for it until it is written to.
 	CapacityBytes uint64
-	// Backing is the file that it is based on, which must be there, in BackingFormat; "" is none.
+	// Backing is the backing file, which must exist, in BackingFormat; "" if there is none.
 	Backing, BackingFormat string
-	// Secret is the UUID of the host's secret with the passphrase of a LUKS image; "" is not encrypted.
+	// Secret is the UUID of the host's secret with the passphrase of a LUKS image; "" if the image is not encrypted.
 	Secret string
 }
 
-// CreateImage makes an empty image, and returns how much room is left where it is. A file that is there already, be it
-// in a pool or not, is left alone: the error is ErrExists. RemoveFile removes an image.
+// CreateImage creates an empty image, and returns how much space is left in its directory. It leaves an existing file
+// alone, in a pool or not, and returns ErrExists. RemoveFile removes an image.
 func (h *Host) CreateImage(ctx context.Context, image NewImage) (availableBytes uint64, err error) {
 	return call(ctx, h, changeCall("making image "+image.Path), func(c *conn) (available uint64, err error) {
 		dir := path.Dir(image.Path)
@@ -49,7 +49,7 @@ func (h *Host) CreateImage(ctx context.Context, image NewImage) (availableBytes 
 func (i *NewImage) definitionXML() string {
 	compat := ""
 	if i.Format == "qcow2" {
-		compat = "<compat>1.1</compat>" // Older libvirt would make one for QEMU before 1.1.
+		compat = "<compat>1.1</compat>" // Older versions of libvirt would create an image for QEMU before 1.1.
 	}
 	backing := ""
 	if i.Backing != "" {

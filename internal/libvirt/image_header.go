@@ -13,16 +13,17 @@ import (
 	golibvirt "libvirt.org/go/libvirt"
 )
 
-// ImageHeader is what the beginning of an image file says of it.
+// ImageHeader is what the header of an image file says.
 type ImageHeader struct {
-	// QCOW2 says that it is a qcow2 image, of which the others tell.
+	// QCOW2 says that the file is a qcow2 image. The other fields are only set for qcow2 images.
 	QCOW2 bool
-	// Backing is the image that it is based on as the file names it, a path or anything else that QEMU understands; ""
-	// is none. BackingFormat is that image's format, "" where the file doesn't say.
+	// Backing is the backing file as named in the header, a path or anything else that QEMU understands; "" if there is
+	// none. BackingFormat is the backing file's format, "" if the header doesn't say.
 	Backing, BackingFormat string
 }
 
-// BackingPath is the path of the image that the one at a path is based on; "" where that isn't a file of the host.
+// BackingPath returns the path of the backing file of the image at a path; "" if the backing file isn't a file of the
+// host.
 func (i *ImageHeader) BackingPath(at string) string {
 	switch {
 	case path.IsAbs(i.Backing):
@@ -34,10 +35,10 @@ func (i *ImageHeader) BackingPath(at string) string {
 	}
 }
 
-// ImageHeader reads the beginning of an image, which shows that the file is there and opens: storage pools and
-// domains are described from what libvirt remembers of it, even when it is gone. ErrNotFound says that no active pool
-// knows the file, be it there or not; ErrUnsupported, that the header isn't all there is to tell whether it opens
-// (virStorageVolLookupByPath, virStorageVolDownload).
+// ImageHeader reads the header of an image, which shows that the file exists and can be opened: libvirt describes
+// storage pools and domains from what it remembers of a file, even after the file was removed. It returns ErrNotFound
+// if no active pool knows the file, whether it exists or not, and ErrUnsupported if the header alone doesn't show
+// whether the image can be opened (virStorageVolLookupByPath, virStorageVolDownload).
 func (h *Host) ImageHeader(ctx context.Context, file string) (*ImageHeader, error) {
 	return call(ctx, h, monitorCall("reading the header of "+file), func(c *conn) (_ *ImageHeader, err error) {
 		c.countCall("virStorageVolLookupByPath")
@@ -54,7 +55,7 @@ func (h *Host) ImageHeader(ctx context.Context, file string) (*ImageHeader, erro
 	})
 }
 
-// readHead reads that many bytes of a volume, fewer where it has no more.
+// readHead reads that many bytes of a volume, or all of a shorter volume.
 func (c *conn) readHead(volume *golibvirt.StorageVol, size uint64) (data []byte, err error) {
 	stream, err := c.c.NewStream(0)
 	if err != nil {
@@ -82,13 +83,13 @@ func receiveBytes(stream *golibvirt.Stream, size uint64) (data []byte, err error
 	}
 }
 
-// What is where in a qcow2 image: its header, of 72 bytes in version 2, then extensions, then the name of its backing
-// file. QEMU keeps all of it in the first cluster.
+// The offsets in a qcow2 image: its header, of 72 bytes in version 2, then extensions, then the name of its backing
+// file. QEMU keeps all of them in the first cluster.
 const (
 	headerSize          = 64 << 10
 	qcow2Magic          = "QFI\xfb"
 	qcow2HeaderV2       = 72
-	qcow2LengthAt       = 100 // the header's own length, from version 3 on
+	qcow2LengthAt       = 100 // the length of the header, from version 3 on
 	qcow2Corrupt        = 1 << 1
 	qcow2ExternalData   = 1 << 2
 	qcow2BackingFormat  = 0xe2792aca
@@ -126,7 +127,8 @@ func parseHeader(data []byte) (*ImageHeader, error) {
 		return nil, cut
 	}
 	header.Backing = string(data[at : at+size])
-	// An extension is its kind, the length of its data, and the data, filled up to eight bytes. Kind 0 ends them.
+	// An extension consists of its type, the length of its data, and the data, padded to eight bytes. Type 0 ends the
+	// list.
 	for rest := data[min(uint64(length), at):at]; len(rest) >= qcow2ExtensionStart && number(rest) != 0; {
 		kind, size := number(rest), uint64(number(rest[4:]))
 		rest = rest[qcow2ExtensionStart:]

@@ -2,19 +2,19 @@ package libvirt
 
 import "encoding/binary"
 
-// InspectedImage is what the beginning of an image says, of which no host is asked.
+// InspectedImage is what the first bytes of an image say. It is found without asking a host.
 type InspectedImage struct {
 	ImageHeader
 
-	// CapacityBytes is what a guest sees of a qcow2 image.
+	// CapacityBytes is the size of a qcow2 image that a guest sees.
 	CapacityBytes uint64
 }
 
-// qcow2CapacityAt is where a qcow2 header has the size that a guest sees.
+// qcow2CapacityAt is the offset in a qcow2 header of the size that a guest sees.
 const qcow2CapacityAt = 24
 
-// InspectImage reads the first 64 KiB of an image, or fewer where it has no more. ErrUnsupported says that the image
-// has its data in another file, or was marked as corrupt.
+// InspectImage reads the first 64 KiB of an image, or all of a smaller image. It returns ErrUnsupported if the image
+// has its data in another file or is marked as corrupt.
 func InspectImage(data []byte) (*InspectedImage, error) {
 	header, err := parseHeader(data)
 	if err != nil {

@@ -14,13 +14,13 @@ import (
 // Version is a version of libvirt or of a hypervisor.
 type Version struct{ Major, Minor, Micro int }
 
-// parseVersion takes libvirt's number apart: major * 1,000,000 + minor * 1,000 + micro.
+// parseVersion parses libvirt's number: major * 1,000,000 + minor * 1,000 + micro.
 func parseVersion(number uint32) Version {
 	n := int(number)
 	return Version{Major: n / 1_000_000, Minor: n / 1_000 % 1_000, Micro: n % 1_000}
 }
 
-// String says "9.0.0".
+// String returns a text such as "9.0.0".
 func (v Version) String() string { return fmt.Sprintf("%d.%d.%d", v.Major, v.Minor, v.Micro) }
 
 // AtLeast reports whether v is that version or a later one.
@@ -34,11 +34,11 @@ func (v Version) AtLeast(major, minor, micro int) bool {
 	return v.Micro >= micro
 }
 
-// HostInfo is what a host says about itself.
+// HostInfo is what a host reports about itself.
 type HostInfo struct {
 	UUID              string // libvirt's host UUID, from the capabilities
 	Hostname          string
-	URI               string // as configured, or what libvirt chose
+	URI               string // as configured, or as libvirt chose
 	Driver            string // virConnectGetType: "QEMU", "TEST"
 	Arch              string
 	CPUModel          string
@@ -47,12 +47,13 @@ type HostInfo struct {
 	MemoryBytes       uint64
 	LibvirtVersion    Version // the daemon's
 	HypervisorVersion Version
-	// QEMUUser is the number of the user that QEMU runs as, "" where libvirt doesn't tell.
+	// QEMUUser is the id of the user that QEMU runs as, "" if libvirt doesn't report it.
 	QEMUUser string
-	// SecurityModels are those of its security drivers: "dac", "selinux", "apparmor".
+	// SecurityModels are the models of its security drivers: "dac", "selinux", "apparmor".
 	SecurityModels []string
 	Guests         []Guest
-	// Cells are the host's NUMA cells, in the order of their numbers. Every host has one, as far as it tells.
+	// Cells are the host's NUMA cells, ordered by their numbers. Every host that reports its topology
+	// has at least one.
 	Cells []NUMACell
 }
 
@@ -61,12 +62,12 @@ type Guest struct {
 	Arch        string
 	DomainTypes []string // "kvm", "qemu"
 	Machines    []string // machine types and their aliases, of all domain types
-	// MaxCPUs is how many virtual CPUs a machine type takes, by its name or alias.
+	// MaxCPUs is how many virtual CPUs a machine type supports, by its name or alias.
 	MaxCPUs map[string]int
 }
 
-// Info describes the host. It is read once per connection: a daemon that was restarted or upgraded is asked again. The
-// result is shared and must not be changed.
+// Info describes the host. It is read once per connection, so a daemon that was restarted or upgraded is asked again.
+// The result is shared and must not be changed.
 //
 // It uses virConnectGetCapabilities, -GetHostname, -GetLibVersion, -GetVersion, -GetType and virNodeGetInfo.
 func (h *Host) Info(ctx context.Context) (*HostInfo, error) {
@@ -93,7 +94,7 @@ func (h *Host) Info(ctx context.Context) (*HostInfo, error) {
 	return f.info, nil
 }
 
-// isBroken reports whether the connection broke, as far as that has been noticed; it may be used on a freed connection.
+// isBroken reports whether the connection is known to be broken; it may be called on a freed connection.
 func (c *conn) isBroken() bool { return c.lost.Load() }
 
 // readInfo reads everything in one round trip.
@@ -148,7 +149,7 @@ func (c *conn) readInfo() (*HostInfo, error) {
 	return info, info.readCapabilities(capabilities)
 }
 
-// readCapabilities takes what it needs from libvirt's capabilities document.
+// readCapabilities reads the relevant values from libvirt's capabilities document.
 func (i *HostInfo) readCapabilities(document string) error {
 	type machine struct {
 		Name    string `xml:",chardata"`
@@ -182,7 +183,7 @@ func (i *HostInfo) readCapabilities(document string) error {
 	i.CPUVendor = capabilities.Vendor
 	for _, m := range capabilities.Models {
 		i.SecurityModels = append(i.SecurityModels, m.Name)
-		if m.Name == "dac" && len(m.Labels) > 0 { // "+64055:+64055", the same for all types.
+		if m.Name == "dac" && len(m.Labels) > 0 { // The label "+64055:+64055" is the same for all types.
 			i.QEMUUser, _, _ = strings.Cut(strings.TrimPrefix(m.Labels[0], "+"), ":")
 		}
 	}
@@ -214,7 +215,7 @@ func (i *HostInfo) readCapabilities(document string) error {
 	return nil
 }
 
-// FreeMemory gives the host's free memory in bytes, page cache not counted as free (virNodeGetFreeMemory).
+// FreeMemory returns the host's free memory in bytes; page cache doesn't count as free (virNodeGetFreeMemory).
 func (h *Host) FreeMemory(ctx context.Context) (uint64, error) {
 	return call(ctx, h, readCall("reading free memory"), func(c *conn) (uint64, error) {
 		c.countCall("virNodeGetFreeMemory")

@@ -8,7 +8,7 @@ import (
 	golibvirt "libvirt.org/go/libvirt"
 )
 
-// DiskError says what kind of error a disk had last.
+// DiskError is the kind of the last error of a disk.
 type DiskError string
 
 // The kinds of disk errors that libvirt tells apart.
@@ -17,8 +17,8 @@ const (
 	DiskErrorNoSpace     DiskError = "NoSpace"
 )
 
-// DiskErrors gives the disks of a running domain that have an error which stopped it, by target ("vda"); empty: none
-// has (virDomainGetDiskErrors). Of a domain that is off it is ErrOperationInvalid.
+// DiskErrors returns the disks of a running domain with an error that paused it, by target ("vda"); empty if there are
+// none (virDomainGetDiskErrors). It returns ErrOperationInvalid for a domain that is off.
 func (h *Host) DiskErrors(ctx context.Context, uuid string) (map[string]DiskError, error) {
 	s := monitorCall("reading the disk errors of domain " + uuid)
 	return onDomain(ctx, h, s, uuid, func(c *conn, d *golibvirt.Domain) (map[string]DiskError, error) {
@@ -30,7 +30,7 @@ func (h *Host) DiskErrors(ctx context.Context, uuid string) (map[string]DiskErro
 		failed := map[string]DiskError{}
 		for _, e := range list {
 			switch {
-			case e.Disk == "": // The binding returns a place for every disk, those without an error empty.
+			case e.Disk == "": // The binding returns an entry for every disk; those without an error are empty.
 			case e.Error == golibvirt.DOMAIN_DISK_ERROR_NO_SPACE:
 				failed[e.Disk] = DiskErrorNoSpace
 			case e.Error != golibvirt.DOMAIN_DISK_ERROR_NONE:
@@ -41,18 +41,19 @@ func (h *Host) DiskErrors(ctx context.Context, uuid string) (map[string]DiskErro
 	})
 }
 
-// BlockInfo is how large a disk's source is, in bytes.
+// BlockInfo is the size of a disk's source, in bytes.
 type BlockInfo struct {
-	// Capacity is what the guest sees, Allocation what is used of it, Physical what the image takes on its host.
+	// Capacity is the size that the guest sees, Allocation how much of it is used, Physical what the image occupies on its
+	// host.
 	Capacity, Allocation, Physical uint64
-	// Err says why the host couldn't tell: ErrUnsupported for storage that libvirt can't open while the domain is off,
-	// ErrInternal or another kind where the source isn't there or can't be read. The others are 0 then.
+	// Err says why the host couldn't report the sizes, which are 0 then: ErrUnsupported for storage that libvirt can't
+	// open while the domain is off, ErrInternal or another kind if the source doesn't exist or can't be read.
 	Err error
 }
 
-// BlockInfos reads the sources of a domain's disks, by target ("vda"). libvirt opens the file of a domain that is off,
-// as the user that QEMU runs as, and asks the hypervisor about one that runs. Neither proves that a start would work:
-// what is in the file isn't looked at, and a hypervisor has it open even when it is gone (virDomainGetBlockInfo).
+// BlockInfos reads the sources of a domain's disks, by target ("vda") (virDomainGetBlockInfo). If the domain is off,
+// libvirt opens the file as the user that QEMU runs as; if it runs, libvirt asks the hypervisor. Neither proves that a
+// start would work: the file's content isn't checked, and a hypervisor keeps a file open even after it was removed.
 func (h *Host) BlockInfos(ctx context.Context, uuid string, targets []string) (map[string]BlockInfo, error) {
 	s := monitorCall("reading the disks of domain " + uuid)
 	return onDomain(ctx, h, s, uuid, func(c *conn, d *golibvirt.Domain) (map[string]BlockInfo, error) {
@@ -83,7 +84,7 @@ func (h *Host) BlockInfos(ctx context.Context, uuid string, targets []string) (m
 	})
 }
 
-// PeekDisk opens the source of a disk in format raw anew, whether the domain runs or not (virDomainBlockPeek).
+// PeekDisk opens the source of a disk in raw format again, whether the domain runs or not (virDomainBlockPeek).
 func (h *Host) PeekDisk(ctx context.Context, uuid, target string) error {
 	s := monitorCall("opening disk " + target + " of domain " + uuid)
 	return h.runOnDomain(ctx, s, uuid, "virDomainBlockPeek", func(d *golibvirt.Domain) error {
@@ -92,14 +93,14 @@ func (h *Host) PeekDisk(ctx context.Context, uuid, target string) error {
 	})
 }
 
-// GuestVCPUs is what the guest agent says of the guest's virtual CPUs.
+// GuestVCPUs is what the guest agent reports about the guest's virtual CPUs.
 type GuestVCPUs struct {
-	// Present is how many the guest sees, Online how many of them it uses.
+	// Present is the number of virtual CPUs that the guest sees, Online how many of them it uses.
 	Present, Online int
 }
 
 // GuestVCPUs asks the guest agent for the guest's virtual CPUs (virDomainGetVcpusFlags). virDomainGetGuestVcpus would
-// tell more, but the binding can't read its answer for a guest that can take none of them offline.
+// report more, but the binding can't read its answer for a guest that can take none of them offline.
 func (h *Host) GuestVCPUs(ctx context.Context, uuid string) (*GuestVCPUs, error) {
 	s := agentCall("asking the guest agent for the virtual CPUs of domain " + uuid)
 	return onDomain(ctx, h, s, uuid, func(c *conn, d *golibvirt.Domain) (*GuestVCPUs, error) {

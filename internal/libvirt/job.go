@@ -7,17 +7,17 @@ import (
 	golibvirt "libvirt.org/go/libvirt"
 )
 
-// JobType says how a job stands.
+// JobType is the state of a job.
 type JobType int
 
 // The types of jobs, numbered as libvirt numbers them.
 const (
 	JobNone JobType = iota
-	// JobBounded runs and knows how long it will take.
+	// JobBounded is running, and the time that it will take is known.
 	JobBounded
-	// JobUnbounded runs and doesn't know, as a migration.
+	// JobUnbounded is running, and the time that it will take is unknown, as for a migration.
 	JobUnbounded
-	// JobCompleted has ended well.
+	// JobCompleted has succeeded.
 	JobCompleted
 	// JobFailed has failed.
 	JobFailed
@@ -30,13 +30,13 @@ var jobTypeNames = [...]string{
 	JobCancelled: "Cancelled",
 }
 
-// String names the type, "Unknown" for one that this version doesn't know.
+// String returns the name of the type, "Unknown" for a type that this version doesn't know.
 func (t JobType) String() string { return nameAt(jobTypeNames[:], int(t)) }
 
 // Active reports whether the job still runs.
 func (t JobType) Active() bool { return t == JobBounded || t == JobUnbounded }
 
-// The operations of a Job that others ask about.
+// The operations of a Job that other packages check.
 const (
 	OperationSave         = "Save"
 	OperationDump         = "Dump"
@@ -59,38 +59,38 @@ var jobOperationNames = []string{
 	golibvirt.DOMAIN_JOB_OPERATION_SNAPSHOT_DELETE: "SnapshotDelete",
 }
 
-// Transfer counts bytes that a job has to move. Remaining may grow while the guest writes to its memory, and Processed
-// may exceed Total because memory that was written to is sent again.
+// Transfer counts the bytes that a job has to transfer. Remaining may grow while the guest writes to its memory, and
+// Processed may exceed Total because memory that was written to is sent again.
 type Transfer struct{ Total, Processed, Remaining uint64 }
 
-// Job is what libvirt knows about a domain's job: a migration, a backup, a save. What it doesn't report is 0.
+// Job is what libvirt knows about a domain's job: a migration, a backup, a save. Values that it doesn't report are 0.
 type Job struct {
 	Type JobType
-	// Operation is what is being done: OperationMigrationOut, OperationBackup, ...
+	// Operation is the kind of job: OperationMigrationOut, OperationBackup, ...
 	Operation string
 	// Elapsed is the time since the start.
 	Elapsed time.Duration
-	// Downtime is how long the guest stands still: the measured one of a completed migration, else QEMU's estimate.
+	// Downtime is how long the guest is paused: as measured for a completed migration, otherwise QEMU's estimate.
 	Downtime time.Duration
-	// SetupTime is what the migration took before it began to copy.
+	// SetupTime is how long the migration took before it began to copy.
 	SetupTime time.Duration
 	// Data is Memory and Disk together.
 	Data, Memory, Disk Transfer
-	// MemoryRate and DiskRate are in bytes per second, over the last moments.
+	// MemoryRate and DiskRate are the latest rates in bytes per second.
 	MemoryRate, DiskRate uint64
 	// DirtyRate is how fast the guest writes to its memory, in pages of PageSize bytes per second. It is known from the
 	// second iteration on.
 	DirtyRate uint64
 	PageSize  uint64
-	// Iteration counts the passes over the memory, the present one included.
+	// Iteration counts the passes over the memory, including the current one.
 	Iteration uint64
-	// ConstantPages were all of one byte and sent as that; NormalPages were sent in full.
+	// ConstantPages had the same byte throughout and were sent as that byte; NormalPages were sent in full.
 	ConstantPages, NormalPages uint64
 	// PostCopyRequests counts the pages that the guest had to wait for after the switch to post-copy.
 	PostCopyRequests uint64
 	// AutoConvergeThrottle is by how many percent auto-converge slows the guest down.
 	AutoConvergeThrottle int
-	// Error is libvirt's message about a job that failed, where it has one.
+	// Error is libvirt's message about a failed job, if it has one.
 	Error string
 }
 
@@ -99,21 +99,21 @@ func monitorCall(operation string) callSpec {
 	return callSpec{operation: operation, lane: slow, timeout: readTimeout, repeat: true, late: ErrBusy}
 }
 
-// jobControlCall describes a call that steers a job that is under way.
+// jobControlCall describes a call that controls a running job.
 func jobControlCall(operation string) callSpec {
 	return callSpec{operation: operation, lane: slow, timeout: readTimeout, late: ErrBusy, writes: true}
 }
 
-// Job reads the statistics of the job that runs on a domain (virDomainGetJobStats); nil says that none does. Of a
-// migration only its source knows them: of the domain that is on its way in they are ErrUnsupported.
+// Job reads the statistics of the job that runs on a domain (virDomainGetJobStats); nil if none runs. Only the source
+// of a migration has them: on the target it returns ErrUnsupported.
 func (h *Host) Job(ctx context.Context, uuid string) (*Job, error) {
 	return h.readJob(ctx, uuid, 0)
 }
 
-// CompletedJob reads the statistics of the last job that ended on a domain, nil when there was none since its start.
-// After a migration the target has them, with the downtime that was measured; after a failed one the source.
+// CompletedJob reads the statistics of the last job that ended on a domain, nil if there was none since its start.
+// After a migration the target has them, with the measured downtime; after a failed migration the source has them.
 func (h *Host) CompletedJob(ctx context.Context, uuid string) (*Job, error) {
-	// Without KEEP reading them would forget them.
+	// Without KEEP, libvirt forgets the statistics when they are read.
 	return h.readJob(ctx, uuid, golibvirt.DOMAIN_JOB_STATS_COMPLETED|golibvirt.DOMAIN_JOB_STATS_KEEP_COMPLETED)
 }
 
@@ -150,24 +150,25 @@ func newJob(info *golibvirt.DomainJobInfo) *Job {
 
 func milliseconds(n uint64) time.Duration { return time.Duration(n) * time.Millisecond }
 
-// AbortJob aborts the job that runs on a domain (virDomainAbortJob). It returns when the hypervisor was told; whoever
-// started the job learns how it ended. Without a job, and for a migration that is in post-copy, it is
-// ErrOperationInvalid.
+// AbortJob aborts the job that runs on a domain (virDomainAbortJob). It returns when the hypervisor was told; the
+// caller that started the job learns how the job ended. It returns ErrOperationInvalid if there is no job, or a
+// migration in post-copy.
 func (h *Host) AbortJob(ctx context.Context, uuid string) error {
 	return h.runOnDomain(ctx, jobControlCall("aborting the job of domain "+uuid), uuid, "virDomainAbortJob",
 		(*golibvirt.Domain).AbortJob)
 }
 
-// StartPostCopy switches a running migration that was started with PostCopy over (virDomainMigrateStartPostCopy): the
-// guest runs on the target from then on and fetches what it lacks, and there is no way back.
+// StartPostCopy switches a running migration that was started with PostCopy to post-copy
+// (virDomainMigrateStartPostCopy). From then on the guest runs on the target and fetches the memory that is missing
+// there; this can't be undone.
 func (h *Host) StartPostCopy(ctx context.Context, uuid string) error {
 	s := jobControlCall("switching the migration of domain " + uuid + " to post-copy")
 	return h.runOnDomain(ctx, s, uuid, "virDomainMigrateStartPostCopy",
 		func(d *golibvirt.Domain) error { return d.MigrateStartPostCopy(0) })
 }
 
-// SetMaxDowntime says how long the guest may stand still at the end of a migration; QEMU takes 300 ms by itself. It is
-// allowed before and during a migration. libvirt counts in milliseconds.
+// SetMaxDowntime sets how long the guest may be paused at the end of a migration, before or during the migration;
+// QEMU's default is 300 ms. libvirt counts in milliseconds.
 func (h *Host) SetMaxDowntime(ctx context.Context, uuid string, d time.Duration) error {
 	s := jobControlCall("setting the maximum downtime of domain " + uuid)
 	return h.runOnDomain(ctx, s, uuid, "virDomainMigrateSetMaxDowntime", func(domain *golibvirt.Domain) error {
@@ -176,8 +177,8 @@ func (h *Host) SetMaxDowntime(ctx context.Context, uuid string, d time.Duration)
 }
 
 // SetMigrationBandwidth limits a migration to that many bytes per second, before or during it; with postCopy the limit
-// is for what comes after the switch to post-copy. libvirt counts in MiB, so it is rounded up to one; 0 is no limit
-// for post-copy and refused for the rest.
+// is for the time after the switch to post-copy. libvirt counts in MiB, so the limit is rounded up to at least one. 0
+// means no limit with postCopy, and is refused otherwise.
 func (h *Host) SetMigrationBandwidth(ctx context.Context, uuid string, bytesPerSecond uint64, postCopy bool) error {
 	var flags golibvirt.DomainMigrateMaxSpeedFlags
 	if postCopy {
@@ -188,7 +189,7 @@ func (h *Host) SetMigrationBandwidth(ctx context.Context, uuid string, bytesPerS
 		func(d *golibvirt.Domain) error { return d.MigrateSetMaxSpeed(mebibytes(bytesPerSecond), flags) })
 }
 
-// mebibytes rounds up, so that a small limit doesn't become none.
+// mebibytes rounds up, so that a small limit doesn't become 0, no limit.
 func mebibytes(bytes uint64) uint64 {
 	const mebibyte = 1 << 20
 	whole := bytes / mebibyte

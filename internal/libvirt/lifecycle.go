@@ -9,18 +9,18 @@ import (
 	golibvirt "libvirt.org/go/libvirt"
 )
 
-// Affect says which definition of a domain a change is made to. The two can be combined.
+// Affect says which definition of a domain a change applies to. The values can be combined.
 type Affect uint
 
-// The definitions that a change can be made to.
+// The definitions that a change can apply to.
 const (
-	// AffectConfig changes the persistent definition, that of the next start.
+	// AffectConfig changes the persistent definition, which applies from the next start.
 	AffectConfig Affect = 1 << iota
 	// AffectLive changes the running domain.
 	AffectLive
 )
 
-// impactFlags gives libvirt's flags. They have the same values in all its calls.
+// impactFlags returns libvirt's flags. They have the same values in all its calls.
 func (a Affect) impactFlags() golibvirt.DomainModificationImpact {
 	var impact golibvirt.DomainModificationImpact
 	if a&AffectConfig != 0 {
@@ -43,17 +43,18 @@ const (
 	ShutdownACPI
 )
 
-// DefineDomain defines a domain, or redefines the one with the same UUID and name, and gives its UUID. The document is
-// validated against libvirt's schema (VIR_DOMAIN_DEFINE_VALIDATE). A name that another domain has is ErrExists.
+// DefineDomain defines a domain, or redefines the domain with the same UUID and name, and returns its UUID. libvirt
+// validates the document against its schema (VIR_DOMAIN_DEFINE_VALIDATE). It returns ErrExists if another domain has
+// the name.
 func (h *Host) DefineDomain(ctx context.Context, xml string) (uuid string, err error) {
 	return call(ctx, h, defineCall("defining domain"), func(c *conn) (string, error) {
 		return c.define(xml, golibvirt.DOMAIN_DEFINE_VALIDATE)
 	})
 }
 
-// RedefineDomain is DefineDomain for a definition that libvirt had before as present. What libvirt accepts and writes
-// doesn't always fit its schema: the empty file of an interface's ROM, for one. Where the schema refuses the present
-// definition too, the new one is defined without it.
+// RedefineDomain redefines a domain whose definition in libvirt is present. What libvirt accepts and writes doesn't
+// always fit its schema, for example the empty file of an interface's ROM. If the schema refuses the present definition
+// too, the new definition is defined without validation.
 func (h *Host) RedefineDomain(ctx context.Context, xml, present string) (uuid string, err error) {
 	return call(ctx, h, defineCall("defining domain"), func(c *conn) (string, error) {
 		uuid, err := c.define(xml, golibvirt.DOMAIN_DEFINE_VALIDATE)
@@ -83,7 +84,7 @@ func (c *conn) define(xml string, flags golibvirt.DomainDefineFlags) (uuid strin
 }
 
 // nameTaken finds out whether a definition was refused because another domain has its name, for which libvirt has no
-// number of its own.
+// error number of its own.
 func (c *conn) nameTaken(document string, refusal error) error {
 	name, err := domainName(document)
 	if !errors.Is(refusal, golibvirt.ERR_OPERATION_FAILED) || err != nil {
@@ -100,18 +101,19 @@ func (c *conn) nameTaken(document string, refusal error) error {
 	return fmt.Errorf("%w: %s", ErrExists, lv.Message)
 }
 
-// Kept is what stays of a domain when its definition goes, because it belongs to another one.
+// Kept is a part of a domain that stays when its definition is removed, because it belongs to another domain.
 type Kept int
 
 const (
-	// KeepNVRAM leaves the firmware's variables. It takes libvirt 2.3.
+	// KeepNVRAM keeps the firmware's variables. It requires libvirt 2.3.
 	KeepNVRAM Kept = iota
-	// KeepTPM leaves the state of the TPM. Before libvirt 8.9 it goes all the same.
+	// KeepTPM keeps the state of the TPM. Before libvirt 8.9 the state is removed all the same.
 	KeepTPM
 )
 
 // UndefineDomain removes a domain's definition with its NVRAM, managed save image, TPM state and the metadata of its
-// snapshots and checkpoints, as far as the host's libvirt knows them. A running domain goes on as a transient one.
+// snapshots and checkpoints, as far as the host's libvirt knows them. A running domain continues to run as a transient
+// domain.
 func (h *Host) UndefineDomain(ctx context.Context, uuid string, keep ...Kept) error {
 	return h.runOnDomain(ctx, defineCall("undefining domain "+uuid), uuid, "virDomainUndefineFlags",
 		func(d *golibvirt.Domain) (err error) {
@@ -125,8 +127,9 @@ func (h *Host) UndefineDomain(ctx context.Context, uuid string, keep ...Kept) er
 		})
 }
 
-// undefineFlags are what is removed with a domain, from all that a current libvirt knows to what each knows. TPM state
-// can be named since libvirt 8.9 and is removed without asking before; checkpoints came with 5.6.
+// undefineFlags returns sets of flags to try, from all flags that a current libvirt knows to those that each libvirt
+// knows. libvirt has a flag for TPM state since 8.9, and removed the state without a flag before; the flag for
+// checkpoints exists since 5.6.
 func undefineFlags(keep []Kept) []golibvirt.DomainUndefineFlagsValues {
 	variables, tpm := golibvirt.DOMAIN_UNDEFINE_NVRAM, golibvirt.DOMAIN_UNDEFINE_TPM
 	if slices.Contains(keep, KeepNVRAM) {
@@ -149,21 +152,21 @@ func (h *Host) StartDomain(ctx context.Context, uuid string) error {
 	return h.runOnDomain(ctx, changeCall("starting domain "+uuid), uuid, "virDomainCreate", (*golibvirt.Domain).Create)
 }
 
-// StartDomainFresh starts a domain with new firmware variables, made from what its firmware comes with. libvirt does so
-// from version 8.1 on; without firmware that keeps variables it is StartDomain.
+// StartDomainFresh starts a domain with new firmware variables, created from the firmware's template. It requires
+// libvirt 8.1. For firmware without variables it does the same as StartDomain.
 func (h *Host) StartDomainFresh(ctx context.Context, uuid string) error {
 	return h.runOnDomain(ctx, changeCall("starting domain "+uuid), uuid, "virDomainCreateWithFlags",
 		func(d *golibvirt.Domain) error { return d.CreateWithFlags(golibvirt.DOMAIN_START_RESET_NVRAM) })
 }
 
-// SaveDomain writes the memory of a running domain to the host's disk and ends it; the next start resumes it from there
-// (virDomainManagedSave).
+// SaveDomain writes the memory of a running domain to the host's disk and stops the domain; the next start resumes it
+// from there (virDomainManagedSave).
 func (h *Host) SaveDomain(ctx context.Context, uuid string) error {
 	return h.runOnDomain(ctx, changeCall("saving domain "+uuid), uuid, "virDomainManagedSave",
 		func(d *golibvirt.Domain) error { return d.ManagedSave(0) })
 }
 
-// ResumeDomain lets a paused domain go on.
+// ResumeDomain resumes a paused domain.
 func (h *Host) ResumeDomain(ctx context.Context, uuid string) error {
 	return h.runOnDomain(ctx, changeCall("resuming domain "+uuid), uuid, "virDomainResume", (*golibvirt.Domain).Resume)
 }
@@ -179,8 +182,8 @@ func (h *Host) WakeupDomain(ctx context.Context, uuid string) error {
 		func(d *golibvirt.Domain) error { return d.PMWakeup(0) })
 }
 
-// DestroyDomain ends a domain's hypervisor process. With graceful it is only asked to end, not killed, and its still
-// running after some seconds is ErrBusy. It neither asks the guest nor removes the definition.
+// DestroyDomain ends a domain's hypervisor process. With graceful the process is only asked to end, not killed, and
+// ErrBusy is returned if it still runs after some seconds. It neither asks the guest nor removes the definition.
 func (h *Host) DestroyDomain(ctx context.Context, uuid string, graceful bool) error {
 	flags := golibvirt.DOMAIN_DESTROY_DEFAULT
 	if graceful {
@@ -190,8 +193,8 @@ func (h *Host) DestroyDomain(ctx context.Context, uuid string, graceful bool) er
 		func(d *golibvirt.Domain) error { return d.DestroyFlags(flags) })
 }
 
-// ShutdownDomain asks the guest to shut down and doesn't wait until it has. A guest that goes before its agent has
-// answered has done what it was asked for.
+// ShutdownDomain asks the guest to shut down and doesn't wait until it has. It succeeds if the guest shuts down before
+// its agent has answered.
 func (h *Host) ShutdownDomain(ctx context.Context, uuid string, how Shutdown) error {
 	s, flags := agentCall("asking the guest agent to shut down domain "+uuid), golibvirt.DOMAIN_SHUTDOWN_GUEST_AGENT
 	s.writes = true
@@ -201,7 +204,7 @@ func (h *Host) ShutdownDomain(ctx context.Context, uuid string, how Shutdown) er
 	_, err := onDomain(ctx, h, s, uuid, func(c *conn, d *golibvirt.Domain) (struct{}, error) {
 		c.countCall("virDomainShutdownFlags")
 		err := d.ShutdownFlags(flags)
-		// libvirt has no number of its own for an agent whose line was closed by QEMU's end.
+		// libvirt has no error number of its own for an agent whose channel was closed because QEMU ended.
 		lost := errors.Is(err, golibvirt.ERR_INTERNAL_ERROR) || errors.Is(err, golibvirt.ERR_AGENT_UNRESPONSIVE)
 		if how == ShutdownAgent && lost && c.isGoing(d) {
 			return struct{}{}, nil
@@ -211,7 +214,7 @@ func (h *Host) ShutdownDomain(ctx context.Context, uuid string, how Shutdown) er
 	return err
 }
 
-// isGoing says whether a domain is off, or shutting down.
+// isGoing reports whether a domain is off or is shutting down.
 func (c *conn) isGoing(d *golibvirt.Domain) bool {
 	c.countCall("virDomainGetState")
 	state, _, err := d.GetState()
@@ -230,14 +233,15 @@ func (h *Host) RenameDomain(ctx context.Context, uuid, name string) error {
 	return err
 }
 
-// SetAutostart says whether the host starts the domain when it boots.
+// SetAutostart sets whether the host starts the domain when it boots.
 func (h *Host) SetAutostart(ctx context.Context, uuid string, on bool) error {
 	return h.runOnDomain(ctx, defineCall("setting autostart of domain "+uuid), uuid, "virDomainSetAutostart",
 		func(d *golibvirt.Domain) error { return d.SetAutostart(on) })
 }
 
-// SetMetadata puts an element into the domain's <metadata>, in place of any of the same namespace: key is the prefix,
-// uri the namespace. An empty document removes it. During a migration it blocks and then fails with ErrBusy.
+// SetMetadata puts an element into the domain's <metadata>, in place of any element of the same namespace: key is the
+// prefix, uri the namespace. An empty document removes the element. During a migration it blocks and then fails with
+// ErrBusy.
 func (h *Host) SetMetadata(ctx context.Context, uuid, key, uri, xml string, affect Affect) error {
 	return h.runOnDomain(ctx, changeCall("writing metadata of domain "+uuid), uuid, "virDomainSetMetadata",
 		func(d *golibvirt.Domain) error {
@@ -262,7 +266,7 @@ func (h *Host) setText(
 		func(d *golibvirt.Domain) error { return d.SetMetadata(kind, text, "", "", affect.impactFlags()) })
 }
 
-// guestEvents are what can happen to a guest, and guestActions what can be done about it, as a definition names them.
+// guestEvents are events of a guest, and guestActions the actions on them, by their names in a definition.
 var (
 	guestEvents = map[string]golibvirt.DomainLifecycle{
 		"on_poweroff": golibvirt.DOMAIN_LIFECYCLE_POWEROFF, "on_reboot": golibvirt.DOMAIN_LIFECYCLE_REBOOT,
@@ -278,7 +282,7 @@ var (
 	}
 )
 
-// SetLifecycleAction sets what happens on an event ("on_crash"), both named as in a definition.
+// SetLifecycleAction sets the action on an event ("on_crash"), both named as in a definition.
 func (h *Host) SetLifecycleAction(ctx context.Context, uuid, event, action string, affect Affect) error {
 	lifecycle, known := guestEvents[event]
 	do, doable := guestActions[action]

@@ -10,11 +10,11 @@ import (
 	golibvirt "libvirt.org/go/libvirt"
 )
 
-// migratableXML asks for the document that a migration sends, complete: without SECURE a VM that is moved with it
-// would lose its VNC password.
+// migratableXML are the flags that read the complete document that a migration sends: without SECURE, a VM that is
+// moved with it would lose its VNC password.
 const migratableXML = golibvirt.DOMAIN_XML_MIGRATABLE | golibvirt.DOMAIN_XML_SECURE
 
-// MigratableXML gives the running domain's XML in the form in which Migration.DestXML takes it back, passwords included
+// MigratableXML returns the running domain's XML in the form that Migration.DestXML accepts, passwords included
 // (virDomainGetXMLDesc). Never log it.
 func (h *Host) MigratableXML(ctx context.Context, uuid string) (string, error) {
 	s := readCall("reading domain " + uuid)
@@ -22,16 +22,16 @@ func (h *Host) MigratableXML(ctx context.Context, uuid string) (string, error) {
 		func(c *conn, d *golibvirt.Domain) (string, error) { return c.domainXML(d, migratableXML) })
 }
 
-// CPUMatch says how a guest's CPU compares with what a host can give.
+// CPUMatch says how a guest's CPU compares with the CPU that a host can provide.
 type CPUMatch int
 
 // The outcomes of a comparison, numbered as libvirt numbers them.
 const (
 	// CPUIncompatible says that the host can't run the guest.
 	CPUIncompatible CPUMatch = iota
-	// CPUIdentical says that the host has exactly that CPU.
+	// CPUIdentical says that the host provides exactly that CPU.
 	CPUIdentical
-	// CPUSuperset says that the host has more than that.
+	// CPUSuperset says that the host provides that CPU and more.
 	CPUSuperset
 )
 
@@ -42,9 +42,9 @@ type CPUComparison struct {
 	Detail string
 }
 
-// CompareCPU compares a guest's CPU with what the host's hypervisor can give a guest of that kind
-// (virConnectCompareHypervisorCPU). cpuXML is the <cpu> element of a running domain, the others are as in its XML:
-// virtType "kvm", arch "x86_64", machine "pc-q35-7.2". An empty one of these is libvirt's default.
+// CompareCPU compares a guest's CPU with the CPU that the host's hypervisor can provide to such a guest
+// (virConnectCompareHypervisorCPU). cpuXML is the <cpu> element of a running domain. The others are as in the domain's
+// XML: virtType "kvm", arch "x86_64", machine "pc-q35-7.2"; if empty, libvirt's default.
 func (h *Host) CompareCPU(ctx context.Context, cpuXML, virtType, arch, machine string) (CPUComparison, error) {
 	return call(ctx, h, readCall("comparing CPUs"), func(c *conn) (CPUComparison, error) {
 		c.countCall("virConnectCompareHypervisorCPU")
@@ -58,7 +58,8 @@ func (h *Host) CompareCPU(ctx context.Context, cpuXML, virtType, arch, machine s
 	})
 }
 
-// Snapshots gives the names of a domain's snapshots (virDomainListAllSnapshots). libvirt moves no domain that has any.
+// Snapshots returns the names of a domain's snapshots (virDomainListAllSnapshots). libvirt refuses to migrate a domain
+// with snapshots.
 func (h *Host) Snapshots(ctx context.Context, uuid string) ([]string, error) {
 	s := readCall("listing the snapshots of domain " + uuid)
 	return onDomain(ctx, h, s, uuid, func(c *conn, d *golibvirt.Domain) ([]string, error) {
@@ -74,7 +75,8 @@ func (h *Host) Snapshots(ctx context.Context, uuid string) ([]string, error) {
 	})
 }
 
-// Checkpoints gives the names of a domain's checkpoints (virDomainListAllCheckpoints), none where libvirt has none.
+// Checkpoints returns the names of a domain's checkpoints (virDomainListAllCheckpoints). It returns none if libvirt
+// doesn't support checkpoints.
 func (h *Host) Checkpoints(ctx context.Context, uuid string) ([]string, error) {
 	s := readCall("listing the checkpoints of domain " + uuid)
 	return onDomain(ctx, h, s, uuid, func(c *conn, d *golibvirt.Domain) ([]string, error) {
@@ -93,9 +95,9 @@ func (h *Host) Checkpoints(ctx context.Context, uuid string) ([]string, error) {
 	})
 }
 
-// BlockJobs gives the targets ("vda") of a running domain's disks on which a block job runs: a copy, a commit, a pull
-// (virDomainGetXMLDesc, and virDomainGetBlockJobInfo of each disk). libvirt moves no domain that has any. A backup is a
-// Job.
+// BlockJobs returns the targets ("vda") of a running domain's disks on which a block job runs: a copy, a commit, a pull
+// (virDomainGetXMLDesc, and virDomainGetBlockJobInfo of each disk). libvirt refuses to migrate a domain with block
+// jobs. A backup is not a block job, but a Job.
 func (h *Host) BlockJobs(ctx context.Context, uuid string) ([]string, error) {
 	s := monitorCall("reading the block jobs of domain " + uuid)
 	return onDomain(ctx, h, s, uuid, func(c *conn, d *golibvirt.Domain) ([]string, error) {

@@ -15,62 +15,63 @@ import (
 const (
 	// migrateTimeout is the deadline of a migration whose context has none.
 	migrateTimeout = 24 * time.Hour
-	// abortPatience is how long a migration that is aborted may take to end.
+	// abortPatience is how long an aborted migration may take to end.
 	abortPatience = 30 * time.Second
-	// handoverPatience is how long one that can't be aborted any more may take: in post-copy the guest already runs on
-	// the target and its memory is on its way, which giving up would only make fail.
+	// handoverPatience is how long a migration that can no longer be aborted may take: in post-copy the guest runs on the
+	// target already and its memory is being transferred, and giving up could only make the migration fail.
 	handoverPatience = 5 * time.Minute
-	// abortInterval is how often the abort is repeated: while a migration begins there may be nothing to abort yet.
+	// abortInterval is how often the abort is repeated: when a migration begins there may be nothing to abort yet.
 	abortInterval = 250 * time.Millisecond
 )
 
-// Migration says how a running domain is moved. Its zero value copies the memory of a domain whose disks both hosts
-// reach, makes it persistent on the target and undefines it at the source.
+// Migration says how a running domain is migrated. The zero value copies the memory of a domain whose disks both hosts
+// reach, makes the domain persistent on the target and undefines it at the source.
 type Migration struct {
-	// URI is where the target's QEMU listens and the source's connects to: "tcp://10.0.0.12", with or without a port,
-	// or "unix:///path", a socket of the same path on both hosts. "" leaves it to the target's libvirt.
+	// URI is the address on which the target's QEMU listens and to which the source's connects: "tcp://10.0.0.12", with or
+	// without a port, or "unix:///path", a socket of the same path on both hosts. If "", the target's libvirt chooses.
 	URI string
-	// DisksURI is the same for the disks' data; "" leaves it to libvirt.
+	// DisksURI is the same for the disks' data; if "", libvirt chooses.
 	DisksURI string
-	// PeerURI has the source's daemon manage the migration by itself (peer-to-peer), whatever becomes of who ordered it:
-	// it is where that daemon reaches the target's, such as "qemu+tls://10.0.0.12/system". "" has it managed from here.
+	// PeerURI makes the source's daemon manage the migration (peer-to-peer), even if the process that requested it ends.
+	// It is the URI at which that daemon reaches the target's, such as "qemu+tls://10.0.0.12/system". If "", this process
+	// manages the migration.
 	PeerURI string
-	// DestXML is what runs on the target, "" what runs at the source. It starts from MigratableXML and may differ only
-	// in what the guest can't see.
+	// DestXML is the live definition on the target; if "", that of the source. It is derived from MigratableXML and may
+	// differ only in what the guest can't see.
 	DestXML string
-	// PersistXML is the definition on the target, "" that of the source. Never log either document.
+	// PersistXML is the persistent definition on the target; if "", that of the source. Never log either document.
 	PersistXML string
 
 	// Paused leaves the domain paused on the target.
 	Paused bool
-	// NonSharedIncremental copies disks onto existing images, NonSharedFull whole disks with their backing chains.
+	// NonSharedIncremental copies disks onto existing images, NonSharedFull copies whole disks with their backing chains.
 	NonSharedIncremental, NonSharedFull bool
 	// MigrateDisks are the targets ("vda") of the disks that are copied; nil means all that libvirt would copy.
 	MigrateDisks []string
 	// AutoConverge slows the guest down when it writes to its memory faster than that can be copied.
 	AutoConverge bool
-	// PostCopy allows StartPostCopy; PostCopyResume goes on with a migration that failed in post-copy.
+	// PostCopy allows StartPostCopy; PostCopyResume resumes a migration that failed in post-copy.
 	PostCopy, PostCopyResume bool
-	// TLS encrypts with the hosts' own certificates.
+	// TLS encrypts the migration with the hosts' own certificates.
 	TLS bool
-	// Unsafe skips libvirt's check that the disks are shared and not cached, which is ErrUnsafe.
+	// Unsafe skips libvirt's check that the disks are shared and not cached. A failure of that check is ErrUnsafe.
 	Unsafe bool
-	// KeepSource leaves the definition at the source, Transient makes none on the target.
+	// KeepSource keeps the definition at the source, Transient creates none on the target.
 	KeepSource, Transient bool
 
-	// Bandwidth is in bytes per second, 0 is unlimited. libvirt counts in MiB, so it is rounded up to one.
+	// Bandwidth is in bytes per second, 0 is unlimited. libvirt counts in MiB, so it is rounded up to at least one.
 	Bandwidth uint64
-	// ParallelConnections is the number of connections that the memory is sent on (multifd); 0 is one without multifd.
+	// ParallelConnections is the number of connections for the memory (multifd); 0 means one connection without multifd.
 	ParallelConnections int
 	// Compression is "xbzrle", with parallel connections "zlib" or "zstd" (since libvirt 9.4); "" is none.
 	Compression string
 
-	// GiveUp, when it is closed, ends the wait for a migration without aborting it: what QEMU still does, it does by
-	// itself. It may be nil.
+	// GiveUp, when closed, ends the wait for a migration without aborting it: QEMU then continues on its own. It may be
+	// nil.
 	GiveUp <-chan struct{}
 }
 
-// migrateFlags are libvirt's flags.
+// migrateFlags returns libvirt's flags.
 func (m *Migration) migrateFlags() golibvirt.DomainMigrateFlags {
 	flags := golibvirt.MIGRATE_LIVE
 	for _, option := range []struct {
@@ -98,7 +99,7 @@ func (m *Migration) migrateFlags() golibvirt.DomainMigrateFlags {
 	return flags
 }
 
-// migrateParameters are libvirt's parameters.
+// migrateParameters returns libvirt's parameters.
 func (m *Migration) migrateParameters() *golibvirt.DomainMigrateParameters {
 	return &golibvirt.DomainMigrateParameters{
 		URISet: m.URI != "", URI: m.URI,
@@ -112,8 +113,8 @@ func (m *Migration) migrateParameters() *golibvirt.DomainMigrateParameters {
 	}
 }
 
-// checkVersions refuses what one of the two hosts gets wrong. Before QEMU 10.1 a switch to post-copy with parallel
-// connections ends the target's QEMU, and libvirt takes the migration for a success: the guest is lost.
+// checkVersions refuses what one of the two hosts doesn't do correctly. Before QEMU 10.1, a switch to post-copy with
+// parallel connections ends the target's QEMU, and libvirt reports success: the guest is lost.
 func (m *Migration) checkVersions(ctx context.Context, hosts ...*Host) error {
 	for _, h := range hosts {
 		if h.target.inProcess {
@@ -134,25 +135,27 @@ func (m *Migration) checkVersions(ctx context.Context, hosts ...*Host) error {
 	return nil
 }
 
-// Migrate moves a running domain to another host (virDomainMigrate3). Both hosts' daemons are driven from here, so they
-// need no way to each other; the QEMUs do, to where URI says. With PeerURI the source's daemon drives the target's
-// (virDomainMigrateToURI3): the connection to the target doesn't count then, and after ErrUnreachable or ErrClosed the
-// migration may go on. It returns nil when the domain runs on the target and is gone from the source. After an error it
-// goes on at the source and there is nothing on the target, but for the cases below. Job tells meanwhile how far it is.
+// Migrate migrates a running domain to another host (virDomainMigrate3). This process controls both hosts' daemons, so
+// the daemons need no connection to each other; the QEMUs do, at URI. With PeerURI the source's daemon controls the
+// target's (virDomainMigrateToURI3): then the connection from here to the target doesn't matter, and after
+// ErrUnreachable or ErrClosed the migration may continue. Migrate returns nil when the domain runs on the target and is
+// gone from the source. After an error the domain continues at the source and there is nothing on the target, except in
+// the cases below. Job reports the progress.
 //
-// When ctx ends the migration is aborted at the source and waited for, half a minute at most: the error is ErrAborted
-// and the context's. One that can't be aborted any more is waited for as well, five minutes at most in post-copy, and
-// succeeds or fails as if the abort hadn't been requested. When the connection to the target breaks it is aborted too,
-// and the error is ErrUnreachable and names the target.
+// When ctx ends the migration is aborted at the source, and Migrate waits up to 30 seconds for it to end: the error is
+// ErrAborted and the context's. If the migration can no longer be aborted, Migrate waits for it as well, up to five
+// minutes in post-copy, and succeeds or fails as if no abort had been requested. If the connection to the target breaks
+// the migration is aborted too, and the error is ErrUnreachable and names the target.
 //
-// The outcome is unknown after any other ErrUnreachable, that is when the connection to the source broke or a host
-// didn't finish in time, after ErrClosed, and after a failure that comes after the switch to post-copy: both hosts must
-// be asked where the domain is. One case is common: a source whose connection to URI is neither accepted nor refused,
-// because of a firewall, can't abort for as long as its kernel tries, two minutes by default. All that long whatever
-// asks for the domain's job there waits, though the domain runs.
+// The outcome is unknown after any other ErrUnreachable, when the connection to the source broke or a host didn't
+// finish in time; after ErrClosed; and after a failure that follows the switch to post-copy. Then both hosts must be
+// asked where the domain is. One case is common: if a firewall drops the connection from the source to URI, so that it
+// is neither accepted nor refused, the source can't abort while its kernel keeps trying, two minutes by default. During
+// that time every request for the domain's job waits, though the domain runs.
 //
-// ErrUnsafe says that libvirt thinks the disks in danger, ErrOperationInvalid that the domain doesn't run, is moved
-// already, or has snapshots or block jobs, ErrUnsupported that a host or the domain can't do it.
+// ErrUnsafe says that libvirt considers the disks in danger. ErrOperationInvalid says that the domain doesn't run, is
+// being migrated, or has snapshots or block jobs. ErrUnsupported says that a host or the domain doesn't support the
+// migration.
 //
 // It has a connection of its own to either host, in addition to those that Config.MaxConnections allows.
 func (h *Host) Migrate(ctx context.Context, uuid string, target *Host, m Migration) error {
@@ -179,7 +182,7 @@ func (h *Host) Migrate(ctx context.Context, uuid string, target *Host, m Migrati
 		return err
 	}
 
-	// The call is given up only when it doesn't end after being aborted.
+	// The call is given up only if it doesn't end after being aborted.
 	patience, giveUp := context.WithCancel(context.WithoutCancel(ctx))
 	defer h.onClose(func() { time.AfterFunc(closeTimeout, giveUp) })()
 	defer target.onClose(func() { time.AfterFunc(closeTimeout, giveUp) })()
@@ -198,22 +201,23 @@ func (h *Host) Migrate(ctx context.Context, uuid string, target *Host, m Migrati
 	return x.explainError(ctx, s, err, lost)
 }
 
-// migrationCall is a migration that is under way.
+// migrationCall is a migration in progress.
 type migrationCall struct {
 	uuid     string
 	from, to *conn
-	// peers says that the connection to the target doesn't count.
+	// peers says that the connection to the target doesn't matter.
 	peers bool
-	// severed says that the connection to the source was cut because that to the target was lost.
+	// severed says that the connection to the source was cut because the connection to the target was lost.
 	severed atomic.Bool
 }
 
-// sourceFirst has the connection to the source end before libvirt's client notices that the one to the target has.
+// sourceFirst makes the connection to the source end before libvirt's client notices that the connection to the target
+// has ended.
 //
-// A client that asked the target to start the guest, and lost its connection before the answer came, tells the source
-// to continue: the target may start the guest all the same, and it runs twice. A source that loses its client aborts a
-// migration which copies, and leaves a guest that was handed over stopped until both hosts were asked. That can only be
-// done where the streams are ours.
+// If a client has asked the target to start the guest and loses its connection before the answer, it tells the source
+// to continue: the target may start the guest all the same, and the guest runs twice. A source that loses its client
+// aborts a migration that is still copying, and keeps a guest stopped that was handed over, until both hosts were
+// asked. This order can only be enforced if the streams are our own.
 func (x *migrationCall) sourceFirst() {
 	if !x.ordered() {
 		return
@@ -221,7 +225,7 @@ func (x *migrationCall) sourceFirst() {
 	x.to.bridge.beforeEnd(func() { x.severed.Store(x.from.bridge.stop()) })
 }
 
-// ordered says that the order in which the two connections end can be chosen, and matters.
+// ordered reports whether the order in which the two connections end can be chosen, and matters.
 func (x *migrationCall) ordered() bool { return !x.peers && x.from.bridge != nil && x.to.bridge != nil }
 
 // connectBoth opens both connections at once.
@@ -246,7 +250,7 @@ func (x *migrationCall) connectBoth(ctx context.Context, source, target *Host, s
 	return target.wrap(connectCall(s.operation), toErr, true)
 }
 
-// callMigrate blocks for as long as the migration takes.
+// callMigrate blocks until the migration ends.
 func (x *migrationCall) callMigrate(m *Migration) error {
 	d, err := x.from.domainHandle(x.uuid)
 	if err != nil {
@@ -264,13 +268,13 @@ func (x *migrationCall) callMigrate(m *Migration) error {
 	if err != nil {
 		return err
 	}
-	// It is there; that its handle can't be freed would be no news about it.
+	// The domain is there; an error from freeing its handle says nothing about it.
 	_ = moved.Free()
 	return nil
 }
 
-// supervise aborts the migration when ctx ends or the target is lost, and gives it up when it doesn't end then. It
-// returns when patience ends, which it does with the migration.
+// supervise aborts the migration when ctx ends or the target is lost, and gives it up if it doesn't end then. It
+// returns when patience ends, which the end of the migration causes.
 func (x *migrationCall) supervise(ctx, patience context.Context, giveUp context.CancelFunc) {
 	defer giveUp()
 	lost := x.to.gone
@@ -299,7 +303,7 @@ func (x *migrationCall) supervise(ctx, patience context.Context, giveUp context.
 	<-waiting.Done()
 }
 
-// abort tells the source to stop. tooLate says that the guest has switched to post-copy.
+// abort tells the source to abort. tooLate says that the guest has switched to post-copy.
 func (x *migrationCall) abort(ctx context.Context) (tooLate bool) {
 	if !x.from.beginCall() {
 		return false
@@ -322,12 +326,12 @@ func (x *migrationCall) abort(ctx context.Context) (tooLate bool) {
 	return tooLate
 }
 
-// isPostCopy recognises the reasons of a domain that has left its source for the target.
+// isPostCopy reports whether a reason is that of a domain that has left its source for the target.
 func isPostCopy(reason string) bool {
 	return reason == ReasonPostcopy || reason == ReasonPostcopyFailed
 }
 
-// explainError makes an *Error of what the call returned, and adds why it was aborted.
+// explainError turns the error of the call into an *Error, and adds why the migration was aborted.
 func (x *migrationCall) explainError(ctx context.Context, s callSpec, err error, lost bool) error {
 	if err == nil {
 		return nil

@@ -15,12 +15,12 @@ import (
 type Network struct {
 	Name, UUID  string
 	Active      bool
-	Bridge      string // the host's bridge; "" when the network has none
+	Bridge      string // the host's bridge; "" if the network has none
 	ForwardMode string // "nat", "route", "bridge", ...; "" for an isolated network
 }
 
-// Networks lists the host's networks (virConnectListAllNetworks, virNetworkGetXMLDesc). One that vanishes meanwhile is
-// left out.
+// Networks lists the host's networks (virConnectListAllNetworks, virNetworkGetXMLDesc). It leaves out networks that
+// vanish meanwhile.
 func (h *Host) Networks(ctx context.Context) ([]Network, error) {
 	return call(ctx, h, readCall("listing networks"), (*conn).readNetworks)
 }
@@ -109,12 +109,12 @@ func parseNetwork(document string) (*Network, error) {
 	return n, nil
 }
 
-// BridgeExists reports whether the host has a network device of this name. known is false when the host's libvirt can't
-// tell, because it lists neither interfaces nor node devices; exists is false then.
+// BridgeExists reports whether the host has a network device of this name. known is false if the host's libvirt can
+// list neither interfaces nor node devices; exists is false then.
 //
-// It uses virInterfaceLookupByName, which looks at the devices of this moment, and where that finds none
-// virConnectListAllNodeDevices, whose list also has what isn't configured on hosts with netcf, but is as old as the
-// last event of the host's udev.
+// It uses virInterfaceLookupByName, which reports the current devices. If that finds none, it uses
+// virConnectListAllNodeDevices, which on hosts with netcf also lists devices that aren't configured, but is only as
+// recent as the last event of the host's udev.
 func (h *Host) BridgeExists(ctx context.Context, name string) (exists, known bool, err error) {
 	type answer struct{ exists, known bool }
 	a, err := call(ctx, h, readCall("looking for bridge "+name), func(c *conn) (a answer, err error) {
@@ -157,15 +157,16 @@ func (c *conn) hasNetworkDevice(name string) (exists, known bool, err error) {
 	return exists, len(devices) > 0, err
 }
 
-// lacksDriver recognises a daemon without the driver that was asked: libvirt can be built without it, and where each
-// driver has a daemon of its own, that daemon may not be there.
+// lacksDriver reports whether an error means that the daemon lacks the driver: libvirt can be built without it, and if
+// each driver has a daemon of its own, that daemon may not be installed.
 func (c *conn) lacksDriver(err error) bool {
 	kind := kindOf(codeOf(err))
 	return errors.Is(kind, ErrUnsupported) || errors.Is(kind, ErrUnreachable) && !c.isLost()
 }
 
-// isInterface reports whether a node device is the network interface of that name. A device's own name is made of the
-// interface's with everything but letters and digits replaced, so it only says which devices are worth a round trip.
+// isInterface reports whether a node device is the network interface of that name. A device's own name contains the
+// interface's with all characters but letters and digits replaced, so it only tells which devices are worth a round
+// trip.
 func (c *conn) isInterface(d *golibvirt.NodeDevice, name string) (bool, error) {
 	deviceName, err := d.GetName()
 	if err != nil {
@@ -191,7 +192,7 @@ func (c *conn) isInterface(d *golibvirt.NodeDevice, name string) (bool, error) {
 	return device.Interface == name, nil
 }
 
-// mangledDeviceName replaces what libvirt replaces in a node device's name.
+// mangledDeviceName replaces the characters that libvirt replaces in a node device's name.
 func mangledDeviceName(name string) string {
 	return strings.Map(func(r rune) rune {
 		if r >= '0' && r <= '9' || r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' {

@@ -9,17 +9,17 @@ import (
 	golibvirt "libvirt.org/go/libvirt"
 )
 
-// NetworkDefinition is a network with everything that its host says about it.
+// NetworkDefinition is a network with everything that its host reports about it.
 type NetworkDefinition struct {
 	Name, UUID        string
 	Active, Autostart bool
 	Persistent        bool
-	PersistentXML     string // what the next start of the network gives; of a transient one what there is
-	LiveXML           string // what there is now; "" while the network is inactive
+	PersistentXML     string // applies from the next start of the network; for a transient network, its only definition
+	LiveXML           string // what is active now; "" while the network is inactive
 }
 
-// Network reads a network by its name (virNetworkLookupByName, virNetworkGetXMLDesc, ...). Its error is ErrNotFound
-// when the host answered and has none of that name.
+// Network reads a network by its name (virNetworkLookupByName, virNetworkGetXMLDesc, ...). It returns ErrNotFound if
+// the host answered and has no network of that name.
 func (h *Host) Network(ctx context.Context, name string) (*NetworkDefinition, error) {
 	return onNetwork(ctx, h, readCall("reading network "+name), name,
 		func(c *conn, n *golibvirt.Network) (*NetworkDefinition, error) { return c.networkDefinition(name, n) })
@@ -43,7 +43,7 @@ func (c *conn) networkDefinition(name string, n *golibvirt.Network) (*NetworkDef
 	c.countCall("virNetworkGetXMLDesc")
 	persistent, err := n.GetXMLDesc(golibvirt.NETWORK_XML_INACTIVE)
 	if errors.Is(err, golibvirt.ERR_INVALID_ARG) {
-		// Libvirt's test driver has one definition.
+		// libvirt's test driver has only one definition.
 		persistent, err = n.GetXMLDesc(0)
 	}
 	if err != nil {
@@ -65,15 +65,15 @@ func (c *conn) networkDefinition(name string, n *golibvirt.Network) (*NetworkDef
 	return d, nil
 }
 
-// DefineNetwork defines a network, or redefines the one with the same UUID and name; one that is active goes on as it
-// is until it is started anew. The document is validated against libvirt's schema (virNetworkDefineXMLFlags). A name
-// that another network has is ErrExists.
+// DefineNetwork defines a network, or redefines the network with the same UUID and name; an active network stays as it
+// is until its next start. libvirt validates the document against its schema (virNetworkDefineXMLFlags). It returns
+// ErrExists if another network has the name.
 func (h *Host) DefineNetwork(ctx context.Context, document string) error {
 	_, err := call(ctx, h, defineCall("defining network"), func(c *conn) (struct{}, error) {
 		c.countCall("virNetworkDefineXMLFlags")
 		n, err := c.c.NetworkDefineXMLFlags(document, golibvirt.NETWORK_DEFINE_VALIDATE)
 		if errors.Is(err, golibvirt.ERR_NO_SUPPORT) || errors.Is(err, golibvirt.ERR_INVALID_ARG) {
-			// Before libvirt 7.8 there was nothing to validate with.
+			// Before libvirt 7.8 there was no validation.
 			c.countCall("virNetworkDefineXML")
 			n, err = c.c.NetworkDefineXML(document)
 		}
@@ -85,7 +85,7 @@ func (h *Host) DefineNetwork(ctx context.Context, document string) error {
 	return err
 }
 
-// networkNameTaken finds out whether a refusal is because of a network of the same name: libvirt has no number for it.
+// networkNameTaken finds out whether a network of the same name caused a refusal: libvirt has no error number for that.
 func (c *conn) networkNameTaken(document string, refusal error) error {
 	if !errors.Is(refusal, golibvirt.ERR_OPERATION_FAILED) {
 		return refusal
@@ -108,13 +108,14 @@ func (c *conn) networkNameTaken(document string, refusal error) error {
 	return refusal
 }
 
-// StartNetwork starts a network (virNetworkCreate). One that is active already is ErrOperationInvalid.
+// StartNetwork starts a network (virNetworkCreate). It returns ErrOperationInvalid if the network is active.
 func (h *Host) StartNetwork(ctx context.Context, name string) error {
 	return h.changeNetwork(ctx, changeCall("starting network "+name), name, "virNetworkCreate",
 		(*golibvirt.Network).Create)
 }
 
-// StopNetwork stops a network: what is connected to it is cut off, a transient one is gone (virNetworkDestroy).
+// StopNetwork stops a network (virNetworkDestroy). Connected guests are cut off, and a transient network no longer
+// exists.
 func (h *Host) StopNetwork(ctx context.Context, name string) error {
 	return h.changeNetwork(ctx, changeCall("stopping network "+name), name, "virNetworkDestroy",
 		(*golibvirt.Network).Destroy)
@@ -126,7 +127,7 @@ func (h *Host) UndefineNetwork(ctx context.Context, name string) error {
 		(*golibvirt.Network).Undefine)
 }
 
-// SetNetworkAutostart says whether a network starts with its host (virNetworkSetAutostart).
+// SetNetworkAutostart sets whether the host starts a network when it boots (virNetworkSetAutostart).
 func (h *Host) SetNetworkAutostart(ctx context.Context, name string, autostart bool) error {
 	return h.changeNetwork(ctx, defineCall("setting autostart of network "+name), name, "virNetworkSetAutostart",
 		func(n *golibvirt.Network) error { return n.SetAutostart(autostart) })
@@ -160,15 +161,15 @@ const (
 type NetworkUpdate struct {
 	Command NetworkCommand
 	Section NetworkSection
-	// Parent is the position, from 0, of the <ip> that the element is in, for NetworkDHCPHost and NetworkDHCPRange; -1
-	// for the other sections.
+	// Parent is the index, from 0, of the <ip> element that contains the element, for NetworkDHCPHost and
+	// NetworkDHCPRange; -1 for the other sections.
 	Parent int
 	// XML is the element.
 	XML string
 }
 
-// UpdateNetwork changes one element of what is active, of the persistent definition, or of both: then both are changed,
-// or neither (virNetworkUpdate).
+// UpdateNetwork changes one element of the active network, of the persistent definition, or of both: then either both
+// are changed or neither (virNetworkUpdate).
 func (h *Host) UpdateNetwork(ctx context.Context, name string, u NetworkUpdate, live, config bool) error {
 	var flags golibvirt.NetworkUpdateFlags
 	if live {
@@ -184,7 +185,7 @@ func (h *Host) UpdateNetwork(ctx context.Context, name string, u NetworkUpdate, 
 		})
 }
 
-// changeNetwork runs one procedure on a network that gives nothing back.
+// changeNetwork runs a procedure without a result on a network.
 func (h *Host) changeNetwork(
 	ctx context.Context, s callSpec, name, procedure string, f func(*golibvirt.Network) error,
 ) error {
@@ -195,7 +196,7 @@ func (h *Host) changeNetwork(
 	return err
 }
 
-// onNetwork runs f on a network. Its error is ErrNotFound when the host has no network of that name.
+// onNetwork runs f on a network. It returns ErrNotFound if the host has no network of that name.
 func onNetwork[T any](
 	ctx context.Context, h *Host, s callSpec, name string, f func(*conn, *golibvirt.Network) (T, error),
 ) (T, error) {

@@ -10,7 +10,7 @@ import (
 	golibvirt "libvirt.org/go/libvirt"
 )
 
-// NUMACell is one NUMA cell of a host: processors, and the memory that is near to them.
+// NUMACell is one NUMA cell of a host: processors, and the memory near them.
 type NUMACell struct {
 	ID          int
 	MemoryBytes uint64
@@ -18,7 +18,7 @@ type NUMACell struct {
 	CPUs []int
 	// Pages are the pools of its memory, one for each size of pages.
 	Pages []PagePool
-	// Distances are how far the memory of each cell is for the processors of this one, by cell: 10 is its own.
+	// Distances are the distances from this cell's processors to the memory of each cell, by cell: 10 is local.
 	Distances map[int]int
 }
 
@@ -43,13 +43,13 @@ type capabilitiesCell struct {
 	} `xml:"cpus>cpu"`
 }
 
-// amountOf is an amount of memory in libvirt's documents.
+// amountOf is an amount of memory with its unit in libvirt's documents.
 type amountOf struct {
 	Unit  string `xml:"unit,attr"`
 	Value uint64 `xml:",chardata"`
 }
 
-// bytes is the amount in bytes: hosts are described in KiB, the default, but for a node device's parts.
+// bytes returns the amount in bytes. libvirt's default unit is KiB.
 func (a amountOf) bytes() uint64 {
 	switch a.Unit {
 	case "b", "bytes":
@@ -76,16 +76,17 @@ func (c capabilitiesCell) numaCell() NUMACell {
 	return cell
 }
 
-// NUMAFree is what of a NUMA cell's memory is unused now.
+// NUMAFree is the unused memory of a NUMA cell.
 type NUMAFree struct {
 	MemoryBytes uint64
-	// Pages are the free pages by their size in bytes.
+	// Pages are the numbers of free pages by their size in bytes.
 	Pages map[uint64]uint64
 }
 
-// NUMAFree gives what is free in each of the cells, in their order. Page cache doesn't count as free.
+// NUMAFree returns the free memory of each of the cells, in their order. Page cache doesn't count as free.
 //
-// It uses virNodeGetCellsFreeMemory and virNodeGetFreePages, once per cell as their numbers may have gaps, pipelined.
+// It uses virNodeGetCellsFreeMemory and virNodeGetFreePages, pipelined, once per cell because their numbers may have
+// gaps.
 func (h *Host) NUMAFree(ctx context.Context, cells []NUMACell) ([]NUMAFree, error) {
 	return call(ctx, h, readCall("reading the free memory of NUMA cells"), func(c *conn) ([]NUMAFree, error) {
 		free := make([]NUMAFree, len(cells))
@@ -110,7 +111,7 @@ func (h *Host) NUMAFree(ctx context.Context, cells []NUMACell) ([]NUMAFree, erro
 	})
 }
 
-// freePages are the free pages of a cell, by their size.
+// freePages returns the numbers of free pages of a cell by page size.
 func (c *conn) freePages(cell NUMACell) (map[uint64]uint64, error) {
 	sizes := make([]uint64, len(cell.Pages))
 	for i, p := range cell.Pages {
@@ -128,14 +129,14 @@ func (c *conn) freePages(cell NUMACell) (map[uint64]uint64, error) {
 	return pages, nil
 }
 
-// Sysinfo is what a host's firmware says of it. What it doesn't say is "".
+// Sysinfo is what a host's firmware reports about the host. Values that it doesn't report are "".
 type Sysinfo struct {
 	BIOSVendor, BIOSVersion, BIOSDate                    string
 	Manufacturer, Product, Version, Serial, UUID, Family string
 }
 
-// Sysinfo reads what the host's firmware says of the host (virConnectGetSysinfo). A host without such tables, as many
-// virtual ones are, has ErrUnsupported.
+// Sysinfo reads what the host's firmware reports about the host (virConnectGetSysinfo). It returns ErrUnsupported for a
+// host without such tables, as many virtual hosts are.
 func (h *Host) Sysinfo(ctx context.Context) (*Sysinfo, error) {
 	return call(ctx, h, readCall("reading the host's system information"), func(c *conn) (*Sysinfo, error) {
 		c.countCall("virConnectGetSysinfo")
@@ -175,18 +176,18 @@ func parseSysinfo(document string) (*Sysinfo, error) {
 	return s, nil
 }
 
-// GuestCPUs is what a host's hypervisor can give its guests as a CPU.
+// GuestCPUs are the CPUs that a host's hypervisor can provide to guests.
 type GuestCPUs struct {
-	// HostModel is the model that "host-model" stands for, Vendor its vendor; "" where the host has no such mode.
+	// HostModel is the model that "host-model" stands for, Vendor its vendor; "" if the host has no such mode.
 	HostModel, Vendor string
-	// Features are those that host-model requires besides its model's own, sorted.
+	// Features are those that host-model requires in addition to the model's own, sorted.
 	Features []string
 	// Models are the named models that guests can use, sorted.
 	Models []string
 }
 
-// GuestCPUs asks what CPUs the host has for guests of a kind (virConnectGetDomainCapabilities): virtType is "kvm" or
-// "qemu", and an empty arch that of the host.
+// GuestCPUs reads the CPUs that the host can provide to a kind of guest (virConnectGetDomainCapabilities). virtType is
+// "kvm" or "qemu"; an empty arch means the host's.
 func (h *Host) GuestCPUs(ctx context.Context, arch, virtType string) (*GuestCPUs, error) {
 	return call(ctx, h, readCall("reading the CPUs for guests"), func(c *conn) (*GuestCPUs, error) {
 		c.countCall("virConnectGetDomainCapabilities")

@@ -13,35 +13,35 @@ import (
 	golibvirt "libvirt.org/go/libvirt"
 )
 
-// NodeDevice is a device of a host. What doesn't apply, or isn't known, is "" or nil.
+// NodeDevice is a device of a host. Values that don't apply or are unknown are "" or nil.
 type NodeDevice struct {
-	// Name is libvirt's, such as "pci_0000_01_00_0", Parent that of the device it is a part of.
+	// Name is libvirt's name, such as "pci_0000_01_00_0", Parent the name of the device that contains the device.
 	Name, Parent string
-	// Capability says what it is, see NodeDeviceCapabilities.
+	// Capability is the kind of device, see NodeDeviceCapabilities.
 	Capability string
-	// Driver is the host's driver that has it now.
+	// Driver is the host's driver that currently uses the device.
 	Driver string
-	// Vendor and Product are for people; the ids, such as "0x8086", are those of PCI and USB.
+	// Vendor and Product are names for people; the ids, such as "0x8086", are those of PCI and USB.
 	VendorID, Vendor, ProductID, Product string
-	// Address is where a PCI device is ("0000:01:00.0"), or the MAC of a network interface.
+	// Address is the address of a PCI device ("0000:01:00.0"), or the MAC address of a network interface.
 	Address string
-	// Device is what the host calls it: a network interface ("eth0"), or the path of a disk ("/dev/sda").
+	// Device is the host's name for it: that of a network interface ("eth0"), or the path of a disk ("/dev/sda").
 	Device string
-	// Serial is of a disk, SizeBytes its size.
+	// Serial and SizeBytes are those of a disk.
 	Serial    string
 	SizeBytes *uint64
-	// NUMACell is the cell that the device is near to.
+	// NUMACell is the cell that is nearest to the device.
 	NUMACell *int
 	// IOMMUGroup is the number of its IOMMU group: devices of one group are assigned to a guest together.
 	IOMMUGroup *int
-	// PhysicalFunction is the PCI address of the device that this one is an SR-IOV function of. VirtualFunctions are the
-	// addresses of those that this one has, of MaxVirtualFunctions that it may have.
+	// PhysicalFunction is the PCI address of the device that this device is an SR-IOV function of. VirtualFunctions are
+	// the addresses of this device's own functions, MaxVirtualFunctions is how many it can have.
 	PhysicalFunction    string
 	VirtualFunctions    []string
 	MaxVirtualFunctions *int
 	// MdevType is the type of a mediated device, and MdevUUID its UUID.
 	MdevType, MdevUUID string
-	// MdevTypes says how many more mediated devices of each type a device has room for.
+	// MdevTypes says how many more mediated devices of each type can be created on a device.
 	MdevTypes map[string]int
 }
 
@@ -59,13 +59,13 @@ var nodeDeviceFlags = map[string]golibvirt.ConnectListAllNodeDeviceFlags{
 	"ccw":        golibvirt.CONNECT_LIST_NODE_DEVICES_CAP_CCW_DEV,
 }
 
-// NodeDeviceCapabilities are the capabilities that NodeDevices takes, sorted, by libvirt's names.
+// NodeDeviceCapabilities returns the capabilities that NodeDevices accepts, sorted, by libvirt's names.
 func NodeDeviceCapabilities() []string { return slices.Sorted(maps.Keys(nodeDeviceFlags)) }
 
-// NodeDevices lists the host's devices that have one of the capabilities, or with none given any that it takes, sorted
-// by name: one round trip and one more call per device, pipelined (virConnectListAllNodeDevices,
-// virNodeDeviceGetXMLDesc). One that is unplugged meanwhile is left out. A capability that it doesn't know is
-// ErrInvalid.
+// NodeDevices lists the host's devices that have one of the capabilities, or any accepted capability if none is given,
+// sorted by name (virConnectListAllNodeDevices, virNodeDeviceGetXMLDesc). It takes one round trip and one more call per
+// device, pipelined. It leaves out devices that are unplugged meanwhile. It returns ErrInvalid for an unknown
+// capability.
 func (h *Host) NodeDevices(ctx context.Context, capabilities []string) ([]NodeDevice, error) {
 	if len(capabilities) == 0 {
 		capabilities = NodeDeviceCapabilities()
@@ -121,7 +121,7 @@ func (c *conn) nodeDevices(flags golibvirt.ConnectListAllNodeDeviceFlags) ([]Nod
 	return devices, nil
 }
 
-// pciAddress is an address in libvirt's documents: four numbers like "0x0000".
+// pciAddress is an address in libvirt's documents: four numbers such as "0x0000".
 type pciAddress struct {
 	Domain   string `xml:"domain,attr"`
 	Bus      string `xml:"bus,attr"`
@@ -129,13 +129,13 @@ type pciAddress struct {
 	Function string `xml:"function,attr"`
 }
 
-// String is the address as the host writes it.
+// String returns the address in the host's notation.
 func (a pciAddress) String() string {
 	plain := func(hex string) string { return strings.TrimPrefix(hex, "0x") }
 	return fmt.Sprintf("%s:%s:%s.%s", plain(a.Domain), plain(a.Bus), plain(a.Slot), plain(a.Function))
 }
 
-// nodeDeviceXML is libvirt's document of a node device, of all capabilities together.
+// nodeDeviceXML is libvirt's XML of a node device, for all capabilities together.
 type nodeDeviceXML struct {
 	Name    string   `xml:"name"`
 	Parent  string   `xml:"parent"`
@@ -149,7 +149,7 @@ type nodeDeviceXML struct {
 		Vendor  named  `xml:"vendor"`
 		Product named  `xml:"product"`
 		Model   string `xml:"model"`
-		// PCI. A disk's bus is a word.
+		// PCI. The bus of a disk is a word.
 		Domain   int    `xml:"domain"`
 		Bus      string `xml:"bus"`
 		Slot     int    `xml:"slot"`
@@ -173,7 +173,7 @@ type nodeDeviceXML struct {
 			ID string `xml:"id,attr"`
 		} `xml:"type"`
 		MdevUUID string `xml:"uuid"`
-		// What a device can do besides.
+		// Further capabilities of the device.
 		More []struct {
 			Type      string       `xml:"type,attr"`
 			MaxCount  *int         `xml:"maxCount,attr"`
@@ -186,7 +186,7 @@ type nodeDeviceXML struct {
 	} `xml:"capability"`
 }
 
-// named is something with an id, such as "0x8086", and a name for people.
+// named is an id, such as "0x8086", and a name for people.
 type named struct {
 	ID   string `xml:"id,attr"`
 	Name string `xml:",chardata"`
@@ -232,7 +232,7 @@ func parseNodeDevice(document string) (*NodeDevice, error) {
 	return d, nil
 }
 
-// addMore adds what a device can do besides: virtual functions and mediated devices.
+// addMore adds further capabilities: virtual functions and mediated devices.
 func (d *NodeDevice) addMore(device nodeDeviceXML) {
 	for _, more := range device.Capability.More {
 		switch more.Type {

@@ -7,8 +7,8 @@ import (
 	golibvirt "libvirt.org/go/libvirt"
 )
 
-// NWFilter reads the definition of a network filter by its name (virNWFilterGetXMLDesc). Its error is ErrNotFound when
-// the host answered and has none of that name.
+// NWFilter reads the definition of a network filter by its name (virNWFilterGetXMLDesc). It returns ErrNotFound if the
+// host answered and has no filter of that name.
 func (h *Host) NWFilter(ctx context.Context, name string) (document string, err error) {
 	return onNWFilter(ctx, h, readCall("reading network filter "+name), name,
 		func(c *conn, f *golibvirt.NWFilter) (string, error) {
@@ -17,8 +17,8 @@ func (h *Host) NWFilter(ctx context.Context, name string) (document string, err 
 		})
 }
 
-// DefineNWFilter defines a network filter, or redefines the one with the same UUID and name. The interfaces that use it
-// follow at once (virNWFilterDefineXML).
+// DefineNWFilter defines a network filter, or redefines the filter with the same UUID and name (virNWFilterDefineXML).
+// The change applies at once to the interfaces that use the filter.
 func (h *Host) DefineNWFilter(ctx context.Context, document string) error {
 	_, err := call(ctx, h, changeCall("defining network filter"), func(c *conn) (struct{}, error) {
 		c.countCall("virNWFilterDefineXML")
@@ -31,8 +31,8 @@ func (h *Host) DefineNWFilter(ctx context.Context, document string) error {
 	return err
 }
 
-// UndefineNWFilter removes a network filter. One that a running domain or another filter uses is refused
-// (virNWFilterUndefine).
+// UndefineNWFilter removes a network filter (virNWFilterUndefine). libvirt refuses that if a running domain or another
+// filter uses it.
 func (h *Host) UndefineNWFilter(ctx context.Context, name string) error {
 	_, err := onNWFilter(ctx, h, defineCall("removing network filter "+name), name,
 		func(c *conn, f *golibvirt.NWFilter) (struct{}, error) {
@@ -42,8 +42,8 @@ func (h *Host) UndefineNWFilter(ctx context.Context, name string) error {
 	return err
 }
 
-// NWFilters reads the definitions of all network filters (virConnectListAllNWFilters). One that vanishes meanwhile is
-// left out.
+// NWFilters reads the definitions of all network filters (virConnectListAllNWFilters). It leaves out filters that
+// vanish meanwhile.
 func (h *Host) NWFilters(ctx context.Context) (documents []string, err error) {
 	return call(ctx, h, readCall("listing network filters"), func(c *conn) (documents []string, err error) {
 		c.countCall("virConnectListAllNWFilters")
@@ -61,7 +61,7 @@ func (h *Host) NWFilters(ctx context.Context) (documents []string, err error) {
 	})
 }
 
-// onNWFilter runs f on a network filter. Its error is ErrNotFound when the host has none of that name.
+// onNWFilter runs f on a network filter. It returns ErrNotFound if the host has no filter of that name.
 func onNWFilter[T any](
 	ctx context.Context, h *Host, s callSpec, name string, f func(*conn, *golibvirt.NWFilter) (T, error),
 ) (T, error) {

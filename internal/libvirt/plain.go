@@ -6,8 +6,8 @@ import (
 	"unicode"
 )
 
-// printable makes text that a guest, QEMU or another host's daemon wrote fit to be shown: what would steer a terminal
-// becomes a space. Line breaks stay.
+// printable makes a text of a guest, QEMU or another host's daemon safe to print: it replaces characters that control a
+// terminal with spaces. Line breaks stay.
 func printable(s string) string {
 	return strings.Map(func(r rune) rune {
 		if unicode.IsPrint(r) || r == '\n' {
@@ -20,7 +20,7 @@ func printable(s string) string {
 // plainLine makes a value of one line, such as a name, safe to print.
 func plainLine(s string) string { return strings.ReplaceAll(printable(s), "\n", " ") }
 
-// plainLines applies plainLine to every text within a value, which a pointer leads to.
+// plainLines applies plainLine to every text within a value, which a pointer refers to.
 func plainLines(v reflect.Value) {
 	switch v.Kind() { //nolint:exhaustive // The others hold no text.
 	case reflect.Pointer:

@@ -18,9 +18,9 @@ const (
 	lanes
 )
 
-// crowded is the number of calls on every connection of a lane at which another is opened. Quick calls are pipelined,
-// and five of them at a time keep a daemon busy. A slow call wants a connection of its own, because five hanging ones
-// would stop it.
+// crowded is the number of calls on every connection of a lane from which on another connection is opened. Quick calls
+// are pipelined, and five at a time keep a daemon busy. A slow call requires a connection of its own, because five
+// hanging calls would block a connection.
 var crowded = [lanes]int{quick: 32, slow: 1, agents: 1}
 
 // pool holds a host's connections.
@@ -38,20 +38,20 @@ type slot struct {
 	ready   chan struct{} // closed when conn or err is set
 	conn    *conn
 	err     error
-	waiting int // calls that will use it, while it is being opened
+	waiting int // calls that will use the connection while it is being opened
 }
 
 func newPool(h *Host) *pool {
 	p := &pool{host: h}
-	// A silent agent takes a worker of the daemon as well as a place on its connection, and a daemon has 20 of them by
-	// default: two connections of five places leave it half.
+	// A silent agent occupies a worker of the daemon as well as a place on its connection. A daemon has 20 workers by
+	// default: two connections with five places each leave it half of them.
 	p.max[agents] = max(1, h.cfg.MaxConnections/5)
 	p.max[quick] = max(1, (h.cfg.MaxConnections-p.max[agents])/2)
 	p.max[slow] = max(1, h.cfg.MaxConnections-p.max[agents]-p.max[quick])
 	return p
 }
 
-// acquire gives a connection of the lane on which beginCall has succeeded.
+// acquire returns a connection of the lane on which beginCall has succeeded.
 func (p *pool) acquire(ctx context.Context, l lane) (*conn, error) {
 	if p.host.target.inProcess {
 		l = quick
@@ -74,11 +74,11 @@ func (p *pool) acquire(ctx context.Context, l lane) (*conn, error) {
 		if s.conn.beginCall() {
 			return s.conn, nil
 		}
-		// It broke or was given up in between; pick doesn't offer it again.
+		// The connection broke or was given up in between; pick doesn't offer it again.
 	}
 }
 
-// pick chooses the slot with the least to do and opens another when all have enough.
+// pick returns the least busy slot, and opens another if all are busy enough.
 func (p *pool) pick(l lane) (*slot, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -110,13 +110,13 @@ func (p *pool) pick(l lane) (*slot, error) {
 		limit = 1
 	}
 	idle := best != nil && bestLoad < crowded[l]
-	// One at a time for quick calls: they come in hundreds, and what is there serves them well enough.
+	// Open one at a time for quick calls: they come in hundreds, and the open connections serve them well enough.
 	mayOpen := len(usable) < limit && (opening == nil || (l != quick && opening.waiting >= crowded[l]))
 	if !idle && mayOpen {
 		opening = p.open(l)
 	}
 	chosen := best
-	// A slow call waits for a connection of its own; quick ones don't wait when there is any.
+	// A slow call waits for a connection of its own; a quick call doesn't wait if a connection is open.
 	if chosen == nil || (l != quick && !idle && opening != nil && opening.waiting < bestLoad) {
 		chosen = opening
 	}
@@ -124,8 +124,8 @@ func (p *pool) pick(l lane) (*slot, error) {
 	return chosen, nil
 }
 
-// open adds a slot and fills it in the background, for as long as the host isn't closed: whoever asked for it may
-// leave, others may wait for it. The caller holds the lock.
+// open adds a slot and fills it in the background. Only closing the host cancels that: the caller may leave while
+// others wait for the slot. The caller holds the lock.
 func (p *pool) open(l lane) *slot {
 	s := &slot{ready: make(chan struct{})}
 	p.slots[l] = append(p.slots[l], s)
@@ -148,7 +148,7 @@ func (p *pool) leave(s *slot) {
 	s.waiting--
 }
 
-// busyness tells how busy a slot is and whether it can be used. The caller holds the pool's lock.
+// busyness returns how busy a slot is and whether it can be used. The caller holds the pool's lock.
 func (s *slot) busyness() (calls int, opening, usable bool) {
 	select {
 	case <-s.ready:

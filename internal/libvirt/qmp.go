@@ -12,15 +12,15 @@ import (
 // QMPResult is what a QMP command returned.
 type QMPResult = json.RawMessage
 
-// QMPError is QEMU's own refusal of a QMP command.
+// QMPError is QEMU's refusal of a QMP command.
 type QMPError struct{ Class, Description string }
 
-// Error gives QEMU's text.
+// Error returns QEMU's text.
 func (e *QMPError) Error() string { return "QEMU: " + e.Description }
 
-// QMP runs a QMP command, with arguments that are marshalled to JSON, nil for none (virDomainQemuMonitorCommand). It
-// marks the domain as tainted, so it is for what libvirt has no answer to and nothing that a plan does may use it.
-// QEMU's own refusals are *QMPError and ErrInternal.
+// QMP runs a QMP command (virDomainQemuMonitorCommand). The arguments are marshalled to JSON; nil means none. It marks
+// the domain as tainted, so it is for what libvirt has no call for, and a plan must not use it. QEMU's refusals are
+// *QMPError and ErrInternal.
 func (h *Host) QMP(ctx context.Context, uuid, execute string, arguments any) (QMPResult, error) {
 	s := changeCall("running " + execute + " in QEMU for domain " + uuid)
 	command, err := json.Marshal(qmp.Command{Execute: execute, Args: arguments})
@@ -32,24 +32,25 @@ func (h *Host) QMP(ctx context.Context, uuid, execute string, arguments any) (QM
 	})
 }
 
-// MigrationBlockers asks QEMU itself what keeps a running domain from being migrated (query-migrate), in QEMU's words.
-// Devices and features that can't be migrated are known from QEMU 6.0 on; an older one names none. It is QMP, and
-// taints.
+// MigrationBlockers asks QEMU what prevents a running domain from being migrated (query-migrate), and returns QEMU's
+// texts. QEMU reports devices and features that can't be migrated from version 6.0 on; earlier versions report none. It
+// uses QMP, and taints the domain.
 func (h *Host) MigrationBlockers(ctx context.Context, uuid string) ([]string, error) {
 	info, err := h.queryMigrate(ctx, uuid)
 	return info.Reasons, err
 }
 
-// States of a migration out of a QEMU, in its own words, that tell whether one which libvirt takes for broken is so.
+// The states of a migration, in QEMU's words at the source, that show whether a migration that libvirt considers broken
+// is broken.
 const (
-	// MigrationPostCopyPaused has lost its connection in post-copy, and waits to be resumed.
+	// MigrationPostCopyPaused says that the migration has lost its connection in post-copy, and waits to be resumed.
 	MigrationPostCopyPaused = "postcopy-paused"
-	// MigrationFailed is over.
+	// MigrationFailed says that the migration has failed for good.
 	MigrationFailed = "failed"
 )
 
-// MigrationStatus asks QEMU at the source how the migration out of it stands (query-migrate), in QEMU's words: "" is
-// that there was none. It is QMP, and taints; on the target it waits until the migration is over.
+// MigrationStatus asks QEMU at the source for the state of the outgoing migration (query-migrate), in QEMU's words; ""
+// if there was none. It uses QMP, and taints the domain; on the target it waits until the migration is over.
 func (h *Host) MigrationStatus(ctx context.Context, uuid string) (string, error) {
 	info, err := h.queryMigrate(ctx, uuid)
 	return info.Status, err
@@ -74,7 +75,7 @@ func (h *Host) queryMigrate(ctx context.Context, uuid string) (migrationInfo, er
 	return info, nil
 }
 
-// runQMP runs a command and separates what it returned from QEMU's refusal.
+// runQMP runs a command and distinguishes its result from QEMU's refusal.
 func runQMP(m qmp.Monitor, command []byte) (QMPResult, error) {
 	answer, err := m.Run(command)
 	if err != nil {
@@ -97,7 +98,7 @@ func runQMP(m qmp.Monitor, command []byte) (QMPResult, error) {
 	return response.Return, nil
 }
 
-// monitor is a QMP monitor that reaches QEMU through libvirt, for the time of one call.
+// monitor is a QMP monitor that reaches QEMU through libvirt, during one call.
 type monitor struct {
 	conn   *conn
 	domain *golibvirt.Domain
@@ -105,13 +106,13 @@ type monitor struct {
 
 var _ qmp.Monitor = (*monitor)(nil)
 
-// Connect has nothing to do: libvirt is connected to QEMU.
+// Connect does nothing: libvirt is connected to QEMU.
 func (m *monitor) Connect() error { return nil }
 
-// Disconnect has nothing to do.
+// Disconnect does nothing.
 func (m *monitor) Disconnect() error { return nil }
 
-// Run sends a command and gives QEMU's answer.
+// Run sends a command and returns QEMU's answer.
 func (m *monitor) Run(command []byte) ([]byte, error) {
 	m.conn.countCall("virDomainQemuMonitorCommand")
 	answer, err := m.domain.QemuMonitorCommand(string(command), golibvirt.DOMAIN_QEMU_MONITOR_COMMAND_DEFAULT)

@@ -6,9 +6,9 @@ import (
 	golibvirt "libvirt.org/go/libvirt"
 )
 
-// Redefinition gives the definition that would start a running domain again as it is, secrets included: what exists
-// only while it runs, such as ids and the paths of its consoles, is left out. It is how a domain that lost its
-// definition gets one back. Never log it.
+// Redefinition returns a definition that would start a running domain again as it is, secrets included. It leaves out
+// what exists only while the domain runs, such as ids and the paths of its consoles. A domain that lost its definition
+// gets a new one this way. Never log it.
 //
 // It uses virDomainGetXMLDesc as a migration does (VIR_DOMAIN_XML_INACTIVE, SECURE and MIGRATABLE).
 func (h *Host) Redefinition(ctx context.Context, uuid string) (string, error) {

@@ -17,18 +17,18 @@ type SecretUsage string
 // SecretUsageVTPM is the usage type whose usage ids are free text.
 const SecretUsageVTPM SecretUsage = "vtpm"
 
-// Secret is a libvirt secret: a small value that is kept by the host under a unique usage id.
+// Secret is a libvirt secret: a small value that the host stores under a unique usage id.
 type Secret struct {
-	// UUID is made up when a secret is defined without one. Where a secret is to be found it wins over UsageID, so that
-	// one which another program has defined anew under the same usage id is never hit.
+	// UUID is generated if a secret is defined without one. When a secret is looked up, UUID takes precedence over
+	// UsageID, so that a secret that another program has defined since under the same usage id is never changed.
 	UUID        string
-	UsageType   SecretUsage // "" means SecretUsageVTPM, the only one there is
+	UsageType   SecretUsage // "" means SecretUsageVTPM, currently the only one
 	UsageID     string
 	Description string
-	Value       []byte // nil: it has none
+	Value       []byte // nil if the secret has no value
 }
 
-// secretXML is libvirt's secret document.
+// secretXML is libvirt's XML of a secret.
 type secretXML struct {
 	XMLName     xml.Name `xml:"secret"`
 	Ephemeral   string   `xml:"ephemeral,attr"`
@@ -41,9 +41,9 @@ type secretXML struct {
 	} `xml:"usage"`
 }
 
-// DefineSecret makes a secret that is kept on disk and can be read back. When its usage id is taken it changes nothing
-// and its error is ErrExists: of several that define the same at once exactly one succeeds. The value is set right
-// after; in between others see the secret without one.
+// DefineSecret defines a secret that is kept on disk and can be read back. If its usage id is taken it changes nothing
+// and returns ErrExists: if several callers define the same secret at once, exactly one succeeds. The value is set
+// right afterwards; in between, others see the secret without a value.
 //
 // It uses virSecretDefineXML and virSecretSetValue.
 func (h *Host) DefineSecret(ctx context.Context, s Secret) error {
@@ -66,11 +66,11 @@ func (c *conn) defineSecret(document, usageID string, value []byte) (err error) 
 	c.countCall("virSecretDefineXML")
 	secret, err := c.c.SecretDefineXML(document, 0)
 	if errors.Is(err, golibvirt.ERR_INTERNAL_ERROR) {
-		// libvirt has no number of its own for this refusal.
+		// libvirt has no error number of its own for this refusal.
 		if c.hasSecret(usageID) {
 			return fmt.Errorf("%w: a secret with this usage id", ErrExists)
 		}
-		// The one that caused the conflict is gone since, or it is something else, which it will be again.
+		// Either the conflicting secret no longer exists, or the refusal has another cause, which will appear again.
 		c.countCall("virSecretDefineXML")
 		secret, err = c.c.SecretDefineXML(document, 0)
 		if errors.Is(err, golibvirt.ERR_INTERNAL_ERROR) && c.hasSecret(usageID) {
@@ -86,7 +86,7 @@ func (c *conn) defineSecret(document, usageID string, value []byte) (err error) 
 	}
 	c.countCall("virSecretSetValue")
 	if err = secret.SetValue(value, 0); err != nil {
-		// It is ours and useless: leave nothing behind.
+		// The secret is ours and useless without a value: remove it.
 		c.countCall("virSecretUndefine")
 		err = errors.Join(err, secret.Undefine())
 	}
@@ -130,7 +130,7 @@ func (h *Host) Secret(ctx context.Context, usageID string) (*Secret, error) {
 			c.countCall("virSecretGetValue")
 			s.Value, err = secret.GetValue(0)
 			if errors.Is(err, golibvirt.ERR_NO_SECRET) && c.hasSecret(usageID) {
-				// The same number stands for a secret without a value and for none.
+				// The same error number means that a secret has no value and that the secret doesn't exist.
 				return s, nil
 			}
 			return s, err
@@ -158,7 +158,7 @@ func (h *Host) UndefineSecret(ctx context.Context, s Secret) error {
 	return err
 }
 
-// onSecret runs f on a secret. Its error is ErrNotFound when the host has no such secret.
+// onSecret runs f on a secret. It returns ErrNotFound if the host has no such secret.
 func onSecret[T any](
 	ctx context.Context, h *Host, s callSpec, which Secret, f func(*conn, *golibvirt.Secret) (T, error),
 ) (T, error) {

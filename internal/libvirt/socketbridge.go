@@ -15,31 +15,31 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// socketBridge carries one libvirt connection between libvirt's client library, which can only open a socket by its
-// path, and a stream that we dialed. The path is a unix socket that has left the file system before any other process
-// can connect to it: libvirt reaches it through a descriptor in /proc/self/fd, which names it for our own process
-// alone. So nothing is left behind however the process ends.
+// socketBridge connects libvirt's client library, which can only open a socket by its path, with a stream that we
+// dialed. The path is a unix socket that is removed from the file system before another process can connect to it:
+// libvirt reaches it through a descriptor in /proc/self/fd, which only our own process can name. So nothing is left
+// behind however the process ends.
 type socketBridge struct {
 	remote   net.Conn
 	listener *net.UnixListener
 	inode    int // an O_PATH descriptor of the socket
 	running  sync.WaitGroup
-	// heard says that something came from the host since endWhenSilent looked last, done is closed with the stream.
+	// heard says that data came from the host since endWhenSilent last looked. done is closed with the stream.
 	heard atomic.Bool
 	done  chan struct{}
 
 	mu    sync.Mutex
 	local net.Conn
 	cut   bool
-	inUse bool // the listener
-	spoke bool // something ever came from the host
-	// unheard is why the stream ended, if it did so by itself before anything came from the host.
+	inUse bool // the listener is in use
+	spoke bool // data has come from the host
+	// unheard is why the stream ended, if it ended by itself before data came from the host.
 	unheard error
 	// first is called before libvirt is told that the stream has ended, ended afterwards.
 	first, ended func()
 }
 
-// newSocketBridge starts to wait for libvirt's connection. It owns remote from then on, also when it fails.
+// newSocketBridge starts to wait for libvirt's connection. It owns remote from then on, even if it fails.
 func newSocketBridge(remote net.Conn) (*socketBridge, error) {
 	listener, inode, err := listenUnlinked()
 	if err != nil {
@@ -50,7 +50,7 @@ func newSocketBridge(remote net.Conn) (*socketBridge, error) {
 	return b, nil
 }
 
-// path is what libvirt connects to, until connected is called.
+// path returns the path that libvirt connects to, until connected is called.
 func (b *socketBridge) path() string { return "/proc/self/fd/" + strconv.Itoa(b.inode) }
 
 // connected closes what only a further connection would need.
@@ -60,7 +60,7 @@ func (b *socketBridge) connected() {
 	b.closeListener()
 }
 
-// onEnd has f called when the stream ends, at once when it has ended already.
+// onEnd sets f to be called when the stream ends, or calls it at once if the stream has ended.
 func (b *socketBridge) onEnd(f func()) {
 	b.mu.Lock()
 	b.ended = f
@@ -71,17 +71,18 @@ func (b *socketBridge) onEnd(f func()) {
 	}
 }
 
-// beforeEnd has f called when the stream ends, before libvirt notices; nil for nothing any more.
+// beforeEnd sets f to be called when the stream ends, before libvirt notices; nil unsets it.
 func (b *socketBridge) beforeEnd(f func()) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.first = f
 }
 
-// wait returns when nothing of the bridge runs any more.
+// wait returns when all goroutines of the bridge have ended.
 func (b *socketBridge) wait() { b.running.Wait() }
 
-// stop cuts the stream and returns at once. libvirt's calls on it fail. It says whether the stream was not cut before.
+// stop cuts the stream and returns at once. libvirt's calls on the stream fail. It reports whether the stream was still
+// open.
 func (b *socketBridge) stop() bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -100,7 +101,7 @@ func (b *socketBridge) stop() bool {
 	if b.ended != nil {
 		b.running.Go(b.ended)
 	}
-	// Closing a stream within a connection that has stalled may block, as a message has to be sent.
+	// Closing a stream within a connection that has stalled may block, because it sends a message.
 	b.running.Go(func() { _ = b.remote.Close() })
 	return true
 }
@@ -114,7 +115,7 @@ func (b *socketBridge) closeListener() {
 	_ = unix.Close(b.inode)
 }
 
-// run accepts our own process's connection and copies until either side ends. libvirt's protocol knows no half-closed
+// run accepts our own process's connection and copies until either side ends. libvirt's protocol has no half-closed
 // streams, so the end of one direction is the end of both.
 func (b *socketBridge) run() {
 	defer b.stop()
@@ -136,7 +137,7 @@ func (b *socketBridge) run() {
 	copies.Wait()
 }
 
-// hearing reads from the host and notes that it says something.
+// hearing reads from the host and notes that data came.
 type hearing struct{ b *socketBridge }
 
 func (h hearing) Read(p []byte) (int, error) {
@@ -155,15 +156,15 @@ func (b *socketBridge) note(spoke bool, err error) {
 	}
 }
 
-// endedUnheard is why the stream failed before anything came from the host; nil if it didn't.
+// endedUnheard returns why the stream failed before data came from the host, or nil if it didn't.
 func (b *socketBridge) endedUnheard() error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.unheard
 }
 
-// endWhenSilent cuts the stream once the host has been silent for as long as keepalive allows, although libvirt's
-// client asks it for signs of life. A process that was suspended meanwhile doesn't count that time.
+// endWhenSilent cuts the stream if the host is silent for as long as keepalive allows, although libvirt's client sends
+// it keepalive requests. The time during which our own process was suspended doesn't count.
 func (b *socketBridge) endWhenSilent() {
 	b.running.Go(func() {
 		tick := time.NewTicker(keepaliveInterval * time.Second)
@@ -182,7 +183,7 @@ func (b *socketBridge) endWhenSilent() {
 	})
 }
 
-// acceptOwn takes the first connection that comes from our own process and turns others away.
+// acceptOwn accepts the first connection from our own process and closes others.
 func acceptOwn(listener *net.UnixListener) (net.Conn, error) {
 	for {
 		conn, err := listener.AcceptUnix()
@@ -212,8 +213,8 @@ func peerPID(conn *net.UnixConn) (int, error) {
 	return int(credentials.Pid), nil
 }
 
-// listenUnlinked listens on a unix socket whose name is gone when it returns, and gives a descriptor of its inode. The
-// directory is reached through a descriptor too, because a socket's path may have only 107 bytes.
+// listenUnlinked listens on a unix socket that is unlinked when it returns, and returns a descriptor of the socket's
+// inode. It also reaches the directory through a descriptor, because a socket's path may have only 107 bytes.
 func listenUnlinked() (listener *net.UnixListener, inode int, err error) {
 	dir, err := os.MkdirTemp("", "virtfleet-")
 	if err != nil {

@@ -22,36 +22,37 @@ var stateNames = [...]string{
 	Shutoff: "Shutoff", Crashed: "Crashed", PMSuspended: "PMSuspended",
 }
 
-// String names the state as KubeVirt does, "Unknown" for a state that this version doesn't know.
+// String returns the state's name in KubeVirt, "Unknown" for a state that this version doesn't know.
 func (s DomainState) String() string { return nameAt(stateNames[:], int(s)) }
 
-// Active reports whether a domain in this state has a hypervisor process for certain. A crashed one has none, unless
+// Active reports whether a domain in this state certainly has a hypervisor process. A crashed domain has none, unless
 // its definition says to keep it (on_crash), see Domain.Active.
 func (s DomainState) Active() bool { return s != Shutoff && s != Crashed }
 
-// Reasons that decide something here or above. The others are only told.
+// The reasons that code here or in other packages checks. The others are only reported.
 const (
 	ReasonBooted = "Booted"
-	// ReasonStartingUp is that of a domain which waits for its beginning: for the memory that a migration brings, too.
+	// ReasonStartingUp is the reason of a domain that waits to begin, for example for the memory that a migration
+	// transfers.
 	ReasonStartingUp = "StartingUp"
-	// ReasonSave, ReasonDump and ReasonSnapshot are those of a guest that stands still while its memory is written to a
-	// file, ReasonIOError of one whose storage failed.
+	// ReasonSave, ReasonDump and ReasonSnapshot are the reasons of a guest that is paused while its memory is written to a
+	// file, ReasonIOError that of a guest whose storage failed.
 	ReasonSave     = "Save"
 	ReasonDump     = "Dump"
 	ReasonSnapshot = "Snapshot"
 	ReasonIOError  = "IOError"
-	// ReasonMigration is that of a domain which stands still at a moment of its migration.
+	// ReasonMigration is the reason of a domain that is paused during its migration.
 	ReasonMigration = "Migration"
-	// ReasonMigrated is that of a domain which a migration brought, or took away.
+	// ReasonMigrated is the reason of a domain that a migration started or stopped on this host.
 	ReasonMigrated       = "Migrated"
 	ReasonPostcopy       = "Postcopy"
 	ReasonPostcopyFailed = "PostcopyFailed"
 )
 
-// unknownName stands for numbers that a later libvirt may add.
+// unknownName is the name of numbers that a later libvirt may add.
 const unknownName = "Unknown"
 
-// reasonNames names virDomainGetState's reasons, with KubeVirt's words where it has them.
+// reasonNames names virDomainGetState's reasons, with KubeVirt's names where it has them.
 var reasonNames = map[DomainState][]string{
 	Running: {
 		golibvirt.DOMAIN_RUNNING_UNKNOWN:            unknownName,
@@ -105,7 +106,7 @@ var reasonNames = map[DomainState][]string{
 	},
 }
 
-// reasonName names the reason of a state; "Unknown" where libvirt has no reasons or a new one.
+// reasonName names the reason of a state; "Unknown" if libvirt has no reasons for the state, or a new one.
 func reasonName(state DomainState, reason int) string { return nameAt(reasonNames[state], reason) }
 
 func nameAt(names []string, i int) string {

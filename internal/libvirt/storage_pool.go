@@ -10,13 +10,13 @@ import (
 // StoragePool is a storage pool of a host.
 type StoragePool struct {
 	Name string
-	// XML is its definition: the persistent one, where there is one.
+	// XML is the persistent definition, if there is one, or the active one.
 	XML string
-	// Active says that it is started. What is in one that isn't can't be told.
+	// Active says that the pool is started. The content of an inactive pool is unknown.
 	Active bool
-	// Persistent says that it outlives being stopped, Autostart that the daemon starts it.
+	// Persistent says that the pool stays when it is stopped, Autostart that the daemon starts it.
 	Persistent, Autostart bool
-	// CapacityBytes, AllocatedBytes and AvailableBytes are 0 of one that isn't active.
+	// CapacityBytes, AllocatedBytes and AvailableBytes are 0 for an inactive pool.
 	CapacityBytes, AllocatedBytes, AvailableBytes uint64
 }
 
@@ -26,7 +26,8 @@ func (h *Host) StoragePool(ctx context.Context, name string) (*StoragePool, erro
 	return onStoragePool(ctx, h, readCall("reading storage pool "+name), name, (*conn).observePool)
 }
 
-// StoragePools reads all pools but those that are made for the time of a call. One that vanishes meanwhile is left out.
+// StoragePools reads all pools, except those that exist for the time of a call. It leaves out pools that vanish
+// meanwhile.
 func (h *Host) StoragePools(ctx context.Context) ([]StoragePool, error) {
 	return call(ctx, h, readCall("listing storage pools"), func(c *conn) (pools []StoragePool, err error) {
 		c.countCall("virConnectListAllStoragePools")
@@ -64,7 +65,7 @@ func (c *conn) observePool(pool *golibvirt.StoragePool) (p *StoragePool, err err
 	c.countCall("virStoragePoolGetXMLDesc")
 	p.XML, err = pool.GetXMLDesc(flags)
 	if codeOf(err) == golibvirt.ERR_INVALID_ARG {
-		// A driver that has one definition of a pool only.
+		// Some drivers have only one definition of a pool.
 		p.XML, err = pool.GetXMLDesc(0)
 	}
 	if err != nil {
@@ -85,8 +86,8 @@ func (c *conn) observePool(pool *golibvirt.StoragePool) (p *StoragePool, err err
 	return p, err
 }
 
-// DefineStoragePool makes a persistent pool, or changes the one with its name and UUID: an active one from its next
-// start on (virStoragePoolDefineXML).
+// DefineStoragePool defines a persistent pool, or changes the pool with its name and UUID: an active pool changes at
+// its next start (virStoragePoolDefineXML).
 func (h *Host) DefineStoragePool(ctx context.Context, name, document string) error {
 	_, err := call(ctx, h, defineCall("defining storage pool "+name), func(c *conn) (struct{}, error) {
 		c.countCall("virStoragePoolDefineXML")
@@ -99,8 +100,9 @@ func (h *Host) DefineStoragePool(ctx context.Context, name, document string) err
 	return err
 }
 
-// BuildStoragePool makes what the pool stands on: a directory, a mount point, a filesystem, a volume group. It refuses
-// to overwrite something; what is there as it should be is no error, where libvirt can tell (virStoragePoolBuild).
+// BuildStoragePool creates what the pool is based on: a directory, a mount point, a filesystem, a volume group
+// (virStoragePoolBuild). It refuses to overwrite data. It is no error if all of it already exists, where libvirt can
+// tell.
 func (h *Host) BuildStoragePool(ctx context.Context, name string, noOverwrite bool) error {
 	return h.changePool(ctx, "building storage pool ", name, "virStoragePoolBuild", func(p *golibvirt.StoragePool) error {
 		if noOverwrite {
@@ -110,7 +112,7 @@ func (h *Host) BuildStoragePool(ctx context.Context, name string, noOverwrite bo
 	})
 }
 
-// StartStoragePool starts a pool. One that is active is no error (virStoragePoolCreate).
+// StartStoragePool starts a pool (virStoragePoolCreate). It is no error if the pool is active.
 func (h *Host) StartStoragePool(ctx context.Context, name string) error {
 	err := h.changePool(ctx, "starting storage pool ", name, "virStoragePoolCreate", func(p *golibvirt.StoragePool) error {
 		return p.Create(golibvirt.STORAGE_POOL_CREATE_NORMAL)
@@ -118,7 +120,7 @@ func (h *Host) StartStoragePool(ctx context.Context, name string) error {
 	return h.unlessPool(ctx, name, true, err)
 }
 
-// StopStoragePool stops a pool; what is in it stays. One that isn't active is no error (virStoragePoolDestroy).
+// StopStoragePool stops a pool (virStoragePoolDestroy). Its content stays. It is no error if the pool is inactive.
 func (h *Host) StopStoragePool(ctx context.Context, name string) error {
 	_, err := onStoragePool(ctx, h, changeCall("stopping storage pool "+name), name,
 		func(c *conn, p *golibvirt.StoragePool) (struct{}, error) {
@@ -130,7 +132,7 @@ func (h *Host) StopStoragePool(ctx context.Context, name string) error {
 	return h.unlessPool(ctx, name, false, err)
 }
 
-// unlessPool forgives a refusal where the pool is already as it should be.
+// unlessPool ignores a refusal if the pool is already in the requested state.
 func (h *Host) unlessPool(ctx context.Context, name string, active bool, refusal error) error {
 	if !errors.Is(refusal, ErrOperationInvalid) {
 		return refusal
@@ -141,8 +143,8 @@ func (h *Host) unlessPool(ctx context.Context, name string, active bool, refusal
 	return refusal
 }
 
-// RefreshStoragePool reads anew what is in a pool (virStoragePoolRefresh). A pool that can't be read is stopped by
-// libvirt.
+// RefreshStoragePool reads the content of a pool again (virStoragePoolRefresh). libvirt stops a pool that it can't
+// read.
 func (h *Host) RefreshStoragePool(ctx context.Context, name string) error {
 	_, err := onStoragePool(ctx, h, changeCall("refreshing storage pool "+name), name,
 		func(c *conn, p *golibvirt.StoragePool) (struct{}, error) { return struct{}{}, c.refreshPool(ctx, p) })
@@ -156,20 +158,20 @@ func (c *conn) refreshPool(ctx context.Context, p *golibvirt.StoragePool) error 
 	})
 }
 
-// SetStoragePoolAutostart says whether the daemon starts the pool (virStoragePoolSetAutostart).
+// SetStoragePoolAutostart sets whether the daemon starts the pool (virStoragePoolSetAutostart).
 func (h *Host) SetStoragePoolAutostart(ctx context.Context, name string, on bool) error {
 	return h.changePool(ctx, "setting autostart of storage pool ", name, "virStoragePoolSetAutostart",
 		func(p *golibvirt.StoragePool) error { return p.SetAutostart(on) })
 }
 
-// DeleteStoragePool removes what a stopped pool stands on, as BuildStoragePool made it. A directory that isn't empty is
-// refused (virStoragePoolDelete).
+// DeleteStoragePool removes what BuildStoragePool created for a stopped pool (virStoragePoolDelete). libvirt refuses to
+// remove a directory that isn't empty.
 func (h *Host) DeleteStoragePool(ctx context.Context, name string) error {
 	return h.changePool(ctx, "deleting the storage of pool ", name, "virStoragePoolDelete",
 		func(p *golibvirt.StoragePool) error { return p.Delete(golibvirt.STORAGE_POOL_DELETE_NORMAL) })
 }
 
-// UndefineStoragePool removes the definition of a stopped pool. What was in it stays (virStoragePoolUndefine).
+// UndefineStoragePool removes the definition of a stopped pool (virStoragePoolUndefine). Its content stays.
 func (h *Host) UndefineStoragePool(ctx context.Context, name string) error {
 	return h.changePool(ctx, "undefining storage pool ", name, "virStoragePoolUndefine", (*golibvirt.StoragePool).Undefine)
 }
@@ -185,7 +187,7 @@ func (h *Host) changePool(
 	return err
 }
 
-// onStoragePool runs f on a pool. Its error is ErrNotFound when the host has no such pool.
+// onStoragePool runs f on a pool. It returns ErrNotFound if the host has no such pool.
 func onStoragePool[T any](
 	ctx context.Context, h *Host, s callSpec, name string, f func(*conn, *golibvirt.StoragePool) (T, error),
 ) (T, error) {

@@ -9,18 +9,18 @@ import (
 	golibvirt "libvirt.org/go/libvirt"
 )
 
-// ErrPoolInactive says that a storage pool is there and isn't started, so that libvirt can't tell what is in it.
+// ErrPoolInactive says that a storage pool exists and isn't started, so that libvirt doesn't know what it contains.
 var ErrPoolInactive = fmt.Errorf("%w: the storage pool is not active", ErrOperationInvalid)
 
-// ErrNoPool says that the host has no storage pool of that name, which says nothing of what was in it.
+// ErrNoPool says that the host has no storage pool of that name. Whether the content of such a pool exists is unknown.
 var ErrNoPool = fmt.Errorf("%w: the host has no such storage pool", ErrOperationInvalid)
 
-// NewVolume is how a volume is made.
+// NewVolume says how a volume is created.
 type NewVolume struct {
 	Name, Pool string
-	// Document is libvirt's XML of it.
+	// Document is the volume's XML.
 	Document string
-	// From is a volume of the same host whose content it begins with: "" is none.
+	// From is a volume of the same host whose content is copied to the new volume; "" if there is none.
 	FromPool, From string
 	// PreallocateMetadata writes the tables of a qcow2 image at once.
 	PreallocateMetadata bool
@@ -28,15 +28,14 @@ type NewVolume struct {
 	Encrypted bool
 }
 
-// PoolVolume reads a volume of a pool. ErrNotFound says that an active pool has no such volume, as it was when it was
-// last refreshed; ErrPoolInactive and ErrNoPool say that it can't be told (virStorageVolLookupByName,
-// virStorageVolGetXMLDesc).
+// PoolVolume reads a volume of a pool (virStorageVolLookupByName, virStorageVolGetXMLDesc). It returns ErrNotFound if
+// an active pool has no such volume, as of its last refresh, and ErrPoolInactive or ErrNoPool if that is unknown.
 func (h *Host) PoolVolume(ctx context.Context, pool, name string) (*Volume, error) {
 	return onVolume(ctx, h, readCall("reading volume "+pool+"/"+name), pool, name, (*conn).readVolume)
 }
 
-// PoolVolumes reads the volumes of a pool (virStoragePoolListAllVolumes, virStorageVolGetXMLDesc). One that vanishes
-// meanwhile is left out. Its errors are those of PoolVolume.
+// PoolVolumes reads the volumes of a pool (virStoragePoolListAllVolumes, virStorageVolGetXMLDesc). It leaves out
+// volumes that vanish meanwhile. Its errors are those of PoolVolume.
 func (h *Host) PoolVolumes(ctx context.Context, pool string) ([]Volume, error) {
 	return inPool(ctx, h, readCall("listing the volumes of pool "+pool), pool,
 		func(c *conn, p *golibvirt.StoragePool) (volumes []Volume, err error) {
@@ -65,12 +64,12 @@ func (h *Host) PoolVolumes(ctx context.Context, pool string) ([]Volume, error) {
 		})
 }
 
-// CreateVolume makes a volume. One that is there already is left alone: the error is ErrExists, or ErrOperationInvalid
-// where the pool doesn't know it yet (virStorageVolCreateXML, virStorageVolCreateXMLFrom).
+// CreateVolume creates a volume (virStorageVolCreateXML, virStorageVolCreateXMLFrom). It leaves an existing volume
+// alone, and returns ErrExists, or ErrOperationInvalid if the pool doesn't know the volume yet.
 func (h *Host) CreateVolume(ctx context.Context, v NewVolume) error {
 	s := changeCall("making volume " + v.Pool + "/" + v.Name)
 	_, err := inPool(ctx, h, s, v.Pool, func(c *conn, p *golibvirt.StoragePool) (struct{}, error) {
-		// Refused while another volume of the pool is made, which may take long.
+		// libvirt refuses this while another volume of the pool is created, which may take long.
 		c.countCall("virStoragePoolRefresh")
 		_ = p.Refresh(0)
 		flags := golibvirt.StorageVolCreateFlags(0)
@@ -86,22 +85,23 @@ func (h *Host) CreateVolume(ctx context.Context, v NewVolume) error {
 	return err
 }
 
-// encryptableName is what QEMU takes for the id of an object.
+// encryptableName is the form that QEMU accepts for the id of an object.
 var encryptableName = regexp.MustCompile(`^[A-Za-z][-._A-Za-z0-9]*$`)
 
 // NameRuleOfEncrypted is EncryptableName in words.
 const NameRuleOfEncrypted = `it has to begin with a letter, and may contain letters, digits, "-", "." and "_"`
 
-// EncryptableName says whether libvirt can make an encrypted volume of that name: it calls the object with the
-// passphrase that qemu-img is given after it. Volumes that others made may have other names.
+// EncryptableName reports whether libvirt can create an encrypted volume of that name: libvirt names the object with
+// the passphrase, which it passes to qemu-img, after the volume. Volumes that other programs created may have other
+// names.
 func EncryptableName(name string) bool { return encryptableName.MatchString(name) }
 
-// volumeTries is how often an encrypted volume is tried to be made.
+// volumeTries is the number of attempts to create an encrypted volume.
 const volumeTries = 4
 
-// tryVolume makes a volume, an encrypted one again if qemu-img failed: it measures how fast the CPU derives keys, and
-// gives up by chance where another process has the CPU meanwhile. libvirt's number for that is the one for all errors
-// of qemu-img, which removes what it can't complete.
+// tryVolume creates a volume, and repeats that for an encrypted volume if qemu-img fails. qemu-img measures how fast
+// the CPU derives keys, and fails by chance if another process uses the CPU meanwhile. libvirt has one error number for
+// all failures of qemu-img, which removes a volume that it can't complete.
 func tryVolume(encrypted bool, create func() (*golibvirt.StorageVol, error)) (*golibvirt.StorageVol, error) {
 	volume, err := create()
 	for tries := 1; encrypted && codeOf(err) == golibvirt.ERR_INTERNAL_ERROR && tries < volumeTries; tries++ {
@@ -133,7 +133,7 @@ func (c *conn) createVolume(
 	return p.StorageVolCreateXMLFrom(v.Document, source, flags)
 }
 
-// ResizeVolume gives a volume that many bytes, more than it has (virStorageVolResize). No VM may be running on it.
+// ResizeVolume grows a volume to that many bytes (virStorageVolResize). No VM that uses the volume may be running.
 func (h *Host) ResizeVolume(ctx context.Context, pool, name string, bytes uint64, allocate bool) error {
 	_, err := onVolume(ctx, h, changeCall("growing volume "+pool+"/"+name), pool, name,
 		func(c *conn, v *golibvirt.StorageVol) (struct{}, error) {
@@ -147,7 +147,7 @@ func (h *Host) ResizeVolume(ctx context.Context, pool, name string, bytes uint64
 	return err
 }
 
-// DeleteVolume removes a volume and its content. One that isn't there is no error (virStorageVolDelete).
+// DeleteVolume removes a volume and its content (virStorageVolDelete). It is no error if the volume doesn't exist.
 func (h *Host) DeleteVolume(ctx context.Context, pool, name string) error {
 	_, err := onVolume(ctx, h, changeCall("deleting volume "+pool+"/"+name), pool, name,
 		func(c *conn, v *golibvirt.StorageVol) (struct{}, error) {
@@ -160,15 +160,14 @@ func (h *Host) DeleteVolume(ctx context.Context, pool, name string) error {
 	return err
 }
 
-// VolumeBytes reads that many bytes of a volume's content, beginning at offset, fewer where it has no more
-// (virStorageVolDownload).
+// VolumeBytes reads that many bytes of a volume's content from offset on, or up to its end (virStorageVolDownload).
 func (h *Host) VolumeBytes(ctx context.Context, pool, name string, offset, length uint64) ([]byte, error) {
 	return onVolume(ctx, h, monitorCall("reading volume "+pool+"/"+name), pool, name,
 		func(c *conn, v *golibvirt.StorageVol) ([]byte, error) { return c.bytesAt(v, offset, length) })
 }
 
-// BlockResize gives the disk of a running domain that many bytes, and the file behind it. Disk is a target ("vda") or a
-// path (virDomainBlockResize).
+// BlockResize resizes the disk of a running domain, and the file behind it, to that many bytes. disk is a target
+// ("vda") or a path (virDomainBlockResize).
 func (h *Host) BlockResize(ctx context.Context, uuid, disk string, bytes uint64) error {
 	return h.runOnDomain(ctx, changeCall("growing disk "+disk+" of domain "+uuid), uuid, "virDomainBlockResize",
 		func(d *golibvirt.Domain) error {
@@ -191,7 +190,7 @@ func onVolume[T any](
 	})
 }
 
-// inPool runs f on a pool that has to be active to tell of its volumes.
+// inPool runs f on a pool, which must be active for libvirt to know its volumes.
 func inPool[T any](
 	ctx context.Context, h *Host, s callSpec, pool string, f func(*conn, *golibvirt.StoragePool) (T, error),
 ) (T, error) {
@@ -199,7 +198,7 @@ func inPool[T any](
 	return value, h.ofPool(ctx, pool, err)
 }
 
-// ofPool finds out whether a refusal is about the pool, and not about the volume.
+// ofPool returns ErrNoPool or ErrPoolInactive if a refusal is about the pool, and err if it is about the volume.
 func (h *Host) ofPool(ctx context.Context, pool string, err error) error {
 	var e *Error
 	switch {
@@ -214,7 +213,7 @@ func (h *Host) ofPool(ctx context.Context, pool string, err error) error {
 	return err
 }
 
-// bytesAt is head from an offset on.
+// bytesAt reads bytes of a volume from an offset on.
 func (c *conn) bytesAt(volume *golibvirt.StorageVol, offset, length uint64) (data []byte, err error) {
 	stream, err := c.c.NewStream(0)
 	if err != nil {

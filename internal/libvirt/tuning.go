@@ -9,7 +9,7 @@ import (
 	golibvirt "libvirt.org/go/libvirt"
 )
 
-// Values here are texts as a definition has them.
+// Values in this file are texts as in a definition.
 
 // SetBlockIOTune sets the limits of a disk, by target, named as in a definition (virDomainSetBlockIoTune).
 func (h *Host) SetBlockIOTune(
@@ -67,8 +67,8 @@ func ioTune(limits map[string]string) (*golibvirt.DomainBlockIoTuneParameters, e
 	return &p, nil
 }
 
-// SetScheduler sets the shares of the virtual CPUs, or the quota or period of what the name says: the virtual CPUs, the
-// emulator, the I/O threads or all of it (virDomainSetSchedulerParametersFlags). The quota -1 is no limit.
+// SetScheduler sets the shares of the virtual CPUs, or the quota or period of the virtual CPUs, the emulator, the I/O
+// threads or all of these, according to the name (virDomainSetSchedulerParametersFlags). The quota -1 means no limit.
 func (h *Host) SetScheduler(ctx context.Context, uuid, name, value string, affect Affect) error {
 	var p golibvirt.DomainSchedulerParameters
 	n, err := strconv.ParseInt(value, 10, 64)
@@ -102,8 +102,7 @@ func (h *Host) SetScheduler(ctx context.Context, uuid, name, value string, affec
 		func(d *golibvirt.Domain) error { return d.SetSchedulerParametersFlags(&p, affect.impactFlags()) })
 }
 
-// PinVcpus lets virtual CPUs run only on the given CPUs of the host, each a set such as "0-3,6"
-// (virDomainPinVcpuFlags).
+// PinVcpus restricts virtual CPUs to CPUs of the host, each to a set such as "0-3,6" (virDomainPinVcpuFlags).
 func (h *Host) PinVcpus(ctx context.Context, uuid string, pins map[string]string, affect Affect) error {
 	return h.pin(ctx, uuid, "virtual CPU", "virDomainPinVcpuFlags", pins,
 		func(d *golibvirt.Domain, thread uint, cpus []bool) error {
@@ -111,7 +110,7 @@ func (h *Host) PinVcpus(ctx context.Context, uuid string, pins map[string]string
 		})
 }
 
-// PinIOThreads lets I/O threads run only on the given CPUs of the host (virDomainPinIOThread).
+// PinIOThreads restricts I/O threads to CPUs of the host (virDomainPinIOThread).
 func (h *Host) PinIOThreads(ctx context.Context, uuid string, pins map[string]string, affect Affect) error {
 	return h.pin(ctx, uuid, "I/O thread", "virDomainPinIOThread", pins,
 		func(d *golibvirt.Domain, thread uint, cpus []bool) error {
@@ -119,7 +118,7 @@ func (h *Host) PinIOThreads(ctx context.Context, uuid string, pins map[string]st
 		})
 }
 
-// pin pins the threads of a kind by their numbers.
+// pin pins the threads of one kind, which pins has by number.
 func (h *Host) pin(ctx context.Context, uuid, kind, name string, pins map[string]string,
 	one func(d *golibvirt.Domain, thread uint, cpus []bool) error,
 ) error {
@@ -141,7 +140,7 @@ func (h *Host) pin(ctx context.Context, uuid, kind, name string, pins map[string
 	return nil
 }
 
-// PinEmulator lets QEMU's own threads run on the given CPUs of the host only (virDomainPinEmulator).
+// PinEmulator restricts QEMU's own threads to CPUs of the host (virDomainPinEmulator).
 func (h *Host) PinEmulator(ctx context.Context, uuid, set string, affect Affect) error {
 	cpus, err := cpuMap(set)
 	if err != nil {
@@ -151,10 +150,10 @@ func (h *Host) PinEmulator(ctx context.Context, uuid, set string, affect Affect)
 		func(d *golibvirt.Domain) error { return d.PinEmulator(cpus, affect.impactFlags()) })
 }
 
-// maxHostCPU is beyond what any host has.
+// maxHostCPU is above the CPU numbers of any host.
 const maxHostCPU = 1 << 14
 
-// cpuMap reads a set of CPUs as libvirt formats it: "0-3,6".
+// cpuMap parses a set of CPUs as libvirt formats it: "0-3,6".
 func cpuMap(set string) ([]bool, error) {
 	var cpus []bool
 	for part := range strings.SplitSeq(set, ",") {
@@ -210,7 +209,7 @@ func (h *Host) SetMemoryLimit(ctx context.Context, uuid, name, bytes string, aff
 		func(d *golibvirt.Domain) error { return d.SetMemoryParameters(&p, affect.impactFlags()) })
 }
 
-// SetStatsPeriod sets how many seconds lie between two reports of the guest about its memory; 0 is none
+// SetStatsPeriod sets the interval in seconds at which the guest reports its memory statistics; 0 turns the reports off
 // (virDomainSetMemoryStatsPeriod).
 func (h *Host) SetStatsPeriod(ctx context.Context, uuid, seconds string, affect Affect) error {
 	n, err := strconv.Atoi(seconds)

@@ -8,33 +8,33 @@ import (
 	"strings"
 )
 
-// target is a connection URI taken apart.
+// target is a parsed connection URI.
 type target struct {
-	// uri is what libvirt gets. For a relayed one the socket is still to be added, see withSocket.
+	// uri is the URI for libvirt. For a bridged target the socket is added later, see withSocket.
 	uri string
-	// bridged says that the stream to the daemon is ours and passes through a private unix socket.
+	// bridged says that the stream to the daemon is our own and passes through a private unix socket.
 	bridged bool
-	// sockets are the paths on the host where the daemon may listen, in the order to try.
+	// sockets are the paths on the host where the daemon may listen, in the order in which they are tried.
 	sockets []string
 	// inProcess says that libvirt's test driver runs within our own process. Its connections don't share what a
-	// configuration file defined, so there is one, which is never given up.
+	// configuration file defined, so there is only one connection, which is never given up.
 	inProcess bool
 }
 
-// SessionSocket is what a DialFunc is asked for in place of a path when the daemon is the one of the user's session:
-// where that listens only the user's shell can tell, and it may have to be started first.
+// SessionSocket is passed to a DialFunc in place of a path if the daemon is that of the user's session: only the user's
+// shell knows where it listens, and it may have to be started first.
 const SessionSocket = "session"
 
-// sshTransports are the transports of libvirt's URIs that we replace by our own stream.
+// sshTransports are the transports of libvirt's URIs that are replaced by our own stream.
 var sshTransports = []string{"ssh", "libssh", "libssh2"}
 
-// sshParameters are the URI parameters that only concern the SSH transport: they belong to whoever made the DialFunc.
+// sshParameters are the URI parameters that only concern the SSH transport, which the DialFunc handles.
 var sshParameters = []string{
 	"socket", "keyfile", "known_hosts", "known_hosts_verify", "no_verify", "no_tty", "sshauth", "sshconfig",
 	"command", "netcat", "proxy",
 }
 
-// parseTarget takes a connection URI apart. Its errors wrap ErrInvalid and never show the URI's user information.
+// parseTarget parses a connection URI. Its errors wrap ErrInvalid and never show the URI's user information.
 func parseTarget(uri string) (*target, error) {
 	if uri == "" {
 		return &target{}, nil
@@ -62,14 +62,14 @@ func parseTarget(uri string) (*target, error) {
 		return nil, fmt.Errorf("%w URI %q: its parameters can't be parsed", ErrInvalid, u.Redacted())
 	}
 	relayed := url.URL{Scheme: driver + "+unix", Path: u.Path, RawQuery: strings.Join(parameters, "&")}
-	// An empty host must stay visible as "//", or libvirt takes the path for something else.
+	// An empty host must stay visible as "//", or libvirt misreads the path.
 	t.uri = driver + "+unix://" + relayed.EscapedPath() + "?" + relayed.RawQuery
 	t.sockets, err = socketPaths(driver, u, values["socket"], values["mode"])
 	return t, err
 }
 
-// splitQuery separates the parameters that stay in libvirt's URI from the values of those that don't. libvirt accepts
-// both "&" and ";" between parameters.
+// splitQuery separates the parameters that stay in libvirt's URI from the values of the others. libvirt accepts both
+// "&" and ";" between parameters.
 func splitQuery(query string) (keep []string, values map[string]string, err error) {
 	values = map[string]string{}
 	for _, parameter := range strings.FieldsFunc(query, func(r rune) bool { return r == '&' || r == ';' }) {
@@ -81,7 +81,7 @@ func splitQuery(query string) (keep []string, values map[string]string, err erro
 			return nil, nil, err
 		}
 		values[name] = value
-		// With the socket given, mode says nothing that libvirt could use.
+		// If the socket is given, libvirt has no use for the mode.
 		if !slices.Contains(sshParameters, name) && name != "mode" {
 			keep = append(keep, parameter)
 		}
@@ -89,9 +89,9 @@ func splitQuery(query string) (keep []string, values map[string]string, err erro
 	return keep, values, nil
 }
 
-// socketPaths gives the paths where the host's daemon may listen. A session daemon's socket lies in a directory that
-// depends on the user's id, which a stream to a socket can't find out; only root's is known. Any other's, and the way
-// to start one, is left to the DialFunc.
+// socketPaths returns the paths where the host's daemon may listen. The directory of a session daemon's socket depends
+// on the user's id, which a stream to a socket can't find out; only root's is known. For any other user the DialFunc
+// finds the socket, and starts the daemon.
 func socketPaths(driver string, u *url.URL, socket, mode string) ([]string, error) {
 	if socket != "" {
 		return []string{socket}, nil
@@ -130,7 +130,7 @@ func socketPaths(driver string, u *url.URL, socket, mode string) ([]string, erro
 	return append(paths, session...), nil
 }
 
-// withSocket gives the URI that makes libvirt connect to that unix socket.
+// withSocket returns the URI that makes libvirt connect to that unix socket.
 func (t *target) withSocket(socket string) string {
 	separator := "&"
 	if strings.HasSuffix(t.uri, "?") {

@@ -13,24 +13,24 @@ import (
 // Volume is a storage volume of an active pool.
 type Volume struct {
 	Path, Name, Pool string
-	// PoolType is the pool's: dir, fs, netfs, logical, ...
+	// PoolType is the type of the pool: dir, fs, netfs, logical, ...
 	PoolType        string
 	Type            string // file, block, dir, network, netdir
-	Format          string // qcow2, raw, ...; "" when the pool doesn't say
+	Format          string // qcow2, raw, ...; "" if the pool doesn't report it
 	CapacityBytes   uint64
 	AllocationBytes uint64
 	PhysicalBytes   uint64 // from the beginning of a file to its end, holes included
-	Backing         string // the path of the image that it is based on, "" is none
+	Backing         string // the path of its backing file; "" if it has none
 	Encrypted       bool   // says that its content is encrypted, as far as libvirt knows
-	// Changed is when anything about the file was changed last (ctime), as libvirt writes it: with nanoseconds, and not
-	// to be set at all. "" when the host doesn't say.
+	// Changed is the time of the last change of the file or its metadata (ctime), as libvirt writes it: with nanoseconds.
+	// No program can set it. It is "" if the host doesn't report it.
 	Changed string
-	// Mode is octal ("0600"), Owner and Group are ids of the host; "" when libvirt doesn't say.
+	// Mode is octal ("0600"), Owner and Group are ids of the host; "" if libvirt doesn't report them.
 	Mode, Owner, Group string
 }
 
-// VolumeByPath looks for the volume with this path in the host's active pools, as they were when they were last
-// refreshed. ErrNotFound says that no pool has it, or only one for the time of a call: there may still be such a file.
+// VolumeByPath looks for the volume with this path in the host's active pools, as of their last refresh. It returns
+// ErrNotFound if no pool has it, or only a pool that exists for the time of a call: the file may exist all the same.
 //
 // It uses virStorageVolLookupByPath, virStorageVolGetXMLDesc, virStoragePoolLookupByVolume and
 // virStoragePoolGetXMLDesc.
@@ -72,7 +72,7 @@ func (c *conn) readVolume(volume *golibvirt.StorageVol) (*Volume, error) {
 	return v, errors.Join(err, pool.Free())
 }
 
-// partitionTypes are the formats that libvirt gives of partitions, whose content is raw.
+// partitionTypes are the formats that libvirt reports for partitions, whose content is raw.
 var partitionTypes = []string{
 	"none", "linux", "fat16", "fat32", "linux-swap", "linux-lvm", "linux-raid", "extended",
 }

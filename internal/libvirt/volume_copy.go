@@ -15,28 +15,29 @@ import (
 )
 
 const (
-	// chunk is what one message of a stream holds in every version of libvirt.
+	// chunk is the size of a stream's message that every version of libvirt accepts.
 	chunk = 256 << 10
 	// readBackLimit is the size up to which a copy is read back and compared.
 	readBackLimit = 16 << 20
 )
 
-// inHole is what the binding's RecvFlags returns instead of a number of bytes where a sparse file has a hole.
+// inHole is what the binding's RecvFlags returns in place of a number of bytes at a hole of a sparse file.
 const inHole = -3
 
-// CopyFile copies a file to the same path on another host, through this process: bytes, holes, permissions and owner's
-// ids. Its directory must exist there. A file that is there already is ErrExists and is left alone. made is called once
-// the file is there, with nothing in it and certainly ours, before anything is copied into it: from then on the caller
-// has to remove it (RemoveFile) where CopyFile fails, as it does with the error of made. Until then it is empty bytes
-// long, at most as long as the source's: whoever chose that number knows the file again.
+// CopyFile copies a file to the same path on another host, through this process: content, holes, permissions and the
+// owner's ids. The directory must exist on the target. If the file exists there, CopyFile leaves it alone and returns
+// ErrExists. made is called when the new file exists and was certainly created by this call, before anything is copied
+// into it. From then on the caller has to remove the file (RemoveFile) if CopyFile fails; CopyFile also fails if made
+// returns an error. Until content is copied, the new file is a hole with a length of empty bytes, at most the length of
+// the source: the caller chooses that number and can recognise the file by it.
 //
-// It returns nil when the target's daemon has written every byte and finds the file as long as the source's. A file of
+// It returns nil when the target's daemon has written every byte and reports the same length as the source's. A file of
 // up to 16 MiB is also read back and compared by checksum.
 //
-// progress is told how many bytes, holes included, have been copied so far, from another goroutine and not after
-// CopyFile has returned. When ctx ends so does the copying, and where a host doesn't answer the connection is given up.
+// progress is called with the number of bytes copied so far, holes included, from another goroutine and never after
+// CopyFile has returned. The copying ends when ctx ends; if a host doesn't answer then, the connection is given up.
 //
-// It uses virStorageVolDownload and virStorageVolUpload with sparse streams, which came with libvirt 3.4, and has a
+// It uses virStorageVolDownload and virStorageVolUpload with sparse streams, which exist since libvirt 3.4, and has a
 // connection of its own to either host in addition to those that Config.MaxConnections allows.
 func (h *Host) CopyFile(
 	ctx context.Context, file string, target *Host, empty uint64, made func() error, progress func(bytes uint64),
@@ -60,7 +61,7 @@ func (h *Host) CopyFile(
 		return err
 	}
 
-	// The copying ends by itself between two messages, so it is given up only where it doesn't.
+	// The copying ends by itself between two messages, so the call is given up only if it doesn't.
 	patience, giveUp := context.WithCancel(context.WithoutCancel(ctx))
 	defer giveUp()
 	defer context.AfterFunc(ctx, func() { time.AfterFunc(closeTimeout, giveUp) })()
@@ -83,7 +84,7 @@ func (h *Host) CopyFile(
 	return h.wrap(s, err, false)
 }
 
-// copyReports passes on what a copying tells its caller, for as long as the caller is there.
+// copyReports calls the caller's functions while the caller waits for the copy.
 type copyReports struct {
 	made     func() error
 	progress func(bytes uint64)
@@ -92,10 +93,10 @@ type copyReports struct {
 	ended bool
 }
 
-// errCopyAbandoned means that a file was made after no caller waited for it any more.
+// errCopyAbandoned means that a file was created after its caller had stopped waiting.
 var errCopyAbandoned = errors.New("the copying was given up before its file was made")
 
-// fileMade says that the file is there. Its error says that the caller doesn't want it, or never learns of it.
+// fileMade reports that the file exists. It returns an error if the caller refuses the file or no longer waits.
 func (r *copyReports) fileMade() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -108,7 +109,7 @@ func (r *copyReports) fileMade() error {
 	return r.made()
 }
 
-// addCopied says how many bytes were.
+// addCopied adds to the number of bytes copied and reports it.
 func (r *copyReports) addCopied(bytes uint64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -117,14 +118,14 @@ func (r *copyReports) addCopied(bytes uint64) {
 	}
 }
 
-// stopReports waits for a report that is under way and lets no other through.
+// stopReports waits for a report in progress and prevents further ones.
 func (r *copyReports) stopReports() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.ended = true
 }
 
-// removeAbandoned removes, in the background, an empty file that was made for a caller who has left.
+// removeAbandoned removes, in the background, an empty file whose caller has stopped waiting.
 func (h *Host) removeAbandoned(ctx context.Context, file string) {
 	h.background.Go(func() {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), slowTimeout)
@@ -135,7 +136,7 @@ func (h *Host) removeAbandoned(ctx context.Context, file string) {
 	})
 }
 
-// fileCopy is one file on its way. Its errors know which of the two hosts they are about.
+// fileCopy is the copying of one file. Its errors say which of the two hosts they are about.
 type fileCopy struct {
 	spec      callSpec
 	from, to  *conn
@@ -153,7 +154,7 @@ func (k *fileCopy) copyFile(ctx context.Context) error {
 		return err
 	}
 	made := *source
-	made.Format = "raw" // The bytes as they are, whatever they mean.
+	made.Format = "raw" // Copy the bytes as they are, whatever they mean.
 	made.PhysicalBytes = min(k.empty, source.PhysicalBytes)
 	err = k.to.inDirectory(ctx, k.dir, func(pool *golibvirt.StoragePool) error { return k.to.createFile(pool, made) })
 	if err != nil {
@@ -180,7 +181,7 @@ func (k *fileCopy) copyFile(ctx context.Context) error {
 	return k.verifyCopy(ctx, sum)
 }
 
-// hostError makes an error one of that host's.
+// hostError makes err an error of that connection's host.
 func (k *fileCopy) hostError(c *conn, err error) error { return c.host.wrap(k.spec, err, c.isLost()) }
 
 // statFile reads the file's description.
@@ -194,8 +195,8 @@ func (k *fileCopy) statFile(ctx context.Context, c *conn) (file *Volume, err err
 	return file, k.hostError(c, err)
 }
 
-// copyContent copies the content, and gives its length and, of a file of about that size that will be read back, its
-// checksum.
+// copyContent copies the content and returns its length. It also returns the checksum if the file is small enough, by
+// its approximate size, to be read back.
 func (k *fileCopy) copyContent(ctx context.Context, size uint64) (sum string, copied uint64, err error) {
 	in, err := k.openStream(ctx, k.from, "virStorageVolDownload", beginDownload)
 	if err != nil {
@@ -215,7 +216,7 @@ func (k *fileCopy) copyContent(ctx context.Context, size uint64) (sum string, co
 	if err != nil {
 		return "", copied, err
 	}
-	// What could not be written, on a full disk, may come to light only now.
+	// A failed write, for example on a full disk, may be reported only now.
 	if err := out.finish(); err != nil {
 		return "", copied, err
 	}
@@ -225,7 +226,7 @@ func (k *fileCopy) copyContent(ctx context.Context, size uint64) (sum string, co
 	return sum, copied, in.finish()
 }
 
-// verifyCopy reads the copy back.
+// verifyCopy reads the copy back and compares its checksum.
 func (k *fileCopy) verifyCopy(ctx context.Context, sum string) error {
 	back, err := k.openStream(ctx, k.to, "virStorageVolDownload", beginDownload)
 	if err != nil {
@@ -253,7 +254,7 @@ func beginUpload(v *golibvirt.StorageVol, s *golibvirt.Stream) error {
 	return v.Upload(s, 0, 0, golibvirt.STORAGE_VOL_UPLOAD_SPARSE_STREAM)
 }
 
-// stream is the content of a file, on its way out of or into a host.
+// stream transfers the content of a file from or to a host.
 type stream struct {
 	*golibvirt.Stream
 	k    *fileCopy
@@ -261,7 +262,7 @@ type stream struct {
 	over bool
 }
 
-// openStream begins a stream.
+// openStream opens a stream.
 func (k *fileCopy) openStream(
 	ctx context.Context, c *conn, procedure string, begin func(*golibvirt.StorageVol, *golibvirt.Stream) error,
 ) (*stream, error) {
@@ -281,13 +282,13 @@ func (k *fileCopy) openStream(
 	return &stream{Stream: raw, k: k, c: c}, nil
 }
 
-// finish waits until the host has dealt with everything.
+// finish waits until the host has processed everything.
 func (s *stream) finish() error {
 	s.over = true
 	return s.k.hostError(s.c, s.Finish())
 }
 
-// release ends a stream that was not finished.
+// release closes a stream that was not finished.
 func (s *stream) release() {
 	if !s.over {
 		_ = s.Abort()
@@ -295,8 +296,8 @@ func (s *stream) release() {
 	_ = s.Free()
 }
 
-// read reads the stream to its end, into a digest and into another stream, each unless it is nil. A hole is the zeros
-// that it stands for: another filesystem may not have one there.
+// read reads the stream to its end, into a digest and into another stream, unless these are nil. A hole counts as the
+// zeros that it stands for: on another filesystem it may not be a hole.
 func (s *stream) read(
 	ctx context.Context, digest hash.Hash, out *stream, report func(uint64),
 ) (total uint64, err error) {
@@ -353,7 +354,7 @@ func (s *stream) write(data []byte) error {
 	return nil
 }
 
-// zeros is an endless file of nothing.
+// zeros is an endless reader of zeros.
 type zeros struct{}
 
 // Read implements io.Reader.

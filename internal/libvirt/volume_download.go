@@ -10,10 +10,10 @@ import (
 	golibvirt "libvirt.org/go/libvirt"
 )
 
-// DownloadVolume writes the whole content of a volume, holes as zeros, to a writer, whose error ends it. It has a
-// connection of its own in addition to those that Config.MaxConnections allows. When ctx ends so does the reading.
+// DownloadVolume writes the whole content of a volume, holes as zeros, to a writer. It stops if the writer returns an
+// error or ctx ends. It has a connection of its own in addition to those that Config.MaxConnections allows.
 //
-// It uses virStorageVolDownload with a sparse stream, which came with libvirt 3.4.
+// It uses virStorageVolDownload with a sparse stream, which exists since libvirt 3.4.
 func (h *Host) DownloadVolume(ctx context.Context, pool, name string, to io.Writer) error {
 	s := callSpec{operation: "downloading volume " + pool + "/" + name, timeout: migrateTimeout, late: ErrUnreachable}
 	ctx, cancel := h.withDeadline(ctx, s)
@@ -23,7 +23,7 @@ func (h *Host) DownloadVolume(ctx context.Context, pool, name string, to io.Writ
 		return h.wrap(connectCall(s.operation), err, true)
 	}
 	defer c.retire()
-	// The reading ends by itself between two messages, so it is given up only where it doesn't.
+	// The reading ends by itself between two messages, so the call is given up only if it doesn't.
 	patience, giveUp := context.WithCancel(context.WithoutCancel(ctx))
 	defer giveUp()
 	defer context.AfterFunc(ctx, func() { time.AfterFunc(closeTimeout, giveUp) })()

@@ -11,31 +11,30 @@ import (
 	golibvirt "libvirt.org/go/libvirt"
 )
 
-// UploadChunk is the unit that UploadVolume reads, sends and leaves out: what one message of a stream holds.
+// UploadChunk is the unit that UploadVolume reads, sends and skips: the content of one message of a stream.
 const UploadChunk = chunk
 
 // noData is a chunk of zeros.
 var noData [UploadChunk]byte
 
-// Upload is content on its way into a volume.
+// Upload is content to write to a volume.
 type Upload struct {
 	Pool, Name string
-	// Content is read from Offset on, Length bytes, and written to the same place of the volume.
+	// Content is read from Offset on, Length bytes, and written to the same offset of the volume.
 	Content        io.ReaderAt
 	Offset, Length uint64
-	// Skip says whether the chunk that begins at an offset is left as a hole, without being read. It may be nil: chunks
-	// are read, and left as holes if they are all zeros.
+	// Skip reports whether the chunk at an offset is left as a hole, without being read. If nil, chunks are read, and left
+	// as holes if they are all zeros.
 	Skip func(offset uint64) bool
-	// Progress is told how many bytes, holes included, were sent so far. It may be nil.
+	// Progress is called with the number of bytes sent so far, holes included. It may be nil.
 	Progress func(bytes uint64)
 }
 
-// UploadVolume writes to a volume. Chunks that are skipped are sent as holes, so that sparse stays sparse and what is
-// sent is in proportion to the data. It has a connection of its own in addition to those that Config.MaxConnections
-// allows, and returns nil when the daemon has written every byte. When ctx ends so does the sending; what was written
-// stays.
+// UploadVolume writes to a volume. It sends skipped chunks as holes, so that sparse files stay sparse and only data is
+// transferred. It has a connection of its own in addition to those that Config.MaxConnections allows, and returns nil
+// when the daemon has written every byte. It stops when ctx ends; what was written stays.
 //
-// It uses virStorageVolUpload with a sparse stream, which came with libvirt 3.4.
+// It uses virStorageVolUpload with a sparse stream, which exists since libvirt 3.4.
 func (h *Host) UploadVolume(ctx context.Context, u Upload) error {
 	s := callSpec{operation: "uploading volume " + u.Pool + "/" + u.Name, timeout: migrateTimeout, late: ErrUnreachable}
 	ctx, cancel := h.withDeadline(ctx, s)
@@ -45,7 +44,7 @@ func (h *Host) UploadVolume(ctx context.Context, u Upload) error {
 		return h.wrap(connectCall(s.operation), err, true)
 	}
 	defer c.retire()
-	// The sending ends by itself between two messages, so it is given up only where it doesn't.
+	// The sending ends by itself between two messages, so the call is given up only if it doesn't.
 	patience, giveUp := context.WithCancel(context.WithoutCancel(ctx))
 	defer giveUp()
 	defer context.AfterFunc(ctx, func() { time.AfterFunc(closeTimeout, giveUp) })()
@@ -76,12 +75,12 @@ func (c *conn) uploadVolume(ctx context.Context, u Upload) (err error) {
 		if err := u.sendContent(ctx, raw); err != nil {
 			return errors.Join(err, raw.Abort())
 		}
-		// What could not be written, on a full disk, may come to light only now.
+		// A failed write, for example on a full disk, may be reported only now.
 		return raw.Finish()
 	})
 }
 
-// sendContent sends the content chunk by chunk; holes that follow each other are sent as one.
+// sendContent sends the content chunk by chunk; it sends consecutive holes as one.
 func (u Upload) sendContent(ctx context.Context, to *golibvirt.Stream) error {
 	buffer := make([]byte, UploadChunk)
 	hole := int64(0)
@@ -119,7 +118,7 @@ func (u Upload) sendContent(ctx context.Context, to *golibvirt.Stream) error {
 	return endHole()
 }
 
-// next reads the chunk that follows what was sent, unless it is left as a hole.
+// next reads the chunk after what was sent, unless it is left as a hole.
 func (u Upload) next(data []byte, sent uint64) (isHole bool, err error) {
 	at := u.Offset + sent
 	if u.Skip != nil && u.Skip(at) {

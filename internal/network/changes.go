@@ -6,11 +6,11 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 )
 
-// noParent is the position of a section that is in the network itself.
+// noParent is the index for a section that is in the network itself.
 const noParent = -1
 
-// Changes say how an active network becomes what is wanted: by updates that it takes on at once, and by its restart,
-// for the sake of the blocks that are named.
+// Changes returns how an active network gets the wanted definition: the updates that apply at once, and the names of
+// the blocks that require a restart.
 func Changes(have, want Spec) (updates []libvirt.NetworkUpdate, restart []string) {
 	for _, name := range Differences(have, want) {
 		live, possible := liveUpdates(name, have, want)
@@ -23,7 +23,7 @@ func Changes(have, want Spec) (updates []libvirt.NetworkUpdate, restart []string
 	return updates, restart
 }
 
-// liveUpdates change one block of an active network, if that is possible.
+// liveUpdates returns the updates for one block of an active network, and whether they are possible.
 func liveUpdates(name string, have, want Spec) (updates []libvirt.NetworkUpdate, possible bool) {
 	switch name {
 	case "forward":
@@ -39,7 +39,7 @@ func liveUpdates(name string, have, want Spec) (updates []libvirt.NetworkUpdate,
 	return nil, false
 }
 
-// forwardUpdates add and remove devices that interfaces are spread over.
+// forwardUpdates returns the updates that add and remove the devices over which interfaces are distributed.
 func forwardUpdates(have, want Forward) ([]libvirt.NetworkUpdate, bool) {
 	pool := []string{ModeBridge, ModePrivate, ModeVEPA, ModePassthrough}
 	rest := have
@@ -63,7 +63,7 @@ func dnsUpdates(have, want *DNS) ([]libvirt.NetworkUpdate, bool) {
 	), true
 }
 
-// ipUpdates change what is handed out. The addresses themselves can't be changed.
+// ipUpdates returns the updates of DHCP. The addresses themselves can't be changed.
 func ipUpdates(have, want []IP) ([]libvirt.NetworkUpdate, bool) {
 	if len(have) != len(want) {
 		return nil, false
@@ -94,8 +94,8 @@ func ipUpdates(have, want []IP) ([]libvirt.NetworkUpdate, bool) {
 	return updates, true
 }
 
-// updatesOf are the updates for one kind of element: what goes makes way for what comes. Where an element can't be
-// modified, it is removed and added.
+// updatesOf returns the updates for one kind of element, removals before additions. An element that can't be modified
+// is removed and added again.
 func updatesOf[T any](
 	section libvirt.NetworkSection, parent int, l list[T], d difference[T], modifiable bool,
 ) []libvirt.NetworkUpdate {

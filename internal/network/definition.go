@@ -11,13 +11,13 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 )
 
-// dnsmasqNamespace is that of the options which libvirt hands to dnsmasq as they are.
+// dnsmasqNamespace is the namespace of options that libvirt passes to dnsmasq unchanged.
 const dnsmasqNamespace = "http://libvirt.org/schemas/network/dnsmasq/1.0"
 
-// Definition is the XML of a network. What Spec doesn't model stays as it is.
+// Definition is the XML of a network. What Spec doesn't model is preserved.
 type Definition struct{ document *etree.Document }
 
-// Parse reads what a host says.
+// Parse parses the XML of a host.
 func Parse(xml string) (*Definition, error) {
 	document := etree.NewDocument()
 	if err := document.ReadFromString(xml); err != nil {
@@ -29,7 +29,7 @@ func Parse(xml string) (*Definition, error) {
 	return &Definition{document: document}, nil
 }
 
-// New is the definition of a network of that name that a host doesn't have yet.
+// New returns a new definition of a network of that name.
 func New(name string, spec Spec) *Definition {
 	document := etree.NewDocument()
 	document.CreateElement("network").CreateElement("name").SetText(name)
@@ -38,13 +38,13 @@ func New(name string, spec Spec) *Definition {
 	return d
 }
 
-// String is the XML.
+// String returns the XML.
 func (d *Definition) String() string {
 	text, _ := d.document.WriteToString() // Writing to memory doesn't fail.
 	return text
 }
 
-// Spec reads all blocks. One that the network hasn't is nil.
+// Spec reads all blocks. A block that the network doesn't have is nil.
 func (d *Definition) Spec() Spec {
 	var s Spec
 	for _, b := range blocks {
@@ -63,7 +63,7 @@ func (d *Definition) Apply(want Spec) {
 	}
 }
 
-// Differences are the names of the blocks that want declares and that have says otherwise.
+// Differences returns the names of the blocks that want declares and that differ in have.
 func Differences(have, want Spec) []string {
 	var names []string
 	for _, b := range blocks {
@@ -74,7 +74,7 @@ func Differences(have, want Spec) []string {
 	return names
 }
 
-// Same says whether a block of a host means what is wanted.
+// Same reports whether a block of a host means the same as the wanted block.
 func Same(block string, have, want Spec) bool {
 	for _, of := range blocks {
 		if of.name == block {
@@ -95,7 +95,7 @@ type block struct {
 
 func equal[T any](a, b T) bool { return reflect.DeepEqual(a, b) }
 
-// blocks are all of them.
+// blocks are all blocks.
 var blocks = []block{
 	{
 		"forward", func(s Spec) bool { return s.Forward != nil },
@@ -187,7 +187,7 @@ var blocks = []block{
 	},
 }
 
-// normal is the block in one form for all that mean the same.
+// normal returns the block in a form that is the same for all blocks with the same meaning.
 func (f *Forward) normal() Forward {
 	if f == nil {
 		return Forward{Mode: ModeIsolated}
@@ -214,8 +214,8 @@ func (f *Forward) normal() Forward {
 	return n
 }
 
-// sameIPs compares the addresses of a host with those that are wanted. Reservations count unless they are left as they
-// are.
+// sameIPs compares the addresses of a host with the wanted addresses. Reservations count only if the wanted block
+// manages them.
 func sameIPs(have, want []IP) bool {
 	ignored := map[string]bool{}
 	var a, b []IP
@@ -271,5 +271,5 @@ func applyDnsmasq(root *etree.Element, want []string) {
 	}
 }
 
-// ErrRestartRequired says that a change takes effect only when the network is started anew.
+// ErrRestartRequired says that a change takes effect only when the network is restarted.
 var ErrRestartRequired = errors.New("the network must be restarted")

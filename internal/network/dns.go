@@ -33,7 +33,7 @@ var dnsHosts = list[DNSHost]{
 	},
 }
 
-// SRV and TXT records can only be added and removed as they are, so all of them is their key.
+// SRV and TXT records can only be added and removed as a whole, so the whole record is the key.
 var srvRecords = list[SRV]{
 	tag: "srv", key: func(r SRV) string {
 		return r.Service + " " + r.Protocol + " " + r.Domain + " " + r.Target + " " + strconv.Itoa(r.Port) + " " +
@@ -95,7 +95,7 @@ func applyDNS(root *etree.Element, want *DNS) {
 	txtRecords.apply(e, want.TXT)
 }
 
-// normal is the block in one form for all that mean the same.
+// normal returns the block in a form that is the same for all blocks with the same meaning.
 func (d *DNS) normal() *DNS {
 	if d == nil {
 		d = &DNS{}
@@ -117,7 +117,7 @@ func (d *DNS) normal() *DNS {
 	return &n
 }
 
-// inOrder is a sorted copy; nil for an empty list.
+// inOrder returns a sorted copy; nil for an empty list.
 func inOrder[T any](all []T, key func(T) string) []T {
 	if len(all) == 0 {
 		return nil

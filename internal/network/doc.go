@@ -1,7 +1,8 @@
-// Package network is virtual networks, their DHCP reservations and network filters on one host or many: what a
-// definition says (Spec), how the XML on a host becomes what a configuration says without losing what it doesn't model
-// (Definition), what of a change an active network takes on at once and what needs its restart, and which VMs use it.
+// Package network manages virtual networks, their DHCP reservations and network filters on one or more hosts. Spec is
+// what a definition says. Definition changes the XML on a host to what a configuration says, and preserves what Spec
+// doesn't model. The package also determines which changes apply to an active network at once and which require a
+// restart, and which VMs use the network.
 //
 // It may import internal/libvirt, internal/hostset and internal/domain (for the interfaces of VMs). It must not know
-// Terraform, SSH or the fleet. The JSON names of Spec are those that users write.
+// Terraform, SSH or the fleet. The JSON names of Spec are those of the configuration.
 package network

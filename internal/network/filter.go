@@ -15,13 +15,13 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 )
 
-// Filter is what a configuration says about a network filter.
+// Filter is what a configuration declares for a network filter.
 type Filter struct {
-	Chain      string       `json:"chain,omitzero"`    // "root", "ipv4", "arp", ...; "": libvirt's choice
+	Chain      string       `json:"chain,omitzero"`    // "root", "ipv4", "arp", ...; if "", libvirt chooses
 	Priority   *int         `json:"priority,omitzero"` // of the chain
 	References []string     `json:"references,omitzero"`
 	Rules      []FilterRule `json:"rules,omitzero"`
-	XML        string       `json:"xml,omitzero"` // the whole definition, instead of all that
+	XML        string       `json:"xml,omitzero"` // the whole definition, instead of the fields above
 }
 
 // FilterRule is one rule.
@@ -30,12 +30,13 @@ type FilterRule struct {
 	Direction  string            `json:"direction,omitzero"`
 	Priority   *int              `json:"priority,omitzero"`
 	StateMatch *bool             `json:"state_match,omitzero"`
-	Protocol   string            `json:"protocol,omitzero"` // "": every packet
+	Protocol   string            `json:"protocol,omitzero"` // if "", every packet
 	Match      map[string]string `json:"match,omitzero"`    // libvirt's attributes of the protocol
-	Negate     bool              `json:"negate,omitzero"`   // the rule is for what doesn't match
+	Negate     bool              `json:"negate,omitzero"`   // the rule applies to packets that don't match
 }
 
-// Document is the filter's definition under a name. Its error says what is wrong with the XML that was given.
+// Document returns the filter's definition under a name. It returns an error that says what is wrong with the given
+// XML.
 func (f Filter) Document(name string) (*etree.Document, error) {
 	document := etree.NewDocument()
 	if f.XML != "" {
@@ -88,16 +89,16 @@ func setOptional(e *etree.Element, key string, n *int) {
 	}
 }
 
-// FilterState is a network filter as a host has it.
+// FilterState is a network filter on a host.
 type FilterState struct {
 	XML string // without the UUID
-	// Digest is the same for two definitions that libvirt prints alike, but for their UUID.
+	// Digest is the same for two definitions that libvirt prints alike, apart from their UUID.
 	Digest string
 
 	uuid string
 }
 
-// ReadFilter reads a network filter of a host. Its error is libvirt.ErrNotFound when the host answered and has none of
+// ReadFilter reads a network filter of a host. It returns libvirt.ErrNotFound if the host answered and has no filter of
 // that name.
 func ReadFilter(ctx context.Context, h *libvirt.Host, name string) (*FilterState, error) {
 	text, err := h.NWFilter(ctx, name)
@@ -122,8 +123,8 @@ func ReadFilter(ctx context.Context, h *libvirt.Host, name string) (*FilterState
 	return s, nil
 }
 
-// PutFilter defines a network filter, in place of the one of that name if there is one, and says how the host has it
-// then. Interfaces that use it follow at once.
+// PutFilter defines a network filter, in place of an existing filter of that name, and returns the result on the host.
+// The change applies at once to the interfaces that use the filter.
 func PutFilter(ctx context.Context, h *libvirt.Host, name string, want Filter) (*FilterState, error) {
 	document, err := want.Document(name)
 	if err != nil {
@@ -147,7 +148,7 @@ func PutFilter(ctx context.Context, h *libvirt.Host, name string, want Filter) (
 	return ReadFilter(ctx, h, name)
 }
 
-// FilterUse names what uses a network filter on a host: VMs by their definitions, and other filters.
+// FilterUse returns the users of a network filter on a host: VMs by their definitions, and other filters.
 func FilterUse(ctx context.Context, h *libvirt.Host, name string) ([]string, error) {
 	users, err := FilterUsers(ctx, h, name)
 	if err != nil {
@@ -178,7 +179,7 @@ func FilterUse(ctx context.Context, h *libvirt.Host, name string) ([]string, err
 	return used, nil
 }
 
-// DeleteFilter removes a network filter. One that the host hasn't got is no error, one that is used is refused.
+// DeleteFilter removes a network filter. It is no error if the host has no such filter. A filter in use is refused.
 func DeleteFilter(ctx context.Context, h *libvirt.Host, name string) error {
 	if _, err := ReadFilter(ctx, h, name); errors.Is(err, libvirt.ErrNotFound) {
 		return nil

@@ -8,7 +8,7 @@ import (
 	"github.com/beevik/etree"
 )
 
-// Ports that NAT uses unless told otherwise. libvirt writes them into every definition.
+// The ports that NAT uses by default. libvirt writes them into every definition.
 const (
 	natPortStart = 1024
 	natPortEnd   = 65535
@@ -37,7 +37,7 @@ func readForward(root *etree.Element) *Forward {
 		Managed: attr(e, "managed") == "yes",
 	}
 	if f.PhysicalFunction != "" {
-		// They are libvirt's note of what the device has.
+		// They are libvirt's list of the device's virtual functions.
 		f.Devices = nil
 	} else {
 		f.PCIAddresses = pciAddresses.all(e)
@@ -102,7 +102,7 @@ func applyForward(root *etree.Element, want *Forward) {
 	}
 }
 
-// pciAddress is an address as lspci writes it.
+// pciAddress is an address in the notation of lspci.
 var pciAddress = regexp.MustCompile(`^([0-9a-fA-F]{1,8}):([0-9a-fA-F]{1,2}):([0-9a-fA-F]{1,2})\.([0-7])$`)
 
 func readPCI(e *etree.Element) string {

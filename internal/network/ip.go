@@ -29,7 +29,7 @@ var dhcpHosts = list[DHCPHost]{
 	},
 }
 
-// key is whom the reservation is for.
+// key returns the MAC address, DUID or name that the reservation is for.
 func (h DHCPHost) key() string {
 	if h.MAC == "" && h.DUID == "" {
 		return h.Name
@@ -37,7 +37,7 @@ func (h DHCPHost) key() string {
 	return strings.ToLower(h.MAC + h.DUID)
 }
 
-// normal is the reservation in one form for all that mean the same.
+// normal returns the reservation in a form that is the same for all reservations with the same meaning.
 func (h DHCPHost) normal() DHCPHost {
 	h.MAC, h.IP = strings.ToLower(h.MAC), canonicalIP(h.IP)
 	return h
@@ -60,8 +60,8 @@ func readIP(e *etree.Element) IP {
 	return ip
 }
 
-// prefixOf is the prefix length of an <ip> or <route>, which may have a netmask instead, or what libvirt takes without
-// either.
+// prefixOf returns the prefix length of an <ip> or <route>, which may have a netmask instead, or libvirt's default if
+// it has neither.
 func prefixOf(e *etree.Element) string {
 	if prefix := attr(e, "prefix"); prefix != "" {
 		return prefix
@@ -100,7 +100,7 @@ func writeIP(e *etree.Element, ip IP) {
 	}
 }
 
-// writePrefix writes what is an address with its prefix length. Where the element means the same already it stays.
+// writePrefix writes an address with its prefix length. An element that already means the same stays as it is.
 func writePrefix(e *etree.Element, text string) {
 	address, prefix, _ := strings.Cut(text, "/")
 	if attr(e, "address") == address && prefixOf(e) == prefix {
@@ -116,7 +116,8 @@ func writePrefix(e *etree.Element, text string) {
 	e.RemoveAttr("netmask")
 }
 
-// normal is the address in one form for all that mean the same. Reservations that aren't managed are left out.
+// normal returns the address in a form that is the same for all addresses with the same meaning. Reservations that
+// aren't managed are left out.
 func (ip IP) normal(hosts bool) IP {
 	n := IP{Address: canonicalPrefix(ip.Address)}
 	if ip.DHCP == nil {
@@ -139,7 +140,7 @@ func (ip IP) normal(hosts bool) IP {
 	return n
 }
 
-// managesHosts says that the reservations are part of the block.
+// managesHosts reports whether the reservations are part of the block.
 func (ip IP) managesHosts() bool { return ip.DHCP != nil && ip.DHCP.Hosts != nil }
 
 var routes = list[Route]{
@@ -161,7 +162,7 @@ func (r Route) normal() Route {
 	return r
 }
 
-// canonicalIP is the address in the one form that Go writes; what isn't an address stays.
+// canonicalIP returns the address in Go's notation; a text that isn't an address stays as it is.
 func canonicalIP(text string) string {
 	if address, err := netip.ParseAddr(text); err == nil {
 		return address.String()

@@ -7,13 +7,13 @@ import (
 	"github.com/beevik/etree"
 )
 
-// list is a kind of element of which there may be several, told apart by a key.
+// list is a kind of element of which there may be several, identified by a key.
 type list[T any] struct {
 	tag   string
 	key   func(T) string
 	read  func(*etree.Element) T
-	write func(*etree.Element, T) // changes what T says, and leaves the rest of the element alone
-	same  func(a, b T) bool       // nil: deeply equal
+	write func(*etree.Element, T) // changes what T models, and leaves the rest of the element alone
+	same  func(a, b T) bool       // nil means deeply equal
 }
 
 func (l list[T]) equal(a, b T) bool {
@@ -23,7 +23,7 @@ func (l list[T]) equal(a, b T) bool {
 	return reflect.DeepEqual(a, b)
 }
 
-// all reads the elements of a parent, nil without any.
+// all reads the elements of a parent, nil if there are none.
 func (l list[T]) all(parent *etree.Element) []T {
 	var found []T
 	for _, e := range children(parent, l.tag) {
@@ -32,8 +32,8 @@ func (l list[T]) all(parent *etree.Element) []T {
 	return found
 }
 
-// apply makes the elements of a parent those that are wanted. One that says the same already stays as it is, of one
-// with the same key only what differs is changed.
+// apply makes the elements of a parent the wanted ones. An element that already means the same stays as it is; in an
+// element with the same key only the differences are changed.
 func (l list[T]) apply(parent *etree.Element, want []T) {
 	have := children(parent, l.tag)
 	for _, w := range want {
@@ -52,19 +52,19 @@ func (l list[T]) apply(parent *etree.Element, want []T) {
 	}
 }
 
-// element is a new element that says so.
+// element returns a new element with that value, as XML.
 func (l list[T]) element(value T) string {
 	e := etree.NewElement(l.tag)
 	l.write(e, value)
 	return asText(e)
 }
 
-// difference is how one list becomes another.
+// difference is the difference between two lists.
 type difference[T any] struct{ removed, added, changed []T }
 
 func (d difference[T]) empty() bool { return len(d.removed)+len(d.added)+len(d.changed) == 0 }
 
-// compare says how have becomes want.
+// compare returns what turns have into want.
 func (l list[T]) compare(have, want []T) (d difference[T]) {
 	rest := slices.Clone(have)
 	for _, w := range want {

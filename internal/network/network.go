@@ -11,28 +11,28 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 )
 
-// State is a network as a host has it.
+// State is a network on a host.
 type State struct {
 	UUID              string
 	Active, Autostart bool
-	// Transient says that the network has no persistent definition: it is gone once it is stopped.
+	// Transient says that the network has no persistent definition: it no longer exists after it is stopped.
 	Transient bool
-	// Spec is the persistent definition, Live what there is now; Live is nil while the network is inactive.
+	// Spec is the persistent definition, Live the active one; Live is nil while the network is inactive.
 	Spec Spec
 	Live *Spec
 
 	definition *Definition
 }
 
-// Wanted is what a network is to be on a host.
+// Wanted is the wanted state of a network on a host.
 type Wanted struct {
 	Spec
 	Active bool
-	// Autostart is nil where it is left as it is; a new network gets it.
+	// Autostart is nil if it isn't changed.
 	Autostart *bool
 }
 
-// Read reads a network of a host. Its error is libvirt.ErrNotFound when the host answered and has none of that name.
+// Read reads a network of a host. It returns libvirt.ErrNotFound if the host answered and has no network of that name.
 func Read(ctx context.Context, h *libvirt.Host, name string) (*State, error) {
 	found, err := h.Network(ctx, name)
 	if err != nil {
@@ -56,8 +56,8 @@ func Read(ctx context.Context, h *libvirt.Host, name string) (*State, error) {
 	return s, nil
 }
 
-// Differences are the blocks that the host has otherwise than wanted, in the persistent definition or in what is
-// active.
+// Differences returns the names of the blocks that differ from the wanted ones, in the persistent or in the active
+// definition.
 func (s *State) Differences(want Spec) []string {
 	names := Differences(s.Spec, want)
 	if s.Live != nil {
@@ -67,7 +67,7 @@ func (s *State) Differences(want Spec) []string {
 	return slices.Compact(names)
 }
 
-// Restart are the blocks for whose sake the active network must be restarted to be what is wanted; none while it is
+// Restart returns the names of the blocks that require a restart of the active network to change; none while it is
 // inactive.
 func (s *State) Restart(want Spec) []string {
 	if s.Live == nil {
@@ -77,8 +77,8 @@ func (s *State) Restart(want Spec) []string {
 	return restart
 }
 
-// Create defines a network, and starts it if it is to be active. What was defined is removed again when it can't be
-// started. Its error is libvirt.ErrExists when the host has a network of that name.
+// Create defines a network, and starts it if it is to be active. If it can't be started, its definition is removed
+// again. It returns libvirt.ErrExists if the host has a network of that name.
 func Create(ctx context.Context, h *libvirt.Host, name string, want Wanted) error {
 	if _, err := h.Network(ctx, name); err == nil {
 		return fmt.Errorf("%w: the host has a network %q", libvirt.ErrExists, name)
@@ -96,9 +96,9 @@ func Create(ctx context.Context, h *libvirt.Host, name string, want Wanted) erro
 	return nil
 }
 
-// Update makes a network of a host what is wanted, and creates it where the host hasn't got it. What can be changed
-// while the network is active is; for the rest the network is restarted, if restart allows it. Otherwise its error is
-// ErrRestartRequired, and nothing was changed.
+// Update changes a network of a host to the wanted state, and creates it if the host doesn't have it. It changes the
+// active network where that is possible; for the rest it restarts the network, if restart allows that. Otherwise it
+// returns ErrRestartRequired, and changes nothing.
 func Update(ctx context.Context, h *libvirt.Host, name string, want Wanted, restart bool) error {
 	have, err := Read(ctx, h, name)
 	if errors.Is(err, libvirt.ErrNotFound) {
@@ -126,7 +126,7 @@ func Update(ctx context.Context, h *libvirt.Host, name string, want Wanted, rest
 	return finish(ctx, h, name, *have, want)
 }
 
-// define changes the persistent definition, if it differs.
+// define changes the persistent definition if it differs.
 func (s *State) define(ctx context.Context, h *libvirt.Host, want Spec) error {
 	if len(Differences(s.Spec, want)) == 0 && !s.Transient {
 		return nil
@@ -136,8 +136,8 @@ func (s *State) define(ctx context.Context, h *libvirt.Host, want Spec) error {
 	return h.DefineNetwork(ctx, changed.String())
 }
 
-// updateLive changes an active network without a restart: both of its definitions at once where the same is to be
-// changed in both.
+// updateLive changes an active network without a restart. A change that is the same for both of its definitions is made
+// to both at once.
 func (s *State) updateLive(ctx context.Context, h *libvirt.Host, name string, want Spec) error {
 	live, _ := Changes(*s.Live, want)
 	config, rest := Changes(s.Spec, want)
@@ -155,16 +155,16 @@ func (s *State) updateLive(ctx context.Context, h *libvirt.Host, name string, wa
 	return nil
 }
 
-// restartTimeout bounds the starting of a network that was stopped, with its old definition if it has to be.
+// restartTimeout bounds the start of a network that was stopped, including the start with its old definition if that is
+// necessary.
 const restartTimeout = 2 * time.Minute
 
-// restart stops the network and starts it with what was defined. When that can't be started, the old definition is put
-// back.
+// restart stops the network and starts it with the new definition. If that fails, it restores the old definition.
 func (s *State) restart(ctx context.Context, h *libvirt.Host, name string, want Wanted) error {
 	if err := h.StopNetwork(ctx, name); err != nil {
 		return err
 	}
-	// From here on the network is down, so a cancel must not stop it from coming back.
+	// The network is down from here on, so a cancellation must not prevent its start.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), restartTimeout)
 	defer cancel()
 	err := finish(ctx, h, name, State{Autostart: s.Autostart}, want)
@@ -197,7 +197,7 @@ func finish(ctx context.Context, h *libvirt.Host, name string, have State, want 
 	return nil
 }
 
-// Delete stops a network and removes its definition. One that the host hasn't got is no error.
+// Delete stops a network and removes its definition. It is no error if the host has no such network.
 func Delete(ctx context.Context, h *libvirt.Host, name string) error {
 	have, err := Read(ctx, h, name)
 	if err == nil && have.Active {

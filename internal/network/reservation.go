@@ -10,22 +10,21 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 )
 
-// Reservation is what a host says of one DHCP reservation of a network.
+// Reservation is the state of one DHCP reservation of a network on a host.
 type Reservation struct {
-	// Persistent and Live are the reservation in the persistent definition and in what is active; nil where it isn't
-	// there.
+	// Persistent and Live are the reservation in the persistent and in the active definition; nil if it isn't there.
 	Persistent, Live *DHCPHost
 	// Active says that the network is active.
 	Active bool
 }
 
-// Complete says that the reservation is wherever it has to be, as it is wanted.
+// Complete reports whether the reservation is as wanted in each definition that must have it.
 func (r *Reservation) Complete(want DHCPHost) bool {
 	is := func(have *DHCPHost) bool { return have != nil && have.normal() == want.normal() }
 	return is(r.Persistent) && (!r.Active || is(r.Live))
 }
 
-// Any is the reservation as one of the definitions has it; nil where none has it.
+// Any returns the reservation from one of the definitions; nil if neither has it.
 func (r *Reservation) Any() *DHCPHost {
 	if r.Persistent != nil {
 		return r.Persistent
@@ -33,8 +32,8 @@ func (r *Reservation) Any() *DHCPHost {
 	return r.Live
 }
 
-// ReadReservation reads the reservation for the same MAC address or DUID. Its error is libvirt.ErrNotFound when the
-// host answered and has no such network; a network without the reservation gives one whose Any is nil.
+// ReadReservation reads the reservation for the same MAC address or DUID. It returns libvirt.ErrNotFound if the host
+// answered and has no such network. For a network without the reservation, Any of the result is nil.
 func ReadReservation(ctx context.Context, h *libvirt.Host, network string, of DHCPHost) (*Reservation, error) {
 	have, err := Read(ctx, h, network)
 	if err != nil {
@@ -61,8 +60,8 @@ func reservationIn(spec Spec, of DHCPHost) *DHCPHost {
 	return nil
 }
 
-// PutReservation adds a reservation to a network, or changes the one that is there for the same MAC address or DUID, in
-// what is active and in the persistent definition. Its error is libvirt.ErrNotFound when the host has no such network.
+// PutReservation adds a reservation to a network, or changes the existing reservation for the same MAC address or DUID,
+// in the active and in the persistent definition. It returns libvirt.ErrNotFound if the host has no such network.
 func PutReservation(ctx context.Context, h *libvirt.Host, network string, want DHCPHost) error {
 	return changeReservation(ctx, h, network, want, func(have *DHCPHost) (libvirt.NetworkCommand, bool) {
 		switch {
@@ -75,15 +74,15 @@ func PutReservation(ctx context.Context, h *libvirt.Host, network string, want D
 	})
 }
 
-// RemoveReservation removes a reservation from a network. One that isn't there is no error.
+// RemoveReservation removes a reservation from a network. It is no error if there is no such reservation.
 func RemoveReservation(ctx context.Context, h *libvirt.Host, network string, of DHCPHost) error {
 	return changeReservation(ctx, h, network, of, func(have *DHCPHost) (libvirt.NetworkCommand, bool) {
 		return libvirt.NetworkDelete, have != nil
 	})
 }
 
-// changeReservation does what is needed in each definition, in both at once where that is the same. It tries again if
-// the network was started or stopped meanwhile, as by an apply that destroys the network, too.
+// changeReservation makes the necessary change in each definition, in both at once if the change is the same. It
+// retries if the network was started or stopped meanwhile, for example by an apply that also destroys the network.
 func changeReservation(
 	ctx context.Context, h *libvirt.Host, network string, element DHCPHost,
 	needed func(*DHCPHost) (libvirt.NetworkCommand, bool),
@@ -130,8 +129,8 @@ func changeReservationOnce(
 	return update(*have.Live, true, false)
 }
 
-// parentOf is the position of the <ip> that the reservation is in: where there is one for the same MAC address or DUID,
-// else where its address belongs.
+// parentOf returns the index of the <ip> for the reservation: the one that has a reservation for the same MAC address
+// or DUID, otherwise the one that its address belongs to.
 func parentOf(spec Spec, network string, of DHCPHost) (int, error) {
 	address, err := netip.ParseAddr(of.IP)
 	if err != nil {

@@ -1,6 +1,7 @@
 package network
 
-// Spec is what a configuration says about a network. A nil block is left as it is on the host; any other is complete.
+// Spec is what a configuration declares for a network. A nil block is left as it is on the host; any other block is
+// complete.
 type Spec struct {
 	Forward        *Forward              `json:"forward,omitzero"`
 	Bridge         *string               `json:"bridge,omitzero"`
@@ -16,7 +17,7 @@ type Spec struct {
 	DnsmasqOptions []string              `json:"dnsmasq_options,omitzero"`
 }
 
-// Forward modes: libvirt's, and ModeIsolated for a network without any.
+// The forward modes: libvirt's, and ModeIsolated for a network without a mode.
 const (
 	ModeNAT         = "nat"
 	ModeRoute       = "route"
@@ -37,12 +38,12 @@ var Modes = []string{
 // BridgeModes are the forward modes with which libvirt creates the network's bridge.
 var BridgeModes = []string{ModeNAT, ModeRoute, ModeOpen, ModeIsolated}
 
-// Forward says how the network is connected to the host's.
+// Forward says how the network is connected to the host's network.
 type Forward struct {
 	Mode             string   `json:"mode,omitzero"`              // one of Modes
 	Devices          []string `json:"devices,omitzero"`           // the host's network devices
-	PhysicalFunction string   `json:"physical_function,omitzero"` // the device whose virtual functions are handed out
-	PCIAddresses     []string `json:"pci_addresses,omitzero"`     // the PCI devices that are handed out: "0000:03:10.1"
+	PhysicalFunction string   `json:"physical_function,omitzero"` // the device whose virtual functions are assigned
+	PCIAddresses     []string `json:"pci_addresses,omitzero"`     // the PCI devices that are assigned: "0000:03:10.1"
 	Managed          bool     `json:"managed,omitzero"`           // libvirt detaches PCI devices from the host's drivers
 	NAT              *NAT     `json:"nat,omitzero"`
 }
@@ -59,10 +60,10 @@ type NAT struct {
 // Domain is the network's DNS domain.
 type Domain struct {
 	Name      string `json:"name,omitzero"`
-	LocalOnly bool   `json:"local_only,omitzero"` // names of the domain are never asked for elsewhere
+	LocalOnly bool   `json:"local_only,omitzero"` // names of the domain are never forwarded
 }
 
-// DNS is what the network's DNS server says.
+// DNS is the configuration of the network's DNS server.
 type DNS struct {
 	Enabled           *bool       `json:"enabled,omitzero"`             // nil: true
 	ForwardPlainNames *bool       `json:"forward_plain_names,omitzero"` // nil: true
@@ -72,7 +73,7 @@ type DNS struct {
 	TXT               []TXT       `json:"txt,omitzero"`
 }
 
-// Forwarder is a DNS server that is asked: for everything, or for one domain. Without an address the names of the
+// Forwarder is a DNS server to forward to: all names, or those of one domain. Without an address the names of the
 // domain are never forwarded.
 type Forwarder struct {
 	Address string `json:"address,omitzero"`
@@ -102,13 +103,14 @@ type TXT struct {
 	Value string `json:"value,omitzero"`
 }
 
-// IP is an address of the host on the network, and what is handed out there.
+// IP is an address of the host on the network, and its DHCP configuration.
 type IP struct {
 	Address string `json:"address,omitzero"` // with its prefix length: "192.168.10.1/24"
 	DHCP    *DHCP  `json:"dhcp,omitzero"`
 }
 
-// DHCP is what the DHCP server hands out. Nil Hosts are left as they are on the host: they may be managed one by one.
+// DHCP is what the DHCP server assigns. If Hosts is nil, the reservations on the host are left as they are: they may be
+// managed individually.
 type DHCP struct {
 	Ranges []Range    `json:"ranges,omitzero"`
 	Hosts  []DHCPHost `json:"hosts,omitzero"`
@@ -135,7 +137,7 @@ type Route struct {
 	Metric      int    `json:"metric,omitzero"`
 }
 
-// PortGroup is a set of properties that interfaces choose by its name.
+// PortGroup is a set of properties that interfaces select by its name.
 type PortGroup struct {
 	Default     bool         `json:"default,omitzero"`
 	VLAN        *VLAN        `json:"vlan,omitzero"`
@@ -143,11 +145,11 @@ type PortGroup struct {
 	Bandwidth   *Bandwidth   `json:"bandwidth,omitzero"`
 }
 
-// VLAN tags what interfaces send.
+// VLAN tags the frames that interfaces send.
 type VLAN struct {
 	Tags       []int  `json:"tags,omitzero"`
-	Trunk      bool   `json:"trunk,omitzero"`       // always with several tags
-	NativeTag  int    `json:"native_tag,omitzero"`  // the tag of what is sent without one; 0: none
+	Trunk      bool   `json:"trunk,omitzero"`       // always true with several tags
+	NativeTag  int    `json:"native_tag,omitzero"`  // the tag of untagged frames; 0: none
 	NativeMode string `json:"native_mode,omitzero"` // "tagged" or "untagged"
 }
 

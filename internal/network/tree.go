@@ -7,7 +7,7 @@ import (
 	"github.com/beevik/etree"
 )
 
-// children are the children with that tag which are in libvirt's vocabulary.
+// children returns the children with that tag that belong to libvirt's vocabulary.
 func children(e *etree.Element, tag string) []*etree.Element {
 	if e == nil {
 		return nil
@@ -15,7 +15,7 @@ func children(e *etree.Element, tag string) []*etree.Element {
 	return slices.DeleteFunc(e.SelectElements(tag), func(c *etree.Element) bool { return c.Space != "" })
 }
 
-// child is the first of them, nil without one.
+// child returns the first child with that tag, nil if there is none.
 func child(e *etree.Element, tag string) *etree.Element {
 	if all := children(e, tag); len(all) > 0 {
 		return all[0]
@@ -23,7 +23,7 @@ func child(e *etree.Element, tag string) *etree.Element {
 	return nil
 }
 
-// ensure is the first of them, which is added if there is none.
+// ensure returns the first child with that tag, and adds one if there is none.
 func ensure(e *etree.Element, tag string) *etree.Element {
 	if found := child(e, tag); found != nil {
 		return found
@@ -38,7 +38,7 @@ func drop(e *etree.Element, tag string) {
 	}
 }
 
-// attr is an attribute, "" without it.
+// attr returns an attribute, "" if it is missing.
 func attr(e *etree.Element, key string) string {
 	if e == nil {
 		return ""
@@ -46,7 +46,7 @@ func attr(e *etree.Element, key string) string {
 	return e.SelectAttrValue(key, "")
 }
 
-// number is an attribute that is a number, 0 without it.
+// number returns an attribute that is a number, 0 if it is missing.
 func number(e *etree.Element, key string) int {
 	n, _ := strconv.Atoi(attr(e, key))
 	return n
@@ -70,7 +70,7 @@ func setNumber(e *etree.Element, key string, n int) {
 	e.CreateAttr(key, strconv.Itoa(n))
 }
 
-// setSwitch writes an attribute that is yes or no; where no is the default it isn't written.
+// setSwitch writes an attribute that is yes or no. If no is the default, it isn't written.
 func setSwitch(e *etree.Element, key string, on bool) {
 	if !on {
 		e.RemoveAttr(key)
@@ -79,7 +79,7 @@ func setSwitch(e *etree.Element, key string, on bool) {
 	e.CreateAttr(key, "yes")
 }
 
-// asText is the element as XML.
+// asText returns the element as XML.
 func asText(e *etree.Element) string {
 	document := etree.NewDocument()
 	document.SetRoot(e.Copy())

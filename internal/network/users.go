@@ -11,24 +11,24 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 )
 
-// ChangeUsersFirst says what to do about what uses something that is to be removed.
+// ChangeUsersFirst says what to do about the users of an object that is to be removed.
 const ChangeUsersFirst = "Change or move what uses it first, in an apply of its own. If the resource is replaced, " +
 	"lifecycle { create_before_destroy = true } in it changes what uses it in the same apply"
 
-// User is a VM of a host whose definition uses something.
+// User is a VM of a host whose definition uses a network or a network filter.
 type User struct {
 	Name   string
 	Active bool
 }
 
-// Users are the VMs of a host whose persistent or live definition has an interface in a network, by their names.
+// Users returns the VMs of a host whose persistent or live definition has an interface in a network, by their names.
 func Users(ctx context.Context, h *libvirt.Host, network string) ([]User, error) {
 	return usersOf(ctx, h, func(e *etree.Element) bool {
 		return attr(e, "type") == "network" && attr(child(e, "source"), "network") == network
 	})
 }
 
-// FilterUsers are those that have an interface with a network filter.
+// FilterUsers returns the VMs that have an interface with a network filter.
 func FilterUsers(ctx context.Context, h *libvirt.Host, filter string) ([]User, error) {
 	return usersOf(ctx, h, func(e *etree.Element) bool { return attr(child(e, "filterref"), "filter") == filter })
 }
@@ -54,7 +54,7 @@ func usersOf(ctx context.Context, h *libvirt.Host, uses func(*etree.Element) boo
 
 func anyInterface(definitions []string, uses func(*etree.Element) bool) (bool, error) {
 	for _, xml := range definitions {
-		// Most definitions aren't worth being parsed.
+		// Most definitions needn't be parsed.
 		if !strings.Contains(xml, "<interface") {
 			continue
 		}

@@ -7,13 +7,13 @@ import (
 	"slices"
 )
 
-// Problem is what is wrong with one block.
+// Problem is an error in one block.
 type Problem struct {
-	Block  string // as users write it
+	Block  string // the block's name in the configuration
 	Reason string // a sentence: what is wrong and what is right
 }
 
-// Validate lists what is wrong with a Spec, as far as it can be said without a host.
+// Validate returns the errors in a Spec that can be found without a host.
 func (s Spec) Validate() []Problem {
 	return slices.Concat(s.validateForward(), s.validateIPs(), s.validateRoutes(), s.validateVLANs())
 }
@@ -22,7 +22,7 @@ func problem(block, format string, a ...any) Problem {
 	return Problem{Block: block, Reason: fmt.Sprintf(format, a...)}
 }
 
-// bridged are the modes in which the network is one of the host's own: libvirt gives it no addresses.
+// bridged are the modes in which the network is one of the host's own: libvirt assigns no addresses on it.
 var bridged = []string{ModeBridge, ModePrivate, ModeVEPA, ModePassthrough, ModeHostdev}
 
 func (s Spec) validateForward() (problems []Problem) {
@@ -108,7 +108,7 @@ func (s Spec) validateIPs() (problems []Problem) {
 	return problems
 }
 
-// Validate says what is wrong with a reservation; "" for nothing.
+// Validate returns what is wrong with a reservation; "" if nothing is.
 func (h DHCPHost) Validate() string {
 	address, err := netip.ParseAddr(h.IP)
 	switch {

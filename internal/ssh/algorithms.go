@@ -7,17 +7,17 @@ import (
 	xssh "golang.org/x/crypto/ssh"
 )
 
-// algorithms are what a connection may be made with, most preferred first.
+// algorithms are the algorithms that a connection may use, most preferred first.
 type algorithms struct {
 	ciphers, macs, keyExchanges   []string
 	hostKeys                      []string
-	hostKeysOrdered               bool     // The order is the user's: what known_hosts has doesn't change it.
-	publicKeys                    []string // For logging in, certificates' names among them.
-	certificateAuthoritySignature []string // What a certificate authority may have signed host certificates with.
+	hostKeysOrdered               bool     // The order is the user's, whatever keys known_hosts has.
+	publicKeys                    []string // For logging in, including the names for certificates.
+	certificateAuthoritySignature []string // For an authority's signatures of host certificates.
 }
 
-// resolveAlgorithms takes the algorithms that ssh_config allows, as far as they are implemented. Those known to be weak
-// are used only where ssh_config names them.
+// resolveAlgorithms sets the algorithms that ssh_config allows and this package implements. Algorithms that are known
+// to be weak are used only if ssh_config names them.
 func (t *target) resolveAlgorithms(o options) error {
 	secure, weak := xssh.SupportedAlgorithms(), xssh.InsecureAlgorithms()
 	a := &t.algorithms
@@ -55,8 +55,8 @@ func preferredHostKeys(names []string) []string {
 	return names
 }
 
-// chooseAlgorithms evaluates a list of ssh_config: names that replace the default, or with a sign in front, patterns
-// that are added to it (+), taken from it (-) or put first (^).
+// chooseAlgorithms evaluates a list of ssh_config: names that replace the default, or, after a sign, patterns that are
+// added to the default (+), removed from it (-) or moved to its front (^).
 func chooseAlgorithms(list string, secure, weak []string) ([]string, error) {
 	if list == "" {
 		return secure, nil
@@ -90,7 +90,7 @@ func chooseAlgorithms(list string, secure, weak []string) ([]string, error) {
 	return chosen, nil
 }
 
-// unknownAlgorithmsError means that nothing is left of a list of ssh_config.
+// unknownAlgorithmsError means that this package implements no algorithm of a list of ssh_config.
 type unknownAlgorithmsError struct{ known []string }
 
 func (e *unknownAlgorithmsError) Error() string {
@@ -98,10 +98,10 @@ func (e *unknownAlgorithmsError) Error() string {
 		" for this host, or use another config_file"
 }
 
-// certificateSuffix ends the names of certificates' algorithms.
+// certificateSuffix ends the names of algorithms for certificates.
 const certificateSuffix = "-cert-v01@openssh.com"
 
-// withCertificates adds the names that certificates have for the same algorithms.
+// withCertificates adds the names of the same algorithms for certificates.
 func withCertificates(names []string) []string {
 	all := slices.Clone(names)
 	for _, name := range names {
@@ -114,7 +114,7 @@ func certificateAlgorithm(name string) string {
 	return strings.TrimSuffix(name, "@openssh.com") + certificateSuffix
 }
 
-// signatureAlgorithms lists the algorithms that a key may sign with: by its type, and by what ssh_config allows.
+// signatureAlgorithms returns the algorithms that a key may sign with, according to its type and ssh_config.
 func (a *algorithms) signatureAlgorithms(key xssh.PublicKey) []string {
 	keyType, isCertificate := key.Type(), false
 	if certificate, ok := key.(*xssh.Certificate); ok {

@@ -11,34 +11,34 @@ import (
 	xssh "golang.org/x/crypto/ssh"
 )
 
-// credential is one thing to authenticate with, offered to the server once.
+// credential is a credential that is offered to the server once.
 type credential struct {
 	method string // As the protocol names it.
 	name   string
 	tried  bool
 	auth   func(c *credential) xssh.AuthMethod
-	// outcome says what became of it, from what happened on our side; "" when only the server spoke.
+	// outcome says what happened to the credential, as seen on our side; "" if only the server answered.
 	outcome string
 }
 
 var errNoAgent = errors.New("the agent must be used, and there is none that answers")
 
-// authenticator offers credentials one at a time, so that it knows what became of each.
+// authenticator offers credentials one at a time, so that it knows the outcome of each.
 type authenticator struct {
-	ctx    context.Context // The handshake's callback is given no other.
+	ctx    context.Context // The handshake's callback gets no context.
 	cfg    *Config
 	target *target
 	isJump bool
-	// verified says whether the host's key is known to be its own.
+	// verified reports whether the host's key is known to be its own.
 	verified func() bool
 	broken   *atomic.Bool // Whether the connection has broken.
 	started  bool         // Whether the server has asked for authentication.
 
 	agent       io.Closer
-	stages      []func() ([]*credential, error) // What gathers further credentials once all others were tried.
+	stages      []func() ([]*credential, error) // They gather further credentials after all others were tried.
 	credentials []*credential
 	current     *credential
-	partial     int // How many credentials were accepted without being enough.
+	partial     int // How many credentials were accepted without being sufficient.
 	attempts    []AuthAttempt
 	offered     []string
 }
@@ -51,17 +51,18 @@ func newAuthenticator(
 	return a
 }
 
-// close ends the connection to the agent.
+// close closes the connection to the agent.
 func (a *authenticator) close() {
 	if a.agent != nil {
 		_ = a.agent.Close()
 	}
 }
 
-// nextCredential settles what became of the credential before and picks the next one. It is the handshake's callback.
+// nextCredential records the outcome of the previous credential and returns the next one. It is the handshake's
+// callback.
 func (a *authenticator) nextCredential(state *xssh.ClientAuthContext) (xssh.AuthMethod, error) {
 	if a.broken.Load() {
-		return nil, errConnectionLost // Otherwise the handshake would go on with the next credential.
+		return nil, errConnectionLost // Otherwise the handshake would continue with the next credential.
 	}
 	a.started = true
 	a.settleCredential(len(state.PartialSuccessMethods) > a.partial)
@@ -87,7 +88,7 @@ func (a *authenticator) nextCredential(state *xssh.ClientAuthContext) (xssh.Auth
 	}
 }
 
-// settleCredential records what became of the current credential.
+// settleCredential records the outcome of the current credential.
 func (a *authenticator) settleCredential(accepted bool) {
 	c := a.current
 	if c == nil {
@@ -108,7 +109,7 @@ func (a *authenticator) recordOutcome(method, credential, outcome string) {
 	a.attempts = append(a.attempts, AuthAttempt{Method: method, Credential: credential, Outcome: outcome})
 }
 
-// failureOfAll describes everything that was tried.
+// failureOfAll returns an error that describes everything that was tried.
 func (a *authenticator) failureOfAll(err error) error {
 	a.settleCredential(false)
 	for _, c := range a.credentials {
@@ -121,19 +122,19 @@ func (a *authenticator) failureOfAll(err error) error {
 		}
 	}
 	if errors.Is(err, ErrAuth) {
-		err = nil // Our own word for having run out of credentials.
+		err = nil // Our own error for having no more credentials.
 	}
 	return &AuthError{User: a.target.user, Attempts: a.attempts, Offered: a.offered, Err: err}
 }
 
-// allStages lists what gathers the credentials, in the order in which they are tried: what the provider was told
-// explicitly, and then as in ssh. Each is asked for only when it is its turn: an agent that hangs doesn't matter where
-// a key before it is accepted.
+// allStages returns the functions that gather the credentials, in the order in which they are tried: the provider's
+// explicit settings first, then the order of ssh. Each function is called only when its turn comes: an agent that hangs
+// doesn't matter if a key before it is accepted.
 func (a *authenticator) allStages() []func() ([]*credential, error) {
 	var stages []func() ([]*credential, error)
 	methods := slices.Clone(a.target.methods)
 	if i := slices.Index(methods, methodInteractive); i >= 0 && a.hostPassword() == "" {
-		// Without a password nothing can be answered, but a server may ask nothing and call the user's telephone.
+		// Without a password no question can be answered, but a server may ask none and call the user's telephone instead.
 		methods = append(slices.Delete(methods, i, i+1), methodInteractive)
 	}
 	for _, method := range methods {
@@ -148,7 +149,7 @@ func (a *authenticator) allStages() []func() ([]*credential, error) {
 	return stages
 }
 
-// hostPassword is the password for this host, "" for none.
+// hostPassword returns the password for this host, "" if there is none.
 func (a *authenticator) hostPassword() string {
 	if a.isJump {
 		return ""
@@ -156,10 +157,10 @@ func (a *authenticator) hostPassword() string {
 	return a.cfg.Password
 }
 
-// secretCredentials gathers what would let a host that isn't the right one pretend to be the user.
+// secretCredentials returns credentials that would let a wrong host impersonate the user.
 func (a *authenticator) secretCredentials(method string) []*credential {
 	if a.hostPassword() == "" && !slices.Contains(a.offered, method) {
-		return nil // Nothing to speak of in an error.
+		return nil // This is not worth a line in an error.
 	}
 	c := &credential{method: method, auth: a.keyboardInteractive}
 	if method == methodPassword {
@@ -203,7 +204,7 @@ func (a *authenticator) keyboardInteractive(c *credential) xssh.AuthMethod {
 	})
 }
 
-// shortenPrompt makes a server's question fit to be shown.
+// shortenPrompt makes a server's question safe and short enough to print.
 func shortenPrompt(s string) string {
 	s = oneLine(s)
 	if len(s) > 80 {
@@ -212,7 +213,7 @@ func shortenPrompt(s string) string {
 	return s
 }
 
-// authMethod offers one key and watches whether the server asked for its signature.
+// authMethod offers one key and observes whether the server asked for its signature.
 func (k key) authMethod(c *credential) xssh.AuthMethod {
 	c.outcome = "not accepted by the server"
 	if k.note != "" {
@@ -221,14 +222,14 @@ func (k key) authMethod(c *credential) xssh.AuthMethod {
 	return xssh.PublicKeys(&observedSigner{AlgorithmSigner: k.signer, algorithms: k.algorithms, credential: c})
 }
 
-// observedSigner tells its credential what became of a signature, and signs with the algorithms that are allowed.
+// observedSigner signs with the allowed algorithms, and records the outcome of the signature in its credential.
 type observedSigner struct {
 	xssh.AlgorithmSigner
 	algorithms []string
 	credential *credential
 }
 
-// Algorithms lists what the key may sign with.
+// Algorithms returns the algorithms that the key may sign with.
 func (s *observedSigner) Algorithms() []string { return s.algorithms }
 
 // Sign signs as the key does.

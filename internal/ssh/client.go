@@ -16,79 +16,81 @@ import (
 const (
 	// HostKeyStrict refuses a host whose key isn't known.
 	HostKeyStrict = "strict"
-	// HostKeyAcceptNew records the key of a host that is seen for the first time, and refuses a changed one.
+	// HostKeyAcceptNew records the key of a new host, and refuses a changed key.
 	HostKeyAcceptNew = "accept_new"
 	// HostKeyInsecure accepts every key and warns each time.
 	HostKeyInsecure = "insecure"
 )
 
-// Config says how a host is reached. What is set here wins over ssh_config, which wins over the defaults of OpenSSH.
+// Config says how a host is reached. Its settings take precedence over ssh_config, which takes precedence over the
+// defaults of OpenSSH.
 type Config struct {
-	// Host is the host as the user names it; ssh_config may give it another name. Required.
+	// Host is the host's name as the user writes it; ssh_config may map it to another name. Required.
 	Host string
-	// Port is the SSH port; 0 leaves it to ssh_config, then 22.
+	// Port is the SSH port; if 0, that of ssh_config, then 22.
 	Port int
-	// User is the user to log in as; empty leaves it to ssh_config, then the local user.
+	// User is the user to log in as; if empty, that of ssh_config, then the local user.
 	User string
 
 	// PrivateKeyFile or PrivateKey (the key itself, PEM) replace the identity files of ssh_config.
 	PrivateKeyFile, PrivateKey string
-	// Passphrase opens an encrypted private key.
+	// Passphrase decrypts an encrypted private key.
 	Passphrase string
 	// CertificateFile is an OpenSSH certificate for the private key.
 	CertificateFile string
-	// Password is for the methods password and keyboard-interactive. It is given to the host only, never to a jump host.
+	// Password is for the methods password and keyboard-interactive. It is sent to the host only, never to a jump host.
 	Password string
-	// Agent says whether the SSH agent is used: nil when there is one, false never, true always: without one that
-	// answers, authentication fails.
+	// Agent says whether the SSH agent is used. nil: if there is one; false: never; true: always, and authentication fails
+	// without an agent that answers.
 	Agent *bool
 
 	// KnownHostsFile replaces the user's known_hosts files; the system's are still read.
 	KnownHostsFile string
-	// HostKeyChecking is HostKeyStrict, HostKeyAcceptNew or HostKeyInsecure; empty leaves it to ssh_config, then strict.
+	// HostKeyChecking is HostKeyStrict, HostKeyAcceptNew or HostKeyInsecure; if empty, that of ssh_config, then strict.
 	HostKeyChecking string
 
-	// ConfigFile is read in place of ~/.ssh/config and /etc/ssh/ssh_config; "none" means no file at all.
+	// ConfigFile replaces ~/.ssh/config and /etc/ssh/ssh_config; "none" means no file at all.
 	ConfigFile string
-	// JumpHosts are gone through in this order, each [user@]host[:port]; they replace ProxyJump.
+	// JumpHosts are the jump hosts in this order, each [user@]host[:port]; they replace ProxyJump.
 	JumpHosts []string
 
-	// ConnectTimeout bounds dialling and key exchange of each hop; 0 leaves it to ssh_config, then 10 s.
+	// ConnectTimeout bounds dialling and key exchange of each hop; if 0, that of ssh_config, then 10 s.
 	ConnectTimeout time.Duration
-	// KeepaliveInterval is how long the host may be silent before it is asked for a sign of life; 0 leaves it to
-	// ssh_config, then 15 s; below 0 it is never asked.
+	// KeepaliveInterval is how long the host may be silent before a keepalive request is sent; if 0, that of ssh_config,
+	// then 15 s; below 0 none is sent.
 	KeepaliveInterval time.Duration
-	// KeepaliveCountMax is after how many silent intervals the connection is given up; 0 leaves it to ssh_config, then 3.
+	// KeepaliveCountMax is the number of silent intervals after which the connection is given up; if 0, that of
+	// ssh_config, then 3.
 	KeepaliveCountMax int
 
-	// Jumps shares connections to jump hosts with other clients; nil shares them with none.
+	// Jumps shares connections to jump hosts with other clients; nil means that they aren't shared.
 	Jumps *Jumps
 
-	// HelperURI is the libvirt URI, as seen on the host ("qemu:///system"), that is handed to virt-ssh-helper when the
-	// server forbids forwarding to a socket of libvirt. Empty: only netcat is used then.
+	// HelperURI is the libvirt URI, as seen on the host ("qemu:///system"), that is passed to virt-ssh-helper if the
+	// server forbids forwarding to a socket of libvirt. If empty, only netcat is used then.
 	HelperURI string
 
 	// Logger receives warnings; nil discards them.
 	Logger *slog.Logger
 }
 
-// String names the host and nothing secret, whichever verb prints the configuration.
+// String names the host and no secrets, whichever verb prints the configuration.
 func (c Config) String() string { return "ssh.Config{" + c.Host + "}" }
 
-// GoString is String.
+// GoString returns the same as String.
 func (c Config) GoString() string { return c.String() }
 
-// LogValue is String.
+// LogValue returns the same as String.
 func (c Config) LogValue() slog.Value { return slog.StringValue(c.String()) }
 
-// Client is one host over SSH. It is safe for concurrent use.
+// Client is a client of one host. It is safe for concurrent use.
 type Client struct {
 	cfg      Config
 	log      *slog.Logger
 	connects atomic.Int64
 
-	jump    *target // The host, of a jump host's client; nil for one that finds out at each connection.
-	via     *Client // The jump host that this jump host is behind, if any.
+	jump    *target // The host, for a jump host's client; nil for a client that resolves it at each connection.
+	via     *Client // The jump host through which this jump host is reached, if any.
 	refused *refusal
 
 	mu      sync.Mutex
@@ -97,8 +99,8 @@ type Client struct {
 	closed  bool
 	running sync.WaitGroup // Attempts.
 
-	adding chan struct{} // Holds a token while a further connection is made.
-	others []*chain      // Further connections, for sessions that the first has no room for. Guarded by mu.
+	adding chan struct{} // Holds a token while a further connection is being made.
+	others []*chain      // Further connections, for sessions that exceed the first. Guarded by mu.
 }
 
 // attempt is one connection being made for all callers that wait for it.
@@ -126,19 +128,20 @@ func NewClient(cfg Config) (*Client, error) {
 	}, nil
 }
 
-// Connects says how many connections were made to the host so far, or tried to.
+// Connects returns the number of connections to the host that were made or attempted so far.
 func (c *Client) Connects() int { return int(c.connects.Load()) }
 
-// DialUnix opens a stream to the unix socket at an absolute path on the host. It connects to the host when there is
-// no connection yet or no more. Where the server forbids forwarding to sockets, a program on the host makes the
-// connection to the socket.
+// DialUnix opens a stream to the unix socket at an absolute path on the host. It connects to the host if there is no
+// connection, or no connection any more. If the server forbids forwarding to sockets, a program on the host connects to
+// the socket.
 //
 // The stream supports deadlines and CloseWrite; closing it ends pending reads and writes at once. After a missed write
-// deadline it is unknown what arrived.
+// deadline it is unknown which data arrived.
 //
-// Errors are of kind ErrSocket when the socket can't be reached but the host can, and otherwise ErrConfig,
-// ErrUnreachable, ErrHostKey, ErrAuth, ErrForwarding or ErrClosed. A program on the host that takes its time to find
-// the socket dead is told of by the stream's first read. The context bounds the opening, not the stream.
+// Errors are of kind ErrSocket if the host can be reached but the socket can't, and otherwise ErrConfig,
+// ErrUnreachable, ErrHostKey, ErrAuth, ErrForwarding or ErrClosed. If a program on the host takes long to find that the
+// socket can't be connected to, the stream's first read returns the error. The context bounds the opening, not the
+// stream.
 func (c *Client) DialUnix(ctx context.Context, path string) (net.Conn, error) {
 	if err := checkSocketPath(path); err != nil {
 		return nil, err
@@ -146,8 +149,8 @@ func (c *Client) DialUnix(ctx context.Context, path string) (net.Conn, error) {
 	return throughLink(ctx, c, "opening "+path, func(l *link) (net.Conn, error) { return l.dialUnix(ctx, path) })
 }
 
-// DialSession opens a stream to libvirt's daemon of the user who logs in. A program on the host makes the connection:
-// virt-ssh-helper, which starts the daemon if it doesn't run, or else netcat. Config.HelperURI is needed.
+// DialSession opens a stream to libvirt's session daemon of the user who logs in. A program on the host connects to it:
+// virt-ssh-helper, which starts the daemon if it doesn't run, or else netcat. It requires Config.HelperURI.
 //
 // The stream and the errors are those of [Client.DialUnix].
 func (c *Client) DialSession(ctx context.Context) (net.Conn, error) {
@@ -156,8 +159,8 @@ func (c *Client) DialSession(ctx context.Context) (net.Conn, error) {
 	})
 }
 
-// throughLink asks for something through the connection to the host, which must bear being asked for twice. op is what
-// errors call it.
+// throughLink makes a request through the connection to the host. It may make the request twice, which must be safe. op
+// names the request in errors.
 func throughLink[T any](ctx context.Context, c *Client, op string, ask func(*link) (T, error)) (T, error) {
 	retried := false
 	for number := 0; ; {
@@ -172,7 +175,7 @@ func throughLink[T any](ctx context.Context, c *Client, op string, ask func(*lin
 			return answer, nil
 		case ctx.Err() != nil:
 		case !retried && ch.isLost():
-			// A connection that breaks under the request was lost without notice: once more with a new one.
+			// The connection was lost before the request and breaks only now: try once more with a new connection.
 			retried = true
 			continue
 		case errors.Is(err, ErrSessions) && number < maxConnections-1:
@@ -183,11 +186,11 @@ func throughLink[T any](ctx context.Context, c *Client, op string, ask func(*lin
 	}
 }
 
-// maxConnections is how many connections there are to one host at most. Further ones than the first are made where a
-// server runs no more programs on one, of which OpenSSH's default is ten (MaxSessions).
+// maxConnections bounds the connections to one host. Further connections are made if the server runs no more programs
+// on one: OpenSSH's default limit is ten (MaxSessions).
 const maxConnections = 8
 
-// connectionNumbered returns the shared connection, 0, or a further one, made if need be.
+// connectionNumbered returns the shared connection, 0, or a further one, which it makes if necessary.
 func (c *Client) connectionNumbered(ctx context.Context, number int) (*chain, error) {
 	if number == 0 {
 		return c.sharedConnection(ctx)
@@ -234,7 +237,7 @@ func (c *Client) connectionNumbered(ctx context.Context, number int) (*chain, er
 	return ch, nil
 }
 
-// Close closes the connection with everything that goes through it, and waits until all of it has ended.
+// Close closes the connection with everything that uses it, and waits until all of that has ended.
 func (c *Client) Close() error {
 	c.mu.Lock()
 	c.closed = true
@@ -254,7 +257,7 @@ func (c *Client) Close() error {
 	return nil
 }
 
-// sharedConnection returns the shared connection, waiting for it to be made if need be.
+// sharedConnection returns the shared connection, and waits until it is made if necessary.
 func (c *Client) sharedConnection(ctx context.Context) (*chain, error) {
 	c.mu.Lock()
 	if c.closed {
@@ -271,7 +274,7 @@ func (c *Client) sharedConnection(ctx context.Context) (*chain, error) {
 			c.mu.Unlock()
 			return nil, c.explainError(ctx, nil, "connecting", err)
 		}
-		// Others may wait for it when this caller leaves. It ends when the last one does.
+		// Others may still wait for the attempt when this caller leaves. It ends when the last of them leaves.
 		a = c.startAttempt(context.WithoutCancel(ctx))
 	}
 	a.waiters++
@@ -288,13 +291,13 @@ func (c *Client) sharedConnection(ctx context.Context) (*chain, error) {
 	if a.waiters == 0 {
 		a.cancel()
 		if c.pending == a {
-			c.pending = nil // Whoever comes next mustn't join an attempt that has been cancelled.
+			c.pending = nil // The next caller mustn't join an attempt that has been cancelled.
 		}
 	}
 	return nil, c.explainError(ctx, nil, "connecting", context.Cause(ctx))
 }
 
-// startAttempt begins an attempt that outlives the caller who caused it. The mutex is held.
+// startAttempt begins an attempt that outlives the caller that caused it. The caller holds the mutex.
 func (c *Client) startAttempt(ctx context.Context) *attempt {
 	ctx, cancel := context.WithCancel(ctx)
 	a := &attempt{cancel: cancel, done: make(chan struct{})}
@@ -316,8 +319,8 @@ func (c *Client) startAttempt(ctx context.Context) *attempt {
 	return a
 }
 
-// finishAttempt hands the result of an attempt to those who wait. It returns the connection if none of them wants it
-// any more.
+// finishAttempt passes the result of an attempt to the callers that wait for it. It returns the connection if no caller
+// waits any more.
 func (c *Client) finishAttempt(a *attempt, made *chain, err error) (unwanted *chain) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -337,7 +340,7 @@ func (c *Client) finishAttempt(a *attempt, made *chain, err error) (unwanted *ch
 	return unwanted
 }
 
-// explainError turns a failure into the error that the caller sees.
+// explainError turns a failure into the error that the caller gets.
 func (c *Client) explainError(ctx context.Context, t *target, op string, err error) error {
 	if e := (*Error)(nil); errors.As(err, &e) {
 		return err
@@ -358,7 +361,7 @@ func (c *Client) explainError(ctx context.Context, t *target, op string, err err
 	return &Error{Host: host, Op: op, Kind: kind, Err: err}
 }
 
-// kindOf finds the kind of a failure; what has none is a host that didn't answer as it should.
+// kindOf returns the kind of a failure; a failure without a kind is a host that didn't answer correctly.
 func kindOf(err error) error {
 	for _, kind := range []error{ErrConfig, ErrHostKey, ErrAuth, ErrSocket, ErrSessions, ErrForwarding, ErrClosed} {
 		if errors.Is(err, kind) {

@@ -14,27 +14,27 @@ import (
 )
 
 const (
-	// maxStderr is how much of what a program on the host complains about ends up in an error.
+	// maxStderr is how much of a program's standard error is shown in an error.
 	maxStderr = 512
-	// maxPreamble is how much of what a login shell prints before the program starts is skipped.
+	// maxPreamble is how much output of a login shell is skipped before the program starts.
 	maxPreamble = 64 << 10
 )
 
-// The script's way to tell why it doesn't start a program, beyond the exit codes of shells and of netcat.
+// The exit codes by which the script says why it doesn't start a program. Shells and netcat don't use them.
 const (
 	exitNoSocket  = 93
 	exitNoAccess  = 94
 	exitNoProgram = 95
 )
 
-// startMark is what the script prints when it is about to hand over to the program. The line break before it ends
-// whatever a login shell may have printed.
+// startMark is what the script prints right before it starts the program. The line break before it ends what a login
+// shell may have printed.
 const startMark = "\nvirtfleet-stream-starts\n"
 
 // command is a program that runs on the host.
 type command struct {
 	channel xssh.Channel
-	ended   chan struct{} // Closed when nothing more comes from it.
+	ended   chan struct{} // Closed when no more data comes from it.
 	stderr  tail
 
 	mu     sync.Mutex
@@ -88,7 +88,7 @@ func (l *link) startCommand(ctx context.Context, line string) (*command, error) 
 	return nil, err
 }
 
-// onRequest takes note of how the command ended.
+// onRequest records how the command ended.
 func (c *command) onRequest(r *xssh.Request) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -114,7 +114,7 @@ func (c *command) onRequest(r *xssh.Request) {
 	}
 }
 
-// awaitEnd waits for the command's end, whichever that is; its errors say why it wasn't seen.
+// awaitEnd waits for the end of the command, whatever its result; it returns an error if it can't see the end.
 func (c *command) awaitEnd(ctx context.Context, l *link) error {
 	select {
 	case <-c.ended:
@@ -126,7 +126,7 @@ func (c *command) awaitEnd(ctx context.Context, l *link) error {
 	}
 }
 
-// exitError says how a command that connects to a socket ended, once it has; nil when it ended well.
+// exitError waits until a command that connects to a socket has ended, and returns an error if it failed.
 func (c *command) exitError() error {
 	<-c.ended
 	if outcome := c.exitText(); outcome != "" {
@@ -135,7 +135,7 @@ func (c *command) exitError() error {
 	return nil
 }
 
-// exitText is how the command ended, and what it complained about; "" when it ended well.
+// exitText describes how the command ended, and its error output; "" if it succeeded.
 func (c *command) exitText() string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -154,7 +154,7 @@ func (c *command) exitText() string {
 	return outcome
 }
 
-// connectFailure says why the command didn't get to connecting, or failed at it.
+// connectFailure returns why the command didn't start to connect, or failed to.
 func (c *command) connectFailure(ctx context.Context, l *link) error {
 	defer func() { _ = c.channel.Close() }()
 	if err := c.awaitEnd(ctx, l); err != nil {
@@ -178,7 +178,7 @@ func (c *command) connectFailure(ctx context.Context, l *link) error {
 	return &kindError{kind: ErrForwarding, err: errors.New("the host's login shell ended without running a program")}
 }
 
-// awaitMark reads up to the start mark, byte by byte, because what follows belongs to the stream.
+// awaitMark reads up to the start mark, byte by byte, because the data after it belongs to the stream.
 func awaitMark(r io.Reader) error {
 	var seen []byte
 	one := make([]byte, 1)
@@ -191,12 +191,12 @@ func awaitMark(r io.Reader) error {
 			return nil
 		}
 	}
-	// What goes on and on is no login shell's greeting; reading to its end keeps it from blocking.
+	// More output than that is no login shell's greeting; read it to its end, so that the program doesn't block.
 	_, err := io.Copy(io.Discard, r)
 	return errors.Join(errors.New("the login shell printed too much"), err)
 }
 
-// tail keeps the beginning of what is written to it.
+// tail keeps the beginning of the text that is written to it.
 type tail struct {
 	mu   sync.Mutex
 	text []byte
@@ -215,7 +215,7 @@ func (t *tail) String() string {
 	return oneLine(string(t.text))
 }
 
-// oneLine makes text that comes from a host fit for one line of an error: nothing in it steers a terminal.
+// oneLine makes a host's text safe for one line of an error: it can't control a terminal.
 func oneLine(s string) string {
 	s = strings.Map(func(r rune) rune {
 		if unicode.IsPrint(r) {

@@ -14,8 +14,8 @@ import (
 
 const (
 	defaultPort = 22
-	// The defaults for waiting: a host that is there answers within a second, ten leave room for slow ones; a dead
-	// peer is found after 15 s * (3 + 1) = 60 s.
+	// Timeouts: a host that is up answers within a second, ten are enough for slow hosts; a dead peer is detected after 15
+	// s * (3 + 1) = 60 s.
 	defaultConnectTimeout    = 10 * time.Second
 	defaultKeepaliveInterval = 15 * time.Second
 	defaultKeepaliveCountMax = 3
@@ -23,12 +23,12 @@ const (
 	noFile = "none"
 )
 
-// defaultIdentities are the files that ssh tries when none is named, in its order.
+// defaultIdentities are the files that ssh tries if none is named, in its order.
 var defaultIdentities = []string{
 	"~/.ssh/id_rsa", "~/.ssh/id_ecdsa", "~/.ssh/id_ecdsa_sk", "~/.ssh/id_ed25519", "~/.ssh/id_ed25519_sk",
 }
 
-// target is one host on the way with everything known about how to reach it.
+// target is one host on the route with everything known about how to reach it.
 type target struct {
 	alias string // As the user named it.
 	host  string // As it is dialled and as known_hosts names it.
@@ -50,11 +50,11 @@ type target struct {
 	agentSocket      string // "" for none.
 	agentRequired    bool   // Whether the user asked for the agent explicitly.
 
-	methods    []string // How to log in, in the order in which it is tried.
+	methods    []string // The authentication methods, in the order in which they are tried.
 	algorithms algorithms
 
 	checking         string
-	neverAsked       bool // Whether ssh_config says to check no host key, which isn't done.
+	neverAsked       bool // Whether ssh_config turns host key checking off, which isn't followed.
 	hostKeyAlias     string
 	userKnownHosts   []string
 	globalKnownHosts []string
@@ -63,12 +63,12 @@ type target struct {
 	home, localUser string
 }
 
-// String is user@host:port.
+// String returns user@host:port.
 func (t *target) String() string { return t.user + "@" + t.address() }
 
 func (t *target) address() string { return net.JoinHostPort(t.host, strconv.Itoa(t.port)) }
 
-// validate checks what can be checked without reading files or talking to a host.
+// validate checks what can be checked without reading files or connecting to a host.
 func (c Config) validate() error {
 	switch {
 	case c.Host == "" || strings.HasPrefix(c.Host, "-") || strings.ContainsAny(c.Host, " \t\r\n@/"):
@@ -112,8 +112,9 @@ func (c Config) validate() error {
 	return nil
 }
 
-// resolve says how to reach a host: from the configuration, ssh_config and defaults. A jump host takes its name, user
-// and port from its own entry, and credentials and host key settings from the configuration like the host itself.
+// resolve determines how to reach a host, from the configuration, ssh_config and the defaults. A jump host has the
+// name, user and port of its own entry, and the same credentials and host key settings from the configuration as the
+// host itself.
 func (c Config) resolve(ctx context.Context, h hop, jumpHost bool) (*target, error) {
 	home, err := homeDir()
 	if err != nil {
@@ -177,14 +178,14 @@ func (c Config) resolve(ctx context.Context, h hop, jumpHost bool) (*target, err
 	return t, nil
 }
 
-// The ways to log in that are implemented, as the protocol names them.
+// The authentication methods that are implemented, by their names in the protocol.
 const (
 	methodKey         = "publickey"
 	methodInteractive = "keyboard-interactive"
 	methodPassword    = "password"
 )
 
-// authMethods lists the ways to log in that ssh_config allows, in its order.
+// authMethods returns the authentication methods that ssh_config allows, in its order.
 func authMethods(o options) []string {
 	methods := []string{methodKey, methodInteractive, methodPassword}
 	if preferred := o.firstArgument("preferredauthentications"); preferred != "" {
@@ -288,10 +289,10 @@ func (c Config) resolveHostKeys(t *target, o options) (err error) {
 		case "accept-new":
 			t.checking = HostKeyAcceptNew
 		case "no", "off":
-			// It is meant to spare questions about new hosts. That a changed key is let pass, too, isn't done for whoever
-			// wrote this down for some host long ago: host_key_checking says so for those who mean it.
+			// This setting is meant to avoid questions about new hosts. Its other meaning, to accept changed keys, is not
+			// followed: the user may have written it long ago for another host. host_key_checking is for users who want that.
 			t.checking, t.neverAsked = HostKeyAcceptNew, true
-		default: // "ask" asks, and there is no user to ask.
+		default: // The setting "ask" asks the user, which isn't possible here.
 			t.checking = HostKeyStrict
 		}
 	}

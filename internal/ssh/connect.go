@@ -17,14 +17,14 @@ import (
 )
 
 const (
-	// authTimeout bounds authentication after the key exchange: an agent may have to wait for a touch of a hardware
-	// key, and a server's PAM stack may be slow. sshd itself gives 120 s by default.
+	// authTimeout bounds authentication after the key exchange: an agent may have to wait until a user touches a hardware
+	// key, and a server's PAM stack may be slow. sshd itself allows 120 s by default.
 	authTimeout = 60 * time.Second
-	// maxHops bounds a route; a longer one is a loop in ssh_config.
+	// maxHops bounds the length of a route; a longer route is a loop in ssh_config.
 	maxHops = 16
 )
 
-// hop is a host to go through, as the user wrote it.
+// hop is a host on the route, as the user wrote it.
 type hop struct {
 	user, host string
 	port       int
@@ -73,7 +73,7 @@ func parseHop(s string) (hop, error) {
 	return h, nil
 }
 
-// resolveRoute lists the hosts to go through, the host itself last.
+// resolveRoute returns the hosts on the route, the host itself last.
 func (c *Client) resolveRoute(ctx context.Context) ([]*target, error) {
 	host, err := c.cfg.resolve(ctx, hop{user: c.cfg.User, host: c.cfg.Host, port: c.cfg.Port}, false)
 	if err != nil {
@@ -84,8 +84,8 @@ func (c *Client) resolveRoute(ctx context.Context) ([]*target, error) {
 		jumps = splitJumps(host.jump)
 	}
 	route := []*target{host}
-	// The first jump host may itself be behind others by its own entry in ssh_config; the later ones are reached from
-	// the one before them.
+	// The first jump host may itself be behind others, according to its own entry in ssh_config; each of the others is
+	// reached from the one before it.
 	for len(jumps) > 0 {
 		var first *target
 		for _, jump := range slices.Backward(jumps) {
@@ -127,7 +127,7 @@ func (c *Client) connect(ctx context.Context) (*chain, error) {
 	}
 	server := t.address()
 	if via != nil {
-		// A jump host has its own time.
+		// A jump host has a time limit of its own.
 		if _, err := via.sharedConnection(ctx); err != nil {
 			release()
 			return nil, c.explainError(ctx, t, "connecting", err)
@@ -151,7 +151,7 @@ func (c *Client) connect(ctx context.Context) (*chain, error) {
 	return ch, nil
 }
 
-// connectHop dials one host, through another one or directly, and logs in.
+// connectHop dials one host, through another host or directly, and logs in.
 func (c *Client) connectHop(ctx context.Context, t *target, via *Client) (*link, error) {
 	keys, err := loadHostKeys(t, c.log)
 	if err != nil {
@@ -164,7 +164,7 @@ func (c *Client) connectHop(ctx context.Context, t *target, via *Client) (*link,
 		return nil, deadline.explain("dialling", err)
 	}
 	conn := &watchedConn{Conn: raw}
-	// The handshake knows no context: closing what it reads from is what ends it.
+	// The handshake accepts no context: closing the connection that it reads from ends it.
 	unblock := context.AfterFunc(ctx, func() { _ = raw.Close() })
 	defer unblock()
 
@@ -214,7 +214,7 @@ func dialHop(ctx context.Context, t *target, via *Client) (net.Conn, error) {
 	return (&net.Dialer{}).DialContext(ctx, t.network, t.address())
 }
 
-// handshakeCause says why a handshake failed: the checks that we made ourselves know better than the protocol.
+// handshakeCause returns why a handshake failed: the errors of our own checks are more precise than the protocol's.
 func handshakeCause(err error, keys *hostKeys, auth *authenticator) error {
 	if refused := keys.refusalCause(); refused != nil {
 		return &kindError{kind: ErrHostKey, err: refused}
@@ -228,7 +228,7 @@ func handshakeCause(err error, keys *hostKeys, auth *authenticator) error {
 	return err
 }
 
-// deadline ends a context after a time that may be extended once more is known, and remembers that it did.
+// deadline ends a context after a time that may be extended later, and records that it did.
 type deadline struct {
 	ctx     context.Context
 	cancel  context.CancelCauseFunc
@@ -259,7 +259,7 @@ func (d *deadline) stop() {
 	d.cancel(nil)
 }
 
-// explain prefers the end of the deadline or of the context to the error that it caused.
+// explain returns the end of the deadline or of the context rather than the error that it caused.
 func (d *deadline) explain(what string, err error) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -4,5 +4,5 @@ package ssh
 
 import "net"
 
-// acknowledge does nothing where the kernel can't be told when to acknowledge.
+// acknowledge does nothing on systems whose kernel can't be told when to acknowledge.
 func acknowledge(net.Conn) {}

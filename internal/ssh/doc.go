@@ -1,9 +1,9 @@
 // Package ssh reaches hosts over SSH and opens streams to unix sockets on them, without any external program.
 //
-// A [Client] keeps one connection to one host, made when it is first needed, shared by everything that needs it and
-// made anew after it was lost. Authentication, host keys, ssh_config and jump hosts behave as OpenSSH's client does,
-// except that no user is ever asked anything: where ssh would ask, this package refuses and says what to do.
+// A [Client] keeps one connection to one host. The connection is made when it is first needed, is shared by all that
+// need it, and is made again after it was lost. Authentication, host keys, ssh_config and jump hosts behave as in
+// OpenSSH's client, except that a user is never asked: where ssh would ask, this package refuses and says what to do.
 //
-// The package may import the standard library and golang.org/x/crypto. It knows nothing of libvirt's protocol, of
-// VMs or of Terraform: whoever needs a stream is handed a dial function.
+// The package may import the standard library and golang.org/x/crypto. It knows nothing of libvirt's protocol, of VMs
+// or of Terraform: packages that need a stream get a dial function.
 package ssh

@@ -9,7 +9,7 @@ import (
 // The kinds of failure, for [errors.Is]. Every error of this package carries one of them, unless the caller's own
 // context was cancelled.
 var (
-	// ErrConfig means that a setting, a file it names or ssh_config can't be used. Nothing was sent to any host.
+	// ErrConfig means that a setting, a file that it names, or ssh_config can't be used. Nothing was sent to any host.
 	ErrConfig = errors.New("invalid SSH configuration")
 	// ErrUnreachable means that the host, or a jump host on the way, didn't answer, or that the connection broke.
 	ErrUnreachable = errors.New("host unreachable")
@@ -17,31 +17,31 @@ var (
 	ErrHostKey = errors.New("host key refused")
 	// ErrAuth means that the host accepted none of the credentials.
 	ErrAuth = errors.New("authentication failed")
-	// ErrSocket means that the host was reached, but nothing answers at that socket's path: it isn't there, no
-	// process listens, or the user may not open it. Another path may do.
+	// ErrSocket means that the host was reached, but nothing answers at that socket's path: it doesn't exist, no process
+	// listens, or the user may not open it. Another path may work.
 	ErrSocket = errors.New("socket not available")
-	// ErrForwarding means that the host was reached, but that it lets no stream through to any unix socket.
+	// ErrForwarding means that the host was reached, but allows no stream to any unix socket.
 	ErrForwarding = errors.New("no way to unix sockets on the host")
-	// ErrSessions means that the host was reached, but runs no further program for us, on as many connections as are made
-	// to one host.
+	// ErrSessions means that the host was reached, but runs no further program for us, on the maximum number of
+	// connections.
 	ErrSessions = errors.New("no session left on the host")
 	// ErrClosed means that the client was closed.
 	ErrClosed = errors.New("SSH client closed")
 )
 
-// Error is what went wrong with one host. It unwraps to its kind and to its cause.
+// Error is the failure of one host. It unwraps to its kind and to its cause.
 type Error struct {
 	// Host is user@host:port of the host that failed, which may be a jump host.
 	Host string
-	// Op is what was being done, as a gerund: "connecting".
+	// Op is the operation that failed, as a gerund: "connecting".
 	Op string
-	// Kind is one of the Err variables of this package, or nil when the caller's context was cancelled.
+	// Kind is one of the Err variables of this package, or nil if the caller's context was cancelled.
 	Kind error
 	// Err is the cause.
 	Err error
 }
 
-// Error names the host, what was being done, and the cause.
+// Error returns a text with the host, the operation and the cause.
 func (e *Error) Error() string {
 	return fmt.Sprintf("SSH to %s: %s: %v", e.Host, e.Op, e.Err)
 }
@@ -54,7 +54,7 @@ func (e *Error) Unwrap() []error {
 	return []error{e.Kind, e.Err}
 }
 
-// configError is a cause of kind [ErrConfig] that is known before any host is.
+// configError returns an error of kind [ErrConfig] that is found before any host is known.
 func configError(format string, args ...any) error {
 	return &kindError{kind: ErrConfig, err: fmt.Errorf(format, args...)}
 }
@@ -80,26 +80,27 @@ const (
 // HostKeyError says why a host key was refused and where the decision comes from.
 type HostKeyError struct {
 	Problem HostKeyProblem
-	// Name is the host's name as known_hosts has it, "[name]:port" for a port other than 22.
+	// Name is the host's name in known_hosts, "[name]:port" for a port other than 22.
 	Name string
 	// KeyType and Fingerprint describe the key that the host presented.
 	KeyType, Fingerprint string
-	// File and Line are the place in known_hosts that contradicts the key, for a changed or a revoked one.
+	// File and Line are the place in known_hosts that contradicts a changed or revoked key.
 	File string
 	Line int
 	// KnownType and KnownFingerprint describe the key found there.
 	KnownType, KnownFingerprint string
 	// Files are the known_hosts files that were searched.
 	Files []string
-	// Missing are the user's known_hosts files where none of them exists.
+	// Missing are the user's known_hosts files if none of them exists.
 	Missing []string
-	// NeverAsked says that ssh_config has StrictHostKeyChecking no for the host, which doesn't hold for changed keys here.
+	// NeverAsked says that ssh_config has StrictHostKeyChecking no for the host, which this package doesn't apply to
+	// changed keys.
 	NeverAsked bool
 	// Err is the cause, if there is a further one.
 	Err error
 }
 
-// Error explains the refusal and what to do about it.
+// Error returns a text that explains the refusal and what to do about it.
 func (e *HostKeyError) Error() string {
 	presented := fmt.Sprintf("it presents %s %s", e.KeyType, e.Fingerprint)
 	switch e.Problem {
@@ -142,7 +143,7 @@ func (e *HostKeyError) Error() string {
 // Unwrap returns the cause, if there is a further one.
 func (e *HostKeyError) Unwrap() error { return e.Err }
 
-// orNil is the error, or nil where there is none.
+// orNil returns the error, or nil if there is none.
 func (e *HostKeyError) orNil() error {
 	if e == nil {
 		return nil
@@ -150,9 +151,9 @@ func (e *HostKeyError) orNil() error {
 	return e
 }
 
-// AuthAttempt is one credential and what became of it.
+// AuthAttempt is one credential and its outcome.
 type AuthAttempt struct {
-	// Method is the SSH method: publickey, keyboard-interactive, password, or agent for the agent itself.
+	// Method is the SSH method: publickey, keyboard-interactive, password; or agent for the agent itself.
 	Method string
 	// Credential names what was tried, never its secret: a file, or a key's type and fingerprint.
 	Credential string
@@ -165,13 +166,13 @@ type AuthError struct {
 	User string
 	// Attempts are in the order in which they were made.
 	Attempts []AuthAttempt
-	// Offered are the methods that the server would go on with.
+	// Offered are the methods with which the server would continue.
 	Offered []string
-	// Err is what ended the attempts early, if anything did: "too many authentication failures" of the server.
+	// Err is what ended the attempts early, if anything: "too many authentication failures" from the server.
 	Err error
 }
 
-// Error lists each attempt with its outcome.
+// Error returns a text that lists each attempt with its outcome.
 func (e *AuthError) Error() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "no credential was accepted for user %q", e.User)

@@ -52,7 +52,7 @@ func (t *target) expandFileName(s string) (string, error) {
 	}
 }
 
-// expandJump expands the percent tokens that ProxyJump takes: %%, %h, %n, %p and %r.
+// expandJump expands the percent tokens that ProxyJump accepts: %%, %h, %n, %p and %r.
 func (t *target) expandJump(s string) (string, error) {
 	for i := 0; i < len(s); i++ {
 		if s[i] != '%' {
@@ -116,7 +116,7 @@ func (t *target) expandTokens(s string) (string, error) {
 	return b.String(), nil
 }
 
-// configInt reads a whole number.
+// configInt parses a whole number.
 func configInt(o options, keyword string, fallback int) (int, error) {
 	s := o.firstArgument(keyword)
 	if s == "" {
@@ -129,7 +129,7 @@ func configInt(o options, keyword string, fallback int) (int, error) {
 	return int(n), nil
 }
 
-// configDuration reads a time in ssh's format: seconds, or numbers with units as in 1m30s.
+// configDuration parses a time in ssh's format: seconds, or numbers with units as in 1m30s.
 func configDuration(o options, keyword string, fallback time.Duration) (time.Duration, error) {
 	s := o.firstArgument(keyword)
 	if s == "" || s == noFile {

@@ -8,11 +8,11 @@ import (
 	"strings"
 )
 
-// ReadEnd returns the last n bytes of the file at an absolute path on the host, less where the file is shorter. It is
-// read by a program there (tail), with the rights of the user who logs in.
+// ReadEnd returns the last n bytes of the file at an absolute path on the host, or all of a shorter file. A program on
+// the host (tail) reads it, with the permissions of the user who logs in.
 //
-// Errors are those of [Client.DialUnix] where the host can't be reached, and of kind ErrConfig for a path that isn't
-// absolute; any other means that the host runs no such program for us, or that the program could not read the file.
+// Errors are those of [Client.DialUnix] if the host can't be reached, and of kind ErrConfig for a path that isn't
+// absolute. Any other error means that the host doesn't run the program, or that the program could not read the file.
 func (c *Client) ReadEnd(ctx context.Context, path string, n int) ([]byte, error) {
 	if err := checkFilePath(path); err != nil {
 		return nil, &Error{Host: c.cfg.Host, Op: "reading a file", Kind: ErrConfig, Err: err}
@@ -27,7 +27,7 @@ func (c *Client) ReadEnd(ctx context.Context, path string, n int) ([]byte, error
 	return text[max(0, len(text)-n):], nil
 }
 
-// checkFilePath refuses a path that means something else on the host than for whoever wrote it.
+// checkFilePath refuses a path that has another meaning on the host than the caller intended.
 func checkFilePath(path string) error {
 	if !strings.HasPrefix(path, "/") || strings.ContainsAny(path, "\x00\n\r") {
 		return configError("file path %q: must be absolute, on one line", path)
@@ -35,31 +35,31 @@ func checkFilePath(path string) error {
 	return nil
 }
 
-// What the script says of a file: each on a line of its own.
+// The script's answers about a file: each on a line of its own.
 const (
 	fileThere   = "virtfleet-file-there"
 	fileAbsent  = "virtfleet-file-absent"
 	fileUnknown = "virtfleet-file-unknown"
 )
 
-// absentScript says for each of its arguments, which are absolute, whether there is such a file. It is absent where the
-// nearest directory above it that can be seen may be searched. As for line breaks and exclamation marks, see
+// absentScript says for each of its arguments, which are absolute paths, whether there is such a file. A file is absent
+// if the nearest visible directory above it may be searched. For line breaks and exclamation marks, see
 // link.connectScript.
 const absentScript = `for p; do s=` + fileThere + `; test -e "$p" || { s=` + fileUnknown + `; d=$p; ` +
 	`while test -n "$d"; do test -L "$d" && break; case $d in */*) d=${d%/*};; *) break;; esac; ` +
 	`test -e "${d:-/}" || continue; ` +
 	`test -d "${d:-/}" && { test -x "${d:-/}" || break; }; s=` + fileAbsent + `; break; done; }; echo; echo $s; done`
 
-// maxArguments is how long the arguments of one command may be altogether. Linux takes no single argument of 128 KiB,
-// and to the login shell the whole command is one.
+// maxArguments bounds the length of all arguments of one command. Linux accepts no single argument of 128 KiB, and the
+// login shell gets the whole command as one argument.
 const maxArguments = 64 << 10
 
-// Absent returns which of the absolute paths lead to nothing on the host, as the user who logs in sees it: what that
-// user may not see, or is reached through a symbolic link that leads to nothing, isn't among them. A program there (sh)
-// looks, and changes nothing.
+// Absent returns the absolute paths that don't exist on the host, as the user who logs in sees it. A path that this
+// user may not see, or that leads through a dangling symbolic link, isn't among them. A program on the host (sh) looks,
+// and changes nothing.
 //
-// Errors are those of [Client.DialUnix] where the host can't be reached, and of kind ErrConfig for a path that isn't
-// absolute; any other means that the host runs no such program for us.
+// Errors are those of [Client.DialUnix] if the host can't be reached, and of kind ErrConfig for a path that isn't
+// absolute. Any other error means that the host doesn't run the program.
 func (c *Client) Absent(ctx context.Context, paths ...string) ([]string, error) {
 	for _, path := range paths {
 		if err := checkFilePath(path); err != nil {
@@ -82,7 +82,7 @@ func (c *Client) Absent(ctx context.Context, paths ...string) ([]string, error) 
 	return absent, nil
 }
 
-// absentAmong is Absent for as many paths as fit into one command.
+// absentAmong does the same as Absent for as many paths as fit into one command.
 func (c *Client) absentAmong(ctx context.Context, paths []string) ([]string, error) {
 	line := boundedScript(absentScript, commandLimit, paths...)
 	text, err := throughLink(ctx, c, "looking for files", func(l *link) ([]byte, error) {
@@ -93,7 +93,7 @@ func (c *Client) absentAmong(ctx context.Context, paths []string) ([]string, err
 	}
 	var absent []string
 	told := 0
-	for word := range strings.FieldsSeq(string(text)) { // What a login shell prints comes before.
+	for word := range strings.FieldsSeq(string(text)) { // The output of a login shell comes before.
 		switch word {
 		case fileThere, fileUnknown:
 			told++
@@ -110,8 +110,7 @@ func (c *Client) absentAmong(ctx context.Context, paths []string) ([]string, err
 	return absent, nil
 }
 
-// commandOutput runs a program on the host and returns what it prints, which is n bytes at most, and what a login shell
-// prints before.
+// commandOutput runs a program on the host and returns its output, up to n bytes, after the output of a login shell.
 func (l *link) commandOutput(ctx context.Context, line string, n int) ([]byte, error) {
 	cmd, err := l.startCommand(ctx, line)
 	if err != nil {
@@ -120,7 +119,7 @@ func (l *link) commandOutput(ctx context.Context, line string, n int) ([]byte, e
 	defer func() { _ = cmd.channel.Close() }()
 	unblock := context.AfterFunc(ctx, func() { _ = cmd.channel.Close() })
 	defer unblock()
-	// What goes on and on is cut off.
+	// Endless output is cut off.
 	text, err := io.ReadAll(io.LimitReader(cmd.channel, int64(n)+maxPreamble))
 	if err != nil {
 		return nil, err

@@ -9,11 +9,11 @@ import (
 )
 
 const (
-	// handshakesAtOnce is how many connections to one server may be logging in at the same time. OpenSSH drops some at
-	// random from ten on (MaxStartups), counting those of all users.
+	// handshakesAtOnce is how many connections to one server may log in at the same time. From ten on OpenSSH drops
+	// connections at random (MaxStartups), counting those of all users.
 	handshakesAtOnce = 4
-	// droppedRetries is how often a server is tried again that drops the connection without a word, and droppedDelay how
-	// long after the first time; each further time it is twice as long.
+	// droppedRetries is the number of retries after a server drops a connection silently. droppedDelay is the delay before
+	// the first retry; it doubles with each retry.
 	droppedRetries = 6
 	droppedDelay   = 200 * time.Millisecond
 )
@@ -21,7 +21,7 @@ const (
 // errDropped means that a server closed the connection before it presented its key.
 var errDropped = errors.New("the server closed the connection without a word, as sshd does above its MaxStartups")
 
-// handshakes holds a token for each connection to a server that is being made, by the server's address.
+// handshakes holds, by server address, a token for each connection that is being made.
 var handshakes sync.Map
 
 // limitHandshakes waits until one more connection to a server may be made.
@@ -39,8 +39,8 @@ func limitHandshakes(ctx context.Context, server string) (release func(), err er
 	}
 }
 
-// retryDropped repeats what a server drops without a word, with pauses of random length, so that clients that were
-// dropped together don't come back together.
+// retryDropped retries when a server drops the connection silently, after pauses of random length, so that clients that
+// were dropped together don't come back together.
 func retryDropped[T any](ctx context.Context, connect func() (T, error)) (T, error) {
 	delay := droppedDelay
 	for try := 0; ; try++ {

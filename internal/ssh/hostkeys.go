@@ -17,19 +17,19 @@ import (
 	"golang.org/x/crypto/ssh/knownhosts"
 )
 
-// hostKeys decides about the key of one host.
+// hostKeys checks the key of one host.
 type hostKeys struct {
 	target   *target
 	log      *slog.Logger
-	name     string // As known_hosts has it, with the port if it isn't 22.
-	bare     string // Without the port, or "" when that is the same or doesn't count.
+	name     string // As in known_hosts, with the port if it isn't 22.
+	bare     string // Without the port, or "" if that is the same or doesn't count.
 	files    []string
 	known    []knownKey // Of this host under its name.
 	fallback []knownKey // Of this host under its bare name.
 
-	mu       sync.Mutex // The handshake checks the key on a goroutine of its own.
-	accepted []byte     // The key that was accepted; a later key exchange must present the same.
-	verified bool       // Whether it is the host's own, as far as known_hosts can tell.
+	mu       sync.Mutex // The handshake checks the key in a goroutine of its own.
+	accepted []byte     // The accepted key; later key exchanges must present the same.
+	verified bool       // Whether the key is the host's own, as far as known_hosts says.
 	refused  error
 }
 
@@ -73,16 +73,16 @@ func (h *hostKeys) readKnownHosts() error {
 	return nil
 }
 
-// isVerified says whether the key that was accepted is known to be the host's, or was just recorded as such. Only then
-// may the host be given anything that it could use elsewhere.
+// isVerified reports whether the accepted key is known to be the host's, or was just recorded as the host's. Only then
+// may the host get anything that it could use elsewhere.
 func (h *hostKeys) isVerified() bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.verified
 }
 
-// relevantKeys are the keys that the host's key is compared with. As in ssh, what is known without a port counts for
-// any port of a host, unless something is known for that port.
+// relevantKeys returns the keys that the host's key is compared with. As in ssh, keys recorded without a port count for
+// any port of a host, unless keys are recorded for that port.
 func (h *hostKeys) relevantKeys() []knownKey {
 	trusted := func(k knownKey) bool { return k.marker != markerRevoked }
 	if slices.ContainsFunc(h.known, trusted) {
@@ -91,9 +91,9 @@ func (h *hostKeys) relevantKeys() []knownKey {
 	return slices.Concat(h.known, h.fallback)
 }
 
-// algorithmOrder lists the host key algorithms to ask for: first those of which we know a key, so that a server with
-// several keys presents one that can be checked. The rest follows, so that a server without any of them is told from
-// one that doesn't answer.
+// algorithmOrder returns the host key algorithms to request. Those for which a key is known come first, so that a
+// server with several keys presents a key that can be checked. The others follow, so that a server without these keys
+// can be distinguished from a server that doesn't answer.
 func (h *hostKeys) algorithmOrder() []string {
 	supported := h.target.algorithms.hostKeys
 	types := map[string]bool{}
@@ -121,7 +121,7 @@ func (h *hostKeys) algorithmOrder() []string {
 	if all := slices.Concat(certificates, known, others); len(all) > 0 {
 		return all
 	}
-	return supported // Certificates alone, which no authority vouches for: the check says so.
+	return supported // Only certificates without a known authority: the check reports that.
 }
 
 // algorithmRank orders algorithms as ssh does, so that a new host is recorded with the key that ssh would record.
@@ -131,10 +131,10 @@ func algorithmRank(algorithm string) int {
 			return i
 		}
 	}
-	return math.MaxInt32 // Newer ones, which ssh doesn't prefer yet.
+	return math.MaxInt32 // Newer algorithms, which ssh doesn't prefer yet.
 }
 
-// keyTypeOf returns the type of the keys that an algorithm signs with: RSA keys have several.
+// keyTypeOf returns the type of the keys that an algorithm signs with: RSA keys have several algorithms.
 func keyTypeOf(algorithm string) string {
 	switch algorithm {
 	case xssh.KeyAlgoRSASHA256, xssh.KeyAlgoRSASHA512:
@@ -143,7 +143,7 @@ func keyTypeOf(algorithm string) string {
 	return algorithm
 }
 
-// checkKey decides about the key that the host presents. It is called again at each later key exchange.
+// checkKey checks the key that the host presents. It is called again at each later key exchange.
 func (h *hostKeys) checkKey(key xssh.PublicKey) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -187,8 +187,8 @@ func (h *hostKeys) decideKey(key xssh.PublicKey) error {
 	return h.recordKey(key)
 }
 
-// recordKey makes a new host's key known. Another process may meet the host at the same time, and be shown another key:
-// what is known is looked at once more while no other process writes.
+// recordKey records a new host's key. Another process may connect to the host at the same time and get another key: so
+// known_hosts is read once more while no other process writes to it.
 func (h *hostKeys) recordKey(key xssh.PublicKey) error {
 	var refusal *HostKeyError
 	err := recordHostKey(h.target, h.name, key, h.log, func() error {
@@ -209,7 +209,8 @@ func (h *hostKeys) recordKey(key xssh.PublicKey) error {
 	return nil
 }
 
-// decidePlain decides about a key by what is known, whatever is done with unknown ones. It returns nil for a known key.
+// decidePlain checks a key against the known keys only, without regard to the setting for unknown keys. It returns nil
+// for a known key.
 func (h *hostKeys) decidePlain(key xssh.PublicKey, relevant []knownKey) *HostKeyError {
 	if k := findKey(relevant, markerRevoked, key); k != nil {
 		return h.refuseKey(HostKeyRevoked, key, k, nil)
@@ -217,7 +218,7 @@ func (h *hostKeys) decidePlain(key xssh.PublicKey, relevant []knownKey) *HostKey
 	if findKey(relevant, "", key) != nil {
 		return nil
 	}
-	// A key of another type may be newer, but one of the same type contradicts: name the latter if there is one.
+	// A key of another type may just be newer, but a key of the same type contradicts: name the latter if there is one.
 	var contradiction *knownKey
 	for i, k := range h.known {
 		sameType := k.key.Type() == key.Type()
@@ -247,7 +248,7 @@ func (h *hostKeys) decideCertificate(cert *xssh.Certificate, relevant []knownKey
 		}
 	}
 	if findKey(relevant, "", cert.Key) != nil {
-		return nil // As in ssh, a certificate that doesn't hold is as good as its key.
+		return nil // As in ssh, a certificate that isn't valid counts as its plain key.
 	}
 	var err error
 	if allowed := h.target.algorithms.certificateAuthoritySignature; !slices.Contains(allowed, cert.Signature.Format) {
@@ -262,8 +263,8 @@ func (h *hostKeys) decideCertificate(cert *xssh.Certificate, relevant []knownKey
 	return nil
 }
 
-// certificatePrincipal is the name under which the host is looked for in a certificate: the certificate's own pattern
-// that the host's name matches, as the library compares names literally.
+// certificatePrincipal returns the name under which to look for the host in a certificate: the certificate's pattern
+// that matches the host's name, because the library compares names literally.
 func (h *hostKeys) certificatePrincipal(cert *xssh.Certificate) string {
 	name := strings.ToLower(firstOf(h.target.hostKeyAlias, h.target.host))
 	for _, pattern := range cert.ValidPrincipals {

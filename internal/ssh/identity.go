@@ -17,11 +17,11 @@ import (
 type key struct {
 	name       string
 	signer     xssh.AlgorithmSigner
-	algorithms []string // What it may sign with.
+	algorithms []string // The algorithms that it may sign with.
 	note       string   // Why a server may refuse it.
 }
 
-// identity is a private key as far as it could be loaded.
+// identity is a private key, as much of it as could be loaded.
 type identity struct {
 	name    string
 	path    string // "" for a key that was given as a value.
@@ -30,8 +30,8 @@ type identity struct {
 	problem string               // Why there is no signer.
 }
 
-// keyStages gathers the keys in the order in which they are offered, each once. ssh offers certificates that are named,
-// then named keys of the agent, its other keys, and last what is in files.
+// keyStages gathers the keys in the order in which they are offered, each once. ssh offers named certificates, then
+// named keys of the agent, the agent's other keys, and last the keys in files.
 type keyStages struct {
 	*authenticator
 	loaded       bool
@@ -50,14 +50,14 @@ func (s *keyStages) loadFiles() {
 	}
 }
 
-// takeGathered returns what was gathered since.
+// takeGathered returns the credentials that were gathered since the last call.
 func (s *keyStages) takeGathered() []*credential {
 	gathered := s.gathered
 	s.gathered = nil
 	return gathered
 }
 
-// gatherExplicit gathers the key that the provider was told, with its certificates.
+// gatherExplicit gathers the key of the provider's settings, with its certificates.
 func (s *keyStages) gatherExplicit() ([]*credential, error) {
 	s.loadFiles()
 	if !s.target.explicitKey || len(s.identities) == 0 || s.identities[0].signer == nil || s.target.agentRequired {
@@ -118,7 +118,7 @@ func (s *keyStages) gatherOthers() ([]*credential, error) {
 	return s.takeGathered(), nil
 }
 
-// addKey adds a key, unless it was or none of the algorithms that it can sign with is allowed.
+// addKey adds a key, unless it was added before or none of its algorithms is allowed.
 func (s *keyStages) addKey(name string, signer xssh.AlgorithmSigner, note string) {
 	blob := string(signer.PublicKey().Marshal())
 	if s.seen[blob] {
@@ -159,7 +159,7 @@ func sameKey(a, b xssh.PublicKey) bool {
 	return a != nil && b != nil && bytes.Equal(a.Marshal(), b.Marshal())
 }
 
-// isNamed says whether a key is one that the configuration names.
+// isNamed reports whether the configuration names a key.
 func isNamed(identities []identity, certificates []certificate, public xssh.PublicKey) bool {
 	for _, id := range identities {
 		if sameKey(id.public, public) {
@@ -199,7 +199,7 @@ func (a *authenticator) loadIdentities() []identity {
 		switch {
 		case errors.Is(err, fs.ErrNotExist) && a.target.defaultFiles && !isExplicit(a, path):
 		case err != nil:
-			// The public part may be there without the private one, which an agent may hold.
+			// The public key may exist without the private key, which an agent may hold.
 			id := identity{name: path, path: path, public: readPublicKey(path + ".pub"), problem: causeOf(err)}
 			identities = append(identities, id)
 		default:
@@ -228,7 +228,7 @@ func causeOf(err error) string {
 	return err.Error()
 }
 
-// parseKeyFile makes the most of what a key file contains.
+// parseKeyFile returns as much as can be read of a key file.
 func (a *authenticator) parseKeyFile(name, path string, pem []byte) identity {
 	id := identity{name: name, path: path}
 	signer, err := parseKey(pem, a.cfg.Passphrase)
@@ -270,7 +270,7 @@ func readPublicKey(path string) xssh.PublicKey {
 	return public
 }
 
-// parseKey parses a private key. The error never carries any of it.
+// parseKey parses a private key. The error never contains any of it.
 func parseKey(pem []byte, passphrase string) (xssh.Signer, error) {
 	signer, err := xssh.ParsePrivateKey(pem)
 	if missing := (*xssh.PassphraseMissingError)(nil); errors.As(err, &missing) {
@@ -285,11 +285,11 @@ func parseKey(pem []byte, passphrase string) (xssh.Signer, error) {
 // certificate is a user certificate from a file.
 type certificate struct {
 	name        string
-	implied     bool // Whether it was found by its key's name, rather than being named.
+	implied     bool // Whether it was found by its key's name, rather than named.
 	certificate *xssh.Certificate
 }
 
-// outOfDate says why a server will refuse the certificate by its times, if its clock is right; "" if it won't.
+// outOfDate says why a server whose clock is right will refuse the certificate because of its times; "" if it won't.
 func (c certificate) outOfDate(now time.Time) string {
 	const form = "2006-01-02 15:04:05 MST"
 	at := func(seconds uint64) time.Time {
@@ -304,7 +304,8 @@ func (c certificate) outOfDate(now time.Time) string {
 	return ""
 }
 
-// loadCertificates loads those that are named or else, as ssh does, those whose names follow from the keys'.
+// loadCertificates loads the named certificates or, if there are none, those whose names follow from the keys', as ssh
+// does.
 func (a *authenticator) loadCertificates(identities []identity) []certificate {
 	var certificates []certificate
 	load := func(path string, implied bool) {

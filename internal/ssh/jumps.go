@@ -8,24 +8,24 @@ import (
 	"sync"
 )
 
-// Jumps shares the connections to jump hosts among clients: a bastion with fifty hosts behind it is logged in to once.
-// The zero value is ready for use.
+// Jumps shares the connections to jump hosts among clients: fifty hosts behind a bastion need only one login to it. The
+// zero value is ready for use.
 type Jumps struct {
 	mu       sync.Mutex
 	clients  map[jumpKey]*sharedClient
 	refusals map[jumpKey]*refusal
 }
 
-// jumpKey identifies a jump host with everything that a connection to it depends on, the way there included.
+// jumpKey identifies a jump host by everything that a connection to it depends on, including the route to it.
 type jumpKey [sha256.Size]byte
 
-// sharedClient is the client of a jump host, with how many connections go through it.
+// sharedClient is the client of a jump host, with the number of its users.
 type sharedClient struct {
 	client *Client
 	users  int
 }
 
-// keyOf is the key of a host behind another one. It is a hash, as it covers secrets.
+// keyOf returns the key of a host behind another host. It is a hash, because it covers secrets.
 func keyOf(c *Config, t *target, behind jumpKey) jumpKey {
 	a := t.algorithms
 	text := fmt.Appendf(nil, "%x %q %q %q %q", behind, c.PrivateKey, c.Passphrase, c.PrivateKeyFile, c.CertificateFile)
@@ -40,8 +40,8 @@ func keyOf(c *Config, t *target, behind jumpKey) jumpKey {
 		a.hostKeysOrdered, a.publicKeys, a.certificateAuthoritySignature))
 }
 
-// acquireRoute returns the client of the last of some hosts, each of which is reached through the one before; nil for
-// none. Whoever is given one releases it.
+// acquireRoute returns the client of the last of some hosts, each of which is reached through the one before; nil if
+// there are none. The caller must call release.
 func (j *Jumps) acquireRoute(c *Client, hosts []*target) (last *Client, release func()) {
 	release = func() {}
 	var key jumpKey
@@ -52,7 +52,7 @@ func (j *Jumps) acquireRoute(c *Client, hosts []*target) (last *Client, release 
 	return last, release
 }
 
-// shareHop returns the client of one host behind another. What the other one was acquired with is released with it.
+// shareHop returns the client of one host behind another. Its release also releases the other host's client.
 func (j *Jumps) shareHop(key jumpKey, c *Client, t *target, via *Client, releaseVia func()) (*Client, func()) {
 	j.mu.Lock()
 	defer j.mu.Unlock()

@@ -36,8 +36,8 @@ type knownKey struct {
 	line     int
 }
 
-// readKnownHosts reads the files that exist. A line that can't be read, of a key type that is too new for us say, is
-// skipped as ssh does.
+// readKnownHosts reads the files that exist. Like ssh, it skips lines that it can't read, for example with a newer type
+// of key.
 func readKnownHosts(files []string, log *slog.Logger) ([]knownKey, error) {
 	var keys []knownKey
 	for _, file := range files {
@@ -63,7 +63,7 @@ func readKnownHosts(files []string, log *slog.Logger) ([]knownKey, error) {
 	return keys, nil
 }
 
-// matches says whether the line is about a host, given by its name as known_hosts has it.
+// matches reports whether the line is about a host, given by its name in known_hosts.
 func (k *knownKey) matches(name string) bool {
 	if len(k.patterns) == 1 && strings.HasPrefix(k.patterns[0], "|") {
 		return matchHashed(k.patterns[0], name)
@@ -90,14 +90,15 @@ func matchHashed(pattern, name string) bool {
 	return hmac.Equal(mac.Sum(nil), want)
 }
 
-// recording keeps clients of this process from recording at the same time; a lock on the file keeps other processes.
+// recording prevents clients of this process from recording at the same time; a lock on the file prevents other
+// processes.
 var recording sync.Mutex
 
-// errKnownMeanwhile means that a key needn't be recorded any more.
+// errKnownMeanwhile means that a key no longer needs to be recorded.
 var errKnownMeanwhile = errors.New("another process has recorded a key of this host")
 
-// recordHostKey appends a key to the first of the user's known_hosts files, unless there is an error when all files are
-// looked at once more, while no other process of ours writes.
+// recordHostKey appends a key to the first of the user's known_hosts files, unless reading all files once more, while
+// no other process of ours writes, returns an error.
 func recordHostKey(
 	t *target, name string, key xssh.PublicKey, log *slog.Logger, lookAgain func() error,
 ) (err error) {
@@ -139,11 +140,11 @@ func recordHostKey(
 	return nil
 }
 
-// lockTimeout bounds the wait for another process that records a key, which takes it milliseconds.
+// lockTimeout bounds the wait for another process that records a key, which takes milliseconds.
 const lockTimeout = 5 * time.Second
 
-// lockFile keeps other processes of ours from writing to a file until it is closed. A filesystem without locks is no
-// reason to fail.
+// lockFile prevents other processes of ours from writing to a file until it is closed. It doesn't fail on a filesystem
+// without locks.
 func lockFile(f *os.File) error {
 	again := time.NewTicker(10 * time.Millisecond)
 	defer again.Stop()
@@ -156,7 +157,7 @@ func lockFile(f *os.File) error {
 	return fmt.Errorf("another process has locked %s for %s", f.Name(), lockTimeout)
 }
 
-// endsMidLine says whether the last line of a file lacks its end.
+// endsMidLine reports whether the last line of a file lacks its line break.
 func endsMidLine(f *os.File) (bool, error) {
 	info, err := f.Stat()
 	if err != nil || !info.Mode().IsRegular() || info.Size() == 0 {

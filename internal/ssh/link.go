@@ -13,21 +13,21 @@ import (
 	xssh "golang.org/x/crypto/ssh"
 )
 
-// chain is the connection to a host, and what it has of the jump host that it goes through.
+// chain is the connection to a host, together with its share of the jump host's connection.
 type chain struct {
 	link    *link
-	release func() // Lets go of the jump host.
+	release func() // Releases the jump host.
 	watcher sync.WaitGroup
 }
 
-// isLost says whether the connection is no longer usable.
+// isLost reports whether the connection is no longer usable.
 func (c *chain) isLost() bool {
 	c.link.mu.Lock()
 	defer c.link.mu.Unlock()
 	return c.link.ended
 }
 
-// watchConnection lets go of the jump host when the connection is gone.
+// watchConnection releases the jump host when the connection ends.
 func (c *chain) watchConnection() {
 	c.watcher.Go(func() {
 		<-c.link.done
@@ -35,7 +35,7 @@ func (c *chain) watchConnection() {
 	})
 }
 
-// close ends the connection, and waits for everything that ran on it.
+// close ends the connection, and waits for everything that runs on it.
 func (c *chain) close(cause error) {
 	c.link.closeWith(cause)
 	<-c.link.done
@@ -81,7 +81,8 @@ func newLink(t *target, client *xssh.Client, conn *watchedConn, helperURI string
 	return l
 }
 
-// spawn starts a goroutine that chain.close waits for. Once the link has ended, what starts ends by itself at once.
+// spawn starts a goroutine that chain.close waits for. A goroutine that is started after the link has ended ends at
+// once.
 func (l *link) spawn(f func()) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -92,7 +93,7 @@ func (l *link) spawn(f func()) {
 	l.running.Go(f)
 }
 
-// closeWith closes the connection and everything on it. The first cause is the one that streams report.
+// closeWith closes the connection and everything on it. Streams report the first cause.
 func (l *link) closeWith(cause error) {
 	l.mu.Lock()
 	if l.ended {
@@ -109,14 +110,14 @@ func (l *link) closeWith(cause error) {
 	}
 }
 
-// markBroken ends the link because of an error that only a lost connection has, whoever is the first to see it, and
-// says why it ended.
+// markBroken ends the link because of an error that means a lost connection, whichever caller sees it first, and
+// returns why the link ended.
 func (l *link) markBroken(err error) error {
 	l.closeWith(&kindError{kind: ErrUnreachable, err: fmt.Errorf("the SSH connection was lost: %w", err)})
 	return l.endCause(errConnectionLost)
 }
 
-// endCause says why the link ended, or returns the error when it hasn't.
+// endCause returns why the link ended, or the error if it hasn't.
 func (l *link) endCause(err error) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -126,8 +127,8 @@ func (l *link) endCause(err error) error {
 	return err
 }
 
-// brokenCause says why the link ended when its connection has broken, and otherwise nil. What went through the link
-// ends then as if the peer had ended it.
+// brokenCause returns why the link ended if its connection has broken, and otherwise nil. Without it, streams through a
+// broken link would seem to have been ended by the peer.
 func (l *link) brokenCause() error {
 	if !l.conn.broken.Load() {
 		return nil
@@ -136,7 +137,7 @@ func (l *link) brokenCause() error {
 	return l.endCause(errConnectionLost)
 }
 
-// keepalive asks the host for a sign of life when it has been silent, and ends the link when none comes.
+// keepalive sends a keepalive request when the host has been silent, and ends the link if no answer comes.
 func (l *link) keepalive() {
 	interval := l.target.keepaliveInterval
 	ticker := time.NewTicker(interval)
@@ -171,8 +172,8 @@ func (l *link) keepalive() {
 	}
 }
 
-// ping asks the host something, and returns when it has answered, or should have. The host answers in turn: what it
-// knew by then of earlier questions it has told.
+// ping sends the host a request, and returns when it has answered, or should have. The host answers requests in order:
+// it has sent all answers to earlier requests that it had by then.
 func (l *link) ping(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, l.target.connectTimeout)
 	defer cancel()
@@ -187,10 +188,10 @@ func (l *link) ping(ctx context.Context) {
 	}
 }
 
-// requestLife asks for a sign of life. Any answer is one, a refusal as well.
+// requestLife sends a keepalive request. Any answer counts, a refusal as well.
 func (l *link) requestLife() { _, _, _ = l.client.SendRequest("keepalive@openssh.com", true, nil) }
 
-// openChannel opens a channel under a context. A channel that opens after that is closed again.
+// openChannel opens a channel until ctx ends. A channel that opens after that is closed again.
 func (l *link) openChannel(
 	ctx context.Context, kind string, payload []byte,
 ) (xssh.Channel, <-chan *xssh.Request, error) {
@@ -210,7 +211,7 @@ func (l *link) openChannel(
 	})
 	opened := func(r result) (xssh.Channel, <-chan *xssh.Request, error) {
 		if r.err != nil && !isOpenError(r.err) {
-			r.err = l.markBroken(r.err) // No answer is the end of the link.
+			r.err = l.markBroken(r.err) // No answer means the end of the link.
 		}
 		return r.channel, r.requests, r.err
 	}
@@ -225,8 +226,8 @@ func (l *link) openChannel(
 	default:
 	}
 	if time.Since(begin) >= l.target.connectTimeout && l.conn.received.Load() == received {
-		// In that time it should have answered something; the next one had better make a new connection than wait for
-		// keepalive to find out.
+		// The host should have answered in that time. End the link, so that the next request makes a new connection instead
+		// of waiting for keepalive to detect the loss.
 		l.closeWith(&kindError{kind: ErrUnreachable, err: fmt.Errorf("%w for %s", errNoLife, time.Since(begin))})
 	}
 	l.spawn(func() {
@@ -259,7 +260,7 @@ func (l *link) dialTCP(ctx context.Context, host string, port int) (net.Conn, er
 	return l.newStream(channel, addr{network: "tcp", name: l.target.address()}), nil
 }
 
-// watchedConn counts what is received, which tells a silent peer from a live one, and acknowledges it without delay.
+// watchedConn counts the received data, which shows that the peer isn't silent, and acknowledges it without delay.
 type watchedConn struct {
 	net.Conn
 	received atomic.Int64
@@ -269,7 +270,7 @@ type watchedConn struct {
 func (c *watchedConn) Read(p []byte) (int, error) {
 	n, err := c.Conn.Read(p)
 	c.received.Add(int64(n))
-	if n < len(p) { // Nothing more is there now, so the server may be waiting.
+	if n < len(p) { // No more data is there now, so the server may be waiting.
 		acknowledgeNow(c.Conn)
 	}
 	if err != nil {

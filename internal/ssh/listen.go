@@ -13,13 +13,13 @@ import (
 	xssh "golang.org/x/crypto/ssh"
 )
 
-// ListenUnix makes the host listen on a unix socket at an absolute path and takes the connections that are made there,
-// until the listener is closed or the connection to the host is lost. The socket belongs to the user who logged in, and
-// only root may connect to it, too. One that was left there is removed first. OpenSSH leaves its sockets behind:
-// call RemoveUnix after closing the listener.
+// ListenUnix makes the host listen on a unix socket at an absolute path and accepts the connections to it, until the
+// listener is closed or the connection to the host is lost. The socket belongs to the user who logged in; apart from
+// that user only root may connect to it. An existing socket is removed first. OpenSSH doesn't remove its sockets: call
+// RemoveUnix after closing the listener.
 //
-// Errors are of kind ErrForwarding when the server refuses to listen there, be it on principle, be it because it can't;
-// otherwise they are those of DialUnix. The context bounds the opening, not the listener.
+// Errors are of kind ErrForwarding if the server refuses to listen, by its settings or because it can't; otherwise they
+// are those of DialUnix. The context bounds the opening, not the listener.
 func (c *Client) ListenUnix(ctx context.Context, path string) (net.Listener, error) {
 	if err := c.RemoveUnix(ctx, path); err != nil {
 		return nil, err
@@ -30,7 +30,7 @@ func (c *Client) ListenUnix(ctx context.Context, path string) (net.Listener, err
 }
 
 // RemoveUnix removes the unix socket at an absolute path on the host, by a program there. It is no error if there is
-// none, and what isn't a socket stays.
+// none, and a file that isn't a socket stays.
 func (c *Client) RemoveUnix(ctx context.Context, path string) error {
 	if err := checkSocketPath(path); err != nil {
 		return err
@@ -41,10 +41,10 @@ func (c *Client) RemoveUnix(ctx context.Context, path string) error {
 	return err
 }
 
-// Answers says whether a TCP port answers, as the host reaches it: whether a connection from there is accepted or
-// refused, rather than lost. Patience is how long the answer may take on its way to the host, which says then whether
-// it has come: while the host or this process stands still, nothing is taken for lost. Where the host's server forbids
-// to ask, it says that the port does. Errors are those of reaching the host.
+// Answers reports whether a TCP port answers, as the host reaches it: whether a connection from the host is accepted or
+// refused, rather than lost. patience is how long the answer may take to reach the host, which is then asked whether
+// the answer has come: while the host or this process is suspended, no packet counts as lost. If the host's server
+// forbids such connections, Answers returns true. Errors are those of reaching the host.
 func (c *Client) Answers(ctx context.Context, host string, port int, patience time.Duration) (bool, error) {
 	return throughLink(ctx, c, fmt.Sprintf("asking port %d of %s", port, host), func(l *link) (bool, error) {
 		asking, giveUp := context.WithCancel(ctx)
@@ -80,7 +80,7 @@ func checkSocketPath(path string) error {
 	return nil
 }
 
-// removeUnix has the host's shell remove a socket.
+// removeUnix makes the host's shell remove a socket.
 func (l *link) removeUnix(ctx context.Context, path string) error {
 	cmd, err := l.startCommand(ctx, boundedScript(`if test -S "$1"; then rm -f "$1"; fi`, commandLimit, path))
 	if err != nil {
@@ -96,7 +96,7 @@ func (l *link) removeUnix(ctx context.Context, path string) error {
 	return nil
 }
 
-// listenUnix opens a listener under a context. One that opens after that is closed again.
+// listenUnix opens a listener until ctx ends. A listener that opens after that is closed again.
 func (l *link) listenUnix(ctx context.Context, path string) (net.Listener, error) {
 	type result struct {
 		listener net.Listener
@@ -115,7 +115,7 @@ func (l *link) listenUnix(ctx context.Context, path string) (net.Listener, error
 		if err := l.brokenCause(); err != nil {
 			return nil, err
 		}
-		// The library has one text for every refusal, and the server gives no reason.
+		// The library has one text for every refusal, and the server doesn't say why.
 		return nil, &kindError{kind: ErrForwarding, err: fmt.Errorf("the server refuses to listen on this socket: "+
 			"AllowStreamLocalForwarding in its sshd_config must be yes or remote, and the user must be allowed to "+
 			"create a file there (%w)", r.err)}
@@ -129,15 +129,15 @@ func (l *link) listenUnix(ctx context.Context, path string) (net.Listener, error
 	return nil, context.Cause(ctx)
 }
 
-// listener is a socket on the host on which its SSH server listens.
+// listener is a socket on the host on which the host's SSH server listens.
 type listener struct {
 	link   *link
 	inner  net.Listener
 	closed atomic.Bool
 }
 
-// Accept waits for the next connection. After Close its error is net.ErrClosed, after the loss of the connection to the
-// host it says why that ended.
+// Accept waits for the next connection. After Close it returns net.ErrClosed; after the loss of the connection to the
+// host, the cause of the loss.
 func (l *listener) Accept() (net.Conn, error) {
 	conn, err := l.inner.Accept()
 	if err != nil {
@@ -153,7 +153,7 @@ func (l *listener) Accept() (net.Conn, error) {
 	return l.link.newStream(channel, addr{network: "unix", name: l.inner.Addr().String()}), nil
 }
 
-// Close makes the host listen no more. Connections that were accepted go on.
+// Close makes the host stop listening. Accepted connections stay open.
 func (l *listener) Close() error {
 	l.closed.Store(true)
 	closed := make(chan error, 1)
@@ -168,5 +168,5 @@ func (l *listener) Close() error {
 	}
 }
 
-// Addr is the socket on the host.
+// Addr returns the socket on the host.
 func (l *listener) Addr() net.Addr { return l.inner.Addr() }

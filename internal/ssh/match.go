@@ -62,7 +62,7 @@ func (r *configReader) evaluateCriterion(name, value string) (bool, error) {
 		" use another file as config_file, or \"none\"", name)
 }
 
-// hostName is the host's name as far as it is known by now.
+// hostName returns the host's name, as far as it is known at this point.
 func (r *configReader) hostName() string {
 	if name := r.options.firstArgument("hostname"); name != "" {
 		return strings.ReplaceAll(name, "%h", r.original)
@@ -74,7 +74,7 @@ func (r *configReader) userName() string {
 	return firstOf(r.user, r.options.firstArgument("user"), r.localUser)
 }
 
-// execSucceeds says whether a command succeeds, which is run once.
+// execSucceeds reports whether a command succeeds. It runs each command once.
 func (r *configReader) execSucceeds(command string) (bool, error) {
 	port, err := configInt(r.options, "port", defaultPort)
 	if err != nil {
@@ -100,7 +100,7 @@ func (r *configReader) execSucceeds(command string) (bool, error) {
 	return succeeded, nil
 }
 
-// matchPatterns says whether a name matches one of the patterns and none of the negated ones, whatever the case.
+// matchPatterns reports whether a name matches one of the patterns and none of the negated patterns, ignoring case.
 func matchPatterns(name string, patterns []string) bool {
 	lower := make([]string, len(patterns))
 	for i, pattern := range patterns {
@@ -109,7 +109,7 @@ func matchPatterns(name string, patterns []string) bool {
 	return matchHost(strings.ToLower(name), lower)
 }
 
-// matchHost says whether a host name, as it was typed, matches the patterns. Unlike in matchPatterns, case counts.
+// matchHost reports whether a host name, as it was typed, matches the patterns. Unlike in matchPatterns, case counts.
 func matchHost(name string, patterns []string) bool {
 	matched := false
 	for _, pattern := range patterns {

@@ -9,7 +9,7 @@ import (
 	"syscall"
 )
 
-// checkConfigPermissions refuses an ssh_config that others could have written, as ssh does: it can name commands.
+// checkConfigPermissions refuses an ssh_config that other users can write to, as ssh does: it can name commands.
 func checkConfigPermissions(path string, info fs.FileInfo) error {
 	stat, ok := info.Sys().(*syscall.Stat_t)
 	if !ok {
@@ -28,8 +28,8 @@ func checkConfigPermissions(path string, info fs.FileInfo) error {
 	return nil
 }
 
-// isPrivateGroup says whether a group is the user's own of the same name, which distributions that give each user one
-// take for the user.
+// isPrivateGroup reports whether a group is the user's own group of the same name. Distributions that create such a
+// group for each user treat it like the user.
 func isPrivateGroup(gid uint32) bool {
 	u, err := user.Current()
 	if err != nil || u.Gid != strconv.FormatUint(uint64(gid), 10) {
@@ -39,7 +39,8 @@ func isPrivateGroup(gid uint32) bool {
 	return err == nil && group.Name == u.Username
 }
 
-// keyPermissionProblem says why a private key isn't used, as ssh doesn't, that others can read: "" for one that is.
+// keyPermissionProblem says why a private key that other users can read isn't used, as in ssh; "" for a key that is
+// used.
 func keyPermissionProblem(info fs.FileInfo) string {
 	stat, ok := info.Sys().(*syscall.Stat_t)
 	if !ok || int(stat.Uid) != os.Getuid() || info.Mode().Perm()&0o077 == 0 {

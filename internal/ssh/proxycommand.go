@@ -17,14 +17,14 @@ import (
 const (
 	// matchTimeout bounds a command of "Match exec".
 	matchTimeout = 30 * time.Second
-	// proxyGrace is how long a ProxyCommand may take to end once its connection is closed.
+	// proxyGrace is how long a ProxyCommand may take to end after its connection is closed.
 	proxyGrace = 2 * time.Second
 )
 
-// userShell is what runs the commands of ssh_config, as in ssh.
+// userShell returns the shell that runs the commands of ssh_config, as in ssh.
 func userShell() string { return firstOf(os.Getenv("SHELL"), "/bin/sh") }
 
-// shellSucceeds runs a command of "Match exec" and says whether it succeeded.
+// shellSucceeds runs a command of "Match exec" and reports whether it succeeded.
 func shellSucceeds(ctx context.Context, command string) (bool, error) {
 	ctx, cancel := context.WithTimeout(ctx, matchTimeout)
 	defer cancel()
@@ -42,14 +42,14 @@ func shellSucceeds(ctx context.Context, command string) (bool, error) {
 	return err == nil, err
 }
 
-// ownGroup has a command run in a process group of its own, all of which ends with it: an interrupt from the terminal
-// is ours to deal with.
+// ownGroup runs a command in a process group of its own, which ends with the command: this process handles an interrupt
+// from the terminal.
 func ownGroup(cmd *exec.Cmd) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
 }
 
-// proxyConn is the connection that a ProxyCommand makes: its standard input and output.
+// proxyConn is a connection through a ProxyCommand: its standard input and output.
 type proxyConn struct {
 	net.Conn
 	cmd    *exec.Cmd
@@ -73,7 +73,7 @@ func dialProxy(ctx context.Context, command string) (net.Conn, error) {
 	if err != nil {
 		return nil, fmt.Errorf("running ProxyCommand: %w", err)
 	}
-	// It lives as long as the connection, not as its making.
+	// The command runs as long as the connection, not only while it is made.
 	forever := context.WithoutCancel(ctx)
 	cmd := exec.CommandContext(forever, userShell(), "-c", "exec "+command) //nolint:gosec // The user's own command.
 	p := &proxyConn{Conn: conn, cmd: cmd, stderr: &tail{}, ended: make(chan struct{})}
@@ -90,13 +90,13 @@ func dialProxy(ctx context.Context, command string) (net.Conn, error) {
 	return p, nil
 }
 
-// Read reads what the command has received. Once the command has ended, the error says what it complained about.
+// Read reads the command's output. Once the command has ended, the error contains its error output.
 func (p *proxyConn) Read(b []byte) (int, error) {
 	n, err := p.Conn.Read(b)
 	return n, p.explain(err)
 }
 
-// Write is for what the command is to send. Its errors are those of Read.
+// Write writes to the command's input. Its errors are those of Read.
 func (p *proxyConn) Write(b []byte) (int, error) {
 	n, err := p.Conn.Write(b)
 	return n, p.explain(err)

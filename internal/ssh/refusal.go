@@ -7,11 +7,12 @@ import (
 	"time"
 )
 
-// refusalDelays are how long a host that refused the credentials, or whose key was refused, is left alone after the
-// first time, the second and so on. Whoever watches hosts tries for ever, and servers lock out who is refused often.
+// refusalDelays are the pauses before a host that refused the credentials, or whose key was refused, is tried again:
+// after the first refusal, the second and so on. A watch of hosts retries for ever, and servers lock out clients that
+// they have to refuse often.
 var refusalDelays = []time.Duration{5 * time.Minute, 15 * time.Minute, time.Hour}
 
-// refusal remembers that a host refused us, or we the host.
+// refusal records that a host refused us, or that we refused the host.
 type refusal struct {
 	mu    sync.Mutex
 	err   error
@@ -19,7 +20,7 @@ type refusal struct {
 	since time.Time
 }
 
-// standingError returns why a host isn't tried now; nil where it may be.
+// standingError returns why a host isn't tried now; nil if it may be tried.
 func (r *refusal) standingError() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -30,7 +31,7 @@ func (r *refusal) standingError() error {
 		if errors.Is(r.err, ErrAuth) {
 			return fmt.Errorf("%w (refused %d times: not tried any more by this process)", r.err, r.count)
 		}
-		r.count = len(refusalDelays) // A host's key is looked at without giving it anything.
+		r.count = len(refusalDelays) // Checking a host's key doesn't send it anything.
 	}
 	delay := refusalDelays[r.count-1]
 	if rest := delay - time.Since(r.since); rest > 0 {
@@ -39,7 +40,7 @@ func (r *refusal) standingError() error {
 	return nil
 }
 
-// noteOutcome takes note of the outcome of an attempt.
+// noteOutcome records the outcome of an attempt.
 func (r *refusal) noteOutcome(err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

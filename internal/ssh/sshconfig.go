@@ -12,10 +12,10 @@ import (
 	"unicode"
 )
 
-// maxIncludeDepth is how deep files may include each other, as in OpenSSH; a deeper one is a loop.
+// maxIncludeDepth is how deep files may include each other, as in OpenSSH; a deeper include is a loop.
 const maxIncludeDepth = 16
 
-// options are what ssh_config says for one host: the arguments of each keyword, in lower case.
+// options are the options of ssh_config for one host: the arguments of each keyword, in lower case.
 type options map[string][]string
 
 // firstArgument returns the first argument of a keyword, or "".
@@ -35,7 +35,7 @@ var aliases = map[string]string{
 	"pubkeyacceptedkeytypes":          "pubkeyacceptedalgorithms",
 }
 
-// setFirst records a keyword the way ssh does: the first value wins, but files of identities add up.
+// setFirst records a keyword as ssh does: the first value counts, but identity files accumulate.
 func (o options) setFirst(keyword string, args []string) {
 	if alias := aliases[keyword]; alias != "" {
 		keyword = alias
@@ -65,25 +65,25 @@ type configReader struct {
 	ctx       context.Context // Bounds the commands of Match exec.
 	home      string
 	original  string // The host as the user named it.
-	user      string // The user who was asked for explicitly, or "".
-	port      int    // The port that was asked for explicitly, or 0.
+	user      string // The user that was requested explicitly, or "".
+	port      int    // The port that was requested explicitly, or 0.
 	localUser string
 	options   options
 	guarded   bool            // Whether the permissions of files are checked.
-	ran       map[string]bool // What commands of Match exec said.
+	ran       map[string]bool // The results of commands of Match exec.
 	final     bool            // Whether this is the last pass, in which "Match final" holds.
 	sawFinal  bool
 }
 
-// configFile is a file to read, and where its relative includes are.
+// configFile is a file to read, and the directory of its relative includes.
 type configFile struct {
 	path       string
 	includeDir string
 	required   bool
-	guarded    bool // Whether it, and what it includes, may be written by its user alone.
+	guarded    bool // Whether only its user may be able to write to it and its includes.
 }
 
-// readFiles goes through the files, a second time if a block asks for being applied after all others.
+// readFiles reads the files, a second time if a block is to be applied after all others ("Match final").
 func (r *configReader) readFiles(files []configFile) error {
 	r.options = options{}
 	r.ran = map[string]bool{}
@@ -128,7 +128,7 @@ func (r *configReader) readFile(path, includeDir string, active bool, depth int)
 		}
 		if err != nil {
 			if errors.Is(err, ErrConfig) {
-				return err // Of an included file, which is named already.
+				return err // An included file, whose error already names it.
 			}
 			return configError("%s:%d: %w", path, i+1, err)
 		}
@@ -136,7 +136,7 @@ func (r *configReader) readFile(path, includeDir string, active bool, depth int)
 	return nil
 }
 
-// applyLine applies one line and says whether the lines after it apply.
+// applyLine applies one line and reports whether the lines after it apply.
 func (r *configReader) applyLine(
 	keyword string, args []string, includeDir string, reachable, active bool, depth int,
 ) (bool, error) {
@@ -184,7 +184,7 @@ func (r *configReader) includeFiles(pattern, dir string, active bool, depth int)
 	return nil
 }
 
-// commandKeywords take the rest of their line as it is, for a shell.
+// commandKeywords have the rest of their line, unchanged, as a command for a shell.
 var commandKeywords = []string{"proxycommand", "localcommand", "remotecommand", "knownhostscommand"}
 
 // splitConfigLine splits a line into its keyword, in lower case, and its arguments, which may be quoted.

@@ -13,8 +13,8 @@ import (
 // lingerTimeout is how long a closed stream may take to deliver what was written to it before.
 const lingerTimeout = 5 * time.Second
 
-// stream is a channel with the manners of a net.Conn. An SSH channel knows no deadlines, and its reads and writes end
-// only when the peer says so; two pipes in between, one for each direction, have both.
+// stream makes a net.Conn of a channel. An SSH channel has no deadlines, and its reads and writes end only when the
+// peer ends them; two pipes in between, one for each direction, provide both.
 type stream struct {
 	local, remote addr
 	link          *link
@@ -24,7 +24,7 @@ type stream struct {
 	exit          func() error // Why the peer ended the stream; nil for an orderly end. May be nil.
 
 	mu      sync.Mutex
-	cause   error // Why the stream ended, when it didn't end in an orderly way.
+	cause   error // Why the stream ended, unless it ended in an orderly way.
 	closed  bool  // Whether Close was called.
 	flushed bool  // Whether everything written has gone to the channel.
 	linger  *time.Timer
@@ -82,7 +82,7 @@ func (l *link) newStreamWithExit(channel xssh.Channel, remote addr, exit func() 
 	return s
 }
 
-// closeWriting ends the channel's side of writing, after everything written has gone there.
+// closeWriting closes the channel for writing, after everything written was sent.
 func (s *stream) closeWriting() {
 	s.mu.Lock()
 	s.flushed = true
@@ -95,7 +95,7 @@ func (s *stream) closeWriting() {
 	_ = s.channel.CloseWrite()
 }
 
-// releaseBuffers lets go of everything that the stream holds.
+// releaseBuffers releases everything that the stream holds.
 func (s *stream) releaseBuffers() {
 	s.mu.Lock()
 	if s.linger != nil {
@@ -115,7 +115,7 @@ func (s *stream) setCause(err error) {
 	}
 }
 
-// abort ends the stream for both sides, writing first: whoever sees the end by reading can't write any more.
+// abort ends the stream for both sides, writing first: a caller that sees the end of reading can't write any more.
 func (s *stream) abort(cause error) {
 	s.setCause(cause)
 	for _, end := range []net.Conn{s.out, s.outFar, s.in, s.inFar} {
@@ -123,7 +123,7 @@ func (s *stream) abort(cause error) {
 	}
 }
 
-// explain replaces the pipe's view of an end by the stream's.
+// explain replaces the pipe's error for an end by the stream's.
 func (s *stream) explain(err error) error {
 	if !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrClosedPipe) {
 		return err
@@ -155,10 +155,10 @@ func (s *stream) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// CloseWrite tells the peer that nothing more will be written.
+// CloseWrite tells the peer that no more data follows.
 func (s *stream) CloseWrite() error { return s.out.Close() }
 
-// Close ends the stream. What was written before is still delivered, for a short time.
+// Close ends the stream. Data that was written before is still delivered, for a short time.
 func (s *stream) Close() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -172,11 +172,11 @@ func (s *stream) Close() error {
 	_ = s.in.Close()
 	_ = s.out.Close()
 	if s.flushed {
-		// Closing may have to wait for the connection, but no caller should have to wait for closing.
+		// Closing a channel may have to wait for the connection, but no caller should have to wait for that.
 		s.link.spawn(func() { _ = s.channel.Close() })
 		return nil
 	}
-	// A peer that reads no more must not keep the channel for good.
+	// A peer that stops reading must not keep the channel for ever.
 	s.linger = time.AfterFunc(lingerTimeout, func() { _ = s.channel.Close() })
 	return nil
 }

@@ -12,18 +12,18 @@ import (
 	xssh "golang.org/x/crypto/ssh"
 )
 
-// What is known about a server's forwarding to unix sockets.
+// The states of a server's forwarding to unix sockets.
 const (
 	forwardingUnknown int32 = iota
 	forwardingAllowed
 	forwardingForbidden
 )
 
-// settleTime is how long a program on the host may take to fail after it was started. It runs from the moment when the
-// host said that it starts, so the network's delay doesn't count.
+// settleTime is how long a program on the host may take to fail after its start. It counts from the moment when the
+// host reported the start, so the network's delay doesn't count.
 const settleTime = 250 * time.Millisecond
 
-// dialUnix opens a stream to a socket on the host, by forwarding or else by a program there.
+// dialUnix opens a stream to a socket on the host, by forwarding or else by a program on the host.
 func (l *link) dialUnix(ctx context.Context, socket string) (net.Conn, error) {
 	var refusal error
 	if l.forwarded.Load() != forwardingForbidden {
@@ -37,8 +37,8 @@ func (l *link) dialUnix(ctx context.Context, socket string) (net.Conn, error) {
 			return nil, err
 		}
 		refusal = fmt.Errorf("forwarding refused: %w", err)
-		// "Connect failed" means either that nothing answers at the socket or, with OpenSSH, that forwarding is
-		// forbidden: only a server that has forwarded before is known to mean the former.
+		// "Connect failed" means either that nothing answers at the socket or, with OpenSSH, that forwarding is forbidden.
+		// Only for a server that has forwarded before is it known to be the former.
 		if open.Reason == xssh.ConnectionFailed && l.forwarded.Load() == forwardingAllowed {
 			return nil, &kindError{kind: ErrSocket, err: refusal}
 		}
@@ -55,7 +55,7 @@ func (l *link) dialUnix(ctx context.Context, socket string) (net.Conn, error) {
 		return nil, err
 	}
 	if errors.Is(err, ErrForwarding) && l.forwarded.Load() == forwardingUnknown {
-		// It may be the socket or the server: with another path the caller may have more luck.
+		// The cause may be the socket or the server: another path may work.
 		return nil, &kindError{kind: ErrSocket, err: fmt.Errorf("%w; %s", refusal, err.Error())}
 	}
 	return nil, fmt.Errorf("%w (%s)", err, refusal.Error())
@@ -85,7 +85,7 @@ func (l *link) runStream(ctx context.Context, script, socket string) (net.Conn, 
 		}
 		return nil, err
 	}
-	// Closing the channel is what ends a read that takes too long; a timer decides it only after the start.
+	// Closing the channel ends a read that takes too long; a timer only decides after the start.
 	unblock := context.AfterFunc(ctx, func() { _ = cmd.channel.Close() })
 	defer unblock()
 	started := make(chan error, 1)
@@ -108,7 +108,7 @@ func (l *link) runStream(ctx context.Context, script, socket string) (net.Conn, 
 		if cmd.exitError() != nil {
 			return nil, cmd.connectFailure(ctx, l)
 		}
-		// It connected, and the peer had little to say.
+		// It connected, and the peer sent little.
 	case <-ctx.Done():
 		return nil, context.Cause(ctx)
 	}
@@ -118,25 +118,26 @@ func (l *link) runStream(ctx context.Context, script, socket string) (net.Conn, 
 	return l.newStreamWithExit(cmd.channel, addr{network: "unix", name: socket}, cmd.exitError), nil
 }
 
-// connectScript is what the host's shell runs. It mustn't contain line breaks or exclamation marks, which not every
-// login shell leaves alone between quotes.
+// connectScript returns the script for the host's shell. It mustn't contain line breaks or exclamation marks, which not
+// every login shell leaves alone between quotes.
 func (l *link) connectScript(socket string) string {
 	s := "s=" + shellQuote(socket) + "; "
 	if l.helperURI != "" && isLibvirtSocket(socket) {
-		// The helper finds libvirt's socket by itself, and knows of more places than we do.
+		// The helper finds libvirt's socket itself, and knows more paths than we do.
 		return l.helperScript() + s + netcatScript
 	}
 	return s + netcatScript
 }
 
-// sessionScript connects to the daemon of the user who logs in, at the socket that libvirt gives it.
+// sessionScript returns the script that connects to libvirt's daemon of the user who logs in, at the socket that
+// libvirt assigns to it.
 func (l *link) sessionScript() string {
 	const where = `for d in "${XDG_RUNTIME_DIR:-/run/user/$(id -u)}" "${XDG_CACHE_HOME:-$HOME/.cache}"; do ` +
 		`for n in libvirt-sock virtqemud-sock; do s=$d/libvirt/$n; test -S "$s" && break 2; done; done; `
 	return l.helperScript() + where + netcatScript
 }
 
-// scriptMark prints the start mark.
+// scriptMark is the command that prints the start mark.
 var scriptMark = "printf " + shellQuote(strings.ReplaceAll(startMark, "\n", `\n`)) + "; "
 
 func (l *link) helperScript() string {
@@ -144,22 +145,22 @@ func (l *link) helperScript() string {
 		scriptMark, shellQuote(l.helperURI))
 }
 
-// netcatScript connects to the socket $s.
+// netcatScript is the script that connects to the socket $s.
 var netcatScript = func() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, `test -S "$s" || exit %d; test -w "$s" || exit %d; `, exitNoSocket, exitNoAccess)
 	fmt.Fprintf(&b, "command -v nc >/dev/null 2>&1 || exit %d; ", exitNoProgram)
-	// Some netcats stay after the end of their input unless told to leave; those say so when -q lacks its argument.
+	// Some netcats stay after the end of their input unless told to exit; those report that -q lacks its argument.
 	b.WriteString(`if nc -q 2>&1 | grep "requires an argument" >/dev/null 2>&1; then q=-q0; else q=; fi; `)
 	b.WriteString(scriptMark + `exec nc $q -U "$s"`)
 	return b.String()
 }()
 
-// isLibvirtSocket says whether a path is one of those that virt-ssh-helper would choose.
+// isLibvirtSocket reports whether a path is one of those that virt-ssh-helper would choose.
 func isLibvirtSocket(socket string) bool {
 	base := path.Base(socket)
 	return base == "libvirt-sock" || strings.HasPrefix(base, "virt") && strings.HasSuffix(base, "d-sock")
 }
 
-// shellQuote quotes for a POSIX shell.
+// shellQuote quotes a text for a POSIX shell.
 func shellQuote(s string) string { return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'" }

@@ -23,16 +23,16 @@ type Conn interface {
 const (
 	// measured is VIR_DOMAIN_DIRTYRATE_MEASURED.
 	measured = 2
-	// dirtyRatePoll is how often a measurement is looked at that should have ended.
+	// dirtyRatePoll is the interval at which a measurement that should have ended is checked.
 	dirtyRatePoll = 200 * time.Millisecond
-	// dirtyRatePatience is how much longer than asked for a measurement may take.
+	// dirtyRatePatience is how much longer than requested a measurement may take.
 	dirtyRatePatience = 30 * time.Second
 )
 
-// DirtyRate measures for that long, rounded to seconds of which there are 1 to 60, how many bytes of its memory a
-// running VM writes to in a second. No mode sees what is written twice in that time; libvirt rounds to MiB. Its
-// error is ErrMigrating during a migration, also one that began while it measured, and libvirt's own where a
-// measurement is under way already or the VM doesn't have the mode.
+// DirtyRate measures how many bytes of its memory a running VM writes to per second. It measures for that long, rounded
+// to seconds, from 1 to 60. In all modes, memory that is written twice in that time counts once; libvirt rounds to MiB.
+// It returns ErrMigrating during a migration, even one that begins during the measurement, and libvirt's own error if a
+// measurement is already in progress or the VM doesn't support the mode.
 func DirtyRate(
 	ctx context.Context, conn Conn, uuid string, over time.Duration, mode libvirt.DirtyRateMode,
 ) (uint64, error) {
@@ -42,7 +42,7 @@ func DirtyRate(
 	seconds := int(math.Round(min(max(over.Seconds(), 1), 60)))
 	ctx, cancel := context.WithTimeout(ctx, time.Duration(seconds)*time.Second+dirtyRatePatience)
 	defer cancel()
-	// Starting forgets the last measurement, so that whatever is measured from here on is ours.
+	// The start discards the last measurement, so any result from here on is ours.
 	if err := conn.StartDirtyRate(ctx, uuid, seconds, mode); err != nil {
 		return 0, err
 	}
@@ -75,7 +75,7 @@ func DirtyRate(
 	}
 }
 
-// requireIdle returns ErrMigrating while the VM is moved, saved or dumped.
+// requireIdle returns ErrMigrating while a job runs on the VM, such as a migration, a save or a backup.
 func requireIdle(ctx context.Context, conn Conn, uuid string) error {
 	job, err := conn.Job(ctx, uuid)
 	if err != nil {

@@ -1,5 +1,5 @@
-// Package stats makes sense of what libvirt counts of a VM: one model of its processors, memory, disks and
-// interfaces in which what wasn't reported is nil, and the rates between two samples of it.
+// Package stats interprets libvirt's counters of a VM: it has one model of the VM's processors, memory, disks and
+// interfaces, in which values that weren't reported are nil, and computes the rates between two samples.
 //
-// It may import libvirt. It must not know fleets, definitions or Terraform: which key a device has is told to it.
+// It may import libvirt. It must not know fleets, definitions or Terraform: its callers tell it the keys of devices.
 package stats

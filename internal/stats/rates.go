@@ -2,11 +2,11 @@ package stats
 
 import "time"
 
-// Rates are what happened between two samples, per second, or in percent of the time. What isn't known is nil, as is
-// the rate of a counter that began anew in between.
+// Rates are the changes between two samples, per second, or in percent of the time. Unknown rates are nil, including
+// the rate of a counter that was reset in between.
 type Rates struct {
 	Elapsed time.Duration
-	// CPUPercent is in percent of one processor: 200 are two of them, fully used. GuestPercent is in percent of the
+	// CPUPercent is in percent of one processor: 200 means two fully used processors. GuestPercent is in percent of the
 	// virtual CPUs that are online.
 	CPUPercent, UserPercent, SystemPercent, GuestPercent *float64
 	// VCPUs are by their ids.
@@ -21,7 +21,7 @@ type Rates struct {
 // VCPURates are in percent of the time.
 type VCPURates struct{ Percent, WaitPercent, DelayPercent *float64 }
 
-// DiskRates are per second. The latencies are of one request, on average; nil without any.
+// DiskRates are per second. The latencies are the average of one request; nil if there was none.
 type DiskRates struct {
 	ReadBytes, WriteBytes, ReadRequests, WriteRequests, Flushes *float64
 	ReadLatency, WriteLatency, FlushLatency                     *time.Duration
@@ -33,7 +33,8 @@ type InterfaceRates struct {
 	TransmittedBytes, TransmittedPackets, TransmitErrors, TransmitDrops *float64
 }
 
-// Between gives the rates between two samples of one VM. It is nil when they aren't two of the same VM in their order.
+// Between returns the rates between two samples of one VM. It returns nil if the samples are of different VMs or in the
+// wrong order.
 func Between(before, after *Sample) *Rates {
 	if before == nil || after == nil || before.UUID != after.UUID || !after.At.After(before.At) {
 		return nil
@@ -52,7 +53,7 @@ func Between(before, after *Sample) *Rates {
 	}
 	for _, a := range after.Disks {
 		for _, b := range before.Disks {
-			// Another medium in the same drive counts from zero again, or from somewhere else.
+			// The counters of another medium in the same drive begin at zero or at any other value.
 			if b.Target == a.Target && b.Path == a.Path {
 				r.Disks[a.Target] = r.diskRates(b, a)
 			}
@@ -119,7 +120,7 @@ func (r *Rates) interfaceRates(b, a Interface) InterfaceRates {
 	}
 }
 
-// increase is by how much a counter grew; nil when either value is missing or it began anew.
+// increase returns by how much a counter grew; nil if either value is missing or the counter was reset.
 func increase[T uint64 | time.Duration](before, after *T) *T {
 	if before == nil || after == nil || *after < *before {
 		return nil
@@ -127,7 +128,7 @@ func increase[T uint64 | time.Duration](before, after *T) *T {
 	return new(*after - *before)
 }
 
-// perSecond is by how much a counter grew in a second.
+// perSecond returns by how much a counter grew per second.
 func (r *Rates) perSecond(before, after *uint64) *float64 {
 	n := increase(before, after)
 	if n == nil {
@@ -136,7 +137,7 @@ func (r *Rates) perSecond(before, after *uint64) *float64 {
 	return new(float64(*n) / r.Elapsed.Seconds())
 }
 
-// percentOfTime is which part of the time a counter of time grew by.
+// percentOfTime returns the growth of a counter of time in percent of the time between the samples.
 func (r *Rates) percentOfTime(before, after *time.Duration) *float64 {
 	d := increase(before, after)
 	if d == nil {
@@ -145,7 +146,7 @@ func (r *Rates) percentOfTime(before, after *time.Duration) *float64 {
 	return new(100 * d.Seconds() / r.Elapsed.Seconds())
 }
 
-// latency is the time of one request.
+// latency returns the average time of one request.
 func latency(timeBefore, timeAfter *time.Duration, before, after *uint64) *time.Duration {
 	spent, n := increase(timeBefore, timeAfter), increase(before, after)
 	if spent == nil || n == nil || *n == 0 {

@@ -8,21 +8,21 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 )
 
-// Groups are the groups of statistics that a Sample is made of. The dirty rate isn't among them: it is measured on
+// Groups are the groups of statistics that a Sample requires. The dirty rate isn't among them: it is measured on
 // request, see DirtyRate.
 const Groups = libvirt.StatsState | libvirt.StatsCPU | libvirt.StatsBalloon | libvirt.StatsVCPU |
 	libvirt.StatsInterface | libvirt.StatsBlock | libvirt.StatsPerf
 
-// Sample is what was counted of one VM up to one moment. What wasn't reported is nil: everything but the
-// state while it doesn't run, and whatever its hypervisor, its balloon or its guest has no number for. Counters begin
-// at the start of the VM on its present host.
+// Sample are the counters of one VM at one moment. Values that weren't reported are nil: all but the state while the VM
+// doesn't run, and those that its hypervisor, its balloon or its guest doesn't provide. Counters begin at the start of
+// the VM on its current host.
 type Sample struct {
-	// At is when the host answered, by our own clock.
+	// At is when the host answered, by the local clock.
 	At         time.Time
 	UUID, Name string
 	State      libvirt.DomainState
 	Reason     string
-	// Busy is libvirt.DomainStats's: nothing but the state could be asked for.
+	// Busy is that of libvirt.DomainStats: only the state could be read.
 	Busy       bool
 	CPU        *CPU
 	Memory     *Memory
@@ -32,9 +32,9 @@ type Sample struct {
 	Perf map[string]uint64
 }
 
-// CPU is the time that the processors of the host spent on the VM.
+// CPU is the time that the host's processors spent on the VM.
 type CPU struct {
-	// Total is all of it; User and System are the hypervisor process's own shares.
+	// Total is all of it; User and System are the shares of the hypervisor process itself.
 	Total, User, System *time.Duration
 	// Online and Maximum are numbers of virtual CPUs.
 	Online, Maximum *uint64
@@ -44,23 +44,23 @@ type CPU struct {
 // VCPU is one virtual CPU that is online.
 type VCPU struct {
 	ID int
-	// State is "offline", "running" or "blocked", "" when it wasn't reported.
+	// State is "offline", "running" or "blocked", "" if it wasn't reported.
 	State string
-	// Time is how long it ran, Wait how long it waited for I/O, Delay how long it was ready to run and the host's
-	// processors were not.
+	// Time is how long it ran, Wait how long it waited for I/O, Delay how long it was ready to run but waited for a
+	// processor of the host.
 	Time, Wait, Delay *time.Duration
 	Halted            *bool
 }
 
-// Memory is memory in bytes. The guest's own numbers come from the driver of its balloon, and are as old as LastUpdate;
-// without a statistics period in the definition the driver is never asked.
+// Memory is memory in bytes. The guest's own numbers come from the driver of its balloon, as of LastUpdate; without a
+// statistics period in the definition the driver is never asked.
 type Memory struct {
-	// Current is the balloon's size, Maximum what it may grow to.
+	// Current is the balloon's size, Maximum the size up to which it may grow.
 	Current, Maximum *uint64
-	// Resident is what the hypervisor process has in the host's memory.
+	// Resident is the resident memory of the hypervisor process on the host.
 	Resident *uint64
-	// Available is what the guest has, Unused what it uses for nothing, Usable what it could free without swapping,
-	// DiskCaches what it caches of its disks.
+	// Available is the memory that the guest has, Unused what it leaves unused, Usable what it could free without
+	// swapping, DiskCaches its disk caches.
 	Available, Unused, Usable, DiskCaches *uint64
 	// SwapIn and SwapOut count bytes since the guest started, the faults count pages.
 	SwapIn, SwapOut, MajorFaults, MinorFaults *uint64
@@ -70,7 +70,7 @@ type Memory struct {
 
 // Disk is one disk.
 type Disk struct {
-	// Key is the name that people know it by, Target its name in the definition, such as "vda".
+	// Key is the disk's name for users, Target its name in the definition, such as "vda".
 	Key, Target string
 	// Path is its source: a file or device, "" for other kinds.
 	Path                                   string
@@ -84,8 +84,8 @@ type Disk struct {
 
 // Interface is one network interface that has a device on the host. Received is what the guest received.
 type Interface struct {
-	// Index is its place among the interfaces of the definition, Key the name that people know it by, Device the host's
-	// name for it, such as "vnet3".
+	// Index is its position among the interfaces of the definition, Key its name for users, Device the host's name for it,
+	// such as "vnet3".
 	Index       int
 	Key, Device string
 
@@ -93,7 +93,7 @@ type Interface struct {
 	TransmittedBytes, TransmittedPackets, TransmitErrors, TransmitDrops *uint64
 }
 
-// New translates what the host said at that time.
+// New creates a sample from what the host reported at that time.
 func New(d libvirt.DomainStats, at time.Time) Sample {
 	s := Sample{
 		At: at, UUID: d.UUID, Name: d.Name, State: d.State, Reason: d.Reason, Busy: d.Busy,
@@ -122,8 +122,8 @@ func New(d libvirt.DomainStats, at time.Time) Sample {
 	return s
 }
 
-// SetKeys names the devices: disks by their targets, interfaces by their places in the definition. A device that isn't
-// among them keeps its other name.
+// SetKeys sets the keys of the devices: of disks by their targets, of interfaces by their positions in the definition.
+// A device that isn't among them keeps its other name.
 func (s *Sample) SetKeys(disks map[string]string, interfaces []string) {
 	for i := range s.Disks {
 		if key, ok := disks[s.Disks[i].Target]; ok {
@@ -142,7 +142,7 @@ func newCPU(p libvirt.StatsParams) *CPU {
 		Total: nanoseconds(p, "cpu.time"), User: nanoseconds(p, "cpu.user"), System: nanoseconds(p, "cpu.system"),
 		Online: p.Uint("vcpu.current"), Maximum: p.Uint("vcpu.maximum"),
 	}
-	// Virtual CPUs may be offline in between; only those that are online are listed.
+	// Virtual CPUs in between may be offline; only those that are online are listed.
 	for i := range readCount(p, "vcpu.maximum") {
 		prefix := "vcpu." + strconv.Itoa(i) + "."
 		state := p.Uint(prefix + "state")
@@ -184,7 +184,7 @@ func newMemory(p libvirt.StatsParams) *Memory {
 		MajorFaults: p.Uint("balloon.major_fault"), MinorFaults: p.Uint("balloon.minor_fault"),
 		HugePageAllocations: p.Uint("balloon.hugetlb_pgalloc"), HugePageFailures: p.Uint("balloon.hugetlb_pgfail"),
 	}
-	// 0 says that the guest's driver never answered.
+	// 0 means that the guest's driver never answered.
 	if at := p.Uint("balloon.last-update"); at != nil && *at > 0 {
 		m.LastUpdate = new(time.Unix(int64(*at), 0).UTC()) //nolint:gosec // seconds since 1970
 	}
@@ -223,7 +223,7 @@ func newInterface(p libvirt.StatsParams, index int) (Interface, bool) {
 	return i, i.Device != ""
 }
 
-// readCount reads how many there are, within what a VM can have.
+// readCount reads a count, limited to what a VM can have.
 func readCount(p libvirt.StatsParams, name string) int {
 	n := p.Uint(name)
 	if n == nil {

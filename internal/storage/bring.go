@@ -14,12 +14,12 @@ import (
 
 var namedByContent = regexp.MustCompile(`-[0-9a-f]{12}$`)
 
-// NamedByContent says that a volume has the name of an image's copy: what is in it can be checked.
+// NamedByContent reports whether a volume has the name of an image's copy: its content can be checked.
 func (r Ref) NamedByContent() bool { return namedByContent.MatchString(r.Name) }
 
-// Bring makes a copy of an image on a host from the one that another host has, unless it has a whole one. It is read to
-// the operator's side first, where it is checked against its name, and sent as Put does: a copy that is broken off is
-// never taken for the image.
+// Bring copies an image to a host from another host's copy, unless the host has a whole copy. It reads the copy to the
+// operator's side first, checks it against its name, and sends it as Put does: an interrupted copy is never mistaken
+// for the image.
 func (s *Storage) Bring(ctx context.Context, from, to string, ref Ref) (err error) {
 	h, err := s.host(from)
 	if err != nil {
@@ -37,7 +37,7 @@ func (s *Storage) Bring(ctx context.Context, from, to string, ref Ref) (err erro
 	return s.Put(ctx, s.Hosts.Named(to), ref, image)[to]
 }
 
-// read keeps the content of a host's copy in a temporary file.
+// read writes the content of a host's copy to a temporary file.
 func (s *Storage) read(ctx context.Context, h *libvirt.Host, ref Ref) (_ *Image, err error) {
 	v, err := h.PoolVolume(ctx, ref.Pool, ref.Name)
 	if err != nil {

@@ -14,13 +14,13 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 )
 
-// sumsLimit is far above the size of a file of sums.
+// sumsLimit is far above the size of a checksum file.
 const sumsLimit = 8 << 20
 
-// hashes are what sums are of, by their length in hexadecimal.
+// hashes are the hash functions by the length of their checksums in hexadecimal.
 var hashes = map[int]func() hash.Hash{2 * sha256.Size: sha256.New, 2 * sha512.Size: sha512.New}
 
-// CheckChecksum says what is wrong with a checksum as people write it; nil: nothing, as far as it can be told.
+// CheckChecksum says what is wrong with a checksum as users write it; nil if no error is found.
 func CheckChecksum(checksum string) error {
 	if isURL(checksum) {
 		return nil
@@ -36,7 +36,7 @@ func CheckChecksum(checksum string) error {
 
 func isURL(s string) bool { return strings.HasPrefix(s, "https://") || strings.HasPrefix(s, "http://") }
 
-// checksum is what the source is hashed with, and what has to come out; nil where nothing is announced.
+// checksum returns the hash for the source and the expected checksum; nil if no checksum is given.
 func (s Source) checksum(ctx context.Context) (h hash.Hash, want string, err error) {
 	switch {
 	case s.Checksum == "":
@@ -57,7 +57,8 @@ func (s Source) checksum(ctx context.Context) (h hash.Hash, want string, err err
 	return newSum(), want, nil
 }
 
-// announced finds the image's sum in a file of sums: "<sum>  <name>", "<sum> *<name>" or "SHA256 (<name>) = <sum>".
+// announced finds the image's checksum in a checksum file: "<sum>  <name>", "<sum> *<name>" or "SHA256 (<name>) =
+// <sum>".
 func (s Source) announced(ctx context.Context) (sum string, err error) {
 	resp, err := get(ctx, s.Checksum)
 	if err != nil {

@@ -25,19 +25,19 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 )
 
-// ErrChecksum says that what was fetched is not what was announced.
+// ErrChecksum says that the fetched content has another checksum than the given one.
 var ErrChecksum = errors.New("the checksum differs")
 
-// Source is where an image is from.
+// Source is the source of an image.
 type Source struct {
 	// URL is http or https; File a path on the operator's side. Exactly one is set.
 	URL, File string
-	// Checksum is of what is fetched, before it is decompressed: "sha256:<hex>", "sha512:<hex>", or the URL of a file of
-	// sums such as SHA256SUMS, which names the image. "" is not checked.
+	// Checksum is the checksum of the fetched file, before it is decompressed: "sha256:<hex>", "sha512:<hex>", or the URL
+	// of a checksum file such as SHA256SUMS, which names the image. If "", nothing is checked.
 	Checksum string
 }
 
-// name is what a file of sums calls the image.
+// name returns the image's name in a checksum file.
 func (s Source) name() string {
 	if s.File != "" {
 		return path.Base(s.File)
@@ -51,24 +51,25 @@ func (s Source) name() string {
 // Image is the content of an image on the operator's side.
 type Image struct {
 	file *os.File
-	// source is what a file of the operator's was when it was opened. Its content is read in place. Nil: file is a copy.
+	// source describes a file on the operator's side as of when it was opened. Its content is read in place. Nil: file is
+	// a copy.
 	source os.FileInfo
-	// data says of each chunk whether it isn't all zeros.
+	// data says for each chunk whether it has a byte that isn't zero.
 	data []bool
-	// Facts are what is known of the content.
+	// Facts describe the content.
 	Facts
 }
 
-// Facts are what the content of an image says of itself.
+// Facts are derived from the content of an image.
 type Facts struct {
-	// SHA256 is of the content, decompressed.
+	// SHA256 is the SHA-256 of the decompressed content.
 	SHA256 string
-	// Bytes is the content's length, DataBytes what of it isn't zeros, in units of libvirt.UploadChunk.
+	// Bytes is the content's length, DataBytes the part that isn't zeros, in units of libvirt.UploadChunk.
 	Bytes, DataBytes uint64
-	// Format is "qcow2" or "raw", CapacityBytes what a guest sees.
+	// Format is "qcow2" or "raw", CapacityBytes the size that a guest sees.
 	Format        string
 	CapacityBytes uint64
-	// Seal is the chunk that a copy gets last; nil where all content is zeros.
+	// Seal is the chunk that is written to a copy last; nil if all content is zeros.
 	Seal *Seal
 }
 
@@ -79,10 +80,10 @@ type Seal struct {
 	SHA256 string `json:"sha256"`
 }
 
-// Volume is the name of an image's copies.
+// Volume returns the name of an image's copies.
 func (f Facts) Volume(name string) string { return name + "-" + f.SHA256[:12] }
 
-// Close removes what was fetched.
+// Close removes the fetched file.
 func (i *Image) Close() error {
 	if i.source != nil {
 		return i.file.Close()
@@ -90,7 +91,7 @@ func (i *Image) Close() error {
 	return errors.Join(i.file.Close(), os.Remove(i.file.Name()))
 }
 
-// unchanged makes sure that a file which is read in place has the content that was summed up.
+// unchanged returns an error if a file that is read in place may no longer have the content of the checksum.
 func (i *Image) unchanged() error {
 	if i.source == nil {
 		return nil
@@ -102,8 +103,8 @@ func (i *Image) unchanged() error {
 	return err
 }
 
-// Fetch reads an image, decompresses it by what its first bytes say, checks it, and keeps it in a temporary file, holes
-// as holes. A file that isn't compressed stays where it is. Proxies are taken from the environment.
+// Fetch reads an image, decompresses it according to its first bytes, checks it, and stores it in a temporary file,
+// holes as holes. A file that isn't compressed stays where it is. Proxies are read from the environment.
 func Fetch(ctx context.Context, s Source, log *slog.Logger) (_ *Image, err error) {
 	sum, want, err := s.checksum(ctx)
 	if err != nil {
@@ -147,7 +148,7 @@ func Fetch(ctx context.Context, s Source, log *slog.Logger) (_ *Image, err error
 	return image, image.inspect()
 }
 
-// open opens the source. Size is 0 where it isn't told.
+// open opens the source. size is 0 if it is unknown.
 func (s Source) open(ctx context.Context) (body io.ReadCloser, size uint64, err error) {
 	if s.File != "" {
 		f, err := os.Open(s.File)
@@ -170,7 +171,7 @@ func (s Source) open(ctx context.Context) (body io.ReadCloser, size uint64, err 
 	return resp.Body, uint64(max(resp.ContentLength, 0)), nil
 }
 
-// client doesn't ask for compression of its own: what is announced is the file as it is.
+// client doesn't request compression: a checksum is that of the file as it is.
 var client = func() *http.Client {
 	t, ok := http.DefaultTransport.(*http.Transport)
 	if !ok {
@@ -196,7 +197,7 @@ func get(ctx context.Context, from string) (*http.Response, error) {
 	return resp, nil
 }
 
-// redacted leaves out a password.
+// redacted removes a password.
 func redacted(from string) string {
 	if u, err := url.Parse(from); err == nil {
 		return u.Redacted()
@@ -204,15 +205,15 @@ func redacted(from string) string {
 	return "the server"
 }
 
-// input is what is fetched.
+// input is the fetched data.
 type input struct {
-	// packed is as it was announced, content decompressed.
+	// packed is the data as fetched, content the decompressed data.
 	packed, content io.Reader
-	// sum is of packed; nil if that is the content's SHA-256, which is computed anyway.
+	// sum is the hash of packed; nil if that is the content's SHA-256, which is computed anyway.
 	sum hash.Hash
 }
 
-// newInput looks at the first bytes of what is fetched. A nil sum is not computed.
+// newInput reads the first bytes of the fetched data to find the compression. A nil sum is not computed.
 func newInput(r io.Reader, sum hash.Hash) (in input, err error) {
 	buffered := bufio.NewReaderSize(r, 64<<10)
 	magic, err := buffered.Peek(6)
@@ -232,16 +233,16 @@ func newInput(r io.Reader, sum hash.Hash) (in input, err error) {
 	return in, err
 }
 
-// sumUp returns the checksum, once all content is read. The argument is the content's SHA-256.
+// sumUp returns the checksum after all content was read. content is the content's SHA-256.
 func (in input) sumUp(content string) (string, error) {
-	// What follows the compressed content belongs to what was announced, too.
+	// The checksum also covers what follows the compressed content.
 	if _, err := io.Copy(io.Discard, in.packed); err != nil || in.sum == nil {
 		return content, err
 	}
 	return hex.EncodeToString(in.sum.Sum(nil)), nil
 }
 
-// decompressor decompresses what begins with these bytes. It is nil for what isn't compressed.
+// decompressor returns the function that decompresses data with these first bytes, or nil if the data isn't compressed.
 func decompressor(magic []byte) func(io.Reader) (io.Reader, error) {
 	switch {
 	case bytes.HasPrefix(magic, []byte{0x1f, 0x8b}):
@@ -257,7 +258,7 @@ func decompressor(magic []byte) func(io.Reader) (io.Reader, error) {
 	}
 }
 
-// write copies the content into the file, unless it is there, and notes what it is made of.
+// write copies the content to the file, unless it is read in place, and records its facts.
 func (i *Image) write(ctx context.Context, content io.Reader) error {
 	sum := sha256.New()
 	buffer, zeros := make([]byte, libvirt.UploadChunk), make([]byte, libvirt.UploadChunk)
@@ -291,7 +292,7 @@ func (i *Image) write(ctx context.Context, content io.Reader) error {
 	}
 }
 
-// keep puts the data that follows into a copy.
+// keep appends data to a copy.
 func (i *Image) keep(data []byte) error {
 	if i.source != nil {
 		return nil
@@ -300,7 +301,7 @@ func (i *Image) keep(data []byte) error {
 	return err
 }
 
-// end gives a copy its length, as it may end in a hole.
+// end sets the length of a copy, which may end in a hole.
 func (i *Image) end() error {
 	if i.source != nil {
 		return nil
@@ -308,13 +309,13 @@ func (i *Image) end() error {
 	return i.file.Truncate(int64(i.Bytes)) //nolint:gosec // Files are smaller.
 }
 
-// skips says whether a chunk isn't sent with the others: one of zeros, and the seal.
+// skips reports whether a chunk isn't sent with the others: a chunk of zeros, or the seal.
 func (i *Image) skips(offset uint64) bool {
 	return !i.data[offset/libvirt.UploadChunk] || i.Seal != nil && offset == i.Seal.Offset
 }
 
-// fill reads until the buffer is full. Unlike io.ReadFull it tells the end of a stream, io.EOF, from one that was cut,
-// io.ErrUnexpectedEOF.
+// fill reads until the buffer is full. Unlike io.ReadFull it distinguishes the end of a stream, io.EOF, from a stream
+// that was cut, io.ErrUnexpectedEOF.
 func fill(r io.Reader, buffer []byte) (n int, err error) {
 	for n < len(buffer) && err == nil {
 		var m int
@@ -324,7 +325,8 @@ func fill(r io.Reader, buffer []byte) (n int, err error) {
 	return n, err
 }
 
-// inspect reads format and size from the content's own header, and refuses what would have a host read other files.
+// inspect reads format and size from the content's own header, and refuses content that would make a host read other
+// files.
 func (i *Image) inspect() error {
 	data := make([]byte, min(i.Bytes, 64<<10))
 	if _, err := i.file.ReadAt(data, 0); err != nil {
@@ -356,7 +358,7 @@ func (i *Image) inspect() error {
 	return nil
 }
 
-// newHash is for sums of which only the length is known.
+// newHash returns the hash for a checksum of which only the length is known.
 func newHash(hexSum string) (func() hash.Hash, bool) {
 	h, ok := hashes[len(hexSum)]
 	if _, err := hex.DecodeString(hexSum); err != nil {

@@ -15,11 +15,11 @@ import (
 type Copy struct {
 	libvirt.Volume
 
-	// Half says that its upload was broken off.
+	// Half says that the upload was interrupted.
 	Half bool
 }
 
-// Copies looks for the copies of an image. A nil seal takes every copy for whole.
+// Copies looks for the copies of an image. If seal is nil, every copy counts as whole.
 func (s *Storage) Copies(
 	ctx context.Context, hosts hostset.Set, ref Ref, seal *Seal,
 ) []hostset.Answer[Copy] {
@@ -40,7 +40,7 @@ func copyOn(ctx context.Context, h *libvirt.Host, ref Ref, seal *Seal) (*Copy, e
 	return &Copy{Volume: *v, Half: !seal.isIn(data, err)}, nil
 }
 
-// isIn says that a copy has the seal. A file that can't be read is no copy that VMs could use.
+// isIn reports whether a copy has the seal. A file that can't be read is no copy that VMs could use.
 func (s *Seal) isIn(data []byte, err error) bool {
 	sum := sha256.Sum256(data)
 	return err == nil && hex.EncodeToString(sum[:]) == s.SHA256
@@ -53,8 +53,8 @@ func orZero(v *libvirt.Volume) *libvirt.Volume {
 	return v
 }
 
-// Put brings the image to hosts that have no whole copy of it, all at the same time. What fails leaves nothing on its
-// host, where that can be reached.
+// Put copies the image to the hosts that have no whole copy of it, all at the same time. If it fails on a host, nothing
+// stays on that host, unless the host is unreachable.
 func (s *Storage) Put(
 	ctx context.Context, hosts hostset.Set, ref Ref, image *Image,
 ) (failed map[string]error) {
@@ -92,7 +92,7 @@ func (s *Storage) put(ctx context.Context, h *libvirt.Host, ref Ref, image *Imag
 	return errors.Join(err, h.DeleteVolume(cleaning, ref.Pool, ref.Name))
 }
 
-// makeCopy makes the volume that the content is written to: bytes as they are, whatever they mean.
+// makeCopy creates the volume for the content, in raw format: the bytes are copied as they are.
 func (s *Storage) makeCopy(ctx context.Context, h *libvirt.Host, ref Ref, image *Image) error {
 	pool, err := h.StoragePool(ctx, ref.Pool)
 	if err != nil {
@@ -122,7 +122,7 @@ func (s *Storage) makeCopy(ctx context.Context, h *libvirt.Host, ref Ref, image 
 	return h.CreateVolume(ctx, libvirt.NewVolume{Pool: ref.Pool, Name: ref.Name, Document: document})
 }
 
-// send writes everything, then the seal, and sees that it arrived.
+// send writes everything, then the seal, and checks that it arrived.
 func (s *Storage) send(ctx context.Context, h *libvirt.Host, ref Ref, image *Image) error {
 	p := newProgress(s.Log, "uploading an image", "host", h.Name(), image.Bytes)
 	u := libvirt.Upload{
@@ -156,8 +156,8 @@ func (s *Storage) send(ctx context.Context, h *libvirt.Host, ref Ref, image *Ima
 	return nil
 }
 
-// settle has the pool look at a copy: its format is the one of the content only then. It waits for others that make
-// volumes in the pool.
+// settle refreshes the pool, which then reports the copy with the format of its content. It waits while other runs
+// create volumes in the pool.
 func (s *Storage) settle(ctx context.Context, h *libvirt.Host, pool string) error {
 	ctx, cancel := context.WithTimeout(ctx, settleTimeout)
 	defer cancel()

@@ -7,11 +7,11 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 )
 
-// What libvirt has no place for is kept on the host as a secret without a meaning, by its usage id.
+// Facts that libvirt has no place for are stored on the host as secrets, whose usage ids are what matters.
 const (
-	// sharedMark and the name of a pool: every host sees the same volumes in it.
+	// sharedMark with the name of a pool says that every host sees the same volumes in the pool.
 	sharedMark = "virtfleet:shared-pool:"
-	// creatingPool and the name of a pool: a run is making it, or was broken off while it did.
+	// creatingPool with the name of a pool says that a run is creating the pool, or was interrupted while it did.
 	creatingPool = "virtfleet:creating-pool:"
 )
 

@@ -10,31 +10,31 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 )
 
-// PartitionError says that libvirt can't remove a volume of a pool of type disk. libvirt takes what follows the name of
-// the pool's device in the partition's name for the partition's number, and gives that to parted. So it fails for a
-// device whose name ends in a digit, such as nvme0n1, loop0 and mmcblk0, since the kernel then puts a "p" before the
-// number; and for a device that is named by a link. No version of libvirt is known to do otherwise.
+// PartitionError says that libvirt can't remove a volume of a pool of type disk. libvirt passes a partition's number to
+// parted, and uses as the number what follows the name of the pool's device in the partition's name. So the removal
+// fails for a device whose name ends in a digit, such as nvme0n1, loop0 and mmcblk0, because the kernel puts a "p"
+// before the number; and for a device that is named by a link. No version of libvirt is known to be different.
 type PartitionError struct {
-	// Pool and Device are the pool and what it is on, Volume is the partition.
+	// Pool and Device are the pool and its device, Volume is the partition.
 	Pool, Device, Volume string
 	// Disk is the kernel's name of the device, Number the partition's number.
 	Disk, Number string
 }
 
-// Error says why.
+// Error explains why.
 func (e *PartitionError) Error() string {
 	return fmt.Sprintf("libvirt can't remove partition %q of storage pool %q: its name isn't that of the pool's device, "+
 		"%s, with a number after it", e.Volume, e.Pool, e.Device)
 }
 
-// OfAnotherName says that the pool names its device by a link, and that libvirt removes the partition if the pool names
-// it as the kernel does.
+// OfAnotherName reports whether the pool names its device by a link. libvirt would remove the partition if the pool
+// used the kernel's name.
 func (e *PartitionError) OfAnotherName() bool {
 	return e.Disk+e.Number == e.Volume && path.Base(e.Device) != e.Disk
 }
 
-// CheckDelete returns an error if libvirt can't remove a volume of a host. It changes nothing. That something uses the
-// volume is not looked for.
+// CheckDelete returns an error if libvirt can't remove a volume of a host. It changes nothing. It doesn't check whether
+// the volume is in use.
 func (s *Storage) CheckDelete(ctx context.Context, host string, ref Ref) error {
 	h, err := s.host(host)
 	if err != nil {
@@ -46,7 +46,7 @@ func (s *Storage) CheckDelete(ctx context.Context, host string, ref Ref) error {
 func checkPartition(ctx context.Context, h *libvirt.Host, ref Ref) error {
 	is, err := h.StoragePool(ctx, ref.Pool)
 	if errors.Is(err, libvirt.ErrNotFound) {
-		return nil // Then that is what the removal fails with.
+		return nil // The removal returns this error then.
 	}
 	if err != nil {
 		return err
@@ -68,7 +68,7 @@ func (p Pool) checkRemoval(volume string) error {
 	disk := strings.TrimRight(volume, "0123456789")
 	number := strings.TrimPrefix(volume, disk)
 	if named && (rest == number || !kernelName(device)) {
-		return nil // Of a device of device mapper, libvirt knows that there may be a "p".
+		return nil // libvirt knows that partitions of device mapper's devices may have a "p".
 	}
 	if whole := strings.TrimSuffix(disk, "p"); whole != strings.TrimRight(whole, "0123456789") {
 		disk = whole
@@ -76,7 +76,7 @@ func (p Pool) checkRemoval(volume string) error {
 	return &PartitionError{Pool: p.Name, Device: device, Volume: volume, Disk: disk, Number: number}
 }
 
-// kernelName says that a device is named as the kernel names it, and isn't one of device mapper.
+// kernelName reports whether a device is named as the kernel names it, and isn't a device of device mapper.
 func kernelName(device string) bool {
 	return path.Dir(device) == "/dev" && !strings.HasPrefix(path.Base(device), "dm-")
 }

@@ -19,7 +19,7 @@ func PoolTypes() []string {
 	}
 }
 
-// Pool is what is declared of a storage pool, or what a host says of one. A nil field is not declared, or not there.
+// Pool is the declared part of a storage pool, or what a host reports. A nil field is not declared, or doesn't exist.
 type Pool struct {
 	Name, Type string
 
@@ -34,7 +34,7 @@ type Pool struct {
 	Auth                                *Auth
 }
 
-// SourceHost is a server that a pool is on.
+// SourceHost is the server of a pool.
 type SourceHost struct {
 	Name string
 	Port *int64
@@ -43,14 +43,14 @@ type SourceHost struct {
 // Adapter is the SCSI adapter of a pool of type scsi.
 type Adapter struct{ Type, Name, Parent, WWNN, WWPN *string }
 
-// Auth is how a host proves to the server who it is.
+// Auth is how a host authenticates to the server.
 type Auth struct {
 	Type, Username string
 	// Secret is the UUID of a secret of the host.
 	Secret string
 }
 
-// texts are the fields of a pool that are one text each, by their place in libvirt's XML.
+// texts returns the fields of a pool that are one text each, with their places in libvirt's XML.
 func texts(p *Pool) []textField {
 	return []textField{
 		{&p.Path, "target/path", "", samePath},
@@ -68,13 +68,13 @@ func texts(p *Pool) []textField {
 
 type textField struct {
 	value    **string
-	at, attr string // attr is "" where the value is the element's text
+	at, attr string // attr is "" if the value is the element's text
 	same     func(a, b string) bool
 }
 
 func sameText(a, b string) bool { return a == b }
 
-// Directory is where a pool of files has its volumes; "" if it isn't one, or that isn't declared.
+// Directory returns the directory of a pool of files; "" for another pool, or if it isn't declared.
 func (p Pool) Directory() string {
 	if !FilePool(p.Type) || p.Path == nil {
 		return ""
@@ -82,8 +82,8 @@ func (p Pool) Directory() string {
 	return *p.Path
 }
 
-// LosesVolumes says that a host can't use the volumes of the pool while it is stopped: libvirt unmounts it, deactivates
-// the volume group, logs out of the target, or removes the virtual adapter.
+// LosesVolumes reports whether a host can't use the volumes of the pool while the pool is stopped: libvirt unmounts it,
+// deactivates the volume group, logs out of the target, or removes the virtual adapter.
 func (p Pool) LosesVolumes() bool {
 	switch p.Type {
 	case "fs", "netfs", "logical", "iscsi":
@@ -103,7 +103,7 @@ func sameOctal(a, b string) bool {
 	return errX == nil && errY == nil && x == y || a == b
 }
 
-// ReadPool reads libvirt's XML.
+// ReadPool parses libvirt's XML.
 func ReadPool(document string) (*Pool, error) {
 	root, err := poolElement(document)
 	if err != nil {
@@ -168,8 +168,8 @@ func attribute(e *etree.Element, name string) *string {
 	return nil
 }
 
-// Merge returns what is declared with every field that a host has otherwise as the host has it. Fields that aren't
-// declared stay so; what means the same stays as it is declared.
+// Merge returns the declared fields, with the host's value where it differs. Fields that aren't declared stay
+// undeclared; values that mean the same stay as they are declared.
 func (p Pool) Merge(actual Pool) Pool {
 	merged := p
 	have := texts(&actual)
@@ -196,7 +196,7 @@ func (p Pool) Merge(actual Pool) Pool {
 	return merged
 }
 
-// sameHost takes a port that isn't declared as any.
+// sameHost compares two servers. If no port is declared, any port is the same.
 func sameHost(declared, is SourceHost) bool {
 	return declared.Name == is.Name && (declared.Port == nil || is.Port != nil && *declared.Port == *is.Port)
 }
@@ -224,7 +224,7 @@ func (a *Adapter) fields() []struct {
 	}{{"type", a.Type}, {"name", a.Name}, {"parent", a.Parent}, {"wwnn", a.WWNN}, {"wwpn", a.WWPN}}
 }
 
-// IsIn says that the host's pool is as declared.
+// IsIn reports whether the host's pool is as declared.
 func (p Pool) IsIn(actual Pool) bool {
 	return p.Name == actual.Name && p.Type == actual.Type && p.Merge(actual).equal(p)
 }
@@ -241,7 +241,7 @@ func (p Pool) equal(other Pool) bool {
 		p.Adapter == other.Adapter && (p.Auth == other.Auth || p.Auth != nil && other.Auth != nil && *p.Auth == *other.Auth)
 }
 
-// Document is libvirt's XML of a new pool.
+// Document returns libvirt's XML of a new pool.
 func (p Pool) Document() (string, error) {
 	root := etree.NewElement("pool")
 	root.CreateAttr("type", p.Type)
@@ -249,7 +249,7 @@ func (p Pool) Document() (string, error) {
 	return p.patch(root)
 }
 
-// Patch sets what is declared in a host's XML, and leaves all the rest as it is.
+// Patch sets the declared fields in a host's XML, and leaves the rest as it is.
 func (p Pool) Patch(document string) (string, error) {
 	root, err := poolElement(document)
 	if err != nil {
@@ -307,7 +307,7 @@ func (p Pool) patch(root *etree.Element) (string, error) {
 	return doc.WriteToString()
 }
 
-// ensure returns the element at a path below root, and makes what is missing of it.
+// ensure returns the element at a path below root, and creates the missing elements of the path.
 func ensure(root *etree.Element, at string) *etree.Element {
 	e := root
 	for _, tag := range strings.Split(at, "/") {

@@ -9,13 +9,13 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 )
 
-// PoolSettings are what a pool on a host has besides its definition.
+// PoolSettings are settings of a pool on a host that aren't in its definition.
 type PoolSettings struct {
-	// Build makes what the pool stands on where it is defined anew.
+	// Build creates what the pool is based on when the pool is defined.
 	Build bool
-	// Autostart is nil where nothing is declared.
+	// Autostart is nil if it isn't declared.
 	Autostart *bool
-	// Shared records that all hosts see the same volumes, for types that don't imply it.
+	// Shared records that all hosts see the same volumes, for types that don't imply that.
 	Shared bool
 }
 
@@ -24,9 +24,9 @@ type HostPool struct {
 	Pool
 
 	Active, Autostart bool
-	// Shared says that all hosts see the same volumes, by the type or by the record of PoolSettings.Shared.
+	// Shared says that all hosts see the same volumes, because of the type or of the record of PoolSettings.Shared.
 	Shared bool
-	// Creating says that a run which made the pool was broken off.
+	// Creating says that the run that created the pool was interrupted.
 	Creating bool
 }
 
@@ -52,8 +52,8 @@ func (s *Storage) Pool(ctx context.Context, hosts hostset.Set, name string) []ho
 	})
 }
 
-// CreatePool makes a pool on hosts. One that is there is libvirt.ErrExists, unless it was left by a run that was broken
-// off while it made it. What fails on a host leaves nothing there.
+// CreatePool creates a pool on hosts. If the pool exists it returns libvirt.ErrExists, unless a run was interrupted
+// while it created the pool. If it fails on a host, nothing stays there.
 func (s *Storage) CreatePool(
 	ctx context.Context, hosts hostset.Set, p Pool, settings PoolSettings,
 ) (failed map[string]error) {
@@ -76,7 +76,7 @@ func (s *Storage) CreatePool(
 		}
 		return applyPool(ctx, h.Conn, p, settings)
 	})
-	// A run that is broken off on one host finds all that it has made by these.
+	// The marks are removed only now, so that the next run finds what an interrupted run has created on any host.
 	for name, err := range hostset.Each(ctx, hosts, func(ctx context.Context, h hostset.Host) error {
 		if errors.Is(failed[h.Name], libvirt.ErrUnreachable) {
 			return nil
@@ -88,9 +88,9 @@ func (s *Storage) CreatePool(
 	return failed
 }
 
-// ApplyPool makes the pool on hosts as it is declared: where it is missing it is made, where it isn't active started,
-// where it departs changed. An active pool whose definition changes is stopped and started: for VMs that run on its
-// volumes see Pool.LosesVolumes.
+// ApplyPool makes the pool on hosts as declared: it creates a missing pool, starts an inactive pool, and changes a pool
+// that differs. It stops and starts an active pool whose definition changes: for VMs that run on the pool's volumes see
+// Pool.LosesVolumes.
 func (s *Storage) ApplyPool(
 	ctx context.Context, hosts hostset.Set, p Pool, settings PoolSettings,
 ) (failed map[string]error) {
@@ -134,8 +134,8 @@ func applyPool(ctx context.Context, h *libvirt.Host, p Pool, settings PoolSettin
 	return refresh(ctx, h, p.Name)
 }
 
-// refresh has a pool look at what is in it, unless it makes a volume just now: then it refuses to, and knows what it
-// knew. Whether the pool is there and active is told by what comes next.
+// refresh makes a pool read its content again. A pool that is creating a volume refuses that, and keeps its earlier
+// knowledge. Whether the pool exists and is active is reported by the calls that follow.
 func refresh(ctx context.Context, h *libvirt.Host, pool string) error {
 	err := h.RefreshStoragePool(ctx, pool)
 	for _, forgiven := range []error{libvirt.ErrInternal, libvirt.ErrOperationInvalid, libvirt.ErrNotFound} {
@@ -157,12 +157,12 @@ func definePool(ctx context.Context, h *libvirt.Host, p Pool, build bool) error 
 	return buildPool(ctx, h, p)
 }
 
-// buildPool never overwrites: libvirt takes the word for it of the types that format something.
+// buildPool never overwrites data: for the types that format something, libvirt gets the flag for that.
 func buildPool(ctx context.Context, h *libvirt.Host, p Pool) error {
 	return h.BuildStoragePool(ctx, p.Name, p.Type == "fs" || p.Type == "disk" || p.Type == "logical")
 }
 
-// changePool changes the definition where it departs from what is declared, and stops the pool for it.
+// changePool changes the definition if it differs from what is declared, and stops the pool for that.
 func changePool(ctx context.Context, h *libvirt.Host, p Pool, is *libvirt.StoragePool) error {
 	actual, err := ReadPool(is.XML)
 	if err != nil || p.IsIn(*actual) && is.Persistent {
@@ -177,20 +177,20 @@ func changePool(ctx context.Context, h *libvirt.Host, p Pool, is *libvirt.Storag
 	}
 	if is.Active {
 		if err := h.StopStoragePool(ctx, p.Name); err != nil {
-			// It is still active as it was defined before. With that definition the next plan shows the change again.
+			// The pool is still active with its old definition. If that is restored, the next plan shows the change again.
 			after, cancel := hostset.CleanupContext(ctx)
 			defer cancel()
 			return errors.Join(err, h.DefineStoragePool(after, p.Name, is.XML))
 		}
 	}
 	if p.Type == "dir" || p.Type == "netfs" {
-		return buildPool(ctx, h, p) // A directory that is there is no error.
+		return buildPool(ctx, h, p) // It is no error if the directory exists.
 	}
 	return nil
 }
 
-// RemovePool stops and undefines the pool on hosts. What is in it stays, unless withData: then what it stands on is
-// removed as well, which a directory that isn't empty refuses.
+// RemovePool stops and undefines the pool on hosts. Its content stays, unless withData is set: then what the pool is
+// based on is removed as well. libvirt refuses to remove a directory that isn't empty.
 func (s *Storage) RemovePool(
 	ctx context.Context, hosts hostset.Set, name string, withData bool,
 ) (failed map[string]error) {
@@ -198,7 +198,7 @@ func (s *Storage) RemovePool(
 		err := h.Conn.StopStoragePool(ctx, name)
 		if err == nil && withData {
 			if err = h.Conn.DeleteStoragePool(ctx, name); err != nil {
-				// It was not removed, so it is to be what it was.
+				// The pool was not removed, so restore its state.
 				after, cancel := hostset.CleanupContext(ctx)
 				defer cancel()
 				return errors.Join(err, h.Conn.StartStoragePool(after, name))

@@ -6,10 +6,10 @@ import (
 	"time"
 )
 
-// progressEvery is how often the log hears of something that takes its time.
+// progressEvery is how often the progress of a long operation is logged.
 const progressEvery = 5 * time.Second
 
-// progress tells the log how far something is: percent, rate and the time that is left.
+// progress logs the progress of an operation: percent, rate and the remaining time.
 type progress struct {
 	log         *slog.Logger
 	what        string
@@ -26,7 +26,7 @@ func newProgress(log *slog.Logger, what, key, value string, total uint64) *progr
 	return &progress{log: log, what: what, key: key, value: value, total: total, began: now, last: now}
 }
 
-// Write counts what is read through an io.TeeReader.
+// Write counts data that is read through an io.TeeReader.
 func (p *progress) Write(data []byte) (int, error) {
 	p.mu.Lock()
 	done := p.done + uint64(len(data))
@@ -35,7 +35,7 @@ func (p *progress) Write(data []byte) (int, error) {
 	return len(data), nil
 }
 
-// reach notes how much is done.
+// reach records how much is done.
 func (p *progress) reach(done uint64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -12,31 +12,31 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 )
 
-// ErrOtherPath says that a pool has a volume of the name, and it isn't the one that was asked for.
+// ErrOtherPath says that a pool has a volume of the name, but at another path than expected.
 var ErrOtherPath = fmt.Errorf("%w: the volume is another one", libvirt.ErrBusy)
 
-// Release is a volume that belongs to a VM and is to be removed.
+// Release is a volume to remove that belongs to a VM.
 type Release struct {
 	Host string
 	Ref  Ref
-	// Path is where the pool has it. A volume of that name elsewhere is another one.
+	// Path is the expected path. A volume of that name at another path is another volume.
 	Path string
-	// VM is the UUID of the VM that it belongs to.
+	// VM is the UUID of the VM that owns the volume.
 	VM string
-	// Detached says that the VM is to have it no more. Else the VM is off, and that its definition has the volume is no
-	// use of it.
+	// Detached says that the VM no longer has the volume. Otherwise the VM is off, and its definition doesn't count as a
+	// use of the volume.
 	Detached bool
-	// Moved says that the VM runs elsewhere from a copy under the same path, which is another file: what the VM has on
-	// other hosts is no use of it.
+	// Moved says that the VM runs on another host from a copy with the same path, which is another file: what the VM has
+	// on other hosts doesn't count as a use.
 	Moved bool
-	// Hosts are asked who uses it; one of them that can't tell keeps it from being removed. Others are asked as well,
-	// as far as they answer.
+	// Hosts are asked for users of the volume; if one of them can't answer, the volume isn't removed. Others are asked as
+	// well, but don't have to answer.
 	Hosts, Others hostset.Set
 }
 
-// Release removes a volume unless something uses it: then the error is ErrInUse, or ErrOtherPath. One that an active
-// pool doesn't have is no error. A pool that is not there is libvirt.ErrNoPool, one that isn't active
-// libvirt.ErrPoolInactive.
+// Release removes a volume unless it is in use: then the error is ErrInUse, or ErrOtherPath. It is no error if an
+// active pool doesn't have the volume. It returns libvirt.ErrNoPool if the pool doesn't exist, and
+// libvirt.ErrPoolInactive if the pool isn't active.
 func (s *Storage) Release(ctx context.Context, r Release) error {
 	h, err := s.host(r.Host)
 	if err != nil {
@@ -68,7 +68,7 @@ func (s *Storage) Release(ctx context.Context, r Release) error {
 	})
 }
 
-// usersBeside are the users of a volume that its VM's going doesn't end.
+// usersBeside returns the users of a volume that still use it when its VM is gone.
 func (s *Storage) usersBeside(ctx context.Context, r Release, h *libvirt.Host, v libvirt.Volume) ([]User, error) {
 	users, err := s.Users(ctx, r.Hosts, v)
 	if err != nil {
@@ -85,7 +85,7 @@ func (s *Storage) usersBeside(ctx context.Context, r Release, h *libvirt.Host, v
 	if err != nil {
 		return nil, err
 	}
-	// Its metadata names the volume as long as it is recorded there, which is no use.
+	// The metadata names the volume while it is recorded there, which doesn't count as a use.
 	uses := usedByDevices(d.LiveXML, v)
 	if r.Detached {
 		uses = uses || usedByDevices(d.PersistentXML, v)
@@ -96,14 +96,14 @@ func (s *Storage) usersBeside(ctx context.Context, r Release, h *libvirt.Host, v
 	return users, nil
 }
 
-// usedByDevices says whether a definition names the volume outside its metadata.
+// usedByDevices reports whether a definition names the volume outside its metadata.
 func usedByDevices(document string, v libvirt.Volume) bool {
 	doc := etree.NewDocument()
 	if document == "" {
 		return false
 	}
 	if doc.ReadFromString(document) != nil || doc.Root() == nil {
-		return true // It can't be told.
+		return true // This is unknown.
 	}
 	for _, metadata := range doc.Root().SelectElements("metadata") {
 		doc.Root().RemoveChild(metadata)
@@ -116,5 +116,5 @@ func usedByDevices(document string, v libvirt.Volume) bool {
 	return used
 }
 
-// FilePool says that volumes of such a pool are files below its path.
+// FilePool reports whether the volumes of a pool of this type are files below its path.
 func FilePool(poolType string) bool { return slices.Contains([]string{"dir", "fs", "netfs"}, poolType) }

@@ -8,17 +8,17 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// sparseFile reads a regular file. The holes that its file system knows are zeros that are not read.
+// sparseFile reads a regular file. Holes that the file system reports are returned as zeros without being read.
 type sparseFile struct {
 	*os.File
-	// info is what the file was when it was opened.
+	// info describes the file as of when it was opened.
 	info     os.FileInfo
 	size, at int64
-	// data and hole are the begin and the end of the data at or after at.
+	// data and hole are the beginning and the end of the data at or after at.
 	data, hole int64
 }
 
-// Read reads what follows.
+// Read returns the data that follows.
 func (f *sparseFile) Read(p []byte) (int, error) {
 	if f.at >= f.size {
 		return 0, io.EOF
@@ -40,7 +40,7 @@ func (f *sparseFile) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// findData looks for the next data. Where the file system can't tell, everything is data.
+// findData looks for the next data. If the file system can't report holes, everything is data.
 func (f *sparseFile) findData() {
 	f.data, f.hole = f.at, f.size
 	data, err := f.Seek(f.at, unix.SEEK_DATA)

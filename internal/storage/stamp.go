@@ -9,16 +9,16 @@ import (
 	"time"
 )
 
-// Stamp tells without reading a local file whether it may have been written to.
+// Stamp shows, without reading a local file, whether it may have been written to.
 type Stamp struct {
 	Size int64 `json:"size,omitempty"`
-	// Time is that of the last write, which a user can set back. Changed is when anything about the file was changed
-	// (ctime), the time of its last write included, where the system tells.
+	// Time is the time of the last write, which a user can set back. Changed is the time of the last change of the file or
+	// its metadata (ctime), which setting Time changes too, if the system reports it.
 	Time    time.Time `json:"time"`
 	Changed time.Time `json:"changed"`
 }
 
-// StampOf is the stamp of a file.
+// StampOf returns the stamp of a file.
 func StampOf(file string) (Stamp, error) {
 	info, err := os.Stat(file)
 	if err != nil {
@@ -31,14 +31,13 @@ func stampOf(info os.FileInfo) Stamp {
 	return Stamp{Size: info.Size(), Time: info.ModTime().UTC(), Changed: changeTime(info).UTC()}
 }
 
-// SameWrite says that the file has the size and the time of its last write that it had. A user may have set the time
-// back.
+// SameWrite reports whether the file has the same size and time of its last write. A user may have set the time back.
 func (s Stamp) SameWrite(other Stamp) bool { return s.Size == other.Size && s.Time.Equal(other.Time) }
 
-// Same says that nothing of the file was changed.
+// Same reports whether nothing of the file was changed.
 func (s Stamp) Same(other Stamp) bool { return s.SameWrite(other) && s.Changed.Equal(other.Changed) }
 
-// FileSHA256 is the SHA-256 of a file as it is, in hexadecimal.
+// FileSHA256 returns the SHA-256 of a file as it is, in hexadecimal.
 func FileSHA256(file string) (sum string, err error) {
 	f, err := os.Open(file)
 	if err != nil {

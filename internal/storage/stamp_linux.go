@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// changeTime is when anything about a file was changed.
+// changeTime returns the time of the last change of a file or its metadata.
 func changeTime(info os.FileInfo) time.Time {
 	if is, ok := info.Sys().(*syscall.Stat_t); ok {
 		return time.Unix(is.Ctim.Unix())

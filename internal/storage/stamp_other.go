@@ -7,5 +7,5 @@ import (
 	"time"
 )
 
-// changeTime is not known.
+// changeTime returns the zero time: the time of the last change is unknown.
 func changeTime(os.FileInfo) time.Time { return time.Time{} }

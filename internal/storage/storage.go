@@ -11,11 +11,11 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 )
 
-// settleTimeout bounds the wait for others that make volumes in a pool.
+// settleTimeout bounds the wait for other runs that create volumes in a pool.
 const settleTimeout = 5 * time.Minute
 
-// LockFunc takes a lock on a host that no other run can have at the same time. The returned context ends when the lock
-// is lost; release must be called.
+// LockFunc acquires a lock on a host that no other run can hold at the same time. The returned context ends when the
+// lock is lost; release must be called.
 type LockFunc func(
 	ctx context.Context, host, name, purpose string,
 ) (held context.Context, release func(), err error)
@@ -28,13 +28,13 @@ type Storage struct {
 	Log *slog.Logger
 }
 
-// sharedTypes are types of pools whose volumes all hosts see.
+// sharedTypes are the types of pools whose volumes all hosts see.
 var sharedTypes = []string{"netfs", "rbd", "gluster", "iscsi", "iscsi-direct", "mpath"}
 
-// SharedType says that pools of this type show the same volumes on every host.
+// SharedType reports whether pools of this type show the same volumes on every host.
 func SharedType(poolType string) bool { return slices.Contains(sharedTypes, poolType) }
 
-// host is the host of that name.
+// host returns the host of that name.
 func (s *Storage) host(name string) (*libvirt.Host, error) {
 	h, ok := s.Hosts.Host(name)
 	switch {
@@ -46,7 +46,7 @@ func (s *Storage) host(name string) (*libvirt.Host, error) {
 	return h.Conn, nil
 }
 
-// locked runs f under the lock of a volume on a host.
+// locked runs f while it holds the lock of a volume on a host.
 func (s *Storage) locked(
 	ctx context.Context, host, pool, volume, purpose string, f func(context.Context) error,
 ) error {

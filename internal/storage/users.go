@@ -12,22 +12,22 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 )
 
-// ErrInUse says that something uses a volume that was to be removed or changed.
+// ErrInUse says that a volume that was to be removed or changed is in use.
 var ErrInUse = fmt.Errorf("%w: the volume is in use", libvirt.ErrBusy)
 
-// User is what uses a volume: a VM's definition, or another volume that is based on it.
+// User is a user of a volume: a VM's definition, or another volume that is based on it.
 type User struct {
 	Host string
-	// VM and UUID are a VM's, Volume is a volume's "pool/name".
+	// VM and UUID are those of a VM, Volume is a volume's "pool/name".
 	VM, UUID, Volume string
 	// Active says that the VM runs.
 	Active bool
-	// Target is the disk whose content the volume is ("vda"); "" where the VM has it for something else, such as what a
-	// disk is based on.
+	// Target is the disk whose content is the volume ("vda"); "" if the VM uses the volume in another way, for example as
+	// a backing file.
 	Target string
 }
 
-// String says who it is, for messages.
+// String returns the user's name for messages.
 func (u User) String() string {
 	if u.Volume != "" {
 		return fmt.Sprintf("volume %q on host %q is based on it", u.Volume, u.Host)
@@ -35,9 +35,9 @@ func (u User) String() string {
 	return fmt.Sprintf("VM %q on host %q uses it", u.VM, u.Host)
 }
 
-// Users looks for what uses a volume in the definitions and active pools of hosts: all hosts for a pool that they
-// share, else the one that has the volume. An overlay outside every pool is not seen unless its VM runs. An error says
-// that one of the hosts can't tell.
+// Users looks for users of a volume in the definitions and active pools of hosts: all hosts for a pool that they share,
+// otherwise the host that has the volume. An overlay outside all pools is found only if its VM runs. It returns an
+// error if one of the hosts can't answer.
 func (s *Storage) Users(ctx context.Context, hosts hostset.Set, v libvirt.Volume) ([]User, error) {
 	answers := hostset.Ask(ctx, hosts, func(ctx context.Context, h *libvirt.Host) (*[]User, error) {
 		users, err := usersOn(ctx, h, v)
@@ -55,8 +55,8 @@ func (s *Storage) Users(ctx context.Context, hosts hostset.Set, v libvirt.Volume
 	return users, errors.Join(errs...)
 }
 
-// UserHosts are the hosts whose definitions may use a volume of a host's pool: all hosts if they share the pool, else
-// that host.
+// UserHosts returns the hosts whose definitions may use a volume of a host's pool: all hosts if they share the pool,
+// otherwise that host.
 func (s *Storage) UserHosts(ctx context.Context, host, pool string) (hostset.Set, error) {
 	own := s.Hosts.Named(host)
 	for _, a := range s.Pool(ctx, own, pool) {
@@ -70,8 +70,8 @@ func (s *Storage) UserHosts(ctx context.Context, host, pool string) (hostset.Set
 	return own, nil
 }
 
-// SilentUserHosts are the hosts that share a pool with a host and don't answer, and why. As long as there are any, none
-// of the pool's volumes can be removed: these hosts may use it. It changes nothing.
+// SilentUserHosts returns the hosts that share a pool with a host and don't answer, and why. While there are any, none
+// of the pool's volumes can be removed: these hosts may use them. It changes nothing.
 func (s *Storage) SilentUserHosts(ctx context.Context, host, pool string) (map[string]error, error) {
 	hosts, err := s.UserHosts(ctx, host, pool)
 	if err != nil {
@@ -123,14 +123,14 @@ func usersOn(ctx context.Context, h *libvirt.Host, v libvirt.Volume) (users []Us
 	return users, nil
 }
 
-// usedBy says whether a definition names the volume anywhere, and as which disk.
+// usedBy reports whether a definition names the volume anywhere, and as which disk.
 func usedBy(document string, v libvirt.Volume) (target string, used bool) {
 	if !strings.Contains(document, v.Path) && !strings.Contains(document, v.Name) {
-		return "", false // Most definitions: they needn't be read.
+		return "", false // Most definitions: they needn't be parsed.
 	}
 	doc := etree.NewDocument()
 	if doc.ReadFromString(document) != nil || doc.Root() == nil {
-		return "", true // It names it, and it can't be told as what.
+		return "", true // It names the volume, and in which role is unknown.
 	}
 	for _, e := range doc.Root().FindElements(".//*") {
 		if !names(e, v) {

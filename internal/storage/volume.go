@@ -14,41 +14,41 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 )
 
-// ErrNoSpace says that a pool has less left than what is to be created takes at once.
+// ErrNoSpace says that a pool has less space left than a new volume occupies at once.
 var ErrNoSpace = errors.New("no space left")
 
 // Preallocations of a volume.
 const (
-	// PreallocationOff takes room as it is written to: thin.
+	// PreallocationOff occupies space only when it is written to: thin.
 	PreallocationOff = "off"
 	// PreallocationMetadata writes the tables of a qcow2 image at once.
 	PreallocationMetadata = "metadata"
-	// PreallocationFull takes all room at once: thick.
+	// PreallocationFull occupies all space at once: thick.
 	PreallocationFull = "full"
 )
 
-// Preallocations are all of them.
+// Preallocations returns all of them.
 func Preallocations() []string {
 	return []string{PreallocationOff, PreallocationMetadata, PreallocationFull}
 }
 
-// Disk is a volume that is to be made.
+// Disk is a volume to create.
 type Disk struct {
 	Pool, Name string
-	// Format is "raw", "qcow2" or another one that libvirt makes; "" is qcow2 for an overlay and in pools of files, and
-	// raw in others.
+	// Format is "raw", "qcow2" or another format that libvirt can create; "" means qcow2 for an overlay and in pools of
+	// files, and raw in others.
 	Format string
-	// Bytes is what a guest sees. 0 is as much as what it is made from.
+	// Bytes is the size that a guest sees. 0 means the size of the source.
 	Bytes uint64
-	// Overlay is the volume that it is based on, Clone the one that it begins as a copy of: at most one of them.
+	// Overlay is the volume that the new volume is based on, Clone the volume that it is a copy of: at most one of them.
 	Overlay, Clone *Ref
 	// Preallocation is one of Preallocations; "" is off.
 	Preallocation string
-	// Mode, Owner and Group are of the file; "" is left to libvirt.
+	// Mode, Owner and Group are those of the file; if "", libvirt chooses.
 	Mode, Owner, Group string
-	// Content is what a raw volume begins with; nil is nothing.
+	// Content is the initial content of a raw volume; nil if there is none.
 	Content []byte
-	// Secret is the UUID of the host's secret with the passphrase of a LUKS volume; "" is not encrypted.
+	// Secret is the UUID of the host's secret with the passphrase of a LUKS volume; "" if the volume is not encrypted.
 	Secret string
 }
 
@@ -58,8 +58,8 @@ type Ref struct{ Pool, Name string }
 // filePools are types of pools whose volumes are files, which may be of any format.
 var filePools = []string{"dir", "fs", "netfs", "gluster"}
 
-// CreateVolume makes a volume on a host whose pool is active, and returns it. One that is there is libvirt.ErrExists
-// and is left alone. What fails leaves nothing.
+// CreateVolume creates a volume on a host whose pool is active, and returns it. It leaves an existing volume alone, and
+// returns libvirt.ErrExists. If it fails, nothing stays on the host.
 func (s *Storage) CreateVolume(ctx context.Context, host string, d Disk) (made *libvirt.Volume, err error) {
 	h, err := s.host(host)
 	if err != nil {
@@ -126,8 +126,8 @@ func (s *Storage) createVolume(ctx context.Context, h *libvirt.Host, d Disk) (*l
 	return made, nil
 }
 
-// finishVolume writes what the volume begins with, and gives a clone the size that it was asked for: libvirt makes it
-// as large as its source.
+// finishVolume writes the initial content of the volume, and resizes a clone to the requested size: libvirt creates a
+// clone as large as its source.
 func (s *Storage) finishVolume(ctx context.Context, h *libvirt.Host, d Disk) (*libvirt.Volume, error) {
 	if d.Content != nil {
 		if err := h.UploadVolume(ctx, libvirt.Upload{
@@ -153,7 +153,7 @@ func (d *Disk) source() *Ref {
 	return d.Clone
 }
 
-// need is the room that the volume takes when it is made.
+// need returns the space that the volume occupies when it is created.
 func (d *Disk) need(source *libvirt.Volume) uint64 {
 	switch {
 	case d.Preallocation == PreallocationFull:
@@ -165,7 +165,7 @@ func (d *Disk) need(source *libvirt.Volume) uint64 {
 	}
 }
 
-// document is libvirt's XML of the volume in a pool of that type.
+// document returns libvirt's XML of the volume in a pool of that type.
 func (d *Disk) document(pool string, source *libvirt.Volume) (string, error) {
 	root := etree.NewElement("volume")
 	root.CreateElement("name").SetText(d.Name)
@@ -176,11 +176,11 @@ func (d *Disk) document(pool string, source *libvirt.Volume) (string, error) {
 	}
 	root.CreateElement("allocation").SetText(strconv.FormatUint(allocation, 10))
 	target := root.CreateElement("target")
-	if pool != "disk" || d.Format != "raw" { // The format of a partition is what a partition table calls it.
+	if pool != "disk" || d.Format != "raw" { // A partition table has names of its own for the formats of partitions.
 		target.CreateElement("format").CreateAttr("type", d.Format)
 	}
 	if d.Format == "qcow2" {
-		target.CreateElement("compat").SetText("1.1") // Older libvirt would make one for QEMU before 1.1.
+		target.CreateElement("compat").SetText("1.1") // Older versions of libvirt would create an image for QEMU before 1.1.
 	}
 	permissions := etree.NewElement("permissions")
 	for _, p := range []struct{ tag, value string }{{"mode", d.Mode}, {"owner", d.Owner}, {"group", d.Group}} {
@@ -208,8 +208,8 @@ func (d *Disk) document(pool string, source *libvirt.Volume) (string, error) {
 	return doc.WriteToString()
 }
 
-// Grow makes a volume larger: through the VM that runs on it, so that its guest sees it at once, else by itself. It
-// never shrinks one. Hosts are where users are looked for, see Users.
+// Grow makes a volume larger: through the VM that runs on it, so that its guest sees that at once, otherwise directly.
+// It never shrinks a volume. hosts are asked for users, see Users.
 func (s *Storage) Grow(
 	ctx context.Context, hosts hostset.Set, host string, ref Ref, bytes uint64, thick bool,
 ) error {
@@ -257,10 +257,9 @@ func (s *Storage) Grow(
 	})
 }
 
-// DeleteUnused removes a volume that no definition and no other volume uses; else the error is ErrInUse. One that
-// libvirt can't remove is a PartitionError. Hosts are
-// where users are looked for, see Users; one of them that can't tell keeps the volume from being removed. A volume
-// that isn't there is no error.
+// DeleteUnused removes a volume that no definition and no other volume uses; otherwise it returns ErrInUse. It returns
+// a PartitionError if libvirt can't remove the volume. hosts are asked for users, see Users; if one of them can't
+// answer, the volume isn't removed. It is no error if the volume doesn't exist.
 func (s *Storage) DeleteUnused(ctx context.Context, hosts hostset.Set, host string, ref Ref) error {
 	h, err := s.host(host)
 	if err != nil {
@@ -291,15 +290,15 @@ func (s *Storage) DeleteUnused(ctx context.Context, hosts hostset.Set, host stri
 	})
 }
 
-// Volume looks for a volume on hosts. An answer that is libvirt.ErrPoolInactive or libvirt.ErrNoPool doesn't say that
-// it is gone.
+// Volume looks for a volume on hosts. An answer with libvirt.ErrPoolInactive or libvirt.ErrNoPool doesn't mean that the
+// volume is gone.
 func (s *Storage) Volume(ctx context.Context, hosts hostset.Set, ref Ref) []hostset.Answer[libvirt.Volume] {
 	return hostset.Ask(ctx, hosts, func(ctx context.Context, h *libvirt.Host) (*libvirt.Volume, error) {
 		return h.PoolVolume(ctx, ref.Pool, ref.Name)
 	})
 }
 
-// RefreshElsewhere has hosts that share a pool see what was made or removed on one of them.
+// RefreshElsewhere makes the hosts that share a pool see a volume that one of them has created or removed.
 func (s *Storage) RefreshElsewhere(ctx context.Context, hosts hostset.Set, host, pool string) {
 	for name, err := range hostset.Each(ctx, hosts.Without(host), func(ctx context.Context, h hostset.Host) error {
 		return h.Conn.RefreshStoragePool(ctx, pool)
