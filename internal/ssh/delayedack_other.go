@@ -4,5 +4,5 @@ package ssh
 
 import "net"
 
-// acknowledge does nothing on systems whose kernel can't be told when to acknowledge.
-func acknowledge(net.Conn) {}
+// acknowledgeNow does nothing on systems whose kernel can't be told when to acknowledge.
+func acknowledgeNow(net.Conn) {}
