@@ -133,7 +133,7 @@ func (ck *Checks) moveCandidate(
 	}
 
 	if err != nil {
-		blockers = []migration.Blocker{placement.UnansweredBlocker(h, err)} // An error excludes this host, and no other.
+		blockers = []migration.Blocker{placement.UnansweredBlocker(h, err)} // It excludes only this host.
 	}
 
 	c.Blockers = slices.Concat(blockers, pinBlocker(vm, h, status.False), placement.LabelBlocker(vm, h, status.False),

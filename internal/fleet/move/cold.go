@@ -159,7 +159,7 @@ func (m *move) handOver(ctx context.Context, devices map[string]domain.Row) (pre
 	}
 
 	arrived := m.vm.Metadata
-	arrived.Copies = nil // On the target they are no copies but what the VM is made of.
+	arrived.Copies = nil // On the target the VM consists of these files.
 
 	if err := definition.SetMetadata(arrived); err != nil {
 		return notThere, err
@@ -290,9 +290,9 @@ func (m *move) undefineUnstarted(ctx context.Context) error {
 	}
 }
 
-// DiscardCopies removes what unfinished moves left on other hosts, or on only: files, and the definition that was made
-// with them. It removes them from the VM's metadata, and returns the VM as it is then. What is on hosts that are not
-// configured stays, and stays noted.
+// DiscardCopies removes what unfinished moves left on other hosts: files, and the definition that was made with them.
+// If only is not nil, it considers only that host. It removes the files from the VM's metadata, and returns the VM as
+// it is then. What is on hosts that are not configured stays, and stays noted.
 func (cl *Cleanup) DiscardCopies(ctx context.Context, vm *inventory.VM, only *inventory.Host) (*inventory.VM, error) {
 	var failures []error
 

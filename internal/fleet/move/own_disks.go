@@ -151,10 +151,11 @@ func (ck *Checks) WithTarget(
 	return inspected
 }
 
-// RemoveLeftVolumes removes volumes of own disks that moves left on other hosts, or on only, and removes them from the
-// VM's metadata. It returns the VM as it is then. Volumes on hosts that don't answer or are not configured stay, and
-// stay noted. A volume that is used by something else now stays, but is not noted any more. certain says that the
-// caller has just copied the volumes; otherwise RemoveLeftVolumes tests whether the hosts now share the file.
+// RemoveLeftVolumes removes volumes of own disks that moves left on other hosts, and removes them from the VM's
+// metadata. If only is not nil, it considers only that host. It returns the VM as it is then. Volumes on hosts that
+// don't answer or are not configured stay, and stay noted. A volume that something else uses now stays, but is no
+// longer noted. certain says that the caller has just copied the volumes; otherwise RemoveLeftVolumes tests whether the
+// hosts now share the file.
 func (cl *Cleanup) RemoveLeftVolumes(
 	ctx context.Context, vm *inventory.VM, only *inventory.Host, certain bool,
 ) (*inventory.VM, error) {
