@@ -52,7 +52,7 @@ func (ob *Observer) evictable(vm *inventory.VM, known []records.Recording, priva
 		case evacuation.MethodCold, evacuation.MethodShutdown, evacuation.MethodSave:
 			return vm.Persistent && (vm.Metadata.Host != vm.Host || !evacuation.RequestsEviction(method))
 		default:
-			return vm.Metadata.Host != vm.Host || !evacuation.RequestsEviction(method) // Its configuration pins it to that host.
+			return vm.Metadata.Host != vm.Host || !evacuation.RequestsEviction(method) // The pin would bring it back.
 		}
 	}
 

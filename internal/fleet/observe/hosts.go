@@ -13,7 +13,7 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 )
 
-// HostStatus is what is known of one configured host.
+// HostStatus is the status of one configured host.
 type HostStatus struct {
 	Name, URI string
 	Labels    map[string]string

@@ -166,7 +166,8 @@ func (ob *Observer) Job(ctx context.Context, vm *inventory.VM) (*libvirt.Job, er
 	return h.Conn.Job(ctx, vm.UUID)
 }
 
-// askBlockers finds what blocks moving the VM. For a VM that is being moved it asks nothing, as nothing blocks that.
+// askBlockers finds what blocks moving the VM. It asks nothing, and notes why, for a VM that is being moved, that broke
+// in post-copy, or that is already on the target.
 func (o *observing) askBlockers(ctx context.Context) {
 	switch {
 	case o.vm.BrokeInPostCopy():
