@@ -18,7 +18,7 @@ var ErrNoPeerURI = errors.New("peer_to_peer takes the URI under which the other 
 // The most likely reason is that it doesn't reach the target's libvirt.
 var ErrPeerToPeerFailed = errors.New("no migration from libvirt to libvirt came about")
 
-// errRelayedPeerToPeer says that two options contradict each other.
+// errRelayedPeerToPeer means that the options peer_to_peer and transport contradict each other.
 var errRelayedPeerToPeer = fmt.Errorf("peer_to_peer needs a way from host to host, and transport %q is for those "+
 	"without", TransportSSHRelay)
 

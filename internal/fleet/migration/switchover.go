@@ -17,10 +17,10 @@ import (
 // FinishSwitchover also ends the source's process where libvirt takes post-copy as failed although the guest has all of
 // its memory: the client was lost while QEMU completed the migration.
 //
-// FinishSwitchover does nothing while the source has a job, if the target doesn't answer, or if it isn't certain that a
-// copy on the target is this guest with its memory. A copy that ever ran on the target has left its definition there,
-// unless it is transient. No other run may work on the migration: a domain that waits on the target is ended before the
-// guest continues at the source.
+// FinishSwitchover does nothing if the source's domain is transient, if the target doesn't answer, or if it isn't
+// certain that a copy on the target is this guest with its memory. For a paused guest it also does nothing while the
+// source has a job. A copy that ever ran on the target has left its definition there, unless it is transient. No other
+// run may work on the migration: a domain that waits on the target is ended before the guest continues at the source.
 func FinishSwitchover(ctx context.Context, source, target *libvirt.Host, uuid string) (bool, error) {
 	here := readDomain(ctx, source, uuid)
 	if !here.stoppedForHandover() && !here.failedPostCopy() || !here.domain.Persistent {
