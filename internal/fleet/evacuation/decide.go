@@ -44,8 +44,8 @@ func MethodFor(r Rule, migratable bool) (method string) {
 	}
 }
 
-// RequestsEviction says whether a VM that is evicted by the method gets an eviction request. As in KubeVirt, VMs get
-// one that are to run on another host.
+// RequestsEviction says whether a VM that is evicted by the method gets an eviction request. As in KubeVirt, VMs
+// that are to run on another host get a request.
 func RequestsEviction(method string) bool {
 	switch method {
 	case MethodLive, MethodCold, MethodExternal:

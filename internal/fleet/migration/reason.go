@@ -2,8 +2,8 @@ package migration
 
 import "slices"
 
-// Reason codes. The reasons of a VM's own definition are KubeVirt's, in its order, with its misspelling. The others are
-// named alike.
+// Reason codes. The reasons of a VM's own definition are KubeVirt's, in its order, including the one that KubeVirt
+// misspells. The others are named alike.
 const (
 	InterfaceNotLiveMigratable       = "InterfaceNotLiveMigratable"
 	CPUModeNotLiveMigratable         = "CPUModeLiveMigratable"

@@ -152,8 +152,8 @@ type run struct {
 	// resuming says whether this run resumes a migration that broke in post-copy.
 	resuming bool
 	// stopped is closed when the run is cancelled or its time is over, which is first noticed at stoppedAt. From then
-	// on the run waits for a migration in post-copy while it brings memory, last at progressed, and gives it up when it
-	// stands still.
+	// on the run waits for a migration in post-copy while it brings memory, last at progressed, and gives it up when no
+	// more memory arrives.
 	stopped               <-chan struct{}
 	stoppedAt, progressed time.Time
 	// handedOver says whether the source was seen to have handed the guest over, which may happen long after the switch

@@ -154,7 +154,8 @@ func imageProblems(
 	}}
 }
 
-// afterCopies returns a text about disks that stay at the source: those that were made with the VM, and others.
+// afterCopies returns a text about what happens to disks at the source: to those that were made with the VM, and to
+// others.
 func afterCopies(vm *inventory.VM, own, others int, removed bool) string {
 	text := fmt.Sprintf("On host %q they are ", vm.Host)
 
@@ -243,7 +244,7 @@ func (ck *Checks) CheckTarget(
 	}
 
 	if errors.Is(err, inventory.ErrUnreachable) {
-		return blockers, nil // Preflight reports this.
+		return blockers, nil // CheckHosts has reported it.
 	}
 
 	if err != nil {
