@@ -160,8 +160,8 @@ func (vm VM) AskQEMU(ctx context.Context, source *libvirt.Host) VM {
 	return vm
 }
 
-// unlessUnsupported returns the error, or nil if the error means that the host's libvirt doesn't support the call: a
-// feature that libvirt doesn't support isn't in use there.
+// unlessUnsupported returns the error, or nil if the error means that the host's libvirt doesn't support the call or
+// that the call is invalid for this domain: then the feature isn't in use there.
 func unlessUnsupported(err error) error {
 	if errors.Is(err, libvirt.ErrUnsupported) || errors.Is(err, libvirt.ErrOperationInvalid) {
 		return nil
