@@ -15,19 +15,19 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/records"
 )
 
-// Config is what a fleet is made of.
+// Config configures a fleet.
 type Config struct {
-	// Hosts by the name that people give them.
+	// Hosts are the hosts by the name that users give them.
 	Hosts map[string]inventory.HostConfig
-	// DefaultDomainType is the domain type of VMs that declare none: "kvm", "qemu", or empty for kvm where a host offers
-	// it, else qemu.
+	// DefaultDomainType is the domain type of VMs that declare none: "kvm", "qemu", or "" for kvm where a host supports
+	// it, otherwise qemu.
 	DefaultDomainType string
-	// DefaultEvictionStrategy is for VMs that have no strategy and no policy. Empty: live migration if possible, and never
-	// without.
+	// DefaultEvictionStrategy applies to VMs that have no strategy and no policy. "" means that they are moved live if
+	// possible, and otherwise stay.
 	DefaultEvictionStrategy string
-	// Migration are the options of migrations for which nothing else is said.
+	// Migration are the options of migrations that apply where nothing else sets them.
 	Migration migration.Options
-	// Owner says who makes marks and locks, for others to read: "alice@workstation (pid 4711)".
+	// Owner says who writes marks and locks, for others to read: "alice@workstation (pid 4711)".
 	Owner string
 	// MigrationLimits says how many VMs may move at a time.
 	MigrationLimits admission.Limits
@@ -35,7 +35,7 @@ type Config struct {
 	Logger *slog.Logger
 }
 
-// Fleet is a set of hosts and all that is done to VMs on them. All methods may be called from several goroutines.
+// Fleet is a set of hosts with all operations on their VMs. All methods may be called from several goroutines.
 type Fleet struct {
 	*inventory.Inventory
 	*records.Store
@@ -85,7 +85,7 @@ func New(cfg Config) (*Fleet, error) {
 	}, nil
 }
 
-// Close gives back what is held and ends every connection.
+// Close releases locks and reservations, and closes every connection.
 func (f *Fleet) Close() error {
 	var err error
 
@@ -102,5 +102,5 @@ func (f *Fleet) Close() error {
 	return err
 }
 
-// Logger receives what the fleet has to tell.
+// Logger returns the fleet's logger.
 func (f *Fleet) Logger() *slog.Logger { return f.log }

@@ -12,51 +12,51 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/status"
 )
 
-// What importers name of the packages below, so that they need one package for most of what they do.
+// Names of the packages below that importers use, so that they need one package for most tasks.
 type (
 	// VM is what the fleet knows of one VM.
 	VM = inventory.VM
-	// LastKnown is what the reader remembers of where the VM was.
+	// LastKnown is what the caller remembers about where the VM was.
 	LastKnown = inventory.LastKnown
 	// Listed is one VM of the fleet.
 	Listed = inventory.Listed
-	// HostConfig is one host.
+	// HostConfig configures one host.
 	HostConfig = inventory.HostConfig
 	// Error is an error about a VM.
 	Error = inventory.Error
-	// Problem is something that keeps a plan from working.
+	// Problem is something that prevents a plan from working.
 	Problem = inventory.Problem
 	// Event is something that happened on a host.
 	Event = inventory.Event
-	// HostPoll is what one host said, in one pass, of how its VMs stand.
+	// HostPoll is what one host reported about the state of its VMs, in one pass.
 	HostPoll = inventory.HostPoll
-	// Outcome says how a VM came to be off.
+	// Outcome says why a VM is off.
 	Outcome = inventory.Outcome
-	// Desired is what a VM is to be.
+	// Desired is the desired state of a VM.
 	Desired = placement.Desired
-	// HostObject is something that a VM needs on its host.
+	// HostObject is an object that a VM requires on its host.
 	HostObject = status.HostObject
-	// PlannedObjects are such objects that hosts will have.
+	// PlannedObjects are host objects that hosts will have.
 	PlannedObjects = status.PlannedObjects
-	// PlannedHosts are the hosts that will have one.
+	// PlannedHosts are the hosts that will have an object.
 	PlannedHosts = status.PlannedHosts
 	// Placement restricts the hosts for a VM.
 	Placement = placement.Placement
-	// MoveOrder asks for a migration.
+	// MoveOrder is an order to move a VM.
 	MoveOrder = move.Order
 	// MoveCandidate is a host that a VM may move to.
 	MoveCandidate = move.Candidate
 	// AntiAffinity keeps a VM away from others.
 	AntiAffinity = placement.AntiAffinity
-	// WaitFor is what is awaited of a VM.
+	// WaitFor says what to wait for on a VM.
 	WaitFor = lifecycle.WaitFor
-	// Drain asks for a host without VMs.
+	// Drain requests that a host be drained.
 	Drain = drain.Drain
 	// EvacuationQuery asks how a host would be drained.
 	EvacuationQuery = drain.EvacuationQuery
 )
 
-// Kinds of errors, told apart with errors.Is.
+// Kinds of errors. Use errors.Is to test for them.
 var (
 	ErrNotFound      = inventory.ErrNotFound
 	ErrUnreachable   = inventory.ErrUnreachable
@@ -72,23 +72,23 @@ var (
 	ErrNoHost        = placement.ErrNoHost
 	ErrBlocked       = migration.ErrBlocked
 	ErrShared        = placement.ErrShared
-	// ErrLeaseLost means that another run has taken over what this one was changing, and ErrLeaseUnconfirmed that it is
-	// unknown whether one has. Nothing more was changed.
+	// ErrLeaseLost means that another run has taken over the object that this run was changing. ErrLeaseUnconfirmed
+	// means that it is unknown whether another run has. This run changed nothing more.
 	ErrLeaseLost        = lease.ErrLost
 	ErrLeaseUnconfirmed = lease.ErrUnconfirmed
 	ErrNotReady         = lifecycle.ErrNotReady
 	ErrRestartRequired  = lifecycle.ErrRestartRequired
 )
 
-// What is done if a change needs a restart.
+// What to do if a change requires a restart.
 const (
 	PolicyLive    = placement.PolicyLive
 	PolicyRestart = placement.PolicyRestart
 	PolicyStage   = placement.PolicyStage
 )
 
-// Grace is how long an operation goes on after its time is over, also if its host is silent.
+// Grace is how long an operation continues after its time is over, even if its host doesn't answer.
 const Grace = lease.Grace
 
-// DefaultGracePeriod is how long a guest may take to shut down when nothing else is said.
+// DefaultGracePeriod is how long a guest may take to shut down if nothing else is set.
 const DefaultGracePeriod = inventory.DefaultGracePeriod

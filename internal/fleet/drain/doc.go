@@ -1,8 +1,8 @@
-// Package drain drains a host and restores what the drain did: it finds out where each VM can go, cordons the host, and
-// moves, shuts down or saves the VMs, several at once, until the host runs none. It records each step on the host, so
-// that the next run continues where an interrupted one ended, and Release undoes it.
+// Package drain drains a host and restores what the drain did. It finds out where each VM can go, cordons the host, and
+// moves, shuts down or saves the VMs, several at once, until no VM runs on the host. It records each step on the host,
+// so that the next run continues where an interrupted run ended, and Release undoes it.
 //
-// It imports evacuation (which rule holds for a VM, and which steps follow), hostrecord (what is recorded), inventory,
+// It imports evacuation (which rule applies to a VM, and which steps follow), hostrecord (what is recorded), inventory,
 // records (locks, cordons, policies), placement (capacity), move (moves) and lifecycle (starts and stops). It must not
 // know Terraform, nor why a host is drained.
 package drain

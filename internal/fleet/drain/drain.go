@@ -19,9 +19,9 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migration"
 )
 
-// Drain asks for a host without VMs.
+// Drain requests that a host be drained.
 type Drain struct {
-	// Host is its name, ID the id of the maintenance that cordons it, Why the reason, for users to read.
+	// Host is the host's name, ID the id of the maintenance that cordons it, Why the reason, for users to read.
 	Host, ID, Why string
 	// Steps are followed exactly. Nil: the drain computes them.
 	Steps []evacuation.Step
@@ -43,10 +43,11 @@ type drainRun struct {
 	gone []string
 	// unmarked are VMs, by UUID, into which the eviction request could not be written.
 	unmarked map[string]bool
-	// underWay are VMs, by UUID, of which a step is being tried. ended says that no step is tried any more.
+	// underWay are VMs, by UUID, whose step is being tried. ended says that no step is tried any more.
 	underWay map[string]bool
 	ended    bool
-	// moveSlots bound how many VMs move at a time. failedTargets are, by UUID, the targets to which a move failed.
+	// moveSlots bound how many VMs move at a time. failedTargets are, by UUID, the targets to which a move of the VM
+	// failed.
 	moveSlots     *admission.Slots
 	failedTargets map[string][]string
 	// endSlots bound how many guests are shut down or saved at a time.
@@ -112,15 +113,15 @@ func (dr *Drainer) Drain(ctx context.Context, want Drain) ([]hostrecord.Step, er
 	return d.steps, err
 }
 
-// otherDrains returns an error if another maintenance drains the host, or is about to. It doesn't wait for that one,
-// which may take hours and keeps the host afterwards.
+// otherDrains returns an error if another maintenance drains the host, or is about to. It doesn't wait for the other
+// maintenance, which may take hours and keeps the host afterwards.
 func (dr *Drainer) otherDrains(ctx context.Context, h *inventory.Host, want Drain) error {
 	record, _, err := inventory.ReadRecord(ctx, h)
 	if err != nil || record.Cordon != nil && record.Cordon.ID == want.ID {
 		return err
 	}
 
-	// The lock of a run that was killed lasts for so long.
+	// The lock of a killed run lasts this long.
 	ctx, cancel := context.WithTimeout(ctx, lease.TakeoverTime+10*time.Second)
 	defer cancel()
 
@@ -134,7 +135,7 @@ func (dr *Drainer) otherDrains(ctx context.Context, h *inventory.Host, want Drai
 	return want.refuseOther(record)
 }
 
-// refuseOther refuses to drain a host that is under another maintenance.
+// refuseOther returns an error if the host is under another maintenance.
 func (d Drain) refuseOther(record *hostrecord.Record) error {
 	if record.Cordon == nil || record.Cordon.ID == d.ID || record.Abandoned() {
 		return nil
@@ -191,7 +192,7 @@ func (d *drainRun) prepare(ctx context.Context) error {
 // endsAtOnce is how many guests of a host are shut down or saved at a time.
 const endsAtOnce = 10
 
-// slotsOf are the slots that a step waits for. Nil: it waits for none.
+// slotsOf returns the slots that a step waits for. Nil means that it waits for none.
 func (d *drainRun) slotsOf(s hostrecord.Step) *admission.Slots {
 	switch s.Method {
 	case evacuation.MethodExternal:
@@ -239,7 +240,7 @@ func (d *drainRun) gatherInput(ctx context.Context) error {
 	}
 }
 
-// concludeAbandoned concludes the migration that an onItsWayError is about, if the run that started it was killed.
+// concludeAbandoned concludes the migration that an onItsWayError is about, if its run was killed.
 func (dr *Drainer) concludeAbandoned(ctx context.Context, onItsWay error) error {
 	e, ok := errors.AsType[*onItsWayError](onItsWay)
 	if !ok || !e.vm.LeftMoving() {
@@ -315,7 +316,8 @@ func (d *drainRun) runSteps(ctx context.Context) {
 
 		leave, err := slots.Enter(ctx)
 		if err != nil {
-			// Several at a time, so that a user who interrupts the drain doesn't wait for one VM after another.
+			// The VMs are marked several at a time, so that a user who interrupts the drain doesn't wait for each VM in
+			// turn.
 			going.Go(func() {
 				unbegun <- struct{}{}
 				defer func() { <-unbegun }()

@@ -11,13 +11,13 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/records"
 )
 
-// Config says who drains hosts, and what holds for VMs for which no policy says anything.
+// Config says who drains hosts, and sets what applies to VMs without a policy.
 type Config struct {
 	// Owner says who drains a host, for others to read.
 	Owner string
-	// DefaultEvictionStrategy is for VMs that have no strategy and no policy.
+	// DefaultEvictionStrategy applies to VMs that have no strategy and no policy.
 	DefaultEvictionStrategy string
-	// Migration is for what neither a migration nor a policy says.
+	// Migration has the options that apply where neither a migration nor a policy sets them.
 	Migration migration.Options
 	Log       *slog.Logger
 }

@@ -21,7 +21,7 @@ import (
 // externalPoll is how often the drain looks whether another tool has moved a VM.
 const externalPoll = 2 * time.Second
 
-// tryStep carries a step out once, and returns its result.
+// tryStep carries out a step once, and returns its result.
 func (d *drainRun) tryStep(ctx context.Context, i int, rule evacuation.Rule) (result string, err error) {
 	s := d.steps[i]
 
@@ -63,8 +63,8 @@ func (d *drainRun) tryStep(ctx context.Context, i int, rule evacuation.Rule) (re
 	}
 }
 
-// verifyArrived returns an error if the VM is still on the drained host. On any other host it has left, whoever moved
-// it there.
+// verifyArrived returns an error if the VM is still on the drained host. On any other host it has left, whichever run
+// or tool moved it there.
 func (d *drainRun) verifyArrived(vm *inventory.VM, s hostrecord.Step, err error) error {
 	if err == nil && vm != nil && vm.Host == d.Host {
 		return &inventory.Error{VM: s.Name, Host: d.Host, Kind: move.ErrNotMoved, Detail: "it is still there"}
@@ -90,8 +90,8 @@ func (dr *Drainer) requestEviction(ctx context.Context, uuid, host string) error
 		})
 }
 
-// markAgain writes the eviction request into a VM into which markAll could not write it. Without the request no other
-// tool would move the VM, so its step does nothing before.
+// markAgain writes the eviction request into a VM into which markAll could not write it. The step begins only
+// afterwards, because no other tool would move a VM without the request.
 func (d *drainRun) markAgain(ctx context.Context, s hostrecord.Step) error {
 	d.mu.Lock()
 	unmarked := d.unmarked[s.UUID]
@@ -139,8 +139,8 @@ func (dr *Drainer) clearEviction(ctx context.Context, uuid, host string) error {
 	})
 }
 
-// turnOff ends the VM's run with off, and keeps the host from starting the VM when it boots. It returns result, or that
-// the VM was moved if it is on another host.
+// turnOff turns the VM off by calling off, and keeps the host from starting the VM when it boots. It returns result, or
+// that the VM was moved if it is on another host.
 func (d *drainRun) turnOff(
 	ctx context.Context, i int, result string, off func(context.Context, *inventory.VM) error,
 ) (string, error) {
@@ -188,8 +188,8 @@ func (dr *Drainer) shutDownForEviction(ctx context.Context, vm *inventory.VM) er
 	return err
 }
 
-// startAfterMove starts the VM where it is by now, unless it runs. ranHere says that this drain saw it run and shut it
-// down, so that it can't run on a host that doesn't answer.
+// startAfterMove starts the VM on its current host, unless it runs. ranHere says that this drain saw the VM run and
+// shut it down, so that it can't run on a host that doesn't answer.
 func (d *drainRun) startAfterMove(ctx context.Context, uuid string, last inventory.LastKnown, ranHere bool) error {
 	dr := d.drainer
 
@@ -203,7 +203,8 @@ func (d *drainRun) startAfterMove(ctx context.Context, uuid string, last invento
 		}
 
 		if vm.On == d.host {
-			// It was not moved, and gets back what it had until it was shut down. The cordon is the drain's own.
+			// The VM was not moved, so it is restored to the state before it was shut down. The cordon is the drain's
+			// own.
 			return dr.lifecycle.Start(ctx, vm)
 		}
 
@@ -211,7 +212,7 @@ func (d *drainRun) startAfterMove(ctx context.Context, uuid string, last invento
 	})
 }
 
-// start starts a VM that is off, if its host has room for it and isn't cordoned. The caller holds the VM's lock.
+// start starts a stopped VM, if its host has room for it and isn't cordoned. The caller holds the VM's lock.
 func (dr *Drainer) start(ctx context.Context, vm *inventory.VM) error {
 	release, err := dr.placement.Admit(ctx, vm)
 	if err != nil {
@@ -241,7 +242,7 @@ func (d *drainRun) noteRunning(ctx context.Context, i int) (bool, error) {
 	return true, d.writeRecord(ctx, false)
 }
 
-// moveCold moves a VM while it is off. A VM that ran is started again afterwards, on whichever host it is then.
+// moveCold moves a VM while it is off. A VM that ran is started again afterwards, on the host that it is on then.
 func (d *drainRun) moveCold(ctx context.Context, s hostrecord.Step, o migration.Options) (move.SourceFiles, error) {
 	vm, err := d.drainer.hosts.FindNow(ctx, s.UUID, d.lastKnown())
 	if err != nil {
@@ -258,7 +259,7 @@ func (d *drainRun) moveCold(ctx context.Context, s hostrecord.Step, o migration.
 
 		shutDown := func(ctx context.Context, vm *inventory.VM) error {
 			if vm.Metadata.Host == d.Host {
-				return move.ErrPinned // Don't shut the guest down for that either.
+				return move.ErrPinned // Don't shut the guest down in vain.
 			}
 
 			admission.MarkStarted(ctx)

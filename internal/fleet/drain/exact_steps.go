@@ -23,14 +23,14 @@ func (e *changedError) Error() string {
 func (e *changedError) Is(target error) bool { return target == context.Canceled }
 
 // beginTry is called before each try of a step. If the steps are to be followed exactly, it checks that the steps that
-// are not under way still hold, and stops the drain if they don't. A try that fails doesn't change the steps, and
-// neither does a host that can't be asked: the step is tried again as long as it still holds.
+// are not under way still hold, and stops the drain if they don't. A failed try doesn't change the steps, and neither
+// does a host that can't be asked: the step is retried while it still holds.
 func (d *drainRun) beginTry(ctx context.Context, i int) error {
 	if d.Steps == nil {
 		return nil
 	}
 
-	// One at a time: a step that begins meanwhile would be neither under way nor waiting.
+	// One check at a time: a step that begins meanwhile would be neither under way nor waiting.
 	leave, err := d.verifySlots.Enter(ctx)
 	if err != nil {
 		return err
@@ -64,8 +64,8 @@ func (d *drainRun) beginTry(ctx context.Context, i int) error {
 	return nil
 }
 
-// endTry notes that a try of the step has failed: until the next try the step waits, as steps do that have not begun.
-// A step that is done counts as under way until its result is noted.
+// endTry notes that a try of the step has failed: until the next try the step waits like a step that has not begun. A
+// step that is done counts as under way until its result is noted.
 func (d *drainRun) endTry(i int) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -73,7 +73,7 @@ func (d *drainRun) endTry(i int) {
 	delete(d.underWay, d.steps[i].UUID)
 }
 
-// changesVM says whether the drain itself does something to a VM with this method.
+// changesVM says whether the drain itself changes a VM with this method.
 func changesVM(method string) bool {
 	switch method {
 	case evacuation.MethodLive, evacuation.MethodCold, evacuation.MethodShutdown, evacuation.MethodSave:
@@ -83,7 +83,7 @@ func changesVM(method string) bool {
 	}
 }
 
-// verifySteps returns why the steps, of which s is the next, can't be followed exactly as the hosts are now.
+// verifySteps returns why the steps, of which s is the next, can't be followed exactly now.
 func (d *drainRun) verifySteps(ctx context.Context, s hostrecord.Step) ([]string, error) {
 	d.mu.Lock()
 	steps, underWay := slices.Clone(d.steps), maps.Clone(d.underWay)
@@ -128,8 +128,8 @@ func onHost(in evacuation.Input, uuid string) bool {
 	return slices.ContainsFunc(in.VMs, func(m evacuation.VM) bool { return m.UUID == uuid })
 }
 
-// stepChanges says why the steps that are neither done nor under way can't be followed exactly. A VM that was shut down
-// to be moved is under way until it has moved, whichever run shut it down.
+// stepChanges returns why the steps that are neither done nor under way can't be followed exactly. A VM that was shut
+// down to be moved is under way until it has moved, whichever run shut it down.
 func stepChanges(steps []hostrecord.Step, underWay map[string]bool, in evacuation.Input) (changes []string) {
 	ours := make(map[string]hostrecord.Step, len(steps))
 	for _, s := range steps {

@@ -23,7 +23,7 @@ type inputQuery struct {
 	moveStopped bool
 	// askQEMU also asks QEMU itself what blocks a migration, which taints the VMs.
 	askQEMU bool
-	// atRest inspects no VM while another one comes or leaves.
+	// atRest inspects no VM while another one arrives or leaves.
 	atRest bool
 	// known are VMs, by UUID, that were inspected before and aren't inspected again.
 	known map[string]evacuation.VM
@@ -31,8 +31,8 @@ type inputQuery struct {
 	goals map[string]string
 }
 
-// evacuationInput collects everything that draining the host depends on, without VMs that come or leave just now.
-// onItsWay names one of these. Nil: there is none.
+// evacuationInput collects everything that draining the host depends on, without VMs that are arriving or leaving.
+// onItsWay names one of these, nil for none.
 func (dr *Drainer) evacuationInput(
 	ctx context.Context, h *inventory.Host, q inputQuery,
 ) (in evacuation.Input, onItsWay, err error) {
@@ -90,7 +90,7 @@ func (dr *Drainer) evacuationInput(
 	return in, cmp.Or(onItsWay, leaving), err
 }
 
-// vmsOn are the VMs on the host, sorted, without those that come or leave just now, of which onItsWay names one. A
+// vmsOn returns the VMs on the host, sorted, without those that are arriving or leaving, of which onItsWay names one. A
 // stale definition is not a VM on the host.
 func (dr *Drainer) vmsOn(
 	ctx context.Context, from inventory.Reply, answers []inventory.Reply,
@@ -128,7 +128,8 @@ func (dr *Drainer) vmsOn(
 	return vms, onItsWay, nil
 }
 
-// inspectVMs are the VMs with what blocks their moves, without those that leave meanwhile, of which onItsWay names one.
+// inspectVMs returns the VMs with what blocks their moves, without VMs that leave meanwhile, of which onItsWay names
+// one.
 func (dr *Drainer) inspectVMs(
 	ctx context.Context, vms []*inventory.VM, in evacuation.Input, others []inventory.Reply, q inputQuery,
 ) (evacuees []evacuation.VM, onItsWay, err error) {
@@ -169,16 +170,17 @@ func (dr *Drainer) inspectVMs(
 	return evacuees, onItsWay, err
 }
 
-// onItsWayError says that a VM comes to the host or leaves it just now.
+// onItsWayError says that a VM is arriving at the host or leaving it.
 type onItsWayError struct {
 	error
 	vm *inventory.VM
 }
 
-// Unwrap gives the error that says so.
+// Unwrap returns the wrapped error.
 func (e *onItsWayError) Unwrap() error { return e.error }
 
-// hasLeft says whether a VM has left its host since the snapshot, or is leaving it now: then onItsWay names it.
+// hasLeft says whether a VM has left its host since the snapshot, or is leaving it now. In the latter case onItsWay
+// names it.
 func (dr *Drainer) hasLeft(ctx context.Context, vm *inventory.VM) (left bool, onItsWay error) {
 	now, err := dr.hosts.FindNow(ctx, vm.UUID, inventory.LastKnown{Host: vm.Host, HostUUID: vm.HostUUID})
 
@@ -192,7 +194,7 @@ func (dr *Drainer) hasLeft(ctx context.Context, vm *inventory.VM) (left bool, on
 	}
 }
 
-// inspectVM is a VM that is to leave, with what blocks its moves to each host.
+// inspectVM returns a VM that is to leave, with what blocks its moves to each host.
 func (dr *Drainer) inspectVM(
 	ctx context.Context, vm *inventory.VM, in evacuation.Input, others []inventory.Reply, q inputQuery,
 ) (evacuation.VM, error) {
@@ -210,7 +212,7 @@ func (dr *Drainer) inspectVM(
 
 	if rule.Strategy == evacuation.External || rule.Strategy == evacuation.None && vm.Active ||
 		!vm.Active && !in.MoveStopped {
-		return m, nil // Its step doesn't depend on where it could go.
+		return m, nil // Its step doesn't depend on possible targets.
 	}
 
 	options := migration.ResolveOptions(m.On(in.Host), rule.Options, in.MigrationPolicies, dr.migration).Options

@@ -21,7 +21,7 @@ func isUnchanged(k hostrecord.KeptFile, v libvirt.Volume) bool {
 	return k.Changed != "" && k.Changed == v.Changed && k.Bytes == v.PhysicalBytes
 }
 
-// noteKept writes into a step which images its move left on the host.
+// noteKept records in a step which images its move left on the host.
 func (d *drainRun) noteKept(ctx context.Context, i int, how move.SourceFiles, err error) {
 	if err != nil || !how.Kept {
 		return
@@ -38,7 +38,7 @@ func (d *drainRun) noteKept(ctx context.Context, i int, how move.SourceFiles, er
 	d.mu.Unlock()
 }
 
-// keptFiles are the files as they are now, without those that don't exist.
+// keptFiles returns the files as they are now, without those that don't exist.
 func keptFiles(ctx context.Context, h *inventory.Host, paths []string) ([]hostrecord.KeptFile, error) {
 	var kept []hostrecord.KeptFile
 
@@ -57,8 +57,8 @@ func keptFiles(ctx context.Context, h *inventory.Host, paths []string) ([]hostre
 }
 
 // removeStaleImages removes the images that the VM left on the host, so that its disks can be copied back. It does so
-// only if nothing else blocks the move back, and only for images that are proven to be those that were left, see
-// removeKeptImages. An image that stays blocks the move, which says so.
+// only if nothing else blocks the move back, and only for images that are proven to be those that the VM left: see
+// removeKeptImages. An image that stays blocks the move, which reports it.
 func (r *releaseRun) removeStaleImages(ctx context.Context, s hostrecord.Step, o migration.Options) error {
 	if len(s.Kept) == 0 {
 		return nil
@@ -75,7 +75,7 @@ func (r *releaseRun) removeStaleImages(ctx context.Context, s hostrecord.Step, o
 				return err
 			}
 
-			if s.Method != evacuation.MethodCold { // Other blockers hold once it is off.
+			if s.Method != evacuation.MethodCold { // Other blockers apply once it is off.
 				_, blockers, err := r.drainer.mover.Preflight(ctx, vm, r.host, effective.Options, false)
 				if err != nil {
 					return err
@@ -92,8 +92,8 @@ func (r *releaseRun) removeStaleImages(ctx context.Context, s hostrecord.Step, o
 		})
 }
 
-// removeCopies removes the disk images that the drain had made on the host from which the VM came back. Other images
-// that were copied, such as a disk that the VM got there, stay.
+// removeCopies removes the disk images that the drain made on the host from which the VM came back. Other copied images
+// stay, such as that of a disk that the VM got there.
 func (r *releaseRun) removeCopies(ctx context.Context, s hostrecord.Step, how move.SourceFiles, err error) error {
 	if err != nil || !how.Kept {
 		return err
@@ -117,7 +117,7 @@ func (r *releaseRun) removeCopies(ctx context.Context, s hostrecord.Step, how mo
 }
 
 // removeKeptImages removes images that a move left on a host, while the VM is on the other host. An image stays if it
-// was changed, if it is the same file that the other host has under this path, or if something on the host uses it.
+// was changed, if it is the same file that the other host has at this path, or if something on the host uses it.
 func (dr *Drainer) removeKeptImages(
 	ctx context.Context, h *inventory.Host, kept []hostrecord.KeptFile, other *inventory.Host,
 ) error {
@@ -166,8 +166,8 @@ func (dr *Drainer) removeKeptImages(
 	return nil
 }
 
-// userOf says what uses a file of the host: a VM whose definition has its path, or an image that is based on it, in the
-// same directory or among the VMs' disks in storage pools. "": nothing uses it.
+// userOf returns what uses a file of the host: a VM whose definition has its path, or an image that is based on it, in
+// the same directory or among the VMs' disks in storage pools. "" means that nothing uses it.
 func (dr *Drainer) userOf(
 	ctx context.Context, h *inventory.Host, file string, directory *libvirt.Directory,
 ) (string, error) {

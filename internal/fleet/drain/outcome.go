@@ -13,7 +13,7 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/move"
 )
 
-// outcomeError says which steps are not done, and why. Nil: the host is drained.
+// outcomeError returns which steps are not done, and why. Nil means that the host is drained.
 func (d *drainRun) outcomeError(ctx context.Context, cause error) error {
 	come, err := d.verifyDrained(ctx)
 
@@ -68,24 +68,24 @@ func (d *drainRun) outcomeError(ctx context.Context, cause error) error {
 	}
 }
 
-// overText says which deadline passed.
+// overText returns which deadline passed.
 func overText(cause error) string {
-	if cause == context.DeadlineExceeded { //nolint:errorlint // an error that wraps it says more
+	if cause == context.DeadlineExceeded { //nolint:errorlint // a wrapping error says more
 		return "its time was over"
 	}
 
 	return cause.Error()
 }
 
-// notDone is the line about a step that is not done. A list in its reason is indented below that line.
+// notDone returns the line about a step that is not done. A list in its reason is indented below that line.
 func notDone(s hostrecord.Step) string {
 	reason := strings.TrimPrefix(s.Reason, fmt.Sprintf("virtual machine %q: ", s.Name))
 
 	return fmt.Sprintf("\n  - %q (%s): %s", s.Name, s.Method, strings.ReplaceAll(reason, "\n  - ", "\n    - "))
 }
 
-// verifyDrained asks the host which VMs run there now: their steps are not done, whatever was recorded. It returns the
-// names of running VMs that no step is about.
+// verifyDrained asks the host which VMs run there now. Their steps are not done, whatever was recorded. It returns the
+// names of running VMs that have no step.
 func (d *drainRun) verifyDrained(ctx context.Context) (come []string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, inventory.AskTimeout)
 	defer cancel()
@@ -120,7 +120,7 @@ func (d *drainRun) verifyDrained(ctx context.Context) (come []string, err error)
 }
 
 // reconcile marks the steps of VMs that run on the host as failed. running are their names by UUID. It returns the
-// names of those that no step is about.
+// names of running VMs that have no step.
 func reconcile(steps []hostrecord.Step, running map[string]string) (come []string) {
 	for uuid, name := range running {
 		i := slices.IndexFunc(steps, func(s hostrecord.Step) bool { return s.UUID == uuid })

@@ -11,13 +11,13 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
 )
 
-// EvacuationPlan is how a host will be, or is being, drained.
+// EvacuationPlan says how a host will be, or is being, drained.
 type EvacuationPlan struct {
 	Steps []evacuation.Step
 	// Recorded says that the host is under maintenance, and that its record has these steps.
 	Recorded bool
-	// OnItsWay is a warning of a VM that comes to the host or leaves it just now, which the steps leave out: the drain
-	// waits for it, and decides then. Nil: there is none. Only plans of a maintenance have it.
+	// OnItsWay is a warning about a VM that is arriving at the host or leaving it, which the steps omit: the drain
+	// waits for it, and decides then. Nil means that there is none. Only plans of a maintenance have it.
 	OnItsWay *inventory.Problem
 }
 
@@ -27,15 +27,16 @@ type EvacuationQuery struct {
 	MoveStopped bool
 	// AskQEMU also asks QEMU itself what blocks a migration, which taints the VMs.
 	AskQEMU bool
-	// Maintenance says that a maintenance with this ID is to begin or to continue: the plan has only what is left to do.
+	// Maintenance says that a maintenance with this ID is to begin or to continue: the plan has only the steps that
+	// remain.
 	Maintenance bool
 	ID          string
 }
 
-// PlanEvacuation says how the host would be drained, as of the snapshot. For a host under maintenance it returns the
-// recorded steps, as long as they hold. If they don't, because the drain was killed, ended before the host was drained,
-// or VMs have come since, it returns the steps of the next drain: those that are done, and the rest computed again.
-// While a VM comes or leaves it returns ErrBusy, unless a maintenance is planned.
+// PlanEvacuation returns how the host would be drained, as of the snapshot. For a host under maintenance it returns the
+// recorded steps while they hold. If they don't, because the drain was killed, ended before the host was drained, or
+// VMs have arrived since, it returns the steps of the next drain: those that are done, and the rest computed again.
+// While a VM is arriving or leaving it returns ErrBusy, unless a maintenance is planned.
 func (dr *Drainer) PlanEvacuation(ctx context.Context, name string, q EvacuationQuery) (EvacuationPlan, error) {
 	record, err := dr.records.Record(ctx, name)
 	silent := errors.Is(err, inventory.ErrUnreachable) && !q.Maintenance
@@ -117,7 +118,7 @@ func (dr *Drainer) nothingLeftOn(ctx context.Context, name string, e *hostrecord
 		func(s hostrecord.Step) bool { return s.Result == hostrecord.ResultLeft })
 }
 
-// onItsWayProblem warns of the VM that an onItsWayError is about. Nil: there is none.
+// onItsWayProblem returns a warning about the VM that an onItsWayError is about, nil for none.
 func onItsWayProblem(host string, onItsWay error) *inventory.Problem {
 	e, ok := errors.AsType[*onItsWayError](onItsWay)
 	if !ok {
@@ -132,7 +133,7 @@ func onItsWayProblem(host string, onItsWay error) *inventory.Problem {
 	}
 }
 
-// plainSteps are the steps without their results.
+// plainSteps returns the steps without their results.
 func plainSteps(steps []hostrecord.Step) []evacuation.Step {
 	plain := make([]evacuation.Step, len(steps))
 	for i, s := range steps {

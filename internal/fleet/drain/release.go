@@ -22,17 +22,17 @@ import (
 )
 
 // Release ends the maintenance with this id: the host accepts VMs again, and every eviction request is removed. After a
-// completed drain, restore moves VMs back, and starts those that were shut down or saved. What an incomplete drain did
-// stays as it is, and recorded for the next drain: see resumableSteps.
+// completed drain, restore moves VMs back, and starts those that were shut down or saved. The changes of an incomplete
+// drain stay, and stay recorded for the next drain: see resumableSteps.
 //
 // If something can't be undone, Release returns an error and keeps it recorded, so that the next Release continues. For
 // a fenced host it undoes nothing; the other hosts forget its maintenance.
 //
-// A VM that is not restored because it is on another host or Halted now is no error: unrestored says why, one sentence
-// for each VM.
+// A VM that is not restored because it is on another host or Halted now is no error: unrestored has a sentence about
+// each of these VMs.
 func (dr *Drainer) Release(ctx context.Context, name, id string, restore bool) (unrestored []string, _ error) {
 	if given := dr.hosts.Host(name); given != nil && given.Config.Fenced {
-		dr.records.TellReleased(ctx, name, nil) // Its own record was given up with it.
+		dr.records.TellReleased(ctx, name, nil) // A fenced host's own record is given up too.
 
 		return nil, nil
 	}
@@ -84,8 +84,8 @@ func (dr *Drainer) Release(ctx context.Context, name, id string, restore bool) (
 }
 
 // beginRelease removes the cordon, which moving VMs back requires, and at the same time records that the rest is still
-// to be undone, so that the next run knows if this one is killed. It returns what is to be undone, nil for nothing, and
-// whether an earlier run has begun to undo it.
+// to be undone, for the next run if this one is killed. It returns what is to be undone, nil for nothing, and whether
+// an earlier run has begun to undo it.
 func (dr *Drainer) beginRelease(
 	ctx context.Context, h *inventory.Host, id string,
 ) (evacuation *hostrecord.Evacuation, resumed bool, err error) {
@@ -114,7 +114,7 @@ type releaseRun struct {
 	drainer    *Drainer
 	host       *inventory.Host
 	evacuation hostrecord.Evacuation
-	// resumed says that an earlier Release did not come to its end.
+	// resumed says whether an earlier Release did not complete.
 	resumed bool
 
 	mu         sync.Mutex
@@ -130,7 +130,7 @@ func (r *releaseRun) noteUnrestored(vm *inventory.VM, format string, args ...any
 	slices.Sort(r.unrestored)
 }
 
-// undoSteps undoes every step as far as restore asks for it, and returns what stays recorded.
+// undoSteps undoes every step as far as restore requests it, and returns what stays recorded.
 func (r *releaseRun) undoSteps(ctx context.Context, restore bool) (*hostrecord.Evacuation, error) {
 	var (
 		mu    sync.Mutex
@@ -211,9 +211,9 @@ func (r *releaseRun) undoStep(ctx context.Context, s hostrecord.Step, restore bo
 	return err
 }
 
-// bringBack moves the VM back with its disks, if it still is on the host to which it was moved.
+// bringBack moves the VM back with its disks, if it is still on the host to which it was moved.
 func (r *releaseRun) bringBack(ctx context.Context, s hostrecord.Step) error {
-	// A host that is not configured any more may have it, until that host is fenced.
+	// A host that is no longer configured may have the VM, until that host is fenced.
 	last := inventory.LastKnown{Host: s.Target}
 
 	vm, err := r.drainer.hosts.FindNow(ctx, s.UUID, last)
@@ -257,8 +257,8 @@ func (r *releaseRun) bringBack(ctx context.Context, s hostrecord.Step) error {
 	return r.removeCopies(ctx, s, how, back.verifyArrived(now, step, err))
 }
 
-// moveBackOptions are the migration options for moving the VM back: those of its policy now, then those that held when
-// the host was drained.
+// moveBackOptions returns the migration options for moving the VM back: those of its policy now, then those that
+// applied when the host was drained.
 func (r *releaseRun) moveBackOptions(
 	ctx context.Context, vm *inventory.VM, s hostrecord.Step,
 ) (migration.Options, error) {
@@ -278,8 +278,8 @@ func (r *releaseRun) moveBackOptions(
 		dr.defaultEviction).Options.Over(s.Options), nil
 }
 
-// restorePower restores the VM's autostart and starts it, if it still is on the host where it was shut down. A VM that
-// is Halted now stays off.
+// restorePower restores the VM's autostart and starts the VM, if it is still on the host where it was shut down. A VM
+// that is Halted now stays off.
 func (r *releaseRun) restorePower(ctx context.Context, s hostrecord.Step, restore bool) error {
 	last := inventory.LastKnown{Host: r.host.Name}
 
@@ -292,7 +292,7 @@ func (r *releaseRun) restorePower(ctx context.Context, s hostrecord.Step, restor
 
 			return nil
 		case vm.Metadata.RunStrategy == status.Halted:
-			return nil // Its configuration wants it off now.
+			return nil // Its configuration turns it off now.
 		}
 
 		if s.Autostart {

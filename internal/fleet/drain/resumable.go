@@ -10,12 +10,12 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 )
 
-// givenUpMemory is how long a drain continues what an earlier drain of the host did that was given up.
+// givenUpMemory is how long a later drain of the host continues the steps of a drain that was given up.
 const givenUpMemory = 24 * time.Hour
 
-// resumableSteps are the steps of an earlier drain that the next drain continues. Terraform deletes an incomplete
+// resumableSteps returns the steps of an earlier drain that the next drain continues. Terraform deletes an incomplete
 // drain to replace it, so steps are kept for a while after a drain was given up. But a drain must not move or start a
-// VM because of steps that users have forgotten: only steps of the last day are kept, and of VMs that nothing has
+// VM because of steps that users have forgotten: only steps of the last day are kept, and only for VMs that were not
 // changed since.
 func (dr *Drainer) resumableSteps(ctx context.Context, name string, e *hostrecord.Evacuation) *hostrecord.Evacuation {
 	if e == nil || e.GivenUp.IsZero() {
@@ -38,8 +38,8 @@ func (dr *Drainer) resumableSteps(ctx context.Context, name string, e *hostrecor
 	return kept
 }
 
-// untouchedSince says whether the VM is as this step of the host's drain left it, as far as that can be seen: a VM that
-// was moved while it was off was booted in any case.
+// untouchedSince says whether the VM is as this step of the host's drain left it, as far as known: a VM that was moved
+// while it was off was booted in any case.
 func untouchedSince(vm *inventory.VM, host string, s hostrecord.Step) bool {
 	switch {
 	case s.Result != hostrecord.ResultMoved && s.Result != hostrecord.ResultColdMoved:

@@ -18,8 +18,8 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/move"
 )
 
-// evict carries out one step, and tries again while it fails and there is time. Before each further try it waits for
-// slots. leave gives back the slot that the caller took for the first try.
+// evict carries out one step, and retries while it fails and there is time. Before each retry it waits for slots. leave
+// returns the slot that the caller took for the first try.
 func (d *drainRun) evict(ctx context.Context, i int, slots *admission.Slots, leave func()) {
 	rule := d.ruleOf(d.steps[i])
 	limited, over := ctx, func() {}
@@ -31,7 +31,7 @@ func (d *drainRun) evict(ctx context.Context, i int, slots *admission.Slots, lea
 		defer stop()
 	}
 
-	var late error // says that the time that the policy gives is over
+	var late error // set when the policy's timeout for the VM is over
 
 	if rule.Timeout != nil {
 		var cancel context.CancelFunc
@@ -44,7 +44,7 @@ func (d *drainRun) evict(ctx context.Context, i int, slots *admission.Slots, lea
 	var (
 		result string
 		last   error // of the last try that did something
-		final  bool  // no other try will help
+		final  bool  // no retry will help
 	)
 
 	err := admission.Retry{
@@ -52,7 +52,7 @@ func (d *drainRun) evict(ctx context.Context, i int, slots *admission.Slots, lea
 			defer over()
 
 			if err := d.beginTry(ctx, i); err != nil {
-				final = isPermanent(err) // Of whichever VM: a user has to resolve that first.
+				final = isPermanent(err) // For any VM: a user has to resolve that first.
 
 				return err
 			}
@@ -85,16 +85,16 @@ func (d *drainRun) evict(ctx context.Context, i int, slots *admission.Slots, lea
 	case errors.Is(err, context.Canceled):
 		err = last // The drain was stopped before another try.
 	case err != nil && late != nil && errors.Is(context.Cause(limited), late) && !errors.Is(err, late):
-		err = fmt.Errorf("%w; %w", err, late) // The call that was aborted doesn't know which time is over.
+		err = fmt.Errorf("%w; %w", err, late) // The aborted call doesn't know which timeout is over.
 	}
 
 	d.finishStep(ctx, i, result, err)
 }
 
-// errGone says that no host has the VM any more.
+// errGone means that no host has the VM any more.
 var errGone = errors.New("it had gone already")
 
-// isPermanent says whether another try won't help.
+// isPermanent says whether retries won't help.
 func isPermanent(err error) bool {
 	_, changed := errors.AsType[*changedError](err)
 
@@ -102,7 +102,7 @@ func isPermanent(err error) bool {
 		errors.Is(err, move.ErrStays)
 }
 
-// ruleOf is the eviction rule that holds for the VM of a step.
+// ruleOf returns the eviction rule that applies to the VM of a step.
 func (d *drainRun) ruleOf(s hostrecord.Step) evacuation.Rule {
 	at := slices.IndexFunc(d.in.VMs, func(m evacuation.VM) bool { return m.UUID == s.UUID })
 	if at < 0 {
@@ -112,12 +112,11 @@ func (d *drainRun) ruleOf(s hostrecord.Step) evacuation.Rule {
 	return evacuation.SelectRule(d.in.VMs[at], d.Host, d.in.Policies, d.in.Default)
 }
 
-// lastKnown says that a VM of this drain was last seen on the drained host.
+// lastKnown returns the drained host as the place where a VM of this drain was last seen.
 func (d *drainRun) lastKnown() inventory.LastKnown { return inventory.LastKnown{Host: d.Host} }
 
-// hasNoWayOut says whether a VM whose move was refused with err can't leave by any method that its rule allows, to
-// whichever host: a user has to resolve that first. If the steps are to be followed exactly, beginTry stops the drain
-// instead.
+// hasNoWayOut says whether a VM whose move was refused with err can't leave to any host by any method that its rule
+// allows: a user has to resolve that first. If the steps are to be followed exactly, beginTry stops the drain instead.
 func (d *drainRun) hasNoWayOut(ctx context.Context, i int, err error) bool {
 	if d.Steps != nil || !errors.Is(err, migration.ErrBlocked) {
 		return false
@@ -134,8 +133,7 @@ func (d *drainRun) hasNoWayOut(ctx context.Context, i int, err error) bool {
 	return now != nil && now.Method == evacuation.MethodBlocked && evacuation.Unmigratable(in.VMs[at])
 }
 
-// refreshInput is what the drain depends on now. Of the VMs it inspects only this one again, because others may be
-// moving.
+// refreshInput returns what the drain depends on now. It inspects again only this VM, because others may be moving.
 func (d *drainRun) refreshInput(ctx context.Context, uuid string) (evacuation.Input, error) {
 	d.drainer.hosts.ForgetAll()
 
@@ -146,7 +144,7 @@ func (d *drainRun) refreshInput(ctx context.Context, uuid string) (evacuation.In
 	return in, err
 }
 
-// inspectedExcept are the VMs that the drain has inspected, by UUID, without one that is to be inspected again.
+// inspectedExcept returns the VMs that the drain has inspected, by UUID, without the VM that is to be inspected again.
 func (d *drainRun) inspectedExcept(but string) map[string]evacuation.VM {
 	known := make(map[string]evacuation.VM, len(d.in.VMs))
 
@@ -159,7 +157,7 @@ func (d *drainRun) inspectedExcept(but string) map[string]evacuation.VM {
 	return known
 }
 
-// stepNow is the step that would be computed for the VM now. Nil: none.
+// stepNow returns the step that would be computed for the VM now, nil for none.
 func stepNow(in evacuation.Input, uuid string) *evacuation.Step {
 	steps := evacuation.Compute(in)
 
@@ -171,8 +169,8 @@ func stepNow(in evacuation.Input, uuid string) *evacuation.Step {
 	return &steps[at]
 }
 
-// retarget chooses another target for a VM whose move failed, or the fallback of its rule if it can't be moved live any
-// more. It changes nothing if the steps are to be followed exactly.
+// retarget chooses another target for a VM whose move failed, or the fallback of its rule if it can no longer be moved
+// live. It changes nothing if the steps are to be followed exactly.
 func (d *drainRun) retarget(ctx context.Context, i int) {
 	s := d.steps[i]
 	if d.Steps != nil || s.Target == "" {
@@ -207,7 +205,7 @@ func (d *drainRun) retarget(ctx context.Context, i int) {
 	}
 }
 
-// fallBack replaces the step of a VM that can't be moved live any more.
+// fallBack replaces the step of a VM that can no longer be moved live.
 func (d *drainRun) fallBack(ctx context.Context, i int, now evacuation.Step) {
 	before := d.steps[i]
 	d.drainer.log.WarnContext(ctx, "virtual machine can't be moved live any more", "name", before.Name, "host", d.Host,
@@ -226,8 +224,8 @@ func (d *drainRun) fallBack(ctx context.Context, i int, now evacuation.Step) {
 	d.failedTargets[now.UUID] = nil
 }
 
-// targetFor is the host to which the VM of a step would go now by the same method, leaving out the hosts in but. "":
-// none.
+// targetFor returns the host to which the VM of a step would go now by the same method, without the hosts in but. ""
+// means none.
 func targetFor(in evacuation.Input, s evacuation.Step, but []string) string {
 	in.VMs = slices.Clone(in.VMs)
 
@@ -247,7 +245,7 @@ func targetFor(in evacuation.Input, s evacuation.Step, but []string) string {
 	return steps[at].Target
 }
 
-// withoutHosts is a copy of blockers by host, without these hosts.
+// withoutHosts returns a copy of blockers by host, without these hosts.
 func withoutHosts(ways map[string][]migration.Blocker, hosts []string) map[string][]migration.Blocker {
 	left := maps.Clone(ways)
 	maps.DeleteFunc(left, func(host string, _ []migration.Blocker) bool { return slices.Contains(hosts, host) })
@@ -259,7 +257,7 @@ func withoutHosts(ways map[string][]migration.Blocker, hosts []string) map[strin
 // of its record is limited.
 const reasonLimit = 600
 
-// shortenReason cuts a text that is longer than reasonLimit.
+// shortenReason truncates a text that is longer than reasonLimit.
 func shortenReason(text string) string {
 	if len(text) <= reasonLimit {
 		return text
@@ -299,7 +297,7 @@ func (d *drainRun) finishStep(ctx context.Context, i int, result string, err err
 		}
 	}
 
-	// After a cancel the drain records all results at its end. A step that is done doesn't wait for that.
+	// After a cancel the drain records all results at its end. A step that is done is recorded at once.
 	if ctx.Err() == nil || s.Done() {
 		if err := d.writeRecord(after, false); err != nil {
 			d.drainer.log.WarnContext(after, "result of eviction not recorded", "name", s.Name, "error", err.Error())

@@ -15,8 +15,8 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/status"
 )
 
-// routes say, by host, what blocks a move of the VM there, apart from room. For hosts that it can move to, they also
-// say how much is copied, and how much room its disks require there.
+// routes has, by host, what blocks a move of the VM there, apart from room. For hosts that the VM can move to, it also
+// has how much is copied, and how much room the disks require there.
 type routes struct {
 	blockers map[string][]migration.Blocker
 	bytes    map[string]uint64
@@ -56,7 +56,7 @@ func (dr *Drainer) routes(
 			defer mu.Unlock()
 
 			if err != nil {
-				// A host that fails is no target; the others may be.
+				// A host that fails is no target; other hosts may be.
 				w.blockers[a.Host.Name] = []migration.Blocker{placement.UnansweredBlocker(a.Host, err)}
 				failed = append(failed, err)
 
@@ -79,14 +79,14 @@ func (dr *Drainer) routes(
 	}
 
 	if asked == 0 && len(failed) > 0 {
-		return w, errors.Join(failed...) // The VM's own host may be the one that fails.
+		return w, errors.Join(failed...) // The VM's own host may have failed.
 	}
 
 	return w, nil
 }
 
-// readFreeSpace reads how much room is left in the directories to which disks would be copied. If that can't be read it
-// stays unknown, and the move itself fails.
+// readFreeSpace reads how much room is left in the directories to which disks would be copied. If it can't be read, it
+// stays unknown, and the move itself fails if there is too little.
 func (dr *Drainer) readFreeSpace(ctx context.Context, in evacuation.Input) {
 	for i := range in.Hosts {
 		to := &in.Hosts[i]
@@ -109,7 +109,7 @@ func (dr *Drainer) readFreeSpace(ctx context.Context, in evacuation.Input) {
 	}
 }
 
-// knownBlockers are blockers of a move to a host that are known without asking that host.
+// knownBlockers returns blockers of a move to a host that are known without asking that host.
 func knownBlockers(vm *inventory.VM, a inventory.Reply) []migration.Blocker {
 	if a.Err != nil {
 		return []migration.Blocker{placement.UnansweredBlocker(a.Host, a.Err)}
@@ -118,7 +118,7 @@ func knownBlockers(vm *inventory.VM, a inventory.Reply) []migration.Blocker {
 	return slices.Concat(placement.UnscheduledBlocker(a.Host), placement.LabelBlocker(vm, a.Host, status.False))
 }
 
-// routeTo is what blocks a move of the VM to one host, and how much is copied.
+// routeTo returns what blocks a move of the VM to one host, and how much is copied.
 func (dr *Drainer) routeTo(
 	ctx context.Context, inspected migration.VM, vm *inventory.VM, to *inventory.Host, o migration.Options,
 ) (blockers []migration.Blocker, load migration.TransferSize, err error) {

@@ -9,7 +9,7 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/hostrecord"
 )
 
-// mergeSteps makes the steps those of this drain. What an earlier drain has done stays done. Given steps keep their
+// mergeSteps sets the steps of this drain. Steps that an earlier drain has done stay done. Given steps keep their
 // order. Computed steps follow the order of the earlier drain, as far as they were part of it.
 func (d *drainRun) mergeSteps(steps []evacuation.Step, before *hostrecord.Evacuation) {
 	if before == nil {
@@ -45,8 +45,8 @@ func (d *drainRun) mergeSteps(steps []evacuation.Step, before *hostrecord.Evacua
 	}
 }
 
-// resumeStep is a step as far as it is done already: by an earlier drain, which may have been killed before it could
-// record that, or by another tool.
+// resumeStep returns a step with what is done of it already: by an earlier drain, which may have been killed before it
+// could record that, or by another tool.
 func (d *drainRun) resumeStep(now evacuation.Step, before *hostrecord.Step) hostrecord.Step {
 	here := slices.ContainsFunc(d.in.VMs, func(m evacuation.VM) bool { return m.UUID == now.UUID })
 	step := hostrecord.Step{Step: now}
@@ -60,7 +60,7 @@ func (d *drainRun) resumeStep(now evacuation.Step, before *hostrecord.Step) host
 	case before != nil && before.Done() && (!here || d.isOff(now.UUID)):
 		return *before
 	case before != nil && before.Ran && !before.Done():
-		// The earlier drain shut it down to move it, so it is moved and started, wherever it is.
+		// The earlier drain shut the VM down to move it, so it is moved and started, whichever host has it.
 		step = *before
 		step.Result, step.Reason = "", ""
 	case !here && before != nil:
@@ -96,7 +96,7 @@ func (d *drainRun) writeRecord(ctx context.Context, done bool) error {
 	})
 }
 
-// evacuationRecord is what is recorded of the drain as it stands.
+// evacuationRecord returns the record of the drain in its current state.
 func (d *drainRun) evacuationRecord(done bool) *hostrecord.Evacuation {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -9,8 +9,8 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migration"
 )
 
-// DescribeChanges says what keeps the steps of a plan from being followed exactly, now that the world is as in: one
-// sentence for each difference, none when they hold. A step that is done already, by whomever, still holds.
+// DescribeChanges returns why the steps of a plan can't be followed exactly with the input as it is now: one sentence
+// for each difference, none when the steps hold. A step that is already done, by any run or tool, still holds.
 func DescribeChanges(steps []Step, in Input) []string {
 	var changes []string
 	p := planner{Input: in}
@@ -46,7 +46,7 @@ func DescribeChanges(steps []Step, in Input) []string {
 	return changes
 }
 
-// describeChange says what else would be done with the VM now.
+// describeChange returns how the VM's step would differ now.
 func (d *decision) describeChange(want Step) string {
 	now := d.step
 	off := !d.vm.Active

@@ -1,27 +1,28 @@
 package evacuation
 
-// Methods say what is done with a VM.
+// Methods of evicting a VM.
 const (
-	// MethodLive moves it while it runs.
+	// MethodLive moves the VM while it runs.
 	MethodLive = "LiveMigration"
-	// MethodCold moves it while it is off: shut down before and started afterwards, if it runs.
+	// MethodCold moves the VM while it is off. A running VM is shut down before and started afterwards.
 	MethodCold = "ColdMigration"
-	// MethodShutdown shuts its guest down.
+	// MethodShutdown shuts the guest down.
 	MethodShutdown = "Shutdown"
-	// MethodSave saves its guest's memory on the host.
+	// MethodSave saves the guest's memory on the host.
 	MethodSave = "Save"
-	// MethodLeave leaves it where it is, since it is off.
+	// MethodLeave leaves the VM where it is, since it is off.
 	MethodLeave = "Leave"
-	// MethodExternal waits until another tool has moved it.
+	// MethodExternal waits until another tool has moved the VM.
 	MethodExternal = "External"
-	// MethodPinned leaves it, though it should go: its configuration wants it on this host and would bring it back.
+	// MethodPinned leaves the VM, though it should leave: its configuration pins it to this host and would move it
+	// back.
 	MethodPinned = "Pinned"
-	// MethodBlocked: nothing can be done, and the host can't be drained.
+	// MethodBlocked: the VM can't be evicted, so the host can't be drained.
 	MethodBlocked = "Blocked"
 )
 
-// MethodFor says what a rule means for a VM that runs: the answers of KubeVirt's eviction webhook, with the fallback
-// where that says no more than that the VM can't be moved.
+// MethodFor returns the method that a rule selects for a running VM: that of KubeVirt's eviction webhook, or the
+// fallback where the webhook only answers that the VM can't be moved.
 func MethodFor(r Rule, migratable bool) (method string) {
 	switch {
 	case r.Strategy == None:
@@ -43,8 +44,8 @@ func MethodFor(r Rule, migratable bool) (method string) {
 	}
 }
 
-// RequestsEviction says whether a VM that is evicted by the method gets the mark of a request. As in KubeVirt these are
-// the ones that are to go on elsewhere.
+// RequestsEviction says whether a VM that is evicted by the method gets an eviction request. As in KubeVirt, VMs
+// that are to run on another host get a request.
 func RequestsEviction(method string) bool {
 	switch method {
 	case MethodLive, MethodCold, MethodExternal:

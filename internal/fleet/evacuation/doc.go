@@ -1,6 +1,6 @@
-// Package evacuation decides how a host is drained: which policy a VM deserves, what that means for it, where it
-// goes so that all of them fit, and in which order. Its decisions are KubeVirt's.
+// Package evacuation decides how a host is drained: which policy applies to a VM, which method follows, which target
+// each VM gets so that all of them fit, and in which order they leave. Its decisions are KubeVirt's.
 //
-// Everything here is a function of its input. It imports fleet/policy, and the names and options of
-// fleet/migration. It must not know hosts, connections or the fleet, which gathers the input and carries the plan out.
+// Everything here is a function of its input. It imports fleet/policy, and the names and options of fleet/migration. It
+// must not know hosts, connections or the fleet. The fleet gathers the input and carries the plan out.
 package evacuation

@@ -12,72 +12,74 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/policy"
 )
 
-// Input is everything that a plan follows from.
+// Input is everything that a plan depends on.
 type Input struct {
-	// Host is the one to be drained.
+	// Host is the host to be drained.
 	Host string
-	// VMs are all that it has.
+	// VMs are all VMs of the host.
 	VMs []VM
-	// Hosts are the others that may take VMs at all.
+	// Hosts are the other hosts that accept VMs.
 	Hosts []Host
-	// Policies are those of the fleet, Default the provider's strategy.
+	// Policies are the fleet's policies, Default the provider's strategy.
 	Policies []Policy
 	Default  string
 	// MigrationPolicies tune how VMs are moved.
 	MigrationPolicies []migration.Policy
-	// MoveStopped says that VMs which are off are moved too.
+	// MoveStopped says whether stopped VMs are moved too.
 	MoveStopped bool
 }
 
 // VM is one VM of the host.
 type VM struct {
 	UUID, Name string
-	// Active says that it runs or stands still, Persistent that it has a definition that outlives its run.
+	// Active says whether the VM runs or is paused, Persistent whether it has a definition that remains when it stops.
 	Active, Persistent bool
-	// Memory is what a host has to have for it, in bytes.
+	// Memory is how much memory a host needs for the VM, in bytes.
 	Memory uint64
 	Labels map[string]string
-	// Strategy is its own, "" for none.
+	// Strategy is the VM's own strategy, "" for none.
 	Strategy string
-	// Pin is the host that its configuration wants it on, "" for none.
+	// Pin is the host that the VM's configuration pins it to, "" for none.
 	Pin string
-	// Avoids are labels of VMs that it must not share a host with; nil: it avoids none.
+	// Avoids are labels of VMs that this VM must not share a host with. Nil means none.
 	Avoids map[string]string
-	// Use is what it asks another host for.
+	// Use is what the VM requests from its host.
 	Use domain.HostUse
-	// Live is, for each other host, what blocks moving it as it is now: while it runs, or while it is off.
-	// Room and avoidance are left to this package. Cold is the same for when it will be off; nil: as Live.
+	// Live is, for each other host, what blocks moving the VM as it is now: while it runs, or while it is off. It omits
+	// room and avoidance, which this package checks. Cold is the same for when the VM will be off; nil means the same
+	// as Live.
 	Live, Cold map[string][]migration.Blocker
-	// LiveBytes and ColdBytes are how much is copied at least on these ways, where it is known that there is anything.
+	// LiveBytes and ColdBytes are how much such a move copies at least to each host. Hosts to which nothing is known to
+	// be copied are missing.
 	LiveBytes, ColdBytes map[string]uint64
-	// LiveSpace and ColdSpace are how much its disks take at least of each host's directories on these ways.
+	// LiveSpace and ColdSpace are how much room such a move requires at least in each host's directories for the disks.
 	LiveSpace, ColdSpace map[string]Space
 }
 
-// On is what policies see of the VM while it is on that host.
+// On returns what policies see of the VM while it is on that host.
 func (m VM) On(host string) policy.VM {
 	return policy.VM{Name: m.Name, Host: host, Labels: m.Labels}
 }
 
-// Host is one that may take VMs.
+// Host is a host that may accept VMs.
 type Host struct {
 	Name string
 	// Free is how many bytes may still be committed there.
 	Free uint64
-	// FreeSpace is what may still be written to its directories, where that is known.
+	// FreeSpace is how much may still be written to the host's directories, where known.
 	FreeSpace Space
-	// Pages are bytes that are left by the size of the huge pages that they consist of.
+	// Pages are the free bytes in huge pages, by page size.
 	Pages map[uint64]uint64
-	// Devices are how many host devices of each class are left.
+	// Devices are how many host devices of each class are free.
 	Devices map[string]uint64
-	// VMs are those it has.
+	// VMs are those on the host.
 	VMs []Neighbour
 }
 
-// Space is bytes by directory.
+// Space holds numbers of bytes by directory.
 type Space map[string]uint64
 
-// minus is what is left when something takes of it.
+// minus returns what remains after something is taken.
 func minus[M ~map[K]uint64, K comparable](has, taken M) M {
 	left := maps.Clone(has)
 	for of, bytes := range taken {
@@ -92,7 +94,7 @@ func minus[M ~map[K]uint64, K comparable](has, taken M) M {
 type Neighbour struct {
 	Name           string
 	Labels, Avoids map[string]string
-	// Use is what it has of its host.
+	// Use is what the VM uses of its host.
 	Use domain.HostUse
 }
 
@@ -104,35 +106,36 @@ type Step struct {
 	Strategy string `json:"strategy"`
 	Origin   string `json:"origin"`
 	Policy   string `json:"policy,omitempty"`
-	// MigrationPolicy is the name of the policy that tunes its migration, "" for none and where nothing is moved.
+	// MigrationPolicy is the name of the policy that tunes the migration. It is "" for none, and where nothing is
+	// moved.
 	MigrationPolicy string `json:"migration_policy,omitempty"`
-	// Method is one of the methods, Target the host that it goes to, "" when it goes nowhere.
+	// Method is one of the methods, Target the host that the VM moves to, "" if it doesn't move.
 	Method string `json:"method"`
 	Target string `json:"target,omitempty"`
-	// Transfer is how many bytes are copied at least: its memory, where that moves, and the disks and files that go along.
+	// Transfer is how many bytes are copied at least: the VM's memory, if that moves, and its disks and files.
 	Transfer uint64 `json:"transfer,omitempty"`
-	// Blockers say why its method is MethodBlocked or MethodPinned.
+	// Blockers say why the method is MethodBlocked or MethodPinned.
 	Blockers []string `json:"blockers,omitempty"`
 
-	// Doubts are checks of the way to its target that have no result yet. Any of them may block the move.
+	// Doubts are checks of the move to the target that have no result yet. Any of them may block the move.
 	Doubts []string `json:"-"`
-	// Memory is what it takes of its target, in bytes.
+	// Memory is how much of the target's memory the VM requires, in bytes.
 	Memory uint64 `json:"-"`
 }
 
-// Reasons that VMs are blocked for, in addition to those of migrations.
+// Reasons for blocked VMs, in addition to those of migrations.
 const (
-	// ReasonNoRoom: it could be moved, but no host has room for it in addition to all others.
+	// ReasonNoRoom: the VM could be moved, but no host has room for it in addition to all others.
 	ReasonNoRoom = "NoRoom"
-	// ReasonNoTarget: there is no other host, or none that may take VMs.
+	// ReasonNoTarget: there is no other host, or none that accepts VMs.
 	ReasonNoTarget = "NoTarget"
-	// ReasonPinned: its configuration wants it on this very host.
+	// ReasonPinned: the VM's configuration pins it to this host.
 	ReasonPinned = "Pinned"
-	// ReasonTransient: it has no definition, and would be gone when it is off.
+	// ReasonTransient: the VM has no definition, and would be gone when it is off.
 	ReasonTransient = "Transient"
 )
 
-// Compute makes the plan: its steps in the order in which VMs leave. What can't be done is a step as well, with
+// Compute returns the plan: its steps in the order in which VMs leave. A VM that can't leave has a step as well, with
 // MethodBlocked and the reasons.
 func Compute(in Input) []Step {
 	p := planner{Input: in}
@@ -151,7 +154,7 @@ func Compute(in Input) []Step {
 	return steps
 }
 
-// BlockedSteps returns the steps that keep the host from being drained.
+// BlockedSteps returns the steps that block draining the host.
 func BlockedSteps(steps []Step) []Step {
 	return slices.DeleteFunc(slices.Clone(steps), func(s Step) bool { return s.Method != MethodBlocked })
 }
@@ -166,13 +169,13 @@ type decision struct {
 	vm   VM
 	rule Rule
 	step Step
-	// ways are what blocks the way to each host, as it will be moved.
+	// ways are what blocks the move to each host, with the method that was decided.
 	ways map[string][]migration.Blocker
-	// targets are the hosts that can take it, as far as room is no matter.
+	// targets are the hosts that can accept the VM, ignoring room.
 	targets []string
-	// bytes are how much is copied to each of them.
+	// bytes are how much is copied to each target.
 	bytes map[string]uint64
-	// space is what its disks take on each of them.
+	// space is how much room the VM's disks require on each target.
 	space map[string]Space
 }
 
@@ -229,7 +232,7 @@ func (d *decision) setBlocked(reason, message string) {
 	d.step.Blockers = append(d.step.Blockers, reason+": "+message)
 }
 
-// assignTargets gives every VM that moves its target, so that all of them fit.
+// assignTargets assigns a target to every VM that moves, so that all of them fit.
 func (p *planner) assignTargets() {
 	var going []*decision
 	for _, d := range p.moves {
@@ -256,11 +259,11 @@ func (p *planner) assignTargets() {
 	}
 }
 
-// Unmigratable says that no host, whatever its state, could take the VM as it is.
+// Unmigratable says whether no host, in any state, could accept the VM as it is.
 func Unmigratable(m VM) bool { return unmigratable(m.Live) }
 
-// unmigratable says that no host, whatever its state, could take the VM. As in KubeVirt a VM that only has
-// nowhere to go now isn't called unmigratable, and waits: so does one that is being backed up.
+// unmigratable says whether no host, in any state, could accept the VM. As in KubeVirt, a VM that only lacks a target
+// now isn't unmigratable, and waits. So does a VM that is being backed up.
 func unmigratable(ways map[string][]migration.Blocker) bool {
 	for _, blockers := range ways {
 		lasting := slices.ContainsFunc(migration.Blocking(blockers), func(b migration.Blocker) bool {
@@ -273,7 +276,7 @@ func unmigratable(ways map[string][]migration.Blocker) bool {
 	return len(ways) > 0
 }
 
-// doubtTexts are what may block the VM on a way that nothing is known to block.
+// doubtTexts returns what may block the VM's move to a host that nothing is known to block.
 func doubtTexts(way []migration.Blocker) []string {
 	var all []string
 	for _, b := range way {
@@ -282,7 +285,7 @@ func doubtTexts(way []migration.Blocker) []string {
 	return all
 }
 
-// blockerTexts are what blocks the VM and what to do about it, each said once however many hosts say it.
+// blockerTexts returns what blocks the VM and how to resolve it, each text once even if several hosts report it.
 func blockerTexts(ways map[string][]migration.Blocker) []string {
 	var all []string
 	for _, host := range slices.Sorted(maps.Keys(ways)) {

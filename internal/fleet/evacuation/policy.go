@@ -12,9 +12,9 @@ import (
 const (
 	// None: the guest is shut down.
 	None = "None"
-	// LiveMigrate: the VM is moved while it runs. One that can't be holds up the drain.
+	// LiveMigrate: the VM is moved while it runs. A VM that can't be moved blocks the drain.
 	LiveMigrate = "LiveMigrate"
-	// LiveMigrateIfPossible: the VM is moved while it runs. One that can't be is shut down.
+	// LiveMigrateIfPossible: the VM is moved while it runs. A VM that can't be moved is shut down.
 	LiveMigrateIfPossible = "LiveMigrateIfPossible"
 	// External: the VM is marked, and another tool moves it.
 	External = "External"
@@ -25,44 +25,44 @@ var Strategies = []string{None, LiveMigrate, LiveMigrateIfPossible, External}
 
 // Fallbacks say what happens to a VM that is to be moved live and can't be.
 const (
-	// Block holds up the drain.
+	// Block blocks the drain.
 	Block = "Block"
 	// ColdMigrate shuts the guest down, moves the VM and starts it there.
 	ColdMigrate = "ColdMigrate"
 	// Shutdown shuts the guest down and leaves it there.
 	Shutdown = "Shutdown"
-	// Save writes the guest's memory to its host's disk, from where the next start resumes it.
+	// Save writes the guest's memory to its host's disk. The next start resumes the guest from there.
 	Save = "Save"
 )
 
 // Fallbacks lists every fallback, in the order of the documentation.
 var Fallbacks = []string{Block, ColdMigrate, Shutdown, Save}
 
-// What becomes of an eviction that has begun when the drain is cancelled.
+// What happens to an eviction in progress when the drain is cancelled.
 const (
-	// Abort breaks it off: a VM that was being moved stays where it is.
+	// Abort aborts it: a VM that was being moved stays where it is.
 	Abort = "abort"
-	// Finish lets it come to its end, in the time that it has in any case.
+	// Finish lets it complete, within its usual time.
 	Finish = "finish"
 )
 
-// OnCancels lists them, the default first.
+// OnCancels lists the values of Policy.OnCancel, the default first.
 var OnCancels = []string{Abort, Finish}
 
 // Policy says how the VMs that it selects are evicted.
 type Policy struct {
 	policy.Identity
 
-	// Strategy is one of Strategies, Fallback one of Fallbacks or "" for what the strategy means by itself.
+	// Strategy is one of Strategies. Fallback is one of Fallbacks, or "" for the strategy's own fallback.
 	Strategy string `json:"strategy"`
 	Fallback string `json:"fallback,omitempty"`
-	// OnCancel is one of OnCancels; "" is Abort.
+	// OnCancel is one of OnCancels. "" means Abort.
 	OnCancel string `json:"on_cancel,omitempty"`
-	// Options are those of the migrations.
+	// Options are the options of the migrations.
 	Options migration.Options `json:"migration_options"`
-	// Priority is the order: the highest go first.
+	// Priority is the order: VMs with the highest priority leave first.
 	Priority int `json:"priority,omitempty"`
-	// Timeout is how long the eviction of one VM may take; nil: as long as the drain.
+	// Timeout is how long the eviction of one VM may take. Nil means as long as the drain.
 	Timeout *time.Duration `json:"timeout,omitempty"`
 }
 
@@ -73,11 +73,11 @@ const (
 	OriginProvider = "provider"
 )
 
-// Rule is what holds for one VM.
+// Rule is the eviction rule that applies to one VM.
 type Rule struct {
 	Strategy, Fallback string
-	// Origin says where the strategy comes from, Policy which policy matched, "" for none. A policy says the rest even
-	// for a VM whose strategy is its own.
+	// Origin says where the strategy comes from, Policy which policy matched, "" for none. A policy sets the rest even
+	// for a VM with a strategy of its own.
 	Origin, Policy string
 	OnCancel       string
 	Options        migration.Options
@@ -85,8 +85,8 @@ type Rule struct {
 	Timeout        *time.Duration
 }
 
-// SelectRule finds the rule for a VM on that host. Its own strategy wins; then the policy that holds for it; then
-// byDefault, which is the provider's strategy.
+// SelectRule returns the rule for a VM on that host. The VM's own strategy takes precedence over the policy that
+// applies to it, and that over byDefault, which is the provider's strategy.
 func SelectRule(m VM, host string, policies []Policy, byDefault string) Rule {
 	rule := Rule{Strategy: cmp.Or(byDefault, LiveMigrateIfPossible), Fallback: Block, Origin: OriginProvider}
 
@@ -108,8 +108,8 @@ func SelectRule(m VM, host string, policies []Policy, byDefault string) Rule {
 	return rule
 }
 
-// defaultFallback is what KubeVirt does with a VM that can't be moved live. Only those without a chosen strategy are
-// never shut down without being told to.
+// defaultFallback returns KubeVirt's fallback for a VM that can't be moved live. SelectRule doesn't use it for a VM to
+// which only the provider's strategy applies: such a VM is never shut down without being told to.
 func defaultFallback(strategy string) string {
 	if strategy == LiveMigrateIfPossible {
 		return Shutdown

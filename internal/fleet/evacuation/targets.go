@@ -11,20 +11,20 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/policy"
 )
 
-// searchLimit bounds the search for targets. Where it is reached the best found so far is taken; a fleet in which
-// VMs fit at all is done after a few steps for each.
+// searchLimit bounds the search for targets. At the limit the search returns the best result so far. If the VMs fit at
+// all, it usually ends after a few steps for each VM.
 const searchLimit = 200_000
 
 // assignHosts finds a host for every VM, so that all of them together stay within each host's memory and storage and
-// away from whom they avoid: first as placement would, the emptiest host first, and where that ends in a corner by
-// going back. It returns an index into hosts for each VM, -1 for one that fits nowhere; as few as possible are
-// left over.
+// away from the VMs that they avoid. It begins as placement would, with the emptiest host, and backtracks where that
+// leads to a dead end. It returns an index into hosts for each VM, -1 for a VM that fits nowhere; as few VMs as
+// possible get -1.
 func assignHosts(going []*decision, hosts []Host) []int {
 	s := targetSearch{hosts: slices.Clone(hosts), going: slices.Clone(going), budget: searchLimit, fewest: len(going) + 1}
 	for i := range s.hosts {
 		s.hosts[i].VMs = slices.Clone(s.hosts[i].VMs)
 	}
-	// The ones with the least choice first: they are what others have to make room for.
+	// VMs with the fewest targets come first: the others have to make room for them.
 	slices.SortStableFunc(s.going, func(a, b *decision) int {
 		return cmp.Or(cmp.Compare(len(a.targets), len(b.targets)), -cmp.Compare(a.step.Memory, b.step.Memory))
 	})
@@ -42,13 +42,13 @@ type targetSearch struct {
 	going  []*decision
 	hosts  []Host
 	budget int
-	// chosen are the hosts of those before the current one, best the best choice for all and fewest how many that one
-	// leaves over.
+	// chosen are the hosts of the VMs before the current one, best is the best choice for all VMs, and fewest is how
+	// many VMs have no host in best.
 	chosen, best []int
 	fewest       int
 }
 
-// placeFrom places the VM at i and all behind it. left is how many before it found no host.
+// placeFrom places the VM at i and all VMs after it. left is how many VMs before it found no host.
 func (s *targetSearch) placeFrom(i, left int) {
 	s.budget--
 	if left >= s.fewest || s.budget < 0 && s.best != nil {
@@ -90,7 +90,7 @@ func (d *decision) neighbour() Neighbour {
 	return Neighbour{Name: d.vm.Name, Labels: d.vm.Labels, Avoids: d.vm.Avoids, Use: d.vm.Use}
 }
 
-// fill takes of the host what the VM needs there.
+// fill subtracts from the host what the VM requires there.
 func (d *decision) fill(h *Host) {
 	use := d.vm.Use
 	h.Free -= min(h.Free, d.step.Memory)
@@ -99,7 +99,7 @@ func (d *decision) fill(h *Host) {
 	h.VMs = append(h.VMs, d.neighbour())
 }
 
-// whyNotOn says why the host can't take the VM as it is now filled, "" if it can.
+// whyNotOn returns why the host, with the VMs assigned so far, can't accept the VM; "" if it can.
 func (d *decision) whyNotOn(h Host) string {
 	if h.Free < d.step.Memory {
 		return fmt.Sprintf("host %q has %s free of the %s that it needs", h.Name, domain.FormatSize(h.Free),
@@ -136,7 +136,7 @@ func (d *decision) whyNotOn(h Host) string {
 	return ""
 }
 
-// Excludes says that the two are different VMs which must not share a host, whichever of them says so.
+// Excludes says whether the two are different VMs that must not share a host, whichever of them requires that.
 func (n Neighbour) Excludes(other Neighbour) bool {
 	return n.Name != other.Name && (n.avoids(other) || other.avoids(n))
 }
@@ -145,7 +145,7 @@ func (n Neighbour) avoids(other Neighbour) bool {
 	return len(n.Avoids) > 0 && policy.HasLabels(other.Labels, n.Avoids)
 }
 
-// describeShortage says what keeps the VM off each host, once the others have gone where they go.
+// describeShortage returns what keeps the VM off each host, once the other VMs are on their targets.
 func (d *decision) describeShortage(going []*decision, hosts []Host) string {
 	var all []string
 	for _, h := range hosts {

@@ -11,12 +11,12 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 )
 
-// comparedBytes is how much of two images is compared to tell whether they are one: the beginning holds what an image
-// has of its own, such as the names of its partitions and filesystem, which another one of the same size has not.
+// comparedBytes is how much of two images is compared to tell whether they are the same image: the beginning differs
+// between images of one size, because it has the names of partitions and the filesystem.
 const comparedBytes = 1 << 20
 
-// checkBackingChain checks that what a disk's topmost image is based on is on the target, if only that image is copied.
-// On another base the guest would find its disk in ruins.
+// checkBackingChain checks that the target has the backing chain of a disk of which only the topmost image is copied.
+// On another base the guest would find its disk corrupt.
 func (t preflight) checkBackingChain(ctx context.Context, f *blockerList, disk domain.MobileDisk) bool {
 	if !t.options.copiesIncrementally(disk) {
 		return true
@@ -29,7 +29,8 @@ func (t preflight) checkBackingChain(ctx context.Context, f *blockerList, disk d
 	return true
 }
 
-// checkBackingImage checks one image of the chain. What no storage pool covers is seen only when files are probed.
+// checkBackingImage checks one image of the chain. An image outside of all storage pools is seen only when files are
+// probed.
 func (t preflight) checkBackingImage(ctx context.Context, f *blockerList, disk domain.MobileDisk, file string) bool {
 	at := "disks." + disk.Key
 	put, whole := "Put the same file there", `Set migration_options.copy_storage = "full", which copies all of the disk.`
@@ -69,13 +70,13 @@ func (t preflight) checkBackingImage(ctx context.Context, f *blockerList, disk d
 	return false
 }
 
-// willBeBrought says that an image is brought to the target before it is needed there.
+// willBeBrought says whether the image is brought to the target before it is needed there.
 func (t preflight) willBeBrought(file string) bool {
 	_, brings := t.vm.Brings[file]
 	return brings
 }
 
-// orElse joins two remedies, of which an own disk has one.
+// orElse joins two remedies. A disk that was made with the VM has only the first.
 func orElse(remedy string, disk domain.MobileDisk, other string) string {
 	if disk.Own != nil {
 		return remedy + "."
@@ -83,7 +84,7 @@ func orElse(remedy string, disk domain.MobileDisk, other string) string {
 	return remedy + ". Or " + strings.ToLower(other[:1]) + other[1:]
 }
 
-// compareFile looks for a file on both hosts, and says whether it is one image.
+// compareFile looks for a file on both hosts, and says whether both have the same image.
 func (t preflight) compareFile(ctx context.Context, file string) (here, there *libvirt.Volume, same bool, err error) {
 	find := findVolume
 	if t.probeFiles {
@@ -109,7 +110,7 @@ func (t preflight) beginsAlike(ctx context.Context, file string) (bool, error) {
 	return bytes.Equal(here, there), err
 }
 
-// dimensions are what storage pools tell of an image.
+// dimensions are the sizes and the format of an image, as storage pools report them.
 type dimensions struct {
 	format             string
 	capacity, physical uint64
@@ -123,7 +124,7 @@ func (d dimensions) String() string {
 	return fmt.Sprintf("%s of %d bytes in a file of %d", d.format, d.capacity, d.physical)
 }
 
-// describeDifference says how what is there differs from what is here.
+// describeDifference says how the target's image differs from the source's.
 func describeDifference(here, there libvirt.Volume) string {
 	if dimensionsOf(here) == dimensionsOf(there) {
 		return "of the same size"
@@ -131,7 +132,7 @@ func describeDifference(here, there libvirt.Volume) string {
 	return fmt.Sprintf("%s rather than %s", dimensionsOf(there), dimensionsOf(here))
 }
 
-// hasPoolOf says that the target has a storage pool of a directory.
+// hasPoolOf says whether the target has a storage pool of the directory.
 func (t preflight) hasPoolOf(ctx context.Context, directory string) bool {
 	_, err := t.target.FreeSpace(ctx, directory)
 	return err == nil

@@ -16,7 +16,7 @@ func Blocking(blockers []Blocker) []Blocker {
 	return slices.DeleteFunc(slices.Clone(blockers), func(b Blocker) bool { return b.Status != status.False })
 }
 
-// ErrBlocked means that a migration was not tried, because something is in its way.
+// ErrBlocked means that a migration was not tried, because a blocker was found.
 var ErrBlocked = errors.New("the VM can't be moved")
 
 // BlockedError lists everything that blocks the migration.

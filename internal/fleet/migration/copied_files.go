@@ -7,18 +7,18 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 )
 
-// CopiedFile is a file or a directory with all that is in it that a move of a VM which is off copies to the same path.
+// CopiedFile is a file, or a directory with its contents, that the move of a stopped VM copies to the same path.
 type CopiedFile struct {
-	// What names it in a sentence.
+	// What names the file in a sentence.
 	What, Path string
-	// Bytes is what a disk takes at the source, 0 for anything else.
+	// Bytes is the disk's size at the source. It is 0 for anything but a disk.
 	Bytes uint64
-	// Disk says that it is one, Own that it was made with the VM.
+	// Disk says whether the file is a disk, Own whether it was made with the VM.
 	Disk, Own bool
 }
 
-// CopiedFiles returns what is copied when the VM, which is off, moves from the source to the target, as far as that
-// can be told without touching a host; nothing of one that runs. What blocks that is for Preflight to say.
+// CopiedFiles returns the files that a move of a stopped VM copies from the source to the target, as far as known
+// without touching a host. For a running VM it returns none. Preflight reports what blocks the copying.
 func CopiedFiles(ctx context.Context, vm VM, source, target *libvirt.Host, o Options) []CopiedFile {
 	if vm.Live() {
 		return nil
@@ -27,7 +27,7 @@ func CopiedFiles(ctx context.Context, vm VM, source, target *libvirt.Host, o Opt
 	all, _ := o.splitLocalFiles(vm)
 	sizes, err := t.diskSizes(ctx, all)
 	if err != nil {
-		sizes = nil // CheckHosts has said so.
+		sizes = nil // CheckHosts reports this error.
 	}
 	var copied []CopiedFile
 	for _, b := range all {

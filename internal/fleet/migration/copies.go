@@ -14,23 +14,23 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 )
 
-// Copy is a disk whose content goes to the target along with the VM, into a new image under the same path. A
-// backing chain becomes one image, unless only the topmost one is copied; what an image has besides the guest's data,
-// such as internal snapshots, stays.
+// Copy is a disk whose content goes to the target along with the VM, into a new image under the same path. A backing
+// chain becomes one image, unless only the topmost image is copied. What an image has in addition to the guest's data,
+// such as internal snapshots, is not copied.
 type Copy struct {
 	Disk domain.MobileDisk
-	// Capacity is what the guest sees, in bytes; Used is what the topmost image takes at the source, the least that its
-	// copy will take, 0 where that isn't known because the image is in no pool.
+	// Capacity is the size that the guest sees, in bytes. Used is the size of the topmost image at the source, which
+	// its copy requires at least. It is 0 if unknown because the image is in no pool.
 	Capacity, Used uint64
-	// allocated is what the hypervisor says that the guest has used of it.
+	// allocated is how much of the disk the guest has used, as the hypervisor reports it.
 	allocated uint64
 }
 
-// Bytes is how much is to be copied at least, as far as is known beforehand: what the topmost image takes, else what
-// the guest has used of it.
+// Bytes returns how much is to be copied at least, as far as known beforehand: the size of the topmost image, else what
+// the guest has used of the disk.
 func (c Copy) Bytes() uint64 { return cmp.Or(c.Used, min(c.allocated, c.Capacity)) }
 
-// Copies returns the disks that are copied when the VM, which runs, moves from the source to the target. Preflight says
+// Copies returns the disks that are copied when the running VM moves from the source to the target. Preflight reports
 // what blocks that.
 func Copies(ctx context.Context, vm VM, source, target *libvirt.Host, o Options) []Copy {
 	var f blockerList
@@ -40,7 +40,7 @@ func Copies(ctx context.Context, vm VM, source, target *libvirt.Host, o Options)
 	return preflight{vm: vm, source: source, target: target, options: o.WithDefaults()}.plannedCopies(ctx, &f)
 }
 
-// MethodTo says how the VM would move from the source to the target: one of the methods.
+// MethodTo returns the method by which the VM would move from the source to the target.
 func MethodTo(ctx context.Context, vm VM, source, target *libvirt.Host, o Options) string {
 	switch {
 	case !vm.Live():
@@ -52,23 +52,23 @@ func MethodTo(ctx context.Context, vm VM, source, target *libvirt.Host, o Option
 	}
 }
 
-// isImage says that a disk is of the kind that is copied: a file that one VM writes to.
+// isImage says whether the disk is of the kind that can be copied: a file that one VM writes to.
 func isImage(disk domain.MobileDisk) bool {
 	return disk.Path != "" && !disk.Block && !disk.ReadOnly && !disk.Shareable && disk.Device == "disk"
 }
 
-// isMedium says that a disk is a file that was made with the VM and is only read: it goes along as it is.
+// isMedium says whether the disk is a read-only file that was made with the VM. Such a file is copied unchanged.
 func isMedium(disk domain.MobileDisk) bool {
 	return disk.Own != nil && disk.Path != "" && !disk.Block && disk.ReadOnly
 }
 
-// imageCopies are the copies that the hypervisor makes while the guest writes to the disks.
+// imageCopies returns the copies that the hypervisor makes while the guest writes to the disks.
 func imageCopies(copies []Copy) []Copy {
 	return slices.DeleteFunc(slices.Clone(copies), func(c Copy) bool { return isMedium(c.Disk) })
 }
 
-// copiesStorage says that the options have disks copied which only the source has. Those that were made with the VM are
-// copied without being told.
+// copiesStorage says whether the options copy disks that only the source has. Disks that were made with the VM are
+// always copied.
 func (o Options) copiesStorage() bool {
 	return o.CopyStorage == CopyFull || o.CopyStorage == CopyIncremental
 }
@@ -78,12 +78,12 @@ func (o Options) copiesAnyDisk(facts domain.Mobility) bool {
 	return slices.ContainsFunc(facts.Disks, o.copiesDisk)
 }
 
-// copiesDisk says that the disk is copied unless both hosts reach it.
+// copiesDisk says whether the disk is copied unless both hosts reach it.
 func (o Options) copiesDisk(disk domain.MobileDisk) bool {
 	return isMedium(disk) || isImage(disk) && (disk.Own != nil || o.copiesStorage())
 }
 
-// copiesIncrementally says that of the disk's backing chain only the topmost image is copied.
+// copiesIncrementally says whether only the topmost image of the disk's backing chain is copied.
 func (o Options) copiesIncrementally(disk domain.MobileDisk) bool {
 	if disk.Own != nil {
 		return disk.Own.Based()
@@ -91,7 +91,7 @@ func (o Options) copiesIncrementally(disk domain.MobileDisk) bool {
 	return o.CopyStorage == CopyIncremental
 }
 
-// chooseIncremental chooses between libvirt's two ways, of which a migration has one for all its disks: copying the
+// chooseIncremental chooses between libvirt's two ways of copying, of which a migration uses one for all its disks: the
 // topmost images, or all that the guest sees. The latter is right on any base, and copies more.
 func (o Options) chooseIncremental(copies []Copy) bool {
 	topmost := false
@@ -104,7 +104,7 @@ func (o Options) chooseIncremental(copies []Copy) bool {
 	return topmost
 }
 
-// Base is what the copy of a disk is based on, on the target as at the source; its path is "" where that is nothing.
+// Base returns the image that the copy of a disk is based on, on the target as at the source. Its path is "" for none.
 func (o Options) Base(disk domain.MobileDisk) domain.BackingImage {
 	if !o.copiesIncrementally(disk) || len(disk.Backing) == 0 {
 		return domain.BackingImage{}
@@ -112,9 +112,9 @@ func (o Options) Base(disk domain.MobileDisk) domain.BackingImage {
 	return disk.Backing[0]
 }
 
-// StayingImages are the keys of disks that are images in files of the VM's host and aren't copied by a migration
-// with these options. Unless the file is on storage that hosts share, which no host alone can tell and no configuration
-// declares, the VM can't do without them elsewhere.
+// StayingImages returns the keys of disks that are images in files of the VM's host and that a migration with these
+// options doesn't copy. The VM needs them on the target, unless the file is on storage that hosts share; neither a host
+// by itself nor the configuration tells that.
 func (o Options) StayingImages(facts domain.Mobility) []string {
 	var staying []string
 	for _, disk := range facts.Disks {
@@ -153,7 +153,7 @@ func (t preflight) checkImageCopy(
 	return false
 }
 
-// pathOccupied says that the target has another file where the disk would be copied to.
+// pathOccupied says that the target has another file at the path that the disk would be copied to.
 func (t preflight) pathOccupied(disk domain.MobileDisk) Blocker {
 	same := `set migration_options.copy_storage = "none".`
 	if disk.Own != nil {
@@ -167,7 +167,7 @@ func (t preflight) pathOccupied(disk domain.MobileDisk) Blocker {
 	}
 }
 
-// measureDisks finds out how large the disks are.
+// measureDisks reads the sizes of the disks.
 func (t preflight) measureDisks(ctx context.Context, f *blockerList, copies []Copy) []Copy {
 	if len(copies) == 0 {
 		return nil
@@ -194,7 +194,7 @@ func (t preflight) measureDisks(ctx context.Context, f *blockerList, copies []Co
 	return copies
 }
 
-// diskTargets are the disks' names for libvirt, of those that it has as disks.
+// diskTargets returns libvirt's names of the disks. It omits files that aren't disks to libvirt.
 func diskTargets(copies []Copy) []string {
 	var names []string
 	for _, c := range copies {
@@ -205,7 +205,7 @@ func diskTargets(copies []Copy) []string {
 	return names
 }
 
-// copySizes is how much room the disks take at least, and at most.
+// copySizes returns how much room the disks require at least and at most.
 func copySizes(copies []Copy) (least, most uint64) {
 	for _, c := range copies {
 		least += c.Used
@@ -230,7 +230,7 @@ func (t preflight) checkCopiesFit(ctx context.Context, f *blockerList, copies []
 		available, err := t.target.FreeSpace(ctx, d)
 		switch {
 		case errors.Is(err, libvirt.ErrNotFound) && !slices.ContainsFunc(byDirectory[d], notOwn):
-			// Whoever knows of own disks knows of their pools.
+			// A host that reports own disks reports their pools too.
 		case errors.Is(err, libvirt.ErrNotFound):
 			f.mayBlock(InsufficientStorage, at,
 				fmt.Sprintf("host %q has no storage pool of directory %s, so that whether there "+
@@ -245,7 +245,7 @@ func (t preflight) checkCopiesFit(ctx context.Context, f *blockerList, copies []
 	return copies
 }
 
-// spaceAfterImages is what is left of a directory's room once the images are there that are brought before.
+// spaceAfterImages returns the room that remains in a directory after the images that are brought first.
 func (t preflight) spaceAfterImages(directory string, available uint64) uint64 {
 	for file, bytes := range t.vm.Brings {
 		if path.Dir(file) == directory {
@@ -257,7 +257,7 @@ func (t preflight) spaceAfterImages(directory string, available uint64) uint64 {
 
 func notOwn(c Copy) bool { return c.Disk.Own == nil }
 
-// checkCopiesFitIn compares what the disks take with what is there.
+// checkCopiesFitIn compares the room that the disks require with what is available.
 func (t preflight) checkCopiesFitIn(f *blockerList, at string, available uint64, directory string, copies []Copy) {
 	least, most := copySizes(copies)
 	const remedy = "Make room there."

@@ -8,9 +8,9 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 )
 
-// IntendedCopies lists the files that Copy will make on the target, each with the length that it has while nothing is
-// copied into it. Written to the VM's metadata before Copy begins, the list tells a later run which files are the
-// move's own.
+// IntendedCopies lists the files that Copy will make on the target, each with its length before anything is copied into
+// it. The caller writes the list to the VM's metadata before Copy begins, so that a later run knows which files belong
+// to the move.
 func (l *OfflineCopy) IntendedCopies() []domain.Copy {
 	intended := make([]domain.Copy, len(l.items))
 	for i, it := range l.items {
@@ -19,20 +19,21 @@ func (l *OfflineCopy) IntendedCopies() []domain.Copy {
 	return intended
 }
 
-// intendedImages lists the files that a live migration will make on the target, in the order of the copies, with what
-// each has in it while nothing is copied: an image the capacity of its disk, a medium a length chosen at random.
+// intendedImages lists the files that a live migration will make on the target, in the order of the copies, with the
+// size of each before anything is copied into it: for an image the capacity of its disk, for a medium a length chosen
+// at random.
 func intendedImages(copies []Copy) []domain.Copy {
 	intended := make([]domain.Copy, len(copies))
 	for i, c := range copies {
 		intended[i] = domain.Copy{Path: c.Disk.Path, Making: true, Bytes: c.Capacity}
 		if isMedium(c.Disk) && c.Capacity > 0 {
-			intended[i].Bytes = 1 + rand.Uint64N(c.Capacity) //nolint:gosec // It is to be rare, not secret.
+			intended[i].Bytes = 1 + rand.Uint64N(c.Capacity) //nolint:gosec // It has to be rare, not secret.
 		}
 	}
 	return intended
 }
 
-// DiscardUnfinishedCopies removes from a host the files that a killed move had made and not copied anything into. home
+// DiscardUnfinishedCopies removes from a host the files that a killed move made and had not copied anything into. home
 // is the host of the VM. A file of another length, or with data, belongs to something else and stays.
 func DiscardUnfinishedCopies(ctx context.Context, host, home *libvirt.Host, making []domain.Copy) error {
 	var own []string
@@ -58,15 +59,15 @@ func DiscardUnfinishedCopies(ctx context.Context, host, home *libvirt.Host, maki
 	return DiscardLeftCopies(ctx, host, home, own)
 }
 
-// What QEMU's LUKS header takes: with all its keys, which are holes in a raw image until they are set, and with the one
-// that it is made with.
+// The sizes of QEMU's LUKS header: with all its keys, which are holes in a raw image until they are set, and with the
+// one key that it is made with.
 const (
 	luksHeader = 2 << 20
 	luksOneKey = 256 << 10
 )
 
-// madeEmpty says whether a file has the length or capacity that the move recorded for it, and no data. Of a directory
-// it says only that the move was to make one: whether that is empty, the host has to be asked.
+// madeEmpty says whether a file has the length or capacity that the move recorded for it, and no data. For a directory
+// it says only that the move was to make a directory: only the host knows whether the directory is empty.
 func madeEmpty(c domain.Copy, file libvirt.Volume) bool {
 	switch {
 	case file.Type == "dir":
@@ -82,9 +83,9 @@ func madeEmpty(c domain.Copy, file libvirt.Volume) bool {
 	return c.Bytes > 0 && file.PhysicalBytes == c.Bytes && file.AllocationBytes == 0
 }
 
-// emptyQCOW2 is the most that a qcow2 image of that capacity takes as long as no data was written to it: a header, a
-// table of reference counts and its first block, and the table of tables, in clusters of 64 KiB. The first data takes
-// two clusters more.
+// emptyQCOW2 returns the maximum size of a qcow2 image of that capacity before data is written to it: a header, a table
+// of reference counts and its first block, and the table of tables, in clusters of 64 KiB. The first data requires two
+// clusters more.
 func emptyQCOW2(capacity uint64) uint64 {
 	const cluster, perTable = 64 << 10, 512 << 20 // bytes of data that one entry of the last table is for
 	tables := 8 * ((capacity + perTable - 1) / perTable)

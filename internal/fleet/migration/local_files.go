@@ -12,34 +12,34 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 )
 
-// nvramDir is where libvirt's system daemon keeps the files of variables that it names itself, after the VM and
-// their format.
+// nvramDir is where libvirt's system daemon keeps the files of firmware variables that it names itself, after the VM
+// and their format.
 const nvramDir = "/var/lib/libvirt/qemu/nvram"
 
 // tpmStateDir is where libvirt's system daemon keeps the state of emulated TPMs, each in a directory named by the
 // VM's UUID.
 const tpmStateDir = "/var/lib/libvirt/swtpm"
 
-// localFile is a file or directory that a VM that is off has on its host in addition to its definition, and needs
+// localFile is a file or directory that a stopped VM has on its host in addition to its definition, and requires
 // wherever it starts.
 type localFile struct {
 	path string
-	// what names it in a sentence, attribute is the path of the attribute that it is about, and reason the code of
-	// what blocks it.
+	// what names the file in a sentence, attribute is the path of its attribute, and reason is the code of a blocker
+	// about it.
 	what, attribute, reason string
 	// disk is the disk's name within the definition, "" for anything else.
 	disk     string
 	readOnly bool
 	// mobile is the disk itself.
 	mobile domain.MobileDisk
-	// isDirectory says that it is a directory, which is copied with all that is in it.
+	// isDirectory says whether this is a directory, which is copied with its contents.
 	isDirectory bool
 }
 
-// mayBeAbsent says that the file is missing on a VM that has never been started.
+// mayBeAbsent says whether the file is missing on a VM that was never started.
 func (b localFile) mayBeAbsent() bool { return b.mobile.Path == "" }
 
-// localFiles are the files that a VM that is off has on its host, each once.
+// localFiles returns the files that a stopped VM has on its host, each once.
 func (vm VM) localFiles() []localFile {
 	var all []localFile
 	for _, d := range vm.Mobility.Disks {
@@ -76,8 +76,8 @@ func diskFile(d domain.MobileDisk) localFile {
 	}
 }
 
-// splitLocalFiles returns the VM's files that are copied to the target, and those that are declared to be there as well
-// and left alone. The state of a TPM is never taken for shared: before libvirt 8.9 it goes with the definition.
+// splitLocalFiles returns the VM's files that are copied to the target, and the files that are declared as shared and
+// left alone. The state of a TPM is never taken as shared: before libvirt 8.9 it is removed with the definition.
 func (o Options) splitLocalFiles(vm VM) (copied, shared []localFile) {
 	for _, b := range vm.localFiles() {
 		disk := slices.ContainsFunc(vm.Mobility.Disks, func(d domain.MobileDisk) bool {
@@ -93,7 +93,7 @@ func (o Options) splitLocalFiles(vm VM) (copied, shared []localFile) {
 	return copied, shared
 }
 
-// checkOffline finds what a VM that is off has on its host and can't be copied.
+// checkOffline finds what a stopped VM has on its host that can't be copied.
 func (f *blockerList) checkOffline(vm VM) {
 	facts := vm.Mobility
 	if vm.ManagedSave {
@@ -126,8 +126,8 @@ func (f *blockerList) checkOffline(vm VM) {
 	}
 }
 
-// checkLocalFiles checks, without touching a host, whether what a VM that is off has on its host can be copied: what
-// storage pools don't cover is seen only when it is tried, before anything is changed.
+// checkLocalFiles checks, without touching a host, whether the files that a stopped VM has on its host can be copied.
+// Files outside of storage pools are checked only when the move begins, before anything is changed.
 func (t preflight) checkLocalFiles(ctx context.Context, f *blockerList) {
 	if t.vm.Live() {
 		return
@@ -170,7 +170,7 @@ func (t preflight) checkLocalFiles(ctx context.Context, f *blockerList) {
 	t.checkLocalFilesFit(ctx, f, need)
 }
 
-// diskSizes asks the source for the sizes of disks, in a pool or not.
+// diskSizes asks the source for the sizes of disks, whether in a pool or not.
 func (t preflight) diskSizes(ctx context.Context, all []localFile) (map[string]libvirt.BlockInfo, error) {
 	var targets []string
 	for _, b := range all {
@@ -197,7 +197,7 @@ func (t preflight) checkTPMState(ctx context.Context, f *blockerList, b localFil
 	}
 }
 
-// checkLocalFilesFit checks that what is to be copied fits.
+// checkLocalFilesFit checks that the target has room for the files.
 func (t preflight) checkLocalFilesFit(ctx context.Context, f *blockerList, need spaceNeeds) {
 	for _, dir := range need.dirs() {
 		available, err := t.target.FreeSpace(ctx, dir)
@@ -220,7 +220,7 @@ func (t preflight) checkOfflineFile(ctx context.Context, f *blockerList, b local
 	return f.checkPlainFile(b, file)
 }
 
-// checkUnlistedFile says whether a file that no storage pool of the source shows can be copied, as far as is known.
+// checkUnlistedFile says whether a file that is in no storage pool of the source can be copied, as far as known.
 func (t preflight) checkUnlistedFile(f *blockerList, b localFile) bool {
 	own, chain := b.mobile.Own, b.mobile.Backing
 	switch {
@@ -235,7 +235,7 @@ func (t preflight) checkUnlistedFile(f *blockerList, b localFile) bool {
 	return true
 }
 
-// checkPlainFile says whether a file is one that can be copied by itself.
+// checkPlainFile says whether a file can be copied by itself.
 func (f *blockerList) checkPlainFile(b localFile, file libvirt.Volume) bool {
 	const remedy = "Start the VM and move it while it runs, or use network storage."
 	switch {
@@ -252,7 +252,7 @@ func (f *blockerList) checkPlainFile(b localFile, file libvirt.Volume) bool {
 	return false
 }
 
-// sameMedium says that the target has a medium which is never written: it is used as it is.
+// sameMedium says whether the target already has the same read-only medium, which is then used.
 func (b localFile) sameMedium(here, there libvirt.Volume) bool {
 	return b.readOnly && here.CapacityBytes == there.CapacityBytes
 }
@@ -288,7 +288,7 @@ func (f *blockerList) checkFreeSpace(dir string, need, available uint64, target 
 		"Free space there, or choose another host.")
 }
 
-// spaceNeeds are what is to be written, by directory.
+// spaceNeeds holds the sizes to be written, by directory.
 type spaceNeeds map[string]spaceNeed
 
 type spaceNeed struct {
@@ -315,5 +315,5 @@ func (n spaceNeeds) dirs() []string {
 	return dirs
 }
 
-// copySize is how many bytes a copy of a file takes: sparse files stay sparse.
+// copySize returns the size of a file's copy in bytes: sparse files stay sparse.
 func copySize(file libvirt.Volume) uint64 { return min(file.AllocationBytes, file.PhysicalBytes) }

@@ -12,8 +12,8 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 )
 
-// makeImages makes the images on the target that the disks are copied into, which must not be there yet. What it made
-// is in r.images, whether it fails or not.
+// makeImages makes the images on the target that the disks are copied into. They must not exist yet. r.images lists the
+// images that it made, even if it fails.
 func (r *run) makeImages(ctx context.Context) error {
 	if !r.Options.copiesAnyDisk(r.VM.Mobility) {
 		return nil
@@ -58,7 +58,7 @@ func (r *run) makeImages(ctx context.Context) error {
 	return nil
 }
 
-// makeImage makes one of them, and says how much room is left where it is.
+// makeImage makes one image, and returns how much room is left in its directory.
 func (r *run) makeImage(ctx context.Context, to preflight, c Copy) (available uint64, err error) {
 	base := r.Options.Base(c.Disk)
 	r.log.InfoContext(ctx, "making image", "disk", c.Disk.Key, "path", c.Disk.Path,
@@ -77,8 +77,8 @@ func (r *run) makeImage(ctx context.Context, to preflight, c Copy) (available ui
 	return available, err
 }
 
-// copyMedium copies a medium, which is only read, before the guest sets out. empty is how long the file is before
-// anything is copied into it, by which it is known again until then: from then on by its being noted.
+// copyMedium copies a read-only medium before the migration begins. empty is the length of the file before anything is
+// copied into it: a later run recognizes the file by this length until the file is noted, and by the note from then on.
 func (r *run) copyMedium(ctx context.Context, to preflight, disk domain.MobileDisk, empty uint64) error {
 	r.log.InfoContext(ctx, "copying", "file", disk.Path, "disk", disk.Key)
 	err := r.Source.CopyFile(ctx, disk.Path, r.Target, empty, func() error {
@@ -91,8 +91,8 @@ func (r *run) copyMedium(ctx context.Context, to preflight, disk domain.MobileDi
 	return err
 }
 
-// removeImages removes what was made on the target, variables of the firmware included, once the VM is known to
-// have stayed where it was and the target to have nothing of it. It returns what is left.
+// removeImages removes the files that were made on the target, the firmware's variables included, once the VM is known
+// to have stayed at its source and the target has nothing of the VM. It returns the files that remain.
 func (r *run) removeImages(ctx context.Context, where location, target hostView) (left []string) {
 	if where != stayed || target.err != nil || target.domain != nil {
 		return slices.Concat(r.images, r.nvramFiles)
@@ -103,7 +103,8 @@ func (r *run) removeImages(ctx context.Context, where location, target hostView)
 	return append(left, RemoveNVRAM(ctx, r.Target, r.Source, r.nvramFiles, r.log)...)
 }
 
-// RemoveImages removes images from a host and returns those that are left. Why is told; one that isn't there is not.
+// RemoveImages removes images from a host, and returns those that remain. It logs why. An image that doesn't exist is
+// not reported.
 func RemoveImages(
 	ctx context.Context, on *libvirt.Host, images []string, failed func(image string, err error),
 ) (left []string) {
@@ -118,9 +119,9 @@ func RemoveImages(
 	return left
 }
 
-// removeSources removes the firmware's variables from the source, and the images that were copied if that is wanted, if
-// the source has let go of the VM, which runs on the target. That one can't be removed is no reason to call the
-// migration a failure. What was made with the VM is left to the caller, who knows what else uses it.
+// removeSources removes the firmware's variables from the source and, if requested, the images that were copied, once
+// the VM runs on the target and the source has let go of it. A failure to remove a file doesn't fail the migration.
+// Files that were made with the VM are left to the caller, who knows what else uses them.
 func (r *run) removeSources(ctx context.Context, source hostView) {
 	if source.err == nil && source.domain == nil {
 		RemoveNVRAM(ctx, r.Source, r.Target, r.nvramFiles, r.log)

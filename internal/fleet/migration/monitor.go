@@ -11,7 +11,7 @@ const (
 	PreCopy Mode = "PreCopy"
 	// PostCopy fetches what the guest lacks while it runs on the target.
 	PostCopy Mode = "PostCopy"
-	// Paused copies while the guest stands still.
+	// Paused copies while the guest is paused.
 	Paused Mode = "Paused"
 )
 
@@ -19,19 +19,19 @@ const (
 type action int
 
 const (
-	// noAction lets it go on.
+	// noAction lets the migration continue.
 	noAction action = iota
-	// startPostCopy lets the guest go on on the target.
+	// startPostCopy lets the guest continue on the target.
 	startPostCopy
-	// raiseDowntime lets QEMU stop the guest for as long as the rest takes.
+	// raiseDowntime lets QEMU pause the guest for as long as copying the rest takes.
 	raiseDowntime
-	// pauseGuest stops the guest.
+	// pauseGuest pauses the guest.
 	pauseGuest
-	// hardStop lets QEMU stop the guest for however long the rest takes, softStop for the maximum downtime.
+	// hardStop lets QEMU pause the guest for as long as copying the rest takes, softStop for the maximum downtime.
 	hardStop
 	softStop
-	// abortStuck aborts, because what remains doesn't shrink; abortStalled, because it shrinks too little from iteration
-	// to iteration; abortLate, because it takes too long.
+	// abortStuck aborts because what remains doesn't shrink, abortStalled because it shrinks too little from iteration
+	// to iteration, abortLate because the migration takes too long.
 	abortStuck
 	abortStalled
 	abortLate
@@ -43,24 +43,25 @@ type sample struct {
 	elapsed time.Duration
 	// remaining is how many bytes are still to be copied.
 	remaining uint64
-	// disks says that the disks come first, and no memory yet.
+	// disks says whether disks are still being copied, which come before memory.
 	disks bool
 
-	// What only the stall detector asks for: rate is how many bytes of memory were copied in the last second, iteration
-	// says that QEMU has just begun to go through the memory once more, stopped that it has stopped the guest.
+	// Only the stall detector reads the following: rate is how many bytes of memory were copied in the last second,
+	// iteration says whether QEMU has just begun another pass over the memory, stopped whether QEMU has paused the
+	// guest.
 	rate               uint64
 	iteration, stopped bool
 }
 
-// monitor decides about one migration. It holds what it learnt from earlier samples and does no I/O.
+// monitor decides about one migration. It remembers earlier samples and does no I/O.
 type monitor struct {
 	options Options // with defaults
-	// budget is the time after which something is done; 0 is none.
+	// budget is the time after which the monitor acts. 0 means no limit.
 	budget time.Duration
-	// vfio says that the guest has hardware that post-copy can't move.
+	// vfio says whether the guest has hardware that post-copy can't move.
 	vfio bool
 	mode Mode
-	// detector is nil where it isn't asked for, or there are no events that could drive it.
+	// detector is nil where it isn't requested, or where there are no events to drive it.
 	detector *stallDetector
 
 	// watermark is what remained at the last sample, progressed when that was less than before.
@@ -70,7 +71,7 @@ type monitor struct {
 	refusals int
 }
 
-// maxRefusals is how often a host may refuse to disrupt before the migration is taken to be late.
+// maxRefusals is how often a host may refuse a disruption before the migration counts as late.
 const maxRefusals = 5
 
 func newMonitor(o Options, bytes uint64, vfio bool) *monitor {
@@ -81,7 +82,7 @@ func newMonitor(o Options, bytes uint64, vfio bool) *monitor {
 	return m
 }
 
-// decide is KubeVirt's order of decisions: the first that fits is taken. It assumes that what it decides is done.
+// decide returns the first decision that applies, in KubeVirt's order. It assumes that the decision is carried out.
 func (m *monitor) decide(s sample) action {
 	if m.detector != nil {
 		return m.decideWithDetector(s)
@@ -89,7 +90,7 @@ func (m *monitor) decide(s sample) action {
 	stuck := m.isStuck(s)
 	late := m.budget > 0 && s.elapsed > m.budget
 	if s.disks && *m.options.AllowWorkloadDisruption && m.switchesToPostCopy() {
-		late = false // QEMU takes no switch before memory is on its way. It comes then.
+		late = false // QEMU accepts no switch before memory is copied. The switch comes then.
 	}
 	switch {
 	case m.mode == PostCopy:
@@ -105,7 +106,7 @@ func (m *monitor) decide(s sample) action {
 	}
 }
 
-// disrupt does what makes the migration end at the cost of the guest's users.
+// disrupt returns the action that ends the migration at the cost of the guest's users.
 func (m *monitor) disrupt() action {
 	if m.switchesToPostCopy() {
 		m.mode = PostCopy
@@ -119,13 +120,13 @@ func (m *monitor) disrupt() action {
 	return pauseGuest
 }
 
-// switchesToPostCopy says that a disruption is a switch to post-copy.
+// switchesToPostCopy says whether a disruption is a switch to post-copy.
 func (m *monitor) switchesToPostCopy() bool { return *m.options.AllowPostCopy && !m.vfio }
 
-// raisedDowntime is what raiseDowntime sets: the rest of the doubled budget at most.
+// raisedDowntime returns the downtime that raiseDowntime sets: at most the rest of the doubled budget.
 func (m *monitor) raisedDowntime() time.Duration { return min(m.budget, MaxDowntimeLimit) }
 
-// takeBack takes a decision back that the host did not carry out, so that the next sample decides again.
+// takeBack reverts a decision that the host did not carry out, so that the next sample decides again.
 func (m *monitor) takeBack() {
 	m.refusals++
 	switch {
@@ -137,7 +138,8 @@ func (m *monitor) takeBack() {
 	m.mode = PreCopy
 }
 
-// isStuck follows what remains. The watermark follows every sample, so any single decrease starts the time again.
+// isStuck says whether what remains has not shrunk in time. The watermark follows every sample, so any decrease
+// restarts the time.
 func (m *monitor) isStuck(s sample) bool {
 	if m.watermark == 0 || s.remaining < m.watermark {
 		m.progressed = s.elapsed

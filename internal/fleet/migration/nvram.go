@@ -13,7 +13,7 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 )
 
-// NVRAMFiles are the files of its host in which the VM's firmware may keep its variables.
+// NVRAMFiles returns the files of the host in which the VM's firmware may keep its variables.
 func (vm VM) NVRAMFiles() []string {
 	var paths []string
 	for _, b := range vm.localFiles() {
@@ -24,8 +24,8 @@ func (vm VM) NVRAMFiles() []string {
 	return paths
 }
 
-// noteNVRAM notes which files of the firmware's variables the target does not have before the migration. libvirt
-// makes them there, and removes neither those of a migration that fails nor, once it has succeeded, the source's.
+// noteNVRAM notes which files of the firmware's variables the target does not have before the migration. libvirt makes
+// them there. It removes neither the target's files after a failed migration nor the source's after a successful one.
 func (r *run) noteNVRAM(ctx context.Context) {
 	if r.VM.Session {
 		return
@@ -40,9 +40,10 @@ func (r *run) noteNVRAM(ctx context.Context) {
 	}
 }
 
-// RemoveNVRAM removes what a migration that is over left of the firmware's variables on the host that the VM
-// is not on, out of files that the target did not have before it. other is the host that the VM is on. A file
-// stays if both hosts have the same, or if any domain of the host uses it. It returns what is left there.
+// RemoveNVRAM removes the firmware's variables that a finished migration left on the host that the VM is not on. It
+// considers only files that the target did not have before the migration. other is the host that the VM is on. A file
+// stays if both hosts have the same file, or if any domain of the host uses it. RemoveNVRAM returns the files that
+// remain.
 func RemoveNVRAM(ctx context.Context, on, other *libvirt.Host, files []string, log *slog.Logger) (left []string) {
 	ctx, cancel := lease.CleanupContext(ctx, removalTimeout)
 	defer cancel()
@@ -74,9 +75,9 @@ func removeNVRAMFile(ctx context.Context, on, other *libvirt.Host, file string) 
 	return true, on.RemoveFile(ctx, file)
 }
 
-// MayShareState says whether what the firmware and the TPM of a VM keep on a host that it left may be the very same
-// files that it uses on the other host, where it is now. They aren't if the other host has none of them, or others:
-// that were changed at another time than those here, which were not changed meanwhile.
+// MayShareState says whether the files in which firmware and TPM of a VM keep their state on a host that the VM left
+// may be the same files that the VM uses on the other host, where it is now. They aren't the same if the other host has
+// none of them, or has files that were changed at another time than this host's, which did not change meanwhile.
 func MayShareState(ctx context.Context, vm VM, on, other *libvirt.Host) (bool, error) {
 	for _, b := range vm.localFiles() {
 		if b.disk != "" {
@@ -105,7 +106,7 @@ func MayShareState(ctx context.Context, vm VM, on, other *libvirt.Host) (bool, e
 	return false, nil
 }
 
-// fileOn is what a host has under a path, nil for nothing.
+// fileOn returns the file that a host has at a path, nil for none.
 func fileOn(ctx context.Context, h *libvirt.Host, at string) (*libvirt.Volume, error) {
 	d, _, err := listDirectory(ctx, h, path.Dir(at), path.Base(at))
 	if err != nil {
@@ -117,8 +118,8 @@ func fileOn(ctx context.Context, h *libvirt.Host, at string) (*libvirt.Volume, e
 	return nil, nil
 }
 
-// usedOn says whether a domain of the host needs a file: its definition or what runs names it, or it is where libvirt
-// puts the variables of that domain's firmware.
+// usedOn says whether a domain of the host uses a file: its definition or the running domain names the file, or libvirt
+// puts the variables of the domain's firmware there.
 func usedOn(ctx context.Context, h *libvirt.Host, file string) (bool, error) {
 	all, err := h.Domains(ctx)
 	if err != nil {

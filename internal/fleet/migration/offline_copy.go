@@ -15,30 +15,31 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 )
 
-// OfflineCopy is the set of files that a move of a VM that is off copies to the target.
+// OfflineCopy is the set of files that the move of a stopped VM copies to the target.
 type OfflineCopy struct {
 	source, target *libvirt.Host
 	log            *slog.Logger
 	items          []copyItem
-	// parents are directories that have to be there first, and are not the VM's.
+	// parents are directories that have to exist first and don't belong to the VM.
 	parents []copyItem
-	// made are the paths of what was made on the target so far.
+	// made lists the paths that were made on the target so far.
 	made []string
-	// kept is what neither host's definition takes along when it goes, because both name the same.
+	// kept lists what neither host may remove with its definition, because both definitions name the same file.
 	kept []libvirt.Kept
 }
 
-// copyItem is one file or directory. Directories come before what is in them.
+// copyItem is one file or directory. Directories come before their contents.
 type copyItem struct {
 	localFile
 	volume libvirt.Volume
-	// empty is how long the file is on the target before anything is copied into it, by which it is known again.
+	// empty is the length of the file on the target before anything is copied into it, by which a later run recognizes
+	// it.
 	empty uint64
 }
 
-// PlanOfflineCopy finds out what is to be copied: it looks at both hosts, anew and wherever the files are, tries
-// whether what is declared to be shared is, and changes nothing else. The blockers are what prevents it; with any that
-// is certain nothing must be copied.
+// PlanOfflineCopy finds out what is to be copied. It looks at the files themselves on both hosts, verifies that what is
+// declared as shared is shared, and changes nothing else. It returns what blocks the copying. While any blocker is
+// certain nothing may be copied.
 func PlanOfflineCopy(
 	ctx context.Context, vm VM, source, target *libvirt.Host, o Options, log *slog.Logger,
 ) (*OfflineCopy, []Blocker, error) {
@@ -79,7 +80,7 @@ type offlinePlanner struct {
 	available map[string]uint64
 }
 
-// checkShared makes sure that the target has what isn't copied.
+// checkShared verifies that the target has the files that aren't copied.
 func (p *offlinePlanner) checkShared(ctx context.Context, shared []localFile) (err error) {
 	if p.blockers, err = p.preflight.verifyShared(ctx); err != nil || len(p.blockers) > 0 {
 		return err
@@ -93,7 +94,7 @@ func (p *offlinePlanner) checkShared(ctx context.Context, shared []localFile) (e
 	return context.Cause(ctx)
 }
 
-// planDirectory plans to copy what is in one directory of the source.
+// planDirectory plans to copy the VM's files in one directory of the source.
 func (p *offlinePlanner) planDirectory(ctx context.Context, dir string, all []localFile) error {
 	source, target := p.plan.source, p.plan.target
 	names := make([]string, len(all))
@@ -122,7 +123,7 @@ func (p *offlinePlanner) planDirectory(ctx context.Context, dir string, all []lo
 	return nil
 }
 
-// planFile plans to copy one file, from what there is in its directory at the source and on the target.
+// planFile plans to copy one file, given the contents of its directory at the source and on the target.
 func (p *offlinePlanner) planFile(ctx context.Context, b localFile, here, there map[string]libvirt.Volume) error {
 	name := path.Base(b.path)
 	file, ok := here[name]
@@ -143,8 +144,8 @@ func (p *offlinePlanner) planFile(ctx context.Context, b localFile, here, there 
 	return nil
 }
 
-// listDirectory reads a directory that may not exist, which is found out from the one above it: it is empty then, with
-// the room that there is above.
+// listDirectory reads a directory that may not exist. If its parent doesn't list it, it is empty and has the parent's
+// room.
 func listDirectory(
 	ctx context.Context, h *libvirt.Host, dir string, names ...string,
 ) (*libvirt.Directory, bool, error) {
@@ -168,8 +169,8 @@ func listDirectory(
 	return &libvirt.Directory{Available: above.Available}, false, nil
 }
 
-// planMissingDirectory deals with a directory that the target lacks. That of all TPMs libvirt makes when the first one
-// is started, and so do we; it isn't one VM's, and stays.
+// planMissingDirectory handles a directory that the target lacks. libvirt makes the directory of all TPMs when it first
+// starts a VM that has one, and so does the move. This directory doesn't belong to one VM, so it stays.
 func (p *offlinePlanner) planMissingDirectory(ctx context.Context, dir string, b localFile) error {
 	if !b.isDirectory {
 		p.blockers.block(b.reason, b.attribute, fmt.Sprintf("%s would be copied to directory %s, which host %q does not have",
@@ -184,17 +185,17 @@ func (p *offlinePlanner) planMissingDirectory(ctx context.Context, dir string, b
 	return nil
 }
 
-// addItem adds a file to the plan. on stands for the directory whose room it takes.
+// addItem adds a file to the plan. on is the file whose directory provides the room.
 func (p *offlinePlanner) addItem(b, on localFile, file libvirt.Volume) {
 	p.need.add(on, copySize(file))
 	it := copyItem{localFile: b, volume: file}
 	if file.Type != "dir" && file.PhysicalBytes > 0 {
-		it.empty = 1 + rand.Uint64N(file.PhysicalBytes) //nolint:gosec // It is to be rare, not secret.
+		it.empty = 1 + rand.Uint64N(file.PhysicalBytes) //nolint:gosec // It has to be rare, not secret.
 	}
 	p.plan.items = append(p.plan.items, it)
 }
 
-// planTree plans to copy a directory with all that is in it. Files that begin with a dot belong to the processes there.
+// planTree plans to copy a directory with its contents. Files that begin with a dot belong to the processes there.
 func (p *offlinePlanner) planTree(ctx context.Context, b, on localFile, top libvirt.Volume) error {
 	top.Type = "dir"
 	p.addItem(b, on, top)
@@ -228,7 +229,7 @@ func sortedNames(files map[string]libvirt.Volume) []string {
 	return all
 }
 
-// Paths are what Copy makes on the target, in its order.
+// Paths returns the paths that Copy makes on the target, in order.
 func (l *OfflineCopy) Paths() []string {
 	paths := make([]string, len(l.items))
 	for i, it := range l.items {
@@ -237,7 +238,7 @@ func (l *OfflineCopy) Paths() []string {
 	return paths
 }
 
-// Disks are the disks that are copied, without media that are only read and without what was made with the VM.
+// Disks returns the disks that are copied, without read-only media and without disks that were made with the VM.
 func (l *OfflineCopy) Disks() []string {
 	var paths []string
 	for _, it := range l.items {
@@ -248,18 +249,19 @@ func (l *OfflineCopy) Disks() []string {
 	return paths
 }
 
-// Kept is what has to stay on either host when the VM's definition there goes.
+// Kept returns what has to stay on either host when the VM's definition there is removed.
 func (l *OfflineCopy) Kept() []libvirt.Kept { return l.kept }
 
-// progressInterval is how often the log tells how far a copy is.
+// progressInterval is how often the log reports the progress of a copy.
 const progressInterval = 5 * time.Second
 
-// Made are the paths that Copy has made on the target, in its order: nothing that was there before.
+// Made returns the paths that Copy has made on the target, in order. It includes nothing that existed before.
 func (l *OfflineCopy) Made() []string { return l.made }
 
-// Copy makes everything on the target; each file is there as a whole, as CopyFile says, when it returns nil. After an
-// error what it made is still there, see Made and DiscardCopies. note is told of everything that was made before
-// anything is copied into it. The job is told how far it is, and holds when Copy has returned.
+// Copy makes everything on the target. When it returns nil, each file is complete, as CopyFile guarantees. After an
+// error the files that it made still exist: see Made and DiscardCopies. It calls note with each path that it made
+// before it copies anything into the file. It reports its progress to the job, whose numbers are final when Copy
+// returns.
 func (l *OfflineCopy) Copy(ctx context.Context, job *libvirt.Job, note func(path string) error) error {
 	began := time.Now()
 	*job = libvirt.Job{}
@@ -338,8 +340,8 @@ func (l *OfflineCopy) VerifyUnchanged(ctx context.Context) error {
 	return nil
 }
 
-// DiscardCopies removes from a host what a move made there of the paths, the last first. What isn't there is no error,
-// and what a domain of the host uses by now is that domain's, and stays.
+// DiscardCopies removes from a host those of the paths that a move made there, the last first. A missing file is no
+// error. A file that a domain of the host now uses belongs to that domain, and stays.
 func DiscardCopies(ctx context.Context, host *libvirt.Host, paths []string) error {
 	var failures []error
 	for _, p := range slices.Backward(paths) {
@@ -356,8 +358,8 @@ func DiscardCopies(ctx context.Context, host *libvirt.Host, paths []string) erro
 	return errors.Join(failures...)
 }
 
-// DiscardLeftCopies removes what a move made a while ago on the host. home is the host that the VM is on: both may
-// share by now what they did not share then, declared or not. What is the VM's own file stays.
+// DiscardLeftCopies removes what an earlier move made on the host. home is the host that the VM is on. Both hosts may
+// now share storage that they did not share then, declared or not, so the VM's own files stay.
 func DiscardLeftCopies(ctx context.Context, host, home *libvirt.Host, paths []string) error {
 	var apart []string
 	for _, p := range paths {
@@ -376,8 +378,8 @@ func DiscardLeftCopies(ctx context.Context, host, home *libvirt.Host, paths []st
 	return DiscardCopies(ctx, host, apart)
 }
 
-// IsSameFile says whether what two hosts have under a path is one file. That both say it was changed at the same time
-// proves it; another time proves nothing, as not every filesystem says the same everywhere, and it is tried.
+// IsSameFile says whether the file that two hosts have at a path is the same. The same time of change on both proves
+// it. Another time proves nothing, as not every filesystem reports one time to all hosts, so IsSameFile probes it.
 func IsSameFile(ctx context.Context, on, other *libvirt.Host, file string) (bool, error) {
 	here, err := fileOn(ctx, on, file)
 	if err != nil || here == nil {

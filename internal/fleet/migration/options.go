@@ -15,105 +15,108 @@ import (
 const (
 	DefaultCompletionTimeoutPerGiB = 150 * time.Second
 	DefaultProgressTimeout         = 150 * time.Second
-	// MaxDowntimeLimit is the longest downtime that QEMU takes.
+	// MaxDowntimeLimit is the longest downtime that QEMU accepts.
 	MaxDowntimeLimit = 2000 * time.Second
 )
 
-// What becomes of disks that only the source reaches.
+// What happens to disks that only the source reaches.
 const (
-	// CopyNone copies none: they block the move. It is the default.
+	// CopyNone copies none of them, so they block the move. It is the default.
 	CopyNone = "none"
 	// CopyFull copies them whole, each into one new image.
 	CopyFull = "full"
-	// CopyIncremental copies of each what is in its topmost image, into a new one that is based on the same files, which
-	// are on the target already. A disk that is based on nothing is copied whole.
+	// CopyIncremental copies the topmost image of each disk into a new image that is based on the same files, which the
+	// target must already have. A disk without a backing image is copied whole.
 	CopyIncremental = "incremental"
 )
 
-// How memory is compressed on its way.
+// Compression of memory during the transfer.
 const (
-	// CompressionNone sends it as it is. It is the default.
+	// CompressionNone sends memory uncompressed. It is the default.
 	CompressionNone = "none"
-	// CompressionXBZRLE sends of a page that was sent before only what has changed in it.
+	// CompressionXBZRLE sends only the changes of a page that was sent before.
 	CompressionXBZRLE = "xbzrle"
-	// CompressionZlib and CompressionZstd compress all pages. They take parallel connections.
+	// CompressionZlib and CompressionZstd compress all pages. They require parallel connections.
 	CompressionZlib = "zlib"
 	CompressionZstd = "zstd"
 )
 
-// Compressions are all values of Options.Compression, the default first. The method that libvirt calls mt isn't among
-// them: QEMU's developers found it to fail too often, and removed it.
+// Compressions lists the values of Options.Compression, the default first. libvirt's method mt is missing: QEMU's
+// developers removed it because it failed too often.
 var Compressions = []string{CompressionNone, CompressionXBZRLE, CompressionZlib, CompressionZstd}
 
-// What becomes of a VM that a broken post-copy left in two parts.
+// What happens to a VM that a broken post-copy left in two parts.
 const (
-	// IrrecoverableKeep leaves both parts as they are: the next run tries again. It is the default.
+	// IrrecoverableKeep leaves both parts as they are: the next run tries again to resume. It is the default.
 	IrrecoverableKeep = "keep"
 	// IrrecoverableDestroy ends both parts. What the guest had in memory is lost, and the VM is off.
 	IrrecoverableDestroy = "destroy"
 )
 
-// OnIrrecoverables are all values of Options.OnIrrecoverable, the default first.
+// OnIrrecoverables lists the values of Options.OnIrrecoverable, the default first.
 var OnIrrecoverables = []string{IrrecoverableKeep, IrrecoverableDestroy}
 
-// CopyModes are all values of Options.CopyStorage, the default first.
+// CopyModes lists the values of Options.CopyStorage, the default first.
 var CopyModes = []string{CopyNone, CopyFull, CopyIncremental}
 
-// Options tune a migration. Nil is not set: the next level's value, and in the end the default, counts.
+// Options tune a migration. An option that is not set is taken from the next level, and in the end from the defaults.
+// For pointers and slices nil means not set.
 type Options struct {
-	// Transport is one of Transports; "" is TransportAuto.
+	// Transport is one of Transports. "" means TransportAuto.
 	Transport string
-	// CompletionTimeoutPerGiB is the time that a migration may take for each 10⁹ bytes of memory and of disks that are
-	// copied before something is done about it. 0 is no limit.
+	// CompletionTimeoutPerGiB is the time that a migration may take for each 10⁹ bytes of memory and copied disks
+	// before the monitor acts. 0 means no limit.
 	CompletionTimeoutPerGiB *time.Duration
-	// ProgressTimeout is the time in which what remains to be copied has to shrink at least once. 0 is no limit.
+	// ProgressTimeout is the time in which what remains to be copied has to shrink at least once. 0 means no limit.
 	ProgressTimeout *time.Duration
-	// MaxDowntime is how long the guest may stand still at the end. Nil leaves it to QEMU, which takes 300 ms; with the
-	// stall detector it is 900 ms, which count once the migration stalls.
+	// MaxDowntime is how long the guest may be paused at the end. Nil leaves it to QEMU, which uses 300 ms; with the
+	// stall detector it means 900 ms, which apply once the migration stalls.
 	MaxDowntime *time.Duration
-	// AllowAutoConverge lets QEMU slow a guest down that writes faster than can be copied.
+	// AllowAutoConverge lets QEMU slow down a guest that writes faster than memory can be copied.
 	AllowAutoConverge *bool
-	// AllowPostCopy lets the guest go on on the target before all of its memory is there, once the completion timeout is
-	// over. As in KubeVirt it takes AllowWorkloadDisruption too, whose default it is: where that is false, QEMU is
-	// prepared for post-copy and never told to switch; but see StallDetector.
+	// AllowPostCopy lets the guest continue on the target before all of its memory is there, once the completion
+	// timeout is over. As in KubeVirt it requires AllowWorkloadDisruption too, whose default it is: if
+	// AllowWorkloadDisruption is false, QEMU is prepared for post-copy but never told to switch. StallDetector changes
+	// this.
 	AllowPostCopy *bool
-	// AllowWorkloadDisruption allows what the guest's users notice, once the completion timeout is over: post-copy where
-	// that is allowed, else a pause until all is copied.
+	// AllowWorkloadDisruption allows disruption that the guest's users notice, once the completion timeout is over:
+	// post-copy if allowed, otherwise a pause until all is copied.
 	AllowWorkloadDisruption *bool
-	// AllowNetworkChange allows moving a VM with an interface in a network that is each host's own (NAT, routed,
-	// isolated): its address and its connections there don't survive.
+	// AllowNetworkChange allows moving a VM with an interface in a network that is local to each host (NAT, routed,
+	// isolated): the guest's address and its connections there are lost.
 	AllowNetworkChange *bool
-	// RecoveryTimeout is how long a migration that broke in post-copy is tried to be resumed; it is tried once at least.
+	// RecoveryTimeout is how long to keep trying to resume a migration that broke in post-copy. At least one attempt is
+	// made.
 	RecoveryTimeout *time.Duration
-	// OnIrrecoverable is one of OnIrrecoverables: what becomes of a VM whose migration broke in post-copy and can't
-	// be resumed, or couldn't in RecoveryTimeout. "" is IrrecoverableKeep.
+	// OnIrrecoverable is one of OnIrrecoverables: what happens to a VM whose migration broke in post-copy and can't be
+	// resumed, or wasn't within RecoveryTimeout. "" means IrrecoverableKeep.
 	OnIrrecoverable string
-	// Bandwidth is the limit in bytes per second. 0 is no limit.
+	// Bandwidth is the limit in bytes per second. 0 means no limit.
 	Bandwidth *uint64
-	// CopyStorage is one of CopyModes; "" is CopyNone. It counts for VMs that run.
+	// CopyStorage is one of CopyModes. "" means CopyNone. It applies to running VMs.
 	CopyStorage string
-	// SharedFilesystems are directories of which all hosts see one, as libvirt's own setting of that name, for what
-	// libvirt can't know to be shared. Their files are neither copied nor taken for each host's own.
+	// SharedFilesystems are directories that all hosts share, like libvirt's own setting of that name, for filesystems
+	// that libvirt can't detect as shared. Their files are neither copied nor taken as local to a host.
 	SharedFilesystems []string
-	// SharedDisks are keys of disks of which the same holds, besides those that the VM's own record names.
+	// SharedDisks are the keys of disks that all hosts share, in addition to those that the VM's own record names.
 	SharedDisks []string
-	// KeepSourceDisks says whether the images that were copied stay at the source once the VM is on the target.
+	// KeepSourceDisks says whether copied images stay at the source once the VM is on the target.
 	KeepSourceDisks *bool
-	// ParallelConnections is how many connections memory is copied through. 0 is one, without QEMU's multifd.
+	// ParallelConnections is the number of connections that copy memory. 0 means one, without QEMU's multifd.
 	ParallelConnections *int
-	// Compression is one of Compressions; "" is CompressionNone.
+	// Compression is one of Compressions. "" means CompressionNone.
 	Compression string
-	// PeerToPeer has the source's libvirt manage the migration by itself, rather than this process: it goes on whatever
-	// becomes of who ordered it.
+	// PeerToPeer lets the source's libvirt manage the migration, rather than this process: the migration continues if
+	// this process is killed.
 	PeerToPeer *bool
-	// StallDetector has a guest that writes faster than can be copied noticed from iteration to iteration, rather than by
-	// the completion timeout: what is allowed is done about it at once, and at a moment when little remains, or the
-	// migration is aborted. As in KubeVirt, with it AllowPostCopy alone is enough for a switch when the completion
-	// timeout is over.
+	// StallDetector detects from iteration to iteration a guest that writes faster than memory can be copied, rather
+	// than by the completion timeout. A stalled migration is disrupted at once, if allowed, at a moment when little
+	// remains, or else aborted. As in KubeVirt, AllowPostCopy is then enough for a switch when the completion timeout
+	// is over.
 	StallDetector *bool
 }
 
-// Over returns the options with what is not set taken from others.
+// Over returns the options, with those that are not set taken from others.
 func (o Options) Over(others Options) Options {
 	if o.Transport == "" {
 		o.Transport = others.Transport
@@ -130,7 +133,7 @@ func (o Options) Over(others Options) Options {
 	if o.Compression == "" {
 		o.Compression = others.Compression
 	}
-	// Disruption follows post-copy on the level where post-copy was allowed, not from one further out.
+	// AllowWorkloadDisruption follows AllowPostCopy on the level that sets it, and not on an outer level.
 	if o.AllowPostCopy != nil && o.AllowWorkloadDisruption == nil {
 		o.AllowWorkloadDisruption = o.AllowPostCopy
 	}
@@ -177,10 +180,10 @@ func setDefault[T any](to **T, value *T) {
 	}
 }
 
-// maxParallelConnections is what QEMU takes.
+// maxParallelConnections is the largest number that QEMU accepts.
 const maxParallelConnections = 255
 
-// Validate says what is wrong with the options by themselves. The problems' paths are names of options.
+// Validate returns what is wrong with the options by themselves. The paths of the problems are names of options.
 func (o Options) Validate() []domain.Problem {
 	var problems []domain.Problem
 	refuse := func(option, format string, args ...any) {
@@ -226,7 +229,7 @@ func (o Options) Validate() []domain.Problem {
 	return problems
 }
 
-// compressionMismatch says that the compression can't work with that number of parallel connections.
+// compressionMismatch says whether the compression can't work with that number of parallel connections.
 func (o Options) compressionMismatch(connections int) bool {
 	switch o.Compression {
 	case CompressionXBZRLE:
@@ -237,7 +240,7 @@ func (o Options) compressionMismatch(connections int) bool {
 	return false
 }
 
-// compressionMismatchText explains that.
+// compressionMismatchText explains a mismatch of compression and parallel connections.
 func (o Options) compressionMismatchText() string {
 	if o.Compression == CompressionXBZRLE {
 		return `"xbzrle" works without parallel connections only`
@@ -245,12 +248,12 @@ func (o Options) compressionMismatchText() string {
 	return fmt.Sprintf("%q works with parallel connections only", o.Compression)
 }
 
-// What takes newer hosts.
+// Features that require newer hosts.
 var (
-	// parallelPostCopy is the version of QEMU that can switch to post-copy while it copies through several connections.
-	// Those before it crash on the target, while libvirt reports success and removes the source.
+	// parallelPostCopy is the first version of QEMU that can switch to post-copy while it copies through several
+	// connections. Earlier versions crash on the target, while libvirt reports success and removes the source.
 	parallelPostCopy = libvirt.Version{Major: 10, Minor: 1}
-	// parallelCompression is the version of libvirt that can compress what goes through parallel connections.
+	// parallelCompression is the first version of libvirt that can compress what parallel connections send.
 	parallelCompression = libvirt.Version{Major: 9, Minor: 4}
 )
 
@@ -258,7 +261,7 @@ func hypervisorVersion(h *libvirt.HostInfo) libvirt.Version { return h.Hyperviso
 
 func libvirtVersion(h *libvirt.HostInfo) libvirt.Version { return h.LibvirtVersion }
 
-// Blockers says which options the two hosts can't take together.
+// Blockers returns a blocker for each option that the two hosts don't support together.
 func (o Options) Blockers(source, target *libvirt.HostInfo) []Blocker {
 	o = o.WithDefaults()
 	var blockers []Blocker
@@ -268,7 +271,7 @@ func (o Options) Blockers(source, target *libvirt.HostInfo) []Blocker {
 			Message: message, Remedy: remedy,
 		})
 	}
-	// tooOld names the first host that has less than that version, "" is none.
+	// tooOld returns the name of the first host that is older than that version, "" for none.
 	tooOld := func(least libvirt.Version, of func(*libvirt.HostInfo) libvirt.Version) string {
 		for _, host := range []*libvirt.HostInfo{source, target} {
 			if v := of(host); !v.AtLeast(least.Major, least.Minor, least.Micro) {
@@ -284,7 +287,7 @@ func (o Options) Blockers(source, target *libvirt.HostInfo) []Blocker {
 		}
 	}
 	switch {
-	case o.compressionMismatch(*o.ParallelConnections): // One may come from a policy, the other from here.
+	case o.compressionMismatch(*o.ParallelConnections): // One may come from a policy, the other from the move itself.
 		block("compression", fmt.Sprintf("compression %s, and parallel_connections is %d", o.compressionMismatchText(),
 			*o.ParallelConnections), `Change parallel_connections, or set compression = "none".`)
 	case o.Compression == CompressionZlib, o.Compression == CompressionZstd:
@@ -296,10 +299,11 @@ func (o Options) Blockers(source, target *libvirt.HostInfo) []Blocker {
 	return blockers
 }
 
-// gigabyte is what KubeVirt counts the completion timeout in, whatever the option is called.
+// gigabyte is the unit of KubeVirt's completion timeout, despite the option's name.
 const gigabyte = 1_000_000_000
 
-// Budget is the time after which a migration of that many bytes is taken to converge no more. 0 is no limit.
+// Budget returns the time that a migration of that many bytes may take before it counts as not converging. 0 means no
+// limit.
 func (o Options) Budget(bytes uint64) time.Duration {
 	perGiB := *o.WithDefaults().CompletionTimeoutPerGiB
 	return perGiB * time.Duration((bytes+gigabyte-1)/gigabyte) //nolint:gosec // No memory is that large.

@@ -16,8 +16,8 @@ import (
 const (
 	// outcomeTimeout bounds finding out where the VM is after its migration has ended.
 	outcomeTimeout = time.Minute
-	// settleTime is how long hosts may take to tidy up by themselves, silentTime how long one may not answer at all
-	// before that is given up, as its daemon may be about to be back.
+	// settleTime is how long the hosts may take to clean up by themselves. silentTime is how long a host may not answer
+	// before the run stops asking it, as its daemon may be restarting.
 	settleTime = 10 * time.Second
 	silentTime = 30 * time.Second
 	settlePoll = 250 * time.Millisecond
@@ -29,23 +29,24 @@ const (
 type location int
 
 const (
-	// undecided: the hosts are still tidying up.
+	// undecided: the hosts are still cleaning up.
 	undecided location = iota
-	// arrived: it runs on the target, and not at the source.
+	// arrived: the VM runs on the target, and not at the source.
 	arrived
-	// stayed: it is at the source, and the target has nothing that runs.
+	// stayed: the VM is at the source, and nothing runs on the target.
 	stayed
-	// inPostCopy: it was handed over and the target still lacks what the source has, because post-copy goes on or broke.
+	// inPostCopy: the guest was handed over and its target still lacks memory from the source, because post-copy
+	// continues or broke.
 	inPostCopy
-	// onBothHosts: it runs on both.
+	// onBothHosts: the VM runs on both hosts.
 	onBothHosts
-	// gone: neither host has it any more.
+	// gone: neither host has the VM.
 	gone
-	// unknown: who could tell does not answer.
+	// unknown: a host that would tell does not answer.
 	unknown
 )
 
-// hostView is what one host says of the VM: a domain, nil that it has none, or an error that it can't be asked.
+// hostView is a host's answer about the VM: a domain, nil if it has none, or an error if it can't be asked.
 type hostView struct {
 	domain *libvirt.Domain
 	err    error
@@ -53,34 +54,34 @@ type hostView struct {
 
 func (s hostView) active() bool { return s.domain != nil && s.domain.Active() }
 
-// runsGuest says that the guest is here: it runs, or stands still for a reason that isn't the migration.
+// runsGuest says whether the guest is on this host: it runs, or is paused for a reason other than the migration.
 func (s hostView) runsGuest() bool { return s.active() && !s.waitsForMigration() }
 
-// waitsForMigration says that the guest stands still for the migration: at the source to be handed over, on the target
+// waitsForMigration says whether the guest is paused for the migration: at the source to be handed over, on the target
 // for memory.
 func (s hostView) waitsForMigration() bool { return s.domain != nil && s.domain.InMigration() }
 
-// stoppedForHandover says that the guest stands still here to be handed over.
+// stoppedForHandover says whether the guest is paused here to be handed over.
 func (s hostView) stoppedForHandover() bool {
 	return s.active() && s.domain.State == libvirt.Paused && s.domain.Reason == libvirt.ReasonMigration
 }
 
-// lacksMemory says that the guest runs here and still lacks memory.
+// lacksMemory says whether the guest runs here and still lacks memory.
 func (s hostView) lacksMemory() bool {
 	return s.active() && s.domain.State == libvirt.Running && hasPostCopyReason(s)
 }
 
-// handedOver says that the guest has left from here in post-copy.
+// handedOver says whether the guest has left this host in post-copy.
 func (s hostView) handedOver() bool {
 	return s.active() && s.domain.State == libvirt.Paused && hasPostCopyReason(s)
 }
 
-// failedPostCopy says that the guest has left from here, and that the rest of its memory has not.
+// failedPostCopy says whether the guest has left this host while the rest of its memory has not.
 func (s hostView) failedPostCopy() bool {
 	return s.active() && s.domain.State == libvirt.Paused && s.domain.Reason == libvirt.ReasonPostcopyFailed
 }
 
-// beingForgotten says that what is here is neither a process nor a definition: its host is about to forget it.
+// beingForgotten says whether this host has neither a process nor a definition of the VM, and is about to forget it.
 func (s hostView) beingForgotten() bool {
 	return s.domain != nil && !s.domain.Active() && !s.domain.Persistent
 }
@@ -89,7 +90,7 @@ func hasPostCopyReason(s hostView) bool {
 	return s.domain.Reason == libvirt.ReasonPostcopy || s.domain.Reason == libvirt.ReasonPostcopyFailed
 }
 
-// classify says where the VM is from what both hosts say.
+// classify returns where the VM is, given both hosts' answers.
 func classify(source, target hostView) location {
 	switch {
 	case source.runsGuest() && target.runsGuest():
@@ -101,11 +102,11 @@ func classify(source, target hostView) location {
 	case source.err != nil, target.err != nil && !source.runsGuest():
 		return unknown
 	case target.active():
-		return undecided // Nothing has run there; its host removes it when it notices that the migration is over.
+		return undecided // Nothing has run there. The target removes it when it notices that the migration is over.
 	case source.runsGuest():
 		return stayed
 	case source.active():
-		return undecided // Its host lets it go on when it notices.
+		return undecided // The source lets the guest continue when it notices.
 	case source.domain != nil:
 		return stayed // It is off.
 	default:
@@ -113,7 +114,7 @@ func classify(source, target hostView) location {
 	}
 }
 
-// pollLocation asks both hosts until they agree about where the VM is, or time is over.
+// pollLocation asks both hosts until they agree where the VM is, or the time is over.
 func (r *run) pollLocation(ctx context.Context) (where location, source, target hostView) {
 	began := time.Now()
 	ticker := time.NewTicker(settlePoll)
@@ -127,7 +128,7 @@ func (r *run) pollLocation(ctx context.Context) (where location, source, target 
 		settled := where == arrived || where == stayed && target.err == nil || where == onBothHosts ||
 			where == inPostCopy && source.failedPostCopy()
 		patience := settleTime
-		if where == unknown && !r.state.AbortRequested { // Whoever aborts wants to know soon.
+		if where == unknown && !r.state.AbortRequested { // A user who aborts wants to know soon.
 			patience = silentTime
 		}
 		if r.givenUp {
@@ -144,7 +145,7 @@ func (r *run) pollLocation(ctx context.Context) (where location, source, target 
 	}
 }
 
-// locate is where the VM is, asked for within a time of its own, whatever has become of ctx.
+// locate returns where the VM is. It asks within a timeout of its own, even when ctx has ended.
 func (r *run) locate(ctx context.Context) (where location, source, target hostView) {
 	ctx, cancel := lease.CleanupContext(ctx, outcomeTimeout)
 	defer cancel()
@@ -159,8 +160,8 @@ func readDomain(ctx context.Context, h *libvirt.Host, uuid string) hostView {
 	return hostView{domain: d, err: err}
 }
 
-// conclude finds out where the VM is, tidies up, and says how it went. What the hosts have counts, not what the
-// migration returned: one that was given up may have succeeded all the same.
+// conclude finds out where the VM is, cleans up, and returns the result. The hosts' answers decide, not the return
+// value of the migration: a migration that was given up may have succeeded all the same.
 func (r *run) conclude(ctx context.Context, failure error) (State, error) {
 	ctx, cancel := lease.CleanupContext(ctx, outcomeTimeout)
 	defer cancel()
@@ -191,7 +192,7 @@ func (r *run) conclude(ctx context.Context, failure error) (State, error) {
 	lost := lease.Lost(ctx)
 	r.state.FailureReason = r.failureReason(lost, failure)
 	if errors.Is(failure, lease.ErrLost) {
-		lost = nil // It is told already.
+		lost = nil // It is reported already.
 	}
 	err := &FailedError{
 		State: r.state, Where: r.describeLocation(where, source, target) + r.describeLeft(left), Left: left,
@@ -201,7 +202,7 @@ func (r *run) conclude(ctx context.Context, failure error) (State, error) {
 	return r.state, err
 }
 
-// recordSuccess notes how it went.
+// recordSuccess records the result of a successful migration.
 func (r *run) recordSuccess(ctx context.Context, failure error) State {
 	r.state.Phase = PhaseSucceeded
 	if r.state.AbortRequested {
@@ -211,7 +212,7 @@ func (r *run) recordSuccess(ctx context.Context, failure error) State {
 		r.log.WarnContext(ctx, "the VM arrived although its migration reported a failure", "error", failure.Error())
 	}
 	if job, err := r.Target.CompletedJob(ctx, r.VM.UUID); err == nil && job != nil {
-		// Only the source knows how much it slowed the guest down.
+		// Only the source knows how much it throttled the guest.
 		job.AutoConvergeThrottle = r.state.Statistics.AutoConvergeThrottle
 		r.state.Statistics = *job
 	}
@@ -219,7 +220,7 @@ func (r *run) recordSuccess(ctx context.Context, failure error) State {
 		r.diskProgress = libvirt.Transfer{Total: most, Processed: most} // They were copied between two looks.
 	}
 	if s := &r.state.Statistics; s.Disk.Total == 0 && r.diskProgress.Total > 0 {
-		// The target only knows of the memory. What was left when it was last told is there by now.
+		// The target only knows about memory. All that remained at the last report has arrived by now.
 		s.Disk = libvirt.Transfer{Total: r.diskProgress.Total, Processed: r.diskProgress.Processed + r.diskProgress.Remaining}
 	}
 	r.log.InfoContext(ctx, "migration succeeded", "method", r.state.Method, "mode", string(r.state.Mode),
@@ -228,8 +229,8 @@ func (r *run) recordSuccess(ctx context.Context, failure error) State {
 	return r.state
 }
 
-// cleanUpHosts does what the hosts did not do by themselves: it removes what waits on the target for memory that won't
-// come, while the VM runs at the source, for nothing ever ran in it; or it lets the VM go on at the source.
+// cleanUpHosts cleans up where the hosts did not. While the VM runs at the source, it removes the domain that waits on
+// the target for memory that won't come: nothing ever ran in it. Or it lets the VM continue at the source.
 func (r *run) cleanUpHosts(ctx context.Context, source, target hostView) (location, hostView, hostView) {
 	switch {
 	case source.runsGuest() && target.waitsForMigration():
@@ -248,8 +249,7 @@ func (r *run) cleanUpHosts(ctx context.Context, source, target hostView) (locati
 	return r.pollLocation(ctx)
 }
 
-// resumePaused lets the guest go on that the monitor stopped for the sake of the migration, unless it may run on the
-// target.
+// resumePaused resumes the guest that the monitor paused for the migration, unless the guest may run on the target.
 func (r *run) resumePaused(ctx context.Context, where location, source, target hostView) {
 	paused := source.active() && source.domain.State == libvirt.Paused
 	if !r.paused || !paused || where != stayed || target.err != nil || r.VM.State == libvirt.Paused {
@@ -277,7 +277,7 @@ func (r *run) failureReason(lost, failure error) string {
 	}
 }
 
-// describeLocation says where the VM is now.
+// describeLocation returns a text about where the VM is now.
 func (r *run) describeLocation(where location, source, target hostView) string {
 	from, to := r.state.SourceHost, r.state.TargetHost
 	switch where {
@@ -307,7 +307,7 @@ func (r *run) describeLocation(where location, source, target hostView) string {
 	}
 }
 
-// describeLeft says what is left on the target of what was made there.
+// describeLeft returns a text about the files that remain on the target of those that were made there.
 func (r *run) describeLeft(images []string) string {
 	if len(images) == 0 {
 		return ""
@@ -315,7 +315,7 @@ func (r *run) describeLeft(images []string) string {
 	return fmt.Sprintf("; what was made for it is left on host %q: %s", r.state.TargetHost, strings.Join(images, ", "))
 }
 
-// String says what the host said.
+// String returns the host's answer as text.
 func (s hostView) String() string {
 	switch {
 	case s.err != nil:

@@ -11,31 +11,32 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 )
 
-// ErrNoPeerURI says that it is unknown where the source's libvirt reaches the target's.
+// ErrNoPeerURI means that no URI is known at which the source's libvirt reaches the target's.
 var ErrNoPeerURI = errors.New("peer_to_peer takes the URI under which the other hosts' libvirt reaches the target's")
 
-// ErrPeerToPeerFailed says that a migration that the source's libvirt was to manage failed before anything was copied,
-// for which the first reason is that it doesn't reach the target's.
+// ErrPeerToPeerFailed means that a migration that the source's libvirt was to manage failed before anything was copied.
+// The most likely reason is that it doesn't reach the target's libvirt.
 var ErrPeerToPeerFailed = errors.New("no migration from libvirt to libvirt came about")
 
-// errRelayedPeerToPeer says that two options contradict each other.
+// errRelayedPeerToPeer means that the options peer_to_peer and transport contradict each other.
 var errRelayedPeerToPeer = fmt.Errorf("peer_to_peer needs a way from host to host, and transport %q is for those "+
 	"without", TransportSSHRelay)
 
-// relaysPeerToPeer says that the migration is to pass through this process, and to go on without it.
+// relaysPeerToPeer says whether the options contradict each other: the migration is to pass through this process, and
+// to continue without it.
 func (o Options) relaysPeerToPeer() bool {
 	return o.PeerToPeer != nil && *o.PeerToPeer && o.Transport == TransportSSHRelay
 }
 
-// PeerBlockers says what keeps the source's libvirt from managing a migration to the target of that name, which it
-// reaches under that URI, "": not configured.
+// PeerBlockers returns what keeps the source's libvirt from managing a migration to the named target, which it reaches
+// at that URI. "" means that no URI is configured.
 func (o Options) PeerBlockers(target, uri string) []Blocker {
 	if !*o.WithDefaults().PeerToPeer {
 		return nil
 	}
 	b := Blocker{Reason: OptionsNotSupported, Status: status.False, Attribute: "migration_options.peer_to_peer"}
 	switch {
-	case o.relaysPeerToPeer(): // One may come from a policy, the other from here.
+	case o.relaysPeerToPeer(): // One may come from a policy, the other from the move itself.
 		b.Message, b.Remedy = errRelayedPeerToPeer.Error(), "Choose another transport, or set peer_to_peer = false."
 	case uri == "":
 		b.Message = fmt.Sprintf("%v, and host %q has none", ErrNoPeerURI, target)
@@ -47,7 +48,7 @@ func (o Options) PeerBlockers(target, uri string) []Blocker {
 	return []Blocker{b}
 }
 
-// checkPeers says why the source's libvirt can't manage the migration.
+// checkPeers returns an error if the source's libvirt can't manage the migration.
 func (r *run) checkPeers() error {
 	switch {
 	case r.Options.relaysPeerToPeer():
@@ -59,8 +60,8 @@ func (r *run) checkPeers() error {
 	}
 }
 
-// callMigrate has libvirt move the VM, and returns when that has ended. What the source's libvirt manages goes on when
-// the connection over which it was ordered is lost: it is awaited then, unless the wait is given up.
+// callMigrate has libvirt move the VM, and returns when that has ended. A migration that the source's libvirt manages
+// continues when the connection that ordered it is lost. callMigrate then waits for it, until giveUp is closed.
 func (r *run) callMigrate(ctx context.Context, giveUp <-chan struct{}) error {
 	err := r.Source.Migrate(ctx, r.VM.UUID, r.Target, r.migrateParameters(giveUp))
 	if *r.Options.PeerToPeer && errors.Is(err, libvirt.ErrUnreachable) {
@@ -69,8 +70,8 @@ func (r *run) callMigrate(ctx context.Context, giveUp <-chan struct{}) error {
 	return err
 }
 
-// awaitPeerToPeer returns when the source doesn't migrate any more, or doesn't answer for too long, or when giveUp is
-// closed. When ctx ends the migration is aborted.
+// awaitPeerToPeer returns when the source no longer migrates, or doesn't answer for too long, or when giveUp is closed.
+// It aborts the migration when ctx ends.
 func (r *run) awaitPeerToPeer(ctx context.Context, giveUp <-chan struct{}) {
 	patience, cancel := lease.WithoutCancel(ctx)
 	defer cancel()
@@ -105,8 +106,8 @@ func (r *run) awaitPeerToPeer(ctx context.Context, giveUp <-chan struct{}) {
 	}
 }
 
-// goesOnUnwatched says that the source may be at the migration still: because its libvirt manages that by itself, or
-// because this run, or the call itself, has given up the wait, as failure says then.
+// goesOnUnwatched says whether the source may still run the migration: because its libvirt manages it, or because this
+// run or the call itself has stopped waiting, as failure then says.
 func (r *run) goesOnUnwatched(ctx context.Context, failure error) bool {
 	if !*r.Options.PeerToPeer && !r.givenUp && !errors.Is(failure, libvirt.ErrGivenUp) {
 		return false
@@ -115,7 +116,7 @@ func (r *run) goesOnUnwatched(ctx context.Context, failure error) bool {
 	return going || err != nil
 }
 
-// sourceMigrating says that the source is at a migration that didn't break.
+// sourceMigrating says whether the source runs a migration that is not broken.
 func (r *run) sourceMigrating(ctx context.Context) (bool, error) {
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()

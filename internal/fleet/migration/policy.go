@@ -6,24 +6,24 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/policy"
 )
 
-// Policy tunes the migrations of the VMs that it selects: KubeVirt's MigrationPolicy, for all options.
+// Policy tunes the migrations of the VMs that it selects. It is KubeVirt's MigrationPolicy, for all options.
 type Policy struct {
 	policy.Identity
 
-	// Options are what the policy says; what it doesn't say is the provider's.
+	// Options are those that the policy sets. The provider's apply where it sets none.
 	Options Options `json:"migration_options"`
 }
 
-// EffectiveOptions is how a VM is moved: the options in force, and the policy that some of them may come from.
+// EffectiveOptions are the options in force for a VM, and the policy that some of them come from.
 type EffectiveOptions struct {
-	// Options are all set, except for what is left to QEMU.
+	// Options are all set, except for those that are left to QEMU.
 	Options Options
-	// Policy is the name of the policy that holds for the VM, "" for none.
+	// Policy is the name of the policy that applies to the VM, "" for none.
 	Policy string
 }
 
-// ResolveOptions returns the options in force for a VM: its own, those that were written for this very migration, win
-// over the policy that holds for it, that over the provider's, and those over the defaults.
+// ResolveOptions returns the options in force for a VM. Its own, which were given for this migration, take precedence
+// over the policy that applies to the VM, then the provider's, then the defaults.
 func ResolveOptions(m policy.VM, own Options, policies []Policy, provider Options) EffectiveOptions {
 	var t EffectiveOptions
 	if p := policy.Winner(policies, m); p != nil {
@@ -33,7 +33,7 @@ func ResolveOptions(m policy.VM, own Options, policies []Policy, provider Option
 	return t
 }
 
-// Text is the options as a record keeps them, ParseOptions reads it.
+// Text returns the options as a record keeps them. ParseOptions reads them.
 func (o Options) Text() string {
 	text, err := json.Marshal(o)
 	if err != nil {
@@ -42,7 +42,7 @@ func (o Options) Text() string {
 	return string(text)
 }
 
-// ParseOptions reads what Text wrote, by this version or another one; what that can't know is not set.
+// ParseOptions reads what Text of this or another version wrote. Options that this version doesn't know are not set.
 func ParseOptions(text string) (Options, error) {
 	var o Options
 	err := json.Unmarshal([]byte(text), &o)

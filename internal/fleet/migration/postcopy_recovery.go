@@ -14,27 +14,27 @@ import (
 )
 
 const (
-	// DefaultRecoveryTimeout is how long a migration that broke in post-copy is tried to be resumed. Nothing is lost by
-	// waiting: the guest stands still as soon as it needs memory that isn't there yet.
+	// DefaultRecoveryTimeout is how long to keep trying to resume a migration that broke in post-copy. Waiting loses
+	// nothing: the guest stops as soon as it needs memory that isn't there yet.
 	DefaultRecoveryTimeout = 5 * time.Minute
-	// resumeTimeout bounds one attempt at that. What takes longer goes on, and is looked at again.
+	// resumeTimeout bounds one attempt to resume. An attempt that takes longer continues, and is checked again.
 	resumeTimeout = 10 * time.Minute
-	// recoverInterval and recoverIntervalLimit are the pauses before attempts. The threads of a QEMU notice one after
-	// another that the connection is gone. One that is told to go on before the last of them has, loses the new connection
-	// with the old one and waits for ever (QEMU 7.2): even the first attempt has to wait.
+	// recoverInterval and recoverIntervalLimit are the pauses before attempts. The threads of a QEMU notice a lost
+	// connection one after another. If QEMU is told to resume before the last of them has noticed, it loses the new
+	// connection with the old one and waits for ever (QEMU 7.2). So even the first attempt has to wait.
 	recoverInterval      = 3 * time.Second
 	recoverIntervalLimit = 15 * time.Second
 )
 
-// postCopyStuckAfter is how long the source may have failed in post-copy while its migration doesn't end.
+// postCopyStuckAfter is how long the source may report a failed post-copy while its migration doesn't end.
 const postCopyStuckAfter = 30 * time.Second
 
 // errPostCopyStuck ends a migration that libvirt doesn't end.
 var errPostCopyStuck = errors.New("the migration broke in post-copy, and libvirt did not notice on both hosts")
 
-// postCopyStuck says that the migration broke in post-copy without coming to an end: the target's libvirt waits for
-// QEMU to say that the guest was started, which QEMU can't any more when the connection breaks in the first moments
-// (QEMU 7.2). It notes whether the guest has left its source.
+// postCopyStuck says whether the migration broke in post-copy without ending. The target's libvirt then waits for QEMU
+// to report the start of the guest, which QEMU can't do once the connection broke in the first moments (QEMU 7.2). It
+// also notes whether the guest has left its source.
 func (r *run) postCopyStuck(ctx context.Context) bool {
 	if r.state.Mode != PostCopy {
 		return false
@@ -52,31 +52,31 @@ func (r *run) postCopyStuck(ctx context.Context) bool {
 	return !r.postCopyFailedAt.IsZero() && time.Since(r.postCopyFailedAt) > postCopyStuckAfter
 }
 
-// ErrIrrecoverable says that the guest was handed over to the target, and that the part of its memory which was still
-// at the source could not be fetched, or that the target is gone with the other part. Nothing was removed: what the two
-// hosts have is, together, the VM.
+// ErrIrrecoverable means that the guest was handed over to the target, and that the part of its memory that was still
+// at the source could not be fetched, or that the target lost the other part. Nothing was removed: the parts on the two
+// hosts together are the VM.
 var ErrIrrecoverable = errors.New("the migration broke in post-copy and could not be resumed")
 
-// ErrMemoryLost comes with an ErrIrrecoverable where one of the two parts of the guest's memory is gone for certain.
+// ErrMemoryLost comes with an ErrIrrecoverable where one of the two parts of the guest's memory is certainly gone.
 var ErrMemoryLost = errors.New("a part of the guest's memory is lost")
 
-// ErrPostCopyBroken says that the migration broke in post-copy and was not resumed before whoever tried was told to
-// stop. It may be resumed later.
+// ErrPostCopyBroken means that the migration broke in post-copy and was not resumed before the run was told to stop. It
+// may be resumed later.
 var ErrPostCopyBroken = errors.New("the migration broke in post-copy and is not resumed yet")
 
-// ErrPostCopyOpen says that the time was over while the guest ran on the target and a part of its memory was at the
-// source, without a sign that the migration broke, or while a host that would tell did not answer. It may go on by
-// itself, or be resumed later.
+// ErrPostCopyOpen means that the time was over while the guest ran on the target and a part of its memory was at the
+// source, without a sign that the migration broke, or while a host that would tell did not answer. The migration may
+// continue by itself, or be resumed later.
 var ErrPostCopyOpen = errors.New("the migration is in post-copy and has not ended yet")
 
-// errRunLost is the failure of a migration that its run left behind.
+// errRunLost is the failure of a migration whose run has ended.
 var errRunLost = errors.New("the run that moved it ended while it was broken")
 
-// ResumePostCopy goes on with a migration that broke in post-copy and that no run is at any more, as Run does with its
-// own. Of the VM it takes the identity, and the state that the guest was in before. transport is the one that was used,
-// or was to be used: "" or TransportAuto tries what there is.
+// ResumePostCopy resumes a migration that broke in post-copy and that no run manages any more, as Run does with its
+// own. It uses the VM's identity, and the state that the guest was in before. transport is the transport that was used,
+// or was to be used. "" or TransportAuto tries all that are possible.
 func ResumePostCopy(ctx context.Context, request Request, transport string) (State, error) {
-	// It was in post-copy, whatever is allowed now.
+	// The migration was in post-copy, whatever is allowed now.
 	request.Options.AllowPostCopy, request.Options.Transport = new(true), cmp.Or(transport, TransportAuto)
 	r := newRun(request)
 	r.stopped = ctx.Done()
@@ -92,15 +92,15 @@ func ResumePostCopy(ctx context.Context, request Request, transport string) (Sta
 	return r.conclude(ctx, err)
 }
 
-// resumePostCopy goes on with a migration that broke after the switch to post-copy, until the VM has arrived, or it
-// can't, or the time is over: as long as memory still comes it is not. It returns nil when the VM has arrived, and
-// otherwise the failure that it was given, an ErrIrrecoverable, or an ErrPostCopyBroken or ErrPostCopyOpen where ctx
-// ended before the time was over. No attempt begins once ctx has ended: the record stays open for the next run.
+// resumePostCopy resumes a migration that broke after the switch to post-copy, until the VM has arrived, or can't, or
+// the time is over. The time is not over while memory still arrives. It returns nil when the VM has arrived. Otherwise
+// it returns the failure that it was given, an ErrIrrecoverable, or, where ctx ended before the time was over, an
+// ErrPostCopyBroken or ErrPostCopyOpen. No attempt begins once ctx has ended: the record stays open for the next run.
 //
-// What the target says counts. A migration whose libvirt has lost its client is told to have failed while QEMU carries
-// on by itself and succeeds: resuming it is refused then (ErrOperationInvalid), and a later look finds the VM
-// arrived. It is refused as well until both QEMUs have noticed that the connection is broken, which takes one that
-// hears nothing any more as long as its kernel tries to get through, a quarter of an hour by default.
+// The target's answer decides. A migration whose libvirt has lost its client is reported as failed while QEMU continues
+// by itself and succeeds: libvirt then refuses to resume it (ErrOperationInvalid), and a later look finds the VM
+// arrived. libvirt also refuses until both QEMUs have noticed that the connection is broken. A QEMU that no longer
+// hears anything notices it only when its kernel stops trying, after a quarter of an hour by default.
 func (r *run) resumePostCopy(ctx context.Context, failure error) error {
 	deadline := time.Now().Add(*r.Options.RecoveryTimeout)
 	transports := r.resumeTransports()
@@ -123,7 +123,7 @@ func (r *run) resumePostCopy(ctx context.Context, failure error) error {
 			return fmt.Errorf("%w, as its target is gone (%w): %w", ErrIrrecoverable, ErrMemoryLost, failure)
 		case where != inPostCopy && (where != unknown || r.state.Mode != PostCopy):
 			return failure
-		// Without an answer of the target, it may as well have arrived.
+		// Without an answer from the target, the VM may have arrived.
 		case source.err == nil && !source.active() && target.err == nil:
 			return fmt.Errorf("%w, as its source is gone (%w): %w", ErrIrrecoverable, ErrMemoryLost, failure)
 		case time.Now().After(deadline) && (attempt > 0 || !source.failedPostCopy() || target.err != nil):
@@ -163,7 +163,7 @@ func (r *run) resumePostCopy(ctx context.Context, failure error) error {
 	}
 }
 
-// endSource ends the source's process when the guest has all of its memory on the target.
+// endSource ends the source's process once the guest has all of its memory on the target.
 func (r *run) endSource(ctx context.Context) {
 	ctx, cancel := lease.CleanupContext(ctx, askTimeout)
 	defer cancel()
@@ -172,8 +172,8 @@ func (r *run) endSource(ctx context.Context) {
 	}
 }
 
-// stillCopying says that less remains to be copied than when it was asked before: what libvirt takes for broken goes
-// on.
+// stillCopying says whether less remains to be copied than at the last call: a migration that libvirt reports as broken
+// then continues.
 func (r *run) stillCopying(ctx context.Context, remaining *uint64) bool {
 	ctx, cancel := lease.CleanupContext(ctx, askTimeout)
 	defer cancel()
@@ -186,8 +186,8 @@ func (r *run) stillCopying(ctx context.Context, remaining *uint64) bool {
 	return before > 0 && *remaining < before
 }
 
-// tryResume tries once to go on. It is not aborted with ctx, because there is nowhere to go back to: from then on it is
-// waited for as long as memory comes.
+// tryResume tries once to resume. The end of ctx doesn't abort it, because the guest can't go back. From then on the
+// run waits while memory arrives.
 func (r *run) tryResume(ctx context.Context, attempt int, transport string) error {
 	r.log.WarnContext(ctx, "migration broke in post-copy, resuming it", "attempt", attempt, "transport", transport)
 	ctx, cancel := lease.CleanupContext(ctx, resumeTimeout)
@@ -200,8 +200,8 @@ func (r *run) tryResume(ctx context.Context, attempt int, transport string) erro
 	return err
 }
 
-// resumeTransports are the transports that a broken migration may go on over, that of before first. What was encrypted
-// stays so, and QEMU resumes with the encryption that it began with.
+// resumeTransports returns the transports over which a broken migration may be resumed, the previous one first. An
+// encrypted migration stays encrypted, and QEMU resumes with the encryption that it began with.
 func (r *run) resumeTransports() []string {
 	used := r.state.Transport
 	switch {

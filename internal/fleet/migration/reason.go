@@ -2,8 +2,8 @@ package migration
 
 import "slices"
 
-// Reason codes. Those of a VM's own definition are KubeVirt's, in its order, the misspelt one included; the others
-// are named alike.
+// Reason codes. The reasons of a VM's own definition are KubeVirt's, in its order, including the one that KubeVirt
+// misspells. The others are named alike.
 const (
 	InterfaceNotLiveMigratable       = "InterfaceNotLiveMigratable"
 	CPUModeNotLiveMigratable         = "CPUModeLiveMigratable"
@@ -17,39 +17,39 @@ const (
 	PersistentReservationNotMigrat   = "PersistentReservationNotLiveMigratable"
 	DisksNotLiveMigratable           = "DisksNotLiveMigratable"
 
-	// SnapshotsNotMigratable: libvirt refuses to move a VM that has snapshots, even one that is off.
+	// SnapshotsNotMigratable: libvirt refuses to move a VM that has snapshots, even a stopped one.
 	SnapshotsNotMigratable = "SnapshotsNotMigratable"
 	// BlockJobsNotLiveMigratable: a disk is being copied, committed or backed up.
 	BlockJobsNotLiveMigratable = "BlockJobsNotLiveMigratable"
-	// StateNotMigratable: what the VM is doing now can't be moved.
+	// StateNotMigratable: the VM is in a state, or runs a job, in which it can't be moved.
 	StateNotMigratable = "StateNotMigratable"
 	// ManagedSaveNotMigratable: the memory of the stopped VM is kept on its host. Moved and moved back, the VM
 	// would resume stale memory over newer disks.
 	ManagedSaveNotMigratable = "ManagedSaveNotMigratable"
-	// NVRAMNotMigratable, TPMNotMigratable: what the firmware or the TPM of a stopped VM keeps can't be copied.
+	// NVRAMNotMigratable, TPMNotMigratable: the state of a stopped VM's firmware or TPM can't be copied.
 	NVRAMNotMigratable = "NVRAMNotMigratable"
 	TPMNotMigratable   = "TPMNotMigratable"
 
-	// QEMUNotLiveMigratable: QEMU itself refuses, for a device or feature of the running guest.
+	// QEMUNotLiveMigratable: QEMU itself refuses, because of a device or feature of the running guest.
 	QEMUNotLiveMigratable = "QEMUNotLiveMigratable"
 
-	// HostNotAvailable: the target is not configured, given up or doesn't answer.
+	// HostNotAvailable: the target is not configured, fenced or doesn't answer.
 	HostNotAvailable = "HostNotAvailable"
-	// HostNotSchedulable: nothing is placed on the target unless it is named.
+	// HostNotSchedulable: VMs are placed on the target only if they name it.
 	HostNotSchedulable = "HostNotSchedulable"
 	// HostLabelsMismatch: the target lacks labels that the VM's placement requires.
 	HostLabelsMismatch = "HostLabelsMismatch"
-	// HostPinned: the VM's configuration wants it on another host.
+	// HostPinned: the VM's configuration pins it to another host.
 	HostPinned = "HostPinned"
-	// HostCordoned: the target takes no VMs, because it is under maintenance.
+	// HostCordoned: the target accepts no VMs, because it is under maintenance.
 	HostCordoned = "HostCordoned"
 	// HypervisorNotCompatible: the target can't run this machine type, or its versions lack something.
 	HypervisorNotCompatible = "HypervisorNotCompatible"
-	// CPUNotCompatible: the target's CPU or hypervisor lacks what the guest was started with.
+	// CPUNotCompatible: the target's CPU or hypervisor lacks features that the guest was started with.
 	CPUNotCompatible = "CPUNotCompatible"
 	// HostResourcesNotAvailable: the target lacks CPUs, NUMA nodes or huge pages that the VM is bound to.
 	HostResourcesNotAvailable = "HostResourcesNotAvailable"
-	// HostResourcesTaken: other VMs of the target have huge pages or devices of the host that the VM needs.
+	// HostResourcesTaken: other VMs of the target use huge pages or host devices that the VM requires.
 	HostResourcesTaken = "HostResourcesTaken"
 	// InsufficientMemory: the target has not enough uncommitted memory.
 	InsufficientMemory = "InsufficientMemory"
@@ -59,7 +59,7 @@ const (
 	AntiAffinity = "AntiAffinity"
 	// NetworkNotAvailable: the target lacks a network or bridge.
 	NetworkNotAvailable = "NetworkNotAvailable"
-	// VsockCIDTaken: a VM that runs on the target, or is started with it, has the address of this one's vsock device.
+	// VsockCIDTaken: a VM that runs on the target, or starts with it, uses the address of this VM's vsock device.
 	VsockCIDTaken = "VsockCIDTaken"
 	// NameTaken: the target has another VM with the name, or a definition of this one.
 	NameTaken = "NameTaken"
@@ -67,23 +67,25 @@ const (
 	DiskPathTaken = "DiskPathTaken"
 	// InsufficientStorage: the target has no room for the disks that would be copied.
 	InsufficientStorage = "InsufficientStorage"
-	// OptionsNotSupported: the hosts can't do what the options ask for, or two of them don't go together.
+	// OptionsNotSupported: the hosts don't support an option, or two options contradict each other.
 	OptionsNotSupported = "OptionsNotSupported"
 )
 
-// reasonTrait says what is special about a reason. One without a trait is about the VM, or about what a host can do.
+// reasonTrait is a special property of a reason. A reason without a trait is about the VM, or about the abilities of a
+// host.
 type reasonTrait uint8
 
 const (
-	// ofStorage: the reason doesn't count where the disks are copied along.
+	// ofStorage: the reason doesn't apply where the disks are copied.
 	ofStorage reasonTrait = 1 << iota
 	// passing: the reason says nothing about the VM. It may be gone tomorrow.
 	passing
-	// ofNeighbours: other VMs of the target are the reason.
+	// ofNeighbours: the reason is about other VMs of the target.
 	ofNeighbours
 )
 
-// knownReasons are all codes in the order in which blockers are listed: KubeVirt's, then what depends on the target.
+// knownReasons lists all codes in the order in which blockers are listed: KubeVirt's, then those that depend on the
+// target.
 var knownReasons = []struct {
 	code   string
 	traits reasonTrait
@@ -126,7 +128,7 @@ var knownReasons = []struct {
 	{OptionsNotSupported, 0},
 }
 
-// position is where a reason stands in the list, len(knownReasons) if it doesn't.
+// position returns the index of a reason in the list, len(knownReasons) if it isn't listed.
 func position(reason string) int {
 	for i, r := range knownReasons {
 		if r.code == reason {
@@ -141,14 +143,14 @@ func hasTrait(b Blocker, trait reasonTrait) bool {
 	return i < len(knownReasons) && knownReasons[i].traits&trait != 0
 }
 
-// IsTemporary says that a blocker may be gone tomorrow: it ends by itself, or says nothing about the VM.
+// IsTemporary says whether a blocker may be gone tomorrow: it ends by itself, or says nothing about the VM.
 func IsTemporary(b Blocker) bool { return b.Temporary || hasTrait(b, passing) }
 
-// IsOfNeighbours says that a blocker is about the other VMs of the target.
+// IsOfNeighbours says whether a blocker is about the other VMs of the target.
 func IsOfNeighbours(b Blocker) bool { return hasTrait(b, ofNeighbours) }
 
-// StorageBlockers returns those that would also block a migration which copies the disks: where the disks are doesn't
-// count, and as in KubeVirt neither does Secure Execution.
+// StorageBlockers returns the blockers that also block a migration that copies the disks. Such a migration ignores
+// where the disks are and, as in KubeVirt, Secure Execution.
 func StorageBlockers(blockers []Blocker) []Blocker {
 	return slices.DeleteFunc(slices.Clone(blockers), func(b Blocker) bool { return hasTrait(b, ofStorage) })
 }

@@ -7,8 +7,8 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 )
 
-// Record is the state as it is kept with the VM: under the id by which whoever ordered the migration knows it
-// again, and the name of who ran it.
+// Record returns the state as it is kept with the VM: with the id by which the order of the migration is recognized,
+// and the name of the run's owner.
 func (s State) Record(id, owner string) domain.Migration {
 	return domain.Migration{
 		ID: id, Owner: owner, SourceHost: s.SourceHost, TargetHost: s.TargetHost,
@@ -20,9 +20,9 @@ func (s State) Record(id, owner string) domain.Migration {
 	}
 }
 
-// lastNumbers are the statistics that are true of a migration that is over. libvirt's downtime is an estimate until it
-// has measured one: a guest that stayed at its source without being stopped had none, and of post-copy nothing measures
-// it.
+// lastNumbers returns the statistics that are true for a finished migration. libvirt's downtime is an estimate until
+// libvirt has measured it. A guest that stayed at its source without being paused had no downtime, and the downtime of
+// post-copy is never measured.
 func (s State) lastNumbers() domain.MigrationStatistics {
 	numbers := recordStatistics(s.Statistics)
 	if s.Phase == PhaseSucceeded {

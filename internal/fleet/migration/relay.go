@@ -15,15 +15,15 @@ import (
 	"github.com/cenkalti/backoff/v5"
 )
 
-// Tunnel reaches the unix sockets of one host over a connection of its own, which is made when it is first needed and
-// ends with Close.
+// Tunnel reaches the unix sockets of one host over a connection of its own. The connection is made when it is first
+// needed, and ends with Close.
 type Tunnel interface {
-	// ListenUnix makes the host listen on a socket, and takes the connections that are made there. One that was left
-	// there is removed first.
+	// ListenUnix makes the host listen on a socket, and accepts the connections that are made there. It first removes a
+	// socket that was left there.
 	ListenUnix(ctx context.Context, path string) (net.Listener, error)
 	// DialUnix connects to a socket on the host.
 	DialUnix(ctx context.Context, path string) (net.Conn, error)
-	// RemoveUnix removes a socket from the host; it is no error if there is none.
+	// RemoveUnix removes a socket from the host. A missing socket is no error.
 	RemoveUnix(ctx context.Context, path string) error
 	// Answers says whether a TCP port accepts or refuses connections from the host within patience, or leaves them
 	// without an answer.
@@ -32,26 +32,27 @@ type Tunnel interface {
 }
 
 const (
-	// socketDir belongs to QEMU's user on every host (libvirt makes it for D-Bus daemons, which serve guests in the same
-	// way), is writable for its SELinux domain, and is empty after a reboot.
+	// socketDir belongs to QEMU's user on every host (libvirt makes it for D-Bus daemons, which serve guests in the
+	// same way), is writable for its SELinux domain, and is empty after a reboot.
 	socketDir = "/run/libvirt/qemu/dbus"
-	// socketPrefix is what AppArmor's profile of a guest lets its QEMU make anywhere below /run/libvirt, with the
-	// VM's name behind it.
+	// socketPrefix is the prefix, followed by the VM's name, of the sockets that a guest's AppArmor profile lets its
+	// QEMU make anywhere below /run/libvirt.
 	socketPrefix = "vf.tunnelmigrate.dest."
-	// diskSocketPrefix is the same for the disks.
+	// diskSocketPrefix is the prefix of the sockets for disks.
 	diskSocketPrefix = "vfd.tunnelmigrate.dest."
-	// maxSocketPath is what fits into a unix socket's address.
+	// maxSocketPath is the longest path that fits into a unix socket's address.
 	maxSocketPath = 107
-	// dialTimeout bounds connecting to the target's QEMU, which listens by the time that the source connects.
+	// dialTimeout bounds connecting to the target's QEMU, which already listens when the source connects.
 	dialTimeout = 15 * time.Second
-	// clearTimeout bounds removing the sockets. It leaves an SSH server time to come back that was lost in the midst of a
-	// migration.
+	// clearTimeout bounds removing the sockets. It is long enough for an SSH server that was lost during the migration
+	// to come back.
 	clearTimeout = 20 * time.Second
 )
 
-// relay forwards a migration between hosts that need not reach each other: the source's SSH server listens on a unix
-// socket there, and every connection that QEMU or libvirt makes to it is joined with one to the socket of the same path
-// on the target, where QEMU listens. What is forwarded is as encrypted as SSH is, and passes through this process.
+// relay forwards a migration between hosts that need not reach each other. The source's SSH server listens on a unix
+// socket there. The relay joins every connection that QEMU or libvirt makes to that socket with a connection to the
+// socket of the same path on the target, where QEMU listens. The traffic is encrypted by SSH, and passes through this
+// process.
 type relay struct {
 	log            *slog.Logger
 	source, target Tunnel
@@ -65,7 +66,8 @@ type relay struct {
 	failure error // the first
 }
 
-// socketPath is where both QEMUs meet the relay of a VM. Two VMs of one name can't be on a host.
+// socketPath returns the path of the socket at which both QEMUs meet the relay of a VM. A host can't have two VMs of
+// one name.
 func socketPath(prefix string, vm VM) string {
 	p := path.Join(socketDir, prefix+vm.Name)
 	if len(p) > maxSocketPath {
@@ -74,24 +76,24 @@ func socketPath(prefix string, vm VM) string {
 	return p
 }
 
-// openRelay starts to relay what goes to a socket. It owns neither tunnel.
+// openRelay starts to relay the connections to a socket. It owns neither tunnel.
 func openRelay(ctx context.Context, source, target Tunnel, socket string, log *slog.Logger) (*relay, error) {
 	r := &relay{log: log, source: source, target: target, path: socket}
 	var err error
 	if r.listener, err = source.ListenUnix(ctx, r.path); err != nil {
 		return nil, fmt.Errorf("the source's end of the relay: %w", err)
 	}
-	// What passes may outlive the call that started it: close ends it.
+	// The traffic may outlive the call that started the relay: close ends it.
 	r.ctx, r.cancel = context.WithCancel(context.WithoutCancel(ctx))
 	r.running.Go(r.serve)
 	return r, nil
 }
 
-// uri is where libvirt is told to migrate to.
+// uri returns the URI that libvirt is told to migrate to.
 func (r *relay) uri() string { return (&url.URL{Scheme: "unix", Path: r.path}).String() }
 
-// close ends everything that passes through the relay, and removes its sockets from both hosts, whatever has become of
-// ctx.
+// close ends everything that passes through the relay, and removes its sockets from both hosts, even when ctx has
+// ended.
 func (r *relay) close(ctx context.Context) {
 	err := r.listener.Close()
 	r.cancel()
@@ -108,7 +110,7 @@ func (r *relay) close(ctx context.Context) {
 	}
 }
 
-// removeSocket removes the socket from a host, and tries again while ctx lasts.
+// removeSocket removes the socket from a host, and retries until ctx ends.
 func (r *relay) removeSocket(ctx context.Context, host Tunnel) (err error) {
 	_, _ = backoff.Retry(ctx, func() (struct{}, error) {
 		err = host.RemoveUnix(ctx, r.path)
@@ -117,7 +119,7 @@ func (r *relay) removeSocket(ctx context.Context, host Tunnel) (err error) {
 	return err
 }
 
-// err is why the relay failed, nil when it did not.
+// err returns why the relay failed, nil if it did not.
 func (r *relay) err() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -133,8 +135,8 @@ func (r *relay) fail(err error) {
 	}
 }
 
-// serve takes connections until the listener is closed. They reach the target in the order in which they were made:
-// QEMU before 8.0 takes the first for the main one.
+// serve accepts connections until the listener is closed. They reach the target in the order in which they were made:
+// QEMU before 8.0 takes the first as the main connection.
 func (r *relay) serve() {
 	for {
 		near, err := r.listener.Accept()
@@ -171,8 +173,8 @@ func (r *relay) splice(near, far net.Conn) {
 	copies.Wait()
 }
 
-// copyOneWay copies one direction. Its orderly end is passed on, and the other direction goes on; anything else ends
-// both.
+// copyOneWay copies one direction. It passes on an orderly end, after which the other direction continues. Anything
+// else ends both.
 func (r *relay) copyOneWay(to, from net.Conn, end string) {
 	_, err := io.Copy(to, from)
 	if half, ok := to.(interface{ CloseWrite() error }); ok && err == nil {

@@ -17,57 +17,60 @@ const (
 	logInterval  = 4 * time.Second
 	// askTimeout bounds one question or order to a host while a migration runs.
 	askTimeout = 10 * time.Second
-	// standstill is how long a migration in post-copy may bring no memory once the run's time is over. A host that misses
-	// one question or two is asked again within it.
+	// standstill is how long a migration in post-copy may bring no memory once the run's time is over. It leaves time
+	// to ask a host again that misses one or two questions.
 	standstill = 3 * askTimeout
 )
 
-// Request is one live migration. Preflight is the caller's business.
+// Request is one live migration. The caller runs Preflight before.
 type Request struct {
 	// VM is the VM as Inspect found it.
 	VM             VM
 	Source, Target *libvirt.Host
-	// Address is where the target's QEMU takes migrations, a name or an IP; "" leaves it to the target's libvirt.
+	// Address is the name or IP address at which the target's QEMU accepts migrations. "" leaves it to the target's
+	// libvirt.
 	Address string
-	// PeerURI is where the source's libvirt reaches the target's, which Options.PeerToPeer takes; "" says nowhere.
+	// PeerURI is where the source's libvirt reaches the target's, as Options.PeerToPeer requires. "" means nowhere.
 	PeerURI string
-	// SourceTunnel and TargetTunnel make what TransportSSHRelay takes; nil says that the host is not reached over SSH.
+	// SourceTunnel and TargetTunnel make the tunnels that TransportSSHRelay requires. Nil means that the host is not
+	// reached over SSH.
 	SourceTunnel, TargetTunnel func() (Tunnel, error)
 
 	Options Options
 	Logger  *slog.Logger
-	// Making is told which files Run is about to make on the target for the disks that are copied, before it makes the
-	// first. An error ends the migration. It may be nil.
+	// Making is called with the files that Run is about to make on the target for the copied disks, before Run makes
+	// the first. An error ends the migration. It may be nil.
 	Making func(ctx context.Context, intended []domain.Copy) error
-	// Made is told which files are the migration's own on the target, each once, before it begins, while the VM's
-	// definition can still be changed: of a medium before anything is copied into it, then of all images that were made
-	// for the disks that are copied, and of the firmware's variables that libvirt will make. An error ends the migration.
-	// It may be nil.
+	// Made is called with the files on the target that belong to the migration, each once, before the migration begins,
+	// while the VM's definition can still be changed. It is called for each medium before anything is copied into it,
+	// then for all images that were made for the copied disks, and for the files of firmware variables that libvirt
+	// will make. An error ends the migration. It may be nil.
 	Made func(ctx context.Context, s State, files []string) error
-	// Progress is told whenever there is something new. It may be nil, and must not block.
+	// Progress is called whenever there is something new. It may be nil, and must not block.
 	Progress func(State)
-	// GivenUp is told how far the migration came when libvirt gave it up while the guest runs at the source: from then
-	// on no job tells, and where the VM is has yet to be found out. It is not told in post-copy. It may be nil.
+	// GivenUp is called with the progress of a migration that libvirt gave up while the guest runs at the source: from
+	// then on no job reports it, and where the VM is has yet to be found out. It is not called in post-copy. It may be
+	// nil.
 	GivenUp func(ctx context.Context, s State)
 
-	// stallWindow is stallProgressTimeout for a test, which can't wait for that; 0 leaves it.
+	// stallWindow replaces stallProgressTimeout in a test, which can't wait that long. 0 means stallProgressTimeout.
 	stallWindow time.Duration
 }
 
 // The monitor's reasons to abort a migration.
 var (
-	// ErrStuck says that what remained to be copied did not shrink.
+	// ErrStuck means that what remained to be copied did not shrink.
 	ErrStuck = errors.New("the migration made no progress")
-	// ErrStalled says that the guest wrote faster than could be copied, as the stall detector found.
+	// ErrStalled means that the stall detector found that the guest wrote faster than memory could be copied.
 	ErrStalled = errors.New("the migration stalled")
-	// ErrLate says that it was not completed in time.
+	// ErrLate means that the migration was not completed in time.
 	ErrLate = errors.New("the migration took too long")
 )
 
-// Run moves a running VM and returns when that has ended: with nil when the VM runs on the target, whatever
-// else was said, otherwise with a *FailedError. When ctx ends the migration is aborted, which takes seconds; one that
-// can't be aborted any more, because the guest is on the target already, is waited for. Of a VM that stayed at its
-// source Run leaves no copy on the target, and no image that it made there.
+// Run moves a running VM and returns when that has ended. It returns nil if the VM runs on the target, even if libvirt
+// reported an error, and otherwise a *FailedError. When ctx ends Run aborts the migration, which takes seconds. If it
+// can no longer be aborted, because the guest is on the target already, Run waits for its end. For a VM that stayed at
+// its source Run leaves no copy on the target, and no image that it made there.
 func Run(ctx context.Context, request Request) (State, error) {
 	r := newRun(request)
 	r.stopped = ctx.Done()
@@ -80,7 +83,7 @@ func Run(ctx context.Context, request Request) (State, error) {
 		err = r.tryTransports(ctx)
 	}
 	if ctx.Err() != nil && !r.state.AbortRequested {
-		// It ended in the same moment, or before there was a migration that would have noticed.
+		// ctx ended in the same moment, or before the migration began and could notice.
 		r.requestAbort(ctx, stopReason(ctx))
 	}
 	if err != nil {
@@ -93,7 +96,7 @@ func Run(ctx context.Context, request Request) (State, error) {
 	return r.conclude(ctx, err)
 }
 
-// prepareTarget makes what the target lacks, and says how much there is to do.
+// prepareTarget makes what the target lacks, and determines how much there is to copy.
 func (r *run) prepareTarget(ctx context.Context) error {
 	unshared, err := r.probingPreflight().verifyShared(ctx)
 	if err != nil {
@@ -122,7 +125,7 @@ func (r *run) prepareTarget(ctx context.Context) error {
 	return nil
 }
 
-// noteMade tells Made of those of the files that it was not told of yet.
+// noteMade calls Made with those of the files that Made has not been called with yet.
 func (r *run) noteMade(ctx context.Context, files []string) error {
 	made := slices.DeleteFunc(slices.Clone(files), func(file string) bool { return slices.Contains(r.noted, file) })
 	if r.Made == nil || len(made) == 0 {
@@ -138,31 +141,32 @@ type run struct {
 	log     *slog.Logger
 	monitor *monitor
 	state   State
-	// began is when the copying began, logged when that was last told.
+	// began is when the copying began, logged when progress was last logged.
 	began, logged time.Time
-	// verdict is why the monitor aborted; nil: it did not.
+	// verdict is why the monitor aborted the migration, nil if it did not.
 	verdict error
-	// paused says that the guest was told to stand still, whatever became of that.
+	// paused says whether the guest was ordered to pause, even if the order failed.
 	paused bool
 	// postCopyFailedAt is when the source was first seen to have failed in post-copy, while the migration did not end.
 	postCopyFailedAt time.Time
-	// resuming says that it goes on after it broke in post-copy.
+	// resuming says whether this run resumes a migration that broke in post-copy.
 	resuming bool
-	// stopped is closed when the run is cancelled or its time is over, which is first seen at stoppedAt. A migration in
-	// post-copy is waited for then as long as it brings memory, last at progressed; standing still, it is given up.
+	// stopped is closed when the run is cancelled or its time is over, which is first noticed at stoppedAt. From then
+	// on the run waits for a migration in post-copy while it brings memory, last at progressed, and gives it up when no
+	// more memory arrives.
 	stopped               <-chan struct{}
 	stoppedAt, progressed time.Time
-	// handedOver says that the source was seen to have handed the guest over, which it may do long after the switch to
-	// post-copy was ordered. Until then the migration can be aborted.
+	// handedOver says whether the source was seen to have handed the guest over, which may happen long after the switch
+	// to post-copy was ordered. Until then the migration can be aborted.
 	handedOver, givenUp bool
-	// copies are the disks that are copied, images what was made on the target, noted what Made was told of.
+	// copies are the disks that are copied, images the files made on the target, noted those that Made was called with.
 	copies        []Copy
 	images, noted []string
-	// nvramFiles are the files of the firmware's variables that the target did not have before.
+	// nvramFiles are the files of firmware variables that the target did not have before.
 	nvramFiles []string
-	// diskProgress is how far copying them was when it was last told.
+	// diskProgress is the last reported progress of copying the disks.
 	diskProgress libvirt.Transfer
-	// sourceTunnel and targetTunnel are nil where there is no way for a relay; route is what is used now.
+	// sourceTunnel and targetTunnel are nil where no relay is possible. route is the route in use.
 	sourceTunnel, targetTunnel Tunnel
 	route                      route
 }
@@ -183,7 +187,7 @@ func newRun(request Request) *run {
 	}
 }
 
-// probingPreflight is a preflight that looks at the files themselves.
+// probingPreflight returns a preflight that looks at the files themselves.
 func (r *run) probingPreflight() preflight {
 	return preflight{vm: r.VM, source: r.Source, target: r.Target, options: r.Options, probeFiles: true}
 }
@@ -241,8 +245,8 @@ func (r *run) migrate(ctx context.Context) error {
 	}
 }
 
-// waitsInVain says that the migration, which can't be aborted in post-copy, has stood still since the run's time was
-// over, or since it brought memory after that.
+// waitsInVain says whether the migration, which can't be aborted in post-copy, has stood still since the run's time was
+// over, or since it last brought memory after that.
 func (r *run) waitsInVain() bool {
 	select {
 	case <-r.stopped:
@@ -255,7 +259,7 @@ func (r *run) waitsInVain() bool {
 	return r.handedOver && min(time.Since(r.stoppedAt), time.Since(r.progressed)) > standstill
 }
 
-// subscribeIterations subscribes to what drives the stall detector. Where that can't be had there is none.
+// subscribeIterations subscribes to the events that drive the stall detector. Without the events there is no detector.
 func (r *run) subscribeIterations(ctx context.Context) <-chan libvirt.Event {
 	if r.monitor.detector == nil || r.resuming {
 		return nil
@@ -269,10 +273,10 @@ func (r *run) subscribeIterations(ctx context.Context) <-chan libvirt.Event {
 	return events
 }
 
-// stopReason says why a run is stopped whose context has ended: a run that lost its lease was cancelled by no user.
+// stopReason says why a run is stopped whose context has ended. A run that lost its lease was not cancelled by a user.
 func stopReason(ctx context.Context) string {
 	switch cause := context.Cause(ctx); cause {
-	case context.Canceled: //nolint:errorlint // What wraps them has more to say.
+	case context.Canceled: //nolint:errorlint // A wrapping error says more.
 		return "cancelled"
 	case context.DeadlineExceeded:
 		return "its time is over"

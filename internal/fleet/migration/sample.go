@@ -10,8 +10,8 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 )
 
-// sampleJob reads the job, reports it, and does what the monitor decides. It returns why the migration is to be
-// aborted. iteration says that QEMU has just begun to go through the memory once more.
+// sampleJob reads the job, reports it, and carries out the monitor's decision. It returns an error if the migration is
+// to be aborted. iteration says whether QEMU has just begun another pass over the memory.
 func (r *run) sampleJob(ctx context.Context, iteration bool) error {
 	ctx, cancel := lease.CleanupContext(ctx, askTimeout)
 	defer cancel()
@@ -19,7 +19,7 @@ func (r *run) sampleJob(ctx context.Context, iteration bool) error {
 	if err != nil || job == nil || job.Operation != libvirt.OperationMigrationOut || !job.Type.Active() {
 		return nil // It has not begun, or has just ended.
 	}
-	// QEMU takes the throttle back at the end, before the job is over.
+	// QEMU resets the throttle at the end, before the job is over.
 	job.AutoConvergeThrottle = max(job.AutoConvergeThrottle, r.state.Statistics.AutoConvergeThrottle)
 	if job.Data.Processed != r.state.Statistics.Data.Processed {
 		r.progressed = time.Now()
@@ -63,7 +63,7 @@ func (r *run) reportProgress() {
 	}
 }
 
-// reportGivenUp reports a migration that libvirt gave up. As long as libvirt may still be at it, or the guest has left,
+// reportGivenUp reports a migration that libvirt gave up. While libvirt may still run it, or when the guest has left,
 // the VM's definition can't be written to: then nothing is reported.
 func (r *run) reportGivenUp(ctx context.Context) {
 	if r.GivenUp == nil || r.state.Phase == PhasePreparingTarget || r.state.Mode == PostCopy {
@@ -96,7 +96,7 @@ func (r *run) logProgress(ctx context.Context, job *libvirt.Job) {
 		"throttle", job.AutoConvergeThrottle)
 }
 
-// applyAction does what the monitor decided.
+// applyAction carries out the monitor's decision.
 func (r *run) applyAction(ctx context.Context, a action) error {
 	uuid := r.VM.UUID
 	var err error

@@ -9,8 +9,8 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 )
 
-// checkSecrets checks that the target has the secrets that QEMU opens the disks with. libvirt doesn't hand out the
-// value of a private one, so a migration can't take it along.
+// checkSecrets checks that the target has the secrets with which QEMU opens the disks. libvirt doesn't reveal the value
+// of a private secret, so a migration can't bring it.
 func (t preflight) checkSecrets(ctx context.Context, f *blockerList) {
 	for _, disk := range t.vm.Mobility.Disks {
 		for _, uuid := range disk.Secrets {

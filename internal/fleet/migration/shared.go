@@ -16,7 +16,7 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 )
 
-// declaresShared says that a disk was declared to be shared, itself or with the filesystem that its file is on.
+// declaresShared says whether a disk was declared as shared, by itself or with the filesystem of its file.
 func (o Options) declaresShared(disk domain.MobileDisk) bool {
 	if disk.Path == "" || disk.Shared || slices.Contains(o.SharedDisks, disk.Key) {
 		return disk.Path != ""
@@ -24,12 +24,12 @@ func (o Options) declaresShared(disk domain.MobileDisk) bool {
 	return !disk.Block && o.declaresFileShared(disk.Path)
 }
 
-// declaresFileShared says that the filesystem which a file is on was declared to be shared.
+// declaresFileShared says whether the filesystem of a file was declared as shared.
 func (o Options) declaresFileShared(file string) bool {
 	return slices.ContainsFunc(o.SharedFilesystems, func(dir string) bool { return strings.HasPrefix(file, dir+"/") })
 }
 
-// declaredSharedDisks are the disks that libvirt would refuse to leave to the target if the configuration did not
+// declaredSharedDisks returns the disks that libvirt would refuse to leave to the target if the configuration did not
 // declare them as shared.
 func (o Options) declaredSharedDisks(facts domain.Mobility) []domain.MobileDisk {
 	return slices.DeleteFunc(slices.Clone(facts.Disks), func(disk domain.MobileDisk) bool {
@@ -37,14 +37,14 @@ func (o Options) declaredSharedDisks(facts domain.Mobility) []domain.MobileDisk 
 	})
 }
 
-// checkDeclaredShared checks a disk that is declared to be shared, as far as pools tell.
+// checkDeclaredShared checks a disk that is declared as shared, as far as pools tell.
 func (t preflight) checkDeclaredShared(f *blockerList, disk domain.MobileDisk, here, there *libvirt.Volume) {
 	if !t.blockIfDifferent(f, disk, here, there) {
 		f.checkCache(disk)
 	}
 }
 
-// checkCache says that a disk is written to through its host's cache.
+// checkCache reports a disk that is written to through its host's cache.
 func (f *blockerList) checkCache(disk domain.MobileDisk) {
 	if disk.ReadOnly || disk.Cache == "none" || disk.Cache == "directsync" {
 		return
@@ -54,8 +54,8 @@ func (f *blockerList) checkCache(disk domain.MobileDisk) {
 		`Set disks.`+disk.Key+`.cache = "none", which takes a restart.`)
 }
 
-// mayNotReach says that the target may not reach a disk. libvirt refuses by itself to leave a file that is written to
-// to a target that may not have it, but of a VM with disks that are declared to be shared it isn't asked.
+// mayNotReach reports that the target may not reach a disk. libvirt itself refuses to migrate to a target that may lack
+// a file that the guest writes to, but for a VM with disks that are declared as shared libvirt is told not to check.
 func (t preflight) mayNotReach(f *blockerList, disk domain.MobileDisk, message, remedy string) {
 	say := f.mayBlock
 	if !disk.ReadOnly && !disk.Block && len(t.options.declaredSharedDisks(t.vm.Mobility)) > 0 {
@@ -64,14 +64,15 @@ func (t preflight) mayNotReach(f *blockerList, disk domain.MobileDisk, message, 
 	say(DisksNotLiveMigratable, "disks."+disk.Key, message, remedy)
 }
 
-// How long what one host makes on a shared filesystem may take to appear on another, and how often it is looked for.
+// How long a file that one host makes on a shared filesystem may take to appear on another host, and how often to look
+// for it.
 const (
 	appearTimeout  = 5 * time.Second
 	appearInterval = 250 * time.Millisecond
 )
 
-// verifyShared tries whether the filesystems that are declared to be shared are: of two files under one path the VM
-// would have another one on the target.
+// verifyShared tests whether the filesystems that are declared as shared are shared. If they aren't, the VM would find
+// another file at the same path on the target.
 func (t preflight) verifyShared(ctx context.Context) (blockerList, error) {
 	var f blockerList
 	tried := map[string]bool{}
@@ -96,13 +97,13 @@ func (t preflight) verifyShared(ctx context.Context) (blockerList, error) {
 	return f, nil
 }
 
-// storageRemedy says that a file which is declared to be shared isn't, or that it is unknown.
+// notShared reports that a file which is declared as shared isn't shared, or that this is unknown.
 func (f *blockerList) notShared(b localFile, why string) {
 	f.block(b.reason, b.attribute, b.declaredText()+why, "Mount it on both hosts, or say no more that they share it ("+
 		b.declarationPath()+").")
 }
 
-// declarationPath is where a file may be declared to be shared.
+// declarationPath returns the attribute in which the file may be declared as shared.
 func (b localFile) declarationPath() string {
 	const filesystems = "migration_options.shared_filesystems"
 	if b.disk == "" {
@@ -111,26 +112,27 @@ func (b localFile) declarationPath() string {
 	return b.attribute + ".shared, " + filesystems
 }
 
-// declaredText begins a sentence about a file that is declared to be shared.
+// declaredText returns the beginning of a sentence about a file that is declared as shared.
 func (b localFile) declaredText() string {
 	return fmt.Sprintf("the hosts are declared to share %s (%s), ", b.what, b.path)
 }
 
-// declaredSharedFiles are the files that the VM writes to and libvirt wouldn't take for shared without a declaration.
+// declaredSharedFiles returns the files that the VM writes to and that libvirt wouldn't take as shared without a
+// declaration.
 func (o Options) declaredSharedFiles(vm VM) []localFile {
 	var all []localFile
 	for _, disk := range o.declaredSharedDisks(vm.Mobility) {
 		all = append(all, diskFile(disk))
 	}
 	if vm.Live() {
-		return all // Its firmware's variables libvirt brings to the target.
+		return all // libvirt brings the firmware's variables to the target.
 	}
 	_, shared := o.splitLocalFiles(vm)
 	return append(all, slices.DeleteFunc(shared, func(b localFile) bool { return b.disk != "" })...)
 }
 
-// checkSharedChain checks that the target has a file which is declared to be shared, and what it is based on: as far as
-// pools tell, unless files are probed.
+// checkSharedChain checks that the target has a file that is declared as shared, and its backing chain: as far as pools
+// tell, unless files are probed.
 func (t preflight) checkSharedChain(ctx context.Context, f *blockerList, b localFile) {
 	if b.mayBeAbsent() {
 		return
@@ -142,7 +144,7 @@ func (t preflight) checkSharedChain(ctx context.Context, f *blockerList, b local
 	}
 }
 
-// checkSharedImage checks one image of the chain, and returns what it is based on; "" ends it.
+// checkSharedImage checks one image of the chain, and returns its backing image, "" at the end.
 func (t preflight) checkSharedImage(ctx context.Context, f *blockerList, b localFile, file string) (backing string) {
 	which := "which"
 	if file != b.path {
@@ -170,8 +172,8 @@ func (t preflight) checkSharedImage(ctx context.Context, f *blockerList, b local
 	return ""
 }
 
-// verifyNoDiskLeft refuses what libvirt isn't asked about: to leave a disk that is written to behind, or what its
-// host's cache has of it, whatever preflight could see.
+// verifyNoDiskLeft refuses what libvirt doesn't check here: a disk that is written to must not stay behind, and neither
+// may its contents in the host's cache, whatever preflight could see.
 func (r *run) verifyNoDiskLeft() error {
 	facts := r.VM.Mobility
 	if len(r.Options.declaredSharedDisks(facts)) == 0 {
@@ -196,7 +198,7 @@ func (r *run) verifyNoDiskLeft() error {
 	return nil
 }
 
-// probeShared says whether a file that the source makes in a directory appears on the target. The file is removed
+// probeShared says whether a file that the source makes in a directory appears on the target. It removes the file
 // again.
 func (t preflight) probeShared(ctx context.Context, dir string) (_ bool, err error) {
 	probe := path.Join(dir, "virtfleet-"+rand.Text())

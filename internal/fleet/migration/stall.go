@@ -7,57 +7,57 @@ import (
 	"time"
 )
 
-// What KubeVirt's stall detector can be tuned with, at its defaults. It looks for a local minimum, always.
+// The parameters of KubeVirt's stall detector, at their defaults. The detector always looks for a local minimum.
 const (
 	// stallProgressTimeout is the time in which what remains has to shrink by stallMargin.
 	stallProgressTimeout = 40 * time.Second
-	// stallMargin also says how near to the best of what remained is near enough.
+	// stallMargin also says how far above the least that remained an iteration may be.
 	stallMargin = 0.04
-	// stallRateWeight is what the last sample counts for in the smoothed rate: KubeVirt's ewmaAlpha.
+	// stallRateWeight is the weight of the last sample in the smoothed rate: KubeVirt's ewmaAlpha.
 	stallRateWeight = 0.4
-	// patienceDecay is what each wait for a minimum is to the one before: KubeVirt's patienceWindowDecayFactor.
+	// patienceDecay is the ratio of each wait for a minimum to the wait before: KubeVirt's patienceWindowDecayFactor.
 	patienceDecay = 0.5
-	// precopyPossibleFactor is by how much the expected downtime may exceed the allowed one: copying goes on, so it may
-	// yet come true.
+	// precopyPossibleFactor is by how much the expected downtime may exceed the allowed one: copying continues, so the
+	// expected downtime may still shrink.
 	precopyPossibleFactor = 1.5
-	// switchoverTimeout is how long QEMU may take to stop a guest that it was allowed to stop.
+	// switchoverTimeout is how long QEMU may take to pause a guest that it was allowed to pause.
 	switchoverTimeout = time.Minute
-	// completionTimeoutFactor is how much of the completion timeout there is for what was hurried up.
+	// completionTimeoutFactor multiplies the completion timeout for a migration that was hurried up.
 	completionTimeoutFactor = 2
-	// stallMaxDowntime is KubeVirt's default for Options.MaxDowntime, which counts with the detector alone, and
-	// qemuDowntime the most that QEMU is given before there is a stall: what it takes by itself.
+	// stallMaxDowntime is KubeVirt's default for Options.MaxDowntime, which applies only with the detector.
+	// qemuDowntime is the most that QEMU is given before a stall: its own default.
 	stallMaxDowntime = 900 * time.Millisecond
 	qemuDowntime     = 300 * time.Millisecond
 )
 
-// stallDetector follows what remains to be copied from one iteration to the next. A guest that writes faster than can
-// be copied leaves no less with every iteration; sometimes by chance it leaves a little less, and that is the moment to
-// switch over. Times are those of the samples.
+// stallDetector follows what remains to be copied from one iteration to the next. With a guest that writes faster than
+// memory can be copied, what remains doesn't shrink from iteration to iteration. Sometimes it shrinks a little by
+// chance, and this is the moment to switch over. Times are those of the samples.
 type stallDetector struct {
 	// window is stallProgressTimeout.
 	window time.Duration
-	// rate is how many bytes are copied in a second, smoothed; 0 is that nothing is known yet.
+	// rate is the smoothed number of bytes copied per second. 0 means that it is unknown.
 	rate float64
-	// remaining is what there was to be copied when the last iteration began.
+	// remaining is what remained to be copied when the last iteration began.
 	remaining uint64
 
-	// minima are the iterations within the window that had less than all before them there, settled is the least that one
-	// before the window had.
+	// minima are the iterations within the window that had less to copy than all before them in the window. settled is
+	// the least that an iteration before the window had.
 	minima  []iteration
 	settled uint64
 
-	// stalled says that it has stalled, from when on there is a best value to come near to. later is what the iterations
-	// had since then, the least first: at relaxAt the next of them is good enough.
+	// stalled says whether the migration has stalled. From then on there is a best value to come near to. later is what
+	// the iterations had to copy since then, the least first: at relaxAt the next of them is good enough.
 	stalled           bool
 	best              uint64
 	later             []uint64
 	patience, relaxAt time.Duration
 
-	// deadline is by when QEMU has to stop the guest; 0 is that it was not told to.
+	// deadline is when QEMU has to have paused the guest. 0 means that QEMU was not told to.
 	deadline time.Duration
 }
 
-// iteration is what there was to be copied when one began.
+// iteration is what remained to be copied when an iteration began.
 type iteration struct {
 	began     time.Duration
 	remaining uint64
@@ -101,7 +101,7 @@ func (d *stallDetector) addIteration(i iteration) bool {
 	return true
 }
 
-// relaxBest is content with a little more when the best did not come again in time.
+// relaxBest accepts a little more as the best value when the best did not occur again in time.
 func (d *stallDetector) relaxBest(i iteration) {
 	at, _ := slices.BinarySearch(d.later, i.remaining)
 	d.later = slices.Insert(d.later, at, i.remaining)
@@ -113,26 +113,26 @@ func (d *stallDetector) relaxBest(i iteration) {
 	d.relaxAt = i.began + d.patience
 }
 
-// nearBest says that the iteration has about as little to copy as can be hoped for.
+// nearBest says whether the iteration has about as little to copy as can be expected.
 func (d *stallDetector) nearBest() bool {
 	return float64(d.remaining) <= float64(d.best)*(1+stallMargin)
 }
 
-// expectedDowntime is how long copying what remained at the last iteration takes while the guest stands still.
+// expectedDowntime returns how long the guest would be paused to copy what remained at the last iteration.
 func (d *stallDetector) expectedDowntime() time.Duration {
-	const longest = math.MaxInt64 / completionTimeoutFactor // There is something to be added to it.
+	const longest = math.MaxInt64 / completionTimeoutFactor // Something is added to it.
 	return time.Duration(min(float64(d.remaining)/d.rate*float64(time.Second), longest))
 }
 
-// decideWithDetector is decide with the stall detector, in KubeVirt's order. The progress timeout is kept for a
-// connection that is dead: there are no iterations then.
+// decideWithDetector decides like decide, but with the stall detector, in KubeVirt's order. It keeps the progress
+// timeout for a dead connection, which has no iterations.
 func (m *monitor) decideWithDetector(s sample) action {
 	d, stuck := m.detector, m.isStuck(s)
 	if m.mode == PostCopy {
 		return noAction // There is no way back.
 	}
 	if d.remaining == 0 {
-		d.remaining = s.remaining // The first iteration may begin before there is anything to be told of.
+		d.remaining = s.remaining // The first iteration may begin before there is anything to report.
 	}
 	switch {
 	case s.stopped:
@@ -146,11 +146,11 @@ func (m *monitor) decideWithDetector(s sample) action {
 	}
 	late := m.isOverdue(s)
 	if s.disks && m.switchesToPostCopy() {
-		late = false // QEMU takes no switch before memory is on its way. It comes then.
+		late = false // QEMU accepts no switch before memory is copied. The switch comes then.
 	}
 	hurry := late && d.deadline == 0 && d.rate > 0 && m.refusals < maxRefusals && m.canFinish(s)
 	switch {
-	case hurry && m.switchesToPostCopy(): // KubeVirt asks for no leave to disrupt here.
+	case hurry && m.switchesToPostCopy(): // KubeVirt requires no AllowWorkloadDisruption here.
 		m.mode = PostCopy
 		return startPostCopy
 	case hurry && *m.options.AllowWorkloadDisruption:
@@ -166,7 +166,7 @@ func (m *monitor) decideWithDetector(s sample) action {
 	}
 }
 
-// decideStalled decides about a migration that has stalled, as an iteration begins.
+// decideStalled decides about a stalled migration when an iteration begins.
 func (m *monitor) decideStalled(s sample) action {
 	d := m.detector
 	disrupt := *m.options.AllowWorkloadDisruption
@@ -174,7 +174,7 @@ func (m *monitor) decideStalled(s sample) action {
 	case !d.nearBest():
 		return noAction // A better moment may come.
 	case !m.canFinish(s):
-		return noAction // It is as if the network were gone: not the guest's fault.
+		return noAction // The network seems to be gone, which is not the guest's fault.
 	case m.refusals >= maxRefusals:
 		return abortStalled
 	case disrupt && m.switchesToPostCopy():
@@ -189,28 +189,28 @@ func (m *monitor) decideStalled(s sample) action {
 	}
 }
 
-// stopGuest gives QEMU the time to stop the guest in.
+// stopGuest returns the action that pauses the guest, and sets the deadline by which QEMU has to do so.
 func (m *monitor) stopGuest(s sample, how action) action {
 	m.detector.deadline = s.elapsed + switchoverTimeout
 	return how
 }
 
-// canFinish says that what remained at the last iteration can be copied in what there is of the completion timeout.
-// Without one it always can, where KubeVirt takes none for one of zero and never ends a stall.
+// canFinish says whether what remained at the last iteration can be copied within the completion timeout. Without a
+// timeout it always can. KubeVirt takes a timeout of zero as no time, and never ends a stall.
 func (m *monitor) canFinish(s sample) bool {
 	return m.budget == 0 || s.elapsed+m.detector.expectedDowntime() <= m.budget*completionTimeoutFactor
 }
 
-// isOverdue says that the time is over: to converge, to be stopped, or, once the guest stands still, the one that it
-// was stopped for.
+// isOverdue says whether a deadline has passed: to converge, to pause the guest, or, once the guest is paused, to copy
+// the rest.
 func (m *monitor) isOverdue(s sample) bool {
 	limit := m.timeLimit()
 	return limit > 0 && s.elapsed > limit
 }
 
-// timeLimit is the time after which the migration is aborted, or hurried up where that is allowed; 0 is none. A guest
-// that was stopped has the time that was reckoned with. KubeVirt gives it half of that if it was stopped because of a
-// stall, so that it may have stood still for nothing.
+// timeLimit returns the time after which the migration is aborted, or hurried up where that is allowed. 0 means no
+// limit. A paused guest has the time that canFinish calculated with. KubeVirt gives it half of that if it was paused
+// because of a stall, so that the pause may have been in vain.
 func (m *monitor) timeLimit() time.Duration {
 	switch {
 	case m.detector == nil || m.detector.deadline == 0:
@@ -222,7 +222,7 @@ func (m *monitor) timeLimit() time.Duration {
 	}
 }
 
-// maxDowntime is how long the guest may stand still at the end.
+// maxDowntime returns how long the guest may be paused at the end.
 func (m *monitor) maxDowntime() time.Duration {
 	if d := m.options.MaxDowntime; d != nil {
 		return *d
@@ -230,8 +230,8 @@ func (m *monitor) maxDowntime() time.Duration {
 	return stallMaxDowntime
 }
 
-// firstDowntime is what QEMU is told before the migration begins; nil leaves it as it is. With the stall detector it
-// gets more when that is of use.
+// firstDowntime returns the downtime that QEMU is told before the migration begins. Nil leaves QEMU's own. With the
+// stall detector QEMU gets more once that is useful.
 func (m *monitor) firstDowntime() *time.Duration {
 	if m.detector == nil {
 		return m.options.MaxDowntime
@@ -239,13 +239,13 @@ func (m *monitor) firstDowntime() *time.Duration {
 	return new(min(m.maxDowntime(), qemuDowntime))
 }
 
-// hasStalled says that the stall detector found the migration to stall.
+// hasStalled says whether the stall detector found that the migration stalled.
 func (m *monitor) hasStalled() bool { return m.detector != nil && m.detector.stalled }
 
-// awaitsStop says that the detector has QEMU stop the guest, which it may not have done yet.
+// awaitsStop says whether the detector has told QEMU to pause the guest, which QEMU may not have done yet.
 func (m *monitor) awaitsStop() bool { return m.detector != nil && m.detector.deadline > 0 }
 
-// describeStall tells what became of a migration that stalled.
+// describeStall returns a text about what happened in a migration that stalled.
 func (m *monitor) describeStall() string {
 	d := m.detector
 	told := fmt.Sprintf("in %v what remained shrank by less than %v %%; ", d.window, stallMargin*100)

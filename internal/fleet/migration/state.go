@@ -10,80 +10,80 @@ import (
 
 // Phases of a migration, as KubeVirt names them.
 const (
-	// PhasePending waits for others to be through, where only so many may move at a time.
+	// PhasePending: the migration waits for other migrations to end, because only so many VMs may move at a time.
 	PhasePending = "Pending"
-	// PhaseScheduling looks for a target, PhaseScheduled has one.
+	// PhaseScheduling: a target is being chosen. PhaseScheduled: it was chosen.
 	PhaseScheduling      = "Scheduling"
 	PhaseScheduled       = "Scheduled"
 	PhasePreparingTarget = "PreparingTarget"
-	// PhaseTargetReady has a QEMU on the target that waits for the memory.
+	// PhaseTargetReady: a QEMU on the target waits for the memory.
 	PhaseTargetReady = "TargetReady"
 	PhaseRunning     = "Running"
 	PhaseSucceeded   = "Succeeded"
 	PhaseFailed      = "Failed"
 )
 
-// Methods say what is moved.
+// Methods of a move.
 const (
-	// MethodLive moves memory; the storage is reached by both hosts.
+	// MethodLive moves memory. Both hosts reach the storage.
 	MethodLive = "LiveMigration"
-	// MethodBlock moves memory and the disks' content.
+	// MethodBlock moves memory and the contents of disks.
 	MethodBlock = "BlockMigration"
-	// MethodCold moves the definition of a VM that is off.
+	// MethodCold moves the definition of a stopped VM.
 	MethodCold = "ColdMigration"
 )
 
-// Planes say what a migration failed at.
+// Planes say in which part a migration failed.
 const (
-	// PlaneControl is everything that prepares: preflight, the target, permission.
+	// PlaneControl is all preparation: preflight, the target, permission.
 	PlaneControl = "control"
 	// PlaneData is the copying itself: no convergence, a lost link, a QEMU that died.
 	PlaneData = "data"
 )
 
-// Statuses of an abort. "" is that none was requested.
+// Statuses of an abort. "" means that none was requested.
 const (
 	AbortAborting  = "Aborting"
 	AbortSucceeded = "Succeeded"
-	// AbortFailed: it came too late, the VM is on the target.
+	// AbortFailed: the abort came too late, the VM is on the target.
 	AbortFailed = "Failed"
 )
 
-// State is how a migration stands, with the names of KubeVirt's VirtualMachineInstanceMigrationState.
+// State is the state of a migration, with the names of KubeVirt's VirtualMachineInstanceMigrationState.
 type State struct {
 	SourceHost, TargetHost string
-	// Start and End are zero while it has not begun or ended.
+	// Start and End are zero before the migration has begun or ended.
 	Start, End time.Time
-	// Phase is one of the phases, Method one of the methods. Mode is "" for a VM that is off.
+	// Phase is one of the phases, Method one of the methods. Mode is "" for a stopped VM.
 	Phase, Method string
 	Mode          Mode
-	// Transport is the one that is used, or was used last; "" before there is one and for a VM that is off.
+	// Transport is the transport in use, or the last one used. It is "" before one is chosen, and for a stopped VM.
 	Transport string
-	// Completed says that it has ended, Failed that it did so without moving the VM.
+	// Completed says whether the migration has ended, Failed whether it ended without moving the VM.
 	Completed, Failed bool
 	// FailureReason is a sentence, FailurePlane one of the planes.
 	FailureReason, FailurePlane string
 	AbortRequested              bool
 	AbortStatus                 string
-	// Recovered says that it broke in post-copy, was resumed and succeeded.
+	// Recovered says whether the migration broke in post-copy, was resumed and succeeded.
 	Recovered bool
-	// Statistics are the last ones of the job; once it has completed, with the downtime that was measured.
+	// Statistics are the job's last ones. After the end they have the measured downtime.
 	Statistics libvirt.Job
 }
 
-// FailedError is a migration that did not move the VM, or of which it is unknown whether it did.
+// FailedError is the error of a migration that did not move the VM, or may not have moved it.
 type FailedError struct {
 	State State
 	// Where says where the VM is now, as a sentence.
 	Where string
-	// Left are the files that were made on the target and could not be removed from there, or must not be as long as
-	// it is unknown where the VM is.
+	// Left lists the files that were made on the target and could not be removed, or must not be removed while it is
+	// unknown where the VM is.
 	Left []string
-	// Err is what the hosts said.
+	// Err is the hosts' error.
 	Err error
 }
 
-// Error tells what happened, where the VM is and how far it came.
+// Error describes what happened, where the VM is and how far the migration came.
 func (e *FailedError) Error() string {
 	text := fmt.Sprintf("migration from host %q to host %q failed (%s plane): %s; %s", e.State.SourceHost,
 		e.State.TargetHost, e.State.FailurePlane, e.State.FailureReason, e.Where)
@@ -104,5 +104,5 @@ func (e *FailedError) Error() string {
 	return text
 }
 
-// Unwrap returns what the hosts said.
+// Unwrap returns the hosts' error.
 func (e *FailedError) Unwrap() error { return e.Err }

@@ -11,15 +11,15 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 )
 
-// checkDisks checks that the target reaches the same data, or that what it doesn't reach can be copied.
+// checkDisks checks that the target reaches the same data, or that the disks that it doesn't reach can be copied.
 func (t preflight) checkDisks(ctx context.Context, f *blockerList) { t.plannedCopies(ctx, f) }
 
-// plannedCopies returns the disks that are copied. Storage that QEMU reaches by itself is the same from everywhere; of
-// a file or device only the storage pools of both hosts tell something. A migration that libvirt finds unsafe it
-// refuses before anything is changed, so what is left in doubt here does no harm.
+// plannedCopies returns the disks that are copied. Storage that QEMU reaches by itself is the same from every host.
+// About a file or device only the storage pools of both hosts tell something. A doubt that remains does no harm,
+// because libvirt refuses a migration that it finds unsafe before anything is changed.
 func (t preflight) plannedCopies(ctx context.Context, f *blockerList) []Copy {
 	if !t.vm.Live() {
-		return nil // For those of a VM that is off see checkLocalFiles.
+		return nil // For a stopped VM see checkLocalFiles.
 	}
 	var copies []Copy
 	unasked := len(t.options.declaredSharedDisks(t.vm.Mobility)) > 0 // See verifyNoDiskLeft.
@@ -53,7 +53,7 @@ func (t preflight) plannedCopies(ctx context.Context, f *blockerList) []Copy {
 	return t.checkCopiesFit(ctx, f, t.measureDisks(ctx, f, copies))
 }
 
-// volumesOnBoth looks for the disk on both hosts.
+// volumesOnBoth looks up the disk on both hosts.
 func (t preflight) volumesOnBoth(
 	ctx context.Context, f *blockerList, disk domain.MobileDisk,
 ) (here, there *libvirt.Volume, ok bool) {
@@ -69,8 +69,8 @@ func (t preflight) volumesOnBoth(
 	return here, there, true
 }
 
-// isShared says that what both hosts have under one path is the same: their pools are of a kind that spans hosts, or
-// the file was changed at the same nanosecond.
+// isShared says whether both hosts have the same file at one path: their pools are of a kind that spans hosts, or the
+// file was changed at the same nanosecond.
 func isShared(here, there *libvirt.Volume) bool {
 	if here == nil || there == nil || here.CapacityBytes != there.CapacityBytes {
 		return false
@@ -95,7 +95,7 @@ func (t preflight) checkReachable(f *blockerList, disk domain.MobileDisk, here, 
 	}
 }
 
-// blockIfDifferent finds out from pools that what the hosts have under a disk's path is not the same.
+// blockIfDifferent reports a blocker if pools show that the hosts have different files at a disk's path.
 func (t preflight) blockIfDifferent(f *blockerList, disk domain.MobileDisk, here, there *libvirt.Volume) bool {
 	at := "disks." + disk.Key
 	what := fmt.Sprintf("disk %q is %s", disk.Key, describeStorage(disk))
@@ -126,7 +126,7 @@ func storageRemedy(disk domain.MobileDisk) string {
 	}
 }
 
-// checkIgnition checks that the target has the configuration for Ignition, which QEMU reads whenever it starts.
+// checkIgnition checks that the target has the Ignition configuration, which QEMU reads at every start.
 func (t preflight) checkIgnition(ctx context.Context, f *blockerList) {
 	path := t.vm.Mobility.Ignition
 	if path == "" {
@@ -153,7 +153,8 @@ func (t preflight) checkIgnition(ctx context.Context, f *blockerList) {
 	}
 }
 
-// checkBootFiles checks what QEMU opens besides disks when it starts, which is what the target's does for a migration.
+// checkBootFiles checks the files that QEMU opens at its start in addition to disks. A migration starts a QEMU on the
+// target.
 func (t preflight) checkBootFiles(ctx context.Context, f *blockerList) {
 	t.checkIgnition(ctx, f)
 	if !t.vm.Live() {
@@ -180,7 +181,7 @@ func (t preflight) checkOpenedFile(ctx context.Context, f *blockerList, attribut
 	}
 }
 
-// findVolume looks for a volume of a host; nil is none.
+// findVolume looks up a volume of a host. It returns nil if there is none.
 func findVolume(ctx context.Context, h *libvirt.Host, path string) (*libvirt.Volume, error) {
 	v, err := h.VolumeByPath(ctx, path)
 	if errors.Is(err, libvirt.ErrNotFound) {

@@ -7,19 +7,20 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 )
 
-// FinishSwitchover ends what a migration that is over left half done, and says whether there was anything. libvirt
-// stops a guest at the source when all of its memory is copied; if whoever runs the migration is lost in that moment,
-// the source is never told how it ended, and keeps the guest standing still for ever. Either the target dropped what it
-// got, or still waits for the word to start it, and the guest goes on at the source; or it runs on the target, and what
-// the source keeps is a process without a guest, which is ended as libvirt would have done: its definition stays, as a
-// leftover.
+// FinishSwitchover completes what a finished migration left undone, and says whether there was anything. libvirt pauses
+// a guest at the source when all of its memory is copied. If the client that manages the migration is lost in that
+// moment, libvirt never tells the source the result, and the guest stays paused there. Either the target dropped what
+// it received, or still waits for the order to start the guest: then the guest continues at the source. Or the guest
+// runs on the target: then the source has a process without a guest, which FinishSwitchover ends as libvirt would have
+// done. Its definition stays, as a stale definition.
 //
-// So is the source's process where libvirt takes post-copy for failed although the guest has all of its memory: its
-// client was lost while QEMU completed the migration.
+// FinishSwitchover also ends the source's process where libvirt takes post-copy as failed although the guest has all of
+// its memory: the client was lost while QEMU completed the migration.
 //
-// It does nothing while the source has a job, unless the target answers, and for a copy there of which it isn't certain
-// that this guest came with its memory: a copy that ever ran there has left its definition, unless it is transient.
-// No other run may work on the migration: what waits on the target is ended before the guest goes on at the source.
+// FinishSwitchover does nothing if the source's domain is transient, if the target doesn't answer, or if it isn't
+// certain that a copy on the target is this guest with its memory. For a paused guest it also does nothing while the
+// source has a job. A copy that ever ran on the target has left its definition there, unless it is transient. No other
+// run may work on the migration: a domain that waits on the target is ended before the guest continues at the source.
 func FinishSwitchover(ctx context.Context, source, target *libvirt.Host, uuid string) (bool, error) {
 	here := readDomain(ctx, source, uuid)
 	if !here.stoppedForHandover() && !here.failedPostCopy() || !here.domain.Persistent {
@@ -50,13 +51,13 @@ func FinishSwitchover(ctx context.Context, source, target *libvirt.Host, uuid st
 	return true, source.ResumeDomain(ctx, uuid)
 }
 
-// neverRan says that what is here never ran: it has got memory, or waits for some, and no definition yet.
+// neverRan says whether this domain never ran: it has received memory, or waits for some, and has no definition yet.
 func (s hostView) neverRan() bool {
 	return s.domain.State == libvirt.Paused && !s.domain.Persistent &&
 		(s.domain.Reason == libvirt.ReasonMigration || s.domain.Reason == libvirt.ReasonStartingUp)
 }
 
-// hasAllMemory says that the guest runs here since all of its memory came.
+// hasAllMemory says whether the guest runs here because all of its memory arrived.
 func (s hostView) hasAllMemory() bool {
 	return s.active() && s.domain.State == libvirt.Running && s.domain.Reason == libvirt.ReasonMigrated
 }

@@ -13,9 +13,9 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 )
 
-// CheckHosts returns everything that blocks moving the VM to the target, or may: in KubeVirt's order,
-// and behind it what depends on the target. It changes nothing on either host. Whether the target has room for the
-// VM is for the fleet to say, which knows what it promised to others.
+// CheckHosts returns everything that blocks, or may block, moving the VM to the target: first in KubeVirt's order, then
+// what depends on the target. It changes nothing on either host. The fleet checks whether the target has room for the
+// VM, because it knows what is reserved for other VMs.
 func CheckHosts(ctx context.Context, vm VM, source, target *libvirt.Host, o Options) ([]Blocker, error) {
 	from, err := source.Info(ctx)
 	if err != nil {
@@ -40,18 +40,18 @@ func CheckHosts(ctx context.Context, vm VM, source, target *libvirt.Host, o Opti
 	return blockers, nil
 }
 
-// preflight is one VM on its way to one host.
+// preflight checks the move of one VM to one host.
 type preflight struct {
 	vm             VM
 	source, target *libvirt.Host
 	from, to       *libvirt.HostInfo
 	options        Options
-	// probeFiles says that files are to be looked at themselves, which a plan leaves: where no storage pool covers their
-	// directory that takes making one.
+	// probeFiles says whether to look at the files themselves. A plan doesn't: for a file outside of all storage pools
+	// this requires making a pool.
 	probeFiles bool
 }
 
-// checkAll asks the target about everything at once.
+// checkAll runs all checks of the target at once.
 func (t preflight) checkAll(ctx context.Context) []Blocker {
 	checks := []func(context.Context, *blockerList){
 		t.checkHypervisor, t.checkCPU, t.checkGuestDevices, t.checkName, t.checkInterfaces, t.checkDisks, t.checkBootFiles,
@@ -71,7 +71,7 @@ func (f *blockerList) hostUnavailable(host *libvirt.Host, err error) {
 		"Bring the host back, or choose another one.")
 }
 
-// unanswered says that a question to a host wasn't answered.
+// unanswered reports that a host did not answer a question.
 func (f *blockerList) unanswered(reason, attribute string, host *libvirt.Host, what string, err error) {
 	if errors.Is(err, libvirt.ErrUnreachable) {
 		f.hostUnavailable(host, err)
@@ -81,7 +81,7 @@ func (f *blockerList) unanswered(reason, attribute string, host *libvirt.Host, w
 		"See why the host refuses the question.")
 }
 
-// checkHypervisor checks that the target knows the machine type, in its very version.
+// checkHypervisor checks that the target supports the machine type, in this version.
 func (t preflight) checkHypervisor(_ context.Context, f *blockerList) {
 	facts := t.vm.Mobility
 	if len(t.to.Guests) == 0 {
@@ -106,8 +106,8 @@ func (t preflight) checkHypervisor(_ context.Context, f *blockerList) {
 	}
 }
 
-// checkCPU checks that the guest finds on the target the CPU that it was started with. A VM that is off gets the CPU
-// that its next start gives it.
+// checkCPU checks that the guest finds on the target the CPU that it was started with. The CPU of a stopped VM is
+// chosen at its next start.
 func (t preflight) checkCPU(ctx context.Context, f *blockerList) {
 	facts := t.vm.Mobility
 	switch {
@@ -141,8 +141,8 @@ func (t preflight) checkCPU(ctx context.Context, f *blockerList) {
 	}
 }
 
-// checkGuestDevices checks that the target's hypervisor has what the VM has of devices that not every host can give a
-// guest.
+// checkGuestDevices checks that the target's hypervisor supports those of the VM's devices that not every host can
+// provide.
 func (t preflight) checkGuestDevices(ctx context.Context, f *blockerList) {
 	facts := t.vm.Mobility
 	demands := slices.DeleteFunc(facts.Values.Demands(), func(d domain.Demand) bool { return d.Usual })
@@ -151,7 +151,7 @@ func (t preflight) checkGuestDevices(ctx context.Context, f *blockerList) {
 	}
 	has, err := t.target.GuestDevices(ctx, facts.Arch, facts.Type, facts.Machine)
 	if err != nil {
-		return // The host can't run this machine type at all, which checkHypervisor says, or it doesn't answer.
+		return // The host doesn't support this machine type, which checkHypervisor reports, or it doesn't answer.
 	}
 	for _, d := range demands {
 		if ok, known := has.Has(d.Device, d.Enum, d.Value); known && !ok {
@@ -161,7 +161,7 @@ func (t preflight) checkGuestDevices(ctx context.Context, f *blockerList) {
 	}
 }
 
-// checkName checks that no other VM has the name on the target.
+// checkName checks that no other VM on the target has the name.
 func (t preflight) checkName(ctx context.Context, f *blockerList) {
 	other, err := t.target.DomainByName(ctx, t.vm.Name)
 	switch {
@@ -174,7 +174,7 @@ func (t preflight) checkName(ctx context.Context, f *blockerList) {
 	}
 }
 
-// checkInterfaces checks that the target has the networks, and that they are the same there.
+// checkInterfaces checks that the target has the networks, and that they are the same networks.
 func (t preflight) checkInterfaces(ctx context.Context, f *blockerList) {
 	var here, there map[string]libvirt.Network
 	for _, i := range t.vm.Mobility.Interfaces {
@@ -214,7 +214,7 @@ func (t preflight) checkInterfaces(ctx context.Context, f *blockerList) {
 	}
 }
 
-// networksByName are a host's networks by name.
+// networksByName returns a host's networks by name.
 func networksByName(ctx context.Context, h *libvirt.Host) (map[string]libvirt.Network, error) {
 	list, err := h.Networks(ctx)
 	if err != nil {
@@ -259,7 +259,7 @@ func (t preflight) checkNetwork(f *blockerList, i domain.MobileInterface, here, 
 // hostdevPool is the forward mode of a network whose interfaces are devices of the host.
 const hostdevPool = "hostdev"
 
-// IsHostLocal says that a network is its host's own: a guest's addresses there don't survive a move.
+// IsHostLocal says whether a network is local to its host: a guest's addresses there don't survive a move.
 func IsHostLocal(n libvirt.Network) bool {
 	switch n.ForwardMode {
 	case "", "nat", "route", "open":

@@ -6,17 +6,17 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 )
 
-// TransferSize is what a move copies, as far as that can be told without touching a host.
+// TransferSize is how much a move copies, as far as known without touching a host.
 type TransferSize struct {
-	// Bytes is how much is copied at least, memory included if the VM runs. Most is how much it is if all of the
-	// disks has to be copied that a guest can see: what the monitor's budget is for.
+	// Bytes is how much is copied at least, memory included if the VM runs. Most is how much is copied if the disks are
+	// full as the guest sees them. The monitor's budget depends on Most.
 	Bytes, Most uint64
-	// Files are those of disks that are made on the target, and how much each takes there at least.
+	// Files are the files of disks that are made on the target, with the room that each requires at least.
 	Files map[string]uint64
 }
 
-// EstimateTransfer is what is copied when the VM moves from the source to the target: its memory, if it runs, and the
-// disks and files that go along.
+// EstimateTransfer estimates what is copied when the VM moves from the source to the target: its memory, if it runs,
+// and its disks and files.
 func EstimateTransfer(ctx context.Context, vm VM, source, target *libvirt.Host, o Options) TransferSize {
 	l := TransferSize{Files: map[string]uint64{}}
 	if vm.Live() {

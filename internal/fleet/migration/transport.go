@@ -12,29 +12,31 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 )
 
-// Transports say how memory gets from host to host.
+// Transports say how memory is sent from host to host.
 const (
-	// TransportAuto picks one that works: direct if the hosts reach each other, else the relay. It is the default.
+	// TransportAuto chooses a transport that works: direct if the hosts reach each other, otherwise the relay. It is
+	// the default.
 	TransportAuto = "auto"
 	// TransportDirect is a TCP connection from one host to the other.
 	TransportDirect = "direct"
-	// TransportTLS is direct and encrypted by QEMU, with certificates that the hosts' administrator put there.
+	// TransportTLS is direct and encrypted by QEMU, with certificates that the hosts' administrator installed.
 	TransportTLS = "tls"
 	// TransportSSHRelay passes through this process and its SSH connections to both hosts.
 	TransportSSHRelay = "ssh_relay"
 )
 
-// Transports are all values of Options.Transport, the default first.
+// Transports lists the values of Options.Transport, the default first.
 var Transports = []string{TransportAuto, TransportDirect, TransportTLS, TransportSSHRelay}
 
-// ErrNoTLS says that a migration over TLS failed before anything was copied, which a missing certificate is the first
-// reason for.
+// ErrNoTLS means that a migration over TLS failed before anything was copied. The most likely reason is a missing
+// certificate.
 var ErrNoTLS = errors.New("no migration over TLS came about")
 
-// ErrNoTunnel says that a host is not reached over SSH, which the relay needs.
+// ErrNoTunnel means that a host is not reached over SSH, which the relay requires.
 var ErrNoTunnel = errors.New("transport ssh_relay takes hosts that are reached over SSH")
 
-// TransportBlockers says what rules the transport out between two hosts, of which each has a tunnel or not.
+// TransportBlockers returns what rules out the transport between two hosts. source and target say whether each host has
+// a tunnel.
 func (o Options) TransportBlockers(source, target bool) []Blocker {
 	if o.Transport != TransportSSHRelay || source && target {
 		return nil
@@ -47,19 +49,21 @@ func (o Options) TransportBlockers(source, target bool) []Blocker {
 }
 
 const (
-	// probedPort is the last one of those on which QEMU takes migrations, unless its host's qemu.conf says otherwise.
-	// libvirt hands them out from the first on, so nothing else listens here: a QEMU that waits for a migration, or for
-	// one that broke in post-copy to go on, takes every connection for it.
+	// probedPort is the last of the ports on which QEMU accepts migrations, unless the host's qemu.conf changes them.
+	// libvirt assigns them from the first on, so nothing else listens on the last. A port in use can't be probed: a
+	// QEMU that waits for a migration, or for one that broke in post-copy to be resumed, takes every connection as its
+	// migration.
 	probedPort = 49215
-	// probePatience is how long a host may leave another one without an answer. Networks of hosts take milliseconds.
+	// probePatience is how long a host may leave another host without an answer. Networks of hosts answer in
+	// milliseconds.
 	probePatience = 3 * time.Second
 )
 
-// route is one way of getting memory and disks to the target.
+// route is one way to send memory and disks to the target.
 type route struct {
 	transport string
-	// relay is what carries memory, disks what carries the disks that are copied. They are nil for a transport between the
-	// hosts, unless it is tried after the relay.
+	// relay carries memory, disks carries the copied disks. They are nil for a transport between the hosts, unless it
+	// is tried after the relay.
 	relay, disks *relay
 }
 
@@ -71,10 +75,10 @@ func (r route) close(ctx context.Context) {
 	}
 }
 
-// relayOpen says that memory may be passing through the relay.
+// relayOpen says whether memory may be passing through the relay.
 func (r route) relayOpen() bool { return r.relay != nil && r.relay.err() == nil }
 
-// disksURI is where the target's QEMU takes disks; "" leaves it to libvirt.
+// disksURI returns where the target's QEMU accepts disks. "" leaves it to libvirt.
 func (r route) disksURI() string {
 	if r.disks == nil {
 		return ""
@@ -82,7 +86,7 @@ func (r route) disksURI() string {
 	return r.disks.uri()
 }
 
-// withRelayError adds why the relay failed to the failure of a migration through it.
+// withRelayError adds the relay's error to the failure of a migration through it.
 func (r route) withRelayError(failure error) error {
 	for _, relay := range []*relay{r.relay, r.disks} {
 		if failure == nil || relay == nil || r.transport != TransportSSHRelay {
@@ -95,7 +99,7 @@ func (r route) withRelayError(failure error) error {
 	return failure
 }
 
-// openTunnels opens what the relay needs and what tells whether there is another way. It does no I/O.
+// openTunnels opens the tunnels for the relay and for finding out whether the hosts reach each other. It does no I/O.
 func (r *run) openTunnels() error {
 	if *r.Options.PeerToPeer {
 		return r.checkPeers()
@@ -125,7 +129,7 @@ func (r *run) closeTunnels(ctx context.Context) {
 	}
 }
 
-// transportOrder are those to try, in this order.
+// transportOrder returns the transports to try, in order.
 func (r *run) transportOrder(ctx context.Context) []string {
 	switch {
 	case r.Options.Transport != TransportAuto:
@@ -140,8 +144,8 @@ func (r *run) transportOrder(ctx context.Context) []string {
 	}
 }
 
-// targetSilent says that what the source sends to the target gets lost. A migration would wait for its connection then,
-// for as long as the source's kernel tries, and could not even be aborted; a refusal on the other hand is told at once.
+// targetSilent says whether packets from the source to the target are lost. A migration would then wait for its
+// connection while the source's kernel tries, and could not even be aborted. A refused connection is reported at once.
 func (r *run) targetSilent(ctx context.Context) bool {
 	address := r.Address
 	if address == "" {
@@ -159,7 +163,7 @@ func (r *run) targetSilent(ctx context.Context) bool {
 	return !answers
 }
 
-// tryTransports migrates over the first transport that gets through.
+// tryTransports migrates over the first transport that works.
 func (r *run) tryTransports(ctx context.Context) error {
 	transports := r.transportOrder(ctx)
 	var failures []error
@@ -182,8 +186,8 @@ func (r *run) tryTransports(ctx context.Context) error {
 	return errors.Join(failures...)
 }
 
-// safeToRetry says that a migration failed before anything was copied, for a reason that another transport may not
-// have, and that nothing of it is left.
+// safeToRetry says whether a migration failed before anything was copied, for a reason that another transport may not
+// have, and left nothing behind.
 func (r *run) safeToRetry(ctx context.Context, err error) bool {
 	if !errors.Is(err, libvirt.ErrInternal) || !r.began.IsZero() || r.state.AbortRequested || ctx.Err() != nil {
 		return false
@@ -214,9 +218,9 @@ func (r *run) migrateOver(ctx context.Context, transport string) error {
 	return err
 }
 
-// openRoute opens a route. The one before it is closed: nothing goes on there any more. The last is closed by Run, when
-// it is known where the VM is, because what passes there may outlive the call that started it. That holds for every
-// relay that is open when a migration is resumed, too: what libvirt takes for broken may go on in QEMU.
+// openRoute opens a route. It closes the previous route, where nothing passes any more. Run closes the last route once
+// it is known where the VM is, because the traffic may outlive the call that started it. The same holds for every relay
+// that is open when a migration is resumed: a migration that libvirt takes as broken may continue in QEMU.
 func (r *run) openRoute(ctx context.Context, transport string) error {
 	if r.resuming && r.route.relayOpen() {
 		r.route.transport = transport
@@ -235,7 +239,7 @@ func (r *run) openRoute(ctx context.Context, transport string) error {
 	return err
 }
 
-// migrationURI is where the target's QEMU listens.
+// migrationURI returns where the target's QEMU listens.
 func (r *run) migrationURI() string {
 	switch {
 	case r.route.transport == TransportSSHRelay:
@@ -247,7 +251,7 @@ func (r *run) migrationURI() string {
 	}
 }
 
-// bracketIPv6 writes an IPv6 address as it stands in a URI.
+// bracketIPv6 writes an IPv6 address in the form that a URI requires.
 func bracketIPv6(address string) string {
 	if ip := net.ParseIP(address); ip != nil && strings.Contains(address, ":") {
 		return "[" + address + "]"

@@ -19,39 +19,41 @@ import (
 type VM struct {
 	UUID, Name string
 	State      libvirt.DomainState
-	// Reason is the domain state's own, as libvirt names it.
+	// Reason is the reason of the domain's state, as libvirt names it.
 	Reason string
-	// Transient says that it has no definition, and is to have none on the target.
+	// Transient says whether the VM has no definition, and is to have none on the target.
 	Transient bool
-	// ManagedSave says that the stopped VM's memory is kept on its host.
+	// ManagedSave says whether the stopped VM's memory is saved on its host.
 	ManagedSave bool
-	// Snapshots is how many it has, BlockJobs are the disks that are being copied.
+	// Snapshots is the number of snapshots, BlockJobs are the disks that are being copied.
 	Snapshots int
 	BlockJobs []string
-	// Job is the job that runs on it, such as Backup; "" is none.
+	// Job is the job that runs on the VM, such as Backup. "" means none.
 	Job string
-	// Session says that it belongs to a user's daemon, which keeps files elsewhere than the system's.
+	// Session says whether the VM belongs to a user's daemon, which keeps files in other places than the system's
+	// daemon.
 	Session bool
-	// Unfinished are the files on the target that are known to be what an earlier attempt to move the VM left
-	// there: they are removed before another one.
+	// Unfinished are the files on the target that an earlier attempt to move the VM left. They are removed before
+	// another attempt.
 	Unfinished []domain.Copy
-	// Brings are the files of images that are brought to the target before the VM moves, and what they take.
+	// Brings are the files of images that are brought to the target before the VM moves, and their sizes.
 	Brings map[string]uint64
-	// BlockedReasons are what QEMU says keeps it from being migrated (blocked-reasons of query-migrate), and
-	// BlockedReasonsError is why they aren't known though QEMU was asked. Both are empty before AskQEMU.
+	// BlockedReasons are QEMU's reasons not to migrate the VM (blocked-reasons of query-migrate). BlockedReasonsError
+	// is why they are unknown although QEMU was asked. Both are empty before AskQEMU.
 	BlockedReasons      []string
 	BlockedReasonsError error
-	// Mobility is what the definition says: the one that would be sent of a VM that runs, else the persistent one.
+	// Mobility has the facts of the definition: for a running VM the definition that would be sent, otherwise the
+	// persistent one.
 	Mobility domain.Mobility
-	// ChainsKnown says that its disks' Backing is all that they are based on, even if the VM is off.
+	// ChainsKnown says whether the Backing of the disks is complete, even if the VM is off.
 	ChainsKnown bool
 }
 
-// Live says that the guest is moved while it runs.
+// Live says whether the guest is moved while it runs.
 func (vm VM) Live() bool { return vm.State.Active() }
 
-// TurnedOff is the VM, which runs, as it will be when it is off, with the facts of its persistent definition. What its
-// disks are based on is known from what runs.
+// TurnedOff returns the running VM as it will be when it is off, with the facts of its persistent definition. The
+// backing chains of its disks are known from the running domain.
 func (vm VM) TurnedOff(facts domain.Mobility) VM {
 	for i, disk := range facts.Disks {
 		same := slices.IndexFunc(vm.Mobility.Disks, func(d domain.MobileDisk) bool { return d.Path == disk.Path })
@@ -64,7 +66,7 @@ func (vm VM) TurnedOff(facts domain.Mobility) VM {
 	return vm
 }
 
-// leftByEarlierAttempt says whether a file of the target is what an earlier attempt left.
+// leftByEarlierAttempt says whether an earlier attempt left the file on the target.
 func (vm VM) leftByEarlierAttempt(path string, there libvirt.Volume) bool {
 	return slices.ContainsFunc(vm.Unfinished, func(c domain.Copy) bool {
 		return c.Path == path && (!c.Making || madeEmpty(c, there))
@@ -126,8 +128,8 @@ func Inspect(ctx context.Context, source *libvirt.Host, uuid string) (VM, error)
 	return vm, readBacking(vm.Mobility.Disks, d.LiveXML)
 }
 
-// readBacking reads what disks are based on from what runs: libvirt leaves out of what is sent to the target what it
-// has found in the images itself.
+// readBacking reads the backing chains of disks from the live definition: the definition that libvirt sends to the
+// target lacks what libvirt found in the images themselves.
 func readBacking(disks []domain.MobileDisk, live string) error {
 	if live == "" {
 		return nil
@@ -146,9 +148,9 @@ func readBacking(disks []domain.MobileDisk, live string) error {
 	return nil
 }
 
-// AskQEMU returns the VM with what QEMU says keeps it from being migrated. Asking marks the domain as tainted
-// until it leaves its host, so it is for a migration that is about to start and for whoever asks for it, not for a
-// plan. That it can't be asked is a doubt, and no error: libvirt asks it too before it changes anything.
+// AskQEMU returns the VM with QEMU's reasons not to migrate it. The question taints the domain until it leaves its
+// host, so it is meant for a migration that is about to start and for a user who requests it, not for a plan. If QEMU
+// can't be asked, that is a doubt and no error: libvirt asks QEMU too before it changes anything.
 func (vm VM) AskQEMU(ctx context.Context, source *libvirt.Host) VM {
 	if !vm.Live() {
 		return vm
@@ -158,7 +160,8 @@ func (vm VM) AskQEMU(ctx context.Context, source *libvirt.Host) VM {
 	return vm
 }
 
-// unlessUnsupported takes what a host's libvirt doesn't have for something that isn't used there.
+// unlessUnsupported returns the error, or nil if the error means that the host's libvirt doesn't support the call or
+// that the call is invalid for this domain: then the feature isn't in use there.
 func unlessUnsupported(err error) error {
 	if errors.Is(err, libvirt.ErrUnsupported) || errors.Is(err, libvirt.ErrOperationInvalid) {
 		return nil
@@ -173,13 +176,13 @@ func (f *blockerList) block(reason, attribute, message, remedy string) {
 	*f = append(*f, Blocker{Reason: reason, Status: status.False, Attribute: attribute, Message: message, Remedy: remedy})
 }
 
-// lacks is block for an object of the target that a resource may create there.
+// lacks reports a missing object of the target that a resource may create there.
 func (f *blockerList) lacks(kind, name, reason, attribute, message, remedy string) {
 	f.block(reason, attribute, message, remedy)
 	(*f)[len(*f)-1].Lacks = status.HostObject{Kind: kind, Name: name}
 }
 
-// blockForNow is block for what ends by itself.
+// blockForNow reports a blocker that ends by itself.
 func (f *blockerList) blockForNow(reason, message, remedy string) {
 	f.block(reason, "", message, remedy)
 	(*f)[len(*f)-1].Temporary = true
@@ -191,8 +194,8 @@ func (f *blockerList) mayBlock(reason, attribute, message, remedy string) {
 	})
 }
 
-// DomainBlockers returns what in the VM itself blocks moving it, all of it, in KubeVirt's order and then
-// what libvirt refuses besides. What depends on the target as well, such as whether it reaches a disk, is not here.
+// DomainBlockers returns everything in the VM itself that blocks moving it: first in KubeVirt's order, then what
+// libvirt refuses in addition. It omits what also depends on the target, such as whether the target reaches a disk.
 func DomainBlockers(vm VM) []Blocker {
 	var f blockerList
 	facts := vm.Mobility
@@ -217,7 +220,7 @@ func DomainBlockers(vm VM) []Blocker {
 	return f
 }
 
-// checkHostDevices finds the host's hardware, which stays where it is.
+// checkHostDevices finds devices of the host, which can't move.
 func (f *blockerList) checkHostDevices(facts domain.Mobility) {
 	for _, device := range facts.HostDevices {
 		f.block(HostDeviceNotLiveMigratable, "", "it has a device of its host: "+device,
@@ -252,7 +255,7 @@ func (f *blockerList) checkConfidentialMemory(facts domain.Mobility) {
 	}
 }
 
-// checkHostFeatures finds what the guest was promised and another host can't keep.
+// checkHostFeatures finds features of the guest that another host can't provide.
 func (f *blockerList) checkHostFeatures(facts domain.Mobility) {
 	const remedy = "Set the TSC's frequency (platform.clock.tsc_frequency), or do without the feature; both require a " +
 		"restart."
@@ -287,7 +290,7 @@ func (f *blockerList) checkHostFeatures(facts domain.Mobility) {
 	}
 }
 
-// checkHostHelpers finds what helpers on the host do for the guest.
+// checkHostHelpers finds work that helpers on the host do for the guest.
 func (f *blockerList) checkHostHelpers(facts domain.Mobility) {
 	for _, fs := range facts.Filesystems {
 		message := fmt.Sprintf("it shares a directory with its host as %q (%s)", fs.Target, fs.Driver)
@@ -315,7 +318,7 @@ func (f *blockerList) checkHostHelpers(facts domain.Mobility) {
 	}
 }
 
-// checkBlockedReasons tells what QEMU said itself. Some of it was found in the definition too, in other words.
+// checkBlockedReasons reports QEMU's own reasons. Some of them were found in the definition too, in other words.
 func (f *blockerList) checkBlockedReasons(vm VM) {
 	for _, why := range vm.BlockedReasons {
 		f.block(QEMUNotLiveMigratable, "", "QEMU refuses to migrate it: "+strings.TrimSuffix(why, "."),
@@ -329,7 +332,7 @@ func (f *blockerList) checkBlockedReasons(vm VM) {
 	}
 }
 
-// checkState finds what a VM does that can't be moved.
+// checkState finds states and jobs of a VM in which it can't be moved.
 func (f *blockerList) checkState(vm VM) {
 	switch {
 	case vm.Job != "":
@@ -346,7 +349,7 @@ func (f *blockerList) checkState(vm VM) {
 	}
 }
 
-// describeStorage says what kind of storage a disk has.
+// describeStorage returns the kind of a disk's storage.
 func describeStorage(disk domain.MobileDisk) string {
 	switch {
 	case disk.Other != "":

@@ -16,16 +16,16 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/storage"
 )
 
-// missingImage is an image that disks of a VM are based on, and that another host has no whole copy of.
+// missingImage is a backing image of a VM's disks of which another host has no complete copy.
 type missingImage struct {
 	ref storage.Ref
-	// path is where both hosts' storage pools have it, bytes is what it takes.
+	// path is where both hosts' storage pools have the image, bytes is its size.
 	path  string
 	bytes uint64
 }
 
-// imagesToBring are the images that can be brought to the target before the VM moves there. One that can't be is a
-// blocker of the disk on it.
+// imagesToBring returns the images that can be brought to the target before the VM moves there. An image that can't be
+// brought is a blocker of the disk that is based on it.
 func imagesToBring(ctx context.Context, vm *inventory.VM, facts domain.Mobility, to *inventory.Host) []missingImage {
 	var missing []missingImage
 
@@ -56,8 +56,8 @@ func imagesToBring(ctx context.Context, vm *inventory.VM, facts domain.Mobility,
 	return missing
 }
 
-// copiesOfImage looks for a host's copy of an image, and says whether another host has a whole one: half a copy has no
-// header.
+// copiesOfImage looks for a host's copy of an image, and says whether another host has a complete copy: half a copy has
+// no header.
 func copiesOfImage(
 	ctx context.Context, from, to *inventory.Host, ref storage.Ref,
 ) (here *libvirt.Volume, whole bool, err error) {
@@ -77,7 +77,7 @@ func copiesOfImage(
 	return here, there.Format == here.Format && there.PhysicalBytes == here.PhysicalBytes, nil
 }
 
-// bringImages brings them.
+// bringImages brings the missing images to the target.
 func (m *move) bringImages(ctx context.Context, inspected migration.VM) error {
 	for _, image := range imagesToBring(ctx, m.vm, inspected.Mobility, m.to) {
 		if err := m.bringImage(ctx, image); err != nil {
@@ -93,7 +93,7 @@ func (m *move) bringImages(ctx context.Context, inspected migration.VM) error {
 	return nil
 }
 
-// bringImage brings one, once however many VMs need it.
+// bringImage brings one image, once for all VMs that need it.
 func (m *move) bringImage(ctx context.Context, image missingImage) error {
 	mv := m.mover
 
@@ -119,7 +119,7 @@ func (m *move) bringImage(ctx context.Context, image missingImage) error {
 	return err
 }
 
-// bringProblems says which images are brought to the target first.
+// bringProblems returns a problem for the images that are brought to the target first.
 func bringProblems(vm *inventory.VM, inspected migration.VM, to *inventory.Host) []inventory.Problem {
 	if len(inspected.Brings) == 0 {
 		return nil

@@ -13,9 +13,9 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 )
 
-// endsFirst says that an earlier migration is brought to its end before the VM is moved to a host: one to that very
-// host, one that broke in post-copy, or one that stands still with all of the memory on both hosts, until a run tells
-// the target to start the guest or ends the migration. Nil: there is none.
+// endsFirst returns a problem if an earlier migration has to end before the VM moves to a host: one to the same host,
+// one that broke in post-copy, or one that is paused with all of the memory on both hosts, until a run tells the target
+// to start the guest or ends the migration. Nil means that there is none.
 func endsFirst(vm *inventory.VM, to *inventory.Host) *inventory.Problem {
 	record := vm.OpenMigration()
 	if record == nil {
@@ -55,9 +55,9 @@ func endsFirst(vm *inventory.VM, to *inventory.Host) *inventory.Problem {
 	return p
 }
 
-// resumeBroken goes on with a migration that broke in post-copy, as the run would have that left it behind: under the
-// VM's lock. What can't be resumed is an error, and is kept or destroyed as the options say. The record is completed,
-// unless the VM stays as it is.
+// resumeBroken resumes a migration that broke in post-copy, as the run that started it would have: under the VM's lock.
+// If it can't be resumed, resumeBroken returns an error, and keeps or destroys the parts as the options say. It
+// completes the record, unless the VM stays as it is.
 func (rec *Recovery) resumeBroken(
 	ctx context.Context, vm *inventory.VM, record domain.Migration, last inventory.LastKnown, own migration.Options,
 ) (*inventory.VM, error) {
@@ -71,13 +71,13 @@ func (rec *Recovery) resumeBroken(
 		return vm, err
 	}
 
-	// libvirt resumes it as it was begun.
+	// libvirt resumes the migration with the options that it began with.
 	if began, err := migration.ParseOptions(record.Options); err == nil {
 		effective.Options.PeerToPeer = began.PeerToPeer
 	}
 
 	state, failure := migration.ResumePostCopy(ctx, migration.Request{
-		// It ran before it was handed over: a guest that stands still has nothing left to fetch in post-copy.
+		// The guest ran before it was handed over: a paused guest has nothing left to fetch in post-copy.
 		VM:     migration.VM{UUID: vm.UUID, Name: vm.Name, State: libvirt.Running},
 		Source: from.Conn, Target: to.Conn, Address: to.Config.MigrationAddress, PeerURI: to.Config.PeerURI,
 		SourceTunnel: from.Config.Tunnel, TargetTunnel: to.Config.Tunnel, Options: effective.Options, Logger: rec.log,
@@ -105,7 +105,7 @@ func (rec *Recovery) resumeBroken(
 			failure = err
 		}
 
-		return now, failure // It can't be written that it failed as long as libvirt takes it to go on.
+		return now, failure // The failure can't be recorded while libvirt takes the migration as running.
 	}
 
 	resumed := state.Record(record.ID, record.Owner)
@@ -117,7 +117,7 @@ func (rec *Recovery) resumeBroken(
 	return now, errors.Join(failure, err)
 }
 
-// failureReason is what the record says of a failure, and of what was done about it.
+// failureReason returns the record's text about a failure, and about what was done then.
 func failureReason(state migration.State, err error) string {
 	if errors.Is(err, ErrDestroyed) {
 		return state.FailureReason + "; " + ErrDestroyed.Error()
@@ -126,7 +126,7 @@ func failureReason(state migration.State, err error) string {
 	return state.FailureReason
 }
 
-// applyOnIrrecoverable does with a VM whose post-copy is irrecoverable what the options say, and returns why it failed.
+// applyOnIrrecoverable handles a VM whose post-copy is irrecoverable as the options say, and returns the failure.
 func (rec *Recovery) applyOnIrrecoverable(
 	ctx context.Context, uuid string, from, to *inventory.Host, o migration.Options, failure error,
 ) error {
@@ -141,9 +141,9 @@ func (rec *Recovery) applyOnIrrecoverable(
 	return fmt.Errorf("%w; %w", failure, ErrDestroyed)
 }
 
-// destroyParts ends what a broken post-copy left of a VM, and leaves one definition of it: on the target, where the
-// guest ran last and wrote to its disks, and where its firmware and its TPM keep what they know now. Both hosts must
-// answer, and QEMU itself must say that nothing comes any more.
+// destroyParts ends the parts that a broken post-copy left of a VM, and leaves one definition: on the target, where the
+// guest ran last and wrote to its disks, and where its firmware and its TPM keep their current state. Both hosts must
+// answer, and QEMU itself must report that no more memory arrives.
 func (rec *Recovery) destroyParts(ctx context.Context, uuid string, from, to *inventory.Host) error {
 	source, err := postCopyHalf(ctx, from, uuid)
 	if err != nil {
@@ -200,7 +200,7 @@ func (rec *Recovery) destroyParts(ctx context.Context, uuid string, from, to *in
 	return rec.undefineStale(ctx, from, source, to)
 }
 
-// postCopyHalf is what a host has of a VM that is in two parts; nil is nothing.
+// postCopyHalf returns a host's part of a VM that is in two parts, nil for none.
 func postCopyHalf(ctx context.Context, on *inventory.Host, uuid string) (*libvirt.Domain, error) {
 	d, err := on.Conn.Domain(ctx, uuid)
 

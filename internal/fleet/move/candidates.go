@@ -13,25 +13,25 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/status"
 )
 
-// Candidate is one host that a VM might move to.
+// Candidate is a host that a VM might move to.
 type Candidate struct {
 	Host string
-	// Current says that the VM is there.
+	// Current says whether the VM is on this host.
 	Current bool
-	// Blockers are everything that blocks the move, or may.
+	// Blockers are everything that blocks, or may block, the move.
 	Blockers []migration.Blocker
-	// Method is how the VM would move there, one of the migration package's methods; "" where it wouldn't.
+	// Method is how the VM would move there, one of the migration package's methods. "" means that it wouldn't.
 	Method string
-	// FreeMemory is how many bytes may still be committed there, nil when the host doesn't answer.
+	// FreeMemory is how many bytes may still be committed there. It is nil if the host doesn't answer.
 	FreeMemory *uint64
 }
 
-// Fits says that nothing is known to block the move.
+// Fits says whether nothing is known to block the move.
 func (c Candidate) Fits() bool { return !c.Current && len(migration.Blocking(c.Blockers)) == 0 }
 
-// MoveCandidates judges every host as the target of a move of the VM: the one that would be chosen first, those that
-// don't fit last. own are the options that are said for that very move; effective is what it would be moved with.
-// askQEMU also asks QEMU itself, which taints the VM.
+// MoveCandidates judges every host as a target for the VM. The host that would be chosen is first, hosts that don't fit
+// are last. own are the options that are given for this move; effective are the options that it would use. askQEMU also
+// asks QEMU itself, which taints the VM.
 func (ck *Checks) MoveCandidates(
 	ctx context.Context, uuid string, last inventory.LastKnown, own migration.Options, askQEMU bool,
 ) (*inventory.VM, []Candidate, migration.EffectiveOptions, error) {
@@ -91,7 +91,7 @@ func (ck *Checks) moveCandidates(
 	return all, nil
 }
 
-// takesMore says that another VM could set out for the host at once.
+// takesMore says whether another VM could start to move to the host at once.
 func (ck *Checks) takesMore(c Candidate) bool {
 	return ck.queue.Inbound(c.Host) < ck.queue.Limits().InboundPerHost
 }
@@ -133,7 +133,7 @@ func (ck *Checks) moveCandidate(
 	}
 
 	if err != nil {
-		blockers = []migration.Blocker{placement.UnansweredBlocker(h, err)} // It costs this host, and no other.
+		blockers = []migration.Blocker{placement.UnansweredBlocker(h, err)} // It excludes only this host.
 	}
 
 	c.Blockers = slices.Concat(blockers, pinBlocker(vm, h, status.False), placement.LabelBlocker(vm, h, status.False),
@@ -146,8 +146,8 @@ func (ck *Checks) moveCandidate(
 	return c, nil
 }
 
-// CheckMigration says what would keep the order from being carried out, as far as it can be told without touching a
-// host. Where the target is left open, a warning says which it would be now.
+// CheckMigration returns what would prevent the order from being carried out, as far as known without touching a host.
+// If the target is left open, a warning says which host would be chosen now.
 func (ck *Checks) CheckMigration(ctx context.Context, order Order) ([]inventory.Problem, error) {
 	vm, err := ck.hosts.Find(ctx, order.UUID, order.Last)
 	if err != nil {
@@ -238,7 +238,7 @@ func (ck *Checks) checkTarget(ctx context.Context, vm *inventory.VM, order Order
 	return problems, nil
 }
 
-// fittingFirst sorts what is true before what isn't.
+// fittingFirst sorts true before false.
 func fittingFirst(a, b bool) int {
 	switch {
 	case a == b:

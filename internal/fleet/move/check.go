@@ -15,18 +15,17 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/status"
 )
 
-// CheckMove says what would keep the VM from being moved to the target that its configuration pins it to, as far as it
-// can be told without touching a host: every blocker with its reason code and what would lift it. What is unknown
-// beforehand is a warning. A target that is cordoned, or switched off for its maintenance, is a warning too: the same
-// apply may end the maintenance, and Move refuses if it hasn't. planned are the objects that hosts will have before
-// the move.
+// CheckMove returns what would prevent the move to the target that the VM's configuration pins it to, as far as known
+// without touching a host: every blocker with its reason code and remedy. A check without a result beforehand is a
+// warning. A target that is cordoned, or switched off for its maintenance, is a warning too: the same apply may end the
+// maintenance, and Move refuses if it hasn't. planned are the objects that hosts will have before the move.
 func (ck *Checks) CheckMove(
 	ctx context.Context, order Order, planned status.PlannedObjects,
 ) ([]inventory.Problem, error) {
 	return ck.checkMove(ctx, order, planned, true)
 }
 
-// checkMove is CheckMove for a VM that is pinned to the target, or for one that is moved there for another reason.
+// checkMove is CheckMove for a VM that is pinned to the target, or moves there for another reason.
 func (ck *Checks) checkMove(
 	ctx context.Context, order Order, planned status.PlannedObjects, pinned bool,
 ) ([]inventory.Problem, error) {
@@ -79,7 +78,7 @@ func (ck *Checks) checkMove(
 	return problems, nil
 }
 
-// pinClosed says that a VM is pinned to a host that takes none at present.
+// pinClosed warns that a VM is pinned to a host that accepts no VMs now.
 func pinClosed(vm *inventory.VM, to *inventory.Host, b migration.Blocker) inventory.Problem {
 	return inventory.Problem{
 		Attribute: "host", Summary: "Virtual machine is pinned to a host under maintenance", Warning: true,
@@ -91,13 +90,13 @@ func pinClosed(vm *inventory.VM, to *inventory.Host, b migration.Blocker) invent
 	}
 }
 
-// copyProblemsTo is copyProblems of a VM that wasn't looked at yet.
+// copyProblemsTo returns the copyProblems of a VM that was not inspected yet.
 func (ck *Checks) copyProblemsTo(
 	ctx context.Context, vm *inventory.VM, target string, o migration.Options,
 ) []inventory.Problem {
 	inspected, err := Inspect(ctx, vm)
 	if err != nil {
-		return nil // Whoever moves it is told.
+		return nil // The move itself reports the error.
 	}
 
 	to := ck.hosts.Host(target)
@@ -105,7 +104,7 @@ func (ck *Checks) copyProblemsTo(
 	return copyProblems(ctx, vm, ck.WithTarget(ctx, vm, inspected, to), to, o)
 }
 
-// copyProblems says what will be copied: disks of a VM that runs, files of one that is off.
+// copyProblems returns what will be copied: disks of a running VM, or files of a stopped VM.
 func copyProblems(
 	ctx context.Context, vm *inventory.VM, inspected migration.VM, to *inventory.Host, o migration.Options,
 ) []inventory.Problem {
@@ -117,7 +116,7 @@ func copyProblems(
 	return append(problems, imageProblems(ctx, vm, inspected, to, o)...)
 }
 
-// imageProblems says which disks of a VM that runs will be copied.
+// imageProblems returns which disks of a running VM will be copied.
 func imageProblems(
 	ctx context.Context, vm *inventory.VM, inspected migration.VM, to *inventory.Host, o migration.Options,
 ) []inventory.Problem {
@@ -155,7 +154,8 @@ func imageProblems(
 	}}
 }
 
-// afterCopies says what becomes of disks at the source: of those that were made with the VM, and of others.
+// afterCopies returns a text about what happens to disks at the source: to those that were made with the VM, and to
+// others.
 func afterCopies(vm *inventory.VM, own, others int, removed bool) string {
 	text := fmt.Sprintf("On host %q they are ", vm.Host)
 
@@ -169,7 +169,7 @@ func afterCopies(vm *inventory.VM, own, others int, removed bool) string {
 	}
 }
 
-// carriedProblems says which files a VM that is off takes along.
+// carriedProblems returns which files of a stopped VM will be copied.
 func carriedProblems(
 	vm *inventory.VM, carried []migration.CopiedFile, to *inventory.Host, o migration.Options,
 ) []inventory.Problem {
@@ -206,8 +206,8 @@ func carriedProblems(
 	}}
 }
 
-// Preflight finds everything that blocks the move, room on the target included. askQEMU also asks QEMU itself, which
-// taints the VM.
+// Preflight finds everything that blocks the move, including missing room on the target. askQEMU also asks QEMU itself,
+// which taints the VM.
 func (ck *Checks) Preflight(
 	ctx context.Context, vm *inventory.VM, to *inventory.Host, o migration.Options, askQEMU bool,
 ) (migration.VM, []migration.Blocker, error) {
@@ -225,7 +225,7 @@ func (ck *Checks) Preflight(
 	return inspected, blockers, err
 }
 
-// CheckTarget is Preflight of a VM that was looked at already.
+// CheckTarget is Preflight for a VM that was already inspected.
 func (ck *Checks) CheckTarget(
 	ctx context.Context, vm *inventory.VM, inspected migration.VM, to *inventory.Host, o migration.Options,
 ) ([]migration.Blocker, error) {
@@ -244,7 +244,7 @@ func (ck *Checks) CheckTarget(
 	}
 
 	if errors.Is(err, inventory.ErrUnreachable) {
-		return blockers, nil // Preflight has said so.
+		return blockers, nil // CheckHosts has reported it.
 	}
 
 	if err != nil {
@@ -271,7 +271,7 @@ func (ck *Checks) CheckTarget(
 
 	bytes := to.WithOverhead(inspected.Mobility.Memory, vm.Entry)
 	if !inspected.Live() {
-		bytes = 0 // It needs it when it is started.
+		bytes = 0 // The VM requires it only when it is started.
 
 		blockers = append(blockers, ck.placement.DeviceBlockers(ctx, a, vm)...)
 	}
@@ -290,7 +290,7 @@ func (ck *Checks) CheckTarget(
 	return append(blockers, ck.placement.CapacityBlockers(a, vm, bytes)...), nil
 }
 
-// moveProblem says why a move is out of the question.
+// moveProblem returns why a move is impossible.
 func moveProblem(err error) inventory.Problem {
 	p := inventory.Problem{Attribute: "host", Summary: "Virtual machine can't be moved", Detail: err.Error()}
 	if e, ok := errors.AsType[*inventory.Error](err); ok {
@@ -300,7 +300,7 @@ func moveProblem(err error) inventory.Problem {
 	return p
 }
 
-// blockerProblems makes one problem of each blocker, and one warning of all that is unknown.
+// blockerProblems makes one problem of each blocker, and one warning of all unknown checks.
 func blockerProblems(vm *inventory.VM, to *inventory.Host, blockers []migration.Blocker) []inventory.Problem {
 	var (
 		problems []inventory.Problem
@@ -333,7 +333,7 @@ func blockerProblems(vm *inventory.VM, to *inventory.Host, blockers []migration.
 	return problems
 }
 
-// doubtText lists what is unknown beforehand, behind a sentence about the move.
+// doubtText lists what is unknown beforehand, after a sentence about the move.
 func doubtText(blockers []migration.Blocker) string {
 	if len(blockers) == 0 {
 		return ""

@@ -11,14 +11,14 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migration"
 )
 
-// CloseRecord completes the record of a migration that is over, and does what whoever ran it would have done.
+// CloseRecord completes the record of a finished migration, and does what its run would have done.
 func (rec *Recovery) CloseRecord(
 	ctx context.Context, vm *inventory.VM, record domain.Migration, aborted error,
 ) (*inventory.VM, error) {
 	record.End = time.Now().UTC().Truncate(time.Millisecond)
 
 	if record.Transport == migration.TransportAuto {
-		record.Transport = "" // Only who was killed knew which one it took.
+		record.Transport = "" // Only the killed run knew which transport it used.
 	}
 
 	if aborted != nil {
@@ -28,7 +28,7 @@ func (rec *Recovery) CloseRecord(
 	var variables []string
 
 	switch {
-	case record.Failed: // How it went is known already.
+	case record.Failed: // The result is already known.
 	case vm.Host == record.TargetHost:
 		record.Phase = migration.PhaseSucceeded
 
@@ -46,7 +46,7 @@ func (rec *Recovery) CloseRecord(
 		record.FailureReason = fmt.Sprintf("the run that moved it (%s) was interrupted, and the VM stayed on host %q",
 			record.Owner, vm.Host)
 
-		// What can't be removed now is removed before the next attempt.
+		// Files that can't be removed now are removed before the next attempt.
 		now, err := rec.DiscardCopies(ctx, vm, nil)
 		if err != nil {
 			rec.log.WarnContext(ctx, "an unfinished copy was not removed", "name", vm.Name, "error", err.Error())
@@ -59,7 +59,7 @@ func (rec *Recovery) CloseRecord(
 			record.Owner, vm.Host)
 	}
 
-	// What was made for the VM as it was elsewhere is what it is made of now, or that is unknown.
+	// The VM now consists of the files that were copied to this host, or whether it does is unknown.
 	vm.Metadata.Copies = slices.DeleteFunc(slices.Clone(vm.Metadata.Copies), func(c domain.Copy) bool {
 		return c.FromUUID != vm.HostUUID
 	})
@@ -88,15 +88,15 @@ func (rec *Recovery) CloseRecord(
 	}
 
 	now, err := rec.RemoveLeftVolumes(ctx, vm, nil, false)
-	if err != nil { // It is noted, and told by the next plan.
+	if err != nil { // It is noted, and the next plan reports it.
 		rec.log.WarnContext(ctx, "disks were left behind", "name", vm.Name, "error", err.Error())
 	}
 
 	return now, nil
 }
 
-// variablesLeft are the files of its firmware's variables that the VM's host is known not to have had before the move
-// that brought it there: where it came from they are of no use any more.
+// variablesLeft returns the files of firmware variables that the VM's host did not have before the move that brought
+// the VM there. The host that the VM came from no longer needs its files.
 func (rec *Recovery) variablesLeft(ctx context.Context, vm *inventory.VM) []string {
 	if len(vm.Metadata.Copies) == 0 {
 		return nil

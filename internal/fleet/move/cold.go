@@ -15,9 +15,8 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 )
 
-// cold moves a VM that is off: the files that it has on its host are copied, then its definition is made on the target,
-// and last the source's is removed. Until that is gone it is the one that counts, and what is on the target is
-// unfinished.
+// cold moves a stopped VM: it copies the VM's files, defines the VM on the target, and last removes the source's
+// definition. Until then the source's definition is the valid one, and everything on the target is unfinished.
 func (m *move) cold(ctx context.Context, inspected migration.VM) error {
 	offlineCopy, blockers, err := migration.PlanOfflineCopy(ctx, inspected, m.from.Conn, m.to.Conn, m.effective.Options,
 		m.mover.log)
@@ -29,7 +28,7 @@ func (m *move) cold(ctx context.Context, inspected migration.VM) error {
 		return &inventory.Error{VM: m.vm.Name, Host: m.from.Name, Err: &migration.BlockedError{Blockers: blocking}}
 	}
 
-	// Better told before anything is copied than when it is asked again.
+	// Report a lack of room before anything is copied, rather than at the reservation for the handover.
 	_, release, err := m.reserveForCold(ctx, inspected)
 	if err != nil {
 		return err
@@ -102,8 +101,8 @@ func (m *move) coldSteps(ctx context.Context, inspected migration.VM, offlineCop
 	return nil
 }
 
-// stillOurs makes sure that no other run took the VM's lock over while this one slept: a run that does so completes our
-// record first.
+// stillOurs checks that no other run took over the VM's lock while this run was asleep. A run that takes it over first
+// completes this run's record.
 func (m *move) stillOurs(ctx context.Context) error {
 	d, err := m.from.Conn.Domain(ctx, m.vm.UUID)
 	if err != nil {
@@ -123,17 +122,17 @@ func (m *move) stillOurs(ctx context.Context) error {
 	}
 }
 
-// presence is what is known of a definition on the target.
+// presence says what is known about a definition on the target.
 type presence int
 
 const (
 	notThere     presence = iota
-	madeThere             // by this run, and the source has its own still
-	unclearThere          // whether it counts, as the source may lose its own any moment
+	madeThere             // by this run, and the source still has its own
+	unclearThere          // whether it is valid, as the source may lose its own at any moment
 )
 
-// handOverReserved hands the VM over if the target still takes it, together with all that came there while files were
-// copied.
+// handOverReserved hands the VM over if the target still has room for it, in addition to all VMs that came while files
+// were copied.
 func (m *move) handOverReserved(ctx context.Context, inspected migration.VM) (presence, error) {
 	devices, release, err := m.reserveForCold(ctx, inspected)
 	if err != nil {
@@ -144,9 +143,10 @@ func (m *move) handOverReserved(ctx context.Context, inspected migration.VM) (pr
 	return m.handOver(ctx, devices)
 }
 
-// handOver makes the definition on the target and removes the source's, with the firmware's variables and the TPM's
-// state there, unless the target has the same. devices are the host devices that the VM has there; nil: the same. It
-// isn't broken off: what a host may still do later would decide where the VM is.
+// handOver defines the VM on the target and removes the source's definition, together with the firmware's variables and
+// the TPM's state there, unless they are the same files on the target. devices are the host devices that the VM has
+// there; nil means the same devices. The end of ctx doesn't abort handOver: a call that a host still carries out later
+// would decide where the VM is.
 func (m *move) handOver(ctx context.Context, devices map[string]domain.Row) (presence, error) {
 	ctx, cancel := lease.CleanupContext(ctx, inventory.FinishTimeout)
 	defer cancel()
@@ -159,7 +159,7 @@ func (m *move) handOver(ctx context.Context, devices map[string]domain.Row) (pre
 	}
 
 	arrived := m.vm.Metadata
-	arrived.Copies = nil // On the target they are no copies but what the VM is made of.
+	arrived.Copies = nil // On the target the VM consists of these files.
 
 	if err := definition.SetMetadata(arrived); err != nil {
 		return notThere, err
@@ -199,7 +199,7 @@ func (m *move) handOver(ctx context.Context, devices map[string]domain.Row) (pre
 		return madeThere, err
 	}
 
-	// Whether it was removed decides, not whether the answer came through.
+	// Whether the definition was removed decides, not whether the answer arrived.
 	d, readErr := m.from.Conn.Domain(ctx, m.vm.UUID)
 
 	switch {
@@ -208,7 +208,7 @@ func (m *move) handOver(ctx context.Context, devices map[string]domain.Row) (pre
 	case readErr != nil:
 		return unclearThere, errors.Join(err, readErr)
 	case err == nil && d.Active():
-		// Started in the last moment, it runs on without its definition.
+		// If the VM was started in the last moment, it continues to run without its definition.
 		_, err := m.from.Conn.RedefineDomain(ctx, before, before)
 
 		return unclearThere, errors.Join(&inventory.Error{
@@ -221,13 +221,13 @@ func (m *move) handOver(ctx context.Context, devices map[string]domain.Row) (pre
 	}
 }
 
-// Refused says that libvirt has answered, and won't do it later.
+// Refused says whether libvirt has answered with an error, and won't carry out the call later.
 func Refused(err error) bool {
 	return !errors.Is(err, inventory.ErrUnreachable) && !errors.Is(err, context.Canceled) &&
 		!errors.Is(err, context.DeadlineExceeded)
 }
 
-// removeDisks removes what the source has of disks that arrived.
+// removeDisks removes the source's files of disks that arrived.
 func (m *move) removeDisks(ctx context.Context, paths []string) {
 	for _, path := range paths {
 		m.mover.log.InfoContext(ctx, "removing a disk that was copied", "name", m.vm.Name, "host", m.from.Name, "file", path)
@@ -239,20 +239,20 @@ func (m *move) removeDisks(ctx context.Context, paths []string) {
 	}
 }
 
-// undoCold leaves nothing of a move that failed on the target, as far as it is certain that this run made it and that
-// the source is what counts. What can't be removed now stays noted, and is removed before the next attempt.
+// undoCold removes what a failed move made on the target, if it is certain that this run made it and that the source's
+// definition is the valid one. Files that can't be removed now stay noted, and are removed before the next attempt.
 func (m *move) undoCold(ctx context.Context, offlineCopy *migration.OfflineCopy, there presence) error {
 	if there == unclearThere {
 		return nil
 	}
 
 	if err := m.stillOurs(ctx); err != nil {
-		return nil //nolint:nilerr // Whoever has the VM now decides. The move's own error says what happened.
+		return nil //nolint:nilerr // The run that has the VM now decides. The move's own error says what happened.
 	}
 
 	d, err := m.from.Conn.Domain(ctx, m.vm.UUID)
 	if err != nil {
-		return nil //nolint:nilerr // As long as the source may have the VM, it is there and nowhere else.
+		return nil //nolint:nilerr // While the source may have the VM, it is there and nowhere else.
 	}
 
 	if !d.Active() {
@@ -274,7 +274,7 @@ func (m *move) undoCold(ctx context.Context, offlineCopy *migration.OfflineCopy,
 	return err
 }
 
-// undefineUnstarted takes the definition back that this run has made on the target a moment ago.
+// undefineUnstarted removes the definition that this run has just made on the target.
 func (m *move) undefineUnstarted(ctx context.Context) error {
 	d, err := m.to.Conn.Domain(ctx, m.vm.UUID)
 
@@ -290,13 +290,13 @@ func (m *move) undefineUnstarted(ctx context.Context) error {
 	}
 }
 
-// DiscardCopies removes what moves that did not come to their end left on other hosts, or on that one only: files and
-// the definition that was made with them. It takes them off the VM's metadata, and returns the VM as it is then. What
-// is on hosts that are not configured stays, and stays noted.
+// DiscardCopies removes what unfinished moves left on other hosts: files, and the definition that was made with them.
+// If only is not nil, it considers only that host. It removes the files from the VM's metadata, and returns the VM as
+// it is then. What is on hosts that are not configured stays, and stays noted.
 func (cl *Cleanup) DiscardCopies(ctx context.Context, vm *inventory.VM, only *inventory.Host) (*inventory.VM, error) {
 	var failures []error
 
-	gone := map[string]bool{vm.HostUUID: true} // Here they are what the VM is made of.
+	gone := map[string]bool{vm.HostUUID: true} // On this host the VM consists of them.
 	stale := slices.Clone(vm.StaleHosts)
 
 	for _, h := range cl.hosts.Configured {
@@ -338,8 +338,8 @@ func (cl *Cleanup) DiscardCopies(ctx context.Context, vm *inventory.VM, only *in
 	return vm, errors.Join(append(failures, err)...)
 }
 
-// discardOn removes what is on one host. Where there is a definition in addition to what was made, all had been copied,
-// and whether it was started since is unknown: libvirt forgets that when its daemon is restarted.
+// discardOn removes what is on one host. If the host has a definition in addition to the files, all had been copied,
+// and whether the VM was started since is unknown: libvirt forgets that when its daemon is restarted.
 func (cl *Cleanup) discardOn(ctx context.Context, vm *inventory.VM, h *inventory.Host, copies []domain.Copy) error {
 	var (
 		making []domain.Copy
@@ -354,7 +354,7 @@ func (cl *Cleanup) discardOn(ctx context.Context, vm *inventory.VM, h *inventory
 		}
 	}
 
-	// Before the directories that they are in.
+	// Remove them before their directories.
 	if err := migration.DiscardUnfinishedCopies(ctx, h.Conn, vm.On.Conn, making); err != nil || len(paths) == 0 {
 		return err
 	}
@@ -370,7 +370,7 @@ func (cl *Cleanup) discardOn(ctx context.Context, vm *inventory.VM, h *inventory
 	return migration.DiscardLeftCopies(ctx, h.Conn, vm.On.Conn, paths)
 }
 
-// copiedTwice says that only a person can tell which of two VMs counts.
+// copiedTwice returns an error that says that only a user can tell which of two VMs is the valid one.
 func (cl *Cleanup) copiedTwice(vm *inventory.VM, h *inventory.Host) error {
 	return &inventory.Error{
 		VM: vm.Name, Host: h.Name, Kind: inventory.ErrAmbiguous,

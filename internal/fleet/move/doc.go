@@ -2,11 +2,11 @@
 // move, locks the VM on both hosts, reserves memory and disk space on the target, records the move, and completes moves
 // whose run was killed.
 //
-// A move is what the fleet does: order.go carries out a virtfleet_migration, move.go a change of host or a drain's
-// step, cold.go copies a VM that is off. A migration is what happens between two hosts that are handed in: the checks
-// of both, the call to libvirt, its job. That is package migration.
+// A move is the fleet's operation: order.go carries out a virtfleet_migration, move.go a change of host or a drain's
+// step, cold.go copies a stopped VM. A migration is the operation between two hosts: the checks of both, the call to
+// libvirt, its job. That is package migration.
 //
 // It imports inventory (where the VM is), records (locks, policies, metadata), placement (capacity of the target),
-// migration (two hosts), admission (who goes when), and storage. It must not know why a VM is moved: an order, a change
-// of its configuration and a drain all call the same functions.
+// migration (two hosts), admission (the order of moves), and storage. It must not know why a VM moves: an order, a
+// change of its configuration and a drain all call the same functions.
 package move

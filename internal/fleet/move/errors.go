@@ -6,12 +6,13 @@ import (
 )
 
 var (
-	// ErrNotMoved means that the VM was to be moved and was not, or that it is unknown whether it was.
+	// ErrNotMoved means that the VM was not moved as requested, or that it is unknown whether it was.
 	ErrNotMoved = errors.New("the VM was not moved")
-	// ErrDestroyed means that what a broken migration left of a VM was ended, because on_irrecoverable says so.
+	// ErrDestroyed means that the parts that a broken migration left of a VM were ended, because on_irrecoverable says
+	// so.
 	ErrDestroyed = errors.New("what was left of it was destroyed, as on_irrecoverable says")
-	// ErrStays means that the VM stays where it is on purpose.
+	// ErrStays means that the VM intentionally stays where it is.
 	ErrStays = errors.New("the VM stays")
-	// ErrPinned is ErrStays for one that would be brought back.
+	// ErrPinned is ErrStays for a VM that would be moved back because its configuration pins it.
 	ErrPinned = fmt.Errorf("%w: its configuration pins it to this host; change its host, or remove it there", ErrStays)
 )

@@ -10,18 +10,18 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migration"
 )
 
-// failure explains a migration that did not move the VM.
+// failure returns the error of a migration that did not move the VM.
 func (m *move) failure(ctx context.Context, err error) error {
 	return notMoved(ctx, m.vm, m.from, m.to, err)
 }
 
-// notMoved explains a migration between two hosts that did not move the VM.
+// notMoved returns the error of a migration between two hosts that did not move the VM.
 func notMoved(ctx context.Context, vm *inventory.VM, from, to *inventory.Host, err error) error {
 	e := &inventory.Error{VM: vm.Name, Host: from.Name, Kind: ErrNotMoved, Err: err, Detail: "it was not moved"}
 
 	switch {
 	case errors.Is(err, lease.ErrLost), errors.Is(err, lease.ErrUnconfirmed):
-		e.Detail = "this run has stopped moving it" // What became of it is the other run's to say, and what to do its kind's.
+		e.Detail = "this run has stopped moving it" // The other run reports what happened to the VM, and what to do.
 	case errors.Is(err, migration.ErrStuck), errors.Is(err, migration.ErrLate):
 		e.Remedy = "Its guest writes to its memory faster than that can be copied. Set allow_auto_converge or " +
 			"allow_post_copy in migration_options, give it more bandwidth, or raise the timeouts there."

@@ -15,18 +15,18 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 )
 
-// Move brings the VM to the target host: while it runs, if it runs. It returns the VM as it is then, wherever that is,
-// and how it went; the VM is nil when that is unknown. A VM that is on the target already is left alone, and the state
-// is the zero value.
+// Move moves the VM to the target host, live if it runs. It returns the VM as it is then, on whichever host, and the
+// result; the VM is nil when that is unknown. A VM that is on the target already is left alone, and the state is the
+// zero value.
 //
-// How it went is kept in the VM's metadata as well. o is what was said for this very move; the rest comes from the
-// policy that holds for the VM, and the fleet's own.
+// The result is also kept in the VM's metadata. o are the options that are given for this move; the rest comes from the
+// policy that applies to the VM, and from the fleet's options.
 //
-// A target that is cordoned is waited for, though not for long: Terraform may end its maintenance in the same apply. As
-// long as that lasts the VM stays, and the error is migration.ErrBlocked.
+// Move waits for a cordoned target, though not for long: Terraform may end its maintenance in the same apply. During a
+// maintenance the VM stays, and the error is migration.ErrBlocked.
 //
-// When ctx ends a migration is aborted, which takes seconds, unless the guest is on the target already. A VM that
-// another run moves elsewhere at that time is left to it, and the error is ErrBusy.
+// When ctx ends Move aborts the migration, which takes seconds, unless the guest is on the target already. If another
+// run is moving the VM to a different host, Move leaves the VM to that run, and the error is ErrBusy.
 func (mv *Mover) Move(
 	ctx context.Context, uuid string, last inventory.LastKnown, target string, o migration.Options,
 ) (*inventory.VM, migration.State, error) {
@@ -43,19 +43,19 @@ func (mv *Mover) Move(
 	return vm, how.state, err
 }
 
-// Request is where and how a VM is to be moved.
+// Request says where and how to move a VM.
 type Request struct {
 	Target   string
 	Options  migration.Options
 	Priority int
-	// Starts says that a VM which is off is started as soon as it is there.
+	// Starts says whether a stopped VM is started as soon as it has moved.
 	Starts bool
-	// unlessPinnedHere says that a VM which its configuration pins to where it is stays.
+	// unlessPinnedHere says whether the VM stays if its configuration pins it to its host.
 	unlessPinnedHere bool
 }
 
-// MoveForDrain is Move for one that has another priority among those that wait, and that moves the VM on from where
-// another run brings it, but not from where its configuration wants it by now.
+// MoveForDrain is Move for a drain: with another priority in the queue. It moves the VM on from the host to which
+// another run brings it, but not from the host that its configuration now pins it to.
 func (mv *Mover) MoveForDrain(
 	ctx context.Context, uuid string, last inventory.LastKnown, w Request,
 ) (*inventory.VM, SourceFiles, error) {
@@ -70,15 +70,15 @@ func (mv *Mover) MoveForDrain(
 	return now, SourceFiles{From: m.from, Copied: m.copied, Kept: m.kept}, err
 }
 
-// SourceFiles are what a move left on the host that the VM came from.
+// SourceFiles are the files that a move left on the host that the VM came from.
 type SourceFiles struct {
 	From *inventory.Host
-	// Copied are the files of the disks that were copied, Kept says that the source keeps its own of them.
+	// Copied are the files of the disks that were copied, Kept says whether the source keeps its own files.
 	Copied []string
 	Kept   bool
 }
 
-// moveAfter moves the VM. Before that, conclude ends another move of it.
+// moveAfter moves the VM. Before that, conclude ends another move of the VM.
 func (mv *Mover) moveAfter(
 	ctx context.Context, uuid string, last inventory.LastKnown, w Request,
 	conclude func(context.Context, *inventory.VM, inventory.LastKnown) (*inventory.VM, error),
@@ -108,34 +108,34 @@ func (mv *Mover) moveAfter(
 	return now, m, err
 }
 
-// move is one VM on its way.
+// move is one move of a VM in progress.
 type move struct {
 	mover    *Mover
 	vm       *inventory.VM // as it was at the source
 	from, to *inventory.Host
-	// options are those that were said for this move, effective what is in force once it begins.
+	// options are those that were given for this move, effective those in force once it begins.
 	options   migration.Options
 	effective migration.EffectiveOptions
 	priority  int
-	// starts says that the VM, which is off, is started once it is there.
+	// starts says whether the stopped VM is started once it has moved.
 	starts bool
-	// unlessPinnedHere says that a VM which its configuration pins to the source stays.
+	// unlessPinnedHere says whether the VM stays if its configuration pins it to the source.
 	unlessPinnedHere bool
-	// id is how the record of an ordered move is known again, "" for one without an order.
+	// id is the id by which the record of an ordered move is recognized, "" without an order.
 	id string
-	// unlessPinnedElsewhere says that a VM which its configuration pins to another host than the target stays.
+	// unlessPinnedElsewhere says whether the VM stays if its configuration pins it to a host other than the target.
 	unlessPinnedElsewhere bool
 	state                 migration.State
-	// copied are the files of the disks that were copied, kept says that the source keeps its own of them.
+	// copied are the files of the disks that were copied, kept says whether the source keeps its own files.
 	copied []string
 	kept   bool
-	// stays is what neither host loses with its definition of the VM, which is off.
+	// stays lists what neither host removes with its definition of the stopped VM.
 	stays []libvirt.Kept
-	// record is what is kept of the move. Its start is zero until something is done.
+	// record is the record of the move. Its start is zero until something is done.
 	record domain.Migration
 }
 
-// locked moves the VM once it is its turn, under its lock on both hosts, and returns what Move does.
+// locked moves the VM when its turn has come, under its lock on both hosts, and returns what Move returns.
 func (m *move) locked(ctx context.Context, last inventory.LastKnown) (*inventory.VM, error) {
 	mv, uuid := m.mover, m.vm.UUID
 
@@ -148,8 +148,8 @@ func (m *move) locked(ctx context.Context, last inventory.LastKnown) (*inventory
 	}
 	defer leave()
 
-	// Whoever finds the VM on the target as soon as it is there takes the lock there, so both are needed: in one order for
-	// all, as another may be about to move it back.
+	// A run that finds the VM on the target as soon as it is there takes the lock there, so both locks are needed. All
+	// runs take them in one order, as another run may be about to move the VM back.
 	first, second := m.from, m.to
 	if second.Name < first.Name {
 		first, second = second, first
@@ -196,8 +196,8 @@ func (m *move) run(ctx context.Context) error {
 		return ErrPinned
 	}
 
-	m.to.ForgetRecord()   // It may have been cordoned by now.
-	m.from.ForgetRecord() // Its policies may be others.
+	m.to.ForgetRecord()   // It may be cordoned now.
+	m.from.ForgetRecord() // Its policies may have changed.
 
 	if len(m.vm.Metadata.Copies) > 0 {
 		now, err := m.mover.DiscardCopies(ctx, m.vm, m.to)
@@ -230,7 +230,7 @@ func (m *move) run(ctx context.Context) error {
 		return &inventory.Error{VM: m.vm.Name, Host: m.from.Name, Err: &migration.BlockedError{Blockers: blocking}}
 	}
 
-	// A definition that was left behind there blocks the one that comes.
+	// A stale definition on the target blocks the new one.
 	if slices.Contains(m.vm.StaleHosts, m.to.Name) && m.vm.Active {
 		if m.vm, err = m.mover.EnsureDefined(ctx, m.vm); err != nil {
 			return err
@@ -243,7 +243,7 @@ func (m *move) run(ctx context.Context) error {
 		}
 	}
 
-	// Until all is copied: by then the target's storage pools say what it takes.
+	// The reservation lasts until all is copied: then the target's storage pools report the room that the files use.
 	release, err := m.reserveFiles(ctx, inspected)
 	if err != nil {
 		return err
@@ -261,7 +261,7 @@ func (m *move) run(ctx context.Context) error {
 	return m.live(ctx, inspected)
 }
 
-// live moves a VM that runs.
+// live moves a running VM.
 func (m *move) live(ctx context.Context, inspected migration.VM) error {
 	bytes := m.to.WithOverhead(inspected.Mobility.Memory, m.vm.Entry)
 
@@ -293,7 +293,7 @@ func (m *move) live(ctx context.Context, inspected migration.VM) error {
 			return m.made(ctx, s, images)
 		},
 		Progress: func(s migration.State) {
-			// From now on the target has the VM, and counts it by itself.
+			// From now on the target has the VM, and counts the VM's memory by itself.
 			if s.Phase == migration.PhaseRunning && released.CompareAndSwap(false, true) {
 				m.mover.background.Go(release)
 			}
@@ -318,7 +318,7 @@ func (m *move) live(ctx context.Context, inspected migration.VM) error {
 	return nil
 }
 
-// clearAutostart keeps the source from starting the VM by itself once it has left.
+// clearAutostart keeps the source from starting the VM at boot once the VM has left.
 func (m *move) clearAutostart(ctx context.Context) error {
 	if !m.vm.Autostart {
 		return nil
@@ -327,8 +327,8 @@ func (m *move) clearAutostart(ctx context.Context) error {
 	return m.from.Conn.SetAutostart(ctx, m.vm.UUID, false)
 }
 
-// restoreAutostart sets on the host that has the VM now what it had before the move, which the record knows: the VM was
-// read again since.
+// restoreAutostart sets the autostart from before the move on the host that has the VM now. It takes it from the
+// record, because the VM was read again since.
 func (m *move) restoreAutostart(ctx context.Context, on *inventory.Host) {
 	if !m.record.Autostart {
 		return
@@ -339,13 +339,14 @@ func (m *move) restoreAutostart(ctx context.Context, on *inventory.Host) {
 	}
 }
 
-// clockTimeout bounds the one order to a guest's agent after its arrival.
+// clockTimeout bounds the one order to a guest's agent after the guest's arrival.
 const clockTimeout = 5 * time.Second
 
-// clockPoll is how often a guest that was saved is tried, whose agent has yet to find its channel again.
+// clockPoll is the pause between attempts to set the clock of a guest that was saved, whose agent has yet to reconnect
+// to its channel.
 const clockPoll = 250 * time.Millisecond
 
-// SetClockOfSaved is SetClock for a guest that goes on from its saved memory.
+// SetClockOfSaved is SetClock for a guest that was resumed from its saved memory.
 func (rec *Recovery) SetClockOfSaved(ctx context.Context, vm *inventory.VM) {
 	if spec := vm.PersistentSpec; spec == nil || spec.GuestAgent == nil || !*spec.GuestAgent {
 		return
@@ -368,8 +369,8 @@ func (rec *Recovery) SetClockOfSaved(ctx context.Context, vm *inventory.VM) {
 	}
 }
 
-// SetClock makes up for the time in which the guest stood still, if it can. The VM, which runs on that host now, may
-// have been read before it moved.
+// SetClock sets the guest's clock after the time for which it was paused, if possible. The VM, which runs on that host
+// now, may have been read before it moved.
 func (rec *Recovery) SetClock(ctx context.Context, on *inventory.Host, vm *inventory.VM) {
 	if !vm.AgentConnected {
 		return

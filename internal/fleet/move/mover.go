@@ -30,12 +30,13 @@ type Mover struct {
 	placement *placement.Planner
 	owner     string
 	log       *slog.Logger
-	// bringing is held, by host and file, while an image is brought there.
+	// bringing is locked, by host and file, while an image is brought there.
 	bringing   admission.Mutexes
 	background sync.WaitGroup
 }
 
-// Checks say before a move what blocks it, where it may go, and what it copies. They change nothing.
+// Checks find out before a move what blocks it, which hosts are possible targets, and what it copies. They change
+// nothing.
 type Checks struct {
 	hosts     *inventory.Inventory
 	records   *records.Store
@@ -43,8 +44,8 @@ type Checks struct {
 	queue     *admission.Queue
 }
 
-// Recovery completes moves whose run was killed: it waits for a migration that goes on without its run, or aborts it,
-// resumes one that broke in post-copy, and closes the record.
+// Recovery completes moves whose run was killed: it waits for a migration that continues without its run, or aborts it,
+// resumes a migration that broke in post-copy, and closes the record.
 type Recovery struct {
 	*Cleanup
 
@@ -54,7 +55,7 @@ type Recovery struct {
 }
 
 // Cleanup removes what moves leave on hosts that no longer have the VM, or never had it: stale definitions, unfinished
-// copies, volumes of its own disks. Before that it makes sure that the VM is defined where it is.
+// copies, volumes of own disks. Before that it makes sure that the VM is defined where it is.
 type Cleanup struct {
 	hosts   *inventory.Inventory
 	records *records.Store
@@ -76,5 +77,5 @@ func NewMover(hosts *inventory.Inventory, store *records.Store, planner *placeme
 	return mv
 }
 
-// AwaitReleases waits until moves that are over have given back the room that they kept on their targets.
+// AwaitReleases waits until finished moves have released their reservations on their targets.
 func (mv *Mover) AwaitReleases() { mv.background.Wait() }

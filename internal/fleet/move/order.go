@@ -15,27 +15,27 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/status"
 )
 
-// Order is one order to move a VM, known by its id: however often it is given, the VM is moved once.
+// Order is an order to move a VM, recognized by its id: however often it is given, the VM is moved once.
 type Order struct {
 	UUID string
 	Last inventory.LastKnown
-	// ID is how the order is known again.
+	// ID is the id by which the order is recognized.
 	ID string
-	// Target is the host that the VM is to move to. Empty: the best one.
+	// Target is the host that the VM is to move to. "" means the best host.
 	Target string
-	// Options are what is said for this very move. The rest comes from the policy that holds for the VM, and the fleet's
-	// own.
+	// Options are those that are given for this move. The rest comes from the policy that applies to the VM, and from
+	// the fleet's options.
 	Options  migration.Options
 	Priority int
 }
 
-// Migrate moves a VM, as Move does, and returns the VM and the record of how it went. An order that was carried out
-// already is not carried out again: its record is returned. One whose run was killed is brought to its end if it goes
-// on by itself, or broke in post-copy; if it left the VM where it was it is carried out. One for a VM that another run
-// moves elsewhere at that time is refused with ErrBusy.
+// Migrate moves a VM, as Move does, and returns the VM and the record of the result. An order that was already carried
+// out is not carried out again: Migrate returns its record. If the run of the order was killed, Migrate completes a
+// migration that continues by itself or broke in post-copy, and carries the order out if the VM is still at its source.
+// If another run is moving the VM to a different host, Migrate returns ErrBusy.
 //
-// The record that comes with an error is that of a failed migration. It is kept with the VM once something was done, so
-// that the next reader knows.
+// The record that comes with an error is that of a failed migration. It is kept with the VM once something was done,
+// for later readers.
 func (mv *Mover) Migrate(ctx context.Context, order Order) (*inventory.VM, domain.Migration, error) {
 	began := time.Now()
 
@@ -60,7 +60,8 @@ func (mv *Mover) Migrate(ctx context.Context, order Order) (*inventory.VM, domai
 	return vm, record, err
 }
 
-// carryOut moves the VM to the target, or to the best host: to the next best where that turns out not to fit after all.
+// carryOut moves the VM to the target, or to the best host. If that host turns out not to fit, carryOut tries the next
+// best.
 func (mv *Mover) carryOut(
 	ctx context.Context, order Order, vm *inventory.VM,
 ) (*inventory.VM, domain.Migration, error) {
@@ -82,7 +83,7 @@ func (mv *Mover) carryOut(
 
 		switch {
 		case err == nil && m.record.Start.IsZero():
-			// Another run or a user moved it there while its turn was awaited.
+			// Another run or a user moved the VM there while this run waited for its turn.
 			return now, mv.thereAlready(order, now), nil
 		case order.Target == "" && errors.Is(err, migration.ErrBlocked) && m.record.Start.IsZero():
 			tried[to.Name] = true
@@ -92,7 +93,7 @@ func (mv *Mover) carryOut(
 	}
 }
 
-// targetOf is the host that the VM is to move to.
+// targetOf returns the host that the VM is to move to.
 func (mv *Mover) targetOf(
 	ctx context.Context, order Order, vm *inventory.VM, tried map[string]bool,
 ) (*inventory.Host, error) {
@@ -127,7 +128,7 @@ func (mv *Mover) targetOf(
 	}
 }
 
-// thereAlready is the record of an order that asked for what is.
+// thereAlready returns the record of an order for a VM that is already on its target.
 func (mv *Mover) thereAlready(order Order, vm *inventory.VM) domain.Migration {
 	now := time.Now()
 
@@ -136,7 +137,7 @@ func (mv *Mover) thereAlready(order Order, vm *inventory.VM) domain.Migration {
 	}.Record(order.ID, mv.owner)
 }
 
-// failedOrder is the record of an order that failed before anything was done.
+// failedOrder returns the record of an order that failed before anything was done.
 func (mv *Mover) failedOrder(order Order, vm *inventory.VM, began time.Time, err error) domain.Migration {
 	state := migration.State{
 		TargetHost: order.Target, Start: began, End: time.Now(), Phase: migration.PhaseFailed, Failed: true,
@@ -149,8 +150,8 @@ func (mv *Mover) failedOrder(order Order, vm *inventory.VM, began time.Time, err
 	return state.Record(order.ID, mv.owner)
 }
 
-// MigrationRecord is what the VM's metadata says of the order with that id, from the snapshot; nil if it says nothing.
-// A migration that goes on now has the phase Running.
+// MigrationRecord returns the record of the order with that id from the VM's metadata, as of the snapshot; nil if there
+// is none. The record of a migration in progress has the phase Running.
 func (mv *Mover) MigrationRecord(
 	ctx context.Context, uuid string, last inventory.LastKnown, id string,
 ) (*inventory.VM, *domain.Migration, error) {
@@ -166,7 +167,7 @@ func (mv *Mover) MigrationRecord(
 
 	switch {
 	case vm.BrokeInPostCopy():
-		record = vm.LastMigration() // The open one is the last.
+		record = vm.LastMigration() // The open record is the last.
 	case vm.Migrating:
 		record.Phase = migration.PhaseRunning
 	}
@@ -174,9 +175,9 @@ func (mv *Mover) MigrationRecord(
 	return vm, record, nil
 }
 
-// WithdrawMigration takes an order back: one that still runs is aborted, which takes seconds, and waited for; the
-// record of one that was carried out is kept without its id, so that the same order may be given again. It returns the
-// record as it was, nil if there was none.
+// WithdrawMigration withdraws an order. It aborts an order in progress, which takes seconds, and waits for its end. It
+// keeps the record of an order that was carried out without its id, so that the same order may be given again. It
+// returns the record as it was, nil if there was none.
 func (mv *Mover) WithdrawMigration(
 	ctx context.Context, uuid string, last inventory.LastKnown, id string,
 ) (*domain.Migration, error) {
@@ -191,7 +192,7 @@ func (mv *Mover) WithdrawMigration(
 	}
 
 	if !record.Completed() {
-		// Whoever runs it writes down how it ended; who was killed can't.
+		// The run of the migration records its result. A killed run can't.
 		mv.abortJob(ctx, uuid, *record)
 
 		if _, err = mv.ConcludeInterrupted(ctx, vm, last, migration.Options{}); err != nil {
@@ -225,8 +226,8 @@ func (mv *Mover) WithdrawMigration(
 	return record, err
 }
 
-// pinBlocker says that a VM is not where its configuration wants it on the target. It is a doubt in a plan, which may
-// be about to change the pin.
+// pinBlocker reports that the VM's configuration pins it to a host other than the target. In a plan this is a doubt,
+// because the plan may be about to change the pin.
 func pinBlocker(vm *inventory.VM, to *inventory.Host, certainty status.ConditionStatus) []migration.Blocker {
 	pin := vm.Metadata.Host
 	if pin == "" || pin == to.Name {
@@ -240,7 +241,7 @@ func pinBlocker(vm *inventory.VM, to *inventory.Host, certainty status.Condition
 	}}
 }
 
-// candidateText lists what keeps each host from taking the VM.
+// candidateText lists what keeps each host from accepting the VM.
 func candidateText(candidates []Candidate) string {
 	var lines []string
 

@@ -19,8 +19,8 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/storage"
 )
 
-// MarkSharedOwnDisks turns the disks that were made with the VM in storage pools that hosts share into shared ones:
-// they aren't copied.
+// MarkSharedOwnDisks marks disks that were made with the VM as shared if their storage pools are shared by hosts. Such
+// disks aren't copied.
 func MarkSharedOwnDisks(ctx context.Context, vm *inventory.VM, facts *domain.Mobility) {
 	here := hostset.NewSet(hostset.Host{Name: vm.On.Name, Conn: vm.On.Conn})
 	shared := map[string]bool{}
@@ -33,7 +33,7 @@ func MarkSharedOwnDisks(ctx context.Context, vm *inventory.VM, facts *domain.Mob
 
 		pool := disk.Own.Pool
 		if _, asked := shared[pool]; !asked {
-			// One that can't be asked isn't shared: a copy then overwrites nothing.
+			// A host that can't be asked counts as not sharing: a copy then overwrites nothing.
 			found := hostset.Found((&storage.Storage{Hosts: here}).Pool(ctx, here, pool))
 			shared[pool] = len(found) > 0 && found[0].Value.Shared
 		}
@@ -44,8 +44,8 @@ func MarkSharedOwnDisks(ctx context.Context, vm *inventory.VM, facts *domain.Mob
 	}
 }
 
-// ownDiskBlockers are what blocks moving a VM with disks of its own. They go to the same path, where the same pool has
-// to be: else they could be neither grown nor removed there.
+// ownDiskBlockers returns what blocks moving a VM with disks of its own. The disks keep their paths, which must be in
+// the same pool on the target: otherwise they could be neither grown nor removed there.
 func (ck *Checks) ownDiskBlockers(ctx context.Context, vm *inventory.VM, to *inventory.Host) []migration.Blocker {
 	var blockers []migration.Blocker
 
@@ -71,8 +71,8 @@ func (ck *Checks) ownDiskBlockers(ctx context.Context, vm *inventory.VM, to *inv
 	return blockers
 }
 
-// plannedPoolBlockers are what blocks moving a VM with disks of its own to a host on which their storage pool is
-// planned with another directory than that of the disks.
+// plannedPoolBlockers returns what blocks moving a VM with disks of its own to a host on which their storage pool is
+// planned with a directory other than that of the disks.
 func plannedPoolBlockers(
 	vm *inventory.VM, to *inventory.Host, planned status.PlannedObjects,
 ) []migration.Blocker {
@@ -95,8 +95,9 @@ func plannedPoolBlockers(
 	return blockers
 }
 
-// ownDiskPoolMisfit says why a host can't have an own disk where it is, "" if it can or doesn't answer: whoever asks it
-// for more says so. lacksPool says that the pool isn't there, isn't active, or has another path.
+// ownDiskPoolMisfit returns why a host can't have an own disk at its path. It returns "" if the host can, or doesn't
+// answer: the next question to that host reports this. lacksPool says whether the pool is missing, isn't active, or has
+// another path.
 func ownDiskPoolMisfit(ctx context.Context, to *inventory.Host, o domain.OwnDisk) (why string, lacksPool bool) {
 	pool, err := to.Conn.StoragePool(ctx, o.Pool)
 
@@ -127,8 +128,8 @@ func ownDiskPoolMisfit(ctx context.Context, to *inventory.Host, o domain.OwnDisk
 	return "", false
 }
 
-// WithTarget is the VM with what is known of the target: what earlier moves left there, and which images are brought
-// there before.
+// WithTarget returns the VM with what is known about the target: files that earlier moves left there, and images that
+// are brought there first.
 func (ck *Checks) WithTarget(
 	ctx context.Context, vm *inventory.VM, inspected migration.VM, to *inventory.Host,
 ) migration.VM {
@@ -150,10 +151,11 @@ func (ck *Checks) WithTarget(
 	return inspected
 }
 
-// RemoveLeftVolumes removes volumes of own disks that moves left on other hosts, or on that one only, and takes them
-// off the VM's metadata. It returns the VM as it is then. What is on hosts that don't answer or are not configured
-// stays, and stays noted; what something else uses by now is that one's. certain says that the caller has copied them
-// just now; else it is tried whether the hosts share the file by now.
+// RemoveLeftVolumes removes volumes of own disks that moves left on other hosts, and removes them from the VM's
+// metadata. If only is not nil, it considers only that host. It returns the VM as it is then. Volumes on hosts that
+// don't answer or are not configured stay, and stay noted. A volume that something else uses now stays, but is no
+// longer noted. certain says that the caller has just copied the volumes; otherwise RemoveLeftVolumes tests whether the
+// hosts now share the file.
 func (cl *Cleanup) RemoveLeftVolumes(
 	ctx context.Context, vm *inventory.VM, only *inventory.Host, certain bool,
 ) (*inventory.VM, error) {
@@ -168,7 +170,7 @@ func (cl *Cleanup) RemoveLeftVolumes(
 		}
 
 		if slices.Contains(vm.StaleHosts, h.Name) {
-			continue // The definition that is left there has it still.
+			continue // The stale definition there still uses it.
 		}
 
 		if err := cl.removeLeftVolume(ctx, vm, h, left, certain); err != nil {
@@ -201,8 +203,8 @@ func (cl *Cleanup) RemoveLeftVolumes(
 	return vm, errors.Join(append(failures, err)...)
 }
 
-// removeLeftVolume removes one of them. That it stays because another VM uses it, or because its pool is gone, is told
-// in the log.
+// removeLeftVolume removes one volume. If the volume stays because another VM uses it, or because its pool is gone, the
+// log says so.
 func (cl *Cleanup) removeLeftVolume(
 	ctx context.Context, vm *inventory.VM, h *inventory.Host, left domain.LeftVolume, certain bool,
 ) error {
@@ -245,8 +247,8 @@ func (cl *Cleanup) removeLeftVolume(
 	}
 }
 
-// RefreshSharedPool has the hosts that share a storage pool see what was made there: where a VM may move is told by
-// what their pools show.
+// RefreshSharedPool refreshes a storage pool on the hosts that share it, so that they see new volumes: whether a VM may
+// move to a host depends on what its pools show.
 func (mv *Mover) RefreshSharedPool(ctx context.Context, h *inventory.Host, pool string) {
 	all := mv.hosts.Connections().Present()
 

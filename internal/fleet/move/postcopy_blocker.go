@@ -9,8 +9,8 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/status"
 )
 
-// postCopyBlocker is what keeps a guest from being moved to the host with the options, as far as these ask for
-// post-copy: QEMU there refuses from the beginning.
+// postCopyBlocker returns what blocks moving a guest to the host with the options, if they ask for post-copy: the
+// target's QEMU refuses it from the beginning.
 func postCopyBlocker(ctx context.Context, h *inventory.Host, o migration.Options) []migration.Blocker {
 	if !*o.WithDefaults().AllowPostCopy || !h.RefusesPostCopy(ctx) {
 		return nil

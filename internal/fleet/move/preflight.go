@@ -8,8 +8,8 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migration"
 )
 
-// preflightUnderLock finds everything that blocks the move, right before it. It asks the target again if that seems to
-// be full: a VM may have left since it was read.
+// preflightUnderLock finds everything that blocks the move, right before the move. It asks the target again if the
+// target seems to be full: a VM may have left since it was read.
 func (m *move) preflightUnderLock(ctx context.Context) (migration.VM, []migration.Blocker, error) {
 	inspected, blockers, err := m.mover.Preflight(ctx, m.vm, m.to, m.effective.Options, true)
 
@@ -21,7 +21,7 @@ func (m *move) preflightUnderLock(ctx context.Context) (migration.VM, []migratio
 	return inspected, blockers, err
 }
 
-// reserveForCold makes the target keep room for a VM that is off, and devices if it asks for some by class.
+// reserveForCold reserves room on the target for a stopped VM, and devices if the VM requests any by class.
 func (m *move) reserveForCold(
 	ctx context.Context, inspected migration.VM,
 ) (devices map[string]domain.Row, release func(), err error) {

@@ -15,8 +15,8 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/records"
 )
 
-// begin writes the record of the move, the last thing before anything happens: a migration in progress keeps libvirt
-// from writing to the definition. With it goes what is about to be made on the target.
+// begin writes the record of the move, and the files that are about to be made on the target. It is the last step
+// before anything happens, because libvirt doesn't write to a definition during a migration.
 func (m *move) begin(ctx context.Context, method string, making ...domain.Copy) error {
 	admission.MarkStarted(ctx)
 
@@ -43,8 +43,8 @@ func (m *move) begin(ctx context.Context, method string, making ...domain.Copy) 
 	return nil
 }
 
-// making writes down what is about to be made on the target, so that a later run finds what this one, killed, had made
-// and not noted.
+// making records which files are about to be made on the target, so that a later run finds the files that a killed run
+// made and did not note.
 func (m *move) making(ctx context.Context, files []domain.Copy) error {
 	return m.writeMaking(ctx, m.record, files)
 }
@@ -86,8 +86,8 @@ func (m *move) writeRecord(ctx context.Context, metadata domain.Metadata, record
 	return nil
 }
 
-// made writes down what was made on the target for the move, so that whoever finds a move which was killed can clear it
-// away.
+// made records which files were made on the target for the move, so that a later run can remove them if this run is
+// killed.
 func (m *move) made(ctx context.Context, state migration.State, images []string) error {
 	info, err := m.to.Conn.Info(ctx)
 	if err != nil {
@@ -106,14 +106,14 @@ func (m *move) made(ctx context.Context, state migration.State, images []string)
 		})
 	}
 
-	// Once it is on the target, whoever finds it there knows what is left here.
+	// Once the VM is on the target, a run that finds it there knows which volumes remain at the source.
 	metadata.LeftVolumes = m.vm.Leaving(images)
 
 	return m.writeRecord(ctx, metadata, record)
 }
 
-// noteGivenUp writes down how far a migration came that libvirt gave up. Until its end is recorded, readers find no job
-// that would say so.
+// noteGivenUp records the progress of a migration that libvirt gave up. Until its end is recorded, readers find no job
+// that would report it.
 func (m *move) noteGivenUp(ctx context.Context, state migration.State) {
 	if err := m.writeRecord(ctx, m.vm.Metadata, m.recordOf(state)); err != nil {
 		m.mover.log.WarnContext(ctx, "how far the migration came was not recorded", "name", m.vm.Name, "host", m.from.Name,
@@ -121,7 +121,7 @@ func (m *move) noteGivenUp(ctx context.Context, state migration.State) {
 	}
 }
 
-// recordOf is the record of the move in that state.
+// recordOf returns the record of the move in that state.
 func (m *move) recordOf(state migration.State) domain.Migration {
 	record := state.Record(m.id, m.mover.owner)
 	record.Start, record.Autostart = m.record.Start, m.record.Autostart
@@ -130,7 +130,7 @@ func (m *move) recordOf(state migration.State) domain.Migration {
 	return record
 }
 
-// conclude writes into the record how it went. That it can't be written is no reason to call the move a failure.
+// conclude writes the result into the record. A failure to write it doesn't fail the move.
 func (m *move) conclude(ctx context.Context, now *inventory.VM, err error) *inventory.VM {
 	if m.record.Start.IsZero() {
 		return now
@@ -153,8 +153,8 @@ func (m *move) conclude(ctx context.Context, now *inventory.VM, err error) *inve
 	return m.mover.keepRecord(ctx, now, m.record)
 }
 
-// unfinished are the files that are known to be left of moves: what this one made is the VM's own once it has arrived,
-// and gone where a live migration says so.
+// unfinished returns the files that moves are known to have left. Files of this move belong to the VM once it has
+// arrived, and are gone if a live migration reports that.
 func (m *move) unfinished(now *inventory.VM, err error) []domain.Copy {
 	failed, live := errors.AsType[*migration.FailedError](err)
 
@@ -163,8 +163,8 @@ func (m *move) unfinished(now *inventory.VM, err error) []domain.Copy {
 	})
 }
 
-// keepRecord writes the record of a migration that is over, and returns the VM with it. Where it can't be written that
-// is only logged.
+// keepRecord writes the record of a finished migration, and returns the VM with it. A failure to write it is only
+// logged.
 func (rec *Recovery) keepRecord(ctx context.Context, vm *inventory.VM, record domain.Migration) *inventory.VM {
 	if vm.Migrating || vm.BrokeInPostCopy() {
 		return vm // libvirt would make us wait, and refuse.
@@ -184,8 +184,8 @@ func (rec *Recovery) keepRecord(ctx context.Context, vm *inventory.VM, record do
 	return vm
 }
 
-// outcome reads where the VM is now, and removes the definition that the source may still have of a VM that is proven
-// to run on the target. It is read, too, where held carries a lease that is lost; nothing is changed then.
+// outcome reads where the VM is now, and removes the source's definition of a VM that is proven to run on the target.
+// If held carries a lost lease, outcome still reads, but changes nothing.
 func (m *move) outcome(ctx, held context.Context, err error) (*inventory.VM, error) {
 	reading, read := lease.CleanupContext(ctx, inventory.FinishTimeout)
 	defer read()
@@ -222,7 +222,7 @@ func (m *move) outcome(ctx, held context.Context, err error) (*inventory.VM, err
 	if err == nil && now.On == m.to && !now.Migrating && !now.BrokeInPostCopy() {
 		var leftErr error
 		if now, leftErr = m.mover.RemoveLeftVolumes(after, now, m.from, true); leftErr != nil {
-			// It is noted, told by the next plan, and removed by the next update.
+			// The files are noted. The next plan reports them, and the next update removes them.
 			m.mover.log.WarnContext(after, "disks were left behind", "name", now.Name, "host", m.from.Name,
 				"error", leftErr.Error())
 		}
@@ -231,7 +231,7 @@ func (m *move) outcome(ctx, held context.Context, err error) (*inventory.VM, err
 	return now, err
 }
 
-// notStarted explains that a move was given up before its turn came.
+// notStarted returns the error of a move that was given up before its turn came.
 func (m *move) notStarted(err error) error {
 	return &inventory.Error{
 		VM: m.vm.Name, Host: m.from.Name, Kind: ErrNotMoved, Err: err,

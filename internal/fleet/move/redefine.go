@@ -9,9 +9,9 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
 )
 
-// EnsureDefined gives a running VM that has become transient a definition on the host that it runs on, and returns the
-// VM as it is then. A plain "virsh migrate" and a "virsh undefine" both leave such a VM: it would be gone once it is
-// off. The lock of the VM must be held.
+// EnsureDefined gives a running VM that has become transient a definition on its host, and returns the VM as it is
+// then. A plain "virsh migrate" and a "virsh undefine" both leave a transient VM, which would be gone once it is off.
+// The caller holds the lock of the VM.
 func (cl *Cleanup) EnsureDefined(ctx context.Context, vm *inventory.VM) (*inventory.VM, error) {
 	if vm.Persistent || !vm.Active {
 		return vm, nil
@@ -41,8 +41,8 @@ func (cl *Cleanup) EnsureDefined(ctx context.Context, vm *inventory.VM) (*invent
 	return now, nil
 }
 
-// redefinition is the definition that a transient VM gets: the one that it left behind, if that is proven to hold the
-// change that is staged for its next start, else the one of what runs.
+// redefinition returns the definition that a transient VM gets: the one that it left behind, if that is proven to have
+// the change that is staged for its next start, otherwise the definition of the running domain.
 func (cl *Cleanup) redefinition(ctx context.Context, vm *inventory.VM) (string, error) {
 	if len(vm.Metadata.Staged) > 0 {
 		for _, name := range vm.StaleHosts {
@@ -64,8 +64,8 @@ func (cl *Cleanup) redefinition(ctx context.Context, vm *inventory.VM) (string, 
 	return vm.On.Conn.Redefinition(ctx, vm.UUID)
 }
 
-// stagedIn returns a definition, with the metadata of what runs, if it is the one that a staged update wrote: of the
-// same generation, with the same changes waiting.
+// stagedIn returns a definition, with the metadata of the running domain, if a staged update wrote it: it has the same
+// generation and the same pending changes.
 func stagedIn(left inventory.ParsedDomain, m domain.Metadata) (string, bool) {
 	if left.Err != nil || left.Persistent == nil {
 		return "", false

@@ -6,8 +6,8 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migration"
 )
 
-// reserveFiles makes the target keep room for the disks that are copied there, until release is called, unless those
-// that are on their way there need it.
+// reserveFiles reserves room on the target for the disks that are copied there, until release is called. It fails if
+// disks that are already on their way there need the room.
 func (m *move) reserveFiles(ctx context.Context, inspected migration.VM) (release func(), err error) {
 	mv := m.mover
 	inspected = mv.WithTarget(ctx, m.vm, inspected, m.to)

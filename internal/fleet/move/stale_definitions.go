@@ -11,8 +11,8 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 )
 
-// undefineStale removes a definition that the VM left behind on a host when it went to another one. What its
-// firmware and its TPM keep goes with it, unless that may be what the VM uses where it is now: where hosts share a
+// undefineStale removes a definition that the VM left on a host when it moved to another one. It also removes the state
+// of the VM's firmware and TPM there, unless the VM may be using these files where it is now: where hosts share a
 // filesystem, both definitions name the same files.
 func (cl *Cleanup) undefineStale(
 	ctx context.Context, on *inventory.Host, d *libvirt.Domain, home *inventory.Host,
@@ -35,7 +35,7 @@ func (cl *Cleanup) undefineStale(
 	return Undefine(ctx, on, d.UUID, libvirt.KeepNVRAM, libvirt.KeepTPM)
 }
 
-// removeStaleOn is RemoveStale for what one of the hosts has.
+// removeStaleOn is RemoveStale for one host.
 func (cl *Cleanup) removeStaleOn(ctx context.Context, host string, vm *inventory.VM) error {
 	there := *vm
 	there.StaleHosts = []string{host}
@@ -49,8 +49,8 @@ func (cl *Cleanup) removeStaleOn(ctx context.Context, host string, vm *inventory
 	return nil
 }
 
-// RemoveStale removes leftover definitions of a VM that is defined where it is: one that runs without a definition gets
-// one before. They are looked at once more: what runs is not a leftover.
+// RemoveStale removes stale definitions of a VM that is defined where it is. A VM that runs without a definition gets
+// one first. RemoveStale checks each definition again: a running domain is not a stale definition.
 func (cl *Cleanup) RemoveStale(ctx context.Context, vm *inventory.VM) error {
 	if len(vm.StaleHosts) == 0 {
 		return nil
@@ -70,8 +70,8 @@ func (cl *Cleanup) RemoveStale(ctx context.Context, vm *inventory.VM) error {
 	return cl.RemoveDefinitions(ctx, vm)
 }
 
-// RemoveDefinitions removes the VM's definitions on its stale hosts. It is for a VM that is deleted; otherwise call
-// RemoveStale.
+// RemoveDefinitions removes the VM's definitions on its stale hosts. It is meant for a VM that is being deleted;
+// otherwise call RemoveStale.
 func (cl *Cleanup) RemoveDefinitions(ctx context.Context, vm *inventory.VM) error {
 	for _, name := range vm.StaleHosts {
 		h := cl.hosts.Host(name)
@@ -102,7 +102,7 @@ func (cl *Cleanup) RemoveDefinitions(ctx context.Context, vm *inventory.VM) erro
 	return nil
 }
 
-// Undefine removes a definition, if it is there.
+// Undefine removes a definition, if it exists.
 func Undefine(ctx context.Context, h *inventory.Host, uuid string, keep ...libvirt.Kept) error {
 	err := h.Conn.UndefineDomain(ctx, uuid, keep...)
 	if err == nil || inventory.IsNotFound(err) {

@@ -12,13 +12,14 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 )
 
-// trafficTimeout bounds the one question to each host about what moves. A host that doesn't answer in time counts as
-// one where nothing does, so one that is only slow has time enough.
+// trafficTimeout bounds the one question to each host about VMs on their way. A host that doesn't answer in time counts
+// as having none, so the timeout is long enough for a slow host.
 const trafficTimeout = 15 * time.Second
 
-// trafficNow reads which VMs are on their way between hosts of the fleet, by UUID, whoever moves them: those that two
-// hosts have a process of, and that their source has a job for. What a run left behind that was killed has none, unless
-// QEMU goes on by itself. It is one call per host, which waits for no VM, and one for each VM that is on its way.
+// trafficNow returns which VMs are on their way between hosts of the fleet, by UUID, whichever tool moves them: VMs
+// that two hosts have a process of, and whose source has a job. A migration that a killed run left behind has no job,
+// unless QEMU continues by itself. It makes one call per host, which waits for no VM, and one call for each VM that is
+// on its way.
 func (mv *Mover) trafficNow(ctx context.Context) map[string]admission.Route {
 	ctx, cancel := context.WithTimeout(ctx, trafficTimeout)
 	defer cancel()
@@ -57,7 +58,7 @@ func (mv *Mover) trafficNow(ctx context.Context) map[string]admission.Route {
 }
 
 // routes finds the VMs that two hosts have a process of, one of which waits for the other's memory. A migration that
-// broke in post-copy is not under way any more, until a run resumes it.
+// broke in post-copy is not on its way, until a run resumes it.
 func routes(hosts []string, seen [][]libvirt.DomainStats) map[string]admission.Route {
 	type copyOf struct {
 		host string
@@ -89,7 +90,7 @@ func routes(hosts []string, seen [][]libvirt.DomainStats) map[string]admission.R
 	return all
 }
 
-// handedOver says that a domain's guest runs elsewhere, and fetches its memory.
+// handedOver says whether a domain's guest runs on another host, and fetches its memory.
 func handedOver(d libvirt.DomainStats) bool {
 	return d.State == libvirt.Paused && d.Reason == libvirt.ReasonPostcopy
 }

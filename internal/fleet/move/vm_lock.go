@@ -12,14 +12,15 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 )
 
-// startTimeout is how long a VM may take from being defined as running to running. QEMU needs a second; one that gets
-// its memory from an image more.
+// startTimeout is how long a VM may take from being defined as running to running. QEMU needs a second, and longer to
+// restore memory from an image.
 const startTimeout = time.Minute
 
-// LockWhereItIs finds the VM and takes its lock on the host that has it. One that has moved while the lock was awaited
-// is followed: what holds there holds nothing here. A migration that its run left behind is brought to its end first,
-// as a move would do it. One that broke in post-copy takes as long as its options allow: it is resumed only for a
-// caller that has the VM's own, and refused for the others (nil). A VM that comes with an error is not locked.
+// LockWhereItIs finds the VM and takes its lock on the host that has it. If the VM moves while LockWhereItIs waits for
+// the lock, it follows the VM: a lock on the previous host locks nothing. It first concludes a migration whose run was
+// killed, as a move would. A migration that broke in post-copy takes as long as its options allow: it is resumed only
+// for a caller that passes the VM's own options, and refused for other callers (nil). A VM that comes with an error is
+// not locked.
 func (mv *Mover) LockWhereItIs(
 	ctx context.Context, uuid string, last inventory.LastKnown, purpose string, own *migration.Options,
 ) (context.Context, func(), *inventory.VM, error) {
@@ -64,8 +65,8 @@ func (mv *Mover) LockWhereItIs(
 	}
 }
 
-// findIdle is FindNow for a VM that is to be changed. One that is just starting is waited for. One that is on its
-// way is refused, and returned with the error.
+// findIdle is FindNow for a VM that is to be changed. It waits for a VM that is just starting. It refuses a VM that is
+// on its way, and returns it with the error.
 func (mv *Mover) findIdle(ctx context.Context, uuid string, last inventory.LastKnown) (*inventory.VM, error) {
 	vm, err := mv.hosts.FindNow(ctx, uuid, last)
 	if err == nil && vm.Status() == status.StatusStarting {
@@ -91,7 +92,7 @@ func (mv *Mover) findIdle(ctx context.Context, uuid string, last inventory.LastK
 	return vm, vm.RequireIdle()
 }
 
-// WithVMLocked finds the VM, and does something to it under its lock.
+// WithVMLocked finds the VM, and calls a function on it under its lock.
 func (mv *Mover) WithVMLocked(
 	ctx context.Context, uuid string, last inventory.LastKnown, purpose string,
 	do func(context.Context, *inventory.VM) error,

@@ -14,9 +14,9 @@ import (
 // addressTimeout bounds the one question that a refresh asks a guest.
 const addressTimeout = 3 * time.Second
 
-// IPAddresses returns the addresses of the VM's interfaces by key, asking the guest agent where one is connected, and
-// the guest runs that it is in, else libvirt's DHCP leases. Nil: they are unknown. It never waits for a guest longer
-// than addressTimeout.
+// IPAddresses returns the addresses of the VM's interfaces by key. It asks the guest agent if that is connected and the
+// guest runs, otherwise libvirt for its DHCP leases. Nil means unknown. It never waits for a guest longer than
+// addressTimeout.
 func (ob *Observer) IPAddresses(ctx context.Context, vm *inventory.VM) map[string][]string {
 	if !vm.Active || vm.LiveSpec == nil || len(vm.LiveSpec.Interfaces) == 0 {
 		return nil
@@ -40,7 +40,7 @@ func (ob *Observer) IPAddresses(ctx context.Context, vm *inventory.VM) map[strin
 	return byInterface(vm, source, found)
 }
 
-// byInterface merges what one source said with the definition, as an observation does with what all say.
+// byInterface merges the answer of one source with the definition, as an observation does with the answers of all.
 func byInterface(vm *inventory.VM, source libvirt.AddressSource, found []libvirt.Address) map[string][]string {
 	var sources status.Sources
 
@@ -61,7 +61,7 @@ func byInterface(vm *inventory.VM, source libvirt.AddressSource, found []libvirt
 
 	for _, i := range status.Interfaces(sources) {
 		for _, ip := range i.Addresses {
-			// A link-local address leads nowhere from where Terraform runs.
+			// A link-local address is unreachable from where Terraform runs.
 			if i.Name != "" && !ip.IsLinkLocalUnicast() {
 				addresses[i.Name] = append(addresses[i.Name], ip.String())
 			}
@@ -71,7 +71,7 @@ func byInterface(vm *inventory.VM, source libvirt.AddressSource, found []libvirt
 	return addresses
 }
 
-// leases are the addresses that can be read, by MAC.
+// leases returns the readable addresses, by MAC.
 func leases(found []libvirt.Address) []status.Lease {
 	all := []status.Lease{}
 

@@ -1,8 +1,7 @@
-// Package observe says how VMs and hosts are, for people and for what they plot: the facts of one VM from all layers
-// that can tell, statistics of all VMs in one pass over each host, what a host has, addresses. What could not be asked
-// comes with the reason. It only reads, and waits for no guest longer than one question takes.
+// Package observe reports the state of VMs and hosts, for users and for their monitoring: the facts of one VM from all
+// layers that know any, statistics of all VMs in one pass over each host, the properties of a host, addresses. A part
+// that is unknown comes with the reason. The package only reads, and waits for no guest longer than one question takes.
 //
-// It imports inventory (the hosts and what they said), records (which policies hold), move (what would
-// block a move), guest and stats, and status, which makes conditions of the facts. It must not know who asks. It takes
-// no lock.
+// It imports inventory (the hosts and their answers), records (which policies apply), move (what would block a move),
+// guest and stats, and status, which derives conditions from the facts. It must not know who asks. It takes no lock.
 package observe

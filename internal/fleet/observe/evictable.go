@@ -10,8 +10,8 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/records"
 )
 
-// JudgeEvictable says of every VM that was sampled whether emptying its host would get past it, by the policies that
-// hold for the fleet as far as its hosts answered. It asks no host.
+// JudgeEvictable sets for every sampled VM whether draining its host would succeed for the VM, by the fleet's policies,
+// as far as its hosts answered. It asks no host.
 func (ob *Observer) JudgeEvictable(all []HostSamples) {
 	known := make([]records.Recording, 0, len(all))
 
@@ -30,10 +30,10 @@ func (ob *Observer) JudgeEvictable(all []HostSamples) {
 	}
 }
 
-// evictable says whether emptying its host would get past the running VM, as far as its definition, its state and the
-// policies tell: by its rule it is moved live and can be, or something else is done with it. private are the networks
-// that end at its host. Other hosts aren't asked what they reach. It is nil for a VM that is off, and when the policies
-// can't be read.
+// evictable says whether draining its host would succeed for the running VM, as far as its definition, its state and
+// the policies tell: its rule moves it live and it can be moved, or its rule does something else with it. private are
+// the networks that are local to its host. evictable doesn't ask other hosts what they reach. It returns nil for a VM
+// that is off, and when the policies can't be read.
 func (ob *Observer) evictable(vm *inventory.VM, known []records.Recording, private map[string]bool) *bool {
 	p := vm.Entry.Parse()
 	if !vm.Active || p.Live == nil {
@@ -52,7 +52,7 @@ func (ob *Observer) evictable(vm *inventory.VM, known []records.Recording, priva
 		case evacuation.MethodCold, evacuation.MethodShutdown, evacuation.MethodSave:
 			return vm.Persistent && (vm.Metadata.Host != vm.Host || !evacuation.RequestsEviction(method))
 		default:
-			return vm.Metadata.Host != vm.Host || !evacuation.RequestsEviction(method) // Its configuration pins it there.
+			return vm.Metadata.Host != vm.Host || !evacuation.RequestsEviction(method) // The pin would bring it back.
 		}
 	}
 

@@ -26,37 +26,37 @@ const PartCordon = "cordon"
 // HostParts lists the parts, in the order of the documentation.
 var HostParts = []string{PartNUMA, PartCPU, PartSysinfo, PartNodeDevices, PartVirtualMachines}
 
-// HostDetails are what is read of a host on request. Each is nil without a request, or when the host can't tell.
+// HostDetails are read from a host on request. Each is nil without a request, or when the host can't report it.
 type HostDetails struct {
-	// NUMA is what of each of Info.Cells is free, in their order.
+	// NUMA is how much of each of Info.Cells is free, in their order.
 	NUMA []libvirt.NUMAFree
-	// CPU is what guests of the domain type DomainType can get.
+	// CPU is the CPU that guests of the domain type DomainType can get.
 	CPU         *libvirt.GuestCPUs
 	DomainType  string
 	Sysinfo     *libvirt.Sysinfo
 	NodeDevices []libvirt.NodeDevice
-	// Machines are those that the host knows, sorted by name.
+	// Machines are the VMs that the host knows, sorted by name.
 	Machines []HostedMachine
 }
 
 // HostedMachine is a VM that a host knows.
 type HostedMachine struct {
 	UUID, Name string
-	// Role is what the host is to the VM: a status.Role, RoleDefined or RoleLeftover; "" where that isn't clear.
+	// Role is the host's role for the VM: a status.Role, RoleDefined or RoleLeftover; "" where that is unclear.
 	Role string
-	// Status is the VM's, wherever it is.
+	// Status is the VM's status, whichever host it is on.
 	Status string
 }
 
-// What else a host may be to a VM.
+// Other roles of a host for a VM.
 const (
 	// RoleDefined is the host of a VM that is off.
 	RoleDefined = "defined"
-	// RoleLeftover is a host whose definition is a leftover: the VM is elsewhere.
+	// RoleLeftover is a host with a stale definition: the VM is on another host.
 	RoleLeftover = "leftover"
 )
 
-// fill reads the cordon, and what else is asked for, all at the same time.
+// fill reads the cordon and the requested parts, all at the same time.
 func (s *HostStatus) fill(ctx context.Context, a inventory.Reply, q HostQuestion, defaultType string) {
 	var (
 		asking sync.WaitGroup
@@ -114,7 +114,8 @@ func (s *HostStatus) fill(ctx context.Context, a inventory.Reply, q HostQuestion
 	asking.Wait()
 }
 
-// addMachines tells of each host which VMs it knows, and how they are: that takes what the other hosts say as well.
+// addMachines adds to each host the VMs that it knows, with their status, which also depends on the answers of the
+// other hosts.
 func (ob *Observer) addMachines(ctx context.Context, hosts []HostStatus, answers []inventory.Reply) {
 	all, _ := ob.hosts.ListConsistent(ctx, answers)
 
@@ -138,12 +139,12 @@ func (ob *Observer) addMachines(ctx context.Context, hosts []HostStatus, answers
 	}
 }
 
-// hasLeft says that the host had the VM when it was asked, and hasn't now.
+// hasLeft says whether the host had the VM when it was asked, and no longer has it.
 func hasLeft(l inventory.Listed, host string) bool {
 	return l.VM != nil && l.VM.Host != host && l.VM.ActiveHosts[host] == "" && !slices.Contains(l.VM.StaleHosts, host)
 }
 
-// roleOf is what the host, which knows the VM, is to it.
+// roleOf returns the role of the host, which knows the VM, for the VM.
 func roleOf(l inventory.Listed, host string) string {
 	switch {
 	case l.VM == nil:

@@ -13,41 +13,43 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 )
 
-// HostStatus is what is known of one configured host.
+// HostStatus is the status of one configured host.
 type HostStatus struct {
 	Name, URI string
 	Labels    map[string]string
-	// Err says why the host did not answer. Nil: it did.
+	// Err says why the host did not answer. Nil means that it did.
 	Err error
 	// Info is nil for a host that did not answer.
 	Info *libvirt.HostInfo
-	// MemoryLimit is how many bytes may be committed to VMs, CommittedMemory how many are. FreeMemory is the difference.
+	// MemoryLimit is how many bytes may be committed to VMs, CommittedMemory how many are. FreeMemory is the
+	// difference.
 	MemoryLimit, CommittedMemory, FreeMemory uint64
 	Schedulable, Fenced                      bool
 	Domains, ActiveDomains                   int
 	// Networks are the names of libvirt's virtual networks there, sorted.
 	Networks []string
-	// Cordon is the mark that keeps VMs away; nil: there is none.
+	// Cordon is the mark that keeps VMs off the host, nil for none.
 	Cordon *hostrecord.Cordon
-	// Details are what was asked for, as far as the host tells.
+	// Details are the requested parts, as far as the host reports them.
 	Details HostDetails
-	// Unavailable says of each part that the host can't tell why: of PartCordon, and of those that were asked for.
+	// Unavailable has the reason for each part that the host can't report: for PartCordon, and for the requested parts.
 	Unavailable map[string]string
 }
 
-// HostQuestion picks hosts, and says what is asked of them besides what one reading of a host tells anyway.
+// HostQuestion selects hosts, and the parts to read in addition to the usual ones.
 type HostQuestion struct {
-	// Name is a host's, "" of all. Labels must all be on it.
+	// Name is the name of a host, "" for all. A host must have all Labels.
 	Name   string
 	Labels map[string]string
 	// Parts are some of HostParts.
 	Parts []string
-	// Capabilities are those that node devices must have one of; none is any, see libvirt.NodeDeviceCapabilities.
+	// Capabilities select node devices that have at least one of them. None selects all: see
+	// libvirt.NodeDeviceCapabilities.
 	Capabilities []string
 }
 
-// Hosts returns the status of the configured hosts, in the order of their names. A host that does not answer says why
-// in Err; it is no error here.
+// Hosts returns the status of the configured hosts, ordered by name. For a host that does not answer, Err has the
+// reason. Hosts returns no error for it.
 func (ob *Observer) Hosts(ctx context.Context, q HostQuestion) ([]HostStatus, error) {
 	answers, err := ob.hosts.Snapshot(ctx)
 	if err != nil {
@@ -79,7 +81,7 @@ func (ob *Observer) Hosts(ctx context.Context, q HostQuestion) ([]HostStatus, er
 	return all, ctx.Err()
 }
 
-// statusOf is what the reading of a host tells, and its networks.
+// statusOf returns the status from the reading of a host, and its networks.
 func statusOf(ctx context.Context, a inventory.Reply) HostStatus {
 	s := HostStatus{
 		Name: a.Host.Name, URI: a.Host.Config.URI, Labels: maps.Clone(a.Host.Config.Labels),

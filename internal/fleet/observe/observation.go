@@ -14,7 +14,7 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 )
 
-// result puts together what was learnt.
+// result combines the answers.
 func (o *observing) result() *Observation {
 	out := &Observation{
 		VM: o.vm, Facts: o.vm.Facts(), Guest: o.report, Interfaces: status.Interfaces(o.interfaceSources()),
@@ -53,7 +53,7 @@ func (o *observing) result() *Observation {
 	return out
 }
 
-// migrating describes the migration that is under way, else the last one.
+// migrating describes the migration in progress, otherwise the last one.
 func (o *observing) migrating(out *Observation) {
 	last := o.vm.LastMigration()
 
@@ -71,13 +71,13 @@ func (o *observing) migrating(out *Observation) {
 	record := s.Record("", "")
 	if last != nil && !last.Completed() && last.SourceHost == s.SourceHost && last.TargetHost == s.TargetHost {
 		record.Transport, record.Policy, record.Options = last.Transport, last.Policy, last.Options
-		record.Start = last.Start // What libvirt says of it gives another second with each question.
+		record.Start = last.Start // libvirt's start time differs by a second with each question.
 	}
 
 	facts.MigratingSince, out.Migration = record.Start, &record
 }
 
-// pausing says since when a job that needs the guest to stand still has it do so.
+// pausing sets since when a job has kept the guest paused.
 func (o *observing) pausing(f *status.Facts) {
 	if o.job != nil && o.job.Type.Active() && o.vm.State == libvirt.Paused && o.vm.Reason == o.job.Operation {
 		switch o.job.Operation {
@@ -87,7 +87,7 @@ func (o *observing) pausing(f *status.Facts) {
 	}
 }
 
-// agentFacts says what the agent's answers, or its silence, mean.
+// agentFacts derives facts from the agent's answers, or its silence.
 func (o *observing) agentFacts(f *status.Facts) {
 	gap := o.report.Unavailable[guestagent.GroupInterfaces]
 
@@ -112,8 +112,8 @@ func (o *observing) agentFacts(f *status.Facts) {
 	}
 }
 
-// diskFacts says of each disk whether its source is there. An error that stopped the guest outranks that it once
-// opened.
+// diskFacts sets for each disk whether its source is available. An error that paused the guest takes precedence over a
+// source that can be opened.
 func (o *observing) diskFacts(out *Observation) {
 	disks := o.sources()
 
@@ -144,11 +144,11 @@ func (o *observing) diskFacts(out *Observation) {
 	out.Facts.Disks = status.Seen(facts)
 }
 
-// diskFact says of a disk whether its source is there; failure is the error that stopped the guest, if one did.
+// diskFact returns whether a disk's source is available. failure is the error that paused the guest, if one did.
 func (o *observing) diskFact(d domain.Disk, failure libvirt.DiskError) status.Disk {
 	info := o.disks[d.Target]
 
-	// QEMU keeps the last error until the next one: a guest that runs again has got over it.
+	// QEMU keeps the last error until the next one: a guest that runs again has recovered from it.
 	if o.vm.StateFacts().GuestRuns() {
 		failure = ""
 	}

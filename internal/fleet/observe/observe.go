@@ -13,21 +13,21 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 )
 
-// observeTimeout bounds all questions of one observation together, once the VM was found. A guest agent that hangs
-// takes half of it.
+// observeTimeout bounds all questions of one observation together, once the VM was found. A guest agent that hangs uses
+// half of it.
 const observeTimeout = 15 * time.Second
 
 // Question says what is to be observed.
 type Question struct {
-	// UUID or Name says which VM; one of them is "".
+	// UUID or Name selects the VM. The other is "".
 	UUID, Name string
-	// RawCommands also asks the guest agent and QEMU what taints the domain.
+	// RawCommands also asks the guest agent and QEMU questions that taint the domain.
 	RawCommands bool
-	// Target is the host that the VM might be moved to; "" is any other.
+	// Target is the host that the VM might be moved to. "" means any other host.
 	Target string
 }
 
-// The names of what an observation may lack, in Observation.Unavailable.
+// The names of parts that an observation may lack, in Observation.Unavailable.
 const (
 	PartAgent     = "guest-agent"
 	PartLease     = "lease"
@@ -40,31 +40,31 @@ const (
 	PartQEMULog   = "qemu-log"
 )
 
-// Observation is everything that all layers tell of one VM now.
+// Observation is everything that all layers report about one VM now.
 type Observation struct {
-	// VM is nil when the VM was not found because hosts are silent that may have it. Only Facts says something then.
+	// VM is nil when the VM was not found because hosts that may have it don't answer. Only Facts is set then.
 	VM    *inventory.VM
 	Facts status.Facts
-	// Migration is the one that is under way, else the last one that is recorded, nil for none.
+	// Migration is the migration in progress, otherwise the last recorded one, nil for none.
 	Migration *domain.Migration
-	// Guest is what the guest agent said.
+	// Guest is the guest agent's report.
 	Guest      *guestagent.Report
 	Interfaces []status.Interface
-	// DiskErrors are the errors that stopped the guest, by disk; nil when they are unknown.
+	// DiskErrors are the errors that paused the guest, by disk. Nil means unknown.
 	DiskErrors map[string]libvirt.DiskError
-	// Rule is what holds for the VM if its host is to be drained; nil when that is unknown.
+	// Rule is the rule that applies to the VM if its host is drained. Nil means unknown.
 	Rule *evacuation.Rule
-	// QEMULog is the end of QEMU's log on the VM's host; nil when it can't be read.
+	// QEMULog is the end of QEMU's log on the VM's host. It is nil when it can't be read.
 	QEMULog []string
-	// BootMemory is what the VM started, or will start, with, in bytes.
+	// BootMemory is the memory with which the VM started, or will start, in bytes.
 	BootMemory uint64
-	// Unavailable says of each part that is unknown why.
+	// Unavailable has the reason for each part that is unknown.
 	Unavailable map[string]string
 }
 
-// Observe finds the VM, now and not in the snapshot, and asks every layer about it in parallel. What a layer does not
-// tell reduces what is known. A VM that was not found while hosts are silent is no error, but one of which nothing is
-// known.
+// Observe finds the VM now, not in the snapshot, and asks every layer about it in parallel. A layer that doesn't answer
+// leaves its part unknown. If the VM was not found while hosts don't answer, Observe returns no error, but an
+// Observation in which all is unknown.
 func (ob *Observer) Observe(ctx context.Context, q Question) (*Observation, error) {
 	if q.Target != "" {
 		if _, err := ob.hosts.UsableHost(q.Target); errors.Is(err, inventory.ErrUnconfigured) {
@@ -94,7 +94,7 @@ func (ob *Observer) Observe(ctx context.Context, q Question) (*Observation, erro
 	return o.result(), nil
 }
 
-// lookFor asks every host for the VM, now, and also returns which did not answer.
+// lookFor asks every host for the VM now, and also returns the hosts that did not answer.
 func (ob *Observer) lookFor(ctx context.Context, q Question) (*inventory.VM, []string, error) {
 	uuid := q.UUID
 

@@ -9,16 +9,16 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/records"
 )
 
-// Config is what holds for VMs that say nothing else.
+// Config has what applies to VMs that set nothing else.
 type Config struct {
 	// DefaultType is the domain type of VMs that declare none, see inventory.Reply.TypeFor.
 	DefaultType string
-	// Migration are the options of migrations for which nothing else is said.
+	// Migration are the options of migrations that apply where nothing else sets them.
 	Migration migration.Options
 	Log       *slog.Logger
 }
 
-// Observer says how VMs and hosts are. All methods may be called from several goroutines.
+// Observer reports the state of VMs and hosts. All methods may be called from several goroutines.
 type Observer struct {
 	hosts       *inventory.Inventory
 	records     *records.Store

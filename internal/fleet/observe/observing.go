@@ -19,8 +19,8 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 )
 
-// observing is one observation in the making. Each question writes only its own field; what it could not learn goes to
-// lack.
+// observing is one observation in progress. Each question writes only its own field, and notes in lack what it could
+// not learn.
 type observing struct {
 	observer *Observer
 	vm       *inventory.VM
@@ -42,7 +42,7 @@ type observing struct {
 	lack map[string]string
 }
 
-// lacks notes why a part could not be learnt.
+// lacks notes why a part is unknown.
 func (o *observing) lacks(part, why string) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -93,7 +93,7 @@ func (o *observing) askAgent(ctx context.Context) {
 	}
 }
 
-// askAddresses asks a source outside the guest for its addresses.
+// askAddresses asks a source outside the guest for the guest's addresses.
 func (o *observing) askAddresses(ctx context.Context, part string, source libvirt.AddressSource) []status.Lease {
 	if !o.vm.Active || o.vm.LiveSpec == nil || len(o.vm.LiveSpec.Interfaces) == 0 {
 		return nil
@@ -120,8 +120,8 @@ func (o *observing) askLog(ctx context.Context) {
 	o.log = &log
 }
 
-// askResumer finds out whether a run manages a migration that broke in post-copy: such a run has the VM's lock where it
-// is. One that was left behind by a run that was killed is not told from one that is held.
+// askResumer finds out whether a run manages a migration that broke in post-copy: such a run holds the VM's lock on its
+// host. A lock that a killed run left can't be told from one that is held.
 func (o *observing) askResumer(ctx context.Context) {
 	if !o.vm.BrokeInPostCopy() {
 		return
@@ -156,7 +156,7 @@ func (o *observing) askJob(ctx context.Context) {
 	o.job = job
 }
 
-// Job reads the job that runs on a VM where it is known, nil for none: of a migration at its source.
+// Job returns the job of a VM, nil for none. For a migration it asks the source.
 func (ob *Observer) Job(ctx context.Context, vm *inventory.VM) (*libvirt.Job, error) {
 	h := ob.hosts.Host(vm.LeavesFrom())
 	if !vm.Active || vm.ActiveHosts[h.Name] == status.RoleTarget {
@@ -166,7 +166,8 @@ func (ob *Observer) Job(ctx context.Context, vm *inventory.VM) (*libvirt.Job, er
 	return h.Conn.Job(ctx, vm.UUID)
 }
 
-// askBlockers finds what blocks moving the VM. A VM that is being moved is not asked: nothing is in its way.
+// askBlockers finds what blocks moving the VM. It asks nothing, and notes why, for a VM that is being moved, that broke
+// in post-copy, or that is already on the target.
 func (o *observing) askBlockers(ctx context.Context) {
 	switch {
 	case o.vm.BrokeInPostCopy():
@@ -236,7 +237,7 @@ func (o *observing) askBlockers(ctx context.Context) {
 	}
 }
 
-// targets are the hosts that the VM might be moved to.
+// targets returns the hosts that the VM might be moved to.
 func (o *observing) targets() []*inventory.Host {
 	return slices.DeleteFunc(slices.Clone(o.observer.hosts.Configured), func(h *inventory.Host) bool {
 		if o.question.Target != "" {
@@ -247,8 +248,8 @@ func (o *observing) targets() []*inventory.Host {
 	})
 }
 
-// leastBlocked is what blocks moving to the host that fits best. When every host has something that blocks for certain,
-// it is all of that, of all.
+// leastBlocked returns what blocks moving to the host that fits best. If every host has a certain blocker, it returns
+// all blockers of all hosts.
 func leastBlocked(found [][]migration.Blocker) []migration.Blocker {
 	blocked := make([]migration.Blocker, 0)
 	best := -1
@@ -279,11 +280,11 @@ func leastBlocked(found [][]migration.Blocker) []migration.Blocker {
 	})
 }
 
-// onTarget says that the VM is only arriving at the host: QEMU there does not answer yet, and libvirt would wait for
+// onTarget says whether the VM is only arriving at the host: QEMU there does not answer yet, and libvirt would wait for
 // it.
 func (o *observing) onTarget() bool { return o.vm.ActiveHosts[o.vm.Host] == status.RoleTarget }
 
-// askRule reads what the hosts that answer have recorded of eviction policies.
+// askRule reads the eviction policies that are recorded on the hosts that answer.
 func (o *observing) askRule(ctx context.Context) {
 	hosts := slices.DeleteFunc(slices.Clone(o.observer.hosts.Configured), func(h *inventory.Host) bool {
 		return h.Config.Fenced || slices.Contains(o.vm.SilentHosts, h.Name)
@@ -305,7 +306,7 @@ func (o *observing) askRule(ctx context.Context) {
 	o.rule = rule
 }
 
-// GuestInfo asks the guest agent of a VM, unless what is known of the VM says that no agent answers.
+// GuestInfo asks the guest agent of a VM, unless it is already known that no agent answers.
 func (ob *Observer) GuestInfo(ctx context.Context, vm *inventory.VM, o guestagent.Options) (*guestagent.Report, error) {
 	facts := vm.Facts()
 

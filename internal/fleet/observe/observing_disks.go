@@ -60,8 +60,8 @@ func (o *observing) askDisks(ctx context.Context) {
 	o.disks, o.images = found, o.askImages(ctx)
 }
 
-// askImages has the host open every file and block device anew: a QEMU that runs goes on with a file that was removed,
-// and of a VM that is off libvirt doesn't look into the file.
+// askImages has the host open every file and block device again: a running QEMU continues with a file that was removed,
+// and for a stopped VM libvirt doesn't look into the file.
 func (o *observing) askImages(ctx context.Context) map[string]status.Disk {
 	var mu sync.Mutex
 
@@ -85,11 +85,11 @@ func (o *observing) askImages(ctx context.Context) map[string]status.Disk {
 	return images
 }
 
-// longestChain is how many images that are based on each other are followed.
+// longestChain is how many images of a backing chain are followed.
 const longestChain = 64
 
-// image says whether a disk's file, and every one that it is based on, is there and is what the definition takes it
-// for.
+// image says whether a disk's file, and every image of its backing chain, exists and has the format that the definition
+// says.
 func (o *observing) image(ctx context.Context, d domain.Disk) status.Disk {
 	file, format := cmp.Or(d.Source.File, d.Source.Block), d.Format
 
@@ -124,7 +124,7 @@ func (o *observing) image(ctx context.Context, d domain.Disk) status.Disk {
 	return hostSays(status.Unknown, "it is based on more images than are followed")
 }
 
-// opened is what an attempt to open a file says of a disk. Only a host that tried knows that it doesn't open.
+// opened returns what an attempt to open a file says about a disk. Only a host that tried knows that it doesn't open.
 func opened(err error, file string) status.Disk {
 	switch {
 	case err == nil:
@@ -142,7 +142,7 @@ func hostSays(ready status.ConditionStatus, why string) status.Disk {
 	return status.Disk{Ready: ready, Why: why, Layer: status.LayerLibvirt}
 }
 
-// sources are the disks that have a source, by key.
+// sources returns the disks that have a source, by key.
 func (o *observing) sources() map[string]domain.Disk {
 	disks := make(map[string]domain.Disk)
 	if spec := o.vm.CurrentSpec(); spec != nil {
@@ -158,6 +158,6 @@ func (o *observing) sources() map[string]domain.Disk {
 	return disks
 }
 
-// opens says whether the host's libvirt can look at the disk's source: what QEMU reaches over the network by itself
-// only QEMU can.
+// opens says whether the host's libvirt can open the disk's source. Only QEMU can open a source that it reaches over
+// the network by itself.
 func (o *observing) opens(d domain.Disk) bool { return o.vm.Active || d.Source.Network == nil }

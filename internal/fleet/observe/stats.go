@@ -14,30 +14,31 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/stats"
 )
 
-// Sample is what was counted of a VM on one host. VM says which VM it is; its state is that of the statistics.
+// Sample has the statistics of a VM on one host. VM identifies the VM; its state is that of the statistics.
 type Sample struct {
 	VM    *inventory.VM
 	Stats stats.Sample
-	// Evictable says whether emptying its host would get past the VM, as far as one reading of each host tells: where its
-	// rule leaves no way but to move it live, nothing in it blocks that and no disk of it is a file that stays. Nil: it is
-	// off, the host's policies can't be read, or JudgeEvictable was not asked.
+	// Evictable says whether draining its host would succeed for the VM, as far as one reading of each host tells. It
+	// is false if the VM's rule only allows moving it live, and something in the VM blocks that or one of its disks is
+	// a file that stays. It is nil if the VM is off, the host's policies can't be read, or JudgeEvictable was not
+	// called.
 	Evictable *bool
 }
 
-// HostSamples are those of all VMs of one host.
+// HostSamples are the samples of all VMs of one host.
 type HostSamples struct {
 	Machines []Sample
 
-	// view is the host as it was sampled, nil where it didn't answer.
+	// view is the host as it was sampled. It is nil if the host didn't answer.
 	view *inventory.View
-	// record is the host's; it says of no host where that didn't answer.
+	// record is the host's record. Its host is unset if the host didn't answer.
 	record records.Recording
-	// private are the networks that end at the host.
+	// private are the networks that are local to the host.
 	private map[string]bool
 }
 
-// FindByLabels returns the VMs that have all of the labels, in the order of their names. Every host has to answer: a
-// silent one may have more of them.
+// FindByLabels returns the VMs that have all of the labels, ordered by name. Every host has to answer, because a silent
+// host may have more of them.
 func (ob *Observer) FindByLabels(ctx context.Context, labels map[string]string) ([]*inventory.VM, error) {
 	answers, err := ob.hosts.Snapshot(ctx)
 	if err != nil {
@@ -67,7 +68,7 @@ func (ob *Observer) FindByLabels(ctx context.Context, labels map[string]string) 
 	for uuid := range uuids {
 		vm, err := ob.hosts.Find(ctx, uuid, inventory.LastKnown{})
 		if inventory.IsNotFound(err) {
-			continue // It was the last of it that was seen.
+			continue // It was removed since.
 		}
 
 		if err != nil {
@@ -84,8 +85,8 @@ func (ob *Observer) FindByLabels(ctx context.Context, labels map[string]string) 
 	return found, nil
 }
 
-// Sample reads the statistics of VMs that were found, by their UUIDs: every host is asked once for all of its VMs, and
-// all at the same time. A VM that left its host since it was found is missing.
+// Sample reads the statistics of VMs that were found, by their UUIDs. It asks every host once for all of its VMs, and
+// all hosts at the same time. A VM that left its host since it was found is missing.
 func (ob *Observer) Sample(ctx context.Context, vms []*inventory.VM) (map[string]*stats.Sample, error) {
 	byHost := map[*inventory.Host][]string{}
 	known := map[string]*inventory.VM{}
@@ -131,8 +132,8 @@ func (ob *Observer) Sample(ctx context.Context, vms []*inventory.VM) (map[string
 	return samples, nil
 }
 
-// HostSample reads the statistics of all VMs of one host: its statistics in two calls, and what the VMs and policies
-// are from the host's view, which is read anew when it is older than a minute or lacks one of them.
+// HostSample reads the statistics of all VMs of one host in two calls. It takes VMs and policies from the host's view,
+// which it reads again when it is older than a minute or lacks a VM.
 func (ob *Observer) HostSample(ctx context.Context, name string) (HostSamples, error) {
 	h, err := ob.hosts.AskedHost(name)
 	if err != nil {
@@ -160,7 +161,7 @@ func (ob *Observer) HostSample(ctx context.Context, name string) (HostSamples, e
 	for _, d := range all {
 		e := v.Domains[d.UUID]
 		if e == nil {
-			continue // It came or went in this very moment.
+			continue // It arrived or left in this moment.
 		}
 
 		e = e.In(d.State, d.Reason)
