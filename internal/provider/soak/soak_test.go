@@ -30,9 +30,9 @@ const (
 	sliceSteps = 10
 )
 
-// sliceSeeds are the days of the slice. They are always the same, so that a change that has nothing to do with it isn't
-// held up by a day that was never tried before: "make soak" tries new ones.
-var sliceSeeds = []uint64{7, 13}
+// sliceSeeds are the days of the slice, which has to be short. They are always the same, so that a change that has
+// nothing to do with it isn't held up by a day that was never tried before: "make soak" tries new ones.
+var sliceSeeds = []uint64{13}
 
 func TestMain(m *testing.M) { acctest.Main(m) }
 
