@@ -358,7 +358,7 @@ func TestLab_stalls(t *testing.T) {
 	b.runsOnlyOn(t, b.source, b.target)
 
 	// Once QEMU may stop the guest for as long as that takes, all of its memory comes. It comes at full speed then: the
-	// guest may go on before the test has seen it stand still.
+	// guest may continue before the test has seen it paused.
 	stopped := stalling
 	stopped.AllowWorkloadDisruption = new(true)
 	state, err = b.run(t.Context(), t, stopped, nil)
