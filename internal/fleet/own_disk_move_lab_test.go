@@ -508,12 +508,19 @@ func crowded(t *testing.T, l *lab.Lab, f *Fleet, first, second *inventory.VM, to
 
 	awaitDisks(t, f.Host(first.Host), first.UUID)
 
+	// On a busy computer the copying could be over before the second one is looked at.
+	if err := to.FreezeQEMU(t.Context(), first.Name); err != nil {
+		t.Fatal(err)
+	}
+
 	_, _, err := f.Move(t.Context(), second.UUID, lastOf(second), to.Name, migration.Options{})
 	if !errors.Is(err, ErrBlocked) || !strings.Contains(err.Error(), migration.InsufficientStorage) {
 		t.Errorf("moving the second one: %v", err)
 	}
 
-	l.Virsh(t, to.Name, "destroy", first.UUID)
+	if err := to.KillQEMU(t.Context(), first.Name); err != nil {
+		t.Fatal(err)
+	}
 
 	if err := fleettest.Await(t, over); !errors.Is(err, move.ErrNotMoved) {
 		t.Errorf("moving the first one: %v", err)

@@ -371,4 +371,12 @@ func (s *scene) state(t *testing.T, h *lab.Host) string {
 	return strings.TrimSpace(out)
 }
 
+// becomes waits until virsh says so of the VM on a host.
+func (s *scene) becomes(t *testing.T, fault string, h *lab.Host, state string) {
+	t.Helper()
+	lab.Await(t, fmt.Sprintf("%s: host %s has it %s", fault, h.Name, state), func() bool {
+		return strings.HasPrefix(s.state(t, h), state)
+	})
+}
+
 const noChanges = "No changes."
