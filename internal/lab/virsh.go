@@ -13,8 +13,8 @@ import (
 	"time"
 )
 
-// Tests look at domains a hundred times a minute. To start a virsh takes more of the processor than what it does, so one
-// that is kept answers what changes nothing.
+// Tests look at domains a hundred times a minute. To start a virsh takes more of the processor than what it does, so
+// one that is kept answers what changes nothing.
 
 // readOnlyCommands are the commands of virsh that change nothing.
 var readOnlyCommands = []string{
