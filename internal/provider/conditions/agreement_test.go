@@ -21,7 +21,7 @@ func TestAccConditions_agreeWithTheResource(t *testing.T) {
 	l.RemoveDomain(t, m.name)
 	config := func(memory string) {
 		t.Helper()
-		m.tf.Config(t, acctest.Config(l)+fmt.Sprintf(`
+		m.tf.Config(t, acctest.OneHost(l)+fmt.Sprintf(`
 resource "virtfleet_virtual_machine" "this" {
   name          = %q
   host          = "kvm1"

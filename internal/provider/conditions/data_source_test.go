@@ -208,9 +208,9 @@ func TestAccConditions_lifeOfAVM(t *testing.T) {
 	s.is("blockers/0/reason", "InterfaceNotLiveMigratable", "blockers/1/reason", "DisksNotLiveMigratable",
 		"blockers/1/attribute", "disks.vda")
 
-	m.config(acctest.Config(l), "raw_commands = true")
+	m.config(acctest.OneHost(l), "raw_commands = true")
 	m.look().condition("AgentVersionNotSupported", "False", "CommandsSupported", "guest-agent", "")
-	m.config(acctest.Config(l), "")
+	m.config(acctest.OneHost(l), "")
 
 	m.virsh("suspend", m.name)
 	s = m.look()

@@ -149,12 +149,12 @@ func TestAccGuestInfo_missingAgentIsNoError(t *testing.T) {
 		ProtoV6ProviderFactories: acctest.Factories(t),
 		Steps: []resource.TestStep{{
 			// Defined, but off.
-			Config:            acctest.Config(l) + data(id, `wait = "10m"`),
+			Config:            acctest.OneHost(l) + data(id, `wait = "10m"`),
 			ConfigStateChecks: append(off, unavailable("os", "^not running: the virtual machine is Stopped")),
 		}, {
 			// Running without an agent.
 			PreConfig:         func() { l.Virsh(t, "kvm1", "start", name) },
-			Config:            acctest.Config(l) + data(id, `wait = "1s"`),
+			Config:            acctest.OneHost(l) + data(id, `wait = "1s"`),
 			ConfigStateChecks: append(off, unavailable("os", "^not connected: .*agent")),
 		}},
 	})
@@ -169,7 +169,7 @@ func TestAccGuestInfo_noChannel(t *testing.T) {
 	resource.Test(t, resource.TestCase{
 		ProtoV6ProviderFactories: acctest.Factories(t),
 		Steps: []resource.TestStep{{
-			Config: acctest.Config(l) + data(id, "raw_commands = true"),
+			Config: acctest.OneHost(l) + data(id, "raw_commands = true"),
 			ConfigStateChecks: []statecheck.StateCheck{
 				know("agent_connected", knownvalue.Bool(false)), know("agent_supported", knownvalue.Null()),
 				unavailable("os", "^agent absent"), unavailable("fsfreeze", "^agent absent"),

@@ -49,7 +49,7 @@ func (s *tale) apply(
 	s.t.Helper()
 	s.config = s.config.with(change)
 	s.steps = append(s.steps, resource.TestStep{
-		Config: acctest.Config(s.l) + s.config.String(), ConfigPlanChecks: changes(action), ConfigStateChecks: know,
+		Config: acctest.OneHost(s.l) + s.config.String(), ConfigPlanChecks: changes(action), ConfigStateChecks: know,
 		Check: resource.ComposeAggregateTestCheckFunc(s.process.same(s.t), look(s.t, s.l, "kvm1", s.name, has...),
 			lacks(s.t, s.l, "kvm1", s.name, hasNot...)),
 	})
@@ -59,7 +59,7 @@ func (s *tale) apply(
 func (s *tale) refuse(change hcl, words ...string) {
 	s.t.Helper()
 	s.steps = append(s.steps, resource.TestStep{
-		Config: acctest.Config(s.l) + s.config.with(change).String(), PlanOnly: true, ExpectError: inOrder(words...),
+		Config: acctest.OneHost(s.l) + s.config.with(change).String(), PlanOnly: true, ExpectError: inOrder(words...),
 	})
 }
 

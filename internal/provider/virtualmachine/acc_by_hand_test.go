@@ -22,14 +22,14 @@ func TestAccDevices_undeclared(t *testing.T) {
 		`<target dev="vdz" bus="virtio"/></disk>`, l.Image(t, host, name+".raw", "raw", 1<<20)))
 	tf := acctest.NewCLI(t)
 	config := vmWithKernelWords(l, name).with(talking).with(hcl{"host": quote(host)})
-	tf.Config(t, acctest.Config(l)+config.String())
+	tf.Config(t, acctest.OneHost(l)+config.String())
 	tf.Run(t, "apply")
 	l.Virsh(t, host, "attach-device", name, nic, "--live", "--config")
 	l.Virsh(t, host, "attach-device", name, disk, "--live")
 	noChanges(t, tf)
 	tf.Run(t, "apply", "-refresh-only")
 	tf.Run(t, "apply", "-refresh-only")
-	tf.Config(t, acctest.Config(l)+config.with(hcl{"labels": `{ app = "web" }`}).String())
+	tf.Config(t, acctest.OneHost(l)+config.with(hcl{"labels": `{ app = "web" }`}).String())
 	tf.Run(t, "apply")
 	noChanges(t, tf)
 	if err := contains(l.Virsh(t, host, "dumpxml", name), "52:54:00:77:00:03", "vdz", `value="web"`); err != nil {
@@ -41,7 +41,7 @@ func TestAccDevices_undeclared(t *testing.T) {
 	}
 
 	// Declared, the map is complete.
-	tf.Config(t, acctest.Config(l)+config.with(hcl{"disks": "{}", "interfaces": "{}"}).String())
+	tf.Config(t, acctest.OneHost(l)+config.with(hcl{"disks": "{}", "interfaces": "{}"}).String())
 	tf.Run(t, "apply")
 	noChanges(t, tf)
 	for _, xml := range []string{l.Virsh(t, host, "dumpxml", name), l.Virsh(t, host, "dumpxml", "--inactive", name)} {

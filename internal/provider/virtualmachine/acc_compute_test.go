@@ -105,7 +105,7 @@ func TestAccCompute_off(t *testing.T) {
 	step := func(change hcl, action plancheck.ResourceActionType, checks ...resource.TestCheckFunc) {
 		s.config = s.config.with(change)
 		s.steps = append(s.steps, resource.TestStep{
-			Config: acctest.Config(s.l) + s.config.String(), ConfigPlanChecks: changes(action),
+			Config: acctest.OneHost(s.l) + s.config.String(), ConfigPlanChecks: changes(action),
 			Check: resource.ComposeAggregateTestCheckFunc(checks...),
 		})
 	}

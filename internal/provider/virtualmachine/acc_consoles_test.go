@@ -103,12 +103,12 @@ func TestAccSmartcard_defined(t *testing.T) {
 	step := func(devices string, action plancheck.ResourceActionType, check resource.TestCheckFunc) resource.TestStep {
 		config = config.with(hcl{"devices": devices})
 		return resource.TestStep{
-			Config: acctest.Config(l) + config.String(), ConfigPlanChecks: changes(action), Check: check,
+			Config: acctest.OneHost(l) + config.String(), ConfigPlanChecks: changes(action), Check: check,
 		}
 	}
 	refused := func(devices string, texts ...string) resource.TestStep {
 		return resource.TestStep{
-			Config: acctest.Config(l) + config.with(hcl{"devices": devices}).String(), ExpectError: inOrder(texts...),
+			Config: acctest.OneHost(l) + config.with(hcl{"devices": devices}).String(), ExpectError: inOrder(texts...),
 		}
 	}
 	byHand := step(`{ smartcard = { mode = "host" } }`, plancheck.ResourceActionUpdate,

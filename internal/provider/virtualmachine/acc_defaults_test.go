@@ -42,7 +42,7 @@ func TestAccDefaults_life(t *testing.T) {
 	step := func(change hcl, action plancheck.ResourceActionType, checks ...resource.TestCheckFunc) resource.TestStep {
 		config = config.with(change)
 		return resource.TestStep{
-			Config: acctest.Config(l) + config.String(), ConfigPlanChecks: changes(action),
+			Config: acctest.OneHost(l) + config.String(), ConfigPlanChecks: changes(action),
 			Check: resource.ComposeAggregateTestCheckFunc(checks...),
 		}
 	}
@@ -92,9 +92,9 @@ func TestAccDefaults_leftOut(t *testing.T) {
 	}
 	l.Define(t, "kvm1", `<domain type="qemu"><name>`+names["imported"]+`</name><memory unit="MiB">64</memory>
   <os><type arch="x86_64">hvm</type></os></domain>`)
-	tf.Config(t, acctest.Config(l)+off("imported").named("imported"))
+	tf.Config(t, acctest.OneHost(l)+off("imported").named("imported"))
 	tf.Run(t, "import", address[:strings.LastIndex(address, ".")]+".imported", names["imported"])
-	tf.Config(t, acctest.Config(l)+off("imported").named("imported")+
+	tf.Config(t, acctest.OneHost(l)+off("imported").named("imported")+
 		off("bare").with(hcl{
 			"guest_agent": `{ enabled = false }`, "memory": `{ size = "64Mi", balloon = { model = "none" } }`,
 			"devices": `{ serials = {}, rng = { model = "none" } }`,

@@ -16,14 +16,14 @@ func TestAccVirtualMachine_destroyDespiteAChange(t *testing.T) {
 	name := lab.Name(t)
 	l.RemoveDomain(t, name)
 	vm := idleVM(l, name).with(hcl{"host": quote("kvm1")})
-	tf.Config(t, acctest.Config(l)+vm.String())
+	tf.Config(t, acctest.OneHost(l)+vm.String())
 	tf.Run(t, "apply")
 	process := &started{l: l, host: "kvm1", name: name}
 	if err := process.same(t)(nil); err != nil {
 		t.Fatal(err)
 	}
 
-	tf.Config(t, acctest.Config(l)+vm.with(hcl{"cpu": `{ vcpus = 2 }`}).String())
+	tf.Config(t, acctest.OneHost(l)+vm.with(hcl{"cpu": `{ vcpus = 2 }`}).String())
 	expect(t, tf.Fail(t, "destroy"), "Error: Change needs a restart", "cpu.vcpus",
 		`To destroy it, use "terraform destroy -refresh=false"`)
 	if err := process.same(t)(nil); err != nil {

@@ -37,7 +37,7 @@ func TestAccDevices_live(t *testing.T) {
 	apply := func(change hcl, seen ...string) {
 		t.Helper()
 		config = config.with(change)
-		tf.Config(t, acctest.Config(l)+config.String())
+		tf.Config(t, acctest.OneHost(l)+config.String())
 		tf.Run(t, "apply")
 		if err := process.same(t)(nil); err != nil {
 			t.Fatal(err)
@@ -105,10 +105,10 @@ func TestAccDevices_live(t *testing.T) {
 	// What isn't declared any more is left alone.
 	apply(hcl{"cpu": "", "memory": "", "interfaces": "", "disks": "", "serial_console": "", "type": "", "kernel": ""},
 		`>2</vcpu>`, `<currentMemory unit='KiB'>327680</currentMemory>`, `ua-net-more`, `ua-disk-root`, `<kernel>`)
-	tf.Config(t, acctest.Config(l)+config.with(hcl{"cpu": `{ vcpus = 1 }`}).String())
+	tf.Config(t, acctest.OneHost(l)+config.with(hcl{"cpu": `{ vcpus = 1 }`}).String())
 	expect(t, tf.Fail(t, "plan"), "Error: Change needs a restart",
 		"cpu.vcpus: Not every guest can give up virtual CPUs while it runs")
-	tf.Config(t, acctest.Config(l)+config.String())
+	tf.Config(t, acctest.OneHost(l)+config.String())
 	destroyAndCheck(t, l, tf, name)
 }
 

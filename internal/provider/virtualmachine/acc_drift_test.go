@@ -35,7 +35,7 @@ func TestAccVirtualMachine_drift(t *testing.T) {
 		"interfaces":  fmt.Sprintf(`{ lan = { network = "default", mac = %q, link_up = true } }`, mac),
 		"guest_agent": `{ enabled = true }`, "wait_for": `{ guest_agent = true, timeout = "5m" }`,
 	})
-	config := acctest.Config(l) + vm.String()
+	config := acctest.OneHost(l) + vm.String()
 	virsh := func(args ...string) func() { return func() { l.Virsh(t, "kvm1", args...) } }
 	shrunk := func(which ...string) func() {
 		return func() {
@@ -109,7 +109,7 @@ func TestAccVirtualMachine_drift(t *testing.T) {
 		PreConfig: func() { l.Virsh(t, "kvm1", "setvcpus", name, "2", "--live") }, Config: config,
 		ExpectError: regexp.MustCompile(`Change needs a restart`),
 	}, resource.TestStep{
-		Config:           acctest.Config(l) + vm.with(hcl{"update_policy": quote("Restart")}).String(),
+		Config:           acctest.OneHost(l) + vm.with(hcl{"update_policy": quote("Restart")}).String(),
 		ConfigPlanChecks: changes(plancheck.ResourceActionUpdate, differs{"cpu.vcpus"}),
 		Check:            look(t, l, "kvm1", name, "<vcpu placement='static' current='1'>2</vcpu>"),
 	})...)

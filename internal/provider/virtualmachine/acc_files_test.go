@@ -25,11 +25,11 @@ func TestAccVirtualMachine_absentFile(t *testing.T) {
 		"Error: No host can take the VM", "because of disks.root.file", `host "` + host + `": it has no file "` + none,
 		"take the path from an attribute of that resource that is known after apply",
 	}
-	tf.Config(t, acctest.Config(l)+vm(quote(none)).String())
+	tf.Config(t, acctest.OneHost(l)+vm(quote(none)).String())
 	expect(t, tf.Fail(t, "plan"), refused...)
 
 	off := vm(quote(none)).with(hcl{"run_strategy": quote("Halted")})
-	tf.Config(t, acctest.Config(l)+off.String())
+	tf.Config(t, acctest.OneHost(l)+off.String())
 	expect(t, tf.Run(t, "apply"), "Warning: File not found on the host", none, `host "`+host+`" has no such file`)
 	if out, empty := tf.Empty(t); !empty || strings.Contains(out, none) {
 		t.Errorf("what isn't changed isn't looked for:\n%s", out)
@@ -38,7 +38,7 @@ func TestAccVirtualMachine_absentFile(t *testing.T) {
 
 	// The image is made by the same apply, and its path isn't known before.
 	image := l.Image(t, host, name+".raw", "raw", 1<<20)
-	tf.Config(t, acctest.Config(l)+"resource \"terraform_data\" \"image\" {\n  input = "+quote(image)+"\n}\n"+
+	tf.Config(t, acctest.OneHost(l)+"resource \"terraform_data\" \"image\" {\n  input = "+quote(image)+"\n}\n"+
 		vm("terraform_data.image.output").String())
 	tf.Run(t, "apply")
 	noChanges(t, tf)
@@ -47,7 +47,7 @@ func TestAccVirtualMachine_absentFile(t *testing.T) {
     root = { file = ` + quote(image) + `, format = "raw" }
     more = { file = ` + quote(none) + `, format = "raw" }
   }`})
-	tf.Config(t, acctest.Config(l)+more.String())
+	tf.Config(t, acctest.OneHost(l)+more.String())
 	expect(t, tf.Fail(t, "plan"), "Error: Host can't take the change", "disks.more.file", "it has no file", none)
 	l.Image(t, host, name+"-none.raw", "raw", 1<<20)
 	tf.Run(t, "apply")
@@ -55,7 +55,7 @@ func TestAccVirtualMachine_absentFile(t *testing.T) {
 
 	// What a running VM has isn't looked for: it holds it open.
 	l.Run(t, host, "rm", none)
-	tf.Config(t, acctest.Config(l)+more.with(hcl{"labels": `{ app = "web" }`}).String())
+	tf.Config(t, acctest.OneHost(l)+more.with(hcl{"labels": `{ app = "web" }`}).String())
 	tf.Run(t, "apply")
 	noChanges(t, tf)
 	destroyAndCheck(t, l, tf, name)

@@ -117,7 +117,7 @@ func TestAccFirmware_staged(t *testing.T) {
 	apply := func(change hcl, pending bool) {
 		t.Helper()
 		config = config.with(change)
-		tf.Config(t, acctest.Config(l)+config.String())
+		tf.Config(t, acctest.OneHost(l)+config.String())
 		tf.Run(t, "apply")
 		noChanges(t, tf)
 		if state, _ := tf.State(t, address); state["restart_required"] != pending {

@@ -47,7 +47,7 @@ func TestAccPower_guest(t *testing.T) {
 	l.RemoveDomain(t, name)
 	export := l.NBD(t, name, 16<<20)
 	tf := acctest.NewCLI(t)
-	tf.Config(t, acctest.Config(l)+guest(l, name).with(talking).with(hcl{
+	tf.Config(t, acctest.OneHost(l)+guest(l, name).with(talking).with(hcl{
 		"host": quote("kvm1"),
 		"disks": fmt.Sprintf(`{ data = { network = { protocol = "nbd", name = %q, hosts = [%q] }, cache = "none" } }`,
 			export.Name, export.Address()),
@@ -161,7 +161,7 @@ func TestAccPower_staged(t *testing.T) {
 	l.RemoveDomain(t, name)
 	tf := acctest.NewCLI(t)
 	config := func(vcpus int) {
-		tf.Config(t, acctest.Config(l)+idleVM(l, name).with(hcl{
+		tf.Config(t, acctest.OneHost(l)+idleVM(l, name).with(hcl{
 			"host": quote("kvm1"), "update_policy": quote("Stage"), "cpu": fmt.Sprintf("{ vcpus = %d }", vcpus),
 		}).String())
 	}

@@ -89,7 +89,7 @@ func (c *connected) interfaces(lan, address, tap string, vlan, limit int) hcl {
 
 func (c *connected) write(t *testing.T, change hcl) {
 	t.Helper()
-	c.tf.Config(t, acctest.Config(c.l)+c.resources+c.filter()+c.config.with(change).String())
+	c.tf.Config(t, acctest.OneHost(c.l)+c.resources+c.filter()+c.config.with(change).String())
 }
 
 // apply changes the VM, which isn't restarted.
@@ -228,7 +228,7 @@ func TestAccInterface_running(t *testing.T) {
 		"Change needs a restart", "interfaces.lan.mtu: The guest's network card is made with it")
 
 	// A filter that the VM uses is kept.
-	c.tf.Config(t, acctest.Config(c.l)+c.resources+
+	c.tf.Config(t, acctest.OneHost(c.l)+c.resources+
 		strings.Replace(c.config.String(), "virtfleet_network_filter.address.name", quote(c.name), 1))
 	expect(t, c.tf.Fail(t, "apply"), "it is used by virtual machine "+c.name)
 
@@ -289,7 +289,7 @@ func TestAccInterface_defined(t *testing.T) {
 	apply := func(change hcl, parts ...string) {
 		t.Helper()
 		config = config.with(change)
-		tf.Config(t, acctest.Config(l)+config.String())
+		tf.Config(t, acctest.OneHost(l)+config.String())
 		tf.Run(t, "apply")
 		if err := contains(l.Virsh(t, host, "dumpxml", "--inactive", name), parts...); err != nil {
 			t.Error(err)

@@ -195,7 +195,7 @@ func TestAccVirtualMachine_ctrlC(t *testing.T) {
 		"wait_for": `{ guest_agent = true, timeout = "5m" }`,
 	})
 	// While a new VM is waited for.
-	tf.Config(t, acctest.Config(l)+vm.String())
+	tf.Config(t, acctest.OneHost(l)+vm.String())
 	apply := tf.Start(t, "apply")
 	waitWhileRunning(t, "the VM to run", apply, func() bool { return onHosts(t, l, name, "running", "")(nil) == nil })
 	id := uuidOf(t, l, "kvm1", name)
@@ -213,7 +213,7 @@ func TestAccVirtualMachine_ctrlC(t *testing.T) {
 	}
 
 	// The next apply waits again, and Ctrl-C ends that as well.
-	tf.Config(t, acctest.Config(l)+vm.with(hcl{"labels": `{ app = "web" }`}).String())
+	tf.Config(t, acctest.OneHost(l)+vm.with(hcl{"labels": `{ app = "web" }`}).String())
 	update := tf.Start(t, "apply")
 	waitWhileRunning(t, "the update", update, func() bool {
 		out, _ := l.TryVirsh(t, "kvm1", "metadata", name, "urn:virtfleet:1")
@@ -225,7 +225,7 @@ func TestAccVirtualMachine_ctrlC(t *testing.T) {
 	}
 
 	// While its guest is shut down: it goes on running.
-	tf.Config(t, acctest.Config(l)+vm.with(hcl{"wait_for": ""}).String())
+	tf.Config(t, acctest.OneHost(l)+vm.with(hcl{"wait_for": ""}).String())
 	tf.Run(t, "apply")
 	noChanges(t, tf)
 	destroy := tf.Start(t, "destroy")
@@ -240,7 +240,7 @@ func TestAccVirtualMachine_ctrlC(t *testing.T) {
 	}
 	noChanges(t, tf)
 
-	tf.Config(t, acctest.Config(l)+vm.with(hcl{"wait_for": "", "termination_grace_period": quote("0s")}).String())
+	tf.Config(t, acctest.OneHost(l)+vm.with(hcl{"wait_for": "", "termination_grace_period": quote("0s")}).String())
 	tf.Run(t, "apply")
 	destroyAndCheck(t, l, tf, name)
 }
@@ -278,7 +278,7 @@ func TestAccVirtualMachine_ctrlCAtTheStart(t *testing.T) {
 	}
 	begun()
 
-	tf.Config(t, acctest.Config(l)+vm)
+	tf.Config(t, acctest.OneHost(l)+vm)
 	tf.Run(t, "apply")
 	begun()
 	noChanges(t, tf)
@@ -312,7 +312,7 @@ func TestAccVirtualMachine_notReady(t *testing.T) {
 	}
 
 	// Create succeeds with a warning: an error would taint, and the next apply destroy, a VM that runs.
-	tf.Config(t, acctest.Config(l)+deaf.String())
+	tf.Config(t, acctest.OneHost(l)+deaf.String())
 	expect(t, tf.Run(t, "apply"), "Warning: Unable to wait for virtual machine",
 		"Waited 2s for it to be ready; last seen: its guest agent is not connected.", "Virtual machine: "+name, "Host: kvm1",
 		"apply again to continue waiting, or raise wait_for.timeout", "1 added")
@@ -335,7 +335,7 @@ func TestAccVirtualMachine_notReady(t *testing.T) {
 	mended := guest(l, name)["kernel"]
 	tf.Config(
 		t,
-		acctest.Config(l)+deaf.with(hcl{"kernel": mended, "wait_for": `{ guest_agent = true, timeout = "5m" }`}).String(),
+		acctest.OneHost(l)+deaf.with(hcl{"kernel": mended, "wait_for": `{ guest_agent = true, timeout = "5m" }`}).String(),
 	)
 	tf.Run(t, "apply")
 	kept(true)

@@ -27,18 +27,18 @@ func TestAccVirtualMachine_waitForInVain(t *testing.T) {
 	same := statecheck.CompareValue(compare.ValuesSame())
 	id := func() statecheck.StateCheck { return same.AddStateValue(address, path("id")) }
 	story(t, l, []string{name}, resource.TestStep{
-		Config: acctest.Config(l) + silent.String(),
+		Config: acctest.OneHost(l) + silent.String(),
 		ConfigStateChecks: []statecheck.StateCheck{
 			know("ready", knownvalue.Bool(false)), know("status", exactly("Running")), id(),
 		},
 		// It shows up as something to do.
 		ExpectNonEmptyPlan: true,
 	}, resource.TestStep{
-		Config:      acctest.Config(l) + silent.String(),
+		Config:      acctest.OneHost(l) + silent.String(),
 		ExpectError: regexp.MustCompile(`(?s)Unable to wait for virtual machine.*interface "lan" has no address`),
 	}, resource.TestStep{
 		// The failure tainted nothing: it is updated, not replaced.
-		Config: acctest.Config(l) + silent.with(hcl{"wait_for": ""}).String(),
+		Config: acctest.OneHost(l) + silent.with(hcl{"wait_for": ""}).String(),
 		ConfigPlanChecks: changes(plancheck.ResourceActionUpdate,
 			planned("ready", knownvalue.Bool(true)), planned("status", exactly("Running"))),
 		ConfigStateChecks: []statecheck.StateCheck{know("ready", knownvalue.Bool(true)), id()},
@@ -88,7 +88,7 @@ func TestAccVirtualMachine_rename(t *testing.T) {
 	l := lab.Open(t)
 	before, after := lab.Name(t), lab.Name(t)+"-2"
 	config := func(name string, more hcl) string {
-		return acctest.Config(l) + guest(l, name).with(hcl{"termination_grace_period": quote("0s")}).with(more).String()
+		return acctest.OneHost(l) + guest(l, name).with(hcl{"termination_grace_period": quote("0s")}).with(more).String()
 	}
 	same := statecheck.CompareValue(compare.ValuesSame())
 	id := func() []statecheck.StateCheck {
@@ -116,7 +116,7 @@ func TestAccVirtualMachine_knownLater(t *testing.T) {
 	name := lab.Name(t)
 	image := l.Image(t, "kvm1", name+".qcow2", "qcow2", 1<<20)
 	config := func(revision string) string {
-		return acctest.Config(l) + `
+		return acctest.OneHost(l) + `
 resource "terraform_data" "volume" {
   input            = "` + image + `"
   triggers_replace = "` + revision + `"

@@ -45,7 +45,7 @@ func TestAccPower_starting(t *testing.T) {
 	const host = "kvm1"
 	tf := acctest.NewCLI(t)
 	config := idleVM(l, name).with(hcl{"host": quote(host)})
-	tf.Config(t, acctest.Config(l)+config.String())
+	tf.Config(t, acctest.OneHost(l)+config.String())
 	tf.Run(t, "apply")
 	id := uuidOf(t, l, host, name)
 	l.Virsh(t, host, "destroy", name)
@@ -60,7 +60,7 @@ func TestAccPower_starting(t *testing.T) {
 	}
 	noChanges(t, tf)
 
-	tf.Config(t, acctest.Config(l)+config.with(hcl{"labels": `{ app = "web" }`}).String())
+	tf.Config(t, acctest.OneHost(l)+config.with(hcl{"labels": `{ app = "web" }`}).String())
 	apply := tf.Start(t, "apply")
 	waitWhileRunning(t, "the lock", apply, func() bool { return isLocked(t, l, host, id) })
 	goOn()

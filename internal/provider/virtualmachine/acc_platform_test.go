@@ -16,7 +16,7 @@ func (s *tale) restarted(change hcl, action plancheck.ResourceActionType, has, h
 	s.t.Helper()
 	s.config = s.config.with(change)
 	s.steps = append(s.steps, resource.TestStep{
-		Config: acctest.Config(s.l) + s.config.String(), ConfigPlanChecks: changes(action),
+		Config: acctest.OneHost(s.l) + s.config.String(), ConfigPlanChecks: changes(action),
 		Check: resource.ComposeAggregateTestCheckFunc(look(s.t, s.l, "kvm1", s.name, has...),
 			lacks(s.t, s.l, "kvm1", s.name, hasNot...)),
 	})

@@ -39,7 +39,7 @@ func TestAccProfile_life(t *testing.T) {
 		}).with(more).named("kvm")
 	}
 	config := func(linux, more string) {
-		tf.Config(t, acctest.Config(l)+
+		tf.Config(t, acctest.OneHost(l)+
 			guest(l, names["linux"]).with(answering).with(devices("linux")).with(hcl{"profile": quote(linux)}).named("linux")+
 			guest(l, names["legacy"]).with(talking).with(devices("legacy")).
 				with(hcl{"profile": quote("linux-legacy")}).named("legacy")+

@@ -153,16 +153,16 @@ func TestAccSingletons_imported(t *testing.T) {
 		}
 	}
 	story(t, l, []string{name}, resource.TestStep{
-		Config: acctest.Config(l) + config.String(), ResourceName: address, ImportState: true, ImportStateId: name,
+		Config: acctest.OneHost(l) + config.String(), ResourceName: address, ImportState: true, ImportStateId: name,
 		ImportStatePersist: true,
 	}, resource.TestStep{
-		Config: acctest.Config(l) + config.String(), ConfigPlanChecks: changes(plancheck.ResourceActionNoop),
+		Config: acctest.OneHost(l) + config.String(), ConfigPlanChecks: changes(plancheck.ResourceActionNoop),
 		ConfigStateChecks: []statecheck.StateCheck{know("devices.rng.backend", exactly("egd"))}, Check: unchanged(),
 	}, resource.TestStep{
-		Config: acctest.Config(l) + imported.String(), ConfigPlanChecks: changes(plancheck.ResourceActionNoop),
+		Config: acctest.OneHost(l) + imported.String(), ConfigPlanChecks: changes(plancheck.ResourceActionNoop),
 		Check: unchanged(),
 	}, resource.TestStep{
-		Config:           acctest.Config(l) + imported.with(hcl{"title": quote("By plan")}).String(),
+		Config:           acctest.OneHost(l) + imported.with(hcl{"title": quote("By plan")}).String(),
 		ConfigPlanChecks: changes(plancheck.ResourceActionUpdate), Check: unchanged("By hand", "By plan"),
 	})
 }

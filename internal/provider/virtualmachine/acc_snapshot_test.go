@@ -20,7 +20,7 @@ func TestAccVirtualMachine_snapshot(t *testing.T) {
 	overlay := strings.TrimSuffix(base, ".qcow2") + ".snap1"
 	tf := acctest.NewCLI(t)
 	declare := func(file string, change hcl) {
-		tf.Config(t, acctest.Config(l)+hcl{
+		tf.Config(t, acctest.OneHost(l)+hcl{
 			"name": quote(name), "type": quote("qemu"), "memory": `{ size = "64Mi" }`, "host": quote("kvm1"),
 			"termination_grace_period": quote("0s"), "disks": fmt.Sprintf(`{ root = { file = %q } }`, file),
 		}.with(change).String())

@@ -21,7 +21,7 @@ func TestAccVirtualMachine_tainted(t *testing.T) {
 	vm := idleVM(l, name).with(hcl{
 		"host": quote(host), "disks": `{ root = { file = ` + quote(disk) + `, format = "raw" } }`,
 	})
-	tf.Config(t, acctest.Config(l)+vm.String())
+	tf.Config(t, acctest.OneHost(l)+vm.String())
 	tf.Run(t, "apply")
 	l.Run(t, host, "sh", "-c", "printf kept | dd of="+disk+" conv=notrunc status=none")
 	seen := map[any]bool{}
@@ -76,7 +76,7 @@ func newStoppedVM(t *testing.T, host string) (l *lab.Lab, tf *acctest.CLI, name 
 	l, tf, name = lab.Open(t), acctest.NewCLI(t), lab.Name(t)
 	l.RemoveDomain(t, name)
 	vm = idleVM(l, name).with(hcl{"host": quote(host), "run_strategy": quote("Halted")})
-	tf.Config(t, acctest.Config(l)+vm.String())
+	tf.Config(t, acctest.OneHost(l)+vm.String())
 	tf.Run(t, "apply")
 	before, _ := tf.State(t, address)
 	return l, tf, name, vm, func() {
@@ -122,7 +122,7 @@ func TestAccVirtualMachine_taintedAndRefused(t *testing.T) {
 func TestAccVirtualMachine_taintedAndKeptTooLong(t *testing.T) {
 	t.Parallel()
 	l, tf, name, halted, sameMachine := newStoppedVM(t, "kvm1")
-	tf.Config(t, acctest.Config(l)+
+	tf.Config(t, acctest.OneHost(l)+
 		strings.TrimSuffix(halted.String(), "}\n")+"  lifecycle {\n    create_before_destroy = true\n  }\n}\n")
 	tf.Run(t, "apply")
 	before, _ := tf.State(t, address)
@@ -130,7 +130,7 @@ func TestAccVirtualMachine_taintedAndKeptTooLong(t *testing.T) {
 	expect(t, tf.Fail(t, "apply"), "exists already on host", "leave create_before_destroy out of its lifecycle")
 	sameMachine()
 
-	tf.Config(t, acctest.Config(l)+halted.String())
+	tf.Config(t, acctest.OneHost(l)+halted.String())
 	expect(t, tf.Run(t, "plan"), "Warning: Name belongs to a managed virtual machine", "deposed object",
 		"terraform import")
 	tf.Run(t, "state", "rm", address)

@@ -139,7 +139,7 @@ func TestAccVirtualMachine_full(t *testing.T) {
 		"wait_for":       `{ guest_agent = true, ip_address = "lan", timeout = "5m" }`,
 	})
 	story(t, l, []string{name}, resource.TestStep{
-		Config:           acctest.Config(l) + config.String(),
+		Config:           acctest.OneHost(l) + config.String(),
 		ConfigPlanChecks: changes(plancheck.ResourceActionCreate, planned("current_host", exactly("kvm1"))),
 		ConfigStateChecks: []statecheck.StateCheck{
 			know("ready", knownvalue.Bool(true)),
@@ -151,7 +151,7 @@ func TestAccVirtualMachine_full(t *testing.T) {
 		},
 	}, resource.TestStep{
 		// Everything in another notation is no change.
-		Config: acctest.Config(l) + config.with(hcl{
+		Config: acctest.OneHost(l) + config.with(hcl{
 			"memory": `{ size = "262144Ki", max_size = "0.5Gi" }`, "termination_grace_period": quote("1m"),
 		}).String(),
 		ConfigPlanChecks: changes(plancheck.ResourceActionNoop),

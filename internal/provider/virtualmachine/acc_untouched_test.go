@@ -253,21 +253,21 @@ func TestAccVirtualMachine_updateTouchesNothingElse(t *testing.T) {
 	// The balloon and the agent's channel change by themselves while the guest boots.
 	ours := []string{"virtfleet:", "currentMemory", "org.qemu.guest_agent.0"}
 	story(t, l, []string{name}, resource.TestStep{
-		Config: acctest.Config(l) + config.String(), ResourceName: address, ImportState: true, ImportStateId: name,
+		Config: acctest.OneHost(l) + config.String(), ResourceName: address, ImportState: true, ImportStateId: name,
 		ImportStatePersist: true,
 	}, resource.TestStep{
 		// Our marks come next to the others'.
 		PreConfig:        func() { before = definitions() },
-		Config:           acctest.Config(l) + config.with(hcl{"labels": `{ app = "pay" }`}).String(),
+		Config:           acctest.OneHost(l) + config.with(hcl{"labels": `{ app = "pay" }`}).String(),
 		ConfigPlanChecks: changes(plancheck.ResourceActionUpdate), Check: only(ours...),
 	}, resource.TestStep{
 		// A processor more.
-		Config:           acctest.Config(l) + config.with(hcl{"cpu": `{ vcpus = 2 }`}).String(),
+		Config:           acctest.OneHost(l) + config.with(hcl{"cpu": `{ vcpus = 2 }`}).String(),
 		ConfigPlanChecks: changes(plancheck.ResourceActionUpdate),
 		Check:            only(append(ours, "<vcpu", "</vcpus>")...),
 	}, resource.TestStep{
 		// A device more: it brings its own lines, and the port that it is plugged into.
-		Config: acctest.Config(l) + config.with(hcl{
+		Config: acctest.OneHost(l) + config.with(hcl{
 			"cpu":        `{ vcpus = 2 }`,
 			"interfaces": `{ net0 = { user = true }, more = { user = true, mac = "52:54:00:0d:0e:10" } }`,
 		}).String(),
@@ -291,7 +291,7 @@ func TestAccVirtualMachine_updateTouchesNothingElse(t *testing.T) {
 	}, resource.TestStep{
 		// And less, which takes a guest that lets go of it.
 		PreConfig:        func() { l.AwaitAgent(t, "kvm1", name) },
-		Config:           acctest.Config(l) + config.with(hcl{"cpu": `{ vcpus = 2 }`}).String(),
+		Config:           acctest.OneHost(l) + config.with(hcl{"cpu": `{ vcpus = 2 }`}).String(),
 		ConfigPlanChecks: changes(plancheck.ResourceActionUpdate),
 		Check: resource.ComposeTestCheckFunc(
 			only(append(ours, "<interface type='user'>", "52:54:00:0d:0e:10", "<model type='virtio'/>", "ua-net-more",

@@ -101,7 +101,7 @@ func TestAccVirtualMachine_liveUpdate(t *testing.T) {
 			checks = append(checks, s.check)
 		}
 		all = append(all, resource.TestStep{
-			Config: acctest.Config(l) + config.String(), ConfigPlanChecks: changes(action),
+			Config: acctest.OneHost(l) + config.String(), ConfigPlanChecks: changes(action),
 			Check: resource.ComposeTestCheckFunc(checks...),
 			ConfigStateChecks: []statecheck.StateCheck{
 				know("restart_required", knownvalue.Bool(false)), know("ready", knownvalue.Bool(true)),
@@ -163,7 +163,7 @@ func TestAccVirtualMachine_runStrategies(t *testing.T) {
 	l := lab.Open(t)
 	name := lab.Name(t)
 	config := func(strategy string) string {
-		return acctest.Config(l) + guest(l, name).with(hcl{"host": quote("kvm1"), "run_strategy": quote(strategy)}).String()
+		return acctest.OneHost(l) + guest(l, name).with(hcl{"host": quote("kvm1"), "run_strategy": quote(strategy)}).String()
 	}
 	is := func(s string, ready bool) []statecheck.StateCheck {
 		return []statecheck.StateCheck{know("status", exactly(s)), know("ready", knownvalue.Bool(ready))}
