@@ -76,7 +76,7 @@ func newStoppedVM(t *testing.T, host string) (l *lab.Lab, tf *acctest.CLI, name 
 	l, tf, name = lab.Open(t), acctest.NewCLI(t), lab.Name(t)
 	l.RemoveDomain(t, name)
 	vm = idleVM(l, name).with(hcl{"host": quote(host), "run_strategy": quote("Halted")})
-	tf.Config(t, acctest.OneHost(l)+vm.String())
+	tf.Config(t, acctest.Config(l)+vm.String())
 	tf.Run(t, "apply")
 	before, _ := tf.State(t, address)
 	return l, tf, name, vm, func() {
