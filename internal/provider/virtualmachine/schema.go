@@ -38,8 +38,8 @@ var vmSchema = schema.Schema{
 		"`\"\"`, `{}`, `[]` or `false`. Any other attribute that you remove has its `Default: ...` again, or no value. " +
 		"[What a change does](../guides/what-a-change-does.md) lists what changes while the VM runs, at a restart, or " +
 		"with a new VM. [Sizes, times and names](../guides/values-and-names.md) says how values are written, what the " +
-		"keys are, and what `Required:` in a list of optional attributes means.\n\nIf you set `disks`, `interfaces` or a map in " +
-		"`devices`, list every device: anything not listed is removed, and **a disk with `pool` is deleted with " +
+		"keys are, and what `Required:` in a list of optional attributes means.\n\nIf you set `disks`, `interfaces` or a " +
+		"map in `devices`, list every device: anything not listed is removed, and **a disk with `pool` is deleted with " +
 		"its data** unless its `on_destroy` is `keep`. `{}` removes all. A device stays the same if only its key changes, " +
 		"unless a device of the same kind comes or goes at the same time: change keys in an apply of their own, and read " +
 		"the plan.\n\nA VM that Terraform has marked with `terraform taint`, or that you name with `-replace`, is " +
