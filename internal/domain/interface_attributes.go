@@ -40,13 +40,13 @@ var InterfaceRows = onlyVirtio(slices.Concat([]Attribute{
 			}
 			return Attribute{Place: "vlan/tag@id", Kind: Numbers}.put(e, "", value)
 		},
-		Doc: "VLAN tags, from 0 to 4095. Several are a trunk. `[]` removes them.",
+		Doc: "VLAN tags, from 0 to 4095. Several form a trunk. `[]` removes them.",
 	},
 	{
 		Name: "vlan.trunk", Place: "vlan@trunk", Kind: Switch, Unset: "no", Echo: true, Why: connectedTo,
 		DefaultDoc: "`false` with one tag",
-		Doc: "Whether the guest tags its packets itself, with any of `tags`. Set it only for one tag; several always are " +
-			"a trunk.",
+		Doc: "Whether the guest tags its packets itself, with any of `tags`. Set it only for one tag: several always " +
+			"form a trunk.",
 	},
 	{
 		Name: "vlan.native_tag", Kind: Count, Echo: true, Why: connectedTo, Check: vlanTags,

@@ -116,8 +116,8 @@ var policyAttributes = attributes{
 	},
 	"placement": schema.SingleNestedAttribute{
 		MarkdownDescription: "Where a VM without `host` may be: when it is created, and when a migration or a drain " +
-			"chooses a host. A change doesn't move the VM. A `virtfleet_migration` with a `target_host` that lacks " +
-			"`host_labels` is only a warning.",
+			"chooses a host. A change doesn't move the VM. If the `target_host` of a `virtfleet_migration` lacks " +
+			"`host_labels`, the plan only warns.",
 		Attributes: placementAttributes,
 		CustomType: placementType,
 		Optional:   true,
