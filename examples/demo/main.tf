@@ -1,4 +1,4 @@
-# What "make demo" tells its story with: it sets the variables, and applies other values of host and maintenance step by step. For
+# The configuration of "make demo", which sets the variables, and applies other values of host and maintenance step by step. For
 # your own hosts, begin with ../first-vm.
 
 terraform {

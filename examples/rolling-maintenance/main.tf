@@ -1,5 +1,5 @@
-# Hosts get a new kernel, one after another. No VM stops that can be moved while it runs; its eviction strategy says what
-# happens to any other one, so read the plan of each host first. A host's turn is two applies: the first drains the host and runs
+# Updates the kernel of hosts, one after another. A VM that can be moved while it runs doesn't stop. The eviction strategy says
+# what happens to any other VM, so read the plan of each host first. Each host requires two applies: the first drains the host and runs
 # the update, the second ends the maintenance, which brings its VMs back.
 #
 #   for host in kvm1 kvm2; do

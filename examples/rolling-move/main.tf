@@ -8,7 +8,7 @@ terraform {
   }
 }
 
-# schedulable = false: no VM is created on kvm1 or moved to it, so the VMs that are there move away, and none comes.
+# schedulable = false: no VM is created on kvm1 or moved to it. So VMs of the set that are on kvm1 leave it, and none moves there.
 provider "virtfleet" {
   hosts = {
     kvm1 = { uri = "qemu+ssh://root@kvm1.example.net/system", schedulable = false }

@@ -32,7 +32,7 @@ var consoleFamily = Family{
 var redirdevFamily = Family{
 	Path: "devices.redirdevs", Tag: "redirdev", in: func(s *Spec) *map[string]Row { return &s.Redirdevs },
 	Doc: "USB redirection ports by a key. A client of the graphical console can connect one of its own USB devices " +
-		"to each. They require a USB controller, which a VM has that the provider created, except on s390x. If you " +
+		"to each. They require a USB controller. VMs that the provider created have one, except on s390x. If you " +
 		"set the map, list every one.",
 	Added:   Transition{Live: true, Why: "The port is plugged into the running VM."},
 	Removed: Transition{Live: true, Why: "The port is unplugged from the running VM."},

@@ -162,7 +162,7 @@ var iothreadsGroup = Group{
 
 func cantBeUndone(_, want string) string {
 	if want == "" {
-		return "A running VM can be given another value, but not none."
+		return "The value can be changed in a running VM, but not removed."
 	}
 	return ""
 }

@@ -14,7 +14,7 @@ var DirectModes = []string{"bridge", "vepa", "private", "passthrough"}
 
 const (
 	whenPlugged  = "The guest's network card is made with it when it is plugged in."
-	setInRunning = "It is set in the running VM."
+	setInRunning = "They are set in the running VM."
 	connectedTo  = "The interface is connected to it when it is plugged in."
 )
 
@@ -40,13 +40,13 @@ var InterfaceRows = onlyVirtio(slices.Concat([]Attribute{
 			}
 			return Attribute{Place: "vlan/tag@id", Kind: Numbers}.put(e, "", value)
 		},
-		Doc: "VLAN tags, from 0 to 4095. Several are a trunk. `[]` removes them.",
+		Doc: "VLAN tags, from 0 to 4095. Several form a trunk. `[]` removes them.",
 	},
 	{
 		Name: "vlan.trunk", Place: "vlan@trunk", Kind: Switch, Unset: "no", Echo: true, Why: connectedTo,
 		DefaultDoc: "`false` with one tag",
-		Doc: "Whether the guest tags its packets itself, with any of `tags`. Set it only for one tag; several always are " +
-			"a trunk.",
+		Doc: "Whether the guest tags its packets itself, with any of `tags`. Set it only for one tag: several always " +
+			"form a trunk.",
 	},
 	{
 		Name: "vlan.native_tag", Kind: Count, Echo: true, Why: connectedTo, Check: vlanTags,
@@ -150,7 +150,7 @@ var InterfaceRows = onlyVirtio(slices.Concat([]Attribute{
 	},
 	{
 		Name: "isolated", Place: "port@isolated", Kind: Switch, Live: Update, Echo: true, Since: "6.1.0",
-		Why:        "The port of the running VM is set.",
+		Why:        "The isolation is changed in the running VM.",
 		DefaultDoc: "`false`",
 		Doc:        "Whether traffic with other isolated ports of the bridge is blocked.",
 	},
@@ -204,7 +204,7 @@ func vlanTags(value string) string {
 
 func vlanCold(have, want string) string {
 	if have == "" || want == "" {
-		return "Whether an interface has tags is decided when it is plugged in."
+		return "An interface gets or loses tags only when it is plugged in."
 	}
 	return ""
 }

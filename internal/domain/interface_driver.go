@@ -98,8 +98,8 @@ var backendRows = []Attribute{
 			}
 			return nil
 		},
-		Doc: "`passt` is a process of the host, which must have the package passt (Debian 12 has built its libvirt " +
-			"without it); `default` is QEMU itself.",
+		Doc: "`passt` is a process on the host. It requires the package passt, and a libvirt with support for it, which " +
+			"Debian 12's lacks. `default` is QEMU itself.",
 	},
 	{
 		Name: "backend.log_file", Place: "backend@logFile", Since: "9.0.0", Why: whenPlugged, Check: absolute,

@@ -46,7 +46,7 @@ var launchSecurityGroup = Group{
 		{
 			Name: "reduced_phys_bits", Place: "launchSecurity/reducedPhysBits", Kind: Count, Echo: true, Why: securityWhy,
 			DefaultDoc: "read from the host",
-			Doc:        "Number of address bits that the protection takes.",
+			Doc:        "Number of address bits that the protection uses.",
 		},
 		{
 			Name: "kernel_hashes", Place: "launchSecurity@kernelHashes", Kind: Switch, Since: "8.0.0", Why: securityWhy,
@@ -98,7 +98,7 @@ func (f Values) securitySlot() SecuritySlot {
 // encoded returns an attribute of launch security whose value is base64.
 func encoded(name, tag, doc string) Attribute {
 	return Attribute{
-		Name: name, Place: "launchSecurity/" + tag, Why: securityWhy, Doc: doc + " In base64.",
+		Name: name, Place: "launchSecurity/" + tag, Why: securityWhy, Doc: doc + " Encoded in Base64.",
 		Check: func(value string) string {
 			if _, err := base64.StdEncoding.DecodeString(value); err != nil {
 				return "It isn't base64."

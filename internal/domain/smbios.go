@@ -40,7 +40,7 @@ var fwCfgGroup = Group{
 	Path: "platform",
 	Attributes: []Attribute{
 		fwCfg("fw_cfg", "Texts for the guest in `/sys/firmware/qemu_fw_cfg/by_name`, by names such as "+
-			"`opt/com.example/name`. They are in the definition and the state: none may be a secret. `{}` removes them.",
+			"`opt/com.example/name`. They are in the definition and the state: put no secret there. `{}` removes them.",
 			func(string) string { return "" }, (*etree.Element).Text,
 			func(e *etree.Element, value string) { e.SetText(value) }),
 		fwCfg("fw_cfg_files", "Like `fw_cfg`, with paths of files on the host whose content the guest reads. Each "+

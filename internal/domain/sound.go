@@ -11,8 +11,8 @@ var soundGroup = Group{
 			Name: "model", Place: "@model", Values: []string{"ich9", "ich6", "ac97", "es1370", "usb", "virtio"},
 			Kept: []string{"sb16", "pcspk", "ich7"}, Default: "ich9", Filled: true,
 			Why: "A device of another model can't replace one in use.",
-			Doc: "Model: `ich9` and `ich6` are Intel HD Audio. A VM with `usb`, and of most QEMUs with `virtio`, can't be " +
-				"moved while it runs.",
+			Doc: "Model: `ich9` and `ich6` are Intel HD Audio. With `usb`, and in most versions of QEMU with `virtio`, " +
+				"the VM can't be moved while it runs.",
 		},
 	},
 }

@@ -32,7 +32,7 @@ var virtioMemFamily = Family{
 	Attributes: []Attribute{
 		{
 			Name: "size", Place: "target/size", Kind: Amount, Why: virtioMemWhy, Filled: true,
-			Doc: "Required: most memory that the guest can get of the device, such as `4Gi`.",
+			Doc: "Required: maximum memory that the guest can get from the device, such as `4Gi`.",
 		},
 		{
 			Name: "block", Place: "target/block", Kind: Amount, Why: virtioMemWhy, Filled: true,
@@ -42,7 +42,7 @@ var virtioMemFamily = Family{
 		{
 			Name: "requested", Place: "target/requested", Kind: Amount, Zero: true, Live: Update,
 			Why: "The running guest is asked to take or return memory.",
-			Doc: "Memory that the guest is asked to have of the device. `\"0\"`: none.",
+			Doc: "Memory that the guest is asked to use from the device. `\"0\"`: none.",
 		},
 		{
 			Name: "node", Place: "target/node", Kind: Count, Why: virtioMemWhy, Filled: true, Default: "0",

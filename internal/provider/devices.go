@@ -23,10 +23,10 @@ var classNames = regexp.MustCompile(`^[A-Za-z0-9_-]+$`)
 func devicesAttribute() schema.MapAttribute {
 	return schema.MapAttribute{
 		Optional: true, ElementType: types.ListType{ElemType: types.StringType},
-		MarkdownDescription: "Devices of the host that VMs may have for themselves, by class: `{ gpu = " +
+		MarkdownDescription: "Devices of the host for the exclusive use of VMs, by class: `{ gpu = " +
 			"[\"pci:0000:65:00.0\"] }`. A VM asks for one with `devices.host_devices.<key>.class`. Each is `pci:` and its " +
 			"address, `usb:` with vendor and product (`usb:1234:abcd`), `scsi:` with host, channel, target and LUN " +
-			"(`scsi:0:0:1:0`), or `mdev:` and its UUID. They are given in this order.",
+			"(`scsi:0:0:1:0`), or `mdev:` and its UUID. VMs get them in this order.",
 		Validators: []validator.Map{
 			mapvalidator.KeysAre(stringvalidator.RegexMatches(classNames,
 				"a class's name is made of letters, digits, \"-\" and \"_\"")),

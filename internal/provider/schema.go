@@ -115,7 +115,7 @@ func hostAttributes() map[string]schema.Attribute {
 		"overcommit_guest_overhead": schema.BoolAttribute{
 			Optional: true,
 			MarkdownDescription: "Whether only the memory of guests counts, without what QEMU needs for each VM: 30 MiB, 8 " +
-				"MiB for each vCPU and 8 for I/O, 1/512 of the guest's memory for page tables, 32 MiB with a graphical " +
+				"MiB for each vCPU, 8 MiB for I/O, 1/512 of the guest's memory for page tables, 32 MiB with a graphical " +
 				"console, 53 MiB with a TPM, 128 MiB on aarch64, 256 MiB with SEV, 1 GiB with devices of the host. These are " +
 				"KubeVirt's numbers. Default: `false`.",
 		},

@@ -15,7 +15,7 @@ output "cordoned_hosts" {
   }
 }
 
-# CPU models that every host offers that answered: a VM with one of them can move to each of these.
+# CPU models that all hosts that answered offer: a VM with one of them can move to each of these hosts.
 output "common_cpu_models" {
   value = try(setintersection([for host in data.virtfleet_hosts.zone_a.hosts : host.cpu.usable_models if host.cpu != null]...), [])
 }

@@ -12,7 +12,7 @@ resource "virtfleet_eviction_policy" "prod" {
 }
 
 # VMs of staging are moved while they run. The memory of one that can't be moved is saved. It is
-# resumed when the maintenance ends, if this has restore = true.
+# resumed when the maintenance ends, if the maintenance has restore = true.
 resource "virtfleet_eviction_policy" "staging" {
   name     = "staging"
   selector = { labels = { tier = "staging" } }

@@ -26,7 +26,7 @@ resource "virtfleet_virtual_machine" "scratch" {
   disks  = { root = { file = "/srv/images/scratch.qcow2", format = "qcow2", cache = "none" } }
 }
 
-# Copies the disk, which only its host has. Without keep_source_disks, the original is deleted after the copy.
+# Copies the disk, which only its host has. With keep_source_disks = false, the original is deleted after the copy.
 resource "virtfleet_migration" "scratch_out" {
   virtual_machine_id = virtfleet_virtual_machine.scratch.id
   target_host        = "kvm2"

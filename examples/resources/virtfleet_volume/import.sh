@@ -1,3 +1,3 @@
 terraform import virtfleet_volume.orders vms/orders-data
-# Or by its path, on whatever host that is:
+# Or by its path, on any host:
 terraform import virtfleet_volume.orders /srv/vms/orders-data

@@ -16,7 +16,7 @@ resource "virtfleet_volume" "root" {
   size  = "20Gi"
 }
 
-# All space is taken at once, and only its owner reads the file. The ids are those of QEMU's user on the host.
+# All space is allocated at once, and only its owner reads the file. The ids are those of QEMU's user on the host.
 resource "virtfleet_volume" "journal" {
   name          = "orders-journal"
   pool          = "vms"

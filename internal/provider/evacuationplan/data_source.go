@@ -62,7 +62,8 @@ func (d *DataSource) Schema(_ context.Context, _ datasource.SchemaRequest, resp 
 				MarkdownDescription: "Whether to ask QEMU what it refuses to migrate, as a drain does before it " +
 					"begins. libvirt then marks the VMs as tainted; " +
 					"this has no effect, and isn't Terraform's taint. With `false`, the steps don't show what QEMU " +
-					"refuses, and a maintenance with these `steps` may stop half way: set it to `true` before a maintenance. " +
+					"refuses, and the apply of a maintenance with these `steps` may fail: set it to `true` before a " +
+					"maintenance. " +
 					"Default: `false`.",
 			},
 			"steps": schema.ListNestedAttribute{

@@ -27,8 +27,8 @@ type Common struct {
 
 // Precedence says which of several policies applies to a VM.
 const Precedence = "Only one policy applies to a VM, chosen in this order: the policy with the most matching " +
-	"`labels`; then one with `names`; then one with `hosts`; then the first `name` in alphabetical order. So a " +
-	"policy without `labels` loses to any policy with a matching label."
+	"`labels`; then one with `names`; then one with `hosts`; then the first `name` in alphabetical order. So any " +
+	"policy with a matching label takes precedence over a policy without `labels`."
 
 // Attributes returns the schema of a policy: its own attributes, and those of Common.
 func Attributes(own map[string]schema.Attribute) map[string]schema.Attribute {

@@ -56,8 +56,8 @@ var Attributes = map[string]resource.Attribute{
 			"`pool` are always copied",
 		"none", migration.CopyModes),
 	"shared_filesystems": resource.ListAttribute{
-		MarkdownDescription: "Directories that all hosts share, on a filesystem that libvirt doesn't know as shared. " +
-			"Disks in them aren't copied.",
+		MarkdownDescription: "Directories that all hosts share. Disks in them aren't copied. For running VMs, list what " +
+			"libvirt doesn't know as shared, such as FUSE mounts. For VMs that are off, list NFS and the like too.",
 		ElementType: types.StringType,
 		Optional:    true,
 	},

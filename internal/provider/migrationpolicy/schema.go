@@ -15,7 +15,7 @@ var policySchema = schema.Schema{
 		"precedence over the policy: see [Migration options](../guides/migration-options.md).\n\n" + fleetpolicy.Precedence,
 	Attributes: fleetpolicy.Attributes(map[string]schema.Attribute{
 		migrationoptions.Name: migrationoptions.RequiredOfResource(
-			"How the VMs are moved; at least one attribute. An attribute that isn't set " +
+			"How the VMs are moved. Set at least one attribute. An attribute that isn't set " +
 				"has the value of the provider's block."),
 	}),
 }

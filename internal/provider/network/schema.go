@@ -57,7 +57,8 @@ var networkSchema = schema.Schema{
 		"forward": forwardAttribute,
 		"bridge": schema.StringAttribute{
 			MarkdownDescription: "Bridge on the host. With the mode `bridge`, it must exist. With other modes, libvirt " +
-				"creates it. Set it if VMs have this bridge: they can then be created and moved in the same apply. " +
+				"creates it. Set it if VMs name this bridge in their `interfaces`: the apply that creates the network can then " +
+				"also create or move these VMs. " +
 				"Default for new networks: a free name on each host.",
 			Optional: true, Computed: true,
 			Validators: []validator.String{stringvalidator.LengthBetween(1, 15)},
@@ -187,7 +188,7 @@ var portGroupsAttribute = schema.MapNestedAttribute{
 func vlanAttributes() map[string]schema.Attribute {
 	return map[string]schema.Attribute{
 		"tags": schema.ListAttribute{
-			MarkdownDescription: "VLAN tags, 0 to 4095. Several are a trunk.", ElementType: types.Int64Type, Required: true,
+			MarkdownDescription: "VLAN tags, 0 to 4095. Several form a trunk.", ElementType: types.Int64Type, Required: true,
 		},
 		"trunk":      boolAttribute("Whether a VLAN with one tag is a trunk. Several always are. Default: `false`."),
 		"native_tag": int64Attribute("Tag of untagged traffic.", 1, 4095),

@@ -51,7 +51,7 @@ func (*secretResource) Schema(_ context.Context, _ resource.SchemaRequest, resp 
 			"usage": schema.StringAttribute{
 				MarkdownDescription: "Usage of the secret. One of " + value.OneOf(libvirt.SecretUsages()) + ". `volume` is " +
 					"the passphrase of an encrypted volume, `iscsi` also the password of a web server. No attribute of this " +
-					"provider uses `tls` and `vtpm`: they are for definitions that were written by hand.",
+					"provider uses `tls` or `vtpm`: they are for definitions that were written by hand.",
 				Required:      true,
 				PlanModifiers: []planmodifier.String{stringplanmodifier.RequiresReplace()},
 				Validators:    []validator.String{stringvalidator.OneOf(libvirt.SecretUsages()...)},

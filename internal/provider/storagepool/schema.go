@@ -53,8 +53,8 @@ func (*poolResource) Schema(_ context.Context, _ resource.SchemaRequest, resp *r
 			"shared": schema.BoolAttribute{
 				MarkdownDescription: "Whether all hosts see the same volumes in the pool, as in a directory that is " +
 					"mounted on all of them. Pools of type `netfs`, `rbd`, `gluster`, `iscsi`, `iscsi-direct` and `mpath` " +
-					"are always shared. If a directory is mounted on several hosts, set it: otherwise the provider takes a " +
-					"file for several, and a VM's move can fail with `DiskPathTaken`. Default: `false`.",
+					"are always shared. If a directory is mounted on several hosts, set it: otherwise the provider treats " +
+					"one file as several, and a VM's move can fail with `DiskPathTaken`. Default: `false`.",
 				Optional: true,
 			},
 			"autostart": schema.BoolAttribute{

@@ -93,7 +93,7 @@ var diskAttributes = mergeAttributes(blockLevels["disks.*"], attributes{
 		"format that a storage pool of the host reports, otherwise `qcow2` for a name that ends in `.qcow2`, otherwise " +
 		"`raw`."),
 	"cache": optionalString("Cache mode: " + value.OneOf(domain.DiskCaches) + ". Default for new disks: `default` for " +
-		"files, which QEMU takes for `writeback`; otherwise `none`."),
+		"files, which means `writeback`; otherwise `none`."),
 	"read_only": optionalBool("Whether the disk is read-only for the guest. Default for new disks: `true` for a " +
 		"`cdrom`, otherwise `false`."),
 	"serial":     optionalString("Serial number that the guest sees. `\"\"` removes it."),

@@ -36,7 +36,7 @@ func keptOrDeleted(doc string) schema.StringAttribute {
 
 func onDestroyAttribute() schema.Attribute {
 	return schema.SingleNestedAttribute{
-		MarkdownDescription: "What happens to data that belong to the VM when it is destroyed. Apply a change before the " +
+		MarkdownDescription: "What happens to data that belongs to the VM when it is destroyed. Apply a change before the " +
 			"destroy. For disks, see `disks.<key>.on_destroy`.",
 		Attributes: onDestroyAttributes, CustomType: onDestroyType, Optional: true,
 	}

@@ -197,7 +197,7 @@ func (p planning) restartRefused(changes []domain.Change) diag.Diagnostics {
 	return tfdiag.Problems([]fleet.Problem{{
 		Attribute: changes[0].Path,
 		Summary:   "Change needs a restart",
-		Detail: fmt.Sprintf("Virtual machine %q runs and can't take these changes while it does:\n%s",
+		Detail: fmt.Sprintf("These changes of virtual machine %q can't be made while it runs:\n%s",
 			text(p.state.Name), domain.ListChanges(changes)),
 		Remedy: "Set update_policy = \"Restart\" to have the guest restarted by the apply, or update_policy = \"Stage\" to " +
 			"leave the changes to its next start. " + destroyAnyway,
@@ -209,8 +209,8 @@ func (p planning) transientRefused(changes []domain.Change) diag.Diagnostics {
 	return tfdiag.Problems([]fleet.Problem{{
 		Attribute: changes[0].Path,
 		Summary:   "Change needs a restart",
-		Detail: fmt.Sprintf("Virtual machine %q runs and can't take these changes while it does. It is transient: host %q "+
-			"has no definition of it, so that it can't be started again with them:\n%s", text(p.state.Name),
+		Detail: fmt.Sprintf("These changes of virtual machine %q can't be made while it runs. It is transient: host %q "+
+			"has no definition of it, so it can't be started again with them:\n%s", text(p.state.Name),
 			text(p.state.CurrentHost), domain.ListChanges(changes)),
 		Remedy: fmt.Sprintf("Define it on host %q (\"virsh dumpxml --inactive --migratable %s\", then \"virsh define\"), "+
 			"and plan again. %s", text(p.state.CurrentHost), text(p.state.ID), destroyAnyway),
@@ -249,7 +249,7 @@ func (p planning) savedRefused(policy string) diag.Diagnostics {
 
 func (p planning) restartWarning(changes []domain.Change) diag.Diagnostic {
 	return diag.NewAttributeWarningDiagnostic(path.Root("update_policy"), "Virtual machine will be restarted",
-		fmt.Sprintf("update_policy is \"Restart\", and virtual machine %q can't take these changes while it runs:\n%s",
+		fmt.Sprintf("update_policy is \"Restart\", and these changes of virtual machine %q can't be made while it runs:\n%s",
 			text(p.state.Name), domain.ListChanges(changes)))
 }
 

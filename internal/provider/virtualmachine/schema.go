@@ -32,14 +32,14 @@ func (r *Resource) Schema(_ context.Context, _ resource.SchemaRequest, resp *res
 
 var vmSchema = schema.Schema{
 	MarkdownDescription: "A VM of the fleet. It is identified by its UUID and found on any configured host, so a VM " +
-		"that was moved is found again.\n\nOf the definition (CPUs, memory, firmware, devices, ...), an attribute that you " +
-		"don't set, or remove from the configuration, stays as it is on the host, also inside a block such as `cpu`; " +
-		"`Default for new ...` says what a new VM, disk, interface or device gets. To remove a value, set `0`, `\"\"`, " +
-		"`{}`, `[]` or `false`. Any other attribute that you remove has its `Default: ...` again, or no value. [What a " +
-		"change does](../guides/what-a-change-does.md) lists what changes while the VM runs, at a restart, or with a new " +
-		"VM. [Sizes, times and names](../guides/values-and-names.md) says how values are written, what the keys are, and " +
-		"what `Required:` in a list of optional attributes means.\n\nIf you set `disks`, `interfaces` or a map in " +
-		"`devices`, list every device: anything not listed is removed, and **a disk with `pool` is deleted with " +
+		"that was moved is found again.\n\nIf you don't set an attribute of the definition (CPUs, memory, firmware, " +
+		"devices, ...), or remove it from the configuration, it stays as it is on the host, even inside a block such as " +
+		"`cpu`. `Default for new ...` says what a new VM, disk, interface or device gets. To remove a value, set `0`, " +
+		"`\"\"`, `{}`, `[]` or `false`. Any other attribute that you remove has its `Default: ...` again, or no value. " +
+		"[What a change does](../guides/what-a-change-does.md) lists what changes while the VM runs, at a restart, or " +
+		"with a new VM. [Sizes, times and names](../guides/values-and-names.md) says how values are written, what the " +
+		"keys are, and what `Required:` in a list of optional attributes means.\n\nIf you set `disks`, `interfaces` or a " +
+		"map in `devices`, list every device: anything not listed is removed, and **a disk with `pool` is deleted with " +
 		"its data** unless its `on_destroy` is `keep`. `{}` removes all. A device stays the same if only its key changes, " +
 		"unless a device of the same kind comes or goes at the same time: change keys in an apply of their own, and read " +
 		"the plan.\n\nA VM that Terraform has marked with `terraform taint`, or that you name with `-replace`, is " +
@@ -63,7 +63,8 @@ var requiredAttributes = attributes{
 var declaredAttributes = attributes{
 	"type": optionalString("Domain type: `kvm` or `qemu`. Default for new VMs: the provider's `default_domain_type`."),
 	"machine_type": optionalString("Machine type. `q35` matches every version of it, such as `pc-q35-7.2`. Another " +
-		"one replaces the VM. Default for new VMs: `q35` on x86, `virt` on ARM and RISC-V, `pseries` on POWER."),
+		"one replaces the VM. Default for new VMs: `q35` on x86, `virt` on ARM and RISC-V, `s390-ccw-virtio` on s390x, " +
+		"`pseries` on POWER."),
 	"arch": optionalString("Architecture of the guest. A change replaces the VM. Default for new VMs: `x86_64`."),
 	"cpu": nestedAttribute("Virtual CPUs. Set `vcpus`, or a topology of `sockets`, `cores` and `threads`. Default for "+
 		"new VMs: one.", cpuAttributes, cpuType),
@@ -115,8 +116,8 @@ var policyAttributes = attributes{
 	},
 	"placement": schema.SingleNestedAttribute{
 		MarkdownDescription: "Where a VM without `host` may be: when it is created, and when a migration or a drain " +
-			"chooses a host. A change doesn't move the VM. A `virtfleet_migration` with a `target_host` that lacks " +
-			"`host_labels` is only a warning.",
+			"chooses a host. A change doesn't move the VM. If the `target_host` of a `virtfleet_migration` lacks " +
+			"`host_labels`, the plan only warns.",
 		Attributes: placementAttributes,
 		CustomType: placementType,
 		Optional:   true,
@@ -167,9 +168,10 @@ var policyAttributes = attributes{
 	"eviction_strategy": schema.StringAttribute{
 		MarkdownDescription: "What happens to the VM when its host is drained. One of " + value.OneOf(evacuation.Strategies) +
 			". **`None`: the VM is shut down.** `LiveMigrate`: it is moved live, otherwise it blocks the drain. " +
-			"`LiveMigrateIfPossible`: it is moved live, otherwise shut down. `External`: another tool moves it. Of the " +
-			"`virtfleet_eviction_policy` that applies to the VM, only the `strategy` is ignored: its `fallback` replaces what " +
-			"is said after \"otherwise\". See [Draining a host](../guides/draining-a-host.md#choose-what-happens-to-a-vm). " +
+			"`LiveMigrateIfPossible`: it is moved live, otherwise shut down. `External`: another tool moves it. If " +
+			"a `virtfleet_eviction_policy` applies to the VM, only its `strategy` is ignored: its `fallback`, if set, decides " +
+			"what happens if the VM can't be moved live. See " +
+			"[Draining a host](../guides/draining-a-host.md#choose-what-happens-to-a-vm). " +
 			"Default: the policy's `strategy`, without a policy the provider's `default_eviction_strategy`.",
 		Optional:   true,
 		Validators: []validator.String{stringvalidator.OneOf(evacuation.Strategies...)},
@@ -258,8 +260,9 @@ func computedString(description string) schema.StringAttribute {
 func timeoutsAttribute() schema.Attribute {
 	return value.Timeouts(context.Background(), timeouts.Opts{
 		Create: true, Read: true, Update: true, Delete: true,
-		CreateDescription: "For creating. A value that you set is the whole time. Default: `10m` and `wait_for.timeout`.",
-		ReadDescription:   "For reading. Default: `2m`.",
+		CreateDescription: "For creating. Default: `10m`, in addition to `wait_for.timeout`. A value that you set " +
+			"replaces the whole default.",
+		ReadDescription: "For reading. Default: `2m`.",
 		UpdateDescription: "For updating, including moves. Default: `10m`, in addition to `wait_for.timeout`, " +
 			"`termination_grace_period`, and `completion_timeout_per_gib` for each GB of the VM's memory and copied disks.",
 		DeleteDescription: "For deleting. Default: `5m`, in addition to `termination_grace_period`.",
