@@ -48,8 +48,17 @@ func Main(m *testing.M) {
 			}
 		}
 	}
+	// A quarter of a Terraform command's time is garbage collection, and the command ends before that is worth it.
+	if err := os.Setenv(gcEnv, "off"); err != nil {
+		log.Fatal(err)
+	}
 	goleak.VerifyTestMain(m, LeaksOfOthers()...)
 }
+
+const gcEnv = "GOGC"
+
+// providerGC is the garbage collection of providers that are processes, which is that of this one.
+var providerGC = os.Getenv(gcEnv)
 
 // LeaksOfOthers returns the goroutines that outlive a test and that we can't end.
 func LeaksOfOthers() []goleak.Option {

@@ -52,7 +52,8 @@ func NewCLI(t testing.TB) *CLI {
 	c := &CLI{Dir: t.TempDir()}
 	races := filepath.Join(home, "race")
 	write(t, filepath.Join(home, "terraform-provider-virtfleet"), fmt.Sprintf(
-		"#!/bin/sh\n%s=1 GORACE='atexit_sleep_ms=0 log_path=%s' exec '%s'\n", serveEnv, races, self), 0o700)
+		"#!/bin/sh\n%s=1 %s='%s' GORACE='atexit_sleep_ms=0 log_path=%s' exec '%s'\n", serveEnv, gcEnv, providerGC, races,
+		self), 0o700)
 	t.Cleanup(func() { reportRaces(t, races) })
 	write(t, filepath.Join(home, "terraformrc"), fmt.Sprintf(
 		"provider_installation {\n  dev_overrides {\n    %q = %q\n  }\n  direct {}\n}\n", providerAddress, home), 0o600)
