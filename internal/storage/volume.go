@@ -32,6 +32,9 @@ func Preallocations() []string {
 	return []string{PreallocationOff, PreallocationMetadata, PreallocationFull}
 }
 
+// Thick reports whether a volume with this preallocation occupies all its space at once.
+func Thick(preallocation string) bool { return preallocation == PreallocationFull }
+
 // Disk is a volume to create.
 type Disk struct {
 	Pool, Name string

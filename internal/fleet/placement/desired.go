@@ -166,6 +166,10 @@ func (d Desired) Hash() string {
 		if o.Content != "" {
 			hash += " " + o.Content
 		}
+
+		if o.Preallocation != "" {
+			hash += " preallocation " + o.Preallocation
+		}
 	}
 
 	if len(d.OwnDisks) == 0 {
