@@ -110,23 +110,27 @@ func (s *Storage) createVolume(ctx context.Context, h *libvirt.Host, d Disk) (*l
 			v.FromPool, v.From = ref.Pool, ref.Name
 		}
 	}
-	if need := d.need(source); pool.Active && need > pool.AvailableBytes {
-		return nil, fmt.Errorf("%w: storage pool %q has %d bytes left, and the volume takes %d at once",
-			ErrNoSpace, d.Pool, pool.AvailableBytes, need)
-	}
 	if v.Document, err = d.document(is.Type, source); err != nil {
 		return nil, err
 	}
-	if err := h.CreateVolume(ctx, v); err != nil {
-		return nil, err
+	var made *libvirt.Volume
+	err = s.taking(ctx, h.Name(), d.Pool, Demand{Now: d.need(source), Growth: d.Bytes}, func(ctx context.Context) error {
+		if err := h.CreateVolume(ctx, v); err != nil {
+			return err
+		}
+		if made, err = s.finishVolume(ctx, h, d); err != nil {
+			cleaning, cancel := hostset.CleanupContext(ctx)
+			defer cancel()
+			return errors.Join(err, h.DeleteVolume(cleaning, d.Pool, d.Name))
+		}
+		return nil
+	})
+	if errors.Is(err, ErrNoSpace) || errors.Is(err, ErrOvercommitted) {
+		if _, there := h.PoolVolume(ctx, d.Pool, d.Name); there == nil {
+			return nil, fmt.Errorf("%w: volume %s/%s", libvirt.ErrExists, d.Pool, d.Name)
+		}
 	}
-	made, err := s.finishVolume(ctx, h, d)
-	if err != nil {
-		cleaning, cancel := hostset.CleanupContext(ctx)
-		defer cancel()
-		return nil, errors.Join(err, h.DeleteVolume(cleaning, d.Pool, d.Name))
-	}
-	return made, nil
+	return made, err
 }
 
 // finishVolume writes the initial content of the volume, and resizes a clone to the requested size: libvirt creates a
@@ -236,6 +240,10 @@ func (s *Storage) Grow(
 		if err != nil {
 			return err
 		}
+		more := Demand{Growth: bytes - v.CapacityBytes}
+		if thick {
+			more.Now = more.Growth
+		}
 		for _, u := range users {
 			switch {
 			case u.Volume != "" || u.Active && u.Target == "":
@@ -245,13 +253,18 @@ func (s *Storage) Grow(
 				if err != nil {
 					return err
 				}
-				if err := runs.BlockResize(ctx, u.UUID, u.Target, bytes); err != nil {
+				// QEMU grows it thin.
+				if err := s.taking(ctx, host, ref.Pool, Demand{Growth: more.Growth}, func(ctx context.Context) error {
+					return runs.BlockResize(ctx, u.UUID, u.Target, bytes)
+				}); err != nil {
 					return err
 				}
 				return refresh(ctx, h, ref.Pool)
 			}
 		}
-		err = h.ResizeVolume(ctx, ref.Pool, ref.Name, bytes, thick)
+		err = s.taking(ctx, host, ref.Pool, more, func(ctx context.Context) error {
+			return h.ResizeVolume(ctx, ref.Pool, ref.Name, bytes, thick)
+		})
 		if v.Encrypted && errors.Is(err, libvirt.ErrInvalid) {
 			return fmt.Errorf("%w: volume %s/%s is encrypted. libvirt grows it while a VM runs on it, or if its passphrase is "+
 				"a secret of usage \"volume\" with the usage_id %q", err, ref.Pool, ref.Name, v.Path)
