@@ -90,6 +90,7 @@ func TestLab_overprovisioning(t *testing.T) {
 	// Growth counts as what is added.
 	vm := create(t, f, l, wish("d", "kvm1", 0.5))
 	grown := wish("d", "kvm1", 0.75)
+	grown.Spec.Disks["disk0"] = vm.PersistentSpec.Disks["disk0"]
 	problems, err = f.CheckUpdate(t.Context(), vm.UUID, lastOf(vm), grown)
 	refuses("planning to grow it", problems, err, "kvm1")
 
@@ -139,11 +140,39 @@ func TestLab_overprovisioning(t *testing.T) {
 		thick.OwnDisks[key] = domain.OwnDisk{Pool: pool, Bytes: 8 << 20, Preallocation: storage.PreallocationFull}
 	}
 
-	vm = create(t, labFleet(t, l, "no limit", nil), l, thick)
+	raw := thick.Spec.Disks["disk1"]
+	raw.Format = "raw"
+	thick.Spec.Disks["disk1"] = raw
+	unlimited := labFleet(t, l, "no limit", nil)
+	vm = create(t, unlimited, l, thick)
 
-	volume := vm.Metadata.OwnDisks["disk0"].Volume
-	if blocks := strings.TrimSpace(l.Run(t, "kvm1", "stat", "-c", "%b", dir+"/"+pool+"/"+volume)); len(blocks) < 5 {
-		t.Errorf("the thick disk has %s blocks of 512 bytes; want 8 MiB", blocks)
+	takes := func(key string, mib int) {
+		t.Helper()
+
+		blocks := strings.TrimSpace(l.Run(t, "kvm1", "stat", "-c", "%b", vm.Metadata.OwnDisks[key].Path))
+		if n, err := strconv.Atoi(blocks); err != nil || n < mib<<11 {
+			t.Errorf("%s has %s blocks of 512 bytes, %v; want %d MiB", key, blocks, err, mib)
+		}
+	}
+	takes("disk0", 8)
+	takes("disk1", 8)
+
+	// What a raw disk grows by is thick too.
+	for key := range thick.OwnDisks {
+		thick.Spec.Disks[key] = vm.PersistentSpec.Disks[key]
+		thick.OwnDisks[key] = domain.OwnDisk{Pool: pool, Bytes: 12 << 20, Preallocation: storage.PreallocationFull}
+	}
+
+	if _, err := unlimited.Update(t.Context(), vm.UUID, lastOf(vm), thick); err != nil {
+		t.Fatal(err)
+	}
+
+	takes("disk1", 12)
+
+	for key, o := range vm.Metadata.OwnDisks {
+		if said := l.Virsh(t, "kvm1", "vol-dumpxml", "--pool", pool, o.Volume); !strings.Contains(said, ">12582912</capacity>") {
+			t.Errorf("%s has not grown: %s", key, said)
+		}
 	}
 
 	free := func() uint64 {
@@ -160,7 +189,7 @@ func TestLab_overprovisioning(t *testing.T) {
 
 	thick.Spec.Name = pool + "-thicker"
 
-	problems, err = labFleet(t, l, "no limit", nil).CheckCreate(t.Context(), thick)
+	problems, err = unlimited.CheckCreate(t.Context(), thick)
 	if said := fmt.Sprint(problems); err != nil || !strings.Contains(said, "are needed at once") {
 		t.Errorf("planning two thick disks in room for one: %s, %v", said, err)
 	}

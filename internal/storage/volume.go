@@ -35,6 +35,10 @@ func Preallocations() []string {
 // Thick reports whether a volume with this preallocation occupies all its space at once.
 func Thick(preallocation string) bool { return preallocation == PreallocationFull }
 
+// GrowsThick reports whether a volume also occupies the space that it grows by while no VM runs on it. libvirt does that
+// for raw volumes only.
+func GrowsThick(preallocation, format string) bool { return Thick(preallocation) && format == "raw" }
+
 // Disk is a volume to create.
 type Disk struct {
 	Pool, Name string
@@ -91,8 +95,9 @@ func (s *Storage) createVolume(ctx context.Context, h *libvirt.Host, d Disk) (*l
 		}
 	}
 	v := libvirt.NewVolume{
-		Pool: d.Pool, Name: d.Name, PreallocateMetadata: d.Preallocation == PreallocationMetadata,
-		Encrypted: d.Secret != "",
+		Pool: d.Pool, Name: d.Name, Encrypted: d.Secret != "",
+		// Without the tables, libvirt wouldn't make a qcow2 image occupy its space.
+		PreallocateMetadata: d.Preallocation == PreallocationMetadata || Thick(d.Preallocation) && d.Format == "qcow2",
 	}
 	var source *libvirt.Volume
 	if ref := d.source(); ref != nil {
@@ -147,7 +152,7 @@ func (s *Storage) finishVolume(ctx context.Context, h *libvirt.Host, d Disk) (*l
 	if err != nil || made.CapacityBytes >= d.Bytes {
 		return made, err
 	}
-	if err := h.ResizeVolume(ctx, d.Pool, d.Name, d.Bytes, d.Preallocation == PreallocationFull); err != nil {
+	if err := h.ResizeVolume(ctx, d.Pool, d.Name, d.Bytes, GrowsThick(d.Preallocation, made.Format)); err != nil {
 		return nil, err
 	}
 	return h.PoolVolume(ctx, d.Pool, d.Name)
@@ -216,9 +221,9 @@ func (d *Disk) document(pool string, source *libvirt.Volume) (string, error) {
 }
 
 // Grow makes a volume larger: through the VM that runs on it, so that its guest sees that at once, otherwise directly.
-// It never shrinks a volume. hosts are asked for users, see Users.
+// It never shrinks a volume. preallocation is what the volume was created with. hosts are asked for users, see Users.
 func (s *Storage) Grow(
-	ctx context.Context, hosts hostset.Set, host string, ref Ref, bytes uint64, thick bool,
+	ctx context.Context, hosts hostset.Set, host string, ref Ref, bytes uint64, preallocation string,
 ) error {
 	h, err := s.host(host)
 	if err != nil {
@@ -241,6 +246,7 @@ func (s *Storage) Grow(
 			return err
 		}
 		more := Demand{Growth: bytes - v.CapacityBytes}
+		thick := GrowsThick(preallocation, v.Format)
 		if thick {
 			more.Now = more.Growth
 		}

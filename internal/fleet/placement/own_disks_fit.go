@@ -124,7 +124,7 @@ func growthOf(ctx context.Context, a inventory.Reply, g grownDisk) (*libvirt.Sto
 	}
 
 	d := storage.Demand{Growth: g.to - v.CapacityBytes}
-	if storage.Thick(g.Preallocation) && !g.live {
+	if storage.GrowsThick(g.Preallocation, v.Format) && !g.live {
 		d.Now = d.Growth
 	}
 

@@ -345,10 +345,9 @@ func (r *volumeResource) Update(ctx context.Context, req resource.UpdateRequest,
 	s := r.Data.Storage()
 	host := state.CurrentHost.ValueString()
 	if bytes := plan.Size.Bytes(); bytes != nil && !plan.Size.Same(state.Size) {
-		thick := plan.Preallocation.ValueString() == storage.PreallocationFull
 		hosts, err := s.UserHosts(ctx, host, state.Pool.ValueString())
 		if err == nil {
-			err = s.Grow(ctx, hosts, host, state.ref(), *bytes, thick)
+			err = s.Grow(ctx, hosts, host, state.ref(), *bytes, plan.Preallocation.ValueString())
 		}
 		if err != nil {
 			resp.Diagnostics.Append(plan.failure("grow", host, err).AttributeError(path.Root("size")))
