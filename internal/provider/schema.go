@@ -123,7 +123,7 @@ func hostAttributes() map[string]schema.Attribute {
 		"storage_overprovisioning_factor": schema.Float64Attribute{
 			Optional: true,
 			MarkdownDescription: "What the volumes of a storage pool of the host may grow to, all together, as a multiple of " +
-				"the pool's capacity: with `1.5`, the sizes of the disks in a pool of 1 TiB add up to 1.5 TiB at most. " +
+				"the pool's capacity: with `1.5`, the sizes of the volumes in a pool of 1 TiB add up to 1.5 TiB at most. " +
 				"[What counts](guides/host-capacity.md#storage-pools). At least `0.1`. Default: unlimited.",
 			Validators: []validator.Float64{float64validator.AtLeast(0.1)},
 		},
