@@ -54,7 +54,7 @@ func TestRoom_Lacks(t *testing.T) {
 		"no limit":             {Room{Capacity: 100, Available: 40}, Demand{Growth: 1000}, Demand{}, ""},
 		"thick fits":           {Room{Capacity: 100, Available: 40}, Demand{Now: 40, Growth: 40}, Demand{}, ""},
 		"thick does not":       {Room{Capacity: 100, Available: 40}, Demand{Now: 41, Growth: 41}, Demand{}, "has 40G left, and 41G"},
-		"thick beside another": {Room{Capacity: 100, Available: 40}, Demand{Now: 30}, Demand{Now: 11}, "in addition to 11G"},
+		"thick with another":   {Room{Capacity: 100, Available: 40}, Demand{Now: 30}, Demand{Now: 11}, "in addition to 11G"},
 		"over it before":       {Room{Capacity: 100, Available: 40, Growth: 500, Factor: 1}, Demand{Growth: 1}, Demand{}, "500G"},
 		"less than all of it":  {Room{Capacity: 100, Available: 90, Factor: 0.8}, Demand{Growth: 81}, Demand{}, "to 80G"},
 		"huge": {
