@@ -77,7 +77,7 @@ func (r Room) Lacks(d, others Demand, size func(uint64) string) string {
 func GrowthOf(volumes []libvirt.Volume) uint64 {
 	base := map[string]bool{}
 	for _, v := range volumes {
-		base[v.Backing] = true
+		base[v.Backing] = v.Backing != ""
 	}
 	var sum uint64
 	for _, v := range volumes {

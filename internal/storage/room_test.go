@@ -20,8 +20,8 @@ func TestGrowthOf(t *testing.T) {
 		want    uint64
 	}{
 		"nothing": {nil, 0},
-		"thin":    {[]libvirt.Volume{{Name: "a", Path: "/a", CapacityBytes: 100, AllocationBytes: 3, PhysicalBytes: 4}}, 100},
-		"thick":   {[]libvirt.Volume{{Name: "a", Path: "/a", CapacityBytes: 100, AllocationBytes: 104, PhysicalBytes: 104}}, 104},
+		"thin":    {[]libvirt.Volume{{Name: "a", CapacityBytes: 100, AllocationBytes: 3, PhysicalBytes: 4}}, 100},
+		"thick":   {[]libvirt.Volume{{Name: "a", CapacityBytes: 100, AllocationBytes: 104, PhysicalBytes: 104}}, 104},
 		"a copy of an image": {[]libvirt.Volume{
 			{Name: "debian-0123456789ab", Path: "/d", CapacityBytes: 100, AllocationBytes: 6, PhysicalBytes: 7},
 		}, 7},
@@ -43,19 +43,21 @@ func TestGrowthOf(t *testing.T) {
 func TestRoom_Lacks(t *testing.T) {
 	t.Parallel()
 	limited := Room{Capacity: 100, Available: 40, Growth: 120, Factor: 1.5}
+	unlimited := Room{Capacity: 100, Available: 40}
+	full := Room{Capacity: 100, Available: 40, Growth: 500, Factor: 1}
 	for name, test := range map[string]struct {
 		room         Room
 		need, others Demand
 		want         string // "" if there is room
 	}{
 		"to the last byte":    {limited, Demand{Growth: 30}, Demand{}, ""},
-		"a byte too much":     {limited, Demand{Growth: 31}, Demand{}, "= 1.5 its volumes may grow to 150G. They may grow to 120G"},
+		"a byte too much":     {limited, Demand{Growth: 31}, Demand{}, "= 1.5 its volumes may grow to 150G"},
 		"with others":         {limited, Demand{Growth: 20}, Demand{Growth: 11}, "to 131G already, and 20G would be added"},
-		"no limit":            {Room{Capacity: 100, Available: 40}, Demand{Growth: 1000}, Demand{}, ""},
-		"thick fits":          {Room{Capacity: 100, Available: 40}, Demand{Now: 40, Growth: 40}, Demand{}, ""},
-		"thick does not":      {Room{Capacity: 100, Available: 40}, Demand{Now: 41, Growth: 41}, Demand{}, "has 40G left, and 41G"},
-		"thick with another":  {Room{Capacity: 100, Available: 40}, Demand{Now: 30}, Demand{Now: 11}, "in addition to 11G"},
-		"over it before":      {Room{Capacity: 100, Available: 40, Growth: 500, Factor: 1}, Demand{Growth: 1}, Demand{}, "500G"},
+		"no limit":            {unlimited, Demand{Growth: 1000}, Demand{}, ""},
+		"thick fits":          {unlimited, Demand{Now: 40, Growth: 40}, Demand{}, ""},
+		"thick does not":      {unlimited, Demand{Now: 41, Growth: 41}, Demand{}, "has 40G left, and 41G"},
+		"thick with another":  {unlimited, Demand{Now: 30}, Demand{Now: 11}, "in addition to 11G"},
+		"over it before":      {full, Demand{Growth: 1}, Demand{}, "500G"},
 		"less than all of it": {Room{Capacity: 100, Available: 90, Factor: 0.8}, Demand{Growth: 81}, Demand{}, "to 80G"},
 		"huge": {
 			Room{Capacity: math.MaxUint64, Available: 1, Factor: 2}, Demand{Growth: math.MaxUint64}, Demand{}, "",

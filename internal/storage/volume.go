@@ -35,8 +35,8 @@ func Preallocations() []string {
 // Thick reports whether a volume with this preallocation occupies all its space at once.
 func Thick(preallocation string) bool { return preallocation == PreallocationFull }
 
-// GrowsThick reports whether a volume also occupies the space that it grows by while no VM runs on it. libvirt does that
-// for raw volumes only.
+// GrowsThick reports whether a volume also occupies the space that it grows by while no VM runs on it. libvirt does
+// that for raw volumes only.
 func GrowsThick(preallocation, format string) bool { return Thick(preallocation) && format == "raw" }
 
 // Disk is a volume to create.

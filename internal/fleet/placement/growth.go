@@ -89,8 +89,8 @@ func (d Desired) poolDemands(ctx context.Context, h *inventory.Host) map[string]
 	return needs
 }
 
-// pendingDemand returns what disks that don't exist yet will need of a storage pool: the disks of VMs other than the one
-// of that name, which this run has placed on the host or which are being created there.
+// pendingDemand returns what disks that don't exist yet will need of a storage pool: the disks of VMs other than the
+// one of that name, which this run has placed on the host or which are being created there.
 func (cy *Capacity) pendingDemand(ctx context.Context, a inventory.Reply, name, pool string) storage.Demand {
 	var sum storage.Demand
 

@@ -26,7 +26,7 @@ type reservations struct {
 	holding  map[string]*placingLock
 	// files are the files that are on their way to a host, and their sizes there; by host, then by VM name.
 	files map[string]map[string]migration.TransferSize
-	// filing is held, by host, while room for files and new disks is checked, and choosing while devices are chosen by class.
+	// filing is held, by host, while room for files and new disks is checked, choosing while devices are chosen by class.
 	filing, choosing admission.Mutexes
 }
 
