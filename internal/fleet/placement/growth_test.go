@@ -21,12 +21,12 @@ func TestDemandOf(t *testing.T) {
 		image *libvirt.Volume
 		want  storage.Demand
 	}{
-		"empty":        {domain.OwnDisk{Bytes: 50}, nil, storage.Demand{Growth: 50}},
-		"tables only":  {domain.OwnDisk{Bytes: 50, Preallocation: "metadata"}, nil, storage.Demand{Growth: 50}},
-		"thick":        {domain.OwnDisk{Bytes: 50, Preallocation: "full"}, nil, storage.Demand{Now: 50, Growth: 50}},
-		"overlay":      {domain.OwnDisk{Bytes: 50, Image: "a/b"}, image, storage.Demand{Growth: 50}},
-		"of its size":  {domain.OwnDisk{Image: "a/b"}, image, storage.Demand{Growth: 20}},
-		"a copy":       {domain.OwnDisk{Bytes: 50, Image: "a/b", Clone: "full"}, image, storage.Demand{Now: 5, Growth: 50}},
+		"empty":       {domain.OwnDisk{Bytes: 50}, nil, storage.Demand{Growth: 50}},
+		"tables only": {domain.OwnDisk{Bytes: 50, Preallocation: "metadata"}, nil, storage.Demand{Growth: 50}},
+		"thick":       {domain.OwnDisk{Bytes: 50, Preallocation: "full"}, nil, storage.Demand{Now: 50, Growth: 50}},
+		"overlay":     {domain.OwnDisk{Bytes: 50, Image: "a/b"}, image, storage.Demand{Growth: 50}},
+		"of its size": {domain.OwnDisk{Image: "a/b"}, image, storage.Demand{Growth: 20}},
+		"a copy":      {domain.OwnDisk{Bytes: 50, Image: "a/b", Clone: "full"}, image, storage.Demand{Now: 5, Growth: 50}},
 		"a thick copy": {
 			domain.OwnDisk{Image: "a/b", Clone: "full", Preallocation: "full"}, image, storage.Demand{Now: 20, Growth: 20},
 		},
