@@ -36,8 +36,9 @@ func poolCapacity(t *testing.T, l *lab.Lab, host, pool string) uint64 {
 	return 0
 }
 
-// What the disks in a pool may grow to is limited wherever disks come from: VMs that are created one by one, in two runs
-// at once, or grown, volumes, and VMs that move there. The plan says so before, with the pool, its host and the numbers.
+// What the disks in a pool may grow to is limited wherever disks come from: VMs that are created one by one, in two
+// runs at once, or grown, volumes, and VMs that move there. The plan says so before, with the pool, its host and the
+// numbers.
 func TestLab_overprovisioning(t *testing.T) {
 	t.Parallel()
 
@@ -170,7 +171,8 @@ func TestLab_overprovisioning(t *testing.T) {
 	takes("disk1", 12)
 
 	for key, o := range vm.Metadata.OwnDisks {
-		if said := l.Virsh(t, "kvm1", "vol-dumpxml", "--pool", pool, o.Volume); !strings.Contains(said, ">12582912</capacity>") {
+		said := l.Virsh(t, "kvm1", "vol-dumpxml", "--pool", pool, o.Volume)
+		if !strings.Contains(said, ">12582912</capacity>") {
 			t.Errorf("%s has not grown: %s", key, said)
 		}
 	}

@@ -42,7 +42,8 @@ func TestDemandOf(t *testing.T) {
 func TestPendingDemand(t *testing.T) {
 	t.Parallel()
 
-	inv, err := inventory.New(map[string]inventory.HostConfig{"h": {URI: "test:///default"}}, slog.New(slog.DiscardHandler))
+	inv, err := inventory.New(map[string]inventory.HostConfig{"h": {URI: "test:///default"}},
+		slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -157,7 +157,8 @@ resource "virtfleet_image" "base" {
 		Check: resource.ComposeTestCheckFunc(has("base", disk("extra"), disk("logs"), disk("root")), capacity("vdb", 64),
 			look(t, l, "kvm1", name, "ua-disk-extra"), thick("kvm1")),
 	}, resource.TestStep{
-		Config: config(root("64Mi"), strings.Replace(extra, "full", "off", 1)), ExpectError: regexp.MustCompile(`created\s+again`),
+		Config:      config(root("64Mi"), strings.Replace(extra, "full", "off", 1)),
+		ExpectError: regexp.MustCompile(`created\s+again`),
 	}, resource.TestStep{
 		// Called something else, it is the same disk still.
 		Config:           config(root("64Mi"), strings.Replace(extra, "extra", "more", 1)),
