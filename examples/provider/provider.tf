@@ -16,6 +16,9 @@ provider "virtfleet" {
       uri          = "qemu+ssh://root@kvm2.example.net/system"
       labels       = { zone = "b" }
       memory_limit = "48Gi"
+
+      # The disks in a storage pool may grow to 1.5 times what the pool has, and not to more.
+      storage_overprovisioning_factor = 1.5
     }
   }
 

@@ -9,7 +9,7 @@ import (
 )
 
 // OwnDisk is a disk that is created with its VM, moves with it and is deleted with it: a volume of a storage pool.
-// Pool, Image, Clone, Bytes and OnDestroy are as they were declared.
+// Pool, Image, Clone, Bytes, OnDestroy and Preallocation are as they were declared.
 type OwnDisk struct {
 	Pool string
 	// Image is the image that the disk was created from, as "<pool>/<volume>"; "": the disk was empty.
@@ -20,6 +20,8 @@ type OwnDisk struct {
 	Bytes uint64
 	// OnDestroy is one of OnDestroyModes; "" means the first of them.
 	OnDestroy string
+	// Preallocation is how much space the disk was created with: one of storage.Preallocations; "" is "off".
+	Preallocation string
 	// Content is a digest of what was declared to be on a first-boot medium. It contains no secrets.
 	Content string
 	// Volume is the volume's name in the pool, and Path its path in the pool. They are not declared.
@@ -112,7 +114,7 @@ func readOwnDisks(vm *etree.Element) map[string]OwnDisk {
 		read[attr(e, "key")] = OwnDisk{
 			Pool: attr(e, "pool"), Image: attr(e, "image"), Clone: attr(e, "clone"), Bytes: bytes,
 			OnDestroy: attr(e, "on-destroy"), Volume: attr(e, "volume"), Path: attr(e, "path"),
-			HostUUID: attr(e, "host-uuid"), Content: attr(e, "content"),
+			HostUUID: attr(e, "host-uuid"), Content: attr(e, "content"), Preallocation: attr(e, "preallocation"),
 			Making: attr(e, "making") == "true",
 		}
 	}
@@ -146,6 +148,7 @@ func writeOwnDisks(vm *etree.Element, disks map[string]OwnDisk) {
 			{"bytes", bytes},
 			{"content", o.Content},
 			{"on-destroy", o.OnDestroy},
+			{"preallocation", o.Preallocation},
 			{"making", making},
 		} {
 			setAttr(e, a[0], a[1])

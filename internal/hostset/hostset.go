@@ -31,6 +31,9 @@ type Host struct {
 	Conn *libvirt.Host
 	// Fenced says that the host was given up: it is never asked, and its objects count as gone.
 	Fenced bool
+	// OverprovisioningFactor limits what the volumes of a storage pool may grow to, to this many times the pool's
+	// capacity. 0 is no limit.
+	OverprovisioningFactor float64
 }
 
 // Set is a number of hosts, in the order of their names.

@@ -69,6 +69,23 @@ func (h *Host) FreeSpace(ctx context.Context, dir string) (uint64, error) {
 	})
 }
 
+// StoragePoolAt reads the active pool whose directory this is. It returns ErrNotFound if there is none
+// (virStoragePoolLookupByTargetPath).
+func (h *Host) StoragePoolAt(ctx context.Context, dir string) (*StoragePool, error) {
+	return call(ctx, h, readCall("looking for the storage pool of "+dir), func(c *conn) (p *StoragePool, err error) {
+		c.countCall("virStoragePoolLookupByTargetPath")
+		pool, err := c.c.LookupStoragePoolByTargetPath(dir)
+		if err != nil {
+			return nil, err
+		}
+		defer func() { err = errors.Join(err, pool.Free()) }()
+		if p, err = c.observePool(pool); err == nil && isForACall(p.Name) {
+			return nil, errForACall
+		}
+		return p, err
+	})
+}
+
 // Directory reads a directory and the named files in it, or all files if there are no names. If no active storage pool
 // covers the directory, one is created for the time of the call, which touches nothing in the directory.
 func (h *Host) Directory(ctx context.Context, dir string, names ...string) (*Directory, error) {

@@ -76,6 +76,8 @@ func (m *model) host(
 
 		OvercommitGuestOverhead: h.OvercommitGuestOverhead.ValueBool(),
 
+		StorageOverprovisioningFactor: h.StorageOverprovisioningFactor.ValueFloat64(),
+
 		MigrationAddress: h.MigrationAddress.ValueString(),
 		PeerURI:          h.PeerURI.ValueString(),
 	}

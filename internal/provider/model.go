@@ -28,6 +28,8 @@ type hostModel struct {
 	MemoryReserve           value.Quantity `tfsdk:"memory_reserve"`
 	OvercommitGuestOverhead types.Bool     `tfsdk:"overcommit_guest_overhead"`
 
+	StorageOverprovisioningFactor types.Float64 `tfsdk:"storage_overprovisioning_factor"`
+
 	Schedulable types.Bool `tfsdk:"schedulable"`
 	Devices     types.Map  `tfsdk:"devices"`
 

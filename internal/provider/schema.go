@@ -4,6 +4,7 @@ import (
 	"context"
 	"regexp"
 
+	"github.com/hashicorp/terraform-plugin-framework-validators/float64validator"
 	"github.com/hashicorp/terraform-plugin-framework-validators/mapvalidator"
 	"github.com/hashicorp/terraform-plugin-framework-validators/stringvalidator"
 	"github.com/hashicorp/terraform-plugin-framework/path"
@@ -118,6 +119,13 @@ func hostAttributes() map[string]schema.Attribute {
 				"MiB for each vCPU, 8 MiB for I/O, 1/512 of the guest's memory for page tables, 32 MiB with a graphical " +
 				"console, 53 MiB with a TPM, 128 MiB on aarch64, 256 MiB with SEV, 1 GiB with devices of the host. These are " +
 				"KubeVirt's numbers. Default: `false`.",
+		},
+		"storage_overprovisioning_factor": schema.Float64Attribute{
+			Optional: true,
+			MarkdownDescription: "What the volumes of a storage pool of the host may grow to, all together, as a multiple of " +
+				"the pool's capacity: with `1.5`, the sizes of the volumes in a pool of 1 TiB add up to 1.5 TiB at most. " +
+				"[What counts](guides/host-capacity.md#storage-pools). At least `0.1`. Default: unlimited.",
+			Validators: []validator.Float64{float64validator.AtLeast(0.1)},
 		},
 		"migration_address": schema.StringAttribute{
 			Optional: true,

@@ -110,16 +110,15 @@ func (s *Storage) makeCopy(ctx context.Context, h *libvirt.Host, ref Ref, image 
 		return fmt.Errorf("%w: storage pool %q is of type %s, whose volumes are raw, and the image is %s; "+
 			"convert it with qemu-img convert -O raw", libvirt.ErrUnsupported, ref.Pool, is.Type, image.Format)
 	}
-	if pool.AvailableBytes < image.DataBytes {
-		return fmt.Errorf("%w: storage pool %q has %d bytes left, and the image has %d", ErrNoSpace, ref.Pool,
-			pool.AvailableBytes, image.DataBytes)
-	}
 	d := Disk{Pool: ref.Pool, Name: ref.Name, Format: "raw", Bytes: image.Bytes, Mode: "0644"}
 	document, err := d.document(is.Type, nil)
 	if err != nil {
 		return err
 	}
-	return h.CreateVolume(ctx, libvirt.NewVolume{Pool: ref.Pool, Name: ref.Name, Document: document})
+	need := Demand{Now: image.DataBytes, Growth: image.Bytes}
+	return s.taking(ctx, h.Name(), ref.Pool, need, func(ctx context.Context) error {
+		return h.CreateVolume(ctx, libvirt.NewVolume{Pool: ref.Pool, Name: ref.Name, Document: document})
+	})
 }
 
 // send writes everything, then the seal, and checks that it arrived.

@@ -32,6 +32,13 @@ func Preallocations() []string {
 	return []string{PreallocationOff, PreallocationMetadata, PreallocationFull}
 }
 
+// Thick reports whether a volume with this preallocation occupies all its space at once.
+func Thick(preallocation string) bool { return preallocation == PreallocationFull }
+
+// GrowsThick reports whether a volume also occupies the space that it grows by while no VM runs on it. libvirt does
+// that for raw volumes only.
+func GrowsThick(preallocation, format string) bool { return Thick(preallocation) && format == "raw" }
+
 // Disk is a volume to create.
 type Disk struct {
 	Pool, Name string
@@ -88,8 +95,9 @@ func (s *Storage) createVolume(ctx context.Context, h *libvirt.Host, d Disk) (*l
 		}
 	}
 	v := libvirt.NewVolume{
-		Pool: d.Pool, Name: d.Name, PreallocateMetadata: d.Preallocation == PreallocationMetadata,
-		Encrypted: d.Secret != "",
+		Pool: d.Pool, Name: d.Name, Encrypted: d.Secret != "",
+		// Without the tables, libvirt wouldn't make a qcow2 image occupy its space.
+		PreallocateMetadata: d.Preallocation == PreallocationMetadata || Thick(d.Preallocation) && d.Format == "qcow2",
 	}
 	var source *libvirt.Volume
 	if ref := d.source(); ref != nil {
@@ -107,23 +115,27 @@ func (s *Storage) createVolume(ctx context.Context, h *libvirt.Host, d Disk) (*l
 			v.FromPool, v.From = ref.Pool, ref.Name
 		}
 	}
-	if need := d.need(source); pool.Active && need > pool.AvailableBytes {
-		return nil, fmt.Errorf("%w: storage pool %q has %d bytes left, and the volume takes %d at once",
-			ErrNoSpace, d.Pool, pool.AvailableBytes, need)
-	}
 	if v.Document, err = d.document(is.Type, source); err != nil {
 		return nil, err
 	}
-	if err := h.CreateVolume(ctx, v); err != nil {
-		return nil, err
+	var made *libvirt.Volume
+	err = s.taking(ctx, h.Name(), d.Pool, Demand{Now: d.need(source), Growth: d.Bytes}, func(ctx context.Context) error {
+		if err := h.CreateVolume(ctx, v); err != nil {
+			return err
+		}
+		if made, err = s.finishVolume(ctx, h, d); err != nil {
+			cleaning, cancel := hostset.CleanupContext(ctx)
+			defer cancel()
+			return errors.Join(err, h.DeleteVolume(cleaning, d.Pool, d.Name))
+		}
+		return nil
+	})
+	if errors.Is(err, ErrNoSpace) || errors.Is(err, ErrOvercommitted) {
+		if _, there := h.PoolVolume(ctx, d.Pool, d.Name); there == nil {
+			return nil, fmt.Errorf("%w: volume %s/%s", libvirt.ErrExists, d.Pool, d.Name)
+		}
 	}
-	made, err := s.finishVolume(ctx, h, d)
-	if err != nil {
-		cleaning, cancel := hostset.CleanupContext(ctx)
-		defer cancel()
-		return nil, errors.Join(err, h.DeleteVolume(cleaning, d.Pool, d.Name))
-	}
-	return made, nil
+	return made, err
 }
 
 // finishVolume writes the initial content of the volume, and resizes a clone to the requested size: libvirt creates a
@@ -140,7 +152,7 @@ func (s *Storage) finishVolume(ctx context.Context, h *libvirt.Host, d Disk) (*l
 	if err != nil || made.CapacityBytes >= d.Bytes {
 		return made, err
 	}
-	if err := h.ResizeVolume(ctx, d.Pool, d.Name, d.Bytes, d.Preallocation == PreallocationFull); err != nil {
+	if err := h.ResizeVolume(ctx, d.Pool, d.Name, d.Bytes, GrowsThick(d.Preallocation, made.Format)); err != nil {
 		return nil, err
 	}
 	return h.PoolVolume(ctx, d.Pool, d.Name)
@@ -209,9 +221,9 @@ func (d *Disk) document(pool string, source *libvirt.Volume) (string, error) {
 }
 
 // Grow makes a volume larger: through the VM that runs on it, so that its guest sees that at once, otherwise directly.
-// It never shrinks a volume. hosts are asked for users, see Users.
+// It never shrinks a volume. preallocation is what the volume was created with. hosts are asked for users, see Users.
 func (s *Storage) Grow(
-	ctx context.Context, hosts hostset.Set, host string, ref Ref, bytes uint64, thick bool,
+	ctx context.Context, hosts hostset.Set, host string, ref Ref, bytes uint64, preallocation string,
 ) error {
 	h, err := s.host(host)
 	if err != nil {
@@ -233,6 +245,11 @@ func (s *Storage) Grow(
 		if err != nil {
 			return err
 		}
+		more := Demand{Growth: bytes - v.CapacityBytes}
+		thick := GrowsThick(preallocation, v.Format)
+		if thick {
+			more.Now = more.Growth
+		}
 		for _, u := range users {
 			switch {
 			case u.Volume != "" || u.Active && u.Target == "":
@@ -242,13 +259,18 @@ func (s *Storage) Grow(
 				if err != nil {
 					return err
 				}
-				if err := runs.BlockResize(ctx, u.UUID, u.Target, bytes); err != nil {
+				// QEMU grows it thin.
+				if err := s.taking(ctx, host, ref.Pool, Demand{Growth: more.Growth}, func(ctx context.Context) error {
+					return runs.BlockResize(ctx, u.UUID, u.Target, bytes)
+				}); err != nil {
 					return err
 				}
 				return refresh(ctx, h, ref.Pool)
 			}
 		}
-		err = h.ResizeVolume(ctx, ref.Pool, ref.Name, bytes, thick)
+		err = s.taking(ctx, host, ref.Pool, more, func(ctx context.Context) error {
+			return h.ResizeVolume(ctx, ref.Pool, ref.Name, bytes, thick)
+		})
 		if v.Encrypted && errors.Is(err, libvirt.ErrInvalid) {
 			return fmt.Errorf("%w: volume %s/%s is encrypted. libvirt grows it while a VM runs on it, or if its passphrase is "+
 				"a secret of usage \"volume\" with the usage_id %q", err, ref.Pool, ref.Name, v.Path)

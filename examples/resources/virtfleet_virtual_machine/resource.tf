@@ -67,6 +67,17 @@ resource "virtfleet_virtual_machine" "lab" {
   deletion_protection = true
 }
 
+# Its data disk is thick: it takes all its space when it is created.
+resource "virtfleet_virtual_machine" "database" {
+  name   = "database"
+  memory = { size = "4Gi" }
+
+  disks = {
+    root = { pool = "vms", image = "vms/debian-12-3c14a2f6f1d0", size = "20Gi", boot_order = 1 }
+    data = { pool = "vms", size = "100Gi", format = "raw", preallocation = "full" }
+  }
+}
+
 # Its disk is encrypted with a passphrase that is on the hosts only. It is empty: an installer fills it.
 resource "virtfleet_virtual_machine" "vault" {
   name   = "vault"

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strings"
 	"sync"
 
 	"golang.org/x/sync/errgroup"
@@ -67,7 +68,7 @@ func (dr *Drainer) routes(
 
 			w.blockers[a.Host.Name] = blockers
 			if len(migration.Blocking(blockers)) == 0 {
-				w.bytes[a.Host.Name], w.space[a.Host.Name] = load.Bytes, placement.ByDirectory(load.Files)
+				w.bytes[a.Host.Name], w.space[a.Host.Name] = load.Bytes, spaceFor(a.Host, load)
 			}
 
 			return nil
@@ -99,7 +100,7 @@ func (dr *Drainer) readFreeSpace(ctx context.Context, in evacuation.Input) {
 						continue
 					}
 
-					left, readable, err := dr.placement.FreeSpaceIn(ctx, dr.hosts.Host(to.Name), dir, "")
+					left, readable, err := dr.spaceLeft(ctx, dr.hosts.Host(to.Name), dir)
 					if err == nil && readable {
 						to.FreeSpace[dir] = left
 					}
@@ -107,6 +108,33 @@ func (dr *Drainer) readFreeSpace(ctx context.Context, in evacuation.Input) {
 			}
 		}
 	}
+}
+
+// growthIn marks a directory whose number is what its volumes may grow to, and not the space that they occupy.
+const growthIn = " (storage_overprovisioning_factor)"
+
+// spaceFor returns the room that a move requires on a host, by directory.
+func spaceFor(to *inventory.Host, load migration.TransferSize) evacuation.Space {
+	space := evacuation.Space(placement.ByDirectory(load.Files))
+
+	if to.Config.StorageOverprovisioningFactor > 0 {
+		for dir, bytes := range placement.ByDirectory(load.Growth) {
+			space[dir+growthIn] = bytes
+		}
+	}
+
+	return space
+}
+
+// spaceLeft returns how much room a host has left in what spaceFor names.
+func (dr *Drainer) spaceLeft(
+	ctx context.Context, h *inventory.Host, at string,
+) (left uint64, known bool, err error) {
+	if dir, growth := strings.CutSuffix(at, growthIn); growth {
+		return dr.placement.GrowthLeftIn(ctx, h, dir, "")
+	}
+
+	return dr.placement.FreeSpaceIn(ctx, h, at, "")
 }
 
 // knownBlockers returns blockers of a move to a host that are known without asking that host.

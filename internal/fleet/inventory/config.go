@@ -35,6 +35,9 @@ type HostConfig struct {
 	MemoryReserve *uint64
 	// OvercommitGuestOverhead excludes the memory that QEMU needs in addition to the guest's from what is committed.
 	OvercommitGuestOverhead bool
+	// StorageOverprovisioningFactor limits what the volumes of a storage pool may grow to, to this many times the pool's
+	// capacity. 0 is no limit.
+	StorageOverprovisioningFactor float64
 	// MigrationAddress is the name or IP address on which the host's QEMU accepts migrations from the other hosts. If it
 	// is empty, the host's libvirt chooses.
 	MigrationAddress string

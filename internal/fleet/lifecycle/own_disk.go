@@ -55,7 +55,7 @@ func (m *Manager) assignVolumes(
 				return nil, ownDiskChanged(d.Spec.Name, h.Name, key, is, want)
 			}
 
-			is.OnDestroy, is.Clone = want.OnDestroy, want.Clone
+			is.OnDestroy, is.Clone, is.Preallocation = want.OnDestroy, want.Clone, want.Preallocation
 			records[key] = is
 
 			if _, there := defined[key]; !there { // an interrupted update created it
@@ -201,7 +201,7 @@ func (m *Manager) makeOwnDisks(
 
 		d := storage.Disk{
 			Pool: o.Pool, Name: o.Volume, Format: disks[key].Format, Bytes: o.Bytes,
-			Secret: disks[key].Values[domain.EncryptionSecret],
+			Secret: disks[key].Values[domain.EncryptionSecret], Preallocation: o.Preallocation,
 		}
 
 		if placement.IsFirstBoot(key) {

@@ -127,7 +127,7 @@ func (u *update) growOwnDisk(ctx context.Context, key string, bytes uint64) erro
 		hosts, err := u.manager.records.Storage().UserHosts(ctx, u.vm.Host, o.Pool)
 		if err == nil {
 			ref := storage.Ref{Pool: o.Pool, Name: o.Volume}
-			err = u.manager.records.Storage().Grow(ctx, hosts, u.vm.Host, ref, bytes, false)
+			err = u.manager.records.Storage().Grow(ctx, hosts, u.vm.Host, ref, bytes, o.Preallocation)
 		}
 
 		if err != nil {

@@ -13,6 +13,8 @@ type CopiedFile struct {
 	What, Path string
 	// Bytes is the disk's size at the source. It is 0 for anything but a disk.
 	Bytes uint64
+	// Capacity is the size of the disk that the guest sees.
+	Capacity uint64
 	// Disk says whether the file is a disk, Own whether it was made with the VM.
 	Disk, Own bool
 }
@@ -38,8 +40,8 @@ func CopiedFiles(ctx context.Context, vm VM, source, target *libvirt.Host, o Opt
 			continue
 		}
 		copied = append(copied, CopiedFile{
-			What: b.what, Path: b.path, Bytes: sizes[b.disk].Allocation, Disk: b.disk != "",
-			Own: b.mobile.Own != nil,
+			What: b.what, Path: b.path, Bytes: sizes[b.disk].Allocation, Capacity: sizes[b.disk].Capacity,
+			Disk: b.disk != "", Own: b.mobile.Own != nil,
 		})
 	}
 	return copied

@@ -276,10 +276,11 @@ func (ck *Checks) CheckTarget(
 		blockers = append(blockers, ck.placement.DeviceBlockers(ctx, a, vm)...)
 	}
 
-	if ck.placement.ExpectsFiles(to, vm.Name) && len(migration.Blocking(blockers)) == 0 {
+	crowdable := to.Config.StorageOverprovisioningFactor > 0 || ck.placement.ExpectsFiles(to, vm.Name)
+	if crowdable && len(migration.Blocking(blockers)) == 0 {
 		load := migration.EstimateTransfer(ctx, inspected, vm.On.Conn, to.Conn, o)
 
-		crowded, err := ck.placement.FileBlockers(ctx, to, vm.Name, load.Files)
+		crowded, err := ck.placement.FileBlockers(ctx, to, vm.Name, load)
 		if err != nil {
 			return nil, err
 		}

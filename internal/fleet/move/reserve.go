@@ -17,5 +17,5 @@ func (m *move) reserveFiles(ctx context.Context, inspected migration.VM) (releas
 		return func() {}, nil
 	}
 
-	return mv.placement.ReserveFiles(ctx, m.vm, m.to, load.Files)
+	return mv.placement.ReserveFiles(ctx, m.vm, m.to, load)
 }

@@ -124,7 +124,8 @@ func remedyFor(attribute string) string {
 		return "Create the volume on the host, or correct its path. If it was made without libvirt, " +
 			"\"virsh pool-refresh\" finds it."
 	case strings.HasPrefix(attribute, "disks.") && strings.HasSuffix(attribute, ".pool"):
-		return "Make the storage pool on the host (virtfleet_storage_pool), make room in it, or use another one."
+		return "Make the storage pool on the host (virtfleet_storage_pool), make room in it, or use another one. " +
+			"storage_overprovisioning_factor of the host limits what its volumes may grow to."
 	case strings.HasPrefix(attribute, "disks.") && strings.HasSuffix(attribute, ".image"):
 		return "Have the virtfleet_image on the host, before the VM."
 	case strings.HasPrefix(attribute, "disks.") && strings.HasSuffix(attribute, ".size"):

@@ -74,6 +74,8 @@ type Desired struct {
 	Migration migration.Options
 	// UpdatePolicy is one of UpdatePolicies. Empty is PolicyLive.
 	UpdatePolicy string
+	// grown are the own disks that the change makes larger. Changed finds them.
+	grown map[string]grownDisk
 }
 
 // Placement restricts the hosts for a VM.
@@ -165,6 +167,10 @@ func (d Desired) Hash() string {
 		hash += fmt.Sprintf("\n%q %q %q %q %d %q", key, o.Pool, o.Image, o.Clone, o.Bytes, o.OnDestroy)
 		if o.Content != "" {
 			hash += " " + o.Content
+		}
+
+		if o.Preallocation != "" {
+			hash += " preallocation " + o.Preallocation
 		}
 	}
 

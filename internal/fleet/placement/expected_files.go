@@ -17,7 +17,7 @@ import (
 // ReserveFiles reserves room on the target for files that are copied there with the VM, until release is called. It
 // returns an error if the files that are on their way there need the room.
 func (cy *Capacity) ReserveFiles(
-	ctx context.Context, vm *inventory.VM, to *inventory.Host, files map[string]uint64,
+	ctx context.Context, vm *inventory.VM, to *inventory.Host, load migration.TransferSize,
 ) (release func(), err error) {
 	unlock, err := cy.reservations.filing.Lock(ctx, to.Name)
 	if err != nil {
@@ -25,7 +25,7 @@ func (cy *Capacity) ReserveFiles(
 	}
 	defer unlock()
 
-	blockers, err := cy.FileBlockers(ctx, to, vm.Name, files)
+	blockers, err := cy.FileBlockers(ctx, to, vm.Name, load)
 	if err != nil {
 		return nil, err
 	}
@@ -34,31 +34,31 @@ func (cy *Capacity) ReserveFiles(
 		return nil, &inventory.Error{VM: vm.Name, Host: vm.Host, Err: &migration.BlockedError{Blockers: blockers}}
 	}
 
-	cy.reservations.expect(to.Name, vm.Name, files)
+	cy.reservations.expect(to.Name, vm.Name, &load)
 
 	return sync.OnceFunc(func() { cy.reservations.expect(to.Name, vm.Name, nil) }), nil
 }
 
 // expect records the files that are on their way to a host with a VM; nil removes the record.
-func (r *reservations) expect(host, name string, files map[string]uint64) {
+func (r *reservations) expect(host, name string, load *migration.TransferSize) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 
-	if files == nil {
+	if load == nil {
 		delete(r.files[host], name)
 
 		return
 	}
 
 	if r.files == nil {
-		r.files = map[string]map[string]map[string]uint64{}
+		r.files = map[string]map[string]migration.TransferSize{}
 	}
 
 	if r.files[host] == nil {
-		r.files[host] = map[string]map[string]uint64{}
+		r.files[host] = map[string]migration.TransferSize{}
 	}
 
-	r.files[host][name] = files
+	r.files[host][name] = *load
 }
 
 // ExpectsFiles reports whether other VMs are on their way to the host with files.
@@ -74,14 +74,15 @@ func (cy *Capacity) ExpectsFiles(h *inventory.Host, name string) bool {
 	return others > 0
 }
 
-// FileBlockers returns a blocker for each directory of the host without room for the files. The files that are on their
+// FileBlockers returns a blocker for each directory of the host without room for the files of a move, or for what they
+// may grow to. The files that are on their
 // way there with other VMs than the one of that name count as if they were there.
 func (cy *Capacity) FileBlockers(
-	ctx context.Context, h *inventory.Host, name string, files map[string]uint64,
+	ctx context.Context, h *inventory.Host, name string, load migration.TransferSize,
 ) ([]migration.Blocker, error) {
 	var blockers []migration.Blocker
 
-	needs := ByDirectory(files)
+	needs := ByDirectory(load.Files)
 	for _, dir := range slices.Sorted(maps.Keys(needs)) {
 		left, known, err := cy.FreeSpaceIn(ctx, h, dir, name)
 		if err != nil {
@@ -98,7 +99,9 @@ func (cy *Capacity) FileBlockers(
 		}
 	}
 
-	return blockers, nil
+	overcommitted, err := cy.growthBlockers(ctx, h, name, load)
+
+	return append(blockers, overcommitted...), err
 }
 
 // FreeSpaceIn returns how much space a directory of the host has left after the files that are on their way there with
@@ -121,7 +124,7 @@ func (cy *Capacity) FreeSpaceIn(
 	delete(others, name)
 
 	for _, theirs := range others {
-		for file, bytes := range theirs {
+		for file, bytes := range theirs.Files {
 			if path.Dir(file) != dir {
 				continue
 			}

@@ -53,64 +53,135 @@ func VolumeRef(id string) *storage.Ref {
 	return &storage.Ref{Pool: pool, Name: name}
 }
 
-// fitsOwnDisks checks that the host has the storage pools of the disks to be created, with room for them, and the
-// images.
-func fitsOwnDisks(ctx context.Context, a inventory.Reply, d Desired) []inventory.Problem {
+// fitsOwnDisks checks that the host has the storage pools of the disks to be created or grown, with room for all of
+// them, and the images.
+func (p *Planner) fitsOwnDisks(ctx context.Context, a inventory.Reply, d Desired) []inventory.Problem {
 	var problems []inventory.Problem
 
+	needs := map[string]poolNeed{}
+
 	for _, key := range slices.Sorted(maps.Keys(d.OwnDisks)) {
-		attribute, why, missing := ownDiskMisfit(ctx, a, d.OwnDisks[key])
-		if why != "" && (!missing || !d.Planned) {
-			problems = append(problems, inventory.Problem{Attribute: OwnDiskAttribute(key, attribute), Detail: why})
+		o := d.OwnDisks[key]
+
+		demand, pool, m := ownDiskMisfit(ctx, a, o)
+		if m.why != "" && (!m.missing || !d.Planned) {
+			problems = append(problems, inventory.Problem{Attribute: OwnDiskAttribute(key, m.attribute), Detail: m.why})
+		}
+
+		if pool != nil {
+			needs[o.Pool] = needs[o.Pool].plus(key, pool, demand)
+		}
+	}
+
+	for _, key := range slices.Sorted(maps.Keys(d.grown)) {
+		if pool, demand := growthOf(ctx, a, d.grown[key]); pool != nil {
+			needs[pool.Name] = needs[pool.Name].plus(key, pool, demand)
+		}
+	}
+
+	for _, name := range slices.Sorted(maps.Keys(needs)) {
+		need := needs[name]
+		if why := p.lacksRoom(ctx, a, d.Spec.Name, need.pool, need.demand); why != "" {
+			problems = append(problems, inventory.Problem{
+				Attribute: OwnDiskAttribute(need.key, "pool"), Detail: fmt.Sprintf("its storage pool %q %s", name, why),
+			})
 		}
 	}
 
 	return problems
 }
 
-func ownDiskMisfit(ctx context.Context, a inventory.Reply, o domain.OwnDisk) (attribute, why string, missing bool) {
+// poolNeed is what new and growing disks of a VM need of a storage pool; key is that of the last one.
+type poolNeed struct {
+	key    string
+	pool   *libvirt.StoragePool
+	demand storage.Demand
+}
+
+func (n poolNeed) plus(key string, pool *libvirt.StoragePool, d storage.Demand) poolNeed {
+	return poolNeed{key, pool, n.demand.Plus(d)}
+}
+
+// grownDisk is an existing disk that a change makes larger.
+type grownDisk struct {
+	domain.OwnDisk
+
+	to uint64
+	// live says that QEMU makes it larger: then it occupies nothing more at once.
+	live bool
+}
+
+// growthOf returns what a disk needs in addition to what it has, and its storage pool; nil if the host doesn't have it.
+func growthOf(ctx context.Context, a inventory.Reply, g grownDisk) (*libvirt.StoragePool, storage.Demand) {
+	v, err := a.Host.Conn.PoolVolume(ctx, g.Pool, g.Volume)
+	if err != nil || v.CapacityBytes >= g.to {
+		return nil, storage.Demand{}
+	}
+
+	pool, err := a.Host.Conn.StoragePool(ctx, g.Pool)
+	if err != nil {
+		return nil, storage.Demand{}
+	}
+
+	d := storage.Demand{Growth: g.to - v.CapacityBytes}
+	if storage.GrowsThick(g.Preallocation, v.Format) && !g.live {
+		d.Now = d.Growth
+	}
+
+	return pool, d
+}
+
+// misfit is why a host can't have a disk. missing says that it lacks an object that can be created there.
+type misfit struct {
+	attribute, why string
+	missing        bool
+}
+
+// ownDiskMisfit returns why the host can't have a new disk, apart from room. If it can, it returns what the disk needs
+// of which storage pool; nil for a pool that isn't active.
+func ownDiskMisfit(
+	ctx context.Context, a inventory.Reply, o domain.OwnDisk,
+) (storage.Demand, *libvirt.StoragePool, misfit) {
+	no := func(attribute, why string, missing bool) (storage.Demand, *libvirt.StoragePool, misfit) {
+		return storage.Demand{}, nil, misfit{attribute, why, missing}
+	}
+
 	pool, err := a.Host.Conn.StoragePool(ctx, o.Pool)
 
 	switch {
 	case inventory.IsNotFound(err), errors.Is(err, libvirt.ErrNoPool):
-		return "pool", fmt.Sprintf("it has no storage pool %q", o.Pool), true
+		return no("pool", fmt.Sprintf("it has no storage pool %q", o.Pool), true)
 	case err != nil:
-		return "pool", fmt.Sprintf("its storage pool %q can't be read: %v", o.Pool, err), false
+		return no("pool", fmt.Sprintf("its storage pool %q can't be read: %v", o.Pool, err), false)
 	}
 
 	if why := UnfitPool(pool); why != "" {
-		return "pool", why, false
+		return no("pool", why, false)
 	}
 
 	if !pool.Active {
-		return "", "", false // the pool is started before the disk is created
+		return no("", "", false) // the pool is started before the disk is created
 	}
 
-	var need uint64
-
-	if ref := VolumeRef(o.Image); ref != nil {
-		image, err := a.Host.Conn.PoolVolume(ctx, ref.Pool, ref.Name)
-
-		switch {
-		case inventory.IsNotFound(err), errors.Is(err, libvirt.ErrNoPool):
-			return "image", fmt.Sprintf("it has no copy of image %q", o.Image), true
-		case err != nil:
-			return "image", fmt.Sprintf("its copy of image %q can't be read: %v", o.Image, err), false
-		case o.Bytes > 0 && o.Bytes < image.CapacityBytes:
-			return "size", fmt.Sprintf("image %q has %s, and the disk is to have %s", o.Image,
-				domain.FormatSize(image.CapacityBytes), domain.FormatSize(o.Bytes)), false
-		case !o.Based():
-			need = image.AllocationBytes
-		}
+	ref := VolumeRef(o.Image)
+	if ref == nil {
+		return demandOf(o, nil), pool, misfit{}
 	}
 
-	// Disks are thin: the size that they may grow to doesn't count yet.
-	if pool.AvailableBytes <= need {
-		return "pool", fmt.Sprintf("its storage pool %q has %s left, and %s are needed", o.Pool,
-			domain.FormatSize(pool.AvailableBytes), domain.FormatSize(need)), false
-	}
+	image, err := a.Host.Conn.PoolVolume(ctx, ref.Pool, ref.Name)
 
-	return "", "", false
+	switch {
+	case inventory.IsNotFound(err), errors.Is(err, libvirt.ErrNoPool):
+		// The same apply may bring the image: the disk needs what is declared at least.
+		return demandOf(o, nil), pool, misfit{"image", fmt.Sprintf("it has no copy of image %q", o.Image), true}
+	case err != nil:
+		return no("image", fmt.Sprintf("its copy of image %q can't be read: %v", o.Image, err), false)
+	case o.Bytes > 0 && o.Bytes < image.CapacityBytes:
+		return no("size", fmt.Sprintf("image %q has %s, and the disk is to have %s", o.Image,
+			domain.FormatSize(image.CapacityBytes), domain.FormatSize(o.Bytes)), false)
+	default:
+		return demandOf(o, image), pool, misfit{}
+	}
 }
 
 // ofKey returns the key that a retired record had. Keys of disks contain no dot.

@@ -166,6 +166,12 @@ func (p *Planner) reserve(ctx context.Context, h *inventory.Host, d Desired) (*D
 	}
 	defer chosen()
 
+	unlock, err := p.lockPools(ctx, h, d)
+	if err != nil {
+		return nil, err
+	}
+	defer unlock()
+
 	for {
 		v, err := p.hosts.ViewOf(ctx, h)
 		if err != nil {
@@ -178,7 +184,7 @@ func (p *Planner) reserve(ctx context.Context, h *inventory.Host, d Desired) (*D
 		}
 
 		r := reservationFor(d.Stamp(), d.memoryOn(h), c.wish.hostUse())
-		r.defined = c.wish.Spec.HostUse()
+		r.defined, r.pools = c.wish.Spec.HostUse(), d.poolDemands(ctx, h)
 
 		refused, err := p.addReservation(ctx, h, d.Spec.Name, r)
 

@@ -12,6 +12,7 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migration"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/status"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/storage"
 )
 
 // reservations are the VMs for which a host was chosen and which the host does not have yet, so that VMs that are
@@ -24,8 +25,8 @@ type reservations struct {
 	expected map[string]map[string]reservation
 	holding  map[string]*placingLock
 	// files are the files that are on their way to a host, and their sizes there; by host, then by VM name.
-	files map[string]map[string]map[string]uint64
-	// filing is held, by host, while room for files is checked, and choosing while devices are chosen by class.
+	files map[string]map[string]migration.TransferSize
+	// filing is held, by host, while room for files and new disks is checked, choosing while devices are chosen by class.
 	filing, choosing admission.Mutexes
 }
 
@@ -40,6 +41,8 @@ type reservation struct {
 	use domain.HostUse
 	// defined is what the VM is defined with, and uses only once it is started.
 	defined domain.HostUse
+	// pools is what the VM's new disks need, by storage pool.
+	pools map[string]storage.Demand
 }
 
 // reservationFor returns the reservation for a VM with that metadata.

@@ -10,6 +10,28 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 )
 
+// definitionWith is the XML of a VM with that metadata.
+func definitionWith(t *testing.T, name string, m domain.Metadata) string {
+	t.Helper()
+
+	definition, err := domain.Parse(`<domain type='qemu'><name>` + name + `</name><memory unit='GiB'>1</memory>` +
+		`<os><type>hvm</type></os></domain>`)
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	if err := definition.SetMetadata(m); err != nil {
+		t.Fatal(err)
+	}
+
+	xml, err := definition.XML()
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	return xml
+}
+
 // A stale definition is no neighbour: a VM that left the host keeps no other one off it. One that is off is.
 func TestConflict_ignoresStaleDefinitions(t *testing.T) {
 	t.Parallel()
@@ -17,20 +39,7 @@ func TestConflict_ignoresStaleDefinitions(t *testing.T) {
 	web := map[string]string{"app": "web"}
 
 	for reason, want := range map[string]string{libvirt.ReasonMigrated: "", "Shutdown": "web1"} {
-		definition, err := domain.Parse(`<domain type='qemu'><name>web1</name><memory unit='GiB'>1</memory>` +
-			`<os><type>hvm</type></os></domain>`)
-		if err != nil {
-			t.Fatal(err)
-		}
-
-		if err := definition.SetMetadata(domain.Metadata{Labels: web}); err != nil {
-			t.Fatal(err)
-		}
-
-		xml, err := definition.XML()
-		if err != nil {
-			t.Fatal(err)
-		}
+		xml := definitionWith(t, "web1", domain.Metadata{Labels: web})
 
 		p, all, _ := spread()
 		all[0].View.Domains["web1"] = inventory.NewEntry(libvirt.Domain{

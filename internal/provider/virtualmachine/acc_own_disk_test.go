@@ -79,7 +79,7 @@ resource "virtfleet_image" "base" {
 		}`, size)
 	}
 	logs := `logs = { pool = virtfleet_storage_pool.vms.name, size = "16Mi", on_destroy = "keep" }`
-	extra := `extra = { pool = virtfleet_storage_pool.vms.name, size = "24Mi", format = "raw" }`
+	extra := `extra = { pool = virtfleet_storage_pool.vms.name, size = "24Mi", format = "raw", preallocation = "full" }`
 	configOn := func(host string, disks ...string) string {
 		return acctest.Config(l) + storage + guest(l, name).with(hcl{
 			"host": quote(host), "termination_grace_period": quote("1m0s"), "disks": "{\n" + strings.Join(disks, "\n") + "\n}",
@@ -100,6 +100,15 @@ resource "virtfleet_image" "base" {
 		return func(*terraform.State) error {
 			out := l.Virsh(t, "kvm1", "domblkinfo", name, target)
 			return contains(out, fmt.Sprintf("%d\n", mib<<20))
+		}
+	}
+	thick := func(host string) resource.TestCheckFunc {
+		return func(s *terraform.State) error {
+			file := s.RootModule().Resources[address].Primary.Attributes["disks.extra.path"]
+			if blocks := strings.TrimSpace(l.Run(t, host, "stat", "-c", "%b", file)); blocks != "49152" {
+				return fmt.Errorf("%s has %s blocks of 512 bytes; want 24 MiB", file, blocks)
+			}
+			return nil
 		}
 	}
 	write := func(*terraform.State) error {
@@ -146,7 +155,10 @@ resource "virtfleet_image" "base" {
 		Config:           config(root("64Mi"), extra),
 		ConfigPlanChecks: changes(plancheck.ResourceActionUpdate),
 		Check: resource.ComposeTestCheckFunc(has("base", disk("extra"), disk("logs"), disk("root")), capacity("vdb", 64),
-			look(t, l, "kvm1", name, "ua-disk-extra")),
+			look(t, l, "kvm1", name, "ua-disk-extra"), thick("kvm1")),
+	}, resource.TestStep{
+		Config:      config(root("64Mi"), strings.Replace(extra, "full", "off", 1)),
+		ExpectError: regexp.MustCompile(`created\s+again`),
 	}, resource.TestStep{
 		// Called something else, it is the same disk still.
 		Config:           config(root("64Mi"), strings.Replace(extra, "extra", "more", 1)),
@@ -170,7 +182,7 @@ resource "virtfleet_image" "base" {
 			know("current_host", exactly("kvm2")), know("left_volumes", knownvalue.ListExact(nil)),
 		},
 		Check: resource.ComposeTestCheckFunc(hasOn("kvm2", "base", disk("extra"), disk("logs"), disk("root")),
-			has("base", disk("logs")), reads),
+			has("base", disk("logs")), reads, thick("kvm2")),
 	}, resource.TestStep{
 		Config: acctest.Config(l) + storage,
 		Check: func(*terraform.State) error {

@@ -18,6 +18,7 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/placement"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/status"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/value"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/storage"
 )
 
 // Configurations that are drawn from the schema: what has a value in it is drawn, rows among them.
@@ -32,7 +33,8 @@ var drawnTexts = map[string][]any{
 	"disks.*.volume": {"vms/a", "/images/v.img", ""}, "disks.*.network.protocol": {"nbd"},
 	"disks.*.network.name": {"a", "b"}, "disks.*.network.hosts": {[]string{"a:10809"}, []string{"a"}},
 	"disks.*.pool": {"vms"}, "disks.*.image": {"vms/debian"}, "disks.*.clone": values(domain.CloneModes),
-	"disks.*.on_destroy": values(domain.OnDestroyModes), "disks.*.other": {""},
+	"disks.*.preallocation": values(storage.Preallocations()),
+	"disks.*.on_destroy":    values(domain.OnDestroyModes), "disks.*.other": {""},
 	"disks.*.device": values(domain.DiskDevices), "disks.*.bus": values(domain.DiskBuses),
 	"disks.*.format": values(domain.DiskFormats), "disks.*.cache": values(domain.DiskCaches),
 	"disks.*.serial": {"a", " a ", ""}, "interfaces.*.network": {"default", "lan", ""}, "interfaces.*.bridge": {"br0", ""},

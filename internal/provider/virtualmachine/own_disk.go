@@ -18,6 +18,7 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/attrpath"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/value"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/storage"
 )
 
 // ownDiskAttributes are the attributes of a disk that is created with its VM.
@@ -49,6 +50,14 @@ var ownDiskAttributes = attributes{
 			"effect while the VM runs; a decrease fails the plan. Default: the size of the image.",
 		CustomType: value.QuantityType,
 		Optional:   true,
+	},
+	"preallocation": schema.StringAttribute{
+		MarkdownDescription: "Space that a disk with `pool` occupies when it is created. One of " +
+			value.OneOf(storage.Preallocations()) + ". `off` is thin, `full` is thick: the disk takes its whole `size` at " +
+			"once. `metadata` writes only the tables of a `qcow2` disk. A disk with `image` requires `clone = \"full\"`. A " +
+			"change is an error. Default: `off`.",
+		Optional:   true,
+		Validators: []validator.String{stringvalidator.OneOf(storage.Preallocations()...)},
 	},
 	"on_destroy": schema.StringAttribute{
 		MarkdownDescription: "What happens to a disk with `pool` when the VM is destroyed, or the disk is removed from " +
@@ -91,7 +100,7 @@ func ownDisks(declared types.Map) map[string]domain.OwnDisk {
 		}
 		disk := domain.OwnDisk{
 			Pool: text(a.string("pool")), Image: text(a.string("image")), Clone: text(a.string("clone")),
-			OnDestroy: text(a.string("on_destroy")),
+			OnDestroy: text(a.string("on_destroy")), Preallocation: text(a.string("preallocation")),
 		}
 		if size := a.quantity("size"); isSet(size) && size.Bytes() != nil {
 			disk.Bytes = *size.Bytes()
@@ -105,6 +114,7 @@ func ownDisks(declared types.Map) map[string]domain.OwnDisk {
 func ownDiskFromDomain(a map[string]attr.Value, own domain.OwnDisk, at string) {
 	a["pool"], a["image"] = value.NewStringOrNull(own.Pool), value.NewStringOrNull(own.Image)
 	a["clone"], a["on_destroy"] = value.NewStringOrNull(own.Clone), value.NewStringOrNull(own.OnDestroy)
+	a["preallocation"] = value.NewStringOrNull(own.Preallocation)
 	a["size"], a["path"] = value.NewQuantityNull(), types.StringNull()
 	if own.Pool == "" {
 		return
@@ -226,7 +236,7 @@ func (m *model) validateOwnDisks() diag.Diagnostics {
 			continue // It may turn out to be null.
 		}
 		if !given("pool") {
-			for _, name := range []string{"image", "clone", "size", "on_destroy"} {
+			for _, name := range []string{"image", "clone", "size", "preallocation", "on_destroy"} {
 				if given(name) {
 					refuse(name, fmt.Sprintf("Only a disk with pool has %s: one that is made with the virtual machine.", name))
 				}
@@ -245,6 +255,9 @@ func (m *model) validateOwnDisks() diag.Diagnostics {
 		if device := text(a.string("device")); device != "" && device != "disk" && device != "lun" {
 			refuse("device", "Only disks are made with the virtual machine.")
 		}
+		if why := preallocationMisfit(a); why != "" {
+			refuse("preallocation", why)
+		}
 		format := text(a.string("format"))
 		if format != "" && format != "qcow2" && (format != "raw" || ownDisks(m.Disks)[key].Based()) {
 			refuse("format", fmt.Sprintf("It can't be %s: a disk that is made with the virtual machine is qcow2, or raw if it "+
@@ -252,6 +265,21 @@ func (m *model) validateOwnDisks() diag.Diagnostics {
 		}
 	}
 	return diags
+}
+
+// preallocationMisfit returns why a disk can't be created with its preallocation, or "" if it can.
+func preallocationMisfit(a object) string {
+	preallocation := text(a.string("preallocation"))
+	switch {
+	case preallocation == "" || preallocation == storage.PreallocationOff:
+		return ""
+	case isSet(a.string("image")) && !a.string("clone").IsUnknown() && text(a.string("clone")) != domain.CloneFull:
+		return fmt.Sprintf("An overlay of an image can't have preallocation = %q. Set clone = \"full\".", preallocation)
+	case preallocation == storage.PreallocationMetadata && text(a.string("format")) == "raw":
+		return "A raw disk has no tables to write. Use \"off\" or \"full\"."
+	default:
+		return ""
+	}
 }
 
 // refuseOwnDisks returns errors for changes that an existing own disk can't take.
@@ -274,10 +302,11 @@ func (p planning) refuseOwnDisks() diag.Diagnostics {
 			}
 			continue
 		}
-		for _, name := range []string{"pool", "image", "clone", "format"} {
+		for _, name := range []string{"pool", "image", "clone", "format", "preallocation"} {
 			v := a.string(name)
 			if v.IsUnknown() || name == "format" && v.IsNull() || text(v) == text(was.string(name)) ||
-				name == "clone" && (text(v) == domain.CloneFull) == (text(was.string(name)) == domain.CloneFull) {
+				name == "clone" && (text(v) == domain.CloneFull) == (text(was.string(name)) == domain.CloneFull) ||
+				name == "preallocation" && orOff(v) == orOff(was.string(name)) {
 				continue
 			}
 			diags.Append(attrpath.Error(at.AtName(name), "Disk would be created again", fmt.Sprintf(
@@ -301,6 +330,10 @@ func (p planning) refuseOwnDisks() diag.Diagnostics {
 		}
 	}
 	return diags
+}
+
+func orOff(preallocation types.String) string {
+	return cmp.Or(text(preallocation), storage.PreallocationOff)
 }
 
 // warnLost warns about the disks that are lost with their fenced host: a VM that is created again has new ones.

@@ -49,6 +49,8 @@ func TestOwnDisk_isPlannedAsDeclared(t *testing.T) {
 		"a copy":           {in{"clone": "full"}, "created again", true},
 		"an overlay":       {in{"clone": "overlay"}, "", true},
 		"kept":             {in{"on_destroy": "keep"}, "", true},
+		"thick":            {in{"clone": "full", "preallocation": "full"}, "created again", true},
+		"thin in words":    {in{"preallocation": "off"}, "", true},
 	} {
 		config := modelOf(t, minimal.with(in{"disks": in{"root": disk.with(test.change)}}))
 		p := planning{config: config, state: state, hosts: []string{"kvm1"}}
@@ -188,6 +190,11 @@ func TestOwnDisk_validate(t *testing.T) {
 		"a raw overlay":      {in{"pool": "vms", "image": "vms/a", "format": "raw"}, "can't be raw"},
 		"a raw copy":         {in{"pool": "vms", "image": "vms/a", "clone": "full", "format": "raw"}, ""},
 		"the id of a volume": {in{"volume": "vms/data"}, ""},
+		"thick":              {in{"pool": "vms", "size": "1Gi", "preallocation": "full"}, ""},
+		"a thick copy":       {in{"pool": "vms", "image": "vms/a", "clone": "full", "preallocation": "full"}, ""},
+		"a thick overlay":    {in{"pool": "vms", "image": "vms/a", "preallocation": "full"}, `Set clone = "full"`},
+		"tables of raw":      {in{"pool": "vms", "size": "1Gi", "format": "raw", "preallocation": "metadata"}, "no tables"},
+		"thick file":         {in{"file": "/a", "preallocation": "full"}, "Only a disk with pool"},
 	} {
 		diags := modelOf(t, minimal.with(in{"disks": in{"root": test.disk}})).validate()
 		var said string

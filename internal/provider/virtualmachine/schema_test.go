@@ -96,8 +96,8 @@ func TestSchema_whatTheHypervisorKnowsIsLeftAlone(t *testing.T) {
 	alone := map[string]bool{
 		"disks.*.shared": true, "devices.host_devices.*.class": true,
 		"disks.*.pool": true, "disks.*.image": true, "disks.*.clone": true, "disks.*.size": true,
-		"disks.*.on_destroy": true,
-		"disks.*.file":       true, "disks.*.block": true, "disks.*.volume": true, "disks.*.network": true,
+		"disks.*.on_destroy": true, "disks.*.preallocation": true,
+		"disks.*.file": true, "disks.*.block": true, "disks.*.volume": true, "disks.*.network": true,
 		"disks.*.network.auth": true,
 		"interfaces.*.network": true, "interfaces.*.bridge": true, "interfaces.*.user": true,
 		"interfaces.*.direct": true, "interfaces.*.hostdev": true, "interfaces.*.vdpa": true, "interfaces.*.vhostuser": true,

@@ -134,6 +134,13 @@ func TestAccVolume(t *testing.T) {
 			{Config: config("size = \"32Mi\"\nhost = \"kvm1\""), ExpectError: regexp.MustCompile(`never shrink`)},
 			{Config: config("size = \"64Mi\"\nhost = \"kvm2\""), ExpectError: regexp.MustCompile(`move with their VMs`)},
 			{
+				Config: acctest.Block{Lab: l, Hosts: []acctest.Host{
+					{Of: l.Host("kvm1"), Settings: "storage_overprovisioning_factor = 1.5"}, {Of: l.Host("kvm2")},
+				}}.String() + pool(name) + volume("size = \"900Ti\"\nhost = \"kvm1\""),
+				PlanOnly: true, ExpectError: regexp.MustCompile(`(?s)storage\s+pool\s+"` + name +
+					`"\s+on\s+host\s+"kvm1".*storage_overprovisioning_factor\s+=\s+1.5.*smaller\s+size`),
+			},
+			{
 				Config: config("size = \"96Mi\"\nhost = \"kvm1\""), ConfigPlanChecks: does(update),
 				Check: has("kvm1", size(96)),
 			},

@@ -93,6 +93,9 @@ func (r *volumeResource) ModifyPlan(
 		resp.Diagnostics.AddAttributeError(path.Root("size"), "Volumes never shrink", fmt.Sprintf(
 			"%s has %s, and size is %s: the data beyond that size would be lost. Set size to %[2]q or more.", state.noun(),
 			state.Size.ValueString(), size.ValueString()))
+	} else if want != nil && have != nil && *want > *have {
+		more := storage.Demand{Growth: *want - *have}
+		r.checkRoom(ctx, resp, &state, "grow", state.CurrentHost.ValueString(), more)
 	}
 	if !host.IsNull() && !host.Equal(state.Host) && !host.IsUnknown() && !state.Host.IsNull() &&
 		!host.Equal(state.CurrentHost) {
@@ -142,6 +145,29 @@ func (r *volumeResource) checkNew(
 				return
 			}
 		}
+	}
+	var plan model
+	if resp.Diagnostics.HasError() || host.IsUnknown() || size.Bytes() == nil {
+		return
+	}
+	// Other values may be unknown: the apply checks again.
+	resp.Diagnostics.Append(req.Plan.GetAttribute(ctx, path.Root("name"), &plan.Name)...)
+	resp.Diagnostics.Append(req.Plan.GetAttribute(ctx, path.Root("pool"), &plan.Pool)...)
+	resp.Diagnostics.Append(req.Plan.GetAttribute(ctx, path.Root("preallocation"), &plan.Preallocation)...)
+	need := storage.Demand{Growth: *size.Bytes()}
+	if storage.Thick(plan.Preallocation.ValueString()) {
+		need.Now = need.Growth
+	}
+	r.checkRoom(ctx, resp, &plan, "create", host.ValueString(), need)
+}
+
+// checkRoom returns an error if the pool of a volume has no room for what is planned.
+func (r *volumeResource) checkRoom(
+	ctx context.Context, resp *resource.ModifyPlanResponse, m *model, verb, host string, need storage.Demand,
+) {
+	err := r.Data.Storage().CheckRoom(ctx, host, m.Pool.ValueString(), need)
+	if errors.Is(err, storage.ErrNoSpace) || errors.Is(err, storage.ErrOvercommitted) {
+		resp.Diagnostics.Append(m.failure(verb, host, err).AttributeError(path.Root("size")))
 	}
 }
 
@@ -319,10 +345,9 @@ func (r *volumeResource) Update(ctx context.Context, req resource.UpdateRequest,
 	s := r.Data.Storage()
 	host := state.CurrentHost.ValueString()
 	if bytes := plan.Size.Bytes(); bytes != nil && !plan.Size.Same(state.Size) {
-		thick := plan.Preallocation.ValueString() == storage.PreallocationFull
 		hosts, err := s.UserHosts(ctx, host, state.Pool.ValueString())
 		if err == nil {
-			err = s.Grow(ctx, hosts, host, state.ref(), *bytes, thick)
+			err = s.Grow(ctx, hosts, host, state.ref(), *bytes, plan.Preallocation.ValueString())
 		}
 		if err != nil {
 			resp.Diagnostics.Append(plan.failure("grow", host, err).AttributeError(path.Root("size")))

@@ -1,0 +1,250 @@
+package placement
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migration"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/status"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/storage"
+)
+
+// What the volumes of a storage pool may grow to is limited by the host's storage_overprovisioning_factor. Disks that
+// aren't there yet count too: of VMs that are being created, and of VMs on their way to the host.
+
+// demandOf returns what a new disk needs of its pool. image is nil for an empty disk.
+func demandOf(o domain.OwnDisk, image *libvirt.Volume) storage.Demand {
+	d := storage.Demand{Growth: o.Bytes}
+
+	if image != nil {
+		d.Growth = max(d.Growth, image.CapacityBytes)
+	}
+
+	switch {
+	case storage.Thick(o.Preallocation):
+		d.Now = d.Growth
+	case image != nil && !o.Based():
+		d.Now = image.AllocationBytes
+	}
+
+	return d
+}
+
+// readDemand is demandOf with the host's copy of the image. The demand of a disk whose image can't be read is what was
+// declared.
+func readDemand(ctx context.Context, h *inventory.Host, o domain.OwnDisk) storage.Demand {
+	ref := VolumeRef(o.Image)
+	if ref == nil {
+		return demandOf(o, nil)
+	}
+
+	image, err := h.Conn.PoolVolume(ctx, ref.Pool, ref.Name)
+	if err != nil {
+		image = nil
+	}
+
+	return demandOf(o, image)
+}
+
+// countsRoom reports whether disks that don't exist yet matter on the host: if what volumes may grow to is limited
+// there, or if the VM has a disk that occupies space at once.
+func (d Desired) countsRoom(h *inventory.Host) bool {
+	atOnce := func(o domain.OwnDisk) bool {
+		return storage.Thick(o.Preallocation) || o.Image != "" && !o.Based()
+	}
+
+	return len(d.OwnDisks) > 0 && (h.Config.StorageOverprovisioningFactor > 0 ||
+		slices.ContainsFunc(slices.Collect(maps.Values(d.OwnDisks)), atOnce))
+}
+
+// lockPools keeps this run from reserving room in the host's storage pools for other VMs until unlock is called, if the
+// VM needs such room.
+func (cy *Capacity) lockPools(ctx context.Context, h *inventory.Host, d Desired) (unlock func(), err error) {
+	if !d.countsRoom(h) {
+		return func() {}, nil
+	}
+
+	return cy.reservations.filing.Lock(ctx, h.Name)
+}
+
+// poolDemands returns what the VM's new disks need on the host, by storage pool.
+func (d Desired) poolDemands(ctx context.Context, h *inventory.Host) map[string]storage.Demand {
+	if !d.countsRoom(h) {
+		return nil
+	}
+
+	needs := map[string]storage.Demand{}
+	for _, o := range d.OwnDisks {
+		needs[o.Pool] = needs[o.Pool].Plus(readDemand(ctx, h, o))
+	}
+
+	return needs
+}
+
+// pendingDemand returns what disks that don't exist yet will need of a storage pool: the disks of VMs other than the
+// one of that name, which this run has placed on the host or which are being created there.
+func (cy *Capacity) pendingDemand(ctx context.Context, a inventory.Reply, name, pool string) storage.Demand {
+	var sum storage.Demand
+
+	placed := map[string]bool{name: true}
+
+	cy.reservations.mu.Lock()
+
+	for other, r := range cy.reservations.byHost[a.Host.Name] {
+		if other != name {
+			sum = sum.Plus(r.pools[pool])
+			placed[other] = r.pools != nil
+		}
+	}
+
+	cy.reservations.mu.Unlock()
+
+	if a.View == nil {
+		return sum
+	}
+
+	for _, e := range a.View.Domains {
+		if placed[e.Name] || !strings.Contains(e.PersistentXML, "making") {
+			continue
+		}
+
+		for _, o := range e.OwnMetadata().OwnDisks {
+			if !o.Making || o.Pool != pool {
+				continue
+			}
+
+			if _, err := a.Host.Conn.PoolVolume(ctx, o.Pool, o.Volume); inventory.IsNotFound(err) {
+				sum = sum.Plus(readDemand(ctx, a.Host, o))
+			}
+		}
+	}
+
+	return sum
+}
+
+// lacksRoom returns why the host's storage pool has no room for new disks of the VM, or "" if it has.
+func (cy *Capacity) lacksRoom(
+	ctx context.Context, a inventory.Reply, name string, pool *libvirt.StoragePool, need storage.Demand,
+) string {
+	r, err := storage.RoomOf(ctx, a.Host.Conn, pool, a.Host.Config.StorageOverprovisioningFactor)
+
+	switch {
+	case errors.Is(err, libvirt.ErrPoolInactive), errors.Is(err, libvirt.ErrNoPool):
+		return ""
+	case err != nil:
+		return fmt.Sprintf("can't be read: %v", err)
+	case r.Available == 0:
+		return "is full"
+	case need == storage.Demand{}:
+		return ""
+	default:
+		return r.Lacks(need, cy.pendingDemand(ctx, a, name, pool.Name), domain.FormatSize)
+	}
+}
+
+// GrowthLeftIn returns how much the volumes in a directory of the host may still be given, after the files that are on
+// their way there with other VMs than the one of that name. It isn't limited if the directory is not in a storage pool,
+// or if the host has no storage_overprovisioning_factor.
+func (cy *Capacity) GrowthLeftIn(
+	ctx context.Context, h *inventory.Host, dir, name string,
+) (left uint64, limited bool, err error) {
+	r, others, _, err := cy.growthRoom(ctx, h, dir, name)
+	if err != nil || r.Factor == 0 {
+		return 0, false, err
+	}
+
+	return r.Left() - min(r.Left(), others.Growth), true, nil
+}
+
+// growthRoom returns the room of the storage pool of a directory, and what others will need there that isn't there yet.
+func (cy *Capacity) growthRoom(
+	ctx context.Context, h *inventory.Host, dir, name string,
+) (r storage.Room, others storage.Demand, pool string, err error) {
+	factor := h.Config.StorageOverprovisioningFactor
+	if factor == 0 {
+		return r, others, "", nil
+	}
+
+	p, err := h.Conn.StoragePoolAt(ctx, dir)
+	if inventory.IsNotFound(err) {
+		return r, others, "", nil
+	}
+
+	if err != nil {
+		return r, others, "", err
+	}
+
+	if r, err = storage.RoomOf(ctx, h.Conn, p, factor); err != nil {
+		return r, others, p.Name, err
+	}
+
+	a, err := cy.hosts.ReplyOf(ctx, h)
+	if err != nil {
+		return r, others, p.Name, err
+	}
+
+	others.Growth = cy.pendingDemand(ctx, a, name, p.Name).Growth
+
+	cy.reservations.mu.Lock()
+	moving := maps.Clone(cy.reservations.files[h.Name])
+	cy.reservations.mu.Unlock()
+	delete(moving, name)
+
+	for _, load := range moving {
+		for file, bytes := range load.Growth {
+			if path.Dir(file) != dir {
+				continue
+			}
+
+			_, err := h.Conn.VolumeByPath(ctx, file) // A file that has arrived is one of the volumes.
+			if inventory.IsNotFound(err) {
+				others = others.Plus(storage.Demand{Growth: bytes})
+			} else if err != nil {
+				return r, others, p.Name, err
+			}
+		}
+	}
+
+	return r, others, p.Name, nil
+}
+
+// growthBlockers returns a blocker for each storage pool whose volumes could grow to too much with the files of a move.
+func (cy *Capacity) growthBlockers(
+	ctx context.Context, h *inventory.Host, name string, load migration.TransferSize,
+) ([]migration.Blocker, error) {
+	if h.Config.StorageOverprovisioningFactor == 0 {
+		return nil, nil
+	}
+
+	var blockers []migration.Blocker
+
+	needs := ByDirectory(load.Growth)
+	for _, dir := range slices.Sorted(maps.Keys(needs)) {
+		r, others, pool, err := cy.growthRoom(ctx, h, dir, name)
+		if err != nil {
+			return nil, err
+		}
+
+		why := r.Lacks(storage.Demand{Growth: needs[dir]}, others, domain.FormatSize)
+		if r.Factor == 0 || why == "" {
+			continue
+		}
+
+		blockers = append(blockers, migration.Blocker{
+			Reason: migration.InsufficientStorage, Status: status.False, Attribute: "disks",
+			Message: fmt.Sprintf("storage pool %q of host %q %s", pool, h.Name, why),
+			Remedy: "Choose another host, remove volumes there, or raise that host's " +
+				"storage_overprovisioning_factor.",
+		})
+	}
+
+	return blockers, nil
+}

@@ -1,0 +1,182 @@
+package storage
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"strconv"
+
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/hostset"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
+)
+
+// ErrOvercommitted says that the volumes of a pool could grow to more than the pool's host allows.
+var ErrOvercommitted = errors.New("storage pool overcommitted")
+
+// Demand is what new volumes need of a pool: bytes that they occupy at once, and bytes that they may grow to. A thin
+// volume has only the second.
+type Demand struct{ Now, Growth uint64 }
+
+// Plus returns both demands together.
+func (d Demand) Plus(other Demand) Demand {
+	return Demand{Now: saturated(d.Now, other.Now), Growth: saturated(d.Growth, other.Growth)}
+}
+
+func saturated(a, b uint64) uint64 {
+	if a > math.MaxUint64-b {
+		return math.MaxUint64
+	}
+	return a + b
+}
+
+// Room is what a pool has room for.
+type Room struct {
+	// Capacity is the pool's size, Available what nothing occupies yet.
+	Capacity, Available uint64
+	// Growth is what the pool's volumes may grow to, all together. It is known if Factor isn't 0.
+	Growth uint64
+	// Factor limits Growth to this many times Capacity. 0 is no limit.
+	Factor float64
+}
+
+// Limit returns what the pool's volumes may grow to, all together.
+func (r Room) Limit() uint64 {
+	limit := float64(r.Capacity) * r.Factor
+	if r.Factor == 0 || limit >= math.MaxUint64 {
+		return math.MaxUint64
+	}
+	return uint64(limit)
+}
+
+// Left returns what may still be added to Growth.
+func (r Room) Left() uint64 { return r.Limit() - min(r.Limit(), r.Growth) }
+
+// Lacks returns why the pool has no room for new volumes, in addition to others that aren't there yet; "" if it has.
+// size writes a number of bytes.
+func (r Room) Lacks(d, others Demand, size func(uint64) string) string {
+	all := d.Plus(others)
+	switch {
+	case all.Now > r.Available:
+		why := fmt.Sprintf("has %s left, and %s are needed at once", size(r.Available), size(d.Now))
+		if others.Now > 0 {
+			why += fmt.Sprintf(", in addition to %s for disks that are being created there", size(others.Now))
+		}
+		return why
+	case all.Growth > r.Left():
+		return fmt.Sprintf("has %s, and with storage_overprovisioning_factor = %s its volumes may grow to %s. They may grow "+
+			"to %s already, and %s would be added", size(r.Capacity), strconv.FormatFloat(r.Factor, 'g', -1, 64),
+			size(r.Limit()), size(saturated(r.Growth, others.Growth)), size(d.Growth))
+	default:
+		return ""
+	}
+}
+
+// GrowthOf returns what volumes may grow to, all together: the sizes that guests see. A volume that other volumes are
+// based on, or an image's copy, is never written to, and counts with the size of its file.
+func GrowthOf(volumes []libvirt.Volume) uint64 {
+	base := map[string]bool{}
+	for _, v := range volumes {
+		base[v.Backing] = v.Backing != ""
+	}
+	var sum uint64
+	for _, v := range volumes {
+		switch {
+		case v.Type == "dir" || v.Type == "netdir":
+		case base[v.Path] || Ref{Name: v.Name}.NamedByContent():
+			sum = saturated(sum, max(v.PhysicalBytes, v.AllocationBytes))
+		default:
+			sum = saturated(sum, max(v.CapacityBytes, v.AllocationBytes))
+		}
+	}
+	return sum
+}
+
+// RoomOf reads what an active pool of a host has room for. It lists the volumes only if factor limits what they may
+// grow to.
+func RoomOf(ctx context.Context, h *libvirt.Host, pool *libvirt.StoragePool, factor float64) (Room, error) {
+	r := Room{Capacity: pool.CapacityBytes, Available: pool.AvailableBytes}
+	if factor == 0 || pool.CapacityBytes == 0 { // libvirt doesn't know the size of every pool.
+		return r, nil
+	}
+	volumes, err := h.PoolVolumes(ctx, pool.Name)
+	r.Factor, r.Growth = factor, GrowthOf(volumes)
+	return r, err
+}
+
+// CheckRoom returns ErrNoSpace or ErrOvercommitted if a host's pool has no room for what is to be created. A pool that
+// doesn't exist or isn't active has no room to check.
+func (s *Storage) CheckRoom(ctx context.Context, host, pool string, d Demand) error {
+	h, ok := s.Hosts.Host(host)
+	if !ok || h.Fenced {
+		return nil
+	}
+	p, err := h.Conn.StoragePool(ctx, pool)
+	switch {
+	case errors.Is(err, libvirt.ErrNotFound) || errors.Is(err, libvirt.ErrNoPool):
+		return nil
+	case err != nil || !p.Active:
+		return err
+	}
+	r, err := RoomOf(ctx, h.Conn, p, h.OverprovisioningFactor)
+	if err != nil {
+		return err
+	}
+	return r.refuse(host, pool, d)
+}
+
+func (r Room) refuse(host, pool string, d Demand) error {
+	why := r.Lacks(d, Demand{}, func(bytes uint64) string { return fmt.Sprintf("%d bytes", bytes) })
+	kind := ErrOvercommitted
+	if d.Now > r.Available {
+		kind = ErrNoSpace
+	}
+	if why == "" {
+		return nil
+	}
+	return fmt.Errorf("%w: storage pool %q on host %q %s", kind, pool, host, why)
+}
+
+// taking creates or grows a volume with f if the pool has room for it. While the host limits what volumes may grow to,
+// one run at a time does that in a pool: volumes that fit alone may be too much together.
+func (s *Storage) taking(
+	ctx context.Context, host, pool string, d Demand, f func(context.Context) error,
+) error {
+	h, _ := s.Hosts.Host(host)
+	if h.OverprovisioningFactor == 0 {
+		if d.Now > 0 {
+			if err := s.CheckRoom(ctx, host, pool, d); err != nil {
+				return err
+			}
+		}
+		return f(ctx)
+	}
+	on, err := s.lockingHost(ctx, h, pool)
+	if err != nil {
+		return err
+	}
+	held, release, err := s.Lock(ctx, on, "storage-pool:"+pool, "creating or growing a volume in")
+	if err != nil {
+		return err
+	}
+	defer release()
+	if err := refresh(held, h.Conn, pool); err != nil { // Another host may have created volumes in a shared pool.
+		return err
+	}
+	if err := s.CheckRoom(held, host, pool, d); err != nil {
+		return err
+	}
+	return f(held)
+}
+
+// lockingHost returns the host that has the lock of a pool: for a pool that hosts share, the first of these hosts.
+func (s *Storage) lockingHost(ctx context.Context, h hostset.Host, pool string) (string, error) {
+	hosts, err := s.UserHosts(ctx, h.Name, pool)
+	if err != nil || len(hosts) == 1 {
+		return h.Name, err
+	}
+	if with := hostset.Found(s.Pool(ctx, hosts, pool)); len(with) > 0 {
+		return with[0].Host, nil
+	}
+	return h.Name, nil
+}
