@@ -18,6 +18,13 @@ func HostParts(info *libvirt.HostInfo) domain.HostParts {
 			parts.Pages[pool.SizeBytes] += pool.Pages
 		}
 	}
+	if len(info.Cells) > 0 { // Otherwise its capabilities weren't read.
+		parts.Allocations = map[string][]int{domain.MemoryBandwidth: info.MemoryBandwidth}
+		for _, cache := range info.Caches {
+			column := domain.CacheColumn(cache.Level, cache.Type)
+			parts.Allocations[column] = append(parts.Allocations[column], cache.ID)
+		}
+	}
 	return parts
 }
 
