@@ -15,8 +15,8 @@ type HostParts struct {
 	Pages map[uint64]uint64
 	// SecurityModels are the host's security drivers: "dac", "selinux".
 	SecurityModels []string
-	// Allocations are the numbers of the caches whose parts the host can allocate, by the column of cpu.cachetune, and
-	// of the memory controllers, as MemoryBandwidth; nil: unknown.
+	// Allocations are the numbers of the caches whose parts the host can allocate, by CacheName, and of the memory
+	// controllers, by MemoryBandwidth; nil: unknown.
 	Allocations map[string][]int
 }
 

@@ -27,13 +27,13 @@ func TestFacts_Lacking(t *testing.T) {
 			lacks:  "memory.numatune.cells: has no NUMA node 2",
 		},
 		{values: Values{seclabelPath: "dac.type=none\n"}},
-		{values: Values{"cpu.cachetune": FormatTable(map[string]Row{"0-1": {"l3": "0=3Mi\n", "monitors": `["0"]`}})}},
+		{values: Values{"cpu.cachetune": FormatTable(map[string]Row{"0-1": {"caches": "l3/0=3Mi\n", "monitors": `["0"]`}})}},
 		{
-			values: Values{"cpu.cachetune": FormatTable(map[string]Row{"0-1": {"l3": "0=3Mi\n1=3Mi\n"}})},
+			values: Values{"cpu.cachetune": FormatTable(map[string]Row{"0-1": {"caches": "l3/0=3Mi\nl3/1=3Mi\n"}})},
 			lacks:  "cpu.cachetune: can't allocate L3 cache 1 to the virtual CPUs 0-1: that needs a CPU with CAT",
 		},
 		{
-			values: Values{"cpu.cachetune": FormatTable(map[string]Row{"2": {"l3_code": "0=3Mi\n"}})},
+			values: Values{"cpu.cachetune": FormatTable(map[string]Row{"2": {"caches": "l3_code/0=3Mi\n"}})},
 			lacks:  "can't allocate L3 cache for code 0 to the virtual CPUs 2: that needs a CPU with CDP",
 		},
 		{values: Values{"cpu.memorytune": FormatTable(map[string]Row{"0": {"bandwidth": "1=60\n"}})}},

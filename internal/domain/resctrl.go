@@ -1,7 +1,10 @@
 package domain
 
 import (
+	"cmp"
+	"errors"
 	"fmt"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -20,13 +23,18 @@ const (
 var resctrl = []Attribute{
 	{
 		Name: cacheTune, Place: "cputune/cachetune@vcpus", Kind: Table, Why: resctrlWhy, Since: "4.1.0", Key: canonicalSet,
-		Columns: slices.Concat(cacheColumns("l3"), cacheColumns("l2"), []Attribute{
+		Columns: []Attribute{
+			{
+				Name: "caches", Kind: Texts, Read: readCaches, Write: writeCaches, Normal: normalSizes, Check: cacheSizes,
+				Doc: "Sizes of the parts by the level of the cache and its number on the host: `{ \"l3/0\" = \"3Mi\" }`. On " +
+					"hosts that separate code and data (CDP): `l3_code/0` and `l3_data/0`.",
+			},
 			resctrlMonitors("level", "3", "Sets of these virtual CPUs whose use of the L3 cache libvirt counts."),
-		}),
+		},
 		Check: func(value string) string { return emptyRow(ParseTable(value), "a cache or monitors") },
 		Doc: "Parts of the host's caches (resctrl) that virtual CPUs have for themselves, by sets of virtual CPUs that " +
-			"don't overlap: `{ \"0-1\" = { l3 = { 0 = \"3Mi\" } } }`. Only a host that can allocate them is chosen. If you set " +
-			"the map, list every set. `{}` removes them.",
+			"don't overlap, such as `0-1`. Only a host that can allocate them is chosen. If you set the map, list every " +
+			"set. `{}` removes them.",
 	},
 	{
 		Name: memoryTune, Place: "cputune/memorytune@vcpus", Kind: Table, Why: resctrlWhy, Since: "4.7.0",
@@ -45,57 +53,55 @@ var resctrl = []Attribute{
 	},
 }
 
-// CacheColumn returns the column of cpu.cachetune for the parts of a cache that are for "both", "code" or "data".
-func CacheColumn(level int, kind string) string {
+// CacheName returns the name of the parts of caches of a level that are for "both", "code" or "data": "l3_code".
+func CacheName(level, kind string) string {
 	if kind == "both" {
-		return fmt.Sprintf("l%d", level)
+		return "l" + level
 	}
-	return fmt.Sprintf("l%d_%s", level, kind)
+	return "l" + level + "_" + kind
 }
 
-// cacheColumns are what a set of virtual CPUs has of the caches of a level.
-func cacheColumns(level string) []Attribute {
-	var all []Attribute
-	for _, part := range []struct{ kind, name, doc string }{
-		{"both", level, "Size"},
-		{"code", level + "_code", "Size for code, on hosts that separate code and data (CDP),"},
-		{"data", level + "_data", "Size for data, on hosts that separate code and data (CDP),"},
-	} {
-		all = append(all, Attribute{
-			Name: part.name, Kind: Texts, Normal: normalSizes, Check: cacheSizes,
-			Read: func(e *etree.Element) string {
-				sizes := map[string]string{}
-				for _, cache := range caches(e, level, part.kind) {
-					if bytes, ok := parseSize(attr(cache, "size"), attr(cache, "unit")); ok {
-						sizes[attr(cache, "id")] = FormatSize(bytes)
-					}
-				}
-				return FormatTexts(sizes)
-			},
-			Write: func(e *etree.Element, value string) error {
-				for _, cache := range caches(e, level, part.kind) {
-					drop(cache)
-				}
-				sizes := ParseTexts(value)
-				for _, id := range sortedKeys(sizes) {
-					bytes, _ := pageSize(sizes[id])
-					insert(e, element("cache", "id", id, "level", level[1:], "type", part.kind,
-						"size", strconv.FormatUint(bytes/kib, 10), "unit", "KiB"), "cache")
-				}
-				return nil
-			},
-			Doc: part.doc + " of the part of the " + strings.ToUpper(level) + " cache, by the number of the cache on " +
-				"the host.",
-		})
-	}
-	return all
+// cacheKey matches the key of a part of a cache.
+var cacheKey = regexp.MustCompile(`^l([1-9])(?:_(code|data))?/([0-9]+)$`)
+
+// keyOfCache returns the key of the part of a cache that an element is for.
+func keyOfCache(e *etree.Element) string {
+	return CacheName(attr(e, "level"), attr(e, "type")) + "/" + attr(e, "id")
 }
 
-// caches returns the elements for the parts of caches of a level and a kind.
-func caches(e *etree.Element, level, kind string) []*etree.Element {
-	return slices.DeleteFunc(children(e, "cache"), func(cache *etree.Element) bool {
-		return attr(cache, "level") != level[1:] || attr(cache, "type") != kind
-	})
+func readCaches(e *etree.Element) string {
+	sizes := map[string]string{}
+	for _, cache := range children(e, "cache") {
+		if bytes, ok := parseSize(attr(cache, "size"), attr(cache, "unit")); ok {
+			sizes[keyOfCache(cache)] = FormatSize(bytes)
+		}
+	}
+	return FormatTexts(sizes)
+}
+
+func writeCaches(e *etree.Element, value string) error {
+	sizes, there := ParseTexts(value), map[string]*etree.Element{}
+	for _, cache := range children(e, "cache") {
+		key := keyOfCache(cache)
+		if there[key] = cache; sizes[key] == "" {
+			drop(cache)
+		}
+	}
+	for _, key := range sortedKeys(sizes) {
+		cache := there[key]
+		if cache == nil {
+			parts := cacheKey.FindStringSubmatch(key)
+			if parts == nil {
+				return errors.New(cacheSizes(value))
+			}
+			cache = element("cache", "id", parts[3], "level", parts[1], "type", cmp.Or(parts[2], "both"))
+			insert(e, cache, "cache")
+		}
+		bytes, _ := pageSize(sizes[key])
+		setAttr(cache, "size", strconv.FormatUint(bytes/kib, 10))
+		setAttr(cache, "unit", "KiB")
+	}
+	return nil
 }
 
 // resctrlMonitors returns the column for what libvirt counts. Each monitor has an attribute with that value.
@@ -156,14 +162,19 @@ func normalSizes(value string) string {
 	return FormatTexts(sizes)
 }
 
-// cacheSizes checks the numbers of caches and sizes.
+// cacheSizes checks the keys of parts of caches and their sizes.
 func cacheSizes(value string) string {
-	for id, size := range ParseTexts(value) {
-		if _, ok := number(id); !ok {
-			return fmt.Sprintf("%q isn't the number of a cache.", id)
+	sizes := ParseTexts(value)
+	for _, key := range sortedKeys(sizes) {
+		parts := cacheKey.FindStringSubmatch(key)
+		if parts == nil {
+			return fmt.Sprintf("%q isn't a cache of the host such as \"l3/0\" or \"l3_code/0\".", key)
 		}
-		if _, ok := pageSize(size); !ok {
-			return fmt.Sprintf("%q isn't a size such as \"3Mi\".", size)
+		if _, ok := pageSize(sizes[key]); !ok {
+			return fmt.Sprintf("%q isn't a size such as \"3Mi\".", sizes[key])
+		}
+		if both := CacheName(parts[1], "both") + "/" + parts[3]; parts[2] != "" && sizes[both] != "" {
+			return fmt.Sprintf("%q is for code and data already, so there is no %q.", both, key)
 		}
 	}
 	return ""
@@ -192,8 +203,7 @@ func emptyRow(all map[string]Row, what string) string {
 	return ""
 }
 
-// checkResctrl checks that sets of virtual CPUs don't overlap, that monitors are inside of their set, and that no part
-// of a cache is for everything and for code or data at the same time.
+// checkResctrl checks that sets of virtual CPUs don't overlap, and that monitors are inside of their set.
 func checkResctrl(value func(attribute string) string) (attribute, problem string) {
 	taken := map[int]string{}
 	for _, name := range []string{cacheTune, memoryTune} {
@@ -212,14 +222,6 @@ func checkResctrl(value func(attribute string) string) (attribute, problem strin
 					return name, fmt.Sprintf("The monitor of %q isn't inside of %q.", monitor, key)
 				}
 			}
-			for _, level := range []string{"l3", "l2"} {
-				for id := range ParseTexts(all[key][level]) {
-					if ParseTexts(all[key][level+"_code"])[id]+ParseTexts(all[key][level+"_data"])[id] != "" {
-						return name, fmt.Sprintf("%q has cache %s in %s, and in %s_code or %s_data.", key, id, level, level,
-							level)
-					}
-				}
-			}
 		}
 	}
 	return "", ""
@@ -231,31 +233,29 @@ func (f Values) lackingResctrl(h HostParts) []Problem {
 		return nil
 	}
 	var problems []Problem
-	lacks := func(name, key, kind, what, needs string, ids map[string]string) {
-		for _, id := range sortedKeys(ids) {
-			if n, _ := number(id); !slices.Contains(h.Allocations[kind], n) {
-				problems = append(problems, Problem{join("cpu", name), fmt.Sprintf("can't allocate %s %s to the virtual CPUs "+
-					"%s: that needs a CPU with %s, and resctrl mounted before libvirt starts", what, id, key, needs)})
-			}
+	lacks := func(name, key, kind, id, what, needs string) {
+		if n, _ := number(id); !slices.Contains(h.Allocations[kind], n) {
+			problems = append(problems, Problem{join("cpu", name), fmt.Sprintf("can't allocate %s %s to the virtual CPUs "+
+				"%s: that needs a CPU with %s, and resctrl mounted before libvirt starts", what, id, key, needs)})
 		}
 	}
 	parts := ParseTable(f["cpu."+cacheTune])
 	for _, key := range sortedKeys(parts) {
-		for _, column := range sortedKeys(parts[key]) {
-			if column == "monitors" {
-				continue
-			}
-			level, kind, separate := strings.Cut(column, "_")
+		for _, cache := range sortedKeys(ParseTexts(parts[key]["caches"])) {
+			kind, id, _ := strings.Cut(cache, "/")
+			level, half, separate := strings.Cut(kind, "_")
 			what, needs := strings.ToUpper(level)+" cache", "CAT"
 			if separate {
-				what, needs = what+" for "+kind, "CDP"
+				what, needs = what+" for "+half, "CDP"
 			}
-			lacks(cacheTune, key, column, what, needs, ParseTexts(parts[key][column]))
+			lacks(cacheTune, key, kind, id, what, needs)
 		}
 	}
 	shares := ParseTable(f["cpu."+memoryTune])
 	for _, key := range sortedKeys(shares) {
-		lacks(memoryTune, key, MemoryBandwidth, "memory bandwidth", "MBA", ParseTexts(shares[key]["bandwidth"]))
+		for _, id := range sortedKeys(ParseTexts(shares[key]["bandwidth"])) {
+			lacks(memoryTune, key, MemoryBandwidth, id, "memory bandwidth", "MBA")
+		}
 	}
 	return problems
 }

@@ -65,8 +65,8 @@ var schedulerColumns = []Attribute{
 	},
 }
 
-// threadScheduler returns the attribute for the schedulers of a kind of threads. In a definition, threads with the same
-// scheduler share an element, which lists them in the attribute key.
+// threadScheduler returns the attribute for the schedulers of a kind of threads. An element may be for several
+// threads, which it lists in the attribute key. libvirt 9.0 writes one for each.
 func threadScheduler(name, tag, key, threads string) Attribute {
 	return Attribute{
 		Name: name, Kind: Table, Columns: schedulerColumns, Why: schedulerWhy,
@@ -117,15 +117,10 @@ func writeSchedulers(e *etree.Element, tag, key string, all map[string]Row) erro
 			return stays
 		})
 	}
-	alike := map[string][]int{}
 	for _, thread := range sortedKeys(all) {
-		n, _ := number(thread)
-		alike[FormatTexts(all[thread])] = append(alike[FormatTexts(all[thread])], n)
-	}
-	for _, row := range sortedKeys(alike) {
-		one := element(tag, key, formatSet(alike[row]))
+		one := element(tag, key, thread)
 		insert(tune, one, tag)
-		if err := rows(schedulerColumns).apply(one, "", Values(ParseTexts(row))); err != nil {
+		if err := rows(schedulerColumns).apply(one, "", Values(all[thread])); err != nil {
 			return err
 		}
 	}
@@ -170,6 +165,10 @@ func validateThreads(s Spec, c *checker) {
 	has := func(path, thread string, n, first, most int) {
 		c.require(n >= first && n < first+most, path, fmt.Sprintf("There is no %s %d: the VM has %d to %d.", thread, n,
 			first, first+most-1))
+	}
+	for _, name := range []string{cacheTune, memoryTune} {
+		c.require(s.Values[join("cpu", name)] == "" || s.Type != "qemu", join("cpu", name),
+			`Only a VM of type "kvm" can have it.`)
 	}
 	if s.CPU.VCPUs != nil || s.CPU.Sockets != nil {
 		for _, name := range []string{vcpuScheduler, cacheTune, memoryTune} {

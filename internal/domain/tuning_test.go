@@ -55,7 +55,7 @@ func TestTuning_patches(t *testing.T) {
 		{
 			name: "another part of a cache",
 			want: Spec{Values: Values{"cpu.cachetune": FormatTable(map[string]Row{
-				"0-3": {"l3": "0=6Mi\n", "monitors": `["0-3","3"]`},
+				"0-3": {"caches": "l3/0=6Mi\n", "monitors": `["0-3","3"]`},
 			})}},
 			gone: []string{`cache id="0" level="3" size="3" type="both" unit="MiB"`},
 			come: []string{`cache id="0" level="3" size="6144" type="both" unit="KiB"`},
@@ -102,6 +102,10 @@ func TestTuning_refusesWhatIsWrong(t *testing.T) {
 	table := func(path, key string, row Row) Values { return Values{path: FormatTable(map[string]Row{key: row})} }
 	scheduler := func(row Row) Values { return table("cpu.scheduler", "0", row) }
 	device := func(path string, row Row) Values { return table("platform.resources.blkio_devices", path, row) }
+	emulated := Spec{Type: "qemu", Values: table("cpu.cachetune", "0-1", Row{"caches": "l3/0=3Mi\n"})}
+	if problems := emulated.Validate(); len(problems) != 1 || problems[0].Path != "cpu.cachetune" {
+		t.Error(problems)
+	}
 	for _, test := range []struct {
 		values  Values
 		problem string
@@ -119,26 +123,27 @@ func TestTuning_refusesWhatIsWrong(t *testing.T) {
 		{Values{"cpu.emulator_scheduler.type": "rr"}, "cpu.emulator_scheduler.priority: The type rr needs a priority"},
 		{Values{"cpu.emulator_scheduler.type": None}, ""},
 		{Values{"cpu.emulator_scheduler.type": "batch"}, ""},
-		{table("cpu.cachetune", "0-1", Row{"l3": "0=3Mi\n"}), ""},
-		{table("cpu.cachetune", "1,0", Row{"l3": "0=3Mi\n"}), `Write the key "1,0" as "0-1"`},
+		{table("cpu.cachetune", "0-1", Row{"caches": "l3/0=3Mi\n"}), ""},
+		{table("cpu.cachetune", "1,0", Row{"caches": "l3/0=3Mi\n"}), `Write the key "1,0" as "0-1"`},
 		{table("cpu.cachetune", "0-1", Row{}), `"0-1" needs a cache or monitors`},
-		{table("cpu.cachetune", "0-1", Row{"l3": "0=3\n"}), `"3" isn't a size`},
-		{table("cpu.cachetune", "0-1", Row{"l3": "0=3Mi\n", "l3_data": "0=1Mi\n"}), "has cache 0 in l3, and in l3_code"},
+		{table("cpu.cachetune", "0-1", Row{"caches": "0=3Mi\n"}), `"0" isn't a cache of the host`},
+		{table("cpu.cachetune", "0-1", Row{"caches": "l3/0=3\n"}), `"3" isn't a size`},
+		{table("cpu.cachetune", "0-1", Row{"caches": "l3/0=3Mi\nl3_data/0=1Mi\n"}), `there is no "l3_data/0"`},
 		{table("cpu.cachetune", "0-1", Row{"monitors": `["1-2"]`}), `The monitor of "1-2" isn't inside of "0-1"`},
-		{table("cpu.cachetune", "3-4", Row{"l3": "0=3Mi\n"}), "There is no virtual CPU 4"},
+		{table("cpu.cachetune", "3-4", Row{"caches": "l3/0=3Mi\n"}), "There is no virtual CPU 4"},
 		{
-			Values{"cpu.cachetune": FormatTable(map[string]Row{"0-1": {"l3": "0=3Mi\n"}, "1-2": {"l3": "0=3Mi\n"}})},
+			Values{"cpu.cachetune": FormatTable(map[string]Row{"0-1": {"caches": "l3/0=3Mi\n"}, "1-2": {"caches": "l3/0=3Mi\n"}})},
 			`The sets "0-1" and "1-2" overlap`,
 		},
 		{
 			Values{
-				"cpu.cachetune":  FormatTable(map[string]Row{"0-1": {"l3": "0=3Mi\n"}}),
+				"cpu.cachetune":  FormatTable(map[string]Row{"0-1": {"caches": "l3/0=3Mi\n"}}),
 				"cpu.memorytune": FormatTable(map[string]Row{"1": {"bandwidth": "0=20\n"}}),
 			}, `cpu.memorytune: The sets "0-1" and "1" overlap`,
 		},
 		{
 			Values{
-				"cpu.cachetune":  FormatTable(map[string]Row{"0-1": {"l3": "0=3Mi\n"}}),
+				"cpu.cachetune":  FormatTable(map[string]Row{"0-1": {"caches": "l3/0=3Mi\n"}}),
 				"cpu.memorytune": FormatTable(map[string]Row{"0-1": {"bandwidth": "0=20\n"}}),
 			}, "",
 		},

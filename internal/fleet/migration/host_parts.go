@@ -3,6 +3,7 @@ package migration
 import (
 	"context"
 	"fmt"
+	"strconv"
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
@@ -21,8 +22,8 @@ func HostParts(info *libvirt.HostInfo) domain.HostParts {
 	if len(info.Cells) > 0 { // Otherwise its capabilities weren't read.
 		parts.Allocations = map[string][]int{domain.MemoryBandwidth: info.MemoryBandwidth}
 		for _, cache := range info.Caches {
-			column := domain.CacheColumn(cache.Level, cache.Type)
-			parts.Allocations[column] = append(parts.Allocations[column], cache.ID)
+			name := domain.CacheName(strconv.Itoa(cache.Level), cache.Type)
+			parts.Allocations[name] = append(parts.Allocations[name], cache.ID)
 		}
 	}
 	return parts
