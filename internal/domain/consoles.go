@@ -19,8 +19,8 @@ var consoleFamily = Family{
 	Path: "devices.consoles", Tag: "console", in: func(s *Spec) *map[string]Row { return &s.Consoles },
 	Doc: "Consoles on virtio by a key (`/dev/hvc0` and so on in the guest), in addition to serial ports. If you set the " +
 		"map, list every one.",
-	Added:   Transition{Live: true, Why: "The console is plugged into the running VM."},
-	Removed: Transition{Live: true, Why: "The console is unplugged from the running VM."},
+	Added:   Transition{Live: true, Why: "The port is plugged into the running VM."},
+	Removed: Transition{Live: true, Why: "The port is unplugged from the running VM."},
 	Bus:     busSerial,
 	Skip:    func(e *etree.Element) bool { return !onVirtio(e) },
 	begin:   func(e *etree.Element) { add(e, "target", "type", "virtio") },

@@ -148,6 +148,7 @@ func TestAccCompute_off(t *testing.T) {
 		"<iothreadsched iothreads='1' scheduler='rr' priority='2'/>", "<emulatorsched scheduler='fifo' priority='1'/>",
 		"<path>/dev/disk/by-id/a.1<", "<weight>200<", "<read_bytes_sec>1000000<", "<path>/dev/b<", "<write_iops_sec>50<"))
 	s.imported()
+	s.refuse(hcl{"memory": `{ size = "64Mi", huge_pages = "2Mi" }`}, "hugetlbfs filesystem is not mounted")
 	step(hcl{
 		"cpu": `{ vcpus = 2, mode = "maximum", shares = 0, quota = 60000, emulator_quota = 0
     numa = { 0 = { cpus = "0-1", memory = "64Mi" } }
@@ -170,7 +171,6 @@ func TestAccCompute_off(t *testing.T) {
 			"<partition", "<weight>", "/dev/b", "<iothreadsched", "<emulatorsched", "'fifo'"))
 	s.refuse(hcl{"platform": `{ resources = { blkio_devices = { sda = { weight = 5 } } } }`},
 		"platform.resources.blkio_devices", `The key "sda" isn't the absolute path`)
-	s.refuse(hcl{"memory": `{ size = "64Mi", huge_pages = "2Mi" }`}, "hugetlbfs filesystem is not mounted")
 	step(nil, plancheck.ResourceActionUpdate, has("<cell id='0' cpus='0-1' memory='65536' unit='KiB'/>", "<quota>60000<",
 		"<vcpusched vcpus='0' scheduler='batch'/>", "<read_bytes_sec>2000000<", "<acpi/>", "<vmport state='off'/>",
 		"<rate bytes='2048'", "action='pause'", "<cid auto='no' address='77'/>", "ua-host-device-gpu", "ua-redirdev-usb",
