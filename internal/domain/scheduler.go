@@ -3,6 +3,7 @@ package domain
 import (
 	"fmt"
 	"slices"
+	"strconv"
 
 	"github.com/beevik/etree"
 )
@@ -75,7 +76,7 @@ func threadScheduler(name, tag, key, threads string) Attribute {
 			for _, one := range children(child(e, "cputune"), tag) {
 				set, _ := parseSet(attr(one, key))
 				for _, thread := range set {
-					all[fmt.Sprint(thread)] = schedulerOf(one)
+					all[strconv.Itoa(thread)] = schedulerOf(one)
 				}
 			}
 			return FormatTable(all)
@@ -109,10 +110,10 @@ func writeSchedulers(e *etree.Element, tag, key string, all map[string]Row) erro
 	}
 	for _, one := range children(tune, tag) {
 		keepThreads(one, key, func(thread int) bool {
-			want, there := all[fmt.Sprint(thread)]
+			want, there := all[strconv.Itoa(thread)]
 			stays := there && FormatTexts(want) == FormatTexts(schedulerOf(one))
 			if stays {
-				delete(all, fmt.Sprint(thread))
+				delete(all, strconv.Itoa(thread))
 			}
 			return stays
 		})
@@ -163,8 +164,11 @@ func checkThreads(value func(attribute string) string) (attribute, problem strin
 // validateThreads checks that the VM has the threads that are tuned, as far as their number is declared.
 func validateThreads(s Spec, c *checker) {
 	has := func(path, thread string, n, first, most int) {
-		c.require(n >= first && n < first+most, path, fmt.Sprintf("There is no %s %d: the VM has %d to %d.", thread, n,
-			first, first+most-1))
+		problem := fmt.Sprintf("There is no %s %d: the VM has %d to %d.", thread, n, first, first+most-1)
+		if most == 0 {
+			problem = "The VM has no " + thread + "."
+		}
+		c.require(n >= first && n < first+most, path, problem)
 	}
 	for _, name := range []string{cacheTune, memoryTune} {
 		c.require(s.Values[join("cpu", name)] == "" || s.Type != "qemu", join("cpu", name),

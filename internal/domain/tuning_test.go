@@ -102,6 +102,11 @@ func TestTuning_refusesWhatIsWrong(t *testing.T) {
 	table := func(path, key string, row Row) Values { return Values{path: FormatTable(map[string]Row{key: row})} }
 	scheduler := func(row Row) Values { return table("cpu.scheduler", "0", row) }
 	device := func(path string, row Row) Values { return table("platform.resources.blkio_devices", path, row) }
+	without := Spec{Values: table("cpu.iothread_scheduler", "1", Row{"type": "batch"})}
+	without.Values["platform.iothreads"] = "0"
+	if problems := without.Validate(); len(problems) != 1 || problems[0].Message != "The VM has no I/O thread." {
+		t.Error(problems)
+	}
 	emulated := Spec{Type: "qemu", Values: table("cpu.cachetune", "0-1", Row{"caches": "l3/0=3Mi\n"})}
 	if problems := emulated.Validate(); len(problems) != 1 || problems[0].Path != "cpu.cachetune" {
 		t.Error(problems)
