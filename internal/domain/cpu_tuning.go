@@ -155,7 +155,7 @@ var iothreadsGroup = Group{
 				}
 			}
 			for _, one := range children(child(e, "cputune"), "iothreadsched") {
-				keepThreads(one, "iothreads", func(id int) bool { return id <= positive(value) })
+				keepThreads(one, "iothreads", func(id int) bool { return value != "" && id <= positive(value) })
 			}
 			setChild(e, "iothreads", value, "vcpus", "vcpu", "currentMemory", "memory")
 			return nil

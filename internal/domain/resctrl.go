@@ -32,8 +32,8 @@ var resctrl = []Attribute{
 			resctrlMonitors("level", "3", "Sets of these virtual CPUs whose use of the L3 cache libvirt counts."),
 		},
 		Check: func(value string) string { return emptyRow(ParseTable(value), "a cache or monitors") },
-		Doc: "Parts of the host's caches (resctrl) that virtual CPUs have for themselves, by sets of virtual CPUs that " +
-			"don't overlap, such as `0-1`. Only a host that can allocate them is chosen. If you set the map, list every " +
+		Doc: "Parts of the host's caches (resctrl, type `kvm`) that virtual CPUs have for themselves, by sets of " +
+			"virtual CPUs that don't overlap, such as `0-1`. Only a host that can allocate them is chosen. If you set the map, list every " +
 			"set. `{}` removes them.",
 	},
 	{
@@ -47,8 +47,8 @@ var resctrl = []Attribute{
 				"Requires libvirt 6.0.0."),
 		},
 		Check: func(value string) string { return emptyRow(ParseTable(value), "bandwidth or monitors") },
-		Doc: "Shares of the host's memory bandwidth (resctrl), by sets of virtual CPUs that don't overlap. A set may be " +
-			"that of an entry of `cachetune`. Only a host that can allocate them is chosen. If you set the map, list " +
+		Doc: "Shares of the host's memory bandwidth (resctrl, type `kvm`), by sets of virtual CPUs that don't " +
+			"overlap. A set may be that of an entry of `cachetune`. Only a host that can allocate them is chosen. If you set the map, list " +
 			"every set. `{}` removes them.",
 	},
 }

@@ -186,9 +186,10 @@ func validateThreads(s Spec, c *checker) {
 		}
 	}
 	if count, declared := s.Values["platform.iothreads"]; declared {
+		most, _ := number(count)
 		for _, key := range sortedKeys(ParseTable(s.Values["cpu."+iothreadScheduler])) {
 			n, _ := number(key)
-			has("cpu."+iothreadScheduler, "I/O thread", n, 1, positive(count))
+			has("cpu."+iothreadScheduler, "I/O thread", n, 1, most)
 		}
 	}
 }

@@ -71,6 +71,10 @@ func TestTuning_patches(t *testing.T) {
 			come: []string{`iothreads "1"`, `iothreadsched iothreads="1" scheduler="idle"`},
 		},
 		{
+			name: "no I/O threads", want: Spec{Values: Values{"platform.iothreads": ""}},
+			gone: []string{`iothreads "2"`, `iothreadsched iothreads="1-2" scheduler="idle"`},
+		},
+		{
 			name: "fewer virtual CPUs", want: Spec{CPU: CPU{VCPUs: new(3), MaxSockets: new(3)}},
 			gone: []string{
 				`vcpu "4"`, `vcpusched scheduler="batch" unknown="1" vcpus="3"`, `cachetune id="vcpus_0-3" vcpus="0-3"`,
