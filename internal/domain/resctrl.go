@@ -33,8 +33,8 @@ var resctrl = []Attribute{
 		},
 		Check: func(value string) string { return emptyRow(ParseTable(value), "a cache or monitors") },
 		Doc: "Parts of the host's caches (resctrl, type `kvm`) that virtual CPUs have for themselves, by sets of " +
-			"virtual CPUs that don't overlap, such as `0-1`. Only a host that can allocate them is chosen. If you set the map, list every " +
-			"set. `{}` removes them.",
+			"virtual CPUs that don't overlap, such as `0-1`. Only a host that can allocate them is chosen. If you set " +
+			"the map, list every set. `{}` removes them.",
 	},
 	{
 		Name: memoryTune, Place: "cputune/memorytune@vcpus", Kind: Table, Why: resctrlWhy, Since: "4.7.0",
@@ -48,8 +48,8 @@ var resctrl = []Attribute{
 		},
 		Check: func(value string) string { return emptyRow(ParseTable(value), "bandwidth or monitors") },
 		Doc: "Shares of the host's memory bandwidth (resctrl, type `kvm`), by sets of virtual CPUs that don't " +
-			"overlap. A set may be that of an entry of `cachetune`. Only a host that can allocate them is chosen. If you set the map, list " +
-			"every set. `{}` removes them.",
+			"overlap. A set may be that of an entry of `cachetune`. Only a host that can allocate them is chosen. If " +
+			"you set the map, list every set. `{}` removes them.",
 	},
 }
 

@@ -24,7 +24,8 @@ var (
 	realTime       = []string{"fifo", "rr"}
 )
 
-const schedulerTypeDoc = "`fifo` and `rr` run before all other threads of the host. `batch` and `idle` run after others."
+const schedulerTypeDoc = "`fifo` and `rr` run before all other threads of the host. `batch` and `idle` run after " +
+	"others."
 
 // schedulers are how Linux schedules the threads of the VM on its host.
 var schedulers = []Attribute{

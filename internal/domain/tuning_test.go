@@ -137,11 +137,13 @@ func TestTuning_refusesWhatIsWrong(t *testing.T) {
 		{table("cpu.cachetune", "0-1", Row{}), `"0-1" needs a cache or monitors`},
 		{table("cpu.cachetune", "0-1", Row{"caches": "0=3Mi\n"}), `"0" isn't a cache of the host`},
 		{table("cpu.cachetune", "0-1", Row{"caches": "l3/0=3\n"}), `"3" isn't a size`},
-		{table("cpu.cachetune", "0-1", Row{"caches": "l3/0=3Mi\nl3_data/0=1Mi\n"}), `there is no "l3_data/0"`},
+		{table("cpu.cachetune", "0", Row{"caches": "l3/0=3Mi\nl3_data/0=1Mi\n"}), `there is no "l3_data/0"`},
 		{table("cpu.cachetune", "0-1", Row{"monitors": `["1-2"]`}), `The monitor of "1-2" isn't inside of "0-1"`},
 		{table("cpu.cachetune", "3-4", Row{"caches": "l3/0=3Mi\n"}), "There is no virtual CPU 4"},
 		{
-			Values{"cpu.cachetune": FormatTable(map[string]Row{"0-1": {"caches": "l3/0=3Mi\n"}, "1-2": {"caches": "l3/0=3Mi\n"}})},
+			Values{"cpu.cachetune": FormatTable(map[string]Row{
+				"0-1": {"caches": "l3/0=3Mi\n"}, "1-2": {"caches": "l3/0=3Mi\n"},
+			})},
 			`The sets "0-1" and "1-2" overlap`,
 		},
 		{
@@ -190,7 +192,8 @@ func TestTuning_devicesWhileItRuns(t *testing.T) {
 		spec := Spec{Values: Values{path: want}}
 		changes := Changes(d.Spec(), spec)
 		steps, err := LiveSteps(d, nil, spec)
-		if err != nil || len(changes) != 1 || changes[0].Path != path || changes[0].Live != live || (len(steps) == 1) != live {
+		if err != nil || len(changes) != 1 || changes[0].Path != path || changes[0].Live != live ||
+			(len(steps) == 1) != live {
 			t.Errorf("%q: %v %v %v", want, changes, steps, err)
 			continue
 		}

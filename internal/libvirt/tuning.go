@@ -190,8 +190,8 @@ func (h *Host) SetBlkioWeight(ctx context.Context, uuid, value string, affect Af
 }
 
 // SetBlkioDevices sets the domain's weight and limits on block devices of the host, by path and by name as in a
-// definition: weight, read_bytes_sec (virDomainSetBlkioParameters). have is what the domain has. What want lacks of it is
-// removed.
+// definition: weight, read_bytes_sec (virDomainSetBlkioParameters). have is what the domain has. What want lacks of it
+// is removed.
 func (h *Host) SetBlkioDevices(
 	ctx context.Context, uuid string, want, have map[string]map[string]string, affect Affect,
 ) error {

@@ -79,7 +79,8 @@ func TestAccCompute_runs(t *testing.T) {
 	s.refuse(hcl{"update_policy": quote("Restart"), "cpu": cpu(cells, pins+cache)}, "cpu.cachetune",
 		`Only a VM of type "kvm"`)
 	kvm := hcl{"update_policy": quote("Restart"), "type": quote("kvm")}
-	s.refuse(kvm.with(hcl{"cpu": cpu(cells, pins+cache)}), "cpu.cachetune", "it can't allocate L3 cache 0 to the virtual CPUs 0-1: that needs a CPU with CAT")
+	s.refuse(kvm.with(hcl{"cpu": cpu(cells, pins+cache)}), "cpu.cachetune",
+		"it can't allocate L3 cache 0 to the virtual CPUs 0-1: that needs a CPU with CAT")
 	s.refuse(kvm.with(hcl{"cpu": cpu(cells, pins+`
     memorytune = { 0 = { bandwidth = { 0 = 60 } } }`)}), "cpu.memorytune", "it can't allocate memory bandwidth 0")
 	s.refuse(hcl{"cpu": cpu(strings.Replace(cells, `"0-1"`, `"0-2"`, 1), pins)}, "cpu.numa.1.cpus",
