@@ -20,9 +20,18 @@ provider "virtfleet" {
 
 # Disks: an I/O thread for the database alone, and limits for the backup. The hosts have the resource partition.
 resource "virtfleet_virtual_machine" "database" {
-  name     = "database"
-  memory   = { size = "16Gi", huge_pages = "2Mi", locked = true, hard_limit = "20Gi" }
-  platform = { iothreads = 1, resources = { partition = "/machine/prod", blkio_weight = 500 } }
+  name   = "database"
+  memory = { size = "16Gi", huge_pages = "2Mi", locked = true, hard_limit = "20Gi" }
+
+  # All of its disks together may write 100 MiB per second to /dev/sda.
+  platform = {
+    iothreads = 1
+    resources = {
+      partition     = "/machine/prod"
+      blkio_weight  = 500
+      blkio_devices = { "/dev/sda" = { weight = 800, write_bytes_sec = 104857600 } }
+    }
+  }
 
   # Four virtual CPUs pinned to a CPU each, QEMU's own work to others. Other processes of the host may run there, too. With
   # invtsc and no platform.clock.tsc_frequency, the VM can't be moved while it runs. cores are per socket: here two in each
@@ -87,6 +96,22 @@ resource "virtfleet_virtual_machine" "analytics" {
       nodeset = "0-1"
       cells   = { 0 = { mode = "strict", nodeset = "0" }, 1 = { mode = "strict", nodeset = "1" } }
     }
+  }
+}
+
+# A guest with deadlines: two of its virtual CPUs run before all other threads of their CPUs, and have a part of the L3 cache and
+# most of the memory bandwidth for themselves. The host's CPU has CAT and MBA, and resctrl is mounted.
+resource "virtfleet_virtual_machine" "controller" {
+  name   = "controller"
+  memory = { size = "2Gi" }
+
+  cpu = {
+    vcpus              = 3
+    pin                = { 0 = "0-1", 1 = "8", 2 = "9" }
+    scheduler          = { 1 = { type = "fifo", priority = 1 }, 2 = { type = "fifo", priority = 1 } }
+    emulator_scheduler = { type = "batch" }
+    cachetune          = { "1-2" = { caches = { "l3/0" = "4Mi" }, monitors = ["1-2"] } }
+    memorytune         = { "1-2" = { bandwidth = { 0 = 70 } } }
   }
 }
 

@@ -92,7 +92,11 @@ func sentences(all []string) string {
 	return strings.Join(slices.Compact(slices.Sorted(slices.Values(all))), " ")
 }
 
-func parent(path string) string { return path[:max(strings.LastIndex(path, "."), 0)] }
+// parent returns what a path is part of. The parent of a device with a key is that of all such devices.
+func parent(path string) string {
+	path = strings.TrimSuffix(path, ".*")
+	return path[:max(strings.LastIndex(path, "."), 0)]
+}
 
 // names are the attributes of a line; of many and of all, what they have in common.
 func (r row) names() string {

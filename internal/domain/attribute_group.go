@@ -299,6 +299,8 @@ func (g Group) step(p *stepper, c change) {
 		}
 	default:
 		_, a, _ := GroupAttribute(c.Path)
-		p.step(Step{Kind: c.step, Path: c.Path, Value: cmp.Or(p.want.Values[c.Path], a.Reset)})
+		p.step(Step{
+			Kind: c.step, Path: c.Path, Value: cmp.Or(p.want.Values[c.Path], a.Reset), Was: p.have.Values[c.Path],
+		})
 	}
 }

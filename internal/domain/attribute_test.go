@@ -23,6 +23,15 @@ func triedValues(path string, a Attribute) []string {
 		cpuNUMA: {"0.cpus=0-511\n" + `0.distances=1\e21\n` + "\n0.memory=1073741824\n1.discard=no\n" +
 			`1.distances=0\e31\n` + "\n1.memory=1048576\n"},
 		"platform.launch_security.policy": {"0x3"}, "cpu.iothread_pin": {"1=0-1\n"},
+		"cpu.scheduler":          {"0.type=batch\n1.priority=1\n1.type=fifo\n", "0.type=idle\n2.type=idle\n"},
+		"cpu.iothread_scheduler": {"1.priority=99\n1.type=rr\n"},
+		"cpu.cachetune": {
+			`0-1.caches=l2_code/0\e1Mi\nl3/0\e3Mi\nl3/1\e512Ki\n` + "\n0-1.monitors=[\"0\"]\n",
+		},
+		"cpu.memorytune": {`2-3.bandwidth=0\e60\n` + "\n"},
+		"platform.resources.blkio_devices": {
+			"/dev/a & b.1.read_bytes_sec=1000\n/dev/a & b.1.weight=200\n/dev/c.write_iops_sec=5\n",
+		},
 		"cpu.global_quota": {"5000"}, "cpu.global_period": {"50000"}, "cpu.emulator_quota": {"5000"},
 		"cpu.emulator_period": {"50000"}, "cpu.iothread_quota": {"5000"}, "cpu.iothread_period": {"50000"},
 		"platform.fw_cfg": {"opt/a & b=<x> \\\\ \\e\\n2\n"}, "platform.fw_cfg_files": {"opt/f=/f\n"},
@@ -48,16 +57,17 @@ func triedValues(path string, a Attribute) []string {
 
 // valuesBeside are what attributes need to be declared, too.
 var valuesBeside = map[string]Values{
-	"devices.rng.rate_period":    {"rate_bytes": "10"},
-	"devices.graphics.address":   {"listen": "address"},
-	"firmware.boot_menu.timeout": {"boot_menu.enabled": "yes"},
-	"devices.graphics.network":   {"listen": "network"},
-	"devices.graphics.port":      {"listen": "address"},
-	"platform.clock.timezone":    {"offset": "timezone"},
-	"memory.numatune.nodeset":    {"numatune.mode": "strict"},
-	"firmware.nvram_template":    {"loader": "/l"},
-	"memory.numatune.mode":       {"numatune.nodeset": "0"},
-	"devices.graphics.websocket": {"listen": "address"},
+	"devices.rng.rate_period":         {"rate_bytes": "10"},
+	"devices.graphics.address":        {"listen": "address"},
+	"firmware.boot_menu.timeout":      {"boot_menu.enabled": "yes"},
+	"devices.graphics.network":        {"listen": "network"},
+	"devices.graphics.port":           {"listen": "address"},
+	"platform.clock.timezone":         {"offset": "timezone"},
+	"memory.numatune.nodeset":         {"numatune.mode": "strict"},
+	"firmware.nvram_template":         {"loader": "/l"},
+	"memory.numatune.mode":            {"numatune.nodeset": "0"},
+	"cpu.emulator_scheduler.priority": {"emulator_scheduler.type": "fifo"},
+	"devices.graphics.websocket":      {"listen": "address"},
 }
 
 // eachFact calls f with every value that every attribute of a group can be declared with, together with what that value

@@ -193,6 +193,15 @@ var changeTable = []struct {
 		"devices.channels.spice live, devices.channels.b restart",
 	},
 	{
+		"consoles come and go", nil, func(s *Spec) { s.Consoles = map[string]Row{"b": {"type": "null"}} },
+		"devices.consoles.log live, devices.consoles.b live",
+	},
+	{
+		"console comes without a controller", func(s *Spec) { s.Buses = []string{"usb"} },
+		func(s *Spec) { s.Consoles = map[string]Row{"b": {"type": "null"}} },
+		"devices.consoles.log live, devices.consoles.b restart",
+	},
+	{
 		"host device comes without a slot", func(s *Spec) { s.FreeSlots, s.HostDevices = new(0), nil }, func(*Spec) {},
 		"devices.host_devices.gpu restart",
 	},

@@ -19,8 +19,9 @@ var consoleFamily = Family{
 	Path: "devices.consoles", Tag: "console", in: func(s *Spec) *map[string]Row { return &s.Consoles },
 	Doc: "Consoles on virtio by a key (`/dev/hvc0` and so on in the guest), in addition to serial ports. If you set the " +
 		"map, list every one.",
-	Added:   Transition{Why: "The console is added when the VM starts."},
-	Removed: Transition{Why: "The console is removed when the VM starts the next time."},
+	Added:   Transition{Live: true, Why: "The port is plugged into the running VM."},
+	Removed: Transition{Live: true, Why: "The port is unplugged from the running VM."},
+	Bus:     busSerial,
 	Skip:    func(e *etree.Element) bool { return !onVirtio(e) },
 	begin:   func(e *etree.Element) { add(e, "target", "type", "virtio") },
 	Attributes: charSource(consoleWhy, []string{"pty", "file", "unix", "null"},

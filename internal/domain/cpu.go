@@ -13,7 +13,7 @@ var cpuBlock = block{
 	read:     func(d *Definition, s *Spec) { s.CPU = d.readCPU() },
 	apply:    func(d *Definition, want Spec) error { return d.applyCPU(want) },
 	classify: classifyCPU,
-	validate: func(s Spec, c *checker) { s.CPU.validate(c); validateNUMA(s, c) },
+	validate: func(s Spec, c *checker) { s.CPU.validate(c); validateNUMA(s, c); validateThreads(s, c) },
 	align: func(live *Spec, persistent Spec) {
 		if live.CPU.Expanded == nil {
 			return

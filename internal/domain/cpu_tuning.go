@@ -23,8 +23,9 @@ var FeaturePolicies = []string{"require", "disable", "optional", "force", "forbi
 // cpuGroup are the attributes of the virtual CPUs that each have one place in the definition.
 var cpuGroup = Group{
 	Path: "cpu", Block: true,
-	Doc: "Virtual CPUs.",
-	Attributes: []Attribute{
+	Doc:   "Virtual CPUs.",
+	Check: checkThreads,
+	Attributes: slices.Concat([]Attribute{
 		{
 			Name: "features", Place: "cpu/feature@name@policy", Kind: Texts, Met: featuresMet,
 			Why: "A guest keeps the CPU that it started with.",
@@ -79,7 +80,7 @@ var cpuGroup = Group{
 			Cold: cantBeUndone, Why: "The emulator of the running VM is pinned.",
 			Doc: "CPUs of the host that QEMU's own threads run on, such as `0-1`. `\"\"` removes it.",
 		},
-	},
+	}, schedulers, resctrl),
 }
 
 // schedulerPeriod returns the attribute for the period of a quota.
@@ -152,6 +153,9 @@ var iothreadsGroup = Group{
 				if id, _ := number(attr(pin, "iothread")); id > positive(value) || value == "" {
 					drop(pin)
 				}
+			}
+			for _, one := range children(child(e, "cputune"), "iothreadsched") {
+				keepThreads(one, "iothreads", func(id int) bool { return value != "" && id <= positive(value) })
 			}
 			setChild(e, "iothreads", value, "vcpus", "vcpu", "currentMemory", "memory")
 			return nil

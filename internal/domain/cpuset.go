@@ -4,6 +4,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/beevik/etree"
 )
 
 // forgetVCPUs removes the tuning of virtual CPUs that no longer exist, which libvirt refuses.
@@ -13,18 +15,27 @@ func (d *Definition) forgetVCPUs(maxVCPUs int) {
 			drop(e)
 		}
 	}
+	there := func(n int) bool { return n < maxVCPUs }
 	for _, e := range children(child(d.root(), "cputune"), "vcpusched", "cachetune", "memorytune") {
-		set, ok := parseSet(attr(e, "vcpus"))
-		if !ok {
-			continue
+		for _, monitor := range children(e, "monitor") {
+			keepThreads(monitor, "vcpus", there)
 		}
-		left := slices.DeleteFunc(slices.Clone(set), func(n int) bool { return n >= maxVCPUs })
-		switch {
-		case len(left) == 0:
-			drop(e)
-		case len(left) < len(set):
-			setAttr(e, "vcpus", formatSet(left))
-		}
+		keepThreads(e, "vcpus", there)
+	}
+}
+
+// keepThreads removes threads from the set that an element is for, and the element if none is left.
+func keepThreads(e *etree.Element, key string, stays func(int) bool) {
+	set, ok := parseSet(attr(e, key))
+	if !ok {
+		return
+	}
+	left := slices.DeleteFunc(slices.Clone(set), func(n int) bool { return !stays(n) })
+	switch {
+	case len(left) == 0:
+		drop(e)
+	case len(left) < len(set):
+		setAttr(e, key, formatSet(left))
 	}
 }
 

@@ -66,8 +66,16 @@ func (a Attribute) lost() string {
 		return ""
 	}
 	value := "1"
-	if a.Kind == Texts {
+	switch a.Kind {
+	case Texts:
 		value = FormatTexts(map[string]string{"0": value})
+	case Table:
+		row := Row{}
+		for _, column := range a.Columns {
+			row[column.Name] = value
+		}
+		value = FormatTable(map[string]Row{"0": row})
+	default:
 	}
 	return a.Cold(value, "")
 }

@@ -15,7 +15,13 @@ type HostParts struct {
 	Pages map[uint64]uint64
 	// SecurityModels are the host's security drivers: "dac", "selinux".
 	SecurityModels []string
+	// Allocations are the numbers of the caches whose parts the host can allocate, by CacheName, and of the memory
+	// controllers, by MemoryBandwidth; nil: unknown.
+	Allocations map[string][]int
 }
+
+// MemoryBandwidth is the key of the memory controllers in HostParts.Allocations.
+const MemoryBandwidth = "bandwidth"
 
 // Lacking returns the parts that the values bind a VM to and that the host doesn't have. memory is the memory that the
 // VM takes from the host when it starts; 0: it doesn't start.
@@ -47,7 +53,7 @@ func (f Values) Lacking(h HostParts, memory uint64) []Problem {
 				strings.Join(h.SecurityModels, ", "))})
 		}
 	}
-	return append(problems, f.lackingPages(h, memory)...)
+	return slices.Concat(problems, f.lackingResctrl(h), f.lackingPages(h, memory))
 }
 
 // PageSize returns the size of the huge pages that a VM gets on the host: the requested size, or for DefaultPages the

@@ -11,6 +11,7 @@ func TestFacts_Lacking(t *testing.T) {
 	host := HostParts{
 		CPUs: []int{0, 1, 2, 3}, Nodes: []int{0}, Pages: map[uint64]uint64{4096: 1 << 20, 2 * mib: 8},
 		SecurityModels: []string{"none", "dac"},
+		Allocations:    map[string][]int{"l3": {0}, "l3_code": nil, MemoryBandwidth: {0, 1}},
 	}
 	for _, test := range []struct {
 		values Values
@@ -26,6 +27,20 @@ func TestFacts_Lacking(t *testing.T) {
 			lacks:  "memory.numatune.cells: has no NUMA node 2",
 		},
 		{values: Values{seclabelPath: "dac.type=none\n"}},
+		{values: Values{"cpu.cachetune": FormatTable(map[string]Row{"0-1": {"caches": "l3/0=3Mi\n", "monitors": `["0"]`}})}},
+		{
+			values: Values{"cpu.cachetune": FormatTable(map[string]Row{"0-1": {"caches": "l3/0=3Mi\nl3/1=3Mi\n"}})},
+			lacks:  "cpu.cachetune: can't allocate L3 cache 1 to the virtual CPUs 0-1: that needs a CPU with CAT",
+		},
+		{
+			values: Values{"cpu.cachetune": FormatTable(map[string]Row{"2": {"caches": "l3_code/0=3Mi\n"}})},
+			lacks:  "can't allocate L3 cache for code 0 to the virtual CPUs 2: that needs a CPU with CDP",
+		},
+		{values: Values{"cpu.memorytune": FormatTable(map[string]Row{"0": {"bandwidth": "1=60\n"}})}},
+		{
+			values: Values{"cpu.memorytune": FormatTable(map[string]Row{"0": {"bandwidth": "2=60\n"}})},
+			lacks:  "cpu.memorytune: can't allocate memory bandwidth 2 to the virtual CPUs 0: that needs a CPU with MBA",
+		},
 		{
 			values: Values{seclabelPath: "selinux.type=none\n"},
 			lacks:  "platform.seclabel: has no security driver selinux, only none, dac",

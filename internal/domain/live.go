@@ -39,6 +39,8 @@ const (
 	PinIOThreads
 	// SetBlkioWeight sets the weight of the VM's disk I/O.
 	SetBlkioWeight
+	// SetBlkioDevices sets the weights and limits of the VM on devices of the host.
+	SetBlkioDevices
 	// SetMemoryLimit sets how much of the host's memory the VM's process may use.
 	SetMemoryLimit
 	// SetStatsPeriod sets how often the guest reports its memory.
@@ -51,7 +53,7 @@ var stepNames = map[StepKind]string{
 	SetMemory: "SetMemory", SetBlockIOTune: "SetBlockIOTune", SetScheduler: "SetScheduler", PinVcpus: "PinVcpus",
 	PinEmulator: "PinEmulator", PinIOThreads: "PinIOThreads", SetMemoryLimit: "SetMemoryLimit",
 	SetStatsPeriod: "SetStatsPeriod", SetLifecycle: "SetLifecycle", SetTitle: "SetTitle",
-	SetDescription: "SetDescription", SetBlkioWeight: "SetBlkioWeight",
+	SetDescription: "SetDescription", SetBlkioWeight: "SetBlkioWeight", SetBlkioDevices: "SetBlkioDevices",
 }
 
 // String returns the kind's name.
@@ -66,7 +68,7 @@ func (k StepKind) String() string {
 // before the balloon is told to give it to the guest.
 var stepOrder = []StepKind{
 	Detach, Update, ChangeMedium, Attach, SetVcpus, SetMemory, SetBlockIOTune, SetScheduler, PinVcpus, PinEmulator,
-	PinIOThreads, SetBlkioWeight, SetMemoryLimit, SetStatsPeriod, SetLifecycle, SetTitle, SetDescription,
+	PinIOThreads, SetBlkioWeight, SetBlkioDevices, SetMemoryLimit, SetStatsPeriod, SetLifecycle, SetTitle, SetDescription,
 }
 
 // Step is one call on a running domain.
@@ -80,8 +82,8 @@ type Step struct {
 	VCPUs int
 	Bytes uint64
 	// Value is for calls that set one attribute. For SetBlockIOTune it has the limits, see ParseTexts, and Target is
-	// the disk.
-	Value, Target string
+	// the disk. Was is the value that the running domain has.
+	Value, Was, Target string
 }
 
 // Memory returns how much memory the step adds to what the guest can use, regardless of the balloon.

@@ -13,7 +13,10 @@ import (
 func ParseTable(value string) map[string]Row {
 	all := map[string]Row{}
 	for path, text := range ParseTexts(value) {
-		key, column, _ := strings.Cut(path, ".")
+		key, column := path, ""
+		if at := strings.LastIndexByte(path, '.'); at >= 0 { // A key may have dots, as the path of a device.
+			key, column = path[:at], path[at+1:]
+		}
 		if all[key] == nil {
 			all[key] = Row{}
 		}

@@ -52,9 +52,19 @@ type HostInfo struct {
 	// SecurityModels are the models of its security drivers: "dac", "selinux", "apparmor".
 	SecurityModels []string
 	Guests         []Guest
+	// Caches are the caches whose parts it can allocate to VMs, and MemoryBandwidth the numbers of the memory
+	// controllers whose bandwidth it can (resctrl).
+	Caches          []CacheControl
+	MemoryBandwidth []int
 	// Cells are the host's NUMA cells, ordered by their numbers. Every host that reports its topology
 	// has at least one.
 	Cells []NUMACell
+}
+
+// CacheControl is a cache whose parts a host can allocate.
+type CacheControl struct {
+	Level, ID int
+	Type      string // what the parts are for: "both", "code", "data"
 }
 
 // Guest is one architecture that the host can run.
@@ -165,6 +175,17 @@ func (i *HostInfo) readCapabilities(document string) error {
 			Name   string   `xml:"model"`
 			Labels []string `xml:"baselabel"`
 		} `xml:"host>secmodel"`
+		Banks []struct {
+			ID       int `xml:"id,attr"`
+			Level    int `xml:"level,attr"`
+			Controls []struct {
+				Type string `xml:"type,attr"`
+			} `xml:"control"`
+		} `xml:"host>cache>bank"`
+		Bandwidth []struct {
+			ID       int        `xml:"id,attr"`
+			Controls []struct{} `xml:"control"`
+		} `xml:"host>memory_bandwidth>node"`
 		Guests []struct {
 			Arch struct {
 				Name     string    `xml:"name,attr"`
@@ -185,6 +206,16 @@ func (i *HostInfo) readCapabilities(document string) error {
 		i.SecurityModels = append(i.SecurityModels, m.Name)
 		if m.Name == "dac" && len(m.Labels) > 0 { // The label "+64055:+64055" is the same for all types.
 			i.QEMUUser, _, _ = strings.Cut(strings.TrimPrefix(m.Labels[0], "+"), ":")
+		}
+	}
+	for _, bank := range capabilities.Banks {
+		for _, control := range bank.Controls {
+			i.Caches = append(i.Caches, CacheControl{Level: bank.Level, ID: bank.ID, Type: control.Type})
+		}
+	}
+	for _, node := range capabilities.Bandwidth {
+		if len(node.Controls) > 0 {
+			i.MemoryBandwidth = append(i.MemoryBandwidth, node.ID)
 		}
 	}
 	for _, c := range capabilities.Cells {

@@ -3,6 +3,7 @@ package libvirt
 import (
 	"errors"
 	"fmt"
+	"regexp"
 	"strings"
 	"sync"
 	"testing"
@@ -210,12 +211,26 @@ func TestDomain_onRealQEMU(t *testing.T) {
 	must(t, h.SetVcpus(ctx, uuid, 2, AffectLive|AffectConfig))
 	must(t, h.SetMemory(ctx, uuid, 96<<20, AffectConfig))
 	must(t, h.SetMetadata(ctx, uuid, "virtfleet", "urn:virtfleet:1", "<vm/>", AffectLive|AffectConfig))
+	// The lab's hosts have no cgroups, by which a running domain is limited.
+	before := map[string]map[string]string{
+		"/dev/zero": {"read_bytes_sec": "1000", "write_iops_sec": "7"}, "/dev/null": {"write_bytes_sec": "5"},
+	}
+	must(t, h.SetBlkioDevices(ctx, uuid, before, nil, AffectConfig))
+	must(t, h.SetBlkioDevices(ctx, uuid, map[string]map[string]string{
+		"/dev/zero": {"weight": "300", "read_bytes_sec": "2000"}, "/dev/full": {"read_iops_sec": "9"},
+	}, before, AffectConfig))
 	must(t, h.SuspendDomain(ctx, uuid))
 	awaitEvent(t, events, func(e Event) bool { return e.Detail == "Suspended" && e.Reason == "Paused" })
 	must(t, h.ResumeDomain(ctx, uuid))
 
 	d, err := h.Domain(ctx, uuid)
 	must(t, err)
+	devices := regexp.MustCompile(`(?s)<blkiotune>.*</blkiotune>`).FindString(d.PersistentXML)
+	if got, want := strings.Join(strings.Fields(devices), ""), "<blkiotune><device><path>/dev/zero</path>"+
+		"<weight>300</weight><read_bytes_sec>2000</read_bytes_sec></device><device><path>/dev/full</path>"+
+		"<read_iops_sec>9</read_iops_sec></device></blkiotune>"; got != want {
+		t.Errorf("the devices are %s", devices)
+	}
 	for document, words := range map[string][]string{
 		d.LiveXML:       {"<vcpu placement='static'>2</vcpu>", "urn:virtfleet:1"},
 		d.PersistentXML: {"<vcpu placement='static'>2</vcpu>", "urn:virtfleet:1", "<currentMemory unit='KiB'>98304<"},

@@ -172,3 +172,28 @@ func TestParseGuestCPUs_hostModel(t *testing.T) {
 		t.Error(diff)
 	}
 }
+
+// TestReadCapabilities_resctrl: what a host can allocate of caches and of memory bandwidth is told from what it only
+// has.
+func TestReadCapabilities_resctrl(t *testing.T) {
+	t.Parallel()
+	var info HostInfo
+	must(t, info.readCapabilities(`<capabilities><host><cache>
+  <bank id="0" level="2" type="both" size="1" unit="MiB" cpus="0-7"/>
+  <bank id="0" level="3" type="both" size="15" unit="MiB" cpus="0-5">
+    <control granularity="768" min="1536" unit="KiB" type="both" maxAllocs="4"/></bank>
+  <bank id="1" level="3" type="both" size="15" unit="MiB" cpus="6-11">
+    <control granularity="768" min="1536" unit="KiB" type="code" maxAllocs="4"/>
+    <control granularity="768" min="1536" unit="KiB" type="data" maxAllocs="4"/></bank>
+  </cache><memory_bandwidth><node id="0" cpus="0-5"><control granularity="10" min="10" maxAllocs="4"/></node>
+    <node id="1" cpus="6-11"/></memory_bandwidth></host></capabilities>`))
+	want := []CacheControl{
+		{Level: 3, ID: 0, Type: "both"}, {Level: 3, ID: 1, Type: "code"}, {Level: 3, ID: 1, Type: "data"},
+	}
+	if diff := cmp.Diff(want, info.Caches); diff != "" {
+		t.Error(diff)
+	}
+	if diff := cmp.Diff([]int{0}, info.MemoryBandwidth); diff != "" {
+		t.Error(diff)
+	}
+}

@@ -3,6 +3,8 @@ package libvirt
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -184,6 +186,47 @@ func (h *Host) SetBlkioWeight(ctx context.Context, uuid, value string, affect Af
 	}
 	p := golibvirt.DomainBlkioParameters{WeightSet: true, Weight: uint(weight)}
 	return h.runOnDomain(ctx, changeCall("setting the I/O weight of domain "+uuid), uuid, "virDomainSetBlkioParameters",
+		func(d *golibvirt.Domain) error { return d.SetBlkioParameters(&p, affect.impactFlags()) })
+}
+
+// SetBlkioDevices sets the domain's weight and limits on block devices of the host, by path and by name as in a
+// definition: weight, read_bytes_sec (virDomainSetBlkioParameters). have is what the domain has. What want lacks of it
+// is removed.
+func (h *Host) SetBlkioDevices(
+	ctx context.Context, uuid string, want, have map[string]map[string]string, affect Affect,
+) error {
+	var p golibvirt.DomainBlkioParameters
+	for name, to := range map[string]struct {
+		set  *bool
+		text *string
+	}{
+		"weight":          {&p.DeviceWeightSet, &p.DeviceWeight},
+		"read_bytes_sec":  {&p.DeviceReadBpsSet, &p.DeviceReadBps},
+		"write_bytes_sec": {&p.DeviceWriteBpsSet, &p.DeviceWriteBps},
+		"read_iops_sec":   {&p.DeviceReadIopsSet, &p.DeviceReadIops},
+		"write_iops_sec":  {&p.DeviceWriteIopsSet, &p.DeviceWriteIops},
+	} {
+		values := map[string]string{}
+		for path := range have {
+			if have[path][name] != "" {
+				values[path] = "0" // This removes it.
+			}
+		}
+		for path := range want {
+			if want[path][name] != "" {
+				values[path] = want[path][name]
+			}
+		}
+		var all []string
+		for _, path := range slices.Sorted(maps.Keys(values)) {
+			if values[path] != have[path][name] {
+				all = append(all, path, values[path])
+			}
+		}
+		*to.set, *to.text = len(all) > 0, strings.Join(all, ",")
+	}
+	return h.runOnDomain(ctx, changeCall("setting the I/O limits on devices of domain "+uuid), uuid,
+		"virDomainSetBlkioParameters",
 		func(d *golibvirt.Domain) error { return d.SetBlkioParameters(&p, affect.impactFlags()) })
 }
 

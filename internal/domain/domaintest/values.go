@@ -21,13 +21,17 @@ var candidates = map[domain.AttributeKind][]string{
 	domain.Flag:    {"yes", "no"},
 	domain.Amount:  {"1073741824", "2147483648"},
 	domain.Numbers: {"42", "7,8"},
-	domain.Texts:   {"0=0\n", "1=21\n", "a=b\n", "aes=require\n", "opt/com.example/a=/b\n", "version=1\n"},
-	domain.Words:   {`["-name"]`},
+	domain.Texts:   {"0=0\n", "1=21\n", "a=b\n", "l3/0=3Mi\n", "aes=require\n", "opt/com.example/a=/b\n", "version=1\n"},
+	domain.Words:   {`["-name"]`, `["0"]`},
 	domain.Table: {
 		domain.FormatTable(map[string]domain.Row{"0": {"memory": "1073741824", "cpus": "0"}}),
 		domain.FormatTable(map[string]domain.Row{"0": {"mode": "strict", "nodeset": "0"}}),
 		domain.FormatTable(map[string]domain.Row{"dac": {"type": "static", "label": "+0:+0"}}),
 		domain.FormatTable(map[string]domain.Row{"selinux": {"type": "none"}}),
+		domain.FormatTable(map[string]domain.Row{"0": {"type": "batch"}}),
+		domain.FormatTable(map[string]domain.Row{"0": {"caches": "l3/0=3Mi\n"}}),
+		domain.FormatTable(map[string]domain.Row{"0": {"bandwidth": "0=60\n"}}),
+		domain.FormatTable(map[string]domain.Row{"/a": {"weight": "100"}}),
 	},
 }
 

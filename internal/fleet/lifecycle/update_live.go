@@ -100,6 +100,8 @@ func (u *update) tuneResources(ctx context.Context, s domain.Step) error {
 		return conn.PinIOThreads(ctx, id, domain.ParseTexts(s.Value), libvirt.AffectLive)
 	case domain.SetBlkioWeight:
 		return conn.SetBlkioWeight(ctx, id, s.Value, libvirt.AffectLive)
+	case domain.SetBlkioDevices:
+		return conn.SetBlkioDevices(ctx, id, rowsOf(s.Value), rowsOf(s.Was), libvirt.AffectLive)
 	case domain.SetMemoryLimit:
 		return conn.SetMemoryLimit(ctx, id, name, s.Value, libvirt.AffectLive)
 	case domain.SetStatsPeriod:
@@ -107,6 +109,16 @@ func (u *update) tuneResources(ctx context.Context, s domain.Step) error {
 	default:
 		return fmt.Errorf("unknown step %v: %w", s.Kind, inventory.ErrUnsupported)
 	}
+}
+
+// rowsOf returns the rows of a table as libvirt's parameters by name.
+func rowsOf(table string) map[string]map[string]string {
+	all := map[string]map[string]string{}
+	for key, row := range domain.ParseTable(table) {
+		all[key] = row
+	}
+
+	return all
 }
 
 func (u *update) stepFailed(s domain.Step, err error) error {

@@ -3,6 +3,7 @@ package migration
 import (
 	"context"
 	"fmt"
+	"strconv"
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
@@ -16,6 +17,13 @@ func HostParts(info *libvirt.HostInfo) domain.HostParts {
 		parts.CPUs = append(parts.CPUs, cell.CPUs...)
 		for _, pool := range cell.Pages {
 			parts.Pages[pool.SizeBytes] += pool.Pages
+		}
+	}
+	if len(info.Cells) > 0 { // Otherwise its capabilities weren't read.
+		parts.Allocations = map[string][]int{domain.MemoryBandwidth: info.MemoryBandwidth}
+		for _, cache := range info.Caches {
+			name := domain.CacheName(strconv.Itoa(cache.Level), cache.Type)
+			parts.Allocations[name] = append(parts.Allocations[name], cache.ID)
 		}
 	}
 	return parts

@@ -79,6 +79,7 @@ var notApplied = map[string]string{
 	"tuned-vms":                         "needs NUMA nodes, huge pages, 80 GiB of memory; the tests of each part have it",
 	"devices/consoles-and-usb":          "QEMU doesn't start while no client offers its USB device",
 	"devices/device-class":              ownDevice,
+	"devices/fast-interfaces":           ownDevice,
 	"devices/host-device":               ownDevice,
 	"devices/sr-iov":                    ownDevice,
 	"devices/memory-and-vsock":          "this computer's kernel may lack vsock",

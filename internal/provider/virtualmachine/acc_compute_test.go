@@ -31,7 +31,9 @@ func TestAccCompute_runs(t *testing.T) {
     balloon  = { autodeflate = true, free_page_reporting = true, stats_period = 5 }` + more + ` }`
 	}
 	s.apply(hcl{
-		"cpu":      cpu(cells, `pin = { 0 = "0", 3 = "0-1" }, emulator_pin = "0-1", iothread_pin = { 1 = "0-1", 2 = "1" }`),
+		"cpu": cpu(cells, `pin = { 0 = "0", 3 = "0-1" }, emulator_pin = "0-1", iothread_pin = { 1 = "0-1", 2 = "1" }
+    scheduler = { 0 = { type = "batch" }, 1 = { type = "idle" }, 2 = { type = "batch" } }
+    iothread_scheduler = { 2 = { type = "batch" } }, emulator_scheduler = { type = "batch" }`),
 		"memory":   memory(`, max_size = "1Gi"`),
 		"platform": `{ iothreads = 2, seclabel = { dac = { type = "static", label = "+0:+0", relabel = true } } }`,
 		"devices": `{
@@ -48,6 +50,8 @@ func TestAccCompute_runs(t *testing.T) {
 		"<source type='memfd'/>", "<access mode='shared'/>", "<nosharepages/>", "<allocation mode='ondemand'/>",
 		"<iothreadpin iothread='2' cpuset='1'/>", "autodeflate='on'", "freePageReporting='on'", "<stats period='5'/>",
 		"dies='1'", "<driver type='virtiofs'", "<target dir='share'/>",
+		"<vcpusched vcpus='0' scheduler='batch'/>", "<vcpusched vcpus='1' scheduler='idle'/>",
+		"<iothreadsched iothreads='2' scheduler='batch'/>", "<emulatorsched scheduler='batch'/>",
 	}, nil, know("cpu.numa.1.memory_access", knownvalue.Null()), know("cpu.numa.0.cpus", exactly("0-1")),
 		know("memory.size", exactly("64Mi")), know("devices.virtio_mem.a.block", exactly("2Mi")))
 	s.imported("cpu.features", "cpu.migratable", "memory.balloon")
@@ -66,6 +70,19 @@ func TestAccCompute_runs(t *testing.T) {
 	s.refuse(hcl{"host": quote("kvm2")}, "VirtIOFSNotLiveMigratable")
 	s.drift([]string{"<vcpupin vcpu='0' cpuset='1'/>"}, "vcpupin", s.name, "0", "0-1", "--live", "--config")
 	pins := `pin = { 0 = "1", 3 = "0-1" }, emulator_pin = "0"`
+	s.refuse(hcl{"cpu": cpu(cells, pins+`, scheduler = { 0 = { type = "idle" } }`)}, "Change needs a restart",
+		"cpu.scheduler: The scheduler of threads is set when the VM starts")
+	s.refuse(hcl{"cpu": cpu(cells, pins+`, scheduler = { 4 = { type = "idle" } }`)}, "cpu.scheduler",
+		"There is no virtual CPU 4")
+	const cache = `
+    cachetune = { "0-1" = { caches = { "l3/0" = "3Mi" } } }`
+	s.refuse(hcl{"update_policy": quote("Restart"), "cpu": cpu(cells, pins+cache)}, "cpu.cachetune",
+		`Only a VM of type "kvm"`)
+	kvm := hcl{"update_policy": quote("Restart"), "type": quote("kvm")}
+	s.refuse(kvm.with(hcl{"cpu": cpu(cells, pins+cache)}), "cpu.cachetune",
+		"it can't allocate L3 cache 0 to the virtual CPUs 0-1: that needs a CPU with CAT")
+	s.refuse(kvm.with(hcl{"cpu": cpu(cells, pins+`
+    memorytune = { 0 = { bandwidth = { 0 = 60 } } }`)}), "cpu.memorytune", "it can't allocate memory bandwidth 0")
 	s.refuse(hcl{"cpu": cpu(strings.Replace(cells, `"0-1"`, `"0-2"`, 1), pins)}, "cpu.numa.1.cpus",
 		"Virtual CPU 2 is in cell 0, too")
 	s.refuse(hcl{"cpu": cpu(strings.ReplaceAll(cells, "32Mi", "16Mi"), pins)}, "The cells have 32 MiB together",
@@ -114,36 +131,71 @@ func TestAccCompute_off(t *testing.T) {
 		"cpu": `{ vcpus = 2, mode = "maximum", migratable = false, shares = 2048, quota = 50000, period = 100000
     global_quota = 90000, emulator_period = 50000, emulator_quota = 20000
     iothread_period = 60000, iothread_quota = 30000
+    scheduler = { 0 = { type = "fifo", priority = 3 }, 1 = { type = "fifo", priority = 3 } }
+    iothread_scheduler = { 1 = { type = "rr", priority = 2 } }, emulator_scheduler = { type = "fifo", priority = 1 }
     numa = { 0 = { cpus = "0-1", memory = "32Mi" }, 1 = { memory = "32Mi" } } }`,
 		"memory": `{ size = "64Mi", source = "file", locked = true, hard_limit = "1Gi", soft_limit = "512Mi"
     swap_hard_limit = "2Gi", discard = true, balloon = { model = "none" }
     numatune = { mode = "interleave", nodeset = "0" } }`,
-		"platform": `{ resources = { partition = "/machine/prod", blkio_weight = 300 } }`,
+		"platform": `{ iothreads = 1, resources = { partition = "/machine/prod", blkio_weight = 300, blkio_devices = {
+    "/dev/disk/by-id/a.1" = { weight = 200, read_bytes_sec = 1000000 }, "/dev/b" = { write_iops_sec = 50 } } } }`,
 	}, plancheck.ResourceActionCreate, has("<shares>2048<", "<quota>50000<", "<period>100000<",
 		"<global_quota>90000<", "<emulator_period>50000<", "<emulator_quota>20000<", "<iothread_period>60000<",
 		"<iothread_quota>30000<", "<partition>/machine/prod<", "<weight>300<", "migratable='off'",
 		"<source type='file'/>", "<locked/>", "<hard_limit unit='KiB'>1048576<", "<soft_limit unit='KiB'>524288<",
 		"<swap_hard_limit unit='KiB'>2097152<", "<discard/>", "<memballoon model='none'",
-		"<cell id='1' memory='32768' unit='KiB'/>", "<memory mode='interleave' nodeset='0'/>"))
+		"<cell id='1' memory='32768' unit='KiB'/>", "<memory mode='interleave' nodeset='0'/>",
+		"<vcpusched vcpus='0' scheduler='fifo' priority='3'/>", "<vcpusched vcpus='1' scheduler='fifo' priority='3'/>",
+		"<iothreadsched iothreads='1' scheduler='rr' priority='2'/>", "<emulatorsched scheduler='fifo' priority='1'/>",
+		"<path>/dev/disk/by-id/a.1<", "<weight>200<", "<read_bytes_sec>1000000<", "<path>/dev/b<", "<write_iops_sec>50<"))
 	s.imported()
+	s.refuse(hcl{"memory": `{ size = "64Mi", huge_pages = "2Mi" }`}, "hugetlbfs filesystem is not mounted")
 	step(hcl{
 		"cpu": `{ vcpus = 2, mode = "maximum", shares = 0, quota = 60000, emulator_quota = 0
-    numa = { 0 = { cpus = "0-1", memory = "64Mi" } } }`,
+    numa = { 0 = { cpus = "0-1", memory = "64Mi" } }
+    scheduler = { 0 = { type = "batch" } }, iothread_scheduler = {}, emulator_scheduler = { type = "none" } }`,
 		"memory": `{ size = "64Mi", locked = false, hard_limit = "0", soft_limit = "256Mi"
     numatune = { mode = "none", nodeset = "" } }`,
-		"platform": `{ resources = { partition = "", blkio_weight = 0 } }`,
+		"platform": `{ features = { acpi = true, vmport = false }, resources = { partition = "", blkio_weight = 0
+    blkio_devices = { "/dev/disk/by-id/a.1" = { read_bytes_sec = 2000000 } } } }`,
+		"devices": fmt.Sprintf(`{
+    rng          = { rate_bytes = 2048 }
+    watchdog     = { action = "pause" }
+    vsock        = { cid = 77 }
+    host_devices = { gpu = { type = "pci", address = %q } }
+    redirdevs    = { usb = { type = "tcp", host = "10.0.0.1", service = "4000" } }
+  }`, pciDevices(t, s.l, "kvm1")[0]),
 	}, plancheck.ResourceActionUpdate, has("<quota>60000<", "<soft_limit unit='KiB'>262144<", "<swap_hard_limit",
-		"<cell id='0' cpus='0-1' memory='65536' unit='KiB'/>"),
+		"<cell id='0' cpus='0-1' memory='65536' unit='KiB'/>", "<vcpusched vcpus='0' scheduler='batch'/>",
+		"<read_bytes_sec>2000000<"),
 		lacks(t, s.l, "kvm1", s.name, "<shares>", "<locked/>", "<hard_limit", "<cell id='1'", "<numatune", "<emulator_quota>",
-			"<partition", "<blkiotune"))
-	s.refuse(hcl{"memory": `{ size = "64Mi", huge_pages = "2Mi" }`}, "hugetlbfs filesystem is not mounted")
-	step(nil, plancheck.ResourceActionUpdate, has("<cell id='0' cpus='0-1' memory='65536' unit='KiB'/>", "<quota>60000<"))
+			"<partition", "<weight>", "/dev/b", "<iothreadsched", "<emulatorsched", "'fifo'"))
+	s.refuse(hcl{"platform": `{ resources = { blkio_devices = { sda = { weight = 5 } } } }`},
+		"platform.resources.blkio_devices", `The key "sda" isn't the absolute path`)
+	step(nil, plancheck.ResourceActionUpdate, has("<cell id='0' cpus='0-1' memory='65536' unit='KiB'/>", "<quota>60000<",
+		"<vcpusched vcpus='0' scheduler='batch'/>", "<read_bytes_sec>2000000<", "<acpi/>", "<vmport state='off'/>",
+		"<rate bytes='2048'", "action='pause'", "<cid auto='no' address='77'/>", "ua-host-device-gpu", "ua-redirdev-usb",
+		"<source mode='connect' host='10.0.0.1' service='4000'/>"),
+		lacks(t, s.l, "kvm1", s.name, "'idle'", "/dev/zero"))
+	s.steps[len(s.steps)-1].ConfigPlanChecks = changes(plancheck.ResourceActionUpdate, differs{
+		"cpu.quota", "cpu.numa", "cpu.scheduler", "platform.resources.blkio_devices",
+		"platform.features.acpi", "platform.features.vmport", "devices.rng.rate_bytes", "devices.watchdog.action",
+		"devices.vsock.cid", "devices.host_devices.gpu", "devices.redirdevs.usb",
+	})
 	s.steps[len(s.steps)-1].PreConfig = func() {
+		s.l.Virsh(t, "kvm1", "blkiotune", s.name, "--device-write-iops-sec", "/dev/zero,7", "--config")
+		for _, alias := range []string{"ua-host-device-gpu", "ua-redirdev-usb"} {
+			s.l.Virsh(t, "kvm1", "detach-device-alias", s.name, alias, "--config")
+		}
 		xml := s.l.Virsh(t, "kvm1", "dumpxml", "--inactive", s.name)
-		s.l.Define(t, "kvm1", strings.NewReplacer("<quota>60000<", "<quota>70000<",
-			"memory='65536' unit='KiB'/>", "memory='65536' unit='KiB' memAccess='private'/>").Replace(xml))
+		s.l.Define(t, "kvm1", strings.NewReplacer("<quota>60000<", "<quota>70000<", "scheduler='batch'", "scheduler='idle'",
+			"memory='65536' unit='KiB'/>", "memory='65536' unit='KiB' memAccess='private'/>",
+			"<acpi/>", "", "<vmport state='off'/>", "<vmport state='on'/>", "<rate bytes='2048'", "<rate bytes='4096'",
+			"action='pause'", "action='reset'", "address='77'", "address='78'").Replace(xml))
 	}
-	step(hcl{"cpu": `{ vcpus = 2, numa = {}, quota = 0 }`}, plancheck.ResourceActionUpdate,
-		lacks(t, s.l, "kvm1", s.name, "<numa>", "<quota>"))
+	step(hcl{
+		"cpu":      `{ vcpus = 2, numa = {}, quota = 0, scheduler = {} }`,
+		"platform": `{ resources = { blkio_devices = {} } }`,
+	}, plancheck.ResourceActionUpdate, lacks(t, s.l, "kvm1", s.name, "<numa>", "<quota>", "<vcpusched", "<blkiotune"))
 	s.runSteps()
 }

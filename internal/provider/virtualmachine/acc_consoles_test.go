@@ -60,10 +60,12 @@ func TestAccConsoles_life(t *testing.T) {
 		step(nil, plancheck.ResourceActionCreate, both(process.same(t), logged("kvm1"), look(t, l, "kvm1", name,
 			"<console type='pty'", "ua-console-a", "<target type='virtio' port", file("a"), file("serial"), "append='on'",
 			"<redirdev bus='usb' type='unix'>", "ua-redirdev-usb"))),
-		// A redirected device comes and goes while the VM runs, a console doesn't.
-		step(devices(a, socket("other"), ""), plancheck.ResourceActionUpdate, both(process.same(t),
-			look(t, l, "kvm1", name, "ua-redirdev-other"), lacks(t, l, "kvm1", name, "ua-redirdev-usb"))),
-		refused(devices(a+", "+b, "", ""), "Change needs a restart", "devices.consoles.b"),
+		// Redirected devices and consoles come and go while the VM runs.
+		step(devices(a+", "+b, socket("other"), ""), plancheck.ResourceActionUpdate, both(process.same(t),
+			look(t, l, "kvm1", name, "ua-redirdev-other", "ua-console-b"),
+			lacks(t, l, "kvm1", name, "ua-redirdev-usb"))),
+		step(devices(a, socket("other"), ""), plancheck.ResourceActionUpdate, both(process.same(t), logged("kvm1"),
+			lacks(t, l, "kvm1", name, "ua-console-b"))),
 		refused(devices(a, "", `smartcard = { mode = "host" }`), "smartcard"),
 		refused(devices(a, `usb = { type = "tcp", host = "10.0.0.1" }`, ""), `The type "tcp" needs one`),
 		refused(devices(`a = { type = "file" }`, "", ""), `The type "file" needs one`),

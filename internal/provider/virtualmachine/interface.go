@@ -61,12 +61,13 @@ var interfaceAttributes = mergeAttributes(blockLevels["interfaces.*"], attribute
 		Optional: true,
 	},
 	"vdpa": schema.StringAttribute{
-		MarkdownDescription: "vDPA device of the host: `/dev/vhost-vdpa-0`. Such a VM can't be moved while it runs.",
-		Optional:            true,
+		MarkdownDescription: "vDPA device of the host: `/dev/vhost-vdpa-0`. Such a VM can't be moved while it runs. " +
+			"Example: `examples/devices/fast-interfaces`.",
+		Optional: true,
 	},
 	"vhostuser": schema.SingleNestedAttribute{
 		MarkdownDescription: "Switch in user space, such as Open vSwitch with DPDK, which is reached over a socket. It " +
-			"requires `memory = { shared = true }`.",
+			"requires `memory = { shared = true }`. Example: `examples/devices/fast-interfaces`.",
 		Attributes: vhostUserAttributes,
 		CustomType: vhostUserType,
 		Optional:   true,

@@ -47,6 +47,9 @@ func declaredAlone(a schema.Attribute) schema.Attribute {
 	case schema.MapAttribute:
 		a.Computed = false
 		return a
+	case schema.ListAttribute:
+		a.Computed = false
+		return a
 	default:
 		return a
 	}

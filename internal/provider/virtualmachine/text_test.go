@@ -84,6 +84,8 @@ func typicalOf(steps []string, text string) in {
 		return i.with(in{"kernel": in{"path": "/k", "initrd": "", "cmdline": ""}.with(in{steps[1]: text})})
 	case steps[0] == "cpu" && steps[1] == "model":
 		return i.with(in{"cpu": in{"mode": "custom", "model": text}})
+	case steps[0] == "cpu" && len(steps) == 4 && steps[1] != "numa": // A scheduler.
+		return i.with(in{"cpu": in{steps[1]: in{"0": in{steps[3]: text}}}})
 	case steps[0] == "cpu" && steps[1] == "numa":
 		return i.with(in{"cpu": in{"numa": in{"0": in{"cpus": "0", "memory": "1Gi"}.with(in{steps[3]: text})}}})
 	case len(steps) == 5: // memory.numatune.cells

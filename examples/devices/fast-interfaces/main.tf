@@ -1,0 +1,54 @@
+# Interfaces whose packets don't pass through the host's kernel: a vDPA device of the host, and a port of a switch in user
+# space, such as Open vSwitch with DPDK. Before you apply: the vDPA device exists ("vdpa dev show" lists it), and the switch
+# has created the port's socket or waits for it.
+
+terraform {
+  required_providers {
+    virtfleet = {
+      source = "virtfleet/virtfleet"
+    }
+  }
+}
+
+provider "virtfleet" {
+  hosts = {
+    kvm1 = { uri = "qemu+ssh://root@kvm1.example.net/system" }
+  }
+}
+
+# A VM with a vDPA device can't be moved while it runs.
+resource "virtfleet_virtual_machine" "appliance" {
+  name    = "appliance"
+  profile = "linux"
+  memory  = { size = "4Gi" }
+  disks   = { root = { file = "/srv/vms/appliance.qcow2" } }
+
+  interfaces = {
+    fast = {
+      vdpa   = "/dev/vhost-vdpa-0"
+      driver = { packed = true }
+    }
+  }
+}
+
+# The switch reads and writes the packets in the VM's memory, so the memory is shared. QEMU opens the socket (server), and
+# the port of Open vSwitch has the type dpdkvhostuserclient: this way, the switch can be restarted while the VM runs.
+resource "virtfleet_virtual_machine" "firewall" {
+  name    = "firewall"
+  profile = "linux"
+  cpu     = { vcpus = 4, mode = "host-passthrough" }
+  memory  = { size = "4Gi", shared = true, huge_pages = "2Mi" }
+  disks   = { root = { file = "/srv/vms/firewall.qcow2" } }
+
+  interfaces = {
+    outside = {
+      vhostuser = { path = "/run/openvswitch/firewall-outside.sock", mode = "server" }
+      queues    = 4
+      driver    = { rx_queue_size = 1024, tx_queue_size = 1024 }
+    }
+    inside = {
+      vhostuser = { path = "/run/openvswitch/firewall-inside.sock", mode = "server" }
+      queues    = 4
+    }
+  }
+}

@@ -1,0 +1,205 @@
+package domain
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// tuned is a VM with threads and devices that are tuned in every way, and with what no attribute describes.
+const tuned = `<domain type="qemu"><name>n</name><vcpu>4</vcpu><iothreads>2</iothreads>
+  <blkiotune><weight>200</weight>
+    <device><path>/dev/a.1</path><weight>300</weight><unknown/></device>
+    <device><path>/dev/b</path><read_bytes_sec>1000</read_bytes_sec></device></blkiotune>
+  <cputune><vcpusched vcpus="0-2" scheduler="fifo" priority="3"/><vcpusched vcpus="3" scheduler="batch" unknown="1"/>
+    <iothreadsched iothreads="1-2" scheduler="idle"/>
+    <cachetune vcpus="0-3" id="vcpus_0-3"><cache id="0" level="3" type="both" size="3" unit="MiB"/><unknown/>
+      <monitor level="3" vcpus="0-3"/><monitor level="3" vcpus="3"/></cachetune>
+    <memorytune vcpus="0-3"><node id="0" bandwidth="60" unknown="1"/></memorytune></cputune>
+  <os><type arch="x86_64" machine="q35">hvm</type></os><devices/></domain>`
+
+// TestTuning_patches: a change of what is tuned leaves the rest as it is, and what no attribute describes.
+func TestTuning_patches(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		name       string
+		want       Spec
+		gone, come []string
+	}{
+		{
+			name: "the scheduler of one virtual CPU of several",
+			want: Spec{Values: Values{"cpu.scheduler": FormatTable(map[string]Row{
+				"0": {"type": "fifo", "priority": "3"}, "1": {"type": "rr", "priority": "9"},
+				"2": {"type": "fifo", "priority": "3"}, "3": {"type": "batch"},
+			})}},
+			gone: []string{`vcpusched priority="3" scheduler="fifo" vcpus="0-2"`},
+			come: []string{
+				`vcpusched priority="3" scheduler="fifo" vcpus="0,2"`, `vcpusched priority="9" scheduler="rr" vcpus="1"`,
+			},
+		},
+		{
+			name: "another limit of a device, whose path has a dot",
+			want: Spec{Values: Values{"platform.resources.blkio_devices": FormatTable(map[string]Row{
+				"/dev/a.1": {"weight": "400"}, "/dev/b": {"read_bytes_sec": "1000"},
+			})}},
+			gone: []string{`weight "300"`}, come: []string{`weight "400"`},
+		},
+		{
+			name: "a device goes",
+			want: Spec{Values: Values{"platform.resources.blkio_devices": FormatTable(map[string]Row{
+				"/dev/a.1": {"weight": "300"},
+			})}},
+			gone: []string{"device", `path "/dev/b"`, `read_bytes_sec "1000"`},
+		},
+		{
+			name: "another part of a cache",
+			want: Spec{Values: Values{"cpu.cachetune": FormatTable(map[string]Row{
+				"0-3": {"caches": "l3/0=6Mi\n", "monitors": `["0-3","3"]`},
+			})}},
+			gone: []string{`cache id="0" level="3" size="3" type="both" unit="MiB"`},
+			come: []string{`cache id="0" level="3" size="6144" type="both" unit="KiB"`},
+		},
+		{
+			name: "another share of the memory bandwidth",
+			want: Spec{Values: Values{"cpu.memorytune": FormatTable(map[string]Row{"0-3": {"bandwidth": "0=70\n"}})}},
+			gone: []string{`node bandwidth="60" id="0" unknown="1"`}, come: []string{`node bandwidth="70" id="0" unknown="1"`},
+		},
+		{
+			name: "fewer I/O threads", want: Spec{Values: Values{"platform.iothreads": "1"}},
+			gone: []string{`iothreads "2"`, `iothreadsched iothreads="1-2" scheduler="idle"`},
+			come: []string{`iothreads "1"`, `iothreadsched iothreads="1" scheduler="idle"`},
+		},
+		{
+			name: "no I/O threads", want: Spec{Values: Values{"platform.iothreads": ""}},
+			gone: []string{`iothreads "2"`, `iothreadsched iothreads="1-2" scheduler="idle"`},
+		},
+		{
+			name: "fewer virtual CPUs", want: Spec{CPU: CPU{VCPUs: new(3), MaxSockets: new(3)}},
+			gone: []string{
+				`vcpu "4"`, `vcpusched scheduler="batch" unknown="1" vcpus="3"`, `cachetune id="vcpus_0-3" vcpus="0-3"`,
+				`monitor level="3" vcpus="0-3"`, `monitor level="3" vcpus="3"`, `memorytune vcpus="0-3"`,
+			},
+			come: []string{
+				`vcpu "3"`, `cachetune id="vcpus_0-3" vcpus="0-2"`, `monitor level="3" vcpus="0-2"`, `memorytune vcpus="0-2"`,
+			},
+		},
+	} {
+		d := parse(t, tuned)
+		before := lines(d)
+		if err := d.Apply(test.want); err != nil {
+			t.Error(test.name, err)
+			continue
+		}
+		if diff := cmp.Diff(count(test.gone), diffLines(before, lines(d))); diff != "" {
+			t.Errorf("%s: -gone: %s", test.name, diff)
+		}
+		if diff := cmp.Diff(count(test.come), diffLines(lines(d), before)); diff != "" {
+			t.Errorf("%s: -come: %s", test.name, diff)
+		}
+	}
+}
+
+// TestTuning_refusesWhatIsWrong: what libvirt or Linux would refuse, or would drop without an error, is refused first.
+func TestTuning_refusesWhatIsWrong(t *testing.T) {
+	t.Parallel()
+	table := func(path, key string, row Row) Values { return Values{path: FormatTable(map[string]Row{key: row})} }
+	scheduler := func(row Row) Values { return table("cpu.scheduler", "0", row) }
+	device := func(path string, row Row) Values { return table("platform.resources.blkio_devices", path, row) }
+	without := Spec{Values: table("cpu.iothread_scheduler", "1", Row{"type": "batch"})}
+	without.Values["platform.iothreads"] = "0"
+	if problems := without.Validate(); len(problems) != 1 || problems[0].Message != "The VM has no I/O thread." {
+		t.Error(problems)
+	}
+	emulated := Spec{Type: "qemu", Values: table("cpu.cachetune", "0-1", Row{"caches": "l3/0=3Mi\n"})}
+	if problems := emulated.Validate(); len(problems) != 1 || problems[0].Path != "cpu.cachetune" {
+		t.Error(problems)
+	}
+	for _, test := range []struct {
+		values  Values
+		problem string
+	}{
+		{scheduler(Row{"type": "batch"}), ""},
+		{scheduler(Row{"type": "fifo", "priority": "99"}), ""},
+		{scheduler(Row{"priority": "1"}), "cpu.scheduler: 0: A priority needs a type"},
+		{scheduler(Row{"type": "fifo"}), "cpu.scheduler: 0: The type fifo needs a priority"},
+		{scheduler(Row{"type": "idle", "priority": "1"}), "cpu.scheduler: 0: Only the types fifo and rr"},
+		{scheduler(Row{"type": "rr", "priority": "100"}), "cpu.scheduler.0.priority: It isn't a number from 1 to 99"},
+		{table("cpu.scheduler", "0-1", Row{"type": "batch"}), `The key "0-1" isn't a number`},
+		{table("cpu.scheduler", "4", Row{"type": "batch"}), "There is no virtual CPU 4: the VM has 0 to 3"},
+		{table("cpu.iothread_scheduler", "3", Row{"type": "batch"}), "There is no I/O thread 3: the VM has 1 to 2"},
+		{table("cpu.iothread_scheduler", "0", Row{"type": "batch"}), "There is no I/O thread 0: the VM has 1 to 2"},
+		{Values{"cpu.emulator_scheduler.type": "rr"}, "cpu.emulator_scheduler.priority: The type rr needs a priority"},
+		{Values{"cpu.emulator_scheduler.type": None}, ""},
+		{Values{"cpu.emulator_scheduler.type": "batch"}, ""},
+		{table("cpu.cachetune", "0-1", Row{"caches": "l3/0=3Mi\n"}), ""},
+		{table("cpu.cachetune", "1,0", Row{"caches": "l3/0=3Mi\n"}), `Write the key "1,0" as "0-1"`},
+		{table("cpu.cachetune", "0-1", Row{}), `"0-1" needs a cache or monitors`},
+		{table("cpu.cachetune", "0-1", Row{"caches": "0=3Mi\n"}), `"0" isn't a cache of the host`},
+		{table("cpu.cachetune", "0-1", Row{"caches": "l3/0=3\n"}), `"3" isn't a size`},
+		{table("cpu.cachetune", "0", Row{"caches": "l3/0=3Mi\nl3_data/0=1Mi\n"}), `there is no "l3_data/0"`},
+		{table("cpu.cachetune", "0-1", Row{"monitors": `["1-2"]`}), `The monitor of "1-2" isn't inside of "0-1"`},
+		{table("cpu.cachetune", "3-4", Row{"caches": "l3/0=3Mi\n"}), "There is no virtual CPU 4"},
+		{
+			Values{"cpu.cachetune": FormatTable(map[string]Row{
+				"0-1": {"caches": "l3/0=3Mi\n"}, "1-2": {"caches": "l3/0=3Mi\n"},
+			})},
+			`The sets "0-1" and "1-2" overlap`,
+		},
+		{
+			Values{
+				"cpu.cachetune":  FormatTable(map[string]Row{"0-1": {"caches": "l3/0=3Mi\n"}}),
+				"cpu.memorytune": FormatTable(map[string]Row{"1": {"bandwidth": "0=20\n"}}),
+			}, `cpu.memorytune: The sets "0-1" and "1" overlap`,
+		},
+		{
+			Values{
+				"cpu.cachetune":  FormatTable(map[string]Row{"0-1": {"caches": "l3/0=3Mi\n"}}),
+				"cpu.memorytune": FormatTable(map[string]Row{"0-1": {"bandwidth": "0=20\n"}}),
+			}, "",
+		},
+		{table("cpu.memorytune", "0", Row{"bandwidth": "0=101\n"}), "It isn't a number from 1 to 100"},
+		{device("/dev/sda.1", Row{"weight": "500", "write_iops_sec": "5"}), ""},
+		{device("sda", Row{"weight": "500"}), "isn't the absolute path of a block device"},
+		{device("/dev/a,b", Row{"weight": "500"}), "isn't the absolute path of a block device"},
+		{device("/dev/sda", Row{}), `"/dev/sda" needs a weight or a limit`},
+		{device("/dev/sda.1", Row{"read_iops_sec": "4294967296"}), "It isn't a number from 1 to 4294967295"},
+	} {
+		values := Values{"platform.iothreads": "2"}
+		for path, value := range test.values {
+			values[path] = value
+		}
+		var said []string
+		for _, p := range (Spec{CPU: CPU{VCPUs: new(4)}, Values: values}).Validate() {
+			said = append(said, p.Error())
+		}
+		if text := strings.Join(said, "\n"); (text == "") != (test.problem == "") || !strings.Contains(text, test.problem) {
+			t.Errorf("%v: %q", test.values, text)
+		}
+	}
+}
+
+// TestTuning_devicesWhileItRuns: limits of devices come, change and go in the running VM, a weight goes with a restart.
+func TestTuning_devicesWhileItRuns(t *testing.T) {
+	t.Parallel()
+	const path = "platform.resources.blkio_devices"
+	for want, live := range map[string]bool{
+		"/dev/a.1.weight=400\n/dev/c.read_iops_sec=7\n": true, // b goes.
+		"/dev/b.read_bytes_sec=1000\n":                  false,
+		"":                                              false,
+	} {
+		d := parse(t, tuned)
+		spec := Spec{Values: Values{path: want}}
+		changes := Changes(d.Spec(), spec)
+		steps, err := LiveSteps(d, nil, spec)
+		if err != nil || len(changes) != 1 || changes[0].Path != path || changes[0].Live != live ||
+			(len(steps) == 1) != live {
+			t.Errorf("%q: %v %v %v", want, changes, steps, err)
+			continue
+		}
+		if live && (steps[0].Kind != SetBlkioDevices || steps[0].Value != want ||
+			steps[0].Was != "/dev/a.1.weight=300\n/dev/b.read_bytes_sec=1000\n") {
+			t.Errorf("%q: %+v", want, steps[0])
+		}
+	}
+}
