@@ -110,7 +110,8 @@ const (
 	// KeepTPM keeps the state of the TPM. Before libvirt 8.9 the state is removed all the same.
 	KeepTPM
 	// KeepManagedSave, KeepSnapshots and KeepCheckpoints protect a part that libvirt can't keep without the definition: it
-	// refuses to remove the definition of a domain that has one.
+	// refuses to remove the definition of a domain that has one. libvirt 9.0 doesn't refuse because of checkpoints, so
+	// list them before.
 	KeepManagedSave
 	KeepSnapshots
 	KeepCheckpoints

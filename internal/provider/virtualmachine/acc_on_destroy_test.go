@@ -43,13 +43,14 @@ func TestAccOnDestroy(t *testing.T) {
 	tf.Run(t, "plan", "-destroy", "-out=destroy.plan")
 	l.Virsh(t, host, "managedsave", prefix+"firm")
 	l.Virsh(t, host, "snapshot-create-as", prefix+"snap", "before-upgrade")
+	l.Virsh(t, host, "checkpoint-create-as", prefix+"check", "weekly")
 	l.Virsh(t, host, "checkpoint-create-as", prefix+"check", "daily")
 	for _, command := range [][]string{{"apply", "destroy.plan"}, {"plan", "-destroy"}} {
 		out := tf.Fail(t, command...)
 		expect(t, out, "It has a managed save image", `on_destroy.managed_save is "keep"; nothing was removed`)
 		expect(t, out, `It has snapshots "before-upgrade"`, `on_destroy.snapshots is "keep"; nothing was removed`,
 			"virsh snapshot-delete")
-		expect(t, out, `It has checkpoints "daily"`, `on_destroy.checkpoints is "keep"; nothing was removed`,
+		expect(t, out, "It has checkpoints ", `"daily"`, `on_destroy.checkpoints is "keep"; nothing was removed`,
 			"virsh checkpoint-delete")
 		for key, want := range map[string]string{
 			"firm": "Managed save:   yes", "snap": "State:          running", "check": "State:          running",
@@ -78,7 +79,7 @@ func TestAccOnDestroy(t *testing.T) {
 		"- the guest's saved memory (managed save image)")
 	expect(t, out, deleted+prefix+"snap", `- the metadata of its snapshots "before-upgrade"`,
 		"Not deleted with the VM", "- disks.root: ")
-	expect(t, out, deleted+prefix+"check", `- the metadata of its checkpoints "daily"`)
+	expect(t, out, deleted+prefix+"check", `- the metadata of its checkpoints "`, `"daily"`)
 	for _, part := range []string{
 		"nvram/" + prefix + "firm_VARS.fd", "save/" + prefix + "firm.save",
 		"snapshot/" + prefix + "snap", "checkpoint/" + prefix + "check",
