@@ -34,8 +34,8 @@ type Metadata struct {
 	// HostLabels are the labels that the VM's host must have. Avoids are the labels of VMs that must not be on its
 	// host.
 	HostLabels, Avoids map[string]string
-	// KeepNVRAM and KeepTPMState say that the firmware's variables and the TPM's state stay when the VM is deleted.
-	KeepNVRAM, KeepTPMState bool
+	// Kept are the parts of the VM that must not be deleted with it, such as PartNVRAM, in alphabetical order.
+	Kept []string
 	// DedicatedCPUs says that no other VM may be pinned to the host CPUs that this VM is pinned to.
 	DedicatedCPUs bool
 	// SharedDisks are the keys of disks that are declared to be the same disk on all hosts.
@@ -113,8 +113,7 @@ func (d *Definition) Metadata() Metadata {
 
 		EvictionStrategy: text(ownChild(vm, "eviction-strategy")),
 		DedicatedCPUs:    ownChild(vm, "dedicated-cpus") != nil,
-		KeepNVRAM:        ownChild(vm, "keep-nvram") != nil,
-		KeepTPMState:     ownChild(vm, "keep-tpm-state") != nil,
+		Kept:             readKeys(ownChild(vm, "kept"), "part"),
 		DeviceClasses:    readPairs(ownChild(vm, "device-classes"), "device", "key", "class"),
 	}
 	// A generation that can't be read counts as none.
@@ -189,13 +188,7 @@ func (m Metadata) write(vm *etree.Element) {
 	writePairs(vm, "extra-devices", "device", "key", "xml", m.ExtraDevices)
 	writePairs(vm, "device-classes", "device", "key", "class", m.DeviceClasses)
 	setOwn(vm, "eviction-strategy", m.EvictionStrategy)
-	drop(ownChild(vm, "shared-disks"))
-	if len(m.SharedDisks) > 0 {
-		shared := addOwn(vm, "shared-disks")
-		for _, key := range m.SharedDisks {
-			addOwn(shared, "disk").CreateAttr("key", key)
-		}
-	}
+	writeKeys(vm, "shared-disks", "disk", m.SharedDisks)
 	writeOwnDisks(vm, m.OwnDisks)
 	drop(ownChild(vm, "eviction-requested"))
 	if m.Eviction != nil {
@@ -219,8 +212,7 @@ func (m Metadata) write(vm *etree.Element) {
 	setOwn(vm, "generation", generation)
 	markOwn(vm, "fresh-nvram", m.FreshNVRAM)
 	markOwn(vm, "dedicated-cpus", m.DedicatedCPUs)
-	markOwn(vm, "keep-nvram", m.KeepNVRAM)
-	markOwn(vm, "keep-tpm-state", m.KeepTPMState)
+	writeKeys(vm, "kept", "part", m.Kept)
 	writeMigrations(vm, m.Migrations)
 	writeCopies(vm, m.Copies)
 	writeLeftVolumes(vm, m.LeftVolumes)
@@ -262,7 +254,7 @@ func sameMetadata(a, b Metadata) bool {
 		slices.Equal(a.SharedDisks, b.SharedDisks) && a.RunStrategy == b.RunStrategy &&
 		maps.Equal(a.OwnDisks, b.OwnDisks) && a.Host == b.Host && maps.Equal(a.Staged, b.Staged) &&
 		a.FreshNVRAM == b.FreshNVRAM && a.DedicatedCPUs == b.DedicatedCPUs &&
-		a.KeepNVRAM == b.KeepNVRAM && a.KeepTPMState == b.KeepTPMState && a.Generation == b.Generation &&
+		slices.Equal(a.Kept, b.Kept) && a.Generation == b.Generation &&
 		sameMigrations(a.Migrations, b.Migrations) && slices.Equal(a.Copies, b.Copies) &&
 		slices.Equal(a.LeftVolumes, b.LeftVolumes) &&
 		pick(a.TerminationGracePeriod, nil, -1) == pick(b.TerminationGracePeriod, nil, -1) &&
@@ -363,6 +355,18 @@ func readKeys(list *etree.Element, tag string) []string {
 		}
 	}
 	return keys
+}
+
+// writeKeys is the inverse of readKeys: it replaces the list.
+func writeKeys(vm *etree.Element, list, tag string, keys []string) {
+	drop(ownChild(vm, list))
+	if len(keys) == 0 {
+		return
+	}
+	all := addOwn(vm, list)
+	for _, key := range keys {
+		addOwn(all, tag).CreateAttr("key", key)
+	}
 }
 
 // readPairs reads a list of elements with two attributes. It returns nil if the list is empty.

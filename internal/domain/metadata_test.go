@@ -35,7 +35,7 @@ func allMetadata() Metadata {
 			Owner: "me@here", SpecHash: "abc", Since: time.Date(2024, 2, 29, 12, 0, 0, 0, time.UTC),
 		},
 		Staged:     Staged{"cpu.mode": "def"},
-		FreshNVRAM: true, DedicatedCPUs: true, KeepNVRAM: true, KeepTPMState: true,
+		FreshNVRAM: true, DedicatedCPUs: true, Kept: []string{PartNVRAM, PartSnapshots},
 		Migrations: []Migration{failedMigration(), {SourceHost: "kvm1", Start: migrationStart}},
 		Copies: []Copy{
 			{Host: "kvm2", HostUUID: "u", Path: "/a & b", FromUUID: "f"},

@@ -101,7 +101,7 @@ func (c *conn) nameTaken(document string, refusal error) error {
 	return fmt.Errorf("%w: %s", ErrExists, lv.Message)
 }
 
-// Kept is a part of a domain that stays when its definition is removed, because it belongs to another domain.
+// Kept is a part of a domain that isn't removed with its definition.
 type Kept int
 
 const (
@@ -109,6 +109,12 @@ const (
 	KeepNVRAM Kept = iota
 	// KeepTPM keeps the state of the TPM. Before libvirt 8.9 the state is removed all the same.
 	KeepTPM
+	// KeepManagedSave, KeepSnapshots and KeepCheckpoints protect a part that libvirt can't keep without the definition: it
+	// refuses to remove the definition of a domain that has one. libvirt 9.0 doesn't refuse because of checkpoints, so
+	// list them before.
+	KeepManagedSave
+	KeepSnapshots
+	KeepCheckpoints
 )
 
 // UndefineDomain removes a domain's definition with its NVRAM, managed save image, TPM state and the metadata of its
@@ -138,8 +144,16 @@ func undefineFlags(keep []Kept) []golibvirt.DomainUndefineFlagsValues {
 	if slices.Contains(keep, KeepTPM) {
 		tpm = golibvirt.DOMAIN_UNDEFINE_KEEP_TPM
 	}
-	base := golibvirt.DOMAIN_UNDEFINE_MANAGED_SAVE | golibvirt.DOMAIN_UNDEFINE_SNAPSHOTS_METADATA | variables
-	const checkpoints = golibvirt.DOMAIN_UNDEFINE_CHECKPOINTS_METADATA
+	base, checkpoints := variables, golibvirt.DomainUndefineFlagsValues(0)
+	if !slices.Contains(keep, KeepManagedSave) {
+		base |= golibvirt.DOMAIN_UNDEFINE_MANAGED_SAVE
+	}
+	if !slices.Contains(keep, KeepSnapshots) {
+		base |= golibvirt.DOMAIN_UNDEFINE_SNAPSHOTS_METADATA
+	}
+	if !slices.Contains(keep, KeepCheckpoints) {
+		checkpoints = golibvirt.DOMAIN_UNDEFINE_CHECKPOINTS_METADATA
+	}
 	known := []golibvirt.DomainUndefineFlagsValues{base | checkpoints | tpm, base | checkpoints, base}
 	if len(keep) > 0 {
 		return known

@@ -10,15 +10,22 @@ import (
 func TestUndefineFlags_keep(t *testing.T) {
 	t.Parallel()
 	const variables, tpm = golibvirt.DOMAIN_UNDEFINE_NVRAM, golibvirt.DOMAIN_UNDEFINE_TPM
+	const saved, snapshots = golibvirt.DOMAIN_UNDEFINE_MANAGED_SAVE, golibvirt.DOMAIN_UNDEFINE_SNAPSHOTS_METADATA
+	const checkpoints = golibvirt.DOMAIN_UNDEFINE_CHECKPOINTS_METADATA
 	const keepVariables, keepTPM = golibvirt.DOMAIN_UNDEFINE_KEEP_NVRAM, golibvirt.DOMAIN_UNDEFINE_KEEP_TPM
 	for name, tt := range map[string]struct {
 		keep      []Kept
 		has, not  golibvirt.DomainUndefineFlagsValues
 		variables golibvirt.DomainUndefineFlagsValues // which all have
 	}{
-		"nothing":   {nil, variables | tpm, keepVariables | keepTPM, 0},
+		"nothing":   {nil, variables | tpm | saved | snapshots | checkpoints, keepVariables | keepTPM, 0},
 		"variables": {[]Kept{KeepNVRAM}, keepVariables | tpm, variables | keepTPM, keepVariables},
 		"both":      {[]Kept{KeepNVRAM, KeepTPM}, keepVariables | keepTPM, variables | tpm, keepVariables},
+		"save":      {[]Kept{KeepManagedSave}, variables | tpm | snapshots | checkpoints, saved, variables},
+		"snapshots": {[]Kept{KeepSnapshots}, variables | tpm | saved | checkpoints, snapshots, variables},
+		"checkpoints": {
+			[]Kept{KeepCheckpoints}, variables | tpm | saved | snapshots, checkpoints, variables | saved | snapshots,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

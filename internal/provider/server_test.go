@@ -139,7 +139,9 @@ func TestServer_shortCutAnswersAsTheFramework(t *testing.T) {
 	t.Parallel()
 	m := newTestVM(t)
 	type values = map[string]tftypes.Value
-	hosts := tftypes.List{ElementType: tftypes.String}
+	location := with(opened(t, m.state["location"]), values{
+		"stale_definitions": tftypes.NewValue(tftypes.List{ElementType: tftypes.String}, []tftypes.Value{str("x")}),
+	})
 	memory := opened(t, m.state["memory"])
 	for name, tc := range map[string]struct {
 		state, config values
@@ -148,7 +150,7 @@ func TestServer_shortCutAnswersAsTheFramework(t *testing.T) {
 		"as it was":            {reads: true, plans: true},
 		"not ready":            {state: values{"ready": tftypes.NewValue(tftypes.Bool, false)}},
 		"stopped":              {state: values{"status": str("Stopped"), "phase": str("")}},
-		"leftover definition":  {state: values{"stale_definitions": tftypes.NewValue(hosts, []tftypes.Value{str("x")})}},
+		"leftover definition":  {state: values{"location": tftypes.NewValue(m.state["location"].Type(), location)}},
 		"for another reason":   {state: values{"status_reason": str("x")}, plans: true},
 		"other labels":         {config: values{"labels": tftypes.NewValue(m.state["labels"].Type(), nil)}, reads: true},
 		"same in another unit": {config: values{"memory": sized(m, memory, "65536Ki")}, reads: true},

@@ -2,14 +2,10 @@ package lifecycle
 
 import (
 	"context"
-	"fmt"
 	"time"
 
-	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/move"
-	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/placement"
-	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 )
 
 // DeleteReport says how a VM was removed.
@@ -55,6 +51,10 @@ func (m *Manager) Delete(
 		err = m.verifyNotSaved(ctx, vm)
 	}
 
+	if err == nil && vm.Active {
+		err = m.checkKept(ctx, vm) // A user may have taken a snapshot while the guest shut down.
+	}
+
 	if err != nil {
 		vm.On.Forget()
 
@@ -78,82 +78,11 @@ func (m *Manager) Delete(
 		report.KeptDisks = append(report.KeptDisks, err.Error())
 	}
 
-	if err := move.Undefine(ctx, vm.On, uuid, kept(vm)...); err != nil {
+	if err := move.Undefine(ctx, vm.On, uuid, keepFlags(vm)...); err != nil {
 		return report, err
 	}
 
 	return report, m.mover.RemoveDefinitions(ctx, vm)
-}
-
-// kept returns what stays of the VM when its definition is removed.
-func kept(vm *inventory.VM) []libvirt.Kept {
-	var all []libvirt.Kept
-
-	if vm.Metadata.KeepNVRAM {
-		all = append(all, libvirt.KeepNVRAM)
-	}
-
-	if vm.Metadata.KeepTPMState {
-		all = append(all, libvirt.KeepTPM)
-	}
-
-	return all
-}
-
-// checkKept returns an error if the VM's present host can't keep what is to stay of the VM.
-func (m *Manager) checkKept(ctx context.Context, vm *inventory.VM) error {
-	if !vm.Metadata.KeepTPMState {
-		return nil
-	}
-
-	a, err := m.hosts.ReplyOf(ctx, vm.On)
-	if err != nil || placement.KeepsTPMState(a.Info) {
-		return err
-	}
-
-	return &inventory.Error{
-		VM: vm.Name, Host: vm.Host, Kind: inventory.ErrBusy,
-		Detail: "its libvirt, which is older than 8.9.0, can't keep the state of the TPM; nothing was removed",
-		Remedy: "Move the VM to another host, or apply on_destroy.tpm_state = \"delete\" first.",
-	}
-}
-
-// Losses returns the data that is deleted with the VM, in words.
-func (m *Manager) Losses(ctx context.Context, vm *inventory.VM) []string {
-	var all []string
-
-	for _, key := range disksRemovedWithVM(vm, false) {
-		if !placement.IsFirstBoot(key) {
-			all = append(all, "disks."+key+": "+vm.Metadata.OwnDisks[key].Path)
-		}
-	}
-
-	spec := domain.Merge(vm.PersistentSpec, vm.LiveSpec, nil, nil)
-	if spec.HasNVRAM() && !vm.Metadata.KeepNVRAM {
-		all = append(all, "the UEFI variables (NVRAM)")
-	}
-
-	if spec.EmulatesTPM() && !vm.Metadata.KeepTPMState {
-		all = append(all, "the state of the TPM: without a recovery key, disks that it seals can't be read any more")
-	}
-
-	if vm.ManagedSave {
-		all = append(all, "the guest's saved memory (managed save image)")
-	}
-
-	for _, list := range []struct {
-		what string
-		ask  func(context.Context, string) ([]string, error)
-	}{{"snapshots", vm.On.Conn.Snapshots}, {"checkpoints", vm.On.Conn.Checkpoints}} {
-		switch names, err := list.ask(ctx, vm.UUID); {
-		case err != nil:
-			all = append(all, fmt.Sprintf("the metadata of its %s, which can't be read: %v", list.what, err))
-		case len(names) > 0:
-			all = append(all, fmt.Sprintf("the metadata of its %s %s", list.what, inventory.QuoteList(names)))
-		}
-	}
-
-	return all
 }
 
 // CheckDelete finds a VM, and returns an error if Delete would not remove it, as far as this is known without changing

@@ -103,7 +103,7 @@ func (d Desired) Stamp() domain.Metadata { return d.StampOn(domain.Metadata{}) }
 func (d Desired) StampOn(m domain.Metadata) domain.Metadata {
 	want := d.Metadata
 	m.Labels, m.SharedDisks = want.Labels, want.SharedDisks
-	m.KeepNVRAM, m.KeepTPMState = want.KeepNVRAM, want.KeepTPMState
+	m.Kept = want.Kept
 	m.ExtraDevices, m.DeviceClasses = want.ExtraDevices, d.Spec.DeviceClasses()
 	m.RunStrategy, m.Host, m.EvictionStrategy = want.RunStrategy, want.Host, want.EvictionStrategy
 	m.TerminationGracePeriod, m.DeletionProtection = want.TerminationGracePeriod, want.DeletionProtection

@@ -91,7 +91,7 @@ func fitsVersions(a inventory.Reply, s domain.Spec) []inventory.Problem {
 
 // fitsKept checks that the host can keep what is to be kept when the VM is deleted.
 func fitsKept(a inventory.Reply, m domain.Metadata) []inventory.Problem {
-	if !m.KeepTPMState || KeepsTPMState(a.Info) {
+	if !m.Keeps(domain.PartTPMState) || KeepsTPMState(a.Info) {
 		return nil
 	}
 

@@ -116,7 +116,7 @@ resource "virtfleet_image" "debian" {
 	}
 	movedTo := func(h *lab.Host) []statecheck.StateCheck {
 		return []statecheck.StateCheck{
-			know("current_host", exactly(h.Name)), know("left_volumes", knownvalue.ListExact(nil)),
+			know("current_host", exactly(h.Name)), know("location.left_volumes", knownvalue.ListExact(nil)),
 		}
 	}
 	stateOn := func(h *lab.Host, want string) resource.TestCheckFunc {

@@ -253,7 +253,7 @@ resource "virtfleet_storage_pool" "vms" {
 			Config:           config(host, hcl{"update_policy": quote("Restart")}.with(more)),
 			ConfigPlanChecks: changes(plancheck.ResourceActionUpdate), Check: check,
 			ConfigStateChecks: []statecheck.StateCheck{
-				know("current_host", exactly(host)), know("left_volumes", knownvalue.ListExact(nil)),
+				know("current_host", exactly(host)), know("location.left_volumes", knownvalue.ListExact(nil)),
 			},
 		}
 	}

@@ -27,8 +27,12 @@ func TestAccVirtualMachine_definedAgain(t *testing.T) {
 		t.Helper()
 		change := tf.Plan(t)[address]
 		for _, a := range attributes {
-			if change.Actions != "update" || fmt.Sprint(change.Before[a]) == fmt.Sprint(change.After[a]) {
-				t.Errorf("%s: the plan does %q about %s: %v, then %v", what, change.Actions, a, change.Before[a], change.After[a])
+			before, after := change.Before[a], change.After[a]
+			if group, of, nested := strings.Cut(a, "."); nested {
+				before, after = attributeOf(change.Before[group], of), attributeOf(change.After[group], of)
+			}
+			if change.Actions != "update" || fmt.Sprint(before) == fmt.Sprint(after) {
+				t.Errorf("%s: the plan does %q about %s: %v, then %v", what, change.Actions, a, before, after)
 			}
 		}
 		tf.Run(t, "apply", "planned")
@@ -42,9 +46,9 @@ func TestAccVirtualMachine_definedAgain(t *testing.T) {
 		}
 	}
 	migrate(t, l, name)
-	repaired("moved without its definition", "persistent", "autostart", "stale_definitions")
+	repaired("moved without its definition", "location.persistent", "autostart", "location.stale_definitions")
 	l.Virsh(t, "kvm2", "undefine", name)
-	repaired("undefined while it runs", "persistent")
+	repaired("undefined while it runs", "location.persistent")
 	l.Virsh(t, "kvm2", "autostart", "--disable", name)
 	repaired("autostart switched off", "autostart")
 
@@ -63,4 +67,10 @@ func TestAccVirtualMachine_definedAgain(t *testing.T) {
 		t.Error(out)
 	}
 	destroyAndCheck(t, l, tf, name)
+}
+
+// attributeOf returns an attribute of a nested object, nil if it isn't there.
+func attributeOf(object any, name string) any {
+	all, _ := object.(map[string]any)
+	return all[name]
 }

@@ -114,7 +114,7 @@ resource "virtfleet_image" "base" {
 	}, resource.TestStep{
 		Config: config(both, "kvm1", "64Mi", "Halted"), ConfigPlanChecks: changes(plancheck.ResourceActionUpdate),
 		ConfigStateChecks: []statecheck.StateCheck{
-			know("current_host", exactly("kvm1")), know("left_volumes", knownvalue.ListExact(nil)),
+			know("current_host", exactly("kvm1")), know("location.left_volumes", knownvalue.ListExact(nil)),
 		},
 		Check: encrypted("kvm1"),
 	}, resource.TestStep{

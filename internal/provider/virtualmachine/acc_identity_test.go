@@ -113,7 +113,7 @@ func TestAccVirtualMachine_movedByHand(t *testing.T) {
 		ConfigPlanChecks: changes(plancheck.ResourceActionCreate),
 		ConfigStateChecks: []statecheck.StateCheck{
 			id.AddStateValue(address, path("id")),
-			know("current_host", exactly("kvm1")), know("current_host_uuid", exactly(l.Host("kvm1").HostUUID)),
+			know("current_host", exactly("kvm1")), know("location.host_uuid", exactly(l.Host("kvm1").HostUUID)),
 		},
 	}, resource.TestStep{
 		// A user moves it: the state follows, and all that is to be repaired is that the new host doesn't start it.
@@ -123,8 +123,8 @@ func TestAccVirtualMachine_movedByHand(t *testing.T) {
 			planned("current_host", exactly("kvm2"))),
 		ConfigStateChecks: []statecheck.StateCheck{
 			id.AddStateValue(address, path("id")),
-			know("current_host", exactly("kvm2")), know("current_host_uuid", exactly(l.Host("kvm2").HostUUID)),
-			know("stale_definitions", knownvalue.ListExact(nil)),
+			know("current_host", exactly("kvm2")), know("location.host_uuid", exactly(l.Host("kvm2").HostUUID)),
+			know("location.stale_definitions", knownvalue.ListExact(nil)),
 		},
 		Check: onHosts(t, l, name, "", "running"),
 	}, resource.TestStep{
@@ -152,7 +152,7 @@ func TestAccVirtualMachine_leftoverDefinition(t *testing.T) {
 	name := lab.Name(t)
 	config := zonedProvider(l) + idleVM(l, name).with(zoneA).String()
 	process := &started{l: l, host: "kvm2", name: name}
-	repair := plancheck.ExpectKnownValue(address, path("stale_definitions"), knownvalue.ListExact(nil))
+	repair := plancheck.ExpectKnownValue(address, path("location.stale_definitions"), knownvalue.ListExact(nil))
 	story(t, l, []string{name}, resource.TestStep{
 		Config: config, ConfigPlanChecks: changes(plancheck.ResourceActionCreate), Check: onHosts(t, l, name, "running", ""),
 	}, resource.TestStep{
@@ -164,21 +164,21 @@ func TestAccVirtualMachine_leftoverDefinition(t *testing.T) {
 		}},
 		Check: resource.ComposeTestCheckFunc(
 			resource.TestCheckResourceAttr(address, "current_host", "kvm2"),
-			resource.TestCheckResourceAttr(address, "stale_definitions.#", "1"),
-			resource.TestCheckResourceAttr(address, "stale_definitions.0", "kvm1"),
+			resource.TestCheckResourceAttr(address, "location.stale_definitions.#", "1"),
+			resource.TestCheckResourceAttr(address, "location.stale_definitions.0", "kvm1"),
 			onHosts(t, l, name, "shut off", "running"),
 			process.same(t),
 		),
 	}, resource.TestStep{
 		// Applying removes it. The VM didn't notice.
 		Config: config, ConfigPlanChecks: changes(plancheck.ResourceActionUpdate, repair),
-		ConfigStateChecks: []statecheck.StateCheck{know("stale_definitions", knownvalue.ListExact(nil))},
+		ConfigStateChecks: []statecheck.StateCheck{know("location.stale_definitions", knownvalue.ListExact(nil))},
 		Check:             resource.ComposeTestCheckFunc(onHosts(t, l, name, "", "running"), process.same(t)),
 	}, resource.TestStep{
 		// With a new one in place, destroying leaves nothing anywhere.
 		PreConfig:    func() { copyTo(t, l, name, "kvm2", "kvm1") },
 		RefreshState: true, ExpectNonEmptyPlan: true,
-		Check: resource.TestCheckResourceAttr(address, "stale_definitions.0", "kvm1"),
+		Check: resource.TestCheckResourceAttr(address, "location.stale_definitions.0", "kvm1"),
 	})
 }
 

@@ -119,8 +119,8 @@ func TestAccVirtualMachine_move(t *testing.T) {
 	arrived := func(host string) []statecheck.StateCheck {
 		return []statecheck.StateCheck{
 			know("current_host", exactly(host)), know("status", exactly("Running")), know("ready", knownvalue.Bool(true)),
-			know("status_reason", exactly("Migrated")), know("stale_definitions", knownvalue.ListExact(nil)),
-			know("current_host_uuid", exactly(l.Host(host).HostUUID)),
+			know("status_reason", exactly("Migrated")), know("location.stale_definitions", knownvalue.ListExact(nil)),
+			know("location.host_uuid", exactly(l.Host(host).HostUUID)),
 		}
 	}
 	story(t, l, []string{name}, resource.TestStep{

@@ -10,7 +10,8 @@ import (
 )
 
 // TestAccOnDestroy: the plan of a destroy names the data that go with a VM: UEFI variables, the TPM's state, saved
-// memory, snapshots and checkpoints. They are gone afterwards, except for what on_destroy keeps.
+// memory, snapshots and checkpoints. They are gone afterwards, except for what on_destroy keeps. What is to be kept and
+// libvirt can't keep stops a destroy before anything happens.
 func TestAccOnDestroy(t *testing.T) {
 	t.Parallel()
 	l := lab.Open(t)
@@ -24,24 +25,61 @@ func TestAccOnDestroy(t *testing.T) {
 		return hcl{"disks": fmt.Sprintf(`{ root = { file = %q } }`, l.Image(t, host, prefix+key+".qcow2", "qcow2", 1<<20))}
 	}
 	vm := func(key string, more hcl) hcl { return tinyVM(prefix + key).with(hcl{"host": quote(host)}).with(more) }
-	firm := vm("firm", hcl{"firmware": `{ type = "efi" }`, "devices": `{ tpm = {} }`})
+	// Once: an apply doesn't resume it from its saved memory.
+	firm := vm("firm", hcl{
+		"firmware": `{ type = "efi" }`, "devices": `{ tpm = {} }`, "run_strategy": quote("Once"),
+	})
+	snap, check := vm("snap", disk("snap")), vm("check", disk("check"))
 	config := func(vms ...string) { tf.Config(t, acctest.Config(l)+strings.Join(vms, "")) }
 	files := func() string {
 		return l.Run(t, host, "find", "/var/lib/libvirt/qemu", "/var/lib/libvirt/swtpm", "-path", "*"+prefix+"*", "-o",
 			"-name", "tpm2-00.permall")
 	}
-	config(firm.named("firm"), vm("snap", disk("snap")).named("snap"), vm("check", disk("check")).named("check"))
+	keep := func(part string) hcl { return hcl{"on_destroy": fmt.Sprintf(`{ %s = "keep" }`, part)} }
+	config(firm.with(keep("managed_save")).named("firm"), snap.with(keep("snapshots")).named("snap"),
+		check.with(keep("checkpoints")).named("check"))
 	tf.Run(t, "apply")
 	uuid := uuidOf(t, l, host, prefix+"firm")
+	tf.Run(t, "plan", "-destroy", "-out=destroy.plan")
 	l.Virsh(t, host, "managedsave", prefix+"firm")
 	l.Virsh(t, host, "snapshot-create-as", prefix+"snap", "before-upgrade")
+	l.Virsh(t, host, "checkpoint-create-as", prefix+"check", "weekly")
 	l.Virsh(t, host, "checkpoint-create-as", prefix+"check", "daily")
+	for _, command := range [][]string{{"apply", "destroy.plan"}, {"plan", "-destroy"}} {
+		out := tf.Fail(t, command...)
+		expect(t, out, "It has a managed save image", `on_destroy.managed_save is "keep"; nothing was removed`)
+		expect(t, out, `It has snapshots "before-upgrade"`, `on_destroy.snapshots is "keep"; nothing was removed`,
+			"virsh snapshot-delete")
+		expect(t, out, "It has checkpoints ", `"daily"`, `on_destroy.checkpoints is "keep"; nothing was removed`,
+			"virsh checkpoint-delete")
+		for key, want := range map[string]string{
+			"firm": "Managed save:   yes", "snap": "State:          running", "check": "State:          running",
+		} {
+			if info := l.Virsh(t, host, "dominfo", prefix+key); !strings.Contains(info, want) {
+				t.Errorf("after terraform %v: want %s of %s", command, want, info)
+			}
+		}
+	}
+	for what, have := range map[string]string{
+		"snapshot":   l.Virsh(t, host, "snapshot-list", prefix+"snap", "--name"),
+		"checkpoint": l.Virsh(t, host, "checkpoint-list", prefix+"check", "--name"),
+	} {
+		if strings.TrimSpace(have) == "" {
+			t.Errorf("the refused destroys have removed the %s", what)
+		}
+	}
+
+	// Without on_destroy everything goes.
+	config(firm.named("firm"), snap.named("snap"), check.named("check"))
+	tf.Run(t, "apply")
+	noChanges(t, tf)
 	const deleted = "Data is deleted with virtual machine "
 	out := tf.Run(t, "plan", "-destroy")
 	expect(t, out, deleted+prefix+"firm", "- the UEFI variables (NVRAM)", "- the state of the TPM",
 		"- the guest's saved memory (managed save image)")
-	expect(t, out, deleted+prefix+"snap", `- the metadata of its snapshots "before-upgrade"`)
-	expect(t, out, deleted+prefix+"check", `- the metadata of its checkpoints "daily"`)
+	expect(t, out, deleted+prefix+"snap", `- the metadata of its snapshots "before-upgrade"`,
+		"Not deleted with the VM", "- disks.root: ")
+	expect(t, out, deleted+prefix+"check", `- the metadata of its checkpoints "`, `"daily"`)
 	for _, part := range []string{
 		"nvram/" + prefix + "firm_VARS.fd", "save/" + prefix + "firm.save",
 		"snapshot/" + prefix + "snap", "checkpoint/" + prefix + "check",
@@ -56,11 +94,16 @@ func TestAccOnDestroy(t *testing.T) {
 		t.Errorf("what was the VMs' is still there: %s", left)
 	}
 
-	// What is kept isn't named, and stays.
-	config(firm.with(hcl{"on_destroy": `{ nvram = "keep", tpm_state = "keep" }`}).named("firm"))
+	// What is kept is named as such, and stays. What isn't there needn't be kept.
+	config(firm.with(hcl{"on_destroy": `{
+		nvram = "keep", tpm_state = "keep", managed_save = "keep", snapshots = "keep", checkpoints = "keep"
+	}`}).named("firm"))
 	tf.Run(t, "apply")
 	uuid = uuidOf(t, l, host, prefix+"firm")
-	if out := tf.Run(t, "plan", "-destroy"); strings.Contains(out, deleted) {
+	out = tf.Run(t, "plan", "-destroy")
+	expect(t, out, "Data is kept after destroying virtual machine "+prefix+"firm", "- the UEFI variables (NVRAM)",
+		"- the state of the TPM")
+	if strings.Contains(out, deleted) {
 		t.Errorf("nothing is deleted: %s", out)
 	}
 	noChanges(t, tf)

@@ -179,7 +179,7 @@ resource "virtfleet_image" "base" {
 		Config:           configOn("kvm2", root("64Mi"), extra),
 		ConfigPlanChecks: changes(plancheck.ResourceActionUpdate),
 		ConfigStateChecks: []statecheck.StateCheck{
-			know("current_host", exactly("kvm2")), know("left_volumes", knownvalue.ListExact(nil)),
+			know("current_host", exactly("kvm2")), know("location.left_volumes", knownvalue.ListExact(nil)),
 		},
 		Check: resource.ComposeTestCheckFunc(hasOn("kvm2", "base", disk("extra"), disk("logs"), disk("root")),
 			has("base", disk("logs")), reads, thick("kvm2")),

@@ -50,7 +50,9 @@ resource "virtfleet_volume" "data" {
 	if len(files) != 2 {
 		t.Fatalf("there are %q", files)
 	}
-	tf.Run(t, "plan", "-destroy", "-out=destroying")
+	expect(t, tf.Run(t, "plan", "-destroy", "-out=destroying"), "Data is deleted with virtual machine "+name,
+		"Deleted, in addition to its definition: - disks.own: /var/lib/libvirt/", "Not deleted with the VM",
+		"- disks.data: /var/lib/libvirt/")
 	untouched := func(after string) {
 		t.Helper()
 		if now := domain(); now != before || before == "" {
@@ -76,8 +78,13 @@ resource "virtfleet_volume" "data" {
 	tf.Run(t, "plan") // Nothing is removed.
 	untouched("plans")
 
+	// A destroy wouldn't remove the disk then, and says so.
 	proxy.Restore()
+	tf.Run(t, "apply")
+	expect(t, tf.Run(t, "plan", "-destroy"), "Data is kept after destroying virtual machine "+name,
+		"because on_destroy says so: - disks.own: /var/lib/libvirt/", "- disks.data: /var/lib/libvirt/")
 	tf.Config(t, storage+volume+vm(own, data))
+	tf.Run(t, "apply")
 	noChanges(t, tf)
 	destroyAndCheck(t, l, tf, name)
 }

@@ -163,7 +163,7 @@ var full = in{
 	"labels": in{"app": "web"}, "run_strategy": "Always",
 	"wait_for":      in{"guest_agent": true, "ip_address": "lan", "timeout": "90s"},
 	"update_policy": "Restart", "termination_grace_period": "60s", "deletion_protection": false, "profile": "linux",
-	"on_destroy":        in{"nvram": "keep", "tpm_state": "keep"},
+	"on_destroy":        in{"nvram": "keep", "tpm_state": "keep", "managed_save": "keep", "snapshots": "delete"},
 	"eviction_strategy": "LiveMigrate", "migration_options": in{"bandwidth": "1Gi"},
 	"timeouts": in{"create": "5m"},
 }

@@ -35,7 +35,7 @@ func (p planning) planMove(m *model) {
 	default:
 		return
 	}
-	m.CurrentHostUUID = types.StringUnknown()
+	m.planOtherHost()
 	// The reason will be the migration. The addresses may have been known only from DHCP leases on the old host.
 	m.StatusReason = types.StringUnknown()
 	m.IPAddresses = types.MapUnknown(addressesType.ElemType)

@@ -22,7 +22,8 @@ func (p planning) planMending(o *outcome) {
 		// The apply ends the VM if on_irrecoverable says so. That may be set by a policy, which the plan doesn't know
 		// for certain.
 		m.Status, m.Phase = types.StringUnknown(), types.StringUnknown()
-		m.CurrentHost, m.CurrentHostUUID = types.StringUnknown(), types.StringUnknown()
+		m.CurrentHost = types.StringUnknown()
+		m.planOtherHost()
 		o.diags.AddAttributeWarning(path.Root("status"), "Broken migration can't be resumed: a part of the memory is lost",
 			fmt.Sprintf(
 				"A migration of virtual machine %q failed in post-copy, and one of the two hosts has lost its part of the guest's "+
@@ -41,7 +42,8 @@ func (p planning) planMending(o *outcome) {
 		"moved to, and a part of its memory is still on the host that it left. The apply resumes the migration.",
 		text(p.state.Name))
 	if text(p.state.Phase) == status.PhaseUnknown {
-		m.CurrentHost, m.CurrentHostUUID = types.StringUnknown(), types.StringUnknown()
+		m.CurrentHost = types.StringUnknown()
+		m.planOtherHost()
 		detail += "\n\nThe other host doesn't answer: unless that changes it can't be resumed."
 	}
 	if o := p.config.migrationOptions(); o.OnIrrecoverable != "" {

@@ -55,24 +55,21 @@ type model struct {
 	MigrationOptions       types.Object   `tfsdk:"migration_options"`
 	Timeouts               timeouts.Value `tfsdk:"timeouts"`
 
-	ID               types.String `tfsdk:"id"`
-	CurrentHost      types.String `tfsdk:"current_host"`
-	CurrentHostUUID  types.String `tfsdk:"current_host_uuid"`
-	Phase            types.String `tfsdk:"phase"`
-	Status           types.String `tfsdk:"status"`
-	StatusReason     types.String `tfsdk:"status_reason"`
-	Ready            types.Bool   `tfsdk:"ready"`
-	IPAddresses      types.Map    `tfsdk:"ip_addresses"`
-	RestartRequired  types.Bool   `tfsdk:"restart_required"`
-	StaleDefinitions types.List   `tfsdk:"stale_definitions"`
-	LeftVolumes      types.List   `tfsdk:"left_volumes"`
-	Persistent       types.Bool   `tfsdk:"persistent"`
-	Autostart        types.Bool   `tfsdk:"autostart"`
+	ID              types.String `tfsdk:"id"`
+	CurrentHost     types.String `tfsdk:"current_host"`
+	Location        types.Object `tfsdk:"location"`
+	Phase           types.String `tfsdk:"phase"`
+	Status          types.String `tfsdk:"status"`
+	StatusReason    types.String `tfsdk:"status_reason"`
+	Ready           types.Bool   `tfsdk:"ready"`
+	IPAddresses     types.Map    `tfsdk:"ip_addresses"`
+	RestartRequired types.Bool   `tfsdk:"restart_required"`
+	Autostart       types.Bool   `tfsdk:"autostart"`
 }
 
 // lastKnown returns where the VM was according to the state.
 func (m *model) lastKnown() fleet.LastKnown {
-	return fleet.LastKnown{Host: text(m.CurrentHost), HostUUID: text(m.CurrentHostUUID)}
+	return fleet.LastKnown{Host: text(m.CurrentHost), HostUUID: text(open(m.Location).string("host_uuid"))}
 }
 
 // runStrategy returns the effective run strategy.
@@ -121,8 +118,7 @@ func (m *model) toFleet(prior *model) fleet.Desired {
 			Host:                   text(m.Host),
 			TerminationGracePeriod: m.TerminationGracePeriod.Duration(),
 			DeletionProtection:     value.Bool(m.DeletionProtection),
-			KeepNVRAM:              m.keeps("nvram"),
-			KeepTPMState:           m.keeps("tpm_state"),
+			Kept:                   m.kept(),
 			EvictionStrategy:       text(m.EvictionStrategy),
 			SharedDisks:            sharedDisks(m.Disks),
 			ExtraDevices:           m.extraDevices(nil),
@@ -178,15 +174,13 @@ func (m *model) fromFleet(seen observation, prior *model) {
 
 	m.ID = types.StringValue(vm.UUID)
 	m.CurrentHost = types.StringValue(vm.Host)
-	m.CurrentHostUUID = types.StringValue(vm.HostUUID)
+	m.Location = locationFromFleet(vm)
 	m.Phase = types.StringValue(vm.Phase())
 	m.Status = types.StringValue(vm.Status())
 	m.StatusReason = value.NewStringOrNull(vm.StatusReason())
 	m.Ready = types.BoolValue(waitToFleet(m.WaitFor).Ready(vm, seen.addresses))
 	m.IPAddresses = addressesFromFleet(seen.addresses)
 	m.RestartRequired = types.BoolValue(seen.restartRequired())
-	m.StaleDefinitions, m.LeftVolumes = staleFromFleet(vm.StaleHosts), staleFromFleet(vm.LeftVolumes())
-	m.Persistent = types.BoolValue(vm.Persistent)
 	m.Autostart = types.BoolValue(vm.StartsWithHost())
 }
 

@@ -91,7 +91,7 @@ func TestModel_toFleet(t *testing.T) {
 		Metadata: domain.Metadata{
 			Labels: map[string]string{"app": "web"}, RunStrategy: "Always", Host: "kvm1",
 			TerminationGracePeriod: ptr(time.Minute), DeletionProtection: ptr(false),
-			EvictionStrategy: "LiveMigrate", KeepNVRAM: true, KeepTPMState: true,
+			EvictionStrategy: "LiveMigrate", Kept: []string{"managed_save", "nvram", "tpm_state"},
 			ExtraDevices: map[string]string{"shared": `<shmem name="a"><size unit="M">4</size></shmem>`},
 		},
 		Volumes: map[string]string{"root": "/images/web.qcow2"},

@@ -19,11 +19,18 @@ const onDestroyName = "on_destroy"
 // What a destroy removes together with the VM, and what it can keep. Disks have an on_destroy of their own.
 
 var onDestroyAttributes = attributes{
-	"nvram": keptOrDeleted("The UEFI variables (NVRAM). A new VM of the same name on the same host gets those that were " +
-		"kept."),
-	"tpm_state": keptOrDeleted("The state of the TPM, in libvirt's `swtpm/<UUID>` on the host. Only a VM with the same " +
-		"UUID gets it, such as one that you define with virsh. `keep` requires libvirt 8.9.0."),
+	domain.PartNVRAM: keptOrDeleted("The UEFI variables (NVRAM). A new VM of the same name on the same host gets those " +
+		"that were kept."),
+	domain.PartTPMState: keptOrDeleted("The state of the TPM, in libvirt's `swtpm/<UUID>` on the host. Only a VM with " +
+		"the same UUID gets it, such as one that you define with virsh. `keep` requires libvirt 8.9.0."),
+	domain.PartManagedSave: keptOrDeleted("The guest's memory that `virsh managedsave` saved. " + keepRefuses),
+	domain.PartSnapshots: keptOrDeleted("libvirt's metadata of snapshots. The data of an internal snapshot is in the disks, " +
+		"and stays or goes with them. " + keepRefuses),
+	domain.PartCheckpoints: keptOrDeleted("libvirt's metadata of checkpoints, which incremental backups require. " +
+		keepRefuses),
 }
+
+const keepRefuses = "libvirt can't keep this without the VM: with `keep`, a destroy is refused while there is any."
 
 var onDestroyType = objectType(onDestroyAttributes)
 
@@ -42,12 +49,19 @@ func onDestroyAttribute() schema.Attribute {
 	}
 }
 
-// keeps reports whether something stays when the VM is destroyed.
-func (m *model) keeps(what string) bool {
-	return text(open(m.OnDestroy).string(what)) == domain.OnDestroyKeep
+// kept returns the parts that stay when the VM is destroyed, in alphabetical order.
+func (m *model) kept() []string {
+	var parts []string
+	for _, part := range value.Keys(onDestroyAttributes) {
+		if text(open(m.OnDestroy).string(part)) == domain.OnDestroyKeep {
+			parts = append(parts, part)
+		}
+	}
+	return parts
 }
 
-// checkDestroy returns why the VM can't be destroyed, or a warning that lists the data that is deleted with it.
+// checkDestroy returns why the VM can't be destroyed, or a warning that lists which data is deleted with it and which
+// stays.
 func (r *Resource) checkDestroy(ctx context.Context, state *model) diag.Diagnostics {
 	if r.Data.Unknown {
 		return nil
@@ -59,13 +73,29 @@ func (r *Resource) checkDestroy(ctx context.Context, state *model) diag.Diagnost
 	case err != nil:
 		return diag.Diagnostics{r.planFailure(ctx, state, "delete", err).Error()}
 	}
-	losses := r.Data.Fleet.Losses(ctx, vm)
-	if len(losses) == 0 {
+	removal := r.Data.Fleet.Removal(ctx, vm)
+	if len(removal.Deleted)+len(removal.Kept) == 0 {
 		return nil
 	}
+	detail := fmt.Sprintf("The apply destroys the VM on host %q.", vm.Host)
+	for _, part := range []struct {
+		heading string
+		data    []string
+	}{
+		{"Deleted, in addition to its definition", removal.Deleted},
+		{"Kept on the host, because on_destroy says so", removal.Kept},
+		{"Not deleted with the VM, because they weren't created with it", removal.Untouched},
+	} {
+		if len(part.data) > 0 {
+			detail += "\n\n" + part.heading + ":\n  - " + strings.Join(part.data, "\n  - ")
+		}
+	}
+	detail += "\n\nTo change this, apply disks.<key>.on_destroy for a disk, or on_destroy for anything else, before the " +
+		"destroy."
 	// Terraform shows only one of several warnings with the same title, so the title has the VM's name.
-	return diag.Diagnostics{diag.NewWarningDiagnostic("Data is deleted with virtual machine "+text(state.Name),
-		fmt.Sprintf("The apply destroys the VM on host %q, and in addition to its definition deletes:\n  - %s\n\n"+
-			"To keep a disk, apply its on_destroy = \"keep\" first. UEFI variables and the TPM's state have on_destroy.nvram "+
-			"and on_destroy.tpm_state.", vm.Host, strings.Join(losses, "\n  - ")))}
+	name := text(state.Name)
+	if len(removal.Deleted) == 0 {
+		return diag.Diagnostics{diag.NewWarningDiagnostic("Data is kept after destroying virtual machine "+name, detail)}
+	}
+	return diag.Diagnostics{diag.NewWarningDiagnostic("Data is deleted with virtual machine "+name, detail)}
 }

@@ -64,7 +64,6 @@ func (p planning) plan() outcome {
 	}
 
 	m := &o.planned
-	m.StaleDefinitions, m.LeftVolumes = staleFromFleet(nil), staleFromFleet(nil)
 	p.planDefinition(m)
 
 	o.diags.Append(p.warnAboutProfile()...)

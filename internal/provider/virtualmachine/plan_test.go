@@ -105,6 +105,18 @@ func wantValue(t *testing.T, name string, got, want attr.Value) {
 	}
 }
 
+// located changes an attribute of the location that was seen, and locationPlanned expects the value that is planned.
+func located(name string, v attr.Value) func(*model) {
+	return func(s *model) { s.planLocation(map[string]attr.Value{name: v}) }
+}
+
+func locationPlanned(name string, want attr.Value) func(*testing.T, *model) {
+	return func(t *testing.T, m *model) {
+		t.Helper()
+		wantValue(t, "location."+name, open(m.Location)[name], want)
+	}
+}
+
 func runAll(t *testing.T, cases map[string]planCase) {
 	t.Helper()
 	for name, c := range cases {
@@ -223,12 +235,19 @@ func TestPlan_changes(t *testing.T) {
 			},
 		},
 		"a leftover definition is removed": {
-			before: minimal, config: minimal, changes: "stale_definitions",
-			seen: func(s *model) { s.StaleDefinitions = staleFromFleet([]string{"kvm2"}) },
+			before: minimal, config: minimal, changes: "location",
+			seen:    located("stale_definitions", staleFromFleet([]string{"kvm2"})),
+			planned: locationPlanned("stale_definitions", staleFromFleet(nil)),
+		},
+		"volumes that a move left are removed": {
+			before: minimal, config: minimal, changes: "location",
+			seen:    located("left_volumes", staleFromFleet([]string{"kvm2: vms/web-root"})),
+			planned: locationPlanned("left_volumes", staleFromFleet(nil)),
 		},
 		"a definition that was lost comes back": {
-			before: minimal, config: minimal, changes: "persistent",
-			seen: func(s *model) { s.Persistent = types.BoolValue(false) },
+			before: minimal, config: minimal, changes: "location",
+			seen:    located("persistent", types.BoolValue(false)),
+			planned: locationPlanned("persistent", types.BoolValue(true)),
 		},
 		"autostart that was switched off": {
 			before: minimal, config: minimal, changes: "autostart",
@@ -331,17 +350,19 @@ func TestPlan_host(t *testing.T) {
 		"no longer pinned":      {before: minimal.with(in{"host": "kvm1"}), config: minimal, changes: "host"},
 		"pinned to another host": {
 			before: minimal, config: minimal.with(in{"host": "kvm2"}),
-			changes: "host current_host current_host_uuid status_reason ip_addresses",
+			changes: "host current_host location status_reason ip_addresses",
 			planned: func(t *testing.T, m *model) {
 				t.Helper()
 				wantValue(t, "current_host", m.CurrentHost, types.StringValue("kvm2"))
+				locationPlanned("host_uuid", types.StringUnknown())(t, m)
+				locationPlanned("persistent", types.BoolValue(true))(t, m)
 				wantValue(t, "status", m.Status, types.StringValue("Running"))
 			},
 		},
 		"moved away from its pin": {
 			before: minimal.with(in{"host": "kvm1"}), config: minimal.with(in{"host": "kvm1"}),
 			seen:    func(s *model) { s.CurrentHost = types.StringValue("kvm3") },
-			changes: "current_host current_host_uuid status_reason ip_addresses",
+			changes: "current_host location status_reason ip_addresses",
 			planned: func(t *testing.T, m *model) {
 				t.Helper()
 				wantValue(t, "current_host", m.CurrentHost, types.StringValue("kvm1"))
@@ -353,7 +374,7 @@ func TestPlan_host(t *testing.T) {
 		},
 		"pinned to a host that isn't known yet": {
 			before: minimal.with(in{"host": "kvm1"}), config: minimal.with(in{"host": unknownMark}),
-			changes: "host current_host current_host_uuid status_reason ip_addresses",
+			changes: "host current_host location status_reason ip_addresses",
 			planned: func(t *testing.T, m *model) {
 				t.Helper()
 				wantValue(t, "current_host", m.CurrentHost, types.StringUnknown())
@@ -463,7 +484,7 @@ func TestPlan_restart(t *testing.T) {
 	for _, policy := range []string{"Live", "Restart", "Stage"} { // None of them has anything to start it with again.
 		cases["refused of a transient one, "+policy] = planCase{
 			before: before(policy), config: cpuMode(policy), changes: "cpu", transient: true,
-			seen: func(s *model) { s.Persistent = types.BoolValue(false) },
+			seen: located("persistent", types.BoolValue(false)),
 			says: []string{"Error: Change needs a restart", `"web"`, "transient", "cpu.mode: ", `"virsh define"`, "@cpu"},
 		}
 	}

@@ -1,17 +1,20 @@
 package virtualmachine
 
 import (
+	"github.com/hashicorp/terraform-plugin-framework/attr"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/status"
 )
 
-// planDefinition plans the repair of what the host stores about the VM: that it has a definition, and whether the host
-// starts it at boot.
+// planDefinition plans the repair of what the hosts store of the VM: that it has a definition where it is and nothing
+// elsewhere, and whether the host starts it at boot.
 func (p planning) planDefinition(m *model) {
-	if !p.state.Persistent.IsNull() && !p.state.Persistent.ValueBool() && !p.transient {
-		m.Persistent = types.BoolValue(true)
+	planned := map[string]attr.Value{"stale_definitions": staleFromFleet(nil), "left_volumes": staleFromFleet(nil)}
+	if !p.transient {
+		planned["persistent"] = types.BoolValue(true)
 	}
+	m.planLocation(planned)
 	m.Autostart = p.plannedAutostart(m)
 }
 
@@ -24,7 +27,8 @@ func (p planning) plannedAutostart(m *model) types.Bool {
 	}
 	on, managed := status.Autostart(p.config.runStrategy())
 	switch {
-	case p.state.Autostart.IsNull(), !managed, p.evicted != "", p.evicting != "", !m.Persistent.ValueBool():
+	case p.state.Autostart.IsNull(), !managed, p.evicted != "", p.evicting != "",
+		!open(m.Location).bool("persistent").ValueBool():
 		return p.state.Autostart
 	default:
 		return types.BoolValue(on)

@@ -186,8 +186,7 @@ var policyAttributes = attributes{
 var computedAttributes = attributes{
 	"id":           computedString("UUID of the VM."),
 	"current_host": computedString("Host that the VM is on."),
-	"current_host_uuid": computedString("libvirt's UUID of that host, which identifies it after it was renamed or " +
-		"removed."),
+	locationName:   locationAttribute(),
 	"phase": computedString("Phase of the VM, as KubeVirt names it: `Running`, `Succeeded`, `Failed`, `Unknown`. See " +
 		"[Is my VM alive?](../guides/is-my-vm-alive.md)."),
 	"status": computedString("Status of the VM, as KubeVirt prints it: `Running`, `Stopped`, `Paused`, `Migrating`, " +
@@ -207,23 +206,6 @@ var computedAttributes = attributes{
 	"restart_required": schema.BoolAttribute{
 		MarkdownDescription: "Whether the definition has changes that the VM gets when it is shut down and started. A " +
 			"reboot in the guest isn't enough.",
-		Computed: true,
-	},
-	"stale_definitions": schema.ListAttribute{
-		MarkdownDescription: "Other hosts that have a stale definition of the VM. An apply removes these definitions.",
-		ElementType:         types.StringType,
-		Computed:            true,
-	},
-	"left_volumes": schema.ListAttribute{
-		MarkdownDescription: "Volumes of disks with `pool` that an interrupted move left on other hosts, as `<host>: " +
-			"<pool>/<volume>`. An apply removes them, unless something else uses them.",
-		ElementType: types.StringType,
-		Computed:    true,
-	},
-	"persistent": schema.BoolAttribute{
-		MarkdownDescription: "Whether the VM has a persistent definition. If a running VM lost it (`virsh undefine`, or " +
-			"`virsh migrate` without `--persistent`), an apply defines the VM again where it runs. A VM that was imported " +
-			"without one doesn't get one.",
 		Computed: true,
 	},
 	"autostart": schema.BoolAttribute{

@@ -22,7 +22,9 @@ func (state savedState) noteManaged(data *meta.Data) {
 	var saved meta.SavedVM
 	saved.SavedName, _ = state["name"].(string)
 	saved.Host, _ = state["current_host"].(string)
-	saved.HostUUID, _ = state["current_host_uuid"].(string)
+	if location, ok := state[locationName].(map[string]any); ok {
+		saved.HostUUID, _ = location["host_uuid"].(string)
+	}
 	saved.Protected, _ = state["deletion_protection"].(bool)
 	data.Managed.Saved(id, saved)
 }

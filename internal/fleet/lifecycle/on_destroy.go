@@ -1,0 +1,168 @@
+package lifecycle
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/placement"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
+)
+
+// keepOf maps the parts of a VM to what the undefine call is told about them.
+var keepOf = map[string]libvirt.Kept{
+	domain.PartNVRAM: libvirt.KeepNVRAM, domain.PartTPMState: libvirt.KeepTPM,
+	domain.PartManagedSave: libvirt.KeepManagedSave, domain.PartSnapshots: libvirt.KeepSnapshots,
+	domain.PartCheckpoints: libvirt.KeepCheckpoints,
+}
+
+// keepFlags returns what isn't removed with the VM's definition.
+func keepFlags(vm *inventory.VM) []libvirt.Kept {
+	var all []libvirt.Kept
+
+	for _, part := range vm.Metadata.Kept {
+		if flag, known := keepOf[part]; known {
+			all = append(all, flag)
+		}
+	}
+
+	return all
+}
+
+// listed is a kind of things that libvirt lists for a domain, and removes only together with the domain's definition.
+type listed struct {
+	part string
+	list func(ctx context.Context, uuid string) ([]string, error)
+	// remove is the virsh command that removes one.
+	remove string
+}
+
+func listedParts(vm *inventory.VM) []listed {
+	return []listed{
+		{domain.PartSnapshots, vm.On.Conn.Snapshots, "virsh snapshot-delete"},
+		{domain.PartCheckpoints, vm.On.Conn.Checkpoints, "virsh checkpoint-delete"},
+	}
+}
+
+// checkKept returns an error if the VM's present host can't delete the VM without a part that must not be deleted.
+func (m *Manager) checkKept(ctx context.Context, vm *inventory.VM) error {
+	if vm.Metadata.Keeps(domain.PartTPMState) {
+		a, err := m.hosts.ReplyOf(ctx, vm.On)
+		if err != nil {
+			return err
+		}
+
+		if !placement.KeepsTPMState(a.Info) {
+			return &inventory.Error{
+				VM: vm.Name, Host: vm.Host, Kind: inventory.ErrBusy,
+				Detail: "its libvirt, which is older than 8.9.0, can't keep the state of the TPM; nothing was removed",
+				Remedy: "Move the VM to another host, or apply on_destroy.tpm_state = \"delete\" first.",
+			}
+		}
+	}
+
+	if vm.ManagedSave && vm.Metadata.Keeps(domain.PartManagedSave) {
+		return notKept(vm, domain.PartManagedSave, "a managed save image (the guest's saved memory)",
+			"Start the VM, which resumes the guest")
+	}
+
+	for _, p := range listedParts(vm) {
+		if !vm.Metadata.Keeps(p.part) {
+			continue
+		}
+
+		switch names, err := p.list(ctx, vm.UUID); {
+		case err != nil:
+			return err
+		case len(names) > 0:
+			return notKept(vm, p.part, p.part+" "+inventory.QuoteList(names), "Remove them with "+p.remove)
+		}
+	}
+
+	return nil
+}
+
+// notKept returns the error for a VM with a part that must not be deleted, and that libvirt can't keep.
+func notKept(vm *inventory.VM, part, what, other string) error {
+	return &inventory.Error{
+		VM: vm.Name, Host: vm.Host, Kind: inventory.ErrBusy,
+		Detail: fmt.Sprintf("it has %s, which libvirt can't keep without the VM, and on_destroy.%s is \"keep\"; nothing was "+
+			"removed", what, part),
+		Remedy: fmt.Sprintf("%s, or apply on_destroy.%s = \"delete\" first.", other, part),
+	}
+}
+
+// Removal says in words what happens to the data of a VM that is deleted.
+type Removal struct {
+	// Deleted goes with the VM. Kept stays because on_destroy says so.
+	Deleted, Kept []string
+	// Untouched are the disks that weren't created with the VM.
+	Untouched []string
+}
+
+// Removal returns what Delete would do with the data of the VM.
+func (m *Manager) Removal(ctx context.Context, vm *inventory.VM) Removal {
+	spec := domain.Merge(vm.PersistentSpec, vm.LiveSpec, nil, nil)
+	removed := disksRemovedWithVM(vm, false)
+
+	var r Removal
+
+	for _, key := range slices.Sorted(maps.Keys(vm.Metadata.OwnDisks)) {
+		disk := "disks." + key + ": " + vm.Metadata.OwnDisks[key].Path
+
+		switch {
+		case placement.IsFirstBoot(key):
+		case slices.Contains(removed, key):
+			r.Deleted = append(r.Deleted, disk)
+		default:
+			r.Kept = append(r.Kept, disk)
+		}
+	}
+
+	for _, key := range slices.Sorted(maps.Keys(spec.Disks)) {
+		source := spec.Disks[key].Source.String()
+		if _, own := vm.Metadata.OwnDisks[key]; !own && source != "" {
+			r.Untouched = append(r.Untouched, "disks."+key+": "+source)
+		}
+	}
+
+	for _, volume := range vm.LeftVolumes() {
+		r.Deleted = append(r.Deleted, "what an interrupted move left on another host: "+volume)
+	}
+
+	if spec.HasNVRAM() {
+		r.add(vm, domain.PartNVRAM, "the UEFI variables (NVRAM)", "")
+	}
+
+	if spec.EmulatesTPM() {
+		r.add(vm, domain.PartTPMState, "the state of the TPM",
+			": without a recovery key, disks that it seals can't be read any more")
+	}
+
+	if vm.ManagedSave {
+		r.add(vm, domain.PartManagedSave, "the guest's saved memory (managed save image)", "")
+	}
+
+	for _, p := range listedParts(vm) {
+		switch names, err := p.list(ctx, vm.UUID); {
+		case err != nil:
+			r.Deleted = append(r.Deleted, fmt.Sprintf("the metadata of its %s, which can't be read: %v", p.part, err))
+		case len(names) > 0:
+			r.add(vm, p.part, fmt.Sprintf("the metadata of its %s %s", p.part, inventory.QuoteList(names)), "")
+		}
+	}
+
+	return r
+}
+
+// add adds a part to what is kept or deleted. consequence is that of deleting it.
+func (r *Removal) add(vm *inventory.VM, part, what, consequence string) {
+	if vm.Metadata.Keeps(part) {
+		r.Kept = append(r.Kept, what)
+	} else {
+		r.Deleted = append(r.Deleted, what+consequence)
+	}
+}
