@@ -30,6 +30,8 @@ type Wanted struct {
 	Active bool
 	// Autostart is nil if it isn't changed.
 	Autostart *bool
+	// UUID is that of a network that is created; if "", libvirt chooses.
+	UUID string
 }
 
 // Read reads a network of a host. It returns libvirt.ErrNotFound if the host answered and has no network of that name.
@@ -85,7 +87,7 @@ func Create(ctx context.Context, h *libvirt.Host, name string, want Wanted) erro
 	} else if !errors.Is(err, libvirt.ErrNotFound) {
 		return err
 	}
-	if err := h.DefineNetwork(ctx, New(name, want.Spec).String()); err != nil {
+	if err := h.DefineNetwork(ctx, New(name, want.UUID, want.Spec).String()); err != nil {
 		return err
 	}
 	if err := finish(ctx, h, name, State{}, want); err != nil {

@@ -50,6 +50,8 @@ type Disk struct {
 	Content []byte
 	// Secret is the UUID of the host's secret with the passphrase of a LUKS volume; "" if the volume is not encrypted.
 	Secret string
+	// Lasting says that the volume isn't recorded with a VM: while it is created, that is recorded on the host.
+	Lasting bool
 }
 
 // Ref names a volume.
@@ -59,7 +61,8 @@ type Ref struct{ Pool, Name string }
 var filePools = []string{"dir", "fs", "netfs", "gluster"}
 
 // CreateVolume creates a volume on a host whose pool is active, and returns it. It leaves an existing volume alone, and
-// returns libvirt.ErrExists. If it fails, nothing stays on the host.
+// returns libvirt.ErrExists, except for a Lasting one that a killed run has left: that is created again. If it fails,
+// nothing stays on the host.
 func (s *Storage) CreateVolume(ctx context.Context, host string, d Disk) (made *libvirt.Volume, err error) {
 	h, err := s.host(host)
 	if err != nil {
@@ -114,6 +117,20 @@ func (s *Storage) createVolume(ctx context.Context, h *libvirt.Host, d Disk) (*l
 	if v.Document, err = d.document(is.Type, source); err != nil {
 		return nil, err
 	}
+	if !d.Lasting {
+		return s.createAndFinish(ctx, h, d, v)
+	}
+	if err := s.beginVolume(ctx, h, d, source); err != nil {
+		return nil, err
+	}
+	made, err := s.createAndFinish(ctx, h, d, v)
+	s.endVolume(ctx, h, d, err)
+	return made, err
+}
+
+func (s *Storage) createAndFinish(
+	ctx context.Context, h *libvirt.Host, d Disk, v libvirt.NewVolume,
+) (*libvirt.Volume, error) {
 	if err := h.CreateVolume(ctx, v); err != nil {
 		return nil, err
 	}
