@@ -124,6 +124,7 @@ func ReadFilter(ctx context.Context, h *libvirt.Host, name string) (*FilterState
 
 // PutFilter defines a network filter, in place of an existing filter of that name, and returns the result on the host.
 // The change applies at once to the interfaces that use the filter. uuid is that of a new filter; if "", libvirt chooses.
+// A filter with another one isn't changed.
 func PutFilter(ctx context.Context, h *libvirt.Host, name, uuid string, want Filter) (*FilterState, error) {
 	document, err := want.Document(name)
 	if err != nil {
@@ -134,6 +135,9 @@ func PutFilter(ctx context.Context, h *libvirt.Host, name, uuid string, want Fil
 		return nil, err
 	}
 	drop(document.Root(), "uuid")
+	if have != nil && uuid != "" && uuid != have.UUID {
+		return nil, fmt.Errorf("%w: the host has another network filter %q", libvirt.ErrExists, name)
+	}
 	if have != nil {
 		uuid = have.UUID
 	}

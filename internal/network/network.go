@@ -30,7 +30,7 @@ type Wanted struct {
 	Active bool
 	// Autostart is nil if it isn't changed.
 	Autostart *bool
-	// UUID is that of a network that is created; if "", libvirt chooses.
+	// UUID is that of a network that is created; if "", libvirt chooses. A network with another one isn't changed.
 	UUID string
 }
 
@@ -108,6 +108,9 @@ func Update(ctx context.Context, h *libvirt.Host, name string, want Wanted, rest
 	}
 	if err != nil {
 		return err
+	}
+	if want.UUID != "" && want.UUID != have.UUID {
+		return fmt.Errorf("%w: the host has another network %q", libvirt.ErrExists, name)
 	}
 	blocks := have.Restart(want.Spec)
 	if len(blocks) > 0 && !restart && want.Active {

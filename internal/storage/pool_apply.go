@@ -3,6 +3,7 @@ package storage
 import (
 	"context"
 	"errors"
+	"fmt"
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/hostset"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
@@ -16,7 +17,7 @@ type PoolSettings struct {
 	Autostart *bool
 	// Shared records that all hosts see the same volumes, for types that don't imply that.
 	Shared bool
-	// UUID is that of a pool that is created; if "", libvirt chooses.
+	// UUID is that of a pool that is created; if "", libvirt chooses. A pool with another one isn't changed.
 	UUID string
 }
 
@@ -66,6 +67,9 @@ func applyPool(ctx context.Context, h *libvirt.Host, p Pool, settings PoolSettin
 	made := errors.Is(err, libvirt.ErrNotFound)
 	if err != nil && !made {
 		return err
+	}
+	if !made && settings.UUID != "" && settings.UUID != is.UUID {
+		return fmt.Errorf("%w: the host has another storage pool %q", libvirt.ErrExists, p.Name)
 	}
 	if made {
 		err = definePool(ctx, h, p, settings)
