@@ -123,8 +123,8 @@ func ReadFilter(ctx context.Context, h *libvirt.Host, name string) (*FilterState
 }
 
 // PutFilter defines a network filter, in place of an existing filter of that name, and returns the result on the host.
-// The change applies at once to the interfaces that use the filter. uuid is that of a new filter; if "", libvirt chooses.
-// A filter with another one isn't changed.
+// The change applies at once to the interfaces that use the filter. uuid is that of a new filter; if "", libvirt
+// chooses. A filter with another one isn't changed.
 func PutFilter(ctx context.Context, h *libvirt.Host, name, uuid string, want Filter) (*FilterState, error) {
 	document, err := want.Document(name)
 	if err != nil {

@@ -33,7 +33,10 @@ func TestBegun_left(t *testing.T) {
 			disk: clone, source: seed, want: true,
 			is: libvirt.Volume{Format: "raw", CapacityBytes: 1 << 30, AllocationBytes: 1 << 29},
 		},
-		"a clone not grown":  {disk: clone, source: seed, is: libvirt.Volume{Format: "raw", CapacityBytes: 1 << 20}, want: true},
+		"a clone not grown": {
+			disk: clone, source: seed, want: true,
+			is: libvirt.Volume{Format: "raw", CapacityBytes: 1 << 20},
+		},
 		"a smaller raw file": {disk: clone, source: seed, is: libvirt.Volume{Format: "raw", CapacityBytes: 1 << 19}},
 	} {
 		if got := newBegun(c.disk, c.source).left(c.is); got != c.want {

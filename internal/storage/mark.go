@@ -7,8 +7,8 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 )
 
-// sharedMark with the name of a pool is the usage id of a secret which says that every host sees the same volumes in the
-// pool: libvirt has no place for that.
+// sharedMark with the name of a pool is the usage id of a secret which says that every host sees the same volumes in
+// the pool: libvirt has no place for that.
 const sharedMark = "virtfleet:shared-pool:"
 
 func hasMark(ctx context.Context, h *libvirt.Host, usageID string) (bool, error) {

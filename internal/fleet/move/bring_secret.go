@@ -39,8 +39,8 @@ func secretProblems(
 
 	return []inventory.Problem{{
 		Attribute: "host", Summary: "Secrets will be copied to the target first", Warning: true,
-		Detail: fmt.Sprintf("Host %q lacks secrets that open disks of virtual machine %q. They are copied there from host %q "+
-			"before it moves: %s", to.Name, vm.Name, vm.Host, strings.Join(missing, ", ")),
+		Detail: fmt.Sprintf("Host %q lacks secrets that open disks of virtual machine %q. They are copied there from host "+
+			"%q before it moves: %s", to.Name, vm.Name, vm.Host, strings.Join(missing, ", ")),
 		Remedy: "To have them there at all times, name the host in the hosts of the virtfleet_secret.",
 	}}
 }

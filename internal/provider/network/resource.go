@@ -267,7 +267,8 @@ func (r *networkResource) Update(ctx context.Context, req resource.UpdateRequest
 	}
 	c := r.removal(plan.Name)
 	c.Healthy = plan.healthyState()
-	c.Put = onhosts.Each(func(ctx context.Context, h *libvirt.Host) error { return updateHost(ctx, h, &plan, plan.wanted(spec)) })
+	want := plan.wanted(spec)
+	c.Put = onhosts.Each(func(ctx context.Context, h *libvirt.Host) error { return updateHost(ctx, h, &plan, want) })
 	states, complete, diags := c.Update(ctx, targets, state.HostStates)
 	resp.Diagnostics.Append(diags...)
 	plan.HostStates = states

@@ -111,13 +111,14 @@ resource "virtfleet_image" "base" {
 	}, resource.TestStep{
 		Config: config(one, "kvm2", "64Mi", "Always"), ConfigPlanChecks: changes(plancheck.ResourceActionUpdate),
 		ConfigStateChecks: []statecheck.StateCheck{know("current_host", exactly("kvm2"))},
-		Check: resource.ComposeTestCheckFunc(encrypted("kvm2"), guestSees("kvm2", read, text), func(s *terraform.State) error {
-			id := s.RootModule().Resources["virtfleet_secret.luks"].Primary.ID
-			if value := l.Virsh(t, "kvm2", "secret-get-value", "--plain", id); value != "correct horse" {
-				return errors.New("the secret on kvm2 has another value")
-			}
-			return nil
-		}),
+		Check: resource.ComposeTestCheckFunc(encrypted("kvm2"), guestSees("kvm2", read, text),
+			func(s *terraform.State) error {
+				id := s.RootModule().Resources["virtfleet_secret.luks"].Primary.ID
+				if value := l.Virsh(t, "kvm2", "secret-get-value", "--plain", id); value != "correct horse" {
+					return errors.New("the secret on kvm2 has another value")
+				}
+				return nil
+			}),
 	}, resource.TestStep{
 		Config: config(one, "kvm2", "64Mi", "Halted"),
 	}, resource.TestStep{
