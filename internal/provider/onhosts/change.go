@@ -60,9 +60,10 @@ func (c Change) Create(ctx context.Context, targets hostset.Set) (types.Map, dia
 	cleaning, cancel := hostset.CleanupContext(ctx)
 	defer cancel()
 	left := c.Remove(cleaning, targets.Without(value.Keys(failed)...))
+	diags := append(c.failureDiagnostics("create", failed), c.failureDiagnostics("delete", left)...)
 	maps.Copy(failed, left)
 	c.end(cleaning, begun, failed)
-	return none, append(c.failureDiagnostics("create", failed), c.failureDiagnostics("delete", left)...)
+	return none, diags
 }
 
 // creation is the record of a Create.
@@ -87,7 +88,7 @@ func (c Change) begin(ctx context.Context, targets hostset.Set) (id string, fail
 	return id, hostset.Each(ctx, targets, func(ctx context.Context, h hostset.Host) error {
 		is, err := c.UUID(ctx, h.Conn)
 		switch {
-		case err == nil && is != records[h.Name]:
+		case err == nil && (is != records[h.Name] || is != id):
 			return fmt.Errorf("%w: the host has the %s", libvirt.ErrExists, c.Noun)
 		case err != nil && !errors.Is(err, libvirt.ErrNotFound):
 			return err
