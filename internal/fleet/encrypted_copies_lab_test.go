@@ -5,6 +5,7 @@ import (
 	"encoding/base64"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/google/uuid"
@@ -16,31 +17,39 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 )
 
-// passphrase is a secret with a passphrase on these hosts.
-func passphrase(t *testing.T, l *lab.Lab, hosts ...string) string {
+// passphrase is a private secret with a passphrase on kvm1. In the end it is removed from kvm1 and kvm2.
+func passphrase(t *testing.T, l *lab.Lab) string {
 	t.Helper()
 
-	id, file := uuid.NewString(), "/var/lib/libvirt/"+lab.Name(t)+".xml"
+	id := uuid.NewString()
 
-	for _, host := range hosts {
-		l.Run(t, host, "sh", "-c", fmt.Sprintf(`echo "<secret ephemeral='no' private='yes'><uuid>%s</uuid>`+
-			`<usage type='volume'><volume>%s</volume></usage></secret>" >%s`, id, lab.Name(t), file))
-		l.Virsh(t, host, "secret-define", file)
+	for _, h := range []string{"kvm1", "kvm2"} {
 		t.Cleanup(func() {
-			if _, err := l.Host(host).Run(context.WithoutCancel(t.Context()), "sh", "-c",
-				"rm "+file+"; virsh secret-undefine "+id); err != nil {
+			if _, err := l.Host(h).Run(context.WithoutCancel(t.Context()), "virsh", "secret-undefine", id); err != nil {
 				t.Error(err)
 			}
 		})
-		l.Virsh(t, host, "secret-set-value", id, base64.StdEncoding.EncodeToString([]byte("correct horse")))
 	}
+
+	definePassphrase(t, l, id, "yes")
 
 	return id
 }
 
+func definePassphrase(t *testing.T, l *lab.Lab, id, private string) {
+	t.Helper()
+
+	file := "/run/" + id + ".xml"
+	l.Run(t, "kvm1", "sh", "-c", fmt.Sprintf(`echo "<secret ephemeral='no' private='%s'><uuid>%s</uuid>`+
+		`<usage type='volume'><volume>%s</volume></usage></secret>" >%s; virsh secret-define %[4]s; rm %[4]s`,
+		private, id, id, file))
+	l.Virsh(t, "kvm1", "secret-set-value", id, base64.StdEncoding.EncodeToString([]byte("correct horse")))
+}
+
 // A run is killed when it had made the encrypted images on the target, and before it noted them: they have a header, so
 // neither their length nor what they take is that of an empty image. The next run knows them from what was
-// recorded, and removes them. An image of the same capacity that something was written to stays.
+// recorded, and removes them. An image of the same capacity that something was written to stays. A secret that the
+// target lacks blocks the move while it is private, and is brought there otherwise.
 func TestLab_encryptedCopiesOfAKilledRun(t *testing.T) {
 	t.Parallel()
 
@@ -53,7 +62,7 @@ func TestLab_encryptedCopiesOfAKilledRun(t *testing.T) {
 	diskPool(t, l, "kvm1", pool, dir)
 	diskPool(t, l, "kvm2", pool, dir)
 
-	secret := passphrase(t, l, "kvm1", "kvm2")
+	secret := passphrase(t, l)
 	d := light(t, l, "vm", nil)
 	d.Spec.Name = lab.Name(t) // libvirt makes an id of QEMU's of it, which begins with a letter.
 	d.Metadata.Host = "kvm1"
@@ -69,6 +78,14 @@ func TestLab_encryptedCopiesOfAKilledRun(t *testing.T) {
 
 	vm := create(t, f, l, d)
 	raw, qcow2 := vm.Metadata.OwnDisks["raw"].Path, vm.Metadata.OwnDisks["qcow2"].Path
+
+	if _, _, err := f.Move(t.Context(), vm.UUID, lastOf(vm), "kvm2", migration.Options{}); err == nil ||
+		!strings.Contains(err.Error(), "it is private") {
+		t.Fatalf("the move without the secret: %v", err)
+	}
+
+	l.Virsh(t, "kvm1", "secret-undefine", secret)
+	definePassphrase(t, l, secret, "no")
 
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()

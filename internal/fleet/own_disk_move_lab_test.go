@@ -308,7 +308,7 @@ func TestLab_ownDisksOnASharedPool(t *testing.T) {
 	dir, pool := t.TempDir(), lab.Name(t) // What isn't libvirt's own is the same on all hosts of the lab.
 	hosts := f.Connections().Named("kvm1", "kvm2")
 
-	failed := f.Storage().CreatePool(t.Context(), hosts, storage.Pool{Name: pool, Type: "dir", Path: &dir},
+	failed := f.Storage().ApplyPool(t.Context(), hosts, storage.Pool{Name: pool, Type: "dir", Path: &dir},
 		storage.PoolSettings{Shared: true})
 	if len(failed) > 0 {
 		t.Fatal(failed)

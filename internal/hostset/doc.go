@@ -4,5 +4,7 @@
 // It serves objects that exist on a set of hosts and aren't VMs: storage pools, images, volumes, secrets, networks. The
 // fleet provides its hosts as a Set (fleet.Connections).
 //
+// A Creation is a host's record that a run is creating such an object.
+//
 // It may import internal/libvirt only. It must not know what is asked, the fleet, SSH or Terraform.
 package hostset

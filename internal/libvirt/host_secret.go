@@ -12,15 +12,15 @@ import (
 // SecretUsages are the usage types that a host secret may have.
 func SecretUsages() []string { return []string{"ceph", "iscsi", "volume", "tls", "vtpm"} }
 
-// HostSecret is what a host reports about a secret that a user manages. Its value is never read.
+// HostSecret is what a host reports about a secret that a user manages, without its value.
 type HostSecret struct {
 	UUID string
 	// Usage is one of SecretUsages. UsageID says what the secret is for: on a host it is unique among the secrets of the
 	// same usage.
 	Usage, UsageID string
 	Description    string
-	// Private says that libvirt doesn't return the value.
-	Private bool
+	// Private says that libvirt doesn't return the value, Ephemeral that the host doesn't store the secret.
+	Private, Ephemeral bool
 }
 
 // usageElement returns the element that has a usage's id in libvirt's XML.
@@ -54,6 +54,15 @@ func (h *Host) HostSecret(ctx context.Context, uuid string) (*HostSecret, error)
 	})
 }
 
+// HostSecretValue reads the value of the secret with that UUID, which must not be private (virSecretGetValue).
+func (h *Host) HostSecretValue(ctx context.Context, uuid string) ([]byte, error) {
+	return onSecret(ctx, h, readCall("reading the value of secret "+uuid), Secret{UUID: uuid},
+		func(c *conn, secret *golibvirt.Secret) ([]byte, error) {
+			c.countCall("virSecretGetValue")
+			return secret.GetValue(0)
+		})
+}
+
 // HostSecretByUsage reads the secret with that usage and usage id.
 func (h *Host) HostSecretByUsage(ctx context.Context, usage, usageID string) (*HostSecret, error) {
 	types := map[string]golibvirt.SecretUsageType{
@@ -79,6 +88,7 @@ func (c *conn) hostSecret(secret *golibvirt.Secret, err error) (*HostSecret, err
 	}
 	var document struct {
 		Private     string `xml:"private,attr"`
+		Ephemeral   string `xml:"ephemeral,attr"`
 		UUID        string `xml:"uuid"`
 		Description string `xml:"description"`
 		Usage       struct {
@@ -94,6 +104,7 @@ func (c *conn) hostSecret(secret *golibvirt.Secret, err error) (*HostSecret, err
 	return &HostSecret{
 		UUID: document.UUID, Usage: document.Usage.Type, Description: document.Description,
 		UsageID: document.Usage.Name + document.Usage.Target + document.Usage.Volume, Private: document.Private == "yes",
+		Ephemeral: document.Ephemeral == "yes",
 	}, nil
 }
 

@@ -9,7 +9,7 @@ import (
 
 // StoragePool is a storage pool of a host.
 type StoragePool struct {
-	Name string
+	Name, UUID string
 	// XML is the persistent definition, if there is one, or the active one.
 	XML string
 	// Active says that the pool is started. The content of an inactive pool is unknown.
@@ -52,6 +52,9 @@ func (h *Host) StoragePools(ctx context.Context) ([]StoragePool, error) {
 func (c *conn) observePool(pool *golibvirt.StoragePool) (p *StoragePool, err error) {
 	p = &StoragePool{}
 	if p.Name, err = pool.GetName(); err != nil {
+		return nil, err
+	}
+	if p.UUID, err = pool.GetUUIDString(); err != nil {
 		return nil, err
 	}
 	c.countCall("virStoragePoolIsPersistent")

@@ -29,10 +29,14 @@ func Parse(xml string) (*Definition, error) {
 	return &Definition{document: document}, nil
 }
 
-// New returns a new definition of a network of that name.
-func New(name string, spec Spec) *Definition {
+// New returns a new definition of a network of that name. If uuid is "", libvirt chooses.
+func New(name, uuid string, spec Spec) *Definition {
 	document := etree.NewDocument()
-	document.CreateElement("network").CreateElement("name").SetText(name)
+	root := document.CreateElement("network")
+	root.CreateElement("name").SetText(name)
+	if uuid != "" {
+		root.CreateElement("uuid").SetText(uuid)
+	}
 	d := &Definition{document: document}
 	d.Apply(spec)
 	return d

@@ -111,7 +111,7 @@ func TestDefinition_readsEveryBlock(t *testing.T) {
 		}
 	}
 	// Made anew, it says the same.
-	if diff := cmp.Diff(want, parse(t, New("lan", want).String()).Spec()); diff != "" {
+	if diff := cmp.Diff(want, parse(t, New("lan", "", want).String()).Spec()); diff != "" {
 		t.Error(diff)
 	}
 }

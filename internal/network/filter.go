@@ -94,8 +94,7 @@ type FilterState struct {
 	XML string // without the UUID
 	// Digest is the same for two definitions that libvirt prints alike, apart from their UUID.
 	Digest string
-
-	uuid string
+	UUID   string
 }
 
 // ReadFilter reads a network filter of a host. It returns libvirt.ErrNotFound if the host answered and has no filter of
@@ -111,7 +110,7 @@ func ReadFilter(ctx context.Context, h *libvirt.Host, name string) (*FilterState
 	}
 	s := &FilterState{}
 	if uuid := child(document.Root(), "uuid"); uuid != nil {
-		s.uuid = uuid.Text()
+		s.UUID = uuid.Text()
 	}
 	drop(document.Root(), "uuid")
 	document.Indent(2)
@@ -124,8 +123,9 @@ func ReadFilter(ctx context.Context, h *libvirt.Host, name string) (*FilterState
 }
 
 // PutFilter defines a network filter, in place of an existing filter of that name, and returns the result on the host.
-// The change applies at once to the interfaces that use the filter.
-func PutFilter(ctx context.Context, h *libvirt.Host, name string, want Filter) (*FilterState, error) {
+// The change applies at once to the interfaces that use the filter. uuid is that of a new filter; if "", libvirt
+// chooses. A filter with another one isn't changed.
+func PutFilter(ctx context.Context, h *libvirt.Host, name, uuid string, want Filter) (*FilterState, error) {
 	document, err := want.Document(name)
 	if err != nil {
 		return nil, err
@@ -135,8 +135,14 @@ func PutFilter(ctx context.Context, h *libvirt.Host, name string, want Filter) (
 		return nil, err
 	}
 	drop(document.Root(), "uuid")
+	if have != nil && uuid != "" && uuid != have.UUID {
+		return nil, fmt.Errorf("%w: the host has another network filter %q", libvirt.ErrExists, name)
+	}
 	if have != nil {
-		document.Root().CreateElement("uuid").SetText(have.uuid)
+		uuid = have.UUID
+	}
+	if uuid != "" {
+		document.Root().CreateElement("uuid").SetText(uuid)
 	}
 	text, err := document.WriteToString()
 	if err != nil {

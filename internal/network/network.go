@@ -30,6 +30,8 @@ type Wanted struct {
 	Active bool
 	// Autostart is nil if it isn't changed.
 	Autostart *bool
+	// UUID is that of a network that is created; if "", libvirt chooses. A network with another one isn't changed.
+	UUID string
 }
 
 // Read reads a network of a host. It returns libvirt.ErrNotFound if the host answered and has no network of that name.
@@ -85,7 +87,7 @@ func Create(ctx context.Context, h *libvirt.Host, name string, want Wanted) erro
 	} else if !errors.Is(err, libvirt.ErrNotFound) {
 		return err
 	}
-	if err := h.DefineNetwork(ctx, New(name, want.Spec).String()); err != nil {
+	if err := h.DefineNetwork(ctx, New(name, want.UUID, want.Spec).String()); err != nil {
 		return err
 	}
 	if err := finish(ctx, h, name, State{}, want); err != nil {
@@ -106,6 +108,9 @@ func Update(ctx context.Context, h *libvirt.Host, name string, want Wanted, rest
 	}
 	if err != nil {
 		return err
+	}
+	if want.UUID != "" && want.UUID != have.UUID {
+		return fmt.Errorf("%w: the host has another network %q", libvirt.ErrExists, name)
 	}
 	blocks := have.Restart(want.Spec)
 	if len(blocks) > 0 && !restart && want.Active {

@@ -7,13 +7,9 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 )
 
-// Facts that libvirt has no place for are stored on the host as secrets, whose usage ids are what matters.
-const (
-	// sharedMark with the name of a pool says that every host sees the same volumes in the pool.
-	sharedMark = "virtfleet:shared-pool:"
-	// creatingPool with the name of a pool says that a run is creating the pool, or was interrupted while it did.
-	creatingPool = "virtfleet:creating-pool:"
-)
+// sharedMark with the name of a pool is the usage id of a secret which says that every host sees the same volumes in
+// the pool: libvirt has no place for that.
+const sharedMark = "virtfleet:shared-pool:"
 
 func hasMark(ctx context.Context, h *libvirt.Host, usageID string) (bool, error) {
 	_, err := h.HostSecretByUsage(ctx, "vtpm", usageID)

@@ -241,11 +241,14 @@ func (p Pool) equal(other Pool) bool {
 		p.Adapter == other.Adapter && (p.Auth == other.Auth || p.Auth != nil && other.Auth != nil && *p.Auth == *other.Auth)
 }
 
-// Document returns libvirt's XML of a new pool.
-func (p Pool) Document() (string, error) {
+// Document returns libvirt's XML of a new pool. If uuid is "", libvirt chooses.
+func (p Pool) Document(uuid string) (string, error) {
 	root := etree.NewElement("pool")
 	root.CreateAttr("type", p.Type)
 	root.CreateElement("name").SetText(p.Name)
+	if uuid != "" {
+		root.CreateElement("uuid").SetText(uuid)
+	}
 	return p.patch(root)
 }
 

@@ -17,6 +17,8 @@ type PoolSettings struct {
 	Autostart *bool
 	// Shared records that all hosts see the same volumes, for types that don't imply that.
 	Shared bool
+	// UUID is that of a pool that is created; if "", libvirt chooses. A pool with another one isn't changed.
+	UUID string
 }
 
 // HostPool is a pool of a host.
@@ -26,8 +28,6 @@ type HostPool struct {
 	Active, Autostart bool
 	// Shared says that all hosts see the same volumes, because of the type or of the record of PoolSettings.Shared.
 	Shared bool
-	// Creating says that the run that created the pool was interrupted.
-	Creating bool
 }
 
 // Pool reads a pool of every host of the set.
@@ -47,45 +47,8 @@ func (s *Storage) Pool(ctx context.Context, hosts hostset.Set, name string) []ho
 				return nil, err
 			}
 		}
-		found.Creating, err = hasMark(ctx, h, creatingPool+name)
-		return found, err
+		return found, nil
 	})
-}
-
-// CreatePool creates a pool on hosts. If the pool exists it returns libvirt.ErrExists, unless a run was interrupted
-// while it created the pool. If it fails on a host, nothing stays there.
-func (s *Storage) CreatePool(
-	ctx context.Context, hosts hostset.Set, p Pool, settings PoolSettings,
-) (failed map[string]error) {
-	failed = hostset.Each(ctx, hosts, func(ctx context.Context, h hostset.Host) error {
-		existing, err := h.Conn.StoragePool(ctx, p.Name)
-		if err != nil && !errors.Is(err, libvirt.ErrNotFound) {
-			return err
-		}
-		if existing != nil {
-			left, err := hasMark(ctx, h.Conn, creatingPool+p.Name)
-			if err != nil {
-				return err
-			}
-			if !left {
-				return fmt.Errorf("host %s: %w: a storage pool of this name", h.Name, libvirt.ErrExists)
-			}
-		}
-		if err := setMark(ctx, h.Conn, creatingPool+p.Name, true); err != nil {
-			return err
-		}
-		return applyPool(ctx, h.Conn, p, settings)
-	})
-	// The marks are removed only now, so that the next run finds what an interrupted run has created on any host.
-	for name, err := range hostset.Each(ctx, hosts, func(ctx context.Context, h hostset.Host) error {
-		if errors.Is(failed[h.Name], libvirt.ErrUnreachable) {
-			return nil
-		}
-		return setMark(ctx, h.Conn, creatingPool+p.Name, false)
-	}) {
-		s.Log.Debug("a mark was not removed", "host", name, "storage_pool", p.Name, "error", err)
-	}
-	return failed
 }
 
 // ApplyPool makes the pool on hosts as declared: it creates a missing pool, starts an inactive pool, and changes a pool
@@ -105,13 +68,16 @@ func applyPool(ctx context.Context, h *libvirt.Host, p Pool, settings PoolSettin
 	if err != nil && !made {
 		return err
 	}
+	if !made && settings.UUID != "" && settings.UUID != is.UUID {
+		return fmt.Errorf("%w: the host has another storage pool %q", libvirt.ErrExists, p.Name)
+	}
 	if made {
-		err = definePool(ctx, h, p, settings.Build)
+		err = definePool(ctx, h, p, settings)
 	} else {
 		err = changePool(ctx, h, p, is)
 	}
 	if err == nil {
-		err = h.StartStoragePool(ctx, p.Name)
+		err = startPool(ctx, h, p, !made && settings.Build)
 	}
 	if err != nil {
 		if made {
@@ -134,6 +100,18 @@ func applyPool(ctx context.Context, h *libvirt.Host, p Pool, settings PoolSettin
 	return refresh(ctx, h, p.Name)
 }
 
+// startPool starts a pool. If maybeUnbuilt is set, a run may have been killed before it built the pool.
+func startPool(ctx context.Context, h *libvirt.Host, p Pool, maybeUnbuilt bool) error {
+	err := h.StartStoragePool(ctx, p.Name)
+	if err == nil || !maybeUnbuilt {
+		return err
+	}
+	if buildErr := buildPool(ctx, h, p); buildErr != nil {
+		return errors.Join(err, buildErr)
+	}
+	return h.StartStoragePool(ctx, p.Name)
+}
+
 // refresh makes a pool read its content again. A pool that is creating a volume refuses that, and keeps its earlier
 // knowledge. Whether the pool exists and is active is reported by the calls that follow.
 func refresh(ctx context.Context, h *libvirt.Host, pool string) error {
@@ -146,12 +124,12 @@ func refresh(ctx context.Context, h *libvirt.Host, pool string) error {
 	return err
 }
 
-func definePool(ctx context.Context, h *libvirt.Host, p Pool, build bool) error {
-	document, err := p.Document()
+func definePool(ctx context.Context, h *libvirt.Host, p Pool, settings PoolSettings) error {
+	document, err := p.Document(settings.UUID)
 	if err != nil {
 		return err
 	}
-	if err := h.DefineStoragePool(ctx, p.Name, document); err != nil || !build {
+	if err := h.DefineStoragePool(ctx, p.Name, document); err != nil || !settings.Build {
 		return err
 	}
 	return buildPool(ctx, h, p)
@@ -210,6 +188,6 @@ func (s *Storage) RemovePool(
 		if err != nil && !errors.Is(err, libvirt.ErrNotFound) {
 			return err
 		}
-		return errors.Join(setMark(ctx, h.Conn, sharedMark+name, false), setMark(ctx, h.Conn, creatingPool+name, false))
+		return setMark(ctx, h.Conn, sharedMark+name, false)
 	})
 }

@@ -52,7 +52,7 @@ func TestPool_everyType(t *testing.T) {
 			continue
 		}
 		p.Name, p.Type = "vms", kind
-		document, err := p.Document()
+		document, err := p.Document("")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -111,7 +111,7 @@ func TestPool_libvirtTakesIt(t *testing.T) {
 			continue // The client was built without them.
 		}
 		p.Name, p.Type = "of-"+kind, kind
-		document, err := p.Document()
+		document, err := p.Document("")
 		if err != nil {
 			t.Fatal(err)
 		}

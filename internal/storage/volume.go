@@ -57,6 +57,8 @@ type Disk struct {
 	Content []byte
 	// Secret is the UUID of the host's secret with the passphrase of a LUKS volume; "" if the volume is not encrypted.
 	Secret string
+	// Lasting says that the volume isn't recorded with a VM: while it is created, that is recorded on the host.
+	Lasting bool
 }
 
 // Ref names a volume.
@@ -66,7 +68,8 @@ type Ref struct{ Pool, Name string }
 var filePools = []string{"dir", "fs", "netfs", "gluster"}
 
 // CreateVolume creates a volume on a host whose pool is active, and returns it. It leaves an existing volume alone, and
-// returns libvirt.ErrExists. If it fails, nothing stays on the host.
+// returns libvirt.ErrExists, except for a Lasting one that a killed run has left: that is created again. If it fails,
+// nothing stays on the host.
 func (s *Storage) CreateVolume(ctx context.Context, host string, d Disk) (made *libvirt.Volume, err error) {
 	h, err := s.host(host)
 	if err != nil {
@@ -118,24 +121,40 @@ func (s *Storage) createVolume(ctx context.Context, h *libvirt.Host, d Disk) (*l
 	if v.Document, err = d.document(is.Type, source); err != nil {
 		return nil, err
 	}
+	if d.Lasting {
+		if err := s.beginVolume(ctx, h, d, source); err != nil {
+			return nil, err
+		}
+	}
 	var made *libvirt.Volume
 	err = s.taking(ctx, h.Name(), d.Pool, Demand{Now: d.need(source), Growth: d.Bytes}, func(ctx context.Context) error {
-		if err := h.CreateVolume(ctx, v); err != nil {
-			return err
-		}
-		if made, err = s.finishVolume(ctx, h, d); err != nil {
-			cleaning, cancel := hostset.CleanupContext(ctx)
-			defer cancel()
-			return errors.Join(err, h.DeleteVolume(cleaning, d.Pool, d.Name))
-		}
-		return nil
+		made, err = s.createAndFinish(ctx, h, d, v)
+		return err
 	})
+	if d.Lasting {
+		s.endVolume(ctx, h, d, err)
+	}
 	if errors.Is(err, ErrNoSpace) || errors.Is(err, ErrOvercommitted) {
 		if _, there := h.PoolVolume(ctx, d.Pool, d.Name); there == nil {
-			return nil, fmt.Errorf("%w: volume %s/%s", libvirt.ErrExists, d.Pool, d.Name)
+			return nil, errVolumeExists(d)
 		}
 	}
 	return made, err
+}
+
+func (s *Storage) createAndFinish(
+	ctx context.Context, h *libvirt.Host, d Disk, v libvirt.NewVolume,
+) (*libvirt.Volume, error) {
+	if err := h.CreateVolume(ctx, v); err != nil {
+		return nil, err
+	}
+	made, err := s.finishVolume(ctx, h, d)
+	if err != nil {
+		cleaning, cancel := hostset.CleanupContext(ctx)
+		defer cancel()
+		return nil, errors.Join(err, h.DeleteVolume(cleaning, d.Pool, d.Name))
+	}
+	return made, nil
 }
 
 // finishVolume writes the initial content of the volume, and resizes a clone to the requested size: libvirt creates a

@@ -4,13 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/status"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 )
 
-// checkSecrets checks that the target has the secrets with which QEMU opens the disks. libvirt doesn't reveal the value
-// of a private secret, so a migration can't bring it.
+// checkSecrets checks that the target has the secrets with which QEMU opens the disks, or can be given them.
 func (t preflight) checkSecrets(ctx context.Context, f *blockerList) {
 	for _, disk := range t.vm.Mobility.Disks {
 		for _, uuid := range disk.Secrets {
@@ -18,12 +19,66 @@ func (t preflight) checkSecrets(ctx context.Context, f *blockerList) {
 			at := "disks." + disk.Key
 			switch {
 			case errors.Is(err, libvirt.ErrNotFound):
-				f.lacks(status.Secret, uuid, DisksNotLiveMigratable, at,
-					fmt.Sprintf("disk %q is opened with secret %s, and host %q has no such secret", disk.Key, uuid,
-						t.target.Name()), "Add the host to the hosts of the virtfleet_secret.")
+				if _, why := secretToBring(ctx, t.source, t.target, uuid); why != "" {
+					f.lacks(status.Secret, uuid, DisksNotLiveMigratable, at,
+						fmt.Sprintf("disk %q is opened with secret %s, host %q has no such secret, and the move can't bring it: %s",
+							disk.Key, uuid, t.target.Name(), why), "Add the host to the hosts of the virtfleet_secret.")
+				}
 			case err != nil:
 				f.unanswered(DisksNotLiveMigratable, at, t.target, "the secret "+uuid, err)
 			}
 		}
 	}
+}
+
+// SecretsToBring returns the UUIDs of the secrets that are brought to the target before a VM moves there: it lacks
+// them, and the source's libvirt reveals their values. A secret that can't be brought is a blocker.
+func SecretsToBring(ctx context.Context, facts domain.Mobility, source, target *libvirt.Host) []string {
+	var missing []string
+	for _, disk := range facts.Disks {
+		for _, uuid := range disk.Secrets {
+			if _, err := target.HostSecret(ctx, uuid); !errors.Is(err, libvirt.ErrNotFound) || slices.Contains(missing, uuid) {
+				continue
+			}
+			if _, why := secretToBring(ctx, source, target, uuid); why == "" {
+				missing = append(missing, uuid)
+			}
+		}
+	}
+	return missing
+}
+
+// secretToBring returns the source's secret, or why it can't be brought to the target.
+func secretToBring(ctx context.Context, source, target *libvirt.Host, uuid string) (s *libvirt.HostSecret, why string) {
+	s, err := source.HostSecret(ctx, uuid)
+	switch {
+	case err != nil:
+		return nil, fmt.Sprintf("on host %q it can't be read: %v", source.Name(), err)
+	case s.Private:
+		return nil, "it is private, so libvirt doesn't reveal its value"
+	case s.Ephemeral:
+		return nil, "it is ephemeral, so it must not be stored"
+	}
+	other, err := target.HostSecretByUsage(ctx, s.Usage, s.UsageID)
+	switch {
+	case errors.Is(err, libvirt.ErrNotFound):
+		return s, ""
+	case err != nil:
+		return nil, fmt.Sprintf("the secrets of host %q can't be read: %v", target.Name(), err)
+	default:
+		return nil, fmt.Sprintf("the host has another secret for %s %q, %s", s.Usage, s.UsageID, other.UUID)
+	}
+}
+
+// BringSecret copies a secret from the source to the target.
+func BringSecret(ctx context.Context, source, target *libvirt.Host, uuid string) error {
+	s, err := source.HostSecret(ctx, uuid)
+	if err != nil {
+		return err
+	}
+	data, err := source.HostSecretValue(ctx, uuid)
+	if err != nil {
+		return err
+	}
+	return target.PutHostSecret(ctx, *s, data)
 }

@@ -254,6 +254,10 @@ func (m *move) run(ctx context.Context) error {
 		return err
 	}
 
+	if err := m.bringSecrets(ctx, inspected); err != nil {
+		return err
+	}
+
 	if !inspected.Live() {
 		return m.cold(ctx, inspected)
 	}

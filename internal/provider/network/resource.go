@@ -213,13 +213,11 @@ func (r *networkResource) Create(ctx context.Context, req resource.CreateRequest
 	}
 	c := r.removal(plan.Name)
 	c.Healthy = plan.healthyState()
-	c.Put = onhosts.Each(func(ctx context.Context, h *libvirt.Host) error {
-		return network.Create(ctx, h, plan.Name.ValueString(), plan.wanted(spec))
-	})
-	// These networks aren't in the state, and no VM can use them yet.
-	c.Remove = onhosts.Each(func(ctx context.Context, h *libvirt.Host) error {
-		return network.Delete(ctx, h, plan.Name.ValueString())
-	})
+	c.New = func(uuid string) onhosts.Do {
+		want := plan.wanted(spec)
+		want.UUID = uuid
+		return onhosts.Each(func(ctx context.Context, h *libvirt.Host) error { return updateHost(ctx, h, &plan, want) })
+	}
 	states, diags := c.Create(ctx, targets)
 	resp.Diagnostics.Append(diags...)
 	if resp.Diagnostics.HasError() {
@@ -269,7 +267,8 @@ func (r *networkResource) Update(ctx context.Context, req resource.UpdateRequest
 	}
 	c := r.removal(plan.Name)
 	c.Healthy = plan.healthyState()
-	c.Put = onhosts.Each(func(ctx context.Context, h *libvirt.Host) error { return updateHost(ctx, h, &plan, spec) })
+	want := plan.wanted(spec)
+	c.Put = onhosts.Each(func(ctx context.Context, h *libvirt.Host) error { return updateHost(ctx, h, &plan, want) })
 	states, complete, diags := c.Update(ctx, targets, state.HostStates)
 	resp.Diagnostics.Append(diags...)
 	plan.HostStates = states
@@ -286,8 +285,8 @@ func (r *networkResource) Update(ctx context.Context, req resource.UpdateRequest
 }
 
 // updateHost changes the network of one host to what is planned.
-func updateHost(ctx context.Context, h *libvirt.Host, plan *model, spec network.Spec) error {
-	name, want := plan.Name.ValueString(), plan.wanted(spec)
+func updateHost(ctx context.Context, h *libvirt.Host, plan *model, want network.Wanted) error {
+	name := plan.Name.ValueString()
 	if plan.UpdatePolicy.ValueString() == updateRestart {
 		return network.Update(ctx, h, name, want, true)
 	}
@@ -322,6 +321,13 @@ func (r *networkResource) removal(name types.String) onhosts.Change {
 			}
 			return network.Delete(ctx, h, name.ValueString())
 		}),
+		UUID: func(ctx context.Context, h *libvirt.Host) (string, error) {
+			is, err := h.Network(ctx, name.ValueString())
+			if err != nil {
+				return "", err
+			}
+			return is.UUID, nil
+		},
 	}
 }
 

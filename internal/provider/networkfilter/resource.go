@@ -18,7 +18,6 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/network"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/meta"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/onhosts"
-	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/tfdiag"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/value"
 )
 
@@ -152,17 +151,26 @@ func (r *filterResource) warnOfUsers(ctx context.Context, state *model) (diags d
 func (r *filterResource) changeTo(m *model, f network.Filter, digests map[string]string) onhosts.Change {
 	name := m.Name.ValueString()
 	var mu sync.Mutex
-	return onhosts.Change{
-		Data: r.Data, TypeName: TypeName, ImportID: name, Noun: m.noun(), Healthy: onhosts.Present,
-		Put: onhosts.Each(func(ctx context.Context, h *libvirt.Host) error {
-			have, err := network.PutFilter(ctx, h, name, f)
+	put := func(uuid string) onhosts.Do {
+		return onhosts.Each(func(ctx context.Context, h *libvirt.Host) error {
+			have, err := network.PutFilter(ctx, h, name, uuid, f)
 			if err == nil {
 				mu.Lock()
 				digests[h.Name()] = have.Digest
 				mu.Unlock()
 			}
 			return err
-		}),
+		})
+	}
+	return onhosts.Change{
+		Data: r.Data, TypeName: TypeName, ImportID: name, Noun: m.noun(), Healthy: onhosts.Present, Put: put(""), New: put,
+		UUID: func(ctx context.Context, h *libvirt.Host) (string, error) {
+			is, err := network.ReadFilter(ctx, h, name)
+			if err != nil {
+				return "", err
+			}
+			return is.UUID, nil
+		},
 		Remove: onhosts.Each(func(ctx context.Context, h *libvirt.Host) error { return network.DeleteFilter(ctx, h, name) }),
 	}
 }
@@ -180,17 +188,6 @@ func (r *filterResource) Create(ctx context.Context, req resource.CreateRequest,
 	f, _, diags := plan.filter()
 	resp.Diagnostics.Append(diags...)
 	if resp.Diagnostics.HasError() {
-		return
-	}
-	name := plan.Name.ValueString()
-	taken := hostset.Found(hostset.Ask(ctx, targets,
-		func(ctx context.Context, h *libvirt.Host) (*network.FilterState, error) {
-			return network.ReadFilter(ctx, h, name)
-		}))
-	if len(taken) > 0 {
-		err := fmt.Errorf("%w; to manage it, import it: terraform import <address> %s", libvirt.ErrExists, name)
-		resp.Diagnostics.Append(
-			tfdiag.Failure{Verb: "create", Noun: plan.noun(), Host: taken[0].Host, Err: err}.AttributeError(path.Root("name")))
 		return
 	}
 	digests := map[string]string{}

@@ -4,7 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"strings"
 
+	"github.com/google/uuid"
 	"github.com/hashicorp/terraform-plugin-framework/diag"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
@@ -36,21 +39,79 @@ type Change struct {
 	Healthy string
 	// Put creates or changes the object. Remove removes it.
 	Put, Remove Do
+	// New returns the Put of Create, which gives an object that the host lacks this UUID.
+	New func(uuid string) Do
+	// UUID returns the UUID of the host's object, and libvirt.ErrNotFound if the host has none.
+	UUID func(context.Context, *libvirt.Host) (string, error)
 }
 
 // Create puts the object on the targets and returns its host_states. If that fails on a host there is a warning, and
 // the next plan shows the host as an update. If all hosts fail, or one already has the object, Create removes the
-// objects that it created and returns an error.
+// objects that it created and returns an error. An object that a killed run of Create has left is taken over.
 func (c Change) Create(ctx context.Context, targets hostset.Set) (types.Map, diag.Diagnostics) {
 	none := types.MapNull(types.StringType)
-	failed := c.Put(ctx, targets)
+	uuid, failed := c.begin(ctx, targets)
+	begun := targets.Without(value.Keys(failed)...)
+	maps.Copy(failed, c.New(uuid)(ctx, begun))
 	if len(failed) < len(targets) && !AnyIs(failed, libvirt.ErrExists) {
+		c.end(ctx, begun, failed)
 		return StatesAfter(targets, failed, none, c.Healthy), Warnings("create", c.Noun, failed)
 	}
 	cleaning, cancel := hostset.CleanupContext(ctx)
 	defer cancel()
 	left := c.Remove(cleaning, targets.Without(value.Keys(failed)...))
-	return none, append(c.failureDiagnostics("create", failed), c.failureDiagnostics("delete", left)...)
+	diags := append(c.failureDiagnostics("create", failed), c.failureDiagnostics("delete", left)...)
+	maps.Copy(failed, left)
+	c.end(cleaning, begun, failed)
+	return none, diags
+}
+
+// creation is the record of a Create.
+func (c Change) creation() hostset.Creation {
+	return hostset.Creation{Kind: strings.TrimPrefix(c.TypeName, "virtfleet_"), Name: c.ImportID}
+}
+
+// begin records on the targets that the object is being created, with its UUID, which is that of a killed run if there
+// was one. It returns libvirt.ErrExists for a host that has another object.
+func (c Change) begin(ctx context.Context, targets hostset.Set) (id string, failed map[string]error) {
+	record := c.creation()
+	answers := hostset.Ask(ctx, targets, func(ctx context.Context, h *libvirt.Host) (*string, error) {
+		begun, err := record.Begun(ctx, h)
+		return &begun, err
+	})
+	id, records := uuid.NewString(), map[string]string{}
+	for _, a := range hostset.Found(answers) {
+		if records[a.Host] = *a.Value; *a.Value != "" {
+			id = *a.Value
+		}
+	}
+	return id, hostset.Each(ctx, targets, func(ctx context.Context, h hostset.Host) error {
+		is, err := c.UUID(ctx, h.Conn)
+		switch {
+		case err == nil && (is != records[h.Name] || is != id):
+			return fmt.Errorf("%w: the host has the %s", libvirt.ErrExists, c.Noun)
+		case err != nil && !errors.Is(err, libvirt.ErrNotFound):
+			return err
+		case records[h.Name] == id:
+			return nil
+		default:
+			return record.Begin(ctx, h.Conn, id)
+		}
+	})
+}
+
+// end removes the records of begin. The record stays where an object may be left that the state doesn't have.
+func (c Change) end(ctx context.Context, begun hostset.Set, failed map[string]error) {
+	for host, err := range hostset.Each(ctx, begun, func(ctx context.Context, h hostset.Host) error {
+		if failed[h.Name] != nil {
+			if _, err := c.UUID(ctx, h.Conn); !errors.Is(err, libvirt.ErrNotFound) {
+				return err
+			}
+		}
+		return c.creation().End(ctx, h.Conn)
+	}) {
+		c.Data.Fleet.Logger().Debug("the record of a creation was not removed", "host", host, "object", c.Noun, "error", err)
+	}
 }
 
 // Update puts the object on the targets, and removes it from configured hosts in last that aren't targets. last are the
@@ -69,7 +130,9 @@ func (c Change) Update(
 // Delete removes the object from every configured host that may have it. hosts and last are those of the state.
 func (c Change) Delete(ctx context.Context, hosts types.Set, last types.Map) diag.Diagnostics {
 	known, _ := Known(c.Data, hosts, last)
-	return c.failureDiagnostics("delete", c.Remove(ctx, known))
+	failed := c.Remove(ctx, known)
+	c.end(ctx, known.Without(value.Keys(failed)...), nil)
+	return c.failureDiagnostics("delete", failed)
 }
 
 // failureDiagnostics returns errors about hosts. If an object already exists, they suggest to import it.
@@ -77,7 +140,7 @@ func (c Change) failureDiagnostics(verb string, failed map[string]error) (diags 
 	for _, host := range value.Keys(failed) {
 		f := tfdiag.Failure{Verb: verb, Noun: c.Noun, Host: host, Err: failed[host]}
 		if errors.Is(f.Err, libvirt.ErrExists) {
-			f.Remedy = fmt.Sprintf("To manage it here: terraform import %s.<name> %s", c.TypeName, c.ImportID)
+			f.Remedy = ImportRemedy(c.TypeName, c.ImportID)
 		}
 		diags.Append(f.Error())
 	}

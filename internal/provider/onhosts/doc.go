@@ -9,6 +9,9 @@
 //     it healthy (PlanStates): a host that lacks its copy, has one that isn't active, or is new in hosts shows up as an
 //     update in place. During create it is unknown, so that Create may return what a host lacked, with a warning.
 //
+// Change.Create records on each host that the object is being created, with its UUID (hostset.Creation), so that the
+// next run completes what a killed run has left. It never takes over another object.
+//
 // Observe alone decides what the silence of a host means: its last known state stays, with a warning or, depending on
 // on_unreachable, an error. The resource is gone only if every host that it could be on answered and none has it.
 //

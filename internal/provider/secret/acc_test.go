@@ -105,11 +105,20 @@ func TestAccSecret(t *testing.T) {
 			{
 				Config: open("value_wo = \"now\"\nvalue_wo_version = \"2\"") + strings.Replace(strings.TrimPrefix(
 					open("value_wo = \"other\""), acctest.Config(l)), `"this"`, `"other"`, 1),
-				ExpectError: regexp.MustCompile(`terraform\s+import`),
+				ExpectError: regexp.MustCompile(`(?s)import \{\s+to = virtfleet_secret\.this\s+id = "ceph/`),
 			},
 			{
 				Config:           open("value_wo = \"now\"\nvalue_wo_version = \"2\"\nhosts = [\"kvm2\"]"),
 				ConfigPlanChecks: does(update), Check: on("now", "kvm2"),
+			},
+			{ // A VM that moved has brought a copy to a host outside of hosts: it gets a new value, and goes with the rest.
+				PreConfig: func() {
+					l.Run(t, "kvm1", "sh", "-c", fmt.Sprintf("echo \"<secret ephemeral='no' private='no'><uuid>%s</uuid><usage "+
+						"type='ceph'><name>%s</name></usage></secret>\" >/run/%[2]s.xml && virsh secret-define /run/%[2]s.xml && "+
+						"rm /run/%[2]s.xml", uuid(t, l, "kvm2", id), id))
+				},
+				Config:           open("value_wo = \"later\"\nvalue_wo_version = \"3\"\nhosts = [\"kvm2\"]"),
+				ConfigPlanChecks: does(update), Check: on("later", "kvm1", "kvm2"),
 			},
 		},
 	})

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/google/uuid"
 	"github.com/hashicorp/terraform-plugin-framework/diag"
 	"github.com/hashicorp/terraform-plugin-framework/path"
 	"github.com/hashicorp/terraform-plugin-framework/resource"
@@ -17,6 +16,7 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/meta"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/onhosts"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/tfdiag"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/value"
 )
 
@@ -90,7 +90,18 @@ func (r *secretResource) changeTo(m *model, data []byte) onhosts.Change {
 	put := m.secret()
 	return onhosts.Change{
 		Data: r.Data, TypeName: TypeName, ImportID: put.Usage + "/" + put.UsageID, Noun: m.noun(), Healthy: onhosts.Present,
-		Put:    onhosts.Each(func(ctx context.Context, h *libvirt.Host) error { return h.PutHostSecret(ctx, put, data) }),
+		Put: onhosts.Each(func(ctx context.Context, h *libvirt.Host) error { return h.PutHostSecret(ctx, put, data) }),
+		New: func(uuid string) onhosts.Do {
+			m.ID = types.StringValue(uuid)
+			return r.changeTo(m, data).Put
+		},
+		UUID: func(ctx context.Context, h *libvirt.Host) (string, error) {
+			is, err := h.HostSecretByUsage(ctx, put.Usage, put.UsageID)
+			if err != nil {
+				return "", err
+			}
+			return is.UUID, nil
+		},
 		Remove: onhosts.Each(func(ctx context.Context, h *libvirt.Host) error { return h.RemoveHostSecret(ctx, put.UUID) }),
 	}
 }
@@ -109,7 +120,6 @@ func (r *secretResource) Create(ctx context.Context, req resource.CreateRequest,
 	if resp.Diagnostics.HasError() {
 		return
 	}
-	plan.ID = types.StringValue(uuid.NewString())
 	states, diags := r.changeTo(&plan, data).Create(ctx, targets)
 	resp.Diagnostics.Append(diags...)
 	if resp.Diagnostics.HasError() {
@@ -170,9 +180,14 @@ func (r *secretResource) Update(ctx context.Context, req resource.UpdateRequest,
 	if resp.Diagnostics.HasError() {
 		return
 	}
-	states, complete, diags := r.changeTo(&plan, data).Update(ctx, targets, state.HostStates)
+	c := r.changeTo(&plan, data)
+	known, _ := onhosts.Known(r.Data, plan.Hosts, state.HostStates)
+	copies, _ := r.copiesElsewhere(ctx, known, plan.ID.ValueString())
+	states, complete, diags := c.Update(ctx, targets, state.HostStates)
 	resp.Diagnostics.Append(diags...)
-	if !complete {
+	failed := c.Put(ctx, copies)
+	resp.Diagnostics.Append(onhosts.Failures("update", plan.noun(), failed)...)
+	if !complete || len(failed) > 0 {
 		plan.ValueVersion = state.ValueVersion // It isn't written everywhere: the next apply writes it again.
 	}
 	plan.HostStates = states
@@ -186,7 +201,33 @@ func (r *secretResource) Delete(ctx context.Context, req resource.DeleteRequest,
 	if resp.Diagnostics.HasError() || !r.Asks("delete", noun, &resp.Diagnostics) {
 		return
 	}
-	resp.Diagnostics.Append(r.changeTo(&state, nil).Delete(ctx, state.Hosts, state.HostStates)...)
+	c := r.changeTo(&state, nil)
+	known, _ := onhosts.Known(r.Data, state.Hosts, state.HostStates)
+	copies, silent := r.copiesElsewhere(ctx, known, state.ID.ValueString())
+	resp.Diagnostics.Append(c.Delete(ctx, state.Hosts, state.HostStates)...)
+	resp.Diagnostics.Append(onhosts.Failures("delete", state.noun(), c.Remove(ctx, copies))...)
+	for _, host := range value.Keys(silent) {
+		f := tfdiag.Failure{Verb: "delete", Noun: state.noun(), Host: host, Err: silent[host]}
+		f.Happened = "the host isn't in hosts, and can't tell whether a VM that moved there has brought a copy"
+		f.Remedy = "If it has one, remove it there: virsh secret-undefine " + state.ID.ValueString()
+		resp.Diagnostics.Append(f.Warning())
+	}
+}
+
+// copiesElsewhere returns the hosts other than the known ones to which a VM that moved has brought the secret, and the
+// hosts that can't tell.
+func (r *secretResource) copiesElsewhere(
+	ctx context.Context, known hostset.Set, id string,
+) (copies hostset.Set, silent map[string]error) {
+	others := r.Data.Fleet.Connections().Present().Without(known.Names()...)
+	answers := hostset.Ask(ctx, others, func(ctx context.Context, h *libvirt.Host) (*libvirt.HostSecret, error) {
+		return h.HostSecret(ctx, id)
+	})
+	var names []string
+	for _, a := range hostset.Found(answers) {
+		names = append(names, a.Host)
+	}
+	return others.Named(names...), hostset.Silent(answers)
 }
 
 // ImportState accepts a UUID, or "<usage>/<usage_id>".

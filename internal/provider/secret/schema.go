@@ -66,8 +66,9 @@ func (*secretResource) Schema(_ context.Context, _ resource.SchemaRequest, resp 
 			},
 			"description": schema.StringAttribute{MarkdownDescription: "Description for people.", Optional: true},
 			"private": schema.BoolAttribute{
-				MarkdownDescription: "Whether libvirt refuses to return the value to clients. A change replaces the secret. " +
-					"Default for new secrets: `true`.",
+				MarkdownDescription: "Whether libvirt refuses to return the value to clients. A change replaces the secret. If " +
+					"it is `false`, a VM that needs the secret brings it along to a host that lacks it. Default for new secrets: " +
+					"`true`.",
 				Optional:      true,
 				Computed:      true,
 				PlanModifiers: []planmodifier.Bool{boolplanmodifier.UseStateForUnknown(), boolplanmodifier.RequiresReplace()},

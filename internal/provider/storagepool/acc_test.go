@@ -116,7 +116,7 @@ resource "virtfleet_storage_pool" "this" {
 			},
 			// Another one of that name isn't taken over.
 			{
-				Config: pool(at, "") + strings.Replace(strings.Replace(pool(at, ""), acctest.Config(l), "", 1),
+				Config: pool(at, `hosts = ["kvm1"]`) + strings.Replace(strings.Replace(pool(at, ""), acctest.Config(l), "", 1),
 					`"this"`, `"other"`, 1),
 				ExpectError: regexp.MustCompile(`terraform\s+import`),
 			},

@@ -11,6 +11,7 @@ import (
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/status"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/hostset"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/meta"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/onhosts"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/storage"
@@ -106,8 +107,12 @@ func (r *poolResource) Create(ctx context.Context, req resource.CreateRequest, r
 		return
 	}
 	c := r.removal(pool.Name)
-	c.Put = func(ctx context.Context, hosts hostset.Set) map[string]error {
-		return r.Data.Storage().CreatePool(ctx, hosts, pool, plan.settings(true))
+	c.New = func(uuid string) onhosts.Do {
+		settings := plan.settings(true)
+		settings.UUID = uuid
+		return func(ctx context.Context, hosts hostset.Set) map[string]error {
+			return r.Data.Storage().ApplyPool(ctx, hosts, pool, settings)
+		}
 	}
 	states, diags := c.Create(ctx, targets)
 	resp.Diagnostics.Append(diags...)
@@ -124,6 +129,13 @@ func (r *poolResource) removal(name string) onhosts.Change {
 		Data: r.Data, TypeName: TypeName, ImportID: name, Noun: nounOf(name), Healthy: onhosts.Active,
 		Remove: func(ctx context.Context, hosts hostset.Set) map[string]error {
 			return r.Data.Storage().RemovePool(ctx, hosts, name, false)
+		},
+		UUID: func(ctx context.Context, h *libvirt.Host) (string, error) {
+			is, err := h.StoragePool(ctx, name)
+			if err != nil {
+				return "", err
+			}
+			return is.UUID, nil
 		},
 	}
 }

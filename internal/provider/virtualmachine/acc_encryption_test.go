@@ -34,7 +34,8 @@ resource "virtfleet_secret" "luks" {
 }
 
 // TestAccVirtualMachine_encryptedOwnDisk: an overlay is made encrypted with its VM, grows under it, moves with it while
-// it runs and while it is off, only to where the secret is, and goes with it. Its guest reads everywhere what it wrote.
+// it runs and while it is off, and goes with it. A host that lacks the secret is given it before the VM arrives, unless
+// it has another one in its place. Its guest reads everywhere what it wrote.
 // The VM's name begins with a digit, and with such a name libvirt makes no encrypted volume.
 func TestAccVirtualMachine_encryptedOwnDisk(t *testing.T) {
 	t.Parallel()
@@ -59,7 +60,7 @@ resource "virtfleet_image" "base" {
 			} }`, size),
 		}).String()
 	}
-	const one, both, text = `["kvm1"]`, `["kvm1", "kvm2"]`, "a secret of the guest"
+	const one, text = "[\"kvm1\"]\n  private          = false", "a secret of the guest"
 	file := func(s *terraform.State) string {
 		return s.RootModule().Resources[address].Primary.Attributes["disks.root.path"]
 	}
@@ -94,36 +95,51 @@ resource "virtfleet_image" "base" {
 		ResourceName: address, ImportState: true, ImportStateVerify: true, ImportStateId: name,
 		ImportStateVerifyIgnore: readWhereDeclared("run_strategy", "timeouts", "status_reason", "host"),
 	}, resource.TestStep{
+		PreConfig: func() {
+			file := "/var/lib/libvirt/" + name + ".xml"
+			l.Run(t, "kvm2", "sh", "-c", fmt.Sprintf("echo \"<secret><usage type='volume'><volume>%s</volume>"+
+				"</usage></secret>\" >%s && virsh secret-define %[2]s && rm %[2]s", name, file))
+		},
 		Config:      config(one, "kvm2", "48Mi", "Always"),
-		ExpectError: inOrder("DisksNotLiveMigratable", "no such secret", "virtfleet_secret"),
+		ExpectError: inOrder("DisksNotLiveMigratable", "no such secret", "another secret", "virtfleet_secret"),
 	}, resource.TestStep{
-		Config: config(both, "kvm1", "64Mi", "Always"), ConfigPlanChecks: changes(plancheck.ResourceActionUpdate),
+		PreConfig: func() {
+			l.Run(t, "kvm2", "sh", "-c", "virsh secret-undefine $(virsh -q secret-list | awk '/"+name+"/ { print $1 }')")
+		},
+		Config: config(one, "kvm1", "64Mi", "Always"), ConfigPlanChecks: changes(plancheck.ResourceActionUpdate),
 		Check: guestSees("kvm1", "cat /sys/block/vda/size", fmt.Sprint(64<<20/512)),
 	}, resource.TestStep{
-		Config: config(both, "kvm2", "64Mi", "Always"), ConfigPlanChecks: changes(plancheck.ResourceActionUpdate),
+		Config: config(one, "kvm2", "64Mi", "Always"), ConfigPlanChecks: changes(plancheck.ResourceActionUpdate),
 		ConfigStateChecks: []statecheck.StateCheck{know("current_host", exactly("kvm2"))},
-		Check:             resource.ComposeTestCheckFunc(encrypted("kvm2"), guestSees("kvm2", read, text)),
+		Check: resource.ComposeTestCheckFunc(encrypted("kvm2"), guestSees("kvm2", read, text),
+			func(s *terraform.State) error {
+				id := s.RootModule().Resources["virtfleet_secret.luks"].Primary.ID
+				if value := l.Virsh(t, "kvm2", "secret-get-value", "--plain", id); value != "correct horse" {
+					return errors.New("the secret on kvm2 has another value")
+				}
+				return nil
+			}),
 	}, resource.TestStep{
-		Config: config(both, "kvm2", "64Mi", "Halted"),
+		Config: config(one, "kvm2", "64Mi", "Halted"),
 	}, resource.TestStep{
-		Config: strings.Replace(config(both, "kvm2", "64Mi", "Halted"), "secret = virtfleet_secret.luks.id",
+		Config: strings.Replace(config(one, "kvm2", "64Mi", "Halted"), "secret = virtfleet_secret.luks.id",
 			`secret = ""`, 1),
 		ExpectError: inOrder("Disk would be created again", "encryption"),
 	}, resource.TestStep{
-		Config: config(both, "kvm2", "80Mi", "Halted"), ExpectError: inOrder("Disk can't grow while the VM is off"),
+		Config: config(one, "kvm2", "80Mi", "Halted"), ExpectError: inOrder("Disk can't grow while the VM is off"),
 	}, resource.TestStep{
-		Config: config(both, "kvm1", "64Mi", "Halted"), ConfigPlanChecks: changes(plancheck.ResourceActionUpdate),
+		Config: config(one, "kvm1", "64Mi", "Halted"), ConfigPlanChecks: changes(plancheck.ResourceActionUpdate),
 		ConfigStateChecks: []statecheck.StateCheck{
 			know("current_host", exactly("kvm1")), know("location.left_volumes", knownvalue.ListExact(nil)),
 		},
 		Check: encrypted("kvm1"),
 	}, resource.TestStep{
 		// It starts first, and then it grows.
-		Config: config(both, "kvm1", "80Mi", "Always"),
+		Config: config(one, "kvm1", "80Mi", "Always"),
 		Check: resource.ComposeTestCheckFunc(guestSees("kvm1", read, text),
 			guestSees("kvm1", "cat /sys/block/vda/size", fmt.Sprint(80<<20/512))),
 	}, resource.TestStep{
-		Config: storage(both),
+		Config: storage(one),
 		Check: func(*terraform.State) error {
 			for _, host := range []string{"kvm1", "kvm2"} {
 				if left := volumes(t, l, host, name); len(left) != 1 || left[0] != "base" {
@@ -133,6 +149,11 @@ resource "virtfleet_image" "base" {
 			return nil
 		},
 	})
+	for _, host := range []string{"kvm1", "kvm2"} {
+		if left := l.Virsh(t, host, "secret-list"); strings.Contains(left, name) {
+			t.Errorf("host %s still has the secret: %s", host, left)
+		}
+	}
 }
 
 // formatLUKS encrypts a block device or a file of a host. qemu-img measures how fast the CPU derives keys, and gives up

@@ -19,7 +19,7 @@ import (
 func (m *model) disk() storage.Disk {
 	d := storage.Disk{
 		Pool: m.Pool.ValueString(), Name: m.Name.ValueString(), Preallocation: m.Preallocation.ValueString(),
-		Clone: refOf(m.CopyOf),
+		Clone: refOf(m.CopyOf), Lasting: true,
 	}
 	if !m.Format.IsUnknown() {
 		d.Format = m.Format.ValueString()

@@ -218,7 +218,7 @@ func (r *volumeResource) Create(ctx context.Context, req resource.CreateRequest,
 	if err != nil {
 		f := plan.failure("create", host, err)
 		if errors.Is(err, libvirt.ErrExists) {
-			f.Remedy = fmt.Sprintf("To manage it here: terraform import %s.<name> %s", TypeName, plan.id())
+			f.Remedy = onhosts.ImportRemedy(TypeName, plan.id())
 		}
 		resp.Diagnostics.Append(f.Error())
 		return

@@ -1,0 +1,60 @@
+package hostset
+
+import (
+	"context"
+	"errors"
+
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
+)
+
+// Creation is the record on a host that a run is creating an object there. It is written before the object is created,
+// and removed when the object is complete. So if it is there and no run is at work, a run was killed, and an object
+// that has what the record says is that run's. The record is a libvirt secret.
+type Creation struct {
+	// Kind and Name are those of the object: "network", "lan".
+	Kind, Name string
+}
+
+func (c Creation) secret() libvirt.Secret {
+	return libvirt.Secret{
+		UsageID: "virtfleet:creating:" + c.Kind + ":" + c.Name, Description: "virtfleet is creating " + c.Kind + " " + c.Name,
+	}
+}
+
+// Begun returns what Begin recorded about the object, and "" if there is no record.
+func (c Creation) Begun(ctx context.Context, h *libvirt.Host) (string, error) {
+	s, err := h.Secret(ctx, c.secret().UsageID)
+	switch {
+	case errors.Is(err, libvirt.ErrNotFound), errors.Is(err, libvirt.ErrUnsupported):
+		return "", nil
+	case err != nil:
+		return "", err
+	default:
+		return string(s.Value), nil
+	}
+}
+
+// Begin records how the object that is about to be created can be recognized. A host without secrets gets no record:
+// what a killed run leaves there isn't recognized.
+func (c Creation) Begin(ctx context.Context, h *libvirt.Host, object string) error {
+	s := c.secret()
+	s.Value = []byte(object)
+	err := h.DefineSecret(ctx, s)
+	switch {
+	case errors.Is(err, libvirt.ErrUnsupported):
+		return nil
+	case errors.Is(err, libvirt.ErrExists):
+		return h.SetSecretValue(ctx, s)
+	default:
+		return err
+	}
+}
+
+// End removes the record.
+func (c Creation) End(ctx context.Context, h *libvirt.Host) error {
+	err := h.UndefineSecret(ctx, c.secret())
+	if errors.Is(err, libvirt.ErrNotFound) || errors.Is(err, libvirt.ErrUnsupported) {
+		return nil
+	}
+	return err
+}

@@ -1,0 +1,46 @@
+package storage
+
+import (
+	"testing"
+
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
+)
+
+// A volume is what a killed run has left only if nothing about it says otherwise: one with data is never removed.
+func TestBegun_left(t *testing.T) {
+	t.Parallel()
+	thin := Disk{Format: "qcow2", Bytes: 1 << 30}
+	clone := Disk{Format: "raw", Bytes: 1 << 30, Clone: &Ref{Pool: "p", Name: "seed"}}
+	seed := &libvirt.Volume{CapacityBytes: 1 << 20}
+	empty := libvirt.Volume{Format: "qcow2", CapacityBytes: 1 << 30, AllocationBytes: 200 << 10}
+	with := func(change func(*libvirt.Volume)) libvirt.Volume {
+		v := empty
+		change(&v)
+		return v
+	}
+	for name, c := range map[string]struct {
+		disk   Disk
+		source *libvirt.Volume
+		is     libvirt.Volume
+		want   bool
+	}{
+		"as created":        {disk: thin, is: empty, want: true},
+		"with data":         {disk: thin, is: with(func(v *libvirt.Volume) { v.AllocationBytes = 100 << 20 })},
+		"of another size":   {disk: thin, is: with(func(v *libvirt.Volume) { v.CapacityBytes-- })},
+		"of another format": {disk: thin, is: with(func(v *libvirt.Volume) { v.Format = "raw" })},
+		"encrypted":         {disk: thin, is: with(func(v *libvirt.Volume) { v.Encrypted = true })},
+		"a clone": {
+			disk: clone, source: seed, want: true,
+			is: libvirt.Volume{Format: "raw", CapacityBytes: 1 << 30, AllocationBytes: 1 << 29},
+		},
+		"a clone not grown": {
+			disk: clone, source: seed, want: true,
+			is: libvirt.Volume{Format: "raw", CapacityBytes: 1 << 20},
+		},
+		"a smaller raw file": {disk: clone, source: seed, is: libvirt.Volume{Format: "raw", CapacityBytes: 1 << 19}},
+	} {
+		if got := newBegun(c.disk, c.source).left(c.is); got != c.want {
+			t.Errorf("%s: %t", name, got)
+		}
+	}
+}
