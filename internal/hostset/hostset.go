@@ -31,6 +31,9 @@ type Host struct {
 	Conn *libvirt.Host
 	// Fenced says that the host was given up: it is never asked, and its objects count as gone.
 	Fenced bool
+	// SameFile returns those of the absolute paths that lead to the file of path on the host, for example through a
+	// symbolic link. It is nil if the host's files can't be compared.
+	SameFile func(ctx context.Context, path string, paths ...string) ([]string, error)
 }
 
 // Set is a number of hosts, in the order of their names.

@@ -6,7 +6,7 @@ import "github.com/virtfleet/terraform-provider-virtfleet/internal/hostset"
 func (inv *Inventory) Connections() hostset.Set {
 	hosts := make([]hostset.Host, len(inv.Configured))
 	for i, h := range inv.Configured {
-		hosts[i] = hostset.Host{Name: h.Name, Conn: h.Conn, Fenced: h.Config.Fenced}
+		hosts[i] = hostset.Host{Name: h.Name, Conn: h.Conn, Fenced: h.Config.Fenced, SameFile: h.Config.SameFile}
 	}
 
 	return hostset.NewSet(hosts...)

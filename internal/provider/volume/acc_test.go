@@ -159,14 +159,20 @@ func TestAccVolume(t *testing.T) {
 				},
 				Config: config("size = \"96Mi\"\nhost = \"kvm1\""), ConfigPlanChecks: does(noop), ConfigStateChecks: on("kvm2"),
 			},
-			// Kept while a definition uses it.
+			// Kept while a definition uses it, here through a symbolic link.
 			{
-				PreConfig: func() { l.Define(t, "kvm2", vm) },
+				PreConfig: func() {
+					l.Run(t, "kvm2", "ln", "-s", at, at+"-link")
+					l.Define(t, "kvm2", strings.Replace(vm, at, at+"-link", 1))
+				},
 				Config:    acctest.Config(l) + pool(name), ExpectError: regexp.MustCompile(`(?s)` + name + `.*uses\s+it`),
 			},
 			{
-				PreConfig: func() { l.Virsh(t, "kvm2", "undefine", name) },
-				Config:    config("size = \"96Mi\"\nhost = \"kvm1\""), ConfigPlanChecks: does(noop),
+				PreConfig: func() {
+					l.Virsh(t, "kvm2", "undefine", name)
+					l.Run(t, "kvm2", "rm", at+"-link")
+				},
+				Config: config("size = \"96Mi\"\nhost = \"kvm1\""), ConfigPlanChecks: does(noop),
 			},
 			// Removed by hand, it is made again.
 			{
