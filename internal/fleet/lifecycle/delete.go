@@ -122,13 +122,22 @@ func (m *Manager) checkKept(ctx context.Context, vm *inventory.VM) error {
 func (m *Manager) Losses(ctx context.Context, vm *inventory.VM) []string {
 	var all []string
 
+	spec := domain.Merge(vm.PersistentSpec, vm.LiveSpec, nil, nil)
+
 	for _, key := range disksRemovedWithVM(vm, false) {
-		if !placement.IsFirstBoot(key) {
-			all = append(all, "disks."+key+": "+vm.Metadata.OwnDisks[key].Path)
+		o := vm.Metadata.OwnDisks[key]
+		if placement.IsFirstBoot(key) || !vm.OwnsHere(o) {
+			continue
 		}
+
+		loss := "disks." + key + ": " + o.Path
+		if now := spec.Disks[key].Source.File; now != "" && !vm.HasFile(o.Path) {
+			loss += fmt.Sprintf(", unless it is the base of another volume; the VM's disk is %s now, which stays", now)
+		}
+
+		all = append(all, loss)
 	}
 
-	spec := domain.Merge(vm.PersistentSpec, vm.LiveSpec, nil, nil)
 	if spec.HasNVRAM() && !vm.Metadata.KeepNVRAM {
 		all = append(all, "the UEFI variables (NVRAM)")
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/schema/validator"
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/value"
 )
 
@@ -59,12 +60,17 @@ func (r *Resource) checkDestroy(ctx context.Context, state *model) diag.Diagnost
 	case err != nil:
 		return diag.Diagnostics{r.planFailure(ctx, state, "delete", err).Error()}
 	}
+	return r.warnAboutLosses(ctx, vm)
+}
+
+// warnAboutLosses returns a warning that lists the data that is deleted with the VM, if there is any.
+func (r *Resource) warnAboutLosses(ctx context.Context, vm *fleet.VM) diag.Diagnostics {
 	losses := r.Data.Fleet.Losses(ctx, vm)
 	if len(losses) == 0 {
 		return nil
 	}
 	// Terraform shows only one of several warnings with the same title, so the title has the VM's name.
-	return diag.Diagnostics{diag.NewWarningDiagnostic("Data is deleted with virtual machine "+text(state.Name),
+	return diag.Diagnostics{diag.NewWarningDiagnostic("Data is deleted with virtual machine "+vm.Name,
 		fmt.Sprintf("The apply destroys the VM on host %q, and in addition to its definition deletes:\n  - %s\n\n"+
 			"To keep a disk, apply its on_destroy = \"keep\" first. UEFI variables and the TPM's state have on_destroy.nvram "+
 			"and on_destroy.tpm_state.", vm.Host, strings.Join(losses, "\n  - ")))}
