@@ -165,7 +165,7 @@ func TestAccVolume(t *testing.T) {
 					l.Run(t, "kvm2", "ln", "-s", at, at+"-link")
 					l.Define(t, "kvm2", strings.Replace(vm, at, at+"-link", 1))
 				},
-				Config:    acctest.Config(l) + pool(name), ExpectError: regexp.MustCompile(`(?s)` + name + `.*uses\s+it`),
+				Config: acctest.Config(l) + pool(name), ExpectError: regexp.MustCompile(`(?s)` + name + `.*uses\s+it`),
 			},
 			{
 				PreConfig: func() {
