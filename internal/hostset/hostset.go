@@ -34,6 +34,9 @@ type Host struct {
 	// OverprovisioningFactor limits what the volumes of a storage pool may grow to, to this many times the pool's
 	// capacity. 0 is no limit.
 	OverprovisioningFactor float64
+	// SameFile returns those of the absolute paths that lead to the file of path on the host, for example through a
+	// symbolic link. It is nil if the host's files can't be compared.
+	SameFile func(ctx context.Context, path string, paths ...string) ([]string, error)
 }
 
 // Set is a number of hosts, in the order of their names.

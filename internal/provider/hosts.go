@@ -132,7 +132,8 @@ func (m *model) overSSH(
 				"is sent. Only the password is kept back, because it requires a known key. Use %q or %q.",
 			source, ssh.HostKeyInsecure, ssh.HostKeyStrict, ssh.HostKeyAcceptNew))
 	}
-	cfg.Dial, cfg.ReadEnd, cfg.Absent, cfg.Close = dialer(client), client.ReadEnd, client.Absent, client.Close
+	cfg.Dial, cfg.Close = dialer(client), client.Close
+	cfg.ReadEnd, cfg.Absent, cfg.SameFile = client.ReadEnd, client.Absent, client.SameFile
 	cfg.Tunnel = tunnels(settings)
 	return diags
 }

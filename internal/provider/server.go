@@ -9,6 +9,7 @@ import (
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/meta"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/virtualmachine"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/volume"
 )
 
 // frameworkServer is everything that the framework's server implements in addition to the required methods.
@@ -79,6 +80,9 @@ func (s *server) UpgradeResourceState(
 		if state := s.short.Saved(s.provider.data(), req); state != nil {
 			return &tfprotov6.UpgradeResourceStateResponse{UpgradedState: state}, nil
 		}
+	}
+	if req.TypeName == volume.TypeName {
+		volume.NoteSaved(s.provider.data(), req)
 	}
 	return s.frameworkServer.UpgradeResourceState(ctx, req)
 }

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	xssh "golang.org/x/crypto/ssh"
@@ -305,6 +306,45 @@ func TestNewClient_refusesWhatCannotWork(t *testing.T) {
 				t.Errorf("the error contains the key: %v", err)
 			}
 		})
+	}
+}
+
+// touchedAgent signs only after a while, as one that waits until a user touches the key.
+type touchedAgent struct {
+	agent.ExtendedAgent
+	after time.Duration
+}
+
+func (a touchedAgent) Sign(key xssh.PublicKey, data []byte) (*xssh.Signature, error) {
+	time.Sleep(a.after)
+	return a.ExtendedAgent.Sign(key, data)
+}
+
+func (a touchedAgent) SignWithFlags(
+	key xssh.PublicKey, data []byte, flags agent.SignatureFlags,
+) (*xssh.Signature, error) {
+	time.Sleep(a.after)
+	return a.ExtendedAgent.SignWithFlags(key, data, flags)
+}
+
+// TestAuth_waitsForATouch: connect_timeout bounds the way to the host, and not the user who has to touch a key.
+func TestAuth_waitsForATouch(t *testing.T) {
+	t.Parallel()
+	key := newKey(t, "ed25519")
+	ring, ok := agent.NewKeyring().(agent.ExtendedAgent)
+	if !ok {
+		t.Fatal("the keyring signs with no flags")
+	}
+	noError(t, ring.Add(agent.AddedKey{PrivateKey: key.private}))
+	const timeout = 3 * time.Second
+	cfg := startSSHD(t, key.authorized()).config(t, key)
+	cfg.PrivateKeyFile, cfg.Agent, cfg.ConnectTimeout = "", nil, timeout
+	cfg.ConfigFile = writeFile(t, "IdentityAgent "+serveAgent(t, touchedAgent{ring, timeout + time.Second})+"\n")
+	file := writeFile(t, "here\n")
+	text, err := newClient(t, cfg).ReadEnd(t.Context(), file, 5)
+	noError(t, err)
+	if string(text) != "here\n" {
+		t.Errorf("got %q", text)
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -40,6 +41,8 @@ const (
 	fileThere   = "virtfleet-file-there"
 	fileAbsent  = "virtfleet-file-absent"
 	fileUnknown = "virtfleet-file-unknown"
+	fileSame    = "virtfleet-file-same"
+	fileOther   = "virtfleet-file-other"
 )
 
 // absentScript says for each of its arguments, which are absolute paths, whether there is such a file. A file is absent
@@ -67,47 +70,89 @@ func (c *Client) Absent(ctx context.Context, paths ...string) ([]string, error) 
 		}
 	}
 	var absent []string
+	err := inCommands(paths, func(some []string) error {
+		said, err := c.askOfFiles(ctx, boundedScript(absentScript, commandLimit, some...), len(some),
+			fileThere, fileAbsent, fileUnknown)
+		for i, word := range said {
+			if word == fileAbsent {
+				absent = append(absent, some[i])
+			}
+		}
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return absent, nil
+}
+
+// sameFileScript says for each of its arguments but the first, which are absolute paths, whether it leads to the file
+// of the first.
+const sameFileScript = `f=$1; shift; for p; do s=` + fileOther + `; test "$p" -ef "$f" && s=` + fileSame +
+	`; echo; echo $s; done`
+
+// SameFile returns those of the absolute paths that lead to the file of path on the host, for example through a symbolic
+// link, as the user who logs in sees it. A path of which this is unknown isn't among them. A program on the host (sh)
+// looks, and changes nothing.
+//
+// Errors are those of [Client.Absent].
+func (c *Client) SameFile(ctx context.Context, path string, paths ...string) ([]string, error) {
+	for _, path := range append([]string{path}, paths...) {
+		if err := checkFilePath(path); err != nil {
+			return nil, &Error{Host: c.cfg.Host, Op: "comparing files", Kind: ErrConfig, Err: err}
+		}
+	}
+	var same []string
+	err := inCommands(paths, func(some []string) error {
+		line := boundedScript(sameFileScript, commandLimit, append([]string{path}, some...)...)
+		said, err := c.askOfFiles(ctx, line, len(some), fileSame, fileOther)
+		for i, word := range said {
+			if word == fileSame {
+				same = append(same, some[i])
+			}
+		}
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return same, nil
+}
+
+// inCommands calls ask with as many of the paths at a time as fit into one command.
+func inCommands(paths []string, ask func(some []string) error) error {
 	for rest := paths; len(rest) > 0; {
 		n, length := 0, 0
 		for n < len(rest) && (n == 0 || length+len(shellQuote(rest[n])) < maxArguments) {
 			length += len(shellQuote(rest[n])) + 1
 			n++
 		}
-		some, err := c.absentAmong(ctx, rest[:n])
-		if err != nil {
-			return nil, err
+		if err := ask(rest[:n]); err != nil {
+			return err
 		}
-		absent, rest = append(absent, some...), rest[n:]
+		rest = rest[n:]
 	}
-	return absent, nil
+	return nil
 }
 
-// absentAmong does the same as Absent for as many paths as fit into one command.
-func (c *Client) absentAmong(ctx context.Context, paths []string) ([]string, error) {
-	line := boundedScript(absentScript, commandLimit, paths...)
+// askOfFiles runs a script that says one of the words about each of n files, and returns what it says.
+func (c *Client) askOfFiles(ctx context.Context, line string, n int, words ...string) ([]string, error) {
 	text, err := throughLink(ctx, c, "looking for files", func(l *link) ([]byte, error) {
-		return l.commandOutput(ctx, line, len(paths)*2*len(fileUnknown))
+		return l.commandOutput(ctx, line, n*2*len(fileUnknown))
 	})
 	if err != nil {
 		return nil, err
 	}
-	var absent []string
-	told := 0
+	var said []string
 	for word := range strings.FieldsSeq(string(text)) { // The output of a login shell comes before.
-		switch word {
-		case fileThere, fileUnknown:
-			told++
-		case fileAbsent:
-			if told < len(paths) {
-				absent = append(absent, paths[told])
-			}
-			told++
+		if slices.Contains(words, word) {
+			said = append(said, word)
 		}
 	}
-	if told != len(paths) {
+	if len(said) != n {
 		return nil, &Error{Host: c.cfg.Host, Op: "looking for files", Err: errors.New("the host's shell gave no answer")}
 	}
-	return absent, nil
+	return said, nil
 }
 
 // commandOutput runs a program on the host and returns its output, up to n bytes, after the output of a login shell.

@@ -76,6 +76,44 @@ func TestAbsent(t *testing.T) {
 	}
 }
 
+func TestSameFile(t *testing.T) {
+	t.Parallel()
+	key := newKey(t, "ed25519")
+	server := startSSHD(t, key.authorized())
+	client := newClient(t, server.config(t, key))
+	file, dir := writeFile(t, "here\n"), t.TempDir()
+	symbolic, hard, through := filepath.Join(dir, "it's $(a link)"), filepath.Join(dir, "hard"), filepath.Join(dir, "dir")
+	for link, make := range map[string]func() error{
+		symbolic: func() error { return os.Symlink(file, symbolic) },
+		hard:     func() error { return os.Link(file, hard) },
+		through:  func() error { return os.Symlink(filepath.Dir(file), through) },
+	} {
+		if err := make(); err != nil {
+			t.Fatalf("%s: %v", link, err)
+		}
+	}
+	same := []string{symbolic, hard, filepath.Join(through, filepath.Base(file))}
+	got, err := client.SameFile(t.Context(), file, append(same, writeFile(t, "here\n"), dir, "/none", "/dev/null")...)
+	noError(t, err)
+	if !slices.Equal(got, same) {
+		t.Errorf("got %q, want %q", got, same)
+	}
+	got, err = client.SameFile(t.Context(), "/none", "/none", file)
+	noError(t, err)
+	if len(got) != 0 {
+		t.Errorf("no file is the same as one that isn't there: got %q", got)
+	}
+	// More than fits into one command.
+	got, err = client.SameFile(t.Context(), file, slices.Repeat([]string{hard, "/none/" + strings.Repeat("x", 200)}, 500)...)
+	noError(t, err)
+	if len(got) != 500 {
+		t.Errorf("got %d paths, want 500", len(got))
+	}
+	if _, err := client.SameFile(t.Context(), file, "relative"); !errors.Is(err, ErrConfig) {
+		t.Errorf("a relative path: got %v", err)
+	}
+}
+
 // TestFiles_refuseRelativePaths: a path that isn't absolute would be looked for in the wrong place.
 func TestFiles_refuseRelativePaths(t *testing.T) {
 	t.Parallel()

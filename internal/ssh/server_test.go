@@ -107,6 +107,11 @@ func startAgent(t *testing.T, keys ...agent.AddedKey) string {
 	for _, key := range keys {
 		noError(t, ring.Add(key))
 	}
+	return serveAgent(t, ring)
+}
+
+func serveAgent(t *testing.T, ring agent.Agent) string {
+	t.Helper()
 	path := t.TempDir() + "/agent.sock"
 	serveSocket(t, path, func(conn net.Conn) { _ = agent.ServeAgent(ring, conn) })
 	return path

@@ -86,9 +86,10 @@ func (s *Storage) usersBeside(ctx context.Context, r Release, h *libvirt.Host, v
 		return nil, err
 	}
 	// The metadata names the volume while it is recorded there, which doesn't count as a use.
-	uses := usedByDevices(d.LiveXML, v)
+	wanted := s.sought(ctx, h, v, pathsIn(d.LiveXML, d.PersistentXML))
+	uses := wanted.usedByDevices(d.LiveXML)
 	if r.Detached {
-		uses = uses || usedByDevices(d.PersistentXML, v)
+		uses = uses || wanted.usedByDevices(d.PersistentXML)
 	}
 	if uses {
 		users = append(users, User{Host: h.Name(), VM: d.Name, UUID: d.UUID, Active: d.Active()})
@@ -97,7 +98,7 @@ func (s *Storage) usersBeside(ctx context.Context, r Release, h *libvirt.Host, v
 }
 
 // usedByDevices reports whether a definition names the volume outside its metadata.
-func usedByDevices(document string, v libvirt.Volume) bool {
+func (v sought) usedByDevices(document string) bool {
 	doc := etree.NewDocument()
 	if document == "" {
 		return false
@@ -112,7 +113,7 @@ func usedByDevices(document string, v libvirt.Volume) bool {
 	if err != nil {
 		return true
 	}
-	_, used := usedBy(rest, v)
+	_, used := v.usedBy(rest)
 	return used
 }
 

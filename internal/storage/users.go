@@ -4,6 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"html"
+	"path"
+	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/beevik/etree"
@@ -40,7 +44,7 @@ func (u User) String() string {
 // error if one of the hosts can't answer.
 func (s *Storage) Users(ctx context.Context, hosts hostset.Set, v libvirt.Volume) ([]User, error) {
 	answers := hostset.Ask(ctx, hosts, func(ctx context.Context, h *libvirt.Host) (*[]User, error) {
-		users, err := usersOn(ctx, h, v)
+		users, err := s.usersOn(ctx, h, v)
 		return &users, err
 	})
 	var users []User
@@ -83,14 +87,26 @@ func (s *Storage) SilentUserHosts(ctx context.Context, host, pool string) (map[s
 		})), nil
 }
 
-func usersOn(ctx context.Context, h *libvirt.Host, v libvirt.Volume) (users []User, err error) {
+func (s *Storage) usersOn(ctx context.Context, h *libvirt.Host, v libvirt.Volume) (users []User, err error) {
 	domains, err := h.Domains(ctx)
 	if err != nil {
 		return nil, err
 	}
+	overlays, err := overlaysOn(ctx, h)
+	if err != nil {
+		return nil, err
+	}
+	var paths []string
+	for _, d := range domains {
+		paths = append(paths, pathsIn(d.LiveXML, d.PersistentXML)...)
+	}
+	for _, o := range overlays {
+		paths = append(paths, o.Backing)
+	}
+	wanted := s.sought(ctx, h, v, paths)
 	for _, d := range domains {
 		for _, document := range []string{d.LiveXML, d.PersistentXML} {
-			target, used := usedBy(document, v)
+			target, used := wanted.usedBy(document)
 			if used {
 				users = append(users, User{
 					Host: h.Name(), VM: d.Name, UUID: d.UUID, Active: d.Active() && document == d.LiveXML, Target: target,
@@ -99,6 +115,16 @@ func usersOn(ctx context.Context, h *libvirt.Host, v libvirt.Volume) (users []Us
 			}
 		}
 	}
+	for _, o := range overlays {
+		if wanted.isAt(o.Backing) {
+			users = append(users, User{Host: h.Name(), Volume: o.Pool + "/" + o.Name})
+		}
+	}
+	return users, nil
+}
+
+// overlaysOn returns the volumes of a host's active pools that are based on another file.
+func overlaysOn(ctx context.Context, h *libvirt.Host) (overlays []libvirt.Volume, err error) {
 	pools, err := h.StoragePools(ctx)
 	if err != nil {
 		return nil, err
@@ -114,18 +140,63 @@ func usersOn(ctx context.Context, h *libvirt.Host, v libvirt.Volume) (users []Us
 		if err != nil {
 			return nil, err
 		}
-		for _, other := range volumes {
-			if v.Path != "" && other.Backing == v.Path {
-				users = append(users, User{Host: h.Name(), Volume: p.Name + "/" + other.Name})
+		for _, v := range volumes {
+			if v.Backing != "" {
+				v.Pool = p.Name
+				overlays = append(overlays, v)
 			}
 		}
 	}
-	return users, nil
+	return overlays, nil
+}
+
+// sought is a volume whose users are looked for on a host.
+type sought struct {
+	libvirt.Volume
+	// links are other paths that lead to the volume's file on the host.
+	links []string
+}
+
+// sought compares the volume with the files at paths: a definition may have a path through a symbolic link. If the host
+// can't compare them, only equal paths are the same file.
+func (s *Storage) sought(ctx context.Context, h *libvirt.Host, v libvirt.Volume, paths []string) sought {
+	found := sought{Volume: v}
+	slices.Sort(paths)
+	paths = slices.DeleteFunc(slices.Compact(paths), func(p string) bool {
+		return !askable(p) || path.Clean(p) == path.Clean(v.Path)
+	})
+	host, ok := s.Hosts.Host(h.Name())
+	if !ok || host.SameFile == nil || len(paths) == 0 || !askable(v.Path) {
+		return found
+	}
+	links, err := host.SameFile(ctx, v.Path, paths...)
+	if err != nil {
+		s.Log.Debug("files were not compared", "host", h.Name(), "volume", v.Path, "error", err)
+	}
+	found.links = links
+	return found
+}
+
+// askable reports whether a host can be asked about the file at the path.
+func askable(p string) bool { return strings.HasPrefix(p, "/") && !strings.ContainsAny(p, "\r\n\x00") }
+
+// pathInXML finds absolute paths that libvirt wrote as an attribute of a source or as an element's text.
+var pathInXML = regexp.MustCompile(`(?: (?:file|dev|dir|name)='|>)(/[^'<>]+)['<]`)
+
+// pathsIn returns the absolute paths in definitions, without parsing them.
+func pathsIn(documents ...string) []string {
+	var paths []string
+	for _, document := range documents {
+		for _, match := range pathInXML.FindAllStringSubmatch(document, -1) {
+			paths = append(paths, html.UnescapeString(match[1]))
+		}
+	}
+	return paths
 }
 
 // usedBy reports whether a definition names the volume anywhere, and as which disk.
-func usedBy(document string, v libvirt.Volume) (target string, used bool) {
-	if !strings.Contains(document, v.Path) && !strings.Contains(document, v.Name) {
+func (v sought) usedBy(document string) (target string, used bool) {
+	if !v.mayBeIn(document) {
 		return "", false // Most definitions: they needn't be parsed.
 	}
 	doc := etree.NewDocument()
@@ -133,7 +204,7 @@ func usedBy(document string, v libvirt.Volume) (target string, used bool) {
 		return "", true // It names the volume, and in which role is unknown.
 	}
 	for _, e := range doc.Root().FindElements(".//*") {
-		if !names(e, v) {
+		if !v.isNamedBy(e) {
 			continue
 		}
 		used = true
@@ -147,16 +218,28 @@ func usedBy(document string, v libvirt.Volume) (target string, used bool) {
 	return "", used
 }
 
-func names(e *etree.Element, v libvirt.Volume) bool {
-	if v.Path != "" {
-		if e.Text() == v.Path {
+func (v sought) mayBeIn(document string) bool {
+	for _, text := range append([]string{v.Path, v.Name}, v.links...) {
+		if strings.Contains(document, text) || document != "" && strings.ContainsAny(text, `&<>'"`) {
 			return true
 		}
-		for _, name := range []string{"file", "dev", "dir", "name"} {
-			if e.SelectAttrValue(name, "") == v.Path {
-				return true
-			}
+	}
+	return false
+}
+
+func (v sought) isNamedBy(e *etree.Element) bool {
+	if v.isAt(e.Text()) {
+		return true
+	}
+	for _, name := range []string{"file", "dev", "dir", "name"} {
+		if v.isAt(e.SelectAttrValue(name, "")) {
+			return true
 		}
 	}
 	return e.SelectAttrValue("pool", "") == v.Pool && e.SelectAttrValue("volume", "") == v.Name && v.Name != ""
+}
+
+// isAt reports whether the volume is at the path.
+func (v sought) isAt(p string) bool {
+	return v.Path != "" && p != "" && (path.Clean(p) == path.Clean(v.Path) || slices.Contains(v.links, p))
 }

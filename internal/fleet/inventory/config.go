@@ -25,6 +25,9 @@ type HostConfig struct {
 	// Absent returns the paths that don't exist on the host; paths of which this is unknown are left out. It is nil if the
 	// host's files can't be checked.
 	Absent func(ctx context.Context, paths ...string) ([]string, error)
+	// SameFile returns those of the paths that lead to the file of path on the host, for example through a symbolic link.
+	// It is nil if the host's files can't be compared.
+	SameFile func(ctx context.Context, path string, paths ...string) ([]string, error)
 	// Close ends the connection that Dial uses. It may be nil.
 	Close func() error
 	// Labels are the labels that placement matches.

@@ -8,7 +8,7 @@ func (inv *Inventory) Connections() hostset.Set {
 	for i, h := range inv.Configured {
 		hosts[i] = hostset.Host{
 			Name: h.Name, Conn: h.Conn, Fenced: h.Config.Fenced,
-			OverprovisioningFactor: h.Config.StorageOverprovisioningFactor,
+			OverprovisioningFactor: h.Config.StorageOverprovisioningFactor, SameFile: h.Config.SameFile,
 		}
 	}
 

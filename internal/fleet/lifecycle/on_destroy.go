@@ -111,11 +111,16 @@ func (m *Manager) Removal(ctx context.Context, vm *inventory.VM) Removal {
 	var r Removal
 
 	for _, key := range slices.Sorted(maps.Keys(vm.Metadata.OwnDisks)) {
-		disk := "disks." + key + ": " + vm.Metadata.OwnDisks[key].Path
+		o := vm.Metadata.OwnDisks[key]
+		disk := "disks." + key + ": " + o.Path
 
 		switch {
-		case placement.IsFirstBoot(key):
+		case placement.IsFirstBoot(key) || !vm.OwnsHere(o):
 		case slices.Contains(removed, key):
+			if now := spec.Disks[key].Source.File; now != "" && !vm.HasFile(o.Path) {
+				disk += fmt.Sprintf(", unless it is the base of another volume; the VM's disk is %s now, which stays", now)
+			}
+
 			r.Deleted = append(r.Deleted, disk)
 		default:
 			r.Kept = append(r.Kept, disk)

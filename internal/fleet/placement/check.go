@@ -148,7 +148,8 @@ func (p *Planner) CheckUpdate(
 		return nil, err
 	}
 
-	if problems := append(CheckHanded(ctx, vm, d), growsEncrypted(ctx, vm, d)...); len(problems) > 0 {
+	if problems := slices.Concat(
+		CheckHanded(ctx, vm, d), growsEncrypted(ctx, vm, d), grownByHand(ctx, vm, d)); len(problems) > 0 {
 		return problems, nil
 	}
 

@@ -184,6 +184,35 @@ func ownDiskMisfit(
 	}
 }
 
+// grownByHand returns a problem for each disk that is to grow, and already is larger than that because a user has
+// resized it. Unless a disk is to grow, its size isn't read.
+func grownByHand(ctx context.Context, vm *inventory.VM, d Desired) []inventory.Problem {
+	var problems []inventory.Problem
+
+	made := RenamedOwnDisks(vm.Metadata.OwnDisks, d.OwnDisks)
+	for _, key := range slices.Sorted(maps.Keys(d.OwnDisks)) {
+		is, want := made[key], d.OwnDisks[key].Bytes
+		if is.Volume == "" || is.Making || want <= is.Bytes || !vm.OwnsHere(is) {
+			continue
+		}
+
+		volume, err := vm.On.Conn.PoolVolume(ctx, is.Pool, is.Volume)
+		if err != nil || volume.CapacityBytes <= want {
+			continue
+		}
+
+		has := domain.FormatSize(volume.CapacityBytes)
+		problems = append(problems, inventory.Problem{
+			Attribute: OwnDiskAttribute(key, "size"), Summary: "Disks never shrink",
+			Detail: fmt.Sprintf("Disk %q of VM %q has %s on host %q, because somebody resized it, and size is %s.",
+				key, vm.Name, has, vm.Host, domain.FormatSize(want)),
+			Remedy: fmt.Sprintf("Set size to %q or more.", has),
+		})
+	}
+
+	return problems
+}
+
 // ofKey returns the key that a retired record had. Keys of disks contain no dot.
 func ofKey(key string) string {
 	base, _, _ := strings.Cut(key, ".")

@@ -36,6 +36,8 @@ type Data struct {
 	UnknownAttributes []string
 	// Managed are the VMs that Terraform has sent since the provider was configured.
 	Managed Managed
+	// Volumes are the volumes that Terraform has sent since the provider was configured.
+	Volumes Volumes
 	// Planned are the planned objects that VMs need on their hosts, since the provider was configured.
 	Planned Planned
 }

@@ -7,17 +7,19 @@ import (
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/lab"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/acctest"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/virtualmachine"
 )
 
-// TestAccOnDestroy: the plan of a destroy names the data that go with a VM: UEFI variables, the TPM's state, saved
-// memory, snapshots and checkpoints. They are gone afterwards, except for what on_destroy keeps. What is to be kept and
-// libvirt can't keep stops a destroy before anything happens.
+// TestAccOnDestroy: the plan of a destroy, and that of a replacement, names the data that go with a VM: disks, UEFI
+// variables, the TPM's state, saved memory, snapshots and checkpoints. They are gone afterwards, except for what
+// on_destroy keeps, and for a disk that a user's snapshot is based on. What is to be kept and libvirt can't keep stops
+// a destroy before anything happens.
 func TestAccOnDestroy(t *testing.T) {
 	t.Parallel()
 	l := lab.Open(t)
 	const host = "kvm2"
 	prefix := lab.Name(t) + "-"
-	for _, key := range []string{"firm", "snap", "check"} {
+	for _, key := range []string{"firm", "snap", "check", "over"} {
 		l.RemoveDomain(t, prefix+key)
 	}
 	tf := acctest.NewCLI(t)
@@ -31,13 +33,18 @@ func TestAccOnDestroy(t *testing.T) {
 	})
 	snap, check := vm("snap", disk("snap")), vm("check", disk("check"))
 	config := func(vms ...string) { tf.Config(t, acctest.Config(l)+strings.Join(vms, "")) }
+	pool := "/var/lib/libvirt/" + prefix + "pool"
+	over := fmt.Sprintf("resource \"virtfleet_storage_pool\" \"this\" {\n  name = %q\n  type = \"dir\"\n"+
+		"  target = { path = %q }\n}\n", prefix+"pool", pool) + vm("over", hcl{
+		"run_strategy": quote("Halted"), "disks": `{ root = { pool = virtfleet_storage_pool.this.name, size = "1Mi" } }`,
+	}).named("over")
 	files := func() string {
 		return l.Run(t, host, "find", "/var/lib/libvirt/qemu", "/var/lib/libvirt/swtpm", "-path", "*"+prefix+"*", "-o",
 			"-name", "tpm2-00.permall")
 	}
 	keep := func(part string) hcl { return hcl{"on_destroy": fmt.Sprintf(`{ %s = "keep" }`, part)} }
 	config(firm.with(keep("managed_save")).named("firm"), snap.with(keep("snapshots")).named("snap"),
-		check.with(keep("checkpoints")).named("check"))
+		check.with(keep("checkpoints")).named("check"), over)
 	tf.Run(t, "apply")
 	uuid := uuidOf(t, l, host, prefix+"firm")
 	tf.Run(t, "plan", "-destroy", "-out=destroy.plan")
@@ -70,13 +77,28 @@ func TestAccOnDestroy(t *testing.T) {
 	}
 
 	// Without on_destroy everything goes.
-	config(firm.named("firm"), snap.named("snap"), check.named("check"))
+	config(firm.named("firm"), snap.named("snap"), check.named("check"), over)
 	tf.Run(t, "apply")
 	noChanges(t, tf)
 	const deleted = "Data is deleted with virtual machine "
+	l.Virsh(t, host, "snapshot-create-as", prefix+"over", "since", "--disk-only", "--diskspec",
+		"vda,file="+pool+"/since.qcow2")
+	losses := []string{
+		deleted + prefix + "firm", "- the UEFI variables (NVRAM)", "- the state of the TPM",
+		"- the guest's saved memory (managed save image)",
+	}
+	tf.Run(t, "taint", virtualmachine.TypeName+".firm")
+	for _, args := range [][]string{{"plan"}, {"plan", "-refresh=false"}} {
+		out := tf.Run(t, args...)
+		expect(t, out, append([]string{"is tainted, so must be replaced"}, losses...)...)
+		if strings.Contains(out, deleted+prefix+"snap") {
+			t.Errorf("only one VM is replaced: %s", out)
+		}
+	}
+	tf.Run(t, "untaint", virtualmachine.TypeName+".firm")
 	out := tf.Run(t, "plan", "-destroy")
-	expect(t, out, deleted+prefix+"firm", "- the UEFI variables (NVRAM)", "- the state of the TPM",
-		"- the guest's saved memory (managed save image)")
+	expect(t, out, losses...)
+	expect(t, out, deleted+prefix+"over", pool+"/since.qcow2 now, which stays")
 	expect(t, out, deleted+prefix+"snap", `- the metadata of its snapshots "before-upgrade"`,
 		"Not deleted with the VM", "- disks.root: ")
 	expect(t, out, deleted+prefix+"check", `- the metadata of its checkpoints "`, `"daily"`)
@@ -93,6 +115,8 @@ func TestAccOnDestroy(t *testing.T) {
 	if left := files(); strings.Contains(left, prefix) || strings.Contains(left, uuid) {
 		t.Errorf("what was the VMs' is still there: %s", left)
 	}
+	l.Run(t, host, "qemu-img", "check", "-q", pool+"/since.qcow2") // And so is what it is based on.
+	l.Run(t, host, "rm", "-r", pool)
 
 	// What is kept is named as such, and stays. What isn't there needn't be kept.
 	config(firm.with(hcl{"on_destroy": `{

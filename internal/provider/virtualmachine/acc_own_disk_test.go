@@ -151,6 +151,11 @@ resource "virtfleet_image" "base" {
 		Config:      config(strings.Replace(root("48Mi"), "virtfleet_image.base.id", `"vms/other-012"`, 1), logs),
 		ExpectError: regexp.MustCompile(`created\s+again`),
 	}, resource.TestStep{
+		// What a user has grown doesn't shrink either.
+		PreConfig: func() { l.Virsh(t, "kvm1", "blockresize", name, "vdb", "56M") },
+		Config:    config(root("52Mi"), logs), PlanOnly: true,
+		ExpectError: regexp.MustCompile(`(?s)Disks never shrink.*has\s+56Mi.*size\s+is\s+52Mi`),
+	}, resource.TestStep{
 		// Grown, added and removed under the running guest; what is to be kept is.
 		Config:           config(root("64Mi"), extra),
 		ConfigPlanChecks: changes(plancheck.ResourceActionUpdate),

@@ -64,9 +64,6 @@ func (r *Resource) ModifyPlan(
 		if !r.Data.Unknown {
 			resp.Diagnostics.Append(r.verifyDestroyable(ctx, config, text(state.ID))...)
 		}
-		if !resp.Diagnostics.HasError() {
-			resp.Diagnostics.Append(r.checkDestroy(ctx, p.state)...)
-		}
 		return
 	}
 	if diags := p.validatePlanned(&o.planned); diags.HasError() {

@@ -11,6 +11,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/schema/validator"
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/value"
 )
 
@@ -73,6 +74,11 @@ func (r *Resource) checkDestroy(ctx context.Context, state *model) diag.Diagnost
 	case err != nil:
 		return diag.Diagnostics{r.planFailure(ctx, state, "delete", err).Error()}
 	}
+	return r.warnAboutRemoval(ctx, vm)
+}
+
+// warnAboutRemoval returns a warning that lists what is deleted with the VM and what is kept, if there is anything.
+func (r *Resource) warnAboutRemoval(ctx context.Context, vm *fleet.VM) diag.Diagnostics {
 	removal := r.Data.Fleet.Removal(ctx, vm)
 	if len(removal.Deleted)+len(removal.Kept) == 0 {
 		return nil
@@ -93,9 +99,8 @@ func (r *Resource) checkDestroy(ctx context.Context, state *model) diag.Diagnost
 	detail += "\n\nTo change this, apply disks.<key>.on_destroy for a disk, or on_destroy for anything else, before the " +
 		"destroy."
 	// Terraform shows only one of several warnings with the same title, so the title has the VM's name.
-	name := text(state.Name)
 	if len(removal.Deleted) == 0 {
-		return diag.Diagnostics{diag.NewWarningDiagnostic("Data is kept after destroying virtual machine "+name, detail)}
+		return diag.Diagnostics{diag.NewWarningDiagnostic("Data is kept after destroying virtual machine "+vm.Name, detail)}
 	}
-	return diag.Diagnostics{diag.NewWarningDiagnostic("Data is deleted with virtual machine "+name, detail)}
+	return diag.Diagnostics{diag.NewWarningDiagnostic("Data is deleted with virtual machine "+vm.Name, detail)}
 }

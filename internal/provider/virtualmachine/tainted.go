@@ -74,15 +74,19 @@ func (r *Resource) replacedVM(ctx context.Context, m *model, private meta.Privat
 }
 
 // verifyDestroyable returns an error if a VM that must be destroyed before a new one is created can't be destroyed,
-// because a host that may have it, or may use its disks, is unreachable. m is the planned VM. The saved state has the
-// host that had the old VM last.
+// because a host that may have it, or may use its disks, is unreachable. Otherwise it returns a warning that lists the
+// data that is deleted with the VM. m is the planned VM. The saved state has the host that had the old VM last.
 func (r *Resource) verifyDestroyable(ctx context.Context, m *model, id string) diag.Diagnostics {
 	saved, _ := r.Data.Managed.VM(id)
-	_, err := r.Data.Fleet.CheckDelete(ctx, id, fleet.LastKnown{Host: saved.Host, HostUUID: saved.HostUUID})
-	if err == nil || isGone(err) {
+	vm, err := r.Data.Fleet.CheckDelete(ctx, id, fleet.LastKnown{Host: saved.Host, HostUUID: saved.HostUUID})
+	switch {
+	case isGone(err):
 		return nil
+	case err != nil:
+		failure := r.planFailure(ctx, m, "replace", err)
+		failure.Happened = "The virtual machine has to be destroyed before a new one is created"
+		return diag.Diagnostics{failure.Error()}
+	default:
+		return r.warnAboutRemoval(ctx, vm)
 	}
-	failure := r.planFailure(ctx, m, "replace", err)
-	failure.Happened = "The virtual machine has to be destroyed before a new one is created"
-	return diag.Diagnostics{failure.Error()}
 }

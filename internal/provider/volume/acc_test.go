@@ -166,14 +166,20 @@ func TestAccVolume(t *testing.T) {
 				},
 				Config: config("size = \"96Mi\"\nhost = \"kvm1\""), ConfigPlanChecks: does(noop), ConfigStateChecks: on("kvm2"),
 			},
-			// Kept while a definition uses it.
+			// Kept while a definition uses it, here through a symbolic link.
 			{
-				PreConfig: func() { l.Define(t, "kvm2", vm) },
-				Config:    acctest.Config(l) + pool(name), ExpectError: regexp.MustCompile(`(?s)` + name + `.*uses\s+it`),
+				PreConfig: func() {
+					l.Run(t, "kvm2", "ln", "-s", at, at+"-link")
+					l.Define(t, "kvm2", strings.Replace(vm, at, at+"-link", 1))
+				},
+				Config: acctest.Config(l) + pool(name), ExpectError: regexp.MustCompile(`(?s)` + name + `.*uses\s+it`),
 			},
 			{
-				PreConfig: func() { l.Virsh(t, "kvm2", "undefine", name) },
-				Config:    config("size = \"96Mi\"\nhost = \"kvm1\""), ConfigPlanChecks: does(noop),
+				PreConfig: func() {
+					l.Virsh(t, "kvm2", "undefine", name)
+					l.Run(t, "kvm2", "rm", at+"-link")
+				},
+				Config: config("size = \"96Mi\"\nhost = \"kvm1\""), ConfigPlanChecks: does(noop),
 			},
 			// Removed by hand, it is made again.
 			{
@@ -322,4 +328,67 @@ func TestAccVolume_growsOnline(t *testing.T) {
 			},
 		},
 	})
+}
+
+// TestAccVolume_replaced: the plan of a replacement names the data that is deleted and what still uses it, also for a
+// tainted volume, of which Terraform plans only the new one. With -replace, of which no provider is told, the apply finds
+// out. What is in use is never deleted.
+func TestAccVolume_replaced(t *testing.T) {
+	t.Parallel()
+	l := lab.Open(t)
+	tf := acctest.NewCLI(t)
+	name := lab.Name(t)
+	file := "/var/lib/libvirt/" + name + "/data"
+	base := acctest.Block{Lab: l, Hosts: []acctest.Host{{Of: l.Host("kvm1")}}}.String() + pool(name)
+	tf.Config(t, base+volume(`size = "1Mi"`))
+	tf.Run(t, "apply")
+	says := func(out string, wants ...string) {
+		t.Helper()
+		out = strings.Join(strings.Fields(out), " ")
+		for _, want := range wants {
+			if !strings.Contains(out, want) {
+				t.Errorf("Terraform doesn't say %q in:\n%s", want, out)
+			}
+		}
+	}
+	lost := []string{
+		fmt.Sprintf("Data is deleted with volume %q", name+"/data"), "deletes " + file + ` on host "kvm1"`,
+	}
+	const replace = "-replace=" + address
+	plans := func(wants ...string) {
+		t.Helper()
+		tf.Run(t, "taint", address)
+		for _, args := range [][]string{{"plan"}, {"plan", "-refresh=false"}} {
+			says(tf.Run(t, args...), append(wants, "is tainted")...)
+		}
+		tf.Run(t, "untaint", address)
+		tf.Config(t, base+volume("size = \"1Mi\"\nformat = \"raw\""))
+		says(tf.Run(t, "plan"), append(wants, "forces replacement")...)
+		tf.Config(t, base+volume(`size = "1Mi"`))
+	}
+	plans(lost...)
+	inode := func() string { return l.Run(t, "kvm1", "stat", "-c", "%i %W", file) }
+	before := inode()
+
+	l.Define(t, "kvm1", fmt.Sprintf("<domain type='qemu'><name>%s</name><memory unit='MiB'>16</memory><os><type>hvm</type>"+
+		"</os><devices><disk type='file'><driver type='qcow2'/><source file='%s'/><target dev='vda' bus='virtio'/></disk>"+
+		"</devices></domain>", name, file))
+	used := fmt.Sprintf("VM %q on host \"kvm1\" uses it", name)
+	plans(append(lost, "the apply fails", used)...)
+	says(tf.Fail(t, "apply", replace), "Unable to delete volume", used, "Nothing was removed")
+	if now := inode(); now != before {
+		t.Errorf("the file in use is another one: %s, was %s", now, before)
+	}
+
+	l.Virsh(t, "kvm1", "undefine", name)
+	tf.Run(t, "taint", address)
+	tf.Run(t, "apply")
+	if now := inode(); now == before {
+		t.Errorf("the volume wasn't replaced: %s", now)
+	}
+	if actions := tf.Actions(t); actions[address] != "no-op" {
+		t.Errorf("the next plan does %v", actions)
+	}
+	tf.Run(t, "destroy")
+	l.Run(t, "kvm1", "rmdir", "/var/lib/libvirt/"+name)
 }

@@ -1,11 +1,108 @@
 package volume
 
 import (
+	"context"
+	"encoding/json"
+	"fmt"
 	"slices"
+	"strings"
 
+	"github.com/hashicorp/terraform-plugin-framework/diag"
 	"github.com/hashicorp/terraform-plugin-framework/resource"
+	"github.com/hashicorp/terraform-plugin-framework/types"
+	"github.com/hashicorp/terraform-plugin-go/tfprotov6"
 	"github.com/hashicorp/terraform-plugin-go/tftypes"
+
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/hostset"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/meta"
 )
+
+// privateReplaced is the key of the planned volume in private state. If Terraform then plans a new volume in its place,
+// it is the volume that is removed before.
+const privateReplaced = "replaced"
+
+// NoteSaved records the volume of a state that Terraform saved. Before it plans, Terraform sends every saved state, even
+// those that it doesn't have read.
+func NoteSaved(data *meta.Data, req *tfprotov6.UpgradeResourceStateRequest) {
+	var saved struct {
+		Pool, Name string
+		Host       string `json:"current_host"`
+	}
+	if data == nil || req.RawState == nil || json.Unmarshal(req.RawState.JSON, &saved) != nil || saved.Host == "" {
+		return
+	}
+	data.Volumes.Saved(meta.SavedVolume{Pool: saved.Pool, Name: saved.Name, Host: saved.Host})
+}
+
+// noteForReplacement records which volume is planned. With -replace, Terraform plans a new one next, whatever was
+// planned.
+func (r *volumeResource) noteForReplacement(ctx context.Context, state *model, resp *resource.ModifyPlanResponse) {
+	saved := meta.SavedVolume{
+		Pool: state.Pool.ValueString(), Name: state.Name.ValueString(), Host: state.CurrentHost.ValueString(),
+	}
+	r.Data.Volumes.Plans(saved)
+	resp.Diagnostics.Append(meta.WritePrivate(ctx, resp.Private, privateReplaced, saved)...)
+}
+
+// checkReplaced checks the volume that is removed before the new one is created. That is one that Terraform has planned
+// to replace, or a tainted one. Of a volume that was planned before, Terraform shows only errors here, and no warnings.
+func (r *volumeResource) checkReplaced(
+	ctx context.Context, req resource.ModifyPlanRequest, resp *resource.ModifyPlanResponse,
+) {
+	var replaced meta.SavedVolume
+	planned, diags := meta.ReadPrivate(ctx, req.Private, privateReplaced, &replaced)
+	resp.Diagnostics.Append(diags...)
+	if planned {
+		resp.Diagnostics.Append(r.checkReplacement(ctx, modelOf(replaced))...)
+		return
+	}
+	var plan model
+	resp.Diagnostics.Append(req.Plan.Get(ctx, &plan)...)
+	tainted, found := r.Data.Volumes.Tainted(plan.Pool.ValueString(), plan.Name.ValueString(), plan.Host.ValueString())
+	if found && !resp.Diagnostics.HasError() {
+		resp.Diagnostics.Append(r.checkReplacement(ctx, modelOf(tainted))...)
+	}
+}
+
+func modelOf(v meta.SavedVolume) *model {
+	return &model{
+		Pool: types.StringValue(v.Pool), Name: types.StringValue(v.Name), CurrentHost: types.StringValue(v.Host),
+	}
+}
+
+// checkReplacement returns why the volume can't be removed, or a warning that names what is lost with it and what still
+// uses it. It returns nothing if the volume is gone, as it is when Terraform plans again during the apply.
+func (r *volumeResource) checkReplacement(ctx context.Context, old *model) diag.Diagnostics {
+	s := r.Data.Storage()
+	host := old.CurrentHost.ValueString()
+	answers := s.Volume(ctx, s.Hosts.Named(host), old.ref())
+	found := hostset.Found(answers)
+	if len(found) == 0 && len(hostset.Silent(answers)) == 0 {
+		return nil
+	}
+	if diags := r.checkRemoval(ctx, old); diags.HasError() || len(found) == 0 {
+		return diags
+	}
+	hosts, err := s.UserHosts(ctx, host, old.Pool.ValueString())
+	if err != nil {
+		return diag.Diagnostics{old.removalFailure(host, err).Error()}
+	}
+	users, err := s.Users(ctx, hosts, *found[0].Value)
+	if err != nil {
+		return diag.Diagnostics{old.removalFailure(host, err).Error()}
+	}
+	detail := fmt.Sprintf("The apply deletes %s on host %q with all that is in it, and creates a new volume.",
+		found[0].Value.Path, host)
+	var names []string
+	for _, u := range users {
+		names = append(names, u.String())
+	}
+	if len(names) > 0 {
+		detail += "\n\nNothing is deleted while it is in use, and the apply fails unless these are gone by then:\n  - " +
+			strings.Join(names, "\n  - ") + "\n\nRemove it there first, or replace them in the same apply."
+	}
+	return diag.Diagnostics{diag.NewWarningDiagnostic("Data is deleted with "+old.noun(), detail)}
+}
 
 // replacing are the attributes whose change requires a new volume.
 var replacing = []string{

@@ -46,8 +46,12 @@ func NewResource() resource.Resource {
 func (r *volumeResource) ModifyPlan(
 	ctx context.Context, req resource.ModifyPlanRequest, resp *resource.ModifyPlanResponse,
 ) {
-	if req.Plan.Raw.IsNull() {
-		r.checkRemoval(ctx, req, resp)
+	if req.Plan.Raw.IsNull() && r.Data != nil && !r.Data.Unknown {
+		var state model
+		resp.Diagnostics.Append(req.State.Get(ctx, &state)...)
+		if !resp.Diagnostics.HasError() {
+			resp.Diagnostics.Append(r.checkRemoval(ctx, &state)...)
+		}
 	}
 	if !r.Plans(noun, req, resp) {
 		return
@@ -62,6 +66,7 @@ func (r *volumeResource) ModifyPlan(
 	if req.State.Raw.IsNull() {
 		checkName(ctx, req, resp)
 		r.checkNew(ctx, req, resp, host)
+		r.checkReplaced(ctx, req, resp)
 		return
 	}
 	var state model
@@ -71,9 +76,10 @@ func (r *volumeResource) ModifyPlan(
 	if resp.Diagnostics.HasError() {
 		return
 	}
+	r.noteForReplacement(ctx, &state, resp)
 	if isReplaced(req) {
 		checkName(ctx, req, resp)
-		r.checkRemoval(ctx, req, resp)
+		resp.Diagnostics.Append(r.checkReplacement(ctx, &state)...)
 		return
 	}
 	planned := r.Data.Planned.All()
@@ -173,28 +179,22 @@ func (r *volumeResource) checkRoom(
 
 // checkRemoval returns an error for the removal of a volume that an unreachable host may use, and of one that libvirt
 // can't remove. The apply would find that out only after the VMs that use the volume are gone.
-func (r *volumeResource) checkRemoval(
-	ctx context.Context, req resource.ModifyPlanRequest, resp *resource.ModifyPlanResponse,
-) {
-	var state model
-	resp.Diagnostics.Append(req.State.Get(ctx, &state)...)
-	if resp.Diagnostics.HasError() || r.Data == nil || r.Data.Unknown {
-		return
-	}
+func (r *volumeResource) checkRemoval(ctx context.Context, state *model) (diags diag.Diagnostics) {
 	own := state.CurrentHost.ValueString()
 	silent, err := r.Data.Storage().SilentUserHosts(ctx, own, state.Pool.ValueString())
 	if err == nil {
 		err = r.Data.Storage().CheckDelete(ctx, own, state.ref())
 	}
 	if err != nil {
-		resp.Diagnostics.Append(state.removalFailure(own, err).Error())
+		diags.Append(state.removalFailure(own, err).Error())
 	}
 	for host, err := range silent {
 		f := state.failure("delete", host, err)
 		f.Happened = "host " + strconv.Quote(host) + " shares the storage pool and can't be asked whether it uses the volume"
 		f.Remedy = "Bring the host back. Or make sure that it is off, then set its fenced = true."
-		resp.Diagnostics.Append(f.Error())
+		diags.Append(f.Error())
 	}
+	return diags
 }
 
 // Create creates the volume.

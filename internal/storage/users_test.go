@@ -1,0 +1,137 @@
+package storage_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/hostset"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/storage"
+)
+
+// TestUsers: a VM that is off uses a volume, however its definition writes the volume's path.
+func TestUsers(t *testing.T) {
+	t.Parallel()
+	h, err := libvirt.Open(libvirt.Config{Name: "test", URI: "test:///default"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = h.Close() })
+	const link = "/links/to & fro/data"
+	sources := map[string]string{
+		"same": `file="/vms/data"`, "slashes": `file="/vms//data"`, "dots": `file="/vms/../vms/./data"`,
+		"link": `file="/links/to &amp; fro/data"`,
+		// These are others.
+		"longer": `file="/vms/data2"`, "elsewhere": `file="/other/data"`,
+	}
+	for name, source := range sources {
+		if _, err := h.DefineDomain(t.Context(), fmt.Sprintf(`<domain type="test"><name>%s</name><memory>1024</memory><os><type>hvm</type></os><devices>`+
+			`<disk type="file"><source %s/><target dev="vdb" bus="virtio"/></disk></devices></domain>`, name, source)); err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+	}
+	s := storage.Storage{Log: slog.New(slog.DiscardHandler), Hosts: hostset.NewSet(hostset.Host{
+		Name: "test", Conn: h,
+		SameFile: func(_ context.Context, path string, paths ...string) (same []string, err error) {
+			if path == "/vms/data" && slices.Contains(paths, link) {
+				same = append(same, link)
+			}
+			return same, nil
+		},
+	})}
+	users, err := s.Users(t.Context(), s.Hosts, libvirt.Volume{Pool: "vms", Name: "data", Path: "/vms/data"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for _, u := range users {
+		names = append(names, u.VM)
+		if u.Host != "test" || u.Target != "vdb" || u.Active {
+			t.Errorf("%+v", u)
+		}
+	}
+	slices.Sort(names)
+	if want := []string{"dots", "link", "same", "slashes"}; !slices.Equal(names, want) {
+		t.Errorf("%q use the volume, want %q", names, want)
+	}
+}
+
+// TestDeleteUnused_everyHost: a volume of a shared pool stays while a VM that is off on any host, or one that doesn't
+// answer, may use it.
+func TestDeleteUnused_everyHost(t *testing.T) {
+	t.Parallel()
+	open := func(name string) *libvirt.Host {
+		file := filepath.Join(t.TempDir(), name+".xml")
+		if err := os.WriteFile(file, []byte("<node/>"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		h, err := libvirt.Open(libvirt.Config{Name: name, URI: "test://" + file})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = h.Close() })
+		return h
+	}
+	one, other := open("one"), open("other")
+	const document = `<pool type="netfs"><name>vms</name><source><host name="nas"/><dir path="/vms"/></source>` +
+		`<target><path>/vms</path></target></pool>`
+	for _, h := range []*libvirt.Host{one, other} {
+		if err := h.DefineStoragePool(t.Context(), "vms", document); err != nil {
+			t.Fatal(err)
+		}
+		if err := h.StartStoragePool(t.Context(), "vms"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := one.CreateVolume(t.Context(), libvirt.NewVolume{Pool: "vms", Name: "data", Document: `<volume>` +
+		`<name>data</name><capacity>1024</capacity></volume>`}); err != nil {
+		t.Fatal(err)
+	}
+	uuid, err := other.DefineDomain(t.Context(), `<domain type="test"><name>web</name><memory>1024</memory>`+
+		`<os><type>hvm</type></os><devices><disk type="volume"><source pool="vms" volume="data"/><target dev="vdb"/></disk>`+
+		`</devices></domain>`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := storage.Storage{
+		Log: slog.New(slog.DiscardHandler), Hosts: hostset.NewSet(
+			hostset.Host{Name: "one", Conn: one}, hostset.Host{Name: "other", Conn: other}),
+		Lock: func(ctx context.Context, _, _, _ string) (context.Context, func(), error) { return ctx, func() {}, nil },
+	}
+	remove := func() error {
+		hosts, err := s.UserHosts(t.Context(), "one", "vms")
+		if err != nil {
+			return err
+		}
+		return s.DeleteUnused(t.Context(), hosts, "one", storage.Ref{Pool: "vms", Name: "data"})
+	}
+	there := func() bool {
+		_, err := one.PoolVolume(t.Context(), "vms", "data")
+		return err == nil
+	}
+	if err := remove(); !errors.Is(err, storage.ErrInUse) || !there() {
+		t.Errorf("while a VM uses it: %v, the volume is there: %t", err, there())
+	}
+	silent, err := libvirt.Open(libvirt.Config{Name: "other", URI: "test:///no/such/file"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = silent.Close() })
+	s.Hosts[1].Conn = silent
+	if err := remove(); err == nil || errors.Is(err, storage.ErrInUse) || !there() {
+		t.Errorf("while a host doesn't answer: %v, the volume is there: %t", err, there())
+	}
+	s.Hosts[1].Conn = other
+	if err := other.UndefineDomain(t.Context(), uuid); err != nil {
+		t.Fatal(err)
+	}
+	if err := remove(); err != nil || there() {
+		t.Errorf("unused: %v, the volume is there: %t", err, there())
+	}
+}
