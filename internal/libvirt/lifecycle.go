@@ -109,11 +109,13 @@ const (
 	KeepNVRAM Kept = iota
 	// KeepTPM keeps the state of the TPM. Before libvirt 8.9 the state is removed all the same.
 	KeepTPM
-	// KeepManagedSave, KeepSnapshots and KeepCheckpoints protect a part that libvirt can't keep without the definition: it
-	// refuses to remove the definition of a domain that has one. libvirt 9.0 doesn't refuse because of checkpoints, so
-	// list them before.
+	// KeepManagedSave protects the managed save image. libvirt can't keep it without the definition, and refuses to remove
+	// the definition of a domain that has one.
 	KeepManagedSave
+	// KeepSnapshots protects the metadata of snapshots in the same way.
 	KeepSnapshots
+	// KeepCheckpoints protects the metadata of checkpoints in the same way. libvirt 9.0 removes the definition in spite of
+	// them, so list them before.
 	KeepCheckpoints
 )
 

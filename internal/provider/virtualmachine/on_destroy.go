@@ -25,8 +25,8 @@ var onDestroyAttributes = attributes{
 	domain.PartTPMState: keptOrDeleted("The state of the TPM, in libvirt's `swtpm/<UUID>` on the host. Only a VM with " +
 		"the same UUID gets it, such as one that you define with virsh. `keep` requires libvirt 8.9.0."),
 	domain.PartManagedSave: keptOrDeleted("The guest's memory that `virsh managedsave` saved. " + keepRefuses),
-	domain.PartSnapshots: keptOrDeleted("libvirt's metadata of snapshots. The data of an internal snapshot is in the disks, " +
-		"and stays or goes with them. " + keepRefuses),
+	domain.PartSnapshots: keptOrDeleted("libvirt's metadata of snapshots. The data of an internal snapshot is in the " +
+		"disks, and stays or goes with them. " + keepRefuses),
 	domain.PartCheckpoints: keptOrDeleted("libvirt's metadata of checkpoints, which incremental backups require. " +
 		keepRefuses),
 }
