@@ -198,7 +198,7 @@ func (p *Planner) CheckUpdate(
 		return problems, nil
 	}
 
-	problems = slices.Concat(short, fitsVersions(a, d.Spec), p.fitsSurroundings(ctx, a, d.Changed(vm)))
+	problems = slices.Concat(short, fitsVersions(a, d.Spec), p.fitsSurroundings(ctx, a, d.Changed(vm), d.grownDisks(vm)))
 	problems = append(problems, fitsKept(a, d.Metadata)...)
 	problems = append(problems, fitsVariables(a, vm, d.Spec.Firmware)...)
 	problems = append(problems, p.fitsChangedUse(ctx, a.Host, vm, d)...)

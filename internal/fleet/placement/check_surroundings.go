@@ -43,16 +43,8 @@ func (d Desired) Changed(vm *inventory.VM) Desired {
 	made := RenamedOwnDisks(vm.Metadata.OwnDisks, d.OwnDisks)
 	d.OwnDisks = maps.Clone(d.OwnDisks)
 
-	for key, want := range d.OwnDisks {
-		is, there := made[key]
-		if there && want.Bytes > 0 && want.Bytes > is.Bytes && !is.Making {
-			if d.grown == nil {
-				d.grown = map[string]grownDisk{}
-			}
-
-			d.grown[key] = grownDisk{OwnDisk: is, to: want.Bytes, live: vm.Active}
-		}
-
+	for key := range d.OwnDisks {
+		_, there := made[key]
 		if _, handed := d.Handed[key]; there || handed {
 			delete(d.OwnDisks, key)
 		}
@@ -63,9 +55,12 @@ func (d Desired) Changed(vm *inventory.VM) Desired {
 	return d
 }
 
-// fitsSurroundings checks that the networks, bridges, volumes and devices exist on the host.
-func (p *Planner) fitsSurroundings(ctx context.Context, a inventory.Reply, d Desired) []inventory.Problem {
-	problems := append(fitsNetworks(ctx, a, d), p.fitsOwnDisks(ctx, a, d)...)
+// fitsSurroundings checks that the networks, bridges, volumes and devices exist on the host. grown are the existing
+// disks that become larger.
+func (p *Planner) fitsSurroundings(
+	ctx context.Context, a inventory.Reply, d Desired, grown map[string]grownDisk,
+) []inventory.Problem {
+	problems := append(fitsNetworks(ctx, a, d), p.fitsOwnDisks(ctx, a, d, grown)...)
 	problems = append(problems, fitsDevices(ctx, a, d.Spec, p.defaultType)...)
 	problems = append(problems, fitsParts(a, d)...)
 

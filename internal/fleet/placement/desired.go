@@ -74,8 +74,6 @@ type Desired struct {
 	Migration migration.Options
 	// UpdatePolicy is one of UpdatePolicies. Empty is PolicyLive.
 	UpdatePolicy string
-	// grown are the own disks that the change makes larger. Changed finds them.
-	grown map[string]grownDisk
 }
 
 // Placement restricts the hosts for a VM.

@@ -55,7 +55,9 @@ func VolumeRef(id string) *storage.Ref {
 
 // fitsOwnDisks checks that the host has the storage pools of the disks to be created or grown, with room for all of
 // them, and the images.
-func (p *Planner) fitsOwnDisks(ctx context.Context, a inventory.Reply, d Desired) []inventory.Problem {
+func (p *Planner) fitsOwnDisks(
+	ctx context.Context, a inventory.Reply, d Desired, grown map[string]grownDisk,
+) []inventory.Problem {
 	var problems []inventory.Problem
 
 	needs := map[string]poolNeed{}
@@ -73,8 +75,8 @@ func (p *Planner) fitsOwnDisks(ctx context.Context, a inventory.Reply, d Desired
 		}
 	}
 
-	for _, key := range slices.Sorted(maps.Keys(d.grown)) {
-		if pool, demand := growthOf(ctx, a, d.grown[key]); pool != nil {
+	for _, key := range slices.Sorted(maps.Keys(grown)) {
+		if pool, demand := growthOf(ctx, a, grown[key]); pool != nil {
 			needs[pool.Name] = needs[pool.Name].plus(key, pool, demand)
 		}
 	}
@@ -109,6 +111,20 @@ type grownDisk struct {
 	to uint64
 	// live says that QEMU makes it larger: then it occupies nothing more at once.
 	live bool
+}
+
+// grownDisks returns the own disks of the VM that the change makes larger.
+func (d Desired) grownDisks(vm *inventory.VM) map[string]grownDisk {
+	grown := map[string]grownDisk{}
+	made := RenamedOwnDisks(vm.Metadata.OwnDisks, d.OwnDisks)
+
+	for key, want := range d.OwnDisks {
+		if is, there := made[key]; there && !is.Making && want.Bytes > is.Bytes {
+			grown[key] = grownDisk{OwnDisk: is, to: want.Bytes, live: vm.Active}
+		}
+	}
+
+	return grown
 }
 
 // growthOf returns what a disk needs in addition to what it has, and its storage pool; nil if the host doesn't have it.

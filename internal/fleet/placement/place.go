@@ -258,7 +258,7 @@ func (p *Planner) judge(ctx context.Context, a inventory.Reply, d Desired) candi
 	c.judgeMemory(p, d)
 	c.judgeAffinity(p, d)
 	c.problems = append(c.problems, p.fitsHostUse(ctx, a, d.Spec.Name, d.hostUse(), d.Replaces)...)
-	c.problems = append(c.problems, p.fitsSurroundings(ctx, a, d)...)
+	c.problems = append(c.problems, p.fitsSurroundings(ctx, a, d, nil)...)
 	c.problems = append(c.problems, fitsSecrets(ctx, a, d)...)
 
 	return c
