@@ -88,8 +88,7 @@ func (s *Storage) createVolume(ctx context.Context, h *libvirt.Host, d Disk) (*l
 		}
 	}
 	v := libvirt.NewVolume{
-		Pool: d.Pool, Name: d.Name, PreallocateMetadata: d.Preallocation == PreallocationMetadata,
-		Encrypted: d.Secret != "",
+		Pool: d.Pool, Name: d.Name, PreallocateMetadata: d.preallocatesMetadata(), Encrypted: d.Secret != "",
 	}
 	var source *libvirt.Volume
 	if ref := d.source(); ref != nil {
@@ -151,6 +150,13 @@ func (d *Disk) source() *Ref {
 		return d.Overlay
 	}
 	return d.Clone
+}
+
+// preallocatesMetadata reports whether libvirt is to write the tables of the image. Without them it leaves all of a
+// qcow2 image thin, whatever its allocation.
+func (d *Disk) preallocatesMetadata() bool {
+	return d.Preallocation == PreallocationMetadata ||
+		d.Preallocation == PreallocationFull && d.Format == "qcow2" && d.Overlay == nil
 }
 
 // need returns the space that the volume occupies when it is created.

@@ -198,7 +198,8 @@ func (r *volumeResource) Create(ctx context.Context, req resource.CreateRequest,
 		return
 	}
 	s.RefreshElsewhere(ctx, sharing, host, plan.Pool.ValueString())
-	plan.setFromVolume(host, *made, false)
+	resp.Diagnostics.Append(meta.WritePrivate(ctx, resp.Private, roundedKey, plan.rounded(*made))...)
+	plan.setFromVolume(host, *made, false, made.CapacityBytes)
 	resp.Diagnostics.Append(resp.State.Set(ctx, &plan)...)
 }
 
@@ -248,7 +249,10 @@ func (r *volumeResource) Read(ctx context.Context, req resource.ReadRequest, res
 	switch {
 	case resp.Diagnostics.HasError():
 	case found != nil:
-		state.setFromVolume(found.Host, *found.Value, imported)
+		var rounded uint64
+		_, diags := meta.ReadPrivate(ctx, req.Private, roundedKey, &rounded)
+		resp.Diagnostics.Append(diags...)
+		state.setFromVolume(found.Host, *found.Value, imported, rounded)
 		resp.Diagnostics.Append(resp.State.Set(ctx, &state)...)
 	case len(diags) > 0:
 		// Unknown, so the state stays as it was.
@@ -327,6 +331,9 @@ func (r *volumeResource) Update(ctx context.Context, req resource.UpdateRequest,
 		if err != nil {
 			resp.Diagnostics.Append(plan.failure("grow", host, err).AttributeError(path.Root("size")))
 			return
+		}
+		for _, a := range hostset.Found(s.Volume(ctx, s.Hosts.Named(host), state.ref())) {
+			resp.Diagnostics.Append(meta.WritePrivate(ctx, resp.Private, roundedKey, plan.rounded(*a.Value))...)
 		}
 	}
 	resp.Diagnostics.Append(resp.State.Set(ctx, &plan)...)
