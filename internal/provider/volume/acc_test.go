@@ -41,6 +41,7 @@ func TestVolume_refused(t *testing.T) {
 			step("size = \"1Gi\"\nclone = \"full\"", `(?s)image`),
 			step("image = \"no-id\"", "<pool>/<name>"),
 			step("size = \"1Gi\"\nhost = \"nowhere\"", "Unknown host"),
+			step("size = \"1Gi\"\nformat = \"raw\"\npreallocation = \"metadata\"", `(?s)is\s+for\s+the\s+format\s+"qcow2"`),
 			{
 				Config: acctest.Local("") + `resource "virtfleet_volume" "this" {
   name       = "2024-web"

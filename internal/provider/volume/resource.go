@@ -61,6 +61,7 @@ func (r *volumeResource) ModifyPlan(
 	}
 	if req.State.Raw.IsNull() {
 		checkName(ctx, req, resp)
+		checkPreallocation(ctx, req, resp)
 		r.checkNew(ctx, req, resp, host)
 		return
 	}
@@ -73,6 +74,7 @@ func (r *volumeResource) ModifyPlan(
 	}
 	if isReplaced(req) {
 		checkName(ctx, req, resp)
+		checkPreallocation(ctx, req, resp)
 		r.checkRemoval(ctx, req, resp)
 		return
 	}
@@ -115,6 +117,20 @@ func checkName(ctx context.Context, req resource.ModifyPlanRequest, resp *resour
 	resp.Diagnostics.AddAttributeError(path.Root("name"), "Invalid volume", fmt.Sprintf(
 		"libvirt creates no encrypted volume with name = %q: %s.\n\nChoose another name, or remove encryption.",
 		name.ValueString(), libvirt.NameRuleOfEncrypted))
+}
+
+// checkPreallocation returns an error for tables that the format doesn't have.
+func checkPreallocation(ctx context.Context, req resource.ModifyPlanRequest, resp *resource.ModifyPlanResponse) {
+	var format, preallocation types.String
+	resp.Diagnostics.Append(req.Plan.GetAttribute(ctx, path.Root("format"), &format)...)
+	resp.Diagnostics.Append(req.Plan.GetAttribute(ctx, path.Root("preallocation"), &preallocation)...)
+	if preallocation.ValueString() != storage.PreallocationMetadata || format.IsNull() || format.IsUnknown() ||
+		format.ValueString() == "qcow2" {
+		return
+	}
+	resp.Diagnostics.AddAttributeError(path.Root("preallocation"), "Invalid volume", fmt.Sprintf(
+		"preallocation = %q is for the format \"qcow2\", and format is %q.\n\nSet preallocation to %q or %q.",
+		storage.PreallocationMetadata, format.ValueString(), storage.PreallocationOff, storage.PreallocationFull))
 }
 
 // checkNew returns an error if the size is less than that of the volume's source, if that is already known.
