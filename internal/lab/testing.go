@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -122,7 +123,8 @@ func (l *Lab) IgnitionDisk(t testing.TB, host, name string) string {
 		t.Fatal(err)
 	}
 	path := l.Image(t, host, name, "raw", int64(len(archive)))
-	if err := os.WriteFile(l.Host(host).Path(path), append(archive, make([]byte, -len(archive)&511)...), 0o644); err != nil {
+	sectors := slices.Concat(archive, make([]byte, -len(archive)&511))
+	if err := os.WriteFile(l.Host(host).Path(path), sectors, 0o644); err != nil {
 		t.Fatal(err)
 	}
 	return path

@@ -256,7 +256,7 @@ func TestFetch_https(t *testing.T) {
 	asked := make(chan string, 1)
 	proxy := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		asked <- r.Method + " " + r.Host
-		tunnel(w, server.Listener.Addr().String())
+		tunnel(w, r, server.Listener.Addr().String())
 	}))
 	t.Cleanup(proxy.Close)
 	if err := fetchElsewhere(t, server.URL+"/image.raw", trusted); err != nil {
@@ -276,8 +276,8 @@ func TestFetch_https(t *testing.T) {
 }
 
 // tunnel connects the client of a request with an address until both are done.
-func tunnel(w http.ResponseWriter, address string) {
-	to, err := net.Dial("tcp", address)
+func tunnel(w http.ResponseWriter, r *http.Request, address string) {
+	to, err := (&net.Dialer{}).DialContext(r.Context(), "tcp", address)
 	if err != nil {
 		http.Error(w, err.Error(), http.StatusBadGateway)
 		return

@@ -35,8 +35,8 @@ func newModes(t *testing.T) *modes {
 	return m
 }
 
-// config has the last address that is handed out, which a record repeats, the VLAN of a port group, which is the port of
-// another record, too, the devices of a macvtap network, and the hosts of the isolated network.
+// config has the last address that is handed out, which a record repeats, the VLAN of a port group, which is the port
+// of another record, too, the devices of a macvtap network, and the hosts of the isolated network.
 func (m *modes) config(last, tag, devices, hosts string) string {
 	config := acctest.Config(m.l)
 	for kind, says := range map[string]string{
@@ -175,8 +175,8 @@ func (m *modes) active(t *testing.T) resource.TestCheckFunc {
 }
 
 // TestAccNetwork_modes: networks of every mode that needs no hardware are active, and the host has what is declared of
-// them: addresses, routes, MTU, and what its DNS and DHCP server was told. Ranges, reservations, records, port groups and
-// devices change while the network is active; hosts come and go; autostart is repaired.
+// them: addresses, routes, MTU, and what its DNS and DHCP server was told. Ranges, reservations, records, port groups
+// and devices change while the network is active; hosts come and go; autostart is repaired.
 func TestAccNetwork_modes(t *testing.T) {
 	t.Parallel()
 	m := newModes(t)

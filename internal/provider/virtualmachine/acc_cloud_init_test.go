@@ -283,8 +283,8 @@ resource "virtfleet_storage_pool" "vms" {
 		}})
 }
 
-// TestAccVirtualMachine_ignitionInGuest: Ignition itself, in the guest, gets the configuration that is declared, and does
-// what it says.
+// TestAccVirtualMachine_ignitionInGuest: Ignition itself, in the guest, gets the configuration that is declared, and
+// does what it says.
 func TestAccVirtualMachine_ignitionInGuest(t *testing.T) {
 	t.Parallel()
 	l := lab.Open(t)

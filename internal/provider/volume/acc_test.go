@@ -225,7 +225,8 @@ func onDisk(t *testing.T, l *lab.Lab, at string) resource.TestCheckFunc {
 				return fmt.Errorf("volume %s has %d of %d clusters, and takes %d bytes", volume, is.Allocated, is.Total, is.Bytes)
 			}
 		}
-		if has := l.Run(t, "kvm1", "stat", "-c", "%a %u %g %b", at+"/thick"); strings.TrimSpace(has) != "640 1234 4321 16384" {
+		has := strings.TrimSpace(l.Run(t, "kvm1", "stat", "-c", "%a %u %g %b", at+"/thick"))
+		if has != "640 1234 4321 16384" {
 			return fmt.Errorf("volume thick has mode, owner, group and blocks %q", has)
 		}
 		return nil
@@ -248,7 +249,8 @@ func TestAccVolume_madeFrom(t *testing.T) {
 		made("full", image+"\nclone = \"full\"\nsize = \"48Mi\"") +
 		made("thick", "size = \"8Mi\"\nformat = \"raw\"\npreallocation = \"full\"\n"+
 			`permissions = { mode = "0640", owner = "1234", group = "4321" }`) +
-		made("odd", `size = "8000001"`) + made("thin", `size = "8Mi"`) + made("tables", "size = \"8Mi\"\npreallocation = \"metadata\"") +
+		made("odd", `size = "8000001"`) + made("thin", `size = "8Mi"`) +
+		made("tables", "size = \"8Mi\"\npreallocation = \"metadata\"") +
 		made("fat", "size = \"8Mi\"\npreallocation = \"full\"") +
 		made("fatcopy", "copy_of = virtfleet_volume.thin.id\npreallocation = \"full\"") +
 		made("copy", "copy_of = virtfleet_volume.thick.id") + fmt.Sprintf(`
@@ -294,7 +296,8 @@ resource "virtfleet_secret" "luks" {
 				Check: resource.ComposeTestCheckFunc(
 					has("overlay", size(32), "/base</path>"), has("larger", size(40), "/base</path>"), has("full", size(48)),
 					has("thick", size(8), "<allocation unit='bytes'>8388608<", "<mode>0640</mode>"), has("copy", size(8)),
-					has("luks", size(16), "luks"), has("odd", "<capacity unit='bytes'>8000512<"), onDisk(t, l, "/var/lib/libvirt/"+name),
+					has("luks", size(16), "luks"), has("odd", "<capacity unit='bytes'>8000512<"),
+					onDisk(t, l, "/var/lib/libvirt/"+name),
 				),
 			},
 			// One that isn't based on the image any more isn't what is declared.
@@ -310,7 +313,10 @@ resource "virtfleet_secret" "luks" {
 					plancheck.ExpectResourceAction("virtfleet_volume.larger", plancheck.ResourceActionDestroyBeforeCreate),
 				}},
 			},
-			{Config: base + grown + made("small", image+"\nsize = \"16Mi\""), ExpectError: regexp.MustCompile(`Volume too small`)},
+			{
+				Config:      base + grown + made("small", image+"\nsize = \"16Mi\""),
+				ExpectError: regexp.MustCompile(`Volume too small`),
+			},
 			{
 				Config:      base + grown + made("huge", "size = \"900Ti\"\npreallocation = \"full\""),
 				ExpectError: regexp.MustCompile(`(?s)bytes\s+left.*another\s+pool`),

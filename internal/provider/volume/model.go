@@ -44,8 +44,8 @@ func (m *model) disk() storage.Disk {
 // roundedKey is the private state's entry with the size in bytes that a host has made of the declared one.
 const roundedKey = "rounded"
 
-// rounded returns the size that the host made of a declared one that it rounded up: to blocks, to the extents of a volume
-// group, to the geometry of a format. It returns nil if the volume has the declared size, or none is declared.
+// rounded returns the size that the host made of a declared one that it rounded up: to blocks, to the extents of a
+// volume group, to the geometry of a format. It returns nil if the volume has the declared size, or none is declared.
 func (m *model) rounded(v libvirt.Volume) any {
 	if bytes := m.Size.Bytes(); bytes != nil && *bytes < v.CapacityBytes {
 		return v.CapacityBytes
