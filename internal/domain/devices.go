@@ -48,6 +48,9 @@ type devices[V any] struct {
 
 	// update applies to the copy of a running VM's device what can be changed while it runs.
 	update func(p *stepper, e *etree.Element, key string, want V)
+	// supplier returns the name of the network that supplies what an updated device lacks, see Step.Network. own is the
+	// device in the persistent definition. Nil: there is none.
+	supplier func(before, e, own *etree.Element) string
 	// prepare adds the steps that a device needs before it is plugged in; if it is nil, there are none.
 	prepare func(p *stepper, path string, e *etree.Element)
 }
@@ -228,13 +231,17 @@ func (t devices[V]) step(p *stepper, c change) {
 		}
 	case Update, ChangeMedium:
 		old := t.pair(*t.in(&p.have), *t.in(&p.want))[c.key]
-		if e := find(p.live, t.kind, keys, old); e != nil {
-			e = e.Copy()
+		if before := find(p.live, t.kind, keys, old); before != nil {
+			e := before.Copy()
 			want := (*t.in(&p.want))[c.key]
 			t.update(p, e, c.key, want)
 			updated := func(a Attribute) bool { return a.Live == Update }
 			if t.attributes.patch(e, path, *t.values(&want), updated) == nil {
-				p.step(Step{Kind: c.step, Path: path, XML: render(e)})
+				network := ""
+				if t.supplier != nil {
+					network = t.supplier(before, e, find(p.persistent, t.kind, nil, c.key))
+				}
+				p.step(Step{Kind: c.step, Path: path, XML: render(e), Network: network})
 			}
 		}
 	case Attach:

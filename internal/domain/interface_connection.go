@@ -1,6 +1,7 @@
 package domain
 
 import (
+	"errors"
 	"slices"
 
 	"github.com/beevik/etree"
@@ -75,7 +76,10 @@ func (i Interface) attributes() []string {
 // replaced, together with everything that belongs to the old kind.
 func connect(e *etree.Element, want Interface) {
 	kind := want.attribute()
-	if old := attr(e, "type"); old != kind {
+	old := attr(e, "type")
+	// A running VM's interface to a network may have the type of what the network uses.
+	ofNetwork := attr(child(e, "source"), "network") != "" && old != "network"
+	if old != kind || ofNetwork {
 		setAttr(e, "type", kind)
 		forgetConnection(e, old, kind)
 	}
@@ -140,4 +144,50 @@ func (i Interface) onlyVirtio() bool { return i.VDPA != "" || i.VHostUser != "" 
 // mayShareMAC reports whether the interface may have the address of another interface.
 func (i Interface) mayShareMAC() bool {
 	return i.HostDevice != "" || i.Other != "" || i.Values["teaming.type"] != ""
+}
+
+// forgetSupplied removes from an interface that is connected to another network or port group what the old one
+// supplied: libvirt shows that in a running VM as if it were the interface's own, and would keep it. It returns the
+// network that supplies it now; "" if none does, or if the connection stays.
+func forgetSupplied(before, e, own *etree.Element) string {
+	old, source := child(before, "source"), child(e, "source")
+	if !slices.ContainsFunc([]string{"network", "bridge", "portgroup"}, func(key string) bool {
+		return attr(old, key) != attr(source, key)
+	}) {
+		return ""
+	}
+	for _, part := range []string{"vlan", "bandwidth"} {
+		dropChildren(e, part)
+		if c := child(own, part); c != nil {
+			e.AddChild(c.Copy())
+		}
+	}
+	if child(e, "vlan") != nil {
+		return ""
+	}
+	return attr(source, "network")
+}
+
+// Supplied returns an Update with the VLAN that its network, whose definition is xml, supplies for the interface.
+// libvirt finds it as well, but tells Open vSwitch only a VLAN of the interface's own: without one, the port would get
+// the packets of all VLANs.
+func (s Step) Supplied(xml string) (Step, error) {
+	device, network := etree.NewDocument(), etree.NewDocument()
+	if err := errors.Join(device.ReadFromString(s.XML), network.ReadFromString(xml)); err != nil {
+		return s, err
+	}
+	e, from := device.Root(), network.Root()
+	vlan := child(from, "vlan")
+	for _, group := range children(from, "portgroup") {
+		name := attr(child(e, "source"), "portgroup")
+		chosen := attr(group, "name") == name || name == "" && attr(group, "default") == "yes"
+		if tagged := child(group, "vlan"); chosen && tagged != nil {
+			vlan = tagged
+		}
+	}
+	if vlan != nil {
+		e.AddChild(vlan.Copy())
+		s.XML = render(e)
+	}
+	return s, nil
 }

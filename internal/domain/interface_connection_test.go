@@ -117,3 +117,65 @@ func TestInterface_pair(t *testing.T) {
 		t.Errorf("the pair keeps the VM from moving: %v", devices)
 	}
 }
+
+// TestSupplied: an interface of a running VM that is connected to another port group or network gets the VLAN of that
+// one, unless it has one of its own, and keeps nothing of what the old one supplied.
+func TestSupplied(t *testing.T) {
+	t.Parallel()
+	const network = `<network><name>switch</name><vlan><tag id="1"/></vlan>` +
+		`<portgroup name="ops"><vlan><tag id="45"/></vlan><bandwidth><inbound average="9"/></bandwidth></portgroup>` +
+		`<portgroup name="eng"><vlan trunk="yes"><tag id="46"/><tag id="47"/></vlan></portgroup>` +
+		`<portgroup name="all" default="yes"><vlan><tag id="48"/></vlan></portgroup>` +
+		`<portgroup name="none"/></network>`
+	domain := func(id, kind, source, parts string) *Definition {
+		return parse(t, `<domain type="qemu"`+id+`><name>v</name><os><type>hvm</type></os><devices><interface type="`+kind+
+			`"><mac address="52:54:00:00:00:01"/>`+source+parts+`<model type="virtio"/></interface></devices></domain>`)
+	}
+	const supplied = `<vlan><tag id="45"/></vlan><bandwidth><inbound average="9"/></bandwidth>`
+	to := func(group string) Interface { return Interface{Network: "switch", Values: Values{"port_group": group}} }
+	for name, test := range map[string]struct {
+		want         Interface
+		own          string
+		network, has string // has is what the interface has of VLANs and limits
+	}{
+		"another group":      {to("eng"), "", "switch", `<vlan trunk="yes"><tag id="46"/><tag id="47"/></vlan>`},
+		"the default group":  {to(""), "", "switch", `<vlan><tag id="48"/></vlan>`},
+		"that of no group":   {to("none"), "", "switch", `<vlan><tag id="1"/></vlan>`},
+		"a VLAN of its own":  {to("eng"), `<vlan><tag id="7"/></vlan>`, "", `<vlan><tag id="7"/></vlan>`},
+		"a bridge":           {Interface{Bridge: "br0"}, "", "", ""},
+		"only the link":      {Interface{Network: "switch", LinkUp: new(false)}, "", "", supplied},
+		"what it is already": {to("ops"), "", "", ""},
+	} {
+		live := domain(` id="1"`, "bridge", `<source network="switch" portgroup="ops" portid="7d" bridge="ovs0"/>`, supplied)
+		persistent := domain("", "network", `<source network="switch" portgroup="ops"/>`, test.own)
+		want := Spec{Interfaces: map[string]Interface{"net0": test.want}}
+		if err := persistent.Apply(want); err != nil {
+			t.Fatal(err)
+		}
+		steps, err := LiveSteps(live, persistent, want)
+		if name == "what it is already" {
+			if err != nil || len(steps) > 0 {
+				t.Errorf("%s: %v, %v", name, steps, err)
+			}
+			continue
+		}
+		if err != nil || len(steps) != 1 || steps[0].Network != test.network {
+			t.Errorf("%s: %+v, %v", name, steps, err)
+			continue
+		}
+		step := steps[0]
+		if step.Network != "" {
+			if step, err = step.Supplied(network); err != nil {
+				t.Fatal(err)
+			}
+		}
+		var parts []string
+		for _, part := range children(parse(t, "<domain><devices>"+step.XML+"</devices></domain>").devices("interface")[0],
+			"vlan", "bandwidth") {
+			parts = append(parts, render(part))
+		}
+		if got := strings.Join(parts, ""); strings.ReplaceAll(got, "\n", "") != test.has {
+			t.Errorf("%s: it has %q, want %q", name, got, test.has)
+		}
+	}
+}

@@ -81,6 +81,9 @@ type Step struct {
 	// VCPUs is for SetVcpus, Bytes for SetMemory.
 	VCPUs int
 	Bytes uint64
+	// Network is the network that supplies what the interface of an Update lacks, see Supplied; "" if the interface lacks
+	// nothing.
+	Network string
 	// Value is for calls that set one attribute. For SetBlockIOTune it has the limits, see ParseTexts, and Target is
 	// the disk. Was is the value that the running domain has.
 	Value, Was, Target string

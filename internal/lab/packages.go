@@ -37,6 +37,7 @@ var forLab = []requirement{
 	{"git", "/usr/bin/git"},
 	{"grub-common", "/usr/bin/grub-mkimage"},
 	{"grub-pc-bin", "/usr/lib/grub/i386-pc/boot.img"},
+	{"ignition", "/usr/lib/dracut/modules.d/30ignition/ignition"},
 	{"iproute2", "/sbin/ip"},
 	{"iptables", "/usr/sbin/iptables"},
 	{"jq", "/usr/bin/jq"},

@@ -5,9 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/lab/guest"
 )
 
 // stepTimeout bounds what a test asks of the lab: starting a daemon on a busy machine is the longest.
@@ -108,6 +111,22 @@ func (l *Lab) Image(t testing.TB, host, name, format string, size int64) string 
 		}
 		return h.RefreshPool(ctx)
 	})
+	return path
+}
+
+// IgnitionDisk makes a raw image on a host, until the test ends, with the archive that adds Ignition to a guest:
+// "busybox cpio -i" unpacks it.
+func (l *Lab) IgnitionDisk(t testing.TB, host, name string) string {
+	t.Helper()
+	archive, err := guest.Ignition()
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := l.Image(t, host, name, "raw", int64(len(archive)))
+	sectors := slices.Concat(archive, make([]byte, -len(archive)&511))
+	if err := os.WriteFile(l.Host(host).Path(path), sectors, 0o644); err != nil {
+		t.Fatal(err)
+	}
 	return path
 }
 

@@ -6,6 +6,7 @@ import (
 	"compress/bzip2"
 	"context"
 	"crypto/sha256"
+	"crypto/x509"
 	"encoding/hex"
 	"errors"
 	"fmt"
@@ -188,6 +189,10 @@ func get(ctx context.Context, from string) (*http.Response, error) {
 		return nil, err
 	}
 	resp, err := client.Do(req)
+	if _, unknown := errors.AsType[x509.UnknownAuthorityError](err); unknown {
+		return nil, fmt.Errorf("%w; where Terraform runs, add the certificate of its CA to the system's, or on Linux name a "+
+			"file with it in SSL_CERT_FILE", err)
+	}
 	if err != nil {
 		return nil, err
 	}

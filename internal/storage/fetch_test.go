@@ -4,17 +4,22 @@ import (
 	"bytes"
 	"crypto/sha256"
 	"crypto/sha512"
+	"crypto/x509"
 	"encoding/base64"
 	"encoding/hex"
+	"encoding/pem"
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/klauspost/compress/gzip"
@@ -192,29 +197,98 @@ func TestFetch_checks(t *testing.T) {
 	}
 }
 
-// TestFetch_throughAProxy: what the environment says of proxies holds. net/http reads it once, so another process
-// fetches.
-func TestFetch_throughAProxy(t *testing.T) {
+// fetchVariable names the URL that TestFetch_elsewhere fetches.
+const fetchVariable = "VIRTFLEET_TEST_FETCH"
+
+// TestFetch_elsewhere fetches what another test names in the environment.
+func TestFetch_elsewhere(t *testing.T) {
 	t.Parallel()
-	const variable, url = "VIRTFLEET_TEST_FETCH", "http://images.example.net/image.raw"
-	if from := os.Getenv(variable); from != "" {
+	if from := os.Getenv(fetchVariable); from != "" {
 		if _, err := fetch(t, storage.Source{URL: from}); err != nil {
 			t.Fatal(err)
 		}
-		return
 	}
+}
+
+// fetchElsewhere fetches in another process: proxies and certificates of the environment are read once in each.
+func fetchElsewhere(t *testing.T, url string, env ...string) error {
+	t.Helper()
+	fetching := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestFetch_elsewhere$")
+	fetching.Env = append(os.Environ(), append(env, fetchVariable+"="+url)...)
+	out, err := fetching.CombinedOutput()
+	if err != nil {
+		return fmt.Errorf("%w: %s", err, out)
+	}
+	return nil
+}
+
+// TestFetch_throughAProxy: what the environment says of proxies holds.
+func TestFetch_throughAProxy(t *testing.T) {
+	t.Parallel()
+	const url = "http://images.example.net/image.raw"
 	asked := make(chan string, 1)
 	proxy := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		asked <- r.URL.String()
 		_, _ = w.Write(content())
 	}))
 	t.Cleanup(proxy.Close)
-	fetching := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^"+t.Name()+"$")
-	fetching.Env = append(os.Environ(), variable+"="+url, "HTTP_PROXY="+proxy.URL)
-	if out, err := fetching.CombinedOutput(); err != nil {
-		t.Fatalf("%v: %s", err, out)
+	if err := fetchElsewhere(t, url, "HTTP_PROXY="+proxy.URL); err != nil {
+		t.Fatal(err)
 	}
 	if got := <-asked; got != url {
 		t.Errorf("the proxy was asked for %s", got)
 	}
+}
+
+// TestFetch_https: a server is trusted if its certificate is from a CA that the environment names, directly and through
+// a proxy, which sees no more than the name. The error for another server says what to do.
+func TestFetch_https(t *testing.T) {
+	t.Parallel()
+	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = w.Write(content())
+	}))
+	server.Config.ErrorLog = slog.NewLogLogger(slog.DiscardHandler, 0) // It would say that a client refuses it.
+	server.StartTLS()
+	t.Cleanup(server.Close)
+	trusted := "SSL_CERT_FILE=" + put(t, pem.EncodeToMemory(&pem.Block{
+		Type: "CERTIFICATE", Bytes: server.Certificate().Raw,
+	}))
+	asked := make(chan string, 1)
+	proxy := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		asked <- r.Method + " " + r.Host
+		tunnel(w, r, server.Listener.Addr().String())
+	}))
+	t.Cleanup(proxy.Close)
+	if err := fetchElsewhere(t, server.URL+"/image.raw", trusted); err != nil {
+		t.Error(err)
+	}
+	// The server's certificate is for this name, too.
+	if err := fetchElsewhere(t, "https://example.com/image.raw", trusted, "HTTPS_PROXY="+proxy.URL); err != nil {
+		t.Fatal(err)
+	}
+	if got := <-asked; got != "CONNECT example.com:443" {
+		t.Errorf("the proxy was asked for %s", got)
+	}
+	_, err := fetch(t, storage.Source{URL: server.URL + "/image.raw"})
+	if _, ok := errors.AsType[x509.UnknownAuthorityError](err); !ok || !strings.Contains(err.Error(), "SSL_CERT_FILE") {
+		t.Errorf("a server that isn't trusted: %v", err)
+	}
+}
+
+// tunnel connects the client of a request with an address until both are done.
+func tunnel(w http.ResponseWriter, r *http.Request, address string) {
+	to, err := (&net.Dialer{}).DialContext(r.Context(), "tcp", address)
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusBadGateway)
+		return
+	}
+	w.WriteHeader(http.StatusOK)
+	from, _, err := http.NewResponseController(w).Hijack()
+	if err != nil {
+		_ = to.Close()
+		return
+	}
+	go func() { _, _ = io.Copy(to, from); _ = to.Close() }()
+	_, _ = io.Copy(from, to)
+	_ = from.Close()
 }

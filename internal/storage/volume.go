@@ -98,9 +98,7 @@ func (s *Storage) createVolume(ctx context.Context, h *libvirt.Host, d Disk) (*l
 		}
 	}
 	v := libvirt.NewVolume{
-		Pool: d.Pool, Name: d.Name, Encrypted: d.Secret != "",
-		// Without the tables, libvirt wouldn't make a qcow2 image occupy its space.
-		PreallocateMetadata: d.Preallocation == PreallocationMetadata || Thick(d.Preallocation) && d.Format == "qcow2",
+		Pool: d.Pool, Name: d.Name, PreallocateMetadata: d.preallocatesMetadata(), Encrypted: d.Secret != "",
 	}
 	var source *libvirt.Volume
 	if ref := d.source(); ref != nil {
@@ -182,6 +180,12 @@ func (d *Disk) source() *Ref {
 		return d.Overlay
 	}
 	return d.Clone
+}
+
+// preallocatesMetadata reports whether libvirt is to write the tables of the image. Without them it leaves all of a
+// qcow2 image thin, whatever its allocation.
+func (d *Disk) preallocatesMetadata() bool {
+	return d.Preallocation == PreallocationMetadata || Thick(d.Preallocation) && d.Format == "qcow2" && d.Overlay == nil
 }
 
 // need returns the space that the volume occupies when it is created.

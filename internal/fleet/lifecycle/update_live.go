@@ -1,6 +1,7 @@
 package lifecycle
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -68,6 +69,11 @@ func (u *update) changeAttribute(ctx context.Context, s domain.Step) error {
 
 		return conn.DetachDevice(ctx, id, s.XML, libvirt.AffectLive)
 	case domain.Update:
+		s, err := u.supplied(ctx, s)
+		if err != nil {
+			return err
+		}
+
 		return conn.UpdateDevice(ctx, id, s.XML, libvirt.AffectLive)
 	case domain.ChangeMedium:
 		return conn.ChangeMedium(ctx, id, s.XML)
@@ -80,6 +86,20 @@ func (u *update) changeAttribute(ctx context.Context, s domain.Step) error {
 	default:
 		return u.tuneResources(ctx, s)
 	}
+}
+
+// supplied completes the step with what its network supplies.
+func (u *update) supplied(ctx context.Context, s domain.Step) (domain.Step, error) {
+	if s.Network == "" {
+		return s, nil
+	}
+
+	network, err := u.vm.On.Conn.Network(ctx, s.Network)
+	if err != nil {
+		return s, err
+	}
+
+	return s.Supplied(cmp.Or(network.LiveXML, network.PersistentXML))
 }
 
 // tuneResources changes which resources of the host the running VM may use.

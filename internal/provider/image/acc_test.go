@@ -8,6 +8,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -300,6 +301,10 @@ func TestAccImage_refused(t *testing.T) {
 	}
 	file := func(path string) string { return fmt.Sprintf("file = %q", path) }
 	at := "/var/lib/libvirt/" + name
+	server := httptest.NewUnstartedServer(http.NotFoundHandler())
+	server.Config.ErrorLog = slog.NewLogLogger(slog.DiscardHandler, 0) // It would say that a client refuses it.
+	server.StartTLS()
+	t.Cleanup(server.Close)
 	full := step(file(plain), `bytes\s+left`)
 	full.PreConfig = func() { l.Run(t, "kvm1", "mount", "-t", "tmpfs", "-o", "size=256k", "tmpfs", at) }
 	resource.Test(t, resource.TestCase{
@@ -312,6 +317,7 @@ func TestAccImage_refused(t *testing.T) {
 			step(file(external), `another\s+file`),
 			step(file(vmdk), `qemu-img\s+convert`),
 			step(file("/nonexistent"), `no\s+such\s+file`),
+			step(fmt.Sprintf("url = %q", server.URL), `(?s)certificate\s+signed\s+by\s+unknown\s+authority.*SSL_CERT_FILE`),
 			full,
 			{Config: acctest.Config(l) + pool(name, `hosts = ["kvm1"]`), Check: func(*terraform.State) error {
 				all := volumes(t, l, "kvm1", name)

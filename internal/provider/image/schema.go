@@ -54,7 +54,8 @@ const imageDescription = "Puts a disk image on hosts. Disks and volumes are crea
 	"provider reads other content, each host gets a new copy. The old copy is removed once no disk is based on it. " +
 	"A local file that isn't compressed is sent from where it is: don't write to it meanwhile, or the upload fails. " +
 	"Progress is in Terraform's log (`TF_LOG_PROVIDER=INFO`). Proxies are read from the environment " +
-	"(`HTTPS_PROXY`, `NO_PROXY`)."
+	"(`HTTPS_PROXY`, `NO_PROXY`). The certificate of an `https` server must be from a CA that the system trusts where " +
+	"Terraform runs, or on Linux from one in the file that `SSL_CERT_FILE` names."
 
 // Schema describes the resource.
 func (*imageResource) Schema(ctx context.Context, _ resource.SchemaRequest, resp *resource.SchemaResponse) {

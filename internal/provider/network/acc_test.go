@@ -102,7 +102,7 @@ func (s *scene) config(says, dns, reservations string) string {
 resource "virtfleet_network" "this" {
   name    = %q
   bridge  = %q
-  forward = { mode = "nat" }
+  forward = { mode = "nat", nat = { start = "192.0.2.8", end = "192.0.2.9", port_start = 2000, port_end = 3000 } }
   domain  = { name = "lab.test", local_only = true }
   dns     = { hosts = [%s] }
   ips = [{
@@ -138,6 +138,22 @@ func (s *scene) says(t *testing.T, has, hasNot string) resource.TestCheckFunc {
 		}
 		if strings.Count(strings.ReplaceAll(info, " ", ""), ":yes") != 3 { // active, persistent, autostart
 			return fmt.Errorf("it is %s", info)
+		}
+		return nil
+	})
+}
+
+// serves checks what the hosts' firewall and DNS server were told.
+func (s *scene) serves(t *testing.T) resource.TestCheckFunc {
+	t.Helper()
+	return s.on(t, func(host, _, _, _ string) error {
+		rules := s.l.Run(t, host, "iptables", "-t", "nat", "-S")
+		if want := "--to-source 192.0.2.8-192.0.2.9:2000-3000"; !strings.Contains(rules, want) {
+			return fmt.Errorf("want %s in %s", want, rules)
+		}
+		conf := s.l.Run(t, host, "cat", "/var/lib/libvirt/dnsmasq/"+s.name+".conf")
+		if want := "local=/lab.test/\n"; !strings.Contains(conf, want) {
+			return fmt.Errorf("want %s in %s", want, conf)
 		}
 		return nil
 	})
@@ -187,7 +203,7 @@ func TestAccNetwork(t *testing.T) {
 		Steps: []resource.TestStep{
 			{
 				Config: s.config("", gateway, reservation), ConfigPlanChecks: does(plancheck.ResourceActionCreate),
-				Check: s.says(t, "ip='10.213.7.50'", ""),
+				Check: resource.ComposeTestCheckFunc(s.says(t, "ip='10.213.7.50'", ""), s.serves(t)),
 			},
 			{ // Reservations and records are added and removed while it is active.
 				PreConfig: func() { noteStart() },

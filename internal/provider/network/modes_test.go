@@ -2,6 +2,7 @@ package network_test
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -21,7 +22,9 @@ type modes struct {
 }
 
 // kinds are the networks by what is in their names.
-var kinds = []string{"route", "open", "isolated", "bridge", "switch", "macvtap", "private", "vepa", "passthrough"}
+var kinds = []string{
+	"route", "open", "isolated", "bridge", "switch", "macvtap", "private", "vepa", "passthrough", "limited",
+}
 
 func newModes(t *testing.T) *modes {
 	t.Helper()
@@ -32,8 +35,8 @@ func newModes(t *testing.T) *modes {
 	return m
 }
 
-// config has the last address that is handed out, the VLAN of a port group, the devices of a macvtap network, and the
-// hosts of the isolated network.
+// config has the last address that is handed out, which a record repeats, the VLAN of a port group, which is the port
+// of another record, too, the devices of a macvtap network, and the hosts of the isolated network.
 func (m *modes) config(last, tag, devices, hosts string) string {
 	config := acctest.Config(m.l)
 	for kind, says := range map[string]string{
@@ -42,21 +45,37 @@ func (m *modes) config(last, tag, devices, hosts string) string {
   forward = { mode = "route" }
   domain  = { name = "routed.test" }
   dns = {
-    forwarders = [{ address = "192.0.2.53", domain = "corp.test" }]
-    hosts      = [{ ip = "10.214.1.1", names = ["gw"] }]
-    srv        = [{ service = "ldap", protocol = "tcp", domain = "routed.test", target = "gw.routed.test", port = 389 }]
-    txt        = [{ name = "note", value = "routed" }]
+    forward_plain_names = false
+    forwarders = [
+      { address = "192.0.2.53", domain = "corp.test" }, { domain = "lan.test" }, { address = "2001:db8::53" },
+    ]
+    hosts = [{ ip = "10.214.1.1", names = ["gw"] }, { ip = "fd00:214:1::1", names = ["gw6", "router6"] }]
+    srv = [{
+      service = "ldap", protocol = "tcp", domain = "routed.test", target = "gw.routed.test", port = %[3]s, priority = 5
+      weight  = 9
+    }]
+    txt = [{ name = "note", value = %[2]q }]
   }
   ips = [
-    { address = "10.214.1.1/24", dhcp = { ranges = [{ start = "10.214.1.100", end = %q }] } },
-    { address = "fd00:214:1::1/64", dhcp = { ranges = [{ start = "fd00:214:1::100", end = "fd00:214:1::1ff" }] } },
+    { address = "10.214.1.1/24", dhcp = { ranges = [{ start = "10.214.1.100", end = %[2]q }] } },
+    {
+      address = "fd00:214:1::1/64"
+      dhcp = {
+        ranges = [{ start = "fd00:214:1::100", end = "fd00:214:1::1ff" }]
+        hosts  = [{ duid = "00:03:00:01:52:54:00:07:00:01", name = "six", ip = "fd00:214:1::%[3]s" }]
+      }
+    },
   ]
-  routes          = [{ destination = "10.215.0.0/16", gateway = "10.214.1.2", metric = 7 }]
-  dnsmasq_options = ["dhcp-option=option:ntp-server,10.214.1.1"]`, m.routed, last),
+  routes = [
+    { destination = "10.215.0.0/16", gateway = "10.214.1.2", metric = 7 },
+    { destination = "fd00:215::/48", gateway = "fd00:214:1::2" },
+  ]
+  dnsmasq_options = ["dhcp-option=option:ntp-server,10.214.1.1"]`, m.routed, last, tag),
 		"open": fmt.Sprintf(`
   autostart = true
   bridge    = %q
   forward   = { mode = "open" }
+  dns       = { enabled = false }
   ips       = [{ address = "10.214.2.1/24" }]`, m.open),
 		"isolated": `
   mtu = 1400
@@ -72,6 +91,14 @@ func (m *modes) config(last, tag, devices, hosts string) string {
     ops = { vlan = { tags = [%s] } }
     all = { default = true, vlan = { tags = [41, 44], trunk = true, native_tag = 41, native_mode = "untagged" } }
   }`, m.vswitch, tag),
+		// Limits need classifiers of traffic that not every kernel has, so it isn't started.
+		"limited": `
+  active    = false
+  ips       = [{ address = "10.214.4.1/24" }]
+  bandwidth = {
+    inbound  = { average = 1000, peak = 2000, burst = 512 }
+    outbound = { average = 500, burst = 64 }
+  }`,
 		"macvtap":     `forward = { mode = "bridge", devices = ["eth0"] }`,
 		"private":     fmt.Sprintf(`forward = { mode = "private", devices = [%s] }`, devices),
 		"vepa":        `forward = { mode = "vepa", devices = ["eth0"] }`,
@@ -112,6 +139,12 @@ func (m *modes) live(t *testing.T, kind string, wants ...string) resource.TestCh
 	return m.has(t, wants, "virsh", "net-dumpxml", m.name+"-"+kind)
 }
 
+// serves checks what a file of the routed network tells its DNS and DHCP server.
+func (m *modes) serves(t *testing.T, file string, wants ...string) resource.TestCheckFunc {
+	t.Helper()
+	return m.has(t, wants, "cat", "/var/lib/libvirt/dnsmasq/"+m.name+"-route."+file)
+}
+
 // on checks whether a host has the isolated network.
 func (m *modes) on(t *testing.T, host string, want bool) resource.TestCheckFunc {
 	t.Helper()
@@ -129,8 +162,8 @@ func (m *modes) active(t *testing.T) resource.TestCheckFunc {
 	return func(*terraform.State) error {
 		listed := strings.Fields(m.l.Virsh(t, "kvm1", "net-list", "--name"))
 		for _, kind := range kinds {
-			if !strings.Contains(strings.Join(listed, " ")+" ", m.name+"-"+kind+" ") {
-				return fmt.Errorf("network %s isn't active: %q", kind, listed)
+			if slices.Contains(listed, m.name+"-"+kind) == (kind == "limited") {
+				return fmt.Errorf("network %s is in the wrong state; active are %q", kind, listed)
 			}
 		}
 		rules := m.l.Run(t, "kvm1", "iptables", "-S")
@@ -142,8 +175,8 @@ func (m *modes) active(t *testing.T) resource.TestCheckFunc {
 }
 
 // TestAccNetwork_modes: networks of every mode that needs no hardware are active, and the host has what is declared of
-// them: addresses, routes, MTU, and what its DNS and DHCP server was told. Ranges, port groups and devices change while
-// the network is active; hosts come and go; autostart is repaired.
+// them: addresses, routes, MTU, and what its DNS and DHCP server was told. Ranges, reservations, records, port groups
+// and devices change while the network is active; hosts come and go; autostart is repaired.
 func TestAccNetwork_modes(t *testing.T) {
 	t.Parallel()
 	m := newModes(t)
@@ -157,11 +190,17 @@ func TestAccNetwork_modes(t *testing.T) {
 			m.active(t),
 			m.has(t, []string{"10.215.0.0/16 via 10.214.1.2 dev " + m.routed, "metric 7"}, "ip", "route"),
 			m.has(t, []string{"10.214.1.1/24", "fd00:214:1::1/64"}, "ip", "-o", "address", "show", m.routed),
-			m.has(t, []string{
-				"server=/corp.test/192.0.2.53", "srv-host=_ldap._tcp.routed.test,gw.routed.test,389", "txt-record=note,routed",
+			m.has(t, []string{"fd00:215::/48 via fd00:214:1::2 dev " + m.routed}, "ip", "-6", "route"),
+			m.serves(t, "conf", "server=/corp.test/192.0.2.53\n", "server=/lan.test/#\n", "server=2001:db8::53\n", "no-resolv\n",
+				"domain-needed\n", "srv-host=_ldap._tcp.routed.test,gw.routed.test,42,5,9\n", "txt-record=note,10.214.1.199\n",
 				"dhcp-range=10.214.1.100,10.214.1.199", "dhcp-range=fd00:214:1::100,fd00:214:1::1ff",
-				"dhcp-option=option:ntp-server,10.214.1.1",
-			}, "cat", "/var/lib/libvirt/dnsmasq/"+m.name+"-route.conf"),
+				"dhcp-option=option:ntp-server,10.214.1.1\n"),
+			m.serves(t, "addnhosts", "10.214.1.1\tgw", "fd00:214:1::1\tgw6\trouter6"),
+			m.serves(t, "hostsfile", "id:00:03:00:01:52:54:00:07:00:01,six,[fd00:214:1::42]"),
+			// Without DNS and DHCP it has no server.
+			m.has(t, nil, "test", "!", "-e", "/var/lib/libvirt/dnsmasq/"+m.name+"-open.conf"),
+			m.live(t, "limited", "<inbound average='1000' peak='2000' burst='512'/>",
+				"<outbound average='500' burst='64'/>"),
 			m.live(t, "isolated", "<mtu size='1400'/>"),
 			m.live(t, "switch", "<tag id='42'/>", "<tag id='41' nativeMode='untagged'/>", "<virtualport type='openvswitch'/>"),
 			m.live(t, "private", "<forward dev='eth0' mode='private'>"),
@@ -182,7 +221,9 @@ func TestAccNetwork_modes(t *testing.T) {
 		}},
 		Check: resource.ComposeTestCheckFunc(
 			m.active(t),
-			m.live(t, "route", "end='10.214.1.149'"), m.live(t, "switch", "<tag id='43'/>"),
+			m.live(t, "route", "end='10.214.1.149'"),
+			m.serves(t, "conf", "gw.routed.test,43,5,9\n", "txt-record=note,10.214.1.149\n"),
+			m.serves(t, "hostsfile", "six,[fd00:214:1::43]"), m.live(t, "switch", "<tag id='43'/>"),
 			m.live(t, "private", "<interface dev='"+m.plain+"'/>"),
 			m.has(t, []string{m.name + "-open"}, "virsh", "net-list", "--autostart", "--name"),
 			m.on(t, "kvm2", true),

@@ -2,6 +2,7 @@ package virtualmachine_test
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -17,7 +18,7 @@ const (
 	// vswitch is a bridge of Open vSwitch. taggedPort, whose address is taggedAddress, is its port with VLAN tag 42.
 	vswitch, taggedPort, taggedAddress = "vf-ovs0", "vf-tag42", "198.51.100.1"
 
-	lanMAC, switchMAC = "52:54:00:ad:00:01", "52:54:00:ad:00:02"
+	lanMAC, switchMAC, groupMAC = "52:54:00:ad:00:01", "52:54:00:ad:00:02", "52:54:00:ad:00:03"
 )
 
 // connected is a guest with an interface on each of the bridges, and one that shares a device of the host.
@@ -54,6 +55,10 @@ resource "virtfleet_network" "switch" {
   forward      = { mode = "bridge" }
   bridge       = %[3]q
   virtual_port = { type = "openvswitch" }
+  port_groups = {
+    ops = { vlan = { tags = [45] } }
+    eng = { vlan = { tags = [46, 47], trunk = true } }
+  }
 }
 `, name, interfaceHost, vswitch),
 	}
@@ -71,8 +76,8 @@ resource "virtfleet_network_filter" "address" {
 }
 
 // interfaces are those of the guest: how the port of the plain bridge is, which address it may use, whether the shared
-// device has a link, and which VLAN and limit in KiB/s the port of the switch has.
-func (c *connected) interfaces(lan, address, tap string, vlan, limit int) hcl {
+// device has a link, which VLAN and limit in KiB/s a port of the switch has, and which port group the other has.
+func (c *connected) interfaces(lan, address, tap, vlan string, limit int, group string) hcl {
 	return hcl{"interfaces": fmt.Sprintf(`{
     lan = {
       bridge = %q, mac = %q, mtu = 1400, queues = 2, driver = { rx_queue_size = 512, name = "qemu" }, %s
@@ -80,11 +85,12 @@ func (c *connected) interfaces(lan, address, tap string, vlan, limit int) hcl {
     }
     tap    = { direct = { device = "eth0", mode = "bridge" }, %s }
     switch = {
-      network      = virtfleet_network.switch.name, mac = %q, vlan = { tags = [%d] }
+      network      = virtfleet_network.switch.name, mac = %q, vlan = { tags = [%s] }
       virtual_port = { type = "openvswitch", interface_id = "ad6e4a1e-4a66-4c5a-b5a4-3f1c0c1d2e01" }
       bandwidth    = { inbound = { average = %[8]d, peak = %[9]d, burst = 512 }, outbound = { average = %[8]d } }
     }
-  }`, plainBridge, lanMAC, lan, address, tap, switchMAC, vlan, limit, 2*limit)}
+    group = { network = virtfleet_network.switch.name, mac = %[10]q, port_group = %[11]q }
+  }`, plainBridge, lanMAC, lan, address, tap, switchMAC, vlan, limit, 2*limit, groupMAC, group)}
 }
 
 func (c *connected) write(t *testing.T, change hcl) {
@@ -110,11 +116,12 @@ func (c *connected) refused(t *testing.T, change hcl, texts ...string) {
 	expect(t, c.tf.Fail(t, "plan"), texts...)
 }
 
-// addresses gives the guest its addresses.
+// addresses gives the guest its addresses, once its DHCP clients have begun, which removes any that are there.
 func (c *connected) addresses(t *testing.T) {
 	t.Helper()
 	c.says(t, fmt.Sprintf(`device() { dirname $(grep -l "$1" /sys/class/net/*/address) | xargs basename; }
 lan=$(device %s) switch=$(device %s)
+for device in $lan $switch; do until grep -q discover /run/dhcp.$device; do sleep 0.2; done; done
 ip addr add 192.0.2.2/24 dev $lan; ip addr add 192.0.2.3/24 dev $lan; ip link set $lan up
 ip addr add 198.51.100.2/24 dev $switch; ip link set $switch up`, lanMAC, switchMAC))
 }
@@ -157,17 +164,36 @@ func (c *connected) port(t *testing.T, want string) {
 	}
 }
 
-// limited checks VLAN and limit of the switch's port: in the switch, in the kernel, and in libvirt.
-func (c *connected) limited(t *testing.T, vlan, limit int) {
+// device is the host's end of the interface with an address.
+func (c *connected) device(t *testing.T, mac string) string {
 	t.Helper()
-	device := ""
 	for _, line := range strings.Split(c.l.Virsh(t, interfaceHost, "domiflist", c.name), "\n") {
-		if strings.Contains(line, switchMAC) {
-			device = strings.Fields(line)[0]
+		if strings.Contains(line, mac) {
+			return strings.Fields(line)[0]
 		}
 	}
+	t.Fatalf("the VM has no interface with the address %s", mac)
+	return ""
+}
+
+// tagged checks the VLANs of the switch's ports, in the switch: the tag of an access port, or the tags of a trunk.
+func (c *connected) tagged(t *testing.T, ports map[string]string) {
+	t.Helper()
+	for mac, want := range ports {
+		device := c.device(t, mac)
+		got := strings.Fields(strings.NewReplacer(", ", ",", "[]", "").Replace(
+			c.l.Run(t, interfaceHost, "ovs-vsctl", "get", "port", device, "tag", "trunks")))
+		if !slices.Equal(got, []string{want}) {
+			t.Errorf("the port of %s has the VLANs %q; want %s", mac, got, want)
+		}
+	}
+}
+
+// limited checks the limit of the switch's port: in the switch, in the kernel, and in libvirt.
+func (c *connected) limited(t *testing.T, limit int) {
+	t.Helper()
+	device := c.device(t, switchMAC)
 	for what, is := range map[string][2]string{
-		"VLAN tag": {c.l.Run(t, interfaceHost, "ovs-vsctl", "get", "port", device, "tag"), fmt.Sprint(vlan)},
 		"limit in libvirt": {
 			c.l.Virsh(t, interfaceHost, "domiftune", c.name, device), fmt.Sprintf("inbound.average: %d", limit),
 		},
@@ -192,7 +218,7 @@ func (c *connected) limited(t *testing.T, vlan, limit int) {
 func TestAccInterface_running(t *testing.T) {
 	t.Parallel()
 	c := newConnected(t)
-	c.apply(t, c.interfaces("isolated = true", "192.0.2.2", `model = "virtio"`, 42, 1000))
+	c.apply(t, c.interfaces("isolated = true", "192.0.2.2", `model = "virtio"`, "42", 1000, "ops"))
 	if err := look(t, c.l, interfaceHost, c.name, `<mtu size='1400'/>`, `queues='2'`, `rx_queue_size='512'`,
 		`<port isolated='yes'/>`, `<source dev='eth0' mode='bridge'/>`)(nil); err != nil {
 		t.Error(err)
@@ -211,11 +237,12 @@ func TestAccInterface_running(t *testing.T) {
 	c.reaches(t, "192.0.2.2", plainAddress)
 	c.misses(t, "192.0.2.3", plainAddress)
 	c.reaches(t, "198.51.100.2", taggedAddress)
-	c.limited(t, 42, 1000)
+	c.limited(t, 1000)
+	c.tagged(t, map[string]string{switchMAC: "42", groupMAC: "45"})
 
 	// What a running guest's ports can be told is changed while its clock runs; its MTU and its queues aren't.
 	before := c.uptime(t)
-	c.apply(t, c.interfaces("isolated = false", "192.0.2.3", `link_up = false`, 43, 2000))
+	c.apply(t, c.interfaces("isolated = false", "192.0.2.3", `link_up = false`, "43", 2000, "eng"))
 	if now := c.uptime(t); now <= before {
 		t.Errorf("the guest's clock was at %v before the change, and is at %v", before, now)
 	}
@@ -223,7 +250,10 @@ func TestAccInterface_running(t *testing.T) {
 	c.reaches(t, "192.0.2.3", plainAddress)
 	c.misses(t, "192.0.2.2", plainAddress)
 	c.misses(t, "198.51.100.2", taggedAddress)
-	c.limited(t, 43, 2000)
+	c.limited(t, 2000)
+	c.tagged(t, map[string]string{switchMAC: "43", groupMAC: "[46,47]"})
+	c.apply(t, c.interfaces("isolated = false", "192.0.2.3", `link_up = false`, "43, 44", 2000, "ops"))
+	c.tagged(t, map[string]string{switchMAC: "[43,44]", groupMAC: "45"})
 	c.refused(t, hcl{"interfaces": strings.Replace(c.config["interfaces"], "1400", "1300", 1)},
 		"Change needs a restart", "interfaces.lan.mtu: The guest's network card is made with it")
 

@@ -1,6 +1,8 @@
 package volume_test
 
 import (
+	"encoding/json"
+	"errors"
 	"fmt"
 	"regexp"
 	"strings"
@@ -39,6 +41,7 @@ func TestVolume_refused(t *testing.T) {
 			step("size = \"1Gi\"\nclone = \"full\"", `(?s)image`),
 			step("image = \"no-id\"", "<pool>/<name>"),
 			step("size = \"1Gi\"\nhost = \"nowhere\"", "Unknown host"),
+			step("size = \"1Gi\"\nformat = \"raw\"\npreallocation = \"metadata\"", `(?s)is\s+for\s+the\s+format\s+"qcow2"`),
 			{
 				Config: acctest.Local("") + `resource "virtfleet_volume" "this" {
   name       = "2024-web"
@@ -197,8 +200,54 @@ func TestAccVolume(t *testing.T) {
 	})
 }
 
-// TestAccVolume_madeFrom: an overlay of an image, a copy of its own, a copy of another volume, an encrypted one, and
-// what doesn't fit.
+// otherFormats are formats that libvirt passes on to qemu-img.
+var otherFormats = []string{"vmdk", "vdi", "vpc", "qed", "qcow"}
+
+// onDisk checks what QEMU says of the volumes of 8 MiB of TestAccVolume_madeFrom: their formats, their owners, and what
+// is preallocated of them.
+func onDisk(t *testing.T, l *lab.Lab, at string) resource.TestCheckFunc {
+	t.Helper()
+	const size = 8 << 20
+	info := func(volume, command string, into any) error {
+		said := l.Run(t, "kvm1", "qemu-img", command, "--output=json", at+"/"+volume)
+		return json.Unmarshal([]byte(said), into)
+	}
+	return func(*terraform.State) error {
+		for _, format := range otherFormats {
+			var is struct {
+				Format string
+				Size   int64 `json:"virtual-size"`
+			}
+			if err := info(format, "info", &is); err != nil || is.Format != format || is.Size < size {
+				return fmt.Errorf("volume %s is of format %s with %d bytes: %w", format, is.Format, is.Size, err)
+			}
+		}
+		for volume, want := range map[string]struct{ tables, data bool }{
+			"thin": {}, "tables": {tables: true}, "fat": {tables: true, data: true},
+			"fatcopy": {tables: true, data: true},
+		} {
+			var is struct {
+				Total     int   `json:"total-clusters"`
+				Allocated int   `json:"allocated-clusters"`
+				Bytes     int64 `json:"actual-size"`
+			}
+			if err := errors.Join(info(volume, "check", &is), info(volume, "info", &is)); err != nil {
+				return err
+			}
+			if (is.Allocated == is.Total) != want.tables || (is.Bytes >= size) != want.data {
+				return fmt.Errorf("volume %s has %d of %d clusters, and takes %d bytes", volume, is.Allocated, is.Total, is.Bytes)
+			}
+		}
+		has := strings.TrimSpace(l.Run(t, "kvm1", "stat", "-c", "%a %u %g %b", at+"/thick"))
+		if has != "640 1234 4321 16384" {
+			return fmt.Errorf("volume thick has mode, owner, group and blocks %q", has)
+		}
+		return nil
+	}
+}
+
+// TestAccVolume_madeFrom: an overlay of an image, a copy of its own, a copy of another volume, an encrypted one, one of
+// each format and preallocation, and what doesn't fit.
 func TestAccVolume_madeFrom(t *testing.T) {
 	t.Parallel()
 	l := lab.Open(t)
@@ -211,7 +260,12 @@ func TestAccVolume_madeFrom(t *testing.T) {
 	image := fmt.Sprintf("image = \"%s/base\"", name)
 	all := made("overlay", image) + made("larger", image+"\nsize = \"40Mi\"") +
 		made("full", image+"\nclone = \"full\"\nsize = \"48Mi\"") +
-		made("thick", "size = \"8Mi\"\nformat = \"raw\"\npreallocation = \"full\"\npermissions = { mode = \"0600\" }") +
+		made("thick", "size = \"8Mi\"\nformat = \"raw\"\npreallocation = \"full\"\n"+
+			`permissions = { mode = "0640", owner = "1234", group = "4321" }`) +
+		made("odd", `size = "8000001"`) + made("thin", `size = "8Mi"`) +
+		made("tables", "size = \"8Mi\"\npreallocation = \"metadata\"") +
+		made("fat", "size = \"8Mi\"\npreallocation = \"full\"") +
+		made("fatcopy", "copy_of = virtfleet_volume.thin.id\npreallocation = \"full\"") +
 		made("copy", "copy_of = virtfleet_volume.thick.id") + fmt.Sprintf(`
 resource "virtfleet_secret" "luks" {
   usage            = "volume"
@@ -220,6 +274,10 @@ resource "virtfleet_secret" "luks" {
   value_wo_version = "1"
 }
 `, name) + made("luks", "size = \"16Mi\"\nformat = \"raw\"\nencryption = { secret = virtfleet_secret.luks.id }")
+	for _, format := range otherFormats {
+		all += made(format, fmt.Sprintf("size = \"8Mi\"\nformat = %q", format))
+	}
+	grown := strings.Replace(all, "8000001", "9000001", 1)
 	has := func(volume string, wants ...string) resource.TestCheckFunc {
 		return func(*terraform.State) error {
 			have := xml(t, l, "kvm1", name, volume)
@@ -250,8 +308,9 @@ resource "virtfleet_secret" "luks" {
 				Config:    base + all,
 				Check: resource.ComposeTestCheckFunc(
 					has("overlay", size(32), "/base</path>"), has("larger", size(40), "/base</path>"), has("full", size(48)),
-					has("thick", size(8), "<allocation unit='bytes'>8388608<", "<mode>0600</mode>"), has("copy", size(8)),
-					has("luks", size(16), "luks"),
+					has("thick", size(8), "<allocation unit='bytes'>8388608<", "<mode>0640</mode>"), has("copy", size(8)),
+					has("luks", size(16), "luks"), has("odd", "<capacity unit='bytes'>8000512<"),
+					onDisk(t, l, "/var/lib/libvirt/"+name),
 				),
 			},
 			// One that isn't based on the image any more isn't what is declared.
@@ -260,19 +319,24 @@ resource "virtfleet_secret" "luks" {
 					l.Run(t, "kvm1", "qemu-img", "rebase", "-f", "qcow2", "-b", "", "/var/lib/libvirt/"+name+"/larger")
 					l.Virsh(t, "kvm1", "pool-refresh", name)
 				},
-				Config: base + all, Check: has("larger", size(40), "/base</path>"),
+				Config: base + grown, Check: resource.ComposeTestCheckFunc(
+					has("larger", size(40), "/base</path>"), has("odd", "<capacity unit='bytes'>9000448<"),
+				),
 				ConfigPlanChecks: resource.ConfigPlanChecks{PreApply: []plancheck.PlanCheck{
 					plancheck.ExpectResourceAction("virtfleet_volume.larger", plancheck.ResourceActionDestroyBeforeCreate),
 				}},
 			},
-			{Config: base + all + made("small", image+"\nsize = \"16Mi\""), ExpectError: regexp.MustCompile(`Volume too small`)},
 			{
-				Config:      base + all + made("huge", "size = \"900Ti\"\npreallocation = \"full\""),
+				Config:      base + grown + made("small", image+"\nsize = \"16Mi\""),
+				ExpectError: regexp.MustCompile(`Volume too small`),
+			},
+			{
+				Config:      base + grown + made("huge", "size = \"900Ti\"\npreallocation = \"full\""),
 				ExpectError: regexp.MustCompile(`(?s)bytes\s+left.*another\s+pool`),
 			},
 			// What is based on a volume keeps it from being removed.
 			{
-				Config: base + all + made("upper", "image = virtfleet_volume.full.id"),
+				Config: base + grown + made("upper", "image = virtfleet_volume.full.id"),
 				Check:  has("upper", size(48), "/full</path>"),
 			},
 			{

@@ -41,10 +41,23 @@ func (m *model) disk() storage.Disk {
 	return d
 }
 
-// setFromVolume sets the model to the volume on a host.
-func (m *model) setFromVolume(host string, v libvirt.Volume, imported bool) {
+// roundedKey is the private state's entry with the size in bytes that a host has made of the declared one.
+const roundedKey = "rounded"
+
+// rounded returns the size that the host made of a declared one that it rounded up: to blocks, to the extents of a
+// volume group, to the geometry of a format. It returns nil if the volume has the declared size, or none is declared.
+func (m *model) rounded(v libvirt.Volume) any {
+	if bytes := m.Size.Bytes(); bytes != nil && *bytes < v.CapacityBytes {
+		return v.CapacityBytes
+	}
+	return nil
+}
+
+// setFromVolume sets the model to the volume on a host. The declared size stays if rounded is what the host made of it.
+func (m *model) setFromVolume(host string, v libvirt.Volume, imported bool, rounded uint64) {
 	m.ID, m.CurrentHost, m.Path = types.StringValue(m.id()), types.StringValue(host), types.StringValue(v.Path)
-	if size := value.NewQuantityFromBytes(v.CapacityBytes); !size.Same(m.Size) {
+	size := value.NewQuantityFromBytes(v.CapacityBytes)
+	if m.Size.Bytes() == nil || v.CapacityBytes != rounded && !size.Same(m.Size) {
 		m.Size = size
 	}
 	if m.Format.IsNull() || m.Format.IsUnknown() || v.Format != "" && m.Encryption == nil {

@@ -65,6 +65,7 @@ func (r *volumeResource) ModifyPlan(
 	}
 	if req.State.Raw.IsNull() {
 		checkName(ctx, req, resp)
+		checkPreallocation(ctx, req, resp)
 		r.checkNew(ctx, req, resp, host)
 		r.checkReplaced(ctx, req, resp)
 		return
@@ -79,6 +80,7 @@ func (r *volumeResource) ModifyPlan(
 	r.noteForReplacement(ctx, &state, resp)
 	if isReplaced(req) {
 		checkName(ctx, req, resp)
+		checkPreallocation(ctx, req, resp)
 		resp.Diagnostics.Append(r.checkReplacement(ctx, &state)...)
 		return
 	}
@@ -124,6 +126,20 @@ func checkName(ctx context.Context, req resource.ModifyPlanRequest, resp *resour
 	resp.Diagnostics.AddAttributeError(path.Root("name"), "Invalid volume", fmt.Sprintf(
 		"libvirt creates no encrypted volume with name = %q: %s.\n\nChoose another name, or remove encryption.",
 		name.ValueString(), libvirt.NameRuleOfEncrypted))
+}
+
+// checkPreallocation returns an error for tables that the format doesn't have.
+func checkPreallocation(ctx context.Context, req resource.ModifyPlanRequest, resp *resource.ModifyPlanResponse) {
+	var format, preallocation types.String
+	resp.Diagnostics.Append(req.Plan.GetAttribute(ctx, path.Root("format"), &format)...)
+	resp.Diagnostics.Append(req.Plan.GetAttribute(ctx, path.Root("preallocation"), &preallocation)...)
+	if preallocation.ValueString() != storage.PreallocationMetadata || format.IsNull() || format.IsUnknown() ||
+		format.ValueString() == "qcow2" {
+		return
+	}
+	resp.Diagnostics.AddAttributeError(path.Root("preallocation"), "Invalid volume", fmt.Sprintf(
+		"preallocation = %q is for the format \"qcow2\", and format is %q.\n\nSet preallocation to %q or %q.",
+		storage.PreallocationMetadata, format.ValueString(), storage.PreallocationOff, storage.PreallocationFull))
 }
 
 // checkNew returns an error if the size is less than that of the volume's source, if that is already known.
@@ -224,7 +240,8 @@ func (r *volumeResource) Create(ctx context.Context, req resource.CreateRequest,
 		return
 	}
 	s.RefreshElsewhere(ctx, sharing, host, plan.Pool.ValueString())
-	plan.setFromVolume(host, *made, false)
+	resp.Diagnostics.Append(meta.WritePrivate(ctx, resp.Private, roundedKey, plan.rounded(*made))...)
+	plan.setFromVolume(host, *made, false, made.CapacityBytes)
 	resp.Diagnostics.Append(resp.State.Set(ctx, &plan)...)
 }
 
@@ -274,7 +291,10 @@ func (r *volumeResource) Read(ctx context.Context, req resource.ReadRequest, res
 	switch {
 	case resp.Diagnostics.HasError():
 	case found != nil:
-		state.setFromVolume(found.Host, *found.Value, imported)
+		var rounded uint64
+		_, diags := meta.ReadPrivate(ctx, req.Private, roundedKey, &rounded)
+		resp.Diagnostics.Append(diags...)
+		state.setFromVolume(found.Host, *found.Value, imported, rounded)
 		resp.Diagnostics.Append(resp.State.Set(ctx, &state)...)
 	case len(diags) > 0:
 		// Unknown, so the state stays as it was.
@@ -352,6 +372,9 @@ func (r *volumeResource) Update(ctx context.Context, req resource.UpdateRequest,
 		if err != nil {
 			resp.Diagnostics.Append(plan.failure("grow", host, err).AttributeError(path.Root("size")))
 			return
+		}
+		for _, a := range hostset.Found(s.Volume(ctx, s.Hosts.Named(host), state.ref())) {
+			resp.Diagnostics.Append(meta.WritePrivate(ctx, resp.Private, roundedKey, plan.rounded(*a.Value))...)
 		}
 	}
 	resp.Diagnostics.Append(resp.State.Set(ctx, &plan)...)

@@ -79,7 +79,8 @@ func (*volumeResource) Schema(_ context.Context, _ resource.SchemaRequest, resp 
 			},
 			"size": schema.StringAttribute{
 				MarkdownDescription: "[Size](../guides/values-and-names.md#sizes) that a guest sees, such as `20Gi`. It " +
-					"can't be smaller than the image or volume that it is created from. Required without `image` and `copy_of`. " +
+					"can't be smaller than the image or volume that it is created from. If the host rounds it up, as volume groups " +
+					"and some formats require, it stays here as you wrote it. Required without `image` and `copy_of`. " +
 					"Default for new volumes: the size of that image or volume.",
 				Optional: true, Computed: true, CustomType: value.QuantityType,
 				PlanModifiers: []planmodifier.String{stringplanmodifier.UseStateForUnknown()},
@@ -111,7 +112,7 @@ func (*volumeResource) Schema(_ context.Context, _ resource.SchemaRequest, resp 
 				"may write to that volume during the copy.", path.MatchRoot("image")),
 			"preallocation": schema.StringAttribute{
 				MarkdownDescription: "Space to allocate at creation. One of " + value.OneOf(storage.Preallocations()) + ". " +
-					"Default: `off`.",
+					"`metadata` is for `qcow2`. Default: `off`.",
 				Optional:      true,
 				PlanModifiers: []planmodifier.String{stringplanmodifier.RequiresReplace()},
 				Validators:    []validator.String{stringvalidator.OneOf(storage.Preallocations()...)},
