@@ -464,7 +464,7 @@ func TestSameMachine(t *testing.T) {
 		{"pc", "q35", false},
 		{"virt", "microvm", false},
 	} {
-		if SameMachine(test.a, test.b) != test.same || SameMachine(test.b, test.a) != test.same {
+		if SameMachineType(test.a, test.b) != test.same || SameMachineType(test.b, test.a) != test.same {
 			t.Errorf("%s and %s", test.a, test.b)
 		}
 	}

@@ -106,7 +106,7 @@ func TestHost_isReachedThroughADialFunc(t *testing.T) {
 	}
 	machines := map[string]bool{}
 	for _, g := range info.Guests {
-		for _, m := range g.Machines {
+		for _, m := range g.MachineTypes {
 			machines[g.Arch+" "+m] = true
 		}
 	}

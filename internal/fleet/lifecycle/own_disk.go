@@ -256,7 +256,7 @@ func (m *Manager) makeOwnDisk(
 		return err
 	}
 
-	if image := placement.VolumeRef(o.Image); o.Based() {
+	if image := placement.VolumeRef(o.Image); o.IsOverlay() {
 		d.Overlay = image
 	} else {
 		d.Clone = image

@@ -86,7 +86,7 @@ func (o Options) copiesDisk(disk domain.MobileDisk) bool {
 // copiesIncrementally says whether only the topmost image of the disk's backing chain is copied.
 func (o Options) copiesIncrementally(disk domain.MobileDisk) bool {
 	if disk.Own != nil {
-		return disk.Own.Based()
+		return disk.Own.IsOverlay()
 	}
 	return o.CopyStorage == CopyIncremental
 }
@@ -245,9 +245,9 @@ func (t preflight) checkCopiesFit(ctx context.Context, f *blockerList, copies []
 	return copies
 }
 
-// spaceAfterImages returns the room that remains in a directory after the images that are brought first.
+// spaceAfterImages returns the room that remains in a directory after the images that are copied first.
 func (t preflight) spaceAfterImages(directory string, available uint64) uint64 {
-	for file, bytes := range t.vm.Brings {
+	for file, bytes := range t.vm.BaseImages {
 		if path.Dir(file) == directory {
 			available -= min(available, bytes)
 		}

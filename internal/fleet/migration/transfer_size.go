@@ -34,7 +34,7 @@ func EstimateTransfer(ctx context.Context, vm VM, source, target *libvirt.Host, 
 			l.Files[c.Path] = c.Bytes
 		}
 	}
-	for file, bytes := range vm.Brings {
+	for file, bytes := range vm.BaseImages {
 		l.Bytes += bytes
 		l.Most += bytes
 		l.Files[file] = bytes

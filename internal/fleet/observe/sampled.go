@@ -109,7 +109,7 @@ func (ob *Observer) JoinSamples(ctx context.Context, all []HostSamples) []Sample
 		name := h.record.Host.Name
 		polls = append(polls, inventory.HostPoll{Host: name, View: h.view})
 
-		for _, m := range h.Machines {
+		for _, m := range h.VMs {
 			if samples[m.VM.UUID] == nil {
 				samples[m.VM.UUID] = map[string]Sample{}
 			}

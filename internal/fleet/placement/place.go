@@ -329,8 +329,8 @@ func fitsHypervisor(a inventory.Reply, s domain.Spec, defaultType string) []inve
 			})
 		}
 
-		if s.Machine != "" && !knowsMachine(g.Machines, s.Machine) {
-			problems = append(problems, lacksMachine(a, s.Machine, arch))
+		if s.Machine != "" && !knowsMachineType(g.MachineTypes, s.Machine) {
+			problems = append(problems, lacksMachineType(a, s.Machine, arch))
 		}
 
 		problems = append(problems, fitsMachineType(a, s)...)

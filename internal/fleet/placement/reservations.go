@@ -346,5 +346,5 @@ func (cy *Capacity) CapacityBlockers(a inventory.Reply, vm *inventory.VM, bytes 
 	cy.reservations.mu.Lock()
 	defer cy.reservations.mu.Unlock()
 
-	return cy.reservationBlockers(a, vm.Name, reservationFor(vm.Metadata, bytes, vm.Entry.HostUse().Elsewhere()))
+	return cy.reservationBlockers(a, vm.Name, reservationFor(vm.Metadata, bytes, vm.Entry.HostUse().OnOtherHost()))
 }

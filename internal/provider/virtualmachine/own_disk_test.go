@@ -125,7 +125,7 @@ func TestOwnDisk_lostWithItsHost(t *testing.T) {
 	} {
 		m := modelOf(t, minimal.with(in{"disks": in{"root": test.disk}}))
 		m.CurrentHost = types.StringValue("kvm1")
-		got := diagText(m.warnLost(test.fenced))
+		got := diagText(m.warnLostDisks(test.fenced))
 		if (got == "") != (test.says == "") || !strings.Contains(got, test.says) ||
 			got != "" && (!strings.Contains(got, text(m.Name)) || !strings.HasPrefix(got, "Warning: ")) {
 			t.Errorf("%s: %q, want %q", name, got, test.says)
@@ -155,7 +155,7 @@ func TestWarnUsedAgain(t *testing.T) {
 	} {
 		m := modelOf(t, minimal.with(in{"disks": test.disks}))
 		m.CurrentHost = types.StringValue("kvm1")
-		got := diagText(m.warnUsedAgain())
+		got := diagText(m.warnReusedDisks())
 		if (got == "") != (len(test.says) == 0) || got != "" && !strings.HasPrefix(got, "Warning: Disks are used again") {
 			t.Errorf("%s: %q", name, got)
 		}
