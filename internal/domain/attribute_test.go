@@ -308,8 +308,8 @@ func TestGroups_anotherBackendForgetsItsSource(t *testing.T) {
 	}
 }
 
-// TestGroups_theWatchdogOfTheMachineIsNotMeant: libvirt 9.1 lists it in every q35.
-func TestGroups_theWatchdogOfTheMachineIsNotMeant(t *testing.T) {
+// TestGroups_chipsetWatchdogIsNotOurs: libvirt 9.1 lists the chipset's own watchdog in every q35.
+func TestGroups_chipsetWatchdogIsNotOurs(t *testing.T) {
 	t.Parallel()
 	d := parse(t, `<domain><devices><watchdog model="itco" action="reset"/></devices></domain>`)
 	before := d.Canonical()

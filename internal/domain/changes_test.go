@@ -447,7 +447,7 @@ func TestPending(t *testing.T) {
 	}
 }
 
-func TestSameMachine(t *testing.T) {
+func TestSameMachineType(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
 		a, b string

@@ -160,7 +160,7 @@ func (l *Held) succeed(ctx context.Context, all []libvirt.Secret) (bool, error) 
 		"holder", Holder(last))
 
 	l.settled = time.Now().Add(settleTime)
-	stop := l.renewInBackground() //nolint:contextcheck // it goes on until it is stopped, whatever becomes of the order
+	stop := l.renewInBackground() //nolint:contextcheck // it continues until it is stopped, whatever becomes of the order
 	waited := admission.Pause(ctx, settleTime)
 
 	stop()

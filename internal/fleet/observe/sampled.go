@@ -49,7 +49,7 @@ func (s SampledVM) Source() *Sample {
 		return nil
 	}
 
-	c, ok := s.Samples[s.VM.LeavesFrom()]
+	c, ok := s.Samples[s.VM.JobHost()]
 	if !ok || c.Stats.Busy && (len(s.VM.ActiveHosts) > 1 || c.VM.Reason == libvirt.ReasonStartingUp) {
 		return nil // It is handed over just now, or starts.
 	}

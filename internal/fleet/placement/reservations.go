@@ -76,7 +76,7 @@ func (cy *Capacity) addIfCurrent(
 	cy.reservations.mu.Lock()
 	defer cy.reservations.mu.Unlock()
 
-	if !a.Host.SaidLast(a.View) {
+	if !a.Host.IsLatest(a.View) {
 		return nil, false
 	}
 

@@ -98,7 +98,7 @@ func TestAccVirtualMachine_killedInCreate(t *testing.T) {
 				t.Fatalf("the VM is %s, it should be %s", found, m.state)
 			}
 			if state, _ := tf.State(t, address); state != nil {
-				t.Fatalf("Terraform knows of a machine: %v", state["id"])
+				t.Fatalf("Terraform has the VM in its state: %v", state["id"])
 			}
 			begun := uuidOf(t, l, "kvm1", name)
 
@@ -122,7 +122,7 @@ func TestAccVirtualMachine_killedInCreate(t *testing.T) {
 }
 
 // TestAccVirtualMachine_killedWhileWaiting: killed when the VM is there and is waited for, and killed again when
-// it is shut down: each time the next run goes on from there.
+// it is shut down: each time the next run continues from there.
 func TestAccVirtualMachine_killedWhileWaiting(t *testing.T) {
 	t.Parallel()
 	l := lab.Open(t)
@@ -183,7 +183,7 @@ func interrupt(t *testing.T, running *acctest.Running) string {
 }
 
 // TestAccVirtualMachine_ctrlC: Ctrl-C ends what waits for a guest within seconds. The state tells the truth, nothing
-// was forced, and the next apply goes on.
+// was forced, and the next apply continues.
 func TestAccVirtualMachine_ctrlC(t *testing.T) {
 	t.Parallel()
 	l := lab.Open(t)
@@ -224,7 +224,7 @@ func TestAccVirtualMachine_ctrlC(t *testing.T) {
 		t.Errorf("after the second Ctrl-C: id %v, tainted %v, ready %v", after["id"], tainted, after["ready"])
 	}
 
-	// While its guest is shut down: it goes on running.
+	// While its guest is shut down: it keeps running.
 	tf.Config(t, acctest.Config(l)+vm.with(hcl{"wait_for": ""}).String())
 	tf.Run(t, "apply")
 	noChanges(t, tf)
