@@ -59,7 +59,7 @@ func (s *Storage) Release(ctx context.Context, r Release) error {
 		}
 		users, err := s.otherUsers(ctx, r, h, *v)
 		if err != nil {
-			return fmt.Errorf("whether it is in use can't be told: %w", err)
+			return fmt.Errorf("can't determine whether it is in use: %w", err)
 		}
 		if len(users) > 0 {
 			return fmt.Errorf("%w: %s", ErrInUse, users[0])

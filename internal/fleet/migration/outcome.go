@@ -302,7 +302,7 @@ func (r *run) describeLocation(where location, source, target hostView) string {
 		return fmt.Sprintf("the VM is paused for the migration: host %q has it as %s, host %q as %s; nothing was "+
 			"removed", from, source, to, target)
 	default:
-		return fmt.Sprintf("where the VM is can't be told now: host %q has it as %s, host %q as %s", from, source, to,
+		return fmt.Sprintf("it is unknown where the VM is: host %q has it as %s, host %q as %s", from, source, to,
 			target)
 	}
 }
