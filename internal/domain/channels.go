@@ -20,7 +20,7 @@ var channelFamily = Family{
 		target := child(e, "target")
 		return attr(target, "type") != "virtio" || attr(target, "name") == agentChannel
 	},
-	initElement: func(e *etree.Element) { add(e, "target", "type", "virtio") },
+	begin: func(e *etree.Element) { add(e, "target", "type", "virtio") },
 	Attributes: slices.Concat(
 		charSource(channelWhy, []string{"unix", "pty", "file", "spicevmc", "qemu-vdagent", "null"},
 			"File or socket on the host, for the types `file` and `unix`. For a `unix` socket, libvirt can choose the path."),

@@ -19,10 +19,10 @@ var consoleFamily = Family{
 	Path: "devices.consoles", Tag: "console", in: func(s *Spec) *map[string]Row { return &s.Consoles },
 	Doc: "Consoles on virtio by a key (`/dev/hvc0` and so on in the guest), in addition to serial ports. If you set the " +
 		"map, list every one.",
-	Added:       Transition{Why: "The console is added when the VM starts."},
-	Removed:     Transition{Why: "The console is removed when the VM starts the next time."},
-	Skip:        func(e *etree.Element) bool { return !onVirtio(e) },
-	initElement: func(e *etree.Element) { add(e, "target", "type", "virtio") },
+	Added:   Transition{Why: "The console is added when the VM starts."},
+	Removed: Transition{Why: "The console is removed when the VM starts the next time."},
+	Skip:    func(e *etree.Element) bool { return !onVirtio(e) },
+	begin:   func(e *etree.Element) { add(e, "target", "type", "virtio") },
 	Attributes: charSource(consoleWhy, []string{"pty", "file", "unix", "null"},
 		"File or socket on the host, for the types `file` and `unix`."),
 	Check: checkChar,
@@ -34,10 +34,10 @@ var redirdevFamily = Family{
 	Doc: "USB redirection ports by a key. A client of the graphical console can connect one of its own USB devices " +
 		"to each. They require a USB controller, which a VM has that the provider created, except on s390x. If you " +
 		"set the map, list every one.",
-	Added:       Transition{Live: true, Why: "The port is plugged into the running VM."},
-	Removed:     Transition{Live: true, Why: "The port is unplugged from the running VM."},
-	Bus:         busUSB,
-	initElement: func(e *etree.Element) { setAttr(e, "bus", "usb") },
+	Added:   Transition{Live: true, Why: "The port is plugged into the running VM."},
+	Removed: Transition{Live: true, Why: "The port is unplugged from the running VM."},
+	Bus:     busUSB,
+	begin:   func(e *etree.Element) { setAttr(e, "bus", "usb") },
 	Attributes: slices.Concat(
 		charSource(redirdevWhy, []string{"spicevmc", "tcp", "unix"},
 			"Socket on the host, for the type `unix`.")[:2],

@@ -31,8 +31,8 @@ type Family struct {
 	Skip func(*etree.Element) bool
 	// Cold says why a device can't be plugged into a running VM; if it is nil or returns "", it can be.
 	Cold func(have, want Spec) string
-	// initElement adds what a new device's element has in addition to its attributes.
-	initElement func(*etree.Element)
+	// begin adds what a new device's element has in addition to its attributes.
+	begin func(*etree.Element)
 	// around changes the devices in a definition through change, and updates what depends on them elsewhere; if it is
 	// nil, nothing does.
 	around func(d *Definition, change func() error) error
@@ -207,8 +207,8 @@ func (f Family) patch(_ *Definition, e *etree.Element, path string, want Row, _ 
 
 func (f Family) create(d *Definition, key string, want Row, _ map[string]bool) (*etree.Element, error) {
 	e := element(f.Tag)
-	if f.initElement != nil {
-		f.initElement(e)
+	if f.begin != nil {
+		f.begin(e)
 	}
 	all := maps.Clone(want)
 	for a := range f.defined() {

@@ -11,7 +11,7 @@ var filesystemFamily = Family{
 	Doc: "Directories of the host that the guest can mount, by a key. Such a VM can't be moved while it runs. Each " +
 		"host that the VM may run on must have the directory. If you set the map, list every one.",
 	Added: Transition{Why: filesystemWhy}, Removed: Transition{Why: filesystemWhy},
-	initElement: func(e *etree.Element) { setAttr(e, "type", "mount") },
+	begin: func(e *etree.Element) { setAttr(e, "type", "mount") },
 	Attributes: []Attribute{
 		{
 			Name: "target", Place: "target@dir", Why: filesystemWhy, Filled: true,

@@ -47,7 +47,7 @@ var hostDeviceFamily = Family{
 	Skip: func(e *etree.Element) bool {
 		return attr(e, "mode") == "capabilities" || child(e, "teaming") != nil
 	},
-	initElement: func(e *etree.Element) { setAttr(e, "mode", "subsystem") },
+	begin: func(e *etree.Element) { setAttr(e, "mode", "subsystem") },
 	Attributes: []Attribute{
 		{
 			Name: "class", Recorded: true, Check: func(class string) string {

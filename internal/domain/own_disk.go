@@ -49,14 +49,14 @@ var (
 // Kept reports whether the disk stays when its VM is deleted.
 func (o OwnDisk) Kept() bool { return o.OnDestroy == OnDestroyKeep }
 
-// IsOverlay reports whether the disk is an overlay, which is unusable without its image.
-func (o OwnDisk) IsOverlay() bool { return o.Image != "" && o.Clone != CloneFull }
+// Based reports whether the disk is an overlay, which is unusable without its image.
+func (o OwnDisk) Based() bool { return o.Image != "" && o.Clone != CloneFull }
 
 // RenamedOwnDisks returns which declared own disks are existing ones under a new key: the VM's key by declared key. A
 // disk counts as renamed if it was declared with the same values and no other disk matches.
 func RenamedOwnDisks(have, declared map[string]OwnDisk) map[string]string {
 	alike := func(a, b OwnDisk) bool {
-		return a.Pool == b.Pool && a.Image == b.Image && a.IsOverlay() == b.IsOverlay() && a.Bytes == b.Bytes
+		return a.Pool == b.Pool && a.Image == b.Image && a.Based() == b.Based() && a.Bytes == b.Bytes
 	}
 	from := map[string]string{}
 	for key, o := range declared {

@@ -22,13 +22,13 @@ var virtioMemFamily = Family{
 	Doc: "Memory devices (virtio-mem) by a key, whose memory the guest gets and returns while it runs, in addition to " +
 		"`memory.size`. The VM needs `memory.max_size`, which counts the whole `size` of each device, and a guest with " +
 		"a driver. If you set the map, list every one.",
-	Added:       Transition{Live: true, Why: "The memory device is plugged into the running VM."},
-	Removed:     Transition{Why: "A memory device can't be unplugged while the VM runs."},
-	Bus:         busPCI,
-	Cold:        noFreeMemorySlot,
-	Skip:        func(e *etree.Element) bool { return attr(e, "model") != virtioMem },
-	initElement: func(e *etree.Element) { setAttr(e, "model", virtioMem) },
-	around:      countVirtioMem,
+	Added:   Transition{Live: true, Why: "The memory device is plugged into the running VM."},
+	Removed: Transition{Why: "A memory device can't be unplugged while the VM runs."},
+	Bus:     busPCI,
+	Cold:    noFreeMemorySlot,
+	Skip:    func(e *etree.Element) bool { return attr(e, "model") != virtioMem },
+	begin:   func(e *etree.Element) { setAttr(e, "model", virtioMem) },
+	around:  countVirtioMem,
 	Attributes: []Attribute{
 		{
 			Name: "size", Place: "target/size", Kind: Amount, Why: virtioMemWhy, Filled: true,

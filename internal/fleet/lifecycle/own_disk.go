@@ -256,7 +256,7 @@ func (m *Manager) makeOwnDisk(
 		return err
 	}
 
-	if image := placement.VolumeRef(o.Image); o.IsOverlay() {
+	if image := placement.VolumeRef(o.Image); o.Based() {
 		d.Overlay = image
 	} else {
 		d.Clone = image

@@ -86,7 +86,7 @@ func (o Options) copiesDisk(disk domain.MobileDisk) bool {
 // copiesIncrementally says whether only the topmost image of the disk's backing chain is copied.
 func (o Options) copiesIncrementally(disk domain.MobileDisk) bool {
 	if disk.Own != nil {
-		return disk.Own.IsOverlay()
+		return disk.Own.Based()
 	}
 	return o.CopyStorage == CopyIncremental
 }

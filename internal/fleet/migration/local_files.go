@@ -214,7 +214,7 @@ func (t preflight) checkLocalFilesFit(ctx context.Context, f *blockerList, need 
 
 // checkOfflineFile says whether a file can be copied: by itself, or onto the image that its disk was made from.
 func (t preflight) checkOfflineFile(ctx context.Context, f *blockerList, b localFile, file libvirt.Volume) bool {
-	if own := b.mobile.Own; file.Backing != "" && own != nil && own.IsOverlay() {
+	if own := b.mobile.Own; file.Backing != "" && own != nil && own.Based() {
 		return t.checkBackingImage(ctx, f, b.mobile, file.Backing)
 	}
 	return f.checkPlainFile(b, file)
@@ -224,7 +224,7 @@ func (t preflight) checkOfflineFile(ctx context.Context, f *blockerList, b local
 func (t preflight) checkUnlistedFile(f *blockerList, b localFile) bool {
 	own, chain := b.mobile.Own, b.mobile.Backing
 	switch {
-	case b.mobile.Format != "qcow2", own != nil && own.IsOverlay():
+	case b.mobile.Format != "qcow2", own != nil && own.Based():
 	case len(chain) > 0:
 		return f.checkPlainFile(b, libvirt.Volume{Backing: cmp.Or(chain[0].Path, "another one")})
 	case !t.vm.ChainsKnown:

@@ -30,7 +30,7 @@ func baseImagesToCopy(ctx context.Context, vm *inventory.VM, facts domain.Mobili
 	var missing []missingImage
 
 	for _, disk := range facts.Disks {
-		if disk.Own == nil || !disk.Own.IsOverlay() {
+		if disk.Own == nil || !disk.Own.Based() {
 			continue
 		}
 

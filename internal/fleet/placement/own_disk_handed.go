@@ -117,7 +117,7 @@ func fileVolume(
 // imagePath returns the path of the image that an own disk is an overlay of, or "" if it is no overlay.
 func imagePath(ctx context.Context, h *inventory.Host, o domain.OwnDisk) (string, error) {
 	image := VolumeRef(o.Image)
-	if image == nil || !o.IsOverlay() {
+	if image == nil || !o.Based() {
 		return "", nil
 	}
 

@@ -99,7 +99,7 @@ func ownDiskMisfit(ctx context.Context, a inventory.Reply, o domain.OwnDisk) (at
 		case o.Bytes > 0 && o.Bytes < image.CapacityBytes:
 			return "size", fmt.Sprintf("image %q has %s, and the disk is to have %s", o.Image,
 				domain.FormatSize(image.CapacityBytes), domain.FormatSize(o.Bytes)), false
-		case !o.IsOverlay():
+		case !o.Based():
 			need = image.AllocationBytes
 		}
 	}

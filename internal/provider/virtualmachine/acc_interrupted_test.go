@@ -98,7 +98,7 @@ func TestAccVirtualMachine_killedInCreate(t *testing.T) {
 				t.Fatalf("the VM is %s, it should be %s", found, m.state)
 			}
 			if state, _ := tf.State(t, address); state != nil {
-				t.Fatalf("Terraform has the VM in its state: %v", state["id"])
+				t.Fatalf("Terraform knows of a machine: %v", state["id"])
 			}
 			begun := uuidOf(t, l, "kvm1", name)
 
@@ -183,7 +183,7 @@ func interrupt(t *testing.T, running *acctest.Running) string {
 }
 
 // TestAccVirtualMachine_ctrlC: Ctrl-C ends what waits for a guest within seconds. The state tells the truth, nothing
-// was forced, and the next apply continues.
+// was forced, and the next apply goes on.
 func TestAccVirtualMachine_ctrlC(t *testing.T) {
 	t.Parallel()
 	l := lab.Open(t)
@@ -224,7 +224,7 @@ func TestAccVirtualMachine_ctrlC(t *testing.T) {
 		t.Errorf("after the second Ctrl-C: id %v, tainted %v, ready %v", after["id"], tainted, after["ready"])
 	}
 
-	// While its guest is shut down: it keeps running.
+	// While its guest is shut down: it goes on running.
 	tf.Config(t, acctest.Config(l)+vm.with(hcl{"wait_for": ""}).String())
 	tf.Run(t, "apply")
 	noChanges(t, tf)

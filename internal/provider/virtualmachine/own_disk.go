@@ -246,7 +246,7 @@ func (m *model) validateOwnDisks() diag.Diagnostics {
 			refuse("device", "Only disks are made with the virtual machine.")
 		}
 		format := text(a.string("format"))
-		if format != "" && format != "qcow2" && (format != "raw" || ownDisks(m.Disks)[key].IsOverlay()) {
+		if format != "" && format != "qcow2" && (format != "raw" || ownDisks(m.Disks)[key].Based()) {
 			refuse("format", fmt.Sprintf("It can't be %s: a disk that is made with the virtual machine is qcow2, or raw if it "+
 				"isn't an overlay.", format))
 		}
@@ -303,8 +303,8 @@ func (p planning) refuseOwnDisks() diag.Diagnostics {
 	return diags
 }
 
-// warnLostDisks warns about the disks that are lost with their fenced host: a VM that is created again has new ones.
-func (m *model) warnLostDisks(fenced []string) diag.Diagnostics {
+// warnLost warns about the disks that are lost with their fenced host: a VM that is created again has new ones.
+func (m *model) warnLost(fenced []string) diag.Diagnostics {
 	host := text(m.CurrentHost)
 	own := ownDisks(m.Disks)
 	if len(own) == 0 || !slices.Contains(fenced, host) {

@@ -125,7 +125,7 @@ func TestOwnDisk_lostWithItsHost(t *testing.T) {
 	} {
 		m := modelOf(t, minimal.with(in{"disks": in{"root": test.disk}}))
 		m.CurrentHost = types.StringValue("kvm1")
-		got := diagText(m.warnLostDisks(test.fenced))
+		got := diagText(m.warnLost(test.fenced))
 		if (got == "") != (test.says == "") || !strings.Contains(got, test.says) ||
 			got != "" && (!strings.Contains(got, text(m.Name)) || !strings.HasPrefix(got, "Warning: ")) {
 			t.Errorf("%s: %q, want %q", name, got, test.says)

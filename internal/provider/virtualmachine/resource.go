@@ -126,7 +126,7 @@ func (r *Resource) Read(ctx context.Context, req resource.ReadRequest, resp *res
 	seen, err := r.observeVM(ctx, &state)
 	switch {
 	case isGone(err):
-		resp.Diagnostics.Append(state.warnLostDisks(r.Data.Fleet.FencedHosts())...)
+		resp.Diagnostics.Append(state.warnLost(r.Data.Fleet.FencedHosts())...)
 		resp.Diagnostics.Append(state.warnReusedDisks()...)
 		resp.State.RemoveResource(ctx)
 		return
