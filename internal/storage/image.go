@@ -140,7 +140,7 @@ func (s *Storage) send(ctx context.Context, h *libvirt.Host, ref Ref, image *Ima
 			return err
 		}
 	}
-	if err := s.refreshWhenIdle(ctx, h, ref.Pool); err != nil {
+	if err := s.settle(ctx, h, ref.Pool); err != nil {
 		return err
 	}
 	is, err := copyOn(ctx, h, ref, image.Seal)
@@ -156,9 +156,9 @@ func (s *Storage) send(ctx context.Context, h *libvirt.Host, ref Ref, image *Ima
 	return nil
 }
 
-// refreshWhenIdle refreshes the pool, which then reports the copy with the format of its content. It waits while other runs
+// settle refreshes the pool, which then reports the copy with the format of its content. It waits while other runs
 // create volumes in the pool.
-func (s *Storage) refreshWhenIdle(ctx context.Context, h *libvirt.Host, pool string) error {
+func (s *Storage) settle(ctx context.Context, h *libvirt.Host, pool string) error {
 	ctx, cancel := context.WithTimeout(ctx, settleTimeout)
 	defer cancel()
 	for {
