@@ -284,7 +284,7 @@ func TestFirmware_outdates(t *testing.T) {
 		{whatever, efi, false},
 		{efi, Firmware{SecureBoot: new(true)}, true},
 	} {
-		if got := tt.have.Outdates(tt.want); got != tt.outdated {
+		if got := tt.have.RequiresNVRAMReset(tt.want); got != tt.outdated {
 			t.Errorf("%v to %v: %v", tt.have, tt.want, got)
 		}
 	}

@@ -13,7 +13,7 @@ func (g Group) validate(s Spec, c *checker) {
 	g.rows().validate(c, g.Path, s.Values, func(path, value string) bool {
 		return g.Device != "" && path == g.model() && (value == None || value == Any)
 	})
-	if !g.says(s.Values) {
+	if !g.isDeclared(s.Values) {
 		return
 	}
 	if g.Device != "" && s.Values[g.model()] == None {
@@ -32,7 +32,7 @@ func (g Group) validate(s Spec, c *checker) {
 // yet. have are the VM's current values.
 func (f Values) Complete(have Values, arch string) Values {
 	for _, g := range deviceGroups {
-		if g.says(f) && f[g.model()] != None && !g.Has(have) {
+		if g.isDeclared(f) && f[g.model()] != None && !g.Has(have) {
 			f = g.withDefaults(f, arch)
 		}
 	}

@@ -82,8 +82,8 @@ func (g Group) Has(values Values) bool {
 	return g.any(func(fact string) bool { return values[fact] != "" }) && values[g.model()] != None
 }
 
-// says reports whether the values declare anything about the group.
-func (g Group) says(values Values) bool {
+// isDeclared reports whether the values declare anything about the group.
+func (g Group) isDeclared(values Values) bool {
 	return g.any(func(fact string) bool { _, ok := values[fact]; return ok })
 }
 
@@ -179,7 +179,7 @@ func (g Group) remove(d *Definition) {
 
 // apply patches the group's places.
 func (g Group) apply(d *Definition, want Spec) error {
-	if !g.says(want.Values) {
+	if !g.isDeclared(want.Values) {
 		return nil
 	}
 	var have Spec
@@ -237,7 +237,7 @@ func (g Group) withDefaults(declared Values, arch string) Values {
 // classify classifies what differs.
 func (g Group) classify(c *classifier) {
 	have, want := c.have.Values, c.want.Values
-	if !g.says(want) {
+	if !g.isDeclared(want) {
 		return
 	}
 	if g.Device != "" {

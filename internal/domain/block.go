@@ -35,8 +35,8 @@ type block struct {
 	// observe adds to merged definitions what only the live one knows.
 	observe func(merged *Spec, live Spec)
 
-	// begin prepares the steps for a running VM. after is its persistent definition after the change.
-	begin func(p *stepper, after Spec)
+	// prepareLive prepares the steps for a running VM. after is its persistent definition after the change.
+	prepareLive func(p *stepper, after Spec)
 	// step adds the calls for a live change.
 	step func(*stepper, change)
 

@@ -113,7 +113,7 @@ func TestBlocks_allComeAndGo(t *testing.T) {
 					t.Errorf("%s %s in the %s definition and Merge doesn't say so: drift would not be seen", name, what, definition)
 				}
 			}
-			agreed := Agreed(side.after, side.before, side.before, Spec{}, nil)
+			agreed := MergeBase(side.after, side.before, side.before, Spec{}, nil)
 			if !reflect.DeepEqual(block(&agreed).Interface(), block(&side.before).Interface()) {
 				t.Errorf("%s %s and Agreed forgets what was before: drift would be seen once and forgotten", name, what)
 			}

@@ -456,7 +456,7 @@ func TestPending(t *testing.T) {
 	}
 }
 
-func TestSameMachine(t *testing.T) {
+func TestSameMachineType(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
 		a, b string
@@ -473,7 +473,7 @@ func TestSameMachine(t *testing.T) {
 		{"pc", "q35", false},
 		{"virt", "microvm", false},
 	} {
-		if SameMachine(test.a, test.b) != test.same || SameMachine(test.b, test.a) != test.same {
+		if SameMachineType(test.a, test.b) != test.same || SameMachineType(test.b, test.a) != test.same {
 			t.Errorf("%s and %s", test.a, test.b)
 		}
 	}

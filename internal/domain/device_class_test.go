@@ -41,10 +41,10 @@ func TestDeviceClass(t *testing.T) {
 	if diff := cmp.Diff(map[string]uint64{"gpu": 1}, use.ByClass()); diff != "" || use.Alone[chosen] == "" {
 		t.Error(diff, use)
 	}
-	if there := use.Elsewhere(); there.Alone[chosen] != "" || len(there.Alone) != 1 || use.Alone[chosen] == "" {
+	if there := use.OnOtherHost(); there.Alone[chosen] != "" || len(there.Alone) != 1 || use.Alone[chosen] == "" {
 		t.Errorf("on another host it needs %v, here %v", there, use)
 	}
-	if left := use.Without(use); !left.Empty() || use.Elsewhere().Empty() {
+	if left := use.Without(use); !left.Empty() || use.OnOtherHost().Empty() {
 		t.Errorf("in addition to what it has it needs %v", left)
 	}
 	// Another device of the class takes its place in the definition.

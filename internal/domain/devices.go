@@ -27,8 +27,8 @@ type devices[V any] struct {
 	// identifies reports whether a declaration identifies its device, whatever its key; if it is nil, no declaration
 	// does.
 	identifies func(want V) bool
-	// twin reports whether a live and a persistent device are the same device.
-	twin func(live, persistent V) bool
+	// sameInLive reports whether a live and a persistent device are the same device.
+	sameInLive func(live, persistent V) bool
 	// patch changes what differs. gone are the ids of the devices that are being removed.
 	patch func(d *Definition, e *etree.Element, path string, want V, gone map[string]bool) error
 	// create adds a device. If bootableFirst is set, bootable devices get their names first.
@@ -60,7 +60,7 @@ func (t devices[V]) block() block {
 	return block{
 		rules: t.rules, texts: merged(t.texts, t.attributes.texts(t.path+".*")), kind: &t.kind,
 		read:  func(d *Definition, s *Spec) { *t.in(s) = readDevices(d, t.kind, t.readOne) },
-		apply: t.apply, classify: t.classify, begin: t.begin, step: t.step,
+		apply: t.apply, classify: t.classify, prepareLive: t.prepareLive, step: t.step,
 		validate: func(s Spec, c *checker) {
 			all := *t.in(&s)
 			for _, key := range sortedKeys(all) {
@@ -140,7 +140,7 @@ func (t devices[V]) apply(d *Definition, spec Spec) error {
 			problems = append(problems, t.patch(d, device.element, t.path+"."+key, want[key], gone))
 		}
 	}
-	for _, key := range t.fresh(want, pairs) {
+	for _, key := range t.newKeys(want, pairs) {
 		e, err := t.create(d, key, want[key], gone)
 		problems = append(problems, err)
 		if err == nil {
@@ -150,8 +150,8 @@ func (t devices[V]) apply(d *Definition, spec Spec) error {
 	return errors.Join(append(problems, d.applyKeys(t.kind, wanted))...)
 }
 
-// fresh returns the keys of new devices, in the order in which they get their names.
-func (t devices[V]) fresh(want map[string]V, pairs map[string]string) []string {
+// newKeys returns the keys of new devices, in the order in which they get their names.
+func (t devices[V]) newKeys(want map[string]V, pairs map[string]string) []string {
 	keys := slices.DeleteFunc(sortedKeys(want), func(key string) bool { _, ok := pairs[key]; return ok })
 	if !t.bootableFirst {
 		return keys
@@ -199,7 +199,7 @@ func (t devices[V]) commonKeys(live, persistent map[string]V) map[string]string 
 	taken := map[string]bool{}
 	match := func(key, other string) {
 		candidate, ok := persistent[other]
-		if ok && keys[key] == "" && !taken[other] && t.twin(live[key], candidate) {
+		if ok && keys[key] == "" && !taken[other] && t.sameInLive(live[key], candidate) {
 			keys[key], taken[other] = other, true
 		}
 	}
@@ -214,8 +214,8 @@ func (t devices[V]) commonKeys(live, persistent map[string]V) map[string]string 
 	return keys
 }
 
-// begin maps the keys of the running VM's devices to the keys that the changes use.
-func (t devices[V]) begin(p *stepper, after Spec) {
+// prepareLive maps the keys of the running VM's devices to the keys that the changes use.
+func (t devices[V]) prepareLive(p *stepper, after Spec) {
 	have := t.in(&p.have)
 	p.keys[t.path] = rekeyed(*have, t.commonKeys(*have, *t.in(&after)))
 	*have = rekey(*have, p.keys[t.path])

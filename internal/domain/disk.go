@@ -18,7 +18,7 @@ var disks = devices[Disk]{
 
 	readOne: readDisk, same: sameDisk,
 	// Equal targets aren't enough: a staged change may have given the target to another disk.
-	twin: func(a, b Disk) bool {
+	sameInLive: func(a, b Disk) bool {
 		return a.Target != "" && a.Target == b.Target &&
 			(sameSource(a.Source, b.Source) || a.removable() && b.removable())
 	},

@@ -43,7 +43,7 @@ func Effects() []Effect {
 			}
 			at := join(path, a.Name)
 			all = append(all, Effect{Path: at, Live: a.Live != 0, Why: a.Why})
-			if why := a.lost(); why != "" {
+			if why := a.liveRemovalBlocker(); why != "" {
 				all = append(all, Effect{Path: at, Why: why})
 			}
 		}
@@ -60,8 +60,8 @@ func Effects() []Effect {
 	return slices.Compact(all)
 }
 
-// lost says why a running VM can't lose the attribute's value; "" means that it can.
-func (a Attribute) lost() string {
+// liveRemovalBlocker says why a running VM can't lose the attribute's value; "" means that it can.
+func (a Attribute) liveRemovalBlocker() string {
 	if a.Cold == nil {
 		return ""
 	}

@@ -104,7 +104,7 @@ func (f Family) defined() iter.Seq[Attribute] {
 func (f Family) block() block {
 	t := devices[Row]{
 		kind: f.kind(), rules: f.rules(), attributes: slices.Collect(f.defined()), in: f.in, readOne: f.read,
-		same: f.same, twin: f.twin,
+		same: f.same, sameInLive: f.sameInLive,
 		values: func(row *Row) *Values { return (*Values)(row) }, texts: map[string]func(a, b string) bool{},
 		patch: f.patch, create: f.create, validate: f.validate,
 		removed: f.removed, added: f.added,
@@ -187,8 +187,8 @@ func (f Family) same(have, want Row) bool {
 	return declared
 }
 
-// twin reports whether a live and a persistent device are the same device. The live device may say more.
-func (f Family) twin(live, persistent Row) bool { return f.same(live, persistent) }
+// sameInLive reports whether a live and a persistent device are the same device. The live device may say more.
+func (f Family) sameInLive(live, persistent Row) bool { return f.same(live, persistent) }
 
 func (f Family) patch(_ *Definition, e *etree.Element, path string, want Row, _ map[string]bool) error {
 	have := f.read(e)

@@ -91,8 +91,8 @@ func (s Spec) HostUse() HostUse {
 	return u
 }
 
-// Recorded returns the use, completed with the VM's metadata.
-func (u HostUse) Recorded(m Metadata) HostUse {
+// WithMetadata returns the use, completed with the VM's metadata.
+func (u HostUse) WithMetadata(m Metadata) HostUse {
 	u.Dedicated = m.DedicatedCPUs
 	return u
 }
@@ -139,9 +139,9 @@ func (u HostUse) Without(have HostUse) HostUse {
 	return more
 }
 
-// Elsewhere returns what the VM needs on another host. Parts that it has because of a class are left out of Alone:
+// OnOtherHost returns what the VM needs on another host. Parts that it has because of a class are left out of Alone:
 // another host chooses its own devices.
-func (u HostUse) Elsewhere() HostUse {
+func (u HostUse) OnOtherHost() HostUse {
 	u.Alone = maps.Clone(u.Alone)
 	for _, parts := range u.Classes {
 		for _, part := range parts {

@@ -53,7 +53,7 @@ func TestHostUse(t *testing.T) {
 func TestHostUse_dedicatedCPUs(t *testing.T) {
 	t.Parallel()
 	use := func(dedicated bool, pins string) HostUse {
-		return Spec{Values: Values{cpuPin: pins}}.HostUse().Recorded(Metadata{DedicatedCPUs: dedicated})
+		return Spec{Values: Values{cpuPin: pins}}.HostUse().WithMetadata(Metadata{DedicatedCPUs: dedicated})
 	}
 	alone, shares, elsewhere := use(true, "0=2-3\n"), use(false, "0=1-2\n1=3\n"), use(true, "0=4\n")
 	for _, both := range [][2]HostUse{{alone, shares}, {shares, alone}} {

@@ -25,7 +25,7 @@ var hypervGroup = Group{
 		},
 		toggle("relaxed", "hyperv/relaxed", "Whether Windows tolerates timers that come late.", ""),
 		toggle("vapic", "hyperv/vapic", "Whether the guest can use the virtual APIC.", ""),
-		stated("features/hyperv/spinlocks", "retries", Attribute{
+		withState("features/hyperv/spinlocks", "retries", Attribute{
 			Name: "spinlocks", Kind: Count, Why: featureWhy, Zero: true, Capability: "hyperv/features", Listed: "spinlocks",
 			Check: func(value string) string {
 				if n, ok := number(value); ok && n > 0 && n < minSpinlocks {
@@ -41,7 +41,7 @@ var hypervGroup = Group{
 		enlightenment("stimer", "stimer", "Whether the guest can use synthetic timers."),
 		toggle("stimer_direct", "hyperv/stimer/direct", "Whether synthetic timers have interrupts of their own.", ""),
 		enlightenment("reset", "reset", "Whether the guest can reset itself through the hypervisor."),
-		stated("features/hyperv/vendor_id", "value", Attribute{
+		withState("features/hyperv/vendor_id", "value", Attribute{
 			Name: "vendor_id", Why: featureWhy, Capability: "hyperv/features", Listed: "vendor_id",
 			Check: func(value string) string {
 				if len(value) > maxVendorID || strings.ContainsAny(value, ",\n\r\t") || strings.TrimSpace(value) != value {
@@ -68,9 +68,9 @@ const (
 	maxVendorID = 12
 )
 
-// stated completes an attribute whose element has a state in addition to that attribute. Without a value the state is
+// withState completes an attribute whose element has a state in addition to that attribute. Without a value the state is
 // off.
-func stated(element, name string, a Attribute) Attribute {
+func withState(element, name string, a Attribute) Attribute {
 	value, state := element+"@"+name, element+"@state"
 	a.Read = func(e *etree.Element) string {
 		if textAt(e, state) != "on" {

@@ -9,7 +9,7 @@ import (
 // identityBlock is the VM's name, domain type, architecture and machine type.
 var identityBlock = block{
 	rules: identityRules,
-	texts: map[string]func(a, b string) bool{"machine_type": SameMachine},
+	texts: map[string]func(a, b string) bool{"machine_type": SameMachineType},
 	read:  (*Definition).readIdentity, apply: (*Definition).applyIdentity, classify: classifyIdentity,
 	validate: validateIdentity,
 	complete: func(persistent *Spec, _ Spec) { persistent.Name = "" }, // libvirt can't rename a running VM.
@@ -60,7 +60,7 @@ func (d *Definition) applyIdentity(want Spec) error {
 	if want.Arch != "" && want.Arch != have.Arch {
 		setAttr(ensure(ensure(d.root(), "os"), "type"), "arch", want.Arch)
 	}
-	if !SameMachine(have.Machine, want.Machine) {
+	if !SameMachineType(have.Machine, want.Machine) {
 		setAttr(ensure(ensure(d.root(), "os"), "type"), "machine", want.Machine)
 	}
 	return nil
@@ -77,7 +77,7 @@ func classifyIdentity(c *classifier) {
 	if want.Arch != "" && have.Arch != "" && want.Arch != have.Arch {
 		c.add("arch", "arch", "")
 	}
-	if !SameMachine(have.Machine, want.Machine) {
+	if !SameMachineType(have.Machine, want.Machine) {
 		row := "machine_type"
 		if machineFamily(have.Machine) == machineFamily(want.Machine) {
 			row = "machine_type version"

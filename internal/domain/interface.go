@@ -18,7 +18,7 @@ var interfaces = devices[Interface]{
 	attributes: interfaceRows, values: func(i *Interface) *Values { return &i.Values },
 
 	readOne: readInterface, same: sameInterface, identifies: func(i Interface) bool { return i.MAC != "" },
-	twin: func(a, b Interface) bool { return a.MAC != "" && a.MAC == b.MAC },
+	sameInLive: func(a, b Interface) bool { return a.MAC != "" && a.MAC == b.MAC },
 	patch: func(_ *Definition, e *etree.Element, path string, want Interface, _ map[string]bool) error {
 		return patchInterface(e, path, want)
 	},

@@ -132,8 +132,8 @@ func LiveSteps(live, persistent *Definition, want Spec) ([]Step, error) {
 	p := stepper{live: live, persistent: persistent, want: want, have: live.Spec(), keys: map[string]map[string]string{}}
 	after := persistent.Spec()
 	for _, b := range blocks {
-		if b.begin != nil {
-			b.begin(&p, after)
+		if b.prepareLive != nil {
+			b.prepareLive(&p, after)
 		}
 	}
 	p.want.Disks = p.want.withMedium(p.have.Disks)

@@ -64,11 +64,11 @@ func TestLoader_runsWithWhatLibvirtChose(t *testing.T) {
 		t.Error(pending)
 	}
 	want := Spec{Values: Values{firmwareLoader: ""}}
-	if changes := Changes(WithoutEchoes(live, persistent), want); len(changes) > 0 {
+	if changes := Changes(WithoutLibvirtDefaults(live, persistent), want); len(changes) > 0 {
 		t.Error(changes)
 	}
 	byHand := parse(t, `<domain><os><type>hvm</type><loader type="pflash">/c</loader></os></domain>`).Spec()
-	if changes := Changes(WithoutEchoes(live, byHand), want); len(changes) != 1 {
+	if changes := Changes(WithoutLibvirtDefaults(live, byHand), want); len(changes) != 1 {
 		t.Error(changes)
 	}
 }

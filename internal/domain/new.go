@@ -34,7 +34,7 @@ func New(s Spec, uuid string) (*Definition, error) {
 	}
 	s.UUID = uuid
 	s.Arch = cmp.Or(s.Arch, "x86_64")
-	s.Machine = cmp.Or(s.Machine, DefaultMachine(s.Arch))
+	s.Machine = cmp.Or(s.Machine, DefaultMachineType(s.Arch))
 	s.CPU = newCPU(s.CPU)
 	if s.Firmware.Type == nil && pick(s.Firmware.SecureBoot, nil, false) {
 		s.Firmware.Type = new("efi") // Only efi has secure boot.
@@ -58,9 +58,9 @@ func New(s Spec, uuid string) (*Definition, error) {
 	return d, nil
 }
 
-// DefaultMachine returns the machine type of a new VM that declares none: KubeVirt's default. libvirt's own default for
+// DefaultMachineType returns the machine type of a new VM that declares none: KubeVirt's default. libvirt's own default for
 // x86_64 is the machine type of 1996.
-func DefaultMachine(arch string) string {
+func DefaultMachineType(arch string) string {
 	switch arch {
 	case "x86_64", "i686":
 		return "q35"
@@ -187,9 +187,9 @@ func (d *Definition) addPorts(machine, spare string, declared bool) error {
 	return d.Apply(Spec{Values: Values{hotplugPorts: spare}})
 }
 
-// SameMachine reports whether two machine types mean the same: they are equal, or one is an alias of the other (q35,
+// SameMachineType reports whether two machine types mean the same: they are equal, or one is an alias of the other (q35,
 // pc-q35-7.2). An empty machine type equals all.
-func SameMachine(a, b string) bool {
+func SameMachineType(a, b string) bool {
 	if a == "" || b == "" || a == b {
 		return true
 	}

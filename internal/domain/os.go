@@ -135,9 +135,9 @@ func applyFirmware(root *etree.Element, want Firmware) error {
 	return nil
 }
 
-// Outdates reports whether the wanted firmware can't use the variables that the current firmware has kept for the
+// RequiresNVRAMReset reports whether the wanted firmware can't use the variables that the current firmware has kept for the
 // guest: they lack the keys for secure boot, or have another layout.
-func (f Firmware) Outdates(want Firmware) bool {
+func (f Firmware) RequiresNVRAMReset(want Firmware) bool {
 	if pick(want.Type, f.Type, "bios") != "efi" {
 		return false
 	}

@@ -24,7 +24,7 @@ func SourceDrifts(have Spec, live *Spec, want Spec, applied map[string]DiskSourc
 	var drifts []SourceDrift
 	for _, key := range sortedKeys(want.Disks) {
 		disk := want.Disks[key]
-		if disk.holdsNothing() || disk.Source.isZero() || disk.Source.Other != "" || inUse(have.Disks, disk.Source) {
+		if disk.isReadOnlyMedium() || disk.Source.isZero() || disk.Source.Other != "" || inUse(have.Disks, disk.Source) {
 			continue
 		}
 		if now, ok := overlayOf(have.Disks, live, disk.Source); ok {
@@ -50,7 +50,7 @@ func (d SourceDrift) Explain(vm string) (detail, remedy string) {
 	return detail, remedy
 }
 
-func (d Disk) holdsNothing() bool { return d.removable() || pick(d.ReadOnly, nil, false) }
+func (d Disk) isReadOnlyMedium() bool { return d.removable() || pick(d.ReadOnly, nil, false) }
 
 func inUse(disks map[string]Disk, source DiskSource) bool {
 	for _, disk := range disks {
@@ -81,7 +81,7 @@ func overlayOf(disks map[string]Disk, live *Spec, source DiskSource) (DiskSource
 func replacedSince(disks map[string]Disk, source DiskSource, applied map[string]DiskSource) (DiskSource, bool) {
 	for _, key := range sortedKeys(applied) {
 		disk, there := disks[key]
-		if there && !disk.holdsNothing() && !disk.Source.isZero() && SameImage(applied[key], source) {
+		if there && !disk.isReadOnlyMedium() && !disk.Source.isZero() && SameImage(applied[key], source) {
 			return disk.Source, true
 		}
 	}

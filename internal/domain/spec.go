@@ -13,7 +13,7 @@ type Spec struct {
 	Type string `path:"type"`
 	// Arch is the guest's architecture, as libvirt names it (x86_64).
 	Arch string `path:"arch"`
-	// Machine is the machine type. A declared alias (q35) equals each of its versions, see SameMachine.
+	// Machine is the machine type. A declared alias (q35) equals each of its versions, see SameMachineType.
 	Machine string `path:"machine_type"`
 
 	CPU      CPU      `path:"cpu"`

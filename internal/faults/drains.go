@@ -16,16 +16,16 @@ const (
 
 // Tests of maintenances.
 var (
-	draining      = Test{Package: "provider/faultmatrix", Name: "TestAccFaults_drain"}
-	restoring     = Test{Package: "provider/faultmatrix", Name: "TestAccFaults_restore"}
-	drainCut      = Test{Package: "provider/hostmaintenance", Name: "TestAccHostMaintenance_connectionCut"}
-	drainKilled   = Test{Package: "provider/hostmaintenance", Name: "TestAccHostMaintenance_interrupted"}
-	drainGivenUp  = Test{Package: "provider/hostmaintenance", Name: "TestAccHostMaintenance_killedAndGivenUp"}
-	restoreGoesOn = Test{Package: "provider/hostmaintenance", Name: "TestAccHostMaintenance_restoreGoesOn"}
-	twoStates     = Test{Package: "provider/hostmaintenance", Name: "TestAccHostMaintenance_twoStates"}
-	drainTwice    = Test{Package: "fleet/drain", Name: "TestLab_secondDrainIsRefusedSoon"}
-	targetDies    = Test{Package: "fleet/drain", Name: "TestLab_drainTargetDies"}
-	disksDrained  = Test{Package: "fleet", Name: "TestLab_ownDisksAreDrained"}
+	draining         = Test{Package: "provider/faultmatrix", Name: "TestAccFaults_drain"}
+	restoring        = Test{Package: "provider/faultmatrix", Name: "TestAccFaults_restore"}
+	drainCut         = Test{Package: "provider/hostmaintenance", Name: "TestAccHostMaintenance_connectionCut"}
+	drainKilled      = Test{Package: "provider/hostmaintenance", Name: "TestAccHostMaintenance_interrupted"}
+	drainGivenUp     = Test{Package: "provider/hostmaintenance", Name: "TestAccHostMaintenance_killedAndGivenUp"}
+	restoreContinues = Test{Package: "provider/hostmaintenance", Name: "TestAccHostMaintenance_restoreContinues"}
+	twoStates        = Test{Package: "provider/hostmaintenance", Name: "TestAccHostMaintenance_twoStates"}
+	drainTwice       = Test{Package: "fleet/drain", Name: "TestLab_secondDrainIsRefusedSoon"}
+	targetDies       = Test{Package: "fleet/drain", Name: "TestLab_drainTargetDies"}
+	disksDrained     = Test{Package: "fleet", Name: "TestLab_ownDisksAreDrained"}
 )
 
 var drain = []Cell{
@@ -78,7 +78,7 @@ var drain = []Cell{
 }
 
 var restore = []Cell{
-	{SSHAtSource, endFails, endAgain, endsRest, []Test{restoreGoesOn}, ""},
+	{SSHAtSource, endFails, endAgain, endsRest, []Test{restoreContinues}, ""},
 	{SSHAtTarget, endFails, endAgain, endsRest, []Test{restoring.at("SSH cut at the target")}, ""},
 	{LibvirtdKilled, endFails, endAgain, endsRest, []Test{restoring.at("libvirtd killed")}, ""},
 	{LibvirtdFrozen, endFails, endAgain, endsRest, []Test{restoring.at("libvirtd frozen")}, ""},

@@ -29,14 +29,14 @@ var (
 	moveBroken    = Test{Package: "provider/virtualmachine", Name: "TestAccVirtualMachine_moveBroken"}
 	fullTarget    = Test{Package: "fleet/migration", Name: "TestLab_diskOntoAFullTarget"}
 	migrationDies = Test{Package: "provider/migration", Name: "TestAccMigration_fails", Sub: "killed"}
-	whatBreaks    = Test{Package: "fleet/migration", Name: "TestLab_whatBreaksBeforeTheHandoverLeavesTheMachineAlone"}
+	whatBreaks    = Test{Package: "fleet/migration", Name: "TestLab_faultBeforeSwitchoverLeavesTheVMAlone"}
 	withoutAQEMU  = Test{Package: "fleet/migration", Name: "TestLab_postCopyDoesNotSurviveAQEMU"}
 	withoutSource = Test{Package: "fleet", Name: "TestLab_sourceLostInPostCopy"}
 	withoutDaemon = Test{Package: "fleet/migration", Name: "TestLab_postCopySurvivesALibvirtd"}
 	secondMove    = Test{Package: "fleet", Name: "TestLab_secondMoveIsRefused"}
 	moveOnce      = Test{Package: "fleet", Name: "TestLab_moveIsDoneOnce"}
 	coldOnce      = Test{Package: "fleet", Name: "TestLab_coldMoveIsDoneOnce"}
-	lostMover     = Test{Package: "fleet", Name: "TestLab_moverIsLostAtTheHandover"}
+	lostMover     = Test{Package: "fleet", Name: "TestLab_runIsKilledAtTheSwitchover"}
 	coldKilled    = Test{Package: "fleet", Name: "TestLab_coldMoveKilledBeforeItNotedAFile"}
 	coldBreaks    = Test{Package: "fleet", Name: "TestLab_coldMoveThatBreaks"}
 	coldRefused   = Test{Package: "fleet", Name: "TestLab_coldMoveIsRefused"}

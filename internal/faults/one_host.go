@@ -30,7 +30,7 @@ var (
 	locked         = Test{Package: "provider/virtualmachine", Name: "TestAccVirtualMachine_locked"}
 	createdTwice   = Test{Package: "provider/virtualmachine", Name: "TestAccVirtualMachine_createdTwiceAtOnce"}
 	power          = Test{Package: "provider/virtualmachine", Name: "TestAccPower_drift", Sub: "always_crashed"}
-	frozenRun      = Test{Package: "fleet", Name: "TestLab_frozenRunDestroysNothingOnWaking"}
+	frozenRun      = Test{Package: "fleet", Name: "TestLab_frozenRunDestroysNothingWhenResumed"}
 )
 
 var create = []Cell{

@@ -244,9 +244,9 @@ func TestLab_irrecoverableMigration(t *testing.T) {
 	}
 }
 
-// Whoever moves the VM stops for good when all of its memory has come, and before its guest is started on the target.
-// Neither libvirt removes anything. The next one lets it go on at the source, and moves it then.
-func TestLab_moverIsLostAtTheHandover(t *testing.T) {
+// The run that moves the VM is killed when all of its memory has come, and before its guest is started on the target.
+// Neither libvirt removes anything. The next run resumes the guest at the source, and then moves it.
+func TestLab_runIsKilledAtTheSwitchover(t *testing.T) {
 	t.Parallel()
 
 	l := lab.Open(t)
@@ -280,7 +280,7 @@ func TestLab_moverIsLostAtTheHandover(t *testing.T) {
 	}
 
 	if err := wake(); err == nil {
-		t.Error("whoever woke up believes that it moved the VM")
+		t.Error("the run that was resumed reports that it moved the VM")
 	}
 
 	onlyOn(t, f, vm.UUID, to.Name)
@@ -290,7 +290,7 @@ func TestLab_moverIsLostAtTheHandover(t *testing.T) {
 	}
 }
 
-// The source's QEMU dies while the rest of the memory is there: what runs on the target stands still at the first page
+// The source's QEMU dies while the rest of the memory is there: the guest on the target hangs at the first page
 // it lacks. libvirt calls it running. Every reader gives one verdict on it: it failed, isn't ready, and what to do.
 func TestLab_sourceLostInPostCopy(t *testing.T) {
 	t.Parallel()

@@ -476,7 +476,7 @@ func TestLab_coldMoveIsRefused(t *testing.T) {
 }
 
 // A VM that is started while it is copied stays where it is.
-func TestLab_coldMoveOfAMachineThatStarts(t *testing.T) {
+func TestLab_coldMoveOfAVMThatIsStarting(t *testing.T) {
 	t.Parallel()
 
 	l := lab.Open(t)

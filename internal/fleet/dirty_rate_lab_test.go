@@ -78,7 +78,7 @@ done; : >rested) >/dev/null 2>&1 &`)
 		t.Errorf("the guest wrote %d bytes per second, and %d when it had stopped", busy, quiet)
 	}
 
-	// A guest that stood still, or was kept in a file, has the time of day again when it goes on.
+	// A guest that was paused, or saved to a file, has the time of day again when it runs.
 	for _, still := range []string{"suspend", "managedsave"} {
 		inGuest(t, f, vm, "ln -sf /bin/busybox /sbin/hwclock; date -s 2001-01-01") // Its agent needs that tool.
 		l.Virsh(t, vm.Host, still, vm.Name)
@@ -116,7 +116,7 @@ func (m movedMeanwhile) StartDirtyRate(
 }
 
 // What is measured while the VM begins to move is of its migration as much as of its guest: it is not told.
-func TestLab_dirtyRateOfAMachineThatIsMovedMeanwhile(t *testing.T) {
+func TestLab_dirtyRateWhileTheVMIsMoved(t *testing.T) {
 	t.Parallel()
 
 	l := lab.Open(t)

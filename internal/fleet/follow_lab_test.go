@@ -16,7 +16,7 @@ import (
 
 // Who waits for a VM's lock while the VM changes hosts takes the lock where it is then, and does there what was to be
 // done: the lock on the old host keeps no run from the VM any more.
-func TestLab_lockFollowsTheMachine(t *testing.T) {
+func TestLab_lockFollowsTheVM(t *testing.T) {
 	t.Parallel()
 
 	const order = "4711"

@@ -21,7 +21,7 @@ import (
 const (
 	stopperUUID = "VIRTFLEET_TEST_STOPPER_UUID"
 	stopperURI  = "VIRTFLEET_TEST_STOPPER_URI"
-	// stopperGrace is over when the process has stood still for as long as a takeover takes.
+	// stopperGrace is over when the process was frozen for as long as a takeover takes.
 	stopperGrace = 15 * time.Second
 )
 
@@ -46,9 +46,9 @@ func stopper(uri, uuid string) error {
 	return f.Close()
 }
 
-// A run that shuts a guest down stands still. Another one takes the VM over, wants it running, and finds it so. The
-// first one wakes up after the grace period: it doesn't destroy what isn't its own any more.
-func TestLab_frozenRunDestroysNothingOnWaking(t *testing.T) {
+// A run that shuts a guest down is frozen. Another run takes over the lock, and finds the VM running, as it is to be.
+// The first run is resumed after the grace period: it doesn't destroy the VM, whose lock it has lost.
+func TestLab_frozenRunDestroysNothingWhenResumed(t *testing.T) {
 	t.Parallel()
 
 	l := lab.Open(t)

@@ -99,7 +99,7 @@ func TestLab_migrationInterruptedIsAdopted(t *testing.T) {
 	t.Parallel()
 
 	tests := map[string]struct {
-		// migrates and bandwidth are what goes on without its run, 0 nothing.
+		// migrates and bandwidth are what continues without its run, 0 nothing.
 		bandwidth uint64
 		// arrived lets it end first.
 		arrived bool
@@ -109,8 +109,8 @@ func TestLab_migrationInterruptedIsAdopted(t *testing.T) {
 		err             error
 		records, aborts int
 	}{
-		"arrived": {bandwidth: 1 << 30, arrived: true, on: "kvm2", records: 1},
-		"goes on": {bandwidth: 24 << 20, on: "kvm2", records: 1},
+		"arrived":   {bandwidth: 1 << 30, arrived: true, on: "kvm2", records: 1},
+		"continues": {bandwidth: 24 << 20, on: "kvm2", records: 1},
 		"is aborted": {
 			bandwidth: 1 << 20, impatient: true, on: "kvm1", err: context.DeadlineExceeded, records: 1, aborts: 1,
 		},

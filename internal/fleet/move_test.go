@@ -345,7 +345,7 @@ func TestLab_secondMoveIsRefused(t *testing.T) {
 	onlyOn(t, alice, vm.UUID, "kvm2")
 }
 
-func TestLab_moveOfAStoppedMachine(t *testing.T) {
+func TestLab_moveOfAStoppedVM(t *testing.T) {
 	t.Parallel()
 
 	l := lab.Open(t)

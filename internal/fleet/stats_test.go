@@ -64,7 +64,7 @@ func TestLab_sampleIsOnePassPerHost(t *testing.T) {
 	}
 
 	found := map[string]bool{}
-	for _, s := range all.Machines {
+	for _, s := range all.VMs {
 		found[s.VM.UUID] = s.Stats.CPU != nil
 	}
 

@@ -11,7 +11,7 @@ import (
 const (
 	// GuestUp says that a guest has booted.
 	GuestUp = " is up"
-	// GuestWrites says that a guest with the word dirty has written to all of that memory once, and goes on.
+	// GuestWrites says that a guest with the word dirty has written to all of that memory once, and continues.
 	GuestWrites = "init: it keeps writing"
 )
 

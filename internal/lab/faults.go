@@ -31,7 +31,7 @@ func (h *Host) PowerOff(ctx context.Context) error { return h.machine.stop(ctx) 
 // PowerOn boots a host that was powered off. It answers when this returns; guests with autostart run.
 func (h *Host) PowerOn(ctx context.Context) error { return h.start(ctx) }
 
-// KillLibvirtd kills the host's libvirtd. Guests go on.
+// KillLibvirtd kills the host's libvirtd. Guests keep running.
 func (h *Host) KillLibvirtd(ctx context.Context) error {
 	return h.stopService(ctx, "/run/libvirtd.pid")
 }

@@ -103,7 +103,7 @@ func copyDir(from, to string) error {
 }
 
 // copyFile copies a file; the copy is readable by all users and belongs to root. It appears at once: whoever reads an
-// older one goes on reading that.
+// older one keeps reading that.
 func copyFile(from, to string) error {
 	data, err := os.ReadFile(from)
 	if err != nil {

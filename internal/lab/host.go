@@ -21,7 +21,7 @@ log_outputs = "1:file:` + libvirtdLog + `"
 ovs_timeout = 60
 `
 
-// libvirtdLog is where a host's libvirtd says what it warns of, and how migrations go on.
+// libvirtdLog is where a host's libvirtd says what it warns of, and how migrations continue.
 const libvirtdLog = "/var/log/libvirt/libvirtd.log"
 
 // qemuSpeed leaves out what takes half a second of every QEMU's start where processors are slow: libvirt asks it for

@@ -12,9 +12,9 @@ import (
 )
 
 // LoseMover moves a running domain with virsh, which stops for good in the midst of it: it is frozen, its connection to
-// the source is lost, that to the target stays. When this returns all memory has come, the guest stands still at the
-// source, which has no job any more, and the target waits for the word to start it. wake lets virsh go on, and returns
-// what it says in the end.
+// the source is lost, that to the target stays. When this returns all memory has come, the guest is paused at the
+// source, which has no job any more, and the target waits for the word to start it. wake lets virsh continue, and
+// returns what it says in the end.
 func (l *Lab) LoseMover(t testing.TB, domain string, from, to *Host) (wake func() error) {
 	t.Helper()
 	// As ssh is told where its keys are, it writes nothing of the lab's hosts down.

@@ -123,7 +123,7 @@ func (l *Lab) Cut(t testing.TB, h *Host) (restore func()) {
 }
 
 // KillLibvirtd kills the libvirtd of a host that StartHost made until the returned function is called, or the test
-// ends. Guests go on.
+// ends. Guests keep running.
 func (l *Lab) KillLibvirtd(t testing.TB, h *Host) (restart func()) {
 	t.Helper()
 	return fault(t, h, "killing libvirtd", h.KillLibvirtd, h.StartLibvirtd)

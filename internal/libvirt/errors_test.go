@@ -10,7 +10,7 @@ import (
 	golibvirt "libvirt.org/go/libvirt"
 )
 
-func TestKindOf_neverTakesAFailureForAbsence(t *testing.T) {
+func TestKindOf_failureIsNotAbsence(t *testing.T) {
 	t.Parallel()
 	absent := map[golibvirt.ErrorNumber]bool{
 		golibvirt.ERR_NO_DOMAIN: true, golibvirt.ERR_NO_NETWORK: true, golibvirt.ERR_NO_STORAGE_POOL: true,

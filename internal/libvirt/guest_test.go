@@ -13,7 +13,7 @@ import (
 )
 
 // labHost opens one of the lab's shared hosts through a relay, as over SSH but without the SSH.
-func TestGuest_tellsAboutItself(t *testing.T) {
+func TestGuest_reportsItself(t *testing.T) {
 	t.Parallel()
 	h, l, _ := labHost(t)
 	ctx := t.Context()

@@ -69,9 +69,9 @@ type CacheControl struct {
 
 // Guest is one architecture that the host can run.
 type Guest struct {
-	Arch        string
-	DomainTypes []string // "kvm", "qemu"
-	Machines    []string // machine types and their aliases, of all domain types
+	Arch         string
+	DomainTypes  []string // "kvm", "qemu"
+	MachineTypes []string // machine types and their aliases, of all domain types
 	// MaxCPUs is how many virtual CPUs a machine type supports, by its name or alias.
 	MaxCPUs map[string]int
 }
@@ -232,7 +232,7 @@ func (i *HostInfo) readCapabilities(document string) error {
 				}
 				if !known[m.Name] {
 					known[m.Name] = true
-					guest.Machines = append(guest.Machines, m.Name)
+					guest.MachineTypes = append(guest.MachineTypes, m.Name)
 				}
 			}
 		}

@@ -107,12 +107,12 @@ func TestHost_isReachedThroughADialFunc(t *testing.T) {
 	}
 	machines := map[string]bool{}
 	for _, g := range info.Guests {
-		for _, m := range g.Machines {
+		for _, m := range g.MachineTypes {
 			machines[g.Arch+" "+m] = true
 		}
 	}
 	if !machines["x86_64 q35"] || !machines["x86_64 pc"] {
-		t.Errorf("got VMs %v", machines)
+		t.Errorf("got machine types %v", machines)
 	}
 	free, err := h.FreeMemory(t.Context())
 	if err != nil || free == 0 || free > info.MemoryBytes {
@@ -297,7 +297,7 @@ func TestHost_isReachedThroughLibvirtsOwnTransport(t *testing.T) {
 	}
 }
 
-// A daemon that stands still for some seconds just then is waited for, where its connections can't be cut.
+// Close waits for a daemon that hangs for some seconds, where its connections can't be cut.
 func TestClose_waitsForADaemonThatIsSlow(t *testing.T) {
 	t.Parallel()
 	l := lab.Open(t)

@@ -132,7 +132,7 @@ func TestMigrate_movesThereAndBack(t *testing.T) {
 		t.Errorf("got the statistics %+v, then %+v", job, again)
 	}
 	if running, err := b.Job(ctx, uuid); err != nil || running != nil {
-		t.Errorf("a job goes on: %+v, %v", running, err)
+		t.Errorf("a job continues: %+v, %v", running, err)
 	}
 
 	must(t, <-begin(ctx, uuid, b, a, Migration{ParallelConnections: 2}))
@@ -180,7 +180,7 @@ func TestMigrate_isSteered(t *testing.T) {
 	}
 	_, err := b.Job(ctx, uuid)
 	want(t, err, ErrUnsupported)
-	othersGoOn(t, uuid, a, b)
+	otherCallsContinue(t, uuid, a, b)
 	throttled := awaitJob(t, a, uuid, "the guest to be slowed down", func(j *Job) bool {
 		return j.AutoConvergeThrottle > 0
 	})
@@ -194,8 +194,9 @@ func TestMigrate_isSteered(t *testing.T) {
 	runsOnlyAt(t, uuid, b, a)
 }
 
-// othersGoOn makes other calls while a domain is moved. What libvirt makes wait for a migration fails after 30 s.
-func othersGoOn(t *testing.T, uuid string, sides ...side) {
+// otherCallsContinue makes other calls while a domain is moved. A call that libvirt blocks during a migration fails
+// after 30 s.
+func otherCallsContinue(t *testing.T, uuid string, sides ...side) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()

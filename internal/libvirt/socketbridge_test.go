@@ -102,7 +102,7 @@ func mute(t testing.TB) DialFunc {
 	}
 }
 
-func TestConnect_isBoundedWhenNobodyAnswers(t *testing.T) {
+func TestConnect_timesOutWithoutAnAnswer(t *testing.T) {
 	t.Parallel()
 	h := open(t, Config{URI: "qemu+ssh://kvm1/system", Dial: mute(t), ConnectTimeout: 100 * time.Millisecond})
 	_, err := h.Domains(t.Context())
@@ -247,7 +247,7 @@ func TestConnect_boundsLibvirtsOwnSockets(t *testing.T) {
 	must(t, errors.Join(conn.Close(), listener.Close()))
 }
 
-func TestConnect_whereNobodyListensIsUnreachable(t *testing.T) {
+func TestConnect_refusedIsUnreachable(t *testing.T) {
 	t.Parallel()
 	h := open(t, Config{URI: "qemu+unix:///system?socket=" + filepath.Join(t.TempDir(), "none")})
 	for range 2 {

@@ -3,10 +3,8 @@ package libvirt
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"io"
-	"time"
 
 	golibvirt "libvirt.org/go/libvirt"
 )
@@ -36,47 +34,12 @@ type Upload struct {
 //
 // It uses virStorageVolUpload with a sparse stream, which exists since libvirt 3.4.
 func (h *Host) UploadVolume(ctx context.Context, u Upload) error {
-	s := callSpec{operation: "uploading volume " + u.Pool + "/" + u.Name, timeout: migrateTimeout, late: ErrUnreachable}
-	ctx, cancel := h.withDeadline(ctx, s)
-	defer cancel()
-	c, err := h.reserveConnection(ctx)
-	if err != nil {
-		return h.wrap(connectCall(s.operation), err, true)
-	}
-	defer c.retire()
-	// The sending ends by itself between two messages, so the call is given up only if it doesn't.
-	patience, giveUp := context.WithCancel(context.WithoutCancel(ctx))
-	defer giveUp()
-	defer context.AfterFunc(ctx, func() { time.AfterFunc(closeTimeout, giveUp) })()
-	_, lost, err := runOn(patience, c, func(c *conn) (struct{}, error) { return struct{}{}, c.uploadVolume(ctx, u) })
-	if err != nil && ctx.Err() != nil && !errors.Is(err, ctx.Err()) {
-		err = fmt.Errorf("%w: %w", contextCause(ctx), err)
-	}
-	return h.wrap(s, err, lost)
-}
-
-func (c *conn) uploadVolume(ctx context.Context, u Upload) (err error) {
-	c.countCall("virStoragePoolLookupByName")
-	pool, err := c.c.LookupStoragePoolByName(u.Pool)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, pool.Free()) }()
-	return c.withFile(pool, u.Name, func(volume *golibvirt.StorageVol) (err error) {
-		raw, err := c.c.NewStream(0)
-		if err != nil {
-			return err
-		}
-		defer func() { err = errors.Join(err, raw.Free()) }()
-		c.countCall("virStorageVolUpload")
-		if err := volume.Upload(raw, u.Offset, 0, golibvirt.STORAGE_VOL_UPLOAD_SPARSE_STREAM); err != nil {
-			return err
-		}
-		if err := u.sendContent(ctx, raw); err != nil {
-			return errors.Join(err, raw.Abort())
-		}
-		// A failed write, for example on a full disk, may be reported only now.
-		return raw.Finish()
+	return h.transferVolume(ctx, "uploading", volumeTransfer{
+		pool: u.Pool, name: u.Name, call: "virStorageVolUpload",
+		begin: func(v *golibvirt.StorageVol, s *golibvirt.Stream) error {
+			return v.Upload(s, u.Offset, 0, golibvirt.STORAGE_VOL_UPLOAD_SPARSE_STREAM)
+		},
+		content: u.sendContent,
 	})
 }
 

@@ -22,11 +22,11 @@ type frameworkServer interface {
 
 var _ frameworkServer = (*server)(nil)
 
-// server is the server that Terraform talks to: the framework, preceded by the shortcut for VMs without changes.
+// server is the server that Terraform talks to: the framework, preceded by the fast path for VMs without changes.
 type server struct {
 	frameworkServer
 	provider *Provider
-	short    virtualmachine.ShortCut
+	short    virtualmachine.FastPath
 }
 
 // Server returns the server that Terraform talks to.
@@ -93,7 +93,7 @@ func (s *server) ReadResource(
 ) (*tfprotov6.ReadResourceResponse, error) {
 	if req.TypeName == virtualmachine.TypeName {
 		var unchanged bool
-		if ctx, unchanged = s.short.ReadsNothing(ctx, s.provider.data(), req); unchanged {
+		if ctx, unchanged = s.short.ReadsNoChanges(ctx, s.provider.data(), req); unchanged {
 			return &tfprotov6.ReadResourceResponse{
 				NewState: req.CurrentState, Private: req.Private, NewIdentity: req.CurrentIdentity,
 			}, nil
@@ -107,7 +107,7 @@ func (s *server) PlanResourceChange(
 	ctx context.Context, req *tfprotov6.PlanResourceChangeRequest,
 ) (*tfprotov6.PlanResourceChangeResponse, error) {
 	if req.TypeName == virtualmachine.TypeName {
-		if private, unchanged := s.short.PlansNothing(ctx, s.provider.data(), req); unchanged {
+		if private, unchanged := s.short.PlansNoChanges(ctx, s.provider.data(), req); unchanged {
 			return &tfprotov6.PlanResourceChangeResponse{
 				PlannedState: req.PriorState, PlannedPrivate: private, PlannedIdentity: req.PriorIdentity,
 			}, nil

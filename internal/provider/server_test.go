@@ -41,7 +41,7 @@ func newServers(t *testing.T) *testVM {
 	succeeded(t, nil, s.configure(t, block{"hosts": block{"local": local}}))
 	cut, ok := s.server.(*server)
 	if !ok {
-		t.Fatal("the framework's server has lost an interface, and with it the short cut")
+		t.Fatal("the framework's server has lost an interface, and with it the fast path")
 	}
 	schemas, err := cut.GetProviderSchema(t.Context(), &tfprotov6.GetProviderSchemaRequest{})
 	if err != nil {
@@ -133,9 +133,9 @@ func with(all, others map[string]tftypes.Value) map[string]tftypes.Value {
 
 func str(s string) tftypes.Value { return tftypes.NewValue(tftypes.String, s) }
 
-// TestServer_shortCutAnswersAsTheFramework shows that the short cut gives the framework's answer to the last byte, and
+// TestServer_fastPathAnswersAsTheFramework shows that the fast path gives the framework's answer to the last byte, and
 // that it isn't taken where something is to be done.
-func TestServer_shortCutAnswersAsTheFramework(t *testing.T) {
+func TestServer_fastPathAnswersAsTheFramework(t *testing.T) {
 	t.Parallel()
 	m := newTestVM(t)
 	type values = map[string]tftypes.Value
@@ -145,7 +145,7 @@ func TestServer_shortCutAnswersAsTheFramework(t *testing.T) {
 	memory := opened(t, m.state["memory"])
 	for name, tc := range map[string]struct {
 		state, config values
-		reads, plans  bool // Whether the short cut answers.
+		reads, plans  bool // Whether the fast path answers.
 	}{
 		"as it was":            {reads: true, plans: true},
 		"not ready":            {state: values{"ready": tftypes.NewValue(tftypes.Bool, false)}},
@@ -188,7 +188,7 @@ func TestServer_plansNewVMsAsTheFramework(t *testing.T) {
 	got, err := short.cut.PlanResourceChange(t.Context(), req)
 	succeeded(t, err, got.Diagnostics)
 	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("planning a new VM (-framework +short cut):\n%s", diff)
+		t.Errorf("planning a new VM (-framework +fast path):\n%s", diff)
 	}
 }
 
@@ -219,7 +219,7 @@ func TestServer_takesSavedStatesAsTheFrameworkDoes(t *testing.T) {
 				t.Fatal(err)
 			}
 			if diff := cmp.Diff(want, got); diff != "" {
-				t.Errorf("taking a saved state (-framework +short cut):\n%s", diff)
+				t.Errorf("taking a saved state (-framework +fast path):\n%s", diff)
 			}
 		})
 	}
@@ -243,10 +243,10 @@ func (m *testVM) compareReads(t *testing.T, state map[string]tftypes.Value, cut 
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("reading (-framework +short cut):\n%s", diff)
+		t.Errorf("reading (-framework +fast path):\n%s", diff)
 	}
 	if taken := got.NewState == req.CurrentState; taken != cut {
-		t.Errorf("reading took the short cut: %t, want %t", taken, cut)
+		t.Errorf("reading took the fast path: %t, want %t", taken, cut)
 	}
 }
 
@@ -265,9 +265,9 @@ func (m *testVM) comparePlans(t *testing.T, state, proposed, config map[string]t
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("planning (-framework +short cut):\n%s", diff)
+		t.Errorf("planning (-framework +fast path):\n%s", diff)
 	}
 	if taken := got.PlannedState == req.PriorState; taken != cut {
-		t.Errorf("planning took the short cut: %t, want %t", taken, cut)
+		t.Errorf("planning took the fast path: %t, want %t", taken, cut)
 	}
 }

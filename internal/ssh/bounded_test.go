@@ -53,7 +53,7 @@ var endless = map[string]string{
 	"waiting": `sh -c 'echo $$ >"$1"; exec sleep 100000' sh "$1"`,
 }
 
-// TestBounded_endsWithTheSession: no command goes on running on the host for whoever has gone away.
+// TestBounded_endsWithTheSession: no command keeps running on the host for whoever has gone away.
 func TestBounded_endsWithTheSession(t *testing.T) {
 	t.Parallel()
 	key := newKey(t, "ed25519")
@@ -94,7 +94,8 @@ func TestBounded_endsWithTheSession(t *testing.T) {
 	}
 }
 
-// TestBounded_endsInTime: a command ends although its session goes on, be there a program for that on the host or not.
+// TestBounded_endsInTime: a command ends although its session continues, be there a program for that on the host or
+// not.
 func TestBounded_endsInTime(t *testing.T) {
 	t.Parallel()
 	bare := t.TempDir()

@@ -62,7 +62,7 @@ func TestListenUnix_takesConnectionsMadeOnTheHost(t *testing.T) {
 	}
 }
 
-func TestListenUnix_tellsWhatIsInTheWay(t *testing.T) {
+func TestListenUnix_reportsWhatBlocksIt(t *testing.T) {
 	t.Parallel()
 	key := newKey(t, "ed25519")
 	dir := t.TempDir()
@@ -105,9 +105,9 @@ func TestListenUnix_endsWithTheConnection(t *testing.T) {
 	noError(t, client.RemoveUnix(t.Context(), path)) // Over a new connection.
 }
 
-// TestAnswers_takesAStallForNoSilence: a host that stands still for longer than the patience says what it knows
+// TestAnswers_stallIsNotSilence: a host that stalls for longer than the patience says what it knows
 // afterwards.
-func TestAnswers_takesAStallForNoSilence(t *testing.T) {
+func TestAnswers_stallIsNotSilence(t *testing.T) {
 	t.Parallel()
 	key := newKey(t, "ed25519")
 	server := startSSHD(t, key.authorized())

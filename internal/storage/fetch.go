@@ -57,12 +57,12 @@ type Image struct {
 	source os.FileInfo
 	// data says for each chunk whether it has a byte that isn't zero.
 	data []bool
-	// Facts describe the content.
-	Facts
+	// ImageInfo describe the content.
+	ImageInfo
 }
 
-// Facts are derived from the content of an image.
-type Facts struct {
+// ImageInfo are derived from the content of an image.
+type ImageInfo struct {
 	// SHA256 is the SHA-256 of the decompressed content.
 	SHA256 string
 	// Bytes is the content's length, DataBytes the part that isn't zeros, in units of libvirt.UploadChunk.
@@ -82,7 +82,7 @@ type Seal struct {
 }
 
 // Volume returns the name of an image's copies.
-func (f Facts) Volume(name string) string { return name + "-" + f.SHA256[:12] }
+func (f ImageInfo) Volume(name string) string { return name + "-" + f.SHA256[:12] }
 
 // Close removes the fetched file.
 func (i *Image) Close() error {

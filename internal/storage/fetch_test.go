@@ -96,7 +96,7 @@ func TestFetch_decompresses(t *testing.T) {
 		}
 		if image.SHA256 != hex.EncodeToString(sum[:]) || image.Bytes != uint64(len(data)) || image.Format != "raw" ||
 			image.DataBytes != libvirt.UploadChunk || image.Seal == nil || image.Seal.Offset != libvirt.UploadChunk {
-			t.Errorf("%s: %+v", name, image.Facts)
+			t.Errorf("%s: %+v", name, image.ImageInfo)
 		}
 		if name != "plain" {
 			if _, err := fetch(t, storage.Source{File: put(t, file[:len(file)-9])}); err == nil {
@@ -143,7 +143,7 @@ func TestFetch_sparse(t *testing.T) {
 			}
 			if image.SHA256 != hex.EncodeToString(sum[:]) || image.Bytes != uint64(len(data)) ||
 				image.DataBytes > uint64(len(at)*libvirt.UploadChunk) || (image.Seal == nil) != (len(at) == 0) {
-				t.Errorf("%s: %+v", name, image.Facts)
+				t.Errorf("%s: %+v", name, image.ImageInfo)
 			}
 		}
 	}

@@ -15,8 +15,8 @@ import (
 type Copy struct {
 	libvirt.Volume
 
-	// Half says that the upload was interrupted.
-	Half bool
+	// Incomplete says that the upload was interrupted.
+	Incomplete bool
 }
 
 // Copies looks for the copies of an image. If seal is nil, every copy counts as whole.
@@ -37,11 +37,11 @@ func copyOn(ctx context.Context, h *libvirt.Host, ref Ref, seal *Seal) (*Copy, e
 	if errors.Is(err, libvirt.ErrUnreachable) || errors.Is(err, libvirt.ErrOperationInvalid) {
 		return nil, err
 	}
-	return &Copy{Volume: *v, Half: !seal.isIn(data, err)}, nil
+	return &Copy{Volume: *v, Incomplete: !seal.matches(data, err)}, nil
 }
 
-// isIn reports whether a copy has the seal. A file that can't be read is no copy that VMs could use.
-func (s *Seal) isIn(data []byte, err error) bool {
+// matches reports whether a copy has the seal. A file that can't be read is no copy that VMs could use.
+func (s *Seal) matches(data []byte, err error) bool {
 	sum := sha256.Sum256(data)
 	return err == nil && hex.EncodeToString(sum[:]) == s.SHA256
 }
@@ -71,7 +71,7 @@ func (s *Storage) put(ctx context.Context, h *libvirt.Host, ref Ref, image *Imag
 	}
 	is, err := copyOn(ctx, h, ref, image.Seal)
 	switch {
-	case err == nil && !is.Half:
+	case err == nil && !is.Incomplete:
 		return nil
 	case err == nil:
 		if err := h.DeleteVolume(ctx, ref.Pool, ref.Name); err != nil {
@@ -146,7 +146,7 @@ func (s *Storage) send(ctx context.Context, h *libvirt.Host, ref Ref, image *Ima
 	switch {
 	case err != nil:
 		return err
-	case is.Half:
+	case is.Incomplete:
 		return fmt.Errorf("%w: what was read back is not what was sent", libvirt.ErrInternal)
 	case is.Format != "" && is.Format != image.Format || is.CapacityBytes < image.CapacityBytes:
 		return fmt.Errorf("%w: libvirt takes the copy to be %s of %d bytes, the image is %s of %d", libvirt.ErrInternal,

@@ -42,7 +42,7 @@ func TestImage_unchanged(t *testing.T) {
 		if err := image.unchanged(); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
-		// Of the same length, and later: the clock of a file system may stand still for some milliseconds.
+		// Of the same length, and later: the clock of a file system may stop for some milliseconds.
 		other := bytes.Repeat([]byte("x"), len(tt.content))
 		later := time.Now().Add(time.Minute)
 		if err := errors.Join(os.WriteFile(file, other, 0o600), os.Chtimes(file, later, later)); err != nil {

@@ -57,9 +57,9 @@ func (s *Storage) Release(ctx context.Context, r Release) error {
 		if v.Path != r.Path {
 			return fmt.Errorf("%w: it is at %s, not at %s", ErrOtherPath, v.Path, r.Path)
 		}
-		users, err := s.usersBeside(ctx, r, h, *v)
+		users, err := s.otherUsers(ctx, r, h, *v)
 		if err != nil {
-			return fmt.Errorf("whether it is in use can't be told: %w", err)
+			return fmt.Errorf("can't determine whether it is in use: %w", err)
 		}
 		if len(users) > 0 {
 			return fmt.Errorf("%w: %s", ErrInUse, users[0])
@@ -68,8 +68,8 @@ func (s *Storage) Release(ctx context.Context, r Release) error {
 	})
 }
 
-// usersBeside returns the users of a volume that still use it when its VM is gone.
-func (s *Storage) usersBeside(ctx context.Context, r Release, h *libvirt.Host, v libvirt.Volume) ([]User, error) {
+// otherUsers returns the users of a volume that still use it when its VM is gone.
+func (s *Storage) otherUsers(ctx context.Context, r Release, h *libvirt.Host, v libvirt.Volume) ([]User, error) {
 	users, err := s.Users(ctx, r.Hosts, v)
 	if err != nil {
 		return nil, err

@@ -323,7 +323,7 @@ func (s *Storage) DeleteUnused(ctx context.Context, hosts hostset.Set, host stri
 		}
 		users, err := s.Users(ctx, hosts, *v)
 		if err != nil {
-			return fmt.Errorf("it can't be told whether it is in use: %w", err)
+			return fmt.Errorf("can't determine whether it is in use: %w", err)
 		}
 		if len(users) > 0 {
 			return fmt.Errorf("%w: %s", ErrInUse, users[0])

@@ -34,6 +34,23 @@ while read -r file functions; do
 	done
 done < <(sed -nE 's/^ +(internal\/[^ ]+\.go) +([A-Za-z]+(, [A-Za-z]+)*)( .*|$)/\1 \2/p' CONTRIBUTING.md)
 
+# The files, folders and declarations that its text names.
+everything=$(find . -name .git -prune -o -print)
+declared=$(grep -rhoE --include='*.go' '^(func (\([^)]*\) )?|type |var |const |\s+)[A-Za-z]+' internal | awk '{ print $NF }' | sort -u)
+while read -r word; do
+	name=${word##*.}
+	case $word in
+	*[!A-Za-z0-9_./-]* | *...*) ;; # a command, an address, a pattern
+	*/* | *.go | *.md | *.sh | *.yaml)
+		grep -qE "/${word%/}\$" <<<"$everything" || complain "CONTRIBUTING.md: $word isn't in the repository."
+		;;
+	*[!A-Z_]*)
+		[[ $name != *[A-Z]* ]] || grep -qxF "$name" <<<"$declared" ||
+			complain "CONTRIBUTING.md: no package declares $word."
+		;;
+	esac
+done < <(sed '/^```/,/^```/d' CONTRIBUTING.md | grep -oE '`[^`]+`' | tr -d '`' | sort -u)
+
 # Links to the repository's own files, which pages of the registry need: what they name is here.
 while IFS=: read -r page path; do
 	[ -e "$path" ] || complain "$page: $path isn't in the repository."

@@ -52,6 +52,8 @@ mapfile -t plain < <(find internal main.go -name '*.go' | sort)
 refuse_word '(?<!User )\b([Ss]ome|[Nn]o|[Aa]ny|[Ee]very)body\b' 'Say who: a user, another run, another tool, no host.'
 mapfile -t plain < <(find internal main.go -name '*.go' | grep -vE '^internal/(lab|tools)/' | sort)
 refuse_word '(//|")[^"]*\b(emptied|in the way|beside)\b' 'Write "drained", "blocks", "in addition to" or "together with".'
+refuse_word '(//|")[^"]*\b(goes on (?!to|running)|goes on$|(stands?|stood) still\b|lets? (it|the guest|them) go on\b)' \
+	'Write "continues", "keeps ...", "is paused", "hangs" or "resumes".'
 
 # Pages, examples and scripts.
 mapfile -t plain < <(find templates examples README.md CONTRIBUTING.md CHANGELOG.md GNUmakefile .golangci.yml \

@@ -86,6 +86,6 @@ func TestLasting_withoutLimit(t *testing.T) {
 	cancel()
 
 	if !errors.Is(own.Err(), context.Canceled) {
-		t.Errorf("it goes on: %v", own.Err())
+		t.Errorf("it continues: %v", own.Err())
 	}
 }

@@ -12,7 +12,7 @@ import (
 
 // The run that moves a VM is lost when libvirt is to hand the VM over, and leaves its record open. Not only the next
 // move concludes that, but any next change of the VM.
-func TestLab_lostMoverHoldsUpNobody(t *testing.T) {
+func TestLab_killedRunBlocksNoOther(t *testing.T) {
 	t.Parallel()
 
 	l := lab.Open(t)

@@ -22,7 +22,7 @@ import (
 )
 
 // While a drain follows given steps the world changes: nothing more is begun, what runs is broken off as by a cancel,
-// and the error says what changed and what is where. What is planned then goes on with it, and is what is recorded.
+// and the error says what changed and what is where. What is planned then continues with it, and is what is recorded.
 func TestLab_drainStopsWhereStepsNoLongerHold(t *testing.T) {
 	t.Parallel()
 

@@ -38,9 +38,9 @@ func blocked(t *testing.T, err error, reason, name string) {
 	}
 }
 
-// Two runs that empty two hosts at once have planned VMs that avoid each other onto the same one, when neither knew of
-// the other: they don't meet there.
-func TestLab_drainsKeepMachinesApart(t *testing.T) {
+// Two runs drain two hosts at the same time. Each has planned a VM for the same target before the other's plan was
+// known, and anti-affinity keeps the two VMs apart: only one moves there.
+func TestLab_drainsKeepAntiAffinity(t *testing.T) {
 	t.Parallel()
 
 	l := lab.Open(t)

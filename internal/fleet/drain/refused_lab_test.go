@@ -101,7 +101,8 @@ func TestLab_drainAsksQEMU(t *testing.T) {
 	l.Virsh(t, from.Name, "metadata", uuid, domain.MetadataNamespace, "--live", "--config", "--key", domain.MetadataKey,
 		"--set", `<vm version="1"><termination-grace-period>0s</termination-grace-period></vm>`)
 
-	// A drain by steps that don't hold was killed: what is planned next is what can be done, and goes on with its mark.
+	// A drain by steps that don't hold was killed: what is planned next is what can be done, and continues with its
+	// mark.
 	err = f.ChangeRecord(t.Context(), f.Host(from.Name), func(r *hostrecord.Record) error {
 		r.Cordon = &hostrecord.Cordon{ID: "killed", Owner: "bob", Why: "a test"}
 		r.Evacuation = &hostrecord.Evacuation{Steps: []hostrecord.Step{{Step: unasked[0]}}}

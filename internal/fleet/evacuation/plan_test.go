@@ -304,7 +304,7 @@ func exhaustive(going []*decision, hosts []Host) int {
 	}
 	best := 1 + exhaustive(going[1:], hosts)
 	for i, h := range hosts {
-		if !slices.Contains(going[0].targets, h.Name) || going[0].whyNotOn(h) != "" {
+		if !slices.Contains(going[0].targets, h.Name) || going[0].misfit(h) != "" {
 			continue
 		}
 		filled := slices.Clone(hosts)

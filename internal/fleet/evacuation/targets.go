@@ -61,7 +61,7 @@ func (s *targetSearch) placeFrom(i, left int) {
 	d := s.going[i]
 	for _, h := range s.emptiestFirst() {
 		host := &s.hosts[h]
-		if !slices.Contains(d.targets, host.Name) || d.whyNotOn(*host) != "" {
+		if !slices.Contains(d.targets, host.Name) || d.misfit(*host) != "" {
 			continue
 		}
 		before := *host
@@ -99,8 +99,8 @@ func (d *decision) fill(h *Host) {
 	h.VMs = append(h.VMs, d.neighbour())
 }
 
-// whyNotOn returns why the host, with the VMs assigned so far, can't accept the VM; "" if it can.
-func (d *decision) whyNotOn(h Host) string {
+// misfit returns why the host, with the VMs assigned so far, can't accept the VM; "" if it can.
+func (d *decision) misfit(h Host) string {
 	if h.Free < d.step.Memory {
 		return fmt.Sprintf("host %q has %s free of the %s that it needs", h.Name, domain.FormatSize(h.Free),
 			domain.FormatSize(d.step.Memory))
@@ -158,7 +158,7 @@ func (d *decision) describeShortage(going []*decision, hosts []Host) string {
 				other.fill(&h)
 			}
 		}
-		all = append(all, cmp.Or(d.whyNotOn(h), fmt.Sprintf("host %q is needed for others", h.Name)))
+		all = append(all, cmp.Or(d.misfit(h), fmt.Sprintf("host %q is needed for others", h.Name)))
 	}
 	return strings.Join(all, "; ")
 }

@@ -41,7 +41,7 @@ func evacuationOf(machines int) *Evacuation {
 
 // A host of several hundred VMs, together with others of that size, has a record that libvirt keeps and that says
 // everything.
-func TestEncode_hundredsOfMachines(t *testing.T) {
+func TestEncode_hundredsOfVMs(t *testing.T) {
 	t.Parallel()
 
 	small := Record{Cordon: &Cordon{ID: "kvm1", Owner: "alice", Why: "new memory"}, Evacuation: evacuationOf(20)}

@@ -87,7 +87,7 @@ func undecided(answers []Reply, uuid string) error {
 		VM: answers[0].Domain.Name, Kind: ErrAmbiguous,
 		Detail: fmt.Sprintf("it (UUID %s) is defined and off on hosts %s, and nothing proves which definition is the right "+
 			"one:%s", uuid, QuoteList(hostNamesOf(answers)), sides(answers)),
-		Remedy: keepOne(uuid),
+		Remedy: keepRemedy(uuid),
 	}
 }
 
@@ -109,7 +109,7 @@ func outdated(home Reply, defined []Reply, uuid string) error {
 		VM: home.Domain.Name, Host: home.Host.Name, Kind: ErrAmbiguous,
 		Detail: fmt.Sprintf("it (UUID %s) runs on host %q, but was changed elsewhere after that definition was written:%s",
 			uuid, home.Host.Name, sides(both)),
-		Remedy: keepOne(uuid) + " If the running copy is the wrong one, shut it down before.",
+		Remedy: keepRemedy(uuid) + " If the running copy is the wrong one, shut it down before.",
 	}
 }
 
@@ -148,8 +148,8 @@ func sides(answers []Reply) string {
 	return b.String()
 }
 
-// keepOne returns the remedy: how a user decides which definition to keep.
-func keepOne(uuid string) string {
+// keepRemedy returns the remedy: how a user decides which definition to keep.
+func keepRemedy(uuid string) string {
 	return fmt.Sprintf("Find out where it ran last (compare the times of its disks and of QEMU's logs on these hosts). "+
 		"Then, on the wrong host, run \"virsh undefine --keep-nvram %s\", and plan again.", uuid)
 }

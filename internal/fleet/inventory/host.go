@@ -149,7 +149,7 @@ func (e *Entry) HostUse() domain.HostUse {
 			e.use = p.Persistent.HostUse(*p.persistentSpec)
 		}
 
-		e.use = e.use.Recorded(e.OwnMetadata())
+		e.use = e.use.WithMetadata(e.OwnMetadata())
 	})
 
 	return e.use

@@ -157,8 +157,8 @@ func (vm *VM) Migration(job *libvirt.Job) *migration.State {
 	return s
 }
 
-// LeavesFrom returns the host that has the VM's job: the source of its migration, else the VM's host.
-func (vm *VM) LeavesFrom() string {
+// JobHost returns the host that has the VM's job: the source of its migration, else the VM's host.
+func (vm *VM) JobHost() string {
 	for name, role := range vm.ActiveHosts {
 		if role == status.RoleSource {
 			return name

@@ -35,8 +35,8 @@ func (a Reply) Committed(leaving string) uint64 {
 	return sum
 }
 
-// RestingMemory returns how many bytes the VMs on the host that are off would use, without the VM that leaves.
-func (a Reply) RestingMemory(leaving string) uint64 {
+// ShutoffMemory returns how many bytes the VMs on the host that are off would use, without the VM that leaves.
+func (a Reply) ShutoffMemory(leaving string) uint64 {
 	var sum uint64
 
 	for uuid, e := range a.View.Domains {

@@ -96,7 +96,7 @@ func (vm *VM) Migrations() []domain.Migration {
 func (vm *VM) PostCopyRemedy() string {
 	switch f := vm.StateFacts(); f.PostCopy() {
 	case status.PostCopyLost:
-		return fmt.Sprintf("What is left on host %q can't go on. Set on_irrecoverable = \"destroy\" in migration_options "+
+		return fmt.Sprintf("What is left on host %q can't continue. Set on_irrecoverable = \"destroy\" in migration_options "+
 			"and apply: it is ended, and the VM is started again from its disks as its run_strategy says. By hand: virsh "+
 			"destroy on host %[1]q.", vm.Host)
 	case status.PostCopyUndecided:

@@ -163,8 +163,8 @@ func (h *Host) Forget() {
 	h.mu.Unlock()
 }
 
-// SaidLast reports whether the view is the host's last one.
-func (h *Host) SaidLast(v *View) bool {
+// IsLatest reports whether the view is the host's last one.
+func (h *Host) IsLatest(v *View) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 

@@ -97,8 +97,8 @@ func TestRenew_asksOnce(t *testing.T) {
 
 		h, read = inv.Host("h"), 0
 
-		if err := inv.Renew(t.Context(), h); err != nil || read != 1 || h.SaidLast(before) {
-			t.Errorf("%s: %v, read %d times, still the view from before: %v", name, err, read, h.SaidLast(before))
+		if err := inv.Renew(t.Context(), h); err != nil || read != 1 || h.IsLatest(before) {
+			t.Errorf("%s: %v, read %d times, still the view from before: %v", name, err, read, h.IsLatest(before))
 		}
 
 		if err := inv.Close(); err != nil {

@@ -14,8 +14,8 @@ import (
 )
 
 const (
-	// beatInterval is how often a lease is renewed.
-	beatInterval = 3 * time.Second
+	// renewInterval is how often a lease is renewed.
+	renewInterval = 3 * time.Second
 	// Validity is how long a lease may be used after the last renewal: three renewals may fail.
 	Validity = 10 * time.Second
 	// pollInterval is how often another run's lease is read. After unchangedPolls answered reads without a change, the
@@ -254,12 +254,12 @@ func (l *Held) failed(kind, err error) error {
 // renewInBackground renews the lease until it is lost or stop is called, even if the operation is cancelled: what is
 // half done then still has to be cleaned up.
 func (l *Held) renewInBackground() (stop func()) {
-	beating, cancel := context.WithCancel(l.keeper.lifetime)
+	renewing, cancel := context.WithCancel(l.keeper.lifetime)
 	stopped := make(chan struct{})
 
 	go func() {
 		defer close(stopped)
-		l.beat(beating)
+		l.renewPeriodically(renewing)
 	}()
 
 	return func() {
@@ -268,8 +268,8 @@ func (l *Held) renewInBackground() (stop func()) {
 	}
 }
 
-func (l *Held) beat(ctx context.Context) {
-	for !l.shared && admission.Pause(ctx, beatInterval) == nil {
+func (l *Held) renewPeriodically(ctx context.Context) {
+	for !l.shared && admission.Pause(ctx, renewInterval) == nil {
 		err := l.renew(ctx)
 		if errors.Is(err, ErrLost) {
 			return
@@ -333,7 +333,7 @@ func (l *Held) dropLater() {
 		}
 
 		for !l.drop(ctx) {
-			if admission.Pause(ctx, beatInterval) != nil {
+			if admission.Pause(ctx, renewInterval) != nil {
 				return
 			}
 		}

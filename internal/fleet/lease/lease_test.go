@@ -91,8 +91,8 @@ func (r *run) now(kind string) (fault, bool) {
 	return fault{}, false
 }
 
-// stand stands still for as long as the process does. It is false when it does so for ever.
-func (r *run) stand() bool {
+// waitWhileFrozen returns when the process isn't frozen, and false if it was killed.
+func (r *run) waitWhileFrozen() bool {
 	for {
 		if _, dead := r.now(killed); dead {
 			<-r.over
@@ -126,13 +126,13 @@ func (r *run) do(ctx context.Context, call func() error) error {
 	defer cancel()
 
 	travel := func() error {
-		if !r.stand() {
+		if !r.waitWhileFrozen() {
 			return libvirt.ErrUnreachable
 		}
 
 		if _, cut := r.now(partitioned); cut {
 			<-ctx.Done()
-			r.stand()
+			r.waitWhileFrozen()
 
 			return libvirt.ErrUnreachable
 		}
@@ -157,7 +157,7 @@ func (r *run) do(ctx context.Context, call func() error) error {
 		return lost
 	}
 
-	r.stand()
+	r.waitWhileFrozen()
 
 	return err
 }
@@ -225,7 +225,7 @@ func (r *run) work(ctx context.Context, h *history) {
 	defer k.Wait()
 	defer die()
 
-	for turn := 0; ctx.Err() == nil && r.stand(); turn++ {
+	for turn := 0; ctx.Err() == nil && r.waitWhileFrozen(); turn++ {
 		order, cancel := context.WithTimeout(ctx, time.Duration(5+r.random(90))*time.Second)
 
 		held, l, err := k.Take(order, r, "vm", "changing")
@@ -237,10 +237,10 @@ func (r *run) work(ctx context.Context, h *history) {
 			continue
 		}
 
-		after, stop := CleanupContext(held, time.Minute) // What is cleaned up goes on when the order is cancelled.
+		after, stop := CleanupContext(held, time.Minute) // What is cleaned up continues when the order is cancelled.
 
 		for range 1 + r.random(40) {
-			if r.stand() && Confirm(after) == nil && ctx.Err() == nil {
+			if r.waitWhileFrozen() && Confirm(after) == nil && ctx.Err() == nil {
 				// The call is on its way, which nothing stops any more.
 				time.Sleep(time.Duration(r.random(300)) * time.Millisecond) //nolint:forbidigo // it is simulated time
 				h.act(fmt.Sprintf("run %d in turn %d", r.id, turn))
@@ -334,7 +334,7 @@ func TestProperty_twoRunsNeverActAtOneTime(t *testing.T) {
 }
 
 // The last part of an operation ends a fixed time after the operation, whenever it began and however that ended. As
-// long as the operation goes on, so does its last part.
+// long as the operation continues, so does its last part.
 func TestFinish(t *testing.T) {
 	t.Parallel()
 

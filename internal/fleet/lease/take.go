@@ -62,7 +62,7 @@ func (w *watch) abandoned() bool { return w.unchanged >= unchangedPolls }
 func (l *Held) acquire(ctx context.Context) error {
 	var w watch
 
-	err := l.contend(ctx, &w)
+	err := l.tryUntilAcquired(ctx, &w)
 	if err != nil && ctx.Err() != nil && w.seen.UUID != "" {
 		return &Error{
 			Host: l.store.Name(), Name: l.name, Kind: ErrHeld, Err: context.Cause(ctx), Holder: Holder(w.seen),
@@ -72,8 +72,8 @@ func (l *Held) acquire(ctx context.Context) error {
 	return err
 }
 
-// contend tries to get the lease until it has it. w records the other holder.
-func (l *Held) contend(ctx context.Context, w *watch) error {
+// tryUntilAcquired tries to get the lease until it has it. w records the other holder.
+func (l *Held) tryUntilAcquired(ctx context.Context, w *watch) error {
 	for {
 		took, err := l.define(ctx, UsagePrefix+l.name, nil)
 		if took || err != nil {
@@ -100,7 +100,7 @@ func (l *Held) contend(ctx context.Context, w *watch) error {
 		case w.abandoned():
 			*w = watch{seen: w.seen}
 
-			took, err := l.succeed(ctx, all)
+			took, err := l.takeOver(ctx, all)
 			if took || err != nil {
 				return err
 			}
@@ -147,8 +147,8 @@ func (l *Held) define(ctx context.Context, usage string, before []libvirt.Secret
 	}
 }
 
-// succeed takes over an abandoned lease, unless another run has taken it over first.
-func (l *Held) succeed(ctx context.Context, all []libvirt.Secret) (bool, error) {
+// takeOver takes over an abandoned lease, unless another run has taken it over first.
+func (l *Held) takeOver(ctx context.Context, all []libvirt.Secret) (bool, error) {
 	last := all[len(all)-1]
 
 	took, err := l.define(ctx, successor(last), all)
@@ -160,7 +160,7 @@ func (l *Held) succeed(ctx context.Context, all []libvirt.Secret) (bool, error) 
 		"holder", Holder(last))
 
 	l.settled = time.Now().Add(settleTime)
-	stop := l.renewInBackground() //nolint:contextcheck // it goes on until it is stopped, whatever becomes of the order
+	stop := l.renewInBackground() //nolint:contextcheck // it continues until it is stopped, whatever becomes of the order
 	waited := admission.Pause(ctx, settleTime)
 
 	stop()

@@ -238,7 +238,7 @@ func (u *update) checkRestart() error {
 
 	live := *u.vm.LiveSpec
 	if u.vm.PersistentSpec != nil {
-		live = domain.WithoutEchoes(live, *u.vm.PersistentSpec)
+		live = domain.WithoutLibvirtDefaults(live, *u.vm.PersistentSpec)
 	}
 
 	for _, c := range domain.Changes(live, u.want.Spec) {
@@ -331,13 +331,13 @@ func (u *update) definePersistent(ctx context.Context) error {
 
 // markVariables records in the definition that the firmware variables were written by another firmware.
 func (u *update) markVariables(definition *domain.Definition) error {
-	if !u.vm.Firmware().Outdates(u.want.Spec.Firmware) {
+	if !u.vm.Firmware().RequiresNVRAMReset(u.want.Spec.Firmware) {
 		return nil
 	}
 
 	metadata := definition.Metadata()
 	// If the running firmware used the variables until now, they may fit again.
-	metadata.FreshNVRAM = u.vm.LiveSpec == nil || u.vm.LiveSpec.Firmware.Outdates(u.want.Spec.Firmware)
+	metadata.FreshNVRAM = u.vm.LiveSpec == nil || u.vm.LiveSpec.Firmware.RequiresNVRAMReset(u.want.Spec.Firmware)
 
 	if err := definition.SetMetadata(metadata); err != nil {
 		return &inventory.Error{VM: u.vm.Name, Host: u.vm.Host, Kind: inventory.ErrUnsupported, Err: err}

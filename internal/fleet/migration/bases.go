@@ -52,7 +52,7 @@ func (t preflight) checkBackingImage(ctx context.Context, f *blockerList, disk d
 		f.block(DisksNotLiveMigratable, at, fmt.Sprintf("%s, and that can't be compared: %v", what, err), whole)
 	case err != nil:
 		f.unanswered(DisksNotLiveMigratable, at, t.target, "the storage", err)
-	case same, !t.probeFiles && t.willBeBrought(file):
+	case same, !t.probeFiles && t.isCopiedFirst(file):
 		return true
 	case here != nil && there != nil:
 		f.block(DisksNotLiveMigratable, at, fmt.Sprintf("%s, and host %q has another image there, %s", what, t.target.Name(),
@@ -70,10 +70,10 @@ func (t preflight) checkBackingImage(ctx context.Context, f *blockerList, disk d
 	return false
 }
 
-// willBeBrought says whether the image is brought to the target before it is needed there.
-func (t preflight) willBeBrought(file string) bool {
-	_, brings := t.vm.Brings[file]
-	return brings
+// isCopiedFirst says whether the image is copied to the target before it is needed there.
+func (t preflight) isCopiedFirst(file string) bool {
+	_, copied := t.vm.BaseImages[file]
+	return copied
 }
 
 // orElse joins two remedies. A disk that was made with the VM has only the first.

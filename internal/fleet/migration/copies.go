@@ -245,9 +245,9 @@ func (t preflight) checkCopiesFit(ctx context.Context, f *blockerList, copies []
 	return copies
 }
 
-// spaceAfterImages returns the room that remains in a directory after the images that are brought first.
+// spaceAfterImages returns the room that remains in a directory after the images that are copied first.
 func (t preflight) spaceAfterImages(directory string, available uint64) uint64 {
-	for file, bytes := range t.vm.Brings {
+	for file, bytes := range t.vm.BaseImages {
 		if path.Dir(file) == directory {
 			available -= min(available, bytes)
 		}

@@ -454,7 +454,7 @@ func TestLab_copyIsAborted(t *testing.T) {
 	}
 }
 
-// Disks are encrypted as memory is, and are there before the guest goes on on the target ahead of its memory.
+// Disks are encrypted as memory is, and are there before the guest continues on the target ahead of its memory.
 func TestLab_disksAreCopiedBeforePostCopyUnderTLS(t *testing.T) {
 	t.Parallel()
 	l := lab.Open(t)

@@ -21,8 +21,8 @@ func TestLab_postCopySurvivesALibvirtd(t *testing.T) {
 		if err != nil || state.Mode != PostCopy {
 			t.Errorf("%s: state %+v: %v", side, state, err)
 		}
-		b.handedOver(t)
-		lab.Await(t, "the guest to go on counting", func() bool { return b.counter(b.target.Name()) > before })
+		b.switchedOver(t)
+		lab.Await(t, "the guest to keep counting", func() bool { return b.counter(b.target.Name()) > before })
 		b.turn(t)
 	}
 }
@@ -36,9 +36,9 @@ func (b *bench) turn(t *testing.T) {
 	b.source, b.target = b.target, b.source
 }
 
-// handedOver expects the VM on the target with its data, and no process of it at the source. There libvirt leaves
+// switchedOver expects the VM on the target with its data, and no process of it at the source. There libvirt leaves
 // a definition when QEMU carried on without it, which the fleet removes.
-func (b *bench) handedOver(t *testing.T) {
+func (b *bench) switchedOver(t *testing.T) {
 	t.Helper()
 	if d, err := b.source.Domain(t.Context(), b.machine.UUID); err == nil && d.Active() {
 		t.Errorf("at the source it is %s (%s)", d.State, d.Reason)

@@ -31,9 +31,9 @@ func (b *bench) killQEMU(t *testing.T, h *lab.Host) {
 	b.lab.Run(t, h.Name, "sh", "-c", fmt.Sprintf("kill -KILL $(cat /run/libvirt/qemu/%s.pid)", b.machine.Name))
 }
 
-// Whatever breaks while memory is copied, the VM goes on at its source and nothing is left on the target. Only if
+// Whatever breaks while memory is copied, the VM continues at its source and nothing is left on the target. Only if
 // its own process dies it is off, and nothing runs on the target either.
-func TestLab_whatBreaksBeforeTheHandoverLeavesTheMachineAlone(t *testing.T) {
+func TestLab_faultBeforeSwitchoverLeavesTheVMAlone(t *testing.T) {
 	t.Parallel()
 	l := lab.Open(t)
 	source, target := l.StartHost(t), l.StartHost(t)

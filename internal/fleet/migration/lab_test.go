@@ -170,7 +170,7 @@ func (b *bench) runsOnlyOn(t *testing.T, here, there *libvirt.Host) {
 	}
 	before := b.counter(here.Name())
 	b.intact(t, here)
-	lab.Await(t, "the guest to go on counting", func() bool { return b.counter(here.Name()) > before })
+	lab.Await(t, "the guest to keep counting", func() bool { return b.counter(here.Name()) > before })
 }
 
 // intact fails the test unless the guest, which runs there, reads from its disk what it wrote at its beginning.

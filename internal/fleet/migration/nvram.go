@@ -32,7 +32,7 @@ func (r *run) noteNVRAM(ctx context.Context) {
 	}
 	for _, file := range r.VM.NVRAMFiles() {
 		if there, err := fileOn(ctx, r.Target, file); err != nil {
-			r.log.WarnContext(ctx, "whether the target has such variables of a firmware was not found out", "file", file,
+			r.log.WarnContext(ctx, "not known whether the target has these firmware variables", "file", file,
 				"error", err.Error())
 		} else if there == nil {
 			r.nvramFiles = append(r.nvramFiles, file)

@@ -71,8 +71,8 @@ func (s hostView) lacksMemory() bool {
 	return s.active() && s.domain.State == libvirt.Running && hasPostCopyReason(s)
 }
 
-// handedOver says whether the guest has left this host in post-copy.
-func (s hostView) handedOver() bool {
+// switchedOver says whether the guest has left this host in post-copy.
+func (s hostView) switchedOver() bool {
 	return s.active() && s.domain.State == libvirt.Paused && hasPostCopyReason(s)
 }
 
@@ -81,8 +81,8 @@ func (s hostView) failedPostCopy() bool {
 	return s.active() && s.domain.State == libvirt.Paused && s.domain.Reason == libvirt.ReasonPostcopyFailed
 }
 
-// beingForgotten says whether this host has neither a process nor a definition of the VM, and is about to forget it.
-func (s hostView) beingForgotten() bool {
+// isVanishing says whether this host has neither a process nor a definition of the VM, and is about to forget it.
+func (s hostView) isVanishing() bool {
 	return s.domain != nil && !s.domain.Active() && !s.domain.Persistent
 }
 
@@ -134,7 +134,7 @@ func (r *run) pollLocation(ctx context.Context) (where location, source, target 
 		if r.givenUp {
 			patience = givenUpTime
 		}
-		settled = settled && !source.beingForgotten() && !target.beingForgotten()
+		settled = settled && !source.isVanishing() && !target.isVanishing()
 		if settled || time.Since(began) > patience || ctx.Err() != nil {
 			return where, source, target
 		}
@@ -166,7 +166,7 @@ func (r *run) conclude(ctx context.Context, failure error) (State, error) {
 	ctx, cancel := lease.CleanupContext(ctx, outcomeTimeout)
 	defer cancel()
 	where, source, target := r.pollLocation(ctx)
-	if where == undecided && !r.goesOnUnwatched(ctx, failure) {
+	if where == undecided && !r.continuesUnmonitored(ctx, failure) {
 		where, source, target = r.cleanUpHosts(ctx, source, target)
 	}
 	r.state.Completed, r.state.End = true, time.Now()
@@ -239,9 +239,9 @@ func (r *run) cleanUpHosts(ctx context.Context, source, target hostView) (locati
 			r.log.WarnContext(ctx, "not removed", "error", err.Error())
 		}
 	case source.stoppedForHandover() && target.domain == nil && target.err == nil:
-		r.log.WarnContext(ctx, "the guest stands still at the source for the migration that is over, letting it go on")
+		r.log.WarnContext(ctx, "the guest is paused at the source for the migration that is over, resuming it")
 		if _, err := FinishSwitchover(ctx, r.Source, r.Target, r.VM.UUID); err != nil {
-			r.log.ErrorContext(ctx, "the guest does not go on", "error", err.Error())
+			r.log.ErrorContext(ctx, "the guest was not resumed", "error", err.Error())
 		}
 	default:
 		return classify(source, target), source, target
@@ -299,10 +299,10 @@ func (r *run) describeLocation(where location, source, target hostView) string {
 	case gone:
 		return "neither host has the VM any more"
 	case undecided:
-		return fmt.Sprintf("the VM stands still for the migration: host %q has it as %s, host %q as %s; nothing was "+
+		return fmt.Sprintf("the VM is paused for the migration: host %q has it as %s, host %q as %s; nothing was "+
 			"removed", from, source, to, target)
 	default:
-		return fmt.Sprintf("where the VM is can't be told now: host %q has it as %s, host %q as %s", from, source, to,
+		return fmt.Sprintf("it is unknown where the VM is: host %q has it as %s, host %q as %s", from, source, to,
 			target)
 	}
 }

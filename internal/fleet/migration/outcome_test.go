@@ -7,7 +7,7 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 )
 
-func TestJudge_saysWhereTheMachineIs(t *testing.T) {
+func TestClassify_whereTheVMIs(t *testing.T) {
 	t.Parallel()
 	is := func(state libvirt.DomainState, reason string) hostView {
 		return hostView{domain: &libvirt.Domain{State: state, Reason: reason}}
@@ -30,7 +30,7 @@ func TestJudge_saysWhereTheMachineIs(t *testing.T) {
 		"shut down at the source":            {off, absent, stayed},
 		"target not removed yet":             {running, waiting, undecided},
 		"handed over right now":              {waiting, waiting, undecided},
-		"source not yet let go on":           {waiting, absent, undecided},
+		"source not resumed yet":             {waiting, absent, undecided},
 		"post-copy broken":                   {broken, running, inPostCopy},
 		"post-copy broken, on both":          {broken, is(libvirt.Running, "PostcopyFailed"), inPostCopy},
 		"two copies":                         {running, running, onBothHosts},
@@ -68,7 +68,7 @@ func TestHandedOver(t *testing.T) {
 		"absent":                  {hostView{}, false},
 		"its host doesn't answer": {hostView{err: errors.New("no answer")}, false},
 	} {
-		if got := tt.source.handedOver(); got != tt.want {
+		if got := tt.source.switchedOver(); got != tt.want {
 			t.Errorf("%s: %v", name, got)
 		}
 	}

@@ -69,8 +69,9 @@ func peers(t *testing.T, l *lab.Lab) (source, target *lab.Host, uri string) {
 	return source, target, "qemu+tls://%s/system?pkipath=" + a.Client(t)
 }
 
-// The source's libvirt moves a VM: it is aborted as one that is managed from here, goes on without who ordered it, goes
-// over all that it trusts, and is resumed if it breaks in post-copy. The guest is the same at the end.
+// The source's libvirt moves a VM: the migration can be aborted as one that is managed from here, continues without the
+// run that ordered it, uses every transport, and is resumed if it breaks in post-copy. The guest is the same at the
+// end.
 func TestLab_peers(t *testing.T) {
 	t.Parallel()
 	l := lab.Open(t)
@@ -78,7 +79,7 @@ func TestLab_peers(t *testing.T) {
 	b := newBenchOn(t, l, source, target, "dirty=32 data")
 	b.peers = uri
 	b.peersAreAborted(t)
-	b.peersGoOnWithoutTheConnection(t)
+	b.peersContinueWithoutTheConnection(t)
 	b.peersMove(t)
 	b.peersResumePostCopy(t)
 }
@@ -210,9 +211,9 @@ func (b *bench) cuttable(t *testing.T) (cut func()) {
 	}
 }
 
-// peersGoOnWithoutTheConnection has who ordered it lose the source while memory is copied. The migration goes on, is
-// watched to its end, and can be aborted still.
-func (b *bench) peersGoOnWithoutTheConnection(t *testing.T) {
+// peersContinueWithoutTheConnection cuts the run that ordered the migration off from the source while memory is copied.
+// The migration continues, is monitored to its end, and can still be aborted.
+func (b *bench) peersContinueWithoutTheConnection(t *testing.T) {
 	t.Helper()
 	cut := b.cuttable(t)
 	before := b.counter(b.source.Name())
@@ -256,13 +257,13 @@ func (b *bench) peersResumePostCopy(t *testing.T) {
 	if err != nil || !state.Recovered || state.Mode != PostCopy || state.Transport != TransportDirect {
 		t.Errorf("state %+v: %v", state, err)
 	}
-	b.handedOver(t)
-	lab.Await(t, "the guest to go on counting", func() bool { return b.counter(b.target.Name()) > before })
+	b.switchedOver(t)
+	lab.Await(t, "the guest to keep counting", func() bool { return b.counter(b.target.Name()) > before })
 }
 
 // What a host may still be at is asked for before anything is tidied up on the other: also after a call that didn't end
 // when it was aborted, and so was given up by itself. A host that doesn't answer may be at it.
-func TestGoesOnUnwatched(t *testing.T) {
+func TestContinuesUnmonitored(t *testing.T) {
 	t.Parallel()
 	silent := silentHost(t)
 	for name, tt := range map[string]struct {
@@ -280,7 +281,7 @@ func TestGoesOnUnwatched(t *testing.T) {
 	} {
 		r := newRun(Request{Source: silent, Target: silent, Options: tt.options})
 		r.givenUp = tt.givenUp
-		if got := r.goesOnUnwatched(t.Context(), tt.failure); got != tt.want {
+		if got := r.continuesUnmonitored(t.Context(), tt.failure); got != tt.want {
 			t.Errorf("%s: %v", name, got)
 		}
 	}

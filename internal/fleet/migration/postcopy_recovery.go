@@ -42,7 +42,7 @@ func (r *run) postCopyStuck(ctx context.Context) bool {
 	ctx, cancel := lease.CleanupContext(ctx, askTimeout)
 	defer cancel()
 	source := readDomain(ctx, r.Source, r.VM.UUID)
-	r.handedOver = r.handedOver || source.handedOver()
+	r.switchedOver = r.switchedOver || source.switchedOver()
 	switch {
 	case !source.failedPostCopy():
 		r.postCopyFailedAt = time.Time{}
@@ -150,7 +150,7 @@ func (r *run) resumePostCopy(ctx context.Context, failure error) error {
 			}
 			failure = err
 			if errors.Is(err, libvirt.ErrOperationInvalid) {
-				r.state.Transport = carrier // QEMU goes on there.
+				r.state.Transport = carrier // QEMU continues the migration there.
 			} else {
 				resumed = true
 				transports = append(transports[1:], transports[0])

@@ -94,8 +94,8 @@ func TestLab_brokenPostCopyIsRecovered(t *testing.T) {
 		if err != nil || !state.Recovered || state.Mode != PostCopy || state.Transport != transport {
 			t.Errorf("%s: state %+v: %v", transport, state, err)
 		}
-		b.handedOver(t)
-		lab.Await(t, "the guest to go on counting", func() bool { return b.counter(b.target.Name()) > before })
+		b.switchedOver(t)
+		lab.Await(t, "the guest to keep counting", func() bool { return b.counter(b.target.Name()) > before })
 		b.noSockets(t)
 		b.turn(t)
 	}

@@ -156,9 +156,9 @@ type run struct {
 	// more memory arrives.
 	stopped               <-chan struct{}
 	stoppedAt, progressed time.Time
-	// handedOver says whether the source was seen to have handed the guest over, which may happen long after the switch
+	// switchedOver says whether the source was seen to have handed the guest over, which may happen long after the switch
 	// to post-copy was ordered. Until then the migration can be aborted.
-	handedOver, givenUp bool
+	switchedOver, givenUp bool
 	// copies are the disks that are copied, images the files made on the target, noted those that Made was called with.
 	copies        []Copy
 	images, noted []string
@@ -231,7 +231,7 @@ func (r *run) migrate(ctx context.Context) error {
 			if r.postCopyStuck(ctx) {
 				abort(errPostCopyStuck)
 			}
-			if !r.givenUp && r.waitsInVain() {
+			if !r.givenUp && r.postCopyStalled() {
 				r.log.WarnContext(ctx, "the time is over and no memory comes, giving up the wait", "mode", string(r.state.Mode))
 				r.givenUp = true
 				close(giveUp)
@@ -245,9 +245,9 @@ func (r *run) migrate(ctx context.Context) error {
 	}
 }
 
-// waitsInVain says whether the migration, which can't be aborted in post-copy, has stood still since the run's time was
-// over, or since it last brought memory after that.
-func (r *run) waitsInVain() bool {
+// postCopyStalled says whether the migration, which can't be aborted in post-copy, has copied nothing since the run's time
+// was over, or since it last brought memory after that.
+func (r *run) postCopyStalled() bool {
 	select {
 	case <-r.stopped:
 	default:
@@ -256,7 +256,7 @@ func (r *run) waitsInVain() bool {
 	if r.stoppedAt.IsZero() {
 		r.stoppedAt = time.Now()
 	}
-	return r.handedOver && min(time.Since(r.stoppedAt), time.Since(r.progressed)) > standstill
+	return r.switchedOver && min(time.Since(r.stoppedAt), time.Since(r.progressed)) > standstill
 }
 
 // subscribeIterations subscribes to the events that drive the stall detector. Without the events there is no detector.

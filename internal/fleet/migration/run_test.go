@@ -15,16 +15,16 @@ func silentHost(t *testing.T) *libvirt.Host {
 	return openSocket(t, "kvm1", path.Join(t.TempDir(), "none"))
 }
 
-// Once the run's time is over, a migration in post-copy gets the whole time that it may stand still, however long ago
-// it last brought memory, and gets it again whenever it brings some.
+// Once the run's time is over, a migration in post-copy gets the whole time in which it may copy nothing, however long
+// ago it last brought memory, and gets it again whenever it brings some.
 func TestWaitsInVain(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		stopped := make(chan struct{})
-		r := &run{stopped: stopped, progressed: time.Now(), handedOver: true}
+		r := &run{stopped: stopped, progressed: time.Now(), switchedOver: true}
 		expect := func(want bool, when string) {
 			t.Helper()
-			if got := r.waitsInVain(); got != want {
+			if got := r.postCopyStalled(); got != want {
 				t.Errorf("%s: %v", when, got)
 			}
 		}
@@ -33,7 +33,7 @@ func TestWaitsInVain(t *testing.T) {
 		close(stopped)
 		expect(false, "the time is over now")
 		<-time.After(standstill)
-		expect(false, "the time has been over for as long as it may stand still")
+		expect(false, "the time has been over for as long as it may copy nothing")
 		<-time.After(pollInterval)
 		expect(true, "longer than that")
 		r.progressed = time.Now()
@@ -41,7 +41,7 @@ func TestWaitsInVain(t *testing.T) {
 		expect(false, "memory came since")
 		<-time.After(pollInterval)
 		expect(true, "and no more came")
-		r.handedOver = false
+		r.switchedOver = false
 		expect(false, "the guest is at the source, and the migration can be aborted")
 	})
 }

@@ -36,8 +36,8 @@ func TestStallDetector_decidesInKubeVirtsOrder(t *testing.T) {
 	yes, no := new(true), new(false)
 	postCopy := Options{AllowPostCopy: yes}
 	disruption := Options{AllowWorkloadDisruption: yes}
-	// The detector has 40 s, the migration 150 s, and QEMU copies 10 MB a second. A guest that leaves 100 MB has to stand
-	// still for 10 s.
+	// The detector has 40 s, the migration 150 s, and QEMU copies 10 MB a second. A guest that leaves 100 MB has
+	// to be paused for 10 s.
 	tests := map[string]struct {
 		options    Options
 		vfio       bool
@@ -307,7 +307,7 @@ func TestStallDetector_postCopyWaitsForTheDisks(t *testing.T) {
 	}
 }
 
-// Before there is a stall QEMU isn't given more than it takes by itself, which would let the guest stand still where
+// Before there is a stall QEMU isn't given more than it takes by itself, which would pause the guest where
 // that isn't needed.
 func TestStallDetector_downtimeComesLate(t *testing.T) {
 	t.Parallel()

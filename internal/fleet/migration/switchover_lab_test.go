@@ -10,9 +10,9 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/lab"
 )
 
-// Whoever migrates is lost when the guest runs on the target already and the source was not told: the source's process
-// waits for ever, with a guest that must never go on. It is ended, and the guest isn't harmed.
-func TestLab_sourceIsToldThatItsGuestArrived(t *testing.T) {
+// The run is killed when the guest runs on the target, before libvirt has confirmed that to the source: the source's
+// process waits forever, with a guest that must never run. The process is ended, and the guest isn't harmed.
+func TestLab_sourceLearnsThatItsGuestArrived(t *testing.T) {
 	t.Parallel()
 	l := lab.Open(t)
 	source, target := l.StartHost(t), l.StartHost(t)
@@ -40,11 +40,11 @@ func TestLab_sourceIsToldThatItsGuestArrived(t *testing.T) {
 		job, err := b.source.Job(t.Context(), b.machine.UUID)
 		return err == nil && job != nil && job.Memory.Processed > 0
 	})
-	signal(target, "STOP") // Now the guest can't be started there, but its memory goes on coming.
+	signal(target, "STOP") // Now the guest can't be started there, but its memory keeps coming.
 	if err := b.source.SetMigrationBandwidth(t.Context(), b.machine.UUID, 8<<30, false); err != nil {
 		t.Fatal(err)
 	}
-	lab.Await(t, "the guest to stand still", func() bool { return state(source) == "paused (migrating)" })
+	lab.Await(t, "the guest to be paused", func() bool { return state(source) == "paused (migrating)" })
 	lab.Await(t, "the client to ask the target to start it", func() bool { return unread(t, client.Process.Pid) })
 	if err := client.Process.Signal(syscall.SIGSTOP); err != nil { // It won't hear of it any more.
 		t.Fatal(err)
@@ -73,7 +73,7 @@ func TestLab_sourceIsToldThatItsGuestArrived(t *testing.T) {
 		t.Errorf("the target has it %s", s)
 	}
 	n := b.counter(target.Name)
-	lab.Await(t, "the guest to go on counting", func() bool { return b.counter(target.Name) > n })
+	lab.Await(t, "the guest to keep counting", func() bool { return b.counter(target.Name) > n })
 	if again, err := FinishSwitchover(t.Context(), b.source, b.target, b.machine.UUID); again || err != nil {
 		t.Errorf("again: %t, %v", again, err)
 	}
@@ -96,10 +96,10 @@ func unread(t *testing.T, pid int) bool {
 	return false
 }
 
-// Whoever migrates stops for good between the hosts: its connection to the source is lost, that to the target stays.
-// All memory has come, nothing says that the guest is to be started, and no libvirt tidies up. It goes on at the
-// source, and the one who wakes up afterwards changes nothing.
-func TestLab_targetIsNeverToldToStart(t *testing.T) {
+// The run is frozen during the switchover: its connection to the source is lost, that to the target stays. All memory
+// was copied, the target was not ordered to start the guest, and no libvirt cleans up. The guest is resumed at the
+// source. The run, when it is resumed afterwards, changes nothing.
+func TestLab_targetIsNeverStarted(t *testing.T) {
 	t.Parallel()
 	l := lab.Open(t)
 	source, target := l.StartHost(t), l.StartHost(t)
@@ -128,5 +128,5 @@ func TestLab_targetIsNeverToldToStart(t *testing.T) {
 		t.Error("whoever woke up believes that it migrated")
 	}
 	alone("in the end")
-	lab.Await(t, "the guest to go on counting", func() bool { return b.counter(source.Name) > before })
+	lab.Await(t, "the guest to keep counting", func() bool { return b.counter(source.Name) > before })
 }

@@ -90,7 +90,7 @@ func (t preflight) checkHypervisor(_ context.Context, f *blockerList) {
 	var types, machines []string
 	for _, g := range t.to.Guests {
 		if g.Arch == facts.Arch {
-			types, machines = g.DomainTypes, g.Machines
+			types, machines = g.DomainTypes, g.MachineTypes
 		}
 	}
 	if !slices.Contains(types, facts.Type) {

@@ -36,7 +36,7 @@ func EstimateTransfer(ctx context.Context, vm VM, source, target *libvirt.Host, 
 			l.Files[c.Path], l.Growth[c.Path] = c.Bytes, max(c.Bytes, c.Capacity)
 		}
 	}
-	for file, bytes := range vm.Brings {
+	for file, bytes := range vm.BaseImages {
 		l.Bytes += bytes
 		l.Most += bytes
 		l.Files[file], l.Growth[file] = bytes, bytes

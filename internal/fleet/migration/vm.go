@@ -36,8 +36,8 @@ type VM struct {
 	// Unfinished are the files on the target that an earlier attempt to move the VM left. They are removed before
 	// another attempt.
 	Unfinished []domain.Copy
-	// Brings are the files of images that are brought to the target before the VM moves, and their sizes.
-	Brings map[string]uint64
+	// BaseImages are the files of images that are copied to the target before the VM moves, and their sizes.
+	BaseImages map[string]uint64
 	// BlockedReasons are QEMU's reasons not to migrate the VM (blocked-reasons of query-migrate). BlockedReasonsError
 	// is why they are unknown although QEMU was asked. Both are empty before AskQEMU.
 	BlockedReasons      []string

@@ -145,12 +145,12 @@ func (rec *Recovery) applyOnIrrecoverable(
 // guest ran last and wrote to its disks, and where its firmware and its TPM keep their current state. Both hosts must
 // answer, and QEMU itself must report that no more memory arrives.
 func (rec *Recovery) destroyParts(ctx context.Context, uuid string, from, to *inventory.Host) error {
-	source, err := postCopyHalf(ctx, from, uuid)
+	source, err := postCopySide(ctx, from, uuid)
 	if err != nil {
 		return err
 	}
 
-	target, err := postCopyHalf(ctx, to, uuid)
+	target, err := postCopySide(ctx, to, uuid)
 	if err != nil {
 		return err
 	}
@@ -200,8 +200,8 @@ func (rec *Recovery) destroyParts(ctx context.Context, uuid string, from, to *in
 	return rec.undefineStale(ctx, from, source, to)
 }
 
-// postCopyHalf returns a host's part of a VM that is in two parts, nil for none.
-func postCopyHalf(ctx context.Context, on *inventory.Host, uuid string) (*libvirt.Domain, error) {
+// postCopySide returns a host's part of a VM that is in two parts, nil for none.
+func postCopySide(ctx context.Context, on *inventory.Host, uuid string) (*libvirt.Domain, error) {
 	d, err := on.Conn.Domain(ctx, uuid)
 
 	switch {

@@ -104,7 +104,7 @@ func (rec *Recovery) variablesLeft(ctx context.Context, vm *inventory.VM) []stri
 
 	inspected, err := Inspect(ctx, vm)
 	if err != nil {
-		rec.log.WarnContext(ctx, "what its firmware keeps was not found out", "name", vm.Name, "error", err.Error())
+		rec.log.WarnContext(ctx, "firmware variables not determined", "name", vm.Name, "error", err.Error())
 
 		return nil
 	}

@@ -33,7 +33,7 @@ func notMoved(ctx context.Context, vm *inventory.VM, from, to *inventory.Host, e
 		e.Remedy = fmt.Sprintf("Apply again: it is off on host %q, and is started as its run_strategy says.", to.Name)
 		inventory.AttachQEMULog(ctx, e, vm.Name, from, to)
 	case errors.Is(err, migration.ErrMemoryLost):
-		e.Detail = "its guest was handed over in part, and can't go on: a part of its memory is lost"
+		e.Detail = "its guest was handed over in part, and can't continue: a part of its memory is lost"
 		e.Remedy = fmt.Sprintf("Its disks are as after a power failure. Set on_irrecoverable = \"destroy\" in "+
 			"migration_options and apply again: what is left on host %q or %q is ended, and the VM is started from its "+
 			"disks as its run_strategy says.", from.Name, to.Name)

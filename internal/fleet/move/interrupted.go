@@ -125,7 +125,7 @@ func (rec *Recovery) concludeOn(
 	defer cancel()
 
 	if err := rec.FinishSwitchoverOf(after, vm, *record); err != nil && !inventory.IsNotFound(err) {
-		rec.log.WarnContext(ctx, "whether the guest stands still for a migration that is over was not found out",
+		rec.log.WarnContext(ctx, "not known whether the guest is paused for a migration that is over",
 			"uuid", uuid, "id", record.ID, "error", err.Error())
 	}
 

@@ -250,7 +250,7 @@ func (m *move) run(ctx context.Context) error {
 	}
 	defer release()
 
-	if err := m.bringImages(ctx, inspected); err != nil {
+	if err := m.copyBaseImages(ctx, inspected); err != nil {
 		return err
 	}
 

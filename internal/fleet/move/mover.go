@@ -30,8 +30,8 @@ type Mover struct {
 	placement *placement.Planner
 	owner     string
 	log       *slog.Logger
-	// bringing is locked, by host and file, while an image is brought there.
-	bringing   admission.Mutexes
+	// copying is locked, by host and file, while an image is copied there.
+	copying    admission.Mutexes
 	background sync.WaitGroup
 }
 

@@ -129,7 +129,7 @@ func ownDiskPoolMisfit(ctx context.Context, to *inventory.Host, o domain.OwnDisk
 }
 
 // WithTarget returns the VM with what is known about the target: files that earlier moves left there, and images that
-// are brought there first.
+// are copied there first.
 func (ck *Checks) WithTarget(
 	ctx context.Context, vm *inventory.VM, inspected migration.VM, to *inventory.Host,
 ) migration.VM {
@@ -142,9 +142,9 @@ func (ck *Checks) WithTarget(
 			}
 		}
 
-		inspected.Brings = map[string]uint64{}
-		for _, image := range imagesToBring(ctx, vm, inspected.Mobility, to) {
-			inspected.Brings[image.path] = image.bytes
+		inspected.BaseImages = map[string]uint64{}
+		for _, image := range baseImagesToCopy(ctx, vm, inspected.Mobility, to) {
+			inspected.BaseImages[image.path] = image.bytes
 		}
 	}
 

@@ -116,7 +116,7 @@ func (m *move) made(ctx context.Context, state migration.State, images []string)
 // that would report it.
 func (m *move) noteGivenUp(ctx context.Context, state migration.State) {
 	if err := m.writeRecord(ctx, m.vm.Metadata, m.recordOf(state)); err != nil {
-		m.mover.log.WarnContext(ctx, "how far the migration came was not recorded", "name", m.vm.Name, "host", m.from.Name,
+		m.mover.log.WarnContext(ctx, "progress of the migration not recorded", "name", m.vm.Name, "host", m.from.Name,
 			"error", err.Error())
 	}
 }
@@ -178,7 +178,7 @@ func (rec *Recovery) keepRecord(ctx context.Context, vm *inventory.VM, record do
 		}
 	}
 
-	rec.log.WarnContext(ctx, "how the migration went was not recorded", "name", vm.Name, "host", vm.Host,
+	rec.log.WarnContext(ctx, "result of the migration not recorded", "name", vm.Name, "host", vm.Host,
 		"error", err.Error())
 
 	return vm

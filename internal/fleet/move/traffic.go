@@ -79,9 +79,9 @@ func routes(hosts []string, seen [][]libvirt.DomainStats) map[string]admission.R
 
 			switch {
 			case !twice:
-			case handedOver(d), one.Busy && !d.Busy:
+			case switchedOver(d), one.Busy && !d.Busy:
 				all[d.UUID] = admission.Route{From: hosts[i], To: one.host}
-			case handedOver(one.DomainStats), d.Busy:
+			case switchedOver(one.DomainStats), d.Busy:
 				all[d.UUID] = admission.Route{From: one.host, To: hosts[i]}
 			}
 		}
@@ -90,7 +90,7 @@ func routes(hosts []string, seen [][]libvirt.DomainStats) map[string]admission.R
 	return all
 }
 
-// handedOver says whether a domain's guest runs on another host, and fetches its memory.
-func handedOver(d libvirt.DomainStats) bool {
+// switchedOver says whether a domain's guest runs on another host, and fetches its memory.
+func switchedOver(d libvirt.DomainStats) bool {
 	return d.State == libvirt.Paused && d.Reason == libvirt.ReasonPostcopy
 }

@@ -44,7 +44,7 @@ func (ob *Observer) IPAddresses(ctx context.Context, vm *inventory.VM) map[strin
 func byInterface(vm *inventory.VM, source libvirt.AddressSource, found []libvirt.Address) map[string][]string {
 	var sources status.Sources
 
-	running := domain.Aligned(vm.LiveSpec, vm.PersistentSpec)
+	running := domain.AlignKeys(vm.LiveSpec, vm.PersistentSpec)
 	for key, i := range running.Interfaces {
 		sources.Domain = append(sources.Domain, status.DomainInterface{Name: key, MAC: i.MAC})
 	}

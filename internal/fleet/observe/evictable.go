@@ -24,8 +24,8 @@ func (ob *Observer) JudgeEvictable(all []HostSamples) {
 	known = records.WithoutRemoved(known)
 
 	for _, s := range all {
-		for i := range s.Machines {
-			s.Machines[i].Evictable = ob.evictable(s.Machines[i].VM, known, s.private)
+		for i := range s.VMs {
+			s.VMs[i].Evictable = ob.evictable(s.VMs[i].VM, known, s.private)
 		}
 	}
 }

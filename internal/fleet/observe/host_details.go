@@ -35,12 +35,12 @@ type HostDetails struct {
 	DomainType  string
 	Sysinfo     *libvirt.Sysinfo
 	NodeDevices []libvirt.NodeDevice
-	// Machines are the VMs that the host knows, sorted by name.
-	Machines []HostedMachine
+	// VMs are the VMs that the host knows, sorted by name.
+	VMs []HostedVM
 }
 
-// HostedMachine is a VM that a host knows.
-type HostedMachine struct {
+// HostedVM is a VM that a host knows.
+type HostedVM struct {
 	UUID, Name string
 	// Role is the host's role for the VM: a status.Role, RoleDefined or RoleLeftover; "" where that is unclear.
 	Role string
@@ -114,9 +114,9 @@ func (s *HostStatus) fill(ctx context.Context, a inventory.Reply, q HostQuestion
 	asking.Wait()
 }
 
-// addMachines adds to each host the VMs that it knows, with their status, which also depends on the answers of the
+// addVMs adds to each host the VMs that it knows, with their status, which also depends on the answers of the
 // other hosts.
-func (ob *Observer) addMachines(ctx context.Context, hosts []HostStatus, answers []inventory.Reply) {
+func (ob *Observer) addVMs(ctx context.Context, hosts []HostStatus, answers []inventory.Reply) {
 	all, _ := ob.hosts.ListConsistent(ctx, answers)
 
 	for i := range hosts {
@@ -127,11 +127,11 @@ func (ob *Observer) addMachines(ctx context.Context, hosts []HostStatus, answers
 			continue
 		}
 
-		s.Details.Machines = []HostedMachine{}
+		s.Details.VMs = []HostedVM{}
 
 		for _, l := range all {
 			if answers[at].View.Domains[l.UUID] != nil && !hasLeft(l, s.Name) {
-				s.Details.Machines = append(s.Details.Machines, HostedMachine{
+				s.Details.VMs = append(s.Details.VMs, HostedVM{
 					UUID: l.UUID, Name: l.Name, Role: roleOf(l, s.Name), Status: status.PrintableStatus(l.Facts()),
 				})
 			}

@@ -75,7 +75,7 @@ func (ob *Observer) Hosts(ctx context.Context, q HostQuestion) ([]HostStatus, er
 	wg.Wait()
 
 	if slices.Contains(q.Parts, PartVirtualMachines) {
-		ob.addMachines(ctx, all, answers)
+		ob.addVMs(ctx, all, answers)
 	}
 
 	return all, ctx.Err()

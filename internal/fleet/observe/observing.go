@@ -158,7 +158,7 @@ func (o *observing) askJob(ctx context.Context) {
 
 // Job returns the job of a VM, nil for none. For a migration it asks the source.
 func (ob *Observer) Job(ctx context.Context, vm *inventory.VM) (*libvirt.Job, error) {
-	h := ob.hosts.Host(vm.LeavesFrom())
+	h := ob.hosts.Host(vm.JobHost())
 	if !vm.Active || vm.ActiveHosts[h.Name] == status.RoleTarget {
 		return nil, nil
 	}

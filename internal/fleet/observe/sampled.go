@@ -49,7 +49,7 @@ func (s SampledVM) Source() *Sample {
 		return nil
 	}
 
-	c, ok := s.Samples[s.VM.LeavesFrom()]
+	c, ok := s.Samples[s.VM.JobHost()]
 	if !ok || c.Stats.Busy && (len(s.VM.ActiveHosts) > 1 || c.VM.Reason == libvirt.ReasonStartingUp) {
 		return nil // It is handed over just now, or starts.
 	}
@@ -109,7 +109,7 @@ func (ob *Observer) JoinSamples(ctx context.Context, all []HostSamples) []Sample
 		name := h.record.Host.Name
 		polls = append(polls, inventory.HostPoll{Host: name, View: h.view})
 
-		for _, m := range h.Machines {
+		for _, m := range h.VMs {
 			if samples[m.VM.UUID] == nil {
 				samples[m.VM.UUID] = map[string]Sample{}
 			}

@@ -104,7 +104,7 @@ func TestJoinSamples(t *testing.T) {
 					t.Fatal(err)
 				}
 
-				s.Machines = append(s.Machines, Sample{VM: vm})
+				s.VMs = append(s.VMs, Sample{VM: vm})
 				by[c.host] = s
 			}
 

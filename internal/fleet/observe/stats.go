@@ -27,7 +27,7 @@ type Sample struct {
 
 // HostSamples are the samples of all VMs of one host.
 type HostSamples struct {
-	Machines []Sample
+	VMs []Sample
 
 	// view is the host as it was sampled. It is nil if the host didn't answer.
 	view *inventory.View
@@ -152,7 +152,7 @@ func (ob *Observer) HostSample(ctx context.Context, name string) (HostSamples, e
 		return HostSamples{}, err
 	}
 
-	samples := HostSamples{Machines: make([]Sample, 0, len(all)), record: records.Recording{Host: h}}
+	samples := HostSamples{VMs: make([]Sample, 0, len(all)), record: records.Recording{Host: h}}
 	samples.record.Record, samples.record.Err = inventory.Reply{Host: h, View: v}.RecordOf(ctx)
 	samples.view = v.With(make(map[string]*inventory.Entry, len(all)))
 
@@ -177,7 +177,7 @@ func (ob *Observer) HostSample(ctx context.Context, name string) (HostSamples, e
 		s := stats.New(d, at)
 		s.SetKeys(e.DeviceKeys())
 
-		samples.Machines = append(samples.Machines, Sample{VM: vm, Stats: s})
+		samples.VMs = append(samples.VMs, Sample{VM: vm, Stats: s})
 	}
 
 	return samples, nil

@@ -138,7 +138,7 @@ func startReservation(vm *inventory.VM) reservation {
 	r := reservation{uuid: vm.UUID}
 	if spec := vm.PersistentSpec; spec != nil {
 		r.bytes = vm.On.WithOverhead(spec.UsableMemory(), vm.Entry)
-		r.use = spec.HostUse().Recorded(vm.Metadata)
+		r.use = spec.HostUse().WithMetadata(vm.Metadata)
 	}
 
 	return r

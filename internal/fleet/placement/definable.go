@@ -21,7 +21,7 @@ import (
 // when the VM is defined.
 func fitsMachineType(a inventory.Reply, s domain.Spec) []inventory.Problem {
 	arch := cmp.Or(s.Arch, a.Info.Arch)
-	machine := cmp.Or(s.Machine, domain.DefaultMachine(arch))
+	machine := cmp.Or(s.Machine, domain.DefaultMachineType(arch))
 
 	for _, g := range a.Info.Guests {
 		limit := g.MaxCPUs[machine]
@@ -43,19 +43,19 @@ func fitsMachineType(a inventory.Reply, s domain.Spec) []inventory.Problem {
 // versionedMachine matches a machine type that QEMU has for each of its versions: "pc-q35-7.2".
 var versionedMachine = regexp.MustCompile(`-(\d{1,4})\.(\d{1,4})$`)
 
-// knowsMachine reports whether a host has a machine type. Hosts list each machine type under its versioned name, and
+// knowsMachineType reports whether a host has a machine type. Hosts list each machine type under its versioned name, and
 // some under a short name too.
-func knowsMachine(all []string, machine string) bool {
+func knowsMachineType(all []string, machine string) bool {
 	if versionedMachine.MatchString(machine) {
 		return slices.Contains(all, machine)
 	}
 
-	return slices.ContainsFunc(all, func(m string) bool { return domain.SameMachine(m, machine) })
+	return slices.ContainsFunc(all, func(m string) bool { return domain.SameMachineType(m, machine) })
 }
 
-// lacksMachine returns the problem that the host has no such machine type, with the version of QEMU that has it if the
+// lacksMachineType returns the problem that the host has no such machine type, with the version of QEMU that has it if the
 // name contains the version.
-func lacksMachine(a inventory.Reply, machine, arch string) inventory.Problem {
+func lacksMachineType(a inventory.Reply, machine, arch string) inventory.Problem {
 	p := inventory.Problem{
 		Attribute: "machine_type", Detail: fmt.Sprintf("it does not know machine type %q for %s", machine, arch),
 	}

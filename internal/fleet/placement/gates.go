@@ -46,7 +46,7 @@ var gates = []gate{
 // declared firmware.
 func fitsVariables(a inventory.Reply, vm *inventory.VM, want domain.Firmware) []inventory.Problem {
 	have := vm.Firmware()
-	if have.Type == nil || *have.Type != "efi" || !have.Outdates(want) || ResetsNVRAM(a.Info) {
+	if have.Type == nil || *have.Type != "efi" || !have.RequiresNVRAMReset(want) || ResetsNVRAM(a.Info) {
 		return nil
 	}
 

@@ -80,7 +80,7 @@ func TestGates_machineTypeOfALaterQEMU(t *testing.T) {
 		"pc-q35-1.0":  `it does not know machine type "pc-q35-1.0" for x86_64`, // QEMU has given it up.
 		"q36":         `it does not know machine type "q36" for x86_64`,
 	} {
-		if p := lacksMachine(a, machine, "x86_64"); p.Detail != want || p.Attribute != "machine_type" {
+		if p := lacksMachineType(a, machine, "x86_64"); p.Detail != want || p.Attribute != "machine_type" {
 			t.Errorf("%s: %q, want %q", p.Attribute, p.Detail, want)
 		}
 	}

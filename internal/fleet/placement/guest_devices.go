@@ -36,7 +36,7 @@ func fitsDevices(ctx context.Context, a inventory.Reply, s domain.Spec, defaultT
 	arch := cmp.Or(s.Arch, a.Info.Arch)
 
 	devices, err := a.Host.Conn.GuestDevices(ctx, arch, a.TypeFor(s, defaultType),
-		cmp.Or(s.Machine, domain.DefaultMachine(arch)))
+		cmp.Or(s.Machine, domain.DefaultMachineType(arch)))
 	if err != nil {
 		return problems // libvirt then reports an unsupported value when the VM is defined
 	}

@@ -32,7 +32,7 @@ func (p *Planner) DeviceBlockers(ctx context.Context, a inventory.Reply, vm *inv
 	}
 
 	var blockers []migration.Blocker
-	for _, lacked := range lackedDevices(ctx, a.Host, vm.PersistentSpec.HostUse().Elsewhere()) {
+	for _, lacked := range lackedDevices(ctx, a.Host, vm.PersistentSpec.HostUse().OnOtherHost()) {
 		blockers = append(blockers, migration.Blocker{
 			Reason: migration.HostResourcesNotAvailable, Status: status.False, Attribute: lacked.Path,
 			Message: fmt.Sprintf("host %q %s", a.Host.Name, lacked.Message),

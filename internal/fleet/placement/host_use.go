@@ -19,7 +19,7 @@ func (d Desired) hostUse() domain.HostUse {
 		return domain.HostUse{}
 	}
 
-	return d.Spec.HostUse().Recorded(d.Stamp())
+	return d.Spec.HostUse().WithMetadata(d.Stamp())
 }
 
 // arrivalUse returns what a VM uses of a host that it is moved to. A VM for which memory is reserved there runs there.
@@ -35,7 +35,7 @@ func (p *Planner) arrivalUse(
 	}
 
 	if bytes > 0 && !vm.Active {
-		use = spec.HostUse().Recorded(vm.Metadata)
+		use = spec.HostUse().WithMetadata(vm.Metadata)
 	}
 
 	if len(spec.DeviceClasses()) == 0 {
@@ -44,7 +44,7 @@ func (p *Planner) arrivalUse(
 
 	there, short := p.assignDevices(ctx, a, deviceRequest{spec: *spec, name: vm.Name, starts: !use.Empty()})
 	if !use.Empty() {
-		use = there.HostUse().Recorded(vm.Metadata)
+		use = there.HostUse().WithMetadata(vm.Metadata)
 	}
 
 	return use, there.HostDevices, shortageBlockers(a.Host, short)
@@ -201,7 +201,7 @@ func (p *Planner) fitsHostUse(
 func (p *Planner) fitsChangedUse(
 	ctx context.Context, on *inventory.Host, vm *inventory.VM, d Desired,
 ) []inventory.Problem {
-	more := d.Spec.HostUse().Recorded(d.Stamp()).Without(vm.Entry.HostUse())
+	more := d.Spec.HostUse().WithMetadata(d.Stamp()).Without(vm.Entry.HostUse())
 	if on != vm.On || !vm.Active || !d.runsOn(vm) || more.Empty() {
 		return nil
 	}

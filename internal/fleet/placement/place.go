@@ -149,7 +149,7 @@ func (p *Planner) pick(candidates []candidate, d Desired, tried map[string]bool)
 // weigh sets how much room the host has, and how crowded it is. The caller holds the reservations' mutex.
 func (c *candidate) weigh(p *Planner, d Desired) {
 	c.free = p.free(c.Reply, d.Replaces)
-	c.resting = c.RestingMemory(d.Replaces) + p.expectedMemory(c.Host, d.Spec.Name)
+	c.resting = c.ShutoffMemory(d.Replaces) + p.expectedMemory(c.Host, d.Spec.Name)
 	c.disputed = p.disputedCPUs(c.Reply, d)
 
 	if away := d.Placement.AntiAffinity; away != nil {
@@ -335,8 +335,8 @@ func fitsHypervisor(a inventory.Reply, s domain.Spec, defaultType string) []inve
 			})
 		}
 
-		if s.Machine != "" && !knowsMachine(g.Machines, s.Machine) {
-			problems = append(problems, lacksMachine(a, s.Machine, arch))
+		if s.Machine != "" && !knowsMachineType(g.MachineTypes, s.Machine) {
+			problems = append(problems, lacksMachineType(a, s.Machine, arch))
 		}
 
 		problems = append(problems, fitsMachineType(a, s)...)

@@ -10,7 +10,7 @@ import (
 
 // What counts is the type that the VM gets, whoever chooses it: only emulated virtual CPUs may be more than the host
 // has CPUs.
-func TestFitsHypervisor_judgesByTheTypeThatTheMachineGets(t *testing.T) {
+func TestFitsHypervisor_judgesByTheTypeThatTheVMGets(t *testing.T) {
 	t.Parallel()
 
 	const cpus = 2

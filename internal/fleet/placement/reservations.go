@@ -79,7 +79,7 @@ func (cy *Capacity) addIfCurrent(
 	cy.reservations.mu.Lock()
 	defer cy.reservations.mu.Unlock()
 
-	if !a.Host.SaidLast(a.View) {
+	if !a.Host.IsLatest(a.View) {
 		return nil, false
 	}
 
@@ -349,5 +349,5 @@ func (cy *Capacity) CapacityBlockers(a inventory.Reply, vm *inventory.VM, bytes 
 	cy.reservations.mu.Lock()
 	defer cy.reservations.mu.Unlock()
 
-	return cy.reservationBlockers(a, vm.Name, reservationFor(vm.Metadata, bytes, vm.Entry.HostUse().Elsewhere()))
+	return cy.reservationBlockers(a, vm.Name, reservationFor(vm.Metadata, bytes, vm.Entry.HostUse().OnOtherHost()))
 }

@@ -79,7 +79,7 @@ func ForPolicies(vm *inventory.VM) evacuation.VM {
 	return evacuation.VM{
 		UUID: vm.UUID, Name: vm.Name, Active: vm.Active, Persistent: vm.Persistent,
 		Memory: vm.On.CommittedMemory(vm.Entry), Labels: vm.Metadata.Labels, Strategy: vm.Metadata.EvictionStrategy,
-		Pin: vm.Metadata.Host, Avoids: vm.Metadata.Avoids, Use: vm.Entry.HostUse().Elsewhere(),
+		Pin: vm.Metadata.Host, Avoids: vm.Metadata.Avoids, Use: vm.Entry.HostUse().OnOtherHost(),
 	}
 }
 

@@ -23,7 +23,7 @@ func running() status.Facts {
 	}
 }
 
-func TestConditions_ofAHealthyMachine(t *testing.T) {
+func TestConditions_ofAHealthyVM(t *testing.T) {
 	t.Parallel()
 	isTrue := map[string]bool{
 		status.Connected: true, status.Defined: true, status.Started: true, status.Ready: true,

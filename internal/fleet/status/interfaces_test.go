@@ -98,7 +98,7 @@ func TestInterfaces_saysWhoKnewIt(t *testing.T) {
 	}
 }
 
-func TestInterfaces_listsOnlyTenThatNobodyElseKnows(t *testing.T) {
+func TestInterfaces_listsOnlyTenThatOnlyTheAgentReports(t *testing.T) {
 	t.Parallel()
 	var s status.Sources
 	for i := range 30 {

@@ -87,7 +87,7 @@ func Build(dir string) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return fmt.Errorf("writing the guest: %w", err)
 	}
-	// Hosts have these files under other names, and go on reading what they have.
+	// Hosts have these files under other names, and keep reading what they have.
 	for _, name := range []string{"vmlinux", "initrd.img"} {
 		if err := os.Remove(filepath.Join(dir, name)); err != nil && !errors.Is(err, os.ErrNotExist) {
 			return fmt.Errorf("writing the guest: %w", err)

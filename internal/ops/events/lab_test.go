@@ -13,9 +13,9 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/ops/opstest"
 )
 
-// TestLab_tellsTheLifeOfAVM does by hand what is done to VMs, and reads it back: each kind of event, in libvirt's
+// TestLab_printsTheLifecycleOfAVM does by hand what is done to VMs, and reads it back: each kind of event, in libvirt's
 // words, from the host where it happened.
-func TestLab_tellsTheLifeOfAVM(t *testing.T) {
+func TestLab_printsTheLifecycleOfAVM(t *testing.T) {
 	t.Parallel()
 	l := lab.Open(t)
 	from, to := l.Host("kvm1"), l.Host("kvm2")

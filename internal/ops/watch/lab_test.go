@@ -17,9 +17,9 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider"
 )
 
-// TestLab_tellsTheLifeOfAVM does to a VM what is done to VMs, and reads how its status and conditions
+// TestLab_printsTheLifecycleOfAVM does to a VM what is done to VMs, and reads how its status and conditions
 // change, and how its migration goes.
-func TestLab_tellsTheLifeOfAVM(t *testing.T) {
+func TestLab_printsTheLifecycleOfAVM(t *testing.T) {
 	t.Parallel()
 	l := lab.Open(t)
 	from, to := l.Host("kvm1"), l.Host("kvm2")

@@ -107,7 +107,7 @@ func TestModel_tellsChanges(t *testing.T) {
 				"kvm2 web Migrating (kvm1 -> kvm2, PostCopy) -> Running (Migrated) on kvm2, after 3s",
 			}},
 		},
-		"handed over: the guest stands still, then runs on the target while both ends finish": {
+		"handed over: the guest is paused, then runs on the target while both ends finish": {
 			{found: []fleet.Listed{listed("web", nil)}},
 			{found: []fleet.Listed{listed("web", func(vm *fleet.VM) {
 				migrating(vm)

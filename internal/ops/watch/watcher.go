@@ -165,7 +165,7 @@ func (w *watcher) takeQuestions(host string) (stirred []string, departing, arriv
 	stirred = slices.Collect(maps.Keys(w.changed[host]))
 	delete(w.changed, host)
 	for _, vm := range w.departing {
-		if vm.LeavesFrom() == host {
+		if vm.JobHost() == host {
 			departing = append(departing, vm)
 		}
 	}
@@ -239,7 +239,7 @@ func (w *watcher) mergePolls(m *model) []change {
 		if l.VM.Migrating || w.leaving[l.UUID] && l.VM.Active {
 			departing[l.UUID] = l.VM
 			if w.departing[l.UUID] == nil {
-				w.ask[l.VM.LeavesFrom()].send()
+				w.ask[l.VM.JobHost()].send()
 			}
 			continue
 		}

@@ -137,11 +137,11 @@ func (m *mover) compare(b *testing.B, t *table, transport string) {
 		goal = 0
 	}
 	t.ratio(transport+": the migration", &provider.took, &virsh.took, goal)
-	t.ratio(transport+": the guest stands still", &provider.downtime, &virsh.downtime, 0)
+	t.ratio(transport+": downtime of the guest", &provider.downtime, &virsh.downtime, 0)
 	t.ratio(transport+": the whole apply, plan included", &provider.command, &virsh.command, 0)
 }
 
-// apply moves the VM by a change of its host. How long the migration took, and how long its guest stood still, is
+// apply moves the VM by a change of its host. How long the migration took, and how long its guest was paused, is
 // in the VM's own record.
 func (m *mover) apply(b *testing.B, to *lab.Host, transport string) trip {
 	b.Helper()

@@ -289,7 +289,7 @@ func TestAccConditions_agentWithoutLease(t *testing.T) {
 		t.Errorf("ARP is unavailable because %v, and virsh says %v", told, err)
 	}
 
-	// The agent dies, and the guest goes on.
+	// The agent dies, and the guest keeps running.
 	m.exec("kill -KILL $PPID")
 	m.await("the agent to be gone", func() bool {
 		return !strings.Contains(m.virsh("dumpxml", m.name), "state='connected'")
@@ -316,7 +316,7 @@ func TestAccConditions_agentWithoutLease(t *testing.T) {
 	}
 }
 
-// ioError expects a guest that stands still because a disk failed.
+// ioError expects a guest that is paused because a disk failed.
 func ioError(s seen, kind, message string) {
 	s.t.Helper()
 	s.is("phase", "Running", "status", "Paused", "status_reason", "IOError", "disk_errors/vda", kind)

@@ -10,8 +10,8 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/lab"
 )
 
-// TestAccConditions_diskIsGone: that the size of a disk can be told proves nothing. A QEMU goes on with a file that was
-// removed, and of a VM that is off libvirt doesn't look into the file: what isn't an image, and what an image is
+// TestAccConditions_diskIsGone: that the size of a disk can be told proves nothing. A QEMU continues with a file that
+// was removed, and of a VM that is off libvirt doesn't look into the file: what isn't an image, and what an image is
 // based on, only a start would find. What can't be known is unknown.
 func TestAccConditions_diskIsGone(t *testing.T) {
 	t.Parallel()
@@ -71,8 +71,8 @@ func TestAccConditions_diskIsGone(t *testing.T) {
 	notReady(m, "False", `^disk "vda": .*`+regexp.QuoteMeta(overlay)+" is not a qcow2 image")
 	startFails(m)
 
-	// Where no pool is, QEMU knows that it has the file open, but not whether it is still there. Raw files libvirt opens
-	// itself.
+	// Where no pool is, QEMU knows that it has the file open, but not whether it is still there. Raw files libvirt
+	// opens itself.
 	dir := "/var/lib/libvirt/" + name
 	l.Run(t, "kvm1", "mkdir", dir)
 	t.Cleanup(func() {

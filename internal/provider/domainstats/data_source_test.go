@@ -234,7 +234,7 @@ func TestAccDomainStats_rates(t *testing.T) {
 	migrating(t, l, busy, name)
 }
 
-// memory reads what only a guest on kvm1 knows of its memory, while it stands still.
+// memory reads what only a guest on kvm1 knows of its memory, while it is paused.
 func memory(t *testing.T, l *lab.Lab, id, name string) {
 	t.Helper()
 	l.AwaitConsole(t, "kvm1", name, lab.GuestUp)

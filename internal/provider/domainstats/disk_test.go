@@ -14,7 +14,7 @@ import (
 )
 
 // TestAccDomainStats_sizesOfADisk: how far a disk is written, what it takes on the host, and where a user wants to be
-// told that it is about to be full, are what virsh says. The VM stands still, so that nothing changes meanwhile.
+// told that it is about to be full, are what virsh says. The VM is paused, so that nothing changes meanwhile.
 func TestAccDomainStats_sizesOfADisk(t *testing.T) {
 	t.Parallel()
 	l := lab.Open(t)

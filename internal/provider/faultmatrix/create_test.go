@@ -53,7 +53,7 @@ func TestAccFaults_create(t *testing.T) {
 // created expects the VM to run, on one host, and destroys it.
 func (s *scene) created(t *testing.T, fault string) {
 	t.Helper()
-	// A start that QEMU or libvirtd held up goes on by itself once they can.
+	// A start that QEMU or libvirtd held up continues by itself once they can.
 	s.becomes(t, fault, s.from, "running")
 	if got := s.state(t, s.to); got != "" {
 		t.Errorf("%s: host %s has it as %q", fault, s.to.Name, got)

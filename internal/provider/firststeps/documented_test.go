@@ -64,7 +64,8 @@ func documented(t *testing.T) map[string]string {
 	return commands
 }
 
-// fenced returns the commands in the blocks of a page that are marked as shell. A command may go on over several lines.
+// fenced returns the commands in the blocks of a page that are marked as shell. A command may continue over several
+// lines.
 func fenced(page string) []string {
 	var commands []string
 	fence, indent, open := false, "", false

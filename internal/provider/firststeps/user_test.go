@@ -207,8 +207,8 @@ func (u *user) command(ctx context.Context, dir, command string) *exec.Cmd {
 	return cmd
 }
 
-// meanwhile runs a command that the documentation prints and that goes on until Ctrl-C, while something is done, which
-// can look at what the command said so far. It returns what the command said.
+// meanwhile runs a command that the documentation prints and that continues until Ctrl-C, while something is done,
+// which can look at what the command said so far. It returns what the command said.
 func (u *user) meanwhile(t *testing.T, dir, command, begun string, do func(said func() string)) string {
 	t.Helper()
 	u.ran[command] = true

@@ -70,9 +70,9 @@ const (
 		`<model type="virtio"/></interface>`
 )
 
-// TestAccGuestInfo_agentTells: what an agent tells is known. One that is connected and doesn't answer costs one
+// TestAccGuestInfo_agent: what an agent tells is known. One that is connected and doesn't answer costs one
 // question, and is no error.
-func TestAccGuestInfo_agentTells(t *testing.T) {
+func TestAccGuestInfo_agent(t *testing.T) {
 	t.Parallel()
 	l := lab.Open(t)
 	id, name := define(t, l, "hostname=agent-tells", channel+nic)

@@ -47,7 +47,7 @@ func fromDetails(s observe.HostStatus) details {
 	d := s.Details
 	return details{
 		NUMACells: fromNUMA(s.Info.Cells, d.NUMA), CPU: fromCPU(d.CPU, d.DomainType), Sysinfo: fromSysinfo(d.Sysinfo),
-		NodeDevices: fromNodeDevices(d.NodeDevices), VirtualMachines: fromVirtualMachines(d.Machines),
+		NodeDevices: fromNodeDevices(d.NodeDevices), VirtualMachines: fromVirtualMachines(d.VMs),
 	}
 }
 
@@ -221,7 +221,7 @@ type virtualMachine struct {
 	Status string  `tfsdk:"status"`
 }
 
-func fromVirtualMachines(list []observe.HostedMachine) map[string]virtualMachine {
+func fromVirtualMachines(list []observe.HostedVM) map[string]virtualMachine {
 	if list == nil {
 		return nil
 	}

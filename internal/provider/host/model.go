@@ -130,7 +130,7 @@ func guestsMap(ctx context.Context, all []libvirt.Guest) (types.Map, diag.Diagno
 	for _, g := range all {
 		byArch[g.Arch] = guestModel{
 			DomainTypes:  value.NewStringList(append([]string{}, g.DomainTypes...)),
-			MachineTypes: value.NewStringList(append([]string{}, g.Machines...)),
+			MachineTypes: value.NewStringList(append([]string{}, g.MachineTypes...)),
 		}
 	}
 	return types.MapValueFrom(ctx, guestType, byArch)

@@ -38,7 +38,7 @@ func (p *pair) hurry(t *testing.T, apply *acctest.Running) {
 }
 
 // TestAccHostMaintenance_connectionCut: the drained host's SSH server is gone for some seconds in the middle of it, and
-// with it every connection. The VM that was on its way isn't harmed, and the same apply goes on with it: that a
+// with it every connection. The VM that was on its way isn't harmed, and the same apply continues with it: that a
 // host can't be seen for a while doesn't mean that given steps no longer hold.
 func TestAccHostMaintenance_connectionCut(t *testing.T) {
 	t.Parallel()

@@ -11,9 +11,9 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/acctest"
 )
 
-// TestAccHostMaintenance_peersGoOn: a drain is killed, and the migration that the hosts' libvirt manage goes on without
-// it. The next apply finds the VM where it arrived, and the host is empty.
-func TestAccHostMaintenance_peersGoOn(t *testing.T) {
+// TestAccHostMaintenance_peerMigrationContinues: a drain is killed, and the migration that the hosts' libvirt manage
+// continues without it. The next apply finds the VM where it arrived, and the host is empty.
+func TestAccHostMaintenance_peerMigrationContinues(t *testing.T) {
 	t.Parallel()
 	p := newPair(t)
 	block := acctest.Block{Lab: p.l, Settings: "migration_options = { peer_to_peer = true }"}
@@ -40,7 +40,7 @@ func TestAccHostMaintenance_peersGoOn(t *testing.T) {
 	}
 	_ = os.Remove(p.tf.Dir + "/.terraform.tfstate.lock.info")
 	if !p.copying(t) {
-		t.Error("the migration doesn't go on")
+		t.Error("the migration doesn't continue")
 	}
 	p.l.Virsh(t, p.from.Name, "migrate-setmaxdowntime", p.prefix+"-slow", "2000")
 	p.l.Virsh(t, p.from.Name, "migrate-setspeed", p.prefix+"-slow", "8192")

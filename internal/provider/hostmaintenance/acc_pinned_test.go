@@ -60,7 +60,7 @@ func TestAccHostMaintenance_pinnedElsewhere(t *testing.T) {
 		}
 	}
 
-	// With the host switched off plans go on working.
+	// With the host switched off plans keep working.
 	p.tf.Config(t, acctest.Block{Lab: p.l, Hosts: []acctest.Host{
 		{Name: p.from.Name, URI: "qemu+ssh://root@" + p.from.Address + ":9/system"}, p.host(p.to),
 	}}.String()+closed+on(p.from.Name))

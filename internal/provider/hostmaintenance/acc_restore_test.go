@@ -45,9 +45,9 @@ func (p *pair) howRuns(t *testing.T, name string) string {
 	return host + " " + strings.TrimSpace(p.l.Virsh(t, host, "domstate", "--reason", p.prefix+"-"+name))
 }
 
-// TestAccHostMaintenance_restoreGoesOn: while a host doesn't answer its VM isn't brought back, and another one
+// TestAccHostMaintenance_restoreContinues: while a host doesn't answer its VM isn't brought back, and another one
 // isn't started, which might run there. Destroying fails, and destroying again, with the host back, restores both.
-func TestAccHostMaintenance_restoreGoesOn(t *testing.T) {
+func TestAccHostMaintenance_restoreContinues(t *testing.T) {
 	t.Parallel()
 	p := newPair(t)
 	p.defineVM(t, "live", "", "")
@@ -77,7 +77,7 @@ func TestAccHostMaintenance_restoreGoesOn(t *testing.T) {
 	}
 	p.tf.Config(t, p.block()+policies)
 	if actions := p.tf.Actions(t); actions[address] != "delete" {
-		t.Errorf("with the maintenance not wanted: %v, want that its end goes on", actions)
+		t.Errorf("with the maintenance not wanted: %v, want that its end continues", actions)
 	}
 	p.tf.Run(t, "apply")
 	if got, want := p.howRuns(t, "live"), p.from.Name+" running (migrated)"; got != want {
@@ -132,16 +132,16 @@ func TestAccHostMaintenance_killedAndGivenUp(t *testing.T) {
 	if got, want := p.howRuns(t, "quick"), p.to.Name+" running (migrated)"; got != want {
 		t.Errorf("quick is %s, want %s", got, want)
 	}
-	// What was done stays recorded, for a maintenance that begins soon. The lock that the killed run had on the other host
-	// stays until another run wants it, and keeps none out.
+	// What was done stays recorded, for a maintenance that begins soon. The lock that the killed run had on the other
+	// host stays until another run wants it, and keeps none out.
 	if out := p.record(t); strings.Contains(out, `"cordon":`) || !strings.Contains(out, `"given_up":`) {
 		t.Errorf("recorded is %s", out)
 	}
 	p.unmarked(t, "quick", "slow")
 }
 
-// TestAccHostMaintenance_wantedAgain: a maintenance whose end failed, and which is wanted after all, goes on: what was
-// started again leaves again, and the end brings everything back.
+// TestAccHostMaintenance_wantedAgain: a maintenance whose end failed, and which is wanted after all, continues: what
+// was started again leaves again, and the end brings everything back.
 func TestAccHostMaintenance_wantedAgain(t *testing.T) {
 	t.Parallel()
 	p := newPair(t)

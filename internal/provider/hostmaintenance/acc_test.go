@@ -287,7 +287,7 @@ func TestAccHostMaintenance_refused(t *testing.T) {
 }
 
 // crawling is a strategy whose migrations don't end by themselves: the guest always writes something in the time that
-// it may stand still at the end.
+// it may be paused at the end.
 const crawling = `"LiveMigrate"
   migration_options = {
     bandwidth = "2Mi", max_downtime = "1ms", completion_timeout_per_gib = "1h", progress_timeout = "1h"
@@ -297,7 +297,7 @@ const crawling = `"LiveMigrate"
 const patience = 5 * time.Minute
 
 // TestAccHostMaintenance_interrupted: Ctrl-C, and a provider that is killed, leave every VM running and the host
-// cordoned; the next apply goes on.
+// cordoned; the next apply continues.
 func TestAccHostMaintenance_interrupted(t *testing.T) {
 	t.Parallel()
 	p := newPair(t)
@@ -434,7 +434,7 @@ func (p *pair) awaitNoJob(t *testing.T) {
 		select {
 		case <-tick.C:
 		case <-deadline:
-			t.Fatal("its migration goes on")
+			t.Fatal("its migration continues")
 		}
 	}
 }
@@ -506,7 +506,7 @@ func TestAccHostMaintenance_managedVM(t *testing.T) {
 	p.tf.Run(t, "destroy")
 }
 
-// pluggedOut expects that plans go on working while the first host has no power: nothing there even refuses a
+// pluggedOut expects that plans keep working while the first host has no power: nothing there even refuses a
 // connection.
 func (p *pair) pluggedOut(t *testing.T, config string) {
 	t.Helper()

@@ -99,7 +99,7 @@ func (r *imageResource) fetchAndSend(
 		diags.Append(f.AttributeError(path.Root("source")))
 		return nil, diags
 	}
-	plan.setFromFacts(fetched.Facts)
+	plan.setFromInfo(fetched.ImageInfo)
 	*n = now
 	n.Seal = fetched.Seal
 	return r.sendTo(ctx, targets, shared, plan, fetched), diags

@@ -11,8 +11,8 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/storage"
 )
 
-// setFromFacts sets the attributes that follow from the content.
-func (m *model) setFromFacts(f storage.Facts) {
+// setFromInfo sets the attributes that follow from the content.
+func (m *model) setFromInfo(f storage.ImageInfo) {
 	m.Volume = types.StringValue(f.Volume(m.Name.ValueString()))
 	m.ID = types.StringValue(m.Pool.ValueString() + "/" + m.Volume.ValueString())
 	m.SHA256, m.Format = types.StringValue(f.SHA256), types.StringValue(f.Format)

@@ -115,7 +115,7 @@ func (r *imageResource) Create(ctx context.Context, req resource.CreateRequest, 
 		return
 	}
 	defer func() { _ = fetched.Close() }()
-	plan.setFromFacts(fetched.Facts)
+	plan.setFromInfo(fetched.ImageInfo)
 	failed := r.sendTo(ctx, targets, shared, &plan, fetched)
 	if len(failed) == len(targets) {
 		resp.Diagnostics.Append(onhosts.Failures("create", plan.noun(), failed)...)
@@ -170,7 +170,7 @@ func (r *imageResource) Read(ctx context.Context, req resource.ReadRequest, resp
 }
 
 func copyState(c storage.Copy) string {
-	if c.Half {
+	if c.Incomplete {
 		return partial
 	}
 	return onhosts.Present

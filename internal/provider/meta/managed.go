@@ -32,7 +32,7 @@ type SavedVM struct {
 
 // Saved records that Terraform has the VM in its state.
 func (m *Managed) Saved(id string, saved SavedVM) {
-	m.change(id, func(machine *ManagedVM) { machine.SavedVM = saved })
+	m.change(id, func(vm *ManagedVM) { vm.SavedVM = saved })
 }
 
 // Tainted returns the id of a VM that has that name in the saved state and no plan so far, and so may be tainted. It
@@ -40,8 +40,8 @@ func (m *Managed) Saved(id string, saved SavedVM) {
 func (m *Managed) Tainted(name string) (found string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	for id, machine := range m.vms {
-		if machine.SavedName == name && !machine.Planned && (found == "" || id < found) {
+	for id, vm := range m.vms {
+		if vm.SavedName == name && !vm.Planned && (found == "" || id < found) {
 			found = id
 		}
 	}
@@ -50,13 +50,13 @@ func (m *Managed) Tainted(name string) (found string) {
 
 // Plans records that Terraform plans to keep or change the VM under that name, and returns what is known of the VM.
 func (m *Managed) Plans(id, name string) ManagedVM {
-	return m.change(id, func(machine *ManagedVM) { machine.Planned, machine.Name = true, name })
+	return m.change(id, func(vm *ManagedVM) { vm.Planned, vm.Name = true, name })
 }
 
 // Claims records that a new VM is planned under the name of this VM, unless this VM is known not to be tainted. It
 // returns what is known of the VM.
 func (m *Managed) Claims(id string) ManagedVM {
-	return m.change(id, func(machine *ManagedVM) { machine.Claimed = !machine.Planned })
+	return m.change(id, func(vm *ManagedVM) { vm.Claimed = !vm.Planned })
 }
 
 // Wants records that a new VM of that name is planned, and reports whether it is the first one.
@@ -77,16 +77,16 @@ func (m *Managed) change(id string, change func(*ManagedVM)) ManagedVM {
 	if m.vms == nil {
 		m.vms = make(map[string]ManagedVM)
 	}
-	machine := m.vms[id]
-	change(&machine)
-	m.vms[id] = machine
-	return machine
+	vm := m.vms[id]
+	change(&vm)
+	m.vms[id] = vm
+	return vm
 }
 
 // VM returns what was recorded about a VM, and whether anything was.
 func (m *Managed) VM(id string) (ManagedVM, bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	machine, ok := m.vms[id]
-	return machine, ok
+	vm, ok := m.vms[id]
+	return vm, ok
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/acctest"
 )
 
-// TestAccMigration_peers: a migration that the hosts' libvirt manage goes on when its run is killed. The next apply
+// TestAccMigration_peers: a migration that the hosts' libvirt manage continues when its run is killed. The next apply
 // knows it by its id and waits for it, rather than aborting it or beginning another. Where no run waits for it the
 // VM arrives on a host that wouldn't start it when it boots, which its own plan shows and its apply mends.
 func TestAccMigration_peers(t *testing.T) {

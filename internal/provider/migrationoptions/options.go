@@ -42,7 +42,7 @@ var Attributes = map[string]resource.Attribute{
 	"allow_auto_converge": boolAttribute(
 		"Whether QEMU may slow down a guest that writes faster than its memory is copied. Default: `false`."),
 	"allow_post_copy": boolAttribute("Whether post-copy may be used: the guest continues on the target while a part " +
-		"of its memory is still on the source. If the connection fails then, the guest stands still until the migration is " +
+		"of its memory is still on the source. If the connection fails then, the guest is paused until the migration is " +
 		"resumed. If a host fails then, the guest's memory is lost. Default: `false`."),
 	"allow_workload_disruption": boolAttribute(
 		"Whether the provider may disrupt the guest after the completion timeout: by post-copy if that is allowed, " +

@@ -87,7 +87,7 @@ func (w *world) again(state int) {
 		w.fail("after an apply that succeeded the plan fails:\n%s", text)
 	}
 	for at, c := range changes {
-		// It goes on with the devices that it was saved with: which, only its next start or the saved image tells.
+		// It continues with the devices that it was saved with: which, only its next start or the saved image tells.
 		if c.Before["status_reason"] == "Restored" && c.Before["restart_required"] == true {
 			delete(changes, at)
 		}

@@ -19,7 +19,7 @@ const (
 
 // may is what a move may do to a VM, knowingly.
 type may struct {
-	// restart: the guest starts anew; stop: it is off; pause: it stands still.
+	// restart: the guest boots again; stop: it is off; pause: it is paused.
 	restart, stop, pause bool
 	// undefine: the definition goes, though it may run; vanish: nothing is left of it.
 	undefine, vanish bool
@@ -105,7 +105,7 @@ func (w *world) checkDisks() {
 	}
 }
 
-// checkGuest looks that a guest goes on, in the same boot, and that its disk has all that it wrote.
+// checkGuest checks that a guest runs, in the same boot, and that its disk has all that it wrote.
 func (w *world) checkGuest(v *vm, s *sight) {
 	host := s.active()
 	if host == "" {
@@ -138,7 +138,7 @@ func (w *world) checkGuest(v *vm, s *sight) {
 			v.home, begun = host, time.Now()
 		}
 		if time.Since(begun) > bootPatience {
-			w.fail("the guest of %s on %s stands still at %d", v.name, host, b.number)
+			w.fail("the guest of %s on %s no longer counts: it is at %d", v.name, host, b.number)
 		}
 		<-time.After(50 * time.Millisecond)
 	}

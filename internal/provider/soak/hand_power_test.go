@@ -73,7 +73,7 @@ func definitionByHand() moveList {
 	}
 }
 
-// saveAndRestore saves the memory of a VM to a file, and lets it go on from there.
+// saveAndRestore saves the memory of a VM to a file, and resumes it from there.
 func saveAndRestore(w *world, v *vm) {
 	at, file := w.at(v), w.image(v, "save")
 	v.may.stop, v.may.pause = true, true

@@ -126,7 +126,7 @@ func twin(w *world, v *vm) {
 	}
 }
 
-// heed does what the last errors say, as people do before they go on.
+// heed does what the last errors say, as people do before they continue.
 func heed(w *world) {
 	for _, a := range w.advice {
 		switch a {

@@ -183,9 +183,9 @@ func TestAccBadInput_apply(t *testing.T) {
 	}
 }
 
-// TestBadInput_nameTwice: two resources of one name are refused by the plan, whichever of them Terraform plans first,
+// TestBadInput_duplicateName: two resources of one name are refused by the plan, whichever of them Terraform plans first,
 // be both new or one of them there.
-func TestBadInput_nameTwice(t *testing.T) {
+func TestBadInput_duplicateName(t *testing.T) {
 	t.Parallel()
 	const name = "test" // The VM that libvirt's built-in driver comes with.
 	twin := hcl{"name": quote(name), "memory": `{ size = "64Mi" }`}

@@ -75,7 +75,8 @@ func (b *torn) await(on *lab.Host, state string) {
 func (b *torn) breakPostCopy() {
 	b.t.Helper()
 	b.config(b.to, postCopySoon)
-	// Before it begins: it switches two seconds later, and without a limit all memory has come before the test holds it.
+	// Before it begins: it switches two seconds later, and without a limit all memory has come before the test holds
+	// it.
 	b.l.Virsh(b.t, b.from.Name, "migrate-setspeed", b.name, "2", "--postcopy")
 	apply := b.tf.Start(b.t, "apply")
 	awaitCopying(b.t, b.l, b.from.Name, b.name, apply)
@@ -92,9 +93,9 @@ func (b *torn) breakPostCopy() {
 }
 
 // TestAccVirtualMachine_moveBroken: the provider is killed while the hosts lose each other, and no run sees how the
-// migration ends. Where the guest stands still at the source, the apply lets it go on. In post-copy the plan tells, and
-// the apply resumes the migration: the guest goes on, with all of its memory. If its part on the target is gone, it is
-// lost: what is left is told of and kept as it is until the user gives it up. Then it is off, once, and started again.
+// migration ends. Where the guest is paused at the source, the apply resumes it. In post-copy the plan warns, and the
+// apply resumes the migration: the guest continues, with all of its memory. If its part on the target is gone, it is
+// lost: what is left is reported and kept until the user gives it up. Then the VM is off, once, and started again.
 func TestAccVirtualMachine_moveBroken(t *testing.T) {
 	t.Parallel()
 	b := newTorn(t)
@@ -106,7 +107,7 @@ func TestAccVirtualMachine_moveBroken(t *testing.T) {
 }
 
 // isStranded has the source lose its connection while the last memory is copied, and the provider killed before it
-// notices. The guest stands still then, and libvirt lets it go on nowhere. Plans tell, and apply lets it go on.
+// notices. The guest is paused then, and libvirt resumes it on neither host. Plans warn, and the apply resumes it.
 func (b *torn) isStranded() {
 	t := b.t
 	t.Helper()

@@ -42,7 +42,7 @@ func outputInGuest(t *testing.T, l *lab.Lab, host, name, script string) string {
 }
 
 // TestAccVirtualMachine_moveWithDisks: a disk that only the source has is copied where that is wanted. Of a run that
-// was killed while it copied, the VM goes on where it was; what was made on the target is known to be unfinished,
+// was killed while it copied, the VM continues where it was; what was made on the target is known to be unfinished,
 // blocks nothing, and the next apply begins anew.
 func TestAccVirtualMachine_moveWithDisks(t *testing.T) {
 	t.Parallel()

@@ -10,7 +10,7 @@ import (
 )
 
 // TestAccVirtualMachine_moveBreaks: whatever breaks while memory is copied fails the apply, which says where the
-// VM is. The guest goes on there with what it wrote to its disk, the other host has nothing of it, the state is
+// VM is. The guest continues there with what it wrote to its disk, the other host has nothing of it, the state is
 // true, and the next plan is the move again.
 func TestAccVirtualMachine_moveBreaks(t *testing.T) {
 	t.Parallel()

@@ -122,7 +122,7 @@ func TestAccVirtualMachine_killedInCreate(t *testing.T) {
 }
 
 // TestAccVirtualMachine_killedWhileWaiting: killed when the VM is there and is waited for, and killed again when
-// it is shut down: each time the next run goes on from there.
+// it is shut down: each time the next run continues from there.
 func TestAccVirtualMachine_killedWhileWaiting(t *testing.T) {
 	t.Parallel()
 	l := lab.Open(t)

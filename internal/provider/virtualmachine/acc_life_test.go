@@ -14,9 +14,9 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/acctest"
 )
 
-// TestAccVirtualMachine_waitForInVain: a VM that doesn't get ready in time is kept, the next apply waits again and
+// TestAccVirtualMachine_waitForTimesOut: a VM that doesn't get ready in time is kept, the next apply waits again and
 // may fail, and nothing is ever destroyed for it.
-func TestAccVirtualMachine_waitForInVain(t *testing.T) {
+func TestAccVirtualMachine_waitForTimesOut(t *testing.T) {
 	t.Parallel()
 	l := lab.Open(t)
 	name := lab.Name(t)

@@ -105,7 +105,7 @@ func guestFile(t *testing.T, l *lab.Lab, host, name, file string) string {
 	return string(read.Return.Content)
 }
 
-// TestAccVirtualMachine_move: a change of host moves the running guest, which goes on there, and everything that is
+// TestAccVirtualMachine_move: a change of host moves the running guest, which continues there, and everything that is
 // known of it goes along.
 func TestAccVirtualMachine_move(t *testing.T) {
 	t.Parallel()
@@ -198,7 +198,7 @@ func TestAccVirtualMachine_moveRefused(t *testing.T) {
 }
 
 // TestAccVirtualMachine_moveAborted: a migration that can't converge is an error, and Ctrl-C aborts one within seconds.
-// The guest goes on where it was, with what it wrote to its disk, and the next plan is the move again. In post-copy
+// The guest continues where it was, with what it wrote to its disk, and the next plan is the move again. In post-copy
 // Ctrl-C comes too late: a warning says where the VM is, and so does the state.
 func TestAccVirtualMachine_moveAborted(t *testing.T) {
 	t.Parallel()

@@ -87,7 +87,7 @@ func TestAccVirtualMachine_movePeers(t *testing.T) {
 		return lineOf(b.l.Virsh(t, b.from.Name, "domjobinfo", b.name), "Memory processed")
 	}
 	before := processed()
-	lab.Await(t, "the migration to go on", func() bool { return processed() != before })
+	lab.Await(t, "the migration to continue", func() bool { return processed() != before })
 
 	if out := b.tf.Run(t, "plan"); !inOrder("Virtual machine is being moved already", b.to.Name).MatchString(out) {
 		t.Errorf("plan: %s", out)

@@ -90,7 +90,7 @@ func TestAccVirtualMachine_hostStopsAnswering(t *testing.T) {
 		t.Errorf("the state lost the machine: %v", after)
 	}
 
-	// A host under maintenance: a warning, and the rest goes on.
+	// A host under maintenance: a warning, and the rest continues.
 	tf.Config(t, config(`on_unreachable = "keep"`, same))
 	expect(t, tf.Run(t, "plan"), "No changes", "Warning: Unable to refresh virtual machine",
 		`Host "kvm2" does not answer`, "Its last known state is kept", `on_unreachable is "keep"`)

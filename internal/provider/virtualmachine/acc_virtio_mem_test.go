@@ -9,7 +9,7 @@ import (
 )
 
 // TestAccVirtioMem_guest: a running guest takes and returns the memory of its devices as it is asked to, is given
-// another device, and keeps all of it through a live move, after which it goes on taking and returning.
+// another device, and keeps all of it through a live move, after which it keeps taking and returning.
 func TestAccVirtioMem_guest(t *testing.T) {
 	t.Parallel()
 	l := lab.Open(t)
@@ -51,7 +51,7 @@ func TestAccVirtioMem_guest(t *testing.T) {
 	const both = `a = { size = "256Mi", requested = "32Mi" }, b = { size = "128Mi", requested = "64Mi" }`
 	apply(devices(both), 96, "ua-virtio-mem-b", "<requested unit='KiB'>65536<")
 
-	// Its kernel goes on arranging that memory. What it writes meanwhile is lost with the move unless the TLB is flushed
+	// Its kernel keeps arranging that memory. What it writes meanwhile is lost with the move unless the TLB is flushed
 	// often: see the lab's GuestCmdline.
 	outputInGuest(t, l, host, name, "for i in 1 2 3 4; do stir >/dev/null 2>&1 & done")
 	host = "kvm2"

@@ -82,14 +82,14 @@ func TestAttributes_allArePlanned(t *testing.T) {
 	planned, was := attributesOf(t, &isNew), attributesOf(t, state)
 	for name, declared := range attributesOf(t, modelOf(t, full)) {
 		if !declared.IsNull() && planned[name].IsNull() {
-			t.Errorf("%s isn't in planning.settled: what is declared of it would never be planned", name)
+			t.Errorf("%s isn't in planning.plannedValues: what is declared of it would never be planned", name)
 		}
 	}
 	undeclared := planning{config: modelOf(t, minimal), state: state}.plannedValues()
 	planned = attributesOf(t, &undeclared)
 	for name := range definitionAttributes {
 		if !planned[name].Equal(was[name]) {
-			t.Errorf("%s isn't left alone by planning.settled where it isn't declared", name)
+			t.Errorf("%s isn't left alone by planning.plannedValues where it isn't declared", name)
 		}
 	}
 }

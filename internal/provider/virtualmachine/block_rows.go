@@ -32,7 +32,7 @@ var blockRows = func() map[string][]domain.Attribute {
 var blockLevels = func() map[string]attributes {
 	levels := map[string]attributes{}
 	for path, rows := range blockRows {
-		levels[path] = levelOf(path, rows)
+		levels[path] = schemaOfRows(path, rows)
 	}
 	return levels
 }()
@@ -66,8 +66,8 @@ var blockParts = func() map[string]bool {
 	return parts
 }()
 
-// levelOf returns the schema of rows. Names with dots are nested.
-func levelOf(path string, rows []domain.Attribute) attributes {
+// schemaOfRows returns the schema of rows. Names with dots are nested.
+func schemaOfRows(path string, rows []domain.Attribute) attributes {
 	level := attributes{}
 	inner := map[string][]domain.Attribute{}
 	for _, a := range rows {
@@ -80,7 +80,7 @@ func levelOf(path string, rows []domain.Attribute) attributes {
 		inner[first] = append(inner[first], a)
 	}
 	for name, rows := range inner {
-		part := levelOf(joinPath(path, name), rows)
+		part := schemaOfRows(joinPath(path, name), rows)
 		level[name] = nestedAttribute(domain.NestedDocs[joinPath(path, name)], part, objectType(part))
 	}
 	return level
@@ -111,8 +111,8 @@ func readRows(a map[string]attr.Value, path string, r rowReader, prior object, e
 	}
 }
 
-// severalFact returns the fact for a list of numbers, a list of texts or a map of texts.
-func severalFact(v attr.Value) string {
+// collectionFact returns the fact for a list of numbers, a list of texts or a map of texts.
+func collectionFact(v attr.Value) string {
 	switch v := v.(type) {
 	case types.List:
 		var (
@@ -135,8 +135,8 @@ func severalFact(v attr.Value) string {
 	}
 }
 
-// severalValue is the inverse of severalFact.
-func severalValue(kind domain.AttributeKind, fact string) attr.Value {
+// collectionValue is the inverse of collectionFact.
+func collectionValue(kind domain.AttributeKind, fact string) attr.Value {
 	switch kind {
 	case domain.Numbers:
 		var all []attr.Value

@@ -15,8 +15,8 @@ type block struct {
 	toDomain func(m, prior *model, s *domain.Spec)
 	// fromDomain sets the model's attributes to what was read.
 	fromDomain func(m *model, s domain.Spec, seen observation, prior *model)
-	// settle corrects planned values that depend on other attributes; if it is nil, none do.
-	settle func(planned, config, prior *model)
+	// planDependent corrects planned values that depend on other attributes; if it is nil, none do.
+	planDependent func(planned, config, prior *model)
 }
 
 // blocks is the list of the parts of a definition, as in the domain package.
@@ -42,8 +42,8 @@ var cpuBlock = block{
 		s.CPU = cpuToDomain(m.CPU)
 		declareRows(&s.Values, "cpu", "", open(m.CPU))
 	},
-	fromDomain: func(m *model, s domain.Spec, _ observation, prior *model) { m.CPU = cpuFromDomain(s, prior) },
-	settle:     func(planned, config, prior *model) { planned.CPU = settleCPU(config.CPU, planned.CPU, prior.CPU) },
+	fromDomain:    func(m *model, s domain.Spec, _ observation, prior *model) { m.CPU = cpuFromDomain(s, prior) },
+	planDependent: func(planned, config, prior *model) { planned.CPU = planCPU(config.CPU, planned.CPU, prior.CPU) },
 }
 
 var memoryBlock = block{
@@ -51,8 +51,8 @@ var memoryBlock = block{
 		s.Memory = memoryToDomain(m.Memory)
 		declareRows(&s.Values, "memory", "", open(m.Memory))
 	},
-	fromDomain: func(m *model, s domain.Spec, _ observation, prior *model) { m.Memory = memoryFromDomain(s, prior) },
-	settle:     func(planned, config, _ *model) { planned.Memory = settleMemory(config.Memory, planned.Memory) },
+	fromDomain:    func(m *model, s domain.Spec, _ observation, prior *model) { m.Memory = memoryFromDomain(s, prior) },
+	planDependent: func(planned, config, _ *model) { planned.Memory = planMemory(config.Memory, planned.Memory) },
 }
 
 var firmwareBlock = block{
@@ -61,15 +61,15 @@ var firmwareBlock = block{
 		declareRows(&s.Values, "firmware", "", open(m.Firmware))
 	},
 	fromDomain: func(m *model, s domain.Spec, _ observation, prior *model) { m.Firmware = firmwareFromDomain(s, prior) },
-	settle: func(planned, config, prior *model) {
-		planned.Firmware = settleFirmware(config.Firmware, planned.Firmware, prior.Firmware)
+	planDependent: func(planned, config, prior *model) {
+		planned.Firmware = planFirmware(config.Firmware, planned.Firmware, prior.Firmware)
 	},
 }
 
 var kernelBlock = block{
-	toDomain:   func(m, prior *model, s *domain.Spec) { s.Kernel = kernelToDomain(m.Kernel, prior.Kernel) },
-	fromDomain: func(m *model, s domain.Spec, _ observation, _ *model) { m.Kernel = kernelFromDomain(s.Kernel) },
-	settle:     func(planned, _, _ *model) { planned.Kernel = settleKernel(planned.Kernel) },
+	toDomain:      func(m, prior *model, s *domain.Spec) { s.Kernel = kernelToDomain(m.Kernel, prior.Kernel) },
+	fromDomain:    func(m *model, s domain.Spec, _ observation, _ *model) { m.Kernel = kernelFromDomain(s.Kernel) },
+	planDependent: func(planned, _, _ *model) { planned.Kernel = planKernel(planned.Kernel) },
 }
 
 var diskBlock = block{
@@ -80,10 +80,10 @@ var diskBlock = block{
 	fromDomain: func(m *model, s domain.Spec, seen observation, prior *model) {
 		m.Disks = disksFromDomain(s.Disks, seen.vm.Metadata, prior.Disks, prior.Name.IsNull())
 	},
-	settle: func(planned, config, prior *model) {
+	planDependent: func(planned, config, prior *model) {
 		before := withRenamed(config.Disks, prior.Disks)
-		planned.Disks = settlePaths(planned.Disks, before)
-		planned.Disks = settleFormats(config.Disks, planned.Disks, before)
+		planned.Disks = planDiskPaths(planned.Disks, before)
+		planned.Disks = planDiskFormats(config.Disks, planned.Disks, before)
 		planned.Disks = withoutOther(config.Disks, planned.Disks, diskType, "file", "block", "volume", "network", "pool")
 	},
 }
@@ -95,7 +95,7 @@ var interfaceBlock = block{
 	fromDomain: func(m *model, s domain.Spec, _ observation, prior *model) {
 		m.Interfaces = interfacesFromDomain(s.Interfaces, prior.Interfaces, prior.Name.IsNull())
 	},
-	settle: func(planned, config, _ *model) {
+	planDependent: func(planned, config, _ *model) {
 		planned.Interfaces = withoutOther(config.Interfaces, planned.Interfaces, interfaceType, interfaceSources...)
 	},
 }

@@ -35,8 +35,8 @@ func (p planning) warnAboutBoot() diag.Diagnostics {
 			"Set boot_order = 1 on the disk that it is to boot from.", text(p.config.Name), len(bootable), bootable[0]))}
 }
 
-// settleBootOrders plans no boot order for a device if another device is declared to get the same boot order.
-func settleBootOrders(planned, config *model) {
+// planBootOrders plans no boot order for a device if another device is declared to get the same boot order.
+func planBootOrders(planned, config *model) {
 	taken, unknown := map[int64]bool{}, config.Disks.IsUnknown() || config.Interfaces.IsUnknown()
 	for _, devices := range []types.Map{config.Disks, config.Interfaces} {
 		for _, device := range elements(devices) {

@@ -53,9 +53,9 @@ func cpuFromDomain(s domain.Spec, prior *model) types.Object {
 	return types.ObjectValueMust(cpuType.AttrTypes, a)
 }
 
-// settleCPU plans the counts that follow from the declared ones: the number of virtual CPUs is sockets x cores x
+// planCPU plans the counts that follow from the declared ones: the number of virtual CPUs is sockets x cores x
 // threads.
-func settleCPU(config, planned, prior types.Object) types.Object {
+func planCPU(config, planned, prior types.Object) types.Object {
 	if !isSet(config) || !isSet(planned) {
 		return planned
 	}

@@ -33,7 +33,7 @@ func TestSettleCPU_showsTheModeOfAModel(t *testing.T) {
 		if tt.mode.IsNull() {
 			planned["mode"] = has // What the framework takes over from the state.
 		}
-		got := settleCPU(config, types.ObjectValueMust(cpuType.AttrTypes, planned), prior)
+		got := planCPU(config, types.ObjectValueMust(cpuType.AttrTypes, planned), prior)
 		if mode := got.Attributes()["mode"]; !mode.Equal(tt.want) {
 			t.Errorf("%s: mode %s, want %s", name, mode, tt.want)
 		}

@@ -170,7 +170,7 @@ func diskSource(a object, prior types.Object) domain.DiskSource {
 	case text(a.string("block")) != "":
 		return domain.DiskSource{Block: text(a.string("block"))}
 	case text(a.string("pool")) != "", isVolumeID(text(a.string("volume"))):
-		return madeSource(a, open(prior))
+		return ownDiskSource(a, open(prior))
 	case text(a.string("volume")) != "":
 		return volumeSource(text(a.string("volume")))
 	case isSet(a.object("network")):
@@ -328,8 +328,8 @@ func networkDiskFromDomain(n *domain.NetworkSource, prior object, everything boo
 	return types.ObjectValueMust(networkDiskType.AttrTypes, a)
 }
 
-// settleFormats plans an unknown format if a disk gets a new source: the apply finds out the format of the new image.
-func settleFormats(config, planned, prior types.Map) types.Map {
+// planDiskFormats plans an unknown format if a disk gets a new source: the apply finds out the format of the new image.
+func planDiskFormats(config, planned, prior types.Map) types.Map {
 	declared, all, before := elements(config), elements(planned), elements(prior)
 	changed := false
 	for key, disk := range all {

@@ -76,7 +76,7 @@ func sameMeaning(path string, a, b attr.Value) bool {
 		b, ok := b.(types.Map)
 		return ok && isSet(a) && isSet(b) && elementType(a).Equal(types.StringType) && isKnown(a) && isKnown(b) &&
 			(sameTexts(path, value.StringMap(a), value.StringMap(b)) || // A null element isn't there.
-				domain.SameText(path, severalFact(a), severalFact(b)))
+				domain.SameText(path, collectionFact(a), collectionFact(b)))
 	case types.Object:
 		b, ok := b.(types.Object)
 		return ok && path == "disks.*.network" && isSet(a) && isSet(b) && isKnown(a) && isKnown(b) &&

@@ -35,8 +35,8 @@ func firmwareFromDomain(s domain.Spec, prior *model) types.Object {
 	return types.ObjectValueMust(firmwareType.AttrTypes, a)
 }
 
-// settleFirmware plans no secure boot setting and no files that belong to the other type of firmware.
-func settleFirmware(config, planned, prior types.Object) types.Object {
+// planFirmware plans no secure boot setting and no files that belong to the other type of firmware.
+func planFirmware(config, planned, prior types.Object) types.Object {
 	if !isSet(config) || !isSet(planned) || !isSet(prior) {
 		return planned
 	}

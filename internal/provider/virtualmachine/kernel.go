@@ -46,8 +46,8 @@ func kernelFromDomain(k *domain.Kernel) types.Object {
 	})
 }
 
-// settleKernel plans no other values for a kernel that is declared not to be there.
-func settleKernel(planned types.Object) types.Object {
+// planKernel plans no other values for a kernel that is declared not to be there.
+func planKernel(planned types.Object) types.Object {
 	a := open(planned)
 	if path := a.string("path"); !isSet(path) || path.ValueString() != "" {
 		return planned

@@ -45,8 +45,8 @@ func memoryFromDomain(s domain.Spec, prior *model) types.Object {
 	return types.ObjectValueMust(memoryType.AttrTypes, a)
 }
 
-// settleMemory drops a planned maximum that isn't declared and is below the size.
-func settleMemory(config, planned types.Object) types.Object {
+// planMemory drops a planned maximum that isn't declared and is below the size.
+func planMemory(config, planned types.Object) types.Object {
 	if !isSet(config) || !isSet(planned) {
 		return planned
 	}

@@ -150,8 +150,8 @@ type observation struct {
 	evicting string
 	// imported says that no apply has recorded the provider's metadata yet, so the prior state holds.
 	imported bool
-	// agreed is what both definitions said when they last agreed; nil: the prior state. See recallAgreed.
-	agreed *domain.Spec
+	// mergeBase is what both definitions said when they last agreed; nil: the prior state. See updateMergeBase.
+	mergeBase *domain.Spec
 	// restart caches the result of restartRequired; nil: not computed yet.
 	restart *bool
 }
@@ -197,7 +197,7 @@ func (m *model) keepReady(seen observation, prior *model) {
 
 func (m *model) definitionFromFleet(seen observation, prior *model) {
 	vm := seen.vm
-	before := seen.agreed
+	before := seen.mergeBase
 	if before == nil {
 		before = new(prior.spec(nil))
 	}

@@ -110,7 +110,7 @@ func (p planning) noteForReplacement(
 	}
 	vm := data.Managed.Plans(text(p.state.ID), text(p.config.Name))
 	if vm.Claimed && p.config.Name.Equal(p.state.Name) {
-		return diag.Diagnostics{nameTwice(text(p.state.Name))}
+		return diag.Diagnostics{duplicateNameError(text(p.state.Name))}
 	}
 	return meta.WritePrivate(ctx, private, privateReplaced, text(p.state.ID))
 }
@@ -150,7 +150,7 @@ func (r *Resource) checkWithFleet(
 	}
 	if isNew {
 		if name := p.config.Name.ValueString(); !r.Data.Managed.Wants(name) {
-			resp.Diagnostics.Append(nameTwice(name))
+			resp.Diagnostics.Append(duplicateNameError(name))
 			return
 		}
 		var diags diag.Diagnostics
@@ -185,8 +185,8 @@ func (r *Resource) verifyUnique(ctx context.Context, p planning, o outcome) erro
 	})
 }
 
-// nameTwice returns the error for two resources of one configuration with the same name.
-func nameTwice(name string) diag.Diagnostic {
+// duplicateNameError returns the error for two resources of one configuration with the same name.
+func duplicateNameError(name string) diag.Diagnostic {
 	return diag.NewAttributeErrorDiagnostic(path.Root("name"), "Duplicate virtual machine name",
 		"Two resources of this configuration have the name \""+name+"\". No two VMs can have one name.\n\n"+
 			"Choose another name for one of them, or remove it.")

@@ -72,8 +72,8 @@ func isVolumeID(volume string) bool {
 	return strings.Contains(volume, "/") && !strings.HasPrefix(volume, "/")
 }
 
-// madeSource returns the source of a disk whose pool is declared: the last observed path, or else an unknown one.
-func madeSource(a, prior object) domain.DiskSource {
+// ownDiskSource returns the source of a disk whose pool is declared: the last observed path, or else an unknown one.
+func ownDiskSource(a, prior object) domain.DiskSource {
 	if at := text(a.string("path")); at != "" {
 		return volumeSource(at)
 	}
@@ -179,9 +179,9 @@ func (p planning) warnRemoved() diag.Diagnostics {
 			"them:%s\n\nTo keep their data, apply on_destroy = \"keep\" for them first.", text(p.state.Name), lines.String()))}
 }
 
-// settlePaths plans the paths of disks. A volume or own disk keeps its path, and the path of a new one is known after
+// planDiskPaths plans the paths of disks. A volume or own disk keeps its path, and the path of a new one is known after
 // apply. Other disks have no path.
-func settlePaths(planned, prior types.Map) types.Map {
+func planDiskPaths(planned, prior types.Map) types.Map {
 	all, before := elements(planned), elements(prior)
 	changed := false
 	for key, disk := range all {
@@ -358,9 +358,9 @@ func (m *model) warnLost(fenced []string) diag.Diagnostics {
 			host, text(m.Name), lines.String()))}
 }
 
-// warnUsedAgain warns about the disks that a new VM would use in place of a VM that is gone, as its host has them. A
+// warnReusedDisks warns about the disks that a new VM would use in place of a VM that is gone, as its host has them. A
 // file that a move or a user left on that host may be older than what the VM wrote last.
-func (m *model) warnUsedAgain() diag.Diagnostics {
+func (m *model) warnReusedDisks() diag.Diagnostics {
 	var lines strings.Builder
 	disks, shared := elements(m.Disks), sharedDisks(m.Disks)
 	for _, key := range slices.Sorted(maps.Keys(disks)) {

@@ -157,7 +157,7 @@ func TestWarnUsedAgain(t *testing.T) {
 	} {
 		m := modelOf(t, minimal.with(in{"disks": test.disks}))
 		m.CurrentHost = types.StringValue("kvm1")
-		got := diagText(m.warnUsedAgain())
+		got := diagText(m.warnReusedDisks())
 		if (got == "") != (len(test.says) == 0) || got != "" && !strings.HasPrefix(got, "Warning: Disks are used again") {
 			t.Errorf("%s: %q", name, got)
 		}

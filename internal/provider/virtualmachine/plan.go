@@ -125,11 +125,11 @@ func (p planning) plannedValues() model {
 		return planned
 	})
 	for _, b := range blocks {
-		if b.settle != nil {
-			b.settle(&m, &c, s)
+		if b.planDependent != nil {
+			b.planDependent(&m, &c, s)
 		}
 	}
-	settleBootOrders(&m, &c)
+	planBootOrders(&m, &c)
 	return m
 }
 
@@ -177,7 +177,7 @@ func (p planning) planPower(o *outcome, need needs) {
 		m.Status, m.Phase = types.StringValue(status.StatusRunning), types.StringValue(status.PhaseRunning)
 		m.StatusReason = types.StringUnknown()
 	}
-	p.planMending(o)
+	p.planPostCopyRecovery(o)
 	m.Ready = p.plannedReady(m)
 	if !m.Status.Equal(s.Status) || !m.StatusReason.Equal(s.StatusReason) || !m.Ready.Equal(s.Ready) ||
 		!m.Interfaces.Equal(s.Interfaces) {

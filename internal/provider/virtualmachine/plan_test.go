@@ -491,7 +491,7 @@ func TestPlan_restart(t *testing.T) {
 	runAll(t, cases)
 }
 
-func TestPlan_newMachine(t *testing.T) {
+func TestPlan_newVM(t *testing.T) {
 	t.Parallel()
 	p := planning{config: modelOf(t, minimal.with(in{
 		"host": "kvm1", "cpu": in{"cores": 2}, "disks": in{"root": in{"volume": unknownMark}},

@@ -15,8 +15,8 @@ const (
 	privateLive = "live"
 	// privateImported says that the VM was imported, and the provider has written nothing to it since.
 	privateImported = "imported"
-	// privateAgreed is what both definitions of the running VM said when they last agreed. It is set while they differ.
-	privateAgreed = "agreed"
+	// privateMergeBase is what both definitions of the running VM said when they last agreed. It is set while they differ.
+	privateMergeBase = "agreed"
 	// privateEvicted says why a VM that is off stays off.
 	privateEvicted = "evicted"
 	// privateEvicting says why a running VM will be taken off its host.

@@ -20,7 +20,7 @@ func (m *model) readTimeout(ctx context.Context) (time.Duration, diag.Diagnostic
 	return m.Timeouts.Read(ctx, readTimeout)
 }
 
-// observeVM finds the VM and asks for its addresses, once: what the shortcut has already seen isn't asked for again.
+// observeVM finds the VM and asks for its addresses, once: what the fast path has already seen isn't asked for again.
 func (r *Resource) observeVM(ctx context.Context, state *model) (observation, error) {
 	if seen, ok := ctx.Value(observed{}).(observation); ok {
 		return seen, nil
@@ -47,7 +47,7 @@ func stateAfterRefresh(
 	ctx context.Context, seen observation, state *model, private meta.Private,
 ) (*model, diag.Diagnostics) {
 	_, diags := meta.ReadPrivate(ctx, private, privateImported, &seen.imported)
-	diags.Append(seen.recallAgreed(ctx, private, state, domain.Spec{})...)
+	diags.Append(seen.updateMergeBase(ctx, private, state, domain.Spec{})...)
 	now := &model{}
 	now.fromFleet(seen, state)
 	now.keepReady(seen, state)
@@ -100,7 +100,7 @@ func stateAfterCreate(seen observation, plan *model) *model {
 func (r *Resource) saveUpdated(
 	ctx context.Context, seen observation, plan, state *model, want domain.Spec, resp *resource.UpdateResponse,
 ) {
-	diags := seen.recallAgreed(ctx, resp.Private, state, want)
+	diags := seen.updateMergeBase(ctx, resp.Private, state, want)
 	var now model
 	now.fromFleet(seen, plan)
 	if resp.Diagnostics.Append(diags...); !resp.Diagnostics.HasError() {

@@ -48,7 +48,7 @@ func (p planning) restartNeeds(have, want domain.Spec) needs {
 	if p.live == nil {
 		return n
 	}
-	for _, c := range p.definitionChanges(domain.WithoutEchoes(*p.live, have), want) {
+	for _, c := range p.definitionChanges(domain.WithoutLibvirtDefaults(*p.live, have), want) {
 		shown := slices.ContainsFunc(changes, func(other domain.Change) bool { return isPartOf(c.Path, other.Path) })
 		switch {
 		case c.Replace:
@@ -145,7 +145,7 @@ func (p planning) planRestart(o *outcome, need needs, action status.Action) bool
 			// Undeclared changes may also be waiting for a restart.
 			m.RestartRequired = types.BoolUnknown()
 		}
-		o.diags.Append(p.unmadeWarning(need.unmade)...)
+		o.diags.Append(p.unfinishedChangesWarning(need.unmade)...)
 		return false
 	case o.policy == fleet.PolicyRestart:
 		m.RestartRequired = types.BoolValue(false)
@@ -161,7 +161,7 @@ func (p planning) planRestart(o *outcome, need needs, action status.Action) bool
 		if len(need.unmade) > 0 {
 			m.RestartRequired = types.BoolUnknown()
 		}
-		o.diags.Append(p.unmadeWarning(need.unmade)...)
+		o.diags.Append(p.unfinishedChangesWarning(need.unmade)...)
 		return false
 	default:
 		o.diags.Append(p.restartRefused(need.fresh)...)
@@ -253,9 +253,9 @@ func (p planning) restartWarning(changes []domain.Change) diag.Diagnostic {
 			text(p.state.Name), domain.ListChanges(changes)))
 }
 
-// unmadeWarning lists the changes that the apply completes. The plan doesn't show them, because the state already has
+// unfinishedChangesWarning lists the changes that the apply completes. The plan doesn't show them, because the state already has
 // them.
-func (p planning) unmadeWarning(changes []domain.Change) diag.Diagnostics {
+func (p planning) unfinishedChangesWarning(changes []domain.Change) diag.Diagnostics {
 	if len(changes) == 0 {
 		return nil
 	}

@@ -66,7 +66,7 @@ func rowValue(path, fact string) attr.Value {
 	case domain.Table:
 		return tableValue(path, fact)
 	case domain.Numbers, domain.Words, domain.Texts:
-		return severalValue(rows[path].Kind, fact)
+		return collectionValue(rows[path].Kind, fact)
 	default:
 		return types.StringValue(fact)
 	}

@@ -34,7 +34,7 @@ var rowAttributes = func() attributes {
 		if g.Block {
 			continue
 		}
-		level := levelOf(g.Path, g.Attributes)
+		level := schemaOfRows(g.Path, g.Attributes)
 		if g.Device != "" {
 			model := g.Attributes[0]
 			model.Unset = domain.None
@@ -218,7 +218,7 @@ var rowsBlock = block{
 			m.set(name, rowReader{facts: s.Values, spec: s}.readAttribute(name, a, prior.get(name), everything))
 		}
 	},
-	settle: func(planned, config, prior *model) {
+	planDependent: func(planned, config, prior *model) {
 		for name := range containers {
 			held, _ := planned.get(name).(types.Object)
 			declared, _ := config.get(name).(types.Object)
@@ -226,13 +226,13 @@ var rowsBlock = block{
 				continue // Undeclared values stay as they were.
 			}
 			before, _ := prior.get(name).(types.Object)
-			planned.set(name, settleGroups(name, declared, held, before))
+			planned.set(name, planGroups(name, declared, held, before))
 		}
 	},
 }
 
-// settleGroups plans the devices of a container.
-func settleGroups(container string, config, planned, prior types.Object) types.Object {
+// planGroups plans the devices of a container.
+func planGroups(container string, config, planned, prior types.Object) types.Object {
 	declared, inner, was := open(config), open(planned), open(prior)
 	changed := false
 	for _, g := range domain.Groups {
@@ -240,7 +240,7 @@ func settleGroups(container string, config, planned, prior types.Object) types.O
 		if g.Device == "" || !nestedTwice || holder != container {
 			continue
 		}
-		if settled, changes := settleGroup(g, declared.object(name), inner.object(name), was.object(name)); changes {
+		if settled, changes := planGroup(g, declared.object(name), inner.object(name), was.object(name)); changes {
 			inner[name], changed = settled, true
 		}
 	}
@@ -294,7 +294,7 @@ func collectValues(into *domain.Values, path, strip string, v attr.Value) {
 		if table, ok := v.(types.Map); ok && rows[path].Kind == domain.Table {
 			fact = domain.FormatTable(declaredRows(path, table))
 		} else {
-			fact = severalFact(v)
+			fact = collectionFact(v)
 		}
 	}
 	if *into == nil {
@@ -348,10 +348,10 @@ func (r rowReader) readAttribute(path string, a schema.Attribute, prior attr.Val
 	return types.ObjectValueMust(rowTypes[path], values)
 }
 
-// settleGroup plans the undeclared attributes of a device, and reports whether that changes anything. A device that is
+// planGroup plans the undeclared attributes of a device, and reports whether that changes anything. A device that is
 // removed has none. A device that is added has those that libvirt fills in. An attribute that follows another one is
 // new if that one changes.
-func settleGroup(g domain.Group, config, planned, prior types.Object) (settled types.Object, changes bool) {
+func planGroup(g domain.Group, config, planned, prior types.Object) (settled types.Object, changes bool) {
 	if !isSet(config) || !isSet(planned) {
 		return planned, false
 	}

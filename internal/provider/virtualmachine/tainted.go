@@ -49,7 +49,7 @@ func (r *Resource) replacedVM(ctx context.Context, m *model, private meta.Privat
 		}
 		switch machine := r.Data.Managed.Claims(vm.UUID); {
 		case machine.Planned && machine.Name == vm.Name:
-			diags.Append(nameTwice(vm.Name))
+			diags.Append(duplicateNameError(vm.Name))
 			return "", diags
 		case machine.Planned:
 			return "", diags // It loses the name at an unknown time: the check finds who has it.

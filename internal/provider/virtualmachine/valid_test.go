@@ -13,9 +13,9 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/virtualmachine"
 )
 
-// TestShortCut_validIsValidForTheFramework: the framework has nothing to say about a configuration that the short cut
+// TestFastPath_validIsValidForTheFramework: the framework has nothing to say about a configuration that the fast path
 // finds valid. A plain one is found valid, or every plan goes the long way.
-func TestShortCut_validIsValidForTheFramework(t *testing.T) {
+func TestFastPath_validIsValidForTheFramework(t *testing.T) {
 	t.Parallel()
 	r := newRPC(t, local, typical)
 	framework := providerserver.NewProtocol6(r.provider)()
@@ -25,7 +25,7 @@ func TestShortCut_validIsValidForTheFramework(t *testing.T) {
 			TypeName: virtualmachine.TypeName, Config: r.wire(tftypes.NewValue(r.schema, config)),
 		}
 	}
-	var short virtualmachine.ShortCut
+	var short virtualmachine.FastPath
 	if !short.Valid(t.Context(), request(attributes)) {
 		t.Fatal("a plain configuration isn't found valid")
 	}

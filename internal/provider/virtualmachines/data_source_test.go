@@ -60,7 +60,7 @@ func TestVirtualMachines_ofTheTestDriver(t *testing.T) {
 	})
 }
 
-// TestAccVirtualMachines_ofAFleet: VMs of all hosts are listed in one pass, with what stands still for which
+// TestAccVirtualMachines_ofAFleet: VMs of all hosts are listed in one pass, with which of them is paused for which
 // reason, and a silent host is told.
 func TestAccVirtualMachines_ofAFleet(t *testing.T) {
 	t.Parallel()

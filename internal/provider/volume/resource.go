@@ -347,7 +347,7 @@ func (r *volumeResource) findVolume(
 		case !pool && r.Data.OnUnreachable != meta.OnUnreachableKeep:
 			diags.Append(f.Error())
 		default:
-			f.Happened = "it can't be told whether the volume is there, so it is taken to be as it was"
+			f.Happened = "it is unknown whether the volume exists, so the state keeps it as it was"
 			diags.Append(f.Warning())
 		}
 	}

@@ -38,7 +38,7 @@ func TestRunningKeys_followARename(t *testing.T) {
 		}
 	}
 	was, is := live.Spec(), persistent.Spec()
-	aligned := Aligned(&was, &is)
+	aligned := AlignKeys(&was, &is)
 	_, renamed := aligned.Interfaces["wan"]
 	if !renamed || len(aligned.Interfaces) != 2 || aligned.Disks["boot"].Source.File != "/a" {
 		t.Errorf("%+v", aligned)

@@ -15,19 +15,19 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/meta"
 )
 
-// The shortcut handles VMs without changes, which most VMs of most plans are. The framework walks over every value a
+// The fast path handles VMs without changes, which most VMs of most plans are. The framework walks over every value a
 // dozen times, and each step along an attribute's path copies the schema of its level. That is two thirds of the cost
-// of a plan, and grows with the schema. So the shortcut first examines what Terraform sent without the framework, with
+// of a plan, and grows with the schema. So the fast path first examines what Terraform sent without the framework, with
 // the same functions that Read and ModifyPlan call. If they find nothing to do, the answer is what Terraform sent.
 //
 // This is correct only while the schema has no defaults and no plan modifiers of its own.
 
-// ShortCut answers Terraform if there is nothing to report, read or change. It leaves everything else to the framework.
-type ShortCut struct{ decoded decoded }
+// FastPath answers Terraform if there is nothing to report, read or change. It leaves everything else to the framework.
+type FastPath struct{ decoded decoded }
 
 // Valid reports whether a configuration has no errors and no warnings. If it isn't sure it returns false, and the
 // framework validates.
-func (s *ShortCut) Valid(ctx context.Context, req *tfprotov6.ValidateResourceConfigRequest) bool {
+func (s *FastPath) Valid(ctx context.Context, req *tfprotov6.ValidateResourceConfigRequest) bool {
 	config, err := decodeWire(ctx, req.Config)
 	if err != nil {
 		return false
@@ -42,7 +42,7 @@ func (s *ShortCut) Valid(ctx context.Context, req *tfprotov6.ValidateResourceCon
 
 // Saved returns a state that Terraform saved, in the form on the wire. It returns nil if only the framework can do
 // that, for example if another version of the schema saved the state. It records the state's VM.
-func (*ShortCut) Saved(data *meta.Data, req *tfprotov6.UpgradeResourceStateRequest) *tfprotov6.DynamicValue {
+func (*FastPath) Saved(data *meta.Data, req *tfprotov6.UpgradeResourceStateRequest) *tfprotov6.DynamicValue {
 	if req.RawState == nil {
 		return nil
 	}
@@ -61,9 +61,9 @@ func (*ShortCut) Saved(data *meta.Data, req *tfprotov6.UpgradeResourceStateReque
 	return &tfprotov6.DynamicValue{MsgPack: wire}
 }
 
-// PlansNothing reports whether a plan leaves the VM as it is, and returns the planned private state. If it isn't sure
+// PlansNoChanges reports whether a plan leaves the VM as it is, and returns the planned private state. If it isn't sure
 // it returns false, and the framework plans.
-func (s *ShortCut) PlansNothing(
+func (s *FastPath) PlansNoChanges(
 	ctx context.Context, data *meta.Data, req *tfprotov6.PlanResourceChangeRequest,
 ) ([]byte, bool) {
 	if data == nil || req.ProviderMeta != nil || !sameBytes(req.PriorState, req.ProposedNewState) {
@@ -73,11 +73,11 @@ func (s *ShortCut) PlansNothing(
 	if !ok {
 		return nil, false
 	}
-	config, err := s.decoded.takeOrDecode(ctx, req.Config)
+	config, err := s.decoded.cachedOrDecode(ctx, req.Config)
 	if err != nil {
 		return nil, false
 	}
-	state, err := s.decoded.takeOrDecode(ctx, req.PriorState)
+	state, err := s.decoded.cachedOrDecode(ctx, req.PriorState)
 	if err != nil {
 		return nil, false
 	}
@@ -127,9 +127,9 @@ func isPresent(d *tfprotov6.DynamicValue) bool {
 	return d != nil && len(d.MsgPack) > 0 && d.MsgPack[0] != msgpcode.Nil
 }
 
-// ReadsNothing reports whether reading finds the VM as in the state. If it isn't sure it returns false, and the
+// ReadsNoChanges reports whether reading finds the VM as in the state. If it isn't sure it returns false, and the
 // framework reads with the returned context, so that the VM isn't asked for its addresses again.
-func (s *ShortCut) ReadsNothing(
+func (s *FastPath) ReadsNoChanges(
 	ctx context.Context, data *meta.Data, req *tfprotov6.ReadResourceRequest,
 ) (context.Context, bool) {
 	if data == nil || data.Unknown || req.ProviderMeta != nil {
@@ -163,7 +163,7 @@ func (s *ShortCut) ReadsNothing(
 	return ctx, true
 }
 
-// observed is the context key for what the shortcut saw of the VM.
+// observed is the context key for what the fast path saw of the VM.
 type observed struct{}
 
 func sameBytes(a, b *tfprotov6.DynamicValue) bool {
@@ -190,8 +190,8 @@ func (c *decoded) put(d *tfprotov6.DynamicValue, m *model) {
 	c.models[string(d.MsgPack)] = m
 }
 
-// takeOrDecode returns a kept value, or decodes it.
-func (c *decoded) takeOrDecode(ctx context.Context, d *tfprotov6.DynamicValue) (*model, error) {
+// cachedOrDecode returns a kept value, or decodes it.
+func (c *decoded) cachedOrDecode(ctx context.Context, d *tfprotov6.DynamicValue) (*model, error) {
 	if d == nil {
 		return nil, errNull
 	}

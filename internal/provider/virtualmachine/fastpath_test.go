@@ -17,8 +17,8 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/value"
 )
 
-// TestShortcut_schemaLeavesPlanningToModifyPlan: what the short cut doesn't know of would be left out of plans.
-func TestShortcut_schemaLeavesPlanningToModifyPlan(t *testing.T) {
+// TestFastPath_schemaLeavesPlanningToModifyPlan: what the fast path doesn't know of would be left out of plans.
+func TestFastPath_schemaLeavesPlanningToModifyPlan(t *testing.T) {
 	t.Parallel()
 	walkSchema("", vmSchema.Attributes, func(at string, a schema.Attribute) {
 		for _, field := range []string{"Default", "PlanModifiers"} {
@@ -29,9 +29,9 @@ func TestShortcut_schemaLeavesPlanningToModifyPlan(t *testing.T) {
 	})
 }
 
-// TestShortcut_validatorsLookAtTheirValueAlone: the short cut passes them nothing else, and doesn't call them for null
+// TestFastPath_validatorsLookAtTheirValueAlone: the fast path passes them nothing else, and doesn't call them for null
 // and unknown. So only those that are known here may check a schema.
-func TestShortcut_validatorsLookAtTheirValueAlone(t *testing.T) {
+func TestFastPath_validatorsLookAtTheirValueAlone(t *testing.T) {
 	t.Parallel()
 	known := []string{
 		"stringvalidator.oneOfValidator", "stringvalidator.lengthAtLeastValidator", "mapvalidator.keysAreValidator",
@@ -44,7 +44,7 @@ func TestShortcut_validatorsLookAtTheirValueAlone(t *testing.T) {
 		validators := reflect.ValueOf(a).FieldByName("Validators")
 		for i := range validators.Len() {
 			if is := fmt.Sprintf("%T", validators.Index(i).Interface()); !slices.Contains(known, is) {
-				t.Errorf("%s has a validator %s: can the short cut call it?", at, is)
+				t.Errorf("%s has a validator %s: can the fast path call it?", at, is)
 			}
 		}
 		called := false
@@ -57,7 +57,7 @@ func TestShortcut_validatorsLookAtTheirValueAlone(t *testing.T) {
 			called = validators.Len() == 0
 		}
 		if !called {
-			t.Errorf("%s is a %T: the short cut doesn't call its validators", at, a)
+			t.Errorf("%s is a %T: the fast path doesn't call its validators", at, a)
 		}
 	})
 }
@@ -214,9 +214,9 @@ func drawValue(typ tftypes.Type, depth int) *rapid.Generator[tftypes.Value] {
 	})
 }
 
-// TestShortcut_leavesTheFrameworksPrivateStateAlone: the framework keeps its own entries next to ours, and changes them
+// TestFastPath_leavesTheFrameworksPrivateStateAlone: the framework keeps its own entries next to ours, and changes them
 // while it reads.
-func TestShortcut_leavesTheFrameworksPrivateStateAlone(t *testing.T) {
+func TestFastPath_leavesTheFrameworksPrivateStateAlone(t *testing.T) {
 	t.Parallel()
 	for data, open := range map[string]bool{
 		"":                                   true,

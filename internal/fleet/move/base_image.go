@@ -24,9 +24,9 @@ type missingImage struct {
 	bytes uint64
 }
 
-// imagesToBring returns the images that can be brought to the target before the VM moves there. An image that can't be
-// brought is a blocker of the disk that is based on it.
-func imagesToBring(ctx context.Context, vm *inventory.VM, facts domain.Mobility, to *inventory.Host) []missingImage {
+// baseImagesToCopy returns the images that are copied to the target before the VM moves there. An image that can't be
+// copied is a blocker of the disk that is based on it.
+func baseImagesToCopy(ctx context.Context, vm *inventory.VM, facts domain.Mobility, to *inventory.Host) []missingImage {
 	var missing []missingImage
 
 	for _, disk := range facts.Disks {
@@ -77,13 +77,13 @@ func copiesOfImage(
 	return here, there.Format == here.Format && there.PhysicalBytes == here.PhysicalBytes, nil
 }
 
-// bringImages brings the missing images to the target.
-func (m *move) bringImages(ctx context.Context, inspected migration.VM) error {
-	for _, image := range imagesToBring(ctx, m.vm, inspected.Mobility, m.to) {
-		if err := m.bringImage(ctx, image); err != nil {
+// copyBaseImages copies the missing images to the target.
+func (m *move) copyBaseImages(ctx context.Context, inspected migration.VM) error {
+	for _, image := range baseImagesToCopy(ctx, m.vm, inspected.Mobility, m.to) {
+		if err := m.copyBaseImage(ctx, image); err != nil {
 			return &inventory.Error{
 				VM: m.vm.Name, Host: m.to.Name, Kind: ErrNotMoved, Err: err,
-				Detail: fmt.Sprintf("image %q, which its disks are based on, was not brought there; it was not moved",
+				Detail: fmt.Sprintf("image %q, which its disks are based on, was not copied there; it was not moved",
 					image.ref.Pool+"/"+image.ref.Name),
 				Remedy: "Name the host in the hosts of the virtfleet_image, apply that, and then this again.",
 			}
@@ -93,11 +93,11 @@ func (m *move) bringImages(ctx context.Context, inspected migration.VM) error {
 	return nil
 }
 
-// bringImage brings one image, once for all VMs that need it.
-func (m *move) bringImage(ctx context.Context, image missingImage) error {
+// copyBaseImage copies one image, once for all VMs that need it.
+func (m *move) copyBaseImage(ctx context.Context, image missingImage) error {
 	mv := m.mover
 
-	unlock, err := mv.bringing.Lock(ctx, m.to.Name+" "+image.path)
+	unlock, err := mv.copying.Lock(ctx, m.to.Name+" "+image.path)
 	if err != nil {
 		return err
 	}
@@ -108,10 +108,10 @@ func (m *move) bringImage(ctx context.Context, image missingImage) error {
 		return err
 	}
 
-	mv.log.InfoContext(ctx, "bringing an image", "name", m.vm.Name, "source", m.from.Name, "target", m.to.Name,
+	mv.log.InfoContext(ctx, "copying a base image", "name", m.vm.Name, "source", m.from.Name, "target", m.to.Name,
 		"storage_pool", image.ref.Pool, "volume", image.ref.Name)
 
-	err = mv.records.Storage().Bring(ctx, m.from.Name, m.to.Name, image.ref)
+	err = mv.records.Storage().CopyImage(ctx, m.from.Name, m.to.Name, image.ref)
 	if err != nil && ctx.Err() != nil {
 		return errors.Join(context.Cause(ctx), err)
 	}
@@ -119,15 +119,15 @@ func (m *move) bringImage(ctx context.Context, image missingImage) error {
 	return err
 }
 
-// bringProblems returns a problem for the images that are brought to the target first.
+// bringProblems returns a problem for the images that are copied to the target first.
 func bringProblems(vm *inventory.VM, inspected migration.VM, to *inventory.Host) []inventory.Problem {
-	if len(inspected.Brings) == 0 {
+	if len(inspected.BaseImages) == 0 {
 		return nil
 	}
 
 	var lines []string
-	for _, file := range slices.Sorted(maps.Keys(inspected.Brings)) {
-		lines = append(lines, fmt.Sprintf("  - %s, %s", file, domain.FormatSize(inspected.Brings[file])))
+	for _, file := range slices.Sorted(maps.Keys(inspected.BaseImages)) {
+		lines = append(lines, fmt.Sprintf("  - %s, %s", file, domain.FormatSize(inspected.BaseImages[file])))
 	}
 
 	return []inventory.Problem{{

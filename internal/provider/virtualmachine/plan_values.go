@@ -32,51 +32,51 @@ func (s *shape) planValue(config, prior attr.Value) (planned attr.Value, kept bo
 	switch declared := config.(type) {
 	case types.Object:
 		before, _ := prior.(types.Object)
-		return s.settleObject(declared, before)
+		return s.planObject(declared, before)
 	case types.Map:
 		if s.element.fields == nil {
 			return config, false
 		}
 		before, _ := prior.(types.Map)
-		return s.settleMap(declared, before)
+		return s.planMap(declared, before)
 	default:
 		return config, false
 	}
 }
 
-// settleObject plans an object. It is new if prior is null.
-func (s *shape) settleObject(config, prior types.Object) (planned attr.Value, kept bool) {
-	settled, was := open(config), open(prior)
+// planObject plans an object. It is new if prior is null.
+func (s *shape) planObject(config, prior types.Object) (planned attr.Value, kept bool) {
+	values, was := open(config), open(prior)
 	kept = was != nil
-	for name, v := range settled {
+	for name, v := range values {
 		var same bool
-		settled[name], same = s.fields[name].planValue(v, was[name])
+		values[name], same = s.fields[name].planValue(v, was[name])
 		kept = kept && same
 	}
 	if kept {
 		return prior, true
 	}
-	return types.ObjectValueMust(s.attributeTypes(), settled), false
+	return types.ObjectValueMust(s.attributeTypes(), values), false
 }
 
-// settleMap plans a map of nested objects. A key that isn't declared is planned to be removed.
-func (s *shape) settleMap(config, prior types.Map) (planned attr.Value, kept bool) {
-	settled, was := config.Elements(), elements(prior)
-	kept = isSet(prior) && len(settled) == len(was)
-	for key, v := range settled {
+// planMap plans a map of nested objects. A key that isn't declared is planned to be removed.
+func (s *shape) planMap(config, prior types.Map) (planned attr.Value, kept bool) {
+	values, was := config.Elements(), elements(prior)
+	kept = isSet(prior) && len(values) == len(was)
+	for key, v := range values {
 		o, ok := v.(types.Object)
 		if !ok || !isSet(o) {
 			kept = false
 			continue
 		}
 		var same bool
-		settled[key], same = s.element.settleObject(o, was[key])
+		values[key], same = s.element.planObject(o, was[key])
 		kept = kept && same
 	}
 	if kept {
 		return prior, true
 	}
-	return types.MapValueMust(s.element.typ, settled), false
+	return types.MapValueMust(s.element.typ, values), false
 }
 
 // keepNotation returns the observed value, in the notation of prior, the state or plan, if both mean the same. It

@@ -34,19 +34,19 @@ func TestAgreed_keepsMergeSteady(t *testing.T) {
 		"ballooned":                   {both, with(ballooned), with(ballooned)},
 		"connected to another bridge": {both, with(bridge), with(bridge)},
 	} {
-		agreed := Agreed(tt.persistent, tt.live, both, Spec{}, nil)
+		agreed := MergeBase(tt.persistent, tt.live, both, Spec{}, nil)
 		for range 3 {
 			got := Merge(&tt.persistent, &tt.live, &agreed, nil)
 			if diff := cmp.Diff(tt.want, got); diff != "" {
 				t.Errorf("%s: -want +got:\n%s", name, diff)
 			}
-			agreed = Agreed(tt.persistent, tt.live, agreed, Spec{}, nil)
+			agreed = MergeBase(tt.persistent, tt.live, agreed, Spec{}, nil)
 		}
 	}
 
 	// Both took more memory while they differed in a disk: less of it in one of them is seen, then.
 	bigger := with(func(s *Spec) { s.Memory = size(512) })
-	agreed := Agreed(bigger, with(func(s *Spec) { s.Memory = size(512); disk(s) }), both, Spec{}, nil)
+	agreed := MergeBase(bigger, with(func(s *Spec) { s.Memory = size(512); disk(s) }), both, Spec{}, nil)
 	smaller := with(func(s *Spec) { s.Memory = size(300); disk(s) })
 	if got := Merge(&bigger, &smaller, &agreed, nil); *got.Memory.Size != 300*mib || len(got.Disks) != 2 {
 		t.Errorf("got %d of memory and %d disks", *got.Memory.Size, len(got.Disks))
@@ -74,12 +74,12 @@ func TestAgreed_updatesCount(t *testing.T) {
 			exchanged, Spec{Disks: map[string]Disk{"root": {Source: root.Source, Cache: "none"}}},
 		},
 	} {
-		agreed := Agreed(tt.persistent, have, have, tt.want, nil)
+		agreed := MergeBase(tt.persistent, have, have, tt.want, nil)
 		for range 2 {
 			if diff := cmp.Diff(have, Merge(&tt.persistent, &have, &agreed, nil)); diff != "" {
 				t.Errorf("%s: -want +got:\n%s", name, diff)
 			}
-			agreed = Agreed(tt.persistent, have, agreed, Spec{}, nil)
+			agreed = MergeBase(tt.persistent, have, agreed, Spec{}, nil)
 		}
 	}
 }

@@ -2,13 +2,13 @@ package domain
 
 import "reflect"
 
-// Agreed returns the facts on which both definitions agree. Where they differ it returns the fact in before. If before
+// MergeBase returns the facts on which both definitions agree. Where they differ it returns the fact in before. If before
 // is the result of this function for the previous reading, that is the last fact that the definitions agreed on.
 // Callers pass the result as prior to Merge, so that the answer of Merge doesn't change while nothing else changes.
 // Facts that an update has since asked of both definitions also count as agreed on: those in want, except the ones that
 // the update has staged.
-func Agreed(persistent, live, before, want Spec, staged Staged) Spec {
-	agreed, _ := mergeAgreed("", reflect.ValueOf(persistent), reflect.ValueOf(alignLive(live, persistent)),
+func MergeBase(persistent, live, before, want Spec, staged Staged) Spec {
+	agreed, _ := mergeBase("", reflect.ValueOf(persistent), reflect.ValueOf(alignLive(live, persistent)),
 		staged.overlay("", reflect.ValueOf(want), reflect.ValueOf(before))).Interface().(Spec)
 	return agreed
 }
@@ -51,7 +51,7 @@ func (s Staged) overlay(path string, want, before reflect.Value) reflect.Value {
 	}
 }
 
-func mergeAgreed(path string, p, l, before reflect.Value) reflect.Value {
+func mergeBase(path string, p, l, before reflect.Value) reflect.Value {
 	switch {
 	case same(path, p, l):
 		return p
@@ -63,7 +63,7 @@ func mergeAgreed(path string, p, l, before reflect.Value) reflect.Value {
 			was := before.MapIndex(key)
 			switch inL := l.MapIndex(key); {
 			case inL.IsValid() && was.IsValid():
-				agreed.SetMapIndex(key, mergeAgreed(join(path, key.String()), p.MapIndex(key), inL, was))
+				agreed.SetMapIndex(key, mergeBase(join(path, key.String()), p.MapIndex(key), inL, was))
 			case inL.IsValid():
 				agreed.SetMapIndex(key, p.MapIndex(key))
 			}
@@ -78,7 +78,7 @@ func mergeAgreed(path string, p, l, before reflect.Value) reflect.Value {
 	case !isLeaf(p.Type()):
 		agreed := reflect.New(p.Type()).Elem()
 		for i := range p.NumField() {
-			agreed.Field(i).Set(mergeAgreed(join(path, step(p.Type().Field(i))), p.Field(i), l.Field(i), before.Field(i)))
+			agreed.Field(i).Set(mergeBase(join(path, step(p.Type().Field(i))), p.Field(i), l.Field(i), before.Field(i)))
 		}
 		return agreed
 	default:

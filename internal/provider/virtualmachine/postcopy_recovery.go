@@ -9,9 +9,9 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/status"
 )
 
-// planMending plans that a VM whose migration broke in post-copy runs after the apply, which resumes the migration. A
+// planPostCopyRecovery plans that a VM whose migration broke in post-copy runs after the apply, which resumes the migration. A
 // plan can't know whether resuming will succeed.
-func (p planning) planMending(o *outcome) {
+func (p planning) planPostCopyRecovery(o *outcome) {
 	if text(p.state.StatusReason) != status.ReasonPostcopyFailed {
 		return
 	}

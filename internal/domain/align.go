@@ -1,8 +1,8 @@
 package domain
 
-// Aligned returns the live spec with the keys that the persistent definition uses for the same devices. The keys can
+// AlignKeys returns the live spec with the keys that the persistent definition uses for the same devices. The keys can
 // differ: when a device's key changes, the running device keeps the alias that it was started with.
-func Aligned(live, persistent *Spec) *Spec {
+func AlignKeys(live, persistent *Spec) *Spec {
 	if live == nil || persistent == nil {
 		return live
 	}
@@ -10,9 +10,9 @@ func Aligned(live, persistent *Spec) *Spec {
 	return &aligned
 }
 
-// WithoutEchoes returns the live spec without the values that libvirt added by itself, for attributes that the VM is
+// WithoutLibvirtDefaults returns the live spec without the values that libvirt added by itself, for attributes that the VM is
 // known not to set.
-func WithoutEchoes(live, known Spec) Spec {
+func WithoutLibvirtDefaults(live, known Spec) Spec {
 	for _, g := range Groups {
 		live.Values = g.rows().align(live.Values, known.Values)
 	}
