@@ -220,7 +220,7 @@ func grownByHand(ctx context.Context, vm *inventory.VM, d Desired) []inventory.P
 		has := domain.FormatSize(volume.CapacityBytes)
 		problems = append(problems, inventory.Problem{
 			Attribute: OwnDiskAttribute(key, "size"), Summary: "Disks never shrink",
-			Detail: fmt.Sprintf("Disk %q of VM %q has %s on host %q, because somebody resized it, and size is %s.",
+			Detail: fmt.Sprintf("Disk %q of VM %q has %s on host %q, because a user resized it, and size is %s.",
 				key, vm.Name, has, vm.Host, domain.FormatSize(want)),
 			Remedy: fmt.Sprintf("Set size to %q or more.", has),
 		})
