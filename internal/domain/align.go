@@ -10,8 +10,8 @@ func AlignKeys(live, persistent *Spec) *Spec {
 	return &aligned
 }
 
-// WithoutLibvirtDefaults returns the live spec without the values that libvirt added by itself, for attributes that the VM is
-// known not to set.
+// WithoutLibvirtDefaults returns the live spec without the values that libvirt added by itself, for attributes that the
+// VM is known not to set.
 func WithoutLibvirtDefaults(live, known Spec) Spec {
 	for _, g := range Groups {
 		live.Values = g.rows().align(live.Values, known.Values)

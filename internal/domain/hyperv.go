@@ -68,8 +68,8 @@ const (
 	maxVendorID = 12
 )
 
-// withState completes an attribute whose element has a state in addition to that attribute. Without a value the state is
-// off.
+// withState completes an attribute whose element has a state in addition to that attribute. Without a value the state
+// is off.
 func withState(element, name string, a Attribute) Attribute {
 	value, state := element+"@"+name, element+"@state"
 	a.Read = func(e *etree.Element) string {

@@ -2,8 +2,8 @@ package domain
 
 import "reflect"
 
-// MergeBase returns the facts on which both definitions agree. Where they differ it returns the fact in before. If before
-// is the result of this function for the previous reading, that is the last fact that the definitions agreed on.
+// MergeBase returns the facts on which both definitions agree. Where they differ it returns the fact in before. If
+// before is the result of this function for the previous reading, that is the last fact that the definitions agreed on.
 // Callers pass the result as prior to Merge, so that the answer of Merge doesn't change while nothing else changes.
 // Facts that an update has since asked of both definitions also count as agreed on: those in want, except the ones that
 // the update has staged.

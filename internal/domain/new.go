@@ -58,8 +58,8 @@ func New(s Spec, uuid string) (*Definition, error) {
 	return d, nil
 }
 
-// DefaultMachineType returns the machine type of a new VM that declares none: KubeVirt's default. libvirt's own default for
-// x86_64 is the machine type of 1996.
+// DefaultMachineType returns the machine type of a new VM that declares none: KubeVirt's default. libvirt's own default
+// for x86_64 is the machine type of 1996.
 func DefaultMachineType(arch string) string {
 	switch arch {
 	case "x86_64", "i686":
@@ -187,8 +187,8 @@ func (d *Definition) addPorts(machine, spare string, declared bool) error {
 	return d.Apply(Spec{Values: Values{hotplugPorts: spare}})
 }
 
-// SameMachineType reports whether two machine types mean the same: they are equal, or one is an alias of the other (q35,
-// pc-q35-7.2). An empty machine type equals all.
+// SameMachineType reports whether two machine types mean the same: they are equal, or one is an alias of the other
+// (q35, pc-q35-7.2). An empty machine type equals all.
 func SameMachineType(a, b string) bool {
 	if a == "" || b == "" || a == b {
 		return true

@@ -135,8 +135,8 @@ func applyFirmware(root *etree.Element, want Firmware) error {
 	return nil
 }
 
-// RequiresNVRAMReset reports whether the wanted firmware can't use the variables that the current firmware has kept for the
-// guest: they lack the keys for secure boot, or have another layout.
+// RequiresNVRAMReset reports whether the wanted firmware can't use the variables that the current firmware has kept for
+// the guest: they lack the keys for secure boot, or have another layout.
 func (f Firmware) RequiresNVRAMReset(want Firmware) bool {
 	if pick(want.Type, f.Type, "bios") != "efi" {
 		return false

@@ -182,7 +182,8 @@ func missing(path string, have, want reflect.Value) []string {
 			return nil
 		}
 		a, b := strings.TrimSpace(fmt.Sprint(have)), strings.TrimSpace(fmt.Sprint(want))
-		if strings.HasSuffix(path, ".Machine") && SameMachineType(a, b) || strings.HasSuffix(path, ".Cache") && sameCache(a, b) {
+		if strings.HasSuffix(path, ".Machine") && SameMachineType(a, b) ||
+			strings.HasSuffix(path, ".Cache") && sameCache(a, b) {
 			return nil
 		}
 		if a != b {

@@ -450,7 +450,7 @@ func TestLab_ownDisksAreDrained(t *testing.T) {
 		t.Errorf("planned without room for both: %+v, %v", plan, err)
 	}
 
-	crowded(t, l, f, vm, resting, to)
+	crowded(t, f, vm, resting, to)
 	carries(t, l, vm, image)
 	hasOnly(t, l, to.Name, dir, image)
 
@@ -496,7 +496,7 @@ func TestLab_ownDisksAreDrained(t *testing.T) {
 
 // crowded wants that of two VMs, which don't both fit into the target's storage pool, the second isn't moved while the
 // first is on its way. That is cut off then: its QEMU on the target dies.
-func crowded(t *testing.T, l *lab.Lab, f *Fleet, first, second *inventory.VM, to *lab.Host) {
+func crowded(t *testing.T, f *Fleet, first, second *inventory.VM, to *lab.Host) {
 	t.Helper()
 
 	over := make(chan error, 1)

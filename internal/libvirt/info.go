@@ -159,12 +159,47 @@ func (c *conn) readInfo() (*HostInfo, error) {
 	return info, info.readCapabilities(capabilities)
 }
 
+// capabilitiesMachine and capabilitiesGuest are parts of libvirt's capabilities document.
+type capabilitiesMachine struct {
+	Name    string `xml:",chardata"`
+	MaxCPUs int    `xml:"maxCpus,attr"`
+}
+
+type capabilitiesGuest struct {
+	Arch struct {
+		Name     string                `xml:"name,attr"`
+		Machines []capabilitiesMachine `xml:"machine"`
+		Domains  []struct {
+			Type     string                `xml:"type,attr"`
+			Machines []capabilitiesMachine `xml:"machine"`
+		} `xml:"domain"`
+	} `xml:"arch"`
+}
+
+func (g capabilitiesGuest) guest() Guest {
+	guest := Guest{Arch: g.Arch.Name, MaxCPUs: map[string]int{}}
+	known := map[string]bool{}
+	add := func(machines []capabilitiesMachine) {
+		for _, m := range machines {
+			if m.MaxCPUs > 0 {
+				guest.MaxCPUs[m.Name] = max(guest.MaxCPUs[m.Name], m.MaxCPUs)
+			}
+			if !known[m.Name] {
+				known[m.Name] = true
+				guest.MachineTypes = append(guest.MachineTypes, m.Name)
+			}
+		}
+	}
+	add(g.Arch.Machines)
+	for _, d := range g.Arch.Domains {
+		guest.DomainTypes = append(guest.DomainTypes, d.Type)
+		add(d.Machines)
+	}
+	return guest
+}
+
 // readCapabilities reads the relevant values from libvirt's capabilities document.
 func (i *HostInfo) readCapabilities(document string) error {
-	type machine struct {
-		Name    string `xml:",chardata"`
-		MaxCPUs int    `xml:"maxCpus,attr"`
-	}
 	var capabilities struct {
 		UUID   string             `xml:"host>uuid"`
 		Arch   string             `xml:"host>cpu>arch"`
@@ -186,16 +221,7 @@ func (i *HostInfo) readCapabilities(document string) error {
 			ID       int        `xml:"id,attr"`
 			Controls []struct{} `xml:"control"`
 		} `xml:"host>memory_bandwidth>node"`
-		Guests []struct {
-			Arch struct {
-				Name     string    `xml:"name,attr"`
-				Machines []machine `xml:"machine"`
-				Domains  []struct {
-					Type     string    `xml:"type,attr"`
-					Machines []machine `xml:"machine"`
-				} `xml:"domain"`
-			} `xml:"arch"`
-		} `xml:"guest"`
+		Guests []capabilitiesGuest `xml:"guest"`
 	}
 	if err := xml.Unmarshal([]byte(document), &capabilities); err != nil {
 		return fmt.Errorf("%w: the host's capabilities can't be read: %w", ErrInternal, err)
@@ -223,25 +249,7 @@ func (i *HostInfo) readCapabilities(document string) error {
 	}
 	slices.SortFunc(i.Cells, func(a, b NUMACell) int { return cmp.Compare(a.ID, b.ID) })
 	for _, g := range capabilities.Guests {
-		guest := Guest{Arch: g.Arch.Name, MaxCPUs: map[string]int{}}
-		known := map[string]bool{}
-		add := func(machines []machine) {
-			for _, m := range machines {
-				if m.MaxCPUs > 0 {
-					guest.MaxCPUs[m.Name] = max(guest.MaxCPUs[m.Name], m.MaxCPUs)
-				}
-				if !known[m.Name] {
-					known[m.Name] = true
-					guest.MachineTypes = append(guest.MachineTypes, m.Name)
-				}
-			}
-		}
-		add(g.Arch.Machines)
-		for _, d := range g.Arch.Domains {
-			guest.DomainTypes = append(guest.DomainTypes, d.Type)
-			add(d.Machines)
-		}
-		i.Guests = append(i.Guests, guest)
+		i.Guests = append(i.Guests, g.guest())
 	}
 	return nil
 }

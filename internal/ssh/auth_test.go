@@ -316,14 +316,14 @@ type touchedAgent struct {
 }
 
 func (a touchedAgent) Sign(key xssh.PublicKey, data []byte) (*xssh.Signature, error) {
-	time.Sleep(a.after)
+	<-time.After(a.after)
 	return a.ExtendedAgent.Sign(key, data)
 }
 
 func (a touchedAgent) SignWithFlags(
 	key xssh.PublicKey, data []byte, flags agent.SignatureFlags,
 ) (*xssh.Signature, error) {
-	time.Sleep(a.after)
+	<-time.After(a.after)
 	return a.ExtendedAgent.SignWithFlags(key, data, flags)
 }
 

@@ -91,9 +91,9 @@ func (c *Client) Absent(ctx context.Context, paths ...string) ([]string, error) 
 const sameFileScript = `f=$1; shift; for p; do s=` + fileOther + `; test "$p" -ef "$f" && s=` + fileSame +
 	`; echo; echo $s; done`
 
-// SameFile returns those of the absolute paths that lead to the file of path on the host, for example through a symbolic
-// link, as the user who logs in sees it. A path of which this is unknown isn't among them. A program on the host (sh)
-// looks, and changes nothing.
+// SameFile returns those of the absolute paths that lead to the file of path on the host, for example through a
+// symbolic link, as the user who logs in sees it. A path of which this is unknown isn't among them. A program on the
+// host (sh) looks, and changes nothing.
 //
 // Errors are those of [Client.Absent].
 func (c *Client) SameFile(ctx context.Context, path string, paths ...string) ([]string, error) {

@@ -83,12 +83,12 @@ func TestSameFile(t *testing.T) {
 	client := newClient(t, server.config(t, key))
 	file, dir := writeFile(t, "here\n"), t.TempDir()
 	symbolic, hard, through := filepath.Join(dir, "it's $(a link)"), filepath.Join(dir, "hard"), filepath.Join(dir, "dir")
-	for link, make := range map[string]func() error{
+	for link, create := range map[string]func() error{
 		symbolic: func() error { return os.Symlink(file, symbolic) },
 		hard:     func() error { return os.Link(file, hard) },
 		through:  func() error { return os.Symlink(filepath.Dir(file), through) },
 	} {
-		if err := make(); err != nil {
+		if err := create(); err != nil {
 			t.Fatalf("%s: %v", link, err)
 		}
 	}
@@ -104,7 +104,8 @@ func TestSameFile(t *testing.T) {
 		t.Errorf("no file is the same as one that isn't there: got %q", got)
 	}
 	// More than fits into one command.
-	got, err = client.SameFile(t.Context(), file, slices.Repeat([]string{hard, "/none/" + strings.Repeat("x", 200)}, 500)...)
+	many := slices.Repeat([]string{hard, "/none/" + strings.Repeat("x", 200)}, 500)
+	got, err = client.SameFile(t.Context(), file, many...)
 	noError(t, err)
 	if len(got) != 500 {
 		t.Errorf("got %d paths, want 500", len(got))

@@ -17,9 +17,9 @@ var namedByContent = regexp.MustCompile(`-[0-9a-f]{12}$`)
 // NamedByContent reports whether a volume has the name of an image's copy: its content can be checked.
 func (r Ref) NamedByContent() bool { return namedByContent.MatchString(r.Name) }
 
-// CopyImage copies an image to a host from another host's copy, unless the host has a whole copy. It reads the copy to the
-// operator's side first, checks it against its name, and sends it as Put does: an interrupted copy is never mistaken
-// for the image.
+// CopyImage copies an image to a host from another host's copy, unless the host has a whole copy. It reads the copy to
+// the operator's side first, checks it against its name, and sends it as Put does: an interrupted copy is never
+// mistaken for the image.
 func (s *Storage) CopyImage(ctx context.Context, from, to string, ref Ref) (err error) {
 	h, err := s.host(from)
 	if err != nil {

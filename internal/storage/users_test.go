@@ -31,8 +31,9 @@ func TestUsers(t *testing.T) {
 		"longer": `file="/vms/data2"`, "elsewhere": `file="/other/data"`,
 	}
 	for name, source := range sources {
-		if _, err := h.DefineDomain(t.Context(), fmt.Sprintf(`<domain type="test"><name>%s</name><memory>1024</memory><os><type>hvm</type></os><devices>`+
-			`<disk type="file"><source %s/><target dev="vdb" bus="virtio"/></disk></devices></domain>`, name, source)); err != nil {
+		definition := fmt.Sprintf(`<domain type="test"><name>%s</name><memory>1024</memory><os><type>hvm</type></os>`+
+			`<devices><disk type="file"><source %s/><target dev="vdb" bus="virtio"/></disk></devices></domain>`, name, source)
+		if _, err := h.DefineDomain(t.Context(), definition); err != nil {
 			t.Fatalf("%s: %v", name, err)
 		}
 	}

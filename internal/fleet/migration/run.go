@@ -245,8 +245,8 @@ func (r *run) migrate(ctx context.Context) error {
 	}
 }
 
-// postCopyStalled says whether the migration, which can't be aborted in post-copy, has copied nothing since the run's time
-// was over, or since it last brought memory after that.
+// postCopyStalled says whether the migration, which can't be aborted in post-copy, has copied nothing since the run's
+// time was over, or since it last brought memory after that.
 func (r *run) postCopyStalled() bool {
 	select {
 	case <-r.stopped:

@@ -19,7 +19,7 @@ func (t preflight) checkSecrets(ctx context.Context, f *blockerList) {
 			at := "disks." + disk.Key
 			switch {
 			case errors.Is(err, libvirt.ErrNotFound):
-				if _, why := secretToBring(ctx, t.source, t.target, uuid); why != "" {
+				if why := whyNotBrought(ctx, t.source, t.target, uuid); why != "" {
 					f.lacks(status.Secret, uuid, DisksNotLiveMigratable, at,
 						fmt.Sprintf("disk %q is opened with secret %s, host %q has no such secret, and the move can't bring it: %s",
 							disk.Key, uuid, t.target.Name(), why), "Add the host to the hosts of the virtfleet_secret.")
@@ -40,7 +40,7 @@ func SecretsToBring(ctx context.Context, facts domain.Mobility, source, target *
 			if _, err := target.HostSecret(ctx, uuid); !errors.Is(err, libvirt.ErrNotFound) || slices.Contains(missing, uuid) {
 				continue
 			}
-			if _, why := secretToBring(ctx, source, target, uuid); why == "" {
+			if whyNotBrought(ctx, source, target, uuid) == "" {
 				missing = append(missing, uuid)
 			}
 		}
@@ -48,25 +48,25 @@ func SecretsToBring(ctx context.Context, facts domain.Mobility, source, target *
 	return missing
 }
 
-// secretToBring returns the source's secret, or why it can't be brought to the target.
-func secretToBring(ctx context.Context, source, target *libvirt.Host, uuid string) (s *libvirt.HostSecret, why string) {
+// whyNotBrought returns why the source's secret can't be brought to the target; "" if it can.
+func whyNotBrought(ctx context.Context, source, target *libvirt.Host, uuid string) string {
 	s, err := source.HostSecret(ctx, uuid)
 	switch {
 	case err != nil:
-		return nil, fmt.Sprintf("on host %q it can't be read: %v", source.Name(), err)
+		return fmt.Sprintf("on host %q it can't be read: %v", source.Name(), err)
 	case s.Private:
-		return nil, "it is private, so libvirt doesn't reveal its value"
+		return "it is private, so libvirt doesn't reveal its value"
 	case s.Ephemeral:
-		return nil, "it is ephemeral, so it must not be stored"
+		return "it is ephemeral, so it must not be stored"
 	}
 	other, err := target.HostSecretByUsage(ctx, s.Usage, s.UsageID)
 	switch {
 	case errors.Is(err, libvirt.ErrNotFound):
-		return s, ""
+		return ""
 	case err != nil:
-		return nil, fmt.Sprintf("the secrets of host %q can't be read: %v", target.Name(), err)
+		return fmt.Sprintf("the secrets of host %q can't be read: %v", target.Name(), err)
 	default:
-		return nil, fmt.Sprintf("the host has another secret for %s %q, %s", s.Usage, s.UsageID, other.UUID)
+		return fmt.Sprintf("the host has another secret for %s %q, %s", s.Usage, s.UsageID, other.UUID)
 	}
 }
 

@@ -43,8 +43,8 @@ func fitsMachineType(a inventory.Reply, s domain.Spec) []inventory.Problem {
 // versionedMachine matches a machine type that QEMU has for each of its versions: "pc-q35-7.2".
 var versionedMachine = regexp.MustCompile(`-(\d{1,4})\.(\d{1,4})$`)
 
-// knowsMachineType reports whether a host has a machine type. Hosts list each machine type under its versioned name, and
-// some under a short name too.
+// knowsMachineType reports whether a host has a machine type. Hosts list each machine type under its versioned name,
+// and some under a short name too.
 func knowsMachineType(all []string, machine string) bool {
 	if versionedMachine.MatchString(machine) {
 		return slices.Contains(all, machine)
@@ -53,8 +53,8 @@ func knowsMachineType(all []string, machine string) bool {
 	return slices.ContainsFunc(all, func(m string) bool { return domain.SameMachineType(m, machine) })
 }
 
-// lacksMachineType returns the problem that the host has no such machine type, with the version of QEMU that has it if the
-// name contains the version.
+// lacksMachineType returns the problem that the host has no such machine type, with the version of QEMU that has it if
+// the name contains the version.
 func lacksMachineType(a inventory.Reply, machine, arch string) inventory.Problem {
 	p := inventory.Problem{
 		Attribute: "machine_type", Detail: fmt.Sprintf("it does not know machine type %q for %s", machine, arch),

@@ -183,8 +183,8 @@ func TestAccBadInput_apply(t *testing.T) {
 	}
 }
 
-// TestBadInput_duplicateName: two resources of one name are refused by the plan, whichever of them Terraform plans first,
-// be both new or one of them there.
+// TestBadInput_duplicateName: two resources of one name are refused by the plan, whichever of them Terraform plans
+// first, be both new or one of them there.
 func TestBadInput_duplicateName(t *testing.T) {
 	t.Parallel()
 	const name = "test" // The VM that libvirt's built-in driver comes with.

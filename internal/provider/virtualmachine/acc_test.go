@@ -102,7 +102,7 @@ func TestAccVirtualMachine_minimum(t *testing.T) {
 			know("phase", exactly("Running")),
 			know("ready", knownvalue.Bool(true)),
 			know("restart_required", knownvalue.Bool(false)),
-			know("stale_definitions", knownvalue.ListExact(nil)),
+			know("location.stale_definitions", knownvalue.ListExact(nil)),
 			know("run_strategy", knownvalue.Null()),
 			know("host", knownvalue.Null()),
 			know("disks", knownvalue.MapExact(nil)),

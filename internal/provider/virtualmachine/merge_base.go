@@ -9,8 +9,8 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/meta"
 )
 
-// updateMergeBase reads, from the private state, what both definitions of the running VM said when they last agreed, and
-// stores it again. It stores nothing once they agree. The question which of the two has changed since must have the
+// updateMergeBase reads, from the private state, what both definitions of the running VM said when they last agreed,
+// and stores it again. It stores nothing once they agree. The question which of the two has changed since must have the
 // same answer at each reading, even after an earlier answer has entered the state. before is the state at the first
 // difference. want is what an update has just asked of both definitions.
 func (o *observation) updateMergeBase(

@@ -9,8 +9,8 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/status"
 )
 
-// planPostCopyRecovery plans that a VM whose migration broke in post-copy runs after the apply, which resumes the migration. A
-// plan can't know whether resuming will succeed.
+// planPostCopyRecovery plans that a VM whose migration broke in post-copy runs after the apply, which resumes the
+// migration. A plan can't know whether resuming will succeed.
 func (p planning) planPostCopyRecovery(o *outcome) {
 	if text(p.state.StatusReason) != status.ReasonPostcopyFailed {
 		return

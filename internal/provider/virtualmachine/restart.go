@@ -253,8 +253,8 @@ func (p planning) restartWarning(changes []domain.Change) diag.Diagnostic {
 			text(p.state.Name), domain.ListChanges(changes)))
 }
 
-// unfinishedChangesWarning lists the changes that the apply completes. The plan doesn't show them, because the state already has
-// them.
+// unfinishedChangesWarning lists the changes that the apply completes. The plan doesn't show them, because the state
+// already has them.
 func (p planning) unfinishedChangesWarning(changes []domain.Change) diag.Diagnostics {
 	if len(changes) == 0 {
 		return nil

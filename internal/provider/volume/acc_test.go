@@ -395,8 +395,8 @@ func TestAccVolume_growsOnline(t *testing.T) {
 }
 
 // TestAccVolume_replaced: the plan of a replacement names the data that is deleted and what still uses it, also for a
-// tainted volume, of which Terraform plans only the new one. With -replace, of which no provider is told, the apply finds
-// out. What is in use is never deleted.
+// tainted volume, of which Terraform plans only the new one. With -replace, of which no provider is told, the apply
+// finds out. What is in use is never deleted.
 func TestAccVolume_replaced(t *testing.T) {
 	t.Parallel()
 	l := lab.Open(t)
@@ -434,9 +434,9 @@ func TestAccVolume_replaced(t *testing.T) {
 	inode := func() string { return l.Run(t, "kvm1", "stat", "-c", "%i %W", file) }
 	before := inode()
 
-	l.Define(t, "kvm1", fmt.Sprintf("<domain type='qemu'><name>%s</name><memory unit='MiB'>16</memory><os><type>hvm</type>"+
-		"</os><devices><disk type='file'><driver type='qcow2'/><source file='%s'/><target dev='vda' bus='virtio'/></disk>"+
-		"</devices></domain>", name, file))
+	l.Define(t, "kvm1", fmt.Sprintf("<domain type='qemu'><name>%s</name><memory unit='MiB'>16</memory>"+
+		"<os><type>hvm</type></os><devices><disk type='file'><driver type='qcow2'/><source file='%s'/>"+
+		"<target dev='vda' bus='virtio'/></disk></devices></domain>", name, file))
 	used := fmt.Sprintf("VM %q on host \"kvm1\" uses it", name)
 	plans(append(lost, "the apply fails", used)...)
 	says(tf.Fail(t, "apply", replace), "Unable to delete volume", used, "Nothing was removed")

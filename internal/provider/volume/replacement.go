@@ -21,8 +21,8 @@ import (
 // it is the volume that is removed before.
 const privateReplaced = "replaced"
 
-// NoteSaved records the volume of a state that Terraform saved. Before it plans, Terraform sends every saved state, even
-// those that it doesn't have read.
+// NoteSaved records the volume of a state that Terraform saved. Before it plans, Terraform sends every saved state,
+// even those that it doesn't have read.
 func NoteSaved(data *meta.Data, req *tfprotov6.UpgradeResourceStateRequest) {
 	var saved struct {
 		Pool, Name string
