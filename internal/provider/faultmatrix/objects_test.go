@@ -29,17 +29,16 @@ func TestAccFaults_objectsKilled(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	config, direct := "", ""
+	config, direct := "", acctest.OneHost(l)
 	// Each has a provider of its own, whose connection goes silent when the host has the object.
 	add := func(kind, attributes string, made func() bool) {
 		gate := l.Gate(t, h.Name, made)
-		provider := func(uri string) string {
-			return acctest.Block{Lab: l, Settings: fmt.Sprintf("alias = %q", kind), Hosts: []acctest.Host{{
-				Of: h, URI: uri, Settings: fmt.Sprintf("ssh = { known_hosts_file = %q }", gate.KnownHostsFile),
-			}}}.String()
-		}
-		body := fmt.Sprintf("resource \"virtfleet_%s\" \"this\" {\n  provider = virtfleet.%[1]s\n  %s\n}\n", kind, attributes)
-		config, direct = config+provider(gate.URI())+body, direct+provider("")+body
+		config += acctest.Block{Lab: l, Settings: fmt.Sprintf("alias = %q", kind), Hosts: []acctest.Host{{
+			Of: h, URI: gate.URI(), Settings: fmt.Sprintf("ssh = { known_hosts_file = %q }", gate.KnownHostsFile),
+		}}}.String()
+		body := "resource \"virtfleet_%s\" \"this\" {\n  %s\n  %s\n}\n"
+		config += fmt.Sprintf(body, kind, "provider = virtfleet."+kind, attributes)
+		direct += fmt.Sprintf(body, kind, "", attributes)
 	}
 	file := func(at string) func() bool {
 		return func() bool {
