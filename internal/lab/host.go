@@ -44,6 +44,22 @@ migration_address = "%[1]s"
 migration_host = "%[1]s"
 `
 
+// quickLUKS is the qemu-img that libvirtd finds in libvirtdPath. LUKS makes a passphrase expensive to guess: the image
+// costs two seconds of a processor whenever it is opened, unless it is told otherwise when it is created.
+const (
+	libvirtdPath = "/etc/libvirt/lab"
+	quickLUKS    = `#!/bin/sh
+case "$1 $*" in
+"create "*encrypt.format=luks* | "convert "*encrypt.format=luks*) option=encrypt.iter-time=10 ;;
+"create "*luks* | "convert "*luks*) option=iter-time=10 ;;
+*) exec /usr/bin/qemu-img "$@" ;;
+esac
+command=$1
+shift
+exec /usr/bin/qemu-img "$command" -o "$option" "$@"
+`
+)
+
 // defaultNetwork has no firewall, whose rules are sixty processes at every start of libvirtd.
 const defaultNetwork = `<network>
   <name>default</name>
@@ -111,6 +127,9 @@ func (h *Host) prepareLibvirt() error {
 	if err := appendFile(filepath.Join(etc, "qemu.conf"), settings); err != nil {
 		return err
 	}
+	if err := writeFile(filepath.Join(etc, filepath.Base(libvirtdPath), "qemu-img"), quickLUKS, 0o755); err != nil {
+		return err
+	}
 	for dir, object := range map[string]string{"qemu/networks": defaultNetwork, "storage": defaultPool} {
 		file := filepath.Join(etc, dir, "default.xml")
 		if err := writeFile(file, object, 0o600); err != nil {
@@ -155,11 +174,11 @@ func (h *Host) start(ctx context.Context) error {
 func (h *Host) startLibvirtd(ctx context.Context) error {
 	log := h.machine.path("/var/log/libvirt/libvirtd.log")
 	if !h.running(ctx, "/run/libvirtd.pid") {
-		args := []string{"--daemon"}
+		args := []string{"PATH=" + libvirtdPath + ":" + machinePath, "libvirtd", "--daemon"}
 		if h.listens {
 			args = append(args, "--listen")
 		}
-		if _, err := h.machine.run(ctx, "libvirtd", args...); err != nil {
+		if _, err := h.machine.run(ctx, "env", args...); err != nil {
 			return fmt.Errorf("starting libvirtd (log: %s): %w", log, err)
 		}
 	}

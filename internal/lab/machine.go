@@ -176,8 +176,10 @@ func (m *machine) run(ctx context.Context, name string, args ...string) (string,
 
 // machineEnv is a clean environment: what the caller's shell exports must not change how the hosts behave.
 func machineEnv() []string {
-	return []string{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "HOME=/root", "LC_ALL=C.UTF-8"}
+	return []string{"PATH=" + machinePath, "HOME=/root", "LC_ALL=C.UTF-8"}
 }
+
+const machinePath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 // killGroup makes the end of the command's context end the command's children too.
 func killGroup(cmd *exec.Cmd) {
