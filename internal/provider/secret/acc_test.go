@@ -83,6 +83,7 @@ func TestAccSecret(t *testing.T) {
 	}
 	update := plancheck.ResourceActionUpdate
 	open := func(more string) string { return config(l, id, "private = false\n"+more) }
+	last := open("value_wo = \"last\"\nvalue_wo_version = \"4\"\nhosts = [\"kvm2\"]")
 	resource.Test(t, resource.TestCase{
 		ProtoV6ProviderFactories: acctest.Factories(t),
 		CheckDestroy:             on(""),
@@ -136,17 +137,27 @@ func TestAccSecret(t *testing.T) {
 				Config:           open("value_wo = \"later\"\nvalue_wo_version = \"3\"\nhosts = [\"kvm2\"]"),
 				ConfigPlanChecks: does(update), Check: on("later", "kvm1", "kvm2"),
 			},
+			{ // A host that can't tell whether it has a copy may keep a former value: that one isn't forgotten.
+				Config: strings.Replace(last, acctest.Config(l), acctest.Block{Lab: l, Hosts: []acctest.Host{
+					{Of: l.Host("kvm1")}, {Of: l.Host("kvm2")},
+					{Name: "silent", URI: "qemu+ssh://root@" + l.Host("kvm1").Address + ":9/system"},
+				}}.String(), 1),
+				ExpectError: regexp.MustCompile(`(?s)brought\s+a\s+copy.*silent.*fenced\s+=\s+true`),
+			},
+			{Config: last, ConfigPlanChecks: does(update), Check: on("last", "kvm1", "kvm2")},
 		},
 	})
 }
 
-// TestAccSecret_stays: the value is nowhere in the state nor in the log.
+// TestAccSecret_stays: the value is nowhere in the state nor in the log. Secrets of hosts outside of hosts stay: no move
+// brings a private one.
 func TestAccSecret_stays(t *testing.T) {
 	t.Parallel()
 	l := lab.Open(t)
 	c := acctest.NewCLI(t)
 	const value = "correct-horse-battery"
-	c.Config(t, config(l, lab.Name(t), fmt.Sprintf("value_wo = %q", value)))
+	id := lab.Name(t)
+	c.Config(t, config(l, id, fmt.Sprintf("value_wo = %q\nhosts = [\"kvm1\"]", value)))
 	trace := c.Trace()
 	c.Run(t, "apply")
 	for _, file := range []string{trace, filepath.Join(c.Dir, "terraform.tfstate")} {
@@ -163,5 +174,11 @@ func TestAccSecret_stays(t *testing.T) {
 	if out, empty := c.Empty(t); !empty {
 		t.Errorf("the plan isn't empty: %s", out)
 	}
+	own := uuid(t, l, "kvm1", id)
+	define(t, l, "kvm2", id, own)
 	c.Run(t, "destroy")
+	if uuid(t, l, "kvm1", id) != "" || uuid(t, l, "kvm2", id) != own {
+		t.Errorf("destroyed in hosts, kvm1 has %q, and kvm2 outside of it %q", uuid(t, l, "kvm1", id), uuid(t, l, "kvm2", id))
+	}
+	l.Virsh(t, "kvm2", "secret-undefine", own)
 }
