@@ -125,6 +125,14 @@ func (s *Storage) removeLeft(ctx context.Context, h *libvirt.Host, before begun,
 	return h.DeleteVolume(ctx, v.Pool, v.Name)
 }
 
+// EndCreation removes what an interrupted creation of a volume may have recorded on a host that has the volume. If that
+// fails, the log has a warning.
+func (s *Storage) EndCreation(ctx context.Context, host string, ref Ref) {
+	if h, err := s.host(host); err == nil {
+		s.endVolume(ctx, h, ref)
+	}
+}
+
 // endFailedVolume removes the record of a creation that has failed, unless a part of the volume may be left.
 func (s *Storage) endFailedVolume(ctx context.Context, h *libvirt.Host, ref Ref) {
 	looking, cancel := hostset.CleanupContext(ctx)

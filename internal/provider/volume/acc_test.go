@@ -42,6 +42,7 @@ func TestVolume_refused(t *testing.T) {
 			step("image = \"no-id\"", "<pool>/<name>"),
 			step("size = \"1Gi\"\nhost = \"nowhere\"", "Unknown host"),
 			step("size = \"1Gi\"\nformat = \"raw\"\npreallocation = \"metadata\"", `(?s)is\s+for\s+the\s+format\s+"qcow2"`),
+			step("image = \"default-pool/base\"\npreallocation = \"full\"", `(?s)overlay.*clone\s+=\s+"full"`),
 			{
 				Config: acctest.Local("") + `resource "virtfleet_volume" "this" {
   name       = "2024-web"
