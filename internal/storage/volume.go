@@ -128,7 +128,8 @@ func (s *Storage) createVolume(ctx context.Context, h *libvirt.Host, d Disk) (*l
 	mayBeLeft := false // Only what this call has begun to create may be removed by a later one.
 	err = s.taking(ctx, h.Name(), d.Pool, Demand{Now: d.need(source), Growth: d.Bytes}, func(ctx context.Context) error {
 		made, err = s.createAndFinish(ctx, h, d, v)
-		mayBeLeft = err != nil && !errors.Is(err, libvirt.ErrExists)
+		// libvirt says ErrOperationInvalid about a file that the pool doesn't know.
+		mayBeLeft = err != nil && !errors.Is(err, libvirt.ErrExists) && !errors.Is(err, libvirt.ErrOperationInvalid)
 		return err
 	})
 	if ref := (Ref{Pool: d.Pool, Name: d.Name}); d.Lasting && mayBeLeft {
