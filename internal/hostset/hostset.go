@@ -35,7 +35,7 @@ type Host struct {
 	// capacity. 0 is no limit.
 	OverprovisioningFactor float64
 	// SameFile returns those of the absolute paths that lead to the file of path on the host, for example through a
-	// symbolic link. It is nil if the host's files can't be compared.
+	// symbolic link. It is nil, or its error is libvirt.ErrUnsupported, if the host's files can't be compared.
 	SameFile func(ctx context.Context, path string, paths ...string) ([]string, error)
 }
 

@@ -133,9 +133,20 @@ func (m *model) overSSH(
 			source, ssh.HostKeyInsecure, ssh.HostKeyStrict, ssh.HostKeyAcceptNew))
 	}
 	cfg.Dial, cfg.Close = dialer(client), client.Close
-	cfg.ReadEnd, cfg.Absent, cfg.SameFile = client.ReadEnd, client.Absent, client.SameFile
+	cfg.ReadEnd, cfg.Absent, cfg.SameFile = client.ReadEnd, client.Absent, fileComparer(client)
 	cfg.Tunnel = tunnels(settings)
 	return diags
+}
+
+// fileComparer returns a function whose error is libvirt.ErrUnsupported if the host can't compare files.
+func fileComparer(client *ssh.Client) func(ctx context.Context, path string, paths ...string) ([]string, error) {
+	return func(ctx context.Context, path string, paths ...string) ([]string, error) {
+		same, err := client.SameFile(ctx, path, paths...)
+		if errors.Is(err, ssh.ErrProgram) {
+			err = &kindError{kind: libvirt.ErrUnsupported, err: err}
+		}
+		return same, err
+	}
 }
 
 // tunnels returns a function that opens the connections for migrations. They are separate from the connections to

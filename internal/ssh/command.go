@@ -135,6 +135,13 @@ func (c *command) exitError() error {
 	return nil
 }
 
+// wasKilled reports whether a signal ended the command, for example at its limit of time, or its end is unknown.
+func (c *command) wasKilled() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.signal != "" || c.status < 0 || c.status > 128
+}
+
 // exitText describes how the command ended, and its error output; "" if it succeeded.
 func (c *command) exitText() string {
 	c.mu.Lock()

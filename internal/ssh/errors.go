@@ -25,6 +25,9 @@ var (
 	// ErrSessions means that the host was reached, but runs no further program for us, on the maximum number of
 	// connections.
 	ErrSessions = errors.New("no session left on the host")
+	// ErrProgram means that the host was reached, but doesn't run a program of ours, or not to its end: its server, or the
+	// user's shell there, refuses that.
+	ErrProgram = errors.New("the host doesn't run the program")
 	// ErrClosed means that the client was closed.
 	ErrClosed = errors.New("SSH client closed")
 )

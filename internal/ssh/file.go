@@ -62,7 +62,7 @@ const maxArguments = 64 << 10
 // and changes nothing.
 //
 // Errors are those of [Client.DialUnix] if the host can't be reached, and of kind ErrConfig for a path that isn't
-// absolute. Any other error means that the host doesn't run the program.
+// absolute, and ErrProgram if the host doesn't run the program.
 func (c *Client) Absent(ctx context.Context, paths ...string) ([]string, error) {
 	for _, path := range paths {
 		if err := checkFilePath(path); err != nil {
@@ -135,6 +135,8 @@ func inCommands(paths []string, ask func(some []string) error) error {
 	return nil
 }
 
+var errNoAnswer = errors.New("the host's shell gave no answer")
+
 // askOfFiles runs a script that says one of the words about each of n files, and returns what it says.
 func (c *Client) askOfFiles(ctx context.Context, line string, n int, words ...string) ([]string, error) {
 	text, err := throughLink(ctx, c, "looking for files", func(l *link) ([]byte, error) {
@@ -150,7 +152,7 @@ func (c *Client) askOfFiles(ctx context.Context, line string, n int, words ...st
 		}
 	}
 	if len(said) != n {
-		return nil, &Error{Host: c.cfg.Host, Op: "looking for files", Err: errors.New("the host's shell gave no answer")}
+		return nil, &Error{Host: c.cfg.Host, Op: "looking for files", Kind: ErrProgram, Err: errNoAnswer}
 	}
 	return said, nil
 }
@@ -158,6 +160,9 @@ func (c *Client) askOfFiles(ctx context.Context, line string, n int, words ...st
 // commandOutput runs a program on the host and returns its output, up to n bytes, after the output of a login shell.
 func (l *link) commandOutput(ctx context.Context, line string, n int) ([]byte, error) {
 	cmd, err := l.startCommand(ctx, line)
+	if errors.Is(err, errNoExec) || isOpenError(err) && !errors.Is(err, ErrSessions) {
+		return nil, &kindError{kind: ErrProgram, err: err}
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -175,8 +180,10 @@ func (l *link) commandOutput(ctx context.Context, line string, n int) ([]byte, e
 	if err := cmd.awaitEnd(ctx, l); err != nil {
 		return nil, err
 	}
-	if outcome := cmd.exitText(); outcome != "" {
+	if outcome := cmd.exitText(); outcome != "" && cmd.wasKilled() {
 		return nil, errors.New(outcome)
+	} else if outcome != "" {
+		return nil, &kindError{kind: ErrProgram, err: errors.New(outcome)}
 	}
 	return text, nil
 }

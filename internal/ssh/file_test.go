@@ -113,6 +113,16 @@ func TestSameFile(t *testing.T) {
 	if _, err := client.SameFile(t.Context(), file, "relative"); !errors.Is(err, ErrConfig) {
 		t.Errorf("a relative path: got %v", err)
 	}
+	for _, setting := range []string{"ForceCommand echo only backups here >&2; exit 7", "ForceCommand exit 0", "MaxSessions 0"} {
+		refuses := newClient(t, startSSHD(t, key.authorized(), setting).config(t, key))
+		if _, err := refuses.SameFile(t.Context(), file, file); !errors.Is(err, ErrProgram) {
+			t.Errorf("with %s: got %v, want %v", setting, err, ErrProgram)
+		}
+	}
+	killed := newClient(t, startSSHD(t, key.authorized(), "ForceCommand kill -9 $$").config(t, key))
+	if _, err := killed.SameFile(t.Context(), file, file); err == nil || errors.Is(err, ErrProgram) {
+		t.Errorf("a program that is killed: got %v", err)
+	}
 }
 
 // TestFiles_refuseRelativePaths: a path that isn't absolute would be looked for in the wrong place.

@@ -10,6 +10,10 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 )
 
+// extent is the size by which a volume may be larger than asked for: pools round sizes up, a volume group to its
+// extents, which have this size unless it was created with another one.
+const extent = 4 << 20
+
 // emptyBytes is more than a thin volume occupies before anything is written to it: the tables of an image, and the
 // header of LUKS.
 const emptyBytes = 4 << 20
@@ -38,18 +42,21 @@ func newBegun(d Disk, source *libvirt.Volume) begun {
 // left reports whether a volume can be what a killed run has left: it can't if something about it differs, or if it has
 // data that the run didn't write.
 func (b begun) left(v libvirt.Volume) bool {
-	return (v.CapacityBytes == b.Bytes || v.CapacityBytes == b.SourceBytes) && v.Encrypted == b.Encrypted &&
-		(b.Encrypted || v.Format == b.Format) && (!b.Empty || v.AllocationBytes <= emptyBytes)
+	return (roundedUp(b.Bytes, v.CapacityBytes) || roundedUp(b.SourceBytes, v.CapacityBytes)) &&
+		v.Encrypted == b.Encrypted && (b.Encrypted || v.Format == b.Format) &&
+		(!b.Empty || v.AllocationBytes <= emptyBytes)
 }
 
-func (d *Disk) creation() hostset.Creation {
-	return hostset.Creation{Kind: "volume", Name: d.Pool + "/" + d.Name}
+func roundedUp(bytes, to uint64) bool { return bytes != 0 && to >= bytes && to-bytes < extent }
+
+func (r Ref) creation() hostset.Creation {
+	return hostset.Creation{Kind: "volume", Name: r.Pool + "/" + r.Name}
 }
 
 // beginVolume records that the volume is being created, and removes what a killed run has left of it: the volume may
 // lack a part of its content. It returns libvirt.ErrExists for any other volume, and for one that is in use.
 func (s *Storage) beginVolume(ctx context.Context, h *libvirt.Host, d Disk, source *libvirt.Volume) error {
-	record := d.creation()
+	record := Ref{Pool: d.Pool, Name: d.Name}.creation()
 	text, err := record.Begun(ctx, h)
 	if err != nil {
 		return err
@@ -63,6 +70,10 @@ func (s *Storage) beginVolume(ctx context.Context, h *libvirt.Host, d Disk, sour
 		if err := s.settle(ctx, h, d.Pool); err != nil {
 			return err
 		}
+	}
+	// A volume that the pool doesn't know yet isn't this run's, so nothing is recorded about it.
+	if err := refresh(ctx, h, d.Pool); err != nil {
+		return err
 	}
 	v, err := h.PoolVolume(ctx, d.Pool, d.Name)
 	switch {
@@ -89,6 +100,7 @@ func errVolumeExists(d Disk) error {
 
 // removeLeft removes a volume that a killed run has left.
 func (s *Storage) removeLeft(ctx context.Context, h *libvirt.Host, before begun, v libvirt.Volume) error {
+	ref := Ref{Pool: v.Pool, Name: v.Name}
 	exists := errVolumeExists(Disk{Pool: v.Pool, Name: v.Name})
 	if !before.left(v) {
 		return fmt.Errorf("%w, which isn't the one that an interrupted run was creating", exists)
@@ -100,25 +112,43 @@ func (s *Storage) removeLeft(ctx context.Context, h *libvirt.Host, before begun,
 	users, err := s.Users(ctx, hosts, v)
 	switch {
 	case err != nil:
-		return fmt.Errorf("%w, and it can't be told whether it is in use: %w", exists, err)
+		return fmt.Errorf("storage pool %q has a volume %q that an interrupted run has left: can't determine whether it is "+
+			"in use: %w", v.Pool, v.Name, err)
 	case len(users) > 0:
 		return fmt.Errorf("%w: %s", exists, users[0])
+	}
+	if err := checkPartition(ctx, h, ref); err != nil {
+		return err
 	}
 	s.Log.Info("creating a volume again that an interrupted run has left", "host", h.Name(), "storage_pool", v.Pool,
 		"volume", v.Name)
 	return h.DeleteVolume(ctx, v.Pool, v.Name)
 }
 
-// endVolume removes the record, unless the creation failed and a part of the volume may be left.
-func (s *Storage) endVolume(ctx context.Context, h *libvirt.Host, d Disk, failure error) {
+// EndCreation removes what an interrupted creation of a volume may have recorded on a host that has the volume. If that
+// fails, the log has a warning.
+func (s *Storage) EndCreation(ctx context.Context, host string, ref Ref) {
+	if h, err := s.host(host); err == nil {
+		s.endVolume(ctx, h, ref)
+	}
+}
+
+// endFailedVolume removes the record of a creation that has failed, unless a part of the volume may be left.
+func (s *Storage) endFailedVolume(ctx context.Context, h *libvirt.Host, ref Ref) {
+	looking, cancel := hostset.CleanupContext(ctx)
+	defer cancel()
+	if _, err := h.PoolVolume(looking, ref.Pool, ref.Name); errors.Is(err, libvirt.ErrNotFound) {
+		s.endVolume(ctx, h, ref)
+	}
+}
+
+// endVolume removes the record of a volume's creation. A record that stays would let a later creation remove a volume
+// of the same name.
+func (s *Storage) endVolume(ctx context.Context, h *libvirt.Host, ref Ref) {
 	ctx, cancel := hostset.CleanupContext(ctx)
 	defer cancel()
-	if failure != nil {
-		if _, err := h.PoolVolume(ctx, d.Pool, d.Name); !errors.Is(err, libvirt.ErrNotFound) {
-			return
-		}
-	}
-	if err := d.creation().End(ctx, h); err != nil {
-		s.Log.Debug("the record of a creation was not removed", "host", h.Name(), "volume", d.Name, "error", err)
+	if err := ref.creation().End(ctx, h); err != nil {
+		s.Log.Warn("the record that a volume is being created was not removed", "host", h.Name(), "storage_pool", ref.Pool,
+			"volume", ref.Name, "error", err)
 	}
 }

@@ -27,6 +27,8 @@ func TestBegun_left(t *testing.T) {
 		"as created":        {disk: thin, is: empty, want: true},
 		"with data":         {disk: thin, is: with(func(v *libvirt.Volume) { v.AllocationBytes = 100 << 20 })},
 		"of another size":   {disk: thin, is: with(func(v *libvirt.Volume) { v.CapacityBytes-- })},
+		"rounded up":        {disk: thin, is: with(func(v *libvirt.Volume) { v.CapacityBytes += extent - 1 }), want: true},
+		"larger":            {disk: thin, is: with(func(v *libvirt.Volume) { v.CapacityBytes += extent })},
 		"of another format": {disk: thin, is: with(func(v *libvirt.Volume) { v.Format = "raw" })},
 		"encrypted":         {disk: thin, is: with(func(v *libvirt.Volume) { v.Encrypted = true })},
 		"a clone": {

@@ -86,7 +86,10 @@ func (s *Storage) otherUsers(ctx context.Context, r Release, h *libvirt.Host, v 
 		return nil, err
 	}
 	// The metadata names the volume while it is recorded there, which doesn't count as a use.
-	wanted := s.sought(ctx, h, v, pathsIn(d.LiveXML, d.PersistentXML))
+	wanted, err := s.sought(ctx, h, v, pathsIn(d.LiveXML, d.PersistentXML))
+	if err != nil {
+		return nil, err
+	}
 	uses := wanted.usedByDevices(d.LiveXML)
 	if r.Detached {
 		uses = uses || wanted.usedByDevices(d.PersistentXML)

@@ -64,8 +64,8 @@ func (r Room) Lacks(d, others Demand, size func(uint64) string) string {
 		}
 		return why
 	case all.Growth > r.Left():
-		return fmt.Sprintf("has %s, and with storage_overprovisioning_factor = %s its volumes may grow to %s. They may grow "+
-			"to %s already, and %s would be added", size(r.Capacity), strconv.FormatFloat(r.Factor, 'g', -1, 64),
+		return fmt.Sprintf("has %s. With storage_overprovisioning_factor = %s the limit is %s. Together its volumes could "+
+			"already reach %s, and %s would be added", size(r.Capacity), strconv.FormatFloat(r.Factor, 'g', -1, 64),
 			size(r.Limit()), size(saturated(r.Growth, others.Growth)), size(d.Growth))
 	default:
 		return ""

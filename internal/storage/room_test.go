@@ -51,14 +51,14 @@ func TestRoom_Lacks(t *testing.T) {
 		want         string // "" if there is room
 	}{
 		"to the last byte":    {limited, Demand{Growth: 30}, Demand{}, ""},
-		"a byte too much":     {limited, Demand{Growth: 31}, Demand{}, "= 1.5 its volumes may grow to 150G"},
-		"with others":         {limited, Demand{Growth: 20}, Demand{Growth: 11}, "to 131G already, and 20G would be added"},
+		"a byte too much":     {limited, Demand{Growth: 31}, Demand{}, "= 1.5 the limit is 150G"},
+		"with others":         {limited, Demand{Growth: 20}, Demand{Growth: 11}, "already reach 131G, and 20G would be added"},
 		"no limit":            {unlimited, Demand{Growth: 1000}, Demand{}, ""},
 		"thick fits":          {unlimited, Demand{Now: 40, Growth: 40}, Demand{}, ""},
 		"thick does not":      {unlimited, Demand{Now: 41, Growth: 41}, Demand{}, "has 40G left, and 41G"},
 		"thick with another":  {unlimited, Demand{Now: 30}, Demand{Now: 11}, "in addition to 11G"},
 		"over it before":      {full, Demand{Growth: 1}, Demand{}, "500G"},
-		"less than all of it": {Room{Capacity: 100, Available: 90, Factor: 0.8}, Demand{Growth: 81}, Demand{}, "to 80G"},
+		"less than all of it": {Room{Capacity: 100, Available: 90, Factor: 0.8}, Demand{Growth: 81}, Demand{}, "is 80G"},
 		"huge": {
 			Room{Capacity: math.MaxUint64, Available: 1, Factor: 2}, Demand{Growth: math.MaxUint64}, Demand{}, "",
 		},

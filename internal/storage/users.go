@@ -103,7 +103,10 @@ func (s *Storage) usersOn(ctx context.Context, h *libvirt.Host, v libvirt.Volume
 	for _, o := range overlays {
 		paths = append(paths, o.Backing)
 	}
-	wanted := s.sought(ctx, h, v, paths)
+	wanted, err := s.sought(ctx, h, v, paths)
+	if err != nil {
+		return nil, err
+	}
 	for _, d := range domains {
 		for _, document := range []string{d.LiveXML, d.PersistentXML} {
 			target, used := wanted.usedBy(document)
@@ -158,23 +161,25 @@ type sought struct {
 }
 
 // sought compares the volume with the files at paths: a definition may have a path through a symbolic link. If the host
-// can't compare them, only equal paths are the same file.
-func (s *Storage) sought(ctx context.Context, h *libvirt.Host, v libvirt.Volume, paths []string) sought {
-	found := sought{Volume: v}
+// doesn't support that, only equal paths are the same file. It returns an error if the host doesn't answer.
+func (s *Storage) sought(
+	ctx context.Context, h *libvirt.Host, v libvirt.Volume, paths []string,
+) (found sought, err error) {
+	found.Volume = v
 	slices.Sort(paths)
 	paths = slices.DeleteFunc(slices.Compact(paths), func(p string) bool {
 		return !askable(p) || path.Clean(p) == path.Clean(v.Path)
 	})
 	host, ok := s.Hosts.Host(h.Name())
 	if !ok || host.SameFile == nil || len(paths) == 0 || !askable(v.Path) {
-		return found
+		return found, nil
 	}
-	links, err := host.SameFile(ctx, v.Path, paths...)
-	if err != nil {
+	found.links, err = host.SameFile(ctx, v.Path, paths...)
+	if errors.Is(err, libvirt.ErrUnsupported) {
 		s.Log.Debug("files were not compared", "host", h.Name(), "volume", v.Path, "error", err)
+		return found, nil
 	}
-	found.links = links
-	return found
+	return found, err
 }
 
 // askable reports whether a host can be asked about the file at the path.

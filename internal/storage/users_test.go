@@ -37,9 +37,13 @@ func TestUsers(t *testing.T) {
 			t.Fatalf("%s: %v", name, err)
 		}
 	}
+	var failure error
 	s := storage.Storage{Log: slog.New(slog.DiscardHandler), Hosts: hostset.NewSet(hostset.Host{
 		Name: "test", Conn: h,
 		SameFile: func(_ context.Context, path string, paths ...string) (same []string, err error) {
+			if failure != nil {
+				return nil, failure
+			}
 			if path == "/vms/data" && slices.Contains(paths, link) {
 				same = append(same, link)
 			}
@@ -60,6 +64,17 @@ func TestUsers(t *testing.T) {
 	slices.Sort(names)
 	if want := []string{"dots", "link", "same", "slashes"}; !slices.Equal(names, want) {
 		t.Errorf("%q use the volume, want %q", names, want)
+	}
+	// Paths stand for files on a host that can't compare them, and not on one that doesn't answer.
+	for _, c := range []struct {
+		failure error
+		known   bool
+	}{{libvirt.ErrUnsupported, true}, {libvirt.ErrUnreachable, false}, {context.DeadlineExceeded, false}} {
+		failure = c.failure
+		users, err := s.Users(t.Context(), s.Hosts, libvirt.Volume{Pool: "vms", Name: "data", Path: "/vms/data"})
+		if c.known && (err != nil || len(users) != 3) || !c.known && !errors.Is(err, failure) {
+			t.Errorf("if files can't be compared because of %v: %v, %v", failure, users, err)
+		}
 	}
 }
 

@@ -68,8 +68,8 @@ type Ref struct{ Pool, Name string }
 var filePools = []string{"dir", "fs", "netfs", "gluster"}
 
 // CreateVolume creates a volume on a host whose pool is active, and returns it. It leaves an existing volume alone, and
-// returns libvirt.ErrExists, except for a Lasting one that a killed run has left: that is created again. If it fails,
-// nothing stays on the host.
+// returns libvirt.ErrExists, except for a Lasting one that an earlier call has left because it was killed or the host
+// didn't answer: that is created again. If CreateVolume fails, it removes what it has created if the host answers.
 func (s *Storage) CreateVolume(ctx context.Context, host string, d Disk) (made *libvirt.Volume, err error) {
 	h, err := s.host(host)
 	if err != nil {
@@ -125,12 +125,17 @@ func (s *Storage) createVolume(ctx context.Context, h *libvirt.Host, d Disk) (*l
 		}
 	}
 	var made *libvirt.Volume
+	mayBeLeft := false // Only what this call has begun to create may be removed by a later one.
 	err = s.taking(ctx, h.Name(), d.Pool, Demand{Now: d.need(source), Growth: d.Bytes}, func(ctx context.Context) error {
 		made, err = s.createAndFinish(ctx, h, d, v)
+		// libvirt says ErrOperationInvalid about a file that the pool doesn't know.
+		mayBeLeft = err != nil && !errors.Is(err, libvirt.ErrExists) && !errors.Is(err, libvirt.ErrOperationInvalid)
 		return err
 	})
-	if d.Lasting {
-		s.endVolume(ctx, h, d, err)
+	if ref := (Ref{Pool: d.Pool, Name: d.Name}); d.Lasting && mayBeLeft {
+		s.endFailedVolume(ctx, h, ref)
+	} else if d.Lasting {
+		s.endVolume(ctx, h, ref)
 	}
 	if errors.Is(err, ErrNoSpace) || errors.Is(err, ErrOvercommitted) {
 		if _, there := h.PoolVolume(ctx, d.Pool, d.Name); there == nil {
@@ -191,7 +196,7 @@ func (d *Disk) preallocatesMetadata() bool {
 // need returns the space that the volume occupies when it is created.
 func (d *Disk) need(source *libvirt.Volume) uint64 {
 	switch {
-	case d.Preallocation == PreallocationFull:
+	case Thick(d.Preallocation) && d.Overlay == nil: // libvirt makes every overlay thin.
 		return d.Bytes
 	case d.Clone != nil:
 		return source.AllocationBytes
@@ -316,6 +321,7 @@ func (s *Storage) DeleteUnused(ctx context.Context, hosts hostset.Set, host stri
 		}
 		v, err := h.PoolVolume(ctx, ref.Pool, ref.Name)
 		if errors.Is(err, libvirt.ErrNotFound) {
+			s.endVolume(ctx, h, ref)
 			return nil
 		}
 		if err != nil {
@@ -331,7 +337,11 @@ func (s *Storage) DeleteUnused(ctx context.Context, hosts hostset.Set, host stri
 		if err := checkPartition(ctx, h, ref); err != nil {
 			return err
 		}
-		return h.DeleteVolume(ctx, ref.Pool, ref.Name)
+		if err := h.DeleteVolume(ctx, ref.Pool, ref.Name); err != nil {
+			return err
+		}
+		s.endVolume(ctx, h, ref) // One that was imported after its creation was interrupted still has it.
+		return nil
 	})
 }
 

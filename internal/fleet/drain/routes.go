@@ -110,16 +110,13 @@ func (dr *Drainer) readFreeSpace(ctx context.Context, in evacuation.Input) {
 	}
 }
 
-// growthIn marks a directory whose number is what its volumes may grow to, and not the space that they occupy.
-const growthIn = " (storage_overprovisioning_factor)"
-
 // spaceFor returns the room that a move requires on a host, by directory.
 func spaceFor(to *inventory.Host, load migration.TransferSize) evacuation.Space {
 	space := evacuation.Space(placement.ByDirectory(load.Files))
 
 	if to.Config.StorageOverprovisioningFactor > 0 {
 		for dir, bytes := range placement.ByDirectory(load.Growth) {
-			space[dir+growthIn] = bytes
+			space[dir+evacuation.GrowthIn] = bytes
 		}
 	}
 
@@ -130,7 +127,7 @@ func spaceFor(to *inventory.Host, load migration.TransferSize) evacuation.Space 
 func (dr *Drainer) spaceLeft(
 	ctx context.Context, h *inventory.Host, at string,
 ) (left uint64, known bool, err error) {
-	if dir, growth := strings.CutSuffix(at, growthIn); growth {
+	if dir, growth := strings.CutSuffix(at, evacuation.GrowthIn); growth {
 		return dr.placement.GrowthLeftIn(ctx, h, dir, "")
 	}
 

@@ -4,6 +4,7 @@ import (
 	"maps"
 	"testing"
 
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/evacuation"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migration"
 )
@@ -23,7 +24,7 @@ func TestSpaceFor(t *testing.T) {
 		t.Errorf("without a limit: %v", got)
 	}
 
-	want := map[string]uint64{"/vms": 3, "/fast": 4, "/vms" + growthIn: 30, "/fast" + growthIn: 40}
+	want := map[string]uint64{"/vms": 3, "/fast": 4, "/vms" + evacuation.GrowthIn: 30, "/fast" + evacuation.GrowthIn: 40}
 	if got := spaceFor(limited, load); !maps.Equal(got, want) {
 		t.Errorf("with a limit: %v; want %v", got, want)
 	}

@@ -76,8 +76,12 @@ type Host struct {
 	VMs []Neighbour
 }
 
-// Space holds numbers of bytes by directory.
+// Space holds numbers of bytes by directory. The number at a directory followed by GrowthIn is what its volumes may grow
+// to, and not the space that they occupy.
 type Space map[string]uint64
+
+// GrowthIn marks a directory in Space.
+const GrowthIn = " (storage_overprovisioning_factor)"
 
 // minus returns what remains after something is taken.
 func minus[M ~map[K]uint64, K comparable](has, taken M) M {

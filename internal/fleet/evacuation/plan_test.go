@@ -148,6 +148,15 @@ func TestCompute(t *testing.T) {
 			}}, "a LiveMigration kvm2\nb Blocked  NoRoom: no host has room for it in addition to all others: " +
 				`host "kvm2" has 1Mi left in /vms of the 2Mi that its disks take`,
 		},
+		"a disk that may grow to too much": {
+			Input{Hosts: []Host{{Name: "kvm2", Free: 100, FreeSpace: Space{"/vms" + GrowthIn: 1 << 20}}}, VMs: []VM{
+				with(machine("a", 1, to("kvm2")), func(m *VM) {
+					m.LiveSpace = map[string]Space{"kvm2": {"/vms": 0, "/vms" + GrowthIn: 2 << 20}}
+				}),
+			}}, "a Blocked  NoRoom: no host has room for it in addition to all others: " +
+				`host "kvm2" lets disks in /vms grow to 1Mi more (storage_overprovisioning_factor) of the 2Mi that its disks ` +
+				"may grow to",
+		},
 		"huge pages that are enough for one": {
 			Input{Hosts: []Host{{Name: "kvm2", Free: 100, Pages: map[uint64]uint64{2 << 20: 10 << 20}}}, VMs: []VM{
 				with(machine("a", 1, to("kvm2")), func(m *VM) { m.Use.Pages = map[uint64]uint64{2 << 20: 6 << 20} }),

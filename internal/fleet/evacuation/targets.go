@@ -106,10 +106,16 @@ func (d *decision) misfit(h Host) string {
 			domain.FormatSize(d.step.Memory))
 	}
 	for _, dir := range slices.Sorted(maps.Keys(d.space[h.Name])) {
-		if free, known := h.FreeSpace[dir]; known && free < d.space[h.Name][dir] {
-			return fmt.Sprintf("host %q has %s left in %s of the %s that its disks take", h.Name, domain.FormatSize(free), dir,
-				domain.FormatSize(d.space[h.Name][dir]))
+		free, known := h.FreeSpace[dir]
+		if !known || free >= d.space[h.Name][dir] {
+			continue
 		}
+		if dir, growth := strings.CutSuffix(dir, GrowthIn); growth {
+			return fmt.Sprintf("host %q lets disks in %s grow to %s more (storage_overprovisioning_factor) of the %s that its "+
+				"disks may grow to", h.Name, dir, domain.FormatSize(free), domain.FormatSize(d.space[h.Name][dir+GrowthIn]))
+		}
+		return fmt.Sprintf("host %q has %s left in %s of the %s that its disks take", h.Name, domain.FormatSize(free), dir,
+			domain.FormatSize(d.space[h.Name][dir]))
 	}
 	for _, size := range slices.Sorted(maps.Keys(d.vm.Use.Pages)) {
 		if free, known := h.Pages[size]; known && free < d.vm.Use.Pages[size] {

@@ -26,7 +26,7 @@ type HostConfig struct {
 	// host's files can't be checked.
 	Absent func(ctx context.Context, paths ...string) ([]string, error)
 	// SameFile returns those of the paths that lead to the file of path on the host, for example through a symbolic link.
-	// It is nil if the host's files can't be compared.
+	// It is nil, or its error is libvirt.ErrUnsupported, if the host's files can't be compared.
 	SameFile func(ctx context.Context, path string, paths ...string) ([]string, error)
 	// Close ends the connection that Dial uses. It may be nil.
 	Close func() error

@@ -119,8 +119,8 @@ func (m *move) copyBaseImage(ctx context.Context, image missingImage) error {
 	return err
 }
 
-// bringProblems returns a problem for the images that are copied to the target first.
-func bringProblems(vm *inventory.VM, inspected migration.VM, to *inventory.Host) []inventory.Problem {
+// imageCopyProblems returns a problem for the images that are copied to the target first.
+func imageCopyProblems(vm *inventory.VM, inspected migration.VM, to *inventory.Host) []inventory.Problem {
 	if len(inspected.BaseImages) == 0 {
 		return nil
 	}

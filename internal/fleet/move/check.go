@@ -108,7 +108,7 @@ func (ck *Checks) copyProblemsTo(
 func copyProblems(
 	ctx context.Context, vm *inventory.VM, inspected migration.VM, to *inventory.Host, o migration.Options,
 ) []inventory.Problem {
-	problems := append(bringProblems(vm, inspected, to), secretProblems(ctx, vm, inspected, to)...)
+	problems := append(imageCopyProblems(vm, inspected, to), secretProblems(ctx, vm, inspected, to)...)
 	if !inspected.Live() {
 		return append(problems, carriedProblems(vm, migration.CopiedFiles(ctx, inspected, vm.On.Conn, to.Conn, o), to, o)...)
 	}

@@ -6,11 +6,14 @@ import (
 	"fmt"
 	"maps"
 	"strings"
+	"sync"
+	"time"
 
 	"github.com/google/uuid"
 	"github.com/hashicorp/terraform-plugin-framework/diag"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/lease"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/hostset"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/meta"
@@ -47,10 +50,14 @@ type Change struct {
 
 // Create puts the object on the targets and returns its host_states. If that fails on a host there is a warning, and
 // the next plan shows the host as an update. If all hosts fail, or one already has the object, Create removes the
-// objects that it created and returns an error. An object that a killed run of Create has left is taken over.
+// objects that it created and returns an error. An object that a killed run of Create has left is taken over, and one
+// that another run is creating is waited for.
 func (c Change) Create(ctx context.Context, targets hostset.Set) (types.Map, diag.Diagnostics) {
 	none := types.MapNull(types.StringType)
-	uuid, failed := c.begin(ctx, targets)
+	failed, unlock := c.lock(ctx, targets)
+	defer unlock()
+	uuid, more := c.begin(ctx, targets.Without(value.Keys(failed)...))
+	maps.Copy(failed, more)
 	begun := targets.Without(value.Keys(failed)...)
 	maps.Copy(failed, c.New(uuid)(ctx, begun))
 	if len(failed) < len(targets) && !AnyIs(failed, libvirt.ErrExists) {
@@ -62,13 +69,43 @@ func (c Change) Create(ctx context.Context, targets hostset.Set) (types.Map, dia
 	left := c.Remove(cleaning, targets.Without(value.Keys(failed)...))
 	diags := append(c.failureDiagnostics("create", failed), c.failureDiagnostics("delete", left)...)
 	maps.Copy(failed, left)
-	c.end(cleaning, begun, failed)
+	c.end(ctx, begun, failed)
 	return none, diags
 }
 
 // creation is the record of a Create.
 func (c Change) creation() hostset.Creation {
 	return hostset.Creation{Kind: strings.TrimPrefix(c.TypeName, "virtfleet_"), Name: c.ImportID}
+}
+
+// lockTimeout is how long Create waits for another run. It is longer than a lock takes whose run was killed.
+const lockTimeout = lease.TakeoverTime + 30*time.Second
+
+// lock takes a lock on the targets, so that the record of a run that is still at work isn't taken for that of a killed
+// one. unlock must be called. The locks end nothing if they are lost: a host that stops answering must not keep the
+// others from being changed.
+func (c Change) lock(ctx context.Context, targets hostset.Set) (failed map[string]error, unlock func()) {
+	ctx, cancel := context.WithTimeout(ctx, lockTimeout)
+	defer cancel()
+	record, take := c.creation(), c.Data.Storage().Lock
+	var mu sync.Mutex
+	var releases []func()
+	failed = hostset.Each(ctx, targets, func(ctx context.Context, h hostset.Host) error {
+		_, release, err := take(ctx, h.Name, "creating:"+record.Kind+":"+record.Name, "creating")
+		if err == nil {
+			mu.Lock()
+			releases = append(releases, release)
+			mu.Unlock()
+		}
+		return err
+	})
+	return failed, func() {
+		var done sync.WaitGroup
+		for _, release := range releases {
+			done.Go(release)
+		}
+		done.Wait()
+	}
 }
 
 // begin records on the targets that the object is being created, with its UUID, which is that of a killed run if there
@@ -100,8 +137,11 @@ func (c Change) begin(ctx context.Context, targets hostset.Set) (id string, fail
 	})
 }
 
-// end removes the records of begin. The record stays where an object may be left that the state doesn't have.
+// end removes the records of begin, even if ctx has ended. The record stays where an object may be left that the state
+// doesn't have.
 func (c Change) end(ctx context.Context, begun hostset.Set, failed map[string]error) {
+	ctx, cancel := hostset.CleanupContext(ctx)
+	defer cancel()
 	for host, err := range hostset.Each(ctx, begun, func(ctx context.Context, h hostset.Host) error {
 		if failed[h.Name] != nil {
 			if _, err := c.UUID(ctx, h.Conn); !errors.Is(err, libvirt.ErrNotFound) {
@@ -110,7 +150,7 @@ func (c Change) end(ctx context.Context, begun hostset.Set, failed map[string]er
 		}
 		return c.creation().End(ctx, h.Conn)
 	}) {
-		c.Data.Fleet.Logger().Debug("the record of a creation was not removed", "host", host, "object", c.Noun, "error", err)
+		c.Data.Fleet.Logger().Warn("the record of a creation was not removed", "host", host, "object", c.Noun, "error", err)
 	}
 }
 
@@ -120,6 +160,7 @@ func (c Change) Update(
 	ctx context.Context, targets hostset.Set, last types.Map,
 ) (states types.Map, complete bool, diags diag.Diagnostics) {
 	failed := c.Put(ctx, targets)
+	c.end(ctx, targets.Without(value.Keys(failed)...), nil) // An object that was imported may still have a record.
 	left := c.Remove(ctx, Leaving(c.Data, last, targets))
 	diags.Append(c.failureDiagnostics("update", failed)...)
 	diags.Append(c.failureDiagnostics("delete", left)...)

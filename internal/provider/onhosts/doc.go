@@ -10,7 +10,8 @@
 //     update in place. During create it is unknown, so that Create may return what a host lacked, with a warning.
 //
 // Change.Create records on each host that the object is being created, with its UUID (hostset.Creation), so that the
-// next run completes what a killed run has left. It never takes over another object.
+// next run completes what a killed run has left. It never takes over another object, and holds a lock on each host so
+// that a run at work isn't taken for a killed one.
 //
 // Observe alone decides what the silence of a host means: its last known state stays, with a warning or, depending on
 // on_unreachable, an error. The resource is gone only if every host that it could be on answered and none has it.

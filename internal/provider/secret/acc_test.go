@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	uid "github.com/google/uuid"
 	"github.com/hashicorp/terraform-plugin-testing/helper/resource"
 	"github.com/hashicorp/terraform-plugin-testing/knownvalue"
 	"github.com/hashicorp/terraform-plugin-testing/plancheck"
@@ -44,11 +45,19 @@ func uuid(t *testing.T, l *lab.Lab, host, id string) string {
 	return ""
 }
 
+// define defines a secret of a host without this provider.
+func define(t *testing.T, l *lab.Lab, host, id, uuid string) {
+	t.Helper()
+	l.Run(t, host, "sh", "-c", fmt.Sprintf("echo \"<secret ephemeral='no' private='no'><uuid>%s</uuid><usage "+
+		"type='ceph'><name>%s</name></usage></secret>\" >/run/%[2]s.xml && virsh secret-define /run/%[2]s.xml && "+
+		"rm /run/%[2]s.xml", uuid, id))
+}
+
 // TestAccSecret: one UUID on every host, a value that is written and never read, repair where it is missing.
 func TestAccSecret(t *testing.T) {
 	t.Parallel()
 	l := lab.Open(t)
-	id := lab.Name(t)
+	id, otherUUID := lab.Name(t), uid.NewString()
 	does := func(a plancheck.ResourceActionType) resource.ConfigPlanChecks {
 		return resource.ConfigPlanChecks{PreApply: []plancheck.PlanCheck{plancheck.ExpectResourceAction(address, a)}}
 	}
@@ -74,6 +83,7 @@ func TestAccSecret(t *testing.T) {
 	}
 	update := plancheck.ResourceActionUpdate
 	open := func(more string) string { return config(l, id, "private = false\n"+more) }
+	last := open("value_wo = \"last\"\nvalue_wo_version = \"4\"\nhosts = [\"kvm2\"]")
 	resource.Test(t, resource.TestCase{
 		ProtoV6ProviderFactories: acctest.Factories(t),
 		CheckDestroy:             on(""),
@@ -82,7 +92,18 @@ func TestAccSecret(t *testing.T) {
 			{
 				Config: open("value_base64_wo = \"***\"\nhosts = [\"kvm1\"]"), ExpectError: regexp.MustCompile(`isn't Base64`),
 			},
+			{ // If one host has another secret of that usage, none gets this one.
+				PreConfig:   func() { define(t, l, "kvm2", id, otherUUID) },
+				Config:      open("value_wo = \"hush\""),
+				ExpectError: regexp.MustCompile(`(?s)Host:\s+kvm2.*import \{`),
+			},
 			{
+				PreConfig: func() {
+					if left := uuid(t, l, "kvm1", id); left != "" {
+						t.Errorf("host kvm1 has secret %s of the create that failed", left)
+					}
+					l.Virsh(t, "kvm2", "secret-undefine", otherUUID)
+				},
 				Config: open("value_wo = \"hush\"\nhosts = [\"kvm1\"]"), Check: on("hush", "kvm1"),
 				ConfigStateChecks: []statecheck.StateCheck{
 					statecheck.ExpectKnownValue(address, tfjsonpath.New("value_wo"), knownvalue.Null()),
@@ -112,25 +133,31 @@ func TestAccSecret(t *testing.T) {
 				ConfigPlanChecks: does(update), Check: on("now", "kvm2"),
 			},
 			{ // A VM that moved has brought a copy to a host outside of hosts: it gets a new value, and goes with the rest.
-				PreConfig: func() {
-					l.Run(t, "kvm1", "sh", "-c", fmt.Sprintf("echo \"<secret ephemeral='no' private='no'><uuid>%s</uuid><usage "+
-						"type='ceph'><name>%s</name></usage></secret>\" >/run/%[2]s.xml && virsh secret-define /run/%[2]s.xml && "+
-						"rm /run/%[2]s.xml", uuid(t, l, "kvm2", id), id))
-				},
+				PreConfig:        func() { define(t, l, "kvm1", id, uuid(t, l, "kvm2", id)) },
 				Config:           open("value_wo = \"later\"\nvalue_wo_version = \"3\"\nhosts = [\"kvm2\"]"),
 				ConfigPlanChecks: does(update), Check: on("later", "kvm1", "kvm2"),
 			},
+			{ // A host that can't tell whether it has a copy may keep a former value: that one isn't forgotten.
+				Config: strings.Replace(last, acctest.Config(l), acctest.Block{Lab: l, Hosts: []acctest.Host{
+					{Of: l.Host("kvm1")}, {Of: l.Host("kvm2")},
+					{Name: "silent", URI: "qemu+ssh://root@" + l.Host("kvm1").Address + ":9/system"},
+				}}.String(), 1),
+				ExpectError: regexp.MustCompile(`(?s)brought\s+a\s+copy.*silent.*fenced\s+=\s+true`),
+			},
+			{Config: last, ConfigPlanChecks: does(update), Check: on("last", "kvm1", "kvm2")},
 		},
 	})
 }
 
-// TestAccSecret_stays: the value is nowhere in the state nor in the log.
+// TestAccSecret_stays: the value is nowhere in the state nor in the log. Secrets of hosts outside of hosts stay: no move
+// brings a private one.
 func TestAccSecret_stays(t *testing.T) {
 	t.Parallel()
 	l := lab.Open(t)
 	c := acctest.NewCLI(t)
 	const value = "correct-horse-battery"
-	c.Config(t, config(l, lab.Name(t), fmt.Sprintf("value_wo = %q", value)))
+	id := lab.Name(t)
+	c.Config(t, config(l, id, fmt.Sprintf("value_wo = %q\nhosts = [\"kvm1\"]", value)))
 	trace := c.Trace()
 	c.Run(t, "apply")
 	for _, file := range []string{trace, filepath.Join(c.Dir, "terraform.tfstate")} {
@@ -147,5 +174,11 @@ func TestAccSecret_stays(t *testing.T) {
 	if out, empty := c.Empty(t); !empty {
 		t.Errorf("the plan isn't empty: %s", out)
 	}
+	own := uuid(t, l, "kvm1", id)
+	define(t, l, "kvm2", id, own)
 	c.Run(t, "destroy")
+	if uuid(t, l, "kvm1", id) != "" || uuid(t, l, "kvm2", id) != own {
+		t.Errorf("destroyed in hosts, kvm1 has %q, and kvm2 outside of it %q", uuid(t, l, "kvm1", id), uuid(t, l, "kvm2", id))
+	}
+	l.Virsh(t, "kvm2", "secret-undefine", own)
 }

@@ -85,24 +85,27 @@ func (m *model) secret() libvirt.HostSecret {
 	}
 }
 
-// changeTo returns the change that writes the secret with that value, or removes it.
+// changeTo returns the change that writes the secret with that value, or removes it. Create sets the id of m.
 func (r *secretResource) changeTo(m *model, data []byte) onhosts.Change {
-	put := m.secret()
+	usage, usageID := m.Usage.ValueString(), m.UsageID.ValueString()
+	put := onhosts.Each(func(ctx context.Context, h *libvirt.Host) error { return h.PutHostSecret(ctx, m.secret(), data) })
 	return onhosts.Change{
-		Data: r.Data, TypeName: TypeName, ImportID: put.Usage + "/" + put.UsageID, Noun: m.noun(), Healthy: onhosts.Present,
-		Put: onhosts.Each(func(ctx context.Context, h *libvirt.Host) error { return h.PutHostSecret(ctx, put, data) }),
+		Data: r.Data, TypeName: TypeName, ImportID: usage + "/" + usageID, Noun: m.noun(), Healthy: onhosts.Present,
+		Put: put,
 		New: func(uuid string) onhosts.Do {
 			m.ID = types.StringValue(uuid)
-			return r.changeTo(m, data).Put
+			return put
 		},
 		UUID: func(ctx context.Context, h *libvirt.Host) (string, error) {
-			is, err := h.HostSecretByUsage(ctx, put.Usage, put.UsageID)
+			is, err := h.HostSecretByUsage(ctx, usage, usageID)
 			if err != nil {
 				return "", err
 			}
 			return is.UUID, nil
 		},
-		Remove: onhosts.Each(func(ctx context.Context, h *libvirt.Host) error { return h.RemoveHostSecret(ctx, put.UUID) }),
+		Remove: onhosts.Each(func(ctx context.Context, h *libvirt.Host) error {
+			return h.RemoveHostSecret(ctx, m.ID.ValueString())
+		}),
 	}
 }
 
@@ -182,12 +185,22 @@ func (r *secretResource) Update(ctx context.Context, req resource.UpdateRequest,
 	}
 	c := r.changeTo(&plan, data)
 	known, _ := onhosts.Known(r.Data, plan.Hosts, state.HostStates)
-	copies, _ := r.copiesElsewhere(ctx, known, plan.ID.ValueString())
+	copies, silent := r.copiesElsewhere(ctx, known, &state)
 	states, complete, diags := c.Update(ctx, targets, state.HostStates)
 	resp.Diagnostics.Append(diags...)
 	failed := c.Put(ctx, copies)
 	resp.Diagnostics.Append(onhosts.Failures("update", plan.noun(), failed)...)
-	if !complete || len(failed) > 0 {
+	for _, f := range silences("update", &plan, silent) {
+		if plan.ValueVersion.Equal(state.ValueVersion) {
+			f.Remedy = "If it has one, change value_wo_version when the host answers: then the secret is written to it."
+			resp.Diagnostics.Append(f.Warning())
+			continue
+		}
+		f.Remedy = "Bring the host back, or set its fenced = true if it is off for good, and apply again. Until then the " +
+			"state keeps the former value_wo_version."
+		resp.Diagnostics.Append(f.Error()) // With a warning alone, Terraform would refuse another value_wo_version.
+	}
+	if !complete || len(failed) > 0 || len(silent) > 0 {
 		plan.ValueVersion = state.ValueVersion // It isn't written everywhere: the next apply writes it again.
 	}
 	plan.HostStates = states
@@ -203,31 +216,43 @@ func (r *secretResource) Delete(ctx context.Context, req resource.DeleteRequest,
 	}
 	c := r.changeTo(&state, nil)
 	known, _ := onhosts.Known(r.Data, state.Hosts, state.HostStates)
-	copies, silent := r.copiesElsewhere(ctx, known, state.ID.ValueString())
+	copies, silent := r.copiesElsewhere(ctx, known, &state)
 	resp.Diagnostics.Append(c.Delete(ctx, state.Hosts, state.HostStates)...)
 	resp.Diagnostics.Append(onhosts.Failures("delete", state.noun(), c.Remove(ctx, copies))...)
-	for _, host := range value.Keys(silent) {
-		f := tfdiag.Failure{Verb: "delete", Noun: state.noun(), Host: host, Err: silent[host]}
-		f.Happened = "the host isn't in hosts, and can't tell whether a VM that moved there has brought a copy"
+	for _, f := range silences("delete", &state, silent) {
 		f.Remedy = "If it has one, remove it there: virsh secret-undefine " + state.ID.ValueString()
 		resp.Diagnostics.Append(f.Warning())
 	}
 }
 
 // copiesElsewhere returns the hosts other than the known ones to which a VM that moved has brought the secret, and the
-// hosts that can't tell.
+// hosts that can't tell. A move brings no private secret: libvirt doesn't give its value out.
 func (r *secretResource) copiesElsewhere(
-	ctx context.Context, known hostset.Set, id string,
+	ctx context.Context, known hostset.Set, m *model,
 ) (copies hostset.Set, silent map[string]error) {
+	if m.Private.ValueBool() {
+		return nil, nil
+	}
 	others := r.Data.Fleet.Connections().Present().Without(known.Names()...)
 	answers := hostset.Ask(ctx, others, func(ctx context.Context, h *libvirt.Host) (*libvirt.HostSecret, error) {
-		return h.HostSecret(ctx, id)
+		return h.HostSecret(ctx, m.ID.ValueString())
 	})
 	var names []string
 	for _, a := range hostset.Found(answers) {
 		names = append(names, a.Host)
 	}
 	return others.Named(names...), hostset.Silent(answers)
+}
+
+// silences returns what is unknown about hosts that can't tell whether they have a copy.
+func silences(verb string, m *model, silent map[string]error) (failures []tfdiag.Failure) {
+	for _, host := range value.Keys(silent) {
+		failures = append(failures, tfdiag.Failure{
+			Verb: verb, Noun: m.noun(), Host: host, Err: silent[host],
+			Happened: "the host isn't in hosts, and can't tell whether a VM that moved there has brought a copy",
+		})
+	}
+	return failures
 }
 
 // ImportState accepts a UUID, or "<usage>/<usage_id>".

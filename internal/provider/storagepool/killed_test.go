@@ -11,7 +11,7 @@ import (
 )
 
 // TestAccStoragePool_killed: a provider is killed when it has made the pool on one host and waits for the other. The
-// next apply takes over what is there, and completes it.
+// next apply takes over what is there, and completes it, but not before the killed one has stopped.
 func TestAccStoragePool_killed(t *testing.T) {
 	t.Parallel()
 	l := lab.Open(t)
@@ -49,14 +49,31 @@ resource "virtfleet_storage_pool" "this" {
 		info, err := l.TryVirsh(t, "kvm1", "pool-info", name)
 		return err == nil && strings.Contains(info, "running")
 	})
+
+	// The next one begins while the first is still at work. Its configuration has another directory.
+	c = acctest.NewCLI(t)
+	trace := c.Trace()
+	c.Config(t, config(acctest.Host{Of: l.Host("kvm2")}, at+"-2"))
+	next := c.Start(t, "apply")
+	lab.Await(t, "the second apply to wait for the first", func() bool {
+		select {
+		case <-next.Done():
+			t.Fatalf("the second apply didn't wait: %s", next.Output())
+		default:
+		}
+		said, _ := os.ReadFile(trace)
+		return strings.Contains(string(said), "waiting for another run")
+	})
+	if have := xml(t, l, l.Host("kvm1"), name); !strings.Contains(have, "<path>"+at+"</path>") {
+		t.Errorf("while the first apply is at work, kvm1 has %s", have)
+	}
 	if err := killed.Kill(); err != nil {
 		t.Fatal(err)
 	}
 	<-killed.Done()
-
-	// Meanwhile the configuration has another directory.
-	c.Config(t, config(acctest.Host{Of: l.Host("kvm2")}, at+"-2"))
-	c.Run(t, "apply")
+	if out, err := next.Wait(); err != nil {
+		t.Fatalf("the second apply: %v: %s", err, out)
+	}
 	if err := has(t, l, name, "<path>"+at+"-2</path>", l.Host("kvm1"), l.Host("kvm2"))(nil); err != nil {
 		t.Error(err)
 	}

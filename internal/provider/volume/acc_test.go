@@ -42,6 +42,7 @@ func TestVolume_refused(t *testing.T) {
 			step("image = \"no-id\"", "<pool>/<name>"),
 			step("size = \"1Gi\"\nhost = \"nowhere\"", "Unknown host"),
 			step("size = \"1Gi\"\nformat = \"raw\"\npreallocation = \"metadata\"", `(?s)is\s+for\s+the\s+format\s+"qcow2"`),
+			step("image = \"default-pool/base\"\npreallocation = \"full\"", `(?s)overlay.*clone\s+=\s+"full"`),
 			{
 				Config: acctest.Local("") + `resource "virtfleet_volume" "this" {
   name       = "2024-web"
@@ -116,6 +117,7 @@ func TestAccVolume(t *testing.T) {
 	}
 	size := func(n int) string { return fmt.Sprintf("<capacity unit='bytes'>%d</capacity>", n<<20) }
 	update, noop := plancheck.ResourceActionUpdate, plancheck.ResourceActionNoop
+	exists := regexp.MustCompile(`(?s)import\s+\{\s+to = virtfleet_volume\.this\s+id = "` + name)
 	resource.Test(t, resource.TestCase{
 		ProtoV6ProviderFactories: acctest.Factories(t),
 		CheckDestroy: func(*terraform.State) error {
@@ -129,7 +131,19 @@ func TestAccVolume(t *testing.T) {
 		},
 		Steps: []resource.TestStep{
 			{Config: config(`size = "64Mi"`), ExpectError: regexp.MustCompile(`(?s)kvm1, kvm2.*Set\s+host`)},
+			// A file of another program that the pool doesn't know yet stays, however often the volume is applied.
 			{
+				PreConfig: func() { l.Run(t, "kvm1", "sh", "-c", "yes ours | head -c 1048576 >"+at+"/data") },
+				Config:    config("size = \"1Mi\"\nformat = \"raw\"\nhost = \"kvm1\""), ExpectError: exists,
+			},
+			{Config: config("size = \"1Mi\"\nformat = \"raw\"\nhost = \"kvm1\""), ExpectError: exists},
+			{
+				PreConfig: func() {
+					if have := l.Run(t, "kvm1", "head", "-c", "4", at+"/data"); have != "ours" {
+						t.Errorf("the file of another program has %q now", have)
+					}
+					l.Virsh(t, "kvm1", "vol-delete", "--pool", name, "data")
+				},
 				Config: config("size = \"64Mi\"\nhost = \"kvm1\""), ConfigStateChecks: on("kvm1"),
 				Check: resource.ComposeTestCheckFunc(has("kvm1", size(64)), has("kvm1", "type='qcow2'")),
 			},

@@ -128,18 +128,29 @@ func checkName(ctx context.Context, req resource.ModifyPlanRequest, resp *resour
 		name.ValueString(), libvirt.NameRuleOfEncrypted))
 }
 
-// checkPreallocation returns an error for tables that the format doesn't have.
+// checkPreallocation returns an error for tables that the format doesn't have, and for an overlay, which libvirt always
+// makes thin.
 func checkPreallocation(ctx context.Context, req resource.ModifyPlanRequest, resp *resource.ModifyPlanResponse) {
-	var format, preallocation types.String
-	resp.Diagnostics.Append(req.Plan.GetAttribute(ctx, path.Root("format"), &format)...)
-	resp.Diagnostics.Append(req.Plan.GetAttribute(ctx, path.Root("preallocation"), &preallocation)...)
-	if preallocation.ValueString() != storage.PreallocationMetadata || format.IsNull() || format.IsUnknown() ||
-		format.ValueString() == "qcow2" {
-		return
+	var format, preallocation, image, clone types.String
+	for name, into := range map[string]*types.String{
+		"format": &format, "preallocation": &preallocation, "image": &image, "clone": &clone,
+	} {
+		resp.Diagnostics.Append(req.Plan.GetAttribute(ctx, path.Root(name), into)...)
 	}
-	resp.Diagnostics.AddAttributeError(path.Root("preallocation"), "Invalid volume", fmt.Sprintf(
-		"preallocation = %q is for the format \"qcow2\", and format is %q.\n\nSet preallocation to %q or %q.",
-		storage.PreallocationMetadata, format.ValueString(), storage.PreallocationOff, storage.PreallocationFull))
+	wants := preallocation.ValueString()
+	why := ""
+	switch {
+	case wants == "" || wants == storage.PreallocationOff:
+	case !image.IsNull() && !clone.IsUnknown() && clone.ValueString() != cloneFull:
+		why = fmt.Sprintf("An overlay of an image can't have preallocation = %q.\n\nSet clone = %q.", wants, cloneFull)
+	case wants == storage.PreallocationMetadata && !format.IsNull() && !format.IsUnknown() &&
+		format.ValueString() != "qcow2":
+		why = fmt.Sprintf("preallocation = %q is for the format \"qcow2\", and format is %q.\n\nSet preallocation to %q or %q.",
+			wants, format.ValueString(), storage.PreallocationOff, storage.PreallocationFull)
+	}
+	if why != "" {
+		resp.Diagnostics.AddAttributeError(path.Root("preallocation"), "Invalid volume", why)
+	}
 }
 
 // checkNew returns an error if the size is less than that of the volume's source, if that is already known.
@@ -364,6 +375,7 @@ func (r *volumeResource) Update(ctx context.Context, req resource.UpdateRequest,
 	}
 	s := r.Data.Storage()
 	host := state.CurrentHost.ValueString()
+	s.EndCreation(ctx, host, state.ref()) // One that was imported may have an interrupted creation's record.
 	if bytes := plan.Size.Bytes(); bytes != nil && !plan.Size.Same(state.Size) {
 		hosts, err := s.UserHosts(ctx, host, state.Pool.ValueString())
 		if err == nil {

@@ -112,7 +112,7 @@ func (*volumeResource) Schema(_ context.Context, _ resource.SchemaRequest, resp 
 				"may write to that volume during the copy.", path.MatchRoot("image")),
 			"preallocation": schema.StringAttribute{
 				MarkdownDescription: "Space to allocate at creation. One of " + value.OneOf(storage.Preallocations()) + ". " +
-					"`metadata` is for `qcow2`. Default: `off`.",
+					"`metadata` is for `qcow2`. Overlays can only be `off`. Default: `off`.",
 				Optional:      true,
 				PlanModifiers: []planmodifier.String{stringplanmodifier.RequiresReplace()},
 				Validators:    []validator.String{stringvalidator.OneOf(storage.Preallocations()...)},
