@@ -51,6 +51,9 @@ var (
 // Kept reports whether the disk stays when its VM is deleted.
 func (o OwnDisk) Kept() bool { return o.OnDestroy == OnDestroyKeep }
 
+// RemovedWithVM reports whether the disk is removed when its VM is deleted.
+func (o OwnDisk) RemovedWithVM() bool { return o.Making || !o.Kept() }
+
 // Based reports whether the disk is an overlay, which is unusable without its image.
 func (o OwnDisk) Based() bool { return o.Image != "" && o.Clone != CloneFull }
 

@@ -88,8 +88,24 @@ func TestLab_overprovisioning(t *testing.T) {
 		t.Errorf("planning one that fits: %v, %v", problems, err)
 	}
 
-	// Growth counts as what is added.
 	vm := create(t, f, l, wish("d", "kvm1", 0.5))
+
+	// A VM that replaces it has its room, on its host.
+	replacement := func(host string, share float64) placement.Desired {
+		d := wish("d", host, share)
+		d.Replaces = vm.UUID
+
+		return d
+	}
+
+	if problems, err := f.CheckCreate(t.Context(), replacement("kvm1", 0.7)); err != nil || len(problems) > 0 {
+		t.Errorf("planning one in its place: %v, %v", problems, err)
+	}
+
+	problems, err = f.CheckCreate(t.Context(), replacement("kvm2", 0.8))
+	refuses("planning one in its place, on another host", problems, err, "kvm2")
+
+	// Growth counts as what is added.
 	grown := wish("d", "kvm1", 0.75)
 	grown.Spec.Disks["disk0"] = vm.PersistentSpec.Disks["disk0"]
 	problems, err = f.CheckUpdate(t.Context(), vm.UUID, lastOf(vm), grown)

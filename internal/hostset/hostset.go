@@ -37,6 +37,9 @@ type Host struct {
 	// SameFile returns those of the absolute paths that lead to the file of path on the host, for example through a
 	// symbolic link. It is nil, or its error is libvirt.ErrUnsupported, if the host's files can't be compared.
 	SameFile func(ctx context.Context, path string, paths ...string) ([]string, error)
+	// SeenVolumes returns the volumes of a pool as of the last reading of the host, which is enough for a plan. If it is
+	// nil, they are read when they are needed. The result must not be changed.
+	SeenVolumes func(ctx context.Context, pool string) ([]libvirt.Volume, error)
 }
 
 // Set is a number of hosts, in the order of their names.

@@ -134,6 +134,7 @@ func (h *Host) MakeDirectory(ctx context.Context, at string, like Volume) error 
 // RemoveFile removes a file or an empty directory. It is no error if that doesn't exist.
 func (h *Host) RemoveFile(ctx context.Context, at string) error {
 	_, err := call(ctx, h, changeCall("removing "+at), func(c *conn) (struct{}, error) {
+		defer c.countVolumeChange()
 		dir := path.Dir(at)
 		defer c.useDirectory(ctx, dir)()
 		return struct{}{}, c.inDirectory(ctx, dir, func(pool *golibvirt.StoragePool) error {

@@ -60,6 +60,8 @@ type Config struct {
 type Host struct {
 	// leaveSecrets says that definitions are read without secrets.
 	leaveSecrets atomic.Bool
+	// volumeChanges counts the calls that may have changed volumes.
+	volumeChanges atomic.Uint64
 
 	cfg       Config
 	log       *slog.Logger
@@ -117,6 +119,13 @@ func (h *Host) Name() string { return h.cfg.Name }
 // Calls returns the number of calls of each libvirt procedure since Open, by its name in libvirt's C API, such as
 // "virDomainGetState". Each is one round trip, except virConnectOpen and virDomainMigrate3, which take several.
 func (h *Host) Calls() map[string]int { return h.counter.snapshot() }
+
+// VolumeChanges returns the number of calls since Open that may have changed which volumes the host's pools have, or
+// their sizes. While it stays the same, this process has changed none of them.
+func (h *Host) VolumeChanges() uint64 { return h.volumeChanges.Load() }
+
+// countVolumeChange counts a call when it has ended, in vain or not.
+func (c *conn) countVolumeChange() { c.host.volumeChanges.Add(1) }
 
 // Close ends all calls and closes all connections. It takes at most two seconds for hosts that are reached through a
 // DialFunc. For other hosts a call that hangs in libvirt can't be ended, which is an error after 15 seconds.

@@ -26,6 +26,7 @@ type NewImage struct {
 // alone, in a pool or not, and returns ErrExists. RemoveFile removes an image.
 func (h *Host) CreateImage(ctx context.Context, image NewImage) (availableBytes uint64, err error) {
 	return call(ctx, h, changeCall("making image "+image.Path), func(c *conn) (available uint64, err error) {
+		defer c.countVolumeChange()
 		dir := path.Dir(image.Path)
 		defer c.useDirectory(ctx, dir)()
 		err = c.inDirectory(ctx, dir, func(pool *golibvirt.StoragePool) (err error) {

@@ -195,6 +195,9 @@ func onStoragePool[T any](
 	ctx context.Context, h *Host, s callSpec, name string, f func(*conn, *golibvirt.StoragePool) (T, error),
 ) (T, error) {
 	return call(ctx, h, s, func(c *conn) (value T, err error) {
+		if s.writes {
+			defer c.countVolumeChange()
+		}
 		c.countCall("virStoragePoolLookupByName")
 		pool, err := c.c.LookupStoragePoolByName(name)
 		if err != nil {

@@ -169,6 +169,7 @@ func (h *Host) VolumeBytes(ctx context.Context, pool, name string, offset, lengt
 // BlockResize resizes the disk of a running domain, and the file behind it, to that many bytes. disk is a target
 // ("vda") or a path (virDomainBlockResize).
 func (h *Host) BlockResize(ctx context.Context, uuid, disk string, bytes uint64) error {
+	defer h.volumeChanges.Add(1)
 	return h.runOnDomain(ctx, changeCall("growing disk "+disk+" of domain "+uuid), uuid, "virDomainBlockResize",
 		func(d *golibvirt.Domain) error {
 			return d.BlockResize(disk, bytes, golibvirt.DOMAIN_BLOCK_RESIZE_BYTES)

@@ -55,6 +55,7 @@ func (h *Host) CopyFile(
 	}
 	defer x.from.retire()
 	defer x.to.retire()
+	defer x.to.countVolumeChange()
 	if err := s.checkGuard(ctx); err != nil {
 		x.from.endCall(true)
 		x.to.endCall(true)

@@ -29,6 +29,7 @@ func (h *Host) transferVolume(ctx context.Context, verb string, t volumeTransfer
 		return h.wrap(connectCall(s.operation), err, true)
 	}
 	defer c.retire()
+	defer c.countVolumeChange()
 	// The transfer ends by itself between two messages, so the call is given up only if it doesn't.
 	patience, giveUp := context.WithCancel(context.WithoutCancel(ctx))
 	defer giveUp()

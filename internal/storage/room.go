@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/hostset"
@@ -72,9 +73,10 @@ func (r Room) Lacks(d, others Demand, size func(uint64) string) string {
 	}
 }
 
-// GrowthOf returns what volumes may grow to, all together: the sizes that guests see. A volume that other volumes are
-// based on, or an image's copy, is never written to, and counts with the size of its file.
-func GrowthOf(volumes []libvirt.Volume) uint64 {
+// GrowthOf returns what volumes may grow to, all together, without those whose names are removed: the sizes that guests
+// see. A volume that other volumes are based on, or an image's copy, is never written to, and counts with the size of
+// its file.
+func GrowthOf(volumes []libvirt.Volume, removed ...string) uint64 {
 	base := map[string]bool{}
 	for _, v := range volumes {
 		base[v.Backing] = v.Backing != ""
@@ -82,7 +84,7 @@ func GrowthOf(volumes []libvirt.Volume) uint64 {
 	var sum uint64
 	for _, v := range volumes {
 		switch {
-		case v.Type == "dir" || v.Type == "netdir":
+		case v.Type == "dir" || v.Type == "netdir" || slices.Contains(removed, v.Name):
 		case base[v.Path] || Ref{Name: v.Name}.NamedByContent():
 			sum = saturated(sum, max(v.PhysicalBytes, v.AllocationBytes))
 		default:
@@ -92,25 +94,53 @@ func GrowthOf(volumes []libvirt.Volume) uint64 {
 	return sum
 }
 
-// RoomOf reads what an active pool of a host has room for. It lists the volumes only if factor limits what they may
-// grow to.
-func RoomOf(ctx context.Context, h *libvirt.Host, pool *libvirt.StoragePool, factor float64) (Room, error) {
+// RoomOf returns what an active pool of a host has room for, once the volumes whose names are removed are gone. It
+// calls list for the pool's volumes only if factor limits what they may grow to, or if volumes are removed.
+func RoomOf(
+	ctx context.Context, list Listing, pool *libvirt.StoragePool, factor float64, removed ...string,
+) (Room, error) {
 	r := Room{Capacity: pool.CapacityBytes, Available: pool.AvailableBytes}
-	if factor == 0 || pool.CapacityBytes == 0 { // libvirt doesn't know the size of every pool.
+	limited := factor > 0 && pool.CapacityBytes > 0 // libvirt doesn't know the size of every pool.
+	if !limited && len(removed) == 0 {
 		return r, nil
 	}
-	volumes, err := h.PoolVolumes(ctx, pool.Name)
-	r.Factor, r.Growth = factor, GrowthOf(volumes)
+	volumes, err := list(ctx, pool.Name)
+	if limited {
+		r.Factor, r.Growth = factor, GrowthOf(volumes, removed...)
+	}
+	for _, v := range volumes {
+		if slices.Contains(removed, v.Name) {
+			r.Available = saturated(r.Available, v.AllocationBytes)
+		}
+	}
 	return r, err
 }
 
-// CheckRoom returns ErrNoSpace or ErrOvercommitted if a host's pool has no room for what is to be created. A pool that
-// doesn't exist or isn't active has no room to check.
-func (s *Storage) CheckRoom(ctx context.Context, host, pool string, d Demand) error {
+// Listing lists the volumes of a host's pool.
+type Listing func(ctx context.Context, pool string) ([]libvirt.Volume, error)
+
+// CheckRoom returns ErrNoSpace or ErrOvercommitted if a host's pool has no room for what is planned, even once the
+// volumes whose names are removed are gone. It uses what is known of the pool's volumes from the last reading of the
+// host. A pool that doesn't exist or isn't active has no room to check.
+func (s *Storage) CheckRoom(ctx context.Context, host, pool string, d Demand, removed ...string) error {
 	h, ok := s.Hosts.Host(host)
 	if !ok || h.Fenced {
 		return nil
 	}
+	list := h.SeenVolumes
+	if list == nil {
+		list = h.Conn.PoolVolumes
+	}
+	err := checkRoom(ctx, h, list, pool, d)
+	if len(removed) > 0 && (errors.Is(err, ErrNoSpace) || errors.Is(err, ErrOvercommitted)) {
+		return checkRoom(ctx, h, list, pool, d, removed...)
+	}
+	return err
+}
+
+func checkRoom(
+	ctx context.Context, h hostset.Host, list Listing, pool string, d Demand, removed ...string,
+) error {
 	p, err := h.Conn.StoragePool(ctx, pool)
 	switch {
 	case errors.Is(err, libvirt.ErrNotFound) || errors.Is(err, libvirt.ErrNoPool):
@@ -118,11 +148,11 @@ func (s *Storage) CheckRoom(ctx context.Context, host, pool string, d Demand) er
 	case err != nil || !p.Active:
 		return err
 	}
-	r, err := RoomOf(ctx, h.Conn, p, h.OverprovisioningFactor)
+	r, err := RoomOf(ctx, list, p, h.OverprovisioningFactor, removed...)
 	if err != nil {
 		return err
 	}
-	return r.refuse(host, pool, d)
+	return r.refuse(h.Name, pool, d)
 }
 
 func (r Room) refuse(host, pool string, d Demand) error {
@@ -143,9 +173,12 @@ func (s *Storage) taking(
 	ctx context.Context, host, pool string, d Demand, f func(context.Context) error,
 ) error {
 	h, _ := s.Hosts.Host(host)
+	if _, err := s.host(host); err != nil {
+		return err
+	}
 	if h.OverprovisioningFactor == 0 {
 		if d.Now > 0 {
-			if err := s.CheckRoom(ctx, host, pool, d); err != nil {
+			if err := checkRoom(ctx, h, h.Conn.PoolVolumes, pool, d); err != nil {
 				return err
 			}
 		}
@@ -163,20 +196,38 @@ func (s *Storage) taking(
 	if err := refresh(held, h.Conn, pool); err != nil { // Another host may have created volumes in a shared pool.
 		return err
 	}
-	if err := s.CheckRoom(held, host, pool, d); err != nil {
+	if err := checkRoom(held, h, h.Conn.PoolVolumes, pool, d); err != nil {
 		return err
 	}
 	return f(held)
 }
 
-// lockingHost returns the host that has the lock of a pool: for a pool that hosts share, the first of these hosts.
+// lockingHost returns the host that has the lock of a pool. For a pool that hosts share, it is the first of these hosts
+// by name, whichever of them answer: runs that took the lock on different hosts would not exclude each other.
 func (s *Storage) lockingHost(ctx context.Context, h hostset.Host, pool string) (string, error) {
 	hosts, err := s.UserHosts(ctx, h.Name, pool)
 	if err != nil || len(hosts) == 1 {
 		return h.Name, err
 	}
-	if with := hostset.Found(s.Pool(ctx, hosts, pool)); len(with) > 0 {
-		return with[0].Host, nil
+	for _, a := range s.Pool(ctx, hosts, pool) {
+		switch {
+		case a.Err != nil:
+			return "", fmt.Errorf("storage pool %q is shared, and host %q, which may have the lock that keeps runs from "+
+				"overcommitting it, can't be asked: %w. Bring the host back. Or make sure that it is off, then set its "+
+				"fenced = true", pool, a.Host, a.Err)
+		case a.Value != nil && a.Value.Shared:
+			return a.Host, nil
+		}
 	}
 	return h.Name, nil
+}
+
+// SamePool reports whether hosts have the same volumes in the pool of that name: whether they are one host, or share
+// the pool.
+func (s *Storage) SamePool(ctx context.Context, pool, host, other string) bool {
+	if host == other {
+		return true
+	}
+	both := hostset.Found(s.Pool(ctx, s.Hosts.Named(host, other), pool))
+	return len(both) == 2 && both[0].Value.Shared && both[1].Value.Shared
 }

@@ -1,11 +1,15 @@
 package storage
 
 import (
+	"errors"
 	"fmt"
 	"math"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/hostset"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 )
 
@@ -66,6 +70,99 @@ func TestRoom_Lacks(t *testing.T) {
 		got := test.room.Lacks(test.need, test.others, gib)
 		if (got == "") != (test.want == "") || !strings.Contains(got, test.want) {
 			t.Errorf("%s: %q; want %q", name, got, test.want)
+		}
+	}
+}
+
+// testHost is a host of libvirt's test driver, with an active pool "vms" of that type and 100 GiB; "" is no pool. Hosts
+// of type down don't answer.
+func testHost(t *testing.T, name, poolType string) hostset.Host {
+	t.Helper()
+	node := "<node/>"
+	if poolType != "" {
+		node = `<node><pool type="` + poolType + `"><name>vms</name><source><host name="nas"/><dir path="/vms"/></source>` +
+			`<target><path>/vms</path></target></pool></node>`
+	}
+	file := filepath.Join(t.TempDir(), "node.xml")
+	if err := os.WriteFile(file, []byte(node), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if poolType == down {
+		file += ".gone"
+	}
+	conn, err := libvirt.Open(libvirt.Config{Name: name, URI: "test://" + file})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = conn.Close() })
+	return hostset.Host{Name: name, Conn: conn}
+}
+
+const down = "down"
+
+// A plan counts a volume that is removed before the new one is created as gone, in what is left of the pool and in what
+// its volumes may grow to; the volumes that stay count.
+func TestCheckRoom_removed(t *testing.T) {
+	t.Parallel()
+	h := testHost(t, "h", "dir")
+	for name, allocation := range map[string]int{"thick": 60, "thin": 0} {
+		if err := h.Conn.CreateVolume(t.Context(), libvirt.NewVolume{Pool: "vms", Name: name, Document: fmt.Sprintf(
+			`<volume><name>%s</name><capacity unit="G">60</capacity><allocation unit="G">%d</allocation></volume>`, name,
+			allocation)}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	const gib = 1 << 30
+	for name, test := range map[string]struct {
+		factor  float64
+		need    Demand
+		removed []string
+		want    error
+	}{
+		"thick":                  {0, Demand{Now: 60 * gib, Growth: 60 * gib}, nil, ErrNoSpace},
+		"thick for a thick one":  {0, Demand{Now: 60 * gib, Growth: 60 * gib}, []string{"thick"}, nil},
+		"thick for a thin one":   {0, Demand{Now: 60 * gib, Growth: 60 * gib}, []string{"thin"}, ErrNoSpace},
+		"too large for it":       {0, Demand{Now: 101 * gib, Growth: 101 * gib}, []string{"thick"}, ErrNoSpace},
+		"thin":                   {1.5, Demand{Growth: 60 * gib}, nil, ErrOvercommitted},
+		"thin for a thin one":    {1.5, Demand{Growth: 60 * gib}, []string{"new", "thin"}, nil},
+		"thin for no other one":  {1.5, Demand{Growth: 60 * gib}, []string{"new"}, ErrOvercommitted},
+		"larger than the former": {1.5, Demand{Growth: 91 * gib}, []string{"thin"}, ErrOvercommitted},
+	} {
+		limited := h
+		limited.OverprovisioningFactor = test.factor
+		s := Storage{Hosts: hostset.NewSet(limited)}
+		if err := s.CheckRoom(t.Context(), "h", "vms", test.need, test.removed...); !errors.Is(err, test.want) {
+			t.Errorf("%s: %v; want %v", name, err, test.want)
+		}
+	}
+}
+
+// All runs lock a shared pool on the same host, whichever hosts answer: the first by name that shares it and isn't
+// fenced. If that host can't be asked, nothing is created.
+func TestLockingHost(t *testing.T) {
+	t.Parallel()
+	fenced := testHost(t, "a", down)
+	fenced.Fenced = true
+	for name, test := range map[string]struct {
+		first hostset.Host
+		want  string // "" if there is an error
+	}{
+		"answers":         {testHost(t, "a", "netfs"), "a"},
+		"doesn't answer":  {testHost(t, "a", down), ""},
+		"is fenced":       {fenced, "b"},
+		"lacks the pool":  {testHost(t, "a", ""), "b"},
+		"has another one": {testHost(t, "a", "dir"), "b"},
+	} {
+		s := Storage{Hosts: hostset.NewSet(
+			test.first, testHost(t, "b", "netfs"), testHost(t, "c", "netfs"), testHost(t, "d", down))}
+		for _, h := range s.Hosts.Named("b", "c") {
+			on, err := s.lockingHost(t.Context(), h, "vms")
+			if on != test.want || (err == nil) != (test.want != "") {
+				t.Errorf("the first host %s: the lock of host %s is on %q, %v; want %q", name, h.Name, on, err, test.want)
+			}
+			if err != nil && !strings.Contains(err.Error(), `host "a"`) {
+				t.Errorf("the error doesn't name the host: %v", err)
+			}
 		}
 	}
 }

@@ -1,6 +1,11 @@
 package inventory
 
-import "github.com/virtfleet/terraform-provider-virtfleet/internal/hostset"
+import (
+	"context"
+
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/hostset"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
+)
 
 // Connections returns the libvirt connections of the configured hosts, for objects other than VMs.
 func (inv *Inventory) Connections() hostset.Set {
@@ -9,6 +14,9 @@ func (inv *Inventory) Connections() hostset.Set {
 		hosts[i] = hostset.Host{
 			Name: h.Name, Conn: h.Conn, Fenced: h.Config.Fenced,
 			OverprovisioningFactor: h.Config.StorageOverprovisioningFactor, SameFile: h.Config.SameFile,
+			SeenVolumes: func(ctx context.Context, pool string) ([]libvirt.Volume, error) {
+				return inv.PoolVolumes(ctx, h, pool)
+			},
 		}
 	}
 

@@ -45,12 +45,13 @@ type View struct {
 	Err     error             // nil if the host answered
 	record  *recordCell
 	index   *viewIndex
+	volumes *seenVolumes
 	at      time.Time
 }
 
 // NewView returns a view with what a host reported about itself and its domains.
 func NewView(info *libvirt.HostInfo, domains map[string]*Entry) *View {
-	return &View{Info: info, Domains: domains, record: &recordCell{}, index: &viewIndex{}}
+	return &View{Info: info, Domains: domains, record: &recordCell{}, index: &viewIndex{}, volumes: &seenVolumes{}}
 }
 
 // With returns a view of the same reading with other domains.

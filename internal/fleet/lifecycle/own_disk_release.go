@@ -20,7 +20,7 @@ func disksRemovedWithVM(vm *inventory.VM, all bool) []string {
 	var keys []string
 
 	for _, key := range slices.Sorted(maps.Keys(vm.Metadata.OwnDisks)) {
-		if o := vm.Metadata.OwnDisks[key]; all || o.Making || !o.Kept() {
+		if o := vm.Metadata.OwnDisks[key]; all || o.RemovedWithVM() {
 			keys = append(keys, key)
 		}
 	}

@@ -24,6 +24,9 @@ func (p *Planner) CheckCreate(ctx context.Context, d Desired) ([]inventory.Probl
 	switch {
 	case err == nil && Adoptable(existing, d):
 		own = existing.UUID
+		if d.Replaces == "" {
+			d.Replaces, d.Completes = own, true
+		}
 	case err == nil && existing.UUID != d.Replaces:
 		return []inventory.Problem{NameTaken(existing)}, nil
 	case err != nil && errors.Is(err, inventory.ErrAmbiguous):

@@ -62,9 +62,12 @@ type Desired struct {
 	Applied map[string]domain.DiskSource
 	// Placement restricts the hosts of a VM that is not pinned.
 	Placement Placement
-	// Replaces is the UUID of the VM that a new one replaces, or empty. That VM will be gone by then, so its name and
-	// memory are free.
+	// Replaces is the UUID of the VM that a new one replaces, or empty. That VM will be gone by then, so its name,
+	// memory and disks are free.
 	Replaces string
+	// Completes says that Replaces isn't replaced: an interrupted creation of the same configuration left it, and the
+	// apply completes it, with the disks that it has.
+	Completes bool
 	// Incomplete says that some values aren't known yet, so that what seems to be missing may be declared later.
 	Incomplete bool
 	// Transient leaves a VM without a persistent definition if it was imported without one. Any other VM that has become

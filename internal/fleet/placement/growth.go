@@ -130,11 +130,20 @@ func (cy *Capacity) pendingDemand(ctx context.Context, a inventory.Reply, name, 
 	return sum
 }
 
-// lacksRoom returns why the host's storage pool has no room for new disks of the VM, or "" if it has.
+// listing lists the volumes of the host's pools, as of the snapshot.
+func (cy *Capacity) listing(h *inventory.Host) storage.Listing {
+	return func(ctx context.Context, pool string) ([]libvirt.Volume, error) {
+		return cy.hosts.PoolVolumes(ctx, h, pool)
+	}
+}
+
+// lacksRoom returns why the host's storage pool has no room for new disks of the VM, or "" if it has. The pool's
+// volumes whose names are removed will be gone.
 func (cy *Capacity) lacksRoom(
 	ctx context.Context, a inventory.Reply, name string, pool *libvirt.StoragePool, need storage.Demand,
+	removed ...string,
 ) string {
-	r, err := storage.RoomOf(ctx, a.Host.Conn, pool, a.Host.Config.StorageOverprovisioningFactor)
+	r, err := storage.RoomOf(ctx, cy.listing(a.Host), pool, a.Host.Config.StorageOverprovisioningFactor, removed...)
 
 	switch {
 	case errors.Is(err, libvirt.ErrPoolInactive), errors.Is(err, libvirt.ErrNoPool):
@@ -182,7 +191,7 @@ func (cy *Capacity) growthRoom(
 		return r, others, "", err
 	}
 
-	if r, err = storage.RoomOf(ctx, h.Conn, p, factor); err != nil {
+	if r, err = storage.RoomOf(ctx, cy.listing(h), p, factor); err != nil {
 		return r, others, p.Name, err
 	}
 

@@ -1,7 +1,10 @@
 package placement
 
 import (
+	"fmt"
 	"log/slog"
+	"os"
+	"path/filepath"
 	"testing"
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
@@ -81,4 +84,169 @@ func TestPendingDemand(t *testing.T) {
 	if got := capacity.pendingDemand(t.Context(), a, "me", pool); got != want {
 		t.Errorf("%+v are to come; want %+v", got, want)
 	}
+}
+
+// testPlanner is a planner of one host, of libvirt's test driver, whose pools may grow to twice their size.
+func testPlanner(t *testing.T) (*Planner, *inventory.Host) {
+	t.Helper()
+
+	file := filepath.Join(t.TempDir(), "node.xml") // all of the process share test:///default
+	node := "<node><pool type='dir'><name>default-pool</name><target><path>/default-pool</path></target></pool></node>"
+
+	if err := os.WriteFile(file, []byte(node), 0o600); err != nil {
+		t.Fatal(err)
+	}
+
+	inv, err := inventory.New(map[string]inventory.HostConfig{
+		"h": {URI: "test://" + file, StorageOverprovisioningFactor: 2},
+	}, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	t.Cleanup(func() {
+		if err := inv.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+
+	return NewPlanner(inv, nil, Config{}), inv.Host("h")
+}
+
+// testVolume creates a thin volume in the pool of libvirt's test driver and returns its path.
+func testVolume(t *testing.T, h *inventory.Host, name string, gib int) string {
+	t.Helper()
+
+	const pool = "default-pool"
+	if err := h.Conn.CreateVolume(t.Context(), libvirt.NewVolume{Pool: pool, Name: name, Document: fmt.Sprintf(
+		`<volume><name>%s</name><capacity unit="G">%d</capacity><allocation>0</allocation></volume>`, name, gib),
+	}); err != nil {
+		t.Fatal(err)
+	}
+
+	v, err := h.Conn.PoolVolume(t.Context(), pool, name)
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	return v.Path
+}
+
+// A new VM has the room of the disks that are removed with the VM that it replaces, and a creation that is completed
+// that of the disks that it has made. Disks that stay count.
+func TestFitsOwnDisks_leaving(t *testing.T) {
+	t.Parallel()
+
+	p, h := testPlanner(t)
+	own, disks := map[string]domain.OwnDisk{}, ""
+
+	for key, o := range map[string]domain.OwnDisk{
+		"root": {}, "kept": {OnDestroy: domain.OnDestroyKeep}, "begun": {OnDestroy: domain.OnDestroyKeep, Making: true},
+	} {
+		o.Pool, o.Volume, o.Path = "default-pool", key, testVolume(t, h, key, 60)
+		own[key] = o
+		disks += fmt.Sprintf("<disk type='file'><source file='%s'/><target dev='vd%c'/></disk>", o.Path, 'a'+len(own))
+	}
+
+	definition, err := domain.Parse("<domain type='test'><name>old</name><memory>1024</memory><os><type>hvm</type></os>" +
+		"<devices>" + disks + "</devices></domain>")
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	if err := definition.SetMetadata(domain.Metadata{OwnDisks: own}); err != nil {
+		t.Fatal(err)
+	}
+
+	xml, err := definition.XML()
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	uuid, err := h.Conn.DefineDomain(t.Context(), xml)
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	a, err := p.hosts.ReplyOf(t.Context(), h)
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	const gib = 1 << 30
+
+	for name, test := range map[string]struct {
+		replaces  string
+		completes bool
+		gib       uint64
+		fits      bool
+	}{
+		"new": {"", false, 21, false}, "new, small": {"", false, 20, true},
+		"replaces it": {uuid, false, 140, true}, "but not what is kept": {uuid, false, 141, false},
+		"completes it": {uuid, true, 200, true}, "and is larger": {uuid, true, 201, false},
+	} {
+		d := Desired{
+			Replaces: test.replaces, Completes: test.completes,
+			OwnDisks: map[string]domain.OwnDisk{"root": {Pool: "default-pool", Bytes: test.gib * gib}},
+		}
+		d.Spec.Name = "new"
+
+		if problems := p.fitsOwnDisks(t.Context(), a, d, nil); (len(problems) == 0) != test.fits {
+			t.Errorf("%s: %v; want it to fit: %t", name, problems, test.fits)
+		}
+	}
+}
+
+// A plan lists the volumes of a pool once, however many new disks and volumes it checks. What the process itself
+// creates is in the next answer, and what is read anew with the host.
+func TestRoom_isAskedOnce(t *testing.T) {
+	t.Parallel()
+
+	p, h := testPlanner(t)
+	testVolume(t, h, "first", 150)
+
+	fits := func(gib uint64) bool {
+		t.Helper()
+
+		a, err := p.hosts.ReplyOf(t.Context(), h)
+		if err != nil {
+			t.Fatal(err)
+		}
+
+		d := Desired{OwnDisks: map[string]domain.OwnDisk{"root": {Pool: "default-pool", Bytes: gib << 30}}}
+		s := storage.Storage{Hosts: p.hosts.Connections()}
+		disk := len(p.fitsOwnDisks(t.Context(), a, d, nil)) == 0
+		volume := s.CheckRoom(t.Context(), "h", "default-pool", storage.Demand{Growth: gib << 30}) == nil
+
+		if disk != volume {
+			t.Errorf("%d GiB fit as a disk: %t, as a volume: %t", gib, disk, volume)
+		}
+
+		return disk
+	}
+	lists := func(want int) {
+		t.Helper()
+
+		if got := p.hosts.Calls()["h"]["virStoragePoolListAllVolumes"]; got != want {
+			t.Errorf("the pool was listed %d times; want %d", got, want)
+		}
+	}
+
+	for range 5 {
+		if !fits(50) || fits(51) {
+			t.Error("the room isn't what the volume leaves")
+		}
+	}
+
+	lists(1)
+	testVolume(t, h, "second", 10)
+
+	if !fits(40) || fits(41) {
+		t.Error("the room isn't what both volumes leave")
+	}
+
+	lists(2)
+	p.hosts.ForgetAll()
+	fits(40)
+	lists(3)
 }

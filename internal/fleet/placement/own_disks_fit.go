@@ -83,7 +83,14 @@ func (p *Planner) fitsOwnDisks(
 
 	for _, name := range slices.Sorted(maps.Keys(needs)) {
 		need := needs[name]
-		if why := p.lacksRoom(ctx, a, d.Spec.Name, need.pool, need.demand); why != "" {
+		why := p.lacksRoom(ctx, a, d.Spec.Name, need.pool, need.demand)
+		if why != "" {
+			if leaving := p.leavingVolumes(ctx, a, d, name); len(leaving) > 0 {
+				why = p.lacksRoom(ctx, a, d.Spec.Name, need.pool, need.demand, leaving...)
+			}
+		}
+
+		if why != "" {
 			problems = append(problems, inventory.Problem{
 				Attribute: OwnDiskAttribute(need.key, "pool"), Detail: fmt.Sprintf("its storage pool %q %s", name, why),
 			})
@@ -91,6 +98,34 @@ func (p *Planner) fitsOwnDisks(
 	}
 
 	return problems
+}
+
+// leavingVolumes returns the names of the volumes in a storage pool of the host that make room for the VM's new disks:
+// those that are removed with the VM that it replaces, and those that an interrupted creation of the VM has made
+// already.
+func (p *Planner) leavingVolumes(ctx context.Context, a inventory.Reply, d Desired, pool string) []string {
+	if d.Replaces == "" {
+		return nil
+	}
+
+	vm, err := p.hosts.Find(ctx, d.Replaces, inventory.LastKnown{})
+	if err != nil {
+		return nil
+	}
+
+	var names []string
+
+	for _, o := range vm.Metadata.OwnDisks {
+		if o.Pool == pool && vm.OwnsHere(o) && (o.RemovedWithVM() || d.Completes) {
+			names = append(names, o.Volume)
+		}
+	}
+
+	if len(names) == 0 || a.Host != vm.On && !p.records.Storage().SamePool(ctx, pool, vm.Host, a.Host.Name) {
+		return nil
+	}
+
+	return names
 }
 
 // poolNeed is what new and growing disks of a VM need of a storage pool; key is that of the last one.

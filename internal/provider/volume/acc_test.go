@@ -409,16 +409,25 @@ func TestAccVolume_growsOnline(t *testing.T) {
 }
 
 // TestAccVolume_replaced: the plan of a replacement names the data that is deleted and what still uses it, also for a
-// tainted volume, of which Terraform plans only the new one. With -replace, of which no provider is told, the apply
-// finds out. What is in use is never deleted.
+// tainted volume, of which Terraform plans only the new one. The new one has the room of the old one. With -replace, of
+// which no provider is told, the apply finds out. What is in use is never deleted.
 func TestAccVolume_replaced(t *testing.T) {
 	t.Parallel()
 	l := lab.Open(t)
 	tf := acctest.NewCLI(t)
 	name := lab.Name(t)
 	file := "/var/lib/libvirt/" + name + "/data"
-	base := acctest.Block{Lab: l, Hosts: []acctest.Host{{Of: l.Host("kvm1")}}}.String() + pool(name)
-	tf.Config(t, base+volume(`size = "1Mi"`))
+	base := acctest.Block{
+		Lab: l, Hosts: []acctest.Host{{Of: l.Host("kvm1"), Settings: "storage_overprovisioning_factor = 1"}},
+	}.String() + pool(name)
+	// There is room for one such volume, and not for two.
+	var blocks, blockSize uint64
+	said := l.Run(t, "kvm1", "stat", "-f", "-c", "%b %S", "/var/lib/libvirt")
+	if _, err := fmt.Sscan(said, &blocks, &blockSize); err != nil {
+		t.Fatalf("%q: %v", said, err)
+	}
+	size := fmt.Sprintf("host = \"kvm1\"\nsize = \"%dMi\"\n", blocks*blockSize*6/10>>20)
+	tf.Config(t, base+volume(size))
 	tf.Run(t, "apply")
 	says := func(out string, wants ...string) {
 		t.Helper()
@@ -440,9 +449,9 @@ func TestAccVolume_replaced(t *testing.T) {
 			says(tf.Run(t, args...), append(wants, "is tainted")...)
 		}
 		tf.Run(t, "untaint", address)
-		tf.Config(t, base+volume("size = \"1Mi\"\nformat = \"raw\""))
+		tf.Config(t, base+volume(size+"format = \"raw\""))
 		says(tf.Run(t, "plan"), append(wants, "forces replacement")...)
-		tf.Config(t, base+volume(`size = "1Mi"`))
+		tf.Config(t, base+volume(size))
 	}
 	plans(lost...)
 	inode := func() string { return l.Run(t, "kvm1", "stat", "-c", "%i %W", file) }

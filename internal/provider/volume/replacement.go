@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/hashicorp/terraform-plugin-framework/diag"
+	"github.com/hashicorp/terraform-plugin-framework/path"
 	"github.com/hashicorp/terraform-plugin-framework/resource"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 	"github.com/hashicorp/terraform-plugin-go/tfprotov6"
@@ -44,24 +45,36 @@ func (r *volumeResource) noteForReplacement(ctx context.Context, state *model, r
 	resp.Diagnostics.Append(meta.WritePrivate(ctx, resp.Private, privateReplaced, saved)...)
 }
 
-// checkReplaced checks the volume that is removed before the new one is created. That is one that Terraform has planned
-// to replace, or a tainted one. Of a volume that was planned before, Terraform shows only errors here, and no warnings.
+// checkReplaced checks the volume that is removed before the new one is created. Of a volume that was planned before,
+// Terraform shows only errors here, and no warnings.
 func (r *volumeResource) checkReplaced(
 	ctx context.Context, req resource.ModifyPlanRequest, resp *resource.ModifyPlanResponse,
 ) {
-	var replaced meta.SavedVolume
-	planned, diags := meta.ReadPrivate(ctx, req.Private, privateReplaced, &replaced)
+	replaced, found, diags := r.replacedVolume(ctx, req)
 	resp.Diagnostics.Append(diags...)
-	if planned {
+	if found {
 		resp.Diagnostics.Append(r.checkReplacement(ctx, modelOf(replaced))...)
-		return
 	}
-	var plan model
-	resp.Diagnostics.Append(req.Plan.Get(ctx, &plan)...)
-	tainted, found := r.Data.Volumes.Tainted(plan.Pool.ValueString(), plan.Name.ValueString(), plan.Host.ValueString())
-	if found && !resp.Diagnostics.HasError() {
-		resp.Diagnostics.Append(r.checkReplacement(ctx, modelOf(tainted))...)
+}
+
+// replacedVolume returns the volume that is removed before the planned one is created: one that Terraform has planned
+// to replace, or a tainted one.
+func (r *volumeResource) replacedVolume(
+	ctx context.Context, req resource.ModifyPlanRequest,
+) (replaced meta.SavedVolume, found bool, diags diag.Diagnostics) {
+	found, diags = meta.ReadPrivate(ctx, req.Private, privateReplaced, &replaced)
+	if found {
+		return replaced, true, diags
 	}
+	var pool, name, host types.String
+	diags.Append(req.Plan.GetAttribute(ctx, path.Root("pool"), &pool)...)
+	diags.Append(req.Plan.GetAttribute(ctx, path.Root("name"), &name)...)
+	diags.Append(req.Plan.GetAttribute(ctx, path.Root("host"), &host)...)
+	if diags.HasError() {
+		return replaced, false, diags
+	}
+	replaced, found = r.Data.Volumes.Tainted(pool.ValueString(), name.ValueString(), host.ValueString())
+	return replaced, found, diags
 }
 
 func modelOf(v meta.SavedVolume) *model {

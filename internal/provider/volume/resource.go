@@ -103,7 +103,8 @@ func (r *volumeResource) ModifyPlan(
 			state.Size.ValueString(), size.ValueString()))
 	} else if want != nil && have != nil && *want > *have {
 		more := storage.Demand{Growth: *want - *have}
-		r.checkRoom(ctx, resp, &state, "grow", state.CurrentHost.ValueString(), more)
+		err := r.Data.Storage().CheckRoom(ctx, state.CurrentHost.ValueString(), state.Pool.ValueString(), more)
+		resp.Diagnostics.Append(state.lackOfRoom("grow", state.CurrentHost.ValueString(), err)...)
 	}
 	if !host.IsNull() && !host.Equal(state.Host) && !host.IsUnknown() && !state.Host.IsNull() &&
 		!host.Equal(state.CurrentHost) {
@@ -191,17 +192,24 @@ func (r *volumeResource) checkNew(
 	if storage.Thick(plan.Preallocation.ValueString()) {
 		need.Now = need.Growth
 	}
-	r.checkRoom(ctx, resp, &plan, "create", host.ValueString(), need)
+	// A volume of the same name is gone by then: it is replaced, or a killed run left it. Otherwise the apply fails.
+	s, removed := r.Data.Storage(), []string{plan.Name.ValueString()}
+	replaced, found, diags := r.replacedVolume(ctx, req)
+	resp.Diagnostics.Append(diags...)
+	if found && replaced.Pool == plan.Pool.ValueString() &&
+		s.SamePool(ctx, replaced.Pool, replaced.Host, host.ValueString()) {
+		removed = append(removed, replaced.Name)
+	}
+	err := s.CheckRoom(ctx, host.ValueString(), plan.Pool.ValueString(), need, removed...)
+	resp.Diagnostics.Append(plan.lackOfRoom("create", host.ValueString(), err)...)
 }
 
-// checkRoom returns an error if the pool of a volume has no room for what is planned.
-func (r *volumeResource) checkRoom(
-	ctx context.Context, resp *resource.ModifyPlanResponse, m *model, verb, host string, need storage.Demand,
-) {
-	err := r.Data.Storage().CheckRoom(ctx, host, m.Pool.ValueString(), need)
+// lackOfRoom returns the error that the volume's pool has no room for what is planned, if err says so.
+func (m *model) lackOfRoom(verb, host string, err error) (diags diag.Diagnostics) {
 	if errors.Is(err, storage.ErrNoSpace) || errors.Is(err, storage.ErrOvercommitted) {
-		resp.Diagnostics.Append(m.failure(verb, host, err).AttributeError(path.Root("size")))
+		diags.Append(m.failure(verb, host, err).AttributeError(path.Root("size")))
 	}
+	return diags
 }
 
 // checkRemoval returns an error for the removal of a volume that an unreachable host may use, and of one that libvirt
