@@ -332,7 +332,7 @@ func TestAccImage_refused(t *testing.T) {
 }
 
 // TestAccImage_brokenOff: an upload whose connection is cut, or whose provider is killed, leaves nothing that is taken
-// for the image, and the next apply continues. A pool that is full says so and keeps nothing.
+// for the image, and the next apply sends it again. A pool that is full says so and keeps nothing.
 func TestAccImage_brokenOff(t *testing.T) {
 	t.Parallel()
 	l := lab.Open(t)
