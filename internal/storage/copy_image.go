@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"regexp"
 	"strings"
 
@@ -43,11 +42,10 @@ func (s *Storage) read(ctx context.Context, h *libvirt.Host, ref Ref) (_ *Image,
 	if err != nil {
 		return nil, err
 	}
-	file, err := os.CreateTemp("", "virtfleet-image-")
-	if err != nil {
+	image := &Image{}
+	if err := image.createCopy(); err != nil {
 		return nil, err
 	}
-	image := &Image{file: file}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, image.Close())

@@ -55,6 +55,8 @@ type Image struct {
 	// source describes a file on the operator's side as of when it was opened. Its content is read in place. Nil: file is
 	// a copy.
 	source os.FileInfo
+	// named says that the copy's file has a name still, which Close removes.
+	named bool
 	// data says for each chunk whether it has a byte that isn't zero.
 	data []bool
 	// ImageInfo describe the content.
@@ -84,12 +86,24 @@ type Seal struct {
 // Volume returns the name of an image's copies.
 func (f ImageInfo) Volume(name string) string { return name + "-" + f.SHA256[:12] }
 
+// createCopy creates the temporary file of a copy. Where the system can, its name is removed at once, so that a killed
+// process leaves no file.
+func (i *Image) createCopy() (err error) {
+	if i.file, err = os.CreateTemp("", "virtfleet-image-"); err != nil {
+		return err
+	}
+	// Windows doesn't remove the name of an open file.
+	i.named = os.Remove(i.file.Name()) != nil
+	return nil
+}
+
 // Close removes the fetched file.
 func (i *Image) Close() error {
-	if i.source != nil {
-		return i.file.Close()
+	err := i.file.Close()
+	if i.named {
+		err = errors.Join(err, os.Remove(i.file.Name()))
 	}
-	return errors.Join(i.file.Close(), os.Remove(i.file.Name()))
+	return err
 }
 
 // unchanged returns an error if a file that is read in place may no longer have the content of the checksum.
@@ -128,7 +142,7 @@ func Fetch(ctx context.Context, s Source, log *slog.Logger) (_ *Image, err error
 	}
 	if f, regular := body.(*sparseFile); regular && in.content == in.packed {
 		image.file, image.source = f.File, f.info
-	} else if image.file, err = os.CreateTemp("", "virtfleet-image-"); err != nil {
+	} else if err := image.createCopy(); err != nil {
 		return nil, err
 	}
 	defer func() {

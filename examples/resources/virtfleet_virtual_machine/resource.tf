@@ -67,13 +67,14 @@ resource "virtfleet_virtual_machine" "lab" {
   deletion_protection = true
 }
 
-# Its data disk is thick: it takes all its space when it is created.
+# Its root disk is a copy in raw format, which doesn't depend on the image. Its data disk is thick: it takes all its space
+# when it is created.
 resource "virtfleet_virtual_machine" "database" {
   name   = "database"
   memory = { size = "4Gi" }
 
   disks = {
-    root = { pool = "vms", image = "vms/debian-12-3c14a2f6f1d0", size = "20Gi", boot_order = 1 }
+    root = { pool = "vms", image = "vms/debian-12-3c14a2f6f1d0", clone = "full", format = "raw", boot_order = 1 }
     data = { pool = "vms", size = "100Gi", format = "raw", preallocation = "full" }
   }
 }

@@ -91,6 +91,15 @@ func (c *CLI) Trace() (file string) {
 	return file
 }
 
+// TempDir makes all further commands, and providers that are processes, create temporary files in the directory that it
+// returns.
+func (c *CLI) TempDir(t testing.TB) string {
+	t.Helper()
+	dir := t.TempDir()
+	c.env = append(c.env, "TMPDIR="+dir)
+	return dir
+}
+
 // Config writes the configuration, and adds the provider's source.
 func (c *CLI) Config(t testing.TB, config string) {
 	t.Helper()

@@ -331,8 +331,12 @@ func TestAccImage_refused(t *testing.T) {
 	})
 }
 
+// progress is what Terraform's log says of an upload.
+var progress = regexp.MustCompile(`uploading an image:.* bytes_per_second=[1-9]\d* .*percent=100`)
+
 // TestAccImage_brokenOff: an upload whose connection is cut, or whose provider is killed, leaves nothing that is taken
-// for the image, and the next apply continues. A pool that is full says so and keeps nothing.
+// for the image, and the next apply sends it again, with the progress in Terraform's log. A pool that is full says so and
+// keeps nothing.
 func TestAccImage_brokenOff(t *testing.T) {
 	t.Parallel()
 	l := lab.Open(t)
@@ -394,7 +398,11 @@ func TestAccImage_brokenOff(t *testing.T) {
 		t.Fatal(err)
 	}
 	<-killed.Done()
+	log := c.Trace()
 	c.Run(t, "apply")
+	if !progress.Match(read(t, log)) {
+		t.Error("the log doesn't say how much of the image is sent")
+	}
 	if got := strings.Fields(l.Run(t, "kvm1", "sha256sum", at+"/"+volume))[0]; got != sum256(content) {
 		t.Errorf("the copy has %s", got)
 	}

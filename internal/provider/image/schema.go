@@ -50,8 +50,8 @@ const imageDescription = "Puts a disk image on hosts. Disks and volumes are crea
 	"downloads the image once, to a temporary file where Terraform runs, verifies its checksum, and decompresses " +
 	"it (gzip, xz, zstd, bzip2). Then it sends the image to all hosts at the same time; ranges of zeros aren't " +
 	"sent. Each host that has the pool gets a copy: a volume named `<name>-<first 12 digits of its SHA-256>`. If " +
-	"an upload is interrupted, no disk can use the incomplete copy, and the next apply uploads the rest. If the " +
-	"provider reads other content, each host gets a new copy. The old copy is removed once no disk is based on it. " +
+	"an upload is interrupted, no disk can use the incomplete copy, and the next apply replaces it. If the provider " +
+	"reads other content, each host gets a new copy. The old copy is removed once no disk is based on it. " +
 	"A local file that isn't compressed is sent from where it is: don't write to it meanwhile, or the upload fails. " +
 	"Progress is in Terraform's log (`TF_LOG_PROVIDER=INFO`). Proxies are read from the environment " +
 	"(`HTTPS_PROXY`, `NO_PROXY`). The certificate of an `https` server must be from a CA that the system trusts where " +

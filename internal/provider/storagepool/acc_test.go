@@ -1,9 +1,13 @@
 package storagepool_test
 
 import (
+	"bytes"
 	"context"
 	"fmt"
+	"os"
+	"path/filepath"
 	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -162,12 +166,19 @@ resource "virtfleet_storage_pool" "this" {
 	})
 }
 
-// TestAccStoragePool_silent: a host that doesn't answer has what it had.
+// TestAccStoragePool_silent: a host that doesn't answer has what it had: the pool, what is in it, and all other objects.
 func TestAccStoragePool_silent(t *testing.T) {
 	t.Parallel()
 	l := lab.Open(t)
 	own := l.StartHost(t)
 	name := lab.Name(t)
+	file := filepath.Join(t.TempDir(), "image.raw")
+	if err := os.WriteFile(file, bytes.Repeat([]byte("image"), 4096), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	// apart replaces the references by what they refer to: objects are then read although others can't be.
+	apart := strings.NewReplacer("virtfleet_storage_pool.this.name", strconv.Quote(name),
+		"virtfleet_network.this.name", strconv.Quote(name))
 	config := func(settings string) string {
 		return acctest.Block{Lab: l, Hosts: []acctest.Host{{Of: own}}, Settings: settings}.String() + fmt.Sprintf(`
 resource "virtfleet_storage_pool" "this" {
@@ -175,13 +186,45 @@ resource "virtfleet_storage_pool" "this" {
   type   = "dir"
   target = { path = "/var/lib/libvirt/%[1]s" }
 }
-`, name)
+resource "virtfleet_volume" "this" {
+  name = "data"
+  pool = virtfleet_storage_pool.this.name
+  size = "1Mi"
+}
+resource "virtfleet_image" "this" {
+  name   = "base"
+  pool   = virtfleet_storage_pool.this.name
+  source = { file = %[2]q }
+}
+resource "virtfleet_secret" "this" {
+  usage            = "ceph"
+  usage_id         = %[1]q
+  value_wo         = "key"
+  value_wo_version = "1"
+}
+resource "virtfleet_network_filter" "this" {
+  name  = %[1]q
+  rules = [{ action = "drop", direction = "in", protocol = "all" }]
+}
+resource "virtfleet_network" "this" {
+  name   = %[1]q
+  bridge = %[3]q
+  ips    = [{ address = "10.213.19.1/24", dhcp = { ranges = [{ start = "10.213.19.100", end = "10.213.19.199" }] } }]
+}
+resource "virtfleet_network_dhcp_host" "this" {
+  network = virtfleet_network.this.name
+  mac     = "52:54:00:07:13:01"
+  ip      = "10.213.19.7"
+}
+`, name, file, "vn"+name[len(name)-6:])
 	}
 	var restart func()
 	resource.Test(t, resource.TestCase{
 		ProtoV6ProviderFactories: acctest.Factories(t),
 		CheckDestroy: func(*terraform.State) error {
-			if left := xml(t, l, own, name); left != "" {
+			left := l.Run(t, own.Name, "sh", "-c", "ls /var/lib/libvirt/"+name+
+				"; virsh pool-list --all; virsh secret-list; virsh nwfilter-list; virsh net-list --all")
+			if strings.Contains(left, name) || strings.Contains(left, "base-") || strings.Contains(left, "data") {
 				return fmt.Errorf("still there: %s", left)
 			}
 			return nil
@@ -189,11 +232,12 @@ resource "virtfleet_storage_pool" "this" {
 		Steps: []resource.TestStep{
 			{Config: config("")},
 			{
-				PreConfig:   func() { restart = l.StopSSH(t, own) },
-				Config:      config(""),
-				ExpectError: regexp.MustCompile(`Unable to read storage pool`),
+				PreConfig: func() { restart = l.StopSSH(t, own) },
+				Config:    apart.Replace(config("")),
+				// Once for each object.
+				ExpectError: regexp.MustCompile(`(?s)(Unable to read .*){7}`),
 			},
-			{Config: config(`on_unreachable = "keep"`), PlanOnly: true},
+			{Config: apart.Replace(config(`on_unreachable = "keep"`)), PlanOnly: true},
 			{PreConfig: func() { restart() }, Config: config(""), PlanOnly: true},
 		},
 	})

@@ -16,7 +16,7 @@ import (
 // readWhereDeclared are attributes that an import reads and a creation, which didn't declare them, doesn't, and others.
 func readWhereDeclared(others ...string) []string {
 	all := append([]string{"devices", "platform", "cpu.dies", "memory.balloon"}, others...)
-	for _, disk := range []string{"root", "base", "logs", "data", "iso"} {
+	for _, disk := range []string{"root", "base", "logs", "data", "iso", "whole"} {
 		all = append(all, "disks."+disk+".discard", "disks."+disk+".error_policy", "disks."+disk+".io")
 	}
 	return all

@@ -3,6 +3,7 @@ package virtualmachine_test
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/hashicorp/terraform-plugin-testing/helper/resource"
@@ -14,31 +15,37 @@ import (
 )
 
 // TestAccVirtualMachine_ceph: an RBD image is made and grown through a storage pool with cephx, a VM runs from it, and
-// moves while it runs.
+// moves while it runs, to a host that gets the secret with it. Then the secret and the pool are on that host, too.
 func TestAccVirtualMachine_ceph(t *testing.T) {
 	t.Parallel()
 	l := lab.Open(t)
 	name := lab.Name(t)
 	ceph := l.Ceph(t, name)
-	base := providerBlock(l, "") + fmt.Sprintf(`
+	base := func(hosts string) string {
+		return providerBlock(l, "") + fmt.Sprintf(`
 resource "virtfleet_secret" "ceph" {
   usage            = "ceph"
   usage_id         = %[1]q
   value_base64_wo  = %[2]q
   value_wo_version = "1"
+  private          = false
+  hosts            = %[7]s
 }
 resource "virtfleet_storage_pool" "ceph" {
-  name = %[1]q
-  type = "rbd"
+  name  = %[1]q
+  type  = "rbd"
+  hosts = %[7]s
   source = {
     name  = %[3]q
     hosts = [{ name = %[4]q, port = %[5]d }]
     auth  = { type = "ceph", username = %[6]q, secret = virtfleet_secret.ceph.id }
   }
 }
-`, name, ceph.Key, ceph.Pool, ceph.Host, ceph.Port, ceph.Username)
+`, name, ceph.Key, ceph.Pool, ceph.Host, ceph.Port, ceph.Username, hosts)
+	}
+	const one, both = `["kvm1"]`, `["kvm1", "kvm2"]`
 	config := func(host, size string) string {
-		return base + fmt.Sprintf(`
+		return base(one) + fmt.Sprintf(`
 resource "virtfleet_volume" "root" {
   name = "root"
   pool = virtfleet_storage_pool.ceph.name
@@ -55,7 +62,7 @@ resource "virtfleet_volume" "root" {
 			} }`, ceph.Pool, ceph.Host, ceph.Port, ceph.Username),
 		}).String()
 	}
-	byID := base + idleVM(l, name).with(hcl{"disks": fmt.Sprintf(`{ root = { volume = "%s/root" } }`, name)}).String()
+	byID := base(one) + idleVM(l, name).with(hcl{"disks": fmt.Sprintf(`{ root = { volume = "%s/root" } }`, name)}).String()
 	has := func(host string, mib int) resource.TestCheckFunc {
 		return func(*terraform.State) error {
 			return errors.Join(contains(l.Virsh(t, host, "domblkinfo", name, "vda"), fmt.Sprint(mib<<20)),
@@ -63,20 +70,18 @@ resource "virtfleet_volume" "root" {
 		}
 	}
 	story(t, l, []string{name}, resource.TestStep{
-		Config: base,
+		Config: base(one),
 	}, resource.TestStep{
 		// What is in a pool of RBD images is no file.
 		PreConfig: func() {
 			ceph.RBD(t, "create", "--size", "1M", ceph.Pool+"/root")
 			l.Virsh(t, "kvm1", "pool-refresh", name)
-			l.Virsh(t, "kvm2", "pool-refresh", name)
 		},
 		Config: byID, ExpectError: inOrder("network", `protocol = "rbd"`, `"`+ceph.Pool+`/root"`),
 	}, resource.TestStep{
 		PreConfig: func() {
 			ceph.RBD(t, "rm", ceph.Pool+"/root")
 			l.Virsh(t, "kvm1", "pool-refresh", name)
-			l.Virsh(t, "kvm2", "pool-refresh", name)
 		},
 		Config: config("kvm1", "16Mi"), ConfigPlanChecks: changes(plancheck.ResourceActionCreate),
 		ConfigStateChecks: []statecheck.StateCheck{know("status", exactly("Running"))},
@@ -87,13 +92,19 @@ resource "virtfleet_volume" "root" {
 	}, resource.TestStep{
 		Config: config("kvm2", "32Mi"), ConfigPlanChecks: changes(plancheck.ResourceActionUpdate),
 		ConfigStateChecks: []statecheck.StateCheck{know("current_host", exactly("kvm2"))},
-		Check:             has("kvm2", 32),
+		Check: resource.ComposeTestCheckFunc(has("kvm2", 32), func(s *terraform.State) error {
+			id := s.RootModule().Resources["virtfleet_secret.ceph"].Primary.ID
+			if value := l.Virsh(t, "kvm2", "secret-get-value", id); strings.TrimSpace(value) != ceph.Key {
+				return errors.New("the secret on kvm2 has another value")
+			}
+			return nil
+		}),
 	}, resource.TestStep{
-		Config: base, Check: func(*terraform.State) error {
+		Config: base(both), Check: func(*terraform.State) error {
 			if left := ceph.RBD(t, "ls", ceph.Pool); left != "" {
 				return fmt.Errorf("the pool still has %s", left)
 			}
-			return nil
+			return contains(l.Virsh(t, "kvm2", "pool-info", name), "running")
 		},
 	})
 }

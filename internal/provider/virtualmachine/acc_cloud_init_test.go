@@ -94,8 +94,9 @@ resource "virtfleet_storage_pool" "vms" {
 }
 `, name)
 	seed := func(version, more string) string {
-		return fmt.Sprintf("{ user_data_wo = %q, wo_version = %q, %s }", "#cloud-config\npassword: "+secret+version+"\n",
-			version, more)
+		return fmt.Sprintf("{ user_data_wo = %q, vendor_data = %q, network_config_wo = %q, wo_version = %q, %s }",
+			"#cloud-config\npassword: "+secret+version+"\n", "#cloud-config\nlocale: C.UTF-"+version+"\n",
+			"version: 2\nwifis: {wlan0: {access-points: {lab: {password: "+secret+"-wifi"+version+"}}}}\n", version, more)
 	}
 	config := func(cloudInit string) string {
 		return base + vmWithKernelWords(l, name, "seed").with(talking).with(hcl{
@@ -147,6 +148,7 @@ resource "virtfleet_storage_pool" "vms" {
 		},
 		Check: resource.ComposeTestCheckFunc(silent, is(map[string]string{
 			"user-data": secret + "1", "meta-data": "local-hostname: " + name,
+			"vendor-data": "locale: C.UTF-1", "network-config": secret + "-wifi1",
 		}, medium, root), func(s *terraform.State) error {
 			id := s.RootModule().Resources[address].Primary.ID
 			if err := is(map[string]string{"meta-data": "instance-id: " + id}, medium, root)(s); err != nil {
@@ -164,6 +166,7 @@ resource "virtfleet_storage_pool" "vms" {
 		ConfigPlanChecks: changes(plancheck.ResourceActionUpdate),
 		Check: resource.ComposeTestCheckFunc(silent, is(map[string]string{
 			"user-data": secret + "2", "meta-data": "instance-id: i-2",
+			"vendor-data": "locale: C.UTF-2", "network-config": secret + "-wifi2",
 		}, medium, root), func(*terraform.State) error {
 			l.Virsh(t, "kvm3", "reset", name)
 			return waitForHostname(t, l, "kvm3", name, "second")

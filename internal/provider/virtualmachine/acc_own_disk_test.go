@@ -80,6 +80,9 @@ resource "virtfleet_image" "base" {
 	}
 	logs := `logs = { pool = virtfleet_storage_pool.vms.name, size = "16Mi", on_destroy = "keep" }`
 	extra := `extra = { pool = virtfleet_storage_pool.vms.name, size = "24Mi", format = "raw", preallocation = "full" }`
+	whole := `whole = {
+		pool = virtfleet_storage_pool.vms.name, image = virtfleet_image.base.id, clone = "full", format = "raw"
+	}`
 	configOn := func(host string, disks ...string) string {
 		return acctest.Config(l) + storage + guest(l, name).with(hcl{
 			"host": quote(host), "termination_grace_period": quote("1m0s"), "disks": "{\n" + strings.Join(disks, "\n") + "\n}",
@@ -111,6 +114,18 @@ resource "virtfleet_image" "base" {
 			return nil
 		}
 	}
+	// A full copy has the image's content, and doesn't depend on the image.
+	copied := func(s *terraform.State) error {
+		of := s.RootModule().Resources
+		file := of[address].Primary.Attributes["disks.whole.path"]
+		info := l.Run(t, "kvm1", "qemu-img", "info", "-U", file)
+		if strings.Contains(info, "backing file") {
+			return fmt.Errorf("the copy is based on another file: %s", info)
+		}
+		base := "/var/lib/libvirt/" + of["virtfleet_image.base"].Primary.ID
+		return errors.Join(contains(info, "file format: raw", "virtual size: 32 MiB"),
+			contains(l.Run(t, "kvm1", "qemu-img", "compare", "-U", "-f", "qcow2", "-F", "raw", base, file), "identical"))
+	}
 	write := func(*terraform.State) error {
 		out := l.Virsh(t, "kvm1", "qemu-monitor-command", "--hmp", name,
 			`qemu-io -d /machine/peripheral/ua-disk-root/virtio-backend "write -q -P 7 40M 1M"`)
@@ -130,14 +145,14 @@ resource "virtfleet_image" "base" {
 	story(t, l, []string{name}, resource.TestStep{
 		Config: config(root("16Mi")), ExpectError: regexp.MustCompile(`(?s)32Mi.*16Mi`),
 	}, resource.TestStep{
-		Config:           config(root("48Mi"), logs),
+		Config:           config(root("48Mi"), logs, whole),
 		ConfigPlanChecks: changes(plancheck.ResourceActionCreate),
 		ConfigStateChecks: []statecheck.StateCheck{
 			know("status", exactly("Running")), know("disks.root.pool", exactly(name)), know("disks.root.size", exactly("48Mi")),
 			know("disks.root.file", knownvalue.Null()), know("disks.root.format", exactly("qcow2")),
-			know("disks.logs.on_destroy", exactly("keep")),
+			know("disks.logs.on_destroy", exactly("keep")), know("disks.whole.format", exactly("raw")),
 		},
-		Check: resource.ComposeTestCheckFunc(has("base", disk("logs"), disk("root")), capacity("vdb", 48),
+		Check: resource.ComposeTestCheckFunc(has("base", disk("logs"), disk("root"), disk("whole")), copied, capacity("vdb", 48),
 			capacity("vda", 16), look(t, l, "kvm1", name, "ua-disk-root"), func(*terraform.State) error {
 				// Only what runs names what its disks are based on.
 				return contains(l.Virsh(t, "kvm1", "dumpxml", name), "/var/lib/libvirt/"+name+"/base-")

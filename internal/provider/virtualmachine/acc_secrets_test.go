@@ -5,6 +5,8 @@ import (
 	"encoding/base64"
 	"fmt"
 	"io"
+	"io/fs"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -57,8 +59,31 @@ func planFileContents(t *testing.T, file string) string {
 	return all.String()
 }
 
+// filesBelow is what is in a directory and those in it: each file's content.
+func filesBelow(t *testing.T, dir string) map[string]string {
+	t.Helper()
+	files := map[string]string{}
+	err := filepath.WalkDir(dir, func(file string, entry fs.DirEntry, err error) error {
+		if err != nil || file == dir {
+			return err
+		}
+		files[file] = ""
+		if entry.Type().IsRegular() {
+			data, err := os.ReadFile(file)
+			files[file] = string(data)
+			return err
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return files
+}
+
 // TestAccVirtualMachine_secretsStaySecret: neither what opens the hosts nor what a definition keeps from others gets
-// into states, saved plans, outputs or logs; and a definition that was changed still has it.
+// into states, saved plans, outputs, logs or temporary files; and a definition that was changed still has it. A medium
+// belongs to one VM: it stays when another with the same content goes.
 func TestAccVirtualMachine_secretsStaySecret(t *testing.T) {
 	t.Parallel()
 	l := lab.Open(t)
@@ -91,7 +116,7 @@ func TestAccVirtualMachine_secretsStaySecret(t *testing.T) {
 	l.Define(t, "kvm1", fmt.Sprintf(`<domain type="qemu"><name>%s</name><memory unit="MiB">64</memory><os>
   <type arch="x86_64">hvm</type></os><devices><graphics type="vnc" passwd="%s"/></devices></domain>`, name, password))
 
-	config := func(more hcl) {
+	config := func(more hcl, others ...string) {
 		tf.Config(t, fmt.Sprintf(`provider "virtfleet" {
   hosts = { kvm1 = { uri = %q } }
   ssh = {
@@ -107,15 +132,23 @@ import {
   id = %q
 }
 `, l.Host("kvm1").URI(), l.KnownHostsFile(), address, name)+
-			hcl{"name": quote(name), "run_strategy": quote("Halted")}.with(more).String())
+			hcl{"name": quote(name), "run_strategy": quote("Halted")}.with(more).String()+strings.Join(others, ""))
 	}
-	log := tf.Trace()
+	twin := name + "-twin"
+	l.RemoveDomain(t, twin)
+	medium := hcl{"cloud_init": `{
+    user_data_wo = file("seed"), wo_version = "1", pool = "default", meta_data = "local-hostname: one", instance_id = "i-1"
+  }`}
+	log, temporary := tf.Trace(), tf.TempDir(t)
 	told := map[string]string{}
-	for i, more := range []hcl{{"labels": `{ app = "web" }`}, {
-		"memory":     `{ size = "96Mi" }`,
-		"cloud_init": `{ user_data_wo = file("seed"), wo_version = "1", pool = "default" }`,
-	}} {
-		config(more)
+	for i, write := range []func(){
+		func() { config(hcl{"labels": `{ app = "web" }`}) },
+		func() {
+			config(medium.with(hcl{"memory": `{ size = "96Mi" }`}),
+				idleVM(l, twin).with(medium).with(hcl{"run_strategy": quote("Halted")}).named("twin"))
+		},
+	} {
+		write()
 		told[fmt.Sprint("plan ", i)] = tf.Run(t, "plan", "-out=planned")
 		told[fmt.Sprint("saved plan ", i)] = plainText(planFileContents(t, filepath.Join(tf.Dir, "planned")), 2)
 		told[fmt.Sprint("apply ", i)] = tf.Run(t, "apply", "planned")
@@ -125,11 +158,31 @@ import {
 	if err := contains(complete, "passwd='"+password+"'", "98304"); err != nil {
 		t.Error(err)
 	}
-	if files, _, err := seedIn(t, l, "kvm1", name); err != nil || files["user-data"] != string(seed) {
-		t.Errorf("the medium has %q: %v", files, err)
+	hasSeed := func(vm string) map[string]string {
+		t.Helper()
+		files, _, err := seedIn(t, l, "kvm1", vm)
+		if err != nil || files["user-data"] != string(seed) {
+			t.Errorf("the medium of %s has %q: %v", vm, files, err)
+		}
+		return files
+	}
+	if one, other := hasSeed(name), hasSeed(twin); !maps.Equal(one, other) {
+		t.Errorf("the media should be equal: %q, %q", one, other)
 	}
 	told["shown state"] = tf.Run(t, "show", "-json")
+	tf.Run(t, "destroy", "-target="+virtualmachine.TypeName+".twin")
+	if err := acctest.CheckDestroyed(l, twin)(nil); err != nil {
+		t.Error(err)
+	}
+	hasSeed(name)
 	destroyAndCheck(t, l, tf, name)
+	if left := l.Run(t, "kvm1", "ls", "/var/lib/libvirt/images"); strings.Contains(left, name) {
+		t.Errorf("a medium is left: %s", left)
+	}
+	for file, content := range filesBelow(t, temporary) {
+		t.Errorf("%s is left in the directory for temporary files", file)
+		told[file] = plainText(content, 2)
+	}
 	for _, file := range []string{"terraform.tfstate", "terraform.tfstate.backup", filepath.Base(log)} {
 		data, err := os.ReadFile(filepath.Join(tf.Dir, file))
 		if err != nil {
