@@ -22,7 +22,8 @@ type Setting struct {
 	// With are attributes that the setting depends on. It applies to VMs that declare these values, or don't declare
 	// the attributes.
 	With map[string]string
-	// Unless are other attributes that say the same in full. The setting applies to VMs that declare none of them.
+	// Unless are other attributes that say the same in full, or leave no choice. The setting applies to VMs that declare
+	// none of them.
 	Unless []string
 }
 
@@ -166,4 +167,11 @@ func diskBus(bus string) []Setting {
 	return []Setting{{Path: "disks.*.bus", Value: bus, With: with}}
 }
 
-func nicModel(name string) []Setting { return []Setting{{Path: "interfaces.*.model", Value: name}} }
+// nicModel is the model of interfaces that may have several: a device of the host has none, those of vdpa and vhostuser
+// are always virtio.
+func nicModel(name string) []Setting {
+	return []Setting{{
+		Path: "interfaces.*.model", Value: name,
+		Unless: []string{"interfaces.*.hostdev", "interfaces.*.vdpa", "interfaces.*.vhostuser"},
+	}}
+}

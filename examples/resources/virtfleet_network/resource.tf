@@ -63,8 +63,28 @@ resource "virtfleet_network" "routed" {
   dnsmasq_options = ["dhcp-option=option:ntp-server,198.51.100.1"]
 }
 
-# Devices of the host without a bridge (macvtap). libvirt spreads the VMs over them.
+# Routed addresses without libvirt's firewall rules: the rules are yours.
+resource "virtfleet_network" "open" {
+  name    = "open"
+  forward = { mode = "open" }
+  dns     = { enabled = false }
+  ips     = [{ address = "192.168.20.1/24" }]
+}
+
+# Devices of the host without a bridge (macvtap). libvirt spreads the VMs over them. The VMs can't reach each other.
 resource "virtfleet_network" "direct" {
   name    = "direct"
   forward = { mode = "private", devices = ["eth1", "eth2"] }
+}
+
+# macvtap with a switch that returns what VMs of one host send each other (VEPA, hairpin mode).
+resource "virtfleet_network" "vepa" {
+  name    = "vepa"
+  forward = { mode = "vepa", devices = ["eth3"] }
+}
+
+# macvtap with one device for each VM. VMs on it can't be moved while they run.
+resource "virtfleet_network" "exclusive" {
+  name    = "exclusive"
+  forward = { mode = "passthrough", devices = ["eth4", "eth5"] }
 }

@@ -5,6 +5,39 @@ resource "virtfleet_storage_pool" "vms" {
   target = { path = "/srv/vms" }
 }
 
+# A filesystem on a partition, which libvirt mounts. The apply formats it; it isn't formatted again.
+resource "virtfleet_storage_pool" "archive" {
+  name   = "archive"
+  type   = "fs"
+  target = { path = "/srv/archive" }
+  source = {
+    devices = ["/dev/sdb1"]
+    format  = "ext4"
+  }
+  hosts = ["kvm1"]
+  build = true
+}
+
+# A disk that is divided into partitions: each volume is one. Volumes have the partitions' names, such as sdc1.
+resource "virtfleet_storage_pool" "partitions" {
+  name   = "partitions"
+  type   = "disk"
+  target = { path = "/dev" }
+  source = {
+    devices = ["/dev/sdc"]
+    format  = "gpt"
+  }
+  hosts = ["kvm1"]
+  build = true # writes the partition table
+}
+
+# The multipath devices that the hosts have. VMs use them with disks.volume or disks.block.
+resource "virtfleet_storage_pool" "multipath" {
+  name   = "multipath"
+  type   = "mpath"
+  target = { path = "/dev/mapper" }
+}
+
 # A volume group on each of two hosts, created on an empty disk.
 resource "virtfleet_storage_pool" "fast" {
   name   = "fast"

@@ -67,6 +67,34 @@ resource "virtfleet_virtual_machine" "lab" {
   deletion_protection = true
 }
 
+# cloud-init sets it up: with a password hash that is neither in the state nor in the plan, and with defaults for all VMs of the
+# team, which user data overrides. If you change user_data_wo, change wo_version too.
+resource "virtfleet_virtual_machine" "bastion" {
+  name       = "bastion"
+  memory     = { size = "1Gi" }
+  disks      = { root = { pool = "vms", image = "vms/debian-12-3c14a2f6f1d0", size = "10Gi" } }
+  interfaces = { lan = { bridge = "br0" } }
+
+  cloud_init = {
+    user_data_wo = join("\n", ["#cloud-config", yamlencode({
+      users = [{ name = "ops", lock_passwd = false, hashed_passwd = var.password_hash }]
+    })])
+    wo_version = "1"
+
+    vendor_data = <<-YAML
+      #cloud-config
+      timezone: Europe/Berlin
+      package_update: true
+      packages: [qemu-guest-agent]
+    YAML
+  }
+}
+
+variable "password_hash" {
+  type      = string
+  ephemeral = true
+}
+
 # Its root disk is a copy in raw format, which doesn't depend on the image. Its data disk is thick: it takes all its space
 # when it is created.
 resource "virtfleet_virtual_machine" "database" {

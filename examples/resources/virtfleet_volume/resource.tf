@@ -16,6 +16,14 @@ resource "virtfleet_volume" "root" {
   size  = "20Gi"
 }
 
+# A copy of another volume of that host. No VM writes to it during the copy.
+resource "virtfleet_volume" "staging" {
+  name    = "staging-root"
+  pool    = "vms"
+  host    = "kvm1"
+  copy_of = virtfleet_volume.root.id
+}
+
 # All space is allocated at once, and only its owner reads the file. The ids are those of QEMU's user on the host.
 resource "virtfleet_volume" "journal" {
   name          = "orders-journal"

@@ -75,6 +75,7 @@ var notApplied = map[string]string{
 
 	"ceph":                              "the test of a VM on Ceph makes a cluster, its key and a VM like this one",
 	"ignition":                          "needs an image that runs Ignition; the test of a VM with Ignition has its own",
+	"network-disks":                     "needs servers of iSCSI, NBD and the web; the test of each disk has its own",
 	"provider":                          "a provider block alone; every other example has one",
 	"tuned-vms":                         "needs NUMA nodes, huge pages, 80 GiB of memory; the tests of each part have it",
 	"devices/consoles-and-usb":          "QEMU doesn't start while no client offers its USB device",

@@ -61,7 +61,13 @@ func (m *model) profileSettings() []domain.Setting {
 			for path, want := range s.With {
 				with[strings.Replace(path, "*", key, 1)] = want
 			}
-			all = append(all, domain.Setting{Path: strings.Replace(s.Path, "*", key, 1), Value: s.Value, With: with})
+			unless := make([]string, len(s.Unless))
+			for i, path := range s.Unless {
+				unless[i] = strings.Replace(path, "*", key, 1)
+			}
+			all = append(all, domain.Setting{
+				Path: strings.Replace(s.Path, "*", key, 1), Value: s.Value, With: with, Unless: unless,
+			})
 		}
 	}
 	return all

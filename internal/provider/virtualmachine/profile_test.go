@@ -103,6 +103,16 @@ func TestProfile_whatIsDeclaredStays(t *testing.T) {
 			change: in{"interfaces": in{"lan": in{"network": "default", "model": "rtl8139"}}},
 			want:   map[string]string{"interfaces.lan.model": `"rtl8139"`},
 		},
+		"devices of the host and of a switch": {
+			change: in{"interfaces": in{
+				"card": in{"hostdev": "0000:03:10.0"}, "vdpa": in{"vdpa": "/dev/vhost-vdpa-0"},
+				"port": in{"vhostuser": in{"path": "/run/port.sock", "mode": "server"}}, "lan": in{"network": "default"},
+			}},
+			want: map[string]string{
+				"interfaces.card.model": "<unknown>", "interfaces.vdpa.model": "<unknown>",
+				"interfaces.port.model": "<unknown>", "interfaces.lan.model": `"e1000e"`,
+			},
+		},
 		"a mode that is unknown": {
 			change: in{"platform": in{"hyperv": in{"mode": unknownMark}}},
 			want:   map[string]string{"platform.hyperv.mode": "<unknown>", "platform.hyperv.relaxed": "<unknown>"},
