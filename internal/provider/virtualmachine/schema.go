@@ -168,9 +168,9 @@ var policyAttributes = attributes{
 	"eviction_strategy": schema.StringAttribute{
 		MarkdownDescription: "What happens to the VM when its host is drained. One of " + value.OneOf(evacuation.Strategies) +
 			". **`None`: the VM is shut down.** `LiveMigrate`: it is moved live, otherwise it blocks the drain. " +
-			"`LiveMigrateIfPossible`: it is moved live, otherwise shut down. `External`: another tool moves it. If " +
-			"a `virtfleet_eviction_policy` applies to the VM, only its `strategy` is ignored: its `fallback`, if set, decides " +
-			"what happens if the VM can't be moved live. See " +
+			"`LiveMigrateIfPossible`: it is moved live, otherwise shut down. `External`: [another " +
+			"tool](../guides/external-eviction.md) moves it. If a `virtfleet_eviction_policy` applies to the VM, only its " +
+			"`strategy` is ignored: its `fallback`, if set, decides what happens if the VM can't be moved live. See " +
 			"[Draining a host](../guides/draining-a-host.md#choose-what-happens-to-a-vm). " +
 			"Default: the policy's `strategy`, without a policy the provider's `default_eviction_strategy`.",
 		Optional:   true,
