@@ -242,8 +242,8 @@ func computedString(description string) schema.StringAttribute {
 func timeoutsAttribute() schema.Attribute {
 	return value.Timeouts(context.Background(), timeouts.Opts{
 		Create: true, Read: true, Update: true, Delete: true,
-		CreateDescription: "For creating. Default: `10m`, in addition to `wait_for.timeout`. A value that you set " +
-			"replaces the whole default.",
+		CreateDescription: "For creating. A value that you set replaces the whole default. Default: `10m`, in addition " +
+			"to `wait_for.timeout`.",
 		ReadDescription: "For reading. Default: `2m`.",
 		UpdateDescription: "For updating, including moves. Default: `10m`, in addition to `wait_for.timeout`, " +
 			"`termination_grace_period`, and `completion_timeout_per_gib` for each GB of the VM's memory and copied disks.",
