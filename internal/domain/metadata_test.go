@@ -2,6 +2,8 @@ package domain
 
 import (
 	"errors"
+	"os"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -131,6 +133,28 @@ func TestMetadataXML(t *testing.T) {
 	}
 	if got := sample(t, "minimal").MetadataXML(); got != "" {
 		t.Errorf("of nothing: %s", got)
+	}
+}
+
+// A guide shows other tools the element with which a drain asks them to move a VM.
+func TestMetadataXML_asksToLeaveAsTheGuideSays(t *testing.T) {
+	t.Parallel()
+	guide, err := os.ReadFile("../../templates/guides/external-eviction.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, shown, _ := strings.Cut(string(guide), "```xml\n")
+	shown, _, _ = strings.Cut(shown, "```")
+	d := sample(t, "minimal")
+	if err := d.SetMetadata(Metadata{Eviction: &Eviction{
+		Host: "kvm1", Owner: "alice@desk (pid 4711)", Since: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC),
+	}}); err != nil {
+		t.Fatal(err)
+	}
+	between := regexp.MustCompile(`>\s+<`)
+	if diff := cmp.Diff(between.ReplaceAllString(strings.TrimSpace(shown), "><"),
+		between.ReplaceAllString(strings.TrimSpace(d.MetadataXML()), "><")); diff != "" {
+		t.Errorf("-guide +written:\n%s", diff)
 	}
 }
 

@@ -16,8 +16,26 @@ for archive in ./*.zip; do
 	done
 done
 
+# The container's recipe: the archive that its comment unzips is one of these, and the file that it copies is in it.
+archive=$(echo ./*_linux_amd64.zip)
+version=${archive%_linux_amd64.zip}
+version=${version##*_}
+recipe=../.ci/Dockerfile
+unzips=$(sed -nE 's/^# +unzip ([^ ]+\.zip) -d release$/\1/p' "$recipe")
+released=$(sed -nE 's/^# .*--build-arg VERSION=([^ ]+) .* release$/\1/p' "$recipe")
+if [ "./${unzips/"_${released}_"/"_${version}_"}" != "$archive" ]; then
+	echo "$recipe unzips \"$unzips\" for version \"$released\", a release has $archive." >&2
+	exit 1
+fi
+busybox unzip -q "$archive" -d release
+copies=$(sed -nE 's/^COPY ([^ ]+) .*/\1/p' "$recipe")
+program=release/${copies//'${VERSION}'/$version}
+[ -n "$copies" ] && [ -f "$program" ] && [ -x "$program" ] || {
+	echo "$recipe copies \"$copies\", which isn't a program in $archive: $(ls -l release)" >&2
+	exit 1
+}
+
 # A program that isn't linked with libvirt loads the one of the computer that it runs on.
-program=$(echo linux-amd64/terraform-provider-virtfleet_v*)
 needed=$(readelf --dynamic "$program" | grep NEEDED)
 if grep libvirt <<<"$needed"; then
 	echo 'The build for releases is linked with libvirt.' >&2

@@ -22,7 +22,8 @@ var policySchema = schema.Schema{
 			MarkdownDescription: "What happens to the VMs. One of " + value.OneOf(evacuation.Strategies) + ". `None`: " +
 				"they are shut down. `LiveMigrate` and `LiveMigrateIfPossible`: they are migrated live; for VMs that " +
 				"can't be, `fallback` decides. These two differ only in what `fallback` is if it isn't set. `External`: they " +
-				"are marked with the condition `EvictionRequested`, and the drain waits until another tool has moved them.",
+				"are marked with the condition `EvictionRequested`, and the drain waits until another tool has moved " +
+				"them: see [Eviction by another tool](../guides/external-eviction.md).",
 			Required:   true,
 			Validators: []validator.String{stringvalidator.OneOf(evacuation.Strategies...)},
 		},

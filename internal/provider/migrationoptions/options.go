@@ -20,7 +20,8 @@ import (
 // Name is the name of the block.
 const Name = "migration_options"
 
-// Attributes are the attributes of the block. The guide "Migration options" describes them in detail.
+// Attributes are the attributes of the block in the provider block. The guide "Migration options" describes them in
+// detail.
 var Attributes = map[string]resource.Attribute{
 	"transport": choiceAttribute("How memory is sent to the target: `direct` without encryption, `tls` with it, "+
 		"`ssh_relay` through the provider's SSH connections. `auto` is `direct` if the source reaches the target, otherwise "+
@@ -91,6 +92,31 @@ func choiceAttribute(description, otherwise string, from []string) resource.Attr
 // guide links to the page that describes the attributes, from a page in a folder of the documentation.
 const guide = " The guide [Migration options](../guides/migration-options.md) describes each."
 
+// linked are the attributes of the block where the page needn't describe them again: it links to the guide.
+var linked = describedAs("See [Migration options](../guides/migration-options.md).")
+
+// describedAs returns the block's attributes, each with that description.
+func describedAs(description string) map[string]resource.Attribute {
+	all := make(map[string]resource.Attribute, len(Attributes))
+	for name, a := range Attributes {
+		switch a := a.(type) {
+		case resource.BoolAttribute:
+			a.MarkdownDescription = description
+			all[name] = a
+		case resource.Int64Attribute:
+			a.MarkdownDescription = description
+			all[name] = a
+		case resource.ListAttribute:
+			a.MarkdownDescription = description
+			all[name] = a
+		case resource.StringAttribute:
+			a.MarkdownDescription = description
+			all[name] = a
+		}
+	}
+	return all
+}
+
 // Type is the type of the block.
 var Type = types.ObjectType{AttrTypes: typesOf(Attributes)}
 
@@ -113,21 +139,21 @@ func boolAttribute(description string) resource.Attribute {
 // OfResource returns the block in a resource.
 func OfResource(description string) resource.Attribute {
 	return resource.SingleNestedAttribute{
-		MarkdownDescription: description + guide, Attributes: Attributes, CustomType: Type, Optional: true,
+		MarkdownDescription: description + guide, Attributes: linked, CustomType: Type, Optional: true,
 	}
 }
 
 // RequiredOfResource returns the block in a resource that has no other settings.
 func RequiredOfResource(description string) resource.Attribute {
 	return resource.SingleNestedAttribute{
-		MarkdownDescription: description + guide, Attributes: Attributes, CustomType: Type, Required: true,
+		MarkdownDescription: description + guide, Attributes: linked, CustomType: Type, Required: true,
 	}
 }
 
 // OfDataSource returns the block in a data source.
 func OfDataSource(description string) datasource.Attribute {
 	return datasource.SingleNestedAttribute{
-		MarkdownDescription: description + guide, Attributes: toDataSource(Attributes), CustomType: Type, Optional: true,
+		MarkdownDescription: description + guide, Attributes: toDataSource(linked), CustomType: Type, Optional: true,
 	}
 }
 

@@ -1,11 +1,14 @@
 package migrationoptions
 
 import (
+	"os"
 	"reflect"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	resource "github.com/hashicorp/terraform-plugin-framework/resource/schema"
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migration"
 )
@@ -15,6 +18,36 @@ func TestInForce_hasEveryOption(t *testing.T) {
 	t.Parallel()
 	if diff := cmp.Diff(typesOf(Attributes), typesOf(computed)); diff != "" {
 		t.Errorf("-options +in force:\n%s", diff)
+	}
+}
+
+// The provider's page describes every option, and so does the guide that the other pages link to: these have every
+// option as well, with the checks of its value.
+func TestOptions_areDescribedOnce(t *testing.T) {
+	t.Parallel()
+	guide, err := os.ReadFile("../../../templates/guides/migration-options.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(typesOf(Attributes), typesOf(linked)); diff != "" {
+		t.Errorf("-described +linked:\n%s", diff)
+	}
+	for name, described := range Attributes {
+		if !strings.Contains(string(guide), "\n| `"+name+"` | ") {
+			t.Errorf("%s has no row in the guide", name)
+		}
+		link := linked[name]
+		if link == nil {
+			continue
+		}
+		if text := link.GetMarkdownDescription(); !strings.Contains(text, "/migration-options.md)") || len(text) > 80 {
+			t.Errorf("%s: %q: want a link to the guide", name, text)
+		}
+		if a, is := described.(resource.StringAttribute); is {
+			if b := link.(resource.StringAttribute); !reflect.DeepEqual(a.Validators, b.Validators) {
+				t.Errorf("%s isn't checked everywhere in the same way", name)
+			}
+		}
 	}
 }
 

@@ -168,9 +168,9 @@ var policyAttributes = attributes{
 	"eviction_strategy": schema.StringAttribute{
 		MarkdownDescription: "What happens to the VM when its host is drained. One of " + value.OneOf(evacuation.Strategies) +
 			". **`None`: the VM is shut down.** `LiveMigrate`: it is moved live, otherwise it blocks the drain. " +
-			"`LiveMigrateIfPossible`: it is moved live, otherwise shut down. `External`: another tool moves it. If " +
-			"a `virtfleet_eviction_policy` applies to the VM, only its `strategy` is ignored: its `fallback`, if set, decides " +
-			"what happens if the VM can't be moved live. See " +
+			"`LiveMigrateIfPossible`: it is moved live, otherwise shut down. `External`: [another " +
+			"tool](../guides/external-eviction.md) moves it. If a `virtfleet_eviction_policy` applies to the VM, only its " +
+			"`strategy` is ignored: its `fallback`, if set, decides what happens if the VM can't be moved live. See " +
 			"[Draining a host](../guides/draining-a-host.md#choose-what-happens-to-a-vm). " +
 			"Default: the policy's `strategy`, without a policy the provider's `default_eviction_strategy`.",
 		Optional:   true,
@@ -242,8 +242,8 @@ func computedString(description string) schema.StringAttribute {
 func timeoutsAttribute() schema.Attribute {
 	return value.Timeouts(context.Background(), timeouts.Opts{
 		Create: true, Read: true, Update: true, Delete: true,
-		CreateDescription: "For creating. Default: `10m`, in addition to `wait_for.timeout`. A value that you set " +
-			"replaces the whole default.",
+		CreateDescription: "For creating. A value that you set replaces the whole default. Default: `10m`, in addition " +
+			"to `wait_for.timeout`.",
 		ReadDescription: "For reading. Default: `2m`.",
 		UpdateDescription: "For updating, including moves. Default: `10m`, in addition to `wait_for.timeout`, " +
 			"`termination_grace_period`, and `completion_timeout_per_gib` for each GB of the VM's memory and copied disks.",
