@@ -118,9 +118,10 @@ func testVolume(t *testing.T, h *inventory.Host, name string, gib int) string {
 	t.Helper()
 
 	const pool = "default-pool"
-	if err := h.Conn.CreateVolume(t.Context(), libvirt.NewVolume{Pool: pool, Name: name, Document: fmt.Sprintf(
-		`<volume><name>%s</name><capacity unit="G">%d</capacity><allocation>0</allocation></volume>`, name, gib),
-	}); err != nil {
+
+	document := fmt.Sprintf(
+		`<volume><name>%s</name><capacity unit="G">%d</capacity><allocation>0</allocation></volume>`, name, gib)
+	if err := h.Conn.CreateVolume(t.Context(), libvirt.NewVolume{Pool: pool, Name: name, Document: document}); err != nil {
 		t.Fatal(err)
 	}
 
