@@ -2,8 +2,8 @@ package domain
 
 import "github.com/beevik/etree"
 
-// filesystemWhy says why directories can't be added to a running VM: libvirt 9.0 crashes if one is plugged in.
-const filesystemWhy = "Directories are shared when the VM starts."
+// filesystemWhy says why directories can't be added to a running VM.
+const filesystemWhy = "Directories are shared when the VM starts: libvirt 9.0 crashes if one is plugged in."
 
 // filesystemFamily are the host's directories that the guest sees.
 var filesystemFamily = Family{

@@ -41,6 +41,7 @@ const (
 	USBDevice  = "usb device"
 	MdevDevice = "mdev device"
 	SCSIDevice = "scsi device"
+	VDPADevice = "vDPA device"
 )
 
 // DefaultPages stands for huge pages of the host's default size, see HostParts.PageSize.
@@ -75,7 +76,7 @@ func (s Spec) HostUse() HostUse {
 			u.Alone[HostPart{PCIDevice, nic.HostDevice}] = "interfaces." + key + ".hostdev"
 		}
 		if nic.VDPA != "" {
-			u.Alone[HostPart{"vDPA device", nic.VDPA}] = "interfaces." + key + ".vdpa"
+			u.Alone[HostPart{VDPADevice, nic.VDPA}] = "interfaces." + key + ".vdpa"
 		}
 	}
 	for _, set := range ParseTexts(s.Values[cpuPin]) {
@@ -111,6 +112,15 @@ func (u HostUse) addCID(cid string) {
 	if cid != "" && cid != Auto {
 		u.Alone[HostPart{VsockAddress, cid}] = vsockCID
 	}
+}
+
+// FailoverUse returns the host devices that the VM lets go while it is moved, and gets again on the other host: those of
+// transient interfaces (teaming). Any other host device prevents a live move.
+func (s Spec) FailoverUse() HostUse {
+	s.HostDevices, s.Values = nil, nil
+	s.Interfaces = maps.Clone(s.Interfaces)
+	maps.DeleteFunc(s.Interfaces, func(_ string, nic Interface) bool { return nic.Values["teaming.type"] != "transient" })
+	return s.HostUse()
 }
 
 // Empty reports whether nothing is used.

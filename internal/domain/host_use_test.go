@@ -18,11 +18,11 @@ func TestHostUse(t *testing.T) {
 	}
 	want := HostUse{
 		Alone: map[HostPart]string{
-			{PCIDevice, "0000:65:00.0"}:          "devices.host_devices.gpu.address",
-			{USBDevice, "1234:abcd"}:             "devices.host_devices.key.address",
-			{PCIDevice, "0000:03:00.1"}:          "interfaces.fast.hostdev",
-			{"vDPA device", "/dev/vhost-vdpa-0"}: "interfaces.vdpa.vdpa",
-			{"vsock address", "77"}:              vsockCID,
+			{PCIDevice, "0000:65:00.0"}:       "devices.host_devices.gpu.address",
+			{USBDevice, "1234:abcd"}:          "devices.host_devices.key.address",
+			{PCIDevice, "0000:03:00.1"}:       "interfaces.fast.hostdev",
+			{VDPADevice, "/dev/vhost-vdpa-0"}: "interfaces.vdpa.vdpa",
+			{"vsock address", "77"}:           vsockCID,
 		},
 		Pages: map[uint64]uint64{2 * mib: 64 * mib}, CPUs: []int{2, 3, 5},
 	}

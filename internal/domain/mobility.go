@@ -331,6 +331,32 @@ func (m *Mobility) readImmobile(d *Definition) {
 		}
 		m.Immobile = append(m.Immobile, crypto)
 	}
+	m.readImmobileOther(d)
+}
+
+// readImmobileOther reads disks, inputs and IOMMUs that QEMU marks as unmigratable.
+func (m *Mobility) readImmobileOther(d *Definition) {
+	for _, have := range d.keyed(diskKind, d.Metadata().Devices) {
+		if attr(child(have.element, "target"), "bus") == "nvme" {
+			m.Immobile = append(m.Immobile, ImmobileDevice{
+				What: "disk on the bus nvme", Attribute: "disks." + have.key + ".bus",
+			})
+		}
+	}
+	for _, have := range d.keyed(inputFamily.kind(), d.Metadata().Devices) {
+		if attr(have.element, "type") == "passthrough" {
+			m.Immobile = append(m.Immobile, ImmobileDevice{
+				What: "input device of its host", Attribute: join(inputFamily.Path, have.key) + ".type",
+			})
+		}
+	}
+	for _, e := range d.devices("iommu") {
+		if attr(e, "model") == "amd" {
+			m.Immobile = append(m.Immobile, ImmobileDevice{
+				What: "IOMMU of model amd", Attribute: "devices.iommu.model", SomeQEMU: true,
+			})
+		}
+	}
 }
 
 // hostAddress returns the host's device that a <source> describes.

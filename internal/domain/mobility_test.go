@@ -86,6 +86,10 @@ func TestMobility_immobileDevices(t *testing.T) {
     <serial type='pty'><target type='usb-serial'/></serial><serial type='pty'><target type='isa-serial'/></serial>
     <crypto model='virtio' type='qemu'><backend model='builtin'/><alias name='ua-extra-keys'/></crypto>
     <crypto model='virtio' type='qemu'><backend model='lkcf'/></crypto>
+    <disk type='file' device='disk'><source file='/a'/><target dev='nvme0' bus='nvme'/><alias name='ua-disk-root'/></disk>
+    <disk type='file' device='disk'><source file='/b'/><target dev='vda' bus='virtio'/></disk>
+    <input type='passthrough' bus='virtio'><source evdev='/dev/input/event1'/></input><input type='tablet' bus='usb'/>
+    <iommu model='amd'/>
   </devices></domain>`)
 	want := []ImmobileDevice{
 		{What: "sound card of model usb", Attribute: "devices.sound.model"},
@@ -94,6 +98,9 @@ func TestMobility_immobileDevices(t *testing.T) {
 		{What: "serial port on USB"},
 		{What: "virtio crypto device", Attribute: "extra_device_xml.keys"},
 		{What: "virtio crypto device"},
+		{What: "disk on the bus nvme", Attribute: "disks.root.bus"},
+		{What: "input device of its host", Attribute: "devices.inputs.input0.type"},
+		{What: "IOMMU of model amd", Attribute: "devices.iommu.model", SomeQEMU: true},
 	}
 	if diff := cmp.Diff(want, d.Mobility().Immobile); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)

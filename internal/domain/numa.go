@@ -12,7 +12,7 @@ const (
 	// cpuNUMA is the path of the guest's NUMA cells.
 	cpuNUMA  = "cpu.numa"
 	numaWhy  = "The guest finds its NUMA cells when it starts."
-	nodesWhy = "The memory is bound to NUMA nodes of the host when the VM starts."
+	nodesWhy = "QEMU binds the memory to NUMA nodes of the host when the VM starts."
 )
 
 // numaCells are the NUMA cells that the guest sees.

@@ -144,6 +144,12 @@ func TestParseNodeDevice_kinds(t *testing.T) {
 			Name: "usb_1_1", Parent: "usb_usb1", Capability: "usb_device", Driver: "usb", Device: "/dev/bus/usb/001/002",
 			VendorID: "0x0781", Vendor: "SanDisk Corp.", ProductID: "0x5581", Product: "Ultra Fit",
 		}},
+		"vDPA device": {`<device>
+  <name>vdpa_vdpa0</name><path>/sys/devices/vdpa0</path><parent>computer</parent><driver><name>vhost_vdpa</name></driver>
+  <capability type='vdpa'><chardev>/dev/vhost-vdpa-0</chardev></capability>
+</device>`, NodeDevice{
+			Name: "vdpa_vdpa0", Parent: "computer", Capability: "vdpa", Driver: "vhost_vdpa", Device: "/dev/vhost-vdpa-0",
+		}},
 	} {
 		got, err := parseNodeDevice(c.document)
 		must(t, err)

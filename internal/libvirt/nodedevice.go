@@ -1,6 +1,7 @@
 package libvirt
 
 import (
+	"cmp"
 	"context"
 	"encoding/xml"
 	"errors"
@@ -25,7 +26,8 @@ type NodeDevice struct {
 	VendorID, Vendor, ProductID, Product string
 	// Address is the address of a PCI device ("0000:01:00.0"), or the MAC address of a network interface.
 	Address string
-	// Device is the host's name for it: that of a network interface ("eth0"), or the path of a disk ("/dev/sda").
+	// Device is the host's name for it: that of a network interface ("eth0"), or the path of a disk ("/dev/sda") or of
+	// a vDPA device ("/dev/vhost-vdpa-0").
 	Device string
 	// Serial and SizeBytes are those of a disk.
 	Serial    string
@@ -173,6 +175,8 @@ type nodeDeviceXML struct {
 			ID string `xml:"id,attr"`
 		} `xml:"type"`
 		MdevUUID string `xml:"uuid"`
+		// vDPA devices.
+		CharDevice string `xml:"chardev"`
 		// Further capabilities of the device.
 		More []struct {
 			Type      string       `xml:"type,attr"`
@@ -208,8 +212,8 @@ func parseNodeDevice(document string) (*NodeDevice, error) {
 	if len(device.Drivers) > 0 {
 		d.Driver = device.Drivers[0]
 	}
-	if c.Block != "" {
-		d.Device = c.Block
+	if path := cmp.Or(c.Block, c.CharDevice); path != "" {
+		d.Device = path
 	}
 	if d.Product == "" {
 		d.Product = c.Model // A disk's.

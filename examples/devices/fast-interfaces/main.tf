@@ -1,5 +1,5 @@
-# Interfaces whose packets don't pass through the host's kernel: a vDPA device of the host, and a port of a switch in user
-# space, such as Open vSwitch with DPDK. Before you apply: the vDPA device exists ("vdpa dev show" lists it), and the switch
+# Interfaces whose packets don't pass through the host's bridges: a vDPA device of the host, a port of a switch in user space,
+# such as Open vSwitch with DPDK, and passt, which needs no network of the host. Before you apply: the vDPA device exists ("vdpa dev show" lists it), and the switch
 # has created the port's socket or waits for it.
 
 terraform {
@@ -51,4 +51,14 @@ resource "virtfleet_virtual_machine" "firewall" {
       queues    = 4
     }
   }
+}
+
+# passt is a process on the host that carries the guest's connections. The host requires the package passt, and libvirt 9.0.0
+# with support for it.
+resource "virtfleet_virtual_machine" "builder" {
+  name       = "builder"
+  profile    = "linux"
+  memory     = { size = "2Gi" }
+  disks      = { root = { file = "/srv/vms/builder.qcow2" } }
+  interfaces = { out = { user = true, backend = { type = "passt" } } }
 }

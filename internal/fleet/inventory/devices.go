@@ -11,16 +11,21 @@ import (
 )
 
 // deviceKinds are the kinds of host devices that a VM can use: libvirt's capability for listing them, and what
-// identifies a device.
+// identifies a device. beside is a capability that some device of every host has: if the host lists one, it lists
+// devices, even if it has none of this kind. "": only a device of the kind shows that.
 var deviceKinds = map[string]struct {
-	capability string
-	id         func(libvirt.NodeDevice) string
+	capability, beside string
+	id                 func(libvirt.NodeDevice) string
 }{
-	domain.PCIDevice:  {"pci", func(d libvirt.NodeDevice) string { return d.Address }},
-	domain.USBDevice:  {"usb_device", usbID},
-	domain.MdevDevice: {"mdev", func(d libvirt.NodeDevice) string { return d.MdevUUID }},
-	domain.SCSIDevice: {"scsi", scsiID},
+	domain.PCIDevice:  {"pci", "", func(d libvirt.NodeDevice) string { return d.Address }},
+	domain.USBDevice:  {"usb_device", "", usbID},
+	domain.MdevDevice: {"mdev", "", func(d libvirt.NodeDevice) string { return d.MdevUUID }},
+	domain.SCSIDevice: {"scsi", "", scsiID},
+	domain.VDPADevice: {"vdpa", "net", func(d libvirt.NodeDevice) string { return d.Device }},
 }
+
+// vdpaPath is what the kernel names the character devices of vDPA devices. Another path can be a link to one.
+const vdpaPath = "/dev/vhost-vdpa-"
 
 // usbID returns a USB device's vendor and product as users declare them: 1234:abcd.
 func usbID(d libvirt.NodeDevice) string {
@@ -44,16 +49,17 @@ type seenDevices struct {
 }
 
 type deviceList struct {
-	at  time.Time
-	ids map[string]bool
+	at    time.Time
+	ids   map[string]bool
+	known bool // the host lists devices
 }
 
-// LacksDevice reports whether the host lists devices of the kind, but not this one. It returns false if the host lists
-// no device of the kind or can't be queried: the host may have the device nevertheless, and libvirt reports a missing
-// one when the VM starts. The list is cached for viewAge, so that a plan of many VMs queries it once.
+// LacksDevice reports whether the host lists devices of the kind, but not this one. It returns false if the host doesn't
+// list them or can't be queried: the host may have the device nevertheless, and libvirt reports a missing one when the
+// VM starts. The list is cached for viewAge, so that a plan of many VMs queries it once.
 func (h *Host) LacksDevice(ctx context.Context, part domain.HostPart) bool {
 	kind, isDevice := deviceKinds[part.Kind]
-	if !isDevice {
+	if !isDevice || part.Kind == domain.VDPADevice && !strings.HasPrefix(part.ID, vdpaPath) {
 		return false
 	}
 
@@ -62,14 +68,21 @@ func (h *Host) LacksDevice(ctx context.Context, part domain.HostPart) bool {
 
 	list, asked := h.devices.kinds[part.Kind]
 	if !asked || time.Since(list.at) >= viewAge {
-		found, err := h.Conn.NodeDevices(ctx, []string{kind.capability})
+		capabilities := []string{kind.capability}
+		if kind.beside != "" {
+			capabilities = append(capabilities, kind.beside)
+		}
+
+		found, err := h.Conn.NodeDevices(ctx, capabilities)
 		if err != nil {
 			return false
 		}
 
-		list = deviceList{at: time.Now(), ids: make(map[string]bool, len(found))}
+		list = deviceList{at: time.Now(), ids: make(map[string]bool, len(found)), known: len(found) > 0}
 		for _, d := range found {
-			list.ids[kind.id(d)] = true
+			if d.Capability == kind.capability {
+				list.ids[kind.id(d)] = true
+			}
 		}
 
 		if h.devices.kinds == nil {
@@ -79,5 +92,5 @@ func (h *Host) LacksDevice(ctx context.Context, part domain.HostPart) bool {
 		h.devices.kinds[part.Kind] = list
 	}
 
-	return len(list.ids) > 0 && !list.ids[part.ID]
+	return list.known && !list.ids[part.ID]
 }

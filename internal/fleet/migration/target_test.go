@@ -79,3 +79,32 @@ func TestCheckNetwork_poolOfHostDevices(t *testing.T) {
 		}
 	}
 }
+
+// What a socket or a device of another kind leads to on the target isn't known: the plan warns and doesn't refuse.
+func TestCheckInterfaces_whatIsNotKnown(t *testing.T) {
+	t.Parallel()
+	target, err := libvirt.Open(libvirt.Config{Name: "kvm2", URI: "test:///default"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = target.Close() })
+	for device, want := range map[string][]string{
+		`<interface type='vhostuser'><source type='unix' path='/run/web.sock' mode='client'/></interface>`: {
+			InterfaceNotLiveMigratable + " Unknown",
+		},
+		`<interface type='ethernet'/>`: {InterfaceNotLiveMigratable + " Unknown"},
+		`<interface type='user'/>`:     nil,
+	} {
+		var found blockerList
+		m := VM{State: libvirt.Running, Mobility: facts(t, "", device)}
+		preflight{vm: m, target: target, options: Options{}.WithDefaults()}.checkInterfaces(t.Context(), &found)
+		if got := reasons(found); !slices.Equal(got, want) {
+			t.Errorf("%s: %q, want %q", device, got, want)
+		}
+		for _, b := range found {
+			if b.Attribute != "interfaces."+m.Mobility.Interfaces[0].Key {
+				t.Errorf("%s: it names %q", device, b.Attribute)
+			}
+		}
+	}
+}

@@ -277,7 +277,7 @@ func (f *blockerList) checkHostFeatures(facts domain.Mobility) {
 			"Switch it off, which requires a restart, or shut the VM down to move it.")
 	}
 	for _, device := range facts.Immobile {
-		message, remedy := "it has a "+device.What, "Use another model, or shut the VM down to move it."
+		message, remedy := "it has a "+device.What, "Use another model or bus, or shut the VM down to move it."
 		if device.SomeQEMU {
 			f.mayBlock(QEMUNotLiveMigratable, device.Attribute, message+", which not every QEMU can migrate", remedy)
 		} else {

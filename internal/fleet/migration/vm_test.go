@@ -103,6 +103,20 @@ func TestDomainBlockers_ofARunningVM(t *testing.T) {
 		"network card on USB": {
 			devices: `<interface type='user'><model type='usb-net'/></interface>`, want: []string{QEMUNotLiveMigratable},
 		},
+		"disk on the bus nvme": {
+			devices: `<disk type='file'><source file='/a'/><target dev='nvme0' bus='nvme'/></disk>`,
+			want:    []string{QEMUNotLiveMigratable},
+		},
+		"input device of its host": {
+			devices: `<input type='passthrough' bus='virtio'><source evdev='/dev/input/event1'/></input>`,
+			want:    []string{QEMUNotLiveMigratable},
+		},
+		"IOMMU of AMD":   {devices: `<iommu model='amd'/>`, want: []string{QEMUNotLiveMigratable + " Unknown"}},
+		"IOMMU of Intel": {devices: `<iommu model='intel'/>`},
+		"3D acceleration": {
+			devices: `<video><model type='virtio'><acceleration accel3d='yes'/></model></video>`,
+			want:    []string{QEMUNotLiveMigratable},
+		},
 		"smartcard of the host": {devices: `<smartcard mode='host'/>`, want: []string{HostDeviceNotLiveMigratable}},
 		"smartcard of a client": {devices: `<smartcard mode='passthrough' type='spicevmc'/>`},
 		"9p, which only counts while it is mounted": {

@@ -270,7 +270,9 @@ func (ck *Checks) CheckTarget(
 	blockers = append(blockers, alone...)
 
 	bytes := to.WithOverhead(inspected.Mobility.Memory, vm.Entry)
-	if !inspected.Live() {
+	if inspected.Live() {
+		blockers = append(blockers, placement.FailoverBlockers(ctx, to, vm.LiveSpec)...)
+	} else {
 		bytes = 0 // The VM requires it only when it is started.
 
 		blockers = append(blockers, ck.placement.DeviceBlockers(ctx, a, vm)...)

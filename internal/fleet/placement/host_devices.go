@@ -23,6 +23,30 @@ func lackedDevices(ctx context.Context, h *inventory.Host, use domain.HostUse) [
 	return problems
 }
 
+// lackedBlockers returns a blocker for each device of the use that the host doesn't have.
+func lackedBlockers(ctx context.Context, h *inventory.Host, use domain.HostUse, remedy string) []migration.Blocker {
+	var blockers []migration.Blocker
+	for _, lacked := range lackedDevices(ctx, h, use) {
+		blockers = append(blockers, migration.Blocker{
+			Reason: migration.HostResourcesNotAvailable, Status: status.False, Attribute: lacked.Path,
+			Message: fmt.Sprintf("host %q %s", h.Name, lacked.Message), Remedy: remedy,
+		})
+	}
+
+	return blockers
+}
+
+// FailoverBlockers returns the devices of transient interfaces (teaming) that the host lacks, for a VM that is moved
+// there while it runs: libvirt opens the devices when QEMU starts on the host.
+func FailoverBlockers(ctx context.Context, to *inventory.Host, running *domain.Spec) []migration.Blocker {
+	if running == nil {
+		return nil
+	}
+
+	return lackedBlockers(ctx, to, running.FailoverUse(),
+		"Choose another host, or unplug the transient interface before the move.")
+}
+
 // DeviceBlockers returns what prevents a host from providing the host devices of a VM that is moved there while it is
 // off: the host lacks a device that is declared by its address, has no free device of a class, or no free slot for the
 // key.
@@ -31,14 +55,8 @@ func (p *Planner) DeviceBlockers(ctx context.Context, a inventory.Reply, vm *inv
 		return nil
 	}
 
-	var blockers []migration.Blocker
-	for _, lacked := range lackedDevices(ctx, a.Host, vm.PersistentSpec.HostUse().OnOtherHost()) {
-		blockers = append(blockers, migration.Blocker{
-			Reason: migration.HostResourcesNotAvailable, Status: status.False, Attribute: lacked.Path,
-			Message: fmt.Sprintf("host %q %s", a.Host.Name, lacked.Message),
-			Remedy:  "Choose another host, or declare the device by a class (hosts.<name>.devices).",
-		})
-	}
+	blockers := lackedBlockers(ctx, a.Host, vm.PersistentSpec.HostUse().OnOtherHost(),
+		"Choose another host, or declare the device by a class (hosts.<name>.devices).")
 
 	use, _, short := p.arrivalUse(ctx, a, vm, 0)
 	for _, full := range p.takenSlots(ctx, a, vm.Name, use, "") {

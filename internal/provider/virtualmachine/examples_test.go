@@ -35,6 +35,36 @@ func TestExamples_everyKindOfDevice(t *testing.T) {
 	for _, f := range domain.Families {
 		paths = append(paths, f.Path)
 	}
+	// Objects of disks, interfaces, CPU and memory: another thing of that name has other attributes.
+	parts := map[string][]string{}
+	collect := func(parent string, rows []domain.Attribute) {
+		for _, a := range rows {
+			if i := strings.LastIndex(a.Name, "."); i >= 0 {
+				object := parent + "." + a.Name[:i]
+				parts[object] = append(parts[object], a.Name[i+1:])
+			}
+		}
+	}
+	collect("disks", domain.DiskRows)
+	collect("interfaces", domain.InterfaceRows)
+	for _, g := range domain.Groups {
+		if !strings.Contains(g.Path, ".") {
+			collect(g.Path, g.Attributes)
+		}
+	}
+	for _, known := range []string{
+		"disks.io_tune", "interfaces.backend", "interfaces.driver", "interfaces.teaming", "memory.balloon", "memory.numatune",
+	} {
+		if parts[known] == nil {
+			t.Errorf("%s isn't looked for", known)
+		}
+	}
+	for object, names := range parts {
+		any := `\b` + object[strings.LastIndex(object, ".")+1:] + `\s*= \{[^{}]*\b(` + strings.Join(names, "|") + `)\s*= `
+		if !regexp.MustCompile(any).MatchString(all.String()) {
+			t.Errorf("no example has %s", object)
+		}
+	}
 	for _, path := range paths {
 		name := path[strings.LastIndex(path, ".")+1:]
 		if !regexp.MustCompile(`\b` + name + `\s*= `).MatchString(all.String()) {
