@@ -73,7 +73,7 @@ func readCaches(e *etree.Element) string {
 	sizes := map[string]string{}
 	for _, cache := range children(e, "cache") {
 		if bytes, ok := parseSize(attr(cache, "size"), attr(cache, "unit")); ok {
-			sizes[keyOfCache(cache)] = FormatSize(bytes)
+			sizes[keyOfCache(cache)] = exactSize(bytes)
 		}
 	}
 	return FormatTexts(sizes)
@@ -156,7 +156,7 @@ func normalSizes(value string) string {
 	sizes := ParseTexts(value)
 	for id, size := range sizes {
 		if bytes, ok := pageSize(size); ok {
-			sizes[id] = FormatSize(bytes)
+			sizes[id] = exactSize(bytes)
 		}
 	}
 	return FormatTexts(sizes)

@@ -203,3 +203,26 @@ func TestTuning_devicesWhileItRuns(t *testing.T) {
 		}
 	}
 }
+
+// TestTuning_exactSizes: a part of a cache keeps its size to the KiB, whatever its unit.
+func TestTuning_exactSizes(t *testing.T) {
+	t.Parallel()
+	const path = "cpu.cachetune"
+	for declared, normal := range map[string]string{
+		"16896Ki": "16896Ki", "33Mi": "33Mi", "33792Ki": "33Mi", "1048576Ki": "1Gi", "1024Gi": "1024Gi",
+	} {
+		d := parse(t, tuned)
+		want := FormatTable(map[string]Row{"0-3": {"caches": "l3/0=" + declared + "\n"}})
+		if err := d.Apply(Spec{Values: Values{path: want}}); err != nil {
+			t.Fatal(err)
+		}
+		if read := ParseTable(d.Spec().Values[path])["0-3"]["caches"]; read != "l3/0="+normal+"\n" {
+			t.Errorf("%s is read as %q", declared, read)
+		}
+		other := FormatTable(map[string]Row{"0-3": {"caches": "l3/0=16Mi\n"}})
+		if len(Changes(d.Spec(), Spec{Values: Values{path: want}})) > 0 ||
+			len(Changes(d.Spec(), Spec{Values: Values{path: other}})) == 0 {
+			t.Errorf("%s differs from itself, or doesn't from 16Mi", declared)
+		}
+	}
+}
