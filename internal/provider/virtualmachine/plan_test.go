@@ -241,8 +241,7 @@ func TestPlan_changes(t *testing.T) {
 			changes: "cpu update_policy restart_required",
 			planned: func(t *testing.T, m *model) {
 				t.Helper()
-				wantValue(t, "priority", m.CPU.Attributes()["emulator_scheduler"].(types.Object).Attributes()["priority"],
-					types.Int64Null())
+				wantValue(t, "priority", valueAt(m.CPU, []string{"emulator_scheduler", "priority"}), types.Int64Null())
 			},
 		},
 		"a priority stays with its scheduler": {
@@ -256,8 +255,7 @@ func TestPlan_changes(t *testing.T) {
 			changes: "cpu update_policy restart_required",
 			planned: func(t *testing.T, m *model) {
 				t.Helper()
-				wantValue(t, "priority", m.CPU.Attributes()["emulator_scheduler"].(types.Object).Attributes()["priority"],
-					types.Int64Unknown())
+				wantValue(t, "priority", valueAt(m.CPU, []string{"emulator_scheduler", "priority"}), types.Int64Unknown())
 			},
 		},
 		"a time zone goes with the offset": {
@@ -267,8 +265,7 @@ func TestPlan_changes(t *testing.T) {
 			changes: "platform update_policy restart_required",
 			planned: func(t *testing.T, m *model) {
 				t.Helper()
-				wantValue(t, "timezone", m.Platform.Attributes()["clock"].(types.Object).Attributes()["timezone"],
-					types.StringNull())
+				wantValue(t, "timezone", valueAt(m.Platform, []string{"clock", "timezone"}), types.StringNull())
 			},
 		},
 		"a leftover definition is removed": {
