@@ -99,8 +99,8 @@ resource "virtfleet_virtual_machine" "analytics" {
   }
 }
 
-# A guest with deadlines: two of its virtual CPUs run before all other threads of their CPUs, and have a part of the L3 cache and
-# most of the memory bandwidth for themselves. The host's CPU has CAT and MBA, and resctrl is mounted.
+# A guest with deadlines: two of its virtual CPUs run before ordinary threads of their CPUs, have a part of the L3 cache for
+# themselves, and use at most a share of the memory bandwidth. The host's CPU has CAT and MBA, and resctrl is mounted.
 resource "virtfleet_virtual_machine" "controller" {
   name   = "controller"
   memory = { size = "2Gi" }

@@ -306,6 +306,10 @@ var changeTable = []struct {
 	},
 	{"network", nil, nic("lan", func(i *Interface) { i.Network = "other" }), "interfaces.lan.network live"},
 	{
+		"network of a port group", nic("lan", func(i *Interface) { i.Values = Values{"port_group": "p"} }),
+		nic("lan", func(i *Interface) { i.Network = "other" }), "interfaces.lan.network restart",
+	},
+	{
 		"interface leaves the user network", nil,
 		nic("user", func(i *Interface) { i.User, i.Network = false, "n" }), "interfaces.user.network restart",
 	},

@@ -30,7 +30,7 @@ func TestFacts_Lacking(t *testing.T) {
 		{values: Values{"cpu.cachetune": FormatTable(map[string]Row{"0-1": {"caches": "l3/0=3Mi\n", "monitors": `["0"]`}})}},
 		{
 			values: Values{"cpu.cachetune": FormatTable(map[string]Row{"0-1": {"caches": "l3/0=3Mi\nl3/1=3Mi\n"}})},
-			lacks:  "cpu.cachetune: can't allocate L3 cache 1 to the virtual CPUs 0-1: that needs a CPU with CAT",
+			lacks:  "cpu.cachetune: can't allocate L3 cache 1 to the virtual CPUs 0-1: it can allocate only 0",
 		},
 		{
 			values: Values{"cpu.cachetune": FormatTable(map[string]Row{"2": {"caches": "l3_code/0=3Mi\n"}})},
@@ -39,7 +39,7 @@ func TestFacts_Lacking(t *testing.T) {
 		{values: Values{"cpu.memorytune": FormatTable(map[string]Row{"0": {"bandwidth": "1=60\n"}})}},
 		{
 			values: Values{"cpu.memorytune": FormatTable(map[string]Row{"0": {"bandwidth": "2=60\n"}})},
-			lacks:  "cpu.memorytune: can't allocate memory bandwidth 2 to the virtual CPUs 0: that needs a CPU with MBA",
+			lacks:  "cpu.memorytune: can't allocate memory bandwidth 2 to the virtual CPUs 0: it can allocate only 0-1",
 		},
 		{
 			values: Values{seclabelPath: "selinux.type=none\n"},

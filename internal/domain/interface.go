@@ -69,10 +69,11 @@ var interfaceRules = map[string]rule{
 	"interfaces.*.connection kind": {
 		effect: restart, why: "While the VM runs, an interface can move only between networks and bridges.",
 	},
-	"interfaces.*.link_up":    {effect: live, step: Update, why: "The link of the running VM is set."},
-	"interfaces.*.model":      {effect: restart, why: "A device of another kind can't replace one in use."},
-	"interfaces.*.mac":        {effect: restart, why: "A running guest keeps the address of its interface."},
-	"interfaces.*.boot_order": {effect: restart, why: "The boot order is read when the VM starts."},
+	"interfaces.*.connection port group": {effect: restart, why: keepsPortGroup},
+	"interfaces.*.link_up":               {effect: live, step: Update, why: "The link of the running VM is set."},
+	"interfaces.*.model":                 {effect: restart, why: "A device of another kind can't replace one in use."},
+	"interfaces.*.mac":                   {effect: restart, why: "A running guest keeps the address of its interface."},
+	"interfaces.*.boot_order":            {effect: restart, why: "The boot order is read when the VM starts."},
 }
 
 // readInterfaces reads all <interface> elements, including those that can't be declared.
@@ -227,8 +228,11 @@ func compareInterfaces(c *classifier, key string, have, want Interface) {
 	path := "interfaces." + key
 	if want.connected() && !sameConnection(have, want) {
 		row := "interfaces.*.connection"
-		if !have.movable() || !want.movable() {
+		switch {
+		case !have.movable() || !want.movable():
 			row = "interfaces.*.connection kind"
+		case have.hasPortGroup() || want.hasPortGroup():
+			row = "interfaces.*.connection port group"
 		}
 		c.add(path+"."+want.attribute(), row, key)
 	}
@@ -248,7 +252,9 @@ func compareInterfaces(c *classifier, key string, have, want Interface) {
 
 // updateInterface changes the connection and the link state of a running VM's interface.
 func updateInterface(_ *stepper, e *etree.Element, _ string, want Interface) {
-	if have := readInterface(e); want.movable() && have.movable() && !sameConnection(have, want) {
+	have := readInterface(e)
+	groups := have.hasPortGroup() || want.hasPortGroup()
+	if want.movable() && have.movable() && !groups && !sameConnection(have, want) {
 		connect(e, want)
 	}
 	if source := child(e, "source"); attr(source, "network") != "" {

@@ -16,6 +16,8 @@ const (
 	whenPlugged  = "The guest's network card is made with it when it is plugged in."
 	setInRunning = "They are set in the running VM."
 	connectedTo  = "The interface is connected to it when it is plugged in."
+	// libvirt refuses it since 10.6.0. Before, it changed the name of the port group only.
+	keepsPortGroup = "An interface is connected to a port group when the VM starts."
 )
 
 // InterfaceRows are the attributes of an interface that each have one place in its element.
@@ -82,8 +84,7 @@ var InterfaceRows = onlyVirtio(slices.Concat([]Attribute{
 		Doc:        "Whether packets of `native_tag` reach the guest tagged.",
 	},
 	{
-		Name: "port_group", Place: "source@portgroup", Live: Update,
-		Why: "The interface of the running VM is connected to the other port group.",
+		Name: "port_group", Place: "source@portgroup", Why: keepsPortGroup,
 		Doc: "Port group of `network`; `\"\"`: the network's default.",
 	},
 	{

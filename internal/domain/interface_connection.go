@@ -41,6 +41,9 @@ func connectAs(i *Interface, other Interface) {
 // while the VM runs.
 func (i Interface) movable() bool { return i.Network != "" || i.Bridge != "" }
 
+// hasPortGroup reports whether the interface is connected to a port group that it names.
+func (i Interface) hasPortGroup() bool { return i.Values["port_group"] != "" }
+
 // attribute returns the name of the attribute that declares the connection, and "" if none does.
 func (i Interface) attribute() string {
 	for _, declared := range i.attributes() {
@@ -146,12 +149,12 @@ func (i Interface) mayShareMAC() bool {
 	return i.HostDevice != "" || i.Other != "" || i.Values["teaming.type"] != ""
 }
 
-// forgetSupplied removes from an interface that is connected to another network or port group what the old one
-// supplied: libvirt shows that in a running VM as if it were the interface's own, and would keep it. It returns the
-// network that supplies it now; "" if none does, or if the connection stays.
+// forgetSupplied removes from an interface that is connected to another network what the old one supplied: libvirt
+// shows that in a running VM as if it were the interface's own, and would keep it. It returns the network that supplies
+// it now; "" if none does, or if the connection stays.
 func forgetSupplied(before, e, own *etree.Element) string {
 	old, source := child(before, "source"), child(e, "source")
-	if !slices.ContainsFunc([]string{"network", "bridge", "portgroup"}, func(key string) bool {
+	if !slices.ContainsFunc([]string{"network", "bridge"}, func(key string) bool {
 		return attr(old, key) != attr(source, key)
 	}) {
 		return ""
@@ -168,7 +171,8 @@ func forgetSupplied(before, e, own *etree.Element) string {
 	return attr(source, "network")
 }
 
-// Supplied returns an Update with the VLAN that its network, whose definition is xml, supplies for the interface.
+// Supplied returns an Update with the VLAN that its network, whose definition is xml, supplies for the interface, which
+// has no port group of its own.
 // libvirt finds it as well, but tells Open vSwitch only a VLAN of the interface's own: without one, the port would get
 // the packets of all VLANs.
 func (s Step) Supplied(xml string) (Step, error) {
@@ -179,9 +183,7 @@ func (s Step) Supplied(xml string) (Step, error) {
 	e, from := device.Root(), network.Root()
 	vlan := child(from, "vlan")
 	for _, group := range children(from, "portgroup") {
-		name := attr(child(e, "source"), "portgroup")
-		chosen := attr(group, "name") == name || name == "" && attr(group, "default") == "yes"
-		if tagged := child(group, "vlan"); chosen && tagged != nil {
+		if tagged := child(group, "vlan"); attr(group, "default") == "yes" && tagged != nil {
 			vlan = tagged
 		}
 	}

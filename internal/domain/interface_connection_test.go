@@ -118,54 +118,43 @@ func TestInterface_pair(t *testing.T) {
 	}
 }
 
-// TestSupplied: an interface of a running VM that is connected to another port group or network gets the VLAN of that
-// one, unless it has one of its own, and keeps nothing of what the old one supplied.
+// TestSupplied: an interface of a running VM that is connected to another network gets the VLAN of that one, unless it
+// has one of its own, and keeps nothing of what the old one supplied.
 func TestSupplied(t *testing.T) {
 	t.Parallel()
-	const network = `<network><name>switch</name><vlan><tag id="1"/></vlan>` +
-		`<portgroup name="ops"><vlan><tag id="45"/></vlan><bandwidth><inbound average="9"/></bandwidth></portgroup>` +
-		`<portgroup name="eng"><vlan trunk="yes"><tag id="46"/><tag id="47"/></vlan></portgroup>` +
-		`<portgroup name="all" default="yes"><vlan><tag id="48"/></vlan></portgroup>` +
-		`<portgroup name="none"/></network>`
+	const tagged, trunk = `<network><name>switch</name><vlan><tag id="1"/></vlan>`,
+		`<vlan trunk="yes"><tag id="46"/><tag id="47"/></vlan>`
 	domain := func(id, kind, source, parts string) *Definition {
 		return parse(t, `<domain type="qemu"`+id+`><name>v</name><os><type>hvm</type></os><devices><interface type="`+kind+
 			`"><mac address="52:54:00:00:00:01"/>`+source+parts+`<model type="virtio"/></interface></devices></domain>`)
 	}
 	const supplied = `<vlan><tag id="45"/></vlan><bandwidth><inbound average="9"/></bandwidth>`
-	to := func(group string) Interface { return Interface{Network: "switch", Values: Values{"port_group": group}} }
+	to := Interface{Network: "switch"}
 	for name, test := range map[string]struct {
 		want         Interface
-		own          string
+		own, groups  string
 		network, has string // has is what the interface has of VLANs and limits
 	}{
-		"another group":      {to("eng"), "", "switch", `<vlan trunk="yes"><tag id="46"/><tag id="47"/></vlan>`},
-		"the default group":  {to(""), "", "switch", `<vlan><tag id="48"/></vlan>`},
-		"that of no group":   {to("none"), "", "switch", `<vlan><tag id="1"/></vlan>`},
-		"a VLAN of its own":  {to("eng"), `<vlan><tag id="7"/></vlan>`, "", `<vlan><tag id="7"/></vlan>`},
-		"a bridge":           {Interface{Bridge: "br0"}, "", "", ""},
-		"only the link":      {Interface{Network: "switch", LinkUp: new(false)}, "", "", supplied},
-		"what it is already": {to("ops"), "", "", ""},
+		"the default group": {to, "", `<portgroup name="eng" default="yes">` + trunk + `</portgroup>`, "switch", trunk},
+		"no default group":  {to, "", `<portgroup name="eng">` + trunk + `</portgroup>`, "switch", `<vlan><tag id="1"/></vlan>`},
+		"a VLAN of its own": {to, `<vlan><tag id="7"/></vlan>`, "", "", `<vlan><tag id="7"/></vlan>`},
+		"a bridge":          {Interface{Bridge: "br0"}, "", "", "", ""},
+		"only the link":     {Interface{Network: "old", LinkUp: new(false)}, "", "", "", supplied},
 	} {
-		live := domain(` id="1"`, "bridge", `<source network="switch" portgroup="ops" portid="7d" bridge="ovs0"/>`, supplied)
-		persistent := domain("", "network", `<source network="switch" portgroup="ops"/>`, test.own)
+		live := domain(` id="1"`, "bridge", `<source network="old" portid="7d" bridge="ovs0"/>`, supplied)
+		persistent := domain("", "network", `<source network="old"/>`, test.own)
 		want := Spec{Interfaces: map[string]Interface{"net0": test.want}}
 		if err := persistent.Apply(want); err != nil {
 			t.Fatal(err)
 		}
 		steps, err := LiveSteps(live, persistent, want)
-		if name == "what it is already" {
-			if err != nil || len(steps) > 0 {
-				t.Errorf("%s: %v, %v", name, steps, err)
-			}
-			continue
-		}
 		if err != nil || len(steps) != 1 || steps[0].Network != test.network {
 			t.Errorf("%s: %+v, %v", name, steps, err)
 			continue
 		}
 		step := steps[0]
 		if step.Network != "" {
-			if step, err = step.Supplied(network); err != nil {
+			if step, err = step.Supplied(tagged + test.groups + `</network>`); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -176,6 +165,33 @@ func TestSupplied(t *testing.T) {
 		}
 		if got := strings.Join(parts, ""); strings.ReplaceAll(got, "\n", "") != test.has {
 			t.Errorf("%s: it has %q, want %q", name, got, test.has)
+		}
+	}
+}
+
+// TestInterface_portGroupNeedsARestart: since 10.6.0 libvirt refuses another port group for an interface of a running
+// VM. A change beside it is made live, and leaves the connection as it is.
+func TestInterface_portGroupNeedsARestart(t *testing.T) {
+	t.Parallel()
+	live := parse(t, `<domain type="qemu" id="1"><name>v</name><os><type>hvm</type></os><devices><interface type="bridge">`+
+		`<mac address="52:54:00:00:00:01"/><source network="switch" portgroup="ops" portid="7d" bridge="ovs0"/>`+
+		`<model type="virtio"/></interface></devices></domain>`)
+	for name, want := range map[string]Interface{
+		"another group":   {Network: "switch", Values: Values{"port_group": "eng"}},
+		"no group":        {Network: "switch", Values: Values{"port_group": ""}},
+		"another network": {Network: "other"},
+		"a bridge":        {Bridge: "br0"},
+	} {
+		want.LinkUp = new(false)
+		spec := Spec{Interfaces: map[string]Interface{"net0": want}}
+		for _, c := range Changes(live.Spec(), spec) {
+			if c.Live != (c.Path == "interfaces.net0.link_up") {
+				t.Errorf("%s: %+v", name, c)
+			}
+		}
+		steps, err := LiveSteps(live, nil, spec)
+		if err != nil || len(steps) != 1 || !strings.Contains(steps[0].XML, `network="switch" portgroup="ops"`) {
+			t.Errorf("%s: %v, %v", name, steps, err)
 		}
 	}
 }

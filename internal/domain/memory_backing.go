@@ -155,19 +155,10 @@ func pageSize(value string) (uint64, bool) {
 }
 
 func normalPages(value string) string {
-	bytes, ok := pageSize(value)
-	if !ok {
-		return value
+	if bytes, ok := pageSize(value); ok {
+		return exactSize(bytes)
 	}
-	for _, unit := range []struct {
-		size uint64
-		name string
-	}{{1 << 30, "Gi"}, {mib, "Mi"}} {
-		if bytes%unit.size == 0 {
-			return strconv.FormatUint(bytes/unit.size, 10) + unit.name
-		}
-	}
-	return strconv.FormatUint(bytes/kib, 10) + "Ki"
+	return value
 }
 
 // readHugePages reads the page size that applies to all memory. Page sizes of single NUMA nodes aren't modelled.

@@ -41,13 +41,13 @@ var resctrl = []Attribute{
 		Key: canonicalSet, Columns: []Attribute{
 			{
 				Name: "bandwidth", Place: "node@id@bandwidth", Kind: Texts, Check: percents,
-				Doc: "Percent of the memory bandwidth by the number of the host's memory controller: `{ 0 = \"60\" }`.",
+				Doc: "Percent of the memory bandwidth, at most, by the number of the host's memory controller: `{ 0 = \"60\" }`.",
 			},
 			resctrlMonitors("", "", "Sets of these virtual CPUs whose use of the memory bandwidth libvirt counts. "+
 				"Requires libvirt 6.0.0."),
 		},
 		Check: func(value string) string { return emptyRow(ParseTable(value), "bandwidth or monitors") },
-		Doc: "Shares of the host's memory bandwidth (resctrl, type `kvm`), by sets of virtual CPUs that don't " +
+		Doc: "Upper limits of the host's memory bandwidth (resctrl, type `kvm`), by sets of virtual CPUs that don't " +
 			"overlap. A set may be that of an entry of `cachetune`. Only a host that can allocate them is chosen. If " +
 			"you set the map, list every set. `{}` removes them.",
 	},
@@ -73,7 +73,7 @@ func readCaches(e *etree.Element) string {
 	sizes := map[string]string{}
 	for _, cache := range children(e, "cache") {
 		if bytes, ok := parseSize(attr(cache, "size"), attr(cache, "unit")); ok {
-			sizes[keyOfCache(cache)] = FormatSize(bytes)
+			sizes[keyOfCache(cache)] = exactSize(bytes)
 		}
 	}
 	return FormatTexts(sizes)
@@ -156,7 +156,7 @@ func normalSizes(value string) string {
 	sizes := ParseTexts(value)
 	for id, size := range sizes {
 		if bytes, ok := pageSize(size); ok {
-			sizes[id] = FormatSize(bytes)
+			sizes[id] = exactSize(bytes)
 		}
 	}
 	return FormatTexts(sizes)
@@ -216,15 +216,38 @@ func checkResctrl(value func(attribute string) string) (attribute, problem strin
 				}
 				taken[cpu] = key
 			}
-			for _, monitor := range ParseWords(all[key]["monitors"]) {
-				counted, _ := parseSet(monitor)
-				if slices.ContainsFunc(counted, func(cpu int) bool { return !slices.Contains(set, cpu) }) {
-					return name, fmt.Sprintf("The monitor of %q isn't inside of %q.", monitor, key)
-				}
+			if problem := wrongMonitors(ParseWords(all[key]["monitors"]), key); problem != "" {
+				return name, problem
 			}
 		}
 	}
 	return "", ""
+}
+
+// wrongMonitors says what is wrong with the monitors of a set of virtual CPUs, "" if nothing is. Only a monitor of the
+// whole set may overlap with others.
+func wrongMonitors(monitors []string, key string) string {
+	set, _ := parseSet(key)
+	monitorOf := map[int]string{}
+	for i, monitor := range monitors {
+		counted, _ := parseSet(monitor)
+		if slices.ContainsFunc(counted, func(cpu int) bool { return !slices.Contains(set, cpu) }) {
+			return fmt.Sprintf("The monitor of %q isn't inside of %q.", monitor, key)
+		}
+		if slices.Contains(monitors[:i], monitor) {
+			return fmt.Sprintf("There are two monitors of %q.", monitor)
+		}
+		if monitor == key {
+			continue
+		}
+		for _, cpu := range counted {
+			if other := monitorOf[cpu]; other != "" {
+				return fmt.Sprintf("The monitors of %q and %q overlap.", other, monitor)
+			}
+			monitorOf[cpu] = monitor
+		}
+	}
+	return ""
 }
 
 // lackingResctrl returns the parts of caches and of the memory bandwidth that the host can't allocate.
@@ -234,10 +257,17 @@ func (f Values) lackingResctrl(h HostParts) []Problem {
 	}
 	var problems []Problem
 	lacks := func(name, key, kind, id, what, needs string) {
-		if n, _ := number(id); !slices.Contains(h.Allocations[kind], n) {
-			problems = append(problems, Problem{join("cpu", name), fmt.Sprintf("can't allocate %s %s to the virtual CPUs "+
-				"%s: that needs a CPU with %s, and resctrl mounted before libvirt starts", what, id, key, needs)})
+		there := h.Allocations[kind]
+		if n, _ := number(id); slices.Contains(there, n) {
+			return
 		}
+		why := "that needs a CPU with " + needs + ", and resctrl mounted before libvirt starts"
+		if len(there) > 0 {
+			why = "it can allocate only " + formatSet(slices.Clone(there))
+		}
+		problems = append(problems, Problem{
+			join("cpu", name), fmt.Sprintf("can't allocate %s %s to the virtual CPUs %s: %s", what, id, key, why),
+		})
 	}
 	parts := ParseTable(f["cpu."+cacheTune])
 	for _, key := range sortedKeys(parts) {

@@ -44,8 +44,8 @@ var resourcesGroup = Group{
 			},
 			Check: func(value string) string { return emptyRow(ParseTable(value), "a weight or a limit") },
 			Doc: "Limits of the whole VM's I/O on block devices of the host, by the device's path, such as `/dev/sda`, which " +
-				"every host of the VM must have. They apply in addition to those of single disks, " +
-				"`disks.<key>.io_tune`. If you set the map, list every device. `{}` removes them.",
+				"every host of the VM must have. The plan doesn't check that. They apply in addition to those of single " +
+				"disks, `disks.<key>.io_tune`. If you set the map, list every device. `{}` removes them.",
 		},
 	},
 }

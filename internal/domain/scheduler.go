@@ -24,8 +24,8 @@ var (
 	realTime       = []string{"fifo", "rr"}
 )
 
-const schedulerTypeDoc = "`fifo` and `rr` run before all other threads of the host. `batch` and `idle` run after " +
-	"others."
+const schedulerTypeDoc = "`fifo` and `rr` are real-time: they run before ordinary threads. `batch` is for work that " +
+	"isn't interactive. `idle` runs only when nothing else does."
 
 // schedulers are how Linux schedules the threads of the VM on its host.
 var schedulers = []Attribute{
@@ -162,8 +162,18 @@ func checkThreads(value func(attribute string) string) (attribute, problem strin
 	return checkResctrl(value)
 }
 
-// validateThreads checks that the VM has the threads that are tuned, as far as their number is declared.
+// validateThreads checks which VM can have parts of caches.
 func validateThreads(s Spec, c *checker) {
+	for _, name := range []string{cacheTune, memoryTune} {
+		c.require(s.Values[join("cpu", name)] == "" || s.Type != "qemu", join("cpu", name),
+			`Only a VM of type "kvm" can have it.`)
+	}
+}
+
+// LackingThreads returns a problem for each tuned thread that the VM doesn't have. An existing VM may have more threads
+// than are declared, and I/O threads with other numbers.
+func (s Spec) LackingThreads(isNew bool) []Problem {
+	var c checker
 	has := func(path, thread string, n, first, most int) {
 		problem := fmt.Sprintf("There is no %s %d: the VM has %d to %d.", thread, n, first, first+most-1)
 		if most == 0 {
@@ -171,11 +181,7 @@ func validateThreads(s Spec, c *checker) {
 		}
 		c.require(n >= first && n < first+most, path, problem)
 	}
-	for _, name := range []string{cacheTune, memoryTune} {
-		c.require(s.Values[join("cpu", name)] == "" || s.Type != "qemu", join("cpu", name),
-			`Only a VM of type "kvm" can have it.`)
-	}
-	if s.CPU.VCPUs != nil || s.CPU.Sockets != nil {
+	if isNew || s.CPU.MaxSockets != nil && s.CPU.Cores != nil && s.CPU.Threads != nil {
 		for _, name := range []string{vcpuScheduler, cacheTune, memoryTune} {
 			path := join("cpu", name)
 			for _, key := range sortedKeys(ParseTable(s.Values[path])) {
@@ -186,11 +192,12 @@ func validateThreads(s Spec, c *checker) {
 			}
 		}
 	}
-	if count, declared := s.Values["platform.iothreads"]; declared {
+	if count, declared := s.Values["platform.iothreads"]; declared || isNew {
 		most, _ := number(count)
 		for _, key := range sortedKeys(ParseTable(s.Values["cpu."+iothreadScheduler])) {
 			n, _ := number(key)
 			has("cpu."+iothreadScheduler, "I/O thread", n, 1, most)
 		}
 	}
+	return c.problems
 }

@@ -1,6 +1,9 @@
 package domain
 
-import "fmt"
+import (
+	"fmt"
+	"strconv"
+)
 
 // FormatSize returns a size in the unit in which users configure it, such as "2Gi". It is for messages that compare a
 // required size with an available one.
@@ -17,6 +20,20 @@ func FormatSize(bytes uint64) string {
 	default:
 		return fmt.Sprintf("%dMi", bytes/mi)
 	}
+}
+
+// exactSize returns a size in whole KiB in the largest unit in which it is a whole number: "2Mi".
+func exactSize(bytes uint64) string {
+	for _, unit := range []struct {
+		size uint64
+		name string
+	}{{1 << 30, "Gi"}, {mib, "Mi"}} {
+		if bytes%unit.size == 0 {
+			return strconv.FormatUint(bytes/unit.size, 10) + unit.name
+		}
+	}
+
+	return strconv.FormatUint(bytes/kib, 10) + "Ki"
 }
 
 // FormatProgress returns, rounded, how much of something was copied or remains, or a rate: "46.1 MiB".

@@ -106,11 +106,6 @@ func TestTuning_refusesWhatIsWrong(t *testing.T) {
 	table := func(path, key string, row Row) Values { return Values{path: FormatTable(map[string]Row{key: row})} }
 	scheduler := func(row Row) Values { return table("cpu.scheduler", "0", row) }
 	device := func(path string, row Row) Values { return table("platform.resources.blkio_devices", path, row) }
-	without := Spec{Values: table("cpu.iothread_scheduler", "1", Row{"type": "batch"})}
-	without.Values["platform.iothreads"] = "0"
-	if problems := without.Validate(); len(problems) != 1 || problems[0].Message != "The VM has no I/O thread." {
-		t.Error(problems)
-	}
 	emulated := Spec{Type: "qemu", Values: table("cpu.cachetune", "0-1", Row{"caches": "l3/0=3Mi\n"})}
 	if problems := emulated.Validate(); len(problems) != 1 || problems[0].Path != "cpu.cachetune" {
 		t.Error(problems)
@@ -126,9 +121,6 @@ func TestTuning_refusesWhatIsWrong(t *testing.T) {
 		{scheduler(Row{"type": "idle", "priority": "1"}), "cpu.scheduler: 0: Only the types fifo and rr"},
 		{scheduler(Row{"type": "rr", "priority": "100"}), "cpu.scheduler.0.priority: It isn't a number from 1 to 99"},
 		{table("cpu.scheduler", "0-1", Row{"type": "batch"}), `The key "0-1" isn't a number`},
-		{table("cpu.scheduler", "4", Row{"type": "batch"}), "There is no virtual CPU 4: the VM has 0 to 3"},
-		{table("cpu.iothread_scheduler", "3", Row{"type": "batch"}), "There is no I/O thread 3: the VM has 1 to 2"},
-		{table("cpu.iothread_scheduler", "0", Row{"type": "batch"}), "There is no I/O thread 0: the VM has 1 to 2"},
 		{Values{"cpu.emulator_scheduler.type": "rr"}, "cpu.emulator_scheduler.priority: The type rr needs a priority"},
 		{Values{"cpu.emulator_scheduler.type": None}, ""},
 		{Values{"cpu.emulator_scheduler.type": "batch"}, ""},
@@ -139,7 +131,9 @@ func TestTuning_refusesWhatIsWrong(t *testing.T) {
 		{table("cpu.cachetune", "0-1", Row{"caches": "l3/0=3\n"}), `"3" isn't a size`},
 		{table("cpu.cachetune", "0", Row{"caches": "l3/0=3Mi\nl3_data/0=1Mi\n"}), `there is no "l3_data/0"`},
 		{table("cpu.cachetune", "0-1", Row{"monitors": `["1-2"]`}), `The monitor of "1-2" isn't inside of "0-1"`},
-		{table("cpu.cachetune", "3-4", Row{"caches": "l3/0=3Mi\n"}), "There is no virtual CPU 4"},
+		{table("cpu.cachetune", "0-3", Row{"monitors": `["0-1","0-3","2"]`}), ""},
+		{table("cpu.cachetune", "0-3", Row{"monitors": `["0-1","1-2"]`}), `The monitors of "0-1" and "1-2" overlap`},
+		{table("cpu.memorytune", "0-3", Row{"monitors": `["1","1"]`}), `There are two monitors of "1"`},
 		{
 			Values{"cpu.cachetune": FormatTable(map[string]Row{
 				"0-1": {"caches": "l3/0=3Mi\n"}, "1-2": {"caches": "l3/0=3Mi\n"},
@@ -179,6 +173,53 @@ func TestTuning_refusesWhatIsWrong(t *testing.T) {
 	}
 }
 
+// TestTuning_lackingThreads: a thread that the VM doesn't have isn't tuned. What isn't declared of an existing VM isn't
+// known: it may have more virtual CPUs.
+func TestTuning_lackingThreads(t *testing.T) {
+	t.Parallel()
+	row := FormatTable(map[string]Row{"3": {"type": "batch"}})
+	whole := CPU{VCPUs: new(2), Cores: new(1), Threads: new(1), MaxSockets: new(3)}
+	for name, test := range map[string]struct {
+		spec        Spec
+		is, created string // what is said of an existing VM, and of a new one
+	}{
+		"a virtual CPU": {
+			Spec{CPU: whole, Values: Values{"cpu.scheduler": row}},
+			"There is no virtual CPU 3: the VM has 0 to 2.", "There is no virtual CPU 3: the VM has 0 to 2.",
+		},
+		"a set of virtual CPUs": {
+			Spec{CPU: whole, Values: Values{"cpu.cachetune": FormatTable(map[string]Row{"2-3": {"caches": "l3/0=3Mi\n"}})}},
+			"There is no virtual CPU 3: the VM has 0 to 2.", "There is no virtual CPU 3: the VM has 0 to 2.",
+		},
+		"one that fits": {Spec{CPU: CPU{VCPUs: new(4)}, Values: Values{"cpu.scheduler": row}}, "", ""},
+		"cores that aren't declared": {
+			Spec{CPU: CPU{Sockets: new(1)}, Values: Values{"cpu.scheduler": row}},
+			"", "There is no virtual CPU 3: the VM has 0 to 0.",
+		},
+		"an I/O thread": {
+			Spec{Values: Values{"cpu.iothread_scheduler": row, "platform.iothreads": "2"}},
+			"There is no I/O thread 3: the VM has 1 to 2.", "There is no I/O thread 3: the VM has 1 to 2.",
+		},
+		"no I/O threads": {
+			Spec{Values: Values{"cpu.iothread_scheduler": row, "platform.iothreads": "0"}},
+			"The VM has no I/O thread.", "The VM has no I/O thread.",
+		},
+		"I/O threads that aren't declared": {
+			Spec{Values: Values{"cpu.iothread_scheduler": row}}, "", "The VM has no I/O thread.",
+		},
+	} {
+		for isNew, want := range map[bool]string{false: test.is, true: test.created} {
+			said := ""
+			for _, p := range test.spec.LackingThreads(isNew) {
+				said += p.Message
+			}
+			if said != want {
+				t.Errorf("%s, new %v: %q, want %q", name, isNew, said, want)
+			}
+		}
+	}
+}
+
 // TestTuning_devicesWhileItRuns: limits of devices come, change and go in the running VM, a weight goes with a restart.
 func TestTuning_devicesWhileItRuns(t *testing.T) {
 	t.Parallel()
@@ -200,6 +241,29 @@ func TestTuning_devicesWhileItRuns(t *testing.T) {
 		if live && (steps[0].Kind != SetBlkioDevices || steps[0].Value != want ||
 			steps[0].Was != "/dev/a.1.weight=300\n/dev/b.read_bytes_sec=1000\n") {
 			t.Errorf("%q: %+v", want, steps[0])
+		}
+	}
+}
+
+// TestTuning_exactSizes: a part of a cache keeps its size to the KiB, whatever its unit.
+func TestTuning_exactSizes(t *testing.T) {
+	t.Parallel()
+	const path = "cpu.cachetune"
+	for declared, normal := range map[string]string{
+		"16896Ki": "16896Ki", "33Mi": "33Mi", "33792Ki": "33Mi", "1048576Ki": "1Gi", "1024Gi": "1024Gi",
+	} {
+		d := parse(t, tuned)
+		want := FormatTable(map[string]Row{"0-3": {"caches": "l3/0=" + declared + "\n"}})
+		if err := d.Apply(Spec{Values: Values{path: want}}); err != nil {
+			t.Fatal(err)
+		}
+		if read := ParseTable(d.Spec().Values[path])["0-3"]["caches"]; read != "l3/0="+normal+"\n" {
+			t.Errorf("%s is read as %q", declared, read)
+		}
+		other := FormatTable(map[string]Row{"0-3": {"caches": "l3/0=16Mi\n"}})
+		if len(Changes(d.Spec(), Spec{Values: Values{path: want}})) > 0 ||
+			len(Changes(d.Spec(), Spec{Values: Values{path: other}})) == 0 {
+			t.Errorf("%s differs from itself, or doesn't from 16Mi", declared)
 		}
 	}
 }

@@ -76,8 +76,8 @@ resource "virtfleet_network_filter" "address" {
 }
 
 // interfaces are those of the guest: how the port of the plain bridge is, which address it may use, whether the shared
-// device has a link, which VLAN and limit in KiB/s a port of the switch has, and which port group the other has.
-func (c *connected) interfaces(lan, address, tap, vlan string, limit int, group string) hcl {
+// device has a link, and which VLAN and limit in KiB/s a port of the switch has. The other has those of a port group.
+func (c *connected) interfaces(lan, address, tap, vlan string, limit int) hcl {
 	return hcl{"interfaces": fmt.Sprintf(`{
     lan = {
       bridge = %q, mac = %q, mtu = 1400, queues = 2, driver = { rx_queue_size = 512, name = "qemu" }, %s
@@ -89,8 +89,8 @@ func (c *connected) interfaces(lan, address, tap, vlan string, limit int, group 
       virtual_port = { type = "openvswitch", interface_id = "ad6e4a1e-4a66-4c5a-b5a4-3f1c0c1d2e01" }
       bandwidth    = { inbound = { average = %[8]d, peak = %[9]d, burst = 512 }, outbound = { average = %[8]d } }
     }
-    group = { network = virtfleet_network.switch.name, mac = %[10]q, port_group = %[11]q }
-  }`, plainBridge, lanMAC, lan, address, tap, switchMAC, vlan, limit, 2*limit, groupMAC, group)}
+    group = { network = virtfleet_network.switch.name, mac = %[10]q, port_group = "ops" }
+  }`, plainBridge, lanMAC, lan, address, tap, switchMAC, vlan, limit, 2*limit, groupMAC)}
 }
 
 func (c *connected) write(t *testing.T, change hcl) {
@@ -218,7 +218,7 @@ func (c *connected) limited(t *testing.T, limit int) {
 func TestAccInterface_running(t *testing.T) {
 	t.Parallel()
 	c := newConnected(t)
-	c.apply(t, c.interfaces("isolated = true", "192.0.2.2", `model = "virtio"`, "42", 1000, "ops"))
+	c.apply(t, c.interfaces("isolated = true", "192.0.2.2", `model = "virtio"`, "42", 1000))
 	if err := look(t, c.l, interfaceHost, c.name, `<mtu size='1400'/>`, `queues='2'`, `rx_queue_size='512'`,
 		`<port isolated='yes'/>`, `<source dev='eth0' mode='bridge'/>`)(nil); err != nil {
 		t.Error(err)
@@ -242,7 +242,7 @@ func TestAccInterface_running(t *testing.T) {
 
 	// What a running guest's ports can be told is changed while its clock runs; its MTU and its queues aren't.
 	before := c.uptime(t)
-	c.apply(t, c.interfaces("isolated = false", "192.0.2.3", `link_up = false`, "43", 2000, "eng"))
+	c.apply(t, c.interfaces("isolated = false", "192.0.2.3", `link_up = false`, "43", 2000))
 	if now := c.uptime(t); now <= before {
 		t.Errorf("the guest's clock was at %v before the change, and is at %v", before, now)
 	}
@@ -251,11 +251,13 @@ func TestAccInterface_running(t *testing.T) {
 	c.misses(t, "192.0.2.2", plainAddress)
 	c.misses(t, "198.51.100.2", taggedAddress)
 	c.limited(t, 2000)
-	c.tagged(t, map[string]string{switchMAC: "43", groupMAC: "[46,47]"})
-	c.apply(t, c.interfaces("isolated = false", "192.0.2.3", `link_up = false`, "43, 44", 2000, "ops"))
+	c.tagged(t, map[string]string{switchMAC: "43", groupMAC: "45"})
+	c.apply(t, c.interfaces("isolated = false", "192.0.2.3", `link_up = false`, "43, 44", 2000))
 	c.tagged(t, map[string]string{switchMAC: "[43,44]", groupMAC: "45"})
 	c.refused(t, hcl{"interfaces": strings.Replace(c.config["interfaces"], "1400", "1300", 1)},
 		"Change needs a restart", "interfaces.lan.mtu: The guest's network card is made with it")
+	c.refused(t, hcl{"interfaces": strings.Replace(c.config["interfaces"], `"ops"`, `"eng"`, 1)},
+		"Change needs a restart", "interfaces.group.port_group: An interface is connected to a port group when the VM starts")
 
 	// A filter that the VM uses is kept.
 	c.tf.Config(t, acctest.OneHost(c.l)+c.resources+

@@ -77,6 +77,10 @@ func sameMeaning(path string, a, b attr.Value) bool {
 		return ok && isSet(a) && isSet(b) && elementType(a).Equal(types.StringType) && isKnown(a) && isKnown(b) &&
 			(sameTexts(path, value.StringMap(a), value.StringMap(b)) || // A null element isn't there.
 				domain.SameText(path, collectionFact(a), collectionFact(b)))
+	case types.List:
+		b, ok := b.(types.List)
+		return ok && isSet(a) && isSet(b) && isKnown(a) && isKnown(b) &&
+			domain.SameText(path, collectionFact(a), collectionFact(b))
 	case types.Object:
 		b, ok := b.(types.Object)
 		return ok && path == "disks.*.network" && isSet(a) && isSet(b) && isKnown(a) && isKnown(b) &&

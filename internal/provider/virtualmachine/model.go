@@ -118,7 +118,7 @@ func (m *model) toFleet(prior *model) fleet.Desired {
 			Host:                   text(m.Host),
 			TerminationGracePeriod: m.TerminationGracePeriod.Duration(),
 			DeletionProtection:     value.Bool(m.DeletionProtection),
-			Kept:                   m.kept(),
+			Kept:                   keptParts(m.OnDestroy),
 			EvictionStrategy:       text(m.EvictionStrategy),
 			SharedDisks:            sharedDisks(m.Disks),
 			ExtraDevices:           m.extraDevices(nil),
@@ -221,6 +221,7 @@ func (m *model) metadataFromFleet(seen observation, prior *model) {
 		value.NewDurationPointer(recorded.TerminationGracePeriod), prior.TerminationGracePeriod)
 	m.DeletionProtection = kept("deletion_protection",
 		types.BoolPointerValue(recorded.DeletionProtection), prior.DeletionProtection)
+	m.OnDestroy = onDestroyFromFleet(recorded.Kept, prior.OnDestroy)
 
 	m.CloudInit = cloudInitFromFleet(seen.vm, prior.CloudInit)
 	m.Ignition = ignitionFromFleet(seen.vm, prior.Ignition)

@@ -233,6 +233,72 @@ func TestModel_importTakesNoPin(t *testing.T) {
 	}
 }
 
+// TestModel_listsKeepTheirNotation: lists that mean the same are no change: sets of virtual CPUs in another order or
+// notation.
+func TestModel_listsKeepTheirNotation(t *testing.T) {
+	t.Parallel()
+	monitored := func(sets ...string) in {
+		return minimal.with(in{"type": "kvm", "cpu": in{"vcpus": 4, "cachetune": in{"0-3": in{"monitors": sets}}}})
+	}
+	for _, sets := range [][]string{{"3", "0-1"}, {"0,1", "3"}} {
+		config := modelOf(t, monitored(sets...))
+		plan := planning{config: config}.plan()
+		seen := observation{vm: mustMake(t, config)}
+		var now model
+		now.fromFleet(seen, stateAfterCreate(seen, &plan.planned))
+		if o := (planning{config: config, state: &now, live: seen.vm.LiveSpec}).plan(); o.changed || o.diags.HasError() {
+			t.Errorf("%q are planned again: %v %s", sets, changedAttributes(&now, &o.planned), diagText(o.diags))
+		}
+		if planned := (planning{config: modelOf(t, monitored("0-1", "2")), state: &now, live: seen.vm.LiveSpec}).plan(); !planned.changed {
+			t.Errorf("instead of %q, others aren't planned", sets)
+		}
+	}
+}
+
+// TestModel_readsWhatIsKept: an import has what the VM's record says of its destroy, and a record that was removed is
+// drift. What is to be deleted is in no record, and keeps its notation.
+func TestModel_readsWhatIsKept(t *testing.T) {
+	t.Parallel()
+	vm := vmAfterApply(t, full)
+	read := func(imported bool, prior *model, kept ...string) map[string]string {
+		vm.Metadata.Kept = kept
+		var now model
+		now.fromFleet(observation{vm: vm, imported: imported}, prior)
+		if now.OnDestroy.IsNull() {
+			return nil
+		}
+		parts := map[string]string{}
+		for name := range onDestroyAttributes {
+			if part := text(open(now.OnDestroy).string(name)); part != "" {
+				parts[name] = part
+			}
+		}
+		return parts
+	}
+	declared, bare := stateAfterApply(t, full), stateAfterApply(t, full.without("on_destroy"))
+	for name, test := range map[string]struct{ got, want map[string]string }{
+		"imported": {
+			read(true, &model{}, "nvram", "tpm_state"), map[string]string{"nvram": "keep", "tpm_state": "keep"},
+		},
+		"imported without": {read(true, &model{}), nil},
+		"as declared": {
+			read(false, declared, "managed_save", "nvram", "tpm_state"),
+			map[string]string{"nvram": "keep", "tpm_state": "keep", "managed_save": "keep", "snapshots": "delete"},
+		},
+		"removed":   {read(false, declared, "nvram"), map[string]string{"nvram": "keep", "snapshots": "delete"}},
+		"added":     {read(false, bare, "nvram"), map[string]string{"nvram": "keep"}},
+		"not there": {read(false, bare), nil},
+	} {
+		if diff := cmp.Diff(test.want, test.got); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+	}
+	empty := stateAfterApply(t, full.with(in{"on_destroy": in{}}))
+	if got := read(false, empty); got == nil {
+		t.Error("a block without attributes is read as none")
+	}
+}
+
 // TestModel_silentGuestStaysReady: a guest that is too busy for the one question of a refresh hasn't lost its address,
 // but one that stopped is not ready.
 func TestModel_silentGuestStaysReady(t *testing.T) {

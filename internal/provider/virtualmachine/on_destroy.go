@@ -3,12 +3,14 @@ package virtualmachine
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/hashicorp/terraform-plugin-framework-validators/stringvalidator"
 	"github.com/hashicorp/terraform-plugin-framework/diag"
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema"
 	"github.com/hashicorp/terraform-plugin-framework/schema/validator"
+	"github.com/hashicorp/terraform-plugin-framework/types"
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet"
@@ -50,15 +52,35 @@ func onDestroyAttribute() schema.Attribute {
 	}
 }
 
-// kept returns the parts that stay when the VM is destroyed, in alphabetical order.
-func (m *model) kept() []string {
+// keptParts returns the parts that stay when the VM is destroyed, in alphabetical order.
+func keptParts(onDestroy types.Object) []string {
 	var parts []string
 	for _, part := range value.Keys(onDestroyAttributes) {
-		if text(open(m.OnDestroy).string(part)) == domain.OnDestroyKeep {
+		if text(open(onDestroy).string(part)) == domain.OnDestroyKeep {
 			parts = append(parts, part)
 		}
 	}
 	return parts
+}
+
+// onDestroyFromFleet returns on_destroy as the VM's metadata has it. Only the parts that are kept are recorded, so parts
+// that are deleted are as in prior.
+func onDestroyFromFleet(recorded []string, prior types.Object) types.Object {
+	was, parts := open(prior), object{}
+	there := len(was) > 0 && len(keptParts(prior)) == 0 // {} and null mean the same.
+	for part := range onDestroyAttributes {
+		parts[part] = types.StringNull()
+		switch {
+		case slices.Contains(recorded, part):
+			parts[part], there = types.StringValue(domain.OnDestroyKeep), true
+		case text(was.string(part)) == domain.OnDestroyDelete:
+			parts[part], there = was[part], true
+		}
+	}
+	if !there {
+		return types.ObjectNull(onDestroyType.AttrTypes)
+	}
+	return types.ObjectValueMust(onDestroyType.AttrTypes, parts)
 }
 
 // checkDestroy returns why the VM can't be destroyed, or a warning that lists which data is deleted with it and which

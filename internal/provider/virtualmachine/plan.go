@@ -129,6 +129,7 @@ func (p planning) plannedValues() model {
 			b.planDependent(&m, &c, s)
 		}
 	}
+	planFollowing(&m, &c, s)
 	planBootOrders(&m, &c)
 	return m
 }

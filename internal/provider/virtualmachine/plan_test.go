@@ -234,6 +234,40 @@ func TestPlan_changes(t *testing.T) {
 				wantValue(t, "max_sockets", m.CPU.Attributes()["max_sockets"], types.Int64Value(4))
 			},
 		},
+		"a priority goes with its scheduler": {
+			before: minimal.with(in{"cpu": in{"emulator_scheduler": in{"type": "fifo", "priority": 5}}}),
+			config: minimal.with(in{"cpu": in{"emulator_scheduler": in{"type": "batch"}}, "update_policy": "Stage"}),
+
+			changes: "cpu update_policy restart_required",
+			planned: func(t *testing.T, m *model) {
+				t.Helper()
+				wantValue(t, "priority", valueAt(m.CPU, []string{"emulator_scheduler", "priority"}), types.Int64Null())
+			},
+		},
+		"a priority stays with its scheduler": {
+			before: minimal.with(in{"cpu": in{"emulator_scheduler": in{"type": "fifo", "priority": 5}}}),
+			config: minimal.with(in{"cpu": in{"emulator_scheduler": in{"type": "fifo"}}}),
+		},
+		"a scheduler that isn't known yet": {
+			before: minimal.with(in{"cpu": in{"emulator_scheduler": in{"type": "fifo", "priority": 5}}}),
+			config: minimal.with(in{"cpu": in{"emulator_scheduler": in{"type": unknownMark}}, "update_policy": "Stage"}),
+
+			changes: "cpu update_policy restart_required",
+			planned: func(t *testing.T, m *model) {
+				t.Helper()
+				wantValue(t, "priority", valueAt(m.CPU, []string{"emulator_scheduler", "priority"}), types.Int64Unknown())
+			},
+		},
+		"a time zone goes with the offset": {
+			before: minimal.with(in{"platform": in{"clock": in{"offset": "timezone", "timezone": "Europe/Berlin"}}}),
+			config: minimal.with(in{"platform": in{"clock": in{"offset": "utc"}}, "update_policy": "Stage"}),
+
+			changes: "platform update_policy restart_required",
+			planned: func(t *testing.T, m *model) {
+				t.Helper()
+				wantValue(t, "timezone", valueAt(m.Platform, []string{"clock", "timezone"}), types.StringNull())
+			},
+		},
 		"a leftover definition is removed": {
 			before: minimal, config: minimal, changes: "location",
 			seen:    located("stale_definitions", staleFromFleet([]string{"kvm2"})),
@@ -721,4 +755,38 @@ func TestPlan_refusedRatherThanStaged(t *testing.T) {
 			changes: "status status_reason ready ip_addresses restart_required",
 		},
 	})
+}
+
+// TestPlan_tunedThreads: a new VM has the threads that are tuned. An imported one may have I/O threads with other
+// numbers, and keeps what it has of them.
+func TestPlan_tunedThreads(t *testing.T) {
+	t.Parallel()
+	with := func(count int, threads ...string) in {
+		tuned := in{}
+		for _, n := range threads {
+			tuned[n] = in{"type": "batch"}
+		}
+		return minimal.with(in{"platform": in{"iothreads": count}, "cpu": in{"iothread_scheduler": tuned}})
+	}
+	imported := stateAfterApply(t, with(3, "1", "4"))
+	for name, test := range map[string]struct {
+		state  *model
+		config in
+		says   string
+	}{
+		"new":                        {nil, with(3, "1", "4"), "There is no I/O thread 4: the VM has 1 to 3."},
+		"new, without I/O threads":   {nil, with(0, "1").without("platform"), "The VM has no I/O thread."},
+		"new, with an unknown count": {nil, with(0, "1").with(in{"platform": in{"iothreads": unknownMark}}), ""},
+		"imported":                   {imported, with(3, "1", "4"), ""},
+		"another thread":             {imported, with(3, "1", "5"), "There is no I/O thread 5: the VM has 1 to 3."},
+		"fewer threads":              {imported, with(2, "1", "4"), "There is no I/O thread 4: the VM has 1 to 2."},
+	} {
+		config := modelOf(t, test.config)
+		p := planning{config: config, state: test.state}
+		o := p.plan()
+		said := diagText(p.validatePlanned(&o.planned))
+		if (said == "") != (test.says == "") || !strings.Contains(said, test.says) {
+			t.Errorf("%s: %q, want %q", name, said, test.says)
+		}
+	}
 }

@@ -349,8 +349,7 @@ func (r rowReader) readAttribute(path string, a schema.Attribute, prior attr.Val
 }
 
 // planGroup plans the undeclared attributes of a device, and reports whether that changes anything. A device that is
-// removed has none. A device that is added has those that libvirt fills in. An attribute that follows another one is
-// new if that one changes.
+// removed has none. A device that is added has those that libvirt fills in.
 func planGroup(g domain.Group, config, planned, prior types.Object) (settled types.Object, changes bool) {
 	if !isSet(config) || !isSet(planned) {
 		return planned, false
@@ -363,9 +362,8 @@ func planGroup(g domain.Group, config, planned, prior types.Object) (settled typ
 		if !declared[a.Name].IsNull() {
 			continue
 		}
-		follows := a.Follows != "" && was != nil && !all[a.Follows].Equal(was[a.Follows])
 		switch {
-		case !gone && !comes && !follows:
+		case !gone && !comes:
 			continue
 		case !gone && a.Filled:
 			all[a.Name] = unknownLike(all[a.Name])
@@ -378,4 +376,83 @@ func planGroup(g domain.Group, config, planned, prior types.Object) (settled typ
 		return planned, false
 	}
 	return types.ObjectValueMust(attributeTypes(planned), all), true
+}
+
+// follower is an attribute that gets its meaning from another one. Both paths are those of the schema.
+type follower struct {
+	domain.Attribute
+
+	path, follows []string
+	// model is the path of the device's model, nil if the attribute isn't that of a device.
+	model []string
+}
+
+var followers = func() []follower {
+	var all []follower
+	for _, g := range domain.Groups {
+		for _, a := range g.Attributes {
+			if a.Follows == "" {
+				continue
+			}
+			f := follower{
+				Attribute: a, path: strings.Split(g.At(a), "."), follows: strings.Split(joinPath(g.Path, a.Follows), "."),
+			}
+			if g.Device != "" {
+				f.model = strings.Split(g.At(g.Attributes[0]), ".")
+			}
+			all = append(all, f)
+		}
+	}
+	return all
+}()
+
+// planFollowing plans that an undeclared attribute has no value, or one that libvirt fills in, if the attribute changes
+// from which it gets its meaning.
+func planFollowing(planned, config, prior *model) {
+	for _, f := range followers {
+		name := f.path[0]
+		declared := config.get(name)
+		if !isSet(declared) || !isSet(planned.get(name)) {
+			continue // Undeclared values stay as they were.
+		}
+		was, follows := valueAt(prior.get(name), f.follows[1:]), valueAt(planned.get(name), f.follows[1:])
+		if was == nil || follows == nil || follows.Equal(was) {
+			continue
+		}
+		if v := valueAt(declared, f.path[1:]); v == nil || !v.IsNull() {
+			continue
+		}
+		if f.model != nil && valueAt(planned.get(name), f.model[1:]).Equal(types.StringValue(domain.None)) {
+			continue // The device goes, with all its values.
+		}
+		planned.set(name, replaceAt(planned.get(name), f.path[1:], func(v attr.Value) attr.Value {
+			if f.Filled || follows.IsUnknown() && !v.IsNull() {
+				return unknownLike(v)
+			}
+			return nullLike(v)
+		}))
+	}
+}
+
+// valueAt returns a value inside of nested objects, and nil if one of the objects isn't there.
+func valueAt(v attr.Value, steps []string) attr.Value {
+	for _, step := range steps {
+		o, _ := v.(types.Object)
+		v = open(o)[step]
+	}
+	return v
+}
+
+// replaceAt replaces a value inside of nested objects.
+func replaceAt(v attr.Value, steps []string, replacement func(attr.Value) attr.Value) attr.Value {
+	if len(steps) == 0 {
+		return replacement(v)
+	}
+	o, ok := v.(types.Object)
+	if !ok || !isSet(o) {
+		return v
+	}
+	inner := open(o)
+	inner[steps[0]] = replaceAt(inner[steps[0]], steps[1:], replacement)
+	return types.ObjectValueMust(attributeTypes(o), inner)
 }

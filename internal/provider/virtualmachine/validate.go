@@ -86,6 +86,7 @@ func (p planning) validatePlanned(planned *model) diag.Diagnostics {
 	}
 	spec := p.config.spec(p.state)
 	diags.Append(p.refuseSharedMACs(spec)...)
+	diags.Append(p.refuseLackingThreads(spec)...)
 	for _, problem := range spec.Validate() {
 		if !p.config.blockKnown(problem.Path) {
 			continue
@@ -113,6 +114,21 @@ func (p planning) refuseSharedMACs(spec domain.Spec) diag.Diagnostics {
 	var diags diag.Diagnostics
 	for _, problem := range spec.SharedMACs() {
 		if p.state == nil || !slices.Contains(p.state.spec(nil).SharedMACs(), problem) {
+			diags.Append(attrpath.Error(p.config.attributePath(problem.Path), invalid, problem.Message))
+		}
+	}
+	return diags
+}
+
+// refuseLackingThreads returns an error for tuned threads that the VM doesn't have, unless an imported VM already lacks
+// them by its numbers: other tools may give I/O threads any number.
+func (p planning) refuseLackingThreads(spec domain.Spec) diag.Diagnostics {
+	var diags diag.Diagnostics
+	if !p.config.blockKnown("cpu") || !p.config.blockKnown("platform") {
+		return nil
+	}
+	for _, problem := range spec.LackingThreads(p.state == nil) {
+		if p.state == nil || !slices.Contains(p.state.spec(nil).LackingThreads(false), problem) {
 			diags.Append(attrpath.Error(p.config.attributePath(problem.Path), invalid, problem.Message))
 		}
 	}
