@@ -774,12 +774,11 @@ func TestPlan_tunedThreads(t *testing.T) {
 		config in
 		says   string
 	}{
-		"new":                        {nil, with(3, "1", "4"), "There is no I/O thread 4: the VM has 1 to 3."},
-		"new, without I/O threads":   {nil, with(0, "1").without("platform"), "The VM has no I/O thread."},
-		"new, with an unknown count": {nil, with(0, "1").with(in{"platform": in{"iothreads": unknownMark}}), ""},
-		"imported":                   {imported, with(3, "1", "4"), ""},
-		"another thread":             {imported, with(3, "1", "5"), "There is no I/O thread 5: the VM has 1 to 3."},
-		"fewer threads":              {imported, with(2, "1", "4"), "There is no I/O thread 4: the VM has 1 to 2."},
+		"new":                      {nil, with(3, "1", "4"), "There is no I/O thread 4: the VM has 1 to 3."},
+		"new, without I/O threads": {nil, with(0, "1").without("platform"), "The VM has no I/O thread."},
+		"imported":                 {imported, with(3, "1", "4"), ""},
+		"another thread":           {imported, with(3, "1", "5"), "There is no I/O thread 5: the VM has 1 to 3."},
+		"fewer threads":            {imported, with(2, "1", "4"), "There is no I/O thread 4: the VM has 1 to 2."},
 	} {
 		config := modelOf(t, test.config)
 		p := planning{config: config, state: test.state}
