@@ -52,8 +52,14 @@ func TestAccSingletons_life(t *testing.T) {
 	both := resource.ComposeAggregateTestCheckFunc
 	story(t, l, []string{name},
 		// What isn't declared is in no plan and in no state.
-		step(nil, plancheck.ResourceActionCreate, both(process.same(t), look(t, l, "kvm1", name, "<on_crash>restart<")),
-			know("devices", knownvalue.Null()), know("platform", knownvalue.Null()), know("title", knownvalue.Null())),
+		func() resource.TestStep {
+			s := step(nil, plancheck.ResourceActionCreate,
+				both(process.same(t), look(t, l, "kvm1", name, "<on_crash>restart<")),
+				know("devices", knownvalue.Null()), know("platform", knownvalue.Null()), know("title", knownvalue.Null()))
+			s.ConfigPlanChecks = changes(plancheck.ResourceActionCreate, planned("devices", knownvalue.Null()),
+				planned("platform", knownvalue.Null()), planned("title", knownvalue.Null()))
+			return s
+		}(),
 		// Title, description and lifecycle actions are changed while it runs.
 		step(hcl{
 			"title": quote("A title"), "description": `"Two\nlines <&>"`,
