@@ -170,7 +170,7 @@ func TestSupplied(t *testing.T) {
 }
 
 // TestInterface_portGroupNeedsARestart: since 10.6.0 libvirt refuses another port group for an interface of a running
-// VM. A change beside it is made live, and leaves the connection as it is.
+// VM. Another change in the same apply is made live, and leaves the connection as it is.
 func TestInterface_portGroupNeedsARestart(t *testing.T) {
 	t.Parallel()
 	live := parse(t, `<domain type="qemu" id="1"><name>v</name><os><type>hvm</type></os><devices><interface type="bridge">`+

@@ -11,10 +11,10 @@ import (
 )
 
 // deviceKinds are the kinds of host devices that a VM can use: libvirt's capability for listing them, and what
-// identifies a device. beside is a capability that some device of every host has: if the host lists one, it lists
+// identifies a device. common is a capability that some device of every host has: if the host lists one, it lists
 // devices, even if it has none of this kind. "": only a device of the kind shows that.
 var deviceKinds = map[string]struct {
-	capability, beside string
+	capability, common string
 	id                 func(libvirt.NodeDevice) string
 }{
 	domain.PCIDevice:  {"pci", "", func(d libvirt.NodeDevice) string { return d.Address }},
@@ -69,8 +69,8 @@ func (h *Host) LacksDevice(ctx context.Context, part domain.HostPart) bool {
 	list, asked := h.devices.kinds[part.Kind]
 	if !asked || time.Since(list.at) >= viewAge {
 		capabilities := []string{kind.capability}
-		if kind.beside != "" {
-			capabilities = append(capabilities, kind.beside)
+		if kind.common != "" {
+			capabilities = append(capabilities, kind.common)
 		}
 
 		found, err := h.Conn.NodeDevices(ctx, capabilities)
