@@ -114,8 +114,8 @@ func (u HostUse) addCID(cid string) {
 	}
 }
 
-// FailoverUse returns the host devices that the VM lets go while it is moved, and gets again on the other host: those of
-// transient interfaces (teaming). Any other host device prevents a live move.
+// FailoverUse returns the host devices that the VM lets go while it is moved, and gets again on the other host: those
+// of transient interfaces (teaming). Any other host device prevents a live move.
 func (s Spec) FailoverUse() HostUse {
 	s.HostDevices, s.Values = nil, nil
 	s.Interfaces = maps.Clone(s.Interfaces)

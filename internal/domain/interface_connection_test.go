@@ -136,7 +136,9 @@ func TestSupplied(t *testing.T) {
 		network, has string // has is what the interface has of VLANs and limits
 	}{
 		"the default group": {to, "", `<portgroup name="eng" default="yes">` + trunk + `</portgroup>`, "switch", trunk},
-		"no default group":  {to, "", `<portgroup name="eng">` + trunk + `</portgroup>`, "switch", `<vlan><tag id="1"/></vlan>`},
+		"no default group": {
+			to, "", `<portgroup name="eng">` + trunk + `</portgroup>`, "switch", `<vlan><tag id="1"/></vlan>`,
+		},
 		"a VLAN of its own": {to, `<vlan><tag id="7"/></vlan>`, "", "", `<vlan><tag id="7"/></vlan>`},
 		"a bridge":          {Interface{Bridge: "br0"}, "", "", "", ""},
 		"only the link":     {Interface{Network: "old", LinkUp: new(false)}, "", "", "", supplied},
@@ -173,8 +175,8 @@ func TestSupplied(t *testing.T) {
 // VM. Another change in the same apply is made live, and leaves the connection as it is.
 func TestInterface_portGroupNeedsARestart(t *testing.T) {
 	t.Parallel()
-	live := parse(t, `<domain type="qemu" id="1"><name>v</name><os><type>hvm</type></os><devices><interface type="bridge">`+
-		`<mac address="52:54:00:00:00:01"/><source network="switch" portgroup="ops" portid="7d" bridge="ovs0"/>`+
+	live := parse(t, `<domain type="qemu" id="1"><name>v</name><os><type>hvm</type></os><devices>`+
+		`<interface type="bridge"><mac address="52:54:00:00:00:01"/><source network="switch" portgroup="ops" portid="7d" bridge="ovs0"/>`+
 		`<model type="virtio"/></interface></devices></domain>`)
 	for name, want := range map[string]Interface{
 		"another group":   {Network: "switch", Values: Values{"port_group": "eng"}},

@@ -86,7 +86,8 @@ func TestMobility_immobileDevices(t *testing.T) {
     <serial type='pty'><target type='usb-serial'/></serial><serial type='pty'><target type='isa-serial'/></serial>
     <crypto model='virtio' type='qemu'><backend model='builtin'/><alias name='ua-extra-keys'/></crypto>
     <crypto model='virtio' type='qemu'><backend model='lkcf'/></crypto>
-    <disk type='file' device='disk'><source file='/a'/><target dev='nvme0' bus='nvme'/><alias name='ua-disk-root'/></disk>
+    <disk type='file' device='disk'><source file='/a'/><target dev='nvme0' bus='nvme'/>
+      <alias name='ua-disk-root'/></disk>
     <disk type='file' device='disk'><source file='/b'/><target dev='vda' bus='virtio'/></disk>
     <input type='passthrough' bus='virtio'><source evdev='/dev/input/event1'/></input><input type='tablet' bus='usb'/>
     <iommu model='amd'/>

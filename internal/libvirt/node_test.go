@@ -145,7 +145,8 @@ func TestParseNodeDevice_kinds(t *testing.T) {
 			VendorID: "0x0781", Vendor: "SanDisk Corp.", ProductID: "0x5581", Product: "Ultra Fit",
 		}},
 		"vDPA device": {`<device>
-  <name>vdpa_vdpa0</name><path>/sys/devices/vdpa0</path><parent>computer</parent><driver><name>vhost_vdpa</name></driver>
+  <name>vdpa_vdpa0</name><path>/sys/devices/vdpa0</path><parent>computer</parent>
+  <driver><name>vhost_vdpa</name></driver>
   <capability type='vdpa'><chardev>/dev/vhost-vdpa-0</chardev></capability>
 </device>`, NodeDevice{
 			Name: "vdpa_vdpa0", Parent: "computer", Capability: "vdpa", Driver: "vhost_vdpa", Device: "/dev/vhost-vdpa-0",

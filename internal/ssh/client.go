@@ -363,7 +363,9 @@ func (c *Client) explainError(ctx context.Context, t *target, op string, err err
 
 // kindOf returns the kind of a failure; a failure without a kind is a host that didn't answer correctly.
 func kindOf(err error) error {
-	for _, kind := range []error{ErrConfig, ErrHostKey, ErrAuth, ErrSocket, ErrSessions, ErrForwarding, ErrProgram, ErrClosed} {
+	for _, kind := range []error{
+		ErrConfig, ErrHostKey, ErrAuth, ErrSocket, ErrSessions, ErrForwarding, ErrProgram, ErrClosed,
+	} {
 		if errors.Is(err, kind) {
 			return kind
 		}

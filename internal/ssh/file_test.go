@@ -113,7 +113,9 @@ func TestSameFile(t *testing.T) {
 	if _, err := client.SameFile(t.Context(), file, "relative"); !errors.Is(err, ErrConfig) {
 		t.Errorf("a relative path: got %v", err)
 	}
-	for _, setting := range []string{"ForceCommand echo only backups here >&2; exit 7", "ForceCommand exit 0", "MaxSessions 0"} {
+	for _, setting := range []string{
+		"ForceCommand echo only backups here >&2; exit 7", "ForceCommand exit 0", "MaxSessions 0",
+	} {
 		refuses := newClient(t, startSSHD(t, key.authorized(), setting).config(t, key))
 		if _, err := refuses.SameFile(t.Context(), file, file); !errors.Is(err, ErrProgram) {
 			t.Errorf("with %s: got %v, want %v", setting, err, ErrProgram)

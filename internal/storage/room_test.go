@@ -56,7 +56,7 @@ func TestRoom_Lacks(t *testing.T) {
 	}{
 		"to the last byte":    {limited, Demand{Growth: 30}, Demand{}, ""},
 		"a byte too much":     {limited, Demand{Growth: 31}, Demand{}, "= 1.5 the limit is 150G"},
-		"with others":         {limited, Demand{Growth: 20}, Demand{Growth: 11}, "already reach 131G, and 20G would be added"},
+		"with others":         {limited, Demand{Growth: 20}, Demand{Growth: 11}, "reach 131G, and 20G would be added"},
 		"no limit":            {unlimited, Demand{Growth: 1000}, Demand{}, ""},
 		"thick fits":          {unlimited, Demand{Now: 40, Growth: 40}, Demand{}, ""},
 		"thick does not":      {unlimited, Demand{Now: 41, Growth: 41}, Demand{}, "has 40G left, and 41G"},

@@ -76,8 +76,8 @@ type Host struct {
 	VMs []Neighbour
 }
 
-// Space holds numbers of bytes by directory. The number at a directory followed by GrowthIn is what its volumes may grow
-// to, and not the space that they occupy.
+// Space holds numbers of bytes by directory. The number at a directory followed by GrowthIn is what its volumes may
+// grow to, and not the space that they occupy.
 type Space map[string]uint64
 
 // GrowthIn marks a directory in Space.

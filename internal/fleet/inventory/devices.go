@@ -54,9 +54,9 @@ type deviceList struct {
 	known bool // the host lists devices
 }
 
-// LacksDevice reports whether the host lists devices of the kind, but not this one. It returns false if the host doesn't
-// list them or can't be queried: the host may have the device nevertheless, and libvirt reports a missing one when the
-// VM starts. The list is cached for viewAge, so that a plan of many VMs queries it once.
+// LacksDevice reports whether the host lists devices of the kind, but not this one. It returns false if the host
+// doesn't list them or can't be queried: the host may have the device nevertheless, and libvirt reports a missing one
+// when the VM starts. The list is cached for viewAge, so that a plan of many VMs queries it once.
 func (h *Host) LacksDevice(ctx context.Context, part domain.HostPart) bool {
 	kind, isDevice := deviceKinds[part.Kind]
 	if !isDevice || part.Kind == domain.VDPADevice && !strings.HasPrefix(part.ID, vdpaPath) {

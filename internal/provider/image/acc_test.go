@@ -335,8 +335,8 @@ func TestAccImage_refused(t *testing.T) {
 var progress = regexp.MustCompile(`uploading an image:.* bytes_per_second=[1-9]\d* .*percent=100`)
 
 // TestAccImage_brokenOff: an upload whose connection is cut, or whose provider is killed, leaves nothing that is taken
-// for the image, and the next apply sends it again, with the progress in Terraform's log. A pool that is full says so and
-// keeps nothing.
+// for the image, and the next apply sends it again, with the progress in Terraform's log. A pool that is full says so
+// and keeps nothing.
 func TestAccImage_brokenOff(t *testing.T) {
 	t.Parallel()
 	l := lab.Open(t)

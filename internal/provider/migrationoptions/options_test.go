@@ -44,7 +44,7 @@ func TestOptions_areDescribedOnce(t *testing.T) {
 			t.Errorf("%s: %q: want a link to the guide", name, text)
 		}
 		if a, is := described.(resource.StringAttribute); is {
-			if b := link.(resource.StringAttribute); !reflect.DeepEqual(a.Validators, b.Validators) {
+			if b, same := link.(resource.StringAttribute); !same || !reflect.DeepEqual(a.Validators, b.Validators) {
 				t.Errorf("%s isn't checked everywhere in the same way", name)
 			}
 		}

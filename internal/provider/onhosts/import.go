@@ -46,8 +46,8 @@ func ImportHosts[T any](
 // ImportRemedy says how to go on if an object exists that a configuration declares.
 func ImportRemedy(typeName, id string) string {
 	return fmt.Sprintf("If it belongs to this configuration, for example because Terraform was killed before it saved "+
-		"the state, import it. Replace \"this\" with the name of the resource, and apply:\n\n  import {\n    to = %s.this\n    "+
-		"id = %q\n  }\n\nOr run: terraform import %s.<name> %s", typeName, id, typeName, id)
+		"the state, import it. Replace \"this\" with the name of the resource, and apply:\n\n  import {\n    "+
+		"to = %s.this\n    id = %q\n  }\n\nOr run: terraform import %s.<name> %s", typeName, id, typeName, id)
 }
 
 func hostNames[T any](answers []hostset.Answer[T]) []string {

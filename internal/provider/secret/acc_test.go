@@ -57,6 +57,11 @@ func define(t *testing.T, l *lab.Lab, host, id, uuid string) {
 func TestAccSecret(t *testing.T) {
 	t.Parallel()
 	l := lab.Open(t)
+	silent := acctest.Block{Lab: l, Hosts: []acctest.Host{
+		{Of: l.Host("kvm1")},
+		{Of: l.Host("kvm2")},
+		{Name: "silent", URI: "qemu+ssh://root@" + l.Host("kvm1").Address + ":9/system"},
+	}}.String()
 	id, otherUUID := lab.Name(t), uid.NewString()
 	does := func(a plancheck.ResourceActionType) resource.ConfigPlanChecks {
 		return resource.ConfigPlanChecks{PreApply: []plancheck.PlanCheck{plancheck.ExpectResourceAction(address, a)}}
@@ -138,10 +143,7 @@ func TestAccSecret(t *testing.T) {
 				ConfigPlanChecks: does(update), Check: on("later", "kvm1", "kvm2"),
 			},
 			{ // A host that can't tell whether it has a copy may keep a former value: that one isn't forgotten.
-				Config: strings.Replace(last, acctest.Config(l), acctest.Block{Lab: l, Hosts: []acctest.Host{
-					{Of: l.Host("kvm1")}, {Of: l.Host("kvm2")},
-					{Name: "silent", URI: "qemu+ssh://root@" + l.Host("kvm1").Address + ":9/system"},
-				}}.String(), 1),
+				Config:      strings.Replace(last, acctest.Config(l), silent, 1),
 				ExpectError: regexp.MustCompile(`(?s)brought\s+a\s+copy.*silent.*fenced\s+=\s+true`),
 			},
 			{Config: last, ConfigPlanChecks: does(update), Check: on("last", "kvm1", "kvm2")},
@@ -149,8 +151,8 @@ func TestAccSecret(t *testing.T) {
 	})
 }
 
-// TestAccSecret_stays: the value is nowhere in the state nor in the log. Secrets of hosts outside of hosts stay: no move
-// brings a private one.
+// TestAccSecret_stays: the value is nowhere in the state nor in the log. Secrets of hosts outside of hosts stay: no
+// move brings a private one.
 func TestAccSecret_stays(t *testing.T) {
 	t.Parallel()
 	l := lab.Open(t)

@@ -166,7 +166,8 @@ resource "virtfleet_storage_pool" "this" {
 	})
 }
 
-// TestAccStoragePool_silent: a host that doesn't answer has what it had: the pool, what is in it, and all other objects.
+// TestAccStoragePool_silent: a host that doesn't answer has what it had: the pool, what is in it, and all other
+// objects.
 func TestAccStoragePool_silent(t *testing.T) {
 	t.Parallel()
 	l := lab.Open(t)

@@ -152,8 +152,8 @@ resource "virtfleet_image" "base" {
 			know("disks.root.file", knownvalue.Null()), know("disks.root.format", exactly("qcow2")),
 			know("disks.logs.on_destroy", exactly("keep")), know("disks.whole.format", exactly("raw")),
 		},
-		Check: resource.ComposeTestCheckFunc(has("base", disk("logs"), disk("root"), disk("whole")), copied, capacity("vdb", 48),
-			capacity("vda", 16), look(t, l, "kvm1", name, "ua-disk-root"), func(*terraform.State) error {
+		Check: resource.ComposeTestCheckFunc(has("base", disk("logs"), disk("root"), disk("whole")), copied,
+			capacity("vdb", 48), capacity("vda", 16), look(t, l, "kvm1", name, "ua-disk-root"), func(*terraform.State) error {
 				// Only what runs names what its disks are based on.
 				return contains(l.Virsh(t, "kvm1", "dumpxml", name), "/var/lib/libvirt/"+name+"/base-")
 			}),

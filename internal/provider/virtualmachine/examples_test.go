@@ -60,8 +60,8 @@ func TestExamples_everyKindOfDevice(t *testing.T) {
 		}
 	}
 	for object, names := range parts {
-		any := `\b` + object[strings.LastIndex(object, ".")+1:] + `\s*= \{[^{}]*\b(` + strings.Join(names, "|") + `)\s*= `
-		if !regexp.MustCompile(any).MatchString(all.String()) {
+		pattern := `\b` + object[strings.LastIndex(object, ".")+1:] + `\s*= \{[^{}]*\b(` + strings.Join(names, "|") + `)\s*= `
+		if !regexp.MustCompile(pattern).MatchString(all.String()) {
 			t.Errorf("no example has %s", object)
 		}
 	}

@@ -249,7 +249,8 @@ func TestModel_listsKeepTheirNotation(t *testing.T) {
 		if o := (planning{config: config, state: &now, live: seen.vm.LiveSpec}).plan(); o.changed || o.diags.HasError() {
 			t.Errorf("%q are planned again: %v %s", sets, changedAttributes(&now, &o.planned), diagText(o.diags))
 		}
-		if planned := (planning{config: modelOf(t, monitored("0-1", "2")), state: &now, live: seen.vm.LiveSpec}).plan(); !planned.changed {
+		others := planning{config: modelOf(t, monitored("0-1", "2")), state: &now, live: seen.vm.LiveSpec}
+		if !others.plan().changed {
 			t.Errorf("instead of %q, others aren't planned", sets)
 		}
 	}

@@ -63,8 +63,8 @@ func keptParts(onDestroy types.Object) []string {
 	return parts
 }
 
-// onDestroyFromFleet returns on_destroy as the VM's metadata has it. Only the parts that are kept are recorded, so parts
-// that are deleted are as in prior.
+// onDestroyFromFleet returns on_destroy as the VM's metadata has it. Only the parts that are kept are recorded, so
+// parts that are deleted are as in prior.
 func onDestroyFromFleet(recorded []string, prior types.Object) types.Object {
 	was, parts := open(prior), object{}
 	there := len(was) > 0 && len(keptParts(prior)) == 0 // {} and null mean the same.

@@ -146,8 +146,8 @@ func checkPreallocation(ctx context.Context, req resource.ModifyPlanRequest, res
 		why = fmt.Sprintf("An overlay of an image can't have preallocation = %q.\n\nSet clone = %q.", wants, cloneFull)
 	case wants == storage.PreallocationMetadata && !format.IsNull() && !format.IsUnknown() &&
 		format.ValueString() != "qcow2":
-		why = fmt.Sprintf("preallocation = %q is for the format \"qcow2\", and format is %q.\n\nSet preallocation to %q or %q.",
-			wants, format.ValueString(), storage.PreallocationOff, storage.PreallocationFull)
+		why = fmt.Sprintf("preallocation = %q is for the format \"qcow2\", and format is %q.\n\nSet preallocation to %q or "+
+			"%q.", wants, format.ValueString(), storage.PreallocationOff, storage.PreallocationFull)
 	}
 	if why != "" {
 		resp.Diagnostics.AddAttributeError(path.Root("preallocation"), "Invalid volume", why)
