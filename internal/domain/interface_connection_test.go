@@ -176,7 +176,8 @@ func TestSupplied(t *testing.T) {
 func TestInterface_portGroupNeedsARestart(t *testing.T) {
 	t.Parallel()
 	live := parse(t, `<domain type="qemu" id="1"><name>v</name><os><type>hvm</type></os><devices>`+
-		`<interface type="bridge"><mac address="52:54:00:00:00:01"/><source network="switch" portgroup="ops" portid="7d" bridge="ovs0"/>`+
+		`<interface type="bridge"><mac address="52:54:00:00:00:01"/>`+
+		`<source network="switch" portgroup="ops" portid="7d" bridge="ovs0"/>`+
 		`<model type="virtio"/></interface></devices></domain>`)
 	for name, want := range map[string]Interface{
 		"another group":   {Network: "switch", Values: Values{"port_group": "eng"}},

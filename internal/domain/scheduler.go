@@ -171,9 +171,15 @@ func validateThreads(s Spec, c *checker) {
 }
 
 // LackingThreads returns a problem for each tuned thread that the VM doesn't have. An existing VM may have more threads
-// than are declared, and I/O threads with other numbers.
-func (s Spec) LackingThreads(isNew bool) []Problem {
+// than are declared, and I/O threads with other numbers. running is what the VM has if it runs, and nil if it doesn't.
+func (s Spec) LackingThreads(isNew bool, running *CPU) []Problem {
 	var c checker
+	vcpus, known := s.CPU.MaxVCPUs(), isNew || s.CPU.MaxSockets != nil && s.CPU.Cores != nil && s.CPU.Threads != nil
+	if running != nil {
+		if to, err := planTopology(*running, s.CPU); err == nil {
+			vcpus, known = to.max, true
+		}
+	}
 	has := func(path, thread string, n, first, most int) {
 		problem := fmt.Sprintf("There is no %s %d: the VM has %d to %d.", thread, n, first, first+most-1)
 		if most == 0 {
@@ -181,13 +187,13 @@ func (s Spec) LackingThreads(isNew bool) []Problem {
 		}
 		c.require(n >= first && n < first+most, path, problem)
 	}
-	if isNew || s.CPU.MaxSockets != nil && s.CPU.Cores != nil && s.CPU.Threads != nil {
+	if known {
 		for _, name := range []string{vcpuScheduler, cacheTune, memoryTune} {
 			path := join("cpu", name)
 			for _, key := range sortedKeys(ParseTable(s.Values[path])) {
 				set, _ := parseSet(key)
 				for _, n := range set[max(len(set)-1, 0):] {
-					has(path, "virtual CPU", n, 0, s.CPU.MaxVCPUs())
+					has(path, "virtual CPU", n, 0, vcpus)
 				}
 			}
 		}

@@ -182,35 +182,41 @@ func TestTuning_lackingThreads(t *testing.T) {
 	for name, test := range map[string]struct {
 		spec        Spec
 		is, created string // what is said of an existing VM, and of a new one
+		running     *CPU
 	}{
 		"a virtual CPU": {
 			Spec{CPU: whole, Values: Values{"cpu.scheduler": row}},
-			"There is no virtual CPU 3: the VM has 0 to 2.", "There is no virtual CPU 3: the VM has 0 to 2.",
+			"There is no virtual CPU 3: the VM has 0 to 2.", "There is no virtual CPU 3: the VM has 0 to 2.", nil,
+		},
+		"cores that a running VM has": {
+			Spec{CPU: CPU{Sockets: new(1)}, Values: Values{"cpu.scheduler": row}},
+			"There is no virtual CPU 3: the VM has 0 to 1.", "There is no virtual CPU 3: the VM has 0 to 1.",
+			&CPU{VCPUs: new(2), Cores: new(2)},
 		},
 		"a set of virtual CPUs": {
 			Spec{CPU: whole, Values: Values{"cpu.cachetune": FormatTable(map[string]Row{"2-3": {"caches": "l3/0=3Mi\n"}})}},
-			"There is no virtual CPU 3: the VM has 0 to 2.", "There is no virtual CPU 3: the VM has 0 to 2.",
+			"There is no virtual CPU 3: the VM has 0 to 2.", "There is no virtual CPU 3: the VM has 0 to 2.", nil,
 		},
-		"one that fits": {Spec{CPU: CPU{VCPUs: new(4)}, Values: Values{"cpu.scheduler": row}}, "", ""},
+		"one that fits": {Spec{CPU: CPU{VCPUs: new(4)}, Values: Values{"cpu.scheduler": row}}, "", "", nil},
 		"cores that aren't declared": {
 			Spec{CPU: CPU{Sockets: new(1)}, Values: Values{"cpu.scheduler": row}},
-			"", "There is no virtual CPU 3: the VM has 0 to 0.",
+			"", "There is no virtual CPU 3: the VM has 0 to 0.", nil,
 		},
 		"an I/O thread": {
 			Spec{Values: Values{"cpu.iothread_scheduler": row, "platform.iothreads": "2"}},
-			"There is no I/O thread 3: the VM has 1 to 2.", "There is no I/O thread 3: the VM has 1 to 2.",
+			"There is no I/O thread 3: the VM has 1 to 2.", "There is no I/O thread 3: the VM has 1 to 2.", nil,
 		},
 		"no I/O threads": {
 			Spec{Values: Values{"cpu.iothread_scheduler": row, "platform.iothreads": "0"}},
-			"The VM has no I/O thread.", "The VM has no I/O thread.",
+			"The VM has no I/O thread.", "The VM has no I/O thread.", nil,
 		},
 		"I/O threads that aren't declared": {
-			Spec{Values: Values{"cpu.iothread_scheduler": row}}, "", "The VM has no I/O thread.",
+			Spec{Values: Values{"cpu.iothread_scheduler": row}}, "", "The VM has no I/O thread.", nil,
 		},
 	} {
 		for isNew, want := range map[bool]string{false: test.is, true: test.created} {
 			said := ""
-			for _, p := range test.spec.LackingThreads(isNew) {
+			for _, p := range test.spec.LackingThreads(isNew, test.running) {
 				said += p.Message
 			}
 			if said != want {

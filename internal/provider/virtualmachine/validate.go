@@ -127,8 +127,12 @@ func (p planning) refuseLackingThreads(spec domain.Spec) diag.Diagnostics {
 	if !p.config.blockKnown("cpu") || !p.config.blockKnown("platform") {
 		return nil
 	}
-	for _, problem := range spec.LackingThreads(p.state == nil) {
-		if p.state == nil || !slices.Contains(p.state.spec(nil).LackingThreads(false), problem) {
+	var running *domain.CPU
+	if p.live != nil {
+		running = &p.live.CPU
+	}
+	for _, problem := range spec.LackingThreads(p.state == nil, running) {
+		if p.state == nil || !slices.Contains(p.state.spec(nil).LackingThreads(false, running), problem) {
 			diags.Append(attrpath.Error(p.config.attributePath(problem.Path), invalid, problem.Message))
 		}
 	}
