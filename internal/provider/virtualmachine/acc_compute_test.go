@@ -72,8 +72,9 @@ func TestAccCompute_runs(t *testing.T) {
 	pins := `pin = { 0 = "1", 3 = "0-1" }, emulator_pin = "0"`
 	s.refuse(hcl{"cpu": cpu(cells, pins+`, scheduler = { 0 = { type = "idle" } }`)}, "Change needs a restart",
 		"cpu.scheduler: The scheduler of threads is set when the VM starts")
-	s.refuse(hcl{"cpu": cpu(cells, pins+`, scheduler = { 4 = { type = "idle" } }`)}, "cpu.scheduler",
-		"There is no virtual CPU 4")
+	s.refuse(hcl{
+		"update_policy": quote("Restart"), "cpu": cpu(cells, pins+`, scheduler = { 4 = { type = "idle" } }`),
+	}, "cpu.scheduler", "There is no virtual CPU 4")
 	const cache = `
     cachetune = { "0-1" = { caches = { "l3/0" = "3Mi" } } }`
 	s.refuse(hcl{"update_policy": quote("Restart"), "cpu": cpu(cells, pins+cache)}, "cpu.cachetune",
