@@ -75,8 +75,8 @@ func (cy *Capacity) ExpectsFiles(h *inventory.Host, name string) bool {
 }
 
 // FileBlockers returns a blocker for each directory of the host without room for the files of a move, or for what they
-// may grow to. The files that are on their
-// way there with other VMs than the one of that name count as if they were there.
+// may grow to. The files that are on their way there with other VMs than the one of that name count as if they were
+// there.
 func (cy *Capacity) FileBlockers(
 	ctx context.Context, h *inventory.Host, name string, load migration.TransferSize,
 ) ([]migration.Blocker, error) {
