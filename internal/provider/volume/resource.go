@@ -5,20 +5,17 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
-	"strconv"
 	"strings"
 
 	"github.com/hashicorp/terraform-plugin-framework/diag"
 	"github.com/hashicorp/terraform-plugin-framework/path"
 	"github.com/hashicorp/terraform-plugin-framework/resource"
-	"github.com/hashicorp/terraform-plugin-framework/types"
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/hostset"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/meta"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/onhosts"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/tfdiag"
-	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/value"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/storage"
 )
 
@@ -38,198 +35,6 @@ type volumeResource struct{ meta.Resource }
 // NewResource is the constructor that the provider registers.
 func NewResource() resource.Resource {
 	return &volumeResource{Resource: meta.Resource{TypeName: TypeName}}
-}
-
-// ModifyPlan returns errors for plans that would lose data: a smaller size, and a move of the volume or of its pool,
-// which the provider doesn't carry out. It also returns errors for the removal of a volume that an unreachable host may
-// use, and of one that libvirt can't remove.
-func (r *volumeResource) ModifyPlan(
-	ctx context.Context, req resource.ModifyPlanRequest, resp *resource.ModifyPlanResponse,
-) {
-	if req.Plan.Raw.IsNull() && r.Data != nil && !r.Data.Unknown {
-		var state model
-		resp.Diagnostics.Append(req.State.Get(ctx, &state)...)
-		if !resp.Diagnostics.HasError() {
-			resp.Diagnostics.Append(r.checkRemoval(ctx, &state)...)
-		}
-	}
-	if !r.Plans(noun, req, resp) {
-		return
-	}
-	var host types.String
-	resp.Diagnostics.Append(req.Plan.GetAttribute(ctx, path.Root("host"), &host)...)
-	if _, ok := r.Data.Fleet.Connections().Host(host.ValueString()); !ok && !host.IsNull() && !host.IsUnknown() {
-		resp.Diagnostics.AddAttributeError(path.Root("host"), "Unknown host", fmt.Sprintf(
-			"%q is not a key of the provider's hosts.", host.ValueString()))
-		return
-	}
-	if req.State.Raw.IsNull() {
-		checkName(ctx, req, resp)
-		checkPreallocation(ctx, req, resp)
-		r.checkNew(ctx, req, resp, host)
-		r.checkReplaced(ctx, req, resp)
-		return
-	}
-	var state model
-	var size value.Quantity
-	resp.Diagnostics.Append(req.State.Get(ctx, &state)...)
-	resp.Diagnostics.Append(req.Plan.GetAttribute(ctx, path.Root("size"), &size)...)
-	if resp.Diagnostics.HasError() {
-		return
-	}
-	r.noteForReplacement(ctx, &state, resp)
-	if isReplaced(req) {
-		checkName(ctx, req, resp)
-		checkPreallocation(ctx, req, resp)
-		resp.Diagnostics.Append(r.checkReplacement(ctx, &state)...)
-		return
-	}
-	planned := r.Data.Planned.All()
-	if at, strays := planned.Strays(
-		state.CurrentHost.ValueString(), state.Pool.ValueString(), state.Path.ValueString()); strays {
-		resp.Diagnostics.AddAttributeError(path.Root("pool"), "Storage pool leaves its volumes", fmt.Sprintf(
-			"%s is at %s, and its storage pool is planned in %s. What is in a pool isn't moved with it: the pool would not "+
-				"have the volume any more. Keep target.path, or create another pool.", state.noun(), state.Path.ValueString(), at))
-	}
-	if size.Same(state.Size) {
-		resp.Diagnostics.Append(resp.Plan.SetAttribute(ctx, path.Root("size"), state.Size)...)
-		if !size.Equal(state.Size) {
-			size = state.Size
-		}
-	}
-	if want, have := size.Bytes(), state.Size.Bytes(); want != nil && have != nil && *want < *have {
-		resp.Diagnostics.AddAttributeError(path.Root("size"), "Volumes never shrink", fmt.Sprintf(
-			"%s has %s, and size is %s: the data beyond that size would be lost. Set size to %[2]q or more.", state.noun(),
-			state.Size.ValueString(), size.ValueString()))
-	} else if want != nil && have != nil && *want > *have {
-		more := storage.Demand{Growth: *want - *have}
-		err := r.Data.Storage().CheckRoom(ctx, state.CurrentHost.ValueString(), state.Pool.ValueString(), more)
-		resp.Diagnostics.Append(state.lackOfRoom("grow", state.CurrentHost.ValueString(), err)...)
-	}
-	if !host.IsNull() && !host.Equal(state.Host) && !host.IsUnknown() && !state.Host.IsNull() &&
-		!host.Equal(state.CurrentHost) {
-		resp.Diagnostics.AddAttributeError(path.Root("host"), "Volumes move with their VMs", fmt.Sprintf(
-			"%s is on host %q. Move the VM that uses it with its disks, or create another volume on %q.", state.noun(),
-			state.CurrentHost.ValueString(), host.ValueString()))
-	}
-}
-
-// checkName returns an error for a name under which libvirt creates no encrypted volume. An imported volume keeps its
-// name.
-func checkName(ctx context.Context, req resource.ModifyPlanRequest, resp *resource.ModifyPlanResponse) {
-	var name types.String
-	var encryption types.Object
-	resp.Diagnostics.Append(req.Plan.GetAttribute(ctx, path.Root("name"), &name)...)
-	resp.Diagnostics.Append(req.Plan.GetAttribute(ctx, path.Root("encryption"), &encryption)...)
-	if encryption.IsNull() || encryption.IsUnknown() || name.IsUnknown() || libvirt.EncryptableName(name.ValueString()) {
-		return
-	}
-	resp.Diagnostics.AddAttributeError(path.Root("name"), "Invalid volume", fmt.Sprintf(
-		"libvirt creates no encrypted volume with name = %q: %s.\n\nChoose another name, or remove encryption.",
-		name.ValueString(), libvirt.NameRuleOfEncrypted))
-}
-
-// checkPreallocation returns an error for tables that the format doesn't have, and for an overlay, which libvirt always
-// makes thin.
-func checkPreallocation(ctx context.Context, req resource.ModifyPlanRequest, resp *resource.ModifyPlanResponse) {
-	var format, preallocation, image, clone types.String
-	for name, into := range map[string]*types.String{
-		"format": &format, "preallocation": &preallocation, "image": &image, "clone": &clone,
-	} {
-		resp.Diagnostics.Append(req.Plan.GetAttribute(ctx, path.Root(name), into)...)
-	}
-	wants := preallocation.ValueString()
-	why := ""
-	switch {
-	case wants == "" || wants == storage.PreallocationOff:
-	case !image.IsNull() && !clone.IsUnknown() && clone.ValueString() != cloneFull:
-		why = fmt.Sprintf("An overlay of an image can't have preallocation = %q.\n\nSet clone = %q.", wants, cloneFull)
-	case wants == storage.PreallocationMetadata && !format.IsNull() && !format.IsUnknown() &&
-		format.ValueString() != "qcow2":
-		why = fmt.Sprintf("preallocation = %q is for the format \"qcow2\", and format is %q.\n\nSet preallocation to %q or "+
-			"%q.", wants, format.ValueString(), storage.PreallocationOff, storage.PreallocationFull)
-	}
-	if why != "" {
-		resp.Diagnostics.AddAttributeError(path.Root("preallocation"), "Invalid volume", why)
-	}
-}
-
-// checkNew returns an error if the size is less than that of the volume's source, if that is already known.
-func (r *volumeResource) checkNew(
-	ctx context.Context, req resource.ModifyPlanRequest, resp *resource.ModifyPlanResponse, host types.String,
-) {
-	var size value.Quantity
-	resp.Diagnostics.Append(req.Plan.GetAttribute(ctx, path.Root("size"), &size)...)
-	for _, name := range []string{"image", "copy_of"} {
-		var id types.String
-		resp.Diagnostics.Append(req.Plan.GetAttribute(ctx, path.Root(name), &id)...)
-		ref := refOf(id)
-		if ref == nil || size.Bytes() == nil {
-			continue
-		}
-		hosts := r.Data.Fleet.Connections()
-		if !host.IsNull() && !host.IsUnknown() {
-			hosts = hosts.Named(host.ValueString())
-		}
-		for _, a := range hostset.Found(r.Data.Storage().Volume(ctx, hosts, *ref)) {
-			if a.Value.CapacityBytes > *size.Bytes() {
-				resp.Diagnostics.AddAttributeError(path.Root("size"), "Volume too small", fmt.Sprintf(
-					"size is %s, and %s = %q has %s on host %q.", size.ValueString(), name, id.ValueString(),
-					value.FormatBytes(a.Value.CapacityBytes), a.Host))
-				return
-			}
-		}
-	}
-	var plan model
-	if resp.Diagnostics.HasError() || host.IsUnknown() || size.Bytes() == nil {
-		return
-	}
-	// Other values may be unknown: the apply checks again.
-	resp.Diagnostics.Append(req.Plan.GetAttribute(ctx, path.Root("name"), &plan.Name)...)
-	resp.Diagnostics.Append(req.Plan.GetAttribute(ctx, path.Root("pool"), &plan.Pool)...)
-	resp.Diagnostics.Append(req.Plan.GetAttribute(ctx, path.Root("preallocation"), &plan.Preallocation)...)
-	need := storage.Demand{Growth: *size.Bytes()}
-	if storage.Thick(plan.Preallocation.ValueString()) {
-		need.Now = need.Growth
-	}
-	// A volume of the same name is gone by then: it is replaced, or a killed run left it. Otherwise the apply fails.
-	s, removed := r.Data.Storage(), []string{plan.Name.ValueString()}
-	replaced, found, diags := r.replacedVolume(ctx, req)
-	resp.Diagnostics.Append(diags...)
-	if found && replaced.Pool == plan.Pool.ValueString() &&
-		s.SamePool(ctx, replaced.Pool, replaced.Host, host.ValueString()) {
-		removed = append(removed, replaced.Name)
-	}
-	err := s.CheckRoom(ctx, host.ValueString(), plan.Pool.ValueString(), need, removed...)
-	resp.Diagnostics.Append(plan.lackOfRoom("create", host.ValueString(), err)...)
-}
-
-// lackOfRoom returns the error that the volume's pool has no room for what is planned, if err says so.
-func (m *model) lackOfRoom(verb, host string, err error) (diags diag.Diagnostics) {
-	if errors.Is(err, storage.ErrNoSpace) || errors.Is(err, storage.ErrOvercommitted) {
-		diags.Append(m.failure(verb, host, err).AttributeError(path.Root("size")))
-	}
-	return diags
-}
-
-// checkRemoval returns an error for the removal of a volume that an unreachable host may use, and of one that libvirt
-// can't remove. The apply would find that out only after the VMs that use the volume are gone.
-func (r *volumeResource) checkRemoval(ctx context.Context, state *model) (diags diag.Diagnostics) {
-	own := state.CurrentHost.ValueString()
-	silent, err := r.Data.Storage().SilentUserHosts(ctx, own, state.Pool.ValueString())
-	if err == nil {
-		err = r.Data.Storage().CheckDelete(ctx, own, state.ref())
-	}
-	if err != nil {
-		diags.Append(state.removalFailure(own, err).Error())
-	}
-	for host, err := range silent {
-		f := state.failure("delete", host, err)
-		f.Happened = "host " + strconv.Quote(host) + " shares the storage pool and can't be asked whether it uses the volume"
-		f.Remedy = "Bring the host back. Or make sure that it is off, then set its fenced = true."
-		diags.Append(f.Error())
-	}
-	return diags
 }
 
 // Create creates the volume.
