@@ -75,7 +75,7 @@ func (s *Storage) CreateVolume(ctx context.Context, host string, d Disk) (made *
 	if err != nil {
 		return nil, err
 	}
-	err = s.locked(ctx, host, d.Pool, d.Name, "making a volume", func(ctx context.Context) error {
+	err = s.locked(ctx, host, d.Pool, d.Name, "creating", func(ctx context.Context) error {
 		made, err = s.createVolume(ctx, h, d)
 		return err
 	})
@@ -257,7 +257,7 @@ func (s *Storage) Grow(
 	if err != nil {
 		return err
 	}
-	return s.locked(ctx, host, ref.Pool, ref.Name, "growing a volume", func(ctx context.Context) error {
+	return s.locked(ctx, host, ref.Pool, ref.Name, "growing", func(ctx context.Context) error {
 		v, err := h.PoolVolume(ctx, ref.Pool, ref.Name)
 		if err != nil {
 			return err
@@ -315,7 +315,7 @@ func (s *Storage) DeleteUnused(ctx context.Context, hosts hostset.Set, host stri
 	if err != nil {
 		return err
 	}
-	return s.locked(ctx, host, ref.Pool, ref.Name, "removing a volume", func(ctx context.Context) error {
+	return s.locked(ctx, host, ref.Pool, ref.Name, "removing", func(ctx context.Context) error {
 		if err := refresh(ctx, h, ref.Pool); err != nil {
 			return err
 		}

@@ -15,6 +15,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -331,8 +332,13 @@ func TestAccImage_refused(t *testing.T) {
 	})
 }
 
-// progress is what Terraform's log says of an upload.
-var progress = regexp.MustCompile(`uploading an image:.* bytes_per_second=[1-9]\d* .*percent=100`)
+// uploading matches the records of an upload in Terraform's log. Terraform writes the fields of a record in any order.
+var uploading = regexp.MustCompile(`uploading an image:.*`)
+
+// saysProgress reports whether a record has the rate and the end of an upload.
+func saysProgress(record string) bool {
+	return strings.Contains(record, " bytes_per_second=") && strings.Contains(record, " percent=100")
+}
 
 // TestAccImage_brokenOff: an upload whose connection is cut, or whose provider is killed, leaves nothing that is taken
 // for the image, and the next apply sends it again, with the progress in Terraform's log. A pool that is full says so
@@ -364,17 +370,21 @@ func TestAccImage_brokenOff(t *testing.T) {
 		}
 		return false
 	}
-	gate := l.Gate(t, "kvm1", halfway)
-	config := func(uri, more string) string {
-		return acctest.Block{
-			Lab: l, Hosts: []acctest.Host{{
-				Of: l.Host("kvm1"), URI: uri, Settings: fmt.Sprintf("ssh = { known_hosts_file = %q }", gate.KnownHostsFile),
-			}},
-		}.String() + pool(name, "") + image(fmt.Sprintf("file = %q", file), more)
+	config := func(host acctest.Host, more string) string {
+		host.Of = l.Host("kvm1")
+		return acctest.Block{Lab: l, Hosts: []acctest.Host{host}}.String() + pool(name, "") +
+			image(fmt.Sprintf("file = %q", file), more)
+	}
+	// throughGate is a host whose connection goes silent as soon as half of the image is there.
+	throughGate := func() acctest.Host {
+		gate := l.Gate(t, "kvm1", halfway)
+		return acctest.Host{
+			URI: gate.URI(), Settings: fmt.Sprintf("ssh = { known_hosts_file = %q }", gate.KnownHostsFile),
+		}
 	}
 	c := acctest.NewCLI(t)
 	// The connection goes silent in the middle: what is there is half, and can't be removed.
-	c.Config(t, config(gate.URI(), `timeouts = { create = "20s" }`))
+	c.Config(t, config(throughGate(), `timeouts = { create = "20s" }`))
 	c.Run(t, "apply", "-target=virtfleet_storage_pool.this")
 	out := c.Fail(t, "apply")
 	if !strings.Contains(out, "Unable to create image") {
@@ -383,24 +393,26 @@ func TestAccImage_brokenOff(t *testing.T) {
 	if all := volumes(t, l, "kvm1", name); len(all) != 1 || all[0] != volume {
 		t.Fatalf("host kvm1 has %v; the upload should have been broken off", all)
 	}
-	// A killed provider has no time to remove anything.
-	c.Config(t, config("", ""))
-	killed := c.Start(t, "apply")
+	// A killed provider has no time to remove anything. The gate keeps it from being done before it is killed.
 	l.Virsh(t, "kvm1", "vol-delete", "--pool", name, volume)
-	for !halfway() {
+	c.Config(t, config(throughGate(), ""))
+	killed := c.Start(t, "apply")
+	lab.Await(t, "half of the image", func() bool {
 		select {
 		case <-killed.Done():
 			t.Fatalf("the apply ended early: %s", killed.Output())
 		default:
 		}
-	}
+		return halfway()
+	})
 	if err := killed.Kill(); err != nil {
 		t.Fatal(err)
 	}
 	<-killed.Done()
+	c.Config(t, config(acctest.Host{}, ""))
 	log := c.Trace()
 	c.Run(t, "apply")
-	if !progress.Match(read(t, log)) {
+	if !slices.ContainsFunc(uploading.FindAllString(string(read(t, log)), -1), saysProgress) {
 		t.Error("the log doesn't say how much of the image is sent")
 	}
 	if got := strings.Fields(l.Run(t, "kvm1", "sha256sum", at+"/"+volume))[0]; got != sum256(content) {
