@@ -137,12 +137,24 @@ func TestAccVolume(t *testing.T) {
 				Config:    config("size = \"1Mi\"\nformat = \"raw\"\nhost = \"kvm1\""), ExpectError: exists,
 			},
 			{Config: config("size = \"1Mi\"\nformat = \"raw\"\nhost = \"kvm1\""), ExpectError: exists},
+			// A pool that is full says so, and has no part of the volume.
 			{
 				PreConfig: func() {
 					if have := l.Run(t, "kvm1", "head", "-c", "4", at+"/data"); have != "ours" {
 						t.Errorf("the file of another program has %q now", have)
 					}
 					l.Virsh(t, "kvm1", "vol-delete", "--pool", name, "data")
+					l.Run(t, "kvm1", "mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", at)
+				},
+				Config: config("size = \"64Mi\"\nhost = \"kvm1\""), ExpectError: regexp.MustCompile(
+					`(?s)storage\s+pool\s+"` + name + `"\s+on\s+host\s+"kvm1"\s+became\s+full.*bytes\s+left.*another\s+pool`),
+			},
+			{
+				PreConfig: func() {
+					if left := l.Run(t, "kvm1", "ls", "-A", at); left != "" {
+						t.Errorf("left in the full pool: %s", left)
+					}
+					l.Run(t, "kvm1", "umount", at)
 				},
 				Config: config("size = \"64Mi\"\nhost = \"kvm1\""), ConfigStateChecks: on("kvm1"),
 				Check: resource.ComposeTestCheckFunc(has("kvm1", size(64)), has("kvm1", "type='qcow2'")),
