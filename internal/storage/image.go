@@ -132,13 +132,8 @@ func (s *Storage) makeCopy(ctx context.Context, h *libvirt.Host, ref Ref, image 
 	if err != nil {
 		return err
 	}
-	files := false
-	for _, t := range filePools {
-		files = files || t == is.Type
-	}
-	if !files && image.Format != "raw" {
-		return fmt.Errorf("%w: storage pool %q is of type %s, whose volumes are raw, and the image is %s; "+
-			"convert it with qemu-img convert -O raw", libvirt.ErrUnsupported, ref.Pool, is.Type, image.Format)
+	if err := is.CheckImage(image.Format); err != nil {
+		return err
 	}
 	d := Disk{Pool: ref.Pool, Name: ref.Name, Format: "raw", Bytes: image.Bytes, Mode: "0644"}
 	document, err := d.document(is.Type, nil)

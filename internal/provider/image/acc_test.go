@@ -3,6 +3,7 @@ package image_test
 import (
 	"bytes"
 	"compress/gzip"
+	"context"
 	"crypto/sha256"
 	"crypto/sha512"
 	"encoding/hex"
@@ -333,6 +334,55 @@ func TestAccImage_refused(t *testing.T) {
 	})
 }
 
+// TestImage_formatOfPool: a pool whose volumes are raw gets no qcow2 image. The plan says so for a local file, and the
+// apply for a download of which the server has sent only the beginning.
+func TestImage_formatOfPool(t *testing.T) {
+	t.Parallel()
+	acctest.NeedsTerraform(t)
+	node := filepath.Join(t.TempDir(), "node.xml")
+	if err := os.WriteFile(node, []byte(`<node><pool type="logical"><name>vg</name><source><name>vg</name></source>`+
+		`<target><path>/dev/vg</path></target></pool></node>`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	raw, file := filepath.Join(t.TempDir(), "raw"), filepath.Join(t.TempDir(), "packed")
+	run(t, "create", "-q", "-f", "raw", raw, "1M")
+	run(t, "create", "-q", "-f", "qcow2", file+".qcow2", "1M")
+	header := read(t, file+".qcow2")
+	if err := os.WriteFile(file, compressed(t, header), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_, _ = w.Write(append(header, make([]byte, 1<<20)...))
+		_ = http.NewResponseController(w).Flush()
+		<-r.Context().Done()
+	}))
+	t.Cleanup(server.Close)
+	config := func(source string) string {
+		return fmt.Sprintf(`
+provider "virtfleet" {
+  hosts = { local = { uri = "test://%s" } }
+}
+
+resource "virtfleet_image" "this" {
+  name   = "base"
+  pool   = "vg"
+  source = { %s }
+}
+`, node, source)
+	}
+	refused := regexp.MustCompile(`(?s)"vg"\s+is\s+of\s+type\s+logical.*image\s+is\s+qcow2;\s+convert\s+it`)
+	resource.UnitTest(t, resource.TestCase{
+		ProtoV6ProviderFactories: acctest.Factories(t),
+		Steps: []resource.TestStep{
+			{Config: config(fmt.Sprintf("file = %q", file)), ExpectError: refused, PlanOnly: true},
+			{Config: config(fmt.Sprintf("file = %q", file+".qcow2")), ExpectError: refused, PlanOnly: true},
+			{Config: config(fmt.Sprintf("file = %q", raw)), ExpectNonEmptyPlan: true, PlanOnly: true},
+			{Config: config(fmt.Sprintf("file = %q", raw+".later")), ExpectNonEmptyPlan: true, PlanOnly: true},
+			{Config: config(fmt.Sprintf("url = %q", server.URL)), ExpectError: refused},
+		},
+	})
+}
+
 // uploading matches the records of an upload in Terraform's log. Terraform writes the fields of a record in any order.
 var uploading = regexp.MustCompile(`uploading an image:.*`)
 
@@ -402,7 +452,7 @@ func TestAccImage_brokenOff(t *testing.T) {
 	c := acctest.NewCLI(t)
 	c.Config(t, config(acctest.Host{}, ""))
 	c.Run(t, "apply", "-target=virtfleet_storage_pool.this")
-	fillsUp(t, l, c, name, func(gate *lab.Proxy) string { return config(hostAt(gate), "") }, halfway)
+	fillsUp(t, l, c, name, func(gate *lab.Proxy) string { return config(hostAt(gate), "") })
 	// The connection goes silent in the middle: what is there is half, and can't be removed.
 	c.Config(t, config(throughGate(), `timeouts = { create = "20s" }`))
 	out := c.Fail(t, "apply")
@@ -482,30 +532,24 @@ func TestAccImage_brokenOff(t *testing.T) {
 // fillsUp has a pool become full in the middle of an upload: the error says so, nothing of the image is left, and the
 // next apply sends it once there is room.
 func fillsUp(
-	t *testing.T, l *lab.Lab, c *acctest.CLI, name string, config func(*lab.Proxy) string, halfway func() bool,
+	t *testing.T, l *lab.Lab, c *acctest.CLI, name string, config func(*lab.Proxy) string,
 ) {
 	t.Helper()
 	at := "/var/lib/libvirt/" + name
 	l.Run(t, "kvm1", "mount", "-t", "tmpfs", "-o", "size=56m", "tmpfs", at)
-	filler := l.Host("kvm1").Path(at) + "/filler"
-	fill := sync.OnceFunc(func() {
-		f, err := os.Create(filler)
-		if err == nil {
-			err = errors.Join(syscall.Fallocate(int(f.Fd()), 0, 0, 24<<20), f.Close())
-		}
-		if err != nil {
-			t.Error(err)
-		}
-	})
+	// Nothing passes while the gate looks, and the mount is only seen on the host.
+	looks, full := 0, false
 	c.Config(t, config(l.Gate(t, "kvm1", func() bool {
-		if halfway() {
-			fill()
+		if looks++; !full && looks%32 == 0 {
+			_, err := l.Host("kvm1").Run(context.Background(), "sh", "-c",
+				"test $(du -k "+at+" | cut -f1) -gt 16384 && fallocate -l 24M "+at+"/filler")
+			full = err == nil
 		}
 		return false
 	})))
 	out := c.Fail(t, "apply")
 	for _, want := range []string{
-		"no space left: storage pool \"" + name + "\" on host \"kvm1\" became full",
+		"No space left: storage pool \"" + name + "\" on host \"kvm1\" became full",
 		"bytes left now, and 50331648 are needed", "Free space in the storage pool",
 	} {
 		if !strings.Contains(out, want) {
