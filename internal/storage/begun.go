@@ -45,8 +45,8 @@ func newBegun(d Disk, source *libvirt.Volume) begun {
 	return b
 }
 
-// left reports whether a volume can be what a killed run has left: it can't if the record is too old, if something about
-// the volume differs, or if it has data that the run didn't write.
+// left reports whether a volume can be what a killed run has left: it can't if the record is too old, if something
+// about the volume differs, or if it has data that the run didn't write.
 func (b begun) left(v libvirt.Volume) bool {
 	return time.Since(b.Began).Abs() < recordAge &&
 		(roundedUp(b.Bytes, v.CapacityBytes) || roundedUp(b.SourceBytes, v.CapacityBytes)) &&

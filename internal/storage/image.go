@@ -54,8 +54,8 @@ func orZero(v *libvirt.Volume) *libvirt.Volume {
 	return v
 }
 
-// uploadTries is how often an upload whose connection is lost is begun or continued before it fails, and uploadPause how
-// long it waits before the second try. Each further wait is twice as long.
+// uploadTries is how often an upload whose connection is lost is begun or continued before it fails, and uploadPause
+// how long it waits before the second try. Each further wait is twice as long.
 const (
 	uploadTries = 5
 	uploadPause = time.Second

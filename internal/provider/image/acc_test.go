@@ -481,7 +481,8 @@ func TestAccImage_brokenOff(t *testing.T) {
 	}
 	const rest = 48 << 20 // Of 64 MiB, at least 16 had arrived.
 	// What is there isn't what was sent.
-	l.Run(t, "kvm1", "dd", "if=/dev/zero", "of="+at+"/"+volume, "bs=1", "count=1", "seek=20M", "conv=notrunc", "status=none")
+	l.Run(t, "kvm1", "dd", "if=/dev/zero", "of="+at+"/"+volume, "bs=1", "count=1", "seek=20M", "conv=notrunc",
+		"status=none")
 	c.Config(t, config(acctest.Host{}, ""))
 	copied(len(content))
 	// The connection is cut in the middle, and the host can be reached again.

@@ -99,7 +99,9 @@ func (r *imageResource) ModifyPlan(
 		if n.Removable {
 			set("superseded", types.ListUnknown(types.StringType))
 		}
-		resp.Diagnostics.Append(r.checkFormat(ctx, req.Plan, targets, planned, state.Format.ValueString())...)
+		if lacksCopy(targets, state.HostStates) {
+			resp.Diagnostics.Append(r.checkFormat(ctx, req.Plan, targets, planned, state.Format.ValueString())...)
+		}
 	}
 }
 
