@@ -37,6 +37,8 @@ type Host struct {
 	// SameFile returns those of the absolute paths that lead to the file of path on the host, for example through a
 	// symbolic link. It is nil, or its error is libvirt.ErrUnsupported, if the host's files can't be compared.
 	SameFile func(ctx context.Context, path string, paths ...string) ([]string, error)
+	// SHA256 returns the SHA-256 of a file on the host, in hexadecimal. It is nil if the host can't compute it.
+	SHA256 func(ctx context.Context, path string) (string, error)
 	// SeenVolumes returns the volumes of a pool as of the last reading of the host, which is enough for a plan. If it is
 	// nil, they are read when they are needed. The result must not be changed.
 	SeenVolumes func(ctx context.Context, pool string) ([]libvirt.Volume, error)

@@ -134,6 +134,7 @@ func (m *model) overSSH(
 	}
 	cfg.Dial, cfg.Close = dialer(client), client.Close
 	cfg.ReadEnd, cfg.Absent, cfg.SameFile = client.ReadEnd, client.Absent, fileComparer(client)
+	cfg.SHA256 = client.SHA256
 	cfg.Tunnel = tunnels(settings)
 	return diags
 }

@@ -2,11 +2,14 @@ package ssh
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"io"
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 )
 
 // ReadEnd returns the last n bytes of the file at an absolute path on the host, or all of a shorter file. A program on
@@ -117,6 +120,39 @@ func (c *Client) SameFile(ctx context.Context, path string, paths ...string) ([]
 		return nil, err
 	}
 	return same, nil
+}
+
+// sumLimit is how long the host may read a file to compute its checksum: an hour is enough for some hundred GiB.
+const sumLimit = time.Hour
+
+// sumMark begins the line with the checksum, and sumScript prints it for the file at its argument.
+const (
+	sumMark   = "virtfleet-sha256:"
+	sumScript = `s=$(sha256sum <"$1") && echo && echo ` + sumMark + `"${s%% *}"`
+)
+
+// SHA256 returns the SHA-256 of the file at an absolute path on the host, in hexadecimal. A program on the host
+// (sha256sum) reads it, with the permissions of the user who logs in.
+//
+// Errors are those of [Client.Absent]. A file that can't be read also is ErrProgram.
+func (c *Client) SHA256(ctx context.Context, path string) (string, error) {
+	const op = "computing a checksum"
+	if err := checkFilePath(path); err != nil {
+		return "", &Error{Host: c.cfg.Host, Op: op, Kind: ErrConfig, Err: err}
+	}
+	text, err := throughLink(ctx, c, op, func(l *link) ([]byte, error) {
+		return l.commandOutput(ctx, boundedScript(sumScript, sumLimit, path), len(sumMark)+2*sha256.Size+2)
+	})
+	if err != nil {
+		return "", err
+	}
+	for word := range strings.FieldsSeq(string(text)) { // The output of a login shell comes before.
+		sum, marked := strings.CutPrefix(word, sumMark)
+		if raw, err := hex.DecodeString(sum); marked && err == nil && len(raw) == sha256.Size {
+			return sum, nil
+		}
+	}
+	return "", &Error{Host: c.cfg.Host, Op: op, Kind: ErrProgram, Err: errNoAnswer}
 }
 
 // inCommands calls ask with as many of the paths at a time as fit into one command.

@@ -2,6 +2,8 @@ package ssh
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"os"
 	"os/exec"
@@ -73,6 +75,31 @@ func TestAbsent(t *testing.T) {
 	cancel()
 	if _, err := client.Absent(ctx, file); !errors.Is(err, context.Canceled) {
 		t.Errorf("cancelled: got %v", err)
+	}
+}
+
+func TestSHA256(t *testing.T) {
+	t.Parallel()
+	key := newKey(t, "ed25519")
+	server := startSSHD(t, key.authorized())
+	client := newClient(t, server.config(t, key))
+	content := strings.Repeat("some content\n", 100_000)
+	file := filepath.Join(t.TempDir(), `it's $(a) "file"`)
+	noError(t, os.WriteFile(file, []byte(content), 0o600))
+	got, err := client.SHA256(t.Context(), file)
+	noError(t, err)
+	if want := sha256.Sum256([]byte(content)); got != hex.EncodeToString(want[:]) {
+		t.Errorf("got %s, want %x", got, want)
+	}
+	if got, err := client.SHA256(t.Context(), "/none"); !errors.Is(err, ErrProgram) {
+		t.Errorf("a missing file: got %q, %v", got, err)
+	}
+	if _, err := client.SHA256(t.Context(), "relative"); !errors.Is(err, ErrConfig) {
+		t.Errorf("a relative path: got %v", err)
+	}
+	refuses := newClient(t, startSSHD(t, key.authorized(), "ForceCommand echo virtfleet-sha256:00").config(t, key))
+	if got, err := refuses.SHA256(t.Context(), file); !errors.Is(err, ErrProgram) {
+		t.Errorf("a host that doesn't run the program: got %q, %v", got, err)
 	}
 }
 

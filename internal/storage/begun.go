@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/hostset"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
@@ -18,11 +19,16 @@ const extent = 4 << 20
 // header of LUKS.
 const emptyBytes = 4 << 20
 
-// begun is what a host records about a volume that is being created. A volume has no identity that could be recorded
-// before it exists.
+// recordAge is how long the record of a creation counts. A volume has no identity that could be recorded before it
+// exists, so the longer a record is there, the likelier a volume of the name is another one.
+const recordAge = time.Hour
+
+// begun is what a host records about a volume that is being created.
 type begun struct {
-	Format string `json:"format"`
-	Bytes  uint64 `json:"bytes"`
+	// Began is when the creation began, by the clock of the operator's side.
+	Began  time.Time `json:"began,omitzero"`
+	Format string    `json:"format"`
+	Bytes  uint64    `json:"bytes"`
 	// SourceBytes is the size of a clone before it is resized.
 	SourceBytes uint64 `json:"source_bytes,omitzero"`
 	Encrypted   bool   `json:"encrypted,omitzero"`
@@ -31,7 +37,7 @@ type begun struct {
 }
 
 func newBegun(d Disk, source *libvirt.Volume) begun {
-	b := begun{Format: d.Format, Bytes: d.Bytes, Encrypted: d.Secret != ""}
+	b := begun{Began: time.Now().UTC(), Format: d.Format, Bytes: d.Bytes, Encrypted: d.Secret != ""}
 	if d.Clone != nil {
 		b.SourceBytes = source.CapacityBytes
 	}
@@ -39,10 +45,11 @@ func newBegun(d Disk, source *libvirt.Volume) begun {
 	return b
 }
 
-// left reports whether a volume can be what a killed run has left: it can't if something about it differs, or if it has
-// data that the run didn't write.
+// left reports whether a volume can be what a killed run has left: it can't if the record is too old, if something
+// about the volume differs, or if it has data that the run didn't write.
 func (b begun) left(v libvirt.Volume) bool {
-	return (roundedUp(b.Bytes, v.CapacityBytes) || roundedUp(b.SourceBytes, v.CapacityBytes)) &&
+	return time.Since(b.Began).Abs() < recordAge &&
+		(roundedUp(b.Bytes, v.CapacityBytes) || roundedUp(b.SourceBytes, v.CapacityBytes)) &&
 		v.Encrypted == b.Encrypted && (b.Encrypted || v.Format == b.Format) &&
 		(!b.Empty || v.AllocationBytes <= emptyBytes)
 }
@@ -53,19 +60,39 @@ func (r Ref) creation() hostset.Creation {
 	return hostset.Creation{Kind: "volume", Name: r.Pool + "/" + r.Name}
 }
 
+// recorded returns what a run recorded on a host about a volume that it was creating, and nil if there is no record.
+func recorded(ctx context.Context, h *libvirt.Host, ref Ref) (*begun, error) {
+	text, err := ref.creation().Begun(ctx, h)
+	if err != nil || text == "" {
+		return nil, err
+	}
+	b := &begun{}
+	if err := json.Unmarshal([]byte(text), b); err != nil {
+		return nil, fmt.Errorf("%w: a record of volume %s/%s can't be read: %w", libvirt.ErrInternal, ref.Pool, ref.Name, err)
+	}
+	return b, nil
+}
+
+// Interrupted reports whether a volume can be what an interrupted run has left of it on the host: then the volume may
+// lack a part of its content, and CreateVolume would remove it.
+func (s *Storage) Interrupted(ctx context.Context, host string, v libvirt.Volume) (bool, error) {
+	h, err := s.host(host)
+	if err != nil {
+		return false, err
+	}
+	before, err := recorded(ctx, h, Ref{Pool: v.Pool, Name: v.Name})
+	return before != nil && before.left(v), err
+}
+
 // beginVolume records that the volume is being created, and removes what a killed run has left of it: the volume may
 // lack a part of its content. It returns libvirt.ErrExists for any other volume, and for one that is in use.
 func (s *Storage) beginVolume(ctx context.Context, h *libvirt.Host, d Disk, source *libvirt.Volume) error {
-	record := Ref{Pool: d.Pool, Name: d.Name}.creation()
-	text, err := record.Begun(ctx, h)
+	ref := Ref{Pool: d.Pool, Name: d.Name}
+	before, err := recorded(ctx, h, ref)
 	if err != nil {
 		return err
 	}
-	var before begun
-	if text != "" {
-		if err := json.Unmarshal([]byte(text), &before); err != nil {
-			return fmt.Errorf("%w: a record of volume %s/%s can't be read: %w", libvirt.ErrInternal, d.Pool, d.Name, err)
-		}
+	if before != nil {
 		// libvirt may still be copying for the killed run.
 		if err := s.settle(ctx, h, d.Pool); err != nil {
 			return err
@@ -77,8 +104,8 @@ func (s *Storage) beginVolume(ctx context.Context, h *libvirt.Host, d Disk, sour
 	}
 	v, err := h.PoolVolume(ctx, d.Pool, d.Name)
 	switch {
-	case err == nil && text != "":
-		err = s.removeLeft(ctx, h, before, *v)
+	case err == nil && before != nil:
+		err = s.removeLeft(ctx, h, *before, *v)
 	case err == nil:
 		err = errVolumeExists(d)
 	case errors.Is(err, libvirt.ErrNotFound):
@@ -91,7 +118,7 @@ func (s *Storage) beginVolume(ctx context.Context, h *libvirt.Host, d Disk, sour
 	if err != nil {
 		return err
 	}
-	return record.Begin(ctx, h, string(now))
+	return ref.creation().Begin(ctx, h, string(now))
 }
 
 func errVolumeExists(d Disk) error {
@@ -103,7 +130,9 @@ func (s *Storage) removeLeft(ctx context.Context, h *libvirt.Host, before begun,
 	ref := Ref{Pool: v.Pool, Name: v.Name}
 	exists := errVolumeExists(Disk{Pool: v.Pool, Name: v.Name})
 	if !before.left(v) {
-		return fmt.Errorf("%w, which isn't the one that an interrupted run was creating", exists)
+		s.endVolume(ctx, h, ref) // It says nothing about this volume, and must not when the volume has changed.
+		return fmt.Errorf("%w, which isn't known to be the one that an interrupted run was creating at %s", exists,
+			before.Began.Format(time.RFC3339))
 	}
 	hosts, err := s.UserHosts(ctx, h.Name(), v.Pool)
 	if err != nil {

@@ -2,6 +2,7 @@ package storage
 
 import (
 	"testing"
+	"time"
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 )
@@ -43,6 +44,14 @@ func TestBegun_left(t *testing.T) {
 	} {
 		if got := newBegun(c.disk, c.source).left(c.is); got != c.want {
 			t.Errorf("%s: %t", name, got)
+		}
+	}
+	for name, began := range map[string]time.Time{
+		"unknown": {}, "long ago": time.Now().Add(-2 * recordAge), "in the future": time.Now().Add(2 * recordAge),
+	} {
+		b := newBegun(thin, nil)
+		if b.Began = began; b.left(empty) {
+			t.Errorf("a record from a time that is %s still counts", name)
 		}
 	}
 }

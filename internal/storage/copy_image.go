@@ -54,8 +54,8 @@ func (s *Storage) read(ctx context.Context, h *libvirt.Host, ref Ref) (_ *Image,
 	content, sent := io.Pipe()
 	go func() { sent.CloseWithError(h.DownloadVolume(ctx, ref.Pool, ref.Name, sent)) }()
 	p := newProgress(s.Log, "reading an image", "host", h.Name(), v.PhysicalBytes)
-	if err := image.write(ctx, io.TeeReader(content, p)); err != nil {
+	if err := image.write(ctx, io.TeeReader(content, p), nil); err != nil {
 		return nil, errors.Join(err, content.CloseWithError(err))
 	}
-	return image, image.inspect()
+	return image, nil
 }

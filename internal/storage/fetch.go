@@ -36,6 +36,9 @@ type Source struct {
 	// Checksum is the checksum of the fetched file, before it is decompressed: "sha256:<hex>", "sha512:<hex>", or the URL
 	// of a checksum file such as SHA256SUMS, which names the image. If "", nothing is checked.
 	Checksum string
+	// Accepts returns why an image of that format is of no use. It is called before the rest of the image is read. If it
+	// is nil, every format is accepted.
+	Accepts func(format string) error
 }
 
 // name returns the image's name in a checksum file.
@@ -125,7 +128,7 @@ func Fetch(ctx context.Context, s Source, log *slog.Logger) (_ *Image, err error
 	if err != nil {
 		return nil, err
 	}
-	body, size, err := s.open(ctx)
+	body, size, err := s.open(ctx, log)
 	if err != nil {
 		return nil, err
 	}
@@ -150,7 +153,7 @@ func Fetch(ctx context.Context, s Source, log *slog.Logger) (_ *Image, err error
 			err = errors.Join(err, image.Close())
 		}
 	}()
-	if err := image.write(ctx, in.content); err != nil {
+	if err := image.write(ctx, in.content, s.Accepts); err != nil {
 		return nil, fmt.Errorf("reading %s: %w", s.name(), err)
 	}
 	have, err := in.sumUp(image.SHA256)
@@ -160,11 +163,37 @@ func Fetch(ctx context.Context, s Source, log *slog.Logger) (_ *Image, err error
 	if sum != nil && have != want {
 		return nil, fmt.Errorf("%w: %s has %s, expected is %s", ErrChecksum, s.name(), have, want)
 	}
-	return image, image.inspect()
+	return image, nil
+}
+
+// FileFormat reads the format of a local image from its header, and refuses what Fetch refuses because of the header.
+// It returns "" for what isn't a regular file, which can be read only once.
+func FileFormat(file string) (format string, err error) {
+	info, err := os.Stat(file)
+	if err != nil || !info.Mode().IsRegular() {
+		return "", err
+	}
+	f, err := os.Open(file)
+	if err != nil {
+		return "", err
+	}
+	defer func() { err = errors.Join(err, f.Close()) }()
+	in, err := newInput(f, nil)
+	if err != nil {
+		return "", err
+	}
+	header := make([]byte, headerBytes)
+	n, err := fill(in.content, header)
+	if err != nil && !errors.Is(err, io.EOF) {
+		return "", err
+	}
+	var image Image
+	err = image.inspect(header[:n])
+	return image.Format, err
 }
 
 // open opens the source. size is 0 if it is unknown.
-func (s Source) open(ctx context.Context) (body io.ReadCloser, size uint64, err error) {
+func (s Source) open(ctx context.Context, log *slog.Logger) (body io.ReadCloser, size uint64, err error) {
 	if s.File != "" {
 		f, err := os.Open(s.File)
 		if err != nil {
@@ -183,7 +212,7 @@ func (s Source) open(ctx context.Context) (body io.ReadCloser, size uint64, err 
 	if err != nil {
 		return nil, 0, err
 	}
-	return resp.Body, uint64(max(resp.ContentLength, 0)), nil
+	return newDownload(ctx, s.URL, resp, log), uint64(max(resp.ContentLength, 0)), nil
 }
 
 // client doesn't request compression: a checksum is that of the file as it is.
@@ -198,15 +227,7 @@ var client = func() *http.Client {
 }()
 
 func get(ctx context.Context, from string) (*http.Response, error) {
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, from, nil)
-	if err != nil {
-		return nil, err
-	}
-	resp, err := client.Do(req)
-	if _, unknown := errors.AsType[x509.UnknownAuthorityError](err); unknown {
-		return nil, fmt.Errorf("%w; where Terraform runs, add the certificate of its CA to the system's, or on Linux name a "+
-			"file with it in SSL_CERT_FILE", err)
-	}
+	resp, err := request(ctx, from, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -214,6 +235,23 @@ func get(ctx context.Context, from string) (*http.Response, error) {
 		return nil, errors.Join(fmt.Errorf("%s answers %s", redacted(from), resp.Status), resp.Body.Close())
 	}
 	return resp, nil
+}
+
+// request asks a server for a file. header may be nil.
+func request(ctx context.Context, from string, header http.Header) (*http.Response, error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, from, nil)
+	if err != nil {
+		return nil, err
+	}
+	if header != nil {
+		req.Header = header
+	}
+	resp, err := client.Do(req)
+	if _, unknown := errors.AsType[x509.UnknownAuthorityError](err); unknown {
+		return nil, fmt.Errorf("%w; where Terraform runs, add the certificate of its CA to the system's, or on Linux name a "+
+			"file with it in SSL_CERT_FILE", err)
+	}
+	return resp, err
 }
 
 // redacted removes a password.
@@ -277,8 +315,8 @@ func decompressor(magic []byte) func(io.Reader) (io.Reader, error) {
 	}
 }
 
-// write copies the content to the file, unless it is read in place, and records its facts.
-func (i *Image) write(ctx context.Context, content io.Reader) error {
+// write copies the content to the file, unless it is read in place, and records its facts. accepts may be nil.
+func (i *Image) write(ctx context.Context, content io.Reader, accepts func(format string) error) error {
 	sum := sha256.New()
 	buffer, zeros := make([]byte, libvirt.UploadChunk), make([]byte, libvirt.UploadChunk)
 	for {
@@ -286,7 +324,21 @@ func (i *Image) write(ctx context.Context, content io.Reader) error {
 			return ctx.Err()
 		}
 		n, err := fill(content, buffer)
+		ended := errors.Is(err, io.EOF)
+		if err != nil && !ended {
+			return err
+		}
 		data := buffer[:n]
+		if i.Bytes == 0 {
+			if err := i.inspect(data); err != nil {
+				return err
+			}
+			if accepts != nil {
+				if err := accepts(i.Format); err != nil {
+					return err
+				}
+			}
+		}
 		sum.Write(data)
 		isData := !bytes.Equal(data, zeros[:n])
 		i.data = append(i.data, isData)
@@ -301,12 +353,9 @@ func (i *Image) write(ctx context.Context, content io.Reader) error {
 			i.DataBytes += uint64(n)
 		}
 		i.Bytes += uint64(n)
-		if errors.Is(err, io.EOF) {
+		if ended {
 			i.SHA256 = hex.EncodeToString(sum.Sum(nil))
 			return i.end()
-		}
-		if err != nil {
-			return err
 		}
 	}
 }
@@ -320,8 +369,14 @@ func (i *Image) keep(data []byte) error {
 	return err
 }
 
-// end sets the length of a copy, which may end in a hole.
+// end records the size of a raw image, and sets the length of a copy, which may end in a hole.
 func (i *Image) end() error {
+	if i.Bytes == 0 {
+		return fmt.Errorf("%w: the image is empty", libvirt.ErrInvalid)
+	}
+	if i.Format == "raw" {
+		i.CapacityBytes = i.Bytes
+	}
 	if i.source != nil {
 		return nil
 	}
@@ -344,14 +399,14 @@ func fill(r io.Reader, buffer []byte) (n int, err error) {
 	return n, err
 }
 
-// inspect reads format and size from the content's own header, and refuses content that would make a host read other
-// files.
-func (i *Image) inspect() error {
-	data := make([]byte, min(i.Bytes, 64<<10))
-	if _, err := i.file.ReadAt(data, 0); err != nil {
-		return err
-	}
-	i.Format, i.CapacityBytes = "raw", i.Bytes
+// headerBytes is how much of the content inspect reads.
+const headerBytes = 64 << 10
+
+// inspect reads the format, and the size of a qcow2 image, from the beginning of the content. It refuses content that
+// would make a host read other files.
+func (i *Image) inspect(data []byte) error {
+	data = data[:min(len(data), headerBytes)]
+	i.Format = "raw"
 	for magic, format := range map[string]string{
 		"KDMV": "vmdk", "# Disk DescriptorFile": "vmdk", "vhdxfile": "vhdx", "conectix": "vpc", "<<< ": "vdi",
 		"QED\x00": "qed",
@@ -370,9 +425,6 @@ func (i *Image) inspect() error {
 			libvirt.ErrInvalid, strconv.Quote(header.Backing))
 	case header.QCOW2:
 		i.Format, i.CapacityBytes = "qcow2", header.CapacityBytes
-	}
-	if i.Bytes == 0 {
-		return fmt.Errorf("%w: the image is empty", libvirt.ErrInvalid)
 	}
 	return nil
 }

@@ -12,6 +12,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"maps"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -21,6 +22,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/klauspost/compress/gzip"
 	"github.com/klauspost/compress/zstd"
@@ -104,6 +106,67 @@ func TestFetch_decompresses(t *testing.T) {
 			}
 		}
 	}
+}
+
+// TestFetch_continues: a download whose connection breaks continues where it broke, if the server has the same file
+// still. Otherwise it fails.
+func TestFetch_continues(t *testing.T) {
+	t.Parallel()
+	data, sum := content(), sha256.Sum256(content())
+	const half = 2 * libvirt.UploadChunk
+	for name, test := range map[string]struct {
+		first, then http.Header
+		want        bool
+	}{
+		"by its ETag":        {http.Header{"Etag": {`"1"`}}, http.Header{"Etag": {`"1"`}}, true},
+		"by its time":        {http.Header{"Last-Modified": {modified}}, http.Header{"Last-Modified": {modified}}, true},
+		"another file":       {http.Header{"Etag": {`"1"`}}, http.Header{"Etag": {`"2"`}}, false},
+		"perhaps another":    {http.Header{"Etag": {`W/"1"`}}, http.Header{"Etag": {`W/"1"`}}, false},
+		"says nothing of it": {nil, nil, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			requests, sent := 0, 0
+			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				requests++
+				header := test.then
+				if requests == 1 {
+					header = test.first
+				}
+				maps.Copy(w.Header(), header)
+				if requests == 1 {
+					w.Header().Set("Content-Length", strconv.Itoa(len(data)))
+					_, _ = w.Write(data[:half])
+					panic(http.ErrAbortHandler)
+				}
+				changed, _ := time.Parse(http.TimeFormat, header.Get("Last-Modified"))
+				http.ServeContent(counting{w, &sent}, r, "", changed, bytes.NewReader(data))
+			}))
+			t.Cleanup(server.Close)
+			image, err := fetch(t, storage.Source{URL: server.URL})
+			if (err == nil) != test.want {
+				t.Fatalf("unexpected: %v", err)
+			}
+			if test.want && (image.SHA256 != hex.EncodeToString(sum[:]) || requests != 2 || sent >= len(data)) {
+				t.Errorf("%d requests, %d bytes in the second one: %+v", requests, sent, image.ImageInfo)
+			}
+		})
+	}
+}
+
+const modified = "Wed, 21 Oct 2015 07:28:00 GMT"
+
+// counting counts what is written as a response.
+type counting struct {
+	http.ResponseWriter
+
+	bytes *int
+}
+
+func (c counting) Write(p []byte) (int, error) {
+	n, err := c.ResponseWriter.Write(p)
+	*c.bytes += n
+	return n, err
 }
 
 // TestFetch_sparse: the holes of a file are zeros of its content, wherever they begin and end.

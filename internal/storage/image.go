@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/hostset"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
@@ -53,43 +54,72 @@ func orZero(v *libvirt.Volume) *libvirt.Volume {
 	return v
 }
 
-// Put copies the image to the hosts that have no whole copy of it, all at the same time. If it fails on a host, nothing
-// stays on that host, unless the host is unreachable.
+// uploadTries is how often an upload whose connection is lost is begun or continued before it fails, and uploadPause
+// how long it waits before the second try. Each further wait is twice as long.
+const (
+	uploadTries = 5
+	uploadPause = time.Second
+)
+
+// Put copies the image to the hosts that have no whole copy of it, all at the same time. An upload that was interrupted
+// continues where it stopped if that is safe, see arrived. If Put fails on a host, nothing stays on that host, unless
+// the host is unreachable.
 func (s *Storage) Put(
 	ctx context.Context, hosts hostset.Set, ref Ref, image *Image,
 ) (failed map[string]error) {
 	return hostset.Each(ctx, hosts, func(ctx context.Context, h hostset.Host) error {
 		return s.locked(ctx, h.Name, ref.Pool, ref.Name, "uploading", func(ctx context.Context) error {
-			return s.put(ctx, h.Conn, ref, image)
+			return s.put(ctx, h, ref, image)
 		})
 	})
 }
 
-func (s *Storage) put(ctx context.Context, h *libvirt.Host, ref Ref, image *Image) error {
-	if err := refresh(ctx, h, ref.Pool); err != nil {
-		return err
-	}
-	is, err := copyOn(ctx, h, ref, image.Seal)
-	switch {
-	case err == nil && !is.Incomplete:
-		return nil
-	case err == nil:
-		if err := h.DeleteVolume(ctx, ref.Pool, ref.Name); err != nil {
-			return err
+func (s *Storage) put(ctx context.Context, h hostset.Host, ref Ref, image *Image) error {
+	begun, err := s.tryPut(ctx, h, ref, image)
+	for try := 1; begun && errors.Is(err, libvirt.ErrUnreachable) && try < uploadTries; try++ {
+		s.Log.Warn("an upload was cut", "host", h.Name, "storage_pool", ref.Pool, "volume", ref.Name, "error", err)
+		select {
+		case <-ctx.Done():
+		case <-time.After(uploadPause << (try - 1)):
 		}
-	case !errors.Is(err, libvirt.ErrNotFound):
-		return err
+		if ctx.Err() != nil {
+			break
+		}
+		_, err = s.tryPut(ctx, h, ref, image)
 	}
-	if err := s.makeCopy(ctx, h, ref, image); err != nil {
+	if err == nil || !begun {
 		return err
-	}
-	err = s.send(ctx, h, ref, image)
-	if err == nil {
-		return nil
 	}
 	cleaning, cancel := hostset.CleanupContext(ctx)
 	defer cancel()
-	return errors.Join(err, h.DeleteVolume(cleaning, ref.Pool, ref.Name))
+	left := h.Conn.DeleteVolume(cleaning, ref.Pool, ref.Name)
+	return errors.Join(explainFull(ctx, h.Conn, ref.Pool, image.DataBytes, err), left)
+}
+
+// tryPut sends the image, or what is missing of an interrupted upload. It reports whether a part of the copy may be on
+// the host.
+func (s *Storage) tryPut(ctx context.Context, h hostset.Host, ref Ref, image *Image) (sent bool, err error) {
+	if err := refresh(ctx, h.Conn, ref.Pool); err != nil {
+		return false, err
+	}
+	is, err := copyOn(ctx, h.Conn, ref, image.Seal)
+	switch {
+	case err == nil && !is.Incomplete:
+		return false, nil
+	case err == nil:
+		if from, ok := s.arrived(ctx, h, is.Volume, image); ok {
+			return true, s.resume(ctx, h, ref, image, from)
+		}
+		if err := h.Conn.DeleteVolume(ctx, ref.Pool, ref.Name); err != nil {
+			return false, err
+		}
+	case !errors.Is(err, libvirt.ErrNotFound):
+		return false, err
+	}
+	if err := s.makeCopy(ctx, h.Conn, ref, image); err != nil {
+		return false, err
+	}
+	return true, s.send(ctx, h, ref, image, 0)
 }
 
 // makeCopy creates the volume for the content, in raw format: the bytes are copied as they are.
@@ -102,13 +132,8 @@ func (s *Storage) makeCopy(ctx context.Context, h *libvirt.Host, ref Ref, image 
 	if err != nil {
 		return err
 	}
-	files := false
-	for _, t := range filePools {
-		files = files || t == is.Type
-	}
-	if !files && image.Format != "raw" {
-		return fmt.Errorf("%w: storage pool %q is of type %s, whose volumes are raw, and the image is %s; "+
-			"convert it with qemu-img convert -O raw", libvirt.ErrUnsupported, ref.Pool, is.Type, image.Format)
+	if err := is.CheckImage(image.Format); err != nil {
+		return err
 	}
 	d := Disk{Pool: ref.Pool, Name: ref.Name, Format: "raw", Bytes: image.Bytes, Mode: "0644"}
 	document, err := d.document(is.Type, nil)
@@ -116,33 +141,40 @@ func (s *Storage) makeCopy(ctx context.Context, h *libvirt.Host, ref Ref, image 
 		return err
 	}
 	need := Demand{Now: image.DataBytes, Growth: image.Bytes}
-	return s.taking(ctx, h.Name(), ref.Pool, need, func(ctx context.Context) error {
+	err = s.taking(ctx, h.Name(), ref.Pool, need, func(ctx context.Context) error {
 		return h.CreateVolume(ctx, libvirt.NewVolume{Pool: ref.Pool, Name: ref.Name, Document: document})
 	})
+	return explainFull(ctx, h, ref.Pool, image.DataBytes, err)
 }
 
-// send writes everything, then the seal, and checks that it arrived.
-func (s *Storage) send(ctx context.Context, h *libvirt.Host, ref Ref, image *Image) error {
-	p := newProgress(s.Log, "uploading an image", "host", h.Name(), image.Bytes)
+// send writes the content from an offset on, then the seal, and checks that it arrived.
+func (s *Storage) send(ctx context.Context, h hostset.Host, ref Ref, image *Image, from uint64) error {
+	p := newProgress(s.Log, "uploading an image", "host", h.Name, image.Bytes-from)
 	u := libvirt.Upload{
-		Pool: ref.Pool, Name: ref.Name, Content: image.file, Length: image.Bytes, Skip: image.skips, Progress: p.reach,
+		Pool: ref.Pool, Name: ref.Name, Content: image.file, Offset: from, Length: image.Bytes - from, Skip: image.skips,
+		Progress: p.reach,
 	}
-	if err := h.UploadVolume(ctx, u); err != nil {
+	if err := h.Conn.UploadVolume(ctx, u); err != nil {
 		return err
 	}
 	if err := image.unchanged(); err != nil {
 		return err
 	}
-	if image.Seal != nil {
-		u.Skip, u.Offset, u.Length, u.Progress = nil, image.Seal.Offset, image.Seal.Bytes, nil
-		if err := h.UploadVolume(ctx, u); err != nil {
+	if from > 0 {
+		if err := s.checkResumed(ctx, h, ref, image); err != nil {
 			return err
 		}
 	}
-	if err := s.settle(ctx, h, ref.Pool); err != nil {
+	if image.Seal != nil {
+		u.Skip, u.Offset, u.Length, u.Progress = nil, image.Seal.Offset, image.Seal.Bytes, nil
+		if err := h.Conn.UploadVolume(ctx, u); err != nil {
+			return err
+		}
+	}
+	if err := s.settle(ctx, h.Conn, ref.Pool); err != nil {
 		return err
 	}
-	is, err := copyOn(ctx, h, ref, image.Seal)
+	is, err := copyOn(ctx, h.Conn, ref, image.Seal)
 	switch {
 	case err != nil:
 		return err

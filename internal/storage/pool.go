@@ -82,6 +82,15 @@ func (p Pool) Directory() string {
 	return *p.Path
 }
 
+// CheckImage returns why the pool can't have an image of that format; nil if it can.
+func (p Pool) CheckImage(format string) error {
+	if format == "raw" || slices.Contains(filePools, p.Type) {
+		return nil
+	}
+	return fmt.Errorf("%w: storage pool %q is of type %s, whose volumes are raw, and the image is %s; "+
+		"convert it with qemu-img convert -O raw", libvirt.ErrUnsupported, p.Name, p.Type, format)
+}
+
 // LosesVolumes reports whether a host can't use the volumes of the pool while the pool is stopped: libvirt unmounts it,
 // deactivates the volume group, logs out of the target, or removes the virtual adapter.
 func (p Pool) LosesVolumes() bool {

@@ -7,6 +7,7 @@ import (
 	"math"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/hostset"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
@@ -165,6 +166,30 @@ func (r Room) refuse(host, pool string, d Demand) error {
 		return nil
 	}
 	return fmt.Errorf("%w: storage pool %q on host %q %s", kind, pool, host, why)
+}
+
+// noSpaceText is how a host words ENOSPC, for which libvirt has no error number.
+const noSpaceText = "No space left on device"
+
+// explainFull returns ErrNoSpace with what the pool has left if err says that the host's disk is full: something else
+// occupied the space after the pool was checked, or the pool has less than it reports. need is 0 if it is unknown.
+func explainFull(ctx context.Context, h *libvirt.Host, pool string, need uint64, err error) error {
+	if err == nil || errors.Is(err, ErrNoSpace) || !strings.Contains(err.Error(), noSpaceText) {
+		return err
+	}
+	looking, cancel := hostset.CleanupContext(ctx)
+	defer cancel()
+	_ = refresh(looking, h, pool)
+	p, readErr := h.StoragePool(looking, pool)
+	if readErr != nil {
+		return errors.Join(err, readErr)
+	}
+	needed := ""
+	if need > 0 {
+		needed = fmt.Sprintf(", and %d are needed", need)
+	}
+	return fmt.Errorf("%w: storage pool %q on host %q became full meanwhile. It has %d bytes left now%s: %w", ErrNoSpace,
+		pool, h.Name(), p.AvailableBytes, needed, err)
 }
 
 // taking creates or grows a volume with f if the pool has room for it. While the host limits what volumes may grow to,

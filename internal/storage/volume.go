@@ -142,7 +142,7 @@ func (s *Storage) createVolume(ctx context.Context, h *libvirt.Host, d Disk) (*l
 			return nil, errVolumeExists(d)
 		}
 	}
-	return made, err
+	return made, explainFull(ctx, h, d.Pool, d.need(source), err)
 }
 
 func (s *Storage) createAndFinish(
@@ -299,6 +299,7 @@ func (s *Storage) Grow(
 		err = s.taking(ctx, host, ref.Pool, more, func(ctx context.Context) error {
 			return h.ResizeVolume(ctx, ref.Pool, ref.Name, bytes, thick)
 		})
+		err = explainFull(ctx, h, ref.Pool, more.Now, err)
 		if v.Encrypted && errors.Is(err, libvirt.ErrInvalid) {
 			return fmt.Errorf("%w: volume %s/%s is encrypted. libvirt grows it while a VM runs on it, or if its passphrase is "+
 				"a secret of usage \"volume\" with the usage_id %q", err, ref.Pool, ref.Name, v.Path)

@@ -28,6 +28,8 @@ type HostConfig struct {
 	// SameFile returns those of the paths that lead to the file of path on the host, for example through a symbolic link.
 	// It is nil, or its error is libvirt.ErrUnsupported, if the host's files can't be compared.
 	SameFile func(ctx context.Context, path string, paths ...string) ([]string, error)
+	// SHA256 returns the SHA-256 of a file on the host, in hexadecimal. It is nil if the host can't compute it.
+	SHA256 func(ctx context.Context, path string) (string, error)
 	// Close ends the connection that Dial uses. It may be nil.
 	Close func() error
 	// Labels are the labels that placement matches.

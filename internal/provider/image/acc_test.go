@@ -3,6 +3,7 @@ package image_test
 import (
 	"bytes"
 	"compress/gzip"
+	"context"
 	"crypto/sha256"
 	"crypto/sha512"
 	"encoding/hex"
@@ -15,8 +16,9 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
-	"slices"
+	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -332,17 +334,82 @@ func TestAccImage_refused(t *testing.T) {
 	})
 }
 
+// TestImage_formatOfPool: a pool whose volumes are raw gets no qcow2 image. The plan says so for a local file, and the
+// apply for a download of which the server has sent only the beginning.
+func TestImage_formatOfPool(t *testing.T) {
+	t.Parallel()
+	acctest.NeedsTerraform(t)
+	node := filepath.Join(t.TempDir(), "node.xml")
+	if err := os.WriteFile(node, []byte(`<node><pool type="logical"><name>vg</name><source><name>vg</name></source>`+
+		`<target><path>/dev/vg</path></target></pool></node>`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	raw, file := filepath.Join(t.TempDir(), "raw"), filepath.Join(t.TempDir(), "packed")
+	run(t, "create", "-q", "-f", "raw", raw, "1M")
+	run(t, "create", "-q", "-f", "qcow2", file+".qcow2", "1M")
+	header := read(t, file+".qcow2")
+	if err := os.WriteFile(file, compressed(t, header), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_, _ = w.Write(append(header, make([]byte, 1<<20)...))
+		_ = http.NewResponseController(w).Flush()
+		<-r.Context().Done()
+	}))
+	t.Cleanup(server.Close)
+	config := func(source string) string {
+		return fmt.Sprintf(`
+provider "virtfleet" {
+  hosts = { local = { uri = "test://%s" } }
+}
+
+resource "virtfleet_image" "this" {
+  name   = "base"
+  pool   = "vg"
+  source = { %s }
+}
+`, node, source)
+	}
+	refused := regexp.MustCompile(`(?s)"vg"\s+is\s+of\s+type\s+logical.*image\s+is\s+qcow2;\s+convert\s+it`)
+	resource.UnitTest(t, resource.TestCase{
+		ProtoV6ProviderFactories: acctest.Factories(t),
+		Steps: []resource.TestStep{
+			{Config: config(fmt.Sprintf("file = %q", file)), ExpectError: refused, PlanOnly: true},
+			{Config: config(fmt.Sprintf("file = %q", file+".qcow2")), ExpectError: refused, PlanOnly: true},
+			{Config: config(fmt.Sprintf("file = %q", raw)), ExpectNonEmptyPlan: true, PlanOnly: true},
+			{Config: config(fmt.Sprintf("file = %q", raw+".later")), ExpectNonEmptyPlan: true, PlanOnly: true},
+			{Config: config(fmt.Sprintf("url = %q", server.URL)), ExpectError: refused},
+		},
+	})
+}
+
 // uploading matches the records of an upload in Terraform's log. Terraform writes the fields of a record in any order.
 var uploading = regexp.MustCompile(`uploading an image:.*`)
 
-// saysProgress reports whether a record has the rate and the end of an upload.
-func saysProgress(record string) bool {
-	return strings.Contains(record, " bytes_per_second=") && strings.Contains(record, " percent=100")
+// sentBytes matches the number of bytes in such a record.
+var sentBytes = regexp.MustCompile(` bytes=(\d+)`)
+
+// sent returns how much an upload sent, as its last record in Terraform's log says, with the rate.
+func sent(t *testing.T, log string) int {
+	t.Helper()
+	for _, record := range uploading.FindAllString(string(read(t, log)), -1) {
+		bytes := sentBytes.FindStringSubmatch(record)
+		if strings.Contains(record, " percent=100") && strings.Contains(record, " bytes_per_second=") && bytes != nil {
+			n, err := strconv.Atoi(bytes[1])
+			if err != nil {
+				t.Error(err)
+			}
+			return n
+		}
+	}
+	t.Error("the log doesn't say how much of the image is sent")
+	return 0
 }
 
 // TestAccImage_brokenOff: an upload whose connection is cut, or whose provider is killed, leaves nothing that is taken
-// for the image, and the next apply sends it again, with the progress in Terraform's log. A pool that is full says so
-// and keeps nothing.
+// for the image. The upload continues where it stopped: at once if the host can be reached again, otherwise with the
+// next apply. What was altered meanwhile is sent again from the beginning. A pool that becomes full in the middle of an
+// upload keeps nothing of it.
 func TestAccImage_brokenOff(t *testing.T) {
 	t.Parallel()
 	l := lab.Open(t)
@@ -376,16 +443,18 @@ func TestAccImage_brokenOff(t *testing.T) {
 			image(fmt.Sprintf("file = %q", file), more)
 	}
 	// throughGate is a host whose connection goes silent as soon as half of the image is there.
-	throughGate := func() acctest.Host {
-		gate := l.Gate(t, "kvm1", halfway)
+	hostAt := func(gate *lab.Proxy) acctest.Host {
 		return acctest.Host{
 			URI: gate.URI(), Settings: fmt.Sprintf("ssh = { known_hosts_file = %q }", gate.KnownHostsFile),
 		}
 	}
+	throughGate := func() acctest.Host { return hostAt(l.Gate(t, "kvm1", halfway)) }
 	c := acctest.NewCLI(t)
+	c.Config(t, config(acctest.Host{}, ""))
+	c.Run(t, "apply", "-target=virtfleet_storage_pool.this")
+	fillsUp(t, l, c, name, func(gate *lab.Proxy) string { return config(hostAt(gate), "") })
 	// The connection goes silent in the middle: what is there is half, and can't be removed.
 	c.Config(t, config(throughGate(), `timeouts = { create = "20s" }`))
-	c.Run(t, "apply", "-target=virtfleet_storage_pool.this")
 	out := c.Fail(t, "apply")
 	if !strings.Contains(out, "Unable to create image") {
 		t.Errorf("unexpected: %s", out)
@@ -393,6 +462,47 @@ func TestAccImage_brokenOff(t *testing.T) {
 	if all := volumes(t, l, "kvm1", name); len(all) != 1 || all[0] != volume {
 		t.Fatalf("host kvm1 has %v; the upload should have been broken off", all)
 	}
+	copied := func(most int) {
+		t.Helper()
+		log := c.Trace()
+		if err := os.Remove(log); err != nil && !errors.Is(err, os.ErrNotExist) { // Terraform appends to it.
+			t.Error(err)
+		}
+		c.Run(t, "apply")
+		if n := sent(t, log); n > most {
+			t.Errorf("%d bytes of the image were sent, expected are at most %d", n, most)
+		}
+		if got := strings.Fields(l.Run(t, "kvm1", "sha256sum", at+"/"+volume))[0]; got != sum256(content) {
+			t.Errorf("the copy has %s", got)
+		}
+		if kib := strings.Fields(l.Run(t, "kvm1", "du", "-k", at+"/"+volume))[0]; len(kib) > 5 || kib > "50000" {
+			t.Errorf("a sparse image takes %s KiB", kib)
+		}
+	}
+	const rest = 48 << 20 // Of 64 MiB, at least 16 had arrived.
+	// What is there isn't what was sent.
+	l.Run(t, "kvm1", "dd", "if=/dev/zero", "of="+at+"/"+volume, "bs=1", "count=1", "seek=20M", "conv=notrunc",
+		"status=none")
+	c.Config(t, config(acctest.Host{}, ""))
+	copied(len(content))
+	// The connection is cut in the middle, and the host can be reached again.
+	l.Virsh(t, "kvm1", "vol-delete", "--pool", name, volume)
+	cut := make(chan struct{})
+	once := sync.OnceFunc(func() { close(cut) })
+	gate := l.Gate(t, "kvm1", func() bool {
+		if halfway() {
+			once()
+		}
+		return false
+	})
+	go func() {
+		<-cut
+		gate.Cut()
+		gate.Restore()
+	}()
+	c.Config(t, config(hostAt(gate), ""))
+	copied(rest)
+	once()
 	// A killed provider has no time to remove anything. The gate keeps it from being done before it is killed.
 	l.Virsh(t, "kvm1", "vol-delete", "--pool", name, volume)
 	c.Config(t, config(throughGate(), ""))
@@ -410,17 +520,7 @@ func TestAccImage_brokenOff(t *testing.T) {
 	}
 	<-killed.Done()
 	c.Config(t, config(acctest.Host{}, ""))
-	log := c.Trace()
-	c.Run(t, "apply")
-	if !slices.ContainsFunc(uploading.FindAllString(string(read(t, log)), -1), saysProgress) {
-		t.Error("the log doesn't say how much of the image is sent")
-	}
-	if got := strings.Fields(l.Run(t, "kvm1", "sha256sum", at+"/"+volume))[0]; got != sum256(content) {
-		t.Errorf("the copy has %s", got)
-	}
-	if kib := strings.Fields(l.Run(t, "kvm1", "du", "-k", at+"/"+volume))[0]; len(kib) > 5 || kib > "50000" {
-		t.Errorf("a sparse image takes %s KiB", kib)
-	}
+	copied(rest)
 	if out, empty := c.Empty(t); !empty {
 		t.Errorf("the plan isn't empty: %s", out)
 	}
@@ -428,6 +528,45 @@ func TestAccImage_brokenOff(t *testing.T) {
 	if err := clean(t, l, name, "kvm1")(nil); err != nil {
 		t.Error(err)
 	}
+}
+
+// fillsUp has a pool become full in the middle of an upload: the error says so, nothing of the image is left, and the
+// next apply sends it once there is room.
+func fillsUp(
+	t *testing.T, l *lab.Lab, c *acctest.CLI, name string, config func(*lab.Proxy) string,
+) {
+	t.Helper()
+	at := "/var/lib/libvirt/" + name
+	l.Run(t, "kvm1", "mount", "-t", "tmpfs", "-o", "size=56m", "tmpfs", at)
+	// Nothing passes while the gate looks, and the mount is only seen on the host.
+	looks, full := 0, false
+	c.Config(t, config(l.Gate(t, "kvm1", func() bool {
+		if looks++; !full && looks%32 == 0 {
+			_, err := l.Host("kvm1").Run(context.Background(), "sh", "-c",
+				"test $(du -k "+at+" | cut -f1) -gt 16384 && fallocate -l 24M "+at+"/filler")
+			full = err == nil
+		}
+		return false
+	})))
+	out := c.Fail(t, "apply")
+	for _, want := range []string{
+		"No space left: storage pool \"" + name + "\" on host \"kvm1\" became full",
+		"bytes left now, and 50331648 are needed", "Free space in the storage pool",
+	} {
+		if !strings.Contains(out, want) {
+			t.Errorf("Terraform doesn't say %q: %s", want, out)
+		}
+	}
+	if all := volumes(t, l, "kvm1", name); len(all) != 1 || all[0] != "filler" {
+		t.Errorf("host kvm1 has %v", all)
+	}
+	l.Run(t, "kvm1", "rm", at+"/filler")
+	c.Run(t, "apply")
+	if out, empty := c.Empty(t); !empty {
+		t.Errorf("the plan isn't empty: %s", out)
+	}
+	c.Run(t, "destroy", "-target="+address)
+	l.Run(t, "kvm1", "umount", at)
 }
 
 // TestAccImage_rewrittenFile: a local file that is written anew, with the length and the time of the last write that it

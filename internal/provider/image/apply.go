@@ -66,6 +66,20 @@ func (r *imageResource) sendTo(
 	return failed
 }
 
+// source returns the image's source. It accepts only formats that all pools of the hosts can have.
+func (r *imageResource) source(ctx context.Context, targets hostset.Set, m *model) storage.Source {
+	source := m.Source.storage()
+	source.Accepts = func(format string) error {
+		for _, a := range hostset.Found(r.Data.Storage().Pool(ctx, targets, m.Pool.ValueString())) {
+			if err := a.Value.CheckImage(format); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	return source
+}
+
 // lacksCopy reports whether a host has no complete copy.
 func lacksCopy(targets hostset.Set, states types.Map) bool {
 	have := value.StringMap(states)
@@ -86,7 +100,7 @@ func (r *imageResource) fetchAndSend(
 		shared = shared || a.Value != nil && a.Value.Shared
 	}
 	now := notesOf(plan.Source)
-	fetched, err := storage.Fetch(ctx, plan.Source.storage(), r.Data.Fleet.Logger())
+	fetched, err := storage.Fetch(ctx, r.source(ctx, targets, plan), r.Data.Fleet.Logger())
 	if err != nil {
 		diags.Append(plan.failure("fetch", err).AttributeError(path.Root("source")))
 		return nil, diags

@@ -4,11 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"regexp"
 	"time"
 
+	"github.com/hashicorp/terraform-plugin-framework/diag"
 	"github.com/hashicorp/terraform-plugin-framework/path"
 	"github.com/hashicorp/terraform-plugin-framework/resource"
+	"github.com/hashicorp/terraform-plugin-framework/tfsdk"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/status"
@@ -53,13 +56,17 @@ func (r *imageResource) ModifyPlan(
 	resp.Diagnostics.Append(req.Plan.GetAttribute(ctx, path.Root(onhosts.HostsName), &hosts)...)
 	targets, diags := onhosts.Targets(r.Data, hosts)
 	resp.Diagnostics.Append(diags...)
-	if req.State.Raw.IsNull() || resp.Diagnostics.HasError() {
+	var planned types.Object
+	resp.Diagnostics.Append(req.Plan.GetAttribute(ctx, path.Root("source"), &planned)...)
+	if resp.Diagnostics.HasError() {
+		return
+	}
+	if req.State.Raw.IsNull() {
+		resp.Diagnostics.Append(r.checkFormat(ctx, req.Plan, targets, planned, "")...)
 		return
 	}
 	var state model
 	resp.Diagnostics.Append(req.State.Get(ctx, &state)...)
-	var planned types.Object
-	resp.Diagnostics.Append(req.Plan.GetAttribute(ctx, path.Root("source"), &planned)...)
 	var before types.Object
 	resp.Diagnostics.Append(req.State.GetAttribute(ctx, path.Root("source"), &before)...)
 	if resp.Diagnostics.HasError() {
@@ -87,9 +94,44 @@ func (r *imageResource) ModifyPlan(
 		}
 		set("virtual_size", value.NewQuantityUnknown())
 		set("superseded", types.ListUnknown(types.StringType))
-	} else if n.Removable {
-		set("superseded", types.ListUnknown(types.StringType))
+		resp.Diagnostics.Append(r.checkFormat(ctx, req.Plan, targets, planned, "")...)
+	} else {
+		if n.Removable {
+			set("superseded", types.ListUnknown(types.StringType))
+		}
+		if lacksCopy(targets, state.HostStates) {
+			resp.Diagnostics.Append(r.checkFormat(ctx, req.Plan, targets, planned, state.Format.ValueString())...)
+		}
 	}
+}
+
+// checkFormat refuses an image that the pools of the hosts can't have, as far as the plan knows its format: it is that
+// of the state, if not "", or in the header of a local file. An apply checks every image before it downloads all of it.
+func (r *imageResource) checkFormat(
+	ctx context.Context, plan tfsdk.Plan, targets hostset.Set, source types.Object, format string,
+) (diags diag.Diagnostics) {
+	var m model
+	diags.Append(plan.GetAttribute(ctx, path.Root("name"), &m.Name)...)
+	diags.Append(plan.GetAttribute(ctx, path.Root("pool"), &m.Pool)...)
+	file, _ := source.Attributes()["file"].(types.String)
+	if format == "" && file.ValueString() != "" {
+		var err error
+		format, err = storage.FileFormat(file.ValueString())
+		if err != nil && !errors.Is(err, fs.ErrNotExist) { // The file may be created before the image.
+			diags.Append(m.failure("fetch", err).AttributeError(path.Root("source")))
+		}
+	}
+	if diags.HasError() || format == "" || m.Pool.IsUnknown() {
+		return diags
+	}
+	for _, a := range hostset.Found(r.Data.Storage().Pool(ctx, targets, m.Pool.ValueString())) {
+		if err := a.Value.CheckImage(format); err != nil {
+			f := m.failure("create", err)
+			f.Host = a.Host
+			diags.Append(f.AttributeError(path.Root("pool")))
+		}
+	}
+	return diags
 }
 
 // Create fetches the image and sends it to every host that has the pool.
@@ -109,7 +151,7 @@ func (r *imageResource) Create(ctx context.Context, req resource.CreateRequest, 
 		return
 	}
 	n := notesOf(plan.Source)
-	fetched, err := storage.Fetch(ctx, plan.Source.storage(), r.Data.Fleet.Logger())
+	fetched, err := storage.Fetch(ctx, r.source(ctx, targets, &plan), r.Data.Fleet.Logger())
 	if err != nil {
 		resp.Diagnostics.Append(plan.failure("fetch", err).AttributeError(path.Root("source")))
 		return

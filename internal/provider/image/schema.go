@@ -50,7 +50,9 @@ const imageDescription = "Puts a disk image on hosts. Disks and volumes are crea
 	"downloads the image once, to a temporary file where Terraform runs, verifies its checksum, and decompresses " +
 	"it (gzip, xz, zstd, bzip2). Then it sends the image to all hosts at the same time; ranges of zeros aren't " +
 	"sent. Each host that has the pool gets a copy: a volume named `<name>-<first 12 digits of its SHA-256>`. If " +
-	"an upload is interrupted, no disk can use the incomplete copy, and the next apply replaces it. If the provider " +
+	"an upload is interrupted, no disk can use the incomplete copy. If the run was killed or couldn't reach the " +
+	"host, the incomplete copy stays, and the next apply completes it. In `dir`, `fs` and `netfs` pools, it sends " +
+	"only the rest if the user who logs in to the host can read the file and run `sha256sum`. If the provider " +
 	"reads other content, each host gets a new copy. The old copy is removed once no disk is based on it. " +
 	"A local file that isn't compressed is sent from where it is: don't write to it meanwhile, or the upload fails. " +
 	"Progress is in Terraform's log (`TF_LOG_PROVIDER=INFO`). Proxies are read from the environment " +
@@ -83,7 +85,9 @@ func (*imageResource) Schema(ctx context.Context, _ resource.SchemaRequest, resp
 					"host lacks its copy, and when the size or time of a `file` has changed. If the file behind " +
 					"`url` changes, the provider notices only when a host needs a new copy, and the apply fails then: use a URL " +
 					"with a version, not with `latest`. Format (qcow2 or raw) and size are read from the image itself. A qcow2 " +
-					"image with a backing file or an external data file is refused.",
+					"image with a backing file or an external data file is refused, and so is a qcow2 image for a pool of " +
+					"raw volumes, such as `logical` or `rbd`. If a download's connection breaks, it continues where it broke, " +
+					"provided that the server sends an `ETag` or `Last-Modified`.",
 				Required: true,
 				Attributes: map[string]schema.Attribute{
 					"url": schema.StringAttribute{

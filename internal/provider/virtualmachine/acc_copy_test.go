@@ -43,7 +43,7 @@ func outputInGuest(t *testing.T, l *lab.Lab, host, name, script string) string {
 
 // TestAccVirtualMachine_moveWithDisks: a disk that only the source has is copied where that is wanted. Of a run that
 // was killed while it copied, the VM continues where it was; what was made on the target is known to be unfinished,
-// blocks nothing, and the next apply begins anew.
+// blocks nothing, and the next apply begins anew. The volume's own resource then has it on the target.
 func TestAccVirtualMachine_moveWithDisks(t *testing.T) {
 	t.Parallel()
 	l := lab.Open(t)
@@ -53,17 +53,20 @@ func TestAccVirtualMachine_moveWithDisks(t *testing.T) {
 	image := l.Image(t, "kvm1", name+".raw", "raw", 32<<20)
 	l.Run(t, "kvm1", "dd", "if=/dev/urandom", "of="+image, "bs=1M", "count=32", "conv=notrunc")
 	t.Cleanup(func() {
-		if err := os.Remove(l.Host("kvm2").Path(image)); err != nil {
+		if err := os.Remove(l.Host("kvm2").Path(image)); !errors.Is(err, os.ErrNotExist) {
 			t.Error(err)
 		}
 	})
 	sum := func(host string) string { return l.Run(t, host, "sh", "-c", "sha256sum <"+image) }
 	before := sum("kvm1")
-	vm := idleVM(l, name).with(hcl{"disks": fmt.Sprintf(`{ root = { volume = %q, cache = "none" } }`, image)})
+	const ofDisk = "virtfleet_volume.root"
+	vm := idleVM(l, name).with(hcl{"disks": fmt.Sprintf(`{ root = { volume = %s.id, cache = "none" } }`, ofDisk)})
 	config := func(host, options string) {
-		tf.Config(t, providerBlock(l, options)+vm.with(hcl{"host": quote(host)}).String())
+		tf.Config(t, providerBlock(l, options)+vm.with(hcl{"host": quote(host)}).String()+fmt.Sprintf(
+			"resource \"virtfleet_volume\" \"root\" {\n  name = %q\n  pool = \"default\"\n  size = \"32Mi\"\n}\n", name+".raw"))
 	}
 	config("kvm1", "")
+	tf.Run(t, "import", ofDisk, "default/"+name+".raw")
 	tf.Run(t, "apply")
 	config("kvm2", "")
 	if out := tf.Fail(t, "plan"); !inOrder("DisksNotLiveMigratable", image, "copy_storage").MatchString(out) {
@@ -110,5 +113,7 @@ func TestAccVirtualMachine_moveWithDisks(t *testing.T) {
 		t.Error("the VM's own disk is still called unfinished")
 	}
 	noChanges(t, tf)
+	tf.Run(t, "apply", "-refresh-only")
+	expect(t, tf.Run(t, "state", "show", ofDisk), `current_host = "kvm2"`)
 	destroyAndCheck(t, l, tf, name)
 }

@@ -7,6 +7,7 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/hashicorp/terraform-plugin-testing/helper/resource"
 	"github.com/hashicorp/terraform-plugin-testing/knownvalue"
@@ -15,7 +16,9 @@ import (
 	"github.com/hashicorp/terraform-plugin-testing/terraform"
 	"github.com/hashicorp/terraform-plugin-testing/tfjsonpath"
 
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/hostset"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/lab"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/acctest"
 )
 
@@ -137,12 +140,24 @@ func TestAccVolume(t *testing.T) {
 				Config:    config("size = \"1Mi\"\nformat = \"raw\"\nhost = \"kvm1\""), ExpectError: exists,
 			},
 			{Config: config("size = \"1Mi\"\nformat = \"raw\"\nhost = \"kvm1\""), ExpectError: exists},
+			// A pool that is full says so, and has no part of the volume.
 			{
 				PreConfig: func() {
 					if have := l.Run(t, "kvm1", "head", "-c", "4", at+"/data"); have != "ours" {
 						t.Errorf("the file of another program has %q now", have)
 					}
 					l.Virsh(t, "kvm1", "vol-delete", "--pool", name, "data")
+					l.Run(t, "kvm1", "mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", at)
+				},
+				Config: config("size = \"64Mi\"\nhost = \"kvm1\""), ExpectError: regexp.MustCompile(
+					`(?s)storage\s+pool\s+"` + name + `"\s+on\s+host\s+"kvm1"\s+became\s+full.*bytes\s+left.*another\s+pool`),
+			},
+			{
+				PreConfig: func() {
+					if left := l.Run(t, "kvm1", "ls", "-A", at); left != "" {
+						t.Errorf("left in the full pool: %s", left)
+					}
+					l.Run(t, "kvm1", "umount", at)
 				},
 				Config: config("size = \"64Mi\"\nhost = \"kvm1\""), ConfigStateChecks: on("kvm1"),
 				Check: resource.ComposeTestCheckFunc(has("kvm1", size(64)), has("kvm1", "type='qcow2'")),
@@ -212,6 +227,78 @@ func TestAccVolume(t *testing.T) {
 			{Config: config("size = \"112Mi\"\nhost = \"kvm1\""), ConfigPlanChecks: does(noop)},
 		},
 	})
+}
+
+// TestAccVolume_interrupted: a volume that a killed run was creating is created again, and can't be imported before. An
+// old record of a creation says nothing about the volume that is there: it is kept, and can be imported.
+func TestAccVolume_interrupted(t *testing.T) {
+	t.Parallel()
+	l := lab.Open(t)
+	tf := acctest.NewCLI(t)
+	name := lab.Name(t)
+	file := "/var/lib/libvirt/" + name + "/data"
+	base := acctest.Block{Lab: l, Hosts: []acctest.Host{{Of: l.Host("kvm1")}}}.String() + pool(name)
+	declared := base + volume(`size = "64Mi"`)
+	imported := declared + fmt.Sprintf("import {\n  to = %s\n  id = \"%s/data\"\n}\n", address, name)
+	tf.Config(t, base)
+	tf.Run(t, "apply")
+	host, err := libvirt.Open(libvirt.Config{Name: "kvm1", URI: l.Host("kvm1").SocketURI()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = host.Close() })
+	record := hostset.Creation{Kind: "volume", Name: name + "/data"}
+	// killed leaves what a run leaves that was killed at that time.
+	killed := func(at time.Time) {
+		t.Helper()
+		text := fmt.Sprintf(`{"began":%q,"format":"qcow2","bytes":%d,"empty":true}`, at.UTC().Format(time.RFC3339), 64<<20)
+		if err := record.Begin(t.Context(), host, text); err != nil {
+			t.Fatal(err)
+		}
+	}
+	noRecord := func() {
+		t.Helper()
+		if text, err := record.Begun(t.Context(), host); text != "" || err != nil {
+			t.Errorf("the record of the creation is %q, %v", text, err)
+		}
+	}
+	inode := func() string { return l.Run(t, "kvm1", "stat", "-c", "%i %W", file) }
+	empty := func() {
+		t.Helper()
+		if out, empty := tf.Empty(t); !empty {
+			t.Errorf("the plan isn't empty: %s", out)
+		}
+	}
+	l.Virsh(t, "kvm1", "vol-create-as", name, "data", "64M", "--format", "qcow2")
+	before := inode()
+	killed(time.Now())
+	tf.Config(t, imported)
+	if out := tf.Fail(t, "apply"); !strings.Contains(out, "may lack a part of its content") {
+		t.Errorf("the import says: %s", out)
+	}
+	tf.Config(t, declared)
+	tf.Run(t, "apply")
+	if now := inode(); now == before {
+		t.Errorf("the volume wasn't created again: %s", now)
+	}
+	noRecord()
+	empty()
+
+	tf.Run(t, "state", "rm", address)
+	before = inode()
+	killed(time.Now().Add(-2 * time.Hour))
+	if out := tf.Fail(t, "apply"); !strings.Contains(out, "isn't known to be the one that an interrupted run") {
+		t.Errorf("the apply says: %s", out)
+	}
+	noRecord()
+	tf.Config(t, imported)
+	tf.Run(t, "apply")
+	if now := inode(); now != before {
+		t.Errorf("the volume is another one: %s, was %s", now, before)
+	}
+	empty()
+	tf.Run(t, "destroy")
+	l.Run(t, "kvm1", "rmdir", "/var/lib/libvirt/"+name)
 }
 
 // otherFormats are formats that libvirt passes on to qemu-img.

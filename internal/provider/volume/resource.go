@@ -114,6 +114,7 @@ func (r *volumeResource) Read(ctx context.Context, req resource.ReadRequest, res
 	resp.Diagnostics.Append(diags...)
 	switch {
 	case resp.Diagnostics.HasError():
+	case found != nil && imported && r.refusesImport(ctx, s, *found, &state, &resp.Diagnostics):
 	case found != nil:
 		var rounded uint64
 		_, diags := meta.ReadPrivate(ctx, req.Private, roundedKey, &rounded)
@@ -129,6 +130,25 @@ func (r *volumeResource) Read(ctx context.Context, req resource.ReadRequest, res
 	default:
 		resp.State.RemoveResource(ctx)
 	}
+}
+
+// refusesImport returns an error for the import of a volume that may lack a part of its content. Such a volume must not
+// get into the state: the next creation would remove it if it left the state again.
+func (r *volumeResource) refusesImport(
+	ctx context.Context, s *storage.Storage, found hostset.Answer[libvirt.Volume], state *model, diags *diag.Diagnostics,
+) bool {
+	interrupted, err := s.Interrupted(ctx, found.Host, *found.Value)
+	f := state.failure("import", found.Host, err)
+	if interrupted {
+		f.Err = fmt.Errorf("%w: a run that was creating it was interrupted, so it may lack a part of its content",
+			libvirt.ErrOperationInvalid)
+		f.Remedy = "Apply without importing it: the provider creates it again."
+	}
+	if f.Err == nil {
+		return false
+	}
+	diags.Append(f.Error())
+	return true
 }
 
 // findVolume looks for the volume on the host that had it last, then on all hosts. A warning in diags says that the
