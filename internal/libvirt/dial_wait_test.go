@@ -24,7 +24,7 @@ func TestCall_waitsForTheLogin(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer h.Close()
+	t.Cleanup(func() { _ = h.Close() })
 
 	answer := make(chan error, 1)
 
