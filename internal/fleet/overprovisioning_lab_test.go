@@ -10,6 +10,7 @@ import (
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migration"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/move"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/placement"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/lab"
@@ -127,6 +128,23 @@ func TestLab_overprovisioning(t *testing.T) {
 	problems, err = f.CheckMove(t.Context(), move.Order{UUID: vm.UUID, Last: lastOf(vm), Target: "kvm2"}, nil)
 	if err != nil || strings.Contains(fmt.Sprint(problems), "storage_overprovisioning_factor") {
 		t.Errorf("planning to move it when there is room: %v, %v", problems, err)
+	}
+
+	// Another run makes a volume while the disk is on its way, and both don't fit.
+	listen(f, &onLog{Message: "moving definition", Do: func() {
+		l.Virsh(t, "kvm2", "vol-create-as", pool, "meanwhile", fmt.Sprint(whole), "--allocation", "0")
+	}})
+
+	_, _, err = f.Move(t.Context(), vm.UUID, lastOf(vm), "kvm2", migration.Options{})
+	if !errors.Is(err, migration.ErrBlocked) || !strings.Contains(err.Error(), "storage_overprovisioning_factor = 1.5") {
+		t.Errorf("moving it while a volume is made: %v", err)
+	}
+
+	onlyOn(t, f, vm.UUID, "kvm1")
+	l.Virsh(t, "kvm2", "vol-delete", "--pool", pool, "meanwhile")
+
+	if said := l.Virsh(t, "kvm2", "vol-list", pool); strings.Contains(said, vm.Metadata.OwnDisks["disk0"].Volume) {
+		t.Errorf("its disk was left:\n%s", said)
 	}
 
 	// Of two volumes that fit alone, made at once in two runs, one is made.

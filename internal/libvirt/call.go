@@ -32,11 +32,15 @@ const (
 // answers again.
 const reconnectWindow = 20 * time.Second
 
+// dialLimit bounds the wait for a connection, for a Dial that sets no limit of its own. It is longer than a login that
+// waits until a user touches a key.
+const dialLimit = 2 * time.Minute
+
 // callSpec describes a call.
 type callSpec struct {
 	operation string // for errors, such as "starting domain"
 	lane      lane
-	timeout   time.Duration // the call's own limit, whatever deadline the caller has
+	timeout   time.Duration // the limit of a call on an open connection, whatever deadline the caller has
 	patient   bool          // it may take until the caller's deadline: timeout is for callers without one
 	repeat    bool          // it changes nothing, so it may be repeated if its connection breaks
 	writes    bool          // it changes something, so the guard in its context is asked right before it
@@ -79,15 +83,18 @@ func agentCall(operation string) callSpec {
 }
 
 // call runs f on a connection of the host and keeps what this package promises: it returns when ctx ends, reconnects
-// with back-off, repeats a read whose connection broke, and returns errors of type *Error.
+// with back-off, repeats a read whose connection broke, and returns errors of type *Error. The limit of the call begins
+// once there is a connection: before that Dial and ConnectTimeout set the limits, because a login may wait for a user.
 //
 // f runs in its own goroutine and may outlive the caller, so it must share nothing with the caller except its result.
 func call[T any](ctx context.Context, h *Host, s callSpec, f func(*conn) (T, error)) (T, error) {
-	ctx, cancel := h.withDeadline(ctx, s)
+	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
+	stop := h.onClose(cancel)
+	defer stop()
 	repeat, silent := s.repeat, false
 	attempt := func() (T, error) {
-		c, err := h.pool.acquire(ctx, s.lane)
+		c, err := h.acquire(ctx, s.lane)
 		silent = err != nil
 		if err != nil {
 			var none T
@@ -105,7 +112,9 @@ func call[T any](ctx context.Context, h *Host, s callSpec, f func(*conn) (T, err
 			var none T
 			return none, backoff.Permanent(err)
 		}
-		value, lost, err := runOn(ctx, c, f)
+		limited, done := h.withDeadline(ctx, s)
+		defer done()
+		value, lost, err := runOn(limited, c, f)
 		if err == nil {
 			h.connected.Store(true)
 			return value, nil
@@ -148,6 +157,13 @@ func retryCall[T any](ctx context.Context, attempt func() (T, error)) (T, error)
 		return value, permanent.Unwrap()
 	}
 	return value, last
+}
+
+// acquire returns a connection of the lane on which beginCall has succeeded.
+func (h *Host) acquire(ctx context.Context, l lane) (*conn, error) {
+	ctx, cancel := context.WithTimeout(ctx, dialLimit)
+	defer cancel()
+	return h.pool.acquire(ctx, l)
 }
 
 // withDeadline sets the deadline of a call, and cancels the call when the host is closed. A call never holds up a long

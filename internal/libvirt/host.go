@@ -56,7 +56,8 @@ type Config struct {
 // Host is one libvirt host. Its methods may be called from many goroutines. Each returns when its context ends. A
 // context without a deadline gets one: 30 seconds for a read, 15 for a request to a guest agent, a day for a migration
 // and 2 minutes for other calls. A request to a guest agent never takes longer than 15 seconds, except AgentCommand.
-// The errors are of type *Error.
+// The wait for a connection doesn't count: it has the limits of Dial and ConnectTimeout, and never takes longer than 2
+// minutes. The errors are of type *Error.
 type Host struct {
 	// leaveSecrets says that definitions are read without secrets.
 	leaveSecrets atomic.Bool

@@ -20,9 +20,11 @@ func (e *QMPError) Error() string { return "QEMU: " + e.Description }
 
 // QMP runs a QMP command (virDomainQemuMonitorCommand). The arguments are marshalled to JSON; nil means none. It marks
 // the domain as tainted, so it is for what libvirt has no call for, and a plan must not use it. QEMU's refusals are
-// *QMPError and ErrInternal.
+// *QMPError and ErrInternal. It is for commands that QEMU answers at once: the error is ErrBusy for a QEMU that doesn't
+// answer, whatever deadline the caller has.
 func (h *Host) QMP(ctx context.Context, uuid, execute string, arguments any) (QMPResult, error) {
 	s := changeCall("running " + execute + " in QEMU for domain " + uuid)
+	s.patient, s.timeout = false, readTimeout
 	command, err := json.Marshal(qmp.Command{Execute: execute, Args: arguments})
 	if err != nil {
 		return nil, h.wrap(s, fmt.Errorf("%w arguments: %w", ErrInvalid, err), false)

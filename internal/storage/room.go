@@ -74,6 +74,21 @@ func (r Room) Lacks(d, others Demand, size func(uint64) string) string {
 	}
 }
 
+// Exceeded returns by how much the pool's volumes, with others that aren't there yet, could grow to more than the limit;
+// "" if they can't. size writes a number of bytes.
+func (r Room) Exceeded(others Demand, size func(uint64) string) string {
+	all := saturated(r.Growth, others.Growth)
+	if r.Factor == 0 || all <= r.Limit() {
+		return ""
+	}
+	return fmt.Sprintf("has %s. With storage_overprovisioning_factor = %s the limit is %s. Together its volumes could reach "+
+		"%s, because another run has made some at the same time", size(r.Capacity),
+		strconv.FormatFloat(r.Factor, 'g', -1, 64), size(r.Limit()), size(all))
+}
+
+// PoolLock returns the name of the lock that a run holds while it makes volumes in a pool whose growth is limited.
+func PoolLock(pool string) string { return "storage-pool:" + pool }
+
 // GrowthOf returns what volumes may grow to, all together, without those whose names are removed: the sizes that guests
 // see. A volume that other volumes are based on, or an image's copy, is never written to, and counts with the size of
 // its file.
@@ -213,7 +228,7 @@ func (s *Storage) taking(
 	if err != nil {
 		return err
 	}
-	held, release, err := s.Lock(ctx, on, "storage-pool:"+pool, "creating or growing a volume in")
+	held, release, err := s.Lock(ctx, on, PoolLock(pool), "creating or growing a volume in")
 	if err != nil {
 		return err
 	}

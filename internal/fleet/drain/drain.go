@@ -205,11 +205,13 @@ func (d *drainRun) slotsOf(s hostrecord.Step) *admission.Slots {
 }
 
 // gatherInput collects what the drain depends on. It waits until no other run moves a VM from or to the host, because
-// until then it is unknown whether the drain has to evict that VM.
+// until then it is unknown whether the drain has to evict that VM. It doesn't wait for a VM whose wait may never end.
 func (d *drainRun) gatherInput(ctx context.Context) error {
+	stuck := map[string]error{}
+
 	for {
 		in, onItsWay, err := d.drainer.evacuationInput(ctx, d.host, inputQuery{
-			moveStopped: d.MoveStopped, askQEMU: true, atRest: true,
+			moveStopped: d.MoveStopped, askQEMU: true, atRest: true, stuck: stuck,
 		})
 		if err != nil {
 			return err
@@ -221,16 +223,26 @@ func (d *drainRun) gatherInput(ctx context.Context) error {
 			return nil
 		}
 
-		answers, err := d.drainer.hosts.Snapshot(ctx)
-		if err != nil || len(inventory.SilentHosts(answers)) > 0 {
-			return onItsWay // The VM may be on a host that is off, and the wait may never end.
+		if err := d.drainer.waitCanEnd(ctx, onItsWay); err != nil {
+			if ctx.Err() != nil {
+				return onItsWay
+			}
+
+			e, ok := errors.AsType[*onItsWayError](onItsWay)
+			if !ok {
+				return err
+			}
+
+			d.drainer.log.WarnContext(ctx, "not waiting for a VM that is being moved", "host", d.Host, "name", e.vm.Name,
+				"reason", err.Error())
+
+			stuck[e.vm.UUID] = err
+			d.drainer.hosts.ForgetAll()
+
+			continue
 		}
 
 		d.drainer.log.InfoContext(ctx, "waiting for a VM that is being moved", "host", d.Host, "reason", onItsWay.Error())
-
-		if err := d.drainer.concludeAbandoned(ctx, onItsWay); err != nil {
-			return err
-		}
 
 		if err := admission.Pause(ctx, externalPoll); err != nil {
 			return onItsWay
@@ -238,6 +250,17 @@ func (d *drainRun) gatherInput(ctx context.Context) error {
 
 		d.drainer.hosts.ForgetAll()
 	}
+}
+
+// waitCanEnd returns an error if a wait for the VM that an onItsWayError is about may never end. It concludes the VM's
+// migration if its run was killed.
+func (dr *Drainer) waitCanEnd(ctx context.Context, onItsWay error) error {
+	answers, err := dr.hosts.Snapshot(ctx)
+	if err != nil || len(inventory.SilentHosts(answers)) > 0 {
+		return onItsWay // The VM may be on a host that is off.
+	}
+
+	return dr.concludeAbandoned(ctx, onItsWay)
 }
 
 // concludeAbandoned concludes the migration that an onItsWayError is about, if its run was killed.

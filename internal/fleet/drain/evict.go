@@ -73,8 +73,12 @@ func (d *drainRun) verifyArrived(vm *inventory.VM, s hostrecord.Step, err error)
 	return err
 }
 
-// requestEviction writes into the VM's metadata that it is to leave the host.
+// requestEviction writes into the VM's metadata that it is to leave the host. It doesn't wait longer for the VM's lock
+// than until a killed run has lost it: the other VMs wait meanwhile.
 func (dr *Drainer) requestEviction(ctx context.Context, uuid, host string) error {
+	ctx, cancel := context.WithTimeout(ctx, inventory.AskTimeout+lease.TakeoverTime)
+	defer cancel()
+
 	return dr.mover.WithVMLocked(ctx, uuid, inventory.LastKnown{Host: host}, "marking",
 		func(ctx context.Context, vm *inventory.VM) error {
 			m := vm.Metadata

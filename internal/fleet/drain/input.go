@@ -3,6 +3,8 @@ package drain
 import (
 	"cmp"
 	"context"
+	"errors"
+	"fmt"
 	"slices"
 
 	"golang.org/x/sync/errgroup"
@@ -12,6 +14,7 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migration"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/move"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/records"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/status"
 )
 
 // preflightsAtOnce is how many VMs are inspected at a time.
@@ -29,6 +32,9 @@ type inputQuery struct {
 	known map[string]evacuation.VM
 	// goals are, by UUID, the hosts to which VMs are to move live. If nothing blocks that move, no other host is asked.
 	goals map[string]string
+	// stuck are VMs, by UUID, that arrive or leave and aren't waited for, with the reason. They are VMs on the host, and
+	// nothing is known about their moves.
+	stuck map[string]error
 }
 
 // evacuationInput collects everything that draining the host depends on, without VMs that are arriving or leaving.
@@ -77,12 +83,12 @@ func (dr *Drainer) evacuationInput(
 		}
 	}
 
-	vms, onItsWay, err := dr.vmsOn(ctx, from, answers)
-	if err != nil || q.atRest && onItsWay != nil {
-		return in, onItsWay, err
+	residents, onItsWay := dr.residentsOf(ctx, from, answers, q.stuck)
+	if q.atRest && onItsWay != nil {
+		return in, onItsWay, nil
 	}
 
-	evacuees, leaving, err := dr.inspectVMs(ctx, vms, in, others, q)
+	evacuees, leaving, err := dr.inspectVMs(ctx, residents, in, others, q)
 	in.VMs = evacuees
 
 	dr.readFreeSpace(ctx, in)
@@ -90,11 +96,38 @@ func (dr *Drainer) evacuationInput(
 	return in, cmp.Or(onItsWay, leaving), err
 }
 
-// vmsOn returns the VMs on the host, sorted, without those that are arriving or leaving, of which onItsWay names one. A
-// stale definition is not a VM on the host.
-func (dr *Drainer) vmsOn(
-	ctx context.Context, from inventory.Reply, answers []inventory.Reply,
-) (vms []*inventory.VM, onItsWay, err error) {
+// resident is a VM on the host that is to be drained.
+type resident struct {
+	evacuation.VM
+	// vm is nil if the host's definition of the VM can't be read.
+	vm *inventory.VM
+	// unclear is why nothing can be said about moves of the VM. Nil means that it can be inspected.
+	unclear error
+}
+
+// residentOf returns the VM of an entry of the host. vm is the VM if it was found.
+func residentOf(on inventory.Reply, e *inventory.Entry, vm *inventory.VM, unclear error) resident {
+	if vm == nil || vm.On != on.Host {
+		on.Domain = e
+		vm, _ = inventory.NewVM(on)
+	}
+
+	if vm == nil {
+		return resident{
+			VM:      evacuation.VM{UUID: e.UUID, Name: e.Name, Active: e.Active(), Persistent: e.Persistent},
+			unclear: unclear,
+		}
+	}
+
+	return resident{VM: records.ForPolicies(vm), vm: vm, unclear: unclear}
+}
+
+// residentsOf returns the VMs on the host, sorted, without those that are arriving or leaving, of which onItsWay names
+// one. A stale definition is not a VM on the host. A VM that runs there and can't be located, for example because it
+// runs on another host too, is a VM on the host: it fails its own step, and the other VMs leave.
+func (dr *Drainer) residentsOf(
+	ctx context.Context, from inventory.Reply, answers []inventory.Reply, stuck map[string]error,
+) (residents []resident, onItsWay error) {
 	last := inventory.LastKnown{Host: from.Host.Name}
 
 	for uuid, e := range from.View.Domains {
@@ -112,54 +145,68 @@ func (dr *Drainer) vmsOn(
 		switch {
 		case err != nil && !e.Active():
 			continue // Which host it belongs to is unknown, and it is off.
+		case stuck[uuid] != nil && e.Active():
+			residents = append(residents, residentOf(from, e, vm, stuck[uuid]))
 		case err != nil && vm != nil && vm.Migrating && !vm.BrokeInPostCopy():
 			onItsWay = &onItsWayError{error: err, vm: vm}
-		case err != nil:
-			return nil, nil, err
-		case vm.On == from.Host:
-			vms = append(vms, vm)
+		case err != nil || vm.On == from.Host:
+			residents = append(residents, residentOf(from, e, vm, err))
 		}
 	}
 
-	slices.SortFunc(vms, func(a, b *inventory.VM) int {
+	slices.SortFunc(residents, func(a, b resident) int {
 		return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.UUID, b.UUID))
 	})
 
-	return vms, onItsWay, nil
+	return residents, onItsWay
 }
 
 // inspectVMs returns the VMs with what blocks their moves, without VMs that leave meanwhile, of which onItsWay names
-// one.
+// one. A VM that can't be inspected, for example because its QEMU doesn't answer, fails its own step and delays no other
+// VM. The error is that of a host that doesn't answer.
 func (dr *Drainer) inspectVMs(
-	ctx context.Context, vms []*inventory.VM, in evacuation.Input, others []inventory.Reply, q inputQuery,
+	ctx context.Context, residents []resident, in evacuation.Input, others []inventory.Reply, q inputQuery,
 ) (evacuees []evacuation.VM, onItsWay, err error) {
-	looked := make([]*evacuation.VM, len(vms))
-	leaving := make([]error, len(vms))
+	inspected := make([]*evacuation.VM, len(residents))
+	leaving := make([]error, len(residents))
 
 	calls, ctx := errgroup.WithContext(ctx)
 	calls.SetLimit(preflightsAtOnce)
 
-	for i, vm := range vms {
+	for i, r := range residents {
 		calls.Go(func() error {
-			m, err := dr.inspectVM(ctx, vm, in, others, q)
+			m, err := r.VM, r.unclear
 			if err == nil {
-				looked[i] = &m
-
-				return nil
+				m, err = dr.inspectVM(ctx, r, in, others, q)
 			}
 
-			var left bool
-			if left, leaving[i] = dr.hasLeft(ctx, vm); left {
-				return nil
+			if err != nil && r.unclear == nil {
+				var left bool
+
+				left, leaving[i], err = dr.whySick(ctx, r.vm, err)
+				if left {
+					return nil
+				}
 			}
 
-			return err
+			if ctx.Err() != nil || errors.Is(err, errHostSilent) {
+				return err
+			}
+
+			if err != nil {
+				m = r.VM
+				m.Unclear, m.Live = true, unclearRoutes(r, others, err)
+			}
+
+			inspected[i] = &m
+
+			return nil
 		})
 	}
 
 	err = calls.Wait()
 
-	for i, m := range looked {
+	for i, m := range inspected {
 		if m != nil {
 			evacuees = append(evacuees, *m)
 		}
@@ -179,29 +226,61 @@ type onItsWayError struct {
 // Unwrap returns the wrapped error.
 func (e *onItsWayError) Unwrap() error { return e.error }
 
-// hasLeft says whether a VM has left its host since the snapshot, or is leaving it now. In the latter case onItsWay
-// names it.
-func (dr *Drainer) hasLeft(ctx context.Context, vm *inventory.VM) (left bool, onItsWay error) {
-	now, err := dr.hosts.FindNow(ctx, vm.UUID, inventory.LastKnown{Host: vm.Host, HostUUID: vm.HostUUID})
+// errHostSilent says that the host that is to be drained doesn't answer.
+var errHostSilent = errors.New("the host that is to be drained doesn't answer")
+
+// whySick is called for a VM that could not be inspected. It says whether the VM has left its host since the snapshot,
+// or is leaving it now: in the latter case onItsWay names it. Otherwise it returns the error, with errHostSilent if the
+// reason is not the VM but its host.
+func (dr *Drainer) whySick(
+	ctx context.Context, vm *inventory.VM, failed error,
+) (left bool, onItsWay, err error) {
+	now, answers, err := dr.hosts.FindAmong(ctx, vm.UUID, inventory.LastKnown{Host: vm.Host, HostUUID: vm.HostUUID})
+
+	at := slices.IndexFunc(answers, func(a inventory.Reply) bool { return a.Host == vm.On })
 
 	switch {
 	case inventory.IsNotFound(err):
-		return true, nil
+		return true, nil, nil
 	case err == nil && now.Migrating && !now.BrokeInPostCopy():
-		return true, &onItsWayError{error: now.RequireIdle(), vm: now}
+		return true, &onItsWayError{error: now.RequireIdle(), vm: now}, nil
+	case err == nil && now.On != vm.On:
+		return true, nil, nil
+	case at < 0 || answers[at].Err != nil:
+		return false, nil, fmt.Errorf("%w: %w", errHostSilent, failed)
 	default:
-		return err == nil && now.On != vm.On, nil
+		return false, nil, failed
 	}
+}
+
+// unclearRoutes returns for each host that may accept the VM that nothing is known about a move there.
+func unclearRoutes(r resident, others []inventory.Reply, why error) map[string][]migration.Blocker {
+	vm := cmp.Or(r.vm, &inventory.VM{})
+	ways := make(map[string][]migration.Blocker, len(others))
+
+	for _, a := range others {
+		ways[a.Host.Name] = knownBlockers(vm, a)
+		if len(ways[a.Host.Name]) == 0 {
+			ways[a.Host.Name] = []migration.Blocker{{
+				Reason: migration.StateNotMigratable, Status: status.Unknown,
+				Message: fmt.Sprintf("what blocks its moves can't be read: %v", why),
+				Remedy:  "Look at the VM on its host. The other VMs leave the host without it.",
+			}}
+		}
+	}
+
+	return ways
 }
 
 // inspectVM returns a VM that is to leave, with what blocks its moves to each host.
 func (dr *Drainer) inspectVM(
-	ctx context.Context, vm *inventory.VM, in evacuation.Input, others []inventory.Reply, q inputQuery,
+	ctx context.Context, r resident, in evacuation.Input, others []inventory.Reply, q inputQuery,
 ) (evacuation.VM, error) {
-	m := records.ForPolicies(vm)
+	m, vm := r.VM, r.vm
 	m.Live = map[string][]migration.Blocker{}
 
 	if before, known := q.known[vm.UUID]; known {
+		m.Unclear = before.Unclear
 		m.Live, m.LiveBytes, m.LiveSpace = before.Live, before.LiveBytes, before.LiveSpace
 		m.Cold, m.ColdBytes, m.ColdSpace = before.Cold, before.ColdBytes, before.ColdSpace
 

@@ -86,28 +86,40 @@ func (dr *Drainer) routes(
 	return w, nil
 }
 
-// readFreeSpace reads how much room is left in the directories to which disks would be copied. If it can't be read, it
+// readFreeSpace reads how much room is left in the directories to which disks would be copied, on all hosts at the same
+// time: every step of a drain asks again before it begins, and one slow host delays only itself. If it can't be read, it
 // stays unknown, and the move itself fails if there is too little.
 func (dr *Drainer) readFreeSpace(ctx context.Context, in evacuation.Input) {
+	var reading sync.WaitGroup
+
 	for i := range in.Hosts {
-		to := &in.Hosts[i]
-		to.FreeSpace = evacuation.Space{}
+		reading.Go(func() { in.Hosts[i].FreeSpace = dr.freeSpaceOf(ctx, in.Hosts[i].Name, in.VMs) })
+	}
 
-		for _, m := range in.VMs {
-			for _, rooms := range []evacuation.Space{m.LiveSpace[to.Name], m.ColdSpace[to.Name]} {
-				for dir := range rooms {
-					if _, known := to.FreeSpace[dir]; known {
-						continue
-					}
+	reading.Wait()
+}
 
-					left, readable, err := dr.spaceLeft(ctx, dr.hosts.Host(to.Name), dir)
-					if err == nil && readable {
-						to.FreeSpace[dir] = left
-					}
+// freeSpaceOf returns how much room a host has left in the directories to which the disks of these VMs would be copied.
+func (dr *Drainer) freeSpaceOf(ctx context.Context, host string, vms []evacuation.VM) evacuation.Space {
+	free, asked := evacuation.Space{}, map[string]bool{}
+
+	for _, m := range vms {
+		for _, rooms := range []evacuation.Space{m.LiveSpace[host], m.ColdSpace[host]} {
+			for dir := range rooms {
+				if asked[dir] {
+					continue
+				}
+
+				asked[dir] = true
+
+				if left, known, err := dr.spaceLeft(ctx, dr.hosts.Host(host), dir); err == nil && known {
+					free[dir] = left
 				}
 			}
 		}
 	}
+
+	return free
 }
 
 // spaceFor returns the room that a move requires on a host, by directory.

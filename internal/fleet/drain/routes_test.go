@@ -1,13 +1,60 @@
 package drain
 
 import (
+	"context"
+	"fmt"
 	"maps"
+	"net"
+	"sync"
 	"testing"
+	"time"
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/evacuation"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migration"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 )
+
+// A host that doesn't answer what its storage has left keeps no other host waiting.
+func TestReadFreeSpace_asksAllHostsAtOnce(t *testing.T) {
+	t.Parallel()
+
+	asked, slow := make(chan string, 2), make(chan struct{})
+	release := sync.OnceFunc(func() { close(slow) })
+	dial := func(name string) inventory.HostConfig {
+		return inventory.HostConfig{URI: "qemu+ssh://" + name + "/system", Dial: func(context.Context, string) (net.Conn, error) {
+			asked <- name
+			<-slow
+
+			return nil, fmt.Errorf("%w: no answer", libvirt.ErrUnreachable)
+		}}
+	}
+	dr := drainerOf(t, map[string]inventory.HostConfig{"one": dial("one"), "two": dial("two")})
+
+	t.Cleanup(release)
+
+	space := map[string]evacuation.Space{"one": {"/vms": 1}, "two": {"/vms": 1}}
+	done := make(chan struct{})
+
+	go func() {
+		defer close(done)
+
+		dr.readFreeSpace(t.Context(), evacuation.Input{
+			Hosts: []evacuation.Host{{Name: "one"}, {Name: "two"}}, VMs: []evacuation.VM{{LiveSpace: space}},
+		})
+	}()
+
+	for range 2 {
+		select {
+		case <-asked:
+		case <-time.After(time.Minute):
+			t.Fatal("a host is asked only once the other one has answered")
+		}
+	}
+
+	release()
+	<-done
+}
 
 // What disks may grow to counts in a drain only where the host limits it, and apart from the space that they take.
 func TestSpaceFor(t *testing.T) {

@@ -49,6 +49,8 @@ type VM struct {
 	// room and avoidance, which this package checks. Cold is the same for when the VM will be off; nil means the same
 	// as Live.
 	Live, Cold map[string][]migration.Blocker
+	// Unclear says that the VM could not be inspected. Live then has one doubt for each host that may accept it.
+	Unclear bool
 	// LiveBytes and ColdBytes are how much such a move copies at least to each host. Hosts to which nothing is known to
 	// be copied are missing.
 	LiveBytes, ColdBytes map[string]uint64

@@ -14,8 +14,9 @@ const (
 	// viewAge is how long the result of a bulk reading is used. A plan of a thousand VMs takes seconds; a minute covers
 	// the plan and its checks. Operations that change a VM never rely on it.
 	viewAge = time.Minute
-	// viewTimeout limits one bulk reading of one host, including the connection.
-	viewTimeout = time.Minute
+	// viewTimeout limits one bulk reading of one host, including the first connection, for which a user may have to touch
+	// a key. Each of its questions has a shorter limit of its own.
+	viewTimeout = 3 * time.Minute
 )
 
 // Host is one configured host and what it last reported.

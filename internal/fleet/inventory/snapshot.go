@@ -112,7 +112,7 @@ func (inv *Inventory) AskAll(ctx context.Context, look Lookup) ([]Reply, error) 
 	return answers, duplicateHosts(answers)
 }
 
-// AskTimeout limits the query for one VM, including the connection.
+// AskTimeout limits the query for one VM on an open connection.
 const AskTimeout = 30 * time.Second
 
 // FinishTimeout limits what is to be done after a move or a drain that has ended, including one query of the fleet, in
@@ -129,15 +129,17 @@ func askHost(ctx context.Context, h *Host, look Lookup) (*libvirt.HostInfo, *Ent
 		return nil, nil, err
 	}
 
-	asking, cancel := context.WithTimeout(ctx, AskTimeout)
-	defer cancel()
-
-	info, err := h.Conn.Info(asking)
+	// The first question opens the connection, for which a user may have to touch a key: it has the limits of the
+	// connection.
+	info, err := h.Conn.Info(ctx)
 	noteAnswer(ctx, h, err)
 
 	if err != nil {
 		return nil, nil, err
 	}
+
+	asking, cancel := context.WithTimeout(ctx, AskTimeout)
+	defer cancel()
 
 	d, err := look(asking, h.Conn)
 	if IsNotFound(err) {

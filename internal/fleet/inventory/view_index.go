@@ -3,6 +3,7 @@ package inventory
 import (
 	"maps"
 	"slices"
+	"strings"
 	"sync"
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
@@ -53,4 +54,19 @@ func (v *View) Having(disk domain.DiskUse) []*Entry {
 	}
 
 	return all
+}
+
+// Paths returns the absolute paths of the disk sources of the domains that are wanted, sorted.
+func (v *View) Paths(wanted func(*Entry) bool) []string {
+	var paths []string
+
+	for name, entries := range v.indexed().bySource {
+		if strings.HasPrefix(name, "/") && slices.ContainsFunc(entries, wanted) {
+			paths = append(paths, name)
+		}
+	}
+
+	slices.Sort(paths)
+
+	return paths
 }

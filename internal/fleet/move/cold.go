@@ -73,6 +73,10 @@ func (m *move) coldSteps(ctx context.Context, inspected migration.VM, offlineCop
 	}
 
 	if err == nil {
+		err = m.mover.placement.VerifyGrowth(ctx, m.vm, m.to, offlineCopy.Made())
+	}
+
+	if err == nil {
 		err = m.stillOurs(ctx)
 	}
 

@@ -294,7 +294,11 @@ func (m *move) live(ctx context.Context, inspected migration.VM) error {
 		Made: func(ctx context.Context, s migration.State, images []string) error {
 			m.copied = append(m.copied, m.vm.NotOwn(images)...)
 
-			return m.made(ctx, s, images)
+			if err := m.made(ctx, s, images); err != nil {
+				return err
+			}
+
+			return m.mover.placement.VerifyGrowth(ctx, m.vm, m.to, images)
 		},
 		Progress: func(s migration.State) {
 			// From now on the target has the VM, and counts the VM's memory by itself.

@@ -18,7 +18,13 @@ func (m *move) preflightUnderLock(ctx context.Context) (migration.VM, []migratio
 		blockers, err = m.mover.CheckTarget(ctx, m.vm, inspected, m.to, m.effective.Options)
 	}
 
-	return inspected, blockers, err
+	if err != nil || len(migration.Blocking(blockers)) > 0 {
+		return inspected, blockers, err
+	}
+
+	linked, err := m.mover.placement.LinkBlockers(ctx, m.vm, m.to)
+
+	return inspected, append(blockers, linked...), err
 }
 
 // reserveForCold reserves room on the target for a stopped VM, and devices if the VM requests any by class.

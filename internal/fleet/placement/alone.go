@@ -22,6 +22,8 @@ var ErrShared = errors.New("another VM has the same name or disk")
 type claim struct {
 	uuid, name, host string
 	disks            []domain.DiskUse
+	// links are other paths that lead to one of the disks on the host, with the disk's own path.
+	links map[string]string
 }
 
 // claims reports whether the domain writes to its disks, or will when its host boots.
@@ -100,10 +102,15 @@ func sameDisk(c claim, disk domain.DiskUse, host string, e *inventory.Entry, oth
 		relation = "is in one backing chain with"
 	}
 
+	source := disk.Source.Name()
+	if own := c.links[source]; own != "" {
+		source = fmt.Sprintf("%s, the same file as %s", own, source)
+	}
+
 	return &inventory.Error{
 		VM: c.name, Host: host, Kind: ErrShared,
 		Detail: fmt.Sprintf("its disk %q (%s) on host %q %s disk %q of VM %q (UUID %s) on host %q, which "+
-			"%s: two VMs that write to one disk destroy what is on it", disk.Key, disk.Source.Name(), c.host, relation,
+			"%s: two VMs that write to one disk destroy what is on it", disk.Key, source, c.host, relation,
 			other.Key, e.Name, e.UUID, host, claimReason(e)),
 		Remedy: "Find out whose disk it is. " + giveUp(host, e) + " If both are to write to it, make it shareable in both " +
 			"definitions.",
@@ -144,7 +151,13 @@ func (cs *Claims) Alone(ctx context.Context, uuid string, d Desired) error {
 		}
 
 		c := claim{uuid: uuid, name: e.Name, host: a.Host.Name, disks: e.DiskUses()}
-		c.disks = slices.Concat(c.disks, d.newUses(c.disks))
+		added := d.newUses(c.disks)
+		c.disks = slices.Concat(c.disks, added)
+
+		// If the host doesn't answer, the start of the VM asks again.
+		if linked, err := cs.withLinks(ctx, answers, c, addedAlike(added)); err == nil {
+			c = linked
+		}
 
 		if err := rivals(answers, c); err != nil {
 			return err
@@ -185,12 +198,20 @@ func rivalBlockers(answers []inventory.Reply, c claim) []migration.Blocker {
 
 // notAlone returns the problems that prevent a new VM from starting on a host because another VM has its name or a
 // disk. own is the UUID of the VM that the new one replaces or completes.
-func notAlone(answers []inventory.Reply, d Desired, own, host string) []inventory.Problem {
+func (cs *Claims) notAlone(
+	ctx context.Context, answers []inventory.Reply, d Desired, own, host string,
+) []inventory.Problem {
 	if !status.StartsOnCreate(d.Strategy()) {
 		return nil
 	}
 
 	c := claim{uuid: own, name: d.Spec.Name, host: host, disks: d.newUses(nil)}
+
+	// If the host doesn't answer, the start of the VM asks again.
+	if linked, err := cs.withLinks(ctx, answers, c, addedAlike(c.disks)); err == nil {
+		c = linked
+	}
+
 	if err := rivals(answers, c); err != nil {
 		return []inventory.Problem{{
 			Attribute: "disks", Summary: "Disk belongs to another virtual machine", Detail: err.Error(),
@@ -247,6 +268,10 @@ func (cs *Claims) StartAlone(ctx context.Context, vm *inventory.VM, start func()
 
 	answers, err := cs.hosts.Snapshot(ctx)
 	if err != nil {
+		return err
+	}
+
+	if c, err = cs.withLinks(ctx, answers, c, nil); err != nil {
 		return err
 	}
 

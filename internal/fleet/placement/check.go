@@ -58,7 +58,7 @@ func (p *Planner) CheckCreate(ctx context.Context, d Desired) ([]inventory.Probl
 			answers[j] = c.Reply
 		}
 
-		if problems := notAlone(answers, d, own, candidates[i].Host.Name); len(problems) > 0 {
+		if problems := p.notAlone(ctx, answers, d, own, candidates[i].Host.Name); len(problems) > 0 {
 			return problems, nil
 		}
 

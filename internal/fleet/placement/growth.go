@@ -247,13 +247,76 @@ func (cy *Capacity) growthBlockers(
 			continue
 		}
 
-		blockers = append(blockers, migration.Blocker{
-			Reason: migration.InsufficientStorage, Status: status.False, Attribute: "disks",
-			Message: fmt.Sprintf("storage pool %q of host %q %s", pool, h.Name, why),
-			Remedy: "Choose another host, remove volumes there, or raise that host's " +
-				"storage_overprovisioning_factor.",
-		})
+		blockers = append(blockers, overcommitted(h, pool, why))
 	}
 
 	return blockers, nil
+}
+
+// VerifyGrowth is called when a move has made files on the host. It returns an error if the storage pools of the files
+// could now grow to more than the host allows. The check before the move can't see what other runs are about to make:
+// of two runs that both found room, the one that looks later sees the files of both. While it looks, no other run places
+// a VM on the host or makes a volume in the pool.
+func (cy *Capacity) VerifyGrowth(ctx context.Context, vm *inventory.VM, h *inventory.Host, files []string) error {
+	if h.Config.StorageOverprovisioningFactor == 0 || len(files) == 0 {
+		return nil
+	}
+
+	unlock, err := cy.lockPlacing(ctx, h)
+	if err != nil {
+		return err
+	}
+	defer unlock()
+
+	dirs := map[string]uint64{}
+	for _, file := range files {
+		dirs[path.Dir(file)] = 0
+	}
+
+	var blockers []migration.Blocker
+
+	for _, dir := range slices.Sorted(maps.Keys(dirs)) {
+		pool, err := h.Conn.StoragePoolAt(ctx, dir)
+		if inventory.IsNotFound(err) {
+			continue
+		}
+
+		if err != nil {
+			return err
+		}
+
+		// A run that makes a volume holds this lock.
+		held, release, err := cy.records.Lock(ctx, h, storage.PoolLock(pool.Name), "moving a disk into")
+		if err != nil {
+			return err
+		}
+
+		r, others, _, err := cy.growthRoom(held, h, dir, vm.Name)
+
+		release()
+
+		if err != nil {
+			return err
+		}
+
+		if why := r.Exceeded(others, domain.FormatSize); why != "" {
+			blockers = append(blockers, overcommitted(h, pool.Name, why))
+		}
+	}
+
+	if len(blockers) > 0 {
+		return &inventory.Error{VM: vm.Name, Host: vm.Host, Err: &migration.BlockedError{Blockers: blockers}}
+	}
+
+	return nil
+}
+
+// overcommitted returns the blocker of a move for which a storage pool of the host has no room.
+func overcommitted(h *inventory.Host, pool, why string) migration.Blocker {
+	return migration.Blocker{
+		Reason: migration.InsufficientStorage, Status: status.False, Attribute: "disks",
+		Message: fmt.Sprintf("storage pool %q of host %q %s", pool, h.Name, why),
+		Remedy: "Choose another host, remove volumes there, or raise that host's " +
+			"storage_overprovisioning_factor.",
+	}
 }

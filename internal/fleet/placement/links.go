@@ -1,0 +1,128 @@
+package placement
+
+import (
+	"context"
+	"errors"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migration"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
+)
+
+// Two paths may lead to one file, for example through a symbolic link. Definitions don't show that: only the host knows.
+// Each question to a host is a round trip, and a plan reads every VM, so questions are asked where they can prevent harm:
+//
+//   - Before a VM starts, and before a running VM moves: about all paths of other VMs on that host, in one question for
+//     each of its disks. This is the check that counts.
+//   - In a plan: only about disks that the plan adds to a VM, and only if another path has the same base name, as it has
+//     through a link to a directory. It finds the usual mistake early.
+//
+// A plan that adds no disk asks nothing.
+
+// withLinks returns the claim with the paths by which disks of other VMs lead to its disks on its host. only limits the
+// question to disks and paths for which it returns true; nil means all. If the host can't compare files, only equal
+// paths are one file.
+func (cs *Claims) withLinks(
+	ctx context.Context, answers []inventory.Reply, c claim, only func(own, other string) bool,
+) (claim, error) {
+	h := cs.hosts.Host(c.host)
+	if h == nil || h.Config.SameFile == nil {
+		return c, nil
+	}
+
+	c.links = map[string]string{}
+
+	for _, disk := range c.disks {
+		own := pathOf(disk.Source)
+
+		others := slices.DeleteFunc(claimedPaths(answers, c, disk), func(other string) bool {
+			return !isAskable(other) || other == path.Clean(own) || only != nil && !only(own, other)
+		})
+		if !isAskable(own) || len(others) == 0 {
+			continue
+		}
+
+		same, err := h.Config.SameFile(ctx, own, others...)
+		if errors.Is(err, libvirt.ErrUnsupported) {
+			return c, nil
+		}
+
+		if err != nil {
+			return c, err
+		}
+
+		for _, other := range same {
+			disk.Source = domain.DiskSource{File: other}
+			c.links[other] = own
+			c.disks = append(slices.Clip(c.disks), disk)
+		}
+	}
+
+	return c, nil
+}
+
+// claimedPaths returns the paths that may be the disk on the claim's host, and which VMs with a claim write to.
+func claimedPaths(answers []inventory.Reply, c claim, disk domain.DiskUse) []string {
+	var paths []string
+
+	for _, a := range answers {
+		if a.View == nil || a.Err != nil || a.Host.Name != c.host && !disk.Shared {
+			continue
+		}
+
+		paths = append(paths, a.View.Paths(func(e *inventory.Entry) bool { return e.UUID != c.uuid && claims(e) })...)
+	}
+
+	slices.Sort(paths)
+
+	return slices.Compact(paths)
+}
+
+// pathOf returns the path of a file or block device as it is declared, "" for any other disk.
+func pathOf(s domain.DiskSource) string {
+	if s.File != "" {
+		return s.File
+	}
+
+	return s.Block
+}
+
+// isAskable reports whether a host can be asked about the file at the path.
+func isAskable(p string) bool {
+	return path.IsAbs(p) && !strings.ContainsAny(p, "\r\n\x00")
+}
+
+// addedAlike limits a question about links to what a plan adds: added are the keys of disks that the plan adds.
+func addedAlike(added []domain.DiskUse) func(own, other string) bool {
+	return func(own, other string) bool {
+		return path.Base(own) == path.Base(other) && slices.ContainsFunc(added, func(d domain.DiskUse) bool {
+			return pathOf(d.Source) == own
+		})
+	}
+}
+
+// LinkBlockers is ClaimBlockers for a move that is about to begin: it also finds disks that the target reaches through
+// another path.
+func (cs *Claims) LinkBlockers(
+	ctx context.Context, vm *inventory.VM, to *inventory.Host,
+) ([]migration.Blocker, error) {
+	if !vm.Active {
+		return nil, nil // It is looked for before the VM is started.
+	}
+
+	answers, err := cs.hosts.Snapshot(ctx)
+	if err != nil {
+		return nil, err
+	}
+
+	c, err := cs.withLinks(ctx, answers, claimOf(vm, to.Name), nil)
+	if err != nil || len(c.links) == 0 {
+		return nil, err
+	}
+
+	return rivalBlockers(answers, c), nil
+}
