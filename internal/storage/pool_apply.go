@@ -182,12 +182,16 @@ func (s *Storage) RemovePool(
 				return errors.Join(err, h.Conn.StartStoragePool(after, name))
 			}
 		}
-		if err == nil {
-			err = h.Conn.UndefineStoragePool(ctx, name)
-		}
 		if err != nil && !errors.Is(err, libvirt.ErrNotFound) {
 			return err
 		}
-		return setMark(ctx, h.Conn, sharedMark+name, false)
+		// The mark goes before the pool: if this run is killed, the pool that is left says that it isn't done.
+		if err := setMark(ctx, h.Conn, sharedMark+name, false); err != nil {
+			return err
+		}
+		if err := h.Conn.UndefineStoragePool(ctx, name); !errors.Is(err, libvirt.ErrNotFound) {
+			return err
+		}
+		return nil
 	})
 }

@@ -54,10 +54,18 @@ func (*poolResource) ValidateConfig(
 	}
 }
 
-// ModifyPlan plans that the pool is active on every host, which repairs pools that aren't.
+// ModifyPlan plans that the pool is active on every host, which repairs pools that aren't, and warns about what uses a
+// pool that is to be removed.
 func (r *poolResource) ModifyPlan(
 	ctx context.Context, req resource.ModifyPlanRequest, resp *resource.ModifyPlanResponse,
 ) {
+	var state model
+	if !req.State.Raw.IsNull() {
+		resp.Diagnostics.Append(req.State.Get(ctx, &state)...)
+	}
+	if req.Plan.Raw.IsNull() {
+		resp.Diagnostics.Append(r.warnOfUsers(ctx, &state, true, nil)...)
+	}
 	if !r.Plans(noun, req, resp) {
 		return
 	}
@@ -78,8 +86,11 @@ func (r *poolResource) ModifyPlan(
 	}
 	resp.Diagnostics.Append(resp.Plan.SetAttribute(ctx, path.Root(onhosts.StatesName),
 		onhosts.PlanStates(targets, plan.Hosts, onhosts.Active))...)
-	var state model
-	resp.Diagnostics.Append(req.State.Get(ctx, &state)...)
+	replaced := !plan.Name.Equal(state.Name) || !plan.Type.Equal(state.Type)
+	resp.Diagnostics.Append(r.warnOfUsers(ctx, &state, replaced, targets)...)
+	if replaced {
+		return
+	}
 	if !state.Target.Equal(plan.Target) || !state.Source.Equal(plan.Source) {
 		effect := "Running VMs don't notice."
 		if pool.LosesVolumes() {
@@ -90,6 +101,31 @@ func (r *poolResource) ModifyPlan(
 			"changes in place, for which the pool is stopped and started. Its volumes are not moved. %s",
 			noun, plan.Name.ValueString(), effect))
 	}
+}
+
+// warnOfUsers lists the VMs that use a pool which is to be removed from hosts, and says what becomes of them.
+func (r *poolResource) warnOfUsers(
+	ctx context.Context, state *model, removed bool, targets hostset.Set,
+) (diags diag.Diagnostics) {
+	if r.Data == nil || r.Data.Unknown {
+		return nil
+	}
+	pool, diags := state.pool(ctx)
+	losing := onhosts.Losing(r.Data, state.Hosts, state.HostStates, removed, targets)
+	effect := "Its data stays. VMs that run don't notice. Without the pool, a VM whose definition names it doesn't start."
+	if pool.LosesVolumes() {
+		effect = "If VMs run on its volumes when the pool is stopped, the apply fails, or they lose their disks. Without the " +
+			"pool, none of them starts."
+	}
+	if removed && state.OnDestroy.ValueString() == onDestroyDelete {
+		effect = "Its data is deleted with it, because on_destroy is \"delete\"."
+	}
+	for _, use := range onhosts.InUse(ctx, losing, state.noun(), func(ctx context.Context, h *libvirt.Host) ([]string, error) {
+		return storage.PoolUsers(ctx, h, pool.Name, pool.Directory())
+	}) {
+		diags.AddWarning("Storage pool is in use", use+" "+effect)
+	}
+	return diags
 }
 
 // Create creates the pool on every host. If that fails on some hosts, the next plan shows them as an update.
