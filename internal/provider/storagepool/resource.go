@@ -3,6 +3,8 @@ package storagepool
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 
 	"github.com/hashicorp/terraform-plugin-framework/diag"
 	"github.com/hashicorp/terraform-plugin-framework/path"
@@ -14,6 +16,7 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/meta"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/onhosts"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/value"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/storage"
 )
 
@@ -21,6 +24,9 @@ import (
 const TypeName = "virtfleet_storage_pool"
 
 const noun = "storage pool"
+
+// outdated is the value of host_states for a host whose pool is active with another definition than its persistent one.
+const outdated = "outdated"
 
 var (
 	_ resource.ResourceWithConfigure      = (*poolResource)(nil)
@@ -91,7 +97,8 @@ func (r *poolResource) ModifyPlan(
 	if replaced {
 		return
 	}
-	if !state.Target.Equal(plan.Target) || !state.Source.Equal(plan.Source) {
+	isOutdated := slices.Contains(slices.Collect(maps.Values(value.StringMap(state.HostStates))), outdated)
+	if !state.Target.Equal(plan.Target) || !state.Source.Equal(plan.Source) || isOutdated {
 		effect := "Running VMs don't notice."
 		if pool.LosesVolumes() {
 			effect = "Meanwhile its hosts can't use its volumes. Shut down the VMs that use them first: otherwise the apply " +
@@ -197,10 +204,14 @@ func (r *poolResource) Read(ctx context.Context, req resource.ReadRequest, resp 
 }
 
 func powerOf(p storage.HostPool) string {
-	if p.Active {
+	switch {
+	case p.Outdated:
+		return outdated
+	case p.Active:
 		return onhosts.Active
+	default:
+		return onhosts.Inactive
 	}
-	return onhosts.Inactive
 }
 
 // setFromHosts sets the state to settings on hosts that differ from the declared ones. If several hosts differ, the
