@@ -62,6 +62,7 @@ rm -rf DIR DIR-0 DIR-2`)); err != nil {
 	named := fmt.Sprintf("name = %q\n  ", o.name)
 	network := "/etc/libvirt/qemu/networks/" + o.name + ".xml"
 	filter, pool := "/etc/libvirt/nwfilter/"+o.name+".xml", "/etc/libvirt/storage/"+o.name+".xml"
+	const shared = "type = \"dir\"\n  shared = true\n  " // The provider records that in a secret.
 	reserved := func(ip string) func() bool {
 		return o.file("/etc/libvirt/qemu/networks/"+o.name+"-0.xml", "ip='"+ip+"'")
 	}
@@ -89,10 +90,10 @@ rm -rf DIR DIR-0 DIR-2`)); err != nil {
 			afterUpdate: "no-op", afterDestroy: "create",
 		},
 		{
-			kind: "storage_pool", created: named + fmt.Sprintf("type = \"dir\"\n  target = { path = %q }", o.dir),
-			updated: named + fmt.Sprintf("type = \"dir\"\n  target = { path = \"%s-2\" }", o.dir),
-			made:    o.file(pool, ""), changed: o.file(pool, o.dir+"-2"),
-			removed: not(o.file("/run/libvirt/storage/"+o.name+".xml", "")), afterUpdate: "update", afterDestroy: "update",
+			kind: "storage_pool", created: named + shared + fmt.Sprintf("target = { path = %q }", o.dir),
+			updated: named + shared + fmt.Sprintf("target = { path = \"%s-2\" }", o.dir),
+			made:    o.file(pool, ""), changed: o.file(pool, o.dir+"-2"), removed: not(o.file(pool, "")),
+			afterUpdate: "update", afterDestroy: "create",
 		},
 		{
 			kind: "volume", created: volume + `"4Mi"`, updated: volume + `"5Mi"`,
@@ -190,8 +191,8 @@ func (o *objects) plans(t *testing.T, all []object, want func(object) string) {
 	}
 }
 
-// complete expects that nothing is left to do, that the network and the pool are active, and that the value of the
-// secret, the only one, is that one.
+// complete expects that nothing is left to do, that the network and the pool are active, and that the secret has that
+// value.
 func (o *objects) complete(t *testing.T, value string) {
 	t.Helper()
 	for _, command := range [][]string{{"net-info", o.name}, {"pool-info", o.name}} {
@@ -200,7 +201,8 @@ func (o *objects) complete(t *testing.T, value string) {
 		}
 	}
 	o.l.Virsh(t, o.h.Name, "nwfilter-dumpxml", o.name)
-	if all := o.secrets(); len(all) != 1 {
+	// One is declared, and one says that the pool is shared.
+	if all := o.secrets(); len(all) != 2 {
 		t.Errorf("the host has the secrets %v", all)
 	}
 	attributes, _ := o.tf.State(t, "virtfleet_secret.this")
