@@ -88,3 +88,14 @@ func TestError_showsNoXML(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 }
+
+// TestHost_poolGoneAfterRefusal: a call is refused because its pool was stopped, and the pool is undefined before it is
+// looked at. Then it is known that there is no such pool, as if the call had come later.
+func TestHost_poolGoneAfterRefusal(t *testing.T) {
+	t.Parallel()
+	h := open(t, Config{URI: "test:///default"})
+	refused := &Error{Kind: ErrOperationInvalid, Code: int(golibvirt.ERR_OPERATION_INVALID)}
+	if err := h.ofPool(t.Context(), "gone", refused); !errors.Is(err, ErrNoPool) {
+		t.Errorf("a refusal about a pool that is gone is %v", err)
+	}
+}

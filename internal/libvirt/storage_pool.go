@@ -12,6 +12,8 @@ type StoragePool struct {
 	Name, UUID string
 	// XML is the persistent definition, if there is one, or the active one.
 	XML string
+	// LiveXML is the active definition. It is "" if the pool is inactive. StoragePools doesn't read it.
+	LiveXML string
 	// Active says that the pool is started. The content of an inactive pool is unknown.
 	Active bool
 	// Persistent says that the pool stays when it is stopped, Autostart that the daemon starts it.
@@ -23,7 +25,16 @@ type StoragePool struct {
 // StoragePool reads the pool of that name (virStoragePoolLookupByName, virStoragePoolGetXMLDesc, virStoragePoolGetInfo,
 // virStoragePoolIsPersistent, virStoragePoolGetAutostart).
 func (h *Host) StoragePool(ctx context.Context, name string) (*StoragePool, error) {
-	return onStoragePool(ctx, h, readCall("reading storage pool "+name), name, (*conn).observePool)
+	return onStoragePool(ctx, h, readCall("reading storage pool "+name), name,
+		func(c *conn, pool *golibvirt.StoragePool) (*StoragePool, error) {
+			p, err := c.observePool(pool)
+			if err != nil || !p.Active {
+				return p, err
+			}
+			c.countCall("virStoragePoolGetXMLDesc")
+			p.LiveXML, err = pool.GetXMLDesc(0)
+			return p, err
+		})
 }
 
 // StoragePools reads all pools, except those that exist for the time of a call. It leaves out pools that vanish

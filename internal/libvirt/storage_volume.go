@@ -207,7 +207,10 @@ func (h *Host) ofPool(ctx context.Context, pool string, err error) error {
 	case e.Code == int(golibvirt.ERR_NO_STORAGE_POOL):
 		e.Kind = ErrNoPool
 	case errors.Is(err, ErrOperationInvalid):
-		if p, lookErr := h.StoragePool(ctx, pool); lookErr == nil && !p.Active {
+		switch p, lookErr := h.StoragePool(ctx, pool); {
+		case errors.Is(lookErr, ErrNotFound): // It was stopped at the time of the refusal, and is undefined since.
+			e.Kind = ErrNoPool
+		case lookErr == nil && !p.Active:
 			e.Kind = ErrPoolInactive
 		}
 	}

@@ -162,7 +162,7 @@ func FilterUse(ctx context.Context, h *libvirt.Host, name string) ([]string, err
 	}
 	var used []string
 	for _, u := range users {
-		used = append(used, "virtual machine "+u.Name)
+		used = append(used, u.String())
 	}
 	filters, err := h.NWFilters(ctx)
 	if err != nil {

@@ -238,6 +238,13 @@ func (p Pool) IsIn(actual Pool) bool {
 	return p.Name == actual.Name && p.Type == actual.Type && p.Merge(actual).equal(p)
 }
 
+// isActiveAs reports whether the active definition of a host's pool is that of the persistent one. libvirt reads the
+// permissions of an active pool from its directory.
+func (p Pool) isActiveAs(live Pool) bool {
+	p.Mode, p.Owner, p.Group, p.Label = nil, nil, nil, nil
+	return p.IsIn(live)
+}
+
 func (p Pool) equal(other Pool) bool {
 	theirs := texts(&other)
 	for i, f := range texts(&p) {

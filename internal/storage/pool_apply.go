@@ -26,6 +26,8 @@ type HostPool struct {
 	Pool
 
 	Active, Autostart bool
+	// Outdated says that the pool is active with an earlier definition than its persistent one.
+	Outdated bool
 	// Shared says that all hosts see the same volumes, because of the type or of the record of PoolSettings.Shared.
 	Shared bool
 }
@@ -42,6 +44,9 @@ func (s *Storage) Pool(ctx context.Context, hosts hostset.Set, name string) []ho
 			return nil, err
 		}
 		found := &HostPool{Pool: *p, Active: is.Active, Autostart: is.Autostart, Shared: SharedType(p.Type)}
+		if found.Outdated, err = outdated(*p, is); err != nil {
+			return nil, err
+		}
 		if !found.Shared {
 			if found.Shared, err = hasMark(ctx, h, sharedMark+name); err != nil {
 				return nil, err
@@ -49,6 +54,16 @@ func (s *Storage) Pool(ctx context.Context, hosts hostset.Set, name string) []ho
 		}
 		return found, nil
 	})
+}
+
+// outdated reports whether an active pool has another definition than its persistent one, p: a user has changed that,
+// or a run was killed before it restarted the pool.
+func outdated(p Pool, is *libvirt.StoragePool) (bool, error) {
+	if is.LiveXML == "" {
+		return false, nil
+	}
+	live, err := ReadPool(is.LiveXML)
+	return err == nil && !p.isActiveAs(*live), err
 }
 
 // ApplyPool makes the pool on hosts as declared: it creates a missing pool, starts an inactive pool, and changes a pool
@@ -140,10 +155,15 @@ func buildPool(ctx context.Context, h *libvirt.Host, p Pool) error {
 	return h.BuildStoragePool(ctx, p.Name, p.Type == "fs" || p.Type == "disk" || p.Type == "logical")
 }
 
-// changePool changes the definition if it differs from what is declared, and stops the pool for that.
+// changePool changes the definition if it differs from what is declared, and stops the pool for that. It also stops a
+// pool that is active with another definition.
 func changePool(ctx context.Context, h *libvirt.Host, p Pool, is *libvirt.StoragePool) error {
 	actual, err := ReadPool(is.XML)
-	if err != nil || p.IsIn(*actual) && is.Persistent {
+	if err != nil {
+		return err
+	}
+	isOutdated, err := outdated(*actual, is)
+	if err != nil || p.IsIn(*actual) && is.Persistent && !isOutdated {
 		return err
 	}
 	document, err := p.Patch(is.XML)
@@ -182,12 +202,16 @@ func (s *Storage) RemovePool(
 				return errors.Join(err, h.Conn.StartStoragePool(after, name))
 			}
 		}
-		if err == nil {
-			err = h.Conn.UndefineStoragePool(ctx, name)
-		}
 		if err != nil && !errors.Is(err, libvirt.ErrNotFound) {
 			return err
 		}
-		return setMark(ctx, h.Conn, sharedMark+name, false)
+		// The mark goes before the pool: if this run is killed, the pool that is left says that it isn't done.
+		if err := setMark(ctx, h.Conn, sharedMark+name, false); err != nil {
+			return err
+		}
+		if err := h.Conn.UndefineStoragePool(ctx, name); !errors.Is(err, libvirt.ErrNotFound) {
+			return err
+		}
+		return nil
 	})
 }

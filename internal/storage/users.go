@@ -59,6 +59,42 @@ func (s *Storage) Users(ctx context.Context, hosts hostset.Set, v libvirt.Volume
 	return users, errors.Join(errs...)
 }
 
+// PoolUsers returns the VMs of a host whose definitions name a storage pool, or a file in its directory unless that is
+// "".
+func PoolUsers(ctx context.Context, h *libvirt.Host, pool, directory string) ([]string, error) {
+	prefix := strings.TrimSuffix(directory, "/") + "/"
+	return definitionsWith(ctx, h, func(xml string) bool {
+		return strings.Contains(xml, " pool='"+html.EscapeString(pool)+"'") || directory != "" &&
+			slices.ContainsFunc(pathsIn(xml), func(p string) bool { return strings.HasPrefix(path.Clean(p), prefix) })
+	})
+}
+
+// SecretUsers returns the VMs and storage pools of a host whose definitions name a secret.
+func SecretUsers(ctx context.Context, h *libvirt.Host, uuid string) ([]string, error) {
+	users, err := definitionsWith(ctx, h, func(xml string) bool { return strings.Contains(xml, uuid) })
+	if err != nil {
+		return nil, err
+	}
+	pools, err := h.StoragePools(ctx)
+	for _, p := range pools {
+		if strings.Contains(p.XML, uuid) {
+			users = append(users, "storage pool "+p.Name)
+		}
+	}
+	return users, err
+}
+
+func definitionsWith(ctx context.Context, h *libvirt.Host, uses func(xml string) bool) (users []string, _ error) {
+	domains, err := h.Domains(ctx)
+	for _, d := range domains {
+		if uses(d.LiveXML) || uses(d.PersistentXML) {
+			users = append(users, "virtual machine "+d.Name)
+		}
+	}
+	slices.Sort(users)
+	return users, err
+}
+
 // UserHosts returns the hosts whose definitions may use a volume of a host's pool: all hosts if they share the pool,
 // otherwise that host.
 func (s *Storage) UserHosts(ctx context.Context, host, pool string) (hostset.Set, error) {

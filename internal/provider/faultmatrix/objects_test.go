@@ -13,118 +13,256 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/acctest"
 )
 
-// TestAccFaults_objectsKilled: Terraform and the provider are killed in the middle of creating a network, a filter, a
-// pool, a volume and a secret. They are on the host and not in the state. The next apply completes each of them, and
-// there is one of each. The copy, of which a part may be missing, is made again.
-func TestAccFaults_objectsKilled(t *testing.T) {
-	t.Parallel()
+// objects is a host with one object of each kind, or that gets them.
+type objects struct {
+	l         *lab.Lab
+	h         *lab.Host
+	name, dir string
+	tf        *acctest.CLI
+}
+
+// object is an object of a kind in each of its states.
+type object struct {
+	kind string
+	// created and updated are the attributes before and after the update.
+	created, updated string
+	// made, changed and removed say whether the host has begun to create, update and remove the object, at a point at
+	// which the provider has more to do, unless a single call does everything.
+	made, changed, removed func() bool
+	// afterUpdate and afterDestroy are what the plan says once the provider was killed at that point.
+	afterUpdate, afterDestroy string
+}
+
+func newObjects(t *testing.T) (*objects, []object) {
+	t.Helper()
 	l := lab.Open(t)
-	h, name := l.Host("kvm1"), lab.Name(t)
-	dir := "/var/lib/libvirt/" + name
-	l.Run(t, h.Name, "sh", "-c", fmt.Sprintf("mkdir -p %[1]s-0 && dd if=/dev/urandom of=%[1]s-0/seed bs=1M count=4", dir))
-	l.Virsh(t, h.Name, "pool-create-as", name+"-0", "dir", "--target", dir+"-0")
+	o := &objects{l: l, h: l.Host("kvm1"), name: lab.Name(t), tf: acctest.NewCLI(t)}
+	o.dir = "/var/lib/libvirt/" + o.name
+	// Objects that the others depend on, and that stay.
+	l.Run(t, o.h.Name, "sh", "-ec", strings.NewReplacer("DIR", o.dir, "NAME", o.name).Replace(`
+mkdir -p DIR-0
+dd if=/dev/urandom of=DIR-0/seed bs=1M count=4
+virsh pool-create-as NAME-0 dir --target DIR-0
+cat >/run/NAME.xml <<EOF
+<network><name>NAME-0</name><ip address='10.219.11.1' prefix='24'/></network>
+EOF
+virsh net-define /run/NAME.xml
+rm /run/NAME.xml
+virsh net-start NAME-0`))
 	t.Cleanup(func() {
-		if _, err := h.Run(context.WithoutCancel(t.Context()), "sh", "-c", fmt.Sprintf(
-			"virsh pool-destroy %s-0 && rm -r %[2]s %[2]s-0", name, dir)); err != nil {
+		if _, err := o.h.Run(context.WithoutCancel(t.Context()), "sh", "-ec", strings.NewReplacer(
+			"DIR", o.dir, "NAME", o.name).Replace(`
+virsh net-destroy NAME-0
+virsh net-undefine NAME-0
+virsh pool-destroy NAME-0
+rm -rf DIR DIR-0 DIR-2`)); err != nil {
 			t.Error(err)
 		}
 	})
-	config, direct := "", acctest.OneHost(l)
-	// Each has a provider of its own, whose connection goes silent when the host has the object.
-	add := func(kind, attributes string, made func() bool) {
-		gate := l.Gate(t, h.Name, made)
-		config += acctest.Block{Lab: l, Settings: fmt.Sprintf("alias = %q", kind), Hosts: []acctest.Host{{
-			Of: h, URI: gate.URI(), Settings: fmt.Sprintf("ssh = { known_hosts_file = %q }", gate.KnownHostsFile),
+	named := fmt.Sprintf("name = %q\n  ", o.name)
+	network := "/etc/libvirt/qemu/networks/" + o.name + ".xml"
+	filter, pool := "/etc/libvirt/nwfilter/"+o.name+".xml", "/etc/libvirt/storage/"+o.name+".xml"
+	const shared = "type = \"dir\"\n  shared = true\n  " // The provider records that in a secret.
+	reserved := func(ip string) func() bool {
+		return o.file("/etc/libvirt/qemu/networks/"+o.name+"-0.xml", "ip='"+ip+"'")
+	}
+	not := func(is func() bool) func() bool { return func() bool { return !is() } }
+	rule := `rules = [{ action = "%s", direction = "in", protocol = "tcp" }]`
+	volume := named + fmt.Sprintf(
+		"pool = \"%[1]s-0\"\n  copy_of = \"%[1]s-0/seed\"\n  format = \"raw\"\n  size = ", o.name)
+	reservation := fmt.Sprintf("network = \"%s-0\"\n  mac = \"52:54:00:12:34:56\"\n  ip = ", o.name)
+	secret := fmt.Sprintf("usage = \"ceph\"\n  usage_id = %q\n  private = false\n  ", o.name)
+	return o, []object{
+		{
+			kind: "network", created: named + `forward = { mode = "isolated" }`,
+			updated: named + "forward = { mode = \"isolated\" }\n  domain = { name = \"new.test\" }",
+			made:    o.file(network, ""), changed: o.file(network, "new.test"),
+			removed: not(o.file("/run/libvirt/network/"+o.name+".xml", "")), afterUpdate: "update", afterDestroy: "update",
+		},
+		{
+			kind: "network_filter", created: named + fmt.Sprintf(rule, "drop"), updated: named + fmt.Sprintf(rule, "accept"),
+			made: o.file(filter, ""), changed: o.file(filter, "accept"), removed: not(o.file(filter, "")),
+			afterUpdate: "update", afterDestroy: "create",
+		},
+		{
+			kind: "network_dhcp_host", created: reservation + `"10.219.11.7"`, updated: reservation + `"10.219.11.8"`,
+			made: reserved("10.219.11.7"), changed: reserved("10.219.11.8"), removed: not(reserved("10.219.11.8")),
+			afterUpdate: "no-op", afterDestroy: "create",
+		},
+		{
+			kind: "storage_pool", created: named + shared + fmt.Sprintf("target = { path = %q }", o.dir),
+			updated: named + shared + fmt.Sprintf("target = { path = \"%s-2\" }", o.dir),
+			made:    o.file(pool, ""), changed: o.file(pool, o.dir+"-2"), removed: not(o.file(pool, "")),
+			afterUpdate: "update", afterDestroy: "create",
+		},
+		{
+			kind: "volume", created: volume + `"4Mi"`, updated: volume + `"5Mi"`,
+			made: o.file(o.dir+"-0/"+o.name, ""), changed: func() bool { return o.size() == 5<<20 },
+			removed: not(o.file(o.dir+"-0/"+o.name, "")), afterUpdate: "no-op", afterDestroy: "create",
+		},
+		{
+			kind: "secret", created: secret + `value_wo = "hush"`,
+			updated: secret + "value_wo = \"hush now\"\n  value_wo_version = \"2\"\n  description = \"changed\"",
+			made:    o.hasSecret("<name>" + o.name + "</name>"), changed: o.hasSecret("changed"),
+			removed: not(o.hasSecret("<name>" + o.name + "</name>")), afterUpdate: "update", afterDestroy: "create",
+		},
+	}
+}
+
+// file says whether the host has a file that contains a text.
+func (o *objects) file(at, text string) func() bool {
+	return func() bool {
+		content, err := os.ReadFile(o.h.Path(at))
+		return err == nil && strings.Contains(string(content), text)
+	}
+}
+
+func (o *objects) size() int64 {
+	info, err := os.Stat(o.h.Path(o.dir + "-0/" + o.name))
+	if err != nil {
+		return 0
+	}
+	return info.Size()
+}
+
+// secrets are the host's secrets that name the objects: the one that is declared, and records of the provider. The lock
+// of a killed run stays until the next run takes it over.
+func (o *objects) secrets() (all []string) {
+	files, _ := filepath.Glob(o.h.Path("/etc/libvirt/secrets") + "/*.xml")
+	for _, f := range files {
+		text, err := os.ReadFile(f)
+		if err == nil && strings.Contains(string(text), o.name) && !strings.Contains(string(text), "virtfleet:lock:") {
+			all = append(all, string(text))
+		}
+	}
+	return all
+}
+
+func (o *objects) hasSecret(text string) func() bool {
+	return func() bool {
+		return slices.ContainsFunc(o.secrets(), func(s string) bool { return strings.Contains(s, text) })
+	}
+}
+
+// killed runs a command until it has begun its work on every object, and kills Terraform and the provider. Each object
+// has a provider of its own, whose connection goes silent when the work on it has begun. Then the configuration is the
+// same without these providers.
+func (o *objects) killed(t *testing.T, all []object, command string, attributes func(object) string,
+	begun func(object) func() bool,
+) {
+	t.Helper()
+	gated, direct := "", acctest.OneHost(o.l)
+	for _, is := range all {
+		gate := o.l.Gate(t, o.h.Name, begun(is))
+		gated += acctest.Block{Lab: o.l, Settings: fmt.Sprintf("alias = %q", is.kind), Hosts: []acctest.Host{{
+			Of: o.h, URI: gate.URI(), Settings: fmt.Sprintf("ssh = { known_hosts_file = %q }", gate.KnownHostsFile),
 		}}}.String()
 		body := "resource \"virtfleet_%s\" \"this\" {\n  %s\n  %s\n}\n"
-		config += fmt.Sprintf(body, kind, "provider = virtfleet."+kind, attributes)
-		direct += fmt.Sprintf(body, kind, "", attributes)
+		gated += fmt.Sprintf(body, is.kind, "provider = virtfleet."+is.kind, attributes(is))
+		direct += fmt.Sprintf(body, is.kind, "", attributes(is))
 	}
-	file := func(at string) func() bool {
-		return func() bool {
-			_, err := os.Stat(h.Path(at))
-			return err == nil
-		}
-	}
-	secrets := func() (all []string) {
-		files, _ := filepath.Glob(h.Path("/etc/libvirt/secrets") + "/*.xml")
-		for _, f := range files {
-			if text, err := os.ReadFile(f); err == nil && strings.Contains(string(text), name) {
-				all = append(all, string(text))
-			}
-		}
-		return all
-	}
-	secret := func() bool {
-		return slices.ContainsFunc(secrets(), func(s string) bool { return strings.Contains(s, "<name>"+name+"</name>") })
-	}
-	named := fmt.Sprintf("name = %q\n  ", name)
-	made := map[string]func() bool{
-		"network":        file("/etc/libvirt/qemu/networks/" + name + ".xml"),
-		"network_filter": file("/etc/libvirt/nwfilter/" + name + ".xml"),
-		"storage_pool":   file("/etc/libvirt/storage/" + name + ".xml"),
-		"volume":         file(dir + "-0/" + name),
-		"secret":         secret,
-	}
-	for kind, attributes := range map[string]string{
-		"network":        named + `forward = { mode = "isolated" }`,
-		"network_filter": named + `rules = [{ action = "drop", direction = "in", protocol = "tcp" }]`,
-		"storage_pool":   named + fmt.Sprintf("type = \"dir\"\n  target = { path = %q }", dir),
-		"volume": named + fmt.Sprintf(
-			"pool = \"%[1]s-0\"\n  copy_of = \"%[1]s-0/seed\"\n  format = \"raw\"", name),
-		"secret": fmt.Sprintf("usage = \"ceph\"\n  usage_id = %q\n  private = false\n  value_wo = \"hush\"", name),
-	} {
-		add(kind, attributes, made[kind])
-	}
-	c := acctest.NewCLI(t)
-	c.Config(t, config)
-	killed := c.Start(t, "apply")
-	for kind, is := range made {
-		lab.Await(t, "the "+kind, func() bool {
+	o.tf.Config(t, gated)
+	run := o.tf.Start(t, command)
+	for _, is := range all {
+		lab.Await(t, command+" of the "+is.kind, func() bool {
 			select {
-			case <-killed.Done():
-				t.Fatalf("the apply ended early: %s", killed.Output())
+			case <-run.Done():
+				t.Fatalf("terraform %s ended early: %s", command, run.Output())
 			default:
 			}
-			return is()
+			return begun(is)()
 		})
 	}
-	if err := killed.Kill(); err != nil {
+	if err := run.Kill(); err != nil {
 		t.Fatal(err)
 	}
-	<-killed.Done()
-	uuid := l.Virsh(t, h.Name, "net-uuid", name)
-	l.Run(t, h.Name, "dd", "if=/dev/zero", "of="+dir+"-0/"+name, "bs=1M", "count=1", "conv=notrunc")
+	<-run.Done()
+	o.tf.Config(t, direct)
+}
 
-	c.Config(t, direct)
-	c.Run(t, "apply")
-	if got := l.Virsh(t, h.Name, "net-uuid", name); got != uuid {
-		t.Errorf("the network is %s, not %s", got, uuid)
+// plans expects the plan to say what is left to do.
+func (o *objects) plans(t *testing.T, all []object, want func(object) string) {
+	t.Helper()
+	actions := o.tf.Actions(t)
+	for _, is := range all {
+		if got := actions["virtfleet_"+is.kind+".this"]; got != want(is) {
+			t.Errorf("the plan for the %s is %q, not %q", is.kind, got, want(is))
+		}
 	}
-	for _, command := range [][]string{{"net-info", name}, {"pool-info", name}} {
-		if out := l.Virsh(t, h.Name, command...); !strings.Contains(out, "yes") && !strings.Contains(out, "running") {
+}
+
+// complete expects that nothing is left to do, that the network and the pool are active, and that the secret has that
+// value.
+func (o *objects) complete(t *testing.T, value string) {
+	t.Helper()
+	for _, command := range [][]string{{"net-info", o.name}, {"pool-info", o.name}} {
+		if out := o.l.Virsh(t, o.h.Name, command...); !strings.Contains(out, "yes") && !strings.Contains(out, "running") {
 			t.Errorf("%v: %s", command, out)
 		}
 	}
-	l.Virsh(t, h.Name, "nwfilter-dumpxml", name)
-	l.Run(t, h.Name, "cmp", dir+"-0/seed", dir+"-0/"+name)
-	if all := secrets(); len(all) != 1 {
+	o.l.Virsh(t, o.h.Name, "nwfilter-dumpxml", o.name)
+	// One is declared, and one says that the pool is shared.
+	if all := o.secrets(); len(all) != 2 {
 		t.Errorf("the host has the secrets %v", all)
 	}
-	attributes, _ := c.State(t, "virtfleet_secret.this")
-	if got := l.Virsh(t, h.Name, "secret-get-value", "--plain", fmt.Sprint(attributes["id"])); got != "hush" {
+	attributes, _ := o.tf.State(t, "virtfleet_secret.this")
+	if got := o.l.Virsh(t, o.h.Name, "secret-get-value", "--plain", fmt.Sprint(attributes["id"])); got != value {
 		t.Errorf("the secret has another value")
 	}
-	if out, empty := c.Empty(t); !empty {
+	if out, empty := o.tf.Empty(t); !empty {
 		t.Errorf("the plan isn't empty: %s", out)
 	}
-	c.Run(t, "destroy")
-	for kind, is := range made {
-		if is() {
-			t.Errorf("the host still has the %s", kind)
+}
+
+// TestAccFaults_objectsKilled: Terraform and the provider are killed in the middle of creating, updating and destroying
+// a network, a filter, a reservation, a pool, a volume and a secret. The next plan says what is left to do, and the next
+// apply does it: there is one of each object, none is half updated, and none is left when they are destroyed. The copy
+// in the volume, of which a part may be missing, is made again.
+func TestAccFaults_objectsKilled(t *testing.T) {
+	t.Parallel()
+	o, all := newObjects(t)
+	created, updated := func(is object) string { return is.created }, func(is object) string { return is.updated }
+
+	o.killed(t, all, "apply", created, func(is object) func() bool { return is.made })
+	uuid := o.l.Virsh(t, o.h.Name, "net-uuid", o.name)
+	o.l.Run(t, o.h.Name, "dd", "if=/dev/zero", "of="+o.dir+"-0/"+o.name, "bs=1M", "count=1", "conv=notrunc")
+	o.plans(t, all, func(object) string { return "create" })
+	o.tf.Run(t, "apply")
+	if got := o.l.Virsh(t, o.h.Name, "net-uuid", o.name); got != uuid {
+		t.Errorf("the network is %s, not %s", got, uuid)
+	}
+	o.l.Run(t, o.h.Name, "cmp", o.dir+"-0/seed", o.dir+"-0/"+o.name)
+	o.complete(t, "hush")
+
+	o.killed(t, all, "apply", updated, func(is object) func() bool { return is.changed })
+	o.plans(t, all, func(is object) string { return is.afterUpdate })
+	o.tf.Run(t, "apply")
+	o.l.Run(t, o.h.Name, "cmp", "--bytes=4MiB", o.dir+"-0/seed", o.dir+"-0/"+o.name)
+	for look, want := range map[string]string{
+		"net-dumpxml " + o.name: "new.test", "nwfilter-dumpxml " + o.name: "accept", "pool-dumpxml " + o.name: o.dir + "-2<",
+		"net-dumpxml " + o.name + "-0": "10.219.11.8", "vol-info " + o.name + " " + o.name + "-0": "5.00 MiB",
+	} {
+		if out := o.l.Virsh(t, o.h.Name, strings.Fields(look)...); !strings.Contains(out, want) {
+			t.Errorf("%s lacks %s: %s", look, want, out)
 		}
 	}
-	if all := secrets(); len(all) > 0 {
+	o.complete(t, "hush now")
+
+	o.killed(t, all, "destroy", updated, func(is object) func() bool { return is.removed })
+	o.plans(t, all, func(is object) string { return is.afterDestroy })
+	o.tf.Run(t, "destroy")
+	for _, is := range all {
+		if !is.removed() {
+			t.Errorf("the host still has the %s", is.kind)
+		}
+	}
+	for _, list := range []string{"net-list --all", "pool-list --all", "nwfilter-list"} {
+		out := o.l.Virsh(t, o.h.Name, strings.Fields(list)...)
+		if strings.Contains(strings.ReplaceAll(out, o.name+"-0 ", ""), o.name) {
+			t.Errorf("%s: the host still has %s", list, out)
+		}
+	}
+	if all := o.secrets(); len(all) > 0 {
 		t.Errorf("the host still has the secrets %v", all)
 	}
 }

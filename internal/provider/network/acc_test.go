@@ -260,3 +260,61 @@ func TestAccNetwork(t *testing.T) {
 		},
 	})
 }
+
+// TestAccNetwork_inactive: a network that is declared inactive isn't started. One that was started by hand is drift: the
+// plan says that it is stopped, and refuses that while a VM runs in it.
+func TestAccNetwork_inactive(t *testing.T) {
+	t.Parallel()
+	l := lab.Open(t)
+	name := lab.Name(t)
+	c := acctest.NewCLI(t)
+	config := func(says string) {
+		c.Config(t, acctest.OneHost(l)+fmt.Sprintf(
+			"resource \"virtfleet_network\" \"this\" {\n  name = %q\n  autostart = false\n  %s\n}\n", name, says))
+	}
+	is := func(when, active string) {
+		t.Helper()
+		info := strings.Join(strings.Fields(l.Virsh(t, "kvm1", "net-info", name)), " ")
+		if want := "Active: " + active + " Persistent: yes Autostart: no"; !strings.Contains(info, want) {
+			t.Errorf("%s: %s", when, info)
+		}
+		if out, empty := c.Empty(t); !empty {
+			t.Errorf("%s: %s", when, out)
+		}
+	}
+	config("active = false")
+	c.Run(t, "apply")
+	is("created", "no")
+
+	l.Virsh(t, "kvm1", "net-start", name)
+	plan := c.Plan(t)[address]
+	before, after := plan.Before["host_states"], plan.After["host_states"]
+	if plan.Actions != "update" || fmt.Sprint(before, after) != "map[kvm1:active] map[kvm1:inactive]" {
+		t.Errorf("started by hand: %s from %v to %v", plan.Actions, before, after)
+	}
+	l.Define(t, "kvm1", fmt.Sprintf(`<domain type='qemu'><name>%[1]s</name><memory unit='MiB'>16</memory>
+		<os><type>hvm</type></os><devices><interface type='network'><source network='%[1]s'/></interface></devices></domain>`,
+		name))
+	l.Virsh(t, "kvm1", "start", "--paused", name)
+	if out := c.Fail(t, "plan"); !strings.Contains(out, "Network would be interrupted") || !strings.Contains(out,
+		"is stopped on host kvm1. Running virtual machines that use it there: "+name) {
+		t.Error(out)
+	}
+	l.Virsh(t, "kvm1", "destroy", name)
+	l.Virsh(t, "kvm1", "undefine", name)
+	if out := c.Run(t, "apply"); !strings.Contains(out, "Network is interrupted") {
+		t.Error(out)
+	}
+	is("stopped again", "no")
+
+	config("")
+	c.Run(t, "apply")
+	is("declared active", "yes")
+	config("active = false")
+	c.Run(t, "apply")
+	is("declared inactive", "no")
+	c.Run(t, "destroy")
+	if all := l.Virsh(t, "kvm1", "net-list", "--all", "--name"); strings.Contains(all, name) {
+		t.Errorf("it is still there: %s", all)
+	}
+}

@@ -73,14 +73,20 @@ func problemDiagnostics(spec network.Spec) (diags diag.Diagnostics) {
 // noun returns the network's name in errors.
 func noun(name types.String) string { return fmt.Sprintf("network %q", name.ValueString()) }
 
-// ModifyPlan plans the network healthy on every host, and warns about what a change cuts off.
+// ModifyPlan plans the network healthy on every host, and warns about what a change cuts off and what keeps the network
+// from being removed.
 func (r *networkResource) ModifyPlan(
 	ctx context.Context, req resource.ModifyPlanRequest, resp *resource.ModifyPlanResponse,
 ) {
-	if r.Data == nil || req.Plan.Raw.IsNull() {
+	if r.Data == nil {
 		return
 	}
 	var config, plan, state model
+	if req.Plan.Raw.IsNull() {
+		resp.Diagnostics.Append(req.State.Get(ctx, &state)...)
+		resp.Diagnostics.Append(r.warnOfUsers(ctx, state, true, nil)...)
+		return
+	}
 	resp.Diagnostics.Append(req.Config.Get(ctx, &config)...)
 	resp.Diagnostics.Append(req.Plan.Get(ctx, &plan)...)
 	if resp.Diagnostics.HasError() {
@@ -113,6 +119,7 @@ func (r *networkResource) ModifyPlan(
 	if resp.Plan.Raw.Equal(req.State.Raw) {
 		return
 	}
+	resp.Diagnostics.Append(r.warnOfUsers(ctx, state, !plan.Name.Equal(state.Name), targets)...)
 	spec, known, diags := plan.spec(config.declaredBlocks())
 	resp.Diagnostics.Append(diags...)
 	if known && plan.Name.Equal(state.Name) {
@@ -131,6 +138,30 @@ func (r *networkResource) planTargets(config, plan model, createsBridge bool) (h
 		}
 	}
 	return targets, diags
+}
+
+// warnOfUsers lists the VMs that use a network which is to be removed from hosts.
+func (r *networkResource) warnOfUsers(
+	ctx context.Context, state model, removed bool, targets hostset.Set,
+) (diags diag.Diagnostics) {
+	if r.Data.Unknown {
+		return nil
+	}
+	losing := onhosts.Losing(r.Data, state.Hosts, state.HostStates, removed, targets)
+	for _, use := range onhosts.InUse(ctx, losing, noun(state.Name), func(ctx context.Context, h *libvirt.Host) ([]string, error) {
+		return userNames(network.Users(ctx, h, state.Name.ValueString()))
+	}) {
+		diags.AddWarning("Network is in use", use+" It is destroyed only when nothing uses it any more. "+
+			network.ChangeUsersFirst+".")
+	}
+	return diags
+}
+
+func userNames(users []network.User, err error) (names []string, _ error) {
+	for _, u := range users {
+		names = append(names, u.String())
+	}
+	return names, err
 }
 
 // warnOfRestarts warns about the hosts on which the network is restarted or stopped, and about the VMs that lose their

@@ -37,7 +37,8 @@ func TestNetworkDHCPHost_refused(t *testing.T) {
 	})
 }
 
-// TestAccNetworkDHCPHost is the life of a reservation on two hosts, together with one that was made by hand.
+// TestAccNetworkDHCPHost is the life of a reservation on two hosts, together with one that was made by hand. A client
+// with the MAC address gets the reserved address and name.
 func TestAccNetworkDHCPHost(t *testing.T) {
 	t.Parallel()
 	l := lab.Open(t)
@@ -71,6 +72,24 @@ resource "virtfleet_network_dhcp_host" "this" {
 			return nil
 		}
 	}
+	// gets is what a DHCP client with the MAC address is told on a host: its address and name.
+	gets := func(want string) resource.TestCheckFunc {
+		return func(*terraform.State) error {
+			const client = `
+ip link add dhcp-peer type veth peer name dhcp-client address MAC
+trap "ip link delete dhcp-peer; rm -f /run/dhcp-client" EXIT
+ip link set dhcp-peer master BRIDGE up
+ip link set dhcp-client up
+printf '#!/bin/sh\n[ "$1" != bound ] || echo "lease: $ip $hostname"\n' >/run/dhcp-client
+chmod +x /run/dhcp-client
+busybox udhcpc -f -q -n -t 20 -T 1 -O hostname -i dhcp-client -s /run/dhcp-client`
+			script := strings.NewReplacer("MAC", mac, "BRIDGE", "vn"+name[len(name)-6:]).Replace(client)
+			if out := l.Run(t, "kvm1", "sh", "-ec", script); !strings.Contains(out, "lease: "+want) {
+				return fmt.Errorf("want %s; the client says %s", want, out)
+			}
+			return nil
+		}
+	}
 	update := resource.ConfigPlanChecks{PreApply: []plancheck.PlanCheck{
 		plancheck.ExpectResourceAction(address, plancheck.ResourceActionUpdate),
 		plancheck.ExpectResourceAction("virtfleet_network.this", plancheck.ResourceActionNoop),
@@ -78,14 +97,18 @@ resource "virtfleet_network_dhcp_host" "this" {
 	resource.Test(t, resource.TestCase{
 		ProtoV6ProviderFactories: acctest.Factories(t),
 		Steps: []resource.TestStep{
-			{Config: config("10.213.8.50", "web"), Check: everywhere("name='web' ip='10.213.8.50'", "")},
+			{
+				Config: config("10.213.8.50", "web"),
+				Check:  resource.ComposeTestCheckFunc(everywhere("name='web' ip='10.213.8.50'", ""), gets("10.213.8.50 web")),
+			},
 			{
 				PreConfig: func() {
 					l.Virsh(t, "kvm2", "net-update", name, "add", "ip-dhcp-host", "--live", "--config",
 						"<host mac='52:54:00:07:01:99' ip='10.213.8.99'/>")
 				},
 				Config: config("10.213.8.51", "www"), ConfigPlanChecks: update,
-				Check: everywhere("name='www' ip='10.213.8.51'", "10.213.8.50"),
+				Check: resource.ComposeTestCheckFunc(
+					everywhere("name='www' ip='10.213.8.51'", "10.213.8.50"), gets("10.213.8.51 www")),
 			},
 			{ // Removed by hand from what is active on one host.
 				PreConfig: func() {

@@ -38,7 +38,8 @@ func TestNetworkFilter_refused(t *testing.T) {
 	})
 }
 
-// TestAccNetworkFilter is the life of a filter on two hosts: made, changed, repaired, kept while it is used, imported.
+// TestAccNetworkFilter is the life of a filter on two hosts: made, added to a host, changed, repaired, kept
+// while it is used, imported, removed from a host.
 func TestAccNetworkFilter(t *testing.T) {
 	t.Parallel()
 	l := lab.Open(t)
@@ -53,6 +54,9 @@ func TestAccNetworkFilter(t *testing.T) {
 			{ action = "accept", direction = "in", protocol = "tcp", match = { dstportstart = "` + port + `" } },
 			{ action = "drop", direction = "in", priority = 900, protocol = "all" },
 		]`)
+	}
+	on := func(host, port string) string {
+		return strings.Replace(rules(port), "rules =", fmt.Sprintf("hosts = [%q]\n  rules =", host), 1)
 	}
 	everywhere := func(has, hasNot string) resource.TestCheckFunc {
 		return func(*terraform.State) error {
@@ -82,7 +86,8 @@ func TestAccNetworkFilter(t *testing.T) {
 			return nil
 		},
 		Steps: []resource.TestStep{
-			{Config: rules("22"), Check: everywhere("dstportstart='22'", "")},
+			{Config: on("kvm1", "22")},
+			{Config: rules("22"), ConfigPlanChecks: update, Check: everywhere("dstportstart='22'", "")},
 			{Config: rules("80"), ConfigPlanChecks: update, Check: everywhere("dstportstart='80'", "dstportstart='22'")},
 			{ // Removed by hand on one host.
 				PreConfig: func() { l.Virsh(t, "kvm2", "nwfilter-undefine", name) },
@@ -100,7 +105,17 @@ func TestAccNetworkFilter(t *testing.T) {
 				PreConfig: func() { l.Define(t, "kvm1", guest) },
 				Config:    rules("80"), Destroy: true, ExpectError: regexp.MustCompile("virtual machine\\s+" + name),
 			},
-			{PreConfig: func() { l.Virsh(t, "kvm1", "undefine", name) }, Config: rules("80")},
+			{
+				PreConfig: func() { l.Virsh(t, "kvm1", "undefine", name) },
+				Config:    on("kvm2", "80"),
+				Check: func(*terraform.State) error {
+					first, second := l.Virsh(t, "kvm1", "nwfilter-list"), l.Virsh(t, "kvm2", "nwfilter-list")
+					if strings.Contains(first, name) || !strings.Contains(second, name) {
+						return fmt.Errorf("host kvm1 has %s, and kvm2 %s", first, second)
+					}
+					return nil
+				},
+			},
 		},
 	})
 }

@@ -3,7 +3,6 @@ package networkfilter
 import (
 	"context"
 	"fmt"
-	"strings"
 	"sync"
 
 	"github.com/hashicorp/terraform-plugin-framework/attr"
@@ -113,7 +112,8 @@ func (r *filterResource) ModifyPlan(
 		resp.Diagnostics.Append(req.State.Get(ctx, &state)...)
 	}
 	if req.Plan.Raw.IsNull() {
-		resp.Diagnostics.Append(r.warnOfUsers(ctx, &state)...)
+		resp.Diagnostics.Append(r.warnOfUsers(ctx, &state,
+			onhosts.Losing(r.Data, state.Hosts, state.HostStates, true, nil))...)
 		return
 	}
 	resp.Diagnostics.Append(req.Plan.Get(ctx, &plan)...)
@@ -126,22 +126,19 @@ func (r *filterResource) ModifyPlan(
 	if req.State.Raw.IsNull() || resp.Diagnostics.HasError() {
 		return
 	}
+	resp.Diagnostics.Append(r.warnOfUsers(ctx, &state, onhosts.Losing(r.Data, state.Hosts, state.HostStates,
+		!plan.Name.Equal(state.Name), targets))...)
 	states := onhosts.PlanStates(targets, plan.Hosts, onhosts.Present)
 	resp.Diagnostics.Append(resp.Plan.SetAttribute(ctx, path.Root(onhosts.StatesName), states)...)
 }
 
-// warnOfUsers lists what uses a filter that is to be destroyed.
-func (r *filterResource) warnOfUsers(ctx context.Context, state *model) (diags diag.Diagnostics) {
-	known, _ := onhosts.Known(r.Data, state.Hosts, state.HostStates)
-	answers := hostset.Ask(ctx, known, func(ctx context.Context, h *libvirt.Host) (*[]string, error) {
-		used, err := network.FilterUse(ctx, h, state.Name.ValueString())
-		return &used, err
-	})
-	for _, a := range hostset.Found(answers) {
-		if len(*a.Value) > 0 {
-			diags.AddWarning("Network filter is in use", fmt.Sprintf("On host %s the %s is used by %s. It is destroyed only "+
-				"when nothing uses it any more.", a.Host, state.noun(), strings.Join(*a.Value, ", ")))
-		}
+// warnOfUsers lists what uses a filter that is to be removed from hosts.
+func (r *filterResource) warnOfUsers(ctx context.Context, state *model, losing hostset.Set) (diags diag.Diagnostics) {
+	for _, use := range onhosts.InUse(ctx, losing, state.noun(), func(ctx context.Context, h *libvirt.Host) ([]string, error) {
+		return network.FilterUse(ctx, h, state.Name.ValueString())
+	}) {
+		diags.AddWarning("Network filter is in use", use+" It is destroyed only when nothing uses it any more. "+
+			network.ChangeUsersFirst+".")
 	}
 	return diags
 }

@@ -245,6 +245,34 @@ func Leaving(data *meta.Data, last types.Map, targets hostset.Set) hostset.Set {
 	return data.Fleet.Connections().Named(value.Keys(value.StringMap(last))...).Without(targets.Names()...).Present()
 }
 
+// Losing returns the configured hosts that lose the resource by a plan: all that may have it if it is destroyed or
+// replaced, otherwise those that leave its targets. hosts and last are those of the state.
+func Losing(data *meta.Data, hosts types.Set, last types.Map, removed bool, targets hostset.Set) hostset.Set {
+	if removed {
+		known, _ := Known(data, hosts, last)
+		return known
+	}
+	return Leaving(data, last, targets)
+}
+
+// InUse returns, for each host on which something uses the resource, a sentence that names the users. A host that
+// doesn't answer is left out: Read has reported it.
+func InUse(
+	ctx context.Context, hosts hostset.Set, noun string, users func(context.Context, *libvirt.Host) ([]string, error),
+) (sentences []string) {
+	answers := hostset.Ask(ctx, hosts, func(ctx context.Context, h *libvirt.Host) (*[]string, error) {
+		used, err := users(ctx, h)
+		return &used, err
+	})
+	for _, a := range hostset.Found(answers) {
+		if len(*a.Value) > 0 {
+			sentences = append(sentences, fmt.Sprintf("On host %s the %s is used by %s.", a.Host, noun,
+				strings.Join(*a.Value, ", ")))
+		}
+	}
+	return sentences
+}
+
 // StillThere puts the hosts from which a resource could not be removed back into host_states.
 func StillThere(states types.Map, left map[string]error, last types.Map) types.Map {
 	all, before := value.StringMap(states), value.StringMap(last)

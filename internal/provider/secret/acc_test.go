@@ -184,3 +184,60 @@ func TestAccSecret_stays(t *testing.T) {
 	}
 	l.Virsh(t, "kvm2", "secret-undefine", own)
 }
+
+// TestAccSecret_usages: secrets for TLS and for virtual TPMs are created, imported as declared, changed and destroyed.
+func TestAccSecret_usages(t *testing.T) {
+	t.Parallel()
+	l := lab.Open(t)
+	id, usages := lab.Name(t), []string{"tls", "vtpm"}
+	config := func(value string) string {
+		all := acctest.OneHost(l)
+		for _, usage := range usages {
+			all += fmt.Sprintf("resource \"virtfleet_secret\" %[1]q {\n  usage = %[1]q\n  usage_id = %[2]q\n  private = false\n"+
+				"  value_wo = \"%[1]s-%[3]s\"\n  value_wo_version = %[3]q\n}\n", usage, id, value)
+		}
+		return all
+	}
+	imports := ""
+	for _, usage := range usages {
+		imports += fmt.Sprintf("import {\n  to = virtfleet_secret.%[1]s\n  id = \"%[1]s/%s\"\n}\n", usage, id)
+	}
+	c, other := acctest.NewCLI(t), acctest.NewCLI(t)
+	ids := map[string]string{}
+	has := func(value string) {
+		t.Helper()
+		for _, usage := range usages {
+			attributes, _ := c.State(t, "virtfleet_secret."+usage)
+			uuid := fmt.Sprint(attributes["id"])
+			if before := ids[usage]; before != "" && before != uuid {
+				t.Errorf("%s: secret %s is %s now", usage, before, uuid)
+			}
+			ids[usage] = uuid
+			xml := l.Virsh(t, "kvm1", "secret-dumpxml", uuid)
+			if !strings.Contains(xml, "<usage type='"+usage+"'>") || !strings.Contains(xml, "<name>"+id+"</name>") {
+				t.Errorf("%s: %s", usage, xml)
+			}
+			if got := l.Virsh(t, "kvm1", "secret-get-value", "--plain", uuid); got != usage+"-"+value {
+				t.Errorf("%s: the value isn't the one of version %s", usage, value)
+			}
+		}
+		if out, empty := c.Empty(t); !empty {
+			t.Errorf("version %s: %s", value, out)
+		}
+	}
+	c.Config(t, config("1"))
+	c.Run(t, "apply")
+	has("1")
+	other.Config(t, config("1")+imports)
+	if out := other.Run(t, "plan"); !strings.Contains(out, "2 to import, 0 to add, 2 to change, 0 to destroy") ||
+		strings.Count(out, "+ value_wo_version") != 2 { // No host knows the version.
+		t.Error(out)
+	}
+	c.Config(t, config("2"))
+	c.Run(t, "apply")
+	has("2")
+	c.Run(t, "destroy")
+	if left := l.Virsh(t, "kvm1", "secret-list"); strings.Contains(left, id) {
+		t.Errorf("left: %s", left)
+	}
+}

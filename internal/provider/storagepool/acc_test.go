@@ -310,3 +310,44 @@ resource "virtfleet_storage_pool" "this" {
 		},
 	})
 }
+
+// TestAccStoragePool_refresh: libvirt knows what it has read of a pool. A plan doesn't make it read the pool again, so a
+// file that was put there by hand is no volume at first. It is one after an apply that changes the pool.
+func TestAccStoragePool_refresh(t *testing.T) {
+	t.Parallel()
+	l := lab.Open(t)
+	name := lab.Name(t)
+	at := "/var/lib/libvirt/" + name
+	c := acctest.NewCLI(t)
+	config := func(autostart bool) string {
+		return acctest.OneHost(l) + fmt.Sprintf("resource \"virtfleet_storage_pool\" \"this\" {\n  name = %q\n"+
+			"  type = \"dir\"\n  target = { path = %q }\n  autostart = %v\n}\n", name, at, autostart)
+	}
+	volume := fmt.Sprintf("resource \"virtfleet_volume\" \"this\" {\n  name = \"byhand\"\n"+
+		"  pool = virtfleet_storage_pool.this.name\n"+
+		"  size = \"1Mi\"\n  format = \"raw\"\n}\nimport {\n  to = virtfleet_volume.this\n  id = \"%[1]s/byhand\"\n}\n", name)
+	c.Config(t, config(true))
+	c.Run(t, "apply")
+	l.Run(t, "kvm1", "truncate", "-s", "1M", at+"/byhand")
+	if out, empty := c.Empty(t); !empty {
+		t.Error(out)
+	}
+	c.Config(t, config(true)+volume)
+	if out := c.Fail(t, "plan"); !strings.Contains(out, "no configured host has the volume") {
+		t.Error(out)
+	}
+	c.Config(t, config(false))
+	c.Run(t, "apply")
+	c.Config(t, config(false)+volume)
+	if out := c.Run(t, "apply"); !strings.Contains(out, "1 imported, 0 added, 0 changed, 0 destroyed") {
+		t.Error(out)
+	}
+	if out, empty := c.Empty(t); !empty {
+		t.Error(out)
+	}
+	c.Run(t, "destroy")
+	l.Run(t, "kvm1", "rmdir", at) // The volume is gone with its file.
+	if left := xml(t, l, l.Host("kvm1"), name); left != "" {
+		t.Errorf("left: %s", left)
+	}
+}

@@ -1,8 +1,10 @@
 package storagepool_test
 
 import (
+	"context"
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -14,9 +16,13 @@ import (
 	"github.com/hashicorp/terraform-plugin-testing/tfjsonpath"
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/lab"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/acctest"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/storage"
 )
+
+// secretOfPools is the UUID of a secret that no host has.
+const secretOfPools = "6f1f3a5e-6a3e-4b3b-9c53-2d8d4e2f7a10"
 
 // sources are what pools of every type need, as the guide to storage pools says.
 var sources = map[string]string{
@@ -30,16 +36,16 @@ var sources = map[string]string{
 		source = { devices = ["/dev/sdd"], format = "gpt" }`,
 	"iscsi": `target = { path = "/dev/disk/by-path" }
 		source = {
-			hosts = [{ name = "san.example.net", port = 3260 }], devices = ["iqn.2026-01.net.example:vms"]
-			auth  = { type = "chap", username = "me", secret = "s" }
+			hosts = [{ name = "san.example.net" }], devices = ["iqn.2026-01.net.example:vms"]
+			auth  = { type = "chap", username = "me", secret = "` + secretOfPools + `" }
 		}`,
 	"iscsi-direct": `source = {
 			hosts     = [{ name = "san.example.net" }], devices = ["iqn.2026-01.net.example:vms"]
 			initiator = "iqn.2026-01.net.example:me"
 		}`,
 	"rbd": `source = {
-			name = "vms", hosts = [{ name = "mon1.example.net" }, { name = "mon2.example.net" }]
-			auth = { type = "ceph", username = "libvirt", secret = "s" }
+			name = "vms", hosts = [{ name = "mon1.example.net" }]
+			auth = { type = "ceph", username = "libvirt", secret = "` + secretOfPools + `" }
 		}`,
 	"gluster": `source = { name = "vms", hosts = [{ name = "nas.example.net" }], dir = "/" }`,
 	"zfs":     `source = { name = "tank", devices = ["/dev/sde"] }`,
@@ -48,10 +54,20 @@ var sources = map[string]string{
 	"mpath": `target = { path = "/dev/mapper" }`,
 }
 
-// TestStoragePool_everyTypeIsPlanned: what the guide says that each type needs makes a plan.
-func TestStoragePool_everyTypeIsPlanned(t *testing.T) {
+// TestStoragePool_everyType: what the guide says that each type needs makes a pool of libvirt's test driver, and a plan
+// that is empty afterwards.
+func TestStoragePool_everyType(t *testing.T) {
 	t.Parallel()
 	acctest.NeedsTerraform(t)
+	// The test driver forgets everything when there is no connection to it any more.
+	h, err := libvirt.Open(libvirt.Config{Name: "local", URI: "test:///default"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = h.Close() })
+	if _, err := h.StoragePools(t.Context()); err != nil {
+		t.Fatal(err)
+	}
 	config := acctest.Local("")
 	for _, kind := range storage.PoolTypes() {
 		config += fmt.Sprintf("resource \"virtfleet_storage_pool\" %[1]q {\n  name = %[1]q\n  type = %[1]q\n  %[2]s\n}\n",
@@ -59,8 +75,81 @@ func TestStoragePool_everyTypeIsPlanned(t *testing.T) {
 	}
 	resource.UnitTest(t, resource.TestCase{
 		ProtoV6ProviderFactories: acctest.Factories(t),
-		Steps:                    []resource.TestStep{{Config: config, PlanOnly: true, ExpectNonEmptyPlan: true}},
+		Steps:                    []resource.TestStep{{Config: config}},
 	})
+}
+
+// TestAccStoragePool_everyTypeIsDefined: a host's libvirt has a pool of every type, as virsh defines it. It is imported
+// as declared, so the plan changes nothing but that it starts the pool, for which a server or device would be needed.
+func TestAccStoragePool_everyTypeIsDefined(t *testing.T) {
+	t.Parallel()
+	l := lab.Open(t)
+	name := lab.Name(t)
+	const target = " --source-dev iqn.2026-01.net.example:vms"
+	const path = " --target /dev/disk/by-path"
+	define := map[string]string{
+		"dir":     "--target /srv/vms",
+		"fs":      "--target /srv/fs --source-dev /dev/sdb1 --source-format ext4",
+		"netfs":   "--target /srv/nfs --source-host nas.example.net --source-path /export --source-format nfs",
+		"logical": "--source-name vg --source-dev /dev/sdc",
+		"disk":    "--target /dev --source-dev /dev/sdd --source-format gpt",
+		"iscsi": "--source-host san.example.net" + target + path +
+			" --auth-type chap --auth-username me --secret-uuid " + secretOfPools,
+		"iscsi-direct": "--source-host san.example.net" + target + " --source-initiator iqn.2026-01.net.example:me",
+		"rbd": "--source-name vms --source-host mon1.example.net" +
+			" --auth-type ceph --auth-username libvirt --secret-uuid " + secretOfPools,
+		"gluster": "--source-name vms --source-host nas.example.net --source-path /",
+		"zfs":     "--source-name tank --source-dev /dev/sde",
+		"scsi":    "--adapter-name scsi_host0" + path,
+	}
+	var all, config, undefine strings.Builder
+	// A host has one pool of type mpath, which may be that of TestAccStoragePool_onDevices.
+	kinds := slices.DeleteFunc(storage.PoolTypes(), func(kind string) bool { return kind == "mpath" })
+	for _, kind := range kinds {
+		fmt.Fprintf(&all, "virsh pool-define-as %s-%s %[2]s %s\n", name, kind, define[kind])
+		fmt.Fprintf(&undefine, "virsh pool-undefine %s-%s\n", name, kind)
+		fmt.Fprintf(&config, "import {\n  to = virtfleet_storage_pool.%[2]s\n  id = \"%[1]s-%[2]s\"\n}\n"+
+			"resource \"virtfleet_storage_pool\" %[2]q {\n  name = \"%[1]s-%[2]s\"\n  type = %[2]q\n  %[3]s\n}\n",
+			name, kind, sources[kind])
+	}
+	t.Cleanup(func() {
+		if _, err := l.Host("kvm1").Run(context.WithoutCancel(t.Context()), "sh", "-c", undefine.String()); err != nil {
+			t.Error(err)
+		}
+	})
+	l.Run(t, "kvm1", "sh", "-ec", all.String())
+	tf := acctest.NewCLI(t)
+	tf.Config(t, acctest.OneHost(l)+config.String())
+	changes := tf.Plan(t)
+	for _, kind := range kinds {
+		c := changes["virtfleet_storage_pool."+kind]
+		if fmt.Sprint(c.Before["host_states"], c.After["host_states"]) != "map[kvm1:inactive] map[kvm1:active]" {
+			t.Errorf("%s: from %v to %v", kind, c.Before["host_states"], c.After["host_states"])
+		}
+		delete(c.After, "host_states")
+		if !isIn(c.After, c.Before) {
+			t.Errorf("%s: %v is declared, and %v imported", kind, c.After, c.Before)
+		}
+	}
+}
+
+// isIn says whether an object that was read has what is declared.
+func isIn(declared, is any) bool {
+	switch declared := declared.(type) {
+	case nil:
+		return true
+	case map[string]any:
+		all, ok := is.(map[string]any)
+		for name, v := range declared {
+			ok = ok && isIn(v, all[name])
+		}
+		return ok
+	case []any:
+		all, ok := is.([]any)
+		return ok && slices.EqualFunc(declared, all, isIn)
+	default:
+		return declared == is
+	}
 }
 
 // TestAccStoragePool_onDevices: a filesystem and a volume group are made on block devices, once, and their pools are

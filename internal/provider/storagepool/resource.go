@@ -3,6 +3,8 @@ package storagepool
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 
 	"github.com/hashicorp/terraform-plugin-framework/diag"
 	"github.com/hashicorp/terraform-plugin-framework/path"
@@ -14,6 +16,7 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/meta"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/onhosts"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/value"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/storage"
 )
 
@@ -21,6 +24,9 @@ import (
 const TypeName = "virtfleet_storage_pool"
 
 const noun = "storage pool"
+
+// outdated is the value of host_states for a host whose pool is active with another definition than its persistent one.
+const outdated = "outdated"
 
 var (
 	_ resource.ResourceWithConfigure      = (*poolResource)(nil)
@@ -54,10 +60,18 @@ func (*poolResource) ValidateConfig(
 	}
 }
 
-// ModifyPlan plans that the pool is active on every host, which repairs pools that aren't.
+// ModifyPlan plans that the pool is active on every host, which repairs pools that aren't, and warns about what uses a
+// pool that is to be removed.
 func (r *poolResource) ModifyPlan(
 	ctx context.Context, req resource.ModifyPlanRequest, resp *resource.ModifyPlanResponse,
 ) {
+	var state model
+	if !req.State.Raw.IsNull() {
+		resp.Diagnostics.Append(req.State.Get(ctx, &state)...)
+	}
+	if req.Plan.Raw.IsNull() {
+		resp.Diagnostics.Append(r.warnOfUsers(ctx, &state, true, nil)...)
+	}
 	if !r.Plans(noun, req, resp) {
 		return
 	}
@@ -78,9 +92,13 @@ func (r *poolResource) ModifyPlan(
 	}
 	resp.Diagnostics.Append(resp.Plan.SetAttribute(ctx, path.Root(onhosts.StatesName),
 		onhosts.PlanStates(targets, plan.Hosts, onhosts.Active))...)
-	var state model
-	resp.Diagnostics.Append(req.State.Get(ctx, &state)...)
-	if !state.Target.Equal(plan.Target) || !state.Source.Equal(plan.Source) {
+	replaced := !plan.Name.Equal(state.Name) || !plan.Type.Equal(state.Type)
+	resp.Diagnostics.Append(r.warnOfUsers(ctx, &state, replaced, targets)...)
+	if replaced {
+		return
+	}
+	isOutdated := slices.Contains(slices.Collect(maps.Values(value.StringMap(state.HostStates))), outdated)
+	if !state.Target.Equal(plan.Target) || !state.Source.Equal(plan.Source) || isOutdated {
 		effect := "Running VMs don't notice."
 		if pool.LosesVolumes() {
 			effect = "Meanwhile its hosts can't use its volumes. Shut down the VMs that use them first: otherwise the apply " +
@@ -90,6 +108,31 @@ func (r *poolResource) ModifyPlan(
 			"changes in place, for which the pool is stopped and started. Its volumes are not moved. %s",
 			noun, plan.Name.ValueString(), effect))
 	}
+}
+
+// warnOfUsers lists the VMs that use a pool which is to be removed from hosts, and says what becomes of them.
+func (r *poolResource) warnOfUsers(
+	ctx context.Context, state *model, removed bool, targets hostset.Set,
+) (diags diag.Diagnostics) {
+	if r.Data == nil || r.Data.Unknown {
+		return nil
+	}
+	pool, diags := state.pool(ctx)
+	losing := onhosts.Losing(r.Data, state.Hosts, state.HostStates, removed, targets)
+	effect := "Its data stays. VMs that run don't notice. Without the pool, a VM whose definition names it doesn't start."
+	if pool.LosesVolumes() {
+		effect = "If VMs run on its volumes when the pool is stopped, the apply fails, or they lose their disks. Without the " +
+			"pool, none of them starts."
+	}
+	if removed && state.OnDestroy.ValueString() == onDestroyDelete {
+		effect = "Its data is deleted with it, because on_destroy is \"delete\"."
+	}
+	for _, use := range onhosts.InUse(ctx, losing, state.noun(), func(ctx context.Context, h *libvirt.Host) ([]string, error) {
+		return storage.PoolUsers(ctx, h, pool.Name, pool.Directory())
+	}) {
+		diags.AddWarning("Storage pool is in use", use+" "+effect)
+	}
+	return diags
 }
 
 // Create creates the pool on every host. If that fails on some hosts, the next plan shows them as an update.
@@ -161,10 +204,14 @@ func (r *poolResource) Read(ctx context.Context, req resource.ReadRequest, resp 
 }
 
 func powerOf(p storage.HostPool) string {
-	if p.Active {
+	switch {
+	case p.Outdated:
+		return outdated
+	case p.Active:
 		return onhosts.Active
+	default:
+		return onhosts.Inactive
 	}
-	return onhosts.Inactive
 }
 
 // setFromHosts sets the state to settings on hosts that differ from the declared ones. If several hosts differ, the

@@ -30,7 +30,9 @@ func (*poolResource) Schema(_ context.Context, _ resource.SchemaRequest, resp *r
 			"Attributes that you don't set stay as they are on each host. If a pool isn't active, the next apply starts " +
 			"it. Until then, its `virtfleet_volume` resources stay in the state. A change of `target` or `source` stops " +
 			"the pool and starts it again; existing volumes aren't moved. Destroying the resource keeps the data unless " +
-			"`on_destroy` is `delete`. [Storage pools](../guides/storage-pools.md) says which attributes each type needs, " +
+			"`on_destroy` is `delete`. libvirt knows the content of a pool as it last read it. It reads the pool again when " +
+			"the pool is started, when an apply creates or changes the pool or a volume in it, and for `virsh pool-refresh`; " +
+			"a plan doesn't. Until then, a file that was put into its directory by hand is no volume. [Storage pools](../guides/storage-pools.md) says which attributes each type needs, " +
 			"and what running VMs notice of such a change.",
 		Attributes: map[string]schema.Attribute{
 			"id": schema.StringAttribute{
@@ -75,7 +77,8 @@ func (*poolResource) Schema(_ context.Context, _ resource.SchemaRequest, resp *r
 				Optional:   true,
 				Validators: []validator.String{stringvalidator.OneOf(onDestroyKeep, onDestroyDelete)},
 			},
-			onhosts.StatesName: onhosts.StatesAttribute("pool", "`active`, `inactive` or `missing`"),
+			onhosts.StatesName: onhosts.StatesAttribute("pool", "`active`, `inactive`, `missing`, or `outdated`. "+
+				"`outdated`: the pool is active with an earlier definition than its persistent one, and is restarted"),
 		},
 	}
 }
