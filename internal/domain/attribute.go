@@ -97,6 +97,12 @@ type Attribute struct {
 	// Cold says why a running VM can't take this change, although it can take others; if it is nil or returns "", the
 	// VM can take it.
 	Cold func(have, want string) string
+	// Busy says why a running VM can't take this change because of its devices; if it is nil or returns "", the VM can
+	// take it.
+	Busy func(have Spec, want string) string
+	// Threads returns the numbers of the threads that an element says the VM has, where the live call sets which there
+	// are.
+	Threads func(e *etree.Element) []int64
 	// Met reports whether a running VM already has the declared value, although its definition says it in other words.
 	Met func(have Spec, want string) bool
 	// Echo says that libvirt may put a value of its own into the definition of a running VM.
@@ -117,6 +123,21 @@ type Attribute struct {
 
 	// path is the whole path of a group's attribute; "" for attributes of devices with keys.
 	path string
+}
+
+// cold returns what Cold returns, and busy what Busy returns.
+func (a Attribute) cold(have, want string) string {
+	if a.Cold == nil {
+		return ""
+	}
+	return a.Cold(have, want)
+}
+
+func (a Attribute) busy(have Spec, want string) string {
+	if a.Busy == nil {
+		return ""
+	}
+	return a.Busy(have, want)
 }
 
 // fact returns the key of the attribute in Values: the whole path for an attribute of a VM, the name for one of a

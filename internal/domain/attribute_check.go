@@ -98,6 +98,42 @@ func (f Values) Demands() []Demand {
 	return all
 }
 
+// The packages with UEFI firmware, by architecture.
+var firmwarePackages = map[string]string{
+	"x86_64":  "UEFI firmware (Debian: ovmf, Fedora: edk2-ovmf)",
+	"aarch64": "UEFI firmware (Debian: qemu-efi-aarch64, Fedora: edk2-aarch64)",
+}
+
+// Demands returns what Values.Demands does, together with what the firmware and the interfaces demand of a host. arch is
+// the host's architecture.
+func (s Spec) Demands(arch string) []Demand {
+	return append(s.Values.Demands(), s.partDemands(arch)...)
+}
+
+// partDemands are the demands of the firmware and the interfaces.
+func (s Spec) partDemands(arch string) []Demand {
+	var all []Demand
+	if s.Firmware.Type != nil && *s.Firmware.Type == "efi" && s.Values[firmwareLoader] == "" {
+		firmware := cmp.Or(firmwarePackages[cmp.Or(s.Arch, arch)], "UEFI firmware")
+		all = append(all, Demand{Path: "firmware.type", Value: "efi", Device: "os", Enum: "firmware", Needs: firmware})
+		if pick(s.Firmware.SecureBoot, nil, false) {
+			all = append(all, Demand{
+				Path: "firmware.secure_boot", Value: "yes", Device: "loader", Enum: "secure",
+				Needs: firmware + " with secure boot for the machine type",
+			})
+		}
+	}
+	for _, key := range sortedKeys(s.Interfaces) {
+		if s.Interfaces[key].Values["backend.type"] == "passt" {
+			all = append(all, Demand{
+				Path: "interfaces." + key + ".backend.type", Value: "passt", Device: "interface", Enum: "backendType",
+				Needs: "the package passt",
+			})
+		}
+	}
+	return all
+}
+
 // Demand is a value that a host supports if an enumeration of its domain capabilities lists it.
 type Demand struct {
 	Path, Value, Device, Enum string

@@ -19,9 +19,10 @@ type Group struct {
 	Device string
 	// Attributes are in the order in which they are applied.
 	Attributes []Attribute
-	// Added and Removed describe how the device is added and removed. PCI says that the device needs a PCI slot.
-	Added, Removed Transition
-	PCI            bool
+	// Added and Removed describe how the device is added and removed. PCI says that the device needs a PCI slot, and
+	// Conventional that a PCI Express port isn't one.
+	Added, Removed    Transition
+	PCI, Conventional bool
 	// Cold says why the device can't be added to or removed from a running VM; if it is nil or returns "", it can be.
 	Cold func(have Spec) string
 	// Explicit says that libvirt adds the device to a VM whose definition has none. A device with the model none
@@ -125,6 +126,9 @@ func (g Group) rules() map[string]rule {
 	}
 	if g.Cold != nil {
 		all[g.Path+" cold"] = rule{why: g.Cold(Spec{})}
+	}
+	if g.Conventional {
+		all[g.Path+" conventional"] = rule{why: noConventionalSlot}
 	}
 	all[g.Path+" no slot"] = rule{why: "The running VM has no free PCI slot for another device."}
 	return all
@@ -258,12 +262,17 @@ func (g Group) transition(c *classifier, comes bool) string {
 	switch {
 	case g.Cold != nil && g.Cold(c.have) != "":
 		return g.Path + " cold"
+	case g.Conventional && expressFamily(c.have.Machine):
+		if comes && !c.takeConventionalSlot() {
+			return g.Path + " conventional"
+		}
 	case comes && g.PCI && !c.takeSlot():
 		return g.Path + " no slot"
-	case comes:
-		return g.Path + " added"
-	case g.PCI:
+	case g.PCI && !comes:
 		c.freeSlot()
+	}
+	if comes {
+		return g.Path + " added"
 	}
 	return g.Path + " removed"
 }
@@ -299,8 +308,11 @@ func (g Group) step(p *stepper, c change) {
 		}
 	default:
 		_, a, _ := GroupAttribute(c.Path)
-		p.step(Step{
-			Kind: c.step, Path: c.Path, Value: cmp.Or(p.want.Values[c.Path], a.Reset), Was: p.have.Values[c.Path],
-		})
+		s := Step{Kind: c.step, Path: c.Path, Value: cmp.Or(p.want.Values[c.Path], a.Reset), Was: p.have.Values[c.Path]}
+		if a.Threads != nil {
+			s.Value = FormatNumbers(a.Threads(g.element(p.persistent)))
+			s.Was = FormatNumbers(a.Threads(g.element(p.live)))
+		}
+		p.step(s)
 	}
 }

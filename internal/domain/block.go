@@ -155,7 +155,7 @@ func alignLive(live, persistent Spec) Spec {
 
 func classify(have, want Spec) []change {
 	have.Disks = have.withMedium(have.Disks)
-	c := &classifier{have: have, want: want.normal()}
+	c := &classifier{have: have, want: want.normal(), conventional: have.ConventionalSlots}
 	c.want.Disks = c.want.withMedium(have.Disks)
 	if have.FreeSlots != nil {
 		c.slots = new(*have.FreeSlots)
@@ -185,5 +185,6 @@ func Pending(live, persistent Spec) []Change {
 	}
 	persistent.FreeSlots, live.FreeSlots = nil, nil
 	persistent.Buses, live.Buses = nil, nil
+	persistent.ConventionalSlots, live.ConventionalSlots = 0, 0
 	return Changes(live, persistent)
 }

@@ -148,23 +148,56 @@ func (d *Definition) buses() []string {
 	return found
 }
 
+// noConventionalSlot says why a device that can't use PCI Express can't be plugged in. A VM with PCI Express has a
+// conventional bus only if it was started with such a device.
+const noConventionalSlot = "The running VM has no conventional PCI bus with a free slot."
+
+// expressFamily reports whether a machine type has PCI Express.
+func expressFamily(machine string) bool {
+	return slices.Contains([]string{"q35", "virt"}, machineFamily(machine))
+}
+
 // freeSlots returns the number of PCI Express ports, or of PCI slots on older machine types, that have no device. It
 // returns nil if the VM has no PCI.
 func (d *Definition) freeSlots() *int {
-	const ports, slots = 1, 31 // A port has room for one device; slot 0 of a conventional bus belongs to the bridge.
-	room := map[int]int{}
-	for _, controller := range d.controllers("pci") {
-		index, ok := number(attr(controller, "index"))
-		if !ok {
-			continue
-		}
+	const ports = 1 // A port has room for one device.
+	return d.freePlaces(func(controller *etree.Element) int {
 		switch attr(controller, "model") {
 		case "pcie-root-port", "pcie-switch-downstream-port":
 			if attr(child(controller, "target"), "hotplug") != "off" {
-				room[index] = ports
+				return ports
 			}
 		case "pci-root", "pci-bridge":
-			room[index] = slots
+			return conventionalSlots
+		}
+		return 0
+	})
+}
+
+// conventionalSlots is the number of slots of a conventional bus. Slot 0 belongs to the bridge.
+const conventionalSlots = 31
+
+// conventionalSlots returns the number of slots without a device on the conventional buses of a VM with PCI Express.
+// libvirt plugs nothing into the bus of a dmi-to-pci-bridge.
+func (d *Definition) conventionalSlots() int {
+	if !expressFamily(attr(child(d.root(), "os", "type"), "machine")) {
+		return 0
+	}
+	return pick(d.freePlaces(func(controller *etree.Element) int {
+		if model := attr(controller, "model"); model == "pcie-to-pci-bridge" || model == "pci-bridge" {
+			return conventionalSlots
+		}
+		return 0
+	}), nil, 0)
+}
+
+// freePlaces returns the number of places without a device on the buses of the PCI controllers. places returns the
+// number of places of a controller. It returns nil if there is none.
+func (d *Definition) freePlaces(places func(controller *etree.Element) int) *int {
+	room := map[int]int{}
+	for _, controller := range d.controllers("pci") {
+		if index, ok := number(attr(controller, "index")); ok && places(controller) > 0 {
+			room[index] = places(controller)
 		}
 	}
 	if len(room) == 0 {

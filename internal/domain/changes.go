@@ -64,6 +64,8 @@ type classifier struct {
 	block *block
 	// slots is the number of free PCI slots; nil if unknown.
 	slots *int
+	// conventional is the number of free slots on conventional PCI buses, see Spec.ConventionalSlots.
+	conventional int
 	// orders are the boot orders that devices have.
 	orders []int
 }
@@ -89,6 +91,12 @@ func (c *classifier) takeSlot() bool {
 	}
 	*c.slots--
 	return *c.slots >= 0
+}
+
+// takeConventionalSlot is takeSlot for a device that can't use PCI Express.
+func (c *classifier) takeConventionalSlot() bool {
+	c.conventional--
+	return c.conventional >= 0
 }
 
 // hasBus reports whether the running VM has a controller for devices of that bus.
@@ -129,8 +137,8 @@ func changesOf(found []change) []Change {
 // addRow adds a change of an attribute, whose effect is given by the attribute itself.
 func (c *classifier) addRow(path string, a Attribute, have, want, key string) {
 	found := change{Change: Change{Path: path, Live: a.Live != 0, Why: a.Why}, step: a.Live, key: key, block: c.block}
-	if a.Cold != nil {
-		if why := a.Cold(have, want); why != "" {
+	for _, why := range []string{a.cold(have, want), a.busy(c.have, want)} {
+		if why != "" {
 			found.Live, found.Why, found.step = false, why, 0
 		}
 	}

@@ -280,6 +280,40 @@ var changeTable = []struct {
 		func(s *Spec) { s.Interfaces["new"] = Interface{Bridge: "b", Model: "e1000"} }, "interfaces.new restart",
 	},
 	{
+		"an interface for conventional PCI, which is there with one slot",
+		func(s *Spec) { s.ConventionalSlots, s.FreeSlots = 1, new(0) },
+		func(s *Spec) {
+			s.Interfaces["a"] = Interface{Bridge: "b", Model: "e1000"}
+			s.Interfaces["b"] = Interface{Bridge: "b", Model: "e1000"}
+		}, "interfaces.a live, interfaces.b restart",
+	},
+	{
+		"a watchdog, on PCI Express", withoutWatchdog, func(*Spec) {}, "devices.watchdog restart",
+	},
+	{
+		"a watchdog, on a conventional bus",
+		func(s *Spec) { withoutWatchdog(s); s.ConventionalSlots, s.FreeSlots = 1, new(0) }, func(*Spec) {},
+		"devices.watchdog live",
+	},
+	{
+		"a watchdog goes", nil, func(s *Spec) {
+			s.Values = Values{"devices.watchdog.model": None}
+		}, "devices.watchdog live",
+	},
+	{"I/O threads", nil, func(s *Spec) { s.Values["platform.iothreads"] = "2" }, "platform.iothreads live"},
+	{
+		"fewer I/O threads", func(s *Spec) { s.Values["platform.iothreads"], s.BusyIOThread = "3", 1 },
+		func(s *Spec) { s.Values["platform.iothreads"] = "1" }, "platform.iothreads live",
+	},
+	{
+		"an I/O thread in use", func(s *Spec) { s.Values["platform.iothreads"], s.BusyIOThread = "3", 2 },
+		func(s *Spec) { s.Values["platform.iothreads"] = "1" }, "platform.iothreads restart",
+	},
+	{
+		"no I/O threads, and one in use", func(s *Spec) { s.Values["platform.iothreads"], s.BusyIOThread = "3", 1 },
+		func(s *Spec) { s.Values["platform.iothreads"] = "" }, "platform.iothreads restart",
+	},
+	{
 		"an interface for conventional PCI, which the machine has", func(s *Spec) { s.Machine = "pc-i440fx-7.2" },
 		func(s *Spec) {
 			s.Machine, s.Interfaces["new"] = "pc-i440fx-7.2", Interface{Bridge: "b", Model: "e1000"}
@@ -310,6 +344,14 @@ var changeTable = []struct {
 		nic("lan", func(i *Interface) { i.Network = "other" }), "interfaces.lan.network restart",
 	},
 	{
+		"network with a virtual port", onSwitch(true),
+		nic("lan", func(i *Interface) { i.Network = "other" }), "interfaces.lan.network restart",
+	},
+	{
+		"network with a virtual port, which newer hosts can change", onSwitch(false),
+		nic("lan", func(i *Interface) { i.Network = "other" }), "interfaces.lan.network live",
+	},
+	{
 		"interface leaves the user network", nil,
 		nic("user", func(i *Interface) { i.User, i.Network = false, "n" }), "interfaces.user.network restart",
 	},
@@ -329,6 +371,19 @@ func expanded(model, vendor string) func(*Spec) {
 	return func(s *Spec) {
 		s.CPU.Mode, s.CPU.Model, s.CPU.Expanded = nil, nil, &ExpandedCPU{Model: model, Vendor: vendor}
 	}
+}
+
+// onSwitch connects the interface lan to Open vSwitch.
+func onSwitch(fixed bool) func(*Spec) {
+	return func(s *Spec) {
+		s.FixedVirtualPorts = fixed
+		nic("lan", func(i *Interface) { i.Values = Values{"virtual_port.type": "openvswitch"} })(s)
+	}
+}
+
+func withoutWatchdog(s *Spec) {
+	delete(s.Values, "devices.watchdog.model")
+	delete(s.Values, "devices.watchdog.action")
 }
 
 func addDisk(d Disk) func(*Spec) {

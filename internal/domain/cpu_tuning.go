@@ -135,35 +135,6 @@ func pins(name, place, thread string, live StepKind, why, doc string) Attribute 
 	}
 }
 
-// iothreadsGroup is the number of I/O threads.
-var iothreadsGroup = Group{
-	Path: "platform",
-	Attributes: []Attribute{{
-		Name: "iothreads", Kind: Count, Zero: true, Check: between(1, 512),
-		Why:  "I/O threads are created when the VM starts.",
-		Read: func(e *etree.Element) string { return text(child(e, "iothreads")) },
-		Write: func(e *etree.Element, value string) error {
-			for _, one := range children(child(e, "iothreadids"), "iothread") {
-				if id, _ := number(attr(one, "id")); id > positive(value) || value == "" {
-					drop(one)
-				}
-			}
-			dropEmpty(child(e, "iothreadids"), e)
-			for _, pin := range children(child(e, "cputune"), "iothreadpin") {
-				if id, _ := number(attr(pin, "iothread")); id > positive(value) || value == "" {
-					drop(pin)
-				}
-			}
-			for _, one := range children(child(e, "cputune"), "iothreadsched") {
-				keepThreads(one, "iothreads", func(id int) bool { return value != "" && id <= positive(value) })
-			}
-			setChild(e, "iothreads", value, "vcpus", "vcpu", "currentMemory", "memory")
-			return nil
-		},
-		Doc: "Number of I/O threads, which `disks.<key>.iothread` can name; `0`: none.",
-	}},
-}
-
 func cantBeUndone(_, want string) string {
 	if want == "" {
 		return "The value can be changed in a running VM, but not removed."

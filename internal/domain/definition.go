@@ -13,6 +13,8 @@ import (
 // domain.
 type Definition struct {
 	doc *etree.Document
+	// fixedVirtualPorts is Spec.FixedVirtualPorts.
+	fixedVirtualPorts bool
 }
 
 // Parse reads a domain XML document. It returns an error only if the text isn't a domain XML document; unknown content
@@ -39,7 +41,14 @@ func (d *Definition) XML() (string, error) {
 
 // Clone returns an independent copy.
 func (d *Definition) Clone() *Definition {
-	return &Definition{doc: d.doc.Copy()}
+	return &Definition{doc: d.doc.Copy(), fixedVirtualPorts: d.fixedVirtualPorts}
+}
+
+// FixVirtualPorts returns a copy of a live definition whose Spec has FixedVirtualPorts.
+func (d *Definition) FixVirtualPorts() *Definition {
+	fixed := d.Clone()
+	fixed.fixedVirtualPorts = true
+	return fixed
 }
 
 // UUID returns the domain's UUID, "" if the document has none.

@@ -43,8 +43,10 @@ func Effects() []Effect {
 			}
 			at := join(path, a.Name)
 			all = append(all, Effect{Path: at, Live: a.Live != 0, Why: a.Why})
-			if why := a.liveRemovalBlocker(); why != "" {
-				all = append(all, Effect{Path: at, Why: why})
+			for _, why := range []string{a.liveRemovalBlocker(), a.busy(Spec{BusyIOThread: 1}, "")} {
+				if why != "" {
+					all = append(all, Effect{Path: at, Why: why})
+				}
 			}
 		}
 	}

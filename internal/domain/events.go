@@ -39,10 +39,8 @@ var eventsGroup = Group{
 			Kept:   []string{"rename-restart"}, Filled: true, Live: SetLifecycle,
 			Why:        "The action is set in the running VM.",
 			DefaultDoc: "`restart` with `run_strategy` `Always` or `RerunOnFailure`, otherwise `destroy`",
-			Doc: "When the guest reports a crash. **Without a panic device (`devices.panic`), it has no effect.** " +
-				"`restart` starts it again, `preserve` keeps it for an analysis, `coredump-restart` and " +
-				"`coredump-destroy` first write its memory to a file on the host. If QEMU itself crashes, `run_strategy` " +
-				"decides.",
+			Doc: "When the guest reports a crash, which **requires `devices.panic`**. `preserve` keeps it for an analysis, " +
+				"`coredump-restart` and `coredump-destroy` first write its memory to a file on the host.",
 		},
 	},
 }

@@ -31,7 +31,7 @@ var graphicsGroup = Group{
 		{
 			Name: "type", Place: "@type", Values: []string{"vnc", "spice"}, Default: "vnc", Filled: true,
 			Capability: "graphics/type", Why: graphicsWhy,
-			Needs: map[string]string{"spice": "a QEMU with SPICE (Debian: qemu-system-modules-spice)"},
+			Needs: map[string]string{"spice": "a QEMU with SPICE (Debian: qemu-system-modules-spice, Fedora: qemu-ui-spice-core)"},
 			Doc:   "Protocol.",
 		},
 		{

@@ -13,7 +13,10 @@ var identityBlock = block{
 	read:  (*Definition).readIdentity, apply: (*Definition).applyIdentity, classify: classifyIdentity,
 	validate: validateIdentity,
 	complete: func(persistent *Spec, _ Spec) { persistent.Name = "" }, // libvirt can't rename a running VM.
-	observe:  func(merged *Spec, live Spec) { merged.FreeSlots, merged.Buses = live.FreeSlots, live.Buses },
+	observe: func(merged *Spec, live Spec) {
+		merged.FreeSlots, merged.Buses = live.FreeSlots, live.Buses
+		merged.ConventionalSlots, merged.BusyIOThread = live.ConventionalSlots, live.BusyIOThread
+	},
 }
 
 var identityRules = map[string]rule{
@@ -30,7 +33,8 @@ func (d *Definition) readIdentity(s *Spec) {
 	osType := child(d.root(), "os", "type")
 	s.Name, s.UUID, s.Type = d.Name(), d.UUID(), attr(d.root(), "type")
 	s.Arch, s.Machine = attr(osType, "arch"), attr(osType, "machine")
-	s.FreeSlots, s.Buses = d.freeSlots(), d.buses()
+	s.FreeSlots, s.ConventionalSlots, s.Buses = d.freeSlots(), d.conventionalSlots(), d.buses()
+	s.BusyIOThread, s.FixedVirtualPorts = d.busyIOThread(), d.fixedVirtualPorts
 }
 
 // applyIdentity sets name, domain type and machine type. It returns an error for changes that a VM can't make in place.

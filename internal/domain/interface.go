@@ -32,10 +32,10 @@ var interfaces = devices[Interface]{
 		return "interfaces.* removed"
 	},
 	added: func(c *classifier, nic Interface) string {
-		switch {
-		case nic.conventional(c.have):
+		switch conventional := nic.conventional(c.have); {
+		case conventional && !c.takeConventionalSlot():
 			return "interfaces.* conventional"
-		case !c.takeSlot():
+		case !conventional && !c.takeSlot():
 			return "interfaces.* no slot"
 		case !c.bootOrderFits(nic.BootOrder):
 			return "interfaces.* boot order"
@@ -52,14 +52,11 @@ var interfaces = devices[Interface]{
 }
 
 var interfaceRules = map[string]rule{
-	"interfaces.* added":   {effect: live, step: Attach, why: "The interface is plugged into the running VM."},
-	"interfaces.* removed": {effect: live, step: Detach, why: "The interface is unplugged from the running VM."},
-	"interfaces.* renamed": {effect: live, why: onlyRenamed},
-	"interfaces.* no slot": {effect: restart, why: "The running VM has no free PCI slot for another interface."},
-	"interfaces.* conventional": {
-		effect: restart,
-		why:    "This model needs a conventional PCI bus, which this machine type has for devices from its start only.",
-	},
+	"interfaces.* added":        {effect: live, step: Attach, why: "The interface is plugged into the running VM."},
+	"interfaces.* removed":      {effect: live, step: Detach, why: "The interface is unplugged from the running VM."},
+	"interfaces.* renamed":      {effect: live, why: onlyRenamed},
+	"interfaces.* no slot":      {effect: restart, why: "The running VM has no free PCI slot for another interface."},
+	"interfaces.* conventional": {effect: restart, why: noConventionalSlot},
 	"interfaces.* boot order": {
 		effect: restart, why: "A running VM accepts a new interface only with a boot order that is free.",
 	},
@@ -68,6 +65,9 @@ var interfaceRules = map[string]rule{
 	},
 	"interfaces.*.connection kind": {
 		effect: restart, why: "While the VM runs, an interface can move only between networks and bridges.",
+	},
+	"interfaces.*.connection virtual port": {
+		effect: restart, why: "Before 11.0.0, libvirt can't move ports of Open vSwitch.",
 	},
 	"interfaces.*.connection port group": {effect: restart, why: keepsPortGroup},
 	"interfaces.*.link_up":               {effect: live, step: Update, why: "The link of the running VM is set."},
@@ -128,8 +128,7 @@ var conventionalModels = []string{
 
 // conventional reports whether the VM has PCI Express ports, and the interface can't use one.
 func (i Interface) conventional(have Spec) bool {
-	return slices.Contains([]string{"q35", "virt"}, machineFamily(have.Machine)) &&
-		slices.Contains(conventionalModels, i.Model)
+	return expressFamily(have.Machine) && slices.Contains(conventionalModels, i.Model)
 }
 
 // sameInterface reports whether an interface declared under another key is the existing one.
@@ -233,6 +232,8 @@ func compareInterfaces(c *classifier, key string, have, want Interface) {
 			row = "interfaces.*.connection kind"
 		case have.hasPortGroup() || want.hasPortGroup():
 			row = "interfaces.*.connection port group"
+		case c.have.FixedVirtualPorts && (have.hasVirtualPort() || want.hasVirtualPort()):
+			row = "interfaces.*.connection virtual port"
 		}
 		c.add(path+"."+want.attribute(), row, key)
 	}
@@ -251,10 +252,11 @@ func compareInterfaces(c *classifier, key string, have, want Interface) {
 }
 
 // updateInterface changes the connection and the link state of a running VM's interface.
-func updateInterface(_ *stepper, e *etree.Element, _ string, want Interface) {
+func updateInterface(p *stepper, e *etree.Element, _ string, want Interface) {
 	have := readInterface(e)
-	groups := have.hasPortGroup() || want.hasPortGroup()
-	if want.movable() && have.movable() && !groups && !sameConnection(have, want) {
+	fixed := have.hasPortGroup() || want.hasPortGroup() ||
+		p.have.FixedVirtualPorts && (have.hasVirtualPort() || want.hasVirtualPort())
+	if want.movable() && have.movable() && !fixed && !sameConnection(have, want) {
 		connect(e, want)
 	}
 	if source := child(e, "source"); attr(source, "network") != "" {

@@ -44,6 +44,10 @@ func (i Interface) movable() bool { return i.Network != "" || i.Bridge != "" }
 // hasPortGroup reports whether the interface is connected to a port group that it names.
 func (i Interface) hasPortGroup() bool { return i.Values["port_group"] != "" }
 
+// hasVirtualPort reports whether the interface is a port of a virtual switch: one that it declares, or one that its
+// network gave it when the VM started.
+func (i Interface) hasVirtualPort() bool { return i.Values["virtual_port.type"] != "" }
+
 // attribute returns the name of the attribute that declares the connection, and "" if none does.
 func (i Interface) attribute() string {
 	for _, declared := range i.attributes() {

@@ -171,6 +171,43 @@ func TestSupplied(t *testing.T) {
 	}
 }
 
+// TestInterface_virtualPortNeedsARestart: where libvirt refuses to connect an interface that has a virtual port, or gets
+// one, another change in the same apply is made live, and leaves the connection as it is.
+func TestInterface_virtualPortNeedsARestart(t *testing.T) {
+	t.Parallel()
+	const port = `<virtualport type="openvswitch"/>`
+	live := func(port string) *Definition {
+		return parse(t, `<domain type="qemu" id="1"><name>v</name><os><type>hvm</type></os><devices>`+
+			`<interface type="bridge"><mac address="52:54:00:00:00:01"/><source network="old" portid="7d" bridge="b"/>`+
+			port+`<model type="virtio"/></interface></devices></domain>`)
+	}
+	for name, test := range map[string]struct {
+		live *Definition
+		want Interface
+		free bool // the running VM takes the connection
+	}{
+		"away from the switch": {live(port).FixVirtualPorts(), Interface{Network: "new"}, false},
+		"to the switch": {
+			live("").FixVirtualPorts(),
+			Interface{Network: "new", Values: Values{"virtual_port.type": "openvswitch"}}, false,
+		},
+		"no switch":       {live("").FixVirtualPorts(), Interface{Network: "new"}, true},
+		"a newer libvirt": {live(port), Interface{Network: "new"}, true},
+	} {
+		test.want.LinkUp = new(false)
+		spec := Spec{Interfaces: map[string]Interface{"net0": test.want}}
+		for _, c := range Changes(test.live.Spec(), spec) {
+			if c.Path == "interfaces.net0.network" && c.Live != test.free {
+				t.Errorf("%s: %+v", name, c)
+			}
+		}
+		steps, err := LiveSteps(test.live, nil, spec)
+		if err != nil || len(steps) != 1 || strings.Contains(steps[0].XML, `network="new"`) != test.free {
+			t.Errorf("%s: %v, %v", name, steps, err)
+		}
+	}
+}
+
 // TestInterface_portGroupNeedsARestart: since 10.6.0 libvirt refuses another port group for an interface of a running
 // VM. Another change in the same apply is made live, and leaves the connection as it is.
 func TestInterface_portGroupNeedsARestart(t *testing.T) {

@@ -37,6 +37,8 @@ const (
 	PinVcpus
 	PinEmulator
 	PinIOThreads
+	// SetIOThreads adds and removes I/O threads.
+	SetIOThreads
 	// SetBlkioWeight sets the weight of the VM's disk I/O.
 	SetBlkioWeight
 	// SetBlkioDevices sets the weights and limits of the VM on devices of the host.
@@ -53,7 +55,7 @@ var stepNames = map[StepKind]string{
 	SetMemory: "SetMemory", SetBlockIOTune: "SetBlockIOTune", SetScheduler: "SetScheduler", PinVcpus: "PinVcpus",
 	PinEmulator: "PinEmulator", PinIOThreads: "PinIOThreads", SetMemoryLimit: "SetMemoryLimit",
 	SetStatsPeriod: "SetStatsPeriod", SetLifecycle: "SetLifecycle", SetTitle: "SetTitle",
-	SetDescription: "SetDescription", SetBlkioWeight: "SetBlkioWeight", SetBlkioDevices: "SetBlkioDevices",
+	SetIOThreads: "SetIOThreads", SetDescription: "SetDescription", SetBlkioWeight: "SetBlkioWeight", SetBlkioDevices: "SetBlkioDevices",
 }
 
 // String returns the kind's name.
@@ -64,10 +66,10 @@ func (k StepKind) String() string {
 	return "unknown"
 }
 
-// stepOrder is the order of the calls. Removed devices free their places for added ones, and memory is plugged in
-// before the balloon is told to give it to the guest.
+// stepOrder is the order of the calls. Removed devices free their places for added ones, an added disk may use an added
+// I/O thread, and memory is plugged in before the balloon is told to give it to the guest.
 var stepOrder = []StepKind{
-	Detach, Update, ChangeMedium, Attach, SetVcpus, SetMemory, SetBlockIOTune, SetScheduler, PinVcpus, PinEmulator,
+	Detach, SetIOThreads, Update, ChangeMedium, Attach, SetVcpus, SetMemory, SetBlockIOTune, SetScheduler, PinVcpus, PinEmulator,
 	PinIOThreads, SetBlkioWeight, SetBlkioDevices, SetMemoryLimit, SetStatsPeriod, SetLifecycle, SetTitle, SetDescription,
 }
 
@@ -85,7 +87,8 @@ type Step struct {
 	// nothing.
 	Network string
 	// Value is for calls that set one attribute. For SetBlockIOTune it has the limits, see ParseTexts, and Target is
-	// the disk. Was is the value that the running domain has.
+	// the disk. For SetIOThreads it has the numbers of the threads, see ParseNumbers. Was is the value that the running
+	// domain has.
 	Value, Was, Target string
 }
 

@@ -53,6 +53,8 @@ type Mobility struct {
 	Ignition string
 	// Values are the values of the VM's groups of attributes.
 	Values Values
+	// Demands are what the firmware and the interfaces demand of a host, in addition to Values.
+	Demands []Demand
 	// Files are the host's files that QEMU opens when it starts, other than disks: the kernel and its initrd.
 	Files []string
 }
@@ -141,6 +143,7 @@ func (d *Definition) Mobility() Mobility {
 		Type: spec.Type, Arch: spec.Arch, Machine: spec.Machine, Memory: spec.UsableMemory(),
 		CPUMode:      attr(cpu, "mode"),
 		Values:       spec.Values,
+		Demands:      spec.partDemands(spec.Arch),
 		Confidential: attr(child(root, "launchSecurity"), "type"),
 		Disks:        d.mobileDisks(),
 		Interfaces:   d.mobileInterfaces(),

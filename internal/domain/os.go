@@ -144,6 +144,11 @@ func (f Firmware) RequiresNVRAMReset(want Firmware) bool {
 	return differs(f.Type, want.Type) || want.SecureBoot != nil && *want.SecureBoot != pick(f.SecureBoot, nil, false)
 }
 
+// Differs reports whether the firmware declares something other than what the VM has.
+func (f Firmware) Differs(have Firmware) bool {
+	return differs(have.Type, f.Type) || differs(have.SecureBoot, f.SecureBoot)
+}
+
 // forgetFirmware removes the choice of a firmware and its variables.
 func forgetFirmware(root *etree.Element) {
 	osElement := ensure(root, "os")

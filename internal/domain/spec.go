@@ -62,6 +62,14 @@ type Spec struct {
 	// FreeSlots is observed only: the number of PCI slots or PCI Express ports that are free for devices added to the
 	// running VM.
 	FreeSlots *int `path:"-"`
+	// ConventionalSlots is observed only: the number of slots that are free for devices added to the running VM on the
+	// conventional PCI buses of a VM with PCI Express.
+	ConventionalSlots int `json:",omitempty" path:"-"`
+	// BusyIOThread is observed only: the highest number of an I/O thread that a device uses; 0: none does.
+	BusyIOThread int `json:",omitempty" path:"-"`
+	// FixedVirtualPorts is observed only: the host's libvirt can't connect a running VM's interface to another network or
+	// bridge if the interface has a virtual port before or after. See Definition.FixVirtualPorts.
+	FixedVirtualPorts bool `json:",omitempty" path:"-"`
 	// Buses is observed only: the kinds of controllers that the VM has, such as usb and virtio-serial; nil: unknown.
 	Buses []string `json:",omitempty" path:"-"`
 }

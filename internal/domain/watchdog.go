@@ -5,18 +5,12 @@ import "github.com/beevik/etree"
 // watchdogGroup is the watchdog. The watchdog that is part of every q35, which libvirt 9.1 and later list, is not
 // included.
 var watchdogGroup = Group{
-	Path: "devices.watchdog", Device: "watchdog", PCI: true,
+	Path: "devices.watchdog", Device: "watchdog", PCI: true, Conventional: true,
 	Doc: "Watchdog, which acts when the guest stops feeding it. This is not the one that is built into machine " +
 		"type `q35`.",
 	Added:   Transition{Live: true, Why: "The watchdog is plugged into the running VM."},
 	Removed: Transition{Live: true, Why: "The watchdog is unplugged from the running VM."},
-	Cold: func(have Spec) string {
-		if family := machineFamily(have.Machine); family == "pc" || have.Arch == "s390x" {
-			return ""
-		}
-		return "The watchdog needs a conventional PCI bus, which this machine type has for devices from its start only."
-	},
-	Skip: func(e *etree.Element) bool { return attr(e, "model") == "itco" },
+	Skip:    func(e *etree.Element) bool { return attr(e, "model") == "itco" },
 	Attributes: []Attribute{
 		{
 			Name: "model", Place: "@model", Values: []string{"i6300esb", "diag288"}, Kept: []string{"ib700"},

@@ -17,16 +17,41 @@ type GuestDevices map[string][]string
 
 // GuestDevices reads the devices that the host can provide to a kind of guest (virConnectGetDomainCapabilities).
 // virtType is "kvm" or "qemu". An empty arch means the host's, an empty machine the hypervisor's default machine type.
+// Each kind of guest is read once per connection, as Info is. The result is shared and must not be changed.
 func (h *Host) GuestDevices(ctx context.Context, arch, virtType, machine string) (GuestDevices, error) {
-	return call(ctx, h, readCall("reading the devices for guests"), func(c *conn) (GuestDevices, error) {
+	kind := [3]string{arch, virtType, machine}
+	h.infoMu.Lock()
+	known := h.guestDevices[kind]
+	h.infoMu.Unlock()
+	if known.devices != nil && !known.c.isBroken() {
+		return known.devices, nil
+	}
+	found, err := call(ctx, h, readCall("reading the devices for guests"), func(c *conn) (readDevices, error) {
 		c.countCall("virConnectGetDomainCapabilities")
 		document, err := c.c.GetDomainCapabilities("", arch, machine, virtType,
 			golibvirt.ConnectGetDomainCapabilitiesFlags(0))
 		if err != nil {
-			return nil, err
+			return readDevices{}, err
 		}
-		return parseGuestDevices(document)
+		devices, err := parseGuestDevices(document)
+		return readDevices{devices, c}, err
 	})
+	if err != nil {
+		return nil, err
+	}
+	h.infoMu.Lock()
+	defer h.infoMu.Unlock()
+	if h.guestDevices == nil {
+		h.guestDevices = map[[3]string]readDevices{}
+	}
+	h.guestDevices[kind] = found
+	return found.devices, nil
+}
+
+// readDevices are the devices for a kind of guest, and the connection that they were read from.
+type readDevices struct {
+	devices GuestDevices
+	c       *conn
 }
 
 func parseGuestDevices(document string) (GuestDevices, error) {
@@ -34,6 +59,9 @@ func parseGuestDevices(document string) (GuestDevices, error) {
 		All []struct {
 			XMLName   xml.Name
 			Supported string `xml:"supported,attr"`
+			// Name and Values are those of an enumeration that belongs to no device: the kinds of firmware.
+			Name   string   `xml:"name,attr"`
+			Values []string `xml:"value"`
 			// MaxGuests and MaxESGuests are the limits of SEV.
 			MaxGuests   []string `xml:"maxGuests"`
 			MaxESGuests []string `xml:"maxESGuests"`
@@ -44,6 +72,7 @@ func parseGuestDevices(document string) (GuestDevices, error) {
 		} `xml:",any"`
 	}
 	var capabilities struct {
+		OS       listed `xml:"os"`
 		Devices  listed `xml:"devices"`
 		Features listed `xml:"features"`
 	}
@@ -51,8 +80,12 @@ func parseGuestDevices(document string) (GuestDevices, error) {
 		return nil, fmt.Errorf("%w: the domain capabilities can't be read: %w", ErrInternal, err)
 	}
 	found := GuestDevices{}
-	for _, device := range slices.Concat(capabilities.Devices.All, capabilities.Features.All) {
+	for _, device := range slices.Concat(capabilities.OS.All, capabilities.Devices.All, capabilities.Features.All) {
 		name := device.XMLName.Local
+		if name == "enum" {
+			found["os/"+device.Name] = device.Values
+			continue
+		}
 		if name == "sev" || name == "s390-pv" { // Earlier versions say it of each. The list, where there is one, comes later.
 			known := found[protections]
 			if device.Supported == "yes" {

@@ -6,8 +6,10 @@ import "testing"
 func TestGuestDevices_tellsWhatIsMissingFromWhatIsUnknown(t *testing.T) {
 	t.Parallel()
 	devices, err := parseGuestDevices(`<domainCapabilities><devices><rng supported="no"/>
-  <tpm supported="yes"><enum name="backendModel"><value>passthrough</value></enum></tpm></devices>
-  </domainCapabilities>`)
+  <tpm supported="yes"><enum name="backendModel"><value>passthrough</value></enum></tpm>
+  <interface supported="yes"><enum name="backendType"><value>default</value></enum></interface></devices>
+  <os supported="yes"><enum name="firmware"/><loader supported="yes"><value>/OVMF.fd</value><enum name="secure">
+  <value>no</value></enum></loader></os></domainCapabilities>`)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -20,6 +22,10 @@ func TestGuestDevices_tellsWhatIsMissingFromWhatIsUnknown(t *testing.T) {
 		{"tpm", "backendVersion", "2.0", false, false},
 		{"rng", "model", "virtio", false, true},
 		{"panic", "model", "isa", false, false},
+		{"interface", "backendType", "passt", false, true},
+		{"os", "firmware", "efi", false, true},
+		{"loader", "secure", "yes", false, true},
+		{"loader", "secure", "no", true, true},
 	} {
 		has, known := devices.Has(test.device, test.enum, test.value)
 		if has != test.has || known != test.known {

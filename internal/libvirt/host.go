@@ -85,6 +85,8 @@ type Host struct {
 	infoMu sync.Mutex
 	info   *HostInfo
 	epoch  *conn // the connection that info was read from
+	// guestDevices are the devices for guests, by architecture, domain type and machine type.
+	guestDevices map[[3]string]readDevices
 }
 
 // Open prepares a host. It parses the URI and opens no connection; connections are opened when needed. Its error wraps

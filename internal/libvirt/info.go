@@ -52,6 +52,9 @@ type HostInfo struct {
 	// SecurityModels are the models of its security drivers: "dac", "selinux", "apparmor".
 	SecurityModels []string
 	Guests         []Guest
+	// LacksIOMMU says that the host can't give PCI devices to VMs: it has no IOMMU, or its kernel doesn't use it. It is
+	// false if libvirt doesn't report that.
+	LacksIOMMU bool
 	// Caches are the caches whose parts it can allocate to VMs, and MemoryBandwidth the numbers of the memory
 	// controllers whose bandwidth it can (resctrl).
 	Caches          []CacheControl
@@ -221,6 +224,9 @@ func (i *HostInfo) readCapabilities(document string) error {
 			ID       int        `xml:"id,attr"`
 			Controls []struct{} `xml:"control"`
 		} `xml:"host>memory_bandwidth>node"`
+		IOMMU struct {
+			Support string `xml:"support,attr"`
+		} `xml:"host>iommu"`
 		Guests []capabilitiesGuest `xml:"guest"`
 	}
 	if err := xml.Unmarshal([]byte(document), &capabilities); err != nil {
@@ -228,6 +234,8 @@ func (i *HostInfo) readCapabilities(document string) error {
 	}
 	i.UUID, i.Arch, i.CPUModel = capabilities.UUID, capabilities.Arch, capabilities.Model
 	i.CPUVendor = capabilities.Vendor
+	// libvirt's test driver says no of every host.
+	i.LacksIOMMU = i.Driver == "QEMU" && capabilities.IOMMU.Support == "no"
 	for _, m := range capabilities.Models {
 		i.SecurityModels = append(i.SecurityModels, m.Name)
 		if m.Name == "dac" && len(m.Labels) > 0 { // The label "+64055:+64055" is the same for all types.

@@ -17,6 +17,8 @@ type Network struct {
 	Active      bool
 	Bridge      string // the host's bridge; "" if the network has none
 	ForwardMode string // "nat", "route", "bridge", ...; "" for an isolated network
+	// VirtualPort is the type of the virtual ports that its interfaces get ("openvswitch"); "" if they get none.
+	VirtualPort string
 }
 
 // Networks lists the host's networks (virConnectListAllNetworks, virNetworkGetXMLDesc). It leaves out networks that
@@ -95,11 +97,16 @@ func parseNetwork(document string) (*Network, error) {
 		Forward *struct {
 			Mode string `xml:"mode,attr"`
 		} `xml:"forward"`
+		VirtualPort struct {
+			Type string `xml:"type,attr"`
+		} `xml:"virtualport"`
 	}
 	if err := xml.Unmarshal([]byte(document), &network); err != nil {
 		return nil, fmt.Errorf("%w: a network's definition can't be read: %w", ErrInternal, err)
 	}
-	n := &Network{Name: network.Name, UUID: network.UUID, Bridge: network.Bridge.Name}
+	n := &Network{
+		Name: network.Name, UUID: network.UUID, Bridge: network.Bridge.Name, VirtualPort: network.VirtualPort.Type,
+	}
 	if network.Forward != nil {
 		n.ForwardMode = network.Forward.Mode
 		if n.ForwardMode == "" {

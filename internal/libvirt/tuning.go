@@ -120,6 +120,33 @@ func (h *Host) PinIOThreads(ctx context.Context, uuid string, pins map[string]st
 		})
 }
 
+// SetIOThreads makes the I/O threads those with the numbers in want; have are the ones that the domain has
+// (virDomainAddIOThread, virDomainDelIOThread).
+func (h *Host) SetIOThreads(ctx context.Context, uuid string, want, have []int64, affect Affect) error {
+	change := func(name string, threads, others []int64, one func(d *golibvirt.Domain, thread uint) error) error {
+		for _, n := range threads {
+			if slices.Contains(others, n) {
+				continue
+			}
+			err := h.runOnDomain(ctx, changeCall(fmt.Sprintf("changing I/O thread %d of domain %s", n, uuid)), uuid, name,
+				func(d *golibvirt.Domain) error { return one(d, uint(n)) })
+			if err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	err := change("virDomainAddIOThread", want, have, func(d *golibvirt.Domain, thread uint) error {
+		return d.AddIOThread(thread, affect.impactFlags())
+	})
+	if err != nil {
+		return err
+	}
+	return change("virDomainDelIOThread", have, want, func(d *golibvirt.Domain, thread uint) error {
+		return d.DelIOThread(thread, affect.impactFlags())
+	})
+}
+
 // pin pins the threads of one kind, which pins has by number.
 func (h *Host) pin(ctx context.Context, uuid, kind, name string, pins map[string]string,
 	one func(d *golibvirt.Domain, thread uint, cpus []bool) error,

@@ -1,5 +1,6 @@
 # A graphics card and a USB device of the host, and an IOMMU for guests within the guest. Such a VM can only be
-# moved while it is off. "virsh nodedev-list" on the host lists the devices, "lsusb" those on USB.
+# moved while it is off. "virsh nodedev-list" on the host lists the devices, "lsusb" those on USB. PCI devices require an
+# IOMMU that is turned on: VT-d or AMD-Vi in the host's firmware, and intel_iommu=on for the kernel.
 
 terraform {
   required_providers {

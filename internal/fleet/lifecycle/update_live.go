@@ -27,6 +27,10 @@ func (u *update) changeLive(ctx context.Context) error {
 		return nil
 	}
 
+	if u.vm.LiveSpec.FixedVirtualPorts {
+		live = live.FixVirtualPorts()
+	}
+
 	steps, err := domain.LiveSteps(live, u.vm.Entry.Parse().Persistent, u.want.Spec)
 	if err != nil {
 		return &inventory.Error{VM: u.vm.Name, Host: u.vm.Host, Kind: inventory.ErrInvalid, Err: err}
@@ -118,6 +122,8 @@ func (u *update) tuneResources(ctx context.Context, s domain.Step) error {
 		return conn.PinEmulator(ctx, id, s.Value, libvirt.AffectLive)
 	case domain.PinIOThreads:
 		return conn.PinIOThreads(ctx, id, domain.ParseTexts(s.Value), libvirt.AffectLive)
+	case domain.SetIOThreads:
+		return conn.SetIOThreads(ctx, id, domain.ParseNumbers(s.Value), domain.ParseNumbers(s.Was), libvirt.AffectLive)
 	case domain.SetBlkioWeight:
 		return conn.SetBlkioWeight(ctx, id, s.Value, libvirt.AffectLive)
 	case domain.SetBlkioDevices:

@@ -145,7 +145,7 @@ func (t preflight) checkCPU(ctx context.Context, f *blockerList) {
 // provide.
 func (t preflight) checkGuestDevices(ctx context.Context, f *blockerList) {
 	facts := t.vm.Mobility
-	demands := slices.DeleteFunc(facts.Values.Demands(), func(d domain.Demand) bool { return d.Usual })
+	demands := slices.DeleteFunc(append(facts.Values.Demands(), facts.Demands...), func(d domain.Demand) bool { return d.Usual })
 	if len(demands) == 0 || t.to.Driver != "QEMU" {
 		return
 	}
@@ -248,12 +248,30 @@ func (t preflight) checkNetwork(f *blockerList, i domain.MobileInterface, here, 
 			"guest's address and connections there would not survive", i.Source, forwardMode(n)),
 			"Connect the interface to a bridge that spans the hosts, or set migration_options.allow_network_change = true.")
 	}
+	if t.vm.Live() && i.Failover && ok && n.ForwardMode == hostdevPool && t.to.LacksIOMMU {
+		f.block(HostResourcesNotAvailable, "interfaces."+i.Key, fmt.Sprintf("network %q of host %q can't give a PCI device "+
+			"to a VM, %s", i.Source, t.target.Name(), NoIOMMU), IOMMURemedy)
+	}
 	if t.vm.Live() && !i.Failover && (n.ForwardMode == hostdevPool || here[i.Source].ForwardMode == hostdevPool) {
 		f.block(HostDeviceNotLiveMigratable, "interfaces."+i.Key, fmt.Sprintf("network %q (hostdev) gives interface %q a "+
 			"device of its host", i.Source, i.Key),
 			"Connect the interface to another network, detach it, make it the transient one of a pair (teaming), or shut "+
 				"the VM down.")
 	}
+}
+
+// NoIOMMU is the end of a sentence about a host that can't give PCI devices to VMs, and IOMMURemedy what to do about it.
+const (
+	NoIOMMU     = "because its kernel uses no IOMMU"
+	IOMMURemedy = "Turn on VT-d (Intel) or AMD-Vi (IOMMU) in the host's firmware, and boot its kernel with intel_iommu=on if " +
+		"its CPU is Intel's. Or choose another host."
+)
+
+// GivesHostDevices reports whether the network of that name gives each interface a PCI device of the host.
+func GivesHostDevices(networks []libvirt.Network, name string) bool {
+	return slices.ContainsFunc(networks, func(n libvirt.Network) bool {
+		return n.Name == name && n.ForwardMode == hostdevPool
+	})
 }
 
 // hostdevPool is the forward mode of a network whose interfaces are devices of the host.

@@ -61,19 +61,25 @@ func TestCheckNetwork_poolOfHostDevices(t *testing.T) {
 		state       libvirt.DomainState
 		device      string
 		here, there libvirt.Network
+		noIOMMU     bool // on the target
 		want        []string
 	}{
-		"on both hosts":   {libvirt.Running, vf, pool, pool, []string{HostDeviceNotLiveMigratable + " False"}},
-		"at the source":   {libvirt.Running, vf, pool, bridge, []string{HostDeviceNotLiveMigratable + " False"}},
-		"on the target":   {libvirt.Running, vf, bridge, pool, []string{HostDeviceNotLiveMigratable + " False"}},
-		"on none":         {libvirt.Running, vf, bridge, bridge, nil},
-		"with a failover": {libvirt.Running, failover, pool, pool, nil},
-		"off":             {libvirt.Shutoff, vf, pool, pool, nil},
+		"on both hosts":   {libvirt.Running, vf, pool, pool, true, []string{HostDeviceNotLiveMigratable + " False"}},
+		"at the source":   {libvirt.Running, vf, pool, bridge, true, []string{HostDeviceNotLiveMigratable + " False"}},
+		"on the target":   {libvirt.Running, vf, bridge, pool, false, []string{HostDeviceNotLiveMigratable + " False"}},
+		"on none":         {libvirt.Running, vf, bridge, bridge, true, nil},
+		"with a failover": {libvirt.Running, failover, pool, pool, false, nil},
+		"off":             {libvirt.Shutoff, vf, pool, pool, true, nil},
+		"with a failover, without an IOMMU": {
+			libvirt.Running, failover, pool, pool, true, []string{HostResourcesNotAvailable + " False"},
+		},
 	} {
 		m := VM{State: tt.state, Mobility: facts(t, "", tt.device)}
 		var found blockerList
-		preflight{vm: m, target: target, options: Options{}.WithDefaults()}.checkNetwork(&found, m.Mobility.Interfaces[0],
-			map[string]libvirt.Network{"n": tt.here}, map[string]libvirt.Network{"n": tt.there})
+		preflight{
+			vm: m, target: target, to: &libvirt.HostInfo{LacksIOMMU: tt.noIOMMU}, options: Options{}.WithDefaults(),
+		}.checkNetwork(&found, m.Mobility.Interfaces[0], map[string]libvirt.Network{"n": tt.here},
+			map[string]libvirt.Network{"n": tt.there})
 		if got := reasons(found); !slices.Equal(got, tt.want) {
 			t.Errorf("%s: %q, want %q", name, got, tt.want)
 		}

@@ -205,6 +205,7 @@ func (p *Planner) CheckUpdate(
 	problems = append(problems, fitsKept(a, d.Metadata)...)
 	problems = append(problems, fitsVariables(a, vm, d.Spec.Firmware)...)
 	problems = append(problems, p.fitsChangedUse(ctx, a.Host, vm, d)...)
+	problems = append(problems, fitsLiveConnections(ctx, a, vm, d)...)
 
 	missing, doubts := p.fitsFiles(ctx, a.Host, d.Changed(vm), d.runsOn(vm))
 	problems, warnings = append(problems, missing...), append(warnings, doubts...)

@@ -1,6 +1,7 @@
 package placement
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -65,7 +66,7 @@ func explain(d Desired, candidates []candidate, like inventory.Problem) []invent
 
 	var order []string
 
-	reasons := make(map[string][]string)
+	reasons, remedies := make(map[string][]string), make(map[string]string)
 
 	for _, c := range candidates {
 		if d.Metadata.Host != "" && c.Host.Name != d.Metadata.Host {
@@ -77,6 +78,7 @@ func explain(d Desired, candidates []candidate, like inventory.Problem) []invent
 				order = append(order, p.Attribute)
 			}
 
+			remedies[p.Attribute] = cmp.Or(remedies[p.Attribute], p.Remedy)
 			reasons[p.Attribute] = append(reasons[p.Attribute], fmt.Sprintf("  - host %q: %s", c.Host.Name, p.Detail))
 		}
 	}
@@ -91,7 +93,7 @@ func explain(d Desired, candidates []candidate, like inventory.Problem) []invent
 		problems = append(problems, inventory.Problem{
 			Attribute: attribute, Summary: like.Summary,
 			Detail: because + ":\n" + strings.Join(reasons[attribute], "\n"),
-			Remedy: remedyFor(attribute),
+			Remedy: cmp.Or(remedies[attribute], remedyFor(attribute)),
 		})
 	}
 

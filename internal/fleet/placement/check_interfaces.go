@@ -3,6 +3,8 @@ package placement
 import (
 	"context"
 	"fmt"
+	"slices"
+	"strings"
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
@@ -53,10 +55,52 @@ func fitsInterface(ctx context.Context, a inventory.Reply, d Desired, key string
 	return problems
 }
 
+// fitsLiveConnections checks that the host's libvirt can connect the interfaces of a running VM to the networks that are
+// declared now. Whether a network gives an interface a virtual port is known to the host only: the plan can't restart
+// the VM for it.
+func fitsLiveConnections(ctx context.Context, a inventory.Reply, vm *inventory.VM, d Desired) []inventory.Problem {
+	if vm.LiveSpec == nil || !vm.LiveSpec.FixedVirtualPorts || a.Host != vm.On || !d.runsOn(vm) {
+		return nil
+	}
+
+	changes := domain.Changes(*vm.LiveSpec, d.Spec)
+	if d.UpdatePolicy == PolicyRestart && slices.ContainsFunc(changes, func(c domain.Change) bool { return !c.Live }) {
+		return nil
+	}
+
+	var problems []inventory.Problem
+
+	for _, c := range changes {
+		key, ofNetwork := strings.CutSuffix(strings.TrimPrefix(c.Path, "interfaces."), ".network")
+		if !c.Live || !ofNetwork {
+			continue
+		}
+
+		networks, err := a.Host.Conn.Networks(ctx)
+		if err != nil {
+			return nil // another check reports it
+		}
+
+		for _, n := range networks {
+			if n.Name == d.Spec.Interfaces[key].Network && n.VirtualPort != "" {
+				problems = append(problems, inventory.Problem{
+					Attribute: c.Path, Detail: fmt.Sprintf("its libvirt %s can't connect an interface of a running VM to "+
+						"network %q, which gives it a virtual port (%s): that needs libvirt 11.0.0", a.Info.LibvirtVersion,
+						n.Name, n.VirtualPort),
+					Remedy: fmt.Sprintf("Declare virtual_port = { type = %q } in the interface, too: then the change is made by "+
+						"a restart, if update_policy allows it.", n.VirtualPort),
+				})
+			}
+		}
+	}
+
+	return problems
+}
+
 // asksHost reports whether an interface is changed to something that its host may lack.
 func asksHost(is, want domain.Interface) bool {
 	changed := func(fact string) bool { return want.Values[fact] != "" && want.Values[fact] != is.Values[fact] }
 
 	return is.Network != want.Network || is.Bridge != want.Bridge || is.Direct != want.Direct || is.VDPA != want.VDPA ||
-		changed("filter.name") || changed("vlan.tags")
+		changed("filter.name") || changed("vlan.tags") || changed("backend.type")
 }

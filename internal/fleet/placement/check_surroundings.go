@@ -7,7 +7,9 @@ import (
 	"path/filepath"
 	"slices"
 
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migration"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/status"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 )
@@ -18,6 +20,9 @@ func (d Desired) Changed(vm *inventory.VM) Desired {
 	have := vm.DeclaredSpec()
 
 	d.Spec.Values = changedValues(d.Spec, have)
+	if !d.Spec.Firmware.Differs(have.Firmware) {
+		d.Spec.Firmware = domain.Firmware{}
+	}
 
 	d.Spec.Interfaces = maps.Clone(d.Spec.Interfaces)
 	for key, want := range d.Spec.Interfaces {
@@ -113,6 +118,13 @@ func fitsNetworks(ctx context.Context, a inventory.Reply, d Desired) []inventory
 
 			if why := networkMissing(networks, err, i.Network); why != "" {
 				problems = append(problems, inventory.Problem{Attribute: "interfaces." + key + ".network", Detail: why})
+			}
+
+			if a.Info.LacksIOMMU && d.Strategy() != status.Halted && migration.GivesHostDevices(networks, i.Network) {
+				problems = append(problems, inventory.Problem{
+					Attribute: "interfaces." + key + ".network", Detail: fmt.Sprintf("its network %q can't give a PCI device "+
+						"to a VM, %s", i.Network, migration.NoIOMMU), Remedy: migration.IOMMURemedy,
+				})
 			}
 		}
 

@@ -9,6 +9,7 @@ import (
 	"regexp"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/google/uuid"
 
@@ -150,7 +151,27 @@ func tryDefinition(ctx context.Context, h *inventory.Host, document string) ([]i
 		return nil, err
 	}
 
-	return []inventory.Problem{{Detail: "its libvirt refuses this definition: " + refusal}}, nil
+	refused := inventory.Problem{Detail: "its libvirt refuses this definition: " + refusal}
+
+	for _, program := range programs {
+		if strings.Contains(refusal, program.name) {
+			refused.Attribute, refused.Remedy = program.attribute, program.remedy
+		}
+	}
+
+	return []inventory.Problem{refused}, nil
+}
+
+// programs are programs that libvirt runs for a VM, by the name in its refusal, and that no capabilities of a host list.
+var programs = []struct{ name, attribute, remedy string }{
+	{
+		"virtiofsd", "devices.filesystems",
+		"Install virtiofsd on the host (Debian 12: package qemu-system-common, Debian 13 and Fedora: virtiofsd), or use the " +
+			`driver "9p".`,
+	},
+	{
+		"passt", "", "Use a host whose libvirt was built with passt, which Debian 12's wasn't, and install the package passt.",
+	},
 }
 
 // tryChange is tryDefinition for an existing VM. It ignores what the host refuses in the present definition too, such

@@ -9,6 +9,7 @@ import (
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migration"
 )
 
 // deviceRequest is a VM's request to a host for devices by class.
@@ -28,8 +29,9 @@ type deviceRequest struct {
 type deviceShortage struct {
 	domain.Problem
 
-	// taken says that other VMs have all devices of the class.
-	taken bool
+	// taken says that other VMs have all devices of the class. The remedy is "" unless the host has to be changed.
+	taken  bool
+	remedy string
 }
 
 // assignDevices returns the request's spec with the host's devices that it requests by class.
@@ -76,13 +78,19 @@ type deviceChoice struct {
 	resting map[domain.HostPart]bool   // a VM that is off is defined with it
 	own     map[domain.HostPart]bool   // this VM has it already
 	starts  bool
+	noIOMMU bool // the host can't give PCI devices to a VM that runs
+}
+
+// unusable reports whether the VM couldn't start with a device.
+func (c deviceChoice) unusable(part domain.HostPart) bool {
+	return c.starts && c.noIOMMU && part.Kind == domain.PCIDevice
 }
 
 func (p *Planner) deviceChoice(ctx context.Context, a inventory.Reply, q deviceRequest) deviceChoice {
 	c := deviceChoice{
 		lacks:   func(part domain.HostPart) bool { return a.Host.LacksDevice(ctx, part) },
 		holders: map[domain.HostPart]string{}, resting: map[domain.HostPart]bool{}, own: map[domain.HostPart]bool{},
-		starts: q.starts,
+		starts: q.starts, noIOMMU: a.Info != nil && a.Info.LacksIOMMU,
 	}
 
 	p.reservations.mu.Lock()
@@ -140,7 +148,7 @@ func (c deviceChoice) pick(class []domain.HostPart) (domain.HostPart, bool) {
 		func(domain.HostPart) bool { return !c.starts },
 	} {
 		for _, part := range class {
-			if !c.own[part] && free(part) && !c.lacks(part) {
+			if !c.own[part] && free(part) && !c.lacks(part) && !c.unusable(part) {
 				return part, true
 			}
 		}
@@ -165,6 +173,8 @@ func (c deviceChoice) shortage(key, class string, parts []domain.HostPart) devic
 			why = "is another device of this VM"
 		case c.lacks(part):
 			why = "isn't there"
+		case c.holders[part] == "" && c.unusable(part):
+			why, short.remedy = "can't be given to a VM, "+migration.NoIOMMU, migration.IOMMURemedy
 		default:
 			short.taken = true
 		}
@@ -181,12 +191,12 @@ func (c deviceChoice) shortage(key, class string, parts []domain.HostPart) devic
 
 // shortageProblems returns the problems that the host can't provide these devices.
 func shortageProblems(short []deviceShortage) []inventory.Problem {
-	problems := make([]domain.Problem, len(short))
+	problems := make([]inventory.Problem, len(short))
 	for i, s := range short {
-		problems[i] = s.Problem
+		problems[i] = inventory.Problem{Attribute: s.Path, Detail: "it " + s.Message, Remedy: s.remedy}
 	}
 
-	return hostProblems(problems)
+	return problems
 }
 
 // requestOf returns what the configuration requests for a VM that is on the host.

@@ -58,7 +58,27 @@ func TestDeviceChoice(t *testing.T) {
 				t.Errorf("a VM that stays off gets %v", got)
 			}
 
+			unusable := choice
+			unusable.noIOMMU = true
+
+			if got, ok := unusable.pick(tt.class); ok {
+				t.Errorf("without an IOMMU it picks %v", got)
+			}
+
+			if resting, off := tt.rests, unusable; resting != (domain.HostPart{}) {
+				off.starts = false
+				if got, _ := off.pick(tt.class); got != resting {
+					t.Errorf("without an IOMMU a VM that stays off gets %v", got)
+				}
+			}
+
 			short := choice.shortage("a", "gpu", tt.class)
+			if lacked := unusable.shortage("a", "gpu", []domain.HostPart{free}); lacked.Message !=
+				`has no free device of class "gpu": pci device free can't be given to a VM, because its kernel uses no IOMMU` ||
+				lacked.remedy == "" {
+				t.Errorf("without an IOMMU it says %+v", lacked)
+			}
+
 			if tt.message != "" && (short.Message != tt.message || short.taken != tt.taken) {
 				t.Errorf("it says %q, %t", short.Message, short.taken)
 			}

@@ -28,7 +28,7 @@ func fitsDevices(ctx context.Context, a inventory.Reply, s domain.Spec, defaultT
 		problems = append(problems, fitsSince(a, path, declared[path])...)
 	}
 
-	demands := s.Values.Demands()
+	demands := s.Demands(a.Info.Arch)
 	if len(demands) == 0 {
 		return problems
 	}

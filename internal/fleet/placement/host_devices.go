@@ -1,6 +1,7 @@
 package placement
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 
@@ -10,26 +11,45 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/status"
 )
 
-// lackedDevices returns a problem for each device of the use that the host doesn't have.
-func lackedDevices(ctx context.Context, h *inventory.Host, use domain.HostUse) []domain.Problem {
-	var problems []domain.Problem
+// lackedDevice is a device that a host can't give to a VM. The remedy is "" if the host doesn't have the device.
+type lackedDevice struct {
+	domain.Problem
+
+	remedy string
+}
+
+// lackedDevices returns the devices of the use that the host doesn't have and, if the VM runs there, those that it can't
+// give to a VM.
+func lackedDevices(ctx context.Context, h *inventory.Host, use domain.HostUse, runs bool) []lackedDevice {
+	var all []lackedDevice
+
+	info, err := h.Conn.Info(ctx)
+	noIOMMU := err == nil && info.LacksIOMMU && runs
 
 	for _, part := range use.Parts() {
-		if h.LacksDevice(ctx, part) {
-			problems = append(problems, domain.Problem{Path: use.Alone[part], Message: "has no " + part.String()})
+		switch {
+		case h.LacksDevice(ctx, part):
+			all = append(all, lackedDevice{domain.Problem{Path: use.Alone[part], Message: "has no " + part.String()}, ""})
+		case noIOMMU && part.Kind == domain.PCIDevice:
+			all = append(all, lackedDevice{domain.Problem{
+				Path: use.Alone[part], Message: "can't give " + part.String() + " to a VM, " + migration.NoIOMMU,
+			}, migration.IOMMURemedy})
 		}
 	}
 
-	return problems
+	return all
 }
 
-// lackedBlockers returns a blocker for each device of the use that the host doesn't have.
-func lackedBlockers(ctx context.Context, h *inventory.Host, use domain.HostUse, remedy string) []migration.Blocker {
+// lackedBlockers returns a blocker for each device that lackedDevices returns. The remedy is for devices that the host
+// doesn't have.
+func lackedBlockers(
+	ctx context.Context, h *inventory.Host, use domain.HostUse, runs bool, remedy string,
+) []migration.Blocker {
 	var blockers []migration.Blocker
-	for _, lacked := range lackedDevices(ctx, h, use) {
+	for _, lacked := range lackedDevices(ctx, h, use, runs) {
 		blockers = append(blockers, migration.Blocker{
 			Reason: migration.HostResourcesNotAvailable, Status: status.False, Attribute: lacked.Path,
-			Message: fmt.Sprintf("host %q %s", h.Name, lacked.Message), Remedy: remedy,
+			Message: fmt.Sprintf("host %q %s", h.Name, lacked.Message), Remedy: cmp.Or(lacked.remedy, remedy),
 		})
 	}
 
@@ -43,7 +63,7 @@ func FailoverBlockers(ctx context.Context, to *inventory.Host, running *domain.S
 		return nil
 	}
 
-	return lackedBlockers(ctx, to, running.FailoverUse(),
+	return lackedBlockers(ctx, to, running.FailoverUse(), true,
 		"Choose another host, or unplug the transient interface before the move.")
 }
 
@@ -55,7 +75,7 @@ func (p *Planner) DeviceBlockers(ctx context.Context, a inventory.Reply, vm *inv
 		return nil
 	}
 
-	blockers := lackedBlockers(ctx, a.Host, vm.PersistentSpec.HostUse().OnOtherHost(),
+	blockers := lackedBlockers(ctx, a.Host, vm.PersistentSpec.HostUse().OnOtherHost(), vm.Active,
 		"Choose another host, or declare the device by a class (hosts.<name>.devices).")
 
 	use, _, short := p.arrivalUse(ctx, a, vm, 0)
@@ -76,7 +96,7 @@ func shortageBlockers(h *inventory.Host, short []deviceShortage) []migration.Blo
 		blockers[i] = migration.Blocker{
 			Reason: migration.HostResourcesNotAvailable, Status: status.False, Attribute: s.Path,
 			Message: fmt.Sprintf("host %q %s", h.Name, s.Message),
-			Remedy:  "Choose another host, or list devices of the class in its hosts.<name>.devices.",
+			Remedy:  cmp.Or(s.remedy, "Choose another host, or list devices of the class in its hosts.<name>.devices."),
 		}
 		if s.taken {
 			blockers[i].Reason, blockers[i].Remedy = migration.HostResourcesTaken, takenRemedy

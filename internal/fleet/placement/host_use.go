@@ -192,9 +192,14 @@ func (p *Planner) fitsHostUse(
 		return nil
 	}
 
-	found := append(lackedDevices(ctx, a.Host, use), p.takenSlots(ctx, a, name, use, leaving)...)
+	var problems []inventory.Problem
+	for _, l := range lackedDevices(ctx, a.Host, use, true) {
+		problems = append(problems, inventory.Problem{Attribute: l.Path, Detail: "it " + l.Message, Remedy: l.remedy})
+	}
 
-	return append(hostProblems(found), p.taken(a, name, use, leaving)...)
+	problems = append(problems, hostProblems(p.takenSlots(ctx, a, name, use, leaving))...)
+
+	return append(problems, p.taken(a, name, use, leaving)...)
 }
 
 // fitsChangedUse is fitsHostUse for what a change adds to a VM that runs on the host.

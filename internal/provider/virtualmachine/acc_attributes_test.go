@@ -111,18 +111,22 @@ func TestAccAttributes_disks(t *testing.T) {
 	}, nil, know("disks.root.discard", knownvalue.Null()), know("disks.root.io_tune.read_iops_sec", knownvalue.Null()),
 		know("disks.data.io_tune", knownvalue.Null()), know("disks.data.wwn", exactly("5000C50015EA71AD")))
 	s.apply(disks(`{ total_iops_sec = 0, total_iops_sec_max = 0, total_iops_sec_max_length = 0, read_bytes_sec = 1048576,
-        write_iops_sec = 50, group_name = "slow" }`, ""), plancheck.ResourceActionUpdate,
-		[]string{"<read_bytes_sec>1048576<", "<write_iops_sec>50<", "<group_name>slow<"}, []string{"<total_iops_sec"})
+        write_iops_sec = 50, group_name = "slow" }`, "").with(hcl{"platform": "{ iothreads = 4 }"}),
+		plancheck.ResourceActionUpdate,
+		[]string{"<read_bytes_sec>1048576<", "<write_iops_sec>50<", "<group_name>slow<", "<iothreads>4<"},
+		[]string{"<total_iops_sec"})
 	s.imported("disks.data.wwn")
 	s.refuse(disks(`{}`, `, io = "native"`), "Change needs a restart", "disks.data.io: The disk is opened with it")
+	s.refuse(hcl{"platform": "{ iothreads = 1 }"}, "Change needs a restart",
+		"platform.iothreads: A device uses the I/O thread")
 	s.refuse(disks(`{ total_iops_sec = 5, read_iops_sec = 5 }`, ""), "disks.root.io_tune.total_iops_sec",
 		"A total can't be set together")
 	s.refuse(disks(`{}`, `, io = "io_uring"`).with(hcl{"platform": "{ iothreads = 700 }"}), "platform.iothreads",
 		"It isn't a number from 1 to 512")
 	s.drift([]string{"<read_bytes_sec>1048576<"}, "blkdeviotune", s.name, "vda", "--read-bytes-sec", "99999999", "--live",
 		"--config")
-	s.apply(disks(`{ read_bytes_sec = 0, write_iops_sec = 0 }`, ""), plancheck.ResourceActionUpdate, nil,
-		[]string{"<read_bytes_sec>", "<write_iops_sec>"})
+	s.apply(disks(`{ read_bytes_sec = 0, write_iops_sec = 0 }`, "").with(hcl{"platform": "{ iothreads = 2 }"}),
+		plancheck.ResourceActionUpdate, []string{"<iothreads>2<"}, []string{"<read_bytes_sec>", "<write_iops_sec>"})
 	// What isn't declared any more is left alone.
 	s.apply(hcl{"disks": fmt.Sprintf(`{ root = { file = %q }, data = { file = %q } }`, root, data)},
 		plancheck.ResourceActionNoop, []string{"<vendor>ACME<", "iothread='2'", "<shareable/>"}, nil)

@@ -59,10 +59,24 @@ func deviceClasses(t *testing.T, l *lab.Lab, one, two *lab.Host, holder string) 
 	expect(t, tf.Fail(t, "plan"), "No host can take the VM", "because of devices.host_devices.gpu.class",
 		`host "`+one.Name+`": it has no free device of class "gpu": pci device `+pci[0]+` is given to VM "`+holder+
 			`", pci device `+missing+" isn't there", `host "`+two.Name+`": it has no devices of class "gpu"`)
-	// Placement takes the host that has one. Without an IOMMU QEMU doesn't start there.
+	// The lab's hosts have no IOMMU: none of them can start a VM with a PCI device, by class, by address or of a network.
 	config(classes("gpu", pci[0]), classes("gpu", pci[1]), starts.named("vm"))
-	tf.Run(t, "plan")
-	expect(t, tf.Fail(t, "apply"), "It does not start", "passthrough of host PCI devices", "Host: "+two.Name)
+	expect(t, tf.Fail(t, "plan"), `host "`+two.Name+`": it has no free device of class "gpu": pci device `+pci[1]+
+		" can't be given to a VM, because its kernel uses no IOMMU", "VT-d", "intel_iommu=on")
+	config("", "", starts.with(hcl{
+		"devices": `{ host_devices = { gpu = { type = "pci", address = ` + quote(pci[1]) + ` } } }`,
+	}).with(here).named("vm"))
+	expect(t, tf.Fail(t, "plan"), "because of devices.host_devices.gpu.address", `host "`+one.Name+`": it can't give pci `+
+		"device "+pci[1]+" to a VM, because its kernel uses no IOMMU", "intel_iommu=on")
+	pool := filepath.Join(t.TempDir(), "pool.xml")
+	if err := os.WriteFile(pool, []byte("<network><name>sriov</name><forward mode='hostdev' managed='yes'>"+
+		strings.Replace(pciSource(pci[1]), "<address ", "<address type='pci' ", 1)+"</forward></network>"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	l.Virsh(t, one.Name, "net-create", pool)
+	config("", "", tinyVM(name).with(hcl{"interfaces": `{ fast = { network = "sriov" } }`}).with(here).named("vm"))
+	expect(t, tf.Fail(t, "plan"), "because of interfaces.fast.network", `its network "sriov" can't give a PCI device to a VM, `+
+		"because its kernel uses no IOMMU", "intel_iommu=on")
 
 	// The VM gets the one that is free, and keeps it.
 	both := classes("gpu", pci[0], pci[1])

@@ -3,6 +3,7 @@ package virtualmachine_test
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -63,11 +64,12 @@ func TestAccHostUse_taken(t *testing.T) {
 	})
 	free := tinyVM(prefix + "free").with(hcl{"memory": pages})
 
-	// A VM that is off and isn't started has nothing of its host.
-	config(needy.named("needy"))
+	// A VM that is off and isn't started has nothing of its host. Without an IOMMU the host gives no PCI device to a VM.
+	config(needy.with(hcl{"devices": `{ vsock = { cid = 77 } }`}).named("needy"))
 	tf.Run(t, "plan")
 
 	l.Virsh(t, one.Name, "autostart", prefix+"holder")
+	config(needy.named("needy"))
 	out := tf.Fail(t, "plan")
 	for _, part := range []string{
 		"because of devices.vsock.cid", `it has given vsock address 77 to VM "` + prefix + `holder"`,
@@ -137,4 +139,41 @@ output "drain" {
 	destroyAndCheck(t, l, tf, prefix+"free", prefix+"needy", prefix+"second", prefix+"plugged")
 
 	deviceClasses(t, l, one, two, prefix+"holder")
+	missingPrograms(t, l, one)
+}
+
+// missingPrograms takes programs and files from the host, on which the plan then refuses the VMs that need them, with the
+// packages that have them.
+func missingPrograms(t *testing.T, l *lab.Lab, host *lab.Host) {
+	t.Helper()
+	tf := acctest.NewCLI(t)
+	for _, missing := range []struct {
+		hide   string
+		vm     hcl
+		errors []string
+	}{
+		{
+			"mount -t tmpfs none /usr/share/qemu/vhost-user",
+			hcl{
+				"memory":  `{ size = "64Mi", source = "memfd", shared = true }`,
+				"devices": `{ filesystems = { srv = { target = "srv", source = "/srv" } } }`,
+			},
+			[]string{"because of devices.filesystems", "Unable to find a satisfying virtiofsd", "qemu-system-common"},
+		},
+		{
+			"mount -t tmpfs none /usr/share/qemu/firmware", hcl{"firmware": `{ type = "efi" }`},
+			[]string{"because of firmware.type", `it has no firmware.type "efi"`, "ovmf", "edk2-ovmf"},
+		},
+		{
+			"mount --bind /dev/null /usr/bin/swtpm", hcl{"devices": `{ tpm = { model = "tpm-crb" } }`},
+			[]string{"because of devices.tpm.backend", `it has no devices.tpm.backend "emulator"`, "swtpm-tools"},
+		},
+	} {
+		name := lab.Name(t) + "-lacks"
+		tf.Config(t, acctest.Block{Lab: l, Hosts: []acctest.Host{{Of: host}}}.String()+
+			tinyVM(name).with(missing.vm).named("vm"))
+		tf.Run(t, "plan")
+		l.Run(t, host.Name, "sh", "-ec", missing.hide)
+		expect(t, tf.Fail(t, "plan"), slices.Insert(missing.errors, 1, `host "`+host.Name+`": `)...)
+	}
 }

@@ -218,7 +218,9 @@ func (c *connected) limited(t *testing.T, limit int) {
 func TestAccInterface_running(t *testing.T) {
 	t.Parallel()
 	c := newConnected(t)
-	c.apply(t, c.interfaces("isolated = true", "192.0.2.2", `model = "virtio"`, "42", 1000))
+	c.apply(t, c.interfaces("isolated = true", "192.0.2.2", `model = "virtio"`, "42", 1000).with(hcl{
+		"devices": `{ watchdog = { action = "none" } }`,
+	}))
 	if err := look(t, c.l, interfaceHost, c.name, `<mtu size='1400'/>`, `queues='2'`, `rx_queue_size='512'`,
 		`<port isolated='yes'/>`, `<source dev='eth0' mode='bridge'/>`)(nil); err != nil {
 		t.Error(err)
@@ -242,7 +244,9 @@ func TestAccInterface_running(t *testing.T) {
 
 	// What a running guest's ports can be told is changed while its clock runs; its MTU and its queues aren't.
 	before := c.uptime(t)
-	c.apply(t, c.interfaces("isolated = false", "192.0.2.3", `link_up = false`, "43", 2000))
+	c.apply(t, c.interfaces("isolated = false", "192.0.2.3", `link_up = false`, "43", 2000).with(hcl{
+		"devices": `{ watchdog = { model = "none" } }`, // It leaves the conventional bus, and then has a slot there.
+	}))
 	if now := c.uptime(t); now <= before {
 		t.Errorf("the guest's clock was at %v before the change, and is at %v", before, now)
 	}
@@ -252,12 +256,23 @@ func TestAccInterface_running(t *testing.T) {
 	c.misses(t, "198.51.100.2", taggedAddress)
 	c.limited(t, 2000)
 	c.tagged(t, map[string]string{switchMAC: "43", groupMAC: "45"})
-	c.apply(t, c.interfaces("isolated = false", "192.0.2.3", `link_up = false`, "43, 44", 2000))
+	c.apply(t, c.interfaces("isolated = false", "192.0.2.3", `link_up = false`, "43, 44", 2000).with(hcl{
+		"devices": `{ watchdog = { action = "none" } }`,
+	}))
 	c.tagged(t, map[string]string{switchMAC: "[43,44]", groupMAC: "45"})
 	c.refused(t, hcl{"interfaces": strings.Replace(c.config["interfaces"], "1400", "1300", 1)},
 		"Change needs a restart", "interfaces.lan.mtu: The guest's network card is made with it")
 	c.refused(t, hcl{"interfaces": strings.Replace(c.config["interfaces"], `"ops"`, `"eng"`, 1)},
 		"Change needs a restart", "interfaces.group.port_group: An interface is connected to a port group when the VM starts")
+
+	// libvirt 9.0 can't take a running guest's port from Open vSwitch, nor give it one.
+	ofSwitch := "network      = virtfleet_network.switch.name, mac = " + quote(switchMAC)
+	c.refused(t, hcl{"interfaces": strings.Replace(c.config["interfaces"], ofSwitch,
+		strings.Replace(ofSwitch, "virtfleet_network.switch.name", `"default"`, 1), 1)}, "Change needs a restart",
+		"interfaces.switch.network: Before 11.0.0, libvirt can't move ports of Open vSwitch")
+	c.refused(t, hcl{"interfaces": strings.Replace(c.config["interfaces"], "bridge = "+quote(plainBridge),
+		"network = virtfleet_network.switch.name", 1)}, "interfaces.lan.network", interfaceHost,
+		"can't connect an interface of a running VM to network", "openvswitch", "Declare virtual_port")
 
 	// A filter that the VM uses is kept.
 	c.tf.Config(t, acctest.OneHost(c.l)+c.resources+

@@ -78,7 +78,7 @@ func TestAccSingletons_life(t *testing.T) {
 				"devices": `{ rng = {}, tpm = { version = "2.0" }, watchdog = { action = "pause" } }`,
 			}).String(),
 			ExpectError: inOrder("Change needs a restart", "devices.tpm: A TPM can be added only when the VM starts.",
-				"devices.watchdog: The watchdog needs a conventional PCI bus"),
+				"devices.watchdog: The running VM has no conventional PCI bus with a free slot"),
 		},
 		step(hcl{
 			"devices":       `{ rng = { rate_bytes = 2048 }, tpm = { version = "2.0" }, watchdog = { action = "pause" } }`,

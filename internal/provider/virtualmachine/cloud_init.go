@@ -84,12 +84,9 @@ func writeOnly(description string) schema.StringAttribute {
 
 func cloudInitAttribute() schema.SingleNestedAttribute {
 	return schema.SingleNestedAttribute{
-		MarkdownDescription: "First boot with cloud-init. The guest reads a NoCloud medium (ISO image) in a CD-ROM " +
-			"drive that isn't one of `disks`. The medium is a volume that is created, moved and removed with the VM, " +
-			"and that only QEMU can read. A change replaces the medium while the VM runs, and cloud-init reads the " +
-			"new one at the next boot. With the same `instance_id`, cloud-init then runs only its per-boot " +
-			"modules; with a new one, all of them. Adding `cloud_init` to an existing VM requires a " +
-			"restart.",
+		MarkdownDescription: "First boot with cloud-init. The guest reads a medium that is created, moved and removed with " +
+			"the VM. Adding `cloud_init` to an existing VM requires a restart. See [First " +
+			"boot](../guides/first-boot.md#changes) for what a change does.",
 		Attributes: cloudInitAttributes,
 		CustomType: cloudInitType,
 		Optional:   true,

@@ -89,10 +89,8 @@ var diskAttributes = mergeAttributes(blockLevels["disks.*"], attributes{
 	"bus": optionalString("Bus of the disk: " + value.OneOf(domain.DiskBuses) + ". Default for new disks: `virtio`; " +
 		"of a `cdrom`, `sata` (`ide` with the machine type `pc`, `scsi` on other architectures); of a `lun`, `scsi`; of a " +
 		"`floppy`, `fdc`."),
-	"format": optionalString("Format of the data: " + value.OneOf(domain.DiskFormats) + ". If you change " +
-		"`file` or `volume`, the default is as for a new disk. Default for new disks: `qcow2` with `pool`, otherwise the " +
-		"format that a storage pool of the host reports, otherwise `qcow2` for a name that ends in `.qcow2`, otherwise " +
-		"`raw`."),
+	"format": optionalString("Format of the data: " + value.OneOf(domain.DiskFormats) + ". Default for " +
+		"new disks: `qcow2` with `pool` or a name that ends in `.qcow2`, otherwise what a storage pool reports, or `raw`."),
 	"cache": optionalString("Cache mode: " + value.OneOf(domain.DiskCaches) + ". Default for new disks: `default` for " +
 		"files, which means `writeback`; otherwise `none`."),
 	"read_only": optionalBool("Whether the disk is read-only for the guest. Default for new disks: `true` for a " +
@@ -100,11 +98,9 @@ var diskAttributes = mergeAttributes(blockLevels["disks.*"], attributes{
 	"serial":     optionalString("Serial number that the guest sees. `\"\"` removes it."),
 	"boot_order": bootOrder(),
 	"shared": schema.BoolAttribute{
-		MarkdownDescription: "Whether this `file`, `block` or `volume` is on storage that all hosts share, for " +
-			"storage that libvirt doesn't know as shared. libvirt knows NFS, SMB, CephFS and the like, but only while the " +
-			"VM runs: to move a VM that is off, set it for these, too. A move neither copies nor removes such a disk. A " +
-			"live move requires the `cache` mode `none` or `directsync`, unless the disk is read-only. Before a move, the " +
-			"provider checks that both hosts see the same `file`. Not the same as `shareable`. Default: `false`.",
+		MarkdownDescription: "Whether all hosts share the storage of this `file`, `block` or `volume`. A move then neither " +
+			"copies nor removes the disk. See [Prepare the hosts](../guides/moving-vms.md#prepare-the-hosts). Not the same as " +
+			"`shareable`. Default: `false`.",
 		Optional: true,
 	},
 })

@@ -16,10 +16,8 @@ const unknownDevice = "<unknown/>"
 func extraDevicesAttribute() schema.Attribute {
 	return schema.MapAttribute{
 		MarkdownDescription: "Devices that no other attribute describes, by a key: each is one element below " +
-			"`<devices>` of [libvirt's domain XML](https://libvirt.org/formatdomain.html#devices), without `<alias>`. " +
-			"Only what the XML contains is compared; what libvirt adds is ignored, and so are devices that " +
-			"aren't in this map. Adding, changing or removing a device requires a " +
-			"restart. The XML is in the state, so don't put a password there.",
+			"`<devices>` of [libvirt's domain XML](https://libvirt.org/formatdomain.html#devices), without `<alias>`. Only " +
+			"what the XML contains is compared. A change requires a restart. The state has the XML: no passwords.",
 		ElementType: types.StringType,
 		Optional:    true,
 	}

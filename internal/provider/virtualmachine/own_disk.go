@@ -24,11 +24,9 @@ import (
 // ownDiskAttributes are the attributes of a disk that is created with its VM.
 var ownDiskAttributes = attributes{
 	"pool": schema.StringAttribute{
-		MarkdownDescription: "Storage pool for the disk, of type `dir`, `fs` or `netfs`. The disk is a new volume " +
-			"that is created, moved and removed with the VM. **If you remove the disk from `disks`, its data is " +
-			"deleted**, unless `on_destroy` is `keep`. If you replace `file` or `volume` by `pool` for a file in that " +
-			"pool, the VM takes the file over with its data, and removes it when the VM is destroyed. A change of " +
-			"`pool` fails the plan.",
+		MarkdownDescription: "Storage pool, of type `dir`, `fs` or `netfs`, in which a volume for the disk is created, moved " +
+			"and removed with the VM. **If you remove the disk from `disks`, its data is deleted**, unless `on_destroy` is " +
+			"`keep`. It can also [take over](../guides/images-and-disks.md#describe-an-existing-disk-in-another-form) the file of an existing disk.",
 		Optional: true,
 	},
 	"image": schema.StringAttribute{

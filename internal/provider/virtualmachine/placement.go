@@ -44,10 +44,9 @@ var placementAttributes = attributes{
 		Optional:            true,
 	},
 	"dedicated_cpus": schema.BoolAttribute{
-		MarkdownDescription: "Whether no other VM may be pinned to the CPUs of the host in `cpu.pin`, which must name " +
-			"each virtual CPU. A host where another VM is pinned to one of them is refused. Later, other VMs that are pinned " +
-			"to one of them are refused on this VM's host. VMs without `cpu.pin` still run there, unless the host keeps them " +
-			"off (`isolcpus`). Default: `false`, which only prefers hosts where the CPUs are free.",
+		MarkdownDescription: "Whether no other VM may be pinned to the host's CPUs in `cpu.pin`, which must name each " +
+			"virtual CPU. See [CPUs](../guides/host-capacity.md#cpus). Default: `false`, which only prefers hosts where these " +
+			"are free.",
 		Optional: true,
 	},
 }

@@ -75,11 +75,9 @@ var declaredAttributes = attributes{
 
 var deviceAttributes = attributes{
 	"disks": schema.MapNestedAttribute{
-		MarkdownDescription: "Disks and drives by a key, which identifies the device. Set exactly one of `file`, " +
-			"`block`, `volume`, `pool`, `network`; a `cdrom` or `floppy` may have none of them, and is empty. If you " +
-			"set the map, list every disk: anything not listed is detached, and a disk with `pool` is deleted with its " +
-			"data unless its `on_destroy` is `keep`. Without `boot_order`, a new VM boots from the first disk in the " +
-			"order of the keys.",
+		MarkdownDescription: "Disks and drives by a key. Set exactly one of `file`, `block`, `volume`, `pool`, `network`; " +
+			"an empty `cdrom` or `floppy` has none. If you set the map, list every disk: anything not listed is detached, " +
+			"and [deleted](../guides/images-and-disks.md#change-a-disk) if it has `pool`.",
 		NestedObject: schema.NestedAttributeObject{Attributes: diskAttributes, CustomType: diskType},
 		CustomType:   disksType,
 		Optional:     true,
@@ -129,12 +127,11 @@ var policyAttributes = attributes{
 		Validators:          []validator.Map{mapvalidator.KeysAre(stringvalidator.LengthAtLeast(1))},
 	},
 	"run_strategy": schema.StringAttribute{
-		MarkdownDescription: "Whether the VM should run. One of " + value.OneOf(status.RunStrategies) + ". `Always`: each " +
-			"apply starts a stopped VM and resumes one that a user paused; the host starts the VM when it boots. " +
-			"`RerunOnFailure`: started when it is created, and by an apply after a crash. `Manual`: started and stopped by " +
-			"users only. `Halted`: shut down. `Once`: started when it is created only. Unlike in KubeVirt, no controller " +
-			"watches the VM: between two applies, only its host starts it, at boot or as `platform.events` says. " +
-			"Default: `Always`.", Optional: true,
+		MarkdownDescription: "Whether the VM should run. One of " + value.OneOf(status.RunStrategies) + ". `Always`: " +
+			"yes. `RerunOnFailure`: started by its creation and after a crash. `Manual`: users decide. `Halted`: no. `Once`: " +
+			"started by its creation only. [Only an apply](../guides/new-vms-and-destroy.md#when-the-guest-stops-or-crashes) " +
+			"acts on it. Default: `Always`.",
+		Optional:   true,
 		Validators: []validator.String{stringvalidator.OneOf(status.RunStrategies...)},
 	},
 	"wait_for": schema.SingleNestedAttribute{
@@ -166,13 +163,10 @@ var policyAttributes = attributes{
 	},
 	onDestroyName: onDestroyAttribute(),
 	"eviction_strategy": schema.StringAttribute{
-		MarkdownDescription: "What happens to the VM when its host is drained. One of " + value.OneOf(evacuation.Strategies) +
-			". **`None`: the VM is shut down.** `LiveMigrate`: it is moved live, otherwise it blocks the drain. " +
-			"`LiveMigrateIfPossible`: it is moved live, otherwise shut down. `External`: [another " +
-			"tool](../guides/external-eviction.md) moves it. If a `virtfleet_eviction_policy` applies to the VM, only its " +
-			"`strategy` is ignored: its `fallback`, if set, decides what happens if the VM can't be moved live. See " +
-			"[Draining a host](../guides/draining-a-host.md#choose-what-happens-to-a-vm). " +
-			"Default: the policy's `strategy`, without a policy the provider's `default_eviction_strategy`.",
+		MarkdownDescription: "What happens to the VM when its host is drained: " + value.OneOf(evacuation.Strategies) +
+			". **`None` shuts it down.** See [Draining a host](../guides/draining-a-host.md#choose-what-happens-to-a-vm). " +
+			"Default: the `strategy` of the `virtfleet_eviction_policy` that applies, without one the provider's " +
+			"`default_eviction_strategy`.",
 		Optional:   true,
 		Validators: []validator.String{stringvalidator.OneOf(evacuation.Strategies...)},
 	},
