@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	"github.com/hashicorp/terraform-plugin-testing/helper/resource"
 	"github.com/hashicorp/terraform-plugin-testing/plancheck"
 	"github.com/hashicorp/terraform-plugin-testing/statecheck"
@@ -207,7 +208,8 @@ var handmade = map[string]struct {
 }
 
 // TestAccVirtualMachine_importAnything: whatever VM there is, importing it with the configuration that Terraform
-// writes for it changes nothing, now or later.
+// writes for it changes nothing, now or later. With another description, an apply changes the description alone, both
+// in what runs and for the next start.
 func TestAccVirtualMachine_importAnything(t *testing.T) {
 	t.Parallel()
 	l := lab.Open(t)
@@ -217,7 +219,7 @@ func TestAccVirtualMachine_importAnything(t *testing.T) {
 	spare := l.Image(t, "kvm1", prefix+"-2.qcow2", "qcow2", 1<<20)
 	overlaid := l.Image(t, "kvm1", prefix+"-3.qcow2", "qcow2", 1<<20)
 	imports := ""
-	before := map[string]string{}
+	before, inactive := map[string]string{}, map[string]string{}
 	for key, h := range handmade {
 		name := prefix + "-" + key
 		disk := image
@@ -243,6 +245,7 @@ func TestAccVirtualMachine_importAnything(t *testing.T) {
 			h.after(t, l, name)
 		}
 		before[key] = l.Virsh(t, "kvm1", "dumpxml", "--security-info", name)
+		inactive[key] = l.Virsh(t, "kvm1", "dumpxml", "--security-info", "--inactive", name)
 		id := name
 		if len(imports)%2 == 0 {
 			id = uuidOf(t, l, "kvm1", name)
@@ -275,6 +278,26 @@ func TestAccVirtualMachine_importAnything(t *testing.T) {
 		}
 		if after := l.Virsh(t, "kvm1", "dumpxml", "--security-info", prefix+"-"+key); after != before[key] {
 			t.Errorf("%s was changed:\n%s\nwas\n%s", key, after, before[key])
+		}
+	}
+
+	descriptions := ""
+	for key := range handmade {
+		descriptions += fmt.Sprintf("resource %q %q {\n  description = \"Changed.\"\n}\n", virtualmachine.TypeName, key)
+	}
+	if err := os.WriteFile(filepath.Join(tf.Dir, "descriptions_override.tf"), []byte(descriptions), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	tf.Run(t, "apply")
+	noChanges(t, tf)
+	for key := range handmade {
+		after := l.Virsh(t, "kvm1", "dumpxml", "--security-info", prefix+"-"+key)
+		if diff := cmp.Diff(linesWithoutOurs(t, before[key]), linesWithoutOurs(t, after)); diff != "" {
+			t.Errorf("%s has more changes than its description:\n%s", key, diff)
+		}
+		next := l.Virsh(t, "kvm1", "dumpxml", "--security-info", "--inactive", prefix+"-"+key)
+		if diff := cmp.Diff(linesWithoutOurs(t, inactive[key]), linesWithoutOurs(t, next)); diff != "" {
+			t.Errorf("the next start of %s has more changes than its description:\n%s", key, diff)
 		}
 	}
 
