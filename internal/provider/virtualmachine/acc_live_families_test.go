@@ -56,8 +56,7 @@ var liveParts = []string{
 }
 
 // TestAccFamilies_clock: a running guest is changed in everything that can change while it runs, what a user does to it
-// by hand is in the plan by name and repaired, and all of it is removed. Its own clock runs on all the time. Each
-// attribute that would need a restart is refused by its name.
+// by hand is in the plan by name and repaired, and all of it is removed. Its own clock runs on all the time.
 func TestAccFamilies_clock(t *testing.T) {
 	t.Parallel()
 	l := lab.Open(t)
@@ -140,8 +139,42 @@ func TestAccFamilies_clock(t *testing.T) {
 	destroyAndCheck(t, l, tf, name)
 }
 
-// TestAccFamilies_blockers: each device that a running VM can't take to another host is named by the plan of a move.
-func TestAccFamilies_blockers(t *testing.T) {
+// coldChanges need a restart of a running VM, one for each family that has such.
+var coldChanges = hcl{
+	"cpu": `{ mode = "custom", model = "Nehalem", numa = { 0 = { cpus = "0", memory = "64Mi" } }
+    scheduler = { 0 = { type = "batch" } } }`,
+	"memory": `{ size = "64Mi", source = "memfd", shared = false, nosharepages = true, allocation = "immediate"
+    numatune = { mode = "strict", nodeset = "0" }, balloon = { autodeflate = true } }`,
+	"firmware": `{ boot_menu = { enabled = true } }`,
+	"platform": `{
+    iothreads = 1, hotplug_ports = 1, clock = { offset = "localtime" }, hyperv = { relaxed = true }
+    features = { vmcoreinfo = true }, smbios = { mode = "sysinfo", system = { serial = "1" } }, fw_cfg = { "opt/a" = "1" }
+    seclabel = { dac = { type = "static", label = "+0:+0" } }
+  }`,
+	"interfaces": `{ own = { direct = { device = "vf-own0", mode = "passthrough" }, mtu = 1400, driver = { name = "qemu" } } }`,
+	"devices": `{
+    tpm = {}, graphics = { keymap = "de" }, video = { model = "virtio" }, sound = { model = "ac97" }
+    panic = { model = "isa" }, iommu = {}, watchdog = {}, serials = { main = { type = "null" } }
+    filesystems = { other = { target = "other", source = "/srv", driver = "9p" } }
+  }`,
+	"extra_device_xml": `{}`, "qemu_commandline": `{ args = ["-no-shutdown"] }`,
+}
+
+// coldAttributes are what the plan of coldChanges refuses.
+var coldAttributes = []string{
+	"cpu.model", "cpu.numa", "cpu.scheduler", "memory.shared", "memory.nosharepages", "memory.allocation",
+	"memory.numatune.mode", "memory.balloon.autodeflate", "firmware.boot_menu.enabled", "platform.iothreads",
+	"platform.hotplug_ports", "platform.clock.offset", "platform.hyperv.relaxed", "platform.features.vmcoreinfo",
+	"platform.smbios.system", "platform.fw_cfg", "platform.seclabel", "disks.scratch.io", "disks.scratch.serial",
+	"disks.scratch.transient", "interfaces.own.mtu", "interfaces.own.driver.name", "devices.tpm",
+	"devices.graphics.keymap", "devices.video.model", "devices.sound.model", "devices.panic", "devices.iommu",
+	"devices.watchdog", "devices.serials.main", "devices.filesystems.share", "devices.filesystems.other",
+	"extra_device_xml.shared", "qemu_commandline.args",
+}
+
+// TestAccFamilies_refused: each device that a running VM can't take to another host is named by the plan of a move, and
+// each change that a running VM can't take is named by the plan of an update.
+func TestAccFamilies_refused(t *testing.T) {
 	t.Parallel()
 	l := lab.Open(t)
 	name := lab.Name(t)
@@ -173,6 +206,19 @@ func TestAccFamilies_blockers(t *testing.T) {
 		"devices.sound.model: ", "which QEMU can't migrate", `shares a directory with its host as "share" (virtiofs)`,
 		`shares a directory with its host as "slow"`, "extra_device_xml.shared: ", `it shares memory "`+name+`"`); err != nil {
 		t.Error(err)
+	}
+	tf.Config(t, acctest.Config(l)+config.with(coldChanges).with(hcl{
+		"disks": strings.Replace(config["disks"], "transient = true", `transient = false, io = "threads", serial = "S1"`, 1),
+	}).String())
+	said := tf.Fail(t, "plan")
+	expect(t, said, "Change needs a restart")
+	for _, attribute := range coldAttributes {
+		if !strings.Contains(said, "- "+attribute+": ") {
+			t.Errorf("the plan doesn't refuse %s", attribute)
+		}
+	}
+	if t.Failed() {
+		t.Log(said)
 	}
 	tf.Config(t, acctest.Config(l)+config.String())
 	destroyAndCheck(t, l, tf, name)
