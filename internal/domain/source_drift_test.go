@@ -84,3 +84,20 @@ func TestSourceDrifts(t *testing.T) {
 		}
 	}
 }
+
+// What the guest writes to a transient disk is in an overlay that libvirt removes when the VM stops: that is no switch
+// to another image.
+func TestReadDisk_transient(t *testing.T) {
+	t.Parallel()
+	d, err := Parse(`<domain type='qemu' id='1'><devices><disk type='file' device='disk'>
+  <driver name='qemu' type='qcow2'/><source file='/a.raw.TRANSIENT-web' index='1'/>
+  <backingStore type='file' index='2'><format type='raw'/><source file='/a.raw'/><backingStore/></backingStore>
+  <target dev='vda' bus='virtio'/><transient/></disk></devices></domain>`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	disk := d.Spec().Disks["vda"]
+	if disk.Source.File != "/a.raw" || disk.Format != "raw" || len(disk.Backing) > 0 {
+		t.Errorf("the disk was read as %v in format %q on %v", disk.Source, disk.Format, disk.Backing)
+	}
+}

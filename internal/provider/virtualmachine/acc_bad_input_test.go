@@ -185,6 +185,39 @@ func TestBadInput_validate(t *testing.T) {
 			hcl{"cpu": `{ mode = "host-model", model = "Nehalem" }`},
 			[]string{`mode "custom" only`},
 		},
+		"balloon":       {hcl{"memory": `{ size = "64Mi", balloon = { model = "xen" } }`}, []string{`"xen" isn't one of`}},
+		"memory_source": {hcl{"memory": `{ size = "64Mi", source = "disk" }`}, []string{`"disk" isn't one of anonymous`}},
+		"disk_discard": {
+			hcl{"disks": `{ root = { file = "/a", discard = "trim" } }`}, []string{`disks.root.discard: "trim" isn't one of`},
+		},
+		"disk_wwn": {hcl{"disks": `{ root = { file = "/a", bus = "scsi", wwn = "5" } }`}, []string{`disks.root.wwn`}},
+		"nic_queue": {
+			hcl{"interfaces": `{ lan = { user = true, driver = { rx_queue_size = 300 } } }`}, []string{`rx_queue_size`},
+		},
+		"nic_bandwidth": {
+			hcl{"interfaces": `{ lan = { bridge = "br0", bandwidth = { inbound = { peak = 5 } } } }`}, []string{`inbound.peak: It requires average`},
+		},
+		"nic_teaming": {
+			hcl{"interfaces": `{ lan = { bridge = "br0", teaming = { type = "transient" } } }`}, []string{`persistent`},
+		},
+		"nic_vhostuser": {
+			hcl{"interfaces": `{ lan = { vhostuser = { path = "/a", mode = "peer" } } }`}, []string{`"peer" isn't one of`},
+		},
+		"nic_vlan": {hcl{"interfaces": `{ lan = { bridge = "br0", vlan = { tags = [5000] } } }`}, []string{`5000`, `4095`}},
+		"clock":    {hcl{"platform": `{ clock = { offset = "gmt" } }`}, []string{`"gmt" isn't one of utc`}},
+		"hyperv": {
+			hcl{"platform": `{ hyperv = { vendor_id = "more than twelve" } }`}, []string{`hyperv.vendor_id`, `12`},
+		},
+		"hotplug_ports": {hcl{"platform": `{ hotplug_ports = 4000 }`}, []string{`platform.hotplug_ports`}},
+		"graphics":      {hcl{"devices": `{ graphics = { type = "rdp" } }`}, []string{`"rdp" isn't one of vnc`}},
+		"video":         {hcl{"devices": `{ video = { model = "qxl", ram = 3 } }`}, []string{`devices.video.ram`}},
+		"sound":         {hcl{"devices": `{ sound = { model = "loud" } }`}, []string{`"loud" isn't one of ich9`}},
+		"panic":         {hcl{"devices": `{ panic = { model = "calm" } }`}, []string{`"calm" isn't one of isa`}},
+		"input":         {hcl{"devices": `{ inputs = { a = { type = "joystick" } } }`}, []string{`"joystick" isn't one of`}},
+		"serial":        {hcl{"devices": `{ serials = { a = { type = "file" } } }`}, []string{`devices.serials.a.path`}},
+		"host_device": {
+			hcl{"devices": `{ host_devices = { a = { type = "pci", address = "65" } } }`}, []string{`devices.host_devices.a.address`},
+		},
 		"label_key":        {hcl{"labels": `{ "" = "x" }`}, []string{`labels`}},
 		"label_unreadable": {hcl{"labels": `{ app = "a\u0001b" }`}, []string{`labels`}},
 		"cmdline_unreadable": {

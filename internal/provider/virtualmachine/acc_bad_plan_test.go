@@ -115,6 +115,36 @@ func TestAccBadInput_plan(t *testing.T) {
 			hcl{"cpu": `{ mode = "custom", model = "Pentium9" }`},
 			[]string{own.Name + `": its libvirt refuses this definition: .*Pentium9`},
 		},
+		// What a host hasn't is given to no VM that starts.
+		"boot_menu": {hcl{"firmware": `{ boot_menu = { timeout = 5 } }`}, []string{`firmware.boot_menu`}},
+		"channel":   {hcl{"devices": `{ channels = { a = { type = "unix" } } }`}, []string{`devices.channels.a.name`}},
+		"filesystem": {
+			hcl{"devices": `{ filesystems = { a = { target = "a", source = "srv" } } }`}, []string{`devices.filesystems.a.source`},
+		},
+		"virtiofs": {
+			hcl{"devices": `{ filesystems = { a = { target = "a", source = "/srv", driver = "virtiofs" } } }`},
+			[]string{own.Name + `": its libvirt refuses this definition: .*'virtiofs' requires shared memory`},
+		},
+		"sriov": {
+			hcl{"host": quote(own.Name), "interfaces": `{ fast = { hostdev = "ffff:03:00.1" } }`},
+			[]string{`interfaces.fast.hostdev`, own.Name + `": it has no pci device ffff:03:00.1`},
+		},
+		"vdpa": {
+			hcl{"interfaces": `{ fast = { vdpa = "/dev/vhost-vdpa-0" } }`},
+			[]string{`interfaces.fast.vdpa`, own.Name + `": it has no vDPA device /dev/vhost-vdpa-0`},
+		},
+		"gpu": {
+			hcl{"devices": `{ host_devices = { gpu = { type = "pci", address = "ffff:65:00.0" } } }`},
+			[]string{`devices.host_devices.gpu.address`, own.Name + `": it has no pci device ffff:65:00.0`},
+		},
+		"sev": {
+			hcl{"platform": `{ launch_security = { type = "sev", policy = "0x3" } }`},
+			[]string{own.Name + `": it has no platform.launch_security.type "sev"`},
+		},
+		"tdx": {
+			hcl{"platform": `{ launch_security = { type = "tdx" } }`},
+			[]string{own.Name + `": it has no platform.launch_security.type "tdx"`},
+		},
 		"labels": {
 			hcl{"placement": `{ host_labels = { zone = "moon" } }`},
 			[]string{`zone=moon`, `placement.host_labels`},
