@@ -25,7 +25,8 @@ func TestAccProvider_replaced(t *testing.T) {
 	}
 	tf := acctest.NewCLI(t)
 	configure := func(suffix, mac string) {
-		tf.Config(t, acctest.OneHost(l)+strings.NewReplacer("NAME", name+suffix, "DIR", name, "FILE", file, "MAC", mac).Replace(`
+		set := strings.NewReplacer("NAME", name+suffix, "DIR", name, "FILE", file, "MAC", mac)
+		tf.Config(t, acctest.OneHost(l)+set.Replace(`
 resource "virtfleet_storage_pool" "this" {
   name   = "NAME"
   type   = "dir"

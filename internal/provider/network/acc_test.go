@@ -261,8 +261,8 @@ func TestAccNetwork(t *testing.T) {
 	})
 }
 
-// TestAccNetwork_inactive: a network that is declared inactive isn't started. One that was started by hand is drift: the
-// plan says that it is stopped, and refuses that while a VM runs in it.
+// TestAccNetwork_inactive: a network that is declared inactive isn't started. One that was started by hand is drift:
+// the plan says that it is stopped, and refuses that while a VM runs in it.
 func TestAccNetwork_inactive(t *testing.T) {
 	t.Parallel()
 	l := lab.Open(t)

@@ -148,9 +148,10 @@ func (r *networkResource) warnOfUsers(
 		return nil
 	}
 	losing := onhosts.Losing(r.Data, state.Hosts, state.HostStates, removed, targets)
-	for _, use := range onhosts.InUse(ctx, losing, noun(state.Name), func(ctx context.Context, h *libvirt.Host) ([]string, error) {
+	users := func(ctx context.Context, h *libvirt.Host) ([]string, error) {
 		return userNames(network.Users(ctx, h, state.Name.ValueString()))
-	}) {
+	}
+	for _, use := range onhosts.InUse(ctx, losing, noun(state.Name), users) {
 		diags.AddWarning("Network is in use", use+" It is destroyed only when nothing uses it any more. "+
 			network.ChangeUsersFirst+".")
 	}

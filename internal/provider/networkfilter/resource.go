@@ -134,9 +134,10 @@ func (r *filterResource) ModifyPlan(
 
 // warnOfUsers lists what uses a filter that is to be removed from hosts.
 func (r *filterResource) warnOfUsers(ctx context.Context, state *model, losing hostset.Set) (diags diag.Diagnostics) {
-	for _, use := range onhosts.InUse(ctx, losing, state.noun(), func(ctx context.Context, h *libvirt.Host) ([]string, error) {
+	users := func(ctx context.Context, h *libvirt.Host) ([]string, error) {
 		return network.FilterUse(ctx, h, state.Name.ValueString())
-	}) {
+	}
+	for _, use := range onhosts.InUse(ctx, losing, state.noun(), users) {
 		diags.AddWarning("Network filter is in use", use+" It is destroyed only when nothing uses it any more. "+
 			network.ChangeUsersFirst+".")
 	}

@@ -77,9 +77,10 @@ func (r *secretResource) warnOfUsers(
 		return nil
 	}
 	losing := onhosts.Losing(r.Data, state.Hosts, state.HostStates, removed, targets)
-	for _, use := range onhosts.InUse(ctx, losing, state.noun(), func(ctx context.Context, h *libvirt.Host) ([]string, error) {
+	users := func(ctx context.Context, h *libvirt.Host) ([]string, error) {
 		return storage.SecretUsers(ctx, h, state.ID.ValueString())
-	}) {
+	}
+	for _, use := range onhosts.InUse(ctx, losing, state.noun(), users) {
 		diags.AddWarning("Secret is in use", use+" Without it they don't start any more. A secret that replaces it has "+
 			"another id: change what uses it in the same apply, by a reference to the id of the virtfleet_secret.")
 	}

@@ -311,8 +311,8 @@ resource "virtfleet_storage_pool" "this" {
 	})
 }
 
-// TestAccStoragePool_refresh: libvirt knows what it has read of a pool. A plan doesn't make it read the pool again, so a
-// file that was put there by hand is no volume at first. It is one after an apply that changes the pool.
+// TestAccStoragePool_refresh: libvirt knows what it has read of a pool. A plan doesn't make it read the pool again, so
+// a file that was put there by hand is no volume at first. It is one after an apply that changes the pool.
 func TestAccStoragePool_refresh(t *testing.T) {
 	t.Parallel()
 	l := lab.Open(t)

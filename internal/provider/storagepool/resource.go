@@ -121,15 +121,16 @@ func (r *poolResource) warnOfUsers(
 	losing := onhosts.Losing(r.Data, state.Hosts, state.HostStates, removed, targets)
 	effect := "Its data stays. VMs that run don't notice. Without the pool, a VM whose definition names it doesn't start."
 	if pool.LosesVolumes() {
-		effect = "If VMs run on its volumes when the pool is stopped, the apply fails, or they lose their disks. Without the " +
-			"pool, none of them starts."
+		effect = "If VMs run on its volumes when the pool is stopped, the apply fails, or they lose their disks. Without " +
+			"the pool, none of them starts."
 	}
 	if removed && state.OnDestroy.ValueString() == onDestroyDelete {
 		effect = "Its data is deleted with it, because on_destroy is \"delete\"."
 	}
-	for _, use := range onhosts.InUse(ctx, losing, state.noun(), func(ctx context.Context, h *libvirt.Host) ([]string, error) {
+	users := func(ctx context.Context, h *libvirt.Host) ([]string, error) {
 		return storage.PoolUsers(ctx, h, pool.Name, pool.Directory())
-	}) {
+	}
+	for _, use := range onhosts.InUse(ctx, losing, state.noun(), users) {
 		diags.AddWarning("Storage pool is in use", use+" "+effect)
 	}
 	return diags

@@ -32,7 +32,8 @@ func (*poolResource) Schema(_ context.Context, _ resource.SchemaRequest, resp *r
 			"the pool and starts it again; existing volumes aren't moved. Destroying the resource keeps the data unless " +
 			"`on_destroy` is `delete`. libvirt knows the content of a pool as it last read it. It reads the pool again when " +
 			"the pool is started, when an apply creates or changes the pool or a volume in it, and for `virsh pool-refresh`; " +
-			"a plan doesn't. Until then, a file that was put into its directory by hand is no volume. [Storage pools](../guides/storage-pools.md) says which attributes each type needs, " +
+			"a plan doesn't. Until then, a file that was put into its directory by hand is no volume. [Storage " +
+			"pools](../guides/storage-pools.md) says which attributes each type needs, " +
 			"and what running VMs notice of such a change.",
 		Attributes: map[string]schema.Attribute{
 			"id": schema.StringAttribute{
