@@ -159,7 +159,8 @@ func TestModel_roundTrip(t *testing.T) {
 			delete(want.Disks, domain.MediumKey) // It isn't among the disks.
 			want.Ignition = nil
 			// Observed only.
-			want.UUID, want.FreeSlots, want.Buses = "", nil, nil
+			want.UUID, want.FreeSlots, want.ConventionalSlots, want.Buses = "", nil, 0, nil
+			want.BusyIOThread = 0
 			want.Memory.Installed, want.Memory.Fixed = nil, false
 			for key, d := range want.Disks {
 				d.Target = ""

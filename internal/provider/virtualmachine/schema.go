@@ -128,9 +128,9 @@ var policyAttributes = attributes{
 	},
 	"run_strategy": schema.StringAttribute{
 		MarkdownDescription: "Whether the VM should run. One of " + value.OneOf(status.RunStrategies) + ". `Always`: " +
-			"yes. `RerunOnFailure`: started by its creation and after a crash. `Manual`: users decide. `Halted`: no. `Once`: " +
-			"started by its creation only. [Only an apply](../guides/new-vms-and-destroy.md#when-the-guest-stops-or-crashes) " +
-			"acts on it. Default: `Always`.",
+			"yes, also once its host boots. `RerunOnFailure`: started by its creation and after a crash. `Manual`: users " +
+			"decide. `Halted`: no. `Once`: started by its creation only. After a guest stops, [the next " +
+			"apply](../guides/new-vms-and-destroy.md#when-the-guest-stops-or-crashes) acts. Default: `Always`.",
 		Optional:   true,
 		Validators: []validator.String{stringvalidator.OneOf(status.RunStrategies...)},
 	},
