@@ -336,19 +336,20 @@ func orOff(preallocation types.String) string {
 	return cmp.Or(text(preallocation), storage.PreallocationOff)
 }
 
-// warnLost warns about the disks that are lost with their fenced host: a VM that is created again has new ones. If the VM
-// was on another host when the state was written, a drain or a user may have moved it to the fenced one.
+// warnLost warns about the disks that are lost with their fenced host: a VM that is created again has new ones. If the
+// VM was on another host when the state was written, a drain or a user may have moved it to the fenced one.
 func (m *model) warnLost(fenced []string) diag.Diagnostics {
 	host := text(m.CurrentHost)
 	own := ownDisks(m.Disks)
 	if len(own) == 0 || len(fenced) == 0 {
 		return nil
 	}
-	gone := fmt.Sprintf("Host %q, which had virtual machine %q last, is fenced: the VM is gone with it.", host, text(m.Name))
+	name := text(m.Name)
+	gone := fmt.Sprintf("Host %q, which had virtual machine %q last, is fenced: the VM is gone with it.", host, name)
 	if !slices.Contains(fenced, host) {
 		host = strings.Join(fenced, ", ")
 		gone = fmt.Sprintf("Virtual machine %q is on none of the hosts that answer. It may have been moved to a host that "+
-			"is fenced (%s): then it is gone with that host.", text(m.Name), host)
+			"is fenced (%s): then it is gone with that host.", name, host)
 	}
 	var lines strings.Builder
 	for _, key := range slices.Sorted(maps.Keys(own)) {
