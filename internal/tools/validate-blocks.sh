@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Writes each block of configuration of the README and the guides as a module of its own, and one that calls them all:
-# usage validate-blocks.sh <directory to write>. A block that is only a part of a VM becomes a VM. What a block refers to and
-# doesn't declare is taken from blocks-prelude.tf.
+# usage validate-blocks.sh <directory to write>. A block that is only a part of a VM becomes a VM. What a block refers to
+# and doesn't declare is taken from blocks-prelude.tf.
 set -euo pipefail
 work=$1
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
