@@ -39,6 +39,10 @@ var elsewhere = map[string]string{
 
 	"terraform apply -var \"ssh_public_key=$(cat ~/.ssh/id_ed25519.pub)\"": "the first VM is made in the same way",
 
+	"terraform state rm": mention,
+	"ceph auth get-key":  mention,
+
+	"go test ./...": "runs tests like this one",
 	"go test ./internal/domain -run readsEverySample -update":          "writes what the tests compare with",
 	"make testacc PKG=./internal/provider/volume RUN='^TestAccVolume'": "runs tests like this one",
 
@@ -55,6 +59,7 @@ const (
 	systemd   = "the lab's hosts run no systemd"
 	firewalld = "Debian's hosts have no firewalld"
 	board     = "the lab's hosts have no management board"
+	mention   = "a sentence about the command, without what it is for"
 	chosen    = "the id follows from an image or a migration; the resource's own test imports one"
 )
 
