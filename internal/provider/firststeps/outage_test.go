@@ -70,12 +70,12 @@ func (u *user) outlives(t *testing.T, dir string) {
 	}
 	web := strings.TrimSpace(u.lab.Virsh(t, u.hosts["kvm1"].Name, "domuuid", "web"))
 	powerOn := u.lab.PowerOff(t, u.hosts["kvm1"])
-	if said := u.refuses(t, dir, plan, ""); !strings.Contains(said, `Unable to read storage pool "vms"`) ||
+	if said := u.planFails(t, dir); !strings.Contains(said, `Unable to read storage pool "vms"`) ||
 		!strings.Contains(said, "fenced = true") {
 		t.Errorf("while the host is off:\n%s", said)
 	}
 	u.prints(t, dir, "terraform state show virtfleet_virtual_machine.web", "")
-	u.write(t, file, fenced1(t, string(example)), 0o644)
+	u.write(t, file, withKVM1Fenced(t, string(example)), 0o644)
 	if said := u.prints(t, dir, plan, ""); !strings.Contains(said, "virtfleet_virtual_machine.web will be created") ||
 		!strings.Contains(said, "Disks are lost with their host") {
 		t.Errorf("the plan of the fenced host says:\n%s", said)
@@ -91,10 +91,10 @@ func (u *user) outlives(t *testing.T, dir string) {
 		return err == nil && strings.TrimSpace(state) == "running"
 	})
 	u.write(t, file, string(example), 0o644)
-	if said := u.refuses(t, dir, plan, ""); !strings.Contains(said, web) {
+	if said := u.planFails(t, dir); !strings.Contains(said, web) {
 		t.Errorf("with two copies, the plan says:\n%s", said)
 	}
-	u.write(t, file, fenced1(t, string(example)), 0o644)
+	u.write(t, file, withKVM1Fenced(t, string(example)), 0o644)
 	disks := u.onHost(t, "kvm1", "virsh domblklist web")
 	u.onHost(t, "kvm1", "virsh list --all")
 	u.onHost(t, "kvm1", "virsh destroy web")
@@ -117,8 +117,8 @@ func (u *user) outlives(t *testing.T, dir string) {
 	}
 }
 
-// fenced1 is a configuration in which the host kvm1 is fenced, by the line that the page prints.
-func fenced1(t *testing.T, config string) string {
+// withKVM1Fenced is a configuration in which the host kvm1 is fenced, by the line that the page prints.
+func withKVM1Fenced(t *testing.T, config string) string {
 	t.Helper()
 	for line := range strings.Lines(blocksOf(t, "a-host-died.md")[0]) {
 		before, after, found := strings.Cut(asUser(strings.TrimSpace(line)), ", fenced = true }")

@@ -232,14 +232,13 @@ func (u *user) does(t *testing.T, dir, command, input string) string {
 	return said
 }
 
-// refuses runs a command that the documentation prints and that fails here, and returns what it says.
-func (u *user) refuses(t *testing.T, dir, command, input string) string {
+// planFails runs a plan that has to fail, and returns what it says.
+func (u *user) planFails(t *testing.T, dir string) string {
 	t.Helper()
-	command = u.printed(command)
-	defer u.step(command+"  (fails)", time.Now())
-	said, err := u.tries(t, dir, command, input)
+	defer u.step(plan+"  (fails)", time.Now())
+	said, err := u.tries(t, dir, u.printed(plan), "")
 	if err == nil {
-		t.Errorf("%s: it doesn't fail:\n%s", command, said)
+		t.Errorf("the plan doesn't fail:\n%s", said)
 	}
 	return said
 }
