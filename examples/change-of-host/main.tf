@@ -52,6 +52,7 @@ resource "virtfleet_virtual_machine" "web" {
   # If something blocks the move, the plan fails. A guest that writes faster than its memory is copied is slowed down
   # (auto-converge). If that isn't enough, it continues on the target before all of its memory is there (post-copy). If the network
   # fails then, the guest is paused until the next apply resumes the migration. If a host fails then, the guest's memory is lost.
+  # Where QEMU doesn't run as root, as on Debian, post-copy needs the sysctl vm.unprivileged_userfaultfd = 1 on both hosts.
   migration_options = { allow_auto_converge = true, allow_post_copy = true }
   timeouts          = { update = "30m" }
 }

@@ -87,6 +87,8 @@ type Host struct {
 	machine *machine
 	// own says that one test has the host for itself.
 	own bool
+	// fresh says that libvirt and its policy are as the distribution installs them.
+	fresh bool
 	// listens says that its libvirtd is reached over the network too.
 	listens bool
 }

@@ -13,7 +13,7 @@ import (
 
 // privatePaths are what a machine has for itself; everything else it shares with the machine that the lab runs on.
 var privatePaths = []string{
-	"/etc/hostname", "/etc/hosts", "/etc/libvirt", "/etc/shadow", "/etc/ssh",
+	"/etc/group", "/etc/hostname", "/etc/hosts", "/etc/libvirt", "/etc/passwd", "/etc/shadow", "/etc/ssh",
 	"/run", "/srv", "/var/cache/libvirt", "/var/lib/libvirt", "/var/lib/swtpm-localca", "/var/log",
 }
 
@@ -49,6 +49,11 @@ func (m *machine) prepare() error {
 		// What this machine hasn't got can't be covered.
 		if _, err := os.Stat(path); err == nil {
 			fstab += strings.ReplaceAll(m.path(path), " ", `\040`) + " " + path + " none bind\n"
+		}
+	}
+	for _, accounts := range []string{"/etc/group", "/etc/passwd"} {
+		if err := copyFile(accounts, m.path(accounts)); err != nil {
+			return fmt.Errorf("preparing the files of %s: %w", m.name, err)
 		}
 	}
 	for path, content := range map[string]string{

@@ -10,13 +10,17 @@ import (
 	"strings"
 )
 
-// On the read-only socket any user is let in, as polkit's rules do by default: there is no polkit here.
-const libvirtdSettings = `
+// identity is what hosts of the lab share with this computer otherwise: its UUID, and the journal.
+const identity = `
 # Settings of the lab.
 host_uuid = "%s"
-auth_unix_ro = "none"
 log_filters = "1:qemu.qemu_migration"
 log_outputs = "1:file:` + libvirtdLog + `"
+`
+
+// On the read-only socket any user is let in, as polkit's rules do by default: there is no polkit here.
+const libvirtdSettings = `
+auth_unix_ro = "none"
 # Commands of Open vSwitch wait for its process, which may take longer on a busy machine than the usual 5 seconds.
 ovs_timeout = 60
 `
@@ -71,6 +75,9 @@ const defaultNetwork = `<network>
 </network>
 `
 
+// networkOfPackage is the network "default" that libvirt's packages define.
+const networkOfPackage = "/usr/share/libvirt/networks/default.xml"
+
 const defaultPool = `<pool type='dir'>
   <name>default</name>
   <target><path>/var/lib/libvirt/images</path></target>
@@ -117,7 +124,13 @@ func (h *Host) prepareLibvirt() error {
 			return err
 		}
 	}
-	if err := appendFile(filepath.Join(etc, "libvirtd.conf"), fmt.Sprintf(libvirtdSettings, h.HostUUID)); err != nil {
+	if err := appendFile(filepath.Join(etc, "libvirtd.conf"), fmt.Sprintf(identity, h.HostUUID)); err != nil {
+		return err
+	}
+	if h.fresh {
+		return copyFile(networkOfPackage, filepath.Join(etc, "qemu/networks/default.xml"))
+	}
+	if err := appendFile(filepath.Join(etc, "libvirtd.conf"), libvirtdSettings); err != nil {
 		return err
 	}
 	settings := qemuSpeed
@@ -161,6 +174,12 @@ func (h *Host) start(ctx context.Context) error {
 	}
 	if err := h.startSSH(ctx); err != nil {
 		return err
+	}
+	if h.fresh && !h.running(ctx, "/run/dbus/pid") {
+		// It starts polkit for the first one who asks.
+		if _, err := h.machine.run(ctx, "dbus-daemon", "--system", "--fork"); err != nil {
+			return fmt.Errorf("starting the system bus: %w", err)
+		}
 	}
 	if !h.running(ctx, "/run/virtlogd.pid") {
 		if _, err := h.machine.run(ctx, "virtlogd", "--daemon"); err != nil {

@@ -161,6 +161,22 @@ func TestStartHost_survivesEverything(t *testing.T) {
 	}
 }
 
+// TestStartFreshHost_asksPolkit: whether an account may use libvirt is decided as on hosts of the distribution.
+func TestStartFreshHost_asksPolkit(t *testing.T) {
+	t.Parallel()
+	l := Open(t)
+	h := l.StartFreshHost(t)
+	list := func(u User) (string, error) {
+		return h.Run(t.Context(), "setpriv", u.args("--connect", "qemu:///system", "pool-list", "--all")...)
+	}
+	if said, err := list(l.AddUser(t, h, "member", "libvirt")); err != nil || strings.Contains(said, "default") {
+		t.Errorf("a member of the group libvirt sees %q (%v)", said, err)
+	}
+	if said, err := list(l.AddUser(t, h, "other")); err == nil || !strings.Contains(err.Error(), "authentication") {
+		t.Errorf("another account sees %q (%v)", said, err)
+	}
+}
+
 func TestDelayProxy_delaysWithoutLimitingBandwidth(t *testing.T) {
 	t.Parallel()
 	l := Open(t)

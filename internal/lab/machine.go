@@ -120,7 +120,7 @@ func (m *machine) clearRun() error {
 	if err := os.RemoveAll(run); err != nil {
 		return fmt.Errorf("clearing /run of %s: %w", m.name, err)
 	}
-	for _, dir := range []string{"lock", "sshd"} {
+	for _, dir := range []string{"dbus", "lock", "sshd"} {
 		if err := os.MkdirAll(filepath.Join(run, dir), 0o755); err != nil {
 			return fmt.Errorf("clearing /run of %s: %w", m.name, err)
 		}

@@ -22,12 +22,26 @@ const (
 // is also in l.Hosts, so that it is in ProviderConfig and found by its name.
 func (l *Lab) StartHost(t testing.TB) *Host {
 	t.Helper()
+	return l.startHost(t, false)
+}
+
+// StartFreshHost is StartHost for a host on which nothing was set up after the installation of libvirt: QEMU runs as
+// the distribution's user, polkit decides who may use libvirt, the network "default" is defined and off, and there is
+// no storage pool.
+func (l *Lab) StartFreshHost(t testing.TB) *Host {
+	t.Helper()
+	return l.startHost(t, true)
+}
+
+func (l *Lab) startHost(t testing.TB, fresh bool) *Host {
+	t.Helper()
 	ctx, cancel := stepContext(t)
 	defer cancel()
 	h, err := l.claimHost()
 	if err != nil {
 		t.Fatal(err)
 	}
+	h.fresh, h.Unprivileged = fresh, fresh
 	cleanup(t, "removing host "+h.Name, func(ctx context.Context) error { return l.removeHost(ctx, h) })
 	l.Hosts = append(l.Hosts, h)
 	keys, err := h.createKeys(ctx)

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Runs "terraform validate" on every example:
+# Runs "terraform validate" on every example, and on every block of configuration that the README and the guides print:
 # usage validate-examples.sh <terraform> <provider's binary>.
 set -euo pipefail
 terraform=$1 provider=$(realpath "$2")
@@ -47,4 +47,10 @@ while read -r dir; do
 		;;
 	esac
 done < <(find examples -name '*.tf' -printf '%h\n' | sort -u)
+
+mkdir "$work/blocks"
+internal/tools/validate-blocks.sh "$work/blocks"
+export TF_DATA_DIR=$work/data-of-blocks
+"$terraform" -chdir="$work/blocks" get >/dev/null
+validate "the $(find "$work/blocks" -name block.tf | wc -l) blocks of the README and the guides" "$work/blocks"
 exit $failed

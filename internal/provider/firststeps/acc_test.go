@@ -26,15 +26,30 @@ const (
 func TestAccFirstSteps(t *testing.T) {
 	t.Parallel()
 	u := newUser(t)
+	defer u.transcript(t)
+	u.begins("Install")
+	u.install(t)
+	u.builds(t)
+	u.begins("Prepare two hosts")
+	u.activates(t)
+	u.begins("A first VM, and a login")
 	first := u.firstVM(t)
+	u.begins("Move it while it runs, with its disk")
 	u.watched(t, first)
 	u.looked(t)
+	u.begins("Drain a host, and end the maintenance")
+	u.drainsHost(t, first)
+	u.begins("A host dies, and comes back")
+	u.outlives(t, first)
+	u.begins("What other pages print")
+	u.onCall(t, first)
 	u.looksUp(t)
 	u.imported(t, first)
 	u.references(t)
 	u.drained(t)
 	u.rolled(t)
-	u.gaveBack(t)
+	u.crashed(t)
+	u.defines(t)
 	u.cameOver(t)
 	u.monitored(t)
 
@@ -44,7 +59,7 @@ func TestAccFirstSteps(t *testing.T) {
 		if left := u.lab.Virsh(t, h.Name, "list", "--all", "--name"); strings.TrimSpace(left) != "" {
 			t.Errorf("%s still has %s", name, left)
 		}
-		if files, err := os.ReadDir(h.Path("/srv/vms")); err != nil || len(files) != 0 {
+		if files, err := filepath.Glob(h.Path("/srv/vms/*")); err != nil || len(files) != 0 {
 			t.Errorf("%s still has the files %v (%v)", name, files, err)
 		}
 	}
@@ -140,18 +155,21 @@ func (u *user) imported(t *testing.T, dir string) {
 	}
 	u.does(t, dir, apply+" -auto-approve", "")
 
-	guide, err := os.ReadFile(filepath.Join(root, "templates/guides/import-a-fleet.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, block, _ := strings.Cut(string(guide), "```terraform\n")
-	block, _, _ = strings.Cut(block, "```")
+	block := blocksOf(t, "import-a-fleet.md")[0]
 	all := u.directory(t, "all")
 	u.write(t, "all/main.tf", provided+block, 0o644)
 	u.does(t, all, initialise, "")
 	u.prints(t, all, apply, yes)
 	u.prints(t, all, "terraform output -raw import_blocks > imports.tf", "")
 	said := u.prints(t, all, "terraform plan -generate-config-out=generated.tf", "")
+	u.write(t, "all/imports.tf", "import {\n  to = virtfleet_network.default\n  id = \"default\"\n}\n", 0o644)
+	if err := os.Remove(filepath.Join(all, "generated.tf")); err != nil {
+		t.Fatal(err)
+	}
+	network := u.prints(t, all, "terraform plan -generate-config-out=networks.tf", "")
+	if !strings.Contains(network, "1 to import, 0 to add, 0 to change, 0 to destroy") {
+		t.Errorf("importing the network says:\n%s", network)
+	}
 	if !strings.Contains(said, "1 to import, 0 to add, 0 to change, 0 to destroy") {
 		t.Errorf("importing all says:\n%s", said)
 	}

@@ -4,6 +4,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -21,6 +22,30 @@ var elsewhere = map[string]string{
 	"systemctl enable --now virtfleet-exporter": "the lab's hosts run no systemd; the service's file is verified",
 	"sysctl --system": "the lab's hosts share this computer's kernel, and its settings",
 
+	"journalctl -u virtfleet-exporter":                    systemd,
+	"systemctl restart libvirtd":                          systemd,
+	"systemctl status libvirtd virtqemud":                 systemd,
+	"systemctl enable --now libvirtd-tls.socket":          systemd,
+	"firewall-cmd --permanent --add-port=49152-49215/tcp": firewalld,
+
+	"ceph auth get-key client.libvirt": "needs a Ceph cluster; the test of a VM on Ceph has one, and makes its key",
+	"mount -t virtiofs <target> /mnt":  "virtiofsd needs privileges that the lab's hosts lack",
+	"virt-install --osinfo win11":      "the profiles are compared with what it made, in testdata",
+	"terraform force-unlock <id>":      "Terraform's own, for a state that several users share",
+	"virsh dompmwakeup <vm>":           "the lab's guest doesn't sleep; the random operator of the soak uses it",
+	"virsh domjobabort web":            "needs a migration that hangs; the tests of conditions have one",
+
+	"virsh migrate --live --persistent --undefinesource": "isn't complete; the tests' moves by hand are made with it",
+
+	"terraform apply -var \"ssh_public_key=$(cat ~/.ssh/id_ed25519.pub)\"": "the first VM is made in the same way",
+
+	"terraform state rm": mention,
+	"ceph auth get-key":  mention,
+
+	"go test ./...": "runs tests like this one",
+	"go test ./internal/domain -run readsEverySample -update":          "writes what the tests compare with",
+	"make testacc PKG=./internal/provider/volume RUN='^TestAccVolume'": "runs tests like this one",
+
 	"ipmitool -I lanplus -H kvm1-ipmi.example.net -U admin -a chassis power off":    board,
 	"ipmitool -I lanplus -H kvm1-ipmi.example.net -U admin -a chassis power status": board,
 
@@ -31,8 +56,11 @@ var elsewhere = map[string]string{
 
 // Reasons of several commands.
 const (
-	board  = "the lab's hosts have no management board"
-	chosen = "the id follows from an image or a migration; the resource's own test imports one"
+	systemd   = "the lab's hosts run no systemd"
+	firewalld = "Debian's hosts have no firewalld"
+	board     = "the lab's hosts have no management board"
+	mention   = "a sentence about the command, without what it is for"
+	chosen    = "the id follows from an image or a migration; the resource's own test imports one"
 )
 
 // documented are the commands of the documentation, as they are printed, with the page of each.
@@ -53,7 +81,7 @@ func documented(t *testing.T) map[string]string {
 		if err != nil {
 			return err
 		}
-		for _, command := range fenced(string(text)) {
+		for _, command := range slices.Concat(fenced(string(text)), inSentences(string(text))) {
 			commands[command] = page
 		}
 		return nil
@@ -84,6 +112,39 @@ func fenced(page string) []string {
 		default:
 			commands = append(commands, strings.TrimPrefix(line, indent))
 			open = continues(bare)
+		}
+	}
+	return commands
+}
+
+// programs are those that sentences name commands of. Of the ones with subcommands, the two words alone are a mention.
+var programs = map[string]bool{
+	"apt-get": true, "ceph": true, "firewall-cmd": true, "getent": false, "go": true, "journalctl": false, "make": true,
+	"mount": false, "qemu-img": true, "ssh": false, "ssh-keygen": false, "systemctl": true, "terraform": true,
+	"virsh": true, "virt-install": true, "virtfleet": true,
+}
+
+var quoted = regexp.MustCompile("`([^`]+)`")
+
+// inSentences returns the commands in the sentences of a page: those that are complete, with arguments.
+func inSentences(page string) []string {
+	var text strings.Builder
+	fence := false
+	for line := range strings.Lines(page) {
+		if strings.HasPrefix(strings.TrimSpace(line), "```") {
+			fence = !fence
+		} else if !fence {
+			text.WriteString(line)
+		}
+	}
+	var commands []string
+	for _, span := range quoted.FindAllStringSubmatch(text.String(), -1) {
+		words := strings.Fields(strings.ReplaceAll(span[1], `\|`, "|"))
+		if len(words) < 2 || words[1] == "=" {
+			continue
+		}
+		if subcommands, known := programs[words[0]]; known && (len(words) > 2 || !subcommands) {
+			commands = append(commands, strings.Join(words, " "))
 		}
 	}
 	return commands

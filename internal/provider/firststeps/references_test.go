@@ -74,6 +74,7 @@ resource "virtfleet_volume" "journal" {
 		u.prints(t, dir, command, "")
 	}
 	u.importedByUUID(t, dir)
+	u.prints(t, dir, "terraform destroy -target=...", yes, "...", "virtfleet_eviction_policy.prod")
 	u.does(t, dir, "terraform state rm virtfleet_network.default virtfleet_storage_pool.vms virtfleet_image.debian", "")
 	u.does(t, dir, "terraform destroy -auto-approve", "")
 }
@@ -154,12 +155,15 @@ func (u *user) drained(t *testing.T) {
 	}
 }
 
-// gaveBack removes an old copy of the VM from a host that comes back, as the guide says.
-func (u *user) gaveBack(t *testing.T) {
+// crashed imports a VM by its UUID, and sees its kernel crash in the events.
+func (u *user) crashed(t *testing.T) {
 	t.Helper()
 	host := u.hosts["kvm1"]
+	u.lab.Virsh(t, host.Name, "vol-create-as", "vms", "lost", "64k", "--format", "qcow2")
 	u.lab.Define(t, host.Name, "<domain type='qemu'><name>web</name><uuid>4dea22b3-1d52-d8f3-2516-782e98ab3fa0</uuid>"+
-		"<memory unit='MiB'>32</memory><os><type>hvm</type></os><devices><panic model='isa'/></devices></domain>")
+		"<memory unit='MiB'>32</memory><os><type>hvm</type></os><devices>"+
+		"<disk type='file' device='disk'><driver name='qemu' type='qcow2'/><source file='/srv/vms/lost'/>"+
+		"<target dev='vda' bus='virtio'/></disk><panic model='isa'/></devices></domain>")
 	u.lab.Virsh(t, host.Name, "start", "web")
 	dir := u.directory(t, "old")
 	u.write(t, "old/main.tf", provided+"resource \"virtfleet_virtual_machine\" \"web\" {\n  name = \"web\"\n}\n", 0o644)
@@ -174,11 +178,5 @@ func (u *user) gaveBack(t *testing.T) {
 					"until virsh start web; do sleep 0.2; done")
 			}
 		})
-	u.lab.Virsh(t, host.Name, "vol-create-as", "vms", "web-root-6fa8ec5b", "64k")
-	for _, command := range []string{
-		"virsh list --all", "virsh destroy web", "virsh undefine --nvram web", "virsh vol-list vms",
-		"virsh vol-delete --pool vms web-root-6fa8ec5b",
-	} {
-		u.onHost(t, "kvm1", command)
-	}
+	u.byHand(t)
 }

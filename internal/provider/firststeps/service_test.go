@@ -1,19 +1,18 @@
 package firststeps_test
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 )
 
-// ownFiles gives a host accounts and settings of its own: it shares those of this computer. Its arguments are the
-// lines for /etc/hosts.
+// ownFiles gives a host settings of its own: it shares those of this computer.
 const ownFiles = `set -e
 cp -a /etc /run/etc
 sed -i '/^monitor:/d; /^virtfleet:/d' /run/etc/passwd /run/etc/shadow /run/etc/group /run/etc/gshadow
 echo HOME=/run >>/run/etc/default/useradd
-printf '%s\n' "$@" >>/run/etc/hosts
 mount --bind /run/etc /etc
 `
 
@@ -35,12 +34,8 @@ cat /run/metrics
 // service.
 func (u *user) monitored(t *testing.T) {
 	t.Helper()
-	args := []string{"-c", ownFiles, "sh"}
 	for name, h := range u.hosts {
-		args = append(args, h.Address+" "+name+".example.net")
-	}
-	for name, h := range u.hosts {
-		u.lab.Run(t, h.Name, "sh", args...)
+		u.lab.Run(t, h.Name, "sh", "-c", ownFiles)
 		for _, command := range []string{
 			"useradd --system --create-home --password '*' --shell /usr/sbin/nologin monitor",
 			"install -d -o monitor -g monitor -m 700 ~monitor/.ssh",
@@ -92,25 +87,29 @@ func (u *user) service(t *testing.T) {
 	}
 }
 
-// printed notes that a command is run as the documentation prints it.
-func (u *user) printed(command string) string {
-	u.ran[command] = true
-	return command
-}
-
 // elsewhereManaged is the state of a configuration that has a VM by another provider.
-const elsewhereManaged = `{"version": 4, "terraform_version": "1.11.4", "serial": 1, "lineage": "l", "resources": [{
-  "mode": "managed", "type": "libvirt_domain", "name": "web",
+const elsewhereManaged = `{"version": 4, "terraform_version": "1.11.4", "serial": 1, "lineage": "l", "resources": [`
+
+// elsewhereResource is one of its resources.
+const elsewhereResource = `{
+  "mode": "managed", "type": "%s", "name": "web",
   "provider": "provider[\"registry.terraform.io/dmacvicar/libvirt\"]",
   "instances": [{"schema_version": 0, "attributes": {"id": "4dea22b3-1d52-d8f3-2516-782e98ab3fa0"}}]
-}]}`
+}`
 
-// cameOver lets another provider's state go of a VM.
+// cameOver lets another provider's state go of a VM and of what belongs to it.
 func (u *user) cameOver(t *testing.T) {
 	t.Helper()
-	u.write(t, "other/terraform.tfstate", elsewhereManaged, 0o600)
+	var resources []string
+	for _, kind := range []string{"libvirt_domain", "libvirt_cloudinit_disk", "libvirt_ignition"} {
+		resources = append(resources, fmt.Sprintf(elsewhereResource, kind))
+	}
+	u.write(t, "other/terraform.tfstate", elsewhereManaged+strings.Join(resources, ", ")+"]}", 0o600)
 	dir := filepath.Join(u.home, "other")
+	u.prints(t, dir, "terraform state pull > before.tfstate", "")
 	u.prints(t, dir, "terraform state rm libvirt_domain.web", "")
+	u.prints(t, dir, "terraform state rm libvirt_cloudinit_disk.web", "")
+	u.prints(t, dir, "terraform state rm libvirt_ignition.web", "")
 	left, err := os.ReadFile(filepath.Join(dir, "terraform.tfstate"))
 	if err != nil || strings.Contains(string(left), "web") {
 		t.Errorf("the state is still %s (%v)", left, err)

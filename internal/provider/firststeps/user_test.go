@@ -25,8 +25,15 @@ const root = "../../.."
 // commandTimeout bounds one command: an apply that boots a guest on a busy computer takes longest.
 const commandTimeout = 6 * time.Minute
 
-// user is a new user on a computer of their own: a home directory with an SSH key, and two hosts that accept it under
-// the names that the documentation has.
+// onHost is where a command runs on a host, which reaches no DNS server and needn't wait for one.
+const onHost = "cd /run; export RES_OPTIONS='timeout:1 attempts:1'; "
+
+// account is the user's name on the hosts. The documentation has root, and says to replace it.
+const account = "admin"
+
+// user is a new user on a computer of their own: a home directory with an SSH key, and two hosts under the names that
+// the documentation has. Nothing was set up on the hosts, except that an ordinary account in the group libvirt accepts
+// the key, and that they resolve each other's names.
 type user struct {
 	home  string
 	env   []string
@@ -36,15 +43,22 @@ type user struct {
 	image string
 	// ran are the commands that were run as they are printed.
 	ran map[string]bool
+	// steps are these commands in their order.
+	steps []step
 }
 
 func newUser(t *testing.T) *user {
 	t.Helper()
 	l := lab.Open(t)
 	acctest.NeedsTerraform(t)
-	u := &user{home: t.TempDir(), lab: l, ran: map[string]bool{}}
-	u.hosts = map[string]*lab.Host{"kvm1": l.StartHost(t), "kvm2": l.StartHost(t)}
+	u := &user{home: t.TempDir(), lab: l, hosts: map[string]*lab.Host{}, ran: map[string]bool{}}
 	u.image = publish(t, l)
+	// The hosts' QEMU, which is no user of this computer, has disks in a directory of the home directory.
+	for _, dir := range []string{u.home, filepath.Dir(u.home)} {
+		if err := os.Chmod(dir, 0o711); err != nil {
+			t.Fatal(err)
+		}
+	}
 	key, err := os.ReadFile(l.PrivateKeyFile())
 	if err != nil {
 		t.Fatal(err)
@@ -53,21 +67,8 @@ func newUser(t *testing.T) *user {
 	if err != nil {
 		t.Fatal(err)
 	}
-	known, err := os.ReadFile(l.KnownHostsFile())
-	if err != nil {
-		t.Fatal(err)
-	}
-	config := "IdentityFile ~/.ssh/id_ed25519\n"
-	for name, h := range u.hosts {
-		config += fmt.Sprintf("Host %s.example.net\n  HostName %s\n  HostKeyAlias %s\n", name, h.Address, h.Address)
-	}
-	// Who logs in to a new guest is asked whether its key is right.
-	config += fmt.Sprintf("Host *\n  UserKnownHostsFile %[1]s/.ssh/known_hosts\n  IdentityFile %[1]s/.ssh/id_ed25519\n"+
-		"  StrictHostKeyChecking accept-new\n", u.home)
 	u.write(t, ".ssh/id_ed25519", string(key), 0o600)
 	u.write(t, ".ssh/id_ed25519.pub", string(public), 0o644)
-	u.write(t, ".ssh/known_hosts", string(known), 0o600)
-	u.write(t, ".ssh/config", config, 0o600)
 	// OpenSSH takes the home directory from the accounts of this computer.
 	u.write(t, ".local/bin/ssh", "#!/bin/sh\nexec /usr/bin/ssh -F "+u.home+"/.ssh/config \"$@\"\n", 0o755)
 	terraform := filepath.Join(u.home, ".local/bin/terraform")
@@ -75,8 +76,34 @@ func newUser(t *testing.T) *user {
 		t.Fatal(err)
 	}
 	u.environment(t)
-	u.install(t)
+	u.hasHost(t, "kvm1")
+	u.hasHost(t, "kvm2")
 	return u
+}
+
+// hasHost gives the user one more host.
+func (u *user) hasHost(t *testing.T, name string) {
+	t.Helper()
+	h := u.lab.StartFreshHost(t)
+	u.hosts[name] = h
+	u.lab.AddUser(t, h, account, "libvirt")
+	// Who logs in to a new guest is asked whether its key is right.
+	config := fmt.Sprintf("IdentityFile ~/.ssh/id_ed25519\nUserKnownHostsFile %[1]s/.ssh/known_hosts\n"+
+		"IdentityFile %[1]s/.ssh/id_ed25519\nStrictHostKeyChecking accept-new\n", u.home)
+	names := "127.0.0.1 localhost\n"
+	for name, h := range u.hosts {
+		config += fmt.Sprintf("Host %s.example.net\n  HostName %s\n  HostKeyAlias %[2]s\n", name, h.Address)
+		names += fmt.Sprintf("%s %s %s.example.net\n", h.Address, h.Name, name)
+	}
+	for _, h := range u.hosts {
+		u.lab.Run(t, h.Name, "sh", "-c", `printf %s "$1" >/etc/hosts`, "sh", names)
+	}
+	known, err := os.ReadFile(u.lab.KnownHostsFile())
+	if err != nil {
+		t.Fatal(err)
+	}
+	u.write(t, ".ssh/known_hosts", string(known), 0o600)
+	u.write(t, ".ssh/config", config, 0o600)
 }
 
 // environment is the user's own. Only what Go has built already is this computer's.
@@ -164,27 +191,59 @@ func (u *user) write(t *testing.T, name, content string, mode os.FileMode) {
 	if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(file, []byte(content), mode); err != nil {
+	if err := os.WriteFile(file, []byte(asUser(content)), mode); err != nil {
 		t.Fatal(err)
 	}
 }
 
-// prints runs a command that the documentation prints, with what the user types then, and returns what it says.
-func (u *user) prints(t *testing.T, dir, command, input string) string {
-	t.Helper()
+// asUser replaces root by the user's own account, as the pages say.
+func asUser(text string) string { return strings.ReplaceAll(text, "root@", account+"@") }
+
+// printed notes that a command is run as the documentation prints it, and returns it with what the user writes in the
+// place of its placeholders: pairs of the printed and the real text.
+func (u *user) printed(command string, replaced ...string) string {
 	u.ran[command] = true
+	return strings.NewReplacer(replaced...).Replace(asUser(command))
+}
+
+// prints runs a command that the documentation prints, with what the user types then, and returns what it says.
+func (u *user) prints(t *testing.T, dir, command, input string, replaced ...string) string {
+	t.Helper()
+	command = u.printed(command, replaced...)
+	defer u.step(command, time.Now())
 	return u.does(t, dir, command, input)
 }
 
-// onHost runs a command that the documentation prints on a host, and returns what it says.
-func (u *user) onHost(t *testing.T, host, command string) string {
+// onHost runs a command that the documentation prints on a host, as root, and returns what it says.
+func (u *user) onHost(t *testing.T, host, command string, replaced ...string) string {
 	t.Helper()
-	u.ran[command] = true
-	return u.lab.Run(t, u.hosts[host].Name, "sh", "-c", command)
+	command = u.printed(command, replaced...)
+	defer u.step(host+"# "+command, time.Now())
+	return u.lab.Run(t, u.hosts[host].Name, "sh", "-c", onHost+command)
 }
 
 // does is prints for what isn't documented.
 func (u *user) does(t *testing.T, dir, command, input string) string {
+	t.Helper()
+	said, err := u.tries(t, dir, command, input)
+	if err != nil {
+		t.Fatalf("%s: %v\n%s", command, err, said)
+	}
+	return said
+}
+
+// planFails runs a plan that has to fail, and returns what it says.
+func (u *user) planFails(t *testing.T, dir string) string {
+	t.Helper()
+	defer u.step(plan+"  (fails)", time.Now())
+	said, err := u.tries(t, dir, u.printed(plan), "")
+	if err == nil {
+		t.Errorf("the plan doesn't fail:\n%s", said)
+	}
+	return said
+}
+
+func (u *user) tries(t *testing.T, dir, command, input string) (string, error) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), commandTimeout)
 	defer cancel()
@@ -193,14 +252,12 @@ func (u *user) does(t *testing.T, dir, command, input string) string {
 	cmd.Stdin = strings.NewReader(input)
 	said, err := cmd.CombinedOutput()
 	t.Logf("%s: %s", command, time.Since(began).Round(100*time.Millisecond))
-	if err != nil {
-		t.Fatalf("%s: %v\n%s", command, err, said)
-	}
-	return string(said)
+	return string(said), err
 }
 
 func (u *user) command(ctx context.Context, dir, command string) *exec.Cmd {
-	cmd := exec.CommandContext(ctx, "bash", "-c", command)
+	// What a program says is seen at once, as on a terminal.
+	cmd := exec.CommandContext(ctx, "stdbuf", "-oL", "bash", "-c", asUser(command))
 	cmd.Dir, cmd.Env = dir, u.env
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
@@ -211,7 +268,11 @@ func (u *user) command(ctx context.Context, dir, command string) *exec.Cmd {
 // which can look at what the command said so far. It returns what the command said.
 func (u *user) meanwhile(t *testing.T, dir, command, begun string, do func(said func() string)) string {
 	t.Helper()
-	u.ran[command] = true
+	command = u.printed(command)
+	began := time.Now()
+	defer func() {
+		u.steps = append(u.steps, step{text: command, took: time.Since(began), meanwhile: true})
+	}()
 	ctx, cancel := context.WithTimeout(t.Context(), commandTimeout)
 	defer cancel()
 	file, err := os.CreateTemp(u.home, "said")

@@ -335,12 +335,20 @@ func orOff(preallocation types.String) string {
 	return cmp.Or(text(preallocation), storage.PreallocationOff)
 }
 
-// warnLost warns about the disks that are lost with their fenced host: a VM that is created again has new ones.
+// warnLost warns about the disks that are lost with their fenced host: a VM that is created again has new ones. If the
+// VM was on another host when the state was written, a drain or a user may have moved it to the fenced one.
 func (m *model) warnLost(fenced []string) diag.Diagnostics {
 	host := text(m.CurrentHost)
 	own := ownDisks(m.Disks)
-	if len(own) == 0 || !slices.Contains(fenced, host) {
+	if len(own) == 0 || len(fenced) == 0 {
 		return nil
+	}
+	name := text(m.Name)
+	gone := fmt.Sprintf("Host %q, which had virtual machine %q last, is fenced: the VM is gone with it.", host, name)
+	if !slices.Contains(fenced, host) {
+		host = strings.Join(fenced, ", ")
+		gone = fmt.Sprintf("Virtual machine %q is on none of the hosts that answer. It may have been moved to a host that "+
+			"is fenced (%s): then it is gone with that host.", name, host)
 	}
 	var lines strings.Builder
 	for _, key := range slices.Sorted(maps.Keys(own)) {
@@ -351,10 +359,9 @@ func (m *model) warnLost(fenced []string) diag.Diagnostics {
 		fmt.Fprintf(&lines, "\n  - %s (storage pool %s): %s", key, own[key].Pool, anew)
 	}
 	return diag.Diagnostics{diag.NewAttributeWarningDiagnostic(path.Root("disks"), "Disks are lost with their host",
-		fmt.Sprintf("Host %q, which had virtual machine %q last, is fenced: the VM is gone with it. If it is created again, "+
-			"these disks, which are made with it, are new:%s\n\nWhat was on them is on host %[1]q alone, unless its storage "+
-			"pool is shared. Restore it from a backup. If the host may come back, remove fenced before anything is applied.",
-			host, text(m.Name), lines.String()))}
+		fmt.Sprintf("%s If it is created again, these disks, which are made with it, are new:%s\n\nWhat was on them is on "+
+			"host %q alone, unless its storage pool is shared. Restore it from a backup. If the host may come back, remove "+
+			"fenced before anything is applied.", gone, lines.String(), host))}
 }
 
 // warnReusedDisks warns about the disks that a new VM would use in place of a VM that is gone, as its host has them. A

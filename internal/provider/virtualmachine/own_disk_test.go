@@ -120,10 +120,11 @@ func TestOwnDisk_lostWithItsHost(t *testing.T) {
 		fenced []string
 		says   string
 	}{
-		"empty":           {in{"pool": "vms", "size": "1Gi"}, []string{"kvm1"}, "root (storage pool vms): empty"},
-		"from an image":   {in{"pool": "vms", "image": "vms/debian-0"}, []string{"kvm1"}, "as image vms/debian-0 is"},
-		"on another host": {in{"pool": "vms", "size": "1Gi"}, []string{"kvm2"}, ""},
-		"not its own":     {in{"file": "/srv/root.qcow2"}, []string{"kvm1"}, ""},
+		"empty":          {in{"pool": "vms", "size": "1Gi"}, []string{"kvm1"}, "root (storage pool vms): empty"},
+		"from an image":  {in{"pool": "vms", "image": "vms/debian-0"}, []string{"kvm1"}, "as image vms/debian-0 is"},
+		"moved since":    {in{"pool": "vms", "size": "1Gi"}, []string{"kvm2"}, "moved to a host that is fenced (kvm2)"},
+		"no fenced host": {in{"pool": "vms", "size": "1Gi"}, nil, ""},
+		"not its own":    {in{"file": "/srv/root.qcow2"}, []string{"kvm1"}, ""},
 	} {
 		m := modelOf(t, minimal.with(in{"disks": in{"root": test.disk}}))
 		m.CurrentHost = types.StringValue("kvm1")
