@@ -9,6 +9,8 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
+
+	"golang.org/x/sys/unix"
 )
 
 const (
@@ -32,7 +34,12 @@ func (l *Lab) intoMemory() error {
 			available>>20, leastMemory*memoryShare>>20)
 		return nil
 	}
-	if err := syscall.Mount("virtfleet-lab", l.Dir, "tmpfs", 0, fmt.Sprintf("size=%d,mode=0755", size)); err != nil {
+	options := fmt.Sprintf("size=%d,mode=0755", size)
+	err = syscall.Mount("virtfleet-lab", l.Dir, "tmpfs", 0, options+",huge=advise")
+	if errors.Is(err, syscall.EINVAL) { // This kernel has no huge pages.
+		err = syscall.Mount("virtfleet-lab", l.Dir, "tmpfs", 0, options)
+	}
+	if err != nil {
 		l.OnDisk = fmt.Sprintf("no file system in memory can be mounted: %v", err)
 		return nil
 	}
@@ -44,6 +51,49 @@ func (l *Lab) intoMemory() error {
 	// Disks with cache = "none" couldn't be used, which are those that migrate.
 	l.OnDisk = fmt.Sprintf("this kernel's file systems in memory have no direct I/O, which Linux 6.6 has: %v", err)
 	return l.outOfMemory()
+}
+
+// KeepProgram copies a program of this machine, which tests start thousands of times, to the lab's directory if that is
+// in memory, and returns the path to use. The copy is in huge pages: a large program has a thousand page faults when it
+// starts, each for a few small pages.
+func (l *Lab) KeepProgram(program string) (string, error) {
+	if l.OnDisk != "" {
+		return program, nil
+	}
+	content, err := os.ReadFile(program)
+	if err != nil {
+		return "", fmt.Errorf("keeping %s in memory: %w", program, err)
+	}
+	kept := filepath.Join(l.Dir, "programs", filepath.Base(program))
+	if err := writeFile(kept, "", 0o755); err != nil {
+		return "", err
+	}
+	if err := writeHuge(kept, content); err != nil {
+		return "", fmt.Errorf("keeping %s in memory: %w", program, err)
+	}
+	return kept, nil
+}
+
+// writeHuge writes the content of an empty file to huge pages, if the kernel has them and some are free. Only a mapping
+// can ask for them.
+func writeHuge(path string, content []byte) (err error) {
+	file, err := os.OpenFile(path, os.O_RDWR, 0)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, file.Close()) }()
+	if err := file.Truncate(int64(len(content))); err != nil {
+		return err
+	}
+	pages, err := unix.Mmap(int(file.Fd()), 0, len(content), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
+	if err != nil {
+		return err
+	}
+	if err := unix.Madvise(pages, unix.MADV_HUGEPAGE); err != nil && !errors.Is(err, unix.EINVAL) {
+		return errors.Join(err, unix.Munmap(pages))
+	}
+	copy(pages, content)
+	return unix.Munmap(pages)
 }
 
 // outOfMemory takes the file system in memory from the lab's directory, if there is one. Its files go first: other labs

@@ -21,6 +21,8 @@ const (
 	downTimeout = time.Minute
 	// endTimeout is how long an interrupted command may clean up before it is killed: Terraform gives providers as long.
 	endTimeout = 30 * time.Second
+	// terraformPath is the variable that tells tests which Terraform to run.
+	terraformPath = "TF_ACC_TERRAFORM_PATH"
 )
 
 // showDemo runs the demo. -keep leaves everything as it is when a step fails.
@@ -66,6 +68,12 @@ func with(ctx context.Context, args []string) (err error) {
 	cmd := exec.CommandContext(ctx, args[0], args[1:]...)
 	cmd.Env = append(os.Environ(), lab.DirEnv+"="+l.Dir, lab.NetEnv+"="+strconv.Itoa(l.Net),
 		"TF_CLI_CONFIG_FILE="+l.TerraformCLIConfig())
+	if terraform := os.Getenv(terraformPath); terraform != "" {
+		if terraform, err = l.KeepProgram(terraform); err != nil {
+			return err
+		}
+		cmd.Env = append(cmd.Env, terraformPath+"="+terraform)
+	}
 	// The command cleans up after itself when it is interrupted; only then comes the end of the lab.
 	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGINT) }
 	cmd.WaitDelay = endTimeout
