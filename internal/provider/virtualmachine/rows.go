@@ -387,8 +387,7 @@ type follower struct {
 	model []string
 }
 
-// followers are all of them, by the first step of their path. Those of one model's attributes are in the order of the
-// groups: one may follow another.
+// followers are the followers of all groups, by the first step of their path.
 var followers = func() map[string][]follower {
 	all := map[string][]follower{}
 	for _, g := range domain.Groups {
