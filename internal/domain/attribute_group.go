@@ -279,17 +279,18 @@ func (g Group) transition(c *classifier, comes bool) string {
 
 // complete declares as absent what only the live definition has.
 func (g Group) complete(persistent *Spec, live Spec) {
+	if g.Device == "" || g.Has(persistent.Values) {
+		persistent.Values = g.rows().complete(persistent.Values, live.Values)
+		return
+	}
+	if !g.Has(live.Values) {
+		return
+	}
 	said := maps.Clone(persistent.Values)
 	if said == nil {
 		said = Values{}
 	}
-	if g.Device != "" && !g.Has(said) {
-		if g.Has(live.Values) {
-			said[g.model()] = None
-		}
-	} else {
-		said = g.rows().complete(said, live.Values)
-	}
+	said[g.model()] = None
 	persistent.Values = said
 }
 

@@ -37,24 +37,29 @@ func (t *table) ratio(what string, measured, other *sample, goal float64) {
 func (t *table) difference(what string, plan, offline *sample, more, goal time.Duration) {
 	t.rows = append(t.rows, row{
 		what, seconds(plan.median()), seconds(offline.median()),
-		fmt.Sprintf("%+.2f s", more.Seconds()), fmt.Sprintf("<= %+.0f s", goal.Seconds()), verdict(more <= goal),
+		fmt.Sprintf("%+.2f s", more.Seconds()), fmt.Sprintf("<= %+.1f s", goal.Seconds()), verdict(more <= goal),
 	})
 }
 
 // limit adds a time that is to stay below another.
 func (t *table) limit(what string, plan, offline *sample, goal time.Duration) {
 	t.rows = append(t.rows, row{
-		what, milliseconds(plan.median()), milliseconds(offline.median()),
-		milliseconds(plan.median()), "<= " + milliseconds(goal), verdict(plan.median() <= goal),
+		what, milliseconds(plan.median()), milliseconds(offline.median()), timeAndRatio(plan, offline),
+		"<= " + milliseconds(goal), verdict(plan.median() <= goal),
 	})
 }
 
-// time adds a time without a goal.
+// time adds a time without a goal. A nil offline is the same time.
 func (t *table) time(what string, plan, offline *sample) {
-	t.rows = append(t.rows, row{
-		what: what, measured: milliseconds(plan.median()), other: milliseconds(offline.median()),
-		result: milliseconds(plan.median()),
-	})
+	added := row{what: what, measured: milliseconds(plan.median()), other: milliseconds(plan.median())}
+	if added.result = added.measured; offline != nil {
+		added.other, added.result = milliseconds(offline.median()), timeAndRatio(plan, offline)
+	}
+	t.rows = append(t.rows, added)
+}
+
+func timeAndRatio(plan, offline *sample) string {
+	return fmt.Sprintf("%s, %.2fx", milliseconds(plan.median()), plan.over(offline))
 }
 
 // count adds a number without a goal.

@@ -38,30 +38,50 @@ func (p planning) warnAboutBoot() diag.Diagnostics {
 // planBootOrders plans no boot order for a device if another device is declared to get the same boot order.
 func planBootOrders(planned, config *model) {
 	taken, unknown := map[int64]bool{}, config.Disks.IsUnknown() || config.Interfaces.IsUnknown()
-	for _, devices := range []types.Map{config.Disks, config.Interfaces} {
-		for _, device := range elements(devices) {
-			order := open(device).int("boot_order")
-			unknown = unknown || device.IsUnknown() || order.IsUnknown()
+	disks, interfaces := declaredBootOrders(config.Disks), declaredBootOrders(config.Interfaces)
+	for _, orders := range []map[string]types.Int64{disks, interfaces} {
+		for _, order := range orders {
+			unknown = unknown || order.IsUnknown()
 			if isSet(order) {
 				taken[order.ValueInt64()] = true
 			}
 		}
 	}
-	planned.Disks = withoutTaken(config.Disks, planned.Disks, diskType, taken, unknown)
-	planned.Interfaces = withoutTaken(config.Interfaces, planned.Interfaces, interfaceType, taken, unknown)
+	if len(taken) == 0 && !unknown {
+		return
+	}
+	planned.Disks = withoutTaken(disks, planned.Disks, diskType, taken, unknown)
+	planned.Interfaces = withoutTaken(interfaces, planned.Interfaces, interfaceType, taken, unknown)
+}
+
+// declaredBootOrders returns what each device declares. That of an unknown device is unknown.
+func declaredBootOrders(devices types.Map) map[string]types.Int64 {
+	orders := map[string]types.Int64{}
+	for key, device := range elements(devices) {
+		orders[key] = view(device).int("boot_order")
+		if device.IsUnknown() {
+			orders[key] = types.Int64Unknown()
+		}
+	}
+	return orders
 }
 
 // withoutTaken removes planned boot orders that the configuration doesn't declare for the device, but for another one.
 // unknown says that unknown values may declare more of them.
-func withoutTaken(config, planned types.Map, t types.ObjectType, taken map[int64]bool, unknown bool) types.Map {
+func withoutTaken(
+	declared map[string]types.Int64, planned types.Map, t types.ObjectType, taken map[int64]bool, unknown bool,
+) types.Map {
 	all := elements(planned)
 	changed := false
-	for key, device := range elements(config) {
-		a := open(all[key])
-		order := a.int("boot_order")
-		if a == nil || isSet(device) && !open(device).int("boot_order").IsNull() || !isSet(order) || order.ValueInt64() == 0 {
+	for key, order := range declared {
+		if !order.IsNull() {
 			continue
 		}
+		order = view(all[key]).int("boot_order")
+		if !isSet(order) || order.ValueInt64() == 0 {
+			continue
+		}
+		a := open(all[key])
 		switch {
 		case taken[order.ValueInt64()]:
 			a["boot_order"] = types.Int64Null()

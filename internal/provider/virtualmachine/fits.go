@@ -63,11 +63,18 @@ func fitsAttribute(ctx context.Context, a schema.Attribute, v attr.Value, writeO
 }
 
 func fitsObject(ctx context.Context, level attributes, v attr.Value, writeOnlyAllowed bool) bool {
-	o, ok := v.(interface{ Attributes() map[string]attr.Value })
-	if !ok || v.IsNull() || v.IsUnknown() {
+	if v.IsNull() || v.IsUnknown() {
 		return false
 	}
-	values := o.Attributes()
+	var values map[string]attr.Value
+	switch v := v.(type) {
+	case types.Object:
+		values = view(v)
+	case interface{ Attributes() map[string]attr.Value }:
+		values = v.Attributes()
+	default:
+		return false
+	}
 	for name, a := range level {
 		if !fitsAttribute(ctx, a, values[name], writeOnlyAllowed) {
 			return false

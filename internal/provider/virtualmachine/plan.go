@@ -139,16 +139,17 @@ func withoutOther(config, devices types.Map, t types.ObjectType, sources ...stri
 	declared, all := elements(config), elements(devices)
 	changed := false
 	for key, device := range all {
-		a := open(device)
-		if v := open(declared[key])["other"]; v != nil && v.IsUnknown() {
+		a := view(device)
+		if a == nil || a["other"].IsNull() || isSet(a["other"]) && text(a.string("other")) == "" {
 			continue
 		}
-		if a == nil || a["other"].IsNull() || isSet(a["other"]) && text(a.string("other")) == "" {
+		if v := view(declared[key])["other"]; v != nil && v.IsUnknown() {
 			continue
 		}
 		if !slices.ContainsFunc(sources, func(s string) bool { return !a[s].IsNull() }) {
 			continue
 		}
+		a = open(device)
 		a["other"] = types.StringNull()
 		if slices.ContainsFunc(sources, func(s string) bool { return a[s].IsUnknown() }) {
 			a["other"] = types.StringUnknown()

@@ -46,7 +46,7 @@ func (s *shape) planValue(config, prior attr.Value) (planned attr.Value, kept bo
 
 // planObject plans an object. It is new if prior is null.
 func (s *shape) planObject(config, prior types.Object) (planned attr.Value, kept bool) {
-	values, was := open(config), open(prior)
+	values, was := open(config), view(prior)
 	kept = was != nil
 	for name, v := range values {
 		var same bool
@@ -89,6 +89,8 @@ func (s *shape) keepNotation(observed, prior attr.Value) (now attr.Value, kept b
 		return observed, observed.IsNull()
 	case s.isWhole() && sameMeaning(s.path, observed, prior), isLeftAlone(s.path, prior):
 		return prior, true
+	case !s.isWhole() && observed.Equal(prior):
+		return prior, true // Most blocks of most VMs: comparing them costs less than opening them.
 	case observed.IsNull():
 		if isNothing(prior) {
 			return prior, true
@@ -99,7 +101,7 @@ func (s *shape) keepNotation(observed, prior attr.Value) (now attr.Value, kept b
 	switch o := observed.(type) {
 	case types.Object:
 		before, _ := prior.(types.Object)
-		was, now := open(before), open(o)
+		was, now := view(before), open(o)
 		if s.keepAll(now, was) {
 			return prior, true
 		}

@@ -233,7 +233,7 @@ var rowsBlock = block{
 
 // planGroups plans the devices of a container.
 func planGroups(container string, config, planned, prior types.Object) types.Object {
-	declared, inner, was := open(config), open(planned), open(prior)
+	declared, inner, was := view(config), open(planned), view(prior)
 	changed := false
 	for _, g := range domain.Groups {
 		holder, name, nestedTwice := strings.Cut(g.Path, ".")
@@ -260,7 +260,7 @@ func collectValues(into *domain.Values, path, strip string, v attr.Value) {
 	switch v := v.(type) {
 	case types.Object:
 		undeclared := true
-		for name, v := range v.Attributes() {
+		for name, v := range view(v) {
 			if isSet(v) {
 				collectValues(into, joinPath(path, name), strip, v)
 			}
@@ -325,7 +325,7 @@ func (r rowReader) readAttribute(path string, a schema.Attribute, prior attr.Val
 		return rowValue(path, r.facts[strings.TrimPrefix(path, r.strip)])
 	}
 	before, _ := prior.(types.Object)
-	was := open(before)
+	was := view(before)
 	everything = everything || before.IsUnknown()
 	_, container := containers[path]
 	container = container || blockParts[path]
@@ -354,7 +354,7 @@ func planGroup(g domain.Group, config, planned, prior types.Object) (settled typ
 	if !isSet(config) || !isSet(planned) {
 		return planned, false
 	}
-	declared, all, was := open(config), open(planned), open(prior)
+	declared, all, was := view(config), open(planned), view(prior)
 	model := g.Attributes[0].Name
 	gone := text(all.string(model)) == domain.None
 	comes := was == nil || text(was.string(model)) == domain.None
@@ -387,8 +387,9 @@ type follower struct {
 	model []string
 }
 
-var followers = func() []follower {
-	var all []follower
+// followers are the followers of all groups, by the first step of their path.
+var followers = func() map[string][]follower {
+	all := map[string][]follower{}
 	for _, g := range domain.Groups {
 		for _, a := range g.Attributes {
 			if a.Follows == "" {
@@ -400,7 +401,7 @@ var followers = func() []follower {
 			if g.Device != "" {
 				f.model = strings.Split(g.At(g.Attributes[0]), ".")
 			}
-			all = append(all, f)
+			all[f.path[0]] = append(all[f.path[0]], f)
 		}
 	}
 	return all
@@ -409,36 +410,49 @@ var followers = func() []follower {
 // planFollowing plans that an undeclared attribute has no value, or one that libvirt fills in, if the attribute changes
 // from which it gets its meaning.
 func planFollowing(planned, config, prior *model) {
-	for _, f := range followers {
-		name := f.path[0]
-		declared := config.get(name)
-		if !isSet(declared) || !isSet(planned.get(name)) {
-			continue // Undeclared values stay as they were.
+	for name, all := range followers {
+		declared, now, was := config.get(name), planned.get(name), prior.get(name)
+		if !isSet(declared) || !isSet(now) || now.Equal(was) {
+			continue // Undeclared values stay as they were, and those that follow from values without changes.
 		}
-		was, follows := valueAt(prior.get(name), f.follows[1:]), valueAt(planned.get(name), f.follows[1:])
-		if was == nil || follows == nil || follows.Equal(was) {
-			continue
-		}
-		if v := valueAt(declared, f.path[1:]); v == nil || !v.IsNull() {
-			continue
-		}
-		if f.model != nil && valueAt(planned.get(name), f.model[1:]).Equal(types.StringValue(domain.None)) {
-			continue // The device goes, with all its values.
-		}
-		planned.set(name, replaceAt(planned.get(name), f.path[1:], func(v attr.Value) attr.Value {
-			if f.Filled || follows.IsUnknown() && !v.IsNull() {
-				return unknownLike(v)
+		for _, f := range all {
+			if f.isOutdated(declared, now, was) {
+				now = f.planAgain(now)
 			}
-			return nullLike(v)
-		}))
+		}
+		planned.set(name, now)
 	}
+}
+
+// isOutdated reports whether the attribute isn't declared, and the one that it follows changes.
+func (f follower) isOutdated(declared, planned, prior attr.Value) bool {
+	was, follows := valueAt(prior, f.follows[1:]), valueAt(planned, f.follows[1:])
+	if was == nil || follows == nil || follows.Equal(was) {
+		return false
+	}
+	if v := valueAt(declared, f.path[1:]); v == nil || !v.IsNull() {
+		return false
+	}
+	// If the device goes, it goes with all its values.
+	return f.model == nil || !valueAt(planned, f.model[1:]).Equal(types.StringValue(domain.None))
+}
+
+// planAgain returns what is planned, with no value for the attribute, or one that libvirt fills in.
+func (f follower) planAgain(planned attr.Value) attr.Value {
+	follows := valueAt(planned, f.follows[1:])
+	return replaceAt(planned, f.path[1:], func(v attr.Value) attr.Value {
+		if f.Filled || follows.IsUnknown() && !v.IsNull() {
+			return unknownLike(v)
+		}
+		return nullLike(v)
+	})
 }
 
 // valueAt returns a value inside of nested objects, and nil if one of the objects isn't there.
 func valueAt(v attr.Value, steps []string) attr.Value {
 	for _, step := range steps {
 		o, _ := v.(types.Object)
-		v = open(o)[step]
+		v = view(o)[step]
 	}
 	return v
 }
