@@ -15,12 +15,14 @@ func TestCall_waitsForTheLogin(t *testing.T) {
 
 	asked, touched := make(chan struct{}), make(chan struct{})
 
-	h, err := Open(Config{Name: "kvm1", URI: "qemu+ssh://kvm1/system", Dial: func(context.Context, string) (net.Conn, error) {
+	login := func(context.Context, string) (net.Conn, error) {
 		close(asked)
 		<-touched
 
 		return nil, fmt.Errorf("%w: the key was touched", ErrDenied)
-	}})
+	}
+
+	h, err := Open(Config{Name: "kvm1", URI: "qemu+ssh://kvm1/system", Dial: login})
 	if err != nil {
 		t.Fatal(err)
 	}

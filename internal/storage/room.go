@@ -74,15 +74,15 @@ func (r Room) Lacks(d, others Demand, size func(uint64) string) string {
 	}
 }
 
-// Exceeded returns by how much the pool's volumes, with others that aren't there yet, could grow to more than the limit;
-// "" if they can't. size writes a number of bytes.
+// Exceeded returns that the pool's volumes, with others that aren't there yet, could grow to more than the limit; "" if
+// they can't. size writes a number of bytes.
 func (r Room) Exceeded(others Demand, size func(uint64) string) string {
 	all := saturated(r.Growth, others.Growth)
 	if r.Factor == 0 || all <= r.Limit() {
 		return ""
 	}
-	return fmt.Sprintf("has %s. With storage_overprovisioning_factor = %s the limit is %s. Together its volumes could reach "+
-		"%s, because another run has made some at the same time", size(r.Capacity),
+	return fmt.Sprintf("has %s. With storage_overprovisioning_factor = %s the limit is %s. Together its volumes could "+
+		"reach %s, because another run has made some at the same time", size(r.Capacity),
 		strconv.FormatFloat(r.Factor, 'g', -1, 64), size(r.Limit()), size(all))
 }
 

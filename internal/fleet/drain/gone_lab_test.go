@@ -17,8 +17,8 @@ import (
 )
 
 // Only a VM that no host has is gone: a drain has nothing left to do for it, and whoever ends the maintenance nothing
-// to restore. One that lacks something else that isn't found stays to be restored. One that runs twice ends the steps
-// of others at once: a person has to see to it.
+// to restore. One that lacks something else that isn't found stays to be restored. The step of one that runs twice ends
+// at once: a person has to see to it.
 func TestLab_drainTellsWhatIsGone(t *testing.T) {
 	t.Parallel()
 
@@ -107,7 +107,7 @@ func TestLab_drainTellsWhatIsGone(t *testing.T) {
 	asking := ownFleet(t, "alice", from, to)
 	listen(asking, &onLog{Message: "eviction failed, will be tried again", Do: func() { cancel(again) }})
 
-	step := evacuation.Step{UUID: off.UUID, Method: evacuation.MethodLive, Target: to.Name}
+	step := evacuation.Step{UUID: twin.UUID, Name: twin.Name, Method: evacuation.MethodLive, Target: to.Name}
 	exact := drain.Begun(asking.Drainer, drain.Drain{Host: from.Name, Steps: []evacuation.Step{step}},
 		hostrecord.Step{Step: step})
 	exact.Evict(ctx, 0)

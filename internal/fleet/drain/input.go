@@ -162,8 +162,8 @@ func (dr *Drainer) residentsOf(
 }
 
 // inspectVMs returns the VMs with what blocks their moves, without VMs that leave meanwhile, of which onItsWay names
-// one. A VM that can't be inspected, for example because its QEMU doesn't answer, fails its own step and delays no other
-// VM. The error is that of a host that doesn't answer.
+// one. A VM that can't be inspected, for example because its QEMU doesn't answer, fails its own step and delays no
+// other VM. The error is that of a host that doesn't answer.
 func (dr *Drainer) inspectVMs(
 	ctx context.Context, residents []resident, in evacuation.Input, others []inventory.Reply, q inputQuery,
 ) (evacuees []evacuation.VM, onItsWay, err error) {

@@ -87,8 +87,8 @@ func (dr *Drainer) routes(
 }
 
 // readFreeSpace reads how much room is left in the directories to which disks would be copied, on all hosts at the same
-// time: every step of a drain asks again before it begins, and one slow host delays only itself. If it can't be read, it
-// stays unknown, and the move itself fails if there is too little.
+// time: every step of a drain asks again before it begins, and one slow host delays only itself. If it can't be read,
+// it stays unknown, and the move itself fails if there is too little.
 func (dr *Drainer) readFreeSpace(ctx context.Context, in evacuation.Input) {
 	var reading sync.WaitGroup
 

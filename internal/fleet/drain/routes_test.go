@@ -22,12 +22,15 @@ func TestReadFreeSpace_asksAllHostsAtOnce(t *testing.T) {
 	asked, slow := make(chan string, 2), make(chan struct{})
 	release := sync.OnceFunc(func() { close(slow) })
 	dial := func(name string) inventory.HostConfig {
-		return inventory.HostConfig{URI: "qemu+ssh://" + name + "/system", Dial: func(context.Context, string) (net.Conn, error) {
-			asked <- name
-			<-slow
+		return inventory.HostConfig{
+			URI: "qemu+ssh://" + name + "/system",
+			Dial: func(context.Context, string) (net.Conn, error) {
+				asked <- name
+				<-slow
 
-			return nil, fmt.Errorf("%w: no answer", libvirt.ErrUnreachable)
-		}}
+				return nil, fmt.Errorf("%w: no answer", libvirt.ErrUnreachable)
+			},
+		}
 	}
 	dr := drainerOf(t, map[string]inventory.HostConfig{"one": dial("one"), "two": dial("two")})
 

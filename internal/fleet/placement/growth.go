@@ -255,8 +255,8 @@ func (cy *Capacity) growthBlockers(
 
 // VerifyGrowth is called when a move has made files on the host. It returns an error if the storage pools of the files
 // could now grow to more than the host allows. The check before the move can't see what other runs are about to make:
-// of two runs that both found room, the one that looks later sees the files of both. While it looks, no other run places
-// a VM on the host or makes a volume in the pool.
+// of two runs that both found room, the one that looks later sees the files of both. While it looks, no other run
+// places a VM on the host or makes a volume in the pool.
 func (cy *Capacity) VerifyGrowth(ctx context.Context, vm *inventory.VM, h *inventory.Host, files []string) error {
 	if h.Config.StorageOverprovisioningFactor == 0 || len(files) == 0 {
 		return nil

@@ -13,13 +13,14 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 )
 
-// Two paths may lead to one file, for example through a symbolic link. Definitions don't show that: only the host knows.
-// Each question to a host is a round trip, and a plan reads every VM, so questions are asked where they can prevent harm:
+// Two paths may lead to one file, for example through a symbolic link. Definitions don't show that: only the host
+// knows. Each question to a host is a round trip, and a plan reads every VM, so questions are asked where they can
+// prevent harm:
 //
 //   - Before a VM starts, and before a running VM moves: about all paths of other VMs on that host, in one question for
 //     each of its disks. This is the check that counts.
-//   - In a plan: only about disks that the plan adds to a VM, and only if another path has the same base name, as it has
-//     through a link to a directory. It finds the usual mistake early.
+//   - In a plan: only about disks that the plan adds to a VM, and only if another path has the same base name, as it
+//     has through a link to a directory. It finds the usual mistake early.
 //
 // A plan that adds no disk asks nothing.
 
