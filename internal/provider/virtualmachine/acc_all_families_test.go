@@ -135,11 +135,12 @@ func allFamilies(t *testing.T, l *lab.Lab, name string) hcl {
 		"disks": fmt.Sprintf(`{
     root = {
       %s, boot_order = 1, cache = "none", io = "native", discard = "unmap", detect_zeroes = "unmap"
-      error_policy = "stop", iothread = 1, queues = 2, serial = "R1", logical_block_size = 512, physical_block_size = 4096
-      io_tune = { read_iops_sec = 50 }
+      error_policy = "stop", iothread = 1, queues = 2, serial = "R1", logical_block_size = 512
+      physical_block_size = 4096, io_tune = { read_iops_sec = 50 }
     }
     data = {
-      %s, bus = "scsi", shareable = true, wwn = "5000c50015ea71ad", vendor = "ACME", product = "Disk 1", rotation_rate = 1
+      %s, bus = "scsi", shareable = true, wwn = "5000c50015ea71ad", vendor = "ACME", product = "Disk 1"
+      rotation_rate = 1
     }
     scratch = { file = %q, transient = true }
     cd      = { device = "cdrom" }

@@ -119,7 +119,8 @@ func TestAccBadInput_plan(t *testing.T) {
 		"boot_menu": {hcl{"firmware": `{ boot_menu = { timeout = 5 } }`}, []string{`firmware.boot_menu`}},
 		"channel":   {hcl{"devices": `{ channels = { a = { type = "unix" } } }`}, []string{`devices.channels.a.name`}},
 		"filesystem": {
-			hcl{"devices": `{ filesystems = { a = { target = "a", source = "srv" } } }`}, []string{`devices.filesystems.a.source`},
+			hcl{"devices": `{ filesystems = { a = { target = "a", source = "srv" } } }`},
+			[]string{`devices.filesystems.a.source`},
 		},
 		"virtiofs": {
 			hcl{"devices": `{ filesystems = { a = { target = "a", source = "/srv", driver = "virtiofs" } } }`},
