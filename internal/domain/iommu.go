@@ -16,6 +16,12 @@ var iommuGroup = Group{
 	Doc:     "IOMMU, for guests that pass devices through to nested guests.",
 	Added:   Transition{Why: iommuWhy},
 	Removed: Transition{Why: iommuWhy},
+	Check: func(value func(string) string) (attribute, problem string) {
+		if bits := value("aw_bits"); value("model") == "intel" && bits != "" && bits != "39" && bits != "48" {
+			return "aw_bits", `The model "intel" has 39 or 48.`
+		}
+		return "", ""
+	},
 	Attributes: []Attribute{
 		{
 			Name: "model", Place: "@model", Values: []string{"intel", "virtio", "smmuv3", "amd"}, Default: "virtio",

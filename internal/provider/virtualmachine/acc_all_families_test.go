@@ -13,7 +13,6 @@ import (
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/lab"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/acctest"
-	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/virtualmachine"
 )
 
 // edit is a change of a definition that a user makes by hand.
@@ -136,11 +135,12 @@ func allFamilies(t *testing.T, l *lab.Lab, name string) hcl {
 		"disks": fmt.Sprintf(`{
     root = {
       %s, boot_order = 1, cache = "none", io = "native", discard = "unmap", detect_zeroes = "unmap"
-      error_policy = "stop", iothread = 1, queues = 2, serial = "R1", logical_block_size = 512, physical_block_size = 4096
-      io_tune = { read_iops_sec = 50 }
+      error_policy = "stop", iothread = 1, queues = 2, serial = "R1", logical_block_size = 512
+      physical_block_size = 4096, io_tune = { read_iops_sec = 50 }
     }
     data = {
-      %s, bus = "scsi", shareable = true, wwn = "5000c50015ea71ad", vendor = "ACME", product = "Disk 1", rotation_rate = 1
+      %s, bus = "scsi", shareable = true, wwn = "5000c50015ea71ad", vendor = "ACME", product = "Disk 1"
+      rotation_rate = 1
     }
     scratch = { file = %q, transient = true }
     cd      = { device = "cdrom" }
@@ -208,9 +208,10 @@ func allFamilies(t *testing.T, l *lab.Lab, name string) hcl {
 // noFamilies is the same VM after all of them were removed.
 var noFamilies = hcl{
 	"title": quote(""), "description": quote(""),
-	"cpu": `{ sockets = 2, cores = 2, mode = "custom", model = "Nehalem", pin = {}, emulator_pin = ""
-    numa = { 0 = { cpus = "0-3", memory = "64Mi" } }, iothread_pin = {}, shares = 0, quota = 0, period = 0, global_quota = 0, emulator_quota = 0, iothread_quota = 0, scheduler = {}
-    iothread_scheduler = {}, emulator_scheduler = { type = "none" } }`,
+	"cpu": `{ sockets = 2, cores = 2, mode = "custom", model = "Nehalem", pin = {}, emulator_pin = "", iothread_pin = {}
+    numa = { 0 = { cpus = "0-3", memory = "64Mi" } }, shares = 0, quota = 0, period = 0, global_quota = 0
+    emulator_quota = 0, iothread_quota = 0, scheduler = {}, iothread_scheduler = {}
+    emulator_scheduler = { type = "none" } }`,
 	"memory": `{ size = "64Mi", source = "default", shared = false, nosharepages = false, allocation = "default"
     locked = false, hard_limit = "0", soft_limit = "0", swap_hard_limit = "0"
     numatune = { mode = "none", nodeset = "" }, balloon = { model = "none" } }`,
@@ -232,11 +233,11 @@ var noFamilies = hcl{
 
 // allTags are the elements that are gone after that.
 var allTags = []string{
-	"<title", "<description", "<cputune", "<numatune", "<distances", "<memtune", "<locked", "<nosharepages", "<allocation", "type='memfd'", "memballoon model='virtio'", "<memory model",
-	"firmware='efi'", "<bootmenu enable='yes'", "<disk ", "<interface ", "<iothreads", "ua-port", "<spinlocks", "<resource>",
-	"<blkiotune", "<seclabel", "<sysinfo", "<tpm", "<rng", "<watchdog model='i6300esb'", "<graphics", "<sound", "<panic",
-	"<vsock", "<iommu", "<smartcard", "type='tablet'", "<serial", "<console", "org.z", "<redirdev", "<filesystem", "<hostdev",
-	"<shmem", "qemu:",
+	"<title", "<description", "<cputune", "<numatune", "<distances", "<memtune", "<locked", "<nosharepages", "<allocation",
+	"type='memfd'", "memballoon model='virtio'", "<memory model", "firmware='efi'", "<bootmenu enable='yes'", "<disk ",
+	"<interface ", "<iothreads", "ua-port", "<spinlocks", "<resource>", "<blkiotune", "<seclabel", "<sysinfo", "<tpm",
+	"<rng", "<watchdog model='i6300esb'", "<graphics", "<sound", "<panic", "<vsock", "<iommu", "<smartcard",
+	"type='tablet'", "<serial", "<console", "org.z", "<redirdev", "<filesystem", "<hostdev", "<shmem", "qemu:",
 }
 
 // TestAccFamilies_all: a VM that is off has all families at once. It is imported with the configuration that Terraform
@@ -366,5 +367,3 @@ func attributeAt(v any, path string) any {
 	}
 	return v
 }
-
-var _ = virtualmachine.TypeName

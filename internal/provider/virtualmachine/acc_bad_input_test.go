@@ -195,7 +195,8 @@ func TestBadInput_validate(t *testing.T) {
 			hcl{"interfaces": `{ lan = { user = true, driver = { rx_queue_size = 300 } } }`}, []string{`rx_queue_size`},
 		},
 		"nic_bandwidth": {
-			hcl{"interfaces": `{ lan = { bridge = "br0", bandwidth = { inbound = { peak = 5 } } } }`}, []string{`inbound.peak: It requires average`},
+			hcl{"interfaces": `{ lan = { bridge = "br0", bandwidth = { inbound = { peak = 5 } } } }`},
+			[]string{`inbound.peak: It requires average`},
 		},
 		"nic_teaming": {
 			hcl{"interfaces": `{ lan = { bridge = "br0", teaming = { type = "transient" } } }`}, []string{`persistent`},
@@ -213,10 +214,14 @@ func TestBadInput_validate(t *testing.T) {
 		"video":         {hcl{"devices": `{ video = { model = "qxl", ram = 3 } }`}, []string{`devices.video.ram`}},
 		"sound":         {hcl{"devices": `{ sound = { model = "loud" } }`}, []string{`"loud" isn't one of ich9`}},
 		"panic":         {hcl{"devices": `{ panic = { model = "calm" } }`}, []string{`"calm" isn't one of isa`}},
-		"input":         {hcl{"devices": `{ inputs = { a = { type = "joystick" } } }`}, []string{`"joystick" isn't one of`}},
-		"serial":        {hcl{"devices": `{ serials = { a = { type = "file" } } }`}, []string{`devices.serials.a.path`}},
+		"iommu": {
+			hcl{"devices": `{ iommu = { model = "intel", aw_bits = 40 } }`}, []string{`devices.iommu.aw_bits: .* 39 or 48`},
+		},
+		"input":  {hcl{"devices": `{ inputs = { a = { type = "joystick" } } }`}, []string{`"joystick" isn't one of`}},
+		"serial": {hcl{"devices": `{ serials = { a = { type = "file" } } }`}, []string{`devices.serials.a.path`}},
 		"host_device": {
-			hcl{"devices": `{ host_devices = { a = { type = "pci", address = "65" } } }`}, []string{`devices.host_devices.a.address`},
+			hcl{"devices": `{ host_devices = { a = { type = "pci", address = "65" } } }`},
+			[]string{`devices.host_devices.a.address`},
 		},
 		"label_key":        {hcl{"labels": `{ "" = "x" }`}, []string{`labels`}},
 		"label_unreadable": {hcl{"labels": `{ app = "a\u0001b" }`}, []string{`labels`}},

@@ -115,16 +115,17 @@ func TestAccBadInput_plan(t *testing.T) {
 			hcl{"cpu": `{ mode = "custom", model = "Pentium9" }`},
 			[]string{own.Name + `": its libvirt refuses this definition: .*Pentium9`},
 		},
-		// What a host hasn't is given to no VM that starts.
 		"boot_menu": {hcl{"firmware": `{ boot_menu = { timeout = 5 } }`}, []string{`firmware.boot_menu`}},
 		"channel":   {hcl{"devices": `{ channels = { a = { type = "unix" } } }`}, []string{`devices.channels.a.name`}},
 		"filesystem": {
-			hcl{"devices": `{ filesystems = { a = { target = "a", source = "srv" } } }`}, []string{`devices.filesystems.a.source`},
+			hcl{"devices": `{ filesystems = { a = { target = "a", source = "srv" } } }`},
+			[]string{`devices.filesystems.a.source`},
 		},
 		"virtiofs": {
 			hcl{"devices": `{ filesystems = { a = { target = "a", source = "/srv", driver = "virtiofs" } } }`},
 			[]string{own.Name + `": its libvirt refuses this definition: .*'virtiofs' requires shared memory`},
 		},
+		// What a host doesn't have is given to no VM that starts.
 		"sriov": {
 			hcl{"host": quote(own.Name), "interfaces": `{ fast = { hostdev = "ffff:03:00.1" } }`},
 			[]string{`interfaces.fast.hostdev`, own.Name + `": it has no pci device ffff:03:00.1`},

@@ -314,8 +314,8 @@ func TestAccVirtualMachine_importAnything(t *testing.T) {
 }
 
 // besidesDescription are the lines of a definition that a change of its description leaves alone, in any order: libvirt
-// sorts the controllers when it reads a definition again. That libvirt has chosen secure boot is known only while the VM
-// runs; the configuration that Terraform writes declares it, and so does the definition from then on.
+// sorts the controllers when it reads a definition again. That libvirt has chosen secure boot is known only while the
+// VM runs; the configuration that Terraform writes declares it, and so does the definition from then on.
 func besidesDescription(t *testing.T, xml string) []string {
 	t.Helper()
 	lines := slices.DeleteFunc(linesWithoutOurs(t, xml), func(line string) bool {

@@ -48,7 +48,8 @@ func liveVM(l *lab.Lab, name, data, medium string, version int) hcl {
 
 // liveParts are what the definitions say of the second version.
 var liveParts = []string{
-	"<title>Second<", "<description>The second.<", `value="1"`, "<vcpupin vcpu='0' cpuset='1'/>", "<emulatorpin cpuset='1'/>",
+	"<title>Second<", "<description>The second.<", `value="1"`, "<vcpupin vcpu='0' cpuset='1'/>",
+	"<emulatorpin cpuset='1'/>",
 	"<iothreadpin iothread='1' cpuset='1'/>", "<stats period='6'/>", "<requested unit='KiB'>65536<",
 	"<on_crash>preserve<", "<read_iops_sec>2000<", "<link state='down'/>", "ua-net-more", "<rate bytes='2048'",
 	"<watchdog model='i6300esb' action='pause'", "<input type='mouse' bus='usb'", "name='org.z'", "ua-console-a",
@@ -148,10 +149,12 @@ var coldChanges = hcl{
 	"firmware": `{ boot_menu = { enabled = true } }`,
 	"platform": `{
     iothreads = 1, hotplug_ports = 1, clock = { offset = "localtime" }, hyperv = { relaxed = true }
-    features = { vmcoreinfo = true }, smbios = { mode = "sysinfo", system = { serial = "1" } }, fw_cfg = { "opt/a" = "1" }
-    seclabel = { dac = { type = "static", label = "+0:+0" } }
+    features = { vmcoreinfo = true }, smbios = { mode = "sysinfo", system = { serial = "1" } }
+    fw_cfg = { "opt/a" = "1" }, seclabel = { dac = { type = "static", label = "+0:+0" } }
   }`,
-	"interfaces": `{ own = { direct = { device = "vf-own0", mode = "passthrough" }, mtu = 1400, driver = { name = "qemu" } } }`,
+	"interfaces": `{
+    own = { direct = { device = "vf-own0", mode = "passthrough" }, mtu = 1400, driver = { name = "qemu" } }
+  }`,
 	"devices": `{
     tpm = {}, graphics = { keymap = "de" }, video = { model = "virtio" }, sound = { model = "ac97" }
     panic = { model = "isa" }, iommu = {}, watchdog = {}, serials = { main = { type = "null" } }
@@ -204,7 +207,8 @@ func TestAccFamilies_refused(t *testing.T) {
 	if err := contains(tf.Fail(t, "plan"), "disks.scratch: ", `disk "scratch" is transient`,
 		"interfaces.own: ", `has the device "`+card+`" of its host for itself`,
 		"devices.sound.model: ", "which QEMU can't migrate", `shares a directory with its host as "share" (virtiofs)`,
-		`shares a directory with its host as "slow"`, "extra_device_xml.shared: ", `it shares memory "`+name+`"`); err != nil {
+		`shares a directory with its host as "slow"`, "extra_device_xml.shared: ",
+		`it shares memory "`+name+`"`); err != nil {
 		t.Error(err)
 	}
 	tf.Config(t, acctest.Config(l)+config.with(coldChanges).with(hcl{
