@@ -252,6 +252,11 @@ func TestDown_leavesNothing(t *testing.T) {
 			t.Errorf("the lab doesn't come up: %v", err)
 		}
 		cancel()
+		if kept, err := l.KeepProgram("/bin/echo"); err != nil {
+			t.Errorf("the lab keeps no program: %v", err)
+		} else if out, err := exec.CommandContext(t.Context(), kept, "kept").Output(); err != nil || string(out) != "kept\n" {
+			t.Errorf("a program that the lab keeps says %q: %v", out, err)
+		}
 		if err := l.Down(t.Context()); err != nil {
 			t.Errorf("Down %s: %v", name, err)
 		}
