@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
 	golibvirt "libvirt.org/go/libvirt"
 )
@@ -43,6 +44,8 @@ var (
 	ErrUnsafe = errors.New("unsafe migration")
 	// ErrInternal is any other failure that libvirt or the hypervisor reported.
 	ErrInternal = errors.New("operation failed")
+	// ErrDiskFull says that a file system of the host is full.
+	ErrDiskFull = fmt.Errorf("%w: the host's disk is full", ErrInternal)
 	// ErrGivenUp says that a migration was given up that may still be in progress: it didn't end after it was aborted, or
 	// the caller stopped waiting. Both hosts may have changed, and the domain may be on either.
 	ErrGivenUp = errors.New("it was given up and the host is still at it, so it is unknown where the domain will be")
@@ -109,6 +112,8 @@ func (h *Host) wrap(s callSpec, err error, lost bool) error {
 			// Before libvirt 9.1 the agent's own refusals have no better number. ERR_RPC on an intact connection says that a
 			// guest reports more than libvirt's protocol can carry.
 			e.Kind = ErrAgentFailed
+		case errors.Is(e.Kind, ErrInternal) && strings.Contains(lv.Message, diskFull):
+			e.Kind = ErrDiskFull
 		}
 	case errors.Is(err, context.DeadlineExceeded):
 		e.Kind = s.late
@@ -121,6 +126,9 @@ func (h *Host) wrap(s callSpec, err error, lost bool) error {
 	}
 	return e
 }
+
+// diskFull is how hosts word ENOSPC, for which libvirt has no error number.
+const diskFull = "No space left on device"
 
 // ownKind returns the kind that an error already wraps. Any other error counts as a failure to reach the host: such
 // errors come from dialing and from the stream.

@@ -39,6 +39,9 @@ func TestWrap_findsTheKind(t *testing.T) {
 	t.Parallel()
 	h := open(t, Config{URI: "test:///default"})
 	failure := func(code golibvirt.ErrorNumber) error { return golibvirt.Error{Code: code, Message: "it broke"} }
+	full := func(code golibvirt.ErrorNumber) error {
+		return golibvirt.Error{Code: code, Message: "cannot fill file '/x': No space left on device"}
+	}
 	for name, test := range map[string]struct {
 		spec callSpec
 		err  error
@@ -47,6 +50,8 @@ func TestWrap_findsTheKind(t *testing.T) {
 	}{
 		"specific":          {readCall("x"), failure(golibvirt.ERR_NO_DOMAIN), false, ErrNotFound},
 		"specific, lost":    {readCall("x"), failure(golibvirt.ERR_NO_DOMAIN), true, ErrNotFound},
+		"disk full":         {changeCall("x"), full(golibvirt.ERR_SYSTEM_ERROR), false, ErrDiskFull},
+		"disk full, lost":   {changeCall("x"), full(golibvirt.ERR_SYSTEM_ERROR), true, ErrUnreachable},
 		"internal":          {readCall("x"), failure(golibvirt.ERR_INTERNAL_ERROR), false, ErrInternal},
 		"internal, lost":    {readCall("x"), failure(golibvirt.ERR_INTERNAL_ERROR), true, ErrUnreachable},
 		"system, lost":      {defineCall("x"), failure(golibvirt.ERR_SYSTEM_ERROR), true, ErrUnreachable},

@@ -7,7 +7,6 @@ import (
 	"math"
 	"slices"
 	"strconv"
-	"strings"
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/hostset"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
@@ -183,13 +182,10 @@ func (r Room) refuse(host, pool string, d Demand) error {
 	return fmt.Errorf("%w: storage pool %q on host %q %s", kind, pool, host, why)
 }
 
-// noSpaceText is how a host words ENOSPC, for which libvirt has no error number.
-const noSpaceText = "No space left on device"
-
 // explainFull returns ErrNoSpace with what the pool has left if err says that the host's disk is full: something else
 // occupied the space after the pool was checked, or the pool has less than it reports. need is 0 if it is unknown.
 func explainFull(ctx context.Context, h *libvirt.Host, pool string, need uint64, err error) error {
-	if err == nil || errors.Is(err, ErrNoSpace) || !strings.Contains(err.Error(), noSpaceText) {
+	if !errors.Is(err, libvirt.ErrDiskFull) || errors.Is(err, ErrNoSpace) {
 		return err
 	}
 	looking, cancel := hostset.CleanupContext(ctx)

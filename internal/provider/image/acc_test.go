@@ -3,7 +3,6 @@ package image_test
 import (
 	"bytes"
 	"compress/gzip"
-	"context"
 	"crypto/sha256"
 	"crypto/sha512"
 	"encoding/hex"
@@ -542,7 +541,7 @@ func fillsUp(
 	looks, full := 0, false
 	c.Config(t, config(l.Gate(t, "kvm1", func() bool {
 		if looks++; !full && looks%32 == 0 {
-			_, err := l.Host("kvm1").Run(context.Background(), "sh", "-c",
+			_, err := l.Host("kvm1").Run(t.Context(), "sh", "-c",
 				"test $(du -k "+at+" | cut -f1) -gt 16384 && fallocate -l 24M "+at+"/filler")
 			full = err == nil
 		}
