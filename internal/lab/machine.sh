@@ -9,6 +9,9 @@ mount -t proc proc /proc
 umount -R -l /sys
 mount -t sysfs sysfs /sys
 
+# Memory that programs share by its name is the machine's own.
+mount -t tmpfs tmpfs /dev/shm
+
 # One process for all of them.
 mount --all --fstab "$root/../fstab"
 
