@@ -40,7 +40,7 @@ var identityBlock = block{
 var cpuBlock = block{
 	toDomain: func(m, _ *model, s *domain.Spec) {
 		s.CPU = cpuToDomain(m.CPU)
-		declareRows(&s.Values, "cpu", "", view(m.CPU))
+		declareRows(&s.Values, "cpu", "", open(m.CPU))
 	},
 	fromDomain:    func(m *model, s domain.Spec, _ observation, prior *model) { m.CPU = cpuFromDomain(s, prior) },
 	planDependent: func(planned, config, prior *model) { planned.CPU = planCPU(config.CPU, planned.CPU, prior.CPU) },
@@ -49,7 +49,7 @@ var cpuBlock = block{
 var memoryBlock = block{
 	toDomain: func(m, _ *model, s *domain.Spec) {
 		s.Memory = memoryToDomain(m.Memory)
-		declareRows(&s.Values, "memory", "", view(m.Memory))
+		declareRows(&s.Values, "memory", "", open(m.Memory))
 	},
 	fromDomain:    func(m *model, s domain.Spec, _ observation, prior *model) { m.Memory = memoryFromDomain(s, prior) },
 	planDependent: func(planned, config, _ *model) { planned.Memory = planMemory(config.Memory, planned.Memory) },
@@ -58,7 +58,7 @@ var memoryBlock = block{
 var firmwareBlock = block{
 	toDomain: func(m, _ *model, s *domain.Spec) {
 		s.Firmware = firmwareToDomain(m.Firmware)
-		declareRows(&s.Values, "firmware", "", view(m.Firmware))
+		declareRows(&s.Values, "firmware", "", open(m.Firmware))
 	},
 	fromDomain: func(m *model, s domain.Spec, _ observation, prior *model) { m.Firmware = firmwareFromDomain(s, prior) },
 	planDependent: func(planned, config, prior *model) {

@@ -58,7 +58,7 @@ func planBootOrders(planned, config *model) {
 func declaredBootOrders(devices types.Map) map[string]types.Int64 {
 	orders := map[string]types.Int64{}
 	for key, device := range elements(devices) {
-		orders[key] = view(device).int("boot_order")
+		orders[key] = open(device).int("boot_order")
 		if device.IsUnknown() {
 			orders[key] = types.Int64Unknown()
 		}
@@ -77,7 +77,7 @@ func withoutTaken(
 		if !order.IsNull() {
 			continue
 		}
-		order = view(all[key]).int("boot_order")
+		order = open(all[key]).int("boot_order")
 		if !isSet(order) || order.ValueInt64() == 0 {
 			continue
 		}

@@ -95,7 +95,7 @@ func differences(at, path string, seen, planned, prior attr.Value) []string {
 			break
 		}
 		before, _ := prior.(types.Object)
-		want, is, was := view(p), view(s), view(before)
+		want, is, was := open(p), open(s), open(before)
 		for _, name := range value.Keys(want) {
 			if !want[name].IsNull() {
 				wrong = append(wrong, differences(joinPath(at, name), joinPath(path, name), is[name], want[name], was[name])...)
@@ -149,7 +149,7 @@ func fillUnknown(planned, seen attr.Value) attr.Value {
 			return planned
 		}
 		s, _ := seen.(types.Object)
-		all, is := open(p), view(s)
+		all, is := open(p), open(s)
 		for name, v := range all {
 			all[name] = fillUnknown(v, is[name])
 		}

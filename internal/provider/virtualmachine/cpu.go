@@ -26,7 +26,7 @@ var cpuAttributes = mergeAttributes(blockLevels["cpu"], attributes{
 var cpuType = objectType(cpuAttributes)
 
 func cpuToDomain(o types.Object) domain.CPU {
-	a := view(o)
+	a := open(o)
 	return domain.CPU{
 		VCPUs:      value.Int(a.int("vcpus")),
 		Sockets:    value.Int(a.int("sockets")),
@@ -49,7 +49,7 @@ func cpuFromDomain(s domain.Spec, prior *model) types.Object {
 		"mode":        stringOrNull(c.Mode),
 		"model":       stringOrNull(c.Model),
 	}
-	readRows(a, "cpu", rowReader{facts: s.Values}, view(prior.CPU), prior.Name.IsNull())
+	readRows(a, "cpu", rowReader{facts: s.Values}, open(prior.CPU), prior.Name.IsNull())
 	return types.ObjectValueMust(cpuType.AttrTypes, a)
 }
 
@@ -59,7 +59,7 @@ func planCPU(config, planned, prior types.Object) types.Object {
 	if !isSet(config) || !isSet(planned) {
 		return planned
 	}
-	c := counting{declared: view(config), planned: open(planned), prior: view(prior)}
+	c := counting{declared: open(config), planned: open(planned), prior: open(prior)}
 	if mode := c.declared.string("mode"); isSet(mode) && mode.ValueString() != "custom" && c.declared["model"].IsNull() {
 		c.planned["model"] = types.StringNull()
 	}

@@ -28,10 +28,10 @@ func (r *Resource) deviceClasses(host string) map[string][]domain.HostPart {
 
 // declaredClasses returns the classes that the configuration asks for, by the key of the device.
 func (m *model) declaredClasses() map[string]string {
-	all, _ := view(m.Devices)[hostDevices].(types.Map)
+	all, _ := open(m.Devices)[hostDevices].(types.Map)
 	declared := map[string]string{}
 	for key, o := range elements(all) {
-		if class := text(view(o).string("class")); class != "" {
+		if class := text(open(o).string("class")); class != "" {
 			declared[key] = class
 		}
 	}
@@ -43,8 +43,8 @@ func (m *model) hostDevice(key string) domain.HostPart {
 	if m == nil {
 		return domain.HostPart{}
 	}
-	all, _ := view(m.Devices)[hostDevices].(types.Map)
-	device := view(elements(all)[key])
+	all, _ := open(m.Devices)[hostDevices].(types.Map)
+	device := open(elements(all)[key])
 	return domain.Row{"type": text(device.string("type")), "address": text(device.string("address"))}.HostDevice()
 }
 

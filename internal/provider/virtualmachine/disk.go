@@ -125,9 +125,9 @@ func disksToDomain(declared, prior types.Map) map[string]domain.Disk {
 		was := before[key]
 		switch {
 		case !o.IsUnknown():
-			out[key] = diskToDomain(view(o), was)
+			out[key] = diskToDomain(open(o), was)
 		case isSet(was):
-			out[key] = diskToDomain(view(was), types.Object{})
+			out[key] = diskToDomain(open(was), types.Object{})
 		default:
 			out[key] = domain.Disk{Source: domain.DiskSource{File: unknownSource}}
 		}
@@ -157,7 +157,7 @@ func diskSource(a object, prior types.Object) domain.DiskSource {
 			if !isSet(prior) {
 				return domain.DiskSource{File: unknownSource}
 			}
-			return diskSource(view(prior), types.Object{})
+			return diskSource(open(prior), types.Object{})
 		}
 	}
 	switch {
@@ -166,7 +166,7 @@ func diskSource(a object, prior types.Object) domain.DiskSource {
 	case text(a.string("block")) != "":
 		return domain.DiskSource{Block: text(a.string("block"))}
 	case text(a.string("pool")) != "", isVolumeID(text(a.string("volume"))):
-		return ownDiskSource(a, view(prior))
+		return ownDiskSource(a, open(prior))
 	case text(a.string("volume")) != "":
 		return volumeSource(text(a.string("volume")))
 	case isSet(a.object("network")):
@@ -177,11 +177,11 @@ func diskSource(a object, prior types.Object) domain.DiskSource {
 }
 
 func networkSource(o types.Object) domain.DiskSource {
-	n := view(o)
+	n := open(o)
 	source := &domain.NetworkSource{
 		Protocol: text(n.string("protocol")), Name: text(n.string("name")), Hosts: value.StringList(n.list("hosts")),
 	}
-	if auth := view(n.object("auth")); isKnown(auth.string("username")) && isKnown(auth.string("secret")) && auth != nil {
+	if auth := open(n.object("auth")); isKnown(auth.string("username")) && isKnown(auth.string("secret")) && auth != nil {
 		source.Auth = &domain.SourceAuth{Username: text(auth.string("username")), Secret: text(auth.string("secret"))}
 	}
 	declareRows(&source.Values, "disks.*.network", "disks.*.network.", n)
@@ -201,7 +201,7 @@ func volumeSource(path string) domain.DiskSource {
 func sharedDisks(declared types.Map) []string {
 	var keys []string
 	for key, o := range elements(declared) {
-		if view(o).bool("shared").ValueBool() {
+		if open(o).bool("shared").ValueBool() {
 			keys = append(keys, key)
 		}
 	}
@@ -213,7 +213,7 @@ func sharedDisks(declared types.Map) []string {
 func diskVolumes(declared types.Map) map[string]string {
 	out := make(map[string]string)
 	for key, o := range elements(declared) {
-		if v := text(view(o).string("volume")); v != "" {
+		if v := text(open(o).string("volume")); v != "" {
 			out[key] = v
 		}
 	}
@@ -263,7 +263,7 @@ func disksFromDomain(
 		if !made || own.Making {
 			own = domain.OwnDisk{}
 		}
-		out[key] = diskFromDomain(d, slices.Contains(recorded.SharedDisks, key), own, view(before[key]), everything)
+		out[key] = diskFromDomain(d, slices.Contains(recorded.SharedDisks, key), own, open(before[key]), everything)
 	}
 	return mapOf(diskType, out)
 }
@@ -307,7 +307,7 @@ func networkDiskFromDomain(n *domain.NetworkSource, prior object, everything boo
 	if hosts == nil {
 		hosts = []string{}
 	}
-	was := view(prior.object("network"))
+	was := open(prior.object("network"))
 	auth := types.ObjectNull(diskAuthType.AttrTypes)
 	if declared := isSet(was.object("auth")); n.Auth != nil && (declared || everything) {
 		auth = types.ObjectValueMust(diskAuthType.AttrTypes, map[string]attr.Value{
@@ -332,11 +332,11 @@ func planDiskFormats(config, planned, prior types.Map) types.Map {
 		if disk.Equal(before[key]) {
 			continue // It has no new source.
 		}
-		says := view(declared[key])
+		says := open(declared[key])
 		if says == nil || text(says.string("format")) != "" {
 			continue
 		}
-		a, was := open(disk), view(before[key])
+		a, was := open(disk), open(before[key])
 		if a == nil || was == nil {
 			continue
 		}

@@ -56,7 +56,7 @@ func collectFamilies(m *model, s *domain.Spec) {
 		container, name, _ := strings.Cut(path, ".")
 		if _, ok := opened[container]; !ok {
 			held, _ := m.get(container).(types.Object)
-			opened[container] = view(held)
+			opened[container] = open(held)
 		}
 		devices := opened[container].stringMap(name)
 		if !isSet(devices) || slices.ContainsFunc(slices.Collect(maps.Values(devices.Elements())), func(v attr.Value) bool {
@@ -73,7 +73,7 @@ func declaredRows(path string, devices types.Map) map[string]domain.Row {
 	all := map[string]domain.Row{}
 	for key, o := range elements(devices) {
 		facts := domain.Values{}
-		for name, v := range view(o) {
+		for name, v := range open(o) {
 			collectValues(&facts, path+".*."+name, path+".*.", v)
 		}
 		all[key] = domain.Row(facts)
@@ -94,7 +94,7 @@ func familyFromDomain(f domain.Family, s domain.Spec, prior types.Map, everythin
 		before, known := was[key]
 		values := map[string]attr.Value{}
 		for _, a := range f.Attributes {
-			declared := view(before)[a.Name]
+			declared := open(before)[a.Name]
 			// A fact that only we record is set by the configuration alone, as host is.
 			whole := (everything || !known || a.Filled) && !a.Recorded
 			if !whole && (declared == nil || declared.IsNull()) {

@@ -22,7 +22,7 @@ var firmwareAttributes = mergeAttributes(blockLevels["firmware"], attributes{
 var firmwareType = objectType(firmwareAttributes)
 
 func firmwareToDomain(o types.Object) domain.Firmware {
-	a := view(o)
+	a := open(o)
 	return domain.Firmware{Type: optionalText(a.string("type")), SecureBoot: value.Bool(a.bool("secure_boot"))}
 }
 
@@ -31,7 +31,7 @@ func firmwareFromDomain(s domain.Spec, prior *model) types.Object {
 		"type":        stringOrNull(s.Firmware.Type),
 		"secure_boot": types.BoolPointerValue(s.Firmware.SecureBoot),
 	}
-	readRows(a, "firmware", rowReader{facts: s.Values}, view(prior.Firmware), prior.Name.IsNull())
+	readRows(a, "firmware", rowReader{facts: s.Values}, open(prior.Firmware), prior.Name.IsNull())
 	return types.ObjectValueMust(firmwareType.AttrTypes, a)
 }
 
@@ -40,7 +40,7 @@ func planFirmware(config, planned, prior types.Object) types.Object {
 	if !isSet(config) || !isSet(planned) || !isSet(prior) {
 		return planned
 	}
-	a, before, declared := open(planned), view(prior), view(config)
+	a, before, declared := open(planned), open(prior), open(config)
 	chosen := a["type"].Equal(before["type"])
 	if declared["secure_boot"].IsNull() && !chosen {
 		a["secure_boot"] = types.BoolUnknown()

@@ -69,7 +69,7 @@ func fitsObject(ctx context.Context, level attributes, v attr.Value, writeOnlyAl
 	var values map[string]attr.Value
 	switch v := v.(type) {
 	case types.Object:
-		values = view(v)
+		values = open(v)
 	case interface{ Attributes() map[string]attr.Value }:
 		values = v.Attributes()
 	default:

@@ -96,9 +96,9 @@ func interfacesToDomain(declared, prior types.Map) map[string]domain.Interface {
 		was := before[key]
 		switch {
 		case !o.IsUnknown():
-			out[key] = interfaceToDomain(view(o), was)
+			out[key] = interfaceToDomain(open(o), was)
 		case isSet(was):
-			out[key] = interfaceToDomain(view(was), types.Object{})
+			out[key] = interfaceToDomain(open(was), types.Object{})
 		default:
 			out[key] = domain.Interface{User: true} // This connection passes all checks.
 		}
@@ -121,14 +121,14 @@ func interfaceToDomain(a object, prior types.Object) domain.Interface {
 			i.User = true
 			return i
 		}
-		from = view(prior)
+		from = open(prior)
 	}
 	i.Network, i.Bridge = text(from.string("network")), text(from.string("bridge"))
 	i.User, i.Other = from.bool("user").ValueBool(), text(from.string("other"))
-	direct := view(from.object("direct"))
+	direct := open(from.object("direct"))
 	i.Direct, i.DirectMode = text(direct.string("device")), text(direct.string("mode"))
 	i.HostDevice, i.VDPA = text(from.string("hostdev")), text(from.string("vdpa"))
-	socket := view(from.object("vhostuser"))
+	socket := open(from.object("vhostuser"))
 	i.VHostUser, i.VHostUserMode = text(socket.string("path")), text(socket.string("mode"))
 	return i
 }
@@ -138,7 +138,7 @@ func interfacesFromDomain(interfaces map[string]domain.Interface, prior types.Ma
 	before := elements(prior)
 	out := make(map[string]types.Object, len(interfaces))
 	for key, i := range interfaces {
-		out[key] = interfaceFromDomain(i, view(before[key]), everything)
+		out[key] = interfaceFromDomain(i, open(before[key]), everything)
 	}
 	return mapOf(interfaceType, out)
 }

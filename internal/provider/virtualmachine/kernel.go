@@ -22,7 +22,7 @@ func kernelToDomain(declared, prior types.Object) *domain.Kernel {
 	if !isSet(declared) {
 		return nil
 	}
-	a, before := view(declared), view(prior)
+	a, before := open(declared), open(prior)
 	if path := a.string("path"); isSet(path) && path.ValueString() == "" {
 		return &domain.Kernel{}
 	}

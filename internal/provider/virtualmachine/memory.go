@@ -32,7 +32,7 @@ var memoryAttributes = mergeAttributes(blockLevels["memory"], attributes{
 var memoryType = objectType(memoryAttributes)
 
 func memoryToDomain(o types.Object) domain.Memory {
-	a := view(o)
+	a := open(o)
 	return domain.Memory{Size: a.quantity("size").Bytes(), MaxSize: a.quantity("max_size").Bytes()}
 }
 
@@ -41,7 +41,7 @@ func memoryFromDomain(s domain.Spec, prior *model) types.Object {
 		"size":     value.NewQuantityPointer(s.Memory.Size),
 		"max_size": value.NewQuantityPointer(s.Memory.MaxSize),
 	}
-	readRows(a, "memory", rowReader{facts: s.Values}, view(prior.Memory), prior.Name.IsNull())
+	readRows(a, "memory", rowReader{facts: s.Values}, open(prior.Memory), prior.Name.IsNull())
 	return types.ObjectValueMust(memoryType.AttrTypes, a)
 }
 
@@ -52,7 +52,7 @@ func planMemory(config, planned types.Object) types.Object {
 	}
 	a := open(planned)
 	size, most := a.quantity("size").Bytes(), a.quantity("max_size").Bytes()
-	if !view(config)["max_size"].IsNull() || most == nil || (size != nil && *size <= *most) {
+	if !open(config)["max_size"].IsNull() || most == nil || (size != nil && *size <= *most) {
 		return planned
 	}
 	a["max_size"] = value.NewQuantityUnknown()

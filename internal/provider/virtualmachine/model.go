@@ -69,7 +69,7 @@ type model struct {
 
 // lastKnown returns where the VM was according to the state.
 func (m *model) lastKnown() fleet.LastKnown {
-	return fleet.LastKnown{Host: text(m.CurrentHost), HostUUID: text(view(m.Location).string("host_uuid"))}
+	return fleet.LastKnown{Host: text(m.CurrentHost), HostUUID: text(open(m.Location).string("host_uuid"))}
 }
 
 // runStrategy returns the effective run strategy.

@@ -2,8 +2,6 @@ package virtualmachine
 
 import (
 	"context"
-	"reflect"
-	"unsafe"
 
 	"github.com/hashicorp/terraform-plugin-framework/attr"
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema"
@@ -37,26 +35,6 @@ func open(o types.Object) object {
 	}
 	return o.Attributes()
 }
-
-// view returns the attributes of a nested object for reading, and nil if it is null or unknown. It is the object's own
-// map: to change it, use open. The framework copies the map in each call of Attributes. A plan reads each object some
-// twenty times, and the copies were a third of the memory that it allocated.
-func view(o types.Object) object {
-	switch {
-	case o.IsNull(), o.IsUnknown():
-		return nil
-	case !isAttributesField:
-		return o.Attributes()
-	}
-	return *(*map[string]attr.Value)(unsafe.Add(unsafe.Pointer(&o), attributesField.Offset))
-}
-
-// attributesField is the field of the framework's objects that holds their attributes. If another version of the
-// framework has no such field, view copies them.
-var attributesField, isAttributesField = func() (reflect.StructField, bool) {
-	f, ok := reflect.TypeFor[types.Object]().FieldByName("attributes")
-	return f, ok && f.Type == reflect.TypeFor[map[string]attr.Value]()
-}()
 
 // attribute returns an attribute of that type.
 func attribute[T attr.Value](o object, name string) T {
@@ -144,7 +122,7 @@ func isKnown(v attr.Value) bool {
 	case types.String:
 		return !v.IsUnknown()
 	case types.Object:
-		parts = view(v)
+		parts = open(v)
 	case types.Map:
 		parts = v.Elements()
 	default:

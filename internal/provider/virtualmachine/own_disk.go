@@ -90,7 +90,7 @@ func ownDiskSource(a, prior object) domain.DiskSource {
 func ownDisks(declared types.Map) map[string]domain.OwnDisk {
 	var own map[string]domain.OwnDisk
 	for key, o := range elements(declared) {
-		a := view(o)
+		a := open(o)
 		if text(a.string("pool")) == "" {
 			continue
 		}
@@ -190,7 +190,7 @@ func planDiskPaths(planned, prior types.Map) types.Map {
 		}
 		was := object(nil)
 		if !a["pool"].IsNull() || !a["volume"].IsNull() {
-			was = view(before[key])
+			was = open(before[key])
 		}
 		var at attr.Value
 		switch pool, volume := a.string("pool"), a.string("volume"); {
@@ -222,7 +222,7 @@ func (m *model) validateOwnDisks() diag.Diagnostics {
 	var diags diag.Diagnostics
 	all := elements(m.Disks)
 	for _, key := range value.Keys(all) {
-		a := view(all[key])
+		a := open(all[key])
 		if a == nil {
 			continue
 		}

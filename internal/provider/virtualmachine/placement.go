@@ -54,12 +54,12 @@ var placementAttributes = attributes{
 var placementType = objectType(placementAttributes)
 
 func placementToFleet(o types.Object) fleet.Placement {
-	a := view(o)
+	a := open(o)
 	p := fleet.Placement{
 		HostLabels: value.StringMap(a.stringMap("host_labels")), DedicatedCPUs: a.bool("dedicated_cpus").ValueBool(),
 	}
 	if away := a.object("anti_affinity"); isSet(away) {
-		b := view(away)
+		b := open(away)
 		p.AntiAffinity = &fleet.AntiAffinity{
 			Labels:   value.StringMap(b.stringMap("labels")),
 			Required: b.bool("required").ValueBool(),
@@ -71,8 +71,8 @@ func placementToFleet(o types.Object) fleet.Placement {
 // validateDedicatedCPUs checks, if dedicated CPUs are requested, that each virtual CPU has host CPUs of its own.
 func (m *model) validateDedicatedCPUs() diag.Diagnostics {
 	at := path.Root("placement").AtName("dedicated_cpus")
-	cpu := view(m.CPU)
-	if !view(m.Placement).bool("dedicated_cpus").ValueBool() || !isKnown(m.CPU) {
+	cpu := open(m.CPU)
+	if !open(m.Placement).bool("dedicated_cpus").ValueBool() || !isKnown(m.CPU) {
 		return nil
 	}
 	pins := value.StringMap(cpu.stringMap("pin"))

@@ -139,11 +139,11 @@ func withoutOther(config, devices types.Map, t types.ObjectType, sources ...stri
 	declared, all := elements(config), elements(devices)
 	changed := false
 	for key, device := range all {
-		a := view(device)
+		a := open(device)
 		if a == nil || a["other"].IsNull() || isSet(a["other"]) && text(a.string("other")) == "" {
 			continue
 		}
-		if v := view(declared[key])["other"]; v != nil && v.IsUnknown() {
+		if v := open(declared[key])["other"]; v != nil && v.IsUnknown() {
 			continue
 		}
 		if !slices.ContainsFunc(sources, func(s string) bool { return !a[s].IsNull() }) {

@@ -46,7 +46,7 @@ func (s *shape) planValue(config, prior attr.Value) (planned attr.Value, kept bo
 
 // planObject plans an object. It is new if prior is null.
 func (s *shape) planObject(config, prior types.Object) (planned attr.Value, kept bool) {
-	values, was := open(config), view(prior)
+	values, was := open(config), open(prior)
 	kept = was != nil
 	for name, v := range values {
 		var same bool
@@ -101,7 +101,7 @@ func (s *shape) keepNotation(observed, prior attr.Value) (now attr.Value, kept b
 	switch o := observed.(type) {
 	case types.Object:
 		before, _ := prior.(types.Object)
-		was, now := view(before), open(o)
+		was, now := open(before), open(o)
 		if s.keepAll(now, was) {
 			return prior, true
 		}

@@ -233,7 +233,7 @@ var rowsBlock = block{
 
 // planGroups plans the devices of a container.
 func planGroups(container string, config, planned, prior types.Object) types.Object {
-	declared, inner, was := view(config), open(planned), view(prior)
+	declared, inner, was := open(config), open(planned), open(prior)
 	changed := false
 	for _, g := range domain.Groups {
 		holder, name, nestedTwice := strings.Cut(g.Path, ".")
@@ -260,7 +260,7 @@ func collectValues(into *domain.Values, path, strip string, v attr.Value) {
 	switch v := v.(type) {
 	case types.Object:
 		undeclared := true
-		for name, v := range view(v) {
+		for name, v := range open(v) {
 			if isSet(v) {
 				collectValues(into, joinPath(path, name), strip, v)
 			}
@@ -325,7 +325,7 @@ func (r rowReader) readAttribute(path string, a schema.Attribute, prior attr.Val
 		return rowValue(path, r.facts[strings.TrimPrefix(path, r.strip)])
 	}
 	before, _ := prior.(types.Object)
-	was := view(before)
+	was := open(before)
 	everything = everything || before.IsUnknown()
 	_, container := containers[path]
 	container = container || blockParts[path]
@@ -354,7 +354,7 @@ func planGroup(g domain.Group, config, planned, prior types.Object) (settled typ
 	if !isSet(config) || !isSet(planned) {
 		return planned, false
 	}
-	declared, all, was := view(config), open(planned), view(prior)
+	declared, all, was := open(config), open(planned), open(prior)
 	model := g.Attributes[0].Name
 	gone := text(all.string(model)) == domain.None
 	comes := was == nil || text(was.string(model)) == domain.None
@@ -452,7 +452,7 @@ func (f follower) planAgain(planned attr.Value) attr.Value {
 func valueAt(v attr.Value, steps []string) attr.Value {
 	for _, step := range steps {
 		o, _ := v.(types.Object)
-		v = view(o)[step]
+		v = open(o)[step]
 	}
 	return v
 }

@@ -14,7 +14,7 @@ var switchAttributes = attributes{
 
 var switchType = objectType(switchAttributes)
 
-func switchToDomain(o types.Object) *bool { return value.Bool(view(o).bool("enabled")) }
+func switchToDomain(o types.Object) *bool { return value.Bool(open(o).bool("enabled")) }
 
 func switchFromDomain(enabled *bool) types.Object {
 	if enabled == nil {

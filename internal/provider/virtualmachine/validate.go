@@ -51,11 +51,11 @@ func (m *model) validate() diag.Diagnostics {
 	if isSet(m.Name) && m.Name.ValueString() == "" {
 		diags.AddAttributeError(path.Root("name"), invalid, "A virtual machine needs a name.")
 	}
-	placement := view(m.Placement)
+	placement := open(m.Placement)
 	diags.Append(validateLabels(path.Root("labels"), m.Labels)...)
 	diags.Append(validateLabels(path.Root("placement").AtName("host_labels"), placement.stringMap("host_labels"))...)
 	diags.Append(validateLabels(path.Root("placement").AtName("anti_affinity").AtName("labels"),
-		view(placement.object("anti_affinity")).stringMap("labels"))...)
+		open(placement.object("anti_affinity")).stringMap("labels"))...)
 	diags.Append(m.validateDedicatedCPUs()...)
 	diags.Append(m.validateSources()...)
 	diags.Append(m.validateOwnDisks()...)
@@ -99,11 +99,11 @@ func (p planning) validatePlanned(planned *model) diag.Diagnostics {
 		}
 		diags.Append(attrpath.Error(p.config.attributePath(problem.Path), invalid, problem.Message))
 	}
-	if agent := view(planned.GuestAgent).bool("enabled"); waitToFleet(p.config.WaitFor).GuestAgent &&
+	if agent := open(planned.GuestAgent).bool("enabled"); waitToFleet(p.config.WaitFor).GuestAgent &&
 		!planned.GuestAgent.IsUnknown() && !agent.IsUnknown() && !agent.ValueBool() {
 		diags.Append(noAgentToWaitFor())
 	}
-	if m := p.config.Memory; p.state == nil && (m.IsNull() || isSet(m) && view(m)["size"].IsNull()) {
+	if m := p.config.Memory; p.state == nil && (m.IsNull() || isSet(m) && open(m)["size"].IsNull()) {
 		diags.AddAttributeError(path.Root("memory"), invalid, "A new VM needs memory.size.")
 	}
 	return diags
@@ -164,7 +164,7 @@ func (m *model) lookUp(dotted string) attr.Value {
 	for _, step := range steps[1:] {
 		switch at := v.(type) {
 		case types.Object:
-			v = view(at)[step]
+			v = open(at)[step]
 		case types.Map:
 			v = at.Elements()[step]
 		default:
@@ -179,10 +179,10 @@ func (m *model) lookUp(dotted string) attr.Value {
 func (m *model) attributePath(dotted string) path.Path {
 	steps := strings.Split(dotted, ".")
 	if len(steps) == 3 && steps[0] == "disks" && (steps[2] == "file" || steps[2] == "block") {
-		if !view(elements(m.Disks)[steps[1]]).string("volume").IsNull() {
+		if !open(elements(m.Disks)[steps[1]]).string("volume").IsNull() {
 			steps[2] = "volume"
 		}
-		if !view(elements(m.Disks)[steps[1]]).string("pool").IsNull() {
+		if !open(elements(m.Disks)[steps[1]]).string("pool").IsNull() {
 			steps[2] = "pool"
 		}
 	}
@@ -199,7 +199,7 @@ func (m *model) validateSources() diag.Diagnostics {
 	all := elements(m.Disks)
 	for _, key := range value.Keys(all) {
 		var given []string
-		a := view(all[key])
+		a := open(all[key])
 		for _, name := range append(slices.Clone(diskSources), "other") {
 			if v := a[name]; v != nil && !v.IsNull() && !isNothing(v) {
 				given = append(given, name)
@@ -224,7 +224,7 @@ func (m *model) validateWait() diag.Diagnostics {
 				strings.Join(value.Keys(m.Interfaces.Elements()), ", "))))
 		}
 	}
-	if agent := view(m.GuestAgent).bool("enabled"); wait.GuestAgent && isSet(agent) && !agent.ValueBool() {
+	if agent := open(m.GuestAgent).bool("enabled"); wait.GuestAgent && isSet(agent) && !agent.ValueBool() {
 		diags.Append(noAgentToWaitFor())
 	}
 	return diags

@@ -33,7 +33,7 @@ var waitAttributes = attributes{
 var waitType = objectType(waitAttributes)
 
 func waitToFleet(o types.Object) fleet.WaitFor {
-	a := view(o)
+	a := open(o)
 	return fleet.WaitFor{GuestAgent: a.bool("guest_agent").ValueBool(), IPAddress: text(a.string("ip_address"))}
 }
 
@@ -41,5 +41,5 @@ func waitToFleet(o types.Object) fleet.WaitFor {
 func waitsForMore(o types.Object) bool { return waitToFleet(o) != fleet.WaitFor{} }
 
 func waitTimeout(o types.Object) time.Duration {
-	return view(o).duration("timeout").Or(defaultWaitTimeout)
+	return open(o).duration("timeout").Or(defaultWaitTimeout)
 }
