@@ -216,8 +216,8 @@ func (o *objects) complete(t *testing.T, value string) {
 
 // TestAccFaults_objectsKilled: Terraform and the provider are killed in the middle of creating, updating and destroying
 // a network, a filter, a reservation, a pool, a volume and a secret. The next plan says what is left to do, and the
-// next apply does it: there is one of each object, none is half updated, and none is left when they are destroyed. The copy
-// in the volume, of which a part may be missing, is made again.
+// next apply does it: there is one of each object, none is half updated, and none is left when they are destroyed. The
+// copy in the volume, of which a part may be missing, is made again.
 func TestAccFaults_objectsKilled(t *testing.T) {
 	t.Parallel()
 	o, all := newObjects(t)
