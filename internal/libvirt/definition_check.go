@@ -35,15 +35,19 @@ func (h *Host) RefusalOf(ctx context.Context, xml string) (string, error) {
 		return "", err
 	case e.Code == int(golibvirt.ERR_INTERNAL_ERROR) && usesHostDevices(xml):
 		return "", nil // libvirt prepares a device of the host before it can build a command line.
-	case slices.Contains(refusals, golibvirt.ErrorNumber(e.Code)), strings.Contains(e.Err.Error(), lacksVirtiofsd):
+	case e.Code == int(golibvirt.ERR_OPERATION_FAILED) && usesVirtiofs(xml),
+		slices.Contains(refusals, golibvirt.ErrorNumber(e.Code)):
 		return e.Err.Error(), nil
 	default:
 		return "", nil // It is a secret or a volume that the same apply creates, or a driver without command lines.
 	}
 }
 
-// lacksVirtiofsd is what libvirt says of a host without virtiofsd, as a failed operation.
-const lacksVirtiofsd = "Unable to find a satisfying virtiofsd"
+// usesVirtiofs reports whether a definition has a directory that virtiofsd shares. Of a host without virtiofsd, libvirt
+// says that the operation failed.
+func usesVirtiofs(xml string) bool {
+	return strings.Contains(xml, `type="virtiofs"`) || strings.Contains(xml, "type='virtiofs'")
+}
 
 // lendsNetworkCard reports whether a definition has an interface that is a device of the host. To build a command line,
 // libvirt replaces such an interface and then uses the freed memory of the old one: libvirtd 9.0 crashes.
