@@ -104,8 +104,8 @@ var firmwarePackages = map[string]string{
 	"aarch64": "UEFI firmware (Debian: qemu-efi-aarch64, Fedora: edk2-aarch64)",
 }
 
-// Demands returns what Values.Demands does, together with what the firmware and the interfaces demand of a host. arch is
-// the host's architecture.
+// Demands returns what Values.Demands does, together with what the firmware and the interfaces demand of a host. arch
+// is the host's architecture.
 func (s Spec) Demands(arch string) []Demand {
 	return append(s.Values.Demands(), s.partDemands(arch)...)
 }

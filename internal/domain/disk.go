@@ -94,18 +94,19 @@ func readDisk(e *etree.Element) Disk {
 		read.Format = "raw" // libvirt's default, which it omits from a running VM's empty drive.
 	}
 	if child(e, "transient") != nil {
-		read.omitTransientOverlay(child(e, "backingStore"))
+		read = read.withoutTransientOverlay(child(e, "backingStore"))
 	}
 	return read
 }
 
-// omitTransientOverlay makes a transient disk of a running VM the one that is defined: while the VM runs, libvirt puts
-// an overlay with what the guest writes on top of the image.
-func (d *Disk) omitTransientOverlay(backing *etree.Element) {
+// withoutTransientOverlay returns the disk that is defined for a transient disk of a running VM: while the VM runs,
+// libvirt puts an overlay with what the guest writes on top of the image.
+func (d Disk) withoutTransientOverlay(backing *etree.Element) Disk {
 	if len(d.Backing) > 0 && strings.HasPrefix(d.Source.File, d.Backing[0].File+".TRANSIENT") {
 		d.Source, d.Backing = d.Backing[0], d.Backing[1:]
 		d.Format = attr(child(backing, "format"), "type")
 	}
+	return d
 }
 
 // serialDiffers reports whether the serial numbers differ. No serial number and "" are the same.

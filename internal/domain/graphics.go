@@ -31,8 +31,10 @@ var graphicsGroup = Group{
 		{
 			Name: "type", Place: "@type", Values: []string{"vnc", "spice"}, Default: "vnc", Filled: true,
 			Capability: "graphics/type", Why: graphicsWhy,
-			Needs: map[string]string{"spice": "a QEMU with SPICE (Debian: qemu-system-modules-spice, Fedora: qemu-ui-spice-core)"},
-			Doc:   "Protocol.",
+			Needs: map[string]string{
+				"spice": "a QEMU with SPICE (Debian: qemu-system-modules-spice, Fedora: qemu-ui-spice-core)",
+			},
+			Doc: "Protocol.",
 		},
 		{
 			Name: "listen", Values: []string{"socket", "address", "network", "none"}, Default: "socket", Filled: true,

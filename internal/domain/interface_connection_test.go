@@ -171,8 +171,8 @@ func TestSupplied(t *testing.T) {
 	}
 }
 
-// TestInterface_virtualPortNeedsARestart: where libvirt refuses to connect an interface that has a virtual port, or gets
-// one, another change in the same apply is made live, and leaves the connection as it is.
+// TestInterface_virtualPortNeedsARestart: where libvirt refuses to connect an interface that has a virtual port, or
+// gets one, another change in the same apply is made live, and leaves the connection as it is.
 func TestInterface_virtualPortNeedsARestart(t *testing.T) {
 	t.Parallel()
 	const port = `<virtualport type="openvswitch"/>`
@@ -189,7 +189,8 @@ func TestInterface_virtualPortNeedsARestart(t *testing.T) {
 		"away from the switch": {live(port).FixVirtualPorts(), Interface{Network: "new"}, false},
 		"to the switch": {
 			live("").FixVirtualPorts(),
-			Interface{Network: "new", Values: Values{"virtual_port.type": "openvswitch"}}, false,
+			Interface{Network: "new", Values: Values{"virtual_port.type": "openvswitch"}},
+			false,
 		},
 		"no switch":       {live("").FixVirtualPorts(), Interface{Network: "new"}, true},
 		"a newer libvirt": {live(port), Interface{Network: "new"}, true},

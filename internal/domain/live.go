@@ -55,7 +55,8 @@ var stepNames = map[StepKind]string{
 	SetMemory: "SetMemory", SetBlockIOTune: "SetBlockIOTune", SetScheduler: "SetScheduler", PinVcpus: "PinVcpus",
 	PinEmulator: "PinEmulator", PinIOThreads: "PinIOThreads", SetMemoryLimit: "SetMemoryLimit",
 	SetStatsPeriod: "SetStatsPeriod", SetLifecycle: "SetLifecycle", SetTitle: "SetTitle",
-	SetIOThreads: "SetIOThreads", SetDescription: "SetDescription", SetBlkioWeight: "SetBlkioWeight", SetBlkioDevices: "SetBlkioDevices",
+	SetIOThreads: "SetIOThreads", SetDescription: "SetDescription", SetBlkioWeight: "SetBlkioWeight",
+	SetBlkioDevices: "SetBlkioDevices",
 }
 
 // String returns the kind's name.
@@ -69,8 +70,8 @@ func (k StepKind) String() string {
 // stepOrder is the order of the calls. Removed devices free their places for added ones, an added disk may use an added
 // I/O thread, and memory is plugged in before the balloon is told to give it to the guest.
 var stepOrder = []StepKind{
-	Detach, SetIOThreads, Update, ChangeMedium, Attach, SetVcpus, SetMemory, SetBlockIOTune, SetScheduler, PinVcpus, PinEmulator,
-	PinIOThreads, SetBlkioWeight, SetBlkioDevices, SetMemoryLimit, SetStatsPeriod, SetLifecycle, SetTitle, SetDescription,
+	Detach, SetIOThreads, Update, ChangeMedium, Attach, SetVcpus, SetMemory, SetBlockIOTune, SetScheduler, PinVcpus,
+	PinEmulator, PinIOThreads, SetBlkioWeight, SetBlkioDevices, SetMemoryLimit, SetStatsPeriod, SetLifecycle, SetTitle, SetDescription,
 }
 
 // Step is one call on a running domain.

@@ -9,8 +9,6 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
-
-	"golang.org/x/sys/unix"
 )
 
 const (
@@ -85,15 +83,15 @@ func writeHuge(path string, content []byte) (err error) {
 	if err := file.Truncate(int64(len(content))); err != nil {
 		return err
 	}
-	pages, err := unix.Mmap(int(file.Fd()), 0, len(content), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
+	pages, err := syscall.Mmap(int(file.Fd()), 0, len(content), syscall.PROT_READ|syscall.PROT_WRITE, syscall.MAP_SHARED)
 	if err != nil {
 		return err
 	}
-	if err := unix.Madvise(pages, unix.MADV_HUGEPAGE); err != nil && !errors.Is(err, unix.EINVAL) {
-		return errors.Join(err, unix.Munmap(pages))
+	if err := syscall.Madvise(pages, syscall.MADV_HUGEPAGE); err != nil && !errors.Is(err, syscall.EINVAL) {
+		return errors.Join(err, syscall.Munmap(pages))
 	}
 	copy(pages, content)
-	return unix.Munmap(pages)
+	return syscall.Munmap(pages)
 }
 
 // outOfMemory takes the file system in memory from the lab's directory, if there is one. Its files go first: other labs

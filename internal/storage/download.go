@@ -32,10 +32,12 @@ type download struct {
 	tries int
 }
 
-func newDownload(ctx context.Context, from string, resp *http.Response, log *slog.Logger) *download {
-	d := &download{ctx: ctx, log: log, from: from, body: resp.Body, same: resp.Header.Get("ETag")}
+func newDownload(
+	ctx context.Context, from string, body io.ReadCloser, header http.Header, log *slog.Logger,
+) *download {
+	d := &download{ctx: ctx, log: log, from: from, body: body, same: header.Get("ETag")}
 	if d.same == "" || strings.HasPrefix(d.same, "W/") { // A weak ETag doesn't say that every byte is the same.
-		d.same = resp.Header.Get("Last-Modified")
+		d.same = header.Get("Last-Modified")
 	}
 	return d
 }

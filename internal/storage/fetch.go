@@ -212,7 +212,7 @@ func (s Source) open(ctx context.Context, log *slog.Logger) (body io.ReadCloser,
 	if err != nil {
 		return nil, 0, err
 	}
-	return newDownload(ctx, s.URL, resp, log), uint64(max(resp.ContentLength, 0)), nil
+	return newDownload(ctx, s.URL, resp.Body, resp.Header, log), uint64(max(resp.ContentLength, 0)), nil
 }
 
 // client doesn't request compression: a checksum is that of the file as it is.

@@ -124,9 +124,10 @@ func NewVM(a Reply) (*VM, error) {
 	return vm, nil
 }
 
-// fixesVirtualPorts reports whether the host's libvirt refuses to connect a running VM's interface to another network if
-// the interface has a virtual port, such as one of Open vSwitch, before or after ("unable to change config on 'network'
-// network type"). libvirt's commit c7ea694f7d5 of 2024 lifted that; 11.0.0 is the first release of the year after.
+// fixesVirtualPorts reports whether the host's libvirt refuses to connect a running VM's interface to another network
+// if the interface has a virtual port, such as one of Open vSwitch, before or after ("unable to change config on
+// 'network' network type"). libvirt's commit c7ea694f7d5 of 2024 lifted that; 11.0.0 is the first release of the year
+// after.
 func fixesVirtualPorts(info *libvirt.HostInfo) bool {
 	return info.Driver == "QEMU" && !info.LibvirtVersion.AtLeast(11, 0, 0)
 }

@@ -145,7 +145,8 @@ func (t preflight) checkCPU(ctx context.Context, f *blockerList) {
 // provide.
 func (t preflight) checkGuestDevices(ctx context.Context, f *blockerList) {
 	facts := t.vm.Mobility
-	demands := slices.DeleteFunc(append(facts.Values.Demands(), facts.Demands...), func(d domain.Demand) bool { return d.Usual })
+	demands := append(facts.Values.Demands(), facts.Demands...)
+	demands = slices.DeleteFunc(demands, func(d domain.Demand) bool { return d.Usual })
 	if len(demands) == 0 || t.to.Driver != "QEMU" {
 		return
 	}
@@ -260,11 +261,12 @@ func (t preflight) checkNetwork(f *blockerList, i domain.MobileInterface, here, 
 	}
 }
 
-// NoIOMMU is the end of a sentence about a host that can't give PCI devices to VMs, and IOMMURemedy what to do about it.
+// NoIOMMU is the end of a sentence about a host that can't give PCI devices to VMs, and IOMMURemedy what to do about
+// it.
 const (
 	NoIOMMU     = "because its kernel uses no IOMMU"
-	IOMMURemedy = "Turn on VT-d (Intel) or AMD-Vi (IOMMU) in the host's firmware, and boot its kernel with intel_iommu=on if " +
-		"its CPU is Intel's. Or choose another host."
+	IOMMURemedy = "Turn on VT-d (Intel) or AMD-Vi (IOMMU) in the host's firmware, and boot its kernel with " +
+		"intel_iommu=on if its CPU is Intel's. Or choose another host."
 )
 
 // GivesHostDevices reports whether the network of that name gives each interface a PCI device of the host.

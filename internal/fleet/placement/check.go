@@ -201,11 +201,9 @@ func (p *Planner) CheckUpdate(
 		return problems, nil
 	}
 
-	problems = slices.Concat(short, fitsVersions(a, d.Spec), p.fitsSurroundings(ctx, a, d.Changed(vm), d.grownDisks(vm)))
-	problems = append(problems, fitsKept(a, d.Metadata)...)
-	problems = append(problems, fitsVariables(a, vm, d.Spec.Firmware)...)
-	problems = append(problems, p.fitsChangedUse(ctx, a.Host, vm, d)...)
-	problems = append(problems, fitsLiveConnections(ctx, a, vm, d)...)
+	problems = slices.Concat(
+		short, fitsVersions(a, d.Spec), p.fitsSurroundings(ctx, a, d.Changed(vm), d.grownDisks(vm)), fitsKept(a, d.Metadata),
+		fitsVariables(a, vm, d.Spec.Firmware), p.fitsChangedUse(ctx, a.Host, vm, d), fitsLiveConnections(ctx, a, vm, d))
 
 	missing, doubts := p.fitsFiles(ctx, a.Host, d.Changed(vm), d.runsOn(vm))
 	problems, warnings = append(problems, missing...), append(warnings, doubts...)

@@ -55,9 +55,9 @@ func fitsInterface(ctx context.Context, a inventory.Reply, d Desired, key string
 	return problems
 }
 
-// fitsLiveConnections checks that the host's libvirt can connect the interfaces of a running VM to the networks that are
-// declared now. Whether a network gives an interface a virtual port is known to the host only: the plan can't restart
-// the VM for it.
+// fitsLiveConnections checks that the host's libvirt can connect the interfaces of a running VM to the networks that
+// are declared now. Whether a network gives an interface a virtual port is known to the host only: the plan can't
+// restart the VM for it.
 func fitsLiveConnections(ctx context.Context, a inventory.Reply, vm *inventory.VM, d Desired) []inventory.Problem {
 	if vm.LiveSpec == nil || !vm.LiveSpec.FixedVirtualPorts || a.Host != vm.On || !d.runsOn(vm) {
 		return nil

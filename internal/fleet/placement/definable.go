@@ -162,15 +162,17 @@ func tryDefinition(ctx context.Context, h *inventory.Host, document string) ([]i
 	return []inventory.Problem{refused}, nil
 }
 
-// programs are programs that libvirt runs for a VM, by the name in its refusal, and that no capabilities of a host list.
+// programs are programs that libvirt runs for a VM, by the name in its refusal, and that no capabilities of a host
+// list.
 var programs = []struct{ name, attribute, remedy string }{
 	{
 		"virtiofsd", "devices.filesystems",
-		"Install virtiofsd on the host (Debian 12: package qemu-system-common, Debian 13 and Fedora: virtiofsd), or use the " +
-			`driver "9p".`,
+		"Install virtiofsd on the host (Debian 12: package qemu-system-common, Debian 13 and Fedora: virtiofsd), or use " +
+			`the driver "9p".`,
 	},
 	{
-		"passt", "", "Use a host whose libvirt was built with passt, which Debian 12's wasn't, and install the package passt.",
+		"passt", "",
+		"Use a host whose libvirt was built with passt, which Debian 12's wasn't, and install the package passt.",
 	},
 }
 

@@ -18,8 +18,8 @@ type lackedDevice struct {
 	remedy string
 }
 
-// lackedDevices returns the devices of the use that the host doesn't have and, if the VM runs there, those that it can't
-// give to a VM.
+// lackedDevices returns the devices of the use that the host doesn't have and, if the VM runs there, those that it
+// can't give to a VM.
 func lackedDevices(ctx context.Context, h *inventory.Host, use domain.HostUse, runs bool) []lackedDevice {
 	var all []lackedDevice
 

@@ -75,8 +75,8 @@ func deviceClasses(t *testing.T, l *lab.Lab, one, two *lab.Host, holder string) 
 	}
 	l.Virsh(t, one.Name, "net-define", pool) // It can't be started: the lab has no card with SR-IOV.
 	config("", "", tinyVM(name).with(hcl{"interfaces": `{ fast = { network = "sriov" } }`}).with(here).named("vm"))
-	expect(t, tf.Fail(t, "plan"), "because of interfaces.fast.network", `its network "sriov" can't give a PCI device to a VM, `+
-		"because its kernel uses no IOMMU", "intel_iommu=on")
+	expect(t, tf.Fail(t, "plan"), "because of interfaces.fast.network",
+		`its network "sriov" can't give a PCI device to a VM, because its kernel uses no IOMMU`, "intel_iommu=on")
 
 	// The VM gets the one that is free, and keeps it.
 	both := classes("gpu", pci[0], pci[1])

@@ -142,8 +142,8 @@ output "drain" {
 	missingPrograms(t, l, one)
 }
 
-// missingPrograms takes programs and files from the host, on which the plan then refuses the VMs that need them, with the
-// packages that have them.
+// missingPrograms takes programs and files from the host, on which the plan then refuses the VMs that need them, with
+// the packages that have them.
 func missingPrograms(t *testing.T, l *lab.Lab, host *lab.Host) {
 	t.Helper()
 	tf := acctest.NewCLI(t)
@@ -161,11 +161,13 @@ func missingPrograms(t *testing.T, l *lab.Lab, host *lab.Host) {
 			[]string{"because of devices.filesystems", "Unable to find a satisfying virtiofsd", "qemu-system-common"},
 		},
 		{
-			"mount -t tmpfs none /usr/share/qemu/firmware", hcl{"firmware": `{ type = "efi" }`},
+			"mount -t tmpfs none /usr/share/qemu/firmware",
+			hcl{"firmware": `{ type = "efi" }`},
 			[]string{"because of firmware.type", `it has no firmware.type "efi"`, "ovmf", "edk2-ovmf"},
 		},
 		{
-			"mount --bind /dev/null /usr/bin/swtpm", hcl{"devices": `{ tpm = { model = "tpm-crb" } }`},
+			"mount --bind /dev/null /usr/bin/swtpm",
+			hcl{"devices": `{ tpm = { model = "tpm-crb" } }`},
 			[]string{"because of devices.tpm.backend", `it has no devices.tpm.backend "emulator"`, "swtpm-tools"},
 		},
 	} {

@@ -14,10 +14,11 @@ import (
 // another value or another device of each family. Its machine type has room for devices on PCI, a watchdog as well.
 func liveVM(l *lab.Lab, name, data, medium string, version int) hcl {
 	of := func(values ...any) any { return values[version] }
+	text := func(values ...string) string { return quote(values[version]) }
 	return guest(l, name).with(talking).with(hcl{
 		"host": quote("kvm1"), "machine_type": quote("pc"),
-		"title":       quote(of("First", "Second").(string)),
-		"description": quote(of("The first.", "The second.").(string)),
+		"title":       text("First", "Second"),
+		"description": text("The first.", "The second."),
 		"labels":      fmt.Sprintf(`{ version = "%d" }`, version),
 		"cpu": fmt.Sprintf(`{
     vcpus = %d, max_sockets = 2, pin = { 0 = %q }, emulator_pin = %q, iothread_pin = { 1 = %q }

@@ -24,10 +24,10 @@ import (
 // ownDiskAttributes are the attributes of a disk that is created with its VM.
 var ownDiskAttributes = attributes{
 	"pool": schema.StringAttribute{
-		MarkdownDescription: "Storage pool, of type `dir`, `fs` or `netfs`, in which a volume for the disk is created, moved " +
-			"and removed with the VM. **If you remove the disk from `disks`, its data is deleted**, unless `on_destroy` is " +
-			"`keep`. It can also [take over](../guides/images-and-disks.md#describe-an-existing-disk-in-another-form) the " +
-			"file of an existing disk.",
+		MarkdownDescription: "Storage pool, of type `dir`, `fs` or `netfs`, in which a volume for the disk is created, " +
+			"moved and removed with the VM. **If you remove the disk from `disks`, its data is deleted**, unless " +
+			"`on_destroy` is `keep`. It can also [take over]" +
+			"(../guides/images-and-disks.md#describe-an-existing-disk-in-another-form) the file of an existing disk.",
 		Optional: true,
 	},
 	"image": schema.StringAttribute{
