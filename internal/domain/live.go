@@ -71,7 +71,8 @@ func (k StepKind) String() string {
 // I/O thread, and memory is plugged in before the balloon is told to give it to the guest.
 var stepOrder = []StepKind{
 	Detach, SetIOThreads, Update, ChangeMedium, Attach, SetVcpus, SetMemory, SetBlockIOTune, SetScheduler, PinVcpus,
-	PinEmulator, PinIOThreads, SetBlkioWeight, SetBlkioDevices, SetMemoryLimit, SetStatsPeriod, SetLifecycle, SetTitle, SetDescription,
+	PinEmulator, PinIOThreads, SetBlkioWeight, SetBlkioDevices, SetMemoryLimit, SetStatsPeriod, SetLifecycle, SetTitle,
+	SetDescription,
 }
 
 // Step is one call on a running domain.

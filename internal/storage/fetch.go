@@ -208,7 +208,7 @@ func (s Source) open(ctx context.Context, log *slog.Logger) (body io.ReadCloser,
 		}
 		return &sparseFile{File: f, info: info, size: info.Size()}, uint64(max(info.Size(), 0)), nil
 	}
-	resp, err := get(ctx, s.URL)
+	resp, err := get(ctx, s.URL) //nolint:bodyclose // The download closes it.
 	if err != nil {
 		return nil, 0, err
 	}

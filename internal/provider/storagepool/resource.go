@@ -119,10 +119,11 @@ func (r *poolResource) warnOfUsers(
 	}
 	pool, diags := state.pool(ctx)
 	losing := onhosts.Losing(r.Data, state.Hosts, state.HostStates, removed, targets)
-	effect := "Its data stays. VMs that run don't notice. Without the pool, a VM whose definition names it doesn't start."
+	effect := "Its data stays. VMs that run don't notice. Without the pool, a VM that stays doesn't start if its " +
+		"definition names the pool."
 	if pool.LosesVolumes() {
 		effect = "If VMs run on its volumes when the pool is stopped, the apply fails, or they lose their disks. Without " +
-			"the pool, none of them starts."
+			"the pool, none of those that stay starts."
 	}
 	if removed && state.OnDestroy.ValueString() == onDestroyDelete {
 		effect = "Its data is deleted with it, because on_destroy is \"delete\"."
