@@ -81,8 +81,9 @@ func (r *secretResource) warnOfUsers(
 		return storage.SecretUsers(ctx, h, state.ID.ValueString())
 	}
 	for _, use := range onhosts.InUse(ctx, losing, state.noun(), users) {
-		diags.AddWarning("Secret is in use", use+" Without it, those that stay don't start any more. A secret that replaces it has "+
-			"another id: change what uses it in the same apply, by a reference to the id of the virtfleet_secret.")
+		diags.AddWarning("Secret is in use", use+" Without it, those that stay don't start any more. A secret that "+
+			"replaces it has another id: change what uses it in the same apply, by a reference to the id of the "+
+			"virtfleet_secret.")
 	}
 	return diags
 }
