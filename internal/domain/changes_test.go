@@ -10,7 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// full is a spec with a value for every attribute.
+// full is a spec with a value for every field that can be declared; of the groups in Values, a few.
 func full() Spec {
 	return Spec{
 		Name: "vm", UUID: "u", Type: "kvm", Arch: "x86_64", Machine: "pc-q35-7.2",

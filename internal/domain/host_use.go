@@ -44,7 +44,7 @@ const (
 	VDPADevice = "vDPA device"
 )
 
-// DefaultPages stands for huge pages of the host's default size, see HostParts.PageSize.
+// DefaultPages stands for huge pages of the host's default size, see HostTopology.PageSize.
 const DefaultPages = 0
 
 // hugePageSize returns the size of the huge pages that the values ask for, and false if they ask for none.

@@ -251,7 +251,7 @@ func wrongMonitors(monitors []string, key string) string {
 }
 
 // lackingResctrl returns the parts of caches and of the memory bandwidth that the host can't allocate.
-func (f Values) lackingResctrl(h HostParts) []Problem {
+func (f Values) lackingResctrl(h HostTopology) []Problem {
 	if h.Allocations == nil {
 		return nil
 	}

@@ -365,7 +365,7 @@ func (d *drainRun) markAll(ctx context.Context) {
 		if !s.Done() && evacuation.RequestsEviction(s.Method) {
 			marking.Go(func() error {
 				if err := d.drainer.requestEviction(ctx, s.UUID, d.Host); err != nil {
-					d.drainer.log.WarnContext(ctx, "eviction not marked", "name", s.Name, "error", err.Error())
+					d.drainer.log.WarnContext(ctx, "eviction request not written", "name", s.Name, "error", err.Error())
 
 					d.mu.Lock()
 					d.unmarked[s.UUID] = true // Its step tries again first.
@@ -394,7 +394,7 @@ func (d *drainRun) markAll(ctx context.Context) {
 	for _, uuid := range d.gone {
 		marking.Go(func() error {
 			if err := d.drainer.clearEviction(ctx, uuid, d.Host); err != nil && !inventory.IsNotFound(err) {
-				d.drainer.log.WarnContext(ctx, "mark of eviction not removed", "uuid", uuid, "error", err.Error())
+				d.drainer.log.WarnContext(ctx, "eviction request not removed", "uuid", uuid, "error", err.Error())
 			}
 
 			return nil

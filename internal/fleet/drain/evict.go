@@ -79,7 +79,7 @@ func (dr *Drainer) requestEviction(ctx context.Context, uuid, host string) error
 	ctx, cancel := context.WithTimeout(ctx, inventory.AskTimeout+lease.TakeoverTime)
 	defer cancel()
 
-	return dr.mover.WithVMLocked(ctx, uuid, inventory.LastKnown{Host: host}, "marking",
+	return dr.mover.WithVMLocked(ctx, uuid, inventory.LastKnown{Host: host}, "requesting the eviction of",
 		func(ctx context.Context, vm *inventory.VM) error {
 			m := vm.Metadata
 			m.Eviction = &domain.Eviction{Host: host, Owner: dr.owner, Since: time.Now()}
@@ -121,7 +121,7 @@ func (d *drainRun) markAgain(ctx context.Context, s hostrecord.Step) error {
 func (dr *Drainer) clearEviction(ctx context.Context, uuid, host string) error {
 	last := inventory.LastKnown{}
 
-	return dr.mover.WithVMLocked(ctx, uuid, last, "marking", func(ctx context.Context, vm *inventory.VM) error {
+	return dr.mover.WithVMLocked(ctx, uuid, last, "requesting the eviction of", func(ctx context.Context, vm *inventory.VM) error {
 		if record := vm.OpenMigration(); record != nil && !vm.Stranded {
 			now, err := dr.mover.CloseRecord(ctx, vm, *record, nil)
 			if err != nil {

@@ -213,7 +213,7 @@ func (d *drainRun) fallBack(ctx context.Context, i int, now evacuation.Step) {
 
 	if evacuation.RequestsEviction(before.Method) && !evacuation.RequestsEviction(now.Method) {
 		if err := d.drainer.clearEviction(ctx, before.UUID, d.Host); err != nil && !inventory.IsNotFound(err) {
-			d.drainer.log.WarnContext(ctx, "mark of eviction not removed", "name", before.Name, "error", err.Error())
+			d.drainer.log.WarnContext(ctx, "eviction request not removed", "name", before.Name, "error", err.Error())
 		}
 	}
 
@@ -293,7 +293,7 @@ func (d *drainRun) finishStep(ctx context.Context, i int, result string, err err
 
 	if evacuation.RequestsEviction(s.Method) {
 		if err := d.drainer.clearEviction(after, s.UUID, d.Host); err != nil && !inventory.IsNotFound(err) {
-			d.drainer.log.WarnContext(after, "mark of eviction not removed", "name", s.Name, "error", err.Error())
+			d.drainer.log.WarnContext(after, "eviction request not removed", "name", s.Name, "error", err.Error())
 		}
 	}
 

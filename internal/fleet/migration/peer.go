@@ -12,7 +12,7 @@ import (
 )
 
 // ErrNoPeerURI means that no URI is known at which the source's libvirt reaches the target's.
-var ErrNoPeerURI = errors.New("peer_to_peer takes the URI under which the other hosts' libvirt reaches the target's")
+var ErrNoPeerURI = errors.New("peer_to_peer requires the URI at which the other hosts' libvirt reaches the target's")
 
 // ErrPeerToPeerFailed means that a migration that the source's libvirt was to manage failed before anything was copied.
 // The most likely reason is that it doesn't reach the target's libvirt.

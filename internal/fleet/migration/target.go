@@ -55,7 +55,7 @@ type preflight struct {
 func (t preflight) checkAll(ctx context.Context) []Blocker {
 	checks := []func(context.Context, *blockerList){
 		t.checkHypervisor, t.checkCPU, t.checkGuestDevices, t.checkName, t.checkInterfaces, t.checkDisks, t.checkBootFiles,
-		t.checkLocalFiles, t.checkHostParts, t.checkSecrets,
+		t.checkLocalFiles, t.checkHostTopology, t.checkSecrets,
 	}
 	found := make([]blockerList, len(checks))
 	var all sync.WaitGroup

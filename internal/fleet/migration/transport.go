@@ -33,7 +33,7 @@ var Transports = []string{TransportAuto, TransportDirect, TransportTLS, Transpor
 var ErrNoTLS = errors.New("no migration over TLS came about")
 
 // ErrNoTunnel means that a host is not reached over SSH, which the relay requires.
-var ErrNoTunnel = errors.New("transport ssh_relay takes hosts that are reached over SSH")
+var ErrNoTunnel = errors.New("transport ssh_relay requires hosts that are reached over SSH")
 
 // TransportBlockers returns what rules out the transport between two hosts. source and target say whether each host has
 // a tunnel.

@@ -15,6 +15,18 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/status"
 )
 
+// Inspect reads what decides whether and how the VM can move. It lets a stranded guest continue before anything else.
+func Inspect(ctx context.Context, vm *inventory.VM) (migration.VM, error) {
+	m, err := migration.Inspect(ctx, vm.On.Conn, vm.UUID)
+	if vm.Stranded {
+		m.State, m.Reason = libvirt.Running, ""
+	}
+
+	MarkSharedOwnDisks(ctx, vm, &m.Mobility)
+
+	return m, err
+}
+
 // CheckMove returns what would prevent the move to the target that the VM's configuration pins it to, as far as known
 // without touching a host: every blocker with its reason code and remedy. A check without a result beforehand is a
 // warning. A target that is cordoned, or switched off for its maintenance, is a warning too: the same apply may end the

@@ -238,18 +238,6 @@ func (rec *Recovery) abandoned(
 	return running, waiting, broken
 }
 
-// Inspect reads what decides whether and how the VM can move. It lets a stranded guest continue before anything else.
-func Inspect(ctx context.Context, vm *inventory.VM) (migration.VM, error) {
-	m, err := migration.Inspect(ctx, vm.On.Conn, vm.UUID)
-	if vm.Stranded {
-		m.State, m.Reason = libvirt.Running, ""
-	}
-
-	MarkSharedOwnDisks(ctx, vm, &m.Mobility)
-
-	return m, err
-}
-
 // FinishSwitchoverOf completes what a finished migration left undone on its source, unless another run did.
 func (rec *Recovery) FinishSwitchoverOf(ctx context.Context, vm *inventory.VM, record domain.Migration) error {
 	from, to := rec.hosts.Host(record.SourceHost), rec.hosts.Host(record.TargetHost)

@@ -58,7 +58,7 @@ func fitsParts(a inventory.Reply, d Desired) []inventory.Problem {
 	}
 
 	var problems []inventory.Problem
-	for _, p := range d.Spec.Values.Lacking(migration.HostParts(a.Info), memory) {
+	for _, p := range d.Spec.Values.Lacking(migration.HostTopology(a.Info), memory) {
 		problems = append(problems, inventory.Problem{Attribute: p.Path, Detail: "it " + p.Message})
 	}
 

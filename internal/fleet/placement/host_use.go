@@ -74,7 +74,7 @@ func running(a inventory.Reply, all map[string]domain.HostUse) {
 
 // freePages returns how many bytes are free on the host, by the size of the huge pages.
 func freePages(a inventory.Reply, others map[string]domain.HostUse) map[uint64]uint64 {
-	left, parts := make(map[uint64]uint64), migration.HostParts(a.Info)
+	left, parts := make(map[uint64]uint64), migration.HostTopology(a.Info)
 	for size, pages := range parts.Pages {
 		left[size] = pages * size
 	}
@@ -145,7 +145,7 @@ func missing(a inventory.Reply, use domain.HostUse, others map[string]domain.Hos
 
 	all, left := freePages(a, nil), freePages(a, others)
 	for _, asked := range slices.Sorted(maps.Keys(use.Pages)) {
-		size := migration.HostParts(a.Info).PageSize(asked)
+		size := migration.HostTopology(a.Info).PageSize(asked)
 		// Another check reports a host that doesn't have that many pages at all.
 		if need := use.Pages[asked]; need <= all[size] && left[size] < need {
 			message := fmt.Sprintf("has %s left of its %s in pages of %s, and the VM needs %s", domain.FormatSize(left[size]),

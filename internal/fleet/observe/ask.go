@@ -54,8 +54,14 @@ func (o *observing) lacks(part, why string) {
 	o.lack[part] = why
 }
 
-// failed notes an error.
+// failed notes an error. That the time was over says what didn't answer in it: a QEMU or a host that hangs.
 func (o *observing) failed(part string, err error) {
+	if errors.Is(err, context.DeadlineExceeded) {
+		o.lacks(part, fmt.Sprintf("no answer within %s", observeTimeout))
+
+		return
+	}
+
 	o.lacks(part, inventory.PlainCause(err))
 }
 

@@ -107,8 +107,8 @@ func (o *observing) agentFacts(f *status.Facts) {
 	case exact || len(lacks) > 0:
 		f.AgentLacks = status.Seen(lacks)
 	default:
-		f.AgentLacks = status.Unseen[[]string]("the agent refused none of the commands that were needed; which it runs " +
-			"besides only a command that taints the domain tells (raw_commands)")
+		f.AgentLacks = status.Unseen[[]string]("the agent refused none of the commands that were needed; to list the " +
+			"others, set raw_commands, which taints the domain")
 	}
 }
 

@@ -8,7 +8,7 @@ import (
 // TestFacts_Lacking: what a VM is bound to is compared with what a host says that it has; what it doesn't say is not.
 func TestFacts_Lacking(t *testing.T) {
 	t.Parallel()
-	host := HostParts{
+	host := HostTopology{
 		CPUs: []int{0, 1, 2, 3}, Nodes: []int{0}, Pages: map[uint64]uint64{4096: 1 << 20, 2 * mib: 8},
 		SecurityModels: []string{"none", "dac"},
 		Allocations:    map[string][]int{"l3": {0}, "l3_code": nil, MemoryBandwidth: {0, 1}},
@@ -65,14 +65,14 @@ func TestFacts_Lacking(t *testing.T) {
 		if text := strings.Join(said, "\n"); (text == "") != (test.lacks == "") || !strings.Contains(text, test.lacks) {
 			t.Errorf("%v: %q", test.values, text)
 		}
-		if unknown := test.values.Lacking(HostParts{}, test.memory); len(unknown) > 0 {
+		if unknown := test.values.Lacking(HostTopology{}, test.memory); len(unknown) > 0 {
 			t.Errorf("%v: %v", test.values, unknown)
 		}
 	}
 }
 
-// TestHostParts_PageSize: the default size is that of the pages which a host has.
-func TestHostParts_PageSize(t *testing.T) {
+// TestHostTopology_PageSize: the default size is that of the pages which a host has.
+func TestHostTopology_PageSize(t *testing.T) {
 	t.Parallel()
 	const gib = 1 << 30
 	for _, test := range []struct {
@@ -86,7 +86,7 @@ func TestHostParts_PageSize(t *testing.T) {
 		{map[uint64]uint64{4096: 100}, DefaultPages, 0},
 		{map[uint64]uint64{4096: 100, 2 * mib: 8, gib: 4}, gib, gib},
 	} {
-		if got := (HostParts{Pages: test.pages}).PageSize(test.asked); got != test.want {
+		if got := (HostTopology{Pages: test.pages}).PageSize(test.asked); got != test.want {
 			t.Errorf("%v, asked for %d: %d, want %d", test.pages, test.asked, got, test.want)
 		}
 	}

@@ -9,9 +9,9 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 )
 
-// HostParts are the parts of a host that a VM can be bound to.
-func HostParts(info *libvirt.HostInfo) domain.HostParts {
-	parts := domain.HostParts{Pages: map[uint64]uint64{}, SecurityModels: info.SecurityModels}
+// HostTopology are the parts of a host that a VM can be bound to.
+func HostTopology(info *libvirt.HostInfo) domain.HostTopology {
+	parts := domain.HostTopology{Pages: map[uint64]uint64{}, SecurityModels: info.SecurityModels}
 	for _, cell := range info.Cells {
 		parts.Nodes = append(parts.Nodes, cell.ID)
 		parts.CPUs = append(parts.CPUs, cell.CPUs...)
@@ -29,13 +29,13 @@ func HostParts(info *libvirt.HostInfo) domain.HostParts {
 	return parts
 }
 
-// checkHostParts checks that the target has what the VM is bound to.
-func (t preflight) checkHostParts(_ context.Context, f *blockerList) {
+// checkHostTopology checks that the target has what the VM is bound to.
+func (t preflight) checkHostTopology(_ context.Context, f *blockerList) {
 	memory := uint64(0)
 	if t.vm.Live() {
 		memory = t.vm.Mobility.Memory
 	}
-	for _, p := range t.vm.Mobility.Values.Lacking(HostParts(t.to), memory) {
+	for _, p := range t.vm.Mobility.Values.Lacking(HostTopology(t.to), memory) {
 		f.block(HostResourcesNotAvailable, p.Path, fmt.Sprintf("host %q %s", t.target.Name(), p.Message),
 			"Choose another host, or bind the VM to what all of its hosts have.")
 	}

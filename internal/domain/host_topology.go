@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// HostParts are the parts of a host that a definition can bind a VM to.
-type HostParts struct {
+// HostTopology are the parts of a host that a definition can bind a VM to.
+type HostTopology struct {
 	// CPUs are the numbers of the host's logical processors, and Nodes those of its NUMA nodes.
 	CPUs, Nodes []int
 	// Pages is the number of the host's pages, by page size in bytes.
@@ -20,12 +20,12 @@ type HostParts struct {
 	Allocations map[string][]int
 }
 
-// MemoryBandwidth is the key of the memory controllers in HostParts.Allocations.
+// MemoryBandwidth is the key of the memory controllers in HostTopology.Allocations.
 const MemoryBandwidth = "bandwidth"
 
 // Lacking returns the parts that the values bind a VM to and that the host doesn't have. memory is the memory that the
 // VM takes from the host when it starts; 0: it doesn't start.
-func (f Values) Lacking(h HostParts, memory uint64) []Problem {
+func (f Values) Lacking(h HostTopology, memory uint64) []Problem {
 	var problems []Problem
 	lacks := func(path, what string, has []int, value string) {
 		set, _ := parseSet(value)
@@ -59,7 +59,7 @@ func (f Values) Lacking(h HostParts, memory uint64) []Problem {
 // PageSize returns the size of the huge pages that a VM gets on the host: the requested size, or for DefaultPages the
 // host's default. libvirt doesn't report the default, so if the host has several sizes, PageSize assumes the smallest,
 // as Linux does. It returns 0 if the host has no huge pages.
-func (h HostParts) PageSize(asked uint64) uint64 {
+func (h HostTopology) PageSize(asked uint64) uint64 {
 	if asked != DefaultPages {
 		return asked
 	}
@@ -72,7 +72,7 @@ func (h HostParts) PageSize(asked uint64) uint64 {
 	return size
 }
 
-func (f Values) lackingPages(h HostParts, memory uint64) []Problem {
+func (f Values) lackingPages(h HostTopology, memory uint64) []Problem {
 	asked, ok := hugePageSize(f)
 	if !ok || len(h.Pages) == 0 {
 		return nil // Not declared, or unknown.
