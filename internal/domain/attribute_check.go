@@ -116,7 +116,8 @@ func (s Spec) partDemands(arch string) []Demand {
 	if s.Firmware.Type != nil && *s.Firmware.Type == "efi" && s.Values[firmwareLoader] == "" {
 		firmware := cmp.Or(firmwarePackages[cmp.Or(s.Arch, arch)], "UEFI firmware")
 		all = append(all, Demand{Path: "firmware.type", Value: "efi", Device: "os", Enum: "firmware", Needs: firmware})
-		if pick(s.Firmware.SecureBoot, nil, false) {
+		// Elsewhere libvirt doesn't list it: it looks at SMM, which only x86 has.
+		if pick(s.Firmware.SecureBoot, nil, false) && cmp.Or(s.Arch, arch) == "x86_64" {
 			all = append(all, Demand{
 				Path: "firmware.secure_boot", Value: "yes", Device: "loader", Enum: "secure",
 				Needs: firmware + " with secure boot for the machine type",

@@ -15,10 +15,11 @@ type Creation struct {
 	Kind, Name string
 }
 
+// UsageID is the usage of the secret, by which "virsh secret-list" shows it.
+func (c Creation) UsageID() string { return "virtfleet:creating:" + c.Kind + ":" + c.Name }
+
 func (c Creation) secret() libvirt.Secret {
-	return libvirt.Secret{
-		UsageID: "virtfleet:creating:" + c.Kind + ":" + c.Name, Description: "virtfleet is creating " + c.Kind + " " + c.Name,
-	}
+	return libvirt.Secret{UsageID: c.UsageID(), Description: "virtfleet is creating " + c.Kind + " " + c.Name}
 }
 
 // Begun returns what Begin recorded about the object, and "" if there is no record.

@@ -79,6 +79,13 @@ type Guest struct {
 	MaxCPUs map[string]int
 }
 
+// HasAnswered reports whether the host has answered this process before.
+func (h *Host) HasAnswered() bool {
+	h.infoMu.Lock()
+	defer h.infoMu.Unlock()
+	return h.info != nil
+}
+
 // Info describes the host. It is read once per connection, so a daemon that was restarted or upgraded is asked again.
 // The result is shared and must not be changed.
 //

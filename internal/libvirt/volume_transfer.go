@@ -13,15 +13,17 @@ import (
 type volumeTransfer struct {
 	pool, name string
 	// call is the libvirt function that begin calls. begin connects the volume with the stream.
-	call  string
-	begin func(*golibvirt.StorageVol, *golibvirt.Stream) error
+	call string
+	// writes says that the transfer changes the volume.
+	writes bool
+	begin  func(*golibvirt.StorageVol, *golibvirt.Stream) error
 	// content sends or receives everything. It stops between two messages when ctx ends.
 	content func(ctx context.Context, s *golibvirt.Stream) error
 }
 
 // transferVolume sends or receives the content of a volume over a connection of its own.
 func (h *Host) transferVolume(ctx context.Context, verb string, t volumeTransfer) error {
-	s := callSpec{operation: verb + " volume " + t.pool + "/" + t.name, timeout: migrateTimeout, late: ErrUnreachable}
+	s := callSpec{operation: verb + " volume " + t.pool + "/" + t.name, timeout: migrateTimeout, late: ErrUnreachable, writes: t.writes}
 	ctx, cancel := h.withDeadline(ctx, s)
 	defer cancel()
 	c, err := h.reserveConnection(ctx)
@@ -29,6 +31,10 @@ func (h *Host) transferVolume(ctx context.Context, verb string, t volumeTransfer
 		return h.wrap(connectCall(s.operation), err, true)
 	}
 	defer c.retire()
+	if err := s.checkGuard(ctx); err != nil {
+		c.endCall(true)
+		return err
+	}
 	defer c.countVolumeChange()
 	// The transfer ends by itself between two messages, so the call is given up only if it doesn't.
 	patience, giveUp := context.WithCancel(context.WithoutCancel(ctx))

@@ -35,7 +35,7 @@ type Upload struct {
 // It uses virStorageVolUpload with a sparse stream, which exists since libvirt 3.4.
 func (h *Host) UploadVolume(ctx context.Context, u Upload) error {
 	return h.transferVolume(ctx, "uploading", volumeTransfer{
-		pool: u.Pool, name: u.Name, call: "virStorageVolUpload",
+		pool: u.Pool, name: u.Name, call: "virStorageVolUpload", writes: true,
 		begin: func(v *golibvirt.StorageVol, s *golibvirt.Stream) error {
 			return v.Upload(s, u.Offset, 0, golibvirt.STORAGE_VOL_UPLOAD_SPARSE_STREAM)
 		},

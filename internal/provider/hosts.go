@@ -143,7 +143,7 @@ func (m *model) overSSH(
 func fileComparer(client *ssh.Client) func(ctx context.Context, path string, paths ...string) ([]string, error) {
 	return func(ctx context.Context, path string, paths ...string) ([]string, error) {
 		same, err := client.SameFile(ctx, path, paths...)
-		if errors.Is(err, ssh.ErrProgram) {
+		if errors.Is(err, ssh.ErrProgram) || errors.Is(err, ssh.ErrSessions) {
 			err = &kindError{kind: libvirt.ErrUnsupported, err: err}
 		}
 		return same, err

@@ -19,8 +19,8 @@ const extent = 4 << 20
 // header of LUKS.
 const emptyBytes = 4 << 20
 
-// recordAge is how long the record of a creation counts. A volume has no identity that could be recorded before it
-// exists, so the longer a record is there, the likelier a volume of the name is another one.
+// recordAge is how long a volume is removed because of the record of its creation. A volume has no identity that could
+// be recorded before it exists, so the longer a record is there, the likelier a volume of the name is another one.
 const recordAge = time.Hour
 
 // begun is what a host records about a volume that is being created.
@@ -45,11 +45,13 @@ func newBegun(d Disk, source *libvirt.Volume) begun {
 	return b
 }
 
-// left reports whether a volume can be what a killed run has left: it can't if the record is too old, if something
-// about the volume differs, or if it has data that the run didn't write.
-func (b begun) left(v libvirt.Volume) bool {
-	return time.Since(b.Began).Abs() < recordAge &&
-		(roundedUp(b.Bytes, v.CapacityBytes) || roundedUp(b.SourceBytes, v.CapacityBytes)) &&
+// isRecent reports whether a volume that matches the record is taken for what a killed run has left.
+func (b begun) isRecent() bool { return time.Since(b.Began).Abs() < recordAge }
+
+// matches reports whether a volume can be what a killed run has left: it can't if something about the volume differs,
+// or if it has data that the run didn't write.
+func (b begun) matches(v libvirt.Volume) bool {
+	return (roundedUp(b.Bytes, v.CapacityBytes) || roundedUp(b.SourceBytes, v.CapacityBytes)) &&
 		v.Encrypted == b.Encrypted && (b.Encrypted || v.Format == b.Format) &&
 		(!b.Empty || v.AllocationBytes <= emptyBytes)
 }
@@ -74,14 +76,14 @@ func recorded(ctx context.Context, h *libvirt.Host, ref Ref) (*begun, error) {
 }
 
 // Interrupted reports whether a volume can be what an interrupted run has left of it on the host: then the volume may
-// lack a part of its content, and CreateVolume would remove it.
+// lack a part of its content. CreateVolume removes it if the record is recent.
 func (s *Storage) Interrupted(ctx context.Context, host string, v libvirt.Volume) (bool, error) {
 	h, err := s.host(host)
 	if err != nil {
 		return false, err
 	}
 	before, err := recorded(ctx, h, Ref{Pool: v.Pool, Name: v.Name})
-	return before != nil && before.left(v), err
+	return before != nil && before.matches(v), err
 }
 
 // beginVolume records that the volume is being created, and removes what a killed run has left of it: the volume may
@@ -129,10 +131,16 @@ func errVolumeExists(d Disk) error {
 func (s *Storage) removeLeft(ctx context.Context, h *libvirt.Host, before begun, v libvirt.Volume) error {
 	ref := Ref{Pool: v.Pool, Name: v.Name}
 	exists := errVolumeExists(Disk{Pool: v.Pool, Name: v.Name})
-	if !before.left(v) {
+	if !before.matches(v) {
 		s.endVolume(ctx, h, ref) // It says nothing about this volume, and must not when the volume has changed.
 		return fmt.Errorf("%w, which isn't known to be the one that an interrupted run was creating at %s", exists,
 			before.Began.Format(time.RFC3339))
+	}
+	if !before.isRecent() { // The record stays: it keeps the volume from being imported.
+		return fmt.Errorf("%w: storage pool %q has a volume %q that a run was creating at %s when it was interrupted. It may "+
+			"lack a part of its content, or be another one since then. Look at it. Then remove it with virsh vol-delete, or, "+
+			"if it is whole, remove the record, which is the secret %s of virsh secret-list, with virsh secret-undefine",
+			libvirt.ErrOperationInvalid, v.Pool, v.Name, before.Began.Format(time.RFC3339), ref.creation().UsageID())
 	}
 	hosts, err := s.UserHosts(ctx, h.Name(), v.Pool)
 	if err != nil {

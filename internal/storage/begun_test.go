@@ -8,7 +8,7 @@ import (
 )
 
 // A volume is what a killed run has left only if nothing about it says otherwise: one with data is never removed.
-func TestBegun_left(t *testing.T) {
+func TestBegun_matches(t *testing.T) {
 	t.Parallel()
 	thin := Disk{Format: "qcow2", Bytes: 1 << 30}
 	clone := Disk{Format: "raw", Bytes: 1 << 30, Clone: &Ref{Pool: "p", Name: "seed"}}
@@ -42,7 +42,7 @@ func TestBegun_left(t *testing.T) {
 		},
 		"a smaller raw file": {disk: clone, source: seed, is: libvirt.Volume{Format: "raw", CapacityBytes: 1 << 19}},
 	} {
-		if got := newBegun(c.disk, c.source).left(c.is); got != c.want {
+		if got := newBegun(c.disk, c.source).matches(c.is); got != c.want {
 			t.Errorf("%s: %t", name, got)
 		}
 	}
@@ -50,7 +50,7 @@ func TestBegun_left(t *testing.T) {
 		"unknown": {}, "long ago": time.Now().Add(-2 * recordAge), "in the future": time.Now().Add(2 * recordAge),
 	} {
 		b := newBegun(thin, nil)
-		if b.Began = began; b.left(empty) {
+		if b.Began = began; b.isRecent() {
 			t.Errorf("a record from a time that is %s still counts", name)
 		}
 	}

@@ -79,8 +79,7 @@ func (d *download) resume(cause error) error {
 			cause = err
 			continue
 		}
-		if resp.StatusCode == http.StatusPartialContent &&
-			strings.HasPrefix(resp.Header.Get("Content-Range"), fmt.Sprintf("bytes %d-", d.at)) {
+		if resp.StatusCode == http.StatusPartialContent && hasRest(resp.Header, d.at) {
 			_ = d.body.Close()
 			d.body, d.tries = resp.Body, d.tries+1
 			return nil
@@ -96,3 +95,11 @@ func (d *download) resume(cause error) error {
 
 // Close ends the download.
 func (d *download) Close() error { return d.body.Close() }
+
+// hasRest reports whether a response has all that follows an offset: a server may send less than was requested (RFC
+// 9110, section 15.3.7).
+func hasRest(header http.Header, offset int64) bool {
+	var first, last, all int64
+	n, err := fmt.Sscanf(header.Get("Content-Range"), "bytes %d-%d/%d", &first, &last, &all)
+	return err == nil && n == 3 && first == offset && last+1 == all
+}

@@ -93,6 +93,9 @@ func (s *Storage) put(ctx context.Context, h hostset.Host, ref Ref, image *Image
 	cleaning, cancel := hostset.CleanupContext(ctx)
 	defer cancel()
 	left := h.Conn.DeleteVolume(cleaning, ref.Pool, ref.Name)
+	if errors.Is(left, libvirt.ErrNotFound) {
+		left = nil
+	}
 	return errors.Join(explainFull(ctx, h.Conn, ref.Pool, image.DataBytes, err), left)
 }
 

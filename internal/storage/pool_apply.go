@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/hostset"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
@@ -165,6 +166,17 @@ func changePool(ctx context.Context, h *libvirt.Host, p Pool, is *libvirt.Storag
 	isOutdated, err := outdated(*actual, is)
 	if err != nil || p.IsIn(*actual) && is.Persistent && !isOutdated {
 		return err
+	}
+	if isOutdated && p.LosesVolumes() && p.IsIn(*actual) { // Nobody has asked for this change here.
+		users, err := p.runningUsers(ctx, h)
+		if err != nil {
+			return err
+		}
+		if len(users) > 0 {
+			return fmt.Errorf("%w: the pool is active with an earlier definition than its persistent one, and %s would lose "+
+				"disks while it is restarted. Shut them down, or undo the change of the definition with virsh pool-edit",
+				libvirt.ErrOperationInvalid, strings.Join(users, ", "))
+		}
 	}
 	document, err := p.Patch(is.XML)
 	if err != nil {

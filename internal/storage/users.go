@@ -59,13 +59,24 @@ func (s *Storage) Users(ctx context.Context, hosts hostset.Set, v libvirt.Volume
 	return users, errors.Join(errs...)
 }
 
-// PoolUsers returns the VMs of a host whose definitions name a storage pool, or a file in its directory unless that is
-// "".
-func PoolUsers(ctx context.Context, h *libvirt.Host, pool, directory string) ([]string, error) {
-	prefix := strings.TrimSuffix(directory, "/") + "/"
-	return definitionsWith(ctx, h, func(xml string) bool {
-		return strings.Contains(xml, " pool='"+html.EscapeString(pool)+"'") || directory != "" &&
-			slices.ContainsFunc(pathsIn(xml), func(p string) bool { return strings.HasPrefix(path.Clean(p), prefix) })
+// PoolUsers returns the VMs of a host whose definitions name a storage pool, or a volume of it by its path.
+func PoolUsers(ctx context.Context, h *libvirt.Host, p Pool) ([]string, error) {
+	return definitionsWith(ctx, h, p.isIn)
+}
+
+// isIn reports whether a definition names the pool, or a path in it. What a stopped pool takes away, such as a mounted
+// directory, it takes with everything below.
+func (p Pool) isIn(xml string) bool {
+	if strings.Contains(xml, " pool='"+html.EscapeString(p.Name)+"'") {
+		return true
+	}
+	if p.Path == nil || !FilePool(p.Type) && p.Type != "logical" {
+		return false // Its volumes share a directory with other devices.
+	}
+	directory := path.Clean(*p.Path)
+	return slices.ContainsFunc(pathsIn(xml), func(file string) bool {
+		file = path.Clean(file)
+		return path.Dir(file) == directory || p.LosesVolumes() && strings.HasPrefix(file, directory+"/")
 	})
 }
 
@@ -84,10 +95,19 @@ func SecretUsers(ctx context.Context, h *libvirt.Host, uuid string) ([]string, e
 	return users, err
 }
 
-func definitionsWith(ctx context.Context, h *libvirt.Host, uses func(xml string) bool) (users []string, _ error) {
+// runningUsers returns the VMs that run on the host and use the pool.
+func (p Pool) runningUsers(ctx context.Context, h *libvirt.Host) ([]string, error) {
+	return domainsWith(ctx, h, func(d libvirt.Domain) bool { return d.LiveXML != "" && p.isIn(d.LiveXML) })
+}
+
+func definitionsWith(ctx context.Context, h *libvirt.Host, uses func(xml string) bool) ([]string, error) {
+	return domainsWith(ctx, h, func(d libvirt.Domain) bool { return uses(d.LiveXML) || uses(d.PersistentXML) })
+}
+
+func domainsWith(ctx context.Context, h *libvirt.Host, uses func(libvirt.Domain) bool) (users []string, _ error) {
 	domains, err := h.Domains(ctx)
 	for _, d := range domains {
-		if uses(d.LiveXML) || uses(d.PersistentXML) {
+		if uses(d) {
 			users = append(users, "virtual machine "+d.Name)
 		}
 	}

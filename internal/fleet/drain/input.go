@@ -189,7 +189,7 @@ func (dr *Drainer) inspectVMs(
 				}
 			}
 
-			if ctx.Err() != nil || errors.Is(err, errHostSilent) {
+			if err != nil && (ctx.Err() != nil || errors.Is(err, errHostSilent)) {
 				return err
 			}
 

@@ -112,7 +112,7 @@ func (inv *Inventory) AskAll(ctx context.Context, look Lookup) ([]Reply, error) 
 	return answers, duplicateHosts(answers)
 }
 
-// AskTimeout limits the query for one VM on an open connection.
+// AskTimeout limits the query for one VM, and the connection to a host that has answered before.
 const AskTimeout = 30 * time.Second
 
 // FinishTimeout limits what is to be done after a move or a drain that has ended, including one query of the fleet, in
@@ -130,8 +130,15 @@ func askHost(ctx context.Context, h *Host, look Lookup) (*libvirt.HostInfo, *Ent
 	}
 
 	// The first question opens the connection, for which a user may have to touch a key: it has the limits of the
-	// connection.
-	info, err := h.Conn.Info(ctx)
+	// connection. A host that died since it answered must leave time for the others, see FinishTimeout.
+	opening, opened := ctx, context.CancelFunc(func() {})
+	if h.Conn.HasAnswered() {
+		opening, opened = context.WithTimeout(ctx, AskTimeout)
+	}
+
+	info, err := h.Conn.Info(opening)
+
+	opened()
 	noteAnswer(ctx, h, err)
 
 	if err != nil {

@@ -59,6 +59,7 @@ func notMoved(ctx context.Context, vm *inventory.VM, from, to *inventory.Host, e
 			"default_tls_x509_cert_dir in /etc/libvirt/qemu.conf says (/etc/pki/qemu by default), readable for QEMU's user; "+
 			"that of host %q must be for the name or address at which the other reaches it. Or choose transport ssh_relay, "+
 			"which needs none.", to.Name)
+	case errors.Is(err, migration.ErrBlocked): // The blockers say what to do.
 	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
 		e.Remedy = "Apply again to continue; timeouts sets how long it may take."
 	default:

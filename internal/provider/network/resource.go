@@ -84,7 +84,7 @@ func (r *networkResource) ModifyPlan(
 	var config, plan, state model
 	if req.Plan.Raw.IsNull() {
 		resp.Diagnostics.Append(req.State.Get(ctx, &state)...)
-		resp.Diagnostics.Append(r.warnOfUsers(ctx, state, true, nil)...)
+		resp.Diagnostics.Append(r.warnOfUsers(ctx, state, true, types.Set{}, nil)...)
 		return
 	}
 	resp.Diagnostics.Append(req.Config.Get(ctx, &config)...)
@@ -119,7 +119,7 @@ func (r *networkResource) ModifyPlan(
 	if resp.Plan.Raw.Equal(req.State.Raw) {
 		return
 	}
-	resp.Diagnostics.Append(r.warnOfUsers(ctx, state, !plan.Name.Equal(state.Name), targets)...)
+	resp.Diagnostics.Append(r.warnOfUsers(ctx, state, !plan.Name.Equal(state.Name), plan.Hosts, targets)...)
 	spec, known, diags := plan.spec(config.declaredBlocks())
 	resp.Diagnostics.Append(diags...)
 	if known && plan.Name.Equal(state.Name) {
@@ -142,12 +142,12 @@ func (r *networkResource) planTargets(config, plan model, createsBridge bool) (h
 
 // warnOfUsers lists the VMs that use a network which is to be removed from hosts.
 func (r *networkResource) warnOfUsers(
-	ctx context.Context, state model, removed bool, targets hostset.Set,
+	ctx context.Context, state model, removed bool, planned types.Set, targets hostset.Set,
 ) (diags diag.Diagnostics) {
 	if r.Data.Unknown {
 		return nil
 	}
-	losing := onhosts.Losing(r.Data, state.Hosts, state.HostStates, removed, targets)
+	losing := onhosts.Losing(r.Data, state.Hosts, state.HostStates, removed, planned, targets)
 	users := func(ctx context.Context, h *libvirt.Host) ([]string, error) {
 		return userNames(network.Users(ctx, h, state.Name.ValueString()))
 	}

@@ -113,7 +113,7 @@ func (r *filterResource) ModifyPlan(
 	}
 	if req.Plan.Raw.IsNull() {
 		resp.Diagnostics.Append(r.warnOfUsers(ctx, &state,
-			onhosts.Losing(r.Data, state.Hosts, state.HostStates, true, nil))...)
+			onhosts.Losing(r.Data, state.Hosts, state.HostStates, true, types.Set{}, nil))...)
 		return
 	}
 	resp.Diagnostics.Append(req.Plan.Get(ctx, &plan)...)
@@ -127,7 +127,7 @@ func (r *filterResource) ModifyPlan(
 		return
 	}
 	resp.Diagnostics.Append(r.warnOfUsers(ctx, &state, onhosts.Losing(r.Data, state.Hosts, state.HostStates,
-		!plan.Name.Equal(state.Name), targets))...)
+		!plan.Name.Equal(state.Name), plan.Hosts, targets))...)
 	states := onhosts.PlanStates(targets, plan.Hosts, onhosts.Present)
 	resp.Diagnostics.Append(resp.Plan.SetAttribute(ctx, path.Root(onhosts.StatesName), states)...)
 }

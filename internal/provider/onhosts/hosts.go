@@ -246,11 +246,17 @@ func Leaving(data *meta.Data, last types.Map, targets hostset.Set) hostset.Set {
 }
 
 // Losing returns the configured hosts that lose the resource by a plan: all that may have it if it is destroyed or
-// replaced, otherwise those that leave its targets. hosts and last are those of the state.
-func Losing(data *meta.Data, hosts types.Set, last types.Map, removed bool, targets hostset.Set) hostset.Set {
-	if removed {
+// replaced, otherwise those that leave its targets. hosts and last are those of the state, planned are the planned
+// hosts.
+func Losing(
+	data *meta.Data, hosts types.Set, last types.Map, removed bool, planned types.Set, targets hostset.Set,
+) hostset.Set {
+	switch {
+	case removed:
 		known, _ := Known(data, hosts, last)
 		return known
+	case planned.IsUnknown() || slices.ContainsFunc(planned.Elements(), attr.Value.IsUnknown):
+		return nil // Which hosts stay is known when it is applied.
 	}
 	return Leaving(data, last, targets)
 }

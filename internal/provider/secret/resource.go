@@ -48,7 +48,7 @@ func (r *secretResource) ModifyPlan(
 		resp.Diagnostics.Append(req.State.Get(ctx, &state)...)
 	}
 	if req.Plan.Raw.IsNull() {
-		resp.Diagnostics.Append(r.warnOfUsers(ctx, &state, true, nil)...)
+		resp.Diagnostics.Append(r.warnOfUsers(ctx, &state, true, types.Set{}, nil)...)
 	}
 	if !r.Plans(noun, req, resp) {
 		return
@@ -63,7 +63,7 @@ func (r *secretResource) ModifyPlan(
 		return
 	}
 	replaced := !plan.Usage.Equal(state.Usage) || !plan.UsageID.Equal(state.UsageID) || !plan.Private.Equal(state.Private)
-	resp.Diagnostics.Append(r.warnOfUsers(ctx, &state, replaced, targets)...)
+	resp.Diagnostics.Append(r.warnOfUsers(ctx, &state, replaced, plan.Hosts, targets)...)
 	r.Data.Planned.Plan(status.Secret, plan.ID.ValueString(), targets.Names())
 	resp.Diagnostics.Append(resp.Plan.SetAttribute(ctx, path.Root(onhosts.StatesName),
 		onhosts.PlanStates(targets, plan.Hosts, onhosts.Present))...)
@@ -71,12 +71,12 @@ func (r *secretResource) ModifyPlan(
 
 // warnOfUsers lists the VMs and storage pools that use a secret which is to be removed from hosts.
 func (r *secretResource) warnOfUsers(
-	ctx context.Context, state *model, removed bool, targets hostset.Set,
+	ctx context.Context, state *model, removed bool, planned types.Set, targets hostset.Set,
 ) (diags diag.Diagnostics) {
 	if r.Data == nil || r.Data.Unknown {
 		return nil
 	}
-	losing := onhosts.Losing(r.Data, state.Hosts, state.HostStates, removed, targets)
+	losing := onhosts.Losing(r.Data, state.Hosts, state.HostStates, removed, planned, targets)
 	users := func(ctx context.Context, h *libvirt.Host) ([]string, error) {
 		return storage.SecretUsers(ctx, h, state.ID.ValueString())
 	}

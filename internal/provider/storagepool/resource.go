@@ -70,7 +70,7 @@ func (r *poolResource) ModifyPlan(
 		resp.Diagnostics.Append(req.State.Get(ctx, &state)...)
 	}
 	if req.Plan.Raw.IsNull() {
-		resp.Diagnostics.Append(r.warnOfUsers(ctx, &state, true, nil)...)
+		resp.Diagnostics.Append(r.warnOfUsers(ctx, &state, true, types.Set{}, nil)...)
 	}
 	if !r.Plans(noun, req, resp) {
 		return
@@ -93,7 +93,7 @@ func (r *poolResource) ModifyPlan(
 	resp.Diagnostics.Append(resp.Plan.SetAttribute(ctx, path.Root(onhosts.StatesName),
 		onhosts.PlanStates(targets, plan.Hosts, onhosts.Active))...)
 	replaced := !plan.Name.Equal(state.Name) || !plan.Type.Equal(state.Type)
-	resp.Diagnostics.Append(r.warnOfUsers(ctx, &state, replaced, targets)...)
+	resp.Diagnostics.Append(r.warnOfUsers(ctx, &state, replaced, plan.Hosts, targets)...)
 	if replaced {
 		return
 	}
@@ -112,13 +112,13 @@ func (r *poolResource) ModifyPlan(
 
 // warnOfUsers lists the VMs that use a pool which is to be removed from hosts, and says what becomes of them.
 func (r *poolResource) warnOfUsers(
-	ctx context.Context, state *model, removed bool, targets hostset.Set,
+	ctx context.Context, state *model, removed bool, planned types.Set, targets hostset.Set,
 ) (diags diag.Diagnostics) {
 	if r.Data == nil || r.Data.Unknown {
 		return nil
 	}
 	pool, diags := state.pool(ctx)
-	losing := onhosts.Losing(r.Data, state.Hosts, state.HostStates, removed, targets)
+	losing := onhosts.Losing(r.Data, state.Hosts, state.HostStates, removed, planned, targets)
 	effect := "Its data stays. VMs that run don't notice. Without the pool, a VM that stays doesn't start if its " +
 		"definition names the pool."
 	if pool.LosesVolumes() {
@@ -129,7 +129,7 @@ func (r *poolResource) warnOfUsers(
 		effect = "Its data is deleted with it, because on_destroy is \"delete\"."
 	}
 	users := func(ctx context.Context, h *libvirt.Host) ([]string, error) {
-		return storage.PoolUsers(ctx, h, pool.Name, pool.Directory())
+		return storage.PoolUsers(ctx, h, pool)
 	}
 	for _, use := range onhosts.InUse(ctx, losing, state.noun(), users) {
 		diags.AddWarning("Storage pool is in use", use+" "+effect)

@@ -149,7 +149,7 @@ var coldChanges = hcl{
     numatune = { mode = "strict", nodeset = "0" }, balloon = { autodeflate = true } }`,
 	"firmware": `{ boot_menu = { enabled = true } }`,
 	"platform": `{
-    iothreads = 1, hotplug_ports = 1, clock = { offset = "localtime" }, hyperv = { relaxed = true }
+    hotplug_ports = 1, clock = { offset = "localtime" }, hyperv = { relaxed = true }
     features = { vmcoreinfo = true }, smbios = { mode = "sysinfo", system = { serial = "1" } }
     fw_cfg = { "opt/a" = "1" }, seclabel = { dac = { type = "static", label = "+0:+0" } }
   }`,
@@ -158,7 +158,7 @@ var coldChanges = hcl{
   }`,
 	"devices": `{
     tpm = {}, graphics = { keymap = "de" }, video = { model = "virtio" }, sound = { model = "ac97" }
-    panic = { model = "isa" }, iommu = {}, watchdog = {}, serials = { main = { type = "null" } }
+    panic = { model = "isa" }, iommu = {}, serials = { main = { type = "null" } }
     filesystems = { other = { target = "other", source = "/srv", driver = "9p" } }
   }`,
 	"extra_device_xml": `{}`, "qemu_commandline": `{ args = ["-no-shutdown"] }`,
@@ -167,12 +167,12 @@ var coldChanges = hcl{
 // coldAttributes are what the plan of coldChanges refuses.
 var coldAttributes = []string{
 	"cpu.model", "cpu.numa", "cpu.scheduler", "memory.shared", "memory.nosharepages", "memory.allocation",
-	"memory.numatune.mode", "memory.balloon.autodeflate", "firmware.boot_menu.enabled", "platform.iothreads",
+	"memory.numatune.mode", "memory.balloon.autodeflate", "firmware.boot_menu.enabled",
 	"platform.hotplug_ports", "platform.clock.offset", "platform.hyperv.relaxed", "platform.features.vmcoreinfo",
 	"platform.smbios.system", "platform.fw_cfg", "platform.seclabel", "disks.scratch.io", "disks.scratch.serial",
 	"disks.scratch.transient", "interfaces.own.mtu", "interfaces.own.driver.name", "devices.tpm",
 	"devices.graphics.keymap", "devices.video.model", "devices.sound.model", "devices.panic", "devices.iommu",
-	"devices.watchdog", "devices.serials.main", "devices.filesystems.share", "devices.filesystems.other",
+	"devices.serials.main", "devices.filesystems.share", "devices.filesystems.other",
 	"extra_device_xml.shared", "qemu_commandline.args",
 }
 

@@ -77,11 +77,11 @@ func withoutTaken(
 		if !order.IsNull() {
 			continue
 		}
-		order = open(all[key]).int("boot_order")
+		a := open(all[key])
+		order = a.int("boot_order")
 		if !isSet(order) || order.ValueInt64() == 0 {
 			continue
 		}
-		a := open(all[key])
 		switch {
 		case taken[order.ValueInt64()]:
 			a["boot_order"] = types.Int64Null()

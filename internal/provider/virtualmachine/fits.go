@@ -63,18 +63,11 @@ func fitsAttribute(ctx context.Context, a schema.Attribute, v attr.Value, writeO
 }
 
 func fitsObject(ctx context.Context, level attributes, v attr.Value, writeOnlyAllowed bool) bool {
-	if v.IsNull() || v.IsUnknown() {
+	o, ok := v.(interface{ Attributes() map[string]attr.Value })
+	if !ok || v.IsNull() || v.IsUnknown() {
 		return false
 	}
-	var values map[string]attr.Value
-	switch v := v.(type) {
-	case types.Object:
-		values = open(v)
-	case interface{ Attributes() map[string]attr.Value }:
-		values = v.Attributes()
-	default:
-		return false
-	}
+	values := o.Attributes()
 	for name, a := range level {
 		if !fitsAttribute(ctx, a, values[name], writeOnlyAllowed) {
 			return false

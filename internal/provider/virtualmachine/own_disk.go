@@ -360,8 +360,8 @@ func (m *model) warnLost(fenced []string) diag.Diagnostics {
 	}
 	return diag.Diagnostics{diag.NewAttributeWarningDiagnostic(path.Root("disks"), "Disks are lost with their host",
 		fmt.Sprintf("%s If it is created again, these disks, which are made with it, are new:%s\n\nWhat was on them is on "+
-			"host %q alone, unless its storage pool is shared. Restore it from a backup. If the host may come back, remove "+
-			"fenced before anything is applied.", gone, lines.String(), host))}
+			"the fenced host alone, unless its storage pool is shared. Restore it from a backup. If the host may come back, "+
+			"remove fenced before anything is applied.", gone, lines.String()))}
 }
 
 // warnReusedDisks warns about the disks that a new VM would use in place of a VM that is gone, as its host has them. A

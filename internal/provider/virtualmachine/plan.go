@@ -149,7 +149,6 @@ func withoutOther(config, devices types.Map, t types.ObjectType, sources ...stri
 		if !slices.ContainsFunc(sources, func(s string) bool { return !a[s].IsNull() }) {
 			continue
 		}
-		a = open(device)
 		a["other"] = types.StringNull()
 		if slices.ContainsFunc(sources, func(s string) bool { return a[s].IsUnknown() }) {
 			a["other"] = types.StringUnknown()

@@ -229,8 +229,8 @@ func TestAccVolume(t *testing.T) {
 	})
 }
 
-// TestAccVolume_interrupted: a volume that a killed run was creating is created again, and can't be imported before. An
-// old record of a creation says nothing about the volume that is there: it is kept, and can be imported.
+// TestAccVolume_interrupted: a volume that a killed run was creating is created again, and can't be imported before. If
+// that was long ago, the volume is kept, and the user decides: without the record, it can be imported.
 func TestAccVolume_interrupted(t *testing.T) {
 	t.Parallel()
 	l := lab.Open(t)
@@ -287,11 +287,16 @@ func TestAccVolume_interrupted(t *testing.T) {
 	tf.Run(t, "state", "rm", address)
 	before = inode()
 	killed(time.Now().Add(-2 * time.Hour))
-	if out := tf.Fail(t, "apply"); !strings.Contains(out, "isn't known to be the one that an interrupted run") {
+	if out := tf.Fail(t, "apply"); !strings.Contains(out, record.UsageID()) {
 		t.Errorf("the apply says: %s", out)
 	}
-	noRecord()
 	tf.Config(t, imported)
+	if out := tf.Fail(t, "apply"); !strings.Contains(out, "may lack a part of its content") {
+		t.Errorf("the import says: %s", out)
+	}
+	if err := record.End(t.Context(), host); err != nil {
+		t.Fatal(err)
+	}
 	tf.Run(t, "apply")
 	if now := inode(); now != before {
 		t.Errorf("the volume is another one: %s, was %s", now, before)

@@ -142,7 +142,7 @@ func (r *volumeResource) refusesImport(
 	if interrupted {
 		f.Err = fmt.Errorf("%w: a run that was creating it was interrupted, so it may lack a part of its content",
 			libvirt.ErrOperationInvalid)
-		f.Remedy = "Apply without importing it: the provider creates it again."
+		f.Remedy = "Apply without importing it: the provider creates it again, or says what to do."
 	}
 	if f.Err == nil {
 		return false
