@@ -59,7 +59,7 @@ func init() {
 var schedulerColumns = []Attribute{
 	{
 		Name: "type", Place: "@scheduler", Values: schedulerTypes,
-		Doc: "Required. " + schedulerTypeDoc,
+		Doc: "Required: how the threads are scheduled. " + schedulerTypeDoc,
 	},
 	{
 		Name: "priority", Place: "@priority", Kind: Count, Check: between(1, maxPriority),

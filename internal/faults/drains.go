@@ -69,8 +69,8 @@ var drain = []Cell{
 	},
 	{AgentHung, "nothing: the VM is moved, and its agent is still hung", noChanges, nothing, []Test{hungAgent}, ""},
 	{
-		SecondRun, "the second run's plan warns `Host is under another maintenance`. Its apply fails: while the first run " +
-			"drains, after at most a minute, with `... is draining it since ...`. The first run continues",
+		SecondRun, "the second run's plan warns `Host is under another maintenance`. Its apply fails, within a minute " +
+			"if the first run still drains: `... is draining it since ...`. The first run continues",
 		noChanges, nothing,
 		[]Test{twoStates, drainTwice},
 		"",

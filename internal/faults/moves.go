@@ -129,7 +129,7 @@ var postCopy = []Cell{
 		"",
 	},
 	{
-		ProviderKilled, "Terraform ends; the guest runs on the target. If the hosts lose their connection, the guest stops",
+		ProviderKilled, "Terraform ends; the guest runs on the target, and pauses if the hosts lose their connection",
 		"`Broken migration is resumed`", "resumes the migration; the guest continues with all of its memory",
 		[]Test{moveBroken},
 		"",

@@ -167,7 +167,7 @@ func changePool(ctx context.Context, h *libvirt.Host, p Pool, is *libvirt.Storag
 	if err != nil || p.IsIn(*actual) && is.Persistent && !isOutdated {
 		return err
 	}
-	if isOutdated && p.LosesVolumes() && p.IsIn(*actual) { // Nobody has asked for this change here.
+	if isOutdated && p.LosesVolumes() && p.IsIn(*actual) { // No user has asked for this restart.
 		users, err := p.runningUsers(ctx, h)
 		if err != nil {
 			return err

@@ -41,7 +41,7 @@ func (*secretResource) Schema(_ context.Context, _ resource.SchemaRequest, resp 
 		MarkdownDescription: "Manages a libvirt secret, for storage with credentials, encrypted volumes or TLS. The " +
 			"secret has the same UUID on every host in `hosts`. Its value is write-only (Terraform 1.11 or later) and " +
 			"never read back, so a change of the value on a host isn't noticed. A host that you add gets the value from " +
-			"the configuration.",
+			"the configuration. Keep a copy of a passphrase elsewhere: without it, an encrypted volume can't be read.",
 		Attributes: map[string]schema.Attribute{
 			"id": schema.StringAttribute{
 				MarkdownDescription: "UUID of the secret, the same on every host.",

@@ -25,7 +25,7 @@ var graphicsAccessAttributes = attributes{
 	"password_wo": writeOnly("The password. It is written only to the host, neither to the state nor to the " +
 		"plan."),
 	"wo_version": schema.StringAttribute{
-		MarkdownDescription: "Any text, such as `1`. Required. Change it when `password_wo` changes, because Terraform " +
+		MarkdownDescription: "Required: any text, such as `1`. Change it when `password_wo` changes, because Terraform " +
 			"can't see that.",
 		Optional: true,
 	},

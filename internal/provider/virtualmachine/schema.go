@@ -43,9 +43,9 @@ var vmSchema = schema.Schema{
 		"its data** unless its `on_destroy` is `keep`. `{}` removes all. A device stays the same if only its key changes, " +
 		"unless a device of the same kind comes or goes at the same time: change keys in an apply of their own, and read " +
 		"the plan.\n\nA VM that Terraform has marked with `terraform taint`, or that you name with `-replace`, is " +
-		"destroyed before the new one is created. The new VM has the same name and uses the same disks without `pool`. " +
-		"Disks with `pool` are created again, without their data. `create_before_destroy` doesn't work, because two VMs " +
-		"can't have one name.",
+		"destroyed before the new one is created. With `-replace`, the plan doesn't list the data. The new VM has the " +
+		"same name and uses the same disks without `pool`. Disks with `pool` are created again, without their " +
+		"data. `create_before_destroy` doesn't work, because two VMs can't have one name.",
 	Attributes: mergeAttributes(definitionAttributes, policyAttributes, computedAttributes),
 }
 
@@ -63,8 +63,8 @@ var requiredAttributes = attributes{
 var declaredAttributes = attributes{
 	"type": optionalString("Domain type: `kvm` or `qemu`. Default for new VMs: the provider's `default_domain_type`."),
 	"machine_type": optionalString("Machine type. `q35` matches every version of it, such as `pc-q35-7.2`. Another " +
-		"one replaces the VM. Default for new VMs: `q35` on x86, `virt` on ARM and RISC-V, `s390-ccw-virtio` on s390x, " +
-		"`pseries` on POWER."),
+		"kind (`q35` to `pc`) replaces the VM; another version requires a restart. Default for new VMs: `q35` " +
+		"on x86, `virt` on ARM and RISC-V, `s390-ccw-virtio` on s390x, `pseries` on POWER."),
 	"arch": optionalString("Architecture of the guest. A change replaces the VM. Default for new VMs: `x86_64`."),
 	"cpu": nestedAttribute("Virtual CPUs. Set `vcpus`, or a topology of `sockets`, `cores` and `threads`. Default for "+
 		"new VMs: one.", cpuAttributes, cpuType),
@@ -128,7 +128,7 @@ var policyAttributes = attributes{
 	},
 	"run_strategy": schema.StringAttribute{
 		MarkdownDescription: "Whether the VM should run. One of " + value.OneOf(status.RunStrategies) + ". `Always`: " +
-			"yes, also once its host boots. `RerunOnFailure`: started by its creation and after a crash. `Manual`: users " +
+			"yes, also after its host boots. `RerunOnFailure`: started by its creation and after a crash. `Manual`: users " +
 			"decide. `Halted`: no. `Once`: started by its creation only. After a guest stops, [the next " +
 			"apply](../guides/new-vms-and-destroy.md#when-the-guest-stops-or-crashes) acts. Default: `Always`.",
 		Optional:   true,
