@@ -64,7 +64,9 @@ func New(cfg Config) (*Fleet, error) {
 	store := records.NewStore(inv, records.Config{
 		Owner: cfg.Owner, Log: log, DefaultEvictionStrategy: cfg.DefaultEvictionStrategy, Migration: cfg.Migration,
 	})
-	planner := placement.NewPlanner(inv, store, placement.Config{Owner: cfg.Owner, DefaultType: cfg.DefaultDomainType})
+	planner := placement.NewPlanner(inv, store, placement.Config{
+		Owner: cfg.Owner, DefaultType: cfg.DefaultDomainType, Log: log,
+	})
 	mover := move.NewMover(inv, store, planner, move.Config{
 		Owner: cfg.Owner, Limits: cfg.MigrationLimits, Log: log,
 	})

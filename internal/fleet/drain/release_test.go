@@ -26,7 +26,7 @@ func drainerOf(t *testing.T, configs map[string]inventory.HostConfig) *Drainer {
 	}
 
 	store := records.NewStore(hosts, records.Config{Owner: "alice", Log: log})
-	planner := placement.NewPlanner(hosts, store, placement.Config{Owner: "alice"})
+	planner := placement.NewPlanner(hosts, store, placement.Config{Owner: "alice", Log: slog.New(slog.DiscardHandler)})
 	mover := move.NewMover(hosts, store, planner, move.Config{Owner: "alice", Log: log})
 
 	t.Cleanup(func() {

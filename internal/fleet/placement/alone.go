@@ -154,10 +154,7 @@ func (cs *Claims) Alone(ctx context.Context, uuid string, d Desired) error {
 		added := d.newUses(c.disks)
 		c.disks = slices.Concat(c.disks, added)
 
-		// If the host doesn't answer, the start of the VM asks again.
-		if linked, err := cs.withLinks(ctx, answers, c, addedAlike(added)); err == nil {
-			c = linked
-		}
+		c = cs.withLinks(ctx, answers, c, addedAlike(added))
 
 		if err := rivals(answers, c); err != nil {
 			return err
@@ -207,10 +204,7 @@ func (cs *Claims) notAlone(
 
 	c := claim{uuid: own, name: d.Spec.Name, host: host, disks: d.newUses(nil)}
 
-	// If the host doesn't answer, the start of the VM asks again.
-	if linked, err := cs.withLinks(ctx, answers, c, addedAlike(c.disks)); err == nil {
-		c = linked
-	}
+	c = cs.withLinks(ctx, answers, c, addedAlike(c.disks))
 
 	if err := rivals(answers, c); err != nil {
 		return []inventory.Problem{{
@@ -271,9 +265,7 @@ func (cs *Claims) StartAlone(ctx context.Context, vm *inventory.VM, start func()
 		return err
 	}
 
-	if c, err = cs.withLinks(ctx, answers, c, nil); err != nil {
-		return err
-	}
+	c = cs.withLinks(ctx, answers, c, nil)
 
 	if err := rivals(answers, c); err != nil {
 		return err

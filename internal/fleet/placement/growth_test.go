@@ -110,7 +110,7 @@ func testPlanner(t *testing.T) (*Planner, *inventory.Host) {
 		}
 	})
 
-	return NewPlanner(inv, nil, Config{}), inv.Host("h")
+	return NewPlanner(inv, nil, Config{Log: slog.New(slog.DiscardHandler)}), inv.Host("h")
 }
 
 // testVolume creates a thin volume in the pool of libvirt's test driver and returns its path.

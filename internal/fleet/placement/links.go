@@ -2,7 +2,6 @@ package placement
 
 import (
 	"context"
-	"errors"
 	"path"
 	"slices"
 	"strings"
@@ -10,7 +9,6 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migration"
-	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 )
 
 // Two paths may lead to one file, for example through a symbolic link. Definitions don't show that: only the host
@@ -25,15 +23,19 @@ import (
 // A plan that adds no disk asks nothing.
 
 // withLinks returns the claim with the paths by which disks of other VMs lead to its disks on its host. only limits the
-// question to disks and paths for which it returns true; nil means all. If the host can't compare files, only equal
-// paths are one file.
+// question to disks and paths for which it returns true; nil means all. If the host can't compare files, or doesn't in
+// time because a file system hangs, only equal paths are one file: a mount that is dead must not stop the VMs that
+// don't use it.
 func (cs *Claims) withLinks(
 	ctx context.Context, answers []inventory.Reply, c claim, only func(own, other string) bool,
-) (claim, error) {
+) claim {
 	h := cs.hosts.Host(c.host)
 	if h == nil || h.Config.SameFile == nil {
-		return c, nil
+		return c
 	}
+
+	ctx, cancel := context.WithTimeout(ctx, inventory.AskTimeout)
+	defer cancel()
 
 	c.links = map[string]string{}
 
@@ -48,12 +50,10 @@ func (cs *Claims) withLinks(
 		}
 
 		same, err := h.Config.SameFile(ctx, own, others...)
-		if errors.Is(err, libvirt.ErrUnsupported) {
-			return c, nil
-		}
-
 		if err != nil {
-			return c, err
+			cs.log.WarnContext(ctx, "whether disks are one file is unknown", "name", c.name, "path", own, "error", err)
+
+			return c
 		}
 
 		for _, other := range same {
@@ -63,7 +63,7 @@ func (cs *Claims) withLinks(
 		}
 	}
 
-	return c, nil
+	return c
 }
 
 // claimedPaths returns the paths that may be the disk on the claim's host, and which VMs with a claim write to.
@@ -120,9 +120,9 @@ func (cs *Claims) LinkBlockers(
 		return nil, err
 	}
 
-	c, err := cs.withLinks(ctx, answers, claimOf(vm, to.Name), nil)
-	if err != nil || len(c.links) == 0 {
-		return nil, err
+	c := cs.withLinks(ctx, answers, claimOf(vm, to.Name), nil)
+	if len(c.links) == 0 {
+		return nil, nil
 	}
 
 	return rivalBlockers(answers, c), nil

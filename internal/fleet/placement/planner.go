@@ -1,6 +1,8 @@
 package placement
 
 import (
+	"log/slog"
+
 	"golang.org/x/sync/semaphore"
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/admission"
@@ -14,6 +16,7 @@ type Config struct {
 	Owner string
 	// DefaultType is the domain type of VMs that declare none, see inventory.Reply.TypeFor.
 	DefaultType string
+	Log         *slog.Logger
 }
 
 // Planner decides where VMs fit, and reserves capacity for those that are on their way. All methods may be called from
@@ -48,6 +51,7 @@ type Cordons struct {
 // Claims are the names and disks that only one running VM may have.
 type Claims struct {
 	hosts *inventory.Inventory
+	log   *slog.Logger
 	// mutexes are held, by name and by disk, while a VM starts.
 	mutexes admission.Mutexes
 }
@@ -61,7 +65,7 @@ func NewPlanner(hosts *inventory.Inventory, store *records.Store, cfg Config) *P
 		Cordons: &Cordons{
 			hosts: hosts, records: store, capacity: capacity, owner: cfg.Owner, arrivals: newArrivals(hosts.Configured),
 		},
-		Claims: &Claims{hosts: hosts},
+		Claims: &Claims{hosts: hosts, log: cfg.Log},
 		hosts:  hosts, records: store, defaultType: cfg.DefaultType,
 	}
 }
