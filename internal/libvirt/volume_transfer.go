@@ -23,7 +23,9 @@ type volumeTransfer struct {
 
 // transferVolume sends or receives the content of a volume over a connection of its own.
 func (h *Host) transferVolume(ctx context.Context, verb string, t volumeTransfer) error {
-	s := callSpec{operation: verb + " volume " + t.pool + "/" + t.name, timeout: migrateTimeout, late: ErrUnreachable, writes: t.writes}
+	s := callSpec{
+		operation: verb + " volume " + t.pool + "/" + t.name, timeout: migrateTimeout, late: ErrUnreachable, writes: t.writes,
+	}
 	ctx, cancel := h.withDeadline(ctx, s)
 	defer cancel()
 	c, err := h.reserveConnection(ctx)

@@ -12,8 +12,8 @@ import (
 )
 
 // ChangeUsersFirst says what to do about the users of an object that is to be removed.
-const ChangeUsersFirst = "Change or move what stays and uses it first, in an apply of its own. If the resource is replaced, " +
-	"lifecycle { create_before_destroy = true } in it changes what uses it in the same apply"
+const ChangeUsersFirst = "Change or move what stays and uses it first, in an apply of its own. If the resource is " +
+	"replaced, lifecycle { create_before_destroy = true } in it changes what uses it in the same apply"
 
 // User is a VM of a host whose definition uses a network or a network filter.
 type User struct {

@@ -119,9 +119,11 @@ func (d *drainRun) markAgain(ctx context.Context, s hostrecord.Step) error {
 // clearEviction removes the eviction request, wherever the VM is now, unless the request is to leave another host. It
 // also completes the record of a migration whose run was killed, because no other run may do so.
 func (dr *Drainer) clearEviction(ctx context.Context, uuid, host string) error {
+	const purpose = "removing the eviction request of"
+
 	last := inventory.LastKnown{}
 
-	return dr.mover.WithVMLocked(ctx, uuid, last, "requesting the eviction of", func(ctx context.Context, vm *inventory.VM) error {
+	return dr.mover.WithVMLocked(ctx, uuid, last, purpose, func(ctx context.Context, vm *inventory.VM) error {
 		if record := vm.OpenMigration(); record != nil && !vm.Stranded {
 			now, err := dr.mover.CloseRecord(ctx, vm, *record, nil)
 			if err != nil {

@@ -35,7 +35,7 @@ var elsewhere = map[string]string{
 	"virsh dompmwakeup <vm>":           "the lab's guest doesn't sleep; the random operator of the soak uses it",
 	"virsh domjobabort web":            "needs a migration that hangs; the tests of conditions have one",
 
-	"virsh migrate --live --persistent --undefinesource web <URI of the target>": "the tests' moves by hand are made with it",
+	"virsh migrate --live --persistent --undefinesource web <URI of the target>": "the tests' moves by hand use it",
 
 	"terraform apply -var \"ssh_public_key=$(cat ~/.ssh/id_ed25519.pub)\"": "the first VM is made in the same way",
 
