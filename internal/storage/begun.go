@@ -138,8 +138,8 @@ func (s *Storage) removeLeft(ctx context.Context, h *libvirt.Host, before begun,
 	}
 	if !before.isRecent() { // The record stays: it keeps the volume from being imported.
 		return fmt.Errorf("%w: storage pool %q has a volume %q that a run was creating at %s when it was interrupted. It "+
-			"may lack a part of its content, or be another one since then. Look at it. Then remove it with virsh vol-delete, or, "+
-			"if it is whole, remove the record, which is the secret %s of virsh secret-list, with virsh secret-undefine",
+			"may lack a part of its content, or be another one since then. Look at it. Then remove it with virsh vol-delete, "+
+			"or, if it is whole, remove the record, which is the secret %s of virsh secret-list, with virsh secret-undefine",
 			libvirt.ErrOperationInvalid, v.Pool, v.Name, before.Began.Format(time.RFC3339), ref.creation().UsageID())
 	}
 	hosts, err := s.UserHosts(ctx, h.Name(), v.Pool)

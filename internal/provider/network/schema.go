@@ -22,8 +22,8 @@ var networkSchema = schema.Schema{
 		"they are on the hosts. A VM in a network with `nat`, `route`, `open` or `isolated` loses its connections if it is " +
 		"moved, and is moved only with `allow_network_change`. A block that you set replaces the host's, but unset " +
 		"`dhcp.hosts` stay. Reservations, DNS records, DHCP ranges, port groups and the devices of a macvtap network " +
-		"change while the network is active. Other changes require a restart of the network, which disconnects the running VMs " +
-		"that use it: see `update_policy`. The provider doesn't destroy a network that a VM's definition uses.",
+		"change while the network is active. Other changes require a restart of the network, which disconnects the " +
+		"running VMs that use it: see `update_policy`. The provider doesn't destroy a network that a VM's definition uses.",
 	Attributes: map[string]schema.Attribute{
 		"id": schema.StringAttribute{
 			MarkdownDescription: "Same as `name`.", Computed: true,
