@@ -59,8 +59,8 @@ const volumeDescription = "Manages a storage volume that outlives VMs. **Destroy
 	"uses it. With `-replace`, the plan shows no list; the apply fails if something uses the volume.\n\nThe provider " +
 	"finds the volume by pool and name, on its last host first, then on the others. If its VM was moved and the old " +
 	"host keeps the file (`keep_source_disks`), the resource still refers to that file, and not to the copy that the VM " +
-	"uses. If several other hosts have a volume of this name and don't share the pool, the plan fails. If its host doesn't " +
-	"answer or its pool isn't active, the volume stays in the state."
+	"uses. If several other hosts have a volume of this name and don't share the pool, the plan fails. If its host " +
+	"doesn't answer or its pool isn't active, the volume stays in the state."
 
 // Schema describes the resource.
 func (*volumeResource) Schema(_ context.Context, _ resource.SchemaRequest, resp *resource.SchemaResponse) {
