@@ -251,6 +251,11 @@ func TestDown_leavesNothing(t *testing.T) {
 		if err := l.Up(ctx); err != nil && patience == stepTimeout {
 			t.Errorf("the lab doesn't come up: %v", err)
 		}
+		if patience == stepTimeout {
+			if _, err := l.Hosts[0].Virsh(ctx, "list"); err != nil { // The virsh that answers is kept.
+				t.Error(err)
+			}
+		}
 		cancel()
 		if kept, err := l.KeepProgram("/bin/echo"); err != nil {
 			t.Errorf("the lab keeps no program: %v", err)

@@ -83,6 +83,9 @@ func (l *Lab) bringUp(ctx context.Context, h *Host) error {
 func (l *Lab) Down(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, upTimeout)
 	defer cancel()
+	for _, h := range l.Hosts {
+		shells.forget(h.SocketURI())
+	}
 	var errs []error
 	// The directories tell which machines there may be, whatever number of hosts the description has.
 	dirs, err := os.ReadDir(filepath.Join(l.Dir, "machines"))

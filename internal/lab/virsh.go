@@ -95,7 +95,7 @@ func (p *shellPool) keep(uri string, s *shell) {
 	p.idle[uri] = append(p.idle[uri], s)
 }
 
-// forget ends those of a libvirtd that is gone for good.
+// forget ends those of a libvirtd that goes for good.
 func (p *shellPool) forget(uri string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
