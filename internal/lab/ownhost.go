@@ -25,9 +25,9 @@ func (l *Lab) StartHost(t testing.TB) *Host {
 	return l.startHost(t, false)
 }
 
-// StartFreshHost is StartHost for a host on which nothing was set up after the installation of libvirt: QEMU runs as
-// the distribution's user, polkit decides who may use libvirt, the network "default" is defined and off, and there is
-// no storage pool.
+// StartFreshHost starts a host of the test's own on which nothing was set up after the installation of libvirt: QEMU
+// runs as the distribution's user, polkit decides who may use libvirt, the network "default" is defined and off, and
+// there is no storage pool.
 func (l *Lab) StartFreshHost(t testing.TB) *Host {
 	t.Helper()
 	return l.startHost(t, true)

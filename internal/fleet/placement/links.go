@@ -106,8 +106,8 @@ func addedAlike(added []domain.DiskUse) func(own, other string) bool {
 	}
 }
 
-// LinkBlockers is ClaimBlockers for a move that is about to begin: it also finds disks that the target reaches through
-// another path.
+// LinkBlockers returns a blocker for each VM whose disk is the same file on the target as one of the VM's, through
+// another path. It asks the target, so it is for a running VM that is about to move.
 func (cs *Claims) LinkBlockers(
 	ctx context.Context, vm *inventory.VM, to *inventory.Host,
 ) ([]migration.Blocker, error) {
