@@ -6,7 +6,9 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/lab"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/acctest"
 )
 
@@ -85,10 +87,21 @@ func (u *user) firstVM(t *testing.T) (dir string) {
 	return dir
 }
 
-// logsIn logs in as the README says, and returns for how long the guest has been up.
+// logsIn logs in as the README says, and returns for how long the guest has been up. Where the README says to try again, it
+// does: the bridge of libvirt's own network forwards nothing for the four seconds after the VM has come to the host.
 func (u *user) logsIn(t *testing.T, dir string) (uptime float64) {
 	t.Helper()
-	said := u.prints(t, dir, login, "echo \"guest $(id -un) $(hostname) $(cat /sys/block/vda/size)\"; cat /proc/uptime\n")
+	command, began := u.printed(login), time.Now()
+	var said string
+	lab.Await(t, "the login to have a route to the guest", func() bool {
+		var err error
+		said, err = u.tries(t, dir, command, "echo \"guest $(id -un) $(hostname) $(cat /sys/block/vda/size)\"; cat /proc/uptime\n")
+		if err != nil && !strings.Contains(said, "No route to host") {
+			t.Fatalf("%s: %v\n%s", command, err, said)
+		}
+		return err == nil
+	})
+	u.step(command, began)
 	_, answer, found := strings.Cut(said, "guest ops web 41943040\n")
 	if _, err := fmt.Sscan(answer, &uptime); !found || err != nil {
 		t.Fatalf("the guest says %q: %v", said, err)
