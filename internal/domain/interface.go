@@ -67,7 +67,7 @@ var interfaceRules = map[string]rule{
 		effect: restart, why: "While the VM runs, an interface can move only between networks and bridges.",
 	},
 	"interfaces.*.connection virtual port": {
-		effect: restart, why: "Before 11.0.0, libvirt can't move ports of Open vSwitch.",
+		effect: restart, why: "Before 10.8.0, libvirt can't move ports of Open vSwitch.",
 	},
 	"interfaces.*.connection port group": {effect: restart, why: keepsPortGroup},
 	"interfaces.*.link_up":               {effect: live, step: Update, why: "The link of the running VM is set."},

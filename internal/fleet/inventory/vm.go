@@ -113,7 +113,7 @@ func NewVM(a Reply) (*VM, error) {
 	}
 
 	vm.PersistentSpec, vm.LiveSpec = p.persistentSpec, p.LiveSpec
-	if vm.LiveSpec != nil && fixesVirtualPorts(a.Info) {
+	if vm.LiveSpec != nil && refusesVirtualPortChange(a.Info) {
 		live := *vm.LiveSpec // all readers share the parsed one
 		live.FixedVirtualPorts = true
 		vm.LiveSpec = &live
@@ -124,12 +124,12 @@ func NewVM(a Reply) (*VM, error) {
 	return vm, nil
 }
 
-// fixesVirtualPorts reports whether the host's libvirt refuses to connect a running VM's interface to another network
-// if the interface has a virtual port, such as one of Open vSwitch, before or after ("unable to change config on
-// 'network' network type"). libvirt's commit c7ea694f7d5 of 2024 lifted that; 11.0.0 is the first release of the year
-// after.
-func fixesVirtualPorts(info *libvirt.HostInfo) bool {
-	return info.Driver == "QEMU" && !info.LibvirtVersion.AtLeast(11, 0, 0)
+// refusesVirtualPortChange reports whether the host's libvirt refuses to connect a running VM's interface to another
+// network if the interface has a virtual port, such as one of Open vSwitch, before or after ("unable to change config
+// on 'network' network type"). Since 10.8.0 it can ("network/qemu: fix some cases where device-update of a network
+// interface was failing", in its release notes).
+func refusesVirtualPortChange(info *libvirt.HostInfo) bool {
+	return info.Driver == "QEMU" && !info.LibvirtVersion.AtLeast(10, 8, 0)
 }
 
 // IsNotFound says that a VM, or something that it needs, doesn't exist.

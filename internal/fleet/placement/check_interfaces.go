@@ -85,7 +85,7 @@ func fitsLiveConnections(ctx context.Context, a inventory.Reply, vm *inventory.V
 			if n.Name == d.Spec.Interfaces[key].Network && n.VirtualPort != "" {
 				problems = append(problems, inventory.Problem{
 					Attribute: c.Path, Detail: fmt.Sprintf("its libvirt %s can't connect an interface of a running VM to "+
-						"network %q, which gives it a virtual port (%s): that needs libvirt 11.0.0", a.Info.LibvirtVersion,
+						"network %q, which gives it a virtual port (%s): that needs libvirt 10.8.0", a.Info.LibvirtVersion,
 						n.Name, n.VirtualPort),
 					Remedy: fmt.Sprintf("Declare virtual_port = { type = %q } in the interface, too: then the change is made by "+
 						"a restart, if update_policy allows it.", n.VirtualPort),

@@ -269,7 +269,7 @@ func TestAccInterface_running(t *testing.T) {
 	ofSwitch := "network      = virtfleet_network.switch.name, mac = " + quote(switchMAC)
 	c.refused(t, hcl{"interfaces": strings.Replace(c.config["interfaces"], ofSwitch,
 		strings.Replace(ofSwitch, "virtfleet_network.switch.name", `"default"`, 1), 1)}, "Change needs a restart",
-		"interfaces.switch.network: Before 11.0.0, libvirt can't move ports of Open vSwitch")
+		"interfaces.switch.network: Before 10.8.0, libvirt can't move ports of Open vSwitch")
 	c.refused(t, hcl{"interfaces": strings.Replace(c.config["interfaces"], "bridge = "+quote(plainBridge),
 		"network = virtfleet_network.switch.name", 1)}, "interfaces.lan.network", interfaceHost,
 		"can't connect an interface of a running VM to network", "openvswitch", "Declare virtual_port")
