@@ -94,12 +94,9 @@ type Attribute struct {
 	// the user.
 	Live StepKind
 	Why  string
-	// Cold says why a running VM can't take this change, although it can take others; if it is nil or returns "", the
-	// VM can take it.
-	Cold func(have, want string) string
-	// Busy says why a running VM can't take this change because of its devices; if it is nil or returns "", the VM can
-	// take it.
-	Busy func(have Spec, want string) string
+	// Cold says why this running VM can't change from one value to another, although others can, or although it can
+	// take other values; if it is nil or returns "", the VM can take it.
+	Cold func(vm Spec, have, want string) string
 	// Threads returns the numbers of the threads that an element says the VM has, where the live call sets which there
 	// are.
 	Threads func(e *etree.Element) []int64
@@ -125,19 +122,12 @@ type Attribute struct {
 	path string
 }
 
-// cold returns what Cold returns, and busy what Busy returns.
-func (a Attribute) cold(have, want string) string {
+// cold returns what Cold returns.
+func (a Attribute) cold(vm Spec, have, want string) string {
 	if a.Cold == nil {
 		return ""
 	}
-	return a.Cold(have, want)
-}
-
-func (a Attribute) busy(have Spec, want string) string {
-	if a.Busy == nil {
-		return ""
-	}
-	return a.Busy(have, want)
+	return a.Cold(vm, have, want)
 }
 
 // fact returns the key of the attribute in Values: the whole path for an attribute of a VM, the name for one of a

@@ -137,10 +137,8 @@ func changesOf(found []change) []Change {
 // addRow adds a change of an attribute, whose effect is given by the attribute itself.
 func (c *classifier) addRow(path string, a Attribute, have, want, key string) {
 	found := change{Change: Change{Path: path, Live: a.Live != 0, Why: a.Why}, step: a.Live, key: key, block: c.block}
-	for _, why := range []string{a.cold(have, want), a.busy(c.have, want)} {
-		if why != "" {
-			found.Live, found.Why, found.step = false, why, 0
-		}
+	if why := a.cold(c.have, have, want); why != "" {
+		found.Live, found.Why, found.step = false, why, 0
 	}
 	c.found = append(c.found, found)
 }

@@ -111,7 +111,7 @@ func schedulerQuota(name, what, period string) Attribute {
 func pins(name, place, thread string, live StepKind, why, doc string) Attribute {
 	return Attribute{
 		Name: name, Place: place, Kind: Texts, Live: live, Normal: normalPins, Why: why,
-		Cold: func(have, want string) string {
+		Cold: func(_ Spec, have, want string) string {
 			now := ParseTexts(want)
 			for one := range ParseTexts(have) {
 				if now[one] == "" {
@@ -135,7 +135,7 @@ func pins(name, place, thread string, live StepKind, why, doc string) Attribute 
 	}
 }
 
-func cantBeUndone(_, want string) string {
+func cantBeUndone(_ Spec, _, want string) string {
 	if want == "" {
 		return "The value can be changed in a running VM, but not removed."
 	}

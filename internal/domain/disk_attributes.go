@@ -167,7 +167,7 @@ var ioTuneRows = func() []Attribute {
 			dropEmpty(limits, e)
 			return nil
 		},
-		Cold: func(_, want string) string {
+		Cold: func(_ Spec, _, want string) string {
 			if want == "" {
 				return "A running disk can't leave its group."
 			}

@@ -43,10 +43,8 @@ func Effects() []Effect {
 			}
 			at := join(path, a.Name)
 			all = append(all, Effect{Path: at, Live: a.Live != 0, Why: a.Why})
-			for _, why := range []string{a.liveRemovalBlocker(), a.busy(Spec{BusyIOThread: 1}, "")} {
-				if why != "" {
-					all = append(all, Effect{Path: at, Why: why})
-				}
+			if why := a.liveRemovalBlocker(); why != "" {
+				all = append(all, Effect{Path: at, Why: why})
 			}
 		}
 	}
@@ -64,9 +62,6 @@ func Effects() []Effect {
 
 // liveRemovalBlocker says why a running VM can't lose the attribute's value; "" means that it can.
 func (a Attribute) liveRemovalBlocker() string {
-	if a.Cold == nil {
-		return ""
-	}
 	value := "1"
 	switch a.Kind {
 	case Texts:
@@ -79,7 +74,7 @@ func (a Attribute) liveRemovalBlocker() string {
 		value = FormatTable(map[string]Row{"0": row})
 	default:
 	}
-	return a.Cold(value, "")
+	return a.cold(Spec{BusyIOThread: 1}, value, "")
 }
 
 // documentedPaths returns the attributes that a rule is about. The rule may be one of several cases of an attribute.

@@ -203,7 +203,7 @@ func vlanTags(value string) string {
 	return ""
 }
 
-func vlanCold(have, want string) string {
+func vlanCold(_ Spec, have, want string) string {
 	if have == "" || want == "" {
 		return "An interface gets or loses tags only when it is plugged in."
 	}

@@ -12,27 +12,28 @@ var iothreadsGroup = Group{
 	Attributes: []Attribute{{
 		Name: "iothreads", Kind: Count, Zero: true, Check: between(1, 512), Live: SetIOThreads, Threads: ioThreads,
 		Why: "I/O threads are added or removed.",
-		Busy: func(have Spec, want string) string {
-			if have.BusyIOThread > positive(want) || want == "" && have.BusyIOThread > 0 {
+		Cold: func(vm Spec, _, want string) string {
+			if count, _ := number(want); vm.BusyIOThread > count {
 				return "A device uses the I/O thread."
 			}
 			return ""
 		},
 		Read: func(e *etree.Element) string { return text(child(e, "iothreads")) },
 		Write: func(e *etree.Element, value string) error {
+			count, _ := number(value) // "" is none
 			for _, one := range children(child(e, "iothreadids"), "iothread") {
-				if id, _ := number(attr(one, "id")); id > positive(value) || value == "" {
+				if id, _ := number(attr(one, "id")); id > count {
 					drop(one)
 				}
 			}
 			dropEmpty(child(e, "iothreadids"), e)
 			for _, pin := range children(child(e, "cputune"), "iothreadpin") {
-				if id, _ := number(attr(pin, "iothread")); id > positive(value) || value == "" {
+				if id, _ := number(attr(pin, "iothread")); id > count {
 					drop(pin)
 				}
 			}
 			for _, one := range children(child(e, "cputune"), "iothreadsched") {
-				keepThreads(one, "iothreads", func(id int) bool { return value != "" && id <= positive(value) })
+				keepThreads(one, "iothreads", func(id int) bool { return id <= count })
 			}
 			setChild(e, "iothreads", value, "vcpus", "vcpu", "currentMemory", "memory")
 			return nil

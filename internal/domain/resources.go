@@ -27,7 +27,7 @@ var resourcesGroup = Group{
 		{
 			Name: "blkio_devices", Kind: Table, Read: readBlkioDevices, Write: writeBlkioDevices, Columns: blkioColumns,
 			Live: SetBlkioDevices, Why: "Weights and limits are set in the running VM.",
-			Cold: func(have, want string) string {
+			Cold: func(_ Spec, have, want string) string {
 				next := ParseTable(want)
 				for path, row := range ParseTable(have) {
 					if row["weight"] != "" && next[path]["weight"] == "" {
