@@ -4,11 +4,11 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/hashicorp/terraform-plugin-framework/datasource/schema"
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/status"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/value"
 )
 
 // Condition is one condition in Terraform's state.
@@ -72,16 +72,17 @@ func Attribute() schema.MapNestedAttribute {
 		MarkdownDescription: "Conditions by type. Every condition is always present. If no layer reports it, its status is " +
 			"`Unknown`. " + described(),
 		NestedObject: schema.NestedAttributeObject{Attributes: map[string]schema.Attribute{
-			"type":   computedString("Type of the condition, which is also its key."),
-			"status": computedString("`True`, `False` or `Unknown`."),
-			"reason": computedString("Reason as one word. The guide [Condition " +
+			"type":   value.ReportedString("Type of the condition, which is also its key."),
+			"status": value.ReportedString("`True`, `False` or `Unknown`."),
+			"reason": value.ReportedString("Reason as one word. The guide [Condition " +
 				"reasons](../guides/condition-reasons.md) explains each."),
-			"message": computedString("Reason in a sentence. If there are several, such as all blockers, it names all of them."),
-			"last_transition_time": computedString(
+			"message": value.ReportedString("Reason in a sentence. If there are several, such as all blockers, it " +
+				"names all of them."),
+			"last_transition_time": value.ReportedString(
 				"When the status changed (RFC 3339). Null if unknown. It is known for a migration, save or dump in " +
 					"progress, a request to leave a host, an unfinished creation, a stale definition that a migration " +
 					"left, and a start or end of QEMU."),
-			"layer": computedString(
+			"layer": value.ReportedString(
 				"Layer that reported the condition: `connection` (does the host answer), `fleet` (what several " +
 					"hosts report), `metadata` (this provider's record in the domain), `libvirt`, `qemu` or `guest-agent`."),
 		}},
@@ -93,25 +94,9 @@ func FromFacts(f status.Facts) map[string]Condition {
 	all := make(map[string]Condition)
 	for _, c := range status.Conditions(f) {
 		all[c.Type] = Condition{
-			Type: c.Type, Status: string(c.Status), Reason: orNull(c.Reason), Message: orNull(c.Message),
-			LastTransitionTime: timeOrNull(c.Since), Layer: orNull(string(c.Layer)),
+			Type: c.Type, Status: string(c.Status), Reason: value.TextOrNull(c.Reason), Message: value.TextOrNull(c.Message),
+			LastTransitionTime: value.TimeOrNull(c.Since), Layer: value.TextOrNull(string(c.Layer)),
 		}
 	}
 	return all
-}
-
-// orNull returns nil for "".
-func orNull(s string) *string {
-	if s == "" {
-		return nil
-	}
-	return &s
-}
-
-// timeOrNull returns nil for the zero time.
-func timeOrNull(t time.Time) *string {
-	if t.IsZero() {
-		return nil
-	}
-	return orNull(t.UTC().Format(time.RFC3339))
 }

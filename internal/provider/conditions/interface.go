@@ -5,6 +5,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/status"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/value"
 )
 
 // networkInterface is what all sources together report about one interface.
@@ -26,24 +27,24 @@ func interfacesAttribute() schema.ListNestedAttribute {
 		MarkdownDescription: "Network interfaces, merged by MAC address from all sources: first those of the definition, " +
 			"in its order, then up to ten that only the guest knows.",
 		NestedObject: schema.NestedAttributeObject{Attributes: map[string]schema.Attribute{
-			"name": computedString(
+			"name": value.ReportedString(
 				"Key of the interface in the VM's `interfaces`. Null for one that only the guest knows."),
-			"mac":        computedString("MAC address."),
-			"ip_address": computedString("First of `ip_addresses`."),
+			"mac":        value.ReportedString("MAC address."),
+			"ip_address": value.ReportedString("First of `ip_addresses`."),
 			"ip_addresses": schema.ListAttribute{
 				Computed: true, ElementType: types.StringType,
 				MarkdownDescription: "Addresses, IPv4 first, from the guest agent if it reported the interface, otherwise from " +
 					"DHCP leases and ARP.",
 			},
-			"interface_name": computedString("Name in the guest, such as `eth0`. Only the guest agent reports it."),
-			"host_device":    computedString("Device on the host, such as `vnet3`."),
-			"info_source": computedString(
+			"interface_name": value.ReportedString("Name in the guest, such as `eth0`. Only the guest agent reports it."),
+			"host_device":    value.ReportedString("Device on the host, such as `vnet3`."),
+			"info_source": value.ReportedString(
 				"Sources that reported the interface, joined with \", \": `domain`, `guest-agent`, `lease` " +
 					"(libvirt's DHCP server), `arp` (the host's neighbours)."),
 			"link_up": schema.BoolAttribute{
 				Computed: true, MarkdownDescription: "Whether the link is up, by the definition. Null if unknown.",
 			},
-			"queue_count": computedNumber("Number of queues."),
+			"queue_count": value.ReportedNumber("Number of queues."),
 		}},
 	}
 }
@@ -52,7 +53,8 @@ func fromInterfaces(all []status.Interface) []networkInterface {
 	models := []networkInterface{}
 	for _, i := range all {
 		m := networkInterface{
-			Name: orNull(i.Name), MAC: orNull(i.MAC), InterfaceName: orNull(i.GuestName), HostDevice: orNull(i.Device),
+			Name: value.TextOrNull(i.Name), MAC: value.TextOrNull(i.MAC), InterfaceName: value.TextOrNull(i.GuestName),
+			HostDevice: value.TextOrNull(i.Device),
 			InfoSource: i.InfoSource, LinkUp: i.LinkUp, IPAddresses: []string{},
 		}
 		for _, a := range i.Addresses {

@@ -14,6 +14,7 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/guestinfo"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/migrationoptions"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/onevm"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/value"
 )
 
 // parts are the keys of unavailable.
@@ -62,11 +63,11 @@ func (m model) fromObservation(ctx context.Context, o *observe.Observation) (mod
 		return m, nil
 	}
 	m.Selection = onevm.Of(o.VM)
-	m.Host, m.StatusReason = &o.VM.Host, orNull(o.VM.StatusReason())
+	m.Host, m.StatusReason = &o.VM.Host, value.TextOrNull(o.VM.StatusReason())
 	if known := o.Facts.Blockers.Value; known != nil {
 		m.Blockers = migrationoptions.FromBlockers(*known)
 	}
-	m.Eviction, m.Evacuation = evacuationsteps.FromRule(o.Rule), orNull(o.Facts.EvictedFrom)
+	m.Eviction, m.Evacuation = evacuationsteps.FromRule(o.Rule), value.TextOrNull(o.Facts.EvictedFrom)
 	m.ActiveHosts = make(map[string]string, len(o.Facts.ActiveHosts))
 	for host, role := range o.Facts.ActiveHosts {
 		m.ActiveHosts[host] = string(role)
@@ -99,26 +100,19 @@ func cpuAttribute() schema.SingleNestedAttribute {
 		MarkdownDescription: "Virtual CPUs that the VM has now, or would start with. The configuration may differ: " +
 			"see the conditions `HotVCPUChange` and `RestartRequired`.",
 		Attributes: map[string]schema.Attribute{
-			"vcpus":   computedNumber("Number of virtual CPUs online."),
-			"sockets": computedNumber("Number of sockets online. Null if the virtual CPUs don't fill them."),
-			"cores":   computedNumber("Cores per socket."),
-			"threads": computedNumber("Threads per core."),
+			"vcpus":   value.ReportedNumber("Number of virtual CPUs online."),
+			"sockets": value.ReportedNumber("Number of sockets online. Null if the virtual CPUs don't fill them."),
+			"cores":   value.ReportedNumber("Cores per socket."),
+			"threads": value.ReportedNumber("Threads per core."),
 		},
 	}
 }
 
 func fromCPU(cpu domain.CPU) *cpuTopology {
 	return &cpuTopology{
-		VCPUs: int64Pointer(cpu.VCPUs), Sockets: int64Pointer(cpu.Sockets), Cores: int64Pointer(cpu.Cores),
-		Threads: int64Pointer(cpu.Threads),
+		VCPUs: value.WholeOrNull(cpu.VCPUs), Sockets: value.WholeOrNull(cpu.Sockets), Cores: value.WholeOrNull(cpu.Cores),
+		Threads: value.WholeOrNull(cpu.Threads),
 	}
-}
-
-func int64Pointer(n *int) *int64 {
-	if n == nil {
-		return nil
-	}
-	return new(int64(*n))
 }
 
 // memory is how much memory the guest had, has and should have.
@@ -133,11 +127,11 @@ func memoryAttribute() schema.SingleNestedAttribute {
 		Computed:            true,
 		MarkdownDescription: "The guest's memory.",
 		Attributes: map[string]schema.Attribute{
-			"guest_at_boot_bytes": computedNumber(
+			"guest_at_boot_bytes": value.ReportedNumber(
 				"Memory that the VM started with, or would start with, without memory that was added later."),
-			"guest_current_bytes": computedNumber(
+			"guest_current_bytes": value.ReportedNumber(
 				"Memory that the guest has now, without what the balloon took. Null while the VM is off."),
-			"guest_requested_bytes": computedNumber("Memory in the definition. Null for a VM without a definition."),
+			"guest_requested_bytes": value.ReportedNumber("Memory in the definition. Null for a VM without a definition."),
 		},
 	}
 }
@@ -145,16 +139,13 @@ func memoryAttribute() schema.SingleNestedAttribute {
 func fromMemory(o *observe.Observation) *memory {
 	m := &memory{}
 	if o.BootMemory > 0 {
-		m.AtBoot = wholeNumber(o.BootMemory)
+		m.AtBoot = new(value.Whole(o.BootMemory))
 	}
-	if live := o.VM.LiveSpec; live != nil && live.Memory.Size != nil {
-		m.Current = wholeNumber(*live.Memory.Size)
+	if live := o.VM.LiveSpec; live != nil {
+		m.Current = value.WholeOrNull(live.Memory.Size)
 	}
-	if persistent := o.VM.PersistentSpec; persistent != nil && persistent.Memory.Size != nil {
-		m.Requested = wholeNumber(*persistent.Memory.Size)
+	if persistent := o.VM.PersistentSpec; persistent != nil {
+		m.Requested = value.WholeOrNull(persistent.Memory.Size)
 	}
 	return m
 }
-
-// wholeNumber converts a count to Terraform's numbers.
-func wholeNumber(n uint64) *int64 { return new(int64(n)) } //nolint:gosec // Nothing here comes near 8 EiB.

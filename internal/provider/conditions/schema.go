@@ -13,6 +13,7 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/guestinfo"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/migrationoptions"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/onevm"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/value"
 )
 
 // Schema describes the data source.
@@ -45,12 +46,13 @@ func ownAttributes() map[string]schema.Attribute {
 				"`AgentVersionNotSupported` may be `Unknown`, and `QEMUNotLiveMigratable` isn't reported. libvirt then marks the " +
 				"VM as tainted (`custom-ga-command`, `custom-monitor`), which has no effect. Default: `false`.",
 		},
-		"host":  computedString("Host that the VM is on. Null if unknown."),
-		"phase": computedString("Phase of the VM, as KubeVirt names it: `Running`, `Succeeded`, `Failed` or `Unknown`."),
-		"status": computedString("Status of the VM, as KubeVirt prints it: `Running`, `Stopped`, `Paused`, `Migrating`, " +
-			"`Starting`, `Stopping`, `Unknown`; or `Failed` if it crashed, could not be started, or lost a part of its " +
-			"memory in post-copy."),
-		"status_reason": computedString("libvirt's reason for the status."),
+		"host": value.ReportedString("Host that the VM is on. Null if unknown."),
+		"phase": value.ReportedString("Phase of the VM, as KubeVirt names it: `Running`, `Succeeded`, `Failed` or " +
+			"`Unknown`."),
+		"status": value.ReportedString("Status of the VM, as KubeVirt prints it: `Running`, `Stopped`, `Paused`, " +
+			"`Migrating`, `Starting`, `Stopping`, `Unknown`; or `Failed` if it crashed, could not be started, or lost a " +
+			"part of its memory in post-copy."),
+		"status_reason": value.ReportedString("libvirt's reason for the status."),
 		"ready": schema.BoolAttribute{
 			Computed: true, MarkdownDescription: "Whether the guest runs. `ready` of the VM's resource also waits for its " +
 				"`wait_for`. Null if unknown.",
@@ -64,7 +66,7 @@ func ownAttributes() map[string]schema.Attribute {
 				"`virtfleet_migration`, a change of `host`, or a drain. Moves by other tools aren't recorded. Null if there is " +
 				"none. What wasn't reported is null."),
 		"eviction": evacuationsteps.RuleAttribute(),
-		"evacuation_host": computedString(
+		"evacuation_host": value.ReportedString(
 			"Host that the VM was asked to leave, see `EvictionRequested`. Null if there is no such " +
 				"request."),
 		"active_hosts": schema.MapAttribute{
@@ -93,14 +95,4 @@ func ownAttributes() map[string]schema.Attribute {
 			MarkdownDescription: "Why something is unknown, by source: `" + strings.Join(parts, "`, `") + "`.",
 		},
 	}
-}
-
-// computedString returns a computed string attribute.
-func computedString(description string) schema.StringAttribute {
-	return schema.StringAttribute{Computed: true, MarkdownDescription: description}
-}
-
-// computedNumber returns a computed attribute for a whole number.
-func computedNumber(description string) schema.Int64Attribute {
-	return schema.Int64Attribute{Computed: true, MarkdownDescription: description}
 }

@@ -6,6 +6,8 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/attr"
 	"github.com/hashicorp/terraform-plugin-framework/datasource/schema"
 	"github.com/hashicorp/terraform-plugin-framework/types"
+
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/value"
 )
 
 // field is one number or word of an object. The attribute in the schema and the source of the value are in one place,
@@ -36,10 +38,7 @@ func boolField[S any](name, description string, get func(S) *bool) field[S] {
 // wholeField returns a field for bytes and counts.
 func wholeField[S any](name, description string, get func(S) *uint64) field[S] {
 	return field[S]{name, description, types.Int64Type, func(s S) attr.Value {
-		if v := get(s); v != nil {
-			return types.Int64Value(int64(*v)) //nolint:gosec // no counter of libvirt's gets there
-		}
-		return types.Int64Null()
+		return types.Int64PointerValue(value.WholeOrNull(get(s)))
 	}}
 }
 

@@ -109,7 +109,7 @@ func (f *facts) object() attr.Value {
 	if s.Perf != nil {
 		events := map[string]attr.Value{}
 		for event, n := range s.Perf {
-			events[event] = types.Int64Value(int64(n)) //nolint:gosec // no counter of libvirt's gets there
+			events[event] = types.Int64Value(value.Whole(n))
 		}
 		perf = types.MapValueMust(types.Int64Type, events)
 	}

@@ -4,6 +4,7 @@ import (
 	datasource "github.com/hashicorp/terraform-plugin-framework/datasource/schema"
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/evacuation"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/value"
 )
 
 // Rule is the rule that applies to a VM when its host is drained.
@@ -16,9 +17,7 @@ type Rule struct {
 
 // RuleAttribute returns the attribute of a data source for a Rule.
 func RuleAttribute() datasource.SingleNestedAttribute {
-	text := func(description string) datasource.StringAttribute {
-		return datasource.StringAttribute{Computed: true, MarkdownDescription: description}
-	}
+	text := value.ReportedString
 	return datasource.SingleNestedAttribute{
 		Computed: true,
 		MarkdownDescription: "What a drain of the host would do with the VM, from the VM's own strategy, the policies " +

@@ -8,8 +8,6 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework-validators/stringvalidator"
 	"github.com/hashicorp/terraform-plugin-framework/attr"
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema"
-	"github.com/hashicorp/terraform-plugin-framework/resource/schema/planmodifier"
-	"github.com/hashicorp/terraform-plugin-framework/resource/schema/stringplanmodifier"
 	"github.com/hashicorp/terraform-plugin-framework/schema/validator"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
@@ -32,11 +30,7 @@ const Precedence = "Only one policy applies to a VM, chosen in this order: the p
 
 // Attributes returns the schema of a policy: its own attributes, and those of Common.
 func Attributes(own map[string]schema.Attribute) map[string]schema.Attribute {
-	own["id"] = schema.StringAttribute{
-		MarkdownDescription: "UUID of the policy.",
-		Computed:            true,
-		PlanModifiers:       []planmodifier.String{stringplanmodifier.UseStateForUnknown()},
-	}
+	own["id"] = value.StableString("UUID of the policy.")
 	own["name"] = schema.StringAttribute{
 		MarkdownDescription: "Name of the policy in plans, messages and imports. Two policies of one kind can't have the " +
 			"same name. Default: its `id`.",

@@ -6,6 +6,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/datasource/schema"
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/value"
 )
 
 // user is a logged-in user.
@@ -33,9 +34,9 @@ func usersAttribute() schema.ListNestedAttribute {
 		Computed:            true,
 		MarkdownDescription: "Users who are logged in. Empty if there are none.",
 		NestedObject: schema.NestedAttributeObject{Attributes: map[string]schema.Attribute{
-			"name":       computedString("Name of the user."),
-			"domain":     computedString("Domain of the account, on Windows."),
-			"login_time": computedString("When the user logged in (RFC 3339)."),
+			"name":       value.ReportedString("Name of the user."),
+			"domain":     value.ReportedString("Domain of the account, on Windows."),
+			"login_time": value.ReportedString("When the user logged in (RFC 3339)."),
 		}},
 	}
 }
@@ -58,8 +59,8 @@ func vcpusAttribute() schema.SingleNestedAttribute {
 		Computed:            true,
 		MarkdownDescription: "The virtual CPUs, as the guest sees them.",
 		Attributes: map[string]schema.Attribute{
-			"present": computedNumber("Number of virtual CPUs that the guest sees."),
-			"online":  computedNumber("Number of virtual CPUs that the guest uses."),
+			"present": value.ReportedNumber("Number of virtual CPUs that the guest sees."),
+			"online":  value.ReportedNumber("Number of virtual CPUs that the guest uses."),
 		},
 	}
 }
@@ -70,9 +71,9 @@ func fromUsers(all []libvirt.GuestUser) []user {
 	}
 	models := []user{}
 	for _, u := range all {
-		m := user{Name: orNull(u.Name), Domain: orNull(u.Domain)}
+		m := user{Name: value.TextOrNull(u.Name), Domain: value.TextOrNull(u.Domain)}
 		if u.LoginTimeMS != nil {
-			m.LoginTime = orNull(time.UnixMilli(*wholeNumber(*u.LoginTimeMS)).UTC().Format(time.RFC3339))
+			m.LoginTime = value.TimeOrNull(time.UnixMilli(value.Whole(*u.LoginTimeMS)))
 		}
 		models = append(models, m)
 	}

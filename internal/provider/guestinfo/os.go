@@ -35,9 +35,7 @@ var OSType = map[string]attr.Type{
 
 // OSAttribute returns the attribute for the guest's operating system.
 func OSAttribute() schema.SingleNestedAttribute {
-	text := func(description string) schema.StringAttribute {
-		return schema.StringAttribute{Computed: true, MarkdownDescription: description}
-	}
+	text := value.ReportedString
 	return schema.SingleNestedAttribute{
 		Computed:            true,
 		MarkdownDescription: "Operating system of the guest, as its `os-release` and kernel say.",

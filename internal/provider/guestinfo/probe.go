@@ -57,10 +57,10 @@ func probeResultAttribute() schema.SingleNestedAttribute {
 		Attributes: map[string]schema.Attribute{
 			"exited": schema.BoolAttribute{Computed: true, MarkdownDescription: "Whether the command ended in " +
 				"time."},
-			"exit_status":  computedNumber("Exit status of the command. Null if it didn't exit by itself."),
-			"signal":       computedNumber("Signal that ended the command. Null if none did."),
-			"output":       computedString("Standard output of the command."),
-			"error_output": computedString("Standard error of the command."),
+			"exit_status":  value.ReportedNumber("Exit status of the command. Null if it didn't exit by itself."),
+			"signal":       value.ReportedNumber("Signal that ended the command. Null if none did."),
+			"output":       value.ReportedString("Standard output of the command."),
+			"error_output": value.ReportedString("Standard error of the command."),
 			"truncated": schema.BoolAttribute{
 				Computed: true, MarkdownDescription: "Whether the command wrote more than the agent keeps.",
 			},

@@ -5,6 +5,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/value"
 )
 
 // filesystem is a mounted filesystem.
@@ -40,18 +41,18 @@ func filesystemsAttribute() schema.ListNestedAttribute {
 		Computed:            true,
 		MarkdownDescription: "Filesystems that are mounted from disks, with their usage.",
 		NestedObject: schema.NestedAttributeObject{Attributes: map[string]schema.Attribute{
-			"mount_point": computedString("Directory where the filesystem is mounted."),
-			"name":        computedString("Name of the filesystem's device in the guest, such as `vda1`."),
-			"type":        computedString("Type, such as `ext4`."),
-			"total_bytes": computedNumber("Size, as the agent reports it. Null if it doesn't report it."),
-			"used_bytes":  computedNumber("Used bytes. Null if the agent doesn't report it."),
+			"mount_point": value.ReportedString("Directory where the filesystem is mounted."),
+			"name":        value.ReportedString("Name of the filesystem's device in the guest, such as `vda1`."),
+			"type":        value.ReportedString("Type, such as `ext4`."),
+			"total_bytes": value.ReportedNumber("Size, as the agent reports it. Null if it doesn't report it."),
+			"used_bytes":  value.ReportedNumber("Used bytes. Null if the agent doesn't report it."),
 			"disks": schema.ListNestedAttribute{
 				Computed:            true,
 				MarkdownDescription: "Disks that the filesystem is on.",
 				NestedObject: schema.NestedAttributeObject{Attributes: map[string]schema.Attribute{
-					"target": computedString("Name of the disk in the VM's definition, such as `vda`."),
-					"serial": computedString("Serial number."),
-					"device": computedString("Device in the guest, such as `/dev/vda`."),
+					"target": value.ReportedString("Name of the disk in the VM's definition, such as `vda`."),
+					"serial": value.ReportedString("Serial number."),
+					"device": value.ReportedString("Device in the guest, such as `/dev/vda`."),
 				}},
 			},
 		}},
@@ -63,12 +64,12 @@ func disksAttribute() schema.ListNestedAttribute {
 		Computed:            true,
 		MarkdownDescription: "Disks and partitions, as the guest sees them.",
 		NestedObject: schema.NestedAttributeObject{Attributes: map[string]schema.Attribute{
-			"name":        computedString("Device in the guest, such as `/dev/vda`."),
-			"target":      computedString("Name of the disk in the VM's definition, such as `vda`."),
-			"guest_alias": computedString("Another name of the device in the guest, such as its device mapper name."),
-			"bus": computedString("Bus that the guest sees the disk on. Null if the host's libvirt doesn't report it; " +
-				"9.0 doesn't."),
-			"serial": computedString("Serial number."),
+			"name":        value.ReportedString("Device in the guest, such as `/dev/vda`."),
+			"target":      value.ReportedString("Name of the disk in the VM's definition, such as `vda`."),
+			"guest_alias": value.ReportedString("Another name of the device in the guest, such as its device mapper name."),
+			"bus": value.ReportedString("Bus that the guest sees the disk on. Null if the host's libvirt doesn't " +
+				"report it; 9.0 doesn't."),
+			"serial": value.ReportedString("Serial number."),
 			"partition": schema.BoolAttribute{
 				Computed: true, MarkdownDescription: "Whether the device is a partition.",
 			},
@@ -87,12 +88,12 @@ func fromFilesystems(all []libvirt.GuestFilesystem) []filesystem {
 	models := []filesystem{}
 	for _, f := range all {
 		m := filesystem{
-			MountPoint: orNull(f.MountPoint), Name: orNull(f.Name), Type: orNull(f.Type),
-			TotalBytes: wholeOrNull(f.TotalBytes), UsedBytes: wholeOrNull(f.UsedBytes), Disks: []filesystemDisk{},
+			MountPoint: value.TextOrNull(f.MountPoint), Name: value.TextOrNull(f.Name), Type: value.TextOrNull(f.Type),
+			TotalBytes: value.WholeOrNull(f.TotalBytes), UsedBytes: value.WholeOrNull(f.UsedBytes), Disks: []filesystemDisk{},
 		}
 		for _, d := range f.Disks {
 			m.Disks = append(m.Disks, filesystemDisk{
-				Target: orNull(d.Alias), Serial: orNull(d.Serial), Device: orNull(d.Device),
+				Target: value.TextOrNull(d.Alias), Serial: value.TextOrNull(d.Serial), Device: value.TextOrNull(d.Device),
 			})
 		}
 		models = append(models, m)
@@ -107,8 +108,9 @@ func fromDisks(all []libvirt.GuestDisk) []disk {
 	models := []disk{}
 	for _, d := range all {
 		models = append(models, disk{
-			Name: orNull(d.Name), Target: orNull(d.Alias), GuestAlias: orNull(d.GuestAlias), Bus: orNull(d.GuestBus),
-			Serial: orNull(d.Serial), Partition: d.Partition, Dependencies: append([]string{}, d.Dependencies...),
+			Name: value.TextOrNull(d.Name), Target: value.TextOrNull(d.Alias), GuestAlias: value.TextOrNull(d.GuestAlias),
+			Bus:    value.TextOrNull(d.GuestBus),
+			Serial: value.TextOrNull(d.Serial), Partition: d.Partition, Dependencies: append([]string{}, d.Dependencies...),
 		})
 	}
 	return models

@@ -8,6 +8,7 @@ import (
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/observe"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/value"
 )
 
 // details are the facts about a host that are read only if `include` names them.
@@ -32,11 +33,11 @@ func detailAttributes() map[string]schema.Attribute {
 			Computed:            true,
 			MarkdownDescription: "The VMs that the host knows, by id." + asked,
 			NestedObject: schema.NestedAttributeObject{Attributes: map[string]schema.Attribute{
-				"name": computedString("Name of the VM."),
-				"role": computedString(
+				"name": value.ReportedString("Name of the VM."),
+				"role": value.ReportedString(
 					"Role of the host: `active` if the VM runs there; `source` or `target` while it moves; `defined` " +
 						"if it is off; `leftover` if this host has a stale definition of it. Null if unknown."),
-				"status": computedString("Status of the VM, as KubeVirt prints it."),
+				"status": value.ReportedString("Status of the VM, as KubeVirt prints it."),
 			}},
 		},
 	}
@@ -73,9 +74,9 @@ func numaAttribute() schema.ListNestedAttribute {
 		Computed:            true,
 		MarkdownDescription: "The host's NUMA cells, in the order of their numbers." + asked,
 		NestedObject: schema.NestedAttributeObject{Attributes: map[string]schema.Attribute{
-			"id":           computedNumber("Number of the cell."),
-			"memory_bytes": computedNumber("Memory of the cell."),
-			"unused_memory_bytes": computedNumber(
+			"id":           value.ReportedNumber("Number of the cell."),
+			"memory_bytes": value.ReportedNumber("Memory of the cell."),
+			"unused_memory_bytes": value.ReportedNumber(
 				"Memory of the cell that is unused now. The host's file cache counts as used. The " +
 					"memory that may still be committed to VMs is the host's `free_memory_bytes`."),
 			"cpus": schema.ListAttribute{
@@ -91,9 +92,9 @@ func numaAttribute() schema.ListNestedAttribute {
 				Computed: true, MarkdownDescription: "Memory of the cell by size of pages. The larger ones are huge " +
 					"pages.",
 				NestedObject: schema.NestedAttributeObject{Attributes: map[string]schema.Attribute{
-					"size_bytes": computedNumber("Size of a page."),
-					"total":      computedNumber("Number of pages of this size."),
-					"free": computedNumber("Number of pages of this size that are free now. Null if the host " +
+					"size_bytes": value.ReportedNumber("Size of a page."),
+					"total":      value.ReportedNumber("Number of pages of this size."),
+					"free": value.ReportedNumber("Number of pages of this size that are free now. Null if the host " +
 						"doesn't report it."),
 				}},
 			},
@@ -109,7 +110,7 @@ func fromNUMA(cells []libvirt.NUMACell, free []libvirt.NUMAFree) []numaCell {
 	all := make([]numaCell, len(cells))
 	for i, c := range cells {
 		cell := numaCell{
-			ID: int64(c.ID), MemoryBytes: wholeNumber(c.MemoryBytes), UnusedBytes: wholeNumber(free[i].MemoryBytes),
+			ID: int64(c.ID), MemoryBytes: value.Whole(c.MemoryBytes), UnusedBytes: value.Whole(free[i].MemoryBytes),
 			CPUs:      []int64{},
 			Distances: make(map[string]int64, len(c.Distances)), Pages: []pagePool{},
 		}
@@ -120,9 +121,9 @@ func fromNUMA(cells []libvirt.NUMACell, free []libvirt.NUMAFree) []numaCell {
 			cell.Distances[strconv.Itoa(to)] = int64(distance)
 		}
 		for _, p := range c.Pages {
-			pool := pagePool{SizeBytes: wholeNumber(p.SizeBytes), Total: wholeNumber(p.Pages)}
+			pool := pagePool{SizeBytes: value.Whole(p.SizeBytes), Total: value.Whole(p.Pages)}
 			if n, known := free[i].Pages[p.SizeBytes]; known {
-				pool.Free = new(wholeNumber(n))
+				pool.Free = new(value.Whole(n))
 			}
 			cell.Pages = append(cell.Pages, pool)
 		}
@@ -145,9 +146,10 @@ func cpuAttribute() schema.SingleNestedAttribute {
 		Computed:            true,
 		MarkdownDescription: "What VMs can get as a CPU here." + asked,
 		Attributes: map[string]schema.Attribute{
-			"domain_type": computedString("Domain type that `cpu` is for: that of VMs without `type`."),
-			"host_model":  computedString("CPU model of `cpu.mode = \"host-model\"`. Null if the host has no such mode."),
-			"vendor":      computedString("Vendor of `host_model`."),
+			"domain_type": value.ReportedString("Domain type that `cpu` is for: that of VMs without `type`."),
+			"host_model": value.ReportedString("CPU model of `cpu.mode = \"host-model\"`. Null if the host has no " +
+				"such mode."),
+			"vendor": value.ReportedString("Vendor of `host_model`."),
 			"features": schema.ListAttribute{
 				Computed: true, ElementType: types.StringType,
 				MarkdownDescription: "Features that `cpu.mode = \"host-model\"` adds to `host_model`.",
@@ -166,8 +168,9 @@ func fromCPU(c *libvirt.GuestCPUs, domainType string) *cpu {
 		return nil
 	}
 	return &cpu{
-		DomainType: domainType, HostModel: orNull(c.HostModel), Vendor: orNull(c.Vendor), Features: c.Features,
-		Models: c.Models,
+		DomainType: domainType, HostModel: value.TextOrNull(c.HostModel), Vendor: value.TextOrNull(c.Vendor),
+		Features: c.Features,
+		Models:   c.Models,
 	}
 }
 
@@ -190,15 +193,15 @@ func sysinfoAttribute() schema.SingleNestedAttribute {
 		MarkdownDescription: "What the host's firmware reports about the host (SMBIOS). Null if it reports nothing: " +
 			"see `unavailable`." + asked,
 		Attributes: map[string]schema.Attribute{
-			"manufacturer": computedString("Manufacturer of the host."),
-			"product":      computedString("Product name."),
-			"version":      computedString("Version of the product."),
-			"serial":       computedString("Serial number."),
-			"uuid":         computedString("UUID from the manufacturer."),
-			"family":       computedString("Product family."),
-			"bios_vendor":  computedString("Vendor of the firmware."),
-			"bios_version": computedString("Version of the firmware."),
-			"bios_date":    computedString("Date of the firmware."),
+			"manufacturer": value.ReportedString("Manufacturer of the host."),
+			"product":      value.ReportedString("Product name."),
+			"version":      value.ReportedString("Version of the product."),
+			"serial":       value.ReportedString("Serial number."),
+			"uuid":         value.ReportedString("UUID from the manufacturer."),
+			"family":       value.ReportedString("Product family."),
+			"bios_vendor":  value.ReportedString("Vendor of the firmware."),
+			"bios_version": value.ReportedString("Version of the firmware."),
+			"bios_date":    value.ReportedString("Date of the firmware."),
 		},
 	}
 }
@@ -208,9 +211,10 @@ func fromSysinfo(s *libvirt.Sysinfo) *sysinfo {
 		return nil
 	}
 	return &sysinfo{
-		Manufacturer: orNull(s.Manufacturer), Product: orNull(s.Product), Version: orNull(s.Version),
-		Serial: orNull(s.Serial), UUID: orNull(s.UUID), Family: orNull(s.Family), BIOSVendor: orNull(s.BIOSVendor),
-		BIOSVersion: orNull(s.BIOSVersion), BIOSDate: orNull(s.BIOSDate),
+		Manufacturer: value.TextOrNull(s.Manufacturer), Product: value.TextOrNull(s.Product),
+		Version: value.TextOrNull(s.Version), Serial: value.TextOrNull(s.Serial), UUID: value.TextOrNull(s.UUID),
+		Family: value.TextOrNull(s.Family), BIOSVendor: value.TextOrNull(s.BIOSVendor),
+		BIOSVersion: value.TextOrNull(s.BIOSVersion), BIOSDate: value.TextOrNull(s.BIOSDate),
 	}
 }
 
@@ -227,7 +231,7 @@ func fromVirtualMachines(list []observe.HostedVM) map[string]virtualMachine {
 	}
 	all := make(map[string]virtualMachine, len(list))
 	for _, vm := range list {
-		all[vm.UUID] = virtualMachine{Name: vm.Name, Role: orNull(vm.Role), Status: vm.Status}
+		all[vm.UUID] = virtualMachine{Name: vm.Name, Role: value.TextOrNull(vm.Role), Status: vm.Status}
 	}
 	return all
 }

@@ -2,7 +2,6 @@ package host
 
 import (
 	"context"
-	"time"
 
 	"github.com/hashicorp/terraform-plugin-framework/attr"
 	"github.com/hashicorp/terraform-plugin-framework/diag"
@@ -111,10 +110,7 @@ func FromStatus(ctx context.Context, s observe.HostStatus) (Model, diag.Diagnost
 		m.Cordoned = new(s.Cordon != nil)
 	}
 	if c := s.Cordon; c != nil {
-		m.Cordon = &cordon{Owner: c.Owner, Reason: c.Why}
-		if !c.Since.IsZero() {
-			m.Cordon.Since = new(c.Since.UTC().Format(time.RFC3339))
-		}
+		m.Cordon = &cordon{Owner: c.Owner, Reason: c.Why, Since: value.TimeOrNull(c.Since)}
 	}
 	if s.Err == nil {
 		networks := append([]string{}, s.Networks...)
@@ -145,4 +141,4 @@ func versionOrNull(v libvirt.Version) types.String {
 }
 
 // memoryNumber converts an amount of memory to Terraform's numbers.
-func memoryNumber(n uint64) types.Int64 { return types.Int64Value(wholeNumber(n)) }
+func memoryNumber(n uint64) types.Int64 { return types.Int64Value(value.Whole(n)) }

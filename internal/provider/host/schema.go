@@ -7,6 +7,8 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/datasource"
 	"github.com/hashicorp/terraform-plugin-framework/datasource/schema"
 	"github.com/hashicorp/terraform-plugin-framework/types"
+
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/value"
 )
 
 // Schema describes the data source.
@@ -70,9 +72,9 @@ func cordonAttributes() map[string]schema.Attribute {
 		"cordon": schema.SingleNestedAttribute{
 			Computed: true, MarkdownDescription: "Cordon of the host. Null if the host isn't cordoned.",
 			Attributes: map[string]schema.Attribute{
-				"owner":  computedString("Terraform run that cordoned the host, as `<user>@<computer>`."),
-				"since":  computedString("When it was cordoned (RFC 3339)."),
-				"reason": computedString("Reason of the maintenance."),
+				"owner":  value.ReportedString("Terraform run that cordoned the host, as `<user>@<computer>`."),
+				"since":  value.ReportedString("When it was cordoned (RFC 3339)."),
+				"reason": value.ReportedString("Reason of the maintenance."),
 			},
 		},
 		"unavailable": schema.MapAttribute{

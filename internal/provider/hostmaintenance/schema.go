@@ -33,11 +33,8 @@ func (r *Resource) Schema(ctx context.Context, _ resource.SchemaRequest, resp *r
 			"If a drain fails, is cancelled or is killed, see [When a drain stops](../guides/when-a-drain-stops.md). For " +
 			"everything else, see [Draining a host](../guides/draining-a-host.md).",
 		Attributes: map[string]schema.Attribute{
-			"id": schema.StringAttribute{
-				MarkdownDescription: "Id of this maintenance, recorded on the host. Another maintenance of the same host " +
-					"neither ends it nor restores what it moved.", Computed: true,
-				PlanModifiers: []planmodifier.String{stringplanmodifier.UseStateForUnknown()},
-			},
+			"id": value.StableString("Id of this maintenance, recorded on the host. Another maintenance of the same host " +
+				"neither ends it nor restores what it moved."),
 			"host": schema.StringAttribute{
 				MarkdownDescription: "Name of the host in the provider's `hosts`.", Required: true,
 				PlanModifiers: []planmodifier.String{stringplanmodifier.RequiresReplace()},

@@ -64,7 +64,7 @@ func (*imageResource) Schema(ctx context.Context, _ resource.SchemaRequest, resp
 	resp.Schema = schema.Schema{
 		MarkdownDescription: imageDescription,
 		Attributes: map[string]schema.Attribute{
-			"id": computedString("`<pool>/<volume>`. Disks and volumes refer to the image by this id. New content gets " +
+			"id": value.StableString("`<pool>/<volume>`. Disks and volumes refer to the image by this id. New content gets " +
 				"a new id. The plan of an existing VM whose disk refers to it fails; volumes **are replaced, without their " +
 				"data**. Set `lifecycle { ignore_changes = [...] }` there to keep them."),
 			"name": schema.StringAttribute{
@@ -117,9 +117,9 @@ func (*imageResource) Schema(ctx context.Context, _ resource.SchemaRequest, resp
 				ElementType: types.StringType,
 				Optional:    true,
 			},
-			"volume":       computedString("Name of the volume."),
-			"sha256":       computedString("SHA-256 of the decompressed content."),
-			"format":       computedString("Format: `qcow2` or `raw`, read from the image itself."),
+			"volume":       value.StableString("Name of the volume."),
+			"sha256":       value.StableString("SHA-256 of the decompressed content."),
+			"format":       value.StableString("Format: `qcow2` or `raw`, read from the image itself."),
 			"virtual_size": computedQuantity("Size of the disk that a guest sees, such as `2Gi`."),
 			"superseded": schema.ListAttribute{
 				MarkdownDescription: "Copies of earlier content that disks are still based on. Once no disk is based " +
@@ -135,13 +135,6 @@ func (*imageResource) Schema(ctx context.Context, _ resource.SchemaRequest, resp
 				UpdateDescription: "For the same after a change. Default: `1h`.",
 			}),
 		},
-	}
-}
-
-func computedString(description string) schema.Attribute {
-	return schema.StringAttribute{
-		MarkdownDescription: description, Computed: true,
-		PlanModifiers: []planmodifier.String{stringplanmodifier.UseStateForUnknown()},
 	}
 }
 

@@ -41,11 +41,9 @@ func (m *model) fromFleet(vm *fleet.VM, all []fleet.MoveCandidate, effective mig
 	fitting := []string{}
 	for _, c := range all {
 		host := hostModel{
-			Fits: types.BoolValue(c.Fits()), Current: types.BoolValue(c.Current), FreeMemory: types.Int64Null(),
-			Method: value.NewStringOrNull(c.Method), Blockers: migrationoptions.FromBlockers(c.Blockers),
-		}
-		if c.FreeMemory != nil {
-			host.FreeMemory = types.Int64Value(int64(*c.FreeMemory)) //nolint:gosec // No memory is that large.
+			Fits: types.BoolValue(c.Fits()), Current: types.BoolValue(c.Current),
+			FreeMemory: types.Int64PointerValue(value.WholeOrNull(c.FreeMemory)),
+			Method:     value.NewStringOrNull(c.Method), Blockers: migrationoptions.FromBlockers(c.Blockers),
 		}
 		m.Hosts[c.Host] = host
 		if c.Fits() {

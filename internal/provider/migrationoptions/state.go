@@ -160,7 +160,7 @@ func fromStatistics(s domain.MigrationStatistics) types.Object {
 	}
 	remaining := types.Int64Null()
 	if s.DiskTotal > 0 {
-		remaining = types.Int64Value(int64(s.DiskRemaining)) //nolint:gosec // No disk is that large.
+		remaining = types.Int64Value(value.Whole(s.DiskRemaining))
 	}
 	return types.ObjectValueMust(statisticsType.AttrTypes, map[string]attr.Value{
 		"elapsed_seconds":         fromMilliseconds(s.Elapsed),
@@ -168,7 +168,7 @@ func fromStatistics(s domain.MigrationStatistics) types.Object {
 		"setup_seconds":           fromMilliseconds(s.Setup),
 		"data_total_bytes":        int64OrNull(s.Total),
 		"data_processed_bytes":    int64OrNull(s.Processed),
-		"data_remaining_bytes":    types.Int64Value(int64(s.Remaining)), //nolint:gosec // No memory is that large.
+		"data_remaining_bytes":    types.Int64Value(value.Whole(s.Remaining)),
 		"disk_total_bytes":        int64OrNull(s.DiskTotal),
 		"disk_processed_bytes":    int64OrNull(s.DiskProcessed),
 		"disk_remaining_bytes":    remaining,
@@ -193,7 +193,7 @@ func int64OrNull(n uint64) types.Int64 {
 	if n == 0 {
 		return types.Int64Null()
 	}
-	return types.Int64Value(int64(n)) //nolint:gosec // No memory is that large.
+	return types.Int64Value(value.Whole(n))
 }
 
 func timeOrNull(t time.Time) types.String {

@@ -25,10 +25,7 @@ var networkSchema = schema.Schema{
 		"change while the network is active. Other changes require a restart of the network, which disconnects the " +
 		"running VMs that use it: see `update_policy`. The provider doesn't destroy a network that a VM's definition uses.",
 	Attributes: map[string]schema.Attribute{
-		"id": schema.StringAttribute{
-			MarkdownDescription: "Same as `name`.", Computed: true,
-			PlanModifiers: []planmodifier.String{stringplanmodifier.UseStateForUnknown()},
-		},
+		"id": value.StableString("Same as `name`."),
 		"name": schema.StringAttribute{
 			MarkdownDescription: "Name of the network on every host.", Required: true,
 			PlanModifiers: []planmodifier.String{stringplanmodifier.RequiresReplace()},

@@ -6,6 +6,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema/stringplanmodifier"
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/onhosts"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/value"
 )
 
 var replaced = []planmodifier.String{stringplanmodifier.RequiresReplace()}
@@ -15,10 +16,7 @@ var hostSchema = schema.Schema{
 		"restarted. The network's `virtfleet_network` must not set `ips[*].dhcp.hosts`, because the network then " +
 		"removes reservations that aren't in that list.",
 	Attributes: map[string]schema.Attribute{
-		"id": schema.StringAttribute{
-			MarkdownDescription: "Network and MAC address or DUID: `lan/52:54:00:12:34:56`.", Computed: true,
-			PlanModifiers: []planmodifier.String{stringplanmodifier.UseStateForUnknown()},
-		},
+		"id": value.StableString("Network and MAC address or DUID: `lan/52:54:00:12:34:56`."),
 		"network": schema.StringAttribute{
 			MarkdownDescription: "Name of the network.", Required: true, PlanModifiers: replaced,
 		},

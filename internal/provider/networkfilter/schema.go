@@ -13,6 +13,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/onhosts"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/value"
 )
 
 var priority = []validator.Int64{int64validator.Between(-1000, 1000)}
@@ -22,10 +23,7 @@ var filterSchema = schema.Schema{
 		"change applies to running VMs at once. The provider doesn't destroy a filter that a VM's definition or " +
 		"another filter uses.",
 	Attributes: map[string]schema.Attribute{
-		"id": schema.StringAttribute{
-			MarkdownDescription: "Same as `name`.", Computed: true,
-			PlanModifiers: []planmodifier.String{stringplanmodifier.UseStateForUnknown()},
-		},
+		"id": value.StableString("Same as `name`."),
 		"name": schema.StringAttribute{
 			MarkdownDescription: "Name of the filter on every host.", Required: true,
 			PlanModifiers: []planmodifier.String{stringplanmodifier.RequiresReplace()},

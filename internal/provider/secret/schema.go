@@ -43,11 +43,7 @@ func (*secretResource) Schema(_ context.Context, _ resource.SchemaRequest, resp 
 			"never read back, so a change of the value on a host isn't noticed. A host that you add gets the value from " +
 			"the configuration. Keep a copy of a passphrase elsewhere: without it, an encrypted volume can't be read.",
 		Attributes: map[string]schema.Attribute{
-			"id": schema.StringAttribute{
-				MarkdownDescription: "UUID of the secret, the same on every host.",
-				Computed:            true,
-				PlanModifiers:       []planmodifier.String{stringplanmodifier.UseStateForUnknown()},
-			},
+			"id": value.StableString("UUID of the secret, the same on every host."),
 			"usage": schema.StringAttribute{
 				MarkdownDescription: "Usage of the secret. One of " + value.OneOf(libvirt.SecretUsages()) + ". `volume` is " +
 					"the passphrase of an encrypted volume, `iscsi` also the password of a web server. No attribute of this " +

@@ -36,11 +36,7 @@ func (*poolResource) Schema(_ context.Context, _ resource.SchemaRequest, resp *r
 			"pools](../guides/storage-pools.md) says which attributes each type needs, " +
 			"and what running VMs notice of such a change.",
 		Attributes: map[string]schema.Attribute{
-			"id": schema.StringAttribute{
-				MarkdownDescription: "Same as `name`.",
-				Computed:            true,
-				PlanModifiers:       []planmodifier.String{stringplanmodifier.UseStateForUnknown()},
-			},
+			"id":   value.StableString("Same as `name`."),
 			"name": replacedString("Name of the pool, unique on each host."),
 			"type": schema.StringAttribute{
 				MarkdownDescription: "Type of the pool. Disks with `pool` of a VM require `dir`, `fs` or `netfs`. Volumes " +
@@ -93,7 +89,7 @@ func replacedString(description string) schema.Attribute {
 	}
 }
 
-func computedString(description string) schema.Attribute {
+func optionalString(description string) schema.Attribute {
 	return schema.StringAttribute{
 		MarkdownDescription: description, Optional: true, Validators: []validator.String{stringvalidator.LengthAtLeast(1)},
 	}
@@ -105,16 +101,16 @@ func targetAttribute() schema.Attribute {
 			"`iscsi-direct` need none.",
 		Optional: true,
 		Attributes: map[string]schema.Attribute{
-			"path": computedString("Directory of the volumes or of their device nodes. Required for `dir`, `fs`, `netfs`, " +
+			"path": optionalString("Directory of the volumes or of their device nodes. Required for `dir`, `fs`, `netfs`, " +
 				"`disk`, `iscsi`, `scsi` and `mpath`."),
 			"permissions": schema.SingleNestedAttribute{
 				MarkdownDescription: "Permissions of the directory, if it is created.",
 				Optional:            true,
 				Attributes: map[string]schema.Attribute{
-					"mode":  computedString("Mode in octal, such as `0711`."),
-					"owner": computedString("Numeric id of the owner."),
-					"group": computedString("Numeric id of the group."),
-					"label": computedString("SELinux label."),
+					"mode":  optionalString("Mode in octal, such as `0711`."),
+					"owner": optionalString("Numeric id of the owner."),
+					"group": optionalString("Numeric id of the group."),
+					"label": optionalString("SELinux label."),
 				},
 			},
 		},
@@ -127,9 +123,9 @@ func sourceAttribute() schema.Attribute {
 			"need none. [Storage pools](../guides/storage-pools.md#what-each-type-needs) lists what each type needs.",
 		Optional: true,
 		Attributes: map[string]schema.Attribute{
-			"name":   computedString("Volume group, RBD pool, Gluster volume or ZFS pool."),
-			"dir":    computedString("Directory on the server, for `netfs` and `gluster`."),
-			"format": computedString("Filesystem, partition table or protocol, such as `ext4`, `gpt`, `nfs`, `lvm2`."),
+			"name":   optionalString("Volume group, RBD pool, Gluster volume or ZFS pool."),
+			"dir":    optionalString("Directory on the server, for `netfs` and `gluster`."),
+			"format": optionalString("Filesystem, partition table or protocol, such as `ext4`, `gpt`, `nfs`, `lvm2`."),
 			"devices": schema.ListAttribute{
 				MarkdownDescription: "Block devices, or the target of an iSCSI pool (its IQN).",
 				ElementType:         types.StringType,
@@ -145,16 +141,16 @@ func sourceAttribute() schema.Attribute {
 					"port": schema.Int64Attribute{MarkdownDescription: "Port. Default: the protocol's own.", Optional: true},
 				}},
 			},
-			"initiator":        computedString("IQN by which an iSCSI server identifies the host."),
-			"protocol_version": computedString("NFS version."),
+			"initiator":        optionalString("IQN by which an iSCSI server identifies the host."),
+			"protocol_version": optionalString("NFS version."),
 			"adapter": schema.SingleNestedAttribute{
 				MarkdownDescription: "SCSI adapter of a pool of type `scsi`.",
 				Optional:            true,
 				Attributes: map[string]schema.Attribute{
-					"type":   computedString("Type of the adapter: `scsi_host` or `fc_host`."),
-					"name":   computedString("Name of the adapter, such as `scsi_host3`."),
-					"parent": computedString("Parent of a virtual adapter."), "wwnn": computedString("World wide node name."),
-					"wwpn": computedString("World wide port name."),
+					"type":   optionalString("Type of the adapter: `scsi_host` or `fc_host`."),
+					"name":   optionalString("Name of the adapter, such as `scsi_host3`."),
+					"parent": optionalString("Parent of a virtual adapter."), "wwnn": optionalString("World wide node name."),
+					"wwpn": optionalString("World wide port name."),
 				},
 			},
 			"auth": schema.SingleNestedAttribute{

@@ -9,6 +9,7 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/policy"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/status"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/evacuationsteps"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/value"
 )
 
 // model is the data source's state.
@@ -81,26 +82,13 @@ func fromListed(listed fleet.Listed, facts status.Facts) virtualMachine {
 	if vm == nil {
 		return m
 	}
-	m.Eviction, m.Evacuation = evacuationsteps.FromRule(listed.Rule), orNull(facts.EvictedFrom)
-	m.Host, m.StatusReason = &vm.Host, orNull(vm.StatusReason())
-	m.RunStrategy, m.Labels = orNull(vm.Metadata.RunStrategy), vm.Metadata.Labels
+	m.Eviction, m.Evacuation = evacuationsteps.FromRule(listed.Rule), value.TextOrNull(facts.EvictedFrom)
+	m.Host, m.StatusReason = &vm.Host, value.TextOrNull(vm.StatusReason())
+	m.RunStrategy, m.Labels = value.TextOrNull(vm.Metadata.RunStrategy), vm.Metadata.Labels
 	if m.Labels == nil {
 		m.Labels = map[string]string{}
 	}
 	spec := vm.CurrentSpec()
-	if spec.CPU.VCPUs != nil {
-		m.VCPUs = new(int64(*spec.CPU.VCPUs))
-	}
-	if spec.Memory.Size != nil {
-		m.MemoryBytes = new(int64(*spec.Memory.Size)) //nolint:gosec // No VM has 8 EiB.
-	}
+	m.VCPUs, m.MemoryBytes = value.WholeOrNull(spec.CPU.VCPUs), value.WholeOrNull(spec.Memory.Size)
 	return m
-}
-
-// orNull returns nil for "".
-func orNull(s string) *string {
-	if s == "" {
-		return nil
-	}
-	return &s
 }

@@ -70,12 +70,7 @@ func (d *DataSource) Schema(_ context.Context, _ datasource.SchemaRequest, resp 
 }
 
 func vmAttributes() map[string]schema.Attribute {
-	text := func(description string) schema.StringAttribute {
-		return schema.StringAttribute{Computed: true, MarkdownDescription: description}
-	}
-	number := func(description string) schema.Int64Attribute {
-		return schema.Int64Attribute{Computed: true, MarkdownDescription: description}
-	}
+	text, number := value.ReportedString, value.ReportedNumber
 	return map[string]schema.Attribute{
 		"name": text("Name of the VM. Names are unique on a host, not in a fleet."),
 		"host": text("Host that the VM is on. Null if that isn't certain, see `error`."),

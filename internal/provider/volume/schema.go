@@ -67,7 +67,7 @@ func (*volumeResource) Schema(_ context.Context, _ resource.SchemaRequest, resp 
 	resp.Schema = schema.Schema{
 		MarkdownDescription: volumeDescription,
 		Attributes: map[string]schema.Attribute{
-			"id":   computedString("`<pool>/<name>`. Disks refer to the volume by this id."),
+			"id":   value.StableString("`<pool>/<name>`. Disks refer to the volume by this id."),
 			"name": replacedString("Name of the volume, unique in its pool."),
 			"pool": replacedString("Name of the storage pool."),
 			"host": schema.StringAttribute{
@@ -138,17 +138,10 @@ func (*volumeResource) Schema(_ context.Context, _ resource.SchemaRequest, resp 
 					},
 				},
 			},
-			"path": computedString("Path on its host."),
-			"current_host": computedString("Host that has the volume. If hosts share the pool: the host through which the " +
-				"volume was created or last found."),
+			"path": value.StableString("Path on its host."),
+			"current_host": value.StableString("Host that has the volume. If hosts share the pool: the host through " +
+				"which the volume was created or last found."),
 		},
-	}
-}
-
-func computedString(description string) schema.Attribute {
-	return schema.StringAttribute{
-		MarkdownDescription: description, Computed: true,
-		PlanModifiers: []planmodifier.String{stringplanmodifier.UseStateForUnknown()},
 	}
 }
 
