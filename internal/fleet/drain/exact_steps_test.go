@@ -82,4 +82,11 @@ func TestStepChanges_inTheMiddle(t *testing.T) {
 	if got := stepChanges([]hostrecord.Step{half}, nil, in); len(got) > 0 {
 		t.Errorf("half moved: %v", got)
 	}
+
+	ended := step("a", evacuation.MethodShutdown, hostrecord.ResultFailed)
+	ended.Stopping = true // The guest shut down only when the try had failed.
+
+	if got := stepChanges([]hostrecord.Step{ended}, nil, in); len(got) > 0 {
+		t.Errorf("shut down late: %v", got)
+	}
 }
