@@ -129,9 +129,8 @@ func onHost(in evacuation.Input, uuid string) bool {
 }
 
 // stepChanges returns why the steps that are neither done nor under way can't be followed exactly. A VM that was shut
-// down to be moved is under way until it has moved, whichever run shut it down. So is a VM that a failed try turned off.
-// The step of a VM that can't be inspected holds: nothing shows that it changed, and the step itself fails if it is
-// impossible.
+// down to be moved is under way until it has moved, whichever run shut it down. The step of a VM that can't be
+// inspected holds: nothing shows that it changed, and the step itself fails if it is impossible.
 func stepChanges(steps []hostrecord.Step, underWay map[string]bool, in evacuation.Input) (changes []string) {
 	ours := make(map[string]hostrecord.Step, len(steps))
 	for _, s := range steps {
@@ -142,7 +141,7 @@ func stepChanges(steps []hostrecord.Step, underWay map[string]bool, in evacuatio
 		s, planned := ours[m.UUID]
 
 		switch {
-		case underWay[m.UUID], !s.Done() && (s.Ran || s.Stopping && !m.Active || m.Unclear && planned):
+		case underWay[m.UUID] || s.Ran && !s.Done() || m.Unclear && planned && !s.Done():
 			return true
 		case !s.Done() || s.Method == evacuation.MethodLeave:
 			return false
