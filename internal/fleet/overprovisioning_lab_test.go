@@ -130,22 +130,32 @@ func TestLab_overprovisioning(t *testing.T) {
 		t.Errorf("planning to move it when there is room: %v, %v", problems, err)
 	}
 
-	// Another run makes a volume while the disk is on its way, and both don't fit.
-	listen(f, &onLog{Message: "moving definition", Do: func() {
-		l.Virsh(t, "kvm2", "vol-create-as", pool, "meanwhile", fmt.Sprint(whole), "--allocation", "0")
-	}})
+	// Another run, on a host that shares the directory, makes a volume while the disk is on its way: both don't fit. The
+	// disk of a VM that runs is on its way once the target has its empty image.
+	moves := func(how string) {
+		t.Helper()
+		f.ForgetAll()
+		listen(f, &onLog{Message: how, Do: func() {
+			l.Run(t, "kvm2", "truncate", "--size", fmt.Sprint(whole), dir+"/"+pool+"/meanwhile")
+		}})
 
-	_, _, err = f.Move(t.Context(), vm.UUID, lastOf(vm), "kvm2", migration.Options{})
-	if !errors.Is(err, migration.ErrBlocked) || !strings.Contains(err.Error(), "storage_overprovisioning_factor = 1.5") {
-		t.Errorf("moving it while a volume is made: %v", err)
+		_, _, err := f.Move(t.Context(), vm.UUID, lastOf(vm), "kvm2", migration.Options{})
+		if !errors.Is(err, migration.ErrBlocked) || !strings.Contains(err.Error(), "storage_overprovisioning_factor = 1.5") {
+			t.Errorf("%s while a volume is made: %v", how, err)
+		}
+
+		onlyOn(t, f, vm.UUID, "kvm1")
+		l.Virsh(t, "kvm2", "vol-delete", "--pool", pool, "meanwhile")
+
+		if said := l.Virsh(t, "kvm2", "vol-list", pool); strings.Contains(said, vm.Metadata.OwnDisks["disk0"].Volume) {
+			t.Errorf("%s: its disk was left:\n%s", how, said)
+		}
 	}
-
-	onlyOn(t, f, vm.UUID, "kvm1")
-	l.Virsh(t, "kvm2", "vol-delete", "--pool", pool, "meanwhile")
-
-	if said := l.Virsh(t, "kvm2", "vol-list", pool); strings.Contains(said, vm.Metadata.OwnDisks["disk0"].Volume) {
-		t.Errorf("its disk was left:\n%s", said)
-	}
+	moves("moving definition")
+	l.Virsh(t, "kvm1", "start", vm.UUID)
+	moves("disks are copied")
+	l.Virsh(t, "kvm1", "destroy", vm.UUID)
+	f.ForgetAll()
 
 	// Of two volumes that fit alone, made at once in two runs, one is made.
 	var (

@@ -85,9 +85,6 @@ func (r Room) Exceeded(others Demand, size func(uint64) string) string {
 		strconv.FormatFloat(r.Factor, 'g', -1, 64), size(r.Limit()), size(all))
 }
 
-// PoolLock returns the name of the lock that a run holds while it makes volumes in a pool whose growth is limited.
-func PoolLock(pool string) string { return "storage-pool:" + pool }
-
 // GrowthOf returns what volumes may grow to, all together, without those whose names are removed: the sizes that guests
 // see. A volume that other volumes are based on, or an image's copy, is never written to, and counts with the size of
 // its file.
@@ -220,22 +217,39 @@ func (s *Storage) taking(
 		}
 		return f(ctx)
 	}
-	on, err := s.lockingHost(ctx, h, pool)
-	if err != nil {
-		return err
-	}
-	held, release, err := s.Lock(ctx, on, PoolLock(pool), "creating or growing a volume in")
+	held, release, err := s.LockRoom(ctx, host, pool, "creating or growing a volume in")
 	if err != nil {
 		return err
 	}
 	defer release()
-	if err := refresh(held, h.Conn, pool); err != nil { // Another host may have created volumes in a shared pool.
-		return err
-	}
 	if err := checkRoom(held, h, h.Conn.PoolVolumes, pool, d); err != nil {
 		return err
 	}
 	return f(held)
+}
+
+// LockRoom keeps other runs from creating or growing volumes in a pool of a host that limits what volumes may grow to,
+// until release is called. Then it refreshes the pool: another host may have created volumes in a shared pool.
+func (s *Storage) LockRoom(
+	ctx context.Context, host, pool, purpose string,
+) (held context.Context, release func(), err error) {
+	h, _ := s.Hosts.Host(host)
+	if _, err := s.host(host); err != nil {
+		return nil, nil, err
+	}
+	on, err := s.lockingHost(ctx, h, pool)
+	if err != nil {
+		return nil, nil, err
+	}
+	held, release, err = s.Lock(ctx, on, "storage-pool:"+pool, purpose)
+	if err != nil {
+		return nil, nil, err
+	}
+	if err := refresh(held, h.Conn, pool); err != nil {
+		release()
+		return nil, nil, err
+	}
+	return held, release, nil
 }
 
 // lockingHost returns the host that has the lock of a pool. For a pool that hosts share, it is the first of these hosts

@@ -1,11 +1,13 @@
 package storage
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"math"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -164,5 +166,31 @@ func TestLockingHost(t *testing.T) {
 				t.Errorf("the error doesn't name the host: %v", err)
 			}
 		}
+	}
+}
+
+// Who makes or moves volumes into a shared pool has the lock of all hosts that share it, and sees what was made through
+// the others.
+func TestLockRoom(t *testing.T) {
+	t.Parallel()
+	var locked []string
+	s := Storage{
+		Hosts: hostset.NewSet(testHost(t, "a", "netfs"), testHost(t, "b", "netfs")),
+		Lock: func(ctx context.Context, host, name, _ string) (context.Context, func(), error) {
+			locked = append(locked, host+" "+name)
+			return ctx, func() { locked = append(locked, "released") }, nil
+		},
+	}
+	_, release, err := s.LockRoom(t.Context(), "b", "vms", "moving a disk into")
+	if err != nil {
+		t.Fatal(err)
+	}
+	release()
+	if want := []string{"a storage-pool:vms", "released"}; !slices.Equal(locked, want) {
+		t.Errorf("locked %q; want %q", locked, want)
+	}
+	b, _ := s.Hosts.Host("b")
+	if got := b.Conn.Calls()["virStoragePoolRefresh"]; got != 1 {
+		t.Errorf("the pool was refreshed %d times; want once", got)
 	}
 }

@@ -381,7 +381,14 @@ func (d *drainRun) markAll(ctx context.Context) {
 		if s.Done() && s.Autostart {
 			marking.Go(func() error {
 				// It is off, and Release restored its autostart when the earlier drain was given up.
-				_, err := d.turnOff(ctx, i, "", func(context.Context, *inventory.VM) error { return nil })
+				err := d.drainer.mover.WithVMLocked(ctx, s.UUID, d.lastKnown(), "evicting",
+					func(ctx context.Context, vm *inventory.VM) error {
+						if vm.Host != d.Host || !vm.Autostart {
+							return nil
+						}
+
+						return d.suspendAutostart(ctx, i, vm)
+					})
 				if err != nil && !inventory.IsNotFound(err) {
 					d.drainer.log.WarnContext(ctx, "autostart not suspended", "name", s.Name, "error", err.Error())
 				}

@@ -125,6 +125,12 @@ func TestLab_drainAndRestore(t *testing.T) {
 		t.Errorf("%s, want %s", got, want)
 	}
 
+	for _, s := range steps {
+		if want := s.Method == evacuation.MethodShutdown || s.Method == evacuation.MethodSave; s.Stopping != want {
+			t.Errorf("%s was turned off: %v, want %v", s.Name, s.Stopping, want)
+		}
+	}
+
 	state := func(name, host string, active bool) {
 		t.Helper()
 

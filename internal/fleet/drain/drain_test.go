@@ -239,6 +239,42 @@ func TestMergeSteps_keepsTheOrder(t *testing.T) {
 	}
 }
 
+// A VM that is off when a drain continues was turned off by the earlier run only if that run had begun to: otherwise
+// its user stopped it, and the end of the maintenance must not start it. What was done before the VM was started again
+// says nothing about the next stop.
+func TestResumeStep_whoTurnedItOff(t *testing.T) {
+	t.Parallel()
+
+	for name, tt := range map[string]struct {
+		method, result   string
+		stopping, active bool
+		want             string
+		wantStopping     bool
+	}{
+		"killed while it shut down": {evacuation.MethodShutdown, "", true, false, hostrecord.ResultShutDown, true},
+		"killed while it saved":     {evacuation.MethodSave, "", true, false, hostrecord.ResultSaved, true},
+		"shut down late":            {evacuation.MethodShutdown, hostrecord.ResultFailed, true, false, hostrecord.ResultShutDown, true},
+		"still shutting down":       {evacuation.MethodShutdown, "", true, true, "", true},
+		"stopped by its user":       {evacuation.MethodShutdown, "", false, false, "", false},
+		"saved by its user":         {evacuation.MethodSave, hostrecord.ResultFailed, false, false, "", false},
+		"done":                      {evacuation.MethodSave, hostrecord.ResultSaved, true, false, hostrecord.ResultSaved, true},
+		"done, and started again":   {evacuation.MethodShutdown, hostrecord.ResultShutDown, true, true, "", false},
+	} {
+		d := &drainRun{in: evacuation.Input{VMs: []evacuation.VM{{UUID: "a", Active: tt.active}}}}
+		before := stepOf("a", tt.method, tt.result)
+		before.Stopping = tt.stopping
+
+		now := evacuation.Step{UUID: "a", Name: "a", Method: evacuation.MethodLeave}
+		if tt.active {
+			now.Method = tt.method
+		}
+
+		if got := d.resumeStep(now, &before); got.Result != tt.want || got.Stopping != tt.wantStopping {
+			t.Errorf("%s: result %q, stopping %v; want %q, %v", name, got.Result, got.Stopping, tt.want, tt.wantStopping)
+		}
+	}
+}
+
 func TestShortenReason(t *testing.T) {
 	t.Parallel()
 

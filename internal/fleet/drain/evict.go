@@ -145,47 +145,56 @@ func (dr *Drainer) clearEviction(ctx context.Context, uuid, host string) error {
 	})
 }
 
-// turnOff turns the VM off by calling off, and keeps the host from starting the VM when it boots. It returns result, or
-// that the VM was moved if it is on another host.
+// turnOff turns the VM off by calling off, and keeps the host from starting the VM when it boots. It returns result,
+// that the VM was moved if it is on another host, or that it was left if a user has stopped it.
 func (d *drainRun) turnOff(
 	ctx context.Context, i int, result string, off func(context.Context, *inventory.VM) error,
 ) (string, error) {
-	s := d.steps[i]
+	uuid, last := d.steps[i].UUID, d.lastKnown()
 
-	last := d.lastKnown()
-
-	err := d.drainer.mover.WithVMLocked(ctx, s.UUID, last, "evicting", func(ctx context.Context, vm *inventory.VM) error {
-		if vm.Host != d.Host {
+	err := d.drainer.mover.WithVMLocked(ctx, uuid, last, "evicting", func(ctx context.Context, vm *inventory.VM) error {
+		switch {
+		case vm.Host != d.Host:
 			result = hostrecord.ResultMoved
+
+			return nil
+		case !vm.Active && !d.steps[i].Stopping:
+			result = hostrecord.ResultLeft // As a VM that was off when the drain began.
 
 			return nil
 		}
 
 		admission.MarkStarted(ctx)
 
-		if vm.Autostart && vm.Persistent {
-			d.mu.Lock()
-			d.steps[i].Autostart = true
-			d.mu.Unlock()
-
-			// Recorded first, so that Release restores the autostart even if this run is killed.
-			if err := d.writeRecord(ctx, false); err != nil {
-				return err
-			}
-
-			if err := vm.On.Conn.SetAutostart(ctx, vm.UUID, false); err != nil {
-				return err
-			}
-		}
-
-		if !vm.Active {
-			return nil
+		if err := d.suspendAutostart(ctx, i, vm); err != nil || !vm.Active {
+			return err
 		}
 
 		return off(ctx, vm)
 	})
 
 	return result, err
+}
+
+// suspendAutostart keeps the host from starting the VM when it boots. Before that it records this, so that Release
+// restores the autostart even if this run is killed, and that the drain turns the VM off.
+func (d *drainRun) suspendAutostart(ctx context.Context, i int, vm *inventory.VM) error {
+	suspend := vm.Autostart && vm.Persistent
+
+	d.mu.Lock()
+	d.steps[i].Stopping = true
+	d.steps[i].Autostart = d.steps[i].Autostart || suspend
+	d.mu.Unlock()
+
+	if err := d.writeRecord(ctx, false); err != nil {
+		return err
+	}
+
+	if !suspend {
+		return nil
+	}
+
+	return vm.On.Conn.SetAutostart(ctx, vm.UUID, false)
 }
 
 func (dr *Drainer) shutDownForEviction(ctx context.Context, vm *inventory.VM) error {

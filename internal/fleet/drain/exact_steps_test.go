@@ -1,11 +1,16 @@
 package drain
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
+	"github.com/google/uuid"
+
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/evacuation"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/fleettest"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/hostrecord"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migration"
 )
 
@@ -81,5 +86,69 @@ func TestStepChanges_inTheMiddle(t *testing.T) {
 
 	if got := stepChanges([]hostrecord.Step{half}, nil, in); len(got) > 0 {
 		t.Errorf("half moved: %v", got)
+	}
+}
+
+// Before each step a drain asks again about the VM of this step, not about all the others: per step every host is asked
+// about one VM at most, however many VMs there are. What the questions are about is counted where they are asked.
+func TestVerifySteps_asksAboutOneVM(t *testing.T) {
+	t.Parallel()
+
+	const many = 10
+
+	configs, domains := map[string]inventory.HostConfig{}, make([]string, many)
+
+	for i := range many {
+		domains[i] = fmt.Sprintf("<domain type='test'><name>vm%d</name><uuid>%s</uuid><memory>1024</memory>"+
+			"<os><type>hvm</type></os></domain>", i, uuid.NewString())
+		configs[fmt.Sprintf("to%d", i)] = inventory.HostConfig{URI: fleettest.BuiltInURI(t)}
+	}
+
+	configs["from"] = inventory.HostConfig{URI: fleettest.BuiltInURI(t, domains...)}
+	dr := drainerOf(t, configs)
+
+	in, _, err := Input(t.Context(), dr, "from", false)
+	if err != nil || len(in.VMs) != many || len(in.VMs[0].Live) != many {
+		t.Fatalf("%d VMs, %v", len(in.VMs), err)
+	}
+
+	d := Begun(dr, Drain{Host: "from"})
+	d.in = in
+
+	for i, m := range in.VMs {
+		step := stepOf(m.Name, evacuation.MethodLive, "")
+		step.UUID, step.Target = m.UUID, fmt.Sprintf("to%d", i)
+		d.steps = append(d.steps, step)
+	}
+
+	asked := func() map[string]int {
+		calls := dr.hosts.Calls()
+		count := map[string]int{"about their jobs": calls["from"]["virDomainGetJobStats"]}
+
+		for i := range many { // Whether the target has a VM of that name is one question of each check of a move.
+			count["about moves"] += calls[fmt.Sprintf("to%d", i)]["virDomainLookupByName"]
+		}
+
+		return count
+	}
+	first := asked()
+
+	for what, n := range first {
+		if n == 0 {
+			t.Errorf("nothing was asked %s", what)
+		}
+	}
+
+	for _, s := range d.steps {
+		if _, err := d.verifySteps(t.Context(), s); err != nil {
+			t.Fatal(err)
+		}
+	}
+
+	// All steps together ask as much as the plan did once, about each VM and each host. Each step asks its target first.
+	for what, n := range asked() {
+		if n -= first[what]; n > first[what]+many {
+			t.Errorf("%d questions %s by %d steps, after %d of the plan", n, what, many, first[what])
+		}
 	}
 }

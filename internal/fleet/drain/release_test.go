@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"testing"
 
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/evacuation"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/fleettest"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/hostrecord"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
@@ -77,6 +78,41 @@ func TestRelease_failedStepGetsItsAutostartBack(t *testing.T) {
 		now, err := dr.hosts.FindNow(t.Context(), vm.UUID, inventory.LastKnown{})
 		if err != nil || !now.Autostart || now.Active {
 			t.Errorf("done %v: autostart %v, active %v, %v", done, now.Autostart, now.Active, err)
+		}
+	}
+}
+
+// A VM that its user stops right before its step is left alone, with its autostart, as one that was off from the
+// beginning: the end of the maintenance doesn't start it.
+func TestTurnOff_leavesWhatItsUserStopped(t *testing.T) {
+	t.Parallel()
+
+	for _, method := range []string{evacuation.MethodShutdown, evacuation.MethodSave} {
+		dr, vm := builtIn(t)
+
+		if err := vm.On.Conn.SetAutostart(t.Context(), vm.UUID, true); err != nil {
+			t.Fatal(err)
+		}
+
+		step := stepOf(vm.Name, method, "")
+		step.UUID = vm.UUID
+		d := Begun(dr, Drain{Host: vm.Host}, step)
+
+		result, err := d.Try(t.Context(), 0, evacuation.Rule{})
+		if err != nil || result != hostrecord.ResultLeft {
+			t.Fatalf("%s: %s, %v", method, result, err)
+		}
+
+		d.steps[0].Result = result
+		r := &releaseRun{drainer: dr, host: vm.On, evacuation: hostrecord.Evacuation{Done: true, Steps: d.steps}}
+
+		if left, err := r.undoSteps(t.Context(), true); err != nil || left != nil {
+			t.Errorf("%s: %+v, %v", method, left, err)
+		}
+
+		now, err := dr.hosts.FindNow(t.Context(), vm.UUID, inventory.LastKnown{})
+		if err != nil || !now.Autostart || now.Active {
+			t.Errorf("%s: autostart %v, active %v, %v", method, now.Autostart, now.Active, err)
 		}
 	}
 }

@@ -52,6 +52,7 @@ func (d *drainRun) resumeStep(now evacuation.Step, before *hostrecord.Step) host
 	step := hostrecord.Step{Step: now}
 	if before != nil {
 		step.Autostart, step.Ran = before.Autostart, before.Ran
+		step.Stopping = before.Stopping && !before.Done() // After a step that was done the VM was started again.
 	}
 
 	switch {
@@ -69,15 +70,21 @@ func (d *drainRun) resumeStep(now evacuation.Step, before *hostrecord.Step) host
 		d.gone = append(d.gone, now.UUID)
 	case !here:
 		step.Result, step.Reason = hostrecord.ResultMoved, errGone.Error()
-	case before != nil && d.isOff(now.UUID) && before.Method == evacuation.MethodShutdown:
+	case before != nil && before.Stopping && d.isOff(now.UUID):
 		step = *before
-		step.Result, step.Reason = hostrecord.ResultShutDown, ""
-	case before != nil && d.isOff(now.UUID) && before.Method == evacuation.MethodSave:
-		step = *before
-		step.Result, step.Reason = hostrecord.ResultSaved, ""
+		step.Result, step.Reason = turnedOff(before.Method), ""
 	}
 
 	return step
+}
+
+// turnedOff returns the result of a step that turns a VM off by this method.
+func turnedOff(method string) string {
+	if method == evacuation.MethodSave {
+		return hostrecord.ResultSaved
+	}
+
+	return hostrecord.ResultShutDown
 }
 
 // isOff says whether the VM is on the host and off.

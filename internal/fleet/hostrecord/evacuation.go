@@ -72,6 +72,9 @@ type Step struct {
 	Arrived string `json:"arrived,omitempty"`
 	// Autostart says that the drain turned the VM's autostart off, so that its host doesn't start it meanwhile.
 	Autostart bool `json:"autostart,omitempty"`
+	// Stopping says that the drain has begun to shut the VM down or save it. A VM that is off later was turned off by the
+	// drain only if this is true.
+	Stopping bool `json:"stopping,omitempty"`
 	// Ran says that the VM ran before it was shut down for the move, so that it has to run afterwards.
 	Ran bool `json:"ran,omitempty"`
 	// Options are the options for moves in the VM's policy. They also apply to the move back unless others are set then.

@@ -285,8 +285,7 @@ func (cy *Capacity) VerifyGrowth(ctx context.Context, vm *inventory.VM, h *inven
 			return err
 		}
 
-		// A run that makes a volume holds this lock.
-		held, release, err := cy.records.Lock(ctx, h, storage.PoolLock(pool.Name), "moving a disk into")
+		held, release, err := cy.records.Storage().LockRoom(ctx, h.Name, pool.Name, "moving a disk into")
 		if err != nil {
 			return err
 		}

@@ -1,6 +1,7 @@
 package hostmaintenance_test
 
 import (
+	"fmt"
 	"os"
 	"strings"
 	"testing"
@@ -141,7 +142,7 @@ func TestAccHostMaintenance_killedAndGivenUp(t *testing.T) {
 }
 
 // TestAccHostMaintenance_wantedAgain: a maintenance whose end failed, and which is wanted after all, continues: what
-// was started again leaves again, and the end brings everything back.
+// was started again leaves again, and the end brings everything back. If it names the steps, it follows them.
 func TestAccHostMaintenance_wantedAgain(t *testing.T) {
 	t.Parallel()
 	p := newPair(t)
@@ -152,6 +153,12 @@ func TestAccHostMaintenance_wantedAgain(t *testing.T) {
 	p.tf.Fail(t, "destroy")
 	start()
 	p.defineVM(t, "came", "", "")
+	p.tf.Config(t, p.block()+p.maintenance("restore = true\n  steps = []"))
+	if out := unwrapped(p.tf.Fail(t, "apply")); !strings.Contains(out, fmt.Sprintf("%q has come", p.prefix+"-came")) {
+		t.Errorf("steps that don't hold: %s", out)
+	}
+	p.expect(t, map[string]string{"away": p.to.Name, "came": p.from.Name})
+	p.tf.Config(t, p.block()+p.maintenance("restore = true"))
 	p.tf.Run(t, "apply")
 	p.expect(t, map[string]string{"away": p.to.Name, "came": p.to.Name})
 	if got := results(t, p.tf); got != "away=Moved came=Moved" {
