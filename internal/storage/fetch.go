@@ -27,6 +27,9 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 )
 
+// ErrNotServed says that a server refuses to send a file.
+var ErrNotServed = errors.New("the server doesn't send it")
+
 // ErrChecksum says that the fetched content has another checksum than the given one.
 var ErrChecksum = errors.New("the checksum differs")
 
@@ -233,9 +236,32 @@ func get(ctx context.Context, from string) (*http.Response, error) {
 		return nil, err
 	}
 	if resp.StatusCode != http.StatusOK {
-		return nil, errors.Join(fmt.Errorf("%s answers %s", redacted(from), resp.Status), resp.Body.Close())
+		return nil, errors.Join(notServed(from, resp), resp.Body.Close())
 	}
 	return resp, nil
+}
+
+func notServed(from string, resp *http.Response) error {
+	return fmt.Errorf("%w: %s answers %s", ErrNotServed, redacted(from), resp.Status)
+}
+
+// CheckServed asks the servers of the image and of its checksum file for the first byte. It returns ErrNotServed if one
+// refuses that. A server that can't be asked is no error.
+func (s Source) CheckServed(ctx context.Context) error {
+	for _, from := range []string{s.URL, s.Checksum} {
+		if !isURL(from) {
+			continue
+		}
+		resp, err := request(ctx, from, http.Header{"Range": {"bytes=0-0"}})
+		if err != nil {
+			continue
+		}
+		_ = resp.Body.Close()
+		if resp.StatusCode >= http.StatusBadRequest && resp.StatusCode != http.StatusRequestedRangeNotSatisfiable {
+			return notServed(from, resp)
+		}
+	}
+	return nil
 }
 
 // request asks a server for a file. header may be nil. Its errors have no secrets of the URL, nor of one that the

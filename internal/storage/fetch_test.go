@@ -401,6 +401,43 @@ func TestFetch_hidesSecrets(t *testing.T) {
 	}
 }
 
+// TestSource_CheckServed: a server that refuses an image or its checksum file is found before the image is fetched, and
+// one that can't be asked, or that doesn't send parts, isn't taken for such a server.
+func TestSource_CheckServed(t *testing.T) {
+	t.Parallel()
+	gone := httptest.NewServer(http.NotFoundHandler())
+	gone.Close()
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch r.URL.Path {
+		case "/parts":
+			http.ServeContent(w, r, "", time.Time{}, bytes.NewReader(content()))
+		case "/whole":
+			_, _ = w.Write(content())
+		case "/empty":
+			http.ServeContent(w, r, "", time.Time{}, bytes.NewReader(nil))
+		default:
+			http.NotFound(w, r)
+		}
+	}))
+	t.Cleanup(server.Close)
+	for name, c := range map[string]struct {
+		source  storage.Source
+		refused bool
+	}{
+		"parts":            {storage.Source{URL: server.URL + "/parts"}, false},
+		"whole":            {storage.Source{URL: server.URL + "/whole", Checksum: "sha256:00"}, false},
+		"empty":            {storage.Source{URL: server.URL + "/empty"}, false},
+		"no server":        {storage.Source{URL: gone.URL + "/parts"}, false},
+		"a file":           {storage.Source{File: "/nonexistent"}, false},
+		"absent":           {storage.Source{URL: server.URL + "/absent"}, true},
+		"absent checksums": {storage.Source{URL: server.URL + "/parts", Checksum: server.URL + "/absent"}, true},
+	} {
+		if err := c.source.CheckServed(t.Context()); errors.Is(err, storage.ErrNotServed) != c.refused {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
 // tunnel connects the client of a request with an address until both are done.
 func tunnel(w http.ResponseWriter, r *http.Request, address string) {
 	to, err := (&net.Dialer{}).DialContext(r.Context(), "tcp", address)
