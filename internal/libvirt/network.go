@@ -19,6 +19,8 @@ type Network struct {
 	ForwardMode string // "nat", "route", "bridge", ...; "" for an isolated network
 	// VirtualPort is the type of the virtual ports that its interfaces get ("openvswitch"); "" if they get none.
 	VirtualPort string
+	// XML is the active definition, or the persistent one of an inactive network.
+	XML string
 }
 
 // Networks lists the host's networks (virConnectListAllNetworks, virNetworkGetXMLDesc). It leaves out networks that
@@ -106,6 +108,7 @@ func parseNetwork(document string) (*Network, error) {
 	}
 	n := &Network{
 		Name: network.Name, UUID: network.UUID, Bridge: network.Bridge.Name, VirtualPort: network.VirtualPort.Type,
+		XML: document,
 	}
 	if network.Forward != nil {
 		n.ForwardMode = network.Forward.Mode

@@ -18,6 +18,7 @@ import (
 	"os"
 	"path"
 	"strconv"
+	"strings"
 
 	"github.com/klauspost/compress/gzip"
 	"github.com/klauspost/compress/zstd"
@@ -25,6 +26,9 @@ import (
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 )
+
+// ErrNotServed says that a server refuses to send a file.
+var ErrNotServed = errors.New("the server doesn't send it")
 
 // ErrChecksum says that the fetched content has another checksum than the given one.
 var ErrChecksum = errors.New("the checksum differs")
@@ -49,7 +53,7 @@ func (s Source) name() string {
 	if u, err := url.Parse(s.URL); err == nil {
 		return path.Base(u.Path)
 	}
-	return path.Base(s.URL)
+	return "the image"
 }
 
 // Image is the content of an image on the operator's side.
@@ -232,21 +236,46 @@ func get(ctx context.Context, from string) (*http.Response, error) {
 		return nil, err
 	}
 	if resp.StatusCode != http.StatusOK {
-		return nil, errors.Join(fmt.Errorf("%s answers %s", redacted(from), resp.Status), resp.Body.Close())
+		return nil, errors.Join(notServed(from, resp), resp.Body.Close())
 	}
 	return resp, nil
 }
 
-// request asks a server for a file. header may be nil.
+func notServed(from string, resp *http.Response) error {
+	return fmt.Errorf("%w: %s answers %s", ErrNotServed, redacted(from), resp.Status)
+}
+
+// CheckServed asks the servers of the image and of its checksum file for the first byte. It returns ErrNotServed if one
+// refuses that. A server that can't be asked is no error.
+func (s Source) CheckServed(ctx context.Context) error {
+	for _, from := range []string{s.URL, s.Checksum} {
+		if !isURL(from) {
+			continue
+		}
+		resp, err := request(ctx, from, http.Header{"Range": {"bytes=0-0"}})
+		if err != nil {
+			continue
+		}
+		_ = resp.Body.Close()
+		if resp.StatusCode >= http.StatusBadRequest && resp.StatusCode != http.StatusRequestedRangeNotSatisfiable {
+			return notServed(from, resp)
+		}
+	}
+	return nil
+}
+
+// request asks a server for a file. header may be nil. Its errors have no secrets of the URL, nor of one that the
+// server redirects to.
 func request(ctx context.Context, from string, header http.Header) (*http.Response, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, from, nil)
 	if err != nil {
-		return nil, err
+		return nil, redactedError(err)
 	}
 	if header != nil {
 		req.Header = header
 	}
 	resp, err := client.Do(req)
+	err = redactedError(err)
 	if _, unknown := errors.AsType[x509.UnknownAuthorityError](err); unknown {
 		return nil, fmt.Errorf("%w; where Terraform runs, add the certificate of its CA to the system's, or on Linux name a "+
 			"file with it in SSL_CERT_FILE", err)
@@ -254,12 +283,39 @@ func request(ctx context.Context, from string, header http.Header) (*http.Respon
 	return resp, err
 }
 
-// redacted removes a password.
-func redacted(from string) string {
-	if u, err := url.Parse(from); err == nil {
-		return u.Redacted()
+// redactedError removes what may be a secret from the URL that an error of a request or of a URL names.
+func redactedError(err error) error {
+	if of, ok := errors.AsType[*url.Error](err); ok {
+		of.URL = redacted(of.URL)
+		if of.Op == "parse" { // Its cause quotes the part of the URL that is invalid.
+			of.Err = errors.New("invalid URL")
+		}
 	}
-	return "the server"
+	return err
+}
+
+// redacted returns a URL without what may be a secret: the user, the password, and the values of the query, such as a
+// signature or a token.
+func redacted(from string) string {
+	const hidden = "xxxxx"
+	u, err := url.Parse(from)
+	if err != nil {
+		return "the server"
+	}
+	if u.User != nil {
+		u.User = url.User(hidden)
+	}
+	query := strings.Split(u.RawQuery, "&")
+	for i, part := range query {
+		if name, _, named := strings.Cut(part, "="); named {
+			query[i] = name + "=" + hidden
+		} else if part != "" {
+			query[i] = hidden
+		}
+	}
+	u.RawQuery = strings.Join(query, "&")
+	u.Fragment, u.RawFragment = "", ""
+	return u.String()
 }
 
 // input is the fetched data.

@@ -21,6 +21,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -339,6 +340,101 @@ func TestFetch_https(t *testing.T) {
 	_, err := fetch(t, storage.Source{URL: server.URL + "/image.raw"})
 	if _, ok := errors.AsType[x509.UnknownAuthorityError](err); !ok || !strings.Contains(err.Error(), "SSL_CERT_FILE") {
 		t.Errorf("a server that isn't trusted: %v", err)
+	}
+}
+
+// TestFetch_hidesSecrets: errors and log records of downloads have nothing of a URL that may be a secret: neither user,
+// password nor values of the query, be it the URL of the image, of its checksums, or one that a server redirects to.
+func TestFetch_hidesSecrets(t *testing.T) {
+	t.Parallel()
+	const secret = "s3cr3t"
+	gone := httptest.NewServer(http.NotFoundHandler())
+	gone.Close()
+	var asked atomic.Int32
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch r.URL.Path {
+		case "/elsewhere.raw":
+			http.Redirect(w, r, gone.URL+"/stored.raw?X-Amz-Signature="+secret, http.StatusFound)
+		case "/cut.raw":
+			if asked.Add(1) > 1 { // It has changed since: the download can't be continued.
+				_, _ = w.Write(content())
+				return
+			}
+			w.Header().Set("ETag", `"one"`)
+			w.Header().Set("Content-Length", strconv.Itoa(2*len(content())))
+			_, _ = w.Write(content())
+		case "/SHA256SUMS":
+			_, _ = io.WriteString(w, "nothing\n")
+		default:
+			http.NotFound(w, r)
+		}
+	}))
+	t.Cleanup(server.Close)
+	user := strings.Replace(server.URL, "//", "//"+secret+"@", 1)
+	both := strings.Replace(server.URL, "//", "//me:"+secret+"@", 1)
+	const token = "?token=" + secret
+	image, absent := server.URL+"/image.raw", server.URL+"/absent.raw"
+	for name, c := range map[string]struct {
+		url, sums, says string
+	}{
+		"an answer":        {url: absent + "?id=7&token=" + secret, says: "/absent.raw?id=xxxxx&token=xxxxx answers 404"},
+		"a token alone":    {url: absent + "?" + secret, says: "/absent.raw?xxxxx answers 404"},
+		"a user":           {url: user + "/absent.raw", says: "//xxxxx@"},
+		"a password":       {url: both + "/absent.raw#" + secret, says: "/absent.raw answers 404"},
+		"no server":        {url: gone.URL + "/image.raw" + token, says: "/image.raw?token=xxxxx"},
+		"a redirect":       {url: server.URL + "/elsewhere.raw", says: "/stored.raw?X-Amz-Signature=xxxxx"},
+		"no URL":           {url: "http://me:%zz" + secret + "@h/image.raw" + token, says: "invalid URL"},
+		"checksums":        {url: image, sums: server.URL + "/SHA256SUMS" + token, says: "/SHA256SUMS?token=xxxxx names no"},
+		"absent checksums": {url: image, sums: server.URL + "/absent" + token, says: "/absent?token=xxxxx answers 404"},
+		"a cut download":   {url: server.URL + "/cut.raw" + token, says: "cut.raw"},
+	} {
+		var log bytes.Buffer
+		_, err := storage.Fetch(t.Context(), storage.Source{URL: c.url, Checksum: c.sums},
+			slog.New(slog.NewTextHandler(&log, nil)))
+		if err == nil || !strings.Contains(err.Error(), c.says) || strings.Contains(err.Error(), secret) {
+			t.Errorf("%s: %v", name, err)
+		}
+		if name == "a cut download" && !strings.Contains(log.String(), "/cut.raw?token=xxxxx") ||
+			strings.Contains(log.String(), secret) {
+			t.Errorf("the log of %s: %s", name, &log)
+		}
+	}
+}
+
+// TestSource_CheckServed: a server that refuses an image or its checksum file is found before the image is fetched, and
+// one that can't be asked, or that doesn't send parts, isn't taken for such a server.
+func TestSource_CheckServed(t *testing.T) {
+	t.Parallel()
+	gone := httptest.NewServer(http.NotFoundHandler())
+	gone.Close()
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch r.URL.Path {
+		case "/parts":
+			http.ServeContent(w, r, "", time.Time{}, bytes.NewReader(content()))
+		case "/whole":
+			_, _ = w.Write(content())
+		case "/empty":
+			http.ServeContent(w, r, "", time.Time{}, bytes.NewReader(nil))
+		default:
+			http.NotFound(w, r)
+		}
+	}))
+	t.Cleanup(server.Close)
+	for name, c := range map[string]struct {
+		source  storage.Source
+		refused bool
+	}{
+		"parts":            {storage.Source{URL: server.URL + "/parts"}, false},
+		"whole":            {storage.Source{URL: server.URL + "/whole", Checksum: "sha256:00"}, false},
+		"empty":            {storage.Source{URL: server.URL + "/empty"}, false},
+		"no server":        {storage.Source{URL: gone.URL + "/parts"}, false},
+		"a file":           {storage.Source{File: "/nonexistent"}, false},
+		"absent":           {storage.Source{URL: server.URL + "/absent"}, true},
+		"absent checksums": {storage.Source{URL: server.URL + "/parts", Checksum: server.URL + "/absent"}, true},
+	} {
+		if err := c.source.CheckServed(t.Context()); errors.Is(err, storage.ErrNotServed) != c.refused {
+			t.Errorf("%s: %v", name, err)
+		}
 	}
 }
 

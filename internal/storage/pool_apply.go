@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/hostset"
@@ -56,6 +58,38 @@ func (s *Storage) Pool(ctx context.Context, hosts hostset.Set, name string) []ho
 		return found, nil
 	})
 }
+
+// CheckPool returns how many hosts have a pool. If all of them answer and none has it, it returns libvirt.ErrNotFound,
+// with the pools that they have.
+func (s *Storage) CheckPool(ctx context.Context, hosts hostset.Set, name string) (with int, err error) {
+	answers := s.Pool(ctx, hosts, name)
+	with = len(hostset.Found(answers))
+	if with > 0 || len(answers) == 0 || len(hostset.Silent(answers)) > 0 {
+		return with, nil
+	}
+	others := map[string]bool{}
+	for _, a := range hostset.Found(hostset.Ask(ctx, hosts,
+		func(ctx context.Context, h *libvirt.Host) (*[]libvirt.StoragePool, error) {
+			pools, err := h.StoragePools(ctx)
+			return &pools, err
+		})) {
+		for _, p := range *a.Value {
+			others[p.Name] = true
+		}
+	}
+	lacks := "no host has"
+	if len(answers) == 1 {
+		lacks = fmt.Sprintf("host %q doesn't have", answers[0].Host)
+	}
+	has := "no storage pool"
+	if len(others) > 0 {
+		has = strings.Join(slices.Sorted(maps.Keys(others)), ", ")
+	}
+	return 0, fmt.Errorf("%w: %s a storage pool %q. There is %s", libvirt.ErrNotFound, lacks, name, has)
+}
+
+// ErrNotStarted says that a host can't start a pool as it is declared.
+var ErrNotStarted = errors.New("the storage pool can't be started")
 
 // outdated reports whether an active pool has another definition than its persistent one, p: a user has changed that,
 // or a run was killed before it restarted the pool.
@@ -120,6 +154,9 @@ func applyPool(ctx context.Context, h *libvirt.Host, p Pool, settings PoolSettin
 func startPool(ctx context.Context, h *libvirt.Host, p Pool, maybeUnbuilt bool) error {
 	err := h.StartStoragePool(ctx, p.Name)
 	if err == nil || !maybeUnbuilt {
+		if errors.Is(err, libvirt.ErrUnsupported) { // libvirt says so of a source that isn't there.
+			err = fmt.Errorf("%w: %w", ErrNotStarted, err)
+		}
 		return err
 	}
 	if buildErr := buildPool(ctx, h, p); buildErr != nil {

@@ -334,7 +334,8 @@ func TestAccImage_refused(t *testing.T) {
 }
 
 // TestImage_formatOfPool: a pool whose volumes are raw gets no qcow2 image. The plan says so for a local file, and the
-// apply for a download of which the server has sent only the beginning.
+// apply for a download of which the server has sent only the beginning. A plan knows the pool of the same apply, and
+// refuses one that no host has or gets.
 func TestImage_formatOfPool(t *testing.T) {
 	t.Parallel()
 	acctest.NeedsTerraform(t)
@@ -369,6 +370,22 @@ resource "virtfleet_image" "this" {
 }
 `, node, source)
 	}
+	inPool := func(name, kind, file string) string {
+		text := strings.Replace(config(fmt.Sprintf("file = %q", file)), `"vg"`, strconv.Quote(name), 1)
+		if kind == "" {
+			return text
+		}
+		return strings.Replace(text, strconv.Quote(name), "virtfleet_storage_pool.this.name", 1) + fmt.Sprintf(`
+resource "virtfleet_storage_pool" "this" {
+  name   = %q
+  type   = %q
+  source = { name = "vg" }
+  target = { path = "/srv/vms" }
+}
+`, name, kind)
+	}
+	planned := regexp.MustCompile(`(?s)"new"\s+is\s+of\s+type\s+logical.*image\s+is\s+qcow2;\s+convert\s+it`)
+	absent := regexp.MustCompile(`(?s)storage\s+pool\s+"absent".\s+There\s+is\s+vg.*Correct\s+pool`)
 	refused := regexp.MustCompile(`(?s)"vg"\s+is\s+of\s+type\s+logical.*image\s+is\s+qcow2;\s+convert\s+it`)
 	resource.UnitTest(t, resource.TestCase{
 		ProtoV6ProviderFactories: acctest.Factories(t),
@@ -378,6 +395,11 @@ resource "virtfleet_image" "this" {
 			{Config: config(fmt.Sprintf("file = %q", raw)), ExpectNonEmptyPlan: true, PlanOnly: true},
 			{Config: config(fmt.Sprintf("file = %q", raw+".later")), ExpectNonEmptyPlan: true, PlanOnly: true},
 			{Config: config(fmt.Sprintf("url = %q", server.URL)), ExpectError: refused},
+			// The plan goes by the pool that the apply creates, whatever the host has.
+			{Config: inPool("new", "logical", file), ExpectError: planned, PlanOnly: true},
+			{Config: inPool("new", "dir", file), ExpectNonEmptyPlan: true, PlanOnly: true},
+			{Config: inPool("vg", "dir", file), ExpectNonEmptyPlan: true, PlanOnly: true},
+			{Config: inPool("absent", "", file), ExpectError: absent, PlanOnly: true},
 		},
 	})
 }

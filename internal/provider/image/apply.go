@@ -102,7 +102,7 @@ func (r *imageResource) fetchAndSend(
 	now := notesOf(plan.Source)
 	fetched, err := storage.Fetch(ctx, r.source(ctx, targets, plan), r.Data.Fleet.Logger())
 	if err != nil {
-		diags.Append(plan.failure("fetch", err).AttributeError(path.Root("source")))
+		diags.Append(plan.fetchFailure(err))
 		return nil, diags
 	}
 	defer func() { _ = fetched.Close() }()

@@ -1,9 +1,13 @@
 package image
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
 	"strings"
 
+	"github.com/hashicorp/terraform-plugin-framework/diag"
+	"github.com/hashicorp/terraform-plugin-framework/path"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/tfdiag"
@@ -27,6 +31,20 @@ func (m *model) noun() string { return fmt.Sprintf("%s %q", noun, m.Name.ValueSt
 
 func (m *model) failure(verb string, err error) tfdiag.Failure {
 	return tfdiag.Failure{Verb: verb, Noun: m.noun(), Err: err}
+}
+
+// fetchFailure returns why the image can't be fetched, and what to do about it.
+func (m *model) fetchFailure(err error) diag.Diagnostic {
+	f := m.failure("fetch", err)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		f.Remedy = "Correct file of source. A relative path begins in Terraform's working directory. For a file next to " +
+			"the configuration, write \"${path.module}/<file>\"."
+	case errors.Is(err, storage.ErrNotServed):
+		f.Remedy = "Correct url or checksum of source. Where Terraform runs, \"curl -I\" with the URL shows what the " +
+			"server answers."
+	}
+	return f.AttributeError(path.Root("source"))
 }
 
 func (s *sourceModel) storage() storage.Source {

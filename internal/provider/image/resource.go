@@ -5,7 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"regexp"
+	"slices"
 	"time"
 
 	"github.com/hashicorp/terraform-plugin-framework/diag"
@@ -62,7 +64,9 @@ func (r *imageResource) ModifyPlan(
 		return
 	}
 	if req.State.Raw.IsNull() {
+		resp.Diagnostics.Append(r.checkPool(ctx, req.Plan, targets)...)
 		resp.Diagnostics.Append(r.checkFormat(ctx, req.Plan, targets, planned, "")...)
+		resp.Diagnostics.Append(checkServed(ctx, planned)...)
 		return
 	}
 	var state model
@@ -95,11 +99,13 @@ func (r *imageResource) ModifyPlan(
 		set("virtual_size", value.NewQuantityUnknown())
 		set("superseded", types.ListUnknown(types.StringType))
 		resp.Diagnostics.Append(r.checkFormat(ctx, req.Plan, targets, planned, "")...)
+		resp.Diagnostics.Append(checkServed(ctx, planned)...)
 	} else {
 		if n.Removable {
 			set("superseded", types.ListUnknown(types.StringType))
 		}
-		if lacksCopy(targets, state.HostStates) {
+		_, poolPlanned := r.Data.Planned.Hosts(status.StoragePool, state.Pool.ValueString())
+		if poolPlanned || lacksCopy(targets, state.HostStates) {
 			resp.Diagnostics.Append(r.checkFormat(ctx, req.Plan, targets, planned, state.Format.ValueString())...)
 		}
 	}
@@ -124,12 +130,70 @@ func (r *imageResource) checkFormat(
 	if diags.HasError() || format == "" || m.Pool.IsUnknown() {
 		return diags
 	}
-	for _, a := range hostset.Found(r.Data.Storage().Pool(ctx, targets, m.Pool.ValueString())) {
-		if err := a.Value.CheckImage(format); err != nil {
+	for host, pool := range r.plannedPools(ctx, targets, m.Pool.ValueString()) {
+		if err := pool.CheckImage(format); err != nil {
 			f := m.failure("create", err)
-			f.Host = a.Host
+			f.Host = host
 			diags.Append(f.AttributeError(path.Root("pool")))
 		}
+	}
+	return diags
+}
+
+// servedTimeout is how long a plan waits for the answers of the image's servers.
+const servedTimeout = 10 * time.Second
+
+// checkServed returns a warning if a server refuses to send the image or its checksum file. The same apply may put it
+// there, so that is no error.
+func checkServed(ctx context.Context, source types.Object) (diags diag.Diagnostics) {
+	at, _ := source.Attributes()["url"].(types.String)
+	checksum, _ := source.Attributes()["checksum"].(types.String)
+	ctx, cancel := context.WithTimeout(ctx, servedTimeout)
+	defer cancel()
+	served := storage.Source{URL: at.ValueString(), Checksum: checksum.ValueString()}
+	if err := served.CheckServed(ctx); err != nil {
+		diags.AddAttributeWarning(path.Root("source"), "Image source not available", fmt.Sprintf(
+			"Now %s. The apply fails unless that has changed by then. Correct url or checksum of source.", err))
+	}
+	return diags
+}
+
+// plannedPools returns the pool of each host as it is planned, or else as the host has it: the same apply may create or
+// replace it. Pools whose type isn't known yet are left out.
+func (r *imageResource) plannedPools(
+	ctx context.Context, targets hostset.Set, name string,
+) map[string]storage.Pool {
+	pools := map[string]storage.Pool{}
+	for _, host := range targets.Names() {
+		if pool, ok := r.Data.Planned.Pool(host, name); ok {
+			pools[host] = pool
+		}
+	}
+	rest := targets.Without(slices.Collect(maps.Keys(pools))...)
+	for _, a := range hostset.Found(r.Data.Storage().Pool(ctx, rest, name)) {
+		pools[a.Host] = a.Value.Pool
+	}
+	maps.DeleteFunc(pools, func(_ string, p storage.Pool) bool { return p.Type == "" })
+	return pools
+}
+
+// checkPool returns an error if no host has the image's pool and the same apply doesn't create it.
+func (r *imageResource) checkPool(
+	ctx context.Context, plan tfsdk.Plan, targets hostset.Set,
+) (diags diag.Diagnostics) {
+	var m model
+	diags.Append(plan.GetAttribute(ctx, path.Root("name"), &m.Name)...)
+	diags.Append(plan.GetAttribute(ctx, path.Root("pool"), &m.Pool)...)
+	if diags.HasError() || m.Pool.IsUnknown() {
+		return diags
+	}
+	if _, planned := r.Data.Planned.Hosts(status.StoragePool, m.Pool.ValueString()); planned {
+		return diags
+	}
+	if _, err := r.Data.Storage().CheckPool(ctx, targets, m.Pool.ValueString()); err != nil {
+		f := m.failure("create", err)
+		f.Remedy = onhosts.PoolRemedy
+		diags.Append(f.AttributeError(path.Root("pool")))
 	}
 	return diags
 }
@@ -153,7 +217,7 @@ func (r *imageResource) Create(ctx context.Context, req resource.CreateRequest, 
 	n := notesOf(plan.Source)
 	fetched, err := storage.Fetch(ctx, r.source(ctx, targets, &plan), r.Data.Fleet.Logger())
 	if err != nil {
-		resp.Diagnostics.Append(plan.failure("fetch", err).AttributeError(path.Root("source")))
+		resp.Diagnostics.Append(plan.fetchFailure(err))
 		return
 	}
 	defer func() { _ = fetched.Close() }()

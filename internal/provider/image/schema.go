@@ -52,7 +52,8 @@ const imageDescription = "Puts a disk image on hosts. Disks and volumes are crea
 	"sent. Each host that has the pool gets a copy: a volume named `<name>-<first 12 digits of its SHA-256>`. If " +
 	"an upload is interrupted, no disk can use the incomplete copy. If the run was killed or couldn't reach the " +
 	"host, the incomplete copy stays, and the next apply completes it. In `dir`, `fs` and `netfs` pools, it sends " +
-	"only the rest if the user who logs in to the host can read the file and run `sha256sum`. If the provider " +
+	"only the rest if the user who logs in to the host can read the file and run `sha256sum`. In other pools it sends " +
+	"all of it again, because a block device doesn't tell how much of it was written. If the provider " +
 	"reads other content, each host gets a new copy. The old copy is removed once no disk is based on it. " +
 	"A local file that isn't compressed is sent from where it is: don't write to it meanwhile, or the upload fails. " +
 	"Progress is in Terraform's log (`TF_LOG_PROVIDER=INFO`). Proxies are read from the environment " +

@@ -2,10 +2,13 @@ package meta
 
 import (
 	"maps"
+	"net/netip"
 	"slices"
 	"sync"
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/status"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/storage"
 )
 
 // Planned are the objects on hosts, such as storage pools, that were planned since the provider was configured, with
@@ -14,15 +17,74 @@ import (
 type Planned struct {
 	mu    sync.Mutex
 	hosts fleet.PlannedObjects
+	// pools and networks are by host, then by name.
+	pools    map[string]map[string]storage.Pool
+	networks map[string]map[string]PlannedNetwork
+}
+
+// PlannedNetwork is what is planned of a network.
+type PlannedNetwork struct {
+	Active bool
+	// Addresses are the host's addresses on the network; nil if they aren't known yet.
+	Addresses []netip.Prefix
 }
 
 // Plan records where an object will be. kind is one of the fleet's kinds.
-func (p *Planned) Plan(kind, name string, hosts []string) { p.PlanAt(kind, name, "", hosts) }
-
-// PlanAt is Plan for a storage pool that will have its volumes in a directory.
-func (p *Planned) PlanAt(kind, name, directory string, hosts []string) {
+func (p *Planned) Plan(kind, name string, hosts []string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	p.planAt(kind, name, "", hosts)
+}
+
+// PlanPool is Plan for a storage pool.
+func (p *Planned) PlanPool(pool storage.Pool, hosts []string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.pools = planOn(p.pools, pool.Name, pool, hosts)
+	p.planAt(status.StoragePool, pool.Name, pool.Directory(), hosts)
+}
+
+// Pool returns the storage pool that a host will have, and whether that was planned.
+func (p *Planned) Pool(host, name string) (pool storage.Pool, planned bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	pool, planned = p.pools[host][name]
+	return pool, planned
+}
+
+// PlanNetwork records a network that hosts will have. VMs can be connected to it if it is active.
+func (p *Planned) PlanNetwork(name string, n PlannedNetwork, hosts []string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.networks = planOn(p.networks, name, n, hosts)
+	if n.Active {
+		p.planAt(status.Network, name, "", hosts)
+	}
+}
+
+// Networks returns the networks that a host will have, by name.
+func (p *Planned) Networks(host string) map[string]PlannedNetwork {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return maps.Clone(p.networks[host])
+}
+
+// planOn records a value for a name on hosts, and returns all.
+func planOn[T any](all map[string]map[string]T, name string, v T, hosts []string) map[string]map[string]T {
+	if all == nil {
+		all = map[string]map[string]T{}
+	}
+	for _, host := range hosts {
+		if all[host] == nil {
+			all[host] = map[string]T{}
+		}
+		all[host][name] = v
+	}
+	return all
+}
+
+// planAt records where an object will be, and a storage pool's directory. p.mu is locked.
+func (p *Planned) planAt(kind, name, directory string, hosts []string) {
 	if p.hosts == nil {
 		p.hosts = fleet.PlannedObjects{}
 	}

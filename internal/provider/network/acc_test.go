@@ -46,6 +46,39 @@ func TestNetwork_refused(t *testing.T) {
 	})
 }
 
+// TestNetwork_oneSubnet: a plan with two networks of one subnet on a host is refused, unless one of them isn't active.
+func TestNetwork_oneSubnet(t *testing.T) {
+	t.Parallel()
+	acctest.NeedsTerraform(t)
+	step := func(second string, want string) resource.TestStep {
+		s := resource.TestStep{
+			Config: acctest.Local("") + `
+resource "virtfleet_network" "one" {
+  name = "one"
+  ips  = [{ address = "10.213.17.1/24" }]
+}
+resource "virtfleet_network" "two" {
+  name = "two"
+  ` + second + `
+}
+`, PlanOnly: true, ExpectNonEmptyPlan: true,
+		}
+		if want != "" {
+			s.ExpectError = regexp.MustCompile(want)
+		}
+		return s
+	}
+	resource.UnitTest(t, resource.TestCase{
+		ProtoV6ProviderFactories: acctest.Factories(t),
+		Steps: []resource.TestStep{
+			step(`ips = [{ address = "10.213.17.9/24" }]`,
+				`(?s)both\s+planned\s+with\s+the\s+subnet\s+10.213.17.0/24\s+on\s+host\s+"local"`),
+			step("active = false\n  ips = [{ address = \"10.213.17.9/24\" }]", ""),
+			step(`ips = [{ address = "10.213.18.1/24" }]`, ""),
+		},
+	})
+}
+
 // TestNetwork_kinds: networks that need hardware or a switch are defined with libvirt's own test driver, and planned
 // to be as they are.
 func TestNetwork_kinds(t *testing.T) {

@@ -98,8 +98,9 @@ func (r *networkResource) ModifyPlan(
 			plan.Autostart = types.BoolValue(true)
 		}
 		if !r.Data.Unknown {
-			_, diags := r.planTargets(config, plan, config.createsBridge())
+			targets, diags := r.planTargets(config, plan, config.createsBridge())
 			resp.Diagnostics.Append(diags...)
+			resp.Diagnostics.Append(r.checkHosts(ctx, targets, plan, plan.Name.ValueString())...)
 		}
 		resp.Diagnostics.Append(resp.Plan.Set(ctx, plan)...)
 		return
@@ -119,6 +120,7 @@ func (r *networkResource) ModifyPlan(
 	if resp.Plan.Raw.Equal(req.State.Raw) {
 		return
 	}
+	resp.Diagnostics.Append(r.checkHosts(ctx, targets, plan, state.Name.ValueString())...)
 	resp.Diagnostics.Append(r.warnOfUsers(ctx, state, !plan.Name.Equal(state.Name), plan.Hosts, targets)...)
 	spec, known, diags := plan.spec(config.declaredBlocks())
 	resp.Diagnostics.Append(diags...)
@@ -131,8 +133,12 @@ func (r *networkResource) ModifyPlan(
 // the bridge if libvirt creates it under the name in the configuration.
 func (r *networkResource) planTargets(config, plan model, createsBridge bool) (hostset.Set, diag.Diagnostics) {
 	targets, diags := onhosts.Targets(r.Data, plan.Hosts)
-	if plan.Active.ValueBool() {
-		r.Data.Planned.Plan(status.Network, plan.Name.ValueString(), targets.Names())
+	planned := meta.PlannedNetwork{Active: plan.Active.ValueBool()}
+	if spec, known, _ := plan.spec([]string{"ips"}); known {
+		planned.Addresses = spec.Addresses()
+	}
+	r.Data.Planned.PlanNetwork(plan.Name.ValueString(), planned, targets.Names())
+	if planned.Active {
 		if bridge := config.Bridge.ValueString(); bridge != "" && createsBridge {
 			r.Data.Planned.Plan(status.Bridge, bridge, targets.Names())
 		}

@@ -25,6 +25,22 @@ func TestNetworkDHCPHost_refused(t *testing.T) {
 			ExpectError: regexp.MustCompile(want),
 		}
 	}
+	// The network of the configuration isn't active yet, and is in no host's libvirt.
+	const network = `
+resource "virtfleet_network" "this" {
+  name   = "planned"
+  active = false
+  ips    = [{ address = "10.213.9.1/24" }]
+}
+`
+	planned := func(more, says, want string) resource.TestStep {
+		s := step(says, want)
+		s.Config, s.PlanOnly, s.ExpectNonEmptyPlan = s.Config+more, true, want == ""
+		if want == "" {
+			s.ExpectError = nil
+		}
+		return s
+	}
 	resource.UnitTest(t, resource.TestCase{
 		ProtoV6ProviderFactories: acctest.Factories(t),
 		Steps: []resource.TestStep{
@@ -33,6 +49,15 @@ func TestNetworkDHCPHost_refused(t *testing.T) {
 			step("network = \"default\"\nip = \"fd00::2\"\nmac = \"52:54:00:00:00:01\"", "needs\\s+duid"),
 			step("network = \"absent\"\nip = \"10.0.0.2\"\nmac = \"52:54:00:00:00:01\"", "absent"),
 			step("network = \"default\"\nip = \"10.0.0.2\"\nmac = \"52:54:00:00:00:01\"", "no address\\s+range"),
+			planned(network, "network = virtfleet_network.this.name\nip = \"10.213.9.7\"\nmac = \"52:54:00:00:00:01\"", ""),
+			planned(network, "network = virtfleet_network.this.name\nip = \"10.213.8.7\"\nmac = \"52:54:00:00:00:01\"",
+				`(?s)no\s+address\s+range\s+that\s+10.213.8.7.*10.213.9.0/24.*Host:\s+local`),
+			planned(network, "network = virtfleet_network.this.name\nip = \"10.213.9.1\"\nmac = \"52:54:00:00:00:01\"",
+				`host's\s+own\s+address`),
+			planned("", "network = \"absent\"\nip = \"10.0.0.2\"\nmac = \"52:54:00:00:00:01\"",
+				`(?s)"absent".*virtfleet_network`),
+			planned("", "network = \"default\"\nip = \"10.0.0.2\"\nmac = \"52:54:00:00:00:01\"",
+				`(?s)"default"\s+has\s+no\s+address\s+range`),
 		},
 	})
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"net/netip"
 	"slices"
 	"strings"
 
@@ -89,13 +90,25 @@ func (r *hostResource) ValidateConfig(
 func (r *hostResource) ModifyPlan(
 	ctx context.Context, req resource.ModifyPlanRequest, resp *resource.ModifyPlanResponse,
 ) {
-	if r.Data == nil || req.Plan.Raw.IsNull() || req.State.Raw.IsNull() {
+	if r.Data == nil || req.Plan.Raw.IsNull() {
 		return
 	}
 	var plan, state model
 	resp.Diagnostics.Append(req.Plan.Get(ctx, &plan)...)
-	resp.Diagnostics.Append(req.State.Get(ctx, &state)...)
-	if resp.Diagnostics.HasError() || plan.key() != state.key() || plan.MAC.IsUnknown() || plan.Network.IsUnknown() {
+	if !req.State.Raw.IsNull() {
+		resp.Diagnostics.Append(req.State.Get(ctx, &state)...)
+	}
+	if resp.Diagnostics.HasError() {
+		return
+	}
+	verb := "update"
+	if req.State.Raw.IsNull() || plan.key() != state.key() {
+		verb = "create"
+	}
+	if !plan.IP.Equal(state.IP) || !plan.Network.Equal(state.Network) {
+		resp.Diagnostics.Append(r.checkNetwork(ctx, verb, &plan)...)
+	}
+	if verb == "create" || resp.Diagnostics.HasError() || plan.MAC.IsUnknown() || plan.Network.IsUnknown() {
 		return
 	}
 	states := map[string]string{}
@@ -103,6 +116,45 @@ func (r *hostResource) ModifyPlan(
 		states[host] = onhosts.Present
 	}
 	resp.Diagnostics.Append(resp.Plan.SetAttribute(ctx, path.Root(onhosts.StatesName), value.NewStringMap(states))...)
+}
+
+// checkNetwork returns why the network can't have the reservation, as it is planned or else as the hosts have it.
+func (r *hostResource) checkNetwork(ctx context.Context, verb string, plan *model) diag.Diagnostics {
+	if r.Data.Unknown || plan.Network.IsUnknown() || plan.IP.IsUnknown() {
+		return nil
+	}
+	name := plan.Network.ValueString()
+	misfit := func(host string, addresses []netip.Prefix) diag.Diagnostics {
+		why := plan.reservation().Misfit(name, addresses)
+		if why == "" {
+			return nil
+		}
+		f := tfdiag.Failure{Verb: verb, Noun: plan.noun(), Host: host, Happened: why}
+		return diag.Diagnostics{f.AttributeError(path.Root("ip"))}
+	}
+	hosts := r.Data.Fleet.Connections()
+	for _, host := range hosts.Names() {
+		planned, ok := r.Data.Planned.Networks(host)[name]
+		switch {
+		case ok && planned.Addresses == nil:
+			return nil
+		case ok:
+			return misfit(host, planned.Addresses)
+		}
+	}
+	answers := hostset.Ask(ctx, hosts, func(ctx context.Context, h *libvirt.Host) (*network.State, error) {
+		return network.Read(ctx, h, name)
+	})
+	found := hostset.Found(answers)
+	for _, a := range found {
+		if diags := misfit(a.Host, a.Value.Spec.Addresses()); diags != nil {
+			return diags
+		}
+	}
+	if len(found) == 0 && len(hostset.Silent(answers)) == 0 {
+		return diag.Diagnostics{r.noNetwork(plan)}
+	}
+	return nil
 }
 
 // askHosts asks every host for the reservation. A host without the network doesn't count as found.
@@ -123,7 +175,11 @@ func (r *hostResource) Create(ctx context.Context, req resource.CreateRequest, r
 	answers := r.askHosts(ctx, &plan)
 	found := hostset.Found(answers)
 	if len(found) == 0 {
-		resp.Diagnostics.Append(r.noNetwork(&plan, answers)...)
+		if silent := hostset.Silent(answers); len(silent) > 0 {
+			resp.Diagnostics.Append(onhosts.Failures("create", plan.noun(), silent)...)
+		} else {
+			resp.Diagnostics.Append(r.noNetwork(&plan))
+		}
 		return
 	}
 	for _, a := range found {
@@ -146,15 +202,13 @@ func (r *hostResource) Create(ctx context.Context, req resource.CreateRequest, r
 	resp.Diagnostics.Append(resp.State.Set(ctx, plan)...)
 }
 
-// noNetwork returns the error that no host has the network, or the reasons why hosts didn't answer.
-func (r *hostResource) noNetwork(m *model, answers []hostset.Answer[network.Reservation]) diag.Diagnostics {
-	if silent := hostset.Silent(answers); len(silent) > 0 {
-		return onhosts.Failures("create", m.noun(), silent)
-	}
-	return diag.Diagnostics{tfdiag.Failure{
+// noNetwork returns the error that no host has the network.
+func (*hostResource) noNetwork(m *model) diag.Diagnostic {
+	return tfdiag.Failure{
 		Verb: "create", Noun: m.noun(), Err: onhosts.NotFound("network", m.Network.ValueString()),
-		Remedy: "Set network to the name attribute of the virtfleet_network, so that it is made first",
-	}.AttributeError(path.Root("network"))}
+		Remedy: "Correct network. For a network of this configuration, set it to the name attribute of the " +
+			"virtfleet_network, which is then created first.",
+	}.AttributeError(path.Root("network"))
 }
 
 // writeTo writes the reservation on the hosts that have the network.

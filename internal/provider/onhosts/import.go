@@ -50,6 +50,10 @@ func ImportRemedy(typeName, id string) string {
 		"to = %s.this\n    id = %q\n  }\n\nOr run: terraform import %s.<name> %s", typeName, id, typeName, id)
 }
 
+// PoolRemedy says what to do if no host has the storage pool that a configuration names.
+const PoolRemedy = "Correct pool. For a storage pool of this configuration, set it to the name attribute of the " +
+	"virtfleet_storage_pool, which is then created first."
+
 func hostNames[T any](answers []hostset.Answer[T]) []string {
 	names := make([]string, len(answers))
 	for i, a := range answers {

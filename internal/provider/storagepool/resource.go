@@ -11,7 +11,6 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/resource"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
-	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/status"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/hostset"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/meta"
@@ -85,7 +84,7 @@ func (r *poolResource) ModifyPlan(
 	pool, diags := plan.pool(ctx)
 	resp.Diagnostics.Append(diags...)
 	if !plan.Hosts.IsUnknown() {
-		r.Data.Planned.PlanAt(status.StoragePool, pool.Name, pool.Directory(), targets.Names())
+		r.Data.Planned.PlanPool(pool, targets.Names())
 	}
 	if req.State.Raw.IsNull() {
 		return

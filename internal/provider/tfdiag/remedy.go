@@ -55,6 +55,10 @@ var remedies = []kindRemedy{
 	{fleet.ErrNoHost, "Add a host, free resources on one, or require less. The reasons above name what each host lacks."},
 	{libvirt.ErrAgentUnavailable, "Check that qemu-guest-agent runs in the guest and that the VM has its channel " +
 		"(guest_agent = { enabled = true })."},
+	{storage.ErrNotStarted, "Check that the host has what source and target name. With build = true, a new pool creates " +
+		"it. If the host has it, its libvirt may lack the type of the pool."},
+	{storage.ErrChecksum, "Compare the checksum with the one that the publisher of the file announces. If that is what " +
+		"you set, the source has another file than it should have."},
 	{libvirt.ErrUnsupported, "The host's libvirt or QEMU can't do this: use another host or newer versions."},
 	{storage.ErrNoSpace, "Free space in the storage pool, or use another pool. Then apply again."},
 	{storage.ErrOvercommitted, "Use a smaller size or another storage pool, remove volumes, or raise the host's " +

@@ -43,6 +43,13 @@ func TestVolume_refused(t *testing.T) {
 			step(`size = "1 GB"`, "not a valid quantity"),
 			step("size = \"1Gi\"\nclone = \"full\"", `(?s)image`),
 			step("image = \"no-id\"", "<pool>/<name>"),
+			{
+				Config: acctest.Local("") + "resource \"virtfleet_volume\" \"this\" {\nname = \"x\"\npool = \"absent\"\n" +
+					"size = \"1Gi\"\n}",
+				ExpectError: regexp.MustCompile(
+					`(?s)host\s+"local"\s+doesn't\s+have\s+a\s+storage\s+pool\s+"absent".*default-pool.*name\s+attribute`),
+				PlanOnly: true,
+			},
 			step("size = \"1Gi\"\nhost = \"nowhere\"", "Unknown host"),
 			step("size = \"1Gi\"\nformat = \"raw\"\npreallocation = \"metadata\"", `(?s)is\s+for\s+the\s+format\s+"qcow2"`),
 			step("image = \"default-pool/base\"\npreallocation = \"full\"", `(?s)overlay.*clone\s+=\s+"full"`),

@@ -11,8 +11,10 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/resource"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/status"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/hostset"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/onhosts"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/value"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/storage"
 )
@@ -43,6 +45,7 @@ func (r *volumeResource) ModifyPlan(
 	if req.State.Raw.IsNull() {
 		checkName(ctx, req, resp)
 		checkPreallocation(ctx, req, resp)
+		r.checkPool(ctx, req, resp, host)
 		r.checkNew(ctx, req, resp, host)
 		r.checkReplaced(ctx, req, resp)
 		return
@@ -128,6 +131,39 @@ func checkPreallocation(ctx context.Context, req resource.ModifyPlanRequest, res
 	}
 	if why != "" {
 		resp.Diagnostics.AddAttributeError(path.Root("preallocation"), "Invalid volume", why)
+	}
+}
+
+// checkPool returns an error if no host has the volume's pool, or if several have it and none is chosen. It isn't
+// checked if the same apply changes the pool.
+func (r *volumeResource) checkPool(
+	ctx context.Context, req resource.ModifyPlanRequest, resp *resource.ModifyPlanResponse, host types.String,
+) {
+	var plan model
+	resp.Diagnostics.Append(req.Plan.GetAttribute(ctx, path.Root("name"), &plan.Name)...)
+	resp.Diagnostics.Append(req.Plan.GetAttribute(ctx, path.Root("pool"), &plan.Pool)...)
+	plan.Host = host
+	if resp.Diagnostics.HasError() || plan.Pool.IsUnknown() || host.IsUnknown() {
+		return
+	}
+	if _, planned := r.Data.Planned.Hosts(status.StoragePool, plan.Pool.ValueString()); planned {
+		return
+	}
+	s := r.Data.Storage()
+	hosts := s.Hosts.Present()
+	if !host.IsNull() {
+		hosts = hosts.Named(host.ValueString())
+	}
+	with, err := s.CheckPool(ctx, hosts, plan.Pool.ValueString())
+	if err != nil {
+		f := plan.failure("create", host.ValueString(), err)
+		f.Remedy = onhosts.PoolRemedy
+		resp.Diagnostics.Append(f.AttributeError(path.Root("pool")))
+	}
+	if host.IsNull() && with > 1 {
+		if _, _, d := r.chooseHost(ctx, s, &plan); d != nil {
+			resp.Diagnostics.Append(d)
+		}
 	}
 }
 

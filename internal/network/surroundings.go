@@ -1,0 +1,93 @@
+package network
+
+import (
+	"context"
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
+)
+
+// Addresses returns the host's addresses on the network, with the lengths of their prefixes.
+func (s Spec) Addresses() []netip.Prefix {
+	addresses := []netip.Prefix{}
+	for _, ip := range s.IPs {
+		if p, err := netip.ParsePrefix(ip.Address); err == nil {
+			addresses = append(addresses, p)
+		}
+	}
+	return addresses
+}
+
+// SameSubnet returns a subnet that both networks have; "" if there is none. libvirt starts no network with an IPv4
+// subnet that the host already has.
+func SameSubnet(a, b []netip.Prefix) string {
+	for _, p := range a {
+		if p.Addr().Is4() && slices.ContainsFunc(b, func(q netip.Prefix) bool { return p.Masked() == q.Masked() }) {
+			return p.Masked().String()
+		}
+	}
+	return ""
+}
+
+// ActiveAddresses returns the host's addresses on its active networks, by the names of the networks.
+func ActiveAddresses(ctx context.Context, h *libvirt.Host) (map[string][]netip.Prefix, error) {
+	networks, err := h.Networks(ctx)
+	if err != nil {
+		return nil, err
+	}
+	addresses := map[string][]netip.Prefix{}
+	for _, n := range networks {
+		if !n.Active {
+			continue
+		}
+		d, err := Parse(n.XML)
+		if err != nil {
+			return nil, err
+		}
+		addresses[n.Name] = d.Spec().Addresses()
+	}
+	return addresses, nil
+}
+
+// HostDevices returns the network devices of the host that the network uses: devices, physical_function, and a bridge
+// that libvirt doesn't create.
+func (s Spec) HostDevices() []string {
+	if s.Forward == nil {
+		return nil
+	}
+	devices := slices.Clone(s.Forward.Devices)
+	if s.Forward.PhysicalFunction != "" {
+		devices = append(devices, s.Forward.PhysicalFunction)
+	}
+	if s.Bridge != nil && !slices.Contains(BridgeModes, s.Forward.Mode) {
+		devices = append(devices, *s.Bridge)
+	}
+	return devices
+}
+
+// Misfit returns why a network with these addresses can't have the reservation; "" if it can.
+func (h DHCPHost) Misfit(network string, addresses []netip.Prefix) string {
+	address, err := netip.ParseAddr(h.IP)
+	if err != nil {
+		return fmt.Sprintf("%q isn't an address.", h.IP)
+	}
+	var subnets []string
+	for _, a := range addresses {
+		switch {
+		case a.Addr() == address:
+			return fmt.Sprintf("%s is the host's own address on network %q. Set ip to another address of %s.", h.IP, network,
+				a.Masked())
+		case a.Contains(address):
+			return ""
+		}
+		subnets = append(subnets, a.Masked().String())
+	}
+	if len(subnets) == 0 {
+		return fmt.Sprintf("Network %q has no address range: its ips are empty, so it has no DHCP.", network)
+	}
+	return fmt.Sprintf("Network %q has no address range that %s is in. Set ip to an address of %s.", network, h.IP,
+		strings.Join(subnets, " or "))
+}
