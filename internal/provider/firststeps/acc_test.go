@@ -19,8 +19,9 @@ const (
 	apply      = "terraform apply"
 	plan       = "terraform plan"
 	yes        = "yes\n"
-	vmsOfHost  = `terraform show -json | jq -r '.. | objects | select(.values?.current_host? == "kvm1") | .address'`
-	login      = "ssh -J root@$(terraform output -raw host).example.net ops@$(terraform output -raw address)"
+	vmsOfHost  = `terraform show -json | jq -r '.. | objects | select(.type? == "virtfleet_virtual_machine") |` + "\n" +
+		`  select(.values.current_host == "kvm1") | .address'`
+	login = "ssh -J root@$(terraform output -raw host).example.net ops@$(terraform output -raw address)"
 )
 
 // TestAccFirstSteps is a new user's first hour: the README from the installation to a VM that moved, then what the

@@ -57,15 +57,31 @@ var lookedUp = []string{
 	"data-sources/virtfleet_virtual_machines",
 }
 
-// definedOff are the examples whose VMs are created and not started, because the lab has no server, device or program
-// that they need to run, with what the user sets.
-var definedOff = map[string]string{
-	"ceph":                     `ceph_key = "c2VjcmV0"`,
-	"network-disks":            "chap_password = \"correct horse\"\n  web_password = \"battery staple\"",
-	"devices/consoles-and-usb": "",
-	"devices/host-device":      "",
-	"devices/memory-and-vsock": "",
-	"devices/shared-directory": "",
+// off is an example whose VMs are created and not started, because the lab lacks a server, a device or a program that
+// they need to run.
+type off struct {
+	// set are its variables, lab is what the lab has otherwise than the example says, as an override file.
+	set, lab string
+	// files are on the hosts.
+	files []string
+}
+
+var definedOff = map[string]off{
+	"ceph":                     {set: `ceph_key = "c2VjcmV0"`},
+	"network-disks":            {set: "chap_password = \"correct horse\"\n  web_password = \"battery staple\""},
+	"devices/consoles-and-usb": {},
+	"devices/fast-interfaces":  {},
+	"devices/host-device":      {},
+	"devices/memory-and-vsock": {},
+	"devices/shared-directory": {},
+	"devices/windows":          {files: []string{"/srv/iso/windows-11.iso"}},
+	"tuned-vms":                {},
+	// The lab's hosts have no KVM, and no room for a thick disk of that size.
+	"resources/virtfleet_virtual_machine": {
+		set:   "password_hash = \"$y$j9T$x\"\n  passphrase = \"correct horse\"",
+		lab:   "resource \"virtfleet_virtual_machine\" \"lab\" {\n  type = \"qemu\"\n  deletion_protection = false\n}\n",
+		files: []string{"/srv/iso/debian.iso", "/srv/boot/vmlinuz", "/srv/boot/initrd.img"},
+	},
 }
 
 // byAnother are the examples that another test applies, by the file that names them.
@@ -164,28 +180,19 @@ var vms = regexp.MustCompile(`(?m)^resource "virtfleet_virtual_machine" "(\w+)" 
 // defines creates the VMs of examples that can't run here, as modules of one configuration, and removes them.
 func (u *user) defines(t *testing.T) {
 	t.Helper()
-	config, names := required, []string{}
-	for e, set := range definedOff {
+	dir := u.directory(t, "off")
+	config, names := provided, []string{}
+	for e, o := range definedOff {
 		module := strings.ReplaceAll(e, "/", "-")
-		dir := filepath.Join("off", module)
-		u.directory(t, dir, e)
-		text, err := os.ReadFile(filepath.Join(root, "examples", e, "main.tf"))
-		if err != nil {
-			t.Fatal(err)
+		names = append(names, u.module(t, filepath.Join("off", module), e, o)...)
+		config += fmt.Sprintf("module %q {\n  source = \"./%[1]s\"\n  %s\n}\n", module, o.set)
+		for _, h := range u.hosts {
+			for _, file := range o.files {
+				u.lab.Run(t, h.Name, "install", "-D", "/dev/null", file)
+			}
 		}
-		override := ""
-		for _, vm := range vms.FindAllStringSubmatch(string(text), -1) {
-			// Two of them have a VM of one name.
-			name := module + "-" + vm[2]
-			override += fmt.Sprintf("resource \"virtfleet_virtual_machine\" %q {\n  name = %q\n  run_strategy = \"Halted\"\n}\n",
-				vm[1], name)
-			names = append(names, name)
-		}
-		u.write(t, filepath.Join(dir, "this_override.tf"), override, 0o644)
-		config += fmt.Sprintf("module %q {\n  source = \"./%[1]s\"\n  %s\n}\n", module, set)
 	}
 	u.write(t, "off/main.tf", config, 0o644)
-	dir := filepath.Join(u.home, "off")
 	u.does(t, dir, initialise, "")
 	applied := u.does(t, dir, apply+" -auto-approve", "")
 	have := ""
@@ -201,6 +208,50 @@ func (u *user) defines(t *testing.T) {
 		t.Errorf("the apply:\n%s\nand the plan after it:\n%s", applied, said)
 	}
 	u.does(t, dir, "terraform destroy -auto-approve", "")
+}
+
+var ofProvider = regexp.MustCompile(`(?ms)^provider "virtfleet" \{$.*?^\}$`)
+
+// module makes a module of an example, without its provider block, and returns the names of its VMs. They are Halted,
+// and have names of their own, because some examples have a VM of one name.
+func (u *user) module(t *testing.T, dir, e string, o off) (names []string) {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join(root, "examples", e, "*.tf"))
+	if err != nil || len(files) != 1 {
+		t.Fatalf("%s: %q %v", e, files, err)
+	}
+	example, err := os.ReadFile(files[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := u.withImage(t, string(example))
+	if !strings.Contains(text, "required_providers") {
+		text = required + text
+	}
+	u.write(t, filepath.Join(dir, "main.tf"), ofProvider.ReplaceAllString(text, ""), 0o644)
+	override := o.lab
+	for _, vm := range vms.FindAllStringSubmatch(text, -1) {
+		name := strings.ReplaceAll(e, "/", "-") + "-" + vm[2]
+		override += fmt.Sprintf("resource \"virtfleet_virtual_machine\" %q {\n  name = %q\n  run_strategy = \"Halted\"\n}\n",
+			vm[1], name)
+		names = append(names, name)
+	}
+	u.write(t, filepath.Join(dir, "this_override.tf"), override, 0o644)
+	return names
+}
+
+var imageOfPage = regexp.MustCompile(`vms/debian-12-[0-9a-f]{12}`)
+
+// withImage replaces the id of an image by that of the image that the first VM's example has brought.
+func (u *user) withImage(t *testing.T, text string) string {
+	t.Helper()
+	for _, word := range strings.Fields(u.lab.Virsh(t, u.hosts["kvm1"].Name, "vol-list", "vms")) {
+		if id := "vms/" + word; imageOfPage.MatchString(id) {
+			return strings.ReplaceAll(imageOfPage.ReplaceAllString(text, id), `"100Gi"`, `"1Mi"`)
+		}
+	}
+	t.Fatal("kvm1 has no image")
+	return ""
 }
 
 // TestExamples_areApplied: each example is applied by a test, or there is a reason why not.
