@@ -77,7 +77,7 @@ var preCopy = []Cell{
 	{
 		ProviderKilled, "Terraform ends; libvirt aborts the migration, and the guest continues on the source. With " +
 			"`peer_to_peer = true`, the migration continues",
-		sameMove + ". With `peer_to_peer`, warning `Virtual machine is being moved already`, or no move if it is there",
+		sameMove + ". With `peer_to_peer`: warning `Virtual machine is being moved already`; no move, if the VM has arrived",
 		moves + ", or waits for the migration that continues",
 		[]Test{migrationDies, peersContinue},
 		"",

@@ -88,15 +88,17 @@ func (u *user) firstVM(t *testing.T) (dir string) {
 	return dir
 }
 
-// logsIn logs in as the README says, and returns for how long the guest has been up. Where the README says to try again, it
-// does: the bridge of libvirt's own network forwards nothing for the four seconds after the VM has come to the host.
+// logsIn logs in as the README says, and returns for how long the guest has been up. Where the README says to try
+// again, it does: the bridge of libvirt's own network forwards nothing for the four seconds after the VM has come to
+// the host.
 func (u *user) logsIn(t *testing.T, dir string) (uptime float64) {
 	t.Helper()
 	command, began := u.printed(login), time.Now()
 	var said string
 	lab.Await(t, "the login to have a route to the guest", func() bool {
 		var err error
-		said, err = u.tries(t, dir, command, "echo \"guest $(id -un) $(hostname) $(cat /sys/block/vda/size)\"; cat /proc/uptime\n")
+		said, err = u.tries(t, dir, command,
+			"echo \"guest $(id -un) $(hostname) $(cat /sys/block/vda/size)\"; cat /proc/uptime\n")
 		if err != nil && !strings.Contains(said, "No route to host") {
 			t.Fatalf("%s: %v\n%s", command, err, said)
 		}

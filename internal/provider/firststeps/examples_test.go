@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/klauspost/compress/zstd"
 )
 
 // example is a directory of examples/ that TestAccFirstSteps applies.
@@ -18,8 +20,14 @@ type example struct {
 	lab string
 	// args are the rest of the command.
 	args string
-	// then are the arguments of a second apply, which moves its VMs away from kvm1.
+	// then are the arguments of a second apply.
 	then string
+	// leaves says that all of its VMs are moved away from kvm1, off that none of them is started.
+	leaves, off bool
+	// rest is what a part of a configuration leaves out.
+	rest string
+	// before prepares the example's directory and the hosts.
+	before func(t *testing.T, dir string)
 }
 
 // examples are applied one after the other: their VMs have the same names.
@@ -37,17 +45,63 @@ func (u *user) examples() []example {
 		// The directory stands for storage that the hosts share. Without KVM, to move a VM of 2 GiB takes long. This
 		// computer's kernel doesn't allow post-copy to the user that QEMU runs as.
 		{
-			dir: "change-of-host", args: shared, then: " -var host=kvm2", lab: strings.TrimPrefix(provided, required) +
-				strings.Replace(smaller, "}\n}", "}\n  migration_options = { allow_post_copy = false }\n}", 1),
+			dir: "change-of-host", args: shared, then: " -var host=kvm2", leaves: true,
+			lab: strings.TrimPrefix(provided, required) + strings.TrimSuffix(smaller, "}\n") +
+				"  migration_options = { allow_post_copy = false }\n}\n",
 		},
-		{dir: "rolling-move", args: shared, then: " -var move=again", lab: smaller},
+		{dir: "rolling-move", args: shared, then: " -var move=again", leaves: true, lab: smaller},
 		{dir: "devices/extra-xml"},
 		{dir: "devices/graphical-console", args: " -var password=secret"},
 		{dir: "devices/panic-and-watchdog"},
 		{dir: "devices/serial-console-log"},
 		// Its other VM needs a processor with SEV-SNP.
 		{dir: "devices/firmware-and-smbios", args: " -target=virtfleet_virtual_machine.appliance"},
+		// The VM has no guest whose agent would answer.
+		{
+			dir: "data-sources/virtfleet_guest_info", rest: provided, before: u.hasDisk("/var/lib/libvirt/images/web.qcow2"),
+			lab: smaller + "data \"virtfleet_guest_info\" \"web\" {\n  wait = \"1s\"\n}\n",
+		},
+		{
+			dir: "resources/virtfleet_image", off: true, before: u.golden,
+			rest: provided + "resource \"virtfleet_storage_pool\" \"vms\" {\n  name = \"vms\"\n  type = \"dir\"\n" +
+				"  target = { path = \"/srv/vms\" }\n}\n",
+			lab: "resource \"virtfleet_image\" \"debian\" {\n  pool = virtfleet_storage_pool.vms.name\n  source = " + u.image +
+				"\n}\nresource \"virtfleet_image\" \"golden\" {\n  pool = virtfleet_storage_pool.vms.name\n}\n",
+		},
+		// Both VMs begin on kvm1. The lab has no NBD server.
+		{
+			dir: "resources/virtfleet_migration", leaves: true, before: u.hasDisk("/srv/images/scratch.qcow2"),
+			rest: strings.Replace(provided, "kvm2.example.net/system\"", "kvm2.example.net/system\", schedulable = false", 1),
+			lab: strings.TrimSuffix(smaller, "}\n") + "  disks = {}\n  interfaces = { lan = { bridge = \"br-lab\" } }\n}\n" +
+				strings.Replace(smaller, "web", "scratch", 1),
+		},
 	}
+}
+
+// hasDisk makes an empty image on kvm1.
+func (u *user) hasDisk(path string) func(*testing.T, string) {
+	return func(t *testing.T, _ string) {
+		t.Helper()
+		u.lab.Run(t, u.hosts["kvm1"].Name, "sh", "-ec", `mkdir -p "${1%/*}"; qemu-img create -q -f qcow2 "$1" 1M`, "sh", path)
+	}
+}
+
+// golden makes a compressed image of the user's own: the lab's guest.
+func (u *user) golden(t *testing.T, dir string) {
+	t.Helper()
+	file, err := u.lab.GuestImage()
+	if err != nil {
+		t.Fatal(err)
+	}
+	image, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w, err := zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedFastest))
+	if err != nil {
+		t.Fatal(err)
+	}
+	u.write(t, filepath.Join(dir, "golden.qcow2.zst"), string(w.EncodeAll(image, nil)), 0o644)
 }
 
 // lookedUp are the examples of data sources that are applied while the first VM runs.
@@ -102,26 +156,16 @@ var byAnother = map[string]string{
 	"resources/virtfleet_volume":            referencesTest,
 }
 
-const (
-	referencesTest = "internal/provider/firststeps/references_test.go"
-
-	ownDevice  = "the lab's hosts have no such device; a definition with it is tested where the device is"
-	ownStorage = "the lab has no such storage under these names; the resource's own test has the lab's"
-)
+const referencesTest = "internal/provider/firststeps/references_test.go"
 
 // notApplied are the examples that are validated only, and why.
 var notApplied = map[string]string{
-	"ignition":                          "needs an image that runs Ignition; the test of a VM with Ignition has its own",
-	"provider":                          "a provider block alone; every other example has one",
-	"tuned-vms":                         "needs NUMA nodes, huge pages, 80 GiB of memory; the tests of each part have it",
-	"devices/device-class":              ownDevice,
-	"devices/fast-interfaces":           ownDevice,
-	"devices/sr-iov":                    ownDevice,
-	"devices/windows":                   "needs Windows; the profile is compared with virt-install's VM",
-	"data-sources/virtfleet_guest_info": "has a VM of its own, with a disk that exists",
-	"resources/virtfleet_image":         "has a file of the user's own",
-	"resources/virtfleet_migration":     ownStorage,
-	"resources/virtfleet_storage_pool":  ownStorage, "resources/virtfleet_virtual_machine": ownStorage,
+	"ignition":             "needs an image that runs Ignition; the test of a VM with Ignition has its own",
+	"provider":             "a provider block alone; every other example has one",
+	"devices/device-class": "its VMs are placed where such a card is free, and the lab's hosts have none",
+	"devices/sr-iov":       "its network needs a card with virtual functions, and the lab's hosts have none",
+	"resources/virtfleet_storage_pool": "formats disks that the lab's hosts lack, and needs servers of Ceph and " +
+		"iSCSI; the resource's tests have their own",
 }
 
 // applies has each example made, found unchanged, and removed.
@@ -131,20 +175,28 @@ func (u *user) applies(t *testing.T) {
 	for _, e := range u.examples() {
 		name := "example-" + strings.ReplaceAll(e.dir, "/", "-")
 		dir := u.directory(t, name, e.dir)
+		u.write(t, filepath.Join(name, "main.tf"), e.rest, 0o644)
 		u.write(t, filepath.Join(name, "this_override.tf"), e.lab, 0o644)
+		if e.before != nil {
+			e.before(t, name)
+		}
 		u.does(t, dir, initialise, "")
 		applied := u.does(t, dir, apply+" -auto-approve"+e.args, "")
 		if e.then != "" {
 			e.args += e.then
 			applied = u.does(t, dir, apply+" -auto-approve"+e.args, "")
+		}
+		if e.leaves {
 			if left := u.lab.Virsh(t, u.hosts["kvm1"].Name, "list", "--name"); strings.TrimSpace(left) != "" {
-				t.Errorf("%s, the second apply:\n%s\nand kvm1 still has %s", e.dir, applied, left)
+				t.Errorf("%s, the last apply:\n%s\nand kvm1 still has %s", e.dir, applied, left)
 			}
 		}
 		if said := u.does(t, dir, plan+e.args, ""); !strings.Contains(said, "No changes.") {
 			t.Errorf("%s, the apply:\n%s\nand the plan after it:\n%s", e.dir, applied, said)
 		}
-		u.powersOff(t, e.dir)
+		if !e.off {
+			u.powersOff(t, e.dir)
+		}
 		u.does(t, dir, "terraform destroy -auto-approve"+e.args, "")
 	}
 }
