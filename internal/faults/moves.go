@@ -29,6 +29,7 @@ var (
 	moveBroken    = Test{Package: "provider/virtualmachine", Name: "TestAccVirtualMachine_moveBroken"}
 	fullTarget    = Test{Package: "fleet/migration", Name: "TestLab_diskOntoAFullTarget"}
 	migrationDies = Test{Package: "provider/migration", Name: "TestAccMigration_fails", Sub: "killed"}
+	peersContinue = Test{Package: "provider/virtualmachine", Name: "TestAccVirtualMachine_movePeers"}
 	whatBreaks    = Test{Package: "fleet/migration", Name: "TestLab_faultBeforeSwitchoverLeavesTheVMAlone"}
 	withoutAQEMU  = Test{Package: "fleet/migration", Name: "TestLab_postCopyDoesNotSurviveAQEMU"}
 	withoutSource = Test{Package: "fleet", Name: "TestLab_sourceLostInPostCopy"}
@@ -74,9 +75,11 @@ var preCopy = []Cell{
 		"",
 	},
 	{
-		ProviderKilled, "Terraform ends; libvirt aborts the migration, and the guest continues on the source",
-		sameMove, moves,
-		[]Test{migrationDies},
+		ProviderKilled, "Terraform ends; libvirt aborts the migration, and the guest continues on the source. With " +
+			"`peer_to_peer = true`, the migration continues",
+		sameMove + ". With `peer_to_peer`: warning `Virtual machine is being moved already`; no move, if the VM has arrived",
+		moves + ", or waits for the migration that continues",
+		[]Test{migrationDies, peersContinue},
 		"",
 	},
 	{

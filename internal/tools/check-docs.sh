@@ -15,6 +15,7 @@ complain() {
 for guide in templates/guides/*.md; do
 	size=$(wc -c <"$guide")
 	[ "$size" -le $most ] || complain "$guide: $size bytes, at most $most: split it by task."
+	grep -qF "(guides/${guide##*/})" templates/index.md.tmpl || complain "templates/index.md.tmpl doesn't link $guide."
 done
 
 for alert in $(sed -nE 's/^ *- alert: //p' examples/monitoring/rules.yaml); do

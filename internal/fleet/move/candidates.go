@@ -127,7 +127,7 @@ func (ck *Checks) moveCandidate(
 		return c, nil
 	}
 
-	blockers, err := ck.CheckTarget(ctx, vm, inspected, h, o)
+	blockers, err := ck.CheckCandidate(ctx, vm, inspected, h, o)
 	if err != nil && ctx.Err() != nil {
 		return c, err
 	}
@@ -136,8 +136,7 @@ func (ck *Checks) moveCandidate(
 		blockers = []migration.Blocker{placement.UnansweredBlocker(h, err)} // It excludes only this host.
 	}
 
-	c.Blockers = slices.Concat(blockers, pinBlocker(vm, h, status.False), placement.LabelBlocker(vm, h, status.False),
-		placement.UnscheduledBlocker(h))
+	c.Blockers = slices.Concat(blockers, pinBlocker(vm, h, status.False))
 
 	if c.Fits() {
 		c.Method = migration.MethodTo(ctx, ck.WithTarget(ctx, vm, inspected, h), vm.On.Conn, h.Conn, o)

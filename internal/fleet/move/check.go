@@ -306,6 +306,19 @@ func (ck *Checks) CheckTarget(
 	return append(blockers, ck.placement.CapacityBlockers(a, vm, bytes)...), nil
 }
 
+// CheckCandidate is CheckTarget for a host that no order names: it must also have the labels that the VM's placement
+// requires, and accept VMs that don't name it.
+func (ck *Checks) CheckCandidate(
+	ctx context.Context, vm *inventory.VM, inspected migration.VM, to *inventory.Host, o migration.Options,
+) ([]migration.Blocker, error) {
+	blockers, err := ck.CheckTarget(ctx, vm, inspected, to, o)
+	if err != nil {
+		return nil, err
+	}
+
+	return slices.Concat(blockers, placement.LabelBlocker(vm, to, status.False), placement.UnscheduledBlocker(to)), nil
+}
+
 // moveProblem returns why a move is impossible.
 func moveProblem(err error) inventory.Problem {
 	p := inventory.Problem{Attribute: "host", Summary: "Virtual machine can't be moved", Detail: err.Error()}

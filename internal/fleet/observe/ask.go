@@ -214,14 +214,18 @@ func (o *observing) askBlockers(ctx context.Context) {
 		inspected = inspected.AskQEMU(ctx, o.vm.On.Conn)
 	}
 
-	targets := o.targets()
+	targets, check := o.targets(), o.observer.moveChecks.CheckCandidate
+	if o.question.Target != "" {
+		check = o.observer.moveChecks.CheckTarget
+	}
+
 	found := make([][]migration.Blocker, len(targets))
 	errs := make([]error, len(targets))
 
 	var all sync.WaitGroup
 	for i, to := range targets {
 		all.Go(func() {
-			found[i], errs[i] = o.observer.moveChecks.CheckTarget(ctx, o.vm, inspected, to, effective.Options)
+			found[i], errs[i] = check(ctx, o.vm, inspected, to, effective.Options)
 		})
 	}
 

@@ -19,8 +19,9 @@ const (
 	apply      = "terraform apply"
 	plan       = "terraform plan"
 	yes        = "yes\n"
-	vmsOfHost  = `terraform show -json | jq -r '.. | objects | select(.values?.current_host? == "kvm1") | .address'`
-	login      = "ssh -J root@$(terraform output -raw host).example.net ops@$(terraform output -raw address)"
+	vmsOfHost  = `terraform show -json | jq -r '.. | objects | select(.type? == "virtfleet_virtual_machine") |` + "\n" +
+		`  select(.values.current_host == "kvm1") | .address'`
+	login = "ssh -J root@$(terraform output -raw host).example.net ops@$(terraform output -raw address)"
 )
 
 // TestAccFirstSteps is a new user's first hour: the README from the installation to a VM that moved, then what the
@@ -87,15 +88,17 @@ func (u *user) firstVM(t *testing.T) (dir string) {
 	return dir
 }
 
-// logsIn logs in as the README says, and returns for how long the guest has been up. Where the README says to try again, it
-// does: the bridge of libvirt's own network forwards nothing for the four seconds after the VM has come to the host.
+// logsIn logs in as the README says, and returns for how long the guest has been up. Where the README says to try
+// again, it does: the bridge of libvirt's own network forwards nothing for the four seconds after the VM has come to
+// the host.
 func (u *user) logsIn(t *testing.T, dir string) (uptime float64) {
 	t.Helper()
 	command, began := u.printed(login), time.Now()
 	var said string
 	lab.Await(t, "the login to have a route to the guest", func() bool {
 		var err error
-		said, err = u.tries(t, dir, command, "echo \"guest $(id -un) $(hostname) $(cat /sys/block/vda/size)\"; cat /proc/uptime\n")
+		said, err = u.tries(t, dir, command,
+			"echo \"guest $(id -un) $(hostname) $(cat /sys/block/vda/size)\"; cat /proc/uptime\n")
 		if err != nil && !strings.Contains(said, "No route to host") {
 			t.Fatalf("%s: %v\n%s", command, err, said)
 		}

@@ -25,7 +25,9 @@ var elsewhere = map[string]string{
 	"journalctl -u virtfleet-exporter":                    systemd,
 	"systemctl restart libvirtd":                          systemd,
 	"systemctl status libvirtd virtqemud":                 systemd,
+	"systemctl stop libvirtd":                             systemd,
 	"systemctl enable --now libvirtd-tls.socket":          systemd,
+	"systemctl start libvirtd":                            systemd,
 	"firewall-cmd --permanent --add-port=49152-49215/tcp": firewalld,
 
 	"ceph auth get-key client.libvirt": "needs a Ceph cluster; the test of a VM on Ceph has one, and makes its key",

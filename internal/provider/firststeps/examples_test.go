@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/klauspost/compress/zstd"
 )
 
 // example is a directory of examples/ that TestAccFirstSteps applies.
@@ -18,8 +20,14 @@ type example struct {
 	lab string
 	// args are the rest of the command.
 	args string
-	// then are the arguments of a second apply, which moves its VMs away from kvm1.
+	// then are the arguments of a second apply.
 	then string
+	// leaves says that all of its VMs are moved away from kvm1, off that none of them is started.
+	leaves, off bool
+	// rest is what a part of a configuration leaves out.
+	rest string
+	// before prepares the example's directory and the hosts.
+	before func(t *testing.T, dir string)
 }
 
 // examples are applied one after the other: their VMs have the same names.
@@ -37,17 +45,63 @@ func (u *user) examples() []example {
 		// The directory stands for storage that the hosts share. Without KVM, to move a VM of 2 GiB takes long. This
 		// computer's kernel doesn't allow post-copy to the user that QEMU runs as.
 		{
-			dir: "change-of-host", args: shared, then: " -var host=kvm2", lab: strings.TrimPrefix(provided, required) +
-				strings.Replace(smaller, "}\n}", "}\n  migration_options = { allow_post_copy = false }\n}", 1),
+			dir: "change-of-host", args: shared, then: " -var host=kvm2", leaves: true,
+			lab: strings.TrimPrefix(provided, required) + strings.TrimSuffix(smaller, "}\n") +
+				"  migration_options = { allow_post_copy = false }\n}\n",
 		},
-		{dir: "rolling-move", args: shared, then: " -var move=again", lab: smaller},
+		{dir: "rolling-move", args: shared, then: " -var move=again", leaves: true, lab: smaller},
 		{dir: "devices/extra-xml"},
 		{dir: "devices/graphical-console", args: " -var password=secret"},
 		{dir: "devices/panic-and-watchdog"},
 		{dir: "devices/serial-console-log"},
 		// Its other VM needs a processor with SEV-SNP.
 		{dir: "devices/firmware-and-smbios", args: " -target=virtfleet_virtual_machine.appliance"},
+		// The VM has no guest whose agent would answer.
+		{
+			dir: "data-sources/virtfleet_guest_info", rest: provided, before: u.hasDisk("/var/lib/libvirt/images/web.qcow2"),
+			lab: smaller + "data \"virtfleet_guest_info\" \"web\" {\n  wait = \"1s\"\n}\n",
+		},
+		{
+			dir: "resources/virtfleet_image", off: true, before: u.golden,
+			rest: provided + "resource \"virtfleet_storage_pool\" \"vms\" {\n  name = \"vms\"\n  type = \"dir\"\n" +
+				"  target = { path = \"/srv/vms\" }\n}\n",
+			lab: "resource \"virtfleet_image\" \"debian\" {\n  pool = virtfleet_storage_pool.vms.name\n  source = " + u.image +
+				"\n}\nresource \"virtfleet_image\" \"golden\" {\n  pool = virtfleet_storage_pool.vms.name\n}\n",
+		},
+		// Both VMs begin on kvm1. The lab has no NBD server.
+		{
+			dir: "resources/virtfleet_migration", leaves: true, before: u.hasDisk("/srv/images/scratch.qcow2"),
+			rest: strings.Replace(provided, "kvm2.example.net/system\"", "kvm2.example.net/system\", schedulable = false", 1),
+			lab: strings.TrimSuffix(smaller, "}\n") + "  disks = {}\n  interfaces = { lan = { bridge = \"br-lab\" } }\n}\n" +
+				strings.Replace(smaller, "web", "scratch", 1),
+		},
 	}
+}
+
+// hasDisk makes an empty image on kvm1.
+func (u *user) hasDisk(path string) func(*testing.T, string) {
+	return func(t *testing.T, _ string) {
+		t.Helper()
+		u.lab.Run(t, u.hosts["kvm1"].Name, "sh", "-ec", `mkdir -p "${1%/*}"; qemu-img create -q -f qcow2 "$1" 1M`, "sh", path)
+	}
+}
+
+// golden makes a compressed image of the user's own: the lab's guest.
+func (u *user) golden(t *testing.T, dir string) {
+	t.Helper()
+	file, err := u.lab.GuestImage()
+	if err != nil {
+		t.Fatal(err)
+	}
+	image, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w, err := zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedFastest))
+	if err != nil {
+		t.Fatal(err)
+	}
+	u.write(t, filepath.Join(dir, "golden.qcow2.zst"), string(w.EncodeAll(image, nil)), 0o644)
 }
 
 // lookedUp are the examples of data sources that are applied while the first VM runs.
@@ -57,15 +111,31 @@ var lookedUp = []string{
 	"data-sources/virtfleet_virtual_machines",
 }
 
-// definedOff are the examples whose VMs are created and not started, because the lab has no server, device or program
-// that they need to run, with what the user sets.
-var definedOff = map[string]string{
-	"ceph":                     `ceph_key = "c2VjcmV0"`,
-	"network-disks":            "chap_password = \"correct horse\"\n  web_password = \"battery staple\"",
-	"devices/consoles-and-usb": "",
-	"devices/host-device":      "",
-	"devices/memory-and-vsock": "",
-	"devices/shared-directory": "",
+// off is an example whose VMs are created and not started, because the lab lacks a server, a device or a program that
+// they need to run.
+type off struct {
+	// set are its variables, lab is what the lab has otherwise than the example says, as an override file.
+	set, lab string
+	// files are on the hosts.
+	files []string
+}
+
+var definedOff = map[string]off{
+	"ceph":                     {set: `ceph_key = "c2VjcmV0"`},
+	"network-disks":            {set: "chap_password = \"correct horse\"\n  web_password = \"battery staple\""},
+	"devices/consoles-and-usb": {},
+	"devices/fast-interfaces":  {},
+	"devices/host-device":      {},
+	"devices/memory-and-vsock": {},
+	"devices/shared-directory": {},
+	"devices/windows":          {files: []string{"/srv/iso/windows-11.iso"}},
+	"tuned-vms":                {},
+	// The lab's hosts have no KVM, and no room for a thick disk of that size.
+	"resources/virtfleet_virtual_machine": {
+		set:   "password_hash = \"$y$j9T$x\"\n  passphrase = \"correct horse\"",
+		lab:   "resource \"virtfleet_virtual_machine\" \"lab\" {\n  type = \"qemu\"\n  deletion_protection = false\n}\n",
+		files: []string{"/srv/iso/debian.iso", "/srv/boot/vmlinuz", "/srv/boot/initrd.img"},
+	},
 }
 
 // byAnother are the examples that another test applies, by the file that names them.
@@ -86,26 +156,16 @@ var byAnother = map[string]string{
 	"resources/virtfleet_volume":            referencesTest,
 }
 
-const (
-	referencesTest = "internal/provider/firststeps/references_test.go"
-
-	ownDevice  = "the lab's hosts have no such device; a definition with it is tested where the device is"
-	ownStorage = "the lab has no such storage under these names; the resource's own test has the lab's"
-)
+const referencesTest = "internal/provider/firststeps/references_test.go"
 
 // notApplied are the examples that are validated only, and why.
 var notApplied = map[string]string{
-	"ignition":                          "needs an image that runs Ignition; the test of a VM with Ignition has its own",
-	"provider":                          "a provider block alone; every other example has one",
-	"tuned-vms":                         "needs NUMA nodes, huge pages, 80 GiB of memory; the tests of each part have it",
-	"devices/device-class":              ownDevice,
-	"devices/fast-interfaces":           ownDevice,
-	"devices/sr-iov":                    ownDevice,
-	"devices/windows":                   "needs Windows; the profile is compared with virt-install's VM",
-	"data-sources/virtfleet_guest_info": "has a VM of its own, with a disk that exists",
-	"resources/virtfleet_image":         "has a file of the user's own",
-	"resources/virtfleet_migration":     ownStorage,
-	"resources/virtfleet_storage_pool":  ownStorage, "resources/virtfleet_virtual_machine": ownStorage,
+	"ignition":             "needs an image that runs Ignition; the test of a VM with Ignition has its own",
+	"provider":             "a provider block alone; every other example has one",
+	"devices/device-class": "its VMs are placed where such a card is free, and the lab's hosts have none",
+	"devices/sr-iov":       "its network needs a card with virtual functions, and the lab's hosts have none",
+	"resources/virtfleet_storage_pool": "formats disks that the lab's hosts lack, and needs servers of Ceph and " +
+		"iSCSI; the resource's tests have their own",
 }
 
 // applies has each example made, found unchanged, and removed.
@@ -115,20 +175,28 @@ func (u *user) applies(t *testing.T) {
 	for _, e := range u.examples() {
 		name := "example-" + strings.ReplaceAll(e.dir, "/", "-")
 		dir := u.directory(t, name, e.dir)
+		u.write(t, filepath.Join(name, "main.tf"), e.rest, 0o644)
 		u.write(t, filepath.Join(name, "this_override.tf"), e.lab, 0o644)
+		if e.before != nil {
+			e.before(t, name)
+		}
 		u.does(t, dir, initialise, "")
 		applied := u.does(t, dir, apply+" -auto-approve"+e.args, "")
 		if e.then != "" {
 			e.args += e.then
 			applied = u.does(t, dir, apply+" -auto-approve"+e.args, "")
+		}
+		if e.leaves {
 			if left := u.lab.Virsh(t, u.hosts["kvm1"].Name, "list", "--name"); strings.TrimSpace(left) != "" {
-				t.Errorf("%s, the second apply:\n%s\nand kvm1 still has %s", e.dir, applied, left)
+				t.Errorf("%s, the last apply:\n%s\nand kvm1 still has %s", e.dir, applied, left)
 			}
 		}
 		if said := u.does(t, dir, plan+e.args, ""); !strings.Contains(said, "No changes.") {
 			t.Errorf("%s, the apply:\n%s\nand the plan after it:\n%s", e.dir, applied, said)
 		}
-		u.powersOff(t, e.dir)
+		if !e.off {
+			u.powersOff(t, e.dir)
+		}
 		u.does(t, dir, "terraform destroy -auto-approve"+e.args, "")
 	}
 }
@@ -164,28 +232,19 @@ var vms = regexp.MustCompile(`(?m)^resource "virtfleet_virtual_machine" "(\w+)" 
 // defines creates the VMs of examples that can't run here, as modules of one configuration, and removes them.
 func (u *user) defines(t *testing.T) {
 	t.Helper()
-	config, names := required, []string{}
-	for e, set := range definedOff {
+	dir := u.directory(t, "off")
+	config, names := provided, []string{}
+	for e, o := range definedOff {
 		module := strings.ReplaceAll(e, "/", "-")
-		dir := filepath.Join("off", module)
-		u.directory(t, dir, e)
-		text, err := os.ReadFile(filepath.Join(root, "examples", e, "main.tf"))
-		if err != nil {
-			t.Fatal(err)
+		names = append(names, u.module(t, filepath.Join("off", module), e, o)...)
+		config += fmt.Sprintf("module %q {\n  source = \"./%[1]s\"\n  %s\n}\n", module, o.set)
+		for _, h := range u.hosts {
+			for _, file := range o.files {
+				u.lab.Run(t, h.Name, "install", "-D", "/dev/null", file)
+			}
 		}
-		override := ""
-		for _, vm := range vms.FindAllStringSubmatch(string(text), -1) {
-			// Two of them have a VM of one name.
-			name := module + "-" + vm[2]
-			override += fmt.Sprintf("resource \"virtfleet_virtual_machine\" %q {\n  name = %q\n  run_strategy = \"Halted\"\n}\n",
-				vm[1], name)
-			names = append(names, name)
-		}
-		u.write(t, filepath.Join(dir, "this_override.tf"), override, 0o644)
-		config += fmt.Sprintf("module %q {\n  source = \"./%[1]s\"\n  %s\n}\n", module, set)
 	}
 	u.write(t, "off/main.tf", config, 0o644)
-	dir := filepath.Join(u.home, "off")
 	u.does(t, dir, initialise, "")
 	applied := u.does(t, dir, apply+" -auto-approve", "")
 	have := ""
@@ -201,6 +260,50 @@ func (u *user) defines(t *testing.T) {
 		t.Errorf("the apply:\n%s\nand the plan after it:\n%s", applied, said)
 	}
 	u.does(t, dir, "terraform destroy -auto-approve", "")
+}
+
+var ofProvider = regexp.MustCompile(`(?ms)^provider "virtfleet" \{$.*?^\}$`)
+
+// module makes a module of an example, without its provider block, and returns the names of its VMs. They are Halted,
+// and have names of their own, because some examples have a VM of one name.
+func (u *user) module(t *testing.T, dir, e string, o off) (names []string) {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join(root, "examples", e, "*.tf"))
+	if err != nil || len(files) != 1 {
+		t.Fatalf("%s: %q %v", e, files, err)
+	}
+	example, err := os.ReadFile(files[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := u.withImage(t, string(example))
+	if !strings.Contains(text, "required_providers") {
+		text = required + text
+	}
+	u.write(t, filepath.Join(dir, "main.tf"), ofProvider.ReplaceAllString(text, ""), 0o644)
+	override := o.lab
+	for _, vm := range vms.FindAllStringSubmatch(text, -1) {
+		name := strings.ReplaceAll(e, "/", "-") + "-" + vm[2]
+		override += fmt.Sprintf("resource \"virtfleet_virtual_machine\" %q {\n  name = %q\n  run_strategy = \"Halted\"\n}\n",
+			vm[1], name)
+		names = append(names, name)
+	}
+	u.write(t, filepath.Join(dir, "this_override.tf"), override, 0o644)
+	return names
+}
+
+var imageOfPage = regexp.MustCompile(`vms/debian-12-[0-9a-f]{12}`)
+
+// withImage replaces the id of an image by that of the image that the first VM's example has brought.
+func (u *user) withImage(t *testing.T, text string) string {
+	t.Helper()
+	for _, word := range strings.Fields(u.lab.Virsh(t, u.hosts["kvm1"].Name, "vol-list", "vms")) {
+		if id := "vms/" + word; imageOfPage.MatchString(id) {
+			return strings.ReplaceAll(imageOfPage.ReplaceAllString(text, id), `"100Gi"`, `"1Mi"`)
+		}
+	}
+	t.Fatal("kvm1 has no image")
+	return ""
 }
 
 // TestExamples_areApplied: each example is applied by a test, or there is a reason why not.

@@ -60,6 +60,9 @@ resource "virtfleet_volume" "journal" {
 	u.does(t, dir, apply+" -auto-approve -target=virtfleet_network.lan", "") // The reservation names it as a user's own.
 	u.does(t, dir, apply+" -auto-approve", "")
 	u.sees(t)
+	if listed := u.does(t, dir, vmsOfHost, ""); strings.Contains(listed, "virtfleet_volume") {
+		t.Errorf("of the VMs of kvm1 it lists\n%s", listed)
+	}
 	for _, command := range []string{
 		"terraform import virtfleet_network.lan lan",
 		"terraform import virtfleet_network_dhcp_host.web lan/52:54:00:12:34:56",

@@ -37,7 +37,7 @@ func (u *user) monitored(t *testing.T) {
 	for name, h := range u.hosts {
 		u.lab.Run(t, h.Name, "sh", "-c", ownFiles)
 		for _, command := range []string{
-			"useradd --system --create-home --password '*' --shell /usr/sbin/nologin monitor",
+			"useradd --system --user-group --create-home --password '*' --shell /usr/sbin/nologin monitor",
 			"install -d -o monitor -g monitor -m 700 ~monitor/.ssh",
 			"echo 'restrict,port-forwarding ssh-ed25519 AAAA... exporter' >~monitor/.ssh/authorized_keys",
 			"echo vm.unprivileged_userfaultfd=1 >/etc/sysctl.d/60-postcopy.conf",
@@ -66,7 +66,7 @@ func (u *user) service(t *testing.T) {
 	u.lab.Run(t, computer.Name, "sh", "-c", `mount -t tmpfs tmpfs /usr/local/bin && install "$1" /usr/local/bin`, "sh",
 		filepath.Join(u.home, ".local/bin/virtfleet"))
 	for _, command := range []string{
-		"useradd --system --shell /usr/sbin/nologin virtfleet",
+		"useradd --system --user-group --shell /usr/sbin/nologin virtfleet",
 		"install -d -o virtfleet -g virtfleet -m 750 /etc/virtfleet",
 		"install -o virtfleet -g virtfleet -m 640 examples/monitoring/fleet.yaml /etc/virtfleet/fleet.yaml",
 		"install -m 644 examples/monitoring/virtfleet-exporter.service /etc/systemd/system/virtfleet-exporter.service",

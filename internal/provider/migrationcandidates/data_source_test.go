@@ -39,6 +39,25 @@ func blocked(host, reason, attribute string) []statecheck.StateCheck {
 	}
 }
 
+// anywhere asks whether the VM can move to any host, and to the one that is named.
+const anywhere = `
+data "virtfleet_conditions" "any" {
+  virtual_machine_id = virtfleet_virtual_machine.this.id
+}
+data "virtfleet_conditions" "named" {
+  virtual_machine_id = virtfleet_virtual_machine.this.id
+  target_host        = "kvm2"
+}
+`
+
+// movable expects a status and a reason of the condition LiveMigratable.
+func movable(name, status, reason string) statecheck.StateCheck {
+	return statecheck.ExpectKnownValue("data.virtfleet_conditions."+name,
+		tfjsonpath.New("conditions").AtMapKey("LiveMigratable"), knownvalue.ObjectPartial(map[string]knownvalue.Check{
+			"status": knownvalue.StringExact(status), "reason": knownvalue.StringExact(reason),
+		}))
+}
+
 // TestAccMigrationCandidates tells of every host whether it fits, and why not.
 func TestAccMigrationCandidates(t *testing.T) {
 	t.Parallel()
@@ -53,6 +72,7 @@ resource "virtfleet_virtual_machine" "this" {
   type      = "qemu"
   memory    = { size = "64Mi" }
   interfaces = { lan = { network = "default" } }
+  placement  = { host_labels = { zone = "a" } }
   termination_grace_period = "0s"
 }
 
@@ -62,11 +82,12 @@ data "virtfleet_migration_candidates" "this" {
 }
 `, name, options)
 	}
-	first := acctest.Host{Of: l.Host("kvm1")}
+	const zone = `labels = { zone = "a" }`
+	first := acctest.Host{Of: l.Host("kvm1"), Settings: zone}
 	all := []acctest.Host{
 		first,
-		{Of: l.Host("kvm2")},
-		{Of: l.Host("kvm3"), Settings: "schedulable = false"},
+		{Of: l.Host("kvm2"), Settings: zone},
+		{Of: l.Host("kvm3"), Settings: zone + "\nschedulable = false"},
 		{Name: "lost", URI: "qemu+ssh://root@" + l.Host("kvm1").Address + ":1/system", Settings: "fenced = true"},
 	}
 	const allowed = "migration_options = { allow_network_change = true }"
@@ -99,6 +120,12 @@ data "virtfleet_migration_candidates" "this" {
 			Config: config(acctest.Block{Hosts: []acctest.Host{first, {Of: l.Host("kvm2"), Settings: `memory_limit = "1Mi"`}}},
 				allowed),
 			ConfigStateChecks: blocked("kvm2", "InsufficientMemory", "memory.size"),
+		}, {
+			// An order that names the target moves the VM there in spite of its labels.
+			Config: config(acctest.Block{Hosts: []acctest.Host{first, {Of: l.Host("kvm2")}}, Settings: allowed}, "") +
+				anywhere,
+			ConfigStateChecks: append(blocked("kvm2", "HostLabelsMismatch", "host"),
+				movable("any", "False", "HostLabelsMismatch"), movable("named", "True", "Migratable")),
 		}},
 	})
 }
