@@ -2,7 +2,9 @@ package provider
 
 import (
 	"log"
+	"os"
 	"runtime/debug"
+	"time"
 
 	"github.com/hashicorp/terraform-plugin-go/tfprotov6/tf6server"
 )
@@ -23,6 +25,9 @@ func Serve(version string, debugging bool) error {
 		return err
 	}
 	p := New(version)
+	if !debugging {
+		go p.endWithout(os.Getppid())
+	}
 	if err := tf6server.Serve(Address, p.Server, opts...); err != nil {
 		return err
 	}
@@ -31,4 +36,17 @@ func Serve(version string, debugging bool) error {
 		log.Print(err)
 	}
 	return nil
+}
+
+// endWithout ends the process after the one that started it was killed: Terraform then can't end its providers. A process
+// that stays has connections to all hosts, which admit only a number of them. The connection to Terraform is gone, so
+// every request is cancelled. A change that is interrupted leaves its VM as after Ctrl-C.
+func (p *Provider) endWithout(parent int) {
+	const interval = time.Second
+	for os.Getppid() == parent {
+		time.Sleep(interval)
+	}
+	p.changes.Wait()
+	_ = p.Close()
+	os.Exit(1)
 }

@@ -55,6 +55,8 @@ type Provider struct {
 	mu         sync.Mutex
 	fleets     []*fleet.Fleet
 	configured *meta.Data // what Configure passed on last
+
+	changes sync.WaitGroup // requests that may change a host
 }
 
 // New returns a provider of that version.

@@ -117,6 +117,15 @@ func (s *server) PlanResourceChange(
 	return s.frameworkServer.PlanResourceChange(ctx, req)
 }
 
+// ApplyResourceChange counts the changes that aren't complete yet.
+func (s *server) ApplyResourceChange(
+	ctx context.Context, req *tfprotov6.ApplyResourceChangeRequest,
+) (*tfprotov6.ApplyResourceChangeResponse, error) {
+	s.provider.changes.Add(1)
+	defer s.provider.changes.Done()
+	return s.frameworkServer.ApplyResourceChange(ctx, req)
+}
+
 // data returns what Configure passed on last, nil before that.
 func (p *Provider) data() *meta.Data {
 	p.mu.Lock()

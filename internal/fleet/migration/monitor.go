@@ -67,6 +67,8 @@ type monitor struct {
 	// watermark is what remained at the last sample, progressed when that was less than before.
 	watermark  uint64
 	progressed time.Duration
+	// looked is when the last sample was taken.
+	looked time.Duration
 	// refusals counts decisions that the host did not carry out.
 	refusals int
 }
@@ -138,9 +140,17 @@ func (m *monitor) takeBack() {
 	m.mode = PreCopy
 }
 
+// maxGap is the longest time between two samples in which the second one says what happened since the first one.
+const maxGap = 30 * time.Second
+
 // isStuck says whether what remains has not shrunk in time. The watermark follows every sample, so any decrease
-// restarts the time.
+// restarts the time. If more remains after a time without samples, because the host didn't answer or this process didn't
+// run, that time doesn't count: what remained may have shrunk in it, and risen when the memory followed the disks.
 func (m *monitor) isStuck(s sample) bool {
+	if gap := s.elapsed - m.looked; gap > maxGap && s.remaining > m.watermark {
+		m.progressed += gap
+	}
+	m.looked = s.elapsed
 	if m.watermark == 0 || s.remaining < m.watermark {
 		m.progressed = s.elapsed
 	}
