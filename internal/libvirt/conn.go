@@ -236,9 +236,9 @@ func (h *Host) connect(ctx context.Context) (*conn, error) {
 	return c, failure
 }
 
-// openOver opens a connection over a stream, with early answers or without. If it fails, unheard is why the stream ended
-// before data came from the host: on a busy host a program may take long to find that it can't connect, and libvirt only
-// sees that the stream ends.
+// openOver opens a connection over a stream, with early answers or without. If it fails, unheard is why the stream
+// ended before data came from the host: on a busy host a program may take long to find that it can't connect, and
+// libvirt only sees that the stream ends.
 func (h *Host) openOver(ctx context.Context, remote net.Conn, early bool) (c *conn, unheard, err error) {
 	bridge, err := newSocketBridge(remote)
 	if err != nil {

@@ -58,8 +58,8 @@ func newSocketBridge(remote net.Conn) (*socketBridge, error) {
 func (b *socketBridge) path() string { return "/proc/self/fd/" + strconv.Itoa(b.inode) }
 
 // answerEarly makes the bridge answer some questions of libvirt's client itself, see earlyAnswers, until connected is
-// called. It must be called before libvirt connects. contradicted is called if the daemon answers something else, before
-// the stream is cut.
+// called. It must be called before libvirt connects. If the daemon answers something else, contradicted is called, and
+// then the stream is cut.
 func (b *socketBridge) answerEarly(contradicted func()) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
