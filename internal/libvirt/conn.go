@@ -118,7 +118,7 @@ func (c *conn) closeNow() {
 	for _, d := range c.stale {
 		_ = d.Free()
 	}
-	// libvirt announces the close to the daemon and waits for an answer, which a stalled host never sends.
+	// libvirt announces the close to the daemon, which a stalled host may never accept.
 	var cutter *time.Timer
 	if c.bridge != nil {
 		cutter = time.AfterFunc(closeTimeout, func() { c.bridge.stop() })
@@ -127,6 +127,9 @@ func (c *conn) closeNow() {
 		_ = c.c.DomainEventDeregister(id)
 	}
 	_ = c.c.UnregisterCloseCallback()
+	if c.bridge != nil {
+		c.bridge.leave()
+	}
 	_, _ = c.c.Close()
 	if c.bridge != nil {
 		cutter.Stop()
@@ -214,13 +217,18 @@ func (h *Host) connect(ctx context.Context) (*conn, error) {
 	var c *conn
 	var failure error
 	err := h.atSocket(ctx, func(path string) error {
-		remote, err := h.cfg.Dial(ctx, path)
-		if err != nil {
-			return err
+		for {
+			remote, err := h.cfg.Dial(ctx, path)
+			if err != nil {
+				return err
+			}
+			early := !h.contradicts.Load()
+			var unheard error
+			c, unheard, failure = h.openOver(ctx, remote, early)
+			if failure == nil || !early || !h.contradicts.Load() {
+				return unheard
+			}
 		}
-		var unheard error
-		c, unheard, failure = h.openOver(ctx, remote)
-		return unheard
 	})
 	if err != nil {
 		return nil, err
@@ -228,13 +236,16 @@ func (h *Host) connect(ctx context.Context) (*conn, error) {
 	return c, failure
 }
 
-// openOver opens a connection over a stream. If it fails, unheard is why the stream ended before data came from the
-// host: on a busy host a program may take long to find that it can't connect, and libvirt only sees that the stream
-// ends.
-func (h *Host) openOver(ctx context.Context, remote net.Conn) (c *conn, unheard, err error) {
+// openOver opens a connection over a stream, with early answers or without. If it fails, unheard is why the stream
+// ended before data came from the host: on a busy host a program may take long to find that it can't connect, and
+// libvirt only sees that the stream ends.
+func (h *Host) openOver(ctx context.Context, remote net.Conn, early bool) (c *conn, unheard, err error) {
 	bridge, err := newSocketBridge(remote)
 	if err != nil {
 		return nil, nil, err
+	}
+	if early {
+		bridge.answerEarly(func() { h.contradicts.Store(true) })
 	}
 	if c, err = h.openWithin(ctx, h.target.withSocket(bridge.path()), bridge); err != nil {
 		return nil, bridge.endedUnheard(), err

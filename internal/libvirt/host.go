@@ -61,6 +61,8 @@ type Config struct {
 type Host struct {
 	// leaveSecrets says that definitions are read without secrets.
 	leaveSecrets atomic.Bool
+	// contradicts says that the daemon has contradicted an early answer, so none are given any more.
+	contradicts atomic.Bool
 	// volumeChanges counts the calls that may have changed volumes.
 	volumeChanges atomic.Uint64
 

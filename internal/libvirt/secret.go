@@ -8,6 +8,7 @@ import (
 	"fmt"
 
 	"github.com/google/uuid"
+	"golang.org/x/sync/errgroup"
 	golibvirt "libvirt.org/go/libvirt"
 )
 
@@ -111,29 +112,38 @@ func (c *conn) lookupSecret(s Secret) (*golibvirt.Secret, error) {
 	return c.c.LookupSecretByUsage(golibvirt.SECRET_USAGE_TYPE_VTPM, s.UsageID)
 }
 
-// Secret reads a secret and its value (virSecretGetXMLDesc, virSecretGetValue).
+// Secret reads a secret and its value in two round trips (virSecretGetXMLDesc, virSecretGetValue).
 func (h *Host) Secret(ctx context.Context, usageID string) (*Secret, error) {
 	return onSecret(ctx, h, readCall("reading secret "+usageID), Secret{UsageID: usageID},
 		func(c *conn, secret *golibvirt.Secret) (*Secret, error) {
-			c.countCall("virSecretGetXMLDesc")
-			text, err := secret.GetXMLDesc(0)
-			if err != nil {
+			s := &Secret{UsageType: SecretUsageVTPM, UsageID: usageID}
+			var calls errgroup.Group
+			calls.Go(func() error {
+				c.countCall("virSecretGetXMLDesc")
+				text, err := secret.GetXMLDesc(0)
+				if err != nil {
+					return err
+				}
+				var document secretXML
+				if err := xml.Unmarshal([]byte(text), &document); err != nil {
+					return fmt.Errorf("%w: a secret's definition can't be read: %w", ErrInternal, err)
+				}
+				s.UUID, s.Description = document.UUID, document.Description
+				return nil
+			})
+			calls.Go(func() (err error) {
+				c.countCall("virSecretGetValue")
+				s.Value, err = secret.GetValue(0)
+				if errors.Is(err, golibvirt.ERR_NO_SECRET) && c.hasSecret(usageID) {
+					// The same error number means that a secret has no value and that the secret doesn't exist.
+					return nil
+				}
+				return err
+			})
+			if err := calls.Wait(); err != nil {
 				return nil, err
 			}
-			var document secretXML
-			if err := xml.Unmarshal([]byte(text), &document); err != nil {
-				return nil, fmt.Errorf("%w: a secret's definition can't be read: %w", ErrInternal, err)
-			}
-			s := &Secret{
-				UUID: document.UUID, UsageType: SecretUsageVTPM, UsageID: usageID, Description: document.Description,
-			}
-			c.countCall("virSecretGetValue")
-			s.Value, err = secret.GetValue(0)
-			if errors.Is(err, golibvirt.ERR_NO_SECRET) && c.hasSecret(usageID) {
-				// The same error number means that a secret has no value and that the secret doesn't exist.
-				return s, nil
-			}
-			return s, err
+			return s, nil
 		})
 }
 

@@ -1,6 +1,7 @@
 package libvirt
 
 import (
+	"bufio"
 	"errors"
 	"fmt"
 	"io"
@@ -29,10 +30,13 @@ type socketBridge struct {
 	done  chan struct{}
 
 	mu    sync.Mutex
+	early *earlyAnswers // nil if all questions wait for the daemon's answer
 	local net.Conn
 	cut   bool
-	inUse bool // the listener is in use
-	spoke bool // data has come from the host
+	// leaving says that libvirt's client is closing the connection.
+	leaving bool
+	inUse   bool // the listener is in use
+	spoke   bool // data has come from the host
 	// unheard is why the stream ended, if it ended by itself before data came from the host.
 	unheard error
 	// first is called before libvirt is told that the stream has ended, ended afterwards.
@@ -53,11 +57,37 @@ func newSocketBridge(remote net.Conn) (*socketBridge, error) {
 // path returns the path that libvirt connects to, until connected is called.
 func (b *socketBridge) path() string { return "/proc/self/fd/" + strconv.Itoa(b.inode) }
 
-// connected closes what only a further connection would need.
+// answerEarly makes the bridge answer some questions of libvirt's client itself, see earlyAnswers, until connected is
+// called. It must be called before libvirt connects. If the daemon answers something else, contradicted is called, and
+// then the stream is cut.
+func (b *socketBridge) answerEarly(contradicted func()) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.early = &earlyAnswers{opening: true, contradicted: contradicted}
+}
+
+// connected closes what only a further connection would need, and ends the early answers.
 func (b *socketBridge) connected() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	if b.early != nil {
+		b.early.end()
+	}
 	b.closeListener()
+}
+
+// leave makes the bridge end the stream when libvirt's client has announced that it closes the connection: nobody needs
+// the daemon's answer.
+func (b *socketBridge) leave() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.leaving = true
+}
+
+func (b *socketBridge) isLeaving() bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.leaving
 }
 
 // onEnd sets f to be called when the stream ends, or calls it at once if the stream has ended.
@@ -125,16 +155,54 @@ func (b *socketBridge) run() {
 	}
 	b.mu.Lock()
 	b.local = local
-	cut := b.cut
+	cut, early := b.cut, b.early
 	b.mu.Unlock()
 	if cut {
 		_ = local.Close()
 		return
 	}
 	var copies sync.WaitGroup
-	copies.Go(func() { defer b.stop(); _, _ = io.Copy(b.remote, local) })
-	copies.Go(func() { defer b.stop(); _, _ = io.Copy(local, hearing{b}) })
+	copies.Go(func() { defer b.stop(); b.passCalls(local, early) })
+	copies.Go(func() {
+		defer b.stop()
+		remote := bufio.NewReaderSize(hearing{b}, copyBytes)
+		if early == nil || early.pass(local, remote) {
+			_, _ = io.Copy(local, remote)
+		}
+	})
 	copies.Wait()
+}
+
+// copyBytes is how much is copied at a time.
+const copyBytes = 32 << 10
+
+// passCalls copies what libvirt's client sends. The client writes a message at a time, and while it opens or closes a
+// connection, it writes the next one only after an answer: so what is read at a time is one message.
+func (b *socketBridge) passCalls(local net.Conn, early *earlyAnswers) {
+	buffer := make([]byte, copyBytes)
+	for {
+		n, err := local.Read(buffer)
+		if err != nil {
+			return
+		}
+		sent := buffer[:n]
+		var answer []byte
+		if early != nil {
+			answer = early.give(sent) // Before the daemon can answer.
+		}
+		if _, err := b.remote.Write(sent); err != nil {
+			return
+		}
+		if answer != nil {
+			if _, err := local.Write(answer); err != nil {
+				return
+			}
+		}
+		if isCall(sent, procedureClose, headerBytes) && b.isLeaving() {
+			_, _ = b.remote.Write(nil) // A stream over SSH returns from this when it has sent what was written before.
+			return
+		}
+	}
 }
 
 // hearing reads from the host and notes that data came.

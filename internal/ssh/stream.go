@@ -147,6 +147,7 @@ func (s *stream) Read(p []byte) (int, error) {
 	return n, err
 }
 
+// Write hands data over to the connection. An empty write returns when all data before it was sent.
 func (s *stream) Write(p []byte) (int, error) {
 	n, err := s.out.Write(p)
 	if err != nil {

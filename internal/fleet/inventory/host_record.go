@@ -14,10 +14,23 @@ import (
 // keeps data of the provider that belongs to no domain.
 const RecordUsage = "virtfleet:host-record"
 
-// recordCell holds a view's record, which is read when it is first needed.
+// recordCell holds a view's record. If it could not be read together with the view, it is read when it is first needed.
 type recordCell struct {
 	mu     sync.Mutex
 	record *hostrecord.Record
+}
+
+// preload reads the record. An error is left to the reader who needs the record.
+func (c *recordCell) preload(ctx context.Context, h *Host) {
+	record, _, err := ReadRecord(ctx, h)
+	if err != nil {
+		return
+	}
+
+	c.mu.Lock()
+	defer c.mu.Unlock()
+
+	c.record = record
 }
 
 // RecordOf returns the record of a host that answered, as of the snapshot. Callers must not change it.

@@ -128,6 +128,8 @@ func readView(ctx context.Context, h *Host) *View {
 			v.Domains[d.UUID] = h.entryOf(d)
 		}
 	})
+	// Nearly every reader of a view needs the record as well. Asked for later, it costs each plan further round trips.
+	wg.Go(func() { v.record.preload(ctx, h) })
 	wg.Wait()
 
 	v.Err = infoErr

@@ -5,6 +5,8 @@ import (
 	"log/slog"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 )
 
@@ -68,6 +70,53 @@ func (o onRead) Handle(_ context.Context, r slog.Record) error {
 	}
 
 	return nil
+}
+
+// A view has the host's record. What reads the record as well, as nearly every plan does, asks the host nothing more.
+func TestSnapshot_hasTheRecord(t *testing.T) {
+	t.Parallel()
+
+	inv, err := New(map[string]HostConfig{"h": {URI: "test:///default"}}, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	t.Cleanup(func() { _ = inv.Close() })
+
+	answers, err := inv.Snapshot(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	before := inv.Calls()
+
+	for range 2 {
+		if record, err := answers[0].RecordOf(t.Context()); err != nil || record == nil {
+			t.Fatalf("%v, %v", record, err)
+		}
+	}
+
+	if diff := cmp.Diff(before, inv.Calls()); diff != "" {
+		t.Errorf("reading the record took calls of its own (-before +after):\n%s", diff)
+	}
+
+	// A record that may have changed is read again, once.
+	h := inv.Host("h")
+	h.ForgetRecord()
+
+	if answers, err = inv.Snapshot(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+
+	for range 2 {
+		if _, err := answers[0].RecordOf(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+
+	if n := inv.Calls()["h"]["virSecretLookupByUsage"]; n != 2 {
+		t.Errorf("the record was read %d times, want twice", n)
+	}
 }
 
 // However much is written meanwhile, a host is asked once: this is done while other runs wait for its lock.
