@@ -23,8 +23,10 @@ type Group struct {
 	// Conventional that a PCI Express port isn't one.
 	Added, Removed    Transition
 	PCI, Conventional bool
-	// Cold says why the device can't be added to or removed from a running VM; if it is nil or returns "", it can be.
-	Cold func(have Spec) string
+	// Cold reports whether a device with these values can't be added to or removed from the running VM, and ColdWhy says
+	// why; if Cold is nil, it can be.
+	Cold    func(device Values, vm Spec) bool
+	ColdWhy string
 	// Explicit says that libvirt adds the device to a VM whose definition has none. A device with the model none
 	// prevents that.
 	Explicit bool
@@ -125,7 +127,7 @@ func (g Group) rules() map[string]rule {
 		all[g.Path+name] = r
 	}
 	if g.Cold != nil {
-		all[g.Path+" cold"] = rule{why: g.Cold(Spec{})}
+		all[g.Path+" cold"] = rule{why: g.ColdWhy}
 	}
 	if g.Conventional {
 		all[g.Path+" conventional"] = rule{why: noConventionalSlot}
@@ -259,8 +261,12 @@ func (g Group) classify(c *classifier) {
 
 // transition returns the rule for a device that is added or removed.
 func (g Group) transition(c *classifier, comes bool) string {
+	device := c.have.Values
+	if comes {
+		device = g.withDefaults(c.want.Values, c.have.Arch)
+	}
 	switch {
-	case g.Cold != nil && g.Cold(c.have) != "":
+	case g.Cold != nil && g.Cold(device, c.have):
 		return g.Path + " cold"
 	case g.Conventional && expressFamily(c.have.Machine):
 		if comes && !c.takeConventionalSlot() {

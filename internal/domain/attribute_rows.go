@@ -89,8 +89,12 @@ func (r rows) classify(c *classifier, prefix, key string, have, want Values) {
 		if !ok || value == Any {
 			continue
 		}
-		if a := r[i]; !a.same(value, have[fact]) && (a.Met == nil || !a.Met(c.have, value)) {
-			c.addRow(join(prefix, a.Name), a, have[fact], value, key)
+		a, now := r[i], have[fact]
+		if a.Left != nil {
+			now = a.Left(now, c.want)
+		}
+		if !a.same(value, now) && (a.Met == nil || !a.Met(c.have, value)) {
+			c.addRow(join(prefix, a.Name), a, now, value, key)
 		}
 	}
 }

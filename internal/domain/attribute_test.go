@@ -329,6 +329,19 @@ func TestGroups_chipsetWatchdogIsNotOurs(t *testing.T) {
 	if facts := d.Spec().Values; len(facts) > 0 {
 		t.Error(facts)
 	}
+	// libvirt refuses two watchdogs with different actions.
+	for _, action := range []string{"poweroff", "none"} {
+		err := d.Apply(Spec{Values: Values{"devices.watchdog.model": "i6300esb", "devices.watchdog.action": action}})
+		if got := d.Spec(); err != nil || got.BuiltInWatchdog != action || got.Values["devices.watchdog.action"] != action {
+			t.Errorf("%s: %v\n%s", action, err, output(t, d))
+		}
+	}
+	// One that declares no action resets the VM.
+	d = parse(t, `<domain><devices><watchdog model="itco" action="poweroff"/></devices></domain>`)
+	err := d.Apply(Spec{Values: Values{"devices.watchdog.model": "i6300esb"}})
+	if got := d.Spec(); err != nil || got.BuiltInWatchdog != "reset" || got.Values["devices.watchdog.action"] != "reset" {
+		t.Errorf("no action: %v\n%s", err, output(t, d))
+	}
 }
 
 // TestSpecHash_countsOnlyWhatIsDeclared: an attribute that a newer version has changes no hash of what doesn't use it.

@@ -161,6 +161,7 @@ func expressFamily(machine string) bool {
 // returns nil if the VM has no PCI.
 func (d *Definition) freeSlots() *int {
 	const ports = 1 // A port has room for one device.
+	express := d.hasExpress()
 	return d.freePlaces(func(controller *etree.Element) int {
 		switch attr(controller, "model") {
 		case "pcie-root-port", "pcie-switch-downstream-port":
@@ -168,11 +169,16 @@ func (d *Definition) freeSlots() *int {
 				return ports
 			}
 		case "pci-root", "pci-bridge":
-			return conventionalSlots
+			if !express { // libvirt plugs no virtio device into a bridge of a VM that has ports.
+				return conventionalSlots
+			}
 		}
 		return 0
 	})
 }
+
+// hasExpress reports whether the VM has PCI Express.
+func (d *Definition) hasExpress() bool { return expressFamily(attr(child(d.root(), "os", "type"), "machine")) }
 
 // conventionalSlots is the number of slots of a conventional bus. Slot 0 belongs to the bridge.
 const conventionalSlots = 31
@@ -180,7 +186,7 @@ const conventionalSlots = 31
 // conventionalSlots returns the number of slots without a device on the conventional buses of a VM with PCI Express.
 // libvirt plugs nothing into the bus of a dmi-to-pci-bridge.
 func (d *Definition) conventionalSlots() int {
-	if !expressFamily(attr(child(d.root(), "os", "type"), "machine")) {
+	if !d.hasExpress() {
 		return 0
 	}
 	return pick(d.freePlaces(func(controller *etree.Element) int {
@@ -192,7 +198,7 @@ func (d *Definition) conventionalSlots() int {
 }
 
 // freePlaces returns the number of places without a device on the buses of the PCI controllers. places returns the
-// number of places of a controller. It returns nil if there is none.
+// number of places of a controller. It returns nil if there are no controllers.
 func (d *Definition) freePlaces(places func(controller *etree.Element) int) *int {
 	room := map[int]int{}
 	for _, controller := range d.controllers("pci") {
@@ -200,7 +206,7 @@ func (d *Definition) freePlaces(places func(controller *etree.Element) int) *int
 			room[index] = places(controller)
 		}
 	}
-	if len(room) == 0 {
+	if len(d.controllers("pci")) == 0 {
 		return nil
 	}
 	used := map[string]bool{}

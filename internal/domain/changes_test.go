@@ -300,10 +300,50 @@ var changeTable = []struct {
 			s.Values = Values{"devices.watchdog.model": None}
 		}, "devices.watchdog live",
 	},
+	{
+		"a watchdog that isn't on PCI goes", func(s *Spec) { s.Values["devices.watchdog.model"] = "ib700" },
+		func(s *Spec) { s.Values = Values{"devices.watchdog.model": None} }, "devices.watchdog restart",
+	},
+	{
+		"a watchdog of s390x", func(s *Spec) { withoutWatchdog(s); s.Arch, s.Machine = "s390x", "s390-ccw-virtio" },
+		func(s *Spec) {
+			s.Arch, s.Machine, s.Values["devices.watchdog.model"] = "s390x", "s390-ccw-virtio", "diag288"
+		}, "devices.watchdog restart",
+	},
+	{
+		"a watchdog with the action of the built-in one",
+		func(s *Spec) { withoutWatchdog(s); s.ConventionalSlots, s.BuiltInWatchdog = 1, "reset" }, func(*Spec) {},
+		"devices.watchdog live",
+	},
+	{
+		"a watchdog with another action than the built-in one",
+		func(s *Spec) { withoutWatchdog(s); s.ConventionalSlots, s.BuiltInWatchdog = 1, "pause" }, func(*Spec) {},
+		"devices.watchdog restart",
+	},
 	{"I/O threads", nil, func(s *Spec) { s.Values["platform.iothreads"] = "2" }, "platform.iothreads live"},
 	{
 		"fewer I/O threads", func(s *Spec) { s.Values["platform.iothreads"], s.BusyIOThread = "3", 1 },
 		func(s *Spec) { s.Values["platform.iothreads"] = "1" }, "platform.iothreads live",
+	},
+	{
+		"a pinned I/O thread goes", func(s *Spec) {
+			s.Values["platform.iothreads"], s.Values["cpu.iothread_pin"] = "2", "1=0\n2=1\n"
+		},
+		func(s *Spec) { s.Values["platform.iothreads"], s.Values["cpu.iothread_pin"] = "1", "1=0\n" },
+		"platform.iothreads live",
+	},
+	{
+		"all pinned I/O threads go", func(s *Spec) {
+			s.Values["platform.iothreads"], s.Values["cpu.iothread_pin"] = "1", "1=0\n"
+		},
+		func(s *Spec) { s.Values["platform.iothreads"], s.Values["cpu.iothread_pin"] = "", "" }, "platform.iothreads live",
+	},
+	{
+		"an I/O thread is unpinned", func(s *Spec) {
+			s.Values["platform.iothreads"], s.Values["cpu.iothread_pin"] = "2", "1=0\n2=1\n"
+		},
+		func(s *Spec) { s.Values["platform.iothreads"], s.Values["cpu.iothread_pin"] = "2", "1=0\n" },
+		"cpu.iothread_pin restart",
 	},
 	{
 		"an I/O thread in use", func(s *Spec) { s.Values["platform.iothreads"], s.BusyIOThread = "3", 2 },

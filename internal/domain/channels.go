@@ -35,7 +35,7 @@ var channelFamily = Family{
 		case "":
 			return "name", "It must be declared."
 		case agentChannel:
-			return "name", "The channel of the guest agent is guest_agent.enabled."
+			return "name", "The agent's channel is guest_agent.enabled."
 		default:
 			return checkChar(value)
 		}

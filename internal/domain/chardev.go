@@ -42,10 +42,10 @@ var agentBlock = block{
 
 var agentRules = map[string]rule{
 	"guest_agent added": {
-		effect: live, step: Attach, why: "The channel of the guest agent is plugged into the running VM.",
+		effect: live, step: Attach, why: "The agent's channel is plugged into the running VM.",
 	},
 	"guest_agent removed": {
-		effect: live, step: Detach, why: "The channel of the guest agent is unplugged from the running VM.",
+		effect: live, step: Detach, why: "The agent's channel is unplugged from the running VM.",
 	},
 	"guest_agent no bus": {effect: restart, why: "The running VM has no controller for channels."},
 }

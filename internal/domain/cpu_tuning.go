@@ -72,9 +72,7 @@ var cpuGroup = Group{
 		pins("pin", "cputune/vcpupin@vcpu@cpuset", "a virtual CPU", PinVcpus,
 			"The virtual CPUs of the running VM are pinned.",
 			"CPUs of the host that virtual CPUs run on, by the number of the virtual CPU: `{ 0 = \"2-3\" }`."),
-		pins("iothread_pin", "cputune/iothreadpin@iothread@cpuset", "an I/O thread", PinIOThreads,
-			"The I/O threads of the running VM are pinned.",
-			"CPUs of the host that I/O threads run on, by the number of the thread: `{ 1 = \"0-1\" }`."),
+		iothreadPins(),
 		{
 			Name: "emulator_pin", Place: "cputune/emulatorpin@cpuset", Normal: normalSet, Live: PinEmulator, Check: cpuSet,
 			Cold: cantBeUndone, Why: "The emulator of the running VM is pinned.",
@@ -105,6 +103,27 @@ func schedulerQuota(name, what, period string) Attribute {
 		Why: "The quota is set in the running VM.",
 		Doc: "Microseconds that " + what + " may run in each `" + period + "`; `0`: no limit.",
 	}
+}
+
+// iothreadPins returns the attribute for the host CPUs that I/O threads run on. An I/O thread that is removed takes its
+// pin with it.
+func iothreadPins() Attribute {
+	a := pins("iothread_pin", "cputune/iothreadpin@iothread@cpuset", "an I/O thread", PinIOThreads,
+		"The I/O threads of the running VM are pinned.",
+		"CPUs of the host that I/O threads run on, by the number of the thread: `{ 1 = \"0-1\" }`.")
+	a.Left = func(have string, want Spec) string {
+		count, declared := want.Values[iothreadCount]
+		if !declared {
+			return have
+		}
+		left := ParseTexts(have)
+		maps.DeleteFunc(left, func(thread, _ string) bool {
+			id, _ := number(thread)
+			return count == "" || id > positive(count)
+		})
+		return FormatTexts(left)
+	}
+	return a
 }
 
 // pins returns the attribute for the host CPUs that threads of a kind run on.

@@ -16,6 +16,7 @@ var identityBlock = block{
 	observe: func(merged *Spec, live Spec) {
 		merged.FreeSlots, merged.Buses = live.FreeSlots, live.Buses
 		merged.ConventionalSlots, merged.BusyIOThread = live.ConventionalSlots, live.BusyIOThread
+		merged.BuiltInWatchdog = live.BuiltInWatchdog
 	},
 }
 
@@ -35,6 +36,7 @@ func (d *Definition) readIdentity(s *Spec) {
 	s.Arch, s.Machine = attr(osType, "arch"), attr(osType, "machine")
 	s.FreeSlots, s.ConventionalSlots, s.Buses = d.freeSlots(), d.conventionalSlots(), d.buses()
 	s.BusyIOThread, s.FixedVirtualPorts = d.busyIOThread(), d.fixedVirtualPorts
+	s.BuiltInWatchdog = d.builtInWatchdog()
 }
 
 // applyIdentity sets name, domain type and machine type. It returns an error for changes that a VM can't make in place.

@@ -64,7 +64,7 @@ var interfaceRules = map[string]rule{
 		effect: live, step: Update, why: "The interface of the running VM is connected to the other network.",
 	},
 	"interfaces.*.connection kind": {
-		effect: restart, why: "While the VM runs, an interface can move only between networks and bridges.",
+		effect: restart, why: "A running interface moves only between networks and bridges.",
 	},
 	"interfaces.*.connection virtual port": {
 		effect: restart, why: "Before 10.8.0, libvirt can't move ports of Open vSwitch.",

@@ -6,6 +6,9 @@ import (
 	"github.com/beevik/etree"
 )
 
+// iothreadCount is the path of the number of I/O threads.
+const iothreadCount = "platform.iothreads"
+
 // iothreadsGroup is the number of I/O threads.
 var iothreadsGroup = Group{
 	Path: "platform",

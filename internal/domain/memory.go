@@ -45,9 +45,9 @@ var memoryBlock = block{
 var memoryRules = map[string]rule{
 	"memory.size balloon": {effect: live, step: SetMemory, why: "The balloon of the running VM is set."},
 	"memory.size plugged": {effect: live, step: Attach, why: "Memory is plugged into the running VM."},
-	"memory.size unfit":   {effect: restart, why: "A running VM accepts more memory only in steps of 128Mi."},
+	"memory.size unfit":   {effect: restart, why: "A running VM grows only in steps of 128Mi."},
 	"memory.size page": {
-		effect: restart, why: "A running VM that consists of huge pages accepts more memory only in whole pages.",
+		effect: restart, why: "A running VM on huge pages grows only in whole pages.",
 	},
 	"memory.size fixed":    {effect: restart, why: "The VM has no balloon, which changes the memory of a running VM."},
 	"memory.size too much": {effect: restart, why: "The running VM can't grow that far; memory.max_size can reserve it."},

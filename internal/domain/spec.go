@@ -67,6 +67,9 @@ type Spec struct {
 	ConventionalSlots int `json:",omitempty" path:"-"`
 	// BusyIOThread is observed only: the highest number of an I/O thread that a device uses; 0: none does.
 	BusyIOThread int `json:",omitempty" path:"-"`
+	// BuiltInWatchdog is observed only: what the watchdog does that is part of machine type q35; "" if the definition
+	// doesn't list it. libvirt 9.1 and later list it.
+	BuiltInWatchdog string `json:",omitempty" path:"-"`
 	// FixedVirtualPorts is observed only: the host's libvirt can't connect a running VM's interface to another network or
 	// bridge if the interface has a virtual port before or after. See Definition.FixVirtualPorts.
 	FixedVirtualPorts bool `json:",omitempty" path:"-"`

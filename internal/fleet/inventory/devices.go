@@ -11,18 +11,21 @@ import (
 )
 
 // deviceKinds are the kinds of host devices that a VM can use: libvirt's capability for listing them, and what
-// identifies a device. common is a capability that some device of every host has: if the host lists one, it lists
-// devices, even if it has none of this kind. "": only a device of the kind shows that.
+// identifies a device.
 var deviceKinds = map[string]struct {
-	capability, common string
-	id                 func(libvirt.NodeDevice) string
+	capability string
+	id         func(libvirt.NodeDevice) string
 }{
-	domain.PCIDevice:  {"pci", "", func(d libvirt.NodeDevice) string { return d.Address }},
-	domain.USBDevice:  {"usb_device", "", usbID},
-	domain.MdevDevice: {"mdev", "", func(d libvirt.NodeDevice) string { return d.MdevUUID }},
-	domain.SCSIDevice: {"scsi", "", scsiID},
-	domain.VDPADevice: {"vdpa", "net", func(d libvirt.NodeDevice) string { return d.Device }},
+	domain.PCIDevice:  {"pci", func(d libvirt.NodeDevice) string { return d.Address }},
+	domain.USBDevice:  {"usb_device", usbID},
+	domain.MdevDevice: {"mdev", func(d libvirt.NodeDevice) string { return d.MdevUUID }},
+	domain.SCSIDevice: {"scsi", scsiID},
+	domain.VDPADevice: {"vdpa", func(d libvirt.NodeDevice) string { return d.Device }},
 }
+
+// commonCapability is the capability of network interfaces, of which every host has one: if the host lists it, it lists
+// devices, even if it has none of a kind.
+const commonCapability = "net"
 
 // vdpaPath is what the kernel names the character devices of vDPA devices. Another path can be a link to one.
 const vdpaPath = "/dev/vhost-vdpa-"
@@ -68,21 +71,20 @@ func (h *Host) LacksDevice(ctx context.Context, part domain.HostPart) bool {
 
 	list, asked := h.devices.kinds[part.Kind]
 	if !asked || time.Since(list.at) >= viewAge {
-		capabilities := []string{kind.capability}
-		if kind.common != "" {
-			capabilities = append(capabilities, kind.common)
+		found, err := h.Conn.NodeDevices(ctx, []string{kind.capability})
+
+		others := found
+		if err == nil && len(found) == 0 {
+			others, err = h.Conn.NodeDevices(ctx, []string{commonCapability})
 		}
 
-		found, err := h.Conn.NodeDevices(ctx, capabilities)
 		if err != nil {
 			return false
 		}
 
-		list = deviceList{at: time.Now(), ids: make(map[string]bool, len(found)), known: len(found) > 0}
+		list = deviceList{at: time.Now(), ids: make(map[string]bool, len(found)), known: len(others) > 0}
 		for _, d := range found {
-			if d.Capability == kind.capability {
-				list.ids[kind.id(d)] = true
-			}
+			list.ids[kind.id(d)] = true
 		}
 
 		if h.devices.kinds == nil {

@@ -23,10 +23,9 @@ const hostDevices = `<node>
   </capability></device>
 </node>`
 
-// A running VM gets the device of its transient interface on the target too, so the target has it. Other devices of the
-// host prevent the move anyway. A host that lists no devices isn't refused.
-func TestFailoverBlockers(t *testing.T) {
-	t.Parallel()
+// listingHosts are two hosts of libvirt's test driver: one lists devices, the other doesn't.
+func listingHosts(t *testing.T) *inventory.Inventory {
+	t.Helper()
 
 	file := filepath.Join(t.TempDir(), "node.xml")
 	if err := os.WriteFile(file, []byte(hostDevices), 0o600); err != nil {
@@ -46,6 +45,42 @@ func TestFailoverBlockers(t *testing.T) {
 		}
 	})
 
+	return hosts
+}
+
+// A host that lists its devices lacks those that it doesn't list, even if it has none of their kind. A host that lists
+// no devices isn't refused.
+func TestLacksDevice(t *testing.T) {
+	t.Parallel()
+
+	hosts := listingHosts(t)
+
+	for part, lacked := range map[domain.HostPart]bool{
+		{Kind: domain.PCIDevice, ID: "0000:03:00.1"}:                          false,
+		{Kind: domain.PCIDevice, ID: "0000:65:00.0"}:                          true,
+		{Kind: domain.USBDevice, ID: "1234:abcd"}:                             true,
+		{Kind: domain.SCSIDevice, ID: "0:0:1:0"}:                              true,
+		{Kind: domain.MdevDevice, ID: "11111111-2222-3333-4444-555555555555"}: true,
+		{Kind: domain.VDPADevice, ID: "/dev/vhost-vdpa-0"}:                    true,
+		{Kind: domain.VDPADevice, ID: "/dev/vdpa/fast"}:                       false,
+		{Kind: domain.VsockAddress, ID: "77"}:                                 false,
+	} {
+		if got := hosts.Host("lists").LacksDevice(t.Context(), part); got != lacked {
+			t.Errorf("the host that lists devices lacks %v: %t", part, got)
+		}
+
+		if hosts.Host("silent").LacksDevice(t.Context(), part) {
+			t.Errorf("the host that lists none lacks %v", part)
+		}
+	}
+}
+
+// A running VM gets the device of its transient interface on the target too, so the target has it. Other devices of the
+// host prevent the move anyway. A host that lists no devices isn't refused.
+func TestFailoverBlockers(t *testing.T) {
+	t.Parallel()
+
+	hosts := listingHosts(t)
 	transient := domain.Values{"teaming.type": "transient", "teaming.persistent": "backup"}
 
 	for name, tt := range map[string]struct {

@@ -79,10 +79,14 @@ func TestAccHostUse_taken(t *testing.T) {
 		expect(t, out, part)
 	}
 	// A device that the host hasn't at all is refused alike.
+	const vgpu = "5a9fc181-957e-5c32-9e5a-2de5e9673531"
 	config(needy.with(hcl{"memory": `{ size = "64Mi" }`, "devices": `{ host_devices = {
-    gpu = { type = "pci", address = "ffff:00:00.0" }, key = { type = "usb", address = "1234:abcd" }
+    gpu  = { type = "pci", address = "ffff:00:00.0" }, key = { type = "usb", address = "1234:abcd" }
+    vgpu = { type = "mdev", address = "` + vgpu + `" }, tape = { type = "scsi", address = "9:9:9:9" }
   } }`}).named("needy"))
-	expect(t, tf.Fail(t, "plan"), `host "`+one.Name+`": it has no pci device ffff:00:00.0`)
+	expect(t, tf.Fail(t, "plan"), `host "`+one.Name+`": it has no mdev device `+vgpu,
+		`host "`+one.Name+`": it has no pci device ffff:00:00.0`, "it has no scsi device 9:9:9:9",
+		"it has no usb device 1234:abcd")
 	// One that stays off can have all of it, and isn't started while it is taken.
 	config(needy.with(hcl{"run_strategy": quote("Halted")}).named("needy"))
 	tf.Run(t, "apply")

@@ -21,11 +21,12 @@ func liveVM(l *lab.Lab, name, data, medium string, version int) hcl {
 		"description": text("The first.", "The second."),
 		"labels":      fmt.Sprintf(`{ version = "%d" }`, version),
 		"cpu": fmt.Sprintf(`{
-    vcpus = %d, max_sockets = 2, pin = { 0 = %q }, emulator_pin = %q, iothread_pin = { 1 = %q }
-  }`, of(1, 2), of("0", "1"), of("0", "1"), of("0", "1")),
+    vcpus = %d, max_sockets = 2, pin = { 0 = %q }, emulator_pin = %q, iothread_pin = { %s }
+  }`, of(1, 2), of("0", "1"), of("0", "1"), of(`1 = "0"`, `1 = "1", 2 = "0"`)),
 		"memory": fmt.Sprintf(`{ size = %q, max_size = "1Gi", balloon = { stats_period = %d } }`,
 			of("256Mi", "224Mi"), of(5, 6)),
-		"platform": fmt.Sprintf(`{ iothreads = 1, events = { on_crash = %q } }`, of("destroy", "preserve")),
+		"platform": fmt.Sprintf(`{ iothreads = %d, events = { on_crash = %q } }`, of(1, 2),
+			of("destroy", "preserve")),
 		"disks": fmt.Sprintf(`{
     data = { file = %q, bus = "scsi", boot_order = 1, io_tune = { read_iops_sec = %d } }
     cd   = { device = "cdrom"%s }
@@ -51,7 +52,8 @@ func liveVM(l *lab.Lab, name, data, medium string, version int) hcl {
 var liveParts = []string{
 	"<title>Second<", "<description>The second.<", `value="1"`, "<vcpupin vcpu='0' cpuset='1'/>",
 	"<emulatorpin cpuset='1'/>",
-	"<iothreadpin iothread='1' cpuset='1'/>", "<stats period='6'/>", "<requested unit='KiB'>65536<",
+	"<iothreadpin iothread='1' cpuset='1'/>", "<iothreadpin iothread='2' cpuset='0'/>",
+	"<stats period='6'/>", "<requested unit='KiB'>65536<",
 	"<on_crash>preserve<", "<read_iops_sec>2000<", "<link state='down'/>", "ua-net-more", "<rate bytes='2048'",
 	"<watchdog model='i6300esb' action='pause'", "<input type='mouse' bus='usb'", "name='org.z'", "ua-console-a",
 	"ua-redirdev-usb", "<vcpu placement='static'>2</vcpu>",
@@ -130,12 +132,12 @@ func TestAccFamilies_clock(t *testing.T) {
 	apply(second, liveParts...)
 
 	apply(first.with(hcl{
-		"cpu": second["cpu"], "title": quote(""), "description": quote(""), "labels": "",
+		"cpu": strings.Replace(second["cpu"], `, 2 = "0"`, "", 1), "title": quote(""), "description": quote(""), "labels": "",
 		"devices": strings.Replace(first["devices"], "inputs =", `watchdog = { model = "none" }, inputs =`, 1),
 		"disks":   `{ cd = { device = "cdrom" } }`, "interfaces": `{}`,
 	}))
-	if err := lacks(t, l, host, name, "<title", "<description", `value="1"`, "<iotune", medium, "<interface ", "<rng",
-		"<watchdog", "type='mouse' bus='usb'", "org.z", "ua-console", "ua-redirdev")(nil); err != nil {
+	if err := lacks(t, l, host, name, "iothread='2'", "<title", "<description", `value="1"`, "<iotune", medium,
+		"<interface ", "<rng", "<watchdog", "type='mouse' bus='usb'", "org.z", "ua-console", "ua-redirdev")(nil); err != nil {
 		t.Error(err)
 	}
 	destroyAndCheck(t, l, tf, name)
