@@ -5,6 +5,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
@@ -79,6 +80,11 @@ func TestLab_diskHasOneWriterThroughLinks(t *testing.T) {
 		tells(t, "creating "+name, err, placement.ErrShared, parts...)
 	}
 
+	once := image("kvm1", "-once")
+	atOnceThroughLinks(t, l, f, []placement.Desired{
+		on("kvm1", "once", once), on("kvm1", "again", link("kvm1", once, once+"-link")),
+	})
+
 	// Where it would go, its path leads to the disk of another VM.
 	there := create(t, f, l, on("kvm2", "there", image("kvm2", "-there")))
 	link("kvm2", there.LiveSpec.Disks["root"].Source.File, file)
@@ -91,5 +97,41 @@ func TestLab_diskHasOneWriterThroughLinks(t *testing.T) {
 	// Different files are no obstacle.
 	if blockers, err := f.LinkBlockers(t.Context(), there, f.Host("kvm1")); err != nil || len(blockers) > 0 {
 		t.Errorf("moving another one: %+v, %v", blockers, err)
+	}
+}
+
+// atOnceThroughLinks creates VMs on one file at the same time. One of them gets it at most, and the others are told whose
+// it is, not that QEMU could not lock it.
+func atOnceThroughLinks(t *testing.T, l *lab.Lab, f *Fleet, wishes []placement.Desired) {
+	t.Helper()
+
+	var wg sync.WaitGroup
+
+	errs := make([]error, len(wishes))
+
+	for i, d := range wishes {
+		wg.Go(func() { _, errs[i] = f.Create(t.Context(), d) })
+	}
+
+	wg.Wait()
+
+	running := 0
+
+	for i, d := range wishes {
+		if errs[i] != nil {
+			tells(t, "creating "+d.Spec.Name+" at once with another", errs[i], placement.ErrShared)
+
+			continue
+		}
+
+		running++
+
+		if state := l.Virsh(t, "kvm1", "domstate", d.Spec.Name); !strings.Contains(state, "running") {
+			t.Errorf("%s is %s", d.Spec.Name, state)
+		}
+	}
+
+	if running > 1 {
+		t.Errorf("%d VMs on one file were created; want one at most", running)
 	}
 }

@@ -53,6 +53,7 @@ func TestLab_drainCases(t *testing.T) {
 		{"inspected while leaving", inspectedWhileLeaving},
 		{"moved cold", movedCold},
 		{"moved transient", movedTransient},
+		{"being copied", beingCopied},
 		{"two that flee to each other", fleeToEachOther},
 		{"pinned meanwhile", pinnedMeanwhile},
 		{"unmarked", unmarked},
@@ -233,6 +234,61 @@ func movedTransient(t *testing.T, l *lab.Lab, from, to *lab.Host) {
 	}
 
 	is(from.Name, "Migrated")
+}
+
+// beingCopied: a VM whose disk is being copied, as by a backup, isn't shut down for that, whatever its fallback. A drain
+// isn't begun meanwhile and says why. One that has begun waits, and moves the VM when the copy has ended.
+func beingCopied(t *testing.T, l *lab.Lab, from, to *lab.Host) {
+	t.Helper()
+
+	f := ownFleet(t, "alice", from, to)
+	vm := create(t, ownFleet(t, "alice", from), l, light(t, l, "copied", nil))
+	rule := evacuation.Policy{
+		Identity: policy.Identity{ID: "1", Name: "all"}, Strategy: evacuation.LiveMigrate, Fallback: evacuation.Shutdown,
+	}
+
+	if _, err := f.EvictionPolicies().Put(t.Context(), rule); err != nil {
+		t.Fatal(err)
+	}
+
+	image := l.Image(t, from.Name, vm.Name+"-copy", "raw", 16<<20)
+	l.Virsh(t, from.Name, "blockcopy", vm.UUID, "vda", image, "--reuse-external", "--format", "raw", "--transient-job")
+
+	_, err := f.Drain(t.Context(), drain.Drain{Host: from.Name, ID: "m", Why: "a test"})
+	blocked(t, err, migration.BlockJobsNotLiveMigratable, "vda")
+
+	d := drain.Begun(f.Drainer, drain.Drain{Host: from.Name, ID: "m"}, hostrecord.Step{Step: evacuation.Step{
+		UUID: vm.UUID, Name: vm.Name, Strategy: evacuation.LiveMigrate, Method: evacuation.MethodLive, Target: to.Name,
+	}})
+
+	_, err = d.Try(t.Context(), 0, d.Rule(0))
+	blocked(t, err, migration.BlockJobsNotLiveMigratable, "vda")
+
+	if drain.IsPermanent(err) || d.Stuck(t.Context(), 0, err) {
+		t.Errorf("it isn't tried again: %v", err)
+	}
+
+	d.Retarget(t.Context(), 0)
+
+	if s := d.Step(0); s.Method != evacuation.MethodLive || s.Target != to.Name {
+		t.Errorf("while it is being copied its step is %+v", *s)
+	}
+
+	if got := howStarted(t, f, vm.UUID); got != from.Name+" Running Booted" {
+		t.Errorf("while it is being copied it is %s", got)
+	}
+
+	l.Virsh(t, from.Name, "blockjob", vm.UUID, "vda", "--abort")
+
+	if result, err := d.Try(t.Context(), 0, d.Rule(0)); err != nil || result != hostrecord.ResultMoved {
+		t.Errorf("when the copy has ended: %s, %v", result, err)
+	}
+
+	onlyOn(t, f, vm.UUID, to.Name)
+
+	if _, err := f.EvictionPolicies().Remove(t.Context(), rule.ID); err != nil {
+		t.Fatal(err)
+	}
 }
 
 // A policy's timeout ends the eviction of its VM, not the drain: the others go, and the outcome says why that one

@@ -253,12 +253,14 @@ func TestResumeStep_whoTurnedItOff(t *testing.T) {
 	}{
 		"killed while it shut down": {evacuation.MethodShutdown, "", true, false, hostrecord.ResultShutDown, true},
 		"killed while it saved":     {evacuation.MethodSave, "", true, false, hostrecord.ResultSaved, true},
-		"shut down late":            {evacuation.MethodShutdown, hostrecord.ResultFailed, true, false, hostrecord.ResultShutDown, true},
-		"still shutting down":       {evacuation.MethodShutdown, "", true, true, "", true},
-		"stopped by its user":       {evacuation.MethodShutdown, "", false, false, "", false},
-		"saved by its user":         {evacuation.MethodSave, hostrecord.ResultFailed, false, false, "", false},
-		"done":                      {evacuation.MethodSave, hostrecord.ResultSaved, true, false, hostrecord.ResultSaved, true},
-		"done, and started again":   {evacuation.MethodShutdown, hostrecord.ResultShutDown, true, true, "", false},
+		"shut down late": {
+			evacuation.MethodShutdown, hostrecord.ResultFailed, true, false, hostrecord.ResultShutDown, true,
+		},
+		"still shutting down":     {evacuation.MethodShutdown, "", true, true, "", true},
+		"stopped by its user":     {evacuation.MethodShutdown, "", false, false, "", false},
+		"saved by its user":       {evacuation.MethodSave, hostrecord.ResultFailed, false, false, "", false},
+		"done":                    {evacuation.MethodSave, hostrecord.ResultSaved, true, false, hostrecord.ResultSaved, true},
+		"done, and started again": {evacuation.MethodShutdown, hostrecord.ResultShutDown, true, true, "", false},
 	} {
 		d := &drainRun{in: evacuation.Input{VMs: []evacuation.VM{{UUID: "a", Active: tt.active}}}}
 		before := stepOf("a", tt.method, tt.result)

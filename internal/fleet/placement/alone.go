@@ -241,7 +241,7 @@ func (d Desired) newUses(have []domain.DiskUse) []domain.DiskUse {
 }
 
 // StartAlone starts a VM if no other VM has its name or disks. Two VMs with the same disk are started one after
-// another, so that the second one gets the error.
+// another, so that the second one gets the error, also if their paths to the disk differ.
 func (cs *Claims) StartAlone(ctx context.Context, vm *inventory.VM, start func() error) error {
 	c := claimOf(vm, vm.Host)
 
@@ -259,6 +259,12 @@ func (cs *Claims) StartAlone(ctx context.Context, vm *inventory.VM, start func()
 		}
 		defer unlock()
 	}
+
+	ended, err := cs.awaitLinked(ctx, c)
+	if err != nil {
+		return err
+	}
+	defer ended()
 
 	answers, err := cs.hosts.Snapshot(ctx)
 	if err != nil {

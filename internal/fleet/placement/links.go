@@ -2,6 +2,7 @@ package placement
 
 import (
 	"context"
+	"maps"
 	"path"
 	"slices"
 	"strings"
@@ -16,7 +17,8 @@ import (
 // prevent harm:
 //
 //   - Before a VM starts, and before a running VM moves: about all paths of other VMs on that host, in one question for
-//     each of its disks. This is the check that counts.
+//     each of its disks. This is the check that counts. If the run is starting other VMs there, they are asked about
+//     first, in one more question.
 //   - In a plan: only about disks that the plan adds to a VM, and only if another path has the same base name, as it
 //     has through a link to a directory. It finds the usual mistake early.
 //
@@ -43,16 +45,11 @@ func (cs *Claims) withLinks(
 		own := pathOf(disk.Source)
 
 		others := slices.DeleteFunc(claimedPaths(answers, c, disk), func(other string) bool {
-			return !isAskable(other) || other == path.Clean(own) || only != nil && !only(own, other)
+			return only != nil && !only(own, other)
 		})
-		if !isAskable(own) || len(others) == 0 {
-			continue
-		}
 
-		same, err := h.Config.SameFile(ctx, own, others...)
-		if err != nil {
-			cs.log.WarnContext(ctx, "whether disks are one file is unknown", "name", c.name, "path", own, "error", err)
-
+		same, known := cs.linkedPaths(ctx, h, c, own, others)
+		if !known {
 			return c
 		}
 
@@ -64,6 +61,97 @@ func (cs *Claims) withLinks(
 	}
 
 	return c
+}
+
+// linkedPaths returns those of the paths that lead to the same file of the host as the claim's path own. known is false
+// if the host can't say.
+func (cs *Claims) linkedPaths(
+	ctx context.Context, h *inventory.Host, c claim, own string, others []string,
+) (same []string, known bool) {
+	others = slices.DeleteFunc(others, func(other string) bool { return !isAskable(other) || other == path.Clean(own) })
+	if !isAskable(own) || len(others) == 0 {
+		return nil, true
+	}
+
+	same, err := h.Config.SameFile(ctx, own, others...)
+	if err != nil {
+		cs.log.WarnContext(ctx, "whether disks are one file is unknown", "name", c.name, "path", own, "error", err)
+
+		return nil, false
+	}
+
+	return same, true
+}
+
+// pendingStart is a VM that this run is about to start, until ended is closed.
+type pendingStart struct {
+	claim
+	ended chan struct{}
+}
+
+// awaitLinked waits for each VM that this run began to start before and that has a disk of this VM under another path:
+// no snapshot shows its claim before it runs. The caller calls ended when the start of this VM is over.
+func (cs *Claims) awaitLinked(ctx context.Context, c claim) (ended func(), err error) {
+	mine := &pendingStart{c, make(chan struct{})}
+
+	cs.startingMu.Lock()
+	before := slices.Clone(cs.starting)
+	cs.starting = append(cs.starting, mine)
+	cs.startingMu.Unlock()
+
+	ended = func() {
+		cs.startingMu.Lock()
+		cs.starting = slices.DeleteFunc(cs.starting, func(s *pendingStart) bool { return s == mine })
+		cs.startingMu.Unlock()
+		close(mine.ended)
+	}
+
+	for _, other := range cs.linkedStarts(ctx, c, before) {
+		select {
+		case <-other.ended:
+		case <-ctx.Done():
+			ended()
+
+			return nil, context.Cause(ctx)
+		}
+	}
+
+	return ended, nil
+}
+
+// linkedStarts returns those of the VMs that have a disk of the claim under another path.
+func (cs *Claims) linkedStarts(ctx context.Context, c claim, starts []*pendingStart) (linked []*pendingStart) {
+	h := cs.hosts.Host(c.host)
+	if h == nil || h.Config.SameFile == nil {
+		return nil
+	}
+
+	ctx, cancel := context.WithTimeout(ctx, inventory.AskTimeout)
+	defer cancel()
+
+	for _, disk := range c.disks {
+		by := map[string][]*pendingStart{}
+
+		for _, s := range starts {
+			for _, other := range s.disks {
+				if s.host == c.host || disk.Shared {
+					at := path.Clean(pathOf(other.Source))
+					by[at] = append(by[at], s)
+				}
+			}
+		}
+
+		same, known := cs.linkedPaths(ctx, h, c, pathOf(disk.Source), slices.Sorted(maps.Keys(by)))
+		if !known {
+			return linked
+		}
+
+		for _, at := range same {
+			linked = append(linked, by[at]...)
+		}
+	}
+
+	return linked
 }
 
 // claimedPaths returns the paths that may be the disk on the claim's host, and which VMs with a claim write to.

@@ -2,6 +2,7 @@ package placement
 
 import (
 	"log/slog"
+	"sync"
 
 	"golang.org/x/sync/semaphore"
 
@@ -54,6 +55,9 @@ type Claims struct {
 	log   *slog.Logger
 	// mutexes are held, by name and by disk, while a VM starts.
 	mutexes admission.Mutexes
+	// starting are the VMs that this run is about to start, in the order in which it began, see awaitLinked.
+	startingMu sync.Mutex
+	starting   []*pendingStart
 }
 
 // NewPlanner prepares the planner of these hosts. It does no I/O.
