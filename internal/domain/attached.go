@@ -20,7 +20,7 @@ func (d *Definition) Attachments() []Attachment {
 		e := nic.element
 		all = append(all, Attachment{
 			Key: nic.key, MAC: strings.ToLower(attr(child(e, "mac"), "address")), Device: attr(child(e, "target"), "dev"),
-			LinkUp: attr(child(e, "link"), "state") != "down", Queues: positive(attr(child(e, "driver"), "queues")),
+			LinkUp: attr(child(e, "link"), "state") != "down", Queues: countOrOne(attr(child(e, "driver"), "queues")),
 		})
 	}
 	return all

@@ -38,7 +38,7 @@ func (d *Definition) freeTarget(bus string, gone map[string]bool, except *etree.
 	// Names of removed disks are tried last, because a running VM may still hold such a disk.
 	for _, avoid := range []map[string]bool{gone, nil} {
 		for i := range limit {
-			dev := busPrefix[bus] + letters(i)
+			dev := busPrefix[bus] + diskLetters(i)
 			if busPrefix[bus] == "" || avoid[dev] || d.targetTaken(dev) || d.placeTaken(bus, i, except) {
 				continue
 			}
@@ -48,8 +48,8 @@ func (d *Definition) freeTarget(bus string, gone map[string]bool, except *etree.
 	return ""
 }
 
-// letters returns the letters for an index: a, b, ..., z, aa, ab.
-func letters(i int) string {
+// diskLetters returns the letters for an index: a, b, ..., z, aa, ab.
+func diskLetters(i int) string {
 	s := ""
 	for ; i >= 0; i = i/26 - 1 {
 		s = string(rune('a'+i%26)) + s

@@ -4,8 +4,8 @@ import "github.com/beevik/etree"
 
 const clockWhy = "The clock is set up when the VM starts."
 
-// timer returns an attribute of one of the clock's timers.
-func timer(name, place string, values []string, doc, byDefault string) Attribute {
+// timerAttribute returns an attribute of one of the clock's timers.
+func timerAttribute(name, place string, values []string, doc, byDefault string) Attribute {
 	a := Attribute{
 		Name: name, Place: "clock/timer[name=" + place, Values: values, Why: clockWhy, Doc: doc, DefaultDoc: byDefault,
 	}
@@ -42,20 +42,21 @@ var clockGroup = Group{
 			Name: "timezone", Place: "clock@timezone", Follows: "offset", Why: clockWhy,
 			Doc: "Time zone with `offset = \"timezone\"`, such as `Europe/Berlin`.",
 		},
-		timer("rtc_tickpolicy", "rtc]@tickpolicy", []string{"delay", "catchup"},
+		timerAttribute("rtc_tickpolicy", "rtc]@tickpolicy", []string{"delay", "catchup"},
 			"What happens to missed ticks of the hardware clock: they come late (`delay`) or faster (`catchup`).",
 			"`catchup` on x86"),
-		timer("rtc_track", "rtc]@track", []string{"guest", "wall"},
+		timerAttribute("rtc_track", "rtc]@track", []string{"guest", "wall"},
 			"What the hardware clock follows: the `guest`'s time, which stops while the guest is paused, or `wall` time.", ""),
-		timer("pit_tickpolicy", "pit]@tickpolicy", tickPolicies,
+		timerAttribute("pit_tickpolicy", "pit]@tickpolicy", tickPolicies,
 			"What happens to missed ticks of the PIT, the oldest timer: they come late (`delay`) or faster (`catchup`), "+
 				"several become one (`merge`), or they are lost (`discard`).", "`delay` on x86"),
-		timer("hpet", "hpet]@present", nil, "Whether the VM has a high precision event timer.", "`false` on x86"),
-		timer("kvmclock", "kvmclock]@present", nil, "Whether the guest can use KVM's clock, for Linux.",
+		timerAttribute("hpet", "hpet]@present", nil, "Whether the VM has a high precision event timer.", "`false` on x86"),
+		timerAttribute("kvmclock", "kvmclock]@present", nil, "Whether the guest can use KVM's clock, for Linux.",
 			"QEMU's, which is `true` with KVM"),
-		timer("hypervclock", "hypervclock]@present", nil, "Whether the guest can use Hyper-V's clock, for Windows.",
+		timerAttribute("hypervclock", "hypervclock]@present", nil, "Whether the guest can use Hyper-V's clock, for Windows.",
 			"`false`"),
-		timer("tsc", "tsc]@present", nil, "Whether the guest can use the time stamp counter.", "QEMU's, which is `true`"),
+		timerAttribute("tsc", "tsc]@present", nil, "Whether the guest can use the time stamp counter.",
+			"QEMU's, which is `true`"),
 		{
 			Name: "tsc_frequency", Place: "clock/timer[name=tsc]@frequency", Kind: Count, Why: clockWhy,
 			Doc: "Frequency of the time stamp counter in Hz, the same on every host. A host that can't provide it can't " +

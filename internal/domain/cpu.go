@@ -58,7 +58,7 @@ func (d *Definition) readCPU() CPU {
 	cpu := child(d.root(), "cpu")
 	cores, threads := 1, 1
 	if topology := child(cpu, "topology"); topology != nil {
-		cores, threads = coresPerSocket(topology), positive(attr(topology, "threads"))
+		cores, threads = coresPerSocket(topology), countOrOne(attr(topology, "threads"))
 	}
 	read := CPU{
 		VCPUs:      new(online),
@@ -90,7 +90,7 @@ func (d *Definition) readCPU() CPU {
 // vcpus returns how many virtual CPUs the definition has, and how many of them are online.
 func (d *Definition) vcpus() (maxVCPUs, online int) {
 	e := child(d.root(), "vcpu")
-	maxVCPUs = positive(text(e))
+	maxVCPUs = countOrOne(text(e))
 	online = maxVCPUs
 	if n, ok := number(attr(e, "current")); ok && n > 0 {
 		online = min(n, maxVCPUs)
@@ -101,14 +101,15 @@ func (d *Definition) vcpus() (maxVCPUs, online int) {
 // coresPerSocket returns the cores of a socket, multiplied by its dies and clusters, because users think of cores per
 // socket.
 func coresPerSocket(topology *etree.Element) int {
-	return positive(attr(topology, "dies")) * positive(attr(topology, "clusters")) * positive(attr(topology, "cores"))
+	dies, clusters := countOrOne(attr(topology, "dies")), countOrOne(attr(topology, "clusters"))
+	return dies * clusters * countOrOne(attr(topology, "cores"))
 }
 
 // maxCount is more than any hypervisor supports, and small enough that the product of four counts doesn't overflow.
 const maxCount = 1 << 14
 
-// positive reads a count. Anything else counts as 1, libvirt's default for all counts.
-func positive(s string) int {
+// countOrOne reads a count. Anything else counts as 1, libvirt's default for all counts.
+func countOrOne(s string) int {
 	if n, ok := number(s); ok && n > 0 && n <= maxCount {
 		return n
 	}
@@ -262,7 +263,7 @@ func (d *Definition) applyTopology(to layout) {
 		topology = ensure(ensure(d.root(), "cpu", "features", "os"), "topology", "vendor", "model")
 	}
 	if coresPerSocket(topology) != to.cores {
-		groups := positive(attr(topology, "dies")) * positive(attr(topology, "clusters"))
+		groups := countOrOne(attr(topology, "dies")) * countOrOne(attr(topology, "clusters"))
 		if to.cores%groups != 0 {
 			groups = 1
 			for _, level := range []string{"dies", "clusters"} {

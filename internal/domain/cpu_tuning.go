@@ -93,7 +93,7 @@ func schedulerPeriod(name, quota string) Attribute {
 // schedulerQuota returns the attribute for how long threads may run in a period.
 func schedulerQuota(name, what, period string) Attribute {
 	return Attribute{
-		Name: name, Place: "cputune/" + name, Kind: Count, Zero: true, Live: SetScheduler, Reset: "-1", Normal: unlimited,
+		Name: name, Place: "cputune/" + name, Kind: Count, Zero: true, Live: SetScheduler, Reset: "-1", Normal: limitOrNone,
 		Check: func(value string) string {
 			if n, _ := strconv.Atoi(value); n >= 1000 {
 				return ""
@@ -161,8 +161,8 @@ func cantBeUndone(_ Spec, _, want string) string {
 	return ""
 }
 
-// unlimited returns "" for libvirt's two ways to say that there is no limit.
-func unlimited(value string) string {
+// limitOrNone returns "" for libvirt's two ways to say that there is no limit.
+func limitOrNone(value string) string {
 	if n, err := strconv.ParseInt(value, 10, 64); err == nil && (n < 0 || n >= 17592186044415) {
 		return ""
 	}
@@ -234,12 +234,12 @@ func writeDies(root *etree.Element, value string) error {
 	topology := child(cpu, "topology")
 	if topology == nil {
 		topology = ensure(cpu, "topology", "vendor", "model")
-		setAttr(topology, "sockets", strconv.Itoa(positive(text(child(root, "vcpu")))))
+		setAttr(topology, "sockets", strconv.Itoa(countOrOne(text(child(root, "vcpu")))))
 		setAttr(topology, "cores", "1")
 		setAttr(topology, "threads", "1")
 	}
-	cores, dies := coresPerSocket(topology), positive(value)
-	clusters := positive(attr(topology, "clusters"))
+	cores, dies := coresPerSocket(topology), countOrOne(value)
+	clusters := countOrOne(attr(topology, "clusters"))
 	if cores%(dies*clusters) != 0 {
 		return errors.New("the " + strconv.Itoa(cores) + " cores of a socket can't be divided among them: declare cpu.cores")
 	}

@@ -80,11 +80,11 @@ func (d *Definition) addDevice(e *etree.Element) {
 // namespaces resolved. Two definitions with equal text have the same meaning.
 func (d *Definition) Canonical() string {
 	var out strings.Builder
-	canonical(&out, d.root(), 0)
+	writeCanonical(&out, d.root(), 0)
 	return out.String()
 }
 
-func canonical(out *strings.Builder, e *etree.Element, depth int) {
+func writeCanonical(out *strings.Builder, e *etree.Element, depth int) {
 	indent := strings.Repeat(" ", depth)
 	attrs := make([]string, 0, len(e.Attr))
 	for _, a := range e.Attr {
@@ -100,6 +100,6 @@ func canonical(out *strings.Builder, e *etree.Element, depth int) {
 	slices.Sort(attrs)
 	fmt.Fprintf(out, "%s{%s}%s%s %q\n", indent, e.NamespaceURI(), e.Tag, strings.Join(attrs, ""), text(e))
 	for _, c := range e.ChildElements() {
-		canonical(out, c, depth+1)
+		writeCanonical(out, c, depth+1)
 	}
 }

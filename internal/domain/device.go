@@ -143,10 +143,10 @@ func (k kind) setAlias(e *etree.Element, key string) {
 	setAttr(ensure(e, "alias"), "name", k.prefix+key)
 }
 
-// pair returns the device for each declared key: the device that the declaration identifies, else the device with that
-// key, else an equal device whose key isn't declared. A key without a device is a new device.
-func (t devices[V]) pair(have, want map[string]V) map[string]string {
-	pairs := t.identified(have, want)
+// pairDevices returns the device for each declared key: the device that the declaration identifies, else the device
+// with that key, else an equal device whose key isn't declared. A key without a device is a new device.
+func (t devices[V]) pairDevices(have, want map[string]V) map[string]string {
+	pairs := t.pairIdentified(have, want)
 	taken := inverse(pairs)
 	var free []string
 	for _, key := range sortedKeys(have) {
@@ -173,9 +173,9 @@ func (t devices[V]) pair(have, want map[string]V) map[string]string {
 	return pairs
 }
 
-// identified pairs a declared key with a device that has another key, if the declaration identifies that device. The
-// key of a device without a name is its position, which changes when a device before it is removed.
-func (t devices[V]) identified(have, want map[string]V) map[string]string {
+// pairIdentified pairs a declared key with a device that has another key, if the declaration identifies that device.
+// The key of a device without a name is its position, which changes when a device before it is removed.
+func (t devices[V]) pairIdentified(have, want map[string]V) map[string]string {
 	pairs, taken := map[string]string{}, map[string]bool{}
 	is := func(other, key string) bool {
 		device, there := have[other]
@@ -225,7 +225,7 @@ func (d *Definition) applyKeys(k kind, wanted map[*etree.Element]string) error {
 	}
 	old := d.Metadata()
 	for id, key := range old.Devices {
-		if present[id] || !k.owns(id) {
+		if present[id] || !k.ownsID(id) {
 			names[id] = key
 		}
 	}
@@ -247,8 +247,8 @@ func (d *Definition) applyKeys(k kind, wanted map[*etree.Element]string) error {
 	return d.setDeviceNames(names)
 }
 
-// owns reports whether an id is one of the kind: it tells a MAC from a target. Other kinds have no ids.
-func (k kind) owns(id string) bool {
+// ownsID reports whether an id is one of the kind: it tells a MAC from a target. Other kinds have no ids.
+func (k kind) ownsID(id string) bool {
 	switch k.tag {
 	case interfaceKind.tag:
 		return strings.Contains(id, ":")

@@ -121,7 +121,7 @@ func (t devices[V]) apply(d *Definition, spec Spec) error {
 		return nil
 	}
 	have := d.keyed(t.kind, d.Metadata().Devices)
-	pairs := t.pair(readDevices(d, t.kind, t.readOne), want)
+	pairs := t.pairDevices(readDevices(d, t.kind, t.readOne), want)
 	keys := inverse(pairs)
 	wanted := map[*etree.Element]string{}
 	var problems []error
@@ -169,7 +169,7 @@ func (t devices[V]) classify(c *classifier) {
 	if want == nil {
 		return
 	}
-	pairs := t.pair(have, want)
+	pairs := t.pairDevices(have, want)
 	stay := inverse(pairs)
 	for _, key := range sortedKeys(have) {
 		if _, ok := stay[key]; !ok {
@@ -230,7 +230,7 @@ func (t devices[V]) step(p *stepper, c change) {
 			p.step(Step{Kind: Detach, Path: path, XML: render(e)})
 		}
 	case Update, ChangeMedium:
-		old := t.pair(*t.in(&p.have), *t.in(&p.want))[c.key]
+		old := t.pairDevices(*t.in(&p.have), *t.in(&p.want))[c.key]
 		if before := find(p.live, t.kind, keys, old); before != nil {
 			e := before.Copy()
 			want := (*t.in(&p.want))[c.key]
@@ -254,7 +254,7 @@ func (t devices[V]) step(p *stepper, c change) {
 			p.step(Step{Kind: Attach, Path: path, XML: render(e)})
 		}
 	case SetBlockIOTune:
-		old := t.pair(*t.in(&p.have), *t.in(&p.want))[c.key]
+		old := t.pairDevices(*t.in(&p.have), *t.in(&p.want))[c.key]
 		have, want := (*t.in(&p.have))[old], (*t.in(&p.want))[c.key]
 		if e := find(p.live, t.kind, keys, old); e != nil {
 			p.step(Step{Kind: c.step, Path: path, Target: t.id(e), Value: ioTuneLimits(*t.values(&have), *t.values(&want))})

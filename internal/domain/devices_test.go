@@ -327,12 +327,12 @@ func TestFreeTarget(t *testing.T) {
 	if got := d.freeTarget("virtio", map[string]bool{"vda": true}, nil); got != "vdb" {
 		t.Errorf("next to a disk that goes: %s", got)
 	}
-	if got := letters(25) + " " + letters(26) + " " + letters(26+26*26); got != "z aa aaa" {
+	if got := diskLetters(25) + " " + diskLetters(26) + " " + diskLetters(26+26*26); got != "z aa aaa" {
 		t.Errorf("letters: %s", got)
 	}
 	disks := map[string]Disk{}
 	for i := range 28 {
-		disks[letters(i)] = Disk{Source: DiskSource{File: "/" + letters(i)}}
+		disks[diskLetters(i)] = Disk{Source: DiskSource{File: "/" + diskLetters(i)}}
 	}
 	if err := d.Apply(Spec{Disks: disks}); err != nil {
 		t.Fatal(err)

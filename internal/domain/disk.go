@@ -200,8 +200,8 @@ func (d *Definition) patchDisk(e *etree.Element, path string, want Disk, gone ma
 // before the change is no error.
 func newMisfit(before, after Disk, path string) error {
 	was, is := &checker{}, &checker{}
-	before.combination(was, path)
-	after.combination(is, path)
+	before.checkCombination(was, path)
+	after.checkCombination(is, path)
 	for _, problem := range is.problems {
 		if !slices.Contains(was.problems, problem) {
 			return problem

@@ -56,14 +56,14 @@ func same(path string, a, b reflect.Value) bool {
 		y, _ := b.Interface().(*uint64)
 		return x == y || x != nil && y != nil && SameMemory(*x, *y)
 	case string:
-		return SameText(pattern(path), x, b.String())
+		return SameText(starPath(path), x, b.String())
 	default:
 		return reflect.DeepEqual(a.Interface(), b.Interface())
 	}
 }
 
-// pattern returns a path with * for the device's key.
-func pattern(path string) string {
+// starPath returns a path with * for the device's key.
+func starPath(path string) string {
 	kind, key, ok := deviceOf(path)
 	if !ok {
 		return path

@@ -3,15 +3,15 @@ package domain
 // featureWhy says why a feature can't change while the VM runs.
 const featureWhy = "The VM is built with it when it starts."
 
-// present returns a feature that is on if its element exists.
-func present(name, doc, byDefault string) Attribute {
+// featureElement returns a feature that is on if its element exists.
+func featureElement(name, doc, byDefault string) Attribute {
 	return Attribute{
 		Name: name, Place: "features/" + name, Kind: Flag, Why: featureWhy, Doc: doc, DefaultDoc: byDefault,
 	}
 }
 
-// toggle returns a feature that has a state attribute in the definition.
-func toggle(name, place, doc, byDefault string) Attribute {
+// featureState returns a feature that has a state attribute in the definition.
+func featureState(name, place, doc, byDefault string) Attribute {
 	return Attribute{
 		Name: name, Place: "features/" + place + "@state", Kind: Switch, On: "on", Off: "off", Why: featureWhy,
 		Doc: doc, DefaultDoc: byDefault,
@@ -23,16 +23,16 @@ var featuresGroup = Group{
 	Path: "platform.features",
 	Doc:  "Features of the virtual hardware.",
 	Attributes: []Attribute{
-		present("acpi", "Whether the VM has ACPI. Without it, the guest can't be shut down by a button.",
+		featureElement("acpi", "Whether the VM has ACPI. Without it, the guest can't be shut down by a button.",
 			"`true` on x86, and on ARM with UEFI"),
-		present("apic", "Whether the VM has an APIC.", "`true` on x86"),
-		present("pae", "Whether the VM has physical address extension, for guests of 32 bits.", "`false`"),
-		toggle("pmu", "pmu", "Whether the guest can use performance counters of the CPU.", "QEMU decides"),
-		toggle("vmport", "vmport", "Whether the VM has VMware's port, through which some guests find a mouse.",
+		featureElement("apic", "Whether the VM has an APIC.", "`true` on x86"),
+		featureElement("pae", "Whether the VM has physical address extension, for guests of 32 bits.", "`false`"),
+		featureState("pmu", "pmu", "Whether the guest can use performance counters of the CPU.", "QEMU decides"),
+		featureState("vmport", "vmport", "Whether the VM has VMware's port, through which some guests find a mouse.",
 			"`false` on x86"),
-		toggle("vmcoreinfo", "vmcoreinfo", "Whether the guest can say where its crash information is, for dumps.",
+		featureState("vmcoreinfo", "vmcoreinfo", "Whether the guest can say where its crash information is, for dumps.",
 			"`false`"),
-		toggle("kvm_hidden", "kvm/hidden", "Whether KVM is hidden from the guest: some drivers refuse to work in a VM.",
+		featureState("kvm_hidden", "kvm/hidden", "Whether KVM is hidden from the guest: some drivers refuse to work in a VM.",
 			"`false`"),
 	},
 }

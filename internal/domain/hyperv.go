@@ -8,7 +8,7 @@ import (
 
 // enlightenment returns an attribute for a feature of Hyper-V. QEMU supports the feature if libvirt lists its name.
 func enlightenment(name, place, doc string) Attribute {
-	a := toggle(name, "hyperv/"+place, doc, "")
+	a := featureState(name, "hyperv/"+place, doc, "")
 	a.Capability, a.Listed = "hyperv/features", place
 	return a
 }
@@ -23,8 +23,8 @@ var hypervGroup = Group{
 			Doc: "`custom`: the features that are set here. `passthrough`: all features that the host has; such a VM " +
 				"can't be moved while it runs.",
 		},
-		toggle("relaxed", "hyperv/relaxed", "Whether Windows tolerates timers that come late.", ""),
-		toggle("vapic", "hyperv/vapic", "Whether the guest can use the virtual APIC.", ""),
+		featureState("relaxed", "hyperv/relaxed", "Whether Windows tolerates timers that come late.", ""),
+		featureState("vapic", "hyperv/vapic", "Whether the guest can use the virtual APIC.", ""),
 		withState("features/hyperv/spinlocks", "retries", Attribute{
 			Name: "spinlocks", Kind: Count, Why: featureWhy, Zero: true, Capability: "hyperv/features", Listed: "spinlocks",
 			Check: func(value string) string {
@@ -39,7 +39,7 @@ var hypervGroup = Group{
 		enlightenment("runtime", "runtime", "Whether the guest can read how long each virtual CPU has run."),
 		enlightenment("synic", "synic", "Whether the guest can use the synthetic interrupt controller."),
 		enlightenment("stimer", "stimer", "Whether the guest can use synthetic timers."),
-		toggle("stimer_direct", "hyperv/stimer/direct", "Whether synthetic timers have interrupts of their own.", ""),
+		featureState("stimer_direct", "hyperv/stimer/direct", "Whether synthetic timers have interrupts of their own.", ""),
 		enlightenment("reset", "reset", "Whether the guest can reset itself through the hypervisor."),
 		withState("features/hyperv/vendor_id", "value", Attribute{
 			Name: "vendor_id", Why: featureWhy, Capability: "hyperv/features", Listed: "vendor_id",

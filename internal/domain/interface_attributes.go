@@ -135,7 +135,7 @@ var InterfaceRows = onlyVirtio(slices.Concat([]Attribute{
 				dropChildren(e, "filterref")
 				return nil
 			}
-			if !filtered(attr(e, "type")) {
+			if !keepsFilter(attr(e, "type")) {
 				return errors.New("only an interface with network or bridge has a filter")
 			}
 			setAttr(ensure(e, "filterref"), "filter", value)
@@ -210,9 +210,9 @@ func vlanCold(_ Spec, have, want string) string {
 	return ""
 }
 
-// filtered reports whether libvirt keeps the filter of an interface with that connection. It drops others without an
+// keepsFilter reports whether libvirt keeps the filter of an interface with that connection. It drops others without an
 // error.
-func filtered(connection string) bool {
+func keepsFilter(connection string) bool {
 	return slices.Contains([]string{"network", "bridge", "ethernet"}, connection)
 }
 
@@ -285,7 +285,7 @@ func (i Interface) checkRows(c *checker, path string) {
 	}
 	c.require(i.Values["virtual_port.type"] != "midonet" || says("virtual_port.interface_id"),
 		path+".virtual_port.interface_id", "A port of the type midonet requires it.")
-	c.require(!says("filter.name") || filtered(i.attribute()) || i.User || i.Other != "", path+".filter.name",
+	c.require(!says("filter.name") || keepsFilter(i.attribute()) || i.User || i.Other != "", path+".filter.name",
 		"Only an interface with network or bridge has a filter.")
 	c.require(len(ParseTexts(i.Values["filter.parameters"])) == 0 || says("filter.name"), path+".filter.parameters",
 		"Parameters require the name of a filter.")

@@ -52,11 +52,11 @@ var launchSecurityGroup = Group{
 			Name: "kernel_hashes", Place: "launchSecurity@kernelHashes", Kind: Switch, Since: "8.0.0", Why: securityWhy,
 			Doc: "Whether kernel, initrd and command line of `kernel` are measured, too.",
 		},
-		encoded("dh_cert", "dhCert", "Diffie-Hellman key of the guest's owner, for `sev`."),
-		encoded("session", "session", "Session of the guest's owner, for `sev`."),
-		encoded("id_block", "idBlock", "Identity of the guest, for `sev-snp`."),
-		encoded("id_auth", "idAuth", "Signature of `id_block`."),
-		encoded("host_data", "hostData", "Data that the host hands to the guest, for `sev-snp`."),
+		base64Attribute("dh_cert", "dhCert", "Diffie-Hellman key of the guest's owner, for `sev`."),
+		base64Attribute("session", "session", "Session of the guest's owner, for `sev`."),
+		base64Attribute("id_block", "idBlock", "Identity of the guest, for `sev-snp`."),
+		base64Attribute("id_auth", "idAuth", "Signature of `id_block`."),
+		base64Attribute("host_data", "hostData", "Data that the host hands to the guest, for `sev-snp`."),
 	},
 	Check: func(value func(string) string) (attribute, problem string) {
 		kind := value("type")
@@ -95,8 +95,8 @@ func (f Values) securitySlot() SecuritySlot {
 	}
 }
 
-// encoded returns an attribute of launch security whose value is base64.
-func encoded(name, tag, doc string) Attribute {
+// base64Attribute returns an attribute of launch security whose value is base64.
+func base64Attribute(name, tag, doc string) Attribute {
 	return Attribute{
 		Name: name, Place: "launchSecurity/" + tag, Why: securityWhy, Doc: doc + " Encoded in Base64.",
 		Check: func(value string) string {

@@ -226,12 +226,12 @@ func (d Disk) validate(c *checker, key string) {
 	for _, source := range []struct{ name, file string }{{"file", d.Source.File}, {"block", d.Source.Block}} {
 		c.hostPath(path+"."+source.name, source.file)
 	}
-	d.combination(c, path)
+	d.checkCombination(c, path)
 	d.checkRows(c, path)
 }
 
-// combination checks which values don't fit together, as far as they are declared or known.
-func (d Disk) combination(c *checker, path string) {
+// checkCombination checks which values don't fit together, as far as they are declared or known.
+func (d Disk) checkCombination(c *checker, path string) {
 	c.require(d.Device != "cdrom" || !slices.Contains([]string{"virtio", "fdc", "sd"}, d.Bus), path+".bus",
 		"A CD-ROM drive can be on the buses sata, scsi, usb and ide.")
 	c.require((d.Device == "floppy") == (d.Bus == "fdc") || d.Bus == "" || d.Device == "", path+".bus",

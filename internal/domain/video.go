@@ -4,8 +4,8 @@ import "strings"
 
 const videoWhy = "The graphics card is set up when the VM starts."
 
-// card returns an attribute of the graphics card that is a number.
-func card(name, doc string) Attribute {
+// cardNumber returns an attribute of the graphics card that is a number.
+func cardNumber(name, doc string) Attribute {
 	return Attribute{
 		Name: name, Place: "model@" + name, Kind: Count, Follows: "model", Filled: true, Why: videoWhy, Doc: doc,
 	}
@@ -14,7 +14,7 @@ func card(name, doc string) Attribute {
 // cardMemory returns an attribute of the graphics card that is an amount of memory. It must be a power of two, because
 // libvirt would round it up.
 func cardMemory(name, doc string) Attribute {
-	a := card(name, doc+" A power of two.")
+	a := cardNumber(name, doc+" A power of two.")
 	a.Check = func(value string) string {
 		if n, ok := number(value); ok && n&(n-1) != 0 {
 			return "It isn't a power of two: libvirt would round it up."
@@ -41,7 +41,7 @@ var videoGroup = Group{
 		cardMemory("vram", "Video memory in KiB; of `qxl`, its secondary memory."),
 		cardMemory("ram", "Primary memory of `qxl` in KiB."),
 		cardMemory("vgamem", "Memory of `qxl` for the VGA mode in KiB."),
-		card("heads", "Number of screens that it can have."),
+		cardNumber("heads", "Number of screens that it can have."),
 		{
 			Name: "primary", Place: "model@primary", Kind: Switch, Filled: true, Why: videoWhy,
 			Check: func(value string) string {

@@ -328,7 +328,7 @@ func (d *drainRun) runSteps(ctx context.Context) {
 		}
 	}
 
-	unbegun := make(chan struct{}, preflightsAtOnce)
+	unbegun := make(chan struct{}, inspectionsAtOnce)
 
 	for i, s := range steps {
 		if s.Done() || s.Method == evacuation.MethodExternal {
@@ -359,7 +359,7 @@ func (d *drainRun) runSteps(ctx context.Context) {
 func (d *drainRun) markAll(ctx context.Context) {
 	var marking errgroup.Group
 
-	marking.SetLimit(preflightsAtOnce)
+	marking.SetLimit(inspectionsAtOnce)
 
 	for _, s := range d.steps {
 		if !s.Done() && evacuation.RequestsEviction(s.Method) {

@@ -17,8 +17,8 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/status"
 )
 
-// preflightsAtOnce is how many VMs are inspected at a time.
-const preflightsAtOnce = 6
+// inspectionsAtOnce is how many VMs are inspected at a time.
+const inspectionsAtOnce = 6
 
 // inputQuery says what to find out about a host that is to be drained.
 type inputQuery struct {
@@ -171,7 +171,7 @@ func (dr *Drainer) inspectVMs(
 	leaving := make([]error, len(residents))
 
 	calls, ctx := errgroup.WithContext(ctx)
-	calls.SetLimit(preflightsAtOnce)
+	calls.SetLimit(inspectionsAtOnce)
 
 	for i, r := range residents {
 		calls.Go(func() error {

@@ -36,7 +36,7 @@ func (dr *Drainer) routes(
 		calls  errgroup.Group
 	)
 
-	calls.SetLimit(preflightsAtOnce)
+	calls.SetLimit(inspectionsAtOnce)
 
 	for _, a := range others {
 		if excluded := knownBlockers(vm, a); len(excluded) > 0 {

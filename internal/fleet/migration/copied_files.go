@@ -20,7 +20,7 @@ type CopiedFile struct {
 }
 
 // CopiedFiles returns the files that a move of a stopped VM copies from the source to the target, as far as known
-// without touching a host. For a running VM it returns none. Preflight reports what blocks the copying.
+// without touching a host. For a running VM it returns none. CheckHosts reports what blocks the copying.
 func CopiedFiles(ctx context.Context, vm VM, source, target *libvirt.Host, o Options) []CopiedFile {
 	if vm.Live() {
 		return nil

@@ -30,7 +30,7 @@ type Copy struct {
 // the guest has used of the disk.
 func (c Copy) Bytes() uint64 { return cmp.Or(c.Used, min(c.allocated, c.Capacity)) }
 
-// Copies returns the disks that are copied when the running VM moves from the source to the target. Preflight reports
+// Copies returns the disks that are copied when the running VM moves from the source to the target. CheckHosts reports
 // what blocks that.
 func Copies(ctx context.Context, vm VM, source, target *libvirt.Host, o Options) []Copy {
 	var f blockerList

@@ -22,7 +22,7 @@ const (
 	standstill = 3 * askTimeout
 )
 
-// Request is one live migration. The caller runs Preflight before.
+// Request is one live migration. The caller runs CheckHosts before.
 type Request struct {
 	// VM is the VM as Inspect found it.
 	VM             VM

@@ -65,7 +65,7 @@ func (ck *Checks) checkMove(
 		return nil, err
 	}
 
-	inspected, blockers, err := ck.Preflight(ctx, vm, to, effective.Options, false)
+	inspected, blockers, err := ck.FindBlockers(ctx, vm, to, effective.Options, false)
 	if err != nil {
 		return nil, err
 	}
@@ -219,9 +219,9 @@ func carriedProblems(
 	}}
 }
 
-// Preflight finds everything that blocks the move, including missing room on the target. askQEMU also asks QEMU itself,
-// which taints the VM.
-func (ck *Checks) Preflight(
+// FindBlockers finds everything that blocks the move, including missing room on the target. askQEMU also asks QEMU
+// itself, which taints the VM.
+func (ck *Checks) FindBlockers(
 	ctx context.Context, vm *inventory.VM, to *inventory.Host, o migration.Options, askQEMU bool,
 ) (migration.VM, []migration.Blocker, error) {
 	inspected, err := Inspect(ctx, vm)
@@ -238,7 +238,7 @@ func (ck *Checks) Preflight(
 	return inspected, blockers, err
 }
 
-// CheckTarget is Preflight for a VM that was already inspected.
+// CheckTarget is FindBlockers for a VM that was already inspected.
 func (ck *Checks) CheckTarget(
 	ctx context.Context, vm *inventory.VM, inspected migration.VM, to *inventory.Host, o migration.Options,
 ) ([]migration.Blocker, error) {

@@ -217,7 +217,7 @@ func (m *move) run(ctx context.Context) error {
 		return err
 	}
 
-	inspected, blockers, err := m.preflightUnderLock(ctx)
+	inspected, blockers, err := m.findBlockersUnderLock(ctx)
 	if err != nil {
 		return err
 	}

@@ -25,8 +25,8 @@ type edit struct {
 	value string
 }
 
-// allEdits change one thing in each family of allFamilies.
-var allEdits = []edit{
+// editsOfEveryDevice change one thing in each device and setting of everyDevice.
+var editsOfEveryDevice = []edit{
 	{"title", "title", "", "By hand"},
 	{"description", "description", "", "By hand"},
 	{"cpu.model", "cpu/model", "", "Westmere"},
@@ -101,9 +101,9 @@ var allEdits = []edit{
 	{"qemu_commandline.env", "commandline/env", "value", "by hand"},
 }
 
-// allFamilies is a VM with a device or a setting of each family at once. The lab couldn't start it: it has neither the
+// everyDevice is a VM with each kind of device and setting at once. The lab couldn't start it: it has neither the
 // cards nor the helpers.
-func allFamilies(t *testing.T, l *lab.Lab, name string) hcl {
+func everyDevice(t *testing.T, l *lab.Lab, name string) hcl {
 	t.Helper()
 	disk := func(key string) string {
 		export := l.NBD(t, name+"-"+key, 1<<20)
@@ -205,8 +205,8 @@ func allFamilies(t *testing.T, l *lab.Lab, name string) hcl {
 	}
 }
 
-// noFamilies is the same VM after all of them were removed.
-var noFamilies = hcl{
+// noDevices is the same VM after all of them were removed.
+var noDevices = hcl{
 	"title": quote(""), "description": quote(""),
 	"cpu": `{ sockets = 2, cores = 2, mode = "custom", model = "Nehalem", pin = {}, emulator_pin = "", iothread_pin = {}
     numa = { 0 = { cpus = "0-3", memory = "64Mi" } }, shares = 0, quota = 0, period = 0, global_quota = 0
@@ -231,8 +231,8 @@ var noFamilies = hcl{
 	"extra_device_xml": `{}`, "qemu_commandline": `{ args = [], env = {} }`,
 }
 
-// allTags are the elements that are gone after that.
-var allTags = []string{
+// tagsOfEveryDevice are the elements that are gone after that.
+var tagsOfEveryDevice = []string{
 	"<title", "<description", "<cputune", "<numatune", "<distances", "<memtune", "<locked", "<nosharepages", "<allocation",
 	"type='memfd'", "memballoon model='virtio'", "<memory model", "firmware='efi'", "<bootmenu enable='yes'", "<disk ",
 	"<interface ", "<iothreads", "ua-port", "<spinlocks", "<resource>", "<blkiotune", "<seclabel", "<sysinfo", "<tpm",
@@ -240,16 +240,16 @@ var allTags = []string{
 	"type='tablet'", "<serial", "<console", "org.z", "<redirdev", "<filesystem", "<hostdev", "<shmem", "qemu:",
 }
 
-// TestAccFamilies_all: a VM that is off has all families at once. It is imported with the configuration that Terraform
-// writes; whatever a user edits is in the plan by its name, and an apply repairs that and nothing else; it moves as it
-// is; and one apply removes all of them.
-func TestAccFamilies_all(t *testing.T) {
+// TestAccEveryDevice: a VM that is off has every device and setting at once. It is imported with the configuration that
+// Terraform writes; whatever a user edits is in the plan by its name, and an apply repairs that and nothing else; it
+// moves as it is; and one apply removes all of them.
+func TestAccEveryDevice(t *testing.T) {
 	t.Parallel()
 	l := lab.Open(t)
 	name := lab.Name(t)
 	l.RemoveDomain(t, name)
 	tf := acctest.NewCLI(t)
-	config := allFamilies(t, l, name)
+	config := everyDevice(t, l, name)
 	defined := func(host string) string { return l.Virsh(t, host, "dumpxml", "--inactive", "--security-info", name) }
 	block := acctest.Config(l) + fmt.Sprintf(`
 resource "virtfleet_network_filter" "address" {
@@ -295,7 +295,7 @@ resource "virtfleet_network_filter" "address" {
 	unchanged("kvm1", "the import")
 
 	l.Define(t, "kvm1", editAll(t, created))
-	expectDiffers(t, tf.Plan(t)[address], allEdits)
+	expectDiffers(t, tf.Plan(t)[address], editsOfEveryDevice)
 	apply(nil)
 	unchanged("kvm1", "the repair")
 
@@ -312,8 +312,8 @@ resource "virtfleet_network_filter" "address" {
 	apply(hcl{"host": quote("kvm2")})
 	unchanged("kvm2", "the move")
 
-	apply(noFamilies)
-	if err := lacks(t, l, "kvm2", name, allTags...)(nil); err != nil {
+	apply(noDevices)
+	if err := lacks(t, l, "kvm2", name, tagsOfEveryDevice...)(nil); err != nil {
 		t.Error(err)
 	}
 	destroyAndCheck(t, l, tf, name)
@@ -326,7 +326,7 @@ func editAll(t *testing.T, xml string) string {
 	if err := doc.ReadFromString(xml); err != nil {
 		t.Fatal(err)
 	}
-	for _, e := range allEdits {
+	for _, e := range editsOfEveryDevice {
 		found := doc.Root().FindElements("./" + e.element)
 		if len(found) == 0 {
 			t.Errorf("there is no %s", e.element)

@@ -8,10 +8,10 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migration"
 )
 
-// preflightUnderLock finds everything that blocks the move, right before the move. It asks the target again if the
+// findBlockersUnderLock finds everything that blocks the move, right before the move. It asks the target again if the
 // target seems to be full: a VM may have left since it was read.
-func (m *move) preflightUnderLock(ctx context.Context) (migration.VM, []migration.Blocker, error) {
-	inspected, blockers, err := m.mover.Preflight(ctx, m.vm, m.to, m.effective.Options, true)
+func (m *move) findBlockersUnderLock(ctx context.Context) (migration.VM, []migration.Blocker, error) {
+	inspected, blockers, err := m.mover.FindBlockers(ctx, m.vm, m.to, m.effective.Options, true)
 
 	if err == nil && slices.ContainsFunc(blockers, migration.IsOfNeighbours) {
 		m.to.Forget()
