@@ -9,7 +9,6 @@ import (
 	"regexp"
 	"slices"
 	"strconv"
-	"strings"
 
 	"github.com/google/uuid"
 
@@ -151,27 +150,35 @@ func tryDefinition(ctx context.Context, h *inventory.Host, document string) ([]i
 		return nil, err
 	}
 
-	refused := inventory.Problem{Detail: "its libvirt refuses this definition: " + refusal}
+	return []inventory.Problem{refused(refusal)}, nil
+}
+
+// refused returns the problem that libvirt refuses a definition, with a remedy if the host lacks one of programs.
+func refused(refusal string) inventory.Problem {
+	p := inventory.Problem{Detail: "its libvirt refuses this definition: " + refusal}
 
 	for _, program := range programs {
-		if strings.Contains(refusal, program.name) {
-			refused.Attribute, refused.Remedy = program.attribute, program.remedy
+		if program.name.MatchString(refusal) {
+			p.Attribute, p.Remedy = program.attribute, program.remedy
 		}
 	}
 
-	return []inventory.Problem{refused}, nil
+	return p
 }
 
 // programs are programs that libvirt runs for a VM, by the name in its refusal, and that no capabilities of a host
-// list.
-var programs = []struct{ name, attribute, remedy string }{
+// list. A name is a word of its own: host-passthrough isn't passt.
+var programs = []struct {
+	name              *regexp.Regexp
+	attribute, remedy string
+}{
 	{
-		"virtiofsd", "devices.filesystems",
+		regexp.MustCompile(`\bvirtiofsd\b`), "devices.filesystems",
 		"Install virtiofsd on the host (Debian 12: package qemu-system-common, Debian 13 and Fedora: virtiofsd), or use " +
 			`the driver "9p".`,
 	},
 	{
-		"passt", "",
+		regexp.MustCompile(`\bpasst\b`), "",
 		"Use a host whose libvirt was built with passt, which Debian 12's wasn't, and install the package passt.",
 	},
 }

@@ -78,11 +78,14 @@ func (u *user) examples() []example {
 	}
 }
 
-// hasDisk makes an empty image on kvm1.
-func (u *user) hasDisk(path string) func(*testing.T, string) {
+// hasDisk makes an empty image on kvm1, and its directory on all hosts.
+func (u *user) hasDisk(file string) func(*testing.T, string) {
 	return func(t *testing.T, _ string) {
 		t.Helper()
-		u.lab.Run(t, u.hosts["kvm1"].Name, "sh", "-ec", `mkdir -p "${1%/*}"; qemu-img create -q -f qcow2 "$1" 1M`, "sh", path)
+		for _, h := range u.hosts {
+			u.lab.Run(t, h.Name, "mkdir", "-p", filepath.Dir(file))
+		}
+		u.lab.Run(t, u.hosts["kvm1"].Name, "qemu-img", "create", "-q", "-f", "qcow2", file, "1M")
 	}
 }
 
@@ -124,13 +127,9 @@ var definedOff = map[string]off{
 	"ceph":                     {set: `ceph_key = "c2VjcmV0"`},
 	"network-disks":            {set: "chap_password = \"correct horse\"\n  web_password = \"battery staple\""},
 	"devices/consoles-and-usb": {},
-	"devices/fast-interfaces":  {},
 	"devices/host-device":      {},
 	"devices/memory-and-vsock": {},
 	"devices/shared-directory": {},
-	"devices/windows":          {files: []string{"/srv/iso/windows-11.iso"}},
-	"tuned-vms":                {},
-	// The lab's hosts have no KVM, and no room for a thick disk of that size.
 	"resources/virtfleet_virtual_machine": {
 		set:   "password_hash = \"$y$j9T$x\"\n  passphrase = \"correct horse\"",
 		lab:   "resource \"virtfleet_virtual_machine\" \"lab\" {\n  type = \"qemu\"\n  deletion_protection = false\n}\n",
@@ -160,10 +159,13 @@ const referencesTest = "internal/provider/firststeps/references_test.go"
 
 // notApplied are the examples that are validated only, and why.
 var notApplied = map[string]string{
-	"ignition":             "needs an image that runs Ignition; the test of a VM with Ignition has its own",
-	"provider":             "a provider block alone; every other example has one",
-	"devices/device-class": "its VMs are placed where such a card is free, and the lab's hosts have none",
-	"devices/sr-iov":       "its network needs a card with virtual functions, and the lab's hosts have none",
+	"ignition":                "needs an image that runs Ignition; the test of a VM with Ignition has its own",
+	"provider":                "a provider block alone; every other example has one",
+	"tuned-vms":               "needs KVM, NUMA nodes, huge pages, 80 GiB of memory; the tests of each part have it",
+	"devices/fast-interfaces": "needs KVM, a vDPA device and a libvirt with passt, which the lab's hosts lack",
+	"devices/windows":         "its Hyper-V features need KVM; its profile is compared with virt-install's VM",
+	"devices/device-class":    "its VMs are placed where such a card is free, and the lab's hosts have none",
+	"devices/sr-iov":          "its network needs a card with virtual functions, and the lab's hosts have none",
 	"resources/virtfleet_storage_pool": "formats disks that the lab's hosts lack, and needs servers of Ceph and " +
 		"iSCSI; the resource's tests have their own",
 }
@@ -276,7 +278,7 @@ func (u *user) module(t *testing.T, dir, e string, o off) (names []string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	text := u.withImage(t, string(example))
+	text := u.here(t, string(example))
 	if !strings.Contains(text, "required_providers") {
 		text = required + text
 	}
@@ -294,12 +296,13 @@ func (u *user) module(t *testing.T, dir, e string, o off) (names []string) {
 
 var imageOfPage = regexp.MustCompile(`vms/debian-12-[0-9a-f]{12}`)
 
-// withImage replaces the id of an image by that of the image that the first VM's example has brought.
-func (u *user) withImage(t *testing.T, text string) string {
+// here replaces what the lab has under another name, and less of: a bridge, the image that the first VM's example has
+// brought, and room for a thick disk.
+func (u *user) here(t *testing.T, text string) string {
 	t.Helper()
 	for _, word := range strings.Fields(u.lab.Virsh(t, u.hosts["kvm1"].Name, "vol-list", "vms")) {
 		if id := "vms/" + word; imageOfPage.MatchString(id) {
-			return strings.ReplaceAll(imageOfPage.ReplaceAllString(text, id), `"100Gi"`, `"1Mi"`)
+			return strings.NewReplacer(`"100Gi"`, `"1Mi"`, `"br0"`, `"br-lab"`).Replace(imageOfPage.ReplaceAllString(text, id))
 		}
 	}
 	t.Fatal("kvm1 has no image")
