@@ -285,8 +285,13 @@ func (f *blockerList) checkFreeSpace(dir string, need, available uint64, target 
 	}
 	f.block(InsufficientStorage, "disks", fmt.Sprintf("%s would be copied to %s on host %q, where %s are available",
 		domain.FormatSize(need), dir, target.Name(), domain.FormatSize(available)),
-		"Free space there, or choose another host.")
+		FreeSpaceRemedy)
 }
+
+// FreeSpaceRemedy says what to do about a directory that has too little space. libvirt measures it when it refreshes
+// the storage pool.
+const FreeSpaceRemedy = "Free space there, or choose another host. If space was freed without libvirt, \"virsh " +
+	"pool-refresh\" finds it."
 
 // spaceNeeds holds the sizes to be written, by directory.
 type spaceNeeds map[string]spaceNeed

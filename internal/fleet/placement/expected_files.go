@@ -94,7 +94,7 @@ func (cy *Capacity) FileBlockers(
 				Reason: migration.InsufficientStorage, Status: status.False, Attribute: "disks",
 				Message: fmt.Sprintf("the disks need at least %s in %s on host %q, where %s are free, not counting disks that "+
 					"are being copied there", domain.FormatSize(needs[dir]), dir, h.Name, domain.FormatSize(left)),
-				Remedy: "Free space there, or choose another host.",
+				Remedy: migration.FreeSpaceRemedy,
 			})
 		}
 	}

@@ -8,7 +8,8 @@ import (
 )
 
 // TestAccVirtualMachine_destroyDespiteAChange: Terraform plans changes before it plans to destroy, so a change that
-// needs a restart refuses the destroy, too. The error says how to destroy the VM anyway, and that works.
+// needs a restart, or a move that is blocked, refuses the destroy, too. The error says how to destroy the VM anyway,
+// and that works.
 func TestAccVirtualMachine_destroyDespiteAChange(t *testing.T) {
 	t.Parallel()
 	l := lab.Open(t)
@@ -26,6 +27,8 @@ func TestAccVirtualMachine_destroyDespiteAChange(t *testing.T) {
 	tf.Config(t, acctest.OneHost(l)+vm.with(hcl{"cpu": `{ vcpus = 2 }`}).String())
 	expect(t, tf.Fail(t, "destroy"), "Error: Change needs a restart", "cpu.vcpus",
 		`To destroy it, use "terraform destroy -refresh=false"`)
+	tf.Config(t, acctest.OneHost(l)+vm.with(hcl{"host": quote("nowhere")}).String())
+	expect(t, tf.Fail(t, "destroy"), "Error: Unknown host", `To destroy it, use "terraform destroy -refresh=false"`)
 	if err := process.same(t)(nil); err != nil {
 		t.Error(err)
 	}

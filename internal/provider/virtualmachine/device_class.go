@@ -4,9 +4,13 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/hashicorp/terraform-plugin-framework/diag"
+	"github.com/hashicorp/terraform-plugin-framework/path"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/attrpath"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/value"
 )
 
 // Devices of the host that are declared by class. The fleet chooses them during the apply, among those that are free
@@ -36,6 +40,23 @@ func (m *model) declaredClasses() map[string]string {
 		}
 	}
 	return declared
+}
+
+// validateDeviceClasses returns an error for each empty type or address of a device that is declared by class. The apply
+// sets both, which Terraform allows only for attributes that are left out.
+func (m *model) validateDeviceClasses() diag.Diagnostics {
+	var diags diag.Diagnostics
+	all, _ := open(m.Devices)[hostDevices].(types.Map)
+	devices := elements(all)
+	for _, key := range value.Keys(m.declaredClasses()) {
+		for _, name := range []string{"type", "address"} {
+			if v := open(devices[key]).string(name); isSet(v) && v.ValueString() == "" {
+				diags.Append(attrpath.Error(path.Root("devices").AtName(hostDevices).AtMapKey(key).AtName(name), invalid,
+					"The "+name+" of a device is chosen by its class. Remove this attribute, or set it to null."))
+			}
+		}
+	}
+	return diags
 }
 
 // hostDevice returns the host's device that the model has under a key, and the zero value if there is none.

@@ -101,6 +101,12 @@ func TestPlan_deviceClass(t *testing.T) {
 			}
 		})
 	}
+	for _, name := range []string{"type", "address"} {
+		diags := modelOf(t, with(device(in{"class": "gpu", name: ""}))).validate()
+		if !strings.Contains(diagText(diags), "chosen by its class") {
+			t.Errorf("an empty %s: %s", name, diagText(diags))
+		}
+	}
 	for name, attributes := range map[string]in{
 		"class and address": {"class": "gpu", "type": "pci", "address": first},
 		"class and type":    {"class": "gpu", "type": "pci"},

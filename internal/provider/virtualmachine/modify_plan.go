@@ -166,6 +166,7 @@ func (r *Resource) checkWithFleet(
 			blockers, err = r.checkMove(ctx, p, desired.PlannedObjects)
 			problems = append(problems, blockers...)
 		}
+		sayDestroyAnyway(problems)
 	}
 	if err != nil {
 		resp.Diagnostics.Append(r.planFailure(ctx, p.config, "plan", err).Error())

@@ -193,6 +193,13 @@ func (p planning) planUnknown(o *outcome) {
 // destroy.
 const destroyAnyway = "To destroy it, use \"terraform destroy -refresh=false\", which plans no changes before."
 
+// sayDestroyAnyway adds destroyAnyway to the first error.
+func sayDestroyAnyway(problems []fleet.Problem) {
+	if i := slices.IndexFunc(problems, func(p fleet.Problem) bool { return !p.Warning }); i >= 0 {
+		problems[i].Remedy = strings.TrimSpace(problems[i].Remedy + " " + destroyAnyway)
+	}
+}
+
 func (p planning) restartRefused(changes []domain.Change) diag.Diagnostics {
 	return tfdiag.Problems([]fleet.Problem{{
 		Attribute: changes[0].Path,

@@ -59,8 +59,9 @@ func (r *Resource) replacedVM(ctx context.Context, m *model, private meta.Privat
 			"Virtual machine %q on host %q has this name, and Terraform manages it already (id %s). If it is tainted, it "+
 				"is destroyed before the new one is created, as the plan says, and the name is free by then.\n\n"+
 				"Otherwise the apply will fail: no two VMs can have one name. If another resource has it, choose another "+
-				"name. If the plan calls it a deposed object, which a create_before_destroy left, \"terraform state rm\" and "+
-				"\"terraform import\" make it this resource's again.", vm.Name, vm.Host, vm.UUID))
+				"name. If the resource was renamed, or has another key in for_each, add a moved block: without it, the apply "+
+				"destroys that VM. If the plan calls it a deposed object, which a create_before_destroy left, "+
+				"\"terraform state rm\" and \"terraform import\" make it this resource's again.", vm.Name, vm.Host, vm.UUID))
 	}
 	diags.Append(r.verifyDestroyable(ctx, m, id)...)
 	if machine, _ := r.Data.Managed.VM(id); machine.Protected {

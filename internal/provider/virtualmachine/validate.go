@@ -59,6 +59,7 @@ func (m *model) validate() diag.Diagnostics {
 	diags.Append(m.validateDedicatedCPUs()...)
 	diags.Append(m.validateSources()...)
 	diags.Append(m.validateOwnDisks()...)
+	diags.Append(m.validateDeviceClasses()...)
 	diags.Append(m.validateCloudInit()...)
 	diags.Append(m.validateIgnition()...)
 	diags.Append(m.validateGraphicsAccess()...)
