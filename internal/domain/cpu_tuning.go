@@ -119,7 +119,7 @@ func iothreadPins() Attribute {
 		left := ParseTexts(have)
 		maps.DeleteFunc(left, func(thread, _ string) bool {
 			id, _ := number(thread)
-			return count == "" || id > positive(count)
+			return count == "" || id > countOrOne(count)
 		})
 		return FormatTexts(left)
 	}
