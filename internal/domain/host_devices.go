@@ -57,9 +57,8 @@ var hostDeviceFamily = Family{
 				return ""
 			},
 			Doc: "Class of devices, one of `hosts.<name>.devices` of the provider, instead of `type` and `address`. The " +
-				"VM gets a device of the class that no other VM has, and keeps it. If the VM is moved while it is off, it " +
-				"gets another one. An imported VM has `type` and `address`: it keeps the device if you replace them with " +
-				"its class. Only a host that has one is chosen.",
+				"VM gets a free device, keeps it, and gets another one when it is moved while it is off. An imported VM " +
+				"keeps its device if you replace `type` and `address` with the class.",
 		},
 		{
 			Name: "type", Place: "@type", Values: []string{"pci", "usb", "mdev", "scsi"}, Kept: []string{"scsi_host"},
