@@ -217,6 +217,13 @@ func (a Attribute) validate(c *checker, path, value string, free func(path, valu
 	}
 	if a.Check != nil {
 		wrong := a.Check(value)
+		if said, ok := strings.CutPrefix(wrong, "It isn't"); ok && (a.Kind == Text || a.Kind == Count) &&
+			len(value) <= maxShown {
+			wrong = fmt.Sprintf("%q isn't%s", value, said)
+		}
 		c.require(wrong == "", path, wrong)
 	}
 }
+
+// maxShown is the length of the longest value that a problem shows.
+const maxShown = 60

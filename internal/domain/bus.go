@@ -178,7 +178,9 @@ func (d *Definition) freeSlots() *int {
 }
 
 // hasExpress reports whether the VM has PCI Express.
-func (d *Definition) hasExpress() bool { return expressFamily(attr(child(d.root(), "os", "type"), "machine")) }
+func (d *Definition) hasExpress() bool {
+	return expressFamily(attr(child(d.root(), "os", "type"), "machine"))
+}
 
 // conventionalSlots is the number of slots of a conventional bus. Slot 0 belongs to the bridge.
 const conventionalSlots = 31

@@ -1,6 +1,7 @@
 package domain
 
 import (
+	"fmt"
 	"maps"
 	"regexp"
 	"strings"
@@ -16,6 +17,11 @@ var hostAddressPatterns = map[string]*regexp.Regexp{
 	"usb":  regexp.MustCompile(`^([0-9a-f]{4}):([0-9a-f]{4})$`),
 	"mdev": regexp.MustCompile(`^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$`),
 	"scsi": regexp.MustCompile(`^([0-9]{1,9}):([0-9]{1,9}):([0-9]{1,9}):([0-9]{1,18})$`),
+}
+
+// hostAddressForms are examples of the addresses, by type.
+var hostAddressForms = map[string]string{
+	"pci": "0000:65:00.0", "usb": "1234:abcd", "mdev": "5a9fc181-957e-5c32-9e5a-2de5e9673531", "scsi": "0:0:1:0",
 }
 
 // hostDeviceFamily are the host's devices that are passed through to the VM.
@@ -57,9 +63,8 @@ var hostDeviceFamily = Family{
 				return ""
 			},
 			Doc: "Class of devices, one of `hosts.<name>.devices` of the provider, instead of `type` and `address`. The " +
-				"VM gets a device of the class that no other VM has, and keeps it. If the VM is moved while it is off, it " +
-				"gets another one. An imported VM has `type` and `address`: it keeps the device if you replace them with " +
-				"its class. Only a host that has one is chosen.",
+				"VM gets a free device, keeps it, and gets another one when it is moved while it is off. An imported VM " +
+				"keeps its device if you replace `type` and `address` with the class.",
 		},
 		{
 			Name: "type", Place: "@type", Values: []string{"pci", "usb", "mdev", "scsi"}, Kept: []string{"scsi_host"},
@@ -98,7 +103,8 @@ var hostDeviceFamily = Family{
 		case pattern == nil:
 			return "address", "The address of a " + kind + ` device can't be changed. Keep "` + unknownHostDevice + `".`
 		case !pattern.MatchString(address):
-			return "address", `It isn't an address of a ` + kind + ` device, in small letters.`
+			return "address", fmt.Sprintf("%q isn't an address of a %s device, such as %s.", address, kind,
+				hostAddressForms[kind])
 		}
 		return needs("type", "address")(value)
 	},

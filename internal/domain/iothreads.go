@@ -6,8 +6,12 @@ import (
 	"github.com/beevik/etree"
 )
 
-// iothreadCount is the path of the number of I/O threads.
-const iothreadCount = "platform.iothreads"
+const (
+	// iothreadCount is the path of the number of I/O threads.
+	iothreadCount = "platform.iothreads"
+	// iothreadPin is the path of the attribute that pins I/O threads to CPUs of the host.
+	iothreadPin = "cpu.iothread_pin"
+)
 
 // iothreadsGroup is the number of I/O threads.
 var iothreadsGroup = Group{

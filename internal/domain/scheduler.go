@@ -197,9 +197,22 @@ func (s Spec) LackingThreads(isNew bool, running *CPU) []Problem {
 				}
 			}
 		}
+		for _, key := range sortedKeys(ParseTexts(s.Values[cpuPin])) {
+			n, _ := number(key)
+			has(cpuPin, "virtual CPU", n, 0, vcpus)
+		}
 	}
-	if count, declared := s.Values["platform.iothreads"]; declared || isNew {
+	if count, declared := s.Values[iothreadCount]; declared || isNew {
 		most, _ := number(count)
+		for _, key := range sortedKeys(ParseTexts(s.Values[iothreadPin])) {
+			n, _ := number(key)
+			has(iothreadPin, "I/O thread", n, 1, most)
+		}
+		for _, key := range sortedKeys(s.Disks) {
+			if n, _ := number(s.Disks[key].Values["iothread"]); n > 0 {
+				has("disks."+key+".iothread", "I/O thread", n, 1, most)
+			}
+		}
 		for _, key := range sortedKeys(ParseTable(s.Values["cpu."+iothreadScheduler])) {
 			n, _ := number(key)
 			has("cpu."+iothreadScheduler, "I/O thread", n, 1, most)

@@ -119,7 +119,7 @@ func TestTuning_refusesWhatIsWrong(t *testing.T) {
 		{scheduler(Row{"priority": "1"}), "cpu.scheduler: 0: A priority needs a type"},
 		{scheduler(Row{"type": "fifo"}), "cpu.scheduler: 0: The type fifo needs a priority"},
 		{scheduler(Row{"type": "idle", "priority": "1"}), "cpu.scheduler: 0: Only the types fifo and rr"},
-		{scheduler(Row{"type": "rr", "priority": "100"}), "cpu.scheduler.0.priority: It isn't a number from 1 to 99"},
+		{scheduler(Row{"type": "rr", "priority": "100"}), `cpu.scheduler.0.priority: "100" isn't a number from 1 to 99`},
 		{table("cpu.scheduler", "0-1", Row{"type": "batch"}), `The key "0-1" isn't a number`},
 		{Values{"cpu.emulator_scheduler.type": "rr"}, "cpu.emulator_scheduler.priority: The type rr needs a priority"},
 		{Values{"cpu.emulator_scheduler.type": None}, ""},
@@ -157,7 +157,7 @@ func TestTuning_refusesWhatIsWrong(t *testing.T) {
 		{device("sda", Row{"weight": "500"}), "isn't the absolute path of a block device"},
 		{device("/dev/a,b", Row{"weight": "500"}), "isn't the absolute path of a block device"},
 		{device("/dev/sda", Row{}), `"/dev/sda" needs a weight or a limit`},
-		{device("/dev/sda.1", Row{"read_iops_sec": "4294967296"}), "It isn't a number from 1 to 4294967295"},
+		{device("/dev/sda.1", Row{"read_iops_sec": "4294967296"}), `"4294967296" isn't a number from 1 to 4294967295`},
 	} {
 		values := Values{"platform.iothreads": "2"}
 		for path, value := range test.values {
@@ -209,6 +209,20 @@ func TestTuning_lackingThreads(t *testing.T) {
 		"no I/O threads": {
 			Spec{Values: Values{"cpu.iothread_scheduler": row, "platform.iothreads": "0"}},
 			"The VM has no I/O thread.", "The VM has no I/O thread.", nil,
+		},
+		"a pinned virtual CPU": {
+			Spec{CPU: whole, Values: Values{cpuPin: "2=0\n3=1\n"}},
+			"There is no virtual CPU 3: the VM has 0 to 2.", "There is no virtual CPU 3: the VM has 0 to 2.", nil,
+		},
+		"a pinned I/O thread": {
+			Spec{Values: Values{iothreadPin: "1=0\n3=1\n", iothreadCount: "2"}},
+			"There is no I/O thread 3: the VM has 1 to 2.", "There is no I/O thread 3: the VM has 1 to 2.", nil,
+		},
+		"the I/O thread of a disk": {
+			Spec{Disks: map[string]Disk{
+				"a": {Values: Values{"iothread": "0"}}, "b": {Values: Values{"iothread": "2"}},
+			}, Values: Values{iothreadCount: "1"}},
+			"There is no I/O thread 2: the VM has 1 to 1.", "There is no I/O thread 2: the VM has 1 to 1.", nil,
 		},
 		"I/O threads that aren't declared": {
 			Spec{Values: Values{"cpu.iothread_scheduler": row}}, "", "The VM has no I/O thread.", nil,

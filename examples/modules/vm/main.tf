@@ -59,8 +59,9 @@ resource "virtfleet_virtual_machine" "this" {
   for_each = var.vms
 
   name   = each.key
-  labels = { app = var.app }
-  cpu    = { vcpus = each.value.vcpus, pin = each.value.pin }
+  host   = each.value.host
+  labels = merge(each.value.labels, { app = var.app })
+  cpu    = { vcpus = each.value.vcpus, mode = each.value.cpu_mode, pin = each.value.pin }
   memory = { size = each.value.memory, max_size = each.value.max_memory, huge_pages = each.value.huge_pages }
 
   profile = each.value.profile
@@ -71,6 +72,9 @@ resource "virtfleet_virtual_machine" "this" {
   devices = {
     tpm      = each.value.tpm ? {} : null
     watchdog = each.value.watchdog ? { action = "reset" } : null
+    graphics = each.value.vnc ? { type = "vnc" } : null
+
+    host_devices = each.value.devices == null ? null : { for key, class in each.value.devices : key => { class = class } }
   }
 
   disks = merge(
@@ -85,12 +89,18 @@ resource "virtfleet_virtual_machine" "this" {
 
   interfaces = merge(
     { lan = { network = var.network, mac = local.macs[each.key] } },
-    { for key, network in each.value.networks : key => { network = network, mac = null } },
+    { for key, network in each.value.networks : key => { network = network } },
+    { for key, bridge in each.value.bridges : key => { bridge = bridge } },
   )
 
   # With required = false, VMs share hosts if there are more VMs than hosts.
   placement = {
     anti_affinity  = { labels = { app = var.app }, required = var.hosts_apart }
     dedicated_cpus = each.value.dedicated
+    host_labels    = each.value.host_labels
   }
+
+  run_strategy      = each.value.run_strategy
+  update_policy     = each.value.update_policy
+  eviction_strategy = each.value.eviction_strategy
 }

@@ -9,16 +9,28 @@ variable "vms" {
     gateway = optional(string)
     dns     = optional(list(string), [])
 
+    host        = optional(string)      # a change moves the VM; default: the provider chooses
+    host_labels = optional(map(string)) # only hosts with these labels
+    labels      = optional(map(string), {})
+
     profile     = optional(string)          # of the guest's operating system, such as "linux"
+    cpu_mode    = optional(string)          # such as "host-passthrough"
     max_memory  = optional(string)          # up to which memory can grow while the VM runs
     huge_pages  = optional(string)          # size of the host's pages, such as "2Mi"
     pin         = optional(map(string))     # CPUs of the host by virtual CPU
     dedicated   = optional(bool, false)     # whether no other VM may be pinned to them
     networks    = optional(map(string), {}) # further interfaces: libvirt networks by a key
+    bridges     = optional(map(string), {}) # further interfaces: bridges of the host by a key
     efi         = optional(bool, false)     # UEFI instead of a BIOS
     secure_boot = optional(bool, false)     # UEFI that boots signed systems only
     tpm         = optional(bool, false)
     watchdog    = optional(bool, false) # reset a guest that hangs
+    vnc         = optional(bool, false) # a graphical console, reached through the host
+    devices     = optional(map(string)) # devices of the host: their classes by a key, such as { gpu = "l40s" }
+
+    run_strategy      = optional(string) # such as "RerunOnFailure"
+    update_policy     = optional(string) # "Restart": changes may restart the VM
+    eviction_strategy = optional(string) # what a drain of the host does with the VM
   }))
 }
 

@@ -203,6 +203,7 @@ func DomainBlockers(vm VM) []Blocker {
 		f.checkHostDevices(facts)
 		f.checkConfidentialMemory(facts)
 		f.checkHostFeatures(facts)
+		f.checkFormats(facts)
 		f.checkHostHelpers(facts)
 		f.checkBlockedReasons(vm)
 	} else {
@@ -236,6 +237,27 @@ func (f *blockerList) checkHostDevices(facts domain.Mobility) {
 		if disk.Transient {
 			f.block(DisksNotLiveMigratable, "disks."+disk.Key, fmt.Sprintf("disk %q is transient: what the guest writes is in "+
 				"a temporary file of its host", disk.Key), "Set transient = false, or shut the VM down.")
+		}
+	}
+}
+
+// immobileFormats are the formats of images whose drivers block every migration in QEMU.
+var immobileFormats = []string{"qcow", "vmdk", "vdi", "vpc", "vhdx", "parallels"}
+
+// checkFormats finds images that QEMU can't hand over to another process, whether or not the hosts share them.
+func (f *blockerList) checkFormats(facts domain.Mobility) {
+	for _, disk := range facts.Disks {
+		formats := []string{disk.Format}
+		for _, image := range disk.Backing {
+			formats = append(formats, image.Format)
+		}
+		for _, format := range formats {
+			if slices.Contains(immobileFormats, format) {
+				f.block(QEMUNotLiveMigratable, "disks."+disk.Key+".format",
+					fmt.Sprintf("disk %q has the format %s, which QEMU can't migrate", disk.Key, format),
+					"Convert the image to raw or qcow2 (qemu-img convert), or shut the VM down to move it.")
+				break
+			}
 		}
 	}
 }

@@ -54,6 +54,18 @@ func TestDomainBlockers_ofARunningVM(t *testing.T) {
 			devices: `<disk type='file'><source file='/a'/><target dev='vda'/><transient/></disk>`,
 			want:    []string{DisksNotLiveMigratable},
 		},
+		"an image that QEMU can't hand over": {
+			devices: `<disk type='file'><driver type='vmdk'/><source file='/a'/><target dev='vda'/></disk>`,
+			want:    []string{QEMUNotLiveMigratable},
+		},
+		"a base that QEMU can't hand over": {
+			devices: `<disk type='file'><driver type='qcow2'/><source file='/a'/><backingStore type='file'>` +
+				`<format type='vhdx'/><source file='/b'/></backingStore><target dev='vda'/></disk>`,
+			want: []string{QEMUNotLiveMigratable},
+		},
+		"images that QEMU can": {
+			devices: `<disk type='file'><driver type='qed'/><source file='/a'/><target dev='vda'/></disk>`,
+		},
 		"with a failover": {
 			devices: `<interface type='hostdev'><teaming type='transient' persistent='ua-net-a'/></interface>`,
 		},

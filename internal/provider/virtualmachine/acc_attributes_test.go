@@ -122,7 +122,7 @@ func TestAccAttributes_disks(t *testing.T) {
 	s.refuse(disks(`{ total_iops_sec = 5, read_iops_sec = 5 }`, ""), "disks.root.io_tune.total_iops_sec",
 		"A total can't be set together")
 	s.refuse(disks(`{}`, `, io = "io_uring"`).with(hcl{"platform": "{ iothreads = 700 }"}), "platform.iothreads",
-		"It isn't a number from 1 to 512")
+		"isn't a number from 1 to 512")
 	s.drift([]string{"<read_bytes_sec>1048576<"}, "blkdeviotune", s.name, "vda", "--read-bytes-sec", "99999999", "--live",
 		"--config")
 	s.apply(disks(`{ read_bytes_sec = 0, write_iops_sec = 0 }`, "").with(hcl{"platform": "{ iothreads = 2 }"}),

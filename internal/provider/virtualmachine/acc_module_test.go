@@ -49,6 +49,7 @@ module "web" {
     "%[1]s-2" = {
       vcpus = 1, memory = "64Mi", root = "64Mi", max_memory = "256Mi", networks = { more = "default" }
       profile = "linux", efi = true, tpm = true, watchdog = true, pin = { 0 = "0" }
+      vnc     = true, bridges = { wire = "br-lab" }, labels = { tier = "front" }, run_strategy = "RerunOnFailure"
     }
   }
 }
@@ -87,6 +88,7 @@ output "web" { value = module.web }
 	}
 
 	options := look(t, l, on2, two, "<maxMemory slots='16' unit='KiB'>262144<", "name='secure-boot'/>", "ua-net-more",
+		"ua-net-wire", "<source bridge='br-lab'/>", "<graphics type='vnc'", `"tier"`,
 		"<tpm model='tpm-crb'>", "<watchdog model='i6300esb' action='reset'>", "<vcpupin vcpu='0' cpuset='0'/>")
 	if err := options(nil); err != nil {
 		t.Error(err)

@@ -119,8 +119,8 @@ func TestAccPlatform_launchSecurity(t *testing.T) {
 		`{ type = "s390-pv" }`:                            "platform.launch_security.type \"s390-pv\"",
 		`{ type = "sev" }`:                                "The type sev needs one",
 		`{ type = "sme" }`:                                "isn't one of sev, sev-snp, tdx, s390-pv",
-		`{ type = "sev", policy = "all" }`:                "It isn't a number such as 0x3",
-		`{ type = "sev", policy = "0x3", session = "?" }`: "It isn't base64",
+		`{ type = "sev", policy = "all" }`:                `"all" isn't a number such as 0x3`,
+		`{ type = "sev", policy = "0x3", session = "?" }`: `"?" isn't base64`,
 	} {
 		s.refuse(security(kind), says)
 	}

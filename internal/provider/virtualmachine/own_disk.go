@@ -24,10 +24,9 @@ import (
 // ownDiskAttributes are the attributes of a disk that is created with its VM.
 var ownDiskAttributes = attributes{
 	"pool": schema.StringAttribute{
-		MarkdownDescription: "Storage pool, of type `dir`, `fs` or `netfs`, in which a volume for the disk is created, " +
-			"moved and removed with the VM. **If you remove the disk from `disks`, its data is deleted**, unless " +
-			"`on_destroy` is `keep`. It can also [take over]" +
-			"(../guides/images-and-disks.md#describe-an-existing-disk-in-another-form) the file of an existing disk.",
+		MarkdownDescription: "Storage pool, of type `dir`, `fs` or `netfs`, for a volume that exists with the VM, or that " +
+			"[takes over a disk](../guides/images-and-disks.md#describe-an-existing-disk-in-another-form). **If you remove " +
+			"the disk from `disks`, its data is deleted**, unless `on_destroy` is `keep`.",
 		Optional: true,
 	},
 	"image": schema.StringAttribute{
@@ -52,9 +51,8 @@ var ownDiskAttributes = attributes{
 	},
 	"preallocation": schema.StringAttribute{
 		MarkdownDescription: "Space that a disk with `pool` occupies when it is created. One of " +
-			value.OneOf(storage.Preallocations()) + ". `off` is thin, `full` is thick: the disk takes its whole `size` at " +
-			"once. `metadata` writes only the tables of a `qcow2` disk. A disk with `image` requires `clone = \"full\"`. A " +
-			"change is an error. Default: `off`.",
+			value.OneOf(storage.Preallocations()) + ". `off`: thin. `full`: its whole `size`. `metadata`: the tables of a " +
+			"`qcow2` disk. A disk with `image` requires `clone = \"full\"`. A change is an error. Default: `off`.",
 		Optional:   true,
 		Validators: []validator.String{stringvalidator.OneOf(storage.Preallocations()...)},
 	},

@@ -22,8 +22,8 @@ const profileName = "profile"
 func profileAttribute() schema.StringAttribute {
 	return schema.StringAttribute{
 		MarkdownDescription: "Virtual hardware that suits the guest of a new VM. One of " +
-			value.OneOf(domain.ProfileNames()) + ". It sets only attributes that you don't set, and the plan shows " +
-			"them: see [Profiles](../guides/profiles.md). It changes nothing of an existing VM.",
+			value.OneOf(domain.ProfileNames()) + ". It sets [what you don't set](../guides/profiles.md). It changes " +
+			"nothing of an existing VM.",
 		Optional:   true,
 		Validators: []validator.String{stringvalidator.OneOf(domain.ProfileNames()...)},
 	}

@@ -128,9 +128,9 @@ var policyAttributes = attributes{
 	},
 	"run_strategy": schema.StringAttribute{
 		MarkdownDescription: "Whether the VM should run. One of " + value.OneOf(status.RunStrategies) + ". `Always`: " +
-			"yes, also after its host boots. `RerunOnFailure`: started by its creation and after a crash. `Manual`: users " +
-			"decide. `Halted`: no. `Once`: started by its creation only. After a guest stops, [the next " +
-			"apply](../guides/new-vms-and-destroy.md#when-the-guest-stops-or-crashes) acts. Default: `Always`.",
+			"yes. `RerunOnFailure`: after its creation and a crash. `Manual`: users decide. `Halted`: no. `Once`: after its " +
+			"creation. See [When the guest stops](../guides/new-vms-and-destroy.md#when-the-guest-stops-or-crashes). " +
+			"Default: `Always`.",
 		Optional:   true,
 		Validators: []validator.String{stringvalidator.OneOf(status.RunStrategies...)},
 	},
@@ -145,8 +145,8 @@ var policyAttributes = attributes{
 	"update_policy": schema.StringAttribute{
 		MarkdownDescription: "What to do about a change that requires a restart of a running VM. One of " +
 			value.OneOf(placement.UpdatePolicies) + ". `Live`: the plan fails. `Restart`: the apply shuts the guest down and " +
-			"starts the VM again. `Stage`: the VM gets the change when it is shut down and started; a reboot in the guest " +
-			"isn't enough. Default: `Live`.",
+			"starts the VM. `Stage`: the VM gets the change when it is shut down and started; a reboot isn't enough. " +
+			"Default: `Live`.",
 		Optional:   true,
 		Validators: []validator.String{stringvalidator.OneOf(placement.UpdatePolicies...)},
 	},
@@ -165,8 +165,7 @@ var policyAttributes = attributes{
 	"eviction_strategy": schema.StringAttribute{
 		MarkdownDescription: "What happens to the VM when its host is drained: " + value.OneOf(evacuation.Strategies) +
 			". **`None` shuts it down.** See [Draining a host](../guides/draining-a-host.md#choose-what-happens-to-a-vm). " +
-			"Default: the `strategy` of the `virtfleet_eviction_policy` that applies, without one the provider's " +
-			"`default_eviction_strategy`.",
+			"Default: that of the `virtfleet_eviction_policy` that applies, then `default_eviction_strategy`.",
 		Optional:   true,
 		Validators: []validator.String{stringvalidator.OneOf(evacuation.Strategies...)},
 	},
