@@ -109,7 +109,7 @@ func (e *HostKeyError) Error() string {
 	switch e.Problem {
 	case HostKeyChanged:
 		text := fmt.Sprintf("the host key of %s has changed: %s, but %s:%d has %s %s; an attacker may be intercepting the"+
-			" connection, or the host was installed anew: only if that is certain, remove that line",
+			" connection, or the host was reinstalled: only if that is certain, remove that line",
 			e.Name, presented, e.File, e.Line, e.KnownType, e.KnownFingerprint)
 		if e.NeverAsked {
 			text += " (StrictHostKeyChecking no in ssh_config is taken as accept_new, which refuses changed keys)"

@@ -47,6 +47,9 @@ refuse_word '^(?![\t ]*//)[^"`]*"[^"]*\b([Ss]ome|[Nn]o|[Aa]ny|[Ee]very)body\b' \
 refuse_word '^(?![\t ]*//)[^"`]*"[^"]*\b(emptied|emptying|in the way|in their way|made anew|whoever|going on again|to and fro|mended|as of now|by now"|at present)\b' \
 	'Write "drained", "blocks", "created again", "continue", "back and forth", "repair", "now", or name who.' '// '
 
+refuse_word '^(?![\t ]*//)[^"`]*"[^"]*\b([Ss]ee to it|once at least|installed anew|comes? to an end|are wanted)\b' \
+	'Write "make sure", "at least once", "reinstalled", "ends" or "needs".' '// '
+
 # Words of comments, in tests too.
 mapfile -t plain < <(find internal main.go -name '*.go' | sort)
 refuse_word '(?<!User )\b([Ss]ome|[Nn]o|[Aa]ny|[Ee]very)body\b' 'Say who: a user, another run, another tool, no host.'

@@ -35,7 +35,7 @@ func (t preflight) checkBackingImage(ctx context.Context, f *blockerList, disk d
 	at := "disks." + disk.Key
 	put, whole := "Put the same file there", `Set migration_options.copy_storage = "full", which copies all of the disk.`
 	if disk.Own != nil {
-		put = fmt.Sprintf("See to it that host %q has a copy of image %q at that path: name the host in the hosts of the "+
+		put = fmt.Sprintf("Make sure that host %q has a copy of image %q at that path: name the host in the hosts of the "+
 			"virtfleet_image", t.target.Name(), disk.Own.Image)
 		whole = put + "."
 	}

@@ -32,7 +32,7 @@ func (t preflight) plannedCopies(ctx context.Context, f *blockerList) []Copy {
 		}
 		if disk.Path == "" {
 			t.mayNotReach(f, disk, fmt.Sprintf("disk %q is %s, and whether the target reaches it can't be asked", disk.Key,
-				describeStorage(disk)), "See to it that it does.")
+				describeStorage(disk)), "Make sure that it does.")
 			continue
 		}
 		here, there, ok := t.volumesOnBoth(ctx, f, disk)
