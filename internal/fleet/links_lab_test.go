@@ -100,8 +100,8 @@ func TestLab_diskHasOneWriterThroughLinks(t *testing.T) {
 	}
 }
 
-// atOnceThroughLinks creates VMs on one file at the same time. One of them gets it at most, and the others are told whose
-// it is, not that QEMU could not lock it.
+// atOnceThroughLinks creates VMs on one file at the same time. One of them gets it at most, and the others are told
+// whose it is, not that QEMU could not lock it.
 func atOnceThroughLinks(t *testing.T, l *lab.Lab, f *Fleet, wishes []placement.Desired) {
 	t.Helper()
 

@@ -45,9 +45,10 @@ func Serve(version string, debugging bool) error {
 	return nil
 }
 
-// orphaned returns a channel that is closed after the process that started this one was killed: Terraform then can't end
-// its providers. A process that stays has connections to all hosts, which admit only a number of them. The connection to
-// Terraform is gone, so every request is cancelled. Changes are completed first: what they leave is as after Ctrl-C.
+// orphaned returns a channel that is closed after the process that started this one was killed: Terraform then can't
+// end its providers. A process that stays has connections to all hosts, which admit only a number of them. The
+// connection to Terraform is gone, so every request is cancelled. Changes are completed first: what they leave is as
+// after Ctrl-C.
 func (p *Provider) orphaned(parent int) <-chan struct{} {
 	ended := make(chan struct{})
 	go func() {

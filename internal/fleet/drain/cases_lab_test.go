@@ -236,8 +236,8 @@ func movedTransient(t *testing.T, l *lab.Lab, from, to *lab.Host) {
 	is(from.Name, "Migrated")
 }
 
-// beingCopied: a VM whose disk is being copied, as by a backup, isn't shut down for that, whatever its fallback. A drain
-// isn't begun meanwhile and says why. One that has begun waits, and moves the VM when the copy has ended.
+// beingCopied: a VM whose disk is being copied, as by a backup, isn't shut down for that, whatever its fallback. A
+// drain isn't begun meanwhile and says why. One that has begun waits, and moves the VM when the copy has ended.
 func beingCopied(t *testing.T, l *lab.Lab, from, to *lab.Host) {
 	t.Helper()
 

@@ -144,8 +144,9 @@ func (m *monitor) takeBack() {
 const maxGap = 30 * time.Second
 
 // isStuck says whether what remains has not shrunk in time. The watermark follows every sample, so any decrease
-// restarts the time. If more remains after a time without samples, because the host didn't answer or this process didn't
-// run, that time doesn't count: what remained may have shrunk in it, and risen when the memory followed the disks.
+// restarts the time. If more remains after a time without samples, because the host didn't answer or this process
+// didn't run, that time doesn't count: what remained may have shrunk in it, and risen when the memory followed the
+// disks.
 func (m *monitor) isStuck(s sample) bool {
 	if gap := s.elapsed - m.looked; gap > maxGap && s.remaining > m.watermark {
 		m.progressed += gap

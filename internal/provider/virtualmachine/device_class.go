@@ -42,8 +42,8 @@ func (m *model) declaredClasses() map[string]string {
 	return declared
 }
 
-// validateDeviceClasses returns an error for each empty type or address of a device that is declared by class. The apply
-// sets both, which Terraform allows only for attributes that are left out.
+// validateDeviceClasses returns an error for each empty type or address of a device that is declared by class. The
+// apply sets both, which Terraform allows only for attributes that are left out.
 func (m *model) validateDeviceClasses() diag.Diagnostics {
 	var diags diag.Diagnostics
 	all, _ := open(m.Devices)[hostDevices].(types.Map)
