@@ -1,5 +1,10 @@
 package domain
 
+import (
+	"reflect"
+	"slices"
+)
+
 // AlignKeys returns the live spec with the keys that the persistent definition uses for the same devices. The keys can
 // differ: when a device's key changes, the running device keeps the alias that it was started with.
 func AlignKeys(live, persistent *Spec) *Spec {
@@ -9,6 +14,37 @@ func AlignKeys(live, persistent *Spec) *Spec {
 	aligned := alignLive(*live, *persistent)
 	return &aligned
 }
+
+// OnlyRunning returns the attributes of the devices that the running VM has and its definition lacks, such as
+// disks.data, sorted. They were attached while the VM ran, and it loses them when it is off.
+func OnlyRunning(live, persistent Spec) []string {
+	live = alignLive(live, persistent)
+	var only []string
+	has, keeps := reflect.ValueOf(live), reflect.ValueOf(persistent)
+	for i := range has.NumField() {
+		field := has.Field(i)
+		path := step(has.Type().Field(i))
+		if field.Kind() != reflect.Map || path == "" {
+			continue
+		}
+		for _, key := range field.MapKeys() {
+			if !keeps.Field(i).MapIndex(key).IsValid() {
+				only = append(only, join(path, key.String()))
+			}
+		}
+	}
+	for _, g := range deviceGroups {
+		model := g.At(g.Attributes[0])
+		if isDevice(live.Values[model]) && !isDevice(persistent.Values[model]) {
+			only = append(only, g.Path)
+		}
+	}
+	slices.Sort(only)
+	return only
+}
+
+// isDevice reports whether the model of a device says that there is one.
+func isDevice(model string) bool { return model != "" && model != None }
 
 // WithoutLibvirtDefaults returns the live spec without the values that libvirt added by itself, for attributes that the
 // VM is known not to set.

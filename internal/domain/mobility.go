@@ -57,6 +57,9 @@ type Mobility struct {
 	Demands []Demand
 	// Files are the host's files that QEMU opens when it starts, other than disks: the kernel and its initrd.
 	Files []string
+	// Loader is the file with the firmware, "" if the machine type's own is used. libvirt writes its choice into a running
+	// VM's definition, so that the target opens the same path.
+	Loader string
 }
 
 // MobileDisk is one disk or drive.
@@ -163,6 +166,7 @@ func (d *Definition) Mobility() Mobility {
 	}
 	m.readVariables(child(root, "os"))
 	m.readIgnition(d)
+	m.Loader = text(child(root, "os", "loader"))
 	for _, tag := range []string{"kernel", "initrd", "dtb"} {
 		if file := text(child(root, "os", tag)); file != "" {
 			m.Files = append(m.Files, file)

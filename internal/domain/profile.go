@@ -36,6 +36,15 @@ func ProfileNames() []string {
 	return names
 }
 
+// ArchSettings returns the settings of every new VM of an architecture. The firmware of x86 is BIOS. On aarch64 there
+// is none but UEFI, without which only a kernel that the host loads can boot.
+func ArchSettings(arch string) []Setting {
+	if arch != "aarch64" {
+		return nil
+	}
+	return []Setting{{Path: "firmware.type", Value: "efi", Unless: []string{"kernel.path", firmwareLoader}}}
+}
+
 // FindProfile returns the profile with that name. A profile that doesn't exist has no settings.
 func FindProfile(name string) Profile {
 	for _, p := range Profiles {
@@ -50,7 +59,7 @@ func FindProfile(name string) Profile {
 var Profiles = []Profile{
 	{
 		Name:     "linux",
-		Guests:   "Linux with virtio: kernels since 2.6.25 (2008). The firmware is BIOS.",
+		Guests:   "Linux with virtio: kernels since 2.6.25 (2008). The firmware is BIOS, on aarch64 UEFI.",
 		Settings: slices.Concat(diskBus("virtio"), nicModel("virtio"), virtioLinux),
 	},
 	{

@@ -81,7 +81,7 @@ func nothingOn(t *testing.T, l *lab.Lab, host string, files ...string) {
 }
 
 // A VM that is off takes along its disks, the variables of its firmware and the state of its TPM, byte by byte, and
-// starts from them on the target.
+// starts from them on the target. The password of its screen goes with it.
 func TestLab_coldMoveTakesFilesAlong(t *testing.T) {
 	t.Parallel()
 
@@ -93,10 +93,16 @@ func TestLab_coldMoveTakesFilesAlong(t *testing.T) {
 	dir := directory(t, l, "kvm1", target)
 	vm, file := resting(t, f, l, dir, 8, func(d *placement.Desired) {
 		d.Spec.Firmware.Type = new("efi")
+		d.GraphicsPassword = new("secret12")
 	})
 	last := lastOf(vm)
 
-	if _, err := vm.On.Conn.DefineDomain(t.Context(), strings.Replace(vm.Entry.PersistentXML, "</devices>",
+	complete, err := vm.On.Conn.CompleteXML(t.Context(), vm.UUID)
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	if _, err := vm.On.Conn.DefineDomain(t.Context(), strings.Replace(complete, "</devices>",
 		`<tpm model="tpm-crb"><backend type="emulator" version="2.0"/></tpm></devices>`, 1)); err != nil {
 		t.Fatal(err)
 	}
@@ -141,6 +147,10 @@ func TestLab_coldMoveTakesFilesAlong(t *testing.T) {
 
 	onlyOn(t, f, vm.UUID, target)
 	nothingOn(t, l, "kvm1", nvram, tpm)
+
+	if xml := l.Virsh(t, target, "dumpxml", "--security-info", vm.UUID); !strings.Contains(xml, "passwd='secret12'") {
+		t.Errorf("its screen has lost its password:\n%s", xml)
+	}
 
 	for i, name := range files {
 		if after := checksum(t, l, target, name); after != before[i] {

@@ -22,8 +22,9 @@ func TestLab_updateDefinesWhatBecameTransient(t *testing.T) {
 	f := labFleet(t, l, t.Name(), nil)
 	d := mover(t, l, "noagent")
 	d.Metadata.Host = "kvm1" // For a start: which host is picked depends on what the others have.
+	d.GraphicsPassword = new("secret12")
 	vm := create(t, f, l, d)
-	d.Metadata.Host = ""
+	d.Metadata.Host, d.GraphicsPassword = "", nil
 
 	stage := d
 	stage.UpdatePolicy = placement.PolicyStage
@@ -61,7 +62,8 @@ func TestLab_updateDefinesWhatBecameTransient(t *testing.T) {
 
 		onlyOn(t, f, vm.UUID, to.Name)
 
-		if next := l.Virsh(t, to.Name, "dumpxml", "--inactive", vm.UUID); !strings.Contains(next, "Westmere") {
+		next := l.Virsh(t, to.Name, "dumpxml", "--inactive", "--security-info", vm.UUID)
+		if !strings.Contains(next, "Westmere") || !strings.Contains(next, "passwd='secret12'") {
 			t.Errorf("%s: the next start gives\n%s", what, next)
 		}
 	}

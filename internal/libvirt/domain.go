@@ -27,8 +27,8 @@ type Domain struct {
 	Autostart bool
 	// ManagedSave says that the next start resumes a saved memory image.
 	ManagedSave bool
-	// PersistentXML is the definition for the next start, including secrets such as a VNC password so that it can be
-	// edited and defined again. It is "" for a transient domain. Never log it.
+	// PersistentXML is the definition for the next start, without secrets such as a VNC password: to edit and define a
+	// domain again, read its CompleteXML. It is "" for a transient domain.
 	PersistentXML string
 	// LiveXML is the definition of the running domain, without secrets; "" for an inactive domain.
 	LiveXML string
@@ -129,7 +129,7 @@ func (c *conn) readDomains() ([]Domain, error) {
 		}
 		if s.domain.Persistent {
 			read(s, func(s *listedDomain) (err error) {
-				s.domain.PersistentXML, err = c.domainXML(s.handle, c.host.readXML())
+				s.domain.PersistentXML, err = c.domainXML(s.handle, golibvirt.DOMAIN_XML_INACTIVE)
 				return err
 			})
 		}
@@ -293,7 +293,7 @@ func (c *conn) observeOnce(d *golibvirt.Domain) (o *Domain, live string, err err
 		return err
 	})
 	calls.Go(func() (err error) {
-		persistent, err = c.domainXML(d, c.host.readXML())
+		persistent, err = c.domainXML(d, golibvirt.DOMAIN_XML_INACTIVE)
 		return err
 	})
 	calls.Go(func() (err error) {
@@ -319,22 +319,6 @@ func (c *conn) observeOnce(d *golibvirt.Domain) (o *Domain, live string, err err
 	}
 	o.Name, err = domainName(live)
 	return o, live, err
-}
-
-// persistentXML are the flags to read the complete definition for the next start: without SECURE, a definition that is
-// edited and defined again would lose its passwords.
-const persistentXML = golibvirt.DOMAIN_XML_INACTIVE | golibvirt.DOMAIN_XML_SECURE
-
-// LeaveSecrets makes the host's definitions be read without their secrets from now on. Then they can't be edited and
-// defined again, because they would lose the passwords. libvirt denies secrets to a read-only connection.
-func (h *Host) LeaveSecrets() { h.leaveSecrets.Store(true) }
-
-// readXML returns the flags to read a persistent definition with: without SECURE after LeaveSecrets.
-func (h *Host) readXML() golibvirt.DomainXMLFlags {
-	if h.leaveSecrets.Load() {
-		return golibvirt.DOMAIN_XML_INACTIVE
-	}
-	return persistentXML
 }
 
 func (c *conn) domainXML(d *golibvirt.Domain, flags golibvirt.DomainXMLFlags) (string, error) {

@@ -59,8 +59,6 @@ type Config struct {
 // The wait for a connection doesn't count: it has the limits of Dial and ConnectTimeout, and never takes longer than 2
 // minutes. The errors are of type *Error.
 type Host struct {
-	// leaveSecrets says that definitions are read without secrets.
-	leaveSecrets atomic.Bool
 	// contradicts says that the daemon has contradicted an early answer, so none are given any more.
 	contradicts atomic.Bool
 	// volumeChanges counts the calls that may have changed volumes.

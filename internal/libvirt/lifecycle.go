@@ -52,7 +52,7 @@ func (h *Host) DefineDomain(ctx context.Context, xml string) (uuid string, err e
 	})
 }
 
-// RedefineDomain redefines a domain whose definition in libvirt is present. What libvirt accepts and writes doesn't
+// RedefineDomain redefines a domain whose CompleteXML is present. What libvirt accepts and writes doesn't
 // always fit its schema, for example the empty file of an interface's ROM. If the schema refuses the present definition
 // too, the new definition is defined without validation.
 func (h *Host) RedefineDomain(ctx context.Context, xml, present string) (uuid string, err error) {

@@ -36,11 +36,6 @@ type Migration struct {
 	// It is the URI at which that daemon reaches the target's, such as "qemu+tls://10.0.0.12/system". If "", this process
 	// manages the migration.
 	PeerURI string
-	// DestXML is the live definition on the target; if "", that of the source. It is derived from MigratableXML and may
-	// differ only in what the guest can't see.
-	DestXML string
-	// PersistXML is the persistent definition on the target; if "", that of the source. Never log either document.
-	PersistXML string
 
 	// Paused leaves the domain paused on the target.
 	Paused bool
@@ -104,8 +99,6 @@ func (m *Migration) migrateParameters() *golibvirt.DomainMigrateParameters {
 	return &golibvirt.DomainMigrateParameters{
 		URISet: m.URI != "", URI: m.URI,
 		DisksURISet: m.DisksURI != "", DisksURI: m.DisksURI,
-		DestXMLSet: m.DestXML != "", DestXML: m.DestXML,
-		PersistXMLSet: m.PersistXML != "", PersistXML: m.PersistXML,
 		MigrateDisksSet: len(m.MigrateDisks) > 0, MigrateDisks: m.MigrateDisks,
 		BandwidthSet: m.Bandwidth != 0, Bandwidth: mebibytes(m.Bandwidth),
 		ParallelConnectionsSet: m.ParallelConnections != 0, ParallelConnections: m.ParallelConnections,

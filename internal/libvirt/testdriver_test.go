@@ -327,3 +327,26 @@ func TestSubscribe_tellsASlowSubscriberWhatItMissed(t *testing.T) {
 		t.Errorf("got %v after catching up", e)
 	}
 }
+
+// Only CompleteXML reads secrets.
+func TestCompleteXML_hasTheSecrets(t *testing.T) {
+	t.Parallel()
+	h := testDriver(t, strings.Replace(testDomain("a", uuidOf(1)), "</domain>",
+		`<devices><graphics type='vnc' passwd='secret12'/></devices></domain>`, 1))
+	ctx := t.Context()
+	all, err := h.Domains(ctx)
+	must(t, err)
+	one, err := h.Domain(ctx, uuidOf(1))
+	must(t, err)
+	for _, d := range append(all, *one) {
+		if strings.Contains(d.PersistentXML+d.LiveXML, "secret12") || !strings.Contains(d.PersistentXML, "<graphics") {
+			t.Errorf("a reading has the password, or no screen:\n%s", d.PersistentXML)
+		}
+	}
+	complete, err := h.CompleteXML(ctx, uuidOf(1))
+	if err != nil || !strings.Contains(complete, "passwd='secret12'") {
+		t.Errorf("%v: the password isn't in\n%s", err, complete)
+	}
+	_, err = h.CompleteXML(ctx, uuidOf(404))
+	want(t, err, ErrNotFound)
+}

@@ -128,6 +128,23 @@ func (inv *Inventory) FindFiles(ctx context.Context, h *Host, wanted []string) m
 	return found
 }
 
+// FilesOn returns, by path, whether the host has the files. A file of which that is unknown isn't in the result.
+func (inv *Inventory) FilesOn(ctx context.Context, h *Host, paths []string) map[string]bool {
+	found := inv.FindFiles(ctx, h, paths)
+	there := make(map[string]bool, len(paths))
+
+	for _, p := range paths {
+		switch {
+		case found[p] == FileAbsent:
+			there[p] = false
+		case len(h.files.without([]string{p})) == 0:
+			there[p] = true
+		}
+	}
+
+	return there
+}
+
 func unknown(paths []string) map[string]FileFinding {
 	found := make(map[string]FileFinding, len(paths))
 	for _, p := range paths {

@@ -48,14 +48,6 @@ func (l Listed) Facts() status.Facts {
 	}
 }
 
-// LeaveSecrets makes all later readings of definitions omit secrets, for callers that only read. Accounts with
-// read-only access suffice then.
-func (inv *Inventory) LeaveSecrets() {
-	for _, h := range inv.Configured {
-		h.Conn.LeaveSecrets()
-	}
-}
-
 // SettleAtOnce is how many VMs are queried again in parallel.
 const SettleAtOnce = 8
 

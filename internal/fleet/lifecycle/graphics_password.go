@@ -15,17 +15,25 @@ const PasswordWhy = "Whether the screen asks for a password is decided when the 
 
 // notePassword records whether the graphics has a password. If it gets its first password or loses it, it records the
 // required restart.
-func (u *update) notePassword() {
+func (u *update) notePassword(ctx context.Context) error {
 	if u.want.GraphicsPassword == nil {
-		return
+		return nil
 	}
 
-	persistent := u.vm.Entry.Parse().Persistent
-	u.hadPassword = persistent != nil && persistent.HasGraphicsPassword()
+	if u.vm.Persistent {
+		definition, _, err := u.readComplete(ctx)
+		if err != nil {
+			return err
+		}
+
+		u.hadPassword = definition.HasGraphicsPassword()
+	}
 
 	if u.hadPassword != (*u.want.GraphicsPassword != "") && u.want.UpdatePolicy != placement.PolicyStage && u.vm.Active {
 		u.restart = append(u.restart, domain.Change{Path: "graphics_access", Why: PasswordWhy})
 	}
+
+	return nil
 }
 
 // changePassword replaces the password of the running VM's graphics. It does nothing if there is none, or if it is to

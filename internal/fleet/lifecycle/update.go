@@ -119,7 +119,7 @@ func (u *update) changeVM(ctx context.Context) error {
 	}
 	defer release()
 
-	if err := u.checkRestart(); err != nil {
+	if err := u.checkRestart(ctx); err != nil {
 		return err
 	}
 
@@ -229,8 +229,10 @@ func (u *update) checkSources() error {
 
 // checkRestart finds out which changes require a restart. It returns an error if the update policy doesn't allow the
 // restart, before anything is changed.
-func (u *update) checkRestart() error {
-	u.notePassword()
+func (u *update) checkRestart(ctx context.Context) error {
+	if err := u.notePassword(ctx); err != nil {
+		return err
+	}
 
 	if u.vm.LiveSpec == nil {
 		return nil
@@ -291,22 +293,20 @@ func (u *update) restartRefused(why, remedy string) error {
 
 // definePersistent patches the persistent definition, which libvirt validates before the guest is changed.
 func (u *update) definePersistent(ctx context.Context) error {
-	current := u.vm.Entry.Parse().Persistent
-	definition := current.Clone() // all readers of the snapshot share the parsed one
-
-	spec := u.want.Spec
-	spec.Name = "" // under another name the definition would be another VM's; see renameVM
-
-	if err := definition.Apply(spec); err != nil {
-		return &inventory.Error{VM: u.vm.Name, Host: u.vm.Host, Kind: inventory.ErrInvalid, Err: err}
+	_, changed, err := u.edit(u.vm.Entry.Parse().Persistent)
+	if err != nil || !changed && u.want.GraphicsPassword == nil {
+		return err
 	}
 
-	if u.want.GraphicsPassword != nil {
-		definition.SetGraphicsPassword(*u.want.GraphicsPassword)
+	// Passwords are read only to be written back: defined again without them, the VM would lose them.
+	current, present, err := u.readComplete(ctx)
+	if err != nil {
+		return err
 	}
 
-	if definition.Canonical() == current.Canonical() {
-		return nil
+	definition, changed, err := u.edit(current)
+	if err != nil || !changed {
+		return err
 	}
 
 	if err := u.markVariables(definition); err != nil {
@@ -320,13 +320,42 @@ func (u *update) definePersistent(ctx context.Context) error {
 
 	u.manager.log.InfoContext(ctx, "changing definition", "name", u.vm.Name, "host", u.vm.Host)
 
-	if _, err := u.vm.On.Conn.RedefineDomain(ctx, xml, u.vm.Entry.PersistentXML); err != nil {
+	if _, err := u.vm.On.Conn.RedefineDomain(ctx, xml, present); err != nil {
 		return err
 	}
 
 	u.defined = true
 
 	return u.refresh(ctx)
+}
+
+// edit returns what the configuration makes of a definition, and whether it changes it.
+func (u *update) edit(current *domain.Definition) (edited *domain.Definition, changed bool, err error) {
+	edited = current.Clone() // all readers of the snapshot share the parsed one
+
+	spec := u.want.Spec
+	spec.Name = "" // under another name the definition would be another VM's; see renameVM
+
+	if err := edited.Apply(spec); err != nil {
+		return nil, false, &inventory.Error{VM: u.vm.Name, Host: u.vm.Host, Kind: inventory.ErrInvalid, Err: err}
+	}
+
+	if u.want.GraphicsPassword != nil {
+		edited.SetGraphicsPassword(*u.want.GraphicsPassword)
+	}
+
+	return edited, edited.Canonical() != current.Canonical(), nil
+}
+
+// readComplete reads the VM's definition with its secrets.
+func (u *update) readComplete(ctx context.Context) (definition *domain.Definition, xml string, err error) {
+	if xml, err = u.vm.On.Conn.CompleteXML(ctx, u.vm.UUID); err != nil {
+		return nil, "", err
+	}
+
+	definition, err = domain.Parse(xml)
+
+	return definition, xml, err
 }
 
 // markVariables records in the definition that the firmware variables were written by another firmware.

@@ -31,7 +31,18 @@ func (u *update) changeLive(ctx context.Context) error {
 		live = live.FixVirtualPorts()
 	}
 
-	steps, err := domain.LiveSteps(live, u.vm.Entry.Parse().Persistent, u.want.Spec)
+	persistent := u.vm.Entry.Parse().Persistent
+
+	steps, err := domain.LiveSteps(live, persistent, u.want.Spec)
+	if err == nil && len(steps) > 0 && persistent != nil {
+		// A device that the running VM gets has what its definition has, secrets included.
+		if persistent, _, err = u.readComplete(ctx); err != nil {
+			return err
+		}
+
+		steps, err = domain.LiveSteps(live, persistent, u.want.Spec)
+	}
+
 	if err != nil {
 		return &inventory.Error{VM: u.vm.Name, Host: u.vm.Host, Kind: inventory.ErrInvalid, Err: err}
 	}

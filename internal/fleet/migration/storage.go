@@ -132,13 +132,21 @@ func (t preflight) checkIgnition(ctx context.Context, f *blockerList) {
 	if path == "" {
 		return
 	}
+	what := "its configuration for Ignition is " + path
+	if has, known := t.vm.TargetFiles[path]; known {
+		if !has {
+			f.block(HypervisorNotCompatible, "ignition", fmt.Sprintf("%s, and host %q has no such file", what, t.target.Name()),
+				t.copyRemedy(path)+" Or remove ignition and restart the VM: its guest reads it at the first boot only.")
+		}
+		return
+	}
 	here, err := findVolume(ctx, t.source, path)
 	if err != nil {
 		f.unanswered(HypervisorNotCompatible, "ignition", t.source, "the storage", err)
 		return
 	}
 	there, err := findVolume(ctx, t.target, path)
-	switch what := "its configuration for Ignition is " + path; {
+	switch {
 	case err != nil:
 		f.unanswered(HypervisorNotCompatible, "ignition", t.target, "the storage", err)
 	case there != nil:
@@ -149,7 +157,7 @@ func (t preflight) checkIgnition(ctx context.Context, f *blockerList) {
 	default:
 		f.mayBlock(HypervisorNotCompatible, "ignition",
 			fmt.Sprintf("%s, which is in no storage pool, so that whether host %q "+
-				"has it is unknown", what, t.target.Name()), "Put the file there.")
+				"has it is unknown", what, t.target.Name()), t.copyRemedy(path))
 	}
 }
 
@@ -163,21 +171,42 @@ func (t preflight) checkBootFiles(ctx context.Context, f *blockerList) {
 	for _, path := range t.vm.Mobility.Files {
 		t.checkOpenedFile(ctx, f, "kernel", "boots from", path)
 	}
-	const entries = "platform.fw_cfg_files"
-	files := domain.ParseTexts(t.vm.Mobility.Values[entries])
+	files := domain.ParseTexts(t.vm.Mobility.Values[fwCfgFiles])
 	for _, path := range slices.Sorted(maps.Values(files)) {
-		t.checkOpenedFile(ctx, f, entries, "hands its guest", path)
+		t.checkOpenedFile(ctx, f, fwCfgFiles, "hands its guest", path)
 	}
+	// A package has it, and hardly any host has a pool of it: what isn't known of it is no doubt.
+	if has, known := t.vm.TargetFiles[t.vm.Mobility.Loader]; known && !has {
+		f.block(HypervisorNotCompatible, "firmware", fmt.Sprintf("its firmware is %s, and host %q has no such file",
+			t.vm.Mobility.Loader, t.target.Name()), fmt.Sprintf("Install the firmware that host %q has on host %q, under the "+
+			"same path.", t.source.Name(), t.target.Name()))
+	}
+}
+
+// fwCfgFiles is the attribute for files that QEMU hands its guest.
+const fwCfgFiles = "platform.fw_cfg_files"
+
+// copyRemedy says how a file of the source gets to the target.
+func (t preflight) copyRemedy(path string) string {
+	return fmt.Sprintf("Copy %s from host %q to the same path on host %q.", path, t.source.Name(), t.target.Name())
 }
 
 // checkOpenedFile checks a file that QEMU opens.
 func (t preflight) checkOpenedFile(ctx context.Context, f *blockerList, attribute, verb, path string) {
+	if has, known := t.vm.TargetFiles[path]; known {
+		if !has {
+			f.block(HypervisorNotCompatible, attribute, fmt.Sprintf("it %s %s, and host %q has no such file", verb, path,
+				t.target.Name()), t.copyRemedy(path))
+		}
+		return
+	}
 	switch there, err := findVolume(ctx, t.target, path); {
 	case err != nil:
 		f.unanswered(HypervisorNotCompatible, attribute, t.target, "the storage", err)
 	case there == nil:
 		f.mayBlock(HypervisorNotCompatible, attribute, fmt.Sprintf("it %s %s, which is in no storage pool of host %q, "+
-			"so that whether the file is there is unknown", verb, path, t.target.Name()), "Put the file there.")
+			"so that whether the file is there is unknown", verb, path, t.target.Name()),
+			"If it isn't there: "+t.copyRemedy(path))
 	}
 }
 

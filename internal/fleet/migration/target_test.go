@@ -2,9 +2,11 @@ package migration
 
 import (
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/status"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 )
 
@@ -110,6 +112,54 @@ func TestCheckInterfaces_whatIsNotKnown(t *testing.T) {
 		for _, b := range found {
 			if b.Attribute != "interfaces."+m.Mobility.Interfaces[0].Key {
 				t.Errorf("%s: it names %q", device, b.Attribute)
+			}
+		}
+	}
+}
+
+// What the target said of the files that QEMU opens decides. Of what it didn't say, its storage pools are asked.
+func TestCheckBootFiles(t *testing.T) {
+	t.Parallel()
+	open := func(name string) *libvirt.Host {
+		h, err := libvirt.Open(libvirt.Config{Name: name, URI: "test:///default"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = h.Close() })
+		return h
+	}
+	source, target := open("kvm1"), open("kvm2")
+	m := VM{State: libvirt.Running, Mobility: domain.Mobility{
+		Files: []string{"/boot/vmlinuz", "/boot/initrd"}, Loader: "/fw/code.fd", Ignition: "/ignition.json",
+		Values: domain.Values{fwCfgFiles: domain.FormatTexts(map[string]string{"opt/a": "/etc/a"})},
+	}}
+	opened := m.OpenedFiles()
+	if !slices.Equal(opened, []string{"/boot/initrd", "/boot/vmlinuz", "/etc/a", "/fw/code.fd", "/ignition.json"}) {
+		t.Fatalf("QEMU opens %q", opened)
+	}
+	has, lacks := map[string]bool{}, map[string]bool{}
+	for _, file := range opened {
+		has[file], lacks[file] = true, false
+	}
+	for name, tt := range map[string]struct {
+		there  map[string]bool
+		status status.ConditionStatus
+		n      int
+	}{
+		"has them":   {has, "", 0},
+		"lacks them": {lacks, status.False, len(opened)},
+		"is silent":  {nil, status.Unknown, len(opened) - 1}, // not the firmware
+	} {
+		vm := m
+		vm.TargetFiles = tt.there
+		var found blockerList
+		preflight{vm: vm, source: source, target: target}.checkBootFiles(t.Context(), &found)
+		if len(found) != tt.n {
+			t.Errorf("%s: %+v", name, found)
+		}
+		for _, b := range found {
+			if b.Status != tt.status || b.Reason != HypervisorNotCompatible || !strings.Contains(b.Remedy, "kvm2") {
+				t.Errorf("%s: %+v", name, b)
 			}
 		}
 	}

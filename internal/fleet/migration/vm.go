@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"net/url"
 	"slices"
 	"strings"
@@ -33,6 +34,9 @@ type VM struct {
 	// Session says whether the VM belongs to a user's daemon, which keeps files in other places than the system's
 	// daemon.
 	Session bool
+	// TargetFiles says of files that QEMU opens at its start whether the target has them. A file of which that is unknown
+	// isn't in it.
+	TargetFiles map[string]bool
 	// Unfinished are the files on the target that an earlier attempt to move the VM left. They are removed before
 	// another attempt.
 	Unfinished []domain.Copy
@@ -64,6 +68,15 @@ func (vm VM) TurnedOff(facts domain.Mobility) VM {
 	vm.State, vm.Reason, vm.Mobility, vm.ChainsKnown = libvirt.Shutoff, "Shutdown", facts, true
 	vm.BlockedReasons, vm.BlockedReasonsError = nil, nil
 	return vm
+}
+
+// OpenedFiles returns the files of its host, other than disks, that QEMU opens when it starts.
+func (vm VM) OpenedFiles() []string {
+	handed := domain.ParseTexts(vm.Mobility.Values[fwCfgFiles])
+	files := slices.Concat(vm.Mobility.Files, slices.Collect(maps.Values(handed)),
+		[]string{vm.Mobility.Ignition, vm.Mobility.Loader})
+	slices.Sort(files)
+	return slices.DeleteFunc(slices.Compact(files), func(file string) bool { return file == "" })
 }
 
 // leftByEarlierAttempt says whether an earlier attempt left the file on the target.

@@ -174,7 +174,12 @@ func (rec *Recovery) destroyParts(ctx context.Context, uuid string, from, to *in
 			return fmt.Errorf("%w: neither host has a definition of it that would outlive its process", inventory.ErrNotFound)
 		}
 
-		if _, err := to.Conn.RedefineDomain(ctx, source.PersistentXML, source.PersistentXML); err != nil {
+		xml, err := from.Conn.CompleteXML(ctx, uuid)
+		if err != nil {
+			return err
+		}
+
+		if _, err := to.Conn.RedefineDomain(ctx, xml, xml); err != nil {
 			return err
 		}
 	}

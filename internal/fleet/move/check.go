@@ -245,6 +245,10 @@ func (ck *Checks) CheckTarget(
 	a, err := ck.hosts.ReplyOf(ctx, to)
 	inspected = ck.WithTarget(ctx, vm, inspected, to)
 
+	if err == nil {
+		inspected.TargetFiles = ck.hosts.FilesOn(ctx, to, inspected.OpenedFiles())
+	}
+
 	blockers, checkErr := migration.CheckHosts(ctx, inspected, vm.On.Conn, to.Conn, o)
 	if checkErr != nil {
 		return nil, checkErr

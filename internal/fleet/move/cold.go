@@ -155,9 +155,12 @@ func (m *move) handOver(ctx context.Context, devices map[string]domain.Row) (pre
 	ctx, cancel := lease.CleanupContext(ctx, inventory.FinishTimeout)
 	defer cancel()
 
-	definition := m.vm.Entry.Parse().Persistent.Clone()
+	before, err := m.from.Conn.CompleteXML(ctx, m.vm.UUID)
+	if err != nil {
+		return notThere, err
+	}
 
-	before, err := definition.XML()
+	definition, err := domain.Parse(before)
 	if err != nil {
 		return notThere, err
 	}

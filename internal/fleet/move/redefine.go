@@ -46,7 +46,7 @@ func (cl *Cleanup) EnsureDefined(ctx context.Context, vm *inventory.VM) (*invent
 func (cl *Cleanup) redefinition(ctx context.Context, vm *inventory.VM) (string, error) {
 	if len(vm.Metadata.Staged) > 0 {
 		for _, name := range vm.StaleHosts {
-			d, err := cl.hosts.Host(name).Conn.Domain(ctx, vm.UUID)
+			left, err := cl.hosts.Host(name).Conn.CompleteXML(ctx, vm.UUID)
 			if inventory.IsNotFound(err) {
 				continue
 			}
@@ -55,7 +55,7 @@ func (cl *Cleanup) redefinition(ctx context.Context, vm *inventory.VM) (string, 
 				return "", err
 			}
 
-			if xml, ok := stagedIn(inventory.NewEntry(*d).Parse(), vm.Metadata); ok {
+			if xml, ok := stagedIn(left, vm.Metadata); ok {
 				return xml, nil
 			}
 		}
@@ -66,17 +66,17 @@ func (cl *Cleanup) redefinition(ctx context.Context, vm *inventory.VM) (string, 
 
 // stagedIn returns a definition, with the metadata of the running domain, if a staged update wrote it: it has the same
 // generation and the same pending changes.
-func stagedIn(left inventory.ParsedDomain, m domain.Metadata) (string, bool) {
-	if left.Err != nil || left.Persistent == nil {
+func stagedIn(left string, m domain.Metadata) (string, bool) {
+	definition, err := domain.Parse(left)
+	if err != nil {
 		return "", false
 	}
 
-	wrote := left.Persistent.Metadata()
+	wrote := definition.Metadata()
 	if wrote.Generation != m.Generation || !maps.Equal(wrote.Staged, m.Staged) {
 		return "", false
 	}
 
-	definition := left.Persistent.Clone()
 	if err := definition.SetMetadata(m); err != nil {
 		return "", false
 	}

@@ -107,7 +107,8 @@ func remedyFor(attribute string) string {
 	case attribute == "memory.size":
 		return "Use a smaller memory.size, stop or move other VMs, or raise the host's memory_limit."
 	case attribute == "host":
-		return "Bring the host back, uncordon it, or choose another one."
+		return "Choose another host. Or bring the host back if it doesn't answer, and set its fenced and schedulable in " +
+			"the provider's hosts to what is true now."
 	case attribute == "machine_type" || attribute == "arch":
 		return "Use one that the host offers: \"virsh capabilities\" lists them."
 	case strings.HasPrefix(attribute, "cpu."):

@@ -2,6 +2,7 @@ package placement
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/admission"
@@ -111,7 +112,10 @@ func (c *candidate) judgeCordon(ctx context.Context) {
 	case err != nil:
 		c.refuse("host", "whether it is cordoned can't be read: %v", inventory.WithoutHost(err))
 	case mark != nil:
-		c.refuse("host", "it is cordoned by %s since %s: %s", mark.Owner, mark.Since.Format(time.RFC3339), mark.Why)
+		c.problems = append(c.problems, inventory.Problem{
+			Attribute: "host", Remedy: uncordonRemedy(c.Host.Name),
+			Detail: fmt.Sprintf("it is cordoned by %s since %s: %s", mark.Owner, mark.Since.Format(time.RFC3339), mark.Why),
+		})
 	}
 }
 
@@ -124,6 +128,12 @@ func CordonBlocker(ctx context.Context, a inventory.Reply) (*migration.Blocker, 
 
 	return &migration.Blocker{
 		Reason: migration.HostCordoned, Status: status.False, Attribute: "host", Message: mark.Text(a.Host.Name),
-		Remedy: "Choose another host, or uncordon this one: destroy its virtfleet_host_maintenance.",
+		Remedy: uncordonRemedy(a.Host.Name),
 	}, nil
+}
+
+// uncordonRemedy says how a VM gets to a host although the host is cordoned.
+func uncordonRemedy(host string) string {
+	return fmt.Sprintf("Choose another host, or end the maintenance of host %q: destroy its virtfleet_host_maintenance.",
+		host)
 }

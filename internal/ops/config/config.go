@@ -42,6 +42,5 @@ func Open(ctx context.Context, path string, open Opener, logger *slog.Logger) (*
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
-	f.LeaveSecrets() // no command here changes a definition
 	return f, nil
 }

@@ -44,6 +44,9 @@ func (b *torn) sameBoot(on *lab.Host) {
 // postCopySoon are options with which the guest runs on the target soon, and lacks most of its memory there.
 const postCopySoon = `allow_post_copy = true, completion_timeout_per_gib = "2s", recovery_timeout = "30s"`
 
+// tornPassword is the password of the VM's screen.
+const tornPassword = "secret12"
+
 // config pins the VM to a host.
 func (b *torn) config(on *lab.Host, options string) {
 	b.t.Helper()
@@ -52,6 +55,8 @@ func (b *torn) config(on *lab.Host, options string) {
 	b.tf.Config(b.t, providerBlock(b.l, settings, b.from, b.to)+vm.with(hcl{
 		"host": quote(on.Name), "termination_grace_period": quote("0s"), "guest_agent": `{ enabled = true }`,
 		"wait_for": `{ guest_agent = true, timeout = "5m" }`,
+		// Whatever becomes of a move, the definition keeps its password.
+		"graphics_access": fmt.Sprintf(`{ password_wo = %q, wo_version = "1" }`, tornPassword),
 	}).String())
 }
 
@@ -201,6 +206,10 @@ func (b *torn) isLost() {
 	}
 	if from, to := b.state(b.from), b.state(b.to); from != "" || !strings.HasPrefix(to, "shut off") {
 		t.Errorf("at the source it is %q, on the target %q", from, to)
+	}
+	if xml := b.l.Virsh(t, b.to.Name, "dumpxml", "--inactive", "--security-info", b.name); !strings.Contains(xml,
+		"passwd='"+tornPassword+"'") {
+		t.Errorf("the definition lost its password:\n%s", xml)
 	}
 	records := b.l.Virsh(t, b.to.Name, "metadata", b.name, "urn:virtfleet:1", "--config")
 	if !inOrder(`phase="Failed"`, `mode="PostCopy"`, "was destroyed").MatchString(records) {

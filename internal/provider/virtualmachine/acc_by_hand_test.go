@@ -9,7 +9,8 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/acctest"
 )
 
-// TestAccDevices_undeclared: a map of devices that isn't declared isn't managed, whatever is done to it by hand.
+// TestAccDevices_undeclared: a map of devices that isn't declared isn't managed, whatever is done to it by hand. An
+// import names the devices that only the running VM has.
 func TestAccDevices_undeclared(t *testing.T) {
 	t.Parallel()
 	l := lab.Open(t)
@@ -38,6 +39,17 @@ func TestAccDevices_undeclared(t *testing.T) {
 	state, _ := tf.State(t, address)
 	if _, ok := state["disks"].(map[string]any)["vdz"]; !ok {
 		t.Errorf("the state has disks %v", state["disks"])
+	}
+
+	// An import doesn't have what is only in the running VM, and says so.
+	tf.Run(t, "state", "rm", address)
+	if out := tf.Run(t, "import", address, name); !inOrder("Imported virtual machine has devices only while it runs",
+		name, host, "disks.vdz", "attach-device", "--config").MatchString(out) || strings.Contains(out, "interfaces.") {
+		t.Errorf("the import says:\n%s", out)
+	}
+	state, _ = tf.State(t, address)
+	if state["restart_required"] != true {
+		t.Errorf("restart_required is %v", state["restart_required"])
 	}
 
 	// Declared, the map is complete.

@@ -29,8 +29,8 @@ func profileAttribute() schema.StringAttribute {
 	}
 }
 
-// withProfile returns the configuration of a new VM, completed with the profile's settings for attributes that it
-// doesn't declare.
+// withProfile returns the configuration of a new VM, completed with the settings of its profile and its architecture for
+// attributes that it doesn't declare.
 func (m *model) withProfile() *model {
 	filled := *m
 	for _, s := range m.profileSettings() {
@@ -46,10 +46,11 @@ func (m *model) withProfile() *model {
 	return &filled
 }
 
-// profileSettings returns the settings of the VM's profile, with one setting for each device that it applies to.
+// profileSettings returns the settings of the VM's profile and architecture, with one setting for each device that it
+// applies to.
 func (m *model) profileSettings() []domain.Setting {
 	var all []domain.Setting
-	for _, s := range domain.FindProfile(text(m.Profile)).Settings {
+	for _, s := range slices.Concat(domain.FindProfile(text(m.Profile)).Settings, domain.ArchSettings(text(m.Arch))) {
 		kind, _, isKeyed := strings.Cut(s.Path, ".*.")
 		if !isKeyed {
 			all = append(all, s)

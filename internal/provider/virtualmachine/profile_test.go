@@ -50,6 +50,45 @@ func TestProfile_isWhatIsPlanned(t *testing.T) {
 	}
 }
 
+// TestProfile_firmwareOfAnArchitecture: the plan of a new VM on aarch64 shows the only firmware that boots its disks.
+func TestProfile_firmwareOfAnArchitecture(t *testing.T) {
+	t.Parallel()
+	arm := minimal.with(in{"arch": "aarch64"})
+	for name, test := range map[string]struct {
+		config  in
+		planned string
+		has     string
+	}{
+		"nothing declared": {arm, `"efi"`, `"efi"`},
+		"linux":            {arm.with(in{"profile": "linux"}), `"efi"`, `"efi"`},
+		"declared":         {arm.with(in{"firmware": in{"type": "bios"}}), `"bios"`, `"bios"`},
+		"kernel":           {arm.with(in{"kernel": in{"path": "/boot/vmlinuz"}}), "<unknown>", `"bios"`},
+		"loader":           {arm.with(in{"firmware": in{"loader": "/efi.fd"}}), "<unknown>", `"bios"`},
+		"x86":              {minimal, "<unknown>", `"bios"`},
+		"i686":             {minimal.with(in{"arch": "i686"}), "<unknown>", `"bios"`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			p := planning{config: modelOf(t, test.config).withProfile()}
+			o := p.plan()
+			if diags := p.validatePlanned(&o.planned); len(diags) > 0 {
+				t.Error(diagText(diags))
+			}
+			got := "<unknown>"
+			if v := o.planned.lookUp("firmware.type"); v != nil && !v.IsNull() {
+				got = fmt.Sprint(v)
+			}
+			if got != test.planned {
+				t.Errorf("planned is %s, want %s", got, test.planned)
+			}
+			if v := stateAfterApply(t, test.config).lookUp("firmware.type"); fmt.Sprint(v) != test.has {
+				t.Errorf("the VM has %v, want %s", v, test.has)
+			}
+			planCase{before: test.config, config: test.config}.run(t)
+		})
+	}
+}
+
 // TestProfile_whatIsDeclaredStays: each single thing can be declared in another way.
 func TestProfile_whatIsDeclaredStays(t *testing.T) {
 	t.Parallel()

@@ -7,10 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/google/uuid"
-	"github.com/hashicorp/terraform-plugin-framework/path"
 	"github.com/hashicorp/terraform-plugin-framework/resource"
-	"github.com/hashicorp/terraform-plugin-framework/types"
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/status"
@@ -149,6 +146,7 @@ func (r *Resource) Read(ctx context.Context, req resource.ReadRequest, resp *res
 	if state.Name.IsNull() {
 		state.RunStrategy = observedStrategy(seen.vm)
 		resp.Diagnostics.Append(meta.WritePrivate(ctx, resp.Private, privateImported, true)...)
+		resp.Diagnostics.Append(warnOnlyRunning(seen.vm)...)
 		if !seen.vm.Persistent {
 			resp.Diagnostics.Append(meta.WritePrivate(ctx, resp.Private, privateTransient, true)...)
 		}
@@ -257,32 +255,4 @@ func (r *Resource) Delete(ctx context.Context, req resource.DeleteRequest, resp 
 	if report != nil && report.Outcome.Forced() {
 		resp.Diagnostics.Append(forcedWarning(text(state.Name), report.Host, report.Outcome))
 	}
-}
-
-// ImportState finds the VM by UUID or name on any host of the fleet. Read fills in the rest.
-func (r *Resource) ImportState(
-	ctx context.Context, req resource.ImportStateRequest, resp *resource.ImportStateResponse,
-) {
-	if !r.Asks("import", noun, &resp.Diagnostics) {
-		return
-	}
-	ctx, cancel := context.WithTimeout(ctx, readTimeout)
-	defer cancel()
-
-	vm, err := r.findByIDOrName(ctx, req.ID)
-	if err != nil {
-		resp.Diagnostics.Append(tfdiag.Failure{Verb: "import", Noun: noun, VirtualMachine: req.ID, Err: err}.Error())
-		return
-	}
-	resp.Diagnostics.Append(resp.State.SetAttribute(ctx, path.Root("id"), types.StringValue(vm.UUID))...)
-}
-
-// findByIDOrName finds a VM by its UUID or its name, which may look like a UUID.
-func (r *Resource) findByIDOrName(ctx context.Context, name string) (*fleet.VM, error) {
-	if id, err := uuid.Parse(name); err == nil {
-		if vm, err := r.Data.Fleet.Find(ctx, id.String(), fleet.LastKnown{}); !isGone(err) {
-			return vm, err
-		}
-	}
-	return r.Data.Fleet.FindByName(ctx, name)
 }
