@@ -585,3 +585,77 @@ func ExampleChanges() {
 	}
 	// Output: cpu.sockets true Virtual CPUs are plugged into the running VM.
 }
+
+// What libvirt itself changes when it starts a VM isn't a change that waits for a restart.
+func TestPending_notWhatLibvirtChanges(t *testing.T) {
+	t.Parallel()
+	definition := func(id, memory, driver string) Spec {
+		return parse(t, `<domain type="qemu"`+id+`><name>v</name><memory unit="KiB">`+memory+`</memory>
+  <currentMemory unit="KiB">`+memory+`</currentMemory>
+  <os><type arch="x86_64" machine="pc-q35-7.2">hvm</type></os><devices>
+  <disk type="file" device="disk"><driver name="qemu" type="raw"`+driver+`/><source file="/a"/>
+  <target dev="vda" bus="virtio"/><shareable/></disk></devices></domain>`).Spec()
+	}
+	const running, none = ` id="1"`, ` cache="none"`
+	for name, tt := range map[string]struct {
+		live, persistent Spec
+		want             string
+	}{
+		"cache of a shareable disk": {definition(running, "131072", none), definition("", "131072", ""), ""},
+		"memory of an odd size":     {definition(running, "132096", none), definition("", "131073", none), ""},
+		"another cache": {
+			definition(running, "131072", none), definition("", "131072", ` cache="writethrough"`), "disks.vda.cache",
+		},
+		"another size": {definition(running, "132096", none), definition("", "133120", none), "memory.size"},
+	} {
+		var paths []string
+		for _, c := range Pending(tt.live, tt.persistent) {
+			paths = append(paths, c.Path)
+		}
+		if got := strings.Join(paths, " "); got != tt.want {
+			t.Errorf("%s: %q waits for a restart, want %q", name, got, tt.want)
+		}
+	}
+}
+
+// A place in the boot order, and the size to which memory may grow, can be removed again: the change is planned, comes
+// out, and nothing is left to do.
+func TestApply_noneAnyMore(t *testing.T) {
+	t.Parallel()
+	const document = `<domain type="qemu"><name>v</name><maxMemory slots="16" unit="KiB">262144</maxMemory>
+  <memory unit="KiB">131072</memory><currentMemory unit="KiB">131072</currentMemory><vcpu>1</vcpu>
+  <os><type arch="x86_64" machine="pc-q35-7.2">hvm</type></os>
+  <cpu><numa><cell id="0" cpus="0" memory="131072" unit="KiB"/></numa></cpu><devices>
+  <disk type="file" device="disk"><driver name="qemu" type="raw"/><source file="/a"/><target dev="vda" bus="virtio"/>
+  <boot order="1"/><alias name="ua-disk-root"/></disk>
+  <interface type="user"><mac address="52:54:00:00:00:01"/><model type="virtio"/><boot order="2"/>
+  <alias name="ua-net-lan"/></interface></devices></domain>`
+	root := Disk{Source: DiskSource{File: "/a"}}
+	for path, tt := range map[string]struct {
+		want Spec
+		gone string
+	}{
+		"memory.max_size": {Spec{Memory: Memory{MaxSize: new(uint64(0))}}, "maxMemory"},
+		"disks.root.boot_order": {
+			Spec{Disks: map[string]Disk{"root": {Source: root.Source, BootOrder: new(0)}}}, `<boot order="1"`,
+		},
+		"interfaces.lan.boot_order": {
+			Spec{Interfaces: map[string]Interface{"lan": {User: true, BootOrder: new(0)}}}, `<boot order="2"`,
+		},
+	} {
+		d := parse(t, document)
+		if changes := Changes(d.Spec(), tt.want); len(changes) != 1 || changes[0].Path != path {
+			t.Errorf("%s: planned is %+v", path, changes)
+		}
+		if err := d.Apply(tt.want); err != nil {
+			t.Errorf("%s: %v", path, err)
+		}
+		xml, err := d.XML()
+		if err != nil || strings.Contains(xml, tt.gone) {
+			t.Errorf("%s: %v: %s is in\n%s", path, err, tt.gone, xml)
+		}
+		if left := Changes(d.Spec(), tt.want); len(left) > 0 {
+			t.Errorf("%s: left is %+v", path, left)
+		}
+	}
+}

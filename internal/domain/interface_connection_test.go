@@ -236,3 +236,42 @@ func TestInterface_portGroupNeedsARestart(t *testing.T) {
 		}
 	}
 }
+
+// An interface that changes its kind keeps nothing that only the old kind has: the driver and the teaming of a device
+// of the host, or the model and the driver of a virtual card.
+func TestApply_interfaceOfAnotherKind(t *testing.T) {
+	t.Parallel()
+	const before = `<domain type="qemu"><name>v</name><memory>65536</memory>
+  <os><type arch="x86_64" machine="pc-q35-7.2">hvm</type></os><devices>
+  <interface type="hostdev" managed="yes"><mac address="52:54:00:00:00:01"/><driver name="vfio"/>
+  <source><address type="pci" domain="0x0000" bus="0x03" slot="0x00" function="0x1"/></source>
+  <teaming type="transient" persistent="ua-net-b"/><alias name="ua-net-a"/></interface>
+  <interface type="bridge"><mac address="52:54:00:00:00:02"/><source bridge="br0"/><model type="virtio"/>
+  <driver name="vhost" queues="2"/><alias name="ua-net-b"/></interface></devices></domain>`
+	d := parse(t, before)
+	want := Spec{Interfaces: map[string]Interface{"a": {Network: "lan"}, "b": {HostDevice: "0000:03:00.2"}}}
+	if err := d.Apply(want); err != nil {
+		t.Fatal(err)
+	}
+	xml, err := d.XML()
+	if err != nil {
+		t.Fatal(err)
+	}
+	first, second, _ := strings.Cut(xml, "</interface>")
+	for _, old := range []string{"vfio", "teaming", "managed", "hostdev", "<address"} {
+		if strings.Contains(first, old) {
+			t.Errorf("%s is in the interface of a network:\n%s", old, first)
+		}
+	}
+	for _, old := range []string{"vhost", "<model", "br0"} {
+		if strings.Contains(second, old) {
+			t.Errorf("%s is in the device of the host:\n%s", old, second)
+		}
+	}
+	if !strings.Contains(second, `managed="yes"`) {
+		t.Errorf("libvirt isn't told to lend the device:\n%s", second)
+	}
+	if left := Changes(d.Spec(), want); len(left) > 0 {
+		t.Errorf("left is %+v", left)
+	}
+}

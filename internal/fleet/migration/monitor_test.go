@@ -40,7 +40,8 @@ func TestMonitor_decidesInKubeVirtsOrder(t *testing.T) {
 		},
 		"time without a sample doesn't count as time without progress": {
 			options: Options{CompletionTimeoutPerGiB: new(time.Duration(0))},
-			moments: []moment{{1, 900, noAction}, {3, 900, noAction}, {203, 2000, noAction}, {207, 2000, abortStuck}}, mode: PreCopy,
+			moments: []moment{{1, 900, noAction}, {3, 900, noAction}, {203, 2000, noAction}, {207, 2000, abortStuck}},
+			mode:    PreCopy,
 		},
 		"any single decrease starts the progress timeout again": {
 			moments: []moment{{1, 900, noAction}, {5, 2000, noAction}, {6, 1999, noAction}, {10, 5000, noAction}}, mode: PreCopy,
