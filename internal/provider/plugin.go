@@ -25,11 +25,18 @@ func Serve(version string, debugging bool) error {
 		return err
 	}
 	p := New(version)
+	var orphaned <-chan struct{}
 	if !debugging {
-		go p.endWithout(os.Getppid())
+		orphaned = p.orphaned(os.Getppid())
 	}
-	if err := tf6server.Serve(Address, p.Server, opts...); err != nil {
-		return err
+	served := make(chan error, 1)
+	go func() { served <- tf6server.Serve(Address, p.Server, opts...) }()
+	select {
+	case err := <-served:
+		if err != nil {
+			return err
+		}
+	case <-orphaned:
 	}
 	// Hosts notice in any case that the connection ended. Closing it is a courtesy, so a failure doesn't matter.
 	if err := p.Close(); err != nil {
@@ -38,15 +45,20 @@ func Serve(version string, debugging bool) error {
 	return nil
 }
 
-// endWithout ends the process after the one that started it was killed: Terraform then can't end its providers. A process
-// that stays has connections to all hosts, which admit only a number of them. The connection to Terraform is gone, so
-// every request is cancelled. A change that is interrupted leaves its VM as after Ctrl-C.
-func (p *Provider) endWithout(parent int) {
-	const interval = time.Second
-	for os.Getppid() == parent {
-		time.Sleep(interval)
-	}
-	p.changes.Wait()
-	_ = p.Close()
-	os.Exit(1)
+// orphaned returns a channel that is closed after the process that started this one was killed: Terraform then can't
+// end its providers. A process that stays has connections to all hosts, which admit only a number of them. The
+// connection to Terraform is gone, so every request is cancelled. Changes are completed first: what they leave is as
+// after Ctrl-C.
+func (p *Provider) orphaned(parent int) <-chan struct{} {
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		tick := time.NewTicker(time.Second)
+		defer tick.Stop()
+		for os.Getppid() == parent {
+			<-tick.C
+		}
+		p.changes.Wait()
+	}()
+	return ended
 }
