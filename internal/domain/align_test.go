@@ -67,8 +67,10 @@ func TestOnlyRunning(t *testing.T) {
 		live, persistent string
 		want             []string
 	}{
-		"attached": {root + more, root, []string{"devices.host_devices.hostdev0", "devices.watchdog", "disks.vdb",
-			"interfaces.net0"}},
+		"attached": {root + more, root, []string{
+			"devices.host_devices.hostdev0", "devices.watchdog", "disks.vdb",
+			"interfaces.net0",
+		}},
 		"defined as well":    {root + more, root + more, nil},
 		"for the next start": {root, root + more, nil},
 		"renamed":            {root, boot, nil},

@@ -29,7 +29,7 @@ func profileAttribute() schema.StringAttribute {
 	}
 }
 
-// withProfile returns the configuration of a new VM, completed with the settings of its profile and its architecture for
+// withProfile returns the configuration of a new VM, completed with the settings of its profile and architecture for
 // attributes that it doesn't declare.
 func (m *model) withProfile() *model {
 	filled := *m
