@@ -76,8 +76,8 @@ func (b *socketBridge) connected() {
 	b.closeListener()
 }
 
-// leave makes the bridge end the stream when libvirt's client has announced that it closes the connection: nobody needs
-// the daemon's answer.
+// leave makes the bridge end the stream when libvirt's client has announced that it closes the connection, without the
+// daemon's answer, which isn't needed.
 func (b *socketBridge) leave() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
