@@ -28,7 +28,7 @@ func TestLab_createAsksForItsNameOnce(t *testing.T) {
 
 	asked := func(host string) int { return f.Calls()[host]["virDomainLookupByName"] }
 	before := asked("kvm2")
-	create(t, f, l, d)
+	vm := create(t, f, l, d)
 
 	if n := asked("kvm2") - before; n != 1 {
 		t.Errorf("kvm2 was asked %d times for the name; want once", n)
@@ -40,9 +40,9 @@ func TestLab_createAsksForItsNameOnce(t *testing.T) {
 		l.Define(t, host, `<domain type="qemu"><name>`+d.Spec.Name+`</name><uuid>`+uuid.NewString()+`</uuid>
 			<memory>1024</memory><os><type>hvm</type></os></domain>`)
 
-		vm, err := f.Create(t.Context(), d)
-		if !errors.Is(err, inventory.ErrExists) || vm != nil || !strings.Contains(errRemedy(err), "terraform import") {
-			t.Errorf("with one on %s: %+v, %v", host, vm, err)
+		other, err := f.Create(t.Context(), d)
+		if !errors.Is(err, inventory.ErrExists) || other != nil || !strings.Contains(errRemedy(err), "terraform import") {
+			t.Errorf("with one on %s: %+v, %v", host, other, err)
 		}
 
 		for _, on := range []string{"kvm1", "kvm2"} {
@@ -50,5 +50,25 @@ func TestLab_createAsksForItsNameOnce(t *testing.T) {
 				t.Errorf("with one on %s, host %s has %s", host, on, out)
 			}
 		}
+	}
+
+	// Nor does a VM get a name that two others have, which libvirt would accept on a host that has none of them.
+	d.Spec.Name = lab.Name(t) + "-twice"
+	l.RemoveDomain(t, d.Spec.Name)
+
+	for _, host := range []string{"kvm2", "kvm3"} {
+		l.Define(t, host, `<domain type="qemu"><name>`+d.Spec.Name+`</name><uuid>`+uuid.NewString()+`</uuid>
+			<memory>1024</memory><os><type>hvm</type></os></domain>`)
+	}
+
+	f.ForgetAll()
+
+	problems, err := f.CheckUpdate(t.Context(), vm.UUID, lastOf(vm), d)
+	if err != nil || len(problems) != 1 || problems[0].Attribute != "name" || problems[0].Warning {
+		t.Errorf("planned a name that two have: %+v, %v", problems, err)
+	}
+
+	if _, err := f.Update(t.Context(), vm.UUID, lastOf(vm), d); !errors.Is(err, inventory.ErrExists) {
+		t.Errorf("renamed to a name that two have: %v", err)
 	}
 }

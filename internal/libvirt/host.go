@@ -24,7 +24,7 @@ const (
 )
 
 const (
-	// closeTimeout bounds the close of a connection, which is one round trip, if its stream can be cut.
+	// closeTimeout bounds the close of a connection, if its stream can be cut: the daemon may not accept what announces it.
 	closeTimeout = 2 * time.Second
 	// leaveTimeout bounds the wait for all connections: for cut streams to be noticed, or for a daemon that is slow.
 	leaveTimeout = 15 * time.Second

@@ -234,10 +234,7 @@ func (s *Storage) LockRoom(
 	ctx context.Context, host, pool, purpose string,
 ) (held context.Context, release func(), err error) {
 	h, _ := s.Hosts.Host(host)
-	if _, err := s.host(host); err != nil {
-		return nil, nil, err
-	}
-	on, err := s.lockingHost(ctx, h, pool)
+	on, err := s.roomLock(ctx, h, pool)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -250,6 +247,21 @@ func (s *Storage) LockRoom(
 		return nil, nil, err
 	}
 	return held, release, nil
+}
+
+// CheckRoomLock returns why LockRoom would fail now.
+func (s *Storage) CheckRoomLock(ctx context.Context, host, pool string) error {
+	h, _ := s.Hosts.Host(host)
+	_, err := s.roomLock(ctx, h, pool)
+	return err
+}
+
+// roomLock returns the host that has the lock of a configured host's pool.
+func (s *Storage) roomLock(ctx context.Context, h hostset.Host, pool string) (on string, err error) {
+	if _, err := s.host(h.Name); err != nil {
+		return "", err
+	}
+	return s.lockingHost(ctx, h, pool)
 }
 
 // lockingHost returns the host that has the lock of a pool. For a pool that hosts share, it is the first of these hosts

@@ -275,6 +275,15 @@ func TestResumeStep_whoTurnedItOff(t *testing.T) {
 			t.Errorf("%s: result %q, stopping %v; want %q, %v", name, got.Result, got.Stopping, tt.want, tt.wantStopping)
 		}
 	}
+
+	// A VM that didn't shut down in time is to be moved by now. If its user stops it after that, the drain didn't.
+	d := &drainRun{in: evacuation.Input{VMs: []evacuation.VM{{UUID: "a", Active: true}}}}
+	before := stepOf("a", evacuation.MethodShutdown, hostrecord.ResultFailed)
+	before.Stopping = true
+
+	if d.resumeStep(evacuation.Step{UUID: "a", Name: "a", Method: evacuation.MethodLive}, &before).Stopping {
+		t.Error("the step of a VM that is to be moved says that it shuts down")
+	}
 }
 
 func TestShortenReason(t *testing.T) {

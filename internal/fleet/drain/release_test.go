@@ -3,7 +3,10 @@ package drain
 import (
 	"context"
 	"log/slog"
+	"strconv"
 	"testing"
+
+	"golang.org/x/sync/errgroup"
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/evacuation"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/fleettest"
@@ -13,6 +16,7 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/placement"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/records"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/status"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/lab"
 )
 
 // drainerOf is a drainer of these hosts.
@@ -113,6 +117,44 @@ func TestTurnOff_leavesWhatItsUserStopped(t *testing.T) {
 		now, err := dr.hosts.FindNow(t.Context(), vm.UUID, inventory.LastKnown{})
 		if err != nil || !now.Autostart || now.Active {
 			t.Errorf("%s: autostart %v, active %v, %v", method, now.Autostart, now.Active, err)
+		}
+	}
+}
+
+// Steps that begin at the same time each note what they do. None of the notes is lost, whichever is written last.
+func TestLab_recordHasWhatEveryStepNoted(t *testing.T) {
+	t.Parallel()
+
+	h := lab.Open(t).StartHost(t)
+	dr := drainerOf(t, fleettest.HostConfigs(h))
+	steps := make([]hostrecord.Step, 20)
+
+	for i := range steps {
+		steps[i] = stepOf(strconv.Itoa(i), evacuation.MethodShutdown, "")
+	}
+
+	d := Begun(dr, Drain{Host: h.Name}, steps...)
+
+	var notes errgroup.Group
+
+	for i := range steps {
+		notes.Go(func() error {
+			return d.suspendAutostart(t.Context(), i, &inventory.VM{Name: steps[i].Name})
+		})
+	}
+
+	if err := notes.Wait(); err != nil {
+		t.Fatal(err)
+	}
+
+	record, _, err := inventory.ReadRecord(t.Context(), d.host)
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	for _, s := range record.Evacuation.Steps {
+		if !s.Stopping {
+			t.Errorf("the note of step %s is lost", s.Name)
 		}
 	}
 }

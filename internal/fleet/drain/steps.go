@@ -52,7 +52,9 @@ func (d *drainRun) resumeStep(now evacuation.Step, before *hostrecord.Step) host
 	step := hostrecord.Step{Step: now}
 	if before != nil {
 		step.Autostart, step.Ran = before.Autostart, before.Ran
-		step.Stopping = before.Stopping && !before.Done() // After a step that was done the VM was started again.
+		// After a step that was done the VM was started again. A step by another method hasn't begun to turn it off.
+		step.Stopping = before.Stopping && !before.Done() &&
+			(now.Method == before.Method || now.Method == evacuation.MethodLeave)
 	}
 
 	switch {
@@ -94,10 +96,8 @@ func (d *drainRun) isOff(uuid string) bool {
 
 // writeRecord writes the steps and their results to the host's record.
 func (d *drainRun) writeRecord(ctx context.Context, done bool) error {
-	e := d.evacuationRecord(done)
-
 	return d.drainer.records.ChangeRecord(ctx, d.host, func(r *hostrecord.Record) error {
-		r.Evacuation = e
+		r.Evacuation = d.evacuationRecord(done) // Under the lock: an older one would lose what other steps have noted.
 
 		return nil
 	})

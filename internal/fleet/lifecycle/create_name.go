@@ -62,18 +62,36 @@ func (m *Manager) findByNameNow(ctx context.Context, name string) (*inventory.VM
 	return inventory.NewVM(answers[i])
 }
 
+// nameTaken is the error for a VM that is to get the name of another one.
+func nameTaken(other *inventory.VM) error {
+	p := placement.NameTaken(other)
+
+	return &inventory.Error{
+		VM: other.Name, Host: other.Host, Kind: inventory.ErrExists, Detail: p.Detail, Remedy: p.Remedy,
+	}
+}
+
+// checkRename returns an error if the VM is to get the name of another one. libvirt knows only the names on its own host.
+func (u *update) checkRename(ctx context.Context) error {
+	if u.want.Spec.Name == "" || u.want.Spec.Name == u.vm.Name {
+		return nil
+	}
+
+	other, err := u.manager.findByNameNow(ctx, u.want.Spec.Name)
+	if err != nil || other == nil || other.UUID == u.vm.UUID {
+		return err
+	}
+
+	return nameTaken(other)
+}
+
 // completeInterrupted completes a VM that an interrupted Create left behind. It returns an error if the VM of that name
 // is any other VM.
 func (m *Manager) completeInterrupted(
 	ctx context.Context, vm *inventory.VM, d placement.Desired,
 ) (*inventory.VM, error) {
 	if !placement.Adoptable(vm, d) {
-		p := placement.NameTaken(vm)
-
-		return nil, &inventory.Error{
-			VM: d.Spec.Name, Host: vm.Host, Kind: inventory.ErrExists, Detail: p.Detail,
-			Remedy: p.Remedy,
-		}
+		return nil, nameTaken(vm)
 	}
 
 	// The run that made the mark may still be creating the VM. Then that run has the lock.
@@ -84,12 +102,7 @@ func (m *Manager) completeInterrupted(
 		}
 
 		if !placement.Adoptable(now, d) {
-			p := placement.NameTaken(now)
-
-			return nil, &inventory.Error{
-				VM: d.Spec.Name, Host: now.Host, Kind: inventory.ErrExists, Detail: p.Detail,
-				Remedy: p.Remedy,
-			}
+			return nil, nameTaken(now)
 		}
 
 		m.log.InfoContext(ctx, "completing an interrupted creation", "name", now.Name, "uuid", now.UUID,

@@ -88,6 +88,7 @@ type update struct {
 	own map[string]domain.OwnDisk
 }
 
+// changeVM makes all changes. What may be refused comes before what changes the host.
 func (u *update) changeVM(ctx context.Context) error {
 	if err := u.checkDisks(ctx); err != nil {
 		return err
@@ -120,6 +121,10 @@ func (u *update) changeVM(ctx context.Context) error {
 	defer release()
 
 	if err := u.checkRestart(ctx); err != nil {
+		return err
+	}
+
+	if err := u.checkRename(ctx); err != nil {
 		return err
 	}
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -246,7 +247,11 @@ func (ck *Checks) CheckTarget(
 	inspected = ck.WithTarget(ctx, vm, inspected, to)
 
 	if err == nil {
-		inspected.TargetFiles = ck.hosts.FilesOn(ctx, to, inspected.OpenedFiles())
+		// If the source doesn't have a file either, as far as can be seen over SSH, libvirt sees other directories there.
+		files := inspected.OpenedFiles()
+		here := ck.hosts.FilesOn(ctx, vm.On, files)
+		inspected.TargetFiles = ck.hosts.FilesOn(ctx, to, files)
+		maps.DeleteFunc(inspected.TargetFiles, func(file string, has bool) bool { return !has && !here[file] })
 	}
 
 	blockers, checkErr := migration.CheckHosts(ctx, inspected, vm.On.Conn, to.Conn, o)

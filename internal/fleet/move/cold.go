@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"reflect"
 	"slices"
 	"time"
 
@@ -163,6 +164,13 @@ func (m *move) handOver(ctx context.Context, devices map[string]domain.Row) (pre
 	definition, err := domain.Parse(before)
 	if err != nil {
 		return notThere, err
+	}
+
+	if !reflect.DeepEqual(definition.DiskUses(), m.vm.Entry.Parse().Persistent.DiskUses()) {
+		return notThere, &inventory.Error{
+			VM: m.vm.Name, Host: m.from.Name, Kind: inventory.ErrBusy,
+			Detail: "its disks were changed while it was moved", Remedy: "Plan and apply again.",
+		}
 	}
 
 	arrived := m.vm.Metadata

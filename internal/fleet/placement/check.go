@@ -164,8 +164,12 @@ func (p *Planner) CheckUpdate(
 
 	if d.Spec.Name != vm.Name {
 		other, err := p.hosts.FindByName(ctx, d.Spec.Name)
-		if err == nil && other.UUID != uuid {
+
+		switch {
+		case err == nil && other.UUID != uuid:
 			return []inventory.Problem{NameTaken(other)}, nil
+		case errors.Is(err, inventory.ErrAmbiguous), errors.Is(err, inventory.ErrTwoCopies): // several VMs, or one twice
+			return []inventory.Problem{{Attribute: "name", Summary: "Name already taken", Detail: err.Error()}}, nil
 		}
 
 		if warnings, err = p.unchecked(ctx, d.Spec.Name); err != nil {

@@ -238,6 +238,11 @@ func (cy *Capacity) growthBlockers(
 	needs := ByDirectory(load.Growth)
 	for _, dir := range slices.Sorted(maps.Keys(needs)) {
 		r, others, pool, err := cy.growthRoom(ctx, h, dir, name)
+		if err == nil && pool != "" {
+			// VerifyGrowth takes the lock when the files are made. That it can't must not be found out only then.
+			err = cy.records.Storage().CheckRoomLock(ctx, h.Name, pool)
+		}
+
 		if err != nil {
 			return nil, err
 		}
