@@ -197,7 +197,7 @@ func TestLab_coldMoveTakesFilesAlong(t *testing.T) {
 func TestLab_coldMoveThatBreaks(t *testing.T) {
 	t.Parallel()
 
-	for _, name := range []string{"cancelled", "target's daemon killed", "killed"} {
+	for _, name := range []string{"cancelled", "target's daemon killed", "killed", "disk added by hand"} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 
@@ -206,11 +206,20 @@ func TestLab_coldMoveThatBreaks(t *testing.T) {
 			undo := func() {}
 			disturbed := make(chan struct{})
 
+			var (
+				vm   *inventory.VM
+				file string
+			)
+
 			ctx, cancel := context.WithCancel(t.Context())
 			defer cancel()
 
 			disturb := map[string]func(){
 				"cancelled": cancel, "target's daemon killed": func() { undo = l.KillLibvirtd(t, target) }, "killed": func() {},
+				"disk added by hand": func() {
+					l.Run(t, "kvm1", "truncate", "-s", "1M", file+"-more")
+					l.Virsh(t, "kvm1", "attach-disk", vm.UUID, file+"-more", "vdz", "--config")
+				},
 			}[name]
 			way := sluice(t, target, 4<<20, func() {
 				disturb()
@@ -222,7 +231,7 @@ func TestLab_coldMoveThatBreaks(t *testing.T) {
 				}
 			})
 			dir := directory(t, l, "kvm1", target.Name)
-			vm, file := resting(t, f, l, dir, 96, nil)
+			vm, file = resting(t, f, l, dir, 96, nil)
 			before := checksum(t, l, "kvm1", file)
 
 			if name == "killed" {
@@ -232,7 +241,12 @@ func TestLab_coldMoveThatBreaks(t *testing.T) {
 				now, state, err := f.Move(ctx, vm.UUID, lastOf(vm), target.Name, migration.Options{})
 				t.Log(err)
 
-				if err == nil || now == nil || now.Host != "kvm1" || !state.Failed || state.FailurePlane != migration.PlaneData {
+				plane := migration.PlaneData
+				if name == "disk added by hand" {
+					plane = migration.PlaneControl
+				}
+
+				if err == nil || now == nil || now.Host != "kvm1" || !state.Failed || state.FailurePlane != plane {
 					t.Errorf("%+v, %+v, %v", now, state, err)
 				}
 
