@@ -44,6 +44,19 @@ func TestHotplugPorts_ofNewVMs(t *testing.T) {
 			t.Errorf("%s: %d ports of its own", test.machine, own)
 		}
 	}
+	ports := func(inputs map[string]Row) int {
+		d, err := New(Spec{
+			Name: "vm", Type: "qemu", Machine: "q35", Memory: sizeOf(64), Inputs: inputs,
+		}, "8e2b2f5c-8b0e-4a63-9d5e-0a2a3f6f9c11")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return len(d.controllers("pci"))
+	}
+	usb, virtio := Row{"type": "tablet", "bus": "usb"}, Row{"type": "tablet", "bus": "virtio"}
+	if without, with := ports(map[string]Row{"a": usb}), ports(map[string]Row{"a": virtio}); with != without+1 {
+		t.Errorf("%d controllers with a virtio tablet, %d with a USB one", with, without)
+	}
 	_, err := New(Spec{
 		Name: "vm", Type: "qemu", Machine: "pc", Memory: sizeOf(64), Values: Values{hotplugPorts: "1"},
 	}, "8e2b2f5c-8b0e-4a63-9d5e-0a2a3f6f9c11")

@@ -167,7 +167,17 @@ func (d *Definition) addPorts(machine, spare string, declared bool) error {
 	default:
 		return nil
 	}
-	needed := len(d.devices("interface", "rng", "memballoon", "vsock", "filesystem", "shmem", "hostdev", "memory"))
+	needed := len(d.devices("interface", "memballoon", "filesystem", "shmem", "hostdev", "memory"))
+	for _, g := range deviceGroups {
+		if g.PCI && !g.Conventional {
+			needed += len(g.elements(d))
+		}
+	}
+	for _, input := range d.devices("input") {
+		if placedOnPCI(attr(input, "bus")) {
+			needed++
+		}
+	}
 	if d.usesVirtioSerial() {
 		needed++
 	}

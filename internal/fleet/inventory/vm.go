@@ -34,7 +34,7 @@ type VM struct {
 	Metadata                 domain.Metadata
 	// AgentConnected says that the guest agent's channel is open.
 	AgentConnected bool
-	// StaleHosts are the hosts with a leftover definition of the VM.
+	// StaleHosts are the hosts with a stale definition of the VM.
 	StaleHosts []string
 	// Stopped says how the operation that returned this VM shut it down. It is empty if the operation didn't.
 	Stopped Outcome

@@ -92,7 +92,7 @@ func (cl *Cleanup) RemoveDefinitions(ctx context.Context, vm *inventory.VM) erro
 			}
 		}
 
-		cl.log.InfoContext(ctx, "removing leftover definition", "name", vm.Name, "uuid", vm.UUID, "host", name)
+		cl.log.InfoContext(ctx, "removing stale definition", "name", vm.Name, "uuid", vm.UUID, "host", name)
 
 		if err := cl.undefineStale(ctx, h, d, vm.On); err != nil {
 			return err

@@ -23,8 +23,8 @@ const (
 // PartCordon is whether a host is cordoned, which is always read.
 const PartCordon = "cordon"
 
-// HostTopology lists the parts, in the order of the documentation.
-var HostTopology = []string{PartNUMA, PartCPU, PartSysinfo, PartNodeDevices, PartVirtualMachines}
+// HostParts lists the parts, in the order of the documentation.
+var HostParts = []string{PartNUMA, PartCPU, PartSysinfo, PartNodeDevices, PartVirtualMachines}
 
 // HostDetails are read from a host on request. Each is nil without a request, or when the host can't report it.
 type HostDetails struct {

@@ -41,7 +41,7 @@ type HostQuestion struct {
 	// Name is the name of a host, "" for all. A host must have all Labels.
 	Name   string
 	Labels map[string]string
-	// Parts are some of HostTopology.
+	// Parts are some of HostParts.
 	Parts []string
 	// Capabilities select node devices that have at least one of them. None selects all: see
 	// libvirt.NodeDeviceCapabilities.

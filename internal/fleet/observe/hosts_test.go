@@ -42,11 +42,11 @@ func TestHosts_askWhatIsAskedFor(t *testing.T) {
 		}
 	}
 
-	if calls := asked(HostQuestion{Labels: map[string]string{"zone": "b"}, Parts: HostTopology}); len(calls) > 0 {
+	if calls := asked(HostQuestion{Labels: map[string]string{"zone": "b"}, Parts: HostParts}); len(calls) > 0 {
 		t.Errorf("a host that the question leaves out was asked: %v", calls)
 	}
 
-	calls = asked(HostQuestion{Name: "local", Parts: HostTopology})
+	calls = asked(HostQuestion{Name: "local", Parts: HostParts})
 	for _, name := range costly {
 		if calls[name] == 0 {
 			t.Errorf("%s was not called", name)

@@ -214,7 +214,7 @@ func staleDefinition(f Facts) Condition {
 		hosts := slices.Sorted(slices.Values(f.StaleHosts))
 		return Condition{
 			Status: True, Reason: "LeftoverDefinition", Since: f.StaleSince, Layer: LayerFleet,
-			Message: "these hosts have a leftover definition of it: " + strings.Join(hosts, ", "),
+			Message: "these hosts have a stale definition of it: " + strings.Join(hosts, ", "),
 		}
 	case len(f.SilentHosts) > 0:
 		return Condition{

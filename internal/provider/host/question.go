@@ -36,7 +36,7 @@ func QuestionAttributes() map[string]schema.Attribute {
 	}
 	return map[string]schema.Attribute{
 		"include": some("Attributes to read that require further queries to the host, or are large. Attributes that "+
-			"aren't listed are null.", "", observe.HostTopology),
+			"aren't listed are null.", "", observe.HostParts),
 		"node_device_capabilities": some("Only read `node_devices` with one of these capabilities.", " Default: all.",
 			libvirt.NodeDeviceCapabilities()),
 	}
