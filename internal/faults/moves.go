@@ -75,11 +75,11 @@ var preCopy = []Cell{
 		"",
 	},
 	{
-		ProviderKilled, "Terraform ends; libvirt aborts the migration, and the guest continues on the source. With " +
-			"`peer_to_peer = true`, the migration continues",
+		ProviderKilled, "Terraform ends; libvirt aborts the migration, and the guest continues on the source. At the " +
+			"handover, it may be paused until the next apply: apply soon. With `peer_to_peer = true`, the migration continues",
 		sameMove + ". With `peer_to_peer`: warning `Virtual machine is being moved already`; no move, if the VM has arrived",
 		moves + ", or waits for the migration that continues",
-		[]Test{migrationDies, peersContinue},
+		[]Test{migrationDies, peersContinue, lostMover},
 		"",
 	},
 	{
