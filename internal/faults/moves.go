@@ -84,7 +84,7 @@ var preCopy = []Cell{
 	},
 	{
 		ProviderFrozen, "the run does nothing. If all memory has been copied, the guest is paused: apply again to resume it",
-		"the same move, with a warning that the interrupted migration is `ended first`",
+		"the same move, with the warning `Unfinished migration is ended first`",
 		"lets the guest continue on the source, then moves it. The frozen run changes nothing when it wakes up",
 		[]Test{lostMover},
 		"",
