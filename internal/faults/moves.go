@@ -75,16 +75,16 @@ var preCopy = []Cell{
 		"",
 	},
 	{
-		ProviderKilled, "Terraform ends; libvirt aborts the migration, and the guest continues on the source. With " +
-			"`peer_to_peer = true`, the migration continues",
+		ProviderKilled, "Terraform ends; libvirt aborts the migration, and the guest continues on the source. At the " +
+			"handover, it may be paused until the next apply: apply soon. With `peer_to_peer = true`, the migration continues",
 		sameMove + ". With `peer_to_peer`: warning `Virtual machine is being moved already`; no move, if the VM has arrived",
 		moves + ", or waits for the migration that continues",
-		[]Test{migrationDies, peersContinue},
+		[]Test{migrationDies, peersContinue, lostMover},
 		"",
 	},
 	{
 		ProviderFrozen, "the run does nothing. If all memory has been copied, the guest is paused: apply again to resume it",
-		"the same move, with a warning that the interrupted migration is `ended first`",
+		"the same move, with the warning `Unfinished migration is ended first`",
 		"lets the guest continue on the source, then moves it. The frozen run changes nothing when it wakes up",
 		[]Test{lostMover},
 		"",
