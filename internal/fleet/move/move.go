@@ -191,6 +191,8 @@ func (m *move) locked(ctx context.Context, last inventory.LastKnown) (*inventory
 	return m.outcome(ctx, held, err)
 }
 
+// run moves the VM under its locks: it checks again what blocks the move, clears the target of what an earlier attempt
+// left, reserves room there, and then moves the running VM or the files of a stopped one.
 func (m *move) run(ctx context.Context) error {
 	if m.unlessPinnedHere && m.vm.Metadata.Host == m.from.Name {
 		return ErrPinned
