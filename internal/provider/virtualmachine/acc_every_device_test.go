@@ -299,11 +299,16 @@ resource "virtfleet_network_filter" "address" {
 	apply(nil)
 	unchanged("kvm1", "the repair")
 
-	// The other host has no vDPA device.
+	// The other host has only the PCI device.
 	tf.Config(t, block+config.with(hcl{"host": quote("kvm2")}).String())
-	expect(t, tf.Fail(t, "plan"), "can't be moved: HostResourcesNotAvailable", "interfaces.vdpa.vdpa",
+	refused := tf.Fail(t, "plan")
+	expect(t, refused, "can't be moved: HostResourcesNotAvailable", "interfaces.vdpa.vdpa",
 		`host "kvm2" has no vDPA device /dev/vhost-vdpa-0`)
+	for _, device := range []string{"usb device 1234:abcd", "scsi device 2:0:1:5", "mdev device"} {
+		expect(t, refused, `host "kvm2" has no `+device)
+	}
 	apply(hcl{
+		"devices":    strings.NewReplacer("key  =", "#", "vgpu =", "#", "tape =", "#").Replace(config["devices"]),
 		"interfaces": strings.Replace(config["interfaces"], `vdpa = "/dev/vhost-vdpa-0"`, "user = true", 1),
 		"disks":      strings.Replace(config["disks"], "scratch =", "#", 1),
 	})
