@@ -55,8 +55,8 @@ const PoolRemedy = "Correct pool. For a storage pool of this configuration, set 
 	"virtfleet_storage_pool, which is then created first. " + AbsentFromPlan
 
 // AbsentFromPlan says what to do if a plan lacks an object that the configuration names, but doesn't declare.
-const AbsentFromPlan = "What another provider block or tool creates has to exist before the plan: apply that first, with " +
-	"-target. " + tfdiag.DestroyAnyway
+const AbsentFromPlan = "What another provider block or tool creates has to exist before the plan: apply that first, " +
+	"with -target. " + tfdiag.DestroyAnyway
 
 func hostNames[T any](answers []hostset.Answer[T]) []string {
 	names := make([]string, len(answers))
