@@ -46,8 +46,8 @@ func TestNetwork_refused(t *testing.T) {
 	})
 }
 
-// TestNetwork_oneSubnet: a plan with two networks of one subnet on a host is refused, unless one of them isn't active, or
-// it isn't known yet which hosts get it.
+// TestNetwork_oneSubnet: a plan with two networks of one subnet on a host is refused, unless one of them isn't active,
+// or it isn't known yet which hosts get it.
 func TestNetwork_oneSubnet(t *testing.T) {
 	t.Parallel()
 	acctest.NeedsTerraform(t)

@@ -19,8 +19,8 @@ import (
 )
 
 // checkHosts returns what keeps the network from working on its hosts: another network has its addresses, or the host
-// lacks a device that it uses. It returns nothing while it is undecided which hosts these are. formerly is the network's
-// name in the state.
+// lacks a device that it uses. It returns nothing while it is undecided which hosts these are. formerly is the
+// network's name in the state.
 func (r *networkResource) checkHosts(
 	ctx context.Context, targets hostset.Set, plan model, formerly string,
 ) (diags diag.Diagnostics) {
