@@ -100,9 +100,9 @@ type Attribute struct {
 	// Threads returns the numbers of the threads that an element says the VM has, where the live call sets which there
 	// are.
 	Threads func(e *etree.Element) []int64
-	// Left returns what the running VM has of its value once it has the other attributes that are declared; if it is nil,
-	// all of it.
-	Left func(have string, want Spec) string
+	// Left returns what a VM that has this value has left of it once the VM has the other attributes that are declared;
+	// if it is nil, all of it.
+	Left func(vm Spec, have string, want Spec) string
 	// Met reports whether a running VM already has the declared value, although its definition says it in other words.
 	Met func(have Spec, want string) bool
 	// Echo says that libvirt may put a value of its own into the definition of a running VM.

@@ -91,7 +91,7 @@ func (r rows) classify(c *classifier, prefix, key string, have, want Values) {
 		}
 		a, now := r[i], have[fact]
 		if a.Left != nil {
-			now = a.Left(now, c.want)
+			now = a.Left(c.have, now, c.want)
 		}
 		if !a.same(value, now) && (a.Met == nil || !a.Met(c.have, value)) {
 			c.addRow(join(prefix, a.Name), a, now, value, key)

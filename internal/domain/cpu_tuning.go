@@ -106,14 +106,14 @@ func schedulerQuota(name, what, period string) Attribute {
 }
 
 // iothreadPins returns the attribute for the host CPUs that I/O threads run on. An I/O thread that is removed takes its
-// pin with it.
+// pin with it. Threads are removed only if their number changes: until then they may have any numbers.
 func iothreadPins() Attribute {
 	a := pins("iothread_pin", "cputune/iothreadpin@iothread@cpuset", "an I/O thread", PinIOThreads,
 		"The I/O threads of the running VM are pinned.",
 		"CPUs of the host that I/O threads run on, by the number of the thread: `{ 1 = \"0-1\" }`.")
-	a.Left = func(have string, want Spec) string {
+	a.Left = func(vm Spec, have string, want Spec) string {
 		count, declared := want.Values[iothreadCount]
-		if !declared {
+		if !declared || count == vm.Values[iothreadCount] {
 			return have
 		}
 		left := ParseTexts(have)

@@ -5,6 +5,24 @@ import (
 	"testing"
 )
 
+// TestPending_iothreadNumbers: the pins of I/O threads with any numbers aren't taken for a change that a restart makes.
+// A thread that goes takes its pin with it.
+func TestPending_iothreadNumbers(t *testing.T) {
+	t.Parallel()
+	vm := func(threads string) Spec {
+		return parse(t, `<domain type="qemu"><name>v</name><vcpu>1</vcpu>`+threads+`</domain>`).Spec()
+	}
+	const pins = `<cputune><iothreadpin iothread="1" cpuset="0"/><iothreadpin iothread="3" cpuset="1"/></cputune>`
+	has := vm(`<iothreads>2</iothreads><iothreadids><iothread id="1"/><iothread id="3"/></iothreadids>` + pins)
+	if found := Pending(has, has); len(found) > 0 {
+		t.Errorf("nothing differs, and it finds %+v", found)
+	}
+	want := Spec{Values: Values{iothreadCount: "1", iothreadPin: "1=0\n"}}
+	if found := Changes(has, want); len(found) != 1 || found[0].Path != iothreadCount {
+		t.Errorf("a thread less: %+v", found)
+	}
+}
+
 // TestIOThreads: the running VM gets the threads of its persistent definition, whichever numbers it has now, before the
 // disk that one of them serves.
 func TestIOThreads(t *testing.T) {

@@ -287,8 +287,11 @@ func request(ctx context.Context, from string, header http.Header) (*http.Respon
 func redactedError(err error) error {
 	if of, ok := errors.AsType[*url.Error](err); ok {
 		of.URL = redacted(of.URL)
-		if of.Op == "parse" { // Its cause quotes the part of the URL that is invalid.
+		switch { // The cause quotes the URL or the part of it that is invalid.
+		case of.Op == "parse":
 			of.Err = errors.New("invalid URL")
+		case of.Err != nil && strings.Contains(of.Err.Error(), "Location header"):
+			of.Err = errors.New("the server redirects to an invalid URL")
 		}
 	}
 	return err

@@ -355,6 +355,9 @@ func TestFetch_hidesSecrets(t *testing.T) {
 		switch r.URL.Path {
 		case "/elsewhere.raw":
 			http.Redirect(w, r, gone.URL+"/stored.raw?X-Amz-Signature="+secret, http.StatusFound)
+		case "/nowhere.raw":
+			w.Header().Set("Location", "http://me:%zz"+secret+"@h/stored.raw?X-Amz-Signature="+secret)
+			w.WriteHeader(http.StatusFound)
 		case "/cut.raw":
 			if asked.Add(1) > 1 { // It has changed since: the download can't be continued.
 				_, _ = w.Write(content())
@@ -383,6 +386,7 @@ func TestFetch_hidesSecrets(t *testing.T) {
 		"a password":       {url: both + "/absent.raw#" + secret, says: "/absent.raw answers 404"},
 		"no server":        {url: gone.URL + "/image.raw" + token, says: "/image.raw?token=xxxxx"},
 		"a redirect":       {url: server.URL + "/elsewhere.raw", says: "/stored.raw?X-Amz-Signature=xxxxx"},
+		"to no URL":        {url: server.URL + "/nowhere.raw", says: "/nowhere.raw\": the server redirects to an invalid"},
 		"no URL":           {url: "http://me:%zz" + secret + "@h/image.raw" + token, says: "invalid URL"},
 		"checksums":        {url: image, sums: server.URL + "/SHA256SUMS" + token, says: "/SHA256SUMS?token=xxxxx names no"},
 		"absent checksums": {url: image, sums: server.URL + "/absent" + token, says: "/absent?token=xxxxx answers 404"},
@@ -405,8 +409,6 @@ func TestFetch_hidesSecrets(t *testing.T) {
 // one that can't be asked, or that doesn't send parts, isn't taken for such a server.
 func TestSource_CheckServed(t *testing.T) {
 	t.Parallel()
-	gone := httptest.NewServer(http.NotFoundHandler())
-	gone.Close()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch r.URL.Path {
 		case "/parts":
@@ -427,7 +429,7 @@ func TestSource_CheckServed(t *testing.T) {
 		"parts":            {storage.Source{URL: server.URL + "/parts"}, false},
 		"whole":            {storage.Source{URL: server.URL + "/whole", Checksum: "sha256:00"}, false},
 		"empty":            {storage.Source{URL: server.URL + "/empty"}, false},
-		"no server":        {storage.Source{URL: gone.URL + "/parts"}, false},
+		"no server":        {storage.Source{URL: "http://127.0.0.1:1/parts"}, false},
 		"a file":           {storage.Source{File: "/nonexistent"}, false},
 		"absent":           {storage.Source{URL: server.URL + "/absent"}, true},
 		"absent checksums": {storage.Source{URL: server.URL + "/parts", Checksum: server.URL + "/absent"}, true},

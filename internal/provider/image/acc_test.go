@@ -384,6 +384,10 @@ resource "virtfleet_storage_pool" "this" {
 }
 `, name, kind)
 	}
+	onUnknown := func(pool string) string { // Which hosts get the pool isn't known before the apply.
+		return strings.Replace(pool, "  source = { name", "  hosts  = terraform_data.hosts.output\n  source = { name", 1) +
+			"resource \"terraform_data\" \"hosts\" {\n  input = [\"local\"]\n}\n"
+	}
 	planned := regexp.MustCompile(`(?s)"new"\s+is\s+of\s+type\s+logical.*image\s+is\s+qcow2;\s+convert\s+it`)
 	absent := regexp.MustCompile(`(?s)storage\s+pool\s+"absent".\s+There\s+is\s+vg.*Correct\s+pool`)
 	refused := regexp.MustCompile(`(?s)"vg"\s+is\s+of\s+type\s+logical.*image\s+is\s+qcow2;\s+convert\s+it`)
@@ -399,6 +403,7 @@ resource "virtfleet_storage_pool" "this" {
 			{Config: inPool("new", "logical", file), ExpectError: planned, PlanOnly: true},
 			{Config: inPool("new", "dir", file), ExpectNonEmptyPlan: true, PlanOnly: true},
 			{Config: inPool("vg", "dir", file), ExpectNonEmptyPlan: true, PlanOnly: true},
+			{Config: onUnknown(inPool("later", "dir", file)), ExpectNonEmptyPlan: true, PlanOnly: true},
 			{Config: inPool("absent", "", file), ExpectError: absent, PlanOnly: true},
 		},
 	})

@@ -187,7 +187,7 @@ func (r *imageResource) checkPool(
 	if diags.HasError() || m.Pool.IsUnknown() {
 		return diags
 	}
-	if _, planned := r.Data.Planned.Hosts(status.StoragePool, m.Pool.ValueString()); planned {
+	if r.Data.Planned.HasPool(m.Pool.ValueString()) {
 		return diags
 	}
 	if _, err := r.Data.Storage().CheckPool(ctx, targets, m.Pool.ValueString()); err != nil {

@@ -20,6 +20,8 @@ type Planned struct {
 	// pools and networks are by host, then by name.
 	pools    map[string]map[string]storage.Pool
 	networks map[string]map[string]PlannedNetwork
+	// somewhere are the names of the pools whose hosts aren't known yet.
+	somewhere map[string]bool
 }
 
 // PlannedNetwork is what is planned of a network.
@@ -42,6 +44,24 @@ func (p *Planned) PlanPool(pool storage.Pool, hosts []string) {
 	defer p.mu.Unlock()
 	p.pools = planOn(p.pools, pool.Name, pool, hosts)
 	p.planAt(status.StoragePool, pool.Name, pool.Directory(), hosts)
+}
+
+// PlanPoolSomewhere records a storage pool whose hosts aren't known yet.
+func (p *Planned) PlanPoolSomewhere(name string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.somewhere == nil {
+		p.somewhere = map[string]bool{}
+	}
+	p.somewhere[name] = true
+}
+
+// HasPool reports whether a storage pool of that name was planned, on whichever hosts.
+func (p *Planned) HasPool(name string) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	_, planned := p.hosts[fleet.HostObject{Kind: status.StoragePool, Name: name}]
+	return planned || p.somewhere[name]
 }
 
 // Pool returns the storage pool that a host will have, and whether that was planned.

@@ -130,11 +130,12 @@ func (r *networkResource) ModifyPlan(
 }
 
 // planTargets returns the hosts that the network is to be on. VMs that are planned later learn about them, and about
-// the bridge if libvirt creates it under the name in the configuration.
+// the bridge if libvirt creates it under the name in the configuration. While it is undecided which hosts these are,
+// any host may have the network, and none is known to have its addresses.
 func (r *networkResource) planTargets(config, plan model, createsBridge bool) (hostset.Set, diag.Diagnostics) {
 	targets, diags := onhosts.Targets(r.Data, plan.Hosts)
 	planned := meta.PlannedNetwork{Active: plan.Active.ValueBool()}
-	if spec, known, _ := plan.spec([]string{"ips"}); known {
+	if spec, known, _ := plan.spec([]string{"ips"}); known && !onhosts.Undecided(plan.Hosts) {
 		planned.Addresses = spec.Addresses()
 	}
 	r.Data.Planned.PlanNetwork(plan.Name.ValueString(), planned, targets.Names())

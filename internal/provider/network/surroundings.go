@@ -13,14 +13,20 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/hostset"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/network"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/onhosts"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/tfdiag"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/value"
 )
 
 // checkHosts returns what keeps the network from working on its hosts: another network has its addresses, or the host
-// lacks a device that it uses. formerly is the network's name in the state.
+// lacks a device that it uses. It returns nothing while it is undecided which hosts these are. formerly is the
+// network's name in the state.
 func (r *networkResource) checkHosts(
 	ctx context.Context, targets hostset.Set, plan model, formerly string,
 ) (diags diag.Diagnostics) {
+	if onhosts.Undecided(plan.Hosts) {
+		return nil
+	}
 	// Unknown blocks are left out.
 	spec, _, diags := plan.spec([]string{"forward", "bridge", "ips"})
 	if plan.Active.ValueBool() && !plan.Name.IsUnknown() {
@@ -52,13 +58,15 @@ func (r *networkResource) checkAddresses(
 		active[a.Host] = *a.Value
 	}
 	for _, host := range targets.Names() {
-		// A network that is planned at the same time is among these, or its own plan finds this one.
+		// If another network is created or changed by the same apply, it is among these, or its own plan finds this one. If
+		// it stays as it is, it may be planned after this one. Then the addresses that the host has now give a warning.
 		planned := r.Data.Planned.Networks(host)
 		for _, other := range value.Keys(planned) {
 			subnet := network.SameSubnet(addresses, planned[other].Addresses)
 			if other != name && subnet != "" && planned[other].Active {
 				diags.AddAttributeError(path.Root("ips"), "Address range of another network", fmt.Sprintf(
-					"Networks %q and %q are both planned with the subnet %s on host %q. %s", name, other, subnet, host, remedy))
+					"Networks %q and %q are both planned with the subnet %s on host %q. %s %s", name, other, subnet, host, remedy,
+					tfdiag.DestroyAnyway))
 			}
 		}
 		for _, other := range value.Keys(active[host]) {

@@ -129,7 +129,7 @@ func (r *hostResource) checkNetwork(ctx context.Context, verb string, plan *mode
 		if why == "" {
 			return nil
 		}
-		f := tfdiag.Failure{Verb: verb, Noun: plan.noun(), Host: host, Happened: why}
+		f := tfdiag.Failure{Verb: verb, Noun: plan.noun(), Host: host, Happened: why, Remedy: tfdiag.DestroyAnyway}
 		return diag.Diagnostics{f.AttributeError(path.Root("ip"))}
 	}
 	hosts := r.Data.Fleet.Connections()
@@ -152,7 +152,7 @@ func (r *hostResource) checkNetwork(ctx context.Context, verb string, plan *mode
 		}
 	}
 	if len(found) == 0 && len(hostset.Silent(answers)) == 0 {
-		return diag.Diagnostics{r.noNetwork(plan)}
+		return diag.Diagnostics{r.noNetwork(plan, " "+onhosts.AbsentFromPlan)}
 	}
 	return nil
 }
@@ -178,7 +178,7 @@ func (r *hostResource) Create(ctx context.Context, req resource.CreateRequest, r
 		if silent := hostset.Silent(answers); len(silent) > 0 {
 			resp.Diagnostics.Append(onhosts.Failures("create", plan.noun(), silent)...)
 		} else {
-			resp.Diagnostics.Append(r.noNetwork(&plan))
+			resp.Diagnostics.Append(r.noNetwork(&plan, ""))
 		}
 		return
 	}
@@ -202,12 +202,12 @@ func (r *hostResource) Create(ctx context.Context, req resource.CreateRequest, r
 	resp.Diagnostics.Append(resp.State.Set(ctx, plan)...)
 }
 
-// noNetwork returns the error that no host has the network.
-func (*hostResource) noNetwork(m *model) diag.Diagnostic {
+// noNetwork returns the error that no host has the network. more is added to its remedy.
+func (*hostResource) noNetwork(m *model, more string) diag.Diagnostic {
 	return tfdiag.Failure{
 		Verb: "create", Noun: m.noun(), Err: onhosts.NotFound("network", m.Network.ValueString()),
 		Remedy: "Correct network. For a network of this configuration, set it to the name attribute of the " +
-			"virtfleet_network, which is then created first.",
+			"virtfleet_network, which is then created first." + more,
 	}.AttributeError(path.Root("network"))
 }
 

@@ -42,8 +42,13 @@ func NewNames(names []string) types.Set {
 	return types.SetValueMust(types.StringType, elements)
 }
 
-// Targets returns the hosts that a resource is to be on: those in hosts, or every configured host if hosts is null. A
-// name that isn't configured is an error. Fenced hosts are left out.
+// Undecided reports whether the hosts in the attribute, or some of them, are known only when they are applied.
+func Undecided(hosts types.Set) bool {
+	return hosts.IsUnknown() || slices.ContainsFunc(hosts.Elements(), attr.Value.IsUnknown)
+}
+
+// Targets returns the hosts that a resource is to be on: those in hosts, or every configured host if hosts is null or
+// undecided. A name that isn't configured is an error. Fenced hosts are left out.
 func Targets(data *meta.Data, hosts types.Set) (hostset.Set, diag.Diagnostics) {
 	all := data.Fleet.Connections()
 	if hosts.IsNull() || hosts.IsUnknown() {
@@ -57,12 +62,15 @@ func Targets(data *meta.Data, hosts types.Set) (hostset.Set, diag.Diagnostics) {
 				"%q is not a key of the provider's hosts, which are %s.", name, strings.Join(all.Names(), ", ")))
 		}
 	}
+	if Undecided(hosts) {
+		return all.Present(), diags
+	}
 	return all.Named(names...).Present(), diags
 }
 
 // PlanStates returns the planned host_states: healthy on every target. It is unknown while hosts is.
 func PlanStates(targets hostset.Set, hosts types.Set, healthy string) types.Map {
-	if hosts.IsUnknown() || slices.ContainsFunc(hosts.Elements(), attr.Value.IsUnknown) {
+	if Undecided(hosts) {
 		return types.MapUnknown(types.StringType)
 	}
 	states := map[string]string{}
@@ -255,7 +263,7 @@ func Losing(
 	case removed:
 		known, _ := Known(data, hosts, last)
 		return known
-	case planned.IsUnknown() || slices.ContainsFunc(planned.Elements(), attr.Value.IsUnknown):
+	case Undecided(planned):
 		return nil // Which hosts stay is known when it is applied.
 	}
 	return Leaving(data, last, targets)

@@ -52,7 +52,11 @@ func ImportRemedy(typeName, id string) string {
 
 // PoolRemedy says what to do if no host has the storage pool that a configuration names.
 const PoolRemedy = "Correct pool. For a storage pool of this configuration, set it to the name attribute of the " +
-	"virtfleet_storage_pool, which is then created first."
+	"virtfleet_storage_pool, which is then created first. " + AbsentFromPlan
+
+// AbsentFromPlan says what to do if a plan lacks an object that the configuration names, but doesn't declare.
+const AbsentFromPlan = "What another provider block or tool creates has to exist before the plan: apply that first, " +
+	"with -target. " + tfdiag.DestroyAnyway
 
 func hostNames[T any](answers []hostset.Answer[T]) []string {
 	names := make([]string, len(answers))

@@ -83,7 +83,9 @@ func (r *poolResource) ModifyPlan(
 	resp.Diagnostics.Append(diags...)
 	pool, diags := plan.pool(ctx)
 	resp.Diagnostics.Append(diags...)
-	if !plan.Hosts.IsUnknown() {
+	if onhosts.Undecided(plan.Hosts) {
+		r.Data.Planned.PlanPoolSomewhere(pool.Name)
+	} else {
 		r.Data.Planned.PlanPool(pool, targets.Names())
 	}
 	if req.State.Raw.IsNull() {

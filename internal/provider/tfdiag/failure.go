@@ -42,6 +42,10 @@ type Failure struct {
 	words string // the end of QEMU's log, if the error has it
 }
 
+// DestroyAnyway is part of the remedy of errors that refuse a change, because Terraform plans changes before it plans
+// to destroy.
+const DestroyAnyway = "To destroy, use \"terraform destroy -refresh=false\", which plans no changes before."
+
 // Error returns the diagnostic of a failed operation.
 func (f Failure) Error() diag.Diagnostic {
 	return diag.NewErrorDiagnostic(f.summary(), f.detail())

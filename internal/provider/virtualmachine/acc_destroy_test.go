@@ -26,9 +26,9 @@ func TestAccVirtualMachine_destroyDespiteAChange(t *testing.T) {
 
 	tf.Config(t, acctest.OneHost(l)+vm.with(hcl{"cpu": `{ vcpus = 2 }`}).String())
 	expect(t, tf.Fail(t, "destroy"), "Error: Change needs a restart", "cpu.vcpus",
-		`To destroy it, use "terraform destroy -refresh=false"`)
+		`To destroy, use "terraform destroy -refresh=false"`)
 	tf.Config(t, acctest.OneHost(l)+vm.with(hcl{"host": quote("nowhere")}).String())
-	expect(t, tf.Fail(t, "destroy"), "Error: Unknown host", `To destroy it, use "terraform destroy -refresh=false"`)
+	expect(t, tf.Fail(t, "destroy"), "Error: Unknown host", `To destroy, use "terraform destroy -refresh=false"`)
 	if err := process.same(t)(nil); err != nil {
 		t.Error(err)
 	}

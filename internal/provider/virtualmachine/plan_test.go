@@ -768,6 +768,11 @@ func TestPlan_tunedThreads(t *testing.T) {
 		}
 		return minimal.with(in{"platform": in{"iothreads": count}, "cpu": in{"iothread_scheduler": tuned}})
 	}
+	pinned := func(thread string) in {
+		return with(3, "1", "4").with(in{"cpu": in{
+			"iothread_scheduler": in{"4": in{"type": "batch"}}, "iothread_pin": in{thread: "0"},
+		}})
+	}
 	imported := stateAfterApply(t, with(3, "1", "4"))
 	for name, test := range map[string]struct {
 		state  *model
@@ -777,6 +782,8 @@ func TestPlan_tunedThreads(t *testing.T) {
 		"new":                      {nil, with(3, "1", "4"), "There is no I/O thread 4: the VM has 1 to 3."},
 		"new, without I/O threads": {nil, with(0, "1").without("platform"), "The VM has no I/O thread."},
 		"imported":                 {imported, with(3, "1", "4"), ""},
+		"imported, then pinned":    {imported, pinned("4"), ""},
+		"another thread, pinned":   {imported, pinned("5"), "There is no I/O thread 5: the VM has 1 to 3."},
 		"another thread":           {imported, with(3, "1", "5"), "There is no I/O thread 5: the VM has 1 to 3."},
 		"fewer threads":            {imported, with(2, "1", "4"), "There is no I/O thread 4: the VM has 1 to 2."},
 	} {

@@ -189,14 +189,10 @@ func (p planning) planUnknown(o *outcome) {
 	}
 }
 
-// destroyAnyway is part of every error that refuses a change, because Terraform plans changes before it plans to
-// destroy.
-const destroyAnyway = "To destroy it, use \"terraform destroy -refresh=false\", which plans no changes before."
-
-// sayDestroyAnyway adds destroyAnyway to the first error.
+// sayDestroyAnyway adds tfdiag.DestroyAnyway to the first error.
 func sayDestroyAnyway(problems []fleet.Problem) {
 	if i := slices.IndexFunc(problems, func(p fleet.Problem) bool { return !p.Warning }); i >= 0 {
-		problems[i].Remedy = strings.TrimSpace(problems[i].Remedy + " " + destroyAnyway)
+		problems[i].Remedy = strings.TrimSpace(problems[i].Remedy + " " + tfdiag.DestroyAnyway)
 	}
 }
 
@@ -207,7 +203,7 @@ func (p planning) restartRefused(changes []domain.Change) diag.Diagnostics {
 		Detail: fmt.Sprintf("These changes of virtual machine %q can't be made while it runs:\n%s",
 			text(p.state.Name), domain.ListChanges(changes)),
 		Remedy: "Set update_policy = \"Restart\" to have the guest restarted by the apply, or update_policy = \"Stage\" to " +
-			"leave the changes to its next start. " + destroyAnyway,
+			"leave the changes to its next start. " + tfdiag.DestroyAnyway,
 	}}, keyed...)
 }
 
@@ -220,7 +216,7 @@ func (p planning) transientRefused(changes []domain.Change) diag.Diagnostics {
 			"has no definition of it, so it can't be started again with them:\n%s", text(p.state.Name),
 			text(p.state.CurrentHost), domain.ListChanges(changes)),
 		Remedy: fmt.Sprintf("Define it on host %q (\"virsh dumpxml --inactive --migratable %s\", then \"virsh define\"), "+
-			"and plan again. %s", text(p.state.CurrentHost), text(p.state.ID), destroyAnyway),
+			"and plan again. %s", text(p.state.CurrentHost), text(p.state.ID), tfdiag.DestroyAnyway),
 	}}, keyed...)
 }
 
@@ -250,7 +246,7 @@ func (p planning) savedRefused(policy string) diag.Diagnostics {
 			domain.ListChanges(changes)),
 		Remedy: "Start it first without the changes. Or set update_policy = \"Stage\" to leave the changes to the start " +
 			"after the next. Or give the saved memory up, as if its power failed: \"virsh managedsave-remove " +
-			text(p.state.Name) + "\". " + destroyAnyway,
+			text(p.state.Name) + "\". " + tfdiag.DestroyAnyway,
 	}}, keyed...)
 }
 

@@ -20,7 +20,7 @@ func (p planning) sourcesKept(drifts []domain.SourceDrift) diag.Diagnostics {
 	for i, drift := range drifts {
 		problems[i] = fleet.Problem{Attribute: "disks." + drift.Key, Summary: "Disk was switched to another image"}
 		problems[i].Detail, problems[i].Remedy = drift.Explain(text(p.state.Name))
-		problems[i].Remedy += " " + destroyAnyway
+		problems[i].Remedy += " " + tfdiag.DestroyAnyway
 	}
 	return tfdiag.Problems(problems, keyed...)
 }

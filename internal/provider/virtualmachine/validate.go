@@ -132,8 +132,14 @@ func (p planning) refuseLackingThreads(spec domain.Spec) diag.Diagnostics {
 	if p.live != nil {
 		running = &p.live.CPU
 	}
+	var lacked []domain.Problem
+	if p.state != nil {
+		lacked = p.state.spec(nil).LackingThreads(false, running)
+	}
 	for _, problem := range spec.LackingThreads(p.state == nil, running) {
-		if p.state == nil || !slices.Contains(p.state.spec(nil).LackingThreads(false, running), problem) {
+		// A thread that the VM has by its number may get more settings, in other attributes.
+		same := func(was domain.Problem) bool { return was.Message == problem.Message }
+		if !slices.ContainsFunc(lacked, same) {
 			diags.Append(attrpath.Error(p.config.attributePath(problem.Path), invalid, problem.Message))
 		}
 	}

@@ -36,6 +36,20 @@ func TestVolume_refused(t *testing.T) {
 			ExpectError: regexp.MustCompile(want), PlanOnly: true,
 		}
 	}
+	// Which hosts get the pool isn't known before the apply. Then nothing is refused.
+	undecided := resource.TestStep{
+		Config: acctest.Local("") + `
+resource "terraform_data" "hosts" {
+  input = ["local"]
+}
+resource "virtfleet_storage_pool" "this" {
+  name   = "later"
+  type   = "dir"
+  target = { path = "/srv/later" }
+  hosts  = terraform_data.hosts.output
+}
+` + volume(`size = "1Mi"`), PlanOnly: true, ExpectNonEmptyPlan: true,
+	}
 	resource.UnitTest(t, resource.TestCase{
 		ProtoV6ProviderFactories: acctest.Factories(t),
 		Steps: []resource.TestStep{
@@ -47,9 +61,11 @@ func TestVolume_refused(t *testing.T) {
 				Config: acctest.Local("") + "resource \"virtfleet_volume\" \"this\" {\nname = \"x\"\npool = \"absent\"\n" +
 					"size = \"1Gi\"\n}",
 				ExpectError: regexp.MustCompile(
-					`(?s)host\s+"local"\s+doesn't\s+have\s+a\s+storage\s+pool\s+"absent".*default-pool.*name\s+attribute`),
+					`(?s)host\s+"local"\s+doesn't\s+have\s+a\s+storage\s+pool\s+"absent".*default-pool.*name\s+attribute.*` +
+						`another\s+provider\s+block.*destroy\s+-refresh=false`),
 				PlanOnly: true,
 			},
+			undecided,
 			step("size = \"1Gi\"\nhost = \"nowhere\"", "Unknown host"),
 			step("size = \"1Gi\"\nformat = \"raw\"\npreallocation = \"metadata\"", `(?s)is\s+for\s+the\s+format\s+"qcow2"`),
 			step("image = \"default-pool/base\"\npreallocation = \"full\"", `(?s)overlay.*clone\s+=\s+"full"`),

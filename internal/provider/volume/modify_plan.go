@@ -11,7 +11,6 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/resource"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
-	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/status"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/hostset"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/onhosts"
@@ -146,7 +145,7 @@ func (r *volumeResource) checkPool(
 	if resp.Diagnostics.HasError() || plan.Pool.IsUnknown() || host.IsUnknown() {
 		return
 	}
-	if _, planned := r.Data.Planned.Hosts(status.StoragePool, plan.Pool.ValueString()); planned {
+	if r.Data.Planned.HasPool(plan.Pool.ValueString()) {
 		return
 	}
 	s := r.Data.Storage()
