@@ -52,7 +52,11 @@ func TestNetworks_areDescribed(t *testing.T) {
 	for _, n := range networks {
 		if n.Name == name {
 			found = true
-			expected := Network{Name: name, UUID: n.UUID, Bridge: lab.LANBridge, ForwardMode: "bridge"}
+			expected := Network{
+				Name: name, UUID: n.UUID, Bridge: lab.LANBridge, ForwardMode: "bridge",
+				XML: l.Virsh(t, machine.Name, "net-dumpxml", name),
+			}
+			n.XML, expected.XML = strings.TrimSpace(n.XML), strings.TrimSpace(expected.XML)
 			if diff := cmp.Diff(expected, n); diff != "" {
 				t.Error(diff)
 			}
