@@ -24,7 +24,8 @@ const (
 )
 
 const (
-	// closeTimeout bounds the close of a connection, if its stream can be cut: the daemon may not accept what announces it.
+	// closeTimeout bounds the close of a connection, if its stream can be cut: the daemon may not accept what announces
+	// it.
 	closeTimeout = 2 * time.Second
 	// leaveTimeout bounds the wait for all connections: for cut streams to be noticed, or for a daemon that is slow.
 	leaveTimeout = 15 * time.Second

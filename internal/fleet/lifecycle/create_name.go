@@ -71,7 +71,8 @@ func nameTaken(other *inventory.VM) error {
 	}
 }
 
-// checkRename returns an error if the VM is to get the name of another one. libvirt knows only the names on its own host.
+// checkRename returns an error if the VM is to get the name of another one. libvirt knows only the names on its own
+// host.
 func (u *update) checkRename(ctx context.Context) error {
 	if u.want.Spec.Name == "" || u.want.Spec.Name == u.vm.Name {
 		return nil

@@ -96,13 +96,8 @@ func (u *update) changeVM(ctx context.Context) error {
 
 	u.keepVolumes()
 
-	if u.powerAction() == status.Start {
-		why, err := u.manager.records.EvictedNow(ctx, u.vm)
-		if err != nil {
-			return err
-		}
-
-		u.evicted = why != ""
+	if err := u.readEviction(ctx); err != nil {
+		return err
 	}
 
 	if !u.want.Transient {
@@ -230,6 +225,18 @@ func (u *update) checkSources() error {
 	detail, remedy := drifts[0].Explain(u.vm.Name)
 
 	return &inventory.Error{VM: u.vm.Name, Host: u.vm.Host, Kind: inventory.ErrBusy, Detail: detail, Remedy: remedy}
+}
+
+// readEviction finds out whether a VM that is to be started was turned off by a drain.
+func (u *update) readEviction(ctx context.Context) error {
+	if u.powerAction() != status.Start {
+		return nil
+	}
+
+	why, err := u.manager.records.EvictedNow(ctx, u.vm)
+	u.evicted = why != ""
+
+	return err
 }
 
 // checkRestart finds out which changes require a restart. It returns an error if the update policy doesn't allow the

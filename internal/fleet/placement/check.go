@@ -136,6 +136,28 @@ func (p *Planner) CheckPin(d Desired) *inventory.Problem {
 	}
 }
 
+// checkRename returns what prevents or may prevent the VM from getting another name, and whether the name is taken.
+func (p *Planner) checkRename(
+	ctx context.Context, vm *inventory.VM, d Desired,
+) (problems []inventory.Problem, taken bool, err error) {
+	if d.Spec.Name == vm.Name {
+		return nil, false, nil
+	}
+
+	other, err := p.hosts.FindByName(ctx, d.Spec.Name)
+
+	switch {
+	case err == nil && other.UUID != vm.UUID:
+		return []inventory.Problem{NameTaken(other)}, true, nil
+	case errors.Is(err, inventory.ErrAmbiguous), errors.Is(err, inventory.ErrTwoCopies): // several VMs, or one twice
+		return []inventory.Problem{{Attribute: "name", Summary: "Name already taken", Detail: err.Error()}}, true, nil
+	}
+
+	problems, err = p.unchecked(ctx, d.Spec.Name)
+
+	return problems, false, err
+}
+
 // CheckUpdate returns what would prevent the change from working, as far as this is known without changing anything.
 func (p *Planner) CheckUpdate(
 	ctx context.Context, uuid string, last inventory.LastKnown, d Desired,
@@ -160,21 +182,9 @@ func (p *Planner) CheckUpdate(
 		return nil, err
 	}
 
-	var warnings []inventory.Problem
-
-	if d.Spec.Name != vm.Name {
-		other, err := p.hosts.FindByName(ctx, d.Spec.Name)
-
-		switch {
-		case err == nil && other.UUID != uuid:
-			return []inventory.Problem{NameTaken(other)}, nil
-		case errors.Is(err, inventory.ErrAmbiguous), errors.Is(err, inventory.ErrTwoCopies): // several VMs, or one twice
-			return []inventory.Problem{{Attribute: "name", Summary: "Name already taken", Detail: err.Error()}}, nil
-		}
-
-		if warnings, err = p.unchecked(ctx, d.Spec.Name); err != nil {
-			return nil, err
-		}
+	warnings, taken, err := p.checkRename(ctx, vm, d)
+	if err != nil || taken {
+		return warnings, err
 	}
 
 	refused, err := p.admissionProblems(ctx, vm, d)
