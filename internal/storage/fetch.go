@@ -227,8 +227,23 @@ var client = func() *http.Client {
 	}
 	t = t.Clone()
 	t.DisableCompression, t.DisableKeepAlives = true, true
-	return &http.Client{Transport: t}
+	return &http.Client{Transport: validRedirects{t}}
 }()
+
+// validRedirects refuses a redirect to an invalid URL before http.Client does: that error would quote the URL with its
+// secrets.
+type validRedirects struct{ http.RoundTripper }
+
+func (v validRedirects) RoundTrip(req *http.Request) (*http.Response, error) {
+	resp, err := v.RoundTripper.RoundTrip(req)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := req.URL.Parse(resp.Header.Get("Location")); err != nil {
+		return nil, errors.Join(errors.New("the server redirects to an invalid URL"), resp.Body.Close())
+	}
+	return resp, nil
+}
 
 func get(ctx context.Context, from string) (*http.Response, error) {
 	resp, err := request(ctx, from, nil)
@@ -287,11 +302,8 @@ func request(ctx context.Context, from string, header http.Header) (*http.Respon
 func redactedError(err error) error {
 	if of, ok := errors.AsType[*url.Error](err); ok {
 		of.URL = redacted(of.URL)
-		switch { // The cause quotes the URL or the part of it that is invalid.
-		case of.Op == "parse":
-			of.Err = errors.New("invalid URL")
-		case of.Err != nil && strings.Contains(of.Err.Error(), "Location header"):
-			of.Err = errors.New("the server redirects to an invalid URL")
+		if of.Op == "parse" {
+			of.Err = errors.New("invalid URL") // The cause quotes the URL or the part of it that is invalid.
 		}
 	}
 	return err
