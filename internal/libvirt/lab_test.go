@@ -37,7 +37,7 @@ func guestXML(l *lab.Lab, name, words, devices string) string {
     <type arch='x86_64' machine='q35'>hvm</type>
     <kernel>%s</kernel>
     <initrd>%s</initrd>
-    <cmdline>console=ttyS0 quiet %s</cmdline>
+    <cmdline>console=ttyS0 quiet no_timer_check %s</cmdline>
   </os>
   <features><acpi/></features>
   <devices>

@@ -282,7 +282,7 @@ func TestAccConditions_agentWithoutLease(t *testing.T) {
 	s.is("interfaces/0/info_source", "domain, guest-agent", "interfaces/1/info_source", "guest-agent",
 		"interfaces/1/name", "null", "interfaces/1/interface_name", "dummy0", "interfaces/1/mac", "02:00:00:c0:0d:03",
 		"interfaces/1/ip_address", "10.99.0.7", "interfaces/1/link_up", "null", "interfaces/2", "null")
-	s.condition("StorageLiveMigratable", "Unknown", "NotMigratable", "libvirt", "")
+	s.condition("StorageLiveMigratable", "True", "Migratable", "libvirt", "")
 	// What the host's neighbours would say, not every kernel tells. That is said, and takes nothing else away.
 	_, err := l.TryVirsh(t, "kvm1", "domifaddr", m.name, "--source", "arp")
 	if told := s.at("unavailable/arp"); (told != nil) != (err != nil) {

@@ -48,7 +48,7 @@ func define(t *testing.T, l *lab.Lab, host, label, words string) (id, name strin
   <metadata><virtfleet:vm xmlns:virtfleet="urn:virtfleet:1" version="1"><virtfleet:labels>
     <virtfleet:label key="test" value="%s"/></virtfleet:labels></virtfleet:vm></metadata>
   <os><type arch="x86_64" machine="q35">hvm</type><kernel>%s</kernel><initrd>%s</initrd>
-    <cmdline>console=ttyS0 quiet noagent %s</cmdline></os>
+    <cmdline>console=ttyS0 quiet no_timer_check noagent %s</cmdline></os>
   <features><acpi/></features>
   <perf><event name="cpu_clock" enabled="yes"/><event name="page_faults" enabled="yes"/>
     <event name="context_switches" enabled="yes"/><event name="task_clock" enabled="no"/></perf>
