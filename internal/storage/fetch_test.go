@@ -448,12 +448,13 @@ func tunnel(w http.ResponseWriter, r *http.Request, address string) {
 		return
 	}
 	w.WriteHeader(http.StatusOK)
-	from, _, err := http.NewResponseController(w).Hijack()
+	from, begun, err := http.NewResponseController(w).Hijack()
 	if err != nil {
 		_ = to.Close()
 		return
 	}
-	go func() { _, _ = io.Copy(to, from); _ = to.Close() }()
+	// The server may have read the beginning of what the client sends after the header.
+	go func() { _, _ = io.Copy(to, begun); _ = to.Close() }()
 	_, _ = io.Copy(from, to)
 	_ = from.Close()
 }
