@@ -1,0 +1,92 @@
+package lifecycle
+
+import (
+	"context"
+
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
+)
+
+// definePersistent patches the persistent definition, which libvirt validates before the guest is changed.
+func (u *update) definePersistent(ctx context.Context) error {
+	_, changed, err := u.edit(u.vm.Entry.Parse().Persistent)
+	if err != nil || !changed && u.want.GraphicsPassword == nil {
+		return err
+	}
+
+	// Passwords are read only to be written back: defined again without them, the VM would lose them.
+	current, present, err := u.readComplete(ctx)
+	if err != nil {
+		return err
+	}
+
+	definition, changed, err := u.edit(current)
+	if err != nil || !changed {
+		return err
+	}
+
+	if err := u.markVariables(definition); err != nil {
+		return err
+	}
+
+	xml, err := definition.XML()
+	if err != nil {
+		return &inventory.Error{VM: u.vm.Name, Host: u.vm.Host, Kind: inventory.ErrInvalid, Err: err}
+	}
+
+	u.manager.log.InfoContext(ctx, "changing definition", "name", u.vm.Name, "host", u.vm.Host)
+
+	if _, err := u.vm.On.Conn.RedefineDomain(ctx, xml, present); err != nil {
+		return err
+	}
+
+	u.defined = true
+
+	return u.refresh(ctx)
+}
+
+// edit returns what the configuration makes of a definition, and whether it changes it.
+func (u *update) edit(current *domain.Definition) (edited *domain.Definition, changed bool, err error) {
+	edited = current.Clone() // all readers of the snapshot share the parsed one
+
+	spec := u.want.Spec
+	spec.Name = "" // under another name the definition would be another VM's; see renameVM
+
+	if err := edited.Apply(spec); err != nil {
+		return nil, false, &inventory.Error{VM: u.vm.Name, Host: u.vm.Host, Kind: inventory.ErrInvalid, Err: err}
+	}
+
+	if u.want.GraphicsPassword != nil {
+		edited.SetGraphicsPassword(*u.want.GraphicsPassword)
+	}
+
+	return edited, edited.Canonical() != current.Canonical(), nil
+}
+
+// readComplete reads the VM's definition with its secrets.
+func (u *update) readComplete(ctx context.Context) (definition *domain.Definition, xml string, err error) {
+	if xml, err = u.vm.On.Conn.CompleteXML(ctx, u.vm.UUID); err != nil {
+		return nil, "", err
+	}
+
+	definition, err = domain.Parse(xml)
+
+	return definition, xml, err
+}
+
+// markVariables records in the definition that the firmware variables were written by another firmware.
+func (u *update) markVariables(definition *domain.Definition) error {
+	if !u.vm.Firmware().RequiresNVRAMReset(u.want.Spec.Firmware) {
+		return nil
+	}
+
+	metadata := definition.Metadata()
+	// If the running firmware used the variables until now, they may fit again.
+	metadata.FreshNVRAM = u.vm.LiveSpec == nil || u.vm.LiveSpec.Firmware.RequiresNVRAMReset(u.want.Spec.Firmware)
+
+	if err := definition.SetMetadata(metadata); err != nil {
+		return &inventory.Error{VM: u.vm.Name, Host: u.vm.Host, Kind: inventory.ErrUnsupported, Err: err}
+	}
+
+	return nil
+}
