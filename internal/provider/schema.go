@@ -65,7 +65,7 @@ func (p *Provider) Schema(_ context.Context, _ provider.SchemaRequest, resp *pro
 					evacuation.LiveMigrate + "` and `" + evacuation.LiveMigrateIfPossible + "` move a VM while it runs; set here, " +
 					"both block the drain if the VM can't migrate live. `" + evacuation.None + "` shuts the VM down. `" +
 					evacuation.External + "` marks it, and the drain waits until another tool has moved it. " +
-					"[Draining a host](guides/draining-a-host.md) has the rules of strategies that VMs and policies set. Default: `" +
+					"[Eviction strategies](guides/eviction-strategies.md) has the rules. Default: `" +
 					evacuation.LiveMigrateIfPossible + "`.",
 				Validators: []validator.String{stringvalidator.OneOf(evacuation.Strategies...)},
 			},

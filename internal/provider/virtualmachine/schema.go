@@ -164,7 +164,7 @@ var policyAttributes = attributes{
 	onDestroyName: onDestroyAttribute(),
 	"eviction_strategy": schema.StringAttribute{
 		MarkdownDescription: "What happens to the VM when its host is drained: " + value.OneOf(evacuation.Strategies) +
-			". **`None` shuts it down.** See [Draining a host](../guides/draining-a-host.md#choose-what-happens-to-a-vm). " +
+			". **`None` shuts it down.** See [Eviction strategies](../guides/eviction-strategies.md). " +
 			"Default: that of the `virtfleet_eviction_policy` that applies, then `default_eviction_strategy`.",
 		Optional:   true,
 		Validators: []validator.String{stringvalidator.OneOf(evacuation.Strategies...)},
