@@ -123,6 +123,9 @@ type off struct {
 	files []string
 }
 
+// theImage stands for the image that the lab serves.
+const theImage = "<image>"
+
 var definedOff = map[string]off{
 	"ceph":                     {set: `ceph_key = "c2VjcmV0"`},
 	"network-disks":            {set: "chap_password = \"correct horse\"\n  web_password = \"battery staple\""},
@@ -130,6 +133,13 @@ var definedOff = map[string]off{
 	"devices/host-device":      {},
 	"devices/memory-and-vsock": {},
 	"devices/shared-directory": {},
+	// Hyper-V's features, of which the example turns one off, need KVM.
+	"devices/windows": {
+		lab:   "resource \"virtfleet_virtual_machine\" \"windows\" {\n  type = \"qemu\"\n" +
+			"  platform = { clock = { offset = \"utc\" } }\n}\n",
+		files: []string{"/srv/iso/windows-11.iso"},
+	},
+	"ignition": {set: "image = " + theImage + "\n  ssh_public_key = \"ssh-ed25519 AAAA\"\n  password_hash = \"$y$j9T$x\""},
 	"resources/virtfleet_virtual_machine": {
 		set:   "password_hash = \"$y$j9T$x\"\n  passphrase = \"correct horse\"",
 		lab:   "resource \"virtfleet_virtual_machine\" \"lab\" {\n  type = \"qemu\"\n  deletion_protection = false\n}\n",
@@ -159,11 +169,9 @@ const referencesTest = "internal/provider/firststeps/references_test.go"
 
 // notApplied are the examples that are validated only, and why.
 var notApplied = map[string]string{
-	"ignition":                "needs an image that runs Ignition; the test of a VM with Ignition has its own",
 	"provider":                "a provider block alone; every other example has one",
 	"tuned-vms":               "needs KVM, NUMA nodes, huge pages, 80 GiB of memory; the tests of each part have it",
 	"devices/fast-interfaces": "needs KVM, a vDPA device and a libvirt with passt, which the lab's hosts lack",
-	"devices/windows":         "its Hyper-V features need KVM; its profile is compared with virt-install's VM",
 	"devices/device-class":    "its VMs are placed where such a card is free, and the lab's hosts have none",
 	"devices/sr-iov":          "its network needs a card with virtual functions, and the lab's hosts have none",
 	"resources/virtfleet_storage_pool": "formats disks that the lab's hosts lack, and needs servers of Ceph and " +
@@ -239,7 +247,8 @@ func (u *user) defines(t *testing.T) {
 	for e, o := range definedOff {
 		module := strings.ReplaceAll(e, "/", "-")
 		names = append(names, u.module(t, filepath.Join("off", module), e, o)...)
-		config += fmt.Sprintf("module %q {\n  source = \"./%[1]s\"\n  %s\n}\n", module, o.set)
+		config += fmt.Sprintf("module %q {\n  source = \"./%[1]s\"\n  %s\n}\n", module,
+			strings.ReplaceAll(o.set, theImage, u.image))
 		for _, h := range u.hosts {
 			for _, file := range o.files {
 				u.lab.Run(t, h.Name, "install", "-D", "/dev/null", file)
