@@ -135,7 +135,7 @@ var definedOff = map[string]off{
 	"devices/shared-directory": {},
 	// Hyper-V's features, of which the example turns one off, need KVM.
 	"devices/windows": {
-		lab:   "resource \"virtfleet_virtual_machine\" \"windows\" {\n  type = \"qemu\"\n" +
+		lab: "resource \"virtfleet_virtual_machine\" \"windows\" {\n  type = \"qemu\"\n" +
 			"  platform = { clock = { offset = \"utc\" } }\n}\n",
 		files: []string{"/srv/iso/windows-11.iso"},
 	},
