@@ -25,7 +25,7 @@ import (
 var ownDiskAttributes = attributes{
 	"pool": schema.StringAttribute{
 		MarkdownDescription: "Storage pool, of type `dir`, `fs` or `netfs`, for a volume that exists with the VM, or that " +
-			"[takes over a disk](../guides/images-and-disks.md#describe-an-existing-disk-in-another-form). **If you remove " +
+			"[takes over a disk](../guides/existing-disks.md#to-pool). **If you remove " +
 			"the disk from `disks`, its data is deleted**, unless `on_destroy` is `keep`.",
 		Optional: true,
 	},
