@@ -13,7 +13,9 @@ import (
 
 // numbers are constants that guides state in words: where each is, what the code says, and what a guide says.
 var numbers = []struct{ file, name, code, guide string }{
+	{"domain/hotplug_ports.go", "usualPorts", `"8"`, "8 free PCI Express ports"},
 	{"domain/migration.go", "MaxMigrations", "5", "shows its last five migrations"},
+	{"domain/new.go", "balloonPeriod", `"10"`, "virtio, statistics every 10 seconds"},
 	{"domain/overhead.go", "overheadQEMU", "30 * overheadMebibyte", "| each VM | 30 MiB, 8 MiB for I/O"},
 	{"domain/overhead.go", "overheadIOThread", "8 * overheadMebibyte", "| each VM | 30 MiB, 8 MiB for I/O"},
 	{"domain/overhead.go", "overheadPages", "512", "1/512 of the guest's memory for page tables"},
@@ -30,11 +32,11 @@ var numbers = []struct{ file, name, code, guide string }{
 	{"fleet/admission/retry.go", "retryAfter", "20 * time.Second", "is tried again after 20 seconds"},
 	{"fleet/admission/retry.go", "retryLimit", "320 * time.Second", "pauses that double up to 320 seconds"},
 	{"fleet/drain/evict.go", "externalPoll", "2 * time.Second", "The drain looks every 2 seconds"},
-	{"fleet/drain/resumable.go", "givenUpMemory", "24 * time.Hour", "For one day, the host keeps a record of what was done"},
+	{"fleet/drain/resumable.go", "givenUpMemory", "24 * time.Hour", "For one day, the host keeps a record"},
 	{"fleet/inventory/follow.go", "followMost", "10 * time.Second", "retries at least every 10 seconds"},
 	{"fleet/inventory/host.go", "viewAge", "time.Minute", "use the same data for up to a minute"},
 	{"fleet/inventory/memory.go", "DefaultMemoryReserve", "512 << 20", "(default 512 MiB, as in OpenStack)"},
-	{"fleet/inventory/stopped.go", "DefaultGracePeriod", "180 * time.Second", "`termination_grace_period` (default `180s`)"},
+	{"fleet/inventory/stopped.go", "DefaultGracePeriod", "180 * time.Second", "(default `180s`)"},
 	{"fleet/lease/lease.go", "renewInterval", "3 * time.Second", "`virtfleet:lock:<uuid>`, renewed every 3 seconds"},
 	{"fleet/lease/lease.go", "Validity", "10 * time.Second", "after about 27 seconds"},
 	{"fleet/lease/lease.go", "unchangedPolls", "12", "after about 27 seconds"},
@@ -69,7 +71,7 @@ var numbers = []struct{ file, name, code, guide string }{
 	{"ops/exporter/info.go", "maxLabels", "32", "`*`: all, up to 32 of each VM"},
 	{"ops/watch/command.go", "defaultInterval", "time.Second", "per `--interval` (default `1s`)"},
 	{"ops/watch/watcher.go", "patience", "10 * time.Second", "is shown after 10 seconds"},
-	{"provider/hostmaintenance/resource.go", "defaultTimeout", "time.Hour", "`virtfleet_host_maintenance`, an hour by default"},
+	{"provider/hostmaintenance/resource.go", "defaultTimeout", "time.Hour", "an hour by default"},
 }
 
 // TestDocumentation_numbersAreThoseOfTheCode: who changes a constant that a guide states is told to change the guide,
