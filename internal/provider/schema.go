@@ -60,13 +60,10 @@ func (p *Provider) Schema(_ context.Context, _ provider.SchemaRequest, resp *pro
 			},
 			"default_eviction_strategy": schema.StringAttribute{
 				Optional: true,
-				MarkdownDescription: "What happens to VMs when their host is drained, if neither the VM nor a " +
-					"`virtfleet_eviction_policy` sets a strategy. One of " + value.OneOf(evacuation.Strategies) + ". `" +
-					evacuation.LiveMigrate + "` and `" + evacuation.LiveMigrateIfPossible + "` move a VM while it runs; set here, " +
-					"both block the drain if the VM can't migrate live. `" + evacuation.None + "` shuts the VM down. `" +
-					evacuation.External + "` marks it, and the drain waits until another tool has moved it. " +
-					"[Eviction strategies](guides/eviction-strategies.md) has the rules. Default: `" +
-					evacuation.LiveMigrateIfPossible + "`.",
+				MarkdownDescription: "What a drain does with VMs for which neither the VM nor a `virtfleet_eviction_policy` " +
+					"sets a strategy. One of " + value.OneOf(evacuation.Strategies) + ". **Set here, `" +
+					evacuation.LiveMigrateIfPossible + "` never shuts a VM down**: a VM that can't migrate live blocks the drain. " +
+					"See [Eviction strategies](guides/eviction-strategies.md). Default: `" + evacuation.LiveMigrateIfPossible + "`.",
 				Validators: []validator.String{stringvalidator.OneOf(evacuation.Strategies...)},
 			},
 			"migration_limits": limitsAttribute(),
@@ -84,13 +81,8 @@ func (p *Provider) Schema(_ context.Context, _ provider.SchemaRequest, resp *pro
 	}
 }
 
-const uriDescription = "Examples: `qemu+ssh://root@host/system`, `qemu:///system`. The driver is `qemu`, or `test`, " +
-	"libvirt's simulation, with `test:///default`. Transports are `ssh` (the provider has its own client and needs no " +
-	"`ssh` program), `unix`, `tls` and `tcp`. Without SSH, the provider can't use `ssh_relay`, can't read QEMU's log, " +
-	"and looks for files only in storage pools. Over SSH, `/session` is the libvirt of the user who logs in; the " +
-	"provider starts it if necessary. `/system` is tried at `/run/libvirt/libvirt-sock`, then at " +
-	"`/run/libvirt/virtqemud-sock`: `?mode=legacy` tries only the first, `?mode=direct` only the second, and " +
-	"`?socket=<path>` only that path."
+const uriDescription = "Examples: `qemu+ssh://root@host/system`, `qemu:///system`. " +
+	"[URIs](guides/hosts.md#uris) lists drivers, transports and parameters."
 
 func hostAttributes() map[string]schema.Attribute {
 	return map[string]schema.Attribute{
@@ -137,11 +129,9 @@ func hostAttributes() map[string]schema.Attribute {
 		"peer_uri": schema.StringAttribute{
 			Optional: true,
 			MarkdownDescription: "libvirt URI at which the other hosts reach this one, for migrations with " +
-				"`peer_to_peer`. `qemu+tls://10.0.0.12/system` requires that libvirt listens with TLS, and " +
-				"certificates from one authority on all hosts. `qemu+ssh://root@10.0.0.12/system` requires that root on " +
-				"each other host has an SSH key that this host accepts, and this host's key in `known_hosts`. `qemu+tcp` " +
-				"isn't encrypted: use it only on a network that only the hosts can reach. The provider itself doesn't use " +
-				"this URI. Default: none, `peer_to_peer` migrations to this host are refused.",
+				"`peer_to_peer`, such as `qemu+tls://10.0.0.12/system`: see [Peer-to-peer " +
+				"migrations](guides/peer-to-peer-migrations.md). The provider itself doesn't use this URI. Default: none, " +
+				"`peer_to_peer` migrations to this host are refused.",
 			Validators: []validator.String{uriValidator{checkPeerURI}},
 		},
 		"devices": devicesAttribute(),

@@ -20,28 +20,24 @@ var policySchema = schema.Schema{
 	Attributes: fleetpolicy.Attributes(map[string]schema.Attribute{
 		"strategy": schema.StringAttribute{
 			MarkdownDescription: "What happens to the VMs. One of " + value.OneOf(evacuation.Strategies) + ". `None`: " +
-				"they are shut down. `LiveMigrate` and `LiveMigrateIfPossible`: they are migrated live; for VMs that " +
-				"can't be, `fallback` decides. These two differ only in what `fallback` is if it isn't set. `External`: they " +
-				"are marked with the condition `EvictionRequested`, and the drain waits until another tool has moved " +
-				"them: see [Eviction by another tool](../guides/external-eviction.md).",
+				"they are shut down. `LiveMigrate` and `LiveMigrateIfPossible`: they are migrated live; the two differ only in " +
+				"the default of `fallback`. `External`: another tool moves them. See [Eviction " +
+				"strategies](../guides/eviction-strategies.md).",
 			Required:   true,
 			Validators: []validator.String{stringvalidator.OneOf(evacuation.Strategies...)},
 		},
 		"fallback": schema.StringAttribute{
 			MarkdownDescription: "What happens to a VM that can't migrate live. One of " + value.OneOf(evacuation.Fallbacks) +
-				". `Block`: it blocks the drain. `ColdMigrate`: it is shut down, moved, and started on another host. " +
-				"`Shutdown`: it is shut down. `Save`: its memory is saved on the host (`virsh managedsave`). If only free memory " +
-				"on other hosts is missing, `fallback` doesn't apply: the VM blocks the drain. Not allowed with the " +
-				"strategies `None` and `External`. Default: `Block` for `LiveMigrate`, `Shutdown` for `LiveMigrateIfPossible`.",
+				": see [The fallback](../guides/eviction-strategies.md#the-fallback). Not allowed with the strategies `None` and " +
+				"`External`. Default: `Block` for `LiveMigrate`, `Shutdown` for `LiveMigrateIfPossible`.",
 			Optional:   true,
 			Validators: []validator.String{stringvalidator.OneOf(evacuation.Fallbacks...)},
 		},
 		"on_cancel": schema.StringAttribute{
-			MarkdownDescription: "What happens to a step in progress when the apply that drains the host is cancelled " +
-				"(Ctrl-C, once), or stops because a planned step is no longer possible. One of " +
-				"" + value.OneOf(evacuation.OnCancels) + ". `abort`: a move is aborted, and the VM continues on the source. " +
-				"`finish`: the step is completed, within the timeouts of the migration, of this policy and of the " +
-				"`virtfleet_host_maintenance`. In both cases, no further step begins. Default: `abort`.",
+			MarkdownDescription: "What happens to a step in progress when the drain is cancelled (Ctrl-C, once), or stops " +
+				"because a planned step is no longer possible. One of " + value.OneOf(evacuation.OnCancels) + ". `abort`: a move " +
+				"is aborted, and the VM continues on the source. `finish`: the step is completed. See [When a drain " +
+				"stops](../guides/when-a-drain-stops.md#ctrl-c). Default: `abort`.",
 			Optional:   true,
 			Validators: []validator.String{stringvalidator.OneOf(evacuation.OnCancels...)},
 		},

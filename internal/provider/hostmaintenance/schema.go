@@ -54,10 +54,8 @@ func (r *Resource) Schema(ctx context.Context, _ resource.SchemaRequest, resp *r
 			},
 			"restore": schema.BoolAttribute{
 				MarkdownDescription: "Whether destroying the resource brings back moved VMs and starts those that were shut " +
-					"down or saved. If you destroy a maintenance whose drain didn't finish, nothing is brought back. A change " +
-					"takes effect with an apply before the destroy. Copied disks come back with their current content, and replace " +
-					"the images that were kept on this host, unless those images were changed or are used. If something can't be " +
-					"restored, the destroy fails; destroy again to restore the rest. Default: `false`.",
+					"down or saved: see [Open the host again](../guides/draining-a-host.md#open-the-host-again). A change takes " +
+					"effect with an apply before the destroy. Default: `false`.",
 				Optional: true,
 			},
 			"reason": schema.StringAttribute{

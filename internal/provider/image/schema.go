@@ -49,7 +49,11 @@ var nameSyntax = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]*$`)
 const imageDescription = "Puts a disk image on hosts. Disks and volumes are created from it. The provider " +
 	"downloads the image once, to a temporary file where Terraform runs, verifies its checksum, and decompresses " +
 	"it (gzip, xz, zstd, bzip2). Then it sends the image to all hosts at the same time; ranges of zeros aren't " +
-	"sent. Each host that has the pool gets a copy: a volume named `<name>-<first 12 digits of its SHA-256>`. If " +
+	"sent. A download whose connection breaks continues where it broke, if the server sends an `ETag` or " +
+	"`Last-Modified`.\n\n" +
+	"Format (qcow2 or raw) and size are read from the image itself. A qcow2 image with a backing file or an external " +
+	"data file is refused, and so is a qcow2 image for a pool of raw volumes, such as `logical` or `rbd`.\n\n" +
+	"Each host that has the pool gets a copy: a volume named `<name>-<first 12 digits of its SHA-256>`. If " +
 	"an upload is interrupted, no disk can use the incomplete copy. If the run was killed or couldn't reach the " +
 	"host, the incomplete copy stays, and the next apply completes it. In `dir`, `fs` and `netfs` pools, it sends " +
 	"only the rest if the user who logs in to the host can read the file and run `sha256sum`. In other pools it sends " +
@@ -83,12 +87,8 @@ func (*imageResource) Schema(ctx context.Context, _ resource.SchemaRequest, resp
 			},
 			"source": schema.SingleNestedAttribute{
 				MarkdownDescription: "Source of the image. The provider reads it again when this attribute changes, when a " +
-					"host lacks its copy, and when the size or time of a `file` has changed. If the file behind " +
-					"`url` changes, the provider notices only when a host needs a new copy, and the apply fails then: use a URL " +
-					"with a version, not with `latest`. Format (qcow2 or raw) and size are read from the image itself. A qcow2 " +
-					"image with a backing file or an external data file is refused, and so is a qcow2 image for a pool of " +
-					"raw volumes, such as `logical` or `rbd`. If a download's connection breaks, it continues where it broke, " +
-					"provided that the server sends an `ETag` or `Last-Modified`.",
+					"host lacks its copy, and when the size or time of a `file` has changed. Use a URL with a version, not with " +
+					"`latest`: if its content changes, the next apply that needs a copy fails.",
 				Required: true,
 				Attributes: map[string]schema.Attribute{
 					"url": schema.StringAttribute{
