@@ -30,13 +30,13 @@ func (*poolResource) Schema(_ context.Context, _ resource.SchemaRequest, resp *r
 			"Attributes that you don't set stay as they are on each host. [Storage pools](../guides/storage-pools.md) says " +
 			"which attributes each type needs.\n\n" +
 			"A change of `target` or `source` stops the pool and starts it again; existing volumes aren't moved. The guide " +
-			"says [what running VMs notice](../guides/storage-pools.md#change-and-remove-a-pool). Destroying the resource keeps " +
-			"the data unless `on_destroy` is `delete`.\n\n" +
+			"says [what running VMs notice](../guides/storage-pools.md#change-and-remove-a-pool). Destroying the resource " +
+			"keeps the data unless `on_destroy` is `delete`.\n\n" +
 			"If a pool isn't active, the next apply starts it. Until then, its `virtfleet_volume` resources stay in the " +
 			"state.\n\n" +
-			"libvirt knows the content of a pool as it last read it. It reads the pool again when the pool is started, when an " +
-			"apply creates or changes the pool or a volume in it, and for `virsh pool-refresh`; a plan doesn't. Until then, a " +
-			"file that was put into its directory by hand is no volume.",
+			"libvirt knows the content of a pool as it last read it. It reads the pool again when the pool is started, when " +
+			"an apply creates or changes the pool or a volume in it, and for `virsh pool-refresh`; a plan doesn't. Until " +
+			"then, a file that was put into its directory by hand is no volume.",
 		Attributes: map[string]schema.Attribute{
 			"id":   value.StableString("Same as `name`."),
 			"name": replacedString("Name of the pool, unique on each host."),
