@@ -21,7 +21,7 @@ var policySchema = schema.Schema{
 		"strategy": schema.StringAttribute{
 			MarkdownDescription: "What happens to the VMs. One of " + value.OneOf(evacuation.Strategies) + ". `None`: " +
 				"they are shut down. `LiveMigrate` and `LiveMigrateIfPossible`: they are migrated live; the two differ only in " +
-				"the default of `fallback`. `External`: another tool moves them. See [Eviction " +
+				"what `fallback` is if you don't set it. `External`: another tool moves them. See [Eviction " +
 				"strategies](../guides/eviction-strategies.md).",
 			Required:   true,
 			Validators: []validator.String{stringvalidator.OneOf(evacuation.Strategies...)},
