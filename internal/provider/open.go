@@ -5,8 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"strings"
 
+	"github.com/hashicorp/terraform-plugin-framework/provider"
 	"github.com/hashicorp/terraform-plugin-go/tfprotov6"
+	"github.com/hashicorp/terraform-plugin-go/tftypes"
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet"
 )
@@ -19,6 +22,9 @@ func Open(ctx context.Context, block []byte, logger *slog.Logger) (*fleet.Fleet,
 	p.logger = logger
 	server := p.Server()
 	config := &tfprotov6.DynamicValue{JSON: block}
+	if err := p.checkShape(ctx, config); err != nil {
+		return nil, err
+	}
 	valid, err := server.ValidateProviderConfig(ctx, &tfprotov6.ValidateProviderConfigRequest{Config: config})
 	if err == nil {
 		err = problems(ctx, valid.Diagnostics, logger)
@@ -34,6 +40,27 @@ func Open(ctx context.Context, block []byte, logger *slog.Logger) (*fleet.Fleet,
 		return nil, errors.Join(err, p.Close())
 	}
 	return p.data().Fleet, nil
+}
+
+// checkShape refuses a block with attributes or types that the schema doesn't have. Terraform refuses them before it asks
+// the provider, so the framework takes one for a bug of Terraform.
+func (p *Provider) checkShape(ctx context.Context, config *tfprotov6.DynamicValue) error {
+	var described provider.SchemaResponse
+	p.Schema(ctx, provider.SchemaRequest{}, &described)
+	_, err := config.Unmarshal(described.Schema.Type().TerraformType(ctx))
+	var at tftypes.AttributePathError
+	if !errors.As(err, &at) {
+		return err
+	}
+	var path []string
+	for _, step := range at.Path.Steps() {
+		path = append(path, fmt.Sprint(step))
+	}
+	// The message about another type may quote the value, which may be a password.
+	if strings.HasPrefix(at.Unwrap().Error(), "unsupported attribute") {
+		return fmt.Errorf("%s: the provider block has no such attribute", strings.Join(path, "."))
+	}
+	return fmt.Errorf("%s: the value has another type than in the provider block", strings.Join(path, "."))
 }
 
 // problems returns the errors among the diagnostics as one error, and logs the rest.

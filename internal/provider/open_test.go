@@ -47,13 +47,14 @@ func TestOpen_refusesWhatTerraformRefuses(t *testing.T) {
 	t.Parallel()
 	for block, want := range map[string]string{
 		`{"hosts": {"a": {"uri": "kvm1"}}}`: "hosts.a.uri is \"kvm1\": it names no driver",
-		`{"host": {}}`:                      "unsupported attribute \"host\"",
-		`{"hosts": {"a": {}}}`:              "uri",
+		`{"host": {}}`:                      "host: the provider block has no such attribute",
+		`{"hosts": {"a": {"uri": "test:///default", "labels": "secret"}}}`: "hosts.a.labels: the value has another type",
+		`{"hosts": {"a": {}}}`: "uri",
 		`{"uri": "test:///default", "hosts": {"a": {"uri": "test:///default"}}}`: "uri",
 		`{"ssh": {"host_key_checking": "never"}}`:                                "host_key_checking",
 	} {
 		f, err := Open(t.Context(), []byte(block), slog.New(slog.DiscardHandler))
-		if err == nil || !strings.Contains(err.Error(), want) {
+		if err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "secret") {
 			t.Errorf("%s: got %v, want %s", block, err, want)
 		}
 		if f != nil {
