@@ -42,8 +42,8 @@ func Open(ctx context.Context, block []byte, logger *slog.Logger) (*fleet.Fleet,
 	return p.data().Fleet, nil
 }
 
-// checkShape refuses a block with attributes or types that the schema doesn't have. Terraform refuses them before it asks
-// the provider, so the framework takes one for a bug of Terraform.
+// checkShape refuses a block with attributes or types that the schema doesn't have. Terraform refuses them before it
+// asks the provider, so the framework takes one for a bug of Terraform.
 func (p *Provider) checkShape(ctx context.Context, config *tfprotov6.DynamicValue) error {
 	var described provider.SchemaResponse
 	p.Schema(ctx, provider.SchemaRequest{}, &described)
