@@ -44,7 +44,7 @@ type Failure struct {
 
 // DestroyAnyway is part of the remedy of errors that refuse a change, because Terraform plans changes before it plans
 // to destroy.
-const DestroyAnyway = "To destroy, use \"terraform destroy -refresh=false\", which plans no changes before."
+const DestroyAnyway = "To destroy, use \"terraform destroy -refresh=false\", which doesn't plan this change first."
 
 // Error returns the diagnostic of a failed operation.
 func (f Failure) Error() diag.Diagnostic {
