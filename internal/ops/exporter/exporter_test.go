@@ -325,7 +325,7 @@ func TestRun_refuses(t *testing.T) {
 		args []string
 		want string
 	}{
-		{[]string{"--config", file}, "unsupported attribute"},
+		{[]string{"--config", file}, "hosts.a.url: the provider block has no such attribute"},
 		{[]string{"--config", file + "x"}, "no such file"},
 		{[]string{"--timeout", "0s"}, "-timeout"},
 		{[]string{"now"}, `unexpected argument "now"`},
