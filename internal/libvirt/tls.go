@@ -86,7 +86,8 @@ func (i *tlsIdentity) dial(ctx context.Context, address string) (net.Conn, error
 		return nil, context.Cause(ctx)
 	}
 	if err != nil || accepted[0] != 1 {
-		return nil, errors.Join(errors.New("the daemon doesn't accept the client's certificate or address"), err, conn.Close())
+		refused := errors.New("the daemon doesn't accept the client's certificate or address")
+		return nil, errors.Join(refused, err, conn.Close())
 	}
 	return conn, nil
 }

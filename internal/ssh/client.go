@@ -164,8 +164,8 @@ func (c *Client) DialSession(ctx context.Context) (net.Conn, error) {
 	})
 }
 
-// answerTimeout bounds the wait for an answer of a host that is connected: a busy host may take long to start a program,
-// and some never do, though their SSH server still answers keepalive requests.
+// answerTimeout bounds the wait for an answer of a host that is connected: a busy host may take long to start a
+// program, and some never do, though their SSH server still answers keepalive requests.
 const answerTimeout = time.Minute
 
 // throughLink makes a request through the connection to the host. It may make the request twice, which must be safe. op
@@ -181,7 +181,9 @@ func throughLink[T any](
 		if err != nil {
 			return none, err
 		}
-		answer, err := askWithin(ctx, c.answerTimeout+work, func(ctx context.Context) (T, error) { return ask(ctx, ch.link) })
+		answer, err := askWithin(ctx, c.answerTimeout+work, func(ctx context.Context) (T, error) {
+			return ask(ctx, ch.link)
+		})
 		switch {
 		case err == nil:
 			return answer, nil

@@ -69,8 +69,8 @@ func (t *target) String() string { return t.user + "@" + t.address() }
 
 func (t *target) address() string { return net.JoinHostPort(t.host, strconv.Itoa(t.port)) }
 
-// isPlainHost and isPlainUser refuse, as ssh does, what a shell or a program could take for something else: names become
-// part of the commands of ssh_config.
+// isPlainHost and isPlainUser refuse, as ssh does, what a shell or a program could take for something else: names
+// become part of the commands of ssh_config.
 func isPlainHost(name string) bool {
 	return !strings.HasPrefix(name, "-") && !strings.ContainsAny(name, "'`\"$\\;&<>|(){}") &&
 		!strings.ContainsFunc(name, func(c rune) bool { return unicode.IsSpace(c) || unicode.IsControl(c) })

@@ -175,7 +175,8 @@ var errNoAnswer = errors.New("the host's shell gave no answer")
 
 // askOfFiles runs a script that says one of the words about each of n files, and returns what it says.
 func (c *Client) askOfFiles(ctx context.Context, line string, n int, words ...string) ([]string, error) {
-	text, err := throughLink(ctx, c, "looking for files", commandLimit, func(ctx context.Context, l *link) ([]byte, error) {
+	const op = "looking for files"
+	text, err := throughLink(ctx, c, op, commandLimit, func(ctx context.Context, l *link) ([]byte, error) {
 		return l.commandOutput(ctx, line, n*2*len(fileUnknown))
 	})
 	if err != nil {
@@ -188,7 +189,7 @@ func (c *Client) askOfFiles(ctx context.Context, line string, n int, words ...st
 		}
 	}
 	if len(said) != n {
-		return nil, &Error{Host: c.cfg.Host, Op: "looking for files", Kind: ErrProgram, Err: errNoAnswer}
+		return nil, &Error{Host: c.cfg.Host, Op: op, Kind: ErrProgram, Err: errNoAnswer}
 	}
 	return said, nil
 }
