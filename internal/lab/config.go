@@ -89,6 +89,8 @@ type Host struct {
 	own bool
 	// fresh says that libvirt and its policy are as the distribution installs them.
 	fresh bool
+	// withoutStreams says that its SSH server forwards no stream to a socket.
+	withoutStreams bool
 	// listens says that its libvirtd is reached over the network too.
 	listens bool
 }

@@ -22,7 +22,15 @@ const (
 // is also in l.Hosts, so that it is in ProviderConfig and found by its name.
 func (l *Lab) StartHost(t testing.TB) *Host {
 	t.Helper()
-	return l.startHost(t, false)
+	return l.startHost(t, func(*Host) {})
+}
+
+// StartHostWithoutStreams is StartHost with an SSH server that forwards no stream to a socket, as hardened ones do:
+// libvirt is reached by a program there, in sessions of which a connection may have ten. Relays of migrations, for
+// which the server listens on a socket, still work.
+func (l *Lab) StartHostWithoutStreams(t testing.TB) *Host {
+	t.Helper()
+	return l.startHost(t, func(h *Host) { h.withoutStreams = true })
 }
 
 // StartFreshHost starts a host of the test's own on which nothing was set up after the installation of libvirt: QEMU
@@ -30,10 +38,10 @@ func (l *Lab) StartHost(t testing.TB) *Host {
 // there is no storage pool.
 func (l *Lab) StartFreshHost(t testing.TB) *Host {
 	t.Helper()
-	return l.startHost(t, true)
+	return l.startHost(t, func(h *Host) { h.fresh, h.Unprivileged = true, true })
 }
 
-func (l *Lab) startHost(t testing.TB, fresh bool) *Host {
+func (l *Lab) startHost(t testing.TB, prepare func(*Host)) *Host {
 	t.Helper()
 	ctx, cancel := stepContext(t)
 	defer cancel()
@@ -41,7 +49,7 @@ func (l *Lab) startHost(t testing.TB, fresh bool) *Host {
 	if err != nil {
 		t.Fatal(err)
 	}
-	h.fresh, h.Unprivileged = fresh, fresh
+	prepare(h)
 	cleanup(t, "removing host "+h.Name, func(ctx context.Context) error { return l.removeHost(ctx, h) })
 	l.Hosts = append(l.Hosts, h)
 	keys, err := h.createKeys(ctx)

@@ -12,6 +12,7 @@ import (
 // hostKeyTypes are the host keys of a host. Two, because clients have to cope with knowing only one of them.
 var hostKeyTypes = []string{"ed25519", "ecdsa"}
 
+// sshdConfig leaves the limits as the distribution has them: MaxStartups 10:30:100, MaxSessions 10.
 const sshdConfig = `# The SSH server of a lab host.
 ListenAddress %s
 PidFile /run/sshd.pid
@@ -21,10 +22,11 @@ PasswordAuthentication no
 KbdInteractiveAuthentication no
 UsePAM no
 UseDNS no
-# Tests log in from many processes at once.
-MaxStartups 200
 Subsystem sftp internal-sftp
 `
+
+// withoutStreams is for the hosts of StartHostWithoutStreams.
+const withoutStreams = "AllowStreamLocalForwarding remote\n"
 
 // createKeys makes the user's key and all host keys, and the files by which a client knows the hosts.
 func (l *Lab) createKeys(ctx context.Context) error {
@@ -89,6 +91,9 @@ func (h *Host) prepareSSH(l *Lab) error {
 		fmt.Fprintf(&keys, "HostKey /etc/ssh/ssh_host_%s_key\n", kind)
 	}
 	config := fmt.Sprintf(sshdConfig, h.Address, keys.String())
+	if h.withoutStreams {
+		config += withoutStreams
+	}
 	if err := writeFile(h.machine.path("/etc/ssh/sshd_config"), config, 0o644); err != nil {
 		return err
 	}

@@ -207,24 +207,39 @@ func (c *conn) forgetHandle(uuid string) {
 func (c *conn) countCall(procedure string) { c.host.counter.add(procedure) }
 
 // connect opens a connection. It returns when ctx ends; a connection that libvirt opens later is closed.
-func (h *Host) connect(ctx context.Context) (*conn, error) {
+func (h *Host) connect(ctx context.Context) (*conn, error) { return h.connectTo(ctx, h.target) }
+
+// connectBridged opens a connection over a stream of our own, if there can be one: if only libvirt's client can make
+// the stream or log in, the stream is the client's.
+func (h *Host) connectBridged(ctx context.Context) (*conn, error) {
+	if h.target.bridge != nil {
+		c, err := h.connectTo(ctx, h.target.bridge)
+		if err == nil || ctx.Err() != nil {
+			return c, err
+		}
+		h.log.Debug("libvirt's client has to connect by itself", "host", h.cfg.Name, "error", err.Error())
+	}
+	return h.connect(ctx)
+}
+
+func (h *Host) connectTo(ctx context.Context, t *target) (*conn, error) {
 	if err := startEventLoop(); err != nil {
 		return nil, err
 	}
-	if !h.target.bridged {
-		return h.openWithin(ctx, h.target.uri, nil)
+	if !t.bridged {
+		return h.openWithin(ctx, t.uri, nil)
 	}
 	var c *conn
 	var failure error
-	err := h.atSocket(ctx, func(path string) error {
+	err := h.atSocket(ctx, t.sockets, func(path string) error {
 		for {
-			remote, err := h.cfg.Dial(ctx, path)
+			remote, err := h.dial(ctx, t, path)
 			if err != nil {
 				return err
 			}
 			early := !h.contradicts.Load()
 			var unheard error
-			c, unheard, failure = h.openOver(ctx, remote, early)
+			c, unheard, failure = h.openOver(ctx, t, remote, early)
 			if failure == nil || !early || !h.contradicts.Load() {
 				return unheard
 			}
@@ -236,10 +251,23 @@ func (h *Host) connect(ctx context.Context) (*conn, error) {
 	return c, failure
 }
 
+// dial opens a stream to one of a target's sockets.
+func (h *Host) dial(ctx context.Context, t *target, socket string) (net.Conn, error) {
+	if t.network == "" {
+		return h.cfg.Dial(ctx, socket)
+	}
+	ctx, cancel := context.WithTimeout(ctx, h.cfg.ConnectTimeout)
+	defer cancel()
+	if t.identity != nil {
+		return t.identity.dial(ctx, socket)
+	}
+	return (&net.Dialer{}).DialContext(ctx, t.network, socket)
+}
+
 // openOver opens a connection over a stream, with early answers or without. If it fails, unheard is why the stream
 // ended before data came from the host: on a busy host a program may take long to find that it can't connect, and
 // libvirt only sees that the stream ends.
-func (h *Host) openOver(ctx context.Context, remote net.Conn, early bool) (c *conn, unheard, err error) {
+func (h *Host) openOver(ctx context.Context, t *target, remote net.Conn, early bool) (c *conn, unheard, err error) {
 	bridge, err := newSocketBridge(remote)
 	if err != nil {
 		return nil, nil, err
@@ -247,7 +275,7 @@ func (h *Host) openOver(ctx context.Context, remote net.Conn, early bool) (c *co
 	if early {
 		bridge.answerEarly(func() { h.contradicts.Store(true) })
 	}
-	if c, err = h.openWithin(ctx, h.target.withSocket(bridge.path()), bridge); err != nil {
+	if c, err = h.openWithin(ctx, t.withSocket(bridge.path()), bridge); err != nil {
 		return nil, bridge.endedUnheard(), err
 	}
 	return c, nil, nil
@@ -284,8 +312,14 @@ func (h *Host) openWithin(ctx context.Context, uri string, r *socketBridge) (*co
 }
 
 // reserveConnection opens a connection for one caller, on which beginCall has succeeded. The caller retires it.
-func (h *Host) reserveConnection(ctx context.Context) (*conn, error) {
-	c, err := h.connect(ctx)
+func (h *Host) reserveConnection(ctx context.Context) (*conn, error) { return reserve(h.connect(ctx)) }
+
+// reserveBridged is reserveConnection with a stream of our own, see connectBridged.
+func (h *Host) reserveBridged(ctx context.Context) (*conn, error) {
+	return reserve(h.connectBridged(ctx))
+}
+
+func reserve(c *conn, err error) (*conn, error) {
 	if err != nil {
 		return nil, err
 	}

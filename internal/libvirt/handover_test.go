@@ -9,48 +9,81 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/lab"
 )
 
-// The target's daemon is frozen when it is asked to start a guest whose memory has all come. Later it does so.
-// Libvirt's client would let the guest continue at the source when it loses the target: it would run twice. So the
-// source loses its client first, and its guest stays stopped.
+// The target's daemon is frozen when it is asked to start guests whose memory has all come. Later it does so. Libvirt's
+// client would let the guests continue at the source when it loses the target: they would run twice. So the source
+// loses its client first, and its guests stay stopped. All ways to the daemons on which this can be ensured are tried.
 func TestMigrate_neverRunsTwice(t *testing.T) {
 	t.Parallel()
 	l := lab.Open(t)
-	own := func() side {
-		machine := l.StartHost(t)
-		way := linkTo(machine)
-		return side{open(t, Config{Name: machine.Name, URI: machine.URI(), Dial: way.Dial}), way, machine}
+	machines := [2]*lab.Host{l.StartHost(t), l.StartHost(t)}
+	authority := lab.NewAuthority(t)
+	for _, machine := range machines {
+		l.Listen(t, machine, authority)
 	}
-	a, b := own(), own()
-	name := lab.Name(t)
-	l.RemoveDomain(t, name)
-	uuid, err := a.DefineDomain(t.Context(), fmt.Sprintf(`<domain type="qemu"><name>%s</name><memory unit="MiB">32</memory>
-		<os><type arch="x86_64">hvm</type></os></domain>`, name))
-	must(t, err)
-	must(t, a.StartDomain(t.Context(), uuid))
+	certificates := authority.Client(t)
+	type guest struct {
+		way, uuid string
+		a, b      side
+		result    <-chan error
+	}
+	var guests []*guest
+	for way, uri := range map[string]func(*lab.Host) string{
+		"ssh":  (*lab.Host).URI,
+		"unix": (*lab.Host).SocketURI,
+		"tcp":  func(h *lab.Host) string { return "qemu+tcp://" + h.Address + "/system" },
+		"tls":  func(h *lab.Host) string { return "qemu+tls://" + h.Address + "/system?pkipath=" + certificates },
+	} {
+		var both [2]side
+		for i, machine := range machines {
+			link := linkTo(machine)
+			both[i] = side{open(t, Config{Name: machine.Name, URI: uri(machine), Dial: link.Dial}), link, machine}
+		}
+		g := &guest{way: way, a: both[0], b: both[1]}
+		name := lab.Name(t)
+		l.RemoveDomain(t, name)
+		var err error
+		// Much memory takes time even where there is nothing in it: none arrives before the target is frozen.
+		g.uuid, err = g.a.DefineDomain(t.Context(), fmt.Sprintf(`<domain type="qemu"><name>%s</name>
+			<memory unit="GiB">1</memory><os><type arch="x86_64">hvm</type></os></domain>`, name))
+		must(t, err)
+		must(t, g.a.StartDomain(t.Context(), g.uuid))
+		guests = append(guests, g)
+	}
 
-	result := begin(t.Context(), uuid, a, b, Migration{Bandwidth: slowly})
-	awaitJob(t, a, uuid, "memory to be on its way", copying)
-	must(t, b.machine.FreezeLibvirtd(t.Context()))
-	must(t, a.SetMigrationBandwidth(t.Context(), uuid, 8<<30, false))
-	err = <-result
-	want(t, err, ErrUnreachable)
-	if e, ok := errors.AsType[*Error](err); !ok || e.Host != b.Name() {
-		t.Errorf("it doesn't name the target: %v", err)
+	for _, g := range guests {
+		g.result = begin(t.Context(), g.uuid, g.a, g.b, Migration{Bandwidth: slowly})
 	}
-	stopped := func() {
+	for _, g := range guests {
+		awaitJob(t, g.a, g.uuid, "memory to be on its way", copying)
+	}
+	must(t, machines[1].FreezeLibvirtd(t.Context()))
+	for _, g := range guests {
+		must(t, g.a.SetMigrationBandwidth(t.Context(), g.uuid, 8<<30, false))
+	}
+	stopped := func(g *guest) {
 		t.Helper()
-		if d, err := a.Domain(t.Context(), uuid); err != nil || d.State != Paused || d.Reason != ReasonMigration {
-			t.Errorf("the source has it as %+v, %v", d, err)
+		if d, err := g.a.Domain(t.Context(), g.uuid); err != nil || d.State != Paused || d.Reason != ReasonMigration {
+			t.Errorf("%s: the source has it as %+v, %v", g.way, d, err)
 		}
 	}
-	stopped()
-	must(t, b.machine.ThawLibvirtd(t.Context()))
-	eventually(t, "the target to start the guest", func() bool {
-		d, err := b.Domain(t.Context(), uuid)
-		return err == nil && d.State == Running
-	})
+	for _, g := range guests {
+		err := <-g.result
+		if e, ok := errors.AsType[*Error](err); !ok || e.Host != g.b.Name() || !errors.Is(err, ErrUnreachable) {
+			t.Errorf("%s: it isn't the target that can't be reached: %v", g.way, err)
+		}
+		stopped(g)
+	}
+	must(t, machines[1].ThawLibvirtd(t.Context()))
+	for _, g := range guests {
+		eventually(t, "the target to start the guest: "+g.way, func() bool {
+			d, err := g.b.Domain(t.Context(), g.uuid)
+			return err == nil && d.State == Running
+		})
+	}
 	<-time.After(settled)
-	stopped()
+	for _, g := range guests {
+		stopped(g)
+	}
 }
 
 // settled is longer than a daemon takes to notice that a client has left.

@@ -150,14 +150,13 @@ func (h *Host) Close() error {
 func (h *Host) onClose(f func()) (stop func() bool) { return context.AfterFunc(h.ctx, f) }
 
 // atSocket calls connect with the possible paths of the daemon's socket, one after the other, until a call succeeds.
-func (h *Host) atSocket(ctx context.Context, connect func(path string) error) error {
+func (h *Host) atSocket(ctx context.Context, paths []string, connect func(path string) error) error {
 	h.socketMu.Lock()
 	known := h.socket
 	h.socketMu.Unlock()
 	var failures []error
 	// The path where the daemon was found last comes first. By now another daemon may listen at another path: an upgrade
 	// of the host replaces libvirtd by virtqemud.
-	paths := h.target.sockets
 	if known != "" {
 		others := slices.DeleteFunc(slices.Clone(paths), func(path string) bool { return path == known })
 		paths = append([]string{known}, others...)

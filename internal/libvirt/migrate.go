@@ -225,8 +225,8 @@ func (x *migrationCall) ordered() bool { return !x.peers && x.from.bridge != nil
 func (x *migrationCall) connectBoth(ctx context.Context, source, target *Host, s callSpec) error {
 	var fromErr, toErr error
 	var both sync.WaitGroup
-	both.Go(func() { x.from, fromErr = source.reserveConnection(ctx) })
-	both.Go(func() { x.to, toErr = target.reserveConnection(ctx) })
+	both.Go(func() { x.from, fromErr = source.reserveBridged(ctx) })
+	both.Go(func() { x.to, toErr = target.reserveBridged(ctx) })
 	both.Wait()
 	if fromErr == nil && toErr == nil {
 		return nil

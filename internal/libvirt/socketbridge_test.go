@@ -232,6 +232,37 @@ func TestTarget_keepsWhatIsLibvirts(t *testing.T) {
 	}
 }
 
+// TestTarget_isBridgedWhereItCanBe: a migration has streams of its own to a daemon that libvirt's client would reach.
+func TestTarget_isBridgedWhereItCanBe(t *testing.T) {
+	t.Parallel()
+	for uri, expected := range map[string]string{
+		"qemu:///system":                                "unix /run/libvirt/libvirt-sock",
+		"qemu+unix:///system?socket=/x":                 "unix /x",
+		"qemu+tcp://kvm1/system":                        "tcp kvm1:16509",
+		"qemu+tcp://[fd00::1]:17/system":                "tcp [fd00::1]:17",
+		"qemu+tls://kvm1/system?name=x;pkipath=/p":      "tcp kvm1:16514 kvm1 /p/clientkey.pem",
+		"qemu://kvm1:18/system?pkipath=/p":              "tcp kvm1:18 kvm1 /p/clientkey.pem",
+		"qemu+tls://kvm1/system?pkipath=/p&no_verify=1": "",
+		"qemu+tls://kvm1/system?tls_priority=NORMAL":    "",
+		"qemu:///session":                               "",
+		"test:///default":                               "",
+		"qemu+ssh://kvm1/system":                        "",
+	} {
+		parsed, err := parseTarget(uri)
+		must(t, err)
+		got := ""
+		if b := parsed.bridge; b != nil {
+			got = b.network + " " + b.sockets[0]
+			if b.identity != nil {
+				got += " " + b.identity.serverName + " " + b.identity.key
+			}
+		}
+		if got != expected {
+			t.Errorf("%s: got %q, want %q", uri, got, expected)
+		}
+	}
+}
+
 func TestConnect_boundsLibvirtsOwnSockets(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "mute")
@@ -273,7 +304,7 @@ func TestDial_findsADaemonThatMoved(t *testing.T) {
 	}})
 	dial := func() {
 		t.Helper()
-		must(t, h.atSocket(t.Context(), func(path string) error {
+		must(t, h.atSocket(t.Context(), h.target.sockets, func(path string) error {
 			_, err := h.cfg.Dial(t.Context(), path)
 			return err
 		}))

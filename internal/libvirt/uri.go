@@ -1,7 +1,9 @@
 package libvirt
 
 import (
+	"cmp"
 	"fmt"
+	"net"
 	"net/url"
 	"path"
 	"slices"
@@ -19,6 +21,13 @@ type target struct {
 	// inProcess says that libvirt's test driver runs within our own process. Its connections don't share what a
 	// configuration file defined, so there is only one connection, which is never given up.
 	inProcess bool
+	// bridge reaches the daemon of a target that isn't bridged over a stream of our own, for calls that require one; nil
+	// if only libvirt's client can make the stream.
+	bridge *target
+	// network is the network of the sockets, for net.Dialer. "" means that Config.Dial opens them.
+	network string
+	// identity is that of a client of a daemon with TLS, otherwise nil.
+	identity *tlsIdentity
 }
 
 // SessionSocket is passed to a DialFunc in place of a path if the daemon is that of the user's session: only the user's
@@ -48,7 +57,9 @@ func parseTarget(uri string) (*target, error) {
 	}
 	driver, transport, _ := strings.Cut(u.Scheme, "+")
 	if !slices.Contains(sshTransports, transport) {
-		return &target{uri: uri, inProcess: driver == "test" && transport == "" && u.Host == ""}, nil
+		return &target{
+			uri: uri, inProcess: driver == "test" && transport == "" && u.Host == "", bridge: bridgeTo(driver, transport, u),
+		}, nil
 	}
 	if u.Host == "" {
 		return nil, fmt.Errorf("%w URI %q: the %s transport needs a host", ErrInvalid, u.Redacted(), transport)
@@ -56,6 +67,11 @@ func parseTarget(uri string) (*target, error) {
 	if u.Path == "" || u.Path == "/" {
 		return nil, fmt.Errorf("%w URI %q: it has no path, such as /system", ErrInvalid, u.Redacted())
 	}
+	return bridgedTarget(driver, u)
+}
+
+// bridgedTarget returns the target of which libvirt's client gets a unix socket of ours.
+func bridgedTarget(driver string, u *url.URL) (*target, error) {
 	t := &target{bridged: true}
 	parameters, values, err := splitQuery(u.RawQuery)
 	if err != nil {
@@ -66,6 +82,42 @@ func parseTarget(uri string) (*target, error) {
 	t.uri = driver + "+unix://" + relayed.EscapedPath() + "?" + relayed.RawQuery
 	t.sockets, err = socketPaths(driver, u, values["socket"], values["mode"])
 	return t, err
+}
+
+// Where libvirt's daemons listen for other computers, if the URI doesn't say it.
+const (
+	tcpPort = "16509"
+	tlsPort = "16514"
+)
+
+// bridgeTo returns the bridged target of a daemon that libvirt's client reaches itself: one on this computer, or over
+// TCP, with TLS or without. It returns nil for others: a session's daemon, which libvirt's client starts if necessary,
+// and TLS that isn't as libvirt has it by default.
+func bridgeTo(driver, transport string, u *url.URL) *target {
+	if driver == "test" || u.Path != "/system" {
+		return nil
+	}
+	t, err := bridgedTarget(driver, u)
+	if err != nil {
+		return nil
+	}
+	address := func(port string) []string { return []string{net.JoinHostPort(u.Hostname(), cmp.Or(u.Port(), port))} }
+	switch {
+	case u.Host == "" && (transport == "" || transport == "unix"):
+		t.network = "unix"
+	case u.Host != "" && transport == "tcp":
+		t.network, t.sockets = "tcp", address(tcpPort)
+	case u.Host != "" && (transport == "" || transport == "tls"):
+		_, values, err := splitQuery(u.RawQuery)
+		if err != nil || values["no_verify"] != "" || values["tls_priority"] != "" {
+			return nil
+		}
+		t.network, t.sockets = "tcp", address(tlsPort)
+		t.identity = newTLSIdentity(u.Hostname(), values["pkipath"])
+	default:
+		return nil
+	}
+	return t
 }
 
 // splitQuery separates the parameters that stay in libvirt's URI from the values of the others. libvirt accepts both

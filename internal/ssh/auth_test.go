@@ -292,6 +292,11 @@ func TestNewClient_refusesWhatCannotWork(t *testing.T) {
 		"not a key":            {Host: "kvm1", PrivateKey: "secret, but not a key"},
 		"unknown checking":     {Host: "kvm1", HostKeyChecking: "maybe"},
 		"not a jump host":      {Host: "kvm1", JumpHosts: []string{"bastion:ssh"}},
+		"a command":            {Host: "kvm1;reboot"},
+		"a substitution":       {Host: "kvm1", User: "`reboot`"},
+		"an option":            {Host: "kvm1", User: "root -oProxyCommand=x"},
+		"a jump host's":        {Host: "kvm1", JumpHosts: []string{"$(reboot)@bastion"}},
+		"a jump host":          {Host: "kvm1", JumpHosts: []string{"bastion|reboot"}},
 		"negative timeout":     {Host: "kvm1", ConnectTimeout: -1},
 		"negative alive count": {Host: "kvm1", KeepaliveCountMax: -1},
 	}

@@ -73,7 +73,7 @@ func TestBounded_endsWithTheSession(t *testing.T) {
 				defer cancel()
 				finished := make(chan error, 1)
 				go func() {
-					_, err := throughLink(ctx, client, "testing", func(l *link) ([]byte, error) {
+					_, err := throughLink(ctx, client, "testing", commandLimit, func(ctx context.Context, l *link) ([]byte, error) {
 						return l.commandOutput(ctx, boundedScript(script, commandLimit, file), 1)
 					})
 					finished <- err

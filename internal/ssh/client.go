@@ -89,6 +89,8 @@ type Client struct {
 	log      *slog.Logger
 	connects atomic.Int64
 
+	answerTimeout time.Duration // See the constant.
+
 	jump    *target // The host, for a jump host's client; nil for a client that resolves it at each connection.
 	via     *Client // The jump host through which this jump host is reached, if any.
 	refused *refusal
@@ -125,6 +127,7 @@ func NewClient(cfg Config) (*Client, error) {
 	}
 	return &Client{
 		cfg: cfg, log: cfg.Logger.With("host", cfg.Host), refused: &refusal{}, adding: make(chan struct{}, 1),
+		answerTimeout: answerTimeout,
 	}, nil
 }
 
@@ -146,7 +149,9 @@ func (c *Client) DialUnix(ctx context.Context, path string) (net.Conn, error) {
 	if err := checkSocketPath(path); err != nil {
 		return nil, err
 	}
-	return throughLink(ctx, c, "opening "+path, func(l *link) (net.Conn, error) { return l.dialUnix(ctx, path) })
+	return throughLink(ctx, c, "opening "+path, 0, func(ctx context.Context, l *link) (net.Conn, error) {
+		return l.dialUnix(ctx, path)
+	})
 }
 
 // DialSession opens a stream to libvirt's session daemon of the user who logs in. A program on the host connects to it:
@@ -154,14 +159,21 @@ func (c *Client) DialUnix(ctx context.Context, path string) (net.Conn, error) {
 //
 // The stream and the errors are those of [Client.DialUnix].
 func (c *Client) DialSession(ctx context.Context) (net.Conn, error) {
-	return throughLink(ctx, c, "opening the user's session", func(l *link) (net.Conn, error) {
+	return throughLink(ctx, c, "opening the user's session", 0, func(ctx context.Context, l *link) (net.Conn, error) {
 		return l.runStream(ctx, l.sessionScript(), "session")
 	})
 }
 
+// answerTimeout bounds the wait for an answer of a host that is connected: a busy host may take long to start a
+// program, and some never do, though their SSH server still answers keepalive requests.
+const answerTimeout = time.Minute
+
 // throughLink makes a request through the connection to the host. It may make the request twice, which must be safe. op
-// names the request in errors.
-func throughLink[T any](ctx context.Context, c *Client, op string, ask func(*link) (T, error)) (T, error) {
+// names the request in errors, and work is how long the host may work on it. The request's context ends when the host
+// should have answered.
+func throughLink[T any](
+	ctx context.Context, c *Client, op string, work time.Duration, ask func(context.Context, *link) (T, error),
+) (T, error) {
 	retried := false
 	for number := 0; ; {
 		var none T
@@ -169,7 +181,9 @@ func throughLink[T any](ctx context.Context, c *Client, op string, ask func(*lin
 		if err != nil {
 			return none, err
 		}
-		answer, err := ask(ch.link)
+		answer, err := askWithin(ctx, c.answerTimeout+work, func(ctx context.Context) (T, error) {
+			return ask(ctx, ch.link)
+		})
 		switch {
 		case err == nil:
 			return answer, nil
@@ -184,6 +198,17 @@ func throughLink[T any](ctx context.Context, c *Client, op string, ask func(*lin
 		}
 		return none, c.explainError(ctx, ch.link.target, op, err)
 	}
+}
+
+// askWithin makes a request that ends in time.
+func askWithin[T any](ctx context.Context, limit time.Duration, ask func(context.Context) (T, error)) (T, error) {
+	ctx, deadline := withDeadline(ctx, limit)
+	defer deadline.stop()
+	answer, err := ask(ctx)
+	if err != nil && errors.Is(context.Cause(ctx), errTimeout) {
+		err = fmt.Errorf("%w after %s", errTimeout, limit)
+	}
+	return answer, err
 }
 
 // maxConnections bounds the connections to one host. Further connections are made if the server runs no more programs

@@ -11,6 +11,8 @@ import (
 	"testing"
 	"time"
 
+	xssh "golang.org/x/crypto/ssh"
+
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/lab/expiry"
 )
 
@@ -95,6 +97,39 @@ func TestDialUnix_givesUpOnAConnectionThatAnswersNothing(t *testing.T) {
 	checkEcho(t, client, socket)
 	if client.Connects() != 2 {
 		t.Errorf("got %d connects, want 2", client.Connects())
+	}
+}
+
+// TestRequests_endWithoutAnAnswer: a host that lets us in and answers keepalive requests may still never open a stream,
+// or never start a program. No caller's context has to end for that to be seen.
+func TestRequests_endWithoutAnAnswer(t *testing.T) {
+	t.Parallel()
+	key := newKey(t, "ed25519")
+	silent := startMethodServer(t, noAuthServer(), func(xssh.NewChannel) bool { return true })
+	hanging := startSSHD(t, key.authorized(), "ForceCommand read x")
+	for name, cfg := range map[string]Config{
+		"no channel is opened": silent.config(t), "no program starts": hanging.config(t, key),
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			client := newClient(t, cfg)
+			client.answerTimeout = 50 * time.Millisecond
+			requests := map[string]func() error{
+				"session": func() error { _, err := client.DialSession(t.Context()); return err },
+			}
+			if name == "no channel is opened" {
+				requests["stream"] = func() error { _, err := client.DialUnix(t.Context(), "/run/any"); return err }
+			}
+			for what, ask := range requests {
+				err := ask()
+				if !errors.Is(err, ErrUnreachable) || !strings.Contains(err.Error(), "no answer in time after 50ms") {
+					t.Errorf("%s: got %v", what, err)
+				}
+			}
+			if client.Connects() != 1 {
+				t.Errorf("got %d connects, want 1", client.Connects())
+			}
+		})
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode"
 )
 
 const (
@@ -68,11 +69,25 @@ func (t *target) String() string { return t.user + "@" + t.address() }
 
 func (t *target) address() string { return net.JoinHostPort(t.host, strconv.Itoa(t.port)) }
 
+// isPlainHost and isPlainUser refuse, as ssh does, what a shell or a program could take for something else: names
+// become part of the commands of ssh_config.
+func isPlainHost(name string) bool {
+	return !strings.HasPrefix(name, "-") && !strings.ContainsAny(name, "'`\"$\\;&<>|(){}") &&
+		!strings.ContainsFunc(name, func(c rune) bool { return unicode.IsSpace(c) || unicode.IsControl(c) })
+}
+
+func isPlainUser(name string) bool {
+	return !strings.HasPrefix(name, "-") && !strings.ContainsAny(name, "'`\";&<>|(){}") &&
+		!strings.Contains(name, " -") && !strings.HasSuffix(name, `\`) && !strings.ContainsFunc(name, unicode.IsControl)
+}
+
 // validate checks what can be checked without reading files or connecting to a host.
 func (c Config) validate() error {
 	switch {
-	case c.Host == "" || strings.HasPrefix(c.Host, "-") || strings.ContainsAny(c.Host, " \t\r\n@/"):
+	case c.Host == "" || strings.ContainsAny(c.Host, " \t\r\n@/") || !isPlainHost(c.Host):
 		return configError("host %q: not a host name or address", c.Host)
+	case !isPlainUser(c.User):
+		return configError("user %q: not the name of a user", c.User)
 	case c.Port < 0 || c.Port > 65535:
 		return configError("port %d: must be between 1 and 65535", c.Port)
 	case c.PrivateKey != "" && c.PrivateKeyFile != "":

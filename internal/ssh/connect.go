@@ -67,7 +67,7 @@ func parseHop(s string) (hop, error) {
 			return hop{}, invalid
 		}
 	}
-	if h.host == "" || strings.HasPrefix(h.host, "-") || strings.ContainsAny(h.host, " \t@/[]") {
+	if h.host == "" || strings.ContainsAny(h.host, " \t@/[]") || !isPlainHost(h.host) || !isPlainUser(h.user) {
 		return hop{}, invalid
 	}
 	return h, nil

@@ -22,7 +22,7 @@ func (c *Client) ReadEnd(ctx context.Context, path string, n int) ([]byte, error
 		return nil, &Error{Host: c.cfg.Host, Op: "reading a file", Kind: ErrConfig, Err: err}
 	}
 	line := boundedScript(`tail -c "$1" -- "$2"`, commandLimit, strconv.Itoa(n), path)
-	text, err := throughLink(ctx, c, "reading "+path, func(l *link) ([]byte, error) {
+	text, err := throughLink(ctx, c, "reading "+path, commandLimit, func(ctx context.Context, l *link) ([]byte, error) {
 		return l.commandOutput(ctx, line, n)
 	})
 	if err != nil {
@@ -140,7 +140,7 @@ func (c *Client) SHA256(ctx context.Context, path string) (string, error) {
 	if err := checkFilePath(path); err != nil {
 		return "", &Error{Host: c.cfg.Host, Op: op, Kind: ErrConfig, Err: err}
 	}
-	text, err := throughLink(ctx, c, op, func(l *link) ([]byte, error) {
+	text, err := throughLink(ctx, c, op, sumLimit, func(ctx context.Context, l *link) ([]byte, error) {
 		return l.commandOutput(ctx, boundedScript(sumScript, sumLimit, path), len(sumMark)+2*sha256.Size+2)
 	})
 	if err != nil {
@@ -175,7 +175,8 @@ var errNoAnswer = errors.New("the host's shell gave no answer")
 
 // askOfFiles runs a script that says one of the words about each of n files, and returns what it says.
 func (c *Client) askOfFiles(ctx context.Context, line string, n int, words ...string) ([]string, error) {
-	text, err := throughLink(ctx, c, "looking for files", func(l *link) ([]byte, error) {
+	const op = "looking for files"
+	text, err := throughLink(ctx, c, op, commandLimit, func(ctx context.Context, l *link) ([]byte, error) {
 		return l.commandOutput(ctx, line, n*2*len(fileUnknown))
 	})
 	if err != nil {
@@ -188,7 +189,7 @@ func (c *Client) askOfFiles(ctx context.Context, line string, n int, words ...st
 		}
 	}
 	if len(said) != n {
-		return nil, &Error{Host: c.cfg.Host, Op: "looking for files", Kind: ErrProgram, Err: errNoAnswer}
+		return nil, &Error{Host: c.cfg.Host, Op: op, Kind: ErrProgram, Err: errNoAnswer}
 	}
 	return said, nil
 }

@@ -24,7 +24,7 @@ func (c *Client) ListenUnix(ctx context.Context, path string) (net.Listener, err
 	if err := c.RemoveUnix(ctx, path); err != nil {
 		return nil, err
 	}
-	return throughLink(ctx, c, "listening on "+path, func(l *link) (net.Listener, error) {
+	return throughLink(ctx, c, "listening on "+path, 0, func(ctx context.Context, l *link) (net.Listener, error) {
 		return l.listenUnix(ctx, path)
 	})
 }
@@ -35,7 +35,7 @@ func (c *Client) RemoveUnix(ctx context.Context, path string) error {
 	if err := checkSocketPath(path); err != nil {
 		return err
 	}
-	_, err := throughLink(ctx, c, "removing "+path, func(l *link) (struct{}, error) {
+	_, err := throughLink(ctx, c, "removing "+path, commandLimit, func(ctx context.Context, l *link) (struct{}, error) {
 		return struct{}{}, l.removeUnix(ctx, path)
 	})
 	return err
@@ -46,7 +46,9 @@ func (c *Client) RemoveUnix(ctx context.Context, path string) error {
 // the answer has come: while the host or this process is suspended, no packet counts as lost. If the host's server
 // forbids such connections, Answers returns true. Errors are those of reaching the host.
 func (c *Client) Answers(ctx context.Context, host string, port int, patience time.Duration) (bool, error) {
-	return throughLink(ctx, c, fmt.Sprintf("asking port %d of %s", port, host), func(l *link) (bool, error) {
+	op := fmt.Sprintf("asking port %d of %s", port, host)
+	// It bounds itself, in a way that a suspended process doesn't mislead.
+	return throughLink(ctx, c, op, time.Hour, func(ctx context.Context, l *link) (bool, error) {
 		asking, giveUp := context.WithCancel(ctx)
 		defer giveUp()
 		l.spawn(func() {

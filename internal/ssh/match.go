@@ -85,7 +85,9 @@ func (r *configReader) execSucceeds(command string) (bool, error) {
 	}
 	so := &target{
 		alias: r.original, host: r.hostName(), port: port, user: r.userName(), home: r.home, localUser: r.localUser,
-		hostKeyAlias: r.options.firstArgument("hostkeyalias"), jump: r.options.firstArgument("proxyjump"),
+		jump: r.options.firstArgument("proxyjump"),
+		// While ssh reads its files, %k is the host's name, elsewhere the name as the user wrote it.
+		hostKeyAlias: firstOf(r.options.firstArgument("hostkeyalias"), r.hostName()),
 	}
 	if command, err = so.expandTokens(command); err != nil {
 		return false, fmt.Errorf("match exec: %w", err)

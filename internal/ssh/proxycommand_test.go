@@ -112,12 +112,14 @@ func TestSSHConfig_agreesWithSSH(t *testing.T) {
 		"files":     "IdentityFile /a\nIdentityFile /b\nIdentityFile /a\nCertificateFile /c\n",
 		"times":     "ConnectTimeout 3\nServerAliveInterval 7\nServerAliveCountMax 9\n",
 		"quotes":    "User \"the admin\"\nPort=77\n",
+		"commands":  "LocalCommand sh -c 'echo it is' \"%h\" # all of it\nRemoteCommand echo it\\'s\nPort 11\n",
 	}
 	keywords := []string{
 		"port", "user", "proxycommand", "proxyjump", "connecttimeout", "serveraliveinterval", "serveralivecountmax",
 		"passwordauthentication", "kbdinteractiveauthentication", "pubkeyauthentication", "preferredauthentications",
 		"identitiesonly", "ciphers", "macs", "kexalgorithms", "hostkeyalgorithms", "pubkeyacceptedalgorithms",
 		"casignaturealgorithms", "hashknownhosts", "identityfile", "certificatefile", "userknownhostsfile", "hostkeyalias",
+		"localcommand", "remotecommand",
 	}
 	for name, text := range configs {
 		t.Run(name, func(t *testing.T) {
@@ -161,6 +163,55 @@ func TestSSHConfig_agreesWithSSH(t *testing.T) {
 			t.Error("a command was run for another host")
 		}
 	})
+}
+
+// TestExpandTokens_agreesWithSSH compares the expanded tokens with those of the ssh program: in a file name, and while
+// the file is being read.
+func TestExpandTokens_agreesWithSSH(t *testing.T) {
+	t.Parallel()
+	program, err := exec.LookPath("ssh")
+	if err != nil {
+		lacks(t, "OpenSSH's client: %v", err)
+	}
+	said := filepath.Join(t.TempDir(), "said")
+	const tokens = "%% %C %L %d %h %i %k %l %n %p %r %u"
+	for name, settings := range map[string]string{
+		"defaults": "", "all set": "HostName %h.Example.net\nPort 77\nUser bob\n", "an alias": "HostKeyAlias rack\n",
+	} {
+		matching := "Match exec \"echo '" + tokens + "' >" + said + "\"\n"
+		file := writeFile(t, settings+matching+" ControlPath \"/run/"+tokens+"\"\n")
+		heard := func() string {
+			t.Helper()
+			text, err := os.ReadFile(said)
+			noError(t, err)
+			noError(t, os.Remove(said))
+			return string(text)
+		}
+		out, err := exec.CommandContext(t.Context(), program, "-G", "-F", file, "kvm1").Output()
+		noError(t, err)
+		match := heard()
+		so, err := Config{ConfigFile: file}.resolve(t.Context(), hop{host: "kvm1"}, false)
+		noError(t, err)
+		if ours := heard(); ours != match {
+			t.Errorf("%s, while reading: got %q, and ssh %q", name, ours, match)
+		}
+		ours, err := so.expandFileName("/run/" + tokens)
+		noError(t, err)
+		if want := "\ncontrolpath " + ours + "\n"; !strings.Contains(string(out), want) {
+			t.Errorf("%s: got %q, and ssh says:\n%s", name, want, out)
+		}
+	}
+}
+
+// TestSSHConfig_readsOnAfterAnApostrophe: a command is for a shell, which older versions of ssh left to judge it.
+func TestSSHConfig_readsOnAfterAnApostrophe(t *testing.T) {
+	t.Parallel()
+	file := writeFile(t, "LocalCommand echo it's me\nPort 77\n")
+	so, err := Config{ConfigFile: file}.resolve(t.Context(), hop{host: "kvm1"}, false)
+	noError(t, err)
+	if so.port != 77 {
+		t.Errorf("got port %d, want 77", so.port)
+	}
 }
 
 // switchValues are what ssh shows of switches.

@@ -43,6 +43,7 @@ type guests struct {
 
 // guestFacts is an agent's last answer.
 type guestFacts struct {
+	host string
 	info *libvirt.GuestInfo
 	// at is when the agent answered, due when it is queried again.
 	at, due time.Time
@@ -62,19 +63,26 @@ func (g *guests) infoOf(uuid string) *libvirt.GuestInfo {
 	return nil
 }
 
-// refreshInfo queries the agents that are due, until ctx ends, and forgets VMs that are gone.
-func (g *guests) refreshInfo(ctx context.Context, all []observe.Sample) {
+// refreshInfo queries the agents that are due, until ctx ends, and forgets VMs that are gone. It keeps what the VMs of
+// silent hosts have reported, and when they are to be queried again: a host may miss a single scrape.
+func (g *guests) refreshInfo(ctx context.Context, all []observe.Sample, silent map[string]bool) {
 	if g.every <= 0 {
 		return
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	due := map[string][]*fleet.VM{}
-	gone := g.known
-	g.known = make(map[string]guestFacts, len(gone))
+	before := g.known
+	g.known = make(map[string]guestFacts, len(before))
+	for uuid, facts := range before {
+		if silent[facts.host] {
+			g.known[uuid] = facts
+		}
+	}
 	for _, m := range all {
-		facts, known := gone[m.VM.UUID]
+		facts, known := before[m.VM.UUID]
 		if known {
+			facts.host = m.VM.Host
 			g.known[m.VM.UUID] = facts
 		}
 		answers := m.VM.AgentConnected && m.VM.State == libvirt.Running && !m.Stats.Busy
@@ -118,11 +126,11 @@ func (g *guests) askAgent(ctx context.Context, vm *fleet.VM) {
 	defer g.mu.Unlock()
 	if err != nil {
 		facts := g.known[vm.UUID]
-		facts.due = now.Add(silence * g.every)
+		facts.host, facts.due = vm.Host, now.Add(silence*g.every)
 		g.known[vm.UUID] = facts
 		return
 	}
-	g.known[vm.UUID] = guestFacts{info: info, at: now, due: now.Add(g.every)}
+	g.known[vm.UUID] = guestFacts{host: vm.Host, info: info, at: now, due: now.Add(g.every)}
 }
 
 // addFilesystems adds the filesystems that a guest reported.

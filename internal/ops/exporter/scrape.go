@@ -107,7 +107,7 @@ func (s *scraper) scrapeHosts(ctx context.Context) *families {
 	for i, m := range machines {
 		homes[i] = m.Home()
 	}
-	s.guests.refreshInfo(s.background, homes) //nolint:contextcheck // It outlives the scrape.
+	s.guests.refreshInfo(s.background, homes, silent) //nolint:contextcheck // It outlives the scrape.
 	jobs := s.readJobs(ctx, machines)
 	f.add(runningMigrations, new(float64(len(jobs))), nil)
 	for i, m := range machines {

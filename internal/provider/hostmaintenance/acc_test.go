@@ -30,7 +30,9 @@ func newPair(t *testing.T) *pair {
 	t.Helper()
 	l := lab.Open(t)
 	name := lab.Name(t)
-	return &pair{l: l, from: l.StartHost(t), to: l.StartHost(t), tf: acctest.NewCLI(t), prefix: "m" + name[len(name)-6:]}
+	// The host that is drained is a hardened one.
+	from, to := l.StartHostWithoutStreams(t), l.StartHost(t)
+	return &pair{l: l, from: from, to: to, tf: acctest.NewCLI(t), prefix: "m" + name[len(name)-6:]}
 }
 
 // block is the provider's.
