@@ -106,8 +106,8 @@ func writtenValue(ctx context.Context, config interface {
 	return data, diags
 }
 
-func (m *model) secret() libvirt.HostSecret {
-	return libvirt.HostSecret{
+func (m *model) secret() libvirt.UserSecret {
+	return libvirt.UserSecret{
 		UUID: m.ID.ValueString(), Usage: m.Usage.ValueString(), UsageID: m.UsageID.ValueString(),
 		Description: m.Description.ValueString(), Private: m.Private.ValueBool(),
 	}
@@ -116,7 +116,7 @@ func (m *model) secret() libvirt.HostSecret {
 // changeTo returns the change that writes the secret with that value, or removes it. Create sets the id of m.
 func (r *secretResource) changeTo(m *model, data []byte) onhosts.Change {
 	usage, usageID := m.Usage.ValueString(), m.UsageID.ValueString()
-	put := onhosts.Each(func(ctx context.Context, h *libvirt.Host) error { return h.PutHostSecret(ctx, m.secret(), data) })
+	put := onhosts.Each(func(ctx context.Context, h *libvirt.Host) error { return h.PutUserSecret(ctx, m.secret(), data) })
 	return onhosts.Change{
 		Data: r.Data, TypeName: TypeName, ImportID: usage + "/" + usageID, Noun: m.noun(), Healthy: onhosts.Present,
 		Put: put,
@@ -125,14 +125,14 @@ func (r *secretResource) changeTo(m *model, data []byte) onhosts.Change {
 			return put
 		},
 		UUID: func(ctx context.Context, h *libvirt.Host) (string, error) {
-			is, err := h.HostSecretByUsage(ctx, usage, usageID)
+			is, err := h.SecretByUsage(ctx, usage, usageID)
 			if err != nil {
 				return "", err
 			}
 			return is.UUID, nil
 		},
 		Remove: onhosts.Each(func(ctx context.Context, h *libvirt.Host) error {
-			return h.RemoveHostSecret(ctx, m.ID.ValueString())
+			return h.RemoveUserSecret(ctx, m.ID.ValueString())
 		}),
 	}
 }
@@ -168,12 +168,12 @@ func (r *secretResource) Read(ctx context.Context, req resource.ReadRequest, res
 		return
 	}
 	hosts, _ := onhosts.Known(r.Data, state.Hosts, state.HostStates)
-	seen, diags := onhosts.Observe(onhosts.Question[libvirt.HostSecret]{
+	seen, diags := onhosts.Observe(onhosts.Question[libvirt.UserSecret]{
 		Data: r.Data, Noun: state.noun(), Hosts: state.Hosts, Last: state.HostStates,
-		Answers: hostset.Ask(ctx, hosts, func(ctx context.Context, h *libvirt.Host) (*libvirt.HostSecret, error) {
-			return h.HostSecret(ctx, state.ID.ValueString())
+		Answers: hostset.Ask(ctx, hosts, func(ctx context.Context, h *libvirt.Host) (*libvirt.UserSecret, error) {
+			return h.UserSecret(ctx, state.ID.ValueString())
 		}),
-		State: func(libvirt.HostSecret) string { return onhosts.Present },
+		State: func(libvirt.UserSecret) string { return onhosts.Present },
 	})
 	resp.Diagnostics.Append(diags...)
 	imported := state.Usage.IsNull()
@@ -184,7 +184,7 @@ func (r *secretResource) Read(ctx context.Context, req resource.ReadRequest, res
 	resp.Diagnostics.Append(resp.State.Set(ctx, &state)...)
 }
 
-func (m *model) setFromHosts(seen onhosts.Observation[libvirt.HostSecret], imported bool) {
+func (m *model) setFromHosts(seen onhosts.Observation[libvirt.UserSecret], imported bool) {
 	m.HostStates = value.NewStringMap(seen.States)
 	for _, a := range seen.Found {
 		is := a.Value
@@ -262,8 +262,8 @@ func (r *secretResource) copiesElsewhere(
 		return nil, nil
 	}
 	others := r.Data.Fleet.Connections().Present().Without(known.Names()...)
-	answers := hostset.Ask(ctx, others, func(ctx context.Context, h *libvirt.Host) (*libvirt.HostSecret, error) {
-		return h.HostSecret(ctx, m.ID.ValueString())
+	answers := hostset.Ask(ctx, others, func(ctx context.Context, h *libvirt.Host) (*libvirt.UserSecret, error) {
+		return h.UserSecret(ctx, m.ID.ValueString())
 	})
 	var names []string
 	for _, a := range hostset.Found(answers) {
@@ -293,8 +293,8 @@ func (r *secretResource) ImportState(
 	id := req.ID
 	if usage, usageID, ok := strings.Cut(req.ID, "/"); ok {
 		answers := hostset.Ask(ctx, r.Data.Fleet.Connections(),
-			func(ctx context.Context, h *libvirt.Host) (*libvirt.HostSecret, error) {
-				return h.HostSecretByUsage(ctx, usage, usageID)
+			func(ctx context.Context, h *libvirt.Host) (*libvirt.UserSecret, error) {
+				return h.SecretByUsage(ctx, usage, usageID)
 			})
 		found, diags := onhosts.Imported(answers, noun, req.ID)
 		resp.Diagnostics.Append(diags...)
