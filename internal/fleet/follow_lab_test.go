@@ -66,7 +66,7 @@ func TestLab_lockFollowsTheVM(t *testing.T) {
 				move.Target = "kvm2"
 
 				var err error
-				if vm, _, err = alice.Migrate(t.Context(), move); err != nil {
+				if vm, _, err = alice.MoveOnce(t.Context(), move); err != nil {
 					t.Fatal(err)
 				}
 			}

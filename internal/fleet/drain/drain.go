@@ -324,7 +324,7 @@ func (d *drainRun) runSteps(ctx context.Context) {
 	// Steps with the strategy External wait for no slot: another tool moves their VMs.
 	for i, s := range steps {
 		if !s.Done() && s.Method == evacuation.MethodExternal {
-			going.Go(func() { d.evict(ctx, i, nil, func() {}) })
+			going.Go(func() { d.runStep(ctx, i, nil, func() {}) })
 		}
 	}
 
@@ -351,7 +351,7 @@ func (d *drainRun) runSteps(ctx context.Context) {
 			continue
 		}
 
-		going.Go(func() { d.evict(ctx, i, slots, leave) })
+		going.Go(func() { d.runStep(ctx, i, slots, leave) })
 	}
 }
 

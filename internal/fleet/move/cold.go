@@ -16,9 +16,9 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 )
 
-// cold moves a stopped VM: it copies the VM's files, defines the VM on the target, and last removes the source's
+// moveCold moves a stopped VM: it copies the VM's files, defines the VM on the target, and last removes the source's
 // definition. Until then the source's definition is the valid one, and everything on the target is unfinished.
-func (m *move) cold(ctx context.Context, inspected migration.VM) error {
+func (m *move) moveCold(ctx context.Context, inspected migration.VM) error {
 	offlineCopy, blockers, err := migration.PlanOfflineCopy(ctx, inspected, m.from.Conn, m.to.Conn, m.effective.Options,
 		m.mover.log)
 	if err != nil {
@@ -45,7 +45,7 @@ func (m *move) cold(ctx context.Context, inspected migration.VM) error {
 		"files", offlineCopy.Paths())
 
 	m.stays = offlineCopy.Kept()
-	err = m.coldSteps(ctx, inspected, offlineCopy)
+	err = m.copyAndHandOver(ctx, inspected, offlineCopy)
 
 	m.state.End, m.state.Completed, m.state.Phase = time.Now(), true, migration.PhaseSucceeded
 	if err != nil {
@@ -57,7 +57,9 @@ func (m *move) cold(ctx context.Context, inspected migration.VM) error {
 	return nil
 }
 
-func (m *move) coldSteps(ctx context.Context, inspected migration.VM, offlineCopy *migration.OfflineCopy) error {
+// copyAndHandOver copies the VM's files and then moves its definition. If either fails, it removes from the target what
+// the move created there.
+func (m *move) copyAndHandOver(ctx context.Context, inspected migration.VM, offlineCopy *migration.OfflineCopy) error {
 	if err := m.clearAutostart(ctx); err != nil {
 		m.state.FailurePlane = migration.PlaneControl
 

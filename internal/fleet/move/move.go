@@ -30,7 +30,7 @@ import (
 func (mv *Mover) Move(
 	ctx context.Context, uuid string, last inventory.LastKnown, target string, o migration.Options,
 ) (*inventory.VM, migration.State, error) {
-	vm, how, err := mv.moveAfter(ctx, uuid, last, Request{Target: target, Options: o, Priority: admission.PriorityUser},
+	vm, how, err := mv.concludeAndMove(ctx, uuid, last, Request{Target: target, Options: o, Priority: admission.PriorityUser},
 		func(ctx context.Context, vm *inventory.VM, last inventory.LastKnown) (*inventory.VM, error) {
 			vm, err := mv.concludeFor(ctx, vm, last, Order{Target: target, Options: o})
 			if err == nil && vm.Host != target {
@@ -61,7 +61,7 @@ func (mv *Mover) MoveForDrain(
 ) (*inventory.VM, SourceFiles, error) {
 	w.unlessPinnedHere = true
 
-	now, m, err := mv.moveAfter(ctx, uuid, last, w, func(ctx context.Context, vm *inventory.VM,
+	now, m, err := mv.concludeAndMove(ctx, uuid, last, w, func(ctx context.Context, vm *inventory.VM,
 		last inventory.LastKnown,
 	) (*inventory.VM, error) {
 		return mv.ConcludeInterrupted(ctx, vm, last, w.Options)
@@ -78,8 +78,8 @@ type SourceFiles struct {
 	Kept   bool
 }
 
-// moveAfter moves the VM. Before that, conclude ends another move of the VM.
-func (mv *Mover) moveAfter(
+// concludeAndMove moves the VM. Before that, conclude ends another move of the VM.
+func (mv *Mover) concludeAndMove(
 	ctx context.Context, uuid string, last inventory.LastKnown, w Request,
 	conclude func(context.Context, *inventory.VM, inventory.LastKnown) (*inventory.VM, error),
 ) (*inventory.VM, *move, error) {
@@ -103,7 +103,7 @@ func (mv *Mover) moveAfter(
 		mover: mv, vm: vm, from: vm.On, to: to, options: w.Options, priority: w.Priority, starts: w.Starts,
 		unlessPinnedHere: w.unlessPinnedHere,
 	}
-	now, err := m.locked(ctx, last)
+	now, err := m.moveInTurn(ctx, last)
 
 	return now, m, err
 }
@@ -135,8 +135,8 @@ type move struct {
 	record domain.Migration
 }
 
-// locked moves the VM when its turn has come, under its lock on both hosts, and returns what Move returns.
-func (m *move) locked(ctx context.Context, last inventory.LastKnown) (*inventory.VM, error) {
+// moveInTurn moves the VM when its turn has come, under its lock on both hosts, and returns what Move returns.
+func (m *move) moveInTurn(ctx context.Context, last inventory.LastKnown) (*inventory.VM, error) {
 	mv, uuid := m.mover, m.vm.UUID
 
 	mv.log.InfoContext(ctx, "migration", "phase", migration.PhasePending, "name", m.vm.Name, "source", m.from.Name,
@@ -186,14 +186,14 @@ func (m *move) locked(ctx context.Context, last inventory.LastKnown) (*inventory
 		}
 	}
 
-	err = m.run(held)
+	err = m.moveUnderLock(held)
 
 	return m.outcome(ctx, held, err)
 }
 
-// run moves the VM under its locks: it checks again what blocks the move, clears the target of what an earlier attempt
+// moveUnderLock moves the VM under its locks: it checks again what blocks the move, clears the target of what an earlier attempt
 // left, reserves room there, and then moves the running VM or the files of a stopped one.
-func (m *move) run(ctx context.Context) error {
+func (m *move) moveUnderLock(ctx context.Context) error {
 	if m.unlessPinnedHere && m.vm.Metadata.Host == m.from.Name {
 		return ErrPinned
 	}
@@ -261,14 +261,14 @@ func (m *move) run(ctx context.Context) error {
 	}
 
 	if !inspected.Live() {
-		return m.cold(ctx, inspected)
+		return m.moveCold(ctx, inspected)
 	}
 
-	return m.live(ctx, inspected)
+	return m.moveLive(ctx, inspected)
 }
 
-// live moves a running VM.
-func (m *move) live(ctx context.Context, inspected migration.VM) error {
+// moveLive moves a running VM.
+func (m *move) moveLive(ctx context.Context, inspected migration.VM) error {
 	bytes := m.to.WithOverhead(inspected.Mobility.Memory, m.vm.Entry)
 
 	_, release, err := m.mover.placement.ReserveArrival(ctx, m.vm, m.to, bytes)

@@ -29,14 +29,14 @@ type Order struct {
 	Priority int
 }
 
-// Migrate moves a VM, as Move does, and returns the VM and the record of the result. An order that was already carried
-// out is not carried out again: Migrate returns its record. If the run of the order was killed, Migrate completes a
+// MoveOnce moves a VM, as Move does, and returns the VM and the record of the result. An order that was already carried
+// out is not carried out again: MoveOnce returns its record. If the run of the order was killed, MoveOnce completes a
 // migration that continues by itself or broke in post-copy, and carries the order out if the VM is still at its source.
-// If another run is moving the VM to a different host, Migrate returns ErrBusy.
+// If another run is moving the VM to a different host, MoveOnce returns ErrBusy.
 //
 // The record that comes with an error is that of a failed migration. It is kept with the VM once something was done,
 // for later readers.
-func (mv *Mover) Migrate(ctx context.Context, order Order) (*inventory.VM, domain.Migration, error) {
+func (mv *Mover) MoveOnce(ctx context.Context, order Order) (*inventory.VM, domain.Migration, error) {
 	began := time.Now()
 
 	vm, err := mv.hosts.FindNow(ctx, order.UUID, order.Last)
@@ -52,7 +52,7 @@ func (mv *Mover) Migrate(ctx context.Context, order Order) (*inventory.VM, domai
 		return vm, *done, nil
 	}
 
-	vm, record, err := mv.carryOut(ctx, order, vm)
+	vm, record, err := mv.moveToTarget(ctx, order, vm)
 	if err != nil && !record.Completed() {
 		record = mv.failedOrder(order, vm, began, err)
 	}
@@ -60,9 +60,9 @@ func (mv *Mover) Migrate(ctx context.Context, order Order) (*inventory.VM, domai
 	return vm, record, err
 }
 
-// carryOut moves the VM to the target, or to the best host. If that host turns out not to fit, carryOut tries the next
-// best.
-func (mv *Mover) carryOut(
+// moveToTarget moves the VM to the order's target, or to the best host. If the VM turns out not to fit on the best host,
+// moveToTarget tries the next best.
+func (mv *Mover) moveToTarget(
 	ctx context.Context, order Order, vm *inventory.VM,
 ) (*inventory.VM, domain.Migration, error) {
 	for tried := map[string]bool{}; ; {
@@ -79,7 +79,7 @@ func (mv *Mover) carryOut(
 			mover: mv, vm: vm, from: vm.On, to: to, options: order.Options, priority: order.Priority, id: order.ID,
 			unlessPinnedElsewhere: true,
 		}
-		now, err := m.locked(ctx, order.Last)
+		now, err := m.moveInTurn(ctx, order.Last)
 
 		switch {
 		case err == nil && m.record.Start.IsZero():
