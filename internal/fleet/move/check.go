@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -12,7 +11,6 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migration"
-	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/placement"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/status"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 )
@@ -218,114 +216,6 @@ func carriedProblems(
 		Detail: fmt.Sprintf("Virtual machine %q is off. These of its files are copied from host %q to host %q, each to the "+
 			"same path, if they exist:\n%s\n%s", vm.Name, vm.Host, to.Name, strings.Join(lines, "\n"), after),
 	}}
-}
-
-// FindBlockers finds everything that blocks the move, including missing room on the target. askQEMU also asks QEMU
-// itself, which taints the VM.
-func (ck *Checks) FindBlockers(
-	ctx context.Context, vm *inventory.VM, to *inventory.Host, o migration.Options, askQEMU bool,
-) (migration.VM, []migration.Blocker, error) {
-	inspected, err := Inspect(ctx, vm)
-	if err != nil {
-		return inspected, nil, err
-	}
-
-	if askQEMU {
-		inspected = inspected.AskQEMU(ctx, vm.On.Conn)
-	}
-
-	blockers, err := ck.CheckTarget(ctx, vm, inspected, to, o)
-
-	return inspected, blockers, err
-}
-
-// CheckTarget is FindBlockers for a VM that was already inspected.
-func (ck *Checks) CheckTarget(
-	ctx context.Context, vm *inventory.VM, inspected migration.VM, to *inventory.Host, o migration.Options,
-) ([]migration.Blocker, error) {
-	a, err := ck.hosts.ReplyOf(ctx, to)
-	inspected = ck.WithTarget(ctx, vm, inspected, to)
-
-	if err == nil {
-		// If the source doesn't have a file either, as far as can be seen over SSH, libvirt sees other directories there.
-		files := inspected.OpenedFiles()
-		here := ck.hosts.FilesOn(ctx, vm.On, files)
-		inspected.TargetFiles = ck.hosts.FilesOn(ctx, to, files)
-		maps.DeleteFunc(inspected.TargetFiles, func(file string, has bool) bool { return !has && !here[file] })
-	}
-
-	blockers, checkErr := migration.CheckHosts(ctx, inspected, vm.On.Conn, to.Conn, o)
-	if checkErr != nil {
-		return nil, checkErr
-	}
-
-	if inspected.Live() {
-		blockers = append(blockers, o.TransportBlockers(vm.On.Config.Tunnel != nil, to.Config.Tunnel != nil)...)
-		blockers = append(blockers, o.PeerBlockers(to.Name, to.Config.PeerURI)...)
-		blockers = append(blockers, postCopyBlocker(ctx, to, o)...)
-	}
-
-	if errors.Is(err, inventory.ErrUnreachable) {
-		return blockers, nil // CheckHosts has reported it.
-	}
-
-	if err != nil {
-		return nil, err
-	}
-
-	mark, err := placement.CordonBlocker(ctx, a)
-	if err != nil {
-		return nil, err
-	}
-
-	if mark != nil {
-		blockers = append([]migration.Blocker{*mark}, blockers...)
-	}
-
-	blockers = append(blockers, ck.ownDiskBlockers(ctx, vm, to)...)
-
-	alone, err := ck.placement.ClaimBlockers(ctx, vm, to)
-	if err != nil {
-		return nil, err
-	}
-
-	blockers = append(blockers, alone...)
-
-	bytes := to.WithOverhead(inspected.Mobility.Memory, vm.Entry)
-	if inspected.Live() {
-		blockers = append(blockers, placement.FailoverBlockers(ctx, to, vm.LiveSpec)...)
-	} else {
-		bytes = 0 // The VM requires it only when it is started.
-
-		blockers = append(blockers, ck.placement.DeviceBlockers(ctx, a, vm)...)
-	}
-
-	crowdable := to.Config.StorageOverprovisioningFactor > 0 || ck.placement.ExpectsFiles(to, vm.Name)
-	if crowdable && len(migration.Blocking(blockers)) == 0 {
-		load := migration.EstimateTransfer(ctx, inspected, vm.On.Conn, to.Conn, o)
-
-		crowded, err := ck.placement.FileBlockers(ctx, to, vm.Name, load)
-		if err != nil {
-			return nil, err
-		}
-
-		blockers = append(blockers, crowded...)
-	}
-
-	return append(blockers, ck.placement.CapacityBlockers(a, vm, bytes)...), nil
-}
-
-// CheckCandidate is CheckTarget for a host that no order names: it must also have the labels that the VM's placement
-// requires, and accept VMs that don't name it.
-func (ck *Checks) CheckCandidate(
-	ctx context.Context, vm *inventory.VM, inspected migration.VM, to *inventory.Host, o migration.Options,
-) ([]migration.Blocker, error) {
-	blockers, err := ck.CheckTarget(ctx, vm, inspected, to, o)
-	if err != nil {
-		return nil, err
-	}
-
-	return slices.Concat(blockers, placement.LabelBlocker(vm, to, status.False), placement.UnscheduledBlocker(to)), nil
 }
 
 // moveProblem returns why a move is impossible.

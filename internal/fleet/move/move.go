@@ -4,7 +4,6 @@ import (
 	"context"
 	"slices"
 	"sync/atomic"
-	"time"
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/admission"
@@ -346,50 +345,5 @@ func (m *move) restoreAutostart(ctx context.Context, on *inventory.Host) {
 
 	if err := on.Conn.SetAutostart(ctx, m.vm.UUID, true); err != nil {
 		m.mover.log.WarnContext(ctx, "autostart not set", "name", m.vm.Name, "host", on.Name, "error", err.Error())
-	}
-}
-
-// clockTimeout bounds the one order to a guest's agent after the guest's arrival.
-const clockTimeout = 5 * time.Second
-
-// clockPoll is the pause between attempts to set the clock of a guest that was saved, whose agent has yet to reconnect
-// to its channel.
-const clockPoll = 250 * time.Millisecond
-
-// SetClockOfSaved is SetClock for a guest that was resumed from its saved memory.
-func (rec *Recovery) SetClockOfSaved(ctx context.Context, vm *inventory.VM) {
-	if spec := vm.PersistentSpec; spec == nil || spec.GuestAgent == nil || !*spec.GuestAgent {
-		return
-	}
-
-	ctx, cancel := context.WithTimeout(ctx, clockTimeout)
-	defer cancel()
-
-	for {
-		err := vm.On.Conn.SetGuestTime(ctx, vm.UUID)
-		if err == nil {
-			return
-		}
-
-		if admission.Pause(ctx, clockPoll) != nil {
-			rec.log.DebugContext(ctx, "guest's clock not set", "name", vm.Name, "host", vm.Host, "error", err.Error())
-
-			return
-		}
-	}
-}
-
-// SetClock sets the guest's clock after the time for which it was paused, if possible. The VM, which runs on that host
-// now, may have been read before it moved.
-func (rec *Recovery) SetClock(ctx context.Context, on *inventory.Host, vm *inventory.VM) {
-	if !vm.AgentConnected {
-		return
-	}
-
-	ctx, cancel := context.WithTimeout(ctx, clockTimeout)
-	defer cancel()
-
-	if err := on.Conn.SetGuestTime(ctx, vm.UUID); err != nil {
-		rec.log.DebugContext(ctx, "guest's clock not set", "name", vm.Name, "host", on.Name, "error", err.Error())
 	}
 }
