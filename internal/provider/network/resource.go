@@ -69,6 +69,13 @@ func problemDiagnostics(spec network.Spec) (diags diag.Diagnostics) {
 	return diags
 }
 
+// validWanted returns what every host is to have, and why that is invalid.
+func (m *model) validWanted(declared []string) (network.Wanted, diag.Diagnostics) {
+	spec, _, diags := m.spec(declared)
+	diags.Append(problemDiagnostics(spec)...)
+	return m.wanted(spec), diags
+}
+
 // noun returns the network's name in errors.
 func noun(name types.String) string { return fmt.Sprintf("network %q", name.ValueString()) }
 
@@ -84,18 +91,17 @@ func (r *networkResource) Create(ctx context.Context, req resource.CreateRequest
 	targets, diags := onhosts.Targets(r.Data, plan.Hosts)
 	resp.Diagnostics.Append(diags...)
 	declared := config.declaredBlocks()
-	spec, _, diags := plan.spec(declared)
+	want, diags := plan.validWanted(declared)
 	resp.Diagnostics.Append(diags...)
-	resp.Diagnostics.Append(problemDiagnostics(spec)...)
 	if resp.Diagnostics.HasError() {
 		return
 	}
 	c := r.removal(plan.Name)
 	c.Healthy = plan.healthyState()
 	c.New = func(uuid string) onhosts.Do {
-		want := plan.wanted(spec)
-		want.UUID = uuid
-		return onhosts.Each(func(ctx context.Context, h *libvirt.Host) error { return updateHost(ctx, h, &plan, want) })
+		created := want
+		created.UUID = uuid
+		return onhosts.Each(func(ctx context.Context, h *libvirt.Host) error { return updateHost(ctx, h, &plan, created) })
 	}
 	states, diags := c.Create(ctx, targets)
 	resp.Diagnostics.Append(diags...)
@@ -138,15 +144,13 @@ func (r *networkResource) Update(ctx context.Context, req resource.UpdateRequest
 	targets, diags := onhosts.Targets(r.Data, plan.Hosts)
 	resp.Diagnostics.Append(diags...)
 	declared := config.declaredBlocks()
-	spec, _, diags := plan.spec(declared)
+	want, diags := plan.validWanted(declared)
 	resp.Diagnostics.Append(diags...)
-	resp.Diagnostics.Append(problemDiagnostics(spec)...)
 	if resp.Diagnostics.HasError() {
 		return
 	}
 	c := r.removal(plan.Name)
 	c.Healthy = plan.healthyState()
-	want := plan.wanted(spec)
 	c.Put = onhosts.Each(func(ctx context.Context, h *libvirt.Host) error { return updateHost(ctx, h, &plan, want) })
 	states, complete, diags := c.Update(ctx, targets, state.HostStates)
 	resp.Diagnostics.Append(diags...)
