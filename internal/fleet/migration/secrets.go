@@ -31,8 +31,8 @@ func (t preflight) checkSecrets(ctx context.Context, f *blockerList) {
 	}
 }
 
-// SecretsToBring returns the UUIDs of the secrets that are brought to the target before a VM moves there: it lacks
-// them, and the source's libvirt reveals their values. A secret that can't be brought is a blocker.
+// SecretsToBring returns the UUIDs of the secrets that are copied to the target before a VM moves there. The target
+// lacks these secrets, and the source's libvirt reveals their values. A secret that can't be copied is a blocker.
 func SecretsToBring(ctx context.Context, facts domain.Mobility, source, target *libvirt.Host) []string {
 	var missing []string
 	for _, disk := range facts.Disks {
@@ -48,7 +48,7 @@ func SecretsToBring(ctx context.Context, facts domain.Mobility, source, target *
 	return missing
 }
 
-// whyNotBrought returns why the source's secret can't be brought to the target; "" if it can.
+// whyNotBrought returns why the source's secret can't be copied to the target, or "" if it can.
 func whyNotBrought(ctx context.Context, source, target *libvirt.Host, uuid string) string {
 	s, err := source.UserSecret(ctx, uuid)
 	switch {

@@ -15,7 +15,8 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 )
 
-// Inspect reads what decides whether and how the VM can move. It lets a stranded guest continue before anything else.
+// Inspect reads what decides whether and how the VM can move. It describes a stranded VM as running: before a stranded
+// VM moves, its guest continues.
 func Inspect(ctx context.Context, vm *inventory.VM) (migration.VM, error) {
 	m, err := migration.Inspect(ctx, vm.On.Conn, vm.UUID)
 	if vm.Stranded {
@@ -27,17 +28,17 @@ func Inspect(ctx context.Context, vm *inventory.VM) (migration.VM, error) {
 	return m, err
 }
 
-// CheckMove returns what would prevent the move to the target that the VM's configuration pins it to, as far as known
-// without touching a host: every blocker with its reason code and remedy. A check without a result beforehand is a
-// warning. A target that is cordoned, or switched off for its maintenance, is a warning too: the same apply may end the
-// maintenance, and Move refuses if it hasn't. planned are the objects that hosts will have before the move.
+// CheckMove returns what would prevent the move to the target that the VM's configuration pins it to: every blocker
+// with its reason code and remedy. It changes nothing on a host. A check that can have no result yet is a warning. So
+// is a target that is cordoned, or switched off for its maintenance: the same apply may end the maintenance, and Move
+// refuses the target if it hasn't. planned are the objects that hosts will have before the move.
 func (ck *Checks) CheckMove(
 	ctx context.Context, order Order, planned status.PlannedObjects,
 ) ([]inventory.Problem, error) {
 	return ck.checkMove(ctx, order, planned, true)
 }
 
-// checkMove is CheckMove for a VM that is pinned to the target, or moves there for another reason.
+// checkMove checks a move to the order's target. pinned says that the VM's configuration pins it to that target.
 func (ck *Checks) checkMove(
 	ctx context.Context, order Order, planned status.PlannedObjects, pinned bool,
 ) ([]inventory.Problem, error) {
@@ -102,7 +103,7 @@ func pinClosed(vm *inventory.VM, to *inventory.Host, b migration.Blocker) invent
 	}
 }
 
-// copyProblemsTo returns the copyProblems of a VM that was not inspected yet.
+// copyProblemsTo inspects the VM, and returns what will be copied.
 func (ck *Checks) copyProblemsTo(
 	ctx context.Context, vm *inventory.VM, target string, o migration.Options,
 ) []inventory.Problem {
@@ -261,7 +262,7 @@ func blockerProblems(vm *inventory.VM, to *inventory.Host, blockers []migration.
 	return problems
 }
 
-// doubtText lists what is unknown beforehand, after a sentence about the move.
+// doubtText lists the checks without a result, as the continuation of a sentence about the move.
 func doubtText(blockers []migration.Blocker) string {
 	if len(blockers) == 0 {
 		return ""

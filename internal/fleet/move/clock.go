@@ -8,14 +8,15 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
 )
 
-// clockTimeout bounds the one order to a guest's agent after the guest's arrival.
+// clockTimeout bounds the request to the guest agent to set the clock.
 const clockTimeout = 5 * time.Second
 
-// clockPoll is the pause between attempts to set the clock of a guest that was saved, whose agent has yet to reconnect
-// to its channel.
+// clockPoll is the pause between attempts to set the clock of a guest that was saved. Its agent first has to connect to
+// its channel again.
 const clockPoll = 250 * time.Millisecond
 
-// SetClockOfSaved is SetClock for a guest that was resumed from its saved memory.
+// SetClockOfSaved sets the clock of a guest that was resumed from its saved memory. It retries until the guest agent is
+// connected again.
 func (rec *Recovery) SetClockOfSaved(ctx context.Context, vm *inventory.VM) {
 	if spec := vm.PersistentSpec; spec == nil || spec.GuestAgent == nil || !*spec.GuestAgent {
 		return

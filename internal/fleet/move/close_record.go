@@ -59,7 +59,7 @@ func (rec *Recovery) CloseRecord(
 			record.Owner, vm.Host)
 	}
 
-	// The VM now consists of the files that were copied to this host, or whether it does is unknown.
+	// The VM uses the files that were copied to this host, or may use them.
 	vm.Metadata.Copies = slices.DeleteFunc(slices.Clone(vm.Metadata.Copies), func(c domain.Copy) bool {
 		return c.FromUUID != vm.HostUUID
 	})

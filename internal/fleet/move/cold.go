@@ -106,8 +106,8 @@ func (m *move) copyAndHandOver(ctx context.Context, inspected migration.VM, offl
 	return nil
 }
 
-// stillOurs checks that no other run took over the VM's lock while this run was asleep. A run that takes it over first
-// completes this run's record.
+// stillOurs checks that no other run took over the VM's lock while this run was suspended. Such a run would have
+// completed this run's record first.
 func (m *move) stillOurs(ctx context.Context) error {
 	d, err := m.from.Conn.Domain(ctx, m.vm.UUID)
 	if err != nil {
@@ -132,8 +132,8 @@ type presence int
 
 const (
 	notThere     presence = iota
-	madeThere             // by this run, and the source still has its own
-	unclearThere          // whether it is valid, as the source may lose its own at any moment
+	madeThere             // this run made it, and the source still has its own
+	unclearThere          // it is unknown which definition is valid: the source may lose its own at any moment
 )
 
 // handOverReserved hands the VM over if the target still has room for it, in addition to all VMs that came while files
@@ -150,8 +150,8 @@ func (m *move) handOverReserved(ctx context.Context, inspected migration.VM) (pr
 
 // handOver defines the VM on the target and removes the source's definition, together with the firmware's variables and
 // the TPM's state there, unless they are the same files on the target. devices are the host devices that the VM has
-// there; nil means the same devices. The end of ctx doesn't abort handOver: a call that a host still carries out later
-// would decide where the VM is.
+// there; nil means the same devices. The end of ctx doesn't abort handOver. Otherwise a host could carry out an
+// abandoned call later, and thereby change which host has the VM.
 func (m *move) handOver(ctx context.Context, devices map[string]domain.Row) (presence, error) {
 	ctx, cancel := lease.CleanupContext(ctx, inventory.FinishTimeout)
 	defer cancel()
@@ -214,7 +214,7 @@ func (m *move) handOver(ctx context.Context, devices map[string]domain.Row) (pre
 		return madeThere, err
 	}
 
-	// Whether the definition was removed decides, not whether the answer arrived.
+	// The answer may be lost. What counts is whether the definition was removed.
 	d, readErr := m.from.Conn.Domain(ctx, m.vm.UUID)
 
 	switch {
@@ -223,7 +223,7 @@ func (m *move) handOver(ctx context.Context, devices map[string]domain.Row) (pre
 	case readErr != nil:
 		return unclearThere, errors.Join(err, readErr)
 	case err == nil && d.Active():
-		// If the VM was started in the last moment, it continues to run without its definition.
+		// If a user started the VM meanwhile, it now runs at the source without its definition.
 		_, err := m.from.Conn.RedefineDomain(ctx, before, before)
 
 		return unclearThere, errors.Join(&inventory.Error{
@@ -236,7 +236,7 @@ func (m *move) handOver(ctx context.Context, devices map[string]domain.Row) (pre
 	}
 }
 
-// Refused says whether libvirt has answered with an error, and won't carry out the call later.
+// Refused says whether libvirt has answered with an error. Then it won't carry out the call later.
 func Refused(err error) bool {
 	return !errors.Is(err, inventory.ErrUnreachable) && !errors.Is(err, context.Canceled) &&
 		!errors.Is(err, context.DeadlineExceeded)
@@ -254,20 +254,21 @@ func (m *move) removeDisks(ctx context.Context, paths []string) {
 	}
 }
 
-// undoCold removes what a failed move made on the target, if it is certain that this run made it and that the source's
-// definition is the valid one. Files that can't be removed now stay noted, and are removed before the next attempt.
+// undoCold removes what a failed move created on the target. It does so only if this run certainly created it, and the
+// source's definition is certainly the valid one. Files that can't be removed now stay recorded, and are removed before
+// the next attempt.
 func (m *move) undoCold(ctx context.Context, offlineCopy *migration.OfflineCopy, there presence) error {
 	if there == unclearThere {
 		return nil
 	}
 
 	if err := m.stillOurs(ctx); err != nil {
-		return nil //nolint:nilerr // The run that has the VM now decides. The move's own error says what happened.
+		return nil //nolint:nilerr // Another run has the VM now, and cleans up. The move's own error says what happened.
 	}
 
 	d, err := m.from.Conn.Domain(ctx, m.vm.UUID)
 	if err != nil {
-		return nil //nolint:nilerr // While the source may have the VM, it is there and nowhere else.
+		return nil //nolint:nilerr // The source may still have the VM, so nothing on the target may be removed.
 	}
 
 	if !d.Active() {

@@ -12,13 +12,13 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/records"
 )
 
-// DiscardCopies removes what unfinished moves left on other hosts: files, and the definition that was made with them.
-// If only is not nil, it considers only that host. It removes the files from the VM's metadata, and returns the VM as
-// it is then. What is on hosts that are not configured stays, and stays noted.
+// DiscardCopies removes what unfinished moves left on other hosts: files, and a definition that uses them. If only is
+// not nil, it considers only that host. It removes the files from the VM's metadata, and returns the VM as it is then.
+// Files on hosts that are not configured stay, and stay recorded.
 func (cl *Cleanup) DiscardCopies(ctx context.Context, vm *inventory.VM, only *inventory.Host) (*inventory.VM, error) {
 	var failures []error
 
-	gone := map[string]bool{vm.HostUUID: true} // On this host the VM consists of them.
+	gone := map[string]bool{vm.HostUUID: true} // On this host, the VM uses the files.
 	stale := slices.Clone(vm.StaleHosts)
 
 	for _, h := range cl.hosts.Configured {
@@ -60,8 +60,8 @@ func (cl *Cleanup) DiscardCopies(ctx context.Context, vm *inventory.VM, only *in
 	return vm, errors.Join(append(failures, err)...)
 }
 
-// discardOn removes what is on one host. If the host has a definition in addition to the files, all had been copied,
-// and whether the VM was started since is unknown: libvirt forgets that when its daemon is restarted.
+// discardOn removes what unfinished moves left on one host. If the host also has a definition, all files had been
+// copied. Then it is unknown whether the VM was started there since: libvirt forgets that when its daemon is restarted.
 func (cl *Cleanup) discardOn(ctx context.Context, vm *inventory.VM, h *inventory.Host, copies []domain.Copy) error {
 	var (
 		making []domain.Copy

@@ -51,7 +51,7 @@ func (ck *Checks) FindBlockers(
 	return inspected, blockers, err
 }
 
-// CheckTarget is FindBlockers for a VM that was already inspected.
+// CheckTarget finds everything that blocks the move of a VM that was already inspected.
 func (ck *Checks) CheckTarget(
 	ctx context.Context, vm *inventory.VM, inspected migration.VM, to *inventory.Host, o migration.Options,
 ) ([]migration.Blocker, error) {
@@ -59,7 +59,8 @@ func (ck *Checks) CheckTarget(
 	inspected = ck.WithTarget(ctx, vm, inspected, to)
 
 	if err == nil {
-		// If the source doesn't have a file either, as far as can be seen over SSH, libvirt sees other directories there.
+		// If the source seems to lack a file too, its libvirt sees other directories than its SSH server. Then the answers
+		// say nothing.
 		files := inspected.OpenedFiles()
 		here := ck.hosts.FilesOn(ctx, vm.On, files)
 		inspected.TargetFiles = ck.hosts.FilesOn(ctx, to, files)
@@ -127,8 +128,8 @@ func (ck *Checks) CheckTarget(
 	return append(blockers, ck.placement.CapacityBlockers(a, vm, bytes)...), nil
 }
 
-// CheckCandidate is CheckTarget for a host that no order names: it must also have the labels that the VM's placement
-// requires, and accept VMs that don't name it.
+// CheckCandidate checks a host that no order names. In addition to what CheckTarget checks, the host must have the
+// labels that the VM's placement requires, and accept VMs that don't name it.
 func (ck *Checks) CheckCandidate(
 	ctx context.Context, vm *inventory.VM, inspected migration.VM, to *inventory.Host, o migration.Options,
 ) ([]migration.Blocker, error) {
@@ -140,8 +141,8 @@ func (ck *Checks) CheckCandidate(
 	return slices.Concat(blockers, placement.LabelBlocker(vm, to, status.False), placement.UnscheduledBlocker(to)), nil
 }
 
-// postCopyBlocker returns what blocks moving a guest to the host with the options, if they ask for post-copy: the
-// target's QEMU refuses it from the beginning.
+// postCopyBlocker returns a blocker if the options allow post-copy and the target's QEMU can't do it. QEMU then refuses
+// the migration when it begins.
 func postCopyBlocker(ctx context.Context, h *inventory.Host, o migration.Options) []migration.Blocker {
 	if !*o.WithDefaults().AllowPostCopy || !h.RefusesPostCopy(ctx) {
 		return nil

@@ -84,7 +84,7 @@ var interfaceAttributes = mergeAttributes(blockLevels["interfaces.*"], attribute
 
 var interfaceType = objectType(interfaceAttributes)
 
-// interfacesToDomain maps declared interfaces. As for disks, the prior state supplies unknown values.
+// interfacesToDomain maps declared interfaces. The prior state supplies unknown values.
 func interfacesToDomain(declared, prior types.Map) map[string]domain.Interface {
 	return devicesToDomain(declared, prior, interfaceToDomain, domain.Interface{User: true}) // It passes all checks.
 }
