@@ -32,6 +32,26 @@ func (m *move) findBlockersUnderLock(ctx context.Context) (migration.VM, []migra
 	return inspected, append(blockers, linked...), err
 }
 
+// verifyUnblocked returns the inspected VM, and an error with everything that blocks the move.
+func (m *move) verifyUnblocked(ctx context.Context) (migration.VM, error) {
+	inspected, blockers, err := m.findBlockersUnderLock(ctx)
+	if err != nil {
+		return inspected, err
+	}
+
+	if m.unlessPinnedElsewhere {
+		blockers = append(blockers, pinBlocker(m.vm, m.to, status.False)...)
+	}
+
+	if blocking := migration.Blocking(blockers); len(blocking) > 0 {
+		return inspected, &inventory.Error{
+			VM: m.vm.Name, Host: m.from.Name, Err: &migration.BlockedError{Blockers: blocking},
+		}
+	}
+
+	return inspected, nil
+}
+
 // FindBlockers finds everything that blocks the move, including missing room on the target. askQEMU also asks QEMU
 // itself, which taints the VM.
 func (ck *Checks) FindBlockers(
@@ -56,26 +76,10 @@ func (ck *Checks) CheckTarget(
 	ctx context.Context, vm *inventory.VM, inspected migration.VM, to *inventory.Host, o migration.Options,
 ) ([]migration.Blocker, error) {
 	a, err := ck.hosts.ReplyOf(ctx, to)
-	inspected = ck.WithTarget(ctx, vm, inspected, to)
 
-	if err == nil {
-		// If the source seems to lack a file too, its libvirt sees other directories than its SSH server. Then the answers
-		// say nothing.
-		files := inspected.OpenedFiles()
-		here := ck.hosts.FilesOn(ctx, vm.On, files)
-		inspected.TargetFiles = ck.hosts.FilesOn(ctx, to, files)
-		maps.DeleteFunc(inspected.TargetFiles, func(file string, has bool) bool { return !has && !here[file] })
-	}
-
-	blockers, checkErr := migration.CheckHosts(ctx, inspected, vm.On.Conn, to.Conn, o)
+	inspected, blockers, checkErr := ck.checkHosts(ctx, vm, inspected, to, o, err == nil)
 	if checkErr != nil {
 		return nil, checkErr
-	}
-
-	if inspected.Live() {
-		blockers = append(blockers, o.TransportBlockers(vm.On.Config.Tunnel != nil, to.Config.Tunnel != nil)...)
-		blockers = append(blockers, o.PeerBlockers(to.Name, to.Config.PeerURI)...)
-		blockers = append(blockers, postCopyBlocker(ctx, to, o)...)
 	}
 
 	if errors.Is(err, inventory.ErrUnreachable) {
@@ -126,6 +130,36 @@ func (ck *Checks) CheckTarget(
 	}
 
 	return append(blockers, ck.placement.CapacityBlockers(a, vm, bytes)...), nil
+}
+
+// checkHosts returns what the two hosts by themselves say about the move, and the VM with what is known about the
+// target. answers says whether the target answered.
+func (ck *Checks) checkHosts(
+	ctx context.Context, vm *inventory.VM, inspected migration.VM, to *inventory.Host, o migration.Options, answers bool,
+) (migration.VM, []migration.Blocker, error) {
+	inspected = ck.WithTarget(ctx, vm, inspected, to)
+
+	if answers {
+		// If the source seems to lack a file too, its libvirt sees other directories than its SSH server. Then the answers
+		// say nothing.
+		files := inspected.OpenedFiles()
+		here := ck.hosts.FilesOn(ctx, vm.On, files)
+		inspected.TargetFiles = ck.hosts.FilesOn(ctx, to, files)
+		maps.DeleteFunc(inspected.TargetFiles, func(file string, has bool) bool { return !has && !here[file] })
+	}
+
+	blockers, err := migration.CheckHosts(ctx, inspected, vm.On.Conn, to.Conn, o)
+	if err != nil {
+		return inspected, nil, err
+	}
+
+	if inspected.Live() {
+		blockers = append(blockers, o.TransportBlockers(vm.On.Config.Tunnel != nil, to.Config.Tunnel != nil)...)
+		blockers = append(blockers, o.PeerBlockers(to.Name, to.Config.PeerURI)...)
+		blockers = append(blockers, postCopyBlocker(ctx, to, o)...)
+	}
+
+	return inspected, blockers, nil
 }
 
 // CheckCandidate checks a host that no order names. In addition to what CheckTarget checks, the host must have the

@@ -10,7 +10,6 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/lease"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migration"
-	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/status"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 )
 
@@ -203,17 +202,8 @@ func (m *move) moveUnderLock(ctx context.Context) error {
 	m.to.ForgetRecord()   // It may be cordoned now.
 	m.from.ForgetRecord() // Its policies may have changed.
 
-	if len(m.vm.Metadata.Copies) > 0 {
-		now, err := m.mover.DiscardCopies(ctx, m.vm, m.to)
-		if err != nil {
-			return err
-		}
-
-		m.vm = now
-	}
-
-	var err error
-	if m.vm, err = m.mover.RemoveLeftVolumes(ctx, m.vm, m.to, false); err != nil {
+	err := m.clearTarget(ctx)
+	if err != nil {
 		return err
 	}
 
@@ -221,17 +211,9 @@ func (m *move) moveUnderLock(ctx context.Context) error {
 		return err
 	}
 
-	inspected, blockers, err := m.findBlockersUnderLock(ctx)
+	inspected, err := m.verifyUnblocked(ctx)
 	if err != nil {
 		return err
-	}
-
-	if m.unlessPinnedElsewhere {
-		blockers = append(blockers, pinBlocker(m.vm, m.to, status.False)...)
-	}
-
-	if blocking := migration.Blocking(blockers); len(blocking) > 0 {
-		return &inventory.Error{VM: m.vm.Name, Host: m.from.Name, Err: &migration.BlockedError{Blockers: blocking}}
 	}
 
 	// A stale definition on the target blocks the new one.
@@ -267,6 +249,23 @@ func (m *move) moveUnderLock(ctx context.Context) error {
 	}
 
 	return m.moveLive(ctx, inspected)
+}
+
+// clearTarget removes from the target what earlier moves of the VM left there.
+func (m *move) clearTarget(ctx context.Context) error {
+	if len(m.vm.Metadata.Copies) > 0 {
+		now, err := m.mover.DiscardCopies(ctx, m.vm, m.to)
+		if err != nil {
+			return err
+		}
+
+		m.vm = now
+	}
+
+	var err error
+	m.vm, err = m.mover.RemoveLeftVolumes(ctx, m.vm, m.to, false)
+
+	return err
 }
 
 // moveLive moves a running VM.
