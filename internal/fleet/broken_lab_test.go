@@ -65,7 +65,7 @@ func (b *torn) move(ctx context.Context) <-chan end {
 	over := make(chan end, 1)
 
 	go func() {
-		vm, record, err := b.f.Migrate(ctx, b.order)
+		vm, record, err := b.f.MoveOnce(ctx, b.order)
 		over <- end{vm, record, err}
 	}()
 
@@ -148,7 +148,7 @@ func (b *torn) resumed() {
 
 	b.order.Options.RecoveryTimeout = new(time.Hour)
 
-	now, record, err := b.f.Migrate(b.t.Context(), b.order)
+	now, record, err := b.f.MoveOnce(b.t.Context(), b.order)
 	if err != nil || now.Host != b.to.Name || !now.Running() || !record.Recovered || record.Failed ||
 		record.Mode != string(migration.PostCopy) || record.Transport != migration.TransportDirect ||
 		len(now.Metadata.Migrations) != 1 || !now.Autostart {
@@ -202,7 +202,7 @@ func TestLab_brokenMigrationIsResumedLater(t *testing.T) {
 	b.order.Options.RecoveryTimeout = new(5 * time.Second)
 	b.order.Options.OnIrrecoverable = migration.IrrecoverableKeep
 
-	_, record, err := b.f.Migrate(t.Context(), b.order)
+	_, record, err := b.f.MoveOnce(t.Context(), b.order)
 	if !errors.Is(err, migration.ErrIrrecoverable) || errors.Is(err, move.ErrDestroyed) || record.Recovered {
 		t.Errorf("while the hosts don't reach each other: %+v, %v", record, err)
 	}

@@ -129,7 +129,7 @@ func TestLab_dirtyRateWhileTheVMIsMoved(t *testing.T) {
 	over := make(chan error, 1)
 	conn := movedMeanwhile{vm.Conn(), func() {
 		go func() {
-			_, _, err := alice.Migrate(t.Context(), order)
+			_, _, err := alice.MoveOnce(t.Context(), order)
 			over <- err
 		}()
 		awaitJob(t, bob, vm.UUID, over)

@@ -25,7 +25,7 @@ func TestLab_lockFollowsTheVM(t *testing.T) {
 		"evicting": func(ctx context.Context, f *Fleet, vm *inventory.VM) error {
 			return f.WithVMLocked(ctx, vm.UUID, lastOf(vm), "evicting", func(ctx context.Context, now *inventory.VM) error {
 				for _, h := range f.Configured {
-					_, err := h.Conn.Secret(ctx, lease.UsagePrefix+vm.UUID)
+					_, err := h.Conn.OwnSecret(ctx, lease.UsagePrefix+vm.UUID)
 					if (err == nil) != (h.Name == now.Host) || now.Host == vm.Host {
 						t.Errorf("it is on %s, and the lock on host %s: %v", now.Host, h.Name, err)
 					}
@@ -66,7 +66,7 @@ func TestLab_lockFollowsTheVM(t *testing.T) {
 				move.Target = "kvm2"
 
 				var err error
-				if vm, _, err = alice.Migrate(t.Context(), move); err != nil {
+				if vm, _, err = alice.MoveOnce(t.Context(), move); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -113,7 +113,7 @@ func TestLab_lockFollowsTheVM(t *testing.T) {
 			}
 
 			for _, h := range []*inventory.Host{from, to} {
-				if _, err := h.Conn.Secret(t.Context(), lease.UsagePrefix+vm.UUID); !inventory.IsNotFound(err) {
+				if _, err := h.Conn.OwnSecret(t.Context(), lease.UsagePrefix+vm.UUID); !inventory.IsNotFound(err) {
 					t.Errorf("host %s: a lock is left: %v", h.Name, err)
 				}
 			}
@@ -148,7 +148,7 @@ func TestLab_lockIsGivenBackLater(t *testing.T) {
 	defer cancel()
 
 	for {
-		if _, err := h.Conn.Secret(ctx, lease.UsagePrefix+"a-test"); inventory.IsNotFound(err) {
+		if _, err := h.Conn.OwnSecret(ctx, lease.UsagePrefix+"a-test"); inventory.IsNotFound(err) {
 			return
 		}
 

@@ -111,7 +111,7 @@ func lockedBy(t *testing.T, h *inventory.Host, uuid string) {
 	defer cancel()
 
 	for {
-		if _, err := h.Conn.Secret(ctx, "virtfleet:lock:"+uuid); err == nil {
+		if _, err := h.Conn.OwnSecret(ctx, "virtfleet:lock:"+uuid); err == nil {
 			return
 		}
 

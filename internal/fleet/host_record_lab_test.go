@@ -103,7 +103,7 @@ func TestLab_cordonHoldsForEveryRun(t *testing.T) {
 		t.Errorf("placed on host %q; want the one that has the most room and takes VMs again", placed.Host)
 	}
 
-	if _, err := alice.Host(own).Conn.Secret(t.Context(), inventory.RecordUsage); !errors.Is(err, inventory.ErrNotFound) {
+	if _, err := alice.Host(own).Conn.OwnSecret(t.Context(), inventory.RecordUsage); !errors.Is(err, inventory.ErrNotFound) {
 		t.Errorf("an empty record is left: %v", err)
 	}
 
@@ -182,8 +182,8 @@ func TestLab_newerRecordIsRefused(t *testing.T) {
 	h := f.Host(own)
 
 	for value, want := range map[string]string{`{"version":99,"cordon":{}}`: "newer version", "{": "can't be read"} {
-		secret := libvirt.Secret{UsageID: inventory.RecordUsage, Value: []byte(value)}
-		if err := h.Conn.DefineSecret(t.Context(), secret); err != nil {
+		secret := libvirt.OwnSecret{UsageID: inventory.RecordUsage, Value: []byte(value)}
+		if err := h.Conn.DefineOwnSecret(t.Context(), secret); err != nil {
 			t.Fatal(err)
 		}
 
@@ -192,7 +192,7 @@ func TestLab_newerRecordIsRefused(t *testing.T) {
 			t.Errorf("%s: %v", value, err)
 		}
 
-		if err := h.Conn.UndefineSecret(t.Context(), secret); err != nil {
+		if err := h.Conn.UndefineOwnSecret(t.Context(), secret); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -224,7 +224,7 @@ func TestLab_lockOfAKilledRunIsTakenOver(t *testing.T) {
 	name := lab.Name(t)
 
 	// What a run leaves that was killed: the secret, which is no longer renewed.
-	err := f.Configured[0].Conn.DefineSecret(t.Context(), libvirt.Secret{
+	err := f.Configured[0].Conn.DefineOwnSecret(t.Context(), libvirt.OwnSecret{
 		UsageType: libvirt.SecretUsageVTPM, UsageID: lease.UsagePrefix + name, Value: []byte(`{"owner":"ghost"}`),
 	})
 	if err != nil {
@@ -241,7 +241,7 @@ func TestLab_lockOfAKilledRunIsTakenOver(t *testing.T) {
 
 	release()
 
-	if _, err := f.Configured[0].Conn.Secret(t.Context(), lease.UsagePrefix+name); !errors.Is(err, inventory.ErrNotFound) {
+	if _, err := f.Configured[0].Conn.OwnSecret(t.Context(), lease.UsagePrefix+name); !errors.Is(err, inventory.ErrNotFound) {
 		t.Errorf("the lock is still there: %v", err)
 	}
 }

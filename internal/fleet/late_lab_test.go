@@ -35,7 +35,7 @@ func TestLab_abortComesTooLate(t *testing.T) {
 
 	go func() {
 		order := move.Order{UUID: vm.UUID, Last: lastOf(vm), ID: "4711", Target: "kvm2", Options: options}
-		now, record, err := f.Migrate(ctx, order)
+		now, record, err := f.MoveOnce(ctx, order)
 		if err != nil || now.Host != "kvm2" || !now.Running() || record.Failed || !record.AbortRequested ||
 			record.AbortStatus != migration.AbortFailed || record.Mode != string(migration.PostCopy) {
 			t.Errorf("%+v, %+v, %v", now, record, err)

@@ -59,7 +59,7 @@ func TestLab_migrationIsCarriedOutOnce(t *testing.T) {
 	vm := unpinned(t, f, l, "")
 	order := move.Order{UUID: vm.UUID, Last: lastOf(vm), ID: "4711", Target: "kvm2"}
 
-	now, first, err := f.Migrate(t.Context(), order)
+	now, first, err := f.MoveOnce(t.Context(), order)
 	if err != nil || now.Host != "kvm2" || first.Phase != migration.PhaseSucceeded || first.Statistics.Total == 0 {
 		t.Fatalf("%+v, %+v, %v", now, first, err)
 	}
@@ -72,7 +72,7 @@ func TestLab_migrationIsCarriedOutOnce(t *testing.T) {
 		t.Fatalf("%+v, %v", back, err)
 	}
 
-	now, again, err := f.Migrate(t.Context(), order)
+	now, again, err := f.MoveOnce(t.Context(), order)
 	if err != nil || now.Host != "kvm1" || again != first {
 		t.Errorf("the second time: on %s, %+v, %v; want it on kvm1, with %+v", now.Host, again, err, first)
 	}
@@ -82,7 +82,7 @@ func TestLab_migrationIsCarriedOutOnce(t *testing.T) {
 		t.Errorf("withdrawn: %+v, %v", withdrawn, err)
 	}
 
-	now, third, err := f.Migrate(t.Context(), order)
+	now, third, err := f.MoveOnce(t.Context(), order)
 	if err != nil || now.Host != "kvm2" || !third.Start.After(first.Start) || len(now.Metadata.Migrations) != 3 {
 		t.Errorf("given again: %+v, %+v, %v", now, third, err)
 	}
@@ -162,7 +162,7 @@ func TestLab_migrationInterruptedIsAdopted(t *testing.T) {
 
 			order := move.Order{UUID: vm.UUID, Last: lastOf(vm), ID: "4711", Target: "kvm2"}
 
-			_, record, err := f.Migrate(ctx, order)
+			_, record, err := f.MoveOnce(ctx, order)
 			if !errors.Is(err, tt.err) || record.Failed != (tt.err != nil) || !record.Completed() {
 				t.Errorf("%+v, %v; want %v", record, err, tt.err)
 			}
@@ -234,7 +234,7 @@ func TestLab_migrationIsWithdrawnWhileItRuns(t *testing.T) {
 	over := make(chan error, 1)
 
 	go func() {
-		_, _, err := alice.Migrate(t.Context(), order)
+		_, _, err := alice.MoveOnce(t.Context(), order)
 		over <- err
 	}()
 	awaitJob(t, bob, vm.UUID, over)
@@ -288,13 +288,13 @@ func TestLab_migrationChoosesItsTarget(t *testing.T) {
 		t.Errorf("%+v, %v", problems, err)
 	}
 
-	_, record, err := small.Migrate(t.Context(), order)
+	_, record, err := small.MoveOnce(t.Context(), order)
 	if !errors.Is(err, ErrBlocked) || !errors.Is(err, placement.ErrNoHost) || !record.Failed ||
 		record.FailurePlane != migration.PlaneControl {
 		t.Errorf("%+v, %v", record, err)
 	}
 
-	now, record, err := f.Migrate(t.Context(), order)
+	now, record, err := f.MoveOnce(t.Context(), order)
 	if err != nil || now.Host != "kvm2" || record.TargetHost != "kvm2" {
 		t.Fatalf("%+v, %v", record, err)
 	}
@@ -316,7 +316,7 @@ func TestLab_migrationChoosesItsTarget(t *testing.T) {
 		t.Errorf("%+v, %v", problems, err)
 	}
 
-	now, record, err = f.Migrate(t.Context(), order)
+	now, record, err = f.MoveOnce(t.Context(), order)
 	if !errors.Is(err, ErrBlocked) || !strings.Contains(err.Error(), migration.HostPinned) || now.Host != "kvm2" ||
 		!record.Failed {
 		t.Errorf("%+v, %v", record, err)
@@ -324,7 +324,7 @@ func TestLab_migrationChoosesItsTarget(t *testing.T) {
 
 	order.Target = "kvm2"
 
-	now, record, err = f.Migrate(t.Context(), order)
+	now, record, err = f.MoveOnce(t.Context(), order)
 	if err != nil || now.Host != "kvm2" || record.Phase != migration.PhaseSucceeded || record.Method != "" {
 		t.Errorf("where it is: %+v, %v", record, err)
 	}

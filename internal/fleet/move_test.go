@@ -318,7 +318,7 @@ func TestLab_secondMoveIsRefused(t *testing.T) {
 	awaitJob(t, alice, vm.UUID, over)
 
 	_, state, moveErr := bob.Move(t.Context(), vm.UUID, lastOf(vm), "kvm3", migration.Options{})
-	_, record, orderErr := bob.Migrate(t.Context(), move.Order{
+	_, record, orderErr := bob.MoveOnce(t.Context(), move.Order{
 		UUID: vm.UUID, Last: lastOf(vm), ID: "4711", Target: "kvm3",
 	})
 

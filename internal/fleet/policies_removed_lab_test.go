@@ -72,7 +72,7 @@ func TestLab_removedPolicyStaysRemoved(t *testing.T) {
 	kept := func(host, id string) int {
 		t.Helper()
 
-		secret, err := all.Host(host).Conn.Secret(t.Context(), inventory.RecordUsage)
+		secret, err := all.Host(host).Conn.OwnSecret(t.Context(), inventory.RecordUsage)
 		if inventory.IsNotFound(err) {
 			return 0
 		}
@@ -157,7 +157,7 @@ func TestLab_removedPolicyStaysRemoved(t *testing.T) {
 	}
 
 	for _, h := range all.Configured {
-		if _, err := h.Conn.Secret(t.Context(), inventory.RecordUsage); !inventory.IsNotFound(err) {
+		if _, err := h.Conn.OwnSecret(t.Context(), inventory.RecordUsage); !inventory.IsNotFound(err) {
 			t.Errorf("a record is left on host %s: %v", h.Name, err)
 		}
 	}

@@ -18,13 +18,13 @@ type Creation struct {
 // UsageID is the usage of the secret, by which "virsh secret-list" shows it.
 func (c Creation) UsageID() string { return "virtfleet:creating:" + c.Kind + ":" + c.Name }
 
-func (c Creation) secret() libvirt.Secret {
-	return libvirt.Secret{UsageID: c.UsageID(), Description: "virtfleet is creating " + c.Kind + " " + c.Name}
+func (c Creation) secret() libvirt.OwnSecret {
+	return libvirt.OwnSecret{UsageID: c.UsageID(), Description: "virtfleet is creating " + c.Kind + " " + c.Name}
 }
 
 // Begun returns what Begin recorded about the object, and "" if there is no record.
 func (c Creation) Begun(ctx context.Context, h *libvirt.Host) (string, error) {
-	s, err := h.Secret(ctx, c.secret().UsageID)
+	s, err := h.OwnSecret(ctx, c.secret().UsageID)
 	switch {
 	case errors.Is(err, libvirt.ErrNotFound), errors.Is(err, libvirt.ErrUnsupported):
 		return "", nil
@@ -40,12 +40,12 @@ func (c Creation) Begun(ctx context.Context, h *libvirt.Host) (string, error) {
 func (c Creation) Begin(ctx context.Context, h *libvirt.Host, object string) error {
 	s := c.secret()
 	s.Value = []byte(object)
-	err := h.DefineSecret(ctx, s)
+	err := h.DefineOwnSecret(ctx, s)
 	switch {
 	case errors.Is(err, libvirt.ErrUnsupported):
 		return nil
 	case errors.Is(err, libvirt.ErrExists):
-		return h.SetSecretValue(ctx, s)
+		return h.SetOwnSecretValue(ctx, s)
 	default:
 		return err
 	}
@@ -53,7 +53,7 @@ func (c Creation) Begin(ctx context.Context, h *libvirt.Host, object string) err
 
 // End removes the record.
 func (c Creation) End(ctx context.Context, h *libvirt.Host) error {
-	err := h.UndefineSecret(ctx, c.secret())
+	err := h.UndefineOwnSecret(ctx, c.secret())
 	if errors.Is(err, libvirt.ErrNotFound) || errors.Is(err, libvirt.ErrUnsupported) {
 		return nil
 	}

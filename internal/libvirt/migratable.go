@@ -10,16 +10,6 @@ import (
 	golibvirt "libvirt.org/go/libvirt"
 )
 
-// MigratableXML returns the running domain's XML in the form that a migration sends (virDomainGetXMLDesc with
-// VIR_DOMAIN_XML_MIGRATABLE). QEMU's driver has the passwords in it, whether or not they are asked for. Never log it.
-func (h *Host) MigratableXML(ctx context.Context, uuid string) (string, error) {
-	s := readCall("reading domain " + uuid)
-	return onDomain(ctx, h, s, uuid,
-		func(c *conn, d *golibvirt.Domain) (string, error) {
-			return c.domainXML(d, golibvirt.DOMAIN_XML_MIGRATABLE)
-		})
-}
-
 // CPUMatch says how a guest's CPU compares with the CPU that a host can provide.
 type CPUMatch int
 

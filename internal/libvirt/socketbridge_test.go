@@ -284,7 +284,7 @@ func TestConnect_refusedIsUnreachable(t *testing.T) {
 	for range 2 {
 		_, err := h.Domains(t.Context())
 		want(t, err, ErrUnreachable)
-		want(t, h.DefineSecret(t.Context(), Secret{UUID: "6695eb01-f6a4-8304-79aa-97f2502e193f"}), ErrUnreachable)
+		want(t, h.DefineOwnSecret(t.Context(), OwnSecret{UUID: "6695eb01-f6a4-8304-79aa-97f2502e193f"}), ErrUnreachable)
 	}
 }
 

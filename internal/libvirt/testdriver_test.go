@@ -176,7 +176,7 @@ func TestErrors_haveAKind(t *testing.T) {
 			return err
 		}, ErrUnsupported},
 		"QMP":     {func() error { _, err := h.QMP(ctx, uuidOf(1), "query-status", nil); return err }, ErrUnsupported},
-		"secrets": {func() error { _, err := h.Secret(ctx, "virtfleet:test"); return err }, ErrUnsupported},
+		"secrets": {func() error { _, err := h.OwnSecret(ctx, "virtfleet:test"); return err }, ErrUnsupported},
 		"no such volume": {func() error {
 			_, err := h.VolumeByPath(ctx, "/nowhere")
 			return err

@@ -3,6 +3,9 @@
 // doesn't model. The package also determines which changes apply to an active network at once and which require a
 // restart, and which VMs use the network.
 //
+// Start with spec.go (what a network is) and network.go (what is done to it on a host). filter.go and reservation.go
+// are about network filters and DHCP reservations.
+//
 // It may import internal/libvirt, internal/hostset and internal/domain (for the interfaces of VMs). It must not know
 // Terraform, SSH or the fleet. The JSON names of Spec are those of the configuration.
 package network

@@ -13,9 +13,12 @@
 // libvirt can't rename a volume, and a killed run can't remove one, so a copy has to show by itself whether it is
 // whole. Its seal is the first chunk of the content that isn't all zeros. The upload leaves the seal out, and writes it
 // when all the rest has arrived. A copy without its seal is incomplete, whatever happened to the run that created it;
-// for qcow2 the seal contains the header, so that QEMU doesn't open an incomplete copy either. The next upload replaces
-// the copy. (An image of zeros alone has no seal, and no copy of it is ever incomplete.) Every operation on a copy
-// holds a lock on its host, so that a copy that another run is uploading doesn't count as incomplete.
+// for qcow2 the seal contains the header, so that QEMU doesn't open an incomplete copy either. The next upload
+// continues the copy if it is the beginning of the image, and replaces it otherwise. (An image of zeros alone has no
+// seal, and no copy of it is ever incomplete.) Every operation on a copy holds a lock on its host, so that a copy that
+// another run is uploading doesn't count as incomplete.
+//
+// Start with image.go and fetch.go (images), volume.go, and pool_apply.go (pools).
 //
 // # For a VM's own disks
 //

@@ -12,7 +12,7 @@ import (
 const sharedMark = "virtfleet:shared-pool:"
 
 func hasMark(ctx context.Context, h *libvirt.Host, usageID string) (bool, error) {
-	_, err := h.HostSecretByUsage(ctx, "vtpm", usageID)
+	_, err := h.SecretByUsage(ctx, "vtpm", usageID)
 	switch {
 	case err == nil:
 		return true, nil
@@ -28,14 +28,14 @@ func setMark(ctx context.Context, h *libvirt.Host, usageID string, on bool) erro
 	if err != nil || is == on {
 		return err
 	}
-	which := libvirt.Secret{UsageID: usageID, Description: "virtfleet: a mark", Value: []byte("{}")}
+	which := libvirt.OwnSecret{UsageID: usageID, Description: "virtfleet: a mark", Value: []byte("{}")}
 	if on {
-		if err = h.DefineSecret(ctx, which); errors.Is(err, libvirt.ErrExists) {
+		if err = h.DefineOwnSecret(ctx, which); errors.Is(err, libvirt.ErrExists) {
 			return nil
 		}
 		return err
 	}
-	if err = h.UndefineSecret(ctx, which); errors.Is(err, libvirt.ErrNotFound) {
+	if err = h.UndefineOwnSecret(ctx, which); errors.Is(err, libvirt.ErrNotFound) {
 		return nil
 	}
 	return err

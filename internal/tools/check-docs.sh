@@ -52,6 +52,12 @@ while read -r word; do
 	esac
 done < <(sed '/^```/,/^```/d' CONTRIBUTING.md | grep -oE '`[^`]+`' | tr -d '`' | sort -u)
 
+# The files that a package's doc.go names: of the package itself, or with their folder.
+while IFS=: read -r doc name; do
+	[ -e "$(dirname "$doc")/$name" ] || [[ $name == */* && -n $(find internal -path "*/$name") ]] ||
+		complain "$doc: $name isn't in the repository."
+done < <(grep -roE --include=doc.go '[a-z_/]+\.go\b' internal)
+
 # Links to the repository's own files, which pages of the registry need: what they name is here.
 while IFS=: read -r page path; do
 	[ -e "$path" ] || complain "$page: $path isn't in the repository."

@@ -1,6 +1,8 @@
 // Package admission decides when a move may begin: the queue of the VMs that are to move, slots for a limited number of
 // concurrent tries, a mutex for each key, and steps that a cancel doesn't interrupt once they have started.
 //
+// Start with queue.go: the queue of moves.
+//
 // It imports nothing of the project and queries no host: it knows hosts and VMs by their names, and what is done after
 // the admission as a function.
 package admission

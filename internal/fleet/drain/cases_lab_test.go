@@ -636,7 +636,7 @@ func unmarked(t *testing.T, l *lab.Lab, from, to *lab.Host) {
 			t.Fatal(err)
 		}
 
-		_, lock := f.Host(from.Name).Conn.Secret(t.Context(), lease.UsagePrefix+vm.UUID)
+		_, lock := f.Host(from.Name).Conn.OwnSecret(t.Context(), lease.UsagePrefix+vm.UUID)
 		awaited = now.Metadata.Eviction != nil && inventory.IsNotFound(lock)
 	}
 

@@ -191,7 +191,7 @@ func TestLab_restoreCopiesBack(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	if _, err := c.fleet.Host(c.from.Name).Conn.Secret(t.Context(), inventory.RecordUsage); !inventory.IsNotFound(err) {
+	if _, err := c.fleet.Host(c.from.Name).Conn.OwnSecret(t.Context(), inventory.RecordUsage); !inventory.IsNotFound(err) {
 		t.Errorf("the record is left: %v", err)
 	}
 }

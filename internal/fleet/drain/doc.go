@@ -2,6 +2,9 @@
 // moves, shuts down or saves the VMs, several at once, until no VM runs on the host. It records each step on the host,
 // so that the next run continues where an interrupted run ended, and Release undoes it.
 //
+// Start with drain.go. runSteps begins a step for each VM; runStep (retry.go) repeats tryStep (try_step.go) until the
+// VM has left. plan.go computes the steps for a plan, and release.go undoes them.
+//
 // It imports evacuation (which rule applies to a VM, and which steps follow), hostrecord (what is recorded), inventory,
 // records (locks, cordons, policies), placement (capacity), move (moves) and lifecycle (starts and stops). It must not
 // know Terraform, nor why a host is drained.

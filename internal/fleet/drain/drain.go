@@ -2,14 +2,10 @@ package drain
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"sync"
 	"time"
-
-	"golang.org/x/sync/errgroup"
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/admission"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/evacuation"
@@ -204,114 +200,6 @@ func (d *drainRun) slotsOf(s hostrecord.Step) *admission.Slots {
 	}
 }
 
-// gatherInput collects what the drain depends on. It waits until no other run moves a VM from or to the host, because
-// until then it is unknown whether the drain has to evict that VM. It doesn't wait for a VM whose wait may never end.
-func (d *drainRun) gatherInput(ctx context.Context) error {
-	stuck := map[string]error{}
-
-	for {
-		in, onItsWay, err := d.drainer.evacuationInput(ctx, d.host, inputQuery{
-			moveStopped: d.MoveStopped, askQEMU: true, atRest: true, stuck: stuck,
-		})
-		if err != nil {
-			return err
-		}
-
-		if onItsWay == nil {
-			d.in = in
-
-			return nil
-		}
-
-		if err := d.drainer.waitCanEnd(ctx, onItsWay); err != nil {
-			if ctx.Err() != nil {
-				return onItsWay
-			}
-
-			e, ok := errors.AsType[*onItsWayError](onItsWay)
-			if !ok {
-				return err
-			}
-
-			d.drainer.log.WarnContext(ctx, "not waiting for a VM that is being moved", "host", d.Host, "name", e.vm.Name,
-				"reason", err.Error())
-
-			stuck[e.vm.UUID] = err
-			d.drainer.hosts.ForgetAll()
-
-			continue
-		}
-
-		d.drainer.log.InfoContext(ctx, "waiting for a VM that is being moved", "host", d.Host, "reason", onItsWay.Error())
-
-		if err := admission.Pause(ctx, externalPoll); err != nil {
-			return onItsWay
-		}
-
-		d.drainer.hosts.ForgetAll()
-	}
-}
-
-// waitCanEnd returns an error if a wait for the VM that an onItsWayError is about may never end. It concludes the VM's
-// migration if its run was killed.
-func (dr *Drainer) waitCanEnd(ctx context.Context, onItsWay error) error {
-	answers, err := dr.hosts.Snapshot(ctx)
-	if err != nil || len(inventory.SilentHosts(answers)) > 0 {
-		return onItsWay // The VM may be on a host that is off.
-	}
-
-	return dr.concludeAbandoned(ctx, onItsWay)
-}
-
-// concludeAbandoned concludes the migration that an onItsWayError is about, if its run was killed.
-func (dr *Drainer) concludeAbandoned(ctx context.Context, onItsWay error) error {
-	e, ok := errors.AsType[*onItsWayError](onItsWay)
-	if !ok || !e.vm.LeftMoving() {
-		return nil
-	}
-
-	who, err := lease.LiveHolder(ctx, e.vm.On.Conn, e.vm.UUID)
-	if err != nil || who != "" {
-		return nil //nolint:nilerr // The next look finds the holder, or the error, again.
-	}
-
-	_, err = dr.mover.ConcludeInterrupted(ctx, e.vm, inventory.LastKnown{Host: e.vm.Host, HostUUID: e.vm.HostUUID},
-		migration.Options{})
-	if inventory.IsNotFound(err) {
-		return nil
-	}
-
-	return err
-}
-
-// BlockedRemedy says what to do about VMs that block a drain.
-const BlockedRemedy = "Remove the blockers, or set a fallback for these VMs in a virtfleet_eviction_policy."
-
-// BlockedText names every VM that blocks a drain, with its reasons.
-func BlockedText(host string, blocked []evacuation.Step) string {
-	var b strings.Builder
-
-	fmt.Fprintf(&b, "host %q can't be drained because of:", host)
-
-	for _, s := range blocked {
-		fmt.Fprintf(&b, "\n  - %q (strategy %s of %s): %s", s.Name, s.Strategy, originText(s),
-			strings.Join(s.Blockers, ";\n    "))
-	}
-
-	return b.String()
-}
-
-func originText(s evacuation.Step) string {
-	switch s.Origin {
-	case evacuation.OriginPolicy:
-		return fmt.Sprintf("policy %q", s.Policy)
-	case evacuation.OriginVM:
-		return "its own"
-	default:
-		return "the provider"
-	}
-}
-
 // runSteps marks the VMs, and begins the steps in their order.
 func (d *drainRun) runSteps(ctx context.Context) {
 	d.markAll(ctx)
@@ -324,7 +212,7 @@ func (d *drainRun) runSteps(ctx context.Context) {
 	// Steps with the strategy External wait for no slot: another tool moves their VMs.
 	for i, s := range steps {
 		if !s.Done() && s.Method == evacuation.MethodExternal {
-			going.Go(func() { d.evict(ctx, i, nil, func() {}) })
+			going.Go(func() { d.runStep(ctx, i, nil, func() {}) })
 		}
 	}
 
@@ -351,62 +239,6 @@ func (d *drainRun) runSteps(ctx context.Context) {
 			continue
 		}
 
-		going.Go(func() { d.evict(ctx, i, slots, leave) })
+		going.Go(func() { d.runStep(ctx, i, slots, leave) })
 	}
-}
-
-// markAll writes the eviction request into every VM that is to leave, so that every reader sees it from the beginning.
-func (d *drainRun) markAll(ctx context.Context) {
-	var marking errgroup.Group
-
-	marking.SetLimit(inspectionsAtOnce)
-
-	for _, s := range d.steps {
-		if !s.Done() && evacuation.RequestsEviction(s.Method) {
-			marking.Go(func() error {
-				if err := d.drainer.requestEviction(ctx, s.UUID, d.Host); err != nil {
-					d.drainer.log.WarnContext(ctx, "eviction request not written", "name", s.Name, "error", err.Error())
-
-					d.mu.Lock()
-					d.unmarked[s.UUID] = true // Its step tries again first.
-					d.mu.Unlock()
-				}
-
-				return nil
-			})
-		}
-	}
-
-	for i, s := range d.steps {
-		if s.Done() && s.Autostart {
-			marking.Go(func() error {
-				// It is off, and Release restored its autostart when the earlier drain was given up.
-				err := d.drainer.mover.WithVMLocked(ctx, s.UUID, d.lastKnown(), "evicting",
-					func(ctx context.Context, vm *inventory.VM) error {
-						if vm.Host != d.Host || !vm.Autostart {
-							return nil
-						}
-
-						return d.suspendAutostart(ctx, i, vm)
-					})
-				if err != nil && !inventory.IsNotFound(err) {
-					d.drainer.log.WarnContext(ctx, "autostart not suspended", "name", s.Name, "error", err.Error())
-				}
-
-				return nil
-			})
-		}
-	}
-
-	for _, uuid := range d.gone {
-		marking.Go(func() error {
-			if err := d.drainer.clearEviction(ctx, uuid, d.Host); err != nil && !inventory.IsNotFound(err) {
-				d.drainer.log.WarnContext(ctx, "eviction request not removed", "uuid", uuid, "error", err.Error())
-			}
-
-			return nil
-		})
-	}
-
-	_ = marking.Wait()
 }

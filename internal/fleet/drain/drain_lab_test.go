@@ -201,7 +201,7 @@ func TestLab_drainAndRestore(t *testing.T) {
 		}
 	}
 
-	if _, err := f.Host(from.Name).Conn.Secret(t.Context(), inventory.RecordUsage); !inventory.IsNotFound(err) {
+	if _, err := f.Host(from.Name).Conn.OwnSecret(t.Context(), inventory.RecordUsage); !inventory.IsNotFound(err) {
 		t.Errorf("the record is left: %v", err)
 	}
 }

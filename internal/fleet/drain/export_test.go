@@ -41,8 +41,8 @@ func (d *drainRun) MarkAll(ctx context.Context) { d.markAll(ctx) }
 // BeginStep checks that a step still holds.
 func (d *drainRun) BeginStep(ctx context.Context, i int) error { return d.beginTry(ctx, i) }
 
-// Evict carries out a step until it is done or the drain ends.
-func (d *drainRun) Evict(ctx context.Context, i int) { d.evict(ctx, i, nil, func() {}) }
+// RunStep carries out a step until it is done or the drain ends.
+func (d *drainRun) RunStep(ctx context.Context, i int) { d.runStep(ctx, i, nil, func() {}) }
 
 // Try carries out a step once.
 func (d *drainRun) Try(ctx context.Context, i int, rule evacuation.Rule) (string, error) {

@@ -110,7 +110,7 @@ func TestLab_drainTellsWhatIsGone(t *testing.T) {
 	step := evacuation.Step{UUID: twin.UUID, Name: twin.Name, Method: evacuation.MethodLive, Target: to.Name}
 	exact := drain.Begun(asking.Drainer, drain.Drain{Host: from.Name, Steps: []evacuation.Step{step}},
 		hostrecord.Step{Step: step})
-	exact.Evict(ctx, 0)
+	exact.RunStep(ctx, 0)
 
 	if context.Cause(ctx) != nil || !strings.Contains(exact.Step(0).Reason, twin.Name) {
 		t.Errorf("with one that runs twice: %+v", *exact.Step(0))

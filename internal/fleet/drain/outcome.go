@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/evacuation"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/hostrecord"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/lease"
@@ -137,4 +138,32 @@ func reconcile(steps []hostrecord.Step, running map[string]string) (come []strin
 	slices.Sort(come)
 
 	return come
+}
+
+// BlockedRemedy says what to do about VMs that block a drain.
+const BlockedRemedy = "Remove the blockers, or set a fallback for these VMs in a virtfleet_eviction_policy."
+
+// BlockedText names every VM that blocks a drain, with its reasons.
+func BlockedText(host string, blocked []evacuation.Step) string {
+	var b strings.Builder
+
+	fmt.Fprintf(&b, "host %q can't be drained because of:", host)
+
+	for _, s := range blocked {
+		fmt.Fprintf(&b, "\n  - %q (strategy %s of %s): %s", s.Name, s.Strategy, originText(s),
+			strings.Join(s.Blockers, ";\n    "))
+	}
+
+	return b.String()
+}
+
+func originText(s evacuation.Step) string {
+	switch s.Origin {
+	case evacuation.OriginPolicy:
+		return fmt.Sprintf("policy %q", s.Policy)
+	case evacuation.OriginVM:
+		return "its own"
+	default:
+		return "the provider"
+	}
 }

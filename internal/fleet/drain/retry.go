@@ -18,9 +18,9 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/move"
 )
 
-// evict carries out one step, and retries while it fails and there is time. Before each retry it waits for slots. leave
-// returns the slot that the caller took for the first try.
-func (d *drainRun) evict(ctx context.Context, i int, slots *admission.Slots, leave func()) {
+// runStep carries out one step: it tries the step until it succeeds, time is over, or no retry can help. Before each
+// retry it waits for slots. leave returns the slot that the caller took for the first try.
+func (d *drainRun) runStep(ctx context.Context, i int, slots *admission.Slots, leave func()) {
 	rule := d.ruleOf(d.steps[i])
 	limited, over := ctx, func() {}
 

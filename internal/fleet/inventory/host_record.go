@@ -60,8 +60,8 @@ func (a Reply) RecordIfAny(ctx context.Context) (*hostrecord.Record, error) {
 }
 
 // ReadRecord reads a host's record and returns it with its secret, which is nil if there is none.
-func ReadRecord(ctx context.Context, h *Host) (*hostrecord.Record, *libvirt.Secret, error) {
-	secret, err := h.Conn.Secret(ctx, RecordUsage)
+func ReadRecord(ctx context.Context, h *Host) (*hostrecord.Record, *libvirt.OwnSecret, error) {
+	secret, err := h.Conn.OwnSecret(ctx, RecordUsage)
 
 	switch {
 	case IsNotFound(err), errors.Is(err, ErrUnsupported):

@@ -37,10 +37,10 @@ const (
 // same usage id, all but one get libvirt.ErrExists.
 type Store interface {
 	Name() string
-	DefineSecret(ctx context.Context, s libvirt.Secret) error
-	Secret(ctx context.Context, usageID string) (*libvirt.Secret, error)
-	SetSecretValue(ctx context.Context, s libvirt.Secret) error
-	UndefineSecret(ctx context.Context, s libvirt.Secret) error
+	DefineOwnSecret(ctx context.Context, s libvirt.OwnSecret) error
+	OwnSecret(ctx context.Context, usageID string) (*libvirt.OwnSecret, error)
+	SetOwnSecretValue(ctx context.Context, s libvirt.OwnSecret) error
+	UndefineOwnSecret(ctx context.Context, s libvirt.OwnSecret) error
 }
 
 // Keeper takes leases for one run. Its methods may be called from several goroutines.
@@ -65,9 +65,9 @@ type Held struct {
 	keeper *Keeper
 	store  Store
 	name   string
-	secret libvirt.Secret
+	secret libvirt.OwnSecret
 	// before are the secrets of abandoned leases that this one succeeds, the root first.
-	before []libvirt.Secret
+	before []libvirt.OwnSecret
 	// settled is when the previous owner has certainly stopped; zero if there is no previous owner.
 	settled time.Time
 
@@ -196,7 +196,7 @@ func (l *Held) renew(ctx context.Context) error {
 	// The order matters: a run that took the lease over and has released it since removed the root before the successor.
 	err := l.intact(ctx)
 	if err == nil {
-		err = l.store.SetSecretValue(ctx, now)
+		err = l.store.SetOwnSecretValue(ctx, now)
 	}
 
 	var failure *Error
@@ -222,7 +222,7 @@ func (l *Held) renew(ctx context.Context) error {
 // intact returns an error if another run has succeeded this lease, or if its root is gone. An *Error means that the
 // lease is lost.
 func (l *Held) intact(ctx context.Context) error {
-	next, err := l.store.Secret(ctx, successor(l.secret))
+	next, err := l.store.OwnSecret(ctx, successor(l.secret))
 	if err == nil {
 		return &Error{Host: l.store.Name(), Name: l.name, Kind: ErrLost, Holder: Holder(*next)}
 	}
@@ -235,7 +235,7 @@ func (l *Held) intact(ctx context.Context) error {
 		return nil
 	}
 
-	root, err := l.store.Secret(ctx, UsagePrefix+l.name)
+	root, err := l.store.OwnSecret(ctx, UsagePrefix+l.name)
 	if err != nil {
 		return err
 	}
@@ -304,12 +304,12 @@ func (l *Held) drop(ctx context.Context) bool {
 
 // remove removes the root, which frees the lease, and then its successors.
 func (l *Held) remove(ctx context.Context) error {
-	for _, s := range slices.Concat(l.before, []libvirt.Secret{l.secret}) {
+	for _, s := range slices.Concat(l.before, []libvirt.OwnSecret{l.secret}) {
 		if err := l.valid(ctx); l.shared || err != nil {
 			return err
 		}
 
-		if err := l.store.UndefineSecret(ctx, s); err != nil && !errors.Is(err, libvirt.ErrNotFound) {
+		if err := l.store.UndefineOwnSecret(ctx, s); err != nil && !errors.Is(err, libvirt.ErrNotFound) {
 			return err
 		}
 	}

@@ -19,10 +19,10 @@ import (
 // secrets are what libvirt's secrets are to a lease: at most one of a usage id, found by UUID or usage id.
 type secrets struct {
 	mu  sync.Mutex
-	all map[string]libvirt.Secret // by usage id
+	all map[string]libvirt.OwnSecret // by usage id
 }
 
-func (s *secrets) define(n libvirt.Secret) error {
+func (s *secrets) define(n libvirt.OwnSecret) error {
 	if _, taken := s.all[n.UsageID]; taken {
 		return libvirt.ErrExists
 	}
@@ -32,7 +32,7 @@ func (s *secrets) define(n libvirt.Secret) error {
 	return nil
 }
 
-func (s *secrets) set(n libvirt.Secret) error {
+func (s *secrets) set(n libvirt.OwnSecret) error {
 	if s.all[n.UsageID].UUID != n.UUID {
 		return libvirt.ErrNotFound
 	}
@@ -42,7 +42,7 @@ func (s *secrets) set(n libvirt.Secret) error {
 	return nil
 }
 
-func (s *secrets) undefine(n libvirt.Secret) error {
+func (s *secrets) undefine(n libvirt.OwnSecret) error {
 	if s.all[n.UsageID].UUID != n.UUID {
 		return libvirt.ErrNotFound
 	}
@@ -162,19 +162,19 @@ func (r *run) do(ctx context.Context, call func() error) error {
 	return err
 }
 
-func (r *run) DefineSecret(ctx context.Context, s libvirt.Secret) error {
+func (r *run) DefineOwnSecret(ctx context.Context, s libvirt.OwnSecret) error {
 	return r.do(ctx, func() error { return r.define(s) })
 }
 
-func (r *run) SetSecretValue(ctx context.Context, s libvirt.Secret) error {
+func (r *run) SetOwnSecretValue(ctx context.Context, s libvirt.OwnSecret) error {
 	return r.do(ctx, func() error { return r.set(s) })
 }
 
-func (r *run) UndefineSecret(ctx context.Context, s libvirt.Secret) error {
+func (r *run) UndefineOwnSecret(ctx context.Context, s libvirt.OwnSecret) error {
 	return r.do(ctx, func() error { return r.undefine(s) })
 }
 
-func (r *run) Secret(ctx context.Context, usageID string) (found *libvirt.Secret, err error) {
+func (r *run) OwnSecret(ctx context.Context, usageID string) (found *libvirt.OwnSecret, err error) {
 	err = r.do(ctx, func() error {
 		s, ok := r.all[usageID]
 		if !ok {
@@ -286,7 +286,7 @@ func TestProperty_twoRunsNeverActAtOneTime(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			h = history{past: map[string]bool{}}
 			ctx, cancel := context.WithTimeout(t.Context(), length)
-			over, store, began := make(chan struct{}), &secrets{all: map[string]libvirt.Secret{}}, time.Now()
+			over, store, began := make(chan struct{}), &secrets{all: map[string]libvirt.OwnSecret{}}, time.Now()
 
 			var all sync.WaitGroup
 

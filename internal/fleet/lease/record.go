@@ -30,7 +30,7 @@ func (r record) encode() []byte {
 }
 
 // Holder describes who holds a lease: "<owner> is <purpose> it since <time>".
-func Holder(s libvirt.Secret) string {
+func Holder(s libvirt.OwnSecret) string {
 	var r record
 	if err := json.Unmarshal(s.Value, &r); err != nil {
 		return "another run is changing it"

@@ -14,15 +14,15 @@ import (
 )
 
 // successor returns the usage id of the secret that marks s as abandoned.
-func successor(s libvirt.Secret) string { return UsagePrefix + "after:" + s.UUID }
+func successor(s libvirt.OwnSecret) string { return UsagePrefix + "after:" + s.UUID }
 
 // chain reads the lease's secrets from its root to the last one, which is the one that counts. It is empty if the lease
 // is free.
-func chain(ctx context.Context, on Store, name string) ([]libvirt.Secret, error) {
-	var all []libvirt.Secret
+func chain(ctx context.Context, on Store, name string) ([]libvirt.OwnSecret, error) {
+	var all []libvirt.OwnSecret
 
 	for usage := UsagePrefix + name; ; usage = successor(all[len(all)-1]) {
-		s, err := on.Secret(ctx, usage)
+		s, err := on.OwnSecret(ctx, usage)
 		if errors.Is(err, libvirt.ErrNotFound) || errors.Is(err, libvirt.ErrUnsupported) {
 			return all, nil
 		}
@@ -37,13 +37,13 @@ func chain(ctx context.Context, on Store, name string) ([]libvirt.Secret, error)
 
 // watch counts how often another run's lease was read without a change.
 type watch struct {
-	seen      libvirt.Secret
+	seen      libvirt.OwnSecret
 	unchanged int
 }
 
 // look records a secret that was read, and reports whether it has changed. Reads without an answer don't count: the
 // owner may have renewed the lease meanwhile.
-func (w *watch) look(s libvirt.Secret) (changed bool) {
+func (w *watch) look(s libvirt.OwnSecret) (changed bool) {
 	if s.UUID == w.seen.UUID && bytes.Equal(s.Value, w.seen.Value) {
 		w.unchanged++
 
@@ -113,14 +113,14 @@ func (l *Held) tryUntilAcquired(ctx context.Context, w *watch) error {
 }
 
 // define tries once to define a secret with that usage id. If another run has one, it returns false without an error.
-func (l *Held) define(ctx context.Context, usage string, before []libvirt.Secret) (bool, error) {
-	l.secret = libvirt.Secret{
+func (l *Held) define(ctx context.Context, usage string, before []libvirt.OwnSecret) (bool, error) {
+	l.secret = libvirt.OwnSecret{
 		UUID: uuid.NewString(), UsageType: libvirt.SecretUsageVTPM, UsageID: usage,
 		Description: "virtfleet: a VM is being changed", Value: l.record.encode(),
 	}
 	l.before = before
 	began := time.Now()
-	err := l.store.DefineSecret(ctx, l.secret)
+	err := l.store.DefineOwnSecret(ctx, l.secret)
 
 	switch {
 	case err == nil:
@@ -148,7 +148,7 @@ func (l *Held) define(ctx context.Context, usage string, before []libvirt.Secret
 }
 
 // takeOver takes over an abandoned lease, unless another run has taken it over first.
-func (l *Held) takeOver(ctx context.Context, all []libvirt.Secret) (bool, error) {
+func (l *Held) takeOver(ctx context.Context, all []libvirt.OwnSecret) (bool, error) {
 	last := all[len(all)-1]
 
 	took, err := l.define(ctx, successor(last), all)
@@ -187,7 +187,7 @@ func (l *Held) takeOver(ctx context.Context, all []libvirt.Secret) (bool, error)
 // removeOrphan removes a successor whose root is gone, because the owner has released its lease meanwhile. A successor
 // that was itself succeeded stays: it leads to the secret that counts.
 func (l *Held) removeOrphan(ctx context.Context) error {
-	root, err := l.store.Secret(ctx, UsagePrefix+l.name)
+	root, err := l.store.OwnSecret(ctx, UsagePrefix+l.name)
 	if err != nil && !errors.Is(err, libvirt.ErrNotFound) {
 		return fmt.Errorf("reading who holds the lease: %w", err)
 	}
@@ -196,7 +196,7 @@ func (l *Held) removeOrphan(ctx context.Context) error {
 		return nil
 	}
 
-	if err := l.store.UndefineSecret(ctx, l.secret); err != nil && !errors.Is(err, libvirt.ErrNotFound) {
+	if err := l.store.UndefineOwnSecret(ctx, l.secret); err != nil && !errors.Is(err, libvirt.ErrNotFound) {
 		return fmt.Errorf("removing a lease that is not held: %w", err)
 	}
 
@@ -205,7 +205,7 @@ func (l *Held) removeOrphan(ctx context.Context) error {
 
 // Current returns the last secret of the lease, nil if the lease is free. It doesn't distinguish an abandoned lease
 // from one that is held.
-func Current(ctx context.Context, on Store, name string) (*libvirt.Secret, error) {
+func Current(ctx context.Context, on Store, name string) (*libvirt.OwnSecret, error) {
 	all, err := chain(ctx, on, name)
 	if err != nil || len(all) == 0 {
 		return nil, err

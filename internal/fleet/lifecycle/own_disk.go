@@ -243,7 +243,7 @@ func (m *Manager) makeOwnDisks(
 
 // lacksSecret reports whether the host is known to have no such secret.
 func lacksSecret(ctx context.Context, h *inventory.Host, uuid string) bool {
-	_, err := h.Conn.HostSecret(ctx, uuid)
+	_, err := h.Conn.UserSecret(ctx, uuid)
 
 	return inventory.IsNotFound(err)
 }

@@ -11,8 +11,8 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 )
 
-// comparedBytes is how much of two images is compared to tell whether they are the same image: the beginning differs
-// between images of one size, because it has the names of partitions and the filesystem.
+// comparedBytes is how many bytes of two images are compared to tell whether they are the same image. Different images
+// of the same size differ at the beginning, which has the ids of partitions and of the filesystem.
 const comparedBytes = 1 << 20
 
 // checkBackingChain checks that the target has the backing chain of a disk of which only the topmost image is copied.

@@ -9,7 +9,7 @@ import (
 
 // CopiedFile is a file, or a directory with its contents, that the move of a stopped VM copies to the same path.
 type CopiedFile struct {
-	// What names the file in a sentence.
+	// What describes the file in a sentence.
 	What, Path string
 	// Bytes is the disk's size at the source. It is 0 for anything but a disk.
 	Bytes uint64

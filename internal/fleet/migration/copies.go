@@ -14,9 +14,9 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 )
 
-// Copy is a disk whose content goes to the target along with the VM, into a new image under the same path. A backing
-// chain becomes one image, unless only the topmost image is copied. What an image has in addition to the guest's data,
-// such as internal snapshots, is not copied.
+// Copy is a disk whose content is copied to the target with the VM, into a new image at the same path. A backing chain
+// becomes one image, unless only the topmost image is copied. What an image has in addition to the guest's data, such
+// as internal snapshots, is not copied.
 type Copy struct {
 	Disk domain.MobileDisk
 	// Capacity is the size that the guest sees, in bytes. Used is the size of the topmost image at the source, which
@@ -91,8 +91,8 @@ func (o Options) copiesIncrementally(disk domain.MobileDisk) bool {
 	return o.CopyStorage == CopyIncremental
 }
 
-// chooseIncremental chooses between libvirt's two ways of copying, of which a migration uses one for all its disks: the
-// topmost images, or all that the guest sees. The latter is right on any base, and copies more.
+// chooseIncremental says whether to copy only the topmost images, rather than all that the guest sees. A migration does
+// the same for all its disks. To copy all is right on any backing image, but copies more.
 func (o Options) chooseIncremental(copies []Copy) bool {
 	topmost := false
 	for _, c := range copies {
@@ -112,9 +112,9 @@ func (o Options) Base(disk domain.MobileDisk) domain.BackingImage {
 	return disk.Backing[0]
 }
 
-// StayingImages returns the keys of disks that are images in files of the VM's host and that a migration with these
-// options doesn't copy. The VM needs them on the target, unless the file is on storage that hosts share; neither a host
-// by itself nor the configuration tells that.
+// StayingImages returns the keys of disks that are image files of the VM's host, and that a migration with these
+// options doesn't copy. Unless such a file is on storage that hosts share, the VM lacks it on the target. Neither the
+// configuration nor a single host tells whether it is.
 func (o Options) StayingImages(facts domain.Mobility) []string {
 	var staying []string
 	for _, disk := range facts.Disks {

@@ -27,7 +27,7 @@ func intendedImages(copies []Copy) []domain.Copy {
 	for i, c := range copies {
 		intended[i] = domain.Copy{Path: c.Disk.Path, Making: true, Bytes: c.Capacity}
 		if isMedium(c.Disk) && c.Capacity > 0 {
-			intended[i].Bytes = 1 + rand.Uint64N(c.Capacity) //nolint:gosec // It has to be rare, not secret.
+			intended[i].Bytes = 1 + rand.Uint64N(c.Capacity) //nolint:gosec // It must be unlikely to occur, but not secret.
 		}
 	}
 	return intended

@@ -24,8 +24,8 @@ const tpmStateDir = "/var/lib/libvirt/swtpm"
 // wherever it starts.
 type localFile struct {
 	path string
-	// what names the file in a sentence, attribute is the path of its attribute, and reason is the code of a blocker
-	// about it.
+	// what describes the file in a sentence. attribute is the path of its attribute. reason is the code of a blocker about
+	// it.
 	what, attribute, reason string
 	// disk is the disk's name within the definition, "" for anything else.
 	disk     string
@@ -36,7 +36,7 @@ type localFile struct {
 	isDirectory bool
 }
 
-// mayBeAbsent says whether the file is missing on a VM that was never started.
+// mayBeAbsent says whether the file doesn't exist before the VM is first started.
 func (b localFile) mayBeAbsent() bool { return b.mobile.Path == "" }
 
 // localFiles returns the files that a stopped VM has on its host, each once.

@@ -78,7 +78,7 @@ func (r *run) makeImage(ctx context.Context, to preflight, c Copy) (available ui
 }
 
 // copyMedium copies a read-only medium before the migration begins. empty is the length of the file before anything is
-// copied into it: a later run recognizes the file by this length until the file is noted, and by the note from then on.
+// copied into it. Until the file is recorded as copied, a later run recognizes it by this length.
 func (r *run) copyMedium(ctx context.Context, to preflight, disk domain.MobileDisk, empty uint64) error {
 	r.log.InfoContext(ctx, "copying", "file", disk.Path, "disk", disk.Key)
 	err := r.Source.CopyFile(ctx, disk.Path, r.Target, empty, func() error {
@@ -120,8 +120,8 @@ func RemoveImages(
 }
 
 // removeSources removes the firmware's variables from the source and, if requested, the images that were copied, once
-// the VM runs on the target and the source has let go of it. A failure to remove a file doesn't fail the migration.
-// Files that were made with the VM are left to the caller, who knows what else uses them.
+// the VM runs on the target and its domain on the source is gone. A failure to remove a file doesn't fail the
+// migration. Files that were made with the VM are left to the caller, who knows what else uses them.
 func (r *run) removeSources(ctx context.Context, source hostView) {
 	if source.err == nil && source.domain == nil {
 		RemoveNVRAM(ctx, r.Source, r.Target, r.nvramFiles, r.log)

@@ -92,11 +92,11 @@ func (m *monitor) decide(s sample) action {
 	stuck := m.isStuck(s)
 	late := m.budget > 0 && s.elapsed > m.budget
 	if s.disks && *m.options.AllowWorkloadDisruption && m.switchesToPostCopy() {
-		late = false // QEMU accepts no switch before memory is copied. The switch comes then.
+		late = false // QEMU accepts no switch before it copies memory. A later sample switches.
 	}
 	switch {
 	case m.mode == PostCopy:
-		return noAction // There is no way back.
+		return noAction // Post-copy can't be aborted.
 	case late && *m.options.AllowWorkloadDisruption && m.mode != Paused && m.refusals < maxRefusals:
 		return m.disrupt()
 	case stuck:
@@ -108,7 +108,7 @@ func (m *monitor) decide(s sample) action {
 	}
 }
 
-// disrupt returns the action that ends the migration at the cost of the guest's users.
+// disrupt returns the action that completes the migration by a disruption that the guest's users notice.
 func (m *monitor) disrupt() action {
 	if m.switchesToPostCopy() {
 		m.mode = PostCopy
@@ -143,10 +143,10 @@ func (m *monitor) takeBack() {
 // maxGap is the longest time between two samples in which the second one says what happened since the first one.
 const maxGap = 30 * time.Second
 
-// isStuck says whether what remains has not shrunk in time. The watermark follows every sample, so any decrease
-// restarts the time. If more remains after a time without samples, because the host didn't answer or this process
-// didn't run, that time doesn't count: what remained may have shrunk in it, and risen when the memory followed the
-// disks.
+// isStuck says whether the remaining bytes have not decreased within the progress timeout. The watermark follows every
+// sample, so any decrease restarts the timeout. A time without samples, because the host didn't answer or this process
+// didn't run, doesn't count if more remains afterwards: the remaining bytes may have decreased meanwhile, and risen
+// again when memory followed the disks.
 func (m *monitor) isStuck(s sample) bool {
 	if gap := s.elapsed - m.looked; gap > maxGap && s.remaining > m.watermark {
 		m.progressed += gap

@@ -24,8 +24,8 @@ func (vm VM) NVRAMFiles() []string {
 	return paths
 }
 
-// noteNVRAM notes which files of the firmware's variables the target does not have before the migration. libvirt makes
-// them there. It removes neither the target's files after a failed migration nor the source's after a successful one.
+// noteNVRAM notes which files of the firmware's variables the target lacks before the migration. libvirt creates them
+// there, but removes neither the target's files after a failed migration nor the source's after a successful one.
 func (r *run) noteNVRAM(ctx context.Context) {
 	if r.VM.Session {
 		return

@@ -378,8 +378,9 @@ func DiscardLeftCopies(ctx context.Context, host, home *libvirt.Host, paths []st
 	return DiscardCopies(ctx, host, apart)
 }
 
-// IsSameFile says whether the file that two hosts have at a path is the same. The same time of change on both proves
-// it. Another time proves nothing, as not every filesystem reports one time to all hosts, so IsSameFile probes it.
+// IsSameFile says whether two hosts have the same file at a path. Equal times of change on both hosts prove that.
+// Different times prove nothing, because not every filesystem reports the same time to all hosts: then IsSameFile
+// creates a file and looks for it on the other host.
 func IsSameFile(ctx context.Context, on, other *libvirt.Host, file string) (bool, error) {
 	here, err := fileOn(ctx, on, file)
 	if err != nil || here == nil {

@@ -16,8 +16,8 @@ import (
 const (
 	// outcomeTimeout bounds finding out where the VM is after its migration has ended.
 	outcomeTimeout = time.Minute
-	// settleTime is how long the hosts may take to clean up by themselves. silentTime is how long a host may not answer
-	// before the run stops asking it, as its daemon may be restarting.
+	// settleTime is how long the hosts may take to clean up by themselves. silentTime is how long the run keeps asking a
+	// host that doesn't answer: its daemon may be restarting.
 	settleTime = 10 * time.Second
 	silentTime = 30 * time.Second
 	settlePoll = 250 * time.Millisecond
@@ -42,7 +42,7 @@ const (
 	onBothHosts
 	// gone: neither host has the VM.
 	gone
-	// unknown: a host that would tell does not answer.
+	// unknown: a host that may have the VM does not answer.
 	unknown
 )
 
@@ -106,7 +106,7 @@ func classify(source, target hostView) location {
 	case source.runsGuest():
 		return stayed
 	case source.active():
-		return undecided // The source lets the guest continue when it notices.
+		return undecided // The source lets the guest continue when it notices that the migration is over.
 	case source.domain != nil:
 		return stayed // It is off.
 	default:
@@ -128,7 +128,7 @@ func (r *run) pollLocation(ctx context.Context) (where location, source, target 
 		settled := where == arrived || where == stayed && target.err == nil || where == onBothHosts ||
 			where == inPostCopy && source.failedPostCopy()
 		patience := settleTime
-		if where == unknown && !r.state.AbortRequested { // A user who aborts wants to know soon.
+		if where == unknown && !r.state.AbortRequested { // A user who aborts must not wait for long.
 			patience = silentTime
 		}
 		if r.givenUp {
@@ -160,8 +160,8 @@ func readDomain(ctx context.Context, h *libvirt.Host, uuid string) hostView {
 	return hostView{domain: d, err: err}
 }
 
-// conclude finds out where the VM is, cleans up, and returns the result. The hosts' answers decide, not the return
-// value of the migration: a migration that was given up may have succeeded all the same.
+// conclude finds out where the VM is, cleans up, and returns the result. The hosts' answers count, not the return value
+// of the migration: a migration that was given up may have succeeded.
 func (r *run) conclude(ctx context.Context, failure error) (State, error) {
 	ctx, cancel := lease.CleanupContext(ctx, outcomeTimeout)
 	defer cancel()
@@ -217,7 +217,7 @@ func (r *run) recordSuccess(ctx context.Context, failure error) State {
 		r.state.Statistics = *job
 	}
 	if _, most := copySizes(r.copies); r.diskProgress.Total == 0 && most > 0 {
-		r.diskProgress = libvirt.Transfer{Total: most, Processed: most} // They were copied between two looks.
+		r.diskProgress = libvirt.Transfer{Total: most, Processed: most} // They were copied after the last sample.
 	}
 	if s := &r.state.Statistics; s.Disk.Total == 0 && r.diskProgress.Total > 0 {
 		// The target only knows about memory. All that remained at the last report has arrived by now.
@@ -229,8 +229,8 @@ func (r *run) recordSuccess(ctx context.Context, failure error) State {
 	return r.state
 }
 
-// cleanUpHosts cleans up where the hosts did not. While the VM runs at the source, it removes the domain that waits on
-// the target for memory that won't come: nothing ever ran in it. Or it lets the VM continue at the source.
+// cleanUpHosts cleans up where the hosts did not. If the VM runs at the source, it removes the domain on the target, in
+// which nothing has run and which waits for memory in vain. If the VM is paused at the source, it lets the VM continue.
 func (r *run) cleanUpHosts(ctx context.Context, source, target hostView) (location, hostView, hostView) {
 	switch {
 	case source.runsGuest() && target.waitsForMigration():

@@ -22,14 +22,14 @@ var ErrPeerToPeerFailed = errors.New("no migration from libvirt to libvirt came 
 var errRelayedPeerToPeer = fmt.Errorf("peer_to_peer needs a way from host to host, and transport %q is for those "+
 	"without", TransportSSHRelay)
 
-// relaysPeerToPeer says whether the options contradict each other: the migration is to pass through this process, and
-// to continue without it.
+// relaysPeerToPeer says whether the options contradict each other: with peer_to_peer, the migration has to continue
+// without this process, and with the transport ssh_relay, it passes through this process.
 func (o Options) relaysPeerToPeer() bool {
 	return o.PeerToPeer != nil && *o.PeerToPeer && o.Transport == TransportSSHRelay
 }
 
-// PeerBlockers returns what keeps the source's libvirt from managing a migration to the named target, which it reaches
-// at that URI. "" means that no URI is configured.
+// PeerBlockers returns why the source's libvirt can't manage a migration to the named target. uri is the URI at which
+// it reaches the target's libvirt, "" if none is configured.
 func (o Options) PeerBlockers(target, uri string) []Blocker {
 	if !*o.WithDefaults().PeerToPeer {
 		return nil

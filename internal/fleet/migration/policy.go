@@ -37,7 +37,7 @@ func ResolveOptions(m policy.VM, own Options, policies []Policy, provider Option
 func (o Options) Text() string {
 	text, err := json.Marshal(o)
 	if err != nil {
-		return "" // Numbers and flags can be written.
+		return "" // Numbers and flags can always be encoded.
 	}
 	return string(text)
 }

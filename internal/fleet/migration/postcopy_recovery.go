@@ -92,15 +92,17 @@ func ResumePostCopy(ctx context.Context, request Request, transport string) (Sta
 	return r.conclude(ctx, err)
 }
 
-// resumePostCopy resumes a migration that broke after the switch to post-copy, until the VM has arrived, or can't, or
-// the time is over. The time is not over while memory still arrives. It returns nil when the VM has arrived. Otherwise
-// it returns the failure that it was given, an ErrIrrecoverable, or, where ctx ended before the time was over, an
-// ErrPostCopyBroken or ErrPostCopyOpen. No attempt begins once ctx has ended: the record stays open for the next run.
+// resumePostCopy resumes a migration that broke after the switch to post-copy. It tries until the VM has arrived, can't
+// arrive any more, or the recovery timeout is over. The timeout doesn't end while memory still arrives. It returns nil
+// when the VM has arrived. Otherwise it returns the failure that it was given, an ErrIrrecoverable, or, where ctx ended
+// before the time was over, an ErrPostCopyBroken or ErrPostCopyOpen. No attempt begins once ctx has ended: the record
+// stays open for the next run.
 //
-// The target's answer decides. A migration whose libvirt has lost its client is reported as failed while QEMU continues
-// by itself and succeeds: libvirt then refuses to resume it (ErrOperationInvalid), and a later look finds the VM
-// arrived. libvirt also refuses until both QEMUs have noticed that the connection is broken. A QEMU that no longer
-// hears anything notices it only when its kernel stops trying, after a quarter of an hour by default.
+// Only the target's answer counts. If libvirt has lost the client that started the migration, it reports the migration
+// as failed, while QEMU continues by itself and succeeds. libvirt then refuses to resume it (ErrOperationInvalid), and
+// a later attempt finds that the VM has arrived. libvirt also refuses until both QEMUs have noticed that the connection
+// is broken. A QEMU that no longer hears anything notices it only when its kernel stops trying, after a quarter of an
+// hour by default.
 func (r *run) resumePostCopy(ctx context.Context, failure error) error {
 	deadline := time.Now().Add(*r.Options.RecoveryTimeout)
 	transports := r.resumeTransports()
@@ -186,8 +188,8 @@ func (r *run) stillCopying(ctx context.Context, remaining *uint64) bool {
 	return before > 0 && *remaining < before
 }
 
-// tryResume tries once to resume. The end of ctx doesn't abort it, because the guest can't go back. From then on the
-// run waits while memory arrives.
+// tryResume tries once to resume. The end of ctx doesn't abort it, because the guest can't return to the source. From
+// then on the run waits while memory arrives.
 func (r *run) tryResume(ctx context.Context, attempt int, transport string) error {
 	r.log.WarnContext(ctx, "migration broke in post-copy, resuming it", "attempt", attempt, "transport", transport)
 	ctx, cancel := lease.CleanupContext(ctx, resumeTimeout)

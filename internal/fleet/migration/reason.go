@@ -78,7 +78,7 @@ type reasonTrait uint8
 const (
 	// ofStorage: the reason doesn't apply where the disks are copied.
 	ofStorage reasonTrait = 1 << iota
-	// passing: the reason says nothing about the VM. It may be gone tomorrow.
+	// passing: the reason is temporary, and not about the VM.
 	passing
 	// ofNeighbours: the reason is about other VMs of the target.
 	ofNeighbours
@@ -143,7 +143,7 @@ func hasTrait(b Blocker, trait reasonTrait) bool {
 	return i < len(knownReasons) && knownReasons[i].traits&trait != 0
 }
 
-// IsTemporary says whether a blocker may be gone tomorrow: it ends by itself, or says nothing about the VM.
+// IsTemporary says whether a blocker may be gone later without a change of the VM.
 func IsTemporary(b Blocker) bool { return b.Temporary || hasTrait(b, passing) }
 
 // IsOfNeighbours says whether a blocker is about the other VMs of the target.

@@ -49,10 +49,10 @@ const (
 	clearTimeout = 20 * time.Second
 )
 
-// relay forwards a migration between hosts that need not reach each other. The source's SSH server listens on a unix
-// socket there. The relay joins every connection that QEMU or libvirt makes to that socket with a connection to the
-// socket of the same path on the target, where QEMU listens. The traffic is encrypted by SSH, and passes through this
-// process.
+// relay forwards a migration between two hosts. The hosts don't have to reach each other. The source's SSH server
+// listens on a unix socket there. The relay joins every connection that QEMU or libvirt makes to that socket with a
+// connection to the socket of the same path on the target, where QEMU listens. The traffic is encrypted by SSH, and
+// passes through this process.
 type relay struct {
 	log            *slog.Logger
 	source, target Tunnel
@@ -66,8 +66,8 @@ type relay struct {
 	failure error // the first
 }
 
-// socketPath returns the path of the socket at which both QEMUs meet the relay of a VM. A host can't have two VMs of
-// one name.
+// socketPath returns the path of the socket through which both QEMUs use the relay. It contains the VM's name, which is
+// unique on a host.
 func socketPath(prefix string, vm VM) string {
 	p := path.Join(socketDir, prefix+vm.Name)
 	if len(p) > maxSocketPath {
@@ -76,7 +76,7 @@ func socketPath(prefix string, vm VM) string {
 	return p
 }
 
-// openRelay starts to relay the connections to a socket. It owns neither tunnel.
+// openRelay starts to relay the connections to a socket. It doesn't close the tunnels.
 func openRelay(ctx context.Context, source, target Tunnel, socket string, log *slog.Logger) (*relay, error) {
 	r := &relay{log: log, source: source, target: target, path: socket}
 	var err error

@@ -273,7 +273,8 @@ func (r *run) subscribeIterations(ctx context.Context) <-chan libvirt.Event {
 	return events
 }
 
-// stopReason says why a run is stopped whose context has ended. A run that lost its lease was not cancelled by a user.
+// stopReason returns why a run stops whose context has ended: a user cancelled it, its time is over, or it lost its
+// lease.
 func stopReason(ctx context.Context) string {
 	switch cause := context.Cause(ctx); cause {
 	case context.Canceled: //nolint:errorlint // A wrapping error says more.

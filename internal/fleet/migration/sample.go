@@ -63,8 +63,8 @@ func (r *run) reportProgress() {
 	}
 }
 
-// reportGivenUp reports a migration that libvirt gave up. While libvirt may still run it, or when the guest has left,
-// the VM's definition can't be written to: then nothing is reported.
+// reportGivenUp reports a migration that libvirt gave up. It reports nothing while libvirt may still run the migration,
+// or if the guest has left, because the VM's definition can't be written to then.
 func (r *run) reportGivenUp(ctx context.Context) {
 	if r.GivenUp == nil || r.state.Phase == PhasePreparingTarget || r.state.Mode == PostCopy {
 		return

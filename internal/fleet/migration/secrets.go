@@ -15,7 +15,7 @@ import (
 func (t preflight) checkSecrets(ctx context.Context, f *blockerList) {
 	for _, disk := range t.vm.Mobility.Disks {
 		for _, uuid := range disk.Secrets {
-			_, err := t.target.HostSecret(ctx, uuid)
+			_, err := t.target.UserSecret(ctx, uuid)
 			at := "disks." + disk.Key
 			switch {
 			case errors.Is(err, libvirt.ErrNotFound):
@@ -31,13 +31,13 @@ func (t preflight) checkSecrets(ctx context.Context, f *blockerList) {
 	}
 }
 
-// SecretsToBring returns the UUIDs of the secrets that are brought to the target before a VM moves there: it lacks
-// them, and the source's libvirt reveals their values. A secret that can't be brought is a blocker.
+// SecretsToBring returns the UUIDs of the secrets that are copied to the target before a VM moves there. The target
+// lacks these secrets, and the source's libvirt reveals their values. A secret that can't be copied is a blocker.
 func SecretsToBring(ctx context.Context, facts domain.Mobility, source, target *libvirt.Host) []string {
 	var missing []string
 	for _, disk := range facts.Disks {
 		for _, uuid := range disk.Secrets {
-			if _, err := target.HostSecret(ctx, uuid); !errors.Is(err, libvirt.ErrNotFound) || slices.Contains(missing, uuid) {
+			if _, err := target.UserSecret(ctx, uuid); !errors.Is(err, libvirt.ErrNotFound) || slices.Contains(missing, uuid) {
 				continue
 			}
 			if whyNotBrought(ctx, source, target, uuid) == "" {
@@ -48,9 +48,9 @@ func SecretsToBring(ctx context.Context, facts domain.Mobility, source, target *
 	return missing
 }
 
-// whyNotBrought returns why the source's secret can't be brought to the target; "" if it can.
+// whyNotBrought returns why the source's secret can't be copied to the target, or "" if it can.
 func whyNotBrought(ctx context.Context, source, target *libvirt.Host, uuid string) string {
-	s, err := source.HostSecret(ctx, uuid)
+	s, err := source.UserSecret(ctx, uuid)
 	switch {
 	case err != nil:
 		return fmt.Sprintf("on host %q it can't be read: %v", source.Name(), err)
@@ -59,7 +59,7 @@ func whyNotBrought(ctx context.Context, source, target *libvirt.Host, uuid strin
 	case s.Ephemeral:
 		return "it is ephemeral, so it must not be stored"
 	}
-	other, err := target.HostSecretByUsage(ctx, s.Usage, s.UsageID)
+	other, err := target.SecretByUsage(ctx, s.Usage, s.UsageID)
 	switch {
 	case errors.Is(err, libvirt.ErrNotFound):
 		return ""
@@ -72,13 +72,13 @@ func whyNotBrought(ctx context.Context, source, target *libvirt.Host, uuid strin
 
 // BringSecret copies a secret from the source to the target.
 func BringSecret(ctx context.Context, source, target *libvirt.Host, uuid string) error {
-	s, err := source.HostSecret(ctx, uuid)
+	s, err := source.UserSecret(ctx, uuid)
 	if err != nil {
 		return err
 	}
-	data, err := source.HostSecretValue(ctx, uuid)
+	data, err := source.UserSecretValue(ctx, uuid)
 	if err != nil {
 		return err
 	}
-	return target.PutHostSecret(ctx, *s, data)
+	return target.PutUserSecret(ctx, *s, data)
 }

@@ -29,7 +29,7 @@ func (o Options) declaresFileShared(file string) bool {
 	return slices.ContainsFunc(o.SharedFilesystems, func(dir string) bool { return strings.HasPrefix(file, dir+"/") })
 }
 
-// declaredSharedDisks returns the disks that libvirt would refuse to leave to the target if the configuration did not
+// declaredSharedDisks returns the disks for which libvirt would refuse the migration if the configuration did not
 // declare them as shared.
 func (o Options) declaredSharedDisks(facts domain.Mobility) []domain.MobileDisk {
 	return slices.DeleteFunc(slices.Clone(facts.Disks), func(disk domain.MobileDisk) bool {
@@ -37,7 +37,7 @@ func (o Options) declaredSharedDisks(facts domain.Mobility) []domain.MobileDisk 
 	})
 }
 
-// checkDeclaredShared checks a disk that is declared as shared, as far as pools tell.
+// checkDeclaredShared checks a disk that is declared as shared by what the storage pools report.
 func (t preflight) checkDeclaredShared(f *blockerList, disk domain.MobileDisk, here, there *libvirt.Volume) {
 	if !t.blockIfDifferent(f, disk, here, there) {
 		f.checkCache(disk)
@@ -54,8 +54,9 @@ func (f *blockerList) checkCache(disk domain.MobileDisk) {
 		`Set disks.`+disk.Key+`.cache = "none", which takes a restart.`)
 }
 
-// mayNotReach reports that the target may not reach a disk. libvirt itself refuses to migrate to a target that may lack
-// a file that the guest writes to, but for a VM with disks that are declared as shared libvirt is told not to check.
+// mayNotReach reports that the target may not reach a disk. libvirt refuses to migrate to a target that may lack a file
+// that the guest writes to. But if a disk of the VM is declared as shared, libvirt is told not to check, so the check
+// is made here.
 func (t preflight) mayNotReach(f *blockerList, disk domain.MobileDisk, message, remedy string) {
 	say := f.mayBlock
 	if !disk.ReadOnly && !disk.Block && len(t.options.declaredSharedDisks(t.vm.Mobility)) > 0 {
@@ -172,8 +173,8 @@ func (t preflight) checkSharedImage(ctx context.Context, f *blockerList, b local
 	return ""
 }
 
-// verifyNoDiskLeft refuses what libvirt doesn't check here: a disk that is written to must not stay behind, and neither
-// may its contents in the host's cache, whatever preflight could see.
+// verifyNoDiskLeft checks what libvirt doesn't check for a VM with shared disks: the target must reach every disk that
+// the guest writes to, and no written data may remain in the source's cache.
 func (r *run) verifyNoDiskLeft() error {
 	facts := r.VM.Mobility
 	if len(r.Options.declaredSharedDisks(facts)) == 0 {

@@ -22,7 +22,7 @@ const (
 	precopyPossibleFactor = 1.5
 	// switchoverTimeout is how long QEMU may take to pause a guest that it was allowed to pause.
 	switchoverTimeout = time.Minute
-	// completionTimeoutFactor multiplies the completion timeout for a migration that was hurried up.
+	// completionTimeoutFactor multiplies the completion timeout once the guest is paused, so that the rest can be copied.
 	completionTimeoutFactor = 2
 	// stallMaxDowntime is KubeVirt's default for Options.MaxDowntime, which applies only with the detector.
 	// qemuDowntime is the most that QEMU is given before a stall: its own default.
@@ -30,9 +30,9 @@ const (
 	qemuDowntime     = 300 * time.Millisecond
 )
 
-// stallDetector follows what remains to be copied from one iteration to the next. With a guest that writes faster than
-// memory can be copied, what remains doesn't shrink from iteration to iteration. Sometimes it shrinks a little by
-// chance, and this is the moment to switch over. Times are those of the samples.
+// stallDetector compares the remaining bytes from one iteration to the next. If a guest writes faster than memory can
+// be copied, they don't decrease from iteration to iteration. Sometimes they decrease a little by chance: that is the
+// best moment to switch over. Times are those of the samples.
 type stallDetector struct {
 	// window is stallProgressTimeout.
 	window time.Duration
@@ -46,8 +46,9 @@ type stallDetector struct {
 	minima  []iteration
 	settled uint64
 
-	// stalled says whether the migration has stalled. From then on there is a best value to come near to. later is what
-	// the iterations had to copy since then, the least first: at relaxAt the next of them is good enough.
+	// stalled says whether the migration has stalled. From then on, the detector waits for an iteration that has about as
+	// little to copy as the best one before. later is what the iterations had to copy since then, the least first. At
+	// relaxAt, the detector accepts the next of these values as the best one.
 	stalled           bool
 	best              uint64
 	later             []uint64
@@ -129,7 +130,7 @@ func (d *stallDetector) expectedDowntime() time.Duration {
 func (m *monitor) decideWithDetector(s sample) action {
 	d, stuck := m.detector, m.isStuck(s)
 	if m.mode == PostCopy {
-		return noAction // There is no way back.
+		return noAction // Post-copy can't be aborted.
 	}
 	if d.remaining == 0 {
 		d.remaining = s.remaining // The first iteration may begin before there is anything to report.
@@ -146,7 +147,7 @@ func (m *monitor) decideWithDetector(s sample) action {
 	}
 	late := m.isOverdue(s)
 	if s.disks && m.switchesToPostCopy() {
-		late = false // QEMU accepts no switch before memory is copied. The switch comes then.
+		late = false // QEMU accepts no switch before it copies memory. A later sample switches.
 	}
 	hurry := late && d.deadline == 0 && d.rate > 0 && m.refusals < maxRefusals && m.canFinish(s)
 	switch {
@@ -172,9 +173,9 @@ func (m *monitor) decideStalled(s sample) action {
 	disrupt := *m.options.AllowWorkloadDisruption
 	switch {
 	case !d.nearBest():
-		return noAction // A better moment may come.
+		return noAction // A later iteration may have less to copy.
 	case !m.canFinish(s):
-		return noAction // The network seems to be gone, which is not the guest's fault.
+		return noAction // The network seems to be down, so a pause of the guest wouldn't help.
 	case m.refusals >= maxRefusals:
 		return abortStalled
 	case disrupt && m.switchesToPostCopy():

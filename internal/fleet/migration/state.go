@@ -45,7 +45,7 @@ const (
 const (
 	AbortAborting  = "Aborting"
 	AbortSucceeded = "Succeeded"
-	// AbortFailed: the abort came too late, the VM is on the target.
+	// AbortFailed: the abort came too late: the VM is on the target.
 	AbortFailed = "Failed"
 )
 

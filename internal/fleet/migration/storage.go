@@ -14,9 +14,9 @@ import (
 // checkDisks checks that the target reaches the same data, or that the disks that it doesn't reach can be copied.
 func (t preflight) checkDisks(ctx context.Context, f *blockerList) { t.plannedCopies(ctx, f) }
 
-// plannedCopies returns the disks that are copied. Storage that QEMU reaches by itself is the same from every host.
-// About a file or device only the storage pools of both hosts tell something. A doubt that remains does no harm,
-// because libvirt refuses a migration that it finds unsafe before anything is changed.
+// plannedCopies returns the disks that are copied. Storage that QEMU reaches over the network is the same from every
+// host. Whether two hosts share a file or device is only known from the storage pools of both. If that remains unknown,
+// no harm is done: libvirt refuses an unsafe migration before it changes anything.
 func (t preflight) plannedCopies(ctx context.Context, f *blockerList) []Copy {
 	if !t.vm.Live() {
 		return nil // For a stopped VM see checkLocalFiles.
@@ -175,7 +175,8 @@ func (t preflight) checkBootFiles(ctx context.Context, f *blockerList) {
 	for _, path := range slices.Sorted(maps.Values(files)) {
 		t.checkOpenedFile(ctx, f, fwCfgFiles, "hands its guest", path)
 	}
-	// A package has it, and hardly any host has a pool of it: what isn't known of it is no doubt.
+	// It belongs to a package, and hardly any host has a storage pool of its directory. So it isn't reported if nothing is
+	// known about it.
 	if has, known := t.vm.TargetFiles[t.vm.Mobility.Loader]; known && !has {
 		f.block(HypervisorNotCompatible, "firmware", fmt.Sprintf("its firmware is %s, and host %q has no such file",
 			t.vm.Mobility.Loader, t.target.Name()), fmt.Sprintf("Install the firmware that host %q has on host %q, under the "+
@@ -186,7 +187,7 @@ func (t preflight) checkBootFiles(ctx context.Context, f *blockerList) {
 // fwCfgFiles is the attribute for files that QEMU hands its guest.
 const fwCfgFiles = "platform.fw_cfg_files"
 
-// copyRemedy says how a file of the source gets to the target.
+// copyRemedy says how a user brings a file of the source to the target.
 func (t preflight) copyRemedy(path string) string {
 	return fmt.Sprintf("Copy %s from host %q to the same path on host %q.", path, t.source.Name(), t.target.Name())
 }

@@ -16,7 +16,7 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/storage"
 )
 
-// missingImage is a backing image of a VM's disks of which another host has no complete copy.
+// missingImage is a backing image of the VM's disks that the target has no complete copy of.
 type missingImage struct {
 	ref storage.Ref
 	// path is where both hosts' storage pools have the image, bytes is its size.
@@ -56,8 +56,8 @@ func baseImagesToCopy(ctx context.Context, vm *inventory.VM, facts domain.Mobili
 	return missing
 }
 
-// copiesOfImage looks for a host's copy of an image, and says whether another host has a complete copy: half a copy has
-// no header.
+// copiesOfImage returns the source's copy of an image, and whether the target has a complete copy. An incomplete copy
+// has another format, because it has no header.
 func copiesOfImage(
 	ctx context.Context, from, to *inventory.Host, ref storage.Ref,
 ) (here *libvirt.Volume, whole bool, err error) {

@@ -9,8 +9,8 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migration"
 )
 
-// bringSecrets brings the secrets to the target with which QEMU opens the VM's disks there. They stay there if the move
-// fails: another VM may use them by then. Who removes the virtfleet_secret removes them.
+// bringSecrets copies to the target the secrets with which QEMU opens the VM's disks. They stay there if the move
+// fails, because another VM may use them by then. The destroy of the virtfleet_secret removes them.
 func (m *move) bringSecrets(ctx context.Context, inspected migration.VM) error {
 	for _, uuid := range migration.SecretsToBring(ctx, inspected.Mobility, m.from.Conn, m.to.Conn) {
 		m.mover.log.InfoContext(ctx, "bringing a secret", "name", m.vm.Name, "source", m.from.Name, "target", m.to.Name,

@@ -13,9 +13,9 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 )
 
-// endsFirst returns a problem if an earlier migration has to end before the VM moves to a host: one to the same host,
-// one that broke in post-copy, or one that is paused with all of the memory on both hosts, until a run tells the target
-// to start the guest or ends the migration. Nil means that there is none.
+// endsFirst returns a problem if an earlier migration has to end before the VM moves to the host, and nil otherwise.
+// The earlier migration goes to the same host, broke in post-copy, or is paused with all of the memory on both hosts. A
+// paused one ends when a run tells the target to start the guest, or aborts it.
 func endsFirst(vm *inventory.VM, to *inventory.Host) *inventory.Problem {
 	record := vm.OpenMigration()
 	if record == nil {
@@ -55,8 +55,8 @@ func endsFirst(vm *inventory.VM, to *inventory.Host) *inventory.Problem {
 	return p
 }
 
-// resumeBroken resumes a migration that broke in post-copy, as the run that started it would have: under the VM's lock.
-// If it can't be resumed, resumeBroken returns an error, and keeps or destroys the parts as the options say. It
+// resumeBroken resumes a migration that broke in post-copy, under the VM's lock, as the run that started it would have
+// done. If it can't be resumed, resumeBroken returns an error, and keeps or destroys the parts as the options say. It
 // completes the record, unless the VM stays as it is.
 func (rec *Recovery) resumeBroken(
 	ctx context.Context, vm *inventory.VM, record domain.Migration, last inventory.LastKnown, own migration.Options,
@@ -205,7 +205,8 @@ func (rec *Recovery) destroyParts(ctx context.Context, uuid string, from, to *in
 	return rec.undefineStale(ctx, from, source, to)
 }
 
-// postCopySide returns a host's part of a VM that is in two parts, nil for none.
+// postCopySide returns the host's part of a VM that is in two parts after a broken post-copy, or nil if the host has
+// none.
 func postCopySide(ctx context.Context, on *inventory.Host, uuid string) (*libvirt.Domain, error) {
 	d, err := on.Conn.Domain(ctx, uuid)
 

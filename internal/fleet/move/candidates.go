@@ -20,18 +20,19 @@ type Candidate struct {
 	Current bool
 	// Blockers are everything that blocks, or may block, the move.
 	Blockers []migration.Blocker
-	// Method is how the VM would move there, one of the migration package's methods. "" means that it wouldn't.
+	// Method is the method by which the VM would move there, one of those of package migration. It is "" if the VM can't
+	// move there.
 	Method string
 	// FreeMemory is how many bytes may still be committed there. It is nil if the host doesn't answer.
 	FreeMemory *uint64
 }
 
-// Fits says whether nothing is known to block the move.
+// Fits says whether the VM can move to the host, as far as known.
 func (c Candidate) Fits() bool { return !c.Current && len(migration.Blocking(c.Blockers)) == 0 }
 
-// MoveCandidates judges every host as a target for the VM. The host that would be chosen is first, hosts that don't fit
-// are last. own are the options that are given for this move; effective are the options that it would use. askQEMU also
-// asks QEMU itself, which taints the VM.
+// MoveCandidates checks every host as a target for the VM. The host that would be chosen comes first, and hosts that
+// the VM doesn't fit on come last. own are the options that are given for this move; effective are the options that it
+// would use. askQEMU also asks QEMU itself, which taints the VM.
 func (ck *Checks) MoveCandidates(
 	ctx context.Context, uuid string, last inventory.LastKnown, own migration.Options, askQEMU bool,
 ) (*inventory.VM, []Candidate, migration.EffectiveOptions, error) {
@@ -50,7 +51,7 @@ func (ck *Checks) MoveCandidates(
 	return vm, candidates, effective, err
 }
 
-// moveCandidates judges every host by the options in force.
+// moveCandidates checks every host with the options in force.
 func (ck *Checks) moveCandidates(
 	ctx context.Context, vm *inventory.VM, o migration.Options, askQEMU bool,
 ) ([]Candidate, error) {
@@ -104,7 +105,7 @@ func (c Candidate) free() uint64 {
 	return *c.FreeMemory
 }
 
-// moveCandidate judges one host.
+// moveCandidate checks one host.
 func (ck *Checks) moveCandidate(
 	ctx context.Context, vm *inventory.VM, inspected migration.VM, h *inventory.Host, o migration.Options,
 ) (Candidate, error) {

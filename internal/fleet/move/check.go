@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -12,12 +11,12 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migration"
-	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/placement"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/status"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 )
 
-// Inspect reads what decides whether and how the VM can move. It lets a stranded guest continue before anything else.
+// Inspect reads what decides whether and how the VM can move. It describes a stranded VM as running: before a stranded
+// VM moves, its guest continues.
 func Inspect(ctx context.Context, vm *inventory.VM) (migration.VM, error) {
 	m, err := migration.Inspect(ctx, vm.On.Conn, vm.UUID)
 	if vm.Stranded {
@@ -29,17 +28,17 @@ func Inspect(ctx context.Context, vm *inventory.VM) (migration.VM, error) {
 	return m, err
 }
 
-// CheckMove returns what would prevent the move to the target that the VM's configuration pins it to, as far as known
-// without touching a host: every blocker with its reason code and remedy. A check without a result beforehand is a
-// warning. A target that is cordoned, or switched off for its maintenance, is a warning too: the same apply may end the
-// maintenance, and Move refuses if it hasn't. planned are the objects that hosts will have before the move.
+// CheckMove returns what would prevent the move to the target that the VM's configuration pins it to: every blocker
+// with its reason code and remedy. It changes nothing on a host. A check that can have no result yet is a warning. So
+// is a target that is cordoned, or switched off for its maintenance: the same apply may end the maintenance, and Move
+// refuses the target if it hasn't. planned are the objects that hosts will have before the move.
 func (ck *Checks) CheckMove(
 	ctx context.Context, order Order, planned status.PlannedObjects,
 ) ([]inventory.Problem, error) {
 	return ck.checkMove(ctx, order, planned, true)
 }
 
-// checkMove is CheckMove for a VM that is pinned to the target, or moves there for another reason.
+// checkMove checks a move to the order's target. pinned says that the VM's configuration pins it to that target.
 func (ck *Checks) checkMove(
 	ctx context.Context, order Order, planned status.PlannedObjects, pinned bool,
 ) ([]inventory.Problem, error) {
@@ -104,7 +103,7 @@ func pinClosed(vm *inventory.VM, to *inventory.Host, b migration.Blocker) invent
 	}
 }
 
-// copyProblemsTo returns the copyProblems of a VM that was not inspected yet.
+// copyProblemsTo inspects the VM, and returns what will be copied.
 func (ck *Checks) copyProblemsTo(
 	ctx context.Context, vm *inventory.VM, target string, o migration.Options,
 ) []inventory.Problem {
@@ -220,114 +219,6 @@ func carriedProblems(
 	}}
 }
 
-// FindBlockers finds everything that blocks the move, including missing room on the target. askQEMU also asks QEMU
-// itself, which taints the VM.
-func (ck *Checks) FindBlockers(
-	ctx context.Context, vm *inventory.VM, to *inventory.Host, o migration.Options, askQEMU bool,
-) (migration.VM, []migration.Blocker, error) {
-	inspected, err := Inspect(ctx, vm)
-	if err != nil {
-		return inspected, nil, err
-	}
-
-	if askQEMU {
-		inspected = inspected.AskQEMU(ctx, vm.On.Conn)
-	}
-
-	blockers, err := ck.CheckTarget(ctx, vm, inspected, to, o)
-
-	return inspected, blockers, err
-}
-
-// CheckTarget is FindBlockers for a VM that was already inspected.
-func (ck *Checks) CheckTarget(
-	ctx context.Context, vm *inventory.VM, inspected migration.VM, to *inventory.Host, o migration.Options,
-) ([]migration.Blocker, error) {
-	a, err := ck.hosts.ReplyOf(ctx, to)
-	inspected = ck.WithTarget(ctx, vm, inspected, to)
-
-	if err == nil {
-		// If the source doesn't have a file either, as far as can be seen over SSH, libvirt sees other directories there.
-		files := inspected.OpenedFiles()
-		here := ck.hosts.FilesOn(ctx, vm.On, files)
-		inspected.TargetFiles = ck.hosts.FilesOn(ctx, to, files)
-		maps.DeleteFunc(inspected.TargetFiles, func(file string, has bool) bool { return !has && !here[file] })
-	}
-
-	blockers, checkErr := migration.CheckHosts(ctx, inspected, vm.On.Conn, to.Conn, o)
-	if checkErr != nil {
-		return nil, checkErr
-	}
-
-	if inspected.Live() {
-		blockers = append(blockers, o.TransportBlockers(vm.On.Config.Tunnel != nil, to.Config.Tunnel != nil)...)
-		blockers = append(blockers, o.PeerBlockers(to.Name, to.Config.PeerURI)...)
-		blockers = append(blockers, postCopyBlocker(ctx, to, o)...)
-	}
-
-	if errors.Is(err, inventory.ErrUnreachable) {
-		return blockers, nil // CheckHosts has reported it.
-	}
-
-	if err != nil {
-		return nil, err
-	}
-
-	mark, err := placement.CordonBlocker(ctx, a)
-	if err != nil {
-		return nil, err
-	}
-
-	if mark != nil {
-		blockers = append([]migration.Blocker{*mark}, blockers...)
-	}
-
-	blockers = append(blockers, ck.ownDiskBlockers(ctx, vm, to)...)
-
-	alone, err := ck.placement.ClaimBlockers(ctx, vm, to)
-	if err != nil {
-		return nil, err
-	}
-
-	blockers = append(blockers, alone...)
-
-	bytes := to.WithOverhead(inspected.Mobility.Memory, vm.Entry)
-	if inspected.Live() {
-		blockers = append(blockers, placement.FailoverBlockers(ctx, to, vm.LiveSpec)...)
-	} else {
-		bytes = 0 // The VM requires it only when it is started.
-
-		blockers = append(blockers, ck.placement.DeviceBlockers(ctx, a, vm)...)
-	}
-
-	crowdable := to.Config.StorageOverprovisioningFactor > 0 || ck.placement.ExpectsFiles(to, vm.Name)
-	if crowdable && len(migration.Blocking(blockers)) == 0 {
-		load := migration.EstimateTransfer(ctx, inspected, vm.On.Conn, to.Conn, o)
-
-		crowded, err := ck.placement.FileBlockers(ctx, to, vm.Name, load)
-		if err != nil {
-			return nil, err
-		}
-
-		blockers = append(blockers, crowded...)
-	}
-
-	return append(blockers, ck.placement.CapacityBlockers(a, vm, bytes)...), nil
-}
-
-// CheckCandidate is CheckTarget for a host that no order names: it must also have the labels that the VM's placement
-// requires, and accept VMs that don't name it.
-func (ck *Checks) CheckCandidate(
-	ctx context.Context, vm *inventory.VM, inspected migration.VM, to *inventory.Host, o migration.Options,
-) ([]migration.Blocker, error) {
-	blockers, err := ck.CheckTarget(ctx, vm, inspected, to, o)
-	if err != nil {
-		return nil, err
-	}
-
-	return slices.Concat(blockers, placement.LabelBlocker(vm, to, status.False), placement.UnscheduledBlocker(to)), nil
-}
-
 // moveProblem returns why a move is impossible.
 func moveProblem(err error) inventory.Problem {
 	p := inventory.Problem{Attribute: "host", Summary: "Virtual machine can't be moved", Detail: err.Error()}
@@ -371,7 +262,7 @@ func blockerProblems(vm *inventory.VM, to *inventory.Host, blockers []migration.
 	return problems
 }
 
-// doubtText lists what is unknown beforehand, after a sentence about the move.
+// doubtText lists the checks without a result, as the continuation of a sentence about the move.
 func doubtText(blockers []migration.Blocker) string {
 	if len(blockers) == 0 {
 		return ""

@@ -25,41 +25,9 @@ func (rec *Recovery) CloseRecord(
 		record.AbortRequested, record.AbortStatus = true, migration.AbortSucceeded
 	}
 
-	var variables []string
+	vm, variables := rec.closeByHost(ctx, vm, &record)
 
-	switch {
-	case record.Failed: // The result is already known.
-	case vm.Host == record.TargetHost:
-		record.Phase = migration.PhaseSucceeded
-
-		if record.AbortRequested {
-			record.AbortStatus = migration.AbortFailed
-		}
-
-		if vm.Running() {
-			rec.SetClock(ctx, vm.On, vm)
-		}
-
-		variables = rec.variablesLeft(ctx, vm)
-	case vm.Host == record.SourceHost:
-		record.Phase, record.Failed, record.FailurePlane = migration.PhaseFailed, true, migration.PlaneControl
-		record.FailureReason = fmt.Sprintf("the run that moved it (%s) was interrupted, and the VM stayed on host %q",
-			record.Owner, vm.Host)
-
-		// Files that can't be removed now are removed before the next attempt.
-		now, err := rec.DiscardCopies(ctx, vm, nil)
-		if err != nil {
-			rec.log.WarnContext(ctx, "an unfinished copy was not removed", "name", vm.Name, "error", err.Error())
-		}
-
-		vm = now
-	default:
-		record.Phase, record.Failed, record.FailurePlane = migration.PhaseFailed, true, migration.PlaneControl
-		record.FailureReason = fmt.Sprintf("the run that moved it (%s) was interrupted, and another moved it to host %q",
-			record.Owner, vm.Host)
-	}
-
-	// The VM now consists of the files that were copied to this host, or whether it does is unknown.
+	// The VM uses the files that were copied to this host, or may use them.
 	vm.Metadata.Copies = slices.DeleteFunc(slices.Clone(vm.Metadata.Copies), func(c domain.Copy) bool {
 		return c.FromUUID != vm.HostUUID
 	})
@@ -93,6 +61,47 @@ func (rec *Recovery) CloseRecord(
 	}
 
 	return now, nil
+}
+
+// closeByHost writes into the record what follows from the host that has the VM now. If the VM stayed at its source,
+// closeByHost discards unfinished copies. It returns the VM as it is then, and the files of firmware variables that the
+// source no longer needs.
+func (rec *Recovery) closeByHost(
+	ctx context.Context, vm *inventory.VM, record *domain.Migration,
+) (_ *inventory.VM, variables []string) {
+	switch {
+	case record.Failed: // The result is already known.
+	case vm.Host == record.TargetHost:
+		record.Phase = migration.PhaseSucceeded
+
+		if record.AbortRequested {
+			record.AbortStatus = migration.AbortFailed
+		}
+
+		if vm.Running() {
+			rec.SetClock(ctx, vm.On, vm)
+		}
+
+		variables = rec.variablesLeft(ctx, vm)
+	case vm.Host == record.SourceHost:
+		record.Phase, record.Failed, record.FailurePlane = migration.PhaseFailed, true, migration.PlaneControl
+		record.FailureReason = fmt.Sprintf("the run that moved it (%s) was interrupted, and the VM stayed on host %q",
+			record.Owner, vm.Host)
+
+		// Files that can't be removed now are removed before the next attempt.
+		now, err := rec.DiscardCopies(ctx, vm, nil)
+		if err != nil {
+			rec.log.WarnContext(ctx, "an unfinished copy was not removed", "name", vm.Name, "error", err.Error())
+		}
+
+		vm = now
+	default:
+		record.Phase, record.Failed, record.FailurePlane = migration.PhaseFailed, true, migration.PlaneControl
+		record.FailureReason = fmt.Sprintf("the run that moved it (%s) was interrupted, and another moved it to host %q",
+			record.Owner, vm.Host)
+	}
+
+	return vm, variables
 }
 
 // variablesLeft returns the files of firmware variables that the VM's host did not have before the move that brought

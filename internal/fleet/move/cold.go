@@ -3,9 +3,7 @@ package move
 import (
 	"context"
 	"errors"
-	"fmt"
 	"reflect"
-	"slices"
 	"time"
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
@@ -16,9 +14,9 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 )
 
-// cold moves a stopped VM: it copies the VM's files, defines the VM on the target, and last removes the source's
+// moveCold moves a stopped VM: it copies the VM's files, defines the VM on the target, and last removes the source's
 // definition. Until then the source's definition is the valid one, and everything on the target is unfinished.
-func (m *move) cold(ctx context.Context, inspected migration.VM) error {
+func (m *move) moveCold(ctx context.Context, inspected migration.VM) error {
 	offlineCopy, blockers, err := migration.PlanOfflineCopy(ctx, inspected, m.from.Conn, m.to.Conn, m.effective.Options,
 		m.mover.log)
 	if err != nil {
@@ -45,7 +43,7 @@ func (m *move) cold(ctx context.Context, inspected migration.VM) error {
 		"files", offlineCopy.Paths())
 
 	m.stays = offlineCopy.Kept()
-	err = m.coldSteps(ctx, inspected, offlineCopy)
+	err = m.copyAndHandOver(ctx, inspected, offlineCopy)
 
 	m.state.End, m.state.Completed, m.state.Phase = time.Now(), true, migration.PhaseSucceeded
 	if err != nil {
@@ -57,7 +55,9 @@ func (m *move) cold(ctx context.Context, inspected migration.VM) error {
 	return nil
 }
 
-func (m *move) coldSteps(ctx context.Context, inspected migration.VM, offlineCopy *migration.OfflineCopy) error {
+// copyAndHandOver copies the VM's files and then moves its definition. If either fails, it removes from the target what
+// the move created there.
+func (m *move) copyAndHandOver(ctx context.Context, inspected migration.VM, offlineCopy *migration.OfflineCopy) error {
 	if err := m.clearAutostart(ctx); err != nil {
 		m.state.FailurePlane = migration.PlaneControl
 
@@ -106,8 +106,8 @@ func (m *move) coldSteps(ctx context.Context, inspected migration.VM, offlineCop
 	return nil
 }
 
-// stillOurs checks that no other run took over the VM's lock while this run was asleep. A run that takes it over first
-// completes this run's record.
+// stillOurs checks that no other run took over the VM's lock while this run was suspended. Such a run would have
+// completed this run's record first.
 func (m *move) stillOurs(ctx context.Context) error {
 	d, err := m.from.Conn.Domain(ctx, m.vm.UUID)
 	if err != nil {
@@ -132,8 +132,8 @@ type presence int
 
 const (
 	notThere     presence = iota
-	madeThere             // by this run, and the source still has its own
-	unclearThere          // whether it is valid, as the source may lose its own at any moment
+	madeThere             // this run made it, and the source still has its own
+	unclearThere          // it is unknown which definition is valid: the source may lose its own at any moment
 )
 
 // handOverReserved hands the VM over if the target still has room for it, in addition to all VMs that came while files
@@ -150,8 +150,8 @@ func (m *move) handOverReserved(ctx context.Context, inspected migration.VM) (pr
 
 // handOver defines the VM on the target and removes the source's definition, together with the firmware's variables and
 // the TPM's state there, unless they are the same files on the target. devices are the host devices that the VM has
-// there; nil means the same devices. The end of ctx doesn't abort handOver: a call that a host still carries out later
-// would decide where the VM is.
+// there; nil means the same devices. The end of ctx doesn't abort handOver. Otherwise a host could carry out an
+// abandoned call later, and thereby change which host has the VM.
 func (m *move) handOver(ctx context.Context, devices map[string]domain.Row) (presence, error) {
 	ctx, cancel := lease.CleanupContext(ctx, inventory.FinishTimeout)
 	defer cancel()
@@ -214,7 +214,7 @@ func (m *move) handOver(ctx context.Context, devices map[string]domain.Row) (pre
 		return madeThere, err
 	}
 
-	// Whether the definition was removed decides, not whether the answer arrived.
+	// The answer may be lost. What counts is whether the definition was removed.
 	d, readErr := m.from.Conn.Domain(ctx, m.vm.UUID)
 
 	switch {
@@ -223,7 +223,7 @@ func (m *move) handOver(ctx context.Context, devices map[string]domain.Row) (pre
 	case readErr != nil:
 		return unclearThere, errors.Join(err, readErr)
 	case err == nil && d.Active():
-		// If the VM was started in the last moment, it continues to run without its definition.
+		// If a user started the VM meanwhile, it now runs at the source without its definition.
 		_, err := m.from.Conn.RedefineDomain(ctx, before, before)
 
 		return unclearThere, errors.Join(&inventory.Error{
@@ -236,7 +236,7 @@ func (m *move) handOver(ctx context.Context, devices map[string]domain.Row) (pre
 	}
 }
 
-// Refused says whether libvirt has answered with an error, and won't carry out the call later.
+// Refused says whether libvirt has answered with an error. Then it won't carry out the call later.
 func Refused(err error) bool {
 	return !errors.Is(err, inventory.ErrUnreachable) && !errors.Is(err, context.Canceled) &&
 		!errors.Is(err, context.DeadlineExceeded)
@@ -254,20 +254,21 @@ func (m *move) removeDisks(ctx context.Context, paths []string) {
 	}
 }
 
-// undoCold removes what a failed move made on the target, if it is certain that this run made it and that the source's
-// definition is the valid one. Files that can't be removed now stay noted, and are removed before the next attempt.
+// undoCold removes what a failed move created on the target. It does so only if this run certainly created it, and the
+// source's definition is certainly the valid one. Files that can't be removed now stay recorded, and are removed before
+// the next attempt.
 func (m *move) undoCold(ctx context.Context, offlineCopy *migration.OfflineCopy, there presence) error {
 	if there == unclearThere {
 		return nil
 	}
 
 	if err := m.stillOurs(ctx); err != nil {
-		return nil //nolint:nilerr // The run that has the VM now decides. The move's own error says what happened.
+		return nil //nolint:nilerr // Another run has the VM now, and cleans up. The move's own error says what happened.
 	}
 
 	d, err := m.from.Conn.Domain(ctx, m.vm.UUID)
 	if err != nil {
-		return nil //nolint:nilerr // While the source may have the VM, it is there and nowhere else.
+		return nil //nolint:nilerr // The source may still have the VM, so nothing on the target may be removed.
 	}
 
 	if !d.Active() {
@@ -302,97 +303,5 @@ func (m *move) undefineUnstarted(ctx context.Context) error {
 		return m.mover.copiedTwice(m.vm, m.to)
 	default:
 		return Undefine(ctx, m.to, m.vm.UUID, m.stays...)
-	}
-}
-
-// DiscardCopies removes what unfinished moves left on other hosts: files, and the definition that was made with them.
-// If only is not nil, it considers only that host. It removes the files from the VM's metadata, and returns the VM as
-// it is then. What is on hosts that are not configured stays, and stays noted.
-func (cl *Cleanup) DiscardCopies(ctx context.Context, vm *inventory.VM, only *inventory.Host) (*inventory.VM, error) {
-	var failures []error
-
-	gone := map[string]bool{vm.HostUUID: true} // On this host the VM consists of them.
-	stale := slices.Clone(vm.StaleHosts)
-
-	for _, h := range cl.hosts.Configured {
-		if h.Config.Fenced || only != nil && h != only || len(vm.Metadata.Copies) == 0 {
-			continue
-		}
-
-		info, err := h.Conn.Info(ctx)
-		if err == nil {
-			copies := vm.CopiesOn(info.UUID)
-			if len(copies) == 0 {
-				continue
-			}
-
-			err = cl.discardOn(ctx, vm, h, copies)
-		}
-
-		if err != nil {
-			failures = append(failures, err)
-
-			continue
-		}
-
-		gone[info.UUID] = true
-		stale = slices.DeleteFunc(stale, func(name string) bool { return name == h.Name })
-	}
-
-	m := vm.Metadata
-	m.Copies = slices.DeleteFunc(slices.Clone(m.Copies), func(c domain.Copy) bool { return gone[c.HostUUID] })
-
-	changed, err := records.WriteMetadata(ctx, vm, m)
-	if err == nil && changed {
-		var now *inventory.VM
-		if now, err = cl.hosts.Refresh(ctx, vm); err == nil {
-			now.StaleHosts, vm = stale, now
-		}
-	}
-
-	return vm, errors.Join(append(failures, err)...)
-}
-
-// discardOn removes what is on one host. If the host has a definition in addition to the files, all had been copied,
-// and whether the VM was started since is unknown: libvirt forgets that when its daemon is restarted.
-func (cl *Cleanup) discardOn(ctx context.Context, vm *inventory.VM, h *inventory.Host, copies []domain.Copy) error {
-	var (
-		making []domain.Copy
-		paths  []string
-	)
-
-	for _, c := range copies {
-		if c.Making {
-			making = append(making, c)
-		} else {
-			paths = append(paths, c.Path)
-		}
-	}
-
-	// Remove them before their directories.
-	if err := migration.DiscardUnfinishedCopies(ctx, h.Conn, vm.On.Conn, making); err != nil || len(paths) == 0 {
-		return err
-	}
-
-	if _, err := h.Conn.Domain(ctx, vm.UUID); err == nil {
-		return cl.copiedTwice(vm, h)
-	} else if !inventory.IsNotFound(err) {
-		return err
-	}
-
-	cl.log.InfoContext(ctx, "removing an unfinished copy", "name", vm.Name, "host", h.Name, "files", paths)
-
-	return migration.DiscardLeftCopies(ctx, h.Conn, vm.On.Conn, paths)
-}
-
-// copiedTwice returns an error that says that only a user can tell which of two VMs is the valid one.
-func (cl *Cleanup) copiedTwice(vm *inventory.VM, h *inventory.Host) error {
-	return &inventory.Error{
-		VM: vm.Name, Host: h.Name, Kind: inventory.ErrAmbiguous,
-		Detail: fmt.Sprintf("a move was interrupted when all was copied: host %q has its definition and its files as well, "+
-			"and may have started it since", h.Name),
-		Remedy: fmt.Sprintf("Find out which of the two has what you want. Usually that is the one on host %q: then undefine "+
-			"the other with \"virsh undefine --nvram\" on host %q (--keep-nvram if the hosts share that file), and apply again.",
-			vm.Host, h.Name),
 	}
 }

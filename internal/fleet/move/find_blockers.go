@@ -2,10 +2,15 @@ package move
 
 import (
 	"context"
+	"errors"
+	"fmt"
+	"maps"
 	"slices"
 
-	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migration"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/placement"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/status"
 )
 
 // findBlockersUnderLock finds everything that blocks the move, right before the move. It asks the target again if the
@@ -27,13 +32,160 @@ func (m *move) findBlockersUnderLock(ctx context.Context) (migration.VM, []migra
 	return inspected, append(blockers, linked...), err
 }
 
-// reserveForCold reserves room on the target for a stopped VM, and devices if the VM requests any by class.
-func (m *move) reserveForCold(
-	ctx context.Context, inspected migration.VM,
-) (devices map[string]domain.Row, release func(), err error) {
-	if m.starts {
-		return m.mover.placement.ReserveArrival(ctx, m.vm, m.to, m.to.WithOverhead(inspected.Mobility.Memory, m.vm.Entry))
+// verifyUnblocked returns the inspected VM, and an error with everything that blocks the move.
+func (m *move) verifyUnblocked(ctx context.Context) (migration.VM, error) {
+	inspected, blockers, err := m.findBlockersUnderLock(ctx)
+	if err != nil {
+		return inspected, err
 	}
 
-	return m.mover.placement.ReserveArrival(ctx, m.vm, m.to, 0)
+	if m.unlessPinnedElsewhere {
+		blockers = append(blockers, pinBlocker(m.vm, m.to, status.False)...)
+	}
+
+	if blocking := migration.Blocking(blockers); len(blocking) > 0 {
+		return inspected, &inventory.Error{
+			VM: m.vm.Name, Host: m.from.Name, Err: &migration.BlockedError{Blockers: blocking},
+		}
+	}
+
+	return inspected, nil
+}
+
+// FindBlockers finds everything that blocks the move, including missing room on the target. askQEMU also asks QEMU
+// itself, which taints the VM.
+func (ck *Checks) FindBlockers(
+	ctx context.Context, vm *inventory.VM, to *inventory.Host, o migration.Options, askQEMU bool,
+) (migration.VM, []migration.Blocker, error) {
+	inspected, err := Inspect(ctx, vm)
+	if err != nil {
+		return inspected, nil, err
+	}
+
+	if askQEMU {
+		inspected = inspected.AskQEMU(ctx, vm.On.Conn)
+	}
+
+	blockers, err := ck.CheckTarget(ctx, vm, inspected, to, o)
+
+	return inspected, blockers, err
+}
+
+// CheckTarget finds everything that blocks the move of a VM that was already inspected.
+func (ck *Checks) CheckTarget(
+	ctx context.Context, vm *inventory.VM, inspected migration.VM, to *inventory.Host, o migration.Options,
+) ([]migration.Blocker, error) {
+	a, err := ck.hosts.ReplyOf(ctx, to)
+
+	inspected, blockers, checkErr := ck.checkHosts(ctx, vm, inspected, to, o, err == nil)
+	if checkErr != nil {
+		return nil, checkErr
+	}
+
+	if errors.Is(err, inventory.ErrUnreachable) {
+		return blockers, nil // CheckHosts has reported it.
+	}
+
+	if err != nil {
+		return nil, err
+	}
+
+	mark, err := placement.CordonBlocker(ctx, a)
+	if err != nil {
+		return nil, err
+	}
+
+	if mark != nil {
+		blockers = append([]migration.Blocker{*mark}, blockers...)
+	}
+
+	blockers = append(blockers, ck.ownDiskBlockers(ctx, vm, to)...)
+
+	alone, err := ck.placement.ClaimBlockers(ctx, vm, to)
+	if err != nil {
+		return nil, err
+	}
+
+	blockers = append(blockers, alone...)
+
+	bytes := to.WithOverhead(inspected.Mobility.Memory, vm.Entry)
+	if inspected.Live() {
+		blockers = append(blockers, placement.FailoverBlockers(ctx, to, vm.LiveSpec)...)
+	} else {
+		bytes = 0 // The VM requires it only when it is started.
+
+		blockers = append(blockers, ck.placement.DeviceBlockers(ctx, a, vm)...)
+	}
+
+	crowdable := to.Config.StorageOverprovisioningFactor > 0 || ck.placement.ExpectsFiles(to, vm.Name)
+	if crowdable && len(migration.Blocking(blockers)) == 0 {
+		load := migration.EstimateTransfer(ctx, inspected, vm.On.Conn, to.Conn, o)
+
+		crowded, err := ck.placement.FileBlockers(ctx, to, vm.Name, load)
+		if err != nil {
+			return nil, err
+		}
+
+		blockers = append(blockers, crowded...)
+	}
+
+	return append(blockers, ck.placement.CapacityBlockers(a, vm, bytes)...), nil
+}
+
+// checkHosts returns what the two hosts by themselves say about the move, and the VM with what is known about the
+// target. answers says whether the target answered.
+func (ck *Checks) checkHosts(
+	ctx context.Context, vm *inventory.VM, inspected migration.VM, to *inventory.Host, o migration.Options, answers bool,
+) (migration.VM, []migration.Blocker, error) {
+	inspected = ck.WithTarget(ctx, vm, inspected, to)
+
+	if answers {
+		// If the source seems to lack a file too, its libvirt sees other directories than its SSH server. Then the answers
+		// say nothing.
+		files := inspected.OpenedFiles()
+		here := ck.hosts.FilesOn(ctx, vm.On, files)
+		inspected.TargetFiles = ck.hosts.FilesOn(ctx, to, files)
+		maps.DeleteFunc(inspected.TargetFiles, func(file string, has bool) bool { return !has && !here[file] })
+	}
+
+	blockers, err := migration.CheckHosts(ctx, inspected, vm.On.Conn, to.Conn, o)
+	if err != nil {
+		return inspected, nil, err
+	}
+
+	if inspected.Live() {
+		blockers = append(blockers, o.TransportBlockers(vm.On.Config.Tunnel != nil, to.Config.Tunnel != nil)...)
+		blockers = append(blockers, o.PeerBlockers(to.Name, to.Config.PeerURI)...)
+		blockers = append(blockers, postCopyBlocker(ctx, to, o)...)
+	}
+
+	return inspected, blockers, nil
+}
+
+// CheckCandidate checks a host that no order names. In addition to what CheckTarget checks, the host must have the
+// labels that the VM's placement requires, and accept VMs that don't name it.
+func (ck *Checks) CheckCandidate(
+	ctx context.Context, vm *inventory.VM, inspected migration.VM, to *inventory.Host, o migration.Options,
+) ([]migration.Blocker, error) {
+	blockers, err := ck.CheckTarget(ctx, vm, inspected, to, o)
+	if err != nil {
+		return nil, err
+	}
+
+	return slices.Concat(blockers, placement.LabelBlocker(vm, to, status.False), placement.UnscheduledBlocker(to)), nil
+}
+
+// postCopyBlocker returns a blocker if the options allow post-copy and the target's QEMU can't do it. QEMU then refuses
+// the migration when it begins.
+func postCopyBlocker(ctx context.Context, h *inventory.Host, o migration.Options) []migration.Blocker {
+	if !*o.WithDefaults().AllowPostCopy || !h.RefusesPostCopy(ctx) {
+		return nil
+	}
+
+	return []migration.Blocker{{
+		Reason: migration.OptionsNotSupported, Status: status.False, Attribute: "migration_options.allow_post_copy",
+		Message: fmt.Sprintf("QEMU on host %q doesn't run as root, and the host's kernel doesn't allow it "+
+			"post-copy", h.Name),
+		Remedy: "Set the sysctl vm.unprivileged_userfaultfd = 1 there, choose another host, or set allow_post_copy = false.",
+	}}
 }

@@ -22,10 +22,10 @@ const (
 	abandonedSettle = 15 * time.Second
 )
 
-// ConcludeInterrupted finds out how a migration ended whose run was killed, and completes its record, so that no later
-// run repeats it. It waits for a run that is still alive. It watches a migration that continues without its run to the
-// end, and aborts it when ctx ends. It resumes one that broke in post-copy, with the options that were given for this
-// VM, if any.
+// ConcludeInterrupted concludes a migration whose run was killed: it finds out how the migration ended, and completes
+// its record, so that no later run repeats it. If the run is still alive, it waits for that run. If the migration
+// continues without its run, it waits for the end, and aborts the migration when ctx ends. If the migration broke in
+// post-copy, it resumes the migration with own, the options that were given for this VM, if any.
 func (rec *Recovery) ConcludeInterrupted(
 	ctx context.Context, vm *inventory.VM, last inventory.LastKnown, own migration.Options,
 ) (*inventory.VM, error) {
@@ -49,9 +49,9 @@ func (rec *Recovery) ConcludeInterrupted(
 	}
 }
 
-// concludeFor is ConcludeInterrupted for an order to move the VM. It refuses the order while another run, which is
-// alive, moves the VM to a different host: the order was planned for a VM that stays. An order for the same host, or
-// the same order, waits.
+// concludeFor concludes an interrupted migration before the VM is moved by the order. While another run moves the VM to
+// a different host, it refuses the order, because the order was planned for a VM that stays. If that run moves the VM
+// to the order's target, or carries out the same order, it waits.
 func (rec *Recovery) concludeFor(
 	ctx context.Context, vm *inventory.VM, last inventory.LastKnown, order Order,
 ) (*inventory.VM, error) {
@@ -89,7 +89,7 @@ func (rec *Recovery) concludeFor(
 	return rec.ConcludeInterrupted(ctx, now, last, order.Options)
 }
 
-// concludeOn concludes the open migration of a VM on that host. It returns false if the VM is on another one by now.
+// concludeOn concludes the open migration of a VM on its host. It returns false if the VM is on another host by now.
 func (rec *Recovery) concludeOn(
 	ctx context.Context, on *inventory.Host, uuid string, last inventory.LastKnown, own migration.Options,
 ) (*inventory.VM, bool, error) {
@@ -154,7 +154,7 @@ func (rec *Recovery) concludeOn(
 }
 
 // awaitAbandoned waits for the end of a migration whose run is gone. When ctx ends it aborts the migration, and returns
-// the cause once that is done. It doesn't wait for one that broke in post-copy, which nothing but a resume continues.
+// the cause once that is done. It doesn't wait for a migration that broke in post-copy: only a resume continues it.
 func (rec *Recovery) awaitAbandoned(ctx context.Context, uuid string, record domain.Migration) (aborted error) {
 	var quiet time.Time // since when no job is seen while the hosts still wait for each other
 
@@ -186,7 +186,7 @@ func (rec *Recovery) awaitAbandoned(ctx context.Context, uuid string, record dom
 		}
 
 		aborted = context.Cause(ctx)
-		if running || waiting { // Where the job could not be asked for, it may run.
+		if running || waiting { // If the host didn't answer, the job may still run.
 			rec.abortJob(ctx, uuid, record)
 		}
 
@@ -198,9 +198,9 @@ func (rec *Recovery) awaitAbandoned(ctx context.Context, uuid string, record dom
 }
 
 // abandoned tells whether a migration out of the source runs, whether one of the hosts waits for the other, and whether
-// it broke in post-copy. A source reports a broken post-copy also while QEMU continues without its client, so the
-// target has to report it too, or to be gone. Once the guest has all of its memory on the target, the migration is over
-// whatever the source reports.
+// the migration broke in post-copy. The source also reports a broken post-copy while QEMU continues without its client.
+// So the migration counts as broken only if the target reports it too, or the target's domain is gone. Once the guest
+// has all of its memory on the target, the migration is over, whatever the source reports.
 func (rec *Recovery) abandoned(
 	ctx context.Context, uuid string, record domain.Migration,
 ) (running, waiting, broken bool) {
@@ -226,7 +226,7 @@ func (rec *Recovery) abandoned(
 		}
 
 		if err != nil || !d.Active() {
-			continue // Whether it matters is found out when the VM is looked for.
+			continue // If this matters, the search for the VM reports it.
 		}
 
 		waiting = waiting || d.InMigration()
@@ -242,20 +242,20 @@ func (rec *Recovery) abandoned(
 func (rec *Recovery) FinishSwitchoverOf(ctx context.Context, vm *inventory.VM, record domain.Migration) error {
 	from, to := rec.hosts.Host(record.SourceHost), rec.hosts.Host(record.TargetHost)
 	if from == nil || to == nil || from.Config.Fenced || to.Config.Fenced {
-		return nil // What they have can't be known.
+		return nil // What these hosts have is unknown.
 	}
 
 	revived, err := migration.FinishSwitchover(ctx, from.Conn, to.Conn, vm.UUID)
 	if revived && err == nil {
 		rec.log.WarnContext(ctx, "the source still waited for the end of a migration that is over", "uuid", vm.UUID,
 			"id", record.ID, "host", from.Name)
-		rec.SetClock(ctx, from, vm) // If the guest is on the target, there is no guest here to set it.
+		rec.SetClock(ctx, from, vm) // If the guest is on the target, this has no effect.
 	}
 
 	return err
 }
 
-// abortJob aborts the migration out of the record's source, if that is possible, even when ctx has ended.
+// abortJob aborts the migration that the record's source runs, if possible. It does so even if ctx has ended.
 func (rec *Recovery) abortJob(ctx context.Context, uuid string, record domain.Migration) {
 	h := rec.hosts.Host(record.SourceHost)
 	if h == nil || h.Config.Fenced {

@@ -4,33 +4,33 @@ import (
 	"context"
 	"slices"
 	"sync/atomic"
-	"time"
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/admission"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/lease"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migration"
-	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/status"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 )
 
-// Move moves the VM to the target host, live if it runs. It returns the VM as it is then, on whichever host, and the
-// result; the VM is nil when that is unknown. A VM that is on the target already is left alone, and the state is the
-// zero value.
+// Move moves the VM to the target host, live if it runs. It returns the result, and the VM as it is afterwards, on
+// whichever host. The VM is nil if that is unknown. If the VM is on the target already, Move does nothing, and the
+// state is the zero value.
 //
-// The result is also kept in the VM's metadata. o are the options that are given for this move; the rest comes from the
-// policy that applies to the VM, and from the fleet's options.
+// The result is also kept in the VM's metadata. o are the options of this move. Options that o doesn't set come from
+// the policy that applies to the VM, then from the fleet.
 //
-// Move waits for a cordoned target, though not for long: Terraform may end its maintenance in the same apply. During a
-// maintenance the VM stays, and the error is migration.ErrBlocked.
+// If the target is cordoned, Move waits for a short time, because Terraform may end the maintenance in the same apply.
+// If the target stays cordoned, the VM stays, and the error is migration.ErrBlocked.
 //
-// When ctx ends Move aborts the migration, which takes seconds, unless the guest is on the target already. If another
-// run is moving the VM to a different host, Move leaves the VM to that run, and the error is ErrBusy.
+// When ctx ends, Move aborts the migration, unless the guest is on the target already. An abort takes seconds. If
+// another run is moving the VM to a different host, Move leaves the VM to that run, and the error is ErrBusy.
 func (mv *Mover) Move(
 	ctx context.Context, uuid string, last inventory.LastKnown, target string, o migration.Options,
 ) (*inventory.VM, migration.State, error) {
-	vm, how, err := mv.moveAfter(ctx, uuid, last, Request{Target: target, Options: o, Priority: admission.PriorityUser},
+	request := Request{Target: target, Options: o, Priority: admission.PriorityUser}
+
+	vm, how, err := mv.concludeAndMove(ctx, uuid, last, request,
 		func(ctx context.Context, vm *inventory.VM, last inventory.LastKnown) (*inventory.VM, error) {
 			vm, err := mv.concludeFor(ctx, vm, last, Order{Target: target, Options: o})
 			if err == nil && vm.Host != target {
@@ -54,14 +54,14 @@ type Request struct {
 	unlessPinnedHere bool
 }
 
-// MoveForDrain is Move for a drain: with another priority in the queue. It moves the VM on from the host to which
-// another run brings it, but not from the host that its configuration now pins it to.
+// MoveForDrain moves the VM for a drain. If another run is moving the VM, MoveForDrain waits, and then moves it on. If
+// the configuration pins the VM to the host that it is on by then, the VM stays.
 func (mv *Mover) MoveForDrain(
 	ctx context.Context, uuid string, last inventory.LastKnown, w Request,
 ) (*inventory.VM, SourceFiles, error) {
 	w.unlessPinnedHere = true
 
-	now, m, err := mv.moveAfter(ctx, uuid, last, w, func(ctx context.Context, vm *inventory.VM,
+	now, m, err := mv.concludeAndMove(ctx, uuid, last, w, func(ctx context.Context, vm *inventory.VM,
 		last inventory.LastKnown,
 	) (*inventory.VM, error) {
 		return mv.ConcludeInterrupted(ctx, vm, last, w.Options)
@@ -78,8 +78,8 @@ type SourceFiles struct {
 	Kept   bool
 }
 
-// moveAfter moves the VM. Before that, conclude ends another move of the VM.
-func (mv *Mover) moveAfter(
+// concludeAndMove first calls conclude, which ends an earlier move of the VM. Then it moves the VM.
+func (mv *Mover) concludeAndMove(
 	ctx context.Context, uuid string, last inventory.LastKnown, w Request,
 	conclude func(context.Context, *inventory.VM, inventory.LastKnown) (*inventory.VM, error),
 ) (*inventory.VM, *move, error) {
@@ -103,7 +103,7 @@ func (mv *Mover) moveAfter(
 		mover: mv, vm: vm, from: vm.On, to: to, options: w.Options, priority: w.Priority, starts: w.Starts,
 		unlessPinnedHere: w.unlessPinnedHere,
 	}
-	now, err := m.locked(ctx, last)
+	now, err := m.moveInTurn(ctx, last)
 
 	return now, m, err
 }
@@ -113,7 +113,7 @@ type move struct {
 	mover    *Mover
 	vm       *inventory.VM // as it was at the source
 	from, to *inventory.Host
-	// options are those that were given for this move, effective those in force once it begins.
+	// options are the options of this move. effective are the options in force, which are known once the move begins.
 	options   migration.Options
 	effective migration.EffectiveOptions
 	priority  int
@@ -129,14 +129,15 @@ type move struct {
 	// copied are the files of the disks that were copied, kept says whether the source keeps its own files.
 	copied []string
 	kept   bool
-	// stays lists what neither host removes with its definition of the stopped VM.
+	// stays lists the state of firmware and TPM that neither host may remove when the stopped VM's definition is removed
+	// there.
 	stays []libvirt.Kept
 	// record is the record of the move. Its start is zero until something is done.
 	record domain.Migration
 }
 
-// locked moves the VM when its turn has come, under its lock on both hosts, and returns what Move returns.
-func (m *move) locked(ctx context.Context, last inventory.LastKnown) (*inventory.VM, error) {
+// moveInTurn waits until it is the VM's turn, locks the VM on both hosts, and moves it. It returns what Move returns.
+func (m *move) moveInTurn(ctx context.Context, last inventory.LastKnown) (*inventory.VM, error) {
 	mv, uuid := m.mover, m.vm.UUID
 
 	mv.log.InfoContext(ctx, "migration", "phase", migration.PhasePending, "name", m.vm.Name, "source", m.from.Name,
@@ -148,8 +149,8 @@ func (m *move) locked(ctx context.Context, last inventory.LastKnown) (*inventory
 	}
 	defer leave()
 
-	// A run that finds the VM on the target as soon as it is there takes the lock there, so both locks are needed. All
-	// runs take them in one order, as another run may be about to move the VM back.
+	// Both locks are needed: as soon as the VM is on the target, another run may lock it there. All runs take the locks in
+	// the same order, because another run may be about to move the VM back.
 	first, second := m.from, m.to
 	if second.Name < first.Name {
 		first, second = second, first
@@ -186,14 +187,14 @@ func (m *move) locked(ctx context.Context, last inventory.LastKnown) (*inventory
 		}
 	}
 
-	err = m.run(held)
+	err = m.moveUnderLock(held)
 
 	return m.outcome(ctx, held, err)
 }
 
-// run moves the VM under its locks: it checks again what blocks the move, clears the target of what an earlier attempt
-// left, reserves room there, and then moves the running VM or the files of a stopped one.
-func (m *move) run(ctx context.Context) error {
+// moveUnderLock moves the VM, whose locks are held. It removes from the target what an earlier attempt left, checks
+// again what blocks the move, and reserves space. Then it moves the running VM, or copies the files of a stopped one.
+func (m *move) moveUnderLock(ctx context.Context) error {
 	if m.unlessPinnedHere && m.vm.Metadata.Host == m.from.Name {
 		return ErrPinned
 	}
@@ -201,17 +202,8 @@ func (m *move) run(ctx context.Context) error {
 	m.to.ForgetRecord()   // It may be cordoned now.
 	m.from.ForgetRecord() // Its policies may have changed.
 
-	if len(m.vm.Metadata.Copies) > 0 {
-		now, err := m.mover.DiscardCopies(ctx, m.vm, m.to)
-		if err != nil {
-			return err
-		}
-
-		m.vm = now
-	}
-
-	var err error
-	if m.vm, err = m.mover.RemoveLeftVolumes(ctx, m.vm, m.to, false); err != nil {
+	err := m.clearTarget(ctx)
+	if err != nil {
 		return err
 	}
 
@@ -219,17 +211,9 @@ func (m *move) run(ctx context.Context) error {
 		return err
 	}
 
-	inspected, blockers, err := m.findBlockersUnderLock(ctx)
+	inspected, err := m.verifyUnblocked(ctx)
 	if err != nil {
 		return err
-	}
-
-	if m.unlessPinnedElsewhere {
-		blockers = append(blockers, pinBlocker(m.vm, m.to, status.False)...)
-	}
-
-	if blocking := migration.Blocking(blockers); len(blocking) > 0 {
-		return &inventory.Error{VM: m.vm.Name, Host: m.from.Name, Err: &migration.BlockedError{Blockers: blocking}}
 	}
 
 	// A stale definition on the target blocks the new one.
@@ -261,14 +245,31 @@ func (m *move) run(ctx context.Context) error {
 	}
 
 	if !inspected.Live() {
-		return m.cold(ctx, inspected)
+		return m.moveCold(ctx, inspected)
 	}
 
-	return m.live(ctx, inspected)
+	return m.moveLive(ctx, inspected)
 }
 
-// live moves a running VM.
-func (m *move) live(ctx context.Context, inspected migration.VM) error {
+// clearTarget removes from the target what earlier moves of the VM left there.
+func (m *move) clearTarget(ctx context.Context) error {
+	if len(m.vm.Metadata.Copies) > 0 {
+		now, err := m.mover.DiscardCopies(ctx, m.vm, m.to)
+		if err != nil {
+			return err
+		}
+
+		m.vm = now
+	}
+
+	var err error
+	m.vm, err = m.mover.RemoveLeftVolumes(ctx, m.vm, m.to, false)
+
+	return err
+}
+
+// moveLive moves a running VM.
+func (m *move) moveLive(ctx context.Context, inspected migration.VM) error {
 	bytes := m.to.WithOverhead(inspected.Mobility.Memory, m.vm.Entry)
 
 	_, release, err := m.mover.placement.ReserveArrival(ctx, m.vm, m.to, bytes)
@@ -337,8 +338,8 @@ func (m *move) clearAutostart(ctx context.Context) error {
 	return m.from.Conn.SetAutostart(ctx, m.vm.UUID, false)
 }
 
-// restoreAutostart sets the autostart from before the move on the host that has the VM now. It takes it from the
-// record, because the VM was read again since.
+// restoreAutostart sets autostart on the host that has the VM now, as it was before the move. The record has that
+// setting: the VM was read again since, without it.
 func (m *move) restoreAutostart(ctx context.Context, on *inventory.Host) {
 	if !m.record.Autostart {
 		return
@@ -346,50 +347,5 @@ func (m *move) restoreAutostart(ctx context.Context, on *inventory.Host) {
 
 	if err := on.Conn.SetAutostart(ctx, m.vm.UUID, true); err != nil {
 		m.mover.log.WarnContext(ctx, "autostart not set", "name", m.vm.Name, "host", on.Name, "error", err.Error())
-	}
-}
-
-// clockTimeout bounds the one order to a guest's agent after the guest's arrival.
-const clockTimeout = 5 * time.Second
-
-// clockPoll is the pause between attempts to set the clock of a guest that was saved, whose agent has yet to reconnect
-// to its channel.
-const clockPoll = 250 * time.Millisecond
-
-// SetClockOfSaved is SetClock for a guest that was resumed from its saved memory.
-func (rec *Recovery) SetClockOfSaved(ctx context.Context, vm *inventory.VM) {
-	if spec := vm.PersistentSpec; spec == nil || spec.GuestAgent == nil || !*spec.GuestAgent {
-		return
-	}
-
-	ctx, cancel := context.WithTimeout(ctx, clockTimeout)
-	defer cancel()
-
-	for {
-		err := vm.On.Conn.SetGuestTime(ctx, vm.UUID)
-		if err == nil {
-			return
-		}
-
-		if admission.Pause(ctx, clockPoll) != nil {
-			rec.log.DebugContext(ctx, "guest's clock not set", "name", vm.Name, "host", vm.Host, "error", err.Error())
-
-			return
-		}
-	}
-}
-
-// SetClock sets the guest's clock after the time for which it was paused, if possible. The VM, which runs on that host
-// now, may have been read before it moved.
-func (rec *Recovery) SetClock(ctx context.Context, on *inventory.Host, vm *inventory.VM) {
-	if !vm.AgentConnected {
-		return
-	}
-
-	ctx, cancel := context.WithTimeout(ctx, clockTimeout)
-	defer cancel()
-
-	if err := on.Conn.SetGuestTime(ctx, vm.UUID); err != nil {
-		rec.log.DebugContext(ctx, "guest's clock not set", "name", vm.Name, "host", on.Name, "error", err.Error())
 	}
 }

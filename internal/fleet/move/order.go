@@ -29,14 +29,14 @@ type Order struct {
 	Priority int
 }
 
-// Migrate moves a VM, as Move does, and returns the VM and the record of the result. An order that was already carried
-// out is not carried out again: Migrate returns its record. If the run of the order was killed, Migrate completes a
+// MoveOnce moves a VM, as Move does, and returns the VM and the record of the result. An order that was already carried
+// out is not carried out again: MoveOnce returns its record. If the run of the order was killed, MoveOnce completes a
 // migration that continues by itself or broke in post-copy, and carries the order out if the VM is still at its source.
-// If another run is moving the VM to a different host, Migrate returns ErrBusy.
+// If another run is moving the VM to a different host, MoveOnce returns ErrBusy.
 //
-// The record that comes with an error is that of a failed migration. It is kept with the VM once something was done,
-// for later readers.
-func (mv *Mover) Migrate(ctx context.Context, order Order) (*inventory.VM, domain.Migration, error) {
+// If MoveOnce returns an error, the record is that of a failed migration. It is kept in the VM's metadata if anything
+// was done.
+func (mv *Mover) MoveOnce(ctx context.Context, order Order) (*inventory.VM, domain.Migration, error) {
 	began := time.Now()
 
 	vm, err := mv.hosts.FindNow(ctx, order.UUID, order.Last)
@@ -52,7 +52,7 @@ func (mv *Mover) Migrate(ctx context.Context, order Order) (*inventory.VM, domai
 		return vm, *done, nil
 	}
 
-	vm, record, err := mv.carryOut(ctx, order, vm)
+	vm, record, err := mv.moveToTarget(ctx, order, vm)
 	if err != nil && !record.Completed() {
 		record = mv.failedOrder(order, vm, began, err)
 	}
@@ -60,9 +60,9 @@ func (mv *Mover) Migrate(ctx context.Context, order Order) (*inventory.VM, domai
 	return vm, record, err
 }
 
-// carryOut moves the VM to the target, or to the best host. If that host turns out not to fit, carryOut tries the next
-// best.
-func (mv *Mover) carryOut(
+// moveToTarget moves the VM to the order's target, or to the best host. If the VM doesn't fit there after all,
+// moveToTarget tries the next best host.
+func (mv *Mover) moveToTarget(
 	ctx context.Context, order Order, vm *inventory.VM,
 ) (*inventory.VM, domain.Migration, error) {
 	for tried := map[string]bool{}; ; {
@@ -79,7 +79,7 @@ func (mv *Mover) carryOut(
 			mover: mv, vm: vm, from: vm.On, to: to, options: order.Options, priority: order.Priority, id: order.ID,
 			unlessPinnedElsewhere: true,
 		}
-		now, err := m.locked(ctx, order.Last)
+		now, err := m.moveInTurn(ctx, order.Last)
 
 		switch {
 		case err == nil && m.record.Start.IsZero():
@@ -175,9 +175,9 @@ func (mv *Mover) MigrationRecord(
 	return vm, record, nil
 }
 
-// WithdrawMigration withdraws an order. It aborts an order in progress, which takes seconds, and waits for its end. It
-// keeps the record of an order that was carried out without its id, so that the same order may be given again. It
-// returns the record as it was, nil if there was none.
+// WithdrawMigration withdraws an order. If the order is in progress, it aborts the migration, which takes seconds, and
+// waits for its end. If the order was carried out, it keeps the record but removes the id, so that the same order may
+// be given again. It returns the record as it was, or nil if there was none.
 func (mv *Mover) WithdrawMigration(
 	ctx context.Context, uuid string, last inventory.LastKnown, id string,
 ) (*domain.Migration, error) {
@@ -226,8 +226,8 @@ func (mv *Mover) WithdrawMigration(
 	return record, err
 }
 
-// pinBlocker reports that the VM's configuration pins it to a host other than the target. In a plan this is a doubt,
-// because the plan may be about to change the pin.
+// pinBlocker reports that the VM's configuration pins it to a host other than the target. In a plan this is not
+// certain: the plan may be about to change the pin.
 func pinBlocker(vm *inventory.VM, to *inventory.Host, certainty status.ConditionStatus) []migration.Blocker {
 	pin := vm.Metadata.Host
 	if pin == "" || pin == to.Name {

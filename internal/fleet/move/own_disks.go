@@ -33,7 +33,7 @@ func MarkSharedOwnDisks(ctx context.Context, vm *inventory.VM, facts *domain.Mob
 
 		pool := disk.Own.Pool
 		if _, asked := shared[pool]; !asked {
-			// A host that can't be asked counts as not sharing: a copy then overwrites nothing.
+			// A host that doesn't answer counts as not sharing the pool. That is safe: a copy never overwrites a file.
 			found := hostset.Found((&storage.Storage{Hosts: here}).Pool(ctx, here, pool))
 			shared[pool] = len(found) > 0 && found[0].Value.Shared
 		}
@@ -153,9 +153,9 @@ func (ck *Checks) WithTarget(
 
 // RemoveLeftVolumes removes volumes of own disks that moves left on other hosts, and removes them from the VM's
 // metadata. If only is not nil, it considers only that host. It returns the VM as it is then. Volumes on hosts that
-// don't answer or are not configured stay, and stay noted. A volume that something else uses now stays, but is no
-// longer noted. certain says that the caller has just copied the volumes; otherwise RemoveLeftVolumes tests whether the
-// hosts now share the file.
+// don't answer or are not configured stay, and stay recorded. A volume that something else uses now stays, and its
+// record is removed. certain says that the caller has just copied the volumes. Otherwise, RemoveLeftVolumes first tests
+// whether the hosts share the file by now.
 func (cl *Cleanup) RemoveLeftVolumes(
 	ctx context.Context, vm *inventory.VM, only *inventory.Host, certain bool,
 ) (*inventory.VM, error) {
@@ -203,8 +203,7 @@ func (cl *Cleanup) RemoveLeftVolumes(
 	return vm, errors.Join(append(failures, err)...)
 }
 
-// removeLeftVolume removes one volume. If the volume stays because another VM uses it, or because its pool is gone, the
-// log says so.
+// removeLeftVolume removes one volume. It logs why a volume stays: another VM uses it, or its pool is gone.
 func (cl *Cleanup) removeLeftVolume(
 	ctx context.Context, vm *inventory.VM, h *inventory.Host, left domain.LeftVolume, certain bool,
 ) error {

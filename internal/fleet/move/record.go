@@ -43,8 +43,8 @@ func (m *move) begin(ctx context.Context, method string, making ...domain.Copy) 
 	return nil
 }
 
-// making records which files are about to be made on the target, so that a later run finds the files that a killed run
-// made and did not note.
+// making records which files are about to be created on the target. If this run is killed, a later run finds by the
+// record the files that this run created.
 func (m *move) making(ctx context.Context, files []domain.Copy) error {
 	return m.writeMaking(ctx, m.record, files)
 }
@@ -86,8 +86,7 @@ func (m *move) writeRecord(ctx context.Context, metadata domain.Metadata, record
 	return nil
 }
 
-// made records which files were made on the target for the move, so that a later run can remove them if this run is
-// killed.
+// made records which files were created on the target. If this run is killed, a later run removes them.
 func (m *move) made(ctx context.Context, state migration.State, images []string) error {
 	info, err := m.to.Conn.Info(ctx)
 	if err != nil {
@@ -112,8 +111,8 @@ func (m *move) made(ctx context.Context, state migration.State, images []string)
 	return m.writeRecord(ctx, metadata, record)
 }
 
-// noteGivenUp records the progress of a migration that libvirt gave up. Until its end is recorded, readers find no job
-// that would report it.
+// noteGivenUp records the progress of a migration that libvirt gave up, because readers no longer find a job that
+// reports it.
 func (m *move) noteGivenUp(ctx context.Context, state migration.State) {
 	if err := m.writeRecord(ctx, m.vm.Metadata, m.recordOf(state)); err != nil {
 		m.mover.log.WarnContext(ctx, "progress of the migration not recorded", "name", m.vm.Name, "host", m.from.Name,
@@ -130,7 +129,7 @@ func (m *move) recordOf(state migration.State) domain.Migration {
 	return record
 }
 
-// conclude writes the result into the record. A failure to write it doesn't fail the move.
+// conclude writes the result into the record. If that fails, the move doesn't fail.
 func (m *move) conclude(ctx context.Context, now *inventory.VM, err error) *inventory.VM {
 	if m.record.Start.IsZero() {
 		return now
@@ -153,8 +152,8 @@ func (m *move) conclude(ctx context.Context, now *inventory.VM, err error) *inve
 	return m.mover.keepRecord(ctx, now, m.record)
 }
 
-// unfinished returns the files that moves are known to have left. Files of this move belong to the VM once it has
-// arrived, and are gone if a live migration reports that.
+// unfinished returns the files that unfinished moves left, as far as recorded. It leaves out the files of this move if
+// the VM has arrived, or if the live migration removed them.
 func (m *move) unfinished(now *inventory.VM, err error) []domain.Copy {
 	failed, live := errors.AsType[*migration.FailedError](err)
 
@@ -167,7 +166,7 @@ func (m *move) unfinished(now *inventory.VM, err error) []domain.Copy {
 // logged.
 func (rec *Recovery) keepRecord(ctx context.Context, vm *inventory.VM, record domain.Migration) *inventory.VM {
 	if vm.Migrating || vm.BrokeInPostCopy() {
-		return vm // libvirt would make us wait, and refuse.
+		return vm // libvirt would wait for the migration, and then refuse to write.
 	}
 
 	_, err := records.WriteMetadata(ctx, vm, vm.Metadata.WithMigration(record))
@@ -184,8 +183,8 @@ func (rec *Recovery) keepRecord(ctx context.Context, vm *inventory.VM, record do
 	return vm
 }
 
-// outcome reads where the VM is now, and removes the source's definition of a VM that is proven to run on the target.
-// If held carries a lost lease, outcome still reads, but changes nothing.
+// outcome finds out where the VM is now. If the VM certainly runs on the target, outcome removes the source's
+// definition. If the lease that held carries is lost, outcome only reads.
 func (m *move) outcome(ctx, held context.Context, err error) (*inventory.VM, error) {
 	reading, read := lease.CleanupContext(ctx, inventory.FinishTimeout)
 	defer read()

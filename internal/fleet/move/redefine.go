@@ -41,8 +41,9 @@ func (cl *Cleanup) EnsureDefined(ctx context.Context, vm *inventory.VM) (*invent
 	return now, nil
 }
 
-// redefinition returns the definition that a transient VM gets: the one that it left behind, if that is proven to have
-// the change that is staged for its next start, otherwise the definition of the running domain.
+// redefinition returns the definition that a transient VM gets. That is the definition that the VM left on another
+// host, if it certainly has the change that is staged for the VM's next start. Otherwise it is the definition of the
+// running domain.
 func (cl *Cleanup) redefinition(ctx context.Context, vm *inventory.VM) (string, error) {
 	if len(vm.Metadata.Staged) > 0 {
 		for _, name := range vm.StaleHosts {

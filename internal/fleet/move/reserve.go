@@ -3,6 +3,7 @@ package move
 import (
 	"context"
 
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migration"
 )
 
@@ -18,4 +19,15 @@ func (m *move) reserveFiles(ctx context.Context, inspected migration.VM) (releas
 	}
 
 	return mv.placement.ReserveFiles(ctx, m.vm, m.to, load)
+}
+
+// reserveForCold reserves room on the target for a stopped VM, and devices if the VM requests any by class.
+func (m *move) reserveForCold(
+	ctx context.Context, inspected migration.VM,
+) (devices map[string]domain.Row, release func(), err error) {
+	if m.starts {
+		return m.mover.placement.ReserveArrival(ctx, m.vm, m.to, m.to.WithOverhead(inspected.Mobility.Memory, m.vm.Entry))
+	}
+
+	return m.mover.placement.ReserveArrival(ctx, m.vm, m.to, 0)
 }

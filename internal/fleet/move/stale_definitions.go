@@ -35,7 +35,7 @@ func (cl *Cleanup) undefineStale(
 	return Undefine(ctx, on, d.UUID, libvirt.KeepNVRAM, libvirt.KeepTPM)
 }
 
-// removeStaleOn is RemoveStale for one host.
+// removeStaleOn removes the VM's stale definition from one host.
 func (cl *Cleanup) removeStaleOn(ctx context.Context, host string, vm *inventory.VM) error {
 	there := *vm
 	there.StaleHosts = []string{host}

@@ -12,15 +12,15 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 )
 
-// startTimeout is how long a VM may take from being defined as running to running. QEMU needs a second, and longer to
-// restore memory from an image.
+// startTimeout is how long the start of a VM may take. QEMU needs a second, and longer if it restores memory from an
+// image.
 const startTimeout = time.Minute
 
-// LockWhereItIs finds the VM and takes its lock on the host that has it. If the VM moves while LockWhereItIs waits for
-// the lock, it follows the VM: a lock on the previous host locks nothing. It first concludes a migration whose run was
-// killed, as a move would. A migration that broke in post-copy takes as long as its options allow: it is resumed only
-// for a caller that passes the VM's own options, and refused for other callers (nil). A VM that comes with an error is
-// not locked.
+// LockWhereItIs finds the VM, and takes its lock on the host that has it. If the VM moves while LockWhereItIs waits for
+// the lock, it follows the VM: a lock on the previous host protects nothing. It also concludes a migration whose run
+// was killed, as a move does. To resume a migration that broke in post-copy may take as long as its options allow, so
+// LockWhereItIs does it only if own, the VM's own options, are given. Otherwise it returns an error. After an error the
+// VM is not locked.
 func (mv *Mover) LockWhereItIs(
 	ctx context.Context, uuid string, last inventory.LastKnown, purpose string, own *migration.Options,
 ) (context.Context, func(), *inventory.VM, error) {
@@ -65,8 +65,8 @@ func (mv *Mover) LockWhereItIs(
 	}
 }
 
-// findIdle is FindNow for a VM that is to be changed. It waits for a VM that is just starting. It refuses a VM that is
-// on its way, and returns it with the error.
+// findIdle finds a VM that is to be changed. If the VM is starting, findIdle waits. If the VM is being moved, findIdle
+// returns it with an error.
 func (mv *Mover) findIdle(ctx context.Context, uuid string, last inventory.LastKnown) (*inventory.VM, error) {
 	vm, err := mv.hosts.FindNow(ctx, uuid, last)
 	if err == nil && vm.Status() == status.StatusStarting {

@@ -2,6 +2,9 @@
 // room is reserved for VMs that are on their way, and what prevents a plan from working there. It cordons hosts, and
 // checks whether a VM may be started or moved.
 //
+// Start with place.go and candidate.go: the host of a new VM. check.go has what a plan checks, reservations.go what is
+// reserved on a host, and claims.go which VMs may not run at the same time.
+//
 // It imports inventory (the hosts and what they reported), records (locks and cordons), domain, evacuation and
 // migration (whose blockers it returns), libvirt and storage. It changes no VM, and must not know the packages that
 // reserve room, nor what they do with it.

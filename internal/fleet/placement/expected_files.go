@@ -63,15 +63,18 @@ func (r *reservations) expect(host, name string, load *migration.TransferSize) {
 
 // ExpectsFiles reports whether other VMs are on their way to the host with files.
 func (cy *Capacity) ExpectsFiles(h *inventory.Host, name string) bool {
+	return len(cy.expectedFiles(h, name)) > 0
+}
+
+// expectedFiles returns the files of the VMs that are on their way to the host, by VM, except for the VM of that name.
+func (cy *Capacity) expectedFiles(h *inventory.Host, but string) map[string]migration.TransferSize {
 	cy.reservations.mu.Lock()
 	defer cy.reservations.mu.Unlock()
 
-	others := len(cy.reservations.files[h.Name])
-	if _, me := cy.reservations.files[h.Name][name]; me {
-		others--
-	}
+	others := maps.Clone(cy.reservations.files[h.Name])
+	delete(others, but)
 
-	return others > 0
+	return others
 }
 
 // FileBlockers returns a blocker for each directory of the host without room for the files of a move, or for what they
@@ -118,12 +121,7 @@ func (cy *Capacity) FreeSpaceIn(
 		return 0, false, err
 	}
 
-	cy.reservations.mu.Lock()
-	others := maps.Clone(cy.reservations.files[h.Name])
-	cy.reservations.mu.Unlock()
-	delete(others, name)
-
-	for _, theirs := range others {
+	for _, theirs := range cy.expectedFiles(h, name) {
 		for file, bytes := range theirs.Files {
 			if path.Dir(file) != dir {
 				continue

@@ -22,7 +22,7 @@ func fitsSecrets(ctx context.Context, a inventory.Reply, d Desired) []inventory.
 	for _, key := range slices.Sorted(maps.Keys(d.Spec.Disks)) {
 		secrets := d.Spec.Disks[key].Secrets()
 		for _, attribute := range slices.Sorted(maps.Keys(secrets)) {
-			_, err := a.Host.Conn.HostSecret(ctx, secrets[attribute])
+			_, err := a.Host.Conn.UserSecret(ctx, secrets[attribute])
 			if err == nil {
 				continue
 			}
@@ -58,7 +58,7 @@ func growsEncrypted(ctx context.Context, vm *inventory.VM, d Desired) []inventor
 			continue
 		}
 
-		secret, err := vm.On.Conn.HostSecret(ctx, uuid)
+		secret, err := vm.On.Conn.UserSecret(ctx, uuid)
 		if err == nil && secret.Usage == "volume" && secret.UsageID == is.Path {
 			continue
 		}

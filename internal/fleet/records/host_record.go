@@ -51,15 +51,15 @@ func (s *Store) ChangeRecord(ctx context.Context, h *inventory.Host, change func
 	switch {
 	case record.Empty() && secret == nil:
 	case record.Empty():
-		err = h.Conn.UndefineSecret(ctx, *secret)
+		err = h.Conn.UndefineOwnSecret(ctx, *secret)
 	case secret == nil:
-		err = h.Conn.DefineSecret(ctx, libvirt.Secret{
+		err = h.Conn.DefineOwnSecret(ctx, libvirt.OwnSecret{
 			UUID: uuid.NewString(), UsageID: inventory.RecordUsage, Value: value,
 			Description: "virtfleet: what is to be known of this host",
 		})
 	default:
 		secret.Value = value
-		err = h.Conn.SetSecretValue(ctx, *secret)
+		err = h.Conn.SetOwnSecretValue(ctx, *secret)
 	}
 
 	if err != nil {

@@ -73,7 +73,7 @@ func (r *Resource) Create(ctx context.Context, req resource.CreateRequest, resp 
 	began := time.Now()
 	ctx, cancel := tfdiag.Limited(ctx, "timeouts.create", timeout)
 	defer cancel()
-	vm, record, err := r.Data.Fleet.Migrate(ctx, plan.moveOrder(fleet.LastKnown{}))
+	vm, record, err := r.Data.Fleet.MoveOnce(ctx, plan.moveOrder(fleet.LastKnown{}))
 	if err != nil {
 		failure := plan.failure("complete", err).Within(ctx)
 		failure.Elapsed = time.Since(began)

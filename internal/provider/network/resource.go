@@ -11,7 +11,6 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/resource"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
-	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/status"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/hostset"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/network"
@@ -70,167 +69,15 @@ func problemDiagnostics(spec network.Spec) (diags diag.Diagnostics) {
 	return diags
 }
 
+// validWanted returns what every host is to have, and why that is invalid.
+func (m *model) validWanted(declared []string) (network.Wanted, diag.Diagnostics) {
+	spec, _, diags := m.spec(declared)
+	diags.Append(problemDiagnostics(spec)...)
+	return m.wanted(spec), diags
+}
+
 // noun returns the network's name in errors.
 func noun(name types.String) string { return fmt.Sprintf("network %q", name.ValueString()) }
-
-// ModifyPlan plans the network healthy on every host, and warns about what a change cuts off and what keeps the network
-// from being removed.
-func (r *networkResource) ModifyPlan(
-	ctx context.Context, req resource.ModifyPlanRequest, resp *resource.ModifyPlanResponse,
-) {
-	if r.Data == nil {
-		return
-	}
-	var config, plan, state model
-	if req.Plan.Raw.IsNull() {
-		resp.Diagnostics.Append(req.State.Get(ctx, &state)...)
-		resp.Diagnostics.Append(r.warnOfUsers(ctx, state, true, types.Set{}, nil)...)
-		return
-	}
-	resp.Diagnostics.Append(req.Config.Get(ctx, &config)...)
-	resp.Diagnostics.Append(req.Plan.Get(ctx, &plan)...)
-	if resp.Diagnostics.HasError() {
-		return
-	}
-	if req.State.Raw.IsNull() {
-		plan.ID = plan.Name
-		if plan.Autostart.IsUnknown() && config.Autostart.IsNull() {
-			plan.Autostart = types.BoolValue(true)
-		}
-		if !r.Data.Unknown {
-			targets, diags := r.planTargets(config, plan, config.createsBridge())
-			resp.Diagnostics.Append(diags...)
-			resp.Diagnostics.Append(r.checkHosts(ctx, targets, plan, plan.Name.ValueString())...)
-		}
-		resp.Diagnostics.Append(resp.Plan.Set(ctx, plan)...)
-		return
-	}
-	resp.Diagnostics.Append(req.State.Get(ctx, &state)...)
-	if resp.Diagnostics.HasError() || !r.Asks("update", noun(plan.Name), &resp.Diagnostics) {
-		return
-	}
-	plan.keepUndeclared(config, state)
-	targets, diags := r.planTargets(config, plan, plan.createsBridge())
-	resp.Diagnostics.Append(diags...)
-	if resp.Diagnostics.HasError() {
-		return
-	}
-	plan.HostStates = onhosts.PlanStates(targets, plan.Hosts, plan.healthyState())
-	resp.Diagnostics.Append(resp.Plan.Set(ctx, plan)...)
-	if resp.Plan.Raw.Equal(req.State.Raw) {
-		return
-	}
-	resp.Diagnostics.Append(r.checkHosts(ctx, targets, plan, state.Name.ValueString())...)
-	resp.Diagnostics.Append(r.warnOfUsers(ctx, state, !plan.Name.Equal(state.Name), plan.Hosts, targets)...)
-	spec, known, diags := plan.spec(config.declaredBlocks())
-	resp.Diagnostics.Append(diags...)
-	if known && plan.Name.Equal(state.Name) {
-		resp.Diagnostics.Append(r.warnOfRestarts(ctx, targets, plan, spec)...)
-	}
-}
-
-// planTargets returns the hosts that the network is to be on. VMs that are planned later learn about them, and about
-// the bridge if libvirt creates it under the name in the configuration. While it is undecided which hosts these are,
-// any host may have the network, and none is known to have its addresses.
-func (r *networkResource) planTargets(config, plan model, createsBridge bool) (hostset.Set, diag.Diagnostics) {
-	targets, diags := onhosts.Targets(r.Data, plan.Hosts)
-	planned := meta.PlannedNetwork{Active: plan.Active.ValueBool()}
-	if spec, known, _ := plan.spec([]string{"ips"}); known && !onhosts.Undecided(plan.Hosts) {
-		planned.Addresses = spec.Addresses()
-	}
-	r.Data.Planned.PlanNetwork(plan.Name.ValueString(), planned, targets.Names())
-	if planned.Active {
-		if bridge := config.Bridge.ValueString(); bridge != "" && createsBridge {
-			r.Data.Planned.Plan(status.Bridge, bridge, targets.Names())
-		}
-	}
-	return targets, diags
-}
-
-// warnOfUsers lists the VMs that use a network which is to be removed from hosts.
-func (r *networkResource) warnOfUsers(
-	ctx context.Context, state model, removed bool, planned types.Set, targets hostset.Set,
-) (diags diag.Diagnostics) {
-	if r.Data.Unknown {
-		return nil
-	}
-	losing := onhosts.Losing(r.Data, state.Hosts, state.HostStates, removed, planned, targets)
-	users := func(ctx context.Context, h *libvirt.Host) ([]string, error) {
-		return userNames(network.Users(ctx, h, state.Name.ValueString()))
-	}
-	for _, use := range onhosts.InUse(ctx, losing, noun(state.Name), users) {
-		diags.AddWarning("Network is in use", use+" It is destroyed only when nothing uses it any more. "+
-			network.ChangeUsersFirst+".")
-	}
-	return diags
-}
-
-func userNames(users []network.User, err error) (names []string, _ error) {
-	for _, u := range users {
-		names = append(names, u.String())
-	}
-	return names, err
-}
-
-// warnOfRestarts warns about the hosts on which the network is restarted or stopped, and about the VMs that lose their
-// connection.
-func (r *networkResource) warnOfRestarts(
-	ctx context.Context, targets hostset.Set, plan model, spec network.Spec,
-) (diags diag.Diagnostics) {
-	name := plan.Name.ValueString()
-	answers := hostset.Ask(ctx, targets, func(ctx context.Context, h *libvirt.Host) (*interruption, error) {
-		return findInterruption(ctx, h, name, plan.wanted(spec))
-	})
-	for _, a := range hostset.Found(answers) {
-		detail := fmt.Sprintf("%s on host %s.", a.Value.reason, a.Host)
-		if len(a.Value.users) == 0 {
-			diags.AddWarning("Network is interrupted", detail+" No running virtual machine uses it there.")
-			continue
-		}
-		detail += fmt.Sprintf(" Running virtual machines that use it there: %s. They are cut off until they are shut down "+
-			"and started again.",
-			strings.Join(a.Value.users, ", "))
-		if plan.UpdatePolicy.ValueString() == updateRestart {
-			diags.AddWarning("Network is interrupted", detail)
-			continue
-		}
-		diags.AddAttributeError(path.Root("update_policy"), "Network would be interrupted", detail+
-			"\n\nSet update_policy = \"Restart\" to do it nevertheless, or stop or move these virtual machines first.")
-	}
-	return diags
-}
-
-// interruption is a restart or stop of the network on a host.
-type interruption struct {
-	reason string
-	users  []string // running VMs
-}
-
-// findInterruption returns the interruption if the host's network must be stopped to get the declared settings. The
-// error is libvirt.ErrNotFound if the network isn't stopped.
-func findInterruption(ctx context.Context, h *libvirt.Host, name string, want network.Wanted) (*interruption, error) {
-	have, err := network.Read(ctx, h, name)
-	if err != nil {
-		return nil, err
-	}
-	i := &interruption{}
-	switch blocks := have.Restart(want.Spec); {
-	case have.Active && !want.Active:
-		i.reason = fmt.Sprintf("Network %q is stopped", name)
-	case want.Active && len(blocks) > 0:
-		i.reason = fmt.Sprintf("Network %q is restarted, because %s can't be changed while it is active", name,
-			strings.Join(blocks, ", "))
-	default:
-		return nil, libvirt.ErrNotFound
-	}
-	users, err := network.Users(ctx, h, name)
-	for _, u := range users {
-		if u.Active {
-			i.users = append(i.users, u.Name)
-		}
-	}
-	return i, err
-}
 
 // Create creates the network on every host. If it fails on some hosts, a later apply creates the network there. If it
 // fails on all hosts, Create returns an error.
@@ -244,18 +91,17 @@ func (r *networkResource) Create(ctx context.Context, req resource.CreateRequest
 	targets, diags := onhosts.Targets(r.Data, plan.Hosts)
 	resp.Diagnostics.Append(diags...)
 	declared := config.declaredBlocks()
-	spec, _, diags := plan.spec(declared)
+	want, diags := plan.validWanted(declared)
 	resp.Diagnostics.Append(diags...)
-	resp.Diagnostics.Append(problemDiagnostics(spec)...)
 	if resp.Diagnostics.HasError() {
 		return
 	}
 	c := r.removal(plan.Name)
 	c.Healthy = plan.healthyState()
 	c.New = func(uuid string) onhosts.Do {
-		want := plan.wanted(spec)
-		want.UUID = uuid
-		return onhosts.Each(func(ctx context.Context, h *libvirt.Host) error { return updateHost(ctx, h, &plan, want) })
+		created := want
+		created.UUID = uuid
+		return onhosts.Each(func(ctx context.Context, h *libvirt.Host) error { return updateHost(ctx, h, &plan, created) })
 	}
 	states, diags := c.Create(ctx, targets)
 	resp.Diagnostics.Append(diags...)
@@ -298,15 +144,13 @@ func (r *networkResource) Update(ctx context.Context, req resource.UpdateRequest
 	targets, diags := onhosts.Targets(r.Data, plan.Hosts)
 	resp.Diagnostics.Append(diags...)
 	declared := config.declaredBlocks()
-	spec, _, diags := plan.spec(declared)
+	want, diags := plan.validWanted(declared)
 	resp.Diagnostics.Append(diags...)
-	resp.Diagnostics.Append(problemDiagnostics(spec)...)
 	if resp.Diagnostics.HasError() {
 		return
 	}
 	c := r.removal(plan.Name)
 	c.Healthy = plan.healthyState()
-	want := plan.wanted(spec)
 	c.Put = onhosts.Each(func(ctx context.Context, h *libvirt.Host) error { return updateHost(ctx, h, &plan, want) })
 	states, complete, diags := c.Update(ctx, targets, state.HostStates)
 	resp.Diagnostics.Append(diags...)

@@ -11,7 +11,6 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/resource"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
-	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/status"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/hostset"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/network"
@@ -98,50 +97,6 @@ func (r *filterResource) ValidateConfig(
 	if _, err := f.Document(config.Name.ValueString()); err != nil {
 		resp.Diagnostics.AddAttributeError(path.Root("xml"), "Invalid network filter", err.Error()+".")
 	}
-}
-
-// ModifyPlan plans the filter as present on every host, and lists what uses a filter that is to be destroyed.
-func (r *filterResource) ModifyPlan(
-	ctx context.Context, req resource.ModifyPlanRequest, resp *resource.ModifyPlanResponse,
-) {
-	if r.Data == nil || r.Data.Unknown {
-		return
-	}
-	var plan, state model
-	if !req.State.Raw.IsNull() {
-		resp.Diagnostics.Append(req.State.Get(ctx, &state)...)
-	}
-	if req.Plan.Raw.IsNull() {
-		resp.Diagnostics.Append(r.warnOfUsers(ctx, &state,
-			onhosts.Losing(r.Data, state.Hosts, state.HostStates, true, types.Set{}, nil))...)
-		return
-	}
-	resp.Diagnostics.Append(req.Plan.Get(ctx, &plan)...)
-	if resp.Diagnostics.HasError() {
-		return
-	}
-	targets, diags := onhosts.Targets(r.Data, plan.Hosts)
-	resp.Diagnostics.Append(diags...)
-	r.Data.Planned.Plan(status.NetworkFilter, plan.Name.ValueString(), targets.Names())
-	if req.State.Raw.IsNull() || resp.Diagnostics.HasError() {
-		return
-	}
-	resp.Diagnostics.Append(r.warnOfUsers(ctx, &state, onhosts.Losing(r.Data, state.Hosts, state.HostStates,
-		!plan.Name.Equal(state.Name), plan.Hosts, targets))...)
-	states := onhosts.PlanStates(targets, plan.Hosts, onhosts.Present)
-	resp.Diagnostics.Append(resp.Plan.SetAttribute(ctx, path.Root(onhosts.StatesName), states)...)
-}
-
-// warnOfUsers lists what uses a filter that is to be removed from hosts.
-func (r *filterResource) warnOfUsers(ctx context.Context, state *model, losing hostset.Set) (diags diag.Diagnostics) {
-	users := func(ctx context.Context, h *libvirt.Host) ([]string, error) {
-		return network.FilterUse(ctx, h, state.Name.ValueString())
-	}
-	for _, use := range onhosts.InUse(ctx, losing, state.noun(), users) {
-		diags.AddWarning("Network filter is in use", use+" It is destroyed only when nothing uses it any more. "+
-			network.ChangeUsersFirst+".")
-	}
-	return diags
 }
 
 // changeTo returns the change that defines the filter as f, or removes it. The digests of the hosts' new definitions go

@@ -11,14 +11,12 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/resource"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
-	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/status"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/hostset"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/meta"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/onhosts"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/tfdiag"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/value"
-	"github.com/virtfleet/terraform-provider-virtfleet/internal/storage"
 )
 
 // TypeName is the resource's full name.
@@ -39,55 +37,6 @@ func NewResource() resource.Resource {
 	return &secretResource{Resource: meta.Resource{TypeName: TypeName}}
 }
 
-// ModifyPlan plans that every host has the secret, and warns about what uses a secret that is to be removed.
-func (r *secretResource) ModifyPlan(
-	ctx context.Context, req resource.ModifyPlanRequest, resp *resource.ModifyPlanResponse,
-) {
-	var plan, state model
-	if !req.State.Raw.IsNull() {
-		resp.Diagnostics.Append(req.State.Get(ctx, &state)...)
-	}
-	if req.Plan.Raw.IsNull() {
-		resp.Diagnostics.Append(r.warnOfUsers(ctx, &state, true, types.Set{}, nil)...)
-	}
-	if !r.Plans(noun, req, resp) {
-		return
-	}
-	resp.Diagnostics.Append(req.Plan.Get(ctx, &plan)...)
-	targets, diags := onhosts.Targets(r.Data, plan.Hosts)
-	resp.Diagnostics.Append(diags...)
-	if req.State.Raw.IsNull() {
-		if plan.Private.IsUnknown() {
-			resp.Diagnostics.Append(resp.Plan.SetAttribute(ctx, path.Root("private"), true)...)
-		}
-		return
-	}
-	replaced := !plan.Usage.Equal(state.Usage) || !plan.UsageID.Equal(state.UsageID) || !plan.Private.Equal(state.Private)
-	resp.Diagnostics.Append(r.warnOfUsers(ctx, &state, replaced, plan.Hosts, targets)...)
-	r.Data.Planned.Plan(status.Secret, plan.ID.ValueString(), targets.Names())
-	resp.Diagnostics.Append(resp.Plan.SetAttribute(ctx, path.Root(onhosts.StatesName),
-		onhosts.PlanStates(targets, plan.Hosts, onhosts.Present))...)
-}
-
-// warnOfUsers lists the VMs and storage pools that use a secret which is to be removed from hosts.
-func (r *secretResource) warnOfUsers(
-	ctx context.Context, state *model, removed bool, planned types.Set, targets hostset.Set,
-) (diags diag.Diagnostics) {
-	if r.Data == nil || r.Data.Unknown {
-		return nil
-	}
-	losing := onhosts.Losing(r.Data, state.Hosts, state.HostStates, removed, planned, targets)
-	users := func(ctx context.Context, h *libvirt.Host) ([]string, error) {
-		return storage.SecretUsers(ctx, h, state.ID.ValueString())
-	}
-	for _, use := range onhosts.InUse(ctx, losing, state.noun(), users) {
-		diags.AddWarning("Secret is in use", use+" Without it, those that stay don't start any more. A secret that "+
-			"replaces it has another id: change what uses it in the same apply, by a reference to the id of the "+
-			"virtfleet_secret.")
-	}
-	return diags
-}
-
 // writtenValue returns the secret's value, which only the configuration has.
 func writtenValue(ctx context.Context, config interface {
 	Get(ctx context.Context, target any) diag.Diagnostics
@@ -106,8 +55,8 @@ func writtenValue(ctx context.Context, config interface {
 	return data, diags
 }
 
-func (m *model) secret() libvirt.HostSecret {
-	return libvirt.HostSecret{
+func (m *model) secret() libvirt.UserSecret {
+	return libvirt.UserSecret{
 		UUID: m.ID.ValueString(), Usage: m.Usage.ValueString(), UsageID: m.UsageID.ValueString(),
 		Description: m.Description.ValueString(), Private: m.Private.ValueBool(),
 	}
@@ -116,7 +65,7 @@ func (m *model) secret() libvirt.HostSecret {
 // changeTo returns the change that writes the secret with that value, or removes it. Create sets the id of m.
 func (r *secretResource) changeTo(m *model, data []byte) onhosts.Change {
 	usage, usageID := m.Usage.ValueString(), m.UsageID.ValueString()
-	put := onhosts.Each(func(ctx context.Context, h *libvirt.Host) error { return h.PutHostSecret(ctx, m.secret(), data) })
+	put := onhosts.Each(func(ctx context.Context, h *libvirt.Host) error { return h.PutUserSecret(ctx, m.secret(), data) })
 	return onhosts.Change{
 		Data: r.Data, TypeName: TypeName, ImportID: usage + "/" + usageID, Noun: m.noun(), Healthy: onhosts.Present,
 		Put: put,
@@ -125,14 +74,14 @@ func (r *secretResource) changeTo(m *model, data []byte) onhosts.Change {
 			return put
 		},
 		UUID: func(ctx context.Context, h *libvirt.Host) (string, error) {
-			is, err := h.HostSecretByUsage(ctx, usage, usageID)
+			is, err := h.SecretByUsage(ctx, usage, usageID)
 			if err != nil {
 				return "", err
 			}
 			return is.UUID, nil
 		},
 		Remove: onhosts.Each(func(ctx context.Context, h *libvirt.Host) error {
-			return h.RemoveHostSecret(ctx, m.ID.ValueString())
+			return h.RemoveUserSecret(ctx, m.ID.ValueString())
 		}),
 	}
 }
@@ -168,12 +117,12 @@ func (r *secretResource) Read(ctx context.Context, req resource.ReadRequest, res
 		return
 	}
 	hosts, _ := onhosts.Known(r.Data, state.Hosts, state.HostStates)
-	seen, diags := onhosts.Observe(onhosts.Question[libvirt.HostSecret]{
+	seen, diags := onhosts.Observe(onhosts.Question[libvirt.UserSecret]{
 		Data: r.Data, Noun: state.noun(), Hosts: state.Hosts, Last: state.HostStates,
-		Answers: hostset.Ask(ctx, hosts, func(ctx context.Context, h *libvirt.Host) (*libvirt.HostSecret, error) {
-			return h.HostSecret(ctx, state.ID.ValueString())
+		Answers: hostset.Ask(ctx, hosts, func(ctx context.Context, h *libvirt.Host) (*libvirt.UserSecret, error) {
+			return h.UserSecret(ctx, state.ID.ValueString())
 		}),
-		State: func(libvirt.HostSecret) string { return onhosts.Present },
+		State: func(libvirt.UserSecret) string { return onhosts.Present },
 	})
 	resp.Diagnostics.Append(diags...)
 	imported := state.Usage.IsNull()
@@ -184,7 +133,7 @@ func (r *secretResource) Read(ctx context.Context, req resource.ReadRequest, res
 	resp.Diagnostics.Append(resp.State.Set(ctx, &state)...)
 }
 
-func (m *model) setFromHosts(seen onhosts.Observation[libvirt.HostSecret], imported bool) {
+func (m *model) setFromHosts(seen onhosts.Observation[libvirt.UserSecret], imported bool) {
 	m.HostStates = value.NewStringMap(seen.States)
 	for _, a := range seen.Found {
 		is := a.Value
@@ -262,8 +211,8 @@ func (r *secretResource) copiesElsewhere(
 		return nil, nil
 	}
 	others := r.Data.Fleet.Connections().Present().Without(known.Names()...)
-	answers := hostset.Ask(ctx, others, func(ctx context.Context, h *libvirt.Host) (*libvirt.HostSecret, error) {
-		return h.HostSecret(ctx, m.ID.ValueString())
+	answers := hostset.Ask(ctx, others, func(ctx context.Context, h *libvirt.Host) (*libvirt.UserSecret, error) {
+		return h.UserSecret(ctx, m.ID.ValueString())
 	})
 	var names []string
 	for _, a := range hostset.Found(answers) {
@@ -293,8 +242,8 @@ func (r *secretResource) ImportState(
 	id := req.ID
 	if usage, usageID, ok := strings.Cut(req.ID, "/"); ok {
 		answers := hostset.Ask(ctx, r.Data.Fleet.Connections(),
-			func(ctx context.Context, h *libvirt.Host) (*libvirt.HostSecret, error) {
-				return h.HostSecretByUsage(ctx, usage, usageID)
+			func(ctx context.Context, h *libvirt.Host) (*libvirt.UserSecret, error) {
+				return h.SecretByUsage(ctx, usage, usageID)
 			})
 		found, diags := onhosts.Imported(answers, noun, req.ID)
 		resp.Diagnostics.Append(diags...)

@@ -66,8 +66,8 @@ func declaredBootOrders(devices types.Map) map[string]types.Int64 {
 	return orders
 }
 
-// withoutTaken removes planned boot orders that the configuration doesn't declare for the device, but for another one.
-// unknown says that unknown values may declare more of them.
+// withoutTaken removes the planned boot order of a device if the configuration declares the same boot order for another
+// device. unknown says that unknown values may declare more of them.
 func withoutTaken(
 	declared map[string]types.Int64, planned types.Map, t types.ObjectType, taken map[int64]bool, unknown bool,
 ) types.Map {

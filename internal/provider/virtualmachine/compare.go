@@ -130,7 +130,7 @@ func mapDifferences(at, path string, seen, planned, prior map[string]attr.Value)
 	return wrong
 }
 
-// adoptPlanned sets the attributes to their planned values, where those were known.
+// adoptPlanned sets each attribute to its planned value, if that was known.
 func (m *model) adoptPlanned(plan *model) {
 	m.combine(vmSchema.Attributes, plan, m, func(p pair) attr.Value { return fillUnknown(p.a, p.b) })
 }

@@ -115,24 +115,7 @@ func bootOrder() schema.Int64Attribute {
 // disksToDomain maps declared disks. The prior state supplies sources that are known only after apply, or that the
 // schema can't express.
 func disksToDomain(declared, prior types.Map) map[string]domain.Disk {
-	disks := elements(declared)
-	if disks == nil {
-		return nil
-	}
-	before := elements(prior)
-	out := make(map[string]domain.Disk, len(disks))
-	for key, o := range disks {
-		was := before[key]
-		switch {
-		case !o.IsUnknown():
-			out[key] = diskToDomain(open(o), was)
-		case isSet(was):
-			out[key] = diskToDomain(open(was), types.Object{})
-		default:
-			out[key] = domain.Disk{Source: domain.DiskSource{File: unknownSource}}
-		}
-	}
-	return out
+	return devicesToDomain(declared, prior, diskToDomain, domain.Disk{Source: domain.DiskSource{File: unknownSource}})
 }
 
 func diskToDomain(a object, prior types.Object) domain.Disk {

@@ -102,7 +102,7 @@ func sameQuantity(path string, a, b value.Quantity) bool {
 	return a.Same(b)
 }
 
-// isNothing reports whether a value that a user wrote means the same as leaving it out: "", false, 0, an empty map.
+// isNothing reports whether a value in the configuration means the same as no value: "", false, 0, an empty map.
 func isNothing(v attr.Value) bool {
 	switch v := v.(type) {
 	case types.String:

@@ -39,8 +39,8 @@ func (m *model) failureAfter(verb string, err error, began time.Time) tfdiag.Fai
 	return f
 }
 
-// planFailure is like failure, for a plan. A host that is switched off for maintenance isn't lost: fencing it would
-// create its VMs a second time.
+// planFailure turns an error during a plan into one for the user. If a host is switched off for maintenance, the
+// error advises against fencing it, which would create its VMs a second time.
 func (r *Resource) planFailure(ctx context.Context, m *model, verb string, err error) tfdiag.Failure {
 	f := m.failure(verb, err)
 	silent, ok := errors.AsType[*fleet.Error](err)

@@ -20,12 +20,12 @@ import (
 // of a plan, and grows with the schema. So the fast path first examines what Terraform sent without the framework, with
 // the same functions that Read and ModifyPlan call. If they find nothing to do, the answer is what Terraform sent.
 //
-// This is correct only while the schema has no defaults and no plan modifiers of its own.
+// This is correct only as long as the schema has neither defaults nor plan modifiers.
 
 // FastPath answers Terraform if there is nothing to report, read or change. It leaves everything else to the framework.
 type FastPath struct{ decoded decoded }
 
-// Valid reports whether a configuration has no errors and no warnings. If it isn't sure it returns false, and the
+// Valid reports whether a configuration has no errors and no warnings. If that is uncertain, it returns false, and the
 // framework validates.
 func (s *FastPath) Valid(ctx context.Context, req *tfprotov6.ValidateResourceConfigRequest) bool {
 	config, err := decodeWire(ctx, req.Config)
@@ -61,8 +61,8 @@ func (*FastPath) Saved(data *meta.Data, req *tfprotov6.UpgradeResourceStateReque
 	return &tfprotov6.DynamicValue{MsgPack: wire}
 }
 
-// PlansNoChanges reports whether a plan leaves the VM as it is, and returns the planned private state. If it isn't sure
-// it returns false, and the framework plans.
+// PlansNoChanges reports whether a plan leaves the VM as it is, and returns the planned private state. If that is
+// uncertain, it returns false, and the framework plans.
 func (s *FastPath) PlansNoChanges(
 	ctx context.Context, data *meta.Data, req *tfprotov6.PlanResourceChangeRequest,
 ) ([]byte, bool) {
@@ -127,7 +127,7 @@ func isPresent(d *tfprotov6.DynamicValue) bool {
 	return d != nil && len(d.MsgPack) > 0 && d.MsgPack[0] != msgpcode.Nil
 }
 
-// ReadsNoChanges reports whether reading finds the VM as in the state. If it isn't sure it returns false, and the
+// ReadsNoChanges reports whether reading finds the VM as in the state. If that is uncertain, it returns false, and the
 // framework reads with the returned context, so that the VM isn't asked for its addresses again.
 func (s *FastPath) ReadsNoChanges(
 	ctx context.Context, data *meta.Data, req *tfprotov6.ReadResourceRequest,

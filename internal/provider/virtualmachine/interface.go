@@ -84,26 +84,9 @@ var interfaceAttributes = mergeAttributes(blockLevels["interfaces.*"], attribute
 
 var interfaceType = objectType(interfaceAttributes)
 
-// interfacesToDomain maps declared interfaces. As for disks, the prior state supplies unknown values.
+// interfacesToDomain maps declared interfaces. The prior state supplies unknown values.
 func interfacesToDomain(declared, prior types.Map) map[string]domain.Interface {
-	interfaces := elements(declared)
-	if interfaces == nil {
-		return nil
-	}
-	before := elements(prior)
-	out := make(map[string]domain.Interface, len(interfaces))
-	for key, o := range interfaces {
-		was := before[key]
-		switch {
-		case !o.IsUnknown():
-			out[key] = interfaceToDomain(open(o), was)
-		case isSet(was):
-			out[key] = interfaceToDomain(open(was), types.Object{})
-		default:
-			out[key] = domain.Interface{User: true} // This connection passes all checks.
-		}
-	}
-	return out
+	return devicesToDomain(declared, prior, interfaceToDomain, domain.Interface{User: true}) // It passes all checks.
 }
 
 func interfaceToDomain(a object, prior types.Object) domain.Interface {

@@ -46,7 +46,7 @@ func kernelFromDomain(k *domain.Kernel) types.Object {
 	})
 }
 
-// planKernel plans no other values for a kernel that is declared not to be there.
+// planKernel plans null for the other attributes of a kernel that the configuration removes.
 func planKernel(planned types.Object) types.Object {
 	a := open(planned)
 	if path := a.string("path"); !isSet(path) || path.ValueString() != "" {

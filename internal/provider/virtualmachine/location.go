@@ -68,7 +68,7 @@ func (m *model) planLocation(planned map[string]attr.Value) {
 	}
 }
 
-// planOtherHost plans that it isn't known yet which host the VM will be on.
+// planOtherHost plans the VM's host as unknown until apply.
 func (m *model) planOtherHost() {
 	m.planLocation(map[string]attr.Value{"host_uuid": types.StringUnknown()})
 }

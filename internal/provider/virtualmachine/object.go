@@ -146,3 +146,26 @@ func valueOf(ctx context.Context, t attr.Type, content any) attr.Value {
 	}
 	return v
 }
+
+// devicesToDomain maps declared devices by their keys. A device that is unknown until apply is as the prior state has
+// it, or else unknown.
+func devicesToDomain[V any](declared, prior types.Map, toDomain func(object, types.Object) V, unknown V) map[string]V {
+	devices := elements(declared)
+	if devices == nil {
+		return nil
+	}
+	before := elements(prior)
+	out := make(map[string]V, len(devices))
+	for key, o := range devices {
+		was := before[key]
+		switch {
+		case !o.IsUnknown():
+			out[key] = toDomain(open(o), was)
+		case isSet(was):
+			out[key] = toDomain(open(was), types.Object{})
+		default:
+			out[key] = unknown
+		}
+	}
+	return out
+}

@@ -279,7 +279,7 @@ func preallocationMisfit(a object) string {
 	}
 }
 
-// refuseOwnDisks returns errors for changes that an existing own disk can't take.
+// refuseOwnDisks returns errors for changes that are impossible for an existing own disk.
 func (p planning) refuseOwnDisks() diag.Diagnostics {
 	if p.state == nil {
 		return nil
@@ -362,8 +362,8 @@ func (m *model) warnLost(fenced []string) diag.Diagnostics {
 			"remove fenced before anything is applied.", gone, lines.String()))}
 }
 
-// warnReusedDisks warns about the disks that a new VM would use in place of a VM that is gone, as its host has them. A
-// file that a move or a user left on that host may be older than what the VM wrote last.
+// warnReusedDisks warns about the files that a new VM uses as its disks in place of a VM that is gone. On the new VM's
+// host, such a file may be an older one, which a move or a user left there.
 func (m *model) warnReusedDisks() diag.Diagnostics {
 	var lines strings.Builder
 	disks, shared := elements(m.Disks), sharedDisks(m.Disks)

@@ -118,7 +118,7 @@ func (s *shape) keepNotation(observed, prior attr.Value) (now attr.Value, kept b
 	}
 }
 
-// keepAll applies keepNotation to the parts of an observed value, and reports whether all parts are the prior ones.
+// keepAll applies keepNotation to each part of an observed value. It reports whether the result is prior.
 func (s *shape) keepAll(now, was map[string]attr.Value) bool {
 	all := len(now) == len(was)
 	for name, v := range now {

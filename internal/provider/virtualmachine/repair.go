@@ -7,8 +7,8 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/status"
 )
 
-// planDefinition plans the repair of what the hosts store of the VM: that it has a definition where it is and nothing
-// elsewhere, and whether the host starts it at boot.
+// planDefinition plans the repair of what the hosts store of the VM. Afterwards, the VM has a definition on its host
+// and nothing on other hosts, and the host starts it at boot if the run strategy says so.
 func (p planning) planDefinition(m *model) {
 	planned := map[string]attr.Value{"stale_definitions": staleFromFleet(nil), "left_volumes": staleFromFleet(nil)}
 	if !p.transient {

@@ -28,9 +28,9 @@ func parseSaved(saved []byte) (savedState, error) {
 	return state, nil
 }
 
-// encode returns the state as MessagePack, the form on the wire. Terraform has every state upgraded for each plan.
-// plugin-go, which converts it to values first, took longer for that than reading the VM takes. encode returns an error
-// if the state doesn't match the schema. It leaves out attributes that the schema lacks.
+// encode returns the state as MessagePack, the form on the wire. Terraform upgrades every state in each plan. plugin-go
+// first converts a state to values, which takes longer than reading the VM. encode returns an error if the state
+// doesn't match the schema. It leaves out attributes that the schema lacks.
 func (state savedState) encode() ([]byte, error) {
 	var out bytes.Buffer
 	err := wireRoot.encodeMap(msgpack.NewEncoder(&out), state)

@@ -8,7 +8,7 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/tfdiag"
 )
 
-// sourceDrifts returns the disks whose data is now in another image than the configuration says.
+// sourceDrifts returns the disks whose guest now uses another image than the configured one.
 func (p planning) sourceDrifts(have, want domain.Spec) []domain.SourceDrift {
 	return domain.SourceDrifts(have, p.live, want, p.applied)
 }

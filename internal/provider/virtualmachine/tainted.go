@@ -31,14 +31,14 @@ func (state savedState) noteManaged(data *meta.Data) {
 
 // replacedVM returns the id of the VM that is destroyed before the new one is created, "" if there is none or it is
 // unknown. That VM is one that Terraform has planned to replace, or a tainted one with the new VM's name, with a
-// warning. A VM that a failed create_before_destroy left behind looks the same as a tainted one.
+// warning. A VM that a failed create_before_destroy left looks like a tainted VM.
 func (r *Resource) replacedVM(ctx context.Context, m *model, private meta.PrivateReader) (string, diag.Diagnostics) {
 	var id string
 	_, diags := meta.ReadPrivate(ctx, private, privateReplaced, &id)
 	if id == "" {
 		vm, err := r.Data.Fleet.FindByName(ctx, m.Name.ValueString())
 		if err != nil {
-			// An unreachable host may have the tainted VM. The check finds anything else.
+			// An unreachable host may have the tainted VM. In all other cases, the check reports the VM.
 			if tainted := r.Data.Managed.Tainted(m.Name.ValueString()); errors.Is(err, fleet.ErrUnreachable) && tainted != "" {
 				diags.Append(r.verifyDestroyable(ctx, m, tainted)...)
 			}
@@ -52,7 +52,7 @@ func (r *Resource) replacedVM(ctx context.Context, m *model, private meta.Privat
 			diags.Append(duplicateNameError(vm.Name))
 			return "", diags
 		case machine.Planned:
-			return "", diags // It loses the name at an unknown time: the check finds who has it.
+			return "", diags // It is unknown when that VM loses the name. The check finds the VM that has it.
 		}
 		id = vm.UUID
 		diags.AddAttributeWarning(path.Root("name"), "Name belongs to a managed virtual machine", fmt.Sprintf(

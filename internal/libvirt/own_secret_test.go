@@ -18,8 +18,8 @@ func TestSecret_isALock(t *testing.T) {
 	h, _, _ := labHost(t)
 	ctx := t.Context()
 	id := "virtfleet:test " + lab.Name(t)
-	t.Cleanup(func() { _ = h.UndefineSecret(context.WithoutCancel(ctx), Secret{UsageID: id}) })
-	_, err := h.Secret(ctx, id)
+	t.Cleanup(func() { _ = h.UndefineOwnSecret(context.WithoutCancel(ctx), OwnSecret{UsageID: id}) })
+	_, err := h.OwnSecret(ctx, id)
 	want(t, err, ErrNotFound)
 	var mu sync.Mutex
 	winners := []string{}
@@ -27,7 +27,7 @@ func TestSecret_isALock(t *testing.T) {
 	for i := range 10 {
 		rivals.Go(func() {
 			value := fmt.Sprintf("rival %d", i)
-			err := h.DefineSecret(ctx, Secret{UsageID: id, Description: value, Value: []byte(value)})
+			err := h.DefineOwnSecret(ctx, OwnSecret{UsageID: id, Description: value, Value: []byte(value)})
 			mu.Lock()
 			defer mu.Unlock()
 			if err == nil {
@@ -41,30 +41,30 @@ func TestSecret_isALock(t *testing.T) {
 	if len(winners) != 1 {
 		t.Fatalf("%d have the lock: %v", len(winners), winners)
 	}
-	s, err := h.Secret(ctx, id)
+	s, err := h.OwnSecret(ctx, id)
 	must(t, err)
-	expected := Secret{
+	expected := OwnSecret{
 		UUID: s.UUID, UsageType: SecretUsageVTPM, UsageID: id, Description: winners[0], Value: []byte(winners[0]),
 	}
 	if diff := cmp.Diff(expected, *s); diff != "" {
 		t.Error(diff)
 	}
-	must(t, h.SetSecretValue(ctx, Secret{UsageID: id, Value: []byte("other")}))
-	s, err = h.Secret(ctx, id)
+	must(t, h.SetOwnSecretValue(ctx, OwnSecret{UsageID: id, Value: []byte("other")}))
+	s, err = h.OwnSecret(ctx, id)
 	must(t, err)
 	if string(s.Value) != "other" {
 		t.Errorf("got value %q", s.Value)
 	}
 
 	// Whoever names a secret by its UUID never hits one that took its place.
-	must(t, h.UndefineSecret(ctx, *s))
-	must(t, h.DefineSecret(ctx, Secret{UsageID: id, Value: []byte("successor")}))
-	want(t, h.UndefineSecret(ctx, *s), ErrNotFound)
-	want(t, h.SetSecretValue(ctx, *s), ErrNotFound)
-	must(t, h.UndefineSecret(ctx, Secret{UsageID: id}))
-	want(t, h.UndefineSecret(ctx, Secret{UsageID: id}), ErrNotFound)
-	must(t, h.DefineSecret(ctx, Secret{UsageID: id}))
-	s, err = h.Secret(ctx, id)
+	must(t, h.UndefineOwnSecret(ctx, *s))
+	must(t, h.DefineOwnSecret(ctx, OwnSecret{UsageID: id, Value: []byte("successor")}))
+	want(t, h.UndefineOwnSecret(ctx, *s), ErrNotFound)
+	want(t, h.SetOwnSecretValue(ctx, *s), ErrNotFound)
+	must(t, h.UndefineOwnSecret(ctx, OwnSecret{UsageID: id}))
+	want(t, h.UndefineOwnSecret(ctx, OwnSecret{UsageID: id}), ErrNotFound)
+	must(t, h.DefineOwnSecret(ctx, OwnSecret{UsageID: id}))
+	s, err = h.OwnSecret(ctx, id)
 	must(t, err)
 	if s.Value != nil {
 		t.Errorf("got value %q of a secret without one", s.Value)

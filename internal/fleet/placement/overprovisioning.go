@@ -202,12 +202,7 @@ func (cy *Capacity) growthRoom(
 
 	others.Growth = cy.pendingDemand(ctx, a, name, p.Name).Growth
 
-	cy.reservations.mu.Lock()
-	moving := maps.Clone(cy.reservations.files[h.Name])
-	cy.reservations.mu.Unlock()
-	delete(moving, name)
-
-	for _, load := range moving {
+	for _, load := range cy.expectedFiles(h, name) {
 		for file, bytes := range load.Growth {
 			if path.Dir(file) != dir {
 				continue

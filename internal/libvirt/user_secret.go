@@ -12,8 +12,8 @@ import (
 // SecretUsages are the usage types that a host secret may have.
 func SecretUsages() []string { return []string{"ceph", "iscsi", "volume", "tls", "vtpm"} }
 
-// HostSecret is what a host reports about a secret that a user manages, without its value.
-type HostSecret struct {
+// UserSecret is what a host reports about a secret that a user manages, without its value.
+type UserSecret struct {
 	UUID string
 	// Usage is one of SecretUsages. UsageID says what the secret is for: on a host it is unique among the secrets of the
 	// same usage.
@@ -36,7 +36,7 @@ func usageElement(usage string) string {
 }
 
 // definitionXML returns libvirt's XML of the secret.
-func (s HostSecret) definitionXML() string {
+func (s UserSecret) definitionXML() string {
 	private := "no"
 	if s.Private {
 		private = "yes"
@@ -46,37 +46,37 @@ func (s HostSecret) definitionXML() string {
 		escapeXML(s.Usage), usageElement(s.Usage), escapeXML(s.UsageID))
 }
 
-// HostSecret reads the secret with that UUID (virSecretGetXMLDesc).
-func (h *Host) HostSecret(ctx context.Context, uuid string) (*HostSecret, error) {
-	return call(ctx, h, readCall("reading secret "+uuid), func(c *conn) (*HostSecret, error) {
+// UserSecret reads the secret with that UUID (virSecretGetXMLDesc).
+func (h *Host) UserSecret(ctx context.Context, uuid string) (*UserSecret, error) {
+	return call(ctx, h, readCall("reading secret "+uuid), func(c *conn) (*UserSecret, error) {
 		c.countCall("virSecretLookupByUUIDString")
-		return c.hostSecret(c.c.LookupSecretByUUIDString(uuid))
+		return c.userSecret(c.c.LookupSecretByUUIDString(uuid))
 	})
 }
 
-// HostSecretValue reads the value of the secret with that UUID, which must not be private (virSecretGetValue).
-func (h *Host) HostSecretValue(ctx context.Context, uuid string) ([]byte, error) {
-	return onSecret(ctx, h, readCall("reading the value of secret "+uuid), Secret{UUID: uuid},
+// UserSecretValue reads the value of the secret with that UUID, which must not be private (virSecretGetValue).
+func (h *Host) UserSecretValue(ctx context.Context, uuid string) ([]byte, error) {
+	return onSecret(ctx, h, readCall("reading the value of secret "+uuid), OwnSecret{UUID: uuid},
 		func(c *conn, secret *golibvirt.Secret) ([]byte, error) {
 			c.countCall("virSecretGetValue")
 			return secret.GetValue(0)
 		})
 }
 
-// HostSecretByUsage reads the secret with that usage and usage id.
-func (h *Host) HostSecretByUsage(ctx context.Context, usage, usageID string) (*HostSecret, error) {
+// SecretByUsage reads the secret with that usage and usage id, without its value.
+func (h *Host) SecretByUsage(ctx context.Context, usage, usageID string) (*UserSecret, error) {
 	types := map[string]golibvirt.SecretUsageType{
 		"ceph": golibvirt.SECRET_USAGE_TYPE_CEPH, "iscsi": golibvirt.SECRET_USAGE_TYPE_ISCSI,
 		"volume": golibvirt.SECRET_USAGE_TYPE_VOLUME, "tls": golibvirt.SECRET_USAGE_TYPE_TLS,
 		"vtpm": golibvirt.SECRET_USAGE_TYPE_VTPM,
 	}
-	return call(ctx, h, readCall("reading the secret of "+usage+" "+usageID), func(c *conn) (*HostSecret, error) {
+	return call(ctx, h, readCall("reading the secret of "+usage+" "+usageID), func(c *conn) (*UserSecret, error) {
 		c.countCall("virSecretLookupByUsage")
-		return c.hostSecret(c.c.LookupSecretByUsage(types[usage], usageID))
+		return c.userSecret(c.c.LookupSecretByUsage(types[usage], usageID))
 	})
 }
 
-func (c *conn) hostSecret(secret *golibvirt.Secret, err error) (*HostSecret, error) {
+func (c *conn) userSecret(secret *golibvirt.Secret, err error) (*UserSecret, error) {
 	if err != nil {
 		return nil, err
 	}
@@ -101,17 +101,17 @@ func (c *conn) hostSecret(secret *golibvirt.Secret, err error) (*HostSecret, err
 	if err := xml.Unmarshal([]byte(text), &document); err != nil {
 		return nil, fmt.Errorf("%w: a secret's definition can't be read: %w", ErrInternal, err)
 	}
-	return &HostSecret{
+	return &UserSecret{
 		UUID: document.UUID, Usage: document.Usage.Type, Description: document.Description,
 		UsageID: document.Usage.Name + document.Usage.Target + document.Usage.Volume, Private: document.Private == "yes",
 		Ephemeral: document.Ephemeral == "yes",
 	}, nil
 }
 
-// PutHostSecret defines the secret, or changes the secret with its UUID, and sets its value unless that is nil
+// PutUserSecret defines the secret, or changes the secret with its UUID, and sets its value unless that is nil
 // (virSecretDefineXML, virSecretSetValue). It returns ErrExists if another secret has the usage id.
-func (h *Host) PutHostSecret(ctx context.Context, s HostSecret, value []byte) error {
-	if other, err := h.HostSecretByUsage(ctx, s.Usage, s.UsageID); err == nil && other.UUID != s.UUID {
+func (h *Host) PutUserSecret(ctx context.Context, s UserSecret, value []byte) error {
+	if other, err := h.SecretByUsage(ctx, s.Usage, s.UsageID); err == nil && other.UUID != s.UUID {
 		return h.wrap(defineCall("defining secret "+s.UUID), fmt.Errorf("%w: secret %s is the one for %s %q", ErrExists,
 			other.UUID, s.Usage, s.UsageID), false)
 	} else if err != nil && !errors.Is(err, ErrNotFound) {
@@ -134,10 +134,10 @@ func (h *Host) PutHostSecret(ctx context.Context, s HostSecret, value []byte) er
 	return err
 }
 
-// RemoveHostSecret removes the secret with that UUID and its value (virSecretUndefine). It is no error if the secret
+// RemoveUserSecret removes the secret with that UUID and its value (virSecretUndefine). It is no error if the secret
 // doesn't exist.
-func (h *Host) RemoveHostSecret(ctx context.Context, uuid string) error {
-	err := h.UndefineSecret(ctx, Secret{UUID: uuid})
+func (h *Host) RemoveUserSecret(ctx context.Context, uuid string) error {
+	err := h.undefineSecret(ctx, OwnSecret{UUID: uuid})
 	if errors.Is(err, ErrNotFound) {
 		return nil
 	}

@@ -18,8 +18,9 @@ type SecretUsage string
 // SecretUsageVTPM is the usage type whose usage ids are free text.
 const SecretUsageVTPM SecretUsage = "vtpm"
 
-// Secret is a libvirt secret: a small value that the host stores under a unique usage id.
-type Secret struct {
+// OwnSecret is a libvirt secret that the provider keeps for itself: a lock, the host's record, a mark. The host stores its
+// small value under a unique usage id. Secrets that users manage are UserSecret.
+type OwnSecret struct {
 	// UUID is generated if a secret is defined without one. When a secret is looked up, UUID takes precedence over
 	// UsageID, so that a secret that another program has defined since under the same usage id is never changed.
 	UUID        string
@@ -42,12 +43,12 @@ type secretXML struct {
 	} `xml:"usage"`
 }
 
-// DefineSecret defines a secret that is kept on disk and can be read back. If its usage id is taken it changes nothing
-// and returns ErrExists: if several callers define the same secret at once, exactly one succeeds. The value is set
-// right afterwards; in between, others see the secret without a value.
+// DefineOwnSecret defines a secret that is kept on disk and can be read back. If its usage id is taken, it changes
+// nothing and returns ErrExists: if several callers define the same secret at once, exactly one succeeds. The value is
+// set right afterwards; in between, others see the secret without a value.
 //
 // It uses virSecretDefineXML and virSecretSetValue.
-func (h *Host) DefineSecret(ctx context.Context, s Secret) error {
+func (h *Host) DefineOwnSecret(ctx context.Context, s OwnSecret) error {
 	document := secretXML{
 		Ephemeral: "no", Private: "no", UUID: cmp.Or(s.UUID, uuid.NewString()), Description: s.Description,
 	}
@@ -95,7 +96,7 @@ func (c *conn) defineSecret(document, usageID string, value []byte) (err error) 
 }
 
 func (c *conn) hasSecret(usageID string) bool {
-	secret, err := c.lookupSecret(Secret{UsageID: usageID})
+	secret, err := c.lookupSecret(OwnSecret{UsageID: usageID})
 	if err != nil {
 		return false
 	}
@@ -103,7 +104,7 @@ func (c *conn) hasSecret(usageID string) bool {
 	return true
 }
 
-func (c *conn) lookupSecret(s Secret) (*golibvirt.Secret, error) {
+func (c *conn) lookupSecret(s OwnSecret) (*golibvirt.Secret, error) {
 	if s.UUID != "" {
 		c.countCall("virSecretLookupByUUIDString")
 		return c.c.LookupSecretByUUIDString(s.UUID)
@@ -112,11 +113,11 @@ func (c *conn) lookupSecret(s Secret) (*golibvirt.Secret, error) {
 	return c.c.LookupSecretByUsage(golibvirt.SECRET_USAGE_TYPE_VTPM, s.UsageID)
 }
 
-// Secret reads a secret and its value in two round trips (virSecretGetXMLDesc, virSecretGetValue).
-func (h *Host) Secret(ctx context.Context, usageID string) (*Secret, error) {
-	return onSecret(ctx, h, readCall("reading secret "+usageID), Secret{UsageID: usageID},
-		func(c *conn, secret *golibvirt.Secret) (*Secret, error) {
-			s := &Secret{UsageType: SecretUsageVTPM, UsageID: usageID}
+// OwnSecret reads a secret and its value in two round trips (virSecretGetXMLDesc, virSecretGetValue).
+func (h *Host) OwnSecret(ctx context.Context, usageID string) (*OwnSecret, error) {
+	return onSecret(ctx, h, readCall("reading secret "+usageID), OwnSecret{UsageID: usageID},
+		func(c *conn, secret *golibvirt.Secret) (*OwnSecret, error) {
+			s := &OwnSecret{UsageType: SecretUsageVTPM, UsageID: usageID}
 			var calls errgroup.Group
 			calls.Go(func() error {
 				c.countCall("virSecretGetXMLDesc")
@@ -147,8 +148,8 @@ func (h *Host) Secret(ctx context.Context, usageID string) (*Secret, error) {
 		})
 }
 
-// SetSecretValue writes s.Value to the secret that s names, which must exist (virSecretSetValue).
-func (h *Host) SetSecretValue(ctx context.Context, s Secret) error {
+// SetOwnSecretValue writes s.Value to the secret that s names, which must exist (virSecretSetValue).
+func (h *Host) SetOwnSecretValue(ctx context.Context, s OwnSecret) error {
 	value := append([]byte(nil), s.Value...)
 	_, err := onSecret(ctx, h, defineCall("writing secret "+s.UsageID), s,
 		func(c *conn, secret *golibvirt.Secret) (struct{}, error) {
@@ -158,8 +159,12 @@ func (h *Host) SetSecretValue(ctx context.Context, s Secret) error {
 	return err
 }
 
-// UndefineSecret removes the secret that s names, and its value (virSecretUndefine).
-func (h *Host) UndefineSecret(ctx context.Context, s Secret) error {
+// UndefineOwnSecret removes the secret that s names, and its value (virSecretUndefine).
+func (h *Host) UndefineOwnSecret(ctx context.Context, s OwnSecret) error {
+	return h.undefineSecret(ctx, s)
+}
+
+func (h *Host) undefineSecret(ctx context.Context, s OwnSecret) error {
 	_, err := onSecret(ctx, h, defineCall("removing secret "+s.UsageID), s,
 		func(c *conn, secret *golibvirt.Secret) (struct{}, error) {
 			c.countCall("virSecretUndefine")
@@ -170,7 +175,7 @@ func (h *Host) UndefineSecret(ctx context.Context, s Secret) error {
 
 // onSecret runs f on a secret. It returns ErrNotFound if the host has no such secret.
 func onSecret[T any](
-	ctx context.Context, h *Host, s callSpec, which Secret, f func(*conn, *golibvirt.Secret) (T, error),
+	ctx context.Context, h *Host, s callSpec, which OwnSecret, f func(*conn, *golibvirt.Secret) (T, error),
 ) (T, error) {
 	return call(ctx, h, s, func(c *conn) (value T, err error) {
 		secret, err := c.lookupSecret(which)

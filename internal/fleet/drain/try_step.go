@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/admission"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/evacuation"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/hostrecord"
@@ -15,7 +14,6 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/lifecycle"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migration"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/move"
-	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/records"
 )
 
 // externalPoll is how often the drain looks whether another tool has moved a VM.
@@ -71,78 +69,6 @@ func (d *drainRun) verifyArrived(vm *inventory.VM, s hostrecord.Step, err error)
 	}
 
 	return err
-}
-
-// requestEviction writes into the VM's metadata that it is to leave the host. It doesn't wait longer for the VM's lock
-// than until a killed run has lost it: the other VMs wait meanwhile.
-func (dr *Drainer) requestEviction(ctx context.Context, uuid, host string) error {
-	ctx, cancel := context.WithTimeout(ctx, inventory.AskTimeout+lease.TakeoverTime)
-	defer cancel()
-
-	return dr.mover.WithVMLocked(ctx, uuid, inventory.LastKnown{Host: host}, "requesting the eviction of",
-		func(ctx context.Context, vm *inventory.VM) error {
-			m := vm.Metadata
-			m.Eviction = &domain.Eviction{Host: host, Owner: dr.owner, Since: time.Now()}
-
-			if vm.Host != host {
-				return nil
-			}
-
-			_, err := records.WriteMetadata(ctx, vm, m)
-
-			return err
-		})
-}
-
-// markAgain writes the eviction request into a VM into which markAll could not write it. The step begins only
-// afterwards, because no other tool would move a VM without the request.
-func (d *drainRun) markAgain(ctx context.Context, s hostrecord.Step) error {
-	d.mu.Lock()
-	unmarked := d.unmarked[s.UUID]
-	d.mu.Unlock()
-
-	if !unmarked {
-		return nil
-	}
-
-	if err := d.drainer.requestEviction(ctx, s.UUID, d.Host); err != nil && !inventory.IsNotFound(err) {
-		return err
-	}
-
-	d.mu.Lock()
-	delete(d.unmarked, s.UUID)
-	d.mu.Unlock()
-
-	return nil
-}
-
-// clearEviction removes the eviction request, wherever the VM is now, unless the request is to leave another host. It
-// also completes the record of a migration whose run was killed, because no other run may do so.
-func (dr *Drainer) clearEviction(ctx context.Context, uuid, host string) error {
-	const purpose = "removing the eviction request of"
-
-	last := inventory.LastKnown{}
-
-	return dr.mover.WithVMLocked(ctx, uuid, last, purpose, func(ctx context.Context, vm *inventory.VM) error {
-		if record := vm.OpenMigration(); record != nil && !vm.Stranded {
-			now, err := dr.mover.CloseRecord(ctx, vm, *record, nil)
-			if err != nil {
-				return err
-			}
-
-			vm = now
-		}
-
-		m := vm.Metadata
-		if m.Eviction == nil || m.Eviction.Host != host {
-			return nil
-		}
-
-		m.Eviction = nil
-		_, err := records.WriteMetadata(ctx, vm, m)
-
-		return err
-	})
 }
 
 // turnOff turns the VM off by calling off, and keeps the host from starting the VM when it boots. It returns result,

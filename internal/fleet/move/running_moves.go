@@ -12,14 +12,13 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 )
 
-// trafficTimeout bounds the one question to each host about VMs on their way. A host that doesn't answer in time counts
-// as having none, so the timeout is long enough for a slow host.
+// trafficTimeout bounds the question to each host which VMs are moving. A host that doesn't answer in time counts as
+// having none, so the timeout is long enough for a slow host.
 const trafficTimeout = 15 * time.Second
 
-// trafficNow returns which VMs are on their way between hosts of the fleet, by UUID, whichever tool moves them: VMs
-// that two hosts have a process of, and whose source has a job. A migration that a killed run left behind has no job,
-// unless QEMU continues by itself. It makes one call per host, which waits for no VM, and one call for each VM that is
-// on its way.
+// trafficNow returns which VMs are moving between hosts of the fleet, by UUID, whichever tool moves them. Such a VM has
+// a QEMU process on two hosts, and a job on its source. A migration that a killed run left behind has no job, unless
+// QEMU continues by itself. trafficNow makes one call per host, which waits for no VM, and one call per moving VM.
 func (mv *Mover) trafficNow(ctx context.Context) map[string]admission.Route {
 	ctx, cancel := context.WithTimeout(ctx, trafficTimeout)
 	defer cancel()
@@ -36,7 +35,7 @@ func (mv *Mover) trafficNow(ctx context.Context) map[string]admission.Route {
 		all.Go(func() {
 			found, err := h.Conn.Stats(ctx, libvirt.StatsState)
 			if err != nil {
-				mv.log.DebugContext(ctx, "what moves on a host is not known", "host", h.Name, "error", err.Error())
+				mv.log.DebugContext(ctx, "which VMs move from or to a host is unknown", "host", h.Name, "error", err.Error())
 			}
 
 			seen[i] = found
@@ -57,8 +56,8 @@ func (mv *Mover) trafficNow(ctx context.Context) map[string]admission.Route {
 	return moving
 }
 
-// routes finds the VMs that two hosts have a process of, one of which waits for the other's memory. A migration that
-// broke in post-copy is not on its way, until a run resumes it.
+// routes finds the VMs that have a QEMU process on two hosts, one of which waits for memory from the other. A migration
+// that broke in post-copy doesn't count until a run resumes it.
 func routes(hosts []string, seen [][]libvirt.DomainStats) map[string]admission.Route {
 	type copyOf struct {
 		host string

@@ -217,15 +217,6 @@ func (dr *Drainer) inspectVMs(
 	return evacuees, onItsWay, err
 }
 
-// onItsWayError says that a VM is arriving at the host or leaving it.
-type onItsWayError struct {
-	error
-	vm *inventory.VM
-}
-
-// Unwrap returns the wrapped error.
-func (e *onItsWayError) Unwrap() error { return e.error }
-
 // errHostSilent says that the host that is to be drained doesn't answer.
 var errHostSilent = errors.New("the host that is to be drained doesn't answer")
 

@@ -7,9 +7,9 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migration"
 )
 
-// MoveBudget returns the time after which a move by the order counts as not converging, as of the snapshot: for the
-// VM's memory and everything that is copied with it. If the target is left open, it is the longest time of all hosts. 0
-// means no limit.
+// MoveBudget returns how long a move by the order may take before it counts as not converging, as of the snapshot. The
+// time depends on the VM's memory and on what is copied with it. Without a target, it is the longest time of all hosts.
+// 0 means no limit.
 func (ck *Checks) MoveBudget(ctx context.Context, order Order) (time.Duration, error) {
 	vm, err := ck.hosts.Find(ctx, order.UUID, order.Last)
 	if err != nil {

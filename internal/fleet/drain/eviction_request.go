@@ -1,0 +1,143 @@
+package drain
+
+import (
+	"context"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/evacuation"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/hostrecord"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/lease"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/records"
+)
+
+// markAll writes the eviction request into every VM that is to leave, so that every reader sees it from the beginning.
+func (d *drainRun) markAll(ctx context.Context) {
+	var marking errgroup.Group
+
+	marking.SetLimit(inspectionsAtOnce)
+
+	for _, s := range d.steps {
+		if !s.Done() && evacuation.RequestsEviction(s.Method) {
+			marking.Go(func() error {
+				if err := d.drainer.requestEviction(ctx, s.UUID, d.Host); err != nil {
+					d.drainer.log.WarnContext(ctx, "eviction request not written", "name", s.Name, "error", err.Error())
+
+					d.mu.Lock()
+					d.unmarked[s.UUID] = true // Its step tries again first.
+					d.mu.Unlock()
+				}
+
+				return nil
+			})
+		}
+	}
+
+	for i, s := range d.steps {
+		if s.Done() && s.Autostart {
+			marking.Go(func() error {
+				// It is off, and Release restored its autostart when the earlier drain was given up.
+				err := d.drainer.mover.WithVMLocked(ctx, s.UUID, d.lastKnown(), "evicting",
+					func(ctx context.Context, vm *inventory.VM) error {
+						if vm.Host != d.Host || !vm.Autostart {
+							return nil
+						}
+
+						return d.suspendAutostart(ctx, i, vm)
+					})
+				if err != nil && !inventory.IsNotFound(err) {
+					d.drainer.log.WarnContext(ctx, "autostart not suspended", "name", s.Name, "error", err.Error())
+				}
+
+				return nil
+			})
+		}
+	}
+
+	for _, uuid := range d.gone {
+		marking.Go(func() error {
+			if err := d.drainer.clearEviction(ctx, uuid, d.Host); err != nil && !inventory.IsNotFound(err) {
+				d.drainer.log.WarnContext(ctx, "eviction request not removed", "uuid", uuid, "error", err.Error())
+			}
+
+			return nil
+		})
+	}
+
+	_ = marking.Wait()
+}
+
+// requestEviction writes into the VM's metadata that it is to leave the host. It doesn't wait longer for the VM's lock
+// than until a killed run has lost it: the other VMs wait meanwhile.
+func (dr *Drainer) requestEviction(ctx context.Context, uuid, host string) error {
+	ctx, cancel := context.WithTimeout(ctx, inventory.AskTimeout+lease.TakeoverTime)
+	defer cancel()
+
+	return dr.mover.WithVMLocked(ctx, uuid, inventory.LastKnown{Host: host}, "requesting the eviction of",
+		func(ctx context.Context, vm *inventory.VM) error {
+			m := vm.Metadata
+			m.Eviction = &domain.Eviction{Host: host, Owner: dr.owner, Since: time.Now()}
+
+			if vm.Host != host {
+				return nil
+			}
+
+			_, err := records.WriteMetadata(ctx, vm, m)
+
+			return err
+		})
+}
+
+// markAgain writes the eviction request into a VM into which markAll could not write it. The step begins only
+// afterwards, because no other tool would move a VM without the request.
+func (d *drainRun) markAgain(ctx context.Context, s hostrecord.Step) error {
+	d.mu.Lock()
+	unmarked := d.unmarked[s.UUID]
+	d.mu.Unlock()
+
+	if !unmarked {
+		return nil
+	}
+
+	if err := d.drainer.requestEviction(ctx, s.UUID, d.Host); err != nil && !inventory.IsNotFound(err) {
+		return err
+	}
+
+	d.mu.Lock()
+	delete(d.unmarked, s.UUID)
+	d.mu.Unlock()
+
+	return nil
+}
+
+// clearEviction removes the eviction request, wherever the VM is now, unless the request is to leave another host. It
+// also completes the record of a migration whose run was killed, because no other run may do so.
+func (dr *Drainer) clearEviction(ctx context.Context, uuid, host string) error {
+	const purpose = "removing the eviction request of"
+
+	last := inventory.LastKnown{}
+
+	return dr.mover.WithVMLocked(ctx, uuid, last, purpose, func(ctx context.Context, vm *inventory.VM) error {
+		if record := vm.OpenMigration(); record != nil && !vm.Stranded {
+			now, err := dr.mover.CloseRecord(ctx, vm, *record, nil)
+			if err != nil {
+				return err
+			}
+
+			vm = now
+		}
+
+		m := vm.Metadata
+		if m.Eviction == nil || m.Eviction.Host != host {
+			return nil
+		}
+
+		m.Eviction = nil
+		_, err := records.WriteMetadata(ctx, vm, m)
+
+		return err
+	})
+}

@@ -1,0 +1,175 @@
+package image
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/hashicorp/terraform-plugin-framework/diag"
+	"github.com/hashicorp/terraform-plugin-framework/path"
+	"github.com/hashicorp/terraform-plugin-framework/resource"
+	"github.com/hashicorp/terraform-plugin-framework/tfsdk"
+	"github.com/hashicorp/terraform-plugin-framework/types"
+
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/status"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/hostset"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/meta"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/onhosts"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/value"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/storage"
+)
+
+// ModifyPlan plans that every host has its copy, and that new content gets new names.
+func (r *imageResource) ModifyPlan(
+	ctx context.Context, req resource.ModifyPlanRequest, resp *resource.ModifyPlanResponse,
+) {
+	if !r.Plans(noun, req, resp) {
+		return
+	}
+	var hosts types.Set
+	resp.Diagnostics.Append(req.Plan.GetAttribute(ctx, path.Root(onhosts.HostsName), &hosts)...)
+	targets, diags := onhosts.Targets(r.Data, hosts)
+	resp.Diagnostics.Append(diags...)
+	var planned types.Object
+	resp.Diagnostics.Append(req.Plan.GetAttribute(ctx, path.Root("source"), &planned)...)
+	if resp.Diagnostics.HasError() {
+		return
+	}
+	if req.State.Raw.IsNull() {
+		resp.Diagnostics.Append(r.checkPool(ctx, req.Plan, targets)...)
+		resp.Diagnostics.Append(r.checkFormat(ctx, req.Plan, targets, planned, "")...)
+		resp.Diagnostics.Append(checkServed(ctx, planned)...)
+		return
+	}
+	var state model
+	resp.Diagnostics.Append(req.State.Get(ctx, &state)...)
+	var before types.Object
+	resp.Diagnostics.Append(req.State.GetAttribute(ctx, path.Root("source"), &before)...)
+	if resp.Diagnostics.HasError() {
+		return
+	}
+	if hosts.IsNull() {
+		// These are the hosts that had the pool at the last read, or those where the pool is planned.
+		names := value.Keys(value.StringMap(state.HostStates))
+		if pool, ok := r.Data.Planned.Hosts(status.StoragePool, state.Pool.ValueString()); ok {
+			names = pool
+		}
+		targets = targets.Named(names...)
+	}
+	set := func(name string, v any) {
+		resp.Diagnostics.Append(resp.Plan.SetAttribute(ctx, path.Root(name), v)...)
+	}
+	set(onhosts.StatesName, onhosts.PlanStates(targets, hosts, onhosts.Present))
+	var n notes
+	_, diags = meta.ReadPrivate(ctx, req.Private, notesKey, &n)
+	resp.Diagnostics.Append(diags...)
+	set("superseded", state.Superseded)
+	if _, stale := n.checked(state.Source, state.SHA256.ValueString()); stale || !planned.Equal(before) {
+		for _, name := range []string{"id", "volume", "sha256", "format"} {
+			set(name, types.StringUnknown())
+		}
+		set("virtual_size", value.NewQuantityUnknown())
+		set("superseded", types.ListUnknown(types.StringType))
+		resp.Diagnostics.Append(r.checkFormat(ctx, req.Plan, targets, planned, "")...)
+		resp.Diagnostics.Append(checkServed(ctx, planned)...)
+	} else {
+		if n.Removable {
+			set("superseded", types.ListUnknown(types.StringType))
+		}
+		_, poolPlanned := r.Data.Planned.Hosts(status.StoragePool, state.Pool.ValueString())
+		if poolPlanned || lacksCopy(targets, state.HostStates) {
+			resp.Diagnostics.Append(r.checkFormat(ctx, req.Plan, targets, planned, state.Format.ValueString())...)
+		}
+	}
+}
+
+// checkFormat refuses an image that the pools of the hosts can't have, as far as the plan knows its format: it is that
+// of the state, if not "", or in the header of a local file. An apply checks every image before it downloads all of it.
+func (r *imageResource) checkFormat(
+	ctx context.Context, plan tfsdk.Plan, targets hostset.Set, source types.Object, format string,
+) (diags diag.Diagnostics) {
+	var m model
+	diags.Append(plan.GetAttribute(ctx, path.Root("name"), &m.Name)...)
+	diags.Append(plan.GetAttribute(ctx, path.Root("pool"), &m.Pool)...)
+	file, _ := source.Attributes()["file"].(types.String)
+	if format == "" && file.ValueString() != "" {
+		var err error
+		format, err = storage.FileFormat(file.ValueString())
+		if err != nil && !errors.Is(err, fs.ErrNotExist) { // The file may be created before the image.
+			diags.Append(m.failure("fetch", err).AttributeError(path.Root("source")))
+		}
+	}
+	if diags.HasError() || format == "" || m.Pool.IsUnknown() {
+		return diags
+	}
+	for host, pool := range r.plannedPools(ctx, targets, m.Pool.ValueString()) {
+		if err := pool.CheckImage(format); err != nil {
+			f := m.failure("create", err)
+			f.Host = host
+			diags.Append(f.AttributeError(path.Root("pool")))
+		}
+	}
+	return diags
+}
+
+// servedTimeout is how long a plan waits for the answers of the image's servers.
+const servedTimeout = 10 * time.Second
+
+// checkServed returns a warning if a server refuses to send the image or its checksum file. The same apply may put it
+// there, so that is no error.
+func checkServed(ctx context.Context, source types.Object) (diags diag.Diagnostics) {
+	at, _ := source.Attributes()["url"].(types.String)
+	checksum, _ := source.Attributes()["checksum"].(types.String)
+	ctx, cancel := context.WithTimeout(ctx, servedTimeout)
+	defer cancel()
+	served := storage.Source{URL: at.ValueString(), Checksum: checksum.ValueString()}
+	if err := served.CheckServed(ctx); err != nil {
+		diags.AddAttributeWarning(path.Root("source"), "Image source not available", fmt.Sprintf(
+			"Now %s. The apply fails unless that has changed by then. Correct url or checksum of source.", err))
+	}
+	return diags
+}
+
+// plannedPools returns the pool of each host as it is planned, or else as the host has it: the same apply may create or
+// replace it. Pools whose type isn't known yet are left out.
+func (r *imageResource) plannedPools(
+	ctx context.Context, targets hostset.Set, name string,
+) map[string]storage.Pool {
+	pools := map[string]storage.Pool{}
+	for _, host := range targets.Names() {
+		if pool, ok := r.Data.Planned.Pool(host, name); ok {
+			pools[host] = pool
+		}
+	}
+	rest := targets.Without(slices.Collect(maps.Keys(pools))...)
+	for _, a := range hostset.Found(r.Data.Storage().Pool(ctx, rest, name)) {
+		pools[a.Host] = a.Value.Pool
+	}
+	maps.DeleteFunc(pools, func(_ string, p storage.Pool) bool { return p.Type == "" })
+	return pools
+}
+
+// checkPool returns an error if no host has the image's pool and the same apply doesn't create it.
+func (r *imageResource) checkPool(
+	ctx context.Context, plan tfsdk.Plan, targets hostset.Set,
+) (diags diag.Diagnostics) {
+	var m model
+	diags.Append(plan.GetAttribute(ctx, path.Root("name"), &m.Name)...)
+	diags.Append(plan.GetAttribute(ctx, path.Root("pool"), &m.Pool)...)
+	if diags.HasError() || m.Pool.IsUnknown() {
+		return diags
+	}
+	if r.Data.Planned.HasPool(m.Pool.ValueString()) {
+		return diags
+	}
+	if _, err := r.Data.Storage().CheckPool(ctx, targets, m.Pool.ValueString()); err != nil {
+		f := m.failure("create", err)
+		f.Remedy = onhosts.PoolRemedy
+		diags.Append(f.AttributeError(path.Root("pool")))
+	}
+	return diags
+}

@@ -1,0 +1,88 @@
+package networkdhcphost
+
+import (
+	"context"
+	"net/netip"
+
+	"github.com/hashicorp/terraform-plugin-framework/diag"
+	"github.com/hashicorp/terraform-plugin-framework/path"
+	"github.com/hashicorp/terraform-plugin-framework/resource"
+
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/hostset"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/network"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/onhosts"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/tfdiag"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/value"
+)
+
+// ModifyPlan plans the reservation as present on every host where its network was last seen.
+func (r *hostResource) ModifyPlan(
+	ctx context.Context, req resource.ModifyPlanRequest, resp *resource.ModifyPlanResponse,
+) {
+	if r.Data == nil || req.Plan.Raw.IsNull() {
+		return
+	}
+	var plan, state model
+	resp.Diagnostics.Append(req.Plan.Get(ctx, &plan)...)
+	if !req.State.Raw.IsNull() {
+		resp.Diagnostics.Append(req.State.Get(ctx, &state)...)
+	}
+	if resp.Diagnostics.HasError() {
+		return
+	}
+	verb := "update"
+	if req.State.Raw.IsNull() || plan.key() != state.key() {
+		verb = "create"
+	}
+	if !plan.IP.Equal(state.IP) || !plan.Network.Equal(state.Network) {
+		resp.Diagnostics.Append(r.checkNetwork(ctx, verb, &plan)...)
+	}
+	if verb == "create" || resp.Diagnostics.HasError() || plan.MAC.IsUnknown() || plan.Network.IsUnknown() {
+		return
+	}
+	states := map[string]string{}
+	for host := range value.StringMap(state.HostStates) {
+		states[host] = onhosts.Present
+	}
+	resp.Diagnostics.Append(resp.Plan.SetAttribute(ctx, path.Root(onhosts.StatesName), value.NewStringMap(states))...)
+}
+
+// checkNetwork returns why the network can't have the reservation, as it is planned or else as the hosts have it.
+func (r *hostResource) checkNetwork(ctx context.Context, verb string, plan *model) diag.Diagnostics {
+	if r.Data.Unknown || plan.Network.IsUnknown() || plan.IP.IsUnknown() {
+		return nil
+	}
+	name := plan.Network.ValueString()
+	misfit := func(host string, addresses []netip.Prefix) diag.Diagnostics {
+		why := plan.reservation().Misfit(name, addresses)
+		if why == "" {
+			return nil
+		}
+		f := tfdiag.Failure{Verb: verb, Noun: plan.noun(), Host: host, Happened: why, Remedy: tfdiag.DestroyAnyway}
+		return diag.Diagnostics{f.AttributeError(path.Root("ip"))}
+	}
+	hosts := r.Data.Fleet.Connections()
+	for _, host := range hosts.Names() {
+		planned, ok := r.Data.Planned.Networks(host)[name]
+		switch {
+		case ok && planned.Addresses == nil:
+			return nil
+		case ok:
+			return misfit(host, planned.Addresses)
+		}
+	}
+	answers := hostset.Ask(ctx, hosts, func(ctx context.Context, h *libvirt.Host) (*network.State, error) {
+		return network.Read(ctx, h, name)
+	})
+	found := hostset.Found(answers)
+	for _, a := range found {
+		if diags := misfit(a.Host, a.Value.Spec.Addresses()); diags != nil {
+			return diags
+		}
+	}
+	if len(found) == 0 && len(hostset.Silent(answers)) == 0 {
+		return diag.Diagnostics{r.noNetwork(plan, " "+onhosts.AbsentFromPlan)}
+	}
+	return nil
+}

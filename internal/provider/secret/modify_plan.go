@@ -1,0 +1,65 @@
+package secret
+
+import (
+	"context"
+
+	"github.com/hashicorp/terraform-plugin-framework/diag"
+	"github.com/hashicorp/terraform-plugin-framework/path"
+	"github.com/hashicorp/terraform-plugin-framework/resource"
+	"github.com/hashicorp/terraform-plugin-framework/types"
+
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/status"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/hostset"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/onhosts"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/storage"
+)
+
+// ModifyPlan plans that every host has the secret, and warns about what uses a secret that is to be removed.
+func (r *secretResource) ModifyPlan(
+	ctx context.Context, req resource.ModifyPlanRequest, resp *resource.ModifyPlanResponse,
+) {
+	var plan, state model
+	if !req.State.Raw.IsNull() {
+		resp.Diagnostics.Append(req.State.Get(ctx, &state)...)
+	}
+	if req.Plan.Raw.IsNull() {
+		resp.Diagnostics.Append(r.warnOfUsers(ctx, &state, true, types.Set{}, nil)...)
+	}
+	if !r.Plans(noun, req, resp) {
+		return
+	}
+	resp.Diagnostics.Append(req.Plan.Get(ctx, &plan)...)
+	targets, diags := onhosts.Targets(r.Data, plan.Hosts)
+	resp.Diagnostics.Append(diags...)
+	if req.State.Raw.IsNull() {
+		if plan.Private.IsUnknown() {
+			resp.Diagnostics.Append(resp.Plan.SetAttribute(ctx, path.Root("private"), true)...)
+		}
+		return
+	}
+	replaced := !plan.Usage.Equal(state.Usage) || !plan.UsageID.Equal(state.UsageID) || !plan.Private.Equal(state.Private)
+	resp.Diagnostics.Append(r.warnOfUsers(ctx, &state, replaced, plan.Hosts, targets)...)
+	r.Data.Planned.Plan(status.Secret, plan.ID.ValueString(), targets.Names())
+	resp.Diagnostics.Append(resp.Plan.SetAttribute(ctx, path.Root(onhosts.StatesName),
+		onhosts.PlanStates(targets, plan.Hosts, onhosts.Present))...)
+}
+
+// warnOfUsers lists the VMs and storage pools that use a secret which is to be removed from hosts.
+func (r *secretResource) warnOfUsers(
+	ctx context.Context, state *model, removed bool, planned types.Set, targets hostset.Set,
+) (diags diag.Diagnostics) {
+	if r.Data == nil || r.Data.Unknown {
+		return nil
+	}
+	losing := onhosts.Losing(r.Data, state.Hosts, state.HostStates, removed, planned, targets)
+	users := func(ctx context.Context, h *libvirt.Host) ([]string, error) {
+		return storage.SecretUsers(ctx, h, state.ID.ValueString())
+	}
+	for _, use := range onhosts.InUse(ctx, losing, state.noun(), users) {
+		diags.AddWarning("Secret is in use", use+" Without it, those that stay don't start any more. A secret that "+
+			"replaces it has another id: change what uses it in the same apply, by a reference to the id of the "+
+			"virtfleet_secret.")
+	}
+	return diags
+}

@@ -1,0 +1,98 @@
+package storagepool
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/hashicorp/terraform-plugin-framework/diag"
+	"github.com/hashicorp/terraform-plugin-framework/path"
+	"github.com/hashicorp/terraform-plugin-framework/resource"
+	"github.com/hashicorp/terraform-plugin-framework/types"
+
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/hostset"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/onhosts"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/value"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/storage"
+)
+
+// ModifyPlan plans that the pool is active on every host, which repairs pools that aren't, and warns about what uses a
+// pool that is to be removed.
+func (r *poolResource) ModifyPlan(
+	ctx context.Context, req resource.ModifyPlanRequest, resp *resource.ModifyPlanResponse,
+) {
+	var state model
+	if !req.State.Raw.IsNull() {
+		resp.Diagnostics.Append(req.State.Get(ctx, &state)...)
+	}
+	if req.Plan.Raw.IsNull() {
+		resp.Diagnostics.Append(r.warnOfUsers(ctx, &state, true, types.Set{}, nil)...)
+	}
+	if !r.Plans(noun, req, resp) {
+		return
+	}
+	var plan model
+	resp.Diagnostics.Append(req.Plan.Get(ctx, &plan)...)
+	if resp.Diagnostics.HasError() {
+		return
+	}
+	targets, diags := onhosts.Targets(r.Data, plan.Hosts)
+	resp.Diagnostics.Append(diags...)
+	pool, diags := plan.pool(ctx)
+	resp.Diagnostics.Append(diags...)
+	if onhosts.Undecided(plan.Hosts) {
+		r.Data.Planned.PlanPoolSomewhere(pool.Name)
+	} else {
+		r.Data.Planned.PlanPool(pool, targets.Names())
+	}
+	if req.State.Raw.IsNull() {
+		return
+	}
+	resp.Diagnostics.Append(resp.Plan.SetAttribute(ctx, path.Root(onhosts.StatesName),
+		onhosts.PlanStates(targets, plan.Hosts, onhosts.Active))...)
+	replaced := !plan.Name.Equal(state.Name) || !plan.Type.Equal(state.Type)
+	resp.Diagnostics.Append(r.warnOfUsers(ctx, &state, replaced, plan.Hosts, targets)...)
+	if replaced {
+		return
+	}
+	isOutdated := slices.Contains(slices.Collect(maps.Values(value.StringMap(state.HostStates))), outdated)
+	if !state.Target.Equal(plan.Target) || !state.Source.Equal(plan.Source) || isOutdated {
+		effect := "Running VMs don't notice."
+		if pool.LosesVolumes() {
+			effect = "Meanwhile its hosts can't use its volumes. Shut down the VMs that use them first: otherwise the apply " +
+				"fails, or the VMs lose their disks."
+		}
+		resp.Diagnostics.AddWarning("Storage pool will be stopped and started", fmt.Sprintf("The definition of %s %q "+
+			"changes in place, for which the pool is stopped and started. Its volumes are not moved. %s",
+			noun, plan.Name.ValueString(), effect))
+	}
+}
+
+// warnOfUsers lists the VMs that use a pool which is to be removed from hosts, and says what becomes of them.
+func (r *poolResource) warnOfUsers(
+	ctx context.Context, state *model, removed bool, planned types.Set, targets hostset.Set,
+) (diags diag.Diagnostics) {
+	if r.Data == nil || r.Data.Unknown {
+		return nil
+	}
+	pool, diags := state.pool(ctx)
+	losing := onhosts.Losing(r.Data, state.Hosts, state.HostStates, removed, planned, targets)
+	effect := "Its data stays. VMs that run don't notice. Without the pool, a VM that stays doesn't start if its " +
+		"definition names the pool."
+	if pool.LosesVolumes() {
+		effect = "If VMs run on its volumes when the pool is stopped, the apply fails, or they lose their disks. Without " +
+			"the pool, none of those that stay starts."
+	}
+	if removed && state.OnDestroy.ValueString() == onDestroyDelete {
+		effect = "Its data is deleted with it, because on_destroy is \"delete\"."
+	}
+	users := func(ctx context.Context, h *libvirt.Host) ([]string, error) {
+		return storage.PoolUsers(ctx, h, pool)
+	}
+	for _, use := range onhosts.InUse(ctx, losing, state.noun(), users) {
+		diags.AddWarning("Storage pool is in use", use+" "+effect)
+	}
+	return diags
+}
