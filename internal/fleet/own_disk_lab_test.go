@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -12,6 +13,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/fleettest"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/placement"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/lab"
@@ -121,6 +123,46 @@ func TestLab_ownDisksThatCanNotGo(t *testing.T) {
 	if now := filesOn(t, l, "kvm1", dir); !slices.Equal(now, want) {
 		t.Errorf("there are %q; want %q", now, want)
 	}
+}
+
+// A VM that somebody starts again while it is deleted keeps its definition and its disk, and isn't said to be gone.
+func TestLab_deleteOfAVMThatIsStartedMeanwhile(t *testing.T) {
+	t.Parallel()
+
+	l := lab.Open(t)
+	f, bob := labFleet(t, l, "alice", nil), labFleet(t, l, "bob", nil)
+	vm := create(t, f, l, owner(t, l, "Halted", "default"))
+	disk := vm.Metadata.OwnDisks["disk0"]
+
+	// It is off, and its disk is about to be removed.
+	_, unlock, err := bob.Lock(t.Context(), vm.On, "volume:"+disk.Pool+"/"+disk.Volume, "a test")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer unlock()
+
+	fleettest.Listen(f, &onLog{Message: "waiting for another run's lease", Do: func() {
+		l.Virsh(t, "kvm1", "start", vm.UUID)
+		unlock()
+	}})
+
+	if report, err := f.Delete(t.Context(), vm.UUID, lastOf(vm), 0); !errors.Is(err, inventory.ErrBusy) {
+		t.Errorf("%+v, %v; want to be told that it was started", report, err)
+	}
+
+	if info := l.Virsh(t, "kvm1", "dominfo", vm.UUID); !strings.Contains(info, "running") ||
+		!regexp.MustCompile(`Persistent: +yes`).MatchString(info) {
+		t.Errorf("it is\n%s", info)
+	}
+
+	l.Run(t, "kvm1", "test", "-e", disk.Path)
+
+	if _, err := f.Delete(t.Context(), vm.UUID, lastOf(vm), 0); err != nil {
+		t.Error(err)
+	}
+
+	onlyOn(t, f, vm.UUID, "")
+	nothingOn(t, l, "kvm1", disk.Path)
 }
 
 // The record of a disk that came to another host with the definition says nothing of a volume there.

@@ -109,6 +109,21 @@ func (m *Manager) completeInterrupted(
 		m.log.InfoContext(ctx, "completing an interrupted creation", "name", now.Name, "uuid", now.UUID,
 			"host", now.Host, "owner", now.Metadata.Creating.Owner)
 
-		return m.makeDisksAndStart(held, now.On, now.UUID, d)
+		return m.makeDisksAndStart(held, now.On, now.UUID, d, mayHaveRun(now))
 	})
+}
+
+// mayHaveRun reports whether the guest of a VM that an interrupted Create left behind may have run since. libvirt
+// forgets that when its daemon is restarted, so what a guest leaves with the definition counts too. A VM whose own disks
+// are incomplete was never started.
+func mayHaveRun(vm *inventory.VM) bool {
+	for _, o := range vm.Metadata.OwnDisks {
+		if o.Making {
+			return false
+		}
+	}
+
+	spec := vm.PersistentSpec
+
+	return vm.Ran() || vm.ManagedSave || spec != nil && (spec.HasNVRAM() || spec.EmulatesTPM())
 }

@@ -149,16 +149,15 @@ func (m *Manager) undoDisks(ctx context.Context, vm *inventory.VM) error {
 	return err
 }
 
-// keptForDisks adds to the cause that the VM, which could not be completed, is kept because of its disks.
-func keptForDisks(vm *inventory.VM, cause error) error {
-	const kept = "its definition and its disks are kept, because its guest may have written to them; it is completed " +
-		"when it is applied again"
+// kept adds to the cause that the VM, which could not be completed, is kept with its disks, and why.
+func kept(vm *inventory.VM, why string, cause error) error {
+	text := "its definition and its disks are kept, because " + why + "; it is completed when it is applied again"
 
 	if e, ok := errors.AsType[*inventory.Error](cause); ok && e.Detail != "" {
-		e.Detail += "; " + kept
+		e.Detail += "; " + text
 
 		return cause
 	}
 
-	return &inventory.Error{VM: vm.Name, Host: vm.On.Name, Err: cause, Detail: kept}
+	return &inventory.Error{VM: vm.Name, Host: vm.On.Name, Err: cause, Detail: text}
 }
