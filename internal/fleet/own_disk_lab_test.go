@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"regexp"
 	"slices"
 	"strings"
@@ -16,6 +17,7 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/fleettest"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/placement"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/records"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/lab"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 )
@@ -256,6 +258,38 @@ func TestLab_ownDisksOfACreationThatFails(t *testing.T) {
 	}
 
 	l.Run(t, "kvm1", "mv", gone+".away", gone)
+
+	// As if the run had been killed before it noted that the disks are complete.
+	making := func(is bool) {
+		t.Helper()
+
+		vm, err := f.FindNow(t.Context(), id, inventory.LastKnown{})
+		if err != nil {
+			t.Fatal(err)
+		}
+
+		m := vm.Metadata
+		m.OwnDisks = maps.Clone(m.OwnDisks)
+
+		for key, o := range m.OwnDisks {
+			o.Making = is
+			m.OwnDisks[key] = o
+		}
+
+		if _, err := records.WriteMetadata(t.Context(), vm, m); err != nil {
+			t.Fatal(err)
+		}
+	}
+
+	l.Run(t, "kvm1", "qemu-io", "-f", "qcow2", "-c", "write -q -P 7 0 64k", kept) // For its guest, which has not booted.
+	making(true)
+
+	if vm, err := f.Create(t.Context(), d); err == nil || vm != nil || !strings.Contains(err.Error(), kept) {
+		t.Errorf("completing it when its guest has written to a disk that may be incomplete: %+v, %v", vm, err)
+	}
+
+	l.Run(t, "kvm1", "qemu-io", "-f", "qcow2", "-c", "read -q -P 7 0 64k", kept)
+	making(false)
 
 	vm, err = f.Create(t.Context(), d)
 	if err != nil || vm.UUID != id || !vm.Active {

@@ -114,9 +114,13 @@ func (m *Manager) completeInterrupted(
 }
 
 // mayHaveRun reports whether the guest of a VM that an interrupted Create left behind may have run since. libvirt
-// forgets that when its daemon is restarted, so what a guest leaves with the definition counts too. A VM whose own disks
-// are incomplete was never started.
+// forgets that when its daemon is restarted, so what a guest leaves with the definition counts too, unless the VM's own
+// disks are incomplete.
 func mayHaveRun(vm *inventory.VM) bool {
+	if vm.Ran() || vm.ManagedSave {
+		return true
+	}
+
 	for _, o := range vm.Metadata.OwnDisks {
 		if o.Making {
 			return false
@@ -125,5 +129,5 @@ func mayHaveRun(vm *inventory.VM) bool {
 
 	spec := vm.PersistentSpec
 
-	return vm.Ran() || vm.ManagedSave || spec != nil && (spec.HasNVRAM() || spec.EmulatesTPM())
+	return spec != nil && (spec.HasNVRAM() || spec.EmulatesTPM())
 }

@@ -112,7 +112,8 @@ func (m *Manager) releaseOwnDisks(ctx context.Context, vm *inventory.VM, all boo
 	return stay, nil
 }
 
-// unseenDisks reports whether no guest has seen the own disks of a new VM, because none of them is completely created.
+// unseenDisks reports whether no guest has seen the own disks of a new VM, because none of them is completely created
+// and nobody has tried to start the VM.
 func (m *Manager) unseenDisks(ctx context.Context, h *inventory.Host, id string) (bool, error) {
 	vm, err := m.hosts.ReadVM(ctx, h, id)
 	if err != nil {
@@ -125,7 +126,7 @@ func (m *Manager) unseenDisks(ctx context.Context, h *inventory.Host, id string)
 		}
 	}
 
-	return !vm.Active, nil
+	return !vm.StartTried(), nil
 }
 
 // undoDisks removes the disks of a new VM that no guest has seen. It first marks them as being created: if this run is
