@@ -300,7 +300,7 @@ func TestLab_coldMoveOfAVMThatRanMeanwhile(t *testing.T) {
 
 			l.Virsh(t, "kvm1", "start", vm.UUID)
 			l.Virsh(t, "kvm1", "destroy", vm.UUID)
-			l.Run(t, "kvm1", "qemu-io", "-f", "qcow2", "-c", "write -q -P 7 0 64k", file) // For its guest, which has not booted.
+			l.Run(t, "kvm1", "qemu-io", "-f", "qcow2", "-c", "write -q -P 7 0 64k", file) // For its guest.
 		}})
 	}})
 

@@ -307,8 +307,8 @@ func TestLab_interruptedCreateIsAdopted(t *testing.T) {
 	}
 }
 
-// A VM whose creation was interrupted once its guest ran, and which is off by now, keeps what the guest has left with it:
-// it is completed with that, and isn't undone if it doesn't start.
+// A VM whose creation was interrupted once its guest ran, and which is off by now, keeps what the guest has left with
+// it: it is completed with that, and isn't undone if it doesn't start.
 func TestLab_interruptedCreateKeepsWhatRan(t *testing.T) {
 	t.Parallel()
 

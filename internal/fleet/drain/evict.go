@@ -201,8 +201,8 @@ func (dr *Drainer) shutDownForEviction(ctx context.Context, vm *inventory.VM) er
 }
 
 // startAfterMove starts the VM on its current host, unless it runs, or its configuration turns it off by now. ranHere
-// says that this drain saw the VM run and shut it down, so that it can't run on a host that doesn't answer. haltedBefore
-// says that its configuration turned it off before, and that it ran all the same.
+// says that this drain saw the VM run and shut it down, so that it can't run on a host that doesn't answer.
+// haltedBefore says that its configuration turned it off before, and that it ran all the same.
 func (d *drainRun) startAfterMove(
 	ctx context.Context, uuid string, last inventory.LastKnown, ranHere, haltedBefore bool,
 ) error {

@@ -208,7 +208,8 @@ func TestRelease_whatFailsStaysRecorded(t *testing.T) {
 	}
 }
 
-// What could not be recorded before a guest is shut down is recorded by the next try. The built-in host keeps no record.
+// What could not be recorded before a guest is shut down is recorded by the next try. The built-in host keeps no
+// record.
 func TestNoteRunning_isTriedAgain(t *testing.T) {
 	t.Parallel()
 

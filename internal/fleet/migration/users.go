@@ -14,7 +14,8 @@ import (
 )
 
 // UserOf returns what uses a file of a host: a VM whose definition names it, or an image that is based on it, in the
-// same directory or below the VMs' disks. "" means that nothing uses it. A VM whose definition can't be read may use it.
+// same directory or below the VMs' disks. "" means that nothing uses it. A VM whose definition can't be read may use
+// it.
 func UserOf(ctx context.Context, h *libvirt.Host, file string) (string, error) {
 	directory, err := h.Directory(ctx, path.Dir(file))
 	if err != nil {
