@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/fleettest"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migration"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/move"
@@ -274,6 +275,74 @@ func TestLab_coldMoveThatBreaks(t *testing.T) {
 			}
 		})
 	}
+}
+
+// A VM that somebody starts and stops again between the copy of its files and the handover stays where it has what its
+// guest wrote. The move waits in between for whoever places VMs on the target, which may be a run that was killed.
+func TestLab_coldMoveOfAVMThatRanMeanwhile(t *testing.T) {
+	t.Parallel()
+
+	l := lab.Open(t)
+	target := l.StartHost(t)
+	f, bob := labFleet(t, l, "alice", nil), labFleet(t, l, "bob", nil)
+	vm, file := resting(t, f, l, directory(t, l, "kvm1", target.Name), 1, nil)
+
+	fleettest.Listen(f, &onLog{Message: "copying", Do: func() {
+		_, placed, err := bob.Lock(t.Context(), bob.Host(target.Name), "placement", "a test")
+		if err != nil {
+			t.Error(err)
+
+			return
+		}
+
+		fleettest.Listen(f, &onLog{Message: "waiting for another run's lease", Do: func() {
+			defer placed()
+
+			l.Virsh(t, "kvm1", "start", vm.UUID)
+			l.Virsh(t, "kvm1", "destroy", vm.UUID)
+			l.Run(t, "kvm1", "qemu-io", "-f", "qcow2", "-c", "write -q -P 7 0 64k", file) // For its guest.
+		}})
+	}})
+
+	now, state, err := f.Move(t.Context(), vm.UUID, lastOf(vm), target.Name, migration.Options{})
+	if !errors.Is(err, libvirt.ErrBusy) || now == nil || now.Host != "kvm1" || !state.Failed {
+		t.Errorf("%+v, %+v, %v; want that it stays", now, state, err)
+	}
+
+	onlyOn(t, f, vm.UUID, "kvm1")
+	nothingOn(t, l, target.Name, file)
+	l.Run(t, "kvm1", "qemu-io", "-f", "qcow2", "-c", "read -q -P 7 0 64k", file)
+}
+
+// A disk that other VMs' disks are based on, such as that of a template, stays at the source, also where copied disks
+// are to be removed there.
+func TestLab_moveKeepsWhatOthersAreBasedOn(t *testing.T) {
+	t.Parallel()
+
+	l := lab.Open(t)
+	target := l.StartHost(t)
+	f := labFleet(t, l, t.Name(), nil)
+	dir := directory(t, l, "kvm1", target.Name)
+	vm, file := resting(t, f, l, dir, 1, nil)
+	clone := dir + "/clones/top.qcow2"
+
+	l.Run(t, "kvm1", "sh", "-c", fmt.Sprintf(`mkdir %[1]s/clones && cd %[1]s/clones &&
+		qemu-img create -q -f qcow2 -b %[2]s -F qcow2 %[1]s/clones/middle.qcow2 &&
+		qemu-img create -q -f qcow2 -b %[1]s/clones/middle.qcow2 -F qcow2 top.qcow2`, dir, file))
+
+	name := vm.Name + "-clone"
+	l.Define(t, "kvm1", fmt.Sprintf(`<domain type="qemu"><name>%s</name><memory>65536</memory>
+		<os><type arch="x86_64" machine="q35">hvm</type></os><devices><disk type="file"><driver name="qemu" type="qcow2"/>
+		<source file="%s"/><target dev="vda"/></disk></devices></domain>`, name, clone))
+
+	remove := migration.Options{KeepSourceDisks: new(false)}
+
+	now, _, err := f.Move(t.Context(), vm.UUID, lastOf(vm), target.Name, remove)
+	if err != nil || now.Host != target.Name {
+		t.Fatalf("%+v, %v", now, err)
+	}
+
+	l.Run(t, "kvm1", "qemu-io", "-f", "qcow2", "-c", "read -q 1M 64k", clone)
 }
 
 // interrupted leaves behind what a run does that is killed while it copies. The source's definition counts.

@@ -307,6 +307,55 @@ func TestLab_interruptedCreateIsAdopted(t *testing.T) {
 	}
 }
 
+// A VM whose creation was interrupted once its guest ran, and which is off by now, keeps what the guest has left with
+// it: it is completed with that, and isn't undone if it doesn't start.
+func TestLab_interruptedCreateKeepsWhatRan(t *testing.T) {
+	t.Parallel()
+
+	l := lab.Open(t)
+	f := labFleet(t, l, t.Name(), nil)
+	d := light(t, l, "ran", nil)
+	d.Spec.Firmware.Type = new("efi")
+
+	l.RemoveDomain(t, d.Spec.Name)
+
+	left := leaveCreating(t, l, d, "kvm2")
+
+	l.Virsh(t, "kvm2", "start", left) // The first start makes the variables.
+	l.Virsh(t, "kvm2", "destroy", left)
+
+	nvram := "/var/lib/libvirt/qemu/nvram/" + d.Spec.Name + "_VARS.fd"
+	mark := "dd bs=1 %s=500000 count=4 status=none 2>&1 "
+	l.Run(t, "kvm2", "sh", "-c", "printf mark | "+fmt.Sprintf(mark, "seek")+"conv=notrunc of="+nvram)
+
+	// While its disk belongs to another VM, it doesn't start.
+	rival := d
+	rival.Spec.Name += "-rival"
+	rival.Metadata.Host = "kvm1"
+	other := create(t, f, l, rival)
+
+	if vm, err := f.Create(t.Context(), d); vm != nil || !errors.Is(err, placement.ErrShared) {
+		t.Fatalf("Create = %v, %v; want to be told of the other VM", vm, err)
+	}
+
+	l.Virsh(t, "kvm1", "destroy", other.UUID)
+	l.Virsh(t, "kvm1", "undefine", "--nvram", other.UUID)
+	f.ForgetAll()
+
+	vm, err := f.Create(t.Context(), d)
+	if err != nil || vm.UUID != left {
+		t.Fatalf("%+v, %v; want %s to be completed", vm, err, left)
+	}
+
+	if err := f.FinishCreate(t.Context(), vm); err != nil {
+		t.Fatal(err)
+	}
+
+	if got := l.Run(t, "kvm2", "sh", "-c", fmt.Sprintf(mark, "skip")+"if="+nvram); got != "mark" {
+		t.Errorf("the variables of its firmware have %q, want what its guest had written", got)
+	}
+}
+
 func errRemedy(err error) string {
 	if e, ok := errors.AsType[*inventory.Error](err); ok {
 		return e.Remedy

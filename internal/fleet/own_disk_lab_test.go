@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -12,8 +14,10 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/fleettest"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/placement"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/records"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/lab"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 )
@@ -123,6 +127,46 @@ func TestLab_ownDisksThatCanNotGo(t *testing.T) {
 	}
 }
 
+// A VM that somebody starts again while it is deleted keeps its definition and its disk, and isn't said to be gone.
+func TestLab_deleteOfAVMThatIsStartedMeanwhile(t *testing.T) {
+	t.Parallel()
+
+	l := lab.Open(t)
+	f, bob := labFleet(t, l, "alice", nil), labFleet(t, l, "bob", nil)
+	vm := create(t, f, l, owner(t, l, "Halted", "default"))
+	disk := vm.Metadata.OwnDisks["disk0"]
+
+	// It is off, and its disk is about to be removed.
+	_, unlock, err := bob.Lock(t.Context(), vm.On, "volume:"+disk.Pool+"/"+disk.Volume, "a test")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer unlock()
+
+	fleettest.Listen(f, &onLog{Message: "waiting for another run's lease", Do: func() {
+		l.Virsh(t, "kvm1", "start", vm.UUID)
+		unlock()
+	}})
+
+	if report, err := f.Delete(t.Context(), vm.UUID, lastOf(vm), 0); !errors.Is(err, inventory.ErrBusy) {
+		t.Errorf("%+v, %v; want to be told that it was started", report, err)
+	}
+
+	if info := l.Virsh(t, "kvm1", "dominfo", vm.UUID); !strings.Contains(info, "running") ||
+		!regexp.MustCompile(`Persistent: +yes`).MatchString(info) {
+		t.Errorf("it is\n%s", info)
+	}
+
+	l.Run(t, "kvm1", "test", "-e", disk.Path)
+
+	if _, err := f.Delete(t.Context(), vm.UUID, lastOf(vm), 0); err != nil {
+		t.Error(err)
+	}
+
+	onlyOn(t, f, vm.UUID, "")
+	nothingOn(t, l, "kvm1", disk.Path)
+}
+
 // The record of a disk that came to another host with the definition says nothing of a volume there.
 func TestLab_ownDisksOfAnotherHost(t *testing.T) {
 	t.Parallel()
@@ -214,6 +258,38 @@ func TestLab_ownDisksOfACreationThatFails(t *testing.T) {
 	}
 
 	l.Run(t, "kvm1", "mv", gone+".away", gone)
+
+	// As if the run had been killed before it noted that the disks are complete.
+	making := func(is bool) {
+		t.Helper()
+
+		vm, err := f.FindNow(t.Context(), id, inventory.LastKnown{})
+		if err != nil {
+			t.Fatal(err)
+		}
+
+		m := vm.Metadata
+		m.OwnDisks = maps.Clone(m.OwnDisks)
+
+		for key, o := range m.OwnDisks {
+			o.Making = is
+			m.OwnDisks[key] = o
+		}
+
+		if _, err := records.WriteMetadata(t.Context(), vm, m); err != nil {
+			t.Fatal(err)
+		}
+	}
+
+	l.Run(t, "kvm1", "qemu-io", "-f", "qcow2", "-c", "write -q -P 7 0 64k", kept) // For its guest, which has not booted.
+	making(true)
+
+	if vm, err := f.Create(t.Context(), d); err == nil || vm != nil || !strings.Contains(err.Error(), kept) {
+		t.Errorf("completing it when its guest has written to a disk that may be incomplete: %+v, %v", vm, err)
+	}
+
+	l.Run(t, "kvm1", "qemu-io", "-f", "qcow2", "-c", "read -q -P 7 0 64k", kept)
+	making(false)
 
 	vm, err = f.Create(t.Context(), d)
 	if err != nil || vm.UUID != id || !vm.Active {

@@ -291,14 +291,16 @@ func beingCopied(t *testing.T, l *lab.Lab, from, to *lab.Host) {
 	}
 }
 
-// A policy's timeout ends the eviction of its VM, not the drain: the others go, and the outcome says why that one
-// stayed.
+// A policy's timeout ends the eviction of its VM, not the drain: the others go, also those of a lower priority that had
+// to wait for it, and the outcome says why that one stayed.
 func TestLab_drainPolicyTimeout(t *testing.T) {
 	t.Parallel()
 
 	l := lab.Open(t)
 	from, to := l.StartHost(t), l.StartHost(t)
-	alone, f := ownFleet(t, "alice", from), ownFleet(t, "alice", from, to)
+	cfg := ownConfig("alice", from, to)
+	cfg.MigrationLimits.OutboundPerHost = 1
+	alone, f := ownFleet(t, "alice", from), openFleet(t, cfg)
 	waiting := create(t, alone, l, light(t, l, "waiting", map[string]string{"kind": "waiting"}))
 	quick := create(t, alone, l, light(t, l, "quick", nil))
 	wish := evacuee(t, l, "endless", map[string]string{"kind": "endless"})
@@ -318,7 +320,7 @@ func TestLab_drainPolicyTimeout(t *testing.T) {
 		rule.Identity = policy.Identity{
 			ID: kind, Name: kind, Selector: policy.Selector{Labels: map[string]string{"kind": kind}},
 		}
-		rule.Timeout = new(15 * time.Second) // Time enough to begin with it.
+		rule.Priority, rule.Timeout = 50, new(15*time.Second) // Time enough to begin with it.
 		rules[kind] = rule
 
 		if _, err := f.EvictionPolicies().Put(t.Context(), rule); err != nil {

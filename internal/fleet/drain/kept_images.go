@@ -3,10 +3,8 @@ package drain
 import (
 	"context"
 	"fmt"
-	"html"
 	"path"
 	"slices"
-	"strings"
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/evacuation"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/hostrecord"
@@ -122,7 +120,7 @@ func (dr *Drainer) removeKeptImages(
 	ctx context.Context, h *inventory.Host, kept []hostrecord.KeptFile, other *inventory.Host,
 ) error {
 	for _, k := range kept {
-		here, err := h.Conn.Directory(ctx, path.Dir(k.Path))
+		here, err := h.Conn.Directory(ctx, path.Dir(k.Path), path.Base(k.Path))
 		if err != nil {
 			return err
 		}
@@ -134,7 +132,7 @@ func (dr *Drainer) removeKeptImages(
 
 		why := "it was changed"
 		if isUnchanged(k, v) {
-			if why, err = dr.userOf(ctx, h, k.Path, here); err != nil {
+			if why, err = migration.UserOf(ctx, h.Conn, k.Path); err != nil {
 				return err
 			}
 		}
@@ -164,50 +162,4 @@ func (dr *Drainer) removeKeptImages(
 	}
 
 	return nil
-}
-
-// userOf returns what uses a file of the host: a VM whose definition has its path, or an image that is based on it, in
-// the same directory or among the VMs' disks in storage pools. "" means that nothing uses it.
-func (dr *Drainer) userOf(
-	ctx context.Context, h *inventory.Host, file string, directory *libvirt.Directory,
-) (string, error) {
-	for name, v := range directory.Files {
-		if v.Backing != "" && path.Base(v.Backing) == path.Base(file) {
-			return fmt.Sprintf("%s is based on it", name), nil
-		}
-	}
-
-	domains, err := h.Conn.Domains(ctx)
-	if err != nil {
-		return "", err
-	}
-
-	for _, d := range domains {
-		if strings.Contains(html.UnescapeString(d.PersistentXML+d.LiveXML), file) {
-			return fmt.Sprintf("virtual machine %q has it", d.Name), nil
-		}
-
-		p := inventory.NewEntry(d).Parse()
-		if p.Definition() == nil {
-			return fmt.Sprintf("what virtual machine %q has can't be read", d.Name), nil
-		}
-
-		for _, disk := range p.Definition().Mobility().Disks {
-			if disk.Path == "" {
-				continue
-			}
-
-			v, err := h.Conn.VolumeByPath(ctx, disk.Path)
-
-			switch {
-			case inventory.IsNotFound(err):
-			case err != nil:
-				return "", err
-			case v.Backing == file:
-				return fmt.Sprintf("a disk of virtual machine %q is based on it", d.Name), nil
-			}
-		}
-	}
-
-	return "", nil
 }

@@ -245,7 +245,7 @@ func (r *releaseRun) bringBack(ctx context.Context, s hostrecord.Step) error {
 	step.Target = r.host.Name
 
 	if s.Method == evacuation.MethodCold {
-		how, err := back.moveCold(ctx, step, options)
+		how, err := back.moveCold(ctx, step, options, func(context.Context) error { return nil })
 
 		return r.removeCopies(ctx, s, how, err)
 	}

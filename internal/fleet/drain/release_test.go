@@ -207,3 +207,20 @@ func TestRelease_whatFailsStaysRecorded(t *testing.T) {
 		t.Errorf("%+v, %v", left, err)
 	}
 }
+
+// What could not be recorded before a guest is shut down is recorded by the next try. The built-in host keeps no
+// record.
+func TestNoteRunning_isTriedAgain(t *testing.T) {
+	t.Parallel()
+
+	dr, vm := builtIn(t)
+	step := stepOf(vm.Name, evacuation.MethodCold, "")
+	step.UUID = vm.UUID
+	d := Begun(dr, Drain{Host: vm.Host}, step)
+
+	for range 2 {
+		if err := d.noteRunning(t.Context(), 0); err == nil || d.Step(0).Ran {
+			t.Errorf("%v, ran %v; want that it can't be recorded, and isn't said to be", err, d.Step(0).Ran)
+		}
+	}
+}

@@ -3,11 +3,15 @@ package drain_test
 import (
 	"testing"
 
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/drain"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/evacuation"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/fleettest"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/hostrecord"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migration"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/records"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/status"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/lab"
 )
 
@@ -91,5 +95,95 @@ func TestLab_coldMovedAsksBeforeItStarts(t *testing.T) {
 
 	if got := howStarted(t, f, vm.UUID); got != to.Name+" Running Booted" {
 		t.Errorf("it is %s, want that it was started where it ran", got)
+	}
+
+	for _, h := range []*lab.Host{from, to} {
+		if err := f.Uncordon(t.Context(), h.Name, "by hand"); err != nil {
+			t.Fatal(err)
+		}
+	}
+
+	haltedMeanwhile(t, l, f, vm, to, from)
+	leftMeanwhile(t, l, f, vm, from, to)
+}
+
+// haltedMeanwhile: a VM that was shut down to be moved, and whose configuration turns it off by now, is moved and stays
+// off.
+func haltedMeanwhile(t *testing.T, l *lab.Lab, f *fleet.Fleet, vm *inventory.VM, from, to *lab.Host) {
+	t.Helper()
+
+	strategy := func(is string) *inventory.VM {
+		t.Helper()
+		f.ForgetAll()
+
+		now, err := f.FindNow(t.Context(), vm.UUID, inventory.LastKnown{})
+		if err != nil {
+			t.Fatal(err)
+		}
+
+		m := now.Metadata
+		m.RunStrategy = is
+
+		if _, err := records.WriteMetadata(t.Context(), now, m); err != nil {
+			t.Fatal(err)
+		}
+
+		return now
+	}
+
+	l.Virsh(t, from.Name, "destroy", vm.UUID)
+	strategy(status.Halted)
+
+	_, err := drain.Begun(f.Drainer, drain.Drain{Host: from.Name}, hostrecord.Step{
+		Step: evacuation.Step{UUID: vm.UUID, Name: vm.Name, Target: to.Name}, Ran: true,
+	}).MoveCold(t.Context(), 0)
+	if err != nil {
+		t.Error(err)
+	}
+
+	if now := strategy(status.Always); now.Host != to.Name || now.Active {
+		t.Errorf("it is on %s, %s; want it off on %s", now.Host, now.State, to.Name)
+	}
+}
+
+// leftMeanwhile: a VM that leaves the host while its step waits for the VM's lock isn't shut down where it runs then.
+func leftMeanwhile(t *testing.T, l *lab.Lab, f *fleet.Fleet, vm *inventory.VM, from, to *lab.Host) {
+	t.Helper()
+	l.Virsh(t, from.Name, "start", vm.UUID)
+
+	bob := ownFleet(t, "bob", from, to)
+
+	_, unlock, err := bob.Lock(t.Context(), bob.Host(from.Name), vm.UUID, "a test")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer unlock()
+
+	waits := make(chan struct{})
+	listen(f, &onLog{Message: "waiting for another run's lease", Do: func() { close(waits) }})
+
+	over := make(chan error, 1)
+
+	go func() {
+		_, err := drain.Begun(f.Drainer, drain.Drain{Host: from.Name}, hostrecord.Step{
+			Step: evacuation.Step{UUID: vm.UUID, Name: vm.Name, Target: to.Name},
+		}).MoveCold(t.Context(), 0)
+		over <- err
+	}()
+
+	fleettest.Await(t, waits)
+
+	if err := from.Migrate(t.Context(), vm.Name, to); err != nil {
+		t.Fatal(err)
+	}
+
+	unlock()
+
+	if err := fleettest.Await(t, over); err != nil {
+		t.Error(err)
+	}
+
+	if got := howStarted(t, f, vm.UUID); got != to.Name+" Running Migrated" {
+		t.Errorf("it is %s, want it as it was when it left", got)
 	}
 }

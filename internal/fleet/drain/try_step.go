@@ -14,6 +14,7 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/lifecycle"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migration"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/move"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/status"
 )
 
 // externalPoll is how often the drain looks whether another tool has moved a VM.
@@ -38,11 +39,7 @@ func (d *drainRun) tryStep(ctx context.Context, i int, rule evacuation.Rule) (re
 
 		return hostrecord.ResultMoved, d.verifyArrived(vm, s, err)
 	case evacuation.MethodCold:
-		if s.Ran, err = d.noteRunning(ctx, i); err != nil {
-			return hostrecord.ResultColdMoved, err
-		}
-
-		how, err := d.moveCold(ctx, s, rule.Options)
+		how, err := d.moveCold(ctx, s, rule.Options, func(ctx context.Context) error { return d.noteRunning(ctx, i) })
 		d.noteKept(ctx, i, how, err)
 
 		return hostrecord.ResultColdMoved, err
@@ -129,13 +126,16 @@ func (dr *Drainer) shutDownForEviction(ctx context.Context, vm *inventory.VM) er
 	return err
 }
 
-// startAfterMove starts the VM on its current host, unless it runs. ranHere says that this drain saw the VM run and
-// shut it down, so that it can't run on a host that doesn't answer.
-func (d *drainRun) startAfterMove(ctx context.Context, uuid string, last inventory.LastKnown, ranHere bool) error {
+// startAfterMove starts the VM on its current host, unless it runs, or its configuration turns it off by now. ranHere
+// says that this drain saw the VM run and shut it down, so that it can't run on a host that doesn't answer.
+// haltedBefore says that its configuration turned it off before, and that it ran all the same.
+func (d *drainRun) startAfterMove(
+	ctx context.Context, uuid string, last inventory.LastKnown, ranHere, haltedBefore bool,
+) error {
 	dr := d.drainer
 
 	return dr.mover.WithVMLocked(ctx, uuid, last, "starting", func(ctx context.Context, vm *inventory.VM) error {
-		if vm.Active {
+		if vm.Active || vm.Metadata.RunStrategy == status.Halted && !haltedBefore {
 			return nil
 		}
 
@@ -166,50 +166,65 @@ func (dr *Drainer) start(ctx context.Context, vm *inventory.VM) error {
 
 // noteRunning records that the VM runs before the drain shuts it down to move it, so that the next run starts it again
 // if this one is killed.
-func (d *drainRun) noteRunning(ctx context.Context, i int) (bool, error) {
-	if d.steps[i].Ran {
-		return true, nil
+func (d *drainRun) noteRunning(ctx context.Context, i int) error {
+	note := func(ran bool) {
+		d.mu.Lock()
+		defer d.mu.Unlock()
+
+		d.steps[i].Ran = ran
 	}
 
-	vm, err := d.drainer.hosts.FindNow(ctx, d.steps[i].UUID, d.lastKnown())
-	if err != nil || !vm.Active {
-		return false, err
+	note(true)
+
+	err := d.writeRecord(ctx, false)
+	if err != nil {
+		note(false) // The VM is not shut down, and the next try records it.
 	}
 
-	d.mu.Lock()
-	d.steps[i].Ran = true
-	d.mu.Unlock()
-
-	return true, d.writeRecord(ctx, false)
+	return err
 }
 
-// moveCold moves a VM while it is off. A VM that ran is started again afterwards, on the host that it is on then.
-func (d *drainRun) moveCold(ctx context.Context, s hostrecord.Step, o migration.Options) (move.SourceFiles, error) {
+// moveCold moves a VM while it is off. A VM that ran is shut down before, once note has recorded that it ran, and is
+// started again afterwards, on the host that it is on then. A VM that has left the host meanwhile is left alone.
+func (d *drainRun) moveCold(
+	ctx context.Context, s hostrecord.Step, o migration.Options, note func(context.Context) error,
+) (move.SourceFiles, error) {
 	vm, err := d.drainer.hosts.FindNow(ctx, s.UUID, d.lastKnown())
 	if err != nil {
 		return move.SourceFiles{}, err
 	}
 
-	ranHere := vm.Active && vm.Host == d.Host
-	starts := ranHere || s.Ran
+	starts, left, shut, halted := s.Ran, false, false, false
 
-	if ranHere {
+	if vm.Active && vm.Host == d.Host {
 		if err := d.drainer.placement.VerifyCapacity(ctx, vm, s.Target); err != nil {
 			return move.SourceFiles{}, err // Don't shut a guest down for a move that would be refused.
 		}
 
+		// While this run waited for the lock, another run or a user may have moved the VM, or turned it off.
 		shutDown := func(ctx context.Context, vm *inventory.VM) error {
-			if vm.Metadata.Host == d.Host {
+			left = vm.Host != d.Host
+
+			switch {
+			case left, !vm.Active:
+				return nil
+			case vm.Metadata.Host == d.Host:
 				return move.ErrPinned // Don't shut the guest down in vain.
 			}
 
+			if err := note(ctx); err != nil {
+				return err
+			}
+
 			admission.MarkStarted(ctx)
+
+			starts, shut, halted = true, true, vm.Metadata.RunStrategy == status.Halted
 
 			return d.drainer.shutDownForEviction(ctx, vm)
 		}
 
 		err := d.drainer.mover.WithVMLocked(ctx, s.UUID, d.lastKnown(), "evicting", shutDown)
-		if err != nil {
+		if err != nil || left {
 			return move.SourceFiles{}, err
 		}
 	}
@@ -223,7 +238,7 @@ func (d *drainRun) moveCold(ctx context.Context, s hostrecord.Step, o migration.
 		defer cancel()
 
 		err = errors.Join(err, d.startAfterMove(after, s.UUID, inventory.LastKnown{Host: vm.Host, HostUUID: vm.HostUUID},
-			ranHere))
+			shut, halted))
 	}
 
 	return how, d.verifyArrived(vm, s, err)

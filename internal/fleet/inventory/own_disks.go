@@ -91,6 +91,10 @@ func (vm *VM) Ran() bool {
 	return vm.Active || vm.State != libvirt.Shutoff || vm.Reason != "Unknown" && vm.Reason != "Failed"
 }
 
+// StartTried reports whether somebody has started the VM, or has tried to, since the host's libvirt was started. After
+// a start that failed it is unknown whether a guest ran before.
+func (vm *VM) StartTried() bool { return vm.Ran() || vm.Reason != forgotten }
+
 // LeftVolumes returns the volumes of own disks that moves left on other hosts, as "<host>: <pool>/<volume>". Hosts that
 // did not answer are left out.
 func (vm *VM) LeftVolumes() []string {

@@ -77,17 +77,25 @@ func (m *Manager) createOn(
 ) (*inventory.VM, error) {
 	return m.underLock(ctx, h, id, func(held context.Context) (*inventory.VM, error) {
 		if err := m.defineNew(held, h, id, d); err != nil {
-			return m.undoCreate(held, h, id, true, err)
+			return m.undoCreate(held, h, id, leftovers{unseen: true}, err)
 		}
 
 		placed()
 
 		if err := m.verifyNameUnique(held, id, d.Spec.Name); err != nil {
-			return m.undoCreate(held, h, id, true, err)
+			return m.undoCreate(held, h, id, leftovers{unseen: true}, err)
 		}
 
-		return m.makeDisksAndStart(held, h, id, d)
+		return m.makeDisksAndStart(held, h, id, d, false)
 	})
+}
+
+// leftovers say what a VM that could not be created may have.
+type leftovers struct {
+	// unseen says that no guest has seen the VM's own disks.
+	unseen bool
+	// ran says that an earlier run created the VM, and that its guest may have run since.
+	ran bool
 }
 
 // underLock calls create with the lock of the new VM. If create returns a VM, the lock lasts until FinishCreate.
@@ -172,35 +180,38 @@ func (m *Manager) defineNew(ctx context.Context, h *inventory.Host, id string, d
 }
 
 // makeDisksAndStart creates the own disks of a VM that is defined, and starts the VM if its run strategy says so. If
-// that fails, it undoes the creation.
+// that fails, it undoes the creation. ran says that its guest may have run before.
 func (m *Manager) makeDisksAndStart(
-	ctx context.Context, h *inventory.Host, id string, d placement.Desired,
+	ctx context.Context, h *inventory.Host, id string, d placement.Desired, ran bool,
 ) (*inventory.VM, error) {
 	unseen := true
+	undo := func(unseen bool, cause error) (*inventory.VM, error) {
+		return m.undoCreate(ctx, h, id, leftovers{unseen, ran}, cause)
+	}
 
 	if len(d.OwnDisks) > 0 {
 		var err error
 		if unseen, err = m.unseenDisks(ctx, h, id); err != nil {
-			return m.undoCreate(ctx, h, id, false, err)
+			return undo(false, err)
 		}
 	}
 
 	if on, managed := status.Autostart(d.Strategy()); managed {
 		if err := h.Conn.SetAutostart(ctx, id, on); err != nil && !errors.Is(err, inventory.ErrUnsupported) {
-			return m.undoCreate(ctx, h, id, unseen, err)
+			return undo(unseen, err)
 		}
 	}
 
 	if len(d.OwnDisks) > 0 {
 		if err := m.makeDisksOf(ctx, h, id, firstBootOf(d)); err != nil {
-			return m.undoCreate(ctx, h, id, unseen, err)
+			return undo(unseen, err)
 		}
 	}
 
 	if status.StartsOnCreate(d.Strategy()) {
-		if err := m.startNew(ctx, h, id); err != nil {
+		if err := m.startNew(ctx, h, id, ran); err != nil {
 			// A call whose reply did not come may have started it.
-			return m.undoCreate(ctx, h, id, unseen && move.Refused(err) && ctx.Err() == nil, err)
+			return undo(unseen && move.Refused(err) && ctx.Err() == nil, err)
 		}
 
 		unseen = false
@@ -208,13 +219,15 @@ func (m *Manager) makeDisksAndStart(
 
 	vm, err := m.hosts.ReadVM(ctx, h, id)
 	if err != nil {
-		return m.undoCreate(ctx, h, id, unseen, err) // undoCreate keeps a VM that runs
+		return undo(unseen, err) // undoCreate keeps a VM that runs
 	}
 
 	return vm, nil
 }
 
-func (m *Manager) startNew(ctx context.Context, h *inventory.Host, id string) error {
+// startNew starts a VM that is being created. Unless its guest may have run before, its firmware begins with new
+// variables: an earlier VM of that name may have left some.
+func (m *Manager) startNew(ctx context.Context, h *inventory.Host, id string, ran bool) error {
 	vm, err := m.hosts.FindNow(ctx, id, inventory.LastKnown{})
 	if err != nil {
 		return err
@@ -231,9 +244,8 @@ func (m *Manager) startNew(ctx context.Context, h *inventory.Host, id string) er
 
 	m.log.InfoContext(ctx, "starting VM", "name", vm.Name, "uuid", id, "host", h.Name)
 
-	// An earlier VM of that name may have left its firmware variables.
 	err = m.placement.StartAlone(ctx, vm, func() error {
-		if firmware := vm.PersistentSpec.Firmware.Type; firmware != nil && *firmware == "efi" {
+		if firmware := vm.PersistentSpec.Firmware.Type; firmware != nil && *firmware == "efi" && !ran {
 			return startFresh(ctx, h, vm)
 		}
 
@@ -255,10 +267,11 @@ func (m *Manager) startNew(ctx context.Context, h *inventory.Host, id string) er
 }
 
 // undoCreate removes a VM that could not be created, so that nothing is left behind, and returns the cause. It keeps
-// and returns a VM that runs, because that VM is healthy. It also keeps a VM to whose own disks a guest may have
-// written, so that the next Create completes it. unseen says that no guest has seen the disks.
+// and returns a VM that runs, because that VM is healthy. It also keeps a VM whose guest may have written to its own
+// disks, or may have left variables of its firmware, the state of its TPM or saved memory: the next Create completes
+// such a VM.
 func (m *Manager) undoCreate(
-	ctx context.Context, h *inventory.Host, id string, unseen bool, cause error,
+	ctx context.Context, h *inventory.Host, id string, left leftovers, cause error,
 ) (*inventory.VM, error) {
 	ctx, cancel := lease.GraceContext(ctx)
 	defer cancel()
@@ -273,9 +286,13 @@ func (m *Manager) undoCreate(
 		return vm, cause
 	}
 
+	if err == nil && left.ran {
+		return nil, kept(vm, "its guest may have run before", cause)
+	}
+
 	if err == nil && len(vm.Metadata.OwnDisks) > 0 {
-		if !unseen || vm.Ran() {
-			return nil, keptForDisks(vm, cause)
+		if !left.unseen || vm.Ran() {
+			return nil, kept(vm, "its guest may have written to them", cause)
 		}
 
 		if err := m.undoDisks(ctx, vm); err != nil {

@@ -109,6 +109,25 @@ func (m *Manager) completeInterrupted(
 		m.log.InfoContext(ctx, "completing an interrupted creation", "name", now.Name, "uuid", now.UUID,
 			"host", now.Host, "owner", now.Metadata.Creating.Owner)
 
-		return m.makeDisksAndStart(held, now.On, now.UUID, d)
+		return m.makeDisksAndStart(held, now.On, now.UUID, d, mayHaveRun(now))
 	})
+}
+
+// mayHaveRun reports whether the guest of a VM that an interrupted Create left behind may have run since. libvirt
+// forgets that when its daemon is restarted, so what a guest leaves with the definition counts too, unless the VM's own
+// disks are incomplete.
+func mayHaveRun(vm *inventory.VM) bool {
+	if vm.Ran() || vm.ManagedSave {
+		return true
+	}
+
+	for _, o := range vm.Metadata.OwnDisks {
+		if o.Making {
+			return false
+		}
+	}
+
+	spec := vm.PersistentSpec
+
+	return spec != nil && (spec.HasNVRAM() || spec.EmulatesTPM())
 }

@@ -78,6 +78,12 @@ func (m *Manager) Delete(
 		report.KeptDisks = append(report.KeptDisks, err.Error())
 	}
 
+	if err := verifyOff(ctx, vm); err != nil {
+		vm.On.Forget()
+
+		return report, err
+	}
+
 	if err := move.Undefine(ctx, vm.On, uuid, keepFlags(vm)...); err != nil {
 		return report, err
 	}
@@ -121,6 +127,27 @@ func (m *Manager) verifyNotSaved(ctx context.Context, vm *inventory.VM) error {
 			VM: vm.Name, Host: vm.Host, Kind: inventory.ErrBusy,
 			Detail: "its memory was saved while it was to be deleted; it was not deleted",
 			Remedy: "Start it again, or plan and apply again to delete it with what was saved.",
+		}
+	default:
+		return nil
+	}
+}
+
+// verifyOff returns an error if a user has started the VM again since it was stopped. Without its definition it would
+// run on, and nothing would manage it.
+func verifyOff(ctx context.Context, vm *inventory.VM) error {
+	d, err := vm.On.Conn.Domain(ctx, vm.UUID)
+
+	switch {
+	case inventory.IsNotFound(err):
+		return nil
+	case err != nil:
+		return err
+	case d.Active():
+		return &inventory.Error{
+			VM: vm.Name, Host: vm.Host, Kind: inventory.ErrBusy,
+			Detail: "it was started while it was being deleted; its definition was not removed",
+			Remedy: "Find out who started it, and plan and apply again.",
 		}
 	default:
 		return nil

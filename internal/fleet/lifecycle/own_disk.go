@@ -188,7 +188,7 @@ func fileName(name string) string {
 }
 
 // makeOwnDisks creates the disks that are marked as being created. If the volume of such a disk exists, an interrupted
-// run left it, and no guest has seen it.
+// run left it, and it is created again unless a guest has seen it.
 func (m *Manager) makeOwnDisks(
 	ctx context.Context, h *inventory.Host, id, vm string, records map[string]domain.OwnDisk, disks map[string]domain.Disk,
 	with firstBoot,
@@ -214,7 +214,7 @@ func (m *Manager) makeOwnDisks(
 			}
 		}
 
-		if err := m.makeOwnDisk(ctx, h, id, o, d); err != nil {
+		if err := m.makeOwnDisk(ctx, h, id, key, o, d); err != nil {
 			e := &inventory.Error{
 				VM: vm, Host: h.Name, Err: err,
 				Detail: fmt.Sprintf("making %s in storage pool %q", placement.OwnDiskTitle(key), o.Pool),
@@ -249,7 +249,7 @@ func lacksSecret(ctx context.Context, h *inventory.Host, uuid string) bool {
 }
 
 func (m *Manager) makeOwnDisk(
-	ctx context.Context, h *inventory.Host, id string, o domain.OwnDisk, d storage.Disk,
+	ctx context.Context, h *inventory.Host, id, key string, o domain.OwnDisk, d storage.Disk,
 ) error {
 	s := m.records.Storage()
 	if err := s.EnsureActive(ctx, h.Name, o.Pool); err != nil {
@@ -266,6 +266,10 @@ func (m *Manager) makeOwnDisk(
 
 	made, err := s.CreateVolume(ctx, h.Name, d)
 	if errors.Is(err, inventory.ErrExists) {
+		if err := m.verifyUnseen(ctx, h, id, key, o); err != nil {
+			return err
+		}
+
 		if err := m.releaseOwnDisk(ctx, h, id, o, false); err != nil {
 			return err
 		}
@@ -279,6 +283,23 @@ func (m *Manager) makeOwnDisk(
 	}
 
 	return err
+}
+
+// verifyUnseen returns an error if a guest may have written to a disk that is marked as being created. A run that is
+// killed before it removes the mark leaves a VM that a user can start by hand.
+func (m *Manager) verifyUnseen(ctx context.Context, h *inventory.Host, id, key string, o domain.OwnDisk) error {
+	vm, err := m.hosts.ReadVM(ctx, h, id)
+	if err != nil || placement.IsFirstBoot(key) || !vm.StartTried() && !vm.ManagedSave || !vm.HasFile(o.Path) {
+		return err
+	}
+
+	return &inventory.Error{
+		VM: vm.Name, Host: h.Name, Kind: inventory.ErrBusy,
+		Detail: fmt.Sprintf("the run that was to create its disks was interrupted, and somebody has started it since, so that "+
+			"its guest may have written to %s; nothing was removed", o.Path),
+		Remedy: fmt.Sprintf("Copy from its disks what you need. Then run \"virsh undefine %s\" on host %q, and apply again, "+
+			"which creates the VM anew.", id, h.Name),
+	}
 }
 
 // makeDisksOf creates the disks of a new VM that are not created yet, and records that they are.

@@ -112,7 +112,8 @@ func (m *Manager) releaseOwnDisks(ctx context.Context, vm *inventory.VM, all boo
 	return stay, nil
 }
 
-// unseenDisks reports whether no guest has seen the own disks of a new VM, because none of them is completely created.
+// unseenDisks reports whether no guest has seen the own disks of a new VM, because none of them is completely created
+// and nobody has tried to start the VM.
 func (m *Manager) unseenDisks(ctx context.Context, h *inventory.Host, id string) (bool, error) {
 	vm, err := m.hosts.ReadVM(ctx, h, id)
 	if err != nil {
@@ -125,7 +126,7 @@ func (m *Manager) unseenDisks(ctx context.Context, h *inventory.Host, id string)
 		}
 	}
 
-	return !vm.Active, nil
+	return !vm.StartTried(), nil
 }
 
 // undoDisks removes the disks of a new VM that no guest has seen. It first marks them as being created: if this run is
@@ -149,16 +150,15 @@ func (m *Manager) undoDisks(ctx context.Context, vm *inventory.VM) error {
 	return err
 }
 
-// keptForDisks adds to the cause that the VM, which could not be completed, is kept because of its disks.
-func keptForDisks(vm *inventory.VM, cause error) error {
-	const kept = "its definition and its disks are kept, because its guest may have written to them; it is completed " +
-		"when it is applied again"
+// kept adds to the cause that the VM, which could not be completed, is kept with its disks, and why.
+func kept(vm *inventory.VM, why string, cause error) error {
+	text := "its definition and its disks are kept, because " + why + "; it is completed when it is applied again"
 
 	if e, ok := errors.AsType[*inventory.Error](cause); ok && e.Detail != "" {
-		e.Detail += "; " + kept
+		e.Detail += "; " + text
 
 		return cause
 	}
 
-	return &inventory.Error{VM: vm.Name, Host: vm.On.Name, Err: cause, Detail: kept}
+	return &inventory.Error{VM: vm.Name, Host: vm.On.Name, Err: cause, Detail: text}
 }

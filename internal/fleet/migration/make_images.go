@@ -3,6 +3,7 @@ package migration
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"path"
 	"slices"
 	"strings"
@@ -103,6 +104,30 @@ func (r *run) removeImages(ctx context.Context, where location, target hostView)
 	return append(left, RemoveNVRAM(ctx, r.Target, r.Source, r.nvramFiles, r.log)...)
 }
 
+// RemoveUnused removes files that moves copied from the host that has no use for them any more. A file that something
+// else on the host uses stays, such as the base of other VMs' disks. It logs why a file stays.
+func RemoveUnused(ctx context.Context, on *libvirt.Host, files []string, log *slog.Logger) {
+	ctx, cancel := lease.CleanupContext(ctx, removalTimeout)
+	defer cancel()
+
+	for _, file := range files {
+		why, err := UserOf(ctx, on, file)
+		if err == nil && why == "" {
+			log.InfoContext(ctx, "removing a disk that was copied", "host", on.Name(), "path", file)
+
+			err = on.RemoveFile(ctx, file)
+		}
+
+		if err != nil {
+			why = err.Error()
+		}
+
+		if why != "" {
+			log.WarnContext(ctx, "a disk that was copied was not removed", "host", on.Name(), "path", file, "reason", why)
+		}
+	}
+}
+
 // RemoveImages removes images from a host, and returns those that remain. It logs why. An image that doesn't exist is
 // not reported.
 func RemoveImages(
@@ -139,7 +164,5 @@ func (r *run) removeSources(ctx context.Context, source hostView) {
 		r.log.WarnContext(ctx, "the disks are kept at the source, which has not let go of the VM")
 		return
 	}
-	RemoveImages(ctx, r.Source, paths, func(image string, err error) {
-		r.log.WarnContext(ctx, "disk not removed", "host", r.Source.Name(), "path", image, "error", err.Error())
-	})
+	RemoveUnused(ctx, r.Source, paths, r.log)
 }

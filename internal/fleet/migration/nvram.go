@@ -2,13 +2,9 @@ package migration
 
 import (
 	"context"
-	"errors"
 	"log/slog"
 	"path"
-	"slices"
-	"strings"
 
-	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/lease"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 )
@@ -116,30 +112,4 @@ func fileOn(ctx context.Context, h *libvirt.Host, at string) (*libvirt.Volume, e
 		return &file, nil
 	}
 	return nil, nil
-}
-
-// usedOn says whether a domain of the host uses a file: its definition or the running domain names the file, or libvirt
-// puts the variables of the domain's firmware there.
-func usedOn(ctx context.Context, h *libvirt.Host, file string) (bool, error) {
-	all, err := h.Domains(ctx)
-	if err != nil {
-		return false, err
-	}
-	for _, d := range all {
-		for _, xml := range []string{d.PersistentXML, d.LiveXML} {
-			if xml == "" {
-				continue
-			}
-			definition, err := domain.Parse(xml)
-			if err != nil {
-				return false, errors.Join(errors.New("domain "+d.Name+" can't be read"), err)
-			}
-			vm := VM{UUID: d.UUID, Name: d.Name, Mobility: definition.Mobility()}
-			needs := slices.ContainsFunc(vm.localFiles(), func(b localFile) bool { return b.path == file })
-			if needs || strings.Contains(xml, file) {
-				return true, nil
-			}
-		}
-	}
-	return false, nil
 }

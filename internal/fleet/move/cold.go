@@ -85,7 +85,7 @@ func (m *move) copyAndHandOver(ctx context.Context, inspected migration.VM, offl
 
 	if err == nil {
 		m.state.FailurePlane = migration.PlaneControl
-		there, err = m.handOverReserved(ctx, inspected)
+		there, err = m.handOverReserved(ctx, inspected, offlineCopy)
 	}
 
 	after, cancel := lease.CleanupContext(ctx, inventory.FinishTimeout)
@@ -100,7 +100,7 @@ func (m *move) copyAndHandOver(ctx context.Context, inspected migration.VM, offl
 
 	m.copied, m.kept = offlineCopy.Disks(), *m.effective.Options.WithDefaults().KeepSourceDisks
 	if !m.kept {
-		m.removeDisks(after, m.copied)
+		migration.RemoveUnused(after, m.from.Conn, m.copied, m.mover.log.With("name", m.vm.Name))
 	}
 
 	return nil
@@ -138,21 +138,26 @@ const (
 
 // handOverReserved hands the VM over if the target still has room for it, in addition to all VMs that came while files
 // were copied.
-func (m *move) handOverReserved(ctx context.Context, inspected migration.VM) (presence, error) {
+func (m *move) handOverReserved(
+	ctx context.Context, inspected migration.VM, copied *migration.OfflineCopy,
+) (presence, error) {
 	devices, release, err := m.reserveForCold(ctx, inspected)
 	if err != nil {
 		return notThere, err
 	}
 	defer release()
 
-	return m.handOver(ctx, devices)
+	return m.handOver(ctx, devices, copied)
 }
 
 // handOver defines the VM on the target and removes the source's definition, together with the firmware's variables and
 // the TPM's state there, unless they are the same files on the target. devices are the host devices that the VM has
 // there; nil means the same devices. The end of ctx doesn't abort handOver. Otherwise a host could carry out an
-// abandoned call later, and thereby change which host has the VM.
-func (m *move) handOver(ctx context.Context, devices map[string]domain.Row) (presence, error) {
+// abandoned call later, and thereby change which host has the VM. While this run waited for its turn to place the VM, a
+// user may have started and stopped it, so handOver checks that its files are still those that were copied.
+func (m *move) handOver(
+	ctx context.Context, devices map[string]domain.Row, copied *migration.OfflineCopy,
+) (presence, error) {
 	ctx, cancel := lease.CleanupContext(ctx, inventory.FinishTimeout)
 	defer cancel()
 
@@ -194,6 +199,10 @@ func (m *move) handOver(ctx context.Context, devices map[string]domain.Row) (pre
 			return notThere, err
 		}
 
+		return madeThere, err
+	}
+
+	if err := copied.VerifyUnchanged(ctx); err != nil {
 		return madeThere, err
 	}
 
@@ -242,21 +251,8 @@ func Refused(err error) bool {
 		!errors.Is(err, context.DeadlineExceeded)
 }
 
-// removeDisks removes the source's files of disks that arrived.
-func (m *move) removeDisks(ctx context.Context, paths []string) {
-	for _, path := range paths {
-		m.mover.log.InfoContext(ctx, "removing a disk that was copied", "name", m.vm.Name, "host", m.from.Name, "file", path)
-
-		if err := m.from.Conn.RemoveFile(ctx, path); err != nil {
-			m.mover.log.WarnContext(ctx, "a disk that was copied was not removed", "name", m.vm.Name, "host", m.from.Name,
-				"file", path, "error", err.Error())
-		}
-	}
-}
-
-// undoCold removes what a failed move created on the target. It does so only if this run certainly created it, and the
-// source's definition is certainly the valid one. Files that can't be removed now stay recorded, and are removed before
-// the next attempt.
+// undoCold removes what a failed move made on the target, if it is certain that this run made it and that the source's
+// definition is the valid one. Files that can't be removed now stay noted, and are removed before the next attempt.
 func (m *move) undoCold(ctx context.Context, offlineCopy *migration.OfflineCopy, there presence) error {
 	if there == unclearThere {
 		return nil

@@ -44,8 +44,9 @@ var policySchema = schema.Schema{
 		migrationoptions.Name: migrationoptions.OfResource("How the VMs are moved. An attribute that isn't set has the " +
 			"value of the `virtfleet_migration_policy` that applies to the VM, then of the provider's block."),
 		"priority": schema.Int64Attribute{
-			MarkdownDescription: "VMs with the highest priority leave first. Default: `0`.",
-			Optional:            true,
+			MarkdownDescription: "VMs with the highest priority leave first. Default: `0`. It is the order in which " +
+				"the steps begin, and no condition: a VM that can't be moved doesn't keep those of a lower priority on the host.",
+			Optional: true,
 		},
 		"timeout": schema.StringAttribute{
 			MarkdownDescription: "How long the eviction of one VM may take. After that, the step of this VM fails; the " +

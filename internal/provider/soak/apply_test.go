@@ -29,6 +29,9 @@ var lies = regexp.MustCompile(`(?i)Provider produced|inconsistent|unexpected new
 
 var title = regexp.MustCompile(`(?m)^[│╷ ]*Error: (.*)$`)
 
+// goesDown is what an apply says whose time was over before a guest was off.
+var goesDown = regexp.MustCompile(`still\W+shutting\W+down`)
+
 // services are what runs on a host of the lab when it is idle.
 var services = []string{"bash", "sleep", "sshd", "virtlogd", "libvirtd", "dnsmasq", "swtpm", "ps", "virtlockd"}
 
@@ -45,7 +48,10 @@ func (w *world) apply(state int, args ...string) bool {
 	w.permit(state, changes, text)
 	w.tally.applies++
 	w.say("terraform apply # state %d: %s", state, summary(changes))
-	if _, err := w.run(state, "apply", "planned"); err != nil {
+	if text, err := w.run(state, "apply", "planned"); err != nil {
+		if goesDown.MatchString(text) {
+			w.cutShort()
+		}
 		w.adopt(state)
 		return false
 	}

@@ -28,6 +28,11 @@ type may struct {
 // check looks at all VMs, and fails if something was lost.
 func (w *world) check(after string) {
 	w.t.Helper()
+	for _, v := range w.vms {
+		if v.asked && w.sights[v.uuid] != nil {
+			w.stopped(v)
+		}
+	}
 	before := w.sights
 	w.sights = w.look()
 	for _, v := range w.vms {
@@ -47,6 +52,7 @@ func (w *world) check(after string) {
 		if s := w.sights[v.uuid]; s != nil {
 			v.home = w.at(v)
 			v.ran = s.active() != ""
+			v.asked = v.asked && v.ran
 			v.paused = v.ran && s.states[v.home] == "paused"
 		}
 	}
@@ -137,6 +143,9 @@ func (w *world) checkGuest(v *vm, s *sight) {
 			w.virsh(host, "reset", v.uuid)
 			v.home, begun = host, time.Now()
 		}
+		if v.asked && w.isOff(v) {
+			return // The next look is about one that is off.
+		}
 		if time.Since(begun) > bootPatience {
 			w.fail("the guest of %s on %s no longer counts: it is at %d", v.name, host, b.number)
 		}
@@ -175,7 +184,7 @@ func (w *world) progress(v *vm, b beat, err error, host string) {
 		if !v.may.restart {
 			w.fail("the guest of %s was started anew on %s: its boot was %s, is %s", v.name, host, v.boot, b.boot)
 		}
-		v.boot = ""
+		v.boot, v.asked = "", false
 	}
 }
 

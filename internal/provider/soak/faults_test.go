@@ -145,6 +145,7 @@ func interrupted(what string, end func(*acctest.Running) error) func(*world, *vm
 			w.judge("interrupted apply", out, 0, time.Minute)
 		}
 		w.left("interrupted apply", nil)
+		w.cutShort()
 		w.adopt(state)
 	}
 }

@@ -20,7 +20,7 @@ func powerByHand() moveList {
 			w.hand(v, "destroy", some(w, "--graceful"))
 		}),
 		on("shutdown", 2, running, func(w *world, v *vm) {
-			w.stopped(v)
+			w.asked(v)
 			w.hand(v, "shutdown", draw(w, "mode", nil, []string{"--mode", "acpi"}, []string{"--mode", "agent"}))
 			w.settle(v)
 		}),
@@ -29,7 +29,7 @@ func powerByHand() moveList {
 			w.hand(v, "reset")
 		}),
 		on("reboot", 1, guestsRun, func(w *world, v *vm) {
-			w.stopped(v)
+			w.asked(v)
 			w.hand(v, "reboot", "--mode", draw(w, "mode", "acpi", "agent"))
 			w.settle(v)
 		}),
@@ -115,10 +115,29 @@ func (w *world) stopped(v *vm) {
 	}
 }
 
+// asked notes that a guest is asked to stop, which it may do later.
+func (w *world) asked(v *vm) {
+	w.stopped(v)
+	v.asked = v.guest
+}
+
+// cutShort notes that what a plan stops may still stop, now that its apply has ended before its time.
+func (w *world) cutShort() {
+	for _, v := range w.vms {
+		v.asked = v.asked || v.guest && v.may.stop
+	}
+}
+
+// isOff looks whether no host runs a VM now.
+func (w *world) isOff(v *vm) bool {
+	s := w.look()[v.uuid]
+	return s == nil || s.active() == ""
+}
+
 // settle waits until a VM has done what it was asked to, or doesn't.
 func (w *world) settle(v *vm) {
 	for range 40 {
-		if s := w.look()[v.uuid]; s == nil || s.active() == "" {
+		if w.isOff(v) {
 			return
 		}
 		<-time.After(100 * time.Millisecond)

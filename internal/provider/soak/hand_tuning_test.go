@@ -36,7 +36,11 @@ func tuningByHand() moveList {
 		}),
 		on("internal snapshot", 2, both(persistent, owner), func(w *world, v *vm) {
 			v.may.pause = true
-			w.hand(v, "snapshot-create-as", "inside", some(w, "--halt", "--atomic"))
+			flags := some(w, "--halt", "--atomic")
+			if slices.Contains(flags, "--halt") {
+				w.stopped(v)
+			}
+			w.hand(v, "snapshot-create-as", "inside", flags)
 		}),
 		on("snapshot-revert", 1, both(persistent, owner), revert),
 		on("snapshot-delete", 2, both(persistent, owner), func(w *world, v *vm) {

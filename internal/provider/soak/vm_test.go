@@ -46,6 +46,9 @@ type seen struct {
 	overlays int
 	// may is what the move that is made may do to it.
 	may may
+	// asked says that its guest was asked to shut down or to reboot, and has done neither yet. It may do so at any time:
+	// a guest that is busy, or that has yet to boot, does it after the move.
+	asked bool
 	// unread says why its disk can't be read from outside.
 	unread string
 }
