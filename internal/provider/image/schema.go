@@ -77,7 +77,8 @@ func (*imageResource) Schema(ctx context.Context, _ resource.SchemaRequest, resp
 					"must be letters, digits, \".\", \"_\" and \"-\"")},
 			},
 			"pool": schema.StringAttribute{
-				MarkdownDescription: "Name of the storage pool that the copies are in.",
+				MarkdownDescription: "Name of the storage pool that the copies are in. It can be of type " +
+					"`dir`, `fs`, `netfs`, `logical`, `disk` or `zfs`: libvirt can't upload images to others, Ceph (`rbd`) among them.",
 				Required:            true,
 				PlanModifiers:       []planmodifier.String{stringplanmodifier.RequiresReplace()},
 			},
@@ -87,7 +88,7 @@ func (*imageResource) Schema(ctx context.Context, _ resource.SchemaRequest, resp
 					"`url` changes, the provider notices only when a host needs a new copy, and the apply fails then: use a URL " +
 					"with a version, not with `latest`. Format (qcow2 or raw) and size are read from the image itself. A qcow2 " +
 					"image with a backing file or an external data file is refused, and so is a qcow2 image for a pool of " +
-					"raw volumes, such as `logical` or `rbd`. If a download's connection breaks, it continues where it broke, " +
+					"raw volumes, such as `logical`. If a download's connection breaks, it continues where it broke, " +
 					"provided that the server sends an `ETag` or `Last-Modified`.",
 				Required: true,
 				Attributes: map[string]schema.Attribute{
