@@ -136,11 +136,11 @@ func (s *Storage) removeIncomplete(ctx context.Context, h hostset.Host, v libvir
 	users, err := s.Users(ctx, hosts, v)
 	switch {
 	case err != nil:
-		return fmt.Errorf("the copy %s isn't the image, and can't be sent again: can't determine whether it is in use: %w",
-			v.Path, err)
+		return fmt.Errorf("the copy %s isn't the image, and can't be sent again: can't determine whether it is in use: "+
+			"%w", v.Path, err)
 	case len(users) > 0:
-		return fmt.Errorf("%w: the copy %s isn't the image, for example because a virtual machine has written to it, and %s. "+
-			"It would be lost if the image were sent again. Copy the data elsewhere, and give the virtual machine another "+
+		return fmt.Errorf("%w: the copy %s isn't the image, for example because a virtual machine has written to it, and "+
+			"%s. It would be lost if the image were sent again. Copy the data elsewhere, and give the virtual machine another "+
 			"disk: one with image is an overlay of the copy, or a copy of its own", ErrInUse, v.Path, users[0])
 	}
 	return h.Conn.DeleteVolume(ctx, v.Pool, v.Name)

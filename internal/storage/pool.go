@@ -89,8 +89,8 @@ var imagePools = []string{"dir", "fs", "netfs", "logical", "disk", "zfs"}
 func (p Pool) CheckImage(format string) error {
 	switch {
 	case p.Type == "rbd":
-		return fmt.Errorf("%w: storage pool %q is of type rbd, and libvirt can't upload images to Ceph. Convert the image to "+
-			"raw, upload it with \"rbd import\", and name it in network of a disk", libvirt.ErrUnsupported, p.Name)
+		return fmt.Errorf("%w: storage pool %q is of type rbd, and libvirt can't upload images to Ceph. Convert the image "+
+			"to raw, upload it with \"rbd import\", and name it in network of a disk", libvirt.ErrUnsupported, p.Name)
 	case !slices.Contains(imagePools, p.Type):
 		return fmt.Errorf("%w: storage pool %q is of type %s, in which libvirt can't create volumes. Use a pool "+
 			"of one of these types: %s", libvirt.ErrUnsupported, p.Name, p.Type, strings.Join(imagePools, ", "))

@@ -206,8 +206,8 @@ func changePool(ctx context.Context, h *libvirt.Host, p Pool, is *libvirt.Storag
 	}
 	if err := checkStop(ctx, h, is); err != nil {
 		if isOutdated && p.IsIn(*actual) { // No user has asked for this restart.
-			err = fmt.Errorf("%w. Or undo the change of the definition with virsh pool-edit: the pool is active with an earlier "+
-				"definition than its persistent one, and is restarted for that", err)
+			err = fmt.Errorf("%w. Or undo the change of the definition with virsh pool-edit: the pool is active with an "+
+				"earlier definition than its persistent one, and is restarted for that", err)
 		}
 		return err
 	}

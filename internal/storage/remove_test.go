@@ -23,6 +23,8 @@ const (
 	dirPool   = `<pool type="dir"><name>NAME</name><target><path>/NAME</path></target></pool>`
 	netfsPool = `<pool type="netfs"><name>NAME</name><source><host name="nas"/><dir path="/NAME"/></source>` +
 		`<target><path>/NAME</path></target></pool>`
+	iscsiPool = `<pool type="iscsi"><name>NAME</name><source><host name="san"/>` +
+		`<device path="iqn.2026-11.net.example:NAME"/></source><target><path>/dev/disk/by-path</path></target></pool>`
 	logicalPool = `<pool type="logical"><name>NAME</name><source><name>NAME</name><format type="lvm2"/></source>` +
 		`<target><path>/dev/NAME</path></target></pool>`
 )
@@ -197,6 +199,7 @@ func TestRemovePool_inUse(t *testing.T) {
 			h := openHost(t, "one")
 			s := storageOf(h)
 			startPool(t, h, "p", c.pool)
+			createVolume(t, h, "p", "lun", "")
 			uuid := defineVM(t, h, "web", "file", c.disk)
 			if c.runs {
 				if err := h.StartDomain(t.Context(), uuid); err != nil {

@@ -96,9 +96,21 @@ func SecretUsers(ctx context.Context, h *libvirt.Host, uuid string) ([]string, e
 	return users, err
 }
 
-// runningUsers returns the VMs that run on the host and use the pool.
+// runningUsers returns the VMs that run on the host and use the active pool. Some pools have volumes in a directory
+// with other devices: of these, VMs that use another path to a volume than the pool has aren't found.
 func (p Pool) runningUsers(ctx context.Context, h *libvirt.Host) ([]string, error) {
-	return domainsWith(ctx, h, func(d libvirt.Domain) bool { return d.LiveXML != "" && p.isIn(d.LiveXML) })
+	volumes, err := h.PoolVolumes(ctx, p.Name)
+	if err != nil {
+		return nil, err
+	}
+	at := map[string]bool{}
+	for _, v := range volumes {
+		at[v.Path] = v.Path != ""
+	}
+	return domainsWith(ctx, h, func(d libvirt.Domain) bool {
+		return d.LiveXML != "" && (p.isIn(d.LiveXML) ||
+			slices.ContainsFunc(pathsIn(d.LiveXML), func(file string) bool { return at[file] }))
+	})
 }
 
 func definitionsWith(ctx context.Context, h *libvirt.Host, uses func(xml string) bool) ([]string, error) {

@@ -112,7 +112,8 @@ func (r *imageResource) ModifyPlan(
 }
 
 // checkFormat refuses an image that the pools of the hosts can't have, because of their type or because of its format,
-// as far as the plan knows that: it is that of the state, if not "", or in the header of a local file. An apply checks every image before it downloads all of it.
+// as far as the plan knows that: it is that of the state, if not "", or in the header of a local file. An apply checks
+// every image before it downloads all of it.
 func (r *imageResource) checkFormat(
 	ctx context.Context, plan tfsdk.Plan, targets hostset.Set, source types.Object, format string,
 ) (diags diag.Diagnostics) {
