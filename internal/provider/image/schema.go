@@ -79,7 +79,7 @@ func (*imageResource) Schema(ctx context.Context, _ resource.SchemaRequest, resp
 			"pool": schema.StringAttribute{
 				MarkdownDescription: "Name of the storage pool that the copies are in. It can be of type " +
 					"`dir`, `fs`, `netfs`, `logical`, `disk` or `zfs`: libvirt can't upload images to others, such as `rbd` " +
-					"(Ceph). An upload that was interrupted continues in `dir`, `fs` and `netfs`, and begins again in others.",
+					"(Ceph).",
 				Required:            true,
 				PlanModifiers:       []planmodifier.String{stringplanmodifier.RequiresReplace()},
 			},

@@ -58,6 +58,8 @@ func (r *secretResource) ModifyPlan(
 	if req.Plan.Raw.IsNull() {
 		resp.Diagnostics.Append(r.warnOfUsers(ctx, &state, true, types.Set{}, nil)...)
 		resp.Diagnostics.Append(meta.WritePrivate(ctx, resp.Private, privateDestroyed, true)...)
+	} else if !req.State.Raw.IsNull() { // A destroy that was refused has left it.
+		resp.Diagnostics.Append(meta.WritePrivate(ctx, resp.Private, privateDestroyed, nil)...)
 	}
 	if !r.Plans(noun, req, resp) {
 		return
@@ -90,9 +92,6 @@ func (r *secretResource) warnOfUsers(
 		return storage.SecretUsers(ctx, h, state.ID.ValueString())
 	}
 	for _, use := range onhosts.InUse(ctx, losing, state.noun(), users) {
-		if removed && state.Usage.ValueString() == ofVolumes {
-			use += " It isn't destroyed while it is the passphrase of their disks."
-		}
 		diags.AddWarning("Secret is in use", use+" Without it, those that stay don't start any more. A secret that "+
 			"replaces it has another id: change what uses it in the same apply, by a reference to the id of the "+
 			"virtfleet_secret.")
