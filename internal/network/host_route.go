@@ -2,11 +2,10 @@ package network
 
 import (
 	"context"
-	"encoding/binary"
-	"math/bits"
+	"encoding/hex"
+	"net"
 	"net/netip"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/hostset"
@@ -41,22 +40,25 @@ func readRoutes(table string) (routes []HostRoute) {
 		if len(fields) < 8 {
 			continue
 		}
-		destination, err := strconv.ParseUint(fields[1], 16, 32)
-		mask, maskErr := strconv.ParseUint(fields[7], 16, 32)
-		if err != nil || maskErr != nil {
-			continue
-		}
-		// The numbers are in the byte order of the host. That of a big-endian host has no mask here, and is left out.
-		var address [4]byte
-		binary.LittleEndian.PutUint32(address[:], uint32(destination))
-		ones := bits.ReverseBytes32(uint32(mask))
-		length := bits.LeadingZeros32(^ones)
-		subnet := netip.PrefixFrom(netip.AddrFrom4(address), length)
-		if bits.OnesCount32(ones) == length && subnet == subnet.Masked() {
+		// The bytes are in the order of the host. A big-endian host has no valid mask here, and is left out.
+		destination, mask := reversed(fields[1]), net.IPMask(reversed(fields[7]))
+		address, ok := netip.AddrFromSlice(destination)
+		length, size := mask.Size()
+		if subnet := netip.PrefixFrom(address, length); ok && size == address.BitLen() && subnet == subnet.Masked() {
 			routes = append(routes, HostRoute{Interface: fields[0], Subnet: subnet})
 		}
 	}
 	return routes
+}
+
+// reversed returns the bytes of a hexadecimal number in reverse order; nil if it isn't one.
+func reversed(number string) []byte {
+	all, err := hex.DecodeString(number)
+	if err != nil {
+		return nil
+	}
+	slices.Reverse(all)
+	return all
 }
 
 // Collision returns the route of a host that keeps libvirt from starting the network there: the subnet of one of its

@@ -80,8 +80,8 @@ func (*imageResource) Schema(ctx context.Context, _ resource.SchemaRequest, resp
 				MarkdownDescription: "Name of the storage pool that the copies are in. It can be of type " +
 					"`dir`, `fs`, `netfs`, `logical`, `disk` or `zfs`: libvirt can't upload images to others, such as `rbd` " +
 					"(Ceph).",
-				Required:            true,
-				PlanModifiers:       []planmodifier.String{stringplanmodifier.RequiresReplace()},
+				Required:      true,
+				PlanModifiers: []planmodifier.String{stringplanmodifier.RequiresReplace()},
 			},
 			"source": schema.SingleNestedAttribute{
 				MarkdownDescription: "Source of the image. The provider reads it again when this attribute changes, when a " +
