@@ -37,6 +37,8 @@ type Host struct {
 	// SameFile returns those of the absolute paths that lead to the file of path on the host, for example through a
 	// symbolic link. It is nil, or its error is libvirt.ErrUnsupported, if the host's files can't be compared.
 	SameFile func(ctx context.Context, path string, paths ...string) ([]string, error)
+	// ReadEnd returns the last n bytes of a file on the host. It is nil if files can't be read.
+	ReadEnd func(ctx context.Context, path string, n int) ([]byte, error)
 	// SHA256 returns the SHA-256 of a file on the host, in hexadecimal. It is nil if the host can't compute it.
 	SHA256 func(ctx context.Context, path string) (string, error)
 	// SeenVolumes returns the volumes of a pool as of the last reading of the host, which is enough for a plan. If it is

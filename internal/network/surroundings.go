@@ -32,13 +32,34 @@ func SameSubnet(a, b []netip.Prefix) string {
 	return ""
 }
 
-// ActiveAddresses returns the host's addresses on its active networks, by the names of the networks.
-func ActiveAddresses(ctx context.Context, h *libvirt.Host) (map[string][]netip.Prefix, error) {
+// Overlap returns subnets of two networks that have addresses in common without being one IPv4 subnet. libvirt starts
+// both networks.
+func Overlap(a, b []netip.Prefix) (of, with netip.Prefix, found bool) {
+	for _, p := range a {
+		for _, q := range b {
+			if p.Overlaps(q) && (p.Addr().Is6() || p.Masked() != q.Masked()) {
+				return p.Masked(), q.Masked(), true
+			}
+		}
+	}
+	return of, with, false
+}
+
+// ActiveNetwork is an active network of a host.
+type ActiveNetwork struct {
+	// Addresses are the host's addresses on the network.
+	Addresses []netip.Prefix
+	// Bridge is its bridge; "" if it has none.
+	Bridge string
+}
+
+// ActiveNetworks returns the host's active networks by their names.
+func ActiveNetworks(ctx context.Context, h *libvirt.Host) (map[string]ActiveNetwork, error) {
 	networks, err := h.Networks(ctx)
 	if err != nil {
 		return nil, err
 	}
-	addresses := map[string][]netip.Prefix{}
+	active := map[string]ActiveNetwork{}
 	for _, n := range networks {
 		if !n.Active {
 			continue
@@ -47,9 +68,14 @@ func ActiveAddresses(ctx context.Context, h *libvirt.Host) (map[string][]netip.P
 		if err != nil {
 			return nil, err
 		}
-		addresses[n.Name] = d.Spec().Addresses()
+		s := d.Spec()
+		is := ActiveNetwork{Addresses: s.Addresses()}
+		if s.Bridge != nil {
+			is.Bridge = *s.Bridge
+		}
+		active[n.Name] = is
 	}
-	return addresses, nil
+	return active, nil
 }
 
 // HostDevices returns the network devices of the host that the network uses: devices, physical_function, and a bridge

@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/hostset"
@@ -113,7 +114,7 @@ func (s *Storage) tryPut(ctx context.Context, h hostset.Host, ref Ref, image *Im
 		if from, ok := s.arrived(ctx, h, is.Volume, image); ok {
 			return true, s.resume(ctx, h, ref, image, from)
 		}
-		if err := h.Conn.DeleteVolume(ctx, ref.Pool, ref.Name); err != nil {
+		if err := s.removeIncomplete(ctx, h, is.Volume); err != nil {
 			return false, err
 		}
 	case !errors.Is(err, libvirt.ErrNotFound):
@@ -123,6 +124,50 @@ func (s *Storage) tryPut(ctx context.Context, h hostset.Host, ref Ref, image *Im
 		return false, err
 	}
 	return true, s.send(ctx, h, ref, image, 0)
+}
+
+// removeIncomplete removes what isn't the image, unless it is in use: a VM may run on the image's copy itself and have
+// written to it.
+func (s *Storage) removeIncomplete(ctx context.Context, h hostset.Host, v libvirt.Volume) error {
+	hosts, err := s.UserHosts(ctx, h.Name, v.Pool)
+	if err != nil {
+		return err
+	}
+	users, err := s.Users(ctx, hosts, v)
+	switch {
+	case err != nil:
+		return fmt.Errorf("the copy %s isn't the image, and can't be sent again: can't determine whether it is in use: "+
+			"%w", v.Path, err)
+	case len(users) > 0:
+		return fmt.Errorf("%w: the copy %s isn't the image, for example because a virtual machine has written to it, and "+
+			"%s. It would be lost if the image were sent again. Copy the data elsewhere, and give the virtual machine another "+
+			"disk: one with image is an overlay of the copy, or a copy of its own", ErrInUse, v.Path, users[0])
+	}
+	return h.Conn.DeleteVolume(ctx, v.Pool, v.Name)
+}
+
+// RemoveCopies removes an image's copy from hosts, except where it is in use. Hosts that share the pool have one copy
+// together: it stays if one of staying has it. A host without the pool has no copy.
+func (s *Storage) RemoveCopies(
+	ctx context.Context, hosts, staying hostset.Set, ref Ref,
+) (failed map[string]error) {
+	return hostset.Each(ctx, hosts, func(ctx context.Context, h hostset.Host) error {
+		users, err := s.UserHosts(ctx, h.Name, ref.Pool)
+		if err != nil {
+			return err
+		}
+		shared := len(users) > 1
+		if shared && slices.ContainsFunc(staying, func(other hostset.Host) bool {
+			return s.SamePool(ctx, ref.Pool, h.Name, other.Name)
+		}) {
+			return nil
+		}
+		err = s.DeleteUnused(ctx, users, h.Name, ref)
+		if errors.Is(err, libvirt.ErrNoPool) {
+			return nil
+		}
+		return err
+	})
 }
 
 // makeCopy creates the volume for the content, in raw format: the bytes are copied as they are.

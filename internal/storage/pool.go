@@ -82,9 +82,19 @@ func (p Pool) Directory() string {
 	return *p.Path
 }
 
-// CheckImage returns why the pool can't have an image of that format; nil if it can.
+// imagePools are types of pools into which libvirt can write an image: it can create a volume there, and upload to it.
+var imagePools = []string{"dir", "fs", "netfs", "logical", "disk", "zfs"}
+
+// CheckImage returns why the pool can't have an image of that format, "" if that is unknown; nil if it can.
 func (p Pool) CheckImage(format string) error {
-	if format == "raw" || slices.Contains(filePools, p.Type) {
+	switch {
+	case p.Type == "rbd":
+		return fmt.Errorf("%w: storage pool %q is of type rbd, and libvirt can't upload images to Ceph. Convert the image "+
+			"to raw, upload it with \"rbd import\", and name it in network of a disk", libvirt.ErrUnsupported, p.Name)
+	case !slices.Contains(imagePools, p.Type):
+		return fmt.Errorf("%w: storage pool %q is of type %s, in which libvirt can't create volumes. Use a pool "+
+			"of one of these types: %s", libvirt.ErrUnsupported, p.Name, p.Type, strings.Join(imagePools, ", "))
+	case format == "" || format == "raw" || slices.Contains(filePools, p.Type):
 		return nil
 	}
 	return fmt.Errorf("%w: storage pool %q is of type %s, whose volumes are raw, and the image is %s; "+

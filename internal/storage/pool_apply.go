@@ -204,16 +204,12 @@ func changePool(ctx context.Context, h *libvirt.Host, p Pool, is *libvirt.Storag
 	if err != nil || p.IsIn(*actual) && is.Persistent && !isOutdated {
 		return err
 	}
-	if isOutdated && p.LosesVolumes() && p.IsIn(*actual) { // No user has asked for this restart.
-		users, err := p.runningUsers(ctx, h)
-		if err != nil {
-			return err
+	if err := checkStop(ctx, h, is); err != nil {
+		if isOutdated && p.IsIn(*actual) { // No user has asked for this restart.
+			err = fmt.Errorf("%w. Or undo the change of the definition with virsh pool-edit: the pool is active with an "+
+				"earlier definition than its persistent one, and is restarted for that", err)
 		}
-		if len(users) > 0 {
-			return fmt.Errorf("%w: the pool is active with an earlier definition than its persistent one, and %s would lose "+
-				"disks while it is restarted. Shut them down, or undo the change of the definition with virsh pool-edit",
-				libvirt.ErrOperationInvalid, strings.Join(users, ", "))
-		}
+		return err
 	}
 	document, err := p.Patch(is.XML)
 	if err != nil {
@@ -236,13 +232,88 @@ func changePool(ctx context.Context, h *libvirt.Host, p Pool, is *libvirt.Storag
 	return nil
 }
 
+// checkStop returns an error if the host's pool can't be stopped without running VMs losing disks. libvirt doesn't
+// refuse that for every type: it logs out of an iSCSI target that is in use.
+func checkStop(ctx context.Context, h *libvirt.Host, is *libvirt.StoragePool) error {
+	if !is.Active {
+		return nil
+	}
+	var users []string
+	for _, document := range []string{is.XML, is.LiveXML} {
+		if document == "" {
+			continue
+		}
+		p, err := ReadPool(document)
+		if err != nil {
+			return err
+		}
+		if !p.LosesVolumes() {
+			continue
+		}
+		more, err := p.runningUsers(ctx, h)
+		if err != nil {
+			return err
+		}
+		users = append(users, more...)
+	}
+	slices.Sort(users)
+	return inUseBy("would lose disks while the pool is stopped. Shut them down first", slices.Compact(users))
+}
+
+// checkDelete returns an error if definitions use what is removed together with the host's pool, on any of the hosts
+// that share the pool. libvirt removes a volume group with all its volumes, but no directory with files.
+func (s *Storage) checkDelete(ctx context.Context, h hostset.Host, is *libvirt.StoragePool) error {
+	p, err := ReadPool(is.XML)
+	if err != nil || p.Type != "logical" && p.Type != "zfs" {
+		return err
+	}
+	hosts, err := s.UserHosts(ctx, h.Name, p.Name)
+	if err != nil {
+		return err
+	}
+	var users []string
+	var errs []error
+	for _, a := range hostset.Ask(ctx, hosts, func(ctx context.Context, h *libvirt.Host) (*[]string, error) {
+		users, err := PoolUsers(ctx, h, *p)
+		return &users, err
+	}) {
+		if a.Err != nil {
+			errs = append(errs, fmt.Errorf("can't determine whether its volumes are in use: %w", a.Err))
+			continue
+		}
+		for _, user := range *a.Value {
+			users = append(users, fmt.Sprintf("%s on host %q", user, a.Host))
+		}
+	}
+	errs = append(errs, inUseBy("would lose disks with the data of the pool. Remove them, or set on_destroy to \"keep\" "+
+		"and apply before the destroy", users))
+	return errors.Join(errs...)
+}
+
+func inUseBy(consequence string, users []string) error {
+	if len(users) == 0 {
+		return nil
+	}
+	return fmt.Errorf("%w: %s %s", libvirt.ErrOperationInvalid, strings.Join(users, ", "), consequence)
+}
+
 // RemovePool stops and undefines the pool on hosts. Its content stays, unless withData is set: then what the pool is
-// based on is removed as well. libvirt refuses to remove a directory that isn't empty.
+// based on is removed as well. libvirt refuses to remove a directory that isn't empty. RemovePool removes no pool whose
+// stop makes running VMs lose disks, and no data that a VM's definition uses.
 func (s *Storage) RemovePool(
 	ctx context.Context, hosts hostset.Set, name string, withData bool,
 ) (failed map[string]error) {
 	return hostset.Each(ctx, hosts, func(ctx context.Context, h hostset.Host) error {
-		err := h.Conn.StopStoragePool(ctx, name)
+		is, err := h.Conn.StoragePool(ctx, name)
+		if err == nil {
+			err = checkStop(ctx, h.Conn, is)
+		}
+		if err == nil && withData {
+			err = s.checkDelete(ctx, h, is)
+		}
+		if err == nil {
+			err = h.Conn.StopStoragePool(ctx, name)
+		}
 		if err == nil && withData {
 			if err = h.Conn.DeleteStoragePool(ctx, name); err != nil {
 				// The pool was not removed, so restore its state.

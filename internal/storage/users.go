@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"html"
+	"maps"
 	"path"
 	"regexp"
 	"slices"
@@ -70,7 +71,7 @@ func (p Pool) isIn(xml string) bool {
 	if strings.Contains(xml, " pool='"+html.EscapeString(p.Name)+"'") {
 		return true
 	}
-	if p.Path == nil || !FilePool(p.Type) && p.Type != "logical" {
+	if p.Path == nil || !FilePool(p.Type) && p.Type != "logical" && p.Type != "zfs" {
 		return false // Its volumes share a directory with other devices.
 	}
 	directory := path.Clean(*p.Path)
@@ -95,9 +96,21 @@ func SecretUsers(ctx context.Context, h *libvirt.Host, uuid string) ([]string, e
 	return users, err
 }
 
-// runningUsers returns the VMs that run on the host and use the pool.
+// runningUsers returns the VMs that run on the host and use the active pool. Some pools have volumes in a directory
+// with other devices: of these, VMs that use another path to a volume than the pool has aren't found.
 func (p Pool) runningUsers(ctx context.Context, h *libvirt.Host) ([]string, error) {
-	return domainsWith(ctx, h, func(d libvirt.Domain) bool { return d.LiveXML != "" && p.isIn(d.LiveXML) })
+	volumes, err := h.PoolVolumes(ctx, p.Name)
+	if err != nil {
+		return nil, err
+	}
+	at := map[string]bool{}
+	for _, v := range volumes {
+		at[v.Path] = v.Path != ""
+	}
+	return domainsWith(ctx, h, func(d libvirt.Domain) bool {
+		return d.LiveXML != "" && (p.isIn(d.LiveXML) ||
+			slices.ContainsFunc(pathsIn(d.LiveXML), func(file string) bool { return at[file] }))
+	})
 }
 
 func definitionsWith(ctx context.Context, h *libvirt.Host, uses func(xml string) bool) ([]string, error) {
@@ -148,20 +161,32 @@ func (s *Storage) usersOn(ctx context.Context, h *libvirt.Host, v libvirt.Volume
 	if err != nil {
 		return nil, err
 	}
-	overlays, err := overlaysOn(ctx, h)
+	pools, err := h.StoragePools(ctx)
+	if err != nil {
+		return nil, err
+	}
+	overlays, err := overlaysOn(ctx, h, pools)
 	if err != nil {
 		return nil, err
 	}
 	var paths []string
+	named := map[Ref]string{}
 	for _, d := range domains {
 		paths = append(paths, pathsIn(d.LiveXML, d.PersistentXML)...)
+		maps.Copy(named, filesIn(pools, d.LiveXML, d.PersistentXML))
 	}
+	paths = slices.AppendSeq(paths, maps.Values(named))
 	for _, o := range overlays {
 		paths = append(paths, o.Backing)
 	}
 	wanted, err := s.sought(ctx, h, v, paths)
 	if err != nil {
 		return nil, err
+	}
+	for ref, file := range named {
+		if wanted.isAt(file) {
+			wanted.refs = append(wanted.refs, ref)
+		}
 	}
 	for _, d := range domains {
 		for _, document := range []string{d.LiveXML, d.PersistentXML} {
@@ -183,11 +208,9 @@ func (s *Storage) usersOn(ctx context.Context, h *libvirt.Host, v libvirt.Volume
 }
 
 // overlaysOn returns the volumes of a host's active pools that are based on another file.
-func overlaysOn(ctx context.Context, h *libvirt.Host) (overlays []libvirt.Volume, err error) {
-	pools, err := h.StoragePools(ctx)
-	if err != nil {
-		return nil, err
-	}
+func overlaysOn(
+	ctx context.Context, h *libvirt.Host, pools []libvirt.StoragePool,
+) (overlays []libvirt.Volume, err error) {
 	for _, p := range pools {
 		if !p.Active {
 			continue
@@ -214,6 +237,8 @@ type sought struct {
 	libvirt.Volume
 	// links are other paths that lead to the volume's file on the host.
 	links []string
+	// refs are other names of the volume: several pools of a host may have the same directory.
+	refs []Ref
 }
 
 // sought compares the volume with the files at paths: a definition may have a path through a symbolic link. If the host
@@ -255,6 +280,28 @@ func pathsIn(documents ...string) []string {
 	return paths
 }
 
+// refInXML finds volumes that libvirt wrote as a disk's source.
+var refInXML = regexp.MustCompile(` pool='([^'<>]+)' volume='([^'<>]+)'`)
+
+// filesIn returns the files of the volumes that definitions name by pool and volume, for pools of files, also if those
+// aren't active.
+func filesIn(pools []libvirt.StoragePool, documents ...string) map[Ref]string {
+	files := map[Ref]string{}
+	for _, document := range documents {
+		for _, match := range refInXML.FindAllStringSubmatch(document, -1) {
+			ref := Ref{Pool: html.UnescapeString(match[1]), Name: html.UnescapeString(match[2])}
+			i := slices.IndexFunc(pools, func(p libvirt.StoragePool) bool { return p.Name == ref.Pool })
+			if i < 0 {
+				continue
+			}
+			if p, err := ReadPool(pools[i].XML); err == nil && p.Directory() != "" {
+				files[ref] = path.Join(p.Directory(), ref.Name)
+			}
+		}
+	}
+	return files
+}
+
 // usedBy reports whether a definition names the volume anywhere, and as which disk.
 func (v sought) usedBy(document string) (target string, used bool) {
 	if !v.mayBeIn(document) {
@@ -280,7 +327,11 @@ func (v sought) usedBy(document string) (target string, used bool) {
 }
 
 func (v sought) mayBeIn(document string) bool {
-	for _, text := range append([]string{v.Path, v.Name}, v.links...) {
+	texts := append([]string{v.Path, v.Name}, v.links...)
+	for _, ref := range v.refs {
+		texts = append(texts, ref.Name)
+	}
+	for _, text := range texts {
 		if strings.Contains(document, text) || document != "" && strings.ContainsAny(text, `&<>'"`) {
 			return true
 		}
@@ -297,7 +348,8 @@ func (v sought) isNamedBy(e *etree.Element) bool {
 			return true
 		}
 	}
-	return e.SelectAttrValue("pool", "") == v.Pool && e.SelectAttrValue("volume", "") == v.Name && v.Name != ""
+	ref := Ref{Pool: e.SelectAttrValue("pool", ""), Name: e.SelectAttrValue("volume", "")}
+	return ref.Name != "" && (ref == Ref{Pool: v.Pool, Name: v.Name} || slices.Contains(v.refs, ref))
 }
 
 // isAt reports whether the volume is at the path.

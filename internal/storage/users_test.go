@@ -78,23 +78,26 @@ func TestUsers(t *testing.T) {
 	}
 }
 
+// openHost opens a host of libvirt's test driver that has nothing yet.
+func openHost(t *testing.T, name string) *libvirt.Host {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), name+".xml")
+	if err := os.WriteFile(file, []byte("<node/>"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	h, err := libvirt.Open(libvirt.Config{Name: name, URI: "test://" + file})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = h.Close() })
+	return h
+}
+
 // TestDeleteUnused_everyHost: a volume of a shared pool stays while a VM that is off on any host, or one that doesn't
 // answer, may use it.
 func TestDeleteUnused_everyHost(t *testing.T) {
 	t.Parallel()
-	open := func(name string) *libvirt.Host {
-		file := filepath.Join(t.TempDir(), name+".xml")
-		if err := os.WriteFile(file, []byte("<node/>"), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		h, err := libvirt.Open(libvirt.Config{Name: name, URI: "test://" + file})
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { _ = h.Close() })
-		return h
-	}
-	one, other := open("one"), open("other")
+	one, other := openHost(t, "one"), openHost(t, "other")
 	const document = `<pool type="netfs"><name>vms</name><source><host name="nas"/><dir path="/vms"/></source>` +
 		`<target><path>/vms</path></target></pool>`
 	for _, h := range []*libvirt.Host{one, other} {

@@ -14,7 +14,7 @@ func (inv *Inventory) Connections() hostset.Set {
 		hosts[i] = hostset.Host{
 			Name: h.Name, Conn: h.Conn, Fenced: h.Config.Fenced,
 			OverprovisioningFactor: h.Config.StorageOverprovisioningFactor, SameFile: h.Config.SameFile,
-			SHA256: h.Config.SHA256,
+			ReadEnd: h.Config.ReadEnd, SHA256: h.Config.SHA256,
 			SeenVolumes: func(ctx context.Context, pool string) ([]libvirt.Volume, error) {
 				return inv.PoolVolumes(ctx, h, pool)
 			},

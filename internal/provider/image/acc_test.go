@@ -390,6 +390,13 @@ resource "virtfleet_storage_pool" "this" {
 	}
 	planned := regexp.MustCompile(`(?s)"new"\s+is\s+of\s+type\s+logical.*image\s+is\s+qcow2;\s+convert\s+it`)
 	absent := regexp.MustCompile(`(?s)storage\s+pool\s+"absent".\s+There\s+is\s+vg.*Correct\s+pool`)
+	// libvirt can't upload to these, whatever the format, which the plan doesn't know here.
+	cannot := func(kind, remedy string) resource.TestStep {
+		return resource.TestStep{
+			Config: inPool("new", kind, raw+".later"), PlanOnly: true,
+			ExpectError: regexp.MustCompile(`(?s)"new"\s+is\s+of\s+type\s+` + kind + `.*` + remedy),
+		}
+	}
 	refused := regexp.MustCompile(`(?s)"vg"\s+is\s+of\s+type\s+logical.*image\s+is\s+qcow2;\s+convert\s+it`)
 	resource.UnitTest(t, resource.TestCase{
 		ProtoV6ProviderFactories: acctest.Factories(t),
@@ -401,6 +408,7 @@ resource "virtfleet_storage_pool" "this" {
 			{Config: config(fmt.Sprintf("url = %q", server.URL)), ExpectError: refused},
 			// The plan goes by the pool that the apply creates, whatever the host has.
 			{Config: inPool("new", "logical", file), ExpectError: planned, PlanOnly: true},
+			cannot("rbd", `rbd\s+import`), cannot("iscsi", `dir,\s+fs`),
 			{Config: inPool("new", "dir", file), ExpectNonEmptyPlan: true, PlanOnly: true},
 			{Config: inPool("vg", "dir", file), ExpectNonEmptyPlan: true, PlanOnly: true},
 			{Config: onUnknown(inPool("later", "dir", file)), ExpectNonEmptyPlan: true, PlanOnly: true},

@@ -2,7 +2,6 @@ package image
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
 	"github.com/hashicorp/terraform-plugin-framework/diag"
@@ -128,7 +127,8 @@ func (r *imageResource) removeOld(
 		if name == m.Volume.ValueString() {
 			continue // This content is declared again.
 		}
-		failed := r.removeFrom(ctx, hosts, storage.Ref{Pool: m.Pool.ValueString(), Name: name})
+		ref := storage.Ref{Pool: m.Pool.ValueString(), Name: name}
+		failed := r.Data.Storage().RemoveCopies(ctx, hosts, nil, ref)
 		if len(failed) > 0 {
 			kept = append(kept, name)
 		}
@@ -140,16 +140,4 @@ func (r *imageResource) removeOld(
 		}
 	}
 	return value.NewStringList(kept)
-}
-
-// removeFrom removes a copy from hosts. A host without the pool has no copy.
-func (r *imageResource) removeFrom(ctx context.Context, hosts hostset.Set, ref storage.Ref) map[string]error {
-	s := r.Data.Storage()
-	return hostset.Each(ctx, hosts, func(ctx context.Context, h hostset.Host) error {
-		err := s.DeleteUnused(ctx, hostset.NewSet(h), h.Name, ref)
-		if errors.Is(err, libvirt.ErrNoPool) {
-			return nil
-		}
-		return err
-	})
 }

@@ -87,8 +87,9 @@ func (r *imageResource) ModifyPlan(
 	}
 }
 
-// checkFormat refuses an image that the pools of the hosts can't have, as far as the plan knows its format: it is that
-// of the state, if not "", or in the header of a local file. An apply checks every image before it downloads all of it.
+// checkFormat refuses an image that the pools of the hosts can't have, because of their type or because of its format,
+// as far as the plan knows that: it is that of the state, if not "", or in the header of a local file. An apply checks
+// every image before it downloads all of it.
 func (r *imageResource) checkFormat(
 	ctx context.Context, plan tfsdk.Plan, targets hostset.Set, source types.Object, format string,
 ) (diags diag.Diagnostics) {
@@ -103,7 +104,7 @@ func (r *imageResource) checkFormat(
 			diags.Append(m.failure("fetch", err).AttributeError(path.Root("source")))
 		}
 	}
-	if diags.HasError() || format == "" || m.Pool.IsUnknown() {
+	if diags.HasError() || m.Pool.IsUnknown() {
 		return diags
 	}
 	for host, pool := range r.plannedPools(ctx, targets, m.Pool.ValueString()) {

@@ -149,8 +149,11 @@ func (r *imageResource) reviewSuperseded(
 		}
 		left = append(left, name)
 		for _, a := range found {
-			h, _ := hosts.Host(a.Host)
-			if users, err := s.Users(ctx, hostset.NewSet(h), *a.Value); err == nil && len(users) == 0 {
+			sharing, err := s.UserHosts(ctx, a.Host, ref.Pool)
+			if err != nil {
+				continue
+			}
+			if users, err := s.Users(ctx, sharing, *a.Value); err == nil && len(users) == 0 {
 				removable = true
 			}
 		}
@@ -190,7 +193,7 @@ func (r *imageResource) Update(ctx context.Context, req resource.UpdateRequest, 
 	known, _ := onhosts.Known(r.Data, state.Hosts, state.HostStates)
 	plan.Superseded = r.removeOld(ctx, known, &plan, old, &resp.Diagnostics)
 	leaving := onhosts.Leaving(r.Data, state.HostStates, targets)
-	left := r.removeFrom(ctx, leaving, state.ref())
+	left := r.Data.Storage().RemoveCopies(ctx, leaving, targets, state.ref())
 	resp.Diagnostics.Append(onhosts.Failures("remove", plan.noun(), left)...)
 	plan.HostStates = onhosts.StatesAfter(targets, failed, state.HostStates, onhosts.Present)
 	plan.HostStates = onhosts.StillThere(plan.HostStates, left, state.HostStates)
@@ -214,7 +217,8 @@ func (r *imageResource) Delete(ctx context.Context, req resource.DeleteRequest, 
 	}
 	hosts, _ := onhosts.Known(r.Data, state.Hosts, state.HostStates)
 	for _, name := range append(value.StringList(state.Superseded), state.Volume.ValueString()) {
-		failed := r.removeFrom(ctx, hosts, storage.Ref{Pool: state.Pool.ValueString(), Name: name})
+		ref := storage.Ref{Pool: state.Pool.ValueString(), Name: name}
+		failed := r.Data.Storage().RemoveCopies(ctx, hosts, nil, ref)
 		resp.Diagnostics.Append(onhosts.Failures("delete", state.noun(), failed)...)
 	}
 }

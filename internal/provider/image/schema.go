@@ -82,9 +82,11 @@ func (*imageResource) Schema(ctx context.Context, _ resource.SchemaRequest, resp
 					"must be letters, digits, \".\", \"_\" and \"-\"")},
 			},
 			"pool": schema.StringAttribute{
-				MarkdownDescription: "Name of the storage pool that the copies are in.",
-				Required:            true,
-				PlanModifiers:       []planmodifier.String{stringplanmodifier.RequiresReplace()},
+				MarkdownDescription: "Name of the storage pool that the copies are in. It can be of type " +
+					"`dir`, `fs`, `netfs`, `logical`, `disk` or `zfs`: libvirt can't upload images to others, such as `rbd` " +
+					"(Ceph).",
+				Required:      true,
+				PlanModifiers: []planmodifier.String{stringplanmodifier.RequiresReplace()},
 			},
 			"source": schema.SingleNestedAttribute{
 				MarkdownDescription: "Source of the image. The provider reads it again when this attribute changes, when a " +

@@ -2,6 +2,7 @@ package network_test
 
 import (
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -176,15 +177,26 @@ func (m *modes) active(t *testing.T) resource.TestCheckFunc {
 
 // TestAccNetwork_modes: networks of every mode that needs no hardware are active, and the host has what is declared of
 // them: addresses, routes, MTU, and what its DNS and DHCP server was told. Ranges, reservations, records, port groups
-// and devices change while the network is active; hosts come and go; autostart is repaired.
+// and devices change while the network is active; hosts come and go; autostart is repaired. A plan refuses
+// a subnet that the host has on a device of its own.
 func TestAccNetwork_modes(t *testing.T) {
 	t.Parallel()
 	m := newModes(t)
 	ifindex := func() string { return m.l.Run(t, "kvm1", "cat", "/sys/class/net/"+m.routed+"/ifindex") }
 	var before string
 	devices := fmt.Sprintf(`"eth0", %q`, m.plain)
+	const taken = "10.214.1.77/24"
 	steps := []resource.TestStep{{
-		PreConfig: func() { m.l.Run(t, "kvm1", "ip", "link", "add", m.plain, "type", "bridge") },
+		// The subnet is that of a device of the host.
+		PreConfig: func() {
+			m.l.Run(t, "kvm1", "ip", "link", "add", m.plain, "type", "bridge")
+			m.l.Run(t, "kvm1", "ip", "address", "add", taken, "dev", m.plain)
+			m.l.Run(t, "kvm1", "ip", "link", "set", m.plain, "up")
+		},
+		Config: m.config("10.214.1.199", "42", `"eth0"`, `"kvm1"`), PlanOnly: true,
+		ExpectError: regexp.MustCompile(`(?s)Host\s+"kvm1".*\s10.214.1.0/24\s.*` + m.plain),
+	}, {
+		PreConfig: func() { m.l.Run(t, "kvm1", "ip", "address", "del", taken, "dev", m.plain) },
 		Config:    m.config("10.214.1.199", "42", `"eth0"`, `"kvm1"`),
 		Check: resource.ComposeTestCheckFunc(
 			m.active(t),

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"net/netip"
 	"strings"
+	"sync"
+	"time"
 
 	"github.com/hashicorp/terraform-plugin-framework/diag"
 	"github.com/hashicorp/terraform-plugin-framework/path"
@@ -28,7 +30,7 @@ func (r *networkResource) checkHosts(
 		return nil
 	}
 	// Unknown blocks are left out.
-	spec, _, diags := plan.spec([]string{"forward", "bridge", "ips"})
+	spec, _, diags := plan.spec([]string{"forward", "bridge", "ips", "routes"})
 	if plan.Active.ValueBool() && !plan.Name.IsUnknown() {
 		diags.Append(r.checkAddresses(ctx, targets, spec, plan.Name.ValueString(), formerly)...)
 	}
@@ -38,21 +40,32 @@ func (r *networkResource) checkHosts(
 	return diags
 }
 
+// anotherNetwork is the title of errors and warnings about networks of one host that have addresses in common.
+const anotherNetwork = "Address range of another network"
+
 // checkAddresses returns an error if the plan has two networks with one subnet on a host, and a warning if the host has
-// the other network now: the same apply may change or remove that one.
+// the other network now: the same apply may change or remove that one. Subnets that overlap are a warning.
 func (r *networkResource) checkAddresses(
 	ctx context.Context, targets hostset.Set, spec network.Spec, name, formerly string,
 ) (diags diag.Diagnostics) {
 	addresses := spec.Addresses()
-	if len(addresses) == 0 {
+	if len(addresses)+len(spec.Routes) == 0 {
 		return nil
 	}
 	const remedy = "libvirt doesn't start two networks of one subnet on a host. Set address of ips to one of another " +
 		"subnet."
-	active := map[string]map[string][]netip.Prefix{}
+	overlap := func(host, other string, others []netip.Prefix) {
+		if own, with, found := network.Overlap(addresses, others); found {
+			diags.AddAttributeWarning(path.Root("ips"), anotherNetwork, fmt.Sprintf(
+				"On host %q network %q has the subnet %s, and network %q has %s. libvirt starts both, but the host reaches an "+
+					"address that both have in one of them only. Set address of ips to one of another subnet.", host, name, own,
+				other, with))
+		}
+	}
+	active := map[string]map[string]network.ActiveNetwork{}
 	for _, a := range hostset.Found(hostset.Ask(ctx, targets,
-		func(ctx context.Context, h *libvirt.Host) (*map[string][]netip.Prefix, error) {
-			is, err := network.ActiveAddresses(ctx, h)
+		func(ctx context.Context, h *libvirt.Host) (*map[string]network.ActiveNetwork, error) {
+			is, err := network.ActiveNetworks(ctx, h)
 			return &is, err
 		})) {
 		active[a.Host] = *a.Value
@@ -63,21 +76,68 @@ func (r *networkResource) checkAddresses(
 		planned := r.Data.Planned.Networks(host)
 		for _, other := range value.Keys(planned) {
 			subnet := network.SameSubnet(addresses, planned[other].Addresses)
-			if other != name && subnet != "" && planned[other].Active {
-				diags.AddAttributeError(path.Root("ips"), "Address range of another network", fmt.Sprintf(
+			switch {
+			case other == name || !planned[other].Active:
+			case subnet != "":
+				diags.AddAttributeError(path.Root("ips"), anotherNetwork, fmt.Sprintf(
 					"Networks %q and %q are both planned with the subnet %s on host %q. %s %s", name, other, subnet, host, remedy,
 					tfdiag.DestroyAnyway))
+			default:
+				overlap(host, other, planned[other].Addresses)
 			}
 		}
 		for _, other := range value.Keys(active[host]) {
 			_, known := planned[other]
-			subnet := network.SameSubnet(addresses, active[host][other])
-			if !known && other != name && other != formerly && subnet != "" {
-				diags.AddAttributeWarning(path.Root("ips"), "Address range of another network", fmt.Sprintf(
+			subnet := network.SameSubnet(addresses, active[host][other].Addresses)
+			switch {
+			case known || other == name || other == formerly:
+			case subnet != "":
+				diags.AddAttributeWarning(path.Root("ips"), anotherNetwork, fmt.Sprintf(
 					"Network %q has the subnet %s on host %q now. Network %q can't be started there unless this apply removes or "+
 						"changes that one before. %s", other, subnet, host, name, remedy))
+			default:
+				overlap(host, other, active[host][other].Addresses)
 			}
 		}
+	}
+	diags.Append(checkRoutes(ctx, targets, spec, name, active)...)
+	return diags
+}
+
+// routesTimeout is how long a plan waits for the routes of hosts.
+const routesTimeout = 10 * time.Second
+
+// checkRoutes returns an error for each host that has a route of its own to a subnet of the network, for example
+// because the subnet is that of its network card. active are the active networks of hosts. Hosts whose routes are
+// unknown are left out, and so are those on which the network is active already.
+func checkRoutes(
+	ctx context.Context, targets hostset.Set, spec network.Spec, name string,
+	active map[string]map[string]network.ActiveNetwork,
+) (diags diag.Diagnostics) {
+	ctx, cancel := context.WithTimeout(ctx, routesTimeout)
+	defer cancel()
+	var mu sync.Mutex
+	routes := map[string][]network.HostRoute{}
+	_ = hostset.Each(ctx, targets, func(ctx context.Context, h hostset.Host) error {
+		all, err := network.HostRoutes(ctx, h)
+		mu.Lock()
+		defer mu.Unlock()
+		routes[h.Name] = all
+		return err
+	})
+	for _, host := range targets.Names() {
+		var bridges []string
+		for _, is := range active[host] {
+			bridges = append(bridges, is.Bridge)
+		}
+		with, found := spec.Collision(routes[host], bridges)
+		if !found || network.SameSubnet([]netip.Prefix{with.Subnet}, active[host][name].Addresses) != "" {
+			continue
+		}
+		diags.AddAttributeError(path.Root("ips"), "Address range of the host", fmt.Sprintf(
+			"Host %q has a route to %s through its interface %q. libvirt doesn't start network %q there: it would say that the "+
+				"network is already in use by interface %[3]s. Set address of ips, or destination of routes, to another subnet. %s",
+			host, with.Subnet, with.Interface, name, tfdiag.DestroyAnyway))
 	}
 	return diags
 }

@@ -241,3 +241,44 @@ func TestAccSecret_usages(t *testing.T) {
 		t.Errorf("left: %s", left)
 	}
 }
+
+// TestAccSecret_passphrase: a secret isn't destroyed while it is the passphrase of a VM's disk. It can be replaced, by
+// one that has the passphrase.
+func TestAccSecret_passphrase(t *testing.T) {
+	t.Parallel()
+	l := lab.Open(t)
+	id := lab.Name(t)
+	config := func(private bool) string {
+		return acctest.OneHost(l) + fmt.Sprintf("resource \"virtfleet_secret\" \"this\" {\n  usage = \"volume\"\n"+
+			"  usage_id = %q\n  private = %t\n  value_wo = \"hush\"\n}\n", id, private)
+	}
+	c := acctest.NewCLI(t)
+	secretID := func() string {
+		attributes, _ := c.State(t, address)
+		return fmt.Sprint(attributes["id"])
+	}
+	c.Config(t, config(true))
+	c.Run(t, "apply")
+	before := secretID()
+	l.Define(t, "kvm1", fmt.Sprintf(`<domain type="qemu"><name>%[1]s</name><memory unit="MiB">32</memory>
+		<os><type>hvm</type></os><devices><disk type="file"><driver name="qemu" type="qcow2"/>
+		<source file="/var/lib/libvirt/%[1]s"><encryption format="luks"><secret type="passphrase" uuid="%[2]s"/>
+		</encryption></source><target dev="vda" bus="virtio"/></disk></devices></domain>`, id, before))
+	if out := c.Fail(t, "destroy"); !strings.Contains(out, "passphrase of encrypted disks") || !strings.Contains(out, id) {
+		t.Error(out)
+	}
+	l.Virsh(t, "kvm1", "secret-dumpxml", before)
+	c.Config(t, config(false))
+	c.Run(t, "apply")
+	if now := secretID(); now == before {
+		t.Errorf("%s wasn't replaced", now)
+	}
+	if out, empty := c.Empty(t); !empty {
+		t.Error(out)
+	}
+	l.Virsh(t, "kvm1", "undefine", id)
+	c.Run(t, "destroy")
+	if left := l.Virsh(t, "kvm1", "secret-list"); strings.Contains(left, id) {
+		t.Errorf("left: %s", left)
+	}
+}

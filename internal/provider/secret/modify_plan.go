@@ -11,6 +11,7 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/status"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/hostset"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/meta"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/onhosts"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/storage"
 )
@@ -25,6 +26,9 @@ func (r *secretResource) ModifyPlan(
 	}
 	if req.Plan.Raw.IsNull() {
 		resp.Diagnostics.Append(r.warnOfUsers(ctx, &state, true, types.Set{}, nil)...)
+		resp.Diagnostics.Append(meta.WritePrivate(ctx, resp.Private, privateDestroyed, true)...)
+	} else if !req.State.Raw.IsNull() { // A destroy that was refused has left it.
+		resp.Diagnostics.Append(meta.WritePrivate(ctx, resp.Private, privateDestroyed, nil)...)
 	}
 	if !r.Plans(noun, req, resp) {
 		return

@@ -43,7 +43,7 @@ func (*secretResource) Schema(_ context.Context, _ resource.SchemaRequest, resp 
 			"doesn't read it, so a change of the value on a host isn't noticed. Only the move of a VM that needs the secret " +
 			"reads it, to bring it to a host that lacks it, and only if `private` is `false`. A host that you add gets the " +
 			"value from the configuration. Keep a copy of a passphrase elsewhere: without it, an encrypted volume can't be " +
-			"read.",
+			"read. A secret isn't destroyed while it is the passphrase of a VM's disk.",
 		Attributes: map[string]schema.Attribute{
 			"id": value.StableString("UUID of the secret, the same on every host."),
 			"usage": schema.StringAttribute{

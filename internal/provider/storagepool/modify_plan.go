@@ -62,7 +62,7 @@ func (r *poolResource) ModifyPlan(
 		effect := "Running VMs don't notice."
 		if pool.LosesVolumes() {
 			effect = "Meanwhile its hosts can't use its volumes. Shut down the VMs that use them first: otherwise the apply " +
-				"fails, or the VMs lose their disks."
+				"fails."
 		}
 		resp.Diagnostics.AddWarning("Storage pool will be stopped and started", fmt.Sprintf("The definition of %s %q "+
 			"changes in place, for which the pool is stopped and started. Its volumes are not moved. %s",
@@ -82,11 +82,11 @@ func (r *poolResource) warnOfUsers(
 	effect := "Its data stays. VMs that run don't notice. Without the pool, a VM that stays doesn't start if its " +
 		"definition names the pool."
 	if pool.LosesVolumes() {
-		effect = "If VMs run on its volumes when the pool is stopped, the apply fails, or they lose their disks. Without " +
-			"the pool, none of those that stay starts."
+		effect = "If VMs run on its volumes when the pool is stopped, the apply fails. Without the pool, none of those " +
+			"that stay starts."
 	}
 	if removed && state.OnDestroy.ValueString() == onDestroyDelete {
-		effect = "Its data is deleted with it, because on_destroy is \"delete\"."
+		effect = "Its data is to be deleted with it, because on_destroy is \"delete\": the apply fails while they use it."
 	}
 	users := func(ctx context.Context, h *libvirt.Host) ([]string, error) {
 		return storage.PoolUsers(ctx, h, pool)

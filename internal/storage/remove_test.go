@@ -1,0 +1,219 @@
+package storage_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/hostset"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/storage"
+)
+
+// copyName is the name of an image's copy.
+const copyName = "base-0123456789ab"
+
+const (
+	dirPool   = `<pool type="dir"><name>NAME</name><target><path>/NAME</path></target></pool>`
+	netfsPool = `<pool type="netfs"><name>NAME</name><source><host name="nas"/><dir path="/NAME"/></source>` +
+		`<target><path>/NAME</path></target></pool>`
+	iscsiPool = `<pool type="iscsi"><name>NAME</name><source><host name="san"/>` +
+		`<device path="iqn.2026-11.net.example:NAME"/></source><target><path>/dev/disk/by-path</path></target></pool>`
+	logicalPool = `<pool type="logical"><name>NAME</name><source><name>NAME</name><format type="lvm2"/></source>` +
+		`<target><path>/dev/NAME</path></target></pool>`
+)
+
+// startPool defines and starts a pool of that name.
+func startPool(t *testing.T, h *libvirt.Host, name, document string) {
+	t.Helper()
+	err := h.DefineStoragePool(t.Context(), name, strings.ReplaceAll(document, "NAME", name))
+	if err := errors.Join(err, h.StartStoragePool(t.Context(), name)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// createVolume creates a volume; backing is the path of the file that it is based on, or "".
+func createVolume(t *testing.T, h *libvirt.Host, pool, name, backing string) {
+	t.Helper()
+	document := "<volume><name>" + name + "</name><capacity>4096</capacity>"
+	if backing != "" {
+		document += "<backingStore><path>" + backing + "</path></backingStore>"
+	}
+	if err := h.CreateVolume(t.Context(), libvirt.NewVolume{
+		Pool: pool, Name: name, Document: document + "</volume>",
+	}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// defineVM defines a VM whose disk has that source, and returns its UUID.
+func defineVM(t *testing.T, h *libvirt.Host, name, diskType, source string) string {
+	t.Helper()
+	uuid, err := h.DefineDomain(t.Context(), `<domain type="test"><name>`+name+`</name><memory>1024</memory>`+
+		`<os><type>hvm</type></os><devices><disk type="`+diskType+`"><source `+source+`/><target dev="vdb"/></disk>`+
+		`</devices></domain>`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return uuid
+}
+
+func storageOf(hosts ...*libvirt.Host) storage.Storage {
+	s := storage.Storage{
+		Log:  slog.New(slog.DiscardHandler),
+		Lock: func(ctx context.Context, _, _, _ string) (context.Context, func(), error) { return ctx, func() {}, nil },
+	}
+	for _, h := range hosts {
+		s.Hosts = append(s.Hosts, hostset.Host{Name: h.Name(), Conn: h})
+	}
+	s.Hosts = hostset.NewSet(s.Hosts...)
+	return s
+}
+
+func has(t *testing.T, h *libvirt.Host, pool, name string) bool {
+	t.Helper()
+	_, err := h.PoolVolume(t.Context(), pool, name)
+	return err == nil
+}
+
+// TestRemoveCopies: an image's copy in a shared pool is one file for all hosts. It stays while a disk of any of them is
+// based on it, in whichever pool that disk is, and while the image stays on a host that shares the pool.
+func TestRemoveCopies(t *testing.T) {
+	t.Parallel()
+	one, other := openHost(t, "one"), openHost(t, "other")
+	for _, h := range []*libvirt.Host{one, other} {
+		startPool(t, h, "images", netfsPool)
+		startPool(t, h, "local", dirPool)
+		createVolume(t, h, "images", copyName, "")
+	}
+	createVolume(t, other, "local", "root", "/images/"+copyName)
+	s := storageOf(one, other)
+	ref := storage.Ref{Pool: "images", Name: copyName}
+	failed := s.RemoveCopies(t.Context(), s.Hosts.Named("one"), nil, ref)
+	if !errors.Is(failed["one"], storage.ErrInUse) || !has(t, one, "images", copyName) {
+		t.Errorf("while another host has an overlay of it: %v", failed)
+	}
+	if err := other.DeleteVolume(t.Context(), "local", "root"); err != nil {
+		t.Fatal(err)
+	}
+	failed = s.RemoveCopies(t.Context(), s.Hosts.Named("one"), s.Hosts.Named("other"), ref)
+	if len(failed) > 0 || !has(t, one, "images", copyName) {
+		t.Errorf("while it stays on a host that shares the pool: %v", failed)
+	}
+	failed = s.RemoveCopies(t.Context(), s.Hosts, nil, ref)
+	if len(failed) > 0 || has(t, one, "images", copyName) {
+		t.Errorf("unused: %v", failed)
+	}
+}
+
+// TestPut_writtenTo: a copy that isn't the image any more is neither removed nor sent again while a VM uses it.
+func TestPut_writtenTo(t *testing.T) {
+	t.Parallel()
+	h := openHost(t, "one")
+	startPool(t, h, "vms", dirPool)
+	createVolume(t, h, "vms", copyName, "")
+	uuid := defineVM(t, h, "web", "file", `file="/vms/`+copyName+`"`)
+	file := filepath.Join(t.TempDir(), "image")
+	if err := os.WriteFile(file, bytes.Repeat([]byte("x"), 4096), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s := storageOf(h)
+	image, err := storage.Fetch(t.Context(), storage.Source{File: file}, s.Log)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = image.Close() })
+	// The test driver has no content of volumes, so it has none that is the image.
+	ref := storage.Ref{Pool: "vms", Name: copyName}
+	if failed := s.Put(t.Context(), s.Hosts, ref, image); !errors.Is(failed["one"], storage.ErrInUse) ||
+		!strings.Contains(fmt.Sprint(failed), `VM "web"`) || !has(t, h, "vms", copyName) {
+		t.Errorf("while a VM uses it: %v", failed)
+	}
+	if err := h.UndefineDomain(t.Context(), uuid); err != nil {
+		t.Fatal(err)
+	}
+	if failed := s.Put(t.Context(), s.Hosts, ref, image); errors.Is(failed["one"], storage.ErrInUse) {
+		t.Errorf("unused: %v", failed)
+	}
+}
+
+// TestUsers_otherPool: two pools of a host may have the same directory, one of them through a link. A VM that names its
+// disk by the other pool uses the volume, also while that pool isn't active.
+func TestUsers_otherPool(t *testing.T) {
+	t.Parallel()
+	h := openHost(t, "one")
+	startPool(t, h, "vms", dirPool)
+	startPool(t, h, "link", dirPool)
+	startPool(t, h, "apart", dirPool)
+	for _, pool := range []string{"vms", "link", "apart"} {
+		createVolume(t, h, pool, "data", "")
+		defineVM(t, h, "of-"+pool, "volume", `pool="`+pool+`" volume="data"`)
+	}
+	if err := h.StopStoragePool(t.Context(), "link"); err != nil {
+		t.Fatal(err)
+	}
+	s := storageOf(h)
+	s.Hosts[0].SameFile = func(_ context.Context, path string, paths ...string) (same []string, err error) {
+		for _, p := range paths {
+			if path == "/vms/data" && p == "/link/data" {
+				same = append(same, p)
+			}
+		}
+		return same, nil
+	}
+	users, err := s.Users(t.Context(), s.Hosts, libvirt.Volume{Pool: "vms", Name: "data", Path: "/vms/data"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	names := map[string]string{}
+	for _, u := range users {
+		names[u.VM] = u.Target
+	}
+	if len(names) != 2 || names["of-vms"] != "vdb" || names["of-link"] != "vdb" {
+		t.Errorf("used by %v", names)
+	}
+}
+
+// TestRemovePool_inUse: a pool stays while its removal makes a VM lose disks: one that runs if it is stopped, and one
+// that is off if its data is deleted.
+func TestRemovePool_inUse(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		pool, disk            string
+		runs, withData, stays bool
+	}{
+		"runs":                 {pool: netfsPool, disk: `file="/p/disk"`, runs: true, stays: true},
+		"off":                  {pool: netfsPool, disk: `file="/p/disk"`},
+		"runs in a directory":  {pool: dirPool, disk: `file="/p/disk"`, runs: true},
+		"with data":            {pool: logicalPool, disk: `file="/dev/p/disk"`, withData: true, stays: true},
+		"with data, elsewhere": {pool: logicalPool, disk: `file="/dev/other/disk"`, withData: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			h := openHost(t, "one")
+			s := storageOf(h)
+			startPool(t, h, "p", c.pool)
+			createVolume(t, h, "p", "lun", "")
+			uuid := defineVM(t, h, "web", "file", c.disk)
+			if c.runs {
+				if err := h.StartDomain(t.Context(), uuid); err != nil {
+					t.Fatal(err)
+				}
+			}
+			failed := s.RemovePool(t.Context(), s.Hosts, "p", c.withData)
+			_, err := h.StoragePool(t.Context(), "p")
+			if stays := err == nil; stays != c.stays || c.stays == (failed["one"] == nil) {
+				t.Fatalf("it stays: %t, %v", stays, failed)
+			}
+			if c.stays && !strings.Contains(failed["one"].Error(), "virtual machine web") {
+				t.Error(failed)
+			}
+		})
+	}
+}
