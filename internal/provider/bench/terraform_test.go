@@ -253,7 +253,10 @@ func (w *workspace) measure(b *testing.B, way route, args []string, env ...strin
 	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGINT) }
 	cmd.WaitDelay = 30 * time.Second
 	cmd.Dir = w.dir
-	cmd.Env = slices.DeleteFunc(os.Environ(), func(v string) bool { return strings.HasPrefix(v, "TF_") })
+	// Tests turn Terraform's garbage collection off, which users don't.
+	cmd.Env = slices.DeleteFunc(os.Environ(), func(v string) bool {
+		return strings.HasPrefix(v, "TF_") || strings.HasPrefix(v, "GOGC=")
+	})
 	cmd.Env = append(cmd.Env, "CHECKPOINT_DISABLE=1", "TF_CLI_CONFIG_FILE="+w.cliConfig(false),
 		"TF_VAR_hosts="+string(hosts), fmt.Sprintf("TF_VAR_vms=%d", w.vms))
 	for name, v := range w.variables {
