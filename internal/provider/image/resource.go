@@ -156,7 +156,7 @@ func checkAvailable(ctx context.Context, planned types.Object) (diags diag.Diagn
 	defer cancel()
 	if err := source.storage().CheckAvailable(ctx); err != nil {
 		diags.AddAttributeWarning(path.Root("source"), "Image source not available", fmt.Sprintf(
-			"Now %s. The apply fails unless that has changed by then.\n\n%s", err, unavailableRemedy(err)))
+			"The plan found: %s. The apply fails unless that changes before.\n\n%s", err, unavailableRemedy(err)))
 	}
 	return diags
 }
