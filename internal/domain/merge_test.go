@@ -57,32 +57,6 @@ func TestMerge_driftBesideWhatIsStaged(t *testing.T) {
 	}
 }
 
-// What only a restart removes is left to the next start, whoever changed the running VM. What an apply can repair is
-// seen, and so is a disk on another image: a restart would lose what the guest wrote to it.
-func TestMerge_onlyARestartHelps(t *testing.T) {
-	t.Parallel()
-	vcpus := func(s *Spec) { s.CPU.VCPUs, s.CPU.Sockets = new(6), new(3) }
-	smaller := func(s *Spec) { s.Memory.Size = new(uint64(1 << 29)) }
-	unplugged := func(s *Spec) { delete(s.Disks, "cold") }
-	snapshot := func(s *Spec) {
-		root := s.Disks["root"]
-		root.Source = DiskSource{File: "/overlay"}
-		s.Disks["root"] = root
-	}
-	for name, test := range map[string]struct{ live, want *Spec }{
-		"a virtual CPU more": {changed(vcpus), changed()},
-		"and less memory":    {changed(vcpus, smaller), changed(smaller)},
-		"a disk less":        {changed(unplugged), changed()},
-		"another image":      {changed(snapshot), changed(snapshot)},
-		"all of it":          {changed(vcpus, smaller, unplugged, snapshot), changed(smaller, snapshot)},
-	} {
-		staged := Staged(nil).WithRestarts(*test.live, *changed())
-		if diff := cmp.Diff(*test.want, Merge(changed(), test.live, changed(), staged)); diff != "" {
-			t.Errorf("%s: -want +got:\n%s", name, diff)
-		}
-	}
-}
-
 func TestMerge(t *testing.T) {
 	t.Parallel()
 	memory := func(n uint64) func(*Spec) { return func(s *Spec) { s.Memory.Size = new(n << 20) } }

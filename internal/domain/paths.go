@@ -147,27 +147,3 @@ func (s Staged) stillPending(live Spec) map[string]bool {
 	}
 	return paths
 }
-
-// WithRestarts adds the differences of a running VM from its definition that only a restart removes, whoever made them:
-// they, too, are left to the next start. A disk that runs from another image isn't: a restart would lose what the guest
-// wrote to that image, see SourceDrifts.
-func (s Staged) WithRestarts(live, persistent Spec) Staged {
-	all := maps.Clone(s)
-	for path, was := range StagedBy(live, persistent, persistent) {
-		if kind, key, ok := deviceOf(path); ok && kind == "disks" && otherImage(live, persistent, key) {
-			continue
-		}
-		if all == nil {
-			all = Staged{}
-		}
-		all[path] = was
-	}
-	return all
-}
-
-// otherImage reports whether a disk that both definitions have is in another image in the running VM.
-func otherImage(live, persistent Spec, key string) bool {
-	runs, running := alignLive(live, persistent).Disks[key]
-	next, defined := persistent.Disks[key]
-	return running && defined && !SameSource(runs.Source, next.Source)
-}

@@ -12,30 +12,27 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet"
 )
 
-// Changes that someone made to the running VM alone, and that only a restart undoes. An apply has nothing to write for
-// them, so they are no change of the plan: the plan warns about them, whatever the update policy, and restart_required
-// is true until the VM is restarted.
+// Changes that someone made to the running VM alone, and that only a restart undoes. The plan shows them, and whatever the
+// update policy, the apply may leave them to the next start: the definition is as configured. An error would keep the
+// other VMs of the configuration from being changed.
 
-// driftedChanges returns those of the changes that need a restart for which both definitions last agreed on what is
-// declared. The others were staged.
-func (p planning) driftedChanges(want domain.Spec, n needs) []domain.Change {
-	if p.agreed == nil || len(n.restart) == len(n.fresh) {
+// driftedChanges returns those of the fresh changes for which both definitions, when they last agreed, said what is
+// declared: it is the running VM that has changed since, not the configuration.
+func (p planning) driftedChanges(want domain.Spec, fresh []domain.Change) []domain.Change {
+	if p.agreed == nil || len(fresh) == 0 {
 		return nil
 	}
-	among := func(changes []domain.Change, c domain.Change) bool {
-		return slices.ContainsFunc(changes, func(other domain.Change) bool { return isPartOf(c.Path, other.Path) })
-	}
-	staged := p.definitionChanges(*p.agreed, want)
-	var drifted []domain.Change
-	for _, c := range n.restart {
-		if !among(n.fresh, c) && !among(staged, c) {
-			drifted = append(drifted, c)
-		}
-	}
-	return drifted
+	return without(fresh, p.definitionChanges(*p.agreed, want))
 }
 
-// driftWarning says what the running VM has and what its definition says, for each of the changes.
+// without returns the changes that are about other things than those of others.
+func without(changes, others []domain.Change) []domain.Change {
+	return slices.DeleteFunc(slices.Clone(changes), func(c domain.Change) bool {
+		return slices.ContainsFunc(others, func(other domain.Change) bool { return isPartOf(c.Path, other.Path) })
+	})
+}
+
+// driftWarning says what the running VM has and what is declared, for each of the changes.
 func (p planning) driftWarning(changes []domain.Change) diag.Diagnostics {
 	if len(changes) == 0 {
 		return nil
@@ -46,36 +43,36 @@ func (p planning) driftWarning(changes []domain.Change) diag.Diagnostics {
 	}
 	lines := make([]string, len(changes))
 	for i, c := range changes {
-		lines[i] = fmt.Sprintf("  - %s: %s%s", c.Path, bothValues(c.Path, &running, p.state), c.Why)
+		lines[i] = fmt.Sprintf("  - %s: %s%s", c.Path, bothValues(c.Path, &running, p.config), c.Why)
 	}
 	return diag.Diagnostics{diag.NewAttributeWarningDiagnostic(path.Root("restart_required"),
-		"Running virtual machine differs from its definition", fmt.Sprintf(
-			"Something changed virtual machine %q on host %q while it runs. Its definition is as configured, and only a "+
-				"restart brings the running VM back to it:\n%s\n\nThis plan leaves the running VM as it is, and "+
-				"restart_required stays true. Shut the VM down and start it again (a reboot in the guest isn't enough), or "+
-				"set update_policy = \"Restart\" to have the apply do that. Or undo the change by hand with virsh. To keep it, "+
-				"declare it.", text(p.state.Name), text(p.state.CurrentHost), strings.Join(lines, "\n")))}
+		"Running virtual machine was changed by hand", fmt.Sprintf(
+			"Something changed virtual machine %q on host %q while it runs, and only a restart undoes that:\n%s\n\nThe apply "+
+				"leaves the running VM as it is until its next start. Until then, restart_required is true. Shut it down and "+
+				"start it again (a reboot in the guest isn't enough), or set update_policy = \"Restart\" to have the apply do "+
+				"that. Or undo the change by hand with virsh. To keep it, declare it.",
+			text(p.state.Name), text(p.state.CurrentHost), strings.Join(lines, "\n")))}
 }
 
-// bothValues is a sentence on what the running VM and its definition have at that path, without anything that could be
+// bothValues is a sentence on what the running VM has at that path and what is declared, without anything that could be
 // a secret. It is empty if the attribute doesn't tell.
-func bothValues(at string, running, defined *model) string {
-	runs, says := running.lookUp(at), defined.lookUp(at)
-	inRunning, inDefined := runs != nil && !runs.IsNull(), says != nil && !says.IsNull()
+func bothValues(at string, running, declared *model) string {
+	runs, says := running.lookUp(at), declared.lookUp(at)
+	inRunning, isDeclared := runs != nil && !runs.IsNull(), says != nil && !says.IsNull()
 	switch {
-	case !inRunning && !inDefined:
+	case !inRunning && !isDeclared:
 		return ""
 	case !inRunning:
-		return "Only the definition has it. "
-	case !inDefined:
-		return "Only the running VM has it. "
+		return "The running VM lacks it. "
+	case !isDeclared:
+		return "It isn't declared. "
 	}
 	path := withoutKeys(at)
 	r, d := redacted(path, runs), redacted(path, says)
 	if r == d {
 		return "The running VM has " + r + ". " // The values aren't shown.
 	}
-	return fmt.Sprintf("The running VM has %s, its definition has %s. ", r, d)
+	return fmt.Sprintf("The running VM has %s, declared is %s. ", r, d)
 }
 
 // withoutKeys returns the path of an attribute with * for keys.

@@ -154,8 +154,6 @@ type observation struct {
 	mergeBase *domain.Spec
 	// restart caches the result of restartRequired; nil: not computed yet.
 	restart *bool
-	// settled says that an update has just left nothing to the next start. What the running VM lacks then is a failure.
-	settled bool
 }
 
 // restartRequired reports whether the next start would start a VM that differs from the running one.
@@ -203,12 +201,7 @@ func (m *model) definitionFromFleet(seen observation, prior *model) {
 	if before == nil {
 		before = new(prior.spec(nil))
 	}
-	staged := vm.Metadata.Staged
-	if vm.PersistentSpec != nil && vm.LiveSpec != nil && !seen.settled && seen.restartRequired() {
-		// No apply could write or repair what only a restart removes. The plan warns about it.
-		staged = staged.WithRestarts(*vm.LiveSpec, *vm.PersistentSpec)
-	}
-	spec := domain.Merge(vm.PersistentSpec, vm.LiveSpec, before, staged)
+	spec := domain.Merge(vm.PersistentSpec, vm.LiveSpec, before, vm.Metadata.Staged)
 
 	for _, b := range blocks {
 		b.fromDomain(m, spec, seen, prior)

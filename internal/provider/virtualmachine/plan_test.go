@@ -21,6 +21,7 @@ type planCase struct {
 	// live changes the definition that runs; off says that none does.
 	live func(*domain.Spec)
 	off  bool
+
 	// agreed changes what both definitions said when they last agreed; nil: they agree.
 	agreed func(*domain.Spec)
 
@@ -492,9 +493,7 @@ func TestPlan_restart(t *testing.T) {
 				wantValue(t, "restart_required", m.RestartRequired, types.BoolValue(true))
 			},
 		},
-		"staged before": {
-			before: cpuMode("Stage"), config: cpuMode("Stage"), live: staged, agreed: staged, seen: waiting,
-		},
+		"staged before":           {before: cpuMode("Stage"), config: cpuMode("Stage"), live: staged, seen: waiting},
 		"staged before, now Live": {before: cpuMode("Live"), config: cpuMode("Live"), live: staged, seen: waiting},
 		"staged before, now Restart": {
 			before: cpuMode("Stage"), config: cpuMode("Restart"), live: staged, seen: waiting,
@@ -523,48 +522,43 @@ func TestPlan_restart(t *testing.T) {
 			},
 		},
 	}
-	counted := func(policy string) in { return before(policy).with(in{"cpu": in{"vcpus": 1, "max_sockets": 4}}) }
-	plugged := func(s *domain.Spec) { s.CPU.VCPUs, s.CPU.Sockets = ptr(2), ptr(2) }
-	asDefined := func(*domain.Spec) {}
-	drifted := []string{
-		"Warning: Running virtual machine differs from its definition", `"web" on host "kvm1"`,
-		"cpu.vcpus: The running VM has 2, its definition has 1. Not every guest", "virsh", `update_policy = "Restart"`,
+	counted := func(policy string, n int) in { return before(policy).with(in{"cpu": in{"vcpus": n, "max_sockets": 4}}) }
+	one := func(s *domain.Spec) { s.CPU.VCPUs, s.CPU.Sockets = ptr(1), ptr(1) }
+	byHand := []string{
+		"Warning: Running virtual machine was changed by hand", `"web" on host "kvm1"`,
+		"cpu.vcpus: The running VM has 2, declared is 1. Not every guest", "virsh", `update_policy = "Restart"`,
 		"@restart_required",
 	}
 	for _, policy := range []string{"Live", "Stage"} {
 		cases["a virtual CPU was plugged in by hand, "+policy] = planCase{
-			before: counted(policy), config: counted(policy), live: plugged, agreed: asDefined, seen: waiting, says: drifted,
+			before: counted(policy, 2), config: counted(policy, 1), agreed: one, says: byHand, seen: waiting, changes: "cpu",
+			planned: func(t *testing.T, m *model) {
+				t.Helper()
+				wantValue(t, "restart_required", m.RestartRequired, types.BoolValue(true))
+			},
 		}
 	}
 	cases["a virtual CPU was plugged in by hand, Restart"] = planCase{
-		before: counted("Restart"), config: counted("Restart"), live: plugged, agreed: asDefined, seen: waiting,
-		changes: "status_reason ip_addresses restart_required", says: []string{"Warning: Virtual machine will be restarted"},
+		before: counted("Restart", 2), config: counted("Restart", 1), agreed: one, seen: waiting,
+		changes: "cpu status_reason ip_addresses restart_required", says: []string{"Warning: Virtual machine will be restarted"},
 	}
 	cases["a virtual CPU was plugged in by hand, and is declared"] = planCase{
-		before: counted("Live"), config: before("Live").with(in{"cpu": in{"vcpus": 2, "max_sockets": 4}}), live: plugged,
-		agreed: asDefined, seen: waiting, changes: "cpu restart_required",
+		before: counted("Live", 2), config: counted("Live", 2), agreed: one, seen: waiting,
 	}
 	cases["a virtual CPU was plugged in by hand, and another change is live"] = planCase{
-		before: counted("Live"), config: counted("Live").with(in{"title": "Web"}), live: plugged, agreed: asDefined,
-		seen: waiting, changes: "title", says: drifted,
+		before: counted("Live", 2), config: counted("Live", 1).with(in{"title": "Web"}), agreed: one, seen: waiting,
+		changes: "title cpu", says: byHand,
 	}
 	cases["a virtual CPU was plugged in by hand, and another change is not live"] = planCase{
-		before: counted("Live"),
-		config: counted("Live").with(in{"cpu": in{"vcpus": 1, "max_sockets": 4, "mode": "maximum"}}),
-		live:   plugged, agreed: asDefined, seen: waiting, changes: "cpu",
-		says: []string{"Error: Change needs a restart", "cpu.mode: "},
+		before: counted("Live", 2), agreed: one, seen: waiting, changes: "cpu",
+		config: before("Live").with(in{"cpu": in{"vcpus": 1, "max_sockets": 4, "mode": "maximum"}}),
+		says:   []string{"Error: Change needs a restart", "cpu.mode: "},
 	}
-	noMemory := before("Live").with(in{"devices": in{"virtio_mem": in{}}})
+	plugged := before("Live").with(in{"devices": in{"virtio_mem": in{"0": in{"size": "1Gi"}}}})
 	cases["a device was plugged in by hand"] = planCase{
-		before: noMemory, config: noMemory, agreed: asDefined, seen: waiting,
-		live: func(s *domain.Spec) { s.VirtioMem = map[string]domain.Row{"0": {"size": "1073741824"}} },
-		says: []string{"devices.virtio_mem.0: Only the running VM has it. A memory device can't be unplugged"},
-	}
-	withDisk := before("Live").with(in{"disks": in{"a": in{"file": "/a", "bus": "sata"}}})
-	cases["a device is gone from what runs"] = planCase{
-		before: withDisk, config: withDisk, agreed: asDefined, seen: waiting,
-		live: func(s *domain.Spec) { s.Disks = map[string]domain.Disk{} },
-		says: []string{"disks.a: Only the definition has it. A running VM keeps the disks of this bus"},
+		before: plugged, config: before("Live").with(in{"devices": in{"virtio_mem": in{}}}), seen: waiting, changes: "devices",
+		agreed: func(s *domain.Spec) { s.VirtioMem = map[string]domain.Row{} },
+		says:   []string{"devices.virtio_mem.0: It isn't declared. A memory device can't be unplugged"},
 	}
 	for _, policy := range []string{"Live", "Restart", "Stage"} { // None of them has anything to start it with again.
 		cases["refused of a transient one, "+policy] = planCase{

@@ -101,7 +101,6 @@ func (r *Resource) saveUpdated(
 	ctx context.Context, seen observation, plan, state *model, want domain.Spec, resp *resource.UpdateResponse,
 ) {
 	diags := seen.updateMergeBase(ctx, resp.Private, state, want)
-	seen.settled = !plan.RestartRequired.IsUnknown() && !plan.RestartRequired.ValueBool()
 	var now model
 	now.fromFleet(seen, plan)
 	if resp.Diagnostics.Append(diags...); !resp.Diagnostics.HasError() {
