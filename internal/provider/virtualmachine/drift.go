@@ -13,11 +13,11 @@ import (
 )
 
 // Changes that someone made to the running VM alone, and that only a restart undoes. An apply has nothing to write for
-// them, so they are no change of the plan: the plan warns about them, whatever the update policy, and restart_required
-// is true until the VM is restarted.
+// them, so they are no change of the plan. The plan warns about them unless the apply restarts the VM, and
+// restart_required is true until the VM is restarted.
 
-// driftedChanges returns those of the changes that need a restart for which both definitions last agreed on what is
-// declared. The others were staged.
+// driftedChanges returns those of the changes that need a restart which nobody has staged. What was staged is known to
+// have been something else when both definitions last agreed.
 func (p planning) driftedChanges(want domain.Spec, n needs) []domain.Change {
 	if p.agreed == nil || len(n.restart) == len(n.fresh) {
 		return nil
@@ -25,10 +25,11 @@ func (p planning) driftedChanges(want domain.Spec, n needs) []domain.Change {
 	among := func(changes []domain.Change, c domain.Change) bool {
 		return slices.ContainsFunc(changes, func(other domain.Change) bool { return isPartOf(c.Path, other.Path) })
 	}
-	staged := p.definitionChanges(*p.agreed, want)
+	since := p.definitionChanges(*p.agreed, want)
+	known := domain.Changes(want, *p.agreed) // After an import it isn't known what was agreed.
 	var drifted []domain.Change
 	for _, c := range n.restart {
-		if !among(n.fresh, c) && !among(staged, c) {
+		if staged := among(since, c) && among(known, c); !staged && !among(n.fresh, c) {
 			drifted = append(drifted, c)
 		}
 	}
@@ -50,11 +51,11 @@ func (p planning) driftWarning(changes []domain.Change) diag.Diagnostics {
 	}
 	return diag.Diagnostics{diag.NewAttributeWarningDiagnostic(path.Root("restart_required"),
 		"Running virtual machine differs from its definition", fmt.Sprintf(
-			"Something changed virtual machine %q on host %q while it runs. Its definition is as configured, and only a "+
-				"restart brings the running VM back to it:\n%s\n\nThis plan leaves the running VM as it is, and "+
-				"restart_required stays true. Shut the VM down and start it again (a reboot in the guest isn't enough), or "+
-				"set update_policy = \"Restart\" to have the apply do that. Or undo the change by hand with virsh. To keep it, "+
-				"declare it.", text(p.state.Name), text(p.state.CurrentHost), strings.Join(lines, "\n")))}
+			"The definition of virtual machine %q on host %q is as configured. The running VM differs from it in what only "+
+				"a restart changes:\n%s\n\nThis plan leaves the running VM as it is, and restart_required stays true. Shut the "+
+				"VM down and start it again (a reboot in the guest isn't enough), or set update_policy = \"Restart\" to have the "+
+				"apply do that. Or undo the change by hand with virsh. To keep it, declare it.",
+			text(p.state.Name), text(p.state.CurrentHost), strings.Join(lines, "\n")))}
 }
 
 // bothValues is a sentence on what the running VM and its definition have at that path, without anything that could be

@@ -536,6 +536,10 @@ func TestPlan_restart(t *testing.T) {
 			before: counted(policy), config: counted(policy), live: plugged, agreed: asDefined, seen: waiting, says: drifted,
 		}
 	}
+	cases["a virtual CPU more runs since before an import"] = planCase{
+		before: counted("Live"), config: counted("Live"), live: plugged, seen: waiting, says: drifted,
+		agreed: func(s *domain.Spec) { *s = domain.Spec{} },
+	}
 	cases["a virtual CPU was plugged in by hand, Restart"] = planCase{
 		before: counted("Restart"), config: counted("Restart"), live: plugged, agreed: asDefined, seen: waiting,
 		changes: "status_reason ip_addresses restart_required", says: []string{"Warning: Virtual machine will be restarted"},
