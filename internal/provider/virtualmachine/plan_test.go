@@ -547,16 +547,17 @@ func TestPlan_restart(t *testing.T) {
 	}
 	cases["a virtual CPU was plugged in by hand, and another change is live"] = planCase{
 		before: counted("Live", 2), config: counted("Live", 1).with(in{"title": "Web"}), agreed: one, seen: waiting,
-		changes: "title cpu", says: byHand,
+		changes: "cpu title", says: byHand,
 	}
 	cases["a virtual CPU was plugged in by hand, and another change is not live"] = planCase{
 		before: counted("Live", 2), agreed: one, seen: waiting, changes: "cpu",
 		config: before("Live").with(in{"cpu": in{"vcpus": 1, "max_sockets": 4, "mode": "maximum"}}),
 		says:   []string{"Error: Change needs a restart", "cpu.mode: "},
 	}
-	plugged := before("Live").with(in{"devices": in{"virtio_mem": in{"0": in{"size": "1Gi"}}}})
+	room := before("Live").with(in{"memory": in{"size": "1Gi", "max_size": "4Gi"}})
+	plugged := room.with(in{"devices": in{"virtio_mem": in{"0": in{"size": "1Gi"}}}})
 	cases["a device was plugged in by hand"] = planCase{
-		before: plugged, config: before("Live").with(in{"devices": in{"virtio_mem": in{}}}), seen: waiting, changes: "devices",
+		before: plugged, config: room.with(in{"devices": in{"virtio_mem": in{}}}), seen: waiting, changes: "devices",
 		agreed: func(s *domain.Spec) { s.VirtioMem = map[string]domain.Row{} },
 		says:   []string{"devices.virtio_mem.0: It isn't declared. A memory device can't be unplugged"},
 	}
