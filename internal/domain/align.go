@@ -11,7 +11,12 @@ func AlignKeys(live, persistent *Spec) *Spec {
 	if live == nil || persistent == nil {
 		return live
 	}
-	aligned := alignLive(*live, *persistent)
+	aligned := *live
+	for _, b := range blocks {
+		if b.alignKeys != nil {
+			b.alignKeys(&aligned, *persistent)
+		}
+	}
 	return &aligned
 }
 

@@ -28,8 +28,8 @@ type block struct {
 	normal func(*Spec)
 
 	// align copies to a running VM's spec what the live definition can't say, and the keys of the persistent
-	// definition.
-	align func(live *Spec, persistent Spec)
+	// definition. alignKeys copies only the keys.
+	align, alignKeys func(live *Spec, persistent Spec)
 	// complete declares explicitly what a persistent definition says by omission: the meaning of nil.
 	complete func(persistent *Spec, live Spec)
 	// observe adds to merged definitions what only the live one knows.

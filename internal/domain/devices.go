@@ -75,8 +75,9 @@ func (t devices[V]) block() block {
 				return device
 			})
 		},
+		alignKeys: t.alignKeys,
 		align: func(live *Spec, persistent Spec) {
-			*t.in(live) = rekey(*t.in(live), t.commonKeys(*t.in(live), *t.in(&persistent)))
+			t.alignKeys(live, persistent)
 			t.eachFacts(t.in(live), *t.in(&persistent), t.attributes.align)
 		},
 		complete: func(persistent *Spec, live Spec) {
@@ -214,6 +215,11 @@ func (t devices[V]) commonKeys(live, persistent map[string]V) map[string]string 
 	return keys
 }
 
+// alignKeys gives live devices the keys that they have in the persistent definition.
+func (t devices[V]) alignKeys(live *Spec, persistent Spec) {
+	*t.in(live) = rekey(*t.in(live), t.commonKeys(*t.in(live), *t.in(&persistent)))
+}
+
 // prepareLive maps the keys of the running VM's devices to the keys that the changes use.
 func (t devices[V]) prepareLive(p *stepper, after Spec) {
 	have := t.in(&p.have)
@@ -248,6 +254,9 @@ func (t devices[V]) step(p *stepper, c change) {
 		if e := find(p.persistent, t.kind, nil, c.key); e != nil {
 			e = e.Copy()
 			dropChildren(e, "address") // The address may be taken in the running domain.
+			if t.keepsAlias(p, c.key) {
+				dropChildren(e, "alias") // libvirt chooses one. The next start has ours.
+			}
 			if t.prepare != nil {
 				t.prepare(p, path, e)
 			}
@@ -261,6 +270,19 @@ func (t devices[V]) step(p *stepper, c change) {
 		}
 	default:
 	}
+}
+
+// keepsAlias reports whether a running device that isn't unplugged still has the alias of that key: its key has changed
+// since it was plugged in.
+func (t devices[V]) keepsAlias(p *stepper, key string) bool {
+	for _, device := range p.live.keyed(t.kind, p.live.Metadata().Devices) {
+		now := p.keys[t.path][device.key]
+		_, stays := inverse(t.pairDevices(*t.in(&p.have), *t.in(&p.want)))[now]
+		if now != key && stays && t.alias(device.element) == key {
+			return true
+		}
+	}
+	return false
 }
 
 // find returns the device with a key. keys maps the definition's own keys to the requested ones.

@@ -306,3 +306,46 @@ func TestStepKind_String(t *testing.T) {
 		t.Errorf("kinds have %d names", len(seen))
 	}
 }
+
+// A disk was renamed while the VM runs, and another disk gets its old key. The running disk keeps its old alias until
+// the next start, and libvirt refuses a second device with it.
+func TestLiveSteps_keyIsUsedAgain(t *testing.T) {
+	t.Parallel()
+	const before = `<domain type="qemu"ID><name>v</name><uuid>6a9ae2dc-22f3-4d0c-a8d8-0a9b2f1dca10</uuid>
+  <memory>65536</memory><os><type arch="x86_64" machine="pc-q35-7.2">hvm</type></os><devices>
+  <controller type="pci" index="0" model="pcie-root"/><controller type="pci" index="1" model="pcie-root-port"/>
+  <controller type="pci" index="2" model="pcie-root-port"/><controller type="pci" index="3" model="pcie-root-port"/>
+  <disk type="file" device="disk"><driver name="qemu" type="raw"/><source file="/a"/><target dev="vda" bus="virtio"/>
+  <alias name="ua-disk-a"/></disk></devices></domain>`
+	live := parse(t, strings.Replace(before, "ID", ` id="1"`, 1))
+	persistent := parse(t, strings.Replace(before, "ID", "", 1))
+	want := Spec{Disks: map[string]Disk{
+		"b": {Source: DiskSource{File: "/a"}, Format: "raw", Bus: "virtio"},
+		"a": {Source: DiskSource{File: "/b"}, Format: "raw", Bus: "virtio"},
+	}}
+	renamed := Spec{Disks: map[string]Disk{"b": want.Disks["b"]}}
+	for _, applied := range []Spec{renamed, want} {
+		if err := persistent.Apply(applied); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if have := persistent.Spec().Disks; have["b"].Source.File != "/a" || have["a"].Source.File != "/b" {
+		t.Errorf("the definition has %+v", have)
+	}
+	steps, err := LiveSteps(live, persistent, want)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var attached []string
+	for _, s := range steps {
+		if s.Kind == Attach {
+			attached = append(attached, s.XML)
+		}
+		if s.Kind == Detach {
+			t.Errorf("a disk that is only renamed is detached: %s", s.XML)
+		}
+	}
+	if len(attached) != 1 || !strings.Contains(attached[0], `"/b"`) || strings.Contains(attached[0], `"ua-disk-a"`) {
+		t.Errorf("attached is %q, with the alias of a running disk", attached)
+	}
+}

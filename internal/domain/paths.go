@@ -104,8 +104,11 @@ func StagedBy(live, persistent, want Spec) Staged {
 			waiting[stagedUnit(c.Path)] = true
 		}
 	}
-	runs, next := flattenSpec(live), flattenSpec(persistent)
 	staged := Staged{}
+	if len(waiting) == 0 {
+		return staged
+	}
+	runs, next := flattenSpec(live), flattenSpec(persistent)
 	for _, side := range []map[string]string{runs, next} {
 		for path := range side {
 			if runs[path] != next[path] && waiting[stagedUnit(path)] {

@@ -7,6 +7,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/providerserver"
 	"github.com/hashicorp/terraform-plugin-go/tfprotov6"
 
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/attrpath"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/meta"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/virtualmachine"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/volume"
@@ -22,7 +23,8 @@ type frameworkServer interface {
 
 var _ frameworkServer = (*server)(nil)
 
-// server is the server that Terraform talks to: the framework, preceded by the fast path for VMs without changes.
+// server is the server that Terraform talks to: the framework, preceded by the fast path for VMs without
+// changes. It has Terraform show the lines that messages of validation and of plans are about.
 type server struct {
 	frameworkServer
 	provider *Provider
@@ -69,7 +71,33 @@ func (s *server) ValidateResourceConfig(
 	if req.TypeName == virtualmachine.TypeName && s.short.Valid(ctx, req) {
 		return &tfprotov6.ValidateResourceConfigResponse{}, nil
 	}
-	return s.frameworkServer.ValidateResourceConfig(ctx, req)
+	resp, err := s.frameworkServer.ValidateResourceConfig(ctx, req)
+	if err == nil {
+		attrpath.Show(resp.Diagnostics)
+	}
+	return resp, err
+}
+
+// ValidateProviderConfig has Terraform show the lines that its messages are about.
+func (s *server) ValidateProviderConfig(
+	ctx context.Context, req *tfprotov6.ValidateProviderConfigRequest,
+) (*tfprotov6.ValidateProviderConfigResponse, error) {
+	resp, err := s.frameworkServer.ValidateProviderConfig(ctx, req)
+	if err == nil {
+		attrpath.Show(resp.Diagnostics)
+	}
+	return resp, err
+}
+
+// ValidateDataResourceConfig has Terraform show the lines that its messages are about.
+func (s *server) ValidateDataResourceConfig(
+	ctx context.Context, req *tfprotov6.ValidateDataResourceConfigRequest,
+) (*tfprotov6.ValidateDataResourceConfigResponse, error) {
+	resp, err := s.frameworkServer.ValidateDataResourceConfig(ctx, req)
+	if err == nil {
+		attrpath.Show(resp.Diagnostics)
+	}
+	return resp, err
 }
 
 // UpgradeResourceState returns the given state if this version wrote it.
@@ -114,7 +142,11 @@ func (s *server) PlanResourceChange(
 		}
 		req = virtualmachine.WithBareProposal(s.provider.data(), req)
 	}
-	return s.frameworkServer.PlanResourceChange(ctx, req)
+	resp, err := s.frameworkServer.PlanResourceChange(ctx, req)
+	if err == nil {
+		attrpath.Show(resp.Diagnostics)
+	}
+	return resp, err
 }
 
 // ApplyResourceChange counts the changes that aren't complete yet.

@@ -28,8 +28,8 @@ func CheckChecksum(checksum string) error {
 	algorithm, sum, _ := strings.Cut(checksum, ":")
 	_, ok := newHash(strings.ToLower(sum))
 	if !ok || algorithm != "sha256" && algorithm != "sha512" || (algorithm == "sha256") != (len(sum) == 2*sha256.Size) {
-		return fmt.Errorf("%w checksum: %q is neither \"sha256:\" or \"sha512:\" with as many hexadecimal digits as that "+
-			"has, nor the URL of a file of sums", libvirt.ErrInvalid, checksum)
+		return fmt.Errorf("%w checksum: %q; write \"sha256:\" and 64 hexadecimal digits, \"sha512:\" and 128, or the URL of "+
+			"a checksum file", libvirt.ErrInvalid, checksum)
 	}
 	return nil
 }

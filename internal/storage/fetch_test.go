@@ -11,6 +11,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"log/slog"
 	"maps"
 	"net"
@@ -405,9 +406,9 @@ func TestFetch_hidesSecrets(t *testing.T) {
 	}
 }
 
-// TestSource_CheckServed: a server that refuses an image or its checksum file is found before the image is fetched, and
-// one that can't be asked, or that doesn't send parts, isn't taken for such a server.
-func TestSource_CheckServed(t *testing.T) {
+// TestSource_CheckAvailable: a server that refuses an image or its checksum file, and a file that isn't there, are found
+// before the image is fetched. A server that can't be asked, or that doesn't send parts, isn't taken for one that refuses.
+func TestSource_CheckAvailable(t *testing.T) {
 	t.Parallel()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch r.URL.Path {
@@ -422,20 +423,25 @@ func TestSource_CheckServed(t *testing.T) {
 		}
 	}))
 	t.Cleanup(server.Close)
+	file := filepath.Join(t.TempDir(), "image")
+	if err := os.WriteFile(file, content(), 0o600); err != nil {
+		t.Fatal(err)
+	}
 	for name, c := range map[string]struct {
-		source  storage.Source
-		refused bool
+		source storage.Source
+		want   error
 	}{
-		"parts":            {storage.Source{URL: server.URL + "/parts"}, false},
-		"whole":            {storage.Source{URL: server.URL + "/whole", Checksum: "sha256:00"}, false},
-		"empty":            {storage.Source{URL: server.URL + "/empty"}, false},
-		"no server":        {storage.Source{URL: "http://127.0.0.1:1/parts"}, false},
-		"a file":           {storage.Source{File: "/nonexistent"}, false},
-		"absent":           {storage.Source{URL: server.URL + "/absent"}, true},
-		"absent checksums": {storage.Source{URL: server.URL + "/parts", Checksum: server.URL + "/absent"}, true},
+		"parts":            {storage.Source{URL: server.URL + "/parts"}, nil},
+		"whole":            {storage.Source{URL: server.URL + "/whole", Checksum: "sha256:00"}, nil},
+		"empty":            {storage.Source{URL: server.URL + "/empty"}, nil},
+		"no server":        {storage.Source{URL: "http://127.0.0.1:1/parts"}, nil},
+		"a file":           {storage.Source{File: file}, nil},
+		"no file":          {storage.Source{File: file + "x"}, fs.ErrNotExist},
+		"absent":           {storage.Source{URL: server.URL + "/absent"}, storage.ErrNotServed},
+		"absent checksums": {storage.Source{URL: server.URL + "/parts", Checksum: server.URL + "/absent"}, storage.ErrNotServed},
 	} {
-		if err := c.source.CheckServed(t.Context()); errors.Is(err, storage.ErrNotServed) != c.refused {
-			t.Errorf("%s: %v", name, err)
+		if err := c.source.CheckAvailable(t.Context()); !errors.Is(err, c.want) {
+			t.Errorf("%s: %v, want %v", name, err, c.want)
 		}
 	}
 }

@@ -5,8 +5,10 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
+	"io/fs"
 	"net/http"
 	"net/url"
+	"os"
 	"strings"
 )
 
@@ -54,9 +56,15 @@ func notServed(from string, resp *http.Response) error {
 	return fmt.Errorf("%w: %s answers %s", ErrNotServed, redacted(from), resp.Status)
 }
 
-// CheckServed asks the servers of the image and of its checksum file for the first byte. It returns ErrNotServed if one
-// refuses that. A server that can't be asked is no error.
-func (s Source) CheckServed(ctx context.Context) error {
+// CheckAvailable asks the servers of the image and of its checksum file for the first byte. It returns ErrNotServed if
+// one refuses that, and fs.ErrNotExist if the image is a local file that isn't there. A server that can't be asked is no
+// error.
+func (s Source) CheckAvailable(ctx context.Context) error {
+	if s.File != "" {
+		if _, err := os.Stat(s.File); errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+	}
 	for _, from := range []string{s.URL, s.Checksum} {
 		if !isURL(from) {
 			continue

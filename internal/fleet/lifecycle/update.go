@@ -252,7 +252,7 @@ func (u *update) checkRestart(ctx context.Context) error {
 
 	live := *u.vm.LiveSpec
 	if u.vm.PersistentSpec != nil {
-		live = domain.WithoutLibvirtDefaults(live, *u.vm.PersistentSpec)
+		live = domain.WithoutLibvirtDefaults(*domain.AlignKeys(&live, u.vm.PersistentSpec), *u.vm.PersistentSpec)
 	}
 
 	for _, c := range domain.Changes(live, u.want.Spec) {

@@ -7,6 +7,8 @@ import (
 
 	"github.com/hashicorp/terraform-plugin-framework/diag"
 	"github.com/hashicorp/terraform-plugin-framework/path"
+	"github.com/hashicorp/terraform-plugin-go/tfprotov6"
+	"github.com/hashicorp/terraform-plugin-go/tftypes"
 )
 
 // Text returns a path with dots: disks.root.bus.
@@ -64,10 +66,11 @@ func Line(p path.Path) path.Path {
 	return shown
 }
 
-// Message adds the attribute's path to a message if the attribute is nested, because Terraform then doesn't show it.
+// Message adds the attribute's path to a message if the attribute is nested and the message doesn't name it, because
+// Terraform then doesn't show it.
 func Message(p path.Path, message string) string {
 	text := Text(p)
-	if len(p.Steps()) < 2 || strings.Contains(message, text) {
+	if len(p.Steps()) < 2 || strings.Contains(message, text) || strings.Contains(message, p.String()) {
 		return message
 	}
 	return text + ": " + message
@@ -76,4 +79,44 @@ func Message(p path.Path, message string) string {
 // Error returns an error about an attribute.
 func Error(p path.Path, summary, message string) diag.Diagnostic {
 	return diag.NewAttributeErrorDiagnostic(Line(p), summary, Message(p, message))
+}
+
+// Show changes the messages of a response as Error makes them. Validators of the framework, and AddAttributeError, give
+// Terraform the whole path.
+func Show(messages []*tfprotov6.Diagnostic) {
+	for _, m := range messages {
+		if m.Attribute == nil {
+			continue
+		}
+		at := OfProtocol(m.Attribute)
+		m.Detail = Message(at, m.Detail)
+		m.Attribute = tftypes.NewAttributePath()
+		for _, step := range Line(at).Steps() {
+			switch s := step.(type) {
+			case path.PathStepAttributeName:
+				m.Attribute = m.Attribute.WithAttributeName(string(s))
+			case path.PathStepElementKeyString:
+				m.Attribute = m.Attribute.WithElementKeyString(string(s))
+			default: // Line leaves no other step.
+			}
+		}
+	}
+}
+
+// OfProtocol returns a path of Terraform's protocol up to its first step into a set, whose elements have no names.
+func OfProtocol(p *tftypes.AttributePath) path.Path {
+	at := path.Empty()
+	for _, step := range p.Steps() {
+		switch s := step.(type) {
+		case tftypes.AttributeName:
+			at = at.AtName(string(s))
+		case tftypes.ElementKeyString:
+			at = at.AtMapKey(string(s))
+		case tftypes.ElementKeyInt:
+			at = at.AtListIndex(int(s))
+		default:
+			return at
+		}
+	}
+	return at
 }

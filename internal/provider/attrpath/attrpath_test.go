@@ -4,6 +4,8 @@ import (
 	"testing"
 
 	"github.com/hashicorp/terraform-plugin-framework/path"
+	"github.com/hashicorp/terraform-plugin-go/tfprotov6"
+	"github.com/hashicorp/terraform-plugin-go/tftypes"
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/attrpath"
 )
@@ -21,6 +23,7 @@ func TestPaths_asPeopleReadThem(t *testing.T) {
 		{path.Root("memory").AtName("size"), "memory.size", path.Root("memory"), "Too much.", "memory.size: Too much."},
 		{path.Root("memory").AtName("size"), "memory.size", path.Root("memory"), "No memory.size.", "No memory.size."},
 		{disk, "disks.root", disk, "It has no source.", "disks.root: It has no source."},
+		{disk, "disks.root", disk, "Attribute disks[\"root\"] is bad.", "Attribute disks[\"root\"] is bad."},
 		{disk.AtName("bus"), "disks.root.bus", disk, "Unknown.", "disks.root.bus: Unknown."},
 		{
 			disk.AtName("network").AtName("hosts").AtListIndex(1), "disks.root.network.hosts.1", disk,
@@ -51,6 +54,37 @@ func TestParse_knowsMaps(t *testing.T) {
 	} {
 		if got := attrpath.Parse(text, "disks", "interfaces"); !got.Equal(want) {
 			t.Errorf("Parse(%q) = %s, want %s", text, got, want)
+		}
+	}
+}
+
+func TestShow_asErrorDoes(t *testing.T) {
+	t.Parallel()
+	root := tftypes.NewAttributePath()
+	disk := root.WithAttributeName("disks").WithElementKeyString("root")
+	for _, tt := range []struct {
+		at, line      *tftypes.AttributePath
+		message, says string
+	}{
+		{nil, nil, "No host.", "No host."},
+		{root.WithAttributeName("name"), root.WithAttributeName("name"), "Taken.", "Taken."},
+		{
+			root.WithAttributeName("ssh").WithAttributeName("agent"), root.WithAttributeName("ssh"), "Bad.",
+			"ssh.agent: Bad.",
+		},
+		{
+			disk.WithAttributeName("network").WithAttributeName("hosts").WithElementKeyInt(1), disk, "Bad.",
+			"disks.root.network.hosts.1: Bad.",
+		},
+		{
+			root.WithAttributeName("hosts").WithElementKeyValue(tftypes.NewValue(tftypes.String, "kvm1")),
+			root.WithAttributeName("hosts"), "Attribute hosts is bad.", "Attribute hosts is bad.",
+		},
+	} {
+		m := &tfprotov6.Diagnostic{Attribute: tt.at, Detail: tt.message}
+		attrpath.Show([]*tfprotov6.Diagnostic{m})
+		if m.Attribute.String() != tt.line.String() || m.Detail != tt.says {
+			t.Errorf("%s: shown at %s: %q, want %s: %q", tt.at, m.Attribute, m.Detail, tt.line, tt.says)
 		}
 	}
 }

@@ -36,15 +36,22 @@ func (m *model) failure(verb string, err error) tfdiag.Failure {
 // fetchFailure returns why the image can't be fetched, and what to do about it.
 func (m *model) fetchFailure(err error) diag.Diagnostic {
 	f := m.failure("fetch", err)
+	f.Remedy = unavailableRemedy(err)
+	return f.AttributeError(path.Root("source"))
+}
+
+// unavailableRemedy says what to do about an image that isn't where its source says; "" for other errors.
+func unavailableRemedy(err error) string {
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		f.Remedy = "Correct file of source. A relative path begins in Terraform's working directory. For a file next to " +
-			"the configuration, write \"${path.module}/<file>\"."
+		return "Correct file of source. A relative path begins in Terraform's working directory. For a file next to the " +
+			"configuration, write \"${path.module}/<file>\"."
 	case errors.Is(err, storage.ErrNotServed):
-		f.Remedy = "Correct url or checksum of source. Where Terraform runs, \"curl -I\" with the URL shows what the " +
-			"server answers."
+		return "Correct url or checksum of source. Where Terraform runs, \"curl -I\" with the URL shows what the server " +
+			"answers."
+	default:
+		return ""
 	}
-	return f.AttributeError(path.Root("source"))
 }
 
 func (s *sourceModel) storage() storage.Source {

@@ -14,6 +14,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/resource"
 	"github.com/hashicorp/terraform-plugin-framework/tfsdk"
 	"github.com/hashicorp/terraform-plugin-framework/types"
+	"github.com/hashicorp/terraform-plugin-framework/types/basetypes"
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/status"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/hostset"
@@ -42,7 +43,7 @@ func (r *imageResource) ModifyPlan(
 	if req.State.Raw.IsNull() {
 		resp.Diagnostics.Append(r.checkPool(ctx, req.Plan, targets)...)
 		resp.Diagnostics.Append(r.checkFormat(ctx, req.Plan, targets, planned, "")...)
-		resp.Diagnostics.Append(checkServed(ctx, planned)...)
+		resp.Diagnostics.Append(checkAvailable(ctx, planned)...)
 		return
 	}
 	var state model
@@ -75,7 +76,7 @@ func (r *imageResource) ModifyPlan(
 		set("virtual_size", value.NewQuantityUnknown())
 		set("superseded", types.ListUnknown(types.StringType))
 		resp.Diagnostics.Append(r.checkFormat(ctx, req.Plan, targets, planned, "")...)
-		resp.Diagnostics.Append(checkServed(ctx, planned)...)
+		resp.Diagnostics.Append(checkAvailable(ctx, planned)...)
 	} else {
 		if n.Removable {
 			set("superseded", types.ListUnknown(types.StringType))
@@ -117,20 +118,22 @@ func (r *imageResource) checkFormat(
 	return diags
 }
 
-// servedTimeout is how long a plan waits for the answers of the image's servers.
-const servedTimeout = 10 * time.Second
+// availableTimeout is how long a plan waits for the answers of the image's servers.
+const availableTimeout = 10 * time.Second
 
-// checkServed returns a warning if a server refuses to send the image or its checksum file. The same apply may put it
-// there, so that is no error.
-func checkServed(ctx context.Context, source types.Object) (diags diag.Diagnostics) {
-	at, _ := source.Attributes()["url"].(types.String)
-	checksum, _ := source.Attributes()["checksum"].(types.String)
-	ctx, cancel := context.WithTimeout(ctx, servedTimeout)
+// checkAvailable returns a warning if a server refuses to send the image or its checksum file, or if the local file isn't
+// there. The same apply may put it there, so that is no error.
+func checkAvailable(ctx context.Context, planned types.Object) (diags diag.Diagnostics) {
+	var source sourceModel
+	diags = planned.As(ctx, &source, basetypes.ObjectAsOptions{UnhandledNullAsEmpty: true, UnhandledUnknownAsEmpty: true})
+	if diags.HasError() {
+		return diags
+	}
+	ctx, cancel := context.WithTimeout(ctx, availableTimeout)
 	defer cancel()
-	served := storage.Source{URL: at.ValueString(), Checksum: checksum.ValueString()}
-	if err := served.CheckServed(ctx); err != nil {
+	if err := source.storage().CheckAvailable(ctx); err != nil {
 		diags.AddAttributeWarning(path.Root("source"), "Image source not available", fmt.Sprintf(
-			"Now %s. The apply fails unless that has changed by then. Correct url or checksum of source.", err))
+			"The plan found: %s. The apply fails unless that changes before.\n\n%s", err, unavailableRemedy(err)))
 	}
 	return diags
 }

@@ -98,8 +98,7 @@ func (*imageResource) Schema(ctx context.Context, _ resource.SchemaRequest, resp
 						MarkdownDescription: "URL, `http` or `https`. Set exactly one of `url`, `file`.",
 						Optional:            true,
 						Validators: []validator.String{
-							stringvalidator.ExactlyOneOf(path.MatchRelative().AtParent().AtName("url"),
-								path.MatchRelative().AtParent().AtName("file")),
+							stringvalidator.ExactlyOneOf(path.MatchRoot("source").AtName("url"), path.MatchRoot("source").AtName("file")),
 							stringvalidator.RegexMatches(regexp.MustCompile(`^https?://`), "must begin with http:// or https://"),
 						},
 					},

@@ -79,6 +79,25 @@ func TestStoragePool_everyType(t *testing.T) {
 	})
 }
 
+// TestStoragePool_whatATypeNeeds: what libvirt requires of a type and isn't declared is named before the plan.
+func TestStoragePool_whatATypeNeeds(t *testing.T) {
+	t.Parallel()
+	acctest.NeedsTerraform(t)
+	const pool = `resource "virtfleet_storage_pool" "nfs" {
+		name   = "nfs"
+		type   = "netfs"
+		target = { path = "/srv/nfs" }
+		source = { format = "nfs" }
+	}`
+	resource.UnitTest(t, resource.TestCase{
+		ProtoV6ProviderFactories: acctest.Factories(t),
+		Steps: []resource.TestStep{{
+			Config: acctest.Local("") + pool, PlanOnly: true,
+			ExpectError: regexp.MustCompile(`A pool of type "netfs" needs\s+source\.hosts\s+and\s+source\.dir\.`),
+		}},
+	})
+}
+
 // TestAccStoragePool_everyTypeIsDefined: a host's libvirt has a pool of every type, as virsh defines it. It is imported
 // as declared, so the plan changes nothing but that it starts the pool, for which a server or device would be needed.
 func TestAccStoragePool_everyTypeIsDefined(t *testing.T) {

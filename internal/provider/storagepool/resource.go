@@ -3,6 +3,7 @@ package storagepool
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	"github.com/hashicorp/terraform-plugin-framework/diag"
 	"github.com/hashicorp/terraform-plugin-framework/path"
@@ -44,16 +45,35 @@ func (*poolResource) ValidateConfig(
 ) {
 	var config model
 	resp.Diagnostics.Append(req.Config.Get(ctx, &config)...)
-	if resp.Diagnostics.HasError() || config.Target.IsUnknown() {
+	if resp.Diagnostics.HasError() {
 		return
 	}
-	switch kind := config.Type.ValueString(); kind {
-	case "dir", "fs", "netfs", "disk", "iscsi", "scsi", "mpath":
-		if at, ok := config.Target.Attributes()["path"]; config.Target.IsNull() || ok && at.IsNull() {
-			resp.Diagnostics.AddAttributeError(path.Root("target"), "Invalid "+noun, fmt.Sprintf(
-				"A pool of type %q needs target.path, the directory of its volumes or of their device nodes.", kind))
+	var missing []string
+	blocks := map[string]types.Object{"target": config.Target, "source": config.Source}
+	for _, attribute := range required[config.Type.ValueString()] {
+		block, name, _ := strings.Cut(attribute, ".")
+		if v, ok := blocks[block].Attributes()[name]; !blocks[block].IsUnknown() && (!ok || v.IsNull()) {
+			missing = append(missing, attribute)
 		}
 	}
+	if missing != nil {
+		resp.Diagnostics.AddAttributeError(path.Root("type"), "Invalid "+noun, fmt.Sprintf(
+			"A pool of type %q needs %s.", config.Type.ValueString(), strings.Join(missing, " and ")))
+	}
+}
+
+// required are the attributes that libvirt requires of a pool, by the pool's type. It has defaults for all others.
+var required = map[string][]string{
+	"dir":          {"target.path"},
+	"fs":           {"target.path", "source.devices"},
+	"netfs":        {"target.path", "source.hosts", "source.dir"},
+	"disk":         {"target.path", "source.devices"},
+	"iscsi":        {"target.path", "source.hosts", "source.devices"},
+	"iscsi-direct": {"source.hosts", "source.devices", "source.initiator"},
+	"rbd":          {"source.name", "source.hosts"},
+	"gluster":      {"source.hosts"},
+	"scsi":         {"target.path", "source.adapter"},
+	"mpath":        {"target.path"},
 }
 
 // Create creates the pool on every host. If that fails on some hosts, the next plan shows them as an update.

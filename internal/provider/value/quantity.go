@@ -137,6 +137,17 @@ func (q Quantity) ValidateAttribute(
 	}
 }
 
+// LacksUnit says that the quantity is a number of bytes too small for a disk, which was most likely meant in another
+// unit; "" if it isn't.
+func (q Quantity) LacksUnit() string {
+	const disk = 1 << 20
+	s := q.ValueString()
+	if n, err := strconv.ParseUint(s, 10, 64); err != nil || n == 0 || n >= disk {
+		return ""
+	}
+	return fmt.Sprintf("%q is %s bytes. Write a unit, such as %q.", s, s, s+"Gi")
+}
+
 // Bytes returns the amount in bytes, and nil for a value that is null, unknown or invalid.
 func (q Quantity) Bytes() *uint64 {
 	if q.IsNull() || q.IsUnknown() {

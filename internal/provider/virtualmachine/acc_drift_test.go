@@ -7,7 +7,6 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
-	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -18,6 +17,7 @@ import (
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/lab"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/acctest"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/virtualmachine"
 )
 
 // TestAccVirtualMachine_drift: whatever a user changes with virsh, in what runs or for the next start, is seen and
@@ -107,12 +107,78 @@ func TestAccVirtualMachine_drift(t *testing.T) {
 	story(t, l, []string{name}, append(all, resource.TestStep{
 		// No guest can be relied on to give a CPU back.
 		PreConfig: func() { l.Virsh(t, "kvm1", "setvcpus", name, "2", "--live") }, Config: config,
-		ExpectError: regexp.MustCompile(`Change needs a restart`),
+		ConfigPlanChecks: changes(plancheck.ResourceActionUpdate, differs{"cpu.vcpus"}),
 	}, resource.TestStep{
 		Config:           acctest.OneHost(l) + vm.with(hcl{"update_policy": quote("Restart")}).String(),
-		ConfigPlanChecks: changes(plancheck.ResourceActionUpdate, differs{"cpu.vcpus"}),
+		ConfigPlanChecks: changes(plancheck.ResourceActionUpdate, differs{"restart_required"}),
 		Check:            look(t, l, "kvm1", name, "<vcpu placement='static' current='1'>2</vcpu>"),
 	})...)
+}
+
+// TestAccVirtualMachine_driftUntilARestart: what only a restart undoes is a change of the plan, and fails neither the
+// VM's plan nor those of others. After the apply it waits for the next start.
+func TestAccVirtualMachine_driftUntilARestart(t *testing.T) {
+	t.Parallel()
+	l := lab.Open(t)
+	name := lab.Name(t)
+	other := name + "-other"
+	for _, n := range []string{name, other} {
+		l.RemoveDomain(t, n)
+	}
+	tf := acctest.NewCLI(t)
+	vm := idleVM(l, name).with(hcl{"host": quote("kvm1"), "cpu": `{ vcpus = 1, max_sockets = 2 }`})
+	declare := func(change, ofOther hcl) {
+		tf.Config(t, acctest.OneHost(l)+vm.with(change).String()+
+			idleVM(l, other).with(hcl{"host": quote("kvm1"), "run_strategy": quote("Halted")}).with(ofOther).named("other"))
+	}
+	declare(nil, nil)
+	tf.Run(t, "apply")
+	process := &started{l: l, host: "kvm1", name: name}
+	process.pid = process.read(t)
+
+	l.Virsh(t, "kvm1", "setvcpus", name, "2", "--live")
+	out, empty := tf.Empty(t)
+	if empty {
+		t.Error("the plan should show what was changed by hand")
+	}
+	expect(t, out, "Warning: Running virtual machine was changed by hand", name, `host "kvm1"`,
+		"cpu.vcpus: The running VM has 2, declared is 1.")
+	declare(hcl{"cpu": `{ vcpus = 1, max_sockets = 2, mode = "maximum" }`}, nil)
+	expect(t, tf.Fail(t, "plan"), "Error: Change needs a restart", "cpu.mode:")
+
+	titled := hcl{"title": quote("Web")}
+	declare(nil, titled)
+	changes := tf.Plan(t)
+	if is, others := changes[address].Actions, changes[virtualmachine.TypeName+".other"].Actions; is != "update" ||
+		others != "update" {
+		t.Errorf("planned is %q, and %q for the other VM", is, others)
+	}
+	tf.Run(t, "apply", "planned")
+	if out, empty := tf.Empty(t); !empty {
+		t.Errorf("the plan should be empty:\n%s", out)
+	}
+	if state, _ := tf.State(t, address); state["restart_required"] != true ||
+		fmt.Sprint(attributeOf(state["cpu"], "vcpus")) != "1" {
+		t.Errorf("the state has restart_required = %v, cpu = %v", state["restart_required"], state["cpu"])
+	}
+	declare(titled, titled)
+	tf.Run(t, "apply")
+	if err := look(t, l, "kvm1", name, "<title>Web</title>")(nil); err != nil {
+		t.Error(err)
+	}
+	if n := strings.TrimSpace(l.Virsh(t, "kvm1", "vcpucount", name, "--live", "--current")); n != "2" {
+		t.Errorf("the running VM has %s virtual CPUs", n)
+	}
+	if err := process.same(t)(nil); err != nil {
+		t.Error(err)
+	}
+
+	l.Virsh(t, "kvm1", "destroy", name)
+	l.Virsh(t, "kvm1", "start", name)
+	if out, empty := tf.Empty(t); !empty {
+		t.Errorf("restarted, the VM should be as declared:\n%s", out)
+	}
+	destroyAndCheck(t, l, tf, name, other)
 }
 
 // differs expects that the plan changes these attributes: that they were read as what a user made of them.

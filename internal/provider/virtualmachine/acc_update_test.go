@@ -157,6 +157,37 @@ func TestAccVirtualMachine_restartPolicies(t *testing.T) {
 	})
 }
 
+// TestAccVirtualMachine_keyIsUsedAgain: the old key of a renamed disk is free for another disk at once, though the
+// running disk keeps the alias with that key until it is started again.
+func TestAccVirtualMachine_keyIsUsedAgain(t *testing.T) {
+	t.Parallel()
+	l := lab.Open(t)
+	name := lab.Name(t)
+	l.RemoveDomain(t, name)
+	first := l.Image(t, "kvm1", name+"-first.raw", "raw", 1<<20)
+	second := l.Image(t, "kvm1", name+"-second.raw", "raw", 1<<20)
+	tf := acctest.NewCLI(t)
+	process := &started{l: l, host: "kvm1", name: name}
+	for _, disks := range []string{
+		fmt.Sprintf("{ a = { file = %q } }", first), fmt.Sprintf("{ b = { file = %q } }", first),
+		fmt.Sprintf("{ b = { file = %q }, a = { file = %q } }", first, second),
+	} {
+		tf.Config(t, acctest.OneHost(l)+idleVM(l, name).with(hcl{"host": quote("kvm1"), "disks": disks}).String())
+		tf.Run(t, "apply")
+		noChanges(t, tf)
+		if err := process.same(t)(nil); err != nil {
+			t.Error(err)
+		}
+	}
+	if err := look(t, l, "kvm1", name, first, second)(nil); err != nil {
+		t.Error(err)
+	}
+	if state, _ := tf.State(t, address); state["restart_required"] != false {
+		t.Error("both disks run, and a restart is required")
+	}
+	destroyAndCheck(t, l, tf, name)
+}
+
 // TestAccVirtualMachine_runStrategies: the power follows the run strategy.
 func TestAccVirtualMachine_runStrategies(t *testing.T) {
 	t.Parallel()

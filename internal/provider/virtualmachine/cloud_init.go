@@ -269,8 +269,8 @@ func (m *model) validateFirstBootPool(at path.Path, block types.Object) diag.Dia
 	if !m.firstBootPool(block).IsNull() {
 		return nil
 	}
-	return diag.Diagnostics{attrpath.Error(at.AtName("pool"), invalid, "No disk of the virtual machine is in a storage "+
-		"pool that could have it, too. Set pool to one.")}
+	return diag.Diagnostics{attrpath.Error(at.AtName("pool"), invalid, "The medium is a volume, and none of the "+
+		"virtual machine's disks names a storage pool. Set pool to the storage pool that it is created in.")}
 }
 
 // problemText returns the text of a problem without its field.

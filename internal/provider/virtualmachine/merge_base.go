@@ -20,13 +20,22 @@ func (o *observation) updateMergeBase(
 	if !o.restartRequired() {
 		return meta.WritePrivate(ctx, private, privateMergeBase, nil)
 	}
-	var agreed domain.Spec
-	found, diags := meta.ReadPrivate(ctx, private, privateMergeBase, &agreed)
-	if !found {
-		agreed = before.spec(nil)
+	agreed, diags := readMergeBase(ctx, private)
+	if agreed == nil {
+		agreed = new(before.spec(nil))
 	}
-	agreed = domain.MergeBase(*o.vm.PersistentSpec, *o.vm.LiveSpec, agreed, want, o.vm.Metadata.Staged)
-	diags.Append(meta.WritePrivate(ctx, private, privateMergeBase, agreed)...)
-	o.mergeBase = &agreed
+	o.mergeBase = new(domain.MergeBase(*o.vm.PersistentSpec, *o.vm.LiveSpec, *agreed, want, o.vm.Metadata.Staged))
+	diags.Append(meta.WritePrivate(ctx, private, privateMergeBase, o.mergeBase)...)
 	return diags
+}
+
+// readMergeBase returns what both definitions of the running VM said when they last agreed. It returns nil while they
+// agree.
+func readMergeBase(ctx context.Context, from meta.PrivateReader) (*domain.Spec, diag.Diagnostics) {
+	var agreed domain.Spec
+	found, diags := meta.ReadPrivate(ctx, from, privateMergeBase, &agreed)
+	if !found {
+		return nil, diags
+	}
+	return &agreed, diags
 }

@@ -86,6 +86,8 @@ func (r *Resource) planning(
 		live, d := readLive(ctx, private)
 		diags.Append(d...)
 		p.live = live
+		p.agreed, d = readMergeBase(ctx, private)
+		diags.Append(d...)
 		_, d = meta.ReadPrivate(ctx, private, privateSaved, &p.saved)
 		diags.Append(d...)
 		p.applied, d = readApplied(ctx, private)

@@ -243,6 +243,9 @@ func (m *model) validateOwnDisks() diag.Diagnostics {
 		if !mayBe("image") && !mayBe("size") {
 			refuse("size", "A disk with neither image nor size would have no room.")
 		}
+		if why := a.quantity("size").LacksUnit(); why != "" {
+			refuse("size", why)
+		}
 		if image := text(a.string("image")); image != "" && !isVolumeID(image) {
 			refuse("image", fmt.Sprintf("%q isn't the id of a virtfleet_image, <pool>/<volume>.", image))
 		}

@@ -22,6 +22,8 @@ type planning struct {
 	state *model
 	// live is the live definition at the last read; nil if the VM was off.
 	live *domain.Spec
+	// agreed is what both definitions of the running VM said when they last agreed; nil: they agree.
+	agreed *domain.Spec
 	// applied are the sources that the disks had when they were last applied, by key.
 	applied map[string]domain.DiskSource
 	// saved says that the VM, which is off, resumes from saved memory when it is started.

@@ -22,6 +22,9 @@ type planCase struct {
 	live func(*domain.Spec)
 	off  bool
 
+	// agreed changes what both definitions said when they last agreed; nil: they agree.
+	agreed func(*domain.Spec)
+
 	// applied are the sources that the disks had when they were last applied.
 	applied map[string]domain.DiskSource
 	// saved says that the VM resumes from saved memory.
@@ -49,6 +52,10 @@ func (c planCase) run(t *testing.T) {
 		p.live = vmAfterApply(t, c.before).LiveSpec
 		if c.live != nil {
 			c.live(p.live)
+		}
+		if c.agreed != nil {
+			p.agreed = vmAfterApply(t, c.before).PersistentSpec
+			c.agreed(p.agreed)
 		}
 	}
 	p.applied, p.saved, p.evicting, p.transient = c.applied, c.saved, c.evicting, c.transient
@@ -514,6 +521,45 @@ func TestPlan_restart(t *testing.T) {
 				s.CPU = types.ObjectValueMust(cpuType.AttrTypes, cpu)
 			},
 		},
+	}
+	counted := func(policy string, n int) in { return before(policy).with(in{"cpu": in{"vcpus": n, "max_sockets": 4}}) }
+	one := func(s *domain.Spec) { s.CPU.VCPUs, s.CPU.Sockets = ptr(1), ptr(1) }
+	byHand := []string{
+		"Warning: Running virtual machine was changed by hand", `"web" on host "kvm1"`,
+		"cpu.vcpus: The running VM has 2, declared is 1. Not every guest", "virsh", `update_policy = "Restart"`,
+		"@restart_required",
+	}
+	for _, policy := range []string{"Live", "Stage"} {
+		cases["a virtual CPU was plugged in by hand, "+policy] = planCase{
+			before: counted(policy, 2), config: counted(policy, 1), agreed: one, says: byHand, seen: waiting, changes: "cpu",
+			planned: func(t *testing.T, m *model) {
+				t.Helper()
+				wantValue(t, "restart_required", m.RestartRequired, types.BoolValue(true))
+			},
+		}
+	}
+	cases["a virtual CPU was plugged in by hand, Restart"] = planCase{
+		before: counted("Restart", 2), config: counted("Restart", 1), agreed: one, seen: waiting,
+		changes: "cpu status_reason ip_addresses restart_required", says: []string{"Warning: Virtual machine will be restarted"},
+	}
+	cases["a virtual CPU was plugged in by hand, and is declared"] = planCase{
+		before: counted("Live", 2), config: counted("Live", 2), agreed: one, seen: waiting,
+	}
+	cases["a virtual CPU was plugged in by hand, and another change is live"] = planCase{
+		before: counted("Live", 2), config: counted("Live", 1).with(in{"title": "Web"}), agreed: one, seen: waiting,
+		changes: "cpu title", says: byHand,
+	}
+	cases["a virtual CPU was plugged in by hand, and another change is not live"] = planCase{
+		before: counted("Live", 2), agreed: one, seen: waiting, changes: "cpu",
+		config: before("Live").with(in{"cpu": in{"vcpus": 1, "max_sockets": 4, "mode": "maximum"}}),
+		says:   []string{"Error: Change needs a restart", "cpu.mode: "},
+	}
+	room := before("Live").with(in{"memory": in{"size": "1Gi", "max_size": "4Gi"}})
+	plugged := room.with(in{"devices": in{"virtio_mem": in{"0": in{"size": "1Gi"}}}})
+	cases["a device was plugged in by hand"] = planCase{
+		before: plugged, config: room.with(in{"devices": in{"virtio_mem": in{}}}), seen: waiting, changes: "devices",
+		agreed: func(s *domain.Spec) { s.VirtioMem = map[string]domain.Row{} },
+		says:   []string{"devices.virtio_mem.0: It isn't declared. A memory device can't be unplugged"},
 	}
 	for _, policy := range []string{"Live", "Restart", "Stage"} { // None of them has anything to start it with again.
 		cases["refused of a transient one, "+policy] = planCase{

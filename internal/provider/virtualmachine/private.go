@@ -6,6 +6,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/diag"
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/meta"
 )
 
@@ -32,12 +33,12 @@ const (
 	privateReplaced = "replaced"
 )
 
-// writeLive records the live definition.
-func writeLive(ctx context.Context, to meta.PrivateWriter, live *domain.Spec) diag.Diagnostics {
-	if live == nil {
+// writeLive records the live definition, with the keys that the state uses for its devices.
+func writeLive(ctx context.Context, to meta.PrivateWriter, vm *fleet.VM) diag.Diagnostics {
+	if vm.LiveSpec == nil {
 		return meta.WritePrivate(ctx, to, privateLive, nil)
 	}
-	return meta.WritePrivate(ctx, to, privateLive, live)
+	return meta.WritePrivate(ctx, to, privateLive, domain.AlignKeys(vm.LiveSpec, vm.PersistentSpec))
 }
 
 // readLive returns the live definition of the last read, and nil if the VM was off.

@@ -51,7 +51,7 @@ func stateAfterRefresh(
 	now := &model{}
 	now.fromFleet(seen, state)
 	now.keepReady(seen, state)
-	diags.Append(writeLive(ctx, private, seen.vm.LiveSpec)...)
+	diags.Append(writeLive(ctx, private, seen.vm)...)
 	if seen.vm.Persistent {
 		diags.Append(meta.WritePrivate(ctx, private, privateTransient, nil)...)
 	}
@@ -110,7 +110,7 @@ func (r *Resource) saveUpdated(
 		now.adoptPlanned(plan)
 	}
 	resp.Diagnostics.Append(resp.State.Set(ctx, &now)...)
-	resp.Diagnostics.Append(writeLive(ctx, resp.Private, seen.vm.LiveSpec)...)
+	resp.Diagnostics.Append(writeLive(ctx, resp.Private, seen.vm)...)
 	resp.Diagnostics.Append(writeApplied(ctx, resp.Private, &now, plan)...)
 	resp.Diagnostics.Append(meta.WritePrivate(ctx, resp.Private, privateImported, nil)...)
 	resp.Diagnostics.Append(meta.WritePrivate(ctx, resp.Private, privateReplaced, nil)...)

@@ -92,7 +92,7 @@ func (r *Resource) Create(ctx context.Context, req resource.CreateRequest, resp 
 	}
 	now := stateAfterCreate(seen, &plan)
 	resp.Diagnostics.Append(resp.State.Set(ctx, now)...)
-	resp.Diagnostics.Append(writeLive(ctx, resp.Private, seen.vm.LiveSpec)...)
+	resp.Diagnostics.Append(writeLive(ctx, resp.Private, seen.vm)...)
 	resp.Diagnostics.Append(writeApplied(ctx, resp.Private, now, &plan)...)
 	resp.Diagnostics.Append(meta.WritePrivate(ctx, resp.Private, privateReplaced, nil)...)
 }
@@ -165,18 +165,11 @@ func (r *Resource) Update(ctx context.Context, req resource.UpdateRequest, resp 
 	resp.Diagnostics.Append(req.Plan.Get(ctx, &plan)...)
 	resp.Diagnostics.Append(req.Config.Get(ctx, &config)...)
 	resp.Diagnostics.Append(req.State.Get(ctx, &state)...)
-	live, diags := readLive(ctx, req.Private)
-	resp.Diagnostics.Append(diags...)
-	applied, diags := readApplied(ctx, req.Private)
-	resp.Diagnostics.Append(diags...)
 	if !r.Asks("update", noun, &resp.Diagnostics) {
 		return
 	}
-	p := planning{
-		config: &config, state: &state, live: live, applied: applied, hosts: r.hostNames(), classes: r.deviceClasses,
-	}
-	_, d := meta.ReadPrivate(ctx, req.Private, privateTransient, &p.transient)
-	resp.Diagnostics.Append(d...)
+	p, diags := r.planning(ctx, &config, &state, req.Private)
+	resp.Diagnostics.Append(diags...)
 	timeout, diags := plan.Timeouts.Update(ctx,
 		updateTimeout+plan.TerminationGracePeriod.Or(fleet.DefaultGracePeriod)+r.moveTimeout(ctx, p))
 	resp.Diagnostics.Append(diags...)
@@ -190,7 +183,7 @@ func (r *Resource) Update(ctx context.Context, req resource.UpdateRequest, resp 
 	desired := config.toFleet(&state)
 	desired.UpdatePolicy, desired.Migration = p.plan().policy, config.migrationOptions()
 	desired.Transient = p.transient
-	desired.Applied = applied
+	desired.Applied = p.applied
 	last, vm, late, err := r.move(working, p)
 	resp.Diagnostics.Append(late...)
 	if err != nil {

@@ -25,6 +25,8 @@ type needs struct {
 	// restart are all changes that need a restart. fresh are those of them that the state doesn't have yet. The others
 	// were staged by an earlier apply or by another tool.
 	restart, fresh []domain.Change
+	// drifted are those of fresh that someone made to the running VM alone, see driftedChanges.
+	drifted []domain.Change
 	// unmade are live changes that the state already has: an earlier update wrote them to the definition, and failed
 	// before it changed the running VM.
 	unmade []domain.Change
@@ -62,6 +64,7 @@ func (p planning) restartNeeds(have, want domain.Spec) needs {
 			}
 		}
 	}
+	n.drifted = p.driftedChanges(want, n.fresh)
 	n.restart, n.fresh = append(n.restart, p.passwordChanges()...), append(n.fresh, p.passwordChanges()...)
 	return n
 }
@@ -103,7 +106,7 @@ func (n needs) withoutDrifts(drifts []domain.SourceDrift) needs {
 		})
 	}
 	n.restart, n.fresh = slices.DeleteFunc(n.restart, refused), slices.DeleteFunc(n.fresh, refused)
-	n.unmade = slices.DeleteFunc(n.unmade, refused)
+	n.unmade, n.drifted = slices.DeleteFunc(n.unmade, refused), slices.DeleteFunc(n.drifted, refused)
 	return n
 }
 
@@ -154,17 +157,18 @@ func (p planning) planRestart(o *outcome, need needs, action status.Action) bool
 	case o.policy == fleet.PolicyStage && slices.ContainsFunc(need.fresh, isRename):
 		o.diags.Append(p.renameRefused()...)
 		return false
-	case o.policy == fleet.PolicyStage, len(need.fresh) == 0:
-		// Changes that were staged before stay staged, whatever the policy is now.
+	case o.policy == fleet.PolicyStage, len(need.fresh) == len(need.drifted):
+		// What was staged before, and what someone changed in the running VM alone, waits whatever the policy is now.
 		o.policy = fleet.PolicyStage
 		m.RestartRequired = types.BoolValue(true)
 		if len(need.unmade) > 0 {
 			m.RestartRequired = types.BoolUnknown()
 		}
 		o.diags.Append(p.unfinishedChangesWarning(need.unmade)...)
+		o.diags.Append(p.driftWarning(need.drifted)...)
 		return false
 	default:
-		o.diags.Append(p.restartRefused(need.fresh)...)
+		o.diags.Append(p.restartRefused(without(need.fresh, need.drifted))...)
 		return false
 	}
 }

@@ -197,8 +197,8 @@ var computedAttributes = attributes{
 		Computed:    true,
 	},
 	"restart_required": schema.BoolAttribute{
-		MarkdownDescription: "Whether the definition has changes that the VM gets when it is shut down and started. A " +
-			"reboot in the guest isn't enough.",
+		MarkdownDescription: "Whether the running VM differs from its definition: changes were staged, or someone changed " +
+			"the running VM. It gets its definition when it is shut down and started. A reboot in the guest isn't enough.",
 		Computed: true,
 	},
 	"autostart": schema.BoolAttribute{

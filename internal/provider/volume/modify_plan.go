@@ -43,6 +43,7 @@ func (r *volumeResource) ModifyPlan(
 	}
 	if req.State.Raw.IsNull() {
 		checkName(ctx, req, resp)
+		checkUnit(ctx, req, resp)
 		checkPreallocation(ctx, req, resp)
 		r.checkPool(ctx, req, resp, host)
 		r.checkNew(ctx, req, resp, host)
@@ -106,6 +107,15 @@ func checkName(ctx context.Context, req resource.ModifyPlanRequest, resp *resour
 	resp.Diagnostics.AddAttributeError(path.Root("name"), "Invalid volume", fmt.Sprintf(
 		"libvirt creates no encrypted volume with name = %q: %s.\n\nChoose another name, or remove encryption.",
 		name.ValueString(), libvirt.NameRuleOfEncrypted))
+}
+
+// checkUnit returns an error for a size whose unit is missing. An imported volume may be that small.
+func checkUnit(ctx context.Context, req resource.ModifyPlanRequest, resp *resource.ModifyPlanResponse) {
+	var size value.Quantity
+	resp.Diagnostics.Append(req.Plan.GetAttribute(ctx, path.Root("size"), &size)...)
+	if why := size.LacksUnit(); why != "" {
+		resp.Diagnostics.AddAttributeError(path.Root("size"), "Invalid volume", why)
+	}
 }
 
 // checkPreallocation returns an error for tables that the format doesn't have, and for an overlay, which libvirt always
