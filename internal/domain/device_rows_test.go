@@ -197,7 +197,7 @@ func TestDeviceRows_refuseWhatIsWrong(t *testing.T) {
 		"interfaces.n.bandwidth.inbound.peak":      nic(Values{"bandwidth.inbound.peak": "5"}),
 		"interfaces.n.vlan.native_tag":             nic(Values{"vlan.tags": "1", "vlan.native_tag": "2"}),
 		"interfaces.n.virtual_port.interface_id":   nic(Values{"virtual_port.interface_id": "x"}),
-		"interfaces.n.direct":                      {Interfaces: map[string]Interface{"n": {Direct: "eth0"}}},
+		"interfaces.n.direct.mode":                 {Interfaces: map[string]Interface{"n": {Direct: "eth0"}}},
 		"cpu.pin":                                  {Values: Values{"cpu.pin": "a=1\n"}},
 		"cpu.emulator_pin":                         {Values: Values{"cpu.emulator_pin": "5-"}},
 		"cpu.quota":                                {Values: Values{"cpu.quota": "999"}},
