@@ -38,7 +38,8 @@ func (r *Resource) ValidateConfig(
 // tolerated matches attributes for which imported VMs may have values that the provider wouldn't set itself. The plan
 // checks them if they differ from the VM's values, so the configuration of an imported VM is valid.
 var tolerated = regexp.MustCompile(`^(type|memory\.(size|max_size)|` +
-	`disks\.[^.]+\.(bus|device|format|serial|read_only)|interfaces\.[^.]+\.model|` +
+	`disks\.[^.]+\.(bus|device|format|serial|read_only|logical_block_size|io_tune\.([a-z_]+_max|size_iops_sec))|` +
+	`interfaces\.[^.]+\.model|` +
 	`devices\.(channels\.[^.]+\.name|filesystems\.[^.]+\.source)|` +
 	`platform\.launch_security\.(dh_cert|session|id_block|id_auth|host_data))$`)
 
