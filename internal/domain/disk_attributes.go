@@ -96,7 +96,8 @@ var DiskRows = slices.Concat([]Attribute{
 	},
 	{
 		Name: "logical_block_size", Place: "blockio@logical_block_size", Kind: Count, Zero: true, Check: blockSize,
-		Why: whenFound, Doc: "Logical block size in bytes that the guest sees; `0`: QEMU's default. If it is more than 512, it " +
+		Why: whenFound,
+		Doc: "Logical block size in bytes that the guest sees; `0`: QEMU's default. If it is more than 512, it " +
 			"requires `physical_block_size`.",
 	},
 	{

@@ -155,8 +155,8 @@ func pageSize(value string) (uint64, bool) {
 	return bytes, ok && bytes > 0 && strings.HasSuffix(value, "i")
 }
 
-// validatePages checks that the VM's memory can consist of the declared huge pages: QEMU doesn't start with memory, or a
-// NUMA cell, that is less than a page. A memfd consists of whole pages; a file is rounded up.
+// validatePages checks that the VM's memory can consist of the declared huge pages: QEMU doesn't start with memory, or
+// a NUMA cell, that is less than a page. A memfd consists of whole pages; a file is rounded up.
 func validatePages(s Spec, c *checker) {
 	page, _ := pageSize(s.Values[hugePages])
 	whole := s.Values["memory.source"] == "memfd"

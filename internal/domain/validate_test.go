@@ -38,7 +38,10 @@ func TestValidate(t *testing.T) {
 		{"odd maximum", func(s *Spec) { s.Memory.MaxSize = new(uint64(5_000_000_000)) }, "memory.max_size", "Mi"},
 		{"less maximum", func(s *Spec) { s.Memory.MaxSize = new(uint64(mib)) }, "memory.max_size", "less"},
 
-		{"pages larger than the memory", hugePagesOf("8Ti"), "memory.huge_pages", "A page of 8192Gi doesn't fit into memory.size"},
+		{
+			"pages larger than the memory", hugePagesOf("8Ti"), "memory.huge_pages",
+			"A page of 8192Gi doesn't fit into memory.size",
+		},
 		{"pages larger than a cell", func(s *Spec) {
 			s.CPU, s.Memory = CPU{VCPUs: new(1)}, Memory{Size: new(uint64(3 << 29))}
 			s.Values = Values{cpuNUMA: "0.cpus=0\n0.memory=1073741824\n1.memory=536870912\n", hugePages: "1Gi"}

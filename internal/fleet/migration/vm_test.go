@@ -130,8 +130,9 @@ func TestDomainBlockers_ofARunningVM(t *testing.T) {
 			want:    []string{QEMUNotLiveMigratable},
 		},
 		"3D acceleration of a second card": {
-			devices: `<video><model type='qxl'/></video><video><model type='virtio'><acceleration accel3d='yes'/></model></video>`,
-			want:    []string{QEMUNotLiveMigratable},
+			devices: `<video><model type='qxl'/></video>` +
+				`<video><model type='virtio'><acceleration accel3d='yes'/></model></video>`,
+			want: []string{QEMUNotLiveMigratable},
 		},
 		"graphics card in another process": {
 			devices: `<video><driver name='vhostuser'/><model type='virtio'/></video>`, want: []string{QEMUNotLiveMigratable},
