@@ -3,6 +3,7 @@ package domain
 import (
 	"errors"
 	"maps"
+	"slices"
 )
 
 // block is one part of a Spec, together with everything that this package knows about that part. Reading, applying,
@@ -120,7 +121,8 @@ func (d *Definition) Apply(want Spec) error {
 	return nil
 }
 
-// Validate checks everything that can be checked without a host.
+// Validate checks everything that can be checked without a host. It returns one problem for each attribute: the first
+// one says what to change, and the others often follow from it.
 func (s Spec) Validate() []Problem {
 	c := &checker{orders: map[int]string{}}
 	for _, b := range blocks {
@@ -128,7 +130,12 @@ func (s Spec) Validate() []Problem {
 			b.validate(s, c)
 		}
 	}
-	return c.problems
+	said := map[string]bool{}
+	return slices.DeleteFunc(c.problems, func(p Problem) bool {
+		again := said[p.Path]
+		said[p.Path] = true
+		return again
+	})
 }
 
 // normal returns the spec with values of the same meaning in the one form in which they are written to definitions and

@@ -51,14 +51,21 @@ func deviceValues(a Attribute) (values []string, needs Values) {
 		return []string{"5a1bb6ff-3f0b-4c5e-9d3a-000000000002"}, nil
 	case name == "rotation_rate":
 		return []string{"1", "7200"}, nil
-	case strings.HasSuffix(name, "block_size"):
+	case name == "logical_block_size":
+		return []string{"4096"}, Values{"physical_block_size": "8192"}
+	case name == "physical_block_size":
 		return []string{"4096"}, nil
 	case name == "mtu":
 		return []string{"1400"}, nil
 	case strings.HasSuffix(name, "_id") && a.Kind == Text && name != "virtual_port.profile_id":
 		return []string{"09b11c53-8b5c-4eeb-8f00-d84eaa0aaa4e"}, nil
 	case strings.HasSuffix(name, "_max_length"):
-		return []string{"2"}, Values{strings.TrimSuffix(name, "_length"): "9"}
+		burst := strings.TrimSuffix(name, "_length")
+		return []string{"2"}, Values{burst: "9", strings.TrimSuffix(burst, "_max"): "5"}
+	case strings.HasSuffix(name, "_sec_max"):
+		return []string{"7"}, Values{strings.TrimSuffix(name, "_max"): "5"}
+	case name == "io_tune.size_iops_sec":
+		return []string{"7"}, Values{"io_tune.total_iops_sec": "5"}
 	case name == "io_tune.group_name":
 		return []string{"slow"}, Values{"io_tune.read_iops_sec": "1"}
 	case strings.HasPrefix(name, "vlan.native_"):
@@ -189,6 +196,13 @@ func TestDeviceRows_refuseWhatIsWrong(t *testing.T) {
 		"disks.d.io_tune.read_iops_sec_max": disk(Values{
 			"io_tune.read_iops_sec": "5", "io_tune.read_iops_sec_max": "5",
 		}),
+		// QEMU doesn't start with these.
+		"disks.d.io_tune.write_bytes_sec_max": disk(Values{"io_tune.write_bytes_sec_max": "5"}),
+		"disks.d.io_tune.size_iops_sec":       disk(Values{"io_tune.size_iops_sec": "4096"}),
+		"disks.d.logical_block_size":          disk(Values{"logical_block_size": "4096"}),
+		"disks.d.io_tune.total_iops_sec_max_length": disk(Values{
+			"io_tune.total_iops_sec": "5", "io_tune.total_iops_sec_max": "0", "io_tune.total_iops_sec_max_length": "5",
+		}),
 		"disks.d.io_tune.read_iops_sec_max_length": disk(Values{"io_tune.read_iops_sec_max_length": "5"}),
 		"disks.d.io_tune.group_name":               disk(Values{"io_tune.group_name": "g"}),
 		"interfaces.n.mtu":                         nic(Values{"mtu": "67"}),
@@ -197,7 +211,7 @@ func TestDeviceRows_refuseWhatIsWrong(t *testing.T) {
 		"interfaces.n.bandwidth.inbound.peak":      nic(Values{"bandwidth.inbound.peak": "5"}),
 		"interfaces.n.vlan.native_tag":             nic(Values{"vlan.tags": "1", "vlan.native_tag": "2"}),
 		"interfaces.n.virtual_port.interface_id":   nic(Values{"virtual_port.interface_id": "x"}),
-		"interfaces.n.direct":                      {Interfaces: map[string]Interface{"n": {Direct: "eth0"}}},
+		"interfaces.n.direct.mode":                 {Interfaces: map[string]Interface{"n": {Direct: "eth0"}}},
 		"cpu.pin":                                  {Values: Values{"cpu.pin": "a=1\n"}},
 		"cpu.emulator_pin":                         {Values: Values{"cpu.emulator_pin": "5-"}},
 		"cpu.quota":                                {Values: Values{"cpu.quota": "999"}},

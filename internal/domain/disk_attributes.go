@@ -96,7 +96,9 @@ var DiskRows = slices.Concat([]Attribute{
 	},
 	{
 		Name: "logical_block_size", Place: "blockio@logical_block_size", Kind: Count, Zero: true, Check: blockSize,
-		Why: whenFound, Doc: "Logical block size in bytes that the guest sees; `0`: QEMU's default.",
+		Why: whenFound,
+		Doc: "Logical block size in bytes that the guest sees; `0`: QEMU's default. If it is more than 512, it " +
+			"requires `physical_block_size`.",
 	},
 	{
 		Name: "physical_block_size", Place: "blockio@physical_block_size", Kind: Count, Zero: true, Check: blockSize,
@@ -119,8 +121,11 @@ func matches(pattern, wrong string) func(string) string {
 	}
 }
 
+// minBlock is the size of the smallest blocks, and QEMU's default.
+const minBlock = 512
+
 func blockSize(value string) string {
-	if n, _ := number(value); n >= 512 && n <= 2<<20 && n&(n-1) == 0 {
+	if n, _ := number(value); n >= minBlock && n <= 2<<20 && n&(n-1) == 0 {
 		return ""
 	}
 	return "It isn't a power of two from 512."
@@ -208,14 +213,22 @@ func (d Disk) checkRows(c *checker, path string) {
 			continue
 		}
 		limited = limited || a.Kind == Count && d.tune(strings.TrimPrefix(a.Name, ioTune+".")) != ""
-		limit, isLength := strings.CutSuffix(a.Name, "_length")
-		c.require(!isLength || d.Values[limit] != "", join(path, a.Name),
-			"A length requires "+strings.TrimPrefix(limit, ioTune+".")+".")
-		limit, isBurst := strings.CutSuffix(a.Name, "_max")
+		limit, isLength := strings.CutSuffix(strings.TrimPrefix(a.Name, ioTune+"."), "_length")
+		c.require(!isLength || d.Values[a.Name] == "0" || d.tune(limit) != "", join(path, a.Name),
+			"A length requires "+limit+".")
+		limit, isBurst := strings.CutSuffix(strings.TrimPrefix(a.Name, ioTune+"."), "_max")
 		burst, _ := number(d.Values[a.Name])
-		base, _ := number(d.Values[limit])
+		base, _ := number(d.tune(limit))
+		c.require(!isBurst || burst == 0 || base > 0, join(path, a.Name), "A burst requires "+limit+".")
 		c.require(!isBurst || burst == 0 || burst > base, join(path, a.Name), "A burst has to be more than the limit.")
 	}
+	operations := d.tune("total_iops_sec") + d.tune("read_iops_sec") + d.tune("write_iops_sec")
+	c.require(operations != "" || d.tune("size_iops_sec") == "", join(path, ioTune+".size_iops_sec"),
+		"It requires a limit of operations: total_iops_sec, read_iops_sec or write_iops_sec.")
+	logical, _ := number(d.Values["logical_block_size"])
+	physical, _ := number(d.Values["physical_block_size"])
+	c.require(logical <= max(physical, minBlock), path+".logical_block_size", fmt.Sprintf(
+		"QEMU refuses logical blocks that are larger than the physical ones: set physical_block_size to %d.", logical))
 	c.require(limited || d.tune("group_name") == "", join(path, ioTune+".group_name"), "A group requires a limit.")
 }
 

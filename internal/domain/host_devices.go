@@ -100,6 +100,8 @@ var hostDeviceFamily = Family{
 		case value("class") != "":
 			return "", ""
 		case address == unknownHostDevice, kind == "":
+		case pattern == nil && kind != scsiAdapter: // The type is refused.
+			return "", ""
 		case pattern == nil:
 			return "address", "The address of a " + kind + ` device can't be changed. Keep "` + unknownHostDevice + `".`
 		case !pattern.MatchString(address):

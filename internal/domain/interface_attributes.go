@@ -299,7 +299,8 @@ func (i Interface) checkRows(c *checker, path string) {
 			"QEMU's user mode network has no "+name+".")
 		c.require(!says(name) || !ofDriver(name) || hasDriver(i.attribute(), i.Model), join(path, name),
 			"Only the models of virtio have it.")
-		c.require(!says(name) || !ofBackend || i.User, join(path, name), "Only an interface with user has a backend.")
+		c.require(!says(name) || !ofBackend || i.User || i.Other != "", join(path, name),
+			"Only an interface with user has a backend.")
 	}
 	for _, name := range []string{"backend.log_file", "backend.device"} {
 		c.require(!says(name) || i.Values["backend.type"] == "passt", join(path, name), `It requires type = "passt".`)

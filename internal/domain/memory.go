@@ -23,7 +23,10 @@ var memoryBlock = block{
 	read:     func(d *Definition, s *Spec) { s.Memory = d.readMemory() },
 	apply:    func(d *Definition, want Spec) error { return d.applyMemory(want) },
 	classify: classifyMemory,
-	validate: func(s Spec, c *checker) { s.Memory.validate(c) },
+	validate: func(s Spec, c *checker) {
+		s.Memory.validate(c)
+		validatePages(s, c)
+	},
 	complete: func(persistent *Spec, _ Spec) {
 		if persistent.Memory.MaxSize == nil {
 			persistent.Memory.MaxSize = new(uint64(0))

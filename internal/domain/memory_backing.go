@@ -1,6 +1,7 @@
 package domain
 
 import (
+	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -22,7 +23,7 @@ var memoryGroup = Group{
 		{
 			Name: "huge_pages", Read: readHugePages, Write: writeHugePages, Normal: normalPages, Unset: None,
 			Check: func(value string) string {
-				if _, ok := pageSize(value); ok || value == hugeDefault {
+				if page, ok := pageSize(value); ok && page&(page-1) == 0 || value == hugeDefault {
 					return ""
 				}
 				return `It isn't the size of a page, such as "2Mi" or "1Gi", nor "default" or "none".`
@@ -152,6 +153,32 @@ func pageSize(value string) (uint64, bool) {
 	}
 	bytes, ok := parseSize(value[:at], strings.TrimSuffix(value[at:], "B")+"B")
 	return bytes, ok && bytes > 0 && strings.HasSuffix(value, "i")
+}
+
+// validatePages checks that the VM's memory can consist of the declared huge pages: QEMU doesn't start with memory, or
+// a NUMA cell, that is less than a page. A memfd consists of whole pages; a file is rounded up.
+func validatePages(s Spec, c *checker) {
+	page, _ := pageSize(s.Values[hugePages])
+	whole := s.Values["memory.source"] == "memfd"
+	check := func(what string, bytes uint64) {
+		switch {
+		case page == 0 || bytes == 0:
+		case bytes < page:
+			c.require(false, hugePages, fmt.Sprintf("A page of %s doesn't fit into %s of %s.", exactSize(page), what,
+				exactSize(bytes)))
+		case whole && bytes%page != 0:
+			c.require(false, hugePages, fmt.Sprintf("With the source memfd, %s of %s must be whole pages of %s.", what,
+				exactSize(bytes), exactSize(page)))
+		}
+	}
+	cells := ParseTable(s.Values[cpuNUMA])
+	if len(cells) == 0 {
+		check("memory.size", pick(s.Memory.Size, nil, 0))
+	}
+	for _, key := range sortedKeys(cells) {
+		bytes, _ := strconv.ParseUint(cells[key]["memory"], 10, 64)
+		check("the memory of cell "+key, bytes)
+	}
 }
 
 func normalPages(value string) string {

@@ -3,7 +3,6 @@ package domain
 import (
 	"cmp"
 	"slices"
-	"strings"
 
 	"github.com/beevik/etree"
 )
@@ -30,6 +29,8 @@ type Mobility struct {
 	Immobile []ImmobileDevice
 	// Filesystems are the host's directories that the guest sees.
 	Filesystems []MobileFilesystem
+	// PersistentMemory are the host's files and devices that are memory of the guest and outlast it.
+	PersistentMemory []string
 
 	// Confidential is the type of memory protection: sev, sev-snp, tdx, s390-pv; "" if there is none.
 	Confidential string
@@ -122,13 +123,6 @@ type MobileInterface struct {
 // declared.
 type MobileMemory struct{ Name, Key string }
 
-// ImmobileDevice is a device whose state QEMU can't migrate. Attribute is the attribute that declares it, "" if there
-// is none. SomeQEMU says that some versions of QEMU can migrate it.
-type ImmobileDevice struct {
-	What, Attribute string
-	SomeQEMU        bool
-}
-
 // MobileFilesystem is one directory of the host that the guest sees.
 type MobileFilesystem struct {
 	// Driver is virtiofs, path (9p), ...
@@ -180,6 +174,11 @@ func (d *Definition) Mobility() Mobility {
 	for _, e := range d.devices("shmem") {
 		if attr(e, "role") != "master" || attr(child(e, "model"), "type") == "ivshmem" {
 			m.SharedMemory = append(m.SharedMemory, MobileMemory{attr(e, "name"), extraKind.alias(e)})
+		}
+	}
+	for _, e := range d.devices("memory") {
+		if file := text(child(e, "source", "path")); file != "" {
+			m.PersistentMemory = append(m.PersistentMemory, file)
 		}
 	}
 	m.readHostDevices(d)
@@ -276,117 +275,6 @@ func (d *Definition) mobileInterfaces() []MobileInterface {
 	}
 	return interfaces
 }
-
-// readHostDevices reads which hardware of the host the VM uses.
-func (m *Mobility) readHostDevices(d *Definition) {
-	for _, e := range d.devices("hostdev") {
-		kind := attr(e, "type")
-		if attr(child(e, "teaming"), "type") == "transient" {
-			continue
-		}
-		m.HostDevices = append(m.HostDevices, kind+" "+hostAddress(child(e, "source")))
-		m.VFIO = m.VFIO || kind == "pci" || kind == "mdev"
-	}
-	for _, i := range m.Interfaces {
-		if (i.Type == "hostdev" || i.Type == "vdpa") && !i.Failover {
-			m.HostDevices = append(m.HostDevices, "interface "+i.Key)
-			m.VFIO = m.VFIO || i.Type == "hostdev"
-		}
-	}
-	for _, disk := range d.devices("disk") {
-		if attr(disk, "type") == "nvme" {
-			m.HostDevices = append(m.HostDevices, "NVMe disk "+attr(child(disk, "target"), "dev"))
-			m.VFIO = true
-		}
-	}
-	for _, e := range d.devices("smartcard") {
-		if mode := attr(e, "mode"); mode != "passthrough" {
-			m.HostDevices = append(m.HostDevices, "smartcard ("+mode+")")
-		}
-	}
-	if m.TPM == "passthrough" {
-		m.HostDevices = append(m.HostDevices, "TPM")
-	}
-}
-
-// readImmobile reads the devices that QEMU marks as unmigratable.
-func (m *Mobility) readImmobile(d *Definition) {
-	for _, e := range d.devices("sound") {
-		switch model := attr(e, "model"); model {
-		case "usb", "virtio":
-			m.Immobile = append(m.Immobile, ImmobileDevice{
-				What: "sound card of model " + model, Attribute: "devices.sound.model", SomeQEMU: model == "virtio",
-			})
-		}
-	}
-	for _, have := range d.keyed(interfaceKind, d.Metadata().Devices) {
-		if attr(child(have.element, "model"), "type") == "usb-net" {
-			m.Immobile = append(m.Immobile, ImmobileDevice{
-				What: "network card of model usb-net", Attribute: "interfaces." + have.key + ".model",
-			})
-		}
-	}
-	for _, e := range d.devices("serial") {
-		if attr(child(e, "target"), "type") == "usb-serial" {
-			m.Immobile = append(m.Immobile, ImmobileDevice{What: "serial port on USB"})
-		}
-	}
-	for _, e := range d.devices("crypto") {
-		crypto := ImmobileDevice{What: "virtio crypto device"}
-		if key := extraKind.alias(e); key != "" {
-			crypto.Attribute = join(ExtraDevices, key)
-		}
-		m.Immobile = append(m.Immobile, crypto)
-	}
-	m.readImmobileOther(d)
-}
-
-// readImmobileOther reads disks, inputs and IOMMUs that QEMU marks as unmigratable.
-func (m *Mobility) readImmobileOther(d *Definition) {
-	for _, have := range d.keyed(diskKind, d.Metadata().Devices) {
-		if attr(child(have.element, "target"), "bus") == "nvme" {
-			m.Immobile = append(m.Immobile, ImmobileDevice{
-				What: "disk on the bus nvme", Attribute: "disks." + have.key + ".bus",
-			})
-		}
-	}
-	for _, have := range d.keyed(inputFamily.kind(), d.Metadata().Devices) {
-		if attr(have.element, "type") == "passthrough" {
-			m.Immobile = append(m.Immobile, ImmobileDevice{
-				What: "input device of its host", Attribute: join(inputFamily.Path, have.key) + ".type",
-			})
-		}
-	}
-	for _, e := range d.devices("iommu") {
-		if attr(e, "model") == "amd" {
-			m.Immobile = append(m.Immobile, ImmobileDevice{
-				What: "IOMMU of model amd", Attribute: "devices.iommu.model", SomeQEMU: true,
-			})
-		}
-	}
-}
-
-// hostAddress returns the host's device that a <source> describes.
-func hostAddress(source *etree.Element) string {
-	address := child(source, "address")
-	switch {
-	case attr(address, "domain") != "":
-		return plainHex(address, "domain") + ":" + plainHex(address, "bus") + ":" + plainHex(address, "slot") + "." +
-			plainHex(address, "function")
-	case attr(address, "uuid") != "":
-		return attr(address, "uuid")
-	case strings.HasPrefix(attr(child(source, "adapter"), "name"), scsiAdapter) && attr(address, "unit") != "":
-		return strings.TrimPrefix(attr(child(source, "adapter"), "name"), scsiAdapter) + ":" + attr(address, "bus") + ":" +
-			attr(address, "target") + ":" + attr(address, "unit")
-	case child(source, "vendor") != nil:
-		return plainHex(child(source, "vendor"), "id") + ":" + plainHex(child(source, "product"), "id")
-	default:
-		return unknownHostDevice
-	}
-}
-
-// plainHex returns a number as libvirt writes it, without the 0x.
-func plainHex(e *etree.Element, key string) string { return strings.TrimPrefix(attr(e, key), "0x") }
 
 // readTime reads which guarantees about clock and hypervisor the guest relies on.
 func (m *Mobility) readTime(root *etree.Element) {

@@ -130,15 +130,17 @@ func validateNUMA(s Spec, c *checker) {
 		c.require(pick(s.Memory.MaxSize, nil, 0) == 0, cpuNUMA, "A VM with memory.max_size has at least one cell.")
 	}
 	sum, taken := uint64(0), map[int]string{}
+	sets, sizes := true, true // Whether all keys and sets, and all sizes, can be read.
 	for _, key := range sortedKeys(cells) {
 		path, cell := join(cpuNUMA, key), cells[key]
-		n, _ := number(key)
+		n, isNumber := number(key)
 		c.require(n < len(cells), cpuNUMA, fmt.Sprintf("The cells aren't numbered from 0: there are %d, and one is %s.",
 			len(cells), key))
 		bytes, _ := strconv.ParseUint(cell["memory"], 10, 64)
 		c.require(bytes > 0, join(path, "memory"), "A cell needs memory.")
-		sum += bytes
-		cpus, _ := parseSet(cell["cpus"])
+		sum, sizes = sum+bytes, sizes && bytes > 0
+		cpus, ok := parseSet(cell["cpus"])
+		sets = sets && isNumber && (ok || cell["cpus"] == "")
 		for _, cpu := range cpus {
 			c.require(taken[cpu] == "", join(path, "cpus"), fmt.Sprintf("Virtual CPU %d is in cell %s, too.", cpu, taken[cpu]))
 			taken[cpu] = key
@@ -154,8 +156,8 @@ func validateNUMA(s Spec, c *checker) {
 		most = s.CPU.MaxVCPUs()
 	}
 	without := withoutCell(cells, most)
-	c.require(without == "", cpuNUMA, without)
-	if size := pick(s.Memory.Size, nil, 0); len(cells) > 0 && pick(s.Memory.MaxSize, nil, 0) == 0 {
+	c.require(without == "" || !sets, cpuNUMA, without)
+	if size := pick(s.Memory.Size, nil, 0); len(cells) > 0 && sizes && pick(s.Memory.MaxSize, nil, 0) == 0 {
 		c.require(sum >= size, cpuNUMA, tooSmall(sum, size))
 	}
 	for key, cell := range ParseTable(s.Values["memory.numatune.cells"]) {

@@ -71,6 +71,11 @@ func (c *checker) require(ok bool, path, message string) {
 	}
 }
 
+// faultless reports whether these attributes have no problem so far, so that others can be compared with them.
+func (c *checker) faultless(paths ...string) bool {
+	return !slices.ContainsFunc(c.problems, func(p Problem) bool { return slices.Contains(paths, p.Path) })
+}
+
 // oneOf checks a declared value against a list.
 func (c *checker) oneOf(value, path string, values []string) {
 	if value != "" && !slices.Contains(values, value) {
@@ -139,13 +144,17 @@ func (c CPU) validate(check *checker) {
 		check.require(ok || c.Cores == nil || c.Threads == nil, "cpu.vcpus", fmt.Sprintf(
 			"%d isn't sockets x cores x threads, %d.", *c.VCPUs, *c.Sockets*perSocket))
 	}
-	if c.MaxSockets != nil && c.Sockets != nil {
+	if c.MaxSockets != nil && c.Sockets != nil && check.faultless("cpu.sockets") {
 		check.require(*c.MaxSockets >= *c.Sockets, "cpu.max_sockets", "The maximum is less than the sockets.")
 	}
-	check.require(pick(c.MaxSockets, c.Sockets, 1)*perSocket <= maxVCPUs, "cpu",
-		"A VM can have at most "+strconv.Itoa(maxVCPUs)+" virtual CPUs.")
+	if check.faultless("cpu.sockets", "cpu.cores", "cpu.threads", "cpu.max_sockets") {
+		check.require(pick(c.MaxSockets, c.Sockets, 1)*perSocket <= maxVCPUs, "cpu",
+			"A VM can have at most "+strconv.Itoa(maxVCPUs)+" virtual CPUs.")
+	}
 	if c.Mode != nil {
-		check.oneOf(*c.Mode, "cpu.mode", CPUModes)
+		if check.oneOf(*c.Mode, "cpu.mode", CPUModes); !check.faultless("cpu.mode") {
+			return // Whether it takes a model isn't known.
+		}
 	}
 	custom := pick(c.Mode, nil, "custom") == "custom"
 	check.require(custom || c.Model == nil, "cpu.model", `A model can be declared with the mode "custom" only.`)
@@ -306,19 +315,19 @@ func (i Interface) validate(c *checker, key string) {
 	c.require(len(i.attributes()) <= 1, path, "An interface has only one of "+interfaceKinds+".")
 	c.require(i.connected(), path, "An interface needs one of "+interfaceKinds+".")
 	i.checkRows(c, path)
-	c.readable(path+".direct", i.Direct)
-	c.require(len(i.Direct) <= 15, path+".direct", "Names of Linux devices have at most 15 characters.")
-	c.oneOf(i.DirectMode, path+".direct", DirectModes)
-	c.require(i.Direct == "" || i.DirectMode != "", path+".direct", "It needs a mode.")
+	c.readable(path+".direct.device", i.Direct)
+	c.require(len(i.Direct) <= 15, path+".direct.device", "Names of Linux devices have at most 15 characters.")
+	c.oneOf(i.DirectMode, path+".direct.mode", DirectModes)
+	c.require(i.Direct == "" || i.DirectMode != "", path+".direct.mode", "It needs a mode.")
 	c.require(i.HostDevice == "" || hostAddressPatterns["pci"].MatchString(i.HostDevice), path+".hostdev",
 		`It isn't a PCI address such as 0000:03:00.1, in small letters.`)
 	c.require(i.HostDevice == "" || i.Model == "", path+".model", "The guest sees the device of the host as it is.")
 	c.require(!i.onlyVirtio() || hasDriver("", i.Model), path+".model", needsVirtio)
-	for name, file := range map[string]string{".vdpa": i.VDPA, ".vhostuser": i.VHostUser} {
+	for name, file := range map[string]string{".vdpa": i.VDPA, ".vhostuser.path": i.VHostUser} {
 		c.require(file == "" || absolute(file) == "", path+name, absolute(file))
 	}
-	c.oneOf(i.VHostUserMode, path+".vhostuser", VHostUserModes)
-	c.require(i.VHostUser == "" || i.VHostUserMode != "", path+".vhostuser", "It needs a mode.")
+	c.oneOf(i.VHostUserMode, path+".vhostuser.mode", VHostUserModes)
+	c.require(i.VHostUser == "" || i.VHostUserMode != "", path+".vhostuser.mode", "It needs a mode.")
 	if i.Other == "" {
 		c.oneOf(i.Model, path+".model", InterfaceModels)
 	}

@@ -38,6 +38,23 @@ func TestValidate(t *testing.T) {
 		{"odd maximum", func(s *Spec) { s.Memory.MaxSize = new(uint64(5_000_000_000)) }, "memory.max_size", "Mi"},
 		{"less maximum", func(s *Spec) { s.Memory.MaxSize = new(uint64(mib)) }, "memory.max_size", "less"},
 
+		{
+			"pages larger than the memory", hugePagesOf("8Ti"), "memory.huge_pages",
+			"A page of 8192Gi doesn't fit into memory.size",
+		},
+		{"pages larger than a cell", func(s *Spec) {
+			s.CPU, s.Memory = CPU{VCPUs: new(1)}, Memory{Size: new(uint64(3 << 29))}
+			s.Values = Values{cpuNUMA: "0.cpus=0\n0.memory=1073741824\n1.memory=536870912\n", hugePages: "1Gi"}
+		}, "memory.huge_pages", "the memory of cell 1 of 512Mi"},
+		{"part of a page in a memfd", func(s *Spec) {
+			s.Memory = Memory{Size: new(uint64(3 << 29))}
+			s.Values = Values{hugePages: "1Gi", "memory.source": "memfd"}
+		}, "memory.huge_pages", "whole pages of 1Gi"},
+		{"part of a page in a file", func(s *Spec) {
+			s.Memory, s.Values = Memory{Size: new(uint64(3 << 29))}, Values{hugePages: "1Gi"}
+		}, "", ""},
+		{"no size of a page", hugePagesOf("3Mi"), "memory.huge_pages", "isn't the size of a page"},
+
 		{"firmware", func(s *Spec) { s.Firmware.Type = new("uboot") }, "firmware.type", "bios, efi"},
 		{"secure bios", func(s *Spec) { s.Firmware = Firmware{new("bios"), new(true)} }, "firmware.secure_boot", "efi"},
 		{
@@ -127,6 +144,64 @@ func TestValidate(t *testing.T) {
 			t.Errorf("%s: not a sentence: %s", test.name, problems[0].Message)
 		}
 	}
+}
+
+// TestValidate_oneProblemForOneMistake: what follows from a wrong value isn't a mistake of its own.
+func TestValidate_oneProblemForOneMistake(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		name string
+		spec func(*Spec)
+		want string
+	}{
+		{"mtu", values("lan", "mtu", "-1"), "interfaces.lan.mtu"},
+		{"mtu of QEMU's own network", nic("lan", func(i *Interface) {
+			*i = Interface{User: true, Values: Values{"mtu": "10"}}
+		}), "interfaces.lan.mtu"},
+		{"queues", nic("lan", func(i *Interface) {
+			i.Model, i.Values = "e1000", Values{"queues": "-1"}
+		}), "interfaces.lan.queues"},
+		{"port", func(s *Spec) {
+			s.Values = Values{"devices.graphics.type": "vnc", "devices.graphics.port": "99999"}
+		}, "devices.graphics.port"},
+		{"type of a host device", func(s *Spec) {
+			s.HostDevices = map[string]Row{"a": {"type": "isa", "address": "x"}}
+		}, "devices.host_devices.a.type"},
+		{"sockets", func(s *Spec) { s.CPU = CPU{Sockets: new(600), MaxSockets: new(4)} }, "cpu.sockets"},
+		{"maximum of sockets", func(s *Spec) { s.CPU = CPU{Sockets: new(2), MaxSockets: new(0)} }, "cpu.max_sockets"},
+		{"mode", func(s *Spec) { s.CPU = CPU{Mode: new("best"), Model: new("Nehalem")} }, "cpu.mode"},
+		{"set of a cell", func(s *Spec) {
+			s.CPU, s.Memory = CPU{VCPUs: new(1)}, Memory{Size: new(uint64(1 << 30))}
+			s.Values = Values{cpuNUMA: "0.cpus=0-x\n0.memory=1073741824\n"}
+		}, "cpu.numa.0.cpus"},
+		{"memory of a cell", func(s *Spec) {
+			s.CPU, s.Memory = CPU{VCPUs: new(1)}, Memory{Size: new(uint64(1 << 30))}
+			s.Values = Values{cpuNUMA: "0.cpus=0\n"}
+		}, "cpu.numa.0.memory"},
+		{"mode and device", nic("lan", func(i *Interface) {
+			*i = Interface{Direct: "name-of-a-device-", DirectMode: "shared"}
+		}), "interfaces.lan.direct.device interfaces.lan.direct.mode"},
+	} {
+		spec := full()
+		test.spec(&spec)
+		var got []string
+		for _, p := range spec.Validate() {
+			got = append(got, p.Path)
+		}
+		if strings.Join(got, " ") != test.want {
+			t.Errorf("%s: %v, want %s", test.name, spec.Validate(), test.want)
+		}
+	}
+}
+
+// hugePagesOf declares huge pages.
+func hugePagesOf(size string) func(*Spec) {
+	return func(s *Spec) { s.Values = Values{hugePages: size} }
+}
+
+// values declares a value of an interface.
+func values(key, name, value string) func(*Spec) {
+	return nic(key, func(i *Interface) { i.Values = Values{name: value} })
 }
 
 // TestSharedMACs: the interfaces are named, unless they are a pair as virtio's failover has it.

@@ -126,12 +126,24 @@ func (f *blockerList) checkOffline(vm VM) {
 	}
 }
 
+// checkPersistentMemory finds memory of a stopped VM whose content would stay behind.
+func (t preflight) checkPersistentMemory(f *blockerList) {
+	for _, file := range t.vm.Mobility.PersistentMemory {
+		if !t.options.declaresFileShared(file) {
+			f.block(DisksNotLiveMigratable, "", fmt.Sprintf("it has persistent memory in %q of its host, which isn't copied",
+				file), "Start the VM and move it while it runs, or declare in migration_options.shared_filesystems that the "+
+				"hosts share the file.")
+		}
+	}
+}
+
 // checkLocalFiles checks, without touching a host, whether the files that a stopped VM has on its host can be copied.
 // Files outside of storage pools are checked only when the move begins, before anything is changed.
 func (t preflight) checkLocalFiles(ctx context.Context, f *blockerList) {
 	if t.vm.Live() {
 		return
 	}
+	t.checkPersistentMemory(f)
 	all, shared := t.options.splitLocalFiles(t.vm)
 	for _, b := range shared {
 		t.checkSharedChain(ctx, f, b)

@@ -344,6 +344,10 @@ func (f *blockerList) checkHostHelpers(facts domain.Mobility) {
 		f.block(QEMUNotLiveMigratable, attribute, fmt.Sprintf("it shares memory %q (shmem) with others on its host",
 			memory.Name), "Give the device role='master', remove it, or shut the VM down.")
 	}
+	for _, file := range facts.PersistentMemory {
+		f.mayBlock(DisksNotLiveMigratable, "", fmt.Sprintf("it has persistent memory in %q of its host: the guest's is "+
+			"copied, and needs the same file or device on the target", file), "Have it there, of the same size.")
+	}
 	for _, disk := range facts.Disks {
 		if disk.Reservations {
 			f.block(PersistentReservationNotMigrat, "disks."+disk.Key,

@@ -129,6 +129,33 @@ func TestDomainBlockers_ofARunningVM(t *testing.T) {
 			devices: `<video><model type='virtio'><acceleration accel3d='yes'/></model></video>`,
 			want:    []string{QEMUNotLiveMigratable},
 		},
+		"3D acceleration of a second card": {
+			devices: `<video><model type='qxl'/></video>` +
+				`<video><model type='virtio'><acceleration accel3d='yes'/></model></video>`,
+			want: []string{QEMUNotLiveMigratable},
+		},
+		"graphics card in another process": {
+			devices: `<video><driver name='vhostuser'/><model type='virtio'/></video>`, want: []string{QEMUNotLiveMigratable},
+		},
+		"graphics card with blobs": {
+			devices: `<video><model type='virtio' blob='on'/></video>`, want: []string{QEMUNotLiveMigratable + " Unknown"},
+		},
+		"keyboard of the host": {
+			devices: `<input type='evdev'><source dev='/dev/input/event1' grab='all'/></input>`,
+			want:    []string{HostDeviceNotLiveMigratable},
+		},
+		"NVDIMM": {
+			devices: `<memory model='nvdimm'><source><path>/n</path></source><target><size>1</size></target></memory>`,
+			want:    []string{DisksNotLiveMigratable + " Unknown"},
+		},
+		"virtio-pmem": {
+			devices: `<memory model='virtio-pmem'><source><path>/n</path></source></memory>`,
+			want:    []string{QEMUNotLiveMigratable, DisksNotLiveMigratable + " Unknown"},
+		},
+		"SGX":                   {devices: `<memory model='sgx-epc'/>`, want: []string{QEMUNotLiveMigratable}},
+		"DIMM":                  {devices: `<memory model='dimm'><target><size>1</size></target></memory>`},
+		"memory with tags":      {elements: `<features><mte state='on'/></features>`, want: []string{QEMUNotLiveMigratable}},
+		"memory without tags":   {elements: `<features><mte state='off'/></features>`},
 		"smartcard of the host": {devices: `<smartcard mode='host'/>`, want: []string{HostDeviceNotLiveMigratable}},
 		"smartcard of a client": {devices: `<smartcard mode='passthrough' type='spicevmc'/>`},
 		"9p, which only counts while it is mounted": {
@@ -240,6 +267,19 @@ func TestDomainBlockers_ofAStoppedVM(t *testing.T) {
 	}
 	if i := slices.IndexFunc(got, func(b Blocker) bool { return b.Attribute == "disks.vda" }); i < 0 {
 		t.Errorf("no blocker of disk vda: %+v", got)
+	}
+}
+
+// What a stopped VM keeps in persistent memory stays behind, unless the hosts share the file.
+func TestCheckPersistentMemory(t *testing.T) {
+	t.Parallel()
+	m := VM{State: libvirt.Shutoff, Mobility: facts(t, "",
+		`<memory model='nvdimm'><source><path>/srv/n</path></source></memory><memory model='dimm'/>`)}
+	var apart, shared blockerList
+	preflight{vm: m}.checkPersistentMemory(&apart)
+	preflight{vm: m, options: Options{SharedFilesystems: []string{"/srv"}}}.checkPersistentMemory(&shared)
+	if got := reasons(apart); !slices.Equal(got, []string{DisksNotLiveMigratable + " False"}) || len(shared) > 0 {
+		t.Errorf("apart: %v, shared: %v", got, reasons(shared))
 	}
 }
 

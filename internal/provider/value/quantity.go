@@ -125,16 +125,24 @@ func (q Quantity) Same(other Quantity) bool {
 func (q Quantity) ValidateAttribute(
 	_ context.Context, req xattr.ValidateAttributeRequest, resp *xattr.ValidateAttributeResponse,
 ) {
+	if err := q.check(); err != nil {
+		resp.Diagnostics.Append(attrpath.Error(req.Path, "Invalid quantity", err.Error()+"."))
+	}
+}
+
+// Invalid reports whether the value is known and isn't what its type accepts, as ValidateAttribute says to the user.
+func (q Quantity) Invalid() bool { return q.check() != nil }
+
+func (q Quantity) check() error {
 	if q.IsNull() || q.IsUnknown() {
-		return
+		return nil
 	}
 	parse := ParseBytes
 	if q.zero {
 		parse = parseBytes
 	}
-	if _, err := parse(q.ValueString()); err != nil {
-		resp.Diagnostics.Append(attrpath.Error(req.Path, "Invalid quantity", err.Error()+"."))
-	}
+	_, err := parse(q.ValueString())
+	return err
 }
 
 // LacksUnit says that the quantity is a number of bytes too small for a disk, which was most likely meant in another

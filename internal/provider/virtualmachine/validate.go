@@ -3,6 +3,7 @@ package virtualmachine
 import (
 	"context"
 	"fmt"
+	"maps"
 	"regexp"
 	"slices"
 	"strings"
@@ -37,14 +38,16 @@ func (r *Resource) ValidateConfig(
 // tolerated matches attributes for which imported VMs may have values that the provider wouldn't set itself. The plan
 // checks them if they differ from the VM's values, so the configuration of an imported VM is valid.
 var tolerated = regexp.MustCompile(`^(type|memory\.(size|max_size)|` +
-	`disks\.[^.]+\.(bus|device|format|serial|read_only)|interfaces\.[^.]+\.model|` +
-	`devices\.(channels\.[^.]+\.name|filesystems\.[^.]+\.source))$`)
+	`disks\.[^.]+\.(bus|device|format|serial|read_only|logical_block_size|io_tune\.([a-z_]+_max|size_iops_sec))|` +
+	`interfaces\.[^.]+\.model|` +
+	`devices\.(channels\.[^.]+\.name|filesystems\.[^.]+\.source)|` +
+	`platform\.launch_security\.(dh_cert|session|id_block|id_auth|host_data))$`)
 
 // validate checks what a configuration says by itself.
 func (m *model) validate() diag.Diagnostics {
 	var diags diag.Diagnostics
 	for _, p := range m.spec(nil).Validate() {
-		if !tolerated.MatchString(p.Path) && m.blockKnown(p.Path) {
+		if !tolerated.MatchString(p.Path) && m.blockKnown(p.Path) && !hasInvalidQuantity(m.lookUp(p.Path)) {
 			diags.Append(attrpath.Error(m.attributePath(p.Path), invalid, p.Message))
 		}
 	}
@@ -157,6 +160,24 @@ func (m *model) blockKnown(dotted string) bool {
 	}
 	v := m.lookUp(strings.Join(steps, "."))
 	return v == nil || isKnown(v)
+}
+
+// hasInvalidQuantity reports whether there is, at or below a value, a quantity that the schema refuses. What else would
+// be wrong follows from that: the domain package takes it for a missing one.
+func hasInvalidQuantity(v attr.Value) bool {
+	below := func(all map[string]attr.Value) bool {
+		return slices.ContainsFunc(slices.Collect(maps.Values(all)), hasInvalidQuantity)
+	}
+	switch v := v.(type) {
+	case value.Quantity:
+		return v.Invalid() || v.Bytes() != nil && *v.Bytes()%1024 != 0
+	case types.Object:
+		return below(v.Attributes())
+	case types.Map:
+		return below(v.Elements())
+	default:
+		return false
+	}
 }
 
 // lookUp returns the value at a dotted path, nil if there is none.
