@@ -228,7 +228,8 @@ func (d Disk) validate(c *checker, key string) {
 		}
 	}
 	c.require(sources <= 1, path, "A disk has one source.")
-	c.require(sources > 0 || d.removable(), path, "A disk needs a source: file, block, volume, network or pool. Only a cdrom or floppy can be empty.")
+	c.require(sources > 0 || d.removable(), path,
+		"A disk needs a source: file, block, volume, network or pool. Only a cdrom or floppy can be empty.")
 	if d.Source.Network != nil {
 		d.Source.Network.validate(c, path+".network")
 	}

@@ -277,7 +277,7 @@ func TestLab_coldMoveThatBreaks(t *testing.T) {
 	}
 }
 
-// A VM that somebody starts and stops again between the copy of its files and the handover stays where it has what its
+// A VM that a user starts and stops again between the copy of its files and the handover stays where it has what its
 // guest wrote. The move waits in between for whoever places VMs on the target, which may be a run that was killed.
 func TestLab_coldMoveOfAVMThatRanMeanwhile(t *testing.T) {
 	t.Parallel()

@@ -103,7 +103,8 @@ func TestLab_cordonHoldsForEveryRun(t *testing.T) {
 		t.Errorf("placed on host %q; want the one that has the most room and takes VMs again", placed.Host)
 	}
 
-	if _, err := alice.Host(own).Conn.OwnSecret(t.Context(), inventory.RecordUsage); !errors.Is(err, inventory.ErrNotFound) {
+	_, err = alice.Host(own).Conn.OwnSecret(t.Context(), inventory.RecordUsage)
+	if !errors.Is(err, inventory.ErrNotFound) {
 		t.Errorf("an empty record is left: %v", err)
 	}
 

@@ -241,7 +241,8 @@ func TestLab_lockOfAKilledRunIsTakenOver(t *testing.T) {
 
 	release()
 
-	if _, err := f.Configured[0].Conn.OwnSecret(t.Context(), lease.UsagePrefix+name); !errors.Is(err, inventory.ErrNotFound) {
+	_, err = f.Configured[0].Conn.OwnSecret(t.Context(), lease.UsagePrefix+name)
+	if !errors.Is(err, inventory.ErrNotFound) {
 		t.Errorf("the lock is still there: %v", err)
 	}
 }

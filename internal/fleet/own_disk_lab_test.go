@@ -127,7 +127,7 @@ func TestLab_ownDisksThatCanNotGo(t *testing.T) {
 	}
 }
 
-// A VM that somebody starts again while it is deleted keeps its definition and its disk, and isn't said to be gone.
+// A VM that a user starts again while it is deleted keeps its definition and its disk, and isn't said to be gone.
 func TestLab_deleteOfAVMThatIsStartedMeanwhile(t *testing.T) {
 	t.Parallel()
 

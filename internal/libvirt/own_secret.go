@@ -18,8 +18,8 @@ type SecretUsage string
 // SecretUsageVTPM is the usage type whose usage ids are free text.
 const SecretUsageVTPM SecretUsage = "vtpm"
 
-// OwnSecret is a libvirt secret that the provider keeps for itself: a lock, the host's record, a mark. The host stores its
-// small value under a unique usage id. Secrets that users manage are UserSecret.
+// OwnSecret is a libvirt secret that the provider keeps for itself: a lock, the host's record, a mark. The host stores
+// its small value under a unique usage id. Secrets that users manage are UserSecret.
 type OwnSecret struct {
 	// UUID is generated if a secret is defined without one. When a secret is looked up, UUID takes precedence over
 	// UsageID, so that a secret that another program has defined since under the same usage id is never changed.

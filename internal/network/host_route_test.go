@@ -17,8 +17,10 @@ wg0	000010AC	00000000	0001	0	0	0	0000F0FF	0	0	0
 cut	0000
 `)
 	want := []HostRoute{
-		{"eth0", netip.MustParsePrefix("0.0.0.0/0")}, {"eth0", netip.MustParsePrefix("10.0.0.0/24")},
-		{"virbr0", netip.MustParsePrefix("192.168.122.0/24")}, {"wg0", netip.MustParsePrefix("172.16.0.0/12")},
+		{"eth0", netip.MustParsePrefix("0.0.0.0/0")},
+		{"eth0", netip.MustParsePrefix("10.0.0.0/24")},
+		{"virbr0", netip.MustParsePrefix("192.168.122.0/24")},
+		{"wg0", netip.MustParsePrefix("172.16.0.0/12")},
 	}
 	if !slices.Equal(routes, want) {
 		t.Fatalf("%v, want %v", routes, want)

@@ -406,8 +406,9 @@ func TestFetch_hidesSecrets(t *testing.T) {
 	}
 }
 
-// TestSource_CheckAvailable: a server that refuses an image or its checksum file, and a file that isn't there, are found
-// before the image is fetched. A server that can't be asked, or that doesn't send parts, isn't taken for one that refuses.
+// TestSource_CheckAvailable: a server that refuses an image or its checksum file, and a file that isn't there, are
+// found before the image is fetched. A server that can't be asked, or that doesn't send parts, isn't taken for one that
+// refuses.
 func TestSource_CheckAvailable(t *testing.T) {
 	t.Parallel()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -431,14 +432,16 @@ func TestSource_CheckAvailable(t *testing.T) {
 		source storage.Source
 		want   error
 	}{
-		"parts":            {storage.Source{URL: server.URL + "/parts"}, nil},
-		"whole":            {storage.Source{URL: server.URL + "/whole", Checksum: "sha256:00"}, nil},
-		"empty":            {storage.Source{URL: server.URL + "/empty"}, nil},
-		"no server":        {storage.Source{URL: "http://127.0.0.1:1/parts"}, nil},
-		"a file":           {storage.Source{File: file}, nil},
-		"no file":          {storage.Source{File: file + "x"}, fs.ErrNotExist},
-		"absent":           {storage.Source{URL: server.URL + "/absent"}, storage.ErrNotServed},
-		"absent checksums": {storage.Source{URL: server.URL + "/parts", Checksum: server.URL + "/absent"}, storage.ErrNotServed},
+		"parts":     {storage.Source{URL: server.URL + "/parts"}, nil},
+		"whole":     {storage.Source{URL: server.URL + "/whole", Checksum: "sha256:00"}, nil},
+		"empty":     {storage.Source{URL: server.URL + "/empty"}, nil},
+		"no server": {storage.Source{URL: "http://127.0.0.1:1/parts"}, nil},
+		"a file":    {storage.Source{File: file}, nil},
+		"no file":   {storage.Source{File: file + "x"}, fs.ErrNotExist},
+		"absent":    {storage.Source{URL: server.URL + "/absent"}, storage.ErrNotServed},
+		"absent checksums": {
+			storage.Source{URL: server.URL + "/parts", Checksum: server.URL + "/absent"}, storage.ErrNotServed,
+		},
 	} {
 		if err := c.source.CheckAvailable(t.Context()); !errors.Is(err, c.want) {
 			t.Errorf("%s: %v, want %v", name, err, c.want)

@@ -76,9 +76,9 @@ func storageOf(hosts ...*libvirt.Host) storage.Storage {
 	return s
 }
 
-func has(t *testing.T, h *libvirt.Host, pool, name string) bool {
+func hasCopy(t *testing.T, h *libvirt.Host, pool string) bool {
 	t.Helper()
-	_, err := h.PoolVolume(t.Context(), pool, name)
+	_, err := h.PoolVolume(t.Context(), pool, copyName)
 	return err == nil
 }
 
@@ -96,18 +96,18 @@ func TestRemoveCopies(t *testing.T) {
 	s := storageOf(one, other)
 	ref := storage.Ref{Pool: "images", Name: copyName}
 	failed := s.RemoveCopies(t.Context(), s.Hosts.Named("one"), nil, ref)
-	if !errors.Is(failed["one"], storage.ErrInUse) || !has(t, one, "images", copyName) {
+	if !errors.Is(failed["one"], storage.ErrInUse) || !hasCopy(t, one, "images") {
 		t.Errorf("while another host has an overlay of it: %v", failed)
 	}
 	if err := other.DeleteVolume(t.Context(), "local", "root"); err != nil {
 		t.Fatal(err)
 	}
 	failed = s.RemoveCopies(t.Context(), s.Hosts.Named("one"), s.Hosts.Named("other"), ref)
-	if len(failed) > 0 || !has(t, one, "images", copyName) {
+	if len(failed) > 0 || !hasCopy(t, one, "images") {
 		t.Errorf("while it stays on a host that shares the pool: %v", failed)
 	}
 	failed = s.RemoveCopies(t.Context(), s.Hosts, nil, ref)
-	if len(failed) > 0 || has(t, one, "images", copyName) {
+	if len(failed) > 0 || hasCopy(t, one, "images") {
 		t.Errorf("unused: %v", failed)
 	}
 }
@@ -132,7 +132,7 @@ func TestPut_writtenTo(t *testing.T) {
 	// The test driver has no content of volumes, so it has none that is the image.
 	ref := storage.Ref{Pool: "vms", Name: copyName}
 	if failed := s.Put(t.Context(), s.Hosts, ref, image); !errors.Is(failed["one"], storage.ErrInUse) ||
-		!strings.Contains(fmt.Sprint(failed), `VM "web"`) || !has(t, h, "vms", copyName) {
+		!strings.Contains(fmt.Sprint(failed), `VM "web"`) || !hasCopy(t, h, "vms") {
 		t.Errorf("while a VM uses it: %v", failed)
 	}
 	if err := h.UndefineDomain(t.Context(), uuid); err != nil {

@@ -57,8 +57,8 @@ func notServed(from string, resp *http.Response) error {
 }
 
 // CheckAvailable asks the servers of the image and of its checksum file for the first byte. It returns ErrNotServed if
-// one refuses that, and fs.ErrNotExist if the image is a local file that isn't there. A server that can't be asked is no
-// error.
+// one refuses that, and fs.ErrNotExist if the image is a local file that isn't there. A server that can't be asked is
+// no error.
 func (s Source) CheckAvailable(ctx context.Context) error {
 	if s.File != "" {
 		if _, err := os.Stat(s.File); errors.Is(err, fs.ErrNotExist) {

@@ -91,7 +91,7 @@ func (vm *VM) Ran() bool {
 	return vm.Active || vm.State != libvirt.Shutoff || vm.Reason != "Unknown" && vm.Reason != "Failed"
 }
 
-// StartTried reports whether somebody has started the VM, or has tried to, since the host's libvirt was started. After
+// StartTried reports whether a user has started the VM, or has tried to, since the host's libvirt was started. After
 // a start that failed it is unknown whether a guest ran before.
 func (vm *VM) StartTried() bool { return vm.Ran() || vm.Reason != forgotten }
 

@@ -295,8 +295,8 @@ func (m *Manager) verifyUnseen(ctx context.Context, h *inventory.Host, id, key s
 
 	return &inventory.Error{
 		VM: vm.Name, Host: h.Name, Kind: inventory.ErrBusy,
-		Detail: fmt.Sprintf("the run that was to create its disks was interrupted, and somebody has started it since, so that "+
-			"its guest may have written to %s; nothing was removed", o.Path),
+		Detail: fmt.Sprintf("the run that was to create its disks was interrupted, and it was started since, so that its "+
+			"guest may have written to %s; nothing was removed", o.Path),
 		Remedy: fmt.Sprintf("Copy from its disks what you need. Then run \"virsh undefine %s\" on host %q, and apply again, "+
 			"which creates the VM anew.", id, h.Name),
 	}

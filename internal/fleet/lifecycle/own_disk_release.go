@@ -113,7 +113,7 @@ func (m *Manager) releaseOwnDisks(ctx context.Context, vm *inventory.VM, all boo
 }
 
 // unseenDisks reports whether no guest has seen the own disks of a new VM, because none of them is completely created
-// and nobody has tried to start the VM.
+// and no user has tried to start the VM.
 func (m *Manager) unseenDisks(ctx context.Context, h *inventory.Host, id string) (bool, error) {
 	vm, err := m.hosts.ReadVM(ctx, h, id)
 	if err != nil {

@@ -87,7 +87,7 @@ func backingOf(ctx context.Context, h *libvirt.Host, image string) (string, erro
 	if errors.Is(err, libvirt.ErrNotFound) {
 		v, err = fileOn(ctx, h, image)
 		if err != nil && !errors.Is(err, libvirt.ErrUnreachable) && ctx.Err() == nil {
-			return "", nil //nolint:nilerr // What a user declares may be anything, and is no reason to fail.
+			return "", nil // What a user declares may be anything, and is no reason to fail.
 		}
 	}
 

@@ -166,30 +166,7 @@ func (m *move) handOver(
 		return notThere, err
 	}
 
-	definition, err := domain.Parse(before)
-	if err != nil {
-		return notThere, err
-	}
-
-	if !reflect.DeepEqual(definition.DiskUses(), m.vm.Entry.Parse().Persistent.DiskUses()) {
-		return notThere, &inventory.Error{
-			VM: m.vm.Name, Host: m.from.Name, Kind: inventory.ErrBusy,
-			Detail: "its disks were changed while it was moved", Remedy: "Plan and apply again.",
-		}
-	}
-
-	arrived := m.vm.Metadata
-	arrived.Copies = nil // On the target the VM consists of these files.
-
-	if err := definition.SetMetadata(arrived); err != nil {
-		return notThere, err
-	}
-
-	if err := definition.Apply(domain.Spec{HostDevices: devices}); err != nil {
-		return notThere, err
-	}
-
-	xml, err := definition.XML()
+	xml, err := m.arrivingXML(before, devices)
 	if err != nil {
 		return notThere, err
 	}
@@ -243,6 +220,34 @@ func (m *move) handOver(
 			VM: m.vm.Name, Host: m.from.Name, Kind: inventory.ErrBusy, Detail: "its definition there was not removed",
 		})
 	}
+}
+
+// arrivingXML returns the definition that the target gets. before is the source's.
+func (m *move) arrivingXML(before string, devices map[string]domain.Row) (string, error) {
+	definition, err := domain.Parse(before)
+	if err != nil {
+		return "", err
+	}
+
+	if !reflect.DeepEqual(definition.DiskUses(), m.vm.Entry.Parse().Persistent.DiskUses()) {
+		return "", &inventory.Error{
+			VM: m.vm.Name, Host: m.from.Name, Kind: inventory.ErrBusy,
+			Detail: "its disks were changed while it was moved", Remedy: "Plan and apply again.",
+		}
+	}
+
+	arrived := m.vm.Metadata
+	arrived.Copies = nil // On the target the VM consists of these files.
+
+	if err := definition.SetMetadata(arrived); err != nil {
+		return "", err
+	}
+
+	if err := definition.Apply(domain.Spec{HostDevices: devices}); err != nil {
+		return "", err
+	}
+
+	return definition.XML()
 }
 
 // Refused says whether libvirt has answered with an error. Then it won't carry out the call later.

@@ -121,8 +121,8 @@ func (r *imageResource) checkFormat(
 // availableTimeout is how long a plan waits for the answers of the image's servers.
 const availableTimeout = 10 * time.Second
 
-// checkAvailable returns a warning if a server refuses to send the image or its checksum file, or if the local file isn't
-// there. The same apply may put it there, so that is no error.
+// checkAvailable returns a warning if a server refuses to send the image or its checksum file, or if the local file
+// isn't there. The same apply may put it there, so that is no error.
 func checkAvailable(ctx context.Context, planned types.Object) (diags diag.Diagnostics) {
 	var source sourceModel
 	diags = planned.As(ctx, &source, basetypes.ObjectAsOptions{UnhandledNullAsEmpty: true, UnhandledUnknownAsEmpty: true})

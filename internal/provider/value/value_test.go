@@ -83,8 +83,9 @@ func TestFormatBytes_isExactAndReadBack(t *testing.T) {
 func TestQuantity_LacksUnit(t *testing.T) {
 	t.Parallel()
 	for s, want := range map[string]string{
-		"20": `"20" is 20 bytes. Write a unit, such as "20Gi".`, "1048575": `"1048575" is 1048575 bytes. Write a unit, such as ` +
-			`"1048575Gi".`, "1048576": "", "0": "", "20Gi": "", "20k": "", "x": "",
+		"20":      `"20" is 20 bytes. Write a unit, such as "20Gi".`,
+		"1048575": `"1048575" is 1048575 bytes. Write a unit, such as "1048575Gi".`,
+		"1048576": "", "0": "", "20Gi": "", "20k": "", "x": "",
 	} {
 		if got := value.NewQuantity(s).LacksUnit(); got != want {
 			t.Errorf("%q: %q, want %q", s, got, want)

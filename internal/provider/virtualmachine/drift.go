@@ -12,9 +12,9 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet"
 )
 
-// Changes that someone made to the running VM alone, and that only a restart undoes. The plan shows them, and whatever the
-// update policy, the apply may leave them to the next start: the definition is as configured. An error would keep the
-// other VMs of the configuration from being changed.
+// Changes that someone made to the running VM alone, and that only a restart undoes. The plan shows them, and whatever
+// the update policy, the apply may leave them to the next start: the definition is as configured. An error would keep
+// the other VMs of the configuration from being changed.
 
 // driftedChanges returns those of the fresh changes for which both definitions, when they last agreed, said what is
 // declared: it is the running VM that has changed since, not the configuration.

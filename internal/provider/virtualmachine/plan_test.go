@@ -540,7 +540,8 @@ func TestPlan_restart(t *testing.T) {
 	}
 	cases["a virtual CPU was plugged in by hand, Restart"] = planCase{
 		before: counted("Restart", 2), config: counted("Restart", 1), agreed: one, seen: waiting,
-		changes: "cpu status_reason ip_addresses restart_required", says: []string{"Warning: Virtual machine will be restarted"},
+		changes: "cpu status_reason ip_addresses restart_required",
+		says:    []string{"Warning: Virtual machine will be restarted"},
 	}
 	cases["a virtual CPU was plugged in by hand, and is declared"] = planCase{
 		before: counted("Live", 2), config: counted("Live", 2), agreed: one, seen: waiting,
