@@ -45,7 +45,7 @@ var policySchema = schema.Schema{
 			"value of the `virtfleet_migration_policy` that applies to the VM, then of the provider's block."),
 		"priority": schema.Int64Attribute{
 			MarkdownDescription: "VMs with the highest priority leave first. Default: `0`. It is the order in which " +
-				"the steps begin, and no condition: a VM that can't be moved doesn't keep those of a lower priority on the host.",
+				"the steps begin, not a condition: a VM that can't be moved doesn't keep those of a lower priority on the host.",
 			Optional: true,
 		},
 		"timeout": schema.StringAttribute{

@@ -71,8 +71,8 @@ func (*imageResource) Schema(ctx context.Context, _ resource.SchemaRequest, resp
 		MarkdownDescription: imageDescription,
 		Attributes: map[string]schema.Attribute{
 			"id": value.StableString("`<pool>/<volume>`. Disks and volumes refer to the image by this id. New content gets " +
-				"a new id. The plan of an existing VM whose disk refers to it fails; volumes **are replaced, without their " +
-				"data**. Set `lifecycle { ignore_changes = [...] }` there to keep them."),
+				"a new id. Then the plan of a VM with a disk from the image fails, and volumes from it **are replaced, without " +
+				"their data**. To keep them, set their `lifecycle { ignore_changes = [...] }`."),
 			"name": schema.StringAttribute{
 				MarkdownDescription: "Name of the image. Each copy is a volume named `<name>-<first 12 digits of its " +
 					"SHA-256>`. Images in one pool need different names. A change replaces the image.",

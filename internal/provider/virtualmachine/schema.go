@@ -44,8 +44,8 @@ var vmSchema = schema.Schema{
 		"unless a device of the same kind comes or goes at the same time: change keys in an apply of their own, and read " +
 		"the plan.\n\nA VM that Terraform has marked with `terraform taint`, or that you name with `-replace`, is " +
 		"destroyed before the new one is created. With `-replace`, the plan doesn't list the data. The new VM has the " +
-		"same name and uses the same disks without `pool`. Disks with `pool` are created again, without their " +
-		"data. `create_before_destroy` doesn't work, because two VMs can't have one name.",
+		"same name and uses the same disks without `pool`. **Disks with `pool` are created again, without their " +
+		"data.** `create_before_destroy` doesn't work, because two VMs can't have one name.",
 	Attributes: mergeAttributes(definitionAttributes, policyAttributes, computedAttributes),
 }
 
