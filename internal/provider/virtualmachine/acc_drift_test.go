@@ -141,7 +141,7 @@ func TestAccVirtualMachine_driftUntilARestart(t *testing.T) {
 	if empty {
 		t.Error("the plan should show what was changed by hand")
 	}
-	expect(t, out, "Warning: Running virtual machine was changed by hand", name, `host "kvm1"`,
+	expect(t, out, "Warning: Running virtual machine differs from its definition", name, `host "kvm1"`,
 		"cpu.vcpus: The running VM has 2, declared is 1.")
 	declare(hcl{"cpu": `{ vcpus = 1, max_sockets = 2, mode = "maximum" }`}, nil)
 	expect(t, tf.Fail(t, "plan"), "Error: Change needs a restart", "cpu.mode:")

@@ -95,7 +95,7 @@ func TestCloudInit_pool(t *testing.T) {
 		if got := m.firstBootPool(m.CloudInit).String(); got != want {
 			t.Errorf("the pool is %s; want %s", got, want)
 		}
-		if said := diagText(m.validate()); strings.Contains(said, "Set pool to one") != (want == "<null>") {
+		if said := diagText(m.validate()); strings.Contains(said, "Set pool to the storage pool") != (want == "<null>") {
 			t.Errorf("%s: %s", want, said)
 		}
 	}

@@ -46,11 +46,12 @@ func (p planning) driftWarning(changes []domain.Change) diag.Diagnostics {
 		lines[i] = fmt.Sprintf("  - %s: %s%s", c.Path, bothValues(c.Path, &running, p.config), c.Why)
 	}
 	return diag.Diagnostics{diag.NewAttributeWarningDiagnostic(path.Root("restart_required"),
-		"Running virtual machine was changed by hand", fmt.Sprintf(
-			"Something changed virtual machine %q on host %q while it runs, and only a restart undoes that:\n%s\n\nThe apply "+
-				"leaves the running VM as it is until its next start. Until then, restart_required is true. Shut it down and "+
-				"start it again (a reboot in the guest isn't enough), or set update_policy = \"Restart\" to have the apply do "+
-				"that. Or undo the change by hand with virsh. To keep it, declare it.",
+		"Running virtual machine differs from its definition", fmt.Sprintf(
+			"Someone changed virtual machine %q on host %q while it runs, or an apply that should have restarted it failed. "+
+				"Only a restart undoes that:\n%s\n\nThe apply leaves the running VM as it is until its next start. Until then, "+
+				"restart_required is true. Shut it down and start it again (a reboot in the guest isn't enough), or set "+
+				"update_policy = \"Restart\" to have the apply do that. Or undo the change by hand with virsh. To keep it, "+
+				"declare it.",
 			text(p.state.Name), text(p.state.CurrentHost), strings.Join(lines, "\n")))}
 }
 
@@ -59,20 +60,20 @@ func (p planning) driftWarning(changes []domain.Change) diag.Diagnostics {
 func bothValues(at string, running, declared *model) string {
 	runs, says := running.lookUp(at), declared.lookUp(at)
 	inRunning, isDeclared := runs != nil && !runs.IsNull(), says != nil && !says.IsNull()
+	path := withoutKeys(at)
 	switch {
 	case !inRunning && !isDeclared:
 		return ""
 	case !inRunning:
 		return "The running VM lacks it. "
-	case !isDeclared:
+	case !isDeclared && strings.HasSuffix(path, ".*"):
 		return "It isn't declared. "
+	case !isDeclared, redacted(path, runs) == redacted(path, says):
+		// The value follows from another attribute that is declared, or isn't shown.
+		return fmt.Sprintf("The running VM has %s. ", redacted(path, runs))
+	default:
+		return fmt.Sprintf("The running VM has %s, declared is %s. ", redacted(path, runs), redacted(path, says))
 	}
-	path := withoutKeys(at)
-	r, d := redacted(path, runs), redacted(path, says)
-	if r == d {
-		return "The running VM has " + r + ". " // The values aren't shown.
-	}
-	return fmt.Sprintf("The running VM has %s, declared is %s. ", r, d)
 }
 
 // withoutKeys returns the path of an attribute with * for keys.

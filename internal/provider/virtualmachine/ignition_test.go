@@ -66,7 +66,7 @@ func TestIgnition_validate(t *testing.T) {
 		"Butane":     {withIgnition(in{"config_wo": nil, "config": "variant: fcos"}), "butane --strict"},
 		"both":       {withIgnition(in{"config": "{}"}), "Only one of config and config_wo"},
 		"no version": {withIgnition(in{"wo_version": nil}), "ignition.wo_version: "},
-		"no pool":    {withIgnition(nil).without("disks"), "Set pool to one"},
+		"no pool":    {withIgnition(nil).without("disks"), "Set pool to the storage pool"},
 	} {
 		said := diagText(modelOf(t, test.config).validate())
 		if test.want == "" && said != "" || !strings.Contains(said, test.want) || strings.Contains(said, "hunter2") {

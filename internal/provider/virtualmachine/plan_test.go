@@ -525,7 +525,7 @@ func TestPlan_restart(t *testing.T) {
 	counted := func(policy string, n int) in { return before(policy).with(in{"cpu": in{"vcpus": n, "max_sockets": 4}}) }
 	one := func(s *domain.Spec) { s.CPU.VCPUs, s.CPU.Sockets = ptr(1), ptr(1) }
 	byHand := []string{
-		"Warning: Running virtual machine was changed by hand", `"web" on host "kvm1"`,
+		"Warning: Running virtual machine differs from its definition", `"web" on host "kvm1"`,
 		"cpu.vcpus: The running VM has 2, declared is 1. Not every guest", "virsh", `update_policy = "Restart"`,
 		"@restart_required",
 	}

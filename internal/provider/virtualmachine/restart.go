@@ -98,6 +98,13 @@ func isPartOf(a, b string) bool {
 	return a == b || strings.HasPrefix(a, b+".") || strings.HasPrefix(b, a+".")
 }
 
+// configured returns the fresh changes that come from the configuration.
+func (n needs) configured() []domain.Change {
+	return slices.DeleteFunc(slices.Clone(n.fresh), func(c domain.Change) bool {
+		return slices.ContainsFunc(n.drifted, func(d domain.Change) bool { return d.Path == c.Path })
+	})
+}
+
 // withoutDrifts removes the changes of disks whose sources are refused, because a restart doesn't help with them.
 func (n needs) withoutDrifts(drifts []domain.SourceDrift) needs {
 	refused := func(c domain.Change) bool {
@@ -168,7 +175,7 @@ func (p planning) planRestart(o *outcome, need needs, action status.Action) bool
 		o.diags.Append(p.driftWarning(need.drifted)...)
 		return false
 	default:
-		o.diags.Append(p.restartRefused(without(need.fresh, need.drifted))...)
+		o.diags.Append(p.restartRefused(need.configured())...)
 		return false
 	}
 }
