@@ -130,13 +130,15 @@ var definedOff = map[string]off{
 	"ceph":                     {set: `ceph_key = "c2VjcmV0"`},
 	"network-disks":            {set: "chap_password = \"correct horse\"\n  web_password = \"battery staple\""},
 	"devices/consoles-and-usb": {},
-	"devices/host-device":      {},
+	"devices/host-device": {
+		lab: "resource \"virtfleet_virtual_machine\" \"render\" {\n  memory = { size = \"2Gi\" }\n}\n",
+	},
 	"devices/memory-and-vsock": {},
 	"devices/shared-directory": {},
 	// Hyper-V's features, of which the example turns one off, need KVM.
 	"devices/windows": {
 		lab: "resource \"virtfleet_virtual_machine\" \"windows\" {\n  type = \"qemu\"\n" +
-			"  platform = { clock = { offset = \"utc\" } }\n}\n",
+			"  memory = { size = \"2Gi\" }\n  platform = { clock = { offset = \"utc\" } }\n}\n",
 		files: []string{"/srv/iso/windows-11.iso"},
 	},
 	"ignition": {set: "image = " + theImage + "\n  ssh_public_key = \"ssh-ed25519 AAAA\"\n  password_hash = \"$y$j9T$x\""},
