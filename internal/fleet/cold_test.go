@@ -347,7 +347,7 @@ func TestLab_moveKeepsWhatOthersAreBasedOn(t *testing.T) {
 	usersOfFiles(t, l, f, target.Name, dir, name)
 }
 
-// usersOfFiles: a file isn't used by a VM that has one whose name is longer, nor by itself, if its base has its name. It
+// usersOfFiles: a file isn't used by a VM that has one whose name is longer, nor by itself if its base has its name. It
 // is used by what is based on it through a symbolic link, and may be used by what can't be read.
 func usersOfFiles(t *testing.T, l *lab.Lab, f *Fleet, host, dir, name string) {
 	t.Helper()
@@ -373,7 +373,8 @@ func usersOfFiles(t *testing.T, l *lab.Lab, f *Fleet, host, dir, name string) {
 	users := migration.UsersOn(f.Host(host).Conn)
 
 	for of, want := range map[string]string{
-		file: "", file + "2": `virtual machine "` + name + `-user" has it`, images + "/web.qcow2": file + "2 is based on it",
+		file: "", file + "2": fmt.Sprintf("virtual machine %q has it", name+"-user"),
+		images + "/web.qcow2": file + "2 is based on it",
 	} {
 		if got, err := users.Of(t.Context(), of); err != nil || got != want {
 			t.Errorf("the user of %s is %q, %v; want %q", of, got, err, want)

@@ -390,7 +390,7 @@ func outOfTime(
 
 	limit := fmt.Errorf("%w: the user gave no more", context.DeadlineExceeded)
 
-	// A busy machine needs a while until the endless one is being copied.
+	// A busy computer needs a while until the endless one is being copied.
 	ctx, cancel := context.WithTimeoutCause(t.Context(), time.Minute, limit)
 	defer cancel()
 
