@@ -343,6 +343,53 @@ func TestLab_moveKeepsWhatOthersAreBasedOn(t *testing.T) {
 	}
 
 	l.Run(t, "kvm1", "qemu-io", "-f", "qcow2", "-c", "read -q 1M 64k", clone)
+
+	usersOfFiles(t, l, f, target.Name, dir, name)
+}
+
+// usersOfFiles: a file isn't used by a VM that has one whose name is longer, nor by itself if its base has its name. It
+// is used by what is based on it through a symbolic link, and may be used by what can't be read.
+func usersOfFiles(t *testing.T, l *lab.Lab, f *Fleet, host, dir, name string) {
+	t.Helper()
+
+	images, vms, asleep := dir+"/images", dir+"/vms", dir+"/asleep"
+	file := vms + "/web.qcow2"
+
+	l.Run(t, host, "sh", "-ec", fmt.Sprintf(`mkdir %[1]s %[2]s %[3]s; ln -s images %[4]s/link
+		qemu-img create -q -f raw %[1]s/web.qcow2 1M
+		qemu-img create -q -f qcow2 -b %[1]s/web.qcow2 -F raw %[5]s
+		qemu-img create -q -f qcow2 -b %[4]s/link/web.qcow2 -F raw %[5]s2`, images, vms, asleep, dir, file))
+
+	has := func(name, file string) {
+		t.Helper()
+		l.RemoveDomain(t, name)
+		l.Define(t, host, fmt.Sprintf(`<domain type="qemu"><name>%s</name><memory>65536</memory>
+			<os><type arch="x86_64" machine="q35">hvm</type></os><devices><disk type="file"><driver name="qemu" type="qcow2"/>
+			<source file="%s"/><target dev="vda"/></disk></devices></domain>`, name, file))
+	}
+
+	has(name+"-user", file+"2")
+
+	users := migration.UsersOn(f.Host(host).Conn)
+
+	for of, want := range map[string]string{
+		file: "", file + "2": fmt.Sprintf("virtual machine %q has it", name+"-user"),
+		images + "/web.qcow2": file + "2 is based on it",
+	} {
+		if got, err := users.Of(t.Context(), of); err != nil || got != want {
+			t.Errorf("the user of %s is %q, %v; want %q", of, got, err, want)
+		}
+	}
+
+	l.Virsh(t, host, "pool-define-as", name, "dir", "--target", asleep)
+	has(name+"-asleep", asleep+"/disk.qcow2")
+
+	if got, err := migration.UsersOn(f.Host(host).Conn).Of(t.Context(), file); err != nil ||
+		!strings.Contains(got, asleep+"/disk.qcow2") {
+		t.Errorf("while what a VM has can't be read, the user of %s is %q, %v", file, got, err)
+	}
+
+	l.Virsh(t, host, "pool-undefine", name)
 }
 
 // interrupted leaves behind what a run does that is killed while it copies. The source's definition counts.

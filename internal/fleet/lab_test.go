@@ -335,12 +335,22 @@ func TestLab_interruptedCreateKeepsWhatRan(t *testing.T) {
 	rival.Metadata.Host = "kvm1"
 	other := create(t, f, l, rival)
 
-	if vm, err := f.Create(t.Context(), d); vm != nil || !errors.Is(err, placement.ErrShared) {
-		t.Fatalf("Create = %v, %v; want to be told of the other VM", vm, err)
+	if vm, err := f.Create(t.Context(), d); vm != nil || !errors.Is(err, placement.ErrShared) ||
+		!strings.Contains(err.Error(), "undefine --nvram --managed-save "+left) {
+		t.Fatalf("Create = %v, %v; want to be told of the other VM, and how to remove this one", vm, err)
+	}
+
+	// Another configuration doesn't complete it.
+	changed := d
+	changed.Spec.Memory.Size = new(uint64(48 << 20))
+
+	if _, err := f.Create(t.Context(), changed); !errors.Is(err, inventory.ErrExists) ||
+		!strings.Contains(errRemedy(err), "undefine --nvram --managed-save "+left) {
+		t.Errorf("another configuration: %v, %s", err, errRemedy(err))
 	}
 
 	l.Virsh(t, "kvm1", "destroy", other.UUID)
-	l.Virsh(t, "kvm1", "undefine", "--nvram", other.UUID)
+	l.Virsh(t, "kvm1", "undefine", "--nvram", "--managed-save", other.UUID)
 	f.ForgetAll()
 
 	vm, err := f.Create(t.Context(), d)

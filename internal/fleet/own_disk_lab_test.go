@@ -284,8 +284,11 @@ func TestLab_ownDisksOfACreationThatFails(t *testing.T) {
 	l.Run(t, "kvm1", "qemu-io", "-f", "qcow2", "-c", "write -q -P 7 0 64k", kept) // For its guest, which has not booted.
 	making(true)
 
-	if vm, err := f.Create(t.Context(), d); err == nil || vm != nil || !strings.Contains(err.Error(), kept) {
-		t.Errorf("completing it when its guest has written to a disk that may be incomplete: %+v, %v", vm, err)
+	if vm, err := f.Create(t.Context(), d); vm != nil || !errors.Is(err, inventory.ErrExists) ||
+		errors.Is(err, inventory.ErrBusy) || !strings.Contains(err.Error(), kept) ||
+		strings.Contains(err.Error(), "completes it") || !strings.Contains(errRemedy(err), "--managed-save "+id) {
+		t.Errorf("completing it when its guest has written to a disk that may be incomplete: %+v, %v, %s", vm, err,
+			errRemedy(err))
 	}
 
 	l.Run(t, "kvm1", "qemu-io", "-f", "qcow2", "-c", "read -q -P 7 0 64k", kept)

@@ -390,7 +390,8 @@ func outOfTime(
 
 	limit := fmt.Errorf("%w: the user gave no more", context.DeadlineExceeded)
 
-	ctx, cancel := context.WithTimeoutCause(t.Context(), 20*time.Second, limit)
+	// A busy computer needs a while until the endless one is being copied.
+	ctx, cancel := context.WithTimeoutCause(t.Context(), time.Minute, limit)
 	defer cancel()
 
 	deadline, _ := ctx.Deadline()

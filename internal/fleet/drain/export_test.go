@@ -59,7 +59,7 @@ func (d *drainRun) Retarget(ctx context.Context, i int) { d.retarget(ctx, i) }
 
 // MoveCold moves the VM of a step while it is off.
 func (d *drainRun) MoveCold(ctx context.Context, i int) (move.SourceFiles, error) {
-	return d.moveCold(ctx, d.steps[i], migration.Options{}, func(context.Context) error { return nil })
+	return d.moveCold(ctx, d.steps[i], migration.Options{}, func(context.Context, bool) error { return nil })
 }
 
 // ChangesOf are the changes for which a drain stopped itself with this error.

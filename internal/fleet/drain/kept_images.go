@@ -119,6 +119,8 @@ func (r *releaseRun) removeCopies(ctx context.Context, s hostrecord.Step, how mo
 func (dr *Drainer) removeKeptImages(
 	ctx context.Context, h *inventory.Host, kept []hostrecord.KeptFile, other *inventory.Host,
 ) error {
+	users := migration.UsersOn(h.Conn)
+
 	for _, k := range kept {
 		here, err := h.Conn.Directory(ctx, path.Dir(k.Path), path.Base(k.Path))
 		if err != nil {
@@ -132,7 +134,7 @@ func (dr *Drainer) removeKeptImages(
 
 		why := "it was changed"
 		if isUnchanged(k, v) {
-			if why, err = migration.UserOf(ctx, h.Conn, k.Path); err != nil {
+			if why, err = users.Of(ctx, k.Path); err != nil {
 				return err
 			}
 		}

@@ -241,11 +241,11 @@ func (r *releaseRun) bringBack(ctx context.Context, s hostrecord.Step) error {
 	}
 
 	back := &drainRun{Drain: Drain{Host: s.Target}, drainer: r.drainer, host: vm.On}
-	step := hostrecord.Step{Step: s.Step, Ran: r.resumed && s.Ran}
+	step := hostrecord.Step{Step: s.Step, Ran: r.resumed && s.Ran, Halted: r.resumed && s.Halted}
 	step.Target = r.host.Name
 
 	if s.Method == evacuation.MethodCold {
-		how, err := back.moveCold(ctx, step, options, func(context.Context) error { return nil })
+		how, err := back.moveCold(ctx, step, options, func(context.Context, bool) error { return nil })
 
 		return r.removeCopies(ctx, s, how, err)
 	}

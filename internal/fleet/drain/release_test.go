@@ -219,7 +219,7 @@ func TestNoteRunning_isTriedAgain(t *testing.T) {
 	d := Begun(dr, Drain{Host: vm.Host}, step)
 
 	for range 2 {
-		if err := d.noteRunning(t.Context(), 0); err == nil || d.Step(0).Ran {
+		if err := d.noteRunning(t.Context(), 0, false); err == nil || d.Step(0).Ran {
 			t.Errorf("%v, ran %v; want that it can't be recorded, and isn't said to be", err, d.Step(0).Ran)
 		}
 	}

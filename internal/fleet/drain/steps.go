@@ -51,7 +51,7 @@ func (d *drainRun) resumeStep(now evacuation.Step, before *hostrecord.Step) host
 	here := slices.ContainsFunc(d.in.VMs, func(m evacuation.VM) bool { return m.UUID == now.UUID })
 	step := hostrecord.Step{Step: now}
 	if before != nil {
-		step.Autostart, step.Ran = before.Autostart, before.Ran
+		step.Autostart, step.Ran, step.Halted = before.Autostart, before.Ran, before.Halted
 		// After a step that was done the VM was started again. A step by another method hasn't begun to turn it off.
 		step.Stopping = before.Stopping && !before.Done() &&
 			(now.Method == before.Method || now.Method == evacuation.MethodLeave)

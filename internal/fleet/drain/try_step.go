@@ -39,7 +39,9 @@ func (d *drainRun) tryStep(ctx context.Context, i int, rule evacuation.Rule) (re
 
 		return hostrecord.ResultMoved, d.verifyArrived(vm, s, err)
 	case evacuation.MethodCold:
-		how, err := d.moveCold(ctx, s, rule.Options, func(ctx context.Context) error { return d.noteRunning(ctx, i) })
+		how, err := d.moveCold(ctx, s, rule.Options, func(ctx context.Context, halted bool) error {
+			return d.noteRunning(ctx, i, halted)
+		})
 		d.noteKept(ctx, i, how, err)
 
 		return hostrecord.ResultColdMoved, err
@@ -165,13 +167,13 @@ func (dr *Drainer) start(ctx context.Context, vm *inventory.VM) error {
 }
 
 // noteRunning records that the VM runs before the drain shuts it down to move it, so that the next run starts it again
-// if this one is killed.
-func (d *drainRun) noteRunning(ctx context.Context, i int) error {
+// if this one is killed. halted says that its configuration turns it off.
+func (d *drainRun) noteRunning(ctx context.Context, i int, halted bool) error {
 	note := func(ran bool) {
 		d.mu.Lock()
 		defer d.mu.Unlock()
 
-		d.steps[i].Ran = ran
+		d.steps[i].Ran, d.steps[i].Halted = ran, ran && halted
 	}
 
 	note(true)
@@ -187,14 +189,14 @@ func (d *drainRun) noteRunning(ctx context.Context, i int) error {
 // moveCold moves a VM while it is off. A VM that ran is shut down before, once note has recorded that it ran, and is
 // started again afterwards, on the host that it is on then. A VM that has left the host meanwhile is left alone.
 func (d *drainRun) moveCold(
-	ctx context.Context, s hostrecord.Step, o migration.Options, note func(context.Context) error,
+	ctx context.Context, s hostrecord.Step, o migration.Options, note func(ctx context.Context, halted bool) error,
 ) (move.SourceFiles, error) {
 	vm, err := d.drainer.hosts.FindNow(ctx, s.UUID, d.lastKnown())
 	if err != nil {
 		return move.SourceFiles{}, err
 	}
 
-	starts, left, shut, halted := s.Ran, false, false, false
+	starts, left, shut, halted := s.Ran, false, false, s.Halted
 
 	if vm.Active && vm.Host == d.Host {
 		if err := d.drainer.placement.VerifyCapacity(ctx, vm, s.Target); err != nil {
@@ -212,13 +214,15 @@ func (d *drainRun) moveCold(
 				return move.ErrPinned // Don't shut the guest down in vain.
 			}
 
-			if err := note(ctx); err != nil {
+			starts, halted = true, vm.Metadata.RunStrategy == status.Halted
+
+			if err := note(ctx, halted); err != nil {
 				return err
 			}
 
 			admission.MarkStarted(ctx)
 
-			starts, shut, halted = true, true, vm.Metadata.RunStrategy == status.Halted
+			shut = true
 
 			return d.drainer.shutDownForEviction(ctx, vm)
 		}

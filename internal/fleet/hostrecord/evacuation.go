@@ -77,6 +77,8 @@ type Step struct {
 	Stopping bool `json:"stopping,omitempty"`
 	// Ran says that the VM ran before it was shut down for the move, so that it has to run afterwards.
 	Ran bool `json:"ran,omitempty"`
+	// Halted says that the VM ran although its configuration turned it off, before it was shut down for the move.
+	Halted bool `json:"halted,omitempty"`
 	// Options are the options for moves in the VM's policy. They also apply to the move back unless others are set then.
 	Options migration.Options `json:"options,omitzero"`
 	// Kept are images that stayed on the host when the VM was moved with its disks.

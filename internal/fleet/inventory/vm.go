@@ -3,6 +3,7 @@ package inventory
 import (
 	"cmp"
 	"errors"
+	"fmt"
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/status"
@@ -55,6 +56,12 @@ func (vm *VM) CurrentSpec() *domain.Spec { return cmp.Or(vm.LiveSpec, vm.Persist
 // DeclaredSpec is the definition that a configuration changes: the one for the next start, or of a transient VM the one
 // that runs.
 func (vm *VM) DeclaredSpec() *domain.Spec { return cmp.Or(vm.PersistentSpec, vm.LiveSpec) }
+
+// UndefineCommand is the command, with the host on which to run it, that removes the VM's definition by hand, whatever
+// the VM has in addition to it. Disks stay.
+func (vm *VM) UndefineCommand() string {
+	return fmt.Sprintf("\"virsh undefine --nvram --managed-save %s\" on host %q", vm.UUID, vm.Host)
+}
 
 // Phase is the phase of the instance, by KubeVirt's name.
 func (vm *VM) Phase() string { return status.InstancePhase(vm.StateFacts()) }

@@ -20,8 +20,8 @@ import (
 // Create creates a VM: it chooses the host, defines the VM there and, if its run strategy says so, starts it. If an
 // interrupted Create of the same configuration left a VM behind, Create completes that VM.
 //
-// If the returned VM is nil, nothing was left behind. If Create returns a VM together with an error, the VM exists and
-// is healthy, and the error says what differs from the configuration.
+// If the returned VM is nil, nothing was left behind, unless the error says what was kept. If Create returns a VM
+// together with an error, the VM exists and is healthy, and the error says what differs from the configuration.
 //
 // The VM has a mark, by which the next Create recognizes it, and a lock, which tells another run that this one is still
 // creating it. Both last until FinishCreate, which must be called for every VM that is returned.

@@ -114,8 +114,9 @@ func (m *Manager) completeInterrupted(
 }
 
 // mayHaveRun reports whether the guest of a VM that an interrupted Create left behind may have run since. libvirt
-// forgets that when its daemon is restarted, so what a guest leaves with the definition counts too, unless the VM's own
-// disks are incomplete.
+// forgets that when its daemon is restarted. So a VM whose firmware or TPM keeps state on the host counts as one that
+// may have run, even if it never did, unless its own disks are incomplete. An earlier VM of that name may have left
+// files of that state, so their existence proves nothing.
 func mayHaveRun(vm *inventory.VM) bool {
 	if vm.Ran() || vm.ManagedSave {
 		return true

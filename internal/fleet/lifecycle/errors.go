@@ -1,6 +1,11 @@
 package lifecycle
 
-import "errors"
+import (
+	"errors"
+	"fmt"
+
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
+)
 
 // Kinds of errors, which errors.Is distinguishes.
 var (
@@ -9,3 +14,7 @@ var (
 	// ErrRestartRequired means that a change needs a restart that the update policy does not allow.
 	ErrRestartRequired = errors.New("a restart is required")
 )
+
+// errSeenDisk means that a disk that is marked as being created has data that a guest may have written, so that it is
+// not created again.
+var errSeenDisk = fmt.Errorf("%w: a guest may have written to the disk", inventory.ErrExists)

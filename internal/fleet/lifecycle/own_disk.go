@@ -219,6 +219,10 @@ func (m *Manager) makeOwnDisks(
 				VM: vm, Host: h.Name, Err: err,
 				Detail: fmt.Sprintf("making %s in storage pool %q", placement.OwnDiskTitle(key), o.Pool),
 			}
+			if cause, ok := errors.AsType[*inventory.Error](err); ok {
+				e.Remedy = cause.Remedy
+			}
+
 			if o.Image != "" && inventory.IsNotFound(err) {
 				e.Remedy = fmt.Sprintf("Host %q has no copy of image %q. Apply the virtfleet_image, with this host among its "+
 					"hosts.", h.Name, o.Image)
@@ -294,11 +298,11 @@ func (m *Manager) verifyUnseen(ctx context.Context, h *inventory.Host, id, key s
 	}
 
 	return &inventory.Error{
-		VM: vm.Name, Host: h.Name, Kind: inventory.ErrBusy,
+		VM: vm.Name, Host: h.Name, Kind: errSeenDisk,
 		Detail: fmt.Sprintf("the run that was to create its disks was interrupted, and it was started since, so that its "+
 			"guest may have written to %s; nothing was removed", o.Path),
-		Remedy: fmt.Sprintf("Copy from its disks what you need. Then run \"virsh undefine %s\" on host %q, and apply again, "+
-			"which creates the VM anew.", id, h.Name),
+		Remedy: fmt.Sprintf("Copy from its disks what you need. Then run %s, and apply again, which creates the VM anew.",
+			vm.UndefineCommand()),
 	}
 }
 

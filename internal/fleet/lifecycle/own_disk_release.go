@@ -152,7 +152,10 @@ func (m *Manager) undoDisks(ctx context.Context, vm *inventory.VM) error {
 
 // kept adds to the cause that the VM, which could not be completed, is kept with its disks, and why.
 func kept(vm *inventory.VM, why string, cause error) error {
-	text := "its definition and its disks are kept, because " + why + "; it is completed when it is applied again"
+	text := "its definition and its disks are kept, because " + why
+	if !errors.Is(cause, errSeenDisk) { // Then it can't be completed.
+		text += "; the same configuration completes it; before you apply another one, run " + vm.UndefineCommand()
+	}
 
 	if e, ok := errors.AsType[*inventory.Error](cause); ok && e.Detail != "" {
 		e.Detail += "; " + text

@@ -110,8 +110,10 @@ func RemoveUnused(ctx context.Context, on *libvirt.Host, files []string, log *sl
 	ctx, cancel := lease.CleanupContext(ctx, removalTimeout)
 	defer cancel()
 
+	users := UsersOn(on)
+
 	for _, file := range files {
-		why, err := UserOf(ctx, on, file)
+		why, err := users.Of(ctx, file)
 		if err == nil && why == "" {
 			log.InfoContext(ctx, "removing a disk that was copied", "host", on.Name(), "path", file)
 

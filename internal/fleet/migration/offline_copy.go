@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"math/rand/v2"
 	"path"
 	"slices"
@@ -317,26 +318,52 @@ func (l *OfflineCopy) Copy(ctx context.Context, job *libvirt.Job, note func(path
 // VerifyUnchanged checks that the files at the source are still those that were planned: a VM that was started
 // meanwhile has written to them. The target must still have all of them.
 func (l *OfflineCopy) VerifyUnchanged(ctx context.Context) error {
+	byDir := map[string][]copyItem{}
+
 	for _, it := range l.items {
-		here, err := l.source.Directory(ctx, path.Dir(it.path), path.Base(it.path))
-		if err != nil {
+		byDir[path.Dir(it.path)] = append(byDir[path.Dir(it.path)], it)
+	}
+
+	for _, dir := range slices.Sorted(maps.Keys(byDir)) {
+		if err := l.verifyDirectory(ctx, dir, byDir[dir]); err != nil {
 			return err
 		}
+	}
+
+	return nil
+}
+
+// verifyDirectory checks that the items in one directory are unchanged on both sides.
+func (l *OfflineCopy) verifyDirectory(ctx context.Context, dir string, items []copyItem) error {
+	names := make([]string, len(items))
+	for i, it := range items {
+		names[i] = path.Base(it.path)
+	}
+
+	here, err := l.source.Directory(ctx, dir, names...)
+	if err != nil {
+		return err
+	}
+
+	there, err := l.target.Directory(ctx, dir, names...)
+	if err != nil {
+		return err
+	}
+
+	for _, it := range items {
 		now := here.Files[path.Base(it.path)]
 		if now.Changed != it.volume.Changed || now.PhysicalBytes != it.volume.PhysicalBytes {
 			return fmt.Errorf("%w: %s (%s) was written to, moved or removed on host %q while it was copied", libvirt.ErrBusy,
 				it.path, it.what, l.source.Name())
 		}
-		there, err := l.target.Directory(ctx, path.Dir(it.path), path.Base(it.path))
-		if err != nil {
-			return err
-		}
+
 		if copied, ok := there.Files[path.Base(it.path)]; !ok || it.volume.Type != "dir" &&
 			copied.PhysicalBytes != it.volume.PhysicalBytes {
 			return fmt.Errorf("%w: the copy of %s (%s) was changed or removed on host %q", libvirt.ErrBusy, it.path, it.what,
 				l.target.Name())
 		}
 	}
+
 	return nil
 }
 

@@ -183,6 +183,10 @@ func (m *move) handOver(
 		return madeThere, err
 	}
 
+	// Slow storage pools may have used up the time.
+	ctx, cancel = lease.CleanupContext(ctx, inventory.FinishTimeout)
+	defer cancel()
+
 	d, err := m.from.Conn.Domain(ctx, m.vm.UUID)
 	if err != nil {
 		return madeThere, err

@@ -50,6 +50,18 @@ func allSilent(d Desired, candidates []candidate) error {
 
 // NameTaken returns the problem that a VM of this name exists already.
 func NameTaken(vm *inventory.VM) inventory.Problem {
+	if vm.Metadata.Creating != nil {
+		return inventory.Problem{
+			Attribute: "name", Summary: "Name already taken",
+			Detail: fmt.Sprintf("A VM named %q exists already on host %q, with UUID %s. Another run is creating it, or was "+
+				"interrupted while it created it.", vm.Name, vm.Host, vm.UUID),
+			Remedy: fmt.Sprintf("To manage that VM, import it: terraform import <address> %s\n"+
+				"If its run was interrupted, apply the configuration of that run again, which completes the VM. Before you "+
+				"apply another configuration, make sure that the VM is off, and run %s. Otherwise choose another name.",
+				vm.UUID, vm.UndefineCommand()),
+		}
+	}
+
 	return inventory.Problem{
 		Attribute: "name", Summary: "Name already taken",
 		Detail: fmt.Sprintf("A VM named %q exists already on host %q, with UUID %s.", vm.Name, vm.Host, vm.UUID),
