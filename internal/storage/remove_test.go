@@ -151,7 +151,8 @@ func TestPut_writtenTo(t *testing.T) {
 		t.Fatal(err)
 	}
 	if failed := s.Put(t.Context(), s.Hosts, ref, image); !errors.Is(failed["one"], storage.ErrInUse) ||
-		!strings.Contains(fmt.Sprint(failed), `volume "vms/root"`) || strings.Contains(fmt.Sprint(failed), "virtual machine") {
+		!strings.Contains(fmt.Sprint(failed), `volume "vms/root"`) ||
+		strings.Contains(fmt.Sprint(failed), "virtual machine") {
 		t.Errorf("while a volume is based on it: %v", failed)
 	}
 	if err := h.DeleteVolume(t.Context(), "vms", "root"); err != nil {

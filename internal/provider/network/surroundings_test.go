@@ -19,7 +19,8 @@ func TestCheckRoutes_silentLibvirt(t *testing.T) {
 		hostset.Host{Name: "kvm3", ReadEnd: routes})
 	// kvm1 has the bridge, kvm2 has no network, so the device is another one, and kvm3 doesn't answer.
 	active := map[string]map[string]network.ActiveNetwork{"kvm1": {"lan": {Bridge: "virbr0"}}, "kvm2": {}}
-	diags := checkRoutes(t.Context(), targets, network.Spec{IPs: []network.IP{{Address: "192.168.122.1/24"}}}, "lan", active)
+	spec := network.Spec{IPs: []network.IP{{Address: "192.168.122.1/24"}}}
+	diags := checkRoutes(t.Context(), targets, spec, "lan", active)
 	if len(diags) != 1 || diags.ErrorsCount() != 1 {
 		t.Fatalf("expected is one error, of kvm2: %v", diags)
 	}

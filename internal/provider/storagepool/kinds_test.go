@@ -81,8 +81,8 @@ func TestStoragePool_everyType(t *testing.T) {
 	})
 }
 
-// TestStoragePool_whatATypeNeeds: what libvirt requires of a new pool of a type and isn't declared is named in the plan,
-// but not what isn't known yet. A pool that exists keeps what isn't declared.
+// TestStoragePool_whatATypeNeeds: what libvirt requires of a new pool of a type and isn't declared is named in the
+// plan, but not what isn't known yet. A pool that exists keeps what isn't declared.
 func TestStoragePool_whatATypeNeeds(t *testing.T) {
 	t.Parallel()
 	acctest.NeedsTerraform(t)
