@@ -10,7 +10,9 @@ import (
 	"testing"
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/hostset"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/lab"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/storage"
 )
 
@@ -109,4 +111,41 @@ func TestLab_sharedPoolIsOnePool(t *testing.T) {
 	}
 
 	hasOnly(t, l, "kvm2", dir, made)
+
+	// What an interrupted upload has left is sent again although a host that may use the pool doesn't answer: no VM can
+	// have used a file without its header. Of another file that isn't known.
+	template := filepath.Join(t.TempDir(), "template")
+	l.Run(t, "kvm1", "qemu-img", "create", "-q", "-f", "qcow2", template, "1M")
+
+	fetched, err := storage.Fetch(t.Context(), storage.Source{File: template}, s.Log)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = fetched.Close() }()
+
+	silent, err := libvirt.Open(libvirt.Config{Name: "silent", URI: "test:///no/such/file"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = silent.Close() }()
+
+	s.Hosts = hostset.NewSet(append(hosts, hostset.Host{Name: "silent", Conn: silent})...)
+	ref = storage.Ref{Pool: pool, Name: "template-" + fetched.SHA256[:12]}
+	file = filepath.Join(dir, ref.Name)
+	l.Run(t, "kvm1", "sh", "-c", "head -c 70000 "+template+" | tr '\\0' x >"+file)
+
+	if failed := s.Put(t.Context(), hosts.Named("kvm1"), ref, fetched); len(failed) != 1 {
+		t.Errorf("a file that is shorter than the image was sent again while a host doesn't answer: %v", failed)
+	}
+
+	hasOnly(t, l, "kvm1", dir, made, file)
+	l.Run(t, "kvm1", "truncate", "-s", "0", file)
+	l.Run(t, "kvm1", "truncate", "-s", "64K", file)
+
+	if failed := s.Put(t.Context(), hosts.Named("kvm1"), ref, fetched); len(failed) > 0 {
+		t.Errorf("what an interrupted upload has left, while a host doesn't answer: %v", failed)
+	}
+
+	l.Run(t, "kvm1", "cmp", template, file)
+	l.Virsh(t, "kvm1", "vol-delete", "--pool", pool, ref.Name)
 }

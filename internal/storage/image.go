@@ -1,12 +1,15 @@
 package storage
 
 import (
+	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/hostset"
@@ -114,7 +117,12 @@ func (s *Storage) tryPut(ctx context.Context, h hostset.Host, ref Ref, image *Im
 		if from, ok := s.arrived(ctx, h, is.Volume, image); ok {
 			return true, s.resume(ctx, h, ref, image, from)
 		}
-		if err := s.removeIncomplete(ctx, h, is.Volume); err != nil {
+		if isRemnant(ctx, h, is.Volume, image) {
+			err = h.Conn.DeleteVolume(ctx, ref.Pool, ref.Name)
+		} else {
+			err = s.removeIncomplete(ctx, h, is.Volume)
+		}
+		if err != nil {
 			return false, err
 		}
 	case !errors.Is(err, libvirt.ErrNotFound):
@@ -124,6 +132,18 @@ func (s *Storage) tryPut(ctx context.Context, h hostset.Host, ref Ref, image *Im
 		return false, err
 	}
 	return true, s.send(ctx, h, ref, image, 0)
+}
+
+// isRemnant reports whether an incomplete copy is certainly what an interrupted upload has left, so that no VM has data
+// in it: a file that is shorter than the qcow2 image and has zeros in place of its header, which is sent last. A guest
+// never shortens a file. A user may, so the length alone doesn't suffice, and a raw image has no header that every VM
+// needs.
+func isRemnant(ctx context.Context, h hostset.Host, v libvirt.Volume, image *Image) bool {
+	if image.Format != "qcow2" || v.Type != "file" || v.PhysicalBytes >= image.Bytes {
+		return false
+	}
+	header, err := h.Conn.VolumeBytes(ctx, v.Pool, v.Name, 0, 4)
+	return err == nil && bytes.Equal(header, make([]byte, 4))
 }
 
 // removeIncomplete removes what isn't the image, unless it is in use: a VM may run on the image's copy itself and have
@@ -138,6 +158,10 @@ func (s *Storage) removeIncomplete(ctx context.Context, h hostset.Host, v libvir
 	case err != nil:
 		return fmt.Errorf("the copy %s isn't the image, and can't be sent again: can't determine whether it is in use: "+
 			"%w", v.Path, err)
+	case len(users) > 0 && users[0].Volume != "":
+		return fmt.Errorf("%w: the copy %s isn't the image, for example because it was written to, and %s. The content of "+
+			"that volume would change if the image were sent again. Copy the volume with qemu-img convert, or remove it",
+			ErrInUse, v.Path, users[0])
 	case len(users) > 0:
 		return fmt.Errorf("%w: the copy %s isn't the image, for example because a virtual machine has written to it, and "+
 			"%s. It would be lost if the image were sent again. Copy the data elsewhere, and give the virtual machine another "+
@@ -151,23 +175,55 @@ func (s *Storage) removeIncomplete(ctx context.Context, h hostset.Host, v libvir
 func (s *Storage) RemoveCopies(
 	ctx context.Context, hosts, staying hostset.Set, ref Ref,
 ) (failed map[string]error) {
-	return hostset.Each(ctx, hosts, func(ctx context.Context, h hostset.Host) error {
+	var mu sync.Mutex
+	var sharing hostset.Set
+	failed = hostset.Each(ctx, hosts, func(ctx context.Context, h hostset.Host) error {
 		users, err := s.UserHosts(ctx, h.Name, ref.Pool)
 		if err != nil {
 			return err
 		}
-		shared := len(users) > 1
-		if shared && slices.ContainsFunc(staying, func(other hostset.Host) bool {
-			return s.SamePool(ctx, ref.Pool, h.Name, other.Name)
-		}) {
+		if len(users) > 1 {
+			mu.Lock()
+			defer mu.Unlock()
+			sharing = append(sharing, h)
 			return nil
 		}
-		err = s.DeleteUnused(ctx, users, h.Name, ref)
-		if errors.Is(err, libvirt.ErrNoPool) {
-			return nil
-		}
-		return err
+		return s.removeCopy(ctx, users, h.Name, ref)
 	})
+	maps.Copy(failed, s.removeShared(ctx, hostset.NewSet(sharing...), staying, ref))
+	return failed
+}
+
+// removeShared removes an image's copies from hosts whose pools are shared, one after another: the first of them asks
+// all hosts whether the copy is in use, and the others find that it is gone. If it can't be removed, its error is that
+// of the others.
+func (s *Storage) removeShared(ctx context.Context, hosts, staying hostset.Set, ref Ref) map[string]error {
+	failed := map[string]error{}
+	for _, h := range hosts {
+		same := func(other hostset.Host) bool { return s.SamePool(ctx, ref.Pool, h.Name, other.Name) }
+		if slices.ContainsFunc(staying, same) {
+			continue
+		}
+		var err error
+		before := hosts.Named(slices.Collect(maps.Keys(failed))...)
+		if i := slices.IndexFunc(before, same); i >= 0 {
+			err = failed[before[i].Name]
+		} else {
+			err = s.removeCopy(ctx, s.Hosts.Present(), h.Name, ref)
+		}
+		if err != nil {
+			failed[h.Name] = err
+		}
+	}
+	return failed
+}
+
+func (s *Storage) removeCopy(ctx context.Context, users hostset.Set, host string, ref Ref) error {
+	err := s.DeleteUnused(ctx, users, host, ref)
+	if errors.Is(err, libvirt.ErrNoPool) {
+		return nil
+	}
+	return err
 }
 
 // makeCopy creates the volume for the content, in raw format: the bytes are copied as they are.

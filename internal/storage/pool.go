@@ -85,7 +85,7 @@ func (p Pool) Directory() string {
 // imagePools are types of pools into which libvirt can write an image: it can create a volume there, and upload to it.
 var imagePools = []string{"dir", "fs", "netfs", "logical", "disk", "zfs"}
 
-// CheckImage returns why the pool can't have an image of that format, "" if that is unknown; nil if it can.
+// CheckImage returns why the pool can't have an image of that format, which is "" if unknown; nil if it can.
 func (p Pool) CheckImage(format string) error {
 	switch {
 	case p.Type == "rbd":

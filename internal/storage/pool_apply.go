@@ -238,7 +238,7 @@ func checkStop(ctx context.Context, h *libvirt.Host, is *libvirt.StoragePool) er
 	if !is.Active {
 		return nil
 	}
-	var users []string
+	var losing []Pool
 	for _, document := range []string{is.XML, is.LiveXML} {
 		if document == "" {
 			continue
@@ -247,17 +247,18 @@ func checkStop(ctx context.Context, h *libvirt.Host, is *libvirt.StoragePool) er
 		if err != nil {
 			return err
 		}
-		if !p.LosesVolumes() {
-			continue
+		if p.LosesVolumes() {
+			losing = append(losing, *p)
 		}
-		more, err := p.runningUsers(ctx, h)
-		if err != nil {
-			return err
-		}
-		users = append(users, more...)
 	}
-	slices.Sort(users)
-	return inUseBy("would lose disks while the pool is stopped. Shut them down first", slices.Compact(users))
+	if losing == nil {
+		return nil
+	}
+	users, err := runningUsers(ctx, h, losing)
+	if err != nil {
+		return err
+	}
+	return inUseBy("would lose disks while the pool is stopped. Shut them down first", users)
 }
 
 // checkDelete returns an error if definitions use what is removed together with the host's pool, on any of the hosts

@@ -99,6 +99,17 @@ func TestRemoveCopies(t *testing.T) {
 	if !errors.Is(failed["one"], storage.ErrInUse) || !hasCopy(t, one, "images") {
 		t.Errorf("while another host has an overlay of it: %v", failed)
 	}
+	before := [...]int{one.Calls()["virStoragePoolListAllVolumes"], other.Calls()["virStoragePoolListAllVolumes"]}
+	failed = s.RemoveCopies(t.Context(), s.Hosts, nil, ref)
+	if !errors.Is(failed["one"], storage.ErrInUse) || !errors.Is(failed["other"], storage.ErrInUse) ||
+		!hasCopy(t, one, "images") || !hasCopy(t, other, "images") {
+		t.Errorf("on all hosts, while one has an overlay of it: %v", failed)
+	}
+	for i, h := range []*libvirt.Host{one, other} {
+		if n := h.Calls()["virStoragePoolListAllVolumes"] - before[i]; n != 2 {
+			t.Errorf("host %s listed %d pools, want each of its two once", h.Name(), n)
+		}
+	}
 	if err := other.DeleteVolume(t.Context(), "local", "root"); err != nil {
 		t.Fatal(err)
 	}
@@ -135,7 +146,16 @@ func TestPut_writtenTo(t *testing.T) {
 		!strings.Contains(fmt.Sprint(failed), `VM "web"`) || !hasCopy(t, h, "vms") {
 		t.Errorf("while a VM uses it: %v", failed)
 	}
+	createVolume(t, h, "vms", "root", "/vms/"+copyName)
 	if err := h.UndefineDomain(t.Context(), uuid); err != nil {
+		t.Fatal(err)
+	}
+	if failed := s.Put(t.Context(), s.Hosts, ref, image); !errors.Is(failed["one"], storage.ErrInUse) ||
+		!strings.Contains(fmt.Sprint(failed), `volume "vms/root"`) ||
+		strings.Contains(fmt.Sprint(failed), "virtual machine") {
+		t.Errorf("while a volume is based on it: %v", failed)
+	}
+	if err := h.DeleteVolume(t.Context(), "vms", "root"); err != nil {
 		t.Fatal(err)
 	}
 	if failed := s.Put(t.Context(), s.Hosts, ref, image); errors.Is(failed["one"], storage.ErrInUse) {
@@ -181,18 +201,23 @@ func TestUsers_otherPool(t *testing.T) {
 }
 
 // TestRemovePool_inUse: a pool stays while its removal makes a VM lose disks: one that runs if it is stopped, and one
-// that is off if its data is deleted.
+// that is off if its data is deleted. Its volumes are listed, once, only if no directory tells which disks are in it.
 func TestRemovePool_inUse(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		pool, disk            string
 		runs, withData, stays bool
+		lists                 int
 	}{
-		"runs":                 {pool: netfsPool, disk: `file="/p/disk"`, runs: true, stays: true},
-		"off":                  {pool: netfsPool, disk: `file="/p/disk"`},
-		"runs in a directory":  {pool: dirPool, disk: `file="/p/disk"`, runs: true},
-		"with data":            {pool: logicalPool, disk: `file="/dev/p/disk"`, withData: true, stays: true},
-		"with data, elsewhere": {pool: logicalPool, disk: `file="/dev/other/disk"`, withData: true},
+		"runs": {pool: netfsPool, disk: `file="/p/disk"`, runs: true, stays: true},
+		"runs on a device": {
+			pool: iscsiPool, disk: `file="/dev/disk/by-path/lun"`, runs: true, stays: true, lists: 1,
+		},
+		"runs on another device": {pool: iscsiPool, disk: `file="/dev/disk/by-path/other"`, runs: true, lists: 1},
+		"off":                    {pool: netfsPool, disk: `file="/p/disk"`},
+		"runs in a directory":    {pool: dirPool, disk: `file="/p/disk"`, runs: true},
+		"with data":              {pool: logicalPool, disk: `file="/dev/p/disk"`, withData: true, stays: true},
+		"with data, elsewhere":   {pool: logicalPool, disk: `file="/dev/other/disk"`, withData: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -213,6 +238,9 @@ func TestRemovePool_inUse(t *testing.T) {
 			}
 			if c.stays && !strings.Contains(failed["one"].Error(), "virtual machine web") {
 				t.Error(failed)
+			}
+			if n := h.Calls()["virStoragePoolListAllVolumes"]; n != c.lists {
+				t.Errorf("its volumes were listed %d times, want %d", n, c.lists)
 			}
 		})
 	}

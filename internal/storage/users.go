@@ -71,14 +71,20 @@ func (p Pool) isIn(xml string) bool {
 	if strings.Contains(xml, " pool='"+html.EscapeString(p.Name)+"'") {
 		return true
 	}
-	if p.Path == nil || !FilePool(p.Type) && p.Type != "logical" && p.Type != "zfs" {
-		return false // Its volumes share a directory with other devices.
+	if !p.hasDirectory() {
+		return false
 	}
 	directory := path.Clean(*p.Path)
 	return slices.ContainsFunc(pathsIn(xml), func(file string) bool {
 		file = path.Clean(file)
 		return path.Dir(file) == directory || p.LosesVolumes() && strings.HasPrefix(file, directory+"/")
 	})
+}
+
+// hasDirectory reports whether the pool's volumes are in a directory of their own. Those of other pools share one with
+// other devices.
+func (p Pool) hasDirectory() bool {
+	return p.Path != nil && (FilePool(p.Type) || p.Type == "logical" || p.Type == "zfs")
 }
 
 // SecretUsers returns the VMs and storage pools of a host whose definitions name a secret.
@@ -96,20 +102,24 @@ func SecretUsers(ctx context.Context, h *libvirt.Host, uuid string) ([]string, e
 	return users, err
 }
 
-// runningUsers returns the VMs that run on the host and use the active pool. Some pools have volumes in a directory
-// with other devices: of these, VMs that use another path to a volume than the pool has aren't found.
-func (p Pool) runningUsers(ctx context.Context, h *libvirt.Host) ([]string, error) {
-	volumes, err := h.PoolVolumes(ctx, p.Name)
-	if err != nil {
-		return nil, err
-	}
+// runningUsers returns the VMs that run on the host and use the active pool. pools are its definitions, of which all
+// have its name. Its volumes are listed only if one of these has no directory of its own: that takes long for a large
+// pool, and fails for one whose server is gone. Of such a pool, VMs that use another path to a volume than the pool has
+// aren't found.
+func runningUsers(ctx context.Context, h *libvirt.Host, pools []Pool) ([]string, error) {
 	at := map[string]bool{}
-	for _, v := range volumes {
-		at[v.Path] = v.Path != ""
+	if i := slices.IndexFunc(pools, func(p Pool) bool { return !p.hasDirectory() }); i >= 0 {
+		volumes, err := h.PoolVolumes(ctx, pools[i].Name)
+		if err != nil {
+			return nil, err
+		}
+		for _, v := range volumes {
+			at[v.Path] = v.Path != ""
+		}
 	}
 	return domainsWith(ctx, h, func(d libvirt.Domain) bool {
-		return d.LiveXML != "" && (p.isIn(d.LiveXML) ||
-			slices.ContainsFunc(pathsIn(d.LiveXML), func(file string) bool { return at[file] }))
+		return d.LiveXML != "" && (slices.ContainsFunc(pools, func(p Pool) bool { return p.isIn(d.LiveXML) }) ||
+			len(at) > 0 && slices.ContainsFunc(pathsIn(d.LiveXML), func(file string) bool { return at[file] }))
 	})
 }
 

@@ -379,7 +379,7 @@ resource "virtfleet_image" "this" {
 resource "virtfleet_storage_pool" "this" {
   name   = %q
   type   = %q
-  source = { name = "vg" }
+  source = { name = "vg", hosts = [{ name = "san.example.net" }], devices = ["iqn.2026-01.net.example:vms"] }
   target = { path = "/srv/vms" }
 }
 `, name, kind)

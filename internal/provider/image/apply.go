@@ -135,7 +135,7 @@ func (r *imageResource) removeOld(
 		for _, host := range value.Keys(failed) {
 			f := m.failure("remove the earlier copy of", failed[host])
 			f.Host, f.Happened = host, fmt.Sprintf("volume %q is kept", name)
-			f.Remedy = "It is removed by an apply once no disk is based on it."
+			f.Remedy = "It is removed by an apply once no disk is based on it and all hosts answer."
 			diags.Append(f.Warning())
 		}
 	}

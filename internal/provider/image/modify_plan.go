@@ -35,14 +35,19 @@ func (r *imageResource) ModifyPlan(
 	resp.Diagnostics.Append(req.Plan.GetAttribute(ctx, path.Root(onhosts.HostsName), &hosts)...)
 	targets, diags := onhosts.Targets(r.Data, hosts)
 	resp.Diagnostics.Append(diags...)
+	var pool types.String
+	resp.Diagnostics.Append(req.Plan.GetAttribute(ctx, path.Root("pool"), &pool)...)
 	var planned types.Object
 	resp.Diagnostics.Append(req.Plan.GetAttribute(ctx, path.Root("source"), &planned)...)
 	if resp.Diagnostics.HasError() {
 		return
 	}
 	if req.State.Raw.IsNull() {
-		resp.Diagnostics.Append(r.checkPool(ctx, req.Plan, targets)...)
-		resp.Diagnostics.Append(r.checkFormat(ctx, req.Plan, targets, planned, "")...)
+		pools := r.plannedPools(ctx, targets, pool)
+		if len(pools) == 0 {
+			resp.Diagnostics.Append(r.checkPool(ctx, req.Plan, targets)...)
+		}
+		resp.Diagnostics.Append(checkFormat(ctx, req.Plan, pools, planned, "")...)
 		resp.Diagnostics.Append(checkAvailable(ctx, planned)...)
 		return
 	}
@@ -56,8 +61,8 @@ func (r *imageResource) ModifyPlan(
 	if hosts.IsNull() {
 		// These are the hosts that had the pool at the last read, or those where the pool is planned.
 		names := value.Keys(value.StringMap(state.HostStates))
-		if pool, ok := r.Data.Planned.Hosts(status.StoragePool, state.Pool.ValueString()); ok {
-			names = pool
+		if with, ok := r.Data.Planned.Hosts(status.StoragePool, state.Pool.ValueString()); ok {
+			names = with
 		}
 		targets = targets.Named(names...)
 	}
@@ -75,7 +80,7 @@ func (r *imageResource) ModifyPlan(
 		}
 		set("virtual_size", value.NewQuantityUnknown())
 		set("superseded", types.ListUnknown(types.StringType))
-		resp.Diagnostics.Append(r.checkFormat(ctx, req.Plan, targets, planned, "")...)
+		resp.Diagnostics.Append(checkFormat(ctx, req.Plan, r.plannedPools(ctx, targets, pool), planned, "")...)
 		resp.Diagnostics.Append(checkAvailable(ctx, planned)...)
 	} else {
 		if n.Removable {
@@ -83,16 +88,17 @@ func (r *imageResource) ModifyPlan(
 		}
 		_, poolPlanned := r.Data.Planned.Hosts(status.StoragePool, state.Pool.ValueString())
 		if poolPlanned || lacksCopy(targets, state.HostStates) {
-			resp.Diagnostics.Append(r.checkFormat(ctx, req.Plan, targets, planned, state.Format.ValueString())...)
+			pools := r.plannedPools(ctx, targets, pool)
+			resp.Diagnostics.Append(checkFormat(ctx, req.Plan, pools, planned, state.Format.ValueString())...)
 		}
 	}
 }
 
-// checkFormat refuses an image that the pools of the hosts can't have, because of their type or because of its format,
+// checkFormat refuses an image that the pools of hosts can't have, because of their type or because of its format,
 // as far as the plan knows that: it is that of the state, if not "", or in the header of a local file. An apply checks
 // every image before it downloads all of it.
-func (r *imageResource) checkFormat(
-	ctx context.Context, plan tfsdk.Plan, targets hostset.Set, source types.Object, format string,
+func checkFormat(
+	ctx context.Context, plan tfsdk.Plan, pools map[string]storage.Pool, source types.Object, format string,
 ) (diags diag.Diagnostics) {
 	var m model
 	diags.Append(plan.GetAttribute(ctx, path.Root("name"), &m.Name)...)
@@ -105,10 +111,10 @@ func (r *imageResource) checkFormat(
 			diags.Append(m.failure("fetch", err).AttributeError(path.Root("source")))
 		}
 	}
-	if diags.HasError() || m.Pool.IsUnknown() {
+	if diags.HasError() {
 		return diags
 	}
-	for host, pool := range r.plannedPools(ctx, targets, m.Pool.ValueString()) {
+	for host, pool := range pools {
 		if err := pool.CheckImage(format); err != nil {
 			f := m.failure("create", err)
 			f.Host = host
@@ -139,14 +145,17 @@ func checkAvailable(ctx context.Context, planned types.Object) (diags diag.Diagn
 }
 
 // plannedPools returns the pool of each host as it is planned, or else as the host has it: the same apply may create or
-// replace it. Pools whose type isn't known yet are left out.
+// replace it. Pools whose type or name isn't known yet are left out.
 func (r *imageResource) plannedPools(
-	ctx context.Context, targets hostset.Set, name string,
+	ctx context.Context, targets hostset.Set, pool types.String,
 ) map[string]storage.Pool {
-	pools := map[string]storage.Pool{}
+	pools, name := map[string]storage.Pool{}, pool.ValueString()
+	if pool.IsUnknown() {
+		return pools
+	}
 	for _, host := range targets.Names() {
-		if pool, ok := r.Data.Planned.Pool(host, name); ok {
-			pools[host] = pool
+		if is, ok := r.Data.Planned.Pool(host, name); ok {
+			pools[host] = is
 		}
 	}
 	rest := targets.Without(slices.Collect(maps.Keys(pools))...)

@@ -51,7 +51,7 @@ const imageDescription = "Puts a disk image on hosts. Disks and volumes are crea
 	"it (gzip, xz, zstd, bzip2). Then it sends the image to all hosts at the same time; ranges of zeros aren't " +
 	"sent. Each host that has the pool gets a copy: a volume named `<name>-<first 12 digits of its SHA-256>`.\n\n" +
 	"Format (qcow2 or raw) and size are read from the image itself. A qcow2 image with a backing file or an external " +
-	"data file is refused, and so is a qcow2 image for a pool of raw volumes, such as `logical` or `rbd`.\n\n" +
+	"data file is refused, and so is a qcow2 image for a pool of raw volumes, such as `logical`.\n\n" +
 	"**New content:** if the provider reads other content, each host gets a new copy. The old copy is removed once no " +
 	"disk is based on it.\n\n" +
 	"**Interrupted download:** it continues where it broke, if the server sends an `ETag` or `Last-Modified`.\n\n" +

@@ -108,8 +108,9 @@ func (r *networkResource) checkAddresses(
 const routesTimeout = 10 * time.Second
 
 // checkRoutes returns an error for each host that has a route of its own to a subnet of the network, for example
-// because the subnet is that of its network card. active are the active networks of hosts. Hosts whose routes are
-// unknown are left out, and so are those on which the network is active already.
+// because the subnet is that of its network card. active are the active networks of the hosts that answered. Hosts whose
+// routes or active networks are unknown are left out: a route may be that of a network's bridge. So are hosts on which
+// the network is active already.
 func checkRoutes(
 	ctx context.Context, targets hostset.Set, spec network.Spec, name string,
 	active map[string]map[string]network.ActiveNetwork,
@@ -126,12 +127,16 @@ func checkRoutes(
 		return err
 	})
 	for _, host := range targets.Names() {
+		networks, answered := active[host]
+		if !answered {
+			continue
+		}
 		var bridges []string
-		for _, is := range active[host] {
+		for _, is := range networks {
 			bridges = append(bridges, is.Bridge)
 		}
 		with, found := spec.Collision(routes[host], bridges)
-		if !found || network.SameSubnet([]netip.Prefix{with.Subnet}, active[host][name].Addresses) != "" {
+		if !found || network.SameSubnet([]netip.Prefix{with.Subnet}, networks[name].Addresses) != "" {
 			continue
 		}
 		diags.AddAttributeError(path.Root("ips"), "Address range of the host", fmt.Sprintf(

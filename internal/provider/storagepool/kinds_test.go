@@ -3,6 +3,8 @@ package storagepool_test
 import (
 	"context"
 	"fmt"
+	"os"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -79,22 +81,53 @@ func TestStoragePool_everyType(t *testing.T) {
 	})
 }
 
-// TestStoragePool_whatATypeNeeds: what libvirt requires of a type and isn't declared is named before the plan.
+// TestStoragePool_whatATypeNeeds: what libvirt requires of a new pool of a type and isn't declared is named in the
+// plan, but not what isn't known yet. A pool that exists keeps what isn't declared.
 func TestStoragePool_whatATypeNeeds(t *testing.T) {
 	t.Parallel()
 	acctest.NeedsTerraform(t)
-	const pool = `resource "virtfleet_storage_pool" "nfs" {
-		name   = "nfs"
-		type   = "netfs"
-		target = { path = "/srv/nfs" }
-		source = { format = "nfs" }
-	}`
+	node := filepath.Join(t.TempDir(), "node.xml")
+	if err := os.WriteFile(node, []byte(`<node><pool type="netfs"><name>nfs</name><source><host name="nas.example.net"/>`+
+		`<dir path="/export"/></source><target><path>/srv/nfs</path></target></pool></node>`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	config := func(name, says string) string {
+		return fmt.Sprintf(`
+provider "virtfleet" {
+  hosts = { local = { uri = "test://%s" } }
+}
+resource "terraform_data" "source" {
+  input = "/export"
+}
+resource "virtfleet_storage_pool" "nfs" {
+  name = %q
+  type = "netfs"
+  %s
+}
+`, node, name, says)
+	}
+	const target = "target = { path = \"/srv/nfs\" }\n"
+	refused := func(name, says, want string) resource.TestStep {
+		return resource.TestStep{
+			Config: config(name, says), PlanOnly: true,
+			ExpectError: regexp.MustCompile(`A pool of type "netfs" needs\s+` + want + `\.`),
+		}
+	}
 	resource.UnitTest(t, resource.TestCase{
 		ProtoV6ProviderFactories: acctest.Factories(t),
-		Steps: []resource.TestStep{{
-			Config: acctest.Local("") + pool, PlanOnly: true,
-			ExpectError: regexp.MustCompile(`A pool of type "netfs" needs\s+source\.hosts\s+and\s+source\.dir\.`),
-		}},
+		Steps: []resource.TestStep{
+			refused("new", "", `target\.path`),
+			refused("new", target, `source\.hosts\s+and\s+source\.dir`),
+			refused("new", target+`source = { format = "nfs", dir = terraform_data.source.output }`, `source\.hosts`),
+			{
+				Config:   config("new", target+`source = terraform_data.source.output == "" ? null : { format = "nfs" }`),
+				PlanOnly: true, ExpectNonEmptyPlan: true,
+			},
+			{
+				Config: config("nfs", target) + "import {\n  to = virtfleet_storage_pool.nfs\n  id = \"nfs\"\n}\n",
+				Check:  resource.TestCheckNoResourceAttr("virtfleet_storage_pool.nfs", "source.dir"),
+			},
+		},
 	})
 }
 

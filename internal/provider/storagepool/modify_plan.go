@@ -48,6 +48,7 @@ func (r *poolResource) ModifyPlan(
 		r.Data.Planned.PlanPool(pool, targets.Names())
 	}
 	if req.State.Raw.IsNull() {
+		resp.Diagnostics.Append(plan.lacks("source.")...)
 		return
 	}
 	resp.Diagnostics.Append(resp.Plan.SetAttribute(ctx, path.Root(onhosts.StatesName),

@@ -48,18 +48,7 @@ func (*poolResource) ValidateConfig(
 	if resp.Diagnostics.HasError() {
 		return
 	}
-	var missing []string
-	blocks := map[string]types.Object{"target": config.Target, "source": config.Source}
-	for _, attribute := range required[config.Type.ValueString()] {
-		block, name, _ := strings.Cut(attribute, ".")
-		if v, ok := blocks[block].Attributes()[name]; !blocks[block].IsUnknown() && (!ok || v.IsNull()) {
-			missing = append(missing, attribute)
-		}
-	}
-	if missing != nil {
-		resp.Diagnostics.AddAttributeError(path.Root("type"), "Invalid "+noun, fmt.Sprintf(
-			"A pool of type %q needs %s.", config.Type.ValueString(), strings.Join(missing, " and ")))
-	}
+	resp.Diagnostics.Append(config.lacks("target.")...)
 }
 
 // required are the attributes that libvirt requires of a pool, by the pool's type. It has defaults for all others.
@@ -74,6 +63,27 @@ var required = map[string][]string{
 	"gluster":      {"source.hosts"},
 	"scsi":         {"target.path", "source.adapter"},
 	"mpath":        {"target.path"},
+}
+
+// lacks returns an error if the model lacks required attributes of a block: "target." or "source.". A pool that exists
+// keeps its source if none is declared, so only a new pool requires one.
+func (m *model) lacks(block string) (diags diag.Diagnostics) {
+	var missing []string
+	blocks := map[string]types.Object{"target.": m.Target, "source.": m.Source}
+	for _, attribute := range required[m.Type.ValueString()] {
+		name, ok := strings.CutPrefix(attribute, block)
+		if !ok || blocks[block].IsUnknown() {
+			continue
+		}
+		if v, ok := blocks[block].Attributes()[name]; !ok || v.IsNull() {
+			missing = append(missing, attribute)
+		}
+	}
+	if missing != nil {
+		diags.AddAttributeError(path.Root("type"), "Invalid "+noun, fmt.Sprintf(
+			"A pool of type %q needs %s.", m.Type.ValueString(), strings.Join(missing, " and ")))
+	}
+	return diags
 }
 
 // Create creates the pool on every host. If that fails on some hosts, the next plan shows them as an update.

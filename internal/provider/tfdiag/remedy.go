@@ -63,6 +63,7 @@ var remedies = []kindRemedy{
 	{storage.ErrNoSpace, "Free space in the storage pool, or use another pool. Then apply again."},
 	{storage.ErrOvercommitted, "Use a smaller size or another storage pool, remove volumes, or raise the host's " +
 		"storage_overprovisioning_factor."},
+	{storage.ErrInUse, "The volume was kept. Apply again once nothing uses it."},
 	{libvirt.ErrBusy, "Another operation is in progress: apply again when it has ended."},
 	{libvirt.ErrNoDaemon, "Check on the host that libvirt's daemon runs: \"systemctl status libvirtd virtqemud\", and " +
 		"\"journalctl -u libvirtd -u virtqemud\" to see why it ended. The user needs access to its socket. Nothing was " +

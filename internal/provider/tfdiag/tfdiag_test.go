@@ -20,6 +20,7 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/tfdiag"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/value"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/ssh"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/storage"
 )
 
 var update = flag.Bool("update", false, "write the golden files")
@@ -93,6 +94,7 @@ func TestFailure_remedyOfEachKind(t *testing.T) {
 		"unsupported": fleet.ErrUnsupported, "busy": fleet.ErrBusy, "unreachable": fleet.ErrUnreachable,
 		"deadline": context.DeadlineExceeded, "canceled": context.Canceled,
 		"exists": fleet.ErrExists, "not found": fleet.ErrNotFound, "invalid": fleet.ErrInvalid,
+		"volume in use": storage.ErrInUse,
 	}
 	var all strings.Builder
 	for _, name := range value.Keys(kinds) {
