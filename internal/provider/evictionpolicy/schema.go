@@ -44,8 +44,8 @@ var policySchema = schema.Schema{
 		migrationoptions.Name: migrationoptions.OfResource("How the VMs are moved. An attribute that isn't set has the " +
 			"value of the `virtfleet_migration_policy` that applies to the VM, then of the provider's block."),
 		"priority": schema.Int64Attribute{
-			MarkdownDescription: "VMs with the highest priority leave first. Default: `0`. It is the order in which " +
-				"the steps begin, not a condition: a VM that can't be moved doesn't keep those of a lower priority on the host.",
+			MarkdownDescription: "VMs with the highest priority leave first. It is the order in which the steps begin, not a " +
+					"condition: a VM that can't be moved doesn't keep those of a lower priority on the host. Default: `0`.",
 			Optional: true,
 		},
 		"timeout": schema.StringAttribute{
