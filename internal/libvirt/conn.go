@@ -2,6 +2,7 @@ package libvirt
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"sync"
@@ -30,9 +31,11 @@ type conn struct {
 	host   *Host
 	c      *golibvirt.Connect
 	bridge *socketBridge // nil unless the stream is ours
-	lost   atomic.Bool
-	gone   chan struct{} // closed when the stream is seen to end
-	leave  sync.Once
+	// unbridged is why the stream is not ours, although connectBridged tried; otherwise nil.
+	unbridged error
+	lost      atomic.Bool
+	gone      chan struct{} // closed when the stream is seen to end
+	leave     sync.Once
 	// abandoned is closed when no caller waits for the running calls any more.
 	abandoned chan struct{}
 
@@ -209,17 +212,30 @@ func (c *conn) countCall(procedure string) { c.host.counter.add(procedure) }
 // connect opens a connection. It returns when ctx ends; a connection that libvirt opens later is closed.
 func (h *Host) connect(ctx context.Context) (*conn, error) { return h.connectTo(ctx, h.target) }
 
+var (
+	errNoBridge = errors.New("only libvirt's client can connect to such a URI")
+	errSASL     = errors.New("the host requires a login with SASL, which is libvirt's client's own")
+)
+
 // connectBridged opens a connection over a stream of our own, if there can be one: if only libvirt's client can make
-// the stream or log in, the stream is the client's.
+// the stream or log in, the stream is the client's, and unbridged says why.
 func (h *Host) connectBridged(ctx context.Context) (*conn, error) {
+	if h.target.bridged {
+		return h.connect(ctx)
+	}
+	why := errNoBridge
 	if h.target.bridge != nil {
 		c, err := h.connectTo(ctx, h.target.bridge)
 		if err == nil || ctx.Err() != nil {
 			return c, err
 		}
-		h.log.Debug("libvirt's client has to connect by itself", "host", h.cfg.Name, "error", err.Error())
+		why = err
 	}
-	return h.connect(ctx)
+	c, err := h.connect(ctx)
+	if err == nil {
+		c.unbridged = why
+	}
+	return c, err
 }
 
 func (h *Host) connectTo(ctx context.Context, t *target) (*conn, error) {
@@ -275,7 +291,13 @@ func (h *Host) openOver(ctx context.Context, t *target, remote net.Conn, early b
 	if early {
 		bridge.answerEarly(func() { h.contradicts.Store(true) })
 	}
+	if t.network == "tcp" {
+		bridge.refuseLogin()
+	}
 	if c, err = h.openWithin(ctx, t.withSocket(bridge.path()), bridge); err != nil {
+		if bridge.loginRefused() {
+			err = errSASL
+		}
 		return nil, bridge.endedUnheard(), err
 	}
 	return c, nil, nil

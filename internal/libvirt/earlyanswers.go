@@ -23,6 +23,7 @@ const (
 
 	procedureClose           = 2
 	procedureSupportsFeature = 60
+	procedureSASLInit        = 67
 
 	featureKeepalive     = 10
 	featureEventCallback = 14

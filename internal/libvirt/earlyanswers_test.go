@@ -111,6 +111,31 @@ func TestBridge_cutsAContradictedStream(t *testing.T) {
 	}
 }
 
+// TestBridge_refusesALogin: through a bridge to the network, libvirt's client never logs in. Elsewhere it may.
+func TestBridge_refusesALogin(t *testing.T) {
+	t.Parallel()
+	list, login := message(procedureSASLInit-1, typeCall, 1), message(procedureSASLInit, typeCall, 2)
+	b, client, daemon := bridged(t, (*socketBridge).refuseLogin)
+	send(t, client, list)
+	expect(t, daemon, list)
+	send(t, client, login)
+	for _, end := range []net.Conn{daemon, client} {
+		if rest, err := io.ReadAll(end); err != nil || len(rest) > 0 {
+			t.Errorf("got %x, %v after the login", rest, err)
+		}
+	}
+	if !b.loginRefused() {
+		t.Error("it isn't known that a login was refused")
+	}
+
+	b, client, daemon = bridged(t, func(*socketBridge) {})
+	send(t, client, login)
+	expect(t, daemon, login)
+	if b.loginRefused() {
+		t.Error("a login was refused")
+	}
+}
+
 // TestBridge_leavesWithoutAnAnswer: the daemon hears that the client leaves, which doesn't wait for the answer.
 func TestBridge_leavesWithoutAnAnswer(t *testing.T) {
 	t.Parallel()

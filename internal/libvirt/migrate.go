@@ -212,6 +212,12 @@ type migrationCall struct {
 // aborts a migration that is still copying, and keeps a guest stopped that was handed over, until both hosts were
 // asked. This order can only be enforced if the streams are our own.
 func (x *migrationCall) sourceFirst() {
+	for _, c := range []*conn{x.from, x.to} {
+		if !x.peers && c.unbridged != nil {
+			c.host.log.Warn("libvirt's client connects by itself: if this connection breaks at a handover, the guest may run "+
+				"twice", "host", c.host.Name(), "error", c.unbridged.Error())
+		}
+	}
 	if !x.ordered() {
 		return
 	}

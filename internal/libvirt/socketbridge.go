@@ -31,8 +31,10 @@ type socketBridge struct {
 
 	mu    sync.Mutex
 	early *earlyAnswers // nil if all questions wait for the daemon's answer
-	local net.Conn
-	cut   bool
+	// refuses says that libvirt's client may not log in with SASL, and refused that it tried to.
+	refuses, refused bool
+	local            net.Conn
+	cut              bool
 	// leaving says that libvirt's client is closing the connection.
 	leaving bool
 	inUse   bool // the listener is in use
@@ -64,6 +66,30 @@ func (b *socketBridge) answerEarly(contradicted func()) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.early = &earlyAnswers{opening: true, contradicted: contradicted}
+}
+
+// refuseLogin makes the bridge cut the stream when libvirt's client begins to log in with SASL. It must be called
+// before libvirt connects. The client takes the bridge for a socket of this computer: it would send a password through a
+// network in clear text, and look for the credentials of "localhost".
+func (b *socketBridge) refuseLogin() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.refuses = true
+}
+
+// refusesCall reports whether the stream has to end instead of passing this message on.
+func (b *socketBridge) refusesCall(message []byte) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.refused = b.refused || b.refuses && isCall(message, procedureSASLInit, headerBytes)
+	return b.refused
+}
+
+// loginRefused reports whether the stream ended because libvirt's client began to log in with SASL.
+func (b *socketBridge) loginRefused() bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.refused
 }
 
 // connected closes what only a further connection would need, and ends the early answers.
@@ -186,6 +212,9 @@ func (b *socketBridge) passCalls(local net.Conn, early *earlyAnswers) {
 			return
 		}
 		sent := buffer[:n]
+		if b.refusesCall(sent) {
+			return
+		}
 		var answer []byte
 		if early != nil {
 			answer = early.give(sent) // Before the daemon can answer.

@@ -54,7 +54,7 @@ func exists(file string) bool {
 }
 
 // dial opens an encrypted stream to a daemon, as libvirt's client does. It checks the daemon's certificate, and the
-// daemon has accepted ours.
+// daemon has accepted the client.
 func (i *tlsIdentity) dial(ctx context.Context, address string) (net.Conn, error) {
 	if exists(i.revoked) {
 		return nil, fmt.Errorf("lists of revoked certificates, such as %s, are libvirt's to check", i.revoked)
@@ -67,18 +67,20 @@ func (i *tlsIdentity) dial(ctx context.Context, address string) (net.Conn, error
 	if !authorities.AppendCertsFromPEM(authority) {
 		return nil, fmt.Errorf("%s has no certificates", i.authority)
 	}
-	own, err := tls.LoadX509KeyPair(i.certificate, i.key)
-	if err != nil {
-		return nil, fmt.Errorf("reading the client's certificate: %w", err)
+	config := &tls.Config{ServerName: i.serverName, RootCAs: authorities, MinVersion: tls.VersionTLS12}
+	// A client without a certificate is the daemon's to refuse.
+	if exists(i.certificate) || exists(i.key) {
+		own, err := tls.LoadX509KeyPair(i.certificate, i.key)
+		if err != nil {
+			return nil, fmt.Errorf("reading the client's certificate: %w", err)
+		}
+		config.Certificates = []tls.Certificate{own}
 	}
-	dialer := tls.Dialer{Config: &tls.Config{
-		ServerName: i.serverName, RootCAs: authorities, Certificates: []tls.Certificate{own}, MinVersion: tls.VersionTLS12,
-	}}
-	conn, err := dialer.DialContext(ctx, "tcp", address)
+	conn, err := (&tls.Dialer{Config: config}).DialContext(ctx, "tcp", address)
 	if err != nil {
 		return nil, err
 	}
-	// After the handshake the daemon checks our certificate, and sends this byte if it accepts it.
+	// After the handshake the daemon checks the client's certificate, and sends this byte if it accepts the client.
 	unblock := context.AfterFunc(ctx, func() { _ = conn.Close() })
 	accepted := make([]byte, 1)
 	_, err = conn.Read(accepted)

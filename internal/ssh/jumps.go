@@ -66,6 +66,7 @@ func (j *Jumps) shareHop(key jumpKey, c *Client, t *target, via *Client, release
 		}
 		s = &sharedClient{client: &Client{
 			cfg: c.cfg, log: c.log, jump: t, via: via, refused: j.refusals[key], adding: make(chan struct{}, 1),
+			answerTimeout: c.answerTimeout,
 		}}
 		j.clients[key] = s
 	}

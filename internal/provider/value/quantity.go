@@ -24,8 +24,12 @@ const QuantitySyntax = "a number of bytes above zero, with an optional suffix an
 // step along every attribute path.
 var QuantityType = quantityType{}
 
-// QuantityOrZeroType is the type of a Quantity that may be "0", which removes the setting.
-var QuantityOrZeroType = quantityType{zero: true}
+// WholeKiBType is the type of a Quantity that is a multiple of 1024 bytes. libvirt counts a guest's memory in KiB and
+// rounds it without an error, so another size would never be read back as it was written.
+var WholeKiBType = quantityType{accepted: accepted{wholeKiB: true}}
+
+// WholeKiBOrZeroType is the type of such a Quantity that may be "0", which removes the setting.
+var WholeKiBOrZeroType = quantityType{accepted: accepted{wholeKiB: true, zero: true}}
 
 var (
 	_ basetypes.StringTypable                    = quantityType{}
@@ -36,8 +40,15 @@ var (
 type quantityType struct {
 	basetypes.StringType
 
+	accepted accepted
+}
+
+// accepted is what a type of Quantity accepts.
+type accepted struct {
 	// zero says that "0" is a valid value.
 	zero bool
+	// wholeKiB says that only multiples of 1024 bytes are valid.
+	wholeKiB bool
 }
 
 // Equal reports whether the other type is also a Quantity's.
@@ -56,13 +67,13 @@ func (t quantityType) ValueType(context.Context) attr.Value { return Quantity{} 
 func (t quantityType) ValueFromString(
 	_ context.Context, in basetypes.StringValue,
 ) (basetypes.StringValuable, diag.Diagnostics) {
-	return Quantity{StringValue: in, zero: t.zero}, nil
+	return Quantity{StringValue: in, accepted: t.accepted}, nil
 }
 
 // ValueFromTerraform converts a value from Terraform's protocol.
 func (t quantityType) ValueFromTerraform(ctx context.Context, in tftypes.Value) (attr.Value, error) {
 	s, err := stringFromTerraform(ctx, t.StringType, in)
-	return Quantity{StringValue: s, zero: t.zero}, err
+	return Quantity{StringValue: s, accepted: t.accepted}, err
 }
 
 // Quantity is an amount of bytes in the syntax of Kubernetes' resource.Quantity. Two quantities mean the same if they
@@ -70,8 +81,7 @@ func (t quantityType) ValueFromTerraform(ctx context.Context, in tftypes.Value) 
 type Quantity struct {
 	basetypes.StringValue
 
-	// zero says that "0" is a valid value.
-	zero bool
+	accepted accepted
 }
 
 // NewQuantity returns a known Quantity as a user writes it, without checking it.
@@ -121,7 +131,7 @@ func (q Quantity) Same(other Quantity) bool {
 	return *a == *b
 }
 
-// ValidateAttribute returns an error for anything but a positive whole number of bytes.
+// ValidateAttribute returns an error for anything but a positive whole number of bytes that the type accepts.
 func (q Quantity) ValidateAttribute(
 	_ context.Context, req xattr.ValidateAttributeRequest, resp *xattr.ValidateAttributeResponse,
 ) {
@@ -138,10 +148,15 @@ func (q Quantity) check() error {
 		return nil
 	}
 	parse := ParseBytes
-	if q.zero {
+	if q.accepted.zero {
 		parse = parseBytes
 	}
-	_, err := parse(q.ValueString())
+	s := q.ValueString()
+	n, err := parse(s)
+	if err == nil && q.accepted.wholeKiB && n%1024 != 0 {
+		return fmt.Errorf("%q is %d bytes, which isn't a multiple of 1024: libvirt counts memory in KiB and would round it. "+
+			"The nearest sizes are %q and %q", s, n, FormatBytes(max(n/1024, 1)*1024), FormatBytes((n/1024+1)*1024))
+	}
 	return err
 }
 

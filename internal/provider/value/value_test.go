@@ -9,7 +9,6 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/attr"
 	"github.com/hashicorp/terraform-plugin-framework/attr/xattr"
 	"github.com/hashicorp/terraform-plugin-framework/path"
-	"github.com/hashicorp/terraform-plugin-framework/schema/validator"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 	"github.com/hashicorp/terraform-plugin-framework/types/basetypes"
 	"github.com/hashicorp/terraform-plugin-go/tftypes"
@@ -53,7 +52,7 @@ func TestParseBytes_refusesWithTheValueAndTheReason(t *testing.T) {
 func TestQuantityOrZero(t *testing.T) {
 	t.Parallel()
 	for kind, accepted := range map[basetypes.StringTypable]bool{
-		value.QuantityType: false, value.QuantityOrZeroType: true,
+		value.QuantityType: false, value.WholeKiBOrZeroType: true,
 	} {
 		v, _ := kind.ValueFromString(t.Context(), basetypes.NewStringValue("0"))
 		q, ok := v.(value.Quantity)
@@ -163,12 +162,16 @@ func TestValidateAttribute_namesValueAndSyntax(t *testing.T) {
 func TestWholeKiB_offersTheNearestSizes(t *testing.T) {
 	t.Parallel()
 	for in, want := range map[string]string{
-		"1Gi": "", "bad": "",
+		"1Gi": "",
 		"1G": `"1G" is 1000000000 bytes, which isn't a multiple of 1024: libvirt counts memory in KiB and would round it. ` +
 			`The nearest sizes are "976562Ki" and "976563Ki".`,
 	} {
-		var resp validator.StringResponse
-		value.WholeKiB().ValidateString(t.Context(), validator.StringRequest{ConfigValue: types.StringValue(in)}, &resp)
+		q, err := value.WholeKiBType.ValueFromTerraform(t.Context(), tftypes.NewValue(tftypes.String, in))
+		if err != nil {
+			t.Fatal(err)
+		}
+		var resp xattr.ValidateAttributeResponse
+		q.(xattr.ValidateableAttribute).ValidateAttribute(t.Context(), xattr.ValidateAttributeRequest{}, &resp)
 		got := ""
 		if resp.Diagnostics.HasError() {
 			got = resp.Diagnostics[0].Detail()

@@ -104,7 +104,7 @@ func leafValues(at string, a schema.Attribute) []any {
 		return []any{1, 2, 0}
 	case schema.StringAttribute:
 		switch a.CustomType {
-		case value.QuantityType:
+		case value.QuantityType, value.WholeKiBType:
 			return []any{"1Gi", "2048Mi", "2Gi"}
 		case value.DurationType:
 			return []any{"1m", "60s"}

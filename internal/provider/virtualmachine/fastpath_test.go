@@ -35,7 +35,7 @@ func TestFastPath_validatorsLookAtTheirValueAlone(t *testing.T) {
 	t.Parallel()
 	known := []string{
 		"stringvalidator.oneOfValidator", "stringvalidator.lengthAtLeastValidator", "mapvalidator.keysAreValidator",
-		"value.positiveDuration", "value.wholeKiB",
+		"value.positiveDuration",
 	}
 	walkSchema("", vmSchema.Attributes, func(at string, a schema.Attribute) {
 		if a.GetDeprecationMessage() != "" {

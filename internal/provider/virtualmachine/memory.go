@@ -3,7 +3,6 @@ package virtualmachine
 import (
 	"github.com/hashicorp/terraform-plugin-framework/attr"
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema"
-	"github.com/hashicorp/terraform-plugin-framework/schema/validator"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
@@ -14,18 +13,16 @@ var memoryAttributes = mergeAttributes(blockLevels["memory"], attributes{
 	"size": schema.StringAttribute{
 		MarkdownDescription: "Memory of the guest: a [size](../guides/values-and-names.md#sizes) such as `2Gi`. Sizes are " +
 			"compared by value: `2Gi` equals `2048Mi`. Required for a new VM.",
-		CustomType: value.QuantityType,
+		CustomType: value.WholeKiBType,
 		Optional:   true,
 		Computed:   true,
-		Validators: []validator.String{value.WholeKiB()},
 	},
 	"max_size": schema.StringAttribute{
 		MarkdownDescription: "Largest `memory.size` that can be set while the VM runs, together with the sizes of " +
 			"`devices.virtio_mem`. `\"0\"` removes it.",
-		CustomType: value.QuantityOrZeroType,
+		CustomType: value.WholeKiBOrZeroType,
 		Optional:   true,
 		Computed:   true,
-		Validators: []validator.String{value.WholeKiB()},
 	},
 })
 

@@ -14,8 +14,6 @@ import (
 // say again.
 func TestValidate_oneErrorForOneMistake(t *testing.T) {
 	t.Parallel()
-	r := newRPC(t, local, typical)
-	server := providerserver.NewProtocol6(r.provider)()
 	for config, want := range map[string]string{
 		`"memory": {"size": "1Gi", "huge_pages": "2Gi"}`:       "memory.huge_pages: A page of 2Gi doesn't fit into",
 		`"devices": {"virtio_mem": {"a": {"size": "abc"}}}`:    `"abc" is not a valid quantity`,
@@ -30,18 +28,37 @@ func TestValidate_oneErrorForOneMistake(t *testing.T) {
 		if !strings.HasPrefix(config, `"memory"`) {
 			config = `"memory": {"size": "1Gi"}, ` + config
 		}
-		resp, err := server.ValidateResourceConfig(t.Context(), &tfprotov6.ValidateResourceConfigRequest{
-			TypeName: virtualmachine.TypeName, Config: r.wire(r.value(r.schema, `{"name": "web", `+config+`}`)),
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
-		var said []string
-		for _, d := range resp.Diagnostics {
-			said = append(said, d.Detail)
-		}
-		if len(said) != 1 || !strings.Contains(said[0], want) {
+		if said := validationErrors(t, config); len(said) != 1 || !strings.Contains(said[0], want) {
 			t.Errorf("%s: %q, want once: %s", config, said, want)
 		}
 	}
+}
+
+// TestValidate_diskSizesHideNothing: the size of a disk may be any number of bytes.
+func TestValidate_diskSizesHideNothing(t *testing.T) {
+	t.Parallel()
+	for _, size := range []string{"1Gi", "1G"} {
+		said := validationErrors(t, `"disks": {"root": {"size": "`+size+`"}}`)
+		if len(said) != 2 || !strings.Contains(said[0], "A disk needs a source") {
+			t.Errorf("%s: %q", size, said)
+		}
+	}
+}
+
+// validationErrors returns the errors that a VM's configuration has.
+func validationErrors(t *testing.T, config string) []string {
+	t.Helper()
+	r := newRPC(t, local, typical)
+	resp, err := providerserver.NewProtocol6(r.provider)().ValidateResourceConfig(t.Context(),
+		&tfprotov6.ValidateResourceConfigRequest{
+			TypeName: virtualmachine.TypeName, Config: r.wire(r.value(r.schema, `{"name": "web", `+config+`}`)),
+		})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var said []string
+	for _, d := range resp.Diagnostics {
+		said = append(said, d.Detail)
+	}
+	return said
 }

@@ -8,7 +8,6 @@ import (
 
 	"github.com/hashicorp/terraform-plugin-framework/attr"
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema"
-	"github.com/hashicorp/terraform-plugin-framework/schema/validator"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
@@ -113,14 +112,11 @@ func rowAttribute(kind string, a domain.Attribute) schema.Attribute {
 	case domain.Switch, domain.Flag:
 		return optionalBool(doc)
 	case domain.Amount:
-		kind := value.QuantityType
+		kind := value.WholeKiBType
 		if a.Zero {
-			kind = value.QuantityOrZeroType
+			kind = value.WholeKiBOrZeroType
 		}
-		return schema.StringAttribute{
-			MarkdownDescription: doc, CustomType: kind, Optional: true, Computed: true,
-			Validators: []validator.String{value.WholeKiB()},
-		}
+		return schema.StringAttribute{MarkdownDescription: doc, CustomType: kind, Optional: true, Computed: true}
 	case domain.Numbers:
 		return schema.ListAttribute{MarkdownDescription: doc, ElementType: types.Int64Type, Optional: true, Computed: true}
 	case domain.Table:

@@ -170,7 +170,7 @@ func hasInvalidQuantity(v attr.Value) bool {
 	}
 	switch v := v.(type) {
 	case value.Quantity:
-		return v.Invalid() || v.Bytes() != nil && *v.Bytes()%1024 != 0
+		return v.Invalid()
 	case types.Object:
 		return below(v.Attributes())
 	case types.Map:
