@@ -69,8 +69,8 @@ func (b *socketBridge) answerEarly(contradicted func()) {
 }
 
 // refuseLogin makes the bridge cut the stream when libvirt's client begins to log in with SASL. It must be called
-// before libvirt connects. The client takes the bridge for a socket of this computer: it would send a password through a
-// network in clear text, and look for the credentials of "localhost".
+// before libvirt connects. The client takes the bridge for a socket of this computer: it would send a password through
+// a network in clear text, and look for the credentials of "localhost".
 func (b *socketBridge) refuseLogin() {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -104,7 +104,7 @@ func TestLab_coldMovedAsksBeforeItStarts(t *testing.T) {
 	}
 
 	haltedMeanwhile(t, l, f, vm, to, from)
-	leftMeanwhile(t, l, f, vm, from, to)
+	leftMeanwhile(t, f, vm, from, to)
 }
 
 // haltedMeanwhile: a VM that was shut down to be moved, and whose configuration turns it off by now, is moved and stays
@@ -152,7 +152,7 @@ func haltedMeanwhile(t *testing.T, l *lab.Lab, f *fleet.Fleet, vm *inventory.VM,
 }
 
 // leftMeanwhile: a VM that leaves the host while its step waits for the VM's lock isn't shut down where it runs then.
-func leftMeanwhile(t *testing.T, l *lab.Lab, f *fleet.Fleet, vm *inventory.VM, from, to *lab.Host) {
+func leftMeanwhile(t *testing.T, f *fleet.Fleet, vm *inventory.VM, from, to *lab.Host) {
 	t.Helper()
 
 	bob := ownFleet(t, "bob", from, to)

@@ -45,7 +45,7 @@ var policySchema = schema.Schema{
 			"value of the `virtfleet_migration_policy` that applies to the VM, then of the provider's block."),
 		"priority": schema.Int64Attribute{
 			MarkdownDescription: "VMs with the highest priority leave first. It is the order in which the steps begin, not a " +
-					"condition: a VM that can't be moved doesn't keep those of a lower priority on the host. Default: `0`.",
+				"condition: a VM that can't be moved doesn't keep those of a lower priority on the host. Default: `0`.",
 			Optional: true,
 		},
 		"timeout": schema.StringAttribute{

@@ -108,9 +108,9 @@ func (r *networkResource) checkAddresses(
 const routesTimeout = 10 * time.Second
 
 // checkRoutes returns an error for each host that has a route of its own to a subnet of the network, for example
-// because the subnet is that of its network card. active are the active networks of the hosts that answered. Hosts whose
-// routes or active networks are unknown are left out: a route may be that of a network's bridge. So are hosts on which
-// the network is active already.
+// because the subnet is that of its network card. active are the active networks of the hosts that answered. Hosts
+// whose routes or active networks are unknown are left out: a route may be that of a network's bridge. So are hosts on
+// which the network is active already.
 func checkRoutes(
 	ctx context.Context, targets hostset.Set, spec network.Spec, name string,
 	active map[string]map[string]network.ActiveNetwork,

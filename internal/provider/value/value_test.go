@@ -170,8 +170,12 @@ func TestWholeKiB_offersTheNearestSizes(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		checked, ok := q.(xattr.ValidateableAttribute)
+		if !ok {
+			t.Fatalf("%T checks nothing", q)
+		}
 		var resp xattr.ValidateAttributeResponse
-		q.(xattr.ValidateableAttribute).ValidateAttribute(t.Context(), xattr.ValidateAttributeRequest{}, &resp)
+		checked.ValidateAttribute(t.Context(), xattr.ValidateAttributeRequest{}, &resp)
 		got := ""
 		if resp.Diagnostics.HasError() {
 			got = resp.Diagnostics[0].Detail()
