@@ -190,7 +190,12 @@ func definePool(ctx context.Context, h *libvirt.Host, p Pool, settings PoolSetti
 
 // buildPool never overwrites data: for the types that format something, libvirt gets the flag for that.
 func buildPool(ctx context.Context, h *libvirt.Host, p Pool) error {
-	return h.BuildStoragePool(ctx, p.Name, p.Type == "fs" || p.Type == "disk" || p.Type == "logical")
+	err := h.BuildStoragePool(ctx, p.Name, p.Type == "fs" || p.Type == "disk" || p.Type == "logical")
+	if err != nil && (p.Type == "dir" || p.Type == "netfs") {
+		// Another host may have created the same directory at this moment. libvirt accepts one that it finds at once.
+		return h.BuildStoragePool(ctx, p.Name, false)
+	}
+	return err
 }
 
 // changePool changes the definition if it differs from what is declared, and stops the pool for that. It also stops a
