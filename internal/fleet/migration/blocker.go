@@ -33,3 +33,28 @@ func (e *BlockedError) Error() string {
 
 // Unwrap returns ErrBlocked.
 func (e *BlockedError) Unwrap() error { return ErrBlocked }
+
+// blockerList collects blockers.
+type blockerList []Blocker
+
+func (f *blockerList) block(reason, attribute, message, remedy string) {
+	*f = append(*f, Blocker{Reason: reason, Status: status.False, Attribute: attribute, Message: message, Remedy: remedy})
+}
+
+// lacks reports a missing object of the target that a resource may create there.
+func (f *blockerList) lacks(kind, name, reason, attribute, message, remedy string) {
+	f.block(reason, attribute, message, remedy)
+	(*f)[len(*f)-1].Lacks = status.HostObject{Kind: kind, Name: name}
+}
+
+// blockForNow reports a blocker that ends by itself.
+func (f *blockerList) blockForNow(reason, message, remedy string) {
+	f.block(reason, "", message, remedy)
+	(*f)[len(*f)-1].Temporary = true
+}
+
+func (f *blockerList) mayBlock(reason, attribute, message, remedy string) {
+	*f = append(*f, Blocker{
+		Reason: reason, Status: status.Unknown, Attribute: attribute, Message: message, Remedy: remedy,
+	})
+}

@@ -12,7 +12,6 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
-	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/status"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 )
 
@@ -180,31 +179,6 @@ func unlessUnsupported(err error) error {
 		return nil
 	}
 	return err
-}
-
-// blockerList collects blockers.
-type blockerList []Blocker
-
-func (f *blockerList) block(reason, attribute, message, remedy string) {
-	*f = append(*f, Blocker{Reason: reason, Status: status.False, Attribute: attribute, Message: message, Remedy: remedy})
-}
-
-// lacks reports a missing object of the target that a resource may create there.
-func (f *blockerList) lacks(kind, name, reason, attribute, message, remedy string) {
-	f.block(reason, attribute, message, remedy)
-	(*f)[len(*f)-1].Lacks = status.HostObject{Kind: kind, Name: name}
-}
-
-// blockForNow reports a blocker that ends by itself.
-func (f *blockerList) blockForNow(reason, message, remedy string) {
-	f.block(reason, "", message, remedy)
-	(*f)[len(*f)-1].Temporary = true
-}
-
-func (f *blockerList) mayBlock(reason, attribute, message, remedy string) {
-	*f = append(*f, Blocker{
-		Reason: reason, Status: status.Unknown, Attribute: attribute, Message: message, Remedy: remedy,
-	})
 }
 
 // DomainBlockers returns everything in the VM itself that blocks moving it: first in KubeVirt's order, then what

@@ -1,0 +1,67 @@
+package migration
+
+import (
+	"context"
+	"errors"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
+)
+
+// DiscardCopies removes from a host those of the paths that a move made there, the last first. A missing file is no
+// error. A file that a domain of the host now uses belongs to that domain, and stays.
+func DiscardCopies(ctx context.Context, host *libvirt.Host, paths []string) error {
+	var failures []error
+	for _, p := range slices.Backward(paths) {
+		file, err := fileOn(ctx, host, p)
+		used := false
+		if err == nil && file != nil {
+			used, err = usedOn(ctx, host, p)
+		}
+		if err == nil && file != nil && !used {
+			err = host.RemoveFile(ctx, p)
+		}
+		failures = append(failures, err)
+	}
+	return errors.Join(failures...)
+}
+
+// DiscardLeftCopies removes what an earlier move made on the host. home is the host that the VM is on. Both hosts may
+// now share storage that they did not share then, declared or not, so the VM's own files stay.
+func DiscardLeftCopies(ctx context.Context, host, home *libvirt.Host, paths []string) error {
+	var apart []string
+	for _, p := range paths {
+		if slices.ContainsFunc(apart, func(dir string) bool { return strings.HasPrefix(p, dir+"/") }) {
+			apart = append(apart, p)
+			continue
+		}
+		one, err := IsSameFile(ctx, host, home, p)
+		if err != nil {
+			return err
+		}
+		if !one {
+			apart = append(apart, p)
+		}
+	}
+	return DiscardCopies(ctx, host, apart)
+}
+
+// IsSameFile says whether two hosts have the same file at a path. Equal times of change on both hosts prove that.
+// Different times prove nothing, because not every filesystem reports the same time to all hosts: then IsSameFile
+// creates a file and looks for it on the other host.
+func IsSameFile(ctx context.Context, on, other *libvirt.Host, file string) (bool, error) {
+	here, err := fileOn(ctx, on, file)
+	if err != nil || here == nil {
+		return false, err
+	}
+	there, err := fileOn(ctx, other, file)
+	if err != nil || there == nil {
+		return false, err
+	}
+	if isShared(here, there) {
+		return true, nil
+	}
+	return preflight{source: on, target: other}.probeShared(ctx, path.Dir(file))
+}
