@@ -14,11 +14,11 @@ type Copy struct {
 	// FromUUID is the UUID, in libvirt, of the host that the VM was to leave. Once the VM has left that host, in
 	// whatever way, the VM may use the file, or may have used it.
 	FromUUID string
-	// Making says that the move was about to create the file: the file may not exist, or may be another owner's
+	// Creating says that the move was about to create the file: the file may not exist, or may be another owner's
 	// file. The file that the move creates is empty and Bytes long, a length chosen at random, or it is an image for a
 	// disk with that capacity. For a directory Bytes is 0.
-	Making bool
-	Bytes  uint64
+	Creating bool
+	Bytes    uint64
 }
 
 // LeftVolume is the volume of an own disk on a host that the VM leaves. A move copies its content. While the VM is on
@@ -38,12 +38,12 @@ func readCopies(vm *etree.Element) []Copy {
 			Host: attr(e, "host"), HostUUID: attr(e, "host-uuid"), Path: attr(e, "path"), FromUUID: attr(e, "from-uuid"),
 		})
 	}
-	for _, e := range ownChildren(vm, "copies", "making") {
+	for _, e := range ownChildren(vm, "copies", "creating") {
 		// A directory has no length: it is verified in another way.
 		length, _ := strconv.ParseUint(attr(e, "bytes"), 10, 64)
 		copies = append(copies, Copy{
 			Host: attr(e, "host"), HostUUID: attr(e, "host-uuid"), Path: attr(e, "path"), FromUUID: attr(e, "from-uuid"),
-			Making: true, Bytes: length,
+			Creating: true, Bytes: length,
 		})
 	}
 	return copies
@@ -59,8 +59,8 @@ func writeCopies(vm *etree.Element, copies []Copy) {
 		// Files that are only planned get another tag. Earlier versions, which would remove any file listed, don't know
 		// it.
 		tag := "file"
-		if c.Making {
-			tag = "making"
+		if c.Creating {
+			tag = "creating"
 		}
 		file := addOwn(list, tag)
 		file.CreateAttr("host", c.Host)

@@ -26,7 +26,7 @@ func allMetadata() Metadata {
 		OwnDisks: map[string]OwnDisk{
 			"root": {
 				Pool: "vms", Image: "vms/debian-0123", Clone: CloneFull, Bytes: 1 << 30, OnDestroy: OnDestroyKeep,
-				Volume: "web-root", Path: "/srv/vms/web & root", HostUUID: "0f", Making: true,
+				Volume: "web-root", Path: "/srv/vms/web & root", HostUUID: "0f", Creating: true,
 			},
 			"logs": {Pool: "vms", Volume: "web-logs", Content: "c0"},
 		},
@@ -42,8 +42,8 @@ func allMetadata() Metadata {
 		Copies: []Copy{
 			{Host: "kvm2", HostUUID: "u", Path: "/a & b", FromUUID: "f"},
 			{Host: "kvm2", Path: "/c"},
-			{Host: "kvm2", HostUUID: "u", Path: "/d", FromUUID: "f", Making: true, Bytes: 4711},
-			{Host: "kvm2", Path: "/e", Making: true},
+			{Host: "kvm2", HostUUID: "u", Path: "/d", FromUUID: "f", Creating: true, Bytes: 4711},
+			{Host: "kvm2", Path: "/e", Creating: true},
 		},
 		LeftVolumes: []LeftVolume{{Host: "kvm2", HostUUID: "u", Pool: "p", Volume: "v & w", Path: "/a & b"}},
 	}

@@ -29,8 +29,8 @@ type OwnDisk struct {
 	// HostUUID is the UUID of the host where the disk was created, or where the VM was at its last update. On another
 	// host, a volume of that name is the VM's only if the VM's definition has it.
 	HostUUID string
-	// Making says that the disk isn't created yet, or that its creation was interrupted. No guest has seen it.
-	Making bool
+	// Creating says that the disk isn't created yet, or that its creation was interrupted. No guest has seen it.
+	Creating bool
 }
 
 // How an own disk is created from an image, and what happens to the disk when its VM is deleted.
@@ -52,7 +52,7 @@ var (
 func (o OwnDisk) Kept() bool { return o.OnDestroy == OnDestroyKeep }
 
 // RemovedWithVM reports whether the disk is removed when its VM is deleted.
-func (o OwnDisk) RemovedWithVM() bool { return o.Making || !o.Kept() }
+func (o OwnDisk) RemovedWithVM() bool { return o.Creating || !o.Kept() }
 
 // Based reports whether the disk is an overlay, which is unusable without its image.
 func (o OwnDisk) Based() bool { return o.Image != "" && o.Clone != CloneFull }
@@ -96,7 +96,7 @@ func keysOf[V any](m map[string]V, is func(string, V) bool) []string {
 // matter.
 func (m Metadata) ownAt(file string) *OwnDisk {
 	for _, o := range m.OwnDisks {
-		if !o.Making && o.Path == file && file != "" {
+		if !o.Creating && o.Path == file && file != "" {
 			return &o
 		}
 	}
@@ -118,7 +118,7 @@ func readOwnDisks(vm *etree.Element) map[string]OwnDisk {
 			Pool: attr(e, "pool"), Image: attr(e, "image"), Clone: attr(e, "clone"), Bytes: bytes,
 			OnDestroy: attr(e, "on-destroy"), Volume: attr(e, "volume"), Path: attr(e, "path"),
 			HostUUID: attr(e, "host-uuid"), Content: attr(e, "content"), Preallocation: attr(e, "preallocation"),
-			Making: attr(e, "making") == "true",
+			Creating: attr(e, "creating") == "true",
 		}
 	}
 	return read
@@ -134,12 +134,12 @@ func writeOwnDisks(vm *etree.Element, disks map[string]OwnDisk) {
 		o := disks[key]
 		e := addOwn(list, "disk")
 		e.CreateAttr("key", key)
-		bytes, making := "", ""
+		bytes, creating := "", ""
 		if o.Bytes > 0 {
 			bytes = strconv.FormatUint(o.Bytes, 10)
 		}
-		if o.Making {
-			making = "true"
+		if o.Creating {
+			creating = "true"
 		}
 		for _, a := range [][2]string{
 			{"pool", o.Pool},
@@ -152,7 +152,7 @@ func writeOwnDisks(vm *etree.Element, disks map[string]OwnDisk) {
 			{"content", o.Content},
 			{"on-destroy", o.OnDestroy},
 			{"preallocation", o.Preallocation},
-			{"making", making},
+			{"creating", creating},
 		} {
 			setAttr(e, a[0], a[1])
 		}

@@ -20,7 +20,7 @@ var (
 	restoring        = Test{Package: "provider/faultmatrix", Name: "TestAccFaults_restore"}
 	drainCut         = Test{Package: "provider/hostmaintenance", Name: "TestAccHostMaintenance_connectionCut"}
 	drainKilled      = Test{Package: "provider/hostmaintenance", Name: "TestAccHostMaintenance_interrupted"}
-	drainGivenUp     = Test{Package: "provider/hostmaintenance", Name: "TestAccHostMaintenance_killedAndGivenUp"}
+	drainAbandoned   = Test{Package: "provider/hostmaintenance", Name: "TestAccHostMaintenance_killedAndAbandoned"}
 	restoreContinues = Test{Package: "provider/hostmaintenance", Name: "TestAccHostMaintenance_restoreContinues"}
 	twoStates        = Test{Package: "provider/hostmaintenance", Name: "TestAccHostMaintenance_twoStates"}
 	drainTwice       = Test{Package: "fleet/drain", Name: "TestLab_secondDrainIsRefusedSoon"}
@@ -50,7 +50,7 @@ var drain = []Cell{
 	{
 		ProviderKilled, "Terraform ends; every VM runs on one of the hosts, and the host stays cordoned",
 		"a new maintenance, which lists what is left", drainsRest,
-		[]Test{drainKilled, drainGivenUp},
+		[]Test{drainKilled, drainAbandoned},
 		"",
 	},
 	{

@@ -446,7 +446,7 @@ func TestLab_coldMoveKilledBeforeItNotedAFile(t *testing.T) {
 		t.Fatal("the move was not broken off")
 	}
 
-	if len(begun.Copies) != 1 || !begun.Copies[0].Making || begun.Copies[0].Bytes == 0 || begun.Copies[0].Path != file {
+	if len(begun.Copies) != 1 || !begun.Copies[0].Creating || begun.Copies[0].Bytes == 0 || begun.Copies[0].Path != file {
 		t.Fatalf("before the file was made these were recorded: %+v", begun.Copies)
 	}
 

@@ -54,7 +54,7 @@ func TestLab_encryptedCopiesOfAKilledRun(t *testing.T) {
 	t.Parallel()
 
 	l := lab.Open(t)
-	log := &onLog{Message: "making image"}
+	log := &onLog{Message: "creating image"}
 	f := labFleet(t, l, t.Name(), nil)
 	listen(f, log)
 	dir := directory(t, l, "kvm1", "kvm2")
@@ -109,7 +109,7 @@ func TestLab_encryptedCopiesOfAKilledRun(t *testing.T) {
 		t.Fatal("the move was not broken off")
 	}
 
-	if len(begun.Copies) != 2 || slices.ContainsFunc(begun.Copies, func(c domain.Copy) bool { return !c.Making }) {
+	if len(begun.Copies) != 2 || slices.ContainsFunc(begun.Copies, func(c domain.Copy) bool { return !c.Creating }) {
 		t.Fatalf("before the images were made these were recorded: %+v", begun.Copies)
 	}
 

@@ -272,7 +272,7 @@ func TestLab_ownDisksOfACreationThatFails(t *testing.T) {
 		m.OwnDisks = maps.Clone(m.OwnDisks)
 
 		for key, o := range m.OwnDisks {
-			o.Making = is
+			o.Creating = is
 			m.OwnDisks[key] = o
 		}
 

@@ -221,7 +221,7 @@ func TestLab_ownDisksMove(t *testing.T) {
 	// A run is killed when it has made the images and not noted that: they are known again, and block no move. Nor does
 	// the medium, which has been noted, as it has content already.
 	if len(begun.Copies) != 3 || slices.ContainsFunc(begun.Copies, func(c domain.Copy) bool {
-		return c.Making == (c.Path == seed)
+		return c.Creating == (c.Path == seed)
 	}) {
 		t.Errorf("before the migration began these were recorded: %+v", begun.Copies)
 	}

@@ -56,7 +56,7 @@ func TestLab_mediumBrokenOff(t *testing.T) {
 	metadata := vm.Metadata
 	medium := metadata.OwnDisks[domain.MediumKey]
 	file := medium.Path
-	medium.Making = true
+	medium.Creating = true
 	metadata.OwnDisks[domain.MediumKey] = medium
 
 	if _, err := records.WriteMetadata(t.Context(), vm, metadata); err != nil {
@@ -66,7 +66,7 @@ func TestLab_mediumBrokenOff(t *testing.T) {
 	l.Run(t, "kvm1", "sh", "-c", "rm "+file+"; echo half > "+file)
 
 	vm = create(t, f, l, d)
-	if vm.UUID != id || mediumOf(vm) != file || vm.Metadata.OwnDisks[domain.MediumKey].Making {
+	if vm.UUID != id || mediumOf(vm) != file || vm.Metadata.OwnDisks[domain.MediumKey].Creating {
 		t.Errorf("the VM is %s with medium %s", vm.UUID, mediumOf(vm))
 	}
 

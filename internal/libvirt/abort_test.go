@@ -60,7 +60,7 @@ func TestMigrate_isAborted(t *testing.T) {
 	awaitJob(t, a, uuid, "memory to be copied", copying)
 	close(giveUp)
 	err = <-result
-	want(t, err, ErrGivenUp)
+	want(t, err, ErrAbandoned)
 	want(t, err, ErrUnreachable)
 	eventually(t, "the host to notice", func() bool {
 		job, err := a.Job(t.Context(), uuid)

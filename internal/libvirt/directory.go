@@ -120,7 +120,7 @@ func (h *Host) Beginning(ctx context.Context, at string, bytes uint64) ([]byte, 
 
 // MakeDirectory creates a directory with the permissions of another one. It returns ErrExists if the directory exists.
 func (h *Host) MakeDirectory(ctx context.Context, at string, like Volume) error {
-	_, err := call(ctx, h, changeCall("making directory "+at), func(c *conn) (struct{}, error) {
+	_, err := call(ctx, h, changeCall("creating directory "+at), func(c *conn) (struct{}, error) {
 		dir := path.Dir(at)
 		defer c.useDirectory(ctx, dir)()
 		like.Name, like.Format, like.PhysicalBytes = path.Base(at), "dir", 0

@@ -46,9 +46,9 @@ var (
 	ErrInternal = errors.New("operation failed")
 	// ErrDiskFull says that a file system of the host is full.
 	ErrDiskFull = fmt.Errorf("%w: the host's disk is full", ErrInternal)
-	// ErrGivenUp says that a migration was given up that may still be in progress: it didn't end after it was aborted, or
-	// the caller stopped waiting. Both hosts may have changed, and the domain may be on either.
-	ErrGivenUp = errors.New("it was given up and the host is still at it, so it is unknown where the domain will be")
+	// ErrAbandoned says that a migration was given up that may still be in progress: it didn't end after it was aborted,
+	// or the caller stopped waiting. Both hosts may have changed, and the domain may be on either.
+	ErrAbandoned = errors.New("it was given up and the host is still at it, so it is unknown where the domain will be")
 	// ErrClosed says that the Host was closed.
 	ErrClosed = errors.New("connection closed")
 )

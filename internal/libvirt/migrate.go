@@ -339,7 +339,7 @@ func (x *migrationCall) explainError(ctx context.Context, s callSpec, err error,
 	e := &Error{Host: source.Name(), Operation: s.operation, Kind: ErrUnreachable}
 	switch abandoned := errors.Is(err, context.Canceled); { // libvirt's errors never are
 	case abandoned:
-		e.Err = ErrGivenUp
+		e.Err = ErrAbandoned
 		if source.ctx.Err() != nil || target.ctx.Err() != nil {
 			e.Kind = ErrClosed
 		}

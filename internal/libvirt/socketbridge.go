@@ -49,7 +49,7 @@ type socketBridge struct {
 func newSocketBridge(remote net.Conn) (*socketBridge, error) {
 	listener, inode, err := listenUnlinked()
 	if err != nil {
-		return nil, errors.Join(fmt.Errorf("making a private socket: %w", err), remote.Close())
+		return nil, errors.Join(fmt.Errorf("creating a private socket: %w", err), remote.Close())
 	}
 	b := &socketBridge{remote: remote, listener: listener, inode: inode, inUse: true, done: make(chan struct{})}
 	b.running.Go(b.run)

@@ -67,7 +67,7 @@ func (h *Host) PoolVolumes(ctx context.Context, pool string) ([]Volume, error) {
 // CreateVolume creates a volume (virStorageVolCreateXML, virStorageVolCreateXMLFrom). It leaves an existing volume
 // alone, and returns ErrExists, or ErrOperationInvalid if the pool doesn't know the volume yet.
 func (h *Host) CreateVolume(ctx context.Context, v NewVolume) error {
-	s := changeCall("making volume " + v.Pool + "/" + v.Name)
+	s := changeCall("creating volume " + v.Pool + "/" + v.Name)
 	_, err := inPool(ctx, h, s, v.Pool, func(c *conn, p *golibvirt.StoragePool) (struct{}, error) {
 		// libvirt refuses this while another volume of the pool is created, which may take long.
 		c.countCall("virStoragePoolRefresh")

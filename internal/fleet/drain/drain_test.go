@@ -196,7 +196,7 @@ func TestResumableSteps(t *testing.T) {
 	t.Parallel()
 
 	steps := []hostrecord.Step{{Step: evacuation.Step{UUID: "a"}, Result: hostrecord.ResultMoved}}
-	old := &hostrecord.Evacuation{Steps: steps, GivenUp: time.Now().Add(-givenUpMemory - time.Minute)}
+	old := &hostrecord.Evacuation{Steps: steps, Abandoned: time.Now().Add(-abandonedMemory - time.Minute)}
 
 	if e := new(Drainer).resumableSteps(t.Context(), "kvm1", old); len(e.Steps) > 0 {
 		t.Errorf("given up long ago: %+v", e.Steps)

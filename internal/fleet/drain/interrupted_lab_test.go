@@ -205,7 +205,7 @@ func TestLab_drainCancelledByPolicy(t *testing.T) {
 // A drain that is interrupted leaves the host cordoned. One that is given up leaves nothing: no eviction request, no
 // cordon, and no VM that is moved later although a user has started or moved it since. The next drain continues with
 // VMs that nothing has changed since.
-func TestLab_givenUpIsForgotten(t *testing.T) {
+func TestLab_abandonedIsForgotten(t *testing.T) {
 	t.Parallel()
 
 	l := lab.Open(t)

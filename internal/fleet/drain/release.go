@@ -171,7 +171,7 @@ func (r *releaseRun) undoSteps(ctx context.Context, restore bool) (*hostrecord.E
 
 	rest := &hostrecord.Evacuation{Since: r.evacuation.Since, Done: r.evacuation.Done, Steps: left}
 	if !rest.Done {
-		rest.GivenUp = time.Now().UTC().Truncate(time.Second)
+		rest.Abandoned = time.Now().UTC().Truncate(time.Second)
 	}
 
 	if len(errs) > 0 {

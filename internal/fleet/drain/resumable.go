@@ -10,21 +10,21 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 )
 
-// givenUpMemory is how long a later drain of the host continues the steps of a drain that was given up.
-const givenUpMemory = 24 * time.Hour
+// abandonedMemory is how long a later drain of the host continues the steps of a drain that was given up.
+const abandonedMemory = 24 * time.Hour
 
 // resumableSteps returns the steps of an earlier drain that the next drain continues. Terraform deletes an incomplete
 // drain to replace it, so steps are kept for a while after a drain was given up. But a drain must not move or start a
 // VM because of steps that users have forgotten: only steps of the last day are kept, and only for VMs that were not
 // changed since.
 func (dr *Drainer) resumableSteps(ctx context.Context, name string, e *hostrecord.Evacuation) *hostrecord.Evacuation {
-	if e == nil || e.GivenUp.IsZero() {
+	if e == nil || e.Abandoned.IsZero() {
 		return e
 	}
 
-	kept := &hostrecord.Evacuation{Since: e.Since, GivenUp: e.GivenUp}
+	kept := &hostrecord.Evacuation{Since: e.Since, Abandoned: e.Abandoned}
 
-	if time.Since(e.GivenUp) > givenUpMemory {
+	if time.Since(e.Abandoned) > abandonedMemory {
 		return kept
 	}
 

@@ -32,9 +32,9 @@ type Evacuation struct {
 	Abridged bool `json:"abridged,omitempty"`
 	// Releasing is the id of a maintenance that has ended and still has to undo what the steps did; "" if there is none.
 	Releasing string `json:"releasing,omitempty"`
-	// GivenUp is when the maintenance ended before the host was drained. It is zero if it hasn't ended, or if the host was
-	// drained.
-	GivenUp time.Time `json:"given_up,omitzero"`
+	// Abandoned is when the maintenance ended before the host was drained. It is zero if it hasn't ended, or if the host
+	// was drained.
+	Abandoned time.Time `json:"abandoned,omitzero"`
 }
 
 // Open returns how many steps are still to be done, or failed.

@@ -39,7 +39,7 @@ func (vm *VM) HasFile(file string) bool {
 // Movable returns the VM's own disks, by key, that move with it: those that are created and that the VM uses.
 func (vm *VM) Movable() map[string]domain.OwnDisk {
 	own := maps.Clone(vm.Metadata.OwnDisks)
-	maps.DeleteFunc(own, func(_ string, o domain.OwnDisk) bool { return o.Making || !vm.HasFile(o.Path) })
+	maps.DeleteFunc(own, func(_ string, o domain.OwnDisk) bool { return o.Creating || !vm.HasFile(o.Path) })
 
 	return own
 }
@@ -53,7 +53,7 @@ func (vm *VM) Leaving(made []string) []domain.LeftVolume {
 		o := vm.Metadata.OwnDisks[key]
 		l := domain.LeftVolume{Host: vm.Host, HostUUID: vm.HostUUID, Pool: o.Pool, Volume: o.Volume, Path: o.Path}
 
-		if !o.Making && slices.Contains(made, o.Path) && !slices.Contains(left, l) {
+		if !o.Creating && slices.Contains(made, o.Path) && !slices.Contains(left, l) {
 			left = append(left, l)
 		}
 	}
@@ -79,7 +79,7 @@ func (vm *VM) SettleMoved() {
 	vm.Metadata.OwnDisks = maps.Clone(vm.Metadata.OwnDisks)
 
 	for key, o := range vm.Metadata.OwnDisks {
-		if !o.Making && vm.HasFile(o.Path) {
+		if !o.Creating && vm.HasFile(o.Path) {
 			o.HostUUID = vm.HostUUID
 			vm.Metadata.OwnDisks[key] = o
 		}

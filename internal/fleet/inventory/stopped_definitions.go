@@ -41,7 +41,7 @@ func unfinishedCopies(m domain.Metadata, from string) []string {
 	var hosts []string
 
 	for _, c := range m.Copies {
-		if c.FromUUID == from && !c.Making { // the definition is created after the copies
+		if c.FromUUID == from && !c.Creating { // the definition is created after the copies
 			hosts = append(hosts, c.HostUUID)
 		}
 	}

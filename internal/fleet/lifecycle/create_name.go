@@ -123,7 +123,7 @@ func mayHaveRun(vm *inventory.VM) bool {
 	}
 
 	for _, o := range vm.Metadata.OwnDisks {
-		if o.Making {
+		if o.Creating {
 			return false
 		}
 	}

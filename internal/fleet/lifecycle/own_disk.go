@@ -50,7 +50,7 @@ func (m *Manager) assignVolumes(
 			}
 
 			retireFirstBoot(records, key, have[key], want)
-		} else if is, ok := have[key]; ok && !is.Making {
+		} else if is, ok := have[key]; ok && !is.Creating {
 			if is.Pool != want.Pool || is.Image != want.Image {
 				return nil, ownDiskChanged(d.Spec.Name, h.Name, key, is, want)
 			}
@@ -74,13 +74,13 @@ func (m *Manager) assignVolumes(
 			continue
 		}
 
-		if is := have[key]; is.Making && is.Pool == want.Pool && is.HostUUID == hostUUID {
+		if is := have[key]; is.Creating && is.Pool == want.Pool && is.HostUUID == hostUUID {
 			want.Volume, want.Path = is.Volume, is.Path
 		} else if err := m.nameOwnDisk(ctx, h, id, d.Spec, key, &want); err != nil {
 			return nil, err
 		}
 
-		want.Making, want.HostUUID = true, hostUUID
+		want.Creating, want.HostUUID = true, hostUUID
 
 		if placement.IsFirstBoot(key) {
 			placeFirstBoot(&d.Spec, key, want)
@@ -195,7 +195,7 @@ func (m *Manager) makeOwnDisks(
 ) error {
 	for _, key := range slices.Sorted(maps.Keys(records)) {
 		o := records[key]
-		if !o.Making {
+		if !o.Creating {
 			continue
 		}
 
@@ -209,7 +209,7 @@ func (m *Manager) makeOwnDisks(
 			if d, err = with.volume(key, o, id); err != nil {
 				return &inventory.Error{
 					VM: vm, Host: h.Name, Kind: inventory.ErrInvalid, Err: err,
-					Detail: "making " + placement.OwnDiskTitle(key),
+					Detail: "creating " + placement.OwnDiskTitle(key),
 				}
 			}
 		}
@@ -217,7 +217,7 @@ func (m *Manager) makeOwnDisks(
 		if err := m.makeOwnDisk(ctx, h, id, key, o, d); err != nil {
 			e := &inventory.Error{
 				VM: vm, Host: h.Name, Err: err,
-				Detail: fmt.Sprintf("making %s in storage pool %q", placement.OwnDiskTitle(key), o.Pool),
+				Detail: fmt.Sprintf("creating %s in storage pool %q", placement.OwnDiskTitle(key), o.Pool),
 			}
 			if cause, ok := errors.AsType[*inventory.Error](err); ok {
 				e.Remedy = cause.Remedy
@@ -238,7 +238,7 @@ func (m *Manager) makeOwnDisks(
 
 		m.mover.RefreshSharedPool(ctx, h, o.Pool)
 
-		o.Making = false
+		o.Creating = false
 		records[key] = o
 	}
 
@@ -266,7 +266,7 @@ func (m *Manager) makeOwnDisk(
 		d.Clone = image
 	}
 
-	m.log.InfoContext(ctx, "making a disk", "host", h.Name, "storage_pool", o.Pool, "volume", o.Volume)
+	m.log.InfoContext(ctx, "creating a disk", "host", h.Name, "storage_pool", o.Pool, "volume", o.Volume)
 
 	made, err := s.CreateVolume(ctx, h.Name, d)
 	if errors.Is(err, inventory.ErrExists) {
@@ -313,7 +313,7 @@ func (m *Manager) makeDisksOf(ctx context.Context, h *inventory.Host, id string,
 		return err
 	}
 
-	making := func(o domain.OwnDisk) bool { return o.Making }
+	making := func(o domain.OwnDisk) bool { return o.Creating }
 	if vm.Active || !slices.ContainsFunc(slices.Collect(maps.Values(vm.Metadata.OwnDisks)), making) {
 		return nil
 	}

@@ -121,7 +121,7 @@ func (m *Manager) unseenDisks(ctx context.Context, h *inventory.Host, id string)
 	}
 
 	for _, o := range vm.Metadata.OwnDisks {
-		if !o.Making {
+		if !o.Creating {
 			return false, nil
 		}
 	}
@@ -136,7 +136,7 @@ func (m *Manager) undoDisks(ctx context.Context, vm *inventory.VM) error {
 	metadata.OwnDisks = maps.Clone(metadata.OwnDisks)
 
 	for key, o := range metadata.OwnDisks {
-		o.Making = true
+		o.Creating = true
 		metadata.OwnDisks[key] = o
 	}
 

@@ -35,7 +35,7 @@ func (u *update) addOwnDisks(ctx context.Context) error {
 
 	metadata := u.vm.Metadata
 	metadata.OwnDisks = maps.Clone(records)
-	making := slices.ContainsFunc(slices.Collect(maps.Values(records)), func(o domain.OwnDisk) bool { return o.Making })
+	making := slices.ContainsFunc(slices.Collect(maps.Values(records)), func(o domain.OwnDisk) bool { return o.Creating })
 	renamed := !slices.Equal(slices.Sorted(maps.Keys(u.own)), slices.Sorted(maps.Keys(records)))
 	u.own = records
 

@@ -43,7 +43,7 @@ func placeFirstBoot(spec *domain.Spec, key string, o domain.OwnDisk) {
 func (m *Manager) keepsFirstBoot(
 	ctx context.Context, h *inventory.Host, hostUUID string, is, want domain.OwnDisk,
 ) (bool, error) {
-	if is.Volume == "" || is.Making || is.Content != want.Content || is.Pool != want.Pool || is.HostUUID != hostUUID {
+	if is.Volume == "" || is.Creating || is.Content != want.Content || is.Pool != want.Pool || is.HostUUID != hostUUID {
 		return false, nil
 	}
 
@@ -62,7 +62,7 @@ func (m *Manager) keepsFirstBoot(
 // retireFirstBoot keeps the record of a volume that another one replaces, so that the volume is removed once the VM no
 // longer has it. A volume that an interrupted run began to create is created again under its name.
 func retireFirstBoot(records map[string]domain.OwnDisk, key string, is, want domain.OwnDisk) {
-	if is.Volume != "" && (!is.Making || is.Pool != want.Pool) {
+	if is.Volume != "" && (!is.Creating || is.Pool != want.Pool) {
 		records[key+"."+is.Volume] = is
 	}
 }

@@ -43,15 +43,15 @@ func TestCopiable_refusesWhatACopyWouldNotBe(t *testing.T) {
 	t.Parallel()
 	left := []domain.Copy{
 		{Path: "/left"},
-		{Path: "/e", Making: true, Bytes: 4711},
-		{Path: "/f", Making: true, Bytes: 4711},
-		{Path: "/g", Making: true, Bytes: 4711},
-		{Path: "/i", Making: true, Bytes: 1 << 20},
-		{Path: "/j", Making: true, Bytes: 1 << 20},
-		{Path: "/k", Making: true, Bytes: 1 << 20},
-		{Path: "/l", Making: true, Bytes: 1 << 20},
-		{Path: "/m", Making: true, Bytes: 1 << 20},
-		{Path: "/n", Making: true, Bytes: 1 << 20},
+		{Path: "/e", Creating: true, Bytes: 4711},
+		{Path: "/f", Creating: true, Bytes: 4711},
+		{Path: "/g", Creating: true, Bytes: 4711},
+		{Path: "/i", Creating: true, Bytes: 1 << 20},
+		{Path: "/j", Creating: true, Bytes: 1 << 20},
+		{Path: "/k", Creating: true, Bytes: 1 << 20},
+		{Path: "/l", Creating: true, Bytes: 1 << 20},
+		{Path: "/m", Creating: true, Bytes: 1 << 20},
+		{Path: "/n", Creating: true, Bytes: 1 << 20},
 	}
 	const encryption = `<encryption format='luks'>` +
 		`<secret type='passphrase' uuid='5a1bb6ff-3f0b-4c5e-9d3a-000000000001'/></encryption>`

@@ -14,7 +14,7 @@ import (
 func (l *OfflineCopy) IntendedCopies() []domain.Copy {
 	intended := make([]domain.Copy, len(l.items))
 	for i, it := range l.items {
-		intended[i] = domain.Copy{Path: it.path, Making: true, Bytes: it.empty}
+		intended[i] = domain.Copy{Path: it.path, Creating: true, Bytes: it.empty}
 	}
 	return intended
 }
@@ -25,7 +25,7 @@ func (l *OfflineCopy) IntendedCopies() []domain.Copy {
 func intendedImages(copies []Copy) []domain.Copy {
 	intended := make([]domain.Copy, len(copies))
 	for i, c := range copies {
-		intended[i] = domain.Copy{Path: c.Disk.Path, Making: true, Bytes: c.Capacity}
+		intended[i] = domain.Copy{Path: c.Disk.Path, Creating: true, Bytes: c.Capacity}
 		if isMedium(c.Disk) && c.Capacity > 0 {
 			intended[i].Bytes = 1 + rand.Uint64N(c.Capacity) //nolint:gosec // It must be unlikely to occur, but not secret.
 		}

@@ -26,8 +26,8 @@ func (r *run) makeImages(ctx context.Context) error {
 		return &BlockedError{Blockers: blocking}
 	}
 	intended := intendedImages(copies)
-	if r.Making != nil && len(intended) > 0 {
-		if err := r.Making(ctx, intended); err != nil {
+	if r.Creating != nil && len(intended) > 0 {
+		if err := r.Creating(ctx, intended); err != nil {
 			return err
 		}
 	}
@@ -62,7 +62,7 @@ func (r *run) makeImages(ctx context.Context) error {
 // makeImage makes one image, and returns how much room is left in its directory.
 func (r *run) makeImage(ctx context.Context, to preflight, c Copy) (available uint64, err error) {
 	base := r.Options.Base(c.Disk)
-	r.log.InfoContext(ctx, "making image", "disk", c.Disk.Key, "path", c.Disk.Path,
+	r.log.InfoContext(ctx, "creating image", "disk", c.Disk.Key, "path", c.Disk.Path,
 		"capacity", domain.FormatSize(c.Capacity),
 		"base", base.Path)
 	available, err = r.Target.CreateImage(ctx, libvirt.NewImage{
@@ -84,7 +84,7 @@ func (r *run) copyMedium(ctx context.Context, to preflight, disk domain.MobileDi
 	r.log.InfoContext(ctx, "copying", "file", disk.Path, "disk", disk.Key)
 	err := r.Source.CopyFile(ctx, disk.Path, r.Target, empty, func() error {
 		r.images = append(r.images, disk.Path)
-		return r.noteMade(ctx, []string{disk.Path})
+		return r.noteCreated(ctx, []string{disk.Path})
 	}, nil)
 	if errors.Is(err, libvirt.ErrExists) {
 		return &BlockedError{Blockers: []Blocker{to.pathOccupied(disk)}}

@@ -256,11 +256,11 @@ func (l *OfflineCopy) Kept() []libvirt.Kept { return l.kept }
 // progressInterval is how often the log reports the progress of a copy.
 const progressInterval = 5 * time.Second
 
-// Made returns the paths that Copy has made on the target, in order. It includes nothing that existed before.
-func (l *OfflineCopy) Made() []string { return l.made }
+// Created returns the paths that Copy has made on the target, in order. It includes nothing that existed before.
+func (l *OfflineCopy) Created() []string { return l.made }
 
 // Copy makes everything on the target. When it returns nil, each file is complete, as CopyFile guarantees. After an
-// error the files that it made still exist: see Made and DiscardCopies. It calls note with each path that it made
+// error the files that it made still exist: see Created and DiscardCopies. It calls note with each path that it made
 // before it copies anything into the file. It reports its progress to the job, whose numbers are final when Copy
 // returns.
 func (l *OfflineCopy) Copy(ctx context.Context, job *libvirt.Job, note func(path string) error) error {

@@ -21,8 +21,8 @@ const (
 	settleTime = 10 * time.Second
 	silentTime = 30 * time.Second
 	settlePoll = 250 * time.Millisecond
-	// givenUpTime is settleTime for a migration that was given up: its guest is paused, and nothing changes by itself.
-	givenUpTime = 2 * time.Second
+	// abandonedTime is settleTime for a migration that was given up: its guest is paused, and nothing changes by itself.
+	abandonedTime = 2 * time.Second
 )
 
 // location says where the VM is after its migration.
@@ -131,8 +131,8 @@ func (r *run) pollLocation(ctx context.Context) (where location, source, target 
 		if where == unknown && !r.state.AbortRequested { // A user who aborts must not wait for long.
 			patience = silentTime
 		}
-		if r.givenUp {
-			patience = givenUpTime
+		if r.abandoned {
+			patience = abandonedTime
 		}
 		settled = settled && !source.isVanishing() && !target.isVanishing()
 		if settled || time.Since(began) > patience || ctx.Err() != nil {

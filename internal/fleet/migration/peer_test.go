@@ -42,7 +42,7 @@ func TestPeerBlockers(t *testing.T) {
 }
 
 // A run that waits for the source to answer, which has lost it, ends the wait as soon as that is given up.
-func TestAwaitPeerToPeer_isGivenUp(t *testing.T) {
+func TestAwaitPeerToPeer_isAbandoned(t *testing.T) {
 	t.Parallel()
 	silent := silentHost(t)
 	r := newRun(Request{Source: silent, Target: silent})
@@ -267,20 +267,20 @@ func TestContinuesUnmonitored(t *testing.T) {
 	t.Parallel()
 	silent := silentHost(t)
 	for name, tt := range map[string]struct {
-		options Options
-		failure error
-		givenUp bool
-		want    bool
+		options   Options
+		failure   error
+		abandoned bool
+		want      bool
 	}{
 		"it ended":          {Options{}, libvirt.ErrAborted, false, false},
 		"it was abandoned":  {Options{}, libvirt.ErrAborted, true, true},
 		"managed by itself": {Options{PeerToPeer: new(true)}, libvirt.ErrUnreachable, false, true},
 		"it didn't end in time": {Options{}, fmt.Errorf("moving it: %w", &libvirt.Error{
-			Kind: libvirt.ErrUnreachable, Err: libvirt.ErrGivenUp,
+			Kind: libvirt.ErrUnreachable, Err: libvirt.ErrAbandoned,
 		}), false, true},
 	} {
 		r := newRun(Request{Source: silent, Target: silent, Options: tt.options})
-		r.givenUp = tt.givenUp
+		r.abandoned = tt.abandoned
 		if got := r.continuesUnmonitored(t.Context(), tt.failure); got != tt.want {
 			t.Errorf("%s: %v", name, got)
 		}

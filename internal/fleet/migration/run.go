@@ -38,20 +38,20 @@ type Request struct {
 
 	Options Options
 	Logger  *slog.Logger
-	// Making is called with the files that Run is about to make on the target for the copied disks, before Run makes
+	// Creating is called with the files that Run is about to make on the target for the copied disks, before Run makes
 	// the first. An error ends the migration. It may be nil.
-	Making func(ctx context.Context, intended []domain.Copy) error
-	// Made is called with the files on the target that belong to the migration, each once, before the migration begins,
+	Creating func(ctx context.Context, intended []domain.Copy) error
+	// Created is called with the files on the target that belong to the migration, each once, before the migration begins,
 	// while the VM's definition can still be changed. It is called for each medium before anything is copied into it,
 	// then for all images that were made for the copied disks, and for the files of firmware variables that libvirt
 	// will make. An error ends the migration. It may be nil.
-	Made func(ctx context.Context, s State, files []string) error
+	Created func(ctx context.Context, s State, files []string) error
 	// Progress is called whenever there is something new. It may be nil, and must not block.
 	Progress func(State)
-	// GivenUp is called with the progress of a migration that libvirt gave up while the guest runs at the source: from
+	// Abandoned is called with the progress of a migration that libvirt gave up while the guest runs at the source: from
 	// then on no job reports it, and where the VM is has yet to be found out. It is not called in post-copy. It may be
 	// nil.
-	GivenUp func(ctx context.Context, s State)
+	Abandoned func(ctx context.Context, s State)
 
 	// stallWindow replaces stallProgressTimeout in a test, which can't wait that long. 0 means stallProgressTimeout.
 	stallWindow time.Duration
@@ -87,7 +87,7 @@ func Run(ctx context.Context, request Request) (State, error) {
 		r.requestAbort(ctx, stopReason(ctx))
 	}
 	if err != nil {
-		r.reportGivenUp(ctx)
+		r.reportAbandoned(ctx)
 	}
 	if err != nil && *r.Options.AllowPostCopy {
 		err = r.resumePostCopy(ctx, err)
@@ -112,7 +112,7 @@ func (r *run) prepareTarget(ctx context.Context) error {
 		return err
 	}
 	r.noteNVRAM(ctx)
-	if err := r.noteMade(ctx, slices.Concat(r.images, r.nvramFiles)); err != nil {
+	if err := r.noteCreated(ctx, slices.Concat(r.images, r.nvramFiles)); err != nil {
 		return err
 	}
 	facts := r.VM.Mobility
@@ -125,14 +125,14 @@ func (r *run) prepareTarget(ctx context.Context) error {
 	return nil
 }
 
-// noteMade calls Made with those of the files that Made has not been called with yet.
-func (r *run) noteMade(ctx context.Context, files []string) error {
+// noteCreated calls Created with those of the files that Created has not been called with yet.
+func (r *run) noteCreated(ctx context.Context, files []string) error {
 	made := slices.DeleteFunc(slices.Clone(files), func(file string) bool { return slices.Contains(r.noted, file) })
-	if r.Made == nil || len(made) == 0 {
+	if r.Created == nil || len(made) == 0 {
 		return nil
 	}
 	r.noted = append(r.noted, made...)
-	return r.Made(ctx, r.state, made)
+	return r.Created(ctx, r.state, made)
 }
 
 // run is one migration under way.
@@ -158,8 +158,8 @@ type run struct {
 	stoppedAt, progressed time.Time
 	// switchedOver says whether the source was seen to have handed the guest over, which may happen long after the switch
 	// to post-copy was ordered. Until then the migration can be aborted.
-	switchedOver, givenUp bool
-	// copies are the disks that are copied, images the files made on the target, noted those that Made was called with.
+	switchedOver, abandoned bool
+	// copies are the disks that are copied, images the files made on the target, noted those that Created was called with.
 	copies        []Copy
 	images, noted []string
 	// nvramFiles are the files of firmware variables that the target did not have before.
@@ -231,9 +231,9 @@ func (r *run) migrate(ctx context.Context) error {
 			if r.postCopyStuck(ctx) {
 				abort(errPostCopyStuck)
 			}
-			if !r.givenUp && r.postCopyStalled() {
+			if !r.abandoned && r.postCopyStalled() {
 				r.log.WarnContext(ctx, "the time is over and no memory comes, giving up the wait", "mode", string(r.state.Mode))
-				r.givenUp = true
+				r.abandoned = true
 				close(giveUp)
 			}
 		}

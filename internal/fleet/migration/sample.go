@@ -63,10 +63,10 @@ func (r *run) reportProgress() {
 	}
 }
 
-// reportGivenUp reports a migration that libvirt gave up. It reports nothing while libvirt may still run the migration,
-// or if the guest has left, because the VM's definition can't be written to then.
-func (r *run) reportGivenUp(ctx context.Context) {
-	if r.GivenUp == nil || r.state.Phase == PhasePreparingTarget || r.state.Mode == PostCopy {
+// reportAbandoned reports a migration that libvirt gave up. It reports nothing while libvirt may still run the
+// migration, or if the guest has left, because the VM's definition can't be written to then.
+func (r *run) reportAbandoned(ctx context.Context) {
+	if r.Abandoned == nil || r.state.Phase == PhasePreparingTarget || r.state.Mode == PostCopy {
 		return
 	}
 	ctx, cancel := lease.CleanupContext(ctx, askTimeout)
@@ -75,7 +75,7 @@ func (r *run) reportGivenUp(ctx context.Context) {
 		return
 	}
 	if readDomain(ctx, r.Source, r.VM.UUID).runsGuest() {
-		r.GivenUp(ctx, r.state)
+		r.Abandoned(ctx, r.state)
 	}
 }
 

@@ -81,7 +81,7 @@ func (vm VM) OpenedFiles() []string {
 // leftByEarlierAttempt says whether an earlier attempt left the file on the target.
 func (vm VM) leftByEarlierAttempt(path string, there libvirt.Volume) bool {
 	return slices.ContainsFunc(vm.Unfinished, func(c domain.Copy) bool {
-		return c.Path == path && (!c.Making || madeEmpty(c, there))
+		return c.Path == path && (!c.Creating || madeEmpty(c, there))
 	})
 }
 

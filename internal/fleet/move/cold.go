@@ -74,7 +74,7 @@ func (m *move) copyAndHandOver(ctx context.Context, inspected migration.VM, offl
 	}
 
 	if err == nil {
-		err = m.mover.placement.VerifyGrowth(ctx, m.vm, m.to, offlineCopy.Made())
+		err = m.mover.placement.VerifyGrowth(ctx, m.vm, m.to, offlineCopy.Created())
 	}
 
 	if err == nil {
@@ -286,7 +286,7 @@ func (m *move) undoCold(ctx context.Context, offlineCopy *migration.OfflineCopy,
 		}
 	}
 
-	if err := migration.DiscardCopies(ctx, m.to.Conn, offlineCopy.Made()); err != nil {
+	if err := migration.DiscardCopies(ctx, m.to.Conn, offlineCopy.Created()); err != nil {
 		return err
 	}
 

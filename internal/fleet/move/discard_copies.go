@@ -69,7 +69,7 @@ func (cl *Cleanup) discardOn(ctx context.Context, vm *inventory.VM, h *inventory
 	)
 
 	for _, c := range copies {
-		if c.Making {
+		if c.Creating {
 			making = append(making, c)
 		} else {
 			paths = append(paths, c.Path)

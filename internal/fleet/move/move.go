@@ -292,9 +292,9 @@ func (m *move) moveLive(ctx context.Context, inspected migration.VM) error {
 		VM: inspected, Source: m.from.Conn, Target: m.to.Conn, Address: m.to.Config.MigrationAddress,
 		PeerURI:      m.to.Config.PeerURI,
 		SourceTunnel: m.from.Config.Tunnel, TargetTunnel: m.to.Config.Tunnel, Options: m.effective.Options,
-		Logger: m.mover.log,
-		Making: m.making,
-		Made: func(ctx context.Context, s migration.State, images []string) error {
+		Logger:   m.mover.log,
+		Creating: m.making,
+		Created: func(ctx context.Context, s migration.State, images []string) error {
 			m.copied = append(m.copied, m.vm.NotOwn(images)...)
 
 			if err := m.made(ctx, s, images); err != nil {
@@ -309,7 +309,7 @@ func (m *move) moveLive(ctx context.Context, inspected migration.VM) error {
 				m.mover.background.Go(release)
 			}
 		},
-		GivenUp: m.noteGivenUp,
+		Abandoned: m.noteAbandoned,
 	})
 
 	after, cancel := lease.CleanupContext(ctx, inventory.FinishTimeout)

@@ -34,7 +34,7 @@ func (m *move) begin(ctx context.Context, method string, making ...domain.Copy) 
 	m.mover.log.InfoContext(ctx, "migration options", "name", m.vm.Name, "policy", record.Policy,
 		"options", record.Options)
 
-	if err := m.writeMaking(ctx, record, making); err != nil {
+	if err := m.writeCreating(ctx, record, making); err != nil {
 		return err
 	}
 
@@ -46,11 +46,11 @@ func (m *move) begin(ctx context.Context, method string, making ...domain.Copy) 
 // making records which files are about to be created on the target. If this run is killed, a later run finds by the
 // record the files that this run created.
 func (m *move) making(ctx context.Context, files []domain.Copy) error {
-	return m.writeMaking(ctx, m.record, files)
+	return m.writeCreating(ctx, m.record, files)
 }
 
-// writeMaking writes the record of the move together with the files that it is about to make.
-func (m *move) writeMaking(ctx context.Context, record domain.Migration, files []domain.Copy) error {
+// writeCreating writes the record of the move together with the files that it is about to make.
+func (m *move) writeCreating(ctx context.Context, record domain.Migration, files []domain.Copy) error {
 	metadata := m.vm.Metadata
 
 	if len(files) > 0 {
@@ -96,7 +96,7 @@ func (m *move) made(ctx context.Context, state migration.State, images []string)
 	record, metadata := m.record, m.vm.Metadata
 	record.Method = state.Method
 	metadata.Copies = slices.DeleteFunc(slices.Clone(metadata.Copies), func(c domain.Copy) bool {
-		return c.Making && c.HostUUID == info.UUID && slices.Contains(images, c.Path)
+		return c.Creating && c.HostUUID == info.UUID && slices.Contains(images, c.Path)
 	})
 
 	for _, image := range images {
@@ -111,9 +111,9 @@ func (m *move) made(ctx context.Context, state migration.State, images []string)
 	return m.writeRecord(ctx, metadata, record)
 }
 
-// noteGivenUp records the progress of a migration that libvirt gave up, because readers no longer find a job that
+// noteAbandoned records the progress of a migration that libvirt gave up, because readers no longer find a job that
 // reports it.
-func (m *move) noteGivenUp(ctx context.Context, state migration.State) {
+func (m *move) noteAbandoned(ctx context.Context, state migration.State) {
 	if err := m.writeRecord(ctx, m.vm.Metadata, m.recordOf(state)); err != nil {
 		m.mover.log.WarnContext(ctx, "progress of the migration not recorded", "name", m.vm.Name, "host", m.from.Name,
 			"error", err.Error())

@@ -112,12 +112,12 @@ func (cy *Capacity) pendingDemand(ctx context.Context, a inventory.Reply, name, 
 	}
 
 	for _, e := range a.View.Domains {
-		if placed[e.Name] || !strings.Contains(e.PersistentXML, "making") {
+		if placed[e.Name] || !strings.Contains(e.PersistentXML, "creating") {
 			continue
 		}
 
 		for _, o := range e.OwnMetadata().OwnDisks {
-			if !o.Making || o.Pool != pool {
+			if !o.Creating || o.Pool != pool {
 				continue
 			}
 

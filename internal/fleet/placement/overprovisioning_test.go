@@ -66,11 +66,11 @@ func TestPendingDemand(t *testing.T) {
 		return inventory.NewEntry(libvirt.Domain{Name: name, UUID: name, State: libvirt.Shutoff, PersistentXML: xml})
 	}
 	a := inventory.Reply{Host: inv.Host("h"), View: &inventory.View{Domains: map[string]*inventory.Entry{
-		"me":     begun("me", domain.OwnDisk{Pool: pool, Bytes: 1, Making: true}),
-		"begun":  begun("begun", domain.OwnDisk{Pool: pool, Bytes: 2, Making: true, Preallocation: "full"}),
+		"me":     begun("me", domain.OwnDisk{Pool: pool, Bytes: 1, Creating: true}),
+		"begun":  begun("begun", domain.OwnDisk{Pool: pool, Bytes: 2, Creating: true, Preallocation: "full"}),
 		"exists": begun("exists", domain.OwnDisk{Pool: pool, Bytes: 4}),
-		"other":  begun("other", domain.OwnDisk{Pool: "other", Bytes: 8, Making: true}),
-		"both":   begun("both", domain.OwnDisk{Pool: pool, Bytes: 16, Making: true}),
+		"other":  begun("other", domain.OwnDisk{Pool: "other", Bytes: 8, Creating: true}),
+		"both":   begun("both", domain.OwnDisk{Pool: pool, Bytes: 16, Creating: true}),
 	}}}
 	capacity := &Capacity{hosts: inv}
 	reserved := func(bytes uint64) reservation {
@@ -142,7 +142,7 @@ func TestFitsOwnDisks_leaving(t *testing.T) {
 	own, disks := map[string]domain.OwnDisk{}, ""
 
 	for key, o := range map[string]domain.OwnDisk{
-		"root": {}, "kept": {OnDestroy: domain.OnDestroyKeep}, "begun": {OnDestroy: domain.OnDestroyKeep, Making: true},
+		"root": {}, "kept": {OnDestroy: domain.OnDestroyKeep}, "begun": {OnDestroy: domain.OnDestroyKeep, Creating: true},
 	} {
 		o.Pool, o.Volume, o.Path = "default-pool", key, testVolume(t, h, key, 60)
 		own[key] = o

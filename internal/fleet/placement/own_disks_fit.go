@@ -18,7 +18,7 @@ import (
 func RenamedOwnDisks(have, declared map[string]domain.OwnDisk) map[string]domain.OwnDisk {
 	records := maps.Clone(have)
 	made := maps.Clone(have)
-	maps.DeleteFunc(made, func(key string, o domain.OwnDisk) bool { return o.Making || IsFirstBoot(key) })
+	maps.DeleteFunc(made, func(key string, o domain.OwnDisk) bool { return o.Creating || IsFirstBoot(key) })
 
 	for to, from := range domain.RenamedOwnDisks(made, declared) {
 		records[to] = have[from]
@@ -154,7 +154,7 @@ func (d Desired) grownDisks(vm *inventory.VM) map[string]grownDisk {
 	made := RenamedOwnDisks(vm.Metadata.OwnDisks, d.OwnDisks)
 
 	for key, want := range d.OwnDisks {
-		if is, there := made[key]; there && !is.Making && want.Bytes > is.Bytes {
+		if is, there := made[key]; there && !is.Creating && want.Bytes > is.Bytes {
 			grown[key] = grownDisk{OwnDisk: is, to: want.Bytes, live: vm.Active}
 		}
 	}
@@ -243,7 +243,7 @@ func grownByHand(ctx context.Context, vm *inventory.VM, d Desired) []inventory.P
 	made := RenamedOwnDisks(vm.Metadata.OwnDisks, d.OwnDisks)
 	for _, key := range slices.Sorted(maps.Keys(d.OwnDisks)) {
 		is, want := made[key], d.OwnDisks[key].Bytes
-		if is.Volume == "" || is.Making || want <= is.Bytes || !vm.OwnsHere(is) {
+		if is.Volume == "" || is.Creating || want <= is.Bytes || !vm.OwnsHere(is) {
 			continue
 		}
 

@@ -54,7 +54,7 @@ func growsEncrypted(ctx context.Context, vm *inventory.VM, d Desired) []inventor
 		is := made[key]
 		uuid := d.Spec.Disks[key].Values[domain.EncryptionSecret]
 
-		if uuid == "" || is.Volume == "" || is.Making || d.OwnDisks[key].Bytes <= is.Bytes {
+		if uuid == "" || is.Volume == "" || is.Creating || d.OwnDisks[key].Bytes <= is.Bytes {
 			continue
 		}
 

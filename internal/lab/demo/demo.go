@@ -174,7 +174,7 @@ func (d *demo) initialise(ctx context.Context) error {
 	d.unpublish = unpublish
 	// Every host sees this machine's files, as it would a directory that it has mounted from an NFS server.
 	if err := os.Mkdir(d.shared(), 0o755); err != nil {
-		return fmt.Errorf("making the directory that the hosts share: %w", err)
+		return fmt.Errorf("creating the directory that the hosts share: %w", err)
 	}
 	if err := os.CopyFS(d.work(), os.DirFS(d.Source)); err != nil {
 		return fmt.Errorf("copying the configuration: %w", err)

@@ -70,17 +70,17 @@ func sectors(content []byte) int { return (len(content) + sector - 1) / sector }
 func bootLoader(config string) ([]byte, error) {
 	dir, err := os.MkdirTemp("", "virtfleet-grub-")
 	if err != nil {
-		return nil, fmt.Errorf("making the boot loader: %w", err)
+		return nil, fmt.Errorf("creating the boot loader: %w", err)
 	}
 	defer func() { _ = os.RemoveAll(dir) }()
 	in, out := filepath.Join(dir, "grub.cfg"), filepath.Join(dir, "core.img")
 	if err := os.WriteFile(in, []byte(config), 0o600); err != nil {
-		return nil, fmt.Errorf("making the boot loader: %w", err)
+		return nil, fmt.Errorf("creating the boot loader: %w", err)
 	}
 	//nolint:noctx // it reads files.
 	cmd := exec.Command("grub-mkimage", "-O", "i386-pc", "-p", "/", "-c", in, "-o", out, "biosdisk", "linux")
 	if said, err := cmd.CombinedOutput(); err != nil {
-		return nil, fmt.Errorf("making the boot loader: %w: %s", err, said)
+		return nil, fmt.Errorf("creating the boot loader: %w: %s", err, said)
 	}
 	return os.ReadFile(out)
 }

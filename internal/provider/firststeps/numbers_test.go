@@ -32,7 +32,7 @@ var numbers = []struct{ file, name, code, guide string }{
 	{"fleet/admission/retry.go", "retryAfter", "20 * time.Second", "is tried again after 20 seconds"},
 	{"fleet/admission/retry.go", "retryLimit", "320 * time.Second", "pauses that double up to 320 seconds"},
 	{"fleet/drain/try_step.go", "externalPoll", "2 * time.Second", "The drain looks every 2 seconds"},
-	{"fleet/drain/resumable.go", "givenUpMemory", "24 * time.Hour", "For one day, the host keeps a record"},
+	{"fleet/drain/resumable.go", "abandonedMemory", "24 * time.Hour", "For one day, the host keeps a record"},
 	{"fleet/inventory/events.go", "followMost", "10 * time.Second", "retries at least every 10 seconds"},
 	{"fleet/inventory/host.go", "viewAge", "time.Minute", "use the same data for up to a minute"},
 	{"fleet/inventory/memory.go", "DefaultMemoryReserve", "512 << 20", "(default 512 MiB, as in OpenStack)"},

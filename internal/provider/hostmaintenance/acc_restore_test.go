@@ -94,10 +94,10 @@ func TestAccHostMaintenance_restoreContinues(t *testing.T) {
 	p.nothingLeft(t, "live", "none")
 }
 
-// TestAccHostMaintenance_killedAndGivenUp: an apply that was killed leaves nothing in the state, and the host cordoned
-// with its VM marked, after another one had gone. Imported, the maintenance can be destroyed: neither cordon nor
-// mark is left, and what has gone stays where it is.
-func TestAccHostMaintenance_killedAndGivenUp(t *testing.T) {
+// TestAccHostMaintenance_killedAndAbandoned: an apply that was killed leaves nothing in the state, and the host
+// cordoned with its VM marked, after another one had gone. Imported, the maintenance can be destroyed: neither cordon
+// nor mark is left, and what has gone stays where it is.
+func TestAccHostMaintenance_killedAndAbandoned(t *testing.T) {
 	t.Parallel()
 	p := newPair(t)
 	p.defineVM(t, "quick", "", "")
@@ -135,7 +135,7 @@ func TestAccHostMaintenance_killedAndGivenUp(t *testing.T) {
 	}
 	// What was done stays recorded, for a maintenance that begins soon. The lock that the killed run had on the other
 	// host stays until another run wants it, and keeps none out.
-	if out := p.record(t); strings.Contains(out, `"cordon":`) || !strings.Contains(out, `"given_up":`) {
+	if out := p.record(t); strings.Contains(out, `"cordon":`) || !strings.Contains(out, `"abandoned":`) {
 		t.Errorf("recorded is %s", out)
 	}
 	p.unmarked(t, "quick", "slow")

@@ -205,7 +205,7 @@ func (m *model) firstBootPool(block types.Object) types.String {
 // Otherwise it returns null, and the next apply inserts the medium again.
 func cloudInitFromFleet(vm *fleet.VM, prior types.Object) types.Object {
 	record, made := vm.Metadata.OwnDisks[domain.MediumKey]
-	is := made && !record.Making && record.Content == firstBootDigest(cloudInitAttributes, prior)
+	is := made && !record.Creating && record.Content == firstBootDigest(cloudInitAttributes, prior)
 	for i, spec := range []*domain.Spec{vm.PersistentSpec, vm.LiveSpec} {
 		if spec == nil {
 			continue

@@ -55,7 +55,7 @@ func TestCloudInit_planAndDrift(t *testing.T) {
 	for name, change := range map[string]func(*domain.Spec, *domain.OwnDisk){
 		"ejected": func(s *domain.Spec, _ *domain.OwnDisk) { s.Disks[domain.MediumKey] = domain.Disk{Device: "cdrom"} },
 		"another": func(_ *domain.Spec, o *domain.OwnDisk) { o.Content = "other" },
-		"half":    func(_ *domain.Spec, o *domain.OwnDisk) { o.Making = true },
+		"half":    func(_ *domain.Spec, o *domain.OwnDisk) { o.Creating = true },
 	} {
 		vm := vmAfterApply(t, config)
 		record := vm.Metadata.OwnDisks[domain.MediumKey]

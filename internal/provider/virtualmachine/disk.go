@@ -243,7 +243,7 @@ func disksFromDomain(
 			continue // This drive belongs to cloud_init.
 		}
 		own, made := recorded.OwnDisks[key]
-		if !made || own.Making {
+		if !made || own.Creating {
 			own = domain.OwnDisk{}
 		}
 		out[key] = diskFromDomain(d, slices.Contains(recorded.SharedDisks, key), own, open(before[key]), everything)
