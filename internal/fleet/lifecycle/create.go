@@ -128,7 +128,9 @@ func (m *Manager) defineNew(ctx context.Context, h *inventory.Host, id string, d
 		return err
 	}
 
-	own, err := m.assignVolumes(ctx, h, id, info.UUID, &d, nil, nil)
+	creator := &diskCreator{Manager: m, host: h, hostUUID: info.UUID, id: id}
+
+	own, err := creator.assignVolumes(ctx, &d, nil, nil)
 	if err != nil {
 		return err
 	}

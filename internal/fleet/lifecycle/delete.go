@@ -46,7 +46,27 @@ func (m *Manager) Delete(
 		return report, err
 	}
 
-	report.Outcome, err = m.stopWith(ctx, vm, stopOptions{grace: grace, forceIOError: true})
+	if report.Outcome, err = m.stopToDelete(ctx, vm, grace); err != nil {
+		vm.On.Forget()
+
+		return report, err
+	}
+
+	// The disks are removed while the VM is defined: if this run is interrupted, the next one reads in the definition
+	// which disks are left.
+	if report.KeptDisks, err = m.deleteDisks(ctx, vm); err != nil {
+		return report, err
+	}
+
+	return report, m.deleteDefinitions(ctx, vm)
+}
+
+// stopToDelete shuts the VM down, and returns an error if a user has meanwhile saved something that would be lost with
+// the VM.
+func (m *Manager) stopToDelete(
+	ctx context.Context, vm *inventory.VM, grace time.Duration,
+) (inventory.Outcome, error) {
+	outcome, err := m.stopWith(ctx, vm, stopOptions{grace: grace, forceIOError: true})
 	if err == nil {
 		err = m.verifyNotSaved(ctx, vm)
 	}
@@ -55,40 +75,42 @@ func (m *Manager) Delete(
 		err = m.checkKept(ctx, vm) // A user may have taken a snapshot while the guest shut down.
 	}
 
-	if err != nil {
-		vm.On.Forget()
+	return outcome, err
+}
 
-		return report, err
-	}
-
-	// The record of incomplete copies is removed with the VM.
+// deleteDisks removes the files that exist only for the VM: incomplete copies, whose record is removed with the VM, its
+// own disks, and volumes that its moves have left on other hosts. It returns those that were kept, and why.
+func (m *Manager) deleteDisks(ctx context.Context, vm *inventory.VM) (stay []string, err error) {
 	if len(vm.Metadata.Copies) > 0 {
 		if _, err := m.mover.DiscardCopies(ctx, vm, nil); err != nil {
 			m.log.WarnContext(ctx, "an unfinished copy was not removed", "name", vm.Name, "error", err.Error())
 		}
 	}
 
-	// The disks are removed while the VM is defined: if this run is interrupted, the next one reads in the definition
-	// which disks are left.
-	if report.KeptDisks, err = m.releaseOwnDisks(ctx, vm, false); err != nil {
-		return report, err
+	if stay, err = m.releaseOwnDisks(ctx, vm, false); err != nil {
+		return stay, err
 	}
 
 	if _, err := m.mover.RemoveLeftVolumes(ctx, vm, nil, false); err != nil {
-		report.KeptDisks = append(report.KeptDisks, err.Error())
+		stay = append(stay, err.Error())
 	}
 
+	return stay, nil
+}
+
+// deleteDefinitions removes the VM's definition, and then stale definitions on other hosts.
+func (m *Manager) deleteDefinitions(ctx context.Context, vm *inventory.VM) error {
 	if err := verifyOff(ctx, vm); err != nil {
 		vm.On.Forget()
 
-		return report, err
+		return err
 	}
 
-	if err := move.Undefine(ctx, vm.On, uuid, keepFlags(vm)...); err != nil {
-		return report, err
+	if err := move.Undefine(ctx, vm.On, vm.UUID, keepFlags(vm)...); err != nil {
+		return err
 	}
 
-	return report, m.mover.RemoveDefinitions(ctx, vm)
+	return m.mover.RemoveDefinitions(ctx, vm)
 }
 
 // CheckDelete finds a VM, and returns an error if Delete would not remove it, as far as this is known without changing

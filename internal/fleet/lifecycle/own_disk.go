@@ -22,76 +22,93 @@ import (
 // maxVolumeName limits the part of a volume's name that consists of the names of its VM and of its disk.
 const maxVolumeName = 150
 
+// diskCreator creates the own disks of one VM on its host.
+type diskCreator struct {
+	*Manager
+	host     *inventory.Host
+	hostUUID string
+	// id is the VM's UUID.
+	id string
+}
+
+// creatorOf returns the diskCreator of a VM that is defined.
+func (m *Manager) creatorOf(vm *inventory.VM) *diskCreator {
+	return &diskCreator{Manager: m, host: vm.On, hostUUID: vm.HostUUID, id: vm.UUID}
+}
+
 // assignVolumes decides which volumes the declared own disks use, and writes them into the specification of d. It
 // returns the records of all own disks. have are the records of disks that were created before. The record of a new
 // disk is marked as being created and written before its volume is created, so that no volume is without a record.
 // defined are the disks in the VM's definition.
-func (m *Manager) assignVolumes(
-	ctx context.Context, h *inventory.Host, id, hostUUID string, d *placement.Desired, have map[string]domain.OwnDisk,
-	defined map[string]domain.Disk,
+func (c *diskCreator) assignVolumes(
+	ctx context.Context, d *placement.Desired, have map[string]domain.OwnDisk, defined map[string]domain.Disk,
 ) (map[string]domain.OwnDisk, error) {
 	records := placement.RenamedOwnDisks(have, d.OwnDisks)
 	have = maps.Clone(records)
 	d.Spec.Disks = maps.Clone(d.Spec.Disks)
 
 	for _, key := range slices.Sorted(maps.Keys(d.OwnDisks)) {
-		want := d.OwnDisks[key]
+		is, recorded := have[key]
+		at, handed := d.Handed[key]
+		o := d.OwnDisks[key]
 
-		if placement.IsFirstBoot(key) {
-			keeps, err := m.keepsFirstBoot(ctx, h, hostUUID, have[key], want)
-			if err != nil {
-				return nil, err
-			}
+		var err error
 
-			if keeps {
-				placeFirstBoot(&d.Spec, key, have[key])
-
-				continue
-			}
-
-			retireFirstBoot(records, key, have[key], want)
-		} else if is, ok := have[key]; ok && !is.Creating {
-			if is.Pool != want.Pool || is.Image != want.Image {
-				return nil, ownDiskChanged(d.Spec.Name, h.Name, key, is, want)
-			}
-
-			is.OnDestroy, is.Clone, is.Preallocation = want.OnDestroy, want.Clone, want.Preallocation
-			records[key] = is
-
-			if _, there := defined[key]; !there { // an interrupted update created it
-				d.Spec.Disks[key] = madeFrom(d.Spec.Disks[key], is)
-			}
-
-			continue
-		} else if at, handed := d.Handed[key]; handed {
-			is, err := placement.Adopted(ctx, h, hostUUID, at, want)
-			if err != nil {
-				return nil, err
-			}
-
-			records = withRecord(records, key, is)
-
-			continue
+		switch {
+		case placement.IsFirstBoot(key):
+			o, err = c.assignFirstBoot(ctx, records, d.Spec, key, o)
+		case recorded && !is.Creating:
+			o, err = c.keepDisk(d.Spec.Name, key, is, o)
+		case handed:
+			o, err = placement.Adopted(ctx, c.host, c.hostUUID, at, o)
+		default:
+			o, err = c.assignNew(ctx, d.Spec, key, is, o)
 		}
 
-		if is := have[key]; is.Creating && is.Pool == want.Pool && is.HostUUID == hostUUID {
-			want.Volume, want.Path = is.Volume, is.Path
-		} else if err := m.nameOwnDisk(ctx, h, id, d.Spec, key, &want); err != nil {
+		if err != nil {
 			return nil, err
 		}
 
-		want.Creating, want.HostUUID = true, hostUUID
+		records = withRecord(records, key, o)
 
-		if placement.IsFirstBoot(key) {
-			placeFirstBoot(&d.Spec, key, want)
-		} else {
-			d.Spec.Disks[key] = madeFrom(d.Spec.Disks[key], want)
+		_, there := defined[key]
+
+		switch {
+		case placement.IsFirstBoot(key):
+			placeFirstBoot(&d.Spec, key, o)
+		case o.Creating, recorded && !is.Creating && !there: // Or an interrupted update created it.
+			d.Spec.Disks[key] = madeFrom(d.Spec.Disks[key], o)
 		}
-
-		records = withRecord(records, key, want)
 	}
 
 	return records, nil
+}
+
+// keepDisk returns the record of a disk that exists, with what may change of it.
+func (c *diskCreator) keepDisk(vm, key string, is, want domain.OwnDisk) (domain.OwnDisk, error) {
+	if is.Pool != want.Pool || is.Image != want.Image {
+		return is, ownDiskChanged(vm, c.host.Name, key, is, want)
+	}
+
+	is.OnDestroy, is.Clone, is.Preallocation = want.OnDestroy, want.Clone, want.Preallocation
+
+	return is, nil
+}
+
+// assignNew returns the record of a disk that is to be created. It has the volume of is, if an interrupted run began to
+// create that.
+func (c *diskCreator) assignNew(
+	ctx context.Context, vm domain.Spec, key string, is, want domain.OwnDisk,
+) (domain.OwnDisk, error) {
+	if is.Creating && is.Pool == want.Pool && is.HostUUID == c.hostUUID {
+		want.Volume, want.Path = is.Volume, is.Path
+	} else if err := c.nameOwnDisk(ctx, vm, key, &want); err != nil {
+		return want, err
+	}
+
+	want.Creating, want.HostUUID = true, c.hostUUID
+
+	return want, nil
 }
 
 func withRecord(records map[string]domain.OwnDisk, key string, o domain.OwnDisk) map[string]domain.OwnDisk {
@@ -113,21 +130,19 @@ func madeFrom(disk domain.Disk, o domain.OwnDisk) domain.Disk {
 }
 
 // nameOwnDisk sets the volume's name. It chooses a name that no volume in the storage pool has yet.
-func (m *Manager) nameOwnDisk(
-	ctx context.Context, h *inventory.Host, id string, vm domain.Spec, key string, o *domain.OwnDisk,
-) error {
+func (c *diskCreator) nameOwnDisk(ctx context.Context, vm domain.Spec, key string, o *domain.OwnDisk) error {
 	fail := func(err error) error {
 		return &inventory.Error{
-			VM: vm.Name, Host: h.Name, Err: err,
+			VM: vm.Name, Host: c.host.Name, Err: err,
 			Detail: fmt.Sprintf("%s can't be created in storage pool %q", placement.OwnDiskTitle(key), o.Pool),
 		}
 	}
 
-	if err := m.records.Storage().EnsureActive(ctx, h.Name, o.Pool); err != nil {
+	if err := c.records.Storage().EnsureActive(ctx, c.host.Name, o.Pool); err != nil {
 		return fail(err)
 	}
 
-	pool, err := h.Conn.StoragePool(ctx, o.Pool)
+	pool, err := c.host.Conn.StoragePool(ctx, o.Pool)
 	if err != nil {
 		return fail(err)
 	}
@@ -141,7 +156,7 @@ func (m *Manager) nameOwnDisk(
 		return fail(err)
 	}
 
-	base := volumeName(vm, key, id)
+	base := volumeName(vm, key, c.id)
 
 	for n := 1; ; n++ {
 		o.Volume = base
@@ -150,7 +165,7 @@ func (m *Manager) nameOwnDisk(
 		}
 
 		// A volume that was kept when its disk was removed from the VM still has its name.
-		_, err := h.Conn.PoolVolume(ctx, o.Pool, o.Volume)
+		_, err := c.host.Conn.PoolVolume(ctx, o.Pool, o.Volume)
 		if inventory.IsNotFound(err) {
 			break
 		}
@@ -188,10 +203,9 @@ func fileName(name string) string {
 }
 
 // makeOwnDisks creates the disks that are marked as being created. If the volume of such a disk exists, an interrupted
-// run left it, and it is created again unless a guest has seen it.
-func (m *Manager) makeOwnDisks(
-	ctx context.Context, h *inventory.Host, id, vm string, records map[string]domain.OwnDisk, disks map[string]domain.Disk,
-	with firstBoot,
+// run left it, and it is created again unless a guest has seen it. vm is the VM's name, for errors.
+func (c *diskCreator) makeOwnDisks(
+	ctx context.Context, vm string, records map[string]domain.OwnDisk, disks map[string]domain.Disk, with firstBoot,
 ) error {
 	for _, key := range slices.Sorted(maps.Keys(records)) {
 		o := records[key]
@@ -206,37 +220,23 @@ func (m *Manager) makeOwnDisks(
 
 		if placement.IsFirstBoot(key) {
 			var err error
-			if d, err = with.volume(key, o, id); err != nil {
+			if d, err = with.volume(key, o, c.id); err != nil {
 				return &inventory.Error{
-					VM: vm, Host: h.Name, Kind: inventory.ErrInvalid, Err: err,
+					VM: vm, Host: c.host.Name, Kind: inventory.ErrInvalid, Err: err,
 					Detail: "creating " + placement.OwnDiskTitle(key),
 				}
 			}
 		}
 
-		if err := m.makeOwnDisk(ctx, h, id, key, o, d); err != nil {
-			e := &inventory.Error{
-				VM: vm, Host: h.Name, Err: err,
+		if err := c.makeOwnDisk(ctx, key, o, d); err != nil {
+			return &inventory.Error{
+				VM: vm, Host: c.host.Name, Err: err,
 				Detail: fmt.Sprintf("creating %s in storage pool %q", placement.OwnDiskTitle(key), o.Pool),
+				Remedy: c.remedy(ctx, o, d, err),
 			}
-			if cause, ok := errors.AsType[*inventory.Error](err); ok {
-				e.Remedy = cause.Remedy
-			}
-
-			if o.Image != "" && inventory.IsNotFound(err) {
-				e.Remedy = fmt.Sprintf("Host %q has no copy of image %q. Apply the virtfleet_image, with this host among its "+
-					"hosts.", h.Name, o.Image)
-			}
-
-			if d.Secret != "" && lacksSecret(ctx, h, d.Secret) {
-				e.Remedy = fmt.Sprintf("Host %q has no secret %s. Add the host to the hosts of the virtfleet_secret.", h.Name,
-					d.Secret)
-			}
-
-			return e
 		}
 
-		m.mover.RefreshSharedPool(ctx, h, o.Pool)
+		c.mover.RefreshSharedPool(ctx, c.host, o.Pool)
 
 		o.Creating = false
 		records[key] = o
@@ -245,18 +245,32 @@ func (m *Manager) makeOwnDisks(
 	return nil
 }
 
+// remedy returns what a user can do about a disk that could not be created, "" if that isn't known.
+func (c *diskCreator) remedy(ctx context.Context, o domain.OwnDisk, d storage.Disk, err error) string {
+	switch cause, ok := errors.AsType[*inventory.Error](err); {
+	case d.Secret != "" && c.lacksSecret(ctx, d.Secret):
+		return fmt.Sprintf("Host %q has no secret %s. Add the host to the hosts of the virtfleet_secret.", c.host.Name,
+			d.Secret)
+	case o.Image != "" && inventory.IsNotFound(err):
+		return fmt.Sprintf("Host %q has no copy of image %q. Apply the virtfleet_image, with this host among its hosts.",
+			c.host.Name, o.Image)
+	case ok:
+		return cause.Remedy
+	default:
+		return ""
+	}
+}
+
 // lacksSecret reports whether the host is known to have no such secret.
-func lacksSecret(ctx context.Context, h *inventory.Host, uuid string) bool {
-	_, err := h.Conn.UserSecret(ctx, uuid)
+func (c *diskCreator) lacksSecret(ctx context.Context, uuid string) bool {
+	_, err := c.host.Conn.UserSecret(ctx, uuid)
 
 	return inventory.IsNotFound(err)
 }
 
-func (m *Manager) makeOwnDisk(
-	ctx context.Context, h *inventory.Host, id, key string, o domain.OwnDisk, d storage.Disk,
-) error {
-	s := m.records.Storage()
-	if err := s.EnsureActive(ctx, h.Name, o.Pool); err != nil {
+func (c *diskCreator) makeOwnDisk(ctx context.Context, key string, o domain.OwnDisk, d storage.Disk) error {
+	s := c.records.Storage()
+	if err := s.EnsureActive(ctx, c.host.Name, o.Pool); err != nil {
 		return err
 	}
 
@@ -266,24 +280,24 @@ func (m *Manager) makeOwnDisk(
 		d.Clone = image
 	}
 
-	m.log.InfoContext(ctx, "creating a disk", "host", h.Name, "storage_pool", o.Pool, "volume", o.Volume)
+	c.log.InfoContext(ctx, "creating a disk", "host", c.host.Name, "storage_pool", o.Pool, "volume", o.Volume)
 
-	made, err := s.CreateVolume(ctx, h.Name, d)
+	made, err := s.CreateVolume(ctx, c.host.Name, d)
 	if errors.Is(err, inventory.ErrExists) {
-		if err := m.verifyUnseen(ctx, h, id, key, o); err != nil {
+		if err := c.verifyUnseen(ctx, key, o); err != nil {
 			return err
 		}
 
-		if err := m.releaseOwnDisk(ctx, h, id, o, false); err != nil {
+		if err := c.releaseOwnDisk(ctx, c.host, c.id, o, false); err != nil {
 			return err
 		}
 
-		made, err = s.CreateVolume(ctx, h.Name, d)
+		made, err = s.CreateVolume(ctx, c.host.Name, d)
 	}
 
 	if err == nil && made.Path != o.Path {
 		err = errors.Join(fmt.Errorf("%w: its path is %q, not %q", libvirt.ErrInternal, made.Path, o.Path),
-			h.Conn.DeleteVolume(ctx, o.Pool, o.Volume))
+			c.host.Conn.DeleteVolume(ctx, o.Pool, o.Volume))
 	}
 
 	return err
@@ -291,14 +305,14 @@ func (m *Manager) makeOwnDisk(
 
 // verifyUnseen returns an error if a guest may have written to a disk that is marked as being created. A run that is
 // killed before it removes the mark leaves a VM that a user can start by hand.
-func (m *Manager) verifyUnseen(ctx context.Context, h *inventory.Host, id, key string, o domain.OwnDisk) error {
-	vm, err := m.hosts.ReadVM(ctx, h, id)
+func (c *diskCreator) verifyUnseen(ctx context.Context, key string, o domain.OwnDisk) error {
+	vm, err := c.hosts.ReadVM(ctx, c.host, c.id)
 	if err != nil || placement.IsFirstBoot(key) || !vm.StartTried() && !vm.ManagedSave || !vm.HasFile(o.Path) {
 		return err
 	}
 
 	return &inventory.Error{
-		VM: vm.Name, Host: h.Name, Kind: errSeenDisk,
+		VM: vm.Name, Host: c.host.Name, Kind: errSeenDisk,
 		Detail: fmt.Sprintf("the run that was to create its disks was interrupted, and it was started since, so that its "+
 			"guest may have written to %s; nothing was removed", o.Path),
 		Remedy: fmt.Sprintf("Copy from its disks what you need. Then run %s, and apply again, which creates the VM anew.",
@@ -322,7 +336,7 @@ func (m *Manager) makeDisksOf(ctx context.Context, h *inventory.Host, id string,
 	metadata.OwnDisks = maps.Clone(metadata.OwnDisks)
 
 	disks := vm.DeclaredSpec().Disks
-	if err := m.makeOwnDisks(ctx, h, id, vm.Name, metadata.OwnDisks, disks, with); err != nil {
+	if err := m.creatorOf(vm).makeOwnDisks(ctx, vm.Name, metadata.OwnDisks, disks, with); err != nil {
 		return err
 	}
 

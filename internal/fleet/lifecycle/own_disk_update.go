@@ -27,8 +27,7 @@ func (u *update) addOwnDisks(ctx context.Context) error {
 		return err
 	}
 
-	records, err := u.manager.assignVolumes(
-		ctx, u.vm.On, u.vm.UUID, u.vm.HostUUID, &u.want, u.own, u.vm.DeclaredSpec().Disks)
+	records, err := u.manager.creatorOf(u.vm).assignVolumes(ctx, &u.want, u.own, u.vm.DeclaredSpec().Disks)
 	if err != nil {
 		return err
 	}
@@ -51,8 +50,8 @@ func (u *update) addOwnDisks(ctx context.Context) error {
 		return err
 	}
 
-	if err := u.manager.makeOwnDisks(
-		ctx, u.vm.On, u.vm.UUID, u.vm.Name, u.own, u.want.Spec.Disks, firstBootOf(u.want)); err != nil {
+	if err := u.manager.creatorOf(u.vm).makeOwnDisks(
+		ctx, u.vm.Name, u.own, u.want.Spec.Disks, firstBootOf(u.want)); err != nil {
 		return err
 	}
 

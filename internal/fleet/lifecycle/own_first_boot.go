@@ -38,20 +38,35 @@ func placeFirstBoot(spec *domain.Spec, key string, o domain.OwnDisk) {
 	}
 }
 
+// assignFirstBoot returns the record of a volume that a guest reads at its first boot. If another volume replaces the
+// one that the VM has, records keeps that under another key.
+func (c *diskCreator) assignFirstBoot(
+	ctx context.Context, records map[string]domain.OwnDisk, vm domain.Spec, key string, want domain.OwnDisk,
+) (domain.OwnDisk, error) {
+	is := records[key]
+
+	keeps, err := c.keepsFirstBoot(ctx, is, want)
+	if err != nil || keeps {
+		return is, err
+	}
+
+	retireFirstBoot(records, key, is, want)
+
+	return c.assignNew(ctx, vm, key, is, want)
+}
+
 // keepsFirstBoot reports whether the volume that a VM has is as declared: it has the same content, in the same storage
 // pool, on the VM's host.
-func (m *Manager) keepsFirstBoot(
-	ctx context.Context, h *inventory.Host, hostUUID string, is, want domain.OwnDisk,
-) (bool, error) {
-	if is.Volume == "" || is.Creating || is.Content != want.Content || is.Pool != want.Pool || is.HostUUID != hostUUID {
+func (c *diskCreator) keepsFirstBoot(ctx context.Context, is, want domain.OwnDisk) (bool, error) {
+	if is.Volume == "" || is.Creating || is.Content != want.Content || is.Pool != want.Pool || is.HostUUID != c.hostUUID {
 		return false, nil
 	}
 
-	if err := m.records.Storage().EnsureActive(ctx, h.Name, is.Pool); err != nil {
+	if err := c.records.Storage().EnsureActive(ctx, c.host.Name, is.Pool); err != nil {
 		return false, err
 	}
 
-	_, err := h.Conn.PoolVolume(ctx, is.Pool, is.Volume)
+	_, err := c.host.Conn.PoolVolume(ctx, is.Pool, is.Volume)
 	if inventory.IsNotFound(err) {
 		return false, nil
 	}

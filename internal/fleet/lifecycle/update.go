@@ -96,17 +96,8 @@ func (u *update) changeVM(ctx context.Context) error {
 
 	u.keepVolumes()
 
-	if err := u.readEviction(ctx); err != nil {
+	if err := inTurn(ctx, u.readEviction, u.ensureDefined); err != nil {
 		return err
-	}
-
-	if !u.want.Transient {
-		now, err := u.manager.mover.EnsureDefined(ctx, u.vm)
-		if err != nil {
-			return err
-		}
-
-		u.vm = now
 	}
 
 	release, err := u.resolve(ctx)
@@ -115,55 +106,58 @@ func (u *update) changeVM(ctx context.Context) error {
 	}
 	defer release()
 
-	if err := u.checkRestart(ctx); err != nil {
-		return err
-	}
+	return inTurn(ctx,
+		u.checkRestart, u.checkRename,
+		u.addOwnDisks,
+		u.definePersistent,
+		u.resumeGuest, // A paused guest can't release a device.
+		u.changeRunning,
+		u.changePower,
+		u.growOrDropOwnDisks,
+		u.writeMetadata,
+		u.changeAutostart,
+		u.removeStale,
+		u.removeLeftVolumes,
+	)
+}
 
-	if err := u.checkRename(ctx); err != nil {
-		return err
-	}
-
-	if err := u.addOwnDisks(ctx); err != nil {
-		return err
-	}
-
-	if u.vm.Persistent {
-		if err := u.definePersistent(ctx); err != nil {
+// inTurn carries out the steps until one of them fails.
+func inTurn(ctx context.Context, steps ...func(context.Context) error) error {
+	for _, step := range steps {
+		if err := step(ctx); err != nil {
 			return err
 		}
 	}
 
-	// A paused guest can't release a device.
-	if err := u.resumeGuest(ctx); err != nil {
-		return err
+	return nil
+}
+
+// ensureDefined makes a transient VM persistent, unless it is to stay transient.
+func (u *update) ensureDefined(ctx context.Context) error {
+	if u.want.Transient {
+		return nil
 	}
 
-	if err := u.changeRunning(ctx); err != nil {
-		return err
+	now, err := u.manager.mover.EnsureDefined(ctx, u.vm)
+	if err == nil {
+		u.vm = now
 	}
 
-	if err := u.changePower(ctx); err != nil {
-		return err
+	return err
+}
+
+// removeStale removes definitions of the VM that other hosts still have.
+func (u *update) removeStale(ctx context.Context) error {
+	err := u.manager.mover.RemoveStale(ctx, u.vm)
+	if err == nil {
+		u.vm.StaleHosts = nil
 	}
 
-	if err := u.growOrDropOwnDisks(ctx); err != nil {
-		return err
-	}
+	return err
+}
 
-	if err := u.writeMetadata(ctx); err != nil {
-		return err
-	}
-
-	if err := u.changeAutostart(ctx); err != nil {
-		return err
-	}
-
-	if err := u.manager.mover.RemoveStale(ctx, u.vm); err != nil {
-		return err
-	}
-
-	u.vm.StaleHosts = nil
-
+// removeLeftVolumes removes volumes that moves of the VM have left on other hosts.
+func (u *update) removeLeftVolumes(ctx context.Context) (err error) {
 	u.vm, err = u.manager.mover.RemoveLeftVolumes(ctx, u.vm, nil, false)
 
 	return err

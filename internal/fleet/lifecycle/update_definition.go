@@ -7,8 +7,13 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
 )
 
-// definePersistent patches the persistent definition, which libvirt validates before the guest is changed.
+// definePersistent patches the persistent definition, if there is one. libvirt validates it before the guest is
+// changed.
 func (u *update) definePersistent(ctx context.Context) error {
+	if !u.vm.Persistent {
+		return nil
+	}
+
 	_, changed, err := u.edit(u.vm.Entry.Parse().Persistent)
 	if err != nil || !changed && u.want.GraphicsPassword == nil {
 		return err
