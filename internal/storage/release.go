@@ -42,7 +42,7 @@ func (s *Storage) Release(ctx context.Context, r Release) error {
 	if err != nil {
 		return err
 	}
-	return s.locked(ctx, r.Host, r.Ref.Pool, r.Ref.Name, "removing", func(ctx context.Context) error {
+	return s.locked(ctx, r.Host, r.Ref, "removing", func(ctx context.Context) error {
 		if err := h.RefreshStoragePool(ctx, r.Ref.Pool); err != nil && !errors.Is(err, libvirt.ErrNotFound) &&
 			!errors.Is(err, libvirt.ErrOperationInvalid) {
 			return err

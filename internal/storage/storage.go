@@ -48,9 +48,9 @@ func (s *Storage) host(name string) (*libvirt.Host, error) {
 
 // locked runs f while it holds the lock of a volume on a host.
 func (s *Storage) locked(
-	ctx context.Context, host, pool, volume, purpose string, f func(context.Context) error,
+	ctx context.Context, host string, volume Ref, purpose string, f func(context.Context) error,
 ) error {
-	held, release, err := s.Lock(ctx, host, "volume:"+pool+"/"+volume, purpose)
+	held, release, err := s.Lock(ctx, host, "volume:"+volume.Pool+"/"+volume.Name, purpose)
 	if err != nil {
 		return err
 	}

@@ -75,7 +75,7 @@ func (s *Storage) CreateVolume(ctx context.Context, host string, d Disk) (made *
 	if err != nil {
 		return nil, err
 	}
-	err = s.locked(ctx, host, d.Pool, d.Name, "creating", func(ctx context.Context) error {
+	err = s.locked(ctx, host, d.ref(), "creating", func(ctx context.Context) error {
 		made, err = s.createVolume(ctx, h, d)
 		return err
 	})
@@ -91,30 +91,15 @@ func (s *Storage) createVolume(ctx context.Context, h *libvirt.Host, d Disk) (*l
 	if err != nil {
 		return nil, err
 	}
-	if d.Format == "" {
-		d.Format = "raw"
-		if d.Secret == "" && (d.Overlay != nil || slices.Contains(filePools, is.Type)) {
-			d.Format = "qcow2"
-		}
+	source, err := d.complete(ctx, h, is.Type)
+	if err != nil {
+		return nil, err
 	}
 	v := libvirt.NewVolume{
 		Pool: d.Pool, Name: d.Name, PreallocateMetadata: d.preallocatesMetadata(), Encrypted: d.Secret != "",
 	}
-	var source *libvirt.Volume
-	if ref := d.source(); ref != nil {
-		if source, err = h.PoolVolume(ctx, ref.Pool, ref.Name); err != nil {
-			return nil, fmt.Errorf("volume %s/%s, which it is made from: %w", ref.Pool, ref.Name, err)
-		}
-		if d.Bytes == 0 {
-			d.Bytes = source.CapacityBytes
-		}
-		if d.Bytes < source.CapacityBytes {
-			return nil, fmt.Errorf("%w: %d bytes are fewer than the %d of volume %s/%s, which it is made from",
-				libvirt.ErrInvalid, d.Bytes, source.CapacityBytes, ref.Pool, ref.Name)
-		}
-		if d.Clone != nil {
-			v.FromPool, v.From = ref.Pool, ref.Name
-		}
+	if d.Clone != nil {
+		v.FromPool, v.From = d.Clone.Pool, d.Clone.Name
 	}
 	if v.Document, err = d.document(is.Type, source); err != nil {
 		return nil, err
@@ -124,18 +109,11 @@ func (s *Storage) createVolume(ctx context.Context, h *libvirt.Host, d Disk) (*l
 			return nil, err
 		}
 	}
-	var made *libvirt.Volume
-	mayBeLeft := false // Only what this call has begun to create may be removed by a later one.
-	err = s.taking(ctx, h.Name(), d.Pool, Demand{Now: d.need(source), Growth: d.Bytes}, func(ctx context.Context) error {
-		made, err = s.createAndFinish(ctx, h, d, v)
-		// libvirt says ErrOperationInvalid about a file that the pool doesn't know.
-		mayBeLeft = err != nil && !errors.Is(err, libvirt.ErrExists) && !errors.Is(err, libvirt.ErrOperationInvalid)
-		return err
-	})
-	if ref := (Ref{Pool: d.Pool, Name: d.Name}); d.Lasting && mayBeLeft {
-		s.endFailedVolume(ctx, h, ref)
+	made, mayBeLeft, err := s.createInRoom(ctx, h, d, v, source)
+	if d.Lasting && mayBeLeft {
+		s.endFailedVolume(ctx, h, d.ref())
 	} else if d.Lasting {
-		s.endVolume(ctx, h, ref)
+		s.endVolume(ctx, h, d.ref())
 	}
 	if errors.Is(err, ErrNoSpace) || errors.Is(err, ErrOvercommitted) {
 		if _, there := h.PoolVolume(ctx, d.Pool, d.Name); there == nil {
@@ -143,6 +121,47 @@ func (s *Storage) createVolume(ctx context.Context, h *libvirt.Host, d Disk) (*l
 		}
 	}
 	return made, explainFull(ctx, h, d.Pool, d.need(source), err)
+}
+
+// complete sets the format and the size, if the caller has left them open, for a volume in a pool of that type. It
+// returns the volume that the new one is made from, nil for none.
+func (d *Disk) complete(ctx context.Context, h *libvirt.Host, pool string) (*libvirt.Volume, error) {
+	if d.Format == "" {
+		d.Format = "raw"
+		if d.Secret == "" && (d.Overlay != nil || slices.Contains(filePools, pool)) {
+			d.Format = "qcow2"
+		}
+	}
+	ref := d.source()
+	if ref == nil {
+		return nil, nil
+	}
+	source, err := h.PoolVolume(ctx, ref.Pool, ref.Name)
+	if err != nil {
+		return nil, fmt.Errorf("volume %s/%s, which it is made from: %w", ref.Pool, ref.Name, err)
+	}
+	if d.Bytes == 0 {
+		d.Bytes = source.CapacityBytes
+	}
+	if d.Bytes < source.CapacityBytes {
+		return nil, fmt.Errorf("%w: %d bytes are fewer than the %d of volume %s/%s, which it is made from",
+			libvirt.ErrInvalid, d.Bytes, source.CapacityBytes, ref.Pool, ref.Name)
+	}
+	return source, nil
+}
+
+// createInRoom creates the volume if its pool has room for it. If it fails, mayBeLeft says that a part of the volume
+// may be left: only what this call has begun to create may be removed by a later one.
+func (s *Storage) createInRoom(
+	ctx context.Context, h *libvirt.Host, d Disk, v libvirt.NewVolume, source *libvirt.Volume,
+) (made *libvirt.Volume, mayBeLeft bool, err error) {
+	err = s.taking(ctx, h.Name(), d.Pool, Demand{Now: d.need(source), Growth: d.Bytes}, func(ctx context.Context) error {
+		made, err = s.createAndFinish(ctx, h, d, v)
+		// libvirt says ErrOperationInvalid about a file that the pool doesn't know.
+		mayBeLeft = err != nil && !errors.Is(err, libvirt.ErrExists) && !errors.Is(err, libvirt.ErrOperationInvalid)
+		return err
+	})
+	return made, mayBeLeft, err
 }
 
 func (s *Storage) createAndFinish(
@@ -179,6 +198,8 @@ func (s *Storage) finishVolume(ctx context.Context, h *libvirt.Host, d Disk) (*l
 	}
 	return h.PoolVolume(ctx, d.Pool, d.Name)
 }
+
+func (d *Disk) ref() Ref { return Ref{Pool: d.Pool, Name: d.Name} }
 
 func (d *Disk) source() *Ref {
 	if d.Overlay != nil {
@@ -248,64 +269,97 @@ func (d *Disk) document(pool string, source *libvirt.Volume) (string, error) {
 	return doc.WriteToString()
 }
 
+// Growth is a volume to make larger.
+type Growth struct {
+	Host string
+	Ref  Ref
+	// Bytes is the size that a guest sees then.
+	Bytes uint64
+	// Preallocation is what the volume was created with.
+	Preallocation string
+	// Hosts are asked for users, see Users.
+	Hosts hostset.Set
+}
+
 // Grow makes a volume larger: through the VM that runs on it, so that its guest sees that at once, otherwise directly.
-// It never shrinks a volume. preallocation is what the volume was created with. hosts are asked for users, see Users.
-func (s *Storage) Grow(
-	ctx context.Context, hosts hostset.Set, host string, ref Ref, bytes uint64, preallocation string,
-) error {
-	h, err := s.host(host)
+// It never shrinks a volume.
+func (s *Storage) Grow(ctx context.Context, g Growth) error {
+	h, err := s.host(g.Host)
 	if err != nil {
 		return err
 	}
-	return s.locked(ctx, host, ref.Pool, ref.Name, "growing", func(ctx context.Context) error {
-		v, err := h.PoolVolume(ctx, ref.Pool, ref.Name)
+	return s.locked(ctx, g.Host, g.Ref, "growing", func(ctx context.Context) error {
+		v, err := h.PoolVolume(ctx, g.Ref.Pool, g.Ref.Name)
 		if err != nil {
 			return err
 		}
-		if bytes == v.CapacityBytes {
+		if g.Bytes == v.CapacityBytes {
 			return nil
 		}
-		if bytes < v.CapacityBytes {
+		if g.Bytes < v.CapacityBytes {
 			return fmt.Errorf("%w: volume %s/%s has %d bytes and never shrinks, asked for are %d", libvirt.ErrInvalid,
-				ref.Pool, ref.Name, v.CapacityBytes, bytes)
+				g.Ref.Pool, g.Ref.Name, v.CapacityBytes, g.Bytes)
 		}
-		users, err := s.Users(ctx, hosts, *v)
+		user, err := s.runningUser(ctx, g.Hosts, *v)
 		if err != nil {
 			return err
 		}
-		more := Demand{Growth: bytes - v.CapacityBytes}
-		thick := GrowsThick(preallocation, v.Format)
-		if thick {
-			more.Now = more.Growth
+		if user != nil {
+			return s.growRunning(ctx, h, g, v, *user)
 		}
-		for _, u := range users {
-			switch {
-			case u.Volume != "" || u.Active && u.Target == "":
-				return fmt.Errorf("%w: %s, so it can't grow", ErrInUse, u)
-			case u.Active:
-				runs, err := s.host(u.Host)
-				if err != nil {
-					return err
-				}
-				// QEMU grows it thin.
-				if err := s.taking(ctx, host, ref.Pool, Demand{Growth: more.Growth}, func(ctx context.Context) error {
-					return runs.BlockResize(ctx, u.UUID, u.Target, bytes)
-				}); err != nil {
-					return err
-				}
-				return refresh(ctx, h, ref.Pool)
-			}
-		}
-		err = s.taking(ctx, host, ref.Pool, more, func(ctx context.Context) error {
-			return h.ResizeVolume(ctx, ref.Pool, ref.Name, bytes, thick)
-		})
-		err = explainFull(ctx, h, ref.Pool, more.Now, err)
-		if v.Encrypted && errors.Is(err, libvirt.ErrInvalid) {
-			return fmt.Errorf("%w: volume %s/%s is encrypted. libvirt grows it while a VM runs on it, or if its passphrase is "+
-				"a secret of usage \"volume\" with the usage_id %q", err, ref.Pool, ref.Name, v.Path)
-		}
-		return err
+		return s.growUnused(ctx, h, g, v)
 	})
+}
+
+// runningUser returns the VM that runs on a volume, nil for none. It returns ErrInUse if something uses the volume that
+// doesn't see its growth.
+func (s *Storage) runningUser(ctx context.Context, hosts hostset.Set, v libvirt.Volume) (*User, error) {
+	users, err := s.Users(ctx, hosts, v)
+	if err != nil {
+		return nil, err
+	}
+	for _, u := range users {
+		switch {
+		case u.Volume != "" || u.Active && u.Target == "":
+			return nil, fmt.Errorf("%w: %s, so it can't grow", ErrInUse, u)
+		case u.Active:
+			return &u, nil
+		}
+	}
+	return nil, nil
+}
+
+// growRunning makes a volume larger through the VM that runs on it. QEMU grows it thin.
+func (s *Storage) growRunning(ctx context.Context, h *libvirt.Host, g Growth, v *libvirt.Volume, u User) error {
+	runs, err := s.host(u.Host)
+	if err != nil {
+		return err
+	}
+	more := Demand{Growth: g.Bytes - v.CapacityBytes}
+	if err := s.taking(ctx, g.Host, g.Ref.Pool, more, func(ctx context.Context) error {
+		return runs.BlockResize(ctx, u.UUID, u.Target, g.Bytes)
+	}); err != nil {
+		return err
+	}
+	return refresh(ctx, h, g.Ref.Pool)
+}
+
+// growUnused makes a volume larger that no VM runs on.
+func (s *Storage) growUnused(ctx context.Context, h *libvirt.Host, g Growth, v *libvirt.Volume) error {
+	more := Demand{Growth: g.Bytes - v.CapacityBytes}
+	thick := GrowsThick(g.Preallocation, v.Format)
+	if thick {
+		more.Now = more.Growth
+	}
+	err := s.taking(ctx, g.Host, g.Ref.Pool, more, func(ctx context.Context) error {
+		return h.ResizeVolume(ctx, g.Ref.Pool, g.Ref.Name, g.Bytes, thick)
+	})
+	err = explainFull(ctx, h, g.Ref.Pool, more.Now, err)
+	if v.Encrypted && errors.Is(err, libvirt.ErrInvalid) {
+		return fmt.Errorf("%w: volume %s/%s is encrypted. libvirt grows it while a VM runs on it, or if its passphrase is "+
+			"a secret of usage \"volume\" with the usage_id %q", err, g.Ref.Pool, g.Ref.Name, v.Path)
+	}
+	return err
 }
 
 // DeleteUnused removes a volume that no definition and no other volume uses; otherwise it returns ErrInUse. It returns
@@ -316,7 +370,7 @@ func (s *Storage) DeleteUnused(ctx context.Context, hosts hostset.Set, host stri
 	if err != nil {
 		return err
 	}
-	return s.locked(ctx, host, ref.Pool, ref.Name, "removing", func(ctx context.Context) error {
+	return s.locked(ctx, host, ref, "removing", func(ctx context.Context) error {
 		if err := refresh(ctx, h, ref.Pool); err != nil {
 			return err
 		}

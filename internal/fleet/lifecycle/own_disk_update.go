@@ -125,8 +125,10 @@ func (u *update) growOwnDisk(ctx context.Context, key string, bytes uint64) erro
 	if bytes > 0 {
 		hosts, err := u.manager.records.Storage().UserHosts(ctx, u.vm.Host, o.Pool)
 		if err == nil {
-			ref := storage.Ref{Pool: o.Pool, Name: o.Volume}
-			err = u.manager.records.Storage().Grow(ctx, hosts, u.vm.Host, ref, bytes, o.Preallocation)
+			err = u.manager.records.Storage().Grow(ctx, storage.Growth{
+				Host: u.vm.Host, Ref: storage.Ref{Pool: o.Pool, Name: o.Volume}, Bytes: bytes,
+				Preallocation: o.Preallocation, Hosts: hosts,
+			})
 		}
 
 		if err != nil {

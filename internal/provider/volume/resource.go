@@ -212,7 +212,9 @@ func (r *volumeResource) Update(ctx context.Context, req resource.UpdateRequest,
 	if bytes := plan.Size.Bytes(); bytes != nil && !plan.Size.Same(state.Size) {
 		hosts, err := s.UserHosts(ctx, host, state.Pool.ValueString())
 		if err == nil {
-			err = s.Grow(ctx, hosts, host, state.ref(), *bytes, plan.Preallocation.ValueString())
+			err = s.Grow(ctx, storage.Growth{
+				Host: host, Ref: state.ref(), Bytes: *bytes, Preallocation: plan.Preallocation.ValueString(), Hosts: hosts,
+			})
 		}
 		if err != nil {
 			resp.Diagnostics.Append(plan.failure("grow", host, err).AttributeError(path.Root("size")))
