@@ -69,9 +69,11 @@ var cpuGroup = Group{
 		schedulerQuota("emulator_quota", "QEMU's own threads", "emulator_period"),
 		schedulerPeriod("iothread_period", "`iothread_quota`"),
 		schedulerQuota("iothread_quota", "each I/O thread", "iothread_period"),
-		pins("pin", "cputune/vcpupin@vcpu@cpuset", "a virtual CPU", PinVcpus,
-			"The virtual CPUs of the running VM are pinned.",
-			"CPUs of the host that virtual CPUs run on, by the number of the virtual CPU: `{ 0 = \"2-3\" }`."),
+		pins("a virtual CPU", Attribute{
+			Name: "pin", Place: "cputune/vcpupin@vcpu@cpuset", Live: PinVcpus,
+			Why: "The virtual CPUs of the running VM are pinned.",
+			Doc: "CPUs of the host that virtual CPUs run on, by the number of the virtual CPU: `{ 0 = \"2-3\" }`.",
+		}),
 		iothreadPins(),
 		{
 			Name: "emulator_pin", Place: "cputune/emulatorpin@cpuset", Normal: normalSet, Live: PinEmulator, Check: cpuSet,
@@ -108,9 +110,11 @@ func schedulerQuota(name, what, period string) Attribute {
 // iothreadPins returns the attribute for the host CPUs that I/O threads run on. An I/O thread that is removed takes its
 // pin with it. Threads are removed only if their number changes: until then they may have any numbers.
 func iothreadPins() Attribute {
-	a := pins("iothread_pin", "cputune/iothreadpin@iothread@cpuset", "an I/O thread", PinIOThreads,
-		"The I/O threads of the running VM are pinned.",
-		"CPUs of the host that I/O threads run on, by the number of the thread: `{ 1 = \"0-1\" }`.")
+	a := pins("an I/O thread", Attribute{
+		Name: "iothread_pin", Place: "cputune/iothreadpin@iothread@cpuset", Live: PinIOThreads,
+		Why: "The I/O threads of the running VM are pinned.",
+		Doc: "CPUs of the host that I/O threads run on, by the number of the thread: `{ 1 = \"0-1\" }`.",
+	})
 	a.Left = func(vm Spec, have string, want Spec) string {
 		count, declared := want.Values[iothreadCount]
 		if !declared || count == vm.Values[iothreadCount] {
@@ -126,32 +130,31 @@ func iothreadPins() Attribute {
 	return a
 }
 
-// pins returns the attribute for the host CPUs that threads of a kind run on.
-func pins(name, place, thread string, live StepKind, why, doc string) Attribute {
-	return Attribute{
-		Name: name, Place: place, Kind: Texts, Live: live, Normal: normalPins, Why: why,
-		Cold: func(_ Spec, have, want string) string {
-			now := ParseTexts(want)
-			for one := range ParseTexts(have) {
-				if now[one] == "" {
-					return "A thread of a running VM can be pinned to other CPUs, but not unpinned."
-				}
+// pins completes the attribute for the host CPUs that threads of a kind run on.
+func pins(thread string, a Attribute) Attribute {
+	a.Kind, a.Normal = Texts, normalPins
+	a.Cold = func(_ Spec, have, want string) string {
+		now := ParseTexts(want)
+		for one := range ParseTexts(have) {
+			if now[one] == "" {
+				return "A thread of a running VM can be pinned to other CPUs, but not unpinned."
 			}
-			return ""
-		},
-		Check: func(value string) string {
-			for one, set := range ParseTexts(value) {
-				if _, ok := number(one); !ok {
-					return fmt.Sprintf("%q isn't the number of %s.", one, thread)
-				}
-				if wrong := cpuSet(set); wrong != "" {
-					return wrong
-				}
-			}
-			return ""
-		},
-		Doc: doc + " Only a host that has them is chosen. `{}` removes them.",
+		}
+		return ""
 	}
+	a.Check = func(value string) string {
+		for one, set := range ParseTexts(value) {
+			if _, ok := number(one); !ok {
+				return fmt.Sprintf("%q isn't the number of %s.", one, thread)
+			}
+			if wrong := cpuSet(set); wrong != "" {
+				return wrong
+			}
+		}
+		return ""
+	}
+	a.Doc += " Only a host that has them is chosen. `{}` removes them."
+	return a
 }
 
 func cantBeUndone(_ Spec, _, want string) string {

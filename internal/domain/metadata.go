@@ -98,23 +98,23 @@ func (d *Definition) Metadata() Metadata {
 	read := Metadata{
 		RunStrategy:  text(ownChild(vm, "run-strategy")),
 		Host:         text(ownChild(vm, "host")),
-		Staged:       readPairs(ownChild(vm, "staged"), "change", "path", "was"),
+		Staged:       stagedList.read(vm),
 		FreshNVRAM:   ownChild(vm, "fresh-nvram") != nil,
-		Labels:       readPairs(ownChild(vm, "labels"), "label", "key", "value"),
-		Devices:      readPairs(ownChild(vm, "devices"), "device", "id", "key"),
+		Labels:       labelList.read(vm),
+		Devices:      deviceList.read(vm),
 		Migrations:   readMigrations(vm),
-		HostLabels:   readPairs(ownChild(vm, "host-labels"), "label", "key", "value"),
-		Avoids:       readPairs(ownChild(vm, "anti-affinity"), "label", "key", "value"),
+		HostLabels:   hostLabelList.read(vm),
+		Avoids:       antiAffinityList.read(vm),
 		SharedDisks:  readKeys(ownChild(vm, "shared-disks"), "disk"),
 		OwnDisks:     readOwnDisks(vm),
-		ExtraDevices: readPairs(ownChild(vm, "extra-devices"), "device", "key", "xml"),
+		ExtraDevices: extraDeviceList.read(vm),
 		Copies:       readCopies(vm),
 		LeftVolumes:  readLeftVolumes(vm),
 
 		EvictionStrategy: text(ownChild(vm, "eviction-strategy")),
 		DedicatedCPUs:    ownChild(vm, "dedicated-cpus") != nil,
 		Kept:             readKeys(ownChild(vm, "kept"), "part"),
-		DeviceClasses:    readPairs(ownChild(vm, "device-classes"), "device", "key", "class"),
+		DeviceClasses:    deviceClassList.read(vm),
 	}
 	// A generation that can't be read counts as none.
 	read.Generation, _ = strconv.ParseUint(text(ownChild(vm, "generation")), 10, 64)
@@ -170,7 +170,7 @@ func (d *Definition) SetMetadata(m Metadata) error {
 
 // write replaces the children that this version knows.
 func (m Metadata) write(vm *etree.Element) {
-	writePairs(vm, "labels", "label", "key", "value", m.Labels)
+	labelList.write(vm, m.Labels)
 	setOwn(vm, "run-strategy", m.RunStrategy)
 	setOwn(vm, "host", m.Host)
 	period, protection := "", ""
@@ -182,11 +182,11 @@ func (m Metadata) write(vm *etree.Element) {
 	}
 	setOwn(vm, "termination-grace-period", period)
 	setOwn(vm, "deletion-protection", protection)
-	writePairs(vm, "devices", "device", "id", "key", m.Devices)
-	writePairs(vm, "host-labels", "label", "key", "value", m.HostLabels)
-	writePairs(vm, "anti-affinity", "label", "key", "value", m.Avoids)
-	writePairs(vm, "extra-devices", "device", "key", "xml", m.ExtraDevices)
-	writePairs(vm, "device-classes", "device", "key", "class", m.DeviceClasses)
+	deviceList.write(vm, m.Devices)
+	hostLabelList.write(vm, m.HostLabels)
+	antiAffinityList.write(vm, m.Avoids)
+	extraDeviceList.write(vm, m.ExtraDevices)
+	deviceClassList.write(vm, m.DeviceClasses)
 	setOwn(vm, "eviction-strategy", m.EvictionStrategy)
 	writeKeys(vm, "shared-disks", "disk", m.SharedDisks)
 	writeOwnDisks(vm, m.OwnDisks)
@@ -204,7 +204,7 @@ func (m Metadata) write(vm *etree.Element) {
 		setAttr(creating, "spec", m.Creating.SpecHash)
 		setAttr(creating, "since", m.Creating.Since.UTC().Format(time.RFC3339))
 	}
-	writePairs(vm, "staged", "change", "path", "was", m.Staged)
+	stagedList.write(vm, m.Staged)
 	generation := ""
 	if m.Generation > 0 {
 		generation = strconv.FormatUint(m.Generation, 10)

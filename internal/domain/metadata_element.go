@@ -116,36 +116,50 @@ func writeKeys(vm *etree.Element, list, tag string, keys []string) {
 	}
 }
 
-// readPairs reads a list of elements with two attributes. It returns nil if the list is empty.
-func readPairs(list *etree.Element, tag, key, value string) map[string]string {
+// pairList is a list of elements with two attributes, by which the metadata keeps a map of texts.
+type pairList struct{ tag, element, key, value string }
+
+var (
+	stagedList        = pairList{"staged", "change", "path", "was"}
+	labelList         = pairList{"labels", "label", "key", "value"}
+	deviceList        = pairList{"devices", "device", "id", "key"}
+	hostLabelList     = pairList{"host-labels", "label", "key", "value"}
+	antiAffinityList  = pairList{"anti-affinity", "label", "key", "value"}
+	extraDeviceList   = pairList{"extra-devices", "device", "key", "xml"}
+	deviceClassList = pairList{"device-classes", "device", "key", "class"}
+)
+
+// read returns nil if the list is empty.
+func (l pairList) read(vm *etree.Element) map[string]string {
+	list := ownChild(vm, l.tag)
 	if list == nil {
 		return nil
 	}
 	var pairs map[string]string
 	for _, e := range list.ChildElements() {
-		if e.Tag == tag && e.NamespaceURI() == MetadataNamespace {
+		if e.Tag == l.element && e.NamespaceURI() == MetadataNamespace {
 			if pairs == nil {
 				pairs = map[string]string{}
 			}
-			pairs[attr(e, key)] = attr(e, value)
+			pairs[attr(e, l.key)] = attr(e, l.value)
 		}
 	}
 	return pairs
 }
 
-// writePairs writes the list that readPairs reads. An empty map removes the list.
-func writePairs(vm *etree.Element, listTag, tag, key, value string, pairs map[string]string) {
-	if maps.Equal(readPairs(ownChild(vm, listTag), tag, key, value), pairs) {
+// write replaces the list. An empty map removes it.
+func (l pairList) write(vm *etree.Element, pairs map[string]string) {
+	if maps.Equal(l.read(vm), pairs) {
 		return
 	}
-	drop(ownChild(vm, listTag))
+	drop(ownChild(vm, l.tag))
 	if len(pairs) == 0 {
 		return
 	}
-	list := addOwn(vm, listTag)
+	list := addOwn(vm, l.tag)
 	for _, name := range slices.Sorted(maps.Keys(pairs)) {
-		e := addOwn(list, tag)
-		e.CreateAttr(key, name)
-		e.CreateAttr(value, pairs[name])
+		e := addOwn(list, l.element)
+		e.CreateAttr(l.key, name)
+		e.CreateAttr(l.value, pairs[name])
 	}
 }

@@ -250,23 +250,27 @@ func wrongMonitors(monitors []string, key string) string {
 	return ""
 }
 
+// hostPartition is a cache or a node of memory that a host may be able to allocate in parts. needs is the feature of
+// the CPU that this requires.
+type hostPartition struct{ kind, id, name, needs string }
+
 // lackingResctrl returns the parts of caches and of the memory bandwidth that the host can't allocate.
 func (f Values) lackingResctrl(h HostTopology) []Problem {
 	if h.Allocations == nil {
 		return nil
 	}
 	var problems []Problem
-	lacks := func(name, key, kind, id, what, needs string) {
-		there := h.Allocations[kind]
-		if n, _ := number(id); slices.Contains(there, n) {
+	lacks := func(name, cpus string, p hostPartition) {
+		there := h.Allocations[p.kind]
+		if n, _ := number(p.id); slices.Contains(there, n) {
 			return
 		}
-		why := "that needs a CPU with " + needs + ", and resctrl mounted before libvirt starts"
+		why := "that needs a CPU with " + p.needs + ", and resctrl mounted before libvirt starts"
 		if len(there) > 0 {
 			why = "it can allocate only " + formatSet(slices.Clone(there))
 		}
 		problems = append(problems, Problem{
-			join("cpu", name), fmt.Sprintf("can't allocate %s %s to the virtual CPUs %s: %s", what, id, key, why),
+			join("cpu", name), fmt.Sprintf("can't allocate %s %s to the virtual CPUs %s: %s", p.name, p.id, cpus, why),
 		})
 	}
 	parts := ParseTable(f["cpu."+cacheTune])
@@ -274,17 +278,17 @@ func (f Values) lackingResctrl(h HostTopology) []Problem {
 		for _, cache := range sortedKeys(ParseTexts(parts[key]["caches"])) {
 			kind, id, _ := strings.Cut(cache, "/")
 			level, half, separate := strings.Cut(kind, "_")
-			what, needs := strings.ToUpper(level)+" cache", "CAT"
+			p := hostPartition{kind: kind, id: id, name: strings.ToUpper(level) + " cache", needs: "CAT"}
 			if separate {
-				what, needs = what+" for "+half, "CDP"
+				p.name, p.needs = p.name+" for "+half, "CDP"
 			}
-			lacks(cacheTune, key, kind, id, what, needs)
+			lacks(cacheTune, key, p)
 		}
 	}
 	shares := ParseTable(f["cpu."+memoryTune])
 	for _, key := range sortedKeys(shares) {
 		for _, id := range sortedKeys(ParseTexts(shares[key]["bandwidth"])) {
-			lacks(memoryTune, key, MemoryBandwidth, id, "memory bandwidth", "MBA")
+			lacks(memoryTune, key, hostPartition{kind: MemoryBandwidth, id: id, name: "memory bandwidth", needs: "MBA"})
 		}
 	}
 	return problems

@@ -145,37 +145,11 @@ func (c Config) resolve(ctx context.Context, h hop, jumpHost bool) (*target, err
 	}
 	o := reader.options
 	t := &target{alias: h.host, home: home, localUser: localUser, network: "tcp"}
-	t.user = firstOf(h.user, o.firstArgument("user"), localUser)
-	if t.port = h.port; t.port == 0 {
-		if t.port, err = configInt(o, "port", defaultPort); err != nil {
-			return nil, err
-		}
+	if err := t.resolveAddress(o, h); err != nil {
+		return nil, err
 	}
-	t.host = h.host
-	if name := o.firstArgument("hostname"); name != "" {
-		if t.host, err = t.expandTokens(name); err != nil {
-			return nil, configError("HostName for %s: %w", h.host, err)
-		}
-	}
-	t.host = strings.ToLower(t.host)
-	switch o.firstArgument("addressfamily") {
-	case "inet":
-		t.network = "tcp4"
-	case "inet6":
-		t.network = "tcp6"
-	}
-	t.hostKeyAlias = strings.ToLower(o.firstArgument("hostkeyalias"))
-	if t.jump, err = t.expandJump(o.firstArgument("proxyjump")); err != nil {
-		return nil, configError("ProxyJump for %s: %w", h.host, err)
-	}
-	if command := o.firstArgument("proxycommand"); command != "" && command != noFile {
-		if t.proxy, err = t.expandTokens(command); err != nil {
-			return nil, configError("ProxyCommand for %s: %w", h.host, err)
-		}
-		if o.firstArgument("proxyusefdpass") == "yes" {
-			return nil, configError("ssh_config sets ProxyUseFdpass for %s, which is not supported: use ProxyJump or"+
-				" jump_hosts, or another config_file", h.host)
-		}
+	if err := t.resolveProxy(o); err != nil {
+		return nil, err
 	}
 	if err := c.resolveTimes(t, o); err != nil {
 		return nil, err
@@ -191,6 +165,50 @@ func (c Config) resolve(ctx context.Context, h hop, jumpHost bool) (*target, err
 	}
 	t.methods = authMethods(o)
 	return t, nil
+}
+
+// resolveAddress determines the user, and the address of the host's SSH server.
+func (t *target) resolveAddress(o options, h hop) (err error) {
+	t.user = firstOf(h.user, o.firstArgument("user"), t.localUser)
+	if t.port = h.port; t.port == 0 {
+		if t.port, err = configInt(o, "port", defaultPort); err != nil {
+			return err
+		}
+	}
+	t.host = h.host
+	if name := o.firstArgument("hostname"); name != "" {
+		if t.host, err = t.expandTokens(name); err != nil {
+			return configError("HostName for %s: %w", h.host, err)
+		}
+	}
+	t.host = strings.ToLower(t.host)
+	switch o.firstArgument("addressfamily") {
+	case "inet":
+		t.network = "tcp4"
+	case "inet6":
+		t.network = "tcp6"
+	}
+	t.hostKeyAlias = strings.ToLower(o.firstArgument("hostkeyalias"))
+	return nil
+}
+
+// resolveProxy determines the jump hosts, or the command, through which the host is reached.
+func (t *target) resolveProxy(o options) (err error) {
+	if t.jump, err = t.expandJump(o.firstArgument("proxyjump")); err != nil {
+		return configError("ProxyJump for %s: %w", t.alias, err)
+	}
+	command := o.firstArgument("proxycommand")
+	if command == "" || command == noFile {
+		return nil
+	}
+	if t.proxy, err = t.expandTokens(command); err != nil {
+		return configError("ProxyCommand for %s: %w", t.alias, err)
+	}
+	if o.firstArgument("proxyusefdpass") == "yes" {
+		return configError("ssh_config sets ProxyUseFdpass for %s, which is not supported: use ProxyJump or"+
+			" jump_hosts, or another config_file", t.alias)
+	}
+	return nil
 }
 
 // The authentication methods that are implemented, by their names in the protocol.

@@ -120,11 +120,11 @@ func (r *configReader) readFile(path, includeDir string, active bool, depth int)
 			return configError("%s: %w", path, err)
 		}
 	}
-	reachable := active
+	part := &configPart{includeDir: includeDir, depth: depth, reachable: active, active: active}
 	for i, line := range strings.Split(string(data), "\n") {
 		keyword, args, err := splitConfigLine(line)
 		if err == nil && keyword != "" {
-			active, err = r.applyLine(keyword, args, includeDir, reachable, active, depth)
+			err = r.applyLine(part, keyword, args)
 		}
 		if err != nil {
 			if errors.Is(err, ErrConfig) {
@@ -136,31 +136,38 @@ func (r *configReader) readFile(path, includeDir string, active bool, depth int)
 	return nil
 }
 
-// applyLine applies one line and reports whether the lines after it apply.
-func (r *configReader) applyLine(
-	keyword string, args []string, includeDir string, reachable, active bool, depth int,
-) (bool, error) {
+// configPart is where in a file the reader is.
+type configPart struct {
+	includeDir string // The directory of relative includes.
+	depth      int    // How many files include this one, one another.
+	reachable  bool   // Whether blocks of the file may apply: it isn't included by one that doesn't.
+	active     bool   // Whether the lines that follow apply.
+}
+
+// applyLine applies one line.
+func (r *configReader) applyLine(part *configPart, keyword string, args []string) error {
 	if len(args) == 0 {
-		return active, fmt.Errorf("%s without a value", keyword)
+		return fmt.Errorf("%s without a value", keyword)
 	}
 	switch keyword {
 	case "host":
-		return reachable && matchHost(r.original, args), nil
+		part.active = part.reachable && matchHost(r.original, args)
 	case "match":
-		matched, err := r.evaluateMatch(args, reachable)
-		return reachable && matched, err
+		matched, err := r.evaluateMatch(args, part.reachable)
+		part.active = part.reachable && matched
+		return err
 	case "include":
 		for _, pattern := range args {
-			if err := r.includeFiles(pattern, includeDir, active, depth); err != nil {
-				return active, err
+			if err := r.includeFiles(pattern, part.includeDir, part.active, part.depth); err != nil {
+				return err
 			}
 		}
 	default:
-		if active {
+		if part.active {
 			r.options.setFirst(keyword, args)
 		}
 	}
-	return active, nil
+	return nil
 }
 
 func (r *configReader) includeFiles(pattern, dir string, active bool, depth int) error {

@@ -313,12 +313,8 @@ func (dr *Drainer) inspectVM(
 
 	m.Live, m.LiveBytes, m.LiveSpace = live.blockers, live.bytes, live.space
 
-	persistent := vm.Entry.Parse().Persistent
-	if vm.Active && rule.Fallback == evacuation.ColdMigrate && persistent != nil {
-		inspected = inspected.TurnedOff(persistent.Mobility())
-		move.MarkSharedOwnDisks(ctx, vm, &inspected.Mobility)
-
-		cold, err := dr.routes(ctx, inspected, vm, others, options)
+	if vm.Active && rule.Fallback == evacuation.ColdMigrate {
+		cold, err := dr.coldRoutes(ctx, inspected, vm, others, options)
 		if err != nil {
 			return m, err
 		}
@@ -327,4 +323,19 @@ func (dr *Drainer) inspectVM(
 	}
 
 	return m, nil
+}
+
+// coldRoutes returns the routes of a running VM that is shut down first. There are none if it is transient.
+func (dr *Drainer) coldRoutes(
+	ctx context.Context, running migration.VM, vm *inventory.VM, others []inventory.Reply, o migration.Options,
+) (routes, error) {
+	persistent := vm.Entry.Parse().Persistent
+	if persistent == nil {
+		return routes{}, nil
+	}
+
+	off := running.TurnedOff(persistent.Mobility())
+	move.MarkSharedOwnDisks(ctx, vm, &off.Mobility)
+
+	return dr.routes(ctx, off, vm, others, o)
 }

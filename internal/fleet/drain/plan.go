@@ -38,15 +38,7 @@ type EvacuationQuery struct {
 // VMs have arrived since, it returns the steps of the next drain: those that are done, and the rest computed again.
 // While a VM is arriving or leaving it returns ErrBusy, unless a maintenance is planned.
 func (dr *Drainer) PlanEvacuation(ctx context.Context, name string, q EvacuationQuery) (EvacuationPlan, error) {
-	record, err := dr.records.Record(ctx, name)
-	silent := errors.Is(err, inventory.ErrUnreachable) && !q.Maintenance
-
-	if silent {
-		if e := dr.records.ToldElsewhere(ctx, name); e != nil && !e.Abridged {
-			record, err = hostrecord.Record{Cordon: &hostrecord.Cordon{}, Evacuation: e}, nil
-		}
-	}
-
+	record, silent, err := dr.recordForPlan(ctx, name, q)
 	if err != nil {
 		return EvacuationPlan{}, err
 	}
@@ -81,10 +73,10 @@ func (dr *Drainer) PlanEvacuation(ctx context.Context, name string, q Evacuation
 	}
 
 	p.OnItsWay = onItsWayProblem(name, onItsWay)
-	d := &drainRun{Drain: Drain{Host: name}, in: in}
 	before := dr.resumableSteps(ctx, name, e)
 
 	if p.Recorded && !e.Ended && !e.Done {
+		d := &drainRun{Drain: Drain{Host: name}, in: in}
 		d.mergeSteps(plainSteps(e.Steps), before)
 
 		if len(stepChanges(d.steps, nil, in)) == 0 {
@@ -92,10 +84,9 @@ func (dr *Drainer) PlanEvacuation(ctx context.Context, name string, q Evacuation
 
 			return p, nil
 		}
-
-		d.steps = nil
 	}
 
+	d := &drainRun{Drain: Drain{Host: name}, in: in}
 	d.mergeSteps(evacuation.Compute(in), before)
 
 	if q.Maintenance && !p.Recorded {
@@ -105,6 +96,23 @@ func (dr *Drainer) PlanEvacuation(ctx context.Context, name string, q Evacuation
 	p.Steps = plainSteps(d.steps)
 
 	return p, nil
+}
+
+// recordForPlan returns the record of a host. If the host doesn't answer, and no maintenance is planned, it returns
+// what other hosts were told of the record, and silent.
+func (dr *Drainer) recordForPlan(
+	ctx context.Context, name string, q EvacuationQuery,
+) (record hostrecord.Record, silent bool, err error) {
+	record, err = dr.records.Record(ctx, name)
+	silent = errors.Is(err, inventory.ErrUnreachable) && !q.Maintenance
+
+	if silent {
+		if e := dr.records.ToldElsewhere(ctx, name); e != nil && !e.Abridged {
+			record, err = hostrecord.Record{Cordon: &hostrecord.Cordon{}, Evacuation: e}, nil
+		}
+	}
+
+	return record, silent, err
 }
 
 // nothingLeftOn says whether a drained host needs no further step, as of the snapshot.

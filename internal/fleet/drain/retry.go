@@ -41,35 +41,16 @@ func (d *drainRun) runStep(ctx context.Context, i int, slots *admission.Slots, l
 		defer cancel()
 	}
 
-	var (
-		result string
-		last   error // of the last try that did something
-		final  bool  // no retry will help
-	)
+	var t stepTries
 
 	err := admission.Retry{
 		Try: func(ctx context.Context) error {
 			defer over()
 
-			if err := d.beginTry(ctx, i); err != nil {
-				final = isPermanent(err) // For any VM: a user has to resolve that first.
-
-				return err
-			}
-
-			switch result, last = d.tryStep(ctx, i, rule); {
-			case last == nil:
-			case d.drainer.hosts.IsGone(ctx, d.steps[i].UUID, d.lastKnown(), last):
-				last, final = errGone, true // It counts as under way until that is noted.
-			default:
-				final = isPermanent(last) || d.hasNoWayOut(ctx, i, last)
-				d.endTry(i)
-			}
-
-			return last
+			return d.tryAndNote(ctx, i, rule, &t)
 		},
 		Again: func(err error, after time.Duration) bool {
-			if final {
+			if t.final {
 				return false
 			}
 
@@ -83,12 +64,39 @@ func (d *drainRun) runStep(ctx context.Context, i int, slots *admission.Slots, l
 
 	switch {
 	case errors.Is(err, context.Canceled):
-		err = last // The drain was stopped before another try.
+		err = t.last // The drain was stopped before another try.
 	case err != nil && late != nil && errors.Is(context.Cause(limited), late) && !errors.Is(err, late):
 		err = fmt.Errorf("%w; %w", err, late) // The aborted call doesn't know which timeout is over.
 	}
 
-	d.finishStep(ctx, i, result, err)
+	d.finishStep(ctx, i, t.result, err)
+}
+
+// stepTries is what the tries of a step have come to.
+type stepTries struct {
+	result string
+	last   error // of the last try that did something
+	final  bool  // no retry will help
+}
+
+// tryAndNote tries a step once, and notes in t what came of it.
+func (d *drainRun) tryAndNote(ctx context.Context, i int, rule evacuation.Rule, t *stepTries) error {
+	if err := d.beginTry(ctx, i); err != nil {
+		t.final = isPermanent(err) // For any VM: a user has to resolve that first.
+
+		return err
+	}
+
+	switch t.result, t.last = d.tryStep(ctx, i, rule); {
+	case t.last == nil:
+	case d.drainer.hosts.IsGone(ctx, d.steps[i].UUID, d.lastKnown(), t.last):
+		t.last, t.final = errGone, true // It counts as under way until that is noted.
+	default:
+		t.final = isPermanent(t.last) || d.hasNoWayOut(ctx, i, t.last)
+		d.endTry(i)
+	}
+
+	return t.last
 }
 
 // errGone means that no host has the VM any more.

@@ -42,9 +42,9 @@ func (f *blockerList) block(reason, attribute, message, remedy string) {
 }
 
 // lacks reports a missing object of the target that a resource may create there.
-func (f *blockerList) lacks(kind, name, reason, attribute, message, remedy string) {
+func (f *blockerList) lacks(object status.HostObject, reason, attribute, message, remedy string) {
 	f.block(reason, attribute, message, remedy)
-	(*f)[len(*f)-1].Lacks = status.HostObject{Kind: kind, Name: name}
+	(*f)[len(*f)-1].Lacks = object
 }
 
 // blockForNow reports a blocker that ends by itself.

@@ -20,7 +20,7 @@ func (t preflight) checkSecrets(ctx context.Context, f *blockerList) {
 			switch {
 			case errors.Is(err, libvirt.ErrNotFound):
 				if why := whyNotBrought(ctx, t.source, t.target, uuid); why != "" {
-					f.lacks(status.Secret, uuid, DisksNotLiveMigratable, at,
+					f.lacks(status.HostObject{Kind: status.Secret, Name: uuid}, DisksNotLiveMigratable, at,
 						fmt.Sprintf("disk %q is opened with secret %s, host %q has no such secret, and the move can't bring it: %s",
 							disk.Key, uuid, t.target.Name(), why), "Add the host to the hosts of the virtfleet_secret.")
 				}

@@ -203,7 +203,7 @@ func (t preflight) checkInterfaces(ctx context.Context, f *blockerList) {
 					fmt.Sprintf("whether host %q has %s %q is not known, because its libvirt lists "+
 						"no network devices", t.target.Name(), deviceNoun(i.Type), i.Source), "Look for it on the host (ip link).")
 			case !exists:
-				f.lacks(status.Bridge, i.Source, NetworkNotAvailable, at,
+				f.lacks(status.HostObject{Kind: status.Bridge, Name: i.Source}, NetworkNotAvailable, at,
 					fmt.Sprintf("host %q has no %s %q", t.target.Name(), deviceNoun(i.Type), i.Source),
 					"Create it on the host, or connect the interface to one that both hosts have.")
 			}
@@ -231,13 +231,14 @@ func networksByName(ctx context.Context, h *libvirt.Host) (map[string]libvirt.Ne
 // checkNetwork checks one of libvirt's networks.
 func (t preflight) checkNetwork(f *blockerList, i domain.MobileInterface, here, there map[string]libvirt.Network) {
 	n, ok := there[i.Source]
+	network := status.HostObject{Kind: status.Network, Name: i.Source}
 	switch {
 	case !ok:
-		f.lacks(status.Network, i.Source, NetworkNotAvailable, "interfaces."+i.Key,
+		f.lacks(network, NetworkNotAvailable, "interfaces."+i.Key,
 			fmt.Sprintf("host %q has no network %q", t.target.Name(), i.Source),
 			"Define and start the network on the host, or connect the interface to one that both hosts have.")
 	case !n.Active:
-		f.lacks(status.Network, i.Source, NetworkNotAvailable, "interfaces."+i.Key,
+		f.lacks(network, NetworkNotAvailable, "interfaces."+i.Key,
 			fmt.Sprintf("network %q of host %q is not started", i.Source, t.target.Name()),
 			"Start it: virsh net-start "+i.Source+".")
 	}

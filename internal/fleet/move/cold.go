@@ -161,22 +161,9 @@ func (m *move) handOver(
 	ctx, cancel := lease.CleanupContext(ctx, inventory.FinishTimeout)
 	defer cancel()
 
-	before, err := m.from.Conn.CompleteXML(ctx, m.vm.UUID)
+	before, there, err := m.defineOnTarget(ctx, devices)
 	if err != nil {
-		return notThere, err
-	}
-
-	xml, err := m.arrivingXML(before, devices)
-	if err != nil {
-		return notThere, err
-	}
-
-	if _, err := m.to.Conn.RedefineDomain(ctx, xml, xml); err != nil {
-		if Refused(err) {
-			return notThere, err
-		}
-
-		return madeThere, err
+		return there, err
 	}
 
 	if err := copied.VerifyUnchanged(ctx); err != nil {
@@ -187,16 +174,43 @@ func (m *move) handOver(
 	ctx, cancel = lease.CleanupContext(ctx, inventory.FinishTimeout)
 	defer cancel()
 
+	return m.removeFromSource(ctx, before)
+}
+
+// defineOnTarget defines the VM on the target. It returns the source's definition.
+func (m *move) defineOnTarget(
+	ctx context.Context, devices map[string]domain.Row,
+) (before string, there presence, err error) {
+	if before, err = m.from.Conn.CompleteXML(ctx, m.vm.UUID); err != nil {
+		return "", notThere, err
+	}
+
+	xml, err := m.arrivingXML(before, devices)
+	if err != nil {
+		return "", notThere, err
+	}
+
+	_, err = m.to.Conn.RedefineDomain(ctx, xml, xml)
+	if err != nil && Refused(err) {
+		return "", notThere, err
+	}
+
+	return before, madeThere, err
+}
+
+// removeFromSource removes the source's definition, unless a user has started the VM. before is that definition.
+func (m *move) removeFromSource(ctx context.Context, before string) (presence, error) {
+	started := &inventory.Error{
+		VM: m.vm.Name, Host: m.from.Name, Kind: inventory.ErrBusy, Detail: "it was started while it was moved",
+	}
+
 	d, err := m.from.Conn.Domain(ctx, m.vm.UUID)
 	if err != nil {
 		return madeThere, err
 	}
 
 	if d.Active() {
-		return madeThere, &inventory.Error{
-			VM: m.vm.Name, Host: m.from.Name, Kind: inventory.ErrBusy,
-			Detail: "it was started while it was moved",
-		}
+		return madeThere, started
 	}
 
 	err = Undefine(ctx, m.from, m.vm.UUID, m.stays...)
@@ -216,9 +230,7 @@ func (m *move) handOver(
 		// If a user started the VM meanwhile, it now runs at the source without its definition.
 		_, err := m.from.Conn.RedefineDomain(ctx, before, before)
 
-		return unclearThere, errors.Join(&inventory.Error{
-			VM: m.vm.Name, Host: m.from.Name, Kind: inventory.ErrBusy, Detail: "it was started while it was moved",
-		}, err)
+		return unclearThere, errors.Join(started, err)
 	default:
 		return unclearThere, errors.Join(err, &inventory.Error{
 			VM: m.vm.Name, Host: m.from.Name, Kind: inventory.ErrBusy, Detail: "its definition there was not removed",

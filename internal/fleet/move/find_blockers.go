@@ -77,7 +77,12 @@ func (ck *Checks) CheckTarget(
 ) ([]migration.Blocker, error) {
 	a, err := ck.hosts.ReplyOf(ctx, to)
 
-	inspected, blockers, checkErr := ck.checkHosts(ctx, vm, inspected, to, o, err == nil)
+	inspected = ck.WithTarget(ctx, vm, inspected, to)
+	if err == nil {
+		inspected.TargetFiles = ck.targetFiles(ctx, vm, inspected, to)
+	}
+
+	blockers, checkErr := checkHosts(ctx, vm, inspected, to, o)
 	if checkErr != nil {
 		return nil, checkErr
 	}
@@ -132,25 +137,25 @@ func (ck *Checks) CheckTarget(
 	return append(blockers, ck.placement.CapacityBlockers(a, vm, bytes)...), nil
 }
 
-// checkHosts returns what the two hosts by themselves say about the move, and the VM with what is known about the
-// target. answers says whether the target answered.
-func (ck *Checks) checkHosts(
-	ctx context.Context, vm *inventory.VM, inspected migration.VM, to *inventory.Host, o migration.Options, answers bool,
-) (migration.VM, []migration.Blocker, error) {
-	inspected = ck.WithTarget(ctx, vm, inspected, to)
+// targetFiles returns which of the files that the VM opens the target has. It leaves out those that the source seems to
+// lack too: its libvirt sees other directories than its SSH server, so the answers say nothing.
+func (ck *Checks) targetFiles(
+	ctx context.Context, vm *inventory.VM, inspected migration.VM, to *inventory.Host,
+) map[string]bool {
+	files := inspected.OpenedFiles()
+	here, there := ck.hosts.FilesOn(ctx, vm.On, files), ck.hosts.FilesOn(ctx, to, files)
+	maps.DeleteFunc(there, func(file string, has bool) bool { return !has && !here[file] })
 
-	if answers {
-		// If the source seems to lack a file too, its libvirt sees other directories than its SSH server. Then the answers
-		// say nothing.
-		files := inspected.OpenedFiles()
-		here := ck.hosts.FilesOn(ctx, vm.On, files)
-		inspected.TargetFiles = ck.hosts.FilesOn(ctx, to, files)
-		maps.DeleteFunc(inspected.TargetFiles, func(file string, has bool) bool { return !has && !here[file] })
-	}
+	return there
+}
 
+// checkHosts returns what the two hosts by themselves say about the move.
+func checkHosts(
+	ctx context.Context, vm *inventory.VM, inspected migration.VM, to *inventory.Host, o migration.Options,
+) ([]migration.Blocker, error) {
 	blockers, err := migration.CheckHosts(ctx, inspected, vm.On.Conn, to.Conn, o)
 	if err != nil {
-		return inspected, nil, err
+		return nil, err
 	}
 
 	if inspected.Live() {
@@ -159,7 +164,7 @@ func (ck *Checks) checkHosts(
 		blockers = append(blockers, postCopyBlocker(ctx, to, o)...)
 	}
 
-	return inspected, blockers, nil
+	return blockers, nil
 }
 
 // CheckCandidate checks a host that no order names. In addition to what CheckTarget checks, the host must have the

@@ -114,20 +114,10 @@ func (rec *Recovery) concludeOn(
 
 	aborted := rec.awaitAbandoned(held, uuid, *record)
 
-	// Their earlier answers are out of date.
-	for _, h := range rec.hosts.Configured {
-		if h.Name == record.SourceHost || h.Name == record.TargetHost {
-			h.Forget()
-		}
-	}
-
 	after, cancel := lease.CleanupContext(held, inventory.FinishTimeout)
 	defer cancel()
 
-	if err := rec.FinishSwitchoverOf(after, vm, *record); err != nil && !inventory.IsNotFound(err) {
-		rec.log.WarnContext(ctx, "not known whether the guest is paused for a migration that is over",
-			"uuid", uuid, "id", record.ID, "error", err.Error())
-	}
+	rec.afterAbandoned(after, vm, *record)
 
 	vm, err = rec.hosts.FindNow(after, uuid, last)
 	if err != nil || vm.On != on {
@@ -151,6 +141,21 @@ func (rec *Recovery) concludeOn(
 	vm, err = rec.CloseRecord(after, vm, *record, aborted)
 
 	return vm, true, errors.Join(aborted, err)
+}
+
+// afterAbandoned lets a guest continue that is paused for a migration that is over. What the two hosts answered before is
+// out of date.
+func (rec *Recovery) afterAbandoned(ctx context.Context, vm *inventory.VM, record domain.Migration) {
+	for _, h := range rec.hosts.Configured {
+		if h.Name == record.SourceHost || h.Name == record.TargetHost {
+			h.Forget()
+		}
+	}
+
+	if err := rec.FinishSwitchoverOf(ctx, vm, record); err != nil && !inventory.IsNotFound(err) {
+		rec.log.WarnContext(ctx, "not known whether the guest is paused for a migration that is over",
+			"uuid", vm.UUID, "id", record.ID, "error", err.Error())
+	}
 }
 
 // awaitAbandoned waits for the end of a migration whose run is gone. When ctx ends it aborts the migration, and returns

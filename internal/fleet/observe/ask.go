@@ -175,17 +175,8 @@ func (ob *Observer) Job(ctx context.Context, vm *inventory.VM) (*libvirt.Job, er
 // askBlockers finds what blocks moving the VM. It asks nothing, and notes why, for a VM that is being moved, that broke
 // in post-copy, or that is already on the target.
 func (o *observing) askBlockers(ctx context.Context) {
-	switch {
-	case o.vm.BrokeInPostCopy():
-		o.lacks(PartBlockers, o.vm.StateFacts().PostCopyReport())
-
-		return
-	case o.vm.Migrating:
-		o.lacks(PartBlockers, "it is being moved now")
-
-		return
-	case o.question.Target == o.vm.Host:
-		o.lacks(PartBlockers, "it is on that host already")
+	if why := o.immovable(); why != "" {
+		o.lacks(PartBlockers, why)
 
 		return
 	}
@@ -198,14 +189,7 @@ func (o *observing) askBlockers(ctx context.Context) {
 	}
 
 	if inspected.Job == libvirt.OperationMigrationOut {
-		o.lacks(PartBlockers, "it is being moved now")
-
-		return
-	}
-
-	effective, err := o.observer.records.MigrationOptionsOf(ctx, o.vm, migration.Options{})
-	if err != nil {
-		o.failed(PartBlockers, err)
+		o.lacks(PartBlockers, beingMoved)
 
 		return
 	}
@@ -214,7 +198,52 @@ func (o *observing) askBlockers(ctx context.Context) {
 		inspected = inspected.AskQEMU(ctx, o.vm.On.Conn)
 	}
 
-	targets, check := o.targets(), o.observer.moveChecks.CheckCandidate
+	targets := o.targets()
+
+	found, err := o.blockersOf(ctx, inspected, targets)
+	if err != nil {
+		o.failed(PartBlockers, err)
+
+		return
+	}
+
+	o.blockers = leastBlocked(found)
+
+	if len(targets) == 0 {
+		o.blockers = append(migration.DomainBlockers(inspected), migration.Blocker{
+			Reason: migration.HostNotAvailable, Status: status.False, Attribute: "host",
+			Message: "no other host of the fleet accepts the VM", Remedy: "Add another host to the provider's hosts.",
+		})
+	}
+}
+
+// beingMoved is why nothing is known about the next move of a VM.
+const beingMoved = "it is being moved now"
+
+// immovable returns why the VM can't be asked about its moves, "" if it can.
+func (o *observing) immovable() string {
+	switch {
+	case o.vm.BrokeInPostCopy():
+		return o.vm.StateFacts().PostCopyReport()
+	case o.vm.Migrating:
+		return beingMoved
+	case o.question.Target == o.vm.Host:
+		return "it is on that host already"
+	default:
+		return ""
+	}
+}
+
+// blockersOf returns what blocks moving the VM to each of the targets.
+func (o *observing) blockersOf(
+	ctx context.Context, inspected migration.VM, targets []*inventory.Host,
+) ([][]migration.Blocker, error) {
+	effective, err := o.observer.records.MigrationOptionsOf(ctx, o.vm, migration.Options{})
+	if err != nil {
+		return nil, err
+	}
+
+	check := o.observer.moveChecks.CheckCandidate
 	if o.question.Target != "" {
 		check = o.observer.moveChecks.CheckTarget
 	}
@@ -231,20 +260,7 @@ func (o *observing) askBlockers(ctx context.Context) {
 
 	all.Wait()
 
-	if err := errors.Join(errs...); err != nil {
-		o.failed(PartBlockers, err)
-
-		return
-	}
-
-	o.blockers = leastBlocked(found)
-
-	if len(targets) == 0 {
-		o.blockers = append(migration.DomainBlockers(inspected), migration.Blocker{
-			Reason: migration.HostNotAvailable, Status: status.False, Attribute: "host",
-			Message: "no other host of the fleet accepts the VM", Remedy: "Add another host to the provider's hosts.",
-		})
-	}
+	return found, errors.Join(errs...)
 }
 
 // targets returns the hosts that the VM might be moved to.

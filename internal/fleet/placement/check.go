@@ -18,21 +18,9 @@ func (p *Planner) CheckCreate(ctx context.Context, d Desired) ([]inventory.Probl
 		return []inventory.Problem{*p}, nil
 	}
 
-	own := d.Replaces
-	existing, err := p.hosts.FindByName(ctx, d.Spec.Name)
-
-	switch {
-	case err == nil && Adoptable(existing, d):
-		own = existing.UUID
-		if d.Replaces == "" {
-			d.Replaces, d.Completes = own, true
-		}
-	case err == nil && existing.UUID != d.Replaces:
-		return []inventory.Problem{NameTaken(existing)}, nil
-	case err != nil && errors.Is(err, inventory.ErrAmbiguous):
-		return []inventory.Problem{{Attribute: "name", Summary: "Name already taken", Detail: err.Error()}}, nil
-	case err != nil && !inventory.IsNotFound(err) && !errors.Is(err, inventory.ErrUnreachable):
-		return nil, err
+	own, taken, err := p.checkNewName(ctx, &d)
+	if err != nil || taken != nil {
+		return taken, err
 	}
 
 	document, problems := d.definable(nil)
@@ -74,6 +62,29 @@ func (p *Planner) CheckCreate(ctx context.Context, d Desired) ([]inventory.Probl
 	return explain(d, candidates, inventory.Problem{
 		Summary: "No host can take the VM", Detail: fmt.Sprintf("VM %q can't be placed", d.Spec.Name),
 	}), nil
+}
+
+// checkNewName returns the problem that another VM has the name of a new one. It also returns the UUID of the VM that
+// the new one replaces, or that an interrupted create left, which this one then completes; "" if there is none.
+func (p *Planner) checkNewName(ctx context.Context, d *Desired) (own string, taken []inventory.Problem, err error) {
+	own = d.Replaces
+	existing, err := p.hosts.FindByName(ctx, d.Spec.Name)
+
+	switch {
+	case err == nil && Adoptable(existing, *d):
+		own = existing.UUID
+		if d.Replaces == "" {
+			d.Replaces, d.Completes = own, true
+		}
+	case err == nil && existing.UUID != d.Replaces:
+		taken = []inventory.Problem{NameTaken(existing)}
+	case errors.Is(err, inventory.ErrAmbiguous):
+		taken = []inventory.Problem{{Attribute: "name", Summary: "Name already taken", Detail: err.Error()}}
+	case err != nil && !inventory.IsNotFound(err) && !errors.Is(err, inventory.ErrUnreachable):
+		return "", nil, err
+	}
+
+	return own, taken, nil
 }
 
 // firstThatCan returns the index of the first candidate without a problem whose libvirt accepts the definition, or -1.
@@ -194,17 +205,8 @@ func (p *Planner) CheckUpdate(
 
 	warnings = append(warnings, refused...)
 
-	// What is new must exist on the host where the VM will be.
-	a := inventory.Reply{Host: vm.On}
-	if pinned := p.hosts.Host(d.Metadata.Host); pinned != nil && !pinned.Config.Fenced {
-		a.Host = pinned
-	}
-
-	if a.Info, err = a.Host.Conn.Info(ctx); err != nil {
-		if a.Host != vm.On && errors.Is(err, inventory.ErrUnreachable) {
-			return nil, nil // CheckMove reports that
-		}
-
+	a, err := p.hostOfChange(ctx, vm, d)
+	if err != nil || a.Host == nil {
 		return nil, err
 	}
 
@@ -215,12 +217,8 @@ func (p *Planner) CheckUpdate(
 		return problems, nil
 	}
 
-	problems = slices.Concat(
-		short, fitsVersions(a, d.Spec), p.fitsSurroundings(ctx, a, d.Changed(vm), d.grownDisks(vm)), fitsKept(a, d.Metadata),
-		fitsVariables(a, vm, d.Spec.Firmware), p.fitsChangedUse(ctx, a.Host, vm, d), fitsLiveConnections(ctx, a, vm, d))
-
-	missing, doubts := p.fitsFiles(ctx, a.Host, d.Changed(vm), d.runsOn(vm))
-	problems, warnings = append(problems, missing...), append(warnings, doubts...)
+	problems, doubts := p.fitsChange(ctx, a, vm, d)
+	problems, warnings = append(short, problems...), append(warnings, doubts...)
 
 	if len(problems) == 0 {
 		if problems, err = d.tryChange(ctx, a.Host, vm, document); err != nil {
@@ -233,6 +231,34 @@ func (p *Planner) CheckUpdate(
 	return append(warnings, explain(d, candidates, inventory.Problem{
 		Summary: "Host can't take the change", Detail: fmt.Sprintf("VM %q can't be changed", vm.Name),
 	})...), nil
+}
+
+// hostOfChange returns the host where the VM will be, which must have what the change adds. It has no host if the VM is
+// to move to one that doesn't answer: CheckMove reports that.
+func (p *Planner) hostOfChange(ctx context.Context, vm *inventory.VM, d Desired) (a inventory.Reply, err error) {
+	a.Host = vm.On
+	if pinned := p.hosts.Host(d.Metadata.Host); pinned != nil && !pinned.Config.Fenced {
+		a.Host = pinned
+	}
+
+	a.Info, err = a.Host.Conn.Info(ctx)
+	if err != nil && a.Host != vm.On && errors.Is(err, inventory.ErrUnreachable) {
+		return inventory.Reply{}, nil
+	}
+
+	return a, err
+}
+
+// fitsChange returns what the changed VM needs and the host lacks, and what it may lack.
+func (p *Planner) fitsChange(
+	ctx context.Context, a inventory.Reply, vm *inventory.VM, d Desired,
+) (problems, doubts []inventory.Problem) {
+	problems = slices.Concat(
+		fitsVersions(a, d.Spec), p.fitsSurroundings(ctx, a, d.Changed(vm), d.grownDisks(vm)), fitsKept(a, d.Metadata),
+		fitsVariables(a, vm, d.Spec.Firmware), p.fitsChangedUse(ctx, a.Host, vm, d), fitsLiveConnections(ctx, a, vm, d))
+	missing, doubts := p.fitsFiles(ctx, a.Host, d.Changed(vm), d.runsOn(vm))
+
+	return append(problems, missing...), doubts
 }
 
 // Adoptable reports whether the VM was left behind by an interrupted Create of the same configuration.

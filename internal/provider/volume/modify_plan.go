@@ -51,9 +51,7 @@ func (r *volumeResource) ModifyPlan(
 		return
 	}
 	var state model
-	var size value.Quantity
 	resp.Diagnostics.Append(req.State.Get(ctx, &state)...)
-	resp.Diagnostics.Append(req.Plan.GetAttribute(ctx, path.Root("size"), &size)...)
 	if resp.Diagnostics.HasError() {
 		return
 	}
@@ -64,33 +62,47 @@ func (r *volumeResource) ModifyPlan(
 		resp.Diagnostics.Append(r.checkReplacement(ctx, &state)...)
 		return
 	}
-	planned := r.Data.Planned.All()
-	if at, strays := planned.Strays(
-		state.CurrentHost.ValueString(), state.Pool.ValueString(), state.Path.ValueString()); strays {
-		resp.Diagnostics.AddAttributeError(path.Root("pool"), "Storage pool leaves its volumes", fmt.Sprintf(
-			"%s is at %s, and its storage pool is planned in %s. What is in a pool isn't moved with it: the pool would not "+
-				"have the volume any more. Keep target.path, or create another pool.", state.noun(), state.Path.ValueString(), at))
-	}
-	if size.Same(state.Size) {
-		resp.Diagnostics.Append(resp.Plan.SetAttribute(ctx, path.Root("size"), state.Size)...)
-		if !size.Equal(state.Size) {
-			size = state.Size
-		}
-	}
-	if want, have := size.Bytes(), state.Size.Bytes(); want != nil && have != nil && *want < *have {
-		resp.Diagnostics.AddAttributeError(path.Root("size"), "Volumes never shrink", fmt.Sprintf(
-			"%s has %s, and size is %s: the data beyond that size would be lost. Set size to %[2]q or more.", state.noun(),
-			state.Size.ValueString(), size.ValueString()))
-	} else if want != nil && have != nil && *want > *have {
-		more := storage.Demand{Growth: *want - *have}
-		err := r.Data.Storage().CheckRoom(ctx, state.CurrentHost.ValueString(), state.Pool.ValueString(), more)
-		resp.Diagnostics.Append(state.lackOfRoom("grow", state.CurrentHost.ValueString(), err)...)
-	}
+	r.checkStays(&state, resp)
+	r.planSize(ctx, &state, resp)
 	if !host.IsNull() && !host.Equal(state.Host) && !host.IsUnknown() && !state.Host.IsNull() &&
 		!host.Equal(state.CurrentHost) {
 		resp.Diagnostics.AddAttributeError(path.Root("host"), "Volumes move with their VMs", fmt.Sprintf(
 			"%s is on host %q. Move the VM that uses it with its disks, or create another volume on %q.", state.noun(),
 			state.CurrentHost.ValueString(), host.ValueString()))
+	}
+}
+
+// checkStays returns an error if the same apply moves the volume's pool to another directory.
+func (r *volumeResource) checkStays(state *model, resp *resource.ModifyPlanResponse) {
+	at, strays := r.Data.Planned.All().Strays(
+		state.CurrentHost.ValueString(), state.Pool.ValueString(), state.Path.ValueString())
+	if strays {
+		resp.Diagnostics.AddAttributeError(path.Root("pool"), "Storage pool leaves its volumes", fmt.Sprintf(
+			"%s is at %s, and its storage pool is planned in %s. What is in a pool isn't moved with it: the pool would not "+
+				"have the volume any more. Keep target.path, or create another pool.", state.noun(), state.Path.ValueString(), at))
+	}
+}
+
+// planSize keeps the state's text for the same size, and returns errors for a size that is smaller, or for which the
+// pool has no room.
+func (r *volumeResource) planSize(ctx context.Context, state *model, resp *resource.ModifyPlanResponse) {
+	var size value.Quantity
+	resp.Diagnostics.Append(resp.Plan.GetAttribute(ctx, path.Root("size"), &size)...)
+	if size.Same(state.Size) {
+		resp.Diagnostics.Append(resp.Plan.SetAttribute(ctx, path.Root("size"), state.Size)...)
+		return
+	}
+	want, have := size.Bytes(), state.Size.Bytes()
+	switch {
+	case want == nil || have == nil:
+	case *want < *have:
+		resp.Diagnostics.AddAttributeError(path.Root("size"), "Volumes never shrink", fmt.Sprintf(
+			"%s has %s, and size is %s: the data beyond that size would be lost. Set size to %[2]q or more.", state.noun(),
+			state.Size.ValueString(), size.ValueString()))
+	case *want > *have:
+		more := storage.Demand{Growth: *want - *have}
+		err := r.Data.Storage().CheckRoom(ctx, state.CurrentHost.ValueString(), state.Pool.ValueString(), more)
+		resp.Diagnostics.Append(state.lackOfRoom("grow", state.CurrentHost.ValueString(), err)...)
 	}
 }
 
