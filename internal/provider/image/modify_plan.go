@@ -42,13 +42,9 @@ func (r *imageResource) ModifyPlan(
 	if resp.Diagnostics.HasError() {
 		return
 	}
+	pools := func(hosts hostset.Set) map[string]storage.Pool { return r.plannedPools(ctx, hosts, pool) }
 	if req.State.Raw.IsNull() {
-		pools := r.plannedPools(ctx, targets, pool)
-		if len(pools) == 0 {
-			resp.Diagnostics.Append(r.checkPool(ctx, req.Plan, targets)...)
-		}
-		resp.Diagnostics.Append(checkFormat(ctx, req.Plan, pools, planned, "")...)
-		resp.Diagnostics.Append(checkAvailable(ctx, planned)...)
+		resp.Diagnostics.Append(r.checkNew(ctx, req.Plan, targets, pools(targets), planned)...)
 		return
 	}
 	var state model
@@ -80,18 +76,29 @@ func (r *imageResource) ModifyPlan(
 		}
 		set("virtual_size", value.NewQuantityUnknown())
 		set("superseded", types.ListUnknown(types.StringType))
-		resp.Diagnostics.Append(checkFormat(ctx, req.Plan, r.plannedPools(ctx, targets, pool), planned, "")...)
+		resp.Diagnostics.Append(checkFormat(ctx, req.Plan, pools(targets), planned, "")...)
 		resp.Diagnostics.Append(checkAvailable(ctx, planned)...)
-	} else {
-		if n.Removable {
-			set("superseded", types.ListUnknown(types.StringType))
-		}
-		_, poolPlanned := r.Data.Planned.Hosts(status.StoragePool, state.Pool.ValueString())
-		if poolPlanned || lacksCopy(targets, state.HostStates) {
-			pools := r.plannedPools(ctx, targets, pool)
-			resp.Diagnostics.Append(checkFormat(ctx, req.Plan, pools, planned, state.Format.ValueString())...)
-		}
+		return
 	}
+	if n.Removable {
+		set("superseded", types.ListUnknown(types.StringType))
+	}
+	_, poolPlanned := r.Data.Planned.Hosts(status.StoragePool, state.Pool.ValueString())
+	if poolPlanned || lacksCopy(targets, state.HostStates) {
+		resp.Diagnostics.Append(checkFormat(ctx, req.Plan, pools(targets), planned, state.Format.ValueString())...)
+	}
+}
+
+// checkNew returns errors for a new image that no host can have, and a warning if its source isn't available.
+func (r *imageResource) checkNew(
+	ctx context.Context, plan tfsdk.Plan, targets hostset.Set, pools map[string]storage.Pool, source types.Object,
+) (diags diag.Diagnostics) {
+	if len(pools) == 0 {
+		diags.Append(r.checkPool(ctx, plan, targets)...)
+	}
+	diags.Append(checkFormat(ctx, plan, pools, source, "")...)
+	diags.Append(checkAvailable(ctx, source)...)
+	return diags
 }
 
 // checkFormat refuses an image that the pools of hosts can't have, because of their type or because of its format,

@@ -70,7 +70,7 @@ func (r *Resource) ModifyPlan(
 		resp.Diagnostics.Append(diags...)
 		return
 	}
-	r.checkWithFleet(ctx, p, o, req.Config.Raw.IsFullyKnown(), req.Private, resp)
+	resp.Diagnostics.Append(r.checkWithFleet(ctx, p, o, req.Config.Raw.IsFullyKnown(), req.Private)...)
 }
 
 // planning collects everything that a plan follows from.
@@ -127,17 +127,17 @@ func (r *Resource) hostNames() []string {
 
 // checkWithFleet asks the fleet whether the plan can work, as far as everything that it depends on is known.
 func (r *Resource) checkWithFleet(
-	ctx context.Context, p planning, o outcome, known bool, private meta.PrivateReader, resp *resource.ModifyPlanResponse,
-) {
+	ctx context.Context, p planning, o outcome, known bool, private meta.PrivateReader,
+) (diags diag.Diagnostics) {
 	isNew := p.state == nil
 	if r.Data.Unknown {
 		if !isNew {
-			resp.Diagnostics.Append(r.Data.UnknownError("update", noun))
+			diags.Append(r.Data.UnknownError("update", noun))
 		}
-		return
+		return diags
 	}
 	if p.config.Name.IsUnknown() || p.config.Host.IsUnknown() {
-		return
+		return diags
 	}
 
 	var (
@@ -152,13 +152,12 @@ func (r *Resource) checkWithFleet(
 	}
 	if isNew {
 		if name := p.config.Name.ValueString(); !r.Data.Managed.Wants(name) {
-			resp.Diagnostics.Append(duplicateNameError(name))
-			return
+			diags.Append(duplicateNameError(name))
+			return diags
 		}
-		var diags diag.Diagnostics
 		desired.Replaces, diags = r.replacedVM(ctx, p.config, private)
-		if resp.Diagnostics.Append(diags...); diags.HasError() {
-			return
+		if diags.HasError() {
+			return diags
 		}
 		problems, err = r.Data.Fleet.CheckCreate(ctx, desired)
 	} else {
@@ -171,9 +170,10 @@ func (r *Resource) checkWithFleet(
 		sayDestroyAnyway(problems)
 	}
 	if err != nil {
-		resp.Diagnostics.Append(r.planFailure(ctx, p.config, "plan", err).Error())
+		diags.Append(r.planFailure(ctx, p.config, "plan", err).Error())
 	}
-	resp.Diagnostics.Append(tfdiag.Problems(problems, keyed...)...)
+	diags.Append(tfdiag.Problems(problems, keyed...)...)
+	return diags
 }
 
 // verifyUnique returns an error if another VM has the name or a disk of a VM that runs after the apply. This can happen
