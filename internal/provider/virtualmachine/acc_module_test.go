@@ -16,9 +16,9 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/acctest"
 )
 
-// TestAccExample_vmModule: the module that people copy makes VMs that are apart, each with its disks and its medium. They
-// boot from the image and do what the medium says: one has a static address, the other one by DHCP, and the user can log
-// in to both. Nothing is left of them but the data that the module was told to keep.
+// TestAccExample_vmModule: the module that people copy makes VMs that are apart, each with its disks and its medium.
+// They boot from the image and do what the medium says: one has a static address, the other one by DHCP, and the user
+// can log in to both. Nothing is left of them but the data that the module was told to keep.
 func TestAccExample_vmModule(t *testing.T) {
 	t.Parallel()
 	l := lab.Open(t)
