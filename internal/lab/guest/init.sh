@@ -26,7 +26,8 @@ mount -t devpts devpts /dev/pts
 mount -t tmpfs tmpfs /dev/shm
 : >/run/utmp
 
-ipv6=no agent=yes acpi=yes panic=no deny= dirty=0 rate=8 counter=no data=no beat=no seed=no name=guest static= gateway=
+ipv6=no agent=yes acpi=yes panic=no deny= dirty=0 rate=8 counter=no data=no beat=no seed=no name=guest
+static= gateway= mac=
 read -r words </proc/cmdline
 for word in $words; do
 	case $word in
@@ -75,6 +76,11 @@ hotplug() {
 		device=${device##*/}
 		[ "$device" = lo ] || [ -e "/run/dhcp.$device" ] && continue
 		: >"/run/dhcp.$device"
+		# As with cloud-init, an interface that the medium's network configuration doesn't match stays down.
+		if [ -n "$mac" ]; then
+			read -r address <"/sys/class/net/$device/address"
+			[ "$address" = "$mac" ] || continue
+		fi
 		ip link set "$device" up
 		if [ -n "$static" ]; then
 			ip addr add "$static" dev "$device"
@@ -210,12 +216,13 @@ read_users() {
 	done
 }
 
-# Takes the first address with a prefix length, and the gateway.
+# Takes the first address with a prefix length, the gateway, and the MAC address of the interface that they are for.
 read_network() {
 	while read -r line; do
 		case ${line#- } in
 		[0-9]*.*.*.*/*) static=${line#- } ;;
 		via:\ *) gateway=${line#via: } ;;
+		macaddress:\ *) mac=${line#macaddress: } ;;
 		esac
 	done
 }

@@ -20,6 +20,8 @@ type Planned struct {
 	// pools and networks are by host, then by name.
 	pools    map[string]map[string]storage.Pool
 	networks map[string]map[string]PlannedNetwork
+	// others are what makes pools ones of other storage, by host, then by name.
+	others map[string]map[string]string
 	// somewhere are the names of the pools whose hosts aren't known yet.
 	somewhere map[string]bool
 }
@@ -44,6 +46,21 @@ func (p *Planned) PlanPool(pool storage.Pool, hosts []string) {
 	defer p.mu.Unlock()
 	p.pools = planOn(p.pools, pool.Name, pool, hosts)
 	p.planAt(status.StoragePool, pool.Name, pool.Directory(), hosts)
+}
+
+// PlanOtherStorage records that a pool will be one of other storage on its hosts, and by what: see Pool.OtherStorage. A
+// pool that is replaced is planned again, as a new one.
+func (p *Planned) PlanOtherStorage(name, change string, hosts []string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.others = planOn(p.others, name, change, hosts)
+}
+
+// OtherStorage returns what makes a pool of a host one of other storage; "" if nothing does.
+func (p *Planned) OtherStorage(host, name string) string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.others[host][name]
 }
 
 // PlanPoolSomewhere records a storage pool whose hosts aren't known yet.

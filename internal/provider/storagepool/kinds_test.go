@@ -307,6 +307,11 @@ resource "virtfleet_storage_pool" "mpath" {
 					plancheck.ExpectResourceAction("virtfleet_volume.data", plancheck.ResourceActionNoop),
 				}},
 			},
+			// Another filesystem doesn't have the volume.
+			{
+				Config: base + fs("fs", group, "ext4") + others, PlanOnly: true,
+				ExpectError: regexp.MustCompile(`Storage pool leaves its volumes`),
+			},
 			{Config: config + fs("other", group, "ext4"), ExpectError: regexp.MustCompile("Unable to create storage pool")},
 		},
 	})

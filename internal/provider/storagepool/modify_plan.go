@@ -28,7 +28,7 @@ func (r *poolResource) ModifyPlan(
 		resp.Diagnostics.Append(req.State.Get(ctx, &state)...)
 	}
 	if req.Plan.Raw.IsNull() {
-		resp.Diagnostics.Append(r.warnOfUsers(ctx, &state, true, types.Set{}, nil)...)
+		resp.Diagnostics.Append(r.warnOfUsers(ctx, &state, true, "", types.Set{}, nil)...)
 	}
 	if !r.Plans(noun, req, resp) {
 		return
@@ -53,8 +53,20 @@ func (r *poolResource) ModifyPlan(
 	}
 	resp.Diagnostics.Append(resp.Plan.SetAttribute(ctx, path.Root(onhosts.StatesName),
 		onhosts.PlanStates(targets, plan.Hosts, onhosts.Active))...)
+	before, diags := state.pool(ctx)
+	resp.Diagnostics.Append(diags...)
+	other := ""
+	if plan.Name.Equal(state.Name) {
+		other = pool.OtherStorage(before)
+	}
+	if other != "" {
+		// A pool that is active with an earlier definition than that of the state may be about to keep its storage.
+		known := value.StringMap(state.HostStates)
+		maps.DeleteFunc(known, func(_, is string) bool { return is == outdated })
+		r.Data.Planned.PlanOtherStorage(pool.Name, other, value.Keys(known))
+	}
 	replaced := !plan.Name.Equal(state.Name) || !plan.Type.Equal(state.Type)
-	resp.Diagnostics.Append(r.warnOfUsers(ctx, &state, replaced, plan.Hosts, targets)...)
+	resp.Diagnostics.Append(r.warnOfUsers(ctx, &state, replaced, other, plan.Hosts, targets)...)
 	if replaced {
 		return
 	}
@@ -65,26 +77,35 @@ func (r *poolResource) ModifyPlan(
 			effect = "Meanwhile its hosts can't use its volumes. Shut down the VMs that use them first: otherwise the apply " +
 				"fails."
 		}
+		volumes := "Its volumes are not moved."
+		if other != "" {
+			volumes = "Its volumes are not moved: with " + other + ", it doesn't have them any more."
+		}
 		resp.Diagnostics.AddWarning("Storage pool will be stopped and started", fmt.Sprintf("The definition of %s %q "+
-			"changes in place, for which the pool is stopped and started. Its volumes are not moved. %s",
-			noun, plan.Name.ValueString(), effect))
+			"changes in place, for which the pool is stopped and started. %s %s",
+			noun, plan.Name.ValueString(), volumes, effect))
 	}
 }
 
-// warnOfUsers lists the VMs that use a pool which is to be removed from hosts, and says what becomes of them.
+// warnOfUsers lists the VMs that use a pool which is to be removed from hosts, or to be one of other storage, and says
+// what becomes of them.
 func (r *poolResource) warnOfUsers(
-	ctx context.Context, state *model, removed bool, planned types.Set, targets hostset.Set,
+	ctx context.Context, state *model, removed bool, other string, planned types.Set, targets hostset.Set,
 ) (diags diag.Diagnostics) {
 	if r.Data == nil || r.Data.Unknown {
 		return nil
 	}
 	pool, diags := state.pool(ctx)
-	losing := onhosts.Losing(r.Data, state.Hosts, state.HostStates, removed, planned, targets)
+	losing := onhosts.Losing(r.Data, state.Hosts, state.HostStates, removed || other != "", planned, targets)
 	effect := "Its data stays. VMs that run don't notice. Without the pool, a VM that stays doesn't start if its " +
 		"definition names the pool."
 	if pool.LosesVolumes() {
 		effect = "If VMs run on its volumes when the pool is stopped, the apply fails. Without the pool, none of those " +
 			"that stay starts."
+	}
+	if other != "" {
+		effect = "It is planned with " + other + ", and its volumes stay where they are. A VM whose disk isn't found there " +
+			"doesn't start."
 	}
 	if removed && state.OnDestroy.ValueString() == onDestroyDelete {
 		effect = "Its data is to be deleted with it, because on_destroy is \"delete\": the apply fails while they use it."

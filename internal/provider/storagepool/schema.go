@@ -29,9 +29,10 @@ func (*poolResource) Schema(_ context.Context, _ resource.SchemaRequest, resp *r
 		MarkdownDescription: "Manages a libvirt storage pool with the same definition on every host in `hosts`. " +
 			"Attributes that you don't set stay as they are on each host. [Storage pools](../guides/storage-pools.md) says " +
 			"which attributes each type needs.\n\n" +
-			"A change of `target` or `source` stops the pool and starts it again; existing volumes aren't moved. The guide " +
-			"says [what running VMs notice](../guides/storage-pools.md#change-and-remove-a-pool). Destroying the resource " +
-			"keeps the data unless `on_destroy` is `delete`.\n\n" +
+			"A change of `target` or `source` stops the pool and starts it again; existing volumes aren't moved. If a " +
+			"`virtfleet_volume` that refers to the pool would not be in it any more, the plan fails. The guide says [what " +
+			"running VMs notice](../guides/storage-pools.md#change-and-remove-a-pool). Destroying the resource keeps the " +
+			"data unless `on_destroy` is `delete`.\n\n" +
 			"If a pool isn't active, the next apply starts it. Until then, its `virtfleet_volume` resources stay in the " +
 			"state.\n\n" +
 			"libvirt knows the content of a pool as it last read it. It reads the pool again when the pool is started, when " +

@@ -2,18 +2,23 @@ package virtualmachine_test
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 
+	"github.com/hashicorp/terraform-plugin-testing/helper/resource"
+
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/lab"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/acctest"
 )
 
-// TestAccExample_vmModule: the module that people copy makes VMs that are apart, each with its disks and its medium,
-// and leaves nothing of them but the data that it was told to keep.
+// TestAccExample_vmModule: the module that people copy makes VMs that are apart, each with its disks and its medium.
+// They boot from the image and do what the medium says: one has a static address, the other one by DHCP, and the user
+// can log in to both. Nothing is left of them but the data that the module was told to keep.
 func TestAccExample_vmModule(t *testing.T) {
 	t.Parallel()
 	l := lab.Open(t)
@@ -22,6 +27,15 @@ func TestAccExample_vmModule(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	image, err := l.GuestImage()
+	if err != nil {
+		t.Fatal(err)
+	}
+	key, err := os.ReadFile(l.PrivateKeyFile() + ".pub")
+	if err != nil {
+		t.Fatal(err)
+	}
+	// A libvirt network on a bridge of the hosts, as in the module's example: its DHCP server is another computer.
 	base := acctest.Block{Lab: l, Settings: `default_domain_type = "qemu"`}.String() + fmt.Sprintf(`
 resource "virtfleet_storage_pool" "vms" {
   name   = %[1]q
@@ -33,69 +47,109 @@ resource "virtfleet_image" "base" {
   pool   = virtfleet_storage_pool.vms.name
   source = { file = %[2]q }
 }
-`, name, imageFile(t))
+resource "virtfleet_network" "lan" {
+  name    = %[1]q
+  forward = { mode = "bridge" }
+  bridge  = %[3]q
+}
+`, name, image, lab.LANBridge)
+	one, two, off := name+"-1", name+"-2", name+"-3"
+	// The first VM's other interface comes before lan: the static address goes to the one whose MAC address it is for.
+	// The VM with EFI stays off, because the lab's image boots from a BIOS.
+	address := l.LANAddress(252)
 	config := base + fmt.Sprintf(`
 module "web" {
   source          = %[2]q
   app             = %[1]q
   pool            = virtfleet_storage_pool.vms.name
   image           = virtfleet_image.base.id
-  ssh_public_keys = ["ssh-ed25519 AAAA ops@example.net"]
+  network         = virtfleet_network.lan.name
+  ssh_public_keys = [%[3]q]
   vms = {
     "%[1]s-1" = {
-      vcpus = 1, memory = "64Mi", root = "64Mi", data = { logs = "16Mi" }
-      address = "192.0.2.11/24", gateway = "192.0.2.1", dns = ["192.0.2.1"]
+      vcpus = 1, memory = "128Mi", root = "96Mi", data = { logs = "16Mi" }, networks = { backup = "default" }
+      address = "%[4]s/24", gateway = %[5]q, dns = [%[5]q]
     }
     "%[1]s-2" = {
-      vcpus = 1, memory = "64Mi", root = "64Mi", max_memory = "256Mi", networks = { more = "default" }
-      profile = "linux", efi = true, tpm = true, watchdog = true, pin = { 0 = "0" }
-      vnc     = true, bridges = { wire = "br-lab" }, labels = { tier = "front" }, run_strategy = "RerunOnFailure"
+      vcpus = 1, memory = "128Mi", root = "96Mi", max_memory = "256Mi", profile = "linux"
+      watchdog = true, pin = { 0 = "0" }, vnc = true, labels = { tier = "front" }, run_strategy = "RerunOnFailure"
+    }
+  }
+}
+module "off" {
+  source          = %[2]q
+  app             = "%[1]s-off"
+  pool            = virtfleet_storage_pool.vms.name
+  image           = virtfleet_image.base.id
+  ssh_public_keys = []
+  vms = {
+    "%[1]s-3" = {
+      memory = "64Mi", root = "64Mi", efi = true, tpm = true, bridges = { wire = %[6]q }, run_strategy = "Halted"
     }
   }
 }
 output "web" { value = module.web }
-`, name, module)
-	one, two := name+"-1", name+"-2"
-	l.RemoveDomain(t, one)
-	l.RemoveDomain(t, two)
+output "off" { value = module.off }
+`, name, module, strings.TrimSpace(string(key)), address, l.LANAddress(1), lab.LANBridge)
 	tf := acctest.NewCLI(t)
+	for _, vm := range []string{one, two, off} {
+		l.RemoveDomain(t, vm)
+	}
 	tf.Config(t, config)
 	tf.Run(t, "get")
 	tf.Run(t, "apply")
-	noChanges(t, tf)
-
-	var web struct{ Hosts, Addresses map[string]string }
-	if err := json.Unmarshal([]byte(tf.Run(t, "output", "-json", "web")), &web); err != nil {
-		t.Fatal(err)
+	type vms struct{ Hosts, Addresses map[string]string }
+	var web, halted vms
+	read := func(output string, into *vms) {
+		t.Helper()
+		if err := json.Unmarshal([]byte(tf.Run(t, "output", "-json", output)), into); err != nil {
+			t.Fatal(err)
+		}
 	}
+	read("web", &web)
+	read("off", &halted)
 	on1, on2 := web.Hosts[one], web.Hosts[two]
-	if on1 == "" || on2 == "" || on1 == on2 || web.Addresses[one] != "192.0.2.11" {
+	if on1 == "" || on2 == "" || on1 == on2 || web.Addresses[one] != address {
 		t.Fatalf("the module says %+v", web)
 	}
-	if got := volumes(t, l, on1, name); !slices.Equal(got, []string{
-		"base", one + "-cloud-init", one + "-logs", one + "-root",
-	}) {
+	if got := volumes(t, l, on1, name); !slices.Contains(got, one+"-logs") || !slices.Contains(got, one+"-root") ||
+		!slices.Contains(got, one+"-cloud-init") {
 		t.Errorf("%s has %q", on1, got)
 	}
-	files, _, err := seedIn(t, l, on1, one)
-	if err != nil || !strings.Contains(files["user-data"], "AAAA ops@example.net") ||
-		!strings.Contains(files["network-config"], "192.0.2.11/24") {
-		t.Errorf("the medium has %q: %v", files, err)
+	for _, definition := range []resource.TestCheckFunc{
+		look(t, l, on2, two, "<maxMemory slots='16' unit='KiB'>262144<", "<graphics type='vnc'", `"tier"`,
+			"<watchdog model='i6300esb' action='reset'>", "<vcpupin vcpu='0' cpuset='0'/>"),
+		look(t, l, halted.Hosts[off], off, "name='secure-boot'/>", "<tpm model='tpm-crb'>", "ua-net-wire",
+			"<source bridge='"+lab.LANBridge+"'/>"),
+	} {
+		if err := definition(nil); err != nil {
+			t.Error(err)
+		}
 	}
-	files, _, err = seedIn(t, l, on2, two)
-	if err != nil || len(files["user-data"]) == 0 || files["network-config"] != "" {
-		t.Errorf("the other medium has %q: %v", files, err)
-	}
-
-	options := look(t, l, on2, two, "<maxMemory slots='16' unit='KiB'>262144<", "name='secure-boot'/>", "ua-net-more",
-		"ua-net-wire", "<source bridge='br-lab'/>", "<graphics type='vnc'", `"tier"`,
-		"<tpm model='tpm-crb'>", "<watchdog model='i6300esb' action='reset'>", "<vcpupin vcpu='0' cpuset='0'/>")
-	if err := options(nil); err != nil {
-		t.Error(err)
+	files, _, err := seedIn(t, l, on2, two)
+	if err != nil || files["network-config"] != "" {
+		t.Errorf("the medium of the VM without a static address has %q: %v", files, err)
 	}
 
-	l.Virsh(t, on1, "destroy", one) // There is no guest to shut down.
-	l.Virsh(t, on2, "destroy", two)
+	// The module doesn't wait for the guests. The next apply changes nothing, and learns the address.
+	lab.Await(t, "an address by DHCP", func() bool {
+		said, err := l.TryVirsh(t, on2, "domifaddr", two, "--source", "agent")
+		return err == nil && strings.Contains(said, " "+strings.TrimSuffix(l.LANAddress(1), "1"))
+	})
+	const nothing = "0 added, 0 changed, 0 destroyed"
+	if said := tf.Run(t, "apply"); !strings.Contains(said, nothing) {
+		t.Errorf("the second apply says:\n%s", said)
+	}
+	read("web", &web)
+	noChanges(t, tf)
+	for vm, at := range map[string]string{one: address, two: web.Addresses[two]} {
+		said, err := runOverSSH(t, l, "ops", at, "hostname; id -un; cat /sys/block/vda/size; ip -4 -o addr")
+		t.Logf("%s says:\n%s", vm, said)
+		if err := errors.Join(err, contains(said, vm+"\nops\n196608\n", " "+at+"/24 ")); err != nil {
+			t.Errorf("%s: %v", vm, err)
+		}
+	}
+
 	tf.Config(t, base)
 	tf.Run(t, "apply")
 	var left []string
@@ -107,8 +161,5 @@ output "web" { value = module.web }
 	if !slices.Equal(left, []string{"base", "base", one + "-logs"}) {
 		t.Errorf("left are %q", left)
 	}
-	tf.Run(t, "destroy")
-	if err := acctest.CheckDestroyed(l, one, two)(nil); err != nil {
-		t.Error(err)
-	}
+	destroyAndCheck(t, l, tf, one, two, off)
 }

@@ -83,6 +83,66 @@ resource "virtfleet_storage_pool" "this" {
 	})
 }
 
+// TestVolume_poolOfOtherStorage: a pool with volumes is not made one of other storage, in which they aren't, neither in
+// place nor by a replacement. What may be the same storage is planned, and the volume stays in the state.
+func TestVolume_poolOfOtherStorage(t *testing.T) {
+	t.Parallel()
+	acctest.NeedsTerraform(t)
+	// The test driver forgets everything when there is no connection to it any more.
+	h, err := libvirt.Open(libvirt.Config{Name: "local", URI: "test:///default"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = h.Close() })
+	if _, err := h.StoragePools(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	for kind, tt := range map[string]struct {
+		was, other, change, same string
+	}{
+		"logical": {
+			`source = { name = "vg1" }`, `source = { name = "vg2" }`, `source.name = "vg2"\s+instead\s+of\s+"vg1"`,
+			`source = { name = "vg1", devices = ["/dev/sdb"] }`,
+		},
+		"rbd": {
+			`source = { name = "vms", hosts = [{ name = "mon1" }] }`, `source = { name = "other", hosts = [{ name = "mon1" }] }`,
+			`source.name = "other"\s+instead\s+of\s+"vms"`,
+			`source = { name = "vms", hosts = [{ name = "mon1" }, { name = "mon2" }] }`,
+		},
+		"fs": {
+			"target = { path = \"/srv/fs\" }\nsource = { devices = [\"/dev/sdb1\"] }",
+			"target = { path = \"/srv/fs\" }\nsource = { devices = [\"/dev/sdc1\"] }",
+			`source.devices\s+=\s+\["/dev/sdc1"\]\s+instead\s+of\s+\["/dev/sdb1"\]`,
+			"target = { path = \"/srv/fs\" }\nsource = { devices = [\"/dev/disk/by-id/wwn-0x5\"] }",
+		},
+	} {
+		t.Run(kind, func(t *testing.T) {
+			t.Parallel()
+			config := func(kind, says string) string {
+				return acctest.Local("") + fmt.Sprintf("resource \"virtfleet_storage_pool\" \"this\" {\nname = \"of-%s\"\n"+
+					"type = %q\n%s\n}\n", kind, kind, says) + volume(`size = "1Mi"`)
+			}
+			leaves := func(want string) *regexp.Regexp {
+				return regexp.MustCompile(`(?s)Storage pool leaves its volumes.*` + want + `.*create\s+another\s+pool`)
+			}
+			resource.UnitTest(t, resource.TestCase{
+				ProtoV6ProviderFactories: acctest.Factories(t),
+				Steps: []resource.TestStep{
+					{Config: config(kind, tt.was)},
+					{Config: config(kind, tt.other), ExpectError: leaves(tt.change)},
+					{
+						Config: strings.Replace(config(kind, `target = { path = "/srv/vms" }`), fmt.Sprintf("type = %q", kind),
+							`type = "dir"`, 1),
+						ExpectError: leaves(`type = "dir"\s+instead\s+of\s+"` + kind + `"`),
+					},
+					{Config: config(kind, tt.same), PlanOnly: true, ExpectNonEmptyPlan: true},
+					{Config: config(kind, tt.was), ConfigPlanChecks: does(plancheck.ResourceActionNoop)},
+				},
+			})
+		})
+	}
+}
+
 // xml is a volume of a host as virsh shows it, "" where there is none.
 func xml(t *testing.T, l *lab.Lab, host, pool, name string) string {
 	t.Helper()

@@ -18,6 +18,9 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/storage"
 )
 
+// leavesVolumes is the title of an error about a storage pool that is planned elsewhere.
+const leavesVolumes = "Storage pool leaves its volumes"
+
 // ModifyPlan returns errors for plans that would lose data: a smaller size, and a move of the volume or of its pool,
 // which the provider doesn't carry out. It also returns errors for the removal of a volume that an unreachable host may
 // use, and of one that libvirt can't remove.
@@ -77,9 +80,17 @@ func (r *volumeResource) checkStays(state *model, resp *resource.ModifyPlanRespo
 	at, strays := r.Data.Planned.All().Strays(
 		state.CurrentHost.ValueString(), state.Pool.ValueString(), state.Path.ValueString())
 	if strays {
-		resp.Diagnostics.AddAttributeError(path.Root("pool"), "Storage pool leaves its volumes", fmt.Sprintf(
+		resp.Diagnostics.AddAttributeError(path.Root("pool"), leavesVolumes, fmt.Sprintf(
 			"%s is at %s, and its storage pool is planned in %s. What is in a pool isn't moved with it: the pool would not "+
 				"have the volume any more. Keep target.path, or create another pool.", state.noun(), state.Path.ValueString(), at))
+	}
+	other := r.Data.Planned.OtherStorage(state.CurrentHost.ValueString(), state.Pool.ValueString())
+	if other != "" {
+		resp.Diagnostics.AddAttributeError(path.Root("pool"), leavesVolumes, fmt.Sprintf(
+			"%s is in the storage pool as it is now, which is planned with %s. What is in a pool isn't moved with it: the pool "+
+				"would not have the volume any more. Keep the value, or create another pool. If the new value is another name "+
+				"of the same storage, set it on each host with \"virsh pool-edit %[3]s\", \"virsh pool-destroy %[3]s\" and "+
+				"\"virsh pool-start %[3]s\" first. Then plan again.", state.noun(), other, state.Pool.ValueString()))
 	}
 }
 
