@@ -40,8 +40,8 @@ type QEMULog struct {
 	// Lines are the lines since the last start of QEMU, as far as the bytes that were read reach back, without its command
 	// line.
 	Lines []string
-	// Started is when QEMU started, zero if the lines don't say. It is also zero if QEMU was started to receive a migration:
-	// its guest had started earlier, on another host. Stopped is when QEMU ended, zero while it runs.
+	// Started is when QEMU started. It is zero if the lines don't say, and if QEMU was started to receive a migration: its
+	// guest had started earlier, on another host. Stopped is when QEMU ended, zero while it runs.
 	Started, Stopped time.Time
 }
 

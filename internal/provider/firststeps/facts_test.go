@@ -41,7 +41,8 @@ func TestFrontPage_leadsToEveryGuide(t *testing.T) {
 // a migration tries.
 func TestFrontPage_saysWhatItNeeds(t *testing.T) {
 	t.Parallel()
-	asked := regexp.MustCompile(`required_version = ">= ([\d.]+)"`).FindStringSubmatch(page(t, "examples/modules/vm/main.tf"))
+	module := page(t, "examples/modules/vm/main.tf")
+	asked := regexp.MustCompile(`required_version = ">= ([\d.]+)"`).FindStringSubmatch(module)
 	library := regexp.MustCompile(` (libvirt0) `).FindStringSubmatch(page(t, ".ci/Dockerfile"))
 	oldest := regexp.MustCompile(`libvirt [\d.]+ or later`).FindString(page(t, "templates/index.md.tmpl"))
 	if asked == nil || library == nil || oldest == "" {
