@@ -20,6 +20,9 @@ const (
 	qemuLogEnd = 32 << 10
 	// qemuLogLines is how many lines of the log are shown.
 	qemuLogLines = 10
+	// incomingMigration is how the argument begins with which QEMU waits for a migration. A VM that is restored from a
+	// file has another one.
+	incomingMigration = "-incoming defer"
 	// qemuLogsTimeout limits the reading on all hosts, so that a host that doesn't answer doesn't delay the report of the
 	// failure.
 	qemuLogsTimeout = 10 * time.Second
@@ -37,8 +40,8 @@ type QEMULog struct {
 	// Lines are the lines since the last start of QEMU, as far as the bytes that were read reach back, without its command
 	// line.
 	Lines []string
-	// Started and Stopped are when QEMU started and ended. They are zero if the lines don't say, and Stopped is zero while
-	// QEMU runs.
+	// Started is when QEMU started. It is zero if the lines don't say, and if QEMU was started to receive a migration: its
+	// guest had started earlier, on another host. Stopped is when QEMU ended, zero while it runs.
 	Started, Stopped time.Time
 }
 
@@ -86,6 +89,10 @@ func parseQEMULog(text string) QEMULog {
 			log = QEMULog{Started: at}
 		case strings.HasSuffix(line, `\`): // the command line continues on the next line
 			command, log.Lines = true, nil
+
+			if strings.HasPrefix(line, incomingMigration) {
+				log.Started = time.Time{}
+			}
 		case command:
 			command = false
 		case strings.TrimSpace(line) != "":

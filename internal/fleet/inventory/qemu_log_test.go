@@ -49,6 +49,14 @@ func TestQEMULog(t *testing.T) {
 			QEMULog{[]string{"old", leaves, "new"}, began, never},
 			[]string{"new"},
 		},
+		"it has arrived": {
+			strings.Replace(start, "-msg", "-incoming defer \\\n-msg", 1) + refused,
+			QEMULog{[]string{refused}, never, never},
+			[]string{refused},
+		},
+		"it was restored": {
+			strings.Replace(start, "-msg", "-incoming fd:31 \\\n-msg", 1), QEMULog{Started: began}, nil,
+		},
 		"cut off": {
 			"-device x' \\\n-msg timestamp=on\n" + refused,
 			QEMULog{Lines: []string{refused}},

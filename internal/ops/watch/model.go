@@ -97,7 +97,11 @@ func (m *model) applyListing(now time.Time, found []fleet.Listed, jobs map[strin
 			}
 			continue
 		}
-		next := newVMState(l, jobs[l.UUID])
+		job := jobs[l.UUID]
+		if old != nil && old.hasArrivedAs(l.VM) {
+			job = nil // The source was asked before, and isn't a part of the VM any more.
+		}
+		next := newVMState(l, job)
 		next.keepPassing(old)
 		m.vms[l.UUID] = next
 		switch {
@@ -194,6 +198,12 @@ func (m *vmState) statusText() string {
 	default:
 		return m.status + " (" + m.reason + ")"
 	}
+}
+
+// hasArrivedAs reports whether the VM is on the target of its migration and no longer at the source. The last job that
+// is known is still the source's then.
+func (m *vmState) hasArrivedAs(vm *fleet.VM) bool {
+	return vm != nil && m.isMigrating() && !vm.Migrating && vm.Host == m.migration.TargetHost
 }
 
 func (m *vmState) isMigrating() bool { return m.status == status.StatusMigrating && m.migration != nil }

@@ -103,7 +103,8 @@ func TestModel_tellsChanges(t *testing.T) {
 			{found: []fleet.Listed{listed("web", postCopy)}, job: job(), want: []string{
 				"kvm2 web Migrating (kvm1 -> kvm2, PreCopy) -> Migrating (kvm1 -> kvm2, PostCopy), after 2s",
 			}},
-			{found: []fleet.Listed{listed("web", arrivedAt2)}, want: []string{
+			// Its source, which was asked earlier, still reported a job.
+			{found: []fleet.Listed{listed("web", arrivedAt2)}, job: job(), want: []string{
 				"kvm2 web Migrating (kvm1 -> kvm2, PostCopy) -> Running (Migrated) on kvm2, after 3s",
 			}},
 		},

@@ -468,7 +468,8 @@ func (m *testVM) isRecorded() {
 	m.tf.Config(t, ordered(""))
 	m.tf.Run(t, "apply")
 	lookAfter().is("host", "kvm2", "migration_state/phase", "Succeeded", "migration_state/completed", "true",
-		"migration_state/failed", "false", "migration_state/abort_requested", "false", "migration_state/recovered", "false")
+		"migration_state/failed", "false", "migration_state/abort_requested", "false", "migration_state/recovered", "false",
+		"conditions/Started/last_transition_time", "null")
 	if left, empty := m.tf.Empty(t); !empty {
 		t.Errorf("left to do:\n%s", left)
 	}

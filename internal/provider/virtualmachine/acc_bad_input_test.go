@@ -226,6 +226,9 @@ func TestBadInput_validate(t *testing.T) {
 		},
 		"label_key":        {hcl{"labels": `{ "" = "x" }`}, []string{`labels`}},
 		"label_unreadable": {hcl{"labels": `{ app = "a\u0001b" }`}, []string{`labels`}},
+		"anti_affinity_unreadable": {
+			hcl{"placement": `{ anti_affinity = { labels = { app = "a\u0001b" } } }`}, []string{`anti_affinity`},
+		},
 		"cmdline_unreadable": {
 			hcl{"kernel": `{ path = "/boot/vmlinuz", cmdline = "a\u0001b" }`}, []string{`cmdline`},
 		},
