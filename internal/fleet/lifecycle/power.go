@@ -6,7 +6,9 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/lease"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/placement"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/status"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
@@ -120,6 +122,11 @@ func (m *Manager) shutDownOrDestroy(ctx context.Context, vm *inventory.VM, how s
 
 	m.log.InfoContext(ctx, "shutting down guest", "name", vm.Name, "host", vm.Host, "grace_period", grace)
 
+	restore, err := m.stayOff(ctx, vm)
+	if err != nil {
+		return "", err
+	}
+
 	deadline, cancel := context.WithTimeout(ctx, grace)
 	defer cancel()
 
@@ -127,6 +134,8 @@ func (m *Manager) shutDownOrDestroy(ctx context.Context, vm *inventory.VM, how s
 	if err == nil {
 		return outcome, nil
 	}
+
+	defer restore()
 
 	if ctx.Err() != nil {
 		return "", &inventory.Error{
@@ -154,6 +163,39 @@ func (m *Manager) shutDownOrDestroy(ctx context.Context, vm *inventory.VM, how s
 		"name", vm.Name, "host", vm.Host, "grace_period", grace)
 
 	return inventory.OutcomeForced, m.destroyVM(ctx, now)
+}
+
+// stayOff sets a running VM that libvirt starts again when its guest has shut down (on_poweroff = restart) to stay off
+// this time. Otherwise each request to shut down would reboot the guest, which would be forced off at some moment of its
+// boot. The definition for the next start stays. Call restore if the guest was not shut down.
+func (m *Manager) stayOff(ctx context.Context, vm *inventory.VM) (restore func(), err error) {
+	if vm.LiveSpec == nil {
+		return func() {}, nil
+	}
+
+	was := vm.LiveSpec.Values[domain.OnPoweroff]
+	if was != "restart" && was != "rename-restart" {
+		return func() {}, nil
+	}
+
+	set := func(ctx context.Context, action string) error {
+		err := vm.On.Conn.SetLifecycleAction(ctx, vm.UUID, "on_poweroff", action, libvirt.AffectLive)
+		if inventory.IsNotFound(err) || errors.Is(err, libvirt.ErrOperationInvalid) {
+			return nil // It is off by now.
+		}
+
+		return err
+	}
+
+	return func() {
+		after, cancel := lease.CleanupContext(ctx, inventory.FinishTimeout)
+		defer cancel()
+
+		if err := set(after, was); err != nil {
+			m.log.WarnContext(ctx, "on_poweroff of the running VM was not restored", "name", vm.Name, "host", vm.Host,
+				"error", err.Error())
+		}
+	}, set(ctx, "destroy")
 }
 
 // verifyNotMigrated returns an error if a VM that is off on its host runs on another host, or may run there: users who

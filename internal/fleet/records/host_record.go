@@ -93,3 +93,20 @@ func (s *Store) Record(ctx context.Context, name string) (hostrecord.Record, err
 		MigrationPolicies: slices.Clone(record.MigrationPolicies), Evacuation: record.Evacuation,
 	}, nil
 }
+
+// HostUnder returns the name of the host that is under the maintenance with this id, as of the snapshot; "" if no host
+// that answers is. A maintenance is of a host, whatever name the provider's hosts give it.
+func (s *Store) HostUnder(ctx context.Context, id string) (string, error) {
+	all, err := s.Records(ctx)
+	if err != nil {
+		return "", err
+	}
+
+	for _, r := range all {
+		if r.Err == nil && r.Record.Under(id) {
+			return r.Host.Name, nil
+		}
+	}
+
+	return "", nil
+}

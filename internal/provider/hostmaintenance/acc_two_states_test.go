@@ -10,7 +10,7 @@ import (
 
 // TestAccHostMaintenance_twoStates: of two states with a maintenance of the same host, and a policy of the same name,
 // the second is told in its plan, is refused by its apply, and ends nothing when it is destroyed. The first one's goes
-// on: once VMs that are off are to leave as well, they do.
+// on: once VMs that are off are to leave as well, they do. It is the host's under any name that the provider gives it.
 func TestAccHostMaintenance_twoStates(t *testing.T) {
 	t.Parallel()
 	p := newPair(t)
@@ -34,6 +34,15 @@ func TestAccHostMaintenance_twoStates(t *testing.T) {
 	if id := fmt.Sprint(state["id"]); id == p.from.Name || !strings.Contains(p.record(t), id) {
 		t.Errorf("the mark doesn't carry the id %s: %s", id, p.record(t))
 	}
+
+	from, to := p.host(p.from), p.host(p.to)
+	from.Name, to.Name = p.to.Name, p.from.Name
+	p.tf.Config(t, acctest.Block{Lab: p.l, Hosts: []acctest.Host{from, to}}.String()+policy+
+		strings.ReplaceAll(p.maintenance(""), fmt.Sprintf("%q", p.from.Name), fmt.Sprintf("%q", p.to.Name)))
+	if out, empty := p.tf.Empty(t); !empty {
+		t.Errorf("the hosts' names were exchanged, and the maintenance isn't found:\n%s", out)
+	}
+	p.tf.Config(t, config)
 
 	other.Config(t, strings.ReplaceAll(config, `"LiveMigrate"`, `"None"`))
 	out := unwrapped(other.Run(t, "plan"))

@@ -75,7 +75,8 @@ func (r *Resource) Create(ctx context.Context, req resource.CreateRequest, resp 
 	resp.Diagnostics.Append(resp.State.Set(ctx, &plan)...)
 }
 
-// Read compares the state with the host's record. An unreachable host may have been switched off for its maintenance.
+// Read compares the state with the host's record. An unreachable host may have been switched off for its maintenance. A
+// host that has another name in the provider's hosts by now is found by the maintenance's id.
 func (r *Resource) Read(ctx context.Context, req resource.ReadRequest, resp *resource.ReadResponse) {
 	var state model
 	resp.Diagnostics.Append(req.State.Get(ctx, &state)...)
@@ -88,6 +89,12 @@ func (r *Resource) Read(ctx context.Context, req resource.ReadRequest, resp *res
 	began := time.Now()
 	host := state.Host.ValueString()
 	record, err := r.Data.Fleet.Record(ctx, host)
+	if id := state.ID.ValueString(); id != "" && (err != nil || !record.Under(id)) {
+		if now, findErr := r.Data.Fleet.HostUnder(ctx, id); findErr == nil && now != "" {
+			host, state.Host = now, types.StringValue(now)
+			record, err = r.Data.Fleet.Record(ctx, host)
+		}
+	}
 	var running []string
 	if err == nil {
 		running, err = r.Data.Fleet.RunningOn(ctx, host)

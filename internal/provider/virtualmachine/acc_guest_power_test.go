@@ -105,8 +105,8 @@ func TestAccPower_guest(t *testing.T) {
 	}
 }
 
-// TestAccPower_restart: a restart shuts the guest down. One that doesn't listen is forced off after its grace period,
-// and the user is told so.
+// TestAccPower_restart: a restart shuts the guest down, although libvirt would start it again when it shuts down. One
+// that doesn't listen is forced off after its grace period, and the user is told so.
 func TestAccPower_restart(t *testing.T) {
 	t.Parallel()
 	l := lab.Open(t)
@@ -116,7 +116,7 @@ func TestAccPower_restart(t *testing.T) {
 	config := func(grace string, words ...string) {
 		tf.Config(t, acctest.Config(l)+vmWithKernelWords(l, name, words...).with(talking).with(hcl{
 			"host": quote("kvm2"), "update_policy": quote("Restart"), "termination_grace_period": quote(grace),
-			"deletion_protection": "true",
+			"deletion_protection": "true", "platform": `{ events = { on_poweroff = "restart" } }`,
 		}).String())
 	}
 	config("60s", "hostname=first")
