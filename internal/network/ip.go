@@ -48,8 +48,8 @@ var ips = list[IP]{
 	tag: "ip", key: func(ip IP) string { return canonicalPrefix(ip.Address) }, read: readIP, write: writeIP,
 }
 
-// applyIPs makes the addresses of a network the wanted ones. Where the host gets another address in a subnet, or the subnet
-// becomes larger, what isn't managed stays: the reservations are still in the subnet.
+// applyIPs makes the addresses of a network the wanted ones. Where the host gets another address in a subnet, or the
+// subnet becomes larger, what isn't managed stays: the reservations are still in the subnet.
 func applyIPs(root *etree.Element, want []IP) {
 	for _, w := range want {
 		same := func(e *etree.Element) bool { return ips.key(ips.read(e)) == ips.key(w) }

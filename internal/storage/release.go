@@ -37,8 +37,8 @@ type Release struct {
 	Hosts, Others hostset.Set
 }
 
-// Release removes a volume unless it is in use: then the error is ErrInUse. It is no error if an active pool doesn't have
-// the volume. It returns ErrOtherPath if the pool has another volume of the name, or is in another directory now,
+// Release removes a volume unless it is in use: then the error is ErrInUse. It is no error if an active pool doesn't
+// have the volume. It returns ErrOtherPath if the pool has another volume of the name, or is in another directory now,
 // libvirt.ErrNoPool if the pool doesn't exist, and libvirt.ErrPoolInactive if the pool isn't active.
 func (s *Storage) Release(ctx context.Context, r Release) error {
 	h, err := s.host(r.Host)

@@ -200,7 +200,8 @@ func TestUsers_otherPool(t *testing.T) {
 	}
 }
 
-// TestRelease_movedPool: a volume that its pool doesn't have is gone only if the pool is still in the volume's directory.
+// TestRelease_movedPool: a volume that its pool doesn't have is gone only if the pool is still in the volume's
+// directory.
 func TestRelease_movedPool(t *testing.T) {
 	t.Parallel()
 	h := openHost(t, "one")

@@ -242,8 +242,8 @@ func overlaysOn(
 	return overlays, nil
 }
 
-// volumesWith returns the volumes of an active pool. If one of the files is in the pool's directory and isn't among them,
-// libvirt reads the directory again: it doesn't know what a user has created there without it, such as with qemu-img.
+// volumesWith returns the volumes of an active pool. If one of the files is in the pool's directory and isn't among
+// them, libvirt reads the directory again: it doesn't know what a user has created there with qemu-img.
 func volumesWith(
 	ctx context.Context, h *libvirt.Host, pool libvirt.StoragePool, files []string,
 ) ([]libvirt.Volume, error) {

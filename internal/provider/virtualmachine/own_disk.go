@@ -390,8 +390,8 @@ func (m *model) warnReusedDisks() diag.Diagnostics {
 			"apply.", text(m.Name), text(m.CurrentHost), lines.String()))}
 }
 
-// strayDisks returns an error for each disk with a pool that is planned in another directory. The VM would keep the file,
-// but the pool wouldn't have it any more: it could neither grow nor be removed with the VM.
+// strayDisks returns an error for each disk with a pool that is planned in another directory. The VM would keep the
+// file, but the pool wouldn't have it any more: it could neither grow nor be removed with the VM.
 func (p planning) strayDisks() (diags diag.Diagnostics) {
 	all := elements(p.state.Disks)
 	for _, key := range value.Keys(all) {
