@@ -149,7 +149,7 @@ var blocks = []block{
 		"ips", func(s Spec) bool { return s.IPs != nil },
 		func(a, b Spec) bool { return sameIPs(a.IPs, b.IPs) },
 		func(e *etree.Element, s *Spec) { s.IPs = ips.all(e) },
-		func(e *etree.Element, s Spec) { ips.apply(e, s.IPs) },
+		func(e *etree.Element, s Spec) { applyIPs(e, s.IPs) },
 	},
 	{
 		"routes", func(s Spec) bool { return s.Routes != nil },

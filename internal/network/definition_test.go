@@ -141,6 +141,16 @@ func TestApply_changesWhatIsWantedAndKeepsTheRest(t *testing.T) {
 		"reservations": {
 			`{"ips": [{"address": "192.168.10.1/24", "dhcp": {"hosts": []}}]}`, "<bootp file=\"pxelinux.0\"/>", "52:54:00:AA",
 		},
+		"another address in the subnet": {
+			`{"ips": [{"address": "192.168.10.254/24", "dhcp": {}}]}`, "<host mac=\"52:54:00:AA:BB:CC\"", "192.168.10.1\"",
+		},
+		"larger subnet": {
+			`{"ips": [{"address": "192.168.10.1/23", "dhcp": {}}, {"address": "fd00:10::1/64"}]}`,
+			"<host mac=\"52:54:00:AA:BB:CC\"", "netmask",
+		},
+		"another subnet": {
+			`{"ips": [{"address": "192.168.11.1/24", "dhcp": {}}]}`, "<ip address=\"192.168.11.1\" prefix=\"24\"", "52:54:00:AA",
+		},
 		"no addresses": {`{"ips": []}`, "virbr7", "<ip"},
 		"port group": {
 			`{"port_groups": {"eng": {"vlan": {"tags": [7]}}}}`, "trustGuestRxFilters=\"yes\"", "openvswitch",

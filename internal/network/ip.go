@@ -2,6 +2,7 @@ package network
 
 import (
 	"net/netip"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -45,6 +46,34 @@ func (h DHCPHost) normal() DHCPHost {
 
 var ips = list[IP]{
 	tag: "ip", key: func(ip IP) string { return canonicalPrefix(ip.Address) }, read: readIP, write: writeIP,
+}
+
+// applyIPs makes the addresses of a network the wanted ones. Where the host gets another address in a subnet, or the
+// subnet becomes larger, what isn't managed stays: the reservations are still in the subnet.
+func applyIPs(root *etree.Element, want []IP) {
+	for _, w := range want {
+		same := func(e *etree.Element) bool { return ips.key(ips.read(e)) == ips.key(w) }
+		have := children(root, ips.tag)
+		if slices.ContainsFunc(have, same) {
+			continue
+		}
+		for _, e := range have {
+			is := ips.read(e)
+			stays := slices.ContainsFunc(want, func(other IP) bool { return ips.key(other) == ips.key(is) })
+			if !stays && isWithin(is.Address, w.Address) {
+				writePrefix(e, w.Address)
+				break
+			}
+		}
+	}
+	ips.apply(root, want)
+}
+
+// isWithin reports whether the subnet of an address with a prefix length is that of another one, or a part of it.
+func isWithin(address, other string) bool {
+	a, err := netip.ParsePrefix(address)
+	b, err2 := netip.ParsePrefix(other)
+	return err == nil && err2 == nil && a.Bits() >= b.Bits() && b.Contains(a.Addr())
 }
 
 func readIP(e *etree.Element) IP {

@@ -1,9 +1,11 @@
 package storage
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"path"
 	"slices"
 
 	"github.com/beevik/etree"
@@ -12,8 +14,9 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 )
 
-// ErrOtherPath says that a pool has a volume of the name, but at another path than expected.
-var ErrOtherPath = fmt.Errorf("%w: the volume is another one", libvirt.ErrBusy)
+// ErrOtherPath says that a pool doesn't have the volume at the expected path: it has another one of the name, or is in
+// another directory now.
+var ErrOtherPath = fmt.Errorf("%w: the volume isn't where it was", libvirt.ErrBusy)
 
 // Release is a volume to remove that belongs to a VM.
 type Release struct {
@@ -34,9 +37,9 @@ type Release struct {
 	Hosts, Others hostset.Set
 }
 
-// Release removes a volume unless it is in use: then the error is ErrInUse, or ErrOtherPath. It is no error if an
-// active pool doesn't have the volume. It returns libvirt.ErrNoPool if the pool doesn't exist, and
-// libvirt.ErrPoolInactive if the pool isn't active.
+// Release removes a volume unless it is in use: then the error is ErrInUse. It is no error if an active pool doesn't
+// have the volume. It returns ErrOtherPath if the pool has another volume of the name, or is in another directory now,
+// libvirt.ErrNoPool if the pool doesn't exist, and libvirt.ErrPoolInactive if the pool isn't active.
 func (s *Storage) Release(ctx context.Context, r Release) error {
 	h, err := s.host(r.Host)
 	if err != nil {
@@ -49,7 +52,7 @@ func (s *Storage) Release(ctx context.Context, r Release) error {
 		}
 		v, err := h.PoolVolume(ctx, r.Ref.Pool, r.Ref.Name)
 		if errors.Is(err, libvirt.ErrNotFound) {
-			return nil
+			return r.verifyGone(ctx, h)
 		}
 		if err != nil {
 			return err
@@ -66,6 +69,20 @@ func (s *Storage) Release(ctx context.Context, r Release) error {
 		}
 		return h.DeleteVolume(ctx, r.Ref.Pool, r.Ref.Name)
 	})
+}
+
+// verifyGone returns ErrOtherPath if the pool is in another directory than the volume: its file may still be there.
+func (r Release) verifyGone(ctx context.Context, h *libvirt.Host) error {
+	is, err := h.StoragePool(ctx, r.Ref.Pool)
+	if err != nil {
+		return err
+	}
+	p, err := ReadPool(cmp.Or(is.LiveXML, is.XML))
+	if err != nil || p.Directory() == "" || path.Clean(p.Directory()) == path.Dir(r.Path) {
+		return err
+	}
+	return fmt.Errorf("%w: storage pool %q is in %s now, and %s is outside it. Remove that file by hand", ErrOtherPath,
+		r.Ref.Pool, p.Directory(), r.Path)
 }
 
 // otherUsers returns the users of a volume that still use it when its VM is gone.

@@ -200,6 +200,24 @@ func TestUsers_otherPool(t *testing.T) {
 	}
 }
 
+// TestRelease_movedPool: a volume that its pool doesn't have is gone only if the pool is still in the volume's
+// directory.
+func TestRelease_movedPool(t *testing.T) {
+	t.Parallel()
+	h := openHost(t, "one")
+	startPool(t, h, "vms", dirPool)
+	s := storageOf(h)
+	release := storage.Release{Host: "one", Ref: storage.Ref{Pool: "vms", Name: "data"}, Path: "/vms/data", Hosts: s.Hosts}
+	if err := s.Release(t.Context(), release); err != nil {
+		t.Errorf("gone: %v", err)
+	}
+	release.Path = "/before/data"
+	if err := s.Release(t.Context(), release); !errors.Is(err, storage.ErrOtherPath) ||
+		!strings.Contains(err.Error(), release.Path) {
+		t.Errorf("elsewhere: %v", err)
+	}
+}
+
 // TestRemovePool_inUse: a pool stays while its removal makes a VM lose disks: one that runs if it is stopped, and one
 // that is off if its data is deleted. Its volumes are listed, once, only if no directory tells which disks are in it.
 func TestRemovePool_inUse(t *testing.T) {

@@ -175,10 +175,6 @@ func (s *Storage) usersOn(ctx context.Context, h *libvirt.Host, v libvirt.Volume
 	if err != nil {
 		return nil, err
 	}
-	overlays, err := overlaysOn(ctx, h, pools)
-	if err != nil {
-		return nil, err
-	}
 	var paths []string
 	named := map[Ref]string{}
 	for _, d := range domains {
@@ -186,6 +182,10 @@ func (s *Storage) usersOn(ctx context.Context, h *libvirt.Host, v libvirt.Volume
 		maps.Copy(named, filesIn(pools, d.LiveXML, d.PersistentXML))
 	}
 	paths = slices.AppendSeq(paths, maps.Values(named))
+	overlays, err := overlaysOn(ctx, h, pools, paths)
+	if err != nil {
+		return nil, err
+	}
 	for _, o := range overlays {
 		paths = append(paths, o.Backing)
 	}
@@ -217,15 +217,15 @@ func (s *Storage) usersOn(ctx context.Context, h *libvirt.Host, v libvirt.Volume
 	return users, nil
 }
 
-// overlaysOn returns the volumes of a host's active pools that are based on another file.
+// overlaysOn returns the volumes of a host's active pools that are based on another file. files are the files of VMs.
 func overlaysOn(
-	ctx context.Context, h *libvirt.Host, pools []libvirt.StoragePool,
+	ctx context.Context, h *libvirt.Host, pools []libvirt.StoragePool, files []string,
 ) (overlays []libvirt.Volume, err error) {
 	for _, p := range pools {
 		if !p.Active {
 			continue
 		}
-		volumes, err := h.PoolVolumes(ctx, p.Name)
+		volumes, err := volumesWith(ctx, h, p, files)
 		if errors.Is(err, libvirt.ErrPoolInactive) || errors.Is(err, libvirt.ErrNoPool) {
 			continue
 		}
@@ -240,6 +240,35 @@ func overlaysOn(
 		}
 	}
 	return overlays, nil
+}
+
+// volumesWith returns the volumes of an active pool. If one of the files is in the pool's directory and isn't among
+// them, libvirt reads the directory again: it doesn't know what a user has created there with qemu-img.
+func volumesWith(
+	ctx context.Context, h *libvirt.Host, pool libvirt.StoragePool, files []string,
+) ([]libvirt.Volume, error) {
+	volumes, err := h.PoolVolumes(ctx, pool.Name)
+	if err != nil {
+		return nil, err
+	}
+	is, err := ReadPool(pool.XML)
+	if err != nil || is.Directory() == "" {
+		return volumes, err
+	}
+	known := map[string]bool{}
+	for _, v := range volumes {
+		known[path.Clean(v.Path)] = true
+	}
+	if !slices.ContainsFunc(files, func(file string) bool {
+		file = path.Clean(file)
+		return path.Dir(file) == path.Clean(is.Directory()) && !known[file]
+	}) {
+		return volumes, nil
+	}
+	if err := refresh(ctx, h, pool.Name); err != nil {
+		return nil, err
+	}
+	return h.PoolVolumes(ctx, pool.Name)
 }
 
 // sought is a volume whose users are looked for on a host.

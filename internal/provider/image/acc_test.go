@@ -161,6 +161,8 @@ func TestAccImage(t *testing.T) {
 	t.Parallel()
 	l := lab.Open(t)
 	name := lab.Name(t)
+	byHand := name + "-by-hand"
+	disk := "/var/lib/libvirt/" + byHand + "/disk"
 	first, second := read(t, qcow2(t)), read(t, qcow2(t, "-c"))
 	packed := compressed(t, first)
 	sum512 := sha512.Sum512(packed)
@@ -243,9 +245,16 @@ func TestAccImage(t *testing.T) {
 				ResourceName: address, ImportState: true, ImportStateId: name + "/" + volume, ImportStateVerify: true,
 				ImportStateVerifyIgnore: []string{"source", "sha256", "timeouts"},
 			},
-			// Other content is another copy. The old one stays for as long as a disk is based on it.
+			// Other content is another copy. The old one stays for as long as a disk is based on it: a volume, or a file of a VM
+			// that is off, which a user has created in a pool without libvirt.
 			{
 				PreConfig: func() {
+					l.Virsh(t, "kvm1", "pool-create-as", byHand, "dir", "--target", filepath.Dir(disk), "--build")
+					l.Run(t, "kvm1", "qemu-img", "create", "-q", "-f", "qcow2", "-F", "qcow2",
+						"-b", "/var/lib/libvirt/"+name+"/"+volume, disk)
+					l.Define(t, "kvm1", `<domain type="qemu"><name>`+byHand+`</name><memory unit="MiB">64</memory>`+
+						`<os><type arch="x86_64" machine="q35">hvm</type></os><devices><disk type="file" device="disk">`+
+						`<driver name="qemu" type="qcow2"/><source file="`+disk+`"/><target dev="vda"/></disk></devices></domain>`)
 					l.Virsh(t, "kvm2", "vol-create-as", name, "overlay", "64M", "--format", "qcow2", "--backing-vol", volume,
 						"--backing-vol-format", "qcow2")
 				},
@@ -260,11 +269,19 @@ func TestAccImage(t *testing.T) {
 					if all := volumes(t, l, "kvm2", name); len(all) != 3 {
 						return fmt.Errorf("host kvm2 has %v", all)
 					}
-					return whole(name, other, second, "kvm1")(nil)
+					if all := volumes(t, l, "kvm1", name); len(all) != 2 {
+						return fmt.Errorf("host kvm1 has %v", all)
+					}
+					return nil
 				},
 			},
 			{
-				PreConfig:        func() { l.Virsh(t, "kvm2", "vol-delete", "--pool", name, "overlay") },
+				PreConfig: func() {
+					l.Virsh(t, "kvm2", "vol-delete", "--pool", name, "overlay")
+					l.Virsh(t, "kvm1", "undefine", byHand)
+					l.Virsh(t, "kvm1", "vol-delete", "--pool", byHand, "disk")
+					l.Virsh(t, "kvm1", "pool-destroy", byHand)
+				},
 				Config:           acctest.Config(l) + pool(name, "") + image(two, ""),
 				ConfigPlanChecks: does(update), Check: whole(name, other, second, "kvm1", "kvm2"),
 			},

@@ -57,7 +57,10 @@ resource "virtfleet_volume" "data" {
 	// A pool that goes elsewhere leaves its volumes.
 	other := pool("kvm2", at+"-other")
 	tf.Config(t, strings.Replace(first, quote(at), quote(at+"-other"), 1)+volume+other+vm("kvm1", "kvm1"))
-	expect(t, tf.Fail(t, "plan"), "Error: Storage pool leaves its volumes", at+"-other")
+	out := tf.Fail(t, "plan")
+	expect(t, out, "Error: Storage pool leaves its volumes", at+"-other")
+	expect(t, out, `volume "`+name+`/data" is at`)
+	expect(t, out, `Disk "own" of virtual machine "`+name+`" on host "kvm1" is at`)
 	tf.Config(t, first+volume+other+vm("kvm1", "kvm1"))
 	noChanges(t, tf)
 	destroyAndCheck(t, l, tf, name)

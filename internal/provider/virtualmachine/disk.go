@@ -282,6 +282,25 @@ func diskFromDomain(d domain.Disk, shared bool, own domain.OwnDisk, prior object
 	return types.ObjectValueMust(diskType.AttrTypes, a)
 }
 
+// withVolumesNotApplied returns the observed disks after an update that failed. A disk that still has its former image
+// was read as the planned volume, because the volume's path isn't known before the apply. It gets its former volume, so
+// that the next plan shows the change again.
+func withVolumesNotApplied(now, planned, before types.Map) types.Map {
+	all, plans, states := elements(now), elements(planned), elements(before)
+	for key, disk := range all {
+		a, plan, was := open(disk), open(plans[key]), open(states[key])
+		if was == nil || !isVolumeID(text(plan.string("volume"))) || !plan["path"].IsUnknown() ||
+			!domain.SameImage(diskSource(a, types.Object{}), diskSource(was, types.Object{})) {
+			continue
+		}
+		for _, name := range []string{"file", "block", "volume", "path"} {
+			a[name] = was[name]
+		}
+		all[key] = types.ObjectValueMust(diskType.AttrTypes, a)
+	}
+	return mapOf(diskType, all)
+}
+
 func networkDiskFromDomain(n *domain.NetworkSource, prior object, everything bool) types.Object {
 	if n == nil {
 		return types.ObjectNull(networkDiskType.AttrTypes)

@@ -77,7 +77,9 @@ func (r *Resource) ModifyPlan(
 func (r *Resource) planning(
 	ctx context.Context, config, state *model, private meta.PrivateReader,
 ) (planning, diag.Diagnostics) {
-	p := planning{config: config, state: state, hosts: r.hostNames(), classes: r.deviceClasses}
+	p := planning{
+		config: config, state: state, hosts: r.hostNames(), classes: r.deviceClasses, planned: r.Data.Planned.All(),
+	}
 	if state == nil {
 		p.config = config.withProfile()
 	}

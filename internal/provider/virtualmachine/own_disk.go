@@ -17,6 +17,7 @@ import (
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/attrpath"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/tfdiag"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/value"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/storage"
 )
@@ -387,4 +388,22 @@ func (m *model) warnReusedDisks() diag.Diagnostics {
 			"with what the host that it is created on has there now:%s\n\nIf several hosts have such a file, that may be an "+
 			"older one, which a move or a user left there. Find out where the newest is, and set host to that host before you "+
 			"apply.", text(m.Name), text(m.CurrentHost), lines.String()))}
+}
+
+// strayDisks returns an error for each disk with a pool that is planned in another directory. The VM would keep the
+// file, but the pool wouldn't have it any more: it could neither grow nor be removed with the VM.
+func (p planning) strayDisks() (diags diag.Diagnostics) {
+	all := elements(p.state.Disks)
+	for _, key := range value.Keys(all) {
+		disk := open(all[key])
+		pool, at := text(disk.string("pool")), text(disk.string("path"))
+		if directory, strays := p.planned.Strays(text(p.state.CurrentHost), pool, at); strays && pool != "" && at != "" {
+			diags.AddAttributeError(path.Root("disks").AtMapKey(key).AtName("pool"), "Storage pool leaves its volumes",
+				fmt.Sprintf("Disk %q of virtual machine %q on host %q is at %s, and its storage pool %q is planned in %s. What is "+
+					"in a pool isn't moved with it: the disk couldn't grow, and a destroy of the virtual machine would leave it on "+
+					"the host. Keep target.path, or create another pool.\n\n%s", key, text(p.state.Name),
+					text(p.state.CurrentHost), at, pool, directory, tfdiag.DestroyAnyway))
+		}
+	}
+	return diags
 }

@@ -207,3 +207,25 @@ func TestOwnDisk_validate(t *testing.T) {
 		}
 	}
 }
+
+// An update that fails before it switches a disk to another volume leaves the former one in the state, so that the next
+// plan shows the change again. A disk that was switched has the new one.
+func TestDisk_volumeAfterFailedUpdate(t *testing.T) {
+	t.Parallel()
+	disks := func(volume, path string) types.Map {
+		return modelOf(t, minimal.with(in{"disks": in{"data": in{"volume": volume, "path": path}}})).Disks
+	}
+	planned := elements(disks("vms/new", ""))
+	a := open(planned["data"])
+	a["path"] = types.StringUnknown()
+	planned["data"] = types.ObjectValueMust(diskType.AttrTypes, a)
+	plan := mapOf(diskType, planned)
+	for name, tt := range map[string]struct{ before, now, want types.Map }{
+		"unchanged": {disks("vms/old", "/vms/old"), disks("vms/new", "/vms/old"), disks("vms/old", "/vms/old")},
+		"switched":  {disks("vms/old", "/vms/old"), disks("vms/new", "/vms/new"), disks("vms/new", "/vms/new")},
+	} {
+		if got := withVolumesNotApplied(tt.now, plan, tt.before); !got.Equal(tt.want) {
+			t.Errorf("%s: %v", name, got)
+		}
+	}
+}

@@ -38,6 +38,8 @@ type planning struct {
 	// class.
 	hosts   []string
 	classes func(host string) map[string][]domain.HostPart
+	// planned are the objects on hosts that were planned before the VM.
+	planned status.PlannedObjects
 }
 
 // outcome is the result of planning.
@@ -72,6 +74,7 @@ func (p planning) plan() outcome {
 	have, want := p.specs()
 	drifts := p.sourceDrifts(have, want)
 	o.diags.Append(p.sourcesKept(drifts)...)
+	o.diags.Append(p.strayDisks()...)
 	o.want = want
 	need := p.restartNeeds(have, want).withoutDrifts(drifts)
 	if o.replace = need.replacePaths(); len(o.replace) > 0 {

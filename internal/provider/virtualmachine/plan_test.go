@@ -732,6 +732,18 @@ func TestPlan_imageReplacedOutside(t *testing.T) {
 			},
 		}
 	}
+	byID := minimal.with(in{
+		"disks":         in{"root": in{"volume": "vms/web.qcow2", "format": "qcow2"}},
+		"update_policy": "Restart", "run_strategy": "Always",
+	})
+	byPath := minimal.with(in{
+		"disks":         in{"root": in{"volume": overlay, "format": "qcow2"}},
+		"update_policy": "Restart", "run_strategy": "Always",
+	})
+	cases["snapshot of a volume"] = planCase{
+		before: byPath, config: byID, applied: applied, live: overlaid, changes: "disks",
+		says: []string{"Error: Disk was switched to another image", overlay, base, "blockcommit"},
+	}
 	runAll(t, cases)
 	for name, c := range cases {
 		p := planning{config: modelOf(t, c.config), state: modelOf(t, c.before), applied: c.applied}

@@ -103,6 +103,9 @@ func (r *Resource) saveUpdated(
 	diags := seen.updateMergeBase(ctx, resp.Private, state, want)
 	var now model
 	now.fromFleet(seen, plan)
+	if resp.Diagnostics.HasError() {
+		now.Disks = withVolumesNotApplied(now.Disks, plan.Disks, state.Disks)
+	}
 	if resp.Diagnostics.Append(diags...); !resp.Diagnostics.HasError() {
 		resp.Diagnostics.Append(unmetChanges(&now, plan, state)...)
 	}

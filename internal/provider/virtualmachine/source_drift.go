@@ -1,6 +1,9 @@
 package virtualmachine
 
 import (
+	"maps"
+	"path"
+
 	"github.com/hashicorp/terraform-plugin-framework/diag"
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
@@ -10,7 +13,23 @@ import (
 
 // sourceDrifts returns the disks whose guest now uses another image than the configured one.
 func (p planning) sourceDrifts(have, want domain.Spec) []domain.SourceDrift {
-	return domain.SourceDrifts(have, p.live, want, p.applied)
+	return domain.SourceDrifts(have, p.live, p.withAppliedVolumes(want), p.applied)
+}
+
+// withAppliedVolumes returns the definition with the sources of volumes that only the apply looks up, because the guest
+// uses something else now. A volume that has the same name as the one that was applied last is taken for it.
+func (p planning) withAppliedVolumes(want domain.Spec) domain.Spec {
+	declared := elements(p.config.Disks)
+	for key, was := range p.applied {
+		disk := want.Disks[key]
+		volume := text(open(declared[key]).string("volume"))
+		if disk.Source.File == unknownSource && isVolumeID(volume) && path.Base(volume) == path.Base(was.File+was.Block) {
+			disk.Source = was
+			want.Disks = maps.Clone(want.Disks)
+			want.Disks[key] = disk
+		}
+	}
+	return want
 }
 
 // sourcesKept returns an error if a disk would be switched back to an image that its guest no longer uses, whatever the
