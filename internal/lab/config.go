@@ -55,7 +55,8 @@ type Config struct {
 	Dir string
 	// Net is the second number of the lab's addresses. 0: VIRTFLEET_LAB_NET, else 77.
 	Net int
-	// Hosts is the number of hosts. The third and later run QEMU as the distribution does, without privileges.
+	// Hosts is the number of hosts. The SSH server of the second forwards no stream to a socket: most tests that move a
+	// VM move it there. The third and later run QEMU as the distribution does, without privileges.
 	Hosts int
 }
 
@@ -120,7 +121,9 @@ func New(cfg Config) (*Lab, error) {
 	}
 	l := &Lab{Dir: dir, Net: cfg.Net}
 	for i := 1; i <= cfg.Hosts; i++ {
-		l.Hosts = append(l.Hosts, l.newHost(i, i > 2))
+		h := l.newHost(i, i > 2)
+		h.withoutStreams = i == 2
+		l.Hosts = append(l.Hosts, h)
 	}
 	l.link()
 	return l, nil

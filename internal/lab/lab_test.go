@@ -127,6 +127,17 @@ func TestGuest_runsUnprivileged(t *testing.T) {
 	}
 }
 
+func TestSecondHost_forwardsNoStreams(t *testing.T) {
+	t.Parallel()
+	l := Open(t)
+	for _, h := range l.Hosts {
+		settings := l.Run(t, h.Name, "/usr/sbin/sshd", "-T")
+		if refuses := strings.Contains(settings, "\nallowstreamlocalforwarding remote\n"); refuses != (h.Name == "kvm2") {
+			t.Errorf("%s refuses to forward streams: %t", h.Name, refuses)
+		}
+	}
+}
+
 func TestStartHost_survivesEverything(t *testing.T) {
 	t.Parallel()
 	l := Open(t)

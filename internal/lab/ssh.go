@@ -25,7 +25,7 @@ UseDNS no
 Subsystem sftp internal-sftp
 `
 
-// withoutStreams is for the hosts of StartHostWithoutStreams.
+// withoutStreams is for the second host, and for those of StartHostWithoutStreams.
 const withoutStreams = "AllowStreamLocalForwarding remote\n"
 
 // createKeys makes the user's key and all host keys, and the files by which a client knows the hosts.

@@ -178,6 +178,38 @@ func TestAccVirtualMachine_driftUntilARestart(t *testing.T) {
 	if out, empty := tf.Empty(t); !empty {
 		t.Errorf("restarted, the VM should be as declared:\n%s", out)
 	}
+
+	// What someone changed for the next start as well is set back there, and what the guest can take at once.
+	l.Virsh(t, "kvm1", "setvcpus", name, "2", "--live", "--config")
+	l.Virsh(t, "kvm1", "desc", name, "--live", "--config", "--title", "by hand")
+	out = tf.Run(t, "plan", "-out", "planned")
+	expect(t, out, "1 to change", "Warning: Running virtual machine differs from its definition",
+		"cpu.vcpus: The running VM has 2, declared is 1.")
+	process.pid = process.read(t)
+	tf.Run(t, "apply", "planned")
+	if out, empty := tf.Empty(t); !empty {
+		t.Errorf("the plan should be empty:\n%s", out)
+	}
+	if state, _ := tf.State(t, address); state["restart_required"] != true ||
+		fmt.Sprint(attributeOf(state["cpu"], "vcpus")) != "1" {
+		t.Errorf("the state has restart_required = %v, cpu = %v", state["restart_required"], state["cpu"])
+	}
+	for when, want := range map[string]string{"--live": "2", "--config": "1"} {
+		if n := strings.TrimSpace(l.Virsh(t, "kvm1", "vcpucount", name, when, "--current")); n != want {
+			t.Errorf("%s virtual CPUs with %s", n, when)
+		}
+	}
+	if err := look(t, l, "kvm1", name, "<title>Web</title>")(nil); err != nil {
+		t.Error(err)
+	}
+	if err := process.same(t)(nil); err != nil {
+		t.Error(err)
+	}
+	l.Virsh(t, "kvm1", "destroy", name)
+	l.Virsh(t, "kvm1", "start", name)
+	if out, empty := tf.Empty(t); !empty {
+		t.Errorf("restarted, the VM should be as declared:\n%s", out)
+	}
 	destroyAndCheck(t, l, tf, name, other)
 }
 

@@ -1,6 +1,7 @@
 package virtualmachine
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"strings"
@@ -10,19 +11,60 @@ import (
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/meta"
 )
 
-// Changes that someone made to the running VM alone, and that only a restart undoes. The plan shows them, and whatever
-// the update policy, the apply may leave them to the next start: the definition is as configured. An error would keep
-// the other VMs of the configuration from being changed.
+// Changes that someone made on the host, to the running VM alone or to its definition as well, and that only a restart
+// undoes. The plan shows them, and whatever the update policy, the apply may leave them to the next start: it is the
+// host that has changed, not the configuration. An error would keep the other VMs of the configuration from being
+// changed.
 
-// driftedChanges returns those of the fresh changes for which both definitions, when they last agreed, said what is
-// declared: it is the running VM that has changed since, not the configuration.
+// driftedChanges returns those of the fresh changes that the configuration doesn't make: what is declared is what both
+// definitions said when they last agreed, or what the state said before someone changed the VM. A name is none of them:
+// it can't be left to the next start, because libvirt renames a VM only while it is off.
 func (p planning) driftedChanges(want domain.Spec, fresh []domain.Change) []domain.Change {
-	if p.agreed == nil || len(fresh) == 0 {
-		return nil
+	var drifted []domain.Change
+	for _, before := range []*domain.Spec{p.agreed, p.beforeDrift} {
+		if before != nil && len(fresh) > 0 {
+			drifted = append(drifted, without(fresh, p.definitionChanges(*before, want))...)
+		}
 	}
-	return without(fresh, p.definitionChanges(*p.agreed, want))
+	return slices.DeleteFunc(slices.Clone(fresh), func(c domain.Change) bool {
+		return isRename(c) || !slices.ContainsFunc(drifted, func(d domain.Change) bool { return d.Path == c.Path })
+	})
+}
+
+// recordBeforeDrift records in the private state what was read before a change on the host that only a restart undoes.
+// The record stays until the change is undone: what the state says after a refresh alone doesn't tell whether the
+// configuration has changed or the host.
+func (m *model) recordBeforeDrift(ctx context.Context, prior *model, private meta.Private) diag.Diagnostics {
+	recorded, diags := readBeforeDrift(ctx, private)
+	switch {
+	case recorded != nil && !needsRestart(m.spec(nil), *recorded):
+		diags.Append(meta.WritePrivate(ctx, private, privateBeforeDrift, nil)...)
+	case recorded != nil, prior.Name.IsNull(), equal(m, prior):
+		// Nothing is new, or the VM is being imported.
+	default:
+		if was := prior.spec(nil); needsRestart(m.spec(nil), was) {
+			diags.Append(meta.WritePrivate(ctx, private, privateBeforeDrift, was)...)
+		}
+	}
+	return diags
+}
+
+// needsRestart reports whether a running VM needs a restart to become what want declares.
+func needsRestart(have, want domain.Spec) bool {
+	return slices.ContainsFunc(domain.Changes(have, want), func(c domain.Change) bool { return !c.Live })
+}
+
+// readBeforeDrift returns what was read before someone changed the VM on its host. It returns nil if nobody has.
+func readBeforeDrift(ctx context.Context, from meta.PrivateReader) (*domain.Spec, diag.Diagnostics) {
+	var before domain.Spec
+	found, diags := meta.ReadPrivate(ctx, from, privateBeforeDrift, &before)
+	if !found {
+		return nil, diags
+	}
+	return &before, diags
 }
 
 // without returns the changes that are about other things than those of others.
@@ -47,11 +89,11 @@ func (p planning) driftWarning(changes []domain.Change) diag.Diagnostics {
 	}
 	return diag.Diagnostics{diag.NewAttributeWarningDiagnostic(path.Root("restart_required"),
 		"Running virtual machine differs from its definition", fmt.Sprintf(
-			"Someone changed virtual machine %q on host %q while it runs, or an apply that should have restarted it failed. "+
-				"Only a restart undoes that:\n%s\n\nThe apply leaves the running VM as it is until its next start. Until then, "+
-				"restart_required is true. Shut it down and start it again (a reboot in the guest isn't enough), or set "+
-				"update_policy = \"Restart\" to have the apply do that. Or undo the change by hand with virsh. To keep it, "+
-				"declare it.",
+			"Someone changed virtual machine %q on host %q, or an apply that should have restarted it failed. Only a restart "+
+				"undoes that:\n%s\n\nAfter the apply, the VM's definition is as declared. The running VM keeps these differences "+
+				"until its next start, and until then restart_required is true. Shut it down and start it again (a reboot in the "+
+				"guest isn't enough), or set update_policy = \"Restart\" to have the apply do that. Or undo the change by hand "+
+				"with virsh. To keep it, declare it.",
 			text(p.state.Name), text(p.state.CurrentHost), strings.Join(lines, "\n")))}
 }
 

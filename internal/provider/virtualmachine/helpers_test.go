@@ -185,22 +185,11 @@ func mustMake(t *testing.T, config *model) *fleet.VM {
 
 // makeVM is the VM that is made by a configuration.
 func makeVM(config *model) (*fleet.VM, error) {
-	desired := config.withProfile().toFleet(nil)
-	spec := desired.Spec
-	if spec.Type == "" {
-		spec.Type = "qemu"
-	}
-	const id = "6a9ae2dc-22f3-4d0c-a8d8-0a9b2f1dca10"
-	classes := spec.DeviceClasses()
-	spec = giveDevices(spec, classes)
-	d, err := domain.New(spec, id)
+	d, desired, err := definitionOf(config)
 	if err != nil {
 		return nil, err
 	}
-	persistent, live := d.Spec(), d.Spec()
-	for key, class := range classes {
-		persistent.HostDevices[key]["class"], live.HostDevices[key]["class"] = class, class
-	}
+	persistent, live := readSpec(d, desired), readSpec(d, desired)
 	desired.Metadata.OwnDisks = desired.OwnDisks
 	for key, o := range desired.OwnDisks {
 		o.Volume, o.Path = key, persistent.Disks[key].Source.File
@@ -210,10 +199,30 @@ func makeVM(config *model) (*fleet.VM, error) {
 		desired.OwnDisks[key] = o
 	}
 	return &fleet.VM{
-		UUID: id, Name: spec.Name, Host: "kvm1", HostUUID: "8d1f1d4e-0000-4000-8000-000000000001",
+		UUID: d.UUID(), Name: persistent.Name, Host: "kvm1", HostUUID: "8d1f1d4e-0000-4000-8000-000000000001",
 		State: libvirt.Running, Reason: "Booted", Active: true, Persistent: true, Autostart: true,
 		PersistentSpec: &persistent, LiveSpec: &live, Metadata: desired.Metadata, AgentConnected: true,
 	}, nil
+}
+
+// definitionOf is the definition that a configuration makes, and what it asks of the fleet.
+func definitionOf(config *model) (*domain.Definition, fleet.Desired, error) {
+	desired := config.withProfile().toFleet(nil)
+	spec := desired.Spec
+	if spec.Type == "" {
+		spec.Type = "qemu"
+	}
+	d, err := domain.New(giveDevices(spec, spec.DeviceClasses()), "6a9ae2dc-22f3-4d0c-a8d8-0a9b2f1dca10")
+	return d, desired, err
+}
+
+// readSpec is what is read of a definition: the classes of devices are recorded apart from it.
+func readSpec(d *domain.Definition, desired fleet.Desired) domain.Spec {
+	spec := d.Spec()
+	for key, class := range desired.Spec.DeviceClasses() {
+		spec.HostDevices[key]["class"] = class
+	}
+	return spec
 }
 
 // giveDevices gives the VM a device for each that it asks for by class, as its host does.

@@ -11,10 +11,10 @@ import (
 
 // updateMergeBase reads, from the private state, what both definitions of the running VM said when they last agreed,
 // and stores it again. It stores nothing once they agree. The question which of the two has changed since must have the
-// same answer at each reading, even after an earlier answer has entered the state. before is the state at the first
-// difference. want is what an update has just asked of both definitions.
+// same answer at each reading, even after an earlier answer has entered the state. before returns what both said before
+// the first difference. want is what an update has just asked of both definitions.
 func (o *observation) updateMergeBase(
-	ctx context.Context, private meta.Private, before *model, want domain.Spec,
+	ctx context.Context, private meta.Private, before func() domain.Spec, want domain.Spec,
 ) diag.Diagnostics {
 	o.mergeBase = nil
 	if !o.restartRequired() {
@@ -22,7 +22,7 @@ func (o *observation) updateMergeBase(
 	}
 	agreed, diags := readMergeBase(ctx, private)
 	if agreed == nil {
-		agreed = new(before.spec(nil))
+		agreed = new(before())
 	}
 	o.mergeBase = new(domain.MergeBase(*o.vm.PersistentSpec, *o.vm.LiveSpec, *agreed, want, o.vm.Metadata.Staged))
 	diags.Append(meta.WritePrivate(ctx, private, privateMergeBase, o.mergeBase)...)

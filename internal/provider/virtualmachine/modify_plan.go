@@ -90,6 +90,8 @@ func (r *Resource) planning(
 		p.live = live
 		p.agreed, d = readMergeBase(ctx, private)
 		diags.Append(d...)
+		p.beforeDrift, d = readBeforeDrift(ctx, private)
+		diags.Append(d...)
 		_, d = meta.ReadPrivate(ctx, private, privateSaved, &p.saved)
 		diags.Append(d...)
 		p.applied, d = readApplied(ctx, private)

@@ -24,6 +24,8 @@ type planCase struct {
 
 	// agreed changes what both definitions said when they last agreed; nil: they agree.
 	agreed func(*domain.Spec)
+	// beforeDrift changes what the state said before someone changed the VM; nil: nobody has.
+	beforeDrift func(*domain.Spec)
 
 	// applied are the sources that the disks had when they were last applied.
 	applied map[string]domain.DiskSource
@@ -56,6 +58,10 @@ func (c planCase) run(t *testing.T) {
 		if c.agreed != nil {
 			p.agreed = vmAfterApply(t, c.before).PersistentSpec
 			c.agreed(p.agreed)
+		}
+		if c.beforeDrift != nil {
+			p.beforeDrift = vmAfterApply(t, c.before).PersistentSpec
+			c.beforeDrift(p.beforeDrift)
 		}
 	}
 	p.applied, p.saved, p.evicting, p.transient = c.applied, c.saved, c.evicting, c.transient
@@ -554,6 +560,37 @@ func TestPlan_restart(t *testing.T) {
 		before: counted("Live", 2), agreed: one, seen: waiting, changes: "cpu",
 		config: before("Live").with(in{"cpu": in{"vcpus": 1, "max_sockets": 4, "mode": "maximum"}}),
 		says:   []string{"Error: Change needs a restart", "cpu.mode: "},
+	}
+	for _, policy := range []string{"Live", "Stage"} {
+		cases["a virtual CPU was added to both definitions by hand, "+policy] = planCase{
+			before: counted(policy, 2), config: counted(policy, 1), beforeDrift: one, says: byHand,
+			changes: "cpu restart_required",
+			planned: func(t *testing.T, m *model) {
+				t.Helper()
+				wantValue(t, "restart_required", m.RestartRequired, types.BoolValue(true))
+			},
+		}
+	}
+	cases["a virtual CPU was added to both definitions by hand, Restart"] = planCase{
+		before: counted("Restart", 2), config: counted("Restart", 1), beforeDrift: one,
+		changes: "cpu status_reason ip_addresses", says: []string{"Warning: Virtual machine will be restarted"},
+	}
+	cases["a virtual CPU was added to both definitions by hand, and is declared"] = planCase{
+		before: counted("Live", 2), config: counted("Live", 2), beforeDrift: one,
+	}
+	cases["a virtual CPU was added to both definitions by hand, and another number is declared"] = planCase{
+		before: counted("Live", 3), config: counted("Live", 2), beforeDrift: one, changes: "cpu",
+		says: []string{"Error: Change needs a restart", "cpu.vcpus: "},
+	}
+	cases["a virtual CPU was added to both definitions by hand, and another change is not live"] = planCase{
+		before: counted("Live", 2), beforeDrift: one, changes: "cpu",
+		config: before("Live").with(in{"cpu": in{"vcpus": 1, "max_sockets": 4, "mode": "maximum"}}),
+		says:   []string{"Error: Change needs a restart", "cpu.mode: "},
+	}
+	cases["it has another name, by hand"] = planCase{
+		before: before("Live").with(in{"name": "other"}), config: before("Live").with(in{"name": "web"}), changes: "name",
+		beforeDrift: func(s *domain.Spec) { s.Name = "web" },
+		says:        []string{"Error: Change needs a restart", "name: "},
 	}
 	room := before("Live").with(in{"memory": in{"size": "1Gi", "max_size": "4Gi"}})
 	plugged := room.with(in{"devices": in{"virtio_mem": in{"0": in{"size": "1Gi"}}}})

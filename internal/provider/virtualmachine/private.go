@@ -18,6 +18,9 @@ const (
 	privateImported = "imported"
 	// privateMergeBase is what both definitions of the running VM said when they last agreed. It is set while they differ.
 	privateMergeBase = "agreed"
+	// privateBeforeDrift is what the state said of the definition before someone changed it on the host. It is set until
+	// an apply has changed the VM back, or to what is then declared.
+	privateBeforeDrift = "before_drift"
 	// privateEvicted says why a VM that is off stays off.
 	privateEvicted = "evicted"
 	// privateEvicting says why a running VM will be taken off its host.

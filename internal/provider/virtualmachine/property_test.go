@@ -11,6 +11,10 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 	"pgregory.net/rapid"
+
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/meta"
 )
 
 // TestPlan_ofAnyConfiguration: whatever is valid is planned by Terraform's rules, becomes what was planned, and plans
@@ -62,6 +66,89 @@ func TestPlan_ofAnyConfiguration(t *testing.T) {
 	if tried == 0 {
 		t.Error("no VM was made: nothing was proven")
 	}
+}
+
+// TestPlan_ofAnyDrift: whatever someone changed in both definitions of a running VM, the plan of the configuration that
+// was applied isn't refused for a restart, unless the VM would have to be renamed. If everything waits for the next
+// start, the plan after the apply is empty.
+func TestPlan_ofAnyDrift(t *testing.T) {
+	t.Parallel()
+	drifted, waited := 0, 0
+	rapid.Check(t, func(rt *rapid.T) {
+		before := drawConfig(t, rt).with(in{"update_policy": "Live", "run_strategy": "Always"})
+		config := modelOf(t, before)
+		state := checkNew(t, rt, config)
+		if state == nil {
+			return
+		}
+		changed := drawChanges(t, rt, before)
+		rt.Logf("%v\nbecomes\n%v", before, changed)
+		vm, err := makeVM(config)
+		if err != nil {
+			rt.Fatal(err)
+		}
+		byHand, desired, err := definitionOf(modelOf(t, changed))
+		if err != nil {
+			return // No host would have it.
+		}
+		vm.PersistentSpec, vm.LiveSpec = new(readSpec(byHand, desired)), new(readSpec(byHand, desired))
+		vm.Name = vm.LiveSpec.Name
+		private := privateValues{}
+		now, p := plannedAfterRefresh(t, rt, config, vm, state, private)
+		have, want := p.specs()
+		if p.beforeDrift == nil || len(p.sourceDrifts(have, want)) > 0 {
+			return
+		}
+		drifted++
+		o := p.plan()
+		checkPlanned(rt, config, now, &o.planned)
+		renamed := !now.Name.Equal(config.Name)
+		if said := diagText(o.diags); strings.Contains(said, "Error: Change needs a restart") != renamed && o.replace == nil {
+			rt.Errorf("the drift is refused: %s", said)
+		}
+		if o.diags.HasError() || len(o.replace) > 0 || !onlyRestarts(*vm.LiveSpec, want) ||
+			len(want.DeviceClasses()) > 0 {
+			return // Only a host can give devices of a class.
+		}
+		waited++
+		if err := byHand.Apply(want); err != nil {
+			rt.Fatal(err)
+		}
+		vm.PersistentSpec = new(byHand.Spec())
+		vm.Metadata.Staged = domain.StagedBy(*vm.LiveSpec, *vm.PersistentSpec, want)
+		var after model
+		after.fromFleet(observation{vm: vm, addresses: anAddress}, &o.planned)
+		_, again := plannedAfterRefresh(t, rt, config, vm, &after, privateValues{})
+		if o := again.plan(); o.changed || o.diags.HasError() {
+			rt.Errorf("planned again: %v %s", changedAttributes(&after, &o.planned), diagText(o.diags))
+		}
+	})
+	if drifted == 0 || waited == 0 {
+		t.Errorf("%d VMs had drifted, %d waited for a restart: nothing was proven", drifted, waited)
+	}
+}
+
+// anAddress is what is seen of a VM that is ready.
+var anAddress = map[string][]string{"lan": {"10.0.0.2"}}
+
+// plannedAfterRefresh reads a running VM, and returns its state and what the plan follows from.
+func plannedAfterRefresh(
+	t *testing.T, rt *rapid.T, config *model, vm *fleet.VM, state *model, private privateValues,
+) (*model, planning) {
+	t.Helper()
+	now, diags := stateAfterRefresh(t.Context(), observation{vm: vm, addresses: anAddress}, state, private)
+	r := &Resource{meta.Resource{Data: &meta.Data{Unknown: true}}}
+	p, d := r.planning(t.Context(), config, now, private)
+	if diags.Append(d...); len(diags) > 0 {
+		rt.Fatal(diagText(diags))
+	}
+	p.hosts, p.classes = []string{"kvm1", "kvm2"}, nil
+	return now, p
+}
+
+// onlyRestarts reports whether the running VM can take none of the changes.
+func onlyRestarts(live, want domain.Spec) bool {
+	return !slices.ContainsFunc(domain.Changes(live, want), func(c domain.Change) bool { return c.Live })
 }
 
 // written are the attributes that users write.

@@ -47,10 +47,11 @@ func stateAfterRefresh(
 	ctx context.Context, seen observation, state *model, private meta.Private,
 ) (*model, diag.Diagnostics) {
 	_, diags := meta.ReadPrivate(ctx, private, privateImported, &seen.imported)
-	diags.Append(seen.updateMergeBase(ctx, private, state, domain.Spec{})...)
+	diags.Append(seen.updateMergeBase(ctx, private, func() domain.Spec { return state.spec(nil) }, domain.Spec{})...)
 	now := &model{}
 	now.fromFleet(seen, state)
 	now.keepReady(seen, state)
+	diags.Append(now.recordBeforeDrift(ctx, state, private)...)
 	diags.Append(writeLive(ctx, private, seen.vm)...)
 	if seen.vm.Persistent {
 		diags.Append(meta.WritePrivate(ctx, private, privateTransient, nil)...)
@@ -100,7 +101,13 @@ func stateAfterCreate(seen observation, plan *model) *model {
 func (r *Resource) saveUpdated(
 	ctx context.Context, seen observation, plan, state *model, want domain.Spec, resp *resource.UpdateResponse,
 ) {
-	diags := seen.updateMergeBase(ctx, resp.Private, state, want)
+	beforeDrift, diags := readBeforeDrift(ctx, resp.Private)
+	diags.Append(seen.updateMergeBase(ctx, resp.Private, func() domain.Spec {
+		if beforeDrift != nil {
+			return *beforeDrift
+		}
+		return state.spec(nil)
+	}, want)...)
 	var now model
 	now.fromFleet(seen, plan)
 	if resp.Diagnostics.HasError() {
@@ -111,6 +118,7 @@ func (r *Resource) saveUpdated(
 	}
 	if !resp.Diagnostics.HasError() {
 		now.adoptPlanned(plan)
+		resp.Diagnostics.Append(meta.WritePrivate(ctx, resp.Private, privateBeforeDrift, nil)...)
 	}
 	resp.Diagnostics.Append(resp.State.Set(ctx, &now)...)
 	resp.Diagnostics.Append(writeLive(ctx, resp.Private, seen.vm)...)

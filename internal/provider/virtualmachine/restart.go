@@ -25,7 +25,7 @@ type needs struct {
 	// restart are all changes that need a restart. fresh are those of them that the state doesn't have yet. The others
 	// were staged by an earlier apply or by another tool.
 	restart, fresh []domain.Change
-	// drifted are those of fresh that someone made to the running VM alone, see driftedChanges.
+	// drifted are those of fresh that someone made on the host, see driftedChanges.
 	drifted []domain.Change
 	// unmade are live changes that the state already has: an earlier update wrote them to the definition, and failed
 	// before it changed the running VM.
@@ -165,7 +165,7 @@ func (p planning) planRestart(o *outcome, need needs, action status.Action) bool
 		o.diags.Append(p.renameRefused()...)
 		return false
 	case o.policy == fleet.PolicyStage, len(need.fresh) == len(need.drifted):
-		// What was staged before, and what someone changed in the running VM alone, waits whatever the policy is now.
+		// What was staged before, and what someone changed on the host, waits whatever the policy is now.
 		o.policy = fleet.PolicyStage
 		m.RestartRequired = types.BoolValue(true)
 		if len(need.unmade) > 0 {
