@@ -23,10 +23,9 @@ var classNames = regexp.MustCompile(`^[A-Za-z0-9_-]+$`)
 func devicesAttribute() schema.MapAttribute {
 	return schema.MapAttribute{
 		Optional: true, ElementType: types.ListType{ElemType: types.StringType},
-		MarkdownDescription: "Devices of the host for the exclusive use of VMs, by class: `{ gpu = " +
-			"[\"pci:0000:65:00.0\"] }`. A VM asks for one with `devices.host_devices.<key>.class`. Each is `pci:` and its " +
-			"address, `usb:` with vendor and product (`usb:1234:abcd`), `scsi:` with host, channel, target and LUN " +
-			"(`scsi:0:0:1:0`), or `mdev:` and its UUID. VMs get them in this order.",
+		MarkdownDescription: "Devices of the host for the exclusive use of VMs, by class, in the order in which VMs get " +
+			"them: `{ gpu = [\"pci:0000:65:00.0\"] }`. Also `usb:<vendor>:<product>`, `scsi:<host>:<channel>:<target>:<lun>` " +
+			"and `mdev:<uuid>`. See [Huge pages and devices](guides/host-capacity.md#huge-pages-and-devices).",
 		Validators: []validator.Map{
 			mapvalidator.KeysAre(stringvalidator.RegexMatches(classNames,
 				"a class's name is made of letters, digits, \"-\" and \"_\"")),

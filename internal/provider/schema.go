@@ -60,10 +60,10 @@ func (p *Provider) Schema(_ context.Context, _ provider.SchemaRequest, resp *pro
 			},
 			"default_eviction_strategy": schema.StringAttribute{
 				Optional: true,
-				MarkdownDescription: "What a drain does with VMs for which neither the VM nor a `virtfleet_eviction_policy` " +
-					"sets a strategy. One of " + value.OneOf(evacuation.Strategies) + ". **Set here, `" +
-					evacuation.LiveMigrateIfPossible + "` never shuts a VM down**: a VM that can't migrate live blocks the drain. " +
-					"See [Eviction strategies](guides/eviction-strategies.md). Default: `" + evacuation.LiveMigrateIfPossible + "`.",
+				MarkdownDescription: "[Eviction strategy](guides/eviction-strategies.md) of VMs for which nothing else sets one. " +
+					"One of " + value.OneOf(evacuation.Strategies) + ". **Set here, `" + evacuation.LiveMigrateIfPossible +
+					"` shuts no VM down**: one that can't migrate live blocks the drain. Default: `" +
+					evacuation.LiveMigrateIfPossible + "`.",
 				Validators: []validator.String{stringvalidator.OneOf(evacuation.Strategies...)},
 			},
 			"migration_limits": limitsAttribute(),
@@ -107,10 +107,8 @@ func hostAttributes() map[string]schema.Attribute {
 		},
 		"overcommit_guest_overhead": schema.BoolAttribute{
 			Optional: true,
-			MarkdownDescription: "Whether only the memory of guests counts, without what QEMU needs for each VM: 30 MiB, 8 " +
-				"MiB for each vCPU, 8 MiB for I/O, 1/512 of the guest's memory for page tables, 32 MiB with a graphical " +
-				"console, 53 MiB with a TPM, 128 MiB on aarch64, 256 MiB with SEV, 1 GiB with devices of the host. These are " +
-				"KubeVirt's numbers. Default: `false`.",
+			MarkdownDescription: "Whether only the memory of guests counts, without [what QEMU needs for each " +
+				"VM](guides/host-capacity.md#memory). Default: `false`.",
 		},
 		"storage_overprovisioning_factor": schema.Float64Attribute{
 			Optional: true,
@@ -128,10 +126,9 @@ func hostAttributes() map[string]schema.Attribute {
 		},
 		"peer_uri": schema.StringAttribute{
 			Optional: true,
-			MarkdownDescription: "libvirt URI at which the other hosts reach this one, for migrations with " +
-				"`peer_to_peer`, such as `qemu+tls://10.0.0.12/system`: see [Peer-to-peer " +
-				"migrations](guides/peer-to-peer-migrations.md). The provider itself doesn't use this URI. Default: none, " +
-				"`peer_to_peer` migrations to this host are refused.",
+			MarkdownDescription: "libvirt URI at which the other hosts reach this one, such as " +
+				"`qemu+tls://10.0.0.12/system`, for [peer-to-peer migrations](guides/peer-to-peer-migrations.md). The " +
+				"provider itself doesn't use it. Default: none, such migrations to this host are refused.",
 			Validators: []validator.String{uriValidator{checkPeerURI}},
 		},
 		"devices": devicesAttribute(),

@@ -53,7 +53,7 @@ func TestSchemas_everythingIsDescribed(t *testing.T) {
 		schemas["data."+meta.TypeName] = resp.Schema
 	}
 	for name, schema := range schemas {
-		walkDescriptions(t, name, schema)
+		walkDescriptions(t, name, schema, maxIntroduction)
 	}
 }
 
@@ -111,9 +111,16 @@ func hasDefault(d described) bool {
 	return field.IsValid() && !field.IsNil()
 }
 
+// A description says one fact per sentence, so that it is read at once, in the reference and where an editor shows it.
+// What takes longer is in a guide. These are bytes, with the links.
+const (
+	maxIntroduction = 1000 // of a resource or data source
+	maxDescription  = 300  // of an attribute
+)
+
 // walkDescriptions checks one schema or attribute and everything below it. The attribute types of the provider, data
 // sources and resources share no interface that reaches their members, only the names of the fields that hold them.
-func walkDescriptions(t *testing.T, at string, d described) {
+func walkDescriptions(t *testing.T, at string, d described, most int) {
 	t.Helper()
 	// The framework's own attributes, such as timeouts, have plain descriptions.
 	text := strings.TrimSpace(d.GetMarkdownDescription())
@@ -121,6 +128,8 @@ func walkDescriptions(t *testing.T, at string, d described) {
 		text = strings.TrimSpace(d.GetDescription())
 	}
 	switch {
+	case len(text) > most:
+		t.Errorf("%s: the description has %d bytes, at most %d: move details to a guide: %q", at, len(text), most, text)
 	case text == "":
 		t.Errorf("%s has no description", at)
 	case !strings.HasSuffix(text, "."):
@@ -148,7 +157,7 @@ func walkDescriptions(t *testing.T, at string, d described) {
 				t.Errorf("%s.%s: %s has no description", at, key, members.MapIndex(key).Type())
 				continue
 			}
-			walkDescriptions(t, at+"."+key.String(), member)
+			walkDescriptions(t, at+"."+key.String(), member, maxDescription)
 		}
 	}
 }

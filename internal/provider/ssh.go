@@ -91,11 +91,10 @@ func sshConnectionAttributes() map[string]schema.Attribute {
 		},
 		"host_key_checking": schema.StringAttribute{
 			Optional: true,
-			MarkdownDescription: "What to do about unknown host keys. One of " + value.OneOf(hostKeyCheckings) + ". `" +
-				ssh.HostKeyStrict + "` refuses them. `" + ssh.HostKeyAcceptNew + "` records the key of a host that is seen for " +
-				"the first time. `" + ssh.HostKeyInsecure + "` accepts any key with a warning, and gives no password to a host " +
-				"whose key is unknown. Default: as in `config_file`, where `StrictHostKeyChecking no` means `" +
-				ssh.HostKeyAcceptNew + "`, otherwise `" + ssh.HostKeyStrict + "`.",
+			MarkdownDescription: "Which unknown host keys are accepted. `" + ssh.HostKeyStrict + "`: none. `" +
+				ssh.HostKeyAcceptNew + "`: that of a host that is seen for the first time; it is recorded. `" +
+				ssh.HostKeyInsecure + "`: any, with a warning; such a host gets no password. Default: as in `config_file`, " +
+				"where `StrictHostKeyChecking no` means `" + ssh.HostKeyAcceptNew + "`, otherwise `" + ssh.HostKeyStrict + "`.",
 			Validators: []validator.String{stringvalidator.OneOf(hostKeyCheckings...)},
 		},
 		"config_file": schema.StringAttribute{

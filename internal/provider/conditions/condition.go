@@ -1,10 +1,6 @@
 package conditions
 
 import (
-	"fmt"
-	"slices"
-	"strings"
-
 	"github.com/hashicorp/terraform-plugin-framework/datasource/schema"
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/status"
@@ -21,56 +17,13 @@ type Condition struct {
 	Layer              *string `tfsdk:"layer"`
 }
 
-// meanings say when a condition is True.
-var meanings = map[string]string{
-	status.Connected:                "the host answers and has the VM",
-	status.Defined:                  "the host keeps its definition",
-	status.Started:                  "it runs or is paused",
-	status.Ready:                    "the guest executes",
-	status.AgentConnected:           "the guest agent answers",
-	status.DataVolumesReady:         "the host can open every disk",
-	status.LiveMigratable:           "it can be moved while it runs",
-	status.StorageLiveMigratable:    "it can be moved while it runs if its disks are copied",
-	status.Provisioning:             "its creation isn't complete",
-	status.PausedCondition:          "it is paused",
-	status.AgentVersionNotSupported: "the agent lacks commands",
-	status.RestartRequired:          "changes wait for a restart",
-	status.HotVCPUChange:            "its CPUs differ from the definition, and need no restart",
-	status.HotMemoryChange:          "its memory differs from the definition, and needs no restart",
-	status.StaleDefinition:          "another host has an old definition",
-	status.TwoCopies:                "it runs on several hosts",
-	status.MigrationRequired:        "its `host` is another one",
-	status.EvictionRequested:        "a drain asked it to leave its host",
-	status.Irrecoverable:            "a migration failed in post-copy",
-}
-
-// good are the conditions that are True for a VM that works.
-var good = []string{
-	status.Connected, status.Defined, status.Started, status.Ready, status.AgentConnected, status.DataVolumesReady,
-	status.LiveMigratable, status.StorageLiveMigratable,
-}
-
-// described says what each condition means, beginning with those that are True for a VM that works.
-func described() string {
-	var yes, no []string
-	for _, name := range status.Types() {
-		line := fmt.Sprintf("`%s` (%s)", name, meanings[name])
-		if slices.Contains(good, name) {
-			yes = append(yes, line)
-		} else {
-			no = append(no, line)
-		}
-	}
-	return "These are `True` if the VM works: " + strings.Join(yes, ", ") + ". These are `False`: " +
-		strings.Join(no, ", ") + "."
-}
-
 // Attribute returns the attribute with all conditions by type.
 func Attribute() schema.MapNestedAttribute {
 	return schema.MapNestedAttribute{
 		Computed: true,
 		MarkdownDescription: "Conditions by type. Every condition is always present. If no layer reports it, its status is " +
-			"`Unknown`. " + described(),
+			"`Unknown`. [Condition reasons](../guides/condition-reasons.md) has the meaning of each, and [Is my VM " +
+			"alive?](../guides/is-my-vm-alive.md#the-layers) says which are `True` if the VM works.",
 		NestedObject: schema.NestedAttributeObject{Attributes: map[string]schema.Attribute{
 			"type":   value.ReportedString("Type of the condition, which is also its key."),
 			"status": value.ReportedString("`True`, `False` or `Unknown`."),

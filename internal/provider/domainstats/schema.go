@@ -59,10 +59,10 @@ func ownAttributes() map[string]schema.Attribute {
 		},
 		"dirty_rate_mode": schema.StringAttribute{
 			Optional: true,
-			MarkdownDescription: "How the dirty rate is measured: `page-sampling` compares samples of pages, which " +
-				"the guest hardly notices. `dirty-bitmap` logs every page that is written to, and slows the guest " +
-				"down. `dirty-ring` reads KVM's dirty ring, which no attribute of this provider enables. The last two require " +
-				"libvirt 8.1 and KVM. Default: `page-sampling`.",
+			MarkdownDescription: "How the dirty rate is measured. `page-sampling` compares samples of pages, which the " +
+				"guest hardly notices. `dirty-bitmap` logs every written page, and slows the guest down. " +
+				"`dirty-ring` reads KVM's ring, which no attribute enables. Both require libvirt 8.1 and KVM. Default: " +
+				"`page-sampling`.",
 			Validators: []validator.String{
 				stringvalidator.OneOf(string(libvirt.DirtyRatePageSampling), string(libvirt.DirtyRateBitmap),
 					string(libvirt.DirtyRateRing)),

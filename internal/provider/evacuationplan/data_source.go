@@ -59,12 +59,9 @@ func (d *DataSource) Schema(_ context.Context, _ datasource.SchemaRequest, resp 
 			},
 			"raw_commands": schema.BoolAttribute{
 				Optional: true,
-				MarkdownDescription: "Whether to ask QEMU what it refuses to migrate, as a drain does before it " +
-					"begins. libvirt then marks the VMs as tainted; " +
-					"this has no effect, and isn't Terraform's taint. With `false`, the steps don't show what QEMU " +
-					"refuses, and the apply of a maintenance with these `steps` may fail: set it to `true` before a " +
-					"maintenance. " +
-					"Default: `false`.",
+				MarkdownDescription: "Whether to ask QEMU what it refuses to migrate, as a drain does before it begins. Set it " +
+					"before a maintenance: otherwise the apply with these `steps` may fail. libvirt then marks the VMs as " +
+					"tainted, which has no effect and isn't Terraform's taint. Default: `false`.",
 			},
 			"steps": schema.ListNestedAttribute{
 				Computed: true,

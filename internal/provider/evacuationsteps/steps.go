@@ -43,11 +43,10 @@ var descriptions = map[string]string{
 		"VM isn't moved.",
 	"method": "What is done with the VM: `" + strings.Join([]string{
 		evacuation.MethodLive, evacuation.MethodCold, evacuation.MethodShutdown, evacuation.MethodSave,
-		evacuation.MethodLeave,
-		evacuation.MethodExternal, evacuation.MethodPinned, evacuation.MethodBlocked,
-	}, "`, `") + "`. `Leave`: the VM is off, and stays on the host. `Pinned`: the VM's own `host` is this host, so the " +
-		"VM stays, and the apply fails after all others have left. `Blocked`: nothing can be done with the VM, and the " +
-		"plan of the drain fails.",
+		evacuation.MethodExternal,
+	}, "`, `") + "`, `" + evacuation.MethodLeave + "` (it is off, and stays), `" + evacuation.MethodPinned + "` (its " +
+		"own `host` is this host: it stays, and the apply fails after all others have left) or `" + evacuation.MethodBlocked +
+		"` (nothing can be done, and the plan of the drain fails).",
 	"target": "Host that the VM moves to. Null: none.",
 	"transfer": "Least amount to copy: memory of a running VM, and the disks and files whose size is known. Memory " +
 		"that the guest changes meanwhile is copied again. Null: nothing.",

@@ -19,10 +19,9 @@ var policySchema = schema.Schema{
 		"`default_eviction_strategy`.\n\n" + fleetpolicy.Precedence,
 	Attributes: fleetpolicy.Attributes(map[string]schema.Attribute{
 		"strategy": schema.StringAttribute{
-			MarkdownDescription: "What happens to the VMs. One of " + value.OneOf(evacuation.Strategies) + ". `None`: " +
-				"they are shut down. `LiveMigrate` and `LiveMigrateIfPossible`: they are migrated live; the two differ only in " +
-				"what `fallback` is if you don't set it. `External`: another tool moves them. See [Eviction " +
-				"strategies](../guides/eviction-strategies.md).",
+			MarkdownDescription: "What happens to the VMs. `None`: they are shut down. `LiveMigrate` and " +
+				"`LiveMigrateIfPossible`: they are migrated live; the two differ only in what `fallback` is if you don't set it. " +
+				"`External`: another tool moves them. See [Eviction strategies](../guides/eviction-strategies.md).",
 			Required:   true,
 			Validators: []validator.String{stringvalidator.OneOf(evacuation.Strategies...)},
 		},
@@ -34,10 +33,10 @@ var policySchema = schema.Schema{
 			Validators: []validator.String{stringvalidator.OneOf(evacuation.Fallbacks...)},
 		},
 		"on_cancel": schema.StringAttribute{
-			MarkdownDescription: "What happens to a step in progress when the drain is cancelled (Ctrl-C, once), or stops " +
-				"because a planned step is no longer possible. One of " + value.OneOf(evacuation.OnCancels) + ". `abort`: a move " +
-				"is aborted, and the VM continues on the source. `finish`: the step is completed. See [When a drain " +
-				"stops](../guides/when-a-drain-stops.md#ctrl-c). Default: `abort`.",
+			MarkdownDescription: "What happens to a step in progress when the drain [is " +
+				"cancelled](../guides/when-a-drain-stops.md#ctrl-c), or stops because a planned step is no longer possible. " +
+				"`abort`: a move is aborted, and the VM continues on the source. `finish`: the step is completed. Default: " +
+				"`abort`.",
 			Optional:   true,
 			Validators: []validator.String{stringvalidator.OneOf(evacuation.OnCancels...)},
 		},

@@ -77,16 +77,24 @@ func literalOf(e ast.Expr) string {
 	return ""
 }
 
-// TestDocumentation_conditionsAreShown: the example that people copy to look at a VM shows every condition.
+// TestDocumentation_conditionsAreShown: the example that people copy to look at a VM shows every condition, and the page
+// about reasons explains it.
 func TestDocumentation_conditionsAreShown(t *testing.T) {
 	t.Parallel()
 	example, err := os.ReadFile(filepath.Join(root, "examples/is-my-vm-alive/main.tf"))
 	if err != nil {
 		t.Fatal(err)
 	}
+	page, err := os.ReadFile(filepath.Join(root, "templates/guides/condition-reasons.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
 	for _, name := range status.Types() {
 		if !strings.Contains(string(example), strconv.Quote(name)) {
 			t.Errorf("the example doesn't show the condition %s", name)
+		}
+		if !strings.Contains(string(page), "`"+name+"`") {
+			t.Errorf("the page has no row for the condition %s", name)
 		}
 	}
 }

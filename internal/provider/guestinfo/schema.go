@@ -76,18 +76,11 @@ func ownAttributes() map[string]schema.Attribute {
 		"probe_result": probeResultAttribute(),
 		"unavailable": schema.MapAttribute{
 			Computed: true, ElementType: types.StringType,
-			MarkdownDescription: "Why values are null, by group: one of " + groupNames() + ". A program can compare how the " +
-				"text begins: " + reasonsText() + ".",
+			MarkdownDescription: "Why values are null, by attribute, or `" + string(guest.GroupAgent) + "`, `" +
+				string(guest.GroupCounters) + "`, `" + string(guest.GroupFSFreeze) + "`, `" + string(guest.GroupProbe) +
+				"`, `" + string(guest.DiskBus) + "`. For programs, it begins with " + reasonsText() + ".",
 		},
 	}
-}
-
-func groupNames() string {
-	var all []string
-	for _, g := range append(guest.Groups(), guest.GroupProbe, guest.DiskBus) {
-		all = append(all, "`"+string(g)+"`")
-	}
-	return strings.Join(all, ", ")
 }
 
 func reasonsText() string {

@@ -43,9 +43,8 @@ func (r *Resource) Schema(ctx context.Context, _ resource.SchemaRequest, resp *r
 			},
 			"steps": schema.ListNestedAttribute{
 				MarkdownDescription: "Steps to carry out, from `virtfleet_evacuation_plan`. The apply does exactly " +
-					"this. If a step can no longer be carried out as planned, the apply stops and says what changed, " +
-					"and the next plan has steps for the rest. Default: the plan shows the drain as a warning, and " +
-					"the apply computes the steps again.",
+					"this. If a step is no longer possible, the apply stops and says what changed, and the next plan has steps " +
+					"for the rest. Default: the plan shows the drain as a warning, and the apply computes the steps again.",
 				Optional:     true,
 				NestedObject: schema.NestedAttributeObject{Attributes: evacuationsteps.Resource()},
 			},

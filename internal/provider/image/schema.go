@@ -47,23 +47,15 @@ type sourceModel struct {
 var nameSyntax = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]*$`)
 
 const imageDescription = "Puts a disk image on hosts. Disks and volumes are created from it. The provider " +
-	"downloads the image once, to a temporary file where Terraform runs, verifies its checksum, and decompresses " +
-	"it (gzip, xz, zstd, bzip2). Then it sends the image to all hosts at the same time; ranges of zeros aren't " +
-	"sent. Each host that has the pool gets a copy: a volume named `<name>-<first 12 digits of its SHA-256>`.\n\n" +
+	"downloads the image once, where Terraform runs, verifies its checksum, decompresses it (gzip, xz, zstd, bzip2), " +
+	"and sends it to all hosts at the same time. Each host that has the pool gets a copy: a volume named `<name>-<first " +
+	"12 digits of its SHA-256>`.\n\n" +
 	"Format (qcow2 or raw) and size are read from the image itself. A qcow2 image with a backing file or an external " +
 	"data file is refused, and so is a qcow2 image for a pool of raw volumes, such as `logical`.\n\n" +
 	"**New content:** if the provider reads other content, each host gets a new copy. The old copy is removed once no " +
 	"disk is based on it.\n\n" +
-	"**Interrupted download:** it continues where it broke, if the server sends an `ETag` or `Last-Modified`.\n\n" +
-	"**Interrupted upload:** no disk can use the incomplete copy. If the run was killed or couldn't reach the host, the " +
-	"incomplete copy stays, and the next apply completes it. In `dir`, `fs` and `netfs` pools, it sends only the rest " +
-	"if the user who logs in to the host can read the file and run `sha256sum`. In other pools it sends all of it " +
-	"again, because a block device doesn't tell how much of it was written.\n\n" +
-	"**Local file:** if it isn't compressed, it is sent from where it is. Don't write to it meanwhile, or the upload " +
-	"fails.\n\n" +
-	"**Network:** proxies are read from the environment (`HTTPS_PROXY`, `NO_PROXY`). The certificate of an `https` " +
-	"server must be from a CA that the system trusts where Terraform runs, or on Linux from one in the file that " +
-	"`SSL_CERT_FILE` names. Progress is in Terraform's log (`TF_LOG_PROVIDER=INFO`)."
+	"**Interruptions:** the next apply continues. No disk can use an incomplete copy. See [How an image gets to the " +
+	"hosts](../guides/images-and-disks.md#how-an-image-gets-to-the-hosts), also for proxies and certificates."
 
 // Schema describes the resource.
 func (*imageResource) Schema(ctx context.Context, _ resource.SchemaRequest, resp *resource.SchemaResponse) {

@@ -22,15 +22,14 @@ func (r *Resource) Schema(ctx context.Context, _ resource.SchemaRequest, resp *r
 	resp.Schema = schema.Schema{
 		MarkdownDescription: "Moves a VM to another host, live if it runs, like KubeVirt's " +
 			"VirtualMachineInstanceMigration. Creating the resource moves the VM once. If something blocks the move, " +
-			"the plan fails. Afterwards the resource records how the move went, even if the VM is removed. Destroying " +
-			"the resource doesn't move the VM back; it aborts a migration that still runs.\n\nIf the VM's own " +
-			"resource sets `host`, the VM is pinned: a move to another host gives a warning in the plan and an error " +
-			"in the apply. Change `host` instead.\n\nIf a migration fails, the apply fails and the VM stays where it was; " +
-			"the next apply tries again. (If it breaks in post-copy, see [When a migration " +
-			"fails](../guides/when-a-migration-fails.md).) If Terraform was killed, the next apply finds the migration in " +
-			"the VM's metadata, and completes it instead of repeating it.\n\nYou can import a migration while its record " +
-			"is among the VM's last five. Set the same `target_host` and `triggers` as before: then the next apply moves " +
-			"nothing. With other values, it moves the VM. The record doesn't contain `migration_options`, `timeouts` and " +
+			"the plan fails. Afterwards the resource is the record of the move, even if the VM is removed. Destroying " +
+			"the resource aborts a migration that still runs, and doesn't move the VM back.\n\nIf the VM's own " +
+			"resource sets another `host`, the plan warns and the apply fails: change `host` instead.\n\nIf a migration " +
+			"fails, the apply fails and the VM stays where it was; the next apply tries again. [After the switch to " +
+			"post-copy](../guides/when-a-migration-fails.md#after-the-switch-to-post-copy), it continues instead. If " +
+			"Terraform was killed, the next apply completes the migration.\n\nYou can import a migration while its record " +
+			"is among the VM's last five. With the same `target_host` and `triggers` as before, the next apply moves " +
+			"nothing. With other values, it moves the VM. The record has no `migration_options`, `timeouts` and " +
 			"`triggers`.",
 		Attributes: attributes{
 			"virtual_machine_id": schema.StringAttribute{

@@ -52,9 +52,9 @@ var Attributes = map[string]resource.Attribute{
 	"allow_network_change": boolAttribute("Whether a VM may be moved whose network is private to each host. Its " +
 		"connections break. Default: `false`."),
 	"copy_storage": choiceAttribute(
-		"Whether and how a live migration copies disks that only the VM's host has. `none`: such a disk blocks it. `full`: "+
-			"all that the guest sees. `incremental`: only the topmost image; the target must have the backing file. Disks with "+
-			"`pool` are always copied",
+		"How a live migration copies disks that only the VM's host has. `none`: such a disk blocks it. `full`: all that the "+
+			"guest sees. `incremental`: only the topmost image; the target must have the backing file. Disks with `pool` are "+
+			"always copied",
 		"none", migration.CopyModes),
 	"shared_filesystems": resource.ListAttribute{
 		MarkdownDescription: "Directories that all hosts share. Disks in them aren't copied. For running VMs, list what " +

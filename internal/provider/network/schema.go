@@ -89,10 +89,9 @@ var forwardAttribute = blockAttribute("How the network is connected to the host'
 	"networks: `{ mode = \"isolated\" }`.",
 	map[string]schema.Attribute{
 		"mode": schema.StringAttribute{
-			MarkdownDescription: "One of " + value.OneOf(network.Modes) + ". `isolated` connects the VMs only with " +
-				"each other and the host. `bridge` uses the host's `bridge`, or macvtap in bridge mode if `devices` " +
-				"is set. `private`, `vepa` and `passthrough` are the other modes of macvtap. `hostdev` hands out PCI " +
-				"devices.",
+			MarkdownDescription: "[Kind of the network](../guides/networks.md#choose-a-kind). `nat`, `route`, `open`: through " +
+				"the host. `isolated`: no way out. `bridge`: through the host's `bridge`, or macvtap in bridge mode if " +
+				"`devices` is set. `private`, `vepa`, `passthrough`: other modes of macvtap. `hostdev`: PCI devices.",
 			Required:   true,
 			Validators: []validator.String{stringvalidator.OneOf(network.Modes...)},
 		},

@@ -54,9 +54,8 @@ func (*poolResource) Schema(_ context.Context, _ resource.SchemaRequest, resp *r
 			"hosts":  onhosts.HostsAttribute("pool"),
 			"shared": schema.BoolAttribute{
 				MarkdownDescription: "Whether all hosts see the same volumes in the pool, as in a directory that is " +
-					"mounted on all of them. Pools of type `netfs`, `rbd`, `gluster`, `iscsi`, `iscsi-direct` and `mpath` " +
-					"are always shared. If a directory is mounted on several hosts, set it: otherwise the provider treats " +
-					"one file as several, and a VM's move can fail with `DiskPathTaken`. Default: `false`.",
+					"mounted on all of them. If it isn't set there, a VM's move can fail with `DiskPathTaken`. Pools of type " +
+					"`netfs`, `rbd`, `gluster`, `iscsi`, `iscsi-direct` and `mpath` are always shared. Default: `false`.",
 				Optional: true,
 			},
 			"autostart": schema.BoolAttribute{
@@ -70,10 +69,9 @@ func (*poolResource) Schema(_ context.Context, _ resource.SchemaRequest, resp *r
 				Optional: true,
 			},
 			"on_destroy": schema.StringAttribute{
-				MarkdownDescription: "What happens to the data when the resource is destroyed: `keep` leaves it in place; " +
-					"`delete` removes the storage of the pool, as `virsh pool-delete` does: the volume group of `logical` or the " +
-					"pool of `zfs` **with all its data**, or the directory `target.path` of `dir`, `fs` and `netfs`, which must " +
-					"be empty. For other types, the destroy then fails. Default: `keep`.",
+				MarkdownDescription: "What happens to the data when the resource is destroyed. `keep`: it stays. " +
+					"`delete`: the volume group of `logical` or the pool of `zfs` is removed **with all its data**, of `dir`, `fs` " +
+					"and `netfs` the empty directory `target.path`; for other types, the destroy fails. Default: `keep`.",
 				Optional:   true,
 				Validators: []validator.String{stringvalidator.OneOf(onDestroyKeep, onDestroyDelete)},
 			},

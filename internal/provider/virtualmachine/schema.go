@@ -32,20 +32,14 @@ func (r *Resource) Schema(_ context.Context, _ resource.SchemaRequest, resp *res
 
 var vmSchema = schema.Schema{
 	MarkdownDescription: "A VM of the fleet. It is identified by its UUID and found on any configured host, so a VM " +
-		"that was moved is found again.\n\nIf you don't set an attribute of the definition (CPUs, memory, firmware, " +
-		"devices, ...), or remove it from the configuration, it stays as it is on the host, even inside a block such as " +
-		"`cpu`. `Default for new ...` says what a new VM, disk, interface or device gets. To remove a value, set `0`, " +
-		"`\"\"`, `{}`, `[]` or `false`. Any other attribute that you remove has its `Default: ...` again, or no value. " +
-		"[What a change does](../guides/what-a-change-does.md) lists what changes while the VM runs, at a restart, or " +
-		"with a new VM. [Sizes, times and names](../guides/values-and-names.md) says how values are written, what the " +
-		"keys are, and what `Required:` in a list of optional attributes means.\n\nIf you set `disks`, `interfaces` or a " +
-		"map in `devices`, list every device: anything not listed is removed, and **a disk with `pool` is deleted with " +
-		"its data** unless its `on_destroy` is `keep`. `{}` removes all. A device stays the same if only its key changes, " +
-		"unless a device of the same kind comes or goes at the same time: change keys in an apply of their own, and read " +
-		"the plan.\n\nA VM that Terraform has marked with `terraform taint`, or that you name with `-replace`, is " +
-		"destroyed before the new one is created. With `-replace`, the plan doesn't list the data. The new VM has the " +
-		"same name and uses the same disks without `pool`. **Disks with `pool` are created again, without their " +
-		"data.** `create_before_destroy` doesn't work, because two VMs can't have one name.",
+		"that was moved is found again.\n\nAn attribute that you don't set stays as it is on the host. To remove its " +
+		"value, set `0`, `\"\"`, `{}`, `[]` or `false`: see [Sizes, times and names](../guides/values-and-names.md). [What " +
+		"a change does](../guides/what-a-change-does.md) lists what changes while the VM runs, at a restart, or with a new " +
+		"VM.\n\nIf you set `disks`, `interfaces` or a map in `devices`, list every device: anything not listed is removed, " +
+		"and **a disk with `pool` is deleted with its data** unless its `on_destroy` is `keep`. `{}` removes all.\n\nWith " +
+		"`terraform taint` or `-replace`, the VM is destroyed before the new one is created, with the same name and the " +
+		"same disks without `pool`. **Disks with `pool` are created again, without their data.** `create_before_destroy` " +
+		"doesn't work, because two VMs can't have one name.",
 	Attributes: mergeAttributes(definitionAttributes, policyAttributes, computedAttributes),
 }
 
@@ -127,10 +121,9 @@ var policyAttributes = attributes{
 		Validators:          []validator.Map{mapvalidator.KeysAre(stringvalidator.LengthAtLeast(1))},
 	},
 	"run_strategy": schema.StringAttribute{
-		MarkdownDescription: "Whether the VM should run. One of " + value.OneOf(status.RunStrategies) + ". `Always`: " +
-			"yes. `RerunOnFailure`: after its creation and a crash. `Manual`: users decide. `Halted`: no. `Once`: after its " +
-			"creation. See [When the guest stops](../guides/new-vms-and-destroy.md#when-the-guest-stops-or-crashes). " +
-			"Default: `Always`.",
+		MarkdownDescription: "Whether the VM should run. `Always`: yes. `RerunOnFailure`: after its creation and [a " +
+			"crash](../guides/new-vms-and-destroy.md#when-the-guest-stops-or-crashes). `Manual`: users decide. `Halted`: no. " +
+			"`Once`: after its creation. Default: `Always`.",
 		Optional:   true,
 		Validators: []validator.String{stringvalidator.OneOf(status.RunStrategies...)},
 	},

@@ -38,7 +38,8 @@ func (d *DataSource) Schema(_ context.Context, _ datasource.SchemaRequest, resp 
 				MarkdownDescription: "Only VMs with this condition.",
 				Attributes: map[string]schema.Attribute{
 					"type": schema.StringAttribute{
-						Required: true, MarkdownDescription: "Type of the condition: one of " + value.OneOf(status.Types()) + ".",
+						Required: true, MarkdownDescription: "Type of the condition, such as `" + status.PausedCondition + "`. " +
+							"[Condition reasons](../guides/condition-reasons.md) has all.",
 						Validators: []validator.String{stringvalidator.OneOf(status.Types()...)},
 					},
 					"status": schema.StringAttribute{

@@ -52,15 +52,13 @@ type encryptionModel struct {
 }
 
 const volumeDescription = "Manages a storage volume that outlives VMs. **Destroying or replacing the resource " +
-	"deletes the volume with its data.** A change of `size` grows the volume, even while a VM runs; with a smaller one, " +
-	"the plan fails. A change of `host` is an error. A change of any other attribute, even `permissions`, deletes the " +
-	"data and creates the volume again. The provider doesn't delete a volume that a VM's definition uses or that " +
-	"another volume is based on: then the apply fails. A plan that replaces a volume, also a tainted one, lists what " +
-	"uses it. With `-replace`, the plan shows no list; the apply fails if something uses the volume.\n\nThe provider " +
-	"finds the volume by pool and name, on its last host first, then on the others. If its VM was moved and the old " +
-	"host keeps the file (`keep_source_disks`), the resource still refers to that file, and not to the copy that the VM " +
-	"uses. If several other hosts have a volume of this name and don't share the pool, the plan fails. If its host " +
-	"doesn't answer or its pool isn't active, the volume stays in the state."
+	"deletes the volume with its data.**\n\n**Changes:** `size` grows the volume, even while a VM runs; a smaller one " +
+	"fails the plan. Another `host` is an error. A change of any other attribute, even `permissions`, deletes the data " +
+	"and creates the volume again. The plan then lists what uses the volume, except with `-replace`. A volume that a " +
+	"VM's definition uses or that another volume is based on is never deleted: the apply fails.\n\nThe provider finds " +
+	"the volume by pool and name, on its last host first, then on the others: see [A disk that outlives the " +
+	"VM](../guides/existing-disks.md#a-disk-that-outlives-the-vm). If its host doesn't answer or its pool isn't active, " +
+	"the volume stays in the state."
 
 // Schema describes the resource.
 func (*volumeResource) Schema(_ context.Context, _ resource.SchemaRequest, resp *resource.SchemaResponse) {
@@ -72,16 +70,14 @@ func (*volumeResource) Schema(_ context.Context, _ resource.SchemaRequest, resp 
 			"pool": replacedString("Name of the storage pool."),
 			"host": schema.StringAttribute{
 				MarkdownDescription: "Host that the volume is created on: a key of the provider's `hosts`. Required if " +
-					"several hosts have the pool and don't share it. A change is an error: to move the volume, move the VM " +
-					"that uses it (while it runs, with `copy_storage`): [Moving without shared " +
-					"storage](../guides/moving-without-shared-storage.md).",
+					"several hosts have the pool and don't share it. A change is an error: to move the volume, [move the VM that " +
+					"uses it](../guides/moving-without-shared-storage.md) (while it runs, with `copy_storage`).",
 				Optional: true,
 			},
 			"size": schema.StringAttribute{
-				MarkdownDescription: "[Size](../guides/values-and-names.md#sizes) that a guest sees, such as `20Gi`. It " +
-					"can't be smaller than the image or volume that it is created from. If the host rounds it up, as volume groups " +
-					"and some formats require, it stays here as you wrote it. Required without `image` and `copy_of`. " +
-					"Default for new volumes: the size of that image or volume.",
+				MarkdownDescription: "[Size](../guides/values-and-names.md#sizes) that a guest sees, such as `20Gi`: at least " +
+					"that of the image or volume that it is created from. If the host rounds it up, it stays here as you wrote it. " +
+					"Required without `image` and `copy_of`. Default for new volumes: the size of that image or volume.",
 				Optional: true, Computed: true, CustomType: value.QuantityType,
 				PlanModifiers: []planmodifier.String{stringplanmodifier.UseStateForUnknown()},
 				Validators: []validator.String{stringvalidator.AtLeastOneOf(path.MatchRoot("size"), path.MatchRoot("image"),
