@@ -45,8 +45,9 @@ var clockGroup = Group{
 		timerAttribute("rtc_tickpolicy", "rtc]@tickpolicy", []string{"delay", "catchup"},
 			"What happens to missed ticks of the hardware clock: they come late (`delay`) or faster (`catchup`).",
 			"`catchup` on x86"),
-		timerAttribute("rtc_track", "rtc]@track", []string{"guest", "wall"},
-			"What the hardware clock follows: the `guest`'s time, which stops while the guest is paused, or `wall` time.", ""),
+		timerAttribute("rtc_track", "rtc]@track", []string{"guest", "wall", "realtime"},
+			"What the hardware clock follows: the `guest`'s time, which stops while the guest is paused, `wall` time, or "+
+				"the host's monotonic clock (`realtime`).", ""),
 		timerAttribute("pit_tickpolicy", "pit]@tickpolicy", tickPolicies,
 			"What happens to missed ticks of the PIT, the oldest timer: they come late (`delay`) or faster (`catchup`), "+
 				"several become one (`merge`), or they are lost (`discard`).", "`delay` on x86"),

@@ -100,7 +100,7 @@ var smartcardGroup = Group{
 		},
 		{
 			Name: "type", Place: "@type", Values: []string{"spicevmc"}, Default: "spicevmc", Follows: "mode", Filled: true,
-			Kept: []string{"tcp", "unix", "pty", "file", "dev", "pipe", "null", "stdio", "udp", "vc"},
+			Kept: []string{"tcp", "unix", "pty", "file", "dev", "pipe", "null", "stdio", "udp", "vc", "spiceport", "dbus"},
 			Why:  "The smartcard reader is set up when the VM starts.",
 			Doc:  "Where the card of mode `passthrough` comes from.",
 		},

@@ -2,7 +2,6 @@ package domain
 
 import (
 	"cmp"
-	"regexp"
 	"strconv"
 
 	"github.com/beevik/etree"
@@ -10,8 +9,11 @@ import (
 
 const graphicsWhy = "The screen's server is set up when the VM starts."
 
-// keymapPattern matches the names of keyboard layouts that libvirt accepts.
-var keymapPattern = regexp.MustCompile(`^[a-zA-Z0-9_-]+$`)
+// keymaps are the keyboard layouts of QEMU. libvirt accepts any text, and QEMU doesn't start with another one.
+var keymaps = []string{
+	"ar", "bepo", "cz", "da", "de", "de-ch", "en-gb", "en-us", "es", "et", "fi", "fo", "fr", "fr-be", "fr-ca", "fr-ch",
+	"hr", "hu", "is", "it", "ja", "lt", "lv", "mk", "nl", "no", "pl", "pt", "pt-br", "ru", "sl", "sv", "th", "tr",
+}
 
 const (
 	// minVNCPort is the port of VNC's display 0.
@@ -97,14 +99,8 @@ var graphicsGroup = Group{
 			Doc:   "Port for VNC in web browsers, or `auto`.",
 		},
 		{
-			Name: "keymap", Place: "@keymap", Why: graphicsWhy,
-			Check: func(value string) string {
-				if !keymapPattern.MatchString(value) {
-					return "It isn't the name of a keyboard layout, such as en-us."
-				}
-				return ""
-			},
-			Doc: "Keyboard layout, such as `en-us` or `de`. Only for clients that don't send key codes.",
+			Name: "keymap", Place: "@keymap", Why: graphicsWhy, Values: keymaps, Kept: []string{"nl-be"},
+			Doc: "Keyboard layout. Only for clients that don't send key codes.",
 		},
 		{
 			Name: "share_policy", Place: "@sharePolicy", Follows: "type", Why: graphicsWhy,

@@ -120,13 +120,13 @@ func writeKeys(vm *etree.Element, list, tag string, keys []string) {
 type pairList struct{ tag, element, key, value string }
 
 var (
-	stagedList        = pairList{"staged", "change", "path", "was"}
-	labelList         = pairList{"labels", "label", "key", "value"}
-	deviceList        = pairList{"devices", "device", "id", "key"}
-	hostLabelList     = pairList{"host-labels", "label", "key", "value"}
-	antiAffinityList  = pairList{"anti-affinity", "label", "key", "value"}
-	extraDeviceList   = pairList{"extra-devices", "device", "key", "xml"}
-	deviceClassList = pairList{"device-classes", "device", "key", "class"}
+	stagedList       = pairList{"staged", "change", "path", "was"}
+	labelList        = pairList{"labels", "label", "key", "value"}
+	deviceList       = pairList{"devices", "device", "id", "key"}
+	hostLabelList    = pairList{"host-labels", "label", "key", "value"}
+	antiAffinityList = pairList{"anti-affinity", "label", "key", "value"}
+	extraDeviceList  = pairList{"extra-devices", "device", "key", "xml"}
+	deviceClassList  = pairList{"device-classes", "device", "key", "class"}
 )
 
 // read returns nil if the list is empty.

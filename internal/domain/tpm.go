@@ -9,7 +9,7 @@ var tpmGroup = Group{
 	Attributes: []Attribute{
 		{
 			Name: "model", Place: "@model", Values: []string{"tpm-crb", "tpm-tis", "tpm-spapr"},
-			Kept: []string{"tpm-spapr-proxy"}, Default: "tpm-tis",
+			Kept: []string{"spapr-tpm-proxy"}, Default: "tpm-tis",
 			Defaults: map[string]string{
 				"x86_64": "tpm-crb", "i686": "tpm-crb", "ppc64": "tpm-spapr", "ppc64le": "tpm-spapr",
 			},

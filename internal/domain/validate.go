@@ -29,15 +29,16 @@ var (
 	DiskBuses     = []string{"virtio", "scsi", "sata", "usb", "ide", "fdc", "sd", "xen", "nvme"}
 	DiskCaches    = []string{"default", "none", "writethrough", "writeback", "directsync", "unsafe"}
 	DiskFormats   = []string{
-		"raw", "qcow2", "qcow", "qed", "vmdk", "vdi", "vpc", "vhdx", "luks", "parallels", "ploop", "bochs", "cloop", "dmg",
-		"iso", "dir", "fat",
+		"raw", "qcow2", "qcow", "qed", "vmdk", "vdi", "vpc", "ploop", "bochs", "cloop", "dmg", "iso", "dir", "fat",
 	}
 	DiskProtocols = []string{
 		"nbd", "rbd", "iscsi", "gluster", "ssh", "nfs", "http", "https", "ftp", "ftps", "tftp", "sheepdog", "vxhs",
 	}
 	InterfaceModels = []string{
 		"virtio", "e1000e", "e1000", "igb", "rtl8139", "vmxnet3", "virtio-transitional", "virtio-non-transitional",
-		"pcnet", "ne2k_pci", "i82551", "i82557b", "i82559er", "i82801", "usb-net", "spapr-vlan", "lan9118",
+		"e1000-82544gc", "e1000-82545em", "pcnet", "ne2k_isa", "ne2k_pci", "tulip", "i82550", "i82551", "i82557a", "i82557b",
+		"i82557c", "i82558a", "i82558b", "i82559a", "i82559b", "i82559c", "i82559er", "i82562", "i82801", "usb-net",
+		"spapr-vlan", "lan9118",
 	}
 )
 

@@ -69,6 +69,12 @@ func TestValidate(t *testing.T) {
 		{"device", disk("root", func(d *Disk) { d.Device = "tape" }), "disks.root.device", "cdrom"},
 		{"bus", disk("root", func(d *Disk) { d.Bus = "nubus" }), "disks.root.bus", "virtio"},
 		{"format", disk("root", func(d *Disk) { d.Format = "zip" }), "disks.root.format", "qcow2"},
+		{"format of QEMU alone", disk("root", func(d *Disk) { d.Format = "vhdx" }), "disks.root.format", "qcow2"},
+		{"rare network card", nic("lan", func(i *Interface) { i.Model = "ne2k_isa" }), "", ""},
+		{"layout that QEMU had", func(s *Spec) {
+			s.Values = Values{"devices.graphics.type": "vnc", "devices.graphics.keymap": "nl-be"}
+		}, "", ""},
+		{"TPM of the host", func(s *Spec) { s.Values = Values{"devices.tpm.model": "spapr-tpm-proxy"} }, "", ""},
 		{"cache", disk("root", func(d *Disk) { d.Cache = "l2" }), "disks.root.cache", "writeback"},
 		{"two sources", disk("root", func(d *Disk) { d.Source.Block = "/dev/a" }), "disks.root", "one source"},
 		{"no source", disk("root", func(d *Disk) { d.Source = DiskSource{} }), "disks.root", "needs a source"},
@@ -164,6 +170,12 @@ func TestValidate_oneProblemForOneMistake(t *testing.T) {
 		{"port", func(s *Spec) {
 			s.Values = Values{"devices.graphics.type": "vnc", "devices.graphics.port": "99999"}
 		}, "devices.graphics.port"},
+		{"keyboard layout", func(s *Spec) {
+			s.Values = Values{"devices.graphics.type": "vnc", "devices.graphics.keymap": "en_US"}
+		}, "devices.graphics.keymap"},
+		{"model of a TPM", func(s *Spec) {
+			s.Values = Values{"devices.tpm.model": "tpm-spapr-proxy"}
+		}, "devices.tpm.model"},
 		{"type of a host device", func(s *Spec) {
 			s.HostDevices = map[string]Row{"a": {"type": "isa", "address": "x"}}
 		}, "devices.host_devices.a.type"},
