@@ -114,6 +114,10 @@ func (m *Manager) shutDownOrDestroy(ctx context.Context, vm *inventory.VM, how s
 		return inventory.OutcomeNotRunning, nil
 	}
 
+	if err := refuseLoading(vm, how); err != nil {
+		return "", err
+	}
+
 	if reachable, err := m.wakeForShutdown(ctx, vm); err != nil {
 		return "", err
 	} else if !reachable || grace == 0 {
@@ -155,7 +159,7 @@ func (m *Manager) shutDownOrDestroy(ctx context.Context, vm *inventory.VM, how s
 		return outcome, err
 	}
 
-	if err := refuseIOError(now, how); err != nil {
+	if err := errors.Join(refuseIOError(now, how), refuseLoading(now, how)); err != nil {
 		return "", err
 	}
 
