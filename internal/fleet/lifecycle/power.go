@@ -170,8 +170,8 @@ func (m *Manager) shutDownOrDestroy(ctx context.Context, vm *inventory.VM, how s
 }
 
 // stayOff sets a running VM that libvirt starts again when its guest has shut down (on_poweroff = restart) to stay off
-// this time. Otherwise each request to shut down would reboot the guest, which would be forced off at some moment of its
-// boot. The definition for the next start stays. Call restore if the guest was not shut down.
+// this time. Otherwise each request to shut down would reboot the guest, and it would be forced off while it boots. The
+// definition for the next start stays. Call restore if the guest was not shut down.
 func (m *Manager) stayOff(ctx context.Context, vm *inventory.VM) (restore func(), err error) {
 	if vm.LiveSpec == nil {
 		return func() {}, nil

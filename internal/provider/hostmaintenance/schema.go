@@ -39,7 +39,7 @@ func (r *Resource) Schema(ctx context.Context, _ resource.SchemaRequest, resp *r
 			"host": schema.StringAttribute{
 				MarkdownDescription: "Name of the host in the provider's `hosts`. If you rename the host there, rename it here " +
 					"too: the maintenance is found by its `id`.",
-				Required: true,
+				Required:      true,
 				PlanModifiers: []planmodifier.String{stringplanmodifier.RequiresReplace()},
 				Validators:    []validator.String{stringvalidator.LengthAtLeast(1)},
 			},

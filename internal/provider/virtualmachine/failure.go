@@ -45,8 +45,8 @@ func (m *model) failureAfter(verb string, err error, began time.Time) tfdiag.Fai
 func (r *Resource) planFailure(ctx context.Context, m *model, verb string, err error) tfdiag.Failure {
 	f := m.failure(verb, err)
 	if isGone(err) {
-		f.Remedy = "A user or another tool has removed it since Terraform last read it. Plan again, with a refresh: the new " +
-			"plan creates it. A saved plan from before can't be applied."
+		f.Remedy = "A user or another tool has removed it since Terraform last read it. Plan again, with a refresh: the " +
+			"new plan creates it. A saved plan from before can't be applied."
 		return f
 	}
 	silent, ok := errors.AsType[*fleet.Error](err)

@@ -14,7 +14,7 @@ func TestPlanFailure_gone(t *testing.T) {
 	t.Parallel()
 	err := &fleet.Error{VM: "web", Kind: fleet.ErrNotFound, Detail: "no host has it"}
 	f := new(Resource).planFailure(t.Context(), &model{Name: types.StringValue("web")}, "plan", err)
-	if said := f.Error().Detail(); !strings.Contains(said, "web") || !strings.Contains(said, "Plan again, with a refresh") {
+	if said := f.Error().Detail(); !strings.Contains(said, "web") || !strings.Contains(said, "Plan again") {
 		t.Error(said)
 	}
 }
