@@ -24,7 +24,8 @@ var eventsGroup = Group{
 			Kept: []string{"preserve", "rename-restart"}, Filled: true, Live: SetLifecycle,
 			Why:        "The action is set in the running VM.",
 			DefaultDoc: "`destroy`",
-			Doc:        "When the guest shuts down: `destroy` leaves the VM off, `restart` starts it again.",
+			Doc: "When the guest shuts down: `destroy` leaves the VM off, `restart` starts it again. A VM that the provider " +
+				"shuts down stays off.",
 		},
 		{
 			Name: "on_reboot", Place: "on_reboot", Values: []string{"restart", "destroy"},

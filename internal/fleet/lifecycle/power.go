@@ -114,6 +114,10 @@ func (m *Manager) shutDownOrDestroy(ctx context.Context, vm *inventory.VM, how s
 		return inventory.OutcomeNotRunning, nil
 	}
 
+	if err := refuseLoading(vm, how); err != nil {
+		return "", err
+	}
+
 	if reachable, err := m.wakeForShutdown(ctx, vm); err != nil {
 		return "", err
 	} else if !reachable || grace == 0 {
@@ -155,7 +159,7 @@ func (m *Manager) shutDownOrDestroy(ctx context.Context, vm *inventory.VM, how s
 		return outcome, err
 	}
 
-	if err := refuseIOError(now, how); err != nil {
+	if err := errors.Join(refuseIOError(now, how), refuseLoading(now, how)); err != nil {
 		return "", err
 	}
 
@@ -166,8 +170,8 @@ func (m *Manager) shutDownOrDestroy(ctx context.Context, vm *inventory.VM, how s
 }
 
 // stayOff sets a running VM that libvirt starts again when its guest has shut down (on_poweroff = restart) to stay off
-// this time. Otherwise each request to shut down would reboot the guest, which would be forced off at some moment of its
-// boot. The definition for the next start stays. Call restore if the guest was not shut down.
+// this time. Otherwise each request to shut down would reboot the guest, and it would be forced off while it boots. The
+// definition for the next start stays. Call restore if the guest was not shut down.
 func (m *Manager) stayOff(ctx context.Context, vm *inventory.VM) (restore func(), err error) {
 	if vm.LiveSpec == nil {
 		return func() {}, nil

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/status"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 )
 
@@ -95,6 +96,22 @@ func refuseIOError(vm *inventory.VM, how stopOptions) error {
 		Detail: "its guest is paused by an I/O error and can't shut down; it was not forced off",
 		Remedy: "Repair the storage, resume the VM with \"virsh resume\", and apply again. If the guest's memory may be " +
 			"lost, end it with \"virsh destroy\" first.",
+	}
+}
+
+// refuseLoading returns an error for a VM whose memory is being loaded or handed over, unless the grace period is 0: a
+// user has started it from saved memory, or begun to move it, since the provider read it. Its guest can't be asked now,
+// and destroying it would lose a guest that can shut down a moment later.
+func refuseLoading(vm *inventory.VM, how stopOptions) error {
+	if how.grace == 0 || vm.Stranded ||
+		status.PrintableStatusOf(vm.State.String(), vm.Reason, false) != status.StatusStarting {
+		return nil
+	}
+
+	return &inventory.Error{
+		VM: vm.Name, Host: vm.Host, Kind: inventory.ErrBusy,
+		Detail: "a user or another tool has begun to start or to move it meanwhile; it was not forced off",
+		Remedy: "Wait for that to end, and plan and apply again.",
 	}
 }
 

@@ -31,3 +31,31 @@ func TestRefuseIOError(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// A VM that is being started from saved memory, or moved by hand, isn't forced off because its guest can't be asked.
+func TestRefuseLoading(t *testing.T) {
+	t.Parallel()
+
+	for _, reason := range []string{libvirt.ReasonStartingUp, libvirt.ReasonMigration} {
+		loading := &inventory.VM{Active: true, State: libvirt.Paused, Reason: reason}
+		m := &Manager{}
+
+		outcome, err := m.shutDownOrDestroy(t.Context(), loading, stopOptions{grace: time.Second})
+		if !errors.Is(err, inventory.ErrBusy) {
+			t.Errorf("%s: %q, %v", reason, outcome, err)
+		}
+
+		if err := refuseLoading(loading, stopOptions{}); err != nil {
+			t.Errorf("%s, without time to shut down: %v", reason, err)
+		}
+	}
+
+	for _, vm := range []*inventory.VM{
+		{State: libvirt.Paused, Reason: "User"}, {State: libvirt.Running},
+		{State: libvirt.Paused, Reason: libvirt.ReasonMigration, Stranded: true},
+	} {
+		if err := refuseLoading(vm, stopOptions{grace: time.Second}); err != nil {
+			t.Errorf("%s %s: %v", vm.State, vm.Reason, err)
+		}
+	}
+}

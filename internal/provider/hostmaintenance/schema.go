@@ -37,7 +37,9 @@ func (r *Resource) Schema(ctx context.Context, _ resource.SchemaRequest, resp *r
 			"id": value.StableString("Id of this maintenance, recorded on the host. Another maintenance of the same host " +
 				"neither ends it nor restores what it moved."),
 			"host": schema.StringAttribute{
-				MarkdownDescription: "Name of the host in the provider's `hosts`.", Required: true,
+				MarkdownDescription: "Name of the host in the provider's `hosts`. If you rename the host there, rename it here " +
+					"too: the maintenance is found by its `id`.",
+				Required:      true,
 				PlanModifiers: []planmodifier.String{stringplanmodifier.RequiresReplace()},
 				Validators:    []validator.String{stringvalidator.LengthAtLeast(1)},
 			},

@@ -40,9 +40,15 @@ func (m *model) failureAfter(verb string, err error, began time.Time) tfdiag.Fai
 }
 
 // planFailure turns an error during a plan into one for the user. If a host is switched off for maintenance, the
-// error advises against fencing it, which would create its VMs a second time.
+// error advises against fencing it, which would create its VMs a second time. A VM that is gone was removed since the
+// refresh: a saved plan is applied, or the plan doesn't refresh.
 func (r *Resource) planFailure(ctx context.Context, m *model, verb string, err error) tfdiag.Failure {
 	f := m.failure(verb, err)
+	if isGone(err) {
+		f.Remedy = "A user or another tool has removed it since Terraform last read it. Plan again, with a refresh: the " +
+			"new plan creates it. A saved plan from before can't be applied."
+		return f
+	}
 	silent, ok := errors.AsType[*fleet.Error](err)
 	if ok && errors.Is(err, fleet.ErrUnreachable) && r.Data.Fleet.SwitchedOff(ctx, silent.Host) {
 		f.Remedy = fmt.Sprintf("Host %q is under maintenance and may be switched off. Switch it on, then plan again: until "+
