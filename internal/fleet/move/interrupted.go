@@ -143,7 +143,7 @@ func (rec *Recovery) concludeOn(
 	return vm, true, errors.Join(aborted, err)
 }
 
-// afterAbandoned lets a guest continue that is paused for a migration that is over. What the two hosts answered before is
+// afterAbandoned lets a guest continue that is paused for a migration that is over. What both hosts answered before is
 // out of date.
 func (rec *Recovery) afterAbandoned(ctx context.Context, vm *inventory.VM, record domain.Migration) {
 	for _, h := range rec.hosts.Configured {
