@@ -26,6 +26,9 @@ type example struct {
 	leaves, off bool
 	// rest is what a part of a configuration leaves out.
 	rest string
+	// refused is what the plan of the whole example says, if the hosts lack what it needs. has is what they have after the
+	// apply: words of their VMs, pools and secrets.
+	refused, has []string
 	// before prepares the example's directory and the hosts.
 	before func(t *testing.T, dir string)
 }
@@ -169,30 +172,22 @@ var byAnother = map[string]string{
 
 const referencesTest = "internal/provider/firststeps/references_test.go"
 
-// notApplied are the examples that are validated only, and why.
-var notApplied = map[string]string{
-	"provider":                "a provider block alone; every other example has one",
-	"tuned-vms":               "needs KVM, NUMA nodes, huge pages, 80 GiB of memory; the tests of each part have it",
-	"devices/fast-interfaces": "needs KVM, a vDPA device and a libvirt with passt, which the lab's hosts lack",
-	"devices/device-class":    "its VMs are placed where such a card is free, and the lab's hosts have none",
-	"devices/sr-iov":          "its network needs a card with virtual functions, and the lab's hosts have none",
-	"resources/virtfleet_storage_pool": "formats disks that the lab's hosts lack, and needs servers of Ceph and " +
-		"iSCSI; the resource's tests have their own",
-}
-
 // applies has each example made, found unchanged, and removed.
 func (u *user) applies(t *testing.T) {
 	t.Helper()
 	u.hasHost(t, "kvm3")
-	for _, e := range u.examples() {
+	for _, e := range slices.Concat(u.examples(), u.ofHardware()) {
 		name := "example-" + strings.ReplaceAll(e.dir, "/", "-")
 		dir := u.directory(t, name, e.dir)
 		u.write(t, filepath.Join(name, "main.tf"), e.rest, 0o644)
+		u.does(t, dir, initialise, "")
+		if e.refused != nil {
+			u.refuses(t, e, dir)
+		}
 		u.write(t, filepath.Join(name, "this_override.tf"), e.lab, 0o644)
 		if e.before != nil {
 			e.before(t, name)
 		}
-		u.does(t, dir, initialise, "")
 		applied := u.does(t, dir, apply+" -auto-approve"+e.args, "")
 		if e.then != "" {
 			e.args += e.then
@@ -205,6 +200,9 @@ func (u *user) applies(t *testing.T) {
 		}
 		if said := u.does(t, dir, plan+e.args, ""); !strings.Contains(said, "No changes.") {
 			t.Errorf("%s, the apply:\n%s\nand the plan after it:\n%s", e.dir, applied, said)
+		}
+		if e.has != nil {
+			u.finds(t, e)
 		}
 		if !e.off {
 			u.powersOff(t, e.dir)
@@ -320,20 +318,17 @@ func (u *user) here(t *testing.T, text string) string {
 	return ""
 }
 
-// TestExamples_areApplied: each example is applied by a test, or there is a reason why not.
+// TestExamples_areApplied: each example is applied by a test.
 func TestExamples_areApplied(t *testing.T) {
 	t.Parallel()
 	times := map[string]int{}
-	for _, e := range (&user{}).examples() {
+	for _, e := range slices.Concat((&user{}).examples(), (&user{}).ofHardware()) {
 		times[e.dir]++
 	}
 	for _, e := range lookedUp {
 		times[e]++
 	}
 	for e := range definedOff {
-		times[e]++
-	}
-	for e := range notApplied {
 		times[e]++
 	}
 	for e, path := range byAnother {
@@ -354,7 +349,7 @@ func TestExamples_areApplied(t *testing.T) {
 		}
 		dir := filepath.Dir(path)
 		if times[dir] != 1 && times[dir] != seen {
-			t.Errorf("examples/%s is applied by one test, or has a reason in notApplied: not %d of them", dir, times[dir])
+			t.Errorf("examples/%s is applied by one test, not by %d", dir, times[dir])
 		}
 		times[dir] = seen
 		top, _, _ := strings.Cut(dir, "/")

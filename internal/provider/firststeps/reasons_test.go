@@ -77,8 +77,8 @@ func literalOf(e ast.Expr) string {
 	return ""
 }
 
-// TestDocumentation_conditionsAreShown: the example that people copy to look at a VM shows every condition, and the page
-// about reasons explains it.
+// TestDocumentation_conditionsAreShown: the example that people copy to look at a VM shows every condition, and the
+// page about reasons explains it.
 func TestDocumentation_conditionsAreShown(t *testing.T) {
 	t.Parallel()
 	example, err := os.ReadFile(filepath.Join(root, "examples/is-my-vm-alive/main.tf"))
