@@ -51,7 +51,8 @@ func TestRefuseLoading(t *testing.T) {
 	}
 
 	for _, vm := range []*inventory.VM{
-		{State: libvirt.Paused, Reason: "User"}, {State: libvirt.Running},
+		{State: libvirt.Paused, Reason: "User"},
+		{State: libvirt.Running},
 		{State: libvirt.Paused, Reason: libvirt.ReasonMigration, Stranded: true},
 	} {
 		if err := refuseLoading(vm, stopOptions{grace: time.Second}); err != nil {
