@@ -22,8 +22,9 @@ import (
 // root is the repository, seen from this package.
 const root = "../../.."
 
-// commandTimeout bounds one command: an apply that boots a guest on a busy computer takes longest.
-const commandTimeout = 6 * time.Minute
+// commandTimeout bounds one command: an apply that boots a guest on a busy computer takes longest. It is more than the
+// wait_for.timeout of the examples, so that such an apply says what it waited for.
+const commandTimeout = 12 * time.Minute
 
 // onHost is where a command runs on a host, which reaches no DNS server and needn't wait for one.
 const onHost = "cd /run; export RES_OPTIONS='timeout:1 attempts:1'; "
