@@ -54,6 +54,8 @@ const imageDescription = "Puts a disk image on hosts. Disks and volumes are crea
 	"data file is refused, and so is a qcow2 image for a pool of raw volumes, such as `logical`.\n\n" +
 	"**New content:** if the provider reads other content, each host gets a new copy. The old copy is removed once no " +
 	"disk is based on it.\n\n" +
+	"**Destroy:** removes the copies. If a disk is based on a copy, the destroy fails, and that copy stays. If you remove " +
+	"a host from `hosts`, its copy is removed in the same way.\n\n" +
 	"**Interruptions:** the next apply continues. No disk can use an incomplete copy. See [How an image gets to the " +
 	"hosts](../guides/images-and-disks.md#how-an-image-gets-to-the-hosts), also for proxies and certificates."
 
