@@ -60,10 +60,10 @@ func (p *Provider) Schema(_ context.Context, _ provider.SchemaRequest, resp *pro
 			},
 			"default_eviction_strategy": schema.StringAttribute{
 				Optional: true,
-				MarkdownDescription: "[Eviction strategy](guides/eviction-strategies.md) of VMs for which nothing else sets one. " +
-					"One of " + value.OneOf(evacuation.Strategies) + ". **Set here, `" + evacuation.LiveMigrateIfPossible +
-					"` never shuts a VM down**: a VM that can't migrate live blocks the drain. Only a policy or a VM can allow " +
-					"the shutdown. Default: `" + evacuation.LiveMigrateIfPossible + "`.",
+				MarkdownDescription: "[Eviction strategy](guides/eviction-strategies.md) of VMs if nothing else sets one. " +
+					"One of " + value.OneOf(evacuation.Strategies) + ". **The default shuts no VM down** unless a policy or " +
+					"the VM allows it: one that can't migrate live blocks the drain. Default: `" +
+					evacuation.LiveMigrateIfPossible + "`.",
 				Validators: []validator.String{stringvalidator.OneOf(evacuation.Strategies...)},
 			},
 			"migration_limits": limitsAttribute(),
