@@ -30,15 +30,15 @@ func Markdown() string {
 	for _, r := range table(effects) {
 		fmt.Fprintf(&b, "| %s | %s | %s |\n", r.names(), r.happens, r.restarts)
 	}
-	b.WriteString("\n## At a restart\n\nEvery attribute of the definition that isn't in the table above. The plan says " +
-		"why.\n")
+	b.WriteString("\nA larger `size` of a disk with `pool` grows it while the VM runs.\n\n## At a restart\n\n" +
+		"Every attribute of the definition that isn't in the table above. The plan says why.\n")
 	b.WriteString("\n## A new VM\n\n| attribute | why |\n| --- | --- |\n")
 	for _, e := range effects {
 		if e.Replace {
 			fmt.Fprintf(&b, "| %s | %s |\n", name(e.Path), e.Why)
 		}
 	}
-	b.WriteString("\nA new VM has the same name and the same disks without `pool`. **Disks with `pool` are created " +
+	b.WriteString("\nAnother version of the same machine type only requires a restart. A new VM has the same name and the same disks without `pool`. **Disks with `pool` are created " +
 		"again, without their data.**\n\n")
 	b.WriteString(end)
 	return b.String()
@@ -88,8 +88,19 @@ func table(effects []domain.Effect) []row {
 	return rows
 }
 
+// sentences joins them. Of a device that can be plugged in and unplugged, one sentence says both.
 func sentences(all []string) string {
-	return strings.Join(slices.Compact(slices.Sorted(slices.Values(all))), " ")
+	all = slices.Compact(slices.Sorted(slices.Values(all)))
+	for i, s := range all {
+		device, plugged := strings.CutSuffix(s, " is plugged into the running VM.")
+		other := slices.Index(all, device+" is unplugged from the running VM.")
+		if plugged && other >= 0 {
+			all[i] = device + " is plugged in or unplugged."
+			all = slices.Delete(all, other, other+1)
+			break
+		}
+	}
+	return strings.Join(all, " ")
 }
 
 // parent returns what a path is part of. The parent of a device with a key is that of all such devices.

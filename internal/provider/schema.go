@@ -60,9 +60,9 @@ func (p *Provider) Schema(_ context.Context, _ provider.SchemaRequest, resp *pro
 			},
 			"default_eviction_strategy": schema.StringAttribute{
 				Optional: true,
-				MarkdownDescription: "[Eviction strategy](guides/eviction-strategies.md) of VMs for which nothing else sets one. " +
-					"One of " + value.OneOf(evacuation.Strategies) + ". **Set here, `" + evacuation.LiveMigrateIfPossible +
-					"` shuts no VM down**: one that can't migrate live blocks the drain. Default: `" +
+				MarkdownDescription: "[Eviction strategy](guides/eviction-strategies.md) of VMs if nothing else sets one. " +
+					"One of " + value.OneOf(evacuation.Strategies) + ". **The default shuts no VM down** unless a policy or " +
+					"the VM allows it: one that can't migrate live blocks the drain. Default: `" +
 					evacuation.LiveMigrateIfPossible + "`.",
 				Validators: []validator.String{stringvalidator.OneOf(evacuation.Strategies...)},
 			},
@@ -74,7 +74,7 @@ func (p *Provider) Schema(_ context.Context, _ provider.SchemaRequest, resp *pro
 				MarkdownDescription: "What to do about resources whose host doesn't answer. One of " +
 					value.OneOf(meta.OnUnreachableValues()) + ". `" + meta.OnUnreachableError + "` fails the plan. `" +
 					meta.OnUnreachableKeep + "` keeps the last known state with a warning, and fails the plan only if the resource " +
-					"would change. Neither treats a resource as gone. Default: `" + meta.OnUnreachableError + "`.",
+					"would change. With both values, the resource stays in the state. Default: `" + meta.OnUnreachableError + "`.",
 				Validators: []validator.String{stringvalidator.OneOf(meta.OnUnreachableValues()...)},
 			},
 		},

@@ -39,7 +39,7 @@ resource "virtfleet_virtual_machine" "web" {
   # Keep a guest that has crashed for an analysis, instead of starting it again.
   platform = { events = { on_crash = "preserve" } }
 
-  # A change that the running guest can't take restarts it.
+  # If a change needs a restart, the apply restarts the guest.
   update_policy            = "Restart"
   termination_grace_period = "60s"
 }

@@ -52,8 +52,8 @@ type encryptionModel struct {
 }
 
 const volumeDescription = "Manages a storage volume that outlives VMs. **Destroying or replacing the resource " +
-	"deletes the volume with its data.**\n\n**Changes:** `size` grows the volume, even while a VM runs; a smaller one " +
-	"fails the plan. Another `host` is an error. A change of any other attribute, even `permissions`, deletes the data " +
+	"deletes the volume with its data.**\n\n**Changes:** A larger `size` grows the volume, even while a VM runs; a " +
+	"smaller one fails the plan. Another `host` is an error. A change of any other attribute, even `permissions`, deletes the data " +
 	"and creates the volume again. The plan then lists what uses the volume, except with `-replace`. A volume that a " +
 	"VM's definition uses or that another volume is based on is never deleted: the apply fails.\n\nThe provider finds " +
 	"the volume by pool and name, on its last host first, then on the others: see [A disk that outlives the " +
@@ -70,8 +70,8 @@ func (*volumeResource) Schema(_ context.Context, _ resource.SchemaRequest, resp 
 			"pool": replacedString("Name of the storage pool."),
 			"host": schema.StringAttribute{
 				MarkdownDescription: "Host that the volume is created on: a key of the provider's `hosts`. Required if " +
-					"several hosts have the pool and don't share it. A change is an error: to move the volume, [move the VM that " +
-					"uses it](../guides/moving-without-shared-storage.md) (while it runs, with `copy_storage`).",
+					"several hosts have the pool and don't share it. A change is an error. To move it, [move its " +
+					"VM](../guides/moving-without-shared-storage.md). If the VM runs, set `copy_storage`.",
 				Optional: true,
 			},
 			"size": schema.StringAttribute{
