@@ -42,6 +42,12 @@ func TestAccHostMaintenance_twoStates(t *testing.T) {
 	if out, empty := p.tf.Empty(t); !empty {
 		t.Errorf("the hosts' names were exchanged, and the maintenance isn't found:\n%s", out)
 	}
+	// The host of the state's name answers now, and is another one. The one under maintenance is switched off.
+	from.URI = "qemu+ssh://root@" + p.from.Address + ":9/system"
+	p.tf.Config(t, acctest.Block{Lab: p.l, Hosts: []acctest.Host{from, to}}.String()+policy+p.maintenance(""))
+	if out, empty := p.tf.Empty(t); !empty || !strings.Contains(unwrapped(out), "can't be read: "+from.Name) {
+		t.Errorf("the hosts' names were exchanged, and the host under maintenance is off:\n%s", out)
+	}
 	p.tf.Config(t, config)
 
 	other.Config(t, strings.ReplaceAll(config, `"LiveMigrate"`, `"None"`))
