@@ -31,6 +31,8 @@ type planning struct {
 	applied map[string]domain.DiskSource
 	// saved says that the VM, which is off, resumes from saved memory when it is started.
 	saved bool
+	// savedAs is the definition with which that memory was saved; nil: not known.
+	savedAs *domain.Spec
 	// evicted says why a VM that is off stays off; "": it doesn't.
 	evicted string
 	// evicting says why a running VM will be taken off its host; "": it won't.
