@@ -24,7 +24,7 @@ type planning struct {
 	live *domain.Spec
 	// agreed is what both definitions of the running VM said when they last agreed; nil: they agree.
 	agreed *domain.Spec
-	// beforeDrift is what the state said of the definition before someone changed it on the host; nil: nobody has, or
+	// beforeDrift is what the state said of the definition before someone changed it on the host; nil: no user has, or
 	// going back needs no restart.
 	beforeDrift *domain.Spec
 	// applied are the sources that the disks had when they were last applied, by key.

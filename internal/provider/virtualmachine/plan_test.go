@@ -24,7 +24,7 @@ type planCase struct {
 
 	// agreed changes what both definitions said when they last agreed; nil: they agree.
 	agreed func(*domain.Spec)
-	// beforeDrift changes what the state said before someone changed the VM; nil: nobody has.
+	// beforeDrift changes what the state said before someone changed the VM; nil: no user has.
 	beforeDrift func(*domain.Spec)
 
 	// applied are the sources that the disks had when they were last applied.
