@@ -214,18 +214,25 @@ func (r *releaseRun) undoStep(ctx context.Context, s hostrecord.Step, restore bo
 // bringBack moves the VM back with its disks, if it is still on the host to which it was moved.
 func (r *releaseRun) bringBack(ctx context.Context, s hostrecord.Step) error {
 	// A host that is no longer configured may have the VM, until that host is fenced.
-	last := inventory.LastKnown{Host: s.Target}
+	last := inventory.LastKnown{Host: s.Target, HostUUID: s.TargetUUID}
 
 	vm, err := r.drainer.hosts.FindNow(ctx, s.UUID, last)
 	if err != nil || vm.On == r.host {
 		return err
 	}
 
-	if vm.Host != s.Target {
+	arrived := vm.Host == s.Target
+	if s.TargetUUID != "" {
+		arrived = vm.HostUUID == s.TargetUUID
+	}
+
+	if !arrived {
 		r.noteUnrestored(vm, "was moved to host %q and is on host %q by now, where it stays", s.Target, vm.Host)
 
 		return nil
 	}
+
+	s.Target, last.Host = vm.Host, vm.Host // The provider's hosts may give it another name by now.
 
 	if vm.Metadata.Host == s.Target {
 		return nil // Its configuration pins it to that host now.

@@ -209,7 +209,7 @@ func (d *drainRun) retarget(ctx context.Context, i int) {
 	}
 
 	if target != "" {
-		d.steps[i].Target = target
+		d.steps[i].Target, d.steps[i].TargetUUID = target, ""
 	}
 }
 

@@ -32,6 +32,8 @@ func (d *drainRun) tryStep(ctx context.Context, i int, rule evacuation.Rule) (re
 	case evacuation.MethodLeave:
 		return hostrecord.ResultLeft, nil
 	case evacuation.MethodLive:
+		d.noteTarget(ctx, i)
+
 		vm, how, err := d.drainer.mover.MoveForDrain(ctx, s.UUID, d.lastKnown(), move.Request{
 			Target: s.Target, Options: rule.Options, Priority: admission.PriorityMaintenance,
 		})
@@ -39,6 +41,8 @@ func (d *drainRun) tryStep(ctx context.Context, i int, rule evacuation.Rule) (re
 
 		return hostrecord.ResultMoved, d.verifyArrived(vm, s, err)
 	case evacuation.MethodCold:
+		d.noteTarget(ctx, i)
+
 		how, err := d.moveCold(ctx, s, rule.Options, func(ctx context.Context, halted bool) error {
 			return d.noteRunning(ctx, i, halted)
 		})
@@ -58,6 +62,22 @@ func (d *drainRun) tryStep(ctx context.Context, i int, rule evacuation.Rule) (re
 	default:
 		return "", fmt.Errorf("%w: its step is %s", move.ErrStays, s.Method)
 	}
+}
+
+// noteTarget notes the UUID of the step's target. When the maintenance ends, the provider's hosts may give the target
+// another name.
+func (d *drainRun) noteTarget(ctx context.Context, i int) {
+	uuid := ""
+
+	if h := d.drainer.hosts.Host(d.steps[i].Target); h != nil {
+		if info, err := h.Conn.Info(ctx); err == nil { // The move reports an error.
+			uuid = info.UUID
+		}
+	}
+
+	d.mu.Lock()
+	d.steps[i].TargetUUID = uuid
+	d.mu.Unlock()
 }
 
 // verifyArrived returns an error if the VM is still on the drained host. On any other host it has left, whichever run

@@ -68,6 +68,8 @@ type Step struct {
 	Result string `json:"result,omitempty"`
 	// Reason says why the step failed.
 	Reason string `json:"reason,omitempty"`
+	// TargetUUID is the UUID of the step's target, whatever name the provider's hosts give it later; "" if not known.
+	TargetUUID string `json:"target_uuid,omitempty"`
 	// Arrived is the host on which a VM was found that another tool has moved. The step itself then has no target.
 	Arrived string `json:"arrived,omitempty"`
 	// Autostart says that the drain turned the VM's autostart off, so that its host doesn't start it meanwhile.

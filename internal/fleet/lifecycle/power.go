@@ -126,13 +126,10 @@ func (m *Manager) shutDownOrDestroy(ctx context.Context, vm *inventory.VM, how s
 
 	m.log.InfoContext(ctx, "shutting down guest", "name", vm.Name, "host", vm.Host, "grace_period", grace)
 
-	restore, err := m.stayOff(ctx, vm)
-	if err != nil {
-		return "", err
-	}
-
 	deadline, cancel := context.WithTimeout(ctx, grace)
 	defer cancel()
+
+	restore := m.stayOff(deadline, vm)
 
 	outcome, err := m.shutDown(deadline, vm)
 	if err == nil {
@@ -171,35 +168,36 @@ func (m *Manager) shutDownOrDestroy(ctx context.Context, vm *inventory.VM, how s
 
 // stayOff sets a running VM that libvirt starts again when its guest has shut down (on_poweroff = restart) to stay off
 // this time. Otherwise each request to shut down would reboot the guest, and it would be forced off while it boots. The
-// definition for the next start stays. Call restore if the guest was not shut down.
-func (m *Manager) stayOff(ctx context.Context, vm *inventory.VM) (restore func(), err error) {
+// definition for the next start stays. Call restore if the guest was not shut down. An error is only logged: a host that
+// can't set this, or a hypervisor process that hangs, must not keep the VM from being forced off.
+func (m *Manager) stayOff(ctx context.Context, vm *inventory.VM) (restore func()) {
 	if vm.LiveSpec == nil {
-		return func() {}, nil
+		return func() {}
 	}
 
 	was := vm.LiveSpec.Values[domain.OnPoweroff]
 	if was != "restart" && was != "rename-restart" {
-		return func() {}, nil
+		return func() {}
 	}
 
-	set := func(ctx context.Context, action string) error {
+	set := func(ctx context.Context, action string) {
 		err := vm.On.Conn.SetLifecycleAction(ctx, vm.UUID, "on_poweroff", action, libvirt.AffectLive)
-		if inventory.IsNotFound(err) || errors.Is(err, libvirt.ErrOperationInvalid) {
-			return nil // It is off by now.
+		if err == nil || inventory.IsNotFound(err) || errors.Is(err, libvirt.ErrOperationInvalid) {
+			return // If it failed, the VM is off by now.
 		}
 
-		return err
+		m.log.WarnContext(ctx, "on_poweroff of the running VM was not set", "name", vm.Name, "host", vm.Host,
+			"on_poweroff", action, "error", err.Error())
 	}
+
+	set(ctx, "destroy")
 
 	return func() {
 		after, cancel := lease.CleanupContext(ctx, inventory.FinishTimeout)
 		defer cancel()
 
-		if err := set(after, was); err != nil {
-			m.log.WarnContext(ctx, "on_poweroff of the running VM was not restored", "name", vm.Name, "host", vm.Host,
-				"error", err.Error())
-		}
-	}, set(ctx, "destroy")
+		set(after, was)
+	}
 }
 
 // verifyNotMigrated returns an error if a VM that is off on its host runs on another host, or may run there: users who

@@ -123,6 +123,11 @@ func remedyFor(attribute string) string {
 			"the provider's hosts to what is true now."
 	case attribute == "machine_type" || attribute == "arch":
 		return "Use one that the host offers: \"virsh capabilities\" lists them."
+	case attribute == "cpu.cachetune" || attribute == "cpu.memorytune":
+		return "Use parts that a host can allocate (\"virsh capabilities\" lists them under cache and memory_bandwidth), " +
+			"or leave the attribute out."
+	case attribute == "cpu.pin" || attribute == "cpu.emulator_pin" || attribute == "cpu.iothread_pin":
+		return "Use CPUs that a host has and that no other VM has for itself, or another host."
 	case strings.HasPrefix(attribute, "cpu."):
 		return "Use fewer virtual CPUs, or a host or machine type that takes more."
 	case attribute == "placement.host_labels":

@@ -95,18 +95,28 @@ func (s *Store) Record(ctx context.Context, name string) (hostrecord.Record, err
 }
 
 // HostUnder returns the name of the host that is under the maintenance with this id, as of the snapshot; "" if no host
-// that answers is. A maintenance is of a host, whatever name the provider's hosts give it.
-func (s *Store) HostUnder(ctx context.Context, id string) (string, error) {
+// that answers is. A maintenance is of a host, whatever name the provider's hosts give it. unread are the hosts that did
+// not answer, or whose record can't be read: one of them may be that host.
+func (s *Store) HostUnder(ctx context.Context, id string) (name string, unread []string, err error) {
 	all, err := s.Records(ctx)
 	if err != nil {
-		return "", err
+		return "", nil, err
 	}
 
+	name, unread = hostUnder(all, id)
+
+	return name, unread, nil
+}
+
+func hostUnder(all []Recording, id string) (name string, unread []string) {
 	for _, r := range all {
-		if r.Err == nil && r.Record.Under(id) {
-			return r.Host.Name, nil
+		switch {
+		case r.Err != nil:
+			unread = append(unread, r.Host.Name)
+		case r.Record.Under(id):
+			name = r.Host.Name
 		}
 	}
 
-	return "", nil
+	return name, unread
 }

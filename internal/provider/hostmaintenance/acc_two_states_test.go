@@ -37,11 +37,21 @@ func TestAccHostMaintenance_twoStates(t *testing.T) {
 
 	from, to := p.host(p.from), p.host(p.to)
 	from.Name, to.Name = p.to.Name, p.from.Name
-	p.tf.Config(t, acctest.Block{Lab: p.l, Hosts: []acctest.Host{from, to}}.String()+policy+
-		strings.ReplaceAll(p.maintenance(""), fmt.Sprintf("%q", p.from.Name), fmt.Sprintf("%q", p.to.Name)))
+	exchanged := func(settings string) string {
+		return acctest.Block{Lab: p.l, Hosts: []acctest.Host{from, to}}.String() + policy + strings.ReplaceAll(
+			p.maintenance(settings), fmt.Sprintf("%q", p.from.Name), fmt.Sprintf("%q", p.to.Name))
+	}
+	p.tf.Config(t, exchanged(""))
 	if out, empty := p.tf.Empty(t); !empty {
 		t.Errorf("the hosts' names were exchanged, and the maintenance isn't found:\n%s", out)
 	}
+	// The host of the state's name answers now, and is another one. The one under maintenance is switched off.
+	from.URI = "qemu+ssh://root@" + p.from.Address + ":9/system"
+	p.tf.Config(t, acctest.Block{Lab: p.l, Hosts: []acctest.Host{from, to}}.String()+policy+p.maintenance(""))
+	if out, empty := p.tf.Empty(t); !empty || !strings.Contains(unwrapped(out), "can't be read: "+from.Name) {
+		t.Errorf("the hosts' names were exchanged, and the host under maintenance is off:\n%s", out)
+	}
+	from.URI = ""
 	p.tf.Config(t, config)
 
 	other.Config(t, strings.ReplaceAll(config, `"LiveMigrate"`, `"None"`))
@@ -73,6 +83,8 @@ func TestAccHostMaintenance_twoStates(t *testing.T) {
 	if out, empty := p.tf.Empty(t); !empty {
 		t.Errorf("left to do:\n%s", out)
 	}
+	// It comes back from the host that it was moved to, whatever that one's name is by now.
+	p.tf.Config(t, exchanged("restore = true"))
 	p.tf.Run(t, "destroy")
 	if out := p.l.Virsh(t, p.from.Name, "list", "--all", "--name"); !strings.Contains(out, p.prefix+"-off") {
 		t.Errorf("it didn't come back: %s", out)

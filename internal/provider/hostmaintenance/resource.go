@@ -87,14 +87,8 @@ func (r *Resource) Read(ctx context.Context, req resource.ReadRequest, resp *res
 		return
 	}
 	began := time.Now()
-	host := state.Host.ValueString()
-	record, err := r.Data.Fleet.Record(ctx, host)
-	if id := state.ID.ValueString(); id != "" && (err != nil || !record.Under(id)) {
-		if now, findErr := r.Data.Fleet.HostUnder(ctx, id); findErr == nil && now != "" {
-			host, state.Host = now, types.StringValue(now)
-			record, err = r.Data.Fleet.Record(ctx, host)
-		}
-	}
+	host, record, err := r.find(ctx, &state)
+	state.Host = types.StringValue(host)
 	var running []string
 	if err == nil {
 		running, err = r.Data.Fleet.RunningOn(ctx, host)
@@ -104,6 +98,7 @@ func (r *Resource) Read(ctx context.Context, req resource.ReadRequest, resp *res
 		f := state.failure("refresh", err, began)
 		f.Remedy = "Its last known state is kept, since a host under maintenance may be switched off."
 		resp.Diagnostics.Append(f.Warning())
+		resp.Diagnostics.Append(resp.State.Set(ctx, &state)...) // The host may have another name by now.
 		return
 	case err != nil:
 		resp.Diagnostics.Append(state.failure("read", err, began).Error())
@@ -124,6 +119,31 @@ func (r *Resource) Read(ctx context.Context, req resource.ReadRequest, resp *res
 	}
 	state.setSteps(e.Steps, e.Done && record.Cordon != nil && len(running) == 0)
 	resp.Diagnostics.Append(resp.State.Set(ctx, &state)...)
+}
+
+// find returns the host that is under the maintenance, and its record. If none is, it returns the host of the state and
+// its record. If a host that can't be asked may be under it, it returns ErrUnreachable.
+func (r *Resource) find(ctx context.Context, state *model) (host string, record hostrecord.Record, err error) {
+	host, id := state.Host.ValueString(), state.ID.ValueString()
+	record, err = r.Data.Fleet.Record(ctx, host)
+	if id == "" || err == nil && record.Under(id) {
+		return host, record, err
+	}
+	now, unread, findErr := r.Data.Fleet.HostUnder(ctx, id)
+	switch {
+	case now != "":
+		record, err = r.Data.Fleet.Record(ctx, now)
+		return now, record, err
+	case err == nil && findErr != nil:
+		return host, record, findErr
+	case len(unread) > 0 && (err == nil || errors.Is(err, fleet.ErrUnconfigured)):
+		return host, record, &fleet.Error{
+			Kind: fleet.ErrUnreachable,
+			Detail: fmt.Sprintf("no host that answers is under this maintenance. These hosts may be: they don't answer, or "+
+				"their record can't be read: %s", strings.Join(unread, ", ")),
+		}
+	}
+	return host, record, err
 }
 
 // Update drains the host again if VMs have come to it or more VMs are to leave, and records the reason. Other changes

@@ -38,7 +38,7 @@ func (r *Resource) Schema(ctx context.Context, _ resource.SchemaRequest, resp *r
 				"neither ends it nor restores what it moved."),
 			"host": schema.StringAttribute{
 				MarkdownDescription: "Name of the host in the provider's `hosts`. If you rename the host there, rename it here " +
-					"too: the maintenance is found by its `id`.",
+					"too, while the host answers: the maintenance is found by its `id`.",
 				Required:      true,
 				PlanModifiers: []planmodifier.String{stringplanmodifier.RequiresReplace()},
 				Validators:    []validator.String{stringvalidator.LengthAtLeast(1)},

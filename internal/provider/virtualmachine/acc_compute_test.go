@@ -81,9 +81,11 @@ func TestAccCompute_runs(t *testing.T) {
 		`Only a VM of type "kvm"`)
 	kvm := hcl{"update_policy": quote("Restart"), "type": quote("kvm")}
 	s.refuse(kvm.with(hcl{"cpu": cpu(cells, pins+cache)}), "cpu.cachetune",
-		"it can't allocate L3 cache 0 to the virtual CPUs 0-1: that needs a CPU with CAT")
+		"it can't allocate L3 cache 0 to the virtual CPUs 0-1: that needs a CPU with CAT",
+		"Use parts that a host can allocate")
 	s.refuse(kvm.with(hcl{"cpu": cpu(cells, pins+`
-    memorytune = { 0 = { bandwidth = { 0 = 60 } } }`)}), "cpu.memorytune", "it can't allocate memory bandwidth 0")
+    memorytune = { 0 = { bandwidth = { 0 = 60 } } }`)}), "cpu.memorytune", "it can't allocate memory bandwidth 0",
+		"Use parts that a host can allocate")
 	s.refuse(hcl{"cpu": cpu(strings.Replace(cells, `"0-1"`, `"0-2"`, 1), pins)}, "cpu.numa.1.cpus",
 		"Virtual CPU 2 is in cell 0, too")
 	s.refuse(hcl{"cpu": cpu(strings.ReplaceAll(cells, "32Mi", "16Mi"), pins)}, "The cells have 32 MiB together",

@@ -77,9 +77,15 @@ func TestAccOnDestroy(t *testing.T) {
 	}
 
 	// Without on_destroy everything goes.
-	config(firm.named("firm"), snap.named("snap"), check.named("check"), over)
+	changed := firm.with(hcl{"cpu": `{ vcpus = 2 }`})
+	config(changed.named("firm"), snap.named("snap"), check.named("check"), over)
 	tf.Run(t, "apply")
 	noChanges(t, tf)
+	// What was changed since the memory was saved isn't what a start continues with.
+	config(changed.with(hcl{"run_strategy": quote("Always")}).named("firm"), snap.named("snap"), check.named("check"),
+		over)
+	expect(t, tf.Run(t, "plan"), "Virtual machine resumes from saved memory", "- cpu.vcpus", "managedsave-remove")
+	config(changed.named("firm"), snap.named("snap"), check.named("check"), over)
 	const deleted = "Data is deleted with virtual machine "
 	l.Virsh(t, host, "snapshot-create-as", prefix+"over", "since", "--disk-only", "--diskspec",
 		"vda,file="+pool+"/since.qcow2")

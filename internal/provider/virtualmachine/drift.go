@@ -57,7 +57,7 @@ func needsRestart(have, want domain.Spec) bool {
 	return slices.ContainsFunc(domain.Changes(have, want), func(c domain.Change) bool { return !c.Live })
 }
 
-// readBeforeDrift returns what was read before someone changed the VM on its host. It returns nil if nobody has.
+// readBeforeDrift returns what was read before a user changed the VM on its host. It returns nil if no user has.
 func readBeforeDrift(ctx context.Context, from meta.PrivateReader) (*domain.Spec, diag.Diagnostics) {
 	var before domain.Spec
 	found, diags := meta.ReadPrivate(ctx, from, privateBeforeDrift, &before)

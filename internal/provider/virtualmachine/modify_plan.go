@@ -94,6 +94,8 @@ func (r *Resource) planning(
 		diags.Append(d...)
 		_, d = meta.ReadPrivate(ctx, private, privateSaved, &p.saved)
 		diags.Append(d...)
+		p.savedAs, d = readSavedAs(ctx, private)
+		diags.Append(d...)
 		p.applied, d = readApplied(ctx, private)
 		diags.Append(d...)
 		_, d = meta.ReadPrivate(ctx, private, privateEvicted, &p.evicted)

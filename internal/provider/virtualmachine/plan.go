@@ -24,13 +24,15 @@ type planning struct {
 	live *domain.Spec
 	// agreed is what both definitions of the running VM said when they last agreed; nil: they agree.
 	agreed *domain.Spec
-	// beforeDrift is what the state said of the definition before someone changed it on the host; nil: nobody has, or
+	// beforeDrift is what the state said of the definition before someone changed it on the host; nil: no user has, or
 	// going back needs no restart.
 	beforeDrift *domain.Spec
 	// applied are the sources that the disks had when they were last applied, by key.
 	applied map[string]domain.DiskSource
 	// saved says that the VM, which is off, resumes from saved memory when it is started.
 	saved bool
+	// savedAs is the definition with which that memory was saved; nil: not known.
+	savedAs *domain.Spec
 	// evicted says why a VM that is off stays off; "": it doesn't.
 	evicted string
 	// evicting says why a running VM will be taken off its host; "": it won't.

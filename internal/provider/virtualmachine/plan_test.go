@@ -24,13 +24,15 @@ type planCase struct {
 
 	// agreed changes what both definitions said when they last agreed; nil: they agree.
 	agreed func(*domain.Spec)
-	// beforeDrift changes what the state said before someone changed the VM; nil: nobody has.
+	// beforeDrift changes what the state said before someone changed the VM; nil: no user has.
 	beforeDrift func(*domain.Spec)
 
 	// applied are the sources that the disks had when they were last applied.
 	applied map[string]domain.DiskSource
 	// saved says that the VM resumes from saved memory.
 	saved bool
+	// savedAs changes the definition with which the memory was saved.
+	savedAs func(*domain.Spec)
 	// evicting says that a drain is about to take the VM away.
 	evicting string
 	// transient says that the VM was imported without a definition.
@@ -65,6 +67,10 @@ func (c planCase) run(t *testing.T) {
 		}
 	}
 	p.applied, p.saved, p.evicting, p.transient = c.applied, c.saved, c.evicting, c.transient
+	if c.savedAs != nil {
+		p.savedAs = vmAfterApply(t, c.before).PersistentSpec
+		c.savedAs(p.savedAs)
+	}
 	if c.seen != nil {
 		c.seen(state)
 	}
@@ -847,8 +853,14 @@ func TestPlan_refusedRatherThanStaged(t *testing.T) {
 			says:    []string{"Error: Virtual machine resumes from saved memory", "cpu.", "managedsave-remove", "Stage"},
 		},
 		"saved memory, nothing changed": {
-			before: minimal, config: minimal, off: true, saved: true, seen: halted,
+			before: minimal, config: minimal, off: true, saved: true, seen: halted, savedAs: func(*domain.Spec) {},
 			changes: "status status_reason ready ip_addresses restart_required",
+		},
+		"saved memory, changed since": {
+			before: minimal.with(in{"cpu": in{"vcpus": 2}}), config: minimal.with(in{"cpu": in{"vcpus": 2}}), off: true,
+			saved: true, seen: halted, savedAs: func(s *domain.Spec) { s.CPU.VCPUs = new(1) },
+			changes: "status status_reason ready ip_addresses restart_required",
+			says:    []string{"Warning: Virtual machine resumes from saved memory", "cpu.vcpus", "managedsave-remove"},
 		},
 	})
 }

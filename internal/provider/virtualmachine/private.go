@@ -31,6 +31,8 @@ const (
 	privateApplied = "applied"
 	// privateSaved says that the VM resumes from saved memory when it is started.
 	privateSaved = "saved"
+	// privateSavedAs is the definition with which the memory was saved, as far as known. It is set while privateSaved is.
+	privateSavedAs = "saved_as"
 	// privateReplaced is the id of the planned VM. If Terraform then plans another VM in its place, it is the id of the
 	// VM that is replaced. meta.Managed has the last known host of that VM.
 	privateReplaced = "replaced"
@@ -52,6 +54,40 @@ func readLive(ctx context.Context, from meta.PrivateReader) (*domain.Spec, diag.
 		return nil, diags
 	}
 	return &live, diags
+}
+
+// writeSaved records whether the stopped VM resumes from saved memory, and with which definition: that of the VM when
+// it was last seen running, or the one that is there when the saved memory is first seen. It reads what writeLive will
+// overwrite.
+func writeSaved(ctx context.Context, private meta.Private, vm *fleet.VM) diag.Diagnostics {
+	if !vm.ManagedSave {
+		diags := meta.WritePrivate(ctx, private, privateSaved, nil)
+		diags.Append(meta.WritePrivate(ctx, private, privateSavedAs, nil)...)
+		return diags
+	}
+	diags := meta.WritePrivate(ctx, private, privateSaved, true)
+	before, d := readSavedAs(ctx, private)
+	diags.Append(d...)
+	if before != nil || vm.PersistentSpec == nil {
+		return diags
+	}
+	saved, d := readLive(ctx, private)
+	diags.Append(d...)
+	if saved == nil {
+		saved = vm.PersistentSpec
+	}
+	diags.Append(meta.WritePrivate(ctx, private, privateSavedAs, saved)...)
+	return diags
+}
+
+// readSavedAs returns the definition with which the VM's memory was saved, and nil if it has none or it isn't known.
+func readSavedAs(ctx context.Context, from meta.PrivateReader) (*domain.Spec, diag.Diagnostics) {
+	var saved domain.Spec
+	found, diags := meta.ReadPrivate(ctx, from, privateSavedAs, &saved)
+	if !found {
+		return nil, diags
+	}
+	return &saved, diags
 }
 
 // writeApplied records the sources that were applied. For a disk that an apply didn't reach, the earlier record stays.

@@ -52,14 +52,10 @@ func stateAfterRefresh(
 	now.fromFleet(seen, state)
 	now.keepReady(seen, state)
 	diags.Append(now.recordBeforeDrift(ctx, state, private)...)
+	diags.Append(writeSaved(ctx, private, seen.vm)...)
 	diags.Append(writeLive(ctx, private, seen.vm)...)
 	if seen.vm.Persistent {
 		diags.Append(meta.WritePrivate(ctx, private, privateTransient, nil)...)
-	}
-	if seen.vm.ManagedSave {
-		diags.Append(meta.WritePrivate(ctx, private, privateSaved, true)...)
-	} else {
-		diags.Append(meta.WritePrivate(ctx, private, privateSaved, nil)...)
 	}
 	for key, why := range map[string]string{privateEvicted: seen.evicted, privateEvicting: seen.evicting} {
 		if why == "" {

@@ -134,6 +134,7 @@ func (p planning) planRestart(o *outcome, need needs, action status.Action) bool
 		// The VM continues with the definition that its memory was saved with.
 		m.RestartRequired = types.BoolUnknown()
 		o.diags.Append(p.savedRefused(o.policy)...)
+		o.diags.Append(p.savedWarning()...)
 		return false
 	case action == status.Stop, action == status.Start:
 		// The VM starts with its new definition.
@@ -258,6 +259,31 @@ func (p planning) savedRefused(policy string) diag.Diagnostics {
 		Remedy: "Start it first without the changes. Or set update_policy = \"Stage\" to leave the changes to the start " +
 			"after the next. Or give the saved memory up, as if its power failed: \"virsh managedsave-remove " +
 			text(p.state.Name) + "\". " + tfdiag.DestroyAnyway,
+	}}, keyed...)
+}
+
+// savedWarning lists the changes that the definition got since the memory of the VM, which is to be started, was saved.
+func (p planning) savedWarning() diag.Diagnostics {
+	if p.savedAs == nil {
+		return nil
+	}
+	have, want := p.specs()
+	now := p.definitionChanges(have, want)
+	missed := slices.DeleteFunc(
+		p.definitionChanges(domain.WithoutLibvirtDefaults(*p.savedAs, have), p.replacedDevices(want)),
+		func(c domain.Change) bool {
+			return slices.ContainsFunc(now, func(other domain.Change) bool { return isPartOf(c.Path, other.Path) })
+		})
+	if len(missed) == 0 {
+		return nil
+	}
+	return tfdiag.Problems([]fleet.Problem{{
+		Attribute: missed[0].Path, Summary: "Virtual machine resumes from saved memory", Warning: true,
+		Detail: fmt.Sprintf("The memory of virtual machine %q is saved on host %q. When started, it continues with the "+
+			"definition that it was saved with. These changes were made since, and the plan after this one shows which of "+
+			"them need a restart:\n%s", text(p.state.Name), text(p.state.CurrentHost), domain.ListChanges(missed)),
+		Remedy: "To start it with them, give the saved memory up first, as if its power failed: \"virsh managedsave-remove " +
+			text(p.state.Name) + "\".",
 	}}, keyed...)
 }
 
