@@ -127,6 +127,33 @@ func TestLab_ownDisksThatCanNotGo(t *testing.T) {
 	}
 }
 
+// A disk that is declared no longer, and whose pool is in another directory now, stays, and the caller learns which file.
+func TestLab_ownDiskLeftByItsPool(t *testing.T) {
+	t.Parallel()
+
+	l := lab.Open(t)
+	f := labFleet(t, l, t.Name(), nil)
+	dir := directory(t, l, "kvm1")
+	pool := lab.Name(t)
+	diskPool(t, l, "kvm1", pool, dir)
+
+	d := owner(t, l, "Halted", pool)
+	vm := create(t, f, l, d)
+	disk := vm.Metadata.OwnDisks["disk0"]
+
+	dropPool(t, l, "kvm1", pool)
+	diskPool(t, l, "kvm1", pool, dir+"/other")
+
+	d.Spec.Disks, d.OwnDisks = map[string]domain.Disk{}, nil
+
+	now, err := f.Update(t.Context(), vm.UUID, lastOf(vm), d)
+	if err != nil || len(now.KeptDisks) != 1 || !strings.Contains(now.KeptDisks[0], disk.Path) {
+		t.Errorf("%+v, %v; want to be told of %s", now, err, disk.Path)
+	}
+
+	l.Run(t, "kvm1", "test", "-e", disk.Path)
+}
+
 // A VM that a user starts again while it is deleted keeps its definition and its disk, and isn't said to be gone.
 func TestLab_deleteOfAVMThatIsStartedMeanwhile(t *testing.T) {
 	t.Parallel()

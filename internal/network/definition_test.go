@@ -144,6 +144,9 @@ func TestApply_changesWhatIsWantedAndKeepsTheRest(t *testing.T) {
 		"another address in the subnet": {
 			`{"ips": [{"address": "192.168.10.254/24", "dhcp": {}}]}`, "<host mac=\"52:54:00:AA:BB:CC\"", "192.168.10.1\"",
 		},
+		"the address of a reservation": {
+			`{"ips": [{"address": "192.168.10.50/24", "dhcp": {}}]}`, "<ip address=\"192.168.10.50\"", "52:54:00:AA:BB:CC",
+		},
 		"larger subnet": {
 			`{"ips": [{"address": "192.168.10.1/23", "dhcp": {}}, {"address": "fd00:10::1/64"}]}`,
 			"<host mac=\"52:54:00:AA:BB:CC\"", "netmask",

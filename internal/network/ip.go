@@ -49,7 +49,8 @@ var ips = list[IP]{
 }
 
 // applyIPs makes the addresses of a network the wanted ones. Where the host gets another address in a subnet, or the
-// subnet becomes larger, what isn't managed stays: the reservations are still in the subnet.
+// subnet becomes larger, what isn't managed stays: the reservations are still in the subnet, except that of the host's
+// new address.
 func applyIPs(root *etree.Element, want []IP) {
 	for _, w := range want {
 		same := func(e *etree.Element) bool { return ips.key(ips.read(e)) == ips.key(w) }
@@ -62,11 +63,25 @@ func applyIPs(root *etree.Element, want []IP) {
 			stays := slices.ContainsFunc(want, func(other IP) bool { return ips.key(other) == ips.key(is) })
 			if !stays && isWithin(is.Address, w.Address) {
 				writePrefix(e, w.Address)
+				dropReservationOf(e)
 				break
 			}
 		}
 	}
 	ips.apply(root, want)
+}
+
+// dropReservationOf removes the reservation of the host's own address, which can't be given to anyone else.
+func dropReservationOf(e *etree.Element) {
+	dhcp := child(e, "dhcp")
+	if dhcp == nil {
+		return
+	}
+	for _, reservation := range children(dhcp, dhcpHosts.tag) {
+		if dhcpHosts.read(reservation).IP == canonicalIP(attr(e, "address")) {
+			dhcp.RemoveChild(reservation)
+		}
+	}
 }
 
 // isWithin reports whether the subnet of an address with a prefix length is that of another one, or a part of it.

@@ -1,6 +1,7 @@
 package storage
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -31,6 +32,8 @@ type HostPool struct {
 	Active, Autostart bool
 	// Outdated says that the pool is active with an earlier definition than its persistent one.
 	Outdated bool
+	// Live is the definition with which the pool is active; of an inactive pool, the persistent one.
+	Live Pool
 	// Shared says that all hosts see the same volumes, because of the type or of the record of PoolSettings.Shared.
 	Shared bool
 }
@@ -46,9 +49,13 @@ func (s *Storage) Pool(ctx context.Context, hosts hostset.Set, name string) []ho
 		if err != nil {
 			return nil, err
 		}
-		found := &HostPool{Pool: *p, Active: is.Active, Autostart: is.Autostart, Shared: SharedType(p.Type)}
-		if found.Outdated, err = outdated(*p, is); err != nil {
+		live, err := ReadPool(cmp.Or(is.LiveXML, is.XML))
+		if err != nil {
 			return nil, err
+		}
+		found := &HostPool{
+			Pool: *p, Active: is.Active, Autostart: is.Autostart, Shared: SharedType(p.Type), Live: *live,
+			Outdated: !p.isActiveAs(*live),
 		}
 		if !found.Shared {
 			if found.Shared, err = hasMark(ctx, h, sharedMark+name); err != nil {

@@ -91,7 +91,7 @@ func (s *Storage) otherUsers(ctx context.Context, r Release, h *libvirt.Host, v 
 	if err != nil {
 		return nil, err
 	}
-	more, _ := s.Users(ctx, r.Others, v) // Hosts that don't answer don't share the pool.
+	more, _ := s.KnownUsers(ctx, r.Others, v) // Hosts that don't answer don't share the pool.
 	users = slices.DeleteFunc(append(users, more...), func(u User) bool {
 		return u.UUID == r.VM && u.Volume == "" && (r.Moved || u.Host == h.Name() || !u.Active)
 	})

@@ -200,6 +200,36 @@ func TestUsers_otherPool(t *testing.T) {
 	}
 }
 
+// TestUsers_readsPoolsAgain: a VM's file that libvirt doesn't know makes it read the pool's directory again, but not for a
+// plan, which changes nothing.
+func TestUsers_readsPoolsAgain(t *testing.T) {
+	t.Parallel()
+	h := openHost(t, "one")
+	startPool(t, h, "vms", dirPool)
+	createVolume(t, h, "vms", "data", "")
+	createVolume(t, h, "vms", "overlay", "/vms/data")
+	s := storageOf(h)
+	data := libvirt.Volume{Pool: "vms", Name: "data", Path: "/vms/data"}
+	refreshes := func(look func(context.Context, hostset.Set, libvirt.Volume) ([]storage.User, error)) int {
+		before := h.Calls()["virStoragePoolRefresh"]
+		if users, err := look(t.Context(), s.Hosts, data); err != nil || len(users) != 1 || users[0].Volume != "vms/overlay" {
+			t.Errorf("used by %v, %v", users, err)
+		}
+		return h.Calls()["virStoragePoolRefresh"] - before
+	}
+	defineVM(t, h, "known", "file", `file="/vms/overlay"`)
+	if n := refreshes(s.Users); n != 0 {
+		t.Errorf("of known files: %d refreshes", n)
+	}
+	defineVM(t, h, "missing", "file", `file="/vms/missing.iso"`)
+	if n := refreshes(s.Users); n != 1 {
+		t.Errorf("%d refreshes, want 1", n)
+	}
+	if n := refreshes(s.KnownUsers); n != 0 {
+		t.Errorf("of a plan: %d refreshes", n)
+	}
+}
+
 // TestRelease_movedPool: a volume that its pool doesn't have is gone only if the pool is still in the volume's
 // directory.
 func TestRelease_movedPool(t *testing.T) {

@@ -1,6 +1,7 @@
 package storage
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -41,11 +42,30 @@ func (u User) String() string {
 }
 
 // Users looks for users of a volume in the definitions and active pools of hosts: all hosts for a pool that they share,
-// otherwise the host that has the volume. An overlay outside all pools is found only if its VM runs. It returns an
-// error if one of the hosts can't answer.
+// otherwise the host that has the volume. An overlay outside all pools is found only if its VM runs. Pools that may have
+// an overlay which libvirt doesn't know are read again, and libvirt stops one that it can't read: a plan uses KnownUsers.
+// It returns an error if one of the hosts can't answer, and ErrBusy if a pool can't be read again.
 func (s *Storage) Users(ctx context.Context, hosts hostset.Set, v libvirt.Volume) ([]User, error) {
+	return s.users(ctx, hosts, v, volumesWith)
+}
+
+// KnownUsers is Users for plans: it changes nothing. It misses overlays of VMs that are off which libvirt doesn't know
+// yet, because they were made without it.
+func (s *Storage) KnownUsers(ctx context.Context, hosts hostset.Set, v libvirt.Volume) ([]User, error) {
+	return s.users(ctx, hosts, v, func(ctx context.Context, h *libvirt.Host, pool string, _ []string,
+	) ([]libvirt.Volume, error) {
+		return h.PoolVolumes(ctx, pool)
+	})
+}
+
+// poolLister returns the volumes of an active pool. files are the files of the host's VMs.
+type poolLister func(ctx context.Context, h *libvirt.Host, pool string, files []string) ([]libvirt.Volume, error)
+
+func (s *Storage) users(
+	ctx context.Context, hosts hostset.Set, v libvirt.Volume, list poolLister,
+) ([]User, error) {
 	answers := hostset.Ask(ctx, hosts, func(ctx context.Context, h *libvirt.Host) (*[]User, error) {
-		users, err := s.usersOn(ctx, h, v)
+		users, err := s.usersOn(ctx, h, v, list)
 		return &users, err
 	})
 	var users []User
@@ -166,7 +186,9 @@ func (s *Storage) SilentUserHosts(ctx context.Context, host, pool string) (map[s
 		})), nil
 }
 
-func (s *Storage) usersOn(ctx context.Context, h *libvirt.Host, v libvirt.Volume) (users []User, err error) {
+func (s *Storage) usersOn(
+	ctx context.Context, h *libvirt.Host, v libvirt.Volume, list poolLister,
+) (users []User, err error) {
 	domains, err := h.Domains(ctx)
 	if err != nil {
 		return nil, err
@@ -182,7 +204,7 @@ func (s *Storage) usersOn(ctx context.Context, h *libvirt.Host, v libvirt.Volume
 		maps.Copy(named, filesIn(pools, d.LiveXML, d.PersistentXML))
 	}
 	paths = slices.AppendSeq(paths, maps.Values(named))
-	overlays, err := overlaysOn(ctx, h, pools, paths)
+	overlays, err := overlaysOn(ctx, h, pools, paths, list)
 	if err != nil {
 		return nil, err
 	}
@@ -219,13 +241,13 @@ func (s *Storage) usersOn(ctx context.Context, h *libvirt.Host, v libvirt.Volume
 
 // overlaysOn returns the volumes of a host's active pools that are based on another file. files are the files of VMs.
 func overlaysOn(
-	ctx context.Context, h *libvirt.Host, pools []libvirt.StoragePool, files []string,
+	ctx context.Context, h *libvirt.Host, pools []libvirt.StoragePool, files []string, list poolLister,
 ) (overlays []libvirt.Volume, err error) {
 	for _, p := range pools {
 		if !p.Active {
 			continue
 		}
-		volumes, err := volumesWith(ctx, h, p, files)
+		volumes, err := list(ctx, h, p.Name, files)
 		if errors.Is(err, libvirt.ErrPoolInactive) || errors.Is(err, libvirt.ErrNoPool) {
 			continue
 		}
@@ -243,32 +265,45 @@ func overlaysOn(
 }
 
 // volumesWith returns the volumes of an active pool. If one of the files is in the pool's directory and isn't among
-// them, libvirt reads the directory again: it doesn't know what a user has created there with qemu-img.
-func volumesWith(
-	ctx context.Context, h *libvirt.Host, pool libvirt.StoragePool, files []string,
-) ([]libvirt.Volume, error) {
-	volumes, err := h.PoolVolumes(ctx, pool.Name)
+// them, libvirt reads the directory again: it doesn't know what a user has created there with qemu-img. It returns
+// ErrBusy if libvirt can't do that: it then stops the pool, and no longer knows the overlays that it knew before.
+func volumesWith(ctx context.Context, h *libvirt.Host, pool string, files []string) ([]libvirt.Volume, error) {
+	volumes, err := h.PoolVolumes(ctx, pool)
 	if err != nil {
 		return nil, err
 	}
-	is, err := ReadPool(pool.XML)
-	if err != nil || is.Directory() == "" {
+	is, err := h.StoragePool(ctx, pool)
+	if errors.Is(err, libvirt.ErrNotFound) {
+		return volumes, nil // It was removed at this moment.
+	}
+	if err != nil {
+		return nil, err
+	}
+	p, err := ReadPool(cmp.Or(is.LiveXML, is.XML))
+	if err != nil || p.Directory() == "" {
 		return volumes, err
 	}
 	known := map[string]bool{}
 	for _, v := range volumes {
 		known[path.Clean(v.Path)] = true
 	}
-	if !slices.ContainsFunc(files, func(file string) bool {
+	i := slices.IndexFunc(files, func(file string) bool {
 		file = path.Clean(file)
-		return path.Dir(file) == path.Clean(is.Directory()) && !known[file]
-	}) {
+		return path.Dir(file) == path.Clean(p.Directory()) && !known[file]
+	})
+	if i < 0 {
 		return volumes, nil
 	}
-	if err := refresh(ctx, h, pool.Name); err != nil {
-		return nil, err
+	if err = h.RefreshStoragePool(ctx, pool); err == nil {
+		volumes, err = h.PoolVolumes(ctx, pool)
 	}
-	return h.PoolVolumes(ctx, pool.Name)
+	if err != nil {
+		// The cause is text alone: that the pool isn't there now must not be taken for a pool without volumes.
+		return nil, fmt.Errorf("%w: a virtual machine on host %q has %s, which libvirt doesn't know, and storage pool %q "+
+			"can't be read again to see what that file is based on (libvirt stops a pool that it can't read): %s", libvirt.ErrBusy,
+			h.Name(), files[i], pool, err.Error())
+	}
+	return volumes, nil
 }
 
 // sought is a volume whose users are looked for on a host.

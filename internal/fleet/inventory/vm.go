@@ -39,6 +39,8 @@ type VM struct {
 	StaleHosts []string
 	// Stopped says how the operation that returned this VM shut it down. It is empty if the operation didn't.
 	Stopped Outcome
+	// KeptDisks are own disks that the operation that returned this VM should have removed, and why they were kept.
+	KeptDisks []string
 	// SilentHosts are the hosts that didn't answer. What they have is unknown.
 	SilentHosts []string
 

@@ -103,13 +103,18 @@ func (m *Manager) releaseOwnDisks(ctx context.Context, vm *inventory.VM, all boo
 
 		switch err := m.releaseOwnDisk(ctx, vm.On, vm.UUID, o, false); {
 		case errors.Is(err, storage.ErrInUse), errors.Is(err, storage.ErrOtherPath):
-			stay = append(stay, fmt.Sprintf("%s (%s/%s): %v", placement.OwnDiskTitle(key), o.Pool, o.Volume, err))
+			stay = append(stay, keptDisk(key, o, err))
 		case err != nil:
 			return stay, fmt.Errorf("removing %s (%s/%s): %w", placement.OwnDiskTitle(key), o.Pool, o.Volume, err)
 		}
 	}
 
 	return stay, nil
+}
+
+// keptDisk says which disk wasn't removed, and why.
+func keptDisk(key string, o domain.OwnDisk, why error) string {
+	return fmt.Sprintf("%s (%s/%s): %v", placement.OwnDiskTitle(key), o.Pool, o.Volume, why)
 }
 
 // unseenDisks reports whether no guest has seen the own disks of a new VM, because none of them is completely created

@@ -168,8 +168,7 @@ func (u *update) dropOwnDisk(ctx context.Context, key string) error {
 	if !o.Kept() && u.vm.OwnsHere(o) {
 		err := u.manager.releaseOwnDisk(ctx, u.vm.On, u.vm.UUID, o, true)
 		if errors.Is(err, storage.ErrInUse) || errors.Is(err, storage.ErrOtherPath) {
-			u.manager.log.WarnContext(ctx, "a disk that is declared no longer is kept", "name", u.vm.Name, "disk", key,
-				"error", err.Error())
+			u.kept = append(u.kept, keptDisk(key, o, err))
 		} else if err != nil {
 			return fmt.Errorf("removing %s (%s/%s): %w", placement.OwnDiskTitle(key), o.Pool, o.Volume, err)
 		}

@@ -61,7 +61,7 @@ func (m *Manager) Update(
 	}
 
 	now.SilentHosts, now.Peers = vm.SilentHosts, vm.Peers
-	now.Stopped = u.stopped
+	now.Stopped, now.KeptDisks = u.stopped, u.kept
 	now.StaleHosts = u.vm.StaleHosts
 
 	return now, err
@@ -86,6 +86,8 @@ type update struct {
 	hadPassword bool
 	// own are the own disks as they are to be recorded.
 	own map[string]domain.OwnDisk
+	// kept are own disks that should have been removed, and why they were kept.
+	kept []string
 }
 
 // changeVM makes all changes. What may be refused comes before what changes the host.

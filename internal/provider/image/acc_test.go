@@ -254,7 +254,9 @@ func TestAccImage(t *testing.T) {
 						"-b", "/var/lib/libvirt/"+name+"/"+volume, disk)
 					l.Define(t, "kvm1", `<domain type="qemu"><name>`+byHand+`</name><memory unit="MiB">64</memory>`+
 						`<os><type arch="x86_64" machine="q35">hvm</type></os><devices><disk type="file" device="disk">`+
-						`<driver name="qemu" type="qcow2"/><source file="`+disk+`"/><target dev="vda"/></disk></devices></domain>`)
+						`<driver name="qemu" type="qcow2"/><source file="`+disk+`"/><target dev="vda"/></disk>`+
+						`<disk type="file" device="cdrom"><source file="`+filepath.Dir(disk)+`/missing.iso"/><target dev="sda"/>`+
+						`</disk></devices></domain>`)
 					l.Virsh(t, "kvm2", "vol-create-as", name, "overlay", "64M", "--format", "qcow2", "--backing-vol", volume,
 						"--backing-vol-format", "qcow2")
 				},
@@ -275,9 +277,25 @@ func TestAccImage(t *testing.T) {
 					return nil
 				},
 			},
+			// It also stays if the pool of that file can't be read: libvirt then stops the pool, and forgets the file.
 			{
 				PreConfig: func() {
 					l.Virsh(t, "kvm2", "vol-delete", "--pool", name, "overlay")
+					l.Run(t, "kvm1", "mv", filepath.Dir(disk), filepath.Dir(disk)+"-away")
+				},
+				Config:           acctest.Config(l) + pool(name, "") + image(two, ""),
+				ConfigPlanChecks: does(update),
+				Check: func(*terraform.State) error {
+					if all := volumes(t, l, "kvm1", name); len(all) != 2 {
+						return fmt.Errorf("host kvm1 has %v", all)
+					}
+					l.Run(t, "kvm1", "mv", filepath.Dir(disk)+"-away", filepath.Dir(disk))
+					l.Virsh(t, "kvm1", "pool-create-as", byHand, "dir", "--target", filepath.Dir(disk))
+					return nil
+				},
+			},
+			{
+				PreConfig: func() {
 					l.Virsh(t, "kvm1", "undefine", byHand)
 					l.Virsh(t, "kvm1", "vol-delete", "--pool", byHand, "disk")
 					l.Virsh(t, "kvm1", "pool-destroy", byHand)

@@ -153,7 +153,7 @@ func (r *imageResource) reviewSuperseded(
 			if err != nil {
 				continue
 			}
-			if users, err := s.Users(ctx, sharing, *a.Value); err == nil && len(users) == 0 {
+			if users, err := s.KnownUsers(ctx, sharing, *a.Value); err == nil && len(users) == 0 {
 				removable = true
 			}
 		}

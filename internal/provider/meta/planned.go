@@ -1,6 +1,7 @@
 package meta
 
 import (
+	"fmt"
 	"maps"
 	"net/netip"
 	"slices"
@@ -20,8 +21,8 @@ type Planned struct {
 	// pools and networks are by host, then by name.
 	pools    map[string]map[string]storage.Pool
 	networks map[string]map[string]PlannedNetwork
-	// others are what makes pools ones of other storage, by host, then by name.
-	others map[string]map[string]string
+	// changes are those of existing pools that leave their volumes, by host, then by name.
+	changes map[string]map[string]PoolChange
 	// somewhere are the names of the pools whose hosts aren't known yet.
 	somewhere map[string]bool
 }
@@ -48,19 +49,34 @@ func (p *Planned) PlanPool(pool storage.Pool, hosts []string) {
 	p.planAt(status.StoragePool, pool.Name, pool.Directory(), hosts)
 }
 
-// PlanOtherStorage records that a pool will be one of other storage on its hosts, and by what: see Pool.OtherStorage. A
-// pool that is replaced is planned again, as a new one.
-func (p *Planned) PlanOtherStorage(name, change string, hosts []string) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.others = planOn(p.others, name, change, hosts)
+// PoolChange is a change of a host's storage pool that leaves the pool's volumes behind.
+type PoolChange struct {
+	// From is the pool's present directory, To the planned one; both are "" if the directory stays.
+	From, To string
+	// OtherStorage is what makes the pool one of other storage, see Pool.OtherStorage; "" if nothing does.
+	OtherStorage string
 }
 
-// OtherStorage returns what makes a pool of a host one of other storage; "" if nothing does.
-func (p *Planned) OtherStorage(host, name string) string {
+// OtherStorageRemedy returns what to do instead of making a pool one of other storage.
+func OtherStorageRemedy(pool string) string {
+	return fmt.Sprintf("Keep the value, or create another pool. If the new value is another name of the same storage, shut "+
+		"down the VMs that use the pool, then set it on each host with \"virsh pool-edit %[1]s\", \"virsh pool-destroy "+
+		"%[1]s\" and \"virsh pool-start %[1]s\". Then plan again.", pool)
+}
+
+// PlanPoolChange records that a host's pool will leave its volumes. A pool that is replaced is planned again, as a new
+// one.
+func (p *Planned) PlanPoolChange(host, name string, c PoolChange) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.others[host][name]
+	p.changes = planOn(p.changes, name, c, []string{host})
+}
+
+// PoolChange returns how a host's pool leaves its volumes. The value is empty if it doesn't.
+func (p *Planned) PoolChange(host, name string) PoolChange {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.changes[host][name]
 }
 
 // PlanPoolSomewhere records a storage pool whose hosts aren't known yet.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"path/filepath"
 	"slices"
 
 	"github.com/hashicorp/terraform-plugin-framework/diag"
@@ -13,6 +14,7 @@ import (
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/hostset"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/meta"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/onhosts"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/value"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/storage"
@@ -59,11 +61,8 @@ func (r *poolResource) ModifyPlan(
 	if plan.Name.Equal(state.Name) {
 		other = pool.OtherStorage(before)
 	}
-	if other != "" {
-		// A pool that is active with an earlier definition than that of the state may be about to keep its storage.
-		known := value.StringMap(state.HostStates)
-		maps.DeleteFunc(known, func(_, is string) bool { return is == outdated })
-		r.Data.Planned.PlanOtherStorage(pool.Name, other, value.Keys(known))
+	if other != "" || pool.Directory() != before.Directory() {
+		r.planChanges(ctx, pool, &state)
 	}
 	replaced := !plan.Name.Equal(state.Name) || !plan.Type.Equal(state.Type)
 	resp.Diagnostics.Append(r.warnOfUsers(ctx, &state, replaced, other, plan.Hosts, targets)...)
@@ -84,6 +83,22 @@ func (r *poolResource) ModifyPlan(
 		resp.Diagnostics.AddWarning("Storage pool will be stopped and started", fmt.Sprintf("The definition of %s %q "+
 			"changes in place, for which the pool is stopped and started. %s %s",
 			noun, plan.Name.ValueString(), volumes, effect))
+	}
+}
+
+// planChanges records on which hosts the pool leaves its volumes. Each host is asked, because the state has the
+// settings of only one of those that differ.
+func (r *poolResource) planChanges(ctx context.Context, pool storage.Pool, state *model) {
+	hosts, _ := onhosts.Known(r.Data, state.Hosts, state.HostStates)
+	for _, a := range hostset.Found(r.Data.Storage().Pool(ctx, hosts, state.Name.ValueString())) {
+		was := a.Value.Live
+		change := meta.PoolChange{OtherStorage: pool.OtherStorage(was)}
+		if from, to := was.Directory(), pool.Directory(); from != "" && to != "" && filepath.Clean(from) != filepath.Clean(to) {
+			change.From, change.To = from, to
+		}
+		if pool.Name == was.Name && change != (meta.PoolChange{}) {
+			r.Data.Planned.PlanPoolChange(a.Host, pool.Name, change)
+		}
 	}
 }
 

@@ -78,7 +78,7 @@ func (r *Resource) planning(
 	ctx context.Context, config, state *model, private meta.PrivateReader,
 ) (planning, diag.Diagnostics) {
 	p := planning{
-		config: config, state: state, hosts: r.hostNames(), classes: r.deviceClasses, planned: r.Data.Planned.All(),
+		config: config, state: state, hosts: r.hostNames(), classes: r.deviceClasses, poolChange: r.Data.Planned.PoolChange,
 	}
 	if state == nil {
 		p.config = config.withProfile()

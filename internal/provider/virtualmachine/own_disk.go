@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"maps"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -17,6 +18,7 @@ import (
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/attrpath"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/meta"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/tfdiag"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/value"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/storage"
@@ -390,20 +392,35 @@ func (m *model) warnReusedDisks() diag.Diagnostics {
 			"apply.", text(m.Name), text(m.CurrentHost), lines.String()))}
 }
 
-// strayDisks returns an error for each disk with a pool that is planned in another directory. The VM would keep the
-// file, but the pool wouldn't have it any more: it could neither grow nor be removed with the VM.
+// strayDisks returns an error for each disk with a pool that the same apply moves to another directory or to other
+// storage. The VM would keep the disk, but the pool wouldn't have it any more: it could neither grow nor be removed with
+// the VM.
 func (p planning) strayDisks() (diags diag.Diagnostics) {
+	if p.poolChange == nil {
+		return nil
+	}
 	all := elements(p.state.Disks)
 	for _, key := range value.Keys(all) {
 		disk := open(all[key])
 		pool, at := text(disk.string("pool")), text(disk.string("path"))
-		if directory, strays := p.planned.Strays(text(p.state.CurrentHost), pool, at); strays && pool != "" && at != "" {
-			diags.AddAttributeError(path.Root("disks").AtMapKey(key).AtName("pool"), "Storage pool leaves its volumes",
-				fmt.Sprintf("Disk %q of virtual machine %q on host %q is at %s, and its storage pool %q is planned in %s. What is "+
-					"in a pool isn't moved with it: the disk couldn't grow, and a destroy of the virtual machine would leave it on "+
-					"the host. Keep target.path, or create another pool.\n\n%s", key, text(p.state.Name),
-					text(p.state.CurrentHost), at, pool, directory, tfdiag.DestroyAnyway))
+		if pool == "" || at == "" {
+			continue
 		}
+		planned, keep := "", ""
+		// A guest may run on an overlay in another directory, which stays whatever becomes of the pool.
+		switch change := p.poolChange(text(p.state.CurrentHost), pool); {
+		case change.OtherStorage != "":
+			planned, keep = "with "+change.OtherStorage, meta.OtherStorageRemedy(pool)
+		case change.To != "" && filepath.Dir(at) == filepath.Clean(change.From):
+			planned, keep = "in "+change.To, "Keep target.path, or create another pool."
+		default:
+			continue
+		}
+		diags.AddAttributeError(path.Root("disks").AtMapKey(key).AtName("pool"), "Storage pool leaves its volumes",
+			fmt.Sprintf("Disk %q of virtual machine %q on host %q is at %s, and its storage pool %q is planned %s. What is in a "+
+				"pool isn't moved with it: the disk couldn't grow, and a destroy of the virtual machine would leave it on the "+
+				"host. %s\n\n%s", key, text(p.state.Name), text(p.state.CurrentHost), at, pool, planned, keep,
+				tfdiag.DestroyAnyway))
 	}
 	return diags
 }

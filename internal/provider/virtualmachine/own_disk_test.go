@@ -7,6 +7,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/meta"
 )
 
 // ownState is the state of a VM with a disk that was made with it.
@@ -226,6 +227,42 @@ func TestDisk_volumeAfterFailedUpdate(t *testing.T) {
 	} {
 		if got := withVolumesNotApplied(tt.now, plan, tt.before); !got.Equal(tt.want) {
 			t.Errorf("%s: %v", name, got)
+		}
+	}
+}
+
+// TestPlan_strayDisks: only a change of the pool leaves a VM's own disk behind. A guest that runs on an overlay in
+// another directory doesn't.
+func TestPlan_strayDisks(t *testing.T) {
+	t.Parallel()
+	c := minimal.with(in{"disks": in{"root": in{"pool": "vms", "size": "1Gi"}}})
+	moved := meta.PoolChange{From: "/vms/", To: "/other"}
+	other := meta.PoolChange{OtherStorage: `source.name = "b" instead of "a"`}
+	for name, tt := range map[string]struct {
+		at, pool string
+		change   meta.PoolChange
+		want     string
+	}{
+		"unchanged":             {"/vms/root", "vms", meta.PoolChange{}, ""},
+		"overlay elsewhere":     {"/backup/root.snap", "vms", meta.PoolChange{}, ""},
+		"moved":                 {"/vms/root", "vms", moved, "is planned in /other."},
+		"moved without overlay": {"/backup/root.snap", "vms", moved, ""},
+		"other storage":         {"/vms/root", "vms", other, "is planned with " + other.OtherStorage},
+		"another pool":          {"/vms/root", "images", moved, ""},
+	} {
+		state := stateAfterApply(t, c)
+		disk := open(elements(state.Disks)["root"])
+		disk["path"] = types.StringValue(tt.at)
+		state.Disks = mapOf(diskType, map[string]types.Object{"root": types.ObjectValueMust(diskType.AttrTypes, disk)})
+		p := planning{state: state, poolChange: func(host, pool string) (change meta.PoolChange) {
+			if host == text(state.CurrentHost) && pool == tt.pool {
+				change = tt.change
+			}
+			return change
+		}}
+		got := diagText(p.strayDisks())
+		if (got != "") != (tt.want != "") || !strings.Contains(got, tt.want) {
+			t.Errorf("%s: %q, want %q", name, got, tt.want)
 		}
 	}
 }

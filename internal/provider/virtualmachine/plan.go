@@ -11,6 +11,7 @@ import (
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/status"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/meta"
 )
 
 // planning is everything that a plan follows from. A plan depends on nothing else, because Terraform plans again during
@@ -43,8 +44,8 @@ type planning struct {
 	// class.
 	hosts   []string
 	classes func(host string) map[string][]domain.HostPart
-	// planned are the objects on hosts that were planned before the VM.
-	planned status.PlannedObjects
+	// poolChange returns how a host's storage pool, which was planned before the VM, leaves its volumes.
+	poolChange func(host, pool string) meta.PoolChange
 }
 
 // outcome is the result of planning.

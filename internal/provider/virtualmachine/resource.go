@@ -158,6 +158,9 @@ func (r *Resource) Read(ctx context.Context, req resource.ReadRequest, resp *res
 	}
 }
 
+// disksKept is the title of a warning about disks that should have been removed.
+const disksKept = "Disks of the virtual machine are kept"
+
 // Update changes the VM in place, then waits for the VM to become ready. If Update fails, the VM stays, and the state
 // says which changes were made.
 func (r *Resource) Update(ctx context.Context, req resource.UpdateRequest, resp *resource.UpdateResponse) {
@@ -203,6 +206,10 @@ func (r *Resource) Update(ctx context.Context, req resource.UpdateRequest, resp 
 	if vm.Stopped.Forced() {
 		resp.Diagnostics.Append(forcedWarning(vm.Name, vm.Host, vm.Stopped))
 	}
+	if len(vm.KeptDisks) > 0 {
+		resp.Diagnostics.AddWarning(disksKept, fmt.Sprintf("Virtual machine %q on host %q no longer has these disks. They "+
+			"stay on the host:\n  - %s", vm.Name, vm.Host, strings.Join(vm.KeptDisks, "\n  - ")))
+	}
 
 	seen := observation{vm: vm}
 	if err == nil && plan.Ready.ValueBool() {
@@ -241,8 +248,8 @@ func (r *Resource) Delete(ctx context.Context, req resource.DeleteRequest, resp 
 		return
 	}
 	if report != nil && len(report.KeptDisks) > 0 {
-		resp.Diagnostics.AddWarning("Disks of the virtual machine are kept", fmt.Sprintf(
-			"Virtual machine %q is gone from host %q. Something else uses disks of it, so they stay:\n  - %s",
+		resp.Diagnostics.AddWarning(disksKept, fmt.Sprintf(
+			"Virtual machine %q is gone from host %q. These disks of it stay:\n  - %s",
 			text(state.Name), report.Host, strings.Join(report.KeptDisks, "\n  - ")))
 	}
 	if report != nil && report.Outcome.Forced() {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/hostset"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/meta"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/onhosts"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/value"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/storage"
@@ -75,7 +76,7 @@ func (r *volumeResource) ModifyPlan(
 	}
 }
 
-// checkStays returns an error if the same apply moves the volume's pool to another directory.
+// checkStays returns an error if the same apply moves the volume's pool to another directory or to other storage.
 func (r *volumeResource) checkStays(state *model, resp *resource.ModifyPlanResponse) {
 	at, strays := r.Data.Planned.All().Strays(
 		state.CurrentHost.ValueString(), state.Pool.ValueString(), state.Path.ValueString())
@@ -84,13 +85,12 @@ func (r *volumeResource) checkStays(state *model, resp *resource.ModifyPlanRespo
 			"%s is at %s, and its storage pool is planned in %s. What is in a pool isn't moved with it: the pool would not "+
 				"have the volume any more. Keep target.path, or create another pool.", state.noun(), state.Path.ValueString(), at))
 	}
-	other := r.Data.Planned.OtherStorage(state.CurrentHost.ValueString(), state.Pool.ValueString())
-	if other != "" {
+	change := r.Data.Planned.PoolChange(state.CurrentHost.ValueString(), state.Pool.ValueString())
+	if change.OtherStorage != "" {
 		resp.Diagnostics.AddAttributeError(path.Root("pool"), leavesVolumes, fmt.Sprintf(
 			"%s is in the storage pool as it is now, which is planned with %s. What is in a pool isn't moved with it: the pool "+
-				"would not have the volume any more. Keep the value, or create another pool. If the new value is another name "+
-				"of the same storage, set it on each host with \"virsh pool-edit %[3]s\", \"virsh pool-destroy %[3]s\" and "+
-				"\"virsh pool-start %[3]s\" first. Then plan again.", state.noun(), other, state.Pool.ValueString()))
+				"would not have the volume any more. %s", state.noun(), change.OtherStorage,
+			meta.OtherStorageRemedy(state.Pool.ValueString())))
 	}
 }
 

@@ -100,7 +100,7 @@ func (r *volumeResource) checkReplacement(ctx context.Context, old *model) diag.
 	if err != nil {
 		return diag.Diagnostics{old.removalFailure(host, err).Error()}
 	}
-	users, err := s.Users(ctx, hosts, *found[0].Value)
+	users, err := s.KnownUsers(ctx, hosts, *found[0].Value)
 	if err != nil {
 		return diag.Diagnostics{old.removalFailure(host, err).Error()}
 	}

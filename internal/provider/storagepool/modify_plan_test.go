@@ -1,0 +1,54 @@
+package storagepool
+
+import (
+	"testing"
+
+	"github.com/hashicorp/terraform-plugin-framework/types"
+
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/fleettest"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/meta"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/storage"
+)
+
+// TestPlanChanges: a pool that a user changed on one host leaves its volumes there, and only there.
+func TestPlanChanges(t *testing.T) {
+	t.Parallel()
+	pool := func(group, path string) inventory.HostConfig {
+		return inventory.HostConfig{URI: fleettest.BuiltInURI(t, `<pool type="logical"><name>vms</name><source><name>`+group+
+			`</name></source><target><path>/dev/`+group+`</path></target></pool>`, `<pool type="dir"><name>files</name>`+
+			`<target><path>`+path+`</path></target></pool>`)}
+	}
+	f, err := fleet.New(fleet.Config{Hosts: map[string]inventory.HostConfig{
+		"kvm1": pool("other", "/other/"), "kvm2": pool("vg", "/vms/"),
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := f.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	r := &poolResource{meta.Resource{Data: &meta.Data{Fleet: f}}}
+	group, path := "vg", "/vms"
+	for _, planned := range []storage.Pool{
+		{Name: "vms", Type: "logical", SourceName: &group}, {Name: "files", Type: "dir", Path: &path},
+	} {
+		r.planChanges(t.Context(), planned, &model{Name: types.StringValue(planned.Name)})
+	}
+	want := meta.PoolChange{OtherStorage: `source.name = "vg" instead of "other"`}
+	if got := r.Data.Planned.PoolChange("kvm1", "vms"); got != want {
+		t.Errorf("the volume group of kvm1: %+v, want %+v", got, want)
+	}
+	want = meta.PoolChange{From: "/other", To: "/vms"}
+	if got := r.Data.Planned.PoolChange("kvm1", "files"); got != want {
+		t.Errorf("the directory of kvm1: %+v, want %+v", got, want)
+	}
+	for _, name := range []string{"vms", "files"} {
+		if got := r.Data.Planned.PoolChange("kvm2", name); got != (meta.PoolChange{}) {
+			t.Errorf("pool %s of kvm2: %+v", name, got)
+		}
+	}
+}
