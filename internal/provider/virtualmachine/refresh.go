@@ -53,7 +53,8 @@ func stateAfterRefresh(
 	now.keepReady(seen, state)
 	diags.Append(now.recordBeforeDrift(ctx, state, private)...)
 	diags.Append(writeLive(ctx, private, seen.vm)...)
-	if seen.vm.Persistent {
+	// A definition on another host shows that the VM had one: it was moved without it, so an apply defines it again.
+	if seen.vm.Persistent || len(seen.vm.StaleHosts) > 0 {
 		diags.Append(meta.WritePrivate(ctx, private, privateTransient, nil)...)
 	}
 	if seen.vm.ManagedSave {
