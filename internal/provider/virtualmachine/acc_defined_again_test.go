@@ -22,8 +22,8 @@ func TestAccVirtualMachine_definedAgain(t *testing.T) {
 	tf.Config(t, zonedProvider(l)+config.String())
 	tf.Run(t, "apply")
 
-	// repaired expects the plan to change these attributes alone, and the apply to leave the VM defined on kvm2 only.
-	repaired := func(what string, attributes ...string) {
+	// planned expects the plan to change these attributes.
+	planned := func(what string, attributes ...string) {
 		t.Helper()
 		change := tf.Plan(t)[address]
 		for _, a := range attributes {
@@ -35,6 +35,11 @@ func TestAccVirtualMachine_definedAgain(t *testing.T) {
 				t.Errorf("%s: the plan does %q about %s: %v, then %v", what, change.Actions, a, before, after)
 			}
 		}
+	}
+	// repaired also expects the apply to leave the VM defined on kvm2 only.
+	repaired := func(what string, attributes ...string) {
+		t.Helper()
+		planned(what, attributes...)
 		tf.Run(t, "apply", "planned")
 		noChanges(t, tf)
 		if out := l.Virsh(t, "kvm2", "dominfo", name); contains(out, "Persistent:     yes", "Autostart:      enable",
@@ -46,7 +51,11 @@ func TestAccVirtualMachine_definedAgain(t *testing.T) {
 		}
 	}
 	migrate(t, l, name)
-	repaired("moved without its definition", "location.persistent", "autostart", "location.stale_definitions")
+	moved := []string{"location.persistent", "autostart", "location.stale_definitions"}
+	planned("moved without its definition", moved...)
+	tf.Run(t, "state", "rm", address)
+	tf.Run(t, "import", address, name)
+	repaired("moved without its definition and imported", moved...)
 	l.Virsh(t, "kvm2", "undefine", name)
 	repaired("undefined while it runs", "location.persistent")
 	l.Virsh(t, "kvm2", "autostart", "--disable", name)

@@ -18,7 +18,7 @@ var locationAttributes = attributes{
 	"persistent": schema.BoolAttribute{
 		MarkdownDescription: "Whether the VM has a persistent definition. If a running VM lost it (`virsh undefine`, or " +
 			"`virsh migrate` without `--persistent`), an apply defines the VM again where it runs. A VM that was imported " +
-			"without one doesn't get one.",
+			"while no host had a definition of it doesn't get one.",
 		Computed: true,
 	},
 	"stale_definitions": schema.ListAttribute{

@@ -25,7 +25,7 @@ const (
 	privateEvicted = "evicted"
 	// privateEvicting says why a running VM will be taken off its host.
 	privateEvicting = "evicting"
-	// privateTransient says that the VM had no definition when it was imported, and still has none.
+	// privateTransient says that no host had a definition of the VM when it was imported, and none has one now.
 	privateTransient = "transient"
 	// privateApplied are the sources that the disks had when they were last applied, by key.
 	privateApplied = "applied"

@@ -54,7 +54,8 @@ func stateAfterRefresh(
 	diags.Append(now.recordBeforeDrift(ctx, state, private)...)
 	diags.Append(writeSaved(ctx, private, seen.vm)...)
 	diags.Append(writeLive(ctx, private, seen.vm)...)
-	if seen.vm.Persistent {
+	// A definition on another host shows that the VM had one: it was moved without it, so an apply defines it again.
+	if seen.vm.Persistent || len(seen.vm.StaleHosts) > 0 {
 		diags.Append(meta.WritePrivate(ctx, private, privateTransient, nil)...)
 	}
 	for key, why := range map[string]string{privateEvicted: seen.evicted, privateEvicting: seen.evicting} {
