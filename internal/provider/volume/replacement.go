@@ -126,8 +126,8 @@ var replacing = []string{
 // defaults are the values of attributes that aren't set. Writing one down changes nothing.
 var defaults = map[string]string{"clone": cloneOverlay, "preallocation": storage.PreallocationOff}
 
-// replacements returns the attributes whose change replaces the existing volume by a new one. as is what an import found
-// out, nil for a volume that the provider created.
+// replacements returns the attributes whose change replaces the existing volume by a new one. as is what an import
+// found out, nil for a volume that the provider created.
 func replacements(planned, is map[string]tftypes.Value, as *importedAs) (names []string) {
 	for _, name := range replacing {
 		want, was := planned[name], is[name]

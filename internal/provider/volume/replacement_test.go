@@ -32,6 +32,7 @@ func TestReplacements(t *testing.T) {
 	plain, encrypted := &importedAs{}, &importedAs{Encrypted: true}
 	luks := map[string]tftypes.Value{"secret": tftypes.NewValue(tftypes.String, "1")}
 	type values = map[string]any
+	overlay, fullClone := values{"image": "p/a"}, values{"image": "p/a", "clone": full}
 	for name, tt := range map[string]struct {
 		was, want values
 		as        *importedAs
@@ -39,21 +40,21 @@ func TestReplacements(t *testing.T) {
 	}{
 		"preallocation, its default":  {nil, values{"preallocation": "off"}, nil, nil},
 		"without its default":         {values{"preallocation": "off"}, nil, nil, nil},
-		"clone, its default":          {values{"image": "p/a"}, values{"image": "p/a", "clone": "overlay"}, nil, nil},
+		"clone, its default":          {overlay, values{"image": "p/a", "clone": "overlay"}, nil, nil},
 		"preallocation":               {nil, values{"preallocation": full}, nil, []string{"preallocation"}},
 		"an unknown one":              {nil, values{"preallocation": unknown}, nil, []string{"preallocation"}},
-		"clone":                       {values{"image": "p/a"}, values{"image": "p/a", "clone": full}, nil, []string{"clone"}},
+		"clone":                       {overlay, fullClone, nil, []string{"clone"}},
 		"another pool":                {values{"pool": "p"}, values{"pool": "q"}, plain, []string{"pool"}},
 		"permissions":                 {nil, values{"permissions": luks}, nil, []string{"permissions"}},
 		"imported: how it was made":   {nil, values{"preallocation": full, "permissions": luks}, plain, nil},
-		"imported: changed later":     {values{"preallocation": full}, values{"preallocation": "off"}, plain, []string{"preallocation"}},
+		"imported: changed later":     {values{"preallocation": full}, nil, plain, []string{"preallocation"}},
 		"imported: a copy":            {nil, values{"copy_of": "p/a"}, plain, nil},
-		"imported: a full clone":      {nil, values{"image": "p/a", "clone": full}, plain, nil},
+		"imported: a full clone":      {nil, fullClone, plain, nil},
 		"imported: of an unknown one": {nil, values{"image": unknown, "clone": full}, plain, nil},
-		"imported: no overlay":        {nil, values{"image": "p/a"}, plain, []string{"image"}},
-		"imported: an overlay":        {values{"image": "p/a"}, values{"image": "other/a", "clone": "overlay"}, plain, nil},
-		"imported: of another image":  {values{"image": "p/a"}, values{"image": "p/b"}, plain, []string{"image"}},
-		"imported: no full clone":     {values{"image": "p/a"}, values{"image": "p/a", "clone": full}, plain, []string{"clone"}},
+		"imported: no overlay":        {nil, overlay, plain, []string{"image"}},
+		"imported: an overlay":        {overlay, values{"image": "other/a", "clone": "overlay"}, plain, nil},
+		"imported: of another image":  {overlay, values{"image": "p/b"}, plain, []string{"image"}},
+		"imported: no full clone":     {overlay, fullClone, plain, []string{"clone"}},
 		"imported: encrypted":         {nil, values{"encryption": luks}, encrypted, nil},
 		"imported: not encrypted":     {nil, values{"encryption": luks}, plain, []string{"encryption"}},
 	} {

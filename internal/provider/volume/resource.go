@@ -64,7 +64,8 @@ func (r *volumeResource) Create(ctx context.Context, req resource.CreateRequest,
 		return
 	}
 	s.RefreshElsewhere(ctx, sharing, host, plan.Pool.ValueString())
-	resp.Diagnostics.Append(meta.WritePrivate(ctx, resp.Private, privateImported, nil)...) // It may replace an imported one.
+	// It may replace an imported one.
+	resp.Diagnostics.Append(meta.WritePrivate(ctx, resp.Private, privateImported, nil)...)
 	resp.Diagnostics.Append(meta.WritePrivate(ctx, resp.Private, roundedKey, plan.rounded(*made))...)
 	plan.setFromVolume(host, *made, false, made.CapacityBytes)
 	resp.Diagnostics.Append(resp.State.Set(ctx, &plan)...)
