@@ -15,7 +15,7 @@ import (
 
 // PoolSettings are settings of a pool on a host that aren't in its definition.
 type PoolSettings struct {
-	// Build creates what the pool is based on when the pool is defined.
+	// Build creates what the pool is based on when the pool is defined, and the directory that it is changed to.
 	Build bool
 	// Autostart is nil if it isn't declared.
 	Autostart *bool
@@ -131,7 +131,7 @@ func applyPool(ctx context.Context, h *libvirt.Host, p Pool, settings PoolSettin
 	if made {
 		err = definePool(ctx, h, p, settings)
 	} else {
-		err = changePool(ctx, h, p, is)
+		err = changePool(ctx, h, p, is, settings.Build)
 	}
 	if err == nil {
 		err = startPool(ctx, h, p, !made && settings.Build)
@@ -206,8 +206,8 @@ func buildPool(ctx context.Context, h *libvirt.Host, p Pool) error {
 }
 
 // changePool changes the definition if it differs from what is declared, and stops the pool for that. It also stops a
-// pool that is active with another definition.
-func changePool(ctx context.Context, h *libvirt.Host, p Pool, is *libvirt.StoragePool) error {
+// pool that is active with another definition. build creates the directory or mount point of the new definition.
+func changePool(ctx context.Context, h *libvirt.Host, p Pool, is *libvirt.StoragePool, build bool) error {
 	actual, err := ReadPool(is.XML)
 	if err != nil {
 		return err
@@ -238,7 +238,7 @@ func changePool(ctx context.Context, h *libvirt.Host, p Pool, is *libvirt.Storag
 			return errors.Join(err, h.DefineStoragePool(after, p.Name, is.XML))
 		}
 	}
-	if p.Type == "dir" || p.Type == "netfs" {
+	if build && (p.Type == "dir" || p.Type == "netfs") {
 		return buildPool(ctx, h, p) // It is no error if the directory exists.
 	}
 	return nil

@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/hostset"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/storage"
 )
@@ -123,6 +124,30 @@ func TestPool_libvirtTakesIt(t *testing.T) {
 		}
 		if is, err := storage.ReadPool(found.XML); err != nil || !p.IsIn(*is) {
 			t.Errorf("%s: %s (%v)", kind, found.XML, err)
+		}
+	}
+}
+
+// TestApplyPool_build: a pool that is changed gets the directory that it is changed to, unless build is off.
+func TestApplyPool_build(t *testing.T) {
+	t.Parallel()
+	h, err := libvirt.Open(libvirt.Config{Name: "test", URI: "test:///default"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = h.Close() })
+	s := storage.Storage{Hosts: hostset.NewSet(hostset.Host{Name: "test", Conn: h})}
+	for _, step := range []struct {
+		path  string
+		build bool
+		built int
+	}{{"/srv/built", true, 1}, {"/srv/elsewhere", true, 2}, {"/srv/unbuilt", false, 2}} {
+		p := storage.Pool{Name: "to-build", Type: "dir", Path: &step.path}
+		for _, err := range s.ApplyPool(t.Context(), s.Hosts, p, storage.PoolSettings{Build: step.build}) {
+			t.Fatalf("%s: %v", step.path, err)
+		}
+		if calls := h.Calls()["virStoragePoolBuild"]; calls != step.built {
+			t.Errorf("%s: built %d times, want %d", step.path, calls, step.built)
 		}
 	}
 }

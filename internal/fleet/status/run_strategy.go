@@ -36,11 +36,16 @@ const (
 // A VM that libvirt, QEMU or a failure paused (an I/O error, a failed migration, a watchdog) is reported and not
 // resumed: that could damage its data.
 //
+// A VM that an interrupted move left paused is resumed with every strategy but Halted: its guest ran before the move.
+//
 // A VM whose migration failed in post-copy isn't changed either: its migration options decide whether it is resumed or
 // ended.
 func PowerAction(strategy, status, phase, reason string) Action {
-	if reason == ReasonPostcopyFailed {
+	switch {
+	case reason == ReasonPostcopyFailed:
 		return None
+	case reason == ReasonStranded && status == StatusPaused && strategy != Halted:
+		return Resume
 	}
 
 	switch strategy {
@@ -68,7 +73,7 @@ func alwaysOn(status, reason string) Action {
 		switch reason {
 		case ReasonSuspended:
 			return Wakeup
-		case "User", "Unknown", "FromSnapshot", ReasonStranded:
+		case "User", "Unknown", "FromSnapshot":
 			return Resume
 		}
 	}

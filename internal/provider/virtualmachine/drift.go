@@ -89,11 +89,12 @@ func (p planning) driftWarning(changes []domain.Change) diag.Diagnostics {
 	}
 	return diag.Diagnostics{diag.NewAttributeWarningDiagnostic(path.Root("restart_required"),
 		"Running virtual machine differs from its definition", fmt.Sprintf(
-			"Someone changed virtual machine %q on host %q, or an apply that should have restarted it failed. Only a restart "+
-				"undoes that:\n%s\n\nAfter the apply, the VM's definition is as declared. The running VM keeps these differences "+
-				"until its next start, and until then restart_required is true. Shut it down and start it again (a reboot in the "+
-				"guest isn't enough), or set update_policy = \"Restart\" to have the apply do that. Or undo the change by hand "+
-				"with virsh. To keep it, declare it.",
+			"Someone changed virtual machine %q on host %q, or an apply that should have restarted it failed, or the "+
+				"configuration goes back to what it was before such a change. Only a restart undoes that:\n%s\n\n"+
+				"After the apply, the VM's definition is as declared. The running VM keeps these differences until its next "+
+				"start, and until then restart_required is true. Shut it down and start it again (a reboot in the guest isn't "+
+				"enough), or set update_policy = \"Restart\" to have the apply do that. Or undo the change by hand with virsh. To "+
+				"keep it, declare it.",
 			text(p.state.Name), text(p.state.CurrentHost), strings.Join(lines, "\n")))}
 }
 

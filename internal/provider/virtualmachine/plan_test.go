@@ -385,6 +385,10 @@ func TestPlan_power(t *testing.T) {
 		"paused by a user, Always": {
 			before: minimal, config: minimal, seen: paused("User"), changes: "status status_reason ready ip_addresses",
 		},
+		"paused by an interrupted move, Manual": {
+			before: minimal.with(in{"run_strategy": "Manual"}), config: minimal.with(in{"run_strategy": "Manual"}),
+			seen: paused(status.ReasonStranded), changes: "status status_reason ready ip_addresses",
+		},
 		"paused by an I/O error, Always": {
 			before: minimal, config: minimal, seen: paused("IOError"),
 			says: []string{"Warning: Virtual machine is paused", "IOError", "virsh resume"},

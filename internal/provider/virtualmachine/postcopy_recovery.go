@@ -30,7 +30,8 @@ func (p planning) planPostCopyRecovery(o *outcome) {
 					"memory: it can't be resumed, what the guest had in memory is lost, and its disks are as after a power "+
 					"failure.\n\n"+
 					"With on_irrecoverable = \"destroy\" in migration_options, here or in the policy that holds for it, the apply "+
-					"ends what is left and does what run_strategy says. Without it the apply fails, and leaves what is there.",
+					"ends what is left and fails. The apply after it does what run_strategy says. Without it the apply fails, and "+
+					"leaves what is there.",
 				text(p.state.Name)))
 		return
 	}

@@ -19,7 +19,8 @@ const (
 	// privateMergeBase is what both definitions of the running VM said when they last agreed. It is set while they differ.
 	privateMergeBase = "agreed"
 	// privateBeforeDrift is what the state said of the definition before someone changed it on the host. It is set until
-	// an apply has changed the VM back, or to what is then declared.
+	// an apply changes the VM, or the VM is again as it was. A plan without changes, because the new value was declared,
+	// doesn't end it: going back then counts as drift.
 	privateBeforeDrift = "before_drift"
 	// privateEvicted says why a VM that is off stays off.
 	privateEvicted = "evicted"

@@ -83,6 +83,62 @@ resource "virtfleet_storage_pool" "this" {
 	})
 }
 
+// TestVolume_describedAsItIs: the data stays if a default is written down, and if an imported volume is described as it
+// was created. What it can't be is an error. Nor does it take a host that it isn't on.
+func TestVolume_describedAsItIs(t *testing.T) {
+	t.Parallel()
+	acctest.NeedsTerraform(t)
+	// The test driver forgets everything when there is no connection to it any more.
+	h, err := libvirt.Open(libvirt.Config{Name: "local", URI: "test:///default"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = h.Close() })
+	if _, err := h.StoragePools(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	here := acctest.Local("")
+	two := strings.Replace(here, "{ local =", "{ other = { uri = \"test:///default\" }, local =", 1)
+	pool := "resource \"virtfleet_storage_pool\" \"this\" {\nname = \"described\"\ntype = \"dir\"\n" +
+		"target = { path = \"/srv/described\" }\nhosts = [\"local\"]\n}\n"
+	full := "preallocation = \"full\"\npermissions = { mode = \"0600\" }\n" +
+		"image = \"described/base\"\nclone = \"full\"\nsize = \"1Mi\""
+	step := func(does plancheck.ResourceActionType, config string) resource.TestStep {
+		return resource.TestStep{
+			Config: config,
+			ConfigPlanChecks: resource.ConfigPlanChecks{PreApply: []plancheck.PlanCheck{
+				plancheck.ExpectResourceAction(address, does),
+			}},
+		}
+	}
+	update := plancheck.ResourceActionUpdate
+	resource.UnitTest(t, resource.TestCase{
+		ProtoV6ProviderFactories: acctest.Factories(t),
+		Steps: []resource.TestStep{
+			step(plancheck.ResourceActionCreate, here+pool+volume(`size = "1Mi"`)),
+			step(update, here+pool+volume("size = \"1Mi\"\npreallocation = \"off\"")),
+			{
+				Config:      two + pool + volume("size = \"1Mi\"\npreallocation = \"off\"\nhost = \"other\""),
+				ExpectError: regexp.MustCompile(`(?s)Volumes move with their VMs.*is\s+on\s+host\s+"local"`),
+			},
+			{
+				Config: here + pool + "removed {\nfrom = virtfleet_volume.this\nlifecycle {\ndestroy = false\n}\n}\n",
+			},
+			{
+				Config: here + pool + volume("size = \"1Mi\"") +
+					"import {\nto = virtfleet_volume.this\nid = \"described/data\"\n}\n",
+			},
+			{
+				Config: here + pool + volume("size = \"1Mi\"\nimage = \"described/base\""),
+				ExpectError: regexp.MustCompile(
+					`(?s)Volume would be created again.*was\s+imported,\s+and\s+isn't\s+as\s+image\s+says`),
+			},
+			step(update, here+pool+volume(full)),
+			step(plancheck.ResourceActionNoop, here+pool+volume(full)),
+		},
+	})
+}
+
 // TestVolume_poolOfOtherStorage: a pool with volumes is not made one of other storage, in which they aren't, neither in
 // place nor by a replacement. What may be the same storage is planned, and the volume stays in the state.
 func TestVolume_poolOfOtherStorage(t *testing.T) {

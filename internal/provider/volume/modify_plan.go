@@ -60,20 +60,37 @@ func (r *volumeResource) ModifyPlan(
 		return
 	}
 	r.noteForReplacement(ctx, &state, resp)
-	if isReplaced(req) {
+	as, diags := readImported(ctx, req.Private)
+	resp.Diagnostics.Append(diags...)
+	is := attributes(req.State.Raw)
+	if names := replacements(attributes(req.Plan.Raw), is, as); len(names) > 0 {
+		for _, name := range names {
+			resp.RequiresReplace.Append(path.Root(name))
+		}
+		if as != nil {
+			resp.Diagnostics.Append(state.checkDescription(names, is)...)
+		}
 		checkName(ctx, req, resp)
 		checkPreallocation(ctx, req, resp)
 		resp.Diagnostics.Append(r.checkReplacement(ctx, &state)...)
 		return
 	}
+	checkPreallocation(ctx, req, resp)
 	r.checkStays(&state, resp)
 	r.planSize(ctx, &state, resp)
-	if !host.IsNull() && !host.Equal(state.Host) && !host.IsUnknown() && !state.Host.IsNull() &&
-		!host.Equal(state.CurrentHost) {
+	if !host.IsNull() && !host.IsUnknown() && !host.Equal(state.Host) && !host.Equal(state.CurrentHost) &&
+		(!state.Host.IsNull() || !r.isShared(ctx, &state)) {
 		resp.Diagnostics.AddAttributeError(path.Root("host"), "Volumes move with their VMs", fmt.Sprintf(
 			"%s is on host %q. Move the VM that uses it with its disks, or create another volume on %q.", state.noun(),
 			state.CurrentHost.ValueString(), host.ValueString()))
 	}
+}
+
+// isShared reports whether several hosts have the volume, as far as its host answers.
+func (r *volumeResource) isShared(ctx context.Context, state *model) bool {
+	s := r.Data.Storage()
+	found := hostset.Found(s.Pool(ctx, s.Hosts.Named(state.CurrentHost.ValueString()), state.Pool.ValueString()))
+	return len(found) == 0 || found[0].Value.Shared
 }
 
 // checkStays returns an error if the same apply moves the volume's pool to another directory or to other storage.

@@ -16,6 +16,7 @@ import (
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/hostset"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/meta"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/storage"
 )
 
 // privateReplaced is the key of the planned volume in private state. If Terraform then plans a new volume in its place,
@@ -122,11 +123,88 @@ var replacing = []string{
 	"name", "pool", "format", "image", "clone", "copy_of", "preallocation", "permissions", "encryption",
 }
 
-// isReplaced reports whether a new volume replaces the existing one. It compares the attributes itself, because the
-// framework doesn't tell ModifyPlan which attributes require a replacement.
-func isReplaced(req resource.ModifyPlanRequest) bool {
-	planned, is := attributes(req.Plan.Raw), attributes(req.State.Raw)
-	return slices.ContainsFunc(replacing, func(name string) bool { return !planned[name].Equal(is[name]) })
+// defaults are the values of attributes that aren't set. Writing one down changes nothing.
+var defaults = map[string]string{"clone": cloneOverlay, "preallocation": storage.PreallocationOff}
+
+// replacements returns the attributes whose change replaces the existing volume by a new one. as is what an import
+// found out, nil for a volume that the provider created.
+func replacements(planned, is map[string]tftypes.Value, as *importedAs) (names []string) {
+	for _, name := range replacing {
+		want, was := planned[name], is[name]
+		if usual, ok := defaults[name]; ok {
+			want, was = orDefault(want, usual), orDefault(was, usual)
+		}
+		if !want.Equal(was) && (as == nil || !as.isDescribed(name, planned, is)) {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+func orDefault(v tftypes.Value, usual string) tftypes.Value {
+	if v.IsNull() {
+		return tftypes.NewValue(tftypes.String, usual)
+	}
+	return v
+}
+
+// privateImported is the key in private state of importedAs.
+const privateImported = "imported"
+
+// importedAs is what an import found out about a volume, in addition to the state. How a volume was created isn't
+// found out: attributes about that are null until they are declared, and declaring them doesn't replace the volume.
+type importedAs struct{ Encrypted bool }
+
+// readImported returns nil for a volume that wasn't imported.
+func readImported(ctx context.Context, from meta.PrivateReader) (*importedAs, diag.Diagnostics) {
+	var as importedAs
+	found, diags := meta.ReadPrivate(ctx, from, privateImported, &as)
+	if !found {
+		return nil, diags
+	}
+	return &as, diags
+}
+
+// isDescribed reports whether the planned value of an attribute describes the imported volume, as far as that is known.
+func (as *importedAs) isDescribed(name string, planned, is map[string]tftypes.Value) bool {
+	switch name {
+	case "copy_of", "preallocation", "permissions":
+		return is[name].IsNull()
+	case "encryption":
+		return is[name].IsNull() && as.Encrypted
+	case "clone":
+		return is[name].IsNull() && is["image"].IsNull() // It is an overlay if it is based on an image.
+	case "image":
+		// What a volume is based on is known, but not the pool of that image.
+		was, want := refOf(textOf(is[name])), refOf(textOf(planned[name]))
+		return is[name].IsNull() && textOf(planned["clone"]).ValueString() == cloneFull ||
+			was != nil && want != nil && was.Name == want.Name
+	default:
+		return false
+	}
+}
+
+// checkDescription returns errors if the only reason for a new volume is that the imported one isn't as it is described
+// now. Whoever imports a volume wants to keep its data.
+func (m *model) checkDescription(names []string, is map[string]tftypes.Value) (diags diag.Diagnostics) {
+	if slices.ContainsFunc(names, func(name string) bool { return !is[name].IsNull() }) {
+		return nil
+	}
+	for _, name := range names {
+		diags.AddAttributeError(path.Root(name), "Volume would be created again", fmt.Sprintf(
+			"%s was imported, and isn't as %s says: it would be created again, without its data.\n\nTo keep it, remove "+
+				"%[2]s. To create it again, run \"terraform taint\" for it and apply.", m.noun(), name))
+	}
+	return diags
+}
+
+// textOf returns a text, null and unknown included.
+func textOf(v tftypes.Value) types.String {
+	var text *string
+	if !v.IsKnown() || v.As(&text) != nil {
+		return types.StringUnknown()
+	}
+	return types.StringPointerValue(text)
 }
 
 func attributes(object tftypes.Value) map[string]tftypes.Value {

@@ -1,44 +1,79 @@
 package volume
 
 import (
-	"reflect"
 	"slices"
 	"testing"
 
 	"github.com/hashicorp/terraform-plugin-framework/resource"
-	"github.com/hashicorp/terraform-plugin-framework/resource/schema"
-	"github.com/hashicorp/terraform-plugin-framework/resource/schema/objectplanmodifier"
-	"github.com/hashicorp/terraform-plugin-framework/resource/schema/stringplanmodifier"
+	"github.com/hashicorp/terraform-plugin-go/tftypes"
 )
 
-// TestReplacing: the attributes that replace a volume are those of the schema.
+// TestReplacing: what can be set replaces a volume, with the exception of what ModifyPlan handles.
 func TestReplacing(t *testing.T) {
 	t.Parallel()
 	var resp resource.SchemaResponse
 	(&volumeResource{}).Schema(t.Context(), resource.SchemaRequest{}, &resp)
-	ofString := reflect.TypeOf(stringplanmodifier.RequiresReplace())
-	ofObject := reflect.TypeOf(objectplanmodifier.RequiresReplace())
 	var want []string
 	for name, a := range resp.Schema.Attributes {
-		var modifiers []any
-		switch a := a.(type) {
-		case schema.StringAttribute:
-			for _, m := range a.PlanModifiers {
-				modifiers = append(modifiers, m)
-			}
-		case schema.SingleNestedAttribute:
-			for _, m := range a.PlanModifiers {
-				modifiers = append(modifiers, m)
-			}
-		}
-		if slices.ContainsFunc(modifiers, func(m any) bool {
-			return reflect.TypeOf(m) == ofString || reflect.TypeOf(m) == ofObject
-		}) {
+		if (a.IsRequired() || a.IsOptional()) && name != "size" && name != "host" {
 			want = append(want, name)
 		}
 	}
 	slices.Sort(want)
 	if got := slices.Sorted(slices.Values(replacing)); !slices.Equal(got, want) {
 		t.Errorf("%q replace the volume; by the schema %q do", got, want)
+	}
+}
+
+// TestReplacements: a default that is written down replaces nothing, nor does what describes an imported volume.
+func TestReplacements(t *testing.T) {
+	t.Parallel()
+	unknown, full := tftypes.UnknownValue, "full"
+	plain, encrypted := &importedAs{}, &importedAs{Encrypted: true}
+	luks := map[string]tftypes.Value{"secret": tftypes.NewValue(tftypes.String, "1")}
+	type values = map[string]any
+	overlay, fullClone := values{"image": "p/a"}, values{"image": "p/a", "clone": full}
+	for name, tt := range map[string]struct {
+		was, want values
+		as        *importedAs
+		replaced  []string
+	}{
+		"preallocation, its default":  {nil, values{"preallocation": "off"}, nil, nil},
+		"without its default":         {values{"preallocation": "off"}, nil, nil, nil},
+		"clone, its default":          {overlay, values{"image": "p/a", "clone": "overlay"}, nil, nil},
+		"preallocation":               {nil, values{"preallocation": full}, nil, []string{"preallocation"}},
+		"an unknown one":              {nil, values{"preallocation": unknown}, nil, []string{"preallocation"}},
+		"clone":                       {overlay, fullClone, nil, []string{"clone"}},
+		"another pool":                {values{"pool": "p"}, values{"pool": "q"}, plain, []string{"pool"}},
+		"permissions":                 {nil, values{"permissions": luks}, nil, []string{"permissions"}},
+		"imported: how it was made":   {nil, values{"preallocation": full, "permissions": luks}, plain, nil},
+		"imported: changed later":     {values{"preallocation": full}, nil, plain, []string{"preallocation"}},
+		"imported: a copy":            {nil, values{"copy_of": "p/a"}, plain, nil},
+		"imported: a full clone":      {nil, fullClone, plain, nil},
+		"imported: of an unknown one": {nil, values{"image": unknown, "clone": full}, plain, nil},
+		"imported: no overlay":        {nil, overlay, plain, []string{"image"}},
+		"imported: an overlay":        {overlay, values{"image": "other/a", "clone": "overlay"}, plain, nil},
+		"imported: of another image":  {overlay, values{"image": "p/b"}, plain, []string{"image"}},
+		"imported: no full clone":     {overlay, fullClone, plain, []string{"clone"}},
+		"imported: encrypted":         {nil, values{"encryption": luks}, encrypted, nil},
+		"imported: not encrypted":     {nil, values{"encryption": luks}, plain, []string{"encryption"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			object := func(set values) map[string]tftypes.Value {
+				all := map[string]tftypes.Value{}
+				for _, name := range replacing {
+					kind := tftypes.Type(tftypes.String)
+					if name == "permissions" || name == "encryption" {
+						kind = tftypes.Object{AttributeTypes: map[string]tftypes.Type{"secret": tftypes.String}}
+					}
+					all[name] = tftypes.NewValue(kind, set[name])
+				}
+				return all
+			}
+			if got := replacements(object(tt.want), object(tt.was), tt.as); !slices.Equal(got, tt.replaced) {
+				t.Errorf("%q replace the volume, want %q", got, tt.replaced)
+			}
+		})
 	}
 }

@@ -64,6 +64,8 @@ func (r *volumeResource) Create(ctx context.Context, req resource.CreateRequest,
 		return
 	}
 	s.RefreshElsewhere(ctx, sharing, host, plan.Pool.ValueString())
+	// It may replace an imported one.
+	resp.Diagnostics.Append(meta.WritePrivate(ctx, resp.Private, privateImported, nil)...)
 	resp.Diagnostics.Append(meta.WritePrivate(ctx, resp.Private, roundedKey, plan.rounded(*made))...)
 	plan.setFromVolume(host, *made, false, made.CapacityBytes)
 	resp.Diagnostics.Append(resp.State.Set(ctx, &plan)...)
@@ -120,6 +122,10 @@ func (r *volumeResource) Read(ctx context.Context, req resource.ReadRequest, res
 		_, diags := meta.ReadPrivate(ctx, req.Private, roundedKey, &rounded)
 		resp.Diagnostics.Append(diags...)
 		state.setFromVolume(found.Host, *found.Value, imported, rounded)
+		if imported {
+			as := importedAs{Encrypted: found.Value.Encrypted}
+			resp.Diagnostics.Append(meta.WritePrivate(ctx, resp.Private, privateImported, as)...)
+		}
 		resp.Diagnostics.Append(resp.State.Set(ctx, &state)...)
 	case len(diags) > 0:
 		// Unknown, so the state stays as it was.
@@ -198,7 +204,7 @@ func (r *volumeResource) findVolume(
 	return nil, diags
 }
 
-// Update grows the volume. No other attribute changes in place.
+// Update grows the volume. Of the other attributes, only what describes a volume changes in place, in the state alone.
 func (r *volumeResource) Update(ctx context.Context, req resource.UpdateRequest, resp *resource.UpdateResponse) {
 	var plan, state model
 	resp.Diagnostics.Append(req.Plan.Get(ctx, &plan)...)

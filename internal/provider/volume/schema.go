@@ -7,7 +7,6 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/path"
 	"github.com/hashicorp/terraform-plugin-framework/resource"
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema"
-	"github.com/hashicorp/terraform-plugin-framework/resource/schema/objectplanmodifier"
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema/planmodifier"
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema/stringplanmodifier"
 	"github.com/hashicorp/terraform-plugin-framework/schema/validator"
@@ -55,7 +54,10 @@ const volumeDescription = "Manages a storage volume that outlives VMs. **Destroy
 	"deletes the volume with its data.**\n\n**Changes:** A larger `size` grows the volume, even while a VM runs; a " +
 	"smaller one fails the plan. Another `host` is an error. A change of any other attribute, even `permissions`, deletes the data " +
 	"and creates the volume again. The plan then lists what uses the volume, except with `-replace`. A volume that a " +
-	"VM's definition uses or that another volume is based on is never deleted: the apply fails.\n\nThe provider finds " +
+	"VM's definition uses or that another volume is based on is never deleted: the apply fails.\n\n**Import:** how a " +
+	"volume was created isn't imported. The first value of `image`, `clone`, `copy_of`, `preallocation`, `permissions` " +
+	"or `encryption` after an import describes the volume: it goes into the state, and nothing is created again. If the " +
+	"volume isn't like that, the plan fails.\n\nThe provider finds " +
 	"the volume by pool and name, on its last host first, then on the others: see [A disk that outlives the " +
 	"VM](../guides/existing-disks.md#a-disk-that-outlives-the-vm). If its host doesn't answer or its pool isn't active, " +
 	"the volume stays in the state."
@@ -87,9 +89,7 @@ func (*volumeResource) Schema(_ context.Context, _ resource.SchemaRequest, resp 
 				MarkdownDescription: "Format: `qcow2`, `raw`, or another one that libvirt supports in the pool. " +
 					"Default for new volumes: `qcow2` in `dir`, `fs` and `netfs` pools, otherwise `raw`.",
 				Optional: true, Computed: true,
-				PlanModifiers: []planmodifier.String{
-					stringplanmodifier.UseStateForUnknown(), stringplanmodifier.RequiresReplaceIfConfigured(),
-				},
+				PlanModifiers: []planmodifier.String{stringplanmodifier.UseStateForUnknown()},
 			},
 			"image": originAttribute("Id of the `virtfleet_image` that the volume is created from. An image with new "+
 				"content has a new id, which **replaces the volume**: to keep it, set `lifecycle { ignore_changes = [image] "+
@@ -98,8 +98,7 @@ func (*volumeResource) Schema(_ context.Context, _ resource.SchemaRequest, resp 
 			"clone": schema.StringAttribute{
 				MarkdownDescription: "How the volume is created from the image. `overlay`: it is based on the host's copy " +
 					"of the image and holds only the changes. `full`: it is an independent copy. Default: `overlay`.",
-				Optional:      true,
-				PlanModifiers: []planmodifier.String{stringplanmodifier.RequiresReplace()},
+				Optional: true,
 				Validators: []validator.String{
 					stringvalidator.OneOf(cloneOverlay, cloneFull), stringvalidator.AlsoRequires(path.MatchRoot("image")),
 				},
@@ -109,15 +108,13 @@ func (*volumeResource) Schema(_ context.Context, _ resource.SchemaRequest, resp 
 			"preallocation": schema.StringAttribute{
 				MarkdownDescription: "Space to allocate at creation. One of " + value.OneOf(storage.Preallocations()) + ". " +
 					"`metadata` is for `qcow2`. Overlays can only be `off`. Default: `off`.",
-				Optional:      true,
-				PlanModifiers: []planmodifier.String{stringplanmodifier.RequiresReplace()},
-				Validators:    []validator.String{stringvalidator.OneOf(storage.Preallocations()...)},
+				Optional:   true,
+				Validators: []validator.String{stringvalidator.OneOf(storage.Preallocations()...)},
 			},
 			"permissions": schema.SingleNestedAttribute{
 				MarkdownDescription: "Permissions of the file at creation. While a VM runs, libvirt makes QEMU's user the " +
 					"owner of the file.",
-				Optional:      true,
-				PlanModifiers: []planmodifier.Object{objectplanmodifier.RequiresReplace()},
+				Optional: true,
 				Attributes: map[string]schema.Attribute{
 					"mode":  schema.StringAttribute{MarkdownDescription: "Mode in octal, such as `0600`.", Optional: true},
 					"owner": schema.StringAttribute{MarkdownDescription: "Numeric id of the owner.", Optional: true},
@@ -127,7 +124,6 @@ func (*volumeResource) Schema(_ context.Context, _ resource.SchemaRequest, resp 
 			"encryption": schema.SingleNestedAttribute{
 				MarkdownDescription: "LUKS encryption.",
 				Optional:            true,
-				PlanModifiers:       []planmodifier.Object{objectplanmodifier.RequiresReplace()},
 				Attributes: map[string]schema.Attribute{
 					"secret": schema.StringAttribute{
 						MarkdownDescription: "Id of a `virtfleet_secret` with the usage `volume` on the same host.", Required: true,
@@ -144,16 +140,14 @@ func (*volumeResource) Schema(_ context.Context, _ resource.SchemaRequest, resp 
 func replacedString(description string) schema.Attribute {
 	return schema.StringAttribute{
 		MarkdownDescription: description, Required: true,
-		PlanModifiers: []planmodifier.String{stringplanmodifier.RequiresReplace()},
-		Validators:    []validator.String{stringvalidator.LengthAtLeast(1)},
+		Validators: []validator.String{stringvalidator.LengthAtLeast(1)},
 	}
 }
 
 func originAttribute(description string, other path.Expression) schema.Attribute {
 	return schema.StringAttribute{
 		MarkdownDescription: description, Optional: true,
-		PlanModifiers: []planmodifier.String{stringplanmodifier.RequiresReplace()},
-		Validators:    []validator.String{stringvalidator.ConflictsWith(other), isID{}},
+		Validators: []validator.String{stringvalidator.ConflictsWith(other), isID{}},
 	}
 }
 
