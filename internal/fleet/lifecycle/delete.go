@@ -46,6 +46,8 @@ func (m *Manager) Delete(
 		return report, err
 	}
 
+	vm = m.defineToDelete(ctx, vm)
+
 	if report.Outcome, err = m.stopToDelete(ctx, vm, grace); err != nil {
 		vm.On.Forget()
 
@@ -59,6 +61,22 @@ func (m *Manager) Delete(
 	}
 
 	return report, m.deleteDefinitions(ctx, vm)
+}
+
+// defineToDelete gives a running VM that has lost its definition one, to be removed with the VM. After "virsh undefine",
+// libvirt writes the definition's file again when it takes a snapshot or ends a block job. Without a definition it
+// leaves that file, and its next start makes it the definition of a VM that is off. An error keeps no VM from being
+// deleted.
+func (m *Manager) defineToDelete(ctx context.Context, vm *inventory.VM) *inventory.VM {
+	now, err := m.mover.EnsureDefined(ctx, vm)
+	if err != nil {
+		m.log.WarnContext(ctx, "a VM without a definition is deleted as it is", "name", vm.Name, "host", vm.Host,
+			"error", err.Error())
+
+		return vm
+	}
+
+	return now
 }
 
 // stopToDelete shuts the VM down, and returns an error if a user has meanwhile saved something that would be lost with

@@ -185,7 +185,8 @@ func (p *Planner) CheckUpdate(
 	}
 
 	if problems := slices.Concat(
-		CheckHanded(ctx, vm, d), growsEncrypted(ctx, vm, d), grownByHand(ctx, vm, d)); len(problems) > 0 {
+		CheckHanded(ctx, vm, d), growsOverlaid(vm, d), growsEncrypted(ctx, vm, d), grownByHand(ctx, vm, d),
+	); len(problems) > 0 {
 		return problems, nil
 	}
 

@@ -264,6 +264,33 @@ func grownByHand(ctx context.Context, vm *inventory.VM, d Desired) []inventory.P
 	return problems
 }
 
+// growsOverlaid returns a problem for each disk that is to grow while the VM doesn't use its volume directly: a snapshot
+// has put an overlay on it, or a user has given the VM another file.
+func growsOverlaid(vm *inventory.VM, d Desired) []inventory.Problem {
+	var problems []inventory.Problem
+
+	have := vm.DeclaredSpec().Disks
+	made := RenamedOwnDisks(vm.Metadata.OwnDisks, d.OwnDisks)
+
+	for _, key := range slices.Sorted(maps.Keys(d.OwnDisks)) {
+		is, disk := made[key], have[key]
+		if is.Volume == "" || is.Creating || d.OwnDisks[key].Bytes <= is.Bytes || disk.Source.Name() == "" ||
+			domain.SameImage(disk.Source, domain.DiskSource{File: is.Path}) {
+			continue
+		}
+
+		problems = append(problems, inventory.Problem{
+			Attribute: OwnDiskAttribute(key, "size"), Summary: "Disk can't grow under an overlay",
+			Detail: fmt.Sprintf("Disk %q of VM %q was created as %q. On host %q the VM now uses %s, as after a snapshot, and "+
+				"would not see that volume grow.", key, vm.Name, is.Path, vm.Host, disk.Source),
+			Remedy: fmt.Sprintf("Merge the overlay into the volume first: \"virsh blockcommit %s %s --active --pivot\" while "+
+				"the VM runs. Or set size back.", vm.Name, disk.Source.Name()),
+		})
+	}
+
+	return problems
+}
+
 // ofKey returns the key that a retired record had. Keys of disks contain no dot.
 func ofKey(key string) string {
 	base, _, _ := strings.Cut(key, ".")

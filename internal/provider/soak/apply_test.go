@@ -279,7 +279,7 @@ func (w *world) forgetDestroyed(state int, changes map[string]acctest.Change) {
 		if attributes, _ := w.cli[state].State(w.t, v.address()); attributes != nil {
 			continue
 		}
-		if s := sights[v.uuid]; s != nil {
+		if s := sights[v.uuid]; s != nil && !w.forgotten(v, s) {
 			w.fail("%s was destroyed, and is on %v, defined on %v", v.name, s.processes, s.definedOn())
 		}
 		w.renewed(v)

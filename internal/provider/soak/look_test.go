@@ -73,6 +73,28 @@ func (w *world) look() map[string]*sight {
 	return sights
 }
 
+// forgotten reports whether all that is left of a VM are files that libvirt doesn't know, and removes them. After
+// "virsh undefine", libvirt writes the definition's file again when it takes a snapshot or ends a block job, and leaves
+// the file when the VM goes. Nothing sees it there until libvirt is started again.
+func (w *world) forgotten(v *vm, s *sight) bool {
+	if len(s.processes) > 0 {
+		return false
+	}
+	for name, definition := range s.defined {
+		h := w.lab.Host(name)
+		out, err := h.Virsh(w.t.Context(), "list", "--all", "--uuid")
+		if err != nil || strings.Contains(out, v.uuid) {
+			return false
+		}
+		file := definition.FindElement("name").Text() + ".xml"
+		w.say("  # %s: libvirt doesn't know %s/%s", name, definitions, file)
+		if err := os.Remove(filepath.Join(h.Path(definitions), file)); err != nil {
+			w.t.Fatal(err)
+		}
+	}
+	return true
+}
+
 // parsed are the XML files of a directory. One that is just written, or removed, is read again.
 func (w *world) parsed(dir string) []*etree.Element {
 	files, err := filepath.Glob(filepath.Join(dir, "*.xml"))

@@ -222,7 +222,7 @@ func (w *world) evening() {
 		}
 		sights := w.look()
 		for _, v := range there {
-			if s := sights[v.uuid]; s != nil {
+			if s := sights[v.uuid]; s != nil && !w.forgotten(v, s) {
 				w.fail("%s was destroyed, and is on %v, defined on %v", v.name, s.processes, s.definedOn())
 			}
 		}
