@@ -38,8 +38,8 @@ func Markdown() string {
 			fmt.Fprintf(&b, "| %s | %s |\n", name(e.Path), e.Why)
 		}
 	}
-	b.WriteString("\nAnother version of the same machine type only requires a restart. A new VM has the same name and the same disks without `pool`. **Disks with `pool` are created " +
-		"again, without their data.**\n\n")
+	b.WriteString("\nAnother version of the same machine type only requires a restart. A new VM has the same name and " +
+		"the same disks without `pool`. **Disks with `pool` are created again, without their data.**\n\n")
 	b.WriteString(end)
 	return b.String()
 }

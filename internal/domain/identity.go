@@ -25,7 +25,8 @@ var identityRules = map[string]rule{
 	"type": {effect: restart, why: "The domain type is chosen when the VM starts."},
 	"arch": {effect: replace, why: "The architecture of a VM can't change."},
 	"machine_type": {
-		effect: replace, why: "Another kind, such as pc instead of q35, has other buses: the VM's devices have no place in it.",
+		effect: replace, why: "Another kind, such as pc instead of q35, has other buses: " +
+			"the VM's devices have no place in it.",
 	},
 	"machine_type version": {
 		effect: restart, why: "A running VM keeps the version of its machine type.",

@@ -127,7 +127,8 @@ func TestLab_ownDisksThatCanNotGo(t *testing.T) {
 	}
 }
 
-// A disk that is declared no longer, and whose pool is in another directory now, stays, and the caller learns which file.
+// A disk that is declared no longer, and whose pool is in another directory now, stays, and the caller learns which
+// file.
 func TestLab_ownDiskLeftByItsPool(t *testing.T) {
 	t.Parallel()
 

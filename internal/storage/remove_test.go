@@ -200,8 +200,8 @@ func TestUsers_otherPool(t *testing.T) {
 	}
 }
 
-// TestUsers_readsPoolsAgain: a VM's file that libvirt doesn't know makes it read the pool's directory again, but not for a
-// plan, which changes nothing.
+// TestUsers_readsPoolsAgain: a VM's file that libvirt doesn't know makes it read the pool's directory again, but not
+// for a plan, which changes nothing.
 func TestUsers_readsPoolsAgain(t *testing.T) {
 	t.Parallel()
 	h := openHost(t, "one")

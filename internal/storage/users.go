@@ -42,9 +42,9 @@ func (u User) String() string {
 }
 
 // Users looks for users of a volume in the definitions and active pools of hosts: all hosts for a pool that they share,
-// otherwise the host that has the volume. An overlay outside all pools is found only if its VM runs. Pools that may have
-// an overlay which libvirt doesn't know are read again, and libvirt stops one that it can't read: a plan uses KnownUsers.
-// It returns an error if one of the hosts can't answer, and ErrBusy if a pool can't be read again.
+// otherwise the host that has the volume. An overlay outside all pools is found only if its VM runs. Pools that may
+// have an overlay which libvirt doesn't know are read again, and libvirt stops one that it can't read: a plan uses
+// KnownUsers. It returns an error if one of the hosts can't answer, and ErrBusy if a pool can't be read again.
 func (s *Storage) Users(ctx context.Context, hosts hostset.Set, v libvirt.Volume) ([]User, error) {
 	return s.users(ctx, hosts, v, volumesWith)
 }
@@ -300,8 +300,8 @@ func volumesWith(ctx context.Context, h *libvirt.Host, pool string, files []stri
 	if err != nil {
 		// The cause is text alone: that the pool isn't there now must not be taken for a pool without volumes.
 		return nil, fmt.Errorf("%w: a virtual machine on host %q has %s, which libvirt doesn't know, and storage pool %q "+
-			"can't be read again to see what that file is based on (libvirt stops a pool that it can't read): %s", libvirt.ErrBusy,
-			h.Name(), files[i], pool, err.Error())
+			"can't be read again to see what that file is based on (libvirt stops a pool that it can't read): %s",
+			libvirt.ErrBusy, h.Name(), files[i], pool, err.Error())
 	}
 	return volumes, nil
 }

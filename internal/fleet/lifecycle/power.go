@@ -168,8 +168,8 @@ func (m *Manager) shutDownOrDestroy(ctx context.Context, vm *inventory.VM, how s
 
 // stayOff sets a running VM that libvirt starts again when its guest has shut down (on_poweroff = restart) to stay off
 // this time. Otherwise each request to shut down would reboot the guest, and it would be forced off while it boots. The
-// definition for the next start stays. Call restore if the guest was not shut down. An error is only logged: a host that
-// can't set this, or a hypervisor process that hangs, must not keep the VM from being forced off.
+// definition for the next start stays. Call restore if the guest was not shut down. An error is only logged: a host
+// that can't set this, or a hypervisor process that hangs, must not keep the VM from being forced off.
 func (m *Manager) stayOff(ctx context.Context, vm *inventory.VM) (restore func()) {
 	if vm.LiveSpec == nil {
 		return func() {}

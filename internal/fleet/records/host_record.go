@@ -95,8 +95,8 @@ func (s *Store) Record(ctx context.Context, name string) (hostrecord.Record, err
 }
 
 // HostUnder returns the name of the host that is under the maintenance with this id, as of the snapshot; "" if no host
-// that answers is. A maintenance is of a host, whatever name the provider's hosts give it. unread are the hosts that did
-// not answer, or whose record can't be read: one of them may be that host.
+// that answers is. A maintenance is of a host, whatever name the provider's hosts give it. unread are the hosts that
+// did not answer, or whose record can't be read: one of them may be that host.
 func (s *Store) HostUnder(ctx context.Context, id string) (name string, unread []string, err error) {
 	all, err := s.Records(ctx)
 	if err != nil {

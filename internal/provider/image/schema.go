@@ -54,8 +54,8 @@ const imageDescription = "Puts a disk image on hosts, for disks and volumes. The
 	"data file is refused, and so is a qcow2 image for a pool of raw volumes, such as `logical`.\n\n" +
 	"**New content:** if the provider reads other content, each host gets a new copy. The old copy is removed once no " +
 	"disk is based on it.\n\n" +
-	"**Destroy:** removes the copies. If a disk is based on a copy, the destroy fails, and that copy stays. If you remove " +
-	"a host from `hosts`, the same holds for its copy.\n\n" +
+	"**Destroy:** removes the copies. If a disk is based on a copy, the destroy fails, and that copy stays. If you " +
+	"remove a host from `hosts`, the same holds for its copy.\n\n" +
 	"**Interruptions:** the next apply continues. No disk can use an incomplete copy. See [How an image gets to the " +
 	"hosts](../guides/images-and-disks.md#how-an-image-gets-to-the-hosts)."
 

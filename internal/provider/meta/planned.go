@@ -59,8 +59,8 @@ type PoolChange struct {
 
 // OtherStorageRemedy returns what to do instead of making a pool one of other storage.
 func OtherStorageRemedy(pool string) string {
-	return fmt.Sprintf("Keep the value, or create another pool. If the new value is another name of the same storage, shut "+
-		"down the VMs that use the pool, then set it on each host with \"virsh pool-edit %[1]s\", \"virsh pool-destroy "+
+	return fmt.Sprintf("Keep the value, or create another pool. If the new value is another name of the same storage, "+
+		"shut down the VMs that use the pool, then set it on each host with \"virsh pool-edit %[1]s\", \"virsh pool-destroy "+
 		"%[1]s\" and \"virsh pool-start %[1]s\". Then plan again.", pool)
 }
 

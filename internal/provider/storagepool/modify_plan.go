@@ -93,7 +93,8 @@ func (r *poolResource) planChanges(ctx context.Context, pool storage.Pool, state
 	for _, a := range hostset.Found(r.Data.Storage().Pool(ctx, hosts, state.Name.ValueString())) {
 		was := a.Value.Live
 		change := meta.PoolChange{OtherStorage: pool.OtherStorage(was)}
-		if from, to := was.Directory(), pool.Directory(); from != "" && to != "" && filepath.Clean(from) != filepath.Clean(to) {
+		from, to := was.Directory(), pool.Directory()
+		if from != "" && to != "" && filepath.Clean(from) != filepath.Clean(to) {
 			change.From, change.To = from, to
 		}
 		if pool.Name == was.Name && change != (meta.PoolChange{}) {

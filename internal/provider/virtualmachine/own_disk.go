@@ -393,8 +393,8 @@ func (m *model) warnReusedDisks() diag.Diagnostics {
 }
 
 // strayDisks returns an error for each disk with a pool that the same apply moves to another directory or to other
-// storage. The VM would keep the disk, but the pool wouldn't have it any more: it could neither grow nor be removed with
-// the VM.
+// storage. The VM would keep the disk, but the pool wouldn't have it any more: it could neither grow nor be removed
+// with the VM.
 func (p planning) strayDisks() (diags diag.Diagnostics) {
 	if p.poolChange == nil {
 		return nil
@@ -406,7 +406,7 @@ func (p planning) strayDisks() (diags diag.Diagnostics) {
 		if pool == "" || at == "" {
 			continue
 		}
-		planned, keep := "", ""
+		var planned, keep string
 		// A guest may run on an overlay in another directory, which stays whatever becomes of the pool.
 		switch change := p.poolChange(text(p.state.CurrentHost), pool); {
 		case change.OtherStorage != "":
@@ -417,8 +417,8 @@ func (p planning) strayDisks() (diags diag.Diagnostics) {
 			continue
 		}
 		diags.AddAttributeError(path.Root("disks").AtMapKey(key).AtName("pool"), "Storage pool leaves its volumes",
-			fmt.Sprintf("Disk %q of virtual machine %q on host %q is at %s, and its storage pool %q is planned %s. What is in a "+
-				"pool isn't moved with it: the disk couldn't grow, and a destroy of the virtual machine would leave it on the "+
+			fmt.Sprintf("Disk %q of virtual machine %q on host %q is at %s, and its storage pool %q is planned %s. What is in "+
+				"a pool isn't moved with it: the disk couldn't grow, and a destroy of the virtual machine would leave it on the "+
 				"host. %s\n\n%s", key, text(p.state.Name), text(p.state.CurrentHost), at, pool, planned, keep,
 				tfdiag.DestroyAnyway))
 	}
