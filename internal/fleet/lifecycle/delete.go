@@ -63,10 +63,10 @@ func (m *Manager) Delete(
 	return report, m.deleteDefinitions(ctx, vm)
 }
 
-// defineToDelete gives a running VM that has lost its definition one, to be removed with the VM. After "virsh undefine",
-// libvirt writes the definition's file again when it takes a snapshot or ends a block job. Without a definition it
-// leaves that file, and its next start makes it the definition of a VM that is off. An error keeps no VM from being
-// deleted.
+// defineToDelete gives a running VM that has lost its definition one, to be removed with the VM. After "virsh
+// undefine", libvirt writes the definition's file again when it takes a snapshot or ends a block job. Without a
+// definition it leaves that file, and its next start makes it the definition of a VM that is off. An error keeps no VM
+// from being deleted.
 func (m *Manager) defineToDelete(ctx context.Context, vm *inventory.VM) *inventory.VM {
 	now, err := m.mover.EnsureDefined(ctx, vm)
 	if err != nil {

@@ -264,8 +264,8 @@ func grownByHand(ctx context.Context, vm *inventory.VM, d Desired) []inventory.P
 	return problems
 }
 
-// growsOverlaid returns a problem for each disk that is to grow while the VM doesn't use its volume directly: a snapshot
-// has put an overlay on it, or a user has given the VM another file.
+// growsOverlaid returns a problem for each disk that is to grow while the VM doesn't use its volume directly: a
+// snapshot has put an overlay on it, or a user has given the VM another file.
 func growsOverlaid(vm *inventory.VM, d Desired) []inventory.Problem {
 	var problems []inventory.Problem
 
