@@ -76,7 +76,8 @@ func (c *diskCreator) assignVolumes(
 		switch {
 		case placement.IsFirstBoot(key):
 			placeFirstBoot(&d.Spec, key, o)
-		case o.Creating, recorded && !is.Creating && !there: // Or an interrupted update created it.
+		// Or an interrupted update created it. A renamed disk has its source already: an overlay, after a snapshot.
+		case o.Creating, recorded && !is.Creating && !there && d.Spec.Disks[key].Source.Name() == "":
 			d.Spec.Disks[key] = madeFrom(d.Spec.Disks[key], o)
 		}
 	}

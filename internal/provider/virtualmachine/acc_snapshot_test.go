@@ -19,17 +19,25 @@ func TestAccVirtualMachine_snapshot(t *testing.T) {
 	base := l.Image(t, "kvm1", name+".qcow2", "qcow2", 8<<20)
 	overlay := strings.TrimSuffix(base, ".qcow2") + ".snap1"
 	tf := acctest.NewCLI(t)
+	key, size := "data", "1Mi"
 	declare := func(file string, change hcl) {
 		tf.Config(t, acctest.OneHost(l)+hcl{
 			"name": quote(name), "type": quote("qemu"), "memory": `{ size = "64Mi" }`, "host": quote("kvm1"),
-			"termination_grace_period": quote("0s"), "disks": fmt.Sprintf(`{ root = { file = %q } }`, file),
+			"termination_grace_period": quote("0s"), "disks": fmt.Sprintf(`{
+				root = { file = %q }
+				%s = { pool = "default", size = %q }
+			}`, file, key, size),
 		}.with(change).String())
 	}
-	snapshot := func() {
-		l.Virsh(t, "kvm1", "snapshot-create-as", name, "--disk-only", "--no-metadata", "--diskspec", "vda,file="+overlay)
+	snapshotOf := func(disk, other, file string) {
+		t.Helper()
+		l.Virsh(t, "kvm1", "snapshot-create-as", name, "--disk-only", "--no-metadata", "--diskspec", disk+",file="+file,
+			"--diskspec", other+",snapshot=no")
 	}
 	declare(base, nil)
 	tf.Run(t, "apply")
+	const data, root = "vda", "vdb"
+	snapshot := func() { snapshotOf(root, data, overlay) }
 
 	declare(base, hcl{"labels": `{ app = "web" }`})
 	tf.Plan(t)
@@ -65,5 +73,38 @@ func TestAccVirtualMachine_snapshot(t *testing.T) {
 	declare(overlay, nil)
 	tf.Run(t, "apply")
 	noChanges(t, tf)
+
+	// A disk that was made with the VM doesn't grow under an overlay.
+	above := strings.TrimSuffix(base, ".qcow2") + "-data.snap1"
+	snapshotOf(data, root, above)
+	key = "logs" // Called something else, it keeps its overlay.
+	declare(overlay, nil)
+	tf.Run(t, "apply")
+	noChanges(t, tf)
+	if err := contains(l.Virsh(t, "kvm1", "domblklist", name), above); err != nil {
+		t.Fatal(err)
+	}
+	size = "2Mi"
+	declare(overlay, nil)
+	expect(t, tf.Fail(t, "plan"), "Error: Disk can't grow under an overlay", `Disk "logs"`, above, "blockcommit",
+		"destroy -refresh=false")
+	merge := func() { l.Virsh(t, "kvm1", "blockcommit", name, above, "--active", "--pivot", "--wait") }
+	merge()
+	tf.Run(t, "apply")
+	noChanges(t, tf)
+	if err := contains(l.Virsh(t, "kvm1", "domblkinfo", name, data), fmt.Sprintf(" %d\n", 2<<20)); err != nil {
+		t.Error(err)
+	}
+
+	// libvirt writes the file of a definition again that a user has removed. Destroyed, nothing of the VM comes back.
+	const file = "/etc/libvirt/qemu/"
+	l.Virsh(t, "kvm1", "undefine", name)
+	l.Run(t, "kvm1", "rm", above)
+	snapshotOf(data, root, above)
+	merge()
+	expect(t, l.Run(t, "kvm1", "ls", file), name+".xml")
 	destroyAndCheck(t, l, tf, name)
+	if files := l.Run(t, "kvm1", "ls", file); strings.Contains(files, name) {
+		t.Errorf("the definition is left: %s", files)
+	}
 }
