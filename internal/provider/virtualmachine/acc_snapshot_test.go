@@ -10,7 +10,8 @@ import (
 )
 
 // TestAccVirtualMachine_snapshot: an external snapshot, which backup tools make, leaves what the guest wrote since in
-// an overlay. No update policy and no run strategy brings the old image back, also not between plan and apply.
+// an overlay. No update policy and no run strategy brings the old image back, also not between plan and apply, and
+// neither does another key for a disk that was made with the VM.
 func TestAccVirtualMachine_snapshot(t *testing.T) {
 	t.Parallel()
 	l := lab.Open(t)
@@ -65,5 +66,37 @@ func TestAccVirtualMachine_snapshot(t *testing.T) {
 	declare(overlay, nil)
 	tf.Run(t, "apply")
 	noChanges(t, tf)
+
+	// A disk that was made with the VM keeps what the guest wrote under another key too.
+	own := func(key string) {
+		declare(overlay, hcl{"disks": fmt.Sprintf(`{ root = { file = %q }, %s = { pool = "default", size = "2Mi" } }`,
+			overlay, key)})
+		tf.Run(t, "apply")
+		noChanges(t, tf)
+	}
+	own("data")
+	volume := source(t, l, name, "vdb")
+	snap := strings.TrimSuffix(base, ".qcow2") + ".data1"
+	l.Virsh(t, "kvm1", "snapshot-create-as", name, "--disk-only", "--no-metadata", "--diskspec", "vda,snapshot=no",
+		"--diskspec", "vdb,file="+snap)
+	own("more")
+	if at := source(t, l, name, "vdb"); at != snap {
+		t.Errorf("the renamed disk is at %s, the guest wrote to %s", at, snap)
+	}
+	l.Virsh(t, "kvm1", "blockcommit", name, "vdb", "--active", "--pivot", "--wait")
+	l.Run(t, "kvm1", "rm", snap) // what is based on the volume would keep it from being removed with the VM
+	noChanges(t, tf)
 	destroyAndCheck(t, l, tf, name)
+	l.Run(t, "kvm1", "test", "!", "-e", volume)
+}
+
+// source is the file of a disk of a running VM on kvm1.
+func source(t *testing.T, l *lab.Lab, name, target string) string {
+	t.Helper()
+	for line := range strings.Lines(l.Virsh(t, "kvm1", "domblklist", name)) {
+		if f := strings.Fields(line); len(f) == 2 && f[0] == target {
+			return f[1]
+		}
+	}
+	return ""
 }
