@@ -71,18 +71,26 @@ func (c *diskCreator) assignVolumes(
 
 		records = withRecord(records, key, o)
 
-		_, there := defined[key]
-
 		switch {
 		case placement.IsFirstBoot(key):
 			placeFirstBoot(&d.Spec, key, o)
-		// Or an interrupted update created it. A renamed disk has its source already: an overlay, after a snapshot.
-		case o.Creating, recorded && !is.Creating && !there && d.Spec.Disks[key].Source.Name() == "":
+		case o.Creating, recorded && !is.Creating && !hasDisk(defined, key, d.Spec.Disks[key].Source):
+			// Or an interrupted update created it.
 			d.Spec.Disks[key] = madeFrom(d.Spec.Disks[key], o)
 		}
 	}
 
 	return records, nil
+}
+
+// hasDisk reports whether a VM has a disk, under its key or under the one that it had before it was renamed. A renamed
+// disk isn't always its own volume: after an external snapshot, it is an overlay of that.
+func hasDisk(defined map[string]domain.Disk, key string, source domain.DiskSource) bool {
+	_, there := defined[key]
+
+	return there || slices.ContainsFunc(slices.Collect(maps.Values(defined)), func(d domain.Disk) bool {
+		return domain.SameDisk(d.Source, source, true)
+	})
 }
 
 // keepDisk returns the record of a disk that exists, with what may change of it.

@@ -124,9 +124,14 @@ func disk(w *world, v *vm) {
 func renameDisk(w *world, v *vm) {
 	keys := slices.Sorted(maps.Keys(v.disks))
 	key := draw(w, "key", keys...)
-	other := map[string]string{"root": "sys", "sys": "root", "data": "more", "more": "data"}[key]
+	other := map[string]string{rootKey: otherRootKey, otherRootKey: rootKey, "data": "more", "more": "data"}[key]
 	if other == "" || v.disks[other] != "" {
 		w.say("# nothing to rename")
+		return
+	}
+	if is := w.diskInState(v, key); sized.MatchString(v.disks[key]) && is != nil &&
+		fmt.Sprint(is["size"]) != sized.FindStringSubmatch(v.disks[key])[1]+"Mi" {
+		w.say("# it has to grow first: with another key and another size it would be another disk")
 		return
 	}
 	v.disks = maps.Clone(v.disks)
@@ -138,25 +143,43 @@ func renameDisk(w *world, v *vm) {
 
 var sized = regexp.MustCompile(`size = "(\d+)Mi"`)
 
-// grow gives a disk that was made with the VM another size.
+// grow gives a disk that was made with the VM another size. A smaller one is refused, and taken back.
 func grow(w *world, v *vm) {
 	for _, key := range slices.Sorted(maps.Keys(v.disks)) {
 		was := sized.FindStringSubmatch(v.disks[key])
 		if was == nil {
 			continue
 		}
+		if v.uuid != "" && w.diskInState(v, key) == nil {
+			w.say("# it has to be made or renamed first")
+			return
+		}
 		size, err := strconv.Atoi(was[1])
 		if err != nil {
 			w.t.Fatal(err)
 		}
-		size += draw(w, "by", 1, 2, -1)
+		by := draw(w, "by", 1, 2, -1)
+		size += by
+		before := v.disks
 		v.disks = maps.Clone(v.disks)
 		v.disks[key] = sized.ReplaceAllString(v.disks[key], fmt.Sprintf(`size = "%dMi"`, max(size, 1)))
 		w.say("%s.disks.%s = %s", v.key, key, v.disks[key])
 		w.applySoon(v)
+		if by < 0 {
+			v.disks = before
+			w.say("%s.disks.%s = %s", v.key, key, v.disks[key])
+		}
 		return
 	}
 	w.say("# nothing to grow")
+}
+
+// diskInState is a disk of a VM as the last apply or refresh left it, nil if there is none.
+func (w *world) diskInState(v *vm, key string) map[string]any {
+	attributes, _ := w.cli[v.state].State(w.t, v.address())
+	disks, _ := attributes["disks"].(map[string]any)
+	is, _ := disks[key].(map[string]any)
+	return is
 }
 
 // renameNIC calls an interface something else in the configuration.

@@ -47,12 +47,7 @@ func powerByHand() moveList {
 			w.hand(v, "domfsfreeze")
 			w.hand(v, "domfsthaw")
 		}),
-		on("dompmsuspend", 1, both(running, persistent), func(w *world, v *vm) {
-			v.may.pause = true
-			if w.hand(v, "dompmsuspend", draw(w, "target", "mem", "disk", "hybrid")) {
-				w.hand(v, "dompmwakeup")
-			}
-		}),
+		on("dompmsuspend", 1, both(running, persistent), sleepAndWake),
 		on("managedsave-remove", 1, off, func(w *world, v *vm) { w.hand(v, "managedsave-remove") }),
 	}
 }
@@ -71,6 +66,22 @@ func definitionByHand() moveList {
 			w.hand(v, "metadata", "urn:virtfleet:1", "--remove", some(w, "--config"))
 		}),
 	}
+}
+
+// sleepAndWake has a guest suspend itself, and wakes it. Its agent answers before it sleeps, and a guest that doesn't
+// sleep yet isn't woken: nobody would wake it later.
+func sleepAndWake(w *world, v *vm) {
+	v.may.pause = true
+	if !w.hand(v, "dompmsuspend", draw(w, "target", "mem", "disk", "hybrid")) {
+		return
+	}
+	for begun := time.Now(); time.Since(begun) < bootPatience; <-time.After(100 * time.Millisecond) {
+		s := w.look()[v.uuid]
+		if s == nil || s.active() == "" || s.states[s.active()] == "pmsuspended" {
+			break
+		}
+	}
+	w.hand(v, "dompmwakeup")
 }
 
 // saveAndRestore saves the memory of a VM to a file, and resumes it from there.

@@ -11,6 +11,9 @@ import (
 
 const (
 	typeName = "virtfleet_virtual_machine"
+	// rootKey is the key of a VM's first disk, otherRootKey what that may be called instead. The keys of other disks come
+	// after both in the alphabet, so that the disk is vda of a VM that is made anew with all its disks.
+	rootKey, otherRootKey = "base", "boot"
 	// rootSize is what a guest takes for its first disk; all others are smaller.
 	rootSize = 16 << 20
 )
@@ -106,15 +109,15 @@ func (w *world) newVMs() {
 		w.vms = append(w.vms, v)
 	}
 	net := w.lab.NBD(w.t, w.prefix+"-net", rootSize)
-	add(&vm{key: "net", guest: true, export: net.Name, disks: map[string]string{"root": nbd(net)}}, guest)
-	add(&vm{key: "own", guest: true, disks: map[string]string{"root": `{ pool = "default", size = "16Mi" }`}}, guest)
+	add(&vm{key: "net", guest: true, export: net.Name, disks: map[string]string{rootKey: nbd(net)}}, guest)
+	add(&vm{key: "own", guest: true, disks: map[string]string{rootKey: `{ pool = "default", size = "16Mi" }`}}, guest)
 	local := w.lab.Image(w.t, w.hosts[0].Name, w.prefix+"-local.raw", "raw", rootSize)
 	add(&vm{
 		key: "local", guest: true, local: local,
-		disks: map[string]string{"root": fmt.Sprintf(`{ file = %q, format = "raw", cache = "none" }`, local)},
+		disks: map[string]string{rootKey: fmt.Sprintf(`{ file = %q, format = "raw", cache = "none" }`, local)},
 	}, guest, "host", fmt.Sprintf("%q", w.hosts[0].Name))
 	light := w.lab.NBD(w.t, w.prefix+"-light", 1<<20)
-	add(&vm{key: "light", disks: map[string]string{"root": nbd(light)}}, empty)
+	add(&vm{key: "light", disks: map[string]string{rootKey: nbd(light)}}, empty)
 	other := w.lab.NBD(w.t, w.prefix+"-other", 1<<20)
-	add(&vm{key: "other", state: 1, disks: map[string]string{"root": nbd(other)}}, empty, "run_strategy", `"Halted"`)
+	add(&vm{key: "other", state: 1, disks: map[string]string{rootKey: nbd(other)}}, empty, "run_strategy", `"Halted"`)
 }

@@ -10,7 +10,8 @@ import (
 )
 
 // TestAccVirtualMachine_snapshot: an external snapshot, which backup tools make, leaves what the guest wrote since in
-// an overlay. No update policy and no run strategy brings the old image back, also not between plan and apply.
+// an overlay. No update policy and no run strategy brings the old image back, also not between plan and apply, and
+// neither does another key for a disk that was made with the VM.
 func TestAccVirtualMachine_snapshot(t *testing.T) {
 	t.Parallel()
 	l := lab.Open(t)

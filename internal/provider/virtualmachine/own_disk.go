@@ -176,7 +176,8 @@ func (p planning) warnRemoved() diag.Diagnostics {
 	}
 	return diag.Diagnostics{diag.NewAttributeWarningDiagnostic(path.Root("disks"), "Disks are deleted with their data",
 		fmt.Sprintf("Virtual machine %q no longer declares these disks, which were created with it, and the apply deletes "+
-			"them:%s\n\nTo keep their data, apply on_destroy = \"keep\" for them first.", text(p.state.Name), lines.String()))}
+			"them:%s\n\nTo keep their data, apply on_destroy = \"keep\" for them first. To rename a disk, change only its key, "+
+			"one disk at a time.", text(p.state.Name), lines.String()))}
 }
 
 // planDiskPaths plans the paths of disks. A volume or own disk keeps its path, and the path of a new one is known after
