@@ -69,7 +69,7 @@ func definitionByHand() moveList {
 }
 
 // sleepAndWake has a guest suspend itself, and wakes it. Its agent answers before it sleeps, and a guest that doesn't
-// sleep yet isn't woken: nobody would wake it later.
+// sleep yet isn't woken: no one here would wake it later.
 func sleepAndWake(w *world, v *vm) {
 	v.may.pause = true
 	if !w.hand(v, "dompmsuspend", draw(w, "target", "mem", "disk", "hybrid")) {
