@@ -1,0 +1,103 @@
+package virtualmachine
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/hashicorp/terraform-plugin-framework/diag"
+	"github.com/hashicorp/terraform-plugin-framework/path"
+
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/meta"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/tfdiag"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/value"
+)
+
+// warnLost warns about the disks that are lost with their fenced host: a VM that is created again has new ones. If the
+// VM was on another host when the state was written, a drain or a user may have moved it to the fenced one.
+func (m *model) warnLost(fenced []string) diag.Diagnostics {
+	host := text(m.CurrentHost)
+	own := ownDisks(m.Disks)
+	if len(own) == 0 || len(fenced) == 0 {
+		return nil
+	}
+	name := text(m.Name)
+	gone := fmt.Sprintf("Host %q, which had virtual machine %q last, is fenced: the VM is gone with it.", host, name)
+	if !slices.Contains(fenced, host) {
+		host = strings.Join(fenced, ", ")
+		gone = fmt.Sprintf("Virtual machine %q is on none of the hosts that answer. It may have been moved to a host that "+
+			"is fenced (%s): then it is gone with that host.", name, host)
+	}
+	var lines strings.Builder
+	for _, key := range slices.Sorted(maps.Keys(own)) {
+		anew := "empty"
+		if own[key].Image != "" {
+			anew = "as image " + own[key].Image + " is"
+		}
+		fmt.Fprintf(&lines, "\n  - %s (storage pool %s): %s", key, own[key].Pool, anew)
+	}
+	return diag.Diagnostics{diag.NewAttributeWarningDiagnostic(path.Root("disks"), "Disks are lost with their host",
+		fmt.Sprintf("%s If it is created again, these disks, which are made with it, are new:%s\n\nWhat was on them is on "+
+			"the fenced host alone, unless its storage pool is shared. Restore it from a backup. If the host may come back, "+
+			"remove fenced before anything is applied.", gone, lines.String()))}
+}
+
+// warnReusedDisks warns about the files that a new VM uses as its disks in place of a VM that is gone. On the new VM's
+// host, such a file may be an older one, which a move or a user left there.
+func (m *model) warnReusedDisks() diag.Diagnostics {
+	var lines strings.Builder
+	disks, shared := elements(m.Disks), sharedDisks(m.Disks)
+	for _, key := range slices.Sorted(maps.Keys(disks)) {
+		a := open(disks[key])
+		source := cmp.Or(text(a.string("file")), text(a.string("block")), text(a.string("volume")))
+		if source == "" || slices.Contains(shared, key) || a.bool("read_only").ValueBool() ||
+			slices.Contains([]string{"cdrom", "floppy"}, text(a.string("device"))) {
+			continue
+		}
+		fmt.Fprintf(&lines, "\n  - %s: %s", key, source)
+	}
+	if lines.Len() == 0 {
+		return nil
+	}
+	return diag.Diagnostics{diag.NewAttributeWarningDiagnostic(path.Root("disks"), "Disks are used again",
+		fmt.Sprintf("No host has virtual machine %q any more. Host %q had it last. If it is created again, its disks begin "+
+			"with what the host that it is created on has there now:%s\n\nIf several hosts have such a file, that may be an "+
+			"older one, which a move or a user left there. Find out where the newest is, and set host to that host before you "+
+			"apply.", text(m.Name), text(m.CurrentHost), lines.String()))}
+}
+
+// strayDisks returns an error for each disk with a pool that the same apply moves to another directory or to other
+// storage. The VM would keep the disk, but the pool wouldn't have it any more: it could neither grow nor be removed
+// with the VM.
+func (p planning) strayDisks() (diags diag.Diagnostics) {
+	if p.poolChange == nil {
+		return nil
+	}
+	all := elements(p.state.Disks)
+	for _, key := range value.Keys(all) {
+		disk := open(all[key])
+		pool, at := text(disk.string("pool")), text(disk.string("path"))
+		if pool == "" || at == "" {
+			continue
+		}
+		var planned, keep string
+		// A guest may run on an overlay in another directory, which stays whatever becomes of the pool.
+		switch change := p.poolChange(text(p.state.CurrentHost), pool); {
+		case change.OtherStorage != "":
+			planned, keep = "with "+change.OtherStorage, meta.OtherStorageRemedy(pool)
+		case change.To != "" && filepath.Dir(at) == filepath.Clean(change.From):
+			planned, keep = "in "+change.To, "Keep target.path, or create another pool."
+		default:
+			continue
+		}
+		diags.AddAttributeError(path.Root("disks").AtMapKey(key).AtName("pool"), "Storage pool leaves its volumes",
+			fmt.Sprintf("Disk %q of virtual machine %q on host %q is at %s, and its storage pool %q is planned %s. What is in "+
+				"a pool isn't moved with it: the disk couldn't grow, and a destroy of the virtual machine would leave it on the "+
+				"host. %s\n\n%s", key, text(p.state.Name), text(p.state.CurrentHost), at, pool, planned, keep,
+				tfdiag.DestroyAnyway))
+	}
+	return diags
+}

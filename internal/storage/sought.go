@@ -1,0 +1,140 @@
+package storage
+
+import (
+	"context"
+	"errors"
+	"html"
+	"path"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/beevik/etree"
+
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
+)
+
+// sought is a volume whose users are looked for on a host.
+type sought struct {
+	libvirt.Volume
+	// links are other paths that lead to the volume's file on the host.
+	links []string
+	// refs are other names of the volume: several pools of a host may have the same directory.
+	refs []Ref
+}
+
+// sought compares the volume with the files at paths: a definition may have a path through a symbolic link. If the host
+// doesn't support that, only equal paths are the same file. It returns an error if the host doesn't answer.
+func (s *Storage) sought(
+	ctx context.Context, h *libvirt.Host, v libvirt.Volume, paths []string,
+) (found sought, err error) {
+	found.Volume = v
+	slices.Sort(paths)
+	paths = slices.DeleteFunc(slices.Compact(paths), func(p string) bool {
+		return !askable(p) || path.Clean(p) == path.Clean(v.Path)
+	})
+	host, ok := s.Hosts.Host(h.Name())
+	if !ok || host.SameFile == nil || len(paths) == 0 || !askable(v.Path) {
+		return found, nil
+	}
+	found.links, err = host.SameFile(ctx, v.Path, paths...)
+	if errors.Is(err, libvirt.ErrUnsupported) {
+		s.Log.Debug("files were not compared", "host", h.Name(), "volume", v.Path, "error", err)
+		return found, nil
+	}
+	return found, err
+}
+
+// askable reports whether a host can be asked about the file at the path.
+func askable(p string) bool { return strings.HasPrefix(p, "/") && !strings.ContainsAny(p, "\r\n\x00") }
+
+// pathInXML finds absolute paths that libvirt wrote as an attribute of a source or as an element's text.
+var pathInXML = regexp.MustCompile(`(?: (?:file|dev|dir|name)='|>)(/[^'<>]+)['<]`)
+
+// pathsIn returns the absolute paths in definitions, without parsing them.
+func pathsIn(documents ...string) []string {
+	var paths []string
+	for _, document := range documents {
+		for _, match := range pathInXML.FindAllStringSubmatch(document, -1) {
+			paths = append(paths, html.UnescapeString(match[1]))
+		}
+	}
+	return paths
+}
+
+// refInXML finds volumes that libvirt wrote as a disk's source.
+var refInXML = regexp.MustCompile(` pool='([^'<>]+)' volume='([^'<>]+)'`)
+
+// filesIn returns the files of the volumes that definitions name by pool and volume, for pools of files, also if those
+// aren't active.
+func filesIn(pools []libvirt.StoragePool, documents ...string) map[Ref]string {
+	files := map[Ref]string{}
+	for _, document := range documents {
+		for _, match := range refInXML.FindAllStringSubmatch(document, -1) {
+			ref := Ref{Pool: html.UnescapeString(match[1]), Name: html.UnescapeString(match[2])}
+			i := slices.IndexFunc(pools, func(p libvirt.StoragePool) bool { return p.Name == ref.Pool })
+			if i < 0 {
+				continue
+			}
+			if p, err := ReadPool(pools[i].XML); err == nil && p.Directory() != "" {
+				files[ref] = path.Join(p.Directory(), ref.Name)
+			}
+		}
+	}
+	return files
+}
+
+// usedBy reports whether a definition names the volume anywhere, and as which disk.
+func (v sought) usedBy(document string) (target string, used bool) {
+	if !v.mayBeIn(document) {
+		return "", false // Most definitions: they needn't be parsed.
+	}
+	doc := etree.NewDocument()
+	if doc.ReadFromString(document) != nil || doc.Root() == nil {
+		return "", true // It names the volume, and in which role is unknown.
+	}
+	for _, e := range doc.Root().FindElements(".//*") {
+		if !v.isNamedBy(e) {
+			continue
+		}
+		used = true
+		parent := e.Parent()
+		if e.Tag == "source" && parent != nil && parent.Tag == "disk" {
+			if t := parent.SelectElement("target"); t != nil {
+				return t.SelectAttrValue("dev", ""), true
+			}
+		}
+	}
+	return "", used
+}
+
+func (v sought) mayBeIn(document string) bool {
+	texts := append([]string{v.Path, v.Name}, v.links...)
+	for _, ref := range v.refs {
+		texts = append(texts, ref.Name)
+	}
+	for _, text := range texts {
+		if strings.Contains(document, text) || document != "" && strings.ContainsAny(text, `&<>'"`) {
+			return true
+		}
+	}
+	return false
+}
+
+func (v sought) isNamedBy(e *etree.Element) bool {
+	if v.isAt(e.Text()) {
+		return true
+	}
+	for _, name := range []string{"file", "dev", "dir", "name"} {
+		if v.isAt(e.SelectAttrValue(name, "")) {
+			return true
+		}
+	}
+	ref := Ref{Pool: e.SelectAttrValue("pool", ""), Name: e.SelectAttrValue("volume", "")}
+	return ref.Name != "" && (ref == Ref{Pool: v.Pool, Name: v.Name} || slices.Contains(v.refs, ref))
+}
+
+// isAt reports whether the volume is at the path.
+func (v sought) isAt(p string) bool {
+	return v.Path != "" && p != "" && (path.Clean(p) == path.Clean(v.Path) || slices.Contains(v.links, p))
+}
