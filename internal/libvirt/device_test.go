@@ -70,9 +70,10 @@ func TestDevices_mediumOfALockedDrive(t *testing.T) {
 		must(t, err)
 		return strings.Contains(d.LiveXML, path)
 	}
-	// A program that has the drive open keeps it locked. The guest finds the drive after its agent has started.
+	// A program that has the drive open keeps it locked. The guest finds the drive after its agent has started, and may
+	// refuse to open it until it knows what is in it.
 	_, err := h.AgentCommand(t.Context(), uuid, `{"execute":"guest-exec","arguments":{"path":"/bin/sh",`+
-		`"arg":["-c","until [ -b /dev/sr0 ]; do sleep 1; done; exec 4</dev/sr0; : >/run/locked; `+
+		`"arg":["-c","until (: </dev/sr0); do sleep 1; done; exec 4</dev/sr0; : >/run/locked; `+
 		`while [ -e /run/locked ]; do sleep 1; done"]}}`)
 	must(t, err)
 	eventually(t, "the drive to be open in the guest", func() bool { return runs(t, h, uuid, "test -e /run/locked") })

@@ -36,7 +36,22 @@ func (h *Host) PoolVolume(ctx context.Context, pool, name string) (*Volume, erro
 
 // PoolVolumes reads the volumes of a pool (virStoragePoolListAllVolumes, virStorageVolGetXMLDesc). It leaves out
 // volumes that vanish meanwhile. Its errors are those of PoolVolume.
-func (h *Host) PoolVolumes(ctx context.Context, pool string) ([]Volume, error) {
+func (h *Host) PoolVolumes(ctx context.Context, pool string) (volumes []Volume, err error) {
+	for range listTries {
+		volumes, err = h.listVolumes(ctx, pool)
+		refused := errors.Is(err, ErrOperationInvalid)
+		if !refused || errors.Is(err, ErrPoolInactive) || errors.Is(err, ErrNoPool) {
+			break
+		}
+		// The pool wasn't active when libvirt refused, and was started since.
+	}
+	return volumes, err
+}
+
+// listTries is the number of attempts to list the volumes of a pool that others stop and start meanwhile.
+const listTries = 5
+
+func (h *Host) listVolumes(ctx context.Context, pool string) ([]Volume, error) {
 	return inPool(ctx, h, readCall("listing the volumes of pool "+pool), pool,
 		func(c *conn, p *golibvirt.StoragePool) (volumes []Volume, err error) {
 			c.countCall("virStoragePoolListAllVolumes")
