@@ -230,9 +230,12 @@ read_network() {
 # Does what the medium says, and lets go of it: a drive in use can't be given another one.
 read_seed() {
 	load seed
-	patience=100
-	until [ -b /dev/sr0 ] || [ $((patience -= 1)) = 0 ]; do sleep 0.1; done
-	mount -t iso9660 -o ro /dev/sr0 /mnt || return
+	# The drive is there before the kernel knows what is in it.
+	patience=300
+	until mount -t iso9660 -o ro /dev/sr0 /mnt 2>/dev/null; do
+		[ $((patience -= 1)) -gt 0 ] || return
+		sleep 0.1
+	done
 	while read -r key value; do
 		[ "$key" = local-hostname: ] && hostname "$value"
 	done </mnt/meta-data

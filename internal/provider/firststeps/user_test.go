@@ -293,7 +293,7 @@ func (u *user) meanwhile(t *testing.T, dir, command, begun string, do func(said 
 		}
 		return string(text)
 	}
-	deadline, tick := time.After(time.Minute), time.NewTicker(50*time.Millisecond)
+	deadline, tick := time.After(5*time.Minute), time.NewTicker(50*time.Millisecond)
 	defer tick.Stop()
 	for !strings.Contains(said(), begun) {
 		select {

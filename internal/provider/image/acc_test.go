@@ -160,6 +160,9 @@ func clean(t *testing.T, l *lab.Lab, name string, hosts ...string) resource.Test
 func TestAccImage(t *testing.T) {
 	t.Parallel()
 	l := lab.Open(t)
+	// A pool that can't be read, beside a VM that has files in it, keeps others from removing volumes of the host.
+	one, two := l.StartHost(t), l.StartHost(t)
+	block := acctest.Block{Lab: l, Hosts: []acctest.Host{{Of: one}, {Of: two}}}.String()
 	name := lab.Name(t)
 	byHand := name + "-by-hand"
 	disk := "/var/lib/libvirt/" + byHand + "/disk"
@@ -172,8 +175,8 @@ func TestAccImage(t *testing.T) {
 	})
 	volume := "base-" + sum256(first)[:12]
 	other := "base-" + sum256(second)[:12]
-	one := fmt.Sprintf("url = \"%[1]s/one.gz\", checksum = \"%[1]s/SHA512SUMS\"", url)
-	two := fmt.Sprintf("url = \"%s/two\", checksum = \"sha256:%s\"", url, sum256(second))
+	ofOne := fmt.Sprintf("url = \"%[1]s/one.gz\", checksum = \"%[1]s/SHA512SUMS\"", url)
+	ofTwo := fmt.Sprintf("url = \"%s/two\", checksum = \"sha256:%s\"", url, sum256(second))
 	present := func(hosts ...string) statecheck.StateCheck {
 		want := map[string]knownvalue.Check{}
 		for _, h := range hosts {
@@ -202,18 +205,18 @@ func TestAccImage(t *testing.T) {
 	update := plancheck.ResourceActionUpdate
 	resource.Test(t, resource.TestCase{
 		ProtoV6ProviderFactories: acctest.Factories(t),
-		CheckDestroy:             clean(t, l, name, "kvm1", "kvm2"),
+		CheckDestroy:             clean(t, l, name, one.Name, two.Name),
 		Steps: []resource.TestStep{
 			{
-				Config: acctest.Config(l) + pool(name, `hosts = ["kvm1"]`) + image(
+				Config: block + pool(name, fmt.Sprintf("hosts = [%q]", one.Name)) + image(
 					fmt.Sprintf("url = \"%s/one.gz\", checksum = \"sha256:%s\"", url, sum256(first)), ""),
 				ExpectError: regexp.MustCompile(`checksum\s+differs`),
 			},
 			{
-				Config: acctest.Config(l) + pool(name, `hosts = ["kvm1"]`) + image(one, ""),
-				Check:  whole(name, volume, first, "kvm1"),
+				Config: block + pool(name, fmt.Sprintf("hosts = [%q]", one.Name)) + image(ofOne, ""),
+				Check:  whole(name, volume, first, one.Name),
 				ConfigStateChecks: []statecheck.StateCheck{
-					present("kvm1"),
+					present(one.Name),
 					statecheck.ExpectKnownValue(address, tfjsonpath.New("id"), knownvalue.StringExact(name+"/"+volume)),
 					statecheck.ExpectKnownValue(address, tfjsonpath.New("format"), knownvalue.StringExact("qcow2")),
 					statecheck.ExpectKnownValue(address, tfjsonpath.New("virtual_size"), knownvalue.StringExact("32Mi")),
@@ -221,25 +224,25 @@ func TestAccImage(t *testing.T) {
 			},
 			// Where the pool goes, the image goes in the same apply.
 			{
-				Config:           acctest.Config(l) + pool(name, "") + image(one, ""),
-				ConfigPlanChecks: does(update), Check: whole(name, volume, first, "kvm1", "kvm2"),
-				ConfigStateChecks: []statecheck.StateCheck{present("kvm1", "kvm2")},
+				Config:           block + pool(name, "") + image(ofOne, ""),
+				ConfigPlanChecks: does(update), Check: whole(name, volume, first, one.Name, two.Name),
+				ConfigStateChecks: []statecheck.StateCheck{present(one.Name, two.Name)},
 			},
 			// A pool that isn't active says nothing of what is in it.
 			{
-				PreConfig:        func() { l.Virsh(t, "kvm1", "pool-destroy", name) },
-				Config:           acctest.Config(l) + pool(name, "") + image(one, ""),
-				ConfigPlanChecks: does(plancheck.ResourceActionNoop), Check: whole(name, volume, first, "kvm1", "kvm2"),
+				PreConfig:        func() { l.Virsh(t, one.Name, "pool-destroy", name) },
+				Config:           block + pool(name, "") + image(ofOne, ""),
+				ConfigPlanChecks: does(plancheck.ResourceActionNoop), Check: whole(name, volume, first, one.Name, two.Name),
 			},
 			// One copy is removed, the other is what a killed upload leaves: as long as it should be, without its header.
 			{
 				PreConfig: func() {
-					l.Virsh(t, "kvm1", "vol-delete", "--pool", name, volume)
-					l.Run(t, "kvm2", "dd", "if=/dev/zero", "of=/var/lib/libvirt/"+name+"/"+volume, "bs=64k", "count=4",
+					l.Virsh(t, one.Name, "vol-delete", "--pool", name, volume)
+					l.Run(t, two.Name, "dd", "if=/dev/zero", "of=/var/lib/libvirt/"+name+"/"+volume, "bs=64k", "count=4",
 						"conv=notrunc", "status=none")
 				},
-				Config:           acctest.Config(l) + pool(name, "") + image(one, ""),
-				ConfigPlanChecks: does(update), Check: whole(name, volume, first, "kvm1", "kvm2"),
+				Config:           block + pool(name, "") + image(ofOne, ""),
+				ConfigPlanChecks: does(update), Check: whole(name, volume, first, one.Name, two.Name),
 			},
 			{
 				ResourceName: address, ImportState: true, ImportStateId: name + "/" + volume, ImportStateVerify: true,
@@ -249,30 +252,30 @@ func TestAccImage(t *testing.T) {
 			// that is off, which a user has created in a pool without libvirt.
 			{
 				PreConfig: func() {
-					l.Virsh(t, "kvm1", "pool-create-as", byHand, "dir", "--target", filepath.Dir(disk), "--build")
-					l.Run(t, "kvm1", "qemu-img", "create", "-q", "-f", "qcow2", "-F", "qcow2",
+					l.Virsh(t, one.Name, "pool-create-as", byHand, "dir", "--target", filepath.Dir(disk), "--build")
+					l.Run(t, one.Name, "qemu-img", "create", "-q", "-f", "qcow2", "-F", "qcow2",
 						"-b", "/var/lib/libvirt/"+name+"/"+volume, disk)
-					l.Define(t, "kvm1", `<domain type="qemu"><name>`+byHand+`</name><memory unit="MiB">64</memory>`+
+					l.Define(t, one.Name, `<domain type="qemu"><name>`+byHand+`</name><memory unit="MiB">64</memory>`+
 						`<os><type arch="x86_64" machine="q35">hvm</type></os><devices><disk type="file" device="disk">`+
 						`<driver name="qemu" type="qcow2"/><source file="`+disk+`"/><target dev="vda"/></disk>`+
 						`<disk type="file" device="cdrom"><source file="`+filepath.Dir(disk)+`/missing.iso"/><target dev="sda"/>`+
 						`</disk></devices></domain>`)
-					l.Virsh(t, "kvm2", "vol-create-as", name, "overlay", "64M", "--format", "qcow2", "--backing-vol", volume,
+					l.Virsh(t, two.Name, "vol-create-as", name, "overlay", "64M", "--format", "qcow2", "--backing-vol", volume,
 						"--backing-vol-format", "qcow2")
 				},
-				Config:           acctest.Config(l) + pool(name, "") + image(two, ""),
+				Config:           block + pool(name, "") + image(ofTwo, ""),
 				ConfigPlanChecks: does(update),
 				ConfigStateChecks: []statecheck.StateCheck{
-					present("kvm1", "kvm2"),
+					present(one.Name, two.Name),
 					statecheck.ExpectKnownValue(address, tfjsonpath.New("superseded"),
 						knownvalue.ListExact([]knownvalue.Check{knownvalue.StringExact(volume)})),
 				},
 				Check: func(*terraform.State) error {
-					if all := volumes(t, l, "kvm2", name); len(all) != 3 {
-						return fmt.Errorf("host kvm2 has %v", all)
+					if all := volumes(t, l, two.Name, name); len(all) != 3 {
+						return fmt.Errorf("host %s has %v", two.Name, all)
 					}
-					if all := volumes(t, l, "kvm1", name); len(all) != 2 {
-						return fmt.Errorf("host kvm1 has %v", all)
+					if all := volumes(t, l, one.Name, name); len(all) != 2 {
+						return fmt.Errorf("host %s has %v", one.Name, all)
 					}
 					return nil
 				},
@@ -280,38 +283,38 @@ func TestAccImage(t *testing.T) {
 			// It also stays if the pool of that file can't be read: libvirt then stops the pool, and forgets the file.
 			{
 				PreConfig: func() {
-					l.Virsh(t, "kvm2", "vol-delete", "--pool", name, "overlay")
-					l.Run(t, "kvm1", "mv", filepath.Dir(disk), filepath.Dir(disk)+"-away")
+					l.Virsh(t, two.Name, "vol-delete", "--pool", name, "overlay")
+					l.Run(t, one.Name, "mv", filepath.Dir(disk), filepath.Dir(disk)+"-away")
 				},
-				Config:           acctest.Config(l) + pool(name, "") + image(two, ""),
+				Config:           block + pool(name, "") + image(ofTwo, ""),
 				ConfigPlanChecks: does(update),
 				Check: func(*terraform.State) error {
-					if all := volumes(t, l, "kvm1", name); len(all) != 2 {
-						return fmt.Errorf("host kvm1 has %v", all)
+					if all := volumes(t, l, one.Name, name); len(all) != 2 {
+						return fmt.Errorf("host %s has %v", one.Name, all)
 					}
-					l.Run(t, "kvm1", "mv", filepath.Dir(disk)+"-away", filepath.Dir(disk))
-					l.Virsh(t, "kvm1", "pool-create-as", byHand, "dir", "--target", filepath.Dir(disk))
+					l.Run(t, one.Name, "mv", filepath.Dir(disk)+"-away", filepath.Dir(disk))
+					l.Virsh(t, one.Name, "pool-create-as", byHand, "dir", "--target", filepath.Dir(disk))
 					return nil
 				},
 			},
 			{
 				PreConfig: func() {
-					l.Virsh(t, "kvm1", "undefine", byHand)
-					l.Virsh(t, "kvm1", "vol-delete", "--pool", byHand, "disk")
-					l.Virsh(t, "kvm1", "pool-destroy", byHand)
+					l.Virsh(t, one.Name, "undefine", byHand)
+					l.Virsh(t, one.Name, "vol-delete", "--pool", byHand, "disk")
+					l.Virsh(t, one.Name, "pool-destroy", byHand)
 				},
-				Config:           acctest.Config(l) + pool(name, "") + image(two, ""),
-				ConfigPlanChecks: does(update), Check: whole(name, other, second, "kvm1", "kvm2"),
+				Config:           block + pool(name, "") + image(ofTwo, ""),
+				ConfigPlanChecks: does(update), Check: whole(name, other, second, one.Name, two.Name),
 			},
 			// A host that is taken away loses its copy.
 			{
-				Config:           acctest.Config(l) + pool(name, "") + image(two, `hosts = ["kvm2"]`),
+				Config:           block + pool(name, "") + image(ofTwo, fmt.Sprintf("hosts = [%q]", two.Name)),
 				ConfigPlanChecks: does(update),
 				Check: func(*terraform.State) error {
-					if all := volumes(t, l, "kvm1", name); len(all) != 0 {
-						return fmt.Errorf("host kvm1 has %v", all)
+					if all := volumes(t, l, one.Name, name); len(all) != 0 {
+						return fmt.Errorf("host %s has %v", one.Name, all)
 					}
-					return whole(name, other, second, "kvm2")(nil)
+					return whole(name, other, second, two.Name)(nil)
 				},
 			},
 		},
@@ -523,7 +526,7 @@ func TestAccImage_brokenOff(t *testing.T) {
 	c.Run(t, "apply", "-target=virtfleet_storage_pool.this")
 	fillsUp(t, l, c, name, func(gate *lab.Proxy) string { return config(hostAt(gate), "") })
 	// The connection goes silent in the middle: what is there is half, and can't be removed.
-	c.Config(t, config(throughGate(), `timeouts = { create = "20s" }`))
+	c.Config(t, config(throughGate(), `timeouts = { create = "1m" }`))
 	out := c.Fail(t, "apply")
 	if !strings.Contains(out, "Unable to create image") {
 		t.Errorf("unexpected: %s", out)

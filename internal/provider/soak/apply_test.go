@@ -17,10 +17,10 @@ import (
 
 const (
 	// planPatience bounds a plan, also of hosts that don't answer; applyPatience an apply.
-	planPatience  = 2 * time.Minute
+	planPatience  = 5 * time.Minute
 	applyPatience = 8 * time.Minute
 	// tidyPatience is how long what ran on a host for Terraform may take to end after it.
-	tidyPatience = 20 * time.Second
+	tidyPatience = time.Minute
 )
 
 // lies are what no provider may say, whatever was done.

@@ -13,7 +13,7 @@ import (
 // bootPatience is how long a guest may take until it writes, where the lab shares its processors;
 // hungPatience how long one may that was moved before it had booted.
 const (
-	bootPatience = 2 * time.Minute
+	bootPatience = 5 * time.Minute
 	hungPatience = 40 * time.Second
 )
 

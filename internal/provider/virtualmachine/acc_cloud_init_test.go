@@ -63,7 +63,7 @@ func seedIn(t *testing.T, l *lab.Lab, host, name string) (files map[string]strin
 // waitForHostname waits until a guest has a name.
 func waitForHostname(t *testing.T, l *lab.Lab, host, name, want string) error {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
 	for {
 		out, err := l.TryVirsh(t, host, "guestinfo", "--hostname", name)

@@ -17,9 +17,9 @@ import (
 func expectConsoleOutput(t *testing.T, l *lab.Lab, host, name string) resource.TestCheckFunc {
 	t.Helper()
 	return func(*terraform.State) error {
-		inGuest(t, l, host, name, "/bin/sh", "-c", "for i in 1 2 3 4 5 6 7 8 9; do echo seen $i >/dev/ttyS0; sleep 1; done")
+		inGuest(t, l, host, name, "/bin/sh", "-c", "for i in $(seq 300); do echo seen $i >/dev/ttyS0; sleep 1; done")
 		l.Run(t, host, "bash", "-c",
-			`timeout 20 script -qec "virsh -c qemu:///system console $1" /dev/null | grep -a -m1 "seen [0-9]"`, "console", name)
+			`timeout 100 script -qec "virsh -c qemu:///system console $1" /dev/null | grep -a -m1 "seen [0-9]"`, "console", name)
 		return nil
 	}
 }

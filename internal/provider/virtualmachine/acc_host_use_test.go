@@ -11,12 +11,15 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/acctest"
 )
 
-// hugePages gives the hosts huge pages of 2 MiB. All hosts of the lab report the same ones: those of its kernel.
+// hugePages gives the hosts huge pages of 2 MiB, for which the kernel may have to move what is in memory. All hosts of
+// the lab report the same ones: those of its kernel.
 func hugePages(t *testing.T, l *lab.Lab, pages int, hosts ...*lab.Host) {
 	t.Helper()
 	set := func(n int) {
 		ctx := context.WithoutCancel(t.Context()) // The test may be over.
-		out, err := hosts[0].Run(ctx, "bash", "-c", fmt.Sprintf("echo %d >/proc/sys/vm/nr_hugepages", n))
+		out, err := hosts[0].Run(ctx, "bash", "-c", fmt.Sprintf(
+			"for i in {1..60}; do echo 1 >/proc/sys/vm/compact_memory; echo %[1]d >/proc/sys/vm/nr_hugepages; "+
+				`[ "$(cat /proc/sys/vm/nr_hugepages)" = %[1]d ] && exit; sleep 1; done; exit 1`, n))
 		if err != nil {
 			t.Error(out, err)
 		}

@@ -13,7 +13,7 @@ import (
 )
 
 // soon is how long an interrupted command may take to end on a busy VM. What it would wait for otherwise takes minutes.
-const soon = 90 * time.Second
+const soon = 3 * time.Minute
 
 // waitWhileRunning waits until something is so. A command that it is about must not end before.
 func waitWhileRunning(t *testing.T, what string, running *acctest.Running, so func() bool) {
@@ -203,6 +203,11 @@ func TestAccVirtualMachine_ctrlC(t *testing.T) {
 	if err := process.same(t)(nil); err != nil {
 		t.Fatal(err)
 	}
+	// Terraform says every ten seconds that it is still creating: by the second time, the provider waits for the agent.
+	still := strings.Count(apply.Output(), "Still creating")
+	waitWhileRunning(t, "the VM to be waited for", apply, func() bool {
+		return strings.Count(apply.Output(), "Still creating") > still+1
+	})
 	expect(t, interrupt(t, apply), "Warning: Unable to wait for virtual machine", "its guest agent is not connected")
 	state, tainted := tf.State(t, address)
 	if state["id"] != id || tainted || state["ready"] != false || state["status"] != "Running" {

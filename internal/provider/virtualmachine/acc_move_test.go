@@ -246,7 +246,7 @@ func TestAccVirtualMachine_moveAborted(t *testing.T) {
 			}
 		}
 		out, err := apply.Wait()
-		if err == nil || time.Since(began) > time.Minute || !inOrder(c.says...).MatchString(out) {
+		if err == nil || time.Since(began) > 5*time.Minute || !inOrder(c.says...).MatchString(out) {
 			t.Errorf("%s: ended after %v with %v:\n%s", c.what, time.Since(began), err, out)
 		}
 		awaitAlone(t, l, name)

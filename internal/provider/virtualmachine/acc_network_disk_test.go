@@ -45,7 +45,7 @@ func TestAccVirtualMachine_nbdTLS(t *testing.T) {
 		Config: config(from, ""), ExpectError: inOrder("TLS"),
 	}, resource.TestStep{
 		Config: config(from, on),
-		Check:  sees(from, "printf '"+text+"' | dd of=/dev/vda conv=notrunc,fsync 2>/dev/null; "+read),
+		Check:  sees(from, "until [ -b /dev/vda ]; do sleep 0.1; done; printf '"+text+"' | dd of=/dev/vda conv=notrunc,fsync 2>/dev/null; "+read),
 	}, resource.TestStep{
 		ResourceName: address, ImportState: true, ImportStateVerify: true, ImportStateId: name,
 		ImportStateVerifyIgnore: readWhereDeclared("run_strategy", "timeouts", "status_reason", "host", "update_policy"),
@@ -89,7 +89,7 @@ resource "virtfleet_secret" "web" {
 	other := fmt.Sprintf(`protocol = "https", name = "b.iso", hosts = [%q], query = "v=2", ssl_verify = %%t`, secure)
 	sees := func(text string, parts ...string) resource.TestCheckFunc {
 		return resource.ComposeTestCheckFunc(look(t, l, "kvm1", name, parts...), func(*terraform.State) error {
-			return contains(outputInGuest(t, l, "kvm1", name, "until [ -b /dev/sr0 ]; do sleep 0.1; done; "+
+			return contains(outputInGuest(t, l, "kvm1", name, "until (: </dev/sr0) 2>/dev/null; do sleep 0.1; done; "+
 				"echo 1 >/proc/sys/vm/drop_caches; head -c 12 /dev/sr0"), text)
 		})
 	}
