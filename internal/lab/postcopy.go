@@ -25,8 +25,8 @@ var localPort = regexp.MustCompile(`(?m)^\d+\s+\d+\s+\S+:(\d+)\s`)
 const (
 	waitsForAPage = `cpu=$(grep -l '^CPU ' /proc/$(cat "/run/libvirt/qemu/$0.pid")/task/*/comm) &&
 [ "$(cat "${cpu%comm}wchan")" = handle_userfault ]`
-	listens = `pid=$(cat "/run/libvirt/qemu/$0.pid") && kill -ALRM $pid && sleep 0.1 &&
-grep -q '^ShdPnd:[[:space:]]*0*$' /proc/$pid/status`
+	listens = `(pid=$(cat "/run/libvirt/qemu/$0.pid"); kill -ALRM $pid || exit 1
+for i in 1 2 3 4 5 6 7 8 9 10; do sleep 0.1; grep -q '^ShdPnd:[[:space:]]*0*$' /proc/$pid/status && exit; done; exit 1)`
 )
 
 // HoldPostCopy stops the memory that a migration in post-copy brings, when the guest runs on the target and waits there
@@ -40,7 +40,7 @@ grep -q '^ShdPnd:[[:space:]]*0*$' /proc/$pid/status`
 func (l *Lab) HoldPostCopy(t testing.TB, from, to *Host, domain string) (release func()) {
 	t.Helper()
 	Await(t, "the guest to run on "+to.Name+" while memory comes", func() bool { return inPostCopy(t, to) })
-	for deadline := time.Now().Add(stepTimeout); time.Now().Before(deadline); {
+	for deadline := time.Now().Add(2 * stepTimeout); time.Now().Before(deadline); {
 		release := l.drop(t, from, to)
 		if l.holds(t, to, domain) {
 			return release

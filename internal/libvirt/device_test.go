@@ -73,8 +73,8 @@ func TestDevices_mediumOfALockedDrive(t *testing.T) {
 	// A program that has the drive open keeps it locked. The guest finds the drive after its agent has started, and may
 	// refuse to open it until it knows what is in it.
 	_, err := h.AgentCommand(t.Context(), uuid, `{"execute":"guest-exec","arguments":{"path":"/bin/sh",`+
-		`"arg":["-c","until (: </dev/sr0); do sleep 1; done; exec 4</dev/sr0; : >/run/locked; `+
-		`while [ -e /run/locked ]; do sleep 1; done"]}}`)
+		`"arg":["-c","until (exec 4</dev/sr0; : >/run/locked; while [ -e /run/locked ]; do sleep 1; done); `+
+		`do sleep 1; done"]}}`)
 	must(t, err)
 	eventually(t, "the drive to be open in the guest", func() bool { return runs(t, h, uuid, "test -e /run/locked") })
 

@@ -19,8 +19,12 @@ func TestGuest_reportsItself(t *testing.T) {
 	ctx := t.Context()
 	uuid, _ := startGuest(t, h, l,
 		"<interface type='user'><mac address='52:54:00:11:22:33'/><model type='virtio'/></interface>")
-	all, err := h.GuestInfo(ctx, uuid, 0)
-	must(t, err)
+	var all *GuestInfo
+	var err error
+	eventually(t, "the agent to tell everything", func() bool {
+		all, err = h.GuestInfo(ctx, uuid, 0)
+		return err == nil
+	})
 	if all.OS == nil || all.OS.KernelRelease == "" || all.Hostname == nil || all.Interfaces == nil {
 		t.Errorf("got %s", cmp.Diff(GuestInfo{}, *all))
 	}

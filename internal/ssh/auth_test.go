@@ -341,7 +341,7 @@ func TestAuth_waitsForATouch(t *testing.T) {
 		t.Fatal("the keyring signs with no flags")
 	}
 	noError(t, ring.Add(agent.AddedKey{PrivateKey: key.private}))
-	const timeout = 3 * time.Second
+	const timeout = 15 * time.Second
 	cfg := startSSHD(t, key.authorized()).config(t, key)
 	cfg.PrivateKeyFile, cfg.Agent, cfg.ConnectTimeout = "", nil, timeout
 	cfg.ConfigFile = writeFile(t, "IdentityAgent "+serveAgent(t, touchedAgent{ring, timeout + time.Second})+"\n")
