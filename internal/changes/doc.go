@@ -1,5 +1,4 @@
-// Package changes writes the guide "What a change does" from the rules by which a plan tells what a change of a VM
-// takes, so that the guide says what a plan does.
+// Package changes writes the guide "What a change does" from the rules that plans follow, so both say the same.
 //
 // It may import domain, which has the rules. It must not know Terraform.
 package changes

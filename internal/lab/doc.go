@@ -4,8 +4,8 @@
 // hostname, an SSH server and a libvirtd of its own. Guests are real too: QEMU boots a small Linux that runs the guest
 // agent. Nothing is simulated, so what works here works on the hosts that users have.
 //
-// All state is below one directory, and every process of a host lives in the host's process namespace: killing the
-// first process of a host is pulling its plug, and takes everything of it away.
+// All state is below one directory, and every process of a host lives in the host's process namespace. Killing
+// the first process of a host is like pulling its plug: all its processes end.
 //
 // The package may import the standard library only: it has to build before anything else is installed. It must not know
 // the provider, and the provider must not know it; tests import it.

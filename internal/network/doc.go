@@ -6,6 +6,5 @@
 // Start with spec.go (what a network is) and network.go (what is done to it on a host). filter.go and reservation.go
 // are about network filters and DHCP reservations.
 //
-// It may import internal/libvirt, internal/hostset and internal/domain (for the interfaces of VMs). It must not know
-// Terraform, SSH or the fleet. The JSON names of Spec are those of the configuration.
+// It must not know Terraform, SSH or the fleet. The JSON names of Spec are those of the configuration.
 package network

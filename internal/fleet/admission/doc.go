@@ -3,6 +3,6 @@
 //
 // Start with queue.go: the queue of moves.
 //
-// It imports nothing of the project and queries no host: it knows hosts and VMs by their names, and what is done after
-// the admission as a function.
+// It imports nothing of the project. It queries no host: hosts and VMs are names to it, and the admitted work is a
+// function.
 package admission

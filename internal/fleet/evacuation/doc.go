@@ -4,6 +4,6 @@
 // Start with plan.go: Compute returns the steps of a drain. method.go chooses the method for a VM, targets.go its
 // target.
 //
-// Everything here is a function of its input. It imports fleet/policy, and the names and options of fleet/migration. It
-// must not know hosts, connections or the fleet. The fleet gathers the input and carries the plan out.
+// Everything here is a function of its input. It must not know hosts, connections or the fleet. Package drain gathers
+// the input and carries the plan out.
 package evacuation

@@ -1,6 +1,8 @@
 package migration
 
 import (
+	"reflect"
+	"slices"
 	"testing"
 	"time"
 
@@ -59,6 +61,39 @@ func TestOptions_innerLevelWins(t *testing.T) {
 				t.Errorf("options differ (-want +got):\n%s", diff)
 			}
 		})
+	}
+}
+
+// TestOptions_everyOptionIsInherited: an option that Over leaves out has no effect in a policy or the provider block.
+func TestOptions_everyOptionIsInherited(t *testing.T) {
+	t.Parallel()
+	outer := Options{}
+	fields := reflect.ValueOf(&outer).Elem()
+	for i := range fields.NumField() {
+		switch field := fields.Field(i); field.Kind() {
+		case reflect.String:
+			field.SetString("set")
+		case reflect.Pointer:
+			field.Set(reflect.New(field.Type().Elem()))
+		case reflect.Slice:
+			field.Set(reflect.MakeSlice(field.Type(), 1, 1))
+		default:
+			t.Fatalf("%s can't say that it isn't set", fields.Type().Field(i).Name)
+		}
+	}
+	outer.SharedDisks = nil // They are those of one VM.
+	if diff := cmp.Diff(outer, Options{}.Over(outer)); diff != "" {
+		t.Errorf("options aren't inherited (-outer +got):\n%s", diff)
+	}
+
+	// The limit of QEMU, and what the fleet shares, have no default.
+	without := []string{"MaxDowntime", "SharedFilesystems", "SharedDisks"}
+	defaults := reflect.ValueOf(Options{}.WithDefaults())
+	for i := range defaults.NumField() {
+		name := defaults.Type().Field(i).Name
+		if defaults.Field(i).IsZero() && !slices.Contains(without, name) {
+			t.Errorf("%s has no default", name)
+		}
 	}
 }
 

@@ -3,8 +3,6 @@
 //
 // Start with lock.go (the lock of a VM or host), host_record.go (how a host's record is changed) and policies.go.
 //
-// It imports inventory (the hosts and what they reported), lease (how a lock is held), hostrecord (what a record
-// contains), and evacuation, policy and migration, which define what policies mean. An operation that changes a host or
-// a VM first takes a lock here, and uses the context that comes with the lock. The package must not know what is done
-// under a lock.
+// An operation that changes a host or a VM first takes a lock here, and uses the context that comes with the lock. The
+// package must not know what is done under a lock.
 package records

@@ -2,8 +2,7 @@ package status
 
 import "strings"
 
-// agentConnected is KubeVirt's test, which is whether the channel is open in the guest, and one more: an agent that
-// didn't answer a query counts as not connected.
+// agentConnected is True if the channel is open in the guest, as in KubeVirt, and the agent answered if it was asked.
 func agentConnected(f Facts) Condition {
 	c := Condition{Status: False, Layer: LayerLibvirt}
 	switch {

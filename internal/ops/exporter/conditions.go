@@ -20,8 +20,8 @@ func (f *families) addConditions(facts status.Facts, l labels) {
 }
 
 var (
-	hostFenced = gauge("virtfleet_host_fenced", "Whether the host is given up (fenced = true), and isn't asked. Of such "+
-		"a host there is no other series.")
+	hostFenced = gauge("virtfleet_host_fenced", "Whether the host is given up (fenced = true), and isn't asked. A fenced "+
+		"host has no other series.")
 	hostSchedulable = gauge("virtfleet_host_schedulable", "Whether the fleet places virtual machines on the host.")
 	hostCordoned    = gauge("virtfleet_host_cordoned", "Whether the host is cordoned.")
 	cordonedSince   = gauge("virtfleet_host_cordoned_timestamp_seconds", "When the host was cordoned.")

@@ -6,5 +6,8 @@
 // Guests, which may not answer, are queried in the background. The hosts' events are also followed in the background,
 // so that what happens between scrapes has its exact time.
 //
+// Start with scrape.go. vmi.go has the metrics as rows; info.go, conditions.go, guests.go, migrations.go and
+// transitions.go add those of their subject.
+//
 // It may import fleet, stats, domain and libvirt. It must not know how hosts are reached.
 package exporter

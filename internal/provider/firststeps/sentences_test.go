@@ -61,13 +61,13 @@ func (u *user) byHand(t *testing.T) {
 		}
 	}
 	run("virsh metadata web urn:virtfleet:1 --remove --config",
-		"virsh destroy web", "virsh start <vm>", "virsh destroy web",
+		"virsh destroy web", "virsh start <vm>", "virsh destroy <vm>",
 		"virsh dumpxml --inactive web > web.xml", "virsh dumpxml --inactive --migratable web > web.xml",
-		"virsh undefine --keep-nvram web", "virsh define web.xml",
+		"virsh undefine --keep-nvram --keep-tpm web", "virsh define web.xml",
 		"virsh dumpxml --inactive --migratable <vm> >vm.xml", "virsh define vm.xml")
 	u.lab.Virsh(t, kvm1, "snapshot-create-as", "web", "before")
-	run("virsh snapshot-list <vm>", "virsh snapshot-delete <vm> <snapshot>", "virsh undefine --keep-nvram web",
-		"virsh vol-delete --pool vms <volume>")
+	run("virsh snapshot-list <vm>", "virsh snapshot-delete <vm> <snapshot>",
+		"virsh undefine --keep-nvram --keep-tpm web", "virsh vol-delete --pool vms <volume>")
 
 	const uuid, of = "0d5a7c9e-2f4b-4c1d-8e3a-6b9f1c7d2e40", "3f2a9c0d-8e7b-4a5f-8d3c-2b1a09f8e7d6"
 	for _, command := range []string{"virsh secret-undefine <UUID of the secret>", "virsh secret-undefine <uuid>"} {

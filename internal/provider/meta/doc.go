@@ -1,5 +1,8 @@
-// Package meta is what the provider passes to its resources and data sources once it is configured, and what all of
-// them do alike: use that data, and keep entries in the private state.
+// Package meta has what the provider passes to its resources and data sources: the fleet and the settings of the
+// provider block (Data), and what Terraform has sent and planned in this run (Managed, Planned, Volumes), by which the
+// plan of one resource knows of another's. It also keeps entries in the private state.
+//
+// Start with data.go.
 //
 // It may import the fleet, the plugin framework and tfdiag. It must not know the provider block's schema nor any
 // resource: the provider fills it, and resources read it.

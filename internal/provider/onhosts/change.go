@@ -78,11 +78,11 @@ func (c Change) creation() hostset.Creation {
 	return hostset.Creation{Kind: strings.TrimPrefix(c.TypeName, "virtfleet_"), Name: c.ImportID}
 }
 
-// lockTimeout is how long Create waits for another run. It is longer than a lock takes whose run was killed.
+// lockTimeout is how long Create waits for another run. It is longer than taking over a killed run's lock takes.
 const lockTimeout = lease.TakeoverTime + 30*time.Second
 
 // lock takes a lock on the targets, so that the record of a run that is still at work isn't taken for that of a killed
-// one. unlock must be called. The locks end nothing if they are lost: a host that stops answering must not keep the
+// one. unlock must be called. A lost lock doesn't cancel the change: a host that stops answering must not keep the
 // others from being changed.
 func (c Change) lock(ctx context.Context, targets hostset.Set) (failed map[string]error, unlock func()) {
 	ctx, cancel := context.WithTimeout(ctx, lockTimeout)
