@@ -10,7 +10,6 @@ import (
 	"testing"
 	"time"
 
-
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/lab"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/ops/opstest"
 )
