@@ -31,15 +31,15 @@ func Markdown() string {
 		fmt.Fprintf(&b, "| %s | %s | %s |\n", r.names(), r.happens, r.restarts)
 	}
 	b.WriteString("\nA larger `size` of a disk with `pool` grows it while the VM runs.\n\n## At a restart\n\n" +
-		"Every attribute of the definition that isn't in the table above. The plan says why.\n")
+		"Every other attribute of the definition requires a restart. The plan says why.\n")
 	b.WriteString("\n## A new VM\n\n| attribute | why |\n| --- | --- |\n")
 	for _, e := range effects {
 		if e.Replace {
 			fmt.Fprintf(&b, "| %s | %s |\n", name(e.Path), e.Why)
 		}
 	}
-	b.WriteString("\nAnother version of the same machine type only requires a restart. A new VM has the same name and " +
-		"the same disks without `pool`. **Disks with `pool` are created again, without their data.**\n\n")
+	b.WriteString("\nAnother version of the same machine type only requires a restart. The new VM keeps the name " +
+		"and the disks without `pool`. **Disks with `pool` are created again, without their data.**\n\n")
 	b.WriteString(end)
 	return b.String()
 }

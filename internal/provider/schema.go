@@ -54,7 +54,7 @@ func (p *Provider) Schema(_ context.Context, _ provider.SchemaRequest, resp *pro
 				"`hosts.<name>.ssh` over both."),
 			"default_domain_type": schema.StringAttribute{
 				Optional: true,
-				MarkdownDescription: "Domain type of VMs that don't set `type`. One of " + value.OneOf(domainTypes) + ". " +
+				MarkdownDescription: "Domain type of new VMs that don't set `type`. One of " + value.OneOf(domainTypes) + ". " +
 					"Default: `kvm` if the host offers it, otherwise `qemu`.",
 				Validators: []validator.String{stringvalidator.OneOf(domainTypes...)},
 			},

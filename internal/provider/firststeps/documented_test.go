@@ -41,6 +41,9 @@ var elsewhere = map[string]string{
 
 	"terraform apply -var \"ssh_public_key=$(cat ~/.ssh/id_ed25519.pub)\"": "the first VM is made in the same way",
 
+	"make install ADDRESS=registry.opentofu.org/virtfleet/virtfleet": "installs what \"make install\" does, into the " +
+		"directory of that address, where OpenTofu looks",
+
 	"terraform state rm": mention,
 	"ceph auth get-key":  mention,
 

@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/lab"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/acctest"
 )
@@ -34,6 +36,10 @@ func TestAccVirtualMachine_definedAgain(t *testing.T) {
 			if change.Actions != "update" || fmt.Sprint(before) == fmt.Sprint(after) {
 				t.Errorf("%s: the plan does %q about %s: %v, then %v", what, change.Actions, a, before, after)
 			}
+		}
+		// An import reads it from the VM's record.
+		if before, after := change.Before["placement"], change.After["placement"]; !cmp.Equal(before, after) {
+			t.Errorf("%s: the plan makes %v of placement %v", what, after, before)
 		}
 	}
 	// repaired also expects the apply to leave the VM defined on kvm2 only.

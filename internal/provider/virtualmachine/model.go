@@ -213,7 +213,8 @@ func (m *model) definitionFromFleet(seen observation, prior *model) {
 }
 
 // metadataFromFleet sets the attributes that only the provider records. An imported VM has no record for this
-// configuration: its host stays unpinned, and its run strategy is the one that describes what was observed.
+// configuration: its host stays unpinned, and its run strategy is the one that describes what was observed. Otherwise,
+// placement is what was last applied.
 func (m *model) metadataFromFleet(seen observation, prior *model) {
 	recorded := seen.vm.Metadata
 	m.Labels = kept("labels", value.NewStringMap(recorded.Labels), prior.Labels)
@@ -231,6 +232,10 @@ func (m *model) metadataFromFleet(seen observation, prior *model) {
 	if seen.imported {
 		m.RunStrategy = prior.RunStrategy
 		m.Host = prior.Host
+		if prior.Placement.IsNull() {
+			// The apply of a configuration without it removes it from the record, which later moves heed: the plan says so.
+			m.Placement = placementFromFleet(recorded)
+		}
 		return
 	}
 	m.Host = kept("host", value.NewStringOrNull(recorded.Host), prior.Host)

@@ -234,6 +234,37 @@ func TestModel_importTakesNoPin(t *testing.T) {
 	}
 }
 
+// TestModel_importReadsPlacement: an import has the placement of the VM's record, so that an apply of the same
+// configuration doesn't remove it. What the state has holds, and a preference isn't recorded.
+func TestModel_importReadsPlacement(t *testing.T) {
+	t.Parallel()
+	away := in{"labels": in{"app": "db"}, "required": true}
+	for name, tt := range map[string]struct{ recorded, want in }{
+		"labels of the host": {in{"host_labels": in{"zone": "a"}}, in{"host_labels": in{"zone": "a"}}},
+		"other VMs":          {in{"anti_affinity": away}, in{"anti_affinity": away}},
+		"CPUs of its own":    {in{"dedicated_cpus": true}, in{"dedicated_cpus": true}},
+		"all": {
+			in{"host_labels": in{"zone": "a"}, "anti_affinity": away, "dedicated_cpus": true},
+			in{"host_labels": in{"zone": "a"}, "anti_affinity": away, "dedicated_cpus": true},
+		},
+		"a preference": {in{"anti_affinity": in{"labels": in{"app": "db"}}, "dedicated_cpus": false}, nil},
+		"nothing":      {nil, nil},
+	} {
+		vm := vmAfterApply(t, minimal)
+		vm.Metadata = modelOf(t, minimal.with(in{"placement": tt.recorded})).toFleet(nil).Stamp()
+		want := modelOf(t, minimal.with(in{"placement": tt.want})).Placement
+		var now, again model
+		now.fromFleet(observation{vm: vm, imported: true}, &model{})
+		if !now.Placement.Equal(want) {
+			t.Errorf("%s: placement = %s, want %s", name, now.Placement, want)
+		}
+		again.fromFleet(observation{vm: vm, imported: true}, stateAfterApply(t, full))
+		if declared := modelOf(t, full).Placement; !again.Placement.Equal(declared) {
+			t.Errorf("%s: the state's placement has become %s", name, again.Placement)
+		}
+	}
+}
+
 // TestModel_listsKeepTheirNotation: lists that mean the same are no change: sets of virtual CPUs in another order or
 // notation.
 func TestModel_listsKeepTheirNotation(t *testing.T) {

@@ -9,6 +9,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/attrpath"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/value"
@@ -66,6 +67,26 @@ func placementToFleet(o types.Object) fleet.Placement {
 		}
 	}
 	return p
+}
+
+// placementFromFleet returns the placement that a VM's metadata has, for an import. A preference isn't recorded: no later
+// move has to know it.
+func placementFromFleet(recorded domain.Metadata) types.Object {
+	if len(recorded.HostLabels) == 0 && len(recorded.Avoids) == 0 && !recorded.DedicatedCPUs {
+		return types.ObjectNull(placementType.AttrTypes)
+	}
+	away, dedicated := types.ObjectNull(antiAffinityType.AttrTypes), types.BoolNull()
+	if len(recorded.Avoids) > 0 {
+		away = types.ObjectValueMust(antiAffinityType.AttrTypes, object{
+			"labels": value.NewStringMap(recorded.Avoids), "required": types.BoolValue(true),
+		})
+	}
+	if recorded.DedicatedCPUs {
+		dedicated = types.BoolValue(true)
+	}
+	return types.ObjectValueMust(placementType.AttrTypes, object{
+		"host_labels": value.NewStringMap(recorded.HostLabels), "anti_affinity": away, "dedicated_cpus": dedicated,
+	})
 }
 
 // validateDedicatedCPUs checks, if dedicated CPUs are requested, that each virtual CPU has host CPUs of its own.
