@@ -240,6 +240,15 @@ resource "virtfleet_network_dhcp_host" "this" {
 }
 `, name, file, "vn"+name[len(name)-6:])
 	}
+	// An object isn't imported while its only host doesn't answer.
+	imported := func(address string) resource.TestStep {
+		return resource.TestStep{
+			ResourceName: address, ImportState: true, ImportStateIdFunc: func(s *terraform.State) (string, error) {
+				return s.RootModule().Resources[address].Primary.ID, nil
+			},
+			ExpectError: regexp.MustCompile(`(?s)Unable to import.*host\s+` + own.Name + `:`),
+		}
+	}
 	var restart func()
 	resource.Test(t, resource.TestCase{
 		ProtoV6ProviderFactories: acctest.Factories(t),
@@ -260,6 +269,7 @@ resource "virtfleet_network_dhcp_host" "this" {
 				ExpectError: regexp.MustCompile(`(?s)(Unable to read .*){7}`),
 			},
 			{Config: apart.Replace(config(`on_unreachable = "keep"`)), PlanOnly: true},
+			imported("virtfleet_storage_pool.this"), imported("virtfleet_image.this"), imported("virtfleet_secret.this"),
 			{PreConfig: func() { restart() }, Config: config(""), PlanOnly: true},
 		},
 	})
