@@ -180,8 +180,8 @@ func startPool(ctx context.Context, h *libvirt.Host, p Pool, maybeUnbuilt bool) 
 		if recordErr != nil {
 			return errors.Join(err, recordErr)
 		}
-		// libvirt mounts a netfs at its directory, so an empty one hides nothing.
-		if record != "" || p.Type == "netfs" {
+		// An empty directory at which libvirt mounts the storage hides nothing.
+		if record != "" || p.kind().buildsDirectory && p.kind().mounts {
 			if buildErr := buildPool(ctx, h, p); buildErr != nil {
 				return errors.Join(err, buildErr)
 			}
@@ -189,7 +189,7 @@ func startPool(ctx context.Context, h *libvirt.Host, p Pool, maybeUnbuilt bool) 
 		}
 	}
 	switch {
-	case p.Type == "dir" && p.Path != nil && errors.Is(err, libvirt.ErrNoFile):
+	case p.kind().files && !p.kind().mounts && p.Path != nil && errors.Is(err, libvirt.ErrNoFile):
 		return fmt.Errorf("directory %q of storage pool %q doesn't exist on host %q: is its filesystem mounted? Mount it, "+
 			"then apply again. To create an empty directory instead, run \"virsh pool-build %s\" on that host first: %w",
 			*p.Path, p.Name, h.Name(), p.Name, err)
@@ -231,8 +231,8 @@ func definePool(ctx context.Context, h *libvirt.Host, p Pool, settings PoolSetti
 
 // buildPool never overwrites data: for the types that format something, libvirt gets the flag for that.
 func buildPool(ctx context.Context, h *libvirt.Host, p Pool) error {
-	err := h.BuildStoragePool(ctx, p.Name, p.Type == "fs" || p.Type == "disk" || p.Type == "logical")
-	if err != nil && (p.Type == "dir" || p.Type == "netfs") {
+	err := h.BuildStoragePool(ctx, p.Name, p.kind().refusesOverwrite)
+	if err != nil && p.kind().buildsDirectory {
 		// Another host may have created the same directory at this moment. libvirt accepts one that it finds at once.
 		return h.BuildStoragePool(ctx, p.Name, false)
 	}
@@ -258,7 +258,7 @@ func changePool(ctx context.Context, h *libvirt.Host, p Pool, is *libvirt.Storag
 		}
 		return err
 	}
-	build = build && (p.Type == "dir" || p.Type == "netfs") && differs(p.Path, actual.Path, samePath)
+	build = build && p.kind().buildsDirectory && differs(p.Path, actual.Path, samePath)
 	if build {
 		if err := unfinished(p.Name).Begin(ctx, h, is.UUID); err != nil {
 			return err
@@ -314,11 +314,23 @@ func checkStop(ctx context.Context, h *libvirt.Host, is *libvirt.StoragePool) er
 	return inUseBy("would lose disks while the pool is stopped. Shut them down first", users)
 }
 
-// checkDelete returns an error if definitions use what is removed together with the host's pool, on any of the hosts
-// that share the pool. libvirt removes a volume group with all its volumes, but no directory with files.
+// CheckRemovable returns an error if what the pool is based on can't be removed with the pool.
+func (p Pool) CheckRemovable() error {
+	if p.kind().removable {
+		return nil
+	}
+	return fmt.Errorf("%w: on_destroy is \"delete\", and what a pool of type %s is based on can't be removed with it. Set "+
+		"on_destroy to \"keep\" and apply before the destroy", libvirt.ErrInvalid, p.Type)
+}
+
+// checkDelete returns an error if what the host's pool is based on can't be removed, or if definitions use it on any of
+// the hosts that share the pool. libvirt removes a volume group with all its volumes, but no directory with files.
 func (s *Storage) checkDelete(ctx context.Context, h hostset.Host, is *libvirt.StoragePool) error {
 	p, err := ReadPool(is.XML)
-	if err != nil || p.Type != "logical" && p.Type != "zfs" {
+	if err == nil {
+		err = p.CheckRemovable()
+	}
+	if err != nil || !p.kind().removesData {
 		return err
 	}
 	hosts, err := s.UserHosts(ctx, h.Name, p.Name)
