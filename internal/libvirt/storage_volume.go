@@ -201,8 +201,8 @@ func withVolume[T any](
 // readTries is the number of attempts to read in a pool that others stop and start meanwhile.
 const readTries = 5
 
-// readInPool is inPool for an f that only reads. libvirt refuses that while the pool isn't active. If the pool is active
-// again when inPool asks why, readInPool runs f again.
+// readInPool is inPool for an f that only reads. libvirt refuses that while the pool isn't active. If the pool is
+// active again when inPool asks why, readInPool runs f again.
 func readInPool[T any](
 	ctx context.Context, h *Host, s callSpec, pool string, f func(*conn, *golibvirt.StoragePool) (T, error),
 ) (value T, err error) {

@@ -319,8 +319,8 @@ func (p Pool) CheckRemovable() error {
 	if p.kind().removable {
 		return nil
 	}
-	return fmt.Errorf("%w: on_destroy is \"delete\", and what a pool of type %s is based on can't be removed with it. Set "+
-		"on_destroy to \"keep\" and apply before the destroy", libvirt.ErrInvalid, p.Type)
+	return fmt.Errorf("%w: on_destroy is \"delete\", and what a pool of type %s is based on can't be removed with it. "+
+		"Set on_destroy to \"keep\" and apply before the destroy", libvirt.ErrInvalid, p.Type)
 }
 
 // checkDelete returns an error if what the host's pool is based on can't be removed, or if definitions use it on any of

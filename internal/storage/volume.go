@@ -233,7 +233,8 @@ func (d *Disk) document(pool string, source *libvirt.Volume) (string, error) {
 	}
 	root.CreateElement("allocation").SetText(strconv.FormatUint(allocation, 10))
 	target := root.CreateElement("target")
-	if !kindOf(pool).partitions || d.Format != "raw" { // A partition table has names of its own for the formats of partitions.
+	// A partition table has names of its own for the formats of partitions.
+	if !kindOf(pool).partitions || d.Format != "raw" {
 		target.CreateElement("format").CreateAttr("type", d.Format)
 	}
 	if d.Format == "qcow2" {

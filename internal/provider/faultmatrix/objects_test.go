@@ -217,8 +217,8 @@ func (o *objects) plans(t *testing.T, all []object, want func(object) string) {
 	}
 }
 
-// complete expects that nothing is left to do, that the network and the pool are active, that the only copy of the image
-// has the content, and that the secret has that value.
+// complete expects that nothing is left to do, that the network and the pool are active, that the only copy of the
+// image has the content, and that the secret has that value.
 func (o *objects) complete(t *testing.T, content, value string) {
 	t.Helper()
 	if files := o.copies(); len(files) != 1 {
@@ -246,9 +246,9 @@ func (o *objects) complete(t *testing.T, content, value string) {
 }
 
 // TestAccFaults_objectsKilled: Terraform and the provider are killed in the middle of creating, updating and destroying
-// a network, a filter, a reservation, a pool, a volume, an image and a secret. The next plan says what is left to do, and
-// the next apply does it: there is one of each object, none is half updated, and none is left when they are destroyed.
-// The copy in the volume, of which a part may be missing, is made again, and the image is complete.
+// a network, a filter, a reservation, a pool, a volume, an image and a secret. The next plan says what is left to do,
+// and the next apply does it: there is one of each object, none is half updated, and none is left when they are
+// destroyed. The copy in the volume, of which a part may be missing, is made again, and the image is complete.
 func TestAccFaults_objectsKilled(t *testing.T) {
 	t.Parallel()
 	o, all := newObjects(t)

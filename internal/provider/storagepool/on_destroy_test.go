@@ -9,8 +9,9 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/acctest"
 )
 
-// TestAccStoragePool_onDestroyDelete: the empty directory of a pool goes with it. A directory with a file isn't removed:
-// its pool is active again after the destroy has failed. The plan that would destroy a disk's partition table fails.
+// TestAccStoragePool_onDestroyDelete: the empty directory of a pool goes with it. A directory with a file isn't
+// removed: its pool is active again after the destroy has failed. The plan that would destroy a disk's partition table
+// fails.
 func TestAccStoragePool_onDestroyDelete(t *testing.T) {
 	t.Parallel()
 	l := lab.Open(t)
