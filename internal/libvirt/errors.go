@@ -46,6 +46,8 @@ var (
 	ErrInternal = errors.New("operation failed")
 	// ErrDiskFull says that a file system of the host is full.
 	ErrDiskFull = fmt.Errorf("%w: the host's disk is full", ErrInternal)
+	// ErrNoFile says that a file or directory of the host doesn't exist.
+	ErrNoFile = fmt.Errorf("%w: the host has no such file", ErrInternal)
 	// ErrAbandoned says that a migration was given up that may still be in progress: it didn't end after it was aborted,
 	// or the caller stopped waiting. Both hosts may have changed, and the domain may be on either.
 	ErrAbandoned = errors.New("it was given up and the host is still at it, so it is unknown where the domain will be")
@@ -114,6 +116,8 @@ func (h *Host) wrap(s callSpec, err error, lost bool) error {
 			e.Kind = ErrAgentFailed
 		case errors.Is(e.Kind, ErrInternal) && strings.Contains(lv.Message, diskFull):
 			e.Kind = ErrDiskFull
+		case errors.Is(e.Kind, ErrInternal) && strings.Contains(lv.Message, noFile):
+			e.Kind = ErrNoFile
 		}
 	case errors.Is(err, context.DeadlineExceeded):
 		e.Kind = s.late
@@ -127,8 +131,11 @@ func (h *Host) wrap(s callSpec, err error, lost bool) error {
 	return e
 }
 
-// diskFull is how hosts word ENOSPC, for which libvirt has no error number.
-const diskFull = "No space left on device"
+// diskFull and noFile are how hosts word ENOSPC and ENOENT, for which libvirt has no error numbers.
+const (
+	diskFull = "No space left on device"
+	noFile   = "No such file or directory"
+)
 
 // ownKind returns the kind that an error already wraps. Any other error counts as a failure to reach the host: such
 // errors come from dialing and from the stream.

@@ -42,6 +42,9 @@ func TestWrap_findsTheKind(t *testing.T) {
 	full := func(code golibvirt.ErrorNumber) error {
 		return golibvirt.Error{Code: code, Message: "cannot fill file '/x': No space left on device"}
 	}
+	noFile := golibvirt.Error{
+		Code: golibvirt.ERR_SYSTEM_ERROR, Message: "cannot open directory '/x': No such file or directory",
+	}
 	for name, test := range map[string]struct {
 		spec callSpec
 		err  error
@@ -52,6 +55,7 @@ func TestWrap_findsTheKind(t *testing.T) {
 		"specific, lost":    {readCall("x"), failure(golibvirt.ERR_NO_DOMAIN), true, ErrNotFound},
 		"disk full":         {changeCall("x"), full(golibvirt.ERR_SYSTEM_ERROR), false, ErrDiskFull},
 		"disk full, lost":   {changeCall("x"), full(golibvirt.ERR_SYSTEM_ERROR), true, ErrUnreachable},
+		"no file":           {changeCall("x"), noFile, false, ErrNoFile},
 		"internal":          {readCall("x"), failure(golibvirt.ERR_INTERNAL_ERROR), false, ErrInternal},
 		"internal, lost":    {readCall("x"), failure(golibvirt.ERR_INTERNAL_ERROR), true, ErrUnreachable},
 		"system, lost":      {defineCall("x"), failure(golibvirt.ERR_SYSTEM_ERROR), true, ErrUnreachable},

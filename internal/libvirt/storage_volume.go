@@ -31,28 +31,13 @@ type NewVolume struct {
 // PoolVolume reads a volume of a pool (virStorageVolLookupByName, virStorageVolGetXMLDesc). It returns ErrNotFound if
 // an active pool has no such volume, as of its last refresh, and ErrPoolInactive or ErrNoPool if that is unknown.
 func (h *Host) PoolVolume(ctx context.Context, pool, name string) (*Volume, error) {
-	return onVolume(ctx, h, readCall("reading volume "+pool+"/"+name), pool, name, (*conn).readVolume)
+	return readInPool(ctx, h, readCall("reading volume "+pool+"/"+name), pool, withVolume(name, (*conn).readVolume))
 }
 
 // PoolVolumes reads the volumes of a pool (virStoragePoolListAllVolumes, virStorageVolGetXMLDesc). It leaves out
 // volumes that vanish meanwhile. Its errors are those of PoolVolume.
-func (h *Host) PoolVolumes(ctx context.Context, pool string) (volumes []Volume, err error) {
-	for range listTries {
-		volumes, err = h.listVolumes(ctx, pool)
-		refused := errors.Is(err, ErrOperationInvalid)
-		if !refused || errors.Is(err, ErrPoolInactive) || errors.Is(err, ErrNoPool) {
-			break
-		}
-		// The pool wasn't active when libvirt refused, and was started since.
-	}
-	return volumes, err
-}
-
-// listTries is the number of attempts to list the volumes of a pool that others stop and start meanwhile.
-const listTries = 5
-
-func (h *Host) listVolumes(ctx context.Context, pool string) ([]Volume, error) {
-	return inPool(ctx, h, readCall("listing the volumes of pool "+pool), pool,
+func (h *Host) PoolVolumes(ctx context.Context, pool string) ([]Volume, error) {
+	return readInPool(ctx, h, readCall("listing the volumes of pool "+pool), pool,
 		func(c *conn, p *golibvirt.StoragePool) (volumes []Volume, err error) {
 			c.countCall("virStoragePoolListAllVolumes")
 			all, err := p.ListAllStorageVolumes(0)
@@ -195,7 +180,14 @@ func (h *Host) BlockResize(ctx context.Context, uuid, disk string, bytes uint64)
 func onVolume[T any](
 	ctx context.Context, h *Host, s callSpec, pool, name string, f func(*conn, *golibvirt.StorageVol) (T, error),
 ) (T, error) {
-	return inPool(ctx, h, s, pool, func(c *conn, p *golibvirt.StoragePool) (value T, err error) {
+	return inPool(ctx, h, s, pool, withVolume(name, f))
+}
+
+// withVolume returns the function that runs f on a volume of a pool.
+func withVolume[T any](
+	name string, f func(*conn, *golibvirt.StorageVol) (T, error),
+) func(*conn, *golibvirt.StoragePool) (T, error) {
+	return func(c *conn, p *golibvirt.StoragePool) (value T, err error) {
 		c.countCall("virStorageVolLookupByName")
 		volume, err := p.LookupStorageVolByName(name)
 		if err != nil {
@@ -203,7 +195,28 @@ func onVolume[T any](
 		}
 		defer func() { err = errors.Join(err, volume.Free()) }()
 		return f(c, volume)
-	})
+	}
+}
+
+// readTries is the number of attempts to read in a pool that others stop and start meanwhile.
+const readTries = 5
+
+// readInPool is inPool for an f that only reads. libvirt refuses that while the pool isn't active. If the pool is
+// active again when inPool asks why, readInPool runs f again.
+func readInPool[T any](
+	ctx context.Context, h *Host, s callSpec, pool string, f func(*conn, *golibvirt.StoragePool) (T, error),
+) (value T, err error) {
+	for range readTries {
+		value, err = inPool(ctx, h, s, pool, f)
+		refused := errors.Is(err, ErrOperationInvalid)
+		if !refused || errors.Is(err, ErrPoolInactive) || errors.Is(err, ErrNoPool) {
+			return value, err
+		}
+	}
+	if e := (*Error)(nil); errors.As(err, &e) {
+		e.Kind = ErrPoolInactive // It was inactive at every attempt.
+	}
+	return value, err
 }
 
 // inPool runs f on a pool, which must be active for libvirt to know its volumes.

@@ -7,6 +7,53 @@ import (
 	golibvirt "libvirt.org/go/libvirt"
 )
 
+// TestPoolVolumes_poolRestarted: while others stop and start a pool, its volumes are read, or the error says that the
+// pool isn't active. It is never a refusal without a reason.
+func TestPoolVolumes_poolRestarted(t *testing.T) {
+	t.Parallel()
+	h := open(t, Config{URI: "test:///default"})
+	const pool = "restarted"
+	if err := h.DefineStoragePool(t.Context(), pool,
+		`<pool type="dir"><name>restarted</name><target><path>/srv/restarted</path></target></pool>`); err != nil {
+		t.Fatal(err)
+	}
+	start := func() {
+		if err := h.StartStoragePool(t.Context(), pool); err != nil {
+			t.Error(err)
+		}
+	}
+	start()
+	if err := h.CreateVolume(t.Context(), NewVolume{
+		Pool: pool, Name: "data", Document: `<volume><name>data</name><capacity>1</capacity></volume>`,
+	}); err != nil {
+		t.Fatal(err)
+	}
+	restarted := make(chan struct{})
+	go func() {
+		defer close(restarted)
+		for range 1000 {
+			if err := h.StopStoragePool(t.Context(), pool); err != nil {
+				t.Error(err)
+			}
+			start()
+		}
+	}()
+	for {
+		_, listErr := h.PoolVolumes(t.Context(), pool)
+		_, readErr := h.PoolVolume(t.Context(), pool, "data")
+		for _, err := range []error{listErr, readErr} {
+			if err != nil && !errors.Is(err, ErrPoolInactive) {
+				t.Error(err)
+			}
+		}
+		select {
+		case <-restarted:
+			return
+		default:
+		}
+	}
+}
+
 // An encrypted volume is tried again where qemu-img gave up, which it does by chance on a busy host: not without end,
 // and not after any other error. Another volume isn't: copying its content may have taken long.
 func TestTryVolume(t *testing.T) {

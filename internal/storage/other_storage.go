@@ -16,7 +16,7 @@ func (p Pool) OtherStorage(was Pool) string {
 		return insteadOf("source.name", *p.SourceName, *name)
 	case differs(p.SourceDir, was.SourceDir, samePath):
 		return insteadOf("source.dir", *p.SourceDir, *was.SourceDir)
-	case p.hasOneDevice() && otherDevice(p.Devices, was.Devices):
+	case !p.kind().manyDevices && otherDevice(p.Devices, was.Devices):
 		return insteadOf("source.devices", p.Devices, was.Devices)
 	case otherServers(p.SourceHosts, was.SourceHosts):
 		return insteadOf("source.hosts", namesOf(p.SourceHosts), namesOf(was.SourceHosts))
@@ -35,17 +35,13 @@ func differs(is, was *string, same func(a, b string) bool) bool {
 	return is != nil && was != nil && !same(*is, *was)
 }
 
-// sourceName returns what the pool's source is called; for these types that is the pool's name if it isn't declared.
+// sourceName returns what the pool's source is called, which may be the pool's name if it isn't declared.
 func (p Pool) sourceName() *string {
-	if p.SourceName == nil && (p.Type == "logical" || p.Type == "zfs" || p.Type == "gluster") {
+	if p.SourceName == nil && p.kind().nameIsSource {
 		return &p.Name
 	}
 	return p.SourceName
 }
-
-// hasOneDevice reports whether the pool's device says which storage it is. A volume group or a ZFS pool may be extended
-// by others.
-func (p Pool) hasOneDevice() bool { return p.Type != "logical" && p.Type != "zfs" }
 
 // otherDevice reports whether two names are those of different devices. If one of them is the kernel's name and the
 // other isn't, it may be a link to the same device.

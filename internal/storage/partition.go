@@ -60,7 +60,7 @@ func checkPartition(ctx context.Context, h *libvirt.Host, ref Ref) error {
 
 // checkRemoval returns a PartitionError if libvirt can't remove the volume of that name.
 func (p Pool) checkRemoval(volume string) error {
-	if p.Type != "disk" || len(p.Devices) == 0 {
+	if !p.kind().partitions || len(p.Devices) == 0 {
 		return nil
 	}
 	device := p.Devices[0]

@@ -12,13 +12,6 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 )
 
-// PoolTypes are the types that a storage pool may have.
-func PoolTypes() []string {
-	return []string{
-		"dir", "fs", "netfs", "logical", "disk", "iscsi", "iscsi-direct", "rbd", "gluster", "zfs", "scsi", "mpath",
-	}
-}
-
 // Pool is the declared part of a storage pool, or what a host reports. A nil field is not declared, or doesn't exist.
 type Pool struct {
 	Name, Type string
@@ -82,36 +75,21 @@ func (p Pool) Directory() string {
 	return *p.Path
 }
 
-// imagePools are types of pools into which libvirt can write an image: it can create a volume there, and upload to it.
-var imagePools = []string{"dir", "fs", "netfs", "logical", "disk", "zfs"}
-
 // CheckImage returns why the pool can't have an image of that format, which is "" if unknown; nil if it can.
 func (p Pool) CheckImage(format string) error {
 	switch {
 	case p.Type == "rbd":
 		return fmt.Errorf("%w: storage pool %q is of type rbd, and libvirt can't upload images to Ceph. Convert the image "+
 			"to raw, upload it with \"rbd import\", and name it in network of a disk", libvirt.ErrUnsupported, p.Name)
-	case !slices.Contains(imagePools, p.Type):
+	case !p.kind().images:
 		return fmt.Errorf("%w: storage pool %q is of type %s, in which libvirt can't create volumes. Use a pool "+
-			"of one of these types: %s", libvirt.ErrUnsupported, p.Name, p.Type, strings.Join(imagePools, ", "))
-	case format == "" || format == "raw" || slices.Contains(filePools, p.Type):
+			"of one of these types: %s", libvirt.ErrUnsupported, p.Name, p.Type,
+			strings.Join(typesThat(func(k kind) bool { return k.images }), ", "))
+	case format == "" || format == "raw" || p.kind().anyFormat:
 		return nil
 	}
 	return fmt.Errorf("%w: storage pool %q is of type %s, whose volumes are raw, and the image is %s; "+
 		"convert it with qemu-img convert -O raw", libvirt.ErrUnsupported, p.Name, p.Type, format)
-}
-
-// LosesVolumes reports whether a host can't use the volumes of the pool while the pool is stopped: libvirt unmounts it,
-// deactivates the volume group, logs out of the target, or removes the virtual adapter.
-func (p Pool) LosesVolumes() bool {
-	switch p.Type {
-	case "fs", "netfs", "logical", "iscsi":
-		return true
-	case "scsi":
-		return p.Adapter != nil && p.Adapter.Type != nil && *p.Adapter.Type == "fc_host"
-	default:
-		return false
-	}
 }
 
 func samePath(a, b string) bool { return path.Clean(a) == path.Clean(b) }

@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/google/uuid"
+
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/hostset"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 )
@@ -21,7 +23,8 @@ type PoolSettings struct {
 	Autostart *bool
 	// Shared records that all hosts see the same volumes, for types that don't imply that.
 	Shared bool
-	// UUID is that of a pool that is created; if "", libvirt chooses. A pool with another one isn't changed.
+	// UUID is that of a pool that is created, as the caller has recorded it. A pool with another one isn't changed. If it
+	// is "", ApplyPool chooses and records it.
 	UUID string
 }
 
@@ -108,6 +111,14 @@ func outdated(p Pool, is *libvirt.StoragePool) (bool, error) {
 	return err == nil && !p.isActiveAs(*live), err
 }
 
+// unfinished is the record on a host that a run is creating the pool or its directory, with the pool's UUID. It is the
+// one that the create of the resource writes; the caller of ApplyPool removes it. A pool without it had its storage
+// before. If that is missing now, it is lost or not mounted. It isn't created again, because VMs would start with empty
+// disks.
+func unfinished(pool string) hostset.Creation {
+	return hostset.Creation{Kind: "storage_pool", Name: pool}
+}
+
 // ApplyPool makes the pool on hosts as declared: it creates a missing pool, starts an inactive pool, and changes a pool
 // that differs. It stops and starts an active pool whose definition changes: for VMs that run on the pool's volumes see
 // Pool.LosesVolumes.
@@ -157,19 +168,36 @@ func applyPool(ctx context.Context, h *libvirt.Host, p Pool, settings PoolSettin
 	return refresh(ctx, h, p.Name)
 }
 
-// startPool starts a pool. If maybeUnbuilt is set, a run may have been killed before it built the pool.
+// startPool starts a pool. If maybeUnbuilt is set, a run may have been killed before it created the pool's storage: if
+// the record of that is there, startPool creates it.
 func startPool(ctx context.Context, h *libvirt.Host, p Pool, maybeUnbuilt bool) error {
 	err := h.StartStoragePool(ctx, p.Name)
-	if err == nil || !maybeUnbuilt {
-		if errors.Is(err, libvirt.ErrUnsupported) { // libvirt says so of a source that isn't there.
-			err = fmt.Errorf("%w: %w", ErrNotStarted, err)
+	if err == nil {
+		return nil
+	}
+	if maybeUnbuilt {
+		record, recordErr := unfinished(p.Name).Begun(ctx, h)
+		if recordErr != nil {
+			return errors.Join(err, recordErr)
 		}
+		// An empty directory at which libvirt mounts the storage hides nothing.
+		if record != "" || p.kind().buildsDirectory && p.kind().mounts {
+			if buildErr := buildPool(ctx, h, p); buildErr != nil {
+				return errors.Join(err, buildErr)
+			}
+			return h.StartStoragePool(ctx, p.Name)
+		}
+	}
+	switch {
+	case p.kind().files && !p.kind().mounts && p.Path != nil && errors.Is(err, libvirt.ErrNoFile):
+		return fmt.Errorf("directory %q of storage pool %q doesn't exist on host %q: is its filesystem mounted? Mount it, "+
+			"then apply again. To create an empty directory instead, run \"virsh pool-build %s\" on that host first: %w",
+			*p.Path, p.Name, h.Name(), p.Name, err)
+	case errors.Is(err, libvirt.ErrUnsupported): // libvirt says so of a source that isn't there.
+		return fmt.Errorf("%w: %w", ErrNotStarted, err)
+	default:
 		return err
 	}
-	if buildErr := buildPool(ctx, h, p); buildErr != nil {
-		return errors.Join(err, buildErr)
-	}
-	return h.StartStoragePool(ctx, p.Name)
 }
 
 // refresh makes a pool read its content again. A pool that is creating a volume refuses that, and keeps its earlier
@@ -185,6 +213,12 @@ func refresh(ctx context.Context, h *libvirt.Host, pool string) error {
 }
 
 func definePool(ctx context.Context, h *libvirt.Host, p Pool, settings PoolSettings) error {
+	if settings.UUID == "" {
+		settings.UUID = uuid.NewString()
+		if err := unfinished(p.Name).Begin(ctx, h, settings.UUID); err != nil {
+			return err
+		}
+	}
 	document, err := p.Document(settings.UUID)
 	if err != nil {
 		return err
@@ -197,8 +231,8 @@ func definePool(ctx context.Context, h *libvirt.Host, p Pool, settings PoolSetti
 
 // buildPool never overwrites data: for the types that format something, libvirt gets the flag for that.
 func buildPool(ctx context.Context, h *libvirt.Host, p Pool) error {
-	err := h.BuildStoragePool(ctx, p.Name, p.Type == "fs" || p.Type == "disk" || p.Type == "logical")
-	if err != nil && (p.Type == "dir" || p.Type == "netfs") {
+	err := h.BuildStoragePool(ctx, p.Name, p.kind().refusesOverwrite)
+	if err != nil && p.kind().buildsDirectory {
 		// Another host may have created the same directory at this moment. libvirt accepts one that it finds at once.
 		return h.BuildStoragePool(ctx, p.Name, false)
 	}
@@ -206,7 +240,8 @@ func buildPool(ctx context.Context, h *libvirt.Host, p Pool) error {
 }
 
 // changePool changes the definition if it differs from what is declared, and stops the pool for that. It also stops a
-// pool that is active with another definition. build creates the directory or mount point of the new definition.
+// pool that is active with another definition. build creates the directory or mount point if the definition gets
+// another one.
 func changePool(ctx context.Context, h *libvirt.Host, p Pool, is *libvirt.StoragePool, build bool) error {
 	actual, err := ReadPool(is.XML)
 	if err != nil {
@@ -223,6 +258,12 @@ func changePool(ctx context.Context, h *libvirt.Host, p Pool, is *libvirt.Storag
 		}
 		return err
 	}
+	build = build && p.kind().buildsDirectory && differs(p.Path, actual.Path, samePath)
+	if build {
+		if err := unfinished(p.Name).Begin(ctx, h, is.UUID); err != nil {
+			return err
+		}
+	}
 	document, err := p.Patch(is.XML)
 	if err != nil {
 		return err
@@ -238,7 +279,7 @@ func changePool(ctx context.Context, h *libvirt.Host, p Pool, is *libvirt.Storag
 			return errors.Join(err, h.DefineStoragePool(after, p.Name, is.XML))
 		}
 	}
-	if build && (p.Type == "dir" || p.Type == "netfs") {
+	if build {
 		return buildPool(ctx, h, p) // It is no error if the directory exists.
 	}
 	return nil
@@ -273,11 +314,23 @@ func checkStop(ctx context.Context, h *libvirt.Host, is *libvirt.StoragePool) er
 	return inUseBy("would lose disks while the pool is stopped. Shut them down first", users)
 }
 
-// checkDelete returns an error if definitions use what is removed together with the host's pool, on any of the hosts
-// that share the pool. libvirt removes a volume group with all its volumes, but no directory with files.
+// CheckRemovable returns an error if what the pool is based on can't be removed with the pool.
+func (p Pool) CheckRemovable() error {
+	if p.kind().removable {
+		return nil
+	}
+	return fmt.Errorf("%w: on_destroy is \"delete\", and what a pool of type %s is based on can't be removed with it. "+
+		"Set on_destroy to \"keep\" and apply before the destroy", libvirt.ErrInvalid, p.Type)
+}
+
+// checkDelete returns an error if what the host's pool is based on can't be removed, or if definitions use it on any of
+// the hosts that share the pool. libvirt removes a volume group with all its volumes, but no directory with files.
 func (s *Storage) checkDelete(ctx context.Context, h hostset.Host, is *libvirt.StoragePool) error {
 	p, err := ReadPool(is.XML)
-	if err != nil || p.Type != "logical" && p.Type != "zfs" {
+	if err == nil {
+		err = p.CheckRemovable()
+	}
+	if err != nil || !p.kind().removesData {
 		return err
 	}
 	hosts, err := s.UserHosts(ctx, h.Name, p.Name)
@@ -342,9 +395,9 @@ func (s *Storage) RemovePool(
 		if err := setMark(ctx, h.Conn, sharedMark+name, false); err != nil {
 			return err
 		}
-		if err := h.Conn.UndefineStoragePool(ctx, name); !errors.Is(err, libvirt.ErrNotFound) {
+		if err := h.Conn.UndefineStoragePool(ctx, name); err != nil && !errors.Is(err, libvirt.ErrNotFound) {
 			return err
 		}
-		return nil
+		return unfinished(name).End(ctx, h.Conn)
 	})
 }

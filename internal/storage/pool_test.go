@@ -1,6 +1,7 @@
 package storage_test
 
 import (
+	"errors"
 	"strings"
 	"testing"
 
@@ -149,5 +150,34 @@ func TestApplyPool_build(t *testing.T) {
 		if calls := h.Calls()["virStoragePoolBuild"]; calls != step.built {
 			t.Errorf("%s: built %d times, want %d", step.path, calls, step.built)
 		}
+	}
+}
+
+// TestRemovePool_disk: libvirt would remove the partition table of a disk together with its pool, also while VMs use
+// its partitions. So the pool isn't even stopped, and can be removed without its data.
+func TestRemovePool_disk(t *testing.T) {
+	t.Parallel()
+	h, err := libvirt.Open(libvirt.Config{Name: "test", URI: "test:///default"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = h.Close() })
+	s := storage.Storage{Hosts: hostset.NewSet(hostset.Host{Name: "test", Conn: h})}
+	p := samples()["disk"]
+	p.Name, p.Type = "partitions", "disk"
+	for _, err := range s.ApplyPool(t.Context(), s.Hosts, p, storage.PoolSettings{}) {
+		t.Fatal(err)
+	}
+	if err := s.RemovePool(t.Context(), s.Hosts, p.Name, true)["test"]; !errors.Is(err, libvirt.ErrInvalid) {
+		t.Errorf("the removal with its data: %v", err)
+	}
+	if is, err := h.StoragePool(t.Context(), p.Name); err != nil || !is.Active {
+		t.Errorf("the pool after that: %+v, %v", is, err)
+	}
+	if calls := h.Calls()["virStoragePoolDelete"]; calls > 0 {
+		t.Errorf("libvirt was asked %d times to remove it", calls)
+	}
+	for _, err := range s.RemovePool(t.Context(), s.Hosts, p.Name, false) {
+		t.Error(err)
 	}
 }

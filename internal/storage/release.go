@@ -136,6 +136,3 @@ func (v sought) usedByDevices(document string) bool {
 	_, used := v.usedBy(rest)
 	return used
 }
-
-// FilePool reports whether the volumes of a pool of this type are files below its path.
-func FilePool(poolType string) bool { return slices.Contains([]string{"dir", "fs", "netfs"}, poolType) }

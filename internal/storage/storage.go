@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
-	"slices"
 	"time"
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/hostset"
@@ -27,12 +26,6 @@ type Storage struct {
 	// Log receives progress.
 	Log *slog.Logger
 }
-
-// sharedTypes are the types of pools whose volumes all hosts see.
-var sharedTypes = []string{"netfs", "rbd", "gluster", "iscsi", "iscsi-direct", "mpath"}
-
-// SharedType reports whether pools of this type show the same volumes on every host.
-func SharedType(poolType string) bool { return slices.Contains(sharedTypes, poolType) }
 
 // host returns the host of that name.
 func (s *Storage) host(name string) (*libvirt.Host, error) {

@@ -101,7 +101,7 @@ func (p Pool) isIn(xml string) bool {
 // hasDirectory reports whether the pool's volumes are in a directory of their own. Those of other pools share one with
 // other devices.
 func (p Pool) hasDirectory() bool {
-	return p.Path != nil && (FilePool(p.Type) || p.Type == "logical" || p.Type == "zfs")
+	return p.Path != nil && p.kind().ownDirectory
 }
 
 // SecretUsers returns the VMs and storage pools of a host whose definitions name a secret.

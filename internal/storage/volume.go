@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strconv"
 
 	"github.com/beevik/etree"
@@ -63,9 +62,6 @@ type Disk struct {
 
 // Ref names a volume.
 type Ref struct{ Pool, Name string }
-
-// filePools are types of pools whose volumes are files, which may be of any format.
-var filePools = []string{"dir", "fs", "netfs", "gluster"}
 
 // CreateVolume creates a volume on a host whose pool is active, and returns it. It leaves an existing volume alone, and
 // returns libvirt.ErrExists, except for a Lasting one that an earlier call has left because it was killed or the host
@@ -128,7 +124,7 @@ func (s *Storage) createVolume(ctx context.Context, h *libvirt.Host, d Disk) (*l
 func (d *Disk) complete(ctx context.Context, h *libvirt.Host, pool string) (*libvirt.Volume, error) {
 	if d.Format == "" {
 		d.Format = "raw"
-		if d.Secret == "" && (d.Overlay != nil || slices.Contains(filePools, pool)) {
+		if d.Secret == "" && (d.Overlay != nil || kindOf(pool).anyFormat) {
 			d.Format = "qcow2"
 		}
 	}
@@ -237,7 +233,8 @@ func (d *Disk) document(pool string, source *libvirt.Volume) (string, error) {
 	}
 	root.CreateElement("allocation").SetText(strconv.FormatUint(allocation, 10))
 	target := root.CreateElement("target")
-	if pool != "disk" || d.Format != "raw" { // A partition table has names of its own for the formats of partitions.
+	// A partition table has names of its own for the formats of partitions.
+	if !kindOf(pool).partitions || d.Format != "raw" {
 		target.CreateElement("format").CreateAttr("type", d.Format)
 	}
 	if d.Format == "qcow2" {

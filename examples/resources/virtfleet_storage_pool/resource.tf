@@ -75,6 +75,47 @@ resource "virtfleet_storage_pool" "san" {
   }
 }
 
+# LUNs of an iSCSI target, which each host logs in to. VMs use them with disks.volume or disks.block.
+resource "virtfleet_storage_pool" "luns" {
+  name   = "luns"
+  type   = "iscsi"
+  target = { path = "/dev/disk/by-path" }
+  source = {
+    hosts   = [{ name = "san.example.net" }]
+    devices = ["iqn.2026-01.net.example:vms"]
+    auth    = { type = "chap", username = "hosts", secret = virtfleet_secret.chap.id }
+  }
+}
+
+# LUNs of an adapter of the host, such as a Fibre Channel card.
+resource "virtfleet_storage_pool" "adapter" {
+  name   = "adapter"
+  type   = "scsi"
+  target = { path = "/dev/disk/by-path" }
+  source = { adapter = { type = "scsi_host", name = "scsi_host0" } }
+  hosts  = ["kvm1"]
+}
+
+# A Gluster volume, which no host mounts. VMs use its files with disks.network.
+resource "virtfleet_storage_pool" "gluster" {
+  name = "gluster"
+  type = "gluster"
+  source = {
+    name  = "vms"
+    hosts = [{ name = "gluster1.example.net" }]
+    dir   = "/"
+  }
+}
+
+# A ZFS pool, created on an empty disk. Each volume is a zvol.
+resource "virtfleet_storage_pool" "tank" {
+  name   = "tank"
+  type   = "zfs"
+  source = { name = "tank", devices = ["/dev/sdd"] }
+  hosts  = ["kvm1"]
+  build  = true
+}
+
 variable "chap_password" {
   type      = string
   ephemeral = true

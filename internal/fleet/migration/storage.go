@@ -9,6 +9,7 @@ import (
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/storage"
 )
 
 // checkDisks checks that the target reaches the same data, or that the disks that it doesn't reach can be copied.
@@ -75,7 +76,7 @@ func isShared(here, there *libvirt.Volume) bool {
 	if here == nil || there == nil || here.CapacityBytes != there.CapacityBytes {
 		return false
 	}
-	spans := here.PoolType == there.PoolType && slices.Contains([]string{"netfs", "gluster", "vstorage"}, here.PoolType)
+	spans := here.PoolType == there.PoolType && storage.SameFiles(here.PoolType)
 	return spans || here.Changed != "" && here.Changed == there.Changed
 }
 

@@ -1,7 +1,10 @@
 package faultmatrix
 
 import (
+	"bytes"
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -72,6 +75,19 @@ rm -rf DIR DIR-0 DIR-2`)); err != nil {
 		"pool = \"%[1]s-0\"\n  copy_of = \"%[1]s-0/seed\"\n  format = \"raw\"\n  size = ", o.name)
 	reservation := fmt.Sprintf("network = \"%s-0\"\n  mac = \"52:54:00:12:34:56\"\n  ip = ", o.name)
 	secret := fmt.Sprintf("usage = \"ceph\"\n  usage_id = %q\n  private = false\n  ", o.name)
+	images := t.TempDir()
+	image := func(content string) (attributes string, copied func() bool) {
+		data := bytes.Repeat([]byte(content), 1<<18)
+		file := filepath.Join(images, content)
+		if err := os.WriteFile(file, data, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		sum := sha256.Sum256(data)
+		return fmt.Sprintf("name = \"base\"\n  pool = \"%s-0\"\n  source = { file = %q }", o.name, file),
+			o.file(o.dir+"-0/base-"+hex.EncodeToString(sum[:6]), "")
+	}
+	oldImage, oldCopied := image("old")
+	newImage, newCopied := image("new")
 	return o, []object{
 		{
 			kind: "network", created: named + `forward = { mode = "isolated" }`,
@@ -101,6 +117,10 @@ rm -rf DIR DIR-0 DIR-2`)); err != nil {
 			removed: not(o.file(o.dir+"-0/"+o.name, "")), afterUpdate: "no-op", afterDestroy: "create",
 		},
 		{
+			kind: "image", created: oldImage, updated: newImage, made: oldCopied, changed: newCopied,
+			removed: func() bool { return len(o.copies()) == 0 }, afterUpdate: "update", afterDestroy: "create",
+		},
+		{
 			kind: "secret", created: secret + `value_wo = "hush"`,
 			updated: secret + "value_wo = \"hush now\"\n  value_wo_version = \"2\"\n  description = \"changed\"",
 			made:    o.hasSecret("<name>" + o.name + "</name>"), changed: o.hasSecret("changed"),
@@ -115,6 +135,12 @@ func (o *objects) file(at, text string) func() bool {
 		content, err := os.ReadFile(o.h.Path(at))
 		return err == nil && strings.Contains(string(content), text)
 	}
+}
+
+// copies are the files of the image: one, unless an earlier content is left.
+func (o *objects) copies() []string {
+	files, _ := filepath.Glob(o.h.Path(o.dir+"-0") + "/base-*")
+	return files
 }
 
 func (o *objects) size() int64 {
@@ -191,10 +217,15 @@ func (o *objects) plans(t *testing.T, all []object, want func(object) string) {
 	}
 }
 
-// complete expects that nothing is left to do, that the network and the pool are active, and that the secret has that
-// value.
-func (o *objects) complete(t *testing.T, value string) {
+// complete expects that nothing is left to do, that the network and the pool are active, that the only copy of the
+// image has the content, and that the secret has that value.
+func (o *objects) complete(t *testing.T, content, value string) {
 	t.Helper()
+	if files := o.copies(); len(files) != 1 {
+		t.Errorf("the copies of the image are %v", files)
+	} else if data, err := os.ReadFile(files[0]); !bytes.Equal(data, bytes.Repeat([]byte(content), 1<<18)) {
+		t.Errorf("the copy of the image has another content: %v", err)
+	}
 	for _, command := range [][]string{{"net-info", o.name}, {"pool-info", o.name}} {
 		if out := o.l.Virsh(t, o.h.Name, command...); !strings.Contains(out, "yes") && !strings.Contains(out, "running") {
 			t.Errorf("%v: %s", command, out)
@@ -215,9 +246,9 @@ func (o *objects) complete(t *testing.T, value string) {
 }
 
 // TestAccFaults_objectsKilled: Terraform and the provider are killed in the middle of creating, updating and destroying
-// a network, a filter, a reservation, a pool, a volume and a secret. The next plan says what is left to do, and the
-// next apply does it: there is one of each object, none is half updated, and none is left when they are destroyed. The
-// copy in the volume, of which a part may be missing, is made again.
+// a network, a filter, a reservation, a pool, a volume, an image and a secret. The next plan says what is left to do,
+// and the next apply does it: there is one of each object, none is half updated, and none is left when they are
+// destroyed. The copy in the volume, of which a part may be missing, is made again, and the image is complete.
 func TestAccFaults_objectsKilled(t *testing.T) {
 	t.Parallel()
 	o, all := newObjects(t)
@@ -232,7 +263,7 @@ func TestAccFaults_objectsKilled(t *testing.T) {
 		t.Errorf("the network is %s, not %s", got, uuid)
 	}
 	o.l.Run(t, o.h.Name, "cmp", o.dir+"-0/seed", o.dir+"-0/"+o.name)
-	o.complete(t, "hush")
+	o.complete(t, "old", "hush")
 
 	o.killed(t, all, "apply", updated, func(is object) func() bool { return is.changed })
 	o.plans(t, all, func(is object) string { return is.afterUpdate })
@@ -246,7 +277,7 @@ func TestAccFaults_objectsKilled(t *testing.T) {
 			t.Errorf("%s lacks %s: %s", look, want, out)
 		}
 	}
-	o.complete(t, "hush now")
+	o.complete(t, "new", "hush now")
 
 	o.killed(t, all, "destroy", updated, func(is object) func() bool { return is.removed })
 	o.plans(t, all, func(is object) string { return is.afterDestroy })

@@ -461,12 +461,14 @@ var uploading = regexp.MustCompile(`uploading an image:.*`)
 // sentBytes matches the number of bytes in such a record.
 var sentBytes = regexp.MustCompile(` bytes=(\d+)`)
 
-// sent returns how much an upload sent, as its last record in Terraform's log says, with the rate.
+// sent returns how much an upload sent, as its last record in Terraform's log says, with the rate and
+// the time that is left.
 func sent(t *testing.T, log string) int {
 	t.Helper()
 	for _, record := range uploading.FindAllString(string(read(t, log)), -1) {
 		bytes := sentBytes.FindStringSubmatch(record)
-		if strings.Contains(record, " percent=100") && strings.Contains(record, " bytes_per_second=") && bytes != nil {
+		if strings.Contains(record, " percent=100") && strings.Contains(record, " bytes_per_second=") &&
+			strings.Contains(record, " left=") && bytes != nil {
 			n, err := strconv.Atoi(bytes[1])
 			if err != nil {
 				t.Error(err)

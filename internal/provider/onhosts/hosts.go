@@ -107,21 +107,24 @@ type Observation[T any] struct {
 	Gone bool
 	// Keep says that no host has it, but not all hosts answered: the state stays as it is.
 	Keep bool
-	// asked is how many hosts were asked.
-	asked int
+	// answers are those of all hosts that were asked.
+	answers []hostset.Answer[T]
 }
 
 // Concludes reports whether Read is finished. It is after an error, if the state stays as it is, and if the resource is
-// gone. Then Concludes removes the resource from the state or, during an import, adds an error. noun and id are as in
-// Imported.
+// gone: then Concludes removes it from the state. During an import it is finished if no host has the resource, also if
+// a host doesn't answer, and Concludes adds an error. noun and id are as in Imported.
 func (o Observation[T]) Concludes(
 	ctx context.Context, resp *resource.ReadResponse, noun, id string, imported bool,
 ) bool {
 	switch {
-	case resp.Diagnostics.HasError(), o.Keep:
+	case resp.Diagnostics.HasError():
 		return true
-	case o.Gone && imported:
-		resp.Diagnostics.Append(tfdiag.Failure{Verb: "import", Noun: noun, Err: NotFound(noun, id)}.Error())
+	case imported && len(o.Found) == 0:
+		_, diags := Imported(o.answers, noun, id)
+		resp.Diagnostics.Append(diags...)
+		return true
+	case o.Keep:
 		return true
 	case o.Gone:
 		resp.State.RemoveResource(ctx)
@@ -132,7 +135,7 @@ func (o Observation[T]) Concludes(
 
 // ImportedHosts returns the attribute hosts for an import: the hosts that have the resource, null if all do.
 func (o Observation[T]) ImportedHosts() types.Set {
-	if len(o.Found) == o.asked {
+	if len(o.Found) == len(o.answers) {
 		return NewNames(nil)
 	}
 	return NewNames(hostNames(o.Found))
@@ -157,7 +160,7 @@ type Question[T any] struct {
 func Observe[T any](q Question[T]) (o Observation[T], diags diag.Diagnostics) {
 	last := value.StringMap(q.Last)
 	targets := Names(q.Hosts)
-	o = Observation[T]{States: map[string]string{}, Found: hostset.Found(q.Answers), asked: len(q.Answers)}
+	o = Observation[T]{States: map[string]string{}, Found: hostset.Found(q.Answers), answers: q.Answers}
 	silent := false
 	for _, a := range q.Answers {
 		state, was := last[a.Host]

@@ -164,6 +164,9 @@ func (r *secretResource) Update(ctx context.Context, req resource.UpdateRequest,
 	resp.Diagnostics.Append(req.State.Get(ctx, &state)...)
 	data, diags := writtenValue(ctx, req.Config)
 	resp.Diagnostics.Append(diags...)
+	if resp.Diagnostics.HasError() || !r.Asks("update", noun, &resp.Diagnostics) {
+		return
+	}
 	targets, diags := onhosts.Targets(r.Data, plan.Hosts)
 	resp.Diagnostics.Append(diags...)
 	if resp.Diagnostics.HasError() {

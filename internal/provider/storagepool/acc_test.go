@@ -107,6 +107,9 @@ resource "virtfleet_storage_pool" "this" {
 				if left := xml(t, l, h, name); left != "" {
 					return fmt.Errorf("host %s still has %s", h.Name, left)
 				}
+				if records := l.Virsh(t, h.Name, "secret-list"); strings.Contains(records, name) {
+					return fmt.Errorf("host %s still has %s", h.Name, records)
+				}
 				l.Run(t, h.Name, "test", "-f", at+"-2/data")
 				l.Run(t, h.Name, "rm", "-r", at, at+"-2")
 			}
@@ -135,6 +138,24 @@ resource "virtfleet_storage_pool" "this" {
 					l.Virsh(t, first.Name, "pool-destroy", name)
 					l.Virsh(t, second.Name, "pool-destroy", name)
 					l.Virsh(t, second.Name, "pool-undefine", name)
+				},
+				Config: pool(at, "autostart = false"), ConfigPlanChecks: does(update), ConfigStateChecks: states(both),
+				Check: has(t, l, name, "<path>"+at+"</path>", first, second),
+			},
+			// A directory that is gone, as that of a filesystem that isn't mounted, isn't created again.
+			{
+				PreConfig: func() {
+					l.Virsh(t, first.Name, "pool-destroy", name)
+					l.Run(t, first.Name, "mv", at, at+"-away")
+				},
+				Config: pool(at, "autostart = false"),
+				ExpectError: regexp.MustCompile(`(?s)Directory\s+"` + at + `"\s+of\s+storage\s+pool.*on\s+host\s+"kvm1":\s+` +
+					`is\s+its\s+filesystem\s+mounted\?`),
+			},
+			{
+				PreConfig: func() {
+					l.Run(t, first.Name, "test", "!", "-e", at)
+					l.Run(t, first.Name, "mv", at+"-away", at)
 				},
 				Config: pool(at, "autostart = false"), ConfigPlanChecks: does(update), ConfigStateChecks: states(both),
 				Check: has(t, l, name, "<path>"+at+"</path>", first, second),
@@ -219,6 +240,15 @@ resource "virtfleet_network_dhcp_host" "this" {
 }
 `, name, file, "vn"+name[len(name)-6:])
 	}
+	// An object isn't imported while its only host doesn't answer.
+	imported := func(address string) resource.TestStep {
+		return resource.TestStep{
+			ResourceName: address, ImportState: true, ImportStateIdFunc: func(s *terraform.State) (string, error) {
+				return s.RootModule().Resources[address].Primary.ID, nil
+			},
+			ExpectError: regexp.MustCompile(`(?s)Unable to import.*host\s+` + own.Name + `:`),
+		}
+	}
 	var restart func()
 	resource.Test(t, resource.TestCase{
 		ProtoV6ProviderFactories: acctest.Factories(t),
@@ -239,6 +269,7 @@ resource "virtfleet_network_dhcp_host" "this" {
 				ExpectError: regexp.MustCompile(`(?s)(Unable to read .*){7}`),
 			},
 			{Config: apart.Replace(config(`on_unreachable = "keep"`)), PlanOnly: true},
+			imported("virtfleet_storage_pool.this"), imported("virtfleet_image.this"), imported("virtfleet_secret.this"),
 			{PreConfig: func() { restart() }, Config: config(""), PlanOnly: true},
 		},
 	})

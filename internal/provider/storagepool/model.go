@@ -77,7 +77,7 @@ func (m *model) isImported() bool { return m.Type.IsNull() }
 func (m *model) settings(isNew bool) storage.PoolSettings {
 	s := storage.PoolSettings{Build: m.Build.ValueBool(), Shared: m.Shared.ValueBool(), Autostart: value.Bool(m.Autostart)}
 	if m.Build.IsNull() {
-		s.Build = m.Type.ValueString() == "dir" || m.Type.ValueString() == "netfs"
+		s.Build = storage.BuildsByDefault(m.Type.ValueString())
 	}
 	if s.Autostart == nil && isNew {
 		on := true

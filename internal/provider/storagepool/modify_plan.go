@@ -16,6 +16,7 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/meta"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/onhosts"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/tfdiag"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/value"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/storage"
 )
@@ -30,6 +31,7 @@ func (r *poolResource) ModifyPlan(
 		resp.Diagnostics.Append(req.State.Get(ctx, &state)...)
 	}
 	if req.Plan.Raw.IsNull() {
+		resp.Diagnostics.Append(r.refuseRemoval(ctx, &state)...)
 		resp.Diagnostics.Append(r.warnOfUsers(ctx, &state, true, "", types.Set{}, nil)...)
 	}
 	if !r.Plans(noun, req, resp) {
@@ -65,6 +67,9 @@ func (r *poolResource) ModifyPlan(
 		r.planChanges(ctx, pool, &state)
 	}
 	replaced := !plan.Name.Equal(state.Name) || !plan.Type.Equal(state.Type)
+	if replaced {
+		resp.Diagnostics.Append(r.refuseRemoval(ctx, &state)...)
+	}
 	resp.Diagnostics.Append(r.warnOfUsers(ctx, &state, replaced, other, plan.Hosts, targets)...)
 	if replaced {
 		return
@@ -84,6 +89,18 @@ func (r *poolResource) ModifyPlan(
 			"changes in place, for which the pool is stopped and started. %s %s",
 			noun, plan.Name.ValueString(), volumes, effect))
 	}
+}
+
+// refuseRemoval returns an error if the pool is to be removed together with storage that can't be removed.
+func (*poolResource) refuseRemoval(ctx context.Context, state *model) diag.Diagnostics {
+	if state.OnDestroy.ValueString() != onDestroyDelete {
+		return nil
+	}
+	pool, diags := state.pool(ctx)
+	if err := pool.CheckRemovable(); err != nil {
+		diags.Append(tfdiag.Failure{Verb: "delete", Noun: state.noun(), Err: err}.Error())
+	}
+	return diags
 }
 
 // planChanges records on which hosts the pool leaves its volumes. Each host is asked, because the state has the

@@ -51,26 +51,12 @@ func (*poolResource) ValidateConfig(
 	resp.Diagnostics.Append(config.lacks("target.")...)
 }
 
-// required are the attributes that libvirt requires of a pool, by the pool's type. It has defaults for all others.
-var required = map[string][]string{
-	"dir":          {"target.path"},
-	"fs":           {"target.path", "source.devices"},
-	"netfs":        {"target.path", "source.hosts", "source.dir"},
-	"disk":         {"target.path", "source.devices"},
-	"iscsi":        {"target.path", "source.hosts", "source.devices"},
-	"iscsi-direct": {"source.hosts", "source.devices", "source.initiator"},
-	"rbd":          {"source.name", "source.hosts"},
-	"gluster":      {"source.hosts"},
-	"scsi":         {"target.path", "source.adapter"},
-	"mpath":        {"target.path"},
-}
-
 // lacks returns an error if the model lacks required attributes of a block: "target." or "source.". A pool that exists
 // keeps its source if none is declared, so only a new pool requires one.
 func (m *model) lacks(block string) (diags diag.Diagnostics) {
 	var missing []string
 	blocks := map[string]types.Object{"target.": m.Target, "source.": m.Source}
-	for _, attribute := range required[m.Type.ValueString()] {
+	for _, attribute := range storage.Requires(m.Type.ValueString()) {
 		name, ok := strings.CutPrefix(attribute, block)
 		if !ok || blocks[block].IsUnknown() {
 			continue
@@ -208,6 +194,9 @@ func (r *poolResource) Update(ctx context.Context, req resource.UpdateRequest, r
 	var plan, state model
 	resp.Diagnostics.Append(req.Plan.Get(ctx, &plan)...)
 	resp.Diagnostics.Append(req.State.Get(ctx, &state)...)
+	if resp.Diagnostics.HasError() || !r.Asks("update", noun, &resp.Diagnostics) {
+		return
+	}
 	targets, diags := onhosts.Targets(r.Data, plan.Hosts)
 	resp.Diagnostics.Append(diags...)
 	pool, diags := plan.pool(ctx)

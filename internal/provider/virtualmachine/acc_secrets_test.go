@@ -171,6 +171,9 @@ import {
 		t.Errorf("the media should be equal: %q, %q", one, other)
 	}
 	told["shown state"] = tf.Run(t, "show", "-json")
+	for file := range filesBelow(t, temporary) {
+		t.Errorf("before the destroy, %s is left in the directory for temporary files", file)
+	}
 	tf.Run(t, "destroy", "-target="+virtualmachine.TypeName+".twin")
 	if err := acctest.CheckDestroyed(l, twin)(nil); err != nil {
 		t.Error(err)

@@ -1,0 +1,144 @@
+package storage
+
+import "slices"
+
+// kind is what the provider knows about a type of storage pools.
+type kind struct {
+	name string
+	// requires are the attributes that libvirt requires of a new pool. It has defaults for all others.
+	requires []string
+	// nameIsSource says that the source is called like the pool if source.name isn't set.
+	nameIsSource bool
+	// manyDevices says that source.devices may be extended by others, so that they don't say which storage it is.
+	manyDevices bool
+
+	// files says that the volumes are files below target.path.
+	files bool
+	// ownDirectory says that no other devices are in target.path.
+	ownDirectory bool
+	// partitions says that the volumes are partitions, which libvirt names.
+	partitions bool
+	// anyFormat says that the volumes may be of any format; otherwise they are raw.
+	anyFormat bool
+	// images says that libvirt can create volumes, and upload to them.
+	images bool
+	// protocol is that of a network disk on the volumes; "" if they are files or devices of the host.
+	protocol string
+
+	// shared says that all hosts see the same volumes.
+	shared bool
+	// sameFiles says that a path is the same file on all hosts.
+	sameFiles bool
+
+	// buildsDirectory says that building creates only target.path. That is done by default, also for another target.path.
+	buildsDirectory bool
+	// refusesOverwrite says that building formats something, and that libvirt can be told to overwrite nothing.
+	refusesOverwrite bool
+	// mounts says that libvirt mounts the storage at target.path.
+	mounts bool
+	// losesVolumes says that a host can't use the volumes while the pool is stopped. For "scsi" see Pool.LosesVolumes.
+	losesVolumes bool
+	// removable says that what the pool is based on can be removed with it: with removesData all volumes, otherwise a
+	// directory that must be empty. libvirt would also remove the partition table of a disk, without a look at its
+	// partitions.
+	removable, removesData bool
+}
+
+// kinds are the types that a pool can be declared with, in the order of the documentation.
+var kinds = []kind{
+	{
+		name: "dir", requires: []string{"target.path"},
+		files: true, ownDirectory: true, anyFormat: true, images: true, buildsDirectory: true, removable: true,
+	},
+	{
+		name: "fs", requires: []string{"target.path", "source.devices"},
+		files: true, ownDirectory: true, anyFormat: true, images: true, refusesOverwrite: true, mounts: true,
+		losesVolumes: true, removable: true,
+	},
+	{
+		name: "netfs", requires: []string{"target.path", "source.hosts", "source.dir"},
+		files: true, ownDirectory: true, anyFormat: true, images: true, shared: true, sameFiles: true,
+		buildsDirectory: true, mounts: true, losesVolumes: true, removable: true,
+	},
+	{
+		name: "logical", nameIsSource: true, manyDevices: true, ownDirectory: true, images: true,
+		refusesOverwrite: true, losesVolumes: true, removable: true, removesData: true,
+	},
+	{
+		name: "disk", requires: []string{"target.path", "source.devices"},
+		partitions: true, images: true, refusesOverwrite: true,
+	},
+	{
+		name: "iscsi", requires: []string{"target.path", "source.hosts", "source.devices"},
+		shared: true, losesVolumes: true,
+	},
+	{
+		name: "iscsi-direct", requires: []string{"source.hosts", "source.devices", "source.initiator"},
+		protocol: "iscsi", shared: true,
+	},
+	{name: "rbd", requires: []string{"source.name", "source.hosts"}, protocol: "rbd", shared: true},
+	{
+		name: "gluster", requires: []string{"source.hosts"}, nameIsSource: true,
+		anyFormat: true, protocol: "gluster", shared: true, sameFiles: true,
+	},
+	{
+		name: "zfs", nameIsSource: true, manyDevices: true, ownDirectory: true, images: true,
+		removable: true, removesData: true,
+	},
+	{name: "scsi", requires: []string{"target.path", "source.adapter"}},
+	{name: "mpath", requires: []string{"target.path"}, shared: true},
+}
+
+// otherKinds are types of pools that hosts may have and that can't be declared.
+var otherKinds = []kind{{name: "sheepdog", protocol: "sheepdog"}, {name: "vstorage", sameFiles: true}}
+
+// kindOf returns the kind of a type of pools, the zero kind for an unknown type.
+func kindOf(poolType string) kind {
+	for _, all := range [][]kind{kinds, otherKinds} {
+		if i := slices.IndexFunc(all, func(k kind) bool { return k.name == poolType }); i >= 0 {
+			return all[i]
+		}
+	}
+	return kind{}
+}
+
+func (p Pool) kind() kind { return kindOf(p.Type) }
+
+func typesThat(is func(kind) bool) (names []string) {
+	for _, k := range kinds {
+		if is(k) {
+			names = append(names, k.name)
+		}
+	}
+	return names
+}
+
+// PoolTypes are the types that a storage pool may have.
+func PoolTypes() []string { return typesThat(func(kind) bool { return true }) }
+
+// Requires returns the attributes that libvirt requires of a new pool of this type: "target.path", "source.hosts".
+func Requires(poolType string) []string { return kindOf(poolType).requires }
+
+// FilePool reports whether the volumes of a pool of this type are files below its path.
+func FilePool(poolType string) bool { return kindOf(poolType).files }
+
+// SharedType reports whether pools of this type show the same volumes on every host.
+func SharedType(poolType string) bool { return kindOf(poolType).shared }
+
+// SameFiles reports whether a path in pools of this type is the same file on every host.
+func SameFiles(poolType string) bool { return kindOf(poolType).sameFiles }
+
+// Protocol returns the protocol of network disks on volumes of a pool of this type, "" if these are files or devices of
+// the host.
+func Protocol(poolType string) string { return kindOf(poolType).protocol }
+
+// BuildsByDefault reports whether the storage of a new pool of this type is created unless the configuration says
+// otherwise.
+func BuildsByDefault(poolType string) bool { return kindOf(poolType).buildsDirectory }
+
+// LosesVolumes reports whether a host can't use the volumes of the pool while the pool is stopped: libvirt unmounts it,
+// deactivates the volume group, logs out of the target, or removes the virtual adapter.
+func (p Pool) LosesVolumes() bool {
+	return p.kind().losesVolumes ||
+		p.Type == "scsi" && p.Adapter != nil && p.Adapter.Type != nil && *p.Adapter.Type == "fc_host"
+}
