@@ -30,7 +30,7 @@ func (dr *Drainer) resumableSteps(ctx context.Context, name string, e *hostrecor
 
 	for _, s := range e.Steps {
 		vm, err := dr.hosts.Find(ctx, s.UUID, inventory.LastKnown{Host: name})
-		if err == nil && untouchedSince(vm, name, s) || err != nil && !inventory.IsNotFound(err) {
+		if err == nil && untouchedSince(vm, name, s, e.Abandoned) || err != nil && !inventory.IsNotFound(err) {
 			kept.Steps = append(kept.Steps, s) // A VM that can't be found now is looked for again when it is restored.
 		}
 	}
@@ -38,14 +38,24 @@ func (dr *Drainer) resumableSteps(ctx context.Context, name string, e *hostrecor
 	return kept
 }
 
-// untouchedSince says whether the VM is as this step of the host's drain left it, as far as known: a VM that was moved
-// while it was off was booted in any case.
-func untouchedSince(vm *inventory.VM, host string, s hostrecord.Step) bool {
+// untouchedSince says whether the VM is as this step of the host's drain left it, as far as known, which was given up at
+// the time abandoned: a VM that was moved while it was off was booted in any case.
+//
+// A record of a migration has the names that the hosts had then, and so has the step. They may have others by now. So
+// the VM's host is recognized by its UUID, and the VM's last migration as the step's by its time.
+func untouchedSince(vm *inventory.VM, host string, s hostrecord.Step, abandoned time.Time) bool {
+	there := vm.Host == s.Target
+	if s.TargetUUID != "" {
+		there = vm.HostUUID == s.TargetUUID
+	}
+
 	switch {
 	case s.Result != hostrecord.ResultMoved && s.Result != hostrecord.ResultColdMoved:
 		return !vm.Active // It was shut down.
-	case s.Target == "" || vm.Host != s.Target:
-		return s.Target == "" && vm.Host != host
+	case s.Target == "":
+		return vm.Host != host
+	case !there:
+		return false
 	case len(vm.Metadata.Migrations) == 0:
 		return false
 	}
@@ -54,5 +64,10 @@ func untouchedSince(vm *inventory.VM, host string, s hostrecord.Step) bool {
 	last := vm.Metadata.Migrations[len(vm.Metadata.Migrations)-1]
 	restarted := !cold && vm.Reason == libvirt.ReasonBooted || vm.Active == (cold && !s.Ran)
 
-	return last.SourceHost == host && last.TargetHost == s.Target && !last.Failed && !restarted
+	fromHost := last.SourceHost == host
+	if s.TargetUUID != "" {
+		fromHost = !last.Start.Truncate(time.Second).After(abandoned)
+	}
+
+	return fromHost && last.TargetHost == s.Target && !last.Failed && !restarted
 }
