@@ -38,8 +38,8 @@ func (dr *Drainer) resumableSteps(ctx context.Context, name string, e *hostrecor
 	return kept
 }
 
-// untouchedSince says whether the VM is as this step of the host's drain left it, as far as known, which was given up at
-// the time abandoned: a VM that was moved while it was off was booted in any case.
+// untouchedSince says whether the VM is as this step of the host's drain left it, as far as known: a VM that was moved
+// while it was off was booted in any case. abandoned is when the drain was given up.
 //
 // A record of a migration has the names that the hosts had then, and so has the step. They may have others by now. So
 // the VM's host is recognized by its UUID, and the VM's last migration as the step's by its time.

@@ -36,8 +36,8 @@ type Evacuation struct {
 	// Abandoned is when the maintenance ended before the host was drained. It is zero if it hasn't ended, or if the host
 	// was drained.
 	Abandoned time.Time `json:"abandoned,omitzero"`
-	// Maintenance is the id of the maintenance that drained the host. Only what other hosts are told has it: the host's own
-	// record has a cordon with that id.
+	// Maintenance is the id of the maintenance that drained the host. Only what other hosts are told has it: the host's
+	// own record has a cordon with that id.
 	Maintenance string `json:"maintenance,omitempty"`
 }
 
@@ -75,8 +75,8 @@ func (e *Evacuation) Recovered() *Evacuation {
 	return &own
 }
 
-// Keeps reports whether the drain left the VM on the host, as far as known. running says that the VM ran when it was last
-// seen there. A VM without a step has come after the drain.
+// Keeps reports whether the drain left the VM on the host, as far as known. running says that the VM ran when it was
+// last seen there. A VM without a step has come after the drain.
 func (e *Evacuation) Keeps(uuid string, running bool) bool {
 	if e.Abridged {
 		return !running

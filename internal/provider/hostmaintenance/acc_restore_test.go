@@ -73,8 +73,9 @@ func (p *pair) recordIsRestored(t *testing.T, was string) {
 	}
 }
 
-// TestAccHostMaintenance_restoreContinues: a maintenance outlasts the loss of its host's record. While a host doesn't answer its VM isn't brought back, and another one
-// isn't started, which might run there. Destroying fails, and destroying again, with the host back, restores both.
+// TestAccHostMaintenance_restoreContinues: a maintenance outlasts the loss of its host's record. While a host
+// doesn't answer its VM isn't brought back, and another one isn't started, which might run there. Destroying fails, and
+// destroying again, with the host back, restores both.
 func TestAccHostMaintenance_restoreContinues(t *testing.T) {
 	t.Parallel()
 	p := newPair(t)

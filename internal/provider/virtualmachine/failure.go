@@ -41,8 +41,8 @@ func (m *model) failureAfter(verb string, err error, began time.Time) tfdiag.Fai
 }
 
 // switchedOff reports whether a host that doesn't answer was drained for its maintenance. If the host had the VM last,
-// the drain must have left the VM there: a VM that came later shows that the host was in use again. last is the VM as the
-// state has it, nil if it has none.
+// the drain must have left the VM there: a VM that came later shows that the host was in use again. last is the VM as
+// the state has it, nil if it has none.
 func (r *Resource) switchedOff(ctx context.Context, host string, last *model) bool {
 	if last == nil || text(last.CurrentHost) != host {
 		return r.Data.Fleet.SwitchedOff(ctx, host)
@@ -51,8 +51,8 @@ func (r *Resource) switchedOff(ctx context.Context, host string, last *model) bo
 }
 
 // planFailure turns an error during a plan into one for the user. If a host is switched off for maintenance, the error
-// advises against fencing it, which would create its VMs a second time. A VM that is gone was removed since the refresh:
-// a saved plan is applied, or the plan doesn't refresh. last is the VM as the state has it, nil if it has none.
+// advises against fencing it, which would create its VMs a second time. A VM that is gone was removed since the
+// refresh: a saved plan is applied, or the plan doesn't refresh. last is the VM as the state has it, nil if it has none.
 func (r *Resource) planFailure(ctx context.Context, m, last *model, verb string, err error) tfdiag.Failure {
 	f := m.failure(verb, err)
 	if isGone(err) {
