@@ -42,7 +42,8 @@ func (dr *Drainer) resumableSteps(ctx context.Context, name string, e *hostrecor
 // while it was off was booted in any case. abandoned is when the drain was given up.
 //
 // A record of a migration has the names that the hosts had then, and so has the step. They may have others by now. So
-// the VM's host is recognized by its UUID, and the VM's last migration as the step's by its time.
+// the VM's host is recognized by its UUID, and the source of the VM's last migration may have another name if that
+// migration began before the drain was given up.
 func untouchedSince(vm *inventory.VM, host string, s hostrecord.Step, abandoned time.Time) bool {
 	there := vm.Host == s.Target
 	if s.TargetUUID != "" {
@@ -64,10 +65,7 @@ func untouchedSince(vm *inventory.VM, host string, s hostrecord.Step, abandoned 
 	last := vm.Metadata.Migrations[len(vm.Metadata.Migrations)-1]
 	restarted := !cold && vm.Reason == libvirt.ReasonBooted || vm.Active == (cold && !s.Ran)
 
-	fromHost := last.SourceHost == host
-	if s.TargetUUID != "" {
-		fromHost = !last.Start.Truncate(time.Second).After(abandoned)
-	}
+	left := last.SourceHost == host || s.TargetUUID != "" && !last.Start.Truncate(time.Second).After(abandoned)
 
-	return fromHost && last.TargetHost == s.Target && !last.Failed && !restarted
+	return left && last.TargetHost == s.Target && !last.Failed && !restarted
 }

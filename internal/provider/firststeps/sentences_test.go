@@ -22,7 +22,7 @@ func (u *user) onCall(t *testing.T, dir string) {
 		}
 	}
 	for _, command := range []string{
-		"virsh list --title", "virsh domblkerror web", "virsh blockjob <vm> <disk>",
+		"virsh list --title", "virsh dominfo web", "virsh domblkerror web", "virsh blockjob <vm> <disk>",
 		"virsh metadata <vm> urn:virtfleet:1", "virsh metadata web urn:virtfleet:1", "virsh managedsave-remove <vm>",
 		"qemu-img info -U <file>", "virsh pool-refresh <pool>", "virsh vol-list <pool>",
 		"virsh dommemstat <vm> --period 10 --live --config",
@@ -63,10 +63,10 @@ func (u *user) byHand(t *testing.T) {
 	run("virsh metadata web urn:virtfleet:1 --remove --config",
 		"virsh destroy web", "virsh start <vm>", "virsh destroy web",
 		"virsh dumpxml --inactive web > web.xml", "virsh dumpxml --inactive --migratable web > web.xml",
-		"virsh undefine --keep-nvram web", "virsh define web.xml",
+		"virsh undefine --keep-nvram --keep-tpm web", "virsh define web.xml",
 		"virsh dumpxml --inactive --migratable <vm> >vm.xml", "virsh define vm.xml")
 	u.lab.Virsh(t, kvm1, "snapshot-create-as", "web", "before")
-	run("virsh snapshot-list <vm>", "virsh snapshot-delete <vm> <snapshot>", "virsh undefine --keep-nvram web",
+	run("virsh snapshot-list <vm>", "virsh snapshot-delete <vm> <snapshot>", "virsh undefine --keep-nvram --keep-tpm web",
 		"virsh vol-delete --pool vms <volume>")
 
 	const uuid, of = "0d5a7c9e-2f4b-4c1d-8e3a-6b9f1c7d2e40", "3f2a9c0d-8e7b-4a5f-8d3c-2b1a09f8e7d6"
