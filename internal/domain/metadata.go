@@ -81,9 +81,23 @@ type Creating struct {
 
 // Eviction is the request that a VM leave a host.
 type Eviction struct {
-	// Host is the host to leave. Owner identifies the run that asked for it.
-	Host, Owner string
-	Since       time.Time
+	// Host is the host to leave, by its name in the owner's configuration. HostUUID is that host's UUID in libvirt, "" if
+	// not recorded. Owner identifies the run that asked for it.
+	Host, HostUUID, Owner string
+	Since                 time.Time
+}
+
+// Leaves reports whether the request, which may be nil, is to leave this host. The host's UUID decides if it is
+// recorded: the host may have another name now, and another host its old one.
+func (e *Eviction) Leaves(host, hostUUID string) bool {
+	switch {
+	case e == nil:
+		return false
+	case e.HostUUID != "" && hostUUID != "":
+		return e.HostUUID == hostUUID
+	default:
+		return e.Host == host
+	}
 }
 
 // metadataVersion is the version of our element that this program writes.
@@ -133,7 +147,9 @@ func (d *Definition) Metadata() Metadata {
 	}
 	if requested := ownChild(vm, "eviction-requested"); requested != nil {
 		since, _ := time.Parse(time.RFC3339, attr(requested, "since"))
-		read.Eviction = &Eviction{Host: attr(requested, "host"), Owner: attr(requested, "owner"), Since: since}
+		read.Eviction = &Eviction{
+			Host: attr(requested, "host"), HostUUID: attr(requested, "host-uuid"), Owner: attr(requested, "owner"), Since: since,
+		}
 	}
 	return read
 }
@@ -194,6 +210,9 @@ func (m Metadata) write(vm *etree.Element) {
 	if m.Eviction != nil {
 		requested := addOwn(vm, "eviction-requested")
 		setAttr(requested, "host", m.Eviction.Host)
+		if m.Eviction.HostUUID != "" {
+			setAttr(requested, "host-uuid", m.Eviction.HostUUID)
+		}
 		setAttr(requested, "owner", m.Eviction.Owner)
 		setAttr(requested, "since", m.Eviction.Since.UTC().Format(time.RFC3339))
 	}
@@ -233,7 +252,7 @@ func sameMetadata(a, b Metadata) bool {
 		return false
 	}
 	if a.Eviction != nil {
-		if a.Eviction.Host != b.Eviction.Host || a.Eviction.Owner != b.Eviction.Owner ||
+		if a.Eviction.Host != b.Eviction.Host || a.Eviction.HostUUID != b.Eviction.HostUUID || a.Eviction.Owner != b.Eviction.Owner ||
 			!sameSecond(a.Eviction.Since, b.Eviction.Since) {
 			return false
 		}

@@ -31,7 +31,7 @@ func allMetadata() Metadata {
 			"logs": {Pool: "vms", Volume: "web-logs", Content: "c0"},
 		},
 		Eviction: &Eviction{
-			Host: "kvm1", Owner: "me@here", Since: time.Date(2024, 2, 29, 12, 0, 0, 0, time.UTC),
+			Host: "kvm1", HostUUID: "0f", Owner: "me@here", Since: time.Date(2024, 2, 29, 12, 0, 0, 0, time.UTC),
 		},
 		Creating: &Creating{
 			Owner: "me@here", SpecHash: "abc", Since: time.Date(2024, 2, 29, 12, 0, 0, 0, time.UTC),
@@ -147,7 +147,7 @@ func TestMetadataXML_asksToLeaveAsTheGuideSays(t *testing.T) {
 	shown, _, _ = strings.Cut(shown, "```")
 	d := sample(t, "minimal")
 	if err := d.SetMetadata(Metadata{Eviction: &Eviction{
-		Host: "kvm1", Owner: "alice@desk (pid 4711)", Since: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC),
+		Host: "kvm1", HostUUID: "4c4c4544-0043-4a10-8056-b4c04f4d3132", Owner: "alice@desk (pid 4711)", Since: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC),
 	}}); err != nil {
 		t.Fatal(err)
 	}
@@ -155,6 +155,30 @@ func TestMetadataXML_asksToLeaveAsTheGuideSays(t *testing.T) {
 	if diff := cmp.Diff(between.ReplaceAllString(strings.TrimSpace(shown), "><"),
 		between.ReplaceAllString(strings.TrimSpace(d.MetadataXML()), "><")); diff != "" {
 		t.Errorf("-guide +written:\n%s", diff)
+	}
+}
+
+// TestEviction_leaves: a host that has another name by now is still the one to leave, and another host that has the old
+// name isn't. A request without a UUID is known by the name.
+func TestEviction_leaves(t *testing.T) {
+	t.Parallel()
+	of := func(host, uuid string) *Eviction { return &Eviction{Host: host, HostUUID: uuid} }
+	for what, c := range map[string]struct {
+		e          *Eviction
+		host, uuid string
+		want       bool
+	}{
+		"no request":                {nil, "kvm1", "1", false},
+		"the same":                  {of("kvm1", "1"), "kvm1", "1", true},
+		"renamed":                   {of("kvm1", "1"), "kvm9", "1", true},
+		"another host of that name": {of("kvm1", "1"), "kvm1", "2", false},
+		"no UUID is recorded":       {of("kvm1", ""), "kvm1", "1", true},
+		"the host has no UUID":      {of("kvm1", "1"), "kvm1", "", true},
+		"another host":              {of("kvm1", ""), "kvm2", "1", false},
+	} {
+		if got := c.e.Leaves(c.host, c.uuid); got != c.want {
+			t.Errorf("%s: %t, want %t", what, got, c.want)
+		}
 	}
 }
 

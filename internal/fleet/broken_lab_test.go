@@ -14,6 +14,7 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migration"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/move"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/observe"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/placement"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/records"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/status"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/lab"
@@ -27,6 +28,7 @@ type torn struct {
 	l        *lab.Lab
 	f        *Fleet
 	from, to *lab.Host
+	desired  placement.Desired
 	vm       *inventory.VM
 	order    move.Order
 }
@@ -40,7 +42,7 @@ func newTorn(t *testing.T, o migration.Options) *torn {
 	b.f = ownFleet(t, "alice", b.from, b.to)
 	d := evacuee(t, l, "torn", nil)
 	d.Spec.Kernel.Cmdline += " dirty=32"
-	b.vm = create(t, alone, l, d)
+	b.desired, b.vm = d, create(t, alone, l, d)
 
 	// Before it begins: the switch may come before the test sees that it has begun.
 	if err := b.f.Host(b.from.Name).Conn.SetMigrationBandwidth(t.Context(), b.vm.UUID, 1<<20, true); err != nil {
@@ -365,5 +367,42 @@ func TestLab_sourceLostInPostCopy(t *testing.T) {
 	problems, err := b.f.CheckMove(t.Context(), move.Order{UUID: b.vm.UUID, Last: last, Target: b.from.Name}, nil)
 	if err != nil || len(problems) != 1 || !strings.Contains(problems[0].Detail, "is lost") {
 		t.Errorf("the plan: %+v, %v", problems, err)
+	}
+
+	b.isEndedByHand(last)
+}
+
+// isEndedByHand fences the source, about which the provider then knows nothing. So it doesn't end what is left, whatever
+// on_irrecoverable says. It says what a user does, and that works: the next apply starts the VM.
+func (b *torn) isEndedByHand(last inventory.LastKnown) {
+	t := b.t
+	t.Helper()
+
+	cfg := ownConfig("bob", b.from, b.to)
+	fenced := cfg.Hosts[b.from.Name]
+	fenced.Fenced = true
+	cfg.Hosts[b.from.Name] = fenced
+	f := openFleet(t, cfg)
+
+	destroy := move.Order{UUID: b.vm.UUID, Last: last, Target: b.to.Name}
+	destroy.Options.OnIrrecoverable = migration.IrrecoverableDestroy
+
+	_, _, err := f.MoveOnce(t.Context(), destroy)
+	command := "virsh destroy " + b.vm.UUID
+
+	if e, ok := errors.AsType[*inventory.Error](err); !ok || !strings.Contains(e.Remedy, command) ||
+		!strings.Contains(e.Remedy, b.from.Name) || strings.Contains(e.Remedy, "on_irrecoverable") {
+		t.Fatalf("with the source fenced: %+v, %v", e, err)
+	}
+
+	if !strings.Contains(b.l.Virsh(t, b.to.Name, "dominfo", b.vm.UUID), "Persistent:     yes") {
+		t.Error("virsh destroy would remove the definition, too")
+	}
+
+	b.l.Virsh(t, b.to.Name, strings.Fields(command)[1:]...)
+
+	now, err := f.Update(t.Context(), b.vm.UUID, last, b.desired)
+	if err != nil || now.Host != b.to.Name || !now.Running() {
+		t.Errorf("after it was ended by hand: %+v, %v", now, err)
 	}
 }

@@ -83,3 +83,29 @@ func TestHost_writesAreSeen(t *testing.T) {
 		vm = now
 	}
 }
+
+// The plan of a change warns of what it could not check, also if the VM is pinned to a host that doesn't answer.
+func TestCheckUpdate_warnsWhileThePinIsSilent(t *testing.T) {
+	t.Parallel()
+
+	const uuid = "6a9ae2dc-22f3-4d0c-a8d8-0a9b2f1dca12"
+
+	f := openFleet(t, Config{Owner: "alice", Hosts: map[string]inventory.HostConfig{
+		"here": {URI: fleettest.BuiltInURI(t, `<domain type="test"><name>web</name><uuid>`+uuid+`</uuid>
+  <memory>1024</memory><os><type>hvm</type></os></domain>`)},
+		"silent": {URI: "qemu+unix:///system?socket=/nowhere"},
+	}})
+
+	vm, err := f.FindNow(t.Context(), uuid, inventory.LastKnown{})
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	d := Desired{Spec: *vm.DeclaredSpec(), Metadata: vm.Metadata}
+	d.Spec.Name, d.Metadata.Host = "renamed", "silent"
+
+	problems, err := f.CheckUpdate(t.Context(), uuid, lastOf(vm), d)
+	if err != nil || len(problems) != 1 || !problems[0].Warning || problems[0].Attribute != "name" {
+		t.Errorf("planned %+v, %v; want a warning that the name isn't checked on the silent host", problems, err)
+	}
+}

@@ -103,7 +103,7 @@ func (dr *Drainer) Drain(ctx context.Context, want Drain) ([]hostrecord.Step, er
 	err = d.outcomeError(after, context.Cause(working))
 	if recordErr := d.writeRecord(after, err == nil); err == nil {
 		err = recordErr
-		dr.records.TellElsewhere(after, d.Host, &hostrecord.Evacuation{Since: d.since, Done: true, Steps: d.steps})
+		dr.records.TellElsewhere(after, d.Host, d.ID, &hostrecord.Evacuation{Since: d.since, Done: true, Steps: d.steps})
 	}
 
 	return d.steps, err
@@ -163,7 +163,12 @@ func (d *drainRun) prepare(ctx context.Context) error {
 		steps = evacuation.Compute(d.in)
 	}
 
-	d.mergeSteps(steps, d.drainer.resumableSteps(ctx, d.Host, record.Evacuation))
+	before := record.Evacuation
+	if lost := d.drainer.records.LostMaintenance(ctx, d.Host, d.ID, record); lost != nil {
+		before = lost
+	}
+
+	d.mergeSteps(steps, d.drainer.resumableSteps(ctx, d.Host, before))
 
 	if d.Steps != nil {
 		if changes := stepChanges(d.steps, nil, d.in); len(changes) > 0 {

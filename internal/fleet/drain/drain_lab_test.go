@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/uuid"
+
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/admission"
@@ -170,6 +172,19 @@ func TestLab_drainAndRestore(t *testing.T) {
 	if err != nil || !recorded.Recorded || len(recorded.Steps) != len(plan.Steps) ||
 		!silent.SwitchedOff(t.Context(), from.Name) || silent.SwitchedOff(t.Context(), to.Name) {
 		t.Errorf("while the host is off: %+v, %v", recorded, err)
+	}
+
+	// Of a VM that the drain didn't leave there, the silence has another reason.
+	for name, want := range map[string]bool{
+		"none": true, "saved": true, "off": true, "live": false, "elsewhere": false,
+	} {
+		if got := silent.SwitchedOffWith(t.Context(), from.Name, made[name].UUID, true); got != want {
+			t.Errorf("the host is off with %s: %t, want %t", name, got, want)
+		}
+	}
+
+	if silent.SwitchedOffWith(t.Context(), from.Name, uuid.NewString(), false) {
+		t.Error("the host that doesn't answer has a VM that came later, and is taken for switched off")
 	}
 
 	if err := silent.Close(); err != nil {

@@ -59,7 +59,7 @@ func (d *drainRun) markAll(ctx context.Context) {
 
 	for _, uuid := range d.gone {
 		marking.Go(func() error {
-			if err := d.drainer.clearEviction(ctx, uuid, d.Host); err != nil && !inventory.IsNotFound(err) {
+			if err := d.drainer.clearEviction(ctx, uuid, d.host); err != nil && !inventory.IsNotFound(err) {
 				d.drainer.log.WarnContext(ctx, "eviction request not removed", "uuid", uuid, "error", err.Error())
 			}
 
@@ -79,7 +79,7 @@ func (dr *Drainer) requestEviction(ctx context.Context, uuid, host string) error
 	return dr.mover.WithVMLocked(ctx, uuid, inventory.LastKnown{Host: host}, "requesting the eviction of",
 		func(ctx context.Context, vm *inventory.VM) error {
 			m := vm.Metadata
-			m.Eviction = &domain.Eviction{Host: host, Owner: dr.owner, Since: time.Now()}
+			m.Eviction = &domain.Eviction{Host: host, HostUUID: vm.HostUUID, Owner: dr.owner, Since: time.Now()}
 
 			if vm.Host != host {
 				return nil
@@ -115,10 +115,15 @@ func (d *drainRun) markAgain(ctx context.Context, s hostrecord.Step) error {
 
 // clearEviction removes the eviction request, wherever the VM is now, unless the request is to leave another host. It
 // also completes the record of a migration whose run was killed, because no other run may do so.
-func (dr *Drainer) clearEviction(ctx context.Context, uuid, host string) error {
+func (dr *Drainer) clearEviction(ctx context.Context, uuid string, h *inventory.Host) error {
 	const purpose = "removing the eviction request of"
 
 	last := inventory.LastKnown{}
+	hostUUID := ""
+
+	if info, err := h.Conn.Info(ctx); err == nil { // Without it, the host's name decides.
+		hostUUID = info.UUID
+	}
 
 	return dr.mover.WithVMLocked(ctx, uuid, last, purpose, func(ctx context.Context, vm *inventory.VM) error {
 		if record := vm.OpenMigration(); record != nil && !vm.Stranded {
@@ -131,7 +136,7 @@ func (dr *Drainer) clearEviction(ctx context.Context, uuid, host string) error {
 		}
 
 		m := vm.Metadata
-		if m.Eviction == nil || m.Eviction.Host != host {
+		if !m.Eviction.Leaves(h.Name, hostUUID) {
 			return nil
 		}
 

@@ -20,6 +20,7 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migration"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/move"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/policy"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/records"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/lab"
 )
 
@@ -204,7 +205,7 @@ func TestLab_drainCancelledByPolicy(t *testing.T) {
 
 // A drain that is interrupted leaves the host cordoned. One that is given up leaves nothing: no eviction request, no
 // cordon, and no VM that is moved later although a user has started or moved it since. The next drain continues with
-// VMs that nothing has changed since.
+// VMs that nothing has changed since, whatever names the hosts have by then.
 func TestLab_abandonedIsForgotten(t *testing.T) {
 	t.Parallel()
 
@@ -254,6 +255,19 @@ func TestLab_abandonedIsForgotten(t *testing.T) {
 		t.Errorf("recorded: %+v, %v", r, err)
 	}
 
+	// A run that is killed leaves its request, with the name that the host had then.
+	vm, err := f.FindNow(t.Context(), made["slow"].UUID, inventory.LastKnown{})
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	m := vm.Metadata
+	m.Eviction = &domain.Eviction{Host: "its old name", HostUUID: vm.HostUUID, Owner: "a run that is lost"}
+
+	if _, err := records.WriteMetadata(t.Context(), vm, m); err != nil {
+		t.Fatal(err)
+	}
+
 	if _, err := f.Release(t.Context(), from.Name, "m", true); err != nil {
 		t.Fatal(err)
 	}
@@ -277,8 +291,16 @@ func TestLab_abandonedIsForgotten(t *testing.T) {
 	l.Virsh(t, to.Name, "destroy", made["restarted"].UUID)
 	l.Virsh(t, to.Name, "start", made["restarted"].UUID)
 
-	bob := ownFleet(t, "bob", from, to, away)
-	for _, host := range []string{away.Name, to.Name} {
+	const renamedFrom, renamedTo = "renamed-source", "renamed-target"
+
+	renamed := ownConfig("bob", from, to, away)
+	for old, now := range map[string]string{from.Name: renamedFrom, to.Name: renamedTo} {
+		renamed.Hosts[now] = renamed.Hosts[old]
+		delete(renamed.Hosts, old)
+	}
+
+	bob := openFleet(t, renamed)
+	for _, host := range []string{away.Name, renamedTo} {
 		if _, _, err := bob.Move(t.Context(), made["travelled"].UUID, inventory.LastKnown{}, host,
 			migration.Options{}); err != nil {
 			t.Fatal(err)
@@ -290,18 +312,18 @@ func TestLab_abandonedIsForgotten(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	steps, err := bob.Drain(t.Context(), drain.Drain{Host: from.Name, ID: "m", Why: "another"})
+	steps, err := bob.Drain(t.Context(), drain.Drain{Host: renamedFrom, ID: "m", Why: "another"})
 	if got := resultsOf(steps); err != nil || got != "slow=Moved untouched=Moved" {
 		t.Errorf("the next one: %s, %v", got, err)
 	}
 
-	if _, err := bob.Release(t.Context(), from.Name, "m", true); err != nil {
+	if _, err := bob.Release(t.Context(), renamedFrom, "m", true); err != nil {
 		t.Fatal(err)
 	}
 
 	for name, want := range map[string]string{
-		"slow": from.Name + " Running Migrated", "untouched": from.Name + " Running Migrated",
-		"restarted": to.Name + " Running Booted", "travelled": to.Name + " Running Migrated",
+		"slow": renamedFrom + " Running Migrated", "untouched": renamedFrom + " Running Migrated",
+		"restarted": renamedTo + " Running Booted", "travelled": renamedTo + " Running Migrated",
 	} {
 		if got := howStarted(t, bob, made[name].UUID); got != want {
 			t.Errorf("after the next one %s is %s, want %s", name, got, want)

@@ -86,13 +86,21 @@ func (dr *Drainer) Release(ctx context.Context, name, id string, restore bool) (
 // beginRelease removes the cordon, which moving VMs back requires, and at the same time records that the rest is still
 // to be undone, for the next run if this one is killed. It returns what is to be undone, nil for nothing, and whether
 // an earlier run has begun to undo it.
+//
+// If the host has lost its record, what is to be undone is what the other hosts were told.
 func (dr *Drainer) beginRelease(
 	ctx context.Context, h *inventory.Host, id string,
 ) (evacuation *hostrecord.Evacuation, resumed bool, err error) {
+	told := dr.records.ToldElsewhere(ctx, h.Name)
+
 	err = dr.records.ChangeRecord(ctx, h, func(r *hostrecord.Record) error {
 		other := r.MaintenanceID()
 		if other != "" && other != id {
 			return nil // Another maintenance holds the host.
+		}
+
+		if r.Lost(told, id) {
+			r.Evacuation = told.Recovered()
 		}
 
 		r.Cordon = nil
@@ -184,7 +192,7 @@ func (r *releaseRun) undoSteps(ctx context.Context, restore bool) (*hostrecord.E
 // undoStep removes the eviction request from the VM and, with restore, moves it back or starts it.
 func (r *releaseRun) undoStep(ctx context.Context, s hostrecord.Step, restore bool) error {
 	if evacuation.RequestsEviction(s.Method) {
-		if err := r.drainer.clearEviction(ctx, s.UUID, r.host.Name); err != nil && !inventory.IsNotFound(err) {
+		if err := r.drainer.clearEviction(ctx, s.UUID, r.host); err != nil && !inventory.IsNotFound(err) {
 			return err
 		}
 	}

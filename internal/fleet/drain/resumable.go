@@ -30,7 +30,7 @@ func (dr *Drainer) resumableSteps(ctx context.Context, name string, e *hostrecor
 
 	for _, s := range e.Steps {
 		vm, err := dr.hosts.Find(ctx, s.UUID, inventory.LastKnown{Host: name})
-		if err == nil && untouchedSince(vm, name, s) || err != nil && !inventory.IsNotFound(err) {
+		if err == nil && untouchedSince(vm, name, s, e.Abandoned) || err != nil && !inventory.IsNotFound(err) {
 			kept.Steps = append(kept.Steps, s) // A VM that can't be found now is looked for again when it is restored.
 		}
 	}
@@ -39,13 +39,24 @@ func (dr *Drainer) resumableSteps(ctx context.Context, name string, e *hostrecor
 }
 
 // untouchedSince says whether the VM is as this step of the host's drain left it, as far as known: a VM that was moved
-// while it was off was booted in any case.
-func untouchedSince(vm *inventory.VM, host string, s hostrecord.Step) bool {
+// while it was off was booted in any case. abandoned is when the drain was given up.
+//
+// A record of a migration has the names that the hosts had then, and so has the step. They may have others by now. So
+// the VM's host is recognized by its UUID, and the source of the VM's last migration may have another name if that
+// migration began before the drain was given up.
+func untouchedSince(vm *inventory.VM, host string, s hostrecord.Step, abandoned time.Time) bool {
+	there := vm.Host == s.Target
+	if s.TargetUUID != "" {
+		there = vm.HostUUID == s.TargetUUID
+	}
+
 	switch {
 	case s.Result != hostrecord.ResultMoved && s.Result != hostrecord.ResultColdMoved:
 		return !vm.Active // It was shut down.
-	case s.Target == "" || vm.Host != s.Target:
-		return s.Target == "" && vm.Host != host
+	case s.Target == "":
+		return vm.Host != host
+	case !there:
+		return false
 	case len(vm.Metadata.Migrations) == 0:
 		return false
 	}
@@ -54,5 +65,7 @@ func untouchedSince(vm *inventory.VM, host string, s hostrecord.Step) bool {
 	last := vm.Metadata.Migrations[len(vm.Metadata.Migrations)-1]
 	restarted := !cold && vm.Reason == libvirt.ReasonBooted || vm.Active == (cold && !s.Ran)
 
-	return last.SourceHost == host && last.TargetHost == s.Target && !last.Failed && !restarted
+	left := last.SourceHost == host || s.TargetUUID != "" && !last.Start.Truncate(time.Second).After(abandoned)
+
+	return left && last.TargetHost == s.Target && !last.Failed && !restarted
 }

@@ -220,7 +220,7 @@ func (d *drainRun) fallBack(ctx context.Context, i int, now evacuation.Step) {
 		"method", now.Method)
 
 	if evacuation.RequestsEviction(before.Method) && !evacuation.RequestsEviction(now.Method) {
-		if err := d.drainer.clearEviction(ctx, before.UUID, d.Host); err != nil && !inventory.IsNotFound(err) {
+		if err := d.drainer.clearEviction(ctx, before.UUID, d.host); err != nil && !inventory.IsNotFound(err) {
 			d.drainer.log.WarnContext(ctx, "eviction request not removed", "name", before.Name, "error", err.Error())
 		}
 	}
@@ -300,7 +300,7 @@ func (d *drainRun) finishStep(ctx context.Context, i int, result string, err err
 	defer cancel()
 
 	if evacuation.RequestsEviction(s.Method) {
-		if err := d.drainer.clearEviction(after, s.UUID, d.Host); err != nil && !inventory.IsNotFound(err) {
+		if err := d.drainer.clearEviction(after, s.UUID, d.host); err != nil && !inventory.IsNotFound(err) {
 			d.drainer.log.WarnContext(after, "eviction request not removed", "name", s.Name, "error", err.Error())
 		}
 	}

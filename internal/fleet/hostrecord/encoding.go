@@ -114,7 +114,7 @@ func Decode(value []byte) (Record, error) {
 func (r Record) withoutElsewhere() Record {
 	r.Elsewhere = maps.Clone(r.Elsewhere)
 	for name, e := range r.Elsewhere {
-		r.Elsewhere[name] = &Evacuation{Since: e.Since, Done: e.Done, Abridged: true}
+		r.Elsewhere[name] = &Evacuation{Since: e.Since, Done: e.Done, Abridged: true, Maintenance: e.Maintenance}
 	}
 
 	return r

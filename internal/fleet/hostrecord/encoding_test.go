@@ -52,7 +52,7 @@ func TestEncode_hundredsOfVMs(t *testing.T) {
 	}
 
 	large := Record{Cordon: small.Cordon, Evacuation: evacuationOf(500), Elsewhere: map[string]*Evacuation{
-		"kvm2": evacuationOf(300).Outline(), "kvm3": evacuationOf(300).Outline(),
+		"kvm2": evacuationOf(300).Told("m"), "kvm3": evacuationOf(300).Told("n"),
 	}}
 
 	for i := range 20 {
@@ -89,7 +89,7 @@ func TestEncode_degrades(t *testing.T) {
 
 	record := Record{
 		Cordon: &Cordon{ID: "kvm1"}, Evacuation: evacuationOf(60),
-		Elsewhere: map[string]*Evacuation{"kvm2": evacuationOf(90).Outline()},
+		Elsewhere: map[string]*Evacuation{"kvm2": evacuationOf(90).Told("m")},
 	}
 	want := record.Evacuation.Steps[0].Reason
 	lessThan := func(r Record) int {
@@ -110,7 +110,8 @@ func TestEncode_degrades(t *testing.T) {
 
 	read, err := Decode(value)
 	if err != nil || len(read.Evacuation.Steps) != 60 || read.Evacuation.Steps[0].Reason != want ||
-		!read.Elsewhere["kvm2"].Abridged || !read.Elsewhere["kvm2"].Done || len(read.Elsewhere["kvm2"].Steps) != 0 {
+		!read.Elsewhere["kvm2"].Abridged || !read.Elsewhere["kvm2"].Done ||
+		read.Elsewhere["kvm2"].Maintenance != "m" || len(read.Elsewhere["kvm2"].Steps) != 0 {
 		t.Errorf("read back: %+v, %v", read.Elsewhere["kvm2"], err)
 	}
 

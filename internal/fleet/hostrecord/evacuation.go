@@ -3,6 +3,7 @@ package hostrecord
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/evacuation"
@@ -35,6 +36,9 @@ type Evacuation struct {
 	// Abandoned is when the maintenance ended before the host was drained. It is zero if it hasn't ended, or if the host
 	// was drained.
 	Abandoned time.Time `json:"abandoned,omitzero"`
+	// Maintenance is the id of the maintenance that drained the host. Only what other hosts are told has it: the host's
+	// own record has a cordon with that id.
+	Maintenance string `json:"maintenance,omitempty"`
 }
 
 // Open returns how many steps are still to be done, or failed.
@@ -50,14 +54,39 @@ func (e *Evacuation) Open() int {
 	return open
 }
 
-// Outline returns what was planned, without the results: all that the other hosts need to report while the host is off.
-func (e *Evacuation) Outline() *Evacuation {
-	o := &Evacuation{Since: e.Since, Done: e.Done, Abridged: e.Abridged}
+// Told returns what other hosts are told of the finished evacuation: enough to report it while the host is off, and to
+// restore what it changed if the host loses its own record.
+func (e *Evacuation) Told(maintenance string) *Evacuation {
+	t := &Evacuation{Since: e.Since, Done: e.Done, Abridged: e.Abridged, Maintenance: maintenance}
+
 	for _, s := range e.Steps {
-		o.Steps = append(o.Steps, Step{Step: s.Step})
+		s.Reason = ""
+		t.Steps = append(t.Steps, s)
 	}
 
-	return o
+	return t
+}
+
+// Recovered returns the evacuation as the host's own record has it, from what other hosts were told of it.
+func (e *Evacuation) Recovered() *Evacuation {
+	own := *e
+	own.Maintenance = ""
+
+	return &own
+}
+
+// Keeps reports whether the drain left the VM on the host, as far as known. running says that the VM ran when it was
+// last seen there. A VM without a step has come after the drain.
+func (e *Evacuation) Keeps(uuid string, running bool) bool {
+	if e.Abridged {
+		return !running
+	}
+
+	return slices.ContainsFunc(e.Steps, func(s Step) bool {
+		moved := s.Result == ResultMoved || s.Result == ResultColdMoved
+
+		return s.UUID == uuid && (!moved || s.WentTo() == "")
+	})
 }
 
 // Step is a step of the plan and its result.

@@ -42,6 +42,13 @@ func (r Record) Under(id string) bool {
 	return id != "" && r.MaintenanceID() == id
 }
 
+// Lost reports whether the maintenance with this id, of which the other hosts were told, is missing in the record, and
+// no other maintenance is in its place: the host was reinstalled, or a user removed the record. told is nil if the
+// other hosts know of no maintenance.
+func (r Record) Lost(told *Evacuation, id string) bool {
+	return told != nil && id != "" && told.Maintenance == id && r.Cordon == nil && r.Evacuation == nil
+}
+
 // Abandoned reports whether a drain has not finished. If no run works on it, which its lock shows, the next run
 // continues it.
 func (r Record) Abandoned() bool {

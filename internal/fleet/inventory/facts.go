@@ -1,6 +1,7 @@
 package inventory
 
 import (
+	"cmp"
 	"slices"
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
@@ -40,7 +41,7 @@ func (vm *VM) StateFacts() status.Facts {
 	}
 
 	if e := vm.Metadata.Eviction; e != nil {
-		f.EvictedFrom, f.EvictedBy, f.EvictedSince = e.Host, e.Owner, e.Since
+		f.EvictedFrom, f.EvictedBy, f.EvictedSince = cmp.Or(vm.Peers[e.HostUUID], e.Host), e.Owner, e.Since
 	}
 
 	return f

@@ -89,7 +89,7 @@ func recordError(h *Host, what string, err error) error {
 		Host: h.Name, Kind: ErrInvalid, Err: err,
 		Detail: fmt.Sprintf("the record that virtfleet keeps on host %q (libvirt secret %s) %s", h.Name, RecordUsage, what),
 		Remedy: "Update virtfleet; or remove the record with virsh secret-undefine on the host, which uncordons it. " +
-			"Policies are written again by the next apply.",
+			"The next apply writes policies again, and cordons a host under maintenance again.",
 	}
 }
 

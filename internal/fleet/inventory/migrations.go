@@ -2,6 +2,7 @@ package inventory
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -96,6 +97,16 @@ func (vm *VM) Migrations() []domain.Migration {
 func (vm *VM) PostCopyRemedy() string {
 	switch f := vm.StateFacts(); f.PostCopy() {
 	case status.PostCopyLost:
+		asked := vm.Peers == nil || slices.Contains(slices.Collect(maps.Values(vm.Peers)), f.PostCopyPeer)
+
+		switch {
+		case f.PostCopyPeer == "":
+			return vm.destroyRemedy("another tool began its migration", "")
+		case !asked:
+			return vm.destroyRemedy(fmt.Sprintf("host %q isn't asked", f.PostCopyPeer),
+				fmt.Sprintf("Make sure that host %q is off. ", f.PostCopyPeer))
+		}
+
 		return fmt.Sprintf("What is left on host %q can't continue. Set on_irrecoverable = \"destroy\" in migration_options "+
 			"and apply: it is ended, and the VM is started again from its disks as its run_strategy says. By hand: virsh "+
 			"destroy on host %[1]q.", vm.Host)
@@ -107,6 +118,17 @@ func (vm *VM) PostCopyRemedy() string {
 			"on_irrecoverable in migration_options says so. What another tool began has to be resumed there " +
 			"(virsh migrate --postcopy-resume). Destroy neither part until then."
 	}
+}
+
+// destroyRemedy returns what the user can do about a VM whose memory is lost and that the provider doesn't end: it ends
+// only what it began itself, and if both hosts answer. before is a sentence about what comes first.
+func (vm *VM) destroyRemedy(why, before string) string {
+	if !vm.Persistent {
+		before += "Its definition ends with its process, so first define it " + vm.defineHow() + ". "
+	}
+
+	return fmt.Sprintf("What is left on host %q can't continue, and %s, so the provider doesn't end it. %sRun "+
+		"\"virsh destroy %s\" on host %[1]q, and apply.", vm.Host, why, before, vm.UUID)
 }
 
 // StartsWithHost reports whether the VM's host starts the VM when it boots. A migration removes this setting from the
@@ -179,8 +201,13 @@ func (vm *VM) NotDefined() error {
 
 // DefineRemedy returns how a user defines a VM that runs without a definition.
 func (vm *VM) DefineRemedy() string {
-	return fmt.Sprintf("Define it on host %q (\"virsh dumpxml --inactive --migratable %s\", then \"virsh define\"), and "+
-		"apply again.", vm.Host, vm.UUID)
+	return "Define it " + vm.defineHow() + ", and apply again."
+}
+
+// defineHow says where a user defines a VM that runs without a definition, and with which commands.
+func (vm *VM) defineHow() string {
+	return fmt.Sprintf("on host %q (\"virsh dumpxml --inactive --migratable %s\", then \"virsh define\")", vm.Host,
+		vm.UUID)
 }
 
 // Underway describes the VM's running migration, nil if there is none, from where the VM was seen and from its running

@@ -1,8 +1,10 @@
 package move
 
 import (
+	"cmp"
 	"context"
 	"slices"
+	"strings"
 	"sync/atomic"
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
@@ -151,10 +153,7 @@ func (m *move) moveInTurn(ctx context.Context, last inventory.LastKnown) (*inven
 
 	// Both locks are needed: as soon as the VM is on the target, another run may lock it there. All runs take the locks in
 	// the same order, because another run may be about to move the VM back.
-	first, second := m.from, m.to
-	if second.Name < first.Name {
-		first, second = second, first
-	}
+	first, second := m.lockOrder(ctx)
 
 	held, unlockFirst, err := mv.records.Lock(ctx, first, uuid, "moving")
 	if err != nil {
@@ -190,6 +189,27 @@ func (m *move) moveInTurn(ctx context.Context, last inventory.LastKnown) (*inven
 	err = m.moveUnderLock(held)
 
 	return m.outcome(ctx, held, err)
+}
+
+// lockOrder returns the source and the target in the order of their libvirt UUIDs, which were read with the VM. Another
+// run's configuration may give the hosts other names, whose order is the opposite one. Then each run would wait for the
+// lock that the other one holds.
+func (m *move) lockOrder(ctx context.Context) (first, second *inventory.Host) {
+	target := ""
+	if info, err := m.to.Conn.Info(ctx); err == nil { // If the target doesn't answer, taking its lock returns the error.
+		target = info.UUID
+	}
+
+	byUUID := strings.Compare(m.vm.HostUUID, target)
+	if m.vm.HostUUID == "" || target == "" {
+		byUUID = 0
+	}
+
+	if cmp.Or(byUUID, inventory.ByHostName(m.from, m.to)) < 0 {
+		return m.from, m.to
+	}
+
+	return m.to, m.from
 }
 
 // moveUnderLock moves the VM, whose locks are held. It removes from the target what an earlier attempt left, checks

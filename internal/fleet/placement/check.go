@@ -207,8 +207,12 @@ func (p *Planner) CheckUpdate(
 	warnings = append(warnings, refused...)
 
 	a, err := p.hostOfChange(ctx, vm, d)
-	if err != nil || a.Host == nil {
+	if err != nil {
 		return nil, err
+	}
+
+	if a.Host == nil {
+		return warnings, nil
 	}
 
 	d, short := p.changedDevices(ctx, a.Host, vm, d)

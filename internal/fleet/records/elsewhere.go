@@ -8,9 +8,9 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
 )
 
-// TellElsewhere records on the other hosts that this host was drained. Hosts that don't answer don't get the record,
-// which matters only while this host is unreachable.
-func (s *Store) TellElsewhere(ctx context.Context, name string, e *hostrecord.Evacuation) {
+// TellElsewhere records on the other hosts that the maintenance with this id drained this host. Hosts that don't answer
+// don't get the record, which matters only while this host is unreachable, or if it loses its own record.
+func (s *Store) TellElsewhere(ctx context.Context, name, id string, e *hostrecord.Evacuation) {
 	over := s.openHosts(ctx)
 
 	_, err := s.changeRecords(ctx, func(host string, r *hostrecord.Record) {
@@ -24,7 +24,7 @@ func (s *Store) TellElsewhere(ctx context.Context, name string, e *hostrecord.Ev
 			r.Elsewhere = make(map[string]*hostrecord.Evacuation)
 		}
 
-		r.Elsewhere[name] = e.Outline()
+		r.Elsewhere[name] = e.Told(id)
 	})
 	if err != nil {
 		s.log.WarnContext(ctx, "maintenance not recorded on other hosts", "host", name, "error", err.Error())
@@ -141,4 +141,25 @@ func (s *Store) ToldElsewhere(ctx context.Context, name string) *hostrecord.Evac
 // it doesn't. If the host's own record can be read, that record says whether the maintenance is over.
 func (s *Store) SwitchedOff(ctx context.Context, name string) bool {
 	return s.ToldElsewhere(ctx, name) != nil
+}
+
+// SwitchedOffWith is SwitchedOff for a host that had the VM last. It is false unless the drain left the VM there: a VM
+// that came after the drain shows that the host was in use again. running says that the VM ran when it was last seen.
+func (s *Store) SwitchedOffWith(ctx context.Context, name, uuid string, running bool) bool {
+	e := s.ToldElsewhere(ctx, name)
+
+	return e != nil && e.Keeps(uuid, running)
+}
+
+// LostMaintenance returns what the other hosts know of a maintenance whose host has lost its record, nil if record has
+// it or the maintenance is over.
+func (s *Store) LostMaintenance(
+	ctx context.Context, name, id string, record *hostrecord.Record,
+) *hostrecord.Evacuation {
+	told := s.ToldElsewhere(ctx, name)
+	if !record.Lost(told, id) {
+		return nil
+	}
+
+	return told.Recovered()
 }

@@ -36,8 +36,8 @@ func (s *Store) Evicting(ctx context.Context, vm *inventory.VM) (string, error) 
 		return "", nil
 	}
 
-	if e := vm.Metadata.Eviction; e != nil && e.Host == vm.Host {
-		return fmt.Sprintf("%s drains host %q since %s", e.Owner, e.Host, e.Since.Format(time.RFC3339)), nil
+	if e := vm.Metadata.Eviction; e.Leaves(vm.Host, vm.HostUUID) {
+		return fmt.Sprintf("%s drains host %q since %s", e.Owner, vm.Host, e.Since.Format(time.RFC3339)), nil
 	}
 
 	if on, managed := status.Autostart(vm.Metadata.RunStrategy); !managed || on == vm.Autostart {

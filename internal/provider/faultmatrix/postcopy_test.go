@@ -95,12 +95,14 @@ func TestAccFaults_postCopy(t *testing.T) {
 	s.tf.Run(t, "destroy")
 }
 
-// TestAccFaults_postCopyFrozen: something freezes then.
+// TestAccFaults_postCopyFrozen: something freezes then, or the provider is killed while the hosts keep their connection.
 func TestAccFaults_postCopyFrozen(t *testing.T) {
 	t.Parallel()
 	s := newSlowly(t)
 	s.fail(t, "libvirtd frozen", daemonFrozen(s.from))
 	s.fail(t, "QEMU frozen", qemuFrozen(s.from, s.name))
+	// libvirt notices that its client is gone, and QEMU continues without one.
+	s.hit(t, s.playKilled, struck{fault: "provider killed"})
 	// The frozen run fails if its time is over when it continues. Otherwise it finds the VM where it was to be.
 	s.hit(t, s.playFrozen, struck{fault: "provider frozen", chance: true})
 	s.tf.Run(t, "destroy")

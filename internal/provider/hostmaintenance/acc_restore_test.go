@@ -46,8 +46,36 @@ func (p *pair) howRuns(t *testing.T, name string) string {
 	return host + " " + strings.TrimSpace(p.l.Virsh(t, host, "domstate", "--reason", p.prefix+"-"+name))
 }
 
-// TestAccHostMaintenance_restoreContinues: while a host doesn't answer its VM isn't brought back, and another one
-// isn't started, which might run there. Destroying fails, and destroying again, with the host back, restores both.
+// loseRecord removes the first host's record, as a reinstallation of the host does.
+func (p *pair) loseRecord(t *testing.T) {
+	t.Helper()
+	for line := range strings.Lines(p.l.Virsh(t, p.from.Name, "secret-list")) {
+		if fields := strings.Fields(line); len(fields) == 3 && fields[2] == "virtfleet:host-record" {
+			p.l.Virsh(t, p.from.Name, "secret-undefine", fields[0])
+			return
+		}
+	}
+	t.Fatalf("host %s has no record", p.from.Name)
+}
+
+// recordIsRestored expects that a maintenance whose host has lost its record isn't taken for one that has ended: the
+// plan warns, and the apply records again what the drain did, as was.
+func (p *pair) recordIsRestored(t *testing.T, was string) {
+	t.Helper()
+	p.loseRecord(t)
+	if out := unwrapped(p.tf.Run(t, "plan")); !strings.Contains(out, "Host has lost the record of its maintenance") ||
+		!strings.Contains(out, address+" will be updated in-place") {
+		t.Errorf("the plan without the host's record: %s", out)
+	}
+	p.tf.Run(t, "apply")
+	if got := results(t, p.tf); got != was || !strings.Contains(p.record(t), `"cordon":`) {
+		t.Errorf("results %s, want %s; recorded is %s", got, was, p.record(t))
+	}
+}
+
+// TestAccHostMaintenance_restoreContinues: a maintenance outlasts the loss of its host's record. While a host
+// doesn't answer its VM isn't brought back, and another one isn't started, which might run there. Destroying fails, and
+// destroying again, with the host back, restores both.
 func TestAccHostMaintenance_restoreContinues(t *testing.T) {
 	t.Parallel()
 	p := newPair(t)
@@ -60,6 +88,7 @@ func TestAccHostMaintenance_restoreContinues(t *testing.T) {
 	p.tf.Config(t, maintained)
 	p.tf.Run(t, "apply")
 	p.expect(t, map[string]string{"live": p.to.Name, "none": ""})
+	p.recordIsRestored(t, "live=Moved none=ShutDown")
 
 	start := p.l.StopSSH(t, p.to)
 	out := p.tf.Fail(t, "destroy", "-target="+address)
@@ -142,7 +171,8 @@ func TestAccHostMaintenance_killedAndAbandoned(t *testing.T) {
 }
 
 // TestAccHostMaintenance_wantedAgain: a maintenance whose end failed, and which is wanted after all, continues: what
-// was started again leaves again, and the end brings everything back. If it names the steps, it follows them.
+// was started again leaves again, and the end brings everything back. If it names the steps, it follows them. The end
+// also brings everything back if the host has lost its record.
 func TestAccHostMaintenance_wantedAgain(t *testing.T) {
 	t.Parallel()
 	p := newPair(t)
@@ -167,6 +197,7 @@ func TestAccHostMaintenance_wantedAgain(t *testing.T) {
 	if out, empty := p.tf.Empty(t); !empty {
 		t.Errorf("left to do:\n%s", out)
 	}
+	p.loseRecord(t)
 	p.tf.Run(t, "destroy")
 	p.expect(t, map[string]string{"away": p.from.Name, "came": p.from.Name})
 	p.nothingLeft(t, "away", "came")

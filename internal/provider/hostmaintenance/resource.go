@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+	"github.com/hashicorp/terraform-plugin-framework/diag"
 	"github.com/hashicorp/terraform-plugin-framework/path"
 	"github.com/hashicorp/terraform-plugin-framework/resource"
 	"github.com/hashicorp/terraform-plugin-framework/types"
@@ -76,7 +77,8 @@ func (r *Resource) Create(ctx context.Context, req resource.CreateRequest, resp 
 }
 
 // Read compares the state with the host's record. An unreachable host may have been switched off for its maintenance. A
-// host that has another name in the provider's hosts by now is found by the maintenance's id.
+// host that has another name in the provider's hosts by now is found by the maintenance's id. If the host has lost its
+// record, the maintenance isn't over: the other hosts know of it.
 func (r *Resource) Read(ctx context.Context, req resource.ReadRequest, resp *resource.ReadResponse) {
 	var state model
 	resp.Diagnostics.Append(req.State.Get(ctx, &state)...)
@@ -107,7 +109,13 @@ func (r *Resource) Read(ctx context.Context, req resource.ReadRequest, resp *res
 		state.ID = types.StringValue(record.MaintenanceID()) // The resource is being imported.
 	}
 	if !record.Under(state.ID.ValueString()) {
-		resp.State.RemoveResource(ctx) // Another run has ended it.
+		told := r.Data.Fleet.LostMaintenance(ctx, host, state.ID.ValueString(), &record)
+		if told == nil {
+			resp.State.RemoveResource(ctx) // Another run has ended it.
+			return
+		}
+		resp.Diagnostics.Append(state.readLost(told))
+		resp.Diagnostics.Append(resp.State.Set(ctx, &state)...)
 		return
 	}
 	e := record.Evacuation
@@ -119,6 +127,22 @@ func (r *Resource) Read(ctx context.Context, req resource.ReadRequest, resp *res
 	}
 	state.setSteps(e.Steps, e.Done && record.Cordon != nil && len(running) == 0)
 	resp.Diagnostics.Append(resp.State.Set(ctx, &state)...)
+}
+
+// readLost sets the state of a maintenance whose host has lost its record, from what the other hosts were told, and
+// returns the warning about it. The next apply drains the host again.
+func (m *model) readLost(told *hostrecord.Evacuation) diag.Diagnostic {
+	m.Drained = types.BoolValue(false)
+	kept := "What the drain changed is known from the other hosts: the end of the maintenance undoes it, as restore says."
+	if told.Abridged {
+		kept = "What the drain moved isn't known any more, and isn't brought back."
+	} else {
+		m.setSteps(told.Steps, false)
+	}
+	return diag.NewAttributeWarningDiagnostic(path.Root("host"), "Host has lost the record of its maintenance",
+		fmt.Sprintf("Host %q is no longer cordoned, and no run has ended its maintenance: the host was reinstalled, or a user "+
+			"removed the record that virtfleet keeps there.\n\nApply to cordon the host again, and to drain it of VMs that "+
+			"have come since. Or destroy the maintenance to end it. %s", m.Host.ValueString(), kept))
 }
 
 // find returns the host that is under the maintenance, and its record. If none is, it returns the host of the state and

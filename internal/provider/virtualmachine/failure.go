@@ -11,6 +11,7 @@ import (
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/status"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/tfdiag"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/value"
 )
@@ -39,10 +40,20 @@ func (m *model) failureAfter(verb string, err error, began time.Time) tfdiag.Fai
 	return f
 }
 
-// planFailure turns an error during a plan into one for the user. If a host is switched off for maintenance, the
-// error advises against fencing it, which would create its VMs a second time. A VM that is gone was removed since the
-// refresh: a saved plan is applied, or the plan doesn't refresh.
-func (r *Resource) planFailure(ctx context.Context, m *model, verb string, err error) tfdiag.Failure {
+// switchedOff reports whether a host that doesn't answer was drained for its maintenance. If the host had the VM last,
+// the drain must have left the VM there: a VM that came later shows that the host was in use again. last is the VM as
+// the state has it, nil if it has none.
+func (r *Resource) switchedOff(ctx context.Context, host string, last *model) bool {
+	if last == nil || text(last.CurrentHost) != host {
+		return r.Data.Fleet.SwitchedOff(ctx, host)
+	}
+	return r.Data.Fleet.SwitchedOffWith(ctx, host, text(last.ID), text(last.Status) == status.StatusRunning)
+}
+
+// planFailure turns an error during a plan into one for the user. If a host is switched off for maintenance, the error
+// advises against fencing it, which would create its VMs a second time. A VM that is gone was removed since the
+// refresh: a saved plan is applied, or the plan doesn't refresh. last is the VM as the state has it, nil if it has none.
+func (r *Resource) planFailure(ctx context.Context, m, last *model, verb string, err error) tfdiag.Failure {
 	f := m.failure(verb, err)
 	if isGone(err) {
 		f.Remedy = "A user or another tool has removed it since Terraform last read it. Plan again, with a refresh: the " +
@@ -50,7 +61,7 @@ func (r *Resource) planFailure(ctx context.Context, m *model, verb string, err e
 		return f
 	}
 	silent, ok := errors.AsType[*fleet.Error](err)
-	if ok && errors.Is(err, fleet.ErrUnreachable) && r.Data.Fleet.SwitchedOff(ctx, silent.Host) {
+	if ok && errors.Is(err, fleet.ErrUnreachable) && r.switchedOff(ctx, silent.Host, last) {
 		f.Remedy = fmt.Sprintf("Host %q is under maintenance and may be switched off. Switch it on, then plan again: until "+
 			"then its VMs that are off can't be started, changed or destroyed. move_stopped = true in "+
 			"virtfleet_host_maintenance moves them too, before the host is switched off. Don't set fenced = true for the host: "+

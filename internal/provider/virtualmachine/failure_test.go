@@ -13,7 +13,7 @@ import (
 func TestPlanFailure_gone(t *testing.T) {
 	t.Parallel()
 	err := &fleet.Error{VM: "web", Kind: fleet.ErrNotFound, Detail: "no host has it"}
-	f := new(Resource).planFailure(t.Context(), &model{Name: types.StringValue("web")}, "plan", err)
+	f := new(Resource).planFailure(t.Context(), &model{Name: types.StringValue("web")}, nil, "plan", err)
 	if said := f.Error().Detail(); !strings.Contains(said, "web") || !strings.Contains(said, "Plan again") {
 		t.Error(said)
 	}

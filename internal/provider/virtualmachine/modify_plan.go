@@ -176,7 +176,7 @@ func (r *Resource) checkWithFleet(
 		sayDestroyAnyway(problems)
 	}
 	if err != nil {
-		diags.Append(r.planFailure(ctx, p.config, "plan", err).Error())
+		diags.Append(r.planFailure(ctx, p.config, p.state, "plan", err).Error())
 	}
 	diags.Append(tfdiag.Problems(problems, keyed...)...)
 	return diags

@@ -94,7 +94,7 @@ func (r *Resource) checkDestroy(ctx context.Context, state *model) diag.Diagnost
 	case isGone(err):
 		return nil
 	case err != nil:
-		return diag.Diagnostics{r.planFailure(ctx, state, "delete", err).Error()}
+		return diag.Diagnostics{r.planFailure(ctx, state, state, "delete", err).Error()}
 	}
 	return r.warnAboutRemoval(ctx, vm)
 }

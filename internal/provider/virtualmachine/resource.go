@@ -128,7 +128,7 @@ func (r *Resource) Read(ctx context.Context, req resource.ReadRequest, resp *res
 		resp.State.RemoveResource(ctx)
 		return
 	case errors.Is(err, fleet.ErrUnreachable) && !state.Name.IsNull() &&
-		r.Data.Fleet.SwitchedOff(ctx, text(state.CurrentHost)):
+		r.switchedOff(ctx, text(state.CurrentHost), &state):
 		failure := state.failureAfter("refresh", err, began)
 		failure.Remedy = "Its last known state is kept, because its host is under maintenance and may be switched off."
 		resp.Diagnostics.Append(failure.Warning())

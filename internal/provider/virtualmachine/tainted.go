@@ -7,6 +7,7 @@ import (
 
 	"github.com/hashicorp/terraform-plugin-framework/diag"
 	"github.com/hashicorp/terraform-plugin-framework/path"
+	"github.com/hashicorp/terraform-plugin-framework/types"
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/meta"
@@ -84,7 +85,8 @@ func (r *Resource) verifyDestroyable(ctx context.Context, m *model, id string) d
 	case isGone(err):
 		return nil
 	case err != nil:
-		failure := r.planFailure(ctx, m, "replace", err)
+		last := &model{ID: types.StringValue(id), CurrentHost: types.StringValue(saved.Host)}
+		failure := r.planFailure(ctx, m, last, "replace", err)
 		failure.Happened = "The virtual machine has to be destroyed before a new one is created"
 		return diag.Diagnostics{failure.Error()}
 	default:

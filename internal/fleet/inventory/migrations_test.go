@@ -1,0 +1,64 @@
+package inventory
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/status"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
+)
+
+// What is to be done about a guest whose memory is lost in post-copy: the provider ends it as on_irrecoverable says only
+// if it began the migration and both hosts answer. Otherwise the remedy is a command, and keeps the definition.
+func TestPostCopyRemedy_namesWhatHasAnEffect(t *testing.T) {
+	t.Parallel()
+
+	began := []domain.Migration{{SourceHost: "kvm1", TargetHost: "kvm2", Start: time.Unix(1, 0)}}
+
+	for what, c := range map[string]struct {
+		migrations []domain.Migration
+		peers      map[string]string
+		transient  bool
+		want, not  []string
+	}{
+		"both hosts answer": {
+			migrations: began, peers: map[string]string{"1": "kvm1", "2": "kvm2"},
+			want: []string{"on_irrecoverable"},
+		},
+		"the source is fenced": {
+			migrations: began, peers: map[string]string{"2": "kvm2"},
+			want: []string{`host "kvm1" isn't asked`, `Make sure that host "kvm1" is off`, "virsh destroy " + vmUUID},
+			not:  []string{"on_irrecoverable", "virsh define"},
+		},
+		"the source is fenced, and no definition is left": {
+			migrations: began, peers: map[string]string{"2": "kvm2"}, transient: true,
+			want: []string{"virsh define", "virsh destroy " + vmUUID}, not: []string{"on_irrecoverable"},
+		},
+		"another tool began it": {
+			peers: map[string]string{"1": "kvm1", "2": "kvm2"},
+			want:  []string{"another tool", "virsh destroy " + vmUUID}, not: []string{"on_irrecoverable", "is off"},
+		},
+	} {
+		vm := &VM{
+			UUID: vmUUID, Name: "web", Host: "kvm2", HostUUID: "2", State: libvirt.Running,
+			Reason: status.ReasonPostcopyFailed, Active: true, Persistent: !c.transient, Peers: c.peers,
+			HostStates: map[string]string{"kvm2": "Running (PostcopyFailed)"},
+			Metadata:   domain.Metadata{Migrations: c.migrations},
+		}
+		remedy := vm.PostCopyRemedy()
+
+		for _, part := range c.want {
+			if !strings.Contains(remedy, part) {
+				t.Errorf("%s: %q is missing in: %s", what, part, remedy)
+			}
+		}
+
+		for _, part := range c.not {
+			if strings.Contains(remedy, part) {
+				t.Errorf("%s: it says %q: %s", what, part, remedy)
+			}
+		}
+	}
+}
