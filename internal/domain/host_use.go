@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"maps"
 	"slices"
+
+	"github.com/beevik/etree"
 )
 
 // HostUse is what a running VM uses of its host in addition to memory and CPU time.
@@ -43,6 +45,10 @@ const (
 	SCSIDevice = "scsi device"
 	VDPADevice = "vDPA device"
 )
+
+// USBAddress is the kind of the address (bus and device) of a USB device that a definition names by its address. Hosts
+// list USB devices by vendor and product.
+const USBAddress = "USB address"
 
 // DefaultPages stands for huge pages of the host's default size, see HostTopology.PageSize.
 const DefaultPages = 0
@@ -98,14 +104,42 @@ func (u HostUse) WithMetadata(m Metadata) HostUse {
 	return u
 }
 
-// HostUse returns what a VM with this definition uses of its host. For a running VM that includes the address that
-// libvirt chose for its vsock device. s is the Spec of the definition.
+// HostUse returns what a VM with this definition uses of its host. That includes what only the definition says: pages of
+// single NUMA cells, NVMe disks, and USB devices by address. For a running VM it includes the address that libvirt chose
+// for its vsock device. s is the Spec of the definition.
 func (d *Definition) HostUse(s Spec) HostUse {
 	u := s.HostUse()
+	maps.Copy(u.Pages, d.pagesOfCells(s.UsableMemory()))
+	d.addNVMe(u.Alone)
+	d.addUSB(u.Alone)
 	if d.Live() {
 		u.addCID(d.VsockCID())
 	}
 	return u
+}
+
+// addNVMe adds the PCI devices of NVMe disks, which libvirt takes from the host.
+func (d *Definition) addNVMe(alone map[HostPart]string) {
+	isNVMe := func(e *etree.Element) bool { return attr(e, "type") == "nvme" }
+	if !slices.ContainsFunc(d.devices("disk"), isNVMe) {
+		return
+	}
+	for _, disk := range d.keyed(diskKind, d.Metadata().Devices) {
+		if address := hostAddress(child(disk.element, "source")); isNVMe(disk.element) && address != unknownHostDevice {
+			alone[HostPart{PCIDevice, address}] = "disks." + disk.key
+		}
+	}
+}
+
+// addUSB adds the USB devices that are named by bus and device.
+func (d *Definition) addUSB(alone map[HostPart]string) {
+	for _, e := range d.devices("hostdev") {
+		source := child(e, "source")
+		bus, device := attr(child(source, "address"), "bus"), attr(child(source, "address"), "device")
+		if attr(e, "type") == "usb" && child(source, "vendor") == nil && bus != "" {
+			alone[HostPart{USBAddress, bus + ":" + device}] = hostDeviceFamily.Path
+		}
+	}
 }
 
 func (u HostUse) addCID(cid string) {

@@ -35,7 +35,7 @@ func (p *Planner) arrivalUse(
 	}
 
 	if bytes > 0 && !vm.Active {
-		use = spec.HostUse().WithMetadata(vm.Metadata)
+		use = vm.Entry.DefinedUse().WithMetadata(vm.Metadata)
 	}
 
 	if len(spec.DeviceClasses()) == 0 {
@@ -44,7 +44,7 @@ func (p *Planner) arrivalUse(
 
 	there, short := p.assignDevices(ctx, a, deviceRequest{spec: *spec, name: vm.Name, starts: !use.Empty()})
 	if !use.Empty() {
-		use = there.HostUse().WithMetadata(vm.Metadata)
+		use = vm.Entry.Parse().Persistent.HostUse(there).WithMetadata(vm.Metadata)
 	}
 
 	return use, there.HostDevices, shortageBlockers(a.Host, short)

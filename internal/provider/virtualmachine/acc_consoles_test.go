@@ -113,6 +113,7 @@ func TestAccSmartcard_defined(t *testing.T) {
 			Config: acctest.OneHost(l) + config.with(hcl{"devices": devices}).String(), ExpectError: inOrder(texts...),
 		}
 	}
+	const withSPICE = "qemu-system-modules-spice"
 	byHand := step(`{ smartcard = { mode = "host" } }`, plancheck.ResourceActionUpdate,
 		look(t, l, host, name, "<smartcard mode='host'"))
 	byHand.PreConfig = func() {
@@ -125,8 +126,8 @@ func TestAccSmartcard_defined(t *testing.T) {
 			look(t, l, host, name, "<smartcard mode='host'", "type='ccid'")),
 		byHand,
 		refused(`{ smartcard = { mode = "host", type = "spicevmc" } }`, `Only the mode "passthrough" has one`),
-		refused(`{ smartcard = { mode = "passthrough" } }`, "refuses this definition", "spice"),
-		refused(`{ redirdevs = { usb = { type = "spicevmc" } } }`, "refuses this definition", "spice"),
+		refused(`{ smartcard = { mode = "passthrough" } }`, "refuses this definition", "spice", withSPICE),
+		refused(`{ redirdevs = { usb = { type = "spicevmc" } } }`, "refuses this definition", "spice", withSPICE),
 		step(`{ smartcard = { mode = "none" } }`, plancheck.ResourceActionUpdate,
 			lacks(t, l, host, name, "<smartcard")),
 	)
