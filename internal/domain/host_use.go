@@ -17,6 +17,8 @@ type HostUse struct {
 	Classes map[string][]HostPart
 	// Pages are bytes of huge pages by page size, which may be DefaultPages.
 	Pages map[uint64]uint64
+	// Nodes are the host's NUMA nodes that Pages have to come from, sorted; nil: any.
+	Nodes []int
 	// CPUs are the host's CPUs that the virtual CPUs are pinned to, sorted.
 	CPUs []int
 	// Dedicated says that no other VM may be pinned to CPUs.
@@ -95,6 +97,7 @@ func (s Spec) HostUse() HostUse {
 	if size, ok := hugePageSize(s.Values); ok {
 		u.Pages[size] = s.UsableMemory()
 	}
+	u.Nodes = s.Values.memoryNodes()
 	return u
 }
 
@@ -164,7 +167,7 @@ func (u HostUse) Empty() bool {
 
 // Without returns what the VM needs in addition to what have already includes.
 func (u HostUse) Without(have HostUse) HostUse {
-	more := HostUse{Alone: maps.Clone(u.Alone), Pages: maps.Clone(u.Pages), Dedicated: u.Dedicated}
+	more := HostUse{Alone: maps.Clone(u.Alone), Pages: maps.Clone(u.Pages), Nodes: u.Nodes, Dedicated: u.Dedicated}
 	if u.Dedicated && !have.Dedicated {
 		have.CPUs = nil
 	}

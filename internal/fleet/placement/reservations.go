@@ -330,7 +330,7 @@ func (cy *Capacity) CapacityOf(a inventory.Reply) evacuation.Host {
 	residents := cy.residents(a, "")
 
 	return evacuation.Host{
-		Name: a.Host.Name, Free: cy.free(a, ""), Pages: freePages(a, uses(residents, "")), VMs: residents,
+		Name: a.Host.Name, Free: cy.free(a, ""), Pages: freePages(a, nil, uses(residents, "")), VMs: residents,
 		Devices: freeDevices(a.Host, uses(residents, "")),
 	}
 }

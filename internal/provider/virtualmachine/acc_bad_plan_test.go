@@ -146,14 +146,6 @@ func TestAccBadInput_plan(t *testing.T) {
 			hcl{"platform": `{ launch_security = { type = "sev-snp", policy = "0x30000" } }`},
 			[]string{own.Name + `": .*platform.launch_security.type = "sev-snp" needs libvirt 10.5.0`},
 		},
-		"spice": {
-			hcl{"devices": `{ graphics = { type = "spice" } }`},
-			[]string{own.Name + `": it has no devices.graphics.type "spice": that needs a QEMU with SPICE`},
-		},
-		"hugetlbfs": {
-			hcl{"run_strategy": quote("Halted"), "memory": `{ size = "64Mi", huge_pages = "2Mi" }`},
-			[]string{`memory.huge_pages`, own.Name + `": its libvirt refuses this definition: .*hugetlbfs`, `Mount hugetlbfs`},
-		},
 		"tdx": {
 			hcl{"platform": `{ launch_security = { type = "tdx" } }`},
 			[]string{own.Name + `": it has no platform.launch_security.type "tdx"`},

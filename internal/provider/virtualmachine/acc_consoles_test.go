@@ -95,7 +95,7 @@ func TestAccConsoles_life(t *testing.T) {
 }
 
 // TestAccSmartcard_defined: a reader for smartcards, of a VM that is off: QEMU starts with the host's reader only where
-// there are certificates, and the lab's QEMU has no SPICE, by which a client lends its card.
+// there are certificates. A client lends its card by SPICE only, which this VM doesn't have.
 func TestAccSmartcard_defined(t *testing.T) {
 	t.Parallel()
 	l := lab.Open(t)
