@@ -62,9 +62,9 @@ var hypervGroup = Group{
 			"changes."),
 		enlightenment("tlbflush", "tlbflush", "Whether the hypervisor flushes other CPUs' address caches for the guest."),
 		since("11.0.0", featureState("tlbflush_direct", "hyperv/tlbflush/direct", "Whether a nested guest's caches are "+
-			"flushed without its hypervisor. Requires `tlbflush`.", "")),
+			"flushed without its hypervisor, if `tlbflush` is on.", "")),
 		since("11.0.0", featureState("tlbflush_extended", "hyperv/tlbflush/extended", "Whether the guest can have parts "+
-			"of the caches flushed. Requires `tlbflush`.", "")),
+			"of the caches flushed, if `tlbflush` is on.", "")),
 		enlightenment("ipi", "ipi", "Whether the hypervisor sends interrupts between CPUs for the guest."),
 		enlightenment("evmcs", "evmcs", "Whether nested virtualization on Intel is faster by enlightened VMCS."),
 		since("8.10.0", enlightenment("avic", "avic", "Whether the host's hardware APIC is used.")),

@@ -174,6 +174,8 @@ func (p *Planner) admissionProblems(
 		return nil, err
 	}
 
+	r.unused = unusedPages(ctx, a, r.use, r.uuid)
+
 	p.reservations.mu.Lock()
 	blockers = append(blockers, p.reservationBlockers(a, vm.Name, r)...)
 	p.reservations.mu.Unlock()

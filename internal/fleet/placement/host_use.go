@@ -301,7 +301,7 @@ func (cy *Capacity) takenBlockers(a inventory.Reply, name string, r reservation)
 
 	var blockers []migration.Blocker
 
-	for _, s := range missing(a, r.use, others, nil) {
+	for _, s := range missing(a, r.use, others, r.unused) {
 		blockers = append(blockers, migration.Blocker{
 			Reason: s.reason, Status: status.False, Attribute: s.Path,
 			Message: fmt.Sprintf("host %q %s", a.Host.Name, s.Message), Remedy: takenRemedy,

@@ -71,6 +71,14 @@ func TestAccHostUse_taken(t *testing.T) {
 	config(free.named("free"))
 	expect(t, tf.Fail(t, "plan"), "No host can take the VM", `host "`+one.Name+
 		`": it has 48Mi left of its 128Mi in pages of 2Mi, without those that other programs use, and the VM needs 96Mi`)
+	second := tinyVM(prefix + "second").with(hcl{
+		"host": quote(two.Name), "memory": pages, "run_strategy": quote("Halted"),
+	})
+	config(second.named("second"))
+	tf.Run(t, "apply")
+	config(second.with(hcl{"run_strategy": quote("Always")}).named("second"))
+	expect(t, tf.Fail(t, "apply"), "Virtual machine can't be started now", `Host "`+two.Name+
+		`" has 48Mi left of its 128Mi in pages of 2Mi, without those that other programs use`)
 	l.Run(t, one.Name, "rm", hugetlbfs+"/other")
 
 	// A VM that is off and isn't started has nothing of its host. Without an IOMMU the host gives no PCI device to a VM.
@@ -133,9 +141,6 @@ output "drain" {
 	expect(t, out, "No host can take the VM", `host "`+one.Name+`": it `+left, `host "`+two.Name+`": it `+left)
 
 	// So do the start of a VM that is off, and a device that is plugged in.
-	second := tinyVM(prefix + "second").with(hcl{
-		"host": quote(two.Name), "memory": pages, "run_strategy": quote("Halted"),
-	})
 	plugged := tinyVM(prefix + "plugged").with(hcl{"host": quote(one.Name)})
 	config(free.named("free"), second.named("second"), plugged.named("plugged"))
 	tf.Run(t, "apply")
