@@ -107,9 +107,9 @@ func (u HostUse) WithMetadata(m Metadata) HostUse {
 	return u
 }
 
-// HostUse returns what a VM with this definition uses of its host. That includes what only the definition says: pages of
-// single NUMA cells, NVMe disks, and USB devices by address. For a running VM it includes the address that libvirt chose
-// for its vsock device. s is the Spec of the definition.
+// HostUse returns what a VM with this definition uses of its host. That includes what only the definition says: pages
+// of single NUMA cells, NVMe disks, and USB devices by address. For a running VM it includes the address that libvirt
+// chose for its vsock device. s is the Spec of the definition.
 func (d *Definition) HostUse(s Spec) HostUse {
 	u := s.HostUse()
 	maps.Copy(u.Pages, d.pagesOfCells(s.UsableMemory()))
