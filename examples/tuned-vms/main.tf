@@ -51,6 +51,16 @@ resource "virtfleet_virtual_machine" "database" {
   disks = {
     root = { file = "/srv/vms/database.qcow2", boot_order = 1, discard = "unmap", detect_zeroes = "unmap" }
     data = { block = "/dev/vg0/database", cache = "none", io = "native", iothread = 1, queues = 4 }
+    # Other VMs write to it, too, as a cluster does. The guest, not QEMU, handles errors of the host's disk.
+    quorum = {
+      block               = "/dev/vg0/quorum"
+      cache               = "none"
+      shareable           = true
+      error_policy        = "report"
+      rerror_policy       = "report"
+      logical_block_size  = 4096
+      physical_block_size = 4096
+    }
     backup = {
       file    = "/srv/backup/database.raw"
       bus     = "scsi"
@@ -104,6 +114,9 @@ resource "virtfleet_virtual_machine" "analytics" {
 resource "virtfleet_virtual_machine" "controller" {
   name   = "controller"
   memory = { size = "2Gi" }
+
+  # A reboot ends the VM, and the next apply starts it with a QEMU of its present version.
+  platform = { events = { on_poweroff = "destroy", on_reboot = "destroy" } }
 
   cpu = {
     vcpus              = 3

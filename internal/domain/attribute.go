@@ -110,12 +110,13 @@ type Attribute struct {
 	// Capability is where libvirt's domain capabilities list what a host supports: "tpm/model". It is checked for
 	// groups only. Listed is the attribute's name in that list, if the list doesn't have the value itself.
 	Capability, Listed string
-	// Needs maps a value to what it requires on a host, in words: the package that provides it.
+	// Needs maps a value to what it requires on a host, in words: the package that provides it, or hardware.
 	Needs map[string]string
 	// Recorded says that the fact is in the VM's metadata, which we record, and not in the definition.
 	Recorded bool
-	// Since is the version of libvirt that has the attribute: "7.0.0".
-	Since string
+	// Since is the version of libvirt that has the attribute: "7.0.0". SinceOf are the versions that have single values.
+	Since   string
+	SinceOf map[string]string
 	// Check says what is wrong with a value; if it is nil or returns "", the value is valid.
 	Check func(value string) string
 	// Doc describes the attribute to users.

@@ -51,32 +51,41 @@ func GroupAttribute(path string) (Group, Attribute, bool) {
 	return Group{}, Attribute{}, false
 }
 
-// Attributes returns, by path, the attributes of groups and devices for which the spec declares a value other than "".
-func (s Spec) Attributes() map[string]Attribute {
-	all := map[string]Attribute{}
-	note := func(r rows, prefix string, facts Values) {
+// Since returns, by path, what the spec declares that libvirt has only since some version.
+func (s Spec) Since() map[string]Since {
+	all := map[string]Since{}
+	note := func(path string, a Attribute, value string) {
+		switch version := a.SinceOf[value]; {
+		case version != "":
+			all[path] = Since{fmt.Sprintf("%s = %q", path, value), version}
+		case a.Since != "" && value != "":
+			all[path] = Since{path, a.Since}
+		}
+	}
+	noteRows := func(r rows, prefix string, facts Values) {
 		for _, a := range r {
-			if facts[a.Name] != "" {
-				all[join(prefix, a.Name)] = a
-			}
+			note(join(prefix, a.Name), a, facts[a.Name])
 		}
 	}
 	for path, value := range s.Values {
-		if _, a, ok := GroupAttribute(path); ok && value != "" {
-			all[path] = a
+		if _, a, ok := GroupAttribute(path); ok {
+			note(path, a, value)
 		}
 	}
 	for key, disk := range s.Disks {
-		note(diskRows, "disks."+key, disk.Values)
+		noteRows(diskRows, "disks."+key, disk.Values)
 		if disk.Source.Network != nil {
-			note(networkRows, "disks."+key+".network", disk.Source.Network.Values)
+			noteRows(networkRows, "disks."+key+".network", disk.Source.Network.Values)
 		}
 	}
 	for key, nic := range s.Interfaces {
-		note(interfaceRows, "interfaces."+key, nic.Values)
+		noteRows(interfaceRows, "interfaces."+key, nic.Values)
 	}
 	return all
 }
+
+// Since is a part of a configuration, in the user's words, and the version of libvirt that has it.
+type Since struct{ What, Version string }
 
 // Demands returns, in order, the values of devices that a host may not support, as the domain capabilities of a host
 // list them.

@@ -3,6 +3,8 @@ package domain
 import (
 	"slices"
 	"testing"
+
+	"github.com/google/go-cmp/cmp"
 )
 
 // TestDemands: what a VM demands of a host names the packages that have it. A firmware that the user chose is a file of
@@ -33,6 +35,10 @@ func TestDemands(t *testing.T) {
 			[]string{`has no devices.graphics.type "spice": that needs a QEMU with SPICE (Debian: qemu-system-modules-spice, ` +
 				"Fedora: qemu-ui-spice-core)"},
 		},
+		"SEV": {
+			Spec{Values: Values{LaunchSecurityType: "sev"}},
+			[]string{`has no platform.launch_security.type "sev": that needs an AMD CPU with SEV, and kvm_amd.sev=1`},
+		},
 		"a TPM": {
 			Spec{Values: Values{"devices.tpm.backend": "emulator"}},
 			[]string{`has no devices.tpm.backend "emulator": that needs swtpm and swtpm-tools`},
@@ -45,5 +51,26 @@ func TestDemands(t *testing.T) {
 		if !slices.Equal(got, test.want) {
 			t.Errorf("%s: %q, want %q", name, got, test.want)
 		}
+	}
+}
+
+// TestSince: an attribute, or one of its values, names the libvirt that has it.
+func TestSince(t *testing.T) {
+	t.Parallel()
+	s := Spec{
+		Values: Values{
+			"devices.rng.backend": "builtin", "devices.rng.model": "virtio", LaunchSecurityType: "sev-snp",
+			"platform.hyperv.avic": "yes", "platform.hyperv.tlbflush_direct": "", "platform.hyperv.vpindex": "yes",
+		},
+		Disks: map[string]Disk{"root": {Values: Values{"io": "io_uring"}}, "data": {Values: Values{"io": "threads"}}},
+	}
+	want := map[string]Since{
+		"devices.rng.backend":  {`devices.rng.backend = "builtin"`, "6.1.0"},
+		LaunchSecurityType:     {`platform.launch_security.type = "sev-snp"`, "10.5.0"},
+		"platform.hyperv.avic": {"platform.hyperv.avic", "8.10.0"},
+		"disks.root.io":        {`disks.root.io = "io_uring"`, "6.3.0"},
+	}
+	if diff := cmp.Diff(want, s.Since()); diff != "" {
+		t.Error(diff)
 	}
 }

@@ -11,8 +11,9 @@ import (
 type HostTopology struct {
 	// CPUs are the numbers of the host's logical processors, and Nodes those of its NUMA nodes.
 	CPUs, Nodes []int
-	// Pages is the number of the host's pages, by page size in bytes.
-	Pages map[uint64]uint64
+	// Pages is the number of the host's pages, by page size in bytes. NodePages are those of each NUMA node.
+	Pages     map[uint64]uint64
+	NodePages map[int]map[uint64]uint64
 	// SecurityModels are the host's security drivers: "dac", "selinux".
 	SecurityModels []string
 	// Allocations are the numbers of the caches whose parts the host can allocate, by CacheName, and of the memory
@@ -72,6 +73,37 @@ func (h HostTopology) PageSize(asked uint64) uint64 {
 	return size
 }
 
+// PagesOn returns the number of the pages of these NUMA nodes, by page size in bytes; no nodes: of all.
+func (h HostTopology) PagesOn(nodes []int) map[uint64]uint64 {
+	if len(nodes) == 0 || h.NodePages == nil {
+		return h.Pages
+	}
+	pages := map[uint64]uint64{}
+	for _, node := range nodes {
+		for size, n := range h.NodePages[node] {
+			pages[size] += n
+		}
+	}
+	return pages
+}
+
+// OnNodes returns the words that name NUMA nodes after an amount of memory, "" for no nodes.
+func OnNodes(nodes []int) string {
+	if len(nodes) == 0 {
+		return ""
+	}
+	return " on NUMA node " + formatSet(slices.Clone(nodes))
+}
+
+// memoryNodes returns the host's NUMA nodes that all of the memory has to come from, nil if others are possible.
+func (f Values) memoryNodes() []int {
+	if f["memory.numatune.mode"] != "strict" {
+		return nil
+	}
+	nodes, _ := parseSet(f["memory.numatune.nodeset"]) // Check has refused anything else.
+	return nodes
+}
+
 func (f Values) lackingPages(h HostTopology, memory uint64) []Problem {
 	asked, ok := hugePageSize(f)
 	if !ok || len(h.Pages) == 0 {
@@ -81,8 +113,9 @@ func (f Values) lackingPages(h HostTopology, memory uint64) []Problem {
 	if asked == DefaultPages {
 		name = "its default size"
 	}
-	size := h.PageSize(asked)
-	switch pages, known := h.Pages[size]; {
+	size, nodes := h.PageSize(asked), f.memoryNodes()
+	name += OnNodes(nodes)
+	switch pages, known := h.PagesOn(nodes)[size]; {
 	case !known:
 		return []Problem{{hugePages, "has no pages of " + name}}
 	case pages*size < memory:

@@ -10,6 +10,7 @@ func TestFacts_Lacking(t *testing.T) {
 	t.Parallel()
 	host := HostTopology{
 		CPUs: []int{0, 1, 2, 3}, Nodes: []int{0}, Pages: map[uint64]uint64{4096: 1 << 20, 2 * mib: 8},
+		NodePages:      map[int]map[uint64]uint64{0: {2 * mib: 6}, 2: {2 * mib: 2}},
 		SecurityModels: []string{"none", "dac"},
 		Allocations:    map[string][]int{"l3": {0}, "l3_code": nil, MemoryBandwidth: {0, 1}},
 	}
@@ -51,6 +52,16 @@ func TestFacts_Lacking(t *testing.T) {
 		{
 			values: Values{"memory.huge_pages": "2Mi"}, memory: 18 * mib,
 			lacks: "has 8 pages of 2Mi, 16 MiB, and the VM needs 18 MiB",
+		},
+		{
+			values: Values{
+				"memory.huge_pages": "2Mi", "memory.numatune.mode": "strict", "memory.numatune.nodeset": "0",
+			}, memory: 14 * mib, lacks: "has 6 pages of 2Mi on NUMA node 0, 12 MiB, and the VM needs 14 MiB",
+		},
+		{
+			values: Values{
+				"memory.huge_pages": "2Mi", "memory.numatune.mode": "preferred", "memory.numatune.nodeset": "0",
+			}, memory: 16 * mib,
 		},
 		{values: Values{"memory.huge_pages": hugeDefault}, memory: 16 * mib},
 		{

@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"maps"
 	"slices"
+
+	"github.com/beevik/etree"
 )
 
 // HostUse is what a running VM uses of its host in addition to memory and CPU time.
@@ -15,6 +17,8 @@ type HostUse struct {
 	Classes map[string][]HostPart
 	// Pages are bytes of huge pages by page size, which may be DefaultPages.
 	Pages map[uint64]uint64
+	// Nodes are the host's NUMA nodes that Pages have to come from, sorted; nil: any.
+	Nodes []int
 	// CPUs are the host's CPUs that the virtual CPUs are pinned to, sorted.
 	CPUs []int
 	// Dedicated says that no other VM may be pinned to CPUs.
@@ -43,6 +47,10 @@ const (
 	SCSIDevice = "scsi device"
 	VDPADevice = "vDPA device"
 )
+
+// USBAddress is the kind of the address (bus and device) of a USB device that a definition names by its address. Hosts
+// list USB devices by vendor and product.
+const USBAddress = "USB address"
 
 // DefaultPages stands for huge pages of the host's default size, see HostTopology.PageSize.
 const DefaultPages = 0
@@ -89,6 +97,7 @@ func (s Spec) HostUse() HostUse {
 	if size, ok := hugePageSize(s.Values); ok {
 		u.Pages[size] = s.UsableMemory()
 	}
+	u.Nodes = s.Values.memoryNodes()
 	return u
 }
 
@@ -98,14 +107,42 @@ func (u HostUse) WithMetadata(m Metadata) HostUse {
 	return u
 }
 
-// HostUse returns what a VM with this definition uses of its host. For a running VM that includes the address that
-// libvirt chose for its vsock device. s is the Spec of the definition.
+// HostUse returns what a VM with this definition uses of its host. That includes what only the definition says: pages
+// of single NUMA cells, NVMe disks, and USB devices by address. For a running VM it includes the address that libvirt
+// chose for its vsock device. s is the Spec of the definition.
 func (d *Definition) HostUse(s Spec) HostUse {
 	u := s.HostUse()
+	maps.Copy(u.Pages, d.pagesOfCells(s.UsableMemory()))
+	d.addNVMe(u.Alone)
+	d.addUSB(u.Alone)
 	if d.Live() {
 		u.addCID(d.VsockCID())
 	}
 	return u
+}
+
+// addNVMe adds the PCI devices of NVMe disks, which libvirt takes from the host.
+func (d *Definition) addNVMe(alone map[HostPart]string) {
+	isNVMe := func(e *etree.Element) bool { return attr(e, "type") == "nvme" }
+	if !slices.ContainsFunc(d.devices("disk"), isNVMe) {
+		return
+	}
+	for _, disk := range d.keyed(diskKind, d.Metadata().Devices) {
+		if address := hostAddress(child(disk.element, "source")); isNVMe(disk.element) && address != unknownHostDevice {
+			alone[HostPart{PCIDevice, address}] = "disks." + disk.key
+		}
+	}
+}
+
+// addUSB adds the USB devices that are named by bus and device.
+func (d *Definition) addUSB(alone map[HostPart]string) {
+	for _, e := range d.devices("hostdev") {
+		source := child(e, "source")
+		bus, device := attr(child(source, "address"), "bus"), attr(child(source, "address"), "device")
+		if attr(e, "type") == "usb" && child(source, "vendor") == nil && bus != "" {
+			alone[HostPart{USBAddress, bus + ":" + device}] = hostDeviceFamily.Path
+		}
+	}
 }
 
 func (u HostUse) addCID(cid string) {
@@ -130,7 +167,7 @@ func (u HostUse) Empty() bool {
 
 // Without returns what the VM needs in addition to what have already includes.
 func (u HostUse) Without(have HostUse) HostUse {
-	more := HostUse{Alone: maps.Clone(u.Alone), Pages: maps.Clone(u.Pages), Dedicated: u.Dedicated}
+	more := HostUse{Alone: maps.Clone(u.Alone), Pages: maps.Clone(u.Pages), Nodes: u.Nodes, Dedicated: u.Dedicated}
 	if u.Dedicated && !have.Dedicated {
 		have.CPUs = nil
 	}

@@ -1,9 +1,12 @@
 package domain
 
 import (
+	"os"
+	"path/filepath"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 )
 
 // TestHostUse: what a VM needs of its host is the same as it is declared and as it is read.
@@ -83,6 +86,66 @@ func TestHostUse_chosenAddress(t *testing.T) {
 	}
 	if use := d.HostUse(d.Spec()); use.Alone[HostPart{"vsock address", "3"}] != vsockCID {
 		t.Errorf("it has %v", use)
+	}
+}
+
+// TestHostUse_definition: what can't be declared, and a definition has nevertheless, is used alike.
+func TestHostUse_definition(t *testing.T) {
+	t.Parallel()
+	const gib = 1 << 30
+	for name, want := range map[string]HostUse{
+		"corpus/hugepages-per-cell.xml": {Pages: map[uint64]uint64{gib: 2 * gib, 2 * mib: 2 * gib}},
+		"corpus/disk-nvme.xml": {Alone: map[HostPart]string{
+			{PCIDevice, "0000:01:00.0"}: "disks.vda", {PCIDevice, "0001:02:00.0"}: "disks.vdb",
+		}},
+		"corpus/hostdev-usb.xml": {Alone: map[HostPart]string{
+			{USBDevice, "1234:beef"}: "devices.host_devices.hostdev0.address", {USBAddress, "14:6"}: "devices.host_devices",
+		}},
+	} {
+		document, err := os.ReadFile(filepath.Join("testdata", name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		d, err := Parse(string(document))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(want, d.HostUse(d.Spec()), cmpopts.EquateEmpty()); diff != "" {
+			t.Errorf("%s: %s", name, diff)
+		}
+	}
+}
+
+// TestHostUse_pagesOfCells: a page without a set is for the cells that no other page names, and a memory device counts
+// in its cell.
+func TestHostUse_pagesOfCells(t *testing.T) {
+	t.Parallel()
+	const (
+		cells = `<cpu><numa><cell id="1" memory="64" unit="MiB"/><cell id="0" memory="128" unit="MiB"/></numa></cpu>`
+		dimm  = `<devices><memory model="dimm"><target><size unit="MiB">32</size><node>1</node></target></memory></devices>`
+	)
+	for name, tt := range map[string]struct {
+		pages, more string
+		want        map[uint64]uint64
+	}{
+		"the rest": {
+			`<page size="4" unit="MiB"/><page size="2" unit="MiB" nodeset="1"/>`, cells,
+			map[uint64]uint64{2 * mib: 64 * mib, 4 * mib: 128 * mib},
+		},
+		"no rest":        {`<page size="2" unit="MiB" nodeset="0"/>`, cells, map[uint64]uint64{2 * mib: 128 * mib}},
+		"a device":       {`<page size="2" unit="MiB" nodeset="1"/>`, cells + dimm, map[uint64]uint64{2 * mib: 96 * mib}},
+		"ordinary pages": {`<page size="4" unit="KiB" nodeset="0-1"/>`, cells, map[uint64]uint64{}},
+		"no cells":       {`<page size="2" unit="MiB" nodeset="0"/>`, "", map[uint64]uint64{2 * mib: 256 * mib}},
+		"one for all":    {`<page size="2" unit="MiB"/>`, cells, map[uint64]uint64{2 * mib: 256 * mib}},
+	} {
+		d, err := Parse(`<domain type="qemu"><name>vm</name><memory unit="MiB">256</memory><memoryBacking><hugepages>` +
+			tt.pages + `</hugepages></memoryBacking>` + tt.more + `</domain>`)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(tt.want, d.HostUse(d.Spec()).Pages); diff != "" {
+			t.Errorf("%s: %s", name, diff)
+		}
 	}
 }
 

@@ -13,6 +13,12 @@ func enlightenment(name, place, doc string) Attribute {
 	return a
 }
 
+// since sets the version of libvirt that has the attribute.
+func since(version string, a Attribute) Attribute {
+	a.Since = version
+	return a
+}
+
 // hypervGroup are the features of Hyper-V that the guest sees. Windows runs faster with them.
 var hypervGroup = Group{
 	Path: "platform.hyperv",
@@ -55,9 +61,17 @@ var hypervGroup = Group{
 		enlightenment("reenlightenment", "reenlightenment", "Whether the guest is told when its clock's frequency "+
 			"changes."),
 		enlightenment("tlbflush", "tlbflush", "Whether the hypervisor flushes other CPUs' address caches for the guest."),
+		since("11.0.0", featureState("tlbflush_direct", "hyperv/tlbflush/direct", "Whether a nested guest's caches are "+
+			"flushed without its hypervisor, if `tlbflush` is on.", "")),
+		since("11.0.0", featureState("tlbflush_extended", "hyperv/tlbflush/extended", "Whether the guest can have parts "+
+			"of the caches flushed, if `tlbflush` is on.", "")),
 		enlightenment("ipi", "ipi", "Whether the hypervisor sends interrupts between CPUs for the guest."),
 		enlightenment("evmcs", "evmcs", "Whether nested virtualization on Intel is faster by enlightened VMCS."),
-		enlightenment("avic", "avic", "Whether the host's hardware APIC is used. Requires libvirt 8.10."),
+		since("8.10.0", enlightenment("avic", "avic", "Whether the host's hardware APIC is used.")),
+		since("10.7.0", enlightenment("emsr_bitmap", "emsr_bitmap", "Whether nested virtualization is faster because "+
+			"changes of MSR bitmaps are announced.")),
+		since("10.7.0", enlightenment("xmm_input", "xmm_input", "Whether the guest can call the hypervisor with arguments "+
+			"in XMM registers.")),
 	},
 }
 

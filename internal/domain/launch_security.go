@@ -18,7 +18,14 @@ var launchSecurityGroup = Group{
 		{
 			Name: "type", Values: []string{"sev", "sev-snp", "tdx", "s390-pv"}, Unset: None, Why: securityWhy,
 			Capability: "launchSecurity/sectype",
-			Read:       func(e *etree.Element) string { return textAt(e, "launchSecurity@type") },
+			SinceOf:    map[string]string{"sev-snp": "10.5.0", "s390-pv": "7.6.0"},
+			Needs: map[string]string{
+				"sev":     "an AMD CPU with SEV, and kvm_amd.sev=1",
+				"sev-snp": "an AMD CPU with SEV-SNP, and kvm_amd.sev_snp=1",
+				"tdx":     "an Intel CPU with TDX, kvm_intel.tdx=1, and a libvirt and a QEMU that have it",
+				"s390-pv": "an IBM Z CPU with Secure Execution, and prot_virt=1",
+			},
+			Read: func(e *etree.Element) string { return textAt(e, "launchSecurity@type") },
 			Write: func(e *etree.Element, value string) error {
 				if value == "" { // Without a type, the rest of the element has no meaning.
 					dropChildren(e, "launchSecurity")

@@ -2,6 +2,7 @@ package domain
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -188,7 +189,8 @@ func normalPages(value string) string {
 	return value
 }
 
-// readHugePages reads the page size that applies to all memory. Page sizes of single NUMA nodes aren't modelled.
+// readHugePages reads the page size that applies to all memory. Page sizes of single NUMA cells can't be declared, see
+// pagesOfCells.
 func readHugePages(root *etree.Element) string {
 	huge := child(root, "memoryBacking", "hugepages")
 	if huge == nil {
@@ -206,6 +208,60 @@ func readHugePages(root *etree.Element) string {
 		return ""
 	}
 	return strconv.FormatUint(bytes/kib, 10) + "Ki"
+}
+
+// pagesOfCells returns the bytes of huge pages by page size where the definition has page sizes for single NUMA cells
+// of the guest, and nil where it has one size for all memory or none. all is the memory of a guest without cells.
+func (d *Definition) pagesOfCells(all uint64) map[uint64]uint64 {
+	pages := children(child(d.root(), "memoryBacking", "hugepages"), "page")
+	if len(pages) == 0 || readHugePages(d.root()) != "" {
+		return nil
+	}
+	memory, use := d.memoryOfCells(all), map[uint64]uint64{}
+	for _, withCells := range []bool{true, false} { // A page without cells is for those that no other page names.
+		for _, page := range pages {
+			cells, ok := parseSet(attr(page, "nodeset"))
+			if len(cells) > 0 != withCells || !ok {
+				continue
+			}
+			if !withCells {
+				cells = slices.Collect(maps.Keys(memory))
+			}
+			size, ok := parseSize(attr(page, "size"), attr(page, "unit"))
+			for _, cell := range cells {
+				if ok && size >= mib && memory[cell] > 0 { // Smaller pages are ordinary.
+					use[size] += memory[cell]
+				}
+				delete(memory, cell)
+			}
+		}
+	}
+	return use
+}
+
+// memoryOfCells returns the memory of each NUMA cell of the guest, with the memory devices in it. A guest without cells
+// has all of its memory in cell 0.
+func (d *Definition) memoryOfCells(all uint64) map[int]uint64 {
+	cells := children(child(d.root(), "cpu", "numa"), "cell")
+	if len(cells) == 0 {
+		return map[int]uint64{0: all}
+	}
+	memory := map[int]uint64{}
+	for i, e := range cells {
+		cell, ok := number(attr(e, "id"))
+		if !ok {
+			cell = i // As libvirt numbers them.
+		}
+		memory[cell], _ = parseSize(attr(e, "memory"), attr(e, "unit"))
+	}
+	for _, e := range d.devices("memory") {
+		cell, _ := number(text(child(e, "target", "node")))
+		bytes, ok := size(child(e, "target", "size"))
+		if ok && child(e, "source", "path") == nil { // A file isn't made of the host's pages.
+			memory[cell] += bytes
+		}
+	}
+	return memory
 }
 
 func writeHugePages(root *etree.Element, value string) error {

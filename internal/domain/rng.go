@@ -17,7 +17,7 @@ var rngGroup = Group{
 		},
 		{
 			Name: "backend", Place: "backend@model", Values: []string{"random", "builtin"}, Kept: []string{"egd"},
-			Default: "random", Filled: true, Capability: "rng/backendModel",
+			Default: "random", Filled: true, Capability: "rng/backendModel", SinceOf: map[string]string{"builtin": "6.1.0"},
 			Why: "The device is connected when it is plugged in.",
 			Doc: "Source of the numbers: `random` reads `source`, `builtin` is QEMU's own (libvirt 6.1).",
 		},

@@ -31,12 +31,13 @@ resource "virtfleet_virtual_machine" "appliance" {
       mode   = "sysinfo"
       system = { manufacturer = "ACME", product = "Appliance", serial = "A-1001" }
     }
-    fw_cfg = { "opt/com.example/role" = "gateway" }
+    fw_cfg       = { "opt/com.example/role" = "gateway" }
+    fw_cfg_files = { "opt/com.example/host-release" = "/etc/os-release" }
   }
 }
 
 # Memory that the host can't read (AMD SEV-SNP), with firmware that keeps no variables, which libvirt chooses. It can't be
-# moved while it runs.
+# moved while it runs. On Intel the type is "tdx", on IBM Z "s390-pv", both without a policy.
 resource "virtfleet_virtual_machine" "confidential" {
   name   = "confidential"
   memory = { size = "4Gi" }

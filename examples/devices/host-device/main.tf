@@ -28,6 +28,8 @@ resource "virtfleet_virtual_machine" "render" {
       gpu    = { type = "pci", address = "0000:65:00.0" }
       audio  = { type = "pci", address = "0000:65:00.1" }
       dongle = { type = "usb", address = "1234:abcd" }
+      # A part of a card, which was created with mdevctl.
+      vgpu = { type = "mdev", address = "5a9fc181-957e-5c32-9e5a-2de5e9673531" }
     }
     iommu = { model = "intel", caching_mode = true }
   }

@@ -17,11 +17,13 @@ provider "virtfleet" {
 
 resource "virtfleet_virtual_machine" "builder" {
   name   = "builder"
-  memory = { size = "2Gi", shared = true }
+  memory = { size = "2Gi", shared = true, source = "memfd" }
 
   devices = {
     filesystems = {
       share = { target = "share", source = "/srv/share" }
+      # "mount -t 9p -o trans=virtio tools /opt/tools" mounts it. It needs no other program, and is slower.
+      tools = { target = "tools", source = "/srv/tools", driver = "9p", read_only = true }
     }
   }
 }

@@ -159,8 +159,8 @@ func (e *Entry) HostUse() domain.HostUse {
 
 // DefinedUse returns what the domain would use of its host if it were started with its definition.
 func (e *Entry) DefinedUse() domain.HostUse {
-	if spec := e.Parse().persistentSpec; spec != nil {
-		return spec.HostUse()
+	if p := e.Parse(); p.Persistent != nil {
+		return p.Persistent.HostUse(*p.persistentSpec)
 	}
 
 	return domain.HostUse{}

@@ -11,11 +11,15 @@ import (
 
 // HostTopology are the parts of a host that a VM can be bound to.
 func HostTopology(info *libvirt.HostInfo) domain.HostTopology {
-	parts := domain.HostTopology{Pages: map[uint64]uint64{}, SecurityModels: info.SecurityModels}
+	parts := domain.HostTopology{
+		Pages: map[uint64]uint64{}, NodePages: map[int]map[uint64]uint64{}, SecurityModels: info.SecurityModels,
+	}
 	for _, cell := range info.Cells {
 		parts.Nodes = append(parts.Nodes, cell.ID)
 		parts.CPUs = append(parts.CPUs, cell.CPUs...)
+		parts.NodePages[cell.ID] = map[uint64]uint64{}
 		for _, pool := range cell.Pages {
+			parts.NodePages[cell.ID][pool.SizeBytes] += pool.Pages
 			parts.Pages[pool.SizeBytes] += pool.Pages
 		}
 	}

@@ -138,7 +138,7 @@ func startReservation(vm *inventory.VM) reservation {
 	r := reservation{uuid: vm.UUID}
 	if spec := vm.PersistentSpec; spec != nil {
 		r.bytes = vm.On.WithOverhead(spec.UsableMemory(), vm.Entry)
-		r.use = spec.HostUse().WithMetadata(vm.Metadata)
+		r.use = vm.Entry.DefinedUse().WithMetadata(vm.Metadata)
 	}
 
 	return r
@@ -173,6 +173,8 @@ func (p *Planner) admissionProblems(
 	if err != nil {
 		return nil, err
 	}
+
+	r.unused = unusedPages(ctx, a, r.use, r.uuid)
 
 	p.reservations.mu.Lock()
 	blockers = append(blockers, p.reservationBlockers(a, vm.Name, r)...)

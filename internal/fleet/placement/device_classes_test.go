@@ -1,6 +1,7 @@
 package placement
 
 import (
+	"maps"
 	"testing"
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
@@ -83,5 +84,57 @@ func TestDeviceChoice(t *testing.T) {
 				t.Errorf("it says %q, %t", short.Message, short.taken)
 			}
 		})
+	}
+}
+
+// Devices of all kinds are given out by class. An IOMMU is needed for PCI devices only.
+func TestDeviceChoice_kinds(t *testing.T) {
+	t.Parallel()
+
+	const uuid = "5a9fc181-957e-5c32-9e5a-2de5e9673531"
+
+	for listed, want := range map[string]domain.Row{
+		"pci:0000:65:00.0": {"class": "c", "type": "pci", "address": "0000:65:00.0"},
+		"usb:1234:abcd":    {"class": "c", "type": "usb", "address": "1234:abcd"},
+		"scsi:0:0:1:0":     {"class": "c", "type": "scsi", "address": "0:0:1:0"},
+		"mdev:" + uuid:     {"class": "c", "type": "mdev", "address": uuid},
+	} {
+		part, ok := domain.ParseHostDevice(listed)
+		if !ok {
+			t.Fatalf("%q is no device", listed)
+		}
+
+		spec := domain.Spec{HostDevices: map[string]domain.Row{"a": {"class": "c"}, "b": {"class": "c"}}}
+		choice := deviceChoice{
+			lacks: func(domain.HostPart) bool { return false }, own: map[domain.HostPart]bool{}, starts: true, noIOMMU: true,
+		}
+
+		if _, picked := choice.pick([]domain.HostPart{part}); picked != (want["type"] != "pci") {
+			t.Errorf("without an IOMMU, %s is picked: %t", listed, picked)
+		}
+
+		choice.noIOMMU = false
+
+		got, picked := choice.pick([]domain.HostPart{part})
+		if !picked {
+			t.Fatalf("%s isn't picked", listed)
+		}
+
+		choice.assign(spec, "a", got)
+
+		if again, twice := choice.pick([]domain.HostPart{part}); twice {
+			t.Errorf("%v is given out twice", again)
+		}
+
+		if !maps.Equal(spec.HostDevices["a"], want) || spec.HostUse().Alone[part] == "" {
+			t.Errorf("the VM is given %v, want %v", spec.HostDevices["a"], want)
+		}
+
+		holder := deviceChoice{
+			lacks: choice.lacks, holders: map[domain.HostPart]string{part: "x"}, starts: true,
+		}
+		if _, taken := holder.pick([]domain.HostPart{part}); taken {
+			t.Errorf("%s is picked, and another VM has it", listed)
+		}
 	}
 }

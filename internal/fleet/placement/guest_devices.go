@@ -23,9 +23,9 @@ func fitsDevices(ctx context.Context, a inventory.Reply, s domain.Spec, defaultT
 
 	var problems []inventory.Problem
 
-	declared := s.Attributes()
-	for _, path := range slices.Sorted(maps.Keys(declared)) {
-		problems = append(problems, fitsSince(a, path, declared[path])...)
+	recent := s.Since()
+	for _, path := range slices.Sorted(maps.Keys(recent)) {
+		problems = append(problems, fitsSince(a, path, recent[path])...)
 	}
 
 	demands := s.Demands(a.Info.Arch)
@@ -65,17 +65,17 @@ func fitsParts(a inventory.Reply, d Desired) []inventory.Problem {
 	return problems
 }
 
-// fitsSince checks that the host's libvirt is new enough for an attribute.
-func fitsSince(a inventory.Reply, path string, attribute domain.Attribute) []inventory.Problem {
+// fitsSince checks that the host's libvirt is new enough for an attribute, or for its value.
+func fitsSince(a inventory.Reply, path string, since domain.Since) []inventory.Problem {
 	var need libvirt.Version
 
-	if n, _ := fmt.Sscanf(attribute.Since, "%d.%d.%d", &need.Major, &need.Minor, &need.Micro); n < 3 ||
+	if n, _ := fmt.Sscanf(since.Version, "%d.%d.%d", &need.Major, &need.Minor, &need.Micro); n < 3 ||
 		a.Info.LibvirtVersion.AtLeast(need.Major, need.Minor, need.Micro) {
 		return nil
 	}
 
 	return []inventory.Problem{{
-		Attribute: path, Detail: fmt.Sprintf("%s needs libvirt %s, it has %s", path, need, a.Info.LibvirtVersion),
+		Attribute: path, Detail: fmt.Sprintf("%s needs libvirt %s, it has %s", since.What, need, a.Info.LibvirtVersion),
 	}}
 }
 

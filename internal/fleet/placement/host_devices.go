@@ -75,7 +75,7 @@ func (p *Planner) DeviceBlockers(ctx context.Context, a inventory.Reply, vm *inv
 		return nil
 	}
 
-	blockers := lackedBlockers(ctx, a.Host, vm.PersistentSpec.HostUse().OnOtherHost(), vm.Active,
+	blockers := lackedBlockers(ctx, a.Host, vm.Entry.DefinedUse().OnOtherHost(), vm.Active,
 		"Choose another host, or declare the device by a class (hosts.<name>.devices).")
 
 	use, _, short := p.arrivalUse(ctx, a, vm, 0)

@@ -35,7 +35,7 @@ func (p *Planner) arrivalUse(
 	}
 
 	if bytes > 0 && !vm.Active {
-		use = spec.HostUse().WithMetadata(vm.Metadata)
+		use = vm.Entry.DefinedUse().WithMetadata(vm.Metadata)
 	}
 
 	if len(spec.DeviceClasses()) == 0 {
@@ -44,7 +44,7 @@ func (p *Planner) arrivalUse(
 
 	there, short := p.assignDevices(ctx, a, deviceRequest{spec: *spec, name: vm.Name, starts: !use.Empty()})
 	if !use.Empty() {
-		use = there.HostUse().WithMetadata(vm.Metadata)
+		use = vm.Entry.Parse().Persistent.HostUse(there).WithMetadata(vm.Metadata)
 	}
 
 	return use, there.HostDevices, shortageBlockers(a.Host, short)
@@ -72,14 +72,19 @@ func running(a inventory.Reply, all map[string]domain.HostUse) {
 	}
 }
 
-// freePages returns how many bytes are free on the host, by the size of the huge pages.
-func freePages(a inventory.Reply, others map[string]domain.HostUse) map[uint64]uint64 {
+// freePages returns how many bytes the others leave on the host, by the size of the huge pages. With nodes, only those
+// NUMA nodes count, and of the others only those that are bound to them: where the memory of the rest is, is unknown.
+func freePages(a inventory.Reply, nodes []int, others map[string]domain.HostUse) map[uint64]uint64 {
 	left, parts := make(map[uint64]uint64), migration.HostTopology(a.Info)
-	for size, pages := range parts.Pages {
+	for size, pages := range parts.PagesOn(nodes) {
 		left[size] = pages * size
 	}
 
 	for _, use := range others {
+		if len(nodes) > 0 && !within(use.Nodes, nodes) {
+			continue
+		}
+
 		for asked, bytes := range use.Pages {
 			size := parts.PageSize(asked)
 			left[size] -= min(left[size], bytes)
@@ -87,6 +92,45 @@ func freePages(a inventory.Reply, others map[string]domain.HostUse) map[uint64]u
 	}
 
 	return left
+}
+
+// within reports whether all memory of a VM that is bound to nodes is on the host's NUMA nodes all.
+func within(nodes, all []int) bool {
+	return len(nodes) > 0 && !slices.ContainsFunc(nodes, func(n int) bool { return !slices.Contains(all, n) })
+}
+
+// unusedPages returns how many bytes no program on the host uses now, by the size of the huge pages, on the NUMA nodes
+// of the use. What the VM whose UUID is leaving has counts as unused. It returns nil if the VM needs no huge pages, or
+// the host doesn't say.
+func unusedPages(ctx context.Context, a inventory.Reply, use domain.HostUse, leaving string) map[uint64]uint64 {
+	if len(use.Pages) == 0 {
+		return nil
+	}
+
+	free, err := a.Host.Conn.NUMAFree(ctx, a.Info.Cells)
+	if err != nil {
+		return nil // QEMU then reports the lack of pages when the VM starts
+	}
+
+	unused := make(map[uint64]uint64)
+
+	for i, cell := range a.Info.Cells {
+		if len(use.Nodes) > 0 && !slices.Contains(use.Nodes, cell.ID) {
+			continue
+		}
+
+		for size, pages := range free[i].Pages {
+			unused[size] += pages * size
+		}
+	}
+
+	if e := a.View.Domains[leaving]; e != nil && e.Active() {
+		for asked, bytes := range e.HostUse().Pages {
+			unused[migration.HostTopology(a.Info).PageSize(asked)] += bytes
+		}
+	}
+
+	return unused
 }
 
 // disputedCPUs returns to how many of the VM's CPUs other VMs on the host are pinned, too. The caller holds the
@@ -116,8 +160,11 @@ type shortage struct {
 	reason string
 }
 
-// missing returns what a VM would need of the host that the others have.
-func missing(a inventory.Reply, use domain.HostUse, others map[string]domain.HostUse) []shortage {
+// missing returns what a VM would need of the host that the others have. unused are the host's unused huge pages, nil
+// if that is unknown.
+func missing(
+	a inventory.Reply, use domain.HostUse, others map[string]domain.HostUse, unused map[uint64]uint64,
+) []shortage {
 	var found []shortage
 
 	for _, part := range use.Parts() {
@@ -143,13 +190,28 @@ func missing(a inventory.Reply, use domain.HostUse, others map[string]domain.Hos
 		}
 	}
 
-	all, left := freePages(a, nil), freePages(a, others)
+	return append(found, missingPages(a, use, others, unused)...)
+}
+
+// missingPages returns the sizes of the huge pages of which too few are left.
+func missingPages(
+	a inventory.Reply, use domain.HostUse, others map[string]domain.HostUse, unused map[uint64]uint64,
+) []shortage {
+	var found []shortage
+
+	all, left := freePages(a, use.Nodes, nil), freePages(a, use.Nodes, others)
 	for _, asked := range slices.Sorted(maps.Keys(use.Pages)) {
 		size := migration.HostTopology(a.Info).PageSize(asked)
+		where := domain.FormatSize(size) + domain.OnNodes(use.Nodes)
+
+		if now, known := unused[size]; known && now < left[size] {
+			left[size] = now
+			where += ", without those that other programs use"
+		}
 		// Another check reports a host that doesn't have that many pages at all.
 		if need := use.Pages[asked]; need <= all[size] && left[size] < need {
-			message := fmt.Sprintf("has %s left of its %s in pages of %s, and the VM needs %s", domain.FormatSize(left[size]),
-				domain.FormatSize(all[size]), domain.FormatSize(size), domain.FormatSize(need))
+			message := fmt.Sprintf("has %s left of its %s in pages of %s, and the VM needs %s",
+				domain.FormatSize(left[size]), domain.FormatSize(all[size]), where, domain.FormatSize(need))
 			found = append(found, shortage{
 				domain.Problem{Path: "memory.huge_pages", Message: message}, migration.HostResourcesTaken,
 			})
@@ -160,13 +222,18 @@ func missing(a inventory.Reply, use domain.HostUse, others map[string]domain.Hos
 }
 
 // taken returns what the VM of that name needs of the host and other VMs have: those that run there, that the host
-// starts at boot, or that are on their way. The VM whose UUID is leaving doesn't count.
-func (cy *Capacity) taken(a inventory.Reply, name string, use domain.HostUse, leaving string) []inventory.Problem {
+// starts at boot, or that are on their way, or huge pages that other programs use. The VM whose UUID is leaving doesn't
+// count.
+func (cy *Capacity) taken(
+	ctx context.Context, a inventory.Reply, name string, use domain.HostUse, leaving string,
+) []inventory.Problem {
+	unused := unusedPages(ctx, a, use, leaving)
+
 	cy.reservations.mu.Lock()
 	defer cy.reservations.mu.Unlock()
 
 	var found []domain.Problem
-	for _, s := range missing(a, use, uses(cy.residents(a, leaving), name)) {
+	for _, s := range missing(a, use, uses(cy.residents(a, leaving), name), unused) {
 		found = append(found, s.Problem)
 	}
 
@@ -199,7 +266,7 @@ func (p *Planner) fitsHostUse(
 
 	problems = append(problems, hostProblems(p.takenSlots(ctx, a, name, use, leaving))...)
 
-	return append(problems, p.taken(a, name, use, leaving)...)
+	return append(problems, p.taken(ctx, a, name, use, leaving)...)
 }
 
 // fitsChangedUse is fitsHostUse for what a change adds to a VM that runs on the host.
@@ -234,7 +301,7 @@ func (cy *Capacity) takenBlockers(a inventory.Reply, name string, r reservation)
 
 	var blockers []migration.Blocker
 
-	for _, s := range missing(a, r.use, others) {
+	for _, s := range missing(a, r.use, others, r.unused) {
 		blockers = append(blockers, migration.Blocker{
 			Reason: s.reason, Status: status.False, Attribute: s.Path,
 			Message: fmt.Sprintf("host %q %s", a.Host.Name, s.Message), Remedy: takenRemedy,

@@ -35,12 +35,28 @@ func TestMissing(t *testing.T) {
 
 	type byName = map[string]domain.HostUse
 
+	onNode := func(node int, bytes uint64) domain.HostUse {
+		use := pages(small, bytes)
+		use.Nodes = []int{node}
+
+		return use
+	}
+
 	for name, tt := range map[string]struct {
 		use    domain.HostUse
 		others byName
 		want   []string
 	}{
-		"no VM has it": {alone(gpu), byName{"x": alone("0000:66:00.0")}, nil},
+		"pages of a node are left": {
+			onNode(1, 16<<20), byName{"x": onNode(0, 16<<20), "y": pages(small, 16<<20)}, nil,
+		},
+		"too few of a node are left": {
+			onNode(1, 8<<20),
+			byName{"x": onNode(1, 10<<20), "y": onNode(0, 16<<20)},
+			[]string{"memory.huge_pages: has 6Mi left of its 16Mi in pages of 2Mi on NUMA node 1, and the VM needs 8Mi"},
+		},
+		"too few of a node are there": {onNode(1, 32<<20), nil, nil},
+		"no VM has it":                {alone(gpu), byName{"x": alone("0000:66:00.0")}, nil},
 		"another has it": {
 			alone(gpu),
 			byName{"x": alone(gpu)},
@@ -68,7 +84,7 @@ func TestMissing(t *testing.T) {
 			t.Parallel()
 
 			var got []string
-			for _, p := range missing(a, tt.use, tt.others) {
+			for _, p := range missing(a, tt.use, tt.others, nil) {
 				got = append(got, p.Error())
 			}
 
@@ -76,6 +92,40 @@ func TestMissing(t *testing.T) {
 				t.Errorf("got %q, want %q", got, tt.want)
 			}
 		})
+	}
+}
+
+// Huge pages that no VM has may be used by other programs.
+func TestMissing_unusedPages(t *testing.T) {
+	t.Parallel()
+
+	const small = 2 << 20
+
+	pool := []libvirt.PagePool{{SizeBytes: small, Pages: 16}}
+	a := inventory.Reply{Info: &libvirt.HostInfo{Cells: []libvirt.NUMACell{{Pages: pool}}}}
+	pages := func(bytes uint64) domain.HostUse { return domain.HostUse{Pages: map[uint64]uint64{small: bytes}} }
+	others := map[string]domain.HostUse{"x": pages(8 << 20)}
+
+	for name, tt := range map[string]struct {
+		unused map[uint64]uint64
+		want   string
+	}{
+		"unknown":        {nil, ""},
+		"as many unused": {map[uint64]uint64{small: 24 << 20}, ""},
+		"more unused":    {map[uint64]uint64{small: 32 << 20}, ""}, // of a VM that isn't started yet
+		"fewer unused": {
+			map[uint64]uint64{small: 12 << 20}, "memory.huge_pages: has 12Mi left of its 32Mi in pages of 2Mi, without " +
+				"those that other programs use, and the VM needs 16Mi",
+		},
+	} {
+		var got string
+		for _, p := range missing(a, pages(16<<20), others, tt.unused) {
+			got += p.Error()
+		}
+
+		if got != tt.want {
+			t.Errorf("%s: %q, want %q", name, got, tt.want)
+		}
 	}
 }
 

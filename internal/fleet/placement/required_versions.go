@@ -36,6 +36,19 @@ var gates = []gate{
 		libvirt: libvirt.Version{Major: 7, Minor: 1}, qemu: libvirt.Version{Major: 2, Minor: 9},
 	},
 	{
+		attribute: "devices.filesystems", feature: `read_only with the driver "virtiofs"`,
+		used: func(s domain.Spec) bool {
+			for _, row := range s.Filesystems {
+				if row["driver"] == "virtiofs" && row["read_only"] == "yes" {
+					return true
+				}
+			}
+
+			return false
+		},
+		libvirt: libvirt.Version{Major: 11},
+	},
+	{
 		attribute: "disks", feature: "device aliases of our own, by which disks and interfaces are known",
 		used:    func(s domain.Spec) bool { return len(s.Disks)+len(s.Interfaces) > 0 },
 		libvirt: libvirt.Version{Major: 3, Minor: 9},

@@ -1,6 +1,7 @@
 package placement
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
@@ -38,6 +39,33 @@ func TestGates_nameTheVersionThatHasIt(t *testing.T) {
 	want := "choosing firmware by its secure boot feature needs libvirt 7.2.0, it has 7.0.0"
 	if problems[0].Detail != want {
 		t.Errorf("%q, want %q", problems[0].Detail, want)
+	}
+}
+
+// A gate is about what is declared together: virtiofs shares a directory for reading only since libvirt 11.
+func TestGates_readOnlyDirectory(t *testing.T) {
+	t.Parallel()
+
+	for _, tt := range []struct {
+		driver string
+		major  int
+		want   []inventory.Problem
+	}{
+		{"virtiofs", 11, nil},
+		{"9p", 10, nil},
+		{"virtiofs", 10, []inventory.Problem{{
+			Attribute: "devices.filesystems",
+			Detail:    `read_only with the driver "virtiofs" needs libvirt 11.0.0, it has 10.0.0`,
+		}}},
+	} {
+		a := inventory.Reply{Info: &libvirt.HostInfo{Driver: "QEMU", LibvirtVersion: libvirt.Version{Major: tt.major}}}
+		spec := domain.Spec{Filesystems: map[string]domain.Row{
+			"srv": {"driver": tt.driver, "read_only": "yes"}, "home": {"driver": "virtiofs"},
+		}}
+
+		if got := fitsVersions(a, spec); !slices.Equal(got, tt.want) {
+			t.Errorf("%s with libvirt %d: %v", tt.driver, tt.major, got)
+		}
 	}
 }
 

@@ -37,8 +37,9 @@ type reservation struct {
 	bytes uint64
 	// labels are the VM's own, avoids are the labels of VMs that it must not share the host with.
 	labels, avoids map[string]string
-	// use is what the VM needs in addition to memory.
-	use domain.HostUse
+	// use is what the VM needs in addition to memory. unused are the host's unused huge pages, see unusedPages.
+	use    domain.HostUse
+	unused map[uint64]uint64
 	// defined is what the VM is defined with, and uses only once it is started.
 	defined domain.HostUse
 	// pools is what the VM's new disks need, by storage pool.
@@ -61,6 +62,7 @@ func (cy *Capacity) addReservation(
 			return nil, err
 		}
 
+		r.unused = unusedPages(ctx, a, r.use, r.uuid)
 		if refused, current := cy.addIfCurrent(a, name, r); current {
 			return refused, nil
 		}
@@ -330,7 +332,7 @@ func (cy *Capacity) CapacityOf(a inventory.Reply) evacuation.Host {
 	residents := cy.residents(a, "")
 
 	return evacuation.Host{
-		Name: a.Host.Name, Free: cy.free(a, ""), Pages: freePages(a, uses(residents, "")), VMs: residents,
+		Name: a.Host.Name, Free: cy.free(a, ""), Pages: freePages(a, nil, uses(residents, "")), VMs: residents,
 		Devices: freeDevices(a.Host, uses(residents, "")),
 	}
 }

@@ -153,23 +153,23 @@ func tryDefinition(ctx context.Context, h *inventory.Host, document string) ([]i
 	return []inventory.Problem{refused(refusal)}, nil
 }
 
-// refused returns the problem that libvirt refuses a definition, with a remedy if the host lacks one of programs.
+// refused returns the problem that libvirt refuses a definition, with a remedy if one of refusals has it.
 func refused(refusal string) inventory.Problem {
 	p := inventory.Problem{Detail: "its libvirt refuses this definition: " + refusal}
 
-	for _, program := range programs {
-		if program.name.MatchString(refusal) {
-			p.Attribute, p.Remedy = program.attribute, program.remedy
+	for _, known := range refusals {
+		if known.words.MatchString(refusal) {
+			p.Attribute, p.Remedy = known.attribute, known.remedy
 		}
 	}
 
 	return p
 }
 
-// programs are programs that libvirt runs for a VM, by the name in its refusal, and that no capabilities of a host
-// list. A name is a word of its own: host-passthrough isn't passt.
-var programs = []struct {
-	name              *regexp.Regexp
+// refusals are what a host lacks and its capabilities don't list, by the words of libvirt's refusal. The name of a
+// program is a word of its own: host-passthrough isn't passt.
+var refusals = []struct {
+	words             *regexp.Regexp
 	attribute, remedy string
 }{
 	{
@@ -180,6 +180,16 @@ var programs = []struct {
 	{
 		regexp.MustCompile(`\bpasst\b`), "",
 		"Use a host whose libvirt was built with passt, which Debian 12's wasn't, and install the package passt.",
+	},
+	{
+		regexp.MustCompile(`\bwithout spice graphics\b`), "",
+		`Set devices.graphics.type to "spice", and use a host whose QEMU has SPICE (Debian: package ` +
+			"qemu-system-modules-spice, Fedora: qemu-ui-spice-core and qemu-char-spice).",
+	},
+	{
+		regexp.MustCompile(`\bhugetlbfs (filesystem is not mounted|mount)\b`), "memory.huge_pages",
+		"Mount hugetlbfs for pages of this size on the host, and restart its libvirtd, which looks for such mounts when " +
+			"it starts.",
 	},
 }
 

@@ -140,7 +140,11 @@ func TestAccBadInput_plan(t *testing.T) {
 		},
 		"sev": {
 			hcl{"platform": `{ launch_security = { type = "sev", policy = "0x3" } }`},
-			[]string{own.Name + `": it has no platform.launch_security.type "sev"`},
+			[]string{own.Name + `": it has no platform.launch_security.type "sev": that needs an AMD CPU with SEV`},
+		},
+		"sev_snp": {
+			hcl{"platform": `{ launch_security = { type = "sev-snp", policy = "0x30000" } }`},
+			[]string{own.Name + `": .*platform.launch_security.type = "sev-snp" needs libvirt 10.5.0`},
 		},
 		"tdx": {
 			hcl{"platform": `{ launch_security = { type = "tdx" } }`},

@@ -149,7 +149,8 @@ func TestAccCompute_off(t *testing.T) {
 		"<iothreadsched iothreads='1' scheduler='rr' priority='2'/>", "<emulatorsched scheduler='fifo' priority='1'/>",
 		"<path>/dev/disk/by-id/a.1<", "<weight>200<", "<read_bytes_sec>1000000<", "<path>/dev/b<", "<write_iops_sec>50<"))
 	s.imported()
-	s.refuse(hcl{"memory": `{ size = "64Mi", huge_pages = "2Mi" }`}, "hugetlbfs filesystem is not mounted")
+	s.refuse(hcl{"memory": `{ size = "64Mi", huge_pages = "2Mi" }`}, "hugetlbfs filesystem is not mounted",
+		"Mount hugetlbfs for pages of this size")
 	step(hcl{
 		"cpu": `{ vcpus = 2, mode = "maximum", shares = 0, quota = 60000, emulator_quota = 0
     numa = { 0 = { cpus = "0-1", memory = "64Mi" } }

@@ -11,6 +11,9 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/acctest"
 )
 
+// hugetlbfs is where the hosts have the file system of the huge pages.
+const hugetlbfs = "/var/lib/libvirt/hugepages"
+
 // hugePages gives the hosts huge pages of 2 MiB, for which the kernel may have to move what is in memory. All hosts of
 // the lab report the same ones: those of its kernel.
 func hugePages(t *testing.T, l *lab.Lab, pages int, hosts ...*lab.Host) {
@@ -27,9 +30,8 @@ func hugePages(t *testing.T, l *lab.Lab, pages int, hosts ...*lab.Host) {
 	set(pages)
 	t.Cleanup(func() { set(0) })
 	for _, h := range hosts {
-		const at = "/var/lib/libvirt/hugepages"
-		l.Run(t, h.Name, "mkdir", at)
-		l.Run(t, h.Name, "mount", "-t", "hugetlbfs", "hugetlbfs", at)
+		l.Run(t, h.Name, "mkdir", hugetlbfs)
+		l.Run(t, h.Name, "mount", "-t", "hugetlbfs", "hugetlbfs", hugetlbfs)
 		l.KillLibvirtd(t, h)() // libvirtd looks for such mounts when it starts.
 	}
 }
@@ -66,6 +68,21 @@ func TestAccHostUse_taken(t *testing.T) {
 		"devices": `{ vsock = { cid = 77 }, host_devices = { gpu = { type = "pci", address = ` + quote(device) + ` } } }`,
 	})
 	free := tinyVM(prefix + "free").with(hcl{"memory": pages})
+
+	// Huge pages that another program uses are no VM's.
+	l.Run(t, one.Name, "fallocate", "-l", "80MiB", hugetlbfs+"/other")
+	config(free.named("free"))
+	expect(t, tf.Fail(t, "plan"), "No host can take the VM", `host "`+one.Name+
+		`": it has 48Mi left of its 128Mi in pages of 2Mi, without those that other programs use, and the VM needs 96Mi`)
+	second := tinyVM(prefix + "second").with(hcl{
+		"host": quote(two.Name), "memory": pages, "run_strategy": quote("Halted"),
+	})
+	config(second.named("second"))
+	tf.Run(t, "apply")
+	config(second.with(hcl{"run_strategy": quote("Always")}).named("second"))
+	expect(t, tf.Fail(t, "apply"), "Virtual machine can't be started now", `Host "`+two.Name+
+		`" has 48Mi left of its 128Mi in pages of 2Mi, without those that other programs use`)
+	l.Run(t, one.Name, "rm", hugetlbfs+"/other")
 
 	// A VM that is off and isn't started has nothing of its host. Without an IOMMU the host gives no PCI device to a VM.
 	config(needy.with(hcl{"devices": `{ vsock = { cid = 77 } }`}).named("needy"))
@@ -127,9 +144,6 @@ output "drain" {
 	expect(t, out, "No host can take the VM", `host "`+one.Name+`": it `+left, `host "`+two.Name+`": it `+left)
 
 	// So do the start of a VM that is off, and a device that is plugged in.
-	second := tinyVM(prefix + "second").with(hcl{
-		"host": quote(two.Name), "memory": pages, "run_strategy": quote("Halted"),
-	})
 	plugged := tinyVM(prefix + "plugged").with(hcl{"host": quote(one.Name)})
 	config(free.named("free"), second.named("second"), plugged.named("plugged"))
 	tf.Run(t, "apply")
@@ -142,6 +156,25 @@ output "drain" {
 	expect(t, tf.Fail(t, "plan"), "because of devices.vsock.cid", `it has given vsock address 77 to VM "`+prefix+`holder"`)
 
 	config(free.named("free"), second.named("second"), plugged.named("plugged"))
+	noChanges(t, tf)
+
+	// Huge pages are read by an import, restored after a drift, and removed.
+	const at = "virtfleet_virtual_machine.second"
+	tf.Run(t, "state", "rm", at)
+	tf.Run(t, "import", at, prefix+"second")
+	expect(t, tf.Run(t, "state", "show", at), `huge_pages = "2Mi"`)
+	xml := l.Virsh(t, two.Name, "dumpxml", "--inactive", prefix+"second")
+	l.Define(t, two.Name, strings.Replace(xml, "<page size='2048' unit='KiB'/>", "", 1))
+	tf.Run(t, "apply")
+	if err := look(t, l, two.Name, prefix+"second", "<page size='2048' unit='KiB'/>")(nil); err != nil {
+		t.Error(err)
+	}
+	config(free.named("free"), second.with(hcl{"memory": `{ size = "96Mi", huge_pages = "none" }`}).named("second"),
+		plugged.named("plugged"))
+	tf.Run(t, "apply")
+	if err := lacks(t, l, two.Name, prefix+"second", "hugepages")(nil); err != nil {
+		t.Error(err)
+	}
 	noChanges(t, tf)
 	destroyAndCheck(t, l, tf, prefix+"free", prefix+"needy", prefix+"second", prefix+"plugged")
 

@@ -64,6 +64,8 @@ func TestAccPlatform_firmware(t *testing.T) {
 	s.edited([]string{"timeout='5000'", code}, "timeout='5000'", "timeout='7'")
 	s.restarted(hcl{"firmware": `{ type = "efi", secure_boot = false, loader = "", boot_menu = { timeout = 0 } }`},
 		plancheck.ResourceActionUpdate, []string{"<bootmenu enable='yes'/>"}, []string{"timeout=", nvram})
+	s.restarted(hcl{"firmware": `{ type = "efi", secure_boot = false, loader = "` + code + `", stateless = true }`},
+		plancheck.ResourceActionUpdate, []string{"stateless='yes'", code}, []string{"<nvram"})
 	s.restarted(hcl{"firmware": `{ type = "bios" }`}, plancheck.ResourceActionUpdate, nil, []string{"pflash", "<nvram"})
 	s.runSteps()
 }
