@@ -34,6 +34,8 @@ type (
 	Outcome = inventory.Outcome
 	// Desired is the desired state of a VM.
 	Desired = placement.Desired
+	// PlannedPower is what a plan shows of a VM's power.
+	PlannedPower = placement.PlannedPower
 	// HostObject is an object that a VM requires on its host.
 	HostObject = status.HostObject
 	// PlannedObjects are host objects that hosts will have.

@@ -98,7 +98,7 @@ func (u *update) changeVM(ctx context.Context) error {
 
 	u.keepVolumes()
 
-	if err := inTurn(ctx, u.readEviction, u.ensureDefined); err != nil {
+	if err := inTurn(ctx, u.readEviction, u.checkPower, u.ensureDefined); err != nil {
 		return err
 	}
 
@@ -236,7 +236,7 @@ func (u *update) readEviction(ctx context.Context) error {
 }
 
 // checkRestart finds out which changes require a restart. It returns an error if the update policy doesn't allow the
-// restart, before anything is changed.
+// restart, or if the plan doesn't show it, before anything is changed.
 func (u *update) checkRestart(ctx context.Context) error {
 	if err := u.notePassword(ctx); err != nil {
 		return err
@@ -268,7 +268,7 @@ func (u *update) checkRestart(ctx context.Context) error {
 		return u.restartRefused(`update_policy is "Live"`, `Set update_policy to "Restart" to have the VM restarted, or to `+
 			`"Stage" to leave the changes to its next start.`)
 	default:
-		return nil
+		return u.checkPlannedRestart()
 	}
 }
 

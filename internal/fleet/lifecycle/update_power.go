@@ -2,10 +2,60 @@ package lifecycle
 
 import (
 	"context"
+	"fmt"
 
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/status"
 )
+
+// checkPower returns an error if the run strategy now requires an action that the plan doesn't show: the VM was started,
+// stopped or paused since the plan, perhaps by a user who relies on it.
+func (u *update) checkPower(context.Context) error {
+	planned, action := u.want.Power, u.powerAction()
+
+	switch {
+	case planned == nil, action == status.None, action == planned.Action:
+		return nil
+	case action == status.Start && planned.Restarts: // The guest was to go down, and to be started.
+		return nil
+	case action == status.Resume && u.vm.Stranded: // No user paused it: its move was interrupted.
+		return nil
+	}
+
+	does := map[status.Action]string{
+		status.Start: "start it", status.Resume: "resume it", status.Wakeup: "wake it up", status.Stop: "shut it down",
+	}[action]
+
+	return u.notInPlan(fmt.Sprintf("with run_strategy %q this apply would %s", u.want.Metadata.RunStrategy, does), "", "")
+}
+
+// checkPlannedRestart returns an error if the changes restart the guest and the plan doesn't show that: the VM was
+// changed or started since.
+func (u *update) checkPlannedRestart() error {
+	planned, action := u.want.Power, u.powerAction()
+	if planned == nil || planned.Restarts || !u.restartsGuest() || action == status.Start || action == status.Stop {
+		return nil
+	}
+
+	return u.notInPlan("this apply would restart its guest",
+		". These changes need the restart:\n"+domain.ListChanges(u.restart),
+		` If it doesn't show the restart, set update_policy to "Stage" to leave the changes to the VM's next start.`)
+}
+
+// notInPlan returns the error that the apply would do something to the VM's power that its plan doesn't show.
+func (u *update) notInPlan(would, because, otherwise string) error {
+	happened := "it was changed on its host since it was planned"
+	if was, is := u.want.Power.Status, u.vm.Status(); was != is {
+		happened = fmt.Sprintf("it was %s when it was planned, and is %s now", was, is)
+	}
+
+	return &inventory.Error{
+		VM: u.vm.Name, Host: u.vm.Host, Kind: inventory.ErrBusy,
+		Detail: happened + ": " + would + ", which its plan doesn't show. It is left as it is now" + because,
+		Remedy: "Plan again: the new plan shows what its apply does." + otherwise,
+	}
+}
 
 // changePower starts or stops the VM as its run strategy requires, and restarts it for changes that require that.
 func (u *update) changePower(ctx context.Context) error {

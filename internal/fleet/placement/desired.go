@@ -77,6 +77,19 @@ type Desired struct {
 	Migration migration.Options
 	// UpdatePolicy is one of UpdatePolicies. Empty is PolicyLive.
 	UpdatePolicy string
+	// Power is what the plan shows of the VM's power. Nil: the plan couldn't know it, and the run strategy and the update
+	// policy alone decide.
+	Power *PlannedPower
+}
+
+// PlannedPower is what a plan shows of a VM's power.
+type PlannedPower struct {
+	// Status is the VM's printed status when it was planned.
+	Status string
+	// Action is the action that the run strategy required then.
+	Action status.Action
+	// Restarts says that the guest is restarted for its changes.
+	Restarts bool
 }
 
 // Placement restricts the hosts for a VM.

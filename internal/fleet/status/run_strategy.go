@@ -30,8 +30,8 @@ const (
 )
 
 // PowerAction returns the action that a run strategy requires for a VM that was last seen with this printed status,
-// phase and reason of its domain state. These three are in Terraform's state, so that the plan and the apply that
-// follows it reach the same result.
+// phase and reason of its domain state. These three are in Terraform's state, so that the apply can compute the action
+// of its plan again, and refuse another one.
 //
 // A VM that libvirt, QEMU or a failure paused (an I/O error, a failed migration, a watchdog) is reported and not
 // resumed: that could damage its data.

@@ -1,6 +1,7 @@
 package virtualmachine_test
 
 import (
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -144,4 +145,106 @@ func TestAccPower_drift(t *testing.T) {
 	if left := strings.TrimSpace(l.Virsh(t, own.Name, "list", "--all", "--name")); left != "" {
 		t.Errorf("left behind: %s", left)
 	}
+}
+
+// TestAccPower_changedSincePlan: what was done by hand between a plan and its apply. The apply does nothing to a VM's
+// power that its plan doesn't show, changes nothing of such a VM, and the next plan shows what there is to do.
+func TestAccPower_changedSincePlan(t *testing.T) {
+	t.Parallel()
+	l := lab.Open(t)
+	prefix := lab.Name(t) + "-"
+	plugged := func(t *testing.T, l *lab.Lab, host, name string) {
+		t.Helper()
+		l.Virsh(t, host, "setvcpus", name, "2", "--live")
+	}
+	restart := hcl{"update_policy": quote("Restart")}
+	all := map[string]struct {
+		strategy string
+		wish     hcl
+		happens  func(t *testing.T, l *lab.Lab, host, name string)
+		// then is the status after the change by hand, is the state that virsh gives, says what the apply refuses.
+		then, is, says string
+	}{
+		"stopped": {"Always", nil, destroyed, "Stopped", "shut off (destroyed)",
+			`It was Running when it was planned, and is Stopped now: with run_strategy "Always" this apply would start it`},
+		"suspended": {"Always", nil, suspended, "Paused", "paused (user)",
+			`It was Running when it was planned, and is Paused now: with run_strategy "Always" this apply would resume it`},
+		"started": {"Halted", nil, begun, "Running", "running (booted)",
+			`It was Stopped when it was planned, and is Running now: with run_strategy "Halted" this apply would shut it down`},
+		"plugged": {"Always", restart, plugged, "Running", "running (booted)",
+			"It was changed on its host since it was planned: this apply would restart its guest"},
+		// Its plan shows a restart, of which a start is a part.
+		"restarted": {"Always", restart.with(hcl{"cpu": `{ vcpus = 1, max_sockets = 2, mode = "maximum" }`}), destroyed,
+			"Running", "running (booted)", ""},
+	}
+	keys := slices.Sorted(maps.Keys(all))
+	names := make([]string, len(keys))
+	for i, key := range keys {
+		names[i] = prefix + key
+		l.RemoveDomain(t, names[i])
+	}
+	tf := acctest.NewCLI(t)
+	declare := func(labels string, changed bool) {
+		config := acctest.OneHost(l)
+		for _, key := range keys {
+			vm := idleVM(l, prefix+key).with(hcl{
+				"host": quote("kvm1"), "run_strategy": quote(all[key].strategy), "labels": labels,
+				"cpu": `{ vcpus = 1, max_sockets = 2 }`,
+			})
+			if changed {
+				vm = vm.with(all[key].wish)
+			}
+			config += vm.named(key)
+		}
+		tf.Config(t, config)
+	}
+	declare(`{ window = "before" }`, false)
+	tf.Run(t, "apply")
+
+	declare(`{ window = "now" }`, true)
+	planned := tf.Plan(t)
+	process := map[string]*started{}
+	for _, key := range keys {
+		c, change := all[key], planned[virtualmachine.TypeName+"."+key]
+		if change.Actions != "update" || change.Before["status"] != change.After["status"] {
+			t.Errorf("%s: the plan does %q and makes it %v", key, change.Actions, change.After["status"])
+		}
+		c.happens(t, l, "kvm1", prefix+key)
+		if c.says != "" && c.then != "Stopped" {
+			process[key] = &started{l: l, host: "kvm1", name: prefix + key}
+			process[key].pid = process[key].read(t)
+		}
+	}
+	out := tf.Fail(t, "apply", "planned")
+	for _, key := range keys {
+		t.Run(key, func(t *testing.T) {
+			c := all[key]
+			definition := l.Virsh(t, "kvm1", "dumpxml", prefix+key, "--inactive")
+			if is := strings.TrimSpace(l.Virsh(t, "kvm1", "domstate", prefix+key, "--reason")); is != c.is {
+				t.Errorf("it is %s, want %s", is, c.is)
+			}
+			if c.says == "" {
+				if err := contains(definition, "now", "mode='maximum'"); err != nil {
+					t.Error(err)
+				}
+				return
+			}
+			if p := process[key]; p != nil {
+				if err := p.same(t)(nil); err != nil {
+					t.Error(err)
+				}
+			}
+			if err := contains(definition, "before"); err != nil {
+				t.Errorf("it was changed: %v", err)
+			}
+			state, _ := tf.State(t, virtualmachine.TypeName+"."+key)
+			if state["status"] != c.then || fmt.Sprint(state["labels"]) != "map[window:before]" {
+				t.Errorf("the state says it is %v, with the labels %v", state["status"], state["labels"])
+			}
+			expect(t, out, c.says+", which its plan doesn't show. It is left as it is now", "Virtual machine: "+prefix+key)
+		})
+	}
+	expect(t, tf.Run(t, "apply"), "Warning: Virtual machine will be restarted", prefix+"plugged")
+	noChanges(t, tf)
+	destroyAndCheck(t, l, tf, names...)
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/status"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/meta"
 )
@@ -57,6 +58,8 @@ type outcome struct {
 	want domain.Spec
 	// policy is the update policy that the fleet applies.
 	policy string
+	// power is what the plan shows of the VM's power; nil: it isn't known.
+	power *fleet.PlannedPower
 	// replace are the attributes whose changes need a new VM.
 	replace path.Paths
 	diags   diag.Diagnostics
@@ -104,6 +107,7 @@ func (p planning) plan() outcome {
 		// keeps them: unknown values alone would make it a change.
 		m.Phase, m.Status, m.StatusReason = types.StringUnknown(), types.StringUnknown(), types.StringUnknown()
 		m.Ready, m.IPAddresses = types.BoolUnknown(), types.MapUnknown(addressesType.ElemType)
+		o.power = nil
 	}
 	return o
 }
@@ -188,6 +192,9 @@ func (p planning) planPower(o *outcome, need needs) {
 	case action != status.None, restarts:
 		m.Status, m.Phase = types.StringValue(status.StatusRunning), types.StringValue(status.PhaseRunning)
 		m.StatusReason = types.StringUnknown()
+	}
+	if !m.Status.IsUnknown() && text(s.StatusReason) != status.ReasonPostcopyFailed {
+		o.power = &fleet.PlannedPower{Status: text(s.Status), Action: action, Restarts: restarts}
 	}
 	p.planPostCopyRecovery(o)
 	m.Ready = p.plannedReady(m)

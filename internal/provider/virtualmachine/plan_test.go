@@ -9,6 +9,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/status"
 )
 
@@ -400,6 +401,45 @@ func TestPlan_power(t *testing.T) {
 	})
 }
 
+// TestPlan_powerOfItsApply: what an apply may do to the VM's power is what its plan shows. If the plan can't know it,
+// the apply is free.
+func TestPlan_powerOfItsApply(t *testing.T) {
+	t.Parallel()
+	restarting := in{"update_policy": "Restart", "cpu": in{"mode": "maximum"}}
+	shows := func(seen string, action status.Action, restarts bool) *fleet.PlannedPower {
+		return &fleet.PlannedPower{Status: seen, Action: action, Restarts: restarts}
+	}
+	for name, tt := range map[string]struct {
+		wish in
+		seen string
+		want *fleet.PlannedPower
+	}{
+		"runs":                             {in{"title": "a"}, "Running", shows("Running", status.None, false)},
+		"off":                              {in{"title": "a"}, "Stopped", shows("Stopped", status.Start, false)},
+		"stays off":                        {in{"run_strategy": "Manual"}, "Stopped", shows("Stopped", status.None, false)},
+		"goes off":                         {in{"run_strategy": "Halted"}, "Running", shows("Running", status.Stop, false)},
+		"restarts":                         {restarting, "Running", shows("Running", status.None, true)},
+		"is on its way up":                 {in{"title": "a"}, "Starting", nil},
+		"has a strategy that is not known": {in{"run_strategy": unknownMark}, "Stopped", nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			p := planning{config: modelOf(t, minimal.with(tt.wish)), state: stateAfterApply(t, minimal)}
+			p.state.Status = types.StringValue(tt.seen)
+			if tt.seen != status.StatusStopped {
+				p.live = vmAfterApply(t, minimal).LiveSpec
+			}
+			o := p.plan()
+			if !o.changed || o.diags.HasError() {
+				t.Errorf("changed %v: %s", o.changed, diagText(o.diags))
+			}
+			if (o.power == nil) != (tt.want == nil) || o.power != nil && *o.power != *tt.want {
+				t.Errorf("the plan shows %+v, want %+v", o.power, tt.want)
+			}
+		})
+	}
+}
+
 func TestPlan_host(t *testing.T) {
 	t.Parallel()
 	runAll(t, map[string]planCase{
@@ -732,6 +772,9 @@ func TestPlan_brokenMigration(t *testing.T) {
 			wantValue(t, "status", o.planned.Status, tt.status)
 			wantValue(t, "status_reason", o.planned.StatusReason, types.StringUnknown())
 			wantValue(t, "current_host", o.planned.CurrentHost, tt.host)
+			if o.power != nil {
+				t.Errorf("the plan can't know what becomes of it, and says %+v", *o.power)
+			}
 		})
 	}
 }

@@ -184,7 +184,8 @@ func (r *Resource) Update(ctx context.Context, req resource.UpdateRequest, resp 
 	working, cancel := tfdiag.Limited(ctx, "timeouts.update", timeout)
 	defer cancel()
 	desired := config.toFleet(&state)
-	desired.UpdatePolicy, desired.Migration = p.plan().policy, config.migrationOptions()
+	o := p.plan()
+	desired.UpdatePolicy, desired.Power, desired.Migration = o.policy, o.power, config.migrationOptions()
 	desired.Transient = p.transient
 	desired.Applied = p.applied
 	last, vm, late, err := r.move(working, p)
