@@ -16,6 +16,7 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/network"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/meta"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/onhosts"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/value"
 )
 
 // ModifyPlan plans the network healthy on every host, and warns about what a change cuts off and what keeps the network
@@ -43,7 +44,7 @@ func (r *networkResource) ModifyPlan(
 			plan.Autostart = types.BoolValue(true)
 		}
 		if !r.Data.Unknown {
-			targets, diags := r.planTargets(config, plan, config.createsBridge())
+			targets, diags := r.planTargets(config, plan, types.MapNull(types.StringType), config.createsBridge())
 			resp.Diagnostics.Append(diags...)
 			resp.Diagnostics.Append(r.checkHosts(ctx, targets, plan, plan.Name.ValueString())...)
 		}
@@ -55,7 +56,7 @@ func (r *networkResource) ModifyPlan(
 		return
 	}
 	plan.keepUndeclared(config, state)
-	targets, diags := r.planTargets(config, plan, plan.createsBridge())
+	targets, diags := r.planTargets(config, plan, state.HostStates, plan.createsBridge())
 	resp.Diagnostics.Append(diags...)
 	if resp.Diagnostics.HasError() {
 		return
@@ -74,16 +75,28 @@ func (r *networkResource) ModifyPlan(
 	}
 }
 
-// planTargets returns the hosts that the network is to be on. VMs that are planned later learn about them, and about
-// the bridge if libvirt creates it under the name in the configuration. While it is undecided which hosts these are,
-// any host may have the network, and none is known to have its addresses.
-func (r *networkResource) planTargets(config, plan model, createsBridge bool) (hostset.Set, diag.Diagnostics) {
+// planTargets returns the hosts that the network is to be on. VMs and reservations that are planned later learn about
+// them, and which of them don't have it by last, the state's host_states. VMs also learn about the bridge if libvirt
+// creates it under the name in the configuration. While it is undecided which hosts these are, any host may have the
+// network, and none is known to have its addresses.
+func (r *networkResource) planTargets(
+	config, plan model, last types.Map, createsBridge bool,
+) (hostset.Set, diag.Diagnostics) {
 	targets, diags := onhosts.Targets(r.Data, plan.Hosts)
 	planned := meta.PlannedNetwork{Active: plan.Active.ValueBool()}
 	if spec, known, _ := plan.spec([]string{"ips"}); known && !onhosts.Undecided(plan.Hosts) {
 		planned.Addresses = spec.Addresses()
 	}
-	r.Data.Planned.PlanNetwork(plan.Name.ValueString(), planned, targets.Names())
+	var lacking []string
+	before := value.StringMap(last)
+	for _, host := range targets.Names() {
+		if state, listed := before[host]; !listed || state == onhosts.Missing {
+			lacking = append(lacking, host)
+		}
+	}
+	r.Data.Planned.PlanNetwork(plan.Name.ValueString(), planned, targets.Without(lacking...).Names())
+	planned.New = true
+	r.Data.Planned.PlanNetwork(plan.Name.ValueString(), planned, lacking)
 	if planned.Active {
 		if bridge := config.Bridge.ValueString(); bridge != "" && createsBridge {
 			r.Data.Planned.Plan(status.Bridge, bridge, targets.Names())
