@@ -119,7 +119,7 @@ resource "virtfleet_virtual_machine" "this" {
     tpm      = each.value.kind == "uefi" ? { model = "tpm-crb" } : null
     serials = each.value.kind == "serial" ? {
       console = { type = "pty", log_file = "/var/log/libvirt/${each.key}-console.log" }
-      modem   = { type = "unix" }
+      modem   = { type = "file", path = "/var/log/libvirt/${each.key}-modem.log" }
     } : null
     channels    = each.value.kind == "serial" ? { control = { type = "unix", name = "org.example.control" } } : null
     video       = each.value.kind == "desktop" ? { model = "virtio", heads = 2 } : null

@@ -132,8 +132,8 @@ func (u *user) sees(t *testing.T) {
 	for name, h := range u.hosts {
 		for what, args := range map[string][]string{
 			"52:54:00:12:34:56": {"net-dumpxml", "lan"}, "2001:db8:7::50": {"net-dumpxml", "routed"},
-			"openvswitch": {"net-dumpxml", "vlans"},
-			"br0":         {"net-dumpxml", "office"}, "clean-traffic": {"nwfilter-dumpxml", "web"}, "client.libvirt": {"secret-list"},
+			"openvswitch": {"net-dumpxml", "vlans"}, "br0": {"net-dumpxml", "office"},
+			"clean-traffic": {"nwfilter-dumpxml", "web"}, "client.libvirt": {"secret-list"},
 		} {
 			if said := u.lab.Virsh(t, h.Name, args...); !strings.Contains(said, what) {
 				t.Errorf("%s: virsh %s doesn't say %q:\n%s", name, strings.Join(args, " "), what, said)
