@@ -3,6 +3,7 @@ package network
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/hashicorp/terraform-plugin-framework/diag"
@@ -75,9 +76,9 @@ func (r *networkResource) ModifyPlan(
 	}
 }
 
-// planTargets returns the hosts that the network is to be on. VMs and reservations that are planned later learn about
-// them, and which of them don't have it by last, the state's host_states. VMs also learn about the bridge if libvirt
-// creates it under the name in the configuration. While it is undecided which hosts these are, any host may have the
+// planTargets returns the hosts that the network is to be on. VMs that are planned later learn about them, and about
+// the bridge if libvirt creates it under the name in the configuration. Reservations that are planned later learn whether
+// last, the state's host_states, has other hosts. While it is undecided which hosts these are, any host may have the
 // network, and none is known to have its addresses.
 func (r *networkResource) planTargets(
 	config, plan model, last types.Map, createsBridge bool,
@@ -87,16 +88,13 @@ func (r *networkResource) planTargets(
 	if spec, known, _ := plan.spec([]string{"ips"}); known && !onhosts.Undecided(plan.Hosts) {
 		planned.Addresses = spec.Addresses()
 	}
-	var lacking []string
 	before := value.StringMap(last)
-	for _, host := range targets.Names() {
-		if state, listed := before[host]; !listed || state == onhosts.Missing {
-			lacking = append(lacking, host)
-		}
-	}
-	r.Data.Planned.PlanNetwork(plan.Name.ValueString(), planned, targets.Without(lacking...).Names())
-	planned.New = true
-	r.Data.Planned.PlanNetwork(plan.Name.ValueString(), planned, lacking)
+	planned.HostsChange = len(onhosts.Leaving(r.Data, last, targets)) > 0 ||
+		slices.ContainsFunc(targets.Names(), func(host string) bool {
+			state, listed := before[host]
+			return !listed || state == onhosts.Missing
+		})
+	r.Data.Planned.PlanNetwork(plan.Name.ValueString(), planned, targets.Names())
 	if planned.Active {
 		if bridge := config.Bridge.ValueString(); bridge != "" && createsBridge {
 			r.Data.Planned.Plan(status.Bridge, bridge, targets.Names())

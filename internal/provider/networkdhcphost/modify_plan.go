@@ -19,8 +19,8 @@ import (
 )
 
 // ModifyPlan plans the reservation as present on every host where its network was last seen. If the same apply creates
-// the network on a host, it is decided then on which hosts the reservation is: a network that is created again has lost
-// it, and a failed change may leave a host without the network.
+// the network on a host or removes it from one, it finds out which hosts have the network then. One that is created again
+// has lost the reservation.
 func (r *hostResource) ModifyPlan(
 	ctx context.Context, req resource.ModifyPlanRequest, resp *resource.ModifyPlanResponse,
 ) {
@@ -50,16 +50,16 @@ func (r *hostResource) ModifyPlan(
 		states[host] = onhosts.Present
 	}
 	planned := value.NewStringMap(states)
-	if r.createsNetwork(plan.Network.ValueString()) {
+	if r.networkHostsChange(plan.Network.ValueString()) {
 		planned = types.MapUnknown(types.StringType)
 	}
 	resp.Diagnostics.Append(resp.Plan.SetAttribute(ctx, path.Root(onhosts.StatesName), planned)...)
 }
 
-// createsNetwork reports whether a network that was planned before will be created on a host.
-func (r *hostResource) createsNetwork(name string) bool {
+// networkHostsChange reports whether a network that was planned before will be created on a host or removed from one.
+func (r *hostResource) networkHostsChange(name string) bool {
 	return slices.ContainsFunc(r.Data.Fleet.Connections().Names(), func(host string) bool {
-		return r.Data.Planned.Networks(host)[name].New
+		return r.Data.Planned.Networks(host)[name].HostsChange
 	})
 }
 

@@ -252,7 +252,7 @@ func (r *hostResource) Update(ctx context.Context, req resource.UpdateRequest, r
 	failed := hostset.Each(ctx, targets, func(ctx context.Context, h hostset.Host) error {
 		err := network.PutReservation(ctx, h.Conn, plan.Network.ValueString(), plan.reservation())
 		if errors.Is(err, libvirt.ErrNotFound) {
-			return nil // The same apply has removed the network from the host. The next refresh leaves the host out.
+			return nil // The network was removed from the host meanwhile. The next refresh leaves the host out.
 		}
 		return err
 	})
