@@ -86,12 +86,27 @@ func ipUpdates(have, want []IP) ([]libvirt.NetworkUpdate, bool) {
 		}
 		if hosts {
 			updates = append(updates, updatesOf(libvirt.NetworkDHCPHost, parent, dhcpHosts,
-				dhcpHosts.compare(haveDHCP.Hosts, wantDHCP.Hosts), true)...)
+				compareReservations(haveDHCP.Hosts, wantDHCP.Hosts), true)...)
 		}
 		updates = append(updates, updatesOf(libvirt.NetworkDHCPRange, parent, ranges,
 			ranges.compare(haveDHCP.Ranges, wantDHCP.Ranges), false)...)
 	}
 	return updates, true
+}
+
+// compareReservations returns what turns have into want. Changed reservations that can't be modified are removed and
+// added again.
+func compareReservations(have, want []DHCPHost) difference[DHCPHost] {
+	d := dhcpHosts.compare(have, want)
+	d.changed = slices.DeleteFunc(d.changed, func(changed DHCPHost) bool {
+		if changed.modifiable() {
+			return false
+		}
+		at := slices.IndexFunc(have, func(h DHCPHost) bool { return h.key() == changed.key() })
+		d.removed, d.added = append(d.removed, have[at]), append(d.added, changed)
+		return true
+	})
+	return d
 }
 
 // updatesOf returns the updates for one kind of element, removals before additions. An element that can't be modified

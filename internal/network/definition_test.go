@@ -264,6 +264,17 @@ func TestChanges_tellLiveFromRestart(t *testing.T) {
 	if len(updates) != 1 || updates[0].XML != `<interface dev="eth1"/>` || restart != nil {
 		t.Errorf("got %v, %v", updates, restart)
 	}
+	// libvirt finds no reservation by its DUID, so it can't modify one.
+	six := parse(t, "<network><name>x</name><ip family='ipv6' address='fd00:10::1' prefix='64'><dhcp>"+
+		"<host id='00:03:00:01' ip='fd00:10::5'/></dhcp></ip></network>").Spec()
+	updates, restart = Changes(six, spec(t, `{"ips": [{"address": "fd00:10::1/64",
+		"dhcp": {"hosts": [{"duid": "00:03:00:01", "ip": "fd00:10::6"}]}}]}`))
+	if diff := cmp.Diff([]libvirt.NetworkUpdate{
+		update(libvirt.NetworkDelete, libvirt.NetworkDHCPHost, 0, `<host id="00:03:00:01" ip="fd00:10::5"/>`),
+		update(libvirt.NetworkAdd, libvirt.NetworkDHCPHost, 0, `<host id="00:03:00:01" ip="fd00:10::6"/>`),
+	}, updates); diff != "" || restart != nil {
+		t.Error(diff, restart)
+	}
 }
 
 func TestParse_refusesWhatIsNoNetwork(t *testing.T) {

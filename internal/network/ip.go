@@ -38,6 +38,10 @@ func (h DHCPHost) key() string {
 	return strings.ToLower(h.MAC + h.DUID)
 }
 
+// modifiable reports whether libvirt can modify the reservation. It looks for one by its MAC address or name, not by
+// its DUID.
+func (h DHCPHost) modifiable() bool { return h.DUID == "" }
+
 // normal returns the reservation in a form that is the same for all reservations with the same meaning.
 func (h DHCPHost) normal() DHCPHost {
 	h.MAC, h.IP = strings.ToLower(h.MAC), canonicalIP(h.IP)

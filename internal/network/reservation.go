@@ -63,64 +63,75 @@ func reservationIn(spec Spec, of DHCPHost) *DHCPHost {
 // PutReservation adds a reservation to a network, or changes the existing reservation for the same MAC address or DUID,
 // in the active and in the persistent definition. It returns libvirt.ErrNotFound if the host has no such network.
 func PutReservation(ctx context.Context, h *libvirt.Host, network string, want DHCPHost) error {
-	return changeReservation(ctx, h, network, want, func(have *DHCPHost) (libvirt.NetworkCommand, bool) {
+	return changeReservation(ctx, h, network, want, func(have *DHCPHost) []reservationUpdate {
 		switch {
 		case have == nil:
-			return libvirt.NetworkAdd, true
-		case have.normal() != want.normal():
-			return libvirt.NetworkModify, true
+			return []reservationUpdate{{libvirt.NetworkAdd, want}}
+		case have.normal() == want.normal():
+			return nil
+		case !want.modifiable():
+			return []reservationUpdate{{libvirt.NetworkDelete, *have}, {libvirt.NetworkAdd, want}}
 		}
-		return 0, false
+		return []reservationUpdate{{libvirt.NetworkModify, want}}
 	})
 }
 
-// RemoveReservation removes a reservation from a network. It is no error if there is no such reservation.
+// RemoveReservation removes the reservation for the same MAC address or DUID from a network. It is no error if there is
+// no such reservation.
 func RemoveReservation(ctx context.Context, h *libvirt.Host, network string, of DHCPHost) error {
-	return changeReservation(ctx, h, network, of, func(have *DHCPHost) (libvirt.NetworkCommand, bool) {
-		return libvirt.NetworkDelete, have != nil
+	return changeReservation(ctx, h, network, of, func(have *DHCPHost) []reservationUpdate {
+		if have == nil {
+			return nil
+		}
+		return []reservationUpdate{{libvirt.NetworkDelete, *have}} // libvirt compares all of it.
 	})
+}
+
+// reservationUpdate is one update of a network's reservations.
+type reservationUpdate struct {
+	command libvirt.NetworkCommand
+	element DHCPHost
 }
 
 // changeReservation makes the necessary change in each definition, in both at once if the change is the same. It
 // retries if the network was started or stopped meanwhile, for example by an apply that also destroys the network.
 func changeReservation(
-	ctx context.Context, h *libvirt.Host, network string, element DHCPHost,
-	needed func(*DHCPHost) (libvirt.NetworkCommand, bool),
+	ctx context.Context, h *libvirt.Host, network string, of DHCPHost, needed func(*DHCPHost) []reservationUpdate,
 ) error {
-	err := changeReservationOnce(ctx, h, network, element, needed)
+	err := changeReservationOnce(ctx, h, network, of, needed)
 	if errors.Is(err, libvirt.ErrOperationInvalid) {
-		err = changeReservationOnce(ctx, h, network, element, needed)
+		err = changeReservationOnce(ctx, h, network, of, needed)
 	}
 	return err
 }
 
 func changeReservationOnce(
-	ctx context.Context, h *libvirt.Host, network string, element DHCPHost,
-	needed func(*DHCPHost) (libvirt.NetworkCommand, bool),
+	ctx context.Context, h *libvirt.Host, network string, of DHCPHost, needed func(*DHCPHost) []reservationUpdate,
 ) error {
 	have, err := Read(ctx, h, network)
 	if err != nil {
 		return err
 	}
 	update := func(spec Spec, live, config bool) error {
-		command, do := needed(reservationIn(spec, element))
-		if !do {
-			return nil
+		for _, u := range needed(reservationIn(spec, of)) {
+			parent, err := u.parent(spec, network)
+			if err != nil {
+				return err
+			}
+			if err := h.UpdateNetwork(ctx, network, libvirt.NetworkUpdate{
+				Command: u.command, Section: libvirt.NetworkDHCPHost, Parent: parent, XML: dhcpHosts.element(u.element.normal()),
+			}, live, config); err != nil {
+				return err
+			}
 		}
-		parent, err := parentOf(spec, network, element)
-		if err != nil {
-			return err
-		}
-		return h.UpdateNetwork(ctx, network, libvirt.NetworkUpdate{
-			Command: command, Section: libvirt.NetworkDHCPHost, Parent: parent, XML: dhcpHosts.element(element.normal()),
-		}, live, config)
+		return nil
 	}
 	switch {
 	case have.Live == nil:
 		return update(have.Spec, false, true)
 	case have.Transient:
 		return update(*have.Live, true, false)
-	case equal(reservationIn(have.Spec, element), reservationIn(*have.Live, element)):
+	case equal(reservationIn(have.Spec, of), reservationIn(*have.Live, of)):
 		return update(*have.Live, true, true)
 	}
 	if err := update(have.Spec, false, true); err != nil {
@@ -129,22 +140,22 @@ func changeReservationOnce(
 	return update(*have.Live, true, false)
 }
 
-// parentOf returns the index of the <ip> for the reservation: the one that has a reservation for the same MAC address
-// or DUID, otherwise the one that its address belongs to.
-func parentOf(spec Spec, network string, of DHCPHost) (int, error) {
-	address, err := netip.ParseAddr(of.IP)
+// parent returns the index of the <ip> that is updated: the one whose subnet has the address of a reservation that is
+// added, otherwise the one that has a reservation for the same MAC address or DUID.
+func (u reservationUpdate) parent(spec Spec, network string) (int, error) {
+	address, err := netip.ParseAddr(u.element.IP)
 	if err != nil {
-		return 0, fmt.Errorf("%w: %q isn't an address", libvirt.ErrInvalid, of.IP)
+		return 0, fmt.Errorf("%w: %q isn't an address", libvirt.ErrInvalid, u.element.IP)
 	}
-	at := slices.IndexFunc(spec.IPs, func(ip IP) bool { return reservationIn(Spec{IPs: []IP{ip}}, of) != nil })
+	at := slices.IndexFunc(spec.IPs, func(ip IP) bool {
+		if u.command != libvirt.NetworkAdd {
+			return reservationIn(Spec{IPs: []IP{ip}}, u.element) != nil
+		}
+		prefix, err := netip.ParsePrefix(ip.Address)
+		return err == nil && prefix.Contains(address)
+	})
 	if at < 0 {
-		at = slices.IndexFunc(spec.IPs, func(ip IP) bool {
-			prefix, err := netip.ParsePrefix(ip.Address)
-			return err == nil && prefix.Contains(address)
-		})
-	}
-	if at < 0 {
-		return 0, fmt.Errorf("%w: network %q has no address range that %s is in", libvirt.ErrInvalid, network, of.IP)
+		return 0, fmt.Errorf("%w: network %q has no address range that %s is in", libvirt.ErrInvalid, network, u.element.IP)
 	}
 	return at, nil
 }

@@ -12,6 +12,7 @@
 #       web-1 = { address = "192.0.2.11/24", gateway = "192.0.2.1", dns = ["192.0.2.1"] }
 #       web-2 = { address = "192.0.2.12/24", gateway = "192.0.2.1", dns = ["192.0.2.1"], data = { logs = "50Gi" } }
 #       web-3 = { memory = "8Gi", max_memory = "16Gi", secure_boot = true, tpm = true, networks = { backup = "backup" } }
+#       web-4 = { shares = { site = "/srv/site" }, limits = { cpu_percent = 50, iops = 500, bandwidth = 12500 } }
 #     }
 #   }
 
@@ -39,6 +40,14 @@ locals {
     }]
   })])
 
+  io_tune = { for name, vm in var.vms : name => vm.limits.iops == null ? null : { total_iops_sec = vm.limits.iops } }
+  bandwidth = {
+    for name, vm in var.vms : name => vm.limits.bandwidth == null ? null : {
+      inbound  = { average = vm.limits.bandwidth }
+      outbound = { average = vm.limits.bandwidth }
+    }
+  }
+
   # Without one, cloud-init brings up the interface with DHCP.
   network_config = {
     for name, vm in var.vms : name => vm.address == null ? null : yamlencode({
@@ -61,8 +70,18 @@ resource "virtfleet_virtual_machine" "this" {
   name   = each.key
   host   = each.value.host
   labels = merge(each.value.labels, { app = var.app })
-  cpu    = { vcpus = each.value.vcpus, mode = each.value.cpu_mode, pin = each.value.pin }
-  memory = { size = each.value.memory, max_size = each.value.max_memory, huge_pages = each.value.huge_pages }
+  cpu = {
+    vcpus = each.value.vcpus
+    mode  = each.value.cpu_mode
+    pin   = each.value.pin
+    quota = each.value.limits.cpu_percent == null ? null : each.value.limits.cpu_percent * 1000 # of 100000 microseconds
+  }
+  memory = {
+    size       = each.value.memory
+    max_size   = each.value.max_memory
+    huge_pages = each.value.huge_pages
+    shared     = each.value.shares == null ? null : true # virtiofsd reads the guest's memory.
+  }
 
   profile = each.value.profile
   firmware = each.value.efi || each.value.secure_boot ? {
@@ -73,13 +92,20 @@ resource "virtfleet_virtual_machine" "this" {
     tpm      = each.value.tpm ? {} : null
     watchdog = each.value.watchdog ? { action = "reset" } : null
     graphics = each.value.vnc ? { type = "vnc" } : null
+    panic    = each.value.panic ? {} : null
+    serials  = each.value.console_log == null ? null : { console = { type = "pty", log_file = each.value.console_log } }
 
+    filesystems  = each.value.shares == null ? null : { for tag, source in each.value.shares : tag => { target = tag, source = source } }
     host_devices = each.value.devices == null ? null : { for key, class in each.value.devices : key => { class = class } }
   }
 
+  platform = each.value.panic ? { events = { on_crash = "restart" } } : null
+
   disks = merge(
-    { root = { pool = var.pool, image = var.image, size = each.value.root, boot_order = 1 } },
-    { for key, size in each.value.data : key => { pool = var.pool, size = size, on_destroy = var.keep_data ? "keep" : "delete" } },
+    { root = { pool = var.pool, image = var.image, size = each.value.root, boot_order = 1, io_tune = local.io_tune[each.key] } },
+    { for key, size in each.value.data : key => {
+      pool = var.pool, size = size, io_tune = local.io_tune[each.key], on_destroy = var.keep_data ? "keep" : "delete"
+    } },
   )
 
   cloud_init = {
@@ -88,7 +114,7 @@ resource "virtfleet_virtual_machine" "this" {
   }
 
   interfaces = merge(
-    { lan = { network = var.network, mac = local.macs[each.key] } },
+    { lan = { network = var.network, mac = local.macs[each.key], bandwidth = local.bandwidth[each.key] } },
     { for key, network in each.value.networks : key => { network = network } },
     { for key, bridge in each.value.bridges : key => { bridge = bridge } },
   )

@@ -27,6 +27,14 @@ variable "vms" {
     watchdog    = optional(bool, false) # reset a guest that hangs
     vnc         = optional(bool, false) # a graphical console, reached through the host
     devices     = optional(map(string)) # devices of the host: their classes by a key, such as { gpu = "l40s" }
+    shares      = optional(map(string)) # directories of the host by the tag to mount: "mount -t virtiofs <tag> /mnt"
+    panic       = optional(bool, false) # report a crash of the guest's kernel, and start the guest again
+    console_log = optional(string)      # file on the host with what the guest writes to its serial console
+    limits = optional(object({
+      cpu_percent = optional(number) # share of a CPU of the host that each virtual CPU gets
+      iops        = optional(number) # I/O operations per second of each disk
+      bandwidth   = optional(number) # KiB per second to the guest and from it, on the interface lan
+    }), {})
 
     run_strategy      = optional(string) # such as "RerunOnFailure"
     update_policy     = optional(string) # "Restart": changes may restart the VM

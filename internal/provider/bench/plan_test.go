@@ -20,7 +20,7 @@ const oneVM = `virtfleet_virtual_machine.this["vm-0000"]`
 // noRefresh is the plan that asks the hosts nothing.
 const noRefresh = "-refresh=false"
 
-// BenchmarkPlan plans VMs of which nothing has changed.
+// BenchmarkPlan plans VMs of several kinds of which nothing has changed.
 func BenchmarkPlan(b *testing.B) {
 	l := lab.Open(b)
 	t := &table{

@@ -38,8 +38,8 @@ provider_installation {
 }
 `
 
-// configuration has VMs of ordinary size, each pinned to a host, in turn. They don't run: what a plan reads of
-// them is the same, and a thousand guests don't fit here.
+// configuration has VMs of ordinary size, each pinned to a host, in turn, and of five kinds, in turn. They don't run:
+// what a plan reads of them is the same, and a thousand guests don't fit here.
 const configuration = `terraform {
   required_providers {
     virtfleet = { source = "virtfleet/virtfleet" }
@@ -61,19 +61,48 @@ provider "virtfleet" {
   ssh = { private_key_file = %q, config_file = "none", agent = false }
 }
 
+resource "virtfleet_storage_pool" "media" {
+  name   = "media"
+  type   = "dir"
+  target = { path = "/var/lib/libvirt/media" }
+}
+
+locals {
+  kinds = ["cloud", "uefi", "serial", "pinned", "desktop"]
+  vms = { for i in range(var.vms) : format("vm-%%04d", i) => {
+    host = keys(var.hosts)[i %% length(var.hosts)], kind = local.kinds[i %% length(local.kinds)]
+  } }
+}
+
 resource "virtfleet_virtual_machine" "this" {
-  for_each = { for i in range(var.vms) : format("vm-%%04d", i) => keys(var.hosts)[i %% length(var.hosts)] }
+  for_each = local.vms
 
   name         = each.key
-  host         = each.value
+  host         = each.value.host
   type         = "qemu"
   run_strategy = "Halted"
-  labels       = { app = "web", tier = "prod" }
-  title        = "Web"
+  labels       = { app = each.value.kind, tier = "prod" }
+  title        = "VM of kind ${each.value.kind}"
   description  = "Serves the web."
 
-  cpu    = { cores = 2, sockets = 1 }
-  memory = { size = "2Gi" }
+  cpu = {
+    cores   = 2
+    sockets = 1
+    pin     = each.value.kind == "pinned" ? { 0 = "0", 1 = "0" } : null
+    numa = each.value.kind == "pinned" ? {
+      0 = { cpus = "0", memory = "1Gi", distances = { 1 = 21 } }
+      1 = { cpus = "1", memory = "1Gi", distances = { 0 = 21 } }
+    } : null
+  }
+  memory = {
+    size     = "2Gi"
+    shared   = each.value.kind == "desktop" ? true : null
+    numatune = each.value.kind == "pinned" ? { mode = "strict", nodeset = "0" } : null
+  }
+  firmware = each.value.kind == "uefi" ? { type = "efi" } : null
+  cloud_init = each.value.kind == "cloud" ? {
+    user_data = "#cloud-config\nhostname: ${each.key}\n", pool = virtfleet_storage_pool.media.name
+  } : null
   disks = {
     root = {
       file = "/var/lib/libvirt/images/${each.key}-root.qcow2", format = "qcow2", boot_order = 1, iothread = 1
@@ -87,6 +116,15 @@ resource "virtfleet_virtual_machine" "this" {
     inputs   = { tablet = { type = "tablet", bus = "usb" } }
     rng      = { rate_bytes = 1024 }
     watchdog = { action = "reset" }
+    tpm      = each.value.kind == "uefi" ? { model = "tpm-crb" } : null
+    serials = each.value.kind == "serial" ? {
+      console = { type = "pty", log_file = "/var/log/libvirt/${each.key}-console.log" }
+      modem   = { type = "file", path = "/var/log/libvirt/${each.key}-modem.log" }
+    } : null
+    channels    = each.value.kind == "serial" ? { control = { type = "unix", name = "org.example.control" } } : null
+    video       = each.value.kind == "desktop" ? { model = "virtio", heads = 2 } : null
+    sound       = each.value.kind == "desktop" ? {} : null
+    filesystems = each.value.kind == "desktop" ? { home = { target = "home", source = "/srv" } } : null
   }
   platform = {
     clock     = { offset = "utc" }

@@ -57,7 +57,7 @@ func (u *user) ofHardware() []example {
 			lab:     halted("render", small),
 			has:     []string{"<name>render-0<", "<name>render-1<", "<name>render-2<", "<hostdev mode="},
 		},
-		// The lab's hosts have no card with virtual functions, without which libvirt defines no network of them.
+		// The lab's hosts have no card with virtual functions: libvirt defines a network of them there, but can't start it.
 		{
 			dir: "devices/sr-iov", off: true, before: u.hasBridges, args: " -target=virtfleet_virtual_machine.router",
 			refused: []string{refused, "has no pci device 0000:03:10.0", `VM "router" can't be placed`}, lab: halted("router"),

@@ -57,7 +57,8 @@ resource "virtfleet_volume" "journal" {
 	u.does(t, dir, initialise, "")
 	u.prints(t, dir, "terraform import virtfleet_storage_pool.vms vms", "")
 	u.prints(t, dir, "terraform import virtfleet_network.default default", "")
-	u.does(t, dir, apply+" -auto-approve -target=virtfleet_network.lan", "") // The reservation names it as a user's own.
+	// The reservations name these as a user's own.
+	u.does(t, dir, apply+" -auto-approve -target=virtfleet_network.lan -target=virtfleet_network.routed", "")
 	u.does(t, dir, apply+" -auto-approve", "")
 	u.sees(t)
 	if listed := u.does(t, dir, vmsOfHost, ""); strings.Contains(listed, "virtfleet_volume") {
@@ -66,6 +67,7 @@ resource "virtfleet_volume" "journal" {
 	for _, command := range []string{
 		"terraform import virtfleet_network.lan lan",
 		"terraform import virtfleet_network_dhcp_host.web lan/52:54:00:12:34:56",
+		"terraform import virtfleet_network_dhcp_host.web6 routed/00:03:00:01:52:54:00:12:34:56",
 		"terraform import virtfleet_network_filter.web web",
 		"terraform import virtfleet_secret.ceph ceph/client.libvirt",
 		"terraform import virtfleet_volume.orders vms/orders-data",
@@ -129,8 +131,9 @@ func (u *user) sees(t *testing.T) {
 	t.Helper()
 	for name, h := range u.hosts {
 		for what, args := range map[string][]string{
-			"52:54:00:12:34:56": {"net-dumpxml", "lan"}, "openvswitch": {"net-dumpxml", "vlans"},
-			"br0": {"net-dumpxml", "office"}, "clean-traffic": {"nwfilter-dumpxml", "web"}, "client.libvirt": {"secret-list"},
+			"52:54:00:12:34:56": {"net-dumpxml", "lan"}, "2001:db8:7::50": {"net-dumpxml", "routed"},
+			"openvswitch": {"net-dumpxml", "vlans"}, "br0": {"net-dumpxml", "office"},
+			"clean-traffic": {"nwfilter-dumpxml", "web"}, "client.libvirt": {"secret-list"},
 		} {
 			if said := u.lab.Virsh(t, h.Name, args...); !strings.Contains(said, what) {
 				t.Errorf("%s: virsh %s doesn't say %q:\n%s", name, strings.Join(args, " "), what, said)

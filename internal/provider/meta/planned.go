@@ -30,6 +30,8 @@ type Planned struct {
 // PlannedNetwork is what is planned of a network.
 type PlannedNetwork struct {
 	Active bool
+	// HostsChange says that the network is created on a host or removed from one.
+	HostsChange bool
 	// Addresses are the host's addresses on the network; nil if they aren't known yet.
 	Addresses []netip.Prefix
 }

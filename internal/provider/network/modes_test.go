@@ -25,7 +25,11 @@ type modes struct {
 // kinds are the networks by what is in their names.
 var kinds = []string{
 	"route", "open", "isolated", "bridge", "switch", "macvtap", "private", "vepa", "passthrough", "limited",
+	"hostdev", "tagged",
 }
+
+// inactive are those that the lab's hosts can't start.
+var inactive = []string{"limited", "hostdev"}
 
 func newModes(t *testing.T) *modes {
 	t.Helper()
@@ -63,7 +67,10 @@ func (m *modes) config(last, tag, devices, hosts string) string {
       address = "fd00:214:1::1/64"
       dhcp = {
         ranges = [{ start = "fd00:214:1::100", end = "fd00:214:1::1ff" }]
-        hosts  = [{ duid = "00:03:00:01:52:54:00:07:00:01", name = "six", ip = "fd00:214:1::%[3]s" }]
+        hosts = [
+          { duid = "00:03:00:01:52:54:00:07:00:01", name = "six", ip = "fd00:214:1::%[3]s" },
+          { duid = "00:03:00:01:52:54:00:07:00:02", ip = "fd00:214:1::1%[3]s" },
+        ]
       }
     },
   ]
@@ -92,6 +99,16 @@ func (m *modes) config(last, tag, devices, hosts string) string {
     ops = { vlan = { tags = [%s] } }
     all = { default = true, vlan = { tags = [41, 44], trunk = true, native_tag = 41, native_mode = "untagged" } }
   }`, m.vswitch, tag),
+		// A whole network in a VLAN. libvirt accepts a VLAN with Open vSwitch and with SR-IOV.
+		"tagged": fmt.Sprintf(`
+  bridge       = %q
+  forward      = { mode = "bridge" }
+  virtual_port = { type = "openvswitch" }
+  vlan         = { tags = [48] }`, m.vswitch),
+		// The virtual functions of a card with SR-IOV, which the lab lacks, so it isn't started.
+		"hostdev": `
+  active  = false
+  forward = { mode = "hostdev", physical_function = "eth0", managed = true }`,
 		// Limits need classifiers of traffic that not every kernel has, so it isn't started.
 		"limited": `
   active    = false
@@ -134,7 +151,7 @@ func (m *modes) has(t *testing.T, wants []string, command ...string) resource.Te
 	}
 }
 
-// live checks what an active network is.
+// live checks what a network is: as it is active, or else as it is defined.
 func (m *modes) live(t *testing.T, kind string, wants ...string) resource.TestCheckFunc {
 	t.Helper()
 	return m.has(t, wants, "virsh", "net-dumpxml", m.name+"-"+kind)
@@ -163,7 +180,7 @@ func (m *modes) active(t *testing.T) resource.TestCheckFunc {
 	return func(*terraform.State) error {
 		listed := strings.Fields(m.l.Virsh(t, "kvm1", "net-list", "--name"))
 		for _, kind := range kinds {
-			if slices.Contains(listed, m.name+"-"+kind) == (kind == "limited") {
+			if slices.Contains(listed, m.name+"-"+kind) == slices.Contains(inactive, kind) {
 				return fmt.Errorf("network %s is in the wrong state; active are %q", kind, listed)
 			}
 		}
@@ -208,7 +225,8 @@ func TestAccNetwork_modes(t *testing.T) {
 				"dhcp-range=10.214.1.100,10.214.1.199", "dhcp-range=fd00:214:1::100,fd00:214:1::1ff",
 				"dhcp-option=option:ntp-server,10.214.1.1\n"),
 			m.serves(t, "addnhosts", "10.214.1.1\tgw", "fd00:214:1::1\tgw6\trouter6"),
-			m.serves(t, "hostsfile", "id:00:03:00:01:52:54:00:07:00:01,six,[fd00:214:1::42]"),
+			m.serves(t, "hostsfile", "id:00:03:00:01:52:54:00:07:00:01,six,[fd00:214:1::42]",
+				"id:00:03:00:01:52:54:00:07:00:02,[fd00:214:1::142]"),
 			// Without DNS and DHCP it has no server.
 			m.has(t, nil, "test", "!", "-e", "/var/lib/libvirt/dnsmasq/"+m.name+"-open.conf"),
 			m.live(t, "limited", "<inbound average='1000' peak='2000' burst='512'/>",
@@ -216,6 +234,8 @@ func TestAccNetwork_modes(t *testing.T) {
 			m.live(t, "isolated", "<mtu size='1400'/>"),
 			m.live(t, "switch", "<tag id='42'/>", "<tag id='41' nativeMode='untagged'/>", "<virtualport type='openvswitch'/>"),
 			m.live(t, "private", "<forward dev='eth0' mode='private'>"),
+			m.live(t, "hostdev", "<forward mode='hostdev' managed='yes'>", "<pf dev='eth0'/>"),
+			m.live(t, "tagged", "<vlan>", "<tag id='48'/>"),
 		),
 	}, {
 		PreConfig: func() {
@@ -235,7 +255,7 @@ func TestAccNetwork_modes(t *testing.T) {
 			m.active(t),
 			m.live(t, "route", "end='10.214.1.149'"),
 			m.serves(t, "conf", "gw.routed.test,43,5,9\n", "txt-record=note,10.214.1.149\n"),
-			m.serves(t, "hostsfile", "six,[fd00:214:1::43]"), m.live(t, "switch", "<tag id='43'/>"),
+			m.serves(t, "hostsfile", "six,[fd00:214:1::43]", "00:02,[fd00:214:1::143]"), m.live(t, "switch", "<tag id='43'/>"),
 			m.live(t, "private", "<interface dev='"+m.plain+"'/>"),
 			m.has(t, []string{m.name + "-open"}, "virsh", "net-list", "--autostart", "--name"),
 			m.on(t, "kvm2", true),

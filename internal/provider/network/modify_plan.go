@@ -3,6 +3,7 @@ package network
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/hashicorp/terraform-plugin-framework/diag"
@@ -16,6 +17,7 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/network"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/meta"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/onhosts"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/value"
 )
 
 // ModifyPlan plans the network healthy on every host, and warns about what a change cuts off and what keeps the network
@@ -43,7 +45,7 @@ func (r *networkResource) ModifyPlan(
 			plan.Autostart = types.BoolValue(true)
 		}
 		if !r.Data.Unknown {
-			targets, diags := r.planTargets(config, plan, config.createsBridge())
+			targets, diags := r.planTargets(config, plan, types.MapNull(types.StringType), config.createsBridge())
 			resp.Diagnostics.Append(diags...)
 			resp.Diagnostics.Append(r.checkHosts(ctx, targets, plan, plan.Name.ValueString())...)
 		}
@@ -55,7 +57,7 @@ func (r *networkResource) ModifyPlan(
 		return
 	}
 	plan.keepUndeclared(config, state)
-	targets, diags := r.planTargets(config, plan, plan.createsBridge())
+	targets, diags := r.planTargets(config, plan, state.HostStates, plan.createsBridge())
 	resp.Diagnostics.Append(diags...)
 	if resp.Diagnostics.HasError() {
 		return
@@ -75,14 +77,23 @@ func (r *networkResource) ModifyPlan(
 }
 
 // planTargets returns the hosts that the network is to be on. VMs that are planned later learn about them, and about
-// the bridge if libvirt creates it under the name in the configuration. While it is undecided which hosts these are,
-// any host may have the network, and none is known to have its addresses.
-func (r *networkResource) planTargets(config, plan model, createsBridge bool) (hostset.Set, diag.Diagnostics) {
+// the bridge if libvirt creates it under the name in the configuration. Reservations that are planned later learn whether
+// last, the state's host_states, has other hosts. While it is undecided which hosts these are, any host may have the
+// network, and none is known to have its addresses.
+func (r *networkResource) planTargets(
+	config, plan model, last types.Map, createsBridge bool,
+) (hostset.Set, diag.Diagnostics) {
 	targets, diags := onhosts.Targets(r.Data, plan.Hosts)
 	planned := meta.PlannedNetwork{Active: plan.Active.ValueBool()}
 	if spec, known, _ := plan.spec([]string{"ips"}); known && !onhosts.Undecided(plan.Hosts) {
 		planned.Addresses = spec.Addresses()
 	}
+	before := value.StringMap(last)
+	planned.HostsChange = len(onhosts.Leaving(r.Data, last, targets)) > 0 ||
+		slices.ContainsFunc(targets.Names(), func(host string) bool {
+			state, listed := before[host]
+			return !listed || state == onhosts.Missing
+		})
 	r.Data.Planned.PlanNetwork(plan.Name.ValueString(), planned, targets.Names())
 	if planned.Active {
 		if bridge := config.Bridge.ValueString(); bridge != "" && createsBridge {

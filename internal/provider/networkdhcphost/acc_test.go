@@ -50,6 +50,10 @@ resource "virtfleet_network" "this" {
 			step("network = \"default\"\nip = \"192.168.122.9\"", "needs\\s+mac"),
 			step("network = \"default\"\nip = \"x\"\nmac = \"52:54:00:00:00:01\"", "isn't an\\s+address"),
 			step("network = \"default\"\nip = \"fd00::2\"\nmac = \"52:54:00:00:00:01\"", "needs\\s+duid"),
+			step("network = \"default\"\nip = \"fd00::2\"\nname = \"web\"",
+				`(?s)fd00::2\s+needs\s+duid.*ips\[\*\]\.dhcp\.hosts`),
+			step("network = \"default\"\nip = \"192.168.122.9\"\nmac = \"52:54:00:00:00:01\"\nduid = \"00:03:00:01\"",
+				`Remove\s+duid`),
 			step("network = \"absent\"\nip = \"10.0.0.2\"\nmac = \"52:54:00:00:00:01\"", "absent"),
 			step("network = \"default\"\nip = \"10.0.0.2\"\nmac = \"52:54:00:00:00:01\"", "no address\\s+range"),
 			planned(network, "network = virtfleet_network.this.name\nip = \"10.213.9.7\"\nmac = \"52:54:00:00:00:01\"", ""),
@@ -66,31 +70,44 @@ resource "virtfleet_network" "this" {
 	})
 }
 
-// TestAccNetworkDHCPHost is the life of a reservation on two hosts, together with one that was made by hand. A client
-// with the MAC address gets the reserved address and name.
+// TestAccNetworkDHCPHost is the life of two reservations, with IPv4 and with IPv6, together with one that was made by
+// hand. They are added on a host that their network gains, and again where it is created again, by the same apply. A
+// client with the MAC address gets the reserved address and name.
 func TestAccNetworkDHCPHost(t *testing.T) {
 	t.Parallel()
 	l := lab.Open(t)
 	name := lab.Name(t)
 	const address, mac = "virtfleet_network_dhcp_host.this", "52:54:00:07:01:01"
-	config := func(ip, hostname string) string {
-		return fmt.Sprintf(`%s
+	const both = "kvm1 kvm2"
+	const six, duid = "virtfleet_network_dhcp_host.six", "00:03:00:01:52:54:00:07:01:01"
+	// config has the network on some hosts, the end of both addresses, and the host name of the first.
+	config := func(hosts, last, hostname string) string {
+		return fmt.Sprintf(`%[1]s
 resource "virtfleet_network" "this" {
-  name   = %q
-  bridge = %q
-  ips    = [{ address = "10.213.8.1/24", dhcp = { ranges = [{ start = "10.213.8.100", end = "10.213.8.199" }] } }]
+  name   = %[2]q
+  bridge = %[3]q
+  hosts  = %[4]s
+  ips = [
+    { address = "10.213.8.1/24", dhcp = { ranges = [{ start = "10.213.8.100", end = "10.213.8.199" }] } },
+    { address = "fd00:213:8::1/64", dhcp = { ranges = [{ start = "fd00:213:8::100", end = "fd00:213:8::1ff" }] } },
+  ]
 }
 resource "virtfleet_network_dhcp_host" "this" {
   network = virtfleet_network.this.name
-  mac     = %q
-  ip      = %q
-  name    = %q
-}`, acctest.Config(l), name, "vn"+name[len(name)-6:], strings.ToUpper(mac), ip, hostname)
+  mac     = %[5]q
+  ip      = "10.213.8.%[6]s"
+  name    = %[7]q
+}
+resource "virtfleet_network_dhcp_host" "six" {
+  network = virtfleet_network.this.name
+  duid    = %[8]q
+  ip      = "fd00:213:8::%[6]s"
+}`, acctest.Config(l), name, "vn"+name[len(name)-6:], hosts, strings.ToUpper(mac), last, hostname, duid)
 	}
-	// everywhere checks live and persistent definition on both hosts.
-	everywhere := func(has, hasNot string) resource.TestCheckFunc {
+	// defined checks live and persistent definition on hosts.
+	defined := func(hosts, has, hasNot string) resource.TestCheckFunc {
 		return func(*terraform.State) error {
-			for _, host := range []string{"kvm1", "kvm2"} {
+			for _, host := range strings.Fields(hosts) {
 				for _, flags := range [][]string{nil, {"--inactive"}} {
 					xml := l.Virsh(t, host, append([]string{"net-dumpxml", name}, flags...)...)
 					if !strings.Contains(xml, has) || hasNot != "" && strings.Contains(xml, hasNot) {
@@ -119,46 +136,78 @@ busybox udhcpc -f -q -n -t 20 -T 1 -O hostname -i dhcp-client -s /run/dhcp-clien
 			return nil
 		}
 	}
-	update := resource.ConfigPlanChecks{PreApply: []plancheck.PlanCheck{
-		plancheck.ExpectResourceAction(address, plancheck.ResourceActionUpdate),
-		plancheck.ExpectResourceAction("virtfleet_network.this", plancheck.ResourceActionNoop),
-	}}
+	// updates expects updates of both reservations.
+	updates := func(network plancheck.ResourceActionType) resource.ConfigPlanChecks {
+		return resource.ConfigPlanChecks{PreApply: []plancheck.PlanCheck{
+			plancheck.ExpectResourceAction(address, plancheck.ResourceActionUpdate),
+			plancheck.ExpectResourceAction(six, plancheck.ResourceActionUpdate),
+			plancheck.ExpectResourceAction("virtfleet_network.this", network),
+		}}
+	}
+	imported := func(of, key string, ignored ...string) resource.TestStep {
+		return resource.TestStep{
+			ResourceName: of, ImportState: true, ImportStateId: name + "/" + key, ImportStateVerify: true,
+			ImportStateVerifyIgnore: ignored,
+		}
+	}
+	ofSix := func(ip string) string { return "<host id='" + duid + "' ip='" + ip + "'/>" }
 	resource.Test(t, resource.TestCase{
 		ProtoV6ProviderFactories: acctest.Factories(t),
+		CheckDestroy: func(*terraform.State) error {
+			for _, host := range []string{"kvm1", "kvm2"} {
+				if all := l.Virsh(t, host, "net-list", "--all", "--name"); strings.Contains(all, name) {
+					return fmt.Errorf("host %s still has %s", host, all)
+				}
+			}
+			return nil
+		},
 		Steps: []resource.TestStep{
 			{
-				Config: config("10.213.8.50", "web"),
-				Check:  resource.ComposeTestCheckFunc(everywhere("name='web' ip='10.213.8.50'", ""), gets("10.213.8.50 web")),
+				Config: config(`["kvm1"]`, "50", "web"),
+				Check:  gets("10.213.8.50 web"),
+			},
+			{ // The network's second host has them, too.
+				Config: config("null", "50", "web"), ConfigPlanChecks: updates(plancheck.ResourceActionUpdate),
+				Check: resource.ComposeTestCheckFunc(
+					defined(both, "name='web' ip='10.213.8.50'", ""), defined(both, ofSix("fd00:213:8::50"), "")),
+			},
+			{ // The network is created again.
+				Taint: []string{"virtfleet_network.this"}, Config: config("null", "50", "web"),
+				ConfigPlanChecks: updates(plancheck.ResourceActionDestroyBeforeCreate),
+				Check: resource.ComposeTestCheckFunc(
+					defined(both, "name='web' ip='10.213.8.50'", ""), defined(both, ofSix("fd00:213:8::50"), "")),
 			},
 			{
 				PreConfig: func() {
-					l.Virsh(t, "kvm2", "net-update", name, "add", "ip-dhcp-host", "--live", "--config",
+					l.Virsh(t, "kvm1", "net-update", name, "add", "ip-dhcp-host", "--live", "--config",
 						"<host mac='52:54:00:07:01:99' ip='10.213.8.99'/>")
 				},
-				Config: config("10.213.8.51", "www"), ConfigPlanChecks: update,
+				Config: config("null", "51", "www"), ConfigPlanChecks: updates(plancheck.ResourceActionNoop),
 				Check: resource.ComposeTestCheckFunc(
-					everywhere("name='www' ip='10.213.8.51'", "10.213.8.50"), gets("10.213.8.51 www")),
+					defined(both, "name='www' ip='10.213.8.51'", "10.213.8.50"),
+					defined(both, ofSix("fd00:213:8::51"), "fd00:213:8::50"), gets("10.213.8.51 www")),
 			},
-			{ // Removed by hand from what is active on one host.
+			{ // Removed by hand from what is active on one host. The other one loses the network.
 				PreConfig: func() {
 					l.Virsh(t, "kvm1", "net-update", name, "delete", "ip-dhcp-host", "--live",
 						"<host mac='"+mac+"' name='www' ip='10.213.8.51'/>")
+					l.Virsh(t, "kvm1", "net-update", name, "delete", "ip-dhcp-host", "--live", "--parent-index", "1",
+						ofSix("fd00:213:8::51"))
 				},
-				Config: config("10.213.8.51", "www"), ConfigPlanChecks: update,
-				Check: everywhere("name='www' ip='10.213.8.51'", ""),
+				Config: config(`["kvm1"]`, "51", "www"), ConfigPlanChecks: updates(plancheck.ResourceActionUpdate),
+				Check: resource.ComposeTestCheckFunc(
+					defined("kvm1", "name='www' ip='10.213.8.51'", ""), defined("kvm1", ofSix("fd00:213:8::51"), "")),
 			},
-			{
-				ResourceName: address, ImportState: true, ImportStateId: name + "/" + mac, ImportStateVerify: true,
-				ImportStateVerifyIgnore: []string{"mac"}, // It is written in capitals.
-			},
-			{ // The network stays, and what was made by hand with it.
-				Config: strings.Split(config("", ""), "resource \"virtfleet_network_dhcp_host\"")[0],
-				Check: func(s *terraform.State) error {
-					if xml := l.Virsh(t, "kvm2", "net-dumpxml", name); !strings.Contains(xml, "10.213.8.99") {
-						return fmt.Errorf("the other reservation is lost: %s", xml)
-					}
-					return everywhere("<range", mac)(s)
+			imported(address, mac, "mac"), // It is written in capitals.
+			imported(six, duid),
+			{ // The network stays, and what was made by hand with it. One that was changed by hand is removed.
+				PreConfig: func() {
+					l.Virsh(t, "kvm1", "net-update", name, "modify", "ip-dhcp-host", "--live",
+						"<host mac='"+mac+"' name='www' ip='10.213.8.52'/>")
 				},
+				Config: strings.Split(config(`["kvm1"]`, "51", ""), "resource \"virtfleet_network_dhcp_host\"")[0],
+				Check: resource.ComposeTestCheckFunc(
+					defined("kvm1", "10.213.8.99", mac), defined("kvm1", "<range", duid)),
 			},
 		},
 	})

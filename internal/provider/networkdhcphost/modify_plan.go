@@ -3,10 +3,12 @@ package networkdhcphost
 import (
 	"context"
 	"net/netip"
+	"slices"
 
 	"github.com/hashicorp/terraform-plugin-framework/diag"
 	"github.com/hashicorp/terraform-plugin-framework/path"
 	"github.com/hashicorp/terraform-plugin-framework/resource"
+	"github.com/hashicorp/terraform-plugin-framework/types"
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/hostset"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
@@ -16,7 +18,9 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/value"
 )
 
-// ModifyPlan plans the reservation as present on every host where its network was last seen.
+// ModifyPlan plans the reservation as present on every host where its network was last seen. If the same apply creates
+// the network on a host or removes it from one, it finds out which hosts have the network then. One that is created again
+// has lost the reservation.
 func (r *hostResource) ModifyPlan(
 	ctx context.Context, req resource.ModifyPlanRequest, resp *resource.ModifyPlanResponse,
 ) {
@@ -45,7 +49,18 @@ func (r *hostResource) ModifyPlan(
 	for host := range value.StringMap(state.HostStates) {
 		states[host] = onhosts.Present
 	}
-	resp.Diagnostics.Append(resp.Plan.SetAttribute(ctx, path.Root(onhosts.StatesName), value.NewStringMap(states))...)
+	planned := value.NewStringMap(states)
+	if r.networkHostsChange(plan.Network.ValueString()) {
+		planned = types.MapUnknown(types.StringType)
+	}
+	resp.Diagnostics.Append(resp.Plan.SetAttribute(ctx, path.Root(onhosts.StatesName), planned)...)
+}
+
+// networkHostsChange reports whether a network that was planned before will be created on a host or removed from one.
+func (r *hostResource) networkHostsChange(name string) bool {
+	return slices.ContainsFunc(r.Data.Fleet.Connections().Names(), func(host string) bool {
+		return r.Data.Planned.Networks(host)[name].HostsChange
+	})
 }
 
 // checkNetwork returns why the network can't have the reservation, as it is planned or else as the hosts have it.

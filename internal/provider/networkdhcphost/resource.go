@@ -80,9 +80,28 @@ func (r *hostResource) ValidateConfig(
 		config.Name.IsUnknown() {
 		return
 	}
-	if reason := config.reservation().Validate(); reason != "" {
+	reason := config.reservation().Validate()
+	if reason == "" {
+		reason = config.validateKey()
+	}
+	if reason != "" {
 		resp.Diagnostics.AddAttributeError(path.Root("ip"), "Invalid DHCP reservation", reason)
 	}
+}
+
+// validateKey returns what is wrong with the MAC address and the DUID of a reservation that libvirt would accept: the
+// resource is identified by exactly one of them.
+func (m *model) validateKey() string {
+	mac, duid := m.MAC.ValueString(), m.DUID.ValueString()
+	switch ip := m.IP.ValueString(); {
+	case mac == "" && duid == "":
+		return fmt.Sprintf("The reservation of %s needs duid, by which the resource is identified. A reservation for a name "+
+			"alone can be in ips[*].dhcp.hosts of the virtfleet_network.", ip)
+	case mac != "" && duid != "":
+		return fmt.Sprintf("The reservation of %s has both mac and duid. Remove duid: with IPv4 libvirt goes by the MAC "+
+			"address.", ip)
+	}
+	return ""
 }
 
 // askHosts asks every host for the reservation. A host without the network doesn't count as found.
@@ -221,7 +240,7 @@ func (m *model) setFromAnswers(answers []hostset.Answer[network.Reservation], st
 	}
 }
 
-// Update writes the reservation on every host that has the network.
+// Update writes the reservation on the hosts in the plan.
 func (r *hostResource) Update(ctx context.Context, req resource.UpdateRequest, resp *resource.UpdateResponse) {
 	var plan, state model
 	resp.Diagnostics.Append(req.Plan.Get(ctx, &plan)...)
@@ -229,11 +248,13 @@ func (r *hostResource) Update(ctx context.Context, req resource.UpdateRequest, r
 	if resp.Diagnostics.HasError() || !r.Asks("update", plan.noun(), &resp.Diagnostics) {
 		return
 	}
-	// These are the hosts in the plan. A network that has been added since shows in the next plan.
-	names := slices.Collect(maps.Keys(value.StringMap(plan.HostStates)))
-	targets := r.Data.Fleet.Connections().Named(names...)
+	targets := r.hostsToUpdate(ctx, &plan, &state)
 	failed := hostset.Each(ctx, targets, func(ctx context.Context, h hostset.Host) error {
-		return network.PutReservation(ctx, h.Conn, plan.Network.ValueString(), plan.reservation())
+		err := network.PutReservation(ctx, h.Conn, plan.Network.ValueString(), plan.reservation())
+		if errors.Is(err, libvirt.ErrNotFound) {
+			return nil // The network was removed from the host meanwhile. The next refresh leaves the host out.
+		}
+		return err
 	})
 	resp.Diagnostics.Append(onhosts.Failures("update", plan.noun(), failed)...)
 	plan.HostStates = onhosts.StatesAfter(targets, failed, state.HostStates, onhosts.Present)
@@ -241,6 +262,21 @@ func (r *hostResource) Update(ctx context.Context, req resource.UpdateRequest, r
 		plan.IP, plan.Name = state.IP, state.Name
 	}
 	resp.Diagnostics.Append(resp.State.Set(ctx, plan)...)
+}
+
+// hostsToUpdate returns the hosts in the plan. A network that has been added since shows in the next plan. If the plan
+// leaves open which hosts these are, they are those that have the network, and those in the state that don't answer.
+func (r *hostResource) hostsToUpdate(ctx context.Context, plan, state *model) hostset.Set {
+	names := value.Keys(value.StringMap(plan.HostStates))
+	if plan.HostStates.IsUnknown() {
+		last := value.StringMap(state.HostStates)
+		for _, a := range r.askHosts(ctx, plan) {
+			if _, was := last[a.Host]; a.Value != nil || a.Err != nil && was {
+				names = append(names, a.Host)
+			}
+		}
+	}
+	return r.Data.Fleet.Connections().Named(names...)
 }
 
 // Delete removes the reservation from every host.

@@ -25,8 +25,8 @@ var hostSchema = schema.Schema{
 			Optional:            true, PlanModifiers: replaced,
 		},
 		"duid": schema.StringAttribute{
-			MarkdownDescription: "DHCP unique identifier, for an IPv6 address. Set exactly one of `mac`, " +
-				"`duid`.", Optional: true, PlanModifiers: replaced,
+			MarkdownDescription: "DHCP unique identifier, which the guest's DHCP client sends, for an IPv6 address. Set " +
+				"exactly one of `mac`, `duid`.", Optional: true, PlanModifiers: replaced,
 		},
 		"ip": schema.StringAttribute{MarkdownDescription: "Address, in one of the ranges of the network's " +
 			"`ips`.", Required: true},

@@ -55,7 +55,8 @@ resource "virtfleet_network" "lan" {
 `, name, image, lab.LANBridge)
 	one, two, off := name+"-1", name+"-2", name+"-3"
 	// The first VM's other interface comes before lan: the static address goes to the one whose MAC address it is for.
-	// The VM with EFI stays off, because the lab's image boots from a BIOS.
+	// The VM with EFI stays off, because the lab's image boots from a BIOS. It has the limits, one of which the kernel of
+	// the lab's hosts may not have.
 	address := l.LANAddress(252)
 	config := base + fmt.Sprintf(`
 module "web" {
@@ -73,6 +74,7 @@ module "web" {
     "%[1]s-2" = {
       vcpus = 1, memory = "128Mi", root = "96Mi", max_memory = "256Mi", profile = "linux"
       watchdog = true, pin = { 0 = "0" }, vnc = true, labels = { tier = "front" }, run_strategy = "RerunOnFailure"
+      panic = true, console_log = "/var/log/libvirt/qemu/%[1]s-console.log"
     }
   }
 }
@@ -85,6 +87,7 @@ module "off" {
   vms = {
     "%[1]s-3" = {
       memory = "64Mi", root = "64Mi", efi = true, tpm = true, bridges = { wire = %[6]q }, run_strategy = "Halted"
+      shares = { site = "/srv" }, limits = { cpu_percent = 50, iops = 500, bandwidth = 12500 }
     }
   }
 }
@@ -118,9 +121,11 @@ output "off" { value = module.off }
 	}
 	for _, definition := range []resource.TestCheckFunc{
 		look(t, l, on2, two, "<maxMemory slots='16' unit='KiB'>262144<", "<graphics type='vnc'", `"tier"`,
-			"<watchdog model='i6300esb' action='reset'>", "<vcpupin vcpu='0' cpuset='0'/>"),
+			"<watchdog model='i6300esb' action='reset'>", "<vcpupin vcpu='0' cpuset='0'/>", "<panic model='isa'",
+			"<on_crash>restart</on_crash>", "<log file='/var/log/libvirt/qemu/"+name+"-console.log'"),
 		look(t, l, halted.Hosts[off], off, "name='secure-boot'/>", "<tpm model='tpm-crb'>", "ua-net-wire",
-			"<source bridge='"+lab.LANBridge+"'/>"),
+			"<source bridge='"+lab.LANBridge+"'/>", "<source dir='/srv'/>", "<target dir='site'/>", "<access mode='shared'/>",
+			"<quota>50000</quota>", "<total_iops_sec>500<", "<inbound average='12500'/>", "<outbound average='12500'/>"),
 	} {
 		if err := definition(nil); err != nil {
 			t.Error(err)
