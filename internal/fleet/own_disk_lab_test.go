@@ -155,8 +155,8 @@ func TestLab_ownDiskLeftByItsPool(t *testing.T) {
 	l.Run(t, "kvm1", "test", "-e", disk.Path)
 }
 
-// A disk that is no longer declared is deleted if the plan says so, and only if the VM has it: not if a user has detached
-// it, and not if it may be the base of what the VM has instead.
+// A disk that is no longer declared is deleted if the plan says so, and only if the VM has it: not if a user has
+// detached it, and not if it may be the base of what the VM has instead.
 func TestLab_ownDisksThatNoPlanRemoves(t *testing.T) {
 	t.Parallel()
 
@@ -234,8 +234,9 @@ func TestLab_ownDisksThatNoPlanRemoves(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	if said := fmt.Sprint(f.Removal(t.Context(), found).Deleted); !strings.Contains(said, at("disk0")+", which a user has") {
-		t.Errorf("a destroy is said to delete %s", said)
+	removal := fmt.Sprint(f.Removal(t.Context(), found).Deleted)
+	if !strings.Contains(removal, at("disk0")+", which a user has") {
+		t.Errorf("a destroy is said to delete %s", removal)
 	}
 
 	undeclare("disk0")

@@ -96,8 +96,8 @@ func hasDisk(vm *inventory.VM, key string) bool {
 	return false
 }
 
-// usesOwnDisk reports whether the VM uses an own disk directly, now and at its next start. After an external snapshot it
-// has an overlay instead, whose base the disk may be.
+// usesOwnDisk reports whether the VM uses an own disk directly, now and at its next start. After an external snapshot,
+// it has an overlay instead, whose base the disk may be.
 func usesOwnDisk(vm *inventory.VM, key string, o domain.OwnDisk) bool {
 	for _, spec := range []*domain.Spec{vm.PersistentSpec, vm.LiveSpec} {
 		if spec == nil {
@@ -125,8 +125,8 @@ func KeptOwnDisk(vm *inventory.VM, key string) string {
 		OwnDiskTitle(key), o.Path, why, o.Pool, o.Volume)
 }
 
-// warnDroppedDisks returns warnings about disks that are no longer declared and that the rest of the plan doesn't show,
-// because the VM doesn't have them any more: those that stay on the host, and those that an earlier apply was to delete.
+// warnDroppedDisks returns warnings about disks that are no longer declared, as far as the rest of the plan doesn't
+// show them: those that stay on the host, and those that an earlier apply was to delete.
 func (d Desired) warnDroppedDisks(vm *inventory.VM) []inventory.Problem {
 	if d.Incomplete {
 		return nil
@@ -149,8 +149,8 @@ func (d Desired) warnDroppedDisks(vm *inventory.VM) []inventory.Problem {
 
 		problems = append(problems, inventory.Problem{
 			Attribute: "disks", Warning: true, Summary: "Disks are deleted with their data",
-			Detail: fmt.Sprintf("An earlier apply removed these disks from VM %q on host %q, and couldn't delete them yet. This "+
-				"one deletes them:%s", vm.Name, vm.Host, lines),
+			Detail: fmt.Sprintf("An earlier apply removed these disks from VM %q on host %q, and couldn't delete them yet. "+
+				"This one deletes them:%s", vm.Name, vm.Host, lines),
 			Remedy: "To keep a disk, declare it again with its file before you apply.",
 		})
 	}

@@ -50,8 +50,8 @@ func newContent(o domain.OwnDisk) string {
 	return "empty"
 }
 
-// warnMadeAnew warns about the own disks of a VM whose definition is gone, and whose last host isn't fenced: their files
-// may still be there, and a VM that is created again has new ones.
+// warnMadeAnew warns about the own disks of a VM whose definition is gone, and whose last host isn't fenced. Their
+// files may still be there, and a VM that is created again has new ones.
 func (m *model) warnMadeAnew(fenced []string) diag.Diagnostics {
 	host := text(m.CurrentHost)
 	if slices.Contains(fenced, host) {
@@ -68,10 +68,10 @@ func (m *model) warnMadeAnew(fenced []string) diag.Diagnostics {
 		return nil
 	}
 	return diag.Diagnostics{diag.NewAttributeWarningDiagnostic(path.Root("disks"), "Disks are created anew", fmt.Sprintf(
-		"No host has virtual machine %q any more. If it is created again, these disks, which are made with it, are new. What "+
-			"was on them may still be in these files on host %q, which had it last:%s\n\nTo keep the data, define the virtual "+
-			"machine again on that host. Or set host to it, and declare the disks with file in place of pool. Once that is "+
-			"applied, pool can take them over.", text(m.Name), host, lines.String()))}
+		"No host has virtual machine %q any more. If it is created again, these disks, which are made with it, are new. "+
+			"What was on them may still be in these files on host %q, which had it last:%s\n\nTo keep the data, define the "+
+			"virtual machine again on that host. Or set host to it, and declare the disks with file in place of pool. Once "+
+			"that is applied, pool can take them over.", text(m.Name), host, lines.String()))}
 }
 
 // warnReusedDisks warns about the files that a new VM uses as its disks in place of a VM that is gone. On the new VM's
