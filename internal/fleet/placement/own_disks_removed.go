@@ -121,8 +121,13 @@ func KeptOwnDisk(vm *inventory.VM, key string) string {
 		why = fmt.Sprintf("the VM has used %s instead, which may be based on it and isn't deleted either", now)
 	}
 
+	at := o.Path
+	if !vm.OwnsHere(o) { // The VM moved after a user had detached the disk.
+		at += " on the host where it was made"
+	}
+
 	return fmt.Sprintf("%s (%s): %s. If nothing needs it, delete it: virsh vol-delete --pool %s %s",
-		OwnDiskTitle(key), o.Path, why, o.Pool, o.Volume)
+		OwnDiskTitle(key), at, why, o.Pool, o.Volume)
 }
 
 // warnDroppedDisks returns warnings about disks that are no longer declared, as far as the rest of the plan doesn't
@@ -163,7 +168,7 @@ func (d Desired) warnDroppedDisks(vm *inventory.VM) []inventory.Problem {
 
 		problems = append(problems, inventory.Problem{
 			Attribute: "disks", Warning: true, Summary: "Disks of the virtual machine are kept",
-			Detail: fmt.Sprintf("These disks were created with VM %q, and are no longer declared. They stay on host %q, also "+
+			Detail: fmt.Sprintf("These disks were created with VM %q on host %q, and are no longer declared. They stay, also "+
 				"when the VM is destroyed:%s", vm.Name, vm.Host, lines),
 			Remedy: "To attach such a disk again, declare it with its file.",
 		})
