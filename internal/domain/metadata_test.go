@@ -28,7 +28,7 @@ func allMetadata() Metadata {
 				Pool: "vms", Image: "vms/debian-0123", Clone: CloneFull, Bytes: 1 << 30, OnDestroy: OnDestroyKeep,
 				Volume: "web-root", Path: "/srv/vms/web & root", HostUUID: "0f", Creating: true,
 			},
-			"logs": {Pool: "vms", Volume: "web-logs", Content: "c0"},
+			"logs": {Pool: "vms", Volume: "web-logs", Content: "c0", Removing: true},
 		},
 		Eviction: &Eviction{
 			Host: "kvm1", HostUUID: "0f", Owner: "me@here", Since: time.Date(2024, 2, 29, 12, 0, 0, 0, time.UTC),

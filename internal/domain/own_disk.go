@@ -31,6 +31,9 @@ type OwnDisk struct {
 	HostUUID string
 	// Creating says that the disk isn't created yet, or that its creation was interrupted. No guest has seen it.
 	Creating bool
+	// Removing says that a plan has announced that the disk is deleted, because it is no longer declared. The VM may have
+	// the disk until its next start.
+	Removing bool
 }
 
 // How an own disk is created from an image, and what happens to the disk when its VM is deleted.
@@ -118,7 +121,7 @@ func readOwnDisks(vm *etree.Element) map[string]OwnDisk {
 			Pool: attr(e, "pool"), Image: attr(e, "image"), Clone: attr(e, "clone"), Bytes: bytes,
 			OnDestroy: attr(e, "on-destroy"), Volume: attr(e, "volume"), Path: attr(e, "path"),
 			HostUUID: attr(e, "host-uuid"), Content: attr(e, "content"), Preallocation: attr(e, "preallocation"),
-			Creating: attr(e, "creating") == "true",
+			Creating: attr(e, "creating") == "true", Removing: attr(e, "removing") == "true",
 		}
 	}
 	return read
@@ -134,12 +137,15 @@ func writeOwnDisks(vm *etree.Element, disks map[string]OwnDisk) {
 		o := disks[key]
 		e := addOwn(list, "disk")
 		e.CreateAttr("key", key)
-		bytes, creating := "", ""
+		bytes := ""
 		if o.Bytes > 0 {
 			bytes = strconv.FormatUint(o.Bytes, 10)
 		}
-		if o.Creating {
-			creating = "true"
+		mark := func(set bool) string {
+			if set {
+				return "true"
+			}
+			return ""
 		}
 		for _, a := range [][2]string{
 			{"pool", o.Pool},
@@ -152,7 +158,8 @@ func writeOwnDisks(vm *etree.Element, disks map[string]OwnDisk) {
 			{"content", o.Content},
 			{"on-destroy", o.OnDestroy},
 			{"preallocation", o.Preallocation},
-			{"creating", creating},
+			{"creating", mark(o.Creating)},
+			{"removing", mark(o.Removing)},
 		} {
 			setAttr(e, a[0], a[1])
 		}

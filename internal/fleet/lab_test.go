@@ -302,9 +302,35 @@ func TestLab_interruptedCreateIsAdopted(t *testing.T) {
 	}
 
 	// Complete, it is a VM that exists: the same wish is refused now.
-	_, err = f.Create(t.Context(), d)
-	if !errors.Is(err, inventory.ErrExists) || !strings.Contains(fmt.Sprint(errRemedy(err)), "terraform import") {
-		t.Errorf("a second Create gave %v", err)
+	refused := func() {
+		t.Helper()
+
+		vm, err := f.Create(t.Context(), d)
+		if vm != nil || !errors.Is(err, inventory.ErrExists) ||
+			!strings.Contains(fmt.Sprint(errRemedy(err)), "terraform import") {
+			t.Errorf("a second Create gave %v, %v", vm, err)
+		}
+	}
+	refused()
+
+	// The same if its mark couldn't be removed, and it has run for long.
+	if vm, err = f.FindNow(t.Context(), left, inventory.LastKnown{}); err != nil {
+		t.Fatal(err)
+	}
+
+	metadata := vm.Metadata
+	metadata.Creating = &domain.Creating{Owner: "another", SpecHash: d.Hash(), Since: time.Now().Add(-2 * time.Hour)}
+
+	if _, err := records.WriteMetadata(t.Context(), vm, metadata); err != nil {
+		t.Fatal(err)
+	}
+
+	f.ForgetAll()
+	refused()
+
+	planned, err := f.CheckCreate(t.Context(), d)
+	if said := fmt.Sprint(planned); err != nil || !strings.Contains(said, "Another configuration may manage the VM") {
+		t.Errorf("the plan says %s, %v", said, err)
 	}
 }
 

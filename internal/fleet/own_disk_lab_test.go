@@ -145,7 +145,7 @@ func TestLab_ownDiskLeftByItsPool(t *testing.T) {
 	dropPool(t, l, "kvm1", pool)
 	diskPool(t, l, "kvm1", pool, dir+"/other")
 
-	d.Spec.Disks, d.OwnDisks = map[string]domain.Disk{}, nil
+	d.Spec.Disks, d.OwnDisks, d.Removes = map[string]domain.Disk{}, nil, []string{"disk0"}
 
 	now, err := f.Update(t.Context(), vm.UUID, lastOf(vm), d)
 	if err != nil || len(now.KeptDisks) != 1 || !strings.Contains(now.KeptDisks[0], disk.Path) {
@@ -153,6 +153,151 @@ func TestLab_ownDiskLeftByItsPool(t *testing.T) {
 	}
 
 	l.Run(t, "kvm1", "test", "-e", disk.Path)
+}
+
+// A disk that is no longer declared is deleted if the plan says so, and only if the VM has it: not if a user has
+// detached it, and not if it may be the base of what the VM has instead.
+func TestLab_ownDisksThatNoPlanRemoves(t *testing.T) {
+	t.Parallel()
+
+	l := lab.Open(t)
+	f := labFleet(t, l, t.Name(), nil)
+	dir := directory(t, l, "kvm1")
+	pool := lab.Name(t)
+	diskPool(t, l, "kvm1", pool, dir)
+
+	d := owner(t, l, "Halted", pool, pool, pool, pool, pool)
+	vm := create(t, f, l, d)
+	all := filesOn(t, l, "kvm1", dir)
+	own := vm.Metadata.OwnDisks
+	at := func(key string) string { return own[key].Path }
+	defined := func() string { return l.Virsh(t, "kvm1", "dumpxml", "--inactive", vm.UUID) }
+	undeclare := func(key string) {
+		d.Spec.Disks, d.OwnDisks = maps.Clone(d.Spec.Disks), maps.Clone(d.OwnDisks)
+		delete(d.Spec.Disks, key)
+		delete(d.OwnDisks, key)
+	}
+	update := func(says ...string) {
+		t.Helper()
+
+		f.ForgetAll()
+
+		planned, err := f.CheckUpdate(t.Context(), vm.UUID, lastOf(vm), d)
+		if err != nil {
+			t.Fatal(err)
+		}
+
+		now, err := f.Update(t.Context(), vm.UUID, lastOf(vm), d)
+		if err != nil {
+			t.Fatal(err)
+		}
+
+		for _, part := range says {
+			if plan := fmt.Sprint(planned); !strings.Contains(plan, part) {
+				t.Errorf("the plan says %s; want %q", plan, part)
+			}
+		}
+
+		if kept := fmt.Sprint(now.KeptDisks); len(says) > 1 && !strings.Contains(kept, says[1]) ||
+			len(says) < 2 && len(now.KeptDisks) > 0 {
+			t.Errorf("kept are %s; the plan was to say %q", kept, says)
+		}
+	}
+	has := func(want ...string) {
+		t.Helper()
+		slices.Sort(want)
+
+		if now := filesOn(t, l, "kvm1", dir); !slices.Equal(now, want) {
+			t.Errorf("there are %q; want %q", now, want)
+		}
+	}
+
+	// As Terraform knows them. The state doesn't have a disk that a user has detached.
+	for _, key := range []string{"disk1", "disk2", "disk3", "disk4"} {
+		d.Spec.Disks[key] = domain.Disk{Source: domain.DiskSource{File: at(key)}}
+	}
+
+	// As long as it is declared, a disk that a user has detached is attached again.
+	l.Virsh(t, "kvm1", "detach-disk", vm.UUID, at("disk0"), "--config")
+	update()
+
+	if !strings.Contains(defined(), at("disk0")) {
+		t.Errorf("%s isn't attached again", at("disk0"))
+	}
+
+	// A destroy says that it goes with the VM. If it is declared no longer, no plan can name it, and it stays.
+	l.Virsh(t, "kvm1", "detach-disk", vm.UUID, at("disk0"), "--config")
+	f.ForgetAll()
+
+	found, err := f.FindNow(t.Context(), vm.UUID, inventory.LastKnown{})
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	removal := fmt.Sprint(f.Removal(t.Context(), found).Deleted)
+	if !strings.Contains(removal, at("disk0")+", which a user has") {
+		t.Errorf("a destroy is said to delete %s", removal)
+	}
+
+	undeclare("disk0")
+	update("are kept", at("disk0"), "vol-delete --pool "+pool)
+	update()
+
+	// The VM has overlays now, which a user declares or removes.
+	xml := defined()
+	for _, key := range []string{"disk1", "disk2"} {
+		overlay := dir + "/" + key
+		l.Run(t, "kvm1", "qemu-img", "create", "-q", "-f", "qcow2", "-b", at(key), "-F", "qcow2", overlay)
+		xml = strings.Replace(xml, "file='"+at(key)+"'", "file='"+overlay+"'", 1)
+		all = append(all, overlay)
+		d.Spec.Disks[key] = domain.Disk{Source: domain.DiskSource{File: overlay}}
+	}
+
+	l.Define(t, "kvm1", xml)
+	delete(d.OwnDisks, "disk1")
+	update("are kept", at("disk1"), dir+"/disk1 instead")
+	undeclare("disk2")
+	d.Removes = []string{"disk2"}
+	update("are kept", at("disk2"), dir+"/disk2 instead")
+	has(all...)
+
+	// The plan names this one. The next one is what an apply has left that couldn't delete it.
+	undeclare("disk3")
+	d.Removes = []string{"disk3"}
+	update()
+
+	all = slices.DeleteFunc(all, func(file string) bool { return file == at("disk3") })
+	has(all...)
+
+	f.ForgetAll()
+
+	if found, err = f.FindNow(t.Context(), vm.UUID, inventory.LastKnown{}); err != nil {
+		t.Fatal(err)
+	}
+
+	metadata := found.Metadata
+	left := metadata.OwnDisks["disk4"]
+	left.Removing = true
+	metadata.OwnDisks = map[string]domain.OwnDisk{"disk4": left}
+
+	if _, err := records.WriteMetadata(t.Context(), found, metadata); err != nil {
+		t.Fatal(err)
+	}
+
+	l.Virsh(t, "kvm1", "detach-disk", vm.UUID, at("disk4"), "--config")
+	undeclare("disk4")
+
+	d.Removes = nil
+	update("deleted with their data")
+
+	all = slices.DeleteFunc(all, func(file string) bool { return file == at("disk4") })
+	has(all...)
+
+	if _, err := f.Delete(t.Context(), vm.UUID, lastOf(vm), 0); err != nil {
+		t.Error(err)
+	}
+
+	has(all...)
 }
 
 // A VM that a user starts again while it is deleted keeps its definition and its disk, and isn't said to be gone.

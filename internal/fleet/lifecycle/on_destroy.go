@@ -117,8 +117,12 @@ func (m *Manager) Removal(ctx context.Context, vm *inventory.VM) Removal {
 		switch {
 		case placement.IsFirstBoot(key) || !vm.OwnsHere(o):
 		case slices.Contains(removed, key):
-			if now := spec.Disks[key].Source.File; now != "" && !vm.HasFile(o.Path) {
+			switch now := spec.Disks[key].Source.File; {
+			case vm.HasFile(o.Path):
+			case now != "":
 				disk += fmt.Sprintf(", unless it is the base of another volume; the VM's disk is %s now, which stays", now)
+			default:
+				disk += ", which a user has detached from the VM"
 			}
 
 			r.Deleted = append(r.Deleted, disk)

@@ -100,6 +100,7 @@ func (c *diskCreator) keepDisk(vm, key string, is, want domain.OwnDisk) (domain.
 	}
 
 	is.OnDestroy, is.Clone, is.Preallocation = want.OnDestroy, want.Clone, want.Preallocation
+	is.Removing = false // it is declared again
 
 	return is, nil
 }

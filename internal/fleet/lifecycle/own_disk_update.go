@@ -27,6 +27,8 @@ func (u *update) addOwnDisks(ctx context.Context) error {
 		return err
 	}
 
+	marked := u.decideDropped()
+
 	records, err := u.manager.creatorOf(u.vm).assignVolumes(ctx, &u.want, u.own, u.vm.DeclaredSpec().Disks)
 	if err != nil {
 		return err
@@ -38,7 +40,7 @@ func (u *update) addOwnDisks(ctx context.Context) error {
 	renamed := !slices.Equal(slices.Sorted(maps.Keys(u.own)), slices.Sorted(maps.Keys(records)))
 	u.own = records
 
-	if renamed && !making {
+	if (renamed || marked) && !making {
 		return u.record(ctx, metadata)
 	}
 
@@ -61,6 +63,37 @@ func (u *update) addOwnDisks(ctx context.Context) error {
 	metadata.OwnDisks = maps.Clone(u.own)
 
 	return u.record(ctx, metadata)
+}
+
+// decideDropped decides about the own disks that are no longer declared, before the definition loses them. It marks
+// those that are to be deleted, so that a later update deletes those that this one can't. Those that are kept, and that
+// the VM doesn't have any more, lose their records. It reports whether a record changed.
+func (u *update) decideDropped() (changed bool) {
+	u.own = maps.Clone(u.own)
+	deletes, keeps := u.want.DropsOwnDisks(u.vm)
+
+	for _, key := range deletes {
+		if o := u.own[key]; !placement.IsFirstBoot(key) && !o.Creating && !o.Removing {
+			o.Removing, changed = true, true
+			u.own[key] = o
+		}
+	}
+
+	for _, key := range keeps {
+		if !u.vm.HasFile(u.own[key].Path) {
+			u.keep(key)
+
+			changed = true
+		}
+	}
+
+	return changed
+}
+
+// keep gives up an own disk, which stays on the host.
+func (u *update) keep(key string) {
+	u.kept = append(u.kept, placement.KeptOwnDisk(u.vm, key))
+	delete(u.own, key)
 }
 
 // recordArrivedDisks records that the disks that moved with the VM, and are in its definition, are on this host now.
@@ -145,8 +178,8 @@ func (u *update) growOwnDisk(ctx context.Context, key string, bytes uint64) erro
 	return nil
 }
 
-// dropOwnDisk removes a disk that is no longer declared. It keeps a disk whose file the VM still has, under another key
-// or until its next start.
+// dropOwnDisk removes a disk that is no longer declared, and is marked to be deleted. It keeps a disk whose file the VM
+// still has, under another key or until its next start.
 func (u *update) dropOwnDisk(ctx context.Context, key string) error {
 	o := u.own[key]
 	has := func(disks map[string]domain.Disk) bool {
@@ -162,6 +195,12 @@ func (u *update) dropOwnDisk(ctx context.Context, key string) error {
 	}
 
 	if u.vm.HasFile(o.Path) {
+		return nil
+	}
+
+	if !o.Kept() && !o.Removing && !o.Creating && !placement.IsFirstBoot(key) {
+		u.keep(key)
+
 		return nil
 	}
 
@@ -181,7 +220,8 @@ func (u *update) dropOwnDisk(ctx context.Context, key string) error {
 
 // checkDisks returns an error if a disk can't change its form, or can't be removed, before anything is changed.
 func (u *update) checkDisks(ctx context.Context) error {
-	if err := u.manager.placement.CheckRemovable(ctx, u.vm, u.want.DropsOwnDisks(u.vm)); err != nil {
+	deletes, _ := u.want.DropsOwnDisks(u.vm)
+	if err := u.manager.placement.CheckRemovable(ctx, u.vm, deletes); err != nil {
 		return err
 	}
 

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
 )
@@ -190,7 +191,8 @@ func (p *Planner) CheckUpdate(
 		return problems, nil
 	}
 
-	if err := p.CheckRemovable(ctx, vm, d.DropsOwnDisks(vm)); err != nil {
+	deletes, _ := d.DropsOwnDisks(vm)
+	if err := p.CheckRemovable(ctx, vm, deletes); err != nil {
 		return nil, err
 	}
 
@@ -204,7 +206,7 @@ func (p *Planner) CheckUpdate(
 		return nil, err
 	}
 
-	warnings = append(warnings, refused...)
+	warnings = slices.Concat(warnings, d.warnDroppedDisks(vm), refused)
 
 	a, err := p.hostOfChange(ctx, vm, d)
 	if err != nil {
@@ -266,8 +268,17 @@ func (p *Planner) fitsChange(
 	return append(problems, missing...), doubts
 }
 
+// markAge is how long a VM that runs is taken for what an interrupted Create left. A Create that couldn't remove its
+// mark is over by then, and another configuration may manage the VM.
+const markAge = time.Hour
+
 // Adoptable reports whether the VM was left behind by an interrupted Create of the same configuration.
 func Adoptable(vm *inventory.VM, d Desired) bool {
-	return vm.Metadata.Creating != nil && vm.Metadata.Creating.SpecHash == d.Hash() &&
+	return vm.Metadata.Creating != nil && vm.Metadata.Creating.SpecHash == d.Hash() && !outlivesMark(vm) &&
 		(d.Metadata.Host == "" || d.Metadata.Host == vm.Host)
+}
+
+// outlivesMark reports whether the VM runs, and its Create began so long ago that its mark says nothing any more.
+func outlivesMark(vm *inventory.VM) bool {
+	return vm.Active && vm.Metadata.Creating != nil && time.Since(vm.Metadata.Creating.Since).Abs() >= markAge
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
 )
@@ -50,6 +51,17 @@ func allSilent(d Desired, candidates []candidate) error {
 
 // NameTaken returns the problem that a VM of this name exists already.
 func NameTaken(vm *inventory.VM) inventory.Problem {
+	if outlivesMark(vm) {
+		return inventory.Problem{
+			Attribute: "name", Summary: "Name already taken",
+			Detail: fmt.Sprintf("A VM named %q runs on host %q, with UUID %s. Its creation began %s, and nothing says that it "+
+				"ended. Another configuration may manage the VM.", vm.Name, vm.Host, vm.UUID,
+				vm.Metadata.Creating.Since.UTC().Format(time.RFC3339)),
+			Remedy: fmt.Sprintf("If no configuration manages that VM, import it: terraform import <address> %s\n"+
+				"Otherwise choose another name.", vm.UUID),
+		}
+	}
+
 	if vm.Metadata.Creating != nil {
 		return inventory.Problem{
 			Attribute: "name", Summary: "Name already taken",

@@ -39,6 +39,9 @@ type Desired struct {
 	Volumes map[string]string
 	// OwnDisks are the disks, by key, that are created with the VM. Until then, their sources in Spec stand for them.
 	OwnDisks map[string]domain.OwnDisk
+	// Removes are the keys of the own disks that the plan has announced to be deleted. No other disk is deleted because it
+	// isn't declared.
+	Removes []string
 	// Handed are the files of disks, by key, that the VM has already and whose form changes to a volume or to an own disk.
 	// The files stay as they are.
 	Handed map[string]string

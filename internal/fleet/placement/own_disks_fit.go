@@ -18,7 +18,9 @@ import (
 func RenamedOwnDisks(have, declared map[string]domain.OwnDisk) map[string]domain.OwnDisk {
 	records := maps.Clone(have)
 	made := maps.Clone(have)
-	maps.DeleteFunc(made, func(key string, o domain.OwnDisk) bool { return o.Creating || IsFirstBoot(key) })
+	maps.DeleteFunc(made, func(key string, o domain.OwnDisk) bool {
+		return o.Creating || o.Removing || IsFirstBoot(key)
+	})
 
 	for to, from := range domain.RenamedOwnDisks(made, declared) {
 		records[to] = have[from]

@@ -50,22 +50,129 @@ func silentUserRemedy(key string) string {
 	return remedy
 }
 
-// DropsOwnDisks returns the keys of the disks that were created with the VM, are no longer declared, and are removed by
-// the change.
-func (d Desired) DropsOwnDisks(vm *inventory.VM) []string {
-	var keys []string
+// DropsOwnDisks returns the keys of the disks that were created with the VM and are no longer declared. The change
+// deletes those whose deletion a plan has announced, and keeps all others: a disk that a user has detached from the VM,
+// and one on which a snapshot has put an overlay. Disks with on_destroy = "keep" are in neither.
+func (d Desired) DropsOwnDisks(vm *inventory.VM) (deletes, keeps []string) {
+	attached := maps.Clone(vm.Metadata.OwnDisks)
+	maps.DeleteFunc(attached, func(key string, _ domain.OwnDisk) bool { return !hasDisk(vm, key) })
+	stillCalled := RenamedOwnDisks(attached, d.OwnDisks)
 
 	for _, key := range slices.Sorted(maps.Keys(vm.Metadata.OwnDisks)) {
 		o := vm.Metadata.OwnDisks[key]
 		_, stays := d.OwnDisks[key]
+
+		if _, is := attached[key]; is && !stays {
+			_, same := stillCalled[key]
+			stays = !same // under another key
+		}
+
 		handed := slices.ContainsFunc(slices.Collect(maps.Values(d.Spec.Disks)), func(disk domain.Disk) bool {
 			return disk.Source.File == o.Path
 		})
 
-		if d.Declares(key) && !stays && !handed && !o.Kept() {
-			keys = append(keys, key)
+		switch {
+		case !d.Declares(key) || stays || handed || o.Kept():
+		case IsFirstBoot(key), o.Creating, o.Removing, slices.Contains(d.Removes, key) && usesOwnDisk(vm, key, o):
+			deletes = append(deletes, key)
+		default:
+			keeps = append(keeps, key)
 		}
 	}
 
-	return keys
+	return deletes, keeps
+}
+
+// hasDisk reports whether the VM has a disk with the key, now or at its next start.
+func hasDisk(vm *inventory.VM, key string) bool {
+	for _, spec := range []*domain.Spec{vm.PersistentSpec, vm.LiveSpec} {
+		if spec != nil {
+			if _, there := spec.Disks[key]; there {
+				return true
+			}
+		}
+	}
+
+	return false
+}
+
+// usesOwnDisk reports whether the VM uses an own disk directly, now and at its next start. After an external snapshot,
+// it has an overlay instead, whose base the disk may be.
+func usesOwnDisk(vm *inventory.VM, key string, o domain.OwnDisk) bool {
+	for _, spec := range []*domain.Spec{vm.PersistentSpec, vm.LiveSpec} {
+		if spec == nil {
+			continue
+		}
+
+		if disk, there := spec.Disks[key]; there && !domain.SameImage(disk.Source, domain.DiskSource{File: o.Path}) {
+			return false
+		}
+	}
+
+	return vm.HasFile(o.Path)
+}
+
+// KeptOwnDisk says of a disk that is no longer declared, and that isn't deleted, where it is and how to delete it.
+func KeptOwnDisk(vm *inventory.VM, key string) string {
+	o := vm.Metadata.OwnDisks[key]
+	why := "the VM doesn't use it any more"
+
+	if now := vm.DeclaredSpec().Disks[key].Source; now.String() != "" && now.File != o.Path {
+		why = fmt.Sprintf("the VM has used %s instead, which may be based on it and isn't deleted either", now)
+	}
+
+	at := o.Path
+	if !vm.OwnsHere(o) { // The VM moved after a user had detached the disk.
+		at += " on the host where it was made"
+	}
+
+	return fmt.Sprintf("%s (%s): %s. If nothing needs it, delete it: virsh vol-delete --pool %s %s",
+		OwnDiskTitle(key), at, why, o.Pool, o.Volume)
+}
+
+// warnDroppedDisks returns warnings about disks that are no longer declared, as far as the rest of the plan doesn't
+// show them: those that stay on the host, and those that an earlier apply was to delete.
+func (d Desired) warnDroppedDisks(vm *inventory.VM) []inventory.Problem {
+	if d.Incomplete {
+		return nil
+	}
+
+	var problems []inventory.Problem
+
+	deletes, keeps := d.DropsOwnDisks(vm)
+	deletes = slices.DeleteFunc(deletes, func(key string) bool {
+		o := vm.Metadata.OwnDisks[key]
+
+		return IsFirstBoot(key) || o.Creating || slices.Contains(d.Removes, key) || vm.HasFile(o.Path)
+	})
+
+	if len(deletes) > 0 {
+		lines := ""
+		for _, key := range deletes {
+			lines += fmt.Sprintf("\n  - %s: %s", OwnDiskTitle(key), vm.Metadata.OwnDisks[key].Path)
+		}
+
+		problems = append(problems, inventory.Problem{
+			Attribute: "disks", Warning: true, Summary: "Disks are deleted with their data",
+			Detail: fmt.Sprintf("An earlier apply removed these disks from VM %q on host %q, and couldn't delete them yet. "+
+				"This one deletes them:%s", vm.Name, vm.Host, lines),
+			Remedy: "To keep a disk, declare it again with its file before you apply.",
+		})
+	}
+
+	if len(keeps) > 0 {
+		lines := ""
+		for _, key := range keeps {
+			lines += "\n  - " + KeptOwnDisk(vm, key)
+		}
+
+		problems = append(problems, inventory.Problem{
+			Attribute: "disks", Warning: true, Summary: "Disks of the virtual machine are kept",
+			Detail: fmt.Sprintf("These disks were created with VM %q on host %q, and are no longer declared. They stay, also "+
+				"when the VM is destroyed:%s", vm.Name, vm.Host, lines),
+			Remedy: "To attach such a disk again, declare it with its file.",
+		})
+	}
+
+	return problems
 }

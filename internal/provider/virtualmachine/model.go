@@ -133,6 +133,7 @@ func (m *model) toFleet(prior *model) fleet.Desired {
 	}
 	if prior != nil {
 		d.Handed = handedOver(m.Disks, withRenamed(m.Disks, prior.Disks))
+		d.Removes = removedDisks(m.Disks, prior.Disks)
 	}
 	m.cloudInitToFleet(&d)
 	m.ignitionToFleet(&d)

@@ -144,12 +144,13 @@ func withRenamed(declared, prior types.Map) types.Map {
 	return mapOf(diskType, before)
 }
 
-// warnRemoved warns about the disks that are deleted with their data because they are no longer declared.
-func (p planning) warnRemoved() diag.Diagnostics {
-	if p.state == nil || p.config.Disks.IsUnknown() || len(ownDisks(p.state.Disks)) == 0 {
+// removedDisks returns the keys of the prior disks that are deleted with their data because they are no longer
+// declared. The apply deletes no other disks, so that the plan names each of them.
+func removedDisks(declared, prior types.Map) []string {
+	if !isSet(declared) || len(ownDisks(prior)) == 0 {
 		return nil
 	}
-	all, before := elements(p.config.Disks), elements(withRenamed(p.config.Disks, p.state.Disks))
+	all, before := elements(declared), elements(withRenamed(declared, prior))
 	stays := map[string]bool{} // by path
 	for key, disk := range all {
 		a, was := open(disk), open(before[key])
@@ -158,14 +159,25 @@ func (p planning) warnRemoved() diag.Diagnostics {
 			stays[text(was.string("path"))] = true
 		}
 	}
-	var lines strings.Builder
-	for _, key := range value.Keys(elements(p.state.Disks)) {
+	var keys []string
+	for _, key := range value.Keys(elements(prior)) {
 		a := open(before[key])
-		if text(a.string("pool")) == "" || text(a.string("on_destroy")) == domain.OnDestroyKeep ||
-			stays[text(a.string("path"))] {
-			continue
+		if text(a.string("pool")) != "" && text(a.string("on_destroy")) != domain.OnDestroyKeep &&
+			!stays[text(a.string("path"))] {
+			keys = append(keys, key)
 		}
-		fmt.Fprintf(&lines, "\n  - disks.%s: %s", key, text(a.string("path")))
+	}
+	return keys
+}
+
+// warnRemoved warns about the disks that are deleted with their data.
+func (p planning) warnRemoved() diag.Diagnostics {
+	if p.state == nil {
+		return nil
+	}
+	var lines strings.Builder
+	for _, key := range removedDisks(p.config.Disks, p.state.Disks) {
+		fmt.Fprintf(&lines, "\n  - disks.%s: %s", key, text(open(elements(p.state.Disks)[key]).string("path")))
 	}
 	if lines.Len() == 0 {
 		return nil

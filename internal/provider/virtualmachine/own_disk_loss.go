@@ -11,6 +11,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/diag"
 	"github.com/hashicorp/terraform-plugin-framework/path"
 
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/meta"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/tfdiag"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/value"
@@ -33,16 +34,44 @@ func (m *model) warnLost(fenced []string) diag.Diagnostics {
 	}
 	var lines strings.Builder
 	for _, key := range slices.Sorted(maps.Keys(own)) {
-		anew := "empty"
-		if own[key].Image != "" {
-			anew = "as image " + own[key].Image + " is"
-		}
-		fmt.Fprintf(&lines, "\n  - %s (storage pool %s): %s", key, own[key].Pool, anew)
+		fmt.Fprintf(&lines, "\n  - %s (storage pool %s): %s", key, own[key].Pool, newContent(own[key]))
 	}
 	return diag.Diagnostics{diag.NewAttributeWarningDiagnostic(path.Root("disks"), "Disks are lost with their host",
 		fmt.Sprintf("%s If it is created again, these disks, which are made with it, are new:%s\n\nWhat was on them is on "+
 			"the fenced host alone, unless its storage pool is shared. Restore it from a backup. If the host may come back, "+
 			"remove fenced before anything is applied.", gone, lines.String()))}
+}
+
+// newContent says what a new own disk has on it.
+func newContent(o domain.OwnDisk) string {
+	if o.Image != "" {
+		return "as image " + o.Image + " is"
+	}
+	return "empty"
+}
+
+// warnMadeAnew warns about the own disks of a VM whose definition is gone, and whose last host isn't fenced. Their
+// files may still be there, and a VM that is created again has new ones.
+func (m *model) warnMadeAnew(fenced []string) diag.Diagnostics {
+	host := text(m.CurrentHost)
+	if slices.Contains(fenced, host) {
+		return nil // warnLost says it.
+	}
+	var lines strings.Builder
+	own, disks := ownDisks(m.Disks), elements(m.Disks)
+	for _, key := range slices.Sorted(maps.Keys(own)) {
+		if at := text(open(disks[key]).string("path")); at != "" {
+			fmt.Fprintf(&lines, "\n  - %s: %s; the new one: %s", key, at, newContent(own[key]))
+		}
+	}
+	if lines.Len() == 0 {
+		return nil
+	}
+	return diag.Diagnostics{diag.NewAttributeWarningDiagnostic(path.Root("disks"), "Disks are created anew", fmt.Sprintf(
+		"No host has virtual machine %q any more. If it is created again, these disks, which are made with it, are new. "+
+			"What was on them may still be in these files on host %q, which had it last:%s\n\nTo keep the data, define the "+
+			"virtual machine again on that host. Or set host to it, and declare the disks with file in place of pool. Once "+
+			"that is applied, pool can take them over.", text(m.Name), host, lines.String()))}
 }
 
 // warnReusedDisks warns about the files that a new VM uses as its disks in place of a VM that is gone. On the new VM's

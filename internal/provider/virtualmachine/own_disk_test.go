@@ -92,6 +92,7 @@ func TestOwnDisk_renamedOrRemoved(t *testing.T) {
 		"another pool":         {in{"sys": disk.with(in{"pool": "fast"})}, "", true},
 		"one more":             {in{"root": disk, "sys": disk}, "", false},
 		"removed":              {in{}, "", true},
+		"no disks declared":    {nil, "", false},
 		"handed over":          {in{"sys": in{"file": "/srv/vms/web-root"}}, "", false},
 		"handed over in place": {in{"root": in{"file": "/srv/vms/web-root"}}, "", false},
 		"handed to its id":     {in{"root": in{"volume": "vms/web-root"}}, "", false},
@@ -99,13 +100,20 @@ func TestOwnDisk_renamedOrRemoved(t *testing.T) {
 		"another volume":       {in{"root": in{"volume": "vms/other"}}, "", true},
 		"another file":         {in{"root": in{"file": "/srv/vms/other"}}, "", true},
 	} {
-		p := planning{config: modelOf(t, minimal.with(in{"disks": test.disks})), state: state, hosts: []string{"kvm1"}}
+		config := minimal.with(in{})
+		if test.disks != nil {
+			config = minimal.with(in{"disks": test.disks})
+		}
+		p := planning{config: modelOf(t, config), state: state, hosts: []string{"kvm1"}}
 		o := p.plan()
 		if got := text(open(elements(o.planned.Disks)["sys"]).string("path")); got != test.at {
 			t.Errorf("%s: it is planned at %q, want %q", name, got, test.at)
 		}
 		if warned := strings.Contains(diagText(o.diags), "deleted with their data"); warned != test.warns {
 			t.Errorf("%s: warned %t, want %t: %s", name, warned, test.warns, diagText(o.diags))
+		}
+		if removes := p.config.toFleet(state).Removes; (len(removes) > 0) != test.warns {
+			t.Errorf("%s: the apply deletes %q; warned %t", name, removes, test.warns)
 		}
 		if test.at != "" && p.config.spec(state).Disks["sys"].Source.File != test.at {
 			t.Errorf("%s: it gets another file", name)
@@ -132,6 +140,31 @@ func TestOwnDisk_lostWithItsHost(t *testing.T) {
 		got := diagText(m.warnLost(test.fenced))
 		if (got == "") != (test.says == "") || !strings.Contains(got, test.says) ||
 			got != "" && (!strings.Contains(got, text(m.Name)) || !strings.HasPrefix(got, "Warning: ")) {
+			t.Errorf("%s: %q, want %q", name, got, test.says)
+		}
+	}
+}
+
+// The files of a VM whose definition is gone may still be there. The plan says so before the next VM has empty disks.
+func TestOwnDisk_madeAnew(t *testing.T) {
+	t.Parallel()
+	own := in{"pool": "vms", "size": "1Gi", "path": "/srv/vms/web-root"}
+	for name, test := range map[string]struct {
+		disk   in
+		fenced []string
+		says   string
+	}{
+		"empty":         {own, nil, "root: /srv/vms/web-root; the new one: empty"},
+		"from an image": {own.with(in{"image": "vms/debian-0"}), nil, "the new one: as image vms/debian-0 is"},
+		"fenced":        {own, []string{"kvm1"}, ""},
+		"other fenced":  {own, []string{"kvm2"}, "root: /srv/vms/web-root"},
+		"not its own":   {in{"file": "/srv/root.qcow2"}, nil, ""},
+	} {
+		m := modelOf(t, minimal.with(in{"disks": in{"root": test.disk}}))
+		m.CurrentHost = types.StringValue("kvm1")
+		got := diagText(m.warnMadeAnew(test.fenced))
+		if (got == "") != (test.says == "") || !strings.Contains(got, test.says) ||
+			got != "" && (!strings.Contains(got, `on host "kvm1"`) || !strings.HasPrefix(got, "Warning: ")) {
 			t.Errorf("%s: %q, want %q", name, got, test.says)
 		}
 	}

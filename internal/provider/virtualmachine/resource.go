@@ -124,6 +124,7 @@ func (r *Resource) Read(ctx context.Context, req resource.ReadRequest, resp *res
 	switch {
 	case isGone(err):
 		resp.Diagnostics.Append(state.warnLost(r.Data.Fleet.FencedHosts())...)
+		resp.Diagnostics.Append(state.warnMadeAnew(r.Data.Fleet.FencedHosts())...)
 		resp.Diagnostics.Append(state.warnReusedDisks()...)
 		resp.State.RemoveResource(ctx)
 		return

@@ -1,0 +1,91 @@
+package virtualmachine_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/lab"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/acctest"
+)
+
+// TestAccVirtualMachine_ownDiskDetachedByHand: a disk that was made with the VM, and that a user has detached, is
+// attached again while it is declared. Without that it is never deleted by an apply whose plan doesn't say so. When a
+// user has removed the whole definition, the plan says where the data is, and the next VM can have it.
+func TestAccVirtualMachine_ownDiskDetachedByHand(t *testing.T) {
+	t.Parallel()
+	l := lab.Open(t)
+	name := lab.Name(t)
+	l.RemoveDomain(t, name)
+	tf := acctest.NewCLI(t)
+	root, data := `root = { pool = POOL, size = "1Mi" }`, `data = { pool = POOL, size = "2Mi" }`
+	declare := func(label string, disks ...string) {
+		tf.Config(t, acctest.Config(l)+fmt.Sprintf(
+			"resource \"virtfleet_storage_pool\" \"vms\" {\n  name = %q\n  type = \"dir\"\n  target = { path = %q }\n}\n",
+			name, "/var/lib/libvirt/"+name)+idleVM(l, name).with(hcl{
+			"host": quote("kvm1"), "run_strategy": quote("Halted"), "labels": fmt.Sprintf("{ step = %q }", label),
+			"disks": strings.ReplaceAll("{\n"+strings.Join(disks, "\n")+"\n}", "POOL", "virtfleet_storage_pool.vms.name"),
+		}).String())
+	}
+	has := func(want ...string) {
+		t.Helper()
+		for i := range want {
+			want[i] = name + "-" + want[i]
+		}
+		if got := volumes(t, l, "kvm1", name); !slices.Equal(got, want) {
+			t.Fatalf("the storage pool has %q; want %q", got, want)
+		}
+	}
+	file := func(key string) string {
+		t.Helper()
+		state, _ := tf.State(t, address)
+		disks, _ := state["disks"].(map[string]any)
+		disk, _ := disks[key].(map[string]any)
+		return fmt.Sprint(disk["path"])
+	}
+
+	declare("a", root, data)
+	tf.Run(t, "apply")
+	was := file("data")
+	detach := func() { l.Virsh(t, "kvm1", "detach-disk", name, was, "--config") }
+	detach()
+	tf.Run(t, "apply")
+	if now := file("data"); now != was {
+		t.Errorf("the disk is %s, and was %s", now, was)
+	}
+	noChanges(t, tf)
+
+	detach()
+	declare("a", root)
+	noChanges(t, tf)
+	expect(t, tf.Run(t, "plan", "-destroy"), "- disks.data: "+was+", which a user has detached")
+	declare("b", root)
+	const kept = "Disks of the virtual machine are kept"
+	expect(t, tf.Run(t, "plan"), kept, was)
+	expect(t, tf.Run(t, "apply"), kept, was)
+	noChanges(t, tf)
+	has("data", "root")
+
+	was = file("root")
+	l.Run(t, "kvm1", "qemu-io", "-f", "qcow2", "-c", "write -q -P 7 0 64k", was)
+	l.Virsh(t, "kvm1", "undefine", name)
+	expect(t, tf.Run(t, "plan"), "will be created", "Disks are created anew", "root: "+was)
+	declare("b", fmt.Sprintf("root = { file = %q }", was))
+	tf.Run(t, "apply")
+	declare("b", root)
+	tf.Run(t, "apply")
+	noChanges(t, tf)
+	if now := file("root"); now != was {
+		t.Errorf("the disk is %s, and was %s", now, was)
+	}
+	l.Run(t, "kvm1", "qemu-io", "-f", "qcow2", "-c", "read -q -P 7 0 64k", was)
+
+	tf.Config(t, acctest.Config(l)+fmt.Sprintf(
+		"resource \"virtfleet_storage_pool\" \"vms\" {\n  name = %q\n  type = \"dir\"\n  target = { path = %q }\n}\n",
+		name, "/var/lib/libvirt/"+name))
+	tf.Run(t, "apply")
+	has("data")
+	l.Run(t, "kvm1", "sh", "-c", "rm /var/lib/libvirt/"+name+"/*-data-*")
+	destroyAndCheck(t, l, tf, name)
+}
