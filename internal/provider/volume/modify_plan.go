@@ -128,6 +128,10 @@ func (r *volumeResource) planSize(ctx context.Context, state *model, resp *resou
 			"%s has %s, and size is %s: the data beyond that size would be lost. Set size to %[2]q or more.", state.noun(),
 			state.Size.ValueString(), size.ValueString()))
 	case *want > *have:
+		if d := r.checkCopy(ctx, "grow", state); d != nil {
+			resp.Diagnostics.Append(diag.WithPath(path.Root("size"), d))
+			return
+		}
 		more := storage.Demand{Growth: *want - *have}
 		err := r.Data.Storage().CheckRoom(ctx, state.CurrentHost.ValueString(), state.Pool.ValueString(), more)
 		resp.Diagnostics.Append(state.lackOfRoom("grow", state.CurrentHost.ValueString(), err)...)
@@ -274,8 +278,8 @@ func (m *model) lackOfRoom(verb, host string, err error) (diags diag.Diagnostics
 	return diags
 }
 
-// checkRemoval returns an error for the removal of a volume that an unreachable host may use, and of one that libvirt
-// can't remove. The apply would find that out only after the VMs that use the volume are gone.
+// checkRemoval returns an error for the removal of a volume that an unreachable host may use, of one that libvirt can't
+// remove, and of one whose copy a VM uses. The apply would find that out only after the VMs that use the volume are gone.
 func (r *volumeResource) checkRemoval(ctx context.Context, state *model) (diags diag.Diagnostics) {
 	own := state.CurrentHost.ValueString()
 	silent, err := r.Data.Storage().SilentUserHosts(ctx, own, state.Pool.ValueString())
@@ -285,6 +289,9 @@ func (r *volumeResource) checkRemoval(ctx context.Context, state *model) (diags 
 	if err != nil {
 		diags.Append(state.removalFailure(own, err).Error())
 	}
+	if d := r.checkCopy(ctx, "delete", state); d != nil {
+		diags.Append(d)
+	}
 	for host, err := range silent {
 		f := state.failure("delete", host, err)
 		f.Happened = "host " + strconv.Quote(host) + " shares the storage pool and can't be asked whether it uses the volume"
@@ -292,4 +299,24 @@ func (r *volumeResource) checkRemoval(ctx context.Context, state *model) (diags 
 		diags.Append(f.Error())
 	}
 	return diags
+}
+
+// checkCopy returns an error if a VM on another host uses a copy of the volume, and nothing uses the volume itself: the
+// VM was moved with its disks, and the source's were kept. The change would be one of the old file.
+func (r *volumeResource) checkCopy(ctx context.Context, verb string, state *model) diag.Diagnostic {
+	s, own, ref := r.Data.Storage(), state.CurrentHost.ValueString(), state.ref()
+	others := s.Hosts.Present().Without(append(r.Data.Volumes.Hosts(ref.Pool, ref.Name), own)...)
+	user, err := s.UserOfCopy(ctx, own, others, ref)
+	if user == nil && err == nil {
+		return nil
+	}
+	f := state.failure(verb, own, err)
+	if user != nil {
+		f.Happened = fmt.Sprintf("On host %q, VM %q uses a volume of this name, and nothing uses the one on host %q: the VM "+
+			"was moved with its disks, and the resource still means the old file", user.Host, user.VM, own)
+		f.Remedy = fmt.Sprintf("Check that the VM has its data. Then run \"virsh vol-delete --pool %s %s\" on host %q and "+
+			"plan again: the resource then finds the copy. If the other volume isn't a copy of this one, give one of the two "+
+			"another name.", ref.Pool, ref.Name, own)
+	}
+	return f.Error()
 }
