@@ -40,9 +40,9 @@ func (s *Storage) IsShared(ctx context.Context, hosts hostset.Set, pool string) 
 	})
 }
 
-// UserOfCopy returns the VM that uses a volume of the same name on one of the other hosts while nothing uses the one on
-// host: this is so after a VM was moved with its disks and the source's files were kept. It returns nil if there is no
-// such VM, if the hosts share the pool, and if the other hosts don't answer. It changes nothing.
+// UserOfCopy returns the VM that uses a volume of the same name and path on one of the other hosts, while nothing uses
+// the one on host: so it is after a VM was moved with its disks and the source's files were kept. It returns nil if
+// there is no such VM, if the hosts share the pool, and if the other hosts don't answer. It changes nothing.
 func (s *Storage) UserOfCopy(ctx context.Context, host string, others hostset.Set, ref Ref) (*User, error) {
 	here := hostset.Found(s.Volume(ctx, s.Hosts.Named(host), ref))
 	copies := hostset.Found(s.Volume(ctx, others, ref))
@@ -50,6 +50,9 @@ func (s *Storage) UserOfCopy(ctx context.Context, host string, others hostset.Se
 		return nil, nil
 	}
 	for _, a := range copies {
+		if a.Value.Path != here[0].Value.Path {
+			continue // A move copies a file to the same path.
+		}
 		users, err := s.KnownUsers(ctx, others.Named(a.Host), *a.Value)
 		if err != nil {
 			s.Log.Debug("users of a volume are unknown", "host", a.Host, "storage_pool", ref.Pool, "volume", ref.Name,

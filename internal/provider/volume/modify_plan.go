@@ -278,8 +278,9 @@ func (m *model) lackOfRoom(verb, host string, err error) (diags diag.Diagnostics
 	return diags
 }
 
-// checkRemoval returns an error for the removal of a volume that an unreachable host may use, of one that libvirt can't
-// remove, and of one whose copy a VM uses. The apply would find that out only after the VMs that use the volume are gone.
+// checkRemoval returns an error for the removal of a volume that an unreachable host may use, and of one that libvirt
+// can't remove: the apply would find that out only after the VMs that use the volume are gone. It also returns an error
+// if a VM uses a copy of the volume.
 func (r *volumeResource) checkRemoval(ctx context.Context, state *model) (diags diag.Diagnostics) {
 	own := state.CurrentHost.ValueString()
 	silent, err := r.Data.Storage().SilentUserHosts(ctx, own, state.Pool.ValueString())
@@ -312,11 +313,17 @@ func (r *volumeResource) checkCopy(ctx context.Context, verb string, state *mode
 	}
 	f := state.failure(verb, own, err)
 	if user != nil {
-		f.Happened = fmt.Sprintf("On host %q, VM %q uses a volume of this name, and nothing uses the one on host %q: the VM "+
-			"was moved with its disks, and the resource still means the old file", user.Host, user.VM, own)
-		f.Remedy = fmt.Sprintf("Check that the VM has its data. Then run \"virsh vol-delete --pool %s %s\" on host %q and "+
-			"plan again: the resource then finds the copy. If the other volume isn't a copy of this one, give one of the two "+
-			"another name.", ref.Pool, ref.Name, own)
+		f.Happened = fmt.Sprintf("On host %q, VM %q uses a volume of this name, and nothing uses the one on host %q. If the "+
+			"VM was moved with its disks, this would %s the old file", user.Host, user.VM, own, verb)
+		f.Remedy = fmt.Sprintf("If so, check that the VM has its data. Then run \"virsh vol-delete --pool %s %s\" on host "+
+			"%q and plan again: the resource then finds the VM's volume. %s", ref.Pool, ref.Name, own, otherwiseBy[verb])
 	}
 	return f.Error()
+}
+
+// otherwiseBy says how to change a volume all the same, if the one of the same name on another host isn't its copy.
+var otherwiseBy = map[string]string{
+	"grow": "If these are two volumes, grow this one with \"virsh vol-resize\".",
+	"delete": "If these are two volumes, take this one out of the state with \"terraform state rm\", and delete it with " +
+		"that command.",
 }

@@ -155,10 +155,10 @@ func (r *volumeResource) keepMissing(ctx context.Context, s *storage.Storage, st
 	case len(users) == 0:
 		return nil
 	default:
-		f.Happened = fmt.Sprintf("Storage pool %q is active and doesn't have the volume, but %s. A new volume would be empty.",
-			pool, users[0])
-		f.Remedy = fmt.Sprintf("If the pool's filesystem isn't mounted, mount it, run %s on the host, and plan again. If the "+
-			"volume is lost, take it out of the state with \"terraform state rm\": the next apply creates an empty one. To "+
+		f.Happened = fmt.Sprintf("Storage pool %q is active and doesn't have the volume, but %s. A new volume would be "+
+			"empty", pool, users[0])
+		f.Remedy = fmt.Sprintf("If the pool's filesystem isn't mounted, mount it, run %s on the host, and plan again. If "+
+			"the volume is lost, take it out of the state with \"terraform state rm\": the next apply creates an empty one. To "+
 			"destroy, use \"terraform destroy -refresh=false\".", refresh)
 	}
 	return diag.Diagnostics{f.Error()}
