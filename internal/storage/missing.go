@@ -45,11 +45,10 @@ func (s *Storage) IsShared(ctx context.Context, hosts hostset.Set, pool string) 
 // there is no such VM, if the hosts share the pool, and if the other hosts don't answer. It changes nothing.
 func (s *Storage) UserOfCopy(ctx context.Context, host string, others hostset.Set, ref Ref) (*User, error) {
 	here := hostset.Found(s.Volume(ctx, s.Hosts.Named(host), ref))
-	copies := hostset.Found(s.Volume(ctx, others, ref))
-	if len(here) == 0 || len(copies) == 0 || s.IsShared(ctx, s.Hosts.Named(host), ref.Pool) {
+	if len(here) == 0 || s.IsShared(ctx, s.Hosts.Named(host), ref.Pool) {
 		return nil, nil
 	}
-	for _, a := range copies {
+	for _, a := range hostset.Found(s.Volume(ctx, others, ref)) {
 		if a.Value.Path != here[0].Value.Path {
 			continue // A move copies a file to the same path.
 		}
