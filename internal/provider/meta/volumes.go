@@ -45,3 +45,16 @@ func (v *Volumes) Tainted(pool, name, host string) (tainted SavedVolume, found b
 	}
 	return tainted, found
 }
+
+// Hosts returns the hosts on which Terraform has a volume of that name in that pool in its state, as far as it has sent
+// that.
+func (v *Volumes) Hosts(pool, name string) (hosts []string) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	for saved := range v.kept {
+		if saved.Pool == pool && saved.Name == name {
+			hosts = append(hosts, saved.Host)
+		}
+	}
+	return hosts
+}

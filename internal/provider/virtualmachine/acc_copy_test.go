@@ -43,7 +43,8 @@ func outputInGuest(t *testing.T, l *lab.Lab, host, name, script string) string {
 
 // TestAccVirtualMachine_moveWithDisks: a disk that only the source has is copied where that is wanted. Of a run that
 // was killed while it copied, the VM continues where it was; what was made on the target is known to be unfinished,
-// blocks nothing, and the next apply begins anew. The volume's own resource then has it on the target.
+// blocks nothing, and the next apply begins anew. The volume's own resource then has it on the target. While the source
+// keeps its file, that resource doesn't grow or delete the old file without a word.
 func TestAccVirtualMachine_moveWithDisks(t *testing.T) {
 	t.Parallel()
 	l := lab.Open(t)
@@ -61,9 +62,10 @@ func TestAccVirtualMachine_moveWithDisks(t *testing.T) {
 	before := sum("kvm1")
 	const ofDisk = "virtfleet_volume.root"
 	vm := idleVM(l, name).with(hcl{"disks": fmt.Sprintf(`{ root = { volume = %s.id, cache = "none" } }`, ofDisk)})
+	size := "32Mi"
 	config := func(host, options string) {
 		tf.Config(t, providerBlock(l, options)+vm.with(hcl{"host": quote(host)}).String()+fmt.Sprintf(
-			"resource \"virtfleet_volume\" \"root\" {\n  name = %q\n  pool = \"default\"\n  size = \"32Mi\"\n}\n", name+".raw"))
+			"resource \"virtfleet_volume\" \"root\" {\n  name = %q\n  pool = \"default\"\n  size = %q\n}\n", name+".raw", size))
 	}
 	config("kvm1", "")
 	tf.Run(t, "import", ofDisk, "default/"+name+".raw")
@@ -115,5 +117,23 @@ func TestAccVirtualMachine_moveWithDisks(t *testing.T) {
 	noChanges(t, tf)
 	tf.Run(t, "apply", "-refresh-only")
 	expect(t, tf.Run(t, "state", "show", ofDisk), `current_host = "kvm2"`)
+
+	const keep = `migration_options = { copy_storage = "full" }`
+	config("kvm1", keep)
+	tf.Run(t, "apply")
+	noChanges(t, tf)
+	uses, remedy := fmt.Sprintf(`On host "kvm1", VM %q uses a volume of this name`, name),
+		fmt.Sprintf(`"virsh vol-delete --pool default %s.raw" on host "kvm2"`, name)
+	expect(t, tf.Fail(t, "plan", "-destroy"), "Unable to delete volume", uses, remedy)
+	size = "48Mi"
+	config("kvm1", keep)
+	expect(t, tf.Fail(t, "plan"), "Unable to grow volume", uses, remedy)
+	l.Virsh(t, "kvm2", "vol-delete", "--pool", "default", name+".raw")
+	tf.Run(t, "apply")
+	expect(t, tf.Run(t, "state", "show", ofDisk), `current_host = "kvm1"`)
+	if info := l.Virsh(t, "kvm1", "domblkinfo", name, image); !strings.Contains(info, fmt.Sprint(48<<20)) {
+		t.Errorf("the guest's disk: %s", info)
+	}
+	noChanges(t, tf)
 	destroyAndCheck(t, l, tf, name)
 }

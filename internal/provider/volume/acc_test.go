@@ -337,6 +337,14 @@ func TestAccVolume(t *testing.T) {
 				},
 				Config: config("size = \"96Mi\"\nhost = \"kvm1\""), ConfigPlanChecks: does(noop), ConfigStateChecks: on("kvm2"),
 			},
+			{
+				ResourceName: address, ImportState: true, ImportStateId: name + "/data", ImportStateVerify: true,
+				ImportStateVerifyIgnore: []string{"host"},
+			},
+			{
+				ResourceName: address, ImportState: true, ImportStateId: at + "/data", ImportStateVerify: true,
+				ImportStateVerifyIgnore: []string{"host"},
+			},
 			// Kept while a definition uses it, here through a symbolic link.
 			{
 				PreConfig: func() {
@@ -518,11 +526,15 @@ resource "virtfleet_secret" "luks" {
   value_wo         = "correct horse"
   value_wo_version = "1"
 }
-`, name) + made("luks", "size = \"16Mi\"\nformat = \"raw\"\nencryption = { secret = virtfleet_secret.luks.id }")
+`, name)
+	luks := made("luks", "size = \"16Mi\"\nformat = \"raw\"\nencryption = { secret = virtfleet_secret.luks.id }")
 	for _, format := range otherFormats {
 		all += made(format, fmt.Sprintf("size = \"8Mi\"\nformat = %q", format))
 	}
 	grown := strings.Replace(all, "8000001", "9000001", 1)
+	upper := made("upper", "image = virtfleet_volume.full.id")
+	inode := func() string { return l.Run(t, "kvm1", "stat", "-c", "%i %W", "/var/lib/libvirt/"+name+"/luks") }
+	var encrypted string
 	has := func(volume string, wants ...string) resource.TestCheckFunc {
 		return func(*terraform.State) error {
 			have := xml(t, l, "kvm1", name, volume)
@@ -550,7 +562,7 @@ resource "virtfleet_secret" "luks" {
 			{Config: base},
 			{
 				PreConfig: func() { l.Virsh(t, "kvm1", "vol-create-as", name, "base", "32M", "--format", "qcow2") },
-				Config:    base + all,
+				Config:    base + all + luks,
 				Check: resource.ComposeTestCheckFunc(
 					has("overlay", size(32), "/base</path>"), has("larger", size(40), "/base</path>"), has("full", size(48)),
 					has("thick", size(8), "<allocation unit='bytes'>8388608<", "<mode>0640</mode>"), has("copy", size(8)),
@@ -564,7 +576,7 @@ resource "virtfleet_secret" "luks" {
 					l.Run(t, "kvm1", "qemu-img", "rebase", "-f", "qcow2", "-b", "", "/var/lib/libvirt/"+name+"/larger")
 					l.Virsh(t, "kvm1", "pool-refresh", name)
 				},
-				Config: base + grown, Check: resource.ComposeTestCheckFunc(
+				Config: base + grown + luks, Check: resource.ComposeTestCheckFunc(
 					has("larger", size(40), "/base</path>"), has("odd", "<capacity unit='bytes'>9000448<"),
 				),
 				ConfigPlanChecks: resource.ConfigPlanChecks{PreApply: []plancheck.PlanCheck{
@@ -572,18 +584,34 @@ resource "virtfleet_secret" "luks" {
 				}},
 			},
 			{
-				Config:      base + grown + made("small", image+"\nsize = \"16Mi\""),
+				Config:      base + grown + luks + made("small", image+"\nsize = \"16Mi\""),
 				ExpectError: regexp.MustCompile(`Volume too small`),
 			},
 			{
-				Config:      base + grown + made("huge", "size = \"900Ti\"\npreallocation = \"full\""),
+				Config:      base + grown + luks + made("huge", "size = \"900Ti\"\npreallocation = \"full\""),
 				ExpectError: regexp.MustCompile(`(?s)bytes\s+left.*another\s+pool`),
 			},
-			// What is based on a volume keeps it from being removed.
 			{
-				Config: base + grown + made("upper", "image = virtfleet_volume.full.id"),
-				Check:  has("upper", size(48), "/full</path>"),
+				PreConfig: func() { encrypted = inode() },
+				Config: base + grown + upper +
+					"removed {\nfrom = virtfleet_volume.luks\nlifecycle {\ndestroy = false\n}\n}\n",
+				Check: has("upper", size(48), "/full</path>"),
 			},
+			// An encrypted volume that is imported is described, and keeps its data.
+			{
+				Config: base + grown + upper + luks +
+					fmt.Sprintf("import {\nto = virtfleet_volume.luks\nid = \"%s/luks\"\n}\n", name),
+				ConfigPlanChecks: resource.ConfigPlanChecks{PreApply: []plancheck.PlanCheck{
+					plancheck.ExpectResourceAction("virtfleet_volume.luks", plancheck.ResourceActionUpdate),
+				}},
+				Check: func(*terraform.State) error {
+					if now := inode(); now != encrypted {
+						return fmt.Errorf("the encrypted volume is another one: %s, was %s", now, encrypted)
+					}
+					return nil
+				},
+			},
+			// What is based on a volume keeps it from being removed.
 			{
 				PreConfig: func() {
 					l.Virsh(t, "kvm1", "vol-create-as", name, "stray", "64M", "--format", "qcow2", "--backing-vol", "full",
@@ -709,4 +737,142 @@ func TestAccVolume_replaced(t *testing.T) {
 	}
 	tf.Run(t, "destroy")
 	l.Run(t, "kvm1", "rmdir", "/var/lib/libvirt/"+name)
+}
+
+// TestAccVolume_sameNameElsewhere: while its host can't tell, a volume isn't taken for the one of the same name that
+// another host has, and can't be imported. Two volumes of one name grow and are removed each on its own host.
+func TestAccVolume_sameNameElsewhere(t *testing.T) {
+	t.Parallel()
+	l := lab.Open(t)
+	tf := acctest.NewCLI(t)
+	name := lab.Name(t)
+	at := "/var/lib/libvirt/" + name
+	hosts := []string{"kvm1", "kvm2"}
+	for _, host := range hosts {
+		l.Virsh(t, host, "pool-define-as", name, "dir", "--target", at)
+		l.Virsh(t, host, "pool-build", name)
+		l.Virsh(t, host, "pool-start", name)
+	}
+	// Nothing listens there.
+	silent := acctest.Host{Name: "kvm1", URI: "qemu+ssh://root@" + l.Host("kvm1").Address + ":9/system"}
+	config := func(onUnreachable, says string, hosts ...acctest.Host) {
+		block := acctest.Block{Lab: l, Hosts: hosts, Settings: fmt.Sprintf("on_unreachable = %q", onUnreachable)}
+		tf.Config(t, block.String()+says)
+	}
+	made := func(key, says string) string {
+		return fmt.Sprintf("resource \"virtfleet_volume\" %q {\nname = \"data\"\npool = %q\n%s\n}\n", key, name, says)
+	}
+	both := made("first", "host = \"kvm1\"\nsize = \"8Mi\"") + made("second", "host = \"kvm2\"\nsize = \"8Mi\"")
+	config("keep", both)
+	tf.Run(t, "apply")
+	stays := func(when string) {
+		t.Helper()
+		tf.Run(t, "apply", "-refresh-only")
+		for key, host := range map[string]string{"first": "kvm1", "second": "kvm2"} {
+			if is, _ := tf.State(t, "virtfleet_volume."+key); is["current_host"] != host {
+				t.Errorf("%s, the %s volume is on host %v", when, key, is["current_host"])
+			}
+		}
+		if out, empty := tf.Empty(t); !empty {
+			t.Errorf("%s, the plan isn't empty: %s", when, out)
+		}
+	}
+	l.Virsh(t, "kvm1", "pool-destroy", name)
+	stays("while the pool is stopped")
+	l.Virsh(t, "kvm1", "pool-start", name)
+	config("keep", both, silent, acctest.Host{Of: l.Host("kvm2")})
+	stays("while the host doesn't answer")
+	fails := func(want string) {
+		t.Helper()
+		if out := tf.Fail(t, "plan"); !strings.Contains(out, want) {
+			t.Errorf("while the host doesn't answer, the plan says %q, want %q", out, want)
+		}
+	}
+	// Of an import, there is no state that could be kept.
+	config("keep", both+strings.Replace(made("third", "size = \"8Mi\""), "\"data\"", "\"other\"", 1)+
+		fmt.Sprintf("import {\nto = virtfleet_volume.third\nid = \"%s/other\"\n}\n", name),
+		silent, acctest.Host{Of: l.Host("kvm2")})
+	fails(fmt.Sprintf("Unable to import volume %q", name+"/other"))
+	config("error", both, silent, acctest.Host{Of: l.Host("kvm2")})
+	fails(fmt.Sprintf("Unable to read volume %q", name+"/data"))
+
+	// The one that no VM uses isn't taken for what a move has left of the other, if Terraform has sent that before.
+	l.Define(t, "kvm2", fmt.Sprintf("<domain type='qemu'><name>%[1]s</name><memory unit='MiB'>16</memory>"+
+		"<os><type>hvm</type></os><devices><disk type='file'><driver type='qcow2'/><source file='%[2]s/data'/>"+
+		"<target dev='vda' bus='virtio'/></disk></devices></domain>", name, at))
+	config("error", made("first", "host = \"kvm1\"\nsize = \"16Mi\"\ndepends_on = [virtfleet_volume.second]")+
+		made("second", "host = \"kvm2\"\nsize = \"16Mi\""))
+	tf.Run(t, "apply")
+	for _, host := range hosts {
+		if have, want := xml(t, l, host, name, "data"), fmt.Sprint(16<<20); !strings.Contains(have, want) {
+			t.Errorf("host %s has %s; want %s bytes", host, have, want)
+		}
+	}
+	stays("after the growth")
+	l.Virsh(t, "kvm2", "undefine", name)
+	tf.Run(t, "destroy")
+	for _, host := range hosts {
+		l.Virsh(t, host, "pool-destroy", name)
+		l.Virsh(t, host, "pool-undefine", name)
+		l.Run(t, host, "rmdir", at)
+	}
+}
+
+// TestAccVolume_missing: a volume that a pool doesn't list isn't taken for gone while the host has its file, or while a
+// VM uses it: the pool's filesystem may not be mounted. A user who has lost the volume gets an empty one.
+func TestAccVolume_missing(t *testing.T) {
+	t.Parallel()
+	l := lab.Open(t)
+	tf := acctest.NewCLI(t)
+	name := lab.Name(t)
+	at := "/var/lib/libvirt/" + name
+	tf.Config(t, acctest.OneHost(l)+pool(name)+volume(`size = "8Mi"`)+fmt.Sprintf(`
+resource "virtfleet_virtual_machine" "this" {
+  name         = %q
+  memory       = { size = "16Mi" }
+  run_strategy = "Halted"
+  disks        = { data = { volume = virtfleet_volume.this.id } }
+}
+`, name))
+	l.RemoveDomain(t, name)
+	tf.Run(t, "apply")
+	inode := func() string { return l.Run(t, "kvm1", "stat", "-c", "%i %W", at+"/data") }
+	before := inode()
+	says := func(out string, wants ...string) {
+		t.Helper()
+		out = strings.Join(strings.Fields(strings.ReplaceAll(out, "│", "")), " ")
+		for _, want := range wants {
+			if !strings.Contains(out, want) {
+				t.Errorf("Terraform doesn't say %q in:\n%s", want, out)
+			}
+		}
+	}
+	// The directory is empty, as it is if its filesystem isn't mounted.
+	l.Run(t, "kvm1", "mount", "-t", "tmpfs", "-o", "size=16m", "tmpfs", at)
+	l.Virsh(t, "kvm1", "pool-refresh", name)
+	says(tf.Fail(t, "plan"), fmt.Sprintf("Unable to read volume %q", name+"/data"),
+		fmt.Sprintf("VM %q on host \"kvm1\" uses it", name), "isn't mounted", "terraform state rm")
+	// libvirt doesn't notice that the file is there again.
+	l.Run(t, "kvm1", "umount", at)
+	says(tf.Run(t, "plan"), "but the host has "+at+"/data", "virsh pool-refresh "+name, "No changes.")
+	l.Virsh(t, "kvm1", "pool-refresh", name)
+	if out, empty := tf.Empty(t); !empty {
+		t.Errorf("the plan isn't empty: %s", out)
+	}
+	if now := inode(); now != before {
+		t.Errorf("the volume is another one: %s, was %s", now, before)
+	}
+	// Lost for good, it is created again if the user says so.
+	l.Virsh(t, "kvm1", "vol-delete", "--pool", name, "data")
+	tf.Fail(t, "plan")
+	tf.Run(t, "state", "rm", address)
+	tf.Run(t, "apply")
+	if now := inode(); now == before {
+		t.Errorf("the volume wasn't created again: %s", now)
+	}
+	if out, empty := tf.Empty(t); !empty {
+		t.Errorf("the plan isn't empty: %s", out)
+	}
+	tf.Run(t, "destroy")
+	l.Run(t, "kvm1", "rmdir", at)
 }

@@ -128,6 +128,10 @@ func (r *volumeResource) planSize(ctx context.Context, state *model, resp *resou
 			"%s has %s, and size is %s: the data beyond that size would be lost. Set size to %[2]q or more.", state.noun(),
 			state.Size.ValueString(), size.ValueString()))
 	case *want > *have:
+		if d := r.checkCopy(ctx, "grow", state); d != nil {
+			resp.Diagnostics.Append(diag.WithPath(path.Root("size"), d))
+			return
+		}
 		more := storage.Demand{Growth: *want - *have}
 		err := r.Data.Storage().CheckRoom(ctx, state.CurrentHost.ValueString(), state.Pool.ValueString(), more)
 		resp.Diagnostics.Append(state.lackOfRoom("grow", state.CurrentHost.ValueString(), err)...)
@@ -275,7 +279,8 @@ func (m *model) lackOfRoom(verb, host string, err error) (diags diag.Diagnostics
 }
 
 // checkRemoval returns an error for the removal of a volume that an unreachable host may use, and of one that libvirt
-// can't remove. The apply would find that out only after the VMs that use the volume are gone.
+// can't remove: the apply would find that out only after the VMs that use the volume are gone. It also returns an error
+// if a VM uses a copy of the volume.
 func (r *volumeResource) checkRemoval(ctx context.Context, state *model) (diags diag.Diagnostics) {
 	own := state.CurrentHost.ValueString()
 	silent, err := r.Data.Storage().SilentUserHosts(ctx, own, state.Pool.ValueString())
@@ -285,6 +290,9 @@ func (r *volumeResource) checkRemoval(ctx context.Context, state *model) (diags 
 	if err != nil {
 		diags.Append(state.removalFailure(own, err).Error())
 	}
+	if d := r.checkCopy(ctx, "delete", state); d != nil {
+		diags.Append(d)
+	}
 	for host, err := range silent {
 		f := state.failure("delete", host, err)
 		f.Happened = "host " + strconv.Quote(host) + " shares the storage pool and can't be asked whether it uses the volume"
@@ -292,4 +300,30 @@ func (r *volumeResource) checkRemoval(ctx context.Context, state *model) (diags 
 		diags.Append(f.Error())
 	}
 	return diags
+}
+
+// checkCopy returns an error if a VM on another host uses a copy of the volume, and nothing uses the volume itself: the
+// VM was moved with its disks, and the source's were kept. The change would be one of the old file.
+func (r *volumeResource) checkCopy(ctx context.Context, verb string, state *model) diag.Diagnostic {
+	s, own, ref := r.Data.Storage(), state.CurrentHost.ValueString(), state.ref()
+	others := s.Hosts.Present().Without(append(r.Data.Volumes.Hosts(ref.Pool, ref.Name), own)...)
+	user, err := s.UserOfCopy(ctx, own, others, ref)
+	if user == nil && err == nil {
+		return nil
+	}
+	f := state.failure(verb, own, err)
+	if user != nil {
+		f.Happened = fmt.Sprintf("On host %q, VM %q uses a volume of this name, and nothing uses the one on host %q. If the "+
+			"VM was moved with its disks, this would %s the old file", user.Host, user.VM, own, verb)
+		f.Remedy = fmt.Sprintf("If so, check that the VM has its data. Then run \"virsh vol-delete --pool %s %s\" on host "+
+			"%q and plan again: the resource then finds the VM's volume. %s", ref.Pool, ref.Name, own, otherwiseBy[verb])
+	}
+	return f.Error()
+}
+
+// otherwiseBy says how to change a volume all the same, if the one of the same name on another host isn't its copy.
+var otherwiseBy = map[string]string{
+	"grow": "If these are two volumes, grow this one with \"virsh vol-resize\".",
+	"delete": "If these are two volumes, take this one out of the state with \"terraform state rm\", and delete it with " +
+		"that command.",
 }

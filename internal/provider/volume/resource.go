@@ -15,7 +15,6 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/meta"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/onhosts"
-	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/tfdiag"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/storage"
 )
 
@@ -103,113 +102,12 @@ func (r *volumeResource) chooseHost(
 	}
 }
 
-// Read finds the volume, first on the host that had it last.
-func (r *volumeResource) Read(ctx context.Context, req resource.ReadRequest, resp *resource.ReadResponse) {
-	var state model
-	resp.Diagnostics.Append(req.State.Get(ctx, &state)...)
-	if resp.Diagnostics.HasError() || !r.Asks("read", noun, &resp.Diagnostics) {
-		return
-	}
-	s := r.Data.Storage()
-	imported := state.Path.IsNull()
-	found, diags := r.findVolume(ctx, s, &state)
-	resp.Diagnostics.Append(diags...)
-	switch {
-	case resp.Diagnostics.HasError():
-	case found != nil && imported && r.refusesImport(ctx, s, *found, &state, &resp.Diagnostics):
-	case found != nil:
-		var rounded uint64
-		_, diags := meta.ReadPrivate(ctx, req.Private, roundedKey, &rounded)
-		resp.Diagnostics.Append(diags...)
-		state.setFromVolume(found.Host, *found.Value, imported, rounded)
-		if imported {
-			as := importedAs{Encrypted: found.Value.Encrypted}
-			resp.Diagnostics.Append(meta.WritePrivate(ctx, resp.Private, privateImported, as)...)
-		}
-		resp.Diagnostics.Append(resp.State.Set(ctx, &state)...)
-	case len(diags) > 0:
-		// Unknown, so the state stays as it was.
-	case imported:
-		resp.Diagnostics.Append(tfdiag.Failure{
-			Verb: "import", Noun: noun, Err: onhosts.NotFound(noun, state.id()),
-		}.Error())
-	default:
-		resp.State.RemoveResource(ctx)
-	}
-}
-
-// refusesImport returns an error for the import of a volume that may lack a part of its content. Such a volume must not
-// get into the state: the next creation would remove it if it left the state again.
-func (r *volumeResource) refusesImport(
-	ctx context.Context, s *storage.Storage, found hostset.Answer[libvirt.Volume], state *model, diags *diag.Diagnostics,
-) bool {
-	interrupted, err := s.Interrupted(ctx, found.Host, *found.Value)
-	f := state.failure("import", found.Host, err)
-	if interrupted {
-		f.Err = fmt.Errorf("%w: a run that was creating it was interrupted, so it may lack a part of its content",
-			libvirt.ErrOperationInvalid)
-		f.Remedy = "Apply without importing it: the provider creates it again, or says what to do."
-	}
-	if f.Err == nil {
-		return false
-	}
-	diags.Append(f.Error())
-	return true
-}
-
-// findVolume looks for the volume on the host that had it last, then on all hosts. A warning in diags says that the
-// volume's place is unknown, and an error that on_unreachable doesn't allow that.
-func (r *volumeResource) findVolume(
-	ctx context.Context, s *storage.Storage, state *model,
-) (found *hostset.Answer[libvirt.Volume], diags diag.Diagnostics) {
-	last, ref := state.CurrentHost.ValueString(), state.ref()
-	if _, ok := s.Hosts.Host(last); last != "" && !ok {
-		f := state.failure("read", last, errors.New("its last host isn't configured"))
-		f.Remedy = "Add the host to the provider's hosts again, under its former name. If the host is off, add it with " +
-			"fenced = true: the provider then treats its volumes as gone."
-		return nil, diag.Diagnostics{f.Error()}
-	}
-	answers := s.Volume(ctx, s.Hosts.Named(last), ref)
-	if all := hostset.Found(answers); len(all) > 0 {
-		return &all[0], nil
-	}
-	answers = append(answers, s.Volume(ctx, s.Hosts.Without(last), ref)...)
-	all := hostset.Found(answers)
-	switch len(all) {
-	case 1:
-		return &all[0], nil
-	case 0:
-	default:
-		shared := hostset.Found(s.Pool(ctx, s.Hosts.Named(all[0].Host), ref.Pool))
-		if len(shared) > 0 && shared[0].Value.Shared {
-			return &all[0], nil
-		}
-		diags.Append(state.failure("read", "", fmt.Errorf("%w: hosts %q and %q both have a volume of this name",
-			libvirt.ErrInvalid, all[0].Host, all[1].Host)).Error())
-		return nil, diags
-	}
-	for host, err := range hostset.Silent(answers) {
-		f := state.failure("read", host, err)
-		pool := errors.Is(err, libvirt.ErrPoolInactive) || errors.Is(err, libvirt.ErrNoPool)
-		switch {
-		case pool && host != last:
-			// The volume was never on this host.
-		case !pool && r.Data.OnUnreachable != meta.OnUnreachableKeep:
-			diags.Append(f.Error())
-		default:
-			f.Happened = "it is unknown whether the volume exists, so the state keeps it as it was"
-			diags.Append(f.Warning())
-		}
-	}
-	return nil, diags
-}
-
 // Update grows the volume. Of the other attributes, only what describes a volume changes in place, in the state alone.
 func (r *volumeResource) Update(ctx context.Context, req resource.UpdateRequest, resp *resource.UpdateResponse) {
 	var plan, state model
 	resp.Diagnostics.Append(req.Plan.Get(ctx, &plan)...)
 	resp.Diagnostics.Append(req.State.Get(ctx, &state)...)
-	if resp.Diagnostics.HasError() {
+	if resp.Diagnostics.HasError() || !r.Asks("update", noun, &resp.Diagnostics) {
 		return
 	}
 	s := r.Data.Storage()

@@ -58,16 +58,17 @@ const volumeDescription = "Manages a storage volume that outlives VMs. **Destroy
 	"fails.\n\n**Import:** A first value of `image`, `clone`, `copy_of`, `preallocation`, `permissions` or " +
 	"`encryption` after an import describes the volume: nothing is created. If the volume isn't like that, the " +
 	"plan fails.\n\nThe provider finds the volume by pool and name, on its last host first, then on the others: see [A " +
-	"disk that outlives the VM](../guides/existing-disks.md#a-disk-that-outlives-the-vm). If its host doesn't answer or " +
-	"its pool isn't active, the volume stays in the state."
+	"volume that isn't found](../guides/existing-disks.md#a-volume-that-isnt-found). If its host doesn't answer or its " +
+	"pool isn't active, the volume stays in the state."
 
 // Schema describes the resource.
 func (*volumeResource) Schema(_ context.Context, _ resource.SchemaRequest, resp *resource.SchemaResponse) {
 	resp.Schema = schema.Schema{
 		MarkdownDescription: volumeDescription,
 		Attributes: map[string]schema.Attribute{
-			"id":   value.StableString("`<pool>/<name>`. Disks refer to the volume by this id."),
-			"name": replacedString("Name of the volume, unique in its pool."),
+			"id": value.StableString("`<pool>/<name>`. Disks refer to the volume by this id."),
+			"name": replacedString("Name of the volume. It must be unique in the pools of that name on all hosts, unless they " +
+				"share the pool."),
 			"pool": replacedString("Name of the storage pool."),
 			"host": schema.StringAttribute{
 				MarkdownDescription: "Host that the volume is created on: a key of the provider's `hosts`. Required if " +

@@ -1,0 +1,165 @@
+package volume
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+
+	"github.com/hashicorp/terraform-plugin-framework/diag"
+	"github.com/hashicorp/terraform-plugin-framework/resource"
+
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/hostset"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/meta"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/onhosts"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/tfdiag"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/storage"
+)
+
+// Read finds the volume, first on the host that had it last.
+func (r *volumeResource) Read(ctx context.Context, req resource.ReadRequest, resp *resource.ReadResponse) {
+	var state model
+	resp.Diagnostics.Append(req.State.Get(ctx, &state)...)
+	if resp.Diagnostics.HasError() || !r.Asks("read", noun, &resp.Diagnostics) {
+		return
+	}
+	s := r.Data.Storage()
+	imported := state.Path.IsNull()
+	found, diags := r.findVolume(ctx, s, &state)
+	resp.Diagnostics.Append(diags...)
+	switch {
+	case resp.Diagnostics.HasError():
+	case found != nil && imported && r.refusesImport(ctx, s, *found, &state, &resp.Diagnostics):
+	case found != nil:
+		var rounded uint64
+		_, diags := meta.ReadPrivate(ctx, req.Private, roundedKey, &rounded)
+		resp.Diagnostics.Append(diags...)
+		state.setFromVolume(found.Host, *found.Value, imported, rounded)
+		if imported {
+			as := importedAs{Encrypted: found.Value.Encrypted}
+			resp.Diagnostics.Append(meta.WritePrivate(ctx, resp.Private, privateImported, as)...)
+		}
+		resp.Diagnostics.Append(resp.State.Set(ctx, &state)...)
+	case len(diags) > 0:
+		// Unknown, so the state stays as it was.
+	case imported:
+		resp.Diagnostics.Append(tfdiag.Failure{
+			Verb: "import", Noun: noun, Err: onhosts.NotFound(noun, state.id()),
+		}.Error())
+	default:
+		kept := r.keepMissing(ctx, s, &state)
+		resp.Diagnostics.Append(kept...)
+		if len(kept) == 0 {
+			resp.State.RemoveResource(ctx)
+		}
+	}
+}
+
+// refusesImport returns an error for the import of a volume that may lack a part of its content. Such a volume must not
+// get into the state: the next creation would remove it if it left the state again.
+func (r *volumeResource) refusesImport(
+	ctx context.Context, s *storage.Storage, found hostset.Answer[libvirt.Volume], state *model, diags *diag.Diagnostics,
+) bool {
+	interrupted, err := s.Interrupted(ctx, found.Host, *found.Value)
+	f := state.failure("import", found.Host, err)
+	if interrupted {
+		f.Err = fmt.Errorf("%w: a run that was creating it was interrupted, so it may lack a part of its content",
+			libvirt.ErrOperationInvalid)
+		f.Remedy = "Apply without importing it: the provider creates it again, or says what to do."
+	}
+	if f.Err == nil {
+		return false
+	}
+	diags.Append(f.Error())
+	return true
+}
+
+// findVolume looks for the volume on the host that had it last, then on all hosts. A warning in diags says that the
+// volume's place is unknown, and an error that on_unreachable doesn't allow that.
+func (r *volumeResource) findVolume(
+	ctx context.Context, s *storage.Storage, state *model,
+) (found *hostset.Answer[libvirt.Volume], diags diag.Diagnostics) {
+	last, ref := state.CurrentHost.ValueString(), state.ref()
+	if _, ok := s.Hosts.Host(last); last != "" && !ok {
+		f := state.failure("read", last, errors.New("its last host isn't configured"))
+		f.Remedy = "Add the host to the provider's hosts again, under its former name. If the host is off, add it with " +
+			"fenced = true: the provider then treats its volumes as gone."
+		return nil, diag.Diagnostics{f.Error()}
+	}
+	answers := s.Volume(ctx, s.Hosts.Named(last), ref)
+	if all := hostset.Found(answers); len(all) > 0 {
+		return &all[0], nil
+	}
+	mayHaveIt := slices.ContainsFunc(answers, func(a hostset.Answer[libvirt.Volume]) bool {
+		return a.Err != nil && !errors.Is(a.Err, libvirt.ErrNoPool)
+	})
+	answers = append(answers, s.Volume(ctx, s.Hosts.Without(last), ref)...)
+	all := hostset.Found(answers)
+	switch {
+	case len(all) == 0:
+	case len(all) == 1 && !mayHaveIt, s.IsShared(ctx, s.Hosts.Named(all[0].Host), ref.Pool):
+		return &all[0], nil
+	case !mayHaveIt:
+		return nil, diag.Diagnostics{state.failure("read", "", fmt.Errorf(
+			"%w: hosts %q and %q both have a volume of this name", libvirt.ErrInvalid, all[0].Host, all[1].Host)).Error()}
+	default:
+		// Another host's volume of the name may be another volume, and this one may still be where it was.
+	}
+	for host, err := range hostset.Silent(answers) {
+		diags.Append(r.silenceDiagnostic(state, host, err)...)
+	}
+	return nil, diags
+}
+
+// silenceDiagnostic returns the error or warning for a host that can't tell whether it has the volume.
+func (r *volumeResource) silenceDiagnostic(state *model, host string, err error) diag.Diagnostics {
+	imported := state.Path.IsNull()
+	f := state.failure("read", host, err)
+	inactive := errors.Is(err, libvirt.ErrPoolInactive)
+	switch {
+	case imported && errors.Is(err, libvirt.ErrNoPool):
+		return nil
+	case imported: // There is no state yet that could be kept.
+		f.Verb = "import"
+		return diag.Diagnostics{f.Error()}
+	case (inactive || errors.Is(err, libvirt.ErrNoPool)) && host != state.CurrentHost.ValueString():
+		return nil // The volume was never on this host.
+	case !inactive && !errors.Is(err, libvirt.ErrNoPool) && r.Data.OnUnreachable != meta.OnUnreachableKeep:
+		return diag.Diagnostics{f.Error()}
+	default:
+		f.Happened = "it is unknown whether the volume exists, so the state keeps it as it was"
+		return diag.Diagnostics{f.Warning()}
+	}
+}
+
+// keepMissing returns why a volume that no host has stays in the state: nothing for one that is gone. The next apply
+// would create an empty volume in its place, which is wrong if libvirt's list is old, or if the filesystem of the pool
+// isn't mounted.
+func (r *volumeResource) keepMissing(ctx context.Context, s *storage.Storage, state *model) diag.Diagnostics {
+	host, pool, file := state.CurrentHost.ValueString(), state.Pool.ValueString(), state.Path.ValueString()
+	f := tfdiag.Failure{Verb: "read", Noun: state.noun(), Host: host}
+	refresh := fmt.Sprintf("\"virsh pool-refresh %s\"", pool)
+	if s.HasFile(ctx, host, file) {
+		f.Happened = fmt.Sprintf("Storage pool %q doesn't list the volume, but the host has %s: what libvirt knows of the "+
+			"pool is old. The state keeps the volume as it was.", pool, file)
+		f.Remedy = fmt.Sprintf("Run %s on the host, then plan again.", refresh)
+		return diag.Diagnostics{f.Warning()}
+	}
+	users, err := s.UsersOfMissing(ctx, host, libvirt.Volume{Pool: pool, Name: state.Name.ValueString(), Path: file})
+	switch {
+	case err != nil:
+		f.Happened = "storage pool " + strconv.Quote(pool) + " doesn't have the volume, and whether a VM uses it is unknown"
+		f.Err = err
+	case len(users) == 0:
+		return nil
+	default:
+		f.Happened = fmt.Sprintf("Storage pool %q is active and doesn't have the volume, but %s. A new volume would be "+
+			"empty", pool, users[0])
+		f.Remedy = fmt.Sprintf("If the pool's filesystem isn't mounted, mount it, run %s on the host, and plan again. If "+
+			"the volume is lost, take it out of the state with \"terraform state rm\": the next apply creates an empty one. To "+
+			"destroy, use \"terraform destroy -refresh=false\".", refresh)
+	}
+	return diag.Diagnostics{f.Error()}
+}
