@@ -785,7 +785,7 @@ func TestAccVolume_sameNameElsewhere(t *testing.T) {
 	fails := func(want string) {
 		t.Helper()
 		if out := tf.Fail(t, "plan"); !strings.Contains(out, want) {
-			t.Errorf("while the host doesn't answer, the plan says %q, want %q", out, want)
+			t.Errorf("the plan says %q, want %q", out, want)
 		}
 	}
 	// Of an import, there is no state that could be kept.
@@ -797,9 +797,10 @@ func TestAccVolume_sameNameElsewhere(t *testing.T) {
 	fails(fmt.Sprintf("Unable to read volume %q", name+"/data"))
 
 	// The one that no VM uses isn't taken for what a move has left of the other, if Terraform has sent that before.
-	l.Define(t, "kvm2", fmt.Sprintf("<domain type='qemu'><name>%[1]s</name><memory unit='MiB'>16</memory>"+
-		"<os><type>hvm</type></os><devices><disk type='file'><driver type='qcow2'/><source file='%[2]s/data'/>"+
-		"<target dev='vda' bus='virtio'/></disk></devices></domain>", name, at))
+	vm := fmt.Sprintf("<domain type='qemu'><name>%[1]s</name><memory unit='MiB'>16</memory><os><type>hvm</type></os>"+
+		"<devices><disk type='file'><driver type='qcow2'/><source file='%[2]s/data'/><target dev='vda' bus='virtio'/>"+
+		"</disk></devices></domain>", name, at)
+	l.Define(t, "kvm2", vm)
 	config("error", made("first", "host = \"kvm1\"\nsize = \"16Mi\"\ndepends_on = [virtfleet_volume.second]")+
 		made("second", "host = \"kvm2\"\nsize = \"16Mi\""))
 	tf.Run(t, "apply")
@@ -809,7 +810,19 @@ func TestAccVolume_sameNameElsewhere(t *testing.T) {
 		}
 	}
 	stays("after the growth")
-	l.Virsh(t, "kvm2", "undefine", name)
+
+	// Nor is it taken for the other one while its filesystem isn't mounted, or libvirt doesn't notice that it is.
+	l.Define(t, "kvm1", vm)
+	l.Run(t, "kvm1", "mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", at)
+	l.Virsh(t, "kvm1", "pool-refresh", name)
+	fails(fmt.Sprintf("VM %q on host \"kvm1\" uses it", name))
+	l.Run(t, "kvm1", "umount", at)
+	stays("while libvirt doesn't list it")
+	for _, host := range hosts {
+		l.Virsh(t, host, "pool-refresh", name)
+		l.Virsh(t, host, "undefine", name)
+	}
+	stays("in the end")
 	tf.Run(t, "destroy")
 	for _, host := range hosts {
 		l.Virsh(t, host, "pool-destroy", name)

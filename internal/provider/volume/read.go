@@ -49,7 +49,7 @@ func (r *volumeResource) Read(ctx context.Context, req resource.ReadRequest, res
 			Verb: "import", Noun: noun, Err: onhosts.NotFound(noun, state.id()),
 		}.Error())
 	default:
-		kept := r.keepMissing(ctx, s, &state)
+		kept := r.keepMissing(ctx, s, &state, nil)
 		resp.Diagnostics.Append(kept...)
 		if len(kept) == 0 {
 			resp.State.RemoveResource(ctx)
@@ -92,14 +92,21 @@ func (r *volumeResource) findVolume(
 	if all := hostset.Found(answers); len(all) > 0 {
 		return &all[0], nil
 	}
-	mayHaveIt := slices.ContainsFunc(answers, func(a hostset.Answer[libvirt.Volume]) bool {
-		return a.Err != nil && !errors.Is(a.Err, libvirt.ErrNoPool)
-	})
+	lost := len(answers) > 0 && answers[0].Err == nil
+	mayHaveIt := len(answers) > 0 && !lost && !errors.Is(answers[0].Err, libvirt.ErrNoPool)
 	answers = append(answers, s.Volume(ctx, s.Hosts.Without(last), ref)...)
 	all := hostset.Found(answers)
 	switch {
 	case len(all) == 0:
-	case len(all) == 1 && !mayHaveIt, s.IsShared(ctx, s.Hosts.Named(all[0].Host), ref.Pool):
+	case s.IsShared(ctx, s.Hosts.Named(all[0].Host), ref.Pool):
+		return &all[0], nil
+	case len(all) == 1 && !mayHaveIt:
+		if lost {
+			diags = r.keepMissing(ctx, s, state, &all[0])
+		}
+		if len(diags) > 0 {
+			return nil, diags
+		}
 		return &all[0], nil
 	case !mayHaveIt:
 		return nil, diag.Diagnostics{state.failure("read", "", fmt.Errorf(
@@ -134,10 +141,12 @@ func (r *volumeResource) silenceDiagnostic(state *model, host string, err error)
 	}
 }
 
-// keepMissing returns why a volume that no host has stays in the state: nothing for one that is gone. The next apply
-// would create an empty volume in its place, which is wrong if libvirt's list is old, or if the filesystem of the pool
-// isn't mounted.
-func (r *volumeResource) keepMissing(ctx context.Context, s *storage.Storage, state *model) diag.Diagnostics {
+// keepMissing returns why a volume that its last host doesn't have stays in the state: nothing for one that is gone.
+// Otherwise the resource would take the volume that another host has elsewhere, or the next apply would create an empty
+// one if elsewhere is nil. That is wrong if libvirt's list is old, or if the filesystem of the pool isn't mounted.
+func (r *volumeResource) keepMissing(
+	ctx context.Context, s *storage.Storage, state *model, elsewhere *hostset.Answer[libvirt.Volume],
+) diag.Diagnostics {
 	host, pool, file := state.CurrentHost.ValueString(), state.Pool.ValueString(), state.Path.ValueString()
 	f := tfdiag.Failure{Verb: "read", Noun: state.noun(), Host: host}
 	refresh := fmt.Sprintf("\"virsh pool-refresh %s\"", pool)
@@ -148,6 +157,13 @@ func (r *volumeResource) keepMissing(ctx context.Context, s *storage.Storage, st
 		return diag.Diagnostics{f.Warning()}
 	}
 	users, err := s.UsersOfMissing(ctx, host, libvirt.Volume{Pool: pool, Name: state.Name.ValueString(), Path: file})
+	if err == nil && len(users) > 0 && elsewhere != nil {
+		// A VM that was moved there may still have a definition here.
+		moved, _ := s.KnownUsers(ctx, s.Hosts.Named(elsewhere.Host), *elsewhere.Value)
+		users = slices.DeleteFunc(users, func(u storage.User) bool {
+			return u.VM != "" && slices.ContainsFunc(moved, func(m storage.User) bool { return m.UUID == u.UUID })
+		})
+	}
 	switch {
 	case err != nil:
 		f.Happened = "storage pool " + strconv.Quote(pool) + " doesn't have the volume, and whether a VM uses it is unknown"
@@ -155,8 +171,8 @@ func (r *volumeResource) keepMissing(ctx context.Context, s *storage.Storage, st
 	case len(users) == 0:
 		return nil
 	default:
-		f.Happened = fmt.Sprintf("Storage pool %q is active and doesn't have the volume, but %s. A new volume would be "+
-			"empty", pool, users[0])
+		f.Happened = fmt.Sprintf("Storage pool %q is active and doesn't have the volume, but %s. Another volume would "+
+			"lack its data", pool, users[0])
 		f.Remedy = fmt.Sprintf("If the pool's filesystem isn't mounted, mount it, run %s on the host, and plan again. If "+
 			"the volume is lost, take it out of the state with \"terraform state rm\": the next apply creates an empty one. To "+
 			"destroy, use \"terraform destroy -refresh=false\".", refresh)
