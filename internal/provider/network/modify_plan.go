@@ -77,9 +77,9 @@ func (r *networkResource) ModifyPlan(
 }
 
 // planTargets returns the hosts that the network is to be on. VMs that are planned later learn about them, and about
-// the bridge if libvirt creates it under the name in the configuration. Reservations that are planned later learn whether
-// last, the state's host_states, has other hosts. While it is undecided which hosts these are, any host may have the
-// network, and none is known to have its addresses.
+// the bridge if libvirt creates it under the name in the configuration. Reservations that are planned later learn
+// whether these are other hosts than in last, the state's host_states. While the hosts are undecided, any host may have
+// the network, and none is known to have its addresses.
 func (r *networkResource) planTargets(
 	config, plan model, last types.Map, createsBridge bool,
 ) (hostset.Set, diag.Diagnostics) {
@@ -89,7 +89,7 @@ func (r *networkResource) planTargets(
 		planned.Addresses = spec.Addresses()
 	}
 	before := value.StringMap(last)
-	planned.HostsChange = len(onhosts.Leaving(r.Data, last, targets)) > 0 ||
+	planned.HostsChange = onhosts.Undecided(plan.Hosts) || len(onhosts.Leaving(r.Data, last, targets)) > 0 ||
 		slices.ContainsFunc(targets.Names(), func(host string) bool {
 			state, listed := before[host]
 			return !listed || state == onhosts.Missing

@@ -19,7 +19,7 @@ import (
 )
 
 // ModifyPlan plans the reservation as present on every host where its network was last seen. If the same apply creates
-// the network on a host or removes it from one, it finds out which hosts have the network then. One that is created again
+// the network on a host or removes it from one, Update finds out which hosts have it: a network that is created again
 // has lost the reservation.
 func (r *hostResource) ModifyPlan(
 	ctx context.Context, req resource.ModifyPlanRequest, resp *resource.ModifyPlanResponse,
