@@ -9,8 +9,8 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/status"
 )
 
-// checkPower returns an error if the run strategy now requires an action that the plan doesn't show: the VM was started,
-// stopped or paused since the plan, perhaps by a user who relies on it.
+// checkPower returns an error if the run strategy now requires an action that the plan doesn't show: the VM was
+// started, stopped or paused since the plan, perhaps by a user who relies on it.
 func (u *update) checkPower(context.Context) error {
 	planned, action := u.want.Power, u.powerAction()
 

@@ -261,7 +261,8 @@ func TestLab_filesystems(t *testing.T) {
 		t.Errorf("nothing is mounted, and there is %v", got)
 	}
 	l.Virsh(t, h.Name, "qemu-agent-command", name,
-		`{"execute":"guest-exec","arguments":{"path":"/bin/sh","arg":["-c","until mount -t ext4 /dev/vda /mnt; do sleep 1; done"]}}`)
+		`{"execute":"guest-exec","arguments":{"path":"/bin/sh",`+
+			`"arg":["-c","until mount -t ext4 /dev/vda /mnt; do sleep 1; done"]}}`)
 	until("the filesystem", func() bool {
 		all, _ = r.scrape()
 		return len(all.series("kubevirt_vmi_filesystem_capacity_bytes", vm)) == 1

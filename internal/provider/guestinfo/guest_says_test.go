@@ -91,7 +91,8 @@ func TestAccGuestInfo_likeTheGuestSays(t *testing.T) {
 		ProtoV6ProviderFactories: acctest.Factories(t),
 		Steps: []resource.TestStep{{
 			Config: acctest.Config(l) + data(id, `wait = "5m"
-  probe = { command = ["/bin/sh", "-c", "`+login+` && until [ -b /dev/vda ]; do sleep 0.1; done && mount /dev/vda /mnt && echo mounted; echo no >&2; exit 3"]
+  probe = { command = ["/bin/sh", "-c", "`+login+` && until [ -b /dev/vda ]; do sleep 0.1; done && `+
+				`mount /dev/vda /mnt && echo mounted; echo no >&2; exit 3"]
     timeout = "5m" }`),
 			ConfigStateChecks: []statecheck.StateCheck{
 				// It was asked before a user logged in.

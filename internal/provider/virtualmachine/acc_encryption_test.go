@@ -84,7 +84,8 @@ resource "virtfleet_image" "base" {
 		Config: config(one, "kvm1", "48Mi", "Always"), ConfigPlanChecks: changes(plancheck.ResourceActionCreate),
 		ConfigStateChecks: []statecheck.StateCheck{know("status", exactly("Running"))},
 		Check: resource.ComposeTestCheckFunc(encrypted("kvm1"),
-			guestSees("kvm1", "until [ -b /dev/vda ]; do sleep 0.1; done; printf '"+text+"' | dd of=/dev/vda conv=notrunc,fsync 2>/dev/null; "+read, text),
+			guestSees("kvm1", "until [ -b /dev/vda ]; do sleep 0.1; done; "+
+				"printf '"+text+"' | dd of=/dev/vda conv=notrunc,fsync 2>/dev/null; "+read, text),
 			func(s *terraform.State) error {
 				if out := l.Run(t, "kvm1", "sh", "-c", "grep -c '"+text+"' "+file(s)+" || true"); strings.TrimSpace(out) != "0" {
 					return errors.New("the file has what the guest wrote in plain text")

@@ -45,7 +45,8 @@ func TestAccVirtualMachine_nbdTLS(t *testing.T) {
 		Config: config(from, ""), ExpectError: inOrder("TLS"),
 	}, resource.TestStep{
 		Config: config(from, on),
-		Check:  sees(from, "until [ -b /dev/vda ]; do sleep 0.1; done; printf '"+text+"' | dd of=/dev/vda conv=notrunc,fsync 2>/dev/null; "+read),
+		Check: sees(from, "until [ -b /dev/vda ]; do sleep 0.1; done; "+
+			"printf '"+text+"' | dd of=/dev/vda conv=notrunc,fsync 2>/dev/null; "+read),
 	}, resource.TestStep{
 		ResourceName: address, ImportState: true, ImportStateVerify: true, ImportStateId: name,
 		ImportStateVerifyIgnore: readWhereDeclared("run_strategy", "timeouts", "status_reason", "host", "update_policy"),

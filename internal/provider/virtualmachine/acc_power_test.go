@@ -165,17 +165,27 @@ func TestAccPower_changedSincePlan(t *testing.T) {
 		// then is the status after the change by hand, is the state that virsh gives, says what the apply refuses.
 		then, is, says string
 	}{
-		"stopped": {"Always", nil, destroyed, "Stopped", "shut off (destroyed)",
-			`It was Running when it was planned, and is Stopped now: with run_strategy "Always" this apply would start it`},
-		"suspended": {"Always", nil, suspended, "Paused", "paused (user)",
-			`It was Running when it was planned, and is Paused now: with run_strategy "Always" this apply would resume it`},
-		"started": {"Halted", nil, begun, "Running", "running (booted)",
-			`It was Stopped when it was planned, and is Running now: with run_strategy "Halted" this apply would shut it down`},
-		"plugged": {"Always", restart, plugged, "Running", "running (booted)",
-			"It was changed on its host since it was planned: this apply would restart its guest"},
+		"stopped": {
+			"Always", nil, destroyed, "Stopped", "shut off (destroyed)",
+			`It was Running when it was planned, and is Stopped now: with run_strategy "Always" this apply would start it`,
+		},
+		"suspended": {
+			"Always", nil, suspended, "Paused", "paused (user)",
+			`It was Running when it was planned, and is Paused now: with run_strategy "Always" this apply would resume it`,
+		},
+		"started": {
+			"Halted", nil, begun, "Running", "running (booted)",
+			`It was Stopped when it was planned, and is Running now: with run_strategy "Halted" this apply would shut it down`,
+		},
+		"plugged": {
+			"Always", restart, plugged, "Running", "running (booted)",
+			"It was changed on its host since it was planned: this apply would restart its guest",
+		},
 		// Its plan shows a restart, of which a start is a part.
-		"restarted": {"Always", restart.with(hcl{"cpu": `{ vcpus = 1, max_sockets = 2, mode = "maximum" }`}), destroyed,
-			"Running", "running (booted)", ""},
+		"restarted": {
+			"Always", restart.with(hcl{"cpu": `{ vcpus = 1, max_sockets = 2, mode = "maximum" }`}), destroyed,
+			"Running", "running (booted)", "",
+		},
 	}
 	keys := slices.Sorted(maps.Keys(all))
 	names := make([]string, len(keys))

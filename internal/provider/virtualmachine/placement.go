@@ -69,8 +69,8 @@ func placementToFleet(o types.Object) fleet.Placement {
 	return p
 }
 
-// placementFromFleet returns the placement that a VM's metadata has, for an import. A preference isn't recorded: no later
-// move has to know it.
+// placementFromFleet returns the placement that a VM's metadata has, for an import. A preference isn't recorded: no
+// later move has to know it.
 func placementFromFleet(recorded domain.Metadata) types.Object {
 	if len(recorded.HostLabels) == 0 && len(recorded.Avoids) == 0 && !recorded.DedicatedCPUs {
 		return types.ObjectNull(placementType.AttrTypes)
