@@ -252,8 +252,8 @@ func sameMetadata(a, b Metadata) bool {
 		return false
 	}
 	if a.Eviction != nil {
-		if a.Eviction.Host != b.Eviction.Host || a.Eviction.HostUUID != b.Eviction.HostUUID || a.Eviction.Owner != b.Eviction.Owner ||
-			!sameSecond(a.Eviction.Since, b.Eviction.Since) {
+		if a.Eviction.Host != b.Eviction.Host || a.Eviction.HostUUID != b.Eviction.HostUUID ||
+			a.Eviction.Owner != b.Eviction.Owner || !sameSecond(a.Eviction.Since, b.Eviction.Since) {
 			return false
 		}
 	}

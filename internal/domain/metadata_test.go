@@ -147,7 +147,8 @@ func TestMetadataXML_asksToLeaveAsTheGuideSays(t *testing.T) {
 	shown, _, _ = strings.Cut(shown, "```")
 	d := sample(t, "minimal")
 	if err := d.SetMetadata(Metadata{Eviction: &Eviction{
-		Host: "kvm1", HostUUID: "4c4c4544-0043-4a10-8056-b4c04f4d3132", Owner: "alice@desk (pid 4711)", Since: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC),
+		Host: "kvm1", HostUUID: "4c4c4544-0043-4a10-8056-b4c04f4d3132", Owner: "alice@desk (pid 4711)",
+		Since: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC),
 	}}); err != nil {
 		t.Fatal(err)
 	}

@@ -372,8 +372,8 @@ func TestLab_sourceLostInPostCopy(t *testing.T) {
 	b.isEndedByHand(last)
 }
 
-// isEndedByHand fences the source, about which the provider then knows nothing. So it doesn't end what is left, whatever
-// on_irrecoverable says. It says what a user does, and that works: the next apply starts the VM.
+// isEndedByHand fences the source, about which the provider then knows nothing. So it doesn't end what is left,
+// whatever on_irrecoverable says. It says what a user does, and that works: the next apply starts the VM.
 func (b *torn) isEndedByHand(last inventory.LastKnown) {
 	t := b.t
 	t.Helper()

@@ -10,8 +10,8 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 )
 
-// What is to be done about a guest whose memory is lost in post-copy: the provider ends it as on_irrecoverable says only
-// if it began the migration and both hosts answer. Otherwise the remedy is a command, and keeps the definition.
+// What is to be done about a guest whose memory is lost in post-copy: the provider ends it as on_irrecoverable says
+// only if it began the migration and both hosts answer. Otherwise the remedy is a command, and keeps the definition.
 func TestPostCopyRemedy_namesWhatHasAnEffect(t *testing.T) {
 	t.Parallel()
 

@@ -95,7 +95,8 @@ func TestAccFaults_postCopy(t *testing.T) {
 	s.tf.Run(t, "destroy")
 }
 
-// TestAccFaults_postCopyFrozen: something freezes then, or the provider is killed while the hosts keep their connection.
+// TestAccFaults_postCopyFrozen: something freezes then, or the provider is killed while the hosts keep their
+// connection.
 func TestAccFaults_postCopyFrozen(t *testing.T) {
 	t.Parallel()
 	s := newSlowly(t)

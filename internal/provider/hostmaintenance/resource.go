@@ -140,9 +140,9 @@ func (m *model) readLost(told *hostrecord.Evacuation) diag.Diagnostic {
 		m.setSteps(told.Steps, false)
 	}
 	return diag.NewAttributeWarningDiagnostic(path.Root("host"), "Host has lost the record of its maintenance",
-		fmt.Sprintf("Host %q is no longer cordoned, and no run has ended its maintenance: the host was reinstalled, or a user "+
-			"removed the record that virtfleet keeps there.\n\nApply to cordon the host again, and to drain it of VMs that "+
-			"have come since. Or destroy the maintenance to end it. %s", m.Host.ValueString(), kept))
+		fmt.Sprintf("Host %q is no longer cordoned, and no run has ended its maintenance: the host was reinstalled, or a "+
+			"user removed the record that virtfleet keeps there.\n\nApply to cordon the host again, and to drain it of VMs "+
+			"that have come since. Or destroy the maintenance to end it. %s", m.Host.ValueString(), kept))
 }
 
 // find returns the host that is under the maintenance, and its record. If none is, it returns the host of the state and

@@ -52,7 +52,8 @@ func (r *Resource) switchedOff(ctx context.Context, host string, last *model) bo
 
 // planFailure turns an error during a plan into one for the user. If a host is switched off for maintenance, the error
 // advises against fencing it, which would create its VMs a second time. A VM that is gone was removed since the
-// refresh: a saved plan is applied, or the plan doesn't refresh. last is the VM as the state has it, nil if it has none.
+// refresh: a saved plan is applied, or the plan doesn't refresh. last is the VM as the state has it, nil if it has
+// none.
 func (r *Resource) planFailure(ctx context.Context, m, last *model, verb string, err error) tfdiag.Failure {
 	f := m.failure(verb, err)
 	if isGone(err) {
