@@ -160,7 +160,7 @@ func clean(t *testing.T, l *lab.Lab, name string, hosts ...string) resource.Test
 func TestAccImage(t *testing.T) {
 	t.Parallel()
 	l := lab.Open(t)
-	// A pool that can't be read, beside a VM that has files in it, keeps others from removing volumes of the host.
+	// While a VM has files in a pool that can't be read, volumes of its host can't be removed.
 	one, two := l.StartHost(t), l.StartHost(t)
 	block := acctest.Block{Lab: l, Hosts: []acctest.Host{{Of: one}, {Of: two}}}.String()
 	name := lab.Name(t)
