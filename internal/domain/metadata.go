@@ -253,12 +253,7 @@ func sameMetadata(a, b Metadata) bool {
 	}
 	if a.Eviction != nil {
 		if a.Eviction.Host != b.Eviction.Host || a.Eviction.HostUUID != b.Eviction.HostUUID ||
-<<<<<<< HEAD
-			a.Eviction.Owner != b.Eviction.Owner ||
-			!sameSecond(a.Eviction.Since, b.Eviction.Since) {
-=======
 			a.Eviction.Owner != b.Eviction.Owner || !sameSecond(a.Eviction.Since, b.Eviction.Since) {
->>>>>>> w-maint
 			return false
 		}
 	}
