@@ -74,7 +74,7 @@ var Profiles = []Profile{
 		Settings: slices.Concat([]Setting{{Path: "machine_type", Value: "pc"}}, diskBus("ide"), nicModel("e1000"), []Setting{
 			agent(false), console(true),
 			{Path: "devices.video.model", Value: "vga"},
-			{Path: "devices.rng.model", Value: None},
+			{Path: "devices.rng.model", Value: None, Unless: []string{rngGroup.Path}},
 		}),
 	},
 	{

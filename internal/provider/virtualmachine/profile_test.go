@@ -50,6 +50,16 @@ func TestProfile_isWhatIsPlanned(t *testing.T) {
 	}
 }
 
+// TestProfile_declaredGenerator: a random number generator that is declared without its model isn't left out.
+func TestProfile_declaredGenerator(t *testing.T) {
+	t.Parallel()
+	config := vmWithProfile("linux-legacy").with(in{"devices": in{"rng": in{"rate_bytes": 1024}}})
+	if got := fmt.Sprint(stateAfterApply(t, config).lookUp("devices.rng.model")); got != `"virtio"` {
+		t.Errorf("the model is %s", got)
+	}
+	planCase{before: config, config: config}.run(t)
+}
+
 // TestProfile_firmwareOfAnArchitecture: the plan of a new VM on aarch64 shows the only firmware that boots its disks.
 func TestProfile_firmwareOfAnArchitecture(t *testing.T) {
 	t.Parallel()
