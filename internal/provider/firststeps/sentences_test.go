@@ -60,7 +60,7 @@ func (u *user) byHand(t *testing.T) {
 			u.onHost(t, "kvm1", command, "<vm>", "web", "<snapshot>", "before", "<volume>", "lost")
 		}
 	}
-	run("virsh metadata web urn:virtfleet:1 --remove --config",
+	run("virsh metadata web urn:virtfleet:1 --remove --config", "virsh dominfo web",
 		"virsh destroy web", "virsh start <vm>", "virsh destroy <vm>",
 		"virsh dumpxml --inactive web > web.xml", "virsh dumpxml --inactive --migratable web > web.xml",
 		"virsh undefine --keep-nvram --keep-tpm web", "virsh define web.xml",
