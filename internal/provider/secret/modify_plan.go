@@ -2,6 +2,7 @@ package secret
 
 import (
 	"context"
+	"slices"
 	"strings"
 
 	"github.com/hashicorp/terraform-plugin-framework/diag"
@@ -80,10 +81,11 @@ func (r *secretResource) warnOfNewPassphrase(ctx context.Context, state *model) 
 		return nil
 	}
 	known, _ := onhosts.Known(r.Data, state.Hosts, state.HostStates)
+	copies, _ := r.copiesElsewhere(ctx, known, state)
 	users := func(ctx context.Context, h *libvirt.Host) ([]string, error) {
 		return storage.SecretUsers(ctx, h, state.ID.ValueString())
 	}
-	if uses := onhosts.InUse(ctx, known, state.noun(), users); len(uses) > 0 {
+	if uses := onhosts.InUse(ctx, slices.Concat(known, copies), state.noun(), users); len(uses) > 0 {
 		diags.AddAttributeWarning(path.Root("value_wo_version"), "Passphrase of disks is replaced", strings.Join(uses, " ")+
 			" The apply writes the value in the configuration to all hosts, because value_wo_version is new. The disks keep "+
 			"their passphrase: if the value is another one, these VMs can no longer start or move, unless you have changed "+
