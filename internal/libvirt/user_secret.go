@@ -109,25 +109,32 @@ func (c *conn) userSecret(secret *golibvirt.Secret, err error) (*UserSecret, err
 }
 
 // PutUserSecret defines the secret, or changes the secret with its UUID, and sets its value unless that is nil
-// (virSecretDefineXML, virSecretSetValue). It returns ErrExists if another secret has the usage id.
+// (virSecretDefineXML, virSecretSetValue). A new secret whose value can't be set is removed. PutUserSecret returns
+// ErrExists if another secret has the usage id.
 func (h *Host) PutUserSecret(ctx context.Context, s UserSecret, value []byte) error {
-	if other, err := h.SecretByUsage(ctx, s.Usage, s.UsageID); err == nil && other.UUID != s.UUID {
+	other, err := h.SecretByUsage(ctx, s.Usage, s.UsageID)
+	if err == nil && other.UUID != s.UUID {
 		return h.wrap(defineCall("defining secret "+s.UUID), fmt.Errorf("%w: secret %s is the one for %s %q", ErrExists,
 			other.UUID, s.Usage, s.UsageID), false)
 	} else if err != nil && !errors.Is(err, ErrNotFound) {
 		return err
 	}
+	isNew := err != nil
 	own := append([]byte(nil), value...)
-	_, err := call(ctx, h, defineCall("defining secret "+s.UUID), func(c *conn) (_ struct{}, err error) {
+	_, err = call(ctx, h, defineCall("defining secret "+s.UUID), func(c *conn) (_ struct{}, err error) {
 		c.countCall("virSecretDefineXML")
 		secret, err := c.c.SecretDefineXML(s.definitionXML(), 0)
 		if err != nil {
 			return struct{}{}, err
 		}
 		defer func() { err = errors.Join(err, secret.Free()) }()
-		if value != nil {
-			c.countCall("virSecretSetValue")
-			err = secret.SetValue(own, 0)
+		if value == nil {
+			return struct{}{}, nil
+		}
+		c.countCall("virSecretSetValue")
+		if err = secret.SetValue(own, 0); err != nil && isNew {
+			c.countCall("virSecretUndefine")
+			err = errors.Join(err, secret.Undefine())
 		}
 		return struct{}{}, err
 	})

@@ -659,8 +659,11 @@ func TestAccImage_rewrittenFile(t *testing.T) {
 		return "base-" + sum256(content)[:12]
 	}
 	c := acctest.NewCLI(t)
-	c.Config(t, acctest.Block{Lab: l, Hosts: []acctest.Host{{Of: l.Host("kvm1")}}}.String()+pool(name, "")+
-		image(fmt.Sprintf("file = %q", file), ""))
+	config := func(more string) string {
+		return acctest.Block{Lab: l, Hosts: []acctest.Host{{Of: l.Host("kvm1")}}}.String() + pool(name, "") +
+			image(fmt.Sprintf("file = %q", file), more)
+	}
+	c.Config(t, config(""))
 	has := func(volume string) {
 		t.Helper()
 		if out := l.Virsh(t, "kvm1", "vol-list", name); !strings.Contains(out, volume) {
@@ -673,6 +676,13 @@ func TestAccImage_rewrittenFile(t *testing.T) {
 	first := write("one ")
 	c.Run(t, "apply")
 	has(first)
+	// The resource is created again before it is destroyed: the new one adopts the copy, and the destroy leaves it.
+	c.Config(t, config("lifecycle { create_before_destroy = true }"))
+	if out := c.Run(t, "apply", "-replace="+address); !strings.Contains(out, "written it for another resource") {
+		t.Error(out)
+	}
+	has(first)
+	c.Config(t, config(""))
 	if err := os.Chmod(file, 0o644); err != nil { //nolint:gosec // It is to be another mode.
 		t.Fatal(err)
 	}

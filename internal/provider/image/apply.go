@@ -49,12 +49,14 @@ func (r *imageResource) targetHosts(
 // sendTo sends the image to hosts, but only to one of them if they share the pool.
 func (r *imageResource) sendTo(
 	ctx context.Context, targets hostset.Set, shared bool, m *model, fetched *storage.Image,
-) map[string]error {
+) (failed map[string]error) {
 	s := r.Data.Storage()
+	written := r.Data.Written.Writing(TypeName, m.ID.ValueString())
+	defer func() { written(targets.Without(value.Keys(failed)...).Names()) }()
 	if !shared || len(targets) == 0 {
 		return s.Put(ctx, targets, m.ref(), fetched)
 	}
-	failed := s.Put(ctx, targets[:1], m.ref(), fetched)
+	failed = s.Put(ctx, targets[:1], m.ref(), fetched)
 	if err := failed[targets[0].Name]; err != nil {
 		for _, h := range targets {
 			failed[h.Name] = err
@@ -63,6 +65,17 @@ func (r *imageResource) sendTo(
 	}
 	s.RefreshElsewhere(ctx, targets, targets[0].Name, m.Pool.ValueString())
 	return failed
+}
+
+// remove removes a copy from hosts, unless it is in use. It stays where this run has written it for another resource,
+// and in pools that staying shares. kept are the hosts where it stays for another resource.
+func (r *imageResource) remove(
+	ctx context.Context, hosts, staying hostset.Set, ref storage.Ref,
+) (failed map[string]error, kept []string) {
+	written, removed := r.Data.Written.Removing(TypeName, ref.Pool+"/"+ref.Name)
+	defer removed()
+	with := r.Data.Fleet.Connections().Named(append(written, staying.Names()...)...)
+	return r.Data.Storage().RemoveCopies(ctx, hosts.Without(written...), with, ref), hosts.Named(written...).Names()
 }
 
 // source returns the image's source. It accepts only formats that all pools of the hosts can have.
@@ -128,7 +141,7 @@ func (r *imageResource) removeOld(
 			continue // This content is declared again.
 		}
 		ref := storage.Ref{Pool: m.Pool.ValueString(), Name: name}
-		failed := r.Data.Storage().RemoveCopies(ctx, hosts, nil, ref)
+		failed, _ := r.remove(ctx, hosts, nil, ref)
 		if len(failed) > 0 {
 			kept = append(kept, name)
 		}

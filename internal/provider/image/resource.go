@@ -193,7 +193,7 @@ func (r *imageResource) Update(ctx context.Context, req resource.UpdateRequest, 
 	known, _ := onhosts.Known(r.Data, state.Hosts, state.HostStates)
 	plan.Superseded = r.removeOld(ctx, known, &plan, old, &resp.Diagnostics)
 	leaving := onhosts.Leaving(r.Data, state.HostStates, targets)
-	left := r.Data.Storage().RemoveCopies(ctx, leaving, targets, state.ref())
+	left, _ := r.remove(ctx, leaving, targets, state.ref())
 	resp.Diagnostics.Append(onhosts.Failures("remove", plan.noun(), left)...)
 	plan.HostStates = onhosts.StatesAfter(targets, failed, state.HostStates, onhosts.Present)
 	plan.HostStates = onhosts.StillThere(plan.HostStates, left, state.HostStates)
@@ -208,7 +208,8 @@ func (r *imageResource) Update(ctx context.Context, req resource.UpdateRequest, 
 	resp.Diagnostics.Append(resp.State.Set(ctx, &plan)...)
 }
 
-// Delete removes the copies that no disk is based on. If a disk is based on a copy, the destroy fails.
+// Delete removes the copies that no disk is based on. If a disk is based on a copy, the destroy fails. A copy that this
+// run has written for another resource stays.
 func (r *imageResource) Delete(ctx context.Context, req resource.DeleteRequest, resp *resource.DeleteResponse) {
 	var state model
 	resp.Diagnostics.Append(req.State.Get(ctx, &state)...)
@@ -218,8 +219,19 @@ func (r *imageResource) Delete(ctx context.Context, req resource.DeleteRequest, 
 	hosts, _ := onhosts.Known(r.Data, state.Hosts, state.HostStates)
 	for _, name := range append(value.StringList(state.Superseded), state.Volume.ValueString()) {
 		ref := storage.Ref{Pool: state.Pool.ValueString(), Name: name}
-		failed := r.Data.Storage().RemoveCopies(ctx, hosts, nil, ref)
-		resp.Diagnostics.Append(onhosts.Failures("delete", state.noun(), failed)...)
+		failed, kept := r.remove(ctx, hosts, nil, ref)
+		for _, host := range value.Keys(failed) {
+			f := state.failure("delete", failed[host])
+			if f.Host = host; errors.Is(f.Err, storage.ErrInUse) {
+				f.Remedy = "Apply again once nothing uses it. If another resource has the image now, because the resource was " +
+					"renamed or has another key in for_each, " +
+					"remove this one with \"terraform state rm\". A moved block avoids that."
+			}
+			resp.Diagnostics.Append(f.Error())
+		}
+		for _, host := range kept {
+			resp.Diagnostics.Append(meta.KeptForAnother(state.noun(), host))
+		}
 	}
 }
 

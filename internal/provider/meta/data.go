@@ -38,6 +38,8 @@ type Data struct {
 	Managed Managed
 	// Volumes are the volumes that Terraform has sent since the provider was configured.
 	Volumes Volumes
+	// Written are the objects on hosts that resources have written since the provider was configured.
+	Written Written
 	// Planned are the planned objects that VMs need on their hosts, since the provider was configured.
 	Planned Planned
 }

@@ -1,6 +1,7 @@
 // Package meta has what the provider passes to its resources and data sources: the fleet and the settings of the
-// provider block (Data), and what Terraform has sent and planned in this run (Managed, Planned, Volumes), by which the
-// plan of one resource knows of another's. It also keeps entries in the private state.
+// provider block (Data), and what Terraform has sent, planned and written in this run (Managed, Volumes, Planned,
+// Written), by which the plan or the destroy of one resource knows of another's. It also keeps entries in the private
+// state.
 //
 // Start with data.go.
 //

@@ -179,6 +179,11 @@ busybox udhcpc -f -q -n -t 20 -T 1 -O hostname -i dhcp-client -s /run/dhcp-clien
 				Check: resource.ComposeTestCheckFunc(
 					defined(both, "name='web' ip='10.213.8.50'", ""), defined(both, ofSix("fd00:213:8::50"), "")),
 			},
+			{ // A reservation is created again before it is destroyed: the destroy leaves that of the new resource.
+				Taint:  []string{six},
+				Config: strings.TrimSuffix(config("null", "50", "web"), "}") + "lifecycle { create_before_destroy = true }\n}",
+				Check:  defined(both, ofSix("fd00:213:8::50"), ""),
+			},
 			{
 				PreConfig: func() {
 					l.Virsh(t, "kvm1", "net-update", name, "add", "ip-dhcp-host", "--live", "--config",

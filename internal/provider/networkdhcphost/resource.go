@@ -167,6 +167,8 @@ func (r *hostResource) writeTo(
 		names = append(names, a.Host)
 	}
 	targets = r.Data.Fleet.Connections().Named(names...)
+	written := r.Data.Written.Writing(TypeName, m.key())
+	defer func() { written(targets.Without(value.Keys(failed)...).Names()) }()
 	return hostset.Each(ctx, targets, func(ctx context.Context, h hostset.Host) error {
 		return network.PutReservation(ctx, h.Conn, m.Network.ValueString(), m.reservation())
 	}), targets
@@ -279,7 +281,7 @@ func (r *hostResource) hostsToUpdate(ctx context.Context, plan, state *model) ho
 	return r.Data.Fleet.Connections().Named(names...)
 }
 
-// Delete removes the reservation from every host.
+// Delete removes the reservation from every host, except where this run has created it for another resource.
 func (r *hostResource) Delete(ctx context.Context, req resource.DeleteRequest, resp *resource.DeleteResponse) {
 	var state model
 	resp.Diagnostics.Append(req.State.Get(ctx, &state)...)
@@ -288,7 +290,12 @@ func (r *hostResource) Delete(ctx context.Context, req resource.DeleteRequest, r
 	}
 	names := slices.Collect(maps.Keys(value.StringMap(state.HostStates)))
 	hosts := r.Data.Fleet.Connections().Named(names...)
-	failed := hostset.Each(ctx, hosts, func(ctx context.Context, h hostset.Host) error {
+	staying, removed := r.Data.Written.Removing(TypeName, state.key())
+	defer removed()
+	for _, host := range hosts.Named(staying...).Names() {
+		resp.Diagnostics.Append(meta.KeptForAnother(state.noun(), host))
+	}
+	failed := hostset.Each(ctx, hosts.Without(staying...), func(ctx context.Context, h hostset.Host) error {
 		err := network.RemoveReservation(ctx, h.Conn, state.Network.ValueString(), state.reservation())
 		if errors.Is(err, libvirt.ErrNotFound) {
 			return nil // The reservation is gone together with the network.

@@ -109,12 +109,24 @@ func TestAccSecret(t *testing.T) {
 					}
 					l.Virsh(t, "kvm2", "secret-undefine", otherUUID)
 				},
+				Config:      open(fmt.Sprintf("value_wo = %q\nhosts = [\"kvm1\"]", strings.Repeat("x", 70_000))),
+				ExpectError: regexp.MustCompile(`Unable\s+to\s+create\s+secret`), // libvirt sends no more than 64 KiB.
+			},
+			{
+				PreConfig: func() {
+					if left := uuid(t, l, "kvm1", id); left != "" {
+						t.Errorf("host kvm1 has secret %s, whose value couldn't be set", left)
+					}
+				},
 				Config: open("value_wo = \"hush\"\nhosts = [\"kvm1\"]"), Check: on("hush", "kvm1"),
 				ConfigStateChecks: []statecheck.StateCheck{
 					statecheck.ExpectKnownValue(address, tfjsonpath.New("value_wo"), knownvalue.Null()),
 				},
 			},
-			{Config: open("value_wo = \"hush\""), ConfigPlanChecks: does(update), Check: on("hush", "kvm1", "kvm2")},
+			{ // Another value in the configuration isn't written without another version, to a new host neither.
+				Config:           open("value_wo = \"typed again\"\ndescription = \"for Ceph\""),
+				ConfigPlanChecks: does(update), Check: on("hush", "kvm1", "kvm2"),
+			},
 			{
 				Config:           open("value_base64_wo = \"bm93\"\nvalue_wo_version = \"2\""),
 				ConfigPlanChecks: does(update), Check: on("now", "kvm1", "kvm2"),
@@ -125,7 +137,7 @@ func TestAccSecret(t *testing.T) {
 			},
 			{
 				PreConfig:        func() { l.Virsh(t, "kvm2", "secret-undefine", uuid(t, l, "kvm2", id)) },
-				Config:           open("value_wo = \"now\"\nvalue_wo_version = \"2\""),
+				Config:           open("value_wo = \"typed again\"\nvalue_wo_version = \"2\""),
 				ConfigPlanChecks: does(update), Check: on("now", "kvm1", "kvm2"),
 			},
 			{
@@ -248,16 +260,16 @@ func TestAccSecret_passphrase(t *testing.T) {
 	t.Parallel()
 	l := lab.Open(t)
 	id := lab.Name(t)
-	config := func(private bool) string {
+	config := func(more string) string {
 		return acctest.OneHost(l) + fmt.Sprintf("resource \"virtfleet_secret\" \"this\" {\n  usage = \"volume\"\n"+
-			"  usage_id = %q\n  private = %t\n  value_wo = \"hush\"\n}\n", id, private)
+			"  usage_id = %q\n  %s\n}\n", id, more)
 	}
 	c := acctest.NewCLI(t)
 	secretID := func() string {
 		attributes, _ := c.State(t, address)
 		return fmt.Sprint(attributes["id"])
 	}
-	c.Config(t, config(true))
+	c.Config(t, config(`value_wo = "hush"`))
 	c.Run(t, "apply")
 	before := secretID()
 	l.Define(t, "kvm1", fmt.Sprintf(`<domain type="qemu"><name>%[1]s</name><memory unit="MiB">32</memory>
@@ -268,8 +280,19 @@ func TestAccSecret_passphrase(t *testing.T) {
 		t.Error(out)
 	}
 	l.Virsh(t, "kvm1", "secret-dumpxml", before)
-	c.Config(t, config(false))
-	c.Run(t, "apply")
+	const replaced = "Passphrase of disks is replaced"
+	c.Config(t, config("value_wo = \"hush\"\ndescription = \"of the disk\""))
+	if out := c.Run(t, "apply"); strings.Contains(out, replaced) {
+		t.Error(out)
+	}
+	c.Config(t, config("value_wo = \"loud\"\nvalue_wo_version = \"1\"\ndescription = \"of the disk\""))
+	if out := c.Run(t, "plan"); !strings.Contains(out, replaced) || !strings.Contains(out, id) {
+		t.Error(out)
+	}
+	c.Config(t, config("value_wo = \"hush\"\nprivate = false"))
+	if out := c.Run(t, "apply"); strings.Contains(out, replaced) {
+		t.Error(out)
+	}
 	if now := secretID(); now == before {
 		t.Errorf("%s wasn't replaced", now)
 	}

@@ -2,6 +2,8 @@ package secret
 
 import (
 	"context"
+	"slices"
+	"strings"
 
 	"github.com/hashicorp/terraform-plugin-framework/diag"
 	"github.com/hashicorp/terraform-plugin-framework/path"
@@ -16,7 +18,8 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/storage"
 )
 
-// ModifyPlan plans that every host has the secret, and warns about what uses a secret that is to be removed.
+// ModifyPlan plans that every host has the secret, and warns about what uses a secret that is to be removed or to
+// get another value.
 func (r *secretResource) ModifyPlan(
 	ctx context.Context, req resource.ModifyPlanRequest, resp *resource.ModifyPlanResponse,
 ) {
@@ -44,6 +47,9 @@ func (r *secretResource) ModifyPlan(
 	}
 	replaced := !plan.Usage.Equal(state.Usage) || !plan.UsageID.Equal(state.UsageID) || !plan.Private.Equal(state.Private)
 	resp.Diagnostics.Append(r.warnOfUsers(ctx, &state, replaced, plan.Hosts, targets)...)
+	if !replaced && !plan.ValueVersion.Equal(state.ValueVersion) {
+		resp.Diagnostics.Append(r.warnOfNewPassphrase(ctx, &state)...)
+	}
 	r.Data.Planned.Plan(status.Secret, plan.ID.ValueString(), targets.Names())
 	resp.Diagnostics.Append(resp.Plan.SetAttribute(ctx, path.Root(onhosts.StatesName),
 		onhosts.PlanStates(targets, plan.Hosts, onhosts.Present))...)
@@ -64,6 +70,26 @@ func (r *secretResource) warnOfUsers(
 		diags.AddWarning("Secret is in use", use+" Without it, those that stay don't start any more. A secret that "+
 			"replaces it has another id: change what uses it in the same apply, by a reference to the id of the "+
 			"virtfleet_secret.")
+	}
+	return diags
+}
+
+// warnOfNewPassphrase lists the VMs with disks of which the secret is the passphrase: a new value_wo_version writes the
+// value to all hosts. The first one after an import does, too.
+func (r *secretResource) warnOfNewPassphrase(ctx context.Context, state *model) (diags diag.Diagnostics) {
+	if state.Usage.ValueString() != ofVolumes {
+		return nil
+	}
+	known, _ := onhosts.Known(r.Data, state.Hosts, state.HostStates)
+	copies, _ := r.copiesElsewhere(ctx, known, state)
+	users := func(ctx context.Context, h *libvirt.Host) ([]string, error) {
+		return storage.SecretUsers(ctx, h, state.ID.ValueString())
+	}
+	if uses := onhosts.InUse(ctx, slices.Concat(known, copies), state.noun(), users); len(uses) > 0 {
+		diags.AddAttributeWarning(path.Root("value_wo_version"), "Passphrase of disks is replaced", strings.Join(uses, " ")+
+			" The apply writes the value in the configuration to all hosts, because value_wo_version is new. The disks keep "+
+			"their passphrase: if the value is another one, these VMs can no longer start or move, unless you have changed "+
+			"the passphrase in the disks.")
 	}
 	return diags
 }

@@ -3,9 +3,11 @@ package secret
 import (
 	"context"
 	"encoding/base64"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/hashicorp/terraform-plugin-framework/diag"
 	"github.com/hashicorp/terraform-plugin-framework/path"
@@ -95,6 +97,37 @@ func (r *secretResource) changeTo(m *model, data []byte) onhosts.Change {
 	}
 }
 
+// putKeepingValue returns the Put of a change without a new value_wo_version. The value in the configuration may be
+// another one now, typed again or generated, so hosts that have the secret keep its value. A host that lacks it gets
+// the value of one of the known hosts, or that of the configuration if libvirt doesn't reveal the value.
+func putKeepingValue(m *model, data []byte, known hostset.Set) onhosts.Do {
+	id := m.ID.ValueString()
+	return func(ctx context.Context, s hostset.Set) map[string]error {
+		value := sync.OnceValue(func() []byte {
+			if m.Private.ValueBool() {
+				return data
+			}
+			values := hostset.Found(hostset.Ask(ctx, known, func(ctx context.Context, h *libvirt.Host) (*[]byte, error) {
+				value, err := h.UserSecretValue(ctx, id)
+				return &value, err
+			}))
+			if len(values) == 0 {
+				return data
+			}
+			return *values[0].Value
+		})
+		return onhosts.Each(func(ctx context.Context, h *libvirt.Host) error {
+			switch _, err := h.UserSecret(ctx, id); {
+			case err == nil:
+				return h.PutUserSecret(ctx, m.secret(), nil)
+			case !errors.Is(err, libvirt.ErrNotFound):
+				return err
+			}
+			return h.PutUserSecret(ctx, m.secret(), value())
+		})(ctx, s)
+	}
+}
+
 // Create defines the secret on every host. If that fails on some hosts, the next plan shows them as an update.
 func (r *secretResource) Create(ctx context.Context, req resource.CreateRequest, resp *resource.CreateResponse) {
 	var plan model
@@ -157,7 +190,8 @@ func (m *model) setFromHosts(seen onhosts.Observation[libvirt.UserSecret], impor
 	}
 }
 
-// Update writes definition and value to every host, and removes the secret from hosts that are no longer listed.
+// Update writes the definition to every host, and the value if there is a new value_wo_version. It removes the secret
+// from hosts that are no longer listed.
 func (r *secretResource) Update(ctx context.Context, req resource.UpdateRequest, resp *resource.UpdateResponse) {
 	var plan, state model
 	resp.Diagnostics.Append(req.Plan.Get(ctx, &plan)...)
@@ -174,6 +208,9 @@ func (r *secretResource) Update(ctx context.Context, req resource.UpdateRequest,
 	}
 	c := r.changeTo(&plan, data)
 	known, _ := onhosts.Known(r.Data, plan.Hosts, state.HostStates)
+	if plan.ValueVersion.Equal(state.ValueVersion) {
+		c.Put = putKeepingValue(&plan, data, known)
+	}
 	copies, silent := r.copiesElsewhere(ctx, known, &state)
 	states, complete, diags := c.Update(ctx, targets, state.HostStates)
 	resp.Diagnostics.Append(diags...)

@@ -39,11 +39,12 @@ func (*secretResource) Schema(_ context.Context, _ resource.SchemaRequest, resp 
 	}
 	resp.Schema = schema.Schema{
 		MarkdownDescription: "Manages a libvirt secret, for storage with credentials, encrypted volumes or TLS. The " +
-			"secret has the same UUID on every host in `hosts`. Its value is write-only (Terraform 1.11 or later). A plan " +
-			"doesn't read it, so a change of the value on a host isn't noticed. Only the move of a VM that needs the secret " +
-			"reads it, to bring it to a host that lacks it, and only if `private` is `false`. A host that you add gets the " +
-			"value from the configuration. Keep a copy of a passphrase elsewhere: without it, an encrypted volume can't be " +
-			"read. A secret isn't destroyed while it is the passphrase of a VM's disk.",
+			"secret has the same UUID on every host in `hosts`. Its value is write-only (Terraform 1.11 or later), and " +
+			"written again only with a new `value_wo_version`. A plan doesn't read it, so a change of the value on a host " +
+			"isn't noticed. A host that lacks the secret, such as a new one, gets the value of another host if `private` is " +
+			"`false`, by the apply or by the move of a VM that needs it. If `private` is `true`, the apply writes the value " +
+			"from the configuration, which must be the same. Keep a copy of a passphrase elsewhere: without it, an " +
+			"encrypted volume can't be read. A secret isn't destroyed while it is the passphrase of a VM's disk.",
 		Attributes: map[string]schema.Attribute{
 			"id": value.StableString("UUID of the secret, the same on every host."),
 			"usage": schema.StringAttribute{

@@ -188,6 +188,26 @@ func (p planning) warnRemoved() diag.Diagnostics {
 			"one disk at a time.", text(p.state.Name), lines.String()))}
 }
 
+// warnUnknownImages warns about disks whose image has an id that is known after apply: refuseOwnDisks can't compare it.
+func (p planning) warnUnknownImages() diag.Diagnostics {
+	if p.state == nil {
+		return nil
+	}
+	var diags diag.Diagnostics
+	all, before := elements(p.config.Disks), elements(withRenamed(p.config.Disks, p.state.Disks))
+	for _, key := range value.Keys(all) {
+		image := text(open(before[key]).string("image"))
+		if image == "" || !open(all[key]).string("image").IsUnknown() {
+			continue
+		}
+		diags.AddAttributeWarning(path.Root("disks").AtMapKey(key).AtName("image"), "Disk may not follow its image",
+			fmt.Sprintf("Disk %q was created from image %s, and the id of its image is known after apply. A disk never follows "+
+				"its image: if the image has new content, the apply fails for this virtual machine, and the disk and its data "+
+				"stay.\n\nTo keep the disk as it is, set lifecycle { ignore_changes = [disks[%[1]q].image] }.", key, image))
+	}
+	return diags
+}
+
 // planDiskPaths plans the paths of disks. A volume or own disk keeps its path, and the path of a new one is known after
 // apply. Other disks have no path.
 func planDiskPaths(planned, prior types.Map) types.Map {

@@ -46,6 +46,7 @@ func TestOwnDisk_isPlannedAsDeclared(t *testing.T) {
 		"grown":            {in{"size": "30Gi"}, "", true},
 		"shrunk":           {in{"size": "10Gi"}, "20Gi", true},
 		"another image":    {in{"image": "vms/debian-999999999999"}, "created again", true},
+		"unknown image":    {in{"image": unknownMark}, "", true},
 		"another pool":     {in{"pool": "fast"}, "created again", true},
 		"a copy":           {in{"clone": "full"}, "created again", true},
 		"an overlay":       {in{"clone": "overlay"}, "", true},
@@ -58,6 +59,9 @@ func TestOwnDisk_isPlannedAsDeclared(t *testing.T) {
 		o := p.plan()
 		if o.changed != test.alters || len(o.replace) > 0 {
 			t.Errorf("%s: changed %t, replaced %v", name, o.changed, o.replace)
+		}
+		if warned := strings.Contains(diagText(o.diags), "may not follow its image"); warned != (name == "unknown image") {
+			t.Errorf("%s: %v", name, o.diags)
 		}
 		diags := p.validatePlanned(&o.planned)
 		if test.want == "" && diags.HasError() || test.want != "" && !diags.HasError() {

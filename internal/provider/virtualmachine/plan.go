@@ -94,6 +94,7 @@ func (p planning) plan() outcome {
 		return o
 	}
 	o.diags.Append(p.warnRemoved()...)
+	o.diags.Append(p.warnUnknownImages()...)
 	o.diags.Append(p.warnAboutVariables()...)
 	p.planPower(&o, need)
 	p.planMove(m)
