@@ -141,5 +141,32 @@ func TestAccOnDestroy(t *testing.T) {
 	nvram := "/var/lib/libvirt/qemu/nvram/" + prefix + "firm_VARS.fd"
 	l.Run(t, host, "test", "-s", nvram)
 	l.Run(t, host, "test", "-d", "/var/lib/libvirt/swtpm/"+uuid+"/tpm2")
-	l.Run(t, host, "rm", "-r", nvram, "/var/lib/libvirt/swtpm/"+uuid)
+	l.Run(t, host, "rm", "-r", "/var/lib/libvirt/swtpm/"+uuid)
+
+	// A new VM of that name starts with what was kept, instead of a copy of the firmware's template. The mark is in the
+	// space for an event log, where the firmware writes nothing.
+	const mark = "kept by the VM before"
+	l.Run(t, host, "sh", "-c", fmt.Sprintf("printf %%s %q | dd of=%s bs=1 seek=262144 conv=notrunc status=none", mark, nvram))
+	tf.Run(t, "apply")
+	if again := uuidOf(t, l, host, prefix+"firm"); again == uuid {
+		t.Errorf("the VM is still the one with UUID %s", uuid)
+	}
+	l.Run(t, host, "grep", "-q", mark, nvram)
+	noChanges(t, tf)
+	uuid = uuidOf(t, l, host, prefix+"firm")
+
+	// Under a new name it keeps them, too.
+	l.RemoveDomain(t, prefix+"renamed")
+	config(firm.with(hcl{
+		"name": quote(prefix + "renamed"), "on_destroy": `{ nvram = "keep" }`, "update_policy": quote("Restart"),
+	}).named("firm"))
+	tf.Run(t, "apply")
+	if live := l.Virsh(t, host, "dumpxml", prefix+"renamed"); !strings.Contains(live, nvram) {
+		t.Errorf("the renamed VM doesn't run with %s: %s", nvram, live)
+	}
+	l.Run(t, host, "grep", "-q", mark, nvram)
+	noChanges(t, tf)
+	destroyAndCheck(t, l, tf, prefix+"firm", prefix+"renamed")
+	l.Run(t, host, "grep", "-q", mark, nvram)
+	l.Run(t, host, "rm", nvram)
 }
