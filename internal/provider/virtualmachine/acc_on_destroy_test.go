@@ -179,9 +179,9 @@ func TestAccOnDestroy(t *testing.T) {
 	expect(t, tf.Fail(t, "plan"), "it has VM \""+prefix+"renamed\"", nvram, "firmware.nvram")
 	config(renamed)
 	const sharing = "<domain type='qemu'><name>%s</name><memory>65536</memory><os firmware='efi'>" +
-		"<type arch='x86_64' machine='q35'>hvm</type><nvram>%s</nvram></os></domain>"
+		"<type arch='x86_64' machine='q35'>hvm</type><nvram>%s</nvram></os>" +
+		"<features><acpi/></features></domain>"
 	l.Define(t, host, fmt.Sprintf(sharing, prefix+"sharing", nvram))
 	destroyAndCheck(t, l, tf, prefix+"firm", prefix+"renamed")
 	l.Run(t, host, "grep", "-q", mark, nvram)
-	l.Virsh(t, host, "undefine", "--nvram", prefix+"sharing")
 }
