@@ -126,9 +126,9 @@ func (u *update) renameVM(ctx context.Context) error {
 	return u.refresh(ctx)
 }
 
-// nameNVRAM writes the file that has the variables of the VM's firmware into the definition. Before libvirt 9.2 no
-// definition names that file unless a user chose it: each start then takes it from the VM's name, and under another name
-// the guest would begin with new variables, or with those of another VM.
+// nameNVRAM writes the file that has the variables of the VM's firmware into the definition. In libvirt 9.0 no
+// definition names that file unless a user chose it: each start then takes it from the VM's name, and under another
+// name the guest would begin with new variables, or with those of another VM.
 func (u *update) nameNVRAM(ctx context.Context) error {
 	inspected, err := move.Inspect(ctx, u.vm)
 	if err != nil {

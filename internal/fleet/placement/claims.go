@@ -216,8 +216,8 @@ func (cs *Claims) notAlone(
 }
 
 // fitsNVRAM checks that no other VM of the host keeps the variables of its firmware in the file that the VM with this
-// configuration would use. own is the UUID of the VM, or of the one that it replaces. The first start of the one VM would
-// replace the other's variables, and its removal would delete them.
+// configuration would use. own is the UUID of the VM, or of the one that it replaces. The first start of the one VM
+// would replace the other's variables, and its removal would delete them.
 func (d Desired) fitsNVRAM(a inventory.Reply, own string) []inventory.Problem {
 	if a.View == nil {
 		return nil

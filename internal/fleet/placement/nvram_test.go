@@ -10,8 +10,8 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 )
 
-// A new VM isn't created where it would get the file with another VM's UEFI variables, whether the definitions name that
-// file or libvirt names it after the VM.
+// A new VM isn't created where it would get the file with another VM's UEFI variables, whether the definitions name
+// that file or libvirt names it after the VM.
 func TestFitsNVRAM(t *testing.T) {
 	t.Parallel()
 

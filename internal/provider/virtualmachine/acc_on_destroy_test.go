@@ -146,7 +146,8 @@ func TestAccOnDestroy(t *testing.T) {
 	// A new VM of that name starts with what was kept, instead of a copy of the firmware's template. The mark is in the
 	// space for an event log, where the firmware writes nothing.
 	const mark = "kept by the VM before"
-	l.Run(t, host, "sh", "-c", fmt.Sprintf("printf %%s %q | dd of=%s bs=1 seek=262144 conv=notrunc status=none", mark, nvram))
+	l.Run(t, host, "sh", "-c", fmt.Sprintf("printf %%s %q | dd of=%s bs=1 seek=262144 conv=notrunc status=none", mark,
+		nvram))
 	tf.Run(t, "apply")
 	if again := uuidOf(t, l, host, prefix+"firm"); again == uuid {
 		t.Errorf("the VM is still the one with UUID %s", uuid)
