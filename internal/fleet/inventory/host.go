@@ -96,6 +96,9 @@ type Entry struct {
 
 	diskUsesOnce sync.Once
 	diskUses     []domain.DiskUse
+
+	nvramOnce  sync.Once
+	nvramFiles []string
 }
 
 // ParsedDomain is the parsed XML of a domain; a part is nil if there is no such definition. All readers share it: don't

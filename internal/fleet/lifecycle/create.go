@@ -76,7 +76,15 @@ func (m *Manager) createOn(
 	ctx context.Context, h *inventory.Host, id string, d placement.Desired, placed func(),
 ) (*inventory.VM, error) {
 	return m.underLock(ctx, h, id, func(held context.Context) (*inventory.VM, error) {
-		if err := m.defineNew(held, h, id, d); err != nil {
+		release, err := m.placement.ClaimNVRAM(held, h, d)
+		if err != nil {
+			return nil, err
+		}
+
+		err = m.defineNew(held, h, id, d)
+		release()
+
+		if err != nil {
 			return m.undoCreate(held, h, id, leftovers{unseen: true}, err)
 		}
 
@@ -227,8 +235,9 @@ func (m *Manager) makeDisksAndStart(
 	return vm, nil
 }
 
-// startNew starts a VM that is being created. Unless its guest may have run before, its firmware begins with new
-// variables: an earlier VM of that name may have left some.
+// startNew starts a VM that is being created. Its firmware begins with new variables, because another VM of that name
+// may have left some. It gets those that are on the host if its guest may have run before, or if on_destroy keeps them:
+// then the VM that this one replaces kept them.
 func (m *Manager) startNew(ctx context.Context, h *inventory.Host, id string, ran bool) error {
 	vm, err := m.hosts.FindNow(ctx, id, inventory.LastKnown{})
 	if err != nil {
@@ -247,7 +256,7 @@ func (m *Manager) startNew(ctx context.Context, h *inventory.Host, id string, ra
 	m.log.InfoContext(ctx, "starting VM", "name", vm.Name, "uuid", id, "host", h.Name)
 
 	err = m.placement.StartAlone(ctx, vm, func() error {
-		if firmware := vm.PersistentSpec.Firmware.Type; firmware != nil && *firmware == "efi" && !ran {
+		if vm.PersistentSpec.HasNVRAM() && !ran && !vm.Metadata.Keeps(domain.PartNVRAM) {
 			return startFresh(ctx, h, vm)
 		}
 
@@ -305,7 +314,7 @@ func (m *Manager) undoCreate(
 	}
 
 	if err == nil {
-		err = h.Conn.UndefineDomain(ctx, id)
+		err = h.Conn.UndefineDomain(ctx, id, m.keptVariables(ctx, vm)...)
 	}
 
 	if err != nil && !inventory.IsNotFound(err) {

@@ -2,6 +2,7 @@ package lifecycle
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
@@ -124,7 +125,8 @@ func (m *Manager) deleteDefinitions(ctx context.Context, vm *inventory.VM) error
 		return err
 	}
 
-	if err := move.Undefine(ctx, vm.On, vm.UUID, keepFlags(vm)...); err != nil {
+	keep := slices.Concat(keepFlags(vm), m.keptVariables(ctx, vm))
+	if err := move.Undefine(ctx, vm.On, vm.UUID, keep...); err != nil {
 		return err
 	}
 

@@ -32,6 +32,36 @@ func keepFlags(vm *inventory.VM) []libvirt.Kept {
 	return all
 }
 
+// keptVariables returns that the variables of the VM's firmware stay when its definition is removed, if on_destroy says
+// so, or if another VM of the host has the same file.
+func (m *Manager) keptVariables(ctx context.Context, vm *inventory.VM) []libvirt.Kept {
+	if vm.Metadata.Keeps(domain.PartNVRAM) {
+		return []libvirt.Kept{libvirt.KeepNVRAM}
+	}
+
+	files := vm.Entry.NVRAMFiles()
+	if len(files) == 0 {
+		return nil
+	}
+
+	a, err := m.hosts.ReplyOf(ctx, vm.On)
+	if err != nil {
+		m.log.WarnContext(ctx, "the firmware's variables are kept: it is unknown whether another VM has them",
+			"name", vm.Name, "host", vm.Host, "files", files, "error", err.Error())
+
+		return []libvirt.Kept{libvirt.KeepNVRAM}
+	}
+
+	if other, file := a.View.WithNVRAM(files, vm.UUID); other != nil {
+		m.log.WarnContext(ctx, "the firmware's variables are kept: another VM has the same file",
+			"name", vm.Name, "host", vm.Host, "file", file, "other", other.Name)
+
+		return []libvirt.Kept{libvirt.KeepNVRAM}
+	}
+
+	return nil
+}
+
 // listed is a kind of things that libvirt lists for a domain, and removes only together with the domain's definition.
 type listed struct {
 	part string

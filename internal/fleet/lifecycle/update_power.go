@@ -2,10 +2,13 @@ package lifecycle
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/move"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/status"
 )
 
@@ -87,25 +90,23 @@ func (u *update) changePower(ctx context.Context) error {
 		u.vm.SilentHosts = nil
 	}
 
-	if err := u.renameVM(ctx); err != nil {
-		return err
-	}
+	renameErr := u.renameVM(ctx) // A guest that went down only for its new name runs again without it.
 
 	if !starts {
-		return nil
+		return renameErr
 	}
 
 	if err := u.manager.Start(ctx, u.vm); err != nil {
-		return err
+		return errors.Join(renameErr, err)
 	}
 
 	u.fresh = !u.vm.ManagedSave
 
 	if err := u.refresh(ctx); err != nil {
-		return err
+		return errors.Join(renameErr, err)
 	}
 
-	return u.awaitBootBalloon(ctx)
+	return errors.Join(renameErr, u.awaitBootBalloon(ctx))
 }
 
 // renameVM renames the VM, which libvirt does only while it is off.
@@ -114,7 +115,54 @@ func (u *update) renameVM(ctx context.Context) error {
 		return nil
 	}
 
+	if err := u.nameNVRAM(ctx); err != nil {
+		return err
+	}
+
 	if err := u.vm.On.Conn.RenameDomain(ctx, u.vm.UUID, u.want.Spec.Name); err != nil {
+		return err
+	}
+
+	return u.refresh(ctx)
+}
+
+// nameNVRAM writes the file that has the variables of the VM's firmware into the definition. In libvirt 9.0 no
+// definition names that file unless a user chose it: each start then takes it from the VM's name, and under another
+// name the guest would begin with new variables, or with those of another VM.
+func (u *update) nameNVRAM(ctx context.Context) error {
+	inspected, err := move.Inspect(ctx, u.vm)
+	if err != nil {
+		return err
+	}
+
+	if !inspected.Mobility.NVRAMUnnamed || inspected.Session || !u.vm.Persistent {
+		return nil
+	}
+
+	files := inspected.NVRAMFiles()
+	there := u.manager.hosts.FilesOn(ctx, u.vm.On, files)
+
+	i := slices.IndexFunc(files, func(file string) bool { return there[file] })
+	if i < 0 {
+		return nil // The guest has never started.
+	}
+
+	definition, present, err := u.readComplete(ctx)
+	if err != nil {
+		return err
+	}
+
+	variables := domain.Spec{Values: domain.Values{"firmware.nvram": files[i]}}
+	if err := definition.Apply(variables); err != nil {
+		return &inventory.Error{VM: u.vm.Name, Host: u.vm.Host, Kind: inventory.ErrInvalid, Err: err}
+	}
+
+	xml, err := definition.XML()
+	if err != nil {
+		return &inventory.Error{VM: u.vm.Name, Host: u.vm.Host, Kind: inventory.ErrInvalid, Err: err}
+	}
+
+	if _, err := u.vm.On.Conn.RedefineDomain(ctx, xml, present); err != nil {
 		return err
 	}
 

@@ -82,6 +82,7 @@ func (p *Planner) judge(ctx context.Context, a inventory.Reply, d Desired) candi
 	c.problems = append(c.problems, fitsHypervisor(a, d.Spec, p.defaultType)...)
 	c.problems = append(c.problems, fitsVersions(a, d.Spec)...)
 	c.problems = append(c.problems, fitsKept(a, d.Metadata)...)
+	c.problems = append(c.problems, d.fitsNVRAM(a, d.Replaces)...)
 	c.judgeMemory(p, d)
 	c.judgeAffinity(p, d)
 	c.problems = append(c.problems, p.fitsHostUse(ctx, a, d.Spec.Name, d.hostUse(), d.Replaces)...)

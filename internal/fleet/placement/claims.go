@@ -215,6 +215,68 @@ func (cs *Claims) notAlone(
 	return nil
 }
 
+// fitsNVRAM checks that no other VM of the host keeps the variables of its firmware in the file that the VM with this
+// configuration would use. own is the UUID of the VM, or of the one that it replaces. The first start of the one VM
+// would replace the other's variables, and its removal would delete them.
+func (d Desired) fitsNVRAM(a inventory.Reply, own string) []inventory.Problem {
+	if a.View == nil {
+		return nil
+	}
+
+	other, file := a.View.WithNVRAM(d.nvramFiles(), own)
+	if other == nil {
+		return nil
+	}
+
+	return []inventory.Problem{{
+		Attribute: "firmware.nvram",
+		Detail: fmt.Sprintf("it has VM %q (UUID %s), which keeps its UEFI variables in %s. VM %q would use the same file",
+			other.Name, other.UUID, file, d.Spec.Name),
+		Remedy: "Set firmware.nvram to a file that no other VM has.",
+	}}
+}
+
+// nvramFiles returns the files in which the firmware of a new VM may keep its variables.
+func (d Desired) nvramFiles() []string {
+	if !d.Spec.HasNVRAM() {
+		return nil
+	}
+
+	vm := migration.VM{Name: d.Spec.Name, Mobility: domain.Mobility{NVRAM: d.Spec.Values["firmware.nvram"]}}
+	vm.Mobility.NVRAMUnnamed = vm.Mobility.NVRAM == ""
+
+	return vm.NVRAMFiles()
+}
+
+// ClaimNVRAM returns an error if the new VM would keep the variables of its firmware in the file of another VM on the
+// host. Until release, no other VM of this run claims that file.
+func (cs *Claims) ClaimNVRAM(ctx context.Context, h *inventory.Host, d Desired) (release func(), err error) {
+	files := d.nvramFiles()
+	if len(files) == 0 {
+		return func() {}, nil
+	}
+
+	release, err = cs.mutexes.Lock(ctx, "nvram/"+h.Name+"/"+files[0])
+	if err != nil {
+		return nil, err
+	}
+
+	a, err := cs.hosts.ReplyOf(ctx, h)
+	if err == nil {
+		for _, p := range d.fitsNVRAM(a, d.Replaces) {
+			err = &inventory.Error{VM: d.Spec.Name, Host: h.Name, Kind: ErrNoHost, Detail: p.Detail, Remedy: p.Remedy}
+		}
+	}
+
+	if err != nil {
+		release()
+
+		return nil, err
+	}
+
+	return release, nil
+}
+
 // newUses returns the disks that the configuration adds to what a VM has.
 func (d Desired) newUses(have []domain.DiskUse) []domain.DiskUse {
 	var uses []domain.DiskUse

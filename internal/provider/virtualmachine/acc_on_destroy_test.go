@@ -141,5 +141,48 @@ func TestAccOnDestroy(t *testing.T) {
 	nvram := "/var/lib/libvirt/qemu/nvram/" + prefix + "firm_VARS.fd"
 	l.Run(t, host, "test", "-s", nvram)
 	l.Run(t, host, "test", "-d", "/var/lib/libvirt/swtpm/"+uuid+"/tpm2")
-	l.Run(t, host, "rm", "-r", nvram, "/var/lib/libvirt/swtpm/"+uuid)
+	l.Run(t, host, "rm", "-r", "/var/lib/libvirt/swtpm/"+uuid)
+
+	// A new VM of that name starts with what was kept, instead of a copy of the firmware's template. The mark is in the
+	// space for an event log, where the firmware writes nothing.
+	const mark = "kept by the VM before"
+	l.Run(t, host, "sh", "-c", fmt.Sprintf("printf %%s %q | dd of=%s bs=1 seek=262144 conv=notrunc status=none", mark,
+		nvram))
+	tf.Run(t, "apply")
+	if again := uuidOf(t, l, host, prefix+"firm"); again == uuid {
+		t.Errorf("the VM is still the one with UUID %s", uuid)
+	}
+	l.Run(t, host, "grep", "-q", mark, nvram)
+	noChanges(t, tf)
+	uuid = uuidOf(t, l, host, prefix+"firm")
+
+	// Under a new name it keeps them, too. While libvirt can't write the definition's new file, the guest that went down
+	// for the change runs again under its old name.
+	l.RemoveDomain(t, prefix+"renamed")
+	renamed := firm.with(hcl{"name": quote(prefix + "renamed"), "update_policy": quote("Restart")}).named("firm")
+	config(renamed)
+	l.Run(t, host, "mkdir", "/etc/libvirt/qemu/"+prefix+"renamed.xml")
+	tf.Fail(t, "apply")
+	if state := l.Virsh(t, host, "domstate", prefix+"firm"); strings.TrimSpace(state) != "running" {
+		t.Errorf("after a failed rename the VM is %s", state)
+	}
+	l.Run(t, host, "rmdir", "/etc/libvirt/qemu/"+prefix+"renamed.xml")
+	tf.Run(t, "apply")
+	if live := l.Virsh(t, host, "dumpxml", prefix+"renamed"); !strings.Contains(live, nvram) {
+		t.Errorf("the renamed VM doesn't run with %s: %s", nvram, live)
+	}
+	l.Run(t, host, "grep", "-q", mark, nvram)
+	noChanges(t, tf)
+
+	// What another VM has isn't given to a new one, nor deleted.
+	second := vm("firm", hcl{"firmware": `{ type = "efi" }`}).named("second")
+	config(renamed, second)
+	expect(t, tf.Fail(t, "plan"), "it has VM \""+prefix+"renamed\"", nvram, "firmware.nvram")
+	config(renamed)
+	const sharing = "<domain type='qemu'><name>%s</name><memory>65536</memory><os firmware='efi'>" +
+		"<type arch='x86_64' machine='q35'>hvm</type><nvram>%s</nvram></os>" +
+		"<features><acpi/></features></domain>"
+	l.Define(t, host, fmt.Sprintf(sharing, prefix+"sharing", nvram))
+	destroyAndCheck(t, l, tf, prefix+"firm", prefix+"renamed")
+	l.Run(t, host, "grep", "-q", mark, nvram)
 }

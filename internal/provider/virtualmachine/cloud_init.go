@@ -154,13 +154,15 @@ func hostname(name string) string {
 }
 
 // firstBootDigest returns a digest of what is declared for a medium. It leaves write-only values out, because the
-// definition keeps the digest.
+// definition keeps the digest. Attributes that aren't set don't count, so that the digest stays the same when a release
+// of the provider has more of them.
 func firstBootDigest(level attributes, o types.Object) string {
 	a := open(o)
 	var all strings.Builder
 	for _, name := range value.Keys(level) {
-		if name != "pool" && !level[name].IsWriteOnly() {
-			fmt.Fprintf(&all, "%s %q\n", name, text(a.string(name)))
+		declared := text(a.string(name))
+		if name != "pool" && declared != "" && !level[name].IsWriteOnly() {
+			fmt.Fprintf(&all, "%s %q\n", name, declared)
 		}
 	}
 	sum := sha256.Sum256([]byte(all.String()))

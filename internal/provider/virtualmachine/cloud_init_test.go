@@ -2,9 +2,11 @@ package virtualmachine
 
 import (
 	"fmt"
+	"maps"
 	"strings"
 	"testing"
 
+	"github.com/hashicorp/terraform-plugin-framework/resource/schema"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
@@ -16,6 +18,17 @@ func withSeed(changes in) in {
 		"disks":      in{"root": in{"pool": "vms", "size": "1Gi"}},
 		"cloud_init": in{"user_data": "#cloud-config\n{}\n"}.with(changes),
 	})
+}
+
+// A release that has more attributes doesn't take the media of existing VMs for changed.
+func TestFirstBootDigest_newAttribute(t *testing.T) {
+	t.Parallel()
+	more := maps.Clone(cloudInitAttributes)
+	more["new"] = schema.StringAttribute{Optional: true}
+	declared := modelOf(t, withSeed(nil)).CloudInit
+	if before, after := firstBootDigest(cloudInitAttributes, declared), firstBootDigest(more, declared); before != after {
+		t.Errorf("the digest was %s and is %s", before, after)
+	}
 }
 
 // A medium is planned as it is declared, without what is write-only, and what is on the host is told from it by what is

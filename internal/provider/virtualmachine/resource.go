@@ -254,6 +254,13 @@ func (r *Resource) Delete(ctx context.Context, req resource.DeleteRequest, resp 
 			"Virtual machine %q is gone from host %q. These disks of it stay:\n  - %s",
 			text(state.Name), report.Host, strings.Join(report.KeptDisks, "\n  - ")))
 	}
+	if report != nil && len(report.SilentHosts) > 0 {
+		resp.Diagnostics.AddWarning("Definition of the virtual machine may be left", fmt.Sprintf(
+			"Virtual machine %[1]q is gone from host %[2]q. These hosts didn't answer: %[3]s. If one of them still has a "+
+				"definition of the VM that starts with its host, the VM starts there again.\n\nWhen they are back, run \"virsh "+
+				"dominfo %[4]s\" on each. If a host has the VM, run \"virsh undefine --nvram --managed-save %[4]s\" there.",
+			text(state.Name), report.Host, strings.Join(report.SilentHosts, ", "), text(state.ID)))
+	}
 	if report != nil && report.Outcome.Forced() {
 		resp.Diagnostics.Append(forcedWarning(text(state.Name), report.Host, report.Outcome))
 	}
