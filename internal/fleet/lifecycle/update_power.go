@@ -45,7 +45,7 @@ func (u *update) checkPlannedRestart() error {
 
 // notInPlan returns the error that the apply would do something to the VM's power that its plan doesn't show.
 func (u *update) notInPlan(would, because, otherwise string) error {
-	happened := "it, or the maintenance of its host, has changed since it was planned"
+	happened := "it has changed since it was planned, or the maintenance of its host has"
 	if was, is := u.want.Power.Status, u.vm.Status(); was != is {
 		happened = fmt.Sprintf("it was %s when it was planned, and is %s now", was, is)
 	}

@@ -179,7 +179,7 @@ func TestAccPower_changedSincePlan(t *testing.T) {
 		},
 		"plugged": {
 			"Always", restart, plugged, "Running", "running (booted)",
-			"It, or the maintenance of its host, has changed since it was planned: this apply would restart its guest",
+			"It has changed since it was planned, or the maintenance of its host has: this apply would restart its guest",
 		},
 		// Its plan shows a restart, of which a start is a part.
 		"restarted": {
