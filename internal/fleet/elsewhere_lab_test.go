@@ -1,8 +1,10 @@
 package fleet
 
 import (
+	"strings"
 	"testing"
 
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/hostrecord"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/lab"
 )
@@ -32,8 +34,24 @@ func TestLab_maintenanceIsOverEverywhere(t *testing.T) {
 	}
 
 	drain(a)
-	drain(b)
 	off("drained", f, true)
+
+	// It loses its record, and isn't cordoned any more. That isn't forgotten when another host is drained.
+	for line := range strings.Lines(l.Virsh(t, a.Name, "secret-list")) {
+		if fields := strings.Fields(line); len(fields) == 3 && fields[2] == inventory.RecordUsage {
+			l.Virsh(t, a.Name, "secret-undefine", fields[0])
+		}
+	}
+
+	f.ForgetAll()
+	drain(b)
+	f.ForgetAll()
+
+	if f.LostMaintenance(t.Context(), a.Name, "m", &hostrecord.Record{}) == nil {
+		t.Error("when another host is drained, a maintenance is forgotten whose host has lost its record")
+	}
+
+	drain(a)
 
 	on := l.PowerOff(t, b)
 
@@ -43,6 +61,7 @@ func TestLab_maintenanceIsOverEverywhere(t *testing.T) {
 
 	on()
 	off("released while another was off", ownFleet(t, "alice", b, c), false)
+	off("released while the only other one was off", ownFleet(t, "alice", a, b), false)
 
 	// Drained again, it may be off again; given up, it isn't under maintenance.
 	drain(a)

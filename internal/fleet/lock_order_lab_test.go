@@ -59,6 +59,12 @@ func TestLab_moveLocksByUUID(t *testing.T) {
 	}()
 
 	lab.Await(t, "the lock of the first host", func() bool {
+		select {
+		case err := <-moved:
+			t.Fatal("the move ended:", err)
+		default:
+		}
+
 		return strings.Contains(l.Virsh(t, first, "secret-list"), "virtfleet:lock:"+vm.UUID)
 	})
 	release()

@@ -269,25 +269,47 @@ func TestLab_ownDisksThatNoPlanRemoves(t *testing.T) {
 	all = slices.DeleteFunc(all, func(file string) bool { return file == at("disk3") })
 	has(all...)
 
-	f.ForgetAll()
+	mark := func() {
+		t.Helper()
+		f.ForgetAll()
 
-	if found, err = f.FindNow(t.Context(), vm.UUID, inventory.LastKnown{}); err != nil {
-		t.Fatal(err)
+		if found, err = f.FindNow(t.Context(), vm.UUID, inventory.LastKnown{}); err != nil {
+			t.Fatal(err)
+		}
+
+		metadata := found.Metadata
+		left := metadata.OwnDisks["disk4"]
+		left.Removing = true
+		metadata.OwnDisks = map[string]domain.OwnDisk{"disk4": left}
+
+		if _, err := records.WriteMetadata(t.Context(), found, metadata); err != nil {
+			t.Fatal(err)
+		}
+	}
+	rename := func(from, to string) {
+		t.Helper()
+
+		disk, made := d.Spec.Disks[from], d.OwnDisks[from]
+		undeclare(from)
+		d.Spec.Disks[to], d.OwnDisks[to] = disk, made
+		update()
+		has(all...)
+
+		if !strings.Contains(defined(), at("disk4")) {
+			t.Errorf("under its new key %s, the disk is another one", to)
+		}
 	}
 
-	metadata := found.Metadata
-	left := metadata.OwnDisks["disk4"]
-	left.Removing = true
-	metadata.OwnDisks = map[string]domain.OwnDisk{"disk4": left}
-
-	if _, err := records.WriteMetadata(t.Context(), found, metadata); err != nil {
-		t.Fatal(err)
-	}
-
-	l.Virsh(t, "kvm1", "detach-disk", vm.UUID, at("disk4"), "--config")
-	undeclare("disk4")
+	// An apply that failed before the definition lost the disk has only marked it.
+	mark()
 
 	d.Removes = nil
+	rename("disk4", "renamed")
+	rename("renamed", "disk4")
+
+	mark()
+	l.Virsh(t, "kvm1", "detach-disk", vm.UUID, at("disk4"), "--config")
+	undeclare("disk4")
 	update("deleted with their data")
 
 	all = slices.DeleteFunc(all, func(file string) bool { return file == at("disk4") })

@@ -178,12 +178,12 @@ func TestLab_drainAndRestore(t *testing.T) {
 	for name, want := range map[string]bool{
 		"none": true, "saved": true, "off": true, "live": false, "elsewhere": false,
 	} {
-		if got := silent.SwitchedOffWith(t.Context(), from.Name, made[name].UUID, true); got != want {
+		if got := silent.SwitchedOffWith(t.Context(), from.Name, made[name].UUID); got != want {
 			t.Errorf("the host is off with %s: %t, want %t", name, got, want)
 		}
 	}
 
-	if silent.SwitchedOffWith(t.Context(), from.Name, uuid.NewString(), false) {
+	if silent.SwitchedOffWith(t.Context(), from.Name, uuid.NewString()) {
 		t.Error("the host that doesn't answer has a VM that came later, and is taken for switched off")
 	}
 

@@ -136,7 +136,7 @@ func (dr *Drainer) clearEviction(ctx context.Context, uuid string, h *inventory.
 		}
 
 		m := vm.Metadata
-		if !m.Eviction.Leaves(h.Name, hostUUID) {
+		if !m.Eviction.Leaves(h.Name, hostUUID) && !staleEviction(vm, h.Name) {
 			return nil
 		}
 
@@ -145,4 +145,12 @@ func (dr *Drainer) clearEviction(ctx context.Context, uuid string, h *inventory.
 
 		return err
 	})
+}
+
+// staleEviction reports whether the VM has a request to leave the named host that was written before the host was
+// installed again: no host that answers has the UUID that it had.
+func staleEviction(vm *inventory.VM, host string) bool {
+	e := vm.Metadata.Eviction
+
+	return e != nil && e.Host == host && e.HostUUID != "" && vm.Peers[e.HostUUID] == ""
 }

@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/uuid"
+
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/admission"
@@ -255,17 +257,23 @@ func TestLab_abandonedIsForgotten(t *testing.T) {
 		t.Errorf("recorded: %+v, %v", r, err)
 	}
 
-	// A run that is killed leaves its request, with the name that the host had then.
-	vm, err := f.FindNow(t.Context(), made["slow"].UUID, inventory.LastKnown{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	// A run that is killed leaves its request, with the name or the UUID that the host had then.
+	for name, old := range map[string]domain.Eviction{
+		"slow":      {Host: "its old name", HostUUID: made["slow"].HostUUID},
+		"travelled": {Host: from.Name, HostUUID: uuid.NewString()},
+	} {
+		vm, err := f.FindNow(t.Context(), made[name].UUID, inventory.LastKnown{})
+		if err != nil {
+			t.Fatal(err)
+		}
 
-	m := vm.Metadata
-	m.Eviction = &domain.Eviction{Host: "its old name", HostUUID: vm.HostUUID, Owner: "a run that is lost"}
+		m := vm.Metadata
+		old.Owner = "a run that is lost"
+		m.Eviction = &old
 
-	if _, err := records.WriteMetadata(t.Context(), vm, m); err != nil {
-		t.Fatal(err)
+		if _, err := records.WriteMetadata(t.Context(), vm, m); err != nil {
+			t.Fatal(err)
+		}
 	}
 
 	if _, err := f.Release(t.Context(), from.Name, "m", true); err != nil {

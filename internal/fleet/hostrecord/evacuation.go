@@ -75,11 +75,11 @@ func (e *Evacuation) Recovered() *Evacuation {
 	return &own
 }
 
-// Keeps reports whether the drain left the VM on the host, as far as known. running says that the VM ran when it was
-// last seen there. A VM without a step has come after the drain.
-func (e *Evacuation) Keeps(uuid string, running bool) bool {
+// Keeps reports whether the drain left the VM on the host, as far as known. A VM without a step has come after the
+// drain, unless there was no room for the steps.
+func (e *Evacuation) Keeps(uuid string) bool {
 	if e.Abridged {
-		return !running
+		return true
 	}
 
 	return slices.ContainsFunc(e.Steps, func(s Step) bool {

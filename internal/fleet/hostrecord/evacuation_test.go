@@ -1,6 +1,11 @@
 package hostrecord
 
-import "testing"
+import (
+	"maps"
+	"slices"
+	"testing"
+	"time"
+)
 
 // A drained host that doesn't answer may have the VMs that the drain left there. A VM that came after the drain is
 // another matter: the host was in use again.
@@ -22,14 +27,14 @@ func TestEvacuation_keepsWhatTheDrainLeft(t *testing.T) {
 		"shut down": true, "saved": true, "off before": true, "gone": true,
 		"moved": false, "moved off": false, "came later": false,
 	} {
-		if got := e.Told("m").Keeps(uuid, true); got != want {
+		if got := e.Told("m").Keeps(uuid); got != want {
 			t.Errorf("%s: %t, want %t", uuid, got, want)
 		}
 	}
 
 	e = &Evacuation{Done: true, Abridged: true}
-	if e.Keeps("one that ran", true) || !e.Keeps("one that was off", false) {
-		t.Error("without the steps, only a VM that was off may be on the drained host")
+	if !e.Keeps("one that the same apply read as running") {
+		t.Error("without the steps, a VM may be on the drained host")
 	}
 }
 
@@ -57,5 +62,27 @@ func TestRecord_lost(t *testing.T) {
 		if got := c.record.Lost(c.told, c.id); got != c.want {
 			t.Errorf("%s: %t, want %t", what, got, c.want)
 		}
+	}
+}
+
+// A host that answers and isn't cordoned may have lost the record of its maintenance: what others know of it stays.
+func TestRecord_forgetElsewhere(t *testing.T) {
+	t.Parallel()
+
+	now := time.Now()
+	r := Record{
+		Elsewhere: map[string]*Evacuation{
+			"lost": (&Evacuation{}).Told("m"), "old": {}, "this": (&Evacuation{}).Told("n"), "off": {},
+		},
+		Released: map[string]time.Time{"lost": now, "old": now, "this": now},
+	}
+	r.ForgetElsewhere("this", map[string]bool{"lost": true, "old": true})
+
+	if got := slices.Sorted(maps.Keys(r.Elsewhere)); !slices.Equal(got, []string{"lost", "off"}) {
+		t.Errorf("kept are the maintenances of %q", got)
+	}
+
+	if got := slices.Sorted(maps.Keys(r.Released)); !slices.Equal(got, []string{"lost", "old"}) {
+		t.Errorf("kept are the ends of the maintenances of %q", got)
 	}
 }

@@ -124,14 +124,17 @@ func (r Record) Evicting(uuid, host string) string {
 }
 
 // ForgetElsewhere removes from the record the maintenance of the named host, and those of hosts that are known to be
-// under none.
+// under none. Such a host may have lost the record of its maintenance, so that one with an id stays until its end.
 func (r Record) ForgetElsewhere(name string, over map[string]bool) {
-	for _, all := range []map[string]bool{over, {name: true}} {
-		for host := range all {
+	for host := range over {
+		// Released stays: another host may still have a maintenance with an id.
+		if e := r.Elsewhere[host]; e == nil || e.Maintenance == "" {
 			delete(r.Elsewhere, host)
-			delete(r.Released, host)
 		}
 	}
+
+	delete(r.Elsewhere, name)
+	delete(r.Released, name)
 }
 
 // Cordon marks a host on which no run places, starts or moves VMs.

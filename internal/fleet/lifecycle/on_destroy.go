@@ -151,6 +151,8 @@ func (m *Manager) Removal(ctx context.Context, vm *inventory.VM) Removal {
 			case vm.HasFile(o.Path):
 			case now != "":
 				disk += fmt.Sprintf(", unless it is the base of another volume; the VM's disk is %s now, which stays", now)
+			case o.Removing:
+				disk += ", which an earlier apply removed from the VM"
 			default:
 				disk += ", which a user has detached from the VM"
 			}

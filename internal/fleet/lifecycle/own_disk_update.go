@@ -17,7 +17,7 @@ import (
 // addOwnDisks creates the own disks that the update adds. It records them first, so that an interrupted update leaves
 // no volume without a record.
 func (u *update) addOwnDisks(ctx context.Context) error {
-	u.own = u.vm.Metadata.OwnDisks
+	u.own = placement.OwnDisks(u.vm)
 	declared := u.want.Spec.Disks != nil || u.want.Spec.Medium != nil || u.want.Spec.Ignition != nil
 	if !declared || len(u.own) == 0 && len(u.want.OwnDisks) == 0 {
 		return nil

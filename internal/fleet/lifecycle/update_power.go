@@ -48,15 +48,15 @@ func (u *update) checkPlannedRestart() error {
 
 // notInPlan returns the error that the apply would do something to the VM's power that its plan doesn't show.
 func (u *update) notInPlan(would, because, otherwise string) error {
-	happened := "it was changed on its host since it was planned"
+	happened := "it has changed since it was planned, or the maintenance of its host has"
 	if was, is := u.want.Power.Status, u.vm.Status(); was != is {
 		happened = fmt.Sprintf("it was %s when it was planned, and is %s now", was, is)
 	}
 
 	return &inventory.Error{
 		VM: u.vm.Name, Host: u.vm.Host, Kind: inventory.ErrBusy,
-		Detail: happened + ": " + would + ", which its plan doesn't show. It is left as it is now" + because,
-		Remedy: "Run terraform plan again, and check what it would do to the VM." + otherwise,
+		Detail: happened + ": " + would + ", which its plan doesn't show. Its power is left as it is" + because,
+		Remedy: "Run terraform plan again, with a refresh, and check what it would do to the VM." + otherwise,
 	}
 }
 

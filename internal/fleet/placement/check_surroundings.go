@@ -45,7 +45,7 @@ func (d Desired) Changed(vm *inventory.VM) Desired {
 		}
 	}
 
-	made := RenamedOwnDisks(vm.Metadata.OwnDisks, d.OwnDisks)
+	made := RenamedOwnDisks(OwnDisks(vm), d.OwnDisks)
 	d.OwnDisks = maps.Clone(d.OwnDisks)
 
 	for key := range d.OwnDisks {

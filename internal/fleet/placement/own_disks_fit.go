@@ -14,6 +14,21 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/storage"
 )
 
+// OwnDisks returns the records of the VM's own disks. A mark that a disk is to be deleted counts only once the VM's
+// definition has lost the disk: the update that set it may have failed before that.
+func OwnDisks(vm *inventory.VM) map[string]domain.OwnDisk {
+	own := maps.Clone(vm.Metadata.OwnDisks)
+
+	for key, o := range own {
+		if _, there := vm.DeclaredSpec().Disks[key]; there && o.Removing {
+			o.Removing = false
+			own[key] = o
+		}
+	}
+
+	return own
+}
+
 // RenamedOwnDisks returns the records of the disks that are created, under the keys with which they are declared now.
 func RenamedOwnDisks(have, declared map[string]domain.OwnDisk) map[string]domain.OwnDisk {
 	records := maps.Clone(have)
@@ -153,7 +168,7 @@ type grownDisk struct {
 // grownDisks returns the own disks of the VM that the change makes larger.
 func (d Desired) grownDisks(vm *inventory.VM) map[string]grownDisk {
 	grown := map[string]grownDisk{}
-	made := RenamedOwnDisks(vm.Metadata.OwnDisks, d.OwnDisks)
+	made := RenamedOwnDisks(OwnDisks(vm), d.OwnDisks)
 
 	for key, want := range d.OwnDisks {
 		if is, there := made[key]; there && !is.Creating && want.Bytes > is.Bytes {
@@ -242,7 +257,7 @@ func ownDiskMisfit(
 func grownByHand(ctx context.Context, vm *inventory.VM, d Desired) []inventory.Problem {
 	var problems []inventory.Problem
 
-	made := RenamedOwnDisks(vm.Metadata.OwnDisks, d.OwnDisks)
+	made := RenamedOwnDisks(OwnDisks(vm), d.OwnDisks)
 	for _, key := range slices.Sorted(maps.Keys(d.OwnDisks)) {
 		is, want := made[key], d.OwnDisks[key].Bytes
 		if is.Volume == "" || is.Creating || want <= is.Bytes || !vm.OwnsHere(is) {
@@ -272,7 +287,7 @@ func growsOverlaid(vm *inventory.VM, d Desired) []inventory.Problem {
 	var problems []inventory.Problem
 
 	have := vm.DeclaredSpec().Disks
-	made := RenamedOwnDisks(vm.Metadata.OwnDisks, d.OwnDisks)
+	made := RenamedOwnDisks(OwnDisks(vm), d.OwnDisks)
 
 	for _, key := range slices.Sorted(maps.Keys(d.OwnDisks)) {
 		is, disk := made[key], have[key]

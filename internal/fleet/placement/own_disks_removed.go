@@ -54,12 +54,13 @@ func silentUserRemedy(key string) string {
 // deletes those whose deletion a plan has announced, and keeps all others: a disk that a user has detached from the VM,
 // and one on which a snapshot has put an overlay. Disks with on_destroy = "keep" are in neither.
 func (d Desired) DropsOwnDisks(vm *inventory.VM) (deletes, keeps []string) {
-	attached := maps.Clone(vm.Metadata.OwnDisks)
+	own := OwnDisks(vm)
+	attached := maps.Clone(own)
 	maps.DeleteFunc(attached, func(key string, _ domain.OwnDisk) bool { return !hasDisk(vm, key) })
 	stillCalled := RenamedOwnDisks(attached, d.OwnDisks)
 
-	for _, key := range slices.Sorted(maps.Keys(vm.Metadata.OwnDisks)) {
-		o := vm.Metadata.OwnDisks[key]
+	for _, key := range slices.Sorted(maps.Keys(own)) {
+		o := own[key]
 		_, stays := d.OwnDisks[key]
 
 		if _, is := attached[key]; is && !stays {
@@ -143,7 +144,8 @@ func (d Desired) warnDroppedDisks(vm *inventory.VM) []inventory.Problem {
 	deletes = slices.DeleteFunc(deletes, func(key string) bool {
 		o := vm.Metadata.OwnDisks[key]
 
-		return IsFirstBoot(key) || o.Creating || slices.Contains(d.Removes, key) || vm.HasFile(o.Path)
+		return IsFirstBoot(key) || o.Creating || slices.Contains(d.Removes, key) ||
+			d.UpdatePolicy == PolicyStage && vm.HasFile(o.Path)
 	})
 
 	if len(deletes) > 0 {
@@ -155,7 +157,7 @@ func (d Desired) warnDroppedDisks(vm *inventory.VM) []inventory.Problem {
 		problems = append(problems, inventory.Problem{
 			Attribute: "disks", Warning: true, Summary: "Disks are deleted with their data",
 			Detail: fmt.Sprintf("An earlier apply removed these disks from VM %q on host %q, and couldn't delete them yet. "+
-				"This one deletes them:%s", vm.Name, vm.Host, lines),
+				"This one deletes them, once the VM no longer has them:%s", vm.Name, vm.Host, lines),
 			Remedy: "To keep a disk, declare it again with file = \"<its path>\" before you apply.",
 		})
 	}

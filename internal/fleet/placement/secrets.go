@@ -49,7 +49,7 @@ func growsEncrypted(ctx context.Context, vm *inventory.VM, d Desired) []inventor
 
 	var problems []inventory.Problem
 
-	made := RenamedOwnDisks(vm.Metadata.OwnDisks, d.OwnDisks)
+	made := RenamedOwnDisks(OwnDisks(vm), d.OwnDisks)
 	for _, key := range slices.Sorted(maps.Keys(d.OwnDisks)) {
 		is := made[key]
 		uuid := d.Spec.Disks[key].Values[domain.EncryptionSecret]

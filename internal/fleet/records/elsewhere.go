@@ -99,7 +99,7 @@ func (s *Store) evacuatedSince(ctx context.Context, name string) time.Time {
 }
 
 // ToldElsewhere returns what the other hosts know of the host's maintenance, nil if it is under none. A maintenance
-// that one host knows of doesn't count if another host has recorded its end.
+// that one host knows of doesn't count if any host, also this one, has recorded its end.
 func (s *Store) ToldElsewhere(ctx context.Context, name string) *hostrecord.Evacuation {
 	answers, err := s.hosts.Snapshot(ctx)
 	if err != nil {
@@ -112,7 +112,7 @@ func (s *Store) ToldElsewhere(ctx context.Context, name string) *hostrecord.Evac
 	)
 
 	for _, a := range answers {
-		if a.Fenced() || a.Host.Name == name {
+		if a.Fenced() {
 			continue
 		}
 
@@ -121,7 +121,7 @@ func (s *Store) ToldElsewhere(ctx context.Context, name string) *hostrecord.Evac
 			continue
 		}
 
-		if e := record.Elsewhere[name]; e != nil && (known == nil || e.Since.After(known.Since)) {
+		if e := record.Elsewhere[name]; a.Host.Name != name && e != nil && (known == nil || e.Since.After(known.Since)) {
 			known = e
 		}
 
@@ -144,11 +144,11 @@ func (s *Store) SwitchedOff(ctx context.Context, name string) bool {
 }
 
 // SwitchedOffWith is SwitchedOff for a host that had the VM last. It is false unless the drain left the VM there: a VM
-// that came after the drain shows that the host was in use again. running says that the VM ran when it was last seen.
-func (s *Store) SwitchedOffWith(ctx context.Context, name, uuid string, running bool) bool {
+// that came after the drain shows that the host was in use again.
+func (s *Store) SwitchedOffWith(ctx context.Context, name, uuid string) bool {
 	e := s.ToldElsewhere(ctx, name)
 
-	return e != nil && e.Keeps(uuid, running)
+	return e != nil && e.Keeps(uuid)
 }
 
 // LostMaintenance returns what the other hosts know of a maintenance whose host has lost its record, nil if record has

@@ -44,6 +44,12 @@ func TestAccHostUse_taken(t *testing.T) {
 	l := lab.Open(t)
 	one, two := l.StartHost(t), l.StartHost(t)
 	hugePages(t, l, 64, one, two)
+	t.Cleanup(func() {
+		// As long as it is there, its pages can't be given back.
+		if out, err := one.Run(context.WithoutCancel(t.Context()), "rm", "-f", hugetlbfs+"/other"); err != nil {
+			t.Error(out, err)
+		}
+	})
 	prefix := lab.Name(t) + "-"
 	for _, key := range []string{"free", "needy", "second", "plugged"} {
 		l.RemoveDomain(t, prefix+key)

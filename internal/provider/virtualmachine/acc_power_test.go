@@ -179,7 +179,7 @@ func TestAccPower_changedSincePlan(t *testing.T) {
 		},
 		"plugged": {
 			"Always", restart, plugged, "Running", "running (booted)",
-			"It was changed on its host since it was planned: this apply would restart its guest",
+			"It has changed since it was planned, or the maintenance of its host has: this apply would restart its guest",
 		},
 		// Its plan shows a restart, of which a start is a part.
 		"restarted": {
@@ -251,7 +251,7 @@ func TestAccPower_changedSincePlan(t *testing.T) {
 			if state["status"] != c.then || fmt.Sprint(state["labels"]) != "map[window:before]" {
 				t.Errorf("the state says it is %v, with the labels %v", state["status"], state["labels"])
 			}
-			expect(t, out, c.says+", which its plan doesn't show. It is left as it is now", "Virtual machine: "+prefix+key)
+			expect(t, out, c.says+", which its plan doesn't show. Its power is left as it is", "Virtual machine: "+prefix+key)
 		})
 	}
 	expect(t, tf.Run(t, "apply"), "Warning: Virtual machine will be restarted", prefix+"plugged")

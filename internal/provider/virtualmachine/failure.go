@@ -11,7 +11,6 @@ import (
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet"
-	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/status"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/tfdiag"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/value"
 )
@@ -47,7 +46,7 @@ func (r *Resource) switchedOff(ctx context.Context, host string, last *model) bo
 	if last == nil || text(last.CurrentHost) != host {
 		return r.Data.Fleet.SwitchedOff(ctx, host)
 	}
-	return r.Data.Fleet.SwitchedOffWith(ctx, host, text(last.ID), text(last.Status) == status.StatusRunning)
+	return r.Data.Fleet.SwitchedOffWith(ctx, host, text(last.ID))
 }
 
 // planFailure turns an error during a plan into one for the user. If a host is switched off for maintenance, the error

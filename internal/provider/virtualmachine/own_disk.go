@@ -145,7 +145,8 @@ func withRenamed(declared, prior types.Map) types.Map {
 }
 
 // removedDisks returns the keys of the prior disks that are deleted with their data because they are no longer
-// declared. The apply deletes no other disks, so that the plan names each of them.
+// declared. The apply deletes those, and those that an earlier apply was to delete. While disks is unknown, the plan
+// can't name them.
 func removedDisks(declared, prior types.Map) []string {
 	if !isSet(declared) || len(ownDisks(prior)) == 0 {
 		return nil
@@ -176,6 +177,20 @@ func (p planning) warnRemoved() diag.Diagnostics {
 		return nil
 	}
 	var lines strings.Builder
+	if p.config.Disks.IsUnknown() {
+		for _, key := range value.Keys(elements(p.state.Disks)) {
+			if own := ownDisks(p.state.Disks)[key]; own.Pool != "" && !own.Kept() {
+				fmt.Fprintf(&lines, "\n  - disks.%s: %s", key, text(open(elements(p.state.Disks)[key]).string("path")))
+			}
+		}
+		if lines.Len() == 0 {
+			return nil
+		}
+		return diag.Diagnostics{diag.NewAttributeWarningDiagnostic(path.Root("disks"),
+			"Disks may be deleted with their data", fmt.Sprintf("Which disks virtual machine %q declares is known only during "+
+				"the apply. It deletes those of these disks that are then not declared:%s\n\nTo keep their data, apply "+
+				"on_destroy = \"keep\" for them first.", text(p.state.Name), lines.String()))}
+	}
 	for _, key := range removedDisks(p.config.Disks, p.state.Disks) {
 		fmt.Fprintf(&lines, "\n  - disks.%s: %s", key, text(open(elements(p.state.Disks)[key]).string("path")))
 	}

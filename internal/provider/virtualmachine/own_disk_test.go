@@ -125,6 +125,28 @@ func TestOwnDisk_renamedOrRemoved(t *testing.T) {
 	}
 }
 
+// A plan that doesn't know which disks are declared can't tell which are deleted, and says which may be.
+func TestOwnDisk_removedByUnknownDisks(t *testing.T) {
+	t.Parallel()
+	disk := in{"pool": "vms", "size": "20Gi"}
+	for name, test := range map[string]struct {
+		disk  in
+		warns bool
+	}{
+		"deleted": {disk, true},
+		"kept":    {disk.with(in{"on_destroy": "keep"}), false},
+	} {
+		config := modelOf(t, minimal)
+		config.Disks = types.MapUnknown(config.Disks.ElementType(t.Context()))
+		p := planning{config: config, state: ownState(t, test.disk), hosts: []string{"kvm1"}}
+		got := diagText(p.plan().diags)
+		if strings.Contains(got, "may be deleted with their data") != test.warns ||
+			strings.Contains(got, "disks.root: /srv/vms/web-root") != test.warns {
+			t.Errorf("%s: %s", name, got)
+		}
+	}
+}
+
 // With a host that was given up go the disks that were made with the VM: that the next VM has new ones is said.
 func TestOwnDisk_lostWithItsHost(t *testing.T) {
 	t.Parallel()
