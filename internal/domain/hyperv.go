@@ -61,10 +61,10 @@ var hypervGroup = Group{
 		enlightenment("reenlightenment", "reenlightenment", "Whether the guest is told when its clock's frequency "+
 			"changes."),
 		enlightenment("tlbflush", "tlbflush", "Whether the hypervisor flushes other CPUs' address caches for the guest."),
-		since("11.0.0", featureState("tlbflush_direct", "hyperv/tlbflush/direct", "Whether a nested guest's caches are "+
-			"flushed without its hypervisor, if `tlbflush` is on.", "")),
-		since("11.0.0", featureState("tlbflush_extended", "hyperv/tlbflush/extended", "Whether the guest can have parts "+
-			"of the caches flushed, if `tlbflush` is on.", "")),
+		since("11.0.0", featureState("tlbflush_direct", "hyperv/tlbflush/direct", "Whether the host itself flushes a "+
+			"nested guest's address caches, if `tlbflush` is on.", "")),
+		since("11.0.0", featureState("tlbflush_extended", "hyperv/tlbflush/extended", "Whether the guest can have "+
+			"single address ranges flushed, if `tlbflush` is on.", "")),
 		enlightenment("ipi", "ipi", "Whether the hypervisor sends interrupts between CPUs for the guest."),
 		enlightenment("evmcs", "evmcs", "Whether nested virtualization on Intel is faster by enlightened VMCS."),
 		since("8.10.0", enlightenment("avic", "avic", "Whether the host's hardware APIC is used.")),

@@ -135,7 +135,7 @@ var postCopy = []Cell{
 		ProviderKilled, "Terraform ends; the guest runs on the target, and all of the memory arrives. If the hosts lose " +
 			"their connection too, the guest pauses",
 		noMove + "; if the connection is lost too: `Broken migration is resumed`",
-		endsMove + "; or resumes the migration, and the guest continues with all of its memory",
+		endsMove + "; if the connection is lost too: resumes the migration, with all of its memory",
 		[]Test{postFrozen.at("provider killed"), moveBroken},
 		"",
 	},

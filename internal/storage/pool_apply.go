@@ -347,7 +347,7 @@ func (p Pool) CheckRemovable() error {
 	if p.kind().removable {
 		return nil
 	}
-	return fmt.Errorf("%w: on_destroy is \"delete\", and what a pool of type %s is based on can't be removed with it. "+
+	return fmt.Errorf("%w: on_destroy is \"delete\", and the storage of a pool of type %s can't be deleted with it. "+
 		"Set on_destroy to \"keep\" and apply before the destroy", libvirt.ErrInvalid, p.Type)
 }
 

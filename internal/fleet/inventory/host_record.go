@@ -88,7 +88,8 @@ func recordError(h *Host, what string, err error) error {
 	return &Error{
 		Host: h.Name, Kind: ErrInvalid, Err: err,
 		Detail: fmt.Sprintf("the record that virtfleet keeps on host %q (libvirt secret %s) %s", h.Name, RecordUsage, what),
-		Remedy: "Update virtfleet; or remove the record with virsh secret-undefine on the host, which uncordons it. " +
+		Remedy: "Update virtfleet. Or remove the record, which uncordons the host: find its UUID with \"virsh " +
+			"secret-list\", and run \"virsh secret-undefine <UUID>\". " +
 			"The next apply writes policies again, and cordons a host under maintenance again.",
 	}
 }

@@ -103,7 +103,7 @@ func (vm *VM) PostCopyRemedy() string {
 		case f.PostCopyPeer == "":
 			return vm.destroyRemedy("another tool began its migration", "")
 		case !asked:
-			return vm.destroyRemedy(fmt.Sprintf("host %q isn't asked", f.PostCopyPeer),
+			return vm.destroyRemedy(fmt.Sprintf("host %q is fenced or not in hosts", f.PostCopyPeer),
 				fmt.Sprintf("Make sure that host %q is off. ", f.PostCopyPeer))
 		}
 
@@ -124,7 +124,7 @@ func (vm *VM) PostCopyRemedy() string {
 // only what it began itself, and if both hosts answer. before is a sentence about what comes first.
 func (vm *VM) destroyRemedy(why, before string) string {
 	if !vm.Persistent {
-		before += "Its definition ends with its process, so first define it " + vm.defineHow() + ". "
+		before += "The VM has no definition on disk, so first define it " + vm.defineHow() + ". "
 	}
 
 	return fmt.Sprintf("What is left on host %q can't continue, and %s, so the provider doesn't end it. %sRun "+
@@ -206,8 +206,8 @@ func (vm *VM) DefineRemedy() string {
 
 // defineHow says where a user defines a VM that runs without a definition, and with which commands.
 func (vm *VM) defineHow() string {
-	return fmt.Sprintf("on host %q (\"virsh dumpxml --inactive --migratable %s\", then \"virsh define\")", vm.Host,
-		vm.UUID)
+	return fmt.Sprintf("on host %q (\"virsh dumpxml --inactive --migratable %s >vm.xml\", then \"virsh define vm.xml\")",
+		vm.Host, vm.UUID)
 }
 
 // Underway describes the VM's running migration, nil if there is none, from where the VM was seen and from its running

@@ -29,8 +29,10 @@ func TestPostCopyRemedy_namesWhatHasAnEffect(t *testing.T) {
 		},
 		"the source is fenced": {
 			migrations: began, peers: map[string]string{"2": "kvm2"},
-			want: []string{`host "kvm1" isn't asked`, `Make sure that host "kvm1" is off`, "virsh destroy " + vmUUID},
-			not:  []string{"on_irrecoverable", "virsh define"},
+			want: []string{
+				`host "kvm1" is fenced or not in hosts`, `Make sure that host "kvm1" is off`, "virsh destroy " + vmUUID,
+			},
+			not: []string{"on_irrecoverable", "virsh define"},
 		},
 		"the source is fenced, and no definition is left": {
 			migrations: began, peers: map[string]string{"2": "kvm2"}, transient: true,

@@ -53,7 +53,7 @@ func (u *update) notInPlan(would, because, otherwise string) error {
 	return &inventory.Error{
 		VM: u.vm.Name, Host: u.vm.Host, Kind: inventory.ErrBusy,
 		Detail: happened + ": " + would + ", which its plan doesn't show. It is left as it is now" + because,
-		Remedy: "Plan again: the new plan shows what its apply does." + otherwise,
+		Remedy: "Run terraform plan again, and check what it would do to the VM." + otherwise,
 	}
 }
 

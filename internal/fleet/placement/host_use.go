@@ -206,7 +206,7 @@ func missingPages(
 
 		if now, known := unused[size]; known && now < left[size] {
 			left[size] = now
-			where += ", without those that other programs use"
+			where += " (other programs use some)"
 		}
 		// Another check reports a host that doesn't have that many pages at all.
 		if need := use.Pages[asked]; need <= all[size] && left[size] < need {

@@ -114,8 +114,8 @@ func TestMissing_unusedPages(t *testing.T) {
 		"as many unused": {map[uint64]uint64{small: 24 << 20}, ""},
 		"more unused":    {map[uint64]uint64{small: 32 << 20}, ""}, // of a VM that isn't started yet
 		"fewer unused": {
-			map[uint64]uint64{small: 12 << 20}, "memory.huge_pages: has 12Mi left of its 32Mi in pages of 2Mi, without " +
-				"those that other programs use, and the VM needs 16Mi",
+			map[uint64]uint64{small: 12 << 20}, "memory.huge_pages: has 12Mi left of its 32Mi in pages of 2Mi (other " +
+				"programs use some), and the VM needs 16Mi",
 		},
 	} {
 		var got string

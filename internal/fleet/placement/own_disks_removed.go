@@ -156,7 +156,7 @@ func (d Desired) warnDroppedDisks(vm *inventory.VM) []inventory.Problem {
 			Attribute: "disks", Warning: true, Summary: "Disks are deleted with their data",
 			Detail: fmt.Sprintf("An earlier apply removed these disks from VM %q on host %q, and couldn't delete them yet. "+
 				"This one deletes them:%s", vm.Name, vm.Host, lines),
-			Remedy: "To keep a disk, declare it again with its file before you apply.",
+			Remedy: "To keep a disk, declare it again with file = \"<its path>\" before you apply.",
 		})
 	}
 
@@ -168,9 +168,9 @@ func (d Desired) warnDroppedDisks(vm *inventory.VM) []inventory.Problem {
 
 		problems = append(problems, inventory.Problem{
 			Attribute: "disks", Warning: true, Summary: "Disks of the virtual machine are kept",
-			Detail: fmt.Sprintf("These disks were created with VM %q on host %q, and are no longer declared. They stay, also "+
-				"when the VM is destroyed:%s", vm.Name, vm.Host, lines),
-			Remedy: "To attach such a disk again, declare it with its file.",
+			Detail: fmt.Sprintf("These disks were created with VM %q on host %q, and are no longer declared. After this "+
+				"apply, they stay, even when the VM is destroyed:%s", vm.Name, vm.Host, lines),
+			Remedy: "To attach such a disk again, declare it with file = \"<its path>\".",
 		})
 	}
 

@@ -188,8 +188,8 @@ var refusals = []struct {
 	},
 	{
 		regexp.MustCompile(`\bhugetlbfs (filesystem is not mounted|mount)\b`), "memory.huge_pages",
-		"Mount hugetlbfs for pages of this size on the host, and restart its libvirtd, which looks for such mounts when " +
-			"it starts.",
+		"Mount hugetlbfs for pages of this size on the host, and restart its libvirtd or virtqemud, which looks for " +
+			"such mounts when it starts.",
 	},
 }
 

@@ -133,7 +133,7 @@ func (r *Resource) Read(ctx context.Context, req resource.ReadRequest, resp *res
 // returns the warning about it. The next apply drains the host again.
 func (m *model) readLost(told *hostrecord.Evacuation) diag.Diagnostic {
 	m.Drained = types.BoolValue(false)
-	kept := "What the drain changed is known from the other hosts: the end of the maintenance undoes it, as restore says."
+	kept := "The other hosts know what the drain changed: with restore = true, destroying the maintenance undoes it."
 	if told.Abridged {
 		kept = "What the drain moved isn't known any more, and isn't brought back."
 	} else {

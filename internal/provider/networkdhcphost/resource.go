@@ -95,7 +95,7 @@ func (m *model) validateKey() string {
 	mac, duid := m.MAC.ValueString(), m.DUID.ValueString()
 	switch ip := m.IP.ValueString(); {
 	case mac == "" && duid == "":
-		return fmt.Sprintf("The reservation of %s needs duid, by which the resource is identified. A reservation for a name "+
+		return fmt.Sprintf("The reservation of %s needs duid, which identifies the resource. A reservation for a name "+
 			"alone can be in ips[*].dhcp.hosts of the virtfleet_network.", ip)
 	case mac != "" && duid != "":
 		return fmt.Sprintf("The reservation of %s has both mac and duid. Remove duid: with IPv4 libvirt goes by the MAC "+

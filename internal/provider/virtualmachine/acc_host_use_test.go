@@ -73,7 +73,7 @@ func TestAccHostUse_taken(t *testing.T) {
 	l.Run(t, one.Name, "fallocate", "-l", "80MiB", hugetlbfs+"/other")
 	config(free.named("free"))
 	expect(t, tf.Fail(t, "plan"), "No host can take the VM", `host "`+one.Name+
-		`": it has 48Mi left of its 128Mi in pages of 2Mi, without those that other programs use, and the VM needs 96Mi`)
+		`": it has 48Mi left of its 128Mi in pages of 2Mi (other programs use some), and the VM needs 96Mi`)
 	second := tinyVM(prefix + "second").with(hcl{
 		"host": quote(two.Name), "memory": pages, "run_strategy": quote("Halted"),
 	})
@@ -81,7 +81,7 @@ func TestAccHostUse_taken(t *testing.T) {
 	tf.Run(t, "apply")
 	config(second.with(hcl{"run_strategy": quote("Always")}).named("second"))
 	expect(t, tf.Fail(t, "apply"), "Virtual machine can't be started now", `Host "`+two.Name+
-		`" has 48Mi left of its 128Mi in pages of 2Mi, without those that other programs use`)
+		`" has 48Mi left of its 128Mi in pages of 2Mi (other programs use some)`)
 	l.Run(t, one.Name, "rm", hugetlbfs+"/other")
 
 	// A VM that is off and isn't started has nothing of its host. Without an IOMMU the host gives no PCI device to a VM.

@@ -68,10 +68,11 @@ func (m *model) warnMadeAnew(fenced []string) diag.Diagnostics {
 		return nil
 	}
 	return diag.Diagnostics{diag.NewAttributeWarningDiagnostic(path.Root("disks"), "Disks are created anew", fmt.Sprintf(
-		"No host has virtual machine %q any more. If it is created again, these disks, which are made with it, are new. "+
-			"What was on them may still be in these files on host %q, which had it last:%s\n\nTo keep the data, define the "+
-			"virtual machine again on that host. Or set host to it, and declare the disks with file in place of pool. Once "+
-			"that is applied, pool can take them over.", text(m.Name), host, lines.String()))}
+		"No host has virtual machine %[1]q any more. If it is created again, these disks, which are made with it, are new. "+
+			"What was on them may still be in these files on host %[2]q, which had it last:%[3]s\n\nTo keep the data, before "+
+			"you apply: define the virtual machine again on that host from a copy of its XML (\"virsh define\"). Or set host "+
+			"= %[2]q, and replace pool by file with these paths; a later apply can change file back to pool.", text(m.Name),
+		host, lines.String()))}
 }
 
 // warnReusedDisks warns about the files that a new VM uses as its disks in place of a VM that is gone. On the new VM's

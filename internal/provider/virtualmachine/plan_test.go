@@ -653,7 +653,7 @@ func TestPlan_restart(t *testing.T) {
 		cases["refused of a transient one, "+policy] = planCase{
 			before: before(policy), config: cpuMode(policy), changes: "cpu", transient: true,
 			seen: located("persistent", types.BoolValue(false)),
-			says: []string{"Error: Change needs a restart", `"web"`, "transient", "cpu.mode: ", `"virsh define"`, "@cpu"},
+			says: []string{"Error: Change needs a restart", `"web"`, "transient", "cpu.mode: ", `"virsh define vm.xml"`, "@cpu"},
 		}
 	}
 	runAll(t, cases)

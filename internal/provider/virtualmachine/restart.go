@@ -227,8 +227,8 @@ func (p planning) transientRefused(changes []domain.Change) diag.Diagnostics {
 		Detail: fmt.Sprintf("These changes of virtual machine %q can't be made while it runs. It is transient: host %q "+
 			"has no definition of it, so it can't be started again with them:\n%s", text(p.state.Name),
 			text(p.state.CurrentHost), domain.ListChanges(changes)),
-		Remedy: fmt.Sprintf("Define it on host %q (\"virsh dumpxml --inactive --migratable %s\", then \"virsh define\"), "+
-			"and plan again. %s", text(p.state.CurrentHost), text(p.state.ID), tfdiag.DestroyAnyway),
+		Remedy: fmt.Sprintf("Define it on host %q (\"virsh dumpxml --inactive --migratable %s >vm.xml\", then \"virsh "+
+			"define vm.xml\"), and plan again. %s", text(p.state.CurrentHost), text(p.state.ID), tfdiag.DestroyAnyway),
 	}}, keyed...)
 }
 

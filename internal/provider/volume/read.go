@@ -52,6 +52,7 @@ func (r *volumeResource) Read(ctx context.Context, req resource.ReadRequest, res
 		kept := r.keepMissing(ctx, s, &state, false, nil)
 		resp.Diagnostics.Append(kept...)
 		if len(kept) == 0 {
+			resp.Diagnostics.Append(warnLost(ctx, s, &state)...)
 			resp.State.RemoveResource(ctx)
 		}
 	}
@@ -117,8 +118,10 @@ func (r *volumeResource) findVolume(
 		}
 		return &all[0], nil
 	case !mayHaveIt:
-		return nil, diag.Diagnostics{state.failure("read", "", fmt.Errorf(
-			"%w: hosts %q and %q both have a volume of this name", libvirt.ErrInvalid, all[0].Host, all[1].Host)).Error()}
+		f := state.failure("read", "", fmt.Errorf("%w: hosts %q and %q both have a volume of this name", libvirt.ErrInvalid,
+			all[0].Host, all[1].Host))
+		f.Remedy = "Find out which one has the data. Rename or remove the other, and plan again."
+		return nil, diag.Diagnostics{f.Error()}
 	default:
 		// Another host's volume of the name may be another volume, and this one may still be where it was.
 	}
@@ -156,6 +159,18 @@ func (r *volumeResource) silenceDiagnostic(state *model, host string, err error)
 	}
 }
 
+// warnLost warns about a volume that leaves the state because its last host is fenced. It returns nothing if the hosts
+// that answer share the pool: then the volume isn't gone with that host.
+func warnLost(ctx context.Context, s *storage.Storage, state *model) diag.Diagnostics {
+	last, ok := s.Hosts.Host(state.CurrentHost.ValueString())
+	if !ok || !last.Fenced || s.IsShared(ctx, s.Hosts, state.Pool.ValueString()) {
+		return nil
+	}
+	return diag.Diagnostics{diag.NewWarningDiagnostic("Volume is lost with its host", fmt.Sprintf("Host %q, which had %s "+
+		"last, is fenced, and no other host has it. If it is created again, it has none of its data. Restore the data "+
+		"before a VM uses it. If the host may come back, remove fenced before you apply.", last.Name, state.noun()))}
+}
+
 // keepMissing returns why a volume that its last host doesn't have stays in the state: nothing for one that is gone.
 // Otherwise the resource would take the volume that another host has elsewhere, or the next apply would create an empty
 // one if elsewhere is nil. That is wrong if libvirt's list is old, or if the filesystem of the pool isn't mounted.
@@ -178,8 +193,8 @@ func (r *volumeResource) keepMissing(
 		f.Remedy = repair + " If the volume has moved, remove that file."
 		return diag.Diagnostics{f.Warning()}
 	case has:
-		f.Happened = fmt.Sprintf("Storage pool %q doesn't list the volume, but the host has %s: what libvirt knows of the "+
-			"pool is old. The state keeps the volume as it was.", pool, file)
+		f.Happened = fmt.Sprintf("Storage pool %q doesn't list the volume, but the host has %s: libvirt's list of the pool "+
+			"is outdated. The state keeps the volume as it was.", pool, file)
 		f.Remedy = fmt.Sprintf("Run %s on the host, then plan again. If the pool is in another directory now, set its "+
 			"target.path back, or move the file there.", refresh)
 		return diag.Diagnostics{f.Warning()}
@@ -196,6 +211,8 @@ func (r *volumeResource) keepMissing(
 	case err != nil:
 		f.Happened = "storage pool " + strconv.Quote(pool) + " doesn't have the volume, and whether a VM uses it is unknown"
 		f.Err = err
+		f.Remedy = "Plan again when the host answers. Don't remove the volume from the state: the next apply would create " +
+			"an empty one."
 	case len(users) == 0:
 		return nil
 	default:

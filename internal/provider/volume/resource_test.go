@@ -1,14 +1,20 @@
 package volume
 
 import (
+	"os"
+	"path/filepath"
 	"testing"
 
 	"github.com/hashicorp/terraform-plugin-framework/diag"
 	"github.com/hashicorp/terraform-plugin-framework/resource"
 	"github.com/hashicorp/terraform-plugin-framework/tfsdk"
+	"github.com/hashicorp/terraform-plugin-framework/types"
 	"github.com/hashicorp/terraform-plugin-go/tftypes"
 
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/hostset"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/meta"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/storage"
 )
 
 // TestUnknownProvider: while the provider's configuration isn't known, no operation asks a host. Each says so.
@@ -57,6 +63,40 @@ func TestUnknownProvider(t *testing.T) {
 	} {
 		if said := operate(); len(said) != 1 || said[0].Summary() != "Unable to "+verb+" volume" {
 			t.Errorf("%s: %v", verb, said)
+		}
+	}
+}
+
+// TestWarnLost: the loss of a volume is told if its last host is fenced, unless another host has the same storage.
+func TestWarnLost(t *testing.T) {
+	t.Parallel()
+	state := &model{
+		Name: types.StringValue("data"), Pool: types.StringValue("vms"), CurrentHost: types.StringValue("kvm1"),
+	}
+	for name, test := range map[string]struct {
+		fenced bool
+		pool   string // its type on the other host
+		want   int
+	}{
+		"fenced":                      {true, "dir", 1},
+		"fenced, with shared storage": {true, "netfs", 0},
+		"answers":                     {false, "dir", 0},
+	} {
+		file := filepath.Join(t.TempDir(), "node.xml")
+		node := `<node><pool type="` + test.pool + `"><name>vms</name><source><host name="nas"/><dir path="/vms"/></source>` +
+			`<target><path>/vms</path></target></pool></node>`
+		if err := os.WriteFile(file, []byte(node), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		conn, err := libvirt.Open(libvirt.Config{Name: "kvm2", URI: "test://" + file})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = conn.Close() })
+		s := &storage.Storage{Hosts: hostset.NewSet(
+			hostset.Host{Name: "kvm1", Conn: conn, Fenced: test.fenced}, hostset.Host{Name: "kvm2", Conn: conn})}
+		if said := warnLost(t.Context(), s, state); len(said) != test.want {
+			t.Errorf("%s: %v; want %d", name, said, test.want)
 		}
 	}
 }

@@ -67,8 +67,8 @@ func (*volumeResource) Schema(_ context.Context, _ resource.SchemaRequest, resp 
 		MarkdownDescription: volumeDescription,
 		Attributes: map[string]schema.Attribute{
 			"id": value.StableString("`<pool>/<name>`. Disks refer to the volume by this id."),
-			"name": replacedString("Name of the volume. It must be unique in the pools of that name on all hosts, unless they " +
-				"share the pool."),
+			"name": replacedString("Name of the volume. If several hosts have a pool of the same name and don't share it, " +
+				"only one of them may have a volume of this name."),
 			"pool": replacedString("Name of the storage pool."),
 			"host": schema.StringAttribute{
 				MarkdownDescription: "Host that the volume is created on: a key of the provider's `hosts`. Required if " +
