@@ -7,6 +7,7 @@ import (
 	"net/netip"
 	"slices"
 
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/hostset"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 )
 
@@ -113,15 +114,13 @@ func changeReservationOnce(
 		return err
 	}
 	update := func(spec Spec, live, config bool) error {
-		for _, u := range needed(reservationIn(spec, of)) {
-			parent, err := u.parent(spec, network)
-			if err != nil {
-				return err
-			}
-			if err := h.UpdateNetwork(ctx, network, libvirt.NetworkUpdate{
-				Command: u.command, Section: libvirt.NetworkDHCPHost, Parent: parent, XML: dhcpHosts.element(u.element.normal()),
-			}, live, config); err != nil {
-				return err
+		updates, err := reservationUpdates(spec, network, needed(reservationIn(spec, of)))
+		if err != nil {
+			return err
+		}
+		for i, u := range updates {
+			if err := h.UpdateNetwork(ctx, network, u, live, config); err != nil {
+				return errors.Join(err, restoreReservation(ctx, h, network, updates[:i], live, config))
 			}
 		}
 		return nil
@@ -138,6 +137,38 @@ func changeReservationOnce(
 		return err
 	}
 	return update(*have.Live, true, false)
+}
+
+// reservationUpdates returns the updates for libvirt. It returns an error if the network has no place for one of them,
+// before any of them is made.
+func reservationUpdates(spec Spec, network string, needed []reservationUpdate) ([]libvirt.NetworkUpdate, error) {
+	updates := make([]libvirt.NetworkUpdate, len(needed))
+	for i, u := range needed {
+		parent, err := u.parent(spec, network)
+		if err != nil {
+			return nil, err
+		}
+		updates[i] = libvirt.NetworkUpdate{
+			Command: u.command, Section: libvirt.NetworkDHCPHost, Parent: parent, XML: dhcpHosts.element(u.element.normal()),
+		}
+	}
+	return updates, nil
+}
+
+// restoreReservation adds the reservations again that the updates have deleted, after a later one has failed.
+func restoreReservation(
+	ctx context.Context, h *libvirt.Host, network string, made []libvirt.NetworkUpdate, live, config bool,
+) error {
+	ctx, cancel := hostset.CleanupContext(ctx)
+	defer cancel()
+	var errs []error
+	for _, u := range made {
+		if u.Command == libvirt.NetworkDelete {
+			u.Command = libvirt.NetworkAdd
+			errs = append(errs, h.UpdateNetwork(ctx, network, u, live, config))
+		}
+	}
+	return errors.Join(errs...)
 }
 
 // parent returns the index of the <ip> that is updated: the one whose subnet has the address of a reservation that is

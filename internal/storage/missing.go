@@ -41,17 +41,26 @@ func (s *Storage) IsShared(ctx context.Context, hosts hostset.Set, pool string) 
 }
 
 // UserOfCopy returns the VM that uses a volume of the same name and path on one of the other hosts, while nothing uses
-// the one on host: so it is after a VM was moved with its disks and the source's files were kept. It returns nil if
-// there is no such VM, if the hosts share the pool, and if the other hosts don't answer. It changes nothing.
+// the one on host. This is the case after a VM was moved with its disks and the source's files were kept. It returns
+// nil if there is no such VM, if the hosts share the pool, and if the other hosts don't answer. It lists the volumes of
+// the others as of the last reading of these hosts, and changes nothing.
 func (s *Storage) UserOfCopy(ctx context.Context, host string, others hostset.Set, ref Ref) (*User, error) {
 	here := hostset.Found(s.Volume(ctx, s.Hosts.Named(host), ref))
 	if len(here) == 0 || s.IsShared(ctx, s.Hosts.Named(host), ref.Pool) {
 		return nil, nil
 	}
-	for _, a := range hostset.Found(s.Volume(ctx, others, ref)) {
-		if a.Value.Path != here[0].Value.Path {
-			continue // A move copies a file to the same path.
-		}
+	copies := hostset.Found(s.seenVolume(ctx, others, ref))
+	copies = slices.DeleteFunc(copies, func(a hostset.Answer[libvirt.Volume]) bool {
+		return a.Value.Path != here[0].Value.Path // A move copies a file to the same path.
+	})
+	if len(copies) == 0 {
+		return nil, nil
+	}
+	own, ownErr := s.KnownUsers(ctx, s.Hosts.Named(host), *here[0].Value)
+	if len(own) > 0 {
+		return nil, nil
+	}
+	for _, a := range copies {
 		users, err := s.KnownUsers(ctx, others.Named(a.Host), *a.Value)
 		if err != nil {
 			s.Log.Debug("users of a volume are unknown", "host", a.Host, "storage_pool", ref.Pool, "volume", ref.Name,
@@ -59,14 +68,28 @@ func (s *Storage) UserOfCopy(ctx context.Context, host string, others hostset.Se
 			continue
 		}
 		i := slices.IndexFunc(users, func(u User) bool { return u.VM != "" })
-		if i < 0 {
-			continue
+		switch {
+		case i < 0:
+		case ownErr != nil:
+			return nil, ownErr
+		default:
+			return &users[i], nil
 		}
-		own, err := s.KnownUsers(ctx, s.Hosts.Named(host), *here[0].Value)
-		if err != nil || len(own) > 0 {
-			return nil, err
-		}
-		return &users[i], nil
 	}
 	return nil, nil
+}
+
+// seenVolume is Volume for plans: it uses what is known of the pool's volumes from the last reading of the hosts.
+func (s *Storage) seenVolume(ctx context.Context, hosts hostset.Set, ref Ref) []hostset.Answer[libvirt.Volume] {
+	return hostset.Ask(ctx, hosts, func(ctx context.Context, conn *libvirt.Host) (*libvirt.Volume, error) {
+		h, _ := hosts.Host(conn.Name())
+		volumes, err := seenVolumes(h)(ctx, ref.Pool)
+		for _, v := range volumes {
+			if v.Name == ref.Name {
+				v.Pool = ref.Pool
+				return &v, nil
+			}
+		}
+		return nil, err
+	})
 }

@@ -112,9 +112,9 @@ func outdated(p Pool, is *libvirt.StoragePool) (bool, error) {
 }
 
 // unfinished is the record on a host that a run is creating the pool or its directory, with the pool's UUID. It is the
-// one that the create of the resource writes; the caller of ApplyPool removes it. A pool without it had its storage
-// before. If that is missing now, it is lost or not mounted. It isn't created again, because VMs would start with empty
-// disks.
+// one that the create of the resource writes and removes. ApplyPool removes one that it has written itself. A pool
+// without it had its storage before. If that is missing now, it is lost or not mounted. It isn't created again, because
+// VMs would start with empty disks.
 func unfinished(pool string) hostset.Creation {
 	return hostset.Creation{Kind: "storage_pool", Name: pool}
 }
@@ -145,15 +145,15 @@ func applyPool(ctx context.Context, h *libvirt.Host, p Pool, settings PoolSettin
 		err = changePool(ctx, h, p, is, settings.Build)
 	}
 	if err == nil {
-		err = startPool(ctx, h, p, !made && settings.Build)
+		unbuilt := ""
+		if !made && settings.Build {
+			unbuilt = is.UUID
+		}
+		err = startPool(ctx, h, p, unbuilt)
 	}
 	if err != nil {
 		if made {
-			cleaning, cancel := hostset.CleanupContext(ctx)
-			defer cancel()
-			if undefineErr := h.UndefineStoragePool(cleaning, p.Name); !errors.Is(undefineErr, libvirt.ErrNotFound) {
-				err = errors.Join(err, undefineErr)
-			}
+			err = errors.Join(err, undoDefinition(ctx, h, p.Name, settings))
 		}
 		return err
 	}
@@ -165,23 +165,39 @@ func applyPool(ctx context.Context, h *libvirt.Host, p Pool, settings PoolSettin
 	if err := setMark(ctx, h, sharedMark+p.Name, settings.Shared && !SharedType(p.Type)); err != nil {
 		return err
 	}
-	return refresh(ctx, h, p.Name)
+	if err := refresh(ctx, h, p.Name); err != nil || settings.UUID != "" {
+		return err
+	}
+	return unfinished(p.Name).End(ctx, h) // No caller may be left to remove it.
 }
 
-// startPool starts a pool. If maybeUnbuilt is set, a run may have been killed before it created the pool's storage: if
-// the record of that is there, startPool creates it.
-func startPool(ctx context.Context, h *libvirt.Host, p Pool, maybeUnbuilt bool) error {
+// undoDefinition undefines a pool that can't be started, and removes the record that ApplyPool has written for it.
+func undoDefinition(ctx context.Context, h *libvirt.Host, pool string, settings PoolSettings) error {
+	ctx, cancel := hostset.CleanupContext(ctx)
+	defer cancel()
+	if err := h.UndefineStoragePool(ctx, pool); err != nil && !errors.Is(err, libvirt.ErrNotFound) {
+		return err
+	}
+	if settings.UUID != "" {
+		return nil // The record is the caller's.
+	}
+	return unfinished(pool).End(ctx, h)
+}
+
+// startPool starts a pool. unbuilt is the UUID of a pool of which a run may have been killed before it created the
+// pool's storage, otherwise "": if the record of that is there, startPool creates it.
+func startPool(ctx context.Context, h *libvirt.Host, p Pool, unbuilt string) error {
 	err := h.StartStoragePool(ctx, p.Name)
 	if err == nil {
 		return nil
 	}
-	if maybeUnbuilt {
+	if unbuilt != "" {
 		record, recordErr := unfinished(p.Name).Begun(ctx, h)
 		if recordErr != nil {
 			return errors.Join(err, recordErr)
 		}
 		// An empty directory at which libvirt mounts the storage hides nothing.
-		if record != "" || p.kind().buildsDirectory && p.kind().mounts {
+		if record == unbuilt || p.kind().buildsDirectory && p.kind().mounts {
 			if buildErr := buildPool(ctx, h, p); buildErr != nil {
 				return errors.Join(err, buildErr)
 			}
@@ -190,9 +206,9 @@ func startPool(ctx context.Context, h *libvirt.Host, p Pool, maybeUnbuilt bool) 
 	}
 	switch {
 	case p.kind().files && !p.kind().mounts && p.Path != nil && errors.Is(err, libvirt.ErrNoFile):
-		return fmt.Errorf("directory %q of storage pool %q doesn't exist on host %q: is its filesystem mounted? Mount it, "+
-			"then apply again. To create an empty directory instead, run \"virsh pool-build %s\" on that host first: %w",
-			*p.Path, p.Name, h.Name(), p.Name, err)
+		return fmt.Errorf("%w. Directory %q of storage pool %q doesn't exist on host %q: is its filesystem mounted? Mount "+
+			"it, then apply again. To create an empty directory instead, first run \"virsh pool-build %s\" on that host",
+			err, *p.Path, p.Name, h.Name(), p.Name)
 	case errors.Is(err, libvirt.ErrUnsupported): // libvirt says so of a source that isn't there.
 		return fmt.Errorf("%w: %w", ErrNotStarted, err)
 	default:
@@ -258,31 +274,43 @@ func changePool(ctx context.Context, h *libvirt.Host, p Pool, is *libvirt.Storag
 		}
 		return err
 	}
+	document, err := p.Patch(is.XML)
+	if err != nil {
+		return err
+	}
 	build = build && p.kind().buildsDirectory && differs(p.Path, actual.Path, samePath)
 	if build {
 		if err := unfinished(p.Name).Begin(ctx, h, is.UUID); err != nil {
 			return err
 		}
 	}
-	document, err := p.Patch(is.XML)
-	if err != nil {
-		return err
-	}
-	if err := h.DefineStoragePool(ctx, p.Name, document); err != nil {
-		return err
-	}
-	if is.Active {
-		if err := h.StopStoragePool(ctx, p.Name); err != nil {
-			// The pool is still active with its old definition. If that is restored, the next plan shows the change again.
+	if err := redefine(ctx, h, p.Name, document, is); err != nil {
+		if build { // The pool keeps its directory, which must not be created if it is missing later.
 			after, cancel := hostset.CleanupContext(ctx)
 			defer cancel()
-			return errors.Join(err, h.DefineStoragePool(after, p.Name, is.XML))
+			err = errors.Join(err, unfinished(p.Name).End(after, h))
 		}
+		return err
 	}
 	if build {
 		return buildPool(ctx, h, p) // It is no error if the directory exists.
 	}
 	return nil
+}
+
+// redefine gives a pool another definition, and stops it. If that fails, the pool keeps its definition.
+func redefine(ctx context.Context, h *libvirt.Host, pool, document string, is *libvirt.StoragePool) error {
+	if err := h.DefineStoragePool(ctx, pool, document); err != nil || !is.Active {
+		return err
+	}
+	err := h.StopStoragePool(ctx, pool)
+	if err != nil {
+		// The pool is still active with its old definition. If that is restored, the next plan shows the change again.
+		after, cancel := hostset.CleanupContext(ctx)
+		defer cancel()
+		err = errors.Join(err, h.DefineStoragePool(after, pool, is.XML))
+	}
+	return err
 }
 
 // checkStop returns an error if the host's pool can't be stopped without running VMs losing disks. libvirt doesn't

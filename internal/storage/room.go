@@ -131,6 +131,14 @@ func RoomOf(
 // Listing lists the volumes of a host's pool.
 type Listing func(ctx context.Context, pool string) ([]libvirt.Volume, error)
 
+// seenVolumes lists a host's volumes as of the last reading of the host, or reads them if there was none.
+func seenVolumes(h hostset.Host) Listing {
+	if h.SeenVolumes != nil {
+		return h.SeenVolumes
+	}
+	return h.Conn.PoolVolumes
+}
+
 // CheckRoom returns ErrNoSpace or ErrOvercommitted if a host's pool has no room for what is planned, even once the
 // volumes whose names are removed are gone. It uses what is known of the pool's volumes from the last reading of the
 // host. A pool that doesn't exist or isn't active has no room to check.
@@ -139,10 +147,7 @@ func (s *Storage) CheckRoom(ctx context.Context, host, pool string, d Demand, re
 	if !ok || h.Fenced {
 		return nil
 	}
-	list := h.SeenVolumes
-	if list == nil {
-		list = h.Conn.PoolVolumes
-	}
+	list := seenVolumes(h)
 	err := checkRoom(ctx, h, list, pool, d)
 	if len(removed) > 0 && (errors.Is(err, ErrNoSpace) || errors.Is(err, ErrOvercommitted)) {
 		return checkRoom(ctx, h, list, pool, d, removed...)

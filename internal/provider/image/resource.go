@@ -98,11 +98,12 @@ func (r *imageResource) Read(ctx context.Context, req resource.ReadRequest, resp
 		Data: r.Data, Noun: state.noun(), Hosts: state.Hosts, Last: state.HostStates, Answers: answers, State: copyState,
 	})
 	resp.Diagnostics.Append(diags...)
-	imported := state.Source == nil
-	if len(answers) == 0 && !imported {
+	imported := state.Source == nil // So it stays until the first apply.
+	importing := imported && state.HostStates.IsNull()
+	if len(answers) == 0 && !importing {
 		return // No host has the pool, so the copies are unknown.
 	}
-	if seen.Concludes(ctx, resp, noun, state.ID.ValueString(), imported) {
+	if seen.Concludes(ctx, resp, noun, state.ID.ValueString(), importing) {
 		return
 	}
 	state.HostStates = value.NewStringMap(seen.States)

@@ -30,7 +30,7 @@ type Planned struct {
 // PlannedNetwork is what is planned of a network.
 type PlannedNetwork struct {
 	Active bool
-	// HostsChange says that the network is created on a host or removed from one, or that it isn't known yet.
+	// HostsChange says that the network is created on a host or removed from one, or that this isn't known yet.
 	HostsChange bool
 	// Addresses are the host's addresses on the network; nil if they aren't known yet.
 	Addresses []netip.Prefix

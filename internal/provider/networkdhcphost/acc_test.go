@@ -194,6 +194,14 @@ busybox udhcpc -f -q -n -t 20 -T 1 -O hostname -i dhcp-client -s /run/dhcp-clien
 					defined(both, "name='www' ip='10.213.8.51'", "10.213.8.50"),
 					defined(both, ofSix("fd00:213:8::51"), "fd00:213:8::50"), gets("10.213.8.51 www")),
 			},
+			{ // libvirt refuses an address that another reservation has. The host then keeps the reservation that it has.
+				PreConfig: func() {
+					l.Virsh(t, "kvm1", "net-update", name, "add", "ip-dhcp-host", "--live", "--config", "--parent-index", "1",
+						"<host id='00:03:00:01:52:54:00:07:01:99' ip='fd00:213:8::99'/>")
+				},
+				Config:      strings.Replace(config("null", "51", "www"), "\"fd00:213:8::51\"", "\"fd00:213:8::99\"", 1),
+				ExpectError: regexp.MustCompile(`(?s)Unable to update DHCP reservation.*Host:\s+kvm1`),
+			},
 			{ // Removed by hand from what is active on one host. Only the apply knows that the other one loses the network.
 				PreConfig: func() {
 					l.Virsh(t, "kvm1", "net-update", name, "delete", "ip-dhcp-host", "--live",

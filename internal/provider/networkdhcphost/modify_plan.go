@@ -18,9 +18,9 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/value"
 )
 
-// ModifyPlan plans the reservation as present on every host where its network was last seen. If the same apply creates
-// the network on a host or removes it from one, Update finds out which hosts have it: a network that is created again
-// has lost the reservation.
+// ModifyPlan plans the reservation as present on every host where its network was last seen. If the reservation changes,
+// or if the same apply creates the network on a host or removes it from one, Update finds out which hosts have it: a
+// network that is created again has lost the reservation.
 func (r *hostResource) ModifyPlan(
 	ctx context.Context, req resource.ModifyPlanRequest, resp *resource.ModifyPlanResponse,
 ) {
@@ -50,7 +50,10 @@ func (r *hostResource) ModifyPlan(
 		states[host] = onhosts.Present
 	}
 	planned := value.NewStringMap(states)
-	if r.networkHostsChange(plan.Network.ValueString()) {
+	// A network to which the reservation has no reference may be planned after it. Terraform plans a change again in the
+	// apply, and would refuse another result.
+	changes := !plan.IP.Equal(state.IP) || !plan.Name.Equal(state.Name)
+	if changes || !r.Data.Unknown && r.networkHostsChange(plan.Network.ValueString()) {
 		planned = types.MapUnknown(types.StringType)
 	}
 	resp.Diagnostics.Append(resp.Plan.SetAttribute(ctx, path.Root(onhosts.StatesName), planned)...)

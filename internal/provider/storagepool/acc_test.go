@@ -329,6 +329,10 @@ resource "virtfleet_storage_pool" "this" {
 					if err := has(t, l, name, "<path>"+at+"</path>", own)(nil); err != nil {
 						t.Error(err)
 					}
+					// The directory isn't created by a later start of the pool, should it be missing then.
+					if records := l.Virsh(t, own.Name, "secret-list"); strings.Contains(records, "virtfleet:creating:") {
+						t.Errorf("a record of the change is left: %s", records)
+					}
 					l.Virsh(t, own.Name, "destroy", name)
 					l.Virsh(t, own.Name, "undefine", name)
 				},

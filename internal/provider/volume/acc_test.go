@@ -836,10 +836,14 @@ func TestAccVolume_sameNameElsewhere(t *testing.T) {
 func TestAccVolume_missing(t *testing.T) {
 	t.Parallel()
 	l := lab.Open(t)
+	// On another host, a removal by a neighbouring test has libvirt list the file again.
+	own := l.StartHost(t)
+	host := own.Name
 	tf := acctest.NewCLI(t)
 	name := lab.Name(t)
 	at := "/var/lib/libvirt/" + name
-	tf.Config(t, acctest.OneHost(l)+pool(name)+volume(`size = "8Mi"`)+fmt.Sprintf(`
+	block := acctest.Block{Lab: l, Hosts: []acctest.Host{{Of: own}}}.String()
+	tf.Config(t, block+pool(name)+volume(`size = "8Mi"`)+fmt.Sprintf(`
 resource "virtfleet_virtual_machine" "this" {
   name         = %q
   memory       = { size = "16Mi" }
@@ -849,7 +853,7 @@ resource "virtfleet_virtual_machine" "this" {
 `, name))
 	l.RemoveDomain(t, name)
 	tf.Run(t, "apply")
-	inode := func() string { return l.Run(t, "kvm1", "stat", "-c", "%i %W", at+"/data") }
+	inode := func() string { return l.Run(t, host, "stat", "-c", "%i %W", at+"/data") }
 	before := inode()
 	says := func(out string, wants ...string) {
 		t.Helper()
@@ -861,14 +865,14 @@ resource "virtfleet_virtual_machine" "this" {
 		}
 	}
 	// The directory is empty, as it is if its filesystem isn't mounted.
-	l.Run(t, "kvm1", "mount", "-t", "tmpfs", "-o", "size=16m", "tmpfs", at)
-	l.Virsh(t, "kvm1", "pool-refresh", name)
+	l.Run(t, host, "mount", "-t", "tmpfs", "-o", "size=16m", "tmpfs", at)
+	l.Virsh(t, host, "pool-refresh", name)
 	says(tf.Fail(t, "plan"), fmt.Sprintf("Unable to read volume %q", name+"/data"),
-		fmt.Sprintf("VM %q on host \"kvm1\" uses it", name), "isn't mounted", "terraform state rm")
+		fmt.Sprintf("VM %q on host %q uses it", name, host), "isn't mounted", "terraform state rm")
 	// libvirt doesn't notice that the file is there again.
-	l.Run(t, "kvm1", "umount", at)
+	l.Run(t, host, "umount", at)
 	says(tf.Run(t, "plan"), "but the host has "+at+"/data", "virsh pool-refresh "+name, "No changes.")
-	l.Virsh(t, "kvm1", "pool-refresh", name)
+	l.Virsh(t, host, "pool-refresh", name)
 	if out, empty := tf.Empty(t); !empty {
 		t.Errorf("the plan isn't empty: %s", out)
 	}
@@ -876,7 +880,7 @@ resource "virtfleet_virtual_machine" "this" {
 		t.Errorf("the volume is another one: %s, was %s", now, before)
 	}
 	// Lost for good, it is created again if the user says so.
-	l.Virsh(t, "kvm1", "vol-delete", "--pool", name, "data")
+	l.Virsh(t, host, "vol-delete", "--pool", name, "data")
 	tf.Fail(t, "plan")
 	tf.Run(t, "state", "rm", address)
 	tf.Run(t, "apply")
@@ -887,5 +891,5 @@ resource "virtfleet_virtual_machine" "this" {
 		t.Errorf("the plan isn't empty: %s", out)
 	}
 	tf.Run(t, "destroy")
-	l.Run(t, "kvm1", "rmdir", at)
+	l.Run(t, host, "rmdir", at)
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/meta"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/onhosts"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/tfdiag"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/value"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/storage"
 )
@@ -128,9 +129,9 @@ func (r *volumeResource) planSize(ctx context.Context, state *model, resp *resou
 			"%s has %s, and size is %s: the data beyond that size would be lost. Set size to %[2]q or more.", state.noun(),
 			state.Size.ValueString(), size.ValueString()))
 	case *want > *have:
-		if d := r.checkCopy(ctx, "grow", state); d != nil {
-			resp.Diagnostics.Append(diag.WithPath(path.Root("size"), d))
-			return
+		if f := r.checkCopy(ctx, "grow", state); f != nil {
+			f.Verb = "check the growth of" // It loses nothing, so it isn't refused.
+			resp.Diagnostics.Append(diag.WithPath(path.Root("size"), f.Warning()))
 		}
 		more := storage.Demand{Growth: *want - *have}
 		err := r.Data.Storage().CheckRoom(ctx, state.CurrentHost.ValueString(), state.Pool.ValueString(), more)
@@ -290,8 +291,8 @@ func (r *volumeResource) checkRemoval(ctx context.Context, state *model) (diags 
 	if err != nil {
 		diags.Append(state.removalFailure(own, err).Error())
 	}
-	if d := r.checkCopy(ctx, "delete", state); d != nil {
-		diags.Append(d)
+	if f := r.checkCopy(ctx, "delete", state); f != nil {
+		diags.Append(f.Error())
 	}
 	for host, err := range silent {
 		f := state.failure("delete", host, err)
@@ -302,9 +303,10 @@ func (r *volumeResource) checkRemoval(ctx context.Context, state *model) (diags 
 	return diags
 }
 
-// checkCopy returns an error if a VM on another host uses a copy of the volume, and nothing uses the volume itself: the
-// VM was moved with its disks, and the source's were kept. The change would be one of the old file.
-func (r *volumeResource) checkCopy(ctx context.Context, verb string, state *model) diag.Diagnostic {
+// checkCopy returns a failure if a VM on another host uses a copy of the volume, and nothing uses the volume itself.
+// This is the case after a VM was moved with its disks and the source's files were kept. The change would be one of the
+// old file.
+func (r *volumeResource) checkCopy(ctx context.Context, verb string, state *model) *tfdiag.Failure {
 	s, own, ref := r.Data.Storage(), state.CurrentHost.ValueString(), state.ref()
 	others := s.Hosts.Present().Without(append(r.Data.Volumes.Hosts(ref.Pool, ref.Name), own)...)
 	user, err := s.UserOfCopy(ctx, own, others, ref)
@@ -318,12 +320,12 @@ func (r *volumeResource) checkCopy(ctx context.Context, verb string, state *mode
 		f.Remedy = fmt.Sprintf("If so, check that the VM has its data. Then run \"virsh vol-delete --pool %s %s\" on host "+
 			"%q and plan again: the resource then finds the VM's volume. %s", ref.Pool, ref.Name, own, otherwiseBy[verb])
 	}
-	return f.Error()
+	return &f
 }
 
 // otherwiseBy says how to change a volume all the same, if the one of the same name on another host isn't its copy.
 var otherwiseBy = map[string]string{
-	"grow": "If these are two volumes, grow this one with \"virsh vol-resize\".",
+	"grow": "If these are two volumes, there is nothing to do.",
 	"delete": "If these are two volumes, take this one out of the state with \"terraform state rm\", and delete it with " +
 		"that command.",
 }

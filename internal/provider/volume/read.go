@@ -49,7 +49,7 @@ func (r *volumeResource) Read(ctx context.Context, req resource.ReadRequest, res
 			Verb: "import", Noun: noun, Err: onhosts.NotFound(noun, state.id()),
 		}.Error())
 	default:
-		kept := r.keepMissing(ctx, s, &state, nil)
+		kept := r.keepMissing(ctx, s, &state, false, nil)
 		resp.Diagnostics.Append(kept...)
 		if len(kept) == 0 {
 			resp.Diagnostics.Append(warnLost(ctx, s, &state)...)
@@ -93,17 +93,25 @@ func (r *volumeResource) findVolume(
 	if all := hostset.Found(answers); len(all) > 0 {
 		return &all[0], nil
 	}
-	lost := len(answers) > 0 && answers[0].Err == nil
-	mayHaveIt := len(answers) > 0 && !lost && !errors.Is(answers[0].Err, libvirt.ErrNoPool)
+	noPool := len(answers) > 0 && errors.Is(answers[0].Err, libvirt.ErrNoPool)
+	missing := noPool || len(answers) > 0 && answers[0].Err == nil
+	mayHaveIt := len(answers) > 0 && !missing
 	answers = append(answers, s.Volume(ctx, s.Hosts.Without(last), ref)...)
 	all := hostset.Found(answers)
+	if last != "" { // What another resource has isn't this resource's volume.
+		taken := r.Data.Volumes.Hosts(ref.Pool, ref.Name)
+		all = slices.DeleteFunc(all, func(a hostset.Answer[libvirt.Volume]) bool { return slices.Contains(taken, a.Host) })
+	}
 	switch {
 	case len(all) == 0:
 	case s.IsShared(ctx, s.Hosts.Named(all[0].Host), ref.Pool):
 		return &all[0], nil
 	case len(all) == 1 && !mayHaveIt:
-		if lost {
-			diags = r.keepMissing(ctx, s, state, &all[0])
+		switch {
+		case missing:
+			diags = r.keepMissing(ctx, s, state, noPool, &all[0])
+		case last == "": // The imported volume may be the one of a host that can't tell.
+			diags = r.silenceDiagnostics(state, answers)
 		}
 		if len(diags) > 0 {
 			return nil, diags
@@ -117,10 +125,17 @@ func (r *volumeResource) findVolume(
 	default:
 		// Another host's volume of the name may be another volume, and this one may still be where it was.
 	}
+	return nil, r.silenceDiagnostics(state, answers)
+}
+
+// silenceDiagnostics returns the errors and warnings for the hosts that can't tell whether they have the volume.
+func (r *volumeResource) silenceDiagnostics(
+	state *model, answers []hostset.Answer[libvirt.Volume],
+) (diags diag.Diagnostics) {
 	for host, err := range hostset.Silent(answers) {
 		diags.Append(r.silenceDiagnostic(state, host, err)...)
 	}
-	return nil, diags
+	return diags
 }
 
 // silenceDiagnostic returns the error or warning for a host that can't tell whether it has the volume.
@@ -159,16 +174,29 @@ func warnLost(ctx context.Context, s *storage.Storage, state *model) diag.Diagno
 // keepMissing returns why a volume that its last host doesn't have stays in the state: nothing for one that is gone.
 // Otherwise the resource would take the volume that another host has elsewhere, or the next apply would create an empty
 // one if elsewhere is nil. That is wrong if libvirt's list is old, or if the filesystem of the pool isn't mounted.
+// noPool says that the host doesn't have the pool, as after libvirt was set up again.
 func (r *volumeResource) keepMissing(
-	ctx context.Context, s *storage.Storage, state *model, elsewhere *hostset.Answer[libvirt.Volume],
+	ctx context.Context, s *storage.Storage, state *model, noPool bool, elsewhere *hostset.Answer[libvirt.Volume],
 ) diag.Diagnostics {
 	host, pool, file := state.CurrentHost.ValueString(), state.Pool.ValueString(), state.Path.ValueString()
 	f := tfdiag.Failure{Verb: "read", Noun: state.noun(), Host: host}
 	refresh := fmt.Sprintf("\"virsh pool-refresh %s\"", pool)
-	if s.HasFile(ctx, host, file) {
+	lacks := fmt.Sprintf("Storage pool %q is active and doesn't have the volume", pool)
+	repair := fmt.Sprintf("If the pool's filesystem isn't mounted, mount it, run %s on the host, and plan again.", refresh)
+	if noPool {
+		lacks = fmt.Sprintf("The host has no storage pool %q", pool)
+		repair = "Create the pool there again."
+	}
+	switch has := s.HasFile(ctx, host, file); {
+	case has && noPool:
+		f.Happened = fmt.Sprintf("%s, but it has %s. The state keeps the volume as it was.", lacks, file)
+		f.Remedy = repair + " If the volume has moved, remove that file."
+		return diag.Diagnostics{f.Warning()}
+	case has:
 		f.Happened = fmt.Sprintf("Storage pool %q doesn't list the volume, but the host has %s: libvirt's list of the pool "+
 			"is outdated. The state keeps the volume as it was.", pool, file)
-		f.Remedy = fmt.Sprintf("Run %s on the host, then plan again.", refresh)
+		f.Remedy = fmt.Sprintf("Run %s on the host, then plan again. If the pool is in another directory now, set its "+
+			"target.path back, or move the file there.", refresh)
 		return diag.Diagnostics{f.Warning()}
 	}
 	users, err := s.UsersOfMissing(ctx, host, libvirt.Volume{Pool: pool, Name: state.Name.ValueString(), Path: file})
@@ -188,11 +216,10 @@ func (r *volumeResource) keepMissing(
 	case len(users) == 0:
 		return nil
 	default:
-		f.Happened = fmt.Sprintf("Storage pool %q is active and doesn't have the volume, but %s. Another volume would "+
-			"lack its data", pool, users[0])
-		f.Remedy = fmt.Sprintf("If the pool's filesystem isn't mounted, mount it, run %s on the host, and plan again. If "+
-			"the volume is lost, take it out of the state with \"terraform state rm\": the next apply creates an empty one. To "+
-			"destroy, use \"terraform destroy -refresh=false\".", refresh)
+		f.Happened = fmt.Sprintf("%s, but %s. Another volume would lack its data", lacks, users[0])
+		f.Remedy = repair + " If the volume is lost, take it out of the state with \"terraform state rm\": the next apply " +
+			"creates an empty one. To remove the volume, remove it from the configuration and run \"terraform apply " +
+			"-refresh=false\"."
 	}
 	return diag.Diagnostics{f.Error()}
 }

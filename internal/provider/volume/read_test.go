@@ -1,0 +1,80 @@
+package volume
+
+import (
+	"context"
+	"strings"
+	"testing"
+
+	"github.com/hashicorp/terraform-plugin-framework/types"
+
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/fleettest"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/meta"
+)
+
+// TestFindVolume: a volume that its last host doesn't have is the one of that name on another host, unless another
+// resource has that one, the first host lacks the pool and still has the file, or an import can't ask all hosts.
+func TestFindVolume(t *testing.T) {
+	t.Parallel()
+	const (
+		pool   = `<pool type="dir"><name>vms</name><target><path>/vms</path></target>`
+		volume = `<volume><name>data</name><capacity>1048576</capacity><target><path>/vms/data</path></target></volume>`
+	)
+	for name, test := range map[string]struct {
+		first, last string
+		file        bool // kvm1 has the volume's file
+		taken       bool // by another resource
+		want, says  string
+	}{
+		"moved":                           {first: pool + "</pool>", last: "kvm1", want: "kvm2"},
+		"another resource has that":       {first: pool + "</pool>", last: "kvm1", taken: true},
+		"no pool, nor the file":           {last: "kvm1", want: "kvm2"},
+		"no pool, but the file":           {last: "kvm1", file: true, says: "no storage pool \"vms\", but it has /vms/data"},
+		"imported":                        {first: pool + "</pool>", want: "kvm2"},
+		"imported without the first pool": {want: "kvm2"},
+		"imported while one is silent":    {first: "silent", says: "absent"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			first := fleet.HostConfig{URI: fleettest.BuiltInURI(t, test.first)}
+			if test.first == "silent" {
+				first.URI = "qemu+unix:///system?socket=" + t.TempDir() + "/absent"
+			}
+			first.SameFile = func(_ context.Context, path string, _ ...string) (same []string, err error) {
+				if test.file {
+					same = []string{path}
+				}
+				return same, nil
+			}
+			f, err := fleet.New(fleet.Config{Owner: "test", Hosts: map[string]fleet.HostConfig{
+				"kvm1": first, "kvm2": {URI: fleettest.BuiltInURI(t, pool+volume+"</pool>")},
+			}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { _ = f.Close() })
+			r := &volumeResource{meta.Resource{
+				TypeName: TypeName, Data: &meta.Data{Fleet: f, OnUnreachable: meta.OnUnreachableKeep},
+			}}
+			state := &model{Name: types.StringValue("data"), Pool: types.StringValue("vms")}
+			if test.last != "" {
+				state.CurrentHost, state.Path = types.StringValue(test.last), types.StringValue("/vms/data")
+				r.Data.Volumes.Saved(meta.SavedVolume{Pool: "vms", Name: "data", Host: test.last})
+			}
+			if test.taken {
+				r.Data.Volumes.Saved(meta.SavedVolume{Pool: "vms", Name: "data", Host: "kvm2"})
+			}
+			found, diags := r.findVolume(t.Context(), r.Data.Storage(), state)
+			host, said := "", ""
+			if found != nil {
+				host = found.Host
+			}
+			for _, d := range diags {
+				said += d.Summary() + " " + d.Detail()
+			}
+			if host != test.want || said == "" != (test.says == "") || !strings.Contains(said, test.says) {
+				t.Errorf("found on %q, want %q; diagnostics: %q", host, test.want, said)
+			}
+		})
+	}
+}
