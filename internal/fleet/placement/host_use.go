@@ -72,9 +72,9 @@ func running(a inventory.Reply, all map[string]domain.HostUse) {
 	}
 }
 
-// freePages returns how many bytes the others leave on the host, by the size of the huge pages. If nodes are given, only
-// the pages of those NUMA nodes count, and only the VMs that are bound to them: where the memory of other VMs is isn't
-// known.
+// freePages returns how many bytes the others leave on the host, by the size of the huge pages. If nodes are given,
+// only the pages of those NUMA nodes count, and only the VMs that are bound to them: where the memory of other VMs is
+// isn't known.
 func freePages(a inventory.Reply, nodes []int, others map[string]domain.HostUse) map[uint64]uint64 {
 	left, parts := make(map[uint64]uint64), migration.HostTopology(a.Info)
 	for size, pages := range parts.PagesOn(nodes) {

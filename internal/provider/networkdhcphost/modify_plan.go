@@ -18,9 +18,9 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/value"
 )
 
-// ModifyPlan plans the reservation as present on every host where its network was last seen. If the reservation changes,
-// or if the same apply creates the network on a host or removes it from one, Update finds out which hosts have it: a
-// network that is created again has lost the reservation.
+// ModifyPlan plans the reservation as present on every host where its network was last seen. If the reservation
+// changes, or if the same apply creates the network on a host or removes it from one, Update finds out which hosts have
+// it: a network that is created again has lost the reservation.
 func (r *hostResource) ModifyPlan(
 	ctx context.Context, req resource.ModifyPlanRequest, resp *resource.ModifyPlanResponse,
 ) {

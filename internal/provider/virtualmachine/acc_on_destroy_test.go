@@ -154,7 +154,6 @@ func TestAccOnDestroy(t *testing.T) {
 	}
 	l.Run(t, host, "grep", "-q", mark, nvram)
 	noChanges(t, tf)
-	uuid = uuidOf(t, l, host, prefix+"firm")
 
 	// Under a new name it keeps them, too. While libvirt can't write the definition's new file, the guest that went down
 	// for the change runs again under its old name.
