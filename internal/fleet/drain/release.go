@@ -32,7 +32,7 @@ import (
 // each of these VMs.
 func (dr *Drainer) Release(ctx context.Context, name, id string, restore bool) (unrestored []string, _ error) {
 	if given := dr.hosts.Host(name); given != nil && given.Config.Fenced {
-		dr.records.TellReleased(ctx, name, nil) // A fenced host's own record is given up too.
+		dr.records.TellReleased(ctx, name, id, nil) // A fenced host's own record is given up too.
 
 		return nil, nil
 	}
@@ -55,7 +55,7 @@ func (dr *Drainer) Release(ctx context.Context, name, id string, restore bool) (
 		return nil, err
 	}
 
-	dr.records.TellReleased(held, name, evacuation)
+	dr.records.TellReleased(held, name, id, evacuation)
 
 	if evacuation == nil {
 		return nil, nil

@@ -76,7 +76,7 @@ func TestRecord_forgetElsewhere(t *testing.T) {
 		},
 		Released: map[string]time.Time{"lost": now, "old": now, "this": now},
 	}
-	r.ForgetElsewhere("this", map[string]bool{"lost": true, "old": true})
+	r.ForgetElsewhere("this", "", map[string]bool{"lost": true, "old": true})
 
 	if got := slices.Sorted(maps.Keys(r.Elsewhere)); !slices.Equal(got, []string{"lost", "off"}) {
 		t.Errorf("kept are the maintenances of %q", got)

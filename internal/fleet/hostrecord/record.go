@@ -2,6 +2,7 @@ package hostrecord
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -123,9 +124,12 @@ func (r Record) Evicting(uuid, host string) string {
 	return ""
 }
 
-// ForgetElsewhere removes from the record the maintenance of the named host, and those of hosts that are known to be
-// under none. Such a host may have lost the record of its maintenance, so that one with an id stays until its end.
-func (r Record) ForgetElsewhere(name string, over map[string]bool) {
+// ForgetElsewhere removes from the record the maintenance of the named host, the one with this id, which may be kept
+// under a former name of the host, and those of hosts that are known to be under none. Such a host may have lost the
+// record of its maintenance, so that one with an id stays until its end.
+func (r Record) ForgetElsewhere(name, id string, over map[string]bool) {
+	maps.DeleteFunc(r.Elsewhere, func(_ string, e *Evacuation) bool { return id != "" && e != nil && e.Maintenance == id })
+
 	for host := range over {
 		// Released stays: another host may still have a maintenance with an id.
 		if e := r.Elsewhere[host]; e == nil || e.Maintenance == "" {

@@ -14,7 +14,7 @@ func (s *Store) TellElsewhere(ctx context.Context, name, id string, e *hostrecor
 	over := s.openHosts(ctx)
 
 	_, err := s.changeRecords(ctx, func(host string, r *hostrecord.Record) {
-		r.ForgetElsewhere(name, over)
+		r.ForgetElsewhere(name, id, over)
 
 		if host == name {
 			return
@@ -31,9 +31,9 @@ func (s *Store) TellElsewhere(ctx context.Context, name, id string, e *hostrecor
 	}
 }
 
-// TellReleased records on the other hosts that the maintenance of this host is over. If one of them doesn't answer, the
+// TellReleased records on the other hosts that the maintenance with this id, of this host, is over. If one of them doesn't answer, the
 // others record that its data about that maintenance no longer counts.
-func (s *Store) TellReleased(ctx context.Context, name string, e *hostrecord.Evacuation) {
+func (s *Store) TellReleased(ctx context.Context, name, id string, e *hostrecord.Evacuation) {
 	over, since := s.openHosts(ctx), s.evacuatedSince(ctx, name)
 	if e != nil && e.Since.After(since) {
 		since = e.Since
@@ -41,7 +41,7 @@ func (s *Store) TellReleased(ctx context.Context, name string, e *hostrecord.Eva
 
 	change := func(untold bool) (failed []string, err error) {
 		return s.changeRecords(ctx, func(_ string, r *hostrecord.Record) {
-			r.ForgetElsewhere(name, over)
+			r.ForgetElsewhere(name, id, over)
 
 			if untold && !since.IsZero() {
 				if r.Released == nil {
