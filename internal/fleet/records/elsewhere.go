@@ -31,8 +31,8 @@ func (s *Store) TellElsewhere(ctx context.Context, name, id string, e *hostrecor
 	}
 }
 
-// TellReleased records on the other hosts that the maintenance with this id, of this host, is over. If one of them doesn't answer, the
-// others record that its data about that maintenance no longer counts.
+// TellReleased records on the other hosts that the maintenance with this id, of this host, is over. If one of them
+// doesn't answer, the others record that its data about that maintenance no longer counts.
 func (s *Store) TellReleased(ctx context.Context, name, id string, e *hostrecord.Evacuation) {
 	over, since := s.openHosts(ctx), s.evacuatedSince(ctx, name)
 	if e != nil && e.Since.After(since) {
