@@ -1,0 +1,99 @@
+package storage
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/hostset"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
+)
+
+// CheckRemovable returns an error if what the pool is based on can't be removed with the pool.
+func (p Pool) CheckRemovable() error {
+	if p.kind().removable {
+		return nil
+	}
+	return fmt.Errorf("%w: on_destroy is \"delete\", and the storage of a pool of type %s can't be deleted with it. "+
+		"Set on_destroy to \"keep\" and apply before the destroy", libvirt.ErrInvalid, p.Type)
+}
+
+// checkDelete returns an error if what the host's pool is based on can't be removed, or if definitions use it on any of
+// the hosts that share the pool. libvirt removes a volume group with all its volumes, but no directory with files.
+func (s *Storage) checkDelete(ctx context.Context, h hostset.Host, is *libvirt.StoragePool) error {
+	p, err := ReadPool(is.XML)
+	if err == nil {
+		err = p.CheckRemovable()
+	}
+	if err != nil || !p.kind().removesData {
+		return err
+	}
+	hosts, err := s.UserHosts(ctx, h.Name, p.Name)
+	if err != nil {
+		return err
+	}
+	var users []string
+	var errs []error
+	for _, a := range hostset.Ask(ctx, hosts, func(ctx context.Context, h *libvirt.Host) (*[]string, error) {
+		users, err := PoolUsers(ctx, h, *p)
+		return &users, err
+	}) {
+		if a.Err != nil {
+			errs = append(errs, fmt.Errorf("can't determine whether its volumes are in use: %w", a.Err))
+			continue
+		}
+		for _, user := range *a.Value {
+			users = append(users, fmt.Sprintf("%s on host %q", user, a.Host))
+		}
+	}
+	errs = append(errs, inUseBy("would lose disks with the data of the pool. Remove them, or set on_destroy to \"keep\" "+
+		"and apply before the destroy", users))
+	return errors.Join(errs...)
+}
+
+func inUseBy(consequence string, users []string) error {
+	if len(users) == 0 {
+		return nil
+	}
+	return fmt.Errorf("%w: %s %s", libvirt.ErrOperationInvalid, strings.Join(users, ", "), consequence)
+}
+
+// RemovePool stops and undefines the pool on hosts. Its content stays, unless withData is set: then what the pool is
+// based on is removed as well. libvirt refuses to remove a directory that isn't empty. RemovePool removes no pool whose
+// stop makes running VMs lose disks, and no data that a VM's definition uses.
+func (s *Storage) RemovePool(
+	ctx context.Context, hosts hostset.Set, name string, withData bool,
+) (failed map[string]error) {
+	return hostset.Each(ctx, hosts, func(ctx context.Context, h hostset.Host) error {
+		is, err := h.Conn.StoragePool(ctx, name)
+		if err == nil {
+			err = checkStop(ctx, h.Conn, is)
+		}
+		if err == nil && withData {
+			err = s.checkDelete(ctx, h, is)
+		}
+		if err == nil {
+			err = h.Conn.StopStoragePool(ctx, name)
+		}
+		if err == nil && withData {
+			if err = h.Conn.DeleteStoragePool(ctx, name); err != nil {
+				// The pool was not removed, so restore its state.
+				after, cancel := hostset.CleanupContext(ctx)
+				defer cancel()
+				return errors.Join(err, h.Conn.StartStoragePool(after, name))
+			}
+		}
+		if err != nil && !errors.Is(err, libvirt.ErrNotFound) {
+			return err
+		}
+		// The mark goes before the pool: if this run is killed, the pool that is left says that it isn't done.
+		if err := setMark(ctx, h.Conn, sharedMark+name, false); err != nil {
+			return err
+		}
+		if err := h.Conn.UndefineStoragePool(ctx, name); err != nil && !errors.Is(err, libvirt.ErrNotFound) {
+			return err
+		}
+		return unfinished(name).End(ctx, h.Conn)
+	})
+}
