@@ -17,10 +17,12 @@ func TestLab_maintenanceIsOverEverywhere(t *testing.T) {
 	a, b, c := l.StartHost(t), l.StartHost(t), l.StartHost(t)
 	f := ownFleet(t, "alice", a, b, c)
 
+	// Every maintenance has an id of its own, as those of the resource have.
+	id := func(host *lab.Host) string { return "maintenance of " + host.Name }
 	drain := func(host *lab.Host) {
 		t.Helper()
 
-		if _, err := f.Drain(t.Context(), Drain{Host: host.Name, ID: "m", Why: "a test"}); err != nil {
+		if _, err := f.Drain(t.Context(), Drain{Host: host.Name, ID: id(host), Why: "a test"}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -47,7 +49,7 @@ func TestLab_maintenanceIsOverEverywhere(t *testing.T) {
 	drain(b)
 	f.ForgetAll()
 
-	if f.LostMaintenance(t.Context(), a.Name, "m", &hostrecord.Record{}) == nil {
+	if f.LostMaintenance(t.Context(), a.Name, id(a), &hostrecord.Record{}) == nil {
 		t.Error("when another host is drained, a maintenance is forgotten whose host has lost its record")
 	}
 
@@ -55,7 +57,7 @@ func TestLab_maintenanceIsOverEverywhere(t *testing.T) {
 
 	on := l.PowerOff(t, b)
 
-	if _, err := f.Release(t.Context(), a.Name, "m", false); err != nil {
+	if _, err := f.Release(t.Context(), a.Name, id(a), false); err != nil {
 		t.Fatal(err)
 	}
 
@@ -70,7 +72,7 @@ func TestLab_maintenanceIsOverEverywhere(t *testing.T) {
 	given := labFleet(t, &lab.Lab{Hosts: []*lab.Host{a, b, c}}, "alice", func(name string, hc *inventory.HostConfig) {
 		hc.Fenced = name == a.Name
 	})
-	if _, err := given.Release(t.Context(), a.Name, "m", false); err != nil {
+	if _, err := given.Release(t.Context(), a.Name, id(a), false); err != nil {
 		t.Fatal(err)
 	}
 
