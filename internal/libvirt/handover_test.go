@@ -54,7 +54,7 @@ func TestMigrate_neverRunsTwice(t *testing.T) {
 		var err error
 		// Much memory takes time even where there is nothing in it.
 		g.uuid, err = g.a.DefineDomain(t.Context(), fmt.Sprintf(`<domain type="qemu"><name>%s</name>
-			<memory unit="GiB">2</memory><os><type arch="x86_64">hvm</type></os></domain>`, name))
+			<memory unit="GiB">3</memory><os><type arch="x86_64">hvm</type></os></domain>`, name))
 		must(t, err)
 		must(t, g.a.StartDomain(t.Context(), g.uuid))
 		guests = append(guests, g)

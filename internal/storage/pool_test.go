@@ -164,7 +164,8 @@ func TestRemovePool_disk(t *testing.T) {
 	t.Cleanup(func() { _ = h.Close() })
 	s := storage.Storage{Hosts: hostset.NewSet(hostset.Host{Name: "test", Conn: h})}
 	p := samples()["disk"]
-	p.Name, p.Type = "partitions", "disk"
+	// The test driver is shared. It refuses a device of which TestPool_libvirtTakesIt has a pool.
+	p.Name, p.Type, p.Devices = "partitions", "disk", []string{"/dev/sde"}
 	for _, err := range s.ApplyPool(t.Context(), s.Hosts, p, storage.PoolSettings{}) {
 		t.Fatal(err)
 	}

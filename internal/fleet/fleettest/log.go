@@ -3,6 +3,7 @@ package fleettest
 import (
 	"context"
 	"log/slog"
+	"sync"
 	"sync/atomic"
 )
 
@@ -10,6 +11,8 @@ import (
 type OnLog struct {
 	Message string
 	Do      func()
+
+	mu sync.Mutex
 }
 
 // Listen lets l hear what the fleet, which Open opened, logs from now on.
@@ -38,9 +41,16 @@ func (o *overheard) WithGroup(string) slog.Handler { return o }
 
 // Handle implements slog.Handler's.
 func (h *OnLog) Handle(_ context.Context, r slog.Record) error {
-	if r.Message == h.Message && h.Do != nil {
-		do := h.Do
-		h.Do = nil
+	if r.Message != h.Message {
+		return nil
+	}
+
+	h.mu.Lock()
+	do := h.Do
+	h.Do = nil
+	h.mu.Unlock()
+
+	if do != nil { // It may log, too.
 		do()
 	}
 

@@ -65,7 +65,8 @@ func TestLab_printsTheLifecycleOfAVM(t *testing.T) {
 	// The agent is killed, by what it runs, and the disk fails for real.
 	l.AwaitAgent(t, to.Name, name)
 	l.Virsh(t, to.Name, "qemu-agent-command", name, `{"execute":"guest-exec","arguments":{"path":"/bin/sh","arg":["-c",`+
-		`"sleep 1; kill -KILL $PPID; while :; do dd if=/dev/zero of=/dev/vda bs=1M count=1 conv=fsync; sleep 1; done"]}}`)
+		`"sleep 1; kill -KILL $PPID; until [ -b /dev/vda ]; do sleep 1; done; `+
+		`while :; do dd if=/dev/zero of=/dev/vda bs=1M count=1 conv=fsync; sleep 1; done"]}}`)
 	told(to, "Agent Disconnected")
 	if err := l.RemoveExport(ctx, name); err != nil {
 		t.Fatal(err)

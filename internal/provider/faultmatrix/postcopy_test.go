@@ -103,7 +103,11 @@ func TestAccFaults_postCopyFrozen(t *testing.T) {
 	s.fail(t, "libvirtd frozen", daemonFrozen(s.from))
 	s.fail(t, "QEMU frozen", qemuFrozen(s.from, s.name))
 	// libvirt notices that its client is gone, and QEMU continues without one.
-	s.hit(t, s.playKilled, struck{fault: "provider killed"})
+	s.leave(t, "provider killed", ample.String(), func() {
+		s.playKilled(t, struck{
+			fault: "provider killed", when: s.inPostCopy(), plan: []string{"Plan: 0 to add, 1 to change"},
+		})
+	})
 	// The frozen run fails if its time is over when it continues. Otherwise it finds the VM where it was to be.
 	s.hit(t, s.playFrozen, struck{fault: "provider frozen", chance: true})
 	s.tf.Run(t, "destroy")

@@ -316,7 +316,8 @@ func TestAccVirtualMachine_ignitionInGuest(t *testing.T) {
 	}).String())
 	tf.Run(t, "apply")
 	// In the order of its units in an initramfs. Last it would label the files for SELinux, which the system lacks.
-	said := outputInGuest(t, l, host, name, `cd / && busybox cpio -i </dev/vda 2>/dev/null
+	said := outputInGuest(t, l, host, name, `until [ -b /dev/vda ]; do sleep 0.1; done
+cd / && busybox cpio -i </dev/vda 2>/dev/null
 mkdir -p /sysroot/etc
 for stage in fetch files; do
 	ignition --root=/sysroot --platform=qemu --stage=$stage --log-to-stdout 2>&1 | grep CRITICAL | grep -v relabeling

@@ -77,13 +77,16 @@ func TestAccPower_guest(t *testing.T) {
 	noChanges(t, tf)
 	// The port that an agent talks through often hangs once its guest was suspended.
 	l.Virsh(t, "kvm1", "reset", name)
+	l.AwaitAgent(t, "kvm1", name)
 
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	if err := l.RemoveExport(ctx, name); err != nil {
 		t.Fatal(err)
 	}
-	inGuest(t, l, "kvm1", name, "/bin/dd", "if=/dev/zero", "of=/dev/vda", "bs=1M", "count=4")
+	// The agent answers before the driver of the disk is loaded.
+	inGuest(t, l, "kvm1", name, "/bin/sh", "-c",
+		"until [ -b /dev/vda ]; do sleep 0.1; done; dd if=/dev/zero of=/dev/vda bs=1M count=4")
 	awaitState(t, l, "kvm1", name, "paused (I/O error)")
 	plan("Paused", "IOError", "no-op", "Paused")
 	expect(

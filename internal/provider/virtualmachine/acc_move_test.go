@@ -36,9 +36,11 @@ func diskOnBothHosts(t *testing.T, l *lab.Lab, name string) hcl {
 	} }`, export.Name, export.Address())}
 }
 
-// scribble has a guest write to its disk, checksum tells what the disk holds, not what the guest remembers of it.
+// scribble has a guest write to its disk, whose driver may be loaded after the agent answers. checksum tells what the
+// disk holds, not what the guest remembers of it.
 const (
-	scribble = "dd if=/dev/urandom of=/dev/vda bs=64k seek=9 count=50 conv=fsync; "
+	scribble = "until [ -b /dev/vda ]; do sleep 0.1; done; " +
+		"dd if=/dev/urandom of=/dev/vda bs=64k seek=9 count=50 conv=fsync; "
 	checksum = "sync; echo 3 >/proc/sys/vm/drop_caches; busybox md5sum </dev/vda"
 )
 
