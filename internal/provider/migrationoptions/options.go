@@ -70,8 +70,8 @@ var Attributes = map[string]resource.Attribute{
 		Optional:            true,
 	},
 	"parallel_connections": resource.Int64Attribute{
-		MarkdownDescription: "Number of connections that memory is copied through, with QEMU's multifd. Default: `0`, one " +
-			"connection without multifd.",
+		MarkdownDescription: "Number of connections that memory is copied through, with QEMU's multifd. With " +
+			"`allow_post_copy`, it requires QEMU 10.1. Default: `0`, one connection without multifd.",
 		Optional: true,
 	},
 	"compression": choiceAttribute("How memory is compressed", "none", migration.Compressions),
