@@ -34,7 +34,7 @@ variable "update" {
     set -e
     boot() { ssh -o ConnectTimeout=5 "root@$HOST" cat /proc/sys/kernel/random/boot_id; }
     before=$(boot)
-    ssh "root@$HOST" apt-get -y full-upgrade
+    ssh "root@$HOST" "apt-get update && apt-get -y full-upgrade"
     ssh "root@$HOST" shutdown -r +0 || true # the connection may end first
     until now=$(boot) && [ "$now" != "$before" ]; do sleep 5; done
     until ssh "root@$HOST" virsh version; do sleep 5; done

@@ -8,7 +8,7 @@ data "virtfleet_virtual_machines" "on_kvm1" {
   phase = "Running"
 }
 
-output "standing_still" {
+output "paused" {
   value = {
     for id, vm in data.virtfleet_virtual_machines.paused.virtual_machines : vm.name => vm.status_reason
   }

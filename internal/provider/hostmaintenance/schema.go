@@ -31,8 +31,8 @@ func (r *Resource) Schema(ctx context.Context, _ resource.SchemaRequest, resp *r
 			"A VM whose own `host` is this host stays, and the apply fails: change its `host` first. **VMs that were shut " +
 			"down or saved stay off during the maintenance, even with `run_strategy = \"Always\"`.** Destroying the resource " +
 			"opens the host again; `restore` brings the VMs back.\n\n" +
-			"[Draining a host](../guides/draining-a-host.md) goes through a maintenance. If a drain fails, is cancelled or " +
-			"is killed, see [When a drain stops](../guides/when-a-drain-stops.md).",
+			"[Draining a host](../guides/draining-a-host.md) shows a maintenance step by step. If a drain fails, is " +
+			"cancelled or is killed, see [When a drain stops](../guides/when-a-drain-stops.md).",
 		Attributes: map[string]schema.Attribute{
 			"id": value.StableString("Id of this maintenance, recorded on the host. Another maintenance of the same host " +
 				"neither ends it nor restores what it moved."),

@@ -25,12 +25,11 @@ func (r *Resource) Schema(ctx context.Context, _ resource.SchemaRequest, resp *r
 			"the plan fails. Afterwards the resource is the record of the move, even if the VM is removed. Destroying " +
 			"the resource aborts a migration that still runs, and doesn't move the VM back.\n\nIf the VM's own " +
 			"resource sets another `host`, the plan warns and the apply fails: change `host` instead.\n\nIf a migration " +
-			"fails, the apply fails and the VM stays where it was; the next apply tries again. [After the switch to " +
-			"post-copy](../guides/when-a-migration-fails.md#after-the-switch-to-post-copy), it continues instead. If " +
-			"Terraform was killed, the next apply completes the migration.\n\nYou can import a migration while its record " +
-			"is among the VM's last five. With the same `target_host` and `triggers` as before, the next apply moves " +
-			"nothing. With other values, it moves the VM. The record has no `migration_options`, `timeouts` and " +
-			"`triggers`.",
+			"fails, the VM stays where it was, and the next apply tries again. A migration that fails [after the switch to " +
+			"post-copy](../guides/when-a-migration-fails.md#after-the-switch-to-post-copy) is resumed instead. If Terraform " +
+			"was killed, the next apply completes the migration.\n\nYou can import a migration while its record is among the " +
+			"VM's last five. With the same `target_host` and `triggers` as before, the next apply moves nothing. Other " +
+			"values move the VM. The record has no `migration_options`, `timeouts` and `triggers`.",
 		Attributes: attributes{
 			"virtual_machine_id": schema.StringAttribute{
 				Required:            true,

@@ -47,18 +47,18 @@ var Attributes = map[string]resource.Attribute{
 		"resumed. If a host fails then, the guest's memory is lost. Default: `false`."),
 	"allow_workload_disruption": boolAttribute(
 		"Whether the provider may disrupt the guest after the completion timeout: by post-copy if that is allowed, " +
-			"otherwise by a pause until the rest is copied. `false`: the migration is aborted then. Default: the value of " +
+			"otherwise by a pause until the rest is copied. `false`: the migration is aborted instead. Default: the value of " +
 			"`allow_post_copy`."),
-	"allow_network_change": boolAttribute("Whether a VM may be moved whose network is private to each host. Its " +
-		"connections break. Default: `false`."),
+	"allow_network_change": boolAttribute("Whether a VM in a network that is private to each host may be moved. " +
+		"Its connections break. Default: `false`."),
 	"copy_storage": choiceAttribute(
 		"How a live migration copies disks that only the VM's host has. `none`: such a disk blocks it. `full`: all that the "+
-			"guest sees. `incremental`: only the topmost image; the target must have the backing file. Disks with `pool` are "+
-			"always copied",
+			"guest sees. `incremental`: only the topmost image; the target must have the backing file. It doesn't apply to "+
+			"disks with `pool`",
 		"none", migration.CopyModes),
 	"shared_filesystems": resource.ListAttribute{
 		MarkdownDescription: "Directories that all hosts share. Disks in them aren't copied. For running VMs, list what " +
-			"libvirt doesn't know as shared, such as FUSE mounts. For VMs that are off, list NFS and the like too.",
+			"libvirt doesn't know as shared, such as FUSE mounts. For VMs that are off, also list NFS, SMB and so on.",
 		ElementType: types.StringType,
 		Optional:    true,
 	},
@@ -70,8 +70,8 @@ var Attributes = map[string]resource.Attribute{
 		Optional:            true,
 	},
 	"parallel_connections": resource.Int64Attribute{
-		MarkdownDescription: "Number of connections that memory is copied through, with QEMU's multifd. Default: `0`, one " +
-			"connection without multifd.",
+		MarkdownDescription: "Number of connections that memory is copied through, with QEMU's multifd. With " +
+			"`allow_post_copy`, it requires QEMU 10.1. Default: `0`, one connection without multifd.",
 		Optional: true,
 	},
 	"compression": choiceAttribute("How memory is compressed", "none", migration.Compressions),

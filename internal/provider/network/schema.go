@@ -19,8 +19,9 @@ import (
 
 var networkSchema = schema.Schema{
 	MarkdownDescription: "Manages a libvirt network on every host in `hosts`. Attributes that you don't set stay as " +
-		"they are on the hosts. A block that you set replaces the host's, but unset `dhcp.hosts` stay. The provider " +
-		"doesn't destroy a network that a VM's definition uses.\n\n" +
+		"they are on the hosts. A block that you set replaces the host's. Exception: if you don't set " +
+		"`dhcp.hosts`, the host's reservations stay. The provider doesn't destroy a network that a VM's definition " +
+		"uses.\n\n" +
 		"**Moves:** in a network with `nat`, `route`, `open` or `isolated`, a VM loses its connections when it moves. A " +
 		"VM that runs moves only with `allow_network_change`. See [Networks](../guides/networks.md#choose-a-kind).\n\n" +
 		"**Changes:** reservations, DNS records, DHCP ranges, port groups and the devices of a macvtap network change " +

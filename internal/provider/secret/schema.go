@@ -39,12 +39,13 @@ func (*secretResource) Schema(_ context.Context, _ resource.SchemaRequest, resp 
 	}
 	resp.Schema = schema.Schema{
 		MarkdownDescription: "Manages a libvirt secret, for storage with credentials, encrypted volumes or TLS. The " +
-			"secret has the same UUID on every host in `hosts`. Its value is write-only (Terraform 1.11 or later), and " +
-			"written again only with a new `value_wo_version`. A plan doesn't read it, so a change of the value on a host " +
-			"isn't noticed. A host that lacks the secret, such as a new one, gets the value of another host if `private` is " +
-			"`false`, by the apply or by the move of a VM that needs it. If `private` is `true`, the apply writes the value " +
-			"from the configuration, which must be the same. Keep a copy of a passphrase elsewhere: without it, an " +
-			"encrypted volume can't be read. A secret isn't destroyed while it is the passphrase of a VM's disk.",
+			"secret has the same UUID on every host in `hosts`. It isn't destroyed while it is the passphrase of a VM's " +
+			"disk. Keep a copy of a passphrase elsewhere: without it, an encrypted volume can't be read.\n\n" +
+			"The value is write-only (Terraform 1.11 or later), and written again only with a new `value_wo_version`. A " +
+			"plan doesn't read the value, so it doesn't show if the value was changed on a host.\n\n" +
+			"**New hosts:** with `private = false`, an apply, or the move of a VM that needs the secret, copies the value " +
+			"from another host. With `private = true`, the apply writes the value from the configuration, which must be the " +
+			"same.",
 		Attributes: map[string]schema.Attribute{
 			"id": value.StableString("UUID of the secret, the same on every host."),
 			"usage": schema.StringAttribute{
@@ -65,9 +66,9 @@ func (*secretResource) Schema(_ context.Context, _ resource.SchemaRequest, resp 
 			},
 			"description": schema.StringAttribute{MarkdownDescription: "Description for people.", Optional: true},
 			"private": schema.BoolAttribute{
-				MarkdownDescription: "Whether libvirt refuses to return the value to clients. A change replaces the secret. If " +
-					"it is `false`, a VM that needs the secret brings it along to a host that lacks it. Default for new secrets: " +
-					"`true`.",
+				MarkdownDescription: "Whether libvirt refuses to return the value to clients. A change replaces the secret. " +
+					"`false`: if a VM that needs the secret moves to a host that lacks it, the move copies the secret there. " +
+					"Default for new secrets: `true`.",
 				Optional:      true,
 				Computed:      true,
 				PlanModifiers: []planmodifier.Bool{boolplanmodifier.UseStateForUnknown(), boolplanmodifier.RequiresReplace()},

@@ -29,15 +29,15 @@ func (*poolResource) Schema(_ context.Context, _ resource.SchemaRequest, resp *r
 		MarkdownDescription: "Manages a libvirt storage pool with the same definition on every host in `hosts`. " +
 			"Attributes that you don't set stay as they are on each host. [Storage pools](../guides/storage-pools.md) says " +
 			"which attributes each type needs.\n\n" +
-			"A change of `target` or `source` stops the pool and starts it again; existing volumes aren't moved. If a " +
-			"`virtfleet_volume` that refers to the pool would not be in it any more, the plan fails. The guide says [what " +
+			"A change of `target` or `source` stops the pool and starts it again; existing volumes aren't moved. If " +
+			"this would leave behind a `virtfleet_volume` or a VM's disk with `pool`, the plan fails. The guide says [what " +
 			"running VMs notice](../guides/storage-pools.md#change-and-remove-a-pool). Destroying the resource keeps the " +
 			"data unless `on_destroy` is `delete`.\n\n" +
 			"If a pool isn't active, the next apply starts it. Until then, its `virtfleet_volume` resources stay in the " +
 			"state.\n\n" +
-			"libvirt knows the content of a pool as it last read it. It reads the pool again when the pool is started, when " +
-			"an apply creates or changes the pool or a volume in it, and for `virsh pool-refresh`; a plan doesn't. Until " +
-			"then, a file that was put into its directory by hand is no volume.",
+			"libvirt lists the volumes of a pool as of its last refresh. It refreshes the pool when the pool is started, " +
+			"when an apply creates or changes the pool or a volume in it, and for `virsh pool-refresh`. A plan " +
+			"doesn't refresh it. A file that is put there by hand becomes a volume at the next refresh.",
 		Attributes: map[string]schema.Attribute{
 			"id":   value.StableString("Same as `name`."),
 			"name": replacedString("Name of the pool, unique on each host."),
@@ -54,8 +54,9 @@ func (*poolResource) Schema(_ context.Context, _ resource.SchemaRequest, resp *r
 			"hosts":  onhosts.HostsAttribute("pool"),
 			"shared": schema.BoolAttribute{
 				MarkdownDescription: "Whether all hosts see the same volumes in the pool, as in a directory that is " +
-					"mounted on all of them. If it isn't set there, a VM's move can fail with `DiskPathTaken`. Pools of type " +
-					"`netfs`, `rbd`, `gluster`, `iscsi`, `iscsi-direct` and `mpath` are always shared. Default: `false`.",
+					"mounted on all of them. If you don't set it for such a pool, the move of a disk with `pool` can fail with " +
+					"`DiskPathTaken`. Always `true` for `netfs`, `rbd`, `gluster`, `iscsi`, `iscsi-direct` and `mpath`. " +
+					"Default: `false`.",
 				Optional: true,
 			},
 			"autostart": schema.BoolAttribute{

@@ -75,7 +75,7 @@ var interfaceAttributes = mergeAttributes(blockLevels["interfaces.*"], attribute
 	"other": optionalString("Set by an import for interfaces that no other attribute describes. Copy the value to your " +
 		"configuration unchanged; it can't be used for new interfaces."),
 	"model": optionalString("Model of the network card: `virtio`, `e1000e`, `e1000`, `igb`, `rtl8139`, `vmxnet3`, or " +
-		"another one that libvirt takes. Default for new interfaces: `virtio`."),
+		"another one that libvirt accepts. Default for new interfaces: `virtio`."),
 	"mac": optionalString("MAC address. Default for new interfaces: derived from the VM's id and the " +
 		"interface's key."),
 	"link_up":    optionalBool("Whether the link is up. Default for new interfaces: `true`."),

@@ -38,7 +38,7 @@ var locationType = objectType(locationAttributes)
 
 func locationAttribute() schema.Attribute {
 	return schema.SingleNestedAttribute{
-		MarkdownDescription: "What the hosts have of the VM.",
+		MarkdownDescription: "Where the hosts have definitions and volumes of the VM.",
 		Attributes:          locationAttributes, CustomType: locationType, Computed: true,
 	}
 }

@@ -18,8 +18,8 @@ var memoryAttributes = mergeAttributes(blockLevels["memory"], attributes{
 		Computed:   true,
 	},
 	"max_size": schema.StringAttribute{
-		MarkdownDescription: "Largest `memory.size` that can be set while the VM runs, together with the sizes of " +
-			"`devices.virtio_mem`. `\"0\"` removes it.",
+		MarkdownDescription: "Up to how much memory the VM can have while it runs: the sum of `memory.size` and the " +
+			"sizes of `devices.virtio_mem`. `\"0\"` removes it.",
 		CustomType: value.WholeKiBOrZeroType,
 		Optional:   true,
 		Computed:   true,

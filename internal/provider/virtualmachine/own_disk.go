@@ -23,8 +23,8 @@ import (
 // ownDiskAttributes are the attributes of a disk that is created with its VM.
 var ownDiskAttributes = attributes{
 	"pool": schema.StringAttribute{
-		MarkdownDescription: "Storage pool, of type `dir`, `fs` or `netfs`, for a volume that exists with the VM, or that " +
-			"[takes over a disk](../guides/existing-disks.md#to-pool). **If you remove " +
+		MarkdownDescription: "Storage pool, of type `dir`, `fs` or `netfs`, in which the disk is created and removed with " +
+			"the VM. An existing disk can be [changed to this form](../guides/existing-disks.md#to-pool). **If you remove " +
 			"the disk from `disks`, its data is deleted**, unless `on_destroy` is `keep`.",
 		Optional: true,
 	},
