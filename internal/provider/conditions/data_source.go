@@ -2,7 +2,6 @@ package conditions
 
 import (
 	"context"
-	"time"
 
 	"github.com/hashicorp/terraform-plugin-framework/datasource"
 
@@ -23,25 +22,24 @@ var (
 type DataSource struct{ meta.DataSource }
 
 // NewDataSource returns the data source.
-func NewDataSource() datasource.DataSource { return &DataSource{meta.DataSource{TypeName: TypeName}} }
+func NewDataSource() datasource.DataSource {
+	return &DataSource{meta.DataSource{TypeName: TypeName, Verb: "read", Noun: "conditions"}}
+}
 
 // Read queries all layers at the same time. What a layer doesn't report is unknown. If the VM's host is unreachable,
 // almost everything is.
 func (d *DataSource) Read(ctx context.Context, req datasource.ReadRequest, resp *datasource.ReadResponse) {
 	var config model
-	if !d.Reads(ctx, "conditions", &config, req, resp) {
+	failure, ok := d.Begin(ctx, &config, req, resp)
+	if !ok {
 		return
 	}
-	began := time.Now()
 	seen, err := d.Data.Fleet.Observe(ctx, observe.Question{
 		UUID: config.ID.ValueString(), Name: config.Name.ValueString(), RawCommands: config.RawCommands.ValueBool(),
 		Target: config.TargetHost.ValueString(),
 	})
 	if err != nil {
-		resp.Diagnostics.Append(tfdiag.Failure{
-			Verb: "read", Noun: "conditions", VirtualMachine: config.Text(),
-			Elapsed: time.Since(began), Err: err,
-		}.Error())
+		resp.Diagnostics.Append(failure(tfdiag.Failure{VirtualMachine: config.Text(), Err: err}).Error())
 		return
 	}
 	state, diags := config.fromObservation(ctx, seen)

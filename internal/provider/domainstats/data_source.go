@@ -35,24 +35,23 @@ var (
 type DataSource struct{ meta.DataSource }
 
 // NewDataSource returns the data source.
-func NewDataSource() datasource.DataSource { return &DataSource{meta.DataSource{TypeName: TypeName}} }
+func NewDataSource() datasource.DataSource {
+	return &DataSource{meta.DataSource{TypeName: TypeName, Verb: "read", Noun: "statistics"}}
+}
 
 // Read finds the VMs and samples them, twice if there is an interval.
 func (d *DataSource) Read(ctx context.Context, req datasource.ReadRequest, resp *datasource.ReadResponse) {
 	var config model
-	if !d.Reads(ctx, "statistics", &config, req, resp) {
+	failure, ok := d.Begin(ctx, &config, req, resp)
+	if !ok {
 		return
 	}
-	began := time.Now()
 	all, err := d.findVMs(ctx, config)
 	if err == nil {
 		err = d.sampleVMs(ctx, all, config.Interval.Or(0))
 	}
 	if err != nil {
-		resp.Diagnostics.Append(tfdiag.Failure{
-			Verb: "read", Noun: "statistics", VirtualMachine: config.Text(),
-			Elapsed: time.Since(began), Err: err,
-		}.Error())
+		resp.Diagnostics.Append(failure(tfdiag.Failure{VirtualMachine: config.Text(), Err: err}).Error())
 		return
 	}
 	d.askEach(ctx, all, config)

@@ -26,19 +26,19 @@ var (
 type DataSource struct{ meta.DataSource }
 
 // NewDataSource returns the data source.
-func NewDataSource() datasource.DataSource { return &DataSource{meta.DataSource{TypeName: TypeName}} }
+func NewDataSource() datasource.DataSource {
+	return &DataSource{meta.DataSource{TypeName: TypeName, Verb: "read", Noun: "guest information"}}
+}
 
 // Read finds the VM and asks its guest agent. What the agent doesn't answer is unknown.
 func (d *DataSource) Read(ctx context.Context, req datasource.ReadRequest, resp *datasource.ReadResponse) {
 	var config model
-	if !d.Reads(ctx, "guest information", &config, req, resp) {
+	failure, ok := d.Begin(ctx, &config, req, resp)
+	if !ok {
 		return
 	}
-	began := time.Now()
 	fail := func(vm *fleet.VM, err error) {
-		f := tfdiag.Failure{
-			Verb: "read", Noun: "guest information", VirtualMachine: config.Text(), Elapsed: time.Since(began), Err: err,
-		}
+		f := failure(tfdiag.Failure{VirtualMachine: config.Text(), Err: err})
 		if vm != nil {
 			f.VirtualMachine, f.Host = vm.Name, vm.Host
 		}

@@ -2,7 +2,6 @@ package hosts
 
 import (
 	"context"
-	"time"
 
 	"github.com/hashicorp/terraform-plugin-framework/datasource"
 
@@ -25,7 +24,9 @@ var (
 type DataSource struct{ meta.DataSource }
 
 // NewDataSource returns the data source.
-func NewDataSource() datasource.DataSource { return &DataSource{meta.DataSource{TypeName: TypeName}} }
+func NewDataSource() datasource.DataSource {
+	return &DataSource{meta.DataSource{TypeName: TypeName, Verb: "read", Noun: "hosts"}}
+}
 
 // ValidateConfig refuses node_device_capabilities without node_devices.
 func (d *DataSource) ValidateConfig(
@@ -41,17 +42,15 @@ func (d *DataSource) ValidateConfig(
 // Read asks all hosts at the same time. Unreachable hosts are listed with the reason.
 func (d *DataSource) Read(ctx context.Context, req datasource.ReadRequest, resp *datasource.ReadResponse) {
 	var config model
-	if !d.Reads(ctx, "hosts", &config, req, resp) {
+	failure, ok := d.Begin(ctx, &config, req, resp)
+	if !ok {
 		return
 	}
-	began := time.Now()
 	question := config.ToFleet()
 	question.Labels = value.StringMap(config.Labels)
 	all, err := d.Data.Fleet.Hosts(ctx, question)
 	if err != nil {
-		resp.Diagnostics.Append(tfdiag.Failure{
-			Verb: "read", Noun: "hosts", Elapsed: time.Since(began), Err: err,
-		}.Error())
+		resp.Diagnostics.Append(failure(tfdiag.Failure{Err: err}).Error())
 		return
 	}
 	state := model{Labels: config.Labels, Question: config.Question, Hosts: make(map[string]host.Model)}

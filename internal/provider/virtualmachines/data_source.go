@@ -2,7 +2,6 @@ package virtualmachines
 
 import (
 	"context"
-	"time"
 
 	"github.com/hashicorp/terraform-plugin-framework/datasource"
 
@@ -23,20 +22,20 @@ var (
 type DataSource struct{ meta.DataSource }
 
 // NewDataSource returns the data source.
-func NewDataSource() datasource.DataSource { return &DataSource{meta.DataSource{TypeName: TypeName}} }
+func NewDataSource() datasource.DataSource {
+	return &DataSource{meta.DataSource{TypeName: TypeName, Verb: "read", Noun: "virtual machines"}}
+}
 
 // Read lists the VMs from one bulk read per host, which the rest of a plan shares.
 func (d *DataSource) Read(ctx context.Context, req datasource.ReadRequest, resp *datasource.ReadResponse) {
 	var config model
-	if !d.Reads(ctx, "virtual machines", &config, req, resp) {
+	failure, ok := d.Begin(ctx, &config, req, resp)
+	if !ok {
 		return
 	}
-	began := time.Now()
 	all, silent, err := d.Data.Fleet.List(ctx)
 	if err != nil {
-		resp.Diagnostics.Append(tfdiag.Failure{
-			Verb: "read", Noun: "virtual machines", Elapsed: time.Since(began), Err: err,
-		}.Error())
+		resp.Diagnostics.Append(failure(tfdiag.Failure{Err: err}).Error())
 		return
 	}
 	state := config
