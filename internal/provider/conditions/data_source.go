@@ -14,21 +14,21 @@ import (
 const TypeName = "virtfleet_conditions"
 
 var (
-	_ datasource.DataSource              = (*DataSource)(nil)
-	_ datasource.DataSourceWithConfigure = (*DataSource)(nil)
+	_ datasource.DataSource              = (*dataSource)(nil)
+	_ datasource.DataSourceWithConfigure = (*dataSource)(nil)
 )
 
-// DataSource reads what every layer reports about one VM.
-type DataSource struct{ meta.DataSource }
+// dataSource reads what every layer reports about one VM.
+type dataSource struct{ meta.DataSource }
 
 // NewDataSource returns the data source.
 func NewDataSource() datasource.DataSource {
-	return &DataSource{meta.DataSource{TypeName: TypeName, Verb: "read", Noun: "conditions"}}
+	return &dataSource{meta.DataSource{TypeName: TypeName, Verb: "read", Noun: "conditions"}}
 }
 
 // Read queries all layers at the same time. What a layer doesn't report is unknown. If the VM's host is unreachable,
 // almost everything is.
-func (d *DataSource) Read(ctx context.Context, req datasource.ReadRequest, resp *datasource.ReadResponse) {
+func (d *dataSource) Read(ctx context.Context, req datasource.ReadRequest, resp *datasource.ReadResponse) {
 	var config model
 	failure, ok := d.Begin(ctx, &config, req, resp)
 	if !ok {

@@ -18,16 +18,16 @@ import (
 const TypeName = "virtfleet_evacuation_plan"
 
 var (
-	_ datasource.DataSource              = (*DataSource)(nil)
-	_ datasource.DataSourceWithConfigure = (*DataSource)(nil)
+	_ datasource.DataSource              = (*dataSource)(nil)
+	_ datasource.DataSourceWithConfigure = (*dataSource)(nil)
 )
 
-// DataSource plans the drain of a host.
-type DataSource struct{ meta.DataSource }
+// dataSource plans the drain of a host.
+type dataSource struct{ meta.DataSource }
 
 // NewDataSource returns the data source.
 func NewDataSource() datasource.DataSource {
-	return &DataSource{meta.DataSource{TypeName: TypeName, Verb: "plan", Noun: "evacuation"}}
+	return &dataSource{meta.DataSource{TypeName: TypeName, Verb: "plan", Noun: "evacuation"}}
 }
 
 // model is the data source's state.
@@ -41,7 +41,7 @@ type model struct {
 }
 
 // Schema describes the data source.
-func (d *DataSource) Schema(_ context.Context, _ datasource.SchemaRequest, resp *datasource.SchemaResponse) {
+func (d *dataSource) Schema(_ context.Context, _ datasource.SchemaRequest, resp *datasource.SchemaResponse) {
 	resp.Schema = schema.Schema{
 		MarkdownDescription: "Shows how a host would be drained: what happens to each VM, where it goes, and what " +
 			"blocks it. Nothing is changed. Targets are chosen for all VMs together, so that they fit into the hosts' " +
@@ -83,7 +83,7 @@ func (d *DataSource) Schema(_ context.Context, _ datasource.SchemaRequest, resp 
 }
 
 // Read computes the plan.
-func (d *DataSource) Read(ctx context.Context, req datasource.ReadRequest, resp *datasource.ReadResponse) {
+func (d *dataSource) Read(ctx context.Context, req datasource.ReadRequest, resp *datasource.ReadResponse) {
 	var m model
 	failure, ok := d.Begin(ctx, &m, req, resp)
 	if !ok {

@@ -17,21 +17,21 @@ import (
 const TypeName = "virtfleet_host"
 
 var (
-	_ datasource.DataSource                   = (*DataSource)(nil)
-	_ datasource.DataSourceWithConfigure      = (*DataSource)(nil)
-	_ datasource.DataSourceWithValidateConfig = (*DataSource)(nil)
+	_ datasource.DataSource                   = (*dataSource)(nil)
+	_ datasource.DataSourceWithConfigure      = (*dataSource)(nil)
+	_ datasource.DataSourceWithValidateConfig = (*dataSource)(nil)
 )
 
-// DataSource reads one host.
-type DataSource struct{ meta.DataSource }
+// dataSource reads one host.
+type dataSource struct{ meta.DataSource }
 
 // NewDataSource returns the data source.
 func NewDataSource() datasource.DataSource {
-	return &DataSource{meta.DataSource{TypeName: TypeName, Verb: "read", Noun: "host"}}
+	return &dataSource{meta.DataSource{TypeName: TypeName, Verb: "read", Noun: "host"}}
 }
 
 // ValidateConfig refuses node_device_capabilities without node_devices.
-func (d *DataSource) ValidateConfig(
+func (d *dataSource) ValidateConfig(
 	ctx context.Context, req datasource.ValidateConfigRequest, resp *datasource.ValidateConfigResponse,
 ) {
 	var config singularModel
@@ -43,7 +43,7 @@ func (d *DataSource) ValidateConfig(
 
 // Read asks the fleet for the host. An unreachable host is an error, unless the provider is configured to keep
 // unreachable resources. A fenced host is described without being asked.
-func (d *DataSource) Read(ctx context.Context, req datasource.ReadRequest, resp *datasource.ReadResponse) {
+func (d *dataSource) Read(ctx context.Context, req datasource.ReadRequest, resp *datasource.ReadResponse) {
 	var config singularModel
 	failure, ok := d.Begin(ctx, &config, req, resp)
 	if !ok {

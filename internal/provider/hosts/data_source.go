@@ -15,21 +15,21 @@ import (
 const TypeName = "virtfleet_hosts"
 
 var (
-	_ datasource.DataSource                   = (*DataSource)(nil)
-	_ datasource.DataSourceWithConfigure      = (*DataSource)(nil)
-	_ datasource.DataSourceWithValidateConfig = (*DataSource)(nil)
+	_ datasource.DataSource                   = (*dataSource)(nil)
+	_ datasource.DataSourceWithConfigure      = (*dataSource)(nil)
+	_ datasource.DataSourceWithValidateConfig = (*dataSource)(nil)
 )
 
-// DataSource reads the hosts of the fleet.
-type DataSource struct{ meta.DataSource }
+// dataSource reads the hosts of the fleet.
+type dataSource struct{ meta.DataSource }
 
 // NewDataSource returns the data source.
 func NewDataSource() datasource.DataSource {
-	return &DataSource{meta.DataSource{TypeName: TypeName, Verb: "read", Noun: "hosts"}}
+	return &dataSource{meta.DataSource{TypeName: TypeName, Verb: "read", Noun: "hosts"}}
 }
 
 // ValidateConfig refuses node_device_capabilities without node_devices.
-func (d *DataSource) ValidateConfig(
+func (d *dataSource) ValidateConfig(
 	ctx context.Context, req datasource.ValidateConfigRequest, resp *datasource.ValidateConfigResponse,
 ) {
 	var config model
@@ -40,7 +40,7 @@ func (d *DataSource) ValidateConfig(
 }
 
 // Read asks all hosts at the same time. Unreachable hosts are listed with the reason.
-func (d *DataSource) Read(ctx context.Context, req datasource.ReadRequest, resp *datasource.ReadResponse) {
+func (d *dataSource) Read(ctx context.Context, req datasource.ReadRequest, resp *datasource.ReadResponse) {
 	var config model
 	failure, ok := d.Begin(ctx, &config, req, resp)
 	if !ok {

@@ -14,20 +14,20 @@ import (
 const TypeName = "virtfleet_virtual_machines"
 
 var (
-	_ datasource.DataSource              = (*DataSource)(nil)
-	_ datasource.DataSourceWithConfigure = (*DataSource)(nil)
+	_ datasource.DataSource              = (*dataSource)(nil)
+	_ datasource.DataSourceWithConfigure = (*dataSource)(nil)
 )
 
-// DataSource lists the fleet's VMs.
-type DataSource struct{ meta.DataSource }
+// dataSource lists the fleet's VMs.
+type dataSource struct{ meta.DataSource }
 
 // NewDataSource returns the data source.
 func NewDataSource() datasource.DataSource {
-	return &DataSource{meta.DataSource{TypeName: TypeName, Verb: "read", Noun: "virtual machines"}}
+	return &dataSource{meta.DataSource{TypeName: TypeName, Verb: "read", Noun: "virtual machines"}}
 }
 
 // Read lists the VMs from one bulk read per host, which the rest of a plan shares.
-func (d *DataSource) Read(ctx context.Context, req datasource.ReadRequest, resp *datasource.ReadResponse) {
+func (d *dataSource) Read(ctx context.Context, req datasource.ReadRequest, resp *datasource.ReadResponse) {
 	var config model
 	failure, ok := d.Begin(ctx, &config, req, resp)
 	if !ok {
