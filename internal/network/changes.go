@@ -9,9 +9,9 @@ import (
 // noParent is the index for a section that is in the network itself.
 const noParent = -1
 
-// Changes returns how an active network gets the wanted definition: the updates that apply at once, and the names of
-// the blocks that require a restart.
-func Changes(have, want Spec) (updates []libvirt.NetworkUpdate, restart []string) {
+// requiredChanges returns how an active network gets the wanted definition: the updates that apply at once, and the
+// names of the blocks that require a restart.
+func requiredChanges(have, want Spec) (updates []libvirt.NetworkUpdate, restart []string) {
 	for _, name := range Differences(have, want) {
 		live, possible := liveUpdates(name, have, want)
 		if !possible {

@@ -14,11 +14,11 @@ import (
 // dnsmasqNamespace is the namespace of options that libvirt passes to dnsmasq unchanged.
 const dnsmasqNamespace = "http://libvirt.org/schemas/network/dnsmasq/1.0"
 
-// Definition is the XML of a network. What Spec doesn't model is preserved.
-type Definition struct{ document *etree.Document }
+// definition is the XML of a network. What Spec doesn't model is preserved.
+type definition struct{ document *etree.Document }
 
-// Parse parses the XML of a host.
-func Parse(xml string) (*Definition, error) {
+// parseDefinition parses the XML of a host.
+func parseDefinition(xml string) (*definition, error) {
 	document := etree.NewDocument()
 	if err := document.ReadFromString(xml); err != nil {
 		return nil, fmt.Errorf("%w: a network's definition can't be read: %w", libvirt.ErrInternal, err)
@@ -26,30 +26,30 @@ func Parse(xml string) (*Definition, error) {
 	if document.Root() == nil || document.Root().Tag != "network" {
 		return nil, fmt.Errorf("%w: a network's definition has another root", libvirt.ErrInternal)
 	}
-	return &Definition{document: document}, nil
+	return &definition{document: document}, nil
 }
 
-// New returns a new definition of a network of that name. If uuid is "", libvirt chooses.
-func New(name, uuid string, spec Spec) *Definition {
+// newDefinition returns a new definition of a network of that name. If uuid is "", libvirt chooses.
+func newDefinition(name, uuid string, spec Spec) *definition {
 	document := etree.NewDocument()
 	root := document.CreateElement("network")
 	root.CreateElement("name").SetText(name)
 	if uuid != "" {
 		root.CreateElement("uuid").SetText(uuid)
 	}
-	d := &Definition{document: document}
+	d := &definition{document: document}
 	d.Apply(spec)
 	return d
 }
 
 // String returns the XML.
-func (d *Definition) String() string {
+func (d *definition) String() string {
 	text, _ := d.document.WriteToString() // Writing to memory doesn't fail.
 	return text
 }
 
 // Spec reads all blocks. A block that the network doesn't have is nil.
-func (d *Definition) Spec() Spec {
+func (d *definition) Spec() Spec {
 	var s Spec
 	for _, b := range blocks {
 		b.read(d.document.Root(), &s)
@@ -58,7 +58,7 @@ func (d *Definition) Spec() Spec {
 }
 
 // Apply changes the blocks that want declares and that differ. All others stay as they are.
-func (d *Definition) Apply(want Spec) {
+func (d *definition) Apply(want Spec) {
 	have := d.Spec()
 	for _, b := range blocks {
 		if b.declared(want) && !b.same(have, want) {

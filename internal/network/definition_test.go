@@ -50,9 +50,9 @@ const everything = `<network connections='2' xmlns:dnsmasq='http://libvirt.org/s
   <dnsmasq:options><dnsmasq:option value='dhcp-option=6,1.1.1.1'/></dnsmasq:options>
 </network>`
 
-func parse(t *testing.T, xml string) *Definition {
+func parse(t *testing.T, xml string) *definition {
 	t.Helper()
-	d, err := Parse(xml)
+	d, err := parseDefinition(xml)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -111,7 +111,7 @@ func TestDefinition_readsEveryBlock(t *testing.T) {
 		}
 	}
 	// Made anew, it says the same.
-	if diff := cmp.Diff(want, parse(t, New("lan", "", want).String()).Spec()); diff != "" {
+	if diff := cmp.Diff(want, parse(t, newDefinition("lan", "", want).String()).Spec()); diff != "" {
 		t.Error(diff)
 	}
 }
@@ -250,7 +250,7 @@ func TestChanges_tellLiveFromRestart(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			updates, restart := Changes(have, spec(t, test.want))
+			updates, restart := requiredChanges(have, spec(t, test.want))
 			if diff := cmp.Diff(test.updates, updates); diff != "" {
 				t.Error(diff)
 			}
@@ -260,14 +260,14 @@ func TestChanges_tellLiveFromRestart(t *testing.T) {
 		})
 	}
 	pool := parse(t, "<network><name>x</name><forward mode='bridge'><interface dev='eth0'/></forward></network>").Spec()
-	updates, restart := Changes(pool, spec(t, `{"forward": {"mode": "bridge", "devices": ["eth0", "eth1"]}}`))
+	updates, restart := requiredChanges(pool, spec(t, `{"forward": {"mode": "bridge", "devices": ["eth0", "eth1"]}}`))
 	if len(updates) != 1 || updates[0].XML != `<interface dev="eth1"/>` || restart != nil {
 		t.Errorf("got %v, %v", updates, restart)
 	}
 	// libvirt finds no reservation by its DUID, so it can't modify one.
 	six := parse(t, "<network><name>x</name><ip family='ipv6' address='fd00:10::1' prefix='64'><dhcp>"+
 		"<host id='00:03:00:01' ip='fd00:10::5'/></dhcp></ip></network>").Spec()
-	updates, restart = Changes(six, spec(t, `{"ips": [{"address": "fd00:10::1/64",
+	updates, restart = requiredChanges(six, spec(t, `{"ips": [{"address": "fd00:10::1/64",
 		"dhcp": {"hosts": [{"duid": "00:03:00:01", "ip": "fd00:10::6"}]}}]}`))
 	if diff := cmp.Diff([]libvirt.NetworkUpdate{
 		update(libvirt.NetworkDelete, libvirt.NetworkDHCPHost, 0, `<host id="00:03:00:01" ip="fd00:10::5"/>`),
@@ -280,7 +280,7 @@ func TestChanges_tellLiveFromRestart(t *testing.T) {
 func TestParse_refusesWhatIsNoNetwork(t *testing.T) {
 	t.Parallel()
 	for _, text := range []string{"", "<domain/>", "<network"} {
-		if _, err := Parse(text); err == nil {
+		if _, err := parseDefinition(text); err == nil {
 			t.Errorf("%q was taken for a network", text)
 		}
 	}

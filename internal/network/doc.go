@@ -1,5 +1,5 @@
 // Package network manages virtual networks, their DHCP reservations and network filters on one or more hosts. Spec is
-// what a definition says. Definition changes the XML on a host to what a configuration says, and preserves what Spec
+// what a definition says. A definition changes the XML on a host to what a configuration says, and preserves what Spec
 // doesn't model. The package also determines which changes apply to an active network at once and which require a
 // restart, and which VMs use the network.
 //

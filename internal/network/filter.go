@@ -156,7 +156,7 @@ func PutFilter(ctx context.Context, h *libvirt.Host, name, uuid string, want Fil
 
 // FilterUse returns the users of a network filter on a host: VMs by their definitions, and other filters.
 func FilterUse(ctx context.Context, h *libvirt.Host, name string) ([]string, error) {
-	users, err := FilterUsers(ctx, h, name)
+	users, err := filterUsers(ctx, h, name)
 	if err != nil {
 		return nil, err
 	}

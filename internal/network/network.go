@@ -21,7 +21,7 @@ type State struct {
 	Spec Spec
 	Live *Spec
 
-	definition *Definition
+	definition *definition
 }
 
 // Wanted is the wanted state of a network on a host.
@@ -43,12 +43,12 @@ func Read(ctx context.Context, h *libvirt.Host, name string) (*State, error) {
 	s := &State{
 		UUID: found.UUID, Active: found.Active, Autostart: found.Autostart, Transient: !found.Persistent,
 	}
-	if s.definition, err = Parse(found.PersistentXML); err != nil {
+	if s.definition, err = parseDefinition(found.PersistentXML); err != nil {
 		return nil, err
 	}
 	s.Spec = s.definition.Spec()
 	if found.LiveXML != "" {
-		live, err := Parse(found.LiveXML)
+		live, err := parseDefinition(found.LiveXML)
 		if err != nil {
 			return nil, err
 		}
@@ -75,19 +75,19 @@ func (s *State) Restart(want Spec) []string {
 	if s.Live == nil {
 		return nil
 	}
-	_, restart := Changes(*s.Live, want)
+	_, restart := requiredChanges(*s.Live, want)
 	return restart
 }
 
-// Create defines a network, and starts it if it is to be active. If it can't be started, its definition is removed
+// create defines a network, and starts it if it is to be active. If it can't be started, its definition is removed
 // again. It returns libvirt.ErrExists if the host has a network of that name.
-func Create(ctx context.Context, h *libvirt.Host, name string, want Wanted) error {
+func create(ctx context.Context, h *libvirt.Host, name string, want Wanted) error {
 	if _, err := h.Network(ctx, name); err == nil {
 		return fmt.Errorf("%w: the host has a network %q", libvirt.ErrExists, name)
 	} else if !errors.Is(err, libvirt.ErrNotFound) {
 		return err
 	}
-	if err := h.DefineNetwork(ctx, New(name, want.UUID, want.Spec).String()); err != nil {
+	if err := h.DefineNetwork(ctx, newDefinition(name, want.UUID, want.Spec).String()); err != nil {
 		return err
 	}
 	if err := finish(ctx, h, name, State{}, want); err != nil {
@@ -104,7 +104,7 @@ func Create(ctx context.Context, h *libvirt.Host, name string, want Wanted) erro
 func Update(ctx context.Context, h *libvirt.Host, name string, want Wanted, restart bool) error {
 	have, err := Read(ctx, h, name)
 	if errors.Is(err, libvirt.ErrNotFound) {
-		return Create(ctx, h, name, want)
+		return create(ctx, h, name, want)
 	}
 	if err != nil {
 		return err
@@ -136,7 +136,7 @@ func (s *State) define(ctx context.Context, h *libvirt.Host, want Spec) error {
 	if len(Differences(s.Spec, want)) == 0 && !s.Transient {
 		return nil
 	}
-	changed := &Definition{document: s.definition.document.Copy()}
+	changed := &definition{document: s.definition.document.Copy()}
 	changed.Apply(want)
 	return h.DefineNetwork(ctx, changed.String())
 }
@@ -144,8 +144,8 @@ func (s *State) define(ctx context.Context, h *libvirt.Host, want Spec) error {
 // updateLive changes an active network without a restart. A change that is the same for both of its definitions is made
 // to both at once.
 func (s *State) updateLive(ctx context.Context, h *libvirt.Host, name string, want Spec) error {
-	live, _ := Changes(*s.Live, want)
-	config, rest := Changes(s.Spec, want)
+	live, _ := requiredChanges(*s.Live, want)
+	config, rest := requiredChanges(s.Spec, want)
 	together := len(rest) == 0 && !s.Transient && slices.Equal(live, config)
 	if !together {
 		if err := s.define(ctx, h, want); err != nil {

@@ -64,7 +64,7 @@ func ActiveNetworks(ctx context.Context, h *libvirt.Host) (map[string]ActiveNetw
 		if !n.Active {
 			continue
 		}
-		d, err := Parse(n.XML)
+		d, err := parseDefinition(n.XML)
 		if err != nil {
 			return nil, err
 		}

@@ -31,8 +31,8 @@ func Users(ctx context.Context, h *libvirt.Host, network string) ([]User, error)
 // String returns the user's name for messages.
 func (u User) String() string { return "virtual machine " + u.Name }
 
-// FilterUsers returns the VMs that have an interface with a network filter.
-func FilterUsers(ctx context.Context, h *libvirt.Host, filter string) ([]User, error) {
+// filterUsers returns the VMs that have an interface with a network filter.
+func filterUsers(ctx context.Context, h *libvirt.Host, filter string) ([]User, error) {
 	return usersOf(ctx, h, func(e *etree.Element) bool { return attr(child(e, "filterref"), "filter") == filter })
 }
 

@@ -104,48 +104,33 @@ func ResumePostCopy(ctx context.Context, request Request, transport string) (Sta
 // is broken. A QEMU that no longer hears anything notices it only when its kernel stops trying, after a quarter of an
 // hour by default.
 func (r *run) resumePostCopy(ctx context.Context, failure error) error {
-	deadline := time.Now().Add(*r.Options.RecoveryTimeout)
+	p := recovery{deadline: time.Now().Add(*r.Options.RecoveryTimeout)}
 	transports := r.resumeTransports()
 	pause := backoff.NewExponentialBackOff()
 	pause.InitialInterval, pause.MaxInterval, pause.RandomizationFactor = recoverInterval, recoverIntervalLimit, 0
-	settled, resumed := false, false
+	resumed := false
 	var remaining uint64
-	for attempt := 0; ; {
-		where, source, target := r.locate(ctx)
-		if source.failedPostCopy() && r.stillCopying(ctx, &remaining) {
-			deadline = time.Now().Add(*r.Options.RecoveryTimeout)
+	for {
+		p.where, p.source, p.target = r.locate(ctx)
+		if p.source.failedPostCopy() && r.stillCopying(ctx, &remaining) {
+			p.deadline = time.Now().Add(*r.Options.RecoveryTimeout)
 		}
-		switch {
-		case lease.Lost(ctx) != nil:
-			return fmt.Errorf("%w: %w", lease.Lost(ctx), failure)
-		case where == arrived:
+		p.inPostCopy, p.failure = r.state.Mode == PostCopy, failure
+		switch step, err := p.nextStep(ctx); {
+		case err != nil:
+			return err
+		case step == resumeArrived:
 			r.state.Recovered = resumed
 			return nil
-		case source.failedPostCopy() && target.err == nil && !target.active():
-			return fmt.Errorf("%w, as its target is gone (%w): %w", ErrIrrecoverable, ErrMemoryLost, failure)
-		case where != inPostCopy && (where != unknown || r.state.Mode != PostCopy):
-			return failure
-		// Without an answer from the target, the VM may have arrived.
-		case source.err == nil && !source.active() && target.err == nil:
-			return fmt.Errorf("%w, as its source is gone (%w): %w", ErrIrrecoverable, ErrMemoryLost, failure)
-		case time.Now().After(deadline) && (attempt > 0 || !source.failedPostCopy() || target.err != nil):
-			if source.failedPostCopy() {
-				failure = fmt.Errorf("%w: %w", ErrIrrecoverable, failure)
-			}
-			return failure
-		case source.failedPostCopy() && target.hasAllMemory() && (attempt == 0 || ctx.Err() == nil):
-			attempt++
+		case step == resumeEndSource:
+			p.attempt++
 			r.endSource(ctx)
-		case ctx.Err() != nil && source.failedPostCopy():
-			return fmt.Errorf("%w: %w", ErrPostCopyBroken, failure)
-		case ctx.Err() != nil: // In post-copy, or one of the hosts doesn't answer any more.
-			return fmt.Errorf("%w: %w", ErrPostCopyOpen, failure)
-		case source.failedPostCopy() && target.err == nil && !settled:
-			settled = true
-		case source.failedPostCopy() && target.err == nil:
-			attempt++
+		case step == resumeSettle:
+			p.settled = true
+		case step == resumeTry:
+			p.attempt++
 			carrier := r.state.Transport
-			err := r.tryResume(ctx, attempt, transports[0])
+			err := r.tryResume(ctx, p.attempt, transports[0])
 			if err == nil {
 				resumed = true
 				continue
@@ -162,6 +147,72 @@ func (r *run) resumePostCopy(ctx context.Context, failure error) error {
 		case <-time.After(pause.NextBackOff()):
 		case <-ctx.Done():
 		}
+	}
+}
+
+// recovery is what resumePostCopy knows before its next step.
+type recovery struct {
+	where          location
+	source, target hostView
+	// inPostCopy says that the migration had switched to post-copy, as far as the run knows.
+	inPostCopy bool
+	// failure is the latest reason why the VM has not arrived.
+	failure error
+	// deadline is when to stop trying.
+	deadline time.Time
+	// attempt counts the attempts. settled says that the run has waited for both QEMUs to notice the lost connection.
+	attempt int
+	settled bool
+}
+
+// resumeStep is the next step of a recovery.
+type resumeStep int
+
+const (
+	// resumeWait: only time helps, such as until a host answers.
+	resumeWait resumeStep = iota
+	// resumeArrived: the VM has arrived.
+	resumeArrived
+	// resumeEndSource: the guest has all of its memory on the target, so the source's process can go.
+	resumeEndSource
+	// resumeSettle: both QEMUs get time to notice that the connection is lost.
+	resumeSettle
+	// resumeTry: try to resume.
+	resumeTry
+)
+
+// nextStep decides how to continue. An error ends the recovery.
+func (p recovery) nextStep(ctx context.Context) (resumeStep, error) {
+	source, target, broken := p.source, p.target, p.source.failedPostCopy()
+	switch {
+	case lease.Lost(ctx) != nil:
+		return 0, fmt.Errorf("%w: %w", lease.Lost(ctx), p.failure)
+	case p.where == arrived:
+		return resumeArrived, nil
+	case broken && target.err == nil && !target.active():
+		return 0, fmt.Errorf("%w, as its target is gone (%w): %w", ErrIrrecoverable, ErrMemoryLost, p.failure)
+	case p.where != inPostCopy && (p.where != unknown || !p.inPostCopy):
+		return 0, p.failure
+	// Without an answer from the target, the VM may have arrived.
+	case source.err == nil && !source.active() && target.err == nil:
+		return 0, fmt.Errorf("%w, as its source is gone (%w): %w", ErrIrrecoverable, ErrMemoryLost, p.failure)
+	case time.Now().After(p.deadline) && (p.attempt > 0 || !broken || target.err != nil):
+		if broken {
+			return 0, fmt.Errorf("%w: %w", ErrIrrecoverable, p.failure)
+		}
+		return 0, p.failure
+	case broken && target.hasAllMemory() && (p.attempt == 0 || ctx.Err() == nil):
+		return resumeEndSource, nil
+	case ctx.Err() != nil && broken:
+		return 0, fmt.Errorf("%w: %w", ErrPostCopyBroken, p.failure)
+	case ctx.Err() != nil: // In post-copy, or one of the hosts doesn't answer any more.
+		return 0, fmt.Errorf("%w: %w", ErrPostCopyOpen, p.failure)
+	case broken && target.err == nil && !p.settled:
+		return resumeSettle, nil
+	case broken && target.err == nil:
+		return resumeTry, nil
+	default:
+		return resumeWait, nil
 	}
 }
 

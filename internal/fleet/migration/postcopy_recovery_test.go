@@ -155,3 +155,69 @@ func TestResumePostCopy_whereNoHostAnswers(t *testing.T) {
 		}
 	}
 }
+
+// TestRecovery_nextStep: nothing is destroyed while a host can't tell, a part of the guest's memory that is gone is
+// reported as lost, and no attempt begins once the run is to stop.
+func TestRecovery_nextStep(t *testing.T) {
+	t.Parallel()
+	view := func(state libvirt.DomainState, reason string) hostView {
+		return hostView{domain: &libvirt.Domain{State: state, Reason: reason, Persistent: true}}
+	}
+	broken := view(libvirt.Paused, libvirt.ReasonPostcopyFailed)
+	lacking := view(libvirt.Running, libvirt.ReasonPostcopyFailed)
+	silent := hostView{err: libvirt.ErrUnreachable}
+	later, over := time.Now().Add(time.Hour), time.Now().Add(-time.Hour)
+	stopped, stop := context.WithCancel(t.Context())
+	stop()
+	for name, test := range map[string]struct {
+		recovery
+		step resumeStep
+		err  error
+		told bool // to stop
+	}{
+		"arrived": {recovery: recovery{where: arrived}, step: resumeArrived},
+		"stayed":  {recovery: recovery{where: stayed, inPostCopy: true}, err: libvirt.ErrInternal},
+		"the target is gone": {
+			recovery: recovery{where: inPostCopy, source: broken, deadline: later}, err: ErrMemoryLost,
+		},
+		"the source is gone": {
+			recovery: recovery{where: inPostCopy, target: lacking, deadline: later}, err: ErrMemoryLost,
+		},
+		"the target is silent": {
+			recovery: recovery{where: inPostCopy, source: broken, target: silent, deadline: later}, step: resumeWait,
+		},
+		"at first": {
+			recovery: recovery{where: inPostCopy, source: broken, target: lacking, deadline: later}, step: resumeSettle,
+		},
+		"then": {
+			recovery: recovery{where: inPostCopy, source: broken, target: lacking, deadline: later, settled: true},
+			step:     resumeTry,
+		},
+		"late, but once": {
+			recovery: recovery{where: inPostCopy, source: broken, target: lacking, deadline: over, settled: true},
+			step:     resumeTry,
+		},
+		"in vain": {
+			recovery: recovery{where: inPostCopy, source: broken, target: lacking, deadline: over, attempt: 1},
+			err:      ErrIrrecoverable,
+		},
+		"told to stop": {
+			recovery: recovery{where: inPostCopy, source: broken, target: lacking, deadline: later, settled: true},
+			told:     true, err: ErrPostCopyBroken,
+		},
+		"told to stop while no host answers": {
+			recovery: recovery{where: unknown, source: silent, target: silent, deadline: later, inPostCopy: true},
+			told:     true, err: ErrPostCopyOpen,
+		},
+	} {
+		ctx := t.Context()
+		if test.told {
+			ctx = stopped
+		}
+		test.failure = libvirt.ErrInternal
+		step, err := test.nextStep(ctx)
+		if step != test.step || !errors.Is(err, test.err) || (err != nil) != (test.err != nil) {
+			t.Errorf("%s: step %d, error %v; want step %d, error %v", name, step, err, test.step, test.err)
+		}
+	}
+}

@@ -2,7 +2,6 @@ package conditions
 
 import (
 	"context"
-	"time"
 
 	"github.com/hashicorp/terraform-plugin-framework/datasource"
 
@@ -15,33 +14,32 @@ import (
 const TypeName = "virtfleet_conditions"
 
 var (
-	_ datasource.DataSource              = (*DataSource)(nil)
-	_ datasource.DataSourceWithConfigure = (*DataSource)(nil)
+	_ datasource.DataSource              = (*dataSource)(nil)
+	_ datasource.DataSourceWithConfigure = (*dataSource)(nil)
 )
 
-// DataSource reads what every layer reports about one VM.
-type DataSource struct{ meta.DataSource }
+// dataSource reads what every layer reports about one VM.
+type dataSource struct{ meta.DataSource }
 
 // NewDataSource returns the data source.
-func NewDataSource() datasource.DataSource { return &DataSource{meta.DataSource{TypeName: TypeName}} }
+func NewDataSource() datasource.DataSource {
+	return &dataSource{meta.DataSource{TypeName: TypeName, Verb: "read", Noun: "conditions"}}
+}
 
 // Read queries all layers at the same time. What a layer doesn't report is unknown. If the VM's host is unreachable,
 // almost everything is.
-func (d *DataSource) Read(ctx context.Context, req datasource.ReadRequest, resp *datasource.ReadResponse) {
+func (d *dataSource) Read(ctx context.Context, req datasource.ReadRequest, resp *datasource.ReadResponse) {
 	var config model
-	if !d.Reads(ctx, "conditions", &config, req, resp) {
+	failure, ok := d.Begin(ctx, &config, req, resp)
+	if !ok {
 		return
 	}
-	began := time.Now()
 	seen, err := d.Data.Fleet.Observe(ctx, observe.Question{
 		UUID: config.ID.ValueString(), Name: config.Name.ValueString(), RawCommands: config.RawCommands.ValueBool(),
 		Target: config.TargetHost.ValueString(),
 	})
 	if err != nil {
-		resp.Diagnostics.Append(tfdiag.Failure{
-			Verb: "read", Noun: "conditions", VirtualMachine: config.Text(),
-			Elapsed: time.Since(began), Err: err,
-		}.Error())
+		resp.Diagnostics.Append(failure(tfdiag.Failure{VirtualMachine: config.Text(), Err: err}).Error())
 		return
 	}
 	state, diags := config.fromObservation(ctx, seen)

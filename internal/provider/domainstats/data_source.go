@@ -27,32 +27,31 @@ const TypeName = "virtfleet_domain_stats"
 const callsAtOnce = 8
 
 var (
-	_ datasource.DataSource              = (*DataSource)(nil)
-	_ datasource.DataSourceWithConfigure = (*DataSource)(nil)
+	_ datasource.DataSource              = (*dataSource)(nil)
+	_ datasource.DataSourceWithConfigure = (*dataSource)(nil)
 )
 
-// DataSource reads the statistics that libvirt keeps of VMs.
-type DataSource struct{ meta.DataSource }
+// dataSource reads the statistics that libvirt keeps of VMs.
+type dataSource struct{ meta.DataSource }
 
 // NewDataSource returns the data source.
-func NewDataSource() datasource.DataSource { return &DataSource{meta.DataSource{TypeName: TypeName}} }
+func NewDataSource() datasource.DataSource {
+	return &dataSource{meta.DataSource{TypeName: TypeName, Verb: "read", Noun: "statistics"}}
+}
 
 // Read finds the VMs and samples them, twice if there is an interval.
-func (d *DataSource) Read(ctx context.Context, req datasource.ReadRequest, resp *datasource.ReadResponse) {
+func (d *dataSource) Read(ctx context.Context, req datasource.ReadRequest, resp *datasource.ReadResponse) {
 	var config model
-	if !d.Reads(ctx, "statistics", &config, req, resp) {
+	failure, ok := d.Begin(ctx, &config, req, resp)
+	if !ok {
 		return
 	}
-	began := time.Now()
 	all, err := d.findVMs(ctx, config)
 	if err == nil {
 		err = d.sampleVMs(ctx, all, config.Interval.Or(0))
 	}
 	if err != nil {
-		resp.Diagnostics.Append(tfdiag.Failure{
-			Verb: "read", Noun: "statistics", VirtualMachine: config.Text(),
-			Elapsed: time.Since(began), Err: err,
-		}.Error())
+		resp.Diagnostics.Append(failure(tfdiag.Failure{VirtualMachine: config.Text(), Err: err}).Error())
 		return
 	}
 	d.askEach(ctx, all, config)
@@ -68,7 +67,7 @@ func (d *DataSource) Read(ctx context.Context, req datasource.ReadRequest, resp 
 }
 
 // findVMs returns the VMs that the configuration selects.
-func (d *DataSource) findVMs(ctx context.Context, config model) ([]*facts, error) {
+func (d *dataSource) findVMs(ctx context.Context, config model) ([]*facts, error) {
 	var found []*fleet.VM
 	if config.Selector != nil {
 		var err error
@@ -98,7 +97,7 @@ func (d *DataSource) findVMs(ctx context.Context, config model) ([]*facts, error
 }
 
 // sampleVMs takes one sample of all VMs, and a second one if there is an interval.
-func (d *DataSource) sampleVMs(ctx context.Context, all []*facts, interval time.Duration) error {
+func (d *dataSource) sampleVMs(ctx context.Context, all []*facts, interval time.Duration) error {
 	vms := make([]*fleet.VM, len(all))
 	for i, f := range all {
 		vms[i] = f.vm
@@ -143,7 +142,7 @@ func (f *facts) explainMissing(rates bool) {
 }
 
 // askEach makes the calls that libvirt has only for single VMs. Failures are reported in unavailable.
-func (d *DataSource) askEach(ctx context.Context, all []*facts, config model) {
+func (d *dataSource) askEach(ctx context.Context, all []*facts, config model) {
 	jobs, period := config.Jobs.ValueBool(), config.DirtyRatePeriod.Or(0)
 	places := semaphore.NewWeighted(callsAtOnce)
 	var wg sync.WaitGroup
@@ -168,7 +167,7 @@ func (d *DataSource) askEach(ctx context.Context, all []*facts, config model) {
 	wg.Wait()
 }
 
-func (d *DataSource) askJob(ctx context.Context, f *facts) {
+func (d *dataSource) askJob(ctx context.Context, f *facts) {
 	job, err := d.Data.Fleet.Job(ctx, f.vm)
 	if err != nil {
 		f.unavailable["job"] = err.Error()

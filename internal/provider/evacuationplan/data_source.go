@@ -2,7 +2,6 @@ package evacuationplan
 
 import (
 	"context"
-	"time"
 
 	"github.com/hashicorp/terraform-plugin-framework/datasource"
 	"github.com/hashicorp/terraform-plugin-framework/datasource/schema"
@@ -19,15 +18,17 @@ import (
 const TypeName = "virtfleet_evacuation_plan"
 
 var (
-	_ datasource.DataSource              = (*DataSource)(nil)
-	_ datasource.DataSourceWithConfigure = (*DataSource)(nil)
+	_ datasource.DataSource              = (*dataSource)(nil)
+	_ datasource.DataSourceWithConfigure = (*dataSource)(nil)
 )
 
-// DataSource plans the drain of a host.
-type DataSource struct{ meta.DataSource }
+// dataSource plans the drain of a host.
+type dataSource struct{ meta.DataSource }
 
 // NewDataSource returns the data source.
-func NewDataSource() datasource.DataSource { return &DataSource{meta.DataSource{TypeName: TypeName}} }
+func NewDataSource() datasource.DataSource {
+	return &dataSource{meta.DataSource{TypeName: TypeName, Verb: "plan", Noun: "evacuation"}}
+}
 
 // model is the data source's state.
 type model struct {
@@ -40,7 +41,7 @@ type model struct {
 }
 
 // Schema describes the data source.
-func (d *DataSource) Schema(_ context.Context, _ datasource.SchemaRequest, resp *datasource.SchemaResponse) {
+func (d *dataSource) Schema(_ context.Context, _ datasource.SchemaRequest, resp *datasource.SchemaResponse) {
 	resp.Schema = schema.Schema{
 		MarkdownDescription: "Shows how a host would be drained: what happens to each VM, where it goes, and what " +
 			"blocks it. Nothing is changed. Targets are chosen for all VMs together, so that they fit into the hosts' " +
@@ -82,24 +83,17 @@ func (d *DataSource) Schema(_ context.Context, _ datasource.SchemaRequest, resp 
 }
 
 // Read computes the plan.
-func (d *DataSource) Read(ctx context.Context, req datasource.ReadRequest, resp *datasource.ReadResponse) {
+func (d *dataSource) Read(ctx context.Context, req datasource.ReadRequest, resp *datasource.ReadResponse) {
 	var m model
-	resp.Diagnostics.Append(req.Config.Get(ctx, &m)...)
-	if resp.Diagnostics.HasError() {
+	failure, ok := d.Begin(ctx, &m, req, resp)
+	if !ok {
 		return
 	}
-	if d.Data.Unknown {
-		resp.Diagnostics.Append(d.Data.UnknownError("plan", "evacuation"))
-		return
-	}
-	began := time.Now()
 	plan, err := d.Data.Fleet.PlanEvacuation(ctx, m.Host.ValueString(), fleet.EvacuationQuery{
 		MoveStopped: m.MoveStopped.ValueBool(), AskQEMU: m.RawCommands.ValueBool(),
 	})
 	if err != nil {
-		resp.Diagnostics.Append(tfdiag.Failure{
-			Verb: "plan", Noun: "evacuation", Host: m.Host.ValueString(), Elapsed: time.Since(began), Err: err,
-		}.Error())
+		resp.Diagnostics.Append(failure(tfdiag.Failure{Host: m.Host.ValueString(), Err: err}).Error())
 		return
 	}
 	m.Steps = evacuationsteps.FromFleet(plan.Steps)

@@ -18,27 +18,27 @@ import (
 const TypeName = "virtfleet_guest_info"
 
 var (
-	_ datasource.DataSource              = (*DataSource)(nil)
-	_ datasource.DataSourceWithConfigure = (*DataSource)(nil)
+	_ datasource.DataSource              = (*dataSource)(nil)
+	_ datasource.DataSourceWithConfigure = (*dataSource)(nil)
 )
 
-// DataSource reads what a guest agent reports.
-type DataSource struct{ meta.DataSource }
+// dataSource reads what a guest agent reports.
+type dataSource struct{ meta.DataSource }
 
 // NewDataSource returns the data source.
-func NewDataSource() datasource.DataSource { return &DataSource{meta.DataSource{TypeName: TypeName}} }
+func NewDataSource() datasource.DataSource {
+	return &dataSource{meta.DataSource{TypeName: TypeName, Verb: "read", Noun: "guest information"}}
+}
 
 // Read finds the VM and asks its guest agent. What the agent doesn't answer is unknown.
-func (d *DataSource) Read(ctx context.Context, req datasource.ReadRequest, resp *datasource.ReadResponse) {
+func (d *dataSource) Read(ctx context.Context, req datasource.ReadRequest, resp *datasource.ReadResponse) {
 	var config model
-	if !d.Reads(ctx, "guest information", &config, req, resp) {
+	failure, ok := d.Begin(ctx, &config, req, resp)
+	if !ok {
 		return
 	}
-	began := time.Now()
 	fail := func(vm *fleet.VM, err error) {
-		f := tfdiag.Failure{
-			Verb: "read", Noun: "guest information", VirtualMachine: config.Text(), Elapsed: time.Since(began), Err: err,
-		}
+		f := failure(tfdiag.Failure{VirtualMachine: config.Text(), Err: err})
 		if vm != nil {
 			f.VirtualMachine, f.Host = vm.Name, vm.Host
 		}
@@ -68,7 +68,7 @@ func (d *DataSource) Read(ctx context.Context, req datasource.ReadRequest, resp 
 }
 
 // awaitAgent waits for the agent to start, if the user asked for that. The report says whether it did.
-func (d *DataSource) awaitAgent(ctx context.Context, vm *fleet.VM, atMost time.Duration) (*fleet.VM, error) {
+func (d *dataSource) awaitAgent(ctx context.Context, vm *fleet.VM, atMost time.Duration) (*fleet.VM, error) {
 	if atMost == 0 || !vm.Active {
 		return vm, nil
 	}

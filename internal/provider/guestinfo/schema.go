@@ -15,7 +15,7 @@ import (
 )
 
 // Schema describes the data source.
-func (d *DataSource) Schema(_ context.Context, _ datasource.SchemaRequest, resp *datasource.SchemaResponse) {
+func (d *dataSource) Schema(_ context.Context, _ datasource.SchemaRequest, resp *datasource.SchemaResponse) {
 	attributes := onevm.Attributes()
 	maps.Copy(attributes, ownAttributes())
 	resp.Schema = schema.Schema{

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/hashicorp/terraform-plugin-framework/datasource"
 	"github.com/hashicorp/terraform-plugin-framework/path"
@@ -18,19 +17,21 @@ import (
 const TypeName = "virtfleet_host"
 
 var (
-	_ datasource.DataSource                   = (*DataSource)(nil)
-	_ datasource.DataSourceWithConfigure      = (*DataSource)(nil)
-	_ datasource.DataSourceWithValidateConfig = (*DataSource)(nil)
+	_ datasource.DataSource                   = (*dataSource)(nil)
+	_ datasource.DataSourceWithConfigure      = (*dataSource)(nil)
+	_ datasource.DataSourceWithValidateConfig = (*dataSource)(nil)
 )
 
-// DataSource reads one host.
-type DataSource struct{ meta.DataSource }
+// dataSource reads one host.
+type dataSource struct{ meta.DataSource }
 
 // NewDataSource returns the data source.
-func NewDataSource() datasource.DataSource { return &DataSource{meta.DataSource{TypeName: TypeName}} }
+func NewDataSource() datasource.DataSource {
+	return &dataSource{meta.DataSource{TypeName: TypeName, Verb: "read", Noun: "host"}}
+}
 
 // ValidateConfig refuses node_device_capabilities without node_devices.
-func (d *DataSource) ValidateConfig(
+func (d *dataSource) ValidateConfig(
 	ctx context.Context, req datasource.ValidateConfigRequest, resp *datasource.ValidateConfigResponse,
 ) {
 	var config singularModel
@@ -42,20 +43,18 @@ func (d *DataSource) ValidateConfig(
 
 // Read asks the fleet for the host. An unreachable host is an error, unless the provider is configured to keep
 // unreachable resources. A fenced host is described without being asked.
-func (d *DataSource) Read(ctx context.Context, req datasource.ReadRequest, resp *datasource.ReadResponse) {
+func (d *dataSource) Read(ctx context.Context, req datasource.ReadRequest, resp *datasource.ReadResponse) {
 	var config singularModel
-	if !d.Reads(ctx, "host", &config, req, resp) {
+	failure, ok := d.Begin(ctx, &config, req, resp)
+	if !ok {
 		return
 	}
 	name := config.Name.ValueString()
-	began := time.Now()
 	question := config.ToFleet()
 	question.Name = name
 	all, err := d.Data.Fleet.Hosts(ctx, question)
 	if err != nil {
-		resp.Diagnostics.Append(tfdiag.Failure{
-			Verb: "read", Noun: "host", Host: name, Elapsed: time.Since(began), Err: err,
-		}.Error())
+		resp.Diagnostics.Append(failure(tfdiag.Failure{Host: name, Err: err}).Error())
 		return
 	}
 	if len(all) == 0 {
@@ -65,15 +64,14 @@ func (d *DataSource) Read(ctx context.Context, req datasource.ReadRequest, resp 
 	}
 	status := all[0]
 	if status.Err != nil {
-		failure := tfdiag.Failure{
-			Verb: "read", Noun: "host", Happened: fmt.Sprintf("host %q does not answer", name), Host: name,
-			Elapsed: time.Since(began), Err: status.Err,
-		}
+		f := failure(tfdiag.Failure{
+			Happened: fmt.Sprintf("host %q does not answer", name), Host: name, Err: status.Err,
+		})
 		if d.Data.OnUnreachable != meta.OnUnreachableKeep {
-			resp.Diagnostics.Append(failure.Error())
+			resp.Diagnostics.Append(f.Error())
 			return
 		}
-		resp.Diagnostics.Append(failure.Warning())
+		resp.Diagnostics.Append(f.Warning())
 	}
 	model, diags := FromStatus(ctx, status)
 	resp.Diagnostics.Append(diags...)

@@ -12,7 +12,7 @@ import (
 )
 
 // Schema describes the data source.
-func (d *DataSource) Schema(_ context.Context, _ datasource.SchemaRequest, resp *datasource.SchemaResponse) {
+func (d *dataSource) Schema(_ context.Context, _ datasource.SchemaRequest, resp *datasource.SchemaResponse) {
 	attributes := Attributes()
 	attributes["name"] = schema.StringAttribute{
 		Required:            true,

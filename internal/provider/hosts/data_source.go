@@ -2,7 +2,6 @@ package hosts
 
 import (
 	"context"
-	"time"
 
 	"github.com/hashicorp/terraform-plugin-framework/datasource"
 
@@ -16,19 +15,21 @@ import (
 const TypeName = "virtfleet_hosts"
 
 var (
-	_ datasource.DataSource                   = (*DataSource)(nil)
-	_ datasource.DataSourceWithConfigure      = (*DataSource)(nil)
-	_ datasource.DataSourceWithValidateConfig = (*DataSource)(nil)
+	_ datasource.DataSource                   = (*dataSource)(nil)
+	_ datasource.DataSourceWithConfigure      = (*dataSource)(nil)
+	_ datasource.DataSourceWithValidateConfig = (*dataSource)(nil)
 )
 
-// DataSource reads the hosts of the fleet.
-type DataSource struct{ meta.DataSource }
+// dataSource reads the hosts of the fleet.
+type dataSource struct{ meta.DataSource }
 
 // NewDataSource returns the data source.
-func NewDataSource() datasource.DataSource { return &DataSource{meta.DataSource{TypeName: TypeName}} }
+func NewDataSource() datasource.DataSource {
+	return &dataSource{meta.DataSource{TypeName: TypeName, Verb: "read", Noun: "hosts"}}
+}
 
 // ValidateConfig refuses node_device_capabilities without node_devices.
-func (d *DataSource) ValidateConfig(
+func (d *dataSource) ValidateConfig(
 	ctx context.Context, req datasource.ValidateConfigRequest, resp *datasource.ValidateConfigResponse,
 ) {
 	var config model
@@ -39,19 +40,17 @@ func (d *DataSource) ValidateConfig(
 }
 
 // Read asks all hosts at the same time. Unreachable hosts are listed with the reason.
-func (d *DataSource) Read(ctx context.Context, req datasource.ReadRequest, resp *datasource.ReadResponse) {
+func (d *dataSource) Read(ctx context.Context, req datasource.ReadRequest, resp *datasource.ReadResponse) {
 	var config model
-	if !d.Reads(ctx, "hosts", &config, req, resp) {
+	failure, ok := d.Begin(ctx, &config, req, resp)
+	if !ok {
 		return
 	}
-	began := time.Now()
 	question := config.ToFleet()
 	question.Labels = value.StringMap(config.Labels)
 	all, err := d.Data.Fleet.Hosts(ctx, question)
 	if err != nil {
-		resp.Diagnostics.Append(tfdiag.Failure{
-			Verb: "read", Noun: "hosts", Elapsed: time.Since(began), Err: err,
-		}.Error())
+		resp.Diagnostics.Append(failure(tfdiag.Failure{Err: err}).Error())
 		return
 	}
 	state := model{Labels: config.Labels, Question: config.Question, Hosts: make(map[string]host.Model)}

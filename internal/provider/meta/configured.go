@@ -2,16 +2,21 @@ package meta
 
 import (
 	"context"
+	"time"
 
 	"github.com/hashicorp/terraform-plugin-framework/datasource"
 	"github.com/hashicorp/terraform-plugin-framework/diag"
 	"github.com/hashicorp/terraform-plugin-framework/resource"
+
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/tfdiag"
 )
 
 // DataSource is embedded in every data source: its name, and the configured provider.
 type DataSource struct {
 	// TypeName is the full name.
 	TypeName string
+	// Verb and Noun say in errors what the data source does: "read", "conditions".
+	Verb, Noun string
 	// Data is nil until the provider is configured.
 	Data *Data
 }
@@ -32,16 +37,20 @@ func (d *DataSource) Configure(
 	d.Data = data
 }
 
-// Reads reads the configuration of the data source, and reports whether hosts may be asked for it. If not, resp says
-// why. noun is the name in errors.
-func (d *DataSource) Reads(
-	ctx context.Context, noun string, config any, req datasource.ReadRequest, resp *datasource.ReadResponse,
-) bool {
+// Begin reads the configuration of the data source, and reports whether hosts may be asked for it. If not, resp says
+// why. failure completes the Failure of a Read that began now.
+func (d *DataSource) Begin(
+	ctx context.Context, config any, req datasource.ReadRequest, resp *datasource.ReadResponse,
+) (failure func(tfdiag.Failure) tfdiag.Failure, ok bool) {
+	began := time.Now()
 	resp.Diagnostics.Append(req.Config.Get(ctx, config)...)
 	if !resp.Diagnostics.HasError() && d.Data.Unknown {
-		resp.Diagnostics.Append(d.Data.UnknownError("read", noun))
+		resp.Diagnostics.Append(d.Data.UnknownError(d.Verb, d.Noun))
 	}
-	return !resp.Diagnostics.HasError()
+	return func(f tfdiag.Failure) tfdiag.Failure {
+		f.Verb, f.Noun, f.Elapsed = d.Verb, d.Noun, time.Since(began)
+		return f
+	}, !resp.Diagnostics.HasError()
 }
 
 // Resource is embedded in every resource: its name, and the configured provider.

@@ -1,7 +1,7 @@
 // Package meta has what the provider passes to its resources and data sources: the fleet and the settings of the
 // provider block (Data), and what Terraform has sent, planned and written in this run (Managed, Volumes, Planned,
-// Written), by which the plan or the destroy of one resource knows of another's. It also keeps entries in the private
-// state.
+// Written), by which the plan or the destroy of one resource knows of another's. Every resource and data source embeds
+// Resource or DataSource, which connect it to the provider. The package also keeps entries in the private state.
 //
 // Start with data.go.
 //

@@ -2,7 +2,6 @@ package migrationcandidates
 
 import (
 	"context"
-	"time"
 
 	"github.com/hashicorp/terraform-plugin-framework/datasource"
 	"github.com/hashicorp/terraform-plugin-framework/path"
@@ -17,37 +16,37 @@ import (
 const TypeName = "virtfleet_migration_candidates"
 
 var (
-	_ datasource.DataSource              = (*DataSource)(nil)
-	_ datasource.DataSourceWithConfigure = (*DataSource)(nil)
+	_ datasource.DataSource              = (*dataSource)(nil)
+	_ datasource.DataSourceWithConfigure = (*dataSource)(nil)
 )
 
-// DataSource checks every host as the target of a move.
-type DataSource struct{ meta.DataSource }
+// dataSource checks every host as the target of a move.
+type dataSource struct{ meta.DataSource }
 
 // NewDataSource returns the data source.
-func NewDataSource() datasource.DataSource { return &DataSource{meta.DataSource{TypeName: TypeName}} }
+func NewDataSource() datasource.DataSource {
+	return &dataSource{meta.DataSource{TypeName: TypeName, Verb: "read", Noun: "migration candidates"}}
+}
 
 // Read finds the VM and asks every host whether the VM could move there.
-func (d *DataSource) Read(ctx context.Context, req datasource.ReadRequest, resp *datasource.ReadResponse) {
+func (d *dataSource) Read(ctx context.Context, req datasource.ReadRequest, resp *datasource.ReadResponse) {
 	var m model
-	if !d.Reads(ctx, "migration candidates", &m, req, resp) {
+	failure, ok := d.Begin(ctx, &m, req, resp)
+	if !ok {
 		return
 	}
 	resp.Diagnostics.Append(migrationoptions.Validate(m.MigrationOptions, path.Root(migrationoptions.Name))...)
 	if resp.Diagnostics.HasError() {
 		return
 	}
-	began := time.Now()
 	if err := d.readCandidates(ctx, &m); err != nil {
-		resp.Diagnostics.Append(tfdiag.Failure{
-			Verb: "read", Noun: "migration candidates", VirtualMachine: m.Text(), Elapsed: time.Since(began), Err: err,
-		}.Error())
+		resp.Diagnostics.Append(failure(tfdiag.Failure{VirtualMachine: m.Text(), Err: err}).Error())
 		return
 	}
 	resp.Diagnostics.Append(resp.State.Set(ctx, &m)...)
 }
 
-func (d *DataSource) readCandidates(ctx context.Context, m *model) error {
+func (d *dataSource) readCandidates(ctx context.Context, m *model) error {
 	vm, err := m.Find(ctx, d.Data.Fleet)
 	if err != nil {
 		return err

@@ -228,19 +228,5 @@ func (r *networkResource) Delete(ctx context.Context, req resource.DeleteRequest
 func (r *networkResource) ImportState(
 	ctx context.Context, req resource.ImportStateRequest, resp *resource.ImportStateResponse,
 ) {
-	if !r.Asks("import", fmt.Sprintf("network %q", req.ID), &resp.Diagnostics) {
-		return
-	}
-	all := r.Data.Fleet.Connections().Present()
-	answers := hostset.Ask(ctx, all, func(ctx context.Context, h *libvirt.Host) (*network.State, error) {
-		return network.Read(ctx, h, req.ID)
-	})
-	found, diags := onhosts.Imported(answers, "network", req.ID)
-	resp.Diagnostics.Append(diags...)
-	if diags.HasError() {
-		return
-	}
-	resp.Diagnostics.Append(resp.State.SetAttribute(ctx, path.Root("id"), req.ID)...)
-	resp.Diagnostics.Append(resp.State.SetAttribute(ctx, path.Root("name"), req.ID)...)
-	onhosts.ImportHosts(ctx, resp, found, all)
+	onhosts.ImportByName(ctx, &r.Resource, "network", network.Read, req, resp)
 }

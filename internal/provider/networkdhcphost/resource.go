@@ -25,6 +25,8 @@ import (
 // TypeName is the resource's full name.
 const TypeName = "virtfleet_network_dhcp_host"
 
+const noun = "DHCP reservation"
+
 // differs is the value of host_states for a host that has another reservation for the same MAC address.
 const differs = "differs"
 
@@ -58,7 +60,7 @@ func (m *model) reservation() network.DHCPHost {
 }
 
 func (m *model) noun() string {
-	return fmt.Sprintf("DHCP reservation %q", m.key())
+	return fmt.Sprintf("%s %q", noun, m.key())
 }
 
 func (m *model) key() string {
@@ -181,65 +183,51 @@ func (r *hostResource) Read(ctx context.Context, req resource.ReadRequest, resp 
 	if resp.Diagnostics.HasError() || !r.Asks("read", state.noun(), &resp.Diagnostics) {
 		return
 	}
-	last := value.StringMap(state.HostStates)
-	answers := r.askHosts(ctx, &state)
-	states := map[string]string{}
-	present, silent := false, false
-	for _, a := range answers {
-		word, was := last[a.Host]
-		switch {
-		case a.Err != nil:
-			silent = true
-			f := tfdiag.Failure{Verb: "read", Noun: state.noun(), Host: a.Host, Err: a.Err}
-			if was {
-				states[a.Host] = word
-			}
-			if was && r.Data.OnUnreachable != meta.OnUnreachableKeep {
-				resp.Diagnostics.Append(f.Error())
-			} else {
-				f.Happened = fmt.Sprintf("host %q can't tell, so what it has is taken to be as it was", a.Host)
-				resp.Diagnostics.Append(f.Warning())
-			}
-		case a.Value == nil: // The host doesn't have the network.
-		case a.Value.Any() == nil:
-			states[a.Host] = onhosts.Missing
-		default:
-			present = true
-			states[a.Host] = onhosts.Present
-		}
-	}
-	if resp.Diagnostics.HasError() {
+	answers := reservationsOf(r.askHosts(ctx, &state))
+	state.setFromAnswers(answers)
+	seen, diags := onhosts.Observe(onhosts.Question[network.Reservation]{
+		Data: r.Data, Noun: state.noun(), Hosts: types.SetNull(types.StringType), Last: state.HostStates,
+		Answers: answers, State: state.hostState,
+	})
+	resp.Diagnostics.Append(diags...)
+	if seen.Concludes(ctx, resp, noun, state.key(), false) {
 		return
 	}
-	if !present {
-		if !silent {
-			resp.State.RemoveResource(ctx)
-		}
-		return
-	}
-	state.setFromAnswers(answers, states)
-	state.HostStates = value.NewStringMap(states)
+	state.HostStates = value.NewStringMap(seen.States)
 	resp.Diagnostics.Append(resp.State.Set(ctx, state)...)
 }
 
-// setFromAnswers sets the model to a host's reservation if no host has the applied one, and marks the hosts that
-// differ.
-func (m *model) setFromAnswers(answers []hostset.Answer[network.Reservation], states map[string]string) {
-	as := func(want network.DHCPHost) func(hostset.Answer[network.Reservation]) bool {
-		return func(a hostset.Answer[network.Reservation]) bool { return a.Value != nil && a.Value.Complete(want) }
+// reservationsOf turns answers about networks into answers about the reservation: hosts without the network are left
+// out, because they can't have it.
+func reservationsOf(networks []hostset.Answer[network.Reservation]) (answers []hostset.Answer[network.Reservation]) {
+	for _, a := range networks {
+		if a.Err == nil && a.Value == nil {
+			continue
+		}
+		if a.Value != nil && a.Value.Any() == nil {
+			a.Value = nil
+		}
+		answers = append(answers, a)
 	}
-	if !slices.ContainsFunc(answers, as(m.reservation())) {
-		at := slices.IndexFunc(answers, func(a hostset.Answer[network.Reservation]) bool {
-			return a.Value != nil && a.Value.Any() != nil
-		})
-		have := answers[at].Value.Any()
+	return answers
+}
+
+// setFromAnswers sets the model to a host's reservation if no host has the applied one.
+func (m *model) setFromAnswers(answers []hostset.Answer[network.Reservation]) {
+	found := hostset.Found(answers)
+	applied := func(a hostset.Answer[network.Reservation]) bool { return a.Value.Complete(m.reservation()) }
+	if len(found) > 0 && !slices.ContainsFunc(found, applied) {
+		have := found[0].Value.Any()
 		m.IP, m.Name = types.StringValue(have.IP), value.NewStringOrNull(have.Name)
 	}
-	for _, a := range answers {
-		if states[a.Host] == onhosts.Present && a.Value != nil && !a.Value.Complete(m.reservation()) {
-			states[a.Host] = differs
-		}
+}
+
+// hostState returns the value of host_states for a host that has a reservation.
+func (m *model) hostState(have network.Reservation) string {
+	if have.Complete(m.reservation()) {
+		return onhosts.Present
 	}
+	return differs
 }
 
 // Update writes the reservation on the hosts in the plan.
@@ -337,7 +325,7 @@ func (r *hostResource) ImportState(
 	resp.Diagnostics.Append(onhosts.Failures("import", m.noun(), hostset.Silent(answers))...)
 	if !resp.Diagnostics.HasError() {
 		resp.Diagnostics.Append(tfdiag.Failure{
-			Verb: "import", Noun: m.noun(), Err: onhosts.NotFound("DHCP reservation", req.ID),
+			Verb: "import", Noun: m.noun(), Err: onhosts.NotFound(noun, req.ID),
 		}.Error())
 	}
 }

@@ -238,20 +238,5 @@ func (r *filterResource) Delete(ctx context.Context, req resource.DeleteRequest,
 func (r *filterResource) ImportState(
 	ctx context.Context, req resource.ImportStateRequest, resp *resource.ImportStateResponse,
 ) {
-	m := model{Name: types.StringValue(req.ID)}
-	if !r.Asks("import", m.noun(), &resp.Diagnostics) {
-		return
-	}
-	all := r.Data.Fleet.Connections().Present()
-	answers := hostset.Ask(ctx, all, func(ctx context.Context, h *libvirt.Host) (*network.FilterState, error) {
-		return network.ReadFilter(ctx, h, req.ID)
-	})
-	found, diags := onhosts.Imported(answers, "network filter", req.ID)
-	resp.Diagnostics.Append(diags...)
-	if diags.HasError() {
-		return
-	}
-	resp.Diagnostics.Append(resp.State.SetAttribute(ctx, path.Root("id"), req.ID)...)
-	resp.Diagnostics.Append(resp.State.SetAttribute(ctx, path.Root("name"), req.ID)...)
-	onhosts.ImportHosts(ctx, resp, found, all)
+	onhosts.ImportByName(ctx, &r.Resource, "network filter", network.ReadFilter, req, resp)
 }

@@ -60,7 +60,7 @@ func (c Change) Create(ctx context.Context, targets hostset.Set) (types.Map, dia
 	maps.Copy(failed, more)
 	begun := targets.Without(value.Keys(failed)...)
 	maps.Copy(failed, c.New(uuid)(ctx, begun))
-	if len(failed) < len(targets) && !AnyIs(failed, libvirt.ErrExists) {
+	if len(failed) < len(targets) && !anyIs(failed, libvirt.ErrExists) {
 		c.end(ctx, begun, failed)
 		return StatesAfter(targets, failed, none, c.Healthy), Warnings("create", c.Noun, failed)
 	}

@@ -21,8 +21,8 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/value"
 )
 
-// Names returns the hosts in the attribute, sorted, and nil if it is null or unknown.
-func Names(hosts types.Set) []string {
+// namesIn returns the hosts in the attribute, sorted, and nil if it is null or unknown.
+func namesIn(hosts types.Set) []string {
 	var names []string
 	for _, e := range hosts.Elements() {
 		if s, ok := e.(types.String); ok && !s.IsUnknown() {
@@ -33,8 +33,8 @@ func Names(hosts types.Set) []string {
 	return names
 }
 
-// NewNames returns the attribute for those hosts, null for nil.
-func NewNames(names []string) types.Set {
+// newHosts returns the attribute for those hosts, null for nil.
+func newHosts(names []string) types.Set {
 	if names == nil {
 		return types.SetNull(types.StringType)
 	}
@@ -55,7 +55,7 @@ func Targets(data *meta.Data, hosts types.Set) (hostset.Set, diag.Diagnostics) {
 		return all.Present(), nil
 	}
 	var diags diag.Diagnostics
-	names := Names(hosts)
+	names := namesIn(hosts)
 	for _, name := range names {
 		if _, ok := all.Host(name); !ok {
 			diags.AddAttributeError(path.Root(HostsName), "Unknown host", fmt.Sprintf(
@@ -94,7 +94,7 @@ func Known(data *meta.Data, hosts types.Set, states types.Map) (known hostset.Se
 	if hosts.IsNull() {
 		return all.Present(), unconfigured
 	}
-	return all.Named(append(last, Names(hosts)...)...).Present(), unconfigured
+	return all.Named(append(last, namesIn(hosts)...)...).Present(), unconfigured
 }
 
 // Observation is what the hosts answered about a resource.
@@ -136,9 +136,9 @@ func (o Observation[T]) Concludes(
 // ImportedHosts returns the attribute hosts for an import: the hosts that have the resource, null if all do.
 func (o Observation[T]) ImportedHosts() types.Set {
 	if len(o.Found) == len(o.answers) {
-		return NewNames(nil)
+		return newHosts(nil)
 	}
-	return NewNames(hostNames(o.Found))
+	return newHosts(hostNames(o.Found))
 }
 
 // Question is what Observe asks.
@@ -159,7 +159,7 @@ type Question[T any] struct {
 // resource didn't answer, and that on_unreachable doesn't allow that.
 func Observe[T any](q Question[T]) (o Observation[T], diags diag.Diagnostics) {
 	last := value.StringMap(q.Last)
-	targets := Names(q.Hosts)
+	targets := namesIn(q.Hosts)
 	o = Observation[T]{States: map[string]string{}, Found: hostset.Found(q.Answers), answers: q.Answers}
 	silent := false
 	for _, a := range q.Answers {
@@ -241,8 +241,8 @@ func NotFound(noun, id string) error {
 	return fmt.Errorf("%w: no configured host has the %s %q", libvirt.ErrNotFound, noun, id)
 }
 
-// AnyIs reports whether one of the failures is of that kind.
-func AnyIs(failed map[string]error, kind error) bool {
+// anyIs reports whether one of the failures is of that kind.
+func anyIs(failed map[string]error, kind error) bool {
 	for _, err := range failed {
 		if errors.Is(err, kind) {
 			return true

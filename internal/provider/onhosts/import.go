@@ -4,13 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 
 	"github.com/hashicorp/terraform-plugin-framework/diag"
 	"github.com/hashicorp/terraform-plugin-framework/path"
 	"github.com/hashicorp/terraform-plugin-framework/resource"
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/hostset"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/meta"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/tfdiag"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/value"
 )
@@ -33,13 +34,27 @@ func Imported[T any](
 	return nil, diags
 }
 
-// ImportHosts sets the attribute hosts of an imported object to the hosts that have it, unless all of them do. A host
-// that didn't answer is left out, and its copy shows once it answers.
-func ImportHosts[T any](
-	ctx context.Context, resp *resource.ImportStateResponse, found []hostset.Answer[T], all hostset.Set,
+// ImportByName imports an object by its name: it sets id, name, and hosts unless every host has the object. A host that
+// doesn't answer is left out, and its copy shows once it answers. Read fills in the rest. noun is as in Imported.
+func ImportByName[T any](
+	ctx context.Context, r *meta.Resource, noun string, read func(context.Context, *libvirt.Host, string) (*T, error),
+	req resource.ImportStateRequest, resp *resource.ImportStateResponse,
 ) {
-	if names := hostNames(found); !slices.Equal(names, all.Names()) {
-		resp.Diagnostics.Append(resp.State.SetAttribute(ctx, path.Root(HostsName), NewNames(names))...)
+	if !r.Asks("import", fmt.Sprintf("%s %q", noun, req.ID), &resp.Diagnostics) {
+		return
+	}
+	all := r.Data.Fleet.Connections().Present()
+	found, diags := Imported(hostset.Ask(ctx, all, func(ctx context.Context, h *libvirt.Host) (*T, error) {
+		return read(ctx, h, req.ID)
+	}), noun, req.ID)
+	resp.Diagnostics.Append(diags...)
+	if diags.HasError() {
+		return
+	}
+	resp.Diagnostics.Append(resp.State.SetAttribute(ctx, path.Root("id"), req.ID)...)
+	resp.Diagnostics.Append(resp.State.SetAttribute(ctx, path.Root("name"), req.ID)...)
+	if len(found) < len(all) {
+		resp.Diagnostics.Append(resp.State.SetAttribute(ctx, path.Root(HostsName), newHosts(hostNames(found)))...)
 	}
 }
 

@@ -15,8 +15,8 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/attrpath"
 )
 
-// DurationSyntax describes what a Duration accepts, for descriptions and error messages.
-const DurationSyntax = "a length of time as numbers with units and no space, such as \"180s\", \"5m\" or \"1h30m\"; " +
+// durationSyntax describes what a Duration accepts, for descriptions and error messages.
+const durationSyntax = "a length of time as numbers with units and no space, such as \"180s\", \"5m\" or \"1h30m\"; " +
 	"the units are h, m, s and ms"
 
 // DurationType is the type of a Duration. It is built once, for the same reason as QuantityType.
@@ -137,9 +137,9 @@ func ParseDuration(s string) (time.Duration, error) {
 	switch {
 	case err != nil:
 		return 0, fmt.Errorf("%q is not a valid duration: it can't be read as numbers with units; accepted is %s",
-			s, DurationSyntax)
+			s, durationSyntax)
 	case t < 0:
-		return 0, fmt.Errorf("%q is not a valid duration: it is negative; accepted is %s", s, DurationSyntax)
+		return 0, fmt.Errorf("%q is not a valid duration: it is negative; accepted is %s", s, durationSyntax)
 	}
 	return t, nil
 }
@@ -151,7 +151,7 @@ type positiveDuration struct{}
 func PositiveDuration() validator.String { return positiveDuration{} }
 
 // Description says what the validator accepts.
-func (positiveDuration) Description(context.Context) string { return "must be " + DurationSyntax }
+func (positiveDuration) Description(context.Context) string { return "must be " + durationSyntax }
 
 // MarkdownDescription says what the validator accepts.
 func (v positiveDuration) MarkdownDescription(ctx context.Context) string { return v.Description(ctx) }

@@ -16,8 +16,8 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/attrpath"
 )
 
-// QuantitySyntax describes what a Quantity accepts, for descriptions and error messages.
-const QuantitySyntax = "a number of bytes above zero, with an optional suffix and no space, such as \"2Gi\", " +
+// quantitySyntax describes what a Quantity accepts, for descriptions and error messages.
+const quantitySyntax = "a number of bytes above zero, with an optional suffix and no space, such as \"2Gi\", " +
 	"\"500Mi\" or \"1.5Gi\" (Ki, Mi, Gi, Ti are powers of 1024; k, M, G, T are powers of 1000)"
 
 // QuantityType is the type of a Quantity. It is built once because the framework copies and compares types at every
@@ -193,7 +193,7 @@ func ParseBytes(s string) (uint64, error) {
 }
 
 func notQuantity(s, why string) error {
-	return fmt.Errorf("%q is not a valid quantity: %s; accepted is %s", s, why, QuantitySyntax)
+	return fmt.Errorf("%q is not a valid quantity: %s; accepted is %s", s, why, quantitySyntax)
 }
 
 // parseBytes is ParseBytes, but also accepts zero.

@@ -74,21 +74,9 @@ func (m *model) ignitionFile(prior *model) *string {
 
 // ignitionToFleet adds the file to what the VM should have.
 func (m *model) ignitionToFleet(d *fleet.Desired) {
-	if !isSet(m.Ignition) {
-		return
+	if m.addFirstBootVolume(d, domain.IgnitionKey, ignitionAttributes, m.Ignition) {
+		d.Ignition = &firstboot.Ignition{Config: plainOrWriteOnly(open(m.Ignition), "config")}
 	}
-	pool := m.firstBootPool(m.Ignition)
-	if !isSet(pool) {
-		return // Some values are still unknown.
-	}
-	d.Ignition = &firstboot.Ignition{Config: m.ignitionConfig()}
-	makeFirstBoot(d, domain.IgnitionKey, pool, firstBootDigest(ignitionAttributes, m.Ignition))
-}
-
-// ignitionConfig returns the configuration, as far as it is known.
-func (m *model) ignitionConfig() string {
-	a := open(m.Ignition)
-	return text(a.string("config")) + text(a.string("config"+writeOnlySuffix))
 }
 
 // ignitionFromFleet returns the prior block if the VM will have that file at its next start, and null otherwise.
@@ -112,10 +100,7 @@ func (m *model) validateIgnition() diag.Diagnostics {
 	}
 	at, a := path.Root(ignitionName), open(m.Ignition)
 	diags := validateWriteOnly(at, ignitionAttributes, a)
-	name := "config"
-	if v := a[name+writeOnlySuffix]; !v.IsNull() {
-		name += writeOnlySuffix
-	}
+	name := declaredAs(a, "config")
 	switch v := a.string(name); {
 	case v.IsUnknown():
 	case v.IsNull():

@@ -63,6 +63,7 @@ func (m *model) validate() diag.Diagnostics {
 	diags.Append(m.validateSources()...)
 	diags.Append(m.validateOwnDisks()...)
 	diags.Append(m.validateDeviceClasses()...)
+	diags.Append(m.validateFirstBootKeys()...)
 	diags.Append(m.validateCloudInit()...)
 	diags.Append(m.validateIgnition()...)
 	diags.Append(m.validateGraphicsAccess()...)

@@ -2,7 +2,6 @@ package virtualmachines
 
 import (
 	"context"
-	"time"
 
 	"github.com/hashicorp/terraform-plugin-framework/datasource"
 
@@ -15,28 +14,28 @@ import (
 const TypeName = "virtfleet_virtual_machines"
 
 var (
-	_ datasource.DataSource              = (*DataSource)(nil)
-	_ datasource.DataSourceWithConfigure = (*DataSource)(nil)
+	_ datasource.DataSource              = (*dataSource)(nil)
+	_ datasource.DataSourceWithConfigure = (*dataSource)(nil)
 )
 
-// DataSource lists the fleet's VMs.
-type DataSource struct{ meta.DataSource }
+// dataSource lists the fleet's VMs.
+type dataSource struct{ meta.DataSource }
 
 // NewDataSource returns the data source.
-func NewDataSource() datasource.DataSource { return &DataSource{meta.DataSource{TypeName: TypeName}} }
+func NewDataSource() datasource.DataSource {
+	return &dataSource{meta.DataSource{TypeName: TypeName, Verb: "read", Noun: "virtual machines"}}
+}
 
 // Read lists the VMs from one bulk read per host, which the rest of a plan shares.
-func (d *DataSource) Read(ctx context.Context, req datasource.ReadRequest, resp *datasource.ReadResponse) {
+func (d *dataSource) Read(ctx context.Context, req datasource.ReadRequest, resp *datasource.ReadResponse) {
 	var config model
-	if !d.Reads(ctx, "virtual machines", &config, req, resp) {
+	failure, ok := d.Begin(ctx, &config, req, resp)
+	if !ok {
 		return
 	}
-	began := time.Now()
 	all, silent, err := d.Data.Fleet.List(ctx)
 	if err != nil {
-		resp.Diagnostics.Append(tfdiag.Failure{
-			Verb: "read", Noun: "virtual machines", Elapsed: time.Since(began), Err: err,
-		}.Error())
+		resp.Diagnostics.Append(failure(tfdiag.Failure{Err: err}).Error())
 		return
 	}
 	state := config

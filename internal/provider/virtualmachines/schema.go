@@ -15,7 +15,7 @@ import (
 )
 
 // Schema describes the data source.
-func (d *DataSource) Schema(_ context.Context, _ datasource.SchemaRequest, resp *datasource.SchemaResponse) {
+func (d *dataSource) Schema(_ context.Context, _ datasource.SchemaRequest, resp *datasource.SchemaResponse) {
 	resp.Schema = schema.Schema{
 		MarkdownDescription: "Lists the fleet's VMs, managed by Terraform or not, filtered by labels, host, phase and " +
 			"condition. The provider reads each host once, for the whole plan. Conditions that only QEMU, a guest or " +
