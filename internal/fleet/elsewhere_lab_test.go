@@ -69,6 +69,12 @@ func TestLab_maintenanceIsOverEverywhere(t *testing.T) {
 	drain(a)
 	off("drained again", f, true)
 
+	if _, err := f.Release(t.Context(), a.Name, "an earlier maintenance", false); err != nil {
+		t.Fatal(err)
+	}
+
+	off("an earlier maintenance was destroyed", f, true)
+
 	given := labFleet(t, &lab.Lab{Hosts: []*lab.Host{a, b, c}}, "alice", func(name string, hc *inventory.HostConfig) {
 		hc.Fenced = name == a.Name
 	})

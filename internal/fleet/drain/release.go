@@ -55,8 +55,6 @@ func (dr *Drainer) Release(ctx context.Context, name, id string, restore bool) (
 		return nil, err
 	}
 
-	dr.records.TellReleased(held, name, id, evacuation)
-
 	if evacuation == nil {
 		return nil, nil
 	}
@@ -85,18 +83,19 @@ func (dr *Drainer) Release(ctx context.Context, name, id string, restore bool) (
 
 // beginRelease removes the cordon, which moving VMs back requires, and at the same time records that the rest is still
 // to be undone, for the next run if this one is killed. It returns what is to be undone, nil for nothing, and whether
-// an earlier run has begun to undo it.
+// an earlier run has begun to undo it. It tells the other hosts that the maintenance is over, unless the host is under
+// another one by now.
 //
 // If the host has lost its record, what is to be undone is what the other hosts were told.
 func (dr *Drainer) beginRelease(
 	ctx context.Context, h *inventory.Host, id string,
 ) (evacuation *hostrecord.Evacuation, resumed bool, err error) {
-	told := dr.records.ToldElsewhere(ctx, h.Name)
+	told, another := dr.records.ToldElsewhere(ctx, h.Name), false
 
 	err = dr.records.ChangeRecord(ctx, h, func(r *hostrecord.Record) error {
 		other := r.MaintenanceID()
-		if other != "" && other != id {
-			return nil // Another maintenance holds the host.
+		if another = other != "" && other != id; another {
+			return nil
 		}
 
 		if r.Lost(told, id) {
@@ -113,6 +112,10 @@ func (dr *Drainer) beginRelease(
 
 		return nil
 	})
+
+	if err == nil && !another {
+		dr.records.TellReleased(ctx, h.Name, id, evacuation)
+	}
 
 	return evacuation, resumed, err
 }

@@ -181,7 +181,7 @@ func Locate(answers []Reply, uuid string, last LastKnown) (*VM, error) {
 		return nil, err
 	}
 
-	vm.SilentHosts, vm.Peers = SilentHosts(answers), peers(answers)
+	vm.SilentHosts, vm.Peers, vm.asked = SilentHosts(answers), peers(answers), hostNamesOf(answers)
 
 	for _, a := range defined {
 		// A domain without a definition disappears when its process ends.

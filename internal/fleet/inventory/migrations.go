@@ -37,18 +37,24 @@ func (vm *VM) OpenMigration() *domain.Migration {
 func (vm *VM) BrokeInPostCopy() bool { return vm.Active && vm.Reason == status.ReasonPostcopyFailed }
 
 // postCopyPeer returns the host of the other part of the VM's memory, from the record of its open migration; "" if
-// there is none.
+// that is unknown. A host may have another name in the configuration than in the record: as long as a host doesn't
+// answer, it may be the one.
 func (vm *VM) postCopyPeer() string {
 	record := vm.OpenMigration()
-
-	switch {
-	case record == nil:
+	if record == nil {
 		return ""
-	case record.TargetHost == vm.Host:
-		return record.SourceHost
-	default:
-		return record.TargetHost
 	}
+
+	peer := record.TargetHost
+	if peer == vm.Host {
+		peer = record.SourceHost
+	}
+
+	if len(vm.SilentHosts) > 0 && vm.asked != nil && !slices.Contains(vm.asked, peer) {
+		return ""
+	}
+
+	return peer
 }
 
 // LastMigration returns the result of the VM's last migration, nil if none is known. If a part of the guest's memory is

@@ -64,3 +64,31 @@ func TestPostCopyRemedy_namesWhatHasAnEffect(t *testing.T) {
 		}
 	}
 }
+
+// A part of a guest's memory isn't lost as long as its host may be one that doesn't answer: the record of the migration
+// has the name that the host had in another configuration, or before it was renamed.
+func TestPostCopy_peerUnderAnotherName(t *testing.T) {
+	t.Parallel()
+
+	for what, c := range map[string]struct {
+		asked, silent []string
+		want          status.PostCopyVerdict
+	}{
+		"it doesn't answer":                       {[]string{"kvm1", "kvm2"}, []string{"kvm1"}, status.PostCopyUndecided},
+		"it was renamed, and doesn't answer":      {[]string{"hv1", "kvm2"}, []string{"hv1"}, status.PostCopyUndecided},
+		"it was renamed, and answers":             {[]string{"hv1", "kvm2"}, nil, status.PostCopyLost},
+		"it is fenced, and another one is silent": {[]string{"kvm1", "kvm2", "kvm3"}, []string{"kvm3"}, status.PostCopyLost},
+	} {
+		vm := &VM{
+			UUID: vmUUID, Name: "web", Host: "kvm2", HostUUID: "2", State: libvirt.Running,
+			Reason: status.ReasonPostcopyFailed, Active: true, Persistent: true, asked: c.asked, SilentHosts: c.silent,
+			HostStates: map[string]string{"kvm2": "Running (PostcopyFailed)"},
+			Metadata: domain.Metadata{
+				Migrations: []domain.Migration{{SourceHost: "kvm1", TargetHost: "kvm2", Start: time.Unix(1, 0)}},
+			},
+		}
+		if got := vm.StateFacts().PostCopy(); got != c.want {
+			t.Errorf("%s: %q, want %q", what, got, c.want)
+		}
+	}
+}

@@ -209,7 +209,7 @@ func (inv *Inventory) Refresh(ctx context.Context, vm *VM) (*VM, error) {
 		return nil, err
 	}
 
-	now.StaleHosts, now.SilentHosts, now.Peers = vm.StaleHosts, vm.SilentHosts, vm.Peers
+	now.StaleHosts, now.SilentHosts, now.Peers, now.asked = vm.StaleHosts, vm.SilentHosts, vm.Peers, vm.asked
 
 	return now, nil
 }

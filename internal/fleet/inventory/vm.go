@@ -50,6 +50,8 @@ type VM struct {
 	On    *Host
 	// Peers are the names of the hosts that answered, by their libvirt UUIDs.
 	Peers map[string]string
+	// asked are the names of all hosts of the configuration, if the VM was looked for on all of them.
+	asked []string
 }
 
 // CurrentSpec is the definition that runs, or else the one for the next start.

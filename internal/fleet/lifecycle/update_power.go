@@ -9,8 +9,25 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/move"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/placement"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/status"
 )
+
+// CheckPower returns the error with which Update would refuse what the run strategy now requires and the plan doesn't
+// show, and the VM. An apply that also moves the VM calls it first: the VM then stays where it is. CheckPower leaves
+// a VM that can't be found, or that is being moved, to the move.
+func (m *Manager) CheckPower(
+	ctx context.Context, uuid string, last inventory.LastKnown, d placement.Desired,
+) (*inventory.VM, error) {
+	vm, err := m.hosts.FindNow(ctx, uuid, last)
+	if err != nil || vm.OpenMigration() != nil || vm.RequireIdle() != nil {
+		return nil, nil
+	}
+
+	u := &update{manager: m, vm: vm, want: d}
+
+	return vm, inTurn(ctx, u.readEviction, u.checkPower)
+}
 
 // checkPower returns an error if the run strategy now requires an action that the plan doesn't show: the VM was
 // started, stopped or paused since the plan, perhaps by a user who relies on it.

@@ -99,7 +99,7 @@ func (cl *Cleanup) copiedTwice(vm *inventory.VM, h *inventory.Host) error {
 		Detail: fmt.Sprintf("a move was interrupted when all was copied: host %q has its definition and its files as well, "+
 			"and may have started it since", h.Name),
 		Remedy: fmt.Sprintf("Find out which of the two has what you want. Usually that is the one on host %q: then undefine "+
-			"the other with \"virsh undefine --nvram\" on host %q (--keep-nvram if the hosts share that file), and apply again.",
-			vm.Host, h.Name),
+			"the other with \"virsh undefine --nvram %s\" on host %q, and apply again. If the hosts share the files of its "+
+			"firmware or its TPM, use --keep-nvram --keep-tpm instead of --nvram.", vm.Host, vm.UUID, h.Name),
 	}
 }

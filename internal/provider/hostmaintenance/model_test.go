@@ -1,6 +1,7 @@
 package hostmaintenance
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/hashicorp/terraform-plugin-framework/attr"
@@ -22,6 +23,38 @@ func TestModel_resultsSayWhereVMsWent(t *testing.T) {
 		result, _ := m.Results.Elements()[i].(types.Object)
 		if got := result.Attributes()["target"]; !want.Equal(got) {
 			t.Errorf("result %d went to %s, want %s", i, got, want)
+		}
+	}
+}
+
+// A maintenance that was not finished doesn't leave the state silently, unless it did nothing, or the host still knows
+// what it did.
+func TestModel_leavesUnfinished(t *testing.T) {
+	t.Parallel()
+	moved := hostrecord.Step{Step: evacuation.Step{Name: "web"}, Result: hostrecord.ResultMoved}
+	failed := hostrecord.Step{Step: evacuation.Step{Name: "db"}, Result: hostrecord.ResultFailed}
+	for what, c := range map[string]struct {
+		steps   []hostrecord.Step
+		drained bool
+		record  hostrecord.Record
+		warns   bool
+	}{
+		"lost":                     {steps: []hostrecord.Step{moved, failed}, warns: true},
+		"did nothing":              {steps: []hostrecord.Step{failed}},
+		"finished, then ended":     {steps: []hostrecord.Step{moved}, drained: true},
+		"ended, and not undone":    {steps: []hostrecord.Step{moved}, record: hostrecord.Record{Evacuation: &hostrecord.Evacuation{}}},
+		"another one has followed": {steps: []hostrecord.Step{moved}, record: hostrecord.Record{Cordon: &hostrecord.Cordon{ID: "n"}}},
+	} {
+		m := model{Host: types.StringValue("kvm1")}
+		m.setSteps(c.steps, c.drained)
+		diags := m.leavesUnfinished(c.record)
+		if (len(diags) > 0) != c.warns {
+			t.Errorf("%s: %v", what, diags)
+		}
+		for _, d := range diags {
+			if !strings.Contains(d.Detail(), `"web": Moved`) || strings.Contains(d.Detail(), "db") {
+				t.Errorf("%s: %s", what, d.Detail())
+			}
 		}
 	}
 }

@@ -110,8 +110,9 @@ func (r *Resource) Read(ctx context.Context, req resource.ReadRequest, resp *res
 	}
 	if !record.Under(state.ID.ValueString()) {
 		told := r.Data.Fleet.LostMaintenance(ctx, host, state.ID.ValueString(), &record)
-		if told == nil {
-			resp.State.RemoveResource(ctx) // Another run has ended it.
+		if told == nil { // Another run has ended it, unless it was unfinished and its record is lost.
+			resp.Diagnostics.Append(state.leavesUnfinished(record)...)
+			resp.State.RemoveResource(ctx)
 			return
 		}
 		resp.Diagnostics.Append(state.readLost(told))
@@ -143,6 +144,35 @@ func (m *model) readLost(told *hostrecord.Evacuation) diag.Diagnostic {
 		fmt.Sprintf("Host %q is no longer cordoned, and no run has ended its maintenance: the host was reinstalled, or a "+
 			"user removed the record that virtfleet keeps there.\n\nApply to cordon the host again, and to drain it of VMs "+
 			"that have come since. Or destroy the maintenance to end it. %s", m.Host.ValueString(), kept))
+}
+
+// leavesUnfinished warns that a maintenance leaves the state whose drain, or whose end, was not finished: if the host
+// has no record any more, nothing that the drain did is undone. The other hosts know only of finished drains.
+func (m *model) leavesUnfinished(record hostrecord.Record) (diags diag.Diagnostics) {
+	if m.Drained.ValueBool() || record.Cordon != nil || record.Evacuation != nil {
+		return nil // If another run has ended it, the record still has what is not undone.
+	}
+	var changed []string
+	for _, e := range m.Results.Elements() {
+		result, _ := e.(types.Object)
+		text := func(name string) string {
+			s, _ := result.Attributes()[name].(types.String)
+			return s.ValueString()
+		}
+		switch text("result") {
+		case hostrecord.ResultMoved, hostrecord.ResultColdMoved, hostrecord.ResultShutDown, hostrecord.ResultSaved:
+			changed = append(changed, fmt.Sprintf("%q: %s", text("name"), text("result")))
+		}
+	}
+	if len(changed) == 0 {
+		return nil
+	}
+	diags.AddAttributeWarning(path.Root("host"), "Unfinished maintenance is no longer recorded", fmt.Sprintf(
+		"Host %q has no record of this maintenance, which was not finished: another run has ended it, the host was "+
+			"reinstalled, or a user removed the record. It is removed from the state. What it did with these virtual "+
+			"machines isn't undone:\n  - %s\n\nStart or move them yourself where their resources don't.",
+		m.Host.ValueString(), strings.Join(changed, "\n  - ")))
+	return diags
 }
 
 // find returns the host that is under the maintenance, and its record. If none is, it returns the host of the state and

@@ -25,6 +25,14 @@ func (p planning) moveTarget() string {
 	return host
 }
 
+// leaveDrainedHost forgets the maintenance of the host that the VM leaves: it doesn't decide about the VM's power and
+// autostart on another host.
+func (p *planning) leaveDrainedHost() {
+	if p.moveTarget() != "" {
+		p.evicted, p.evicting = "", ""
+	}
+}
+
 // planMove plans that the VM is on the host that it is pinned to, even if another tool moved it.
 func (p planning) planMove(m *model) {
 	switch {
@@ -72,13 +80,16 @@ func (r *Resource) moveTimeout(ctx context.Context, p planning) time.Duration {
 
 // move moves the VM to the host that it is pinned to, and returns where the VM was last known afterwards. vm is nil if
 // there was nothing to do, or the VM's place is unknown. The diagnostics warn about a move that could no longer be
-// aborted.
+// aborted. If the update that follows would be refused because of the VM's power, the VM stays where it is.
 func (r *Resource) move(
-	ctx context.Context, p planning,
+	ctx context.Context, p planning, d fleet.Desired,
 ) (last fleet.LastKnown, vm *fleet.VM, late diag.Diagnostics, err error) {
 	last = p.state.lastKnown()
 	if p.moveTarget() == "" {
 		return last, nil, nil, nil
+	}
+	if vm, err = r.Data.Fleet.CheckPower(ctx, text(p.state.ID), last, d); err != nil {
+		return last, vm, nil, err
 	}
 	vm, how, err := r.Data.Fleet.Move(ctx, text(p.state.ID), last, p.moveTarget(), p.config.migrationOptions())
 	if vm != nil {

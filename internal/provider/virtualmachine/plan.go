@@ -76,6 +76,7 @@ func (p planning) plan() outcome {
 		return o
 	}
 
+	p.leaveDrainedHost()
 	m := &o.planned
 	p.planDefinition(m)
 

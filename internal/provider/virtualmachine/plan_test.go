@@ -34,8 +34,8 @@ type planCase struct {
 	saved bool
 	// savedAs changes the definition with which the memory was saved.
 	savedAs func(*domain.Spec)
-	// evicting says that a drain is about to take the VM away.
-	evicting string
+	// evicting says that a drain is about to take the VM away, evicted that one has turned it off.
+	evicting, evicted string
 	// transient says that the VM was imported without a definition.
 	transient bool
 
@@ -67,7 +67,8 @@ func (c planCase) run(t *testing.T) {
 			c.beforeDrift(p.beforeDrift)
 		}
 	}
-	p.applied, p.saved, p.evicting, p.transient = c.applied, c.saved, c.evicting, c.transient
+	p.applied, p.saved, p.transient = c.applied, c.saved, c.transient
+	p.evicting, p.evicted = c.evicting, c.evicted
 	if c.savedAs != nil {
 		p.savedAs = vmAfterApply(t, c.before).PersistentSpec
 		c.savedAs(p.savedAs)
@@ -454,6 +455,19 @@ func TestPlan_host(t *testing.T) {
 				locationPlanned("host_uuid", types.StringUnknown())(t, m)
 				locationPlanned("persistent", types.BoolValue(true))(t, m)
 				wantValue(t, "status", m.Status, types.StringValue("Running"))
+			},
+		},
+		"pinned to another host, and off for the maintenance of its own": {
+			before: minimal, config: minimal.with(in{"host": "kvm2"}), evicted: "alice drains it", off: true,
+			seen: func(s *model) {
+				s.Status, s.Phase = types.StringValue(status.StatusStopped), types.StringValue(status.PhaseSucceeded)
+				s.Ready, s.Autostart = types.BoolValue(false), types.BoolValue(false)
+			},
+			changes: "host current_host location phase status status_reason ready ip_addresses autostart",
+			planned: func(t *testing.T, m *model) {
+				t.Helper()
+				wantValue(t, "status", m.Status, types.StringValue("Running"))
+				wantValue(t, "autostart", m.Autostart, types.BoolValue(true))
 			},
 		},
 		"moved away from its pin": {

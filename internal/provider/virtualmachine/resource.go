@@ -189,7 +189,7 @@ func (r *Resource) Update(ctx context.Context, req resource.UpdateRequest, resp 
 	desired.UpdatePolicy, desired.Power, desired.Migration = o.policy, o.power, config.migrationOptions()
 	desired.Transient = p.transient
 	desired.Applied = p.applied
-	last, vm, late, err := r.move(working, p)
+	last, vm, late, err := r.move(working, p, desired)
 	resp.Diagnostics.Append(late...)
 	if err != nil {
 		resp.Diagnostics.Append(plan.failureAfter("move", err, began).Within(working).Error())
