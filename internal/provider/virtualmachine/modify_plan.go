@@ -183,12 +183,12 @@ func (r *Resource) checkWithFleet(
 	return diags
 }
 
-// unplannedPools returns the storage pools of disks that no resource creates. Terraform plans a resource that the VM
-// refers to before the VM.
+// unplannedPools returns the storage pools of disks that no resource creates, as far as they are known. Terraform plans
+// a resource that the VM refers to before the VM.
 func (r *Resource) unplannedPools(disks map[string]domain.OwnDisk) map[string]bool {
 	pools := map[string]bool{}
 	for _, disk := range disks {
-		pools[disk.Pool] = !r.Data.Planned.HasPool(disk.Pool)
+		pools[disk.Pool] = disk.Pool != "" && !r.Data.Planned.HasPool(disk.Pool)
 	}
 	return pools
 }
