@@ -19,7 +19,7 @@ var version = "dev"
 
 func main() {
 	run := plugin
-	if ops.Named(os.Args[1:]) {
+	if ops.Named(os.Args[1:]) || len(os.Args) == 1 && !virtfleet.StartedByTerraform() {
 		run = command
 	}
 	if err := run(); err != nil {

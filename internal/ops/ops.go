@@ -2,8 +2,10 @@ package ops
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/ops/config"
@@ -24,12 +26,25 @@ Commands:
 "virtfleet <command> -help" lists the options of a command.
 `
 
-// Named reports whether the program was called with a command.
-func Named(args []string) bool { return len(args) > 0 && !strings.HasPrefix(args[0], "-") }
+// helps are the ways to ask for the list of commands.
+var helps = []string{"help", "-h", "-help", "--help"}
+
+// Named reports whether the program was called with a command, or to list the commands.
+func Named(args []string) bool {
+	return len(args) > 0 && (!strings.HasPrefix(args[0], "-") || slices.Contains(helps, args[0]))
+}
 
 // Run runs the command that the arguments name, until it is done or ctx ends. The command's output goes to out, other
 // messages to messages.
 func Run(ctx context.Context, args []string, version string, open config.Opener, out, messages io.Writer) error {
+	if len(args) == 0 {
+		fmt.Fprint(messages, usage)
+		return errors.New("there is no command")
+	}
+	if slices.Contains(helps, args[0]) {
+		fmt.Fprint(out, usage)
+		return nil
+	}
 	switch args[0] {
 	case "events":
 		return events.Run(ctx, args[1:], open, out, messages)
@@ -37,9 +52,6 @@ func Run(ctx context.Context, args []string, version string, open config.Opener,
 		return exporter.Run(ctx, args[1:], version, open, messages)
 	case "watch":
 		return watch.Run(ctx, args[1:], open, out, messages)
-	case "help":
-		fmt.Fprint(out, usage)
-		return nil
 	}
 	fmt.Fprint(messages, usage)
 	return fmt.Errorf("there is no command %q; \"virtfleet help\" lists them", args[0])

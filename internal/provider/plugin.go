@@ -45,6 +45,9 @@ func Serve(version string, debugging bool) error {
 	return nil
 }
 
+// StartedByTerraform reports whether Terraform started this process as a plugin: go-plugin sets this variable.
+func StartedByTerraform() bool { return os.Getenv("TF_PLUGIN_MAGIC_COOKIE") != "" }
+
 // orphaned returns a channel that is closed after the process that started this one was killed: Terraform then can't
 // end its providers. A process that stays has connections to all hosts, which admit only a number of them. The
 // connection to Terraform is gone, so every request is cancelled. Changes are completed first: what they leave is as

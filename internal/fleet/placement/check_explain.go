@@ -156,7 +156,8 @@ func remedyFor(attribute string) string {
 		return "Create the volume on the host, or correct its path. If it was made without libvirt, " +
 			"\"virsh pool-refresh\" finds it."
 	case strings.HasPrefix(attribute, "disks.") && strings.HasSuffix(attribute, ".pool"):
-		return "Make the storage pool on the host (virtfleet_storage_pool), make room in it, or use another one. " +
+		return "Correct the name, create the storage pool on the host, make room in it, or use another one. If a " +
+			"virtfleet_storage_pool of this configuration creates it, refer to that resource's name. " +
 			"storage_overprovisioning_factor of the host limits what its volumes may grow to."
 	case strings.HasPrefix(attribute, "disks.") && strings.HasSuffix(attribute, ".image"):
 		return "Have the virtfleet_image on the host, before the VM."

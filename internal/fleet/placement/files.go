@@ -29,8 +29,8 @@ func (p *Planner) fitsFiles(
 
 		switch found[file] {
 		case inventory.FileAbsent:
-			doubt.Detail = fmt.Sprintf("VM %q has %s = %q, and host %q has no such file. It is not started now; it "+
-				"could not be.", d.Spec.Name, attribute, file, h.Name)
+			doubt.Detail = fmt.Sprintf("VM %q has %s = %q, and host %q has no such file. This "+
+				"apply doesn't start the VM; without the file it can't be started.", d.Spec.Name, attribute, file, h.Name)
 		case inventory.FileDoubtful:
 			doubt.Detail = fmt.Sprintf("VM %q has %s = %q, and the storage pool of that directory on host %q has no "+
 				"such volume, as it was when it was refreshed last.", d.Spec.Name, attribute, file, h.Name)

@@ -83,7 +83,8 @@ func (p *Planner) fitsOwnDisks(
 		o := d.OwnDisks[key]
 
 		demand, pool, m := ownDiskMisfit(ctx, a, o)
-		if m.why != "" && (!m.missing || !d.Planned) {
+		later := d.Planned && m.missing && (m.attribute != "pool" || !d.UnplannedPools[o.Pool])
+		if m.why != "" && !later {
 			problems = append(problems, inventory.Problem{Attribute: OwnDiskAttribute(key, m.attribute), Detail: m.why})
 		}
 

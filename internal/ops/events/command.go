@@ -33,21 +33,17 @@ type options struct {
 
 func parseArguments(args []string, messages io.Writer) (options, error) {
 	var o options
-	f := flag.NewFlagSet("events", flag.ContinueOnError)
-	f.SetOutput(messages)
-	f.StringVar(&o.config, "config", "", "file with the attributes of the provider block in YAML: hosts, ssh, ...")
+	f := config.NewFlags("events")
 	f.Func("host", "only the host of this name; may be given several times", func(name string) error {
 		o.hosts = append(o.hosts, name)
 		return nil
 	})
 	f.StringVar(&o.vm, "vm", "", "only the virtual machine of this name or UUID, and what happens to hosts")
 	f.StringVar(&o.format, "output", formatText, "text, or json for one object in each line")
-	if err := f.Parse(args); err != nil {
+	if err := f.Parse(args, messages); err != nil {
 		return o, err
 	}
-	if f.NArg() > 0 {
-		return o, fmt.Errorf("unexpected argument %q", f.Arg(0))
-	}
+	o.config = f.Config
 	if o.format != formatText && o.format != formatJSON {
 		return o, fmt.Errorf("-output must be %s or %s, not %q", formatText, formatJSON, o.format)
 	}

@@ -48,9 +48,7 @@ type options struct {
 
 func parseArguments(args []string, out io.Writer) (options, error) {
 	var o options
-	f := flag.NewFlagSet("exporter", flag.ContinueOnError)
-	f.SetOutput(out)
-	f.StringVar(&o.config, "config", "", "file with the attributes of the provider block in YAML: hosts, ssh, ...")
+	f := config.NewFlags("exporter")
 	f.StringVar(&o.address, "web.listen-address", defaultAddress, "addresses to listen on, with commas between them")
 	f.StringVar(&o.webConfig, "web.config.file", "", "file that enables TLS or authentication, see "+
 		"https://github.com/prometheus/exporter-toolkit/blob/master/docs/web-configuration.md")
@@ -62,12 +60,10 @@ func parseArguments(args []string, out io.Writer) (options, error) {
 	f.DurationVar(&o.guests, "guest-interval", defaultGuests, "how often guest agents are asked for the guest's system "+
 		"and filesystems, between scrapes; 0 is never")
 	f.IntVar(&o.series, "max-series", defaultSeries, "how many series a scrape gives at most")
-	if err := f.Parse(args); err != nil {
+	if err := f.Parse(args, out); err != nil {
 		return o, err
 	}
-	if f.NArg() > 0 {
-		return o, fmt.Errorf("unexpected argument %q", f.Arg(0))
-	}
+	o.config = f.Config
 	if o.timeout <= 0 || o.series <= 0 {
 		return o, errors.New("-timeout and -max-series must be more than 0")
 	}

@@ -29,17 +29,13 @@ type options struct {
 
 func parseArguments(args []string, messages io.Writer) (options, error) {
 	var o options
-	f := flag.NewFlagSet("watch", flag.ContinueOnError)
-	f.SetOutput(messages)
-	f.StringVar(&o.config, "config", "", "file with the attributes of the provider block in YAML: hosts, ssh, ...")
+	f := config.NewFlags("watch")
 	f.DurationVar(&o.interval, "interval", defaultInterval, "how often hosts are asked, besides when something happens, "+
 		"and progress is shown")
-	if err := f.Parse(args); err != nil {
+	if err := f.Parse(args, messages); err != nil {
 		return o, err
 	}
-	if f.NArg() > 0 {
-		return o, fmt.Errorf("unexpected argument %q", f.Arg(0))
-	}
+	o.config = f.Config
 	if o.interval < shortestInterval {
 		return o, fmt.Errorf("-interval must be at least %v", shortestInterval)
 	}

@@ -32,6 +32,14 @@ func TestAccBadInput_plan(t *testing.T) {
 			hcl{"memory": `{ size = "2Gi", max_size = "1Gi" }`},
 			[]string{`memory.max_size`, `less than the size`},
 		},
+		"disk_pool": {
+			hcl{"disks": `{ root = { pool = "absent", size = "1Mi" } }`},
+			[]string{`disks.root.pool`, `"` + own.Name + `": it has no storage pool "absent"`, `Correct the name`},
+		},
+		"wait_for_no_interface": {
+			hcl{"wait_for": `{ ip_address = "lan" }`},
+			[]string{`wait_for.ip_address`, `no interface "lan"`},
+		},
 		"disk_bus": {
 			hcl{"disks": `{ root = { file = "/a", bus = "pcie" } }`},
 			[]string{`disks.root.bus`, `"pcie"`, `virtio`},

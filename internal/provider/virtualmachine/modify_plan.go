@@ -153,6 +153,7 @@ func (r *Resource) checkWithFleet(
 	desired := p.config.toFleet(p.state)
 	desired.UpdatePolicy, desired.Incomplete = o.policy, !known
 	desired.PlannedObjects = r.Data.Planned.All()
+	desired.UnplannedPools = r.unplannedPools(desired.OwnDisks)
 	if p.config.RunStrategy.IsUnknown() {
 		desired.Files = nil // It isn't known yet whether they are needed.
 	}
@@ -180,6 +181,16 @@ func (r *Resource) checkWithFleet(
 	}
 	diags.Append(tfdiag.Problems(problems, keyed...)...)
 	return diags
+}
+
+// unplannedPools returns the storage pools of disks that no resource creates, as far as they are known. Terraform plans
+// a resource that the VM refers to before the VM.
+func (r *Resource) unplannedPools(disks map[string]domain.OwnDisk) map[string]bool {
+	pools := map[string]bool{}
+	for _, disk := range disks {
+		pools[disk.Pool] = disk.Pool != "" && !r.Data.Planned.HasPool(disk.Pool)
+	}
+	return pools
 }
 
 // verifyUnique returns an error if another VM has the name or a disk of a VM that runs after the apply. This can happen

@@ -1,6 +1,7 @@
 package virtualmachine
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -107,6 +108,9 @@ func (p planning) validatePlanned(planned *model) diag.Diagnostics {
 	if agent := open(planned.GuestAgent).bool("enabled"); waitToFleet(p.config.WaitFor).GuestAgent &&
 		!planned.GuestAgent.IsUnknown() && !agent.IsUnknown() && !agent.ValueBool() {
 		diags.Append(noAgentToWaitFor())
+	}
+	if wait := waitToFleet(p.config.WaitFor); p.state == nil && wait.IPAddress != "" && p.config.Interfaces.IsNull() {
+		diags.Append(noInterfaceToWaitFor(wait.IPAddress, "A new VM without interfaces has none."))
 	}
 	if m := p.config.Memory; p.state == nil && (m.IsNull() || isSet(m) && open(m)["size"].IsNull()) {
 		diags.AddAttributeError(path.Root("memory"), invalid, "A new VM needs memory.size.")
@@ -248,15 +252,19 @@ func (m *model) validateWait() diag.Diagnostics {
 	wait := waitToFleet(m.WaitFor)
 	if wait.IPAddress != "" && isSet(m.Interfaces) {
 		if _, ok := m.Interfaces.Elements()[wait.IPAddress]; !ok {
-			diags.Append(attrpath.Error(path.Root("wait_for").AtName("ip_address"), invalid, fmt.Sprintf(
-				"There is no interface %q to wait for. Declared are: %s.", wait.IPAddress,
-				strings.Join(value.Keys(m.Interfaces.Elements()), ", "))))
+			diags.Append(noInterfaceToWaitFor(wait.IPAddress,
+				"Declared are: "+cmp.Or(strings.Join(value.Keys(m.Interfaces.Elements()), ", "), "none")+"."))
 		}
 	}
 	if agent := open(m.GuestAgent).bool("enabled"); wait.GuestAgent && isSet(agent) && !agent.ValueBool() {
 		diags.Append(noAgentToWaitFor())
 	}
 	return diags
+}
+
+func noInterfaceToWaitFor(key, there string) diag.Diagnostic {
+	return attrpath.Error(path.Root("wait_for").AtName("ip_address"), invalid, fmt.Sprintf(
+		"There is no interface %q to wait for. %s", key, there))
 }
 
 func noAgentToWaitFor() diag.Diagnostic {
