@@ -71,8 +71,7 @@ var commandlineGroup = Group{
 					case name == "":
 						return "An environment variable needs a name."
 					case !environmentName.MatchString(name):
-						return fmt.Sprintf("%q isn't the name of an environment variable: letters, digits and \"_\", no digit first.",
-							name)
+						return fmt.Sprintf("%q isn't the name of an environment variable: letters, digits and \"_\".", name)
 					}
 				}
 				return ""
