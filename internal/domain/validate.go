@@ -188,11 +188,6 @@ func validateFirmware(s Spec, c *checker) {
 	if s.Firmware.Type != nil {
 		c.oneOf(*s.Firmware.Type, "firmware.type", FirmwareTypes)
 	}
-	if pick(s.Firmware.Type, nil, "") == "bios" {
-		for _, name := range []string{"firmware.nvram", "firmware.nvram_template"} {
-			c.require(s.Values[name] == "", name, `Only the firmware type "efi" keeps variables.`)
-		}
-	}
 	if !pick(s.Firmware.SecureBoot, nil, false) {
 		return
 	}
