@@ -93,7 +93,9 @@ func (r rows) classify(c *classifier, prefix, key string, have, want Values) {
 		if a.Left != nil {
 			now = a.Left(c.have, now, c.want)
 		}
-		if !a.same(value, now) && (a.Met == nil || !a.Met(c.have, value)) {
+		// A declared value is written, even if it is the one without a value: both definitions then have it.
+		reset := a.Reset != "" && a.normal(value) == a.Reset && a.normal(now) == ""
+		if (reset || !a.same(value, now)) && (a.Met == nil || !a.Met(c.have, value)) {
 			c.addRow(join(prefix, a.Name), a, now, value, key)
 		}
 	}

@@ -41,6 +41,7 @@ func triedValues(path string, a Attribute) []string {
 			"dac.label=+1:+2\ndac.type=static\n", "selinux.baselabel=a:b:c\nselinux.type=dynamic\n", "apparmor.type=none\n",
 			"dac.label=a:b\ndac.relabel=yes\ndac.type=static\n",
 		},
+		"qemu_commandline.env":    {"A_1=1\n"},
 		"memory.numatune.nodeset": {"0-1"}, "memory.numatune.cells": {"0.mode=strict\n0.nodeset=0\n"},
 	}
 	if values, ok := special[path]; ok {
@@ -68,6 +69,7 @@ var valuesBeside = map[string]Values{
 	"memory.numatune.mode":            {"numatune.nodeset": "0"},
 	"cpu.emulator_scheduler.priority": {"emulator_scheduler.type": "fifo"},
 	"devices.graphics.websocket":      {"listen": "address"},
+	"platform.hyperv.stimer_direct":   {"stimer": "yes"},
 }
 
 // eachFact calls f with every value that every attribute of a group can be declared with, together with what that value
@@ -249,6 +251,14 @@ func TestGroups_refuseWhatIsWrong(t *testing.T) {
 		{"devices.tpm.model": None, "devices.tpm.version": "2.0"},
 		{"devices.rng.backend": "builtin", "devices.rng.source": "/dev/urandom"},
 		{"devices.rng.rate_period": "10"},
+		{"devices.iommu.model": "virtio", "devices.iommu.intremap": "yes"},
+		{"devices.iommu.eim": "yes", "devices.iommu.intremap": "no"},
+		{"devices.video.model": "bochs", "devices.video.heads": "2"},
+		{"memory.huge_pages": "2Mi", "memory.source": "anonymous"},
+		{"memory.huge_pages": hugeDefault, "memory.allocation": "ondemand"},
+		{"platform.launch_security.type": "s390-pv", "platform.launch_security.cbitpos": "47"},
+		{"platform.clock.pit_tickpolicy": "merge"},
+		{"qemu_commandline.env": "0=1\n"},
 		{"platform.events.on_poweroff": "restart", "platform.events.on_reboot": "destroy"},
 		{"devices.graphics.address": "127.0.0.1"},
 		{"devices.graphics.listen": "network"},

@@ -16,7 +16,8 @@ func timerAttribute(name, place string, values []string, doc, byDefault string) 
 }
 
 // tickPolicies are the ways to handle ticks that the guest missed.
-var tickPolicies = []string{"delay", "catchup", "merge", "discard"}
+// tickPolicies are those of the PIT that QEMU has. libvirt's "merge" is refused by its driver for QEMU.
+var tickPolicies = []string{"delay", "catchup", "discard"}
 
 // clockGroup is the guest's clock.
 var clockGroup = Group{
@@ -50,7 +51,7 @@ var clockGroup = Group{
 				"the host's monotonic clock (`realtime`).", ""),
 		timerAttribute("pit_tickpolicy", "pit]@tickpolicy", tickPolicies,
 			"What happens to missed ticks of the PIT, the oldest timer: they come late (`delay`) or faster (`catchup`), "+
-				"several become one (`merge`), or they are lost (`discard`).", "`delay` on x86"),
+				"or they are lost (`discard`).", "`delay` on x86"),
 		timerAttribute("hpet", "hpet]@present", nil, "Whether the VM has a high precision event timer.", "`false` on x86"),
 		timerAttribute("kvmclock", "kvmclock]@present", nil, "Whether the guest can use KVM's clock, for Linux.",
 			"QEMU's, which is `true` with KVM"),

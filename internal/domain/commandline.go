@@ -1,6 +1,8 @@
 package domain
 
 import (
+	"fmt"
+	"regexp"
 	"strings"
 
 	"github.com/beevik/etree"
@@ -65,8 +67,11 @@ var commandlineGroup = Group{
 			},
 			Check: func(value string) string {
 				for line := range strings.Lines(value) {
-					if strings.HasPrefix(line, "=") {
+					switch name, _, _ := strings.Cut(line, "="); {
+					case name == "":
 						return "An environment variable needs a name."
+					case !environmentName.MatchString(name):
+						return fmt.Sprintf("%q isn't the name of an environment variable: letters, digits and \"_\".", name)
 					}
 				}
 				return ""
@@ -75,6 +80,9 @@ var commandlineGroup = Group{
 		},
 	},
 }
+
+// environmentName matches the names that libvirt accepts.
+var environmentName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
 
 // commandline returns the element with the arguments for QEMU, and nil if there is none.
 func commandline(root *etree.Element) *etree.Element {

@@ -26,7 +26,7 @@ var consoleFamily = Family{
 	begin:   func(e *etree.Element) { add(e, "target", "type", "virtio") },
 	Attributes: charSource(consoleWhy, []string{"pty", "file", "unix", "null"},
 		"File or socket on the host, for the types `file` and `unix`."),
-	Check: checkChar,
+	Check: checkPortOnHost,
 }
 
 // redirdevFamily are USB devices that a client of the screen or of a socket redirects to the guest.

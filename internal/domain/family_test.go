@@ -208,6 +208,8 @@ func TestFamilies_refuseWhatIsWrong(t *testing.T) {
 		{Serials: map[string]Row{"a": {"type": "null"}}, SerialConsole: new(true)},
 		{Consoles: map[string]Row{"a": {"type": "spicevmc"}}},
 		{Consoles: map[string]Row{"a": {"type": "file"}}},
+		{Consoles: map[string]Row{"a": {"type": "unix"}}},
+		{Serials: map[string]Row{"a": {"type": "unix"}}},
 		{Redirdevs: map[string]Row{"a": {"type": "tcp", "host": "h"}}},
 		{Redirdevs: map[string]Row{"a": {"type": "tcp", "service": "1"}}},
 		{Redirdevs: map[string]Row{"a": {"type": "tcp", "host": "h", "service": "1", "path": "/s"}}},

@@ -1,6 +1,7 @@
 package domain
 
 import (
+	"errors"
 	"strings"
 
 	"github.com/beevik/etree"
@@ -45,7 +46,8 @@ var hypervGroup = Group{
 		enlightenment("runtime", "runtime", "Whether the guest can read how long each virtual CPU has run."),
 		enlightenment("synic", "synic", "Whether the guest can use the synthetic interrupt controller."),
 		enlightenment("stimer", "stimer", "Whether the guest can use synthetic timers."),
-		featureState("stimer_direct", "hyperv/stimer/direct", "Whether synthetic timers have interrupts of their own.", ""),
+		partOf("stimer", featureState("stimer_direct", "hyperv/stimer/direct", "Whether synthetic timers have interrupts "+
+			"of their own. Requires `stimer`.", "")),
 		enlightenment("reset", "reset", "Whether the guest can reset itself through the hypervisor."),
 		withState("features/hyperv/vendor_id", "value", Attribute{
 			Name: "vendor_id", Why: featureWhy, Capability: "hyperv/features", Listed: "vendor_id",
@@ -81,6 +83,20 @@ const (
 	// maxVendorID is the maximum length of a vendor's name in libvirt.
 	maxVendorID = 12
 )
+
+// partOf completes an attribute that is a part of a feature. libvirt refuses the part without the feature.
+func partOf(feature string, a Attribute) Attribute {
+	place, on := a.Place, "features/hyperv/"+feature+"@state"
+	a.Write = func(e *etree.Element, value string) error {
+		if value != "" && textAt(e, on) == "" {
+			return errors.New("it requires " + feature)
+		}
+		state := map[string]string{"yes": "on", "no": "off"}[value]
+		setTextAt(e, place, state)
+		return nil
+	}
+	return a
+}
 
 // withState completes an attribute whose element has a state in addition to that attribute. Without a value the state
 // is off.

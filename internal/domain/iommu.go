@@ -20,6 +20,16 @@ var iommuGroup = Group{
 		if bits := value("aw_bits"); value("model") == "intel" && bits != "" && bits != "39" && bits != "48" {
 			return "aw_bits", `The model "intel" has 39 or 48.`
 		}
+		if model := value("model"); model == "virtio" || model == "smmuv3" {
+			for _, name := range []string{"intremap", "caching_mode", "iotlb", "eim", "aw_bits"} {
+				if value(name) != "" {
+					return name, "The model " + model + " has none."
+				}
+			}
+		}
+		if value("eim") == "yes" && value("intremap") == "no" {
+			return "eim", "Extended interrupts need intremap."
+		}
 		return "", ""
 	},
 	Attributes: []Attribute{

@@ -70,6 +70,16 @@ var launchSecurityGroup = Group{
 		if (kind == "sev" || kind == "sev-snp") && value("policy") == "" {
 			return "policy", "The type " + kind + " needs one."
 		}
+		if kind == "s390-pv" {
+			for _, name := range []string{
+				"policy", "cbitpos", "reduced_phys_bits", "kernel_hashes", "dh_cert", "session", "id_block", "id_auth",
+				"host_data",
+			} {
+				if value(name) != "" {
+					return name, "The type s390-pv has none: the guest's image has all that it needs."
+				}
+			}
+		}
 		return "", ""
 	},
 }

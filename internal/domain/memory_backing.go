@@ -172,6 +172,12 @@ func validatePages(s Spec, c *checker) {
 				exactSize(bytes), exactSize(page)))
 		}
 	}
+	if page > 0 || s.Values[hugePages] == hugeDefault {
+		c.require(s.Values["memory.source"] != "anonymous", "memory.source",
+			"Huge pages come from a file or a memfd, not from anonymous memory. Leave it out.")
+		c.require(s.Values["memory.allocation"] != "ondemand", "memory.allocation",
+			`Huge pages are allocated at once, not "ondemand". Leave it out.`)
+	}
 	cells := ParseTable(s.Values[cpuNUMA])
 	if len(cells) == 0 {
 		check("memory.size", pick(s.Memory.Size, nil, 0))

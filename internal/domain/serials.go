@@ -85,7 +85,7 @@ var serialFamily = Family{
 		}
 		return err
 	},
-	Check: checkChar,
+	Check: checkPortOnHost,
 	fits: func(s Spec, c *checker) {
 		interactive := slices.ContainsFunc(slices.Collect(maps.Values(s.Serials)), func(row Row) bool {
 			return row["type"] == "pty" || row["type"] == "unix"
@@ -93,6 +93,14 @@ var serialFamily = Family{
 		c.require(len(s.Serials) == 0 || s.SerialConsole == nil || *s.SerialConsole == interactive, "serial_console",
 			"It contradicts devices.serials, which lists every serial port. Leave it out.")
 	},
+}
+
+// checkPortOnHost is checkChar for ports for which libvirt doesn't choose a socket.
+func checkPortOnHost(value func(string) string) (attribute, problem string) {
+	if value("type") == "unix" && value("path") == "" {
+		return "path", `The type "unix" needs one: the socket on the host.`
+	}
+	return checkChar(value)
 }
 
 func checkChar(value func(string) string) (attribute, problem string) {

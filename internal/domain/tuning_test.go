@@ -287,3 +287,30 @@ func TestTuning_exactSizes(t *testing.T) {
 		}
 	}
 }
+
+// A period that is declared as libvirt's default is written to the running VM, too: it would be missing there, and the
+// apply would fail. A running VM that was set back to the default, and so has it, is as declared.
+func TestPeriod_isWrittenAsDeclared(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		live, want string
+		steps      int
+	}{
+		"the default is declared": {"", "100000", 1},
+		"it is there":             {"<period>100000</period>", "100000", 0},
+		"it was set back":         {"<period>100000</period>", "0", 0},
+		"it is set back":          {"<period>50000</period>", "0", 1},
+		"nothing is declared":     {"", "0", 0},
+	} {
+		live := parse(t, `<domain type="qemu" id="1"><name>n</name><cputune>`+tt.live+`</cputune></domain>`)
+		want := Spec{Values: Values{"cpu.period": tt.want}}
+		persistent := live.Clone()
+		if err := persistent.Apply(want); err != nil {
+			t.Fatal(err)
+		}
+		steps, err := LiveSteps(live, persistent, want)
+		if err != nil || len(steps) != tt.steps {
+			t.Errorf("%s: %v, %v; want %d steps", name, steps, err, tt.steps)
+		}
+	}
+}

@@ -1,6 +1,10 @@
 package domain
 
-import "strings"
+import (
+	"cmp"
+	"slices"
+	"strings"
+)
 
 const videoWhy = "The graphics card is set up when the VM starts."
 
@@ -67,6 +71,9 @@ var videoGroup = Group{
 					return name, "Only qxl has it."
 				}
 			}
+		}
+		if slices.Contains([]string{"vga", "bochs", "cirrus", "ramfb"}, model) && cmp.Or(value("heads"), "1") != "1" {
+			return "heads", "The model " + model + " has one screen."
 		}
 		if value("accel3d") == "yes" && model != "" && !strings.HasPrefix(model, "virtio") {
 			return "accel3d", "Only virtio has it."

@@ -79,7 +79,7 @@ func (dr *Drainer) evacuationInput(
 
 	for _, a := range others {
 		if a.Err == nil && !a.Host.Config.Unschedulable {
-			in.Hosts = append(in.Hosts, dr.placement.CapacityOf(a))
+			in.Hosts = append(in.Hosts, dr.placement.CapacityOf(ctx, a))
 		}
 	}
 

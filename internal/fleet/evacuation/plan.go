@@ -70,8 +70,9 @@ type Host struct {
 	Free uint64
 	// FreeSpace is how much may still be written to the host's directories, where known.
 	FreeSpace Space
-	// Pages are the free bytes in huge pages, by page size.
-	Pages map[uint64]uint64
+	// Pages are the free bytes in huge pages, by page size. DefaultPage is the size that a VM gets that names none.
+	Pages       map[uint64]uint64
+	DefaultPage uint64
 	// Devices are how many host devices of each class are free.
 	Devices map[string]uint64
 	// VMs are those on the host.

@@ -165,6 +165,18 @@ func TestCompute(t *testing.T) {
 			}}, "a LiveMigration kvm2\nb Blocked  NoRoom: no host has room for it in addition to all others: " +
 				`host "kvm2" has 4Mi left in pages of 2Mi of the 6Mi that it needs` + "\nc LiveMigration kvm2",
 		},
+		"huge pages of the host's default size": {
+			Input{
+				Hosts: []Host{{Name: "kvm2", Free: 100, Pages: map[uint64]uint64{2 << 20: 10 << 20}, DefaultPage: 2 << 20}},
+				VMs: []VM{
+					with(machine("a", 1, to("kvm2")), func(m *VM) { m.Use.Pages = map[uint64]uint64{2 << 20: 6 << 20} }),
+					with(machine("b", 1, to("kvm2")), func(m *VM) {
+						m.Use.Pages = map[uint64]uint64{domain.DefaultPages: 6 << 20}
+					}),
+				},
+			}, "a LiveMigration kvm2\nb Blocked  NoRoom: no host has room for it in addition to all others: " +
+				`host "kvm2" has 4Mi left in pages of 2Mi of the 6Mi that it needs`,
+		},
 		"a device of which each host has one": {
 			Input{
 				Hosts: []Host{

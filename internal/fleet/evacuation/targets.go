@@ -94,9 +94,19 @@ func (d *decision) neighbour() Neighbour {
 func (d *decision) fill(h *Host) {
 	use := d.vm.Use
 	h.Free -= min(h.Free, d.step.Memory)
-	h.FreeSpace, h.Pages = minus(h.FreeSpace, d.space[h.Name]), minus(h.Pages, use.Pages)
+	h.FreeSpace, h.Pages = minus(h.FreeSpace, d.space[h.Name]), minus(h.Pages, h.pagesFor(use))
 	h.Devices = minus(h.Devices, use.ByClass())
 	h.VMs = append(h.VMs, d.neighbour())
+}
+
+// pagesFor returns how many bytes in huge pages a VM needs on the host, by the size that they have there.
+func (h Host) pagesFor(use domain.HostUse) map[uint64]uint64 {
+	pages := maps.Clone(use.Pages)
+	if bytes := pages[domain.DefaultPages]; bytes > 0 {
+		delete(pages, domain.DefaultPages)
+		pages[h.DefaultPage] += bytes
+	}
+	return pages
 }
 
 // misfit returns why the host, with the VMs assigned so far, can't accept the VM; "" if it can.
@@ -117,10 +127,11 @@ func (d *decision) misfit(h Host) string {
 		return fmt.Sprintf("host %q has %s left in %s of the %s that its disks take", h.Name, domain.FormatSize(free), dir,
 			domain.FormatSize(d.space[h.Name][dir]))
 	}
-	for _, size := range slices.Sorted(maps.Keys(d.vm.Use.Pages)) {
-		if free, known := h.Pages[size]; known && free < d.vm.Use.Pages[size] {
+	pages := h.pagesFor(d.vm.Use)
+	for _, size := range slices.Sorted(maps.Keys(pages)) {
+		if free, known := h.Pages[size]; known && free < pages[size] {
 			return fmt.Sprintf("host %q has %s left in pages of %s of the %s that it needs", h.Name, domain.FormatSize(free),
-				domain.FormatSize(size), domain.FormatSize(d.vm.Use.Pages[size]))
+				domain.FormatSize(size), domain.FormatSize(pages[size]))
 		}
 	}
 	classes := d.vm.Use.ByClass()

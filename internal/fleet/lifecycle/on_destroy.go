@@ -39,27 +39,41 @@ func (m *Manager) keptVariables(ctx context.Context, vm *inventory.VM) []libvirt
 		return []libvirt.Kept{libvirt.KeepNVRAM}
 	}
 
-	files := vm.Entry.NVRAMFiles()
-	if len(files) == 0 {
-		return nil
-	}
-
-	a, err := m.hosts.ReplyOf(ctx, vm.On)
-	if err != nil {
+	switch other, file, err := m.sharesVariables(ctx, vm); {
+	case err != nil:
 		m.log.WarnContext(ctx, "the firmware's variables are kept: it is unknown whether another VM has them",
-			"name", vm.Name, "host", vm.Host, "files", files, "error", err.Error())
+			"name", vm.Name, "host", vm.Host, "files", vm.Entry.NVRAMFiles(), "error", err.Error())
 
 		return []libvirt.Kept{libvirt.KeepNVRAM}
-	}
-
-	if other, file := a.View.WithNVRAM(files, vm.UUID); other != nil {
+	case other != "":
 		m.log.WarnContext(ctx, "the firmware's variables are kept: another VM has the same file",
-			"name", vm.Name, "host", vm.Host, "file", file, "other", other.Name)
+			"name", vm.Name, "host", vm.Host, "file", file, "other", other)
 
 		return []libvirt.Kept{libvirt.KeepNVRAM}
 	}
 
 	return nil
+}
+
+// sharesVariables returns another VM of the host whose firmware keeps its variables in a file of this VM, and that
+// file; "" if there is none.
+func (m *Manager) sharesVariables(ctx context.Context, vm *inventory.VM) (other, file string, err error) {
+	files := vm.Entry.NVRAMFiles()
+	if len(files) == 0 {
+		return "", "", nil
+	}
+
+	a, err := m.hosts.ReplyOf(ctx, vm.On)
+	if err != nil {
+		return "", "", err
+	}
+
+	e, file := a.View.WithNVRAM(files, vm.UUID)
+	if e == nil {
+		return "", "", nil
+	}
+
+	return e.Name, file, nil
 }
 
 // listed is a kind of things that libvirt lists for a domain, and removes only together with the domain's definition.
@@ -131,6 +145,8 @@ type Removal struct {
 	Deleted, Kept []string
 	// Untouched are the disks that weren't created with the VM.
 	Untouched []string
+	// Shared stays because another VM has it, too.
+	Shared []string
 }
 
 // Removal returns what Delete would do with the data of the VM.
@@ -175,7 +191,7 @@ func (m *Manager) Removal(ctx context.Context, vm *inventory.VM) Removal {
 	}
 
 	if spec.HasNVRAM() {
-		r.add(vm, domain.PartNVRAM, "the UEFI variables (NVRAM)", "")
+		m.addVariables(ctx, &r, vm)
 	}
 
 	if spec.EmulatesTPM() {
@@ -197,6 +213,22 @@ func (m *Manager) Removal(ctx context.Context, vm *inventory.VM) Removal {
 	}
 
 	return r
+}
+
+// addVariables adds the UEFI variables, as keptVariables decides about them.
+func (m *Manager) addVariables(ctx context.Context, r *Removal, vm *inventory.VM) {
+	const what = "the UEFI variables (NVRAM)"
+
+	other, file, err := m.sharesVariables(ctx, vm)
+
+	switch {
+	case vm.Metadata.Keeps(domain.PartNVRAM) || err == nil && other == "":
+		r.add(vm, domain.PartNVRAM, what, "")
+	case err != nil:
+		r.Shared = append(r.Shared, fmt.Sprintf("%s: whether another VM has them is unknown: %v", what, err))
+	default:
+		r.Shared = append(r.Shared, fmt.Sprintf("%s in %s, which VM %q has, too", what, file, other))
+	}
 }
 
 // add adds a part to what is kept or deleted. consequence is that of deleting it.

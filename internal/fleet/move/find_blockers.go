@@ -134,7 +134,7 @@ func (ck *Checks) CheckTarget(
 		blockers = append(blockers, crowded...)
 	}
 
-	return append(blockers, ck.placement.CapacityBlockers(a, vm, bytes)...), nil
+	return append(blockers, ck.placement.CapacityBlockers(ctx, a, vm, bytes)...), nil
 }
 
 // targetFiles returns which of the files that the VM opens the target has. It leaves out those that the source seems to

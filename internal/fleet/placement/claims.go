@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"path"
 	"slices"
 	"strings"
 
@@ -223,35 +224,66 @@ func (d Desired) fitsNVRAM(a inventory.Reply, own string) []inventory.Problem {
 		return nil
 	}
 
-	other, file := a.View.WithNVRAM(d.nvramFiles(), own)
+	return d.usesNVRAM(a, d.NVRAMFiles(), own)
+}
+
+// usesNVRAM returns the problem that another VM of the host than the one whose UUID is own has one of the files.
+func (d Desired) usesNVRAM(a inventory.Reply, files []string, own string) []inventory.Problem {
+	other, file := a.View.WithNVRAM(files, own)
 	if other == nil {
 		return nil
 	}
 
 	return []inventory.Problem{{
-		Attribute: "firmware.nvram",
+		Attribute: nvramAttribute,
 		Detail: fmt.Sprintf("it has VM %q (UUID %s), which keeps its UEFI variables in %s. VM %q would use the same file",
 			other.Name, other.UUID, file, d.Spec.Name),
 		Remedy: "Set firmware.nvram to a file that no other VM has.",
 	}}
 }
 
-// nvramFiles returns the files in which the firmware of a new VM may keep its variables.
-func (d Desired) nvramFiles() []string {
-	if !d.Spec.HasNVRAM() {
+const nvramAttribute = "firmware.nvram"
+
+// NVRAMFiles returns the files in which the firmware of a new VM may keep its variables.
+func (d Desired) NVRAMFiles() []string {
+	declared := d.Spec.Values[nvramAttribute]
+	if declared == "" && !d.Spec.HasNVRAM() {
 		return nil
 	}
 
-	vm := migration.VM{Name: d.Spec.Name, Mobility: domain.Mobility{NVRAM: d.Spec.Values["firmware.nvram"]}}
-	vm.Mobility.NVRAMUnnamed = vm.Mobility.NVRAM == ""
+	vm := migration.VM{
+		Name: d.Spec.Name, Mobility: domain.Mobility{NVRAM: declared, NVRAMUnnamed: declared == ""},
+	}
 
 	return vm.NVRAMFiles()
+}
+
+// fitsChangedNVRAM is fitsNVRAM for a change that gives the VM another file, or firmware with variables.
+func (p *Planner) fitsChangedNVRAM(
+	ctx context.Context, on *inventory.Host, vm *inventory.VM, d Desired,
+) []inventory.Problem {
+	changed := d.Changed(vm).Spec
+	if changed.Values[nvramAttribute] == "" && !changed.HasNVRAM() {
+		return nil
+	}
+
+	have := vm.Entry.NVRAMFiles()
+	files := slices.DeleteFunc(d.NVRAMFiles(), func(file string) bool {
+		return on == vm.On && slices.Contains(have, path.Clean(file))
+	})
+
+	a, err := p.hosts.ReplyOf(ctx, on)
+	if err != nil || a.View == nil {
+		return nil // CheckMove reports a host that doesn't answer.
+	}
+
+	return d.usesNVRAM(a, files, vm.UUID)
 }
 
 // ClaimNVRAM returns an error if the new VM would keep the variables of its firmware in the file of another VM on the
 // host. Until release, no other VM of this run claims that file.
 func (cs *Claims) ClaimNVRAM(ctx context.Context, h *inventory.Host, d Desired) (release func(), err error) {
-	files := d.nvramFiles()
+	files := d.NVRAMFiles()
 	if len(files) == 0 {
 		return func() {}, nil
 	}
@@ -283,8 +315,8 @@ func (d Desired) newUses(have []domain.DiskUse) []domain.DiskUse {
 
 	for _, key := range slices.Sorted(maps.Keys(d.Spec.Disks)) {
 		disk := d.Spec.Disks[key]
-		if path := d.Volumes[key]; strings.HasPrefix(path, "/") {
-			disk.Source = domain.DiskSource{File: path}
+		if file := d.Volumes[key]; strings.HasPrefix(file, "/") {
+			disk.Source = domain.DiskSource{File: file}
 		}
 
 		known := slices.ContainsFunc(have, func(h domain.DiskUse) bool {

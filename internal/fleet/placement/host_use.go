@@ -134,6 +134,32 @@ func unusedPages(ctx context.Context, a inventory.Reply, use domain.HostUse, lea
 	return unused
 }
 
+// leftPages is freePages minus what other programs use. unused are the host's unused huge pages, see unusedPages.
+// elsewhere has the sizes of which other programs use some.
+func leftPages(
+	a inventory.Reply, nodes []int, others map[string]domain.HostUse, unused map[uint64]uint64,
+) (left map[uint64]uint64, elsewhere map[uint64]bool) {
+	left, elsewhere = freePages(a, nodes, others), make(map[uint64]bool)
+
+	for size, bytes := range left {
+		if now, known := unused[size]; known && now < bytes {
+			left[size], elsewhere[size] = now, true
+		}
+	}
+
+	return left, elsewhere
+}
+
+// anyHugePages returns a use of huge pages of every size that the host has.
+func anyHugePages(a inventory.Reply) domain.HostUse {
+	const ordinary = 1 << 20 // smaller pages are those of every program
+
+	sizes := maps.Clone(migration.HostTopology(a.Info).PagesOn(nil))
+	maps.DeleteFunc(sizes, func(size, pages uint64) bool { return size < ordinary || pages == 0 })
+
+	return domain.HostUse{Pages: sizes}
+}
+
 // disputedCPUs returns to how many of the VM's CPUs other VMs on the host are pinned, too. The caller holds the
 // reservations' mutex.
 func (p *Planner) disputedCPUs(a inventory.Reply, d Desired) int {
@@ -200,13 +226,14 @@ func missingPages(
 ) []shortage {
 	var found []shortage
 
-	all, left := freePages(a, use.Nodes, nil), freePages(a, use.Nodes, others)
+	all := freePages(a, use.Nodes, nil)
+	left, elsewhere := leftPages(a, use.Nodes, others, unused)
+
 	for _, asked := range slices.Sorted(maps.Keys(use.Pages)) {
 		size := migration.HostTopology(a.Info).PageSize(asked)
 		where := domain.FormatSize(size) + domain.OnNodes(use.Nodes)
 
-		if now, known := unused[size]; known && now < left[size] {
-			left[size] = now
+		if elsewhere[size] {
 			where += " (other programs use some)"
 		}
 		// Another check reports a host that doesn't have that many pages at all.

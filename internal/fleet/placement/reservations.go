@@ -325,15 +325,19 @@ func (cy *Capacity) lockPlacing(ctx context.Context, h *inventory.Host) (unlock 
 }
 
 // CapacityOf returns what a host has room for.
-func (cy *Capacity) CapacityOf(a inventory.Reply) evacuation.Host {
+func (cy *Capacity) CapacityOf(ctx context.Context, a inventory.Reply) evacuation.Host {
+	unused := unusedPages(ctx, a, anyHugePages(a), "")
+
 	cy.reservations.mu.Lock()
 	defer cy.reservations.mu.Unlock()
 
 	residents := cy.residents(a, "")
+	pages, _ := leftPages(a, nil, uses(residents, ""), unused)
 
 	return evacuation.Host{
-		Name: a.Host.Name, Free: cy.free(a, ""), Pages: freePages(a, nil, uses(residents, "")), VMs: residents,
-		Devices: freeDevices(a.Host, uses(residents, "")),
+		Name: a.Host.Name, Free: cy.free(a, ""), Pages: pages, VMs: residents,
+		DefaultPage: migration.HostTopology(a.Info).PageSize(domain.DefaultPages),
+		Devices:     freeDevices(a.Host, uses(residents, "")),
 	}
 }
 
@@ -347,9 +351,14 @@ func (cy *Capacity) FreeMemory(a inventory.Reply, leaving string) uint64 {
 
 // CapacityBlockers returns what prevents the host from running the VM, with so much memory, in addition to the VMs that
 // it has and those that are on their way there. DeviceBlockers checks the devices that the VM requests by class.
-func (cy *Capacity) CapacityBlockers(a inventory.Reply, vm *inventory.VM, bytes uint64) []migration.Blocker {
+func (cy *Capacity) CapacityBlockers(
+	ctx context.Context, a inventory.Reply, vm *inventory.VM, bytes uint64,
+) []migration.Blocker {
+	r := reservationFor(vm.Metadata, bytes, vm.Entry.HostUse().OnOtherHost())
+	r.unused = unusedPages(ctx, a, r.use, "")
+
 	cy.reservations.mu.Lock()
 	defer cy.reservations.mu.Unlock()
 
-	return cy.reservationBlockers(a, vm.Name, reservationFor(vm.Metadata, bytes, vm.Entry.HostUse().OnOtherHost()))
+	return cy.reservationBlockers(a, vm.Name, r)
 }

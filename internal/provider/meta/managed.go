@@ -1,6 +1,11 @@
 package meta
 
-import "sync"
+import (
+	"maps"
+	"path"
+	"slices"
+	"sync"
+)
 
 // Managed is what one run of Terraform has sent about the VMs in its state, by their ids.
 //
@@ -10,6 +15,8 @@ type Managed struct {
 	mu     sync.Mutex
 	vms    map[string]ManagedVM
 	wanted map[string]bool // The names of new VMs.
+	// variables are the planned files with UEFI variables: by file, the names of the VMs and the hosts they are pinned to.
+	variables map[string]map[string]string
 }
 
 // ManagedVM is one VM in Terraform's state.
@@ -69,6 +76,30 @@ func (m *Managed) Wants(name string) (first bool) {
 	first = !m.wanted[name]
 	m.wanted[name] = true
 	return first
+}
+
+// KeepsVariables records that a planned VM will keep its UEFI variables in one of the files on the host, "" for any
+// host. It returns another planned VM that may have one of these files on the same host, and that file; "" if there is
+// none.
+func (m *Managed) KeepsVariables(files []string, name, host string) (other, file string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.variables == nil {
+		m.variables = make(map[string]map[string]string)
+	}
+	for _, f := range files {
+		f = path.Clean(f)
+		if m.variables[f] == nil {
+			m.variables[f] = make(map[string]string)
+		}
+		m.variables[f][name] = host
+		for _, vm := range slices.Sorted(maps.Keys(m.variables[f])) {
+			if on := m.variables[f][vm]; vm != name && (on == host || on == "" || host == "") && other == "" {
+				other, file = vm, f
+			}
+		}
+	}
+	return other, file
 }
 
 func (m *Managed) change(id string, change func(*ManagedVM)) ManagedVM {

@@ -142,6 +142,18 @@ output "drain" {
 	const left = "has 32Mi left of its 128Mi in pages of 2Mi, and the VM needs 96Mi"
 	expect(t, tf.Run(t, "output", "way"), `HostResourcesTaken host \"`+one.Name+`\" `+left)
 	expect(t, tf.Run(t, "output", "drain"), "NoRoom", "has 32Mi left in pages of 2Mi of the 96Mi that it needs")
+
+	// They count what other programs use, as the choice of a host does. The hosts of the lab share their pages, so that
+	// what the VM has touched of its own counts, too.
+	l.Virsh(t, one.Name, "autostart", "--disable", prefix+"holder")
+	l.Run(t, one.Name, "fallocate", "-l", "32MiB", hugetlbfs+"/other")
+	tf.Run(t, "apply")
+	expect(t, tf.Run(t, "output", "way"), `HostResourcesTaken host \"`+one.Name+`\" has `,
+		"left of its 128Mi in pages of 2Mi (other programs use some), and the VM needs 96Mi")
+	expect(t, tf.Run(t, "output", "drain"), "NoRoom", "left in pages of 2Mi of the 96Mi that it needs")
+	l.Run(t, one.Name, "rm", hugetlbfs+"/other")
+	l.Virsh(t, one.Name, "autostart", prefix+"holder")
+	tf.Run(t, "apply")
 	noChanges(t, tf)
 
 	// What a running VM has counts, too.

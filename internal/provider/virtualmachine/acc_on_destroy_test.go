@@ -158,7 +158,8 @@ func TestAccOnDestroy(t *testing.T) {
 	// Under a new name it keeps them, too. While libvirt can't write the definition's new file, the guest that went down
 	// for the change runs again under its old name.
 	l.RemoveDomain(t, prefix+"renamed")
-	renamed := firm.with(hcl{"name": quote(prefix + "renamed"), "update_policy": quote("Restart")}).named("firm")
+	underNewName := firm.with(hcl{"name": quote(prefix + "renamed"), "update_policy": quote("Restart")})
+	renamed := underNewName.named("firm")
 	config(renamed)
 	l.Run(t, host, "mkdir", "/etc/libvirt/qemu/"+prefix+"renamed.xml")
 	tf.Fail(t, "apply")
@@ -182,6 +183,22 @@ func TestAccOnDestroy(t *testing.T) {
 		"<type arch='x86_64' machine='q35'>hvm</type><nvram>%s</nvram></os>" +
 		"<features><acpi/></features></domain>"
 	l.Define(t, host, fmt.Sprintf(sharing, prefix+"sharing", nvram))
+
+	// A change doesn't give a VM the file of another one, and two new VMs don't get one file.
+	apart := strings.ReplaceAll(nvram, "firm_", "apart_")
+	l.Define(t, host, fmt.Sprintf(sharing, prefix+"apart", apart))
+	efi := func(file string) hcl { return hcl{"firmware": fmt.Sprintf(`{ type = "efi", nvram = %q }`, file)} }
+	config(underNewName.with(efi(apart)).named("firm"))
+	expect(t, tf.Fail(t, "plan"), "it has VM \""+prefix+"apart\"", "in "+apart+`. VM "`+prefix+`renamed" would use`)
+	config(renamed, vm("one", efi("/var/tmp/vars.fd")).named("one"), vm("two", efi("/var//tmp/vars.fd")).named("two"))
+	expect(t, tf.Fail(t, "plan"), "File with UEFI variables belongs to another virtual machine", prefix+"one",
+		prefix+"two", "/var/tmp/vars.fd")
+	config(renamed)
+	out = tf.Run(t, "plan", "-destroy")
+	expect(t, out, "because of another VM:", "NVRAM) in "+nvram+", which VM \""+prefix+"sharing\" has, too")
+	if strings.Contains(out, "- the UEFI variables (NVRAM)\n") {
+		t.Errorf("the UEFI variables aren't deleted: %s", out)
+	}
 	destroyAndCheck(t, l, tf, prefix+"firm", prefix+"renamed")
 	l.Run(t, host, "grep", "-q", mark, nvram)
 }

@@ -1,6 +1,7 @@
 package virtualmachine
 
 import (
+	"cmp"
 	"fmt"
 
 	"github.com/hashicorp/terraform-plugin-framework/attr"
@@ -9,6 +10,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/value"
 )
 
@@ -61,7 +63,7 @@ func planFirmware(config, planned, prior types.Object) types.Object {
 func (p planning) warnAboutVariables() diag.Diagnostics {
 	declared, old := open(p.config.Firmware).string("nvram"), text(open(p.state.Firmware).string("nvram"))
 	if old == "" && p.live != nil {
-		old = p.live.Values["firmware.nvram"]
+		old = p.live.Values[nvramPath]
 	}
 	if !isSet(declared) || old == "" || text(declared) == old {
 		return nil
@@ -73,3 +75,27 @@ func (p planning) warnAboutVariables() diag.Diagnostics {
 				"guest begins with new variables. Remove the old file when it isn't needed any more.",
 			text(p.state.Name), old, text(p.state.CurrentHost)))}
 }
+
+// checkVariables returns the problem that another VM of this plan may keep its UEFI variables in the same file. The
+// fleet knows only the VMs that are there already.
+func (r *Resource) checkVariables(p planning, d fleet.Desired) []fleet.Problem {
+	files, host := d.NVRAMFiles(), d.Metadata.Host
+	if p.state != nil {
+		host = cmp.Or(host, text(p.state.CurrentHost))
+		if d.Spec.Values[nvramPath] == "" || d.Spec.Values[nvramPath] == text(open(p.state.Firmware).string("nvram")) {
+			return nil
+		}
+	}
+	other, file := r.Data.Managed.KeepsVariables(files, d.Spec.Name, host)
+	if other == "" {
+		return nil
+	}
+	return []fleet.Problem{{
+		Attribute: nvramPath, Summary: "File with UEFI variables belongs to another virtual machine",
+		Detail: fmt.Sprintf("VM %q and VM %q of this configuration would keep their UEFI variables in one file, %s. Each "+
+			"would change the other's, and the removal of one would delete them.", d.Spec.Name, other, file),
+		Remedy: "Set firmware.nvram of one of them to another file, or pin them to different hosts with host.",
+	}}
+}
+
+const nvramPath = "firmware.nvram"

@@ -179,6 +179,7 @@ func (r *Resource) checkWithFleet(
 	if err != nil {
 		diags.Append(r.planFailure(ctx, p.config, p.state, "plan", err).Error())
 	}
+	problems = append(problems, r.checkVariables(p, desired)...)
 	diags.Append(tfdiag.Problems(problems, keyed...)...)
 	return diags
 }

@@ -102,7 +102,7 @@ func (r *Resource) checkDestroy(ctx context.Context, state *model) diag.Diagnost
 // warnAboutRemoval returns a warning that lists what is deleted with the VM and what is kept, if there is anything.
 func (r *Resource) warnAboutRemoval(ctx context.Context, vm *fleet.VM) diag.Diagnostics {
 	removal := r.Data.Fleet.Removal(ctx, vm)
-	if len(removal.Deleted)+len(removal.Kept) == 0 {
+	if len(removal.Deleted)+len(removal.Kept)+len(removal.Shared) == 0 {
 		return nil
 	}
 	detail := fmt.Sprintf("The apply destroys the VM on host %q.", vm.Host)
@@ -112,6 +112,7 @@ func (r *Resource) warnAboutRemoval(ctx context.Context, vm *fleet.VM) diag.Diag
 	}{
 		{"Deleted, in addition to its definition", removal.Deleted},
 		{"Kept on the host, because on_destroy says so", removal.Kept},
+		{"Kept on the host, because of another VM", removal.Shared},
 		{"Not deleted with the VM, because they weren't created with it", removal.Untouched},
 	} {
 		if len(part.data) > 0 {
