@@ -13,7 +13,8 @@ func TestAccHostMaintenance_offAndMoved(t *testing.T) {
 	t.Parallel()
 	p := newPair(t)
 	on := func(host string) string {
-		return p.managed(t, "off", fmt.Sprintf("memory = { size = \"32Mi\" }\n  eviction_strategy = \"None\"\n  host = %q", host))
+		return p.managed(t, "off", fmt.Sprintf("memory = { size = \"32Mi\" }\n  eviction_strategy = \"None\"\n"+
+			"  host = %q", host))
 	}
 	p.tf.Config(t, p.block()+on(p.from.Name))
 	p.tf.Run(t, "apply")

@@ -32,6 +32,8 @@ func TestModel_resultsSayWhereVMsWent(t *testing.T) {
 func TestModel_leavesUnfinished(t *testing.T) {
 	t.Parallel()
 	moved := hostrecord.Step{Step: evacuation.Step{Name: "web"}, Result: hostrecord.ResultMoved}
+	undone := hostrecord.Record{Evacuation: &hostrecord.Evacuation{}}
+	another := hostrecord.Record{Cordon: &hostrecord.Cordon{ID: "n"}}
 	failed := hostrecord.Step{Step: evacuation.Step{Name: "db"}, Result: hostrecord.ResultFailed}
 	for what, c := range map[string]struct {
 		steps   []hostrecord.Step
@@ -42,8 +44,8 @@ func TestModel_leavesUnfinished(t *testing.T) {
 		"lost":                     {steps: []hostrecord.Step{moved, failed}, warns: true},
 		"did nothing":              {steps: []hostrecord.Step{failed}},
 		"finished, then ended":     {steps: []hostrecord.Step{moved}, drained: true},
-		"ended, and not undone":    {steps: []hostrecord.Step{moved}, record: hostrecord.Record{Evacuation: &hostrecord.Evacuation{}}},
-		"another one has followed": {steps: []hostrecord.Step{moved}, record: hostrecord.Record{Cordon: &hostrecord.Cordon{ID: "n"}}},
+		"ended, and not undone":    {steps: []hostrecord.Step{moved}, record: undone},
+		"another one has followed": {steps: []hostrecord.Step{moved}, record: another},
 	} {
 		m := model{Host: types.StringValue("kvm1")}
 		m.setSteps(c.steps, c.drained)
