@@ -60,9 +60,6 @@ type Disk struct {
 	Lasting bool
 }
 
-// Ref names a volume.
-type Ref struct{ Pool, Name string }
-
 // CreateVolume creates a volume on a host whose pool is active, and returns it. It leaves an existing volume alone, and
 // returns libvirt.ErrExists, except for a Lasting one that an earlier call has left because it was killed or the host
 // didn't answer: that is created again. If CreateVolume fails, it removes what it has created if the host answers.
@@ -134,14 +131,14 @@ func (d *Disk) complete(ctx context.Context, h *libvirt.Host, pool string) (*lib
 	}
 	source, err := h.PoolVolume(ctx, ref.Pool, ref.Name)
 	if err != nil {
-		return nil, fmt.Errorf("volume %s/%s, which it is made from: %w", ref.Pool, ref.Name, err)
+		return nil, fmt.Errorf("volume %s, which it is made from: %w", ref, err)
 	}
 	if d.Bytes == 0 {
 		d.Bytes = source.CapacityBytes
 	}
 	if d.Bytes < source.CapacityBytes {
-		return nil, fmt.Errorf("%w: %d bytes are fewer than the %d of volume %s/%s, which it is made from",
-			libvirt.ErrInvalid, d.Bytes, source.CapacityBytes, ref.Pool, ref.Name)
+		return nil, fmt.Errorf("%w: %d bytes are fewer than the %d of volume %s, which it is made from",
+			libvirt.ErrInvalid, d.Bytes, source.CapacityBytes, ref)
 	}
 	return source, nil
 }
