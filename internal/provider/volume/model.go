@@ -107,6 +107,9 @@ func (m *model) removalFailure(host string, err error) tfdiag.Failure {
 	switch {
 	case errors.Is(err, storage.ErrInUse):
 		f.Remedy = "Remove it there first. Nothing was removed."
+	case errors.Is(err, storage.ErrOtherPath):
+		f.Remedy = fmt.Sprintf("Nothing was removed. Storage pool %q has another volume of this name than at the last "+
+			"refresh. Plan again with a refresh to see it.", m.Pool.ValueString())
 	case ok && partition.OfAnotherName():
 		f.Remedy = fmt.Sprintf("Nothing was removed. Set source.devices of the storage pool to [\"/dev/%s\"] and "+
 			"apply, then plan again.", partition.Disk)

@@ -142,7 +142,7 @@ func (r *volumeResource) Delete(ctx context.Context, req resource.DeleteRequest,
 	host := state.CurrentHost.ValueString()
 	hosts, err := s.UserHosts(ctx, host, state.Pool.ValueString())
 	if err == nil {
-		err = s.DeleteUnused(ctx, hosts, host, state.ref())
+		err = s.DeleteUnused(ctx, hosts, host, state.ref(), state.Path.ValueString())
 	}
 	if err != nil {
 		resp.Diagnostics.Append(state.removalFailure(host, err).Error())
