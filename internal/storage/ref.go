@@ -8,7 +8,8 @@ import (
 // Ref names a volume.
 type Ref struct{ Pool, Name string }
 
-// ParseRef parses "<pool>/<name>", the id of a volume or of an image's copy. It returns nil for other texts: "", a path.
+// ParseRef parses "<pool>/<name>", the id of a volume or of an image's copy. It returns nil for other texts, such as a
+// path.
 func ParseRef(id string) *Ref {
 	pool, name, _ := strings.Cut(id, "/")
 	if pool == "" || name == "" {

@@ -34,7 +34,7 @@ func TestFindVolume(t *testing.T) {
 		"no pool, but the file":              {last: "kvm1", file: true, says: "no storage pool \"vms\", but it has /vms/data"},
 		"imported":                           {first: pool + "</pool>", want: "kvm2"},
 		"imported without the first pool":    {want: "kvm2"},
-		"imported while one is silent":       {first: "silent", says: `name the host in the import id: "kvm2/vms/data"`},
+		"imported while one is silent":       {first: "silent", says: `import id: "kvm2/vms/data"`},
 		"imported, and both have it":         {first: pool + volume + "</pool>", says: `"kvm1/vms/data" or "kvm2/vms/data"`},
 		"imported from a host":               {first: pool + volume + "</pool>", from: "kvm2", want: "kvm2"},
 		"imported from the one that answers": {first: "silent", from: "kvm2", want: "kvm2"},
