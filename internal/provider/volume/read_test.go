@@ -31,7 +31,7 @@ func TestFindVolume(t *testing.T) {
 		"moved":                              {first: pool + "</pool>", last: "kvm1", want: "kvm2"},
 		"another resource has that":          {first: pool + "</pool>", last: "kvm1", taken: true},
 		"no pool, nor the file":              {last: "kvm1", want: "kvm2"},
-		"no pool, but the file":              {last: "kvm1", file: true, says: "no storage pool \"vms\", but it has /vms/data"},
+		"no pool, but the file":              {last: "kvm1", file: true, says: "pool \"vms\", but it has /vms/data"},
 		"imported":                           {first: pool + "</pool>", want: "kvm2"},
 		"imported without the first pool":    {want: "kvm2"},
 		"imported while one is silent":       {first: "silent", says: `import id: "kvm2/vms/data"`},
