@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"os"
+	"path"
 	"sync"
 	"testing"
 
@@ -92,6 +93,7 @@ func TestLab_placementAtOnce(t *testing.T) {
 	l.Virsh(t, two, "net-define", network)
 	l.Virsh(t, two, "net-start", "rare")
 	volume := l.Image(t, two, prefix+".raw", "raw", 1<<20)
+	byID := "default/" + path.Base(l.Image(t, two, prefix+"-id.raw", "raw", 1<<20))
 
 	for _, tt := range []struct {
 		what   string
@@ -110,10 +112,14 @@ func TestLab_placementAtOnce(t *testing.T) {
 				d.Spec.Disks = map[string]domain.Disk{"root": {}}
 				d.Volumes = map[string]string{"root": volume}
 			}),
-		}, map[string]int{two: 2}},
+			wish("volume", 1, func(d *placement.Desired) {
+				d.Spec.Disks = map[string]domain.Disk{"root": {}}
+				d.Volumes = map[string]string{"root": byID}
+			}),
+		}, map[string]int{two: 3}},
 		{
 			"more than there is room for", wishes("any", 10, func(*placement.Desired) {}),
-			map[string]int{one: 5, two: 3, "": 2},
+			map[string]int{one: 5, two: 2, "": 3},
 		},
 	} {
 		if made := atOnce(t, l, runs, tt.wishes...); !maps.Equal(made, tt.want) {

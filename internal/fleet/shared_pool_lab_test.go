@@ -96,7 +96,7 @@ func TestLab_sharedPoolIsOnePool(t *testing.T) {
 		t.Errorf("removing it while the other host has an overlay: %v", failed)
 	}
 
-	if err := s.DeleteUnused(t.Context(), hosts, "kvm2", overlay); err != nil {
+	if err := s.DeleteUnused(t.Context(), hosts, "kvm2", overlay, ""); err != nil {
 		t.Fatal(err)
 	}
 

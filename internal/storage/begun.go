@@ -59,7 +59,7 @@ func (b begun) matches(v libvirt.Volume) bool {
 func roundedUp(bytes, to uint64) bool { return bytes != 0 && to >= bytes && to-bytes < extent }
 
 func (r Ref) creation() hostset.Creation {
-	return hostset.Creation{Kind: "volume", Name: r.Pool + "/" + r.Name}
+	return hostset.Creation{Kind: "volume", Name: r.String()}
 }
 
 // recorded returns what a run recorded on a host about a volume that it was creating, and nil if there is no record.
@@ -70,7 +70,7 @@ func recorded(ctx context.Context, h *libvirt.Host, ref Ref) (*begun, error) {
 	}
 	b := &begun{}
 	if err := json.Unmarshal([]byte(text), b); err != nil {
-		return nil, fmt.Errorf("%w: a record of volume %s/%s can't be read: %w", libvirt.ErrInternal, ref.Pool, ref.Name, err)
+		return nil, fmt.Errorf("%w: a record of volume %s can't be read: %w", libvirt.ErrInternal, ref, err)
 	}
 	return b, nil
 }

@@ -5,16 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"regexp"
 	"strings"
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 )
-
-var namedByContent = regexp.MustCompile(`-[0-9a-f]{12}$`)
-
-// NamedByContent reports whether a volume has the name of an image's copy: its content can be checked.
-func (r Ref) NamedByContent() bool { return namedByContent.MatchString(r.Name) }
 
 // CopyImage copies an image to a host from another host's copy, unless the host has a whole copy. It reads the copy to
 // the operator's side first, checks it against its name, and sends it as Put does: an interrupted copy is never
@@ -26,12 +20,11 @@ func (s *Storage) CopyImage(ctx context.Context, from, to string, ref Ref) (err 
 	}
 	image, err := s.read(ctx, h, ref)
 	if err != nil {
-		return fmt.Errorf("reading image %s/%s on host %q: %w", ref.Pool, ref.Name, from, err)
+		return fmt.Errorf("reading image %s on host %q: %w", ref, from, err)
 	}
 	defer func() { err = errors.Join(err, image.Close()) }()
 	if !strings.HasSuffix(ref.Name, "-"+image.SHA256[:12]) {
-		return fmt.Errorf("%w: the copy of image %s/%s on host %q has SHA-256 %s", ErrChecksum, ref.Pool, ref.Name, from,
-			image.SHA256)
+		return fmt.Errorf("%w: the copy of image %s on host %q has SHA-256 %s", ErrChecksum, ref, from, image.SHA256)
 	}
 	return s.Put(ctx, s.Hosts.Named(to), ref, image)[to]
 }

@@ -37,8 +37,8 @@ func (s *Storage) Grow(ctx context.Context, g Growth) error {
 			return nil
 		}
 		if g.Bytes < v.CapacityBytes {
-			return fmt.Errorf("%w: volume %s/%s has %d bytes and never shrinks, asked for are %d", libvirt.ErrInvalid,
-				g.Ref.Pool, g.Ref.Name, v.CapacityBytes, g.Bytes)
+			return fmt.Errorf("%w: volume %s has %d bytes and never shrinks, asked for are %d", libvirt.ErrInvalid,
+				g.Ref, v.CapacityBytes, g.Bytes)
 		}
 		user, err := s.runningUser(ctx, g.Hosts, *v)
 		if err != nil {
@@ -96,8 +96,8 @@ func (s *Storage) growUnused(ctx context.Context, h *libvirt.Host, g Growth, v *
 	})
 	err = explainFull(ctx, h, g.Ref.Pool, more.Now, err)
 	if v.Encrypted && errors.Is(err, libvirt.ErrInvalid) {
-		return fmt.Errorf("%w: volume %s/%s is encrypted. libvirt grows it while a VM runs on it, or if its passphrase is "+
-			"a secret of usage \"volume\" with the usage_id %q", err, g.Ref.Pool, g.Ref.Name, v.Path)
+		return fmt.Errorf("%w: volume %s is encrypted. libvirt grows it while a VM runs on it, or if its passphrase is "+
+			"a secret of usage \"volume\" with the usage_id %q", err, g.Ref, v.Path)
 	}
 	return err
 }

@@ -219,7 +219,7 @@ func (s *Storage) removeShared(ctx context.Context, hosts, staying hostset.Set, 
 }
 
 func (s *Storage) removeCopy(ctx context.Context, users hostset.Set, host string, ref Ref) error {
-	err := s.DeleteUnused(ctx, users, host, ref)
+	err := s.DeleteUnused(ctx, users, host, ref, "")
 	if errors.Is(err, libvirt.ErrNoPool) {
 		return nil
 	}

@@ -18,6 +18,10 @@ import (
 // another directory now.
 var ErrOtherPath = fmt.Errorf("%w: the volume isn't where it was", libvirt.ErrBusy)
 
+func errOtherPath(is libvirt.Volume, at string) error {
+	return fmt.Errorf("%w: it is at %s, not at %s", ErrOtherPath, is.Path, at)
+}
+
 // Release is a volume to remove that belongs to a VM.
 type Release struct {
 	Host string
@@ -58,7 +62,7 @@ func (s *Storage) Release(ctx context.Context, r Release) error {
 			return err
 		}
 		if v.Path != r.Path {
-			return fmt.Errorf("%w: it is at %s, not at %s", ErrOtherPath, v.Path, r.Path)
+			return errOtherPath(*v, r.Path)
 		}
 		users, err := s.otherUsers(ctx, r, h, *v)
 		if err != nil {

@@ -248,6 +248,28 @@ func TestRelease_movedPool(t *testing.T) {
 	}
 }
 
+// TestDeleteUnused_otherPath: a volume that has the place of the one that is to be removed stays: its pool was moved to
+// another directory.
+func TestDeleteUnused_otherPath(t *testing.T) {
+	t.Parallel()
+	h := openHost(t, "one")
+	startPool(t, h, "vms", dirPool)
+	createVolume(t, h, "vms", "data", "")
+	s, ref := storageOf(h), storage.Ref{Pool: "vms", Name: "data"}
+	if err := s.DeleteUnused(t.Context(), s.Hosts, "one", ref, "/before/data"); !errors.Is(err, storage.ErrOtherPath) {
+		t.Errorf("of another directory: %v", err)
+	}
+	if _, err := h.PoolVolume(t.Context(), "vms", "data"); err != nil {
+		t.Fatalf("the other volume: %v", err)
+	}
+	if err := s.DeleteUnused(t.Context(), s.Hosts, "one", ref, "/vms/data"); err != nil {
+		t.Error(err)
+	}
+	if _, err := h.PoolVolume(t.Context(), "vms", "data"); !errors.Is(err, libvirt.ErrNotFound) {
+		t.Errorf("after the removal: %v", err)
+	}
+}
+
 // TestRemovePool_inUse: a pool stays while its removal makes a VM lose disks: one that runs if it is stopped, and one
 // that is off if its data is deleted. Its volumes are listed, once, only if no directory tells which disks are in it.
 func TestRemovePool_inUse(t *testing.T) {

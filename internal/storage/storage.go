@@ -43,7 +43,7 @@ func (s *Storage) host(name string) (*libvirt.Host, error) {
 func (s *Storage) locked(
 	ctx context.Context, host string, volume Ref, purpose string, f func(context.Context) error,
 ) error {
-	held, release, err := s.Lock(ctx, host, "volume:"+volume.Pool+"/"+volume.Name, purpose)
+	held, release, err := s.Lock(ctx, host, "volume:"+volume.String(), purpose)
 	if err != nil {
 		return err
 	}

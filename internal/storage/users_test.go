@@ -128,7 +128,7 @@ func TestDeleteUnused_everyHost(t *testing.T) {
 		if err != nil {
 			return err
 		}
-		return s.DeleteUnused(t.Context(), hosts, "one", storage.Ref{Pool: "vms", Name: "data"})
+		return s.DeleteUnused(t.Context(), hosts, "one", storage.Ref{Pool: "vms", Name: "data"}, "")
 	}
 	there := func() bool {
 		_, err := one.PoolVolume(t.Context(), "vms", "data")

@@ -60,9 +60,6 @@ type Disk struct {
 	Lasting bool
 }
 
-// Ref names a volume.
-type Ref struct{ Pool, Name string }
-
 // CreateVolume creates a volume on a host whose pool is active, and returns it. It leaves an existing volume alone, and
 // returns libvirt.ErrExists, except for a Lasting one that an earlier call has left because it was killed or the host
 // didn't answer: that is created again. If CreateVolume fails, it removes what it has created if the host answers.
@@ -134,14 +131,14 @@ func (d *Disk) complete(ctx context.Context, h *libvirt.Host, pool string) (*lib
 	}
 	source, err := h.PoolVolume(ctx, ref.Pool, ref.Name)
 	if err != nil {
-		return nil, fmt.Errorf("volume %s/%s, which it is made from: %w", ref.Pool, ref.Name, err)
+		return nil, fmt.Errorf("volume %s, which it is made from: %w", ref, err)
 	}
 	if d.Bytes == 0 {
 		d.Bytes = source.CapacityBytes
 	}
 	if d.Bytes < source.CapacityBytes {
-		return nil, fmt.Errorf("%w: %d bytes are fewer than the %d of volume %s/%s, which it is made from",
-			libvirt.ErrInvalid, d.Bytes, source.CapacityBytes, ref.Pool, ref.Name)
+		return nil, fmt.Errorf("%w: %d bytes are fewer than the %d of volume %s, which it is made from",
+			libvirt.ErrInvalid, d.Bytes, source.CapacityBytes, ref)
 	}
 	return source, nil
 }
@@ -267,9 +264,10 @@ func (d *Disk) document(pool string, source *libvirt.Volume) (string, error) {
 }
 
 // DeleteUnused removes a volume that no definition and no other volume uses; otherwise it returns ErrInUse. It returns
-// a PartitionError if libvirt can't remove the volume. hosts are asked for users, see Users; if one of them can't
-// answer, the volume isn't removed. It is no error if the volume doesn't exist.
-func (s *Storage) DeleteUnused(ctx context.Context, hosts hostset.Set, host string, ref Ref) error {
+// a PartitionError if libvirt can't remove the volume, and ErrOtherPath if it isn't at the path where it was: the pool
+// has another volume of this name by now. A path of "" is any. hosts are asked for users, see Users; if one of them
+// can't answer, the volume isn't removed. It is no error if the volume doesn't exist.
+func (s *Storage) DeleteUnused(ctx context.Context, hosts hostset.Set, host string, ref Ref, at string) error {
 	h, err := s.host(host)
 	if err != nil {
 		return err
@@ -285,6 +283,9 @@ func (s *Storage) DeleteUnused(ctx context.Context, hosts hostset.Set, host stri
 		}
 		if err != nil {
 			return err
+		}
+		if at != "" && v.Path != at {
+			return errOtherPath(*v, at)
 		}
 		users, err := s.Users(ctx, hosts, *v)
 		if err != nil {

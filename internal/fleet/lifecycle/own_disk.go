@@ -284,7 +284,7 @@ func (c *diskCreator) makeOwnDisk(ctx context.Context, key string, o domain.OwnD
 		return err
 	}
 
-	if image := placement.VolumeRef(o.Image); o.Based() {
+	if image := storage.ParseRef(o.Image); o.Based() {
 		d.Overlay = image
 	} else {
 		d.Clone = image

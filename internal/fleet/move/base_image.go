@@ -11,7 +11,6 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migration"
-	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/placement"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/storage"
 )
@@ -34,7 +33,7 @@ func baseImagesToCopy(ctx context.Context, vm *inventory.VM, facts domain.Mobili
 			continue
 		}
 
-		ref := placement.VolumeRef(disk.Own.Image)
+		ref := storage.ParseRef(disk.Own.Image)
 		if ref == nil || !ref.NamedByContent() ||
 			slices.ContainsFunc(missing, func(m missingImage) bool { return m.ref == *ref }) {
 			continue
@@ -84,7 +83,7 @@ func (m *move) copyBaseImages(ctx context.Context, inspected migration.VM) error
 			return &inventory.Error{
 				VM: m.vm.Name, Host: m.to.Name, Kind: ErrNotMoved, Err: err,
 				Detail: fmt.Sprintf("image %q, which its disks are based on, was not copied there; it was not moved",
-					image.ref.Pool+"/"+image.ref.Name),
+					image.ref),
 				Remedy: "Name the host in the hosts of the virtfleet_image, apply that, and then this again.",
 			}
 		}

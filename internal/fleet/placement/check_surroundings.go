@@ -12,6 +12,7 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migration"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/status"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/storage"
 )
 
 // Changed returns the configuration with only those disks and interfaces whose source is new. A network that was
@@ -36,7 +37,7 @@ func (d Desired) Changed(vm *inventory.VM) Desired {
 		is, ok := have.Disks[key]
 		path := id
 
-		if ref := VolumeRef(id); ref != nil && ref.Pool != "" {
+		if storage.ParseRef(id) != nil {
 			path = d.Spec.Disks[key].Source.File + d.Spec.Disks[key].Source.Block
 		}
 

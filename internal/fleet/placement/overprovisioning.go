@@ -41,7 +41,7 @@ func demandOf(o domain.OwnDisk, image *libvirt.Volume) storage.Demand {
 // readDemand is demandOf with the host's copy of the image. The demand of a disk whose image can't be read is what was
 // declared.
 func readDemand(ctx context.Context, h *inventory.Host, o domain.OwnDisk) storage.Demand {
-	ref := VolumeRef(o.Image)
+	ref := storage.ParseRef(o.Image)
 	if ref == nil {
 		return demandOf(o, nil)
 	}

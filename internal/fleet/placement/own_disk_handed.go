@@ -11,6 +11,7 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/storage"
 )
 
 // A disk whose form changes, between a volume and a disk of the VM's own, keeps its file. The file has to be what the
@@ -49,7 +50,7 @@ func handedMisfit(ctx context.Context, h *inventory.Host, d Desired, key string)
 
 	own, isOwn := d.OwnDisks[key]
 	if !isOwn {
-		_, why := fileVolume(ctx, h, VolumeRef(d.Volumes[key]).Pool, d.Handed[key], d.Planned)
+		_, why := fileVolume(ctx, h, storage.ParseRef(d.Volumes[key]).Pool, d.Handed[key], d.Planned)
 
 		return of("volume"), why
 	}
@@ -116,7 +117,7 @@ func fileVolume(
 
 // imagePath returns the path of the image that an own disk is an overlay of, or "" if it is no overlay.
 func imagePath(ctx context.Context, h *inventory.Host, o domain.OwnDisk) (string, error) {
-	image := VolumeRef(o.Image)
+	image := storage.ParseRef(o.Image)
 	if image == nil || !o.Based() {
 		return "", nil
 	}

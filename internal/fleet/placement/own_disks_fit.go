@@ -60,16 +60,6 @@ func UnfitPool(pool *libvirt.StoragePool) string {
 	}
 }
 
-// VolumeRef parses "<pool>/<name>". It returns nil for "".
-func VolumeRef(id string) *storage.Ref {
-	pool, name, ok := strings.Cut(id, "/")
-	if !ok {
-		return nil
-	}
-
-	return &storage.Ref{Pool: pool, Name: name}
-}
-
 // fitsOwnDisks checks that the host has the storage pools of the disks to be created or grown, with room for all of
 // them, and the images.
 func (p *Planner) fitsOwnDisks(
@@ -232,7 +222,7 @@ func ownDiskMisfit(
 		return no("", "", false) // the pool is started before the disk is created
 	}
 
-	ref := VolumeRef(o.Image)
+	ref := storage.ParseRef(o.Image)
 	if ref == nil {
 		return demandOf(o, nil), pool, misfit{}
 	}
@@ -347,7 +337,7 @@ func OwnDiskAttribute(key, attribute string) string {
 
 // ExistingVolume returns an existing volume by its path, or by "<pool>/<name>".
 func ExistingVolume(ctx context.Context, h *inventory.Host, id string) (*libvirt.Volume, error) {
-	if ref := VolumeRef(id); ref != nil && ref.Pool != "" {
+	if ref := storage.ParseRef(id); ref != nil {
 		return h.Conn.PoolVolume(ctx, ref.Pool, ref.Name)
 	}
 

@@ -72,6 +72,7 @@ resource "virtfleet_volume" "journal" {
 		"terraform import virtfleet_secret.ceph ceph/client.libvirt",
 		"terraform import virtfleet_volume.orders vms/orders-data",
 		"terraform import virtfleet_volume.orders /srv/vms/orders-data",
+		"terraform import virtfleet_volume.orders kvm1/vms/orders-data",
 		"terraform import virtfleet_eviction_policy.prod prod",
 		"terraform import virtfleet_migration_policy.prod prod",
 	} {

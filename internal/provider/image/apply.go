@@ -72,7 +72,7 @@ func (r *imageResource) sendTo(
 func (r *imageResource) remove(
 	ctx context.Context, hosts, staying hostset.Set, ref storage.Ref,
 ) (failed map[string]error, kept []string) {
-	written, removed := r.Data.Written.Removing(TypeName, ref.Pool+"/"+ref.Name)
+	written, removed := r.Data.Written.Removing(TypeName, ref.String())
 	defer removed()
 	with := r.Data.Fleet.Connections().Named(append(written, staying.Names()...)...)
 	return r.Data.Storage().RemoveCopies(ctx, hosts.Without(written...), with, ref), hosts.Named(written...).Names()

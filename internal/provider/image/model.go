@@ -18,7 +18,7 @@ import (
 // setFromInfo sets the attributes that follow from the content.
 func (m *model) setFromInfo(f storage.ImageInfo) {
 	m.Volume = types.StringValue(f.Volume(m.Name.ValueString()))
-	m.ID = types.StringValue(m.Pool.ValueString() + "/" + m.Volume.ValueString())
+	m.ID = types.StringValue(m.ref().String())
 	m.SHA256, m.Format = types.StringValue(f.SHA256), types.StringValue(f.Format)
 	m.VirtualSize = value.NewQuantityFromBytes(f.CapacityBytes)
 }

@@ -161,7 +161,17 @@ func (c Change) Update(
 ) (states types.Map, complete bool, diags diag.Diagnostics) {
 	failed := c.Put(ctx, targets)
 	c.end(ctx, targets.Without(value.Keys(failed)...), nil) // An object that was imported may still have a record.
-	left := c.Remove(ctx, Leaving(c.Data, last, targets))
+	leaving := Leaving(c.Data, last, targets)
+	var left map[string]error
+	if len(failed) > 0 && len(failed) == len(targets) {
+		// Nothing would be left of the object, such as the passphrase of encrypted disks.
+		left = map[string]error{}
+		for _, name := range leaving.Names() {
+			left[name] = fmt.Errorf("%w: no other host has the %s yet", libvirt.ErrOperationInvalid, c.Noun)
+		}
+	} else {
+		left = c.Remove(ctx, leaving)
+	}
 	diags.Append(c.failureDiagnostics("update", failed)...)
 	diags.Append(c.failureDiagnostics("delete", left)...)
 	states = StillThere(StatesAfter(targets, failed, last, c.Healthy), left, last)

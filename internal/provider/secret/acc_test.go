@@ -62,6 +62,12 @@ func TestAccSecret(t *testing.T) {
 		{Of: l.Host("kvm2")},
 		{Name: "silent", URI: "qemu+ssh://root@" + l.Host("kvm1").Address + ":9/system"},
 	}}.String()
+	without := func(answers, doesnt string) string {
+		return acctest.Block{Lab: l, Settings: `on_unreachable = "keep"`, Hosts: []acctest.Host{
+			{Of: l.Host(answers)},
+			{Name: doesnt, URI: "qemu+ssh://root@" + l.Host(doesnt).Address + ":9/system"},
+		}}.String()
+	}
 	id, otherUUID := lab.Name(t), uid.NewString()
 	does := func(a plancheck.ResourceActionType) resource.ConfigPlanChecks {
 		return resource.ConfigPlanChecks{PreApply: []plancheck.PlanCheck{plancheck.ExpectResourceAction(address, a)}}
@@ -122,6 +128,16 @@ func TestAccSecret(t *testing.T) {
 				ConfigStateChecks: []statecheck.StateCheck{
 					statecheck.ExpectKnownValue(address, tfjsonpath.New("value_wo"), knownvalue.Null()),
 				},
+			},
+			{ // The only value isn't removed while the host that is to have it doesn't answer.
+				Config: strings.Replace(open("value_wo = \"hush\"\nhosts = [\"kvm2\"]"), acctest.Config(l),
+					without("kvm1", "kvm2"), 1),
+				ExpectError: regexp.MustCompile(`no\s+other\s+host\s+has\s+the\s+secret`),
+			},
+			{ // Nor does another host get another value while the one that has it doesn't answer.
+				Config: strings.Replace(open("value_wo = \"typed again\"\nhosts = [\"kvm2\"]"), acctest.Config(l),
+					without("kvm2", "kvm1"), 1),
+				ExpectError: regexp.MustCompile(`the\s+value\s+is\s+unknown\s+while\s+host\s+"kvm1"`),
 			},
 			{ // Another value in the configuration isn't written without another version, to a new host neither.
 				Config:           open("value_wo = \"typed again\"\ndescription = \"for Ceph\""),

@@ -99,22 +99,29 @@ func (r *secretResource) changeTo(m *model, data []byte) onhosts.Change {
 
 // putKeepingValue returns the Put of a change without a new value_wo_version. The value in the configuration may be
 // another one now, typed again or generated, so hosts that have the secret keep its value. A host that lacks it gets
-// the value of one of the known hosts, or that of the configuration if libvirt doesn't reveal the value.
-func putKeepingValue(m *model, data []byte, known hostset.Set) onhosts.Do {
+// the value of one of the known hosts, or that of the configuration if libvirt doesn't reveal the value. It gets none
+// while a host that had the secret, according to states, doesn't answer.
+func putKeepingValue(m *model, data []byte, known hostset.Set, states map[string]string) onhosts.Do {
 	id := m.ID.ValueString()
 	return func(ctx context.Context, s hostset.Set) map[string]error {
-		value := sync.OnceValue(func() []byte {
+		value := sync.OnceValues(func() ([]byte, error) {
 			if m.Private.ValueBool() {
-				return data
+				return data, nil
 			}
-			values := hostset.Found(hostset.Ask(ctx, known, func(ctx context.Context, h *libvirt.Host) (*[]byte, error) {
+			answers := hostset.Ask(ctx, known, func(ctx context.Context, h *libvirt.Host) (*[]byte, error) {
 				value, err := h.UserSecretValue(ctx, id)
 				return &value, err
-			}))
-			if len(values) == 0 {
-				return data
+			})
+			if values := hostset.Found(answers); len(values) > 0 {
+				return *values[0].Value, nil
 			}
-			return *values[0].Value
+			for _, a := range answers {
+				if errors.Is(a.Err, libvirt.ErrUnreachable) && states[a.Host] == onhosts.Present {
+					return nil, fmt.Errorf("%w: the value is unknown while host %q doesn't answer. To write the one of the "+
+						"configuration, change value_wo_version", libvirt.ErrOperationInvalid, a.Host)
+				}
+			}
+			return data, nil
 		})
 		return onhosts.Each(func(ctx context.Context, h *libvirt.Host) error {
 			switch _, err := h.UserSecret(ctx, id); {
@@ -123,7 +130,11 @@ func putKeepingValue(m *model, data []byte, known hostset.Set) onhosts.Do {
 			case !errors.Is(err, libvirt.ErrNotFound):
 				return err
 			}
-			return h.PutUserSecret(ctx, m.secret(), value())
+			data, err := value()
+			if err != nil {
+				return err
+			}
+			return h.PutUserSecret(ctx, m.secret(), data)
 		})(ctx, s)
 	}
 }
@@ -209,7 +220,7 @@ func (r *secretResource) Update(ctx context.Context, req resource.UpdateRequest,
 	c := r.changeTo(&plan, data)
 	known, _ := onhosts.Known(r.Data, plan.Hosts, state.HostStates)
 	if plan.ValueVersion.Equal(state.ValueVersion) {
-		c.Put = putKeepingValue(&plan, data, known)
+		c.Put = putKeepingValue(&plan, data, known, value.StringMap(state.HostStates))
 	}
 	copies, silent := r.copiesElsewhere(ctx, known, &state)
 	states, complete, diags := c.Update(ctx, targets, state.HostStates)

@@ -3,6 +3,7 @@ package storagepool_test
 import (
 	"bytes"
 	"context"
+	"encoding/base64"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -142,9 +143,11 @@ resource "virtfleet_storage_pool" "this" {
 				Config: pool(at, "autostart = false"), ConfigPlanChecks: does(update), ConfigStateChecks: states(both),
 				Check: has(t, l, name, "<path>"+at+"</path>", first, second),
 			},
-			// A directory that is gone, as that of a filesystem that isn't mounted, isn't created again.
+			// A directory that is gone, as that of a filesystem that isn't mounted, isn't created again: the record of a
+			// creation is that of another pool of this name, which is no longer there.
 			{
 				PreConfig: func() {
+					recordCreation(t, l, first.Name, name, "11111111-2222-4333-8444-555555555555")
 					l.Virsh(t, first.Name, "pool-destroy", name)
 					l.Run(t, first.Name, "mv", at, at+"-away")
 				},
@@ -185,6 +188,20 @@ resource "virtfleet_storage_pool" "this" {
 			},
 		},
 	})
+}
+
+// recordCreation records on a host that a run is creating a storage pool with that UUID.
+func recordCreation(t *testing.T, l *lab.Lab, host, pool, uuid string) {
+	t.Helper()
+	file := "/var/lib/libvirt/" + pool + "-record.xml"
+	l.Run(t, host, "sh", "-ec", fmt.Sprintf("echo \"<secret private='no' ephemeral='no'><usage type='vtpm'>"+
+		"<name>virtfleet:creating:storage_pool:%s</name></usage></secret>\" >%[2]s; virsh secret-define %[2]s; rm %[2]s",
+		pool, file))
+	for line := range strings.Lines(l.Virsh(t, host, "secret-list")) {
+		if fields := strings.Fields(line); len(fields) > 0 && strings.HasSuffix(strings.TrimSpace(line), ":"+pool) {
+			l.Virsh(t, host, "secret-set-value", fields[0], base64.StdEncoding.EncodeToString([]byte(uuid)))
+		}
+	}
 }
 
 // TestAccStoragePool_silent: a host that doesn't answer has what it had: the pool, what is in it, and all other

@@ -60,7 +60,8 @@ resource "virtfleet_image" "base" {
 			} }`, size),
 		}).String()
 	}
-	const one, text = "[\"kvm1\"]\n  private          = false", "a secret of the guest"
+	const readable, text = "\n  private          = false", "a secret of the guest"
+	const one, other = `["kvm1"]` + readable, `["kvm2"]` + readable
 	file := func(s *terraform.State) string {
 		return s.RootModule().Resources[address].Primary.Attributes["disks.root.path"]
 	}
@@ -74,6 +75,15 @@ resource "virtfleet_image" "base" {
 	guestSees := func(host, script, want string) resource.TestCheckFunc {
 		return func(*terraform.State) error {
 			return contains(outputInGuest(t, l, host, name, script), want)
+		}
+	}
+	broughtTo := func(host string) resource.TestCheckFunc {
+		return func(s *terraform.State) error {
+			id := s.RootModule().Resources["virtfleet_secret.luks"].Primary.ID
+			if value := l.Virsh(t, host, "secret-get-value", "--plain", id); value != "correct horse" {
+				return fmt.Errorf("the secret on %s has another value", host)
+			}
+			return nil
 		}
 	}
 	const read = "head -c 21 /dev/vda"
@@ -112,28 +122,28 @@ resource "virtfleet_image" "base" {
 	}, resource.TestStep{
 		Config: config(one, "kvm2", "64Mi", "Always"), ConfigPlanChecks: changes(plancheck.ResourceActionUpdate),
 		ConfigStateChecks: []statecheck.StateCheck{know("current_host", exactly("kvm2"))},
-		Check: resource.ComposeTestCheckFunc(encrypted("kvm2"), guestSees("kvm2", read, text),
-			func(s *terraform.State) error {
-				id := s.RootModule().Resources["virtfleet_secret.luks"].Primary.ID
-				if value := l.Virsh(t, "kvm2", "secret-get-value", "--plain", id); value != "correct horse" {
-					return errors.New("the secret on kvm2 has another value")
-				}
-				return nil
-			}),
+		Check:             resource.ComposeTestCheckFunc(encrypted("kvm2"), guestSees("kvm2", read, text), broughtTo("kvm2")),
 	}, resource.TestStep{
-		Config: config(one, "kvm2", "64Mi", "Halted"),
+		// Then only kvm2 has the secret.
+		Config: config(other, "kvm2", "64Mi", "Halted"),
+		Check: func(*terraform.State) error {
+			if left := l.Virsh(t, "kvm1", "secret-list"); strings.Contains(left, name) {
+				return fmt.Errorf("kvm1 still has the secret: %s", left)
+			}
+			return nil
+		},
 	}, resource.TestStep{
-		Config: strings.Replace(config(one, "kvm2", "64Mi", "Halted"), "secret = virtfleet_secret.luks.id",
+		Config: strings.Replace(config(other, "kvm2", "64Mi", "Halted"), "secret = virtfleet_secret.luks.id",
 			`secret = ""`, 1),
 		ExpectError: inOrder("Disk would be created again", "encryption"),
 	}, resource.TestStep{
-		Config: config(one, "kvm2", "80Mi", "Halted"), ExpectError: inOrder("Disk can't grow while the VM is off"),
+		Config: config(other, "kvm2", "80Mi", "Halted"), ExpectError: inOrder("Disk can't grow while the VM is off"),
 	}, resource.TestStep{
-		Config: config(one, "kvm1", "64Mi", "Halted"), ConfigPlanChecks: changes(plancheck.ResourceActionUpdate),
+		Config: config(other, "kvm1", "64Mi", "Halted"), ConfigPlanChecks: changes(plancheck.ResourceActionUpdate),
 		ConfigStateChecks: []statecheck.StateCheck{
 			know("current_host", exactly("kvm1")), know("location.left_volumes", knownvalue.ListExact(nil)),
 		},
-		Check: encrypted("kvm1"),
+		Check: resource.ComposeTestCheckFunc(encrypted("kvm1"), broughtTo("kvm1")),
 	}, resource.TestStep{
 		// It starts first, and then it grows.
 		Config: config(one, "kvm1", "80Mi", "Always"),

@@ -18,6 +18,7 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/attrpath"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/value"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/storage"
 )
 
 // The blocks cloud_init and ignition have in common that a volume is created for them in a storage pool, and that the
@@ -79,13 +80,13 @@ func (m *model) firstBootPool(block types.Object) types.String {
 	for _, key := range keys {
 		disk := open(disks[key])
 		pool, volume := disk.string("pool"), disk.string("volume")
-		switch name, _, isID := strings.Cut(text(volume), "/"); {
+		switch ref := storage.ParseRef(text(volume)); {
 		case disks[key].IsUnknown(), pool.IsUnknown(), volume.IsUnknown():
 			return types.StringUnknown()
 		case text(pool) != "":
 			return pool
-		case isID && name != "":
-			return types.StringValue(name)
+		case ref != nil:
+			return types.StringValue(ref.Pool)
 		}
 	}
 	return types.StringNull()

@@ -2,9 +2,10 @@ package virtualmachine
 
 import (
 	"path"
-	"strings"
 
 	"github.com/hashicorp/terraform-plugin-framework/types"
+
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/storage"
 )
 
 // A disk of a VM can be declared as a file, as a volume, or as an own disk. If the configuration changes from one form
@@ -15,14 +16,15 @@ import (
 // both before the apply.
 func handedOverFile(a, was object) string {
 	at := fileOf(was)
-	pool, name, _ := strings.Cut(text(a.string("volume")), "/")
+	volume := storage.ParseRef(text(a.string("volume")))
 	before, beforeVolume := text(was.string("pool")), text(was.string("volume"))
 	switch {
 	case at == "":
 		return ""
 	case text(a.string("pool")) != "" && before == "":
 		return at
-	case pool != "" && name == path.Base(at) && (before == "" || before == pool) && !isVolumeID(beforeVolume):
+	case volume != nil && volume.Name == path.Base(at) && (before == "" || before == volume.Pool) &&
+		!isVolumeID(beforeVolume):
 		return at
 	default:
 		return ""

@@ -65,7 +65,7 @@ var ownDiskAttributes = attributes{
 
 // isVolumeID reports whether a volume is given by its id, and not by a path.
 func isVolumeID(volume string) bool {
-	return strings.Contains(volume, "/") && !strings.HasPrefix(volume, "/")
+	return storage.ParseRef(volume) != nil
 }
 
 // ownDiskSource returns the source of a disk whose pool is declared: the last observed path, or else an unknown one.

@@ -740,7 +740,8 @@ func TestAccVolume_replaced(t *testing.T) {
 }
 
 // TestAccVolume_sameNameElsewhere: while its host can't tell, a volume isn't taken for the one of the same name that
-// another host has, and can't be imported. Two volumes of one name grow and are removed each on its own host.
+// another host has, and can't be imported unless the import names that host. Two volumes of one name grow and are
+// removed each on its own host.
 func TestAccVolume_sameNameElsewhere(t *testing.T) {
 	t.Parallel()
 	l := lab.Open(t)
@@ -823,6 +824,21 @@ func TestAccVolume_sameNameElsewhere(t *testing.T) {
 		l.Virsh(t, host, "undefine", name)
 	}
 	stays("in the end")
+
+	both = strings.ReplaceAll(both, "8Mi", "16Mi")
+	// While a host doesn't answer, the volume of the other one is imported if the import names that host.
+	tf.Run(t, "state", "rm", "virtfleet_volume.second")
+	imported := func(id string) {
+		t.Helper()
+		config("keep", both+fmt.Sprintf("import {\nto = virtfleet_volume.second\nid = %q\n}\n", id), silent,
+			acctest.Host{Of: l.Host("kvm2")})
+	}
+	imported(name + "/data")
+	fails(fmt.Sprintf("%q", "kvm2/"+name+"/data"))
+	imported("kvm2/" + name + "/data")
+	tf.Run(t, "apply")
+	config("keep", both)
+	stays("after the import")
 	tf.Run(t, "destroy")
 	for _, host := range hosts {
 		l.Virsh(t, host, "pool-destroy", name)

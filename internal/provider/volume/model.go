@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
-	"strings"
 
 	"github.com/hashicorp/terraform-plugin-framework/attr"
 	"github.com/hashicorp/terraform-plugin-framework/types"
@@ -77,27 +76,23 @@ func (m *model) basedOn(v libvirt.Volume) types.String {
 	if image := refOf(m.Image); image != nil && image.Name == name {
 		return m.Image
 	}
-	return types.StringValue(m.Pool.ValueString() + "/" + name)
+	return types.StringValue(storage.Ref{Pool: m.Pool.ValueString(), Name: name}.String())
 }
 
 // refOf parses "<pool>/<name>". It returns nil for other values.
 func refOf(id attr.Value) *storage.Ref {
 	s, ok := id.(types.String)
-	if !ok || s.IsNull() || s.IsUnknown() {
+	if !ok {
 		return nil
 	}
-	pool, name, ok := strings.Cut(s.ValueString(), "/")
-	if !ok || pool == "" || name == "" {
-		return nil
-	}
-	return &storage.Ref{Pool: pool, Name: name}
+	return storage.ParseRef(s.ValueString()) // That is "" if it is null or unknown.
 }
 
 func (m *model) ref() storage.Ref {
 	return storage.Ref{Pool: m.Pool.ValueString(), Name: m.Name.ValueString()}
 }
 
-func (m *model) id() string { return m.Pool.ValueString() + "/" + m.Name.ValueString() }
+func (m *model) id() string { return m.ref().String() }
 
 func (m *model) noun() string { return fmt.Sprintf("%s %q", noun, m.id()) }
 
@@ -112,6 +107,9 @@ func (m *model) removalFailure(host string, err error) tfdiag.Failure {
 	switch {
 	case errors.Is(err, storage.ErrInUse):
 		f.Remedy = "Remove it there first. Nothing was removed."
+	case errors.Is(err, storage.ErrOtherPath):
+		f.Remedy = fmt.Sprintf("Nothing was removed. Storage pool %q has another volume of this name than at the last "+
+			"refresh. Plan again with a refresh to see it.", m.Pool.ValueString())
 	case ok && partition.OfAnotherName():
 		f.Remedy = fmt.Sprintf("Nothing was removed. Set source.devices of the storage pool to [\"/dev/%s\"] and "+
 			"apply, then plan again.", partition.Disk)

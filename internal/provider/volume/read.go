@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/hashicorp/terraform-plugin-framework/diag"
 	"github.com/hashicorp/terraform-plugin-framework/resource"
@@ -45,9 +46,11 @@ func (r *volumeResource) Read(ctx context.Context, req resource.ReadRequest, res
 	case len(diags) > 0:
 		// Unknown, so the state stays as it was.
 	case imported:
-		resp.Diagnostics.Append(tfdiag.Failure{
-			Verb: "import", Noun: noun, Err: onhosts.NotFound(noun, state.id()),
-		}.Error())
+		err := onhosts.NotFound(noun, state.id())
+		if host := state.CurrentHost.ValueString(); host != "" {
+			err = fmt.Errorf("%w: host %q has no volume %q", libvirt.ErrNotFound, host, state.id())
+		}
+		resp.Diagnostics.Append(tfdiag.Failure{Verb: "import", Noun: noun, Err: err}.Error())
 	default:
 		kept := r.keepMissing(ctx, s, &state, false, nil)
 		resp.Diagnostics.Append(kept...)
@@ -93,6 +96,9 @@ func (r *volumeResource) findVolume(
 	if all := hostset.Found(answers); len(all) > 0 {
 		return &all[0], nil
 	}
+	if last != "" && state.Path.IsNull() { // The volume to import is the one of this host.
+		return nil, r.silenceDiagnostics(state, answers, nil)
+	}
 	noPool := len(answers) > 0 && errors.Is(answers[0].Err, libvirt.ErrNoPool)
 	missing := noPool || len(answers) > 0 && answers[0].Err == nil
 	mayHaveIt := len(answers) > 0 && !missing
@@ -111,7 +117,7 @@ func (r *volumeResource) findVolume(
 		case missing:
 			diags = r.keepMissing(ctx, s, state, noPool, &all[0])
 		case last == "": // The imported volume may be the one of a host that can't tell.
-			diags = r.silenceDiagnostics(state, answers)
+			diags = r.silenceDiagnostics(state, answers, all)
 		}
 		if len(diags) > 0 {
 			return nil, diags
@@ -121,25 +127,40 @@ func (r *volumeResource) findVolume(
 		f := state.failure("read", "", fmt.Errorf("%w: hosts %q and %q both have a volume of this name", libvirt.ErrInvalid,
 			all[0].Host, all[1].Host))
 		f.Remedy = "Find out which one has the data. Rename or remove the other, and plan again."
+		if last == "" {
+			f.Verb, f.Remedy = "import", state.importRemedy(all)
+		}
 		return nil, diag.Diagnostics{f.Error()}
 	default:
 		// Another host's volume of the name may be another volume, and this one may still be where it was.
 	}
-	return nil, r.silenceDiagnostics(state, answers)
+	return nil, r.silenceDiagnostics(state, answers, all)
 }
 
-// silenceDiagnostics returns the errors and warnings for the hosts that can't tell whether they have the volume.
+// silenceDiagnostics returns the errors and warnings for the hosts that can't tell whether they have the volume. has
+// are the hosts that have a volume of its name.
 func (r *volumeResource) silenceDiagnostics(
-	state *model, answers []hostset.Answer[libvirt.Volume],
+	state *model, answers, has []hostset.Answer[libvirt.Volume],
 ) (diags diag.Diagnostics) {
 	for host, err := range hostset.Silent(answers) {
-		diags.Append(r.silenceDiagnostic(state, host, err)...)
+		diags.Append(r.silenceDiagnostic(state, host, err, has)...)
 	}
 	return diags
 }
 
+// importRemedy says how to import the volume of one host, of those that have one of this name.
+func (m *model) importRemedy(has []hostset.Answer[libvirt.Volume]) string {
+	var ids []string
+	for _, a := range has {
+		ids = append(ids, strconv.Quote(a.Host+"/"+m.id()))
+	}
+	return "To import the volume of one host, name the host in the import id: " + strings.Join(ids, " or ") + "."
+}
+
 // silenceDiagnostic returns the error or warning for a host that can't tell whether it has the volume.
-func (r *volumeResource) silenceDiagnostic(state *model, host string, err error) diag.Diagnostics {
+func (r *volumeResource) silenceDiagnostic(
+	state *model, host string, err error, has []hostset.Answer[libvirt.Volume],
+) diag.Diagnostics {
 	imported := state.Path.IsNull()
 	f := state.failure("read", host, err)
 	inactive := errors.Is(err, libvirt.ErrPoolInactive)
@@ -148,6 +169,10 @@ func (r *volumeResource) silenceDiagnostic(state *model, host string, err error)
 		return nil
 	case imported: // There is no state yet that could be kept.
 		f.Verb = "import"
+		if len(has) > 0 {
+			f.Happened = "it is unknown whether this host has a volume of this name too"
+			f.Remedy = state.importRemedy(has)
+		}
 		return diag.Diagnostics{f.Error()}
 	case (inactive || errors.Is(err, libvirt.ErrNoPool)) && host != state.CurrentHost.ValueString():
 		return nil // The volume was never on this host.

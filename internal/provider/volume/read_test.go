@@ -13,7 +13,8 @@ import (
 )
 
 // TestFindVolume: a volume that its last host doesn't have is the one of that name on another host, unless another
-// resource has that one, the first host lacks the pool and still has the file, or an import can't ask all hosts.
+// resource has that one, the first host lacks the pool and still has the file, or an import can't ask all hosts. An
+// import that names a host takes the one of that host, and no other.
 func TestFindVolume(t *testing.T) {
 	t.Parallel()
 	const (
@@ -22,17 +23,23 @@ func TestFindVolume(t *testing.T) {
 	)
 	for name, test := range map[string]struct {
 		first, last string
-		file        bool // kvm1 has the volume's file
-		taken       bool // by another resource
+		from        string // the host that an import names
+		file        bool   // kvm1 has the volume's file
+		taken       bool   // by another resource
 		want, says  string
 	}{
-		"moved":                           {first: pool + "</pool>", last: "kvm1", want: "kvm2"},
-		"another resource has that":       {first: pool + "</pool>", last: "kvm1", taken: true},
-		"no pool, nor the file":           {last: "kvm1", want: "kvm2"},
-		"no pool, but the file":           {last: "kvm1", file: true, says: "no storage pool \"vms\", but it has /vms/data"},
-		"imported":                        {first: pool + "</pool>", want: "kvm2"},
-		"imported without the first pool": {want: "kvm2"},
-		"imported while one is silent":    {first: "silent", says: "absent"},
+		"moved":                              {first: pool + "</pool>", last: "kvm1", want: "kvm2"},
+		"another resource has that":          {first: pool + "</pool>", last: "kvm1", taken: true},
+		"no pool, nor the file":              {last: "kvm1", want: "kvm2"},
+		"no pool, but the file":              {last: "kvm1", file: true, says: "pool \"vms\", but it has /vms/data"},
+		"imported":                           {first: pool + "</pool>", want: "kvm2"},
+		"imported without the first pool":    {want: "kvm2"},
+		"imported while one is silent":       {first: "silent", says: `import id: "kvm2/vms/data"`},
+		"imported, and both have it":         {first: pool + volume + "</pool>", says: `"kvm1/vms/data" or "kvm2/vms/data"`},
+		"imported from a host":               {first: pool + volume + "</pool>", from: "kvm2", want: "kvm2"},
+		"imported from the one that answers": {first: "silent", from: "kvm2", want: "kvm2"},
+		"imported from the silent one":       {first: "silent", from: "kvm1", says: "absent"},
+		"imported from one without it":       {first: pool + "</pool>", from: "kvm1"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -60,6 +67,9 @@ func TestFindVolume(t *testing.T) {
 			if test.last != "" {
 				state.CurrentHost, state.Path = types.StringValue(test.last), types.StringValue("/vms/data")
 				r.Data.Volumes.Saved(meta.SavedVolume{Pool: "vms", Name: "data", Host: test.last})
+			}
+			if test.from != "" {
+				state.CurrentHost = types.StringValue(test.from)
 			}
 			if test.taken {
 				r.Data.Volumes.Saved(meta.SavedVolume{Pool: "vms", Name: "data", Host: "kvm2"})

@@ -142,7 +142,7 @@ func (r *volumeResource) Delete(ctx context.Context, req resource.DeleteRequest,
 	host := state.CurrentHost.ValueString()
 	hosts, err := s.UserHosts(ctx, host, state.Pool.ValueString())
 	if err == nil {
-		err = s.DeleteUnused(ctx, hosts, host, state.ref())
+		err = s.DeleteUnused(ctx, hosts, host, state.ref(), state.Path.ValueString())
 	}
 	if err != nil {
 		resp.Diagnostics.Append(state.removalFailure(host, err).Error())
@@ -153,14 +153,14 @@ func (r *volumeResource) Delete(ctx context.Context, req resource.DeleteRequest,
 	}
 }
 
-// ImportState accepts "<pool>/<name>" or a path, on any host.
+// ImportState accepts "<pool>/<name>" or a path, on any host, and "<host>/<pool>/<name>".
 func (r *volumeResource) ImportState(
 	ctx context.Context, req resource.ImportStateRequest, resp *resource.ImportStateResponse,
 ) {
 	if !r.Asks("import", noun, &resp.Diagnostics) {
 		return
 	}
-	pool, name, _ := strings.Cut(req.ID, "/")
+	host, ref := r.importedRef(req.ID)
 	if filepath.IsAbs(req.ID) {
 		answers := hostset.Ask(ctx, r.Data.Fleet.Connections(),
 			func(ctx context.Context, h *libvirt.Host) (*libvirt.Volume, error) {
@@ -171,13 +171,32 @@ func (r *volumeResource) ImportState(
 		if diags.HasError() {
 			return
 		}
-		pool, name = found[0].Value.Pool, found[0].Value.Name
+		ref = &storage.Ref{Pool: found[0].Value.Pool, Name: found[0].Value.Name}
 	}
-	if pool == "" || name == "" {
-		resp.Diagnostics.AddError("Unable to import volume", fmt.Sprintf("%q is neither <pool>/<name> nor a path.", req.ID))
+	if ref == nil {
+		resp.Diagnostics.AddError("Unable to import volume", fmt.Sprintf(
+			"%q is neither <pool>/<name> nor <host>/<pool>/<name> nor a path.", req.ID))
 		return
 	}
-	for attribute, v := range map[string]string{"id": pool + "/" + name, "pool": pool, "name": name} {
+	attributes := map[string]string{"id": ref.String(), "pool": ref.Pool, "name": ref.Name}
+	if host != "" {
+		attributes["current_host"] = host
+	}
+	for attribute, v := range attributes {
 		resp.Diagnostics.Append(resp.State.SetAttribute(ctx, path.Root(attribute), v)...)
 	}
+}
+
+// importedRef parses the id of a volume to import. The host is "" if the id doesn't begin with one.
+func (r *volumeResource) importedRef(id string) (host string, ref *storage.Ref) {
+	ref = storage.ParseRef(id)
+	if ref == nil {
+		return "", nil
+	}
+	if _, ok := r.Data.Fleet.Connections().Host(ref.Pool); ok {
+		if onHost := storage.ParseRef(ref.Name); onHost != nil {
+			return ref.Pool, onHost
+		}
+	}
+	return "", ref
 }
