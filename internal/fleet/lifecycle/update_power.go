@@ -20,13 +20,13 @@ func (m *Manager) CheckPower(
 	ctx context.Context, uuid string, last inventory.LastKnown, d placement.Desired,
 ) (*inventory.VM, error) {
 	vm, err := m.hosts.FindNow(ctx, uuid, last)
-	if err != nil || vm.OpenMigration() != nil || vm.RequireIdle() != nil {
-		return nil, nil
+	if err == nil && vm.OpenMigration() == nil && vm.RequireIdle() == nil {
+		u := &update{manager: m, vm: vm, want: d}
+
+		return vm, inTurn(ctx, u.readEviction, u.checkPower)
 	}
 
-	u := &update{manager: m, vm: vm, want: d}
-
-	return vm, inTurn(ctx, u.readEviction, u.checkPower)
+	return nil, nil
 }
 
 // checkPower returns an error if the run strategy now requires an action that the plan doesn't show: the VM was

@@ -48,7 +48,7 @@ func TestAccConsoles_life(t *testing.T) {
 	logged := func(host string) resource.TestCheckFunc {
 		return func(*terraform.State) error {
 			for port, log := range map[string]string{"ttyS0": file("serial"), "hvc0": file("a")} {
-				inGuest(t, l, host, name, "/bin/sh", "-c", "echo this is "+port+" >/dev/"+port)
+				inGuest(t, l, host, name, "echo this is "+port+" >/dev/"+port)
 				l.Run(t, host, "bash", "-c", `for i in {1..1000}; do grep "$1" "$2" && exit; sleep 0.1; done; exit 1`, "log",
 					"this is "+port, log)
 			}

@@ -17,7 +17,7 @@ import (
 func expectConsoleOutput(t *testing.T, l *lab.Lab, host, name string) resource.TestCheckFunc {
 	t.Helper()
 	return func(*terraform.State) error {
-		inGuest(t, l, host, name, "/bin/sh", "-c", "for i in $(seq 300); do echo seen $i >/dev/ttyS0; sleep 1; done")
+		inGuest(t, l, host, name, "for i in $(seq 300); do echo seen $i >/dev/ttyS0; sleep 1; done")
 		l.Run(t, host, "bash", "-c",
 			`timeout 100 script -qec "virsh -c qemu:///system console $1" /dev/null | grep -a -m1 "seen [0-9]"`, "console", name)
 		return nil

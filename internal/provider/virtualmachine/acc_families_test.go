@@ -132,7 +132,7 @@ func TestAccFamilies_life(t *testing.T) {
 	refused(restarting.with(hcl{"platform": `{ hyperv = { stimer = true } }`}), "platform.hyperv.stimer")
 
 	// The guest's kernel crashes, and the panic device says so.
-	inGuest(t, l, host, name, "/bin/sh", "-c", "echo c >/proc/sysrq-trigger")
+	inGuest(t, l, host, name, "echo c >/proc/sysrq-trigger")
 	awaitState(t, l, host, name, "shut off (crashed)")
 	apply(restarting.with(hcl{"devices": `{
     graphics = { listen = "address", port = 5977, address = "0.0.0.0" }

@@ -23,11 +23,11 @@ func qemuExitReasons(t *testing.T, l *lab.Lab, host, name string) string {
 		"/var/log/libvirt/qemu/"+name+".log")), " ")
 }
 
-// inGuest starts a command in a guest, whose agent may take its time.
-func inGuest(t *testing.T, l *lab.Lab, host, name, path string, args ...string) {
+// inGuest starts a shell command in a guest, whose agent may take its time.
+func inGuest(t *testing.T, l *lab.Lab, host, name, script string) {
 	t.Helper()
 	command, err := json.Marshal(map[string]any{
-		"execute": "guest-exec", "arguments": map[string]any{"path": path, "arg": args},
+		"execute": "guest-exec", "arguments": map[string]any{"path": "/bin/sh", "arg": []string{"-c", script}},
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -85,7 +85,7 @@ func TestAccPower_guest(t *testing.T) {
 		t.Fatal(err)
 	}
 	// The agent answers before the driver of the disk is loaded.
-	inGuest(t, l, "kvm1", name, "/bin/sh", "-c",
+	inGuest(t, l, "kvm1", name,
 		"until [ -b /dev/vda ]; do sleep 0.1; done; dd if=/dev/zero of=/dev/vda bs=1M count=4")
 	awaitState(t, l, "kvm1", name, "paused (I/O error)")
 	plan("Paused", "IOError", "no-op", "Paused")

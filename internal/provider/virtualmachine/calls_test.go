@@ -70,7 +70,7 @@ func TestAccVirtualMachine_hungAgent(t *testing.T) {
 	}`, name, l.KernelPath(), l.InitrdPath(), lab.GuestCmdline)
 	state, private := newRPC(t, hosts, vm).create()
 
-	inGuest(t, l, "kvm1", name, "/bin/sh", "-c", "sleep 1; kill -STOP $PPID")
+	inGuest(t, l, "kvm1", name, "sleep 1; kill -STOP $PPID")
 	lab.Await(t, "the agent to hang", func() bool {
 		_, err := l.TryVirsh(t, "kvm1", "qemu-agent-command", name, `{"execute":"guest-ping"}`, "--timeout", "5")
 		return err != nil

@@ -25,12 +25,13 @@ func (p planning) moveTarget() string {
 	return host
 }
 
-// leaveDrainedHost forgets the maintenance of the host that the VM leaves: it doesn't decide about the VM's power and
-// autostart on another host.
-func (p *planning) leaveDrainedHost() {
+// onNextHost returns the planning without the maintenance of a host that the VM leaves: it doesn't decide about the VM's
+// power and autostart on another host.
+func (p planning) onNextHost() planning {
 	if p.moveTarget() != "" {
 		p.evicted, p.evicting = "", ""
 	}
+	return p
 }
 
 // planMove plans that the VM is on the host that it is pinned to, even if another tool moved it.

@@ -76,7 +76,7 @@ func (p planning) plan() outcome {
 		return o
 	}
 
-	p.leaveDrainedHost()
+	p = p.onNextHost()
 	m := &o.planned
 	p.planDefinition(m)
 
