@@ -69,9 +69,9 @@ func definitionByHand() moveList {
 }
 
 // sleepAndWake has a guest suspend itself, and wakes it. Its agent answers before it sleeps, and a guest that doesn't
-// sleep yet isn't woken: no one here would wake it later.
+// sleep yet isn't woken: no one here would wake it later. Without KVM, a guest that is woken often starts anew.
 func sleepAndWake(w *world, v *vm) {
-	v.may.pause = true
+	v.may.pause, v.may.restart = true, true
 	if !w.hand(v, "dompmsuspend", draw(w, "target", "mem", "disk", "hybrid")) {
 		return
 	}
