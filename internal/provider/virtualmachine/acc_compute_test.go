@@ -107,9 +107,13 @@ func TestAccCompute_runs(t *testing.T) {
 	restart := func(memory string) hcl { return hcl{"memory": memory, "update_policy": quote("Restart")} }
 	s.refuse(restart(strings.Replace(memory(""), `nodeset = "0", cells`, `nodeset = "0-7", cells`, 1)),
 		"memory.numatune.nodeset", "it has no NUMA node 1-7")
-	s.refuse(restart(memory(`, huge_pages = "1Gi"`)), "memory.huge_pages",
-		"A page of 1Gi doesn't fit into the memory of cell 0")
-	s.refuse(restart(memory(`, huge_pages = "64Ki"`)), "memory.huge_pages", "it has no pages of 64Ki")
+	s.refuse(restart(memory(`, huge_pages = "64Ki"`)), "memory.allocation",
+		`Huge pages are allocated at once, not "ondemand"`)
+	pages := func(size string) hcl {
+		return restart(strings.Replace(memory(", huge_pages = "+quote(size)), `, allocation = "ondemand"`, "", 1))
+	}
+	s.refuse(pages("1Gi"), "memory.huge_pages", "A page of 1Gi doesn't fit into the memory of cell 0")
+	s.refuse(pages("64Ki"), "memory.huge_pages", "it has no pages of 64Ki")
 	s.runSteps()
 }
 
