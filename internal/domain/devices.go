@@ -51,7 +51,8 @@ type devices[V any] struct {
 	// supplier returns the name of the network that supplies what an updated device lacks, see Step.Network. own is the
 	// device in the persistent definition. Nil: there is none.
 	supplier func(before, e, own *etree.Element) string
-	// prepare adds the steps that a device needs before it is plugged in; if it is nil, there are none.
+	// prepare changes a device before it is plugged in, or adds the steps that it needs before; if it is nil, there is
+	// nothing to prepare.
 	prepare func(p *stepper, path string, e *etree.Element)
 }
 

@@ -104,6 +104,10 @@ func (s Step) Memory() uint64 {
 	return bytes
 }
 
+// Begins reports whether the step is the first of several for a device: a memory device is plugged in before any of its
+// memory is requested. LiveSteps returns the others once the running domain has the device.
+func (s Step) Begins() bool { return s.Memory() > 0 }
+
 // LiveMemory returns how much memory the live changes add to a running domain.
 func LiveMemory(live, persistent *Definition, want Spec) (uint64, error) {
 	if persistent != nil {

@@ -28,6 +28,7 @@ var virtioMemFamily = Family{
 	Cold:    noFreeMemorySlot,
 	Skip:    func(e *etree.Element) bool { return attr(e, "model") != virtioMem },
 	begin:   func(e *etree.Element) { setAttr(e, "model", virtioMem) },
+	prepare: requestNone,
 	around:  countVirtioMem,
 	Attributes: []Attribute{
 		{
@@ -51,6 +52,13 @@ var virtioMemFamily = Family{
 	},
 	Check: checkVirtioMem,
 	fits:  fitVirtioMem,
+}
+
+// requestNone has a device plugged in that gives the guest nothing yet. What it is to give is requested afterwards: if the
+// guest takes memory before libvirt first reads the new device's state, libvirt 9.0 never adds that memory to
+// <currentMemory>, and memory.size seems to have shrunk.
+func requestNone(_ *stepper, _ string, e *etree.Element) {
+	setSize(ensure(child(e, "target"), "requested", "block", "size"), 0)
 }
 
 // checkVirtioMem checks the sizes of a device.

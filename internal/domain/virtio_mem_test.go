@@ -72,10 +72,11 @@ func TestVirtioMem_comesWhereThereIsRoom(t *testing.T) {
 	t.Parallel()
 	d := parse(t, withMemory)
 	a := Row{"size": "1073741824", "requested": "2097152"}
-	want := Spec{VirtioMem: map[string]Row{"a": a, "b": {"size": "6442450944"}}}
+	want := Spec{VirtioMem: map[string]Row{"a": a, "b": {"size": "6442450944", "requested": "4194304"}}}
 	steps, err := LiveSteps(d, nil, want)
 	if err != nil || len(steps) != 2 || steps[0].Kind != Update || steps[1].Kind != Attach ||
-		!strings.Contains(steps[0].XML, `<requested unit="KiB">2048</requested>`) {
+		!strings.Contains(steps[0].XML, `<requested unit="KiB">2048</requested>`) ||
+		!strings.Contains(steps[1].XML, `<requested unit="KiB">0</requested>`) || !steps[1].Begins() {
 		t.Errorf("%v, %v", steps, err)
 	}
 	for why, all := range map[string]map[string]Row{

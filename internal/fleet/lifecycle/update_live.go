@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -60,7 +61,11 @@ func (u *update) changeLive(ctx context.Context) error {
 		return nil
 	}
 
-	return u.refresh(ctx)
+	if err := u.refresh(ctx); err != nil || !slices.ContainsFunc(steps, domain.Step.Begins) {
+		return err
+	}
+
+	return u.changeLive(ctx)
 }
 
 // changeAttribute applies one change to the running VM.
