@@ -1,6 +1,7 @@
 package fleet
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"os"
@@ -10,7 +11,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/admission"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/status"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/lab"
@@ -69,7 +69,7 @@ func TestLab_frozenRunDestroysNothingWhenResumed(t *testing.T) {
 
 	h := f.Host(on.Name)
 
-	lockedBy(t, h, vm.UUID)
+	awaitRenewedLock(t, h, vm.UUID) // The guest is asked to shut down before.
 
 	if err := frozen.Process.Signal(syscall.SIGSTOP); err != nil {
 		t.Fatal(err)
@@ -103,20 +103,18 @@ func TestLab_frozenRunDestroysNothingWhenResumed(t *testing.T) {
 	}
 }
 
-// lockedBy waits until some run has the VM's lock.
-func lockedBy(t *testing.T, h *inventory.Host, uuid string) {
+// awaitRenewedLock waits until a run has renewed the VM's lock. It has done more than to take the lock then.
+func awaitRenewedLock(t *testing.T, h *inventory.Host, uuid string) {
 	t.Helper()
 
-	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
-	defer cancel()
+	var first []byte
 
-	for {
-		if _, err := h.Conn.OwnSecret(ctx, "virtfleet:lock:"+uuid); err == nil {
-			return
+	lab.Await(t, "the VM's lock to be renewed", func() bool {
+		s, err := h.Conn.OwnSecret(t.Context(), "virtfleet:lock:"+uuid)
+		if err == nil && first == nil {
+			first = s.Value
 		}
 
-		if err := admission.Pause(ctx, 50*time.Millisecond); err != nil {
-			t.Fatal(err)
-		}
-	}
+		return err == nil && !bytes.Equal(s.Value, first)
+	})
 }

@@ -19,6 +19,10 @@ func (r *run) sampleJob(ctx context.Context, iteration bool) error {
 	if err != nil || job == nil || job.Operation != libvirt.OperationMigrationOut || !job.Type.Active() {
 		return nil // It has not begun, or has just ended.
 	}
+	copying := job.Data.Total > 0
+	if !copying && r.state.Statistics.Data.Total > 0 {
+		return nil // QEMU has given up, before the job is over. The last numbers stay.
+	}
 	// QEMU resets the throttle at the end, before the job is over.
 	job.AutoConvergeThrottle = max(job.AutoConvergeThrottle, r.state.Statistics.AutoConvergeThrottle)
 	if job.Data.Processed != r.state.Statistics.Data.Processed {
@@ -28,7 +32,6 @@ func (r *run) sampleJob(ctx context.Context, iteration bool) error {
 	if job.Disk.Total > 0 {
 		r.diskProgress = job.Disk
 	}
-	copying := job.Data.Total > 0
 	if r.state.Phase == PhasePreparingTarget && (copying || readDomain(ctx, r.Target, r.VM.UUID).waitsForMigration()) {
 		r.state.Phase = PhaseTargetReady
 		r.log.InfoContext(ctx, "migration", "phase", PhaseTargetReady)
