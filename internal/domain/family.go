@@ -33,7 +33,8 @@ type Family struct {
 	Cold func(have, want Spec) string
 	// begin adds what a new device's element has in addition to its attributes.
 	begin func(*etree.Element)
-	// prepare changes a device before it is plugged into a running VM; if it is nil, the device is what the definition has.
+	// prepare changes a device before it is plugged into a running VM; if it is nil, the device is what the definition
+	// has.
 	prepare func(p *stepper, path string, e *etree.Element)
 	// around changes the devices in a definition through change, and updates what depends on them elsewhere; if it is
 	// nil, nothing does.

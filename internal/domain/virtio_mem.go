@@ -54,8 +54,8 @@ var virtioMemFamily = Family{
 	fits:  fitVirtioMem,
 }
 
-// requestNone has a device plugged in that gives the guest nothing yet. What it is to give is requested afterwards: if the
-// guest takes memory before libvirt first reads the new device's state, libvirt 9.0 never adds that memory to
+// requestNone has a device plugged in that gives the guest nothing yet. What it is to give is requested afterwards: if
+// the guest takes memory before libvirt first reads the new device's state, libvirt 9.0 never adds that memory to
 // <currentMemory>, and memory.size seems to have shrunk.
 func requestNone(_ *stepper, _ string, e *etree.Element) {
 	setSize(ensure(child(e, "target"), "requested", "block", "size"), 0)

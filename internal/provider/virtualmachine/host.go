@@ -25,8 +25,8 @@ func (p planning) moveTarget() string {
 	return host
 }
 
-// onNextHost returns the planning without the maintenance of a host that the VM leaves: it doesn't decide about the VM's
-// power and autostart on another host.
+// onNextHost returns the planning without the maintenance of a host that the VM leaves: it doesn't decide about the
+// VM's power and autostart on another host.
 func (p planning) onNextHost() planning {
 	if p.moveTarget() != "" {
 		p.evicted, p.evicting = "", ""
