@@ -188,7 +188,7 @@ const vmElement = `{urn:virtfleet:1}vm version="1"`
 func TestApply_interfaces(t *testing.T) {
 	t.Parallel()
 	with := func(name string, change func(map[string]Interface)) Spec {
-		nics := sample(t, name).readInterfaces()
+		nics := readDevices(sample(t, name), interfaceKind, readInterface)
 		change(nics)
 		return Spec{Interfaces: nics}
 	}

@@ -76,11 +76,6 @@ var interfaceRules = map[string]rule{
 	"interfaces.*.boot_order":            {effect: restart, why: "The boot order is read when the VM starts."},
 }
 
-// readInterfaces reads all <interface> elements, including those that can't be declared.
-func (d *Definition) readInterfaces() map[string]Interface {
-	return readDevices(d, interfaceKind, readInterface)
-}
-
 func readInterface(e *etree.Element) Interface {
 	read := Interface{
 		Model:     attr(child(e, "model"), "type"),

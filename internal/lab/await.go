@@ -1,6 +1,7 @@
 package lab
 
 import (
+	"strings"
 	"testing"
 	"time"
 )
@@ -30,4 +31,11 @@ func Await(t testing.TB, what string, so func() bool) {
 			t.Fatalf("waited %v for %s", patience, what)
 		}
 	}
+}
+
+// Copying says whether a migration of a domain has memory on its way from the host.
+func (l *Lab) Copying(t testing.TB, host, name string) bool {
+	t.Helper()
+	out, err := l.TryVirsh(t, host, "domjobinfo", name)
+	return err == nil && strings.Contains(out, "Memory processed")
 }

@@ -33,14 +33,7 @@ func (l *Lab) LoseMover(t testing.TB, domain string, from, to *Host) (wake func(
 	if err := virsh.Start(); err != nil {
 		t.Fatal(err)
 	}
-	job := func() string {
-		out, err := l.TryVirsh(t, from.Name, "domjobinfo", domain)
-		if err != nil {
-			return ""
-		}
-		return out
-	}
-	Await(t, "memory to be on its way", func() bool { return strings.Contains(job(), "Memory processed") })
+	Await(t, "memory to be on its way", func() bool { return l.Copying(t, from.Name, domain) })
 	if err := virsh.Process.Signal(syscall.SIGSTOP); err != nil {
 		t.Fatal(err)
 	}
@@ -51,7 +44,11 @@ func (l *Lab) LoseMover(t testing.TB, domain string, from, to *Host) (wake func(
 	l.Virsh(t, from.Name, "migrate-setspeed", domain, "8192")
 	Await(t, "all memory to be there, and no run at the source to tell", func() bool {
 		state, err := l.TryVirsh(t, from.Name, "domstate", "--reason", domain)
-		return err == nil && strings.TrimSpace(state) == "paused (migrating)" && strings.Contains(job(), "None")
+		if err != nil || strings.TrimSpace(state) != "paused (migrating)" {
+			return false
+		}
+		job, err := l.TryVirsh(t, from.Name, "domjobinfo", domain)
+		return err == nil && strings.Contains(job, "None")
 	})
 	if state := strings.TrimSpace(l.Virsh(t, to.Name, "domstate", domain)); state != "paused" {
 		t.Fatalf("the target has it %s", state)

@@ -17,6 +17,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/lab"
 )
 
 const (
@@ -282,6 +284,19 @@ func (r *Running) Wait() (string, error) {
 
 // Done is closed when the command has ended.
 func (r *Running) Done() <-chan struct{} { return r.done }
+
+// AwaitCopying waits until a migration has a VM's memory on its way from the host, while the command runs.
+func (r *Running) AwaitCopying(t testing.TB, l *lab.Lab, host, vm string) {
+	t.Helper()
+	lab.Await(t, "the migration of "+vm+" to begin", func() bool {
+		select {
+		case <-r.done:
+			t.Fatalf("Terraform has ended: %s", r.Output())
+		default:
+		}
+		return l.Copying(t, host, vm)
+	})
+}
 
 // Output returns what the command has printed so far, in one line.
 func (r *Running) Output() string {

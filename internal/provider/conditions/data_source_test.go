@@ -388,10 +388,7 @@ func TestAccConditions_migration(t *testing.T) {
 	ended := make(chan error, 1)
 	ordered := time.Now().Truncate(time.Second)
 	go func() { ended <- l.Host("kvm1").Migrate(ctx, m.name, l.Host("kvm2")) }()
-	m.await("the migration to begin", func() bool {
-		out, err := l.TryVirsh(t, "kvm1", "domjobinfo", m.name)
-		return err == nil && strings.Contains(out, "Memory processed")
-	})
+	m.await("the migration to begin", func() bool { return l.Copying(t, "kvm1", m.name) })
 
 	m.tf.Config(t, fmt.Sprintf("%s\ndata %q \"this\" {\n  virtual_machine_id = %q\n}\n"+
 		"data \"virtfleet_hosts\" \"this\" {\n  include = [\"virtual_machines\"]\n}\n", acctest.Config(l),

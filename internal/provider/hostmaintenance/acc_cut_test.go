@@ -11,16 +11,7 @@ import (
 // awaitCopying waits until an apply has the slow VM's memory on its way.
 func (p *pair) awaitCopying(t *testing.T, apply *acctest.Running) {
 	t.Helper()
-	deadline := time.After(patience)
-	for tick := time.NewTicker(100 * time.Millisecond); !p.copying(t); {
-		select {
-		case <-tick.C:
-		case <-apply.Done():
-			t.Fatalf("apply has ended: %s", apply.Output())
-		case <-deadline:
-			t.Fatal("nothing moves")
-		}
-	}
+	apply.AwaitCopying(t, p.l, p.from.Name, p.prefix+"-slow")
 }
 
 // hurry lets every migration of the slow VM come to its end, until apply has.

@@ -424,21 +424,13 @@ func TestAccHostMaintenance_finished(t *testing.T) {
 // copying tells whether the slow VM's memory is on its way.
 func (p *pair) copying(t *testing.T) bool {
 	t.Helper()
-	out, err := p.l.TryVirsh(t, p.from.Name, "domjobinfo", p.prefix+"-slow")
-	return err == nil && strings.Contains(out, "Memory processed")
+	return p.l.Copying(t, p.from.Name, p.prefix+"-slow")
 }
 
 // awaitNoJob waits until the host has given up moving the slow VM, which it notices after whoever was killed.
 func (p *pair) awaitNoJob(t *testing.T) {
 	t.Helper()
-	deadline := time.After(patience)
-	for tick := time.NewTicker(100 * time.Millisecond); p.copying(t); {
-		select {
-		case <-tick.C:
-		case <-deadline:
-			t.Fatal("its migration continues")
-		}
-	}
+	lab.Await(t, "the host to give the migration up", func() bool { return !p.copying(t) })
 }
 
 // TestAccHostMaintenance_managedVM: a VM whose own strategy has it shut down, and one that is saved, stay so

@@ -32,7 +32,7 @@ func TestAccMigration_peers(t *testing.T) {
 		t.Helper()
 		tf.Config(t, config+migration(fmt.Sprintf("target_host = %q", to.Name)))
 		killed := tf.Start(t, "apply")
-		awaitCopying(t, l, from.Name, name, killed)
+		killed.AwaitCopying(t, l, from.Name, name)
 		if err := killed.Kill(); err != nil {
 			t.Fatal(err)
 		}

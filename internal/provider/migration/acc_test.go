@@ -464,7 +464,7 @@ func TestAccMigration_fails(t *testing.T) {
 		"interrupted": (*acctest.Running).Interrupt, "killed": (*acctest.Running).Kill,
 	} {
 		running := tf.Start(t, "apply")
-		awaitCopying(t, l, "kvm1", name, running)
+		running.AwaitCopying(t, l, "kvm1", name)
 		began := time.Now()
 		if err := end(running); err != nil {
 			t.Fatal(err)
@@ -494,20 +494,6 @@ func TestAccMigration_fails(t *testing.T) {
 	_, state, _ = recorded(t, tf)
 	expect(t, state, map[string]any{"source_host": "kvm1", "target_host": "kvm2", "failed": false})
 	tf.Run(t, "destroy")
-}
-
-// awaitCopying waits until the VM's memory is on its way from the host.
-func awaitCopying(t *testing.T, l *lab.Lab, host, name string, apply *acctest.Running) {
-	t.Helper()
-	lab.Await(t, "the migration to begin", func() bool {
-		select {
-		case <-apply.Done():
-			t.Fatalf("Terraform has ended:\n%s", apply.Output())
-		default:
-		}
-		out, err := l.TryVirsh(t, host, "domjobinfo", name)
-		return err == nil && strings.Contains(out, "Memory processed")
-	})
 }
 
 // TestAccMigration_rolling: a whole set moves in one apply, and never more at a time than the limits say.

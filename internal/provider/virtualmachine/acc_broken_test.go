@@ -84,7 +84,7 @@ func (b *torn) breakPostCopy() {
 	// it.
 	b.l.Virsh(b.t, b.from.Name, "migrate-setspeed", b.name, "2", "--postcopy")
 	apply := b.tf.Start(b.t, "apply")
-	awaitCopying(b.t, b.l, b.from.Name, b.name, apply)
+	apply.AwaitCopying(b.t, b.l, b.from.Name, b.name)
 	release := b.l.HoldPostCopy(b.t, b.from, b.to, b.name)
 	if err := apply.Kill(); err != nil {
 		b.t.Fatal(err)
@@ -119,7 +119,7 @@ func (b *torn) isStranded() {
 	const stranded = "paused (migrating)"
 	b.config(b.to, "")
 	apply := b.tf.Start(t, "apply")
-	awaitCopying(t, b.l, b.from.Name, b.name, apply)
+	apply.AwaitCopying(t, b.l, b.from.Name, b.name)
 	if err := apply.Freeze(); err != nil {
 		t.Fatal(err)
 	}

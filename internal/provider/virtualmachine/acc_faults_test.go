@@ -36,7 +36,7 @@ func TestAccVirtualMachine_moveBreaks(t *testing.T) {
 	breaks := func(what string, harm func(), state string) {
 		t.Helper()
 		apply := b.tf.Start(t, "apply", "planned")
-		awaitCopying(t, l, b.from.Name, b.name, apply)
+		apply.AwaitCopying(t, l, b.from.Name, b.name)
 		harm()
 		out, err := apply.Wait()
 		where := fmt.Sprintf("is on host %q (%s)", b.from.Name, state)

@@ -240,7 +240,7 @@ func TestAccVirtualMachine_moveAborted(t *testing.T) {
 		expect(t, tf.Run(t, "plan", "-out=planned"), `current_host = "kvm1" -> "kvm2"`,
 			"Plan: 0 to add, 1 to change, 0 to destroy.")
 		apply := tf.Start(t, "apply", "planned")
-		awaitCopying(t, l, "kvm1", name, apply)
+		apply.AwaitCopying(t, l, "kvm1", name)
 		began := time.Now()
 		if c.end != nil {
 			if err := c.end(apply); err != nil {
@@ -288,20 +288,6 @@ func interruptedInPostCopy(t *testing.T, l *lab.Lab, tf *acctest.CLI, name strin
 	if state, tainted := tf.State(t, address); tainted || state["current_host"] != "kvm2" {
 		t.Errorf("tainted %v, state %v", tainted, state)
 	}
-}
-
-// awaitCopying waits until the VM's memory is on its way from the host.
-func awaitCopying(t *testing.T, l *lab.Lab, host, name string, apply *acctest.Running) {
-	t.Helper()
-	lab.Await(t, "the migration to begin", func() bool {
-		select {
-		case <-apply.Done():
-			t.Fatalf("Terraform has ended:\n%s", apply.Output())
-		default:
-		}
-		out, err := l.TryVirsh(t, host, "domjobinfo", name)
-		return err == nil && strings.Contains(out, "Memory processed")
-	})
 }
 
 // awaitAlone waits until the VM runs on the first host and nothing of it is on the second.

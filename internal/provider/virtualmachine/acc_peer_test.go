@@ -76,7 +76,7 @@ func TestAccVirtualMachine_movePeers(t *testing.T) {
 	b.listening = true
 	b.config(b.to, "")
 	killed := b.tf.Start(t, "apply")
-	awaitCopying(t, b.l, b.from.Name, b.name, killed)
+	killed.AwaitCopying(t, b.l, b.from.Name, b.name)
 	if err := killed.Kill(); err != nil {
 		t.Fatal(err)
 	}
