@@ -5,10 +5,9 @@ import (
 	"os"
 	"testing"
 
-	"go.uber.org/goleak"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/lab/leaks"
 )
 
-// The libvirt binding's event loop runs as long as the process does.
 func TestMain(m *testing.M) {
 	if uuid := os.Getenv(stopperUUID); uuid != "" {
 		if err := stopper(os.Getenv(stopperURI), uuid); err != nil {
@@ -18,6 +17,5 @@ func TestMain(m *testing.M) {
 		return
 	}
 
-	goleak.VerifyTestMain(m,
-		goleak.IgnoreAnyFunction("github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt.runEventLoop"))
+	leaks.Main(m, leaks.EventLoop)
 }

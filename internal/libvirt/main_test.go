@@ -13,9 +13,8 @@ import (
 	"testing"
 	"time"
 
-	"go.uber.org/goleak"
-
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/lab/expiry"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/lab/leaks"
 )
 
 func TestMain(m *testing.M) {
@@ -25,9 +24,7 @@ func TestMain(m *testing.M) {
 		}
 		return
 	}
-	// libvirt can't take back its event loop.
-	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction(
-		"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt.runEventLoop"))
+	leaks.Main(m, leaks.EventLoop)
 }
 
 // open opens a host for the time of a test.

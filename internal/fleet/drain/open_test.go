@@ -4,17 +4,14 @@ import (
 	"log/slog"
 	"testing"
 
-	"go.uber.org/goleak"
-
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/fleettest"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/lab"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/lab/leaks"
 )
 
-// The libvirt binding's event loop runs as long as the process does.
 func TestMain(m *testing.M) {
-	goleak.VerifyTestMain(m,
-		goleak.IgnoreAnyFunction("github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt.runEventLoop"))
+	leaks.Main(m, leaks.EventLoop)
 }
 
 type onLog = fleettest.OnLog

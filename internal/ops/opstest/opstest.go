@@ -12,17 +12,15 @@ import (
 	"testing"
 	"time"
 
-	"go.uber.org/goleak"
-
-	"github.com/virtfleet/terraform-provider-virtfleet/internal/lab" //nolint:depguard // Only tests import this package.
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/lab"       //nolint:depguard // Only tests import this package.
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/lab/leaks" //nolint:depguard // As above.
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/ops/config"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider" //nolint:depguard // As above.
 )
 
 // Main runs the tests of a command, and fails if goroutines are left.
 func Main(m *testing.M) {
-	goleak.VerifyTestMain(m,
-		goleak.IgnoreAnyFunction("github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt.runEventLoop"))
+	leaks.Main(m, leaks.EventLoop)
 }
 
 // patience is how long a command may take to write an expected line: a guest boots slowly on a slow computer.

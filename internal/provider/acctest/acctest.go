@@ -17,7 +17,8 @@ import (
 	"github.com/hashicorp/terraform-plugin-testing/terraform"
 	"go.uber.org/goleak"
 
-	"github.com/virtfleet/terraform-provider-virtfleet/internal/lab" //nolint:depguard // Only tests import this package.
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/lab"       //nolint:depguard // Only tests import this package.
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/lab/leaks" //nolint:depguard // As above.
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider"
 )
 
@@ -52,7 +53,7 @@ func Main(m *testing.M) {
 	if err := os.Setenv(gcEnv, "off"); err != nil {
 		log.Fatal(err)
 	}
-	goleak.VerifyTestMain(m, LeaksOfOthers()...)
+	leaks.Main(m, LeaksOfOthers()...)
 }
 
 const gcEnv = "GOGC"
@@ -63,8 +64,7 @@ var providerGC = os.Getenv(gcEnv)
 // LeaksOfOthers returns the goroutines that outlive a test and that we can't end.
 func LeaksOfOthers() []goleak.Option {
 	return []goleak.Option{
-		// libvirt offers no way to end its event loop once it runs.
-		goleak.IgnoreAnyFunction("github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt.runEventLoop"),
+		leaks.EventLoop,
 		// The pipes that these goroutines read stay open after a plugin server has stopped: only the garbage collector
 		// closes them.
 		goleak.IgnoreAnyFunction("github.com/hashicorp/go-plugin.copyChan"),
