@@ -27,8 +27,10 @@ var readOnlyCommands = []string{
 var plainWord = regexp.MustCompile(`^[\w.:/@%+=,-]+$`)
 
 const (
-	// longestLook fits, with the prompt, into the 80 columns at which virsh breaks lines.
-	longestLook = 60
+	// virsh breaks lines that are wider than its terminal. longestLook fits into it with the prompt, also if it names a
+	// domain that is named after a test.
+	shellEnv    = "COLUMNS=500"
+	longestLook = 400
 	// keptShells is how many are kept for a host: more are asked at the same time seldom.
 	keptShells = 2
 	prompt     = "virsh # "
@@ -123,7 +125,7 @@ func startShell(uri string) (*shell, error) {
 	}
 	// It outlives the caller's context. Without messages that keep the connection alive it sleeps until it is asked.
 	cmd := exec.Command("virsh", "--quiet", "--keepalive-interval", "0", "--connect", uri) //nolint:noctx // see above.
-	cmd.Dir, cmd.Env = "/", machineEnv()
+	cmd.Dir, cmd.Env = "/", append(machineEnv(), shellEnv)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = stdin, stdout, stdout
 	err = errors.Join(cmd.Start(), stdin.Close(), stdout.Close())
 	if err != nil {

@@ -15,11 +15,14 @@ func TestVirsh_keptOneAnswersAsANewOne(t *testing.T) {
 	l := Open(t)
 	h := l.StartHost(t)
 	l.Define(t, h.Name, fmt.Sprintf(domainXML, "looked-at", "", ""))
+	long := strings.Repeat("long-", 40) + "name"
+	l.Define(t, h.Name, fmt.Sprintf(domainXML, long, "", ""))
 	same := func(when string) {
 		t.Helper()
 		for _, look := range []string{
 			"domstate looked-at", "dumpxml looked-at --inactive", "list --all --name", "list", "domuuid looked-at",
 			"pool-list --all", "domstate nowhere",
+			"dumpxml --inactive " + long, "domstate --reason " + long,
 		} {
 			args := strings.Fields(look)
 			want, wantErr := h.machine.run(t.Context(), "virsh", append([]string{"--quiet"}, args...)...)
@@ -30,6 +33,9 @@ func TestVirsh_keptOneAnswersAsANewOne(t *testing.T) {
 		}
 	}
 	same("at first")
+	if _, err := shells.ask(t.Context(), h.SocketURI(), "dumpxml --inactive "+long); err != nil {
+		t.Errorf("a long line isn't answered by the kept one: %v", err)
+	}
 	var all sync.WaitGroup
 	for range 4 {
 		all.Go(func() { same("four at a time") })
