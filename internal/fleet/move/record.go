@@ -164,7 +164,9 @@ func (m *move) unfinished(now *inventory.VM, err error) []domain.Copy {
 	failed, live := errors.AsType[*migration.FailedError](err)
 
 	return slices.DeleteFunc(slices.Clone(now.Metadata.Copies), func(c domain.Copy) bool {
-		return c.FromUUID != now.HostUUID || live && c.Host == m.to.Name && !slices.Contains(failed.Left, c.Path)
+		removed := live && c.HostUUID == m.record.TargetUUID && !slices.Contains(failed.Left, c.Path)
+
+		return c.FromUUID != now.HostUUID || removed
 	})
 }
 
