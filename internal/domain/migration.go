@@ -19,8 +19,9 @@ type Migration struct {
 	ID string
 	// Owner is the run that moved the VM.
 	Owner string
-	// SourceHost and TargetHost are the hosts' names in the owner's configuration.
-	SourceHost, TargetHost string
+	// SourceHost and TargetHost are the hosts' names in the owner's configuration. SourceUUID and TargetUUID are the
+	// UUIDs of these hosts in libvirt, "" if not recorded: earlier versions recorded only names.
+	SourceHost, TargetHost, SourceUUID, TargetUUID string
 	// Start and End are kept in milliseconds. End is zero while the outcome is unknown.
 	Start, End time.Time
 	// Phase, Mode, Method, FailureReason, FailurePlane and AbortStatus have the values that the migration set.
@@ -41,6 +42,13 @@ type Migration struct {
 	// the migration was started with, in the writer's format.
 	Policy, Options string
 	Statistics      MigrationStatistics
+}
+
+// WithHosts returns the record with the hosts of other, the record of the same migration.
+func (m Migration) WithHosts(other Migration) Migration {
+	m.SourceHost, m.TargetHost, m.SourceUUID, m.TargetUUID = other.SourceHost, other.TargetHost, other.SourceUUID,
+		other.TargetUUID
+	return m
 }
 
 // Completed reports whether the migration has ended, successfully or not.
@@ -141,6 +149,7 @@ func readMigrations(vm *etree.Element) []Migration {
 func readMigration(e *etree.Element) Migration {
 	m := Migration{
 		ID: attr(e, "id"), Owner: attr(e, "owner"), SourceHost: attr(e, "source"), TargetHost: attr(e, "target"),
+		SourceUUID: attr(e, "source-uuid"), TargetUUID: attr(e, "target-uuid"),
 		Start: readTime(attr(e, "start")), End: readTime(attr(e, "end")),
 		Phase: attr(e, "phase"), Mode: attr(e, "mode"), Method: attr(e, "method"), Transport: attr(e, "transport"),
 		AbortRequested: attr(e, "abort-requested") == "true", AbortStatus: attr(e, "abort-status"),
@@ -194,6 +203,8 @@ func (m Migration) write(e *etree.Element) {
 	set("owner", m.Owner)
 	set("source", m.SourceHost)
 	set("target", m.TargetHost)
+	set("source-uuid", m.SourceUUID)
+	set("target-uuid", m.TargetUUID)
 	set("start", writeTime(m.Start))
 	set("end", writeTime(m.End))
 	set("phase", m.Phase)

@@ -12,7 +12,7 @@ var migrationStart = time.Date(2024, 2, 29, 12, 0, 0, 250_000_000, time.UTC)
 
 func failedMigration() Migration {
 	return Migration{
-		ID: "4711", Owner: "me@here", SourceHost: "kvm1", TargetHost: "kvm2",
+		ID: "4711", Owner: "me@here", SourceHost: "kvm1", TargetHost: "kvm2", SourceUUID: "s", TargetUUID: "t",
 		Start: migrationStart, End: migrationStart.Add(3 * time.Second),
 		Phase: "Failed", Mode: "PreCopy", Method: "LiveMigration", Transport: "tls",
 		FailureReason: "it took\n <too> long & was aborted", FailurePlane: "data",

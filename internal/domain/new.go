@@ -36,9 +36,7 @@ func New(s Spec, uuid string) (*Definition, error) {
 	s.Arch = cmp.Or(s.Arch, "x86_64")
 	s.Machine = cmp.Or(s.Machine, DefaultMachineType(s.Arch))
 	s.CPU = newCPU(s.CPU)
-	if s.Firmware.Type == nil && pick(s.Firmware.SecureBoot, nil, false) {
-		s.Firmware.Type = new("efi") // Only efi has secure boot.
-	}
+	s.Firmware = s.Firmware.WithType()
 	if pick(s.Firmware.Type, nil, "bios") == "efi" && s.Firmware.SecureBoot == nil {
 		// If libvirt chose, the host's order of firmware files would decide, which differs between hosts.
 		s.Firmware.SecureBoot = new(false)

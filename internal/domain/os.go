@@ -144,6 +144,14 @@ func (f Firmware) RequiresNVRAMReset(want Firmware) bool {
 	return differs(f.Type, want.Type) || want.SecureBoot != nil && *want.SecureBoot != pick(f.SecureBoot, nil, false)
 }
 
+// WithType returns the firmware with the type that follows from the rest of what is declared: only efi has secure boot.
+func (f Firmware) WithType() Firmware {
+	if f.Type == nil && pick(f.SecureBoot, nil, false) {
+		f.Type = new("efi")
+	}
+	return f
+}
+
 // Differs reports whether the firmware declares something other than what the VM has.
 func (f Firmware) Differs(have Firmware) bool {
 	return differs(have.Type, f.Type) || differs(have.SecureBoot, f.SecureBoot)

@@ -6,12 +6,14 @@ import (
 	"testing"
 	"time"
 
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/admission"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/evacuation"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/hostrecord"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migration"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/status"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 )
 
 func stepOf(name, method, result string) hostrecord.Step {
@@ -204,6 +206,41 @@ func TestResumableSteps(t *testing.T) {
 
 	if e := new(Drainer).resumableSteps(t.Context(), "kvm1", &hostrecord.Evacuation{Steps: steps}); len(e.Steps) != 1 {
 		t.Errorf("not given up: %+v", e.Steps)
+	}
+}
+
+// A VM is as the step left it, whatever its hosts are called by now. A record with UUIDs has the present names of the
+// hosts, one without has those of then.
+func TestUntouchedSince_renamedHosts(t *testing.T) {
+	t.Parallel()
+
+	abandoned := time.Now()
+	step := hostrecord.Step{
+		Step: evacuation.Step{UUID: "a", Method: evacuation.MethodLive, Target: "kvm2"}, TargetUUID: "2",
+		Result: hostrecord.ResultMoved,
+	}
+
+	for what, c := range map[string]struct {
+		record domain.Migration
+		want   bool
+	}{
+		"recorded with UUIDs": {
+			domain.Migration{SourceHost: "kvm1", SourceUUID: "1", TargetHost: "hv2", TargetUUID: "2"}, true,
+		},
+		"moved on to another host that had the name": {
+			domain.Migration{SourceHost: "hv2", SourceUUID: "2", TargetHost: "kvm2", TargetUUID: "3"}, false,
+		},
+		"recorded by an earlier version": {domain.Migration{SourceHost: "old1", TargetHost: "kvm2"}, true},
+	} {
+		c.record.Start, c.record.End = abandoned.Add(-time.Minute), abandoned.Add(-time.Minute)
+		vm := &inventory.VM{
+			Host: "hv2", HostUUID: "2", Active: true, Reason: libvirt.ReasonMigrated,
+			Metadata: domain.Metadata{Migrations: []domain.Migration{c.record}},
+		}
+
+		if got := untouchedSince(vm, "kvm1", step, abandoned); got != c.want {
+			t.Errorf("%s: %t, want %t", what, got, c.want)
+		}
 	}
 }
 

@@ -41,9 +41,9 @@ func (dr *Drainer) resumableSteps(ctx context.Context, name string, e *hostrecor
 // untouchedSince says whether the VM is as this step of the host's drain left it, as far as known: a VM that was moved
 // while it was off was booted in any case. abandoned is when the drain was given up.
 //
-// A record of a migration has the names that the hosts had then, and so has the step. They may have others by now. So
-// the VM's host is recognized by its UUID, and the source of the VM's last migration may have another name if that
-// migration began before the drain was given up.
+// The step has the names that the hosts had then, and so has a record of a migration without their UUIDs. They may have
+// others by now. So a host is recognized by its UUID if it is recorded, and the source of the VM's last migration may
+// have another name if that migration began before the drain was given up.
 func untouchedSince(vm *inventory.VM, host string, s hostrecord.Step, abandoned time.Time) bool {
 	there := vm.Host == s.Target
 	if s.TargetUUID != "" {
@@ -67,5 +67,10 @@ func untouchedSince(vm *inventory.VM, host string, s hostrecord.Step, abandoned 
 
 	left := last.SourceHost == host || s.TargetUUID != "" && !last.Start.Truncate(time.Second).After(abandoned)
 
-	return left && last.TargetHost == s.Target && !last.Failed && !restarted
+	arrived := last.TargetHost == s.Target
+	if last.TargetUUID != "" && s.TargetUUID != "" {
+		arrived = last.TargetUUID == s.TargetUUID
+	}
+
+	return left && arrived && !last.Failed && !restarted
 }

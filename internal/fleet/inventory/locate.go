@@ -181,7 +181,8 @@ func Locate(answers []Reply, uuid string, last LastKnown) (*VM, error) {
 		return nil, err
 	}
 
-	vm.SilentHosts, vm.Peers, vm.asked = SilentHosts(answers), peers(answers), hostNamesOf(answers)
+	vm.SilentHosts, vm.asked = SilentHosts(answers), hostNamesOf(answers)
+	vm.SetPeers(peers(answers))
 
 	for _, a := range defined {
 		// A domain without a definition disappears when its process ends.

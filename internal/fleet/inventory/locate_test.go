@@ -260,6 +260,9 @@ func TestLocate_tellsStrandedFromMigrating(t *testing.T) {
 	t.Parallel()
 
 	begun := domain.Migration{SourceHost: "kvm1", TargetHost: "kvm2"}
+	elsewhere, renamed := begun, begun
+	elsewhere.TargetUUID = "uuid-of-kvm4"
+	renamed.TargetHost, renamed.TargetUUID = "kvm4", "uuid-of-kvm2"
 	over := begun
 	over.Phase, over.End = migration.PhaseSucceeded, time.Now()
 	handedOver := func(record domain.Migration) Reply {
@@ -291,8 +294,12 @@ func TestLocate_tellsStrandedFromMigrating(t *testing.T) {
 		"its target is given up":      {[]Reply{handedOver(begun), fenced("kvm2"), hasNot("kvm3")}, false},
 		"its target has a definition": {[]Reply{handedOver(begun), isOff("kvm2"), hasNot("kvm3")}, false},
 		"its target waits for memory": {[]Reply{handedOver(begun), arrives("kvm2", libvirt.Paused, "Migration")}, false},
-		"another tool moves it":       {[]Reply{handedOver(over), hasNot("kvm2"), hasNot("kvm3")}, false},
-		"no record says who does it":  {[]Reply{said("kvm1", libvirt.Paused, "Migration"), hasNot("kvm2")}, false},
+		"its target was renamed":      {[]Reply{handedOver(renamed), hasNot("kvm2"), hasNot("kvm4")}, true},
+		"another host has its target's name, and a host is silent": {
+			[]Reply{handedOver(elsewhere), hasNot("kvm2"), silent("kvm3")}, false,
+		},
+		"another tool moves it":      {[]Reply{handedOver(over), hasNot("kvm2"), hasNot("kvm3")}, false},
+		"no record says who does it": {[]Reply{said("kvm1", libvirt.Paused, "Migration"), hasNot("kvm2")}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

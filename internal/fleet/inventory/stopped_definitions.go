@@ -27,7 +27,7 @@ func definitionsOf(answers []Reply, last LastKnown) []location.Definition {
 			m := definition.Metadata()
 			d.Generation, d.Document = m.Generation, definition.Canonical()
 			d.LocalData = d.LocalData || localData(definition)
-			d.Unfinished = append(unfinishedCopies(m, d.HostUUID), unfinishedMove(m, a.Host.Name, answers)...)
+			d.Unfinished = append(unfinishedCopies(m, d.HostUUID), unfinishedMove(m, a, answers)...)
 		}
 
 		all[i] = d
@@ -49,16 +49,16 @@ func unfinishedCopies(m domain.Metadata, from string) []string {
 	return hosts
 }
 
-// unfinishedMove returns the UUID of the target of an unfinished move of the definition alone, if it started on that
-// host. Such a move removes the source's definition last.
-func unfinishedMove(m domain.Metadata, from string, answers []Reply) []string {
+// unfinishedMove returns the UUID of the target of an unfinished move of the definition alone, if it started on the
+// host of from. Such a move removes the source's definition last.
+func unfinishedMove(m domain.Metadata, from Reply, answers []Reply) []string {
 	n := len(m.Migrations)
 	if n == 0 {
 		return nil
 	}
 
-	last := m.Migrations[n-1]
-	if last.Completed() || last.Method != migration.MethodCold || last.SourceHost != from {
+	last := named(m.Migrations, peers(answers))[n-1]
+	if last.Completed() || last.Method != migration.MethodCold || last.SourceHost != from.Host.Name {
 		return nil
 	}
 

@@ -60,7 +60,8 @@ func (m *Manager) Update(
 		return nil, errors.Join(err, readErr)
 	}
 
-	now.SilentHosts, now.Peers = vm.SilentHosts, vm.Peers
+	now.SilentHosts = vm.SilentHosts
+	now.SetPeers(vm.Peers)
 	now.Stopped, now.KeptDisks = u.stopped, u.kept
 	now.StaleHosts = u.vm.StaleHosts
 

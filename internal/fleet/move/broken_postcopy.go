@@ -108,7 +108,7 @@ func (rec *Recovery) resumeBroken(
 		return now, failure // The failure can't be recorded while libvirt takes the migration as running.
 	}
 
-	resumed := state.Record(record.ID, record.Owner)
+	resumed := state.Record(record.ID, record.Owner).WithHosts(record)
 	resumed.Start, resumed.Autostart, resumed.Method = record.Start, record.Autostart, record.Method
 	resumed.Policy, resumed.Options = record.Policy, record.Options
 

@@ -243,11 +243,17 @@ func (rec *Recovery) abandoned(
 	return running, waiting, broken
 }
 
-// FinishSwitchoverOf completes what a finished migration left undone on its source, unless another run did.
+// FinishSwitchoverOf completes what a finished migration left undone on its source, unless another run did. It does
+// nothing if the VM is on neither host of the record: an earlier version recorded only names, and another host may have
+// the target's name by now. That host has no copy of the VM, which must not be taken for the target's answer.
 func (rec *Recovery) FinishSwitchoverOf(ctx context.Context, vm *inventory.VM, record domain.Migration) error {
 	from, to := rec.hosts.Host(record.SourceHost), rec.hosts.Host(record.TargetHost)
 	if from == nil || to == nil || from.Config.Fenced || to.Config.Fenced {
 		return nil // What these hosts have is unknown.
+	}
+
+	if vm.On != from && vm.On != to {
+		return nil
 	}
 
 	revived, err := migration.FinishSwitchover(ctx, from.Conn, to.Conn, vm.UUID)

@@ -20,11 +20,17 @@ import (
 func (m *move) begin(ctx context.Context, method string, making ...domain.Copy) error {
 	admission.MarkStarted(ctx)
 
+	target, err := m.to.Conn.Info(ctx)
+	if err != nil {
+		return err
+	}
+
 	state := migration.State{
 		SourceHost: m.from.Name, TargetHost: m.to.Name, Start: time.Now(), Method: method,
 		Phase: migration.PhasePreparingTarget,
 	}
 	record := state.Record(m.id, m.mover.owner)
+	record.SourceUUID, record.TargetUUID = m.vm.HostUUID, target.UUID
 	record.Autostart, record.Policy, record.Options = m.vm.Autostart, m.effective.Policy, m.effective.Options.Text()
 
 	if method != migration.MethodCold {
@@ -122,7 +128,7 @@ func (m *move) noteAbandoned(ctx context.Context, state migration.State) {
 
 // recordOf returns the record of the move in that state.
 func (m *move) recordOf(state migration.State) domain.Migration {
-	record := state.Record(m.id, m.mover.owner)
+	record := state.Record(m.id, m.mover.owner).WithHosts(m.record)
 	record.Start, record.Autostart = m.record.Start, m.record.Autostart
 	record.Policy, record.Options = m.record.Policy, m.record.Options
 
@@ -158,7 +164,9 @@ func (m *move) unfinished(now *inventory.VM, err error) []domain.Copy {
 	failed, live := errors.AsType[*migration.FailedError](err)
 
 	return slices.DeleteFunc(slices.Clone(now.Metadata.Copies), func(c domain.Copy) bool {
-		return c.FromUUID != now.HostUUID || live && c.Host == m.to.Name && !slices.Contains(failed.Left, c.Path)
+		removed := live && c.HostUUID == m.record.TargetUUID && !slices.Contains(failed.Left, c.Path)
+
+		return c.FromUUID != now.HostUUID || removed
 	})
 }
 

@@ -10,6 +10,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/meta"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/migrationoptions"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/tfdiag"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/value"
@@ -43,13 +44,25 @@ func (r *Resource) ModifyPlan(
 		if len(resp.RequiresReplace) == 0 {
 			planned.ID, planned.Phase, planned.MigrationState = state.ID, state.Phase, state.MigrationState
 		}
+		resp.Diagnostics.Append(meta.WritePrivate(ctx, resp.Private, privatePlanned, state.ID.ValueString())...)
 	}
 	resp.Diagnostics.Append(resp.Plan.Set(ctx, &planned)...)
 	resp.Diagnostics.Append(migrationoptions.Validate(planned.MigrationOptions, path.Root(migrationoptions.Name))...)
 	if !planned.Phase.IsUnknown() || resp.Diagnostics.HasError() {
 		return
 	}
-	r.checkMigration(ctx, &planned, resp)
+	order := planned.moveOrder(fleet.LastKnown{})
+	var replaced string
+	if req.State.Raw.IsNull() {
+		_, diags := meta.ReadPrivate(ctx, req.Private, privatePlanned, &replaced)
+		resp.Diagnostics.Append(diags...)
+	}
+	if replaced != "" && replaced == order.ID {
+		// Its record doesn't count, because it is destroyed first. With create_before_destroy it is destroyed last, and
+		// nothing is moved, but Terraform says that to no plan, and shows no warnings of a plan that replaces.
+		order.ID = ""
+	}
+	r.checkMigration(ctx, &planned, order, resp)
 }
 
 // changedPaths returns the attributes whose changes make it another migration. An id belongs to one order only, so a
@@ -74,13 +87,15 @@ func (m *model) changedPaths(state *model) path.Paths {
 }
 
 // checkMigration asks the fleet whether the migration can work, as far as the values that it depends on are known.
-func (r *Resource) checkMigration(ctx context.Context, m *model, resp *resource.ModifyPlanResponse) {
+func (r *Resource) checkMigration(
+	ctx context.Context, m *model, order fleet.MoveOrder, resp *resource.ModifyPlanResponse,
+) {
 	options, err := m.MigrationOptions.ToTerraformValue(ctx)
 	if err != nil || r.Data.Unknown || m.VirtualMachineID.IsUnknown() || m.TargetHost.IsUnknown() ||
 		!options.IsFullyKnown() {
 		return
 	}
-	problems, err := r.Data.Fleet.CheckMigration(ctx, m.moveOrder(fleet.LastKnown{}))
+	problems, err := r.Data.Fleet.CheckMigration(ctx, order)
 	if err != nil {
 		resp.Diagnostics.Append(m.failure("plan", err).Error())
 	}

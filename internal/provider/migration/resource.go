@@ -31,8 +31,13 @@ const (
 	deleteTimeout = 5 * time.Minute
 )
 
-// privateLast is the key of the entry in the private state that says where the VM was last.
-const privateLast = "last"
+const (
+	// privateLast is the key of the entry in the private state that says where the VM was last.
+	privateLast = "last"
+	// privatePlanned is the id of the planned migration. If Terraform then plans a new one in its place, it is the id of
+	// the migration that is replaced.
+	privatePlanned = "planned"
+)
 
 var (
 	_ resource.ResourceWithConfigure   = (*Resource)(nil)
@@ -73,6 +78,8 @@ func (r *Resource) Create(ctx context.Context, req resource.CreateRequest, resp 
 	began := time.Now()
 	ctx, cancel := tfdiag.Limited(ctx, "timeouts.create", timeout)
 	defer cancel()
+	written := r.Data.Written.Writing(TypeName, plan.plannedID().ValueString())
+	defer func() { written([]string{plan.VirtualMachineID.ValueString()}) }()
 	vm, record, err := r.Data.Fleet.MoveOnce(ctx, plan.moveOrder(fleet.LastKnown{}))
 	if err != nil {
 		failure := plan.failure("complete", err).Within(ctx)
@@ -155,6 +162,12 @@ func (r *Resource) Delete(ctx context.Context, req resource.DeleteRequest, resp 
 
 	ctx, cancel := tfdiag.Limited(ctx, "timeouts.delete", timeout)
 	defer cancel()
+	created, removed := r.Data.Written.Removing(TypeName, state.ID.ValueString())
+	defer removed()
+	if len(created) > 0 {
+		resp.Diagnostics.Append(state.createdBefore()...)
+		return
+	}
 	id := state.VirtualMachineID.ValueString()
 	record, err := r.Data.Fleet.WithdrawMigration(ctx, id, last, state.ID.ValueString())
 	switch {
@@ -166,6 +179,19 @@ func (r *Resource) Delete(ctx context.Context, req resource.DeleteRequest, resp 
 			"The migration of virtual machine %s was over before it could be aborted. It is on host %q.", id,
 			record.TargetHost))
 	}
+}
+
+// createdBefore is the result of destroying a migration after the same one was created again: its record now belongs to
+// the new resource. If the migration had succeeded, the new resource has taken over its record and moved nothing.
+func (m *model) createdBefore() diag.Diagnostics {
+	if m.Phase.ValueString() != fleetmigration.PhaseSucceeded {
+		return nil
+	}
+	return diag.Diagnostics{diag.NewWarningDiagnostic("Migration was not run again", fmt.Sprintf(
+		"Virtual machine %s was not moved: Terraform created the new migration before it destroyed the old one, and a "+
+			"migration with the same virtual_machine_id, target_host and triggers is run only once. "+
+			"To move the VM again, change triggers, or remove create_before_destroy from the lifecycle and use -replace.",
+		m.VirtualMachineID.ValueString()))}
 }
 
 // failure turns an error about the migration into one for the user.

@@ -45,7 +45,8 @@ func (r *Resource) Schema(ctx context.Context, _ resource.SchemaRequest, resp *r
 			},
 			"triggers": schema.MapAttribute{
 				Optional: true, ElementType: types.StringType,
-				MarkdownDescription: "Any values. A change moves the VM again.",
+				MarkdownDescription: "Any values. A change moves the VM again, also with `create_before_destroy`, with which " +
+					"`-replace` doesn't.",
 			},
 			migrationoptions.Name: migrationoptions.OfResource("How the VM is moved. An attribute that isn't set has the " +
 				"value of the `virtfleet_migration_policy` that applies to the VM, then of the provider's block. A change " +

@@ -18,15 +18,16 @@ var firmwareAttributes = mergeAttributes(blockLevels["firmware"], attributes{
 	"type": optionalString("Firmware. One of " + value.OneOf(domain.FirmwareTypes) + ". After a change, the next start " +
 		"by an apply discards the UEFI variables, such as boot entries that the guest created. Default for new VMs: " +
 		"`bios`, `efi` on aarch64, unless `kernel` or `loader` is set."),
-	"secure_boot": optionalBool("Whether only signed code is booted. Requires the type `efi`. A change also discards " +
-		"the UEFI variables. Default for new VMs: `false`."),
+	"secure_boot": optionalBool("Whether only signed code is booted. `true` requires the type `efi`, and sets it if " +
+		"`type` isn't set. A change also discards the UEFI variables. Default for new VMs: `false`."),
 })
 
 var firmwareType = objectType(firmwareAttributes)
 
 func firmwareToDomain(o types.Object) domain.Firmware {
 	a := open(o)
-	return domain.Firmware{Type: optionalText(a.string("type")), SecureBoot: value.Bool(a.bool("secure_boot"))}
+	f := domain.Firmware{Type: optionalText(a.string("type")), SecureBoot: value.Bool(a.bool("secure_boot"))}
+	return f.WithType()
 }
 
 func firmwareFromDomain(s domain.Spec, prior *model) types.Object {
@@ -38,12 +39,22 @@ func firmwareFromDomain(s domain.Spec, prior *model) types.Object {
 	return types.ObjectValueMust(firmwareType.AttrTypes, a)
 }
 
-// planFirmware plans no secure boot setting and no files that belong to the other type of firmware.
+// planFirmware plans the type that declared secure boot requires, and no secure boot setting and no files that belong
+// to the other type of firmware.
 func planFirmware(config, planned, prior types.Object) types.Object {
 	if !isSet(config) || !isSet(planned) || !isSet(prior) {
 		return planned
 	}
 	a, before, declared := open(planned), open(prior), open(config)
+	if secure := declared.bool("secure_boot"); optionalText(declared.string("type")) == nil &&
+		!declared["type"].IsUnknown() && text(before.string("type")) != "efi" {
+		switch {
+		case secure.IsUnknown():
+			a["type"] = types.StringUnknown()
+		case secure.ValueBool():
+			a["type"] = types.StringValue("efi")
+		}
+	}
 	chosen := a["type"].Equal(before["type"])
 	if declared["secure_boot"].IsNull() && !chosen {
 		a["secure_boot"] = types.BoolUnknown()
