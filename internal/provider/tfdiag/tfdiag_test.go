@@ -41,6 +41,9 @@ func failures() map[string]tfdiag.Failure {
 			Verb: "start", Noun: "virtual machine", VirtualMachine: "web", Elapsed: 83 * time.Millisecond,
 			Err: fmt.Errorf("reading back: %w", call(nil, "internal error")),
 		},
+		"cancelled": {
+			Verb: "create", Noun: "image", Err: fmt.Errorf("uploading volume vms/base: %w", context.Canceled),
+		},
 		"facts_from_the_fleet": {
 			Verb: "update", Noun: "virtual machine", Elapsed: 200 * time.Second,
 			Err: &fleet.Error{
