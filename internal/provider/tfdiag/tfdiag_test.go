@@ -132,7 +132,7 @@ func TestFailure_causeWinsOverConsequence(t *testing.T) {
 		detail := tfdiag.Failure{Verb: "read", Noun: "host", Err: err}.Error().Detail()
 		return detail[strings.LastIndex(detail, "\n\n"):]
 	}
-	for _, cause := range []error{ssh.ErrHostKey, ssh.ErrAuth, libvirt.ErrDenied} {
+	for _, cause := range []error{ssh.ErrHostKey, ssh.ErrAuth, libvirt.ErrDenied, libvirt.ErrNoDaemon} {
 		got := advice(&fleet.Error{
 			Kind: fleet.ErrUnreachable, Detail: "no answer", Remedy: "Bring it back.",
 			Err: call(errors.Join(libvirt.ErrUnreachable, cause), "x"),
