@@ -123,7 +123,7 @@ func (m *model) overSSH(
 	settings := sshOver(h.SSH, sshWithURI(fromURI, sshOver(m.SSH, base)))
 	client, err := ssh.NewClient(settings)
 	if err != nil {
-		diags.AddAttributeError(at, "Invalid SSH settings", fmt.Sprintf("%s: %v.", source, err))
+		diags.Append(m.sshProblem(h, fromURI, source, at, err))
 		return diags
 	}
 	if settings.HostKeyChecking == ssh.HostKeyInsecure {

@@ -116,25 +116,26 @@ func TestProvider_configureRefuses(t *testing.T) {
 		want []string
 	}{
 		"missing key file": {one(block{"uri": uri, "ssh": block{"private_key_file": "/nowhere/id"}}), []string{
-			"Invalid SSH settings", "hosts.kvm1: private_key_file", "/nowhere/id", "no such file",
+			"Invalid SSH settings", "hosts.kvm1.ssh.private_key_file: ", "/nowhere/id", "no such file",
 		}},
 		"missing key file of all": {block{
-			"hosts": block{"kvm1": block{"uri": uri}}, "ssh": block{"private_key_file": "/nowhere/id"},
-		}, []string{"hosts.kvm1: private_key_file", "/nowhere/id"}},
+			"hosts": block{"kvm1": block{"uri": uri}, "kvm2": block{"uri": uri}},
+			"ssh":   block{"private_key_file": "/nowhere/id"},
+		}, []string{"Invalid SSH settings: ssh.private_key_file: ", "/nowhere/id"}},
 		"missing key file in the URI": {one(block{"uri": uri + "?keyfile=/nowhere/id"}), []string{
 			"hosts.kvm1: private_key_file", "/nowhere/id",
 		}},
 		"missing certificate": {one(block{"uri": uri, "ssh": block{"certificate_file": "/nowhere/crt"}}), []string{
-			"hosts.kvm1: certificate_file", "/nowhere/crt",
+			"hosts.kvm1.ssh.certificate_file: ", "/nowhere/crt",
 		}},
 		"missing ssh_config": {one(block{"uri": uri, "ssh": block{"config_file": "/nowhere/config"}}), []string{
-			"hosts.kvm1: config_file", "/nowhere/config",
+			"hosts.kvm1.ssh.config_file: ", "/nowhere/config",
 		}},
 		"not a key": {one(block{"uri": uri, "ssh": block{"private_key": "hunter2"}}), []string{
-			"hosts.kvm1: private_key",
+			"hosts.kvm1.ssh.private_key: ",
 		}},
 		"jump host": {one(block{"uri": uri, "ssh": block{"jump_hosts": []string{"a b"}}}), []string{
-			"hosts.kvm1: jump_hosts", "a b",
+			"hosts.kvm1.ssh.jump_hosts: ", "a b",
 		}},
 	}
 	for name, tt := range tests {

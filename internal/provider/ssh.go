@@ -1,15 +1,20 @@
 package provider
 
 import (
+	"errors"
+	"fmt"
 	"maps"
 
 	"github.com/hashicorp/terraform-plugin-framework-validators/listvalidator"
 	"github.com/hashicorp/terraform-plugin-framework-validators/stringvalidator"
+	"github.com/hashicorp/terraform-plugin-framework/attr"
+	"github.com/hashicorp/terraform-plugin-framework/diag"
 	"github.com/hashicorp/terraform-plugin-framework/path"
 	"github.com/hashicorp/terraform-plugin-framework/provider/schema"
 	"github.com/hashicorp/terraform-plugin-framework/schema/validator"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/attrpath"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/value"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/ssh"
 )
@@ -142,6 +147,40 @@ func sshOver(block *sshModel, under ssh.Config) ssh.Config {
 	}
 	under.ConnectTimeout = block.ConnectTimeout.Or(under.ConnectTimeout)
 	return under
+}
+
+// sshProblem returns the error for SSH settings of a host that can't be used. It names the attribute that has the value.
+// One in the provider's ssh block gives the same error for each host, which Terraform then shows once.
+func (m *model) sshProblem(h hostModel, fromURI ssh.Config, source string, at path.Path, err error) diag.Diagnostic {
+	problem, about := errors.AsType[*ssh.SettingError](err)
+	switch {
+	case !about:
+	case h.SSH.sets(problem.Setting):
+		at = at.AtName("ssh").AtName(problem.Setting)
+		source, err = attrpath.Text(at), problem.Err
+	case !setInURI(fromURI, problem.Setting) && m.SSH.sets(problem.Setting):
+		at = path.Root("ssh").AtName(problem.Setting)
+		source, err = attrpath.Text(at), problem.Err
+	}
+	return diag.NewAttributeErrorDiagnostic(at, "Invalid SSH settings", fmt.Sprintf("%s: %v.", source, err))
+}
+
+// sets reports whether the block has a value for a setting that ssh.Config refuses by its name.
+func (m *sshModel) sets(setting string) bool {
+	if m == nil {
+		return false
+	}
+	value, known := map[string]attr.Value{
+		"private_key_file": m.PrivateKeyFile, "private_key": m.PrivateKey, "certificate_file": m.CertificateFile,
+		"config_file": m.ConfigFile, "host_key_checking": m.HostKeyChecking, "jump_hosts": m.JumpHosts,
+	}[setting]
+	return known && !value.IsNull()
+}
+
+// setInURI reports whether the query of a host's URI has a value for the setting.
+func setInURI(fromURI ssh.Config, setting string) bool {
+	return setting == "private_key_file" && fromURI.PrivateKeyFile != "" ||
+		setting == "host_key_checking" && fromURI.HostKeyChecking != ""
 }
 
 // set sets a string if the attribute is set.

@@ -2,6 +2,7 @@ package ssh
 
 import (
 	"context"
+	"fmt"
 	"net"
 	"os"
 	"os/user"
@@ -99,11 +100,12 @@ func (c Config) validate() error {
 	}
 	known := []string{"", HostKeyStrict, HostKeyAcceptNew, HostKeyInsecure}
 	if !slices.Contains(known, c.HostKeyChecking) {
-		return configError("host_key_checking %q: must be one of %s", c.HostKeyChecking, strings.Join(known[1:], ", "))
+		return settingError("host_key_checking", fmt.Errorf("%q: must be one of %s", c.HostKeyChecking,
+			strings.Join(known[1:], ", ")))
 	}
 	for _, hop := range c.JumpHosts {
 		if _, err := parseHop(hop); err != nil {
-			return configError("jump_hosts: %w", err)
+			return settingError("jump_hosts", err)
 		}
 	}
 	home, _ := homeDir()
@@ -115,14 +117,14 @@ func (c Config) validate() error {
 			continue
 		}
 		if _, err := os.Stat(expandHome(f.path, home)); err != nil {
-			return configError("%s: %w", f.setting, err)
+			return settingError(f.setting, err)
 		}
 	}
 	if c.PrivateKey == "" {
 		return nil
 	}
 	if _, problem := parseKey([]byte(c.PrivateKey), c.Passphrase); problem != nil {
-		return configError("private_key: %w", problem)
+		return settingError("private_key", problem)
 	}
 	return nil
 }

@@ -62,6 +62,22 @@ func configError(format string, args ...any) error {
 	return &kindError{kind: ErrConfig, err: fmt.Errorf(format, args...)}
 }
 
+// SettingError is an error of kind [ErrConfig] about one field of a [Config].
+type SettingError struct {
+	// Setting is the field, as an ssh block of the provider calls it: "private_key_file".
+	Setting string
+	// Err is what is wrong with its value.
+	Err error
+}
+
+// Error returns a text with the setting and the cause.
+func (e *SettingError) Error() string { return e.Setting + ": " + e.Err.Error() }
+
+// Unwrap returns the kind and the cause.
+func (e *SettingError) Unwrap() []error { return []error{ErrConfig, e.Err} }
+
+func settingError(setting string, err error) error { return &SettingError{Setting: setting, Err: err} }
+
 // kindError attaches a kind to a cause without changing its text.
 type kindError struct{ kind, err error }
 

@@ -71,16 +71,20 @@ func (m *Manager) Wait(ctx context.Context, vm *inventory.VM, w WaitFor) (*inven
 		events = inventory.NextLook(ctx, events)
 
 		if ctx.Err() != nil {
-			waited := time.Since(began)
+			waited, remedy := time.Since(began), "Look at the guest's console; apply again to continue waiting"
 			if deadline, ok := ctx.Deadline(); ok {
 				waited = min(waited, deadline.Sub(began)) // the last read may have ended later
+			}
+
+			if errors.Is(context.Cause(ctx), context.DeadlineExceeded) {
+				remedy += ", or raise wait_for.timeout"
 			}
 
 			return vm, addresses, &inventory.Error{
 				VM: vm.Name, Host: vm.Host, Kind: ErrNotReady, Err: context.Cause(ctx),
 				Detail: fmt.Sprintf("waited %s for it to be ready; last seen: %s",
 					waited.Round(time.Second), strings.Join(missing, ", ")),
-				Remedy: "Look at the guest's console; apply again to continue waiting, or raise wait_for.timeout.",
+				Remedy: remedy + ".",
 			}
 		}
 	}

@@ -51,7 +51,7 @@ func (f *blockerList) checkCache(disk domain.MobileDisk) {
 	}
 	f.block(DisksNotLiveMigratable, "disks."+disk.Key, fmt.Sprintf("disk %q is %s, is not copied, and goes through its "+
 		"host's cache, which the target doesn't see", disk.Key, describeStorage(disk)),
-		`Set disks.`+disk.Key+`.cache = "none", which takes a restart.`)
+		`Set disks.`+disk.Key+`.cache = "none", and restart the VM.`)
 }
 
 // mayNotReach reports that the target may not reach a disk. libvirt refuses to migrate to a target that may lack a file

@@ -102,7 +102,7 @@ func (t preflight) checkHypervisor(_ context.Context, f *blockerList) {
 		f.block(HypervisorNotCompatible, "machine_type",
 			fmt.Sprintf("host %q has QEMU %s, which does not know machine type %q",
 				t.target.Name(), t.to.HypervisorVersion, facts.Machine),
-			"Update QEMU on the host, or give the VM an older machine type, which takes a restart.")
+			"Update QEMU on the host, or give the VM an older machine type and restart it.")
 	}
 }
 
@@ -117,7 +117,7 @@ func (t preflight) checkCPU(ctx context.Context, f *blockerList) {
 		if facts.Type != "kvm" {
 			return
 		}
-		const remedy = `Use cpu.mode = "host-model" or a model that all hosts have, which takes a restart.`
+		const remedy = `Use cpu.mode = "host-model" or a model that all hosts have, and restart the VM.`
 		if t.from.CPUModel != t.to.CPUModel {
 			f.block(CPUModeNotLiveMigratable, "cpu.mode", fmt.Sprintf("its CPU is its host's own (%s, %s), and host %q has "+
 				"another (%s)", facts.CPUMode, t.from.CPUModel, t.target.Name(), t.to.CPUModel), remedy)
@@ -137,7 +137,7 @@ func (t preflight) checkCPU(ctx context.Context, f *blockerList) {
 		f.unanswered(CPUNotCompatible, "cpu", t.target, "the CPU", err)
 	case compared.Match == libvirt.CPUIncompatible:
 		f.block(CPUNotCompatible, "cpu", fmt.Sprintf("host %q can't give the guest its CPU: %s", t.target.Name(),
-			compared.Detail), "Choose another host, or give the VM a CPU model that both have, which takes a restart.")
+			compared.Detail), "Choose another host, or give the VM a CPU model that both have, and restart it.")
 	}
 }
 

@@ -60,8 +60,10 @@ func notMoved(ctx context.Context, vm *inventory.VM, from, to *inventory.Host, e
 			"that of host %q must be for the name or address at which the other reaches it. Or choose transport ssh_relay, "+
 			"which needs none.", to.Name)
 	case errors.Is(err, migration.ErrBlocked): // The blockers say what to do.
-	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
+	case errors.Is(err, context.DeadlineExceeded):
 		e.Remedy = "Apply again to continue; timeouts sets how long it may take."
+	case errors.Is(err, context.Canceled):
+		e.Remedy = "Apply again to continue."
 	default:
 		e.Remedy = fmt.Sprintf("See the logs of libvirt and QEMU on hosts %q and %q (%s).", from.Name, to.Name,
 			inventory.QEMULogPath(vm.Name))

@@ -73,7 +73,8 @@ func (p *Planner) judge(ctx context.Context, a inventory.Reply, d Desired) candi
 	case !pinned && a.Host.Config.Unschedulable:
 		c.refuse("host", "it is not schedulable")
 	case !pinned && !policy.HasLabels(a.Host.Config.Labels, d.Placement.HostLabels):
-		c.refuse("placement.host_labels", "it has not all of the labels %s", labelText(d.Placement.HostLabels))
+		c.refuse("placement.host_labels", "it lacks labels %s",
+			labelText(missingLabels(a.Host.Config.Labels, d.Placement.HostLabels)))
 	}
 
 	d.Spec = c.judgeDevices(ctx, p, d)

@@ -41,7 +41,7 @@ func LabelBlocker(vm *inventory.VM, h *inventory.Host, certainty status.Conditio
 	return []migration.Blocker{{
 		Reason: migration.HostLabelsMismatch, Status: certainty, Attribute: "host",
 		Message: fmt.Sprintf("host %q lacks labels that the VM's placement requires (%s)", h.Name,
-			labelText(vm.Metadata.HostLabels)),
+			labelText(missingLabels(h.Config.Labels, vm.Metadata.HostLabels))),
 		Remedy: "Choose another host, or change the host's labels or placement.host_labels.",
 	}}
 }

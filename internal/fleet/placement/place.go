@@ -4,12 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/policy"
 )
 
 // ErrNoHost means that no host can run the VM.
@@ -188,6 +190,16 @@ func noHost(d Desired, candidates []candidate) error {
 	}
 
 	return &inventory.Error{VM: d.Spec.Name, Kind: ErrNoHost, Detail: "no host can take the VM:" + b.String()}
+}
+
+// missingLabels returns the wanted labels that a host doesn't have, or has with another value.
+func missingLabels(have, want map[string]string) map[string]string {
+	missing := maps.Clone(want)
+	maps.DeleteFunc(missing, func(k, v string) bool {
+		return policy.HasLabels(have, map[string]string{k: v})
+	})
+
+	return missing
 }
 
 func labelText(labels map[string]string) string {

@@ -30,7 +30,7 @@ type Failure struct {
 	Host string
 	// Operation is the operation as a gerund: "starting the domain".
 	Operation string
-	// Elapsed is how long it was tried. 0 isn't shown.
+	// Elapsed is how long it was tried. Less than a second isn't shown.
 	Elapsed time.Duration
 	// Err is the error.
 	Err error
@@ -121,7 +121,7 @@ func (f Failure) completed() (complete Failure, happened, cause string) {
 		cause = ""
 	}
 	happened, cause = f.withLimit(happened, cause)
-	return f, happened, cause
+	return f, inUsersWords(happened), inUsersWords(cause)
 }
 
 // withLimit adds which limit was reached, if that is the cause.
@@ -153,6 +153,16 @@ func userText(err error) string {
 	}
 }
 
+// inUsersWords replaces the end of a text that Go's context package wrote.
+func inUsersWords(text string) string {
+	for _, err := range []error{context.Canceled, context.DeadlineExceeded} {
+		if what, is := strings.CutSuffix(text, ": "+err.Error()); is {
+			return what + ": " + userText(err)
+		}
+	}
+	return text
+}
+
 // factLines lists VM, host, operation and duration, one on each line.
 func (f Failure) factLines() string {
 	var lines []string
@@ -164,7 +174,7 @@ func (f Failure) factLines() string {
 	add("Virtual machine", f.VirtualMachine)
 	add("Host", f.Host)
 	add("Operation", f.Operation)
-	if f.Elapsed > 0 {
+	if f.Elapsed >= time.Second {
 		add("Elapsed", roundElapsed(f.Elapsed))
 	}
 	return strings.Join(lines, "\n")
@@ -172,9 +182,6 @@ func (f Failure) factLines() string {
 
 // roundElapsed rounds a duration to a precision that is useful to a reader.
 func roundElapsed(d time.Duration) string {
-	if d < time.Second {
-		return fmt.Sprintf("%dms", max(d.Milliseconds(), 1))
-	}
 	if d < time.Minute {
 		return fmt.Sprintf("%.1fs", d.Seconds())
 	}

@@ -18,8 +18,8 @@ type kindRemedy struct {
 }
 
 // causes are kinds of errors that explain others, and take precedence over the error's own advice. A refused host key
-// makes its host unreachable, but the advice to bring the host back wouldn't help. And an operation that lost its lease
-// was not cancelled.
+// makes its host unreachable, but the advice to bring the host back wouldn't help. VMs run on without libvirt's daemon,
+// so that a host without it must not be fenced. And an operation that lost its lease was not cancelled.
 var causes = []kindRemedy{
 	{ssh.ErrHostKey, "Compare the fingerprint with the one that the host's administrator gives you, then correct the " +
 		"known_hosts file. host_key_checking = \"accept_new\" in the provider's ssh block records keys of new hosts."},
@@ -31,6 +31,9 @@ var causes = []kindRemedy{
 		"This run then changed nothing more. Plan and apply again when that run has ended."},
 	{fleet.ErrLeaseUnconfirmed, "The host did not answer, so another run may have taken over. This run then changed " +
 		"nothing more. Bring the host back, then plan and apply again."},
+	{libvirt.ErrNoDaemon, "Check on the host that libvirt's daemon runs: \"systemctl status libvirtd virtqemud\", and " +
+		"\"journalctl -u libvirtd -u virtqemud\" to see why it ended. The user needs access to its socket. Nothing was " +
+		"removed from the state. " + planWithout},
 }
 
 // remedies are for errors without advice of their own. The first match counts, so specific kinds come before general
@@ -65,9 +68,6 @@ var remedies = []kindRemedy{
 		"storage_overprovisioning_factor."},
 	{storage.ErrInUse, "The volume was kept. Apply again once nothing uses it."},
 	{libvirt.ErrBusy, "Another operation is in progress: apply again when it has ended."},
-	{libvirt.ErrNoDaemon, "Check on the host that libvirt's daemon runs: \"systemctl status libvirtd virtqemud\", and " +
-		"\"journalctl -u libvirtd -u virtqemud\" to see why it ended. The user needs access to its socket. Nothing was " +
-		"removed from the state. " + planWithout},
 	{fleet.ErrUnreachable, "Check that the host is up and that its address, the network and sshd are right (without " +
 		"SSH: that libvirtd listens there). Nothing was removed from the state. " + planWithout + " If the host is off, " +
 		"and its VMs must start on other hosts, set fenced = true for it."},

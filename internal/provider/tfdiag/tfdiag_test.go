@@ -41,6 +41,9 @@ func failures() map[string]tfdiag.Failure {
 			Verb: "start", Noun: "virtual machine", VirtualMachine: "web", Elapsed: 83 * time.Millisecond,
 			Err: fmt.Errorf("reading back: %w", call(nil, "internal error")),
 		},
+		"cancelled": {
+			Verb: "create", Noun: "image", Err: fmt.Errorf("uploading volume vms/base: %w", context.Canceled),
+		},
 		"facts_from_the_fleet": {
 			Verb: "update", Noun: "virtual machine", Elapsed: 200 * time.Second,
 			Err: &fleet.Error{
@@ -129,7 +132,7 @@ func TestFailure_causeWinsOverConsequence(t *testing.T) {
 		detail := tfdiag.Failure{Verb: "read", Noun: "host", Err: err}.Error().Detail()
 		return detail[strings.LastIndex(detail, "\n\n"):]
 	}
-	for _, cause := range []error{ssh.ErrHostKey, ssh.ErrAuth, libvirt.ErrDenied} {
+	for _, cause := range []error{ssh.ErrHostKey, ssh.ErrAuth, libvirt.ErrDenied, libvirt.ErrNoDaemon} {
 		got := advice(&fleet.Error{
 			Kind: fleet.ErrUnreachable, Detail: "no answer", Remedy: "Bring it back.",
 			Err: call(errors.Join(libvirt.ErrUnreachable, cause), "x"),

@@ -208,7 +208,8 @@ func TestAccVirtualMachine_ctrlC(t *testing.T) {
 	waitWhileRunning(t, "the VM to be waited for", apply, func() bool {
 		return strings.Count(apply.Output(), "Still creating") > still+1
 	})
-	expect(t, interrupt(t, apply), "Warning: Unable to wait for virtual machine", "its guest agent is not connected")
+	expect(t, interrupt(t, apply), "Warning: Unable to wait for virtual machine", "its guest agent is not connected",
+		"apply again to continue waiting.")
 	state, tainted := tf.State(t, address)
 	if state["id"] != id || tainted || state["ready"] != false || state["status"] != "Running" {
 		t.Errorf("after Ctrl-C: id %v, tainted %v, ready %v, %v", state["id"], tainted, state["ready"], state["status"])

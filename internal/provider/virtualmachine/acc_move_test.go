@@ -234,7 +234,9 @@ func TestAccVirtualMachine_moveAborted(t *testing.T) {
 		{"late", late, nil, []string{
 			"Unable to move virtual machine", "took too long", `is on host "kvm1" (Running)`, "remained", "allow_post_copy",
 		}},
-		{"interrupted", "", (*acctest.Running).Interrupt, []string{"it was aborted", `is on host "kvm1" (Running)`}},
+		{"interrupted", "", (*acctest.Running).Interrupt, []string{
+			"it was aborted", `is on host "kvm1" (Running)`, "Apply again to continue.",
+		}},
 	} {
 		config("kvm2", c.options)
 		expect(t, tf.Run(t, "plan", "-out=planned"), `current_host = "kvm1" -> "kvm2"`,

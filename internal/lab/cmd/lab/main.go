@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"slices"
+	"strings"
 	"syscall"
 	"text/tabwriter"
 )
@@ -40,6 +42,9 @@ var commands = []command{
 	},
 }
 
+// helps are the first arguments of a command that ask for its usage.
+var helps = []string{"-h", "-help", "--help"}
+
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	err := dispatch(ctx, os.Args[1:])
@@ -58,9 +63,14 @@ func main() {
 func dispatch(ctx context.Context, args []string) error {
 	if len(args) > 0 {
 		for _, c := range commands {
-			if c.name == args[0] {
-				return c.run(ctx, args[1:])
+			if c.name != args[0] {
+				continue
 			}
+			if len(args) > 1 && slices.Contains(helps, args[1]) {
+				fmt.Printf("usage: lab %s\n  %s\n", strings.TrimSpace(c.name+" "+c.args), c.help)
+				return nil
+			}
+			return c.run(ctx, args[1:])
 		}
 	}
 	w := tabwriter.NewWriter(os.Stderr, 0, 8, 2, ' ', 0)
