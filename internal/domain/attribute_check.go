@@ -204,6 +204,10 @@ func (a Attribute) validate(c *checker, path, value string, free func(path, valu
 		}
 	}
 	c.require(value == "" || a.Check == nil || strings.TrimSpace(value) != "", path, "It is nothing but white space.")
+	if a.Kind == Count && strings.HasPrefix(value, "-") { // In definitions, a limit of -1 is none: nothing to declare.
+		c.require(false, path, fmt.Sprintf("%q isn't a number from 0.", value))
+		return
+	}
 	if value == "" || free(path, value) || value == a.Unset || a.Values == nil && a.normal(value) == "" {
 		return
 	}

@@ -35,7 +35,7 @@ func triedValues(path string, a Attribute) []string {
 		"cpu.global_quota": {"5000"}, "cpu.global_period": {"50000"}, "cpu.emulator_quota": {"5000"},
 		"cpu.emulator_period": {"50000"}, "cpu.iothread_quota": {"5000"}, "cpu.iothread_period": {"50000"},
 		"platform.fw_cfg": {"opt/a & b=<x> \\\\ \\e\\n2\n"}, "platform.fw_cfg_files": {"opt/f=/f\n"},
-		"platform.smbios.bios": {"version=1\n"}, "platform.smbios.system": {"version=1\n"},
+		"platform.smbios.bios": {"version=1\n"}, "platform.smbios.system": {"version= 1 \n"},
 		"platform.smbios.base_board": {"version=1\n"}, "platform.smbios.chassis": {"version=1\n"},
 		seclabelPath: {
 			"dac.label=+1:+2\ndac.type=static\n", "selinux.baselabel=a:b:c\nselinux.type=dynamic\n", "apparmor.type=none\n",

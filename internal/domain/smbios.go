@@ -98,7 +98,7 @@ func smbiosEntries(name, tag, what, more string, names ...string) Attribute {
 		Read: func(root *etree.Element) string {
 			texts := map[string]string{}
 			for _, e := range children(child(sysinfo(root, "smbios"), tag), "entry") {
-				texts[attr(e, "name")] = text(e)
+				texts[attr(e, "name")] = e.Text() // libvirt and the guest keep white space around it.
 			}
 			return FormatTexts(texts)
 		},

@@ -14,6 +14,7 @@ import (
 var refusals = []golibvirt.ErrorNumber{
 	golibvirt.ERR_CONFIG_UNSUPPORTED, golibvirt.ERR_ARGUMENT_UNSUPPORTED, golibvirt.ERR_XML_ERROR,
 	golibvirt.ERR_XML_DETAIL, golibvirt.ERR_INVALID_ARG, golibvirt.ERR_INTERNAL_ERROR,
+	golibvirt.ERR_CPU_INCOMPATIBLE,
 }
 
 // RefusalOf returns why the host would refuse to define or start a domain with this definition, in libvirt's words; ""

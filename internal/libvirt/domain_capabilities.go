@@ -10,9 +10,10 @@ import (
 	golibvirt "libvirt.org/go/libvirt"
 )
 
-// GuestDevices are the devices that a host's hypervisor can provide to guests: the values of each enumeration of
-// libvirt's domain capabilities, named by the device or feature and the enumeration ("tpm/backendModel"). A device that
-// libvirt lists as not supported has an entry of its own name ("tpm") without values.
+// GuestDevices are the devices and CPU models that a host's hypervisor can provide to guests: the values of each
+// enumeration of libvirt's domain capabilities, named by the device or feature and the enumeration
+// ("tpm/backendModel"). A device that libvirt lists as not supported has an entry of its own name ("tpm") without
+// values.
 type GuestDevices map[string][]string
 
 // GuestDevices reads the devices that the host can provide to a kind of guest (virConnectGetDomainCapabilities).
@@ -72,7 +73,16 @@ func parseGuestDevices(document string) (GuestDevices, error) {
 		} `xml:",any"`
 	}
 	var capabilities struct {
-		OS       listed `xml:"os"`
+		OS  listed `xml:"os"`
+		CPU struct {
+			Modes []struct {
+				Name   string `xml:"name,attr"`
+				Models []struct {
+					Usable string `xml:"usable,attr"`
+					Name   string `xml:",chardata"`
+				} `xml:"model"`
+			} `xml:"mode"`
+		} `xml:"cpu"`
 		Devices  listed `xml:"devices"`
 		Features listed `xml:"features"`
 	}
@@ -102,8 +112,21 @@ func parseGuestDevices(document string) (GuestDevices, error) {
 			found[device.XMLName.Local+"/"+enum.Name] = enum.Values
 		}
 	}
+	for _, mode := range capabilities.CPU.Modes {
+		for _, model := range mode.Models {
+			if mode.Name == "custom" && model.Usable != "no" { // The host's CPU lacks a feature of the others.
+				found[cpuModels] = append(found[cpuModels], model.Name)
+			}
+		}
+	}
 	return found, nil
 }
+
+// cpuModels is the enumeration of the CPU models that a guest can have: Values("cpu", "model").
+const cpuModels = "cpu/model"
+
+// Values returns the values of an enumeration; it is empty if the host doesn't report it.
+func (g GuestDevices) Values(device, enum string) []string { return g[device+"/"+enum] }
 
 // protections is the enumeration of the ways to protect a guest's memory, which libvirt lists from 10.5 on.
 const protections = "launchSecurity/sectype"

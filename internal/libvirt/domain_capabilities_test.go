@@ -1,6 +1,9 @@
 package libvirt
 
-import "testing"
+import (
+	"slices"
+	"testing"
+)
 
 // TestGuestDevices_tellsWhatIsMissingFromWhatIsUnknown: an old libvirt says nothing of a device that it may well have.
 func TestGuestDevices_tellsWhatIsMissingFromWhatIsUnknown(t *testing.T) {
@@ -46,6 +49,17 @@ func TestGuestDevices_tellsWhatIsMissingFromWhatIsUnknown(t *testing.T) {
 	}
 	if _, err := parseGuestDevices("<"); err == nil {
 		t.Error("no error")
+	}
+}
+
+// TestGuestDevices_cpuModels: a model that the host's CPU lacks features for isn't one that a guest can have.
+func TestGuestDevices_cpuModels(t *testing.T) {
+	t.Parallel()
+	devices, err := parseGuestDevices(`<domainCapabilities><cpu><mode name="host-model" supported="yes">
+  <model fallback="forbid">Penryn</model></mode><mode name="custom" supported="yes"><model usable="yes">Nehalem</model>
+  <model usable="no">EPYC</model><model usable="unknown">athlon</model></mode></cpu></domainCapabilities>`)
+	if want := []string{"Nehalem", "athlon"}; err != nil || !slices.Equal(devices.Values("cpu", "model"), want) {
+		t.Errorf("%q, %v", devices.Values("cpu", "model"), err)
 	}
 }
 

@@ -177,7 +177,7 @@ func fitsHypervisor(a inventory.Reply, s domain.Spec, defaultType string) []inve
 		}
 
 		if s.Machine != "" && !knowsMachineType(g.MachineTypes, s.Machine) {
-			problems = append(problems, lacksMachineType(a, s.Machine, arch))
+			problems = append(problems, lacksMachineType(a, s.Machine, arch, g.MachineTypes))
 		}
 
 		problems = append(problems, fitsMachineType(a, s)...)
@@ -191,5 +191,13 @@ func fitsHypervisor(a inventory.Reply, s domain.Spec, defaultType string) []inve
 		return problems
 	}
 
-	return []inventory.Problem{{Attribute: "arch", Detail: fmt.Sprintf("it can't run guests of architecture %q", arch)}}
+	var known []string
+	for _, g := range a.Info.Guests {
+		known = append(known, g.Arch)
+	}
+
+	return []inventory.Problem{{
+		Attribute: "arch",
+		Detail:    fmt.Sprintf("it can't run guests of architecture %q, only of %s", arch, inventory.QuoteList(known)),
+	}}
 }

@@ -36,7 +36,7 @@ func (p *Planner) CheckCreate(ctx context.Context, d Desired) ([]inventory.Probl
 
 	p.judgeFiles(ctx, candidates, d)
 
-	i, err := p.firstThatCan(ctx, candidates, document)
+	i, err := p.firstThatCan(ctx, d, candidates, document)
 	if err != nil {
 		return nil, err
 	}
@@ -90,14 +90,23 @@ func (p *Planner) checkNewName(ctx context.Context, d *Desired) (own string, tak
 
 // firstThatCan returns the index of the first candidate without a problem whose libvirt accepts the definition, or -1.
 // If a host refuses it, the refusal becomes a problem of that candidate.
-func (p *Planner) firstThatCan(ctx context.Context, candidates []candidate, document string) (int, error) {
+func (p *Planner) firstThatCan(
+	ctx context.Context, d Desired, candidates []candidate, document string,
+) (int, error) {
 	for i := range candidates {
 		c := &candidates[i]
 		if len(c.problems) > 0 {
 			continue
 		}
 
-		refused, err := tryDefinition(ctx, c.Host, document)
+		own, refused := d.definableOn(c.Reply, document, p.defaultType)
+		if len(refused) > 0 {
+			c.problems = refused
+
+			continue
+		}
+
+		refused, err := tryDefinition(ctx, c.Host, own)
 		if err != nil {
 			return -1, err
 		}
@@ -106,7 +115,7 @@ func (p *Planner) firstThatCan(ctx context.Context, candidates []candidate, docu
 			return i, nil
 		}
 
-		c.problems = refused
+		c.problems = p.nameModels(ctx, c.Reply, d.Spec, refused)
 	}
 
 	return -1, nil
@@ -231,6 +240,8 @@ func (p *Planner) CheckUpdate(
 		if problems, err = d.tryChange(ctx, a.Host, vm, document); err != nil {
 			return nil, err
 		}
+
+		problems = p.nameModels(ctx, a, d.Spec, problems)
 	}
 
 	candidates := []candidate{{Reply: a, problems: problems}}

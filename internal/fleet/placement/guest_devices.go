@@ -43,7 +43,12 @@ func fitsDevices(ctx context.Context, a inventory.Reply, s domain.Spec, defaultT
 
 	for _, d := range demands {
 		if has, known := devices.Has(d.Device, d.Enum, d.Value); known && !has {
-			problems = append(problems, inventory.Problem{Attribute: d.Path, Detail: "it " + d.Missing()})
+			p := inventory.Problem{Attribute: d.Path, Detail: "it " + d.Missing()}
+			if values := devices.Values(d.Device, d.Enum); d.Needs == "" && len(values) > 0 {
+				p.Detail += ", only " + inventory.QuoteList(values)
+			}
+
+			problems = append(problems, p)
 		}
 	}
 

@@ -53,15 +53,17 @@ func knowsMachineType(all []string, machine string) bool {
 	return slices.ContainsFunc(all, func(m string) bool { return domain.SameMachineType(m, machine) })
 }
 
-// lacksMachineType returns the problem that the host has no such machine type, with the version of QEMU that has it if
-// the name contains the version.
-func lacksMachineType(a inventory.Reply, machine, arch string) inventory.Problem {
+// lacksMachineType returns the problem that the host has no such machine type but only the known ones, with the version
+// of QEMU that has it if the name contains the version.
+func lacksMachineType(a inventory.Reply, machine, arch string, known []string) inventory.Problem {
 	p := inventory.Problem{
 		Attribute: "machine_type", Detail: fmt.Sprintf("it does not know machine type %q for %s", machine, arch),
 	}
 
 	named := versionedMachine.FindStringSubmatch(machine)
 	if a.Info.Driver != "QEMU" || named == nil {
+		p.Detail += nearest(machine, known)
+
 		return p
 	}
 
@@ -73,6 +75,8 @@ func lacksMachineType(a inventory.Reply, machine, arch string) inventory.Problem
 	if has := a.Info.HypervisorVersion; !has.AtLeast(need.Major, need.Minor, 0) {
 		p.Detail += fmt.Sprintf(": that needs QEMU %s, it has %s", need, has)
 	}
+
+	p.Detail += nearest(machine, known)
 
 	return p
 }
@@ -95,7 +99,7 @@ func (d Desired) definable(vm *inventory.VM) (document string, problems []invent
 
 	switch {
 	case vm == nil:
-		spec.Type = cmp.Or(spec.Type, "qemu")
+		spec.Type = cmp.Or(spec.Type, anyType)
 		definition, err = domain.New(spec, uuid.NewString())
 	case vm.Persistent:
 		spec.Name = "" // the name is changed by another call
@@ -113,6 +117,20 @@ func (d Desired) definable(vm *inventory.VM) (document string, problems []invent
 	document, err = definition.XML()
 
 	return document, impossible(err)
+}
+
+// anyType is the type of a new VM's definition until its host is known.
+const anyType = "qemu"
+
+// definableOn returns the definition that one host would get, if document is the one of any host: the type of a VM that
+// declares none depends on the host, and what a CPU can be depends on the type.
+func (d Desired) definableOn(a inventory.Reply, document, defaultType string) (string, []inventory.Problem) {
+	d.Spec.Type = a.TypeFor(d.Spec, defaultType)
+	if document == "" || d.Spec.Type == anyType {
+		return document, nil
+	}
+
+	return d.definable(nil)
 }
 
 // withSources returns the spec with placeholders for the sources that only the apply finds or creates, and without the
@@ -166,12 +184,57 @@ func refused(refusal string) inventory.Problem {
 	return p
 }
 
+// attributeCPUModel is the attribute of a refused CPU model.
+const attributeCPUModel = "cpu.model"
+
+// nameModels adds the CPU models that the host has to the problem that it doesn't have the declared one.
+func (p *Planner) nameModels(
+	ctx context.Context, a inventory.Reply, s domain.Spec, problems []inventory.Problem,
+) []inventory.Problem {
+	for i := range problems {
+		if problems[i].Attribute != attributeCPUModel || s.CPU.Model == nil || a.Info == nil {
+			continue
+		}
+
+		devices, err := a.Host.Conn.GuestDevices(ctx, cmp.Or(s.Arch, a.Info.Arch), a.TypeFor(s, p.defaultType), s.Machine)
+		if err == nil {
+			problems[i].Detail += nearest(*s.CPU.Model, devices.Values("cpu", "model"))
+		}
+	}
+
+	return problems
+}
+
 // refusals are what a host lacks and its capabilities don't list, by the words of libvirt's refusal. The name of a
 // program is a word of its own: host-passthrough isn't passt.
 var refusals = []struct {
 	words             *regexp.Regexp
 	attribute, remedy string
 }{
+	{
+		regexp.MustCompile(`\b[Uu]nknown CPU model\b|\bCPU model\b.*\bnot supported\b`), attributeCPUModel,
+		`Use a model that the host has ("virsh domcapabilities" lists them), or leave out cpu.mode and cpu.model.`,
+	},
+	{
+		regexp.MustCompile(`\b[Uu]nknown CPU feature\b`), "cpu.features",
+		`Correct the name of the feature: "virsh domcapabilities" and "virsh cpu-baseline --features" list names.`,
+	},
+	{
+		regexp.MustCompile(`\bCPU mode\b.*\bnot supported\b`), "cpu.mode",
+		`Use another mode ("virsh domcapabilities" lists them), or type = "kvm" on a host with KVM.`,
+	},
+	{
+		regexp.MustCompile(`\bCPU is incompatible with host CPU\b`), "cpu.mode",
+		"Use a mode, a model or features that the host's CPU has, or another host.",
+	},
+	{
+		regexp.MustCompile(`\bTSC frequency\b`), "platform.clock.tsc_frequency",
+		"Use the frequency of the hosts, or hosts whose CPU can scale it (\"virsh capabilities\" says both).",
+	},
+	{
+		regexp.MustCompile(`\bvirtiofs\b.*\brequires\b.*\bshared memory\b`), "devices.filesystems",
+		`Add shared = true to memory, or use the driver "9p".`,
+	},
 	{
 		regexp.MustCompile(`\bvirtiofsd\b`), "devices.filesystems",
 		"Install virtiofsd on the host (Debian 12: package qemu-system-common, Debian 13 and Fedora: virtiofsd), or use " +

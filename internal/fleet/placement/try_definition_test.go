@@ -5,6 +5,28 @@ import (
 	"testing"
 )
 
+// TestRefused_attribute: a refusal is reported at the attribute that declares what is refused.
+func TestRefused_attribute(t *testing.T) {
+	t.Parallel()
+
+	for refusal, want := range map[string]string{
+		"internal error: Unknown CPU model Pentium9":                                                    "cpu.model",
+		"unsupported configuration: CPU model Pentium9 not supported by hypervisor":                     "cpu.model",
+		"internal error: Unknown CPU feature vmxx":                                                      "cpu.features",
+		"unsupported configuration: CPU mode 'host-passthrough' for x86_64 qemu domain isn't supported": "",
+		"unsupported configuration: CPU mode 'host-passthrough' for x86_64 qemu domain on x86_64 host is not supported " +
+			"by hypervisor": "cpu.mode",
+		"unsupported configuration: Requested TSC frequency 2000000000 Hz is outside tolerance range ([1, 2] Hz) around " +
+			"host frequency 2 Hz and TSC scaling is not supported by the host CPU": "platform.clock.tsc_frequency",
+		"unsupported configuration: 'virtiofs' requires shared memory":                                "devices.filesystems",
+		"the CPU is incompatible with host CPU: Host CPU does not provide required features: avx512f": "cpu.mode",
+	} {
+		if p := refused(refusal); p.Attribute != want || (p.Remedy == "") != (want == "") {
+			t.Errorf("%q: %+v", refusal, p)
+		}
+	}
+}
+
 // TestRefused: the remedy is about a program only if libvirt's refusal names that program.
 func TestRefused(t *testing.T) {
 	t.Parallel()

@@ -112,16 +112,27 @@ func TestAccBadInput_plan(t *testing.T) {
 			[]string{`no file "/srv/none"`},
 		},
 		"memory":  {hcl{"memory": `{ size = "64Ti" }`}, []string{`memory.size`, `67108864Mi|64Ti`}},
-		"machine": {hcl{"machine_type": quote("q36")}, []string{`machine type "q36"`}},
+		"machine": {hcl{"machine_type": quote("q36")}, []string{`machine type "q36" .* similar ones that it has: "q35"`}},
 		"machine_newer": {
 			hcl{"machine_type": quote("pc-q35-99.0")},
 			[]string{`machine type "pc-q35-99.0"`, `needs QEMU 99.0.0, it has [1-9]\d?\.\d+\.\d+`},
 		},
-		"arch":  {hcl{"arch": quote("vax")}, []string{`architecture "vax"`}},
+		"arch":  {hcl{"arch": quote("vax")}, []string{`architecture "vax", only of "`}},
 		"vcpus": {hcl{"cpu": `{ vcpus = 400 }`}, []string{`cpu`, `400`, `288`}},
 		"cpu_model": {
 			hcl{"cpu": `{ mode = "custom", model = "Pentium9" }`},
-			[]string{own.Name + `": its libvirt refuses this definition: .*Pentium9`},
+			[]string{
+				`because of cpu.model`, own.Name + `": its libvirt refuses this definition: .*Pentium9`,
+				`similar ones that it has: "pentium", "pentium2", "pentium3"`, `model += "Pentium9"`,
+			},
+		},
+		"cpu_feature": {
+			hcl{"cpu": `{ mode = "custom", model = "Nehalem", features = { vmxx = "require" } }`},
+			[]string{`because of cpu.features`, `Unknown CPU feature .*vmxx|vmxx`},
+		},
+		"tpm_model": {
+			hcl{"host": quote("kvm2"), "devices": `{ tpm = { model = "tpm-spapr" } }`},
+			[]string{`because of devices.tpm.model`, `it has no devices.tpm.model "tpm-spapr", only "tpm-tis"`},
 		},
 		"boot_menu": {hcl{"firmware": `{ boot_menu = { timeout = 5 } }`}, []string{`firmware.boot_menu`}},
 		"channel":   {hcl{"devices": `{ channels = { a = { type = "unix" } } }`}, []string{`devices.channels.a.name`}},
@@ -131,7 +142,10 @@ func TestAccBadInput_plan(t *testing.T) {
 		},
 		"virtiofs": {
 			hcl{"devices": `{ filesystems = { a = { target = "a", source = "/srv", driver = "virtiofs" } } }`},
-			[]string{own.Name + `": its libvirt refuses this definition: .*'virtiofs' requires shared memory`},
+			[]string{
+				`because of devices.filesystems`, `Add shared = true to memory`,
+				own.Name + `": its libvirt refuses this definition: .*'virtiofs' requires shared memory`,
+			},
 		},
 		// What a host doesn't have is given to no VM that starts.
 		"sriov": {

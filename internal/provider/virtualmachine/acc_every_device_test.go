@@ -61,6 +61,8 @@ var editsOfEveryDevice = []edit{
 	{"disks.root.serial", "devices/disk/serial", "", "By hand"},
 	{"disks.root.io_tune.read_iops_sec", "devices/disk/iotune/read_iops_sec", "", "7"},
 	{"disks.root.physical_block_size", "devices/disk/blockio", "physical_block_size", "512"},
+	{"disks.web.network.readahead", "devices/disk/source/readahead", "size", "7"},
+	{"disks.tls.network.tls_hostname", "devices/disk/source[@tls='yes']", "tlsHostname", "by-hand.example.net"},
 	{"disks.data.wwn", "devices/disk/wwn", "", "5000c50015ea71ae"},
 	{"disks.data.vendor", "devices/disk/vendor", "", "HAND"},
 	{"disks.data.rotation_rate", "devices/disk/target[@rotation_rate='1']", "rotation_rate", "7200"},
@@ -73,21 +75,26 @@ var editsOfEveryDevice = []edit{
 	{"interfaces.switch.vhostuser.mode", "devices/interface/source[@type='unix']", "mode", "server"},
 	{"interfaces.vdpa.vdpa", "devices/interface/source[@dev='/dev/vhost-vdpa-0']", "dev", "/dev/vhost-vdpa-7"},
 	{"interfaces.tap.direct.mode", "devices/interface/source[@dev='eth0']", "mode", "vepa"},
-	{"platform.clock.offset", "clock", "offset", "utc"},
+	{"platform.clock.timezone", "clock", "timezone", "Asia/Tokyo"},
+	{"platform.clock.tsc_frequency", "clock/timer[@name='tsc']", "frequency", "1000000000"},
 	{"platform.clock.rtc_tickpolicy", "clock/timer[@name='rtc']", "tickpolicy", "catchup"},
 	{"platform.events.on_crash", "on_crash", "", "destroy"},
 	{"platform.features.vmport", "features/vmport", "state", "on"},
 	{"platform.hyperv.spinlocks", "features/hyperv/spinlocks", "retries", "4096"},
 	{"platform.resources.partition", "resource/partition", "", "/machine/hand"},
 	{"platform.resources.blkio_weight", "blkiotune/weight", "", "700"},
-	{"platform.seclabel", "seclabel/label", "", "+1:+1"},
+	{"platform.seclabel", "seclabel/baselabel", "", "+1:+1"},
 	{"platform.smbios.system.serial", "sysinfo[@type='smbios']/system/entry[@name='serial']", "", "By hand"},
 	{"platform.fw_cfg", "sysinfo[@type='fwcfg']/entry[@name='opt/com.example/name']", "", "by hand"},
 	{"devices.tpm.model", "devices/tpm", "model", "tpm-tis"},
+	{"devices.tpm.persistent_state", "devices/tpm/backend", "persistent_state", "no"},
 	{"devices.rng.rate_bytes", "devices/rng/rate", "bytes", "77"},
 	{"devices.watchdog.action", "devices/watchdog[@model='i6300esb']", "action", "reset"},
 	{"devices.graphics.keymap", "devices/graphics", "keymap", "fr"},
+	{"devices.graphics.websocket", "devices/graphics", "websocket", "5777"},
+	{"devices.graphics.share_policy", "devices/graphics", "sharePolicy", "ignore"},
 	{"devices.video.heads", "devices/video/model", "heads", "4"},
+	{"devices.video.accel3d", "devices/video/model/acceleration", "accel3d", "no"},
 	{"devices.sound.model", "devices/sound", "model", "ac97"},
 	{"devices.vsock.cid", "devices/vsock/cid", "address", "78"},
 	{"devices.iommu.caching_mode", "devices/iommu/driver", "caching_mode", "off"},
@@ -144,6 +151,15 @@ func everyDevice(t *testing.T, l *lab.Lab, name string) hcl {
     }
     scratch = { file = %q, transient = true }
     cd      = { device = "cdrom" }
+    web     = {
+      device  = "cdrom"
+      network = { protocol = "https", name = "a.iso", hosts = ["192.0.2.9:443"], readahead = 65536 }
+    }
+    tls = {
+      network = {
+        protocol = "nbd", name = "a", hosts = ["192.0.2.9:10809"], tls = true, tls_hostname = "nbd.example.net"
+      }
+    }
   }`, disk("root"), disk("data"), scratch),
 		"interfaces": fmt.Sprintf(`{
     lan = {
@@ -163,21 +179,27 @@ func everyDevice(t *testing.T, l *lab.Lab, name string) hcl {
   }`, pci[0]),
 		"platform": `{
     iothreads = 1, hotplug_ports = 2
-    clock     = { offset = "localtime", hpet = false, rtc_tickpolicy = "delay" }
+    clock     = {
+      offset = "timezone", timezone = "Europe/Berlin", hpet = false, rtc_tickpolicy = "delay"
+      tsc_frequency = 2000000000
+    }
     events    = { on_crash = "preserve" }
     features  = { acpi = true, vmport = false }
     hyperv    = { relaxed = true, spinlocks = 8191 }
     resources = { partition = "/machine/prod", blkio_weight = 300, blkio_devices = { "/dev/b" = { weight = 200 } } }
-    seclabel  = { dac = { type = "static", label = "+0:+0", relabel = true } }
-    smbios    = { mode = "sysinfo", system = { serial = "S1" } }
+    seclabel  = { dac = { type = "dynamic", baselabel = "+0:+0" } }
+    smbios    = { mode = "sysinfo", system = { serial = " S1 " } }
     fw_cfg    = { "opt/com.example/name" = "one" }
   }`,
 		"devices": fmt.Sprintf(`{
-    tpm         = { model = "tpm-crb" }
+    tpm         = { model = "tpm-crb", persistent_state = true }
     rng         = { rate_bytes = 2048 }
     watchdog    = { action = "pause" }
-    graphics    = { type = "vnc", keymap = "de" }
-    video       = { model = "virtio", heads = 2 }
+    graphics    = {
+      type = "vnc", keymap = "de", listen = "address", address = "127.0.0.1", websocket = 5799
+      share_policy = "force-shared"
+    }
+    video       = { model = "virtio", heads = 2, accel3d = true }
     sound       = { model = "ich9" }
     panic       = { model = "isa" }
     vsock       = { cid = 77 }
@@ -218,7 +240,8 @@ var noDevices = hcl{
 	"firmware": `{ type = "bios", boot_menu = { enabled = false } }`,
 	"disks":    `{}`, "interfaces": `{}`,
 	"platform": `{
-    iothreads = 0, hotplug_ports = 0, clock = { offset = "utc" }, hyperv = { relaxed = false, spinlocks = 0 }
+    iothreads = 0, hotplug_ports = 0, clock = { offset = "utc", tsc_frequency = 0 }
+    hyperv = { relaxed = false, spinlocks = 0 }
     resources = { partition = "", blkio_weight = 0, blkio_devices = {} }, seclabel = {}
     smbios = { mode = "emulate", system = {} }, fw_cfg = {}
   }`,

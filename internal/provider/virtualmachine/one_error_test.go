@@ -24,6 +24,7 @@ func TestValidate_oneErrorForOneMistake(t *testing.T) {
 		`"cpu": {"numa": {"0": {"memory": "x", "cpus": "0"}}}`: `"x" is not a valid quantity`,
 		`"interfaces": {"lan": {"user": true, "mtu": 10}}`:     `"10" isn't a number from 68 to 65535`,
 		`"interfaces": {"lan": {"bridge": "b", "mtu": -1}}`:    `"-1" isn't a number from 0`,
+		`"cpu": {"quota": -1}`:                                 `"-1" isn't a number from 0`,
 	} {
 		if !strings.HasPrefix(config, `"memory"`) {
 			config = `"memory": {"size": "1Gi"}, ` + config
