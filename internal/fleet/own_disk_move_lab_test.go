@@ -315,7 +315,7 @@ func TestLab_ownDisksOnASharedPool(t *testing.T) {
 	}
 
 	t.Cleanup(func() {
-		for name, err := range f.Storage().RemovePool(context.WithoutCancel(t.Context()), hosts, pool, false) {
+		for name, err := range f.Storage().RemovePool(context.WithoutCancel(t.Context()), hosts, pool, nil) {
 			t.Errorf("host %s: %v", name, err)
 		}
 	})

@@ -36,7 +36,7 @@ func TestLab_sharedPoolIsOnePool(t *testing.T) {
 	}
 
 	t.Cleanup(func() {
-		for name, err := range s.RemovePool(context.WithoutCancel(t.Context()), hosts, pool, false) {
+		for name, err := range s.RemovePool(context.WithoutCancel(t.Context()), hosts, pool, nil) {
 			t.Errorf("host %s: %v", name, err)
 		}
 	})

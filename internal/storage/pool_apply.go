@@ -24,14 +24,15 @@ type PoolSettings struct {
 	// Shared records that all hosts see the same volumes, for types that don't imply that.
 	Shared bool
 	// UUID is that of a pool that is created, as the caller has recorded it. A pool with another one isn't changed. If it
-	// is "", ApplyPool chooses and records it.
-	UUID string
+	// is "", ApplyPool creates it with NewUUID, or else one that it chooses, and records that.
+	UUID, NewUUID string
 }
 
 // HostPool is a pool of a host.
 type HostPool struct {
 	Pool
 
+	UUID              string
 	Active, Autostart bool
 	// Outdated says that the pool is active with an earlier definition than its persistent one.
 	Outdated bool
@@ -57,7 +58,7 @@ func (s *Storage) Pool(ctx context.Context, hosts hostset.Set, name string) []ho
 			return nil, err
 		}
 		found := &HostPool{
-			Pool: *p, Active: is.Active, Autostart: is.Autostart, Shared: SharedType(p.Type), Live: *live,
+			Pool: *p, UUID: is.UUID, Active: is.Active, Autostart: is.Autostart, Shared: SharedType(p.Type), Live: *live,
 			Outdated: !p.isActiveAs(*live),
 		}
 		if !found.Shared {
@@ -230,7 +231,7 @@ func refresh(ctx context.Context, h *libvirt.Host, pool string) error {
 
 func definePool(ctx context.Context, h *libvirt.Host, p Pool, settings PoolSettings) error {
 	if settings.UUID == "" {
-		settings.UUID = uuid.NewString()
+		settings.UUID = cmp.Or(settings.NewUUID, uuid.NewString())
 		if err := unfinished(p.Name).Begin(ctx, h, settings.UUID); err != nil {
 			return err
 		}

@@ -19,12 +19,18 @@ func (p Pool) CheckRemovable() error {
 		"Set on_destroy to \"keep\" and apply before the destroy", libvirt.ErrInvalid, p.Type)
 }
 
-// checkDelete returns an error if what the host's pool is based on can't be removed, or if definitions use it on any of
-// the hosts that share the pool. libvirt removes a volume group with all its volumes, but no directory with files.
-func (s *Storage) checkDelete(ctx context.Context, h hostset.Host, is *libvirt.StoragePool) error {
+// checkDelete returns an error if the host's pool isn't the one of origin, if what it is based on can't be removed, or
+// if definitions use it on any of the hosts that share the pool. libvirt removes a volume group with all its volumes,
+// but no directory with files.
+func (s *Storage) checkDelete(
+	ctx context.Context, h hostset.Host, is *libvirt.StoragePool, origin PoolOrigin,
+) error {
 	p, err := ReadPool(is.XML)
 	if err == nil {
 		err = p.CheckRemovable()
+	}
+	if err == nil {
+		err = origin.Check(is.UUID, *p)
 	}
 	if err != nil || !p.kind().removesData {
 		return err
@@ -60,23 +66,23 @@ func inUseBy(consequence string, users []string) error {
 }
 
 // RemovePool stops and undefines the pool on hosts. Its content stays, unless withData is set: then what the pool is
-// based on is removed as well. libvirt refuses to remove a directory that isn't empty. RemovePool removes no pool whose
-// stop makes running VMs lose disks, and no data that a VM's definition uses.
+// based on is removed as well, if the pool is the one of that origin. libvirt refuses to remove a directory that isn't
+// empty. RemovePool removes no pool whose stop makes running VMs lose disks, and no data that a VM's definition uses.
 func (s *Storage) RemovePool(
-	ctx context.Context, hosts hostset.Set, name string, withData bool,
+	ctx context.Context, hosts hostset.Set, name string, withData *PoolOrigin,
 ) (failed map[string]error) {
 	return hostset.Each(ctx, hosts, func(ctx context.Context, h hostset.Host) error {
 		is, err := h.Conn.StoragePool(ctx, name)
 		if err == nil {
 			err = checkStop(ctx, h.Conn, is)
 		}
-		if err == nil && withData {
-			err = s.checkDelete(ctx, h, is)
+		if err == nil && withData != nil {
+			err = s.checkDelete(ctx, h, is, *withData)
 		}
 		if err == nil {
 			err = h.Conn.StopStoragePool(ctx, name)
 		}
-		if err == nil && withData {
+		if err == nil && withData != nil {
 			if err = h.Conn.DeleteStoragePool(ctx, name); err != nil {
 				// The pool was not removed, so restore its state.
 				after, cancel := hostset.CleanupContext(ctx)

@@ -169,7 +169,7 @@ func TestRemovePool_disk(t *testing.T) {
 	for _, err := range s.ApplyPool(t.Context(), s.Hosts, p, storage.PoolSettings{}) {
 		t.Fatal(err)
 	}
-	if err := s.RemovePool(t.Context(), s.Hosts, p.Name, true)["test"]; !errors.Is(err, libvirt.ErrInvalid) {
+	if err := s.RemovePool(t.Context(), s.Hosts, p.Name, &storage.PoolOrigin{})["test"]; !errors.Is(err, libvirt.ErrInvalid) {
 		t.Errorf("the removal with its data: %v", err)
 	}
 	if is, err := h.StoragePool(t.Context(), p.Name); err != nil || !is.Active {
@@ -178,7 +178,7 @@ func TestRemovePool_disk(t *testing.T) {
 	if calls := h.Calls()["virStoragePoolDelete"]; calls > 0 {
 		t.Errorf("libvirt was asked %d times to remove it", calls)
 	}
-	for _, err := range s.RemovePool(t.Context(), s.Hosts, p.Name, false) {
+	for _, err := range s.RemovePool(t.Context(), s.Hosts, p.Name, nil) {
 		t.Error(err)
 	}
 }

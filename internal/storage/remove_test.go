@@ -295,14 +295,22 @@ func TestRemovePool_inUse(t *testing.T) {
 			s := storageOf(h)
 			startPool(t, h, "p", c.pool)
 			createVolume(t, h, "p", "lun", "")
+			is, err := h.StoragePool(t.Context(), "p")
+			if err != nil {
+				t.Fatal(err)
+			}
+			var origin *storage.PoolOrigin
+			if c.withData {
+				origin = originOf(t, is)
+			}
 			uuid := defineVM(t, h, "web", "file", c.disk)
 			if c.runs {
 				if err := h.StartDomain(t.Context(), uuid); err != nil {
 					t.Fatal(err)
 				}
 			}
-			failed := s.RemovePool(t.Context(), s.Hosts, "p", c.withData)
-			_, err := h.StoragePool(t.Context(), "p")
+			failed := s.RemovePool(t.Context(), s.Hosts, "p", origin)
+			_, err = h.StoragePool(t.Context(), "p")
 			if stays := err == nil; stays != c.stays || c.stays == (failed["one"] == nil) {
 				t.Fatalf("it stays: %t, %v", stays, failed)
 			}

@@ -58,9 +58,11 @@ type Desired struct {
 	// PlannedObjects are networks and other objects that the same apply creates before the VM, and the hosts that will
 	// have them.
 	PlannedObjects status.PlannedObjects
-	// UnplannedPools are storage pools of OwnDisks that no resource of the same apply creates, as far as the plan knows.
+	// UnplannedPools are storage pools of OwnDisks and of their images that no resource of the same apply creates, as far as the plan knows.
 	// A host must have them already.
 	UnplannedPools map[string]bool
+	// UnplannedImages are images of OwnDisks that no resource of the same apply brings to hosts, as far as the plan knows.
+	UnplannedImages map[string]bool
 	// Files are paths that must exist on the host, by the attribute that names them: "disks.root.file".
 	Files map[string]string
 	// Applied are the sources that the disks had when they were last applied, by key. If a snapshot or a user has switched

@@ -73,8 +73,7 @@ func (p *Planner) fitsOwnDisks(
 		o := d.OwnDisks[key]
 
 		demand, pool, m := ownDiskMisfit(ctx, a, o)
-		later := d.Planned && m.missing && (m.attribute != "pool" || !d.UnplannedPools[o.Pool])
-		if m.why != "" && !later {
+		if m.why != "" && !d.comesLater(o, m) {
 			problems = append(problems, inventory.Problem{Attribute: OwnDiskAttribute(key, m.attribute), Detail: m.why})
 		}
 
@@ -190,10 +189,21 @@ func growthOf(ctx context.Context, a inventory.Reply, g grownDisk) (*libvirt.Sto
 	return pool, d
 }
 
-// misfit is why a host can't have a disk. missing says that it lacks an object that can be created there.
+// misfit is why a host can't have a disk. missing says that it lacks an object that can be created there, pool that it
+// lacks that storage pool.
 type misfit struct {
 	attribute, why string
 	missing        bool
+	pool           string
+}
+
+// comesLater reports whether the same apply may create what the host lacks of a disk.
+func (d Desired) comesLater(o domain.OwnDisk, m misfit) bool {
+	if m.pool != "" {
+		return d.Planned && !d.UnplannedPools[m.pool]
+	}
+
+	return d.Planned && m.missing && !d.UnplannedImages[o.Image]
 }
 
 // ownDiskMisfit returns why the host can't have a new disk, apart from room. If it can, it returns what the disk needs
@@ -201,25 +211,25 @@ type misfit struct {
 func ownDiskMisfit(
 	ctx context.Context, a inventory.Reply, o domain.OwnDisk,
 ) (storage.Demand, *libvirt.StoragePool, misfit) {
-	no := func(attribute, why string, missing bool) (storage.Demand, *libvirt.StoragePool, misfit) {
-		return storage.Demand{}, nil, misfit{attribute, why, missing}
+	no := func(attribute, why string) (storage.Demand, *libvirt.StoragePool, misfit) {
+		return storage.Demand{}, nil, misfit{attribute: attribute, why: why}
 	}
 
 	pool, err := a.Host.Conn.StoragePool(ctx, o.Pool)
 
 	switch {
 	case inventory.IsNotFound(err), errors.Is(err, libvirt.ErrNoPool):
-		return no("pool", fmt.Sprintf("it has no storage pool %q", o.Pool), true)
+		return storage.Demand{}, nil, lacksPool("pool", o.Pool)
 	case err != nil:
-		return no("pool", fmt.Sprintf("its storage pool %q can't be read: %v", o.Pool, err), false)
+		return no("pool", fmt.Sprintf("its storage pool %q can't be read: %v", o.Pool, err))
 	}
 
 	if why := UnfitPool(pool); why != "" {
-		return no("pool", why, false)
+		return no("pool", why)
 	}
 
 	if !pool.Active {
-		return no("", "", false) // the pool is started before the disk is created
+		return no("", "") // the pool is started before the disk is created
 	}
 
 	ref := storage.ParseRef(o.Image)
@@ -230,17 +240,25 @@ func ownDiskMisfit(
 	image, err := a.Host.Conn.PoolVolume(ctx, ref.Pool, ref.Name)
 
 	switch {
-	case inventory.IsNotFound(err), errors.Is(err, libvirt.ErrNoPool):
-		// The same apply may bring the image: the disk needs what is declared at least.
-		return demandOf(o, nil), pool, misfit{"image", fmt.Sprintf("it has no copy of image %q", o.Image), true}
+	// The same apply may bring the image: the disk needs what is declared at least.
+	case errors.Is(err, libvirt.ErrNoPool):
+		return demandOf(o, nil), pool, lacksPool("image", ref.Pool)
+	case inventory.IsNotFound(err):
+		return demandOf(o, nil), pool, misfit{
+			attribute: "image", why: fmt.Sprintf("it has no copy of image %q", o.Image), missing: true,
+		}
 	case err != nil:
-		return no("image", fmt.Sprintf("its copy of image %q can't be read: %v", o.Image, err), false)
+		return no("image", fmt.Sprintf("its copy of image %q can't be read: %v", o.Image, err))
 	case o.Bytes > 0 && o.Bytes < image.CapacityBytes:
 		return no("size", fmt.Sprintf("image %q has %s, and the disk is to have %s", o.Image,
-			domain.FormatSize(image.CapacityBytes), domain.FormatSize(o.Bytes)), false)
+			domain.FormatSize(image.CapacityBytes), domain.FormatSize(o.Bytes)))
 	default:
 		return demandOf(o, image), pool, misfit{}
 	}
+}
+
+func lacksPool(attribute, pool string) misfit {
+	return misfit{attribute: attribute, why: fmt.Sprintf("it has no storage pool %q", pool), missing: true, pool: pool}
 }
 
 // grownByHand returns a problem for each disk that is to grow, and already is larger than that because a user has

@@ -54,6 +54,7 @@ func (r *imageResource) ModifyPlan(
 	if resp.Diagnostics.HasError() {
 		return
 	}
+	r.Data.Planned.PlanVolume(state.ID.ValueString())
 	if hosts.IsNull() {
 		// These are the hosts that had the pool at the last read, or those where the pool is planned.
 		names := value.Keys(value.StringMap(state.HostStates))

@@ -23,6 +23,8 @@ type Planned struct {
 	networks map[string]map[string]PlannedNetwork
 	// changes are those of existing pools that leave their volumes, by host, then by name.
 	changes map[string]map[string]PoolChange
+	// volumes are the ids of volumes and images.
+	volumes map[string]bool
 	// somewhere are the names of the pools whose hosts aren't known yet.
 	somewhere map[string]bool
 }
@@ -97,6 +99,29 @@ func (p *Planned) HasPool(name string) bool {
 	defer p.mu.Unlock()
 	_, planned := p.hosts[fleet.HostObject{Kind: status.StoragePool, Name: name}]
 	return planned || p.somewhere[name]
+}
+
+// PlanVolume records the id of a volume or an image.
+func (p *Planned) PlanVolume(id string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.volumes == nil {
+		p.volumes = map[string]bool{}
+	}
+	p.volumes[id] = true
+}
+
+// MayHaveVolume reports whether a resource of the configuration is the volume or image of that id, or moves its pool to
+// where it may be.
+func (p *Planned) MayHaveVolume(ref storage.Ref) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, changes := range p.changes {
+		if _, changed := changes[ref.Pool]; changed {
+			return true
+		}
+	}
+	return p.volumes[ref.String()]
 }
 
 // Pool returns the storage pool that a host will have, and whether that was planned.

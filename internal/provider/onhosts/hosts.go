@@ -146,6 +146,9 @@ type Question[T any] struct {
 	Data *meta.Data
 	// Noun names the resource in messages: `storage pool "vms"`.
 	Noun string
+	// Imported says that the state has only what an import begins with. The hosts that have the resource are then its
+	// hosts, see ImportedHosts: it isn't missing on others.
+	Imported bool
 	// Hosts and Last are the state's hosts and host_states.
 	Hosts types.Set
 	Last  types.Map
@@ -174,7 +177,7 @@ func Observe[T any](q Question[T]) (o Observation[T], diags diag.Diagnostics) {
 			diags.Append(q.silenceDiagnostic(a, was))
 		case a.Value != nil:
 			o.States[a.Host] = q.State(*a.Value)
-		case wanted || was:
+		case (wanted || was) && !q.Imported:
 			o.States[a.Host] = Missing
 		}
 	}

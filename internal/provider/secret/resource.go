@@ -170,15 +170,15 @@ func (r *secretResource) Read(ctx context.Context, req resource.ReadRequest, res
 		return
 	}
 	hosts, _ := onhosts.Known(r.Data, state.Hosts, state.HostStates)
+	imported := state.Usage.IsNull()
 	seen, diags := onhosts.Observe(onhosts.Question[libvirt.UserSecret]{
-		Data: r.Data, Noun: state.noun(), Hosts: state.Hosts, Last: state.HostStates,
+		Data: r.Data, Noun: state.noun(), Imported: imported, Hosts: state.Hosts, Last: state.HostStates,
 		Answers: hostset.Ask(ctx, hosts, func(ctx context.Context, h *libvirt.Host) (*libvirt.UserSecret, error) {
 			return h.UserSecret(ctx, state.ID.ValueString())
 		}),
 		State: func(libvirt.UserSecret) string { return onhosts.Present },
 	})
 	resp.Diagnostics.Append(diags...)
-	imported := state.Usage.IsNull()
 	if seen.Concludes(ctx, resp, noun, state.ID.ValueString(), imported) {
 		return
 	}

@@ -31,7 +31,7 @@ func (r *poolResource) ModifyPlan(
 		resp.Diagnostics.Append(req.State.Get(ctx, &state)...)
 	}
 	if req.Plan.Raw.IsNull() {
-		resp.Diagnostics.Append(r.refuseRemoval(ctx, &state)...)
+		resp.Diagnostics.Append(r.refuseRemoval(ctx, &state, req.Private)...)
 		resp.Diagnostics.Append(r.warnOfUsers(ctx, &state, true, "", types.Set{}, nil)...)
 	}
 	if !r.Plans(noun, req, resp) {
@@ -68,7 +68,7 @@ func (r *poolResource) ModifyPlan(
 	}
 	replaced := !plan.Name.Equal(state.Name) || !plan.Type.Equal(state.Type)
 	if replaced {
-		resp.Diagnostics.Append(r.refuseRemoval(ctx, &state)...)
+		resp.Diagnostics.Append(r.refuseRemoval(ctx, &state, req.Private)...)
 	}
 	resp.Diagnostics.Append(r.warnOfUsers(ctx, &state, replaced, other, plan.Hosts, targets)...)
 	if replaced {
@@ -91,14 +91,28 @@ func (r *poolResource) ModifyPlan(
 	}
 }
 
-// refuseRemoval returns an error if the pool is to be removed together with storage that can't be removed.
-func (*poolResource) refuseRemoval(ctx context.Context, state *model) diag.Diagnostics {
+// refuseRemoval returns an error if the pool is to be removed together with storage that can't be removed, or that isn't
+// what the resource created.
+func (r *poolResource) refuseRemoval(
+	ctx context.Context, state *model, private meta.PrivateReader,
+) diag.Diagnostics {
 	if state.OnDestroy.ValueString() != onDestroyDelete {
 		return nil
 	}
 	pool, diags := state.pool(ctx)
 	if err := pool.CheckRemovable(); err != nil {
 		diags.Append(tfdiag.Failure{Verb: "delete", Noun: state.noun(), Err: err}.Error())
+	}
+	if r.Data == nil || r.Data.Unknown || diags.HasError() {
+		return diags
+	}
+	origin, more := originOf(ctx, private)
+	diags.Append(more...)
+	hosts, _ := onhosts.Known(r.Data, state.Hosts, state.HostStates)
+	for _, a := range hostset.Found(r.Data.Storage().Pool(ctx, hosts, pool.Name)) {
+		if err := origin.Check(a.Value.UUID, a.Value.Pool); err != nil {
+			diags.Append(tfdiag.Failure{Verb: "delete", Noun: state.noun(), Host: a.Host, Err: err}.Error())
+		}
 	}
 	return diags
 }

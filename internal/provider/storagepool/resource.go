@@ -22,6 +22,10 @@ const TypeName = "virtfleet_storage_pool"
 
 const noun = "storage pool"
 
+// originKey is the key of the private state's storage.PoolOrigin. The state itself doesn't say what the resource
+// created: a refresh gives it the settings that hosts have now.
+const originKey = "origin"
+
 // outdated is the value of host_states for a host whose pool is active with another definition than its persistent one.
 const outdated = "outdated"
 
@@ -87,9 +91,10 @@ func (r *poolResource) Create(ctx context.Context, req resource.CreateRequest, r
 		return
 	}
 	c := r.removal(pool.Name)
+	var origin storage.PoolOrigin
 	c.New = func(uuid string) onhosts.Do {
 		settings := plan.settings(true)
-		settings.UUID = uuid
+		settings.UUID, origin.UUIDs = uuid, []string{uuid}
 		return func(ctx context.Context, hosts hostset.Set) map[string]error {
 			return r.Data.Storage().ApplyPool(ctx, hosts, pool, settings)
 		}
@@ -99,6 +104,7 @@ func (r *poolResource) Create(ctx context.Context, req resource.CreateRequest, r
 	if resp.Diagnostics.HasError() {
 		return
 	}
+	resp.Diagnostics.Append(meta.WritePrivate(ctx, resp.Private, originKey, origin.Applied(pool))...)
 	plan.ID, plan.HostStates = types.StringValue(pool.Name), states
 	resp.Diagnostics.Append(resp.State.Set(ctx, &plan)...)
 }
@@ -108,7 +114,7 @@ func (r *poolResource) removal(name string) onhosts.Change {
 	return onhosts.Change{
 		Data: r.Data, TypeName: TypeName, ImportID: name, Noun: nounOf(name), Healthy: onhosts.Active,
 		Remove: func(ctx context.Context, hosts hostset.Set) map[string]error {
-			return r.Data.Storage().RemovePool(ctx, hosts, name, false)
+			return r.Data.Storage().RemovePool(ctx, hosts, name, nil)
 		},
 		UUID: func(ctx context.Context, h *libvirt.Host) (string, error) {
 			is, err := h.StoragePool(ctx, name)
@@ -130,14 +136,26 @@ func (r *poolResource) Read(ctx context.Context, req resource.ReadRequest, resp 
 	hosts, _ := onhosts.Known(r.Data, state.Hosts, state.HostStates)
 	answers := r.Data.Storage().Pool(ctx, hosts, state.Name.ValueString())
 	seen, diags := onhosts.Observe(onhosts.Question[storage.HostPool]{
-		Data: r.Data, Noun: state.noun(), Hosts: state.Hosts, Last: state.HostStates, Answers: answers, State: powerOf,
+		Data: r.Data, Noun: state.noun(), Imported: state.isImported(), Hosts: state.Hosts, Last: state.HostStates,
+		Answers: answers, State: powerOf,
 	})
 	resp.Diagnostics.Append(diags...)
 	if seen.Concludes(ctx, resp, noun, state.Name.ValueString(), state.isImported()) {
 		return
 	}
+	if state.isImported() {
+		resp.Diagnostics.Append(meta.WritePrivate(ctx, resp.Private, originKey, importedOrigin(seen.Found))...)
+	}
 	resp.Diagnostics.Append(state.setFromHosts(ctx, seen)...)
 	resp.Diagnostics.Append(resp.State.Set(ctx, &state)...)
+}
+
+// importedOrigin returns the origin of an imported pool: those that hosts have now.
+func importedOrigin(found []hostset.Answer[storage.HostPool]) (o storage.PoolOrigin) {
+	for _, a := range found {
+		o.UUIDs = append(o.UUIDs, a.Value.UUID)
+	}
+	return o.Applied(found[0].Value.Pool)
 }
 
 func powerOf(p storage.HostPool) string {
@@ -201,15 +219,24 @@ func (r *poolResource) Update(ctx context.Context, req resource.UpdateRequest, r
 	resp.Diagnostics.Append(diags...)
 	pool, diags := plan.pool(ctx)
 	resp.Diagnostics.Append(diags...)
+	origin, diags := originOf(ctx, req.Private)
+	resp.Diagnostics.Append(diags...)
 	if resp.Diagnostics.HasError() {
 		return
 	}
+	settings := plan.settings(false)
+	if len(origin.UUIDs) > 0 {
+		settings.NewUUID = origin.UUIDs[0] // A host that lacks the pool gets one that is recognized as the resource's.
+	}
 	c := r.removal(pool.Name)
 	c.Put = func(ctx context.Context, hosts hostset.Set) map[string]error {
-		return r.Data.Storage().ApplyPool(ctx, hosts, pool, plan.settings(false))
+		return r.Data.Storage().ApplyPool(ctx, hosts, pool, settings)
 	}
-	states, _, diags := c.Update(ctx, targets, state.HostStates)
+	states, complete, diags := c.Update(ctx, targets, state.HostStates)
 	resp.Diagnostics.Append(diags...)
+	if complete {
+		resp.Diagnostics.Append(meta.WritePrivate(ctx, resp.Private, originKey, origin.Applied(pool))...)
+	}
 	plan.HostStates = states
 	resp.Diagnostics.Append(resp.State.Set(ctx, &plan)...)
 }
@@ -223,8 +250,12 @@ func (r *poolResource) Delete(ctx context.Context, req resource.DeleteRequest, r
 	}
 	name := state.Name.ValueString()
 	c := r.removal(name)
-	c.Remove = func(ctx context.Context, hosts hostset.Set) map[string]error {
-		return r.Data.Storage().RemovePool(ctx, hosts, name, state.OnDestroy.ValueString() == onDestroyDelete)
+	if state.OnDestroy.ValueString() == onDestroyDelete {
+		origin, diags := originOf(ctx, req.Private)
+		resp.Diagnostics.Append(diags...)
+		c.Remove = func(ctx context.Context, hosts hostset.Set) map[string]error {
+			return r.Data.Storage().RemovePool(ctx, hosts, name, &origin)
+		}
 	}
 	resp.Diagnostics.Append(c.Delete(ctx, state.Hosts, state.HostStates)...)
 }
@@ -235,6 +266,11 @@ func (*poolResource) ImportState(
 ) {
 	resource.ImportStatePassthroughID(ctx, path.Root("name"), req, resp)
 	resp.Diagnostics.Append(resp.State.SetAttribute(ctx, path.Root("id"), req.ID)...)
+}
+
+func originOf(ctx context.Context, private meta.PrivateReader) (o storage.PoolOrigin, diags diag.Diagnostics) {
+	_, diags = meta.ReadPrivate(ctx, private, originKey, &o)
+	return o, diags
 }
 
 // noun returns the pool's name in errors.

@@ -36,6 +36,10 @@ func TestAccBadInput_plan(t *testing.T) {
 			hcl{"disks": `{ root = { pool = "absent", size = "1Mi" } }`},
 			[]string{`disks.root.pool`, `"` + own.Name + `": it has no storage pool "absent"`, `Correct the name`},
 		},
+		"disk_image": {
+			hcl{"disks": `{ root = { pool = "default", image = "default/none", size = "1Mi" } }`},
+			[]string{`disks.root.image`, own.Name + `": it has no copy of image "default/none"`, `Correct the id`},
+		},
 		"wait_for_no_interface": {
 			hcl{"wait_for": `{ ip_address = "lan" }`},
 			[]string{`wait_for.ip_address`, `no interface "lan"`},

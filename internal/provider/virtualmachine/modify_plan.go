@@ -12,6 +12,7 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/status"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/meta"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/tfdiag"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/storage"
 )
 
 // ModifyPlan is the only place that makes plans: the schema has no plan modifiers of its own.
@@ -153,7 +154,7 @@ func (r *Resource) checkWithFleet(
 	desired := p.config.toFleet(p.state)
 	desired.UpdatePolicy, desired.Incomplete = o.policy, !known
 	desired.PlannedObjects = r.Data.Planned.All()
-	desired.UnplannedPools = r.unplannedPools(desired.OwnDisks)
+	desired.UnplannedPools, desired.UnplannedImages = r.unplanned(desired.OwnDisks)
 	if p.config.RunStrategy.IsUnknown() {
 		desired.Files = nil // It isn't known yet whether they are needed.
 	}
@@ -184,14 +185,18 @@ func (r *Resource) checkWithFleet(
 	return diags
 }
 
-// unplannedPools returns the storage pools of disks that no resource creates, as far as they are known. Terraform plans
-// a resource that the VM refers to before the VM.
-func (r *Resource) unplannedPools(disks map[string]domain.OwnDisk) map[string]bool {
-	pools := map[string]bool{}
+// unplanned returns the storage pools and images of disks that no resource creates, as far as they are known. Terraform
+// plans a resource that the VM refers to before the VM.
+func (r *Resource) unplanned(disks map[string]domain.OwnDisk) (pools, images map[string]bool) {
+	pools, images = map[string]bool{}, map[string]bool{}
 	for _, disk := range disks {
 		pools[disk.Pool] = disk.Pool != "" && !r.Data.Planned.HasPool(disk.Pool)
+		if image := storage.ParseRef(disk.Image); image != nil {
+			pools[image.Pool] = !r.Data.Planned.HasPool(image.Pool)
+			images[disk.Image] = !r.Data.Planned.MayHaveVolume(*image)
+		}
 	}
-	return pools
+	return pools, images
 }
 
 // verifyUnique returns an error if another VM has the name or a disk of a VM that runs after the apply. This can happen

@@ -9,6 +9,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/diag"
 	"github.com/hashicorp/terraform-plugin-framework/path"
 	"github.com/hashicorp/terraform-plugin-framework/resource"
+	"github.com/hashicorp/terraform-plugin-framework/tfsdk"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/hostset"
@@ -46,6 +47,7 @@ func (r *volumeResource) ModifyPlan(
 			"%q is not a key of the provider's hosts.", host.ValueString()))
 		return
 	}
+	resp.Diagnostics.Append(r.recordPlanned(ctx, req.Plan)...)
 	if req.State.Raw.IsNull() {
 		checkName(ctx, req, resp)
 		checkUnit(ctx, req, resp)
@@ -85,6 +87,15 @@ func (r *volumeResource) ModifyPlan(
 			"%s is on host %q. Move the VM that uses it with its disks, or create another volume on %q.", state.noun(),
 			state.CurrentHost.ValueString(), host.ValueString()))
 	}
+}
+
+// recordPlanned records the volume, if its place is known, for the VMs whose disks are made from it.
+func (r *volumeResource) recordPlanned(ctx context.Context, plan tfsdk.Plan) (diags diag.Diagnostics) {
+	var pool, name types.String
+	diags.Append(plan.GetAttribute(ctx, path.Root("pool"), &pool)...)
+	diags.Append(plan.GetAttribute(ctx, path.Root("name"), &name)...)
+	r.Data.Planned.PlanVolume(storage.Ref{Pool: pool.ValueString(), Name: name.ValueString()}.String())
+	return diags
 }
 
 // isShared reports whether several hosts have the volume, as far as its host answers.

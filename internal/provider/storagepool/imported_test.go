@@ -1,0 +1,71 @@
+package storagepool_test
+
+import (
+	"fmt"
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/lab"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/acctest"
+)
+
+// TestAccStoragePool_importedFromOneHost: a pool or a secret that only one of several hosts has is imported with that
+// host as its only one. It isn't missing on the others, so the plan changes no host_states.
+func TestAccStoragePool_importedFromOneHost(t *testing.T) {
+	t.Parallel()
+	l := lab.Open(t)
+	name := lab.Name(t)
+	at := "/var/lib/libvirt/" + name
+	l.Run(t, "kvm2", "mkdir", at)
+	l.Virsh(t, "kvm2", "pool-define-as", name, "dir", "--target", at)
+	l.Virsh(t, "kvm2", "pool-start", name)
+	l.Run(t, "kvm2", "sh", "-ec", fmt.Sprintf("echo \"<secret private='no' ephemeral='no'><usage type='ceph'>"+
+		"<name>%s</name></usage></secret>\" >%[2]s.xml; virsh secret-define %[2]s.xml; rm %[2]s.xml", name, at))
+	tf := acctest.NewCLI(t)
+	tf.Config(t, acctest.Config(l)+fmt.Sprintf(`
+import {
+  to = virtfleet_storage_pool.this
+  id = %[1]q
+}
+resource "virtfleet_storage_pool" "this" {
+  name       = %[1]q
+  type       = "dir"
+  target     = { path = %[2]q }
+  hosts      = ["kvm2"]
+  on_destroy = "delete"
+}
+import {
+  to = virtfleet_secret.this
+  id = "ceph/%[1]s"
+}
+resource "virtfleet_secret" "this" {
+  usage            = "ceph"
+  usage_id         = %[1]q
+  hosts            = ["kvm2"]
+  value_wo         = "secret"
+  value_wo_version = "1"
+}
+`, name, at))
+	changes := tf.Plan(t)
+	for address, state := range map[string]string{
+		"virtfleet_storage_pool.this": "active", "virtfleet_secret.this": "present",
+	} {
+		c := changes[address]
+		want := map[string]any{"kvm2": state}
+		if !reflect.DeepEqual(c.Before["host_states"], want) || !reflect.DeepEqual(c.After["host_states"], want) {
+			t.Errorf("%s is planned from %v to %v; want %v", address, c.Before["host_states"], c.After["host_states"], want)
+		}
+	}
+	tf.Run(t, "apply")
+	if out, empty := tf.Empty(t); !empty {
+		t.Errorf("the plan isn't empty: %s", out)
+	}
+	// What was imported is the resource's own, and goes with it.
+	tf.Run(t, "destroy")
+	if left := l.Virsh(t, "kvm2", "pool-list", "--all", "--name") + l.Virsh(t, "kvm2", "secret-list"); strings.Contains(
+		left, name) {
+		t.Errorf("left: %s", left)
+	}
+	l.Run(t, "kvm2", "test", "!", "-e", at)
+}
