@@ -65,7 +65,7 @@ var preCopy = []Cell{
 	},
 	{
 		QEMUKilled, "error `Unable to move virtual machine`, `is on host \"...\" (Shutoff)`: the VM is off on the source",
-		"the same move, and the VM is started", "moves the VM and starts it",
+		"the same move; with `Always`, the VM is started", "moves the VM; with `Always`, starts it",
 		[]Test{moveBreaks, whatBreaks},
 		"",
 	},

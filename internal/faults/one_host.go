@@ -129,8 +129,8 @@ var update = []Cell{
 		[]Test{hungAgent},
 		"",
 	},
-	{SecondRun, waits, "the second run's changes", "waits for the first run if it still works, and makes " +
-		"them", []Test{locked}, ""},
+	{SecondRun, waits, "the second run's changes", "waits until the first run ends, then makes " +
+		"these changes", []Test{locked}, ""},
 }
 
 var stop = []Cell{
@@ -164,6 +164,6 @@ var stop = []Cell{
 	{LinkCut, stillRuns, sameStop, stops, []Test{stopping}, ""},
 	{DiskFull, noSpace, "the same update", "completes it", []Test{stopping}, ""},
 	{AgentHung, "the guest is asked through ACPI, and shuts down", noChanges, nothing, []Test{hungAgent}, ""},
-	{SecondRun, waits, "the second run's changes", "waits for the first run if it still works, and makes " +
-		"them", []Test{locked}, ""},
+	{SecondRun, waits, "the second run's changes", "waits until the first run ends, then makes " +
+		"these changes", []Test{locked}, ""},
 }

@@ -65,9 +65,10 @@ var Attributes = map[string]resource.Attribute{
 	"keep_source_disks": boolAttribute("Whether the originals of copied disks stay on the source. **`false` deletes " +
 		"them there.** Those of disks with `pool` are always deleted. Default: `true`."),
 	"bandwidth": resource.StringAttribute{
-		MarkdownDescription: "Limit of one migration in bytes per second, such as `500Mi`. Default: no limit.",
-		CustomType:          value.QuantityType,
-		Optional:            true,
+		MarkdownDescription: "Limit in bytes per second, such as `500Mi`, for the memory of one migration " +
+			"and for each disk that it copies. Default: no limit.",
+		CustomType: value.QuantityType,
+		Optional:   true,
 	},
 	"parallel_connections": resource.Int64Attribute{
 		MarkdownDescription: "Number of connections that memory is copied through, with QEMU's multifd. With " +
