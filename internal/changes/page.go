@@ -39,7 +39,7 @@ func Markdown() string {
 		}
 	}
 	b.WriteString("\nAnother version of the same machine type only requires a restart. The new VM keeps the name " +
-		"and those disks that have no `pool`. **Disks with `pool` are created again, without their data.**\n\n")
+		"and its disks that have no `pool`. **Disks with `pool` are created again, without their data.**\n\n")
 	b.WriteString(end)
 	return b.String()
 }
