@@ -70,7 +70,7 @@ var drain = []Cell{
 	{AgentHung, "nothing: the VM is moved, and its agent is still hung", noChanges, nothing, []Test{hungAgent}, ""},
 	{
 		SecondRun, "the second run's plan warns `Host is under another maintenance`. Its apply fails, within a minute " +
-			"if the first run still drains: `... has been draining it since ...`. The first run continues",
+			"if the first run still drains: `... is draining it since ...`. The first run continues",
 		noChanges, nothing,
 		[]Test{twoStates, drainTwice},
 		"",

@@ -98,7 +98,7 @@ var preCopy = []Cell{
 	{AgentHung, "nothing: the VM is moved, and its agent is still hung", noChanges, nothing, []Test{hungAgent}, ""},
 	{
 		SecondRun, "the first run moves the VM. The second run waits, and finds it moved; with another target it fails: " +
-			"`... has been moving it since ...`", noChanges, nothing, []Test{moveOnce, secondMove}, "",
+			"`... is moving it since ...`", noChanges, nothing, []Test{moveOnce, secondMove}, "",
 	},
 }
 

@@ -3,7 +3,7 @@ package faults
 // What the guide says of several operations on one host.
 const (
 	becomesReady = "an update: `ready = false -> true`; the VM isn't tainted"
-	waits        = "the second run waits for the first; after its timeout it fails: `... has been updating it since ...`"
+	waits        = "the second run waits for the first one; after its timeout it fails: `... is updating it since ...`"
 	begun        = "error `Unable to create virtual machine`; the VM may be defined, and isn't in the state"
 	creates      = "the VM is created"
 	completes    = "completes the VM that was begun"

@@ -324,7 +324,7 @@ func TestLab_secondMoveIsRefused(t *testing.T) {
 
 	for _, err := range []error{moveErr, orderErr} {
 		if text := fmt.Sprint(err); !errors.Is(err, inventory.ErrBusy) ||
-			!strings.Contains(text, "alice has been moving it since") ||
+			!strings.Contains(text, "alice is moving it since") ||
 			!strings.Contains(text, `from host "kvm1" to host "kvm2"`) {
 			t.Errorf("the second is told %v", err)
 		}

@@ -29,12 +29,12 @@ func (r record) encode() []byte {
 	return value
 }
 
-// Holder describes who holds a lease: "<owner> has been <purpose> it since <time>".
+// Holder describes who holds a lease: "<owner> is <purpose> it since <time>".
 func Holder(s libvirt.OwnSecret) string {
 	var r record
 	if err := json.Unmarshal(s.Value, &r); err != nil {
 		return "another run is changing it"
 	}
 
-	return fmt.Sprintf("%s has been %s it since %s", r.Owner, r.Purpose, r.Since.Format(time.RFC3339))
+	return fmt.Sprintf("%s is %s it since %s", r.Owner, r.Purpose, r.Since.Format(time.RFC3339))
 }

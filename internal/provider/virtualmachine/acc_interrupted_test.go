@@ -383,7 +383,7 @@ func TestAccVirtualMachine_locked(t *testing.T) {
 		bob.Fail(t, "apply"),
 		"Error: Unable to update virtual machine",
 		"(pid",
-		"has been updating it since",
+		"is updating it since",
 		"Host: kvm2",
 		"Wait for that run to end.",
 	)
