@@ -26,7 +26,7 @@ func Markdown() string {
 	var b strings.Builder
 	b.WriteString(begin)
 	b.WriteString("<!-- Generated from internal/domain by make generate. -->\n\n## While the VM runs\n\n")
-	b.WriteString("| attribute | what happens | requires a restart |\n| --- | --- | --- |\n")
+	b.WriteString("| attribute | what happens | a restart, if |\n| --- | --- | --- |\n")
 	for _, r := range table(effects) {
 		fmt.Fprintf(&b, "| %s | %s | %s |\n", r.names(), r.happens, r.restarts)
 	}
@@ -39,7 +39,7 @@ func Markdown() string {
 		}
 	}
 	b.WriteString("\nAnother version of the same machine type only requires a restart. The new VM keeps the name " +
-		"and the disks without `pool`. **Disks with `pool` are created again, without their data.**\n\n")
+		"and its disks that have no `pool`. **Disks with `pool` are created again, without their data.**\n\n")
 	b.WriteString(end)
 	return b.String()
 }

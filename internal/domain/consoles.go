@@ -17,8 +17,8 @@ func onVirtio(console *etree.Element) bool { return attr(child(console, "target"
 // consoleFamily are the consoles on virtio, without those that libvirt derives from the first serial port.
 var consoleFamily = Family{
 	Path: "devices.consoles", Tag: "console", in: func(s *Spec) *map[string]Row { return &s.Consoles },
-	Doc: "Consoles on virtio by a key (`/dev/hvc0` and so on in the guest), in addition to serial ports. If you set the " +
-		"map, list every one.",
+	Doc: "Consoles on virtio by a key (`/dev/hvc0` and so on in the guest). A new VM with them has a serial console " +
+		"only if you set it. If you set the map, list every one.",
 	Added:   Transition{Live: true, Why: "The port is plugged into the running VM."},
 	Removed: Transition{Live: true, Why: "The port is unplugged from the running VM."},
 	Bus:     busSerial,

@@ -4,7 +4,7 @@ package domain
 var panicGroup = Group{
 	Path: "devices.panic", Device: "panic",
 	Doc: "Panic device, through which the guest reports a crash of its kernel. libvirt then does what " +
-		"`platform.events.on_crash` tells it. Linux has the driver (`pvpanic`).",
+		"`platform.events.on_crash` tells it. Linux and Windows have drivers.",
 	Added:   Transition{Why: "A panic device can be added only when the VM starts."},
 	Removed: Transition{Why: "A panic device can't be removed from a running VM."},
 	Attributes: []Attribute{

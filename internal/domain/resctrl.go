@@ -43,8 +43,7 @@ var resctrl = []Attribute{
 				Name: "bandwidth", Place: "node@id@bandwidth", Kind: Texts, Check: percents,
 				Doc: "Percent of the memory bandwidth, at most, by the number of the host's memory controller: `{ 0 = \"60\" }`.",
 			},
-			resctrlMonitors("", "", "Sets of these virtual CPUs whose use of the memory bandwidth libvirt counts. "+
-				"Requires libvirt 6.0.0."),
+			resctrlMonitors("", "", "Sets of these virtual CPUs whose use of the memory bandwidth libvirt counts."),
 		},
 		Check: func(value string) string { return emptyRow(ParseTable(value), "bandwidth or monitors") },
 		Doc: "Upper limits of the host's memory bandwidth (resctrl, type `kvm`), by sets of virtual CPUs that don't " +

@@ -17,7 +17,7 @@ func TestKinds_guide(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	choose, rest, ok := strings.Cut(string(guide), "A VM can also use any other volume")
+	choose, rest, ok := strings.Cut(string(guide), "A VM can also use existing volumes")
 	used, needed, okNeeds := strings.Cut(rest, "## What each type needs")
 	_, stopped, okStops := strings.Cut(needed, "when the pool stops")
 	if !ok || !okNeeds || !okStops {

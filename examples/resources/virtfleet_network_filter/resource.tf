@@ -1,4 +1,4 @@
-# VMs with this filter are reached by SSH and HTTPS only, open any connection themselves, and can't forge their addresses.
+# VMs with this filter accept only SSH and HTTPS, can open any connection, and can't forge their addresses.
 # "all" is IPv4; clean-traffic drops IPv6. Without clean-traffic, drop "all-ipv6", too.
 resource "virtfleet_network_filter" "web" {
   name       = "web"

@@ -37,8 +37,8 @@ func (r *Resource) Schema(ctx context.Context, _ resource.SchemaRequest, resp *r
 			"id": value.StableString("Id of this maintenance, recorded on the host. Another maintenance of the same host " +
 				"neither ends it nor restores what it moved."),
 			"host": schema.StringAttribute{
-				MarkdownDescription: "Name of the host in the provider's `hosts`. If you rename the host there, rename it here " +
-					"too, while the host answers: the maintenance is found by its `id`.",
+				MarkdownDescription: "Name of the host in the provider's `hosts`. Another host replaces the maintenance. If you " +
+					"rename the host there, rename it here too while it answers: its maintenance is found by `id`.",
 				Required:      true,
 				PlanModifiers: []planmodifier.String{stringplanmodifier.RequiresReplace()},
 				Validators:    []validator.String{stringvalidator.LengthAtLeast(1)},

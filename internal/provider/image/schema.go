@@ -52,7 +52,7 @@ const imageDescription = "Puts a disk image on hosts, for disks and volumes. The
 	"12 digits of its SHA-256>`.\n\n" +
 	"Format (qcow2 or raw) and size are read from the image itself. A qcow2 image with a backing file or an external " +
 	"data file is refused, and so is a qcow2 image for a pool of raw volumes, such as `logical`.\n\n" +
-	"**New content:** if the provider reads other content, each host gets a new copy. The old copy is removed once no " +
+	"**New content:** if `source` or its `file` changes, each host gets a new copy. The old copy is removed once no " +
 	"disk is based on it.\n\n" +
 	"**Destroy:** removes the copies. If a disk is based on a copy, the destroy fails, and that copy stays. If you " +
 	"remove a host from `hosts`, the same holds for its copy.\n\n" +

@@ -29,7 +29,7 @@ func (r *Resource) Schema(ctx context.Context, _ resource.SchemaRequest, resp *r
 			"post-copy](../guides/when-a-migration-fails.md#after-the-switch-to-post-copy) is resumed instead. If Terraform " +
 			"was killed, the next apply completes the migration.\n\nYou can import a migration while its record is among the " +
 			"VM's last five. With the same `target_host` and `triggers` as before, the next apply moves nothing. Other " +
-			"values move the VM. The record has no `migration_options`, `timeouts` and `triggers`.",
+			"values move the VM. The record has no `migration_options`, `timeouts` or `triggers`.",
 		Attributes: attributes{
 			"virtual_machine_id": schema.StringAttribute{
 				Required:            true,

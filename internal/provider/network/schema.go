@@ -19,8 +19,8 @@ import (
 
 var networkSchema = schema.Schema{
 	MarkdownDescription: "Manages a libvirt network on every host in `hosts`. Attributes that you don't set stay as " +
-		"they are on the hosts. A block that you set replaces the host's. Exception: if you don't set " +
-		"`dhcp.hosts`, the host's reservations stay. The provider doesn't destroy a network that a VM's definition " +
+		"they are on the hosts. A block that you set loses what you don't list in it. Exception: if you don't set " +
+		"`dhcp.hosts`, reservations stay. The provider doesn't destroy a network that a VM's definition " +
 		"uses.\n\n" +
 		"**Moves:** in a network with `nat`, `route`, `open` or `isolated`, a VM loses its connections when it moves. A " +
 		"VM that runs moves only with `allow_network_change`. See [Networks](../guides/networks.md#choose-a-kind).\n\n" +
@@ -30,7 +30,7 @@ var networkSchema = schema.Schema{
 	Attributes: map[string]schema.Attribute{
 		"id": value.StableString("Same as `name`."),
 		"name": schema.StringAttribute{
-			MarkdownDescription: "Name of the network on every host.", Required: true,
+			MarkdownDescription: "Name of the network on every host. A change replaces the network.", Required: true,
 			PlanModifiers: []planmodifier.String{stringplanmodifier.RequiresReplace()},
 			Validators: []validator.String{stringvalidator.RegexMatches(regexp.MustCompile(`^[^/\s]+$`),
 				"must be a name without spaces and slashes")},
@@ -57,8 +57,8 @@ var networkSchema = schema.Schema{
 		"forward": forwardAttribute,
 		"bridge": schema.StringAttribute{
 			MarkdownDescription: "Bridge on the host. With the mode `bridge`, it must exist. With other modes, libvirt " +
-				"creates it. Set it if VMs name this bridge in their `interfaces`: the apply that creates the network can then " +
-				"also create or move these VMs. " +
+				"creates it. Set it if VMs name this bridge in their `interfaces`: then one apply can create the network " +
+				"and create or move these VMs. " +
 				"Default for new networks: a free name on each host.",
 			Optional: true, Computed: true,
 			Validators: []validator.String{stringvalidator.LengthBetween(1, 15)},
@@ -158,7 +158,7 @@ var ipsAttribute = schema.ListNestedAttribute{
 					"mac":  stringAttribute("MAC address, for IPv4."),
 					"duid": stringAttribute("DHCP unique identifier, for IPv6."),
 					"ip":   requiredString("Address that is reserved."),
-					"name": stringAttribute("Host name, which the DNS server of the network also answers."),
+					"name": stringAttribute("Host name, which the DNS server of the network also resolves."),
 				}),
 			},
 		},

@@ -28,10 +28,10 @@ var hostSchema = schema.Schema{
 			MarkdownDescription: "DHCP unique identifier, which the guest's DHCP client sends, for an IPv6 address. Set " +
 				"exactly one of `mac`, `duid`.", Optional: true, PlanModifiers: replaced,
 		},
-		"ip": schema.StringAttribute{MarkdownDescription: "Address, in one of the ranges of the network's " +
+		"ip": schema.StringAttribute{MarkdownDescription: "Address, in one of the subnets of the network's " +
 			"`ips`.", Required: true},
 		"name": schema.StringAttribute{
-			MarkdownDescription: "Host name, which the network's DNS server also answers.", Optional: true,
+			MarkdownDescription: "Host name, which the network's DNS server also resolves.", Optional: true,
 		},
 		onhosts.StatesName: onhosts.StatesAttribute("reservation", "`present`, `missing`, or `differs`: the host "+
 			"has another one for this MAC or DUID, or only one of the network's active and persistent definitions has "+

@@ -44,8 +44,8 @@ func (*secretResource) Schema(_ context.Context, _ resource.SchemaRequest, resp 
 			"The value is write-only (Terraform 1.11 or later), and written again only with a new `value_wo_version`. A " +
 			"plan doesn't read the value, so it doesn't show if the value was changed on a host.\n\n" +
 			"**New hosts:** with `private = false`, an apply, or the move of a VM that needs the secret, copies the value " +
-			"from another host. With `private = true`, the apply writes the value from the configuration, which must be the " +
-			"same.",
+			"from another host. With `private = true`, the apply writes the value from the configuration: don't " +
+			"change it there.",
 		Attributes: map[string]schema.Attribute{
 			"id": value.StableString("UUID of the secret, the same on every host."),
 			"usage": schema.StringAttribute{

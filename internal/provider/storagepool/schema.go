@@ -35,12 +35,12 @@ func (*poolResource) Schema(_ context.Context, _ resource.SchemaRequest, resp *r
 			"data unless `on_destroy` is `delete`.\n\n" +
 			"If a pool isn't active, the next apply starts it. Until then, its `virtfleet_volume` resources stay in the " +
 			"state.\n\n" +
-			"libvirt lists the volumes of a pool as of its last refresh. It refreshes the pool when the pool is started, " +
-			"when an apply creates or changes the pool or a volume in it, and for `virsh pool-refresh`. A plan " +
+			"libvirt lists the volumes of a pool as of its last refresh. It refreshes the pool when it is started, when " +
+			"an apply creates or changes it or a volume in it, and for `virsh pool-refresh`. A plan " +
 			"doesn't refresh it. A file that is put there by hand becomes a volume at the next refresh.",
 		Attributes: map[string]schema.Attribute{
 			"id":   value.StableString("Same as `name`."),
-			"name": replacedString("Name of the pool, unique on each host."),
+			"name": replacedString("Name of the pool, unique on each host. A change replaces the pool."),
 			"type": schema.StringAttribute{
 				MarkdownDescription: "Type of the pool. Disks with `pool` of a VM require `dir`, `fs` or `netfs`. Volumes " +
 					"of `rbd`, `iscsi-direct` and `gluster` are used by `disks.network`. A change replaces the pool. One of " +

@@ -83,6 +83,17 @@ func defaultOf(kind string) string {
 	return "Default for new " + kind + ": "
 }
 
+// oldestMajor is the major version of the oldest libvirt that the provider supports, 8.0.0. What that one has, the pages
+// don't tell.
+const oldestMajor = 8
+
+// isRecent reports whether the oldest supported libvirt lacks what libvirt has since the version; "": it has it.
+func isRecent(version string) bool {
+	first, rest, _ := strings.Cut(version, ".")
+	major, err := strconv.Atoi(first)
+	return err == nil && (major > oldestMajor || major == oldestMajor && rest != "0.0")
+}
+
 // rowAttribute returns the schema of one attribute. kind is the kind of thing whose new ones have the default.
 func rowAttribute(kind string, a domain.Attribute) schema.Attribute {
 	doc := a.Doc
@@ -93,7 +104,7 @@ func rowAttribute(kind string, a domain.Attribute) schema.Attribute {
 		}
 		doc += " One of " + value.OneOf(values) + "."
 	}
-	if a.Since != "" {
+	if isRecent(a.Since) {
 		doc += " Requires libvirt " + a.Since + "."
 	}
 	words := a.DefaultDoc

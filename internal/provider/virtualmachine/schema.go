@@ -31,15 +31,15 @@ func (r *Resource) Schema(_ context.Context, _ resource.SchemaRequest, resp *res
 }
 
 var vmSchema = schema.Schema{
-	MarkdownDescription: "A VM of the fleet. It is identified by its UUID and found on any configured host, so a VM " +
-		"that was moved is found again.\n\nAn attribute that you don't set has the `Default:` that its text " +
+	MarkdownDescription: "Manages a VM. It is found by its UUID on any configured host, even after it was moved.\n\nAn " +
+		"attribute that you don't set has the `Default:` that its text " +
 		"names. Without one, it stays as it is on the host. To remove its value, set `0`, `\"\"`, `{}`, `[]` or `false`: " +
 		"see [Sizes, times and names](../guides/values-and-names.md). [What a change " +
 		"does](../guides/what-a-change-does.md) lists what changes while the VM runs, at a restart, or with a new " +
 		"VM.\n\nIf you set `disks`, `interfaces` or a map in `devices`, list every device: anything not listed is removed, " +
 		"and **a disk with `pool` is deleted with its data** unless its `on_destroy` is `keep`. **`disks = {}` removes all " +
 		"disks.**\n\nWith `terraform taint` or `-replace`, the VM is destroyed before the new one is created, with the " +
-		"same name and the same disks without `pool`. **Disks with `pool` are created again, without their data.** " +
+		"same name and its disks that have no `pool`. **Disks with `pool` are created again, without their data.** " +
 		"`create_before_destroy` doesn't work, because two VMs can't have one name.",
 	Attributes: mergeAttributes(definitionAttributes, policyAttributes, computedAttributes),
 }
