@@ -60,7 +60,7 @@ var numbers = []struct{ file, name, code, guide string }{
 	{"libvirt/call.go", "readTimeout", "30 * time.Second", "30 seconds for a read of one VM"},
 	{"libvirt/conn.go", "keepaliveInterval", "5", "the command notices this after 30 seconds"},
 	{"libvirt/conn.go", "keepaliveCount", "5", "the command notices this after 30 seconds"},
-	{"libvirt/device.go", "trayTimeout", "time.Minute", "asks the guest to eject the medium for up to a minute"},
+	{"libvirt/device.go", "trayTimeout", "time.Minute", "asks the guest, for up to a minute, to eject the medium"},
 	{"libvirt/migrate.go", "handoverPatience", "5 * time.Minute", "waits up to 5 minutes while memory arrives"},
 	{"libvirt/volume_copy.go", "readBackLimit", "16 << 20", "the content of those up to 16 MiB"},
 	{"ops/exporter/command.go", "defaultAddress", `":9850"`, "| `:9850` |"},
