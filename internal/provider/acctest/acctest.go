@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log"
 	"os"
+	"os/exec"
 	"slices"
 	"strings"
 	"sync"
@@ -20,6 +21,10 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/lab/leaks" //nolint:depguard // As above.
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider"
 )
+
+// terraformPath is the variable that tells the testing framework which Terraform to run. Without it, the framework
+// would download one.
+const terraformPath = "TF_ACC_TERRAFORM_PATH"
 
 // checkTimeout bounds a check of a host after a test.
 const checkTimeout = time.Minute
@@ -37,11 +42,18 @@ func Main(m *testing.M) {
 		}
 		return
 	}
+	if os.Getenv(terraformPath) == "" {
+		if path, err := exec.LookPath("terraform"); err == nil {
+			if err := os.Setenv(terraformPath, path); err != nil {
+				log.Fatal(err)
+			}
+		}
+	}
 	// A quarter of a Terraform command's time is garbage collection, and the command ends before that is worth it.
 	if err := os.Setenv(gcEnv, "off"); err != nil {
 		log.Fatal(err)
 	}
-	leaks.Main(withTerraform{m}, LeaksOfOthers()...)
+	leaks.Main(m, LeaksOfOthers()...)
 }
 
 const gcEnv = "GOGC"
@@ -62,7 +74,7 @@ func LeaksOfOthers() []goleak.Option {
 // NeedsTerraform skips a test if there is no Terraform to run. With TF_ACC set, the test fails instead.
 func NeedsTerraform(t testing.TB) {
 	t.Helper()
-	if binary != "" {
+	if os.Getenv(terraformPath) != "" {
 		return
 	}
 	const why = "no terraform on the PATH and " + terraformPath + " is not set"

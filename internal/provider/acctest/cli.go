@@ -244,7 +244,7 @@ func (c *CLI) start(t testing.TB, variable string, args ...string) *Running {
 	}
 	args = append(options, args[1:]...)
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), cliTimeout)
-	r := &Running{cmd: exec.CommandContext(ctx, binary, args...), done: make(chan struct{})}
+	r := &Running{cmd: exec.CommandContext(ctx, os.Getenv(terraformPath), args...), done: make(chan struct{})}
 	r.cmd.Dir, r.cmd.Env = c.Dir, slices.Clone(c.env)
 	if variable != "" {
 		r.cmd.Env = append(r.cmd.Env, variable)

@@ -16,7 +16,6 @@ import (
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/lab"
 	virtfleet "github.com/virtfleet/terraform-provider-virtfleet/internal/provider"
-	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/acctest"
 )
 
 const (
@@ -287,7 +286,7 @@ func (w *workspace) measure(b *testing.B, way route, args []string, env ...strin
 	ctx, cancel := context.WithTimeout(b.Context(), commandTimeout)
 	defer cancel()
 	args = append([]string{args[0], "-no-color", "-input=false"}, args[1:]...)
-	cmd := exec.CommandContext(ctx, acctest.Terraform(), args...)
+	cmd := exec.CommandContext(ctx, os.Getenv("TF_ACC_TERRAFORM_PATH"), args...)
 	// Interrupted, Terraform ends its providers.
 	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGINT) }
 	cmd.WaitDelay = 30 * time.Second

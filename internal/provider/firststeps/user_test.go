@@ -73,7 +73,7 @@ func newUser(t *testing.T) *user {
 	// OpenSSH takes the home directory from the accounts of this computer.
 	u.write(t, ".local/bin/ssh", "#!/bin/sh\nexec /usr/bin/ssh -F "+u.home+"/.ssh/config \"$@\"\n", 0o755)
 	terraform := filepath.Join(u.home, ".local/bin/terraform")
-	if err := os.Symlink(acctest.Terraform(), terraform); err != nil {
+	if err := os.Symlink(os.Getenv("TF_ACC_TERRAFORM_PATH"), terraform); err != nil {
 		t.Fatal(err)
 	}
 	u.environment(t)
