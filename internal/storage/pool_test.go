@@ -169,7 +169,8 @@ func TestRemovePool_disk(t *testing.T) {
 	for _, err := range s.ApplyPool(t.Context(), s.Hosts, p, storage.PoolSettings{}) {
 		t.Fatal(err)
 	}
-	if err := s.RemovePool(t.Context(), s.Hosts, p.Name, &storage.PoolOrigin{})["test"]; !errors.Is(err, libvirt.ErrInvalid) {
+	err = s.RemovePool(t.Context(), s.Hosts, p.Name, &storage.PoolOrigin{})["test"]
+	if !errors.Is(err, libvirt.ErrInvalid) {
 		t.Errorf("the removal with its data: %v", err)
 	}
 	if is, err := h.StoragePool(t.Context(), p.Name); err != nil || !is.Active {

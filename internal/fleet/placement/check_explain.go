@@ -160,8 +160,9 @@ func remedyFor(attribute string) string {
 			"virtfleet_storage_pool of this configuration creates it, refer to that resource's name. " +
 			"storage_overprovisioning_factor of the host limits what its volumes may grow to."
 	case strings.HasPrefix(attribute, "disks.") && strings.HasSuffix(attribute, ".image"):
-		return "Correct the id, or have the virtfleet_image on the host, before the VM. If it is one of this configuration, " +
-			"refer to that resource's id. If the volume was made without libvirt, \"virsh pool-refresh\" finds it."
+		return "Correct the id, or have the virtfleet_image on the host, before the VM. If it is one of this " +
+			"configuration, refer to that resource's id. If the volume was made without libvirt, \"virsh pool-refresh\" " +
+			"finds it."
 	case strings.HasPrefix(attribute, "disks.") && strings.HasSuffix(attribute, ".size"):
 		return "Declare at least as much as the image has."
 	case strings.HasPrefix(attribute, "disks."), strings.HasPrefix(attribute, "kernel."):

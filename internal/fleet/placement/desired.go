@@ -58,8 +58,8 @@ type Desired struct {
 	// PlannedObjects are networks and other objects that the same apply creates before the VM, and the hosts that will
 	// have them.
 	PlannedObjects status.PlannedObjects
-	// UnplannedPools are storage pools of OwnDisks and of their images that no resource of the same apply creates, as far as the plan knows.
-	// A host must have them already.
+	// UnplannedPools are storage pools of OwnDisks and of their images that no resource of the same apply creates, as far
+	// as the plan knows. A host must have them already.
 	UnplannedPools map[string]bool
 	// UnplannedImages are images of OwnDisks that no resource of the same apply brings to hosts, as far as the plan knows.
 	UnplannedImages map[string]bool

@@ -91,8 +91,8 @@ func (r *poolResource) ModifyPlan(
 	}
 }
 
-// refuseRemoval returns an error if the pool is to be removed together with storage that can't be removed, or that isn't
-// what the resource created.
+// refuseRemoval returns an error if the pool is to be removed together with storage that can't be removed, or that
+// isn't what the resource created.
 func (r *poolResource) refuseRemoval(
 	ctx context.Context, state *model, private meta.PrivateReader,
 ) diag.Diagnostics {
