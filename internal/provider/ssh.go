@@ -149,8 +149,8 @@ func sshOver(block *sshModel, under ssh.Config) ssh.Config {
 	return under
 }
 
-// sshProblem returns the error for SSH settings of a host that can't be used. It names the attribute that has the value.
-// One in the provider's ssh block gives the same error for each host, which Terraform then shows once.
+// sshProblem returns the error for SSH settings of a host that can't be used. It names the attribute that has the
+// value. One in the provider's ssh block gives the same error for each host, which Terraform then shows once.
 func (m *model) sshProblem(h hostModel, fromURI ssh.Config, source string, at path.Path, err error) diag.Diagnostic {
 	problem, about := errors.AsType[*ssh.SettingError](err)
 	switch {

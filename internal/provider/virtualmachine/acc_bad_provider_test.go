@@ -65,7 +65,7 @@ func TestAccBadInput_provider(t *testing.T) {
 		"missing key file": {
 			"plan",
 			[]string{hosts(h.URI()), sshBlock(`private_key_file = "/nowhere/id", ` + known)},
-			[]string{`\bssh.private_key_file: `, `/nowhere/id`, `no such file`},
+			[]string{`\bssh.private_key_file:`, `/nowhere/id`, `no such file`},
 		},
 		"unknown host key": {
 			"plan",

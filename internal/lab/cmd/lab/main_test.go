@@ -5,7 +5,8 @@ import (
 	"testing"
 )
 
-// TestDispatch_help: asked for help, no command does what it does otherwise. "with" would start a lab, and run "-h" there.
+// TestDispatch_help: asked for help, no command does what it does otherwise. "with" would start a lab, and run "-h"
+// there.
 func TestDispatch_help(t *testing.T) {
 	for i, c := range commands {
 		ran := false
