@@ -18,7 +18,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/virtfleet/terraform-provider-virtfleet/internal/lab"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/lab" //nolint:depguard // Only tests import this package.
 )
 
 const (

@@ -83,8 +83,8 @@ func defaultOf(kind string) string {
 	return "Default for new " + kind + ": "
 }
 
-// oldestMajor is the major version of the oldest libvirt that the provider supports, 8.0.0. What that one has, the pages
-// don't tell.
+// oldestMajor is the major version of the oldest libvirt that the provider supports, 8.0.0. The pages don't tell what
+// that one has.
 const oldestMajor = 8
 
 // isRecent reports whether the oldest supported libvirt lacks what libvirt has since the version; "": it has it.
