@@ -3,6 +3,7 @@ module github.com/virtfleet/terraform-provider-virtfleet
 go 1.26.0
 
 require (
+	github.com/agext/levenshtein v1.2.3
 	github.com/beevik/etree v1.8.1
 	github.com/cenkalti/backoff/v5 v5.0.3
 	github.com/digitalocean/go-qemu v0.0.0-20250212194115-ee9b0668d242
@@ -38,7 +39,6 @@ require (
 
 require (
 	github.com/ProtonMail/go-crypto v1.4.1 // indirect
-	github.com/agext/levenshtein v1.2.3 // indirect
 	github.com/apparentlymart/go-textseg/v15 v15.0.0 // indirect
 	github.com/beorn7/perks v1.0.1 // indirect
 	github.com/cespare/xxhash/v2 v2.3.0 // indirect

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/agext/levenshtein"
+
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
 )
 
@@ -18,19 +20,19 @@ func nearest(name string, known []string) string {
 		return ""
 	}
 
-	name = strings.ToLower(name)
 	far := max(2, len(name)/3)
+	letters := func(k string) int { return levenshtein.Distance(strings.ToLower(name), strings.ToLower(k), nil) }
 
 	var near []string
 
 	for _, k := range known {
-		if letters(name, strings.ToLower(k)) <= far {
+		if letters(k) <= far {
 			near = append(near, k)
 		}
 	}
 
 	slices.SortFunc(near, func(a, b string) int {
-		return cmp.Or(letters(name, strings.ToLower(a))-letters(name, strings.ToLower(b)), strings.Compare(a, b))
+		return cmp.Or(letters(a)-letters(b), strings.Compare(a, b))
 	})
 
 	if len(near) == 0 {
@@ -38,29 +40,4 @@ func nearest(name string, known []string) string {
 	}
 
 	return "; similar ones that it has: " + inventory.QuoteList(near[:min(len(near), mostNearest)])
-}
-
-// letters returns how many letters must be added, removed or replaced to make one text of the other.
-func letters(a, b string) int {
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-
-	for i := range len(a) {
-		corner := row[0]
-		row[0] = i + 1
-
-		for j := range len(b) {
-			replaced := corner
-			if a[i] != b[j] {
-				replaced++
-			}
-
-			corner = row[j+1]
-			row[j+1] = min(replaced, row[j]+1, row[j+1]+1)
-		}
-	}
-
-	return row[len(b)]
 }
