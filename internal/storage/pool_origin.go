@@ -26,12 +26,14 @@ func (o PoolOrigin) Check(uuid string, is Pool) error {
 	}
 	undo := ""
 	switch {
+	case len(o.UUIDs) == 0:
+		differs = "may be another one: the state doesn't record which pool the resource created or imported"
 	case !slices.Contains(o.UUIDs, uuid):
 		differs = fmt.Sprintf("has another UUID, %s: %s. The resource neither created nor imported it", uuid,
 			strings.Join(append(slices.Clone(is.location()), "type = "+is.Type), ", "))
 	case differs != "":
-		differs = "has " + differs + ". A user has changed it since the last apply"
-		undo = "undo the change with virsh pool-edit, or "
+		differs = "has " + differs + ". The last complete apply, or the import, had the other value"
+		undo = "change it back (with virsh pool-edit, or by another apply if one failed), or "
 	default:
 		return nil
 	}

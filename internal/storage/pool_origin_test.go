@@ -38,7 +38,7 @@ func TestRemovePool_anotherPool(t *testing.T) {
 		"another UUID": {pool: logicalPool, want: "has another UUID", change: func(o *storage.PoolOrigin) {
 			o.UUIDs = []string{"11111111-2222-4333-8444-555555555555"}
 		}},
-		"nothing is known": {pool: logicalPool, want: "has another UUID", change: func(o *storage.PoolOrigin) {
+		"nothing is known": {pool: logicalPool, want: "may be another one", change: func(o *storage.PoolOrigin) {
 			*o = storage.PoolOrigin{}
 		}},
 		"another volume group": {

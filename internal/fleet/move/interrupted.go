@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
@@ -243,9 +244,9 @@ func (rec *Recovery) abandoned(
 	return running, waiting, broken
 }
 
-// FinishSwitchoverOf completes what a finished migration left undone on its source, unless another run did. It does
-// nothing if the VM is on neither host of the record: an earlier version recorded only names, and another host may have
-// the target's name by now. That host has no copy of the VM, which must not be taken for the target's answer.
+// FinishSwitchoverOf completes what a finished migration left undone on its source, unless another run did. It returns
+// an error if another host may have the target's name by now: that host has no copy of the VM, which must not be taken
+// for the target's answer.
 func (rec *Recovery) FinishSwitchoverOf(ctx context.Context, vm *inventory.VM, record domain.Migration) error {
 	from, to := rec.hosts.Host(record.SourceHost), rec.hosts.Host(record.TargetHost)
 	if from == nil || to == nil || from.Config.Fenced || to.Config.Fenced {
@@ -256,6 +257,10 @@ func (rec *Recovery) FinishSwitchoverOf(ctx context.Context, vm *inventory.VM, r
 		return nil
 	}
 
+	if err := requireTarget(ctx, vm, to, record); err != nil {
+		return err
+	}
+
 	revived, err := migration.FinishSwitchover(ctx, from.Conn, to.Conn, vm.UUID)
 	if revived && err == nil {
 		rec.log.WarnContext(ctx, "the source still waited for the end of a migration that is over", "uuid", vm.UUID,
@@ -264,6 +269,34 @@ func (rec *Recovery) FinishSwitchoverOf(ctx context.Context, vm *inventory.VM, r
 	}
 
 	return err
+}
+
+// requireTarget returns an error unless the host is the target of the record. Earlier versions recorded the target by
+// its name alone: then it may be any host that doesn't answer.
+func requireTarget(ctx context.Context, vm *inventory.VM, h *inventory.Host, record domain.Migration) error {
+	info, err := h.Conn.Info(ctx)
+	if err != nil {
+		return err
+	}
+
+	e := &inventory.Error{
+		VM: vm.Name, Host: vm.Host, Kind: inventory.ErrBusy,
+		Detail: fmt.Sprintf("whether it runs on the target of its migration is unknown: host %q may be another host than the "+
+			"target", h.Name),
+	}
+
+	switch {
+	case record.TargetUUID == info.UUID:
+		return nil
+	case record.TargetUUID != "":
+		e.Remedy = fmt.Sprintf("Have the host with the UUID %s in hosts, and apply again.", record.TargetUUID)
+	case len(vm.SilentHosts) > 0:
+		e.Remedy = fmt.Sprintf("Bring these hosts back, then apply: %s.", strings.Join(vm.SilentHosts, ", "))
+	default:
+		return nil
+	}
+
+	return e
 }
 
 // abortJob aborts the migration that the record's source runs, if possible. It does so even if ctx has ended.

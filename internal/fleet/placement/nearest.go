@@ -10,7 +10,7 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
 )
 
-// mostNearest is how many names a problem lists at most: a host knows a hundred CPU models and machine types.
+// mostNearest is how many similar names a problem lists at most: a host knows a hundred CPU models and machine types.
 const mostNearest = 5
 
 // nearest says which of the known names a user may have meant by one that isn't known: those with few other letters,

@@ -46,8 +46,7 @@ func planFirmware(config, planned, prior types.Object) types.Object {
 		return planned
 	}
 	a, before, declared := open(planned), open(prior), open(config)
-	if secure := declared.bool("secure_boot"); optionalText(declared.string("type")) == nil &&
-		!declared["type"].IsUnknown() && text(before.string("type")) != "efi" {
+	if secure := declared.bool("secure_boot"); declared["type"].IsNull() && text(before.string("type")) != "efi" {
 		switch {
 		case secure.IsUnknown():
 			a["type"] = types.StringUnknown()
