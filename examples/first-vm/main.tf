@@ -81,7 +81,7 @@ resource "virtfleet_virtual_machine" "web" {
     })])
   }
 
-  # The apply ends when the guest's agent answers. cloud-init installs it after it has created the user, so you can log in then.
+  # The apply ends when the guest's agent is connected. cloud-init installs it after it has created the user, so you can log in then.
   wait_for = { guest_agent = true, ip_address = "lan", timeout = "10m" }
 }
 

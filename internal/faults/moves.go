@@ -15,6 +15,7 @@ const (
 	comesLate  = "all of the memory arrives, and the guest runs on the target. The apply fails at the limit of " +
 		"`timeouts.update`"
 	noMove   = "an update in place, and no move"
+	twice    = "peer-to-peer-migrations.md#if-the-connection-to-the-target-breaks-at-the-handover"
 	endsMove = "removes what is left at the source; the guest isn't restarted"
 )
 
@@ -57,8 +58,8 @@ var preCopy = []Cell{
 	}, ""},
 	{
 		LibvirtdFrozen, "error `Unable to move virtual machine`; the guest continues on the source. If the target's " +
-			"libvirtd freezes at the handover, the guest is paused until the next apply: apply soon. It never runs on " +
-			"both hosts",
+			"libvirtd freezes at the handover, the guest is paused until the next apply: apply soon. It doesn't run on both " +
+			"hosts, with [rare exceptions](" + twice + ")",
 		sameMove, "moves the VM, or lets it continue on the target if it was started there",
 		[]Test{copying.at("libvirtd frozen"), copying.at("frozen at the handover"), neverTwice},
 		"",
@@ -89,7 +90,11 @@ var preCopy = []Cell{
 		[]Test{lostMover},
 		"",
 	},
-	{LinkCut, staysAtSource, sameMove, moves, []Test{whatBreaks.at("the link is cut"), moveBreaks}, ""},
+	{
+		LinkCut, staysAtSource + ". If the target's link is cut at the handover: as with libvirtd frozen", sameMove, moves,
+		[]Test{whatBreaks.at("the link is cut"), moveBreaks},
+		"",
+	},
 	{
 		DiskFull, "with `copy_storage`: error `Unable to move virtual machine`; the guest continues on the source, " +
 			"and the target " +
