@@ -99,26 +99,32 @@ func (p *Planner) firstThatCan(
 			continue
 		}
 
-		own, refused := d.definableOn(c.Reply, document, p.defaultType)
-		if len(refused) > 0 {
-			c.problems = refused
-
-			continue
-		}
-
-		refused, err := tryDefinition(ctx, c.Host, own)
-		if err != nil {
+		if err := p.try(ctx, d, c, document); err != nil {
 			return -1, err
 		}
 
-		if len(refused) == 0 {
+		if len(c.problems) == 0 {
 			return i, nil
 		}
-
-		c.problems = p.nameModels(ctx, c.Reply, d.Spec, refused)
 	}
 
 	return -1, nil
+}
+
+// try adds the problem that the candidate's libvirt refuses the definition, if it does. document is the definition that
+// any host would get.
+func (p *Planner) try(ctx context.Context, d Desired, c *candidate, document string) error {
+	own, problems := d.definableOn(c.Reply, document, p.defaultType)
+	if len(problems) == 0 {
+		var err error
+		if problems, err = tryDefinition(ctx, c.Host, own); err != nil {
+			return err
+		}
+	}
+
+	c.problems = p.nameModels(ctx, c.Reply, d.Spec, problems)
+
+	return nil
 }
 
 // unchecked returns a warning about hosts that can't be queried whether the name is taken.

@@ -99,16 +99,38 @@ func (p *Planner) choose(ctx context.Context, d Desired, tried map[string]bool) 
 		p.judgeFiles(ctx, candidates, d)
 	}
 
-	if h := p.pick(candidates, d, tried); h != nil {
-		return h, nil
-	}
+	document, _ := d.definable(nil) // If it is impossible, the create says why.
 
-	return nil, noHost(d, candidates)
+	for {
+		c := p.pick(candidates, d, tried)
+		if c == nil {
+			return nil, noHost(d, candidates)
+		}
+
+		if d.Metadata.Host != "" { // Its libvirt says what it refuses.
+			return c.Host, nil
+		}
+
+		// The plan succeeds if one host accepts the definition, and hosts differ: in their CPUs, for example.
+		err := p.try(ctx, d, c, document)
+		if err == nil && len(c.problems) == 0 {
+			return c.Host, nil
+		}
+
+		p.endChoice(c.Host, d.Spec.Name)
+
+		switch {
+		case ctx.Err() != nil:
+			return nil, err
+		case err != nil:
+			c.problems = []inventory.Problem{{Detail: err.Error()}}
+		}
+	}
 }
 
 // pick returns the best candidate that was not tried yet, and records that the VM is expected there; nil if there is
 // none. VMs that are placed at the same time count each other.
-func (p *Planner) pick(candidates []candidate, d Desired, tried map[string]bool) *inventory.Host {
+func (p *Planner) pick(candidates []candidate, d Desired, tried map[string]bool) *candidate {
 	p.reservations.mu.Lock()
 	defer p.reservations.mu.Unlock()
 
@@ -128,7 +150,7 @@ func (p *Planner) pick(candidates []candidate, d Desired, tried map[string]bool)
 	h := fit[0].Host
 	p.noteChoice(h, d.Spec.Name, reservationFor(d.Stamp(), d.memoryOn(h), domain.HostUse{}))
 
-	return h
+	return &candidates[slices.IndexFunc(candidates, func(c candidate) bool { return c.Host == h })]
 }
 
 // reserve returns the configuration that the VM gets on the host, or nil if the VM does not fit there.

@@ -78,7 +78,7 @@ func TestPick_countsThoseThatWereToldToCome(t *testing.T) {
 
 	for i := range spreadHosts {
 		d.Spec.Name = fmt.Sprintf("off-%d", i)
-		came[p.pick(candidates, d, nil)]++
+		came[p.pick(candidates, d, nil).Host]++
 	}
 
 	if len(came) != spreadHosts {
@@ -89,7 +89,7 @@ func TestPick_countsThoseThatWereToldToCome(t *testing.T) {
 	p.endChoice(first, "off-0")
 
 	d.Spec.Name = "last"
-	if h := p.pick(candidates, d, nil); h != first {
+	if h := p.pick(candidates, d, nil).Host; h != first {
 		t.Errorf("the last one was told to come to %s, want %s, which none comes to any more", h.Name, first.Name)
 	}
 }
@@ -108,7 +108,7 @@ func TestPick_avoidsThoseThatWereToldToCome(t *testing.T) {
 
 	for i, want := range []*inventory.Host{all[0].Host, all[1].Host, all[0].Host} {
 		d.Spec.Name = fmt.Sprintf("web-%d", i)
-		if h := p.pick(candidates, d, nil); h != want {
+		if h := p.pick(candidates, d, nil).Host; h != want {
 			t.Errorf("%s was told to come to %s, want %s", d.Spec.Name, h.Name, want.Name)
 		}
 	}

@@ -197,14 +197,18 @@ output "drain" {
 	destroyAndCheck(t, l, tf, prefix+"free", prefix+"needy", prefix+"second", prefix+"plugged")
 
 	deviceClasses(t, l, one, two, prefix+"holder")
-	missingPrograms(t, l, one)
+	missingPrograms(t, l, one, two)
 }
 
 // missingPrograms takes programs and files from the host, on which the plan then refuses the VMs that need them, with
-// the packages that have them.
-func missingPrograms(t *testing.T, l *lab.Lab, host *lab.Host) {
+// the packages that have them. If another host has them, the VM is created there, although it has less memory.
+func missingPrograms(t *testing.T, l *lab.Lab, host, other *lab.Host) {
 	t.Helper()
 	tf := acctest.NewCLI(t)
+	shares := hcl{
+		"memory":  `{ size = "64Mi", source = "memfd", shared = true }`,
+		"devices": `{ filesystems = { srv = { target = "srv", source = "/srv" } } }`,
+	}
 	for _, missing := range []struct {
 		hide   string
 		vm     hcl
@@ -212,10 +216,7 @@ func missingPrograms(t *testing.T, l *lab.Lab, host *lab.Host) {
 	}{
 		{
 			"mount -t tmpfs none /usr/share/qemu/vhost-user",
-			hcl{
-				"memory":  `{ size = "64Mi", source = "memfd", shared = true }`,
-				"devices": `{ filesystems = { srv = { target = "srv", source = "/srv" } } }`,
-			},
+			shares,
 			[]string{"because of devices.filesystems", "Unable to find a satisfying virtiofsd", "qemu-system-common"},
 		},
 		{
@@ -236,4 +237,13 @@ func missingPrograms(t *testing.T, l *lab.Lab, host *lab.Host) {
 		l.Run(t, host.Name, "sh", "-ec", missing.hide)
 		expect(t, tf.Fail(t, "plan"), slices.Insert(missing.errors, 1, `host "`+host.Name+`": `)...)
 	}
+	name := lab.Name(t) + "-elsewhere"
+	l.RemoveDomain(t, name)
+	tf.Config(t, acctest.Block{Lab: l, Hosts: []acctest.Host{
+		{Of: host}, {Of: other, Settings: `memory_limit = "1Gi"`},
+	}}.String()+tinyVM(name).with(shares).with(hcl{"run_strategy": quote("Halted")}).named("vm"))
+	tf.Run(t, "apply")
+	l.Virsh(t, other.Name, "dominfo", name)
+	noChanges(t, tf)
+	destroyAndCheck(t, l, tf, name)
 }
