@@ -44,7 +44,7 @@ func (*secretResource) Schema(_ context.Context, _ resource.SchemaRequest, resp 
 			"The value is write-only (Terraform 1.11 or later), and written again only with a new `value_wo_version`. A " +
 			"plan doesn't read the value, so it doesn't show if the value was changed on a host.\n\n" +
 			"**New hosts:** with `private = false`, an apply, or the move of a VM that needs the secret, copies the value " +
-			"from another host. With `private = true` (default), the apply writes the value in the configuration, even " +
+			"from another host. With `private = true`, the apply writes the value in the configuration, even " +
 			"without a new `value_wo_version`: it must be the one that the other hosts have.",
 		Attributes: map[string]schema.Attribute{
 			"id": value.StableString("UUID of the secret, the same on every host."),
