@@ -107,7 +107,7 @@ resource "virtfleet_virtual_machine" "database" {
   }
 }
 
-# Its disk is encrypted with a passphrase that is on the hosts only. It is empty: an installer fills it.
+# Its disk is encrypted. The passphrase isn't in the state: keep a copy of it. The disk is empty: an installer fills it.
 resource "virtfleet_virtual_machine" "vault" {
   name   = "vault"
   memory = { size = "1Gi" }

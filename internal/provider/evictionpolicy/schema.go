@@ -15,8 +15,9 @@ var policySchema = schema.Schema{
 	MarkdownDescription: "Sets how VMs leave a host that is drained. The policy is stored in libvirt on every host of " +
 		"the fleet, so it applies to every VM that it selects, even if Terraform doesn't manage the VM. If the VM sets " +
 		"`eviction_strategy`, only the policy's `strategy` is ignored; `fallback`, `on_cancel`, `migration_options`, " +
-		"`priority` and `timeout` still apply. VMs that no policy selects follow the provider's " +
-		"`default_eviction_strategy`.\n\n" + fleetpolicy.Precedence,
+		"`priority` and `timeout` still apply. VMs that no policy selects and that set no `eviction_strategy` follow the " +
+		"provider's `default_eviction_strategy`: unless that is `None`, no such VM is shut down.\n\n" +
+		fleetpolicy.Precedence,
 	Attributes: fleetpolicy.Attributes(map[string]schema.Attribute{
 		"strategy": schema.StringAttribute{
 			MarkdownDescription: "What happens to the VMs. `None`: they are shut down. `LiveMigrate` and " +

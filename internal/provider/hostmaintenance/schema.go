@@ -34,8 +34,8 @@ func (r *Resource) Schema(ctx context.Context, _ resource.SchemaRequest, resp *r
 			"[Draining a host](../guides/draining-a-host.md) shows a maintenance step by step. If a drain fails, is " +
 			"cancelled or is killed, see [When a drain stops](../guides/when-a-drain-stops.md).",
 		Attributes: map[string]schema.Attribute{
-			"id": value.StableString("Id of this maintenance, recorded on the host. Another maintenance of the same host " +
-				"neither ends it nor restores what it moved."),
+			"id": value.StableString("Id of this maintenance, recorded on the host. While it lasts, no other maintenance " +
+				"of the host ends it or restores what it moved."),
 			"host": schema.StringAttribute{
 				MarkdownDescription: "Name of the host in the provider's `hosts`. Another host replaces the maintenance. If you " +
 					"rename the host there, rename it here too while it answers: its maintenance is found by `id`.",

@@ -64,12 +64,14 @@ func (*imageResource) Schema(ctx context.Context, _ resource.SchemaRequest, resp
 	resp.Schema = schema.Schema{
 		MarkdownDescription: imageDescription,
 		Attributes: map[string]schema.Attribute{
-			"id": value.StableString("`<pool>/<volume>`. Disks and volumes refer to the image by this id. New content gets " +
-				"a new id. Then the plan of a VM with a disk from the image fails, and volumes from it **are replaced, without " +
-				"their data**. To keep them, set their `lifecycle { ignore_changes = [...] }`."),
+			"id": value.StableString("`<pool>/<volume>`. Disks and volumes refer to the image by this id. With new " +
+				"content, or another `name` or `pool`, it changes. Then plans of VMs with a disk from the image fail, and " +
+				"volumes from it **are replaced, without their data**. To keep them, set their `lifecycle { " +
+				"ignore_changes = [...] }`."),
 			"name": schema.StringAttribute{
 				MarkdownDescription: "Name of the image. Each copy is a volume named `<name>-<first 12 digits of its " +
-					"SHA-256>`. Images in one pool need different names. A change replaces the image.",
+					"SHA-256>`. Images in one pool need different names. A change replaces the image, and **can delete volumes**: " +
+					"see `id`.",
 				Required:      true,
 				PlanModifiers: []planmodifier.String{stringplanmodifier.RequiresReplace()},
 				Validators: []validator.String{stringvalidator.RegexMatches(nameSyntax,
@@ -77,8 +79,8 @@ func (*imageResource) Schema(ctx context.Context, _ resource.SchemaRequest, resp
 			},
 			"pool": schema.StringAttribute{
 				MarkdownDescription: "Name of the storage pool that the copies are in. It can be of type " +
-					"`dir`, `fs`, `netfs`, `logical`, `disk` or `zfs`: libvirt can't upload images to others, such as `rbd` " +
-					"(Ceph).",
+					"`dir`, `fs`, `netfs`, `logical` or `zfs`: libvirt can't upload images to others, such as `rbd` (Ceph). A " +
+					"change replaces the image: see `id`.",
 				Required:      true,
 				PlanModifiers: []planmodifier.String{stringplanmodifier.RequiresReplace()},
 			},

@@ -44,8 +44,8 @@ func (*secretResource) Schema(_ context.Context, _ resource.SchemaRequest, resp 
 			"The value is write-only (Terraform 1.11 or later), and written again only with a new `value_wo_version`. A " +
 			"plan doesn't read the value, so it doesn't show if the value was changed on a host.\n\n" +
 			"**New hosts:** with `private = false`, an apply, or the move of a VM that needs the secret, copies the value " +
-			"from another host. With `private = true`, the apply writes the value from the configuration: don't " +
-			"change it there.",
+			"from another host. With `private = true`, the apply writes the value in the configuration, even " +
+			"without a new `value_wo_version`: it must be the one that the other hosts have.",
 		Attributes: map[string]schema.Attribute{
 			"id": value.StableString("UUID of the secret, the same on every host."),
 			"usage": schema.StringAttribute{
@@ -85,7 +85,8 @@ func (*secretResource) Schema(_ context.Context, _ resource.SchemaRequest, resp 
 			},
 			"value_wo_version": schema.StringAttribute{
 				MarkdownDescription: "Any text, such as `1`. Change it when the value changes, because Terraform can't see " +
-					"that: then the value is written to all hosts again. Without it, a changed value isn't written.",
+					"that: then the value is written to all hosts again. Without it, a changed value isn't written. **Disks keep " +
+					"their passphrase:** with another value here, their VMs can't start or move.",
 				Optional: true,
 			},
 			"hosts":            onhosts.HostsAttribute("secret"),

@@ -39,7 +39,8 @@ var vmSchema = schema.Schema{
 		"VM.\n\nIf you set `disks`, `interfaces` or a map in `devices`, list every device: anything not listed is removed, " +
 		"and **a disk with `pool` is deleted with its data** unless its `on_destroy` is `keep`. **`disks = {}` removes all " +
 		"disks.**\n\nWith `terraform taint` or `-replace`, the VM is destroyed before the new one is created, with the " +
-		"same name and its disks that have no `pool`. **Disks with `pool` are created again, without their data.** " +
+		"same name and its disks that have no `pool`. **Disks with `pool` are created again, without their data, and the " +
+		"state of the TPM is lost.** " +
 		"`create_before_destroy` doesn't work, because two VMs can't have one name.",
 	Attributes: mergeAttributes(definitionAttributes, policyAttributes, computedAttributes),
 }
@@ -197,7 +198,8 @@ var computedAttributes = attributes{
 	},
 	"autostart": schema.BoolAttribute{
 		MarkdownDescription: "Whether the host starts the VM when it boots. An apply switches it on for the " +
-			"`run_strategy` `Always`, off for `Halted`, and otherwise doesn't change it.",
+			"`run_strategy` `Always`, off for `Halted`, and otherwise doesn't change it. For a VM that a drain shuts down or " +
+			"saves, it is off until the maintenance ends.",
 		Computed: true,
 	},
 }
