@@ -81,10 +81,10 @@ func (p Pool) CheckImage(format string) error {
 	case p.Type == "rbd":
 		return fmt.Errorf("%w: storage pool %q is of type rbd, and libvirt can't upload images to Ceph. Convert the image "+
 			"to raw, upload it with \"rbd import\", and name it in network of a disk", libvirt.ErrUnsupported, p.Name)
-	case !p.kind().images:
-		return fmt.Errorf("%w: storage pool %q is of type %s, in which libvirt can't create volumes. Use a pool "+
-			"of one of these types: %s", libvirt.ErrUnsupported, p.Name, p.Type,
-			strings.Join(typesThat(func(k kind) bool { return k.images }), ", "))
+	case !p.kind().namedCopies():
+		return fmt.Errorf("%w: storage pool %q is of type %s, in which libvirt can't create volumes with the names of "+
+			"images. Use a pool of one of these types: %s", libvirt.ErrUnsupported, p.Name, p.Type,
+			strings.Join(typesThat(kind.namedCopies), ", "))
 	case format == "" || format == "raw" || p.kind().anyFormat:
 		return nil
 	}

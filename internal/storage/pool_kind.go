@@ -44,6 +44,9 @@ type kind struct {
 	removable, removesData bool
 }
 
+// namedCopies says that the pool can have images: libvirt names partitions itself.
+func (k kind) namedCopies() bool { return k.images && !k.partitions }
+
 // kinds are the types that a pool can be declared with, in the order of the documentation.
 var kinds = []kind{
 	{

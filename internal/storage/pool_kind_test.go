@@ -88,3 +88,23 @@ func TestKinds_combinations(t *testing.T) {
 		t.Error("a type that can't be declared isn't known, or can be declared")
 	}
 }
+
+// TestPool_checkImage: images go where libvirt creates volumes under any name, and as raw ones where it knows no others.
+func TestPool_checkImage(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		pool, format string
+		ok           bool
+	}{
+		{"dir", "qcow2", true},
+		{"logical", "raw", true},
+		{"logical", "qcow2", false},
+		{"disk", "raw", false}, // Its volumes are partitions, which have names of their own.
+		{"rbd", "raw", false},
+		{"mpath", "raw", false},
+	} {
+		if err := (Pool{Name: "p", Type: tt.pool}).CheckImage(tt.format); (err == nil) != tt.ok {
+			t.Errorf("%s in a pool of type %s: %v", tt.format, tt.pool, err)
+		}
+	}
+}

@@ -255,9 +255,11 @@ func (p planning) warnAboutEviction(o *outcome) {
 			"It is started once that maintenance is over.", text(p.state.Name), p.evicted))
 }
 
-// warnAboutPause warns about a pause that only a person can assess.
+// warnAboutPause warns about a pause that only a person can assess. planPostCopyRecovery says what to do about a broken
+// migration, whose parts must be neither resumed nor destroyed by hand.
 func (p planning) warnAboutPause(o *outcome, action status.Action) {
-	if action != status.None || p.config.runStrategy() != status.Always || text(p.state.Status) != status.StatusPaused {
+	if action != status.None || p.config.runStrategy() != status.Always || text(p.state.Status) != status.StatusPaused ||
+		text(p.state.StatusReason) == status.ReasonPostcopyFailed {
 		return
 	}
 	o.diags.AddAttributeWarning(path.Root("status"), "Virtual machine is paused and not resumed",
