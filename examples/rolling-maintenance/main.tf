@@ -6,7 +6,7 @@
 #     terraform apply -auto-approve -var "under_maintenance=[\"$host\"]" && terraform apply -auto-approve || break
 #   done
 #
-# If a step fails, the loop stops and the host stays closed. To continue, run the loop again, beginning with that host.
+# If the first apply of a host fails, run the loop again, beginning with that host. If the second fails, repeat only "terraform apply".
 
 terraform {
   required_providers {

@@ -36,7 +36,7 @@ resource "virtfleet_virtual_machine" "web" {
     watchdog = { action = "reset" }
   }
 
-  # Keep a guest that has crashed for an analysis, instead of starting it again.
+  # Keep a guest that has crashed for an analysis, until an apply starts it again.
   platform = { events = { on_crash = "preserve" } }
 
   # If a change needs a restart, the apply restarts the guest.

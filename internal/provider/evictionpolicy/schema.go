@@ -28,8 +28,8 @@ var policySchema = schema.Schema{
 		},
 		"fallback": schema.StringAttribute{
 			MarkdownDescription: "What happens to a VM that can't migrate live. One of " + value.OneOf(evacuation.Fallbacks) +
-				": see [The fallback](../guides/eviction-strategies.md#the-fallback). Not allowed with the strategies `None` and " +
-				"`External`. Default: `Block` for `LiveMigrate`, `Shutdown` for `LiveMigrateIfPossible`.",
+				": see [The fallback](../guides/eviction-strategies.md#the-fallback). Not with `None` or `External`. Default: " +
+				"`Shutdown` for `LiveMigrateIfPossible`, otherwise `Block`; the VM's own strategy counts first.",
 			Optional:   true,
 			Validators: []validator.String{stringvalidator.OneOf(evacuation.Fallbacks...)},
 		},
