@@ -71,7 +71,7 @@ var drain = []Cell{
 	{
 		SecondRun, "the second run's plan warns `Host is under another maintenance`. Its apply fails, within a minute " +
 			"if the first run still drains: `... is draining it since ...`. The first run continues",
-		noChanges, nothing,
+		"of the first run: no changes", nothing,
 		[]Test{twoStates, drainTwice},
 		"",
 	},

@@ -72,8 +72,8 @@ func (*volumeResource) Schema(_ context.Context, _ resource.SchemaRequest, resp 
 			"pool": replacedString("Name of the storage pool."),
 			"host": schema.StringAttribute{
 				MarkdownDescription: "Host that the volume is created on: a key of the provider's `hosts`. Required if " +
-					"several hosts have the pool and don't share it. A change is an error. To move it, [move its " +
-					"VM](../guides/moving-without-shared-storage.md). If the VM runs, set `copy_storage`.",
+					"several hosts have the pool and don't share it. A change to another host than `current_host` is an error: " +
+					"[move its VM](../guides/moving-without-shared-storage.md). If the VM runs, set `copy_storage`.",
 				Optional: true,
 			},
 			"size": schema.StringAttribute{
