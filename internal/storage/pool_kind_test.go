@@ -89,7 +89,7 @@ func TestKinds_combinations(t *testing.T) {
 	}
 }
 
-// TestPool_checkImage: images go where libvirt creates volumes under any name, and as raw ones where it knows no others.
+// TestPool_checkImage: images go where libvirt creates volumes under any name, as raw ones where it knows no others.
 func TestPool_checkImage(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {

@@ -281,8 +281,8 @@ func requireTarget(ctx context.Context, vm *inventory.VM, h *inventory.Host, rec
 
 	e := &inventory.Error{
 		VM: vm.Name, Host: vm.Host, Kind: inventory.ErrBusy,
-		Detail: fmt.Sprintf("whether it runs on the target of its migration is unknown: host %q may be another host than the "+
-			"target", h.Name),
+		Detail: fmt.Sprintf("whether it runs on the target of its migration is unknown: host %q may be another host than "+
+			"the target", h.Name),
 	}
 
 	switch {
