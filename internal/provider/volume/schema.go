@@ -58,8 +58,8 @@ const volumeDescription = "Manages a storage volume that outlives VMs. **Destroy
 	"fails.\n\n**Import:** After an import, the first value of `image`, `clone`, `copy_of`, " +
 	"`preallocation`, `permissions` or `encryption` describes the volume: nothing is created. If the volume isn't " +
 	"like that, the plan fails.\n\nThe provider finds the volume by pool and name, on its last host first, then on the " +
-	"others: see [A volume that isn't found](../guides/existing-disks.md#a-volume-that-isnt-found). If its host doesn't answer or its " +
-	"pool isn't active, the volume stays in the state."
+	"others: see [A volume that isn't found](../guides/existing-disks.md#a-volume-that-isnt-found). If its " +
+	"host doesn't answer or its pool isn't active, the volume stays in the state."
 
 // Schema describes the resource.
 func (*volumeResource) Schema(_ context.Context, _ resource.SchemaRequest, resp *resource.SchemaResponse) {
