@@ -2,7 +2,6 @@ package domainstats_test
 
 import (
 	"fmt"
-	"math"
 	"regexp"
 	"strconv"
 	"strings"
@@ -257,6 +256,7 @@ func memory(t *testing.T, l *lab.Lab, id, name string) {
 				}{
 					"current_bytes":         {"balloon.current", 1024},
 					"maximum_bytes":         {"balloon.maximum", 1024},
+					"resident_bytes":        {"balloon.rss", 1024},
 					"available_bytes":       {"balloon.available", 1024},
 					"unused_bytes":          {"balloon.unused", 1024},
 					"usable_bytes":          {"balloon.usable", 1024},
@@ -272,12 +272,6 @@ func memory(t *testing.T, l *lab.Lab, id, name string) {
 					if value := got["stats."+id+".memory."+attribute]; err != nil || value != fmt.Sprint(n*want.unit) {
 						t.Errorf("%s is %q, %s is %q", attribute, value, want.param, now[want.param])
 					}
-				}
-				// What the process has on its host changes while the guest is paused: QEMU answers questions meanwhile.
-				resident, err := strconv.ParseFloat(got["stats."+id+".memory.resident_bytes"], 64)
-				rss, rssErr := strconv.ParseFloat(now["balloon.rss"], 64)
-				if err != nil || rssErr != nil || math.Abs(resident-rss*1024) > 4<<20 {
-					t.Errorf("resident_bytes is %v, balloon.rss %v KiB", resident, rss)
 				}
 				at, err := strconv.ParseInt(now["balloon.last-update"], 10, 64)
 				told := got["stats."+id+".memory.last_update"]
