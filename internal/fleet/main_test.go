@@ -5,9 +5,10 @@ import (
 	"os"
 	"testing"
 
-	"github.com/virtfleet/terraform-provider-virtfleet/internal/lab/leaks"
+	"go.uber.org/goleak"
 )
 
+// The libvirt binding's event loop runs as long as the process does.
 func TestMain(m *testing.M) {
 	if uuid := os.Getenv(stopperUUID); uuid != "" {
 		if err := stopper(os.Getenv(stopperURI), uuid); err != nil {
@@ -17,5 +18,6 @@ func TestMain(m *testing.M) {
 		return
 	}
 
-	leaks.Main(m, leaks.EventLoop)
+	goleak.VerifyTestMain(m,
+		goleak.IgnoreAnyFunction("github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt.runEventLoop"))
 }

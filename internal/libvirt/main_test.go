@@ -13,8 +13,9 @@ import (
 	"testing"
 	"time"
 
+	"go.uber.org/goleak"
+
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/lab/expiry"
-	"github.com/virtfleet/terraform-provider-virtfleet/internal/lab/leaks"
 )
 
 func TestMain(m *testing.M) {
@@ -24,7 +25,9 @@ func TestMain(m *testing.M) {
 		}
 		return
 	}
-	leaks.Main(m, leaks.EventLoop)
+	// libvirt can't take back its event loop.
+	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction(
+		"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt.runEventLoop"))
 }
 
 // open opens a host for the time of a test.

@@ -24,12 +24,11 @@ import (
 	"testing"
 	"time"
 
+	"go.uber.org/goleak"
 	xssh "golang.org/x/crypto/ssh"
-
-	"github.com/virtfleet/terraform-provider-virtfleet/internal/lab/leaks"
 )
 
-func TestMain(m *testing.M) { leaks.Main(m) }
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // sshdPath is where Debian has the server.
 const sshdPath = "/usr/sbin/sshd"

@@ -4,14 +4,17 @@ import (
 	"log/slog"
 	"testing"
 
+	"go.uber.org/goleak"
+
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/fleettest"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/lab"
-	"github.com/virtfleet/terraform-provider-virtfleet/internal/lab/leaks"
 )
 
+// The libvirt binding's event loop runs as long as the process does.
 func TestMain(m *testing.M) {
-	leaks.Main(m, leaks.EventLoop)
+	goleak.VerifyTestMain(m,
+		goleak.IgnoreAnyFunction("github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt.runEventLoop"))
 }
 
 type onLog = fleettest.OnLog

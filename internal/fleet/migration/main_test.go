@@ -3,9 +3,11 @@ package migration
 import (
 	"testing"
 
-	"github.com/virtfleet/terraform-provider-virtfleet/internal/lab/leaks"
+	"go.uber.org/goleak"
 )
 
+// The libvirt binding's event loop runs as long as the process does.
 func TestMain(m *testing.M) {
-	leaks.Main(m, leaks.EventLoop)
+	goleak.VerifyTestMain(m,
+		goleak.IgnoreAnyFunction("github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt.runEventLoop"))
 }

@@ -12,15 +12,17 @@ import (
 	"testing"
 	"time"
 
-	"github.com/virtfleet/terraform-provider-virtfleet/internal/lab"       //nolint:depguard // Only tests import this package.
-	"github.com/virtfleet/terraform-provider-virtfleet/internal/lab/leaks" //nolint:depguard // As above.
+	"go.uber.org/goleak"
+
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/lab" //nolint:depguard // Only tests import this package.
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/ops/config"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider" //nolint:depguard // As above.
 )
 
 // Main runs the tests of a command, and fails if goroutines are left.
 func Main(m *testing.M) {
-	leaks.Main(m, leaks.EventLoop)
+	goleak.VerifyTestMain(m,
+		goleak.IgnoreAnyFunction("github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt.runEventLoop"))
 }
 
 // patience is how long a command may take to write an expected line: a guest boots slowly on a slow computer.
