@@ -60,20 +60,15 @@ func lacksMachineType(a inventory.Reply, machine, arch string, known []string) i
 		Attribute: "machine_type", Detail: fmt.Sprintf("it does not know machine type %q for %s", machine, arch),
 	}
 
-	named := versionedMachine.FindStringSubmatch(machine)
-	if a.Info.Driver != "QEMU" || named == nil {
-		p.Detail += nearest(machine, known)
+	if named := versionedMachine.FindStringSubmatch(machine); a.Info.Driver == "QEMU" && named != nil {
+		var need libvirt.Version
 
-		return p
-	}
+		need.Major, _ = strconv.Atoi(named[1]) // all digits
+		need.Minor, _ = strconv.Atoi(named[2])
 
-	var need libvirt.Version
-
-	need.Major, _ = strconv.Atoi(named[1]) // all digits
-	need.Minor, _ = strconv.Atoi(named[2])
-
-	if has := a.Info.HypervisorVersion; !has.AtLeast(need.Major, need.Minor, 0) {
-		p.Detail += fmt.Sprintf(": that needs QEMU %s, it has %s", need, has)
+		if has := a.Info.HypervisorVersion; !has.AtLeast(need.Major, need.Minor, 0) {
+			p.Detail += fmt.Sprintf(": that needs QEMU %s, it has %s", need, has)
+		}
 	}
 
 	p.Detail += nearest(machine, known)
