@@ -1,6 +1,8 @@
 package drain
 
 import (
+	"context"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -328,6 +330,11 @@ func TestShortenReason(t *testing.T) {
 
 	if got := shortenReason("short"); got != "short" {
 		t.Error(got)
+	}
+
+	cut := fmt.Errorf("taking the lease: %w", context.Canceled)
+	if got := reasonOf(cut); got != "taking the lease: it was cancelled" {
+		t.Errorf("a cancelled step gives %q as its reason", got)
 	}
 
 	got := shortenReason(strings.Repeat("ä", reasonLimit))

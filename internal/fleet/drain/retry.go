@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 	"unicode/utf8"
 
@@ -279,6 +280,15 @@ func shortenReason(text string) string {
 	return text[:end] + "…"
 }
 
+// reasonOf returns why a step failed, for the record and the plan. Go's words for a cancelled call mean nothing there.
+func reasonOf(err error) string {
+	text := err.Error()
+	if what, cancelled := strings.CutSuffix(text, ": "+context.Canceled.Error()); cancelled {
+		text = what + ": it was cancelled"
+	}
+	return shortenReason(text)
+}
+
 // finishStep records the result of a step, and removes the eviction request from the VM.
 func (d *drainRun) finishStep(ctx context.Context, i int, result string, err error) {
 	d.mu.Lock()
@@ -290,7 +300,7 @@ func (d *drainRun) finishStep(ctx context.Context, i int, result string, err err
 	case errors.Is(err, errGone):
 		s.Result, s.Reason = hostrecord.ResultMoved, errGone.Error()
 	case err != nil:
-		s.Result, s.Reason = hostrecord.ResultFailed, shortenReason(err.Error())
+		s.Result, s.Reason = hostrecord.ResultFailed, reasonOf(err)
 	case result == "":
 		s.Reason = "it was not begun"
 	}
