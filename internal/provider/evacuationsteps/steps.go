@@ -10,6 +10,7 @@ import (
 	resource "github.com/hashicorp/terraform-plugin-framework/resource/schema"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/evacuation"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/migrationoptions"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/value"
@@ -145,7 +146,7 @@ func Text(steps []evacuation.Step) string {
 	for i, s := range steps {
 		lines[i] = fmt.Sprintf("  %d. %s: %s", i+1, s.Name, methodText(s))
 		if s.Transfer > 0 {
-			lines[i] += ", " + value.FormatBytes(s.Transfer)
+			lines[i] += ", " + domain.FormatSize(s.Transfer)
 		}
 		lines[i] += fmt.Sprintf(" (%s, %s)", s.Strategy, originText(s))
 		if s.MigrationPolicy != "" {
