@@ -53,7 +53,8 @@ func isoSize(files []isoFile) int {
 }
 
 // isoImage creates an image with these files in its root. They must be ordered by both of their names, and fit into one
-// sector of directory. Nothing in the image depends on the time.
+// sector of directory. Nothing in the image depends on the time. The libraries that write such images (go-diskfs,
+// kdomanski/iso9660) gather the files in a directory first: they may hold secrets, so here they stay in memory.
 func isoImage(label string, files []isoFile) []byte {
 	image := make([]byte, isoSize(files))
 	at := func(sector int) []byte { return image[sector*sectorBytes:] }

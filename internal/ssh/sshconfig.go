@@ -15,7 +15,8 @@ import (
 // maxIncludeDepth is how deep files may include each other, as in OpenSSH; a deeper include is a loop.
 const maxIncludeDepth = 16
 
-// options are the options of ssh_config for one host: the arguments of each keyword, in lower case.
+// options are the options of ssh_config(5) for one host: the arguments of each keyword, in lower case. The library
+// kevinburke/ssh_config refuses "Match exec" and most other criteria, so the files are read here.
 type options map[string][]string
 
 // firstArgument returns the first argument of a keyword, or "".
