@@ -19,12 +19,8 @@ var elsewhere = map[string]string{
 
 	"apt-get install libvirt-daemon-system qemu-system-x86 qemu-utils ovmf swtpm-tools": "the lab's hosts have the " +
 		"packages of this machine, which \"lab packages\" installs",
-	"systemctl enable --now virtfleet-exporter": "the lab's hosts run no systemd; the service's file is verified",
 	"sysctl --system": "the lab's hosts share this computer's kernel, and its settings",
 
-	"journalctl -u virtfleet-exporter":                    systemd,
-	"systemctl restart libvirtd":                          systemd,
-	"systemctl status libvirtd virtqemud":                 systemd,
 	"systemctl stop libvirtd":                             systemd,
 	"systemctl enable --now libvirtd-tls.socket":          systemd,
 	"systemctl start libvirtd":                            systemd,
