@@ -17,8 +17,8 @@ sed -i '/^monitor:/d; /^virtfleet:/d' /etc/passwd /etc/shadow /etc/group /etc/gs
 echo HOME=/run >>/etc/default/useradd
 `
 
-// exporting runs the exporter in a terminal, with the printed commands as its arguments, until both hosts are up in what
-// it exports.
+// exporting runs the exporter as in a terminal, with the printed commands as its arguments, until it says that both
+// hosts are up.
 const exporting = `set -e
 cd /etc/virtfleet
 setpriv --reuid virtfleet --regid virtfleet --clear-groups sh -c "exec $1" & exporter=$!
@@ -55,7 +55,8 @@ func (u *user) monitored(t *testing.T) {
 
 	pid := strings.TrimSpace(u.lab.Run(t, u.hosts["kvm1"].Name, "systemctl", "show", "--property=MainPID", "--value",
 		"virtfleet-exporter"))
-	status := u.lab.Run(t, u.hosts["kvm1"].Name, "sh", "-c", `stat -c 'User: %U' "/proc/$1"; cat "/proc/$1/status"`, "sh", pid)
+	status := u.lab.Run(t, u.hosts["kvm1"].Name, "sh", "-c", `stat -c 'User: %U' "/proc/$1"; cat "/proc/$1/status"`,
+		"sh", pid)
 	for _, want := range []string{"User: virtfleet\n", "CapBnd:\t0000000000000000\n", "NoNewPrivs:\t1\n"} {
 		if !strings.Contains(status, want) {
 			t.Errorf("the process of the service isn't as its file says, %q:\n%s", want, status)
@@ -135,11 +136,13 @@ func (u *user) alerted(t *testing.T) {
 	t.Helper()
 	kvm2 := u.hosts["kvm2"]
 	before := u.lab.Virsh(t, kvm2.Name, "list", "--uuid")
-	u.lab.Run(t, kvm2.Name, "systemctl", "stop", "libvirtd.socket", "libvirtd-ro.socket", "libvirtd-admin.socket", "libvirtd")
+	u.lab.Run(t, kvm2.Name, "systemctl", "stop", "libvirtd.socket", "libvirtd-ro.socket", "libvirtd-admin.socket",
+		"libvirtd")
 	u.exports(t, map[string]string{"kvm1": "1", "kvm2": "0"})
 	// It fails because one of the two isn't there.
 	status := u.lab.Run(t, kvm2.Name, "sh", "-c", u.printed("systemctl status libvirtd virtqemud")+" 2>&1 || true")
-	if !strings.Contains(status, "Active: inactive (dead)") || !strings.Contains(status, "virtqemud.service could not be found") {
+	if !strings.Contains(status, "Active: inactive (dead)") ||
+		!strings.Contains(status, "virtqemud.service could not be found") {
 		t.Errorf("the page says to look at the status, which is\n%s", status)
 	}
 	u.onHost(t, "kvm2", "systemctl restart libvirtd")
