@@ -131,8 +131,11 @@ func (m *machine) clearRun() error {
 // stop pulls the machine's plug: its first process is killed, the kernel kills all others with it.
 func (m *machine) stop(ctx context.Context) error {
 	pid, err := m.pid()
-	if err != nil || pid == 0 {
+	if err != nil {
 		return err
+	}
+	if pid == 0 {
+		return m.removeCgroup(ctx)
 	}
 	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil && !errors.Is(err, syscall.ESRCH) {
 		return fmt.Errorf("stopping machine %s: %w", m.name, err)
