@@ -2,10 +2,13 @@
 set -eu
 script=$1 cgroup=$2
 
-# systemd would raise limits of the kernel, which is this computer's, and write to its console.
-for settings in fs kernel vm; do
-	mount --bind "/proc/sys/$settings" "/proc/sys/$settings"
-	mount -o remount,bind,ro "/proc/sys/$settings"
+# systemd would raise limits of the kernel, which is this computer's, and write to its console. Only the settings of the
+# network are the machine's.
+for settings in /proc/sys/*; do
+	if [ "$settings" != /proc/sys/net ]; then
+		mount --bind "$settings" "$settings"
+		mount -o remount,bind,ro "$settings"
+	fi
 done
 mount --bind /dev/null /dev/console
 

@@ -15,8 +15,6 @@ var elsewhere = map[string]string{
 	"make demo": "tells a story on hosts of its own, and checks it itself",
 	"make test": "runs this test",
 
-	"sysctl --system": "the lab's hosts share this computer's kernel, and its settings",
-
 	"firewall-cmd --permanent --add-port=49152-49215/tcp": firewalld,
 
 	"ceph auth get-key client.libvirt": "needs a Ceph cluster; the test of a VM on Ceph has one, and makes its key",

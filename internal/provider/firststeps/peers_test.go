@@ -35,9 +35,13 @@ func (u *user) peers(t *testing.T) {
 	authority := lab.NewAuthority(t)
 	authority.EquipLibvirt(t, kvm1)
 	authority.EquipLibvirt(t, kvm2)
-	for _, command := range []string{
-		"systemctl stop libvirtd", "systemctl enable --now libvirtd-tls.socket", "systemctl start libvirtd",
-	} {
+	const stop, listen = "systemctl stop libvirtd", "systemctl enable --now libvirtd-tls.socket"
+	u.onHost(t, "kvm2", stop)
+	u.onHost(t, "kvm2", "virsh list --all")
+	if said, err := kvm2.Run(t.Context(), "sh", "-c", u.printed(listen)); err == nil {
+		t.Errorf("the socket is opened while libvirtd runs:\n%s", said)
+	}
+	for _, command := range []string{stop, listen, "systemctl start libvirtd"} {
 		u.onHost(t, "kvm2", command)
 	}
 	target := "qemu+tls://" + kvm2.Address + "/system"

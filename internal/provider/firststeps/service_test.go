@@ -47,6 +47,12 @@ func (u *user) monitored(t *testing.T) {
 		} {
 			u.onHost(t, name, command)
 		}
+		// The kernel is this computer's, and refuses. A key that it doesn't have would be another error.
+		said := u.lab.Run(t, h.Name, "sh", "-c", u.printed("sysctl --system")+" 2>&1 || true")
+		if !strings.Contains(said, "* Applying /etc/sysctl.d/60-postcopy.conf") ||
+			!strings.Contains(said, `permission denied on key "vm.unprivileged_userfaultfd"`) {
+			t.Errorf("%s doesn't try the setting for post-copy:\n%s", name, said)
+		}
 	}
 	// It has directories in this computer's /tmp while it runs.
 	defer u.lab.Run(t, u.hosts["kvm1"].Name, "sh", "-c", "systemctl stop virtfleet-exporter || true")
