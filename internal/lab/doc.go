@@ -2,7 +2,8 @@
 //
 // A host of the lab is a set of Linux namespaces (mount, UTS, network, process ids) with an address on a bridge, a
 // hostname, an SSH server and a libvirtd of its own. Guests are real too: QEMU boots a small Linux that runs the guest
-// agent. Nothing is simulated, so what works here works on the hosts that users have.
+// agent. Nothing is simulated, so what works here works on the hosts that users have. A fresh host runs systemd too, in
+// a cgroup of its own.
 //
 // All state is below one directory, and every process of a host lives in the host's process namespace. Killing
 // the first process of a host is like pulling its plug: all its processes end.

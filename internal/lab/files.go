@@ -44,11 +44,11 @@ func (m *machine) prepare() error {
 	for _, other := range known {
 		fmt.Fprintf(&hosts, "%s %s\n", other.address, other.name)
 	}
-	fstab := "" // Lines of an fstab, which writes spaces as numbers.
+	fstab := ""
 	for _, path := range privatePaths {
 		// What this machine hasn't got can't be covered.
 		if _, err := os.Stat(path); err == nil {
-			fstab += strings.ReplaceAll(m.path(path), " ", `\040`) + " " + path + " none bind\n"
+			fstab += m.bind(path)
 		}
 	}
 	for _, accounts := range []string{"/etc/group", "/etc/passwd"} {
@@ -67,6 +67,11 @@ func (m *machine) prepare() error {
 	}
 	// A locked root account, which images of distributions have, would not be let in by SSH.
 	return writeFile(m.path("/etc/shadow"), "root:*:19000:0:99999:7:::\n", 0o600)
+}
+
+// bind is the line of the machine's fstab for a private path: a space is written as a number there.
+func (m *machine) bind(path string) string {
+	return strings.ReplaceAll(m.path(path), " ", `\040`) + " " + path + " none bind\n"
 }
 
 // copyLayout copies the directories below from with their owners and modes, without their files.

@@ -85,14 +85,17 @@ const defaultPool = `<pool type='dir'>
 `
 
 // prepare writes the host's files, as an administrator who sets up a host does.
-func (h *Host) prepare(l *Lab) error {
+func (h *Host) prepare(ctx context.Context, l *Lab) error {
 	if err := h.machine.prepare(); err != nil {
 		return err
 	}
 	if err := h.prepareSSH(l); err != nil {
 		return err
 	}
-	return h.prepareLibvirt()
+	if err := h.prepareLibvirt(); err != nil || !h.fresh {
+		return err
+	}
+	return h.machine.prepareSystemd(ctx)
 }
 
 // installGuest gives the host the guest's kernel and initramfs, also where an older lab left others. libvirt changes
@@ -175,13 +178,7 @@ func (h *Host) start(ctx context.Context) error {
 	if err := h.startSSH(ctx); err != nil {
 		return err
 	}
-	if h.fresh && !h.running(ctx, "/run/dbus/pid") {
-		// It starts polkit for the first one who asks.
-		if _, err := h.machine.run(ctx, "dbus-daemon", "--system", "--fork"); err != nil {
-			return fmt.Errorf("starting the system bus: %w", err)
-		}
-	}
-	if !h.running(ctx, "/run/virtlogd.pid") {
+	if !h.fresh && !h.running(ctx, "/run/virtlogd.pid") {
 		if _, err := h.machine.run(ctx, "virtlogd", "--daemon"); err != nil {
 			return fmt.Errorf("starting virtlogd: %w", err)
 		}
@@ -192,7 +189,11 @@ func (h *Host) start(ctx context.Context) error {
 // startLibvirtd starts the host's libvirtd; it answers when this returns.
 func (h *Host) startLibvirtd(ctx context.Context) error {
 	log := h.machine.path("/var/log/libvirt/libvirtd.log")
-	if !h.running(ctx, "/run/libvirtd.pid") {
+	if h.fresh {
+		if err := h.machine.startUnits(ctx); err != nil {
+			return err
+		}
+	} else if !h.running(ctx, "/run/libvirtd.pid") {
 		args := []string{"PATH=" + libvirtdPath + ":" + machinePath, "libvirtd", "--daemon"}
 		if h.listens {
 			args = append(args, "--listen")

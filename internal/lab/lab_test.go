@@ -186,6 +186,9 @@ func TestStartFreshHost_asksPolkit(t *testing.T) {
 	if said, err := list(l.AddUser(t, h, "other")); err == nil || !strings.Contains(err.Error(), "authentication") {
 		t.Errorf("another account sees %q (%v)", said, err)
 	}
+	if failed := l.Run(t, h.Name, "systemctl", "--failed", "--no-legend"); failed != "" {
+		t.Errorf("units of its systemd failed:\n%s", failed)
+	}
 }
 
 func TestDelayProxy_delaysWithoutLimitingBandwidth(t *testing.T) {

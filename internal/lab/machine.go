@@ -89,7 +89,7 @@ func (m *machine) start(ctx context.Context) error {
 	}
 	defer func() { _ = out.Close() }()
 	// The machine outlives this command, so it must not hang on the caller's context.
-	cmd := exec.Command("bash", m.script(), m.name, filepath.Join(m.dir, "root")) //nolint:noctx // see above.
+	cmd := exec.Command("bash", m.script(), m.name, filepath.Join(m.dir, "root"), m.cgroup()) //nolint:noctx // see above.
 	cmd.Dir, cmd.Stdout, cmd.Stderr = "/", out, out
 	cmd.Env = machineEnv()
 	cmd.SysProcAttr = &syscall.SysProcAttr{
@@ -131,18 +131,22 @@ func (m *machine) clearRun() error {
 // stop pulls the machine's plug: its first process is killed, the kernel kills all others with it.
 func (m *machine) stop(ctx context.Context) error {
 	pid, err := m.pid()
-	if err != nil || pid == 0 {
+	if err != nil {
 		return err
+	}
+	if pid == 0 {
+		return m.removeCgroup(ctx)
 	}
 	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil && !errors.Is(err, syscall.ESRCH) {
 		return fmt.Errorf("stopping machine %s: %w", m.name, err)
 	}
-	return waitFor(ctx, "machine "+m.name+" to end", func(context.Context) error {
+	err = waitFor(ctx, "machine "+m.name+" to end", func(context.Context) error {
 		if pid, err := m.pid(); err != nil || pid == 0 {
 			return err
 		}
 		return errNotYet
 	})
+	return errors.Join(err, m.removeCgroup(ctx))
 }
 
 // command prepares a command inside the machine. Ending ctx ends it with all its children.

@@ -1,4 +1,5 @@
-# The first process of a lab machine: usage init.sh <hostname> <directory with the machine's own files>.
+# The first process of a lab machine: usage init.sh <hostname> <directory with the machine's own files>
+# <cgroup, if it runs systemd>.
 set -eu
 name=$1 root=$2
 
@@ -32,6 +33,10 @@ fi
 hostname "$name"
 ip link set lo up
 echo 1 >/proc/sys/net/ipv4/ip_forward
+
+if [ -e "$root/../systemd.sh" ]; then
+	exec bash "$root/../systemd.sh" "$0" "$3"
+fi
 : >/run/machine-ready
 
 # From here on this process only reaps: whatever loses its parent becomes our child, and bash collects it.

@@ -33,9 +33,9 @@ func (l *Lab) StartHostWithoutStreams(t testing.TB) *Host {
 	return l.startHost(t, func(h *Host) { h.withoutStreams = true })
 }
 
-// StartFreshHost starts a host of the test's own on which nothing was set up after the installation of libvirt: QEMU
-// runs as the distribution's user, polkit decides who may use libvirt, the network "default" is defined and off, and
-// there is no storage pool.
+// StartFreshHost starts a host of the test's own on which nothing was set up after the installation of libvirt: systemd
+// runs it as the service of its package, QEMU runs as the distribution's user, polkit decides who may use libvirt, the
+// network "default" is defined and off, and there is no storage pool. All of /etc is the host's own.
 func (l *Lab) StartFreshHost(t testing.TB) *Host {
 	t.Helper()
 	return l.startHost(t, func(h *Host) { h.fresh, h.Unprivileged = true, true })

@@ -32,6 +32,7 @@ var forLab = []requirement{
 	{"ceph-mon", "/usr/bin/ceph-mon"},
 	{"ceph-osd", "/usr/bin/ceph-osd"},
 	{"curl", "/usr/bin/curl"},
+	{"dbus", "/lib/systemd/system/dbus.service"},
 	{"dbus-daemon", "/usr/bin/dbus-daemon"},
 	{"dbus-system-bus-common", "/usr/share/dbus-1/system.conf"},
 	{"dnsmasq-base", "/usr/sbin/dnsmasq"},
@@ -73,6 +74,7 @@ var forLab = []requirement{
 	{"swtpm", "/usr/bin/swtpm"},
 	{"swtpm-tools", "/usr/bin/swtpm_setup"},
 	{"systemd", "/usr/bin/systemd-analyze"},
+	{"systemd-container", "/lib/systemd/system/systemd-machined.service"},
 	{"tgt", "/usr/sbin/tgtd"},
 	{"util-linux", "/usr/bin/nsenter"},
 }

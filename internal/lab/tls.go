@@ -113,3 +113,24 @@ func (a *Authority) Equip(t testing.TB, l *Lab, h *Host, address string) {
 		l.KillLibvirtd(t, h)()
 	}
 }
+
+// EquipLibvirt gives a fresh host what its libvirt takes for TLS, both as a server and as a client, where libvirt looks
+// for it.
+func (a *Authority) EquipLibvirt(t testing.TB, h *Host) {
+	t.Helper()
+	from := h.Path("/etc/pki/lab")
+	a.write(t, from, h.Name, h.Address)
+	for file, name := range map[string]string{
+		"CA/cacert.pem": "ca-cert.pem", "libvirt/servercert.pem": "server-cert.pem",
+		"libvirt/private/serverkey.pem": "server-key.pem", "libvirt/clientcert.pem": "client-cert.pem",
+		"libvirt/private/clientkey.pem": "client-key.pem",
+	} {
+		to := h.Path("/etc/pki/" + file)
+		if err := os.MkdirAll(filepath.Dir(to), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Rename(filepath.Join(from, name), to); err != nil {
+			t.Fatal(err)
+		}
+	}
+}

@@ -62,7 +62,7 @@ func (l *Lab) Up(ctx context.Context) error {
 func (l *Lab) bringUp(ctx context.Context, h *Host) error {
 	prepared := filepath.Join(h.machine.dir, "prepared")
 	if _, err := os.Stat(prepared); errors.Is(err, os.ErrNotExist) {
-		if err := h.prepare(l); err != nil {
+		if err := h.prepare(ctx, l); err != nil {
 			return fmt.Errorf("host %s: %w", h.Name, err)
 		}
 		if err := writeFile(prepared, "", 0o644); err != nil {

@@ -33,6 +33,7 @@ func TestAccFirstSteps(t *testing.T) {
 	u.begins("Install")
 	u.install(t)
 	u.builds(t)
+	u.worksByHand(t)
 	u.begins("Prepare two hosts")
 	u.activates(t)
 	u.begins("A first VM, and a login")
@@ -54,9 +55,12 @@ func TestAccFirstSteps(t *testing.T) {
 	u.crashed(t)
 	u.defines(t)
 	u.cameOver(t)
+	u.unlocks(t)
 	u.monitored(t)
 
 	u.prints(t, first, "terraform destroy", yes)
+	u.peers(t)
+	u.boots(t)
 	u.applies(t)
 	for name, h := range u.hosts {
 		if left := u.lab.Virsh(t, h.Name, "list", "--all", "--name"); strings.TrimSpace(left) != "" {

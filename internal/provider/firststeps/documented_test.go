@@ -12,37 +12,14 @@ import (
 
 // elsewhere are the commands of the documentation that TestAccFirstSteps doesn't run, and why.
 var elsewhere = map[string]string{
-	"make demo":     "tells a story on hosts of its own, and checks it itself",
-	"make test":     "runs this test",
-	"make lab-up":   "starts hosts where a developer may have some; the tests' own are started in the same way",
-	"make lab-down": "as lab-up",
+	"make demo": "tells a story on hosts of its own, and checks it itself",
+	"make test": "runs this test",
 
-	"apt-get install libvirt-daemon-system qemu-system-x86 qemu-utils ovmf swtpm-tools": "the lab's hosts have the " +
-		"packages of this machine, which \"lab packages\" installs",
-	"systemctl enable --now virtfleet-exporter": "the lab's hosts run no systemd; the service's file is verified",
-	"sysctl --system": "the lab's hosts share this computer's kernel, and its settings",
-
-	"journalctl -u virtfleet-exporter":                    systemd,
-	"systemctl restart libvirtd":                          systemd,
-	"systemctl status libvirtd virtqemud":                 systemd,
-	"systemctl stop libvirtd":                             systemd,
-	"systemctl enable --now libvirtd-tls.socket":          systemd,
-	"systemctl start libvirtd":                            systemd,
 	"firewall-cmd --permanent --add-port=49152-49215/tcp": firewalld,
 
 	"ceph auth get-key client.libvirt": "needs a Ceph cluster; the test of a VM on Ceph has one, and makes its key",
 	"mount -t virtiofs <target> /mnt":  "virtiofsd needs privileges that the lab's hosts lack",
 	"virt-install --osinfo win11":      "the profiles are compared with what it made, in testdata",
-	"terraform force-unlock <id>":      "Terraform's own, for a state that several users share",
-	"virsh dompmwakeup <vm>":           "the lab's guest doesn't sleep; the random operator of the soak uses it",
-	"virsh domjobabort web":            "needs a migration that hangs; the tests of conditions have one",
-
-	"virsh migrate --live --persistent --undefinesource web <URI of the target>": "the tests' moves by hand use it",
-
-	"terraform apply -var \"ssh_public_key=$(cat ~/.ssh/id_ed25519.pub)\"": "the first VM is made in the same way",
-
-	"make install ADDRESS=registry.opentofu.org/virtfleet/virtfleet": "installs what \"make install\" does, into the " +
-		"directory of that address, where OpenTofu looks",
 
 	"terraform state rm": mention,
 	"ceph auth get-key":  mention,
@@ -53,19 +30,13 @@ var elsewhere = map[string]string{
 
 	"ipmitool -I lanplus -H kvm1-ipmi.example.net -U admin -a chassis power off":    board,
 	"ipmitool -I lanplus -H kvm1-ipmi.example.net -U admin -a chassis power status": board,
-
-	"terraform import virtfleet_image.debian vms/debian-12-0123456789ab": chosen,
-	"terraform import virtfleet_migration.web_out " +
-		"9d7c1f0e-5c3b-4a57-9d0f-6f3c6f8a2b11/3f2a9c0d8e7b6a5f4d3c2b1a09f8e7d6": chosen,
 }
 
 // Reasons of several commands.
 const (
-	systemd   = "the lab's hosts run no systemd"
 	firewalld = "Debian's hosts have no firewalld"
 	board     = "the lab's hosts have no management board"
 	mention   = "a sentence about the command, without what it is for"
-	chosen    = "the id follows from an image or a migration; the resource's own test imports one"
 )
 
 // documented are the commands of the documentation, as they are printed, with the page of each.

@@ -29,6 +29,8 @@ type example struct {
 	// refused is what the plan of the whole example says, if the hosts lack what it needs. has is what they have after the
 	// apply: words of their VMs, pools and secrets.
 	refused, has []string
+	// imports is a command of the example's page, which imports of the resource imported what jq makes of its attributes.
+	imports, imported, id string
 	// before prepares the example's directory and the hosts.
 	before func(t *testing.T, dir string)
 }
@@ -73,7 +75,10 @@ func (u *user) examples() []example {
 		},
 		// Both VMs begin on kvm1. The lab has no NBD server.
 		{
-			dir: "resources/virtfleet_migration", leaves: true, before: u.hasDisk("/srv/images/scratch.qcow2"),
+			dir: "resources/virtfleet_migration", leaves: true, imported: "virtfleet_migration.web_out",
+			imports: "terraform import virtfleet_migration.web_out " +
+				"9d7c1f0e-5c3b-4a57-9d0f-6f3c6f8a2b11/3f2a9c0d8e7b6a5f4d3c2b1a09f8e7d6",
+			id: `.virtual_machine_id + "/" + .id`, before: u.hasDisk("/srv/images/scratch.qcow2"),
 			rest: strings.Replace(provided, "kvm2.example.net/system\"", "kvm2.example.net/system\", schedulable = false", 1),
 			lab: strings.TrimSuffix(smaller, "}\n") + "  disks = {}\n  interfaces = { lan = { bridge = \"br-lab\" } }\n}\n" +
 				strings.Replace(smaller, "web", "scratch", 1),
@@ -197,6 +202,11 @@ func (u *user) applies(t *testing.T) {
 			if left := u.lab.Virsh(t, u.hosts["kvm1"].Name, "list", "--name"); strings.TrimSpace(left) != "" {
 				t.Errorf("%s, the last apply:\n%s\nand kvm1 still has %s", e.dir, applied, left)
 			}
+		}
+		if e.imports != "" {
+			u.importsOf(t, dir, e.imported, e.id, e.imports)
+			// What the configuration says of it isn't known yet.
+			u.does(t, dir, apply+" -auto-approve"+e.args, "")
 		}
 		if said := u.does(t, dir, plan+e.args, ""); !strings.Contains(said, "No changes.") {
 			t.Errorf("%s, the apply:\n%s\nand the plan after it:\n%s", e.dir, applied, said)

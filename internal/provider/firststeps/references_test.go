@@ -79,10 +79,22 @@ resource "virtfleet_volume" "journal" {
 		u.does(t, dir, "terraform state rm "+strings.Fields(command)[2], "")
 		u.prints(t, dir, command, "")
 	}
+	u.importsOf(t, dir, "virtfleet_image.debian", ".id",
+		"terraform import virtfleet_image.debian vms/debian-12-0123456789ab")
 	u.importedByUUID(t, dir)
 	u.prints(t, dir, "terraform destroy -target=...", yes, "...", "virtfleet_eviction_policy.prod")
 	u.does(t, dir, "terraform state rm virtfleet_network.default virtfleet_storage_pool.vms virtfleet_image.debian", "")
 	u.does(t, dir, "terraform destroy -auto-approve", "")
+}
+
+// importsOf forgets a resource and imports it as a page says, with the id that it has instead of the page's: what jq
+// makes of its attributes.
+func (u *user) importsOf(t *testing.T, dir, address, id, command string) {
+	t.Helper()
+	is := strings.TrimSpace(u.does(t, dir, "terraform show -json | jq -r '.values.root_module.resources[] | "+
+		`select(.address == "`+address+`") | .values | `+id+"'", ""))
+	u.does(t, dir, "terraform state rm "+address, "")
+	u.prints(t, dir, command, "", strings.Fields(command)[3], is)
 }
 
 // importedByUUID imports a secret that has the UUID which the page prints.
@@ -168,7 +180,7 @@ func (u *user) crashed(t *testing.T) {
 	host := u.hosts["kvm1"]
 	u.lab.Virsh(t, host.Name, "vol-create-as", "vms", "lost", "64k", "--format", "qcow2")
 	u.lab.Define(t, host.Name, "<domain type='qemu'><name>web</name><uuid>4dea22b3-1d52-d8f3-2516-782e98ab3fa0</uuid>"+
-		"<memory unit='MiB'>32</memory><os><type>hvm</type></os><devices>"+
+		"<memory unit='MiB'>32</memory><os><type>hvm</type></os><features><acpi/></features><devices>"+
 		"<disk type='file' device='disk'><driver name='qemu' type='qcow2'/><source file='/srv/vms/lost'/>"+
 		"<target dev='vda' bus='virtio'/></disk><panic model='isa'/></devices></domain>")
 	u.lab.Virsh(t, host.Name, "start", "web")

@@ -48,6 +48,12 @@ until grep web metadata; do
 done
 kill $event`
 
+// sleeps has a VM suspend itself to memory. This port is where a guest says so, once its firmware has set it up.
+const sleeps = `until virsh domstate web | grep pmsuspended; do
+	virsh qemu-monitor-command web --hmp 'o /w 0x604 0x2400'
+	sleep 0.2
+done`
+
 // byHand runs what is said about copies that libvirt has of a VM, with one on kvm1 that no configuration has, and
 // removes it.
 func (u *user) byHand(t *testing.T) {
@@ -61,7 +67,13 @@ func (u *user) byHand(t *testing.T) {
 		}
 	}
 	run("virsh metadata web urn:virtfleet:1 --remove --config", "virsh dominfo web",
-		"virsh destroy web", "virsh start <vm>", "virsh destroy <vm>",
+		"virsh destroy web", "virsh start <vm>")
+	u.lab.Run(t, kvm1, "sh", "-ec", sleeps)
+	run("virsh dompmwakeup <vm>")
+	if state := u.onHost(t, "kvm1", "virsh domstate --reason web"); !strings.Contains(state, "running") {
+		t.Errorf("after it was woken up, the VM is %s", state)
+	}
+	run("virsh destroy <vm>",
 		"virsh dumpxml --inactive web > web.xml", "virsh dumpxml --inactive --migratable web > web.xml",
 		"virsh undefine --keep-nvram --keep-tpm web", "virsh define web.xml",
 		"virsh dumpxml --inactive --migratable <vm> >vm.xml", "virsh define vm.xml")

@@ -6,36 +6,39 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/lab"
 )
 
-// ownFiles gives a host settings of its own: it shares those of this computer.
-const ownFiles = `set -e
-cp -a /etc /run/etc
-sed -i '/^monitor:/d; /^virtfleet:/d' /run/etc/passwd /run/etc/shadow /run/etc/group /run/etc/gshadow
-echo HOME=/run >>/run/etc/default/useradd
-mount --bind /run/etc /etc
+// withoutAccounts removes the accounts that the guides create, which this computer may have too. A home directory would
+// be this computer's.
+const withoutAccounts = `set -e
+sed -i '/^monitor:/d; /^virtfleet:/d' /etc/passwd /etc/shadow /etc/group /etc/gshadow
+echo HOME=/run >>/etc/default/useradd
 `
 
-// exporting runs the exporter as the service does, with the printed commands as its arguments, until both hosts are
-// up in what it exports.
+// exporting runs the exporter as in a terminal, with the printed commands as its arguments, until it says that both
+// hosts are up.
 const exporting = `set -e
 cd /etc/virtfleet
 setpriv --reuid virtfleet --regid virtfleet --clear-groups sh -c "exec $1" & exporter=$!
-until sh -c "$2" | tee /run/metrics | grep -c ' 1$' | grep -qx 2; do
+until sh -c "$2" | grep -c ' 1$' | grep -qx 2; do
 	kill -0 $exporter
 	sleep 0.2
 done
 kill $exporter
 wait $exporter
-cat /run/metrics
 `
 
+// scrape is what the page says to look at, while the exporter runs.
+const scrape = "curl -s http://localhost:9850/metrics | grep '^virtfleet_host_up'"
+
 // monitored sets the exporter up as the guides say: an account on each host, and kvm1 as the computer that runs the
-// service.
+// service. Then the guide about alerts helps with a host whose libvirt doesn't answer.
 func (u *user) monitored(t *testing.T) {
 	t.Helper()
 	for name, h := range u.hosts {
-		u.lab.Run(t, h.Name, "sh", "-c", ownFiles)
+		u.lab.Run(t, h.Name, "sh", "-c", withoutAccounts)
 		for _, command := range []string{
 			"useradd --system --user-group --create-home --password '*' --shell /usr/sbin/nologin monitor",
 			"install -d -o monitor -g monitor -m 700 ~monitor/.ssh",
@@ -44,18 +47,48 @@ func (u *user) monitored(t *testing.T) {
 		} {
 			u.onHost(t, name, command)
 		}
+		// The kernel is this computer's, and refuses. A key that it doesn't have would be another error.
+		said := u.lab.Run(t, h.Name, "sh", "-c", u.printed("sysctl --system")+" 2>&1 || true")
+		if !strings.Contains(said, "* Applying /etc/sysctl.d/60-postcopy.conf") ||
+			!strings.Contains(said, `permission denied on key "vm.unprivileged_userfaultfd"`) {
+			t.Errorf("%s doesn't try the setting for post-copy:\n%s", name, said)
+		}
 	}
+	// It has directories in this computer's /tmp while it runs.
+	defer u.lab.Run(t, u.hosts["kvm1"].Name, "sh", "-c", "systemctl stop virtfleet-exporter || true")
 	u.service(t)
+	u.exports(t, map[string]string{"kvm1": "1", "kvm2": "1"})
 
-	said := u.lab.Run(t, u.hosts["kvm1"].Name, "sh", "-c", exporting, "sh",
-		u.printed("virtfleet exporter --config fleet.yaml"),
-		u.printed("curl -s http://localhost:9850/metrics | grep '^virtfleet_host_up'"))
-	if !strings.Contains(said, `node="kvm1"`) || !strings.Contains(said, `node="kvm2"`) {
-		t.Errorf("the metrics say:\n%s", said)
+	pid := strings.TrimSpace(u.lab.Run(t, u.hosts["kvm1"].Name, "systemctl", "show", "--property=MainPID", "--value",
+		"virtfleet-exporter"))
+	status := u.lab.Run(t, u.hosts["kvm1"].Name, "sh", "-c", `stat -c 'User: %U' "/proc/$1"; cat "/proc/$1/status"`,
+		"sh", pid)
+	for _, want := range []string{"User: virtfleet\n", "CapBnd:\t0000000000000000\n", "NoNewPrivs:\t1\n"} {
+		if !strings.Contains(status, want) {
+			t.Errorf("the process of the service isn't as its file says, %q:\n%s", want, status)
+		}
 	}
+	u.explainsItself(t)
+	u.alerted(t)
 }
 
-// service installs the service on kvm1, and lets its key in on the hosts.
+// exports waits until the service says of each host whether it is up.
+func (u *user) exports(t *testing.T, up map[string]string) {
+	t.Helper()
+	command := u.printed(scrape)
+	lab.Await(t, fmt.Sprintf("the exporter to say of the hosts %v", up), func() bool {
+		// Until the service listens, the command fails.
+		said, err := u.hosts["kvm1"].Run(t.Context(), "sh", "-c", command)
+		for host, want := range up {
+			if !strings.Contains(said, fmt.Sprintf("virtfleet_host_up{node=%q} %s\n", host, want)) {
+				return false
+			}
+		}
+		return err == nil
+	})
+}
+
+// service installs the service on kvm1, lets its key in on the hosts, and starts it.
 func (u *user) service(t *testing.T) {
 	t.Helper()
 	repository, err := filepath.Abs(root)
@@ -84,6 +117,44 @@ func (u *user) service(t *testing.T) {
 		// The lab's sshd reads the keys of all accounts in one file.
 		u.lab.Run(t, h.Name, "sh", "-c", "sed \"s|ssh-ed25519 AAAA...|$1|\" ~monitor/.ssh/authorized_keys "+
 			">>/etc/ssh/authorized_keys", "sh", key[0]+" "+key[1])
+	}
+	u.lab.Run(t, computer.Name, "sh", "-c", exporting, "sh", u.printed("virtfleet exporter --config fleet.yaml"),
+		u.printed(scrape))
+	u.onHost(t, "kvm1", "systemctl enable --now virtfleet-exporter")
+}
+
+// explainsItself has the service fail because of its configuration, and reads why.
+func (u *user) explainsItself(t *testing.T) {
+	t.Helper()
+	u.lab.Run(t, u.hosts["kvm1"].Name, "sh", "-ec", "cp -p /etc/virtfleet/fleet.yaml /run\n"+
+		"echo 'no_such_setting: true' >>/etc/virtfleet/fleet.yaml\nsystemctl restart virtfleet-exporter")
+	lab.Await(t, "the journal to say why the exporter doesn't start", func() bool {
+		said := u.onHost(t, "kvm1", "journalctl -u virtfleet-exporter")
+		return strings.Contains(said, "no_such_setting")
+	})
+	u.lab.Run(t, u.hosts["kvm1"].Name, "sh", "-ec",
+		"cp -p /run/fleet.yaml /etc/virtfleet\nsystemctl restart virtfleet-exporter")
+	u.exports(t, map[string]string{"kvm1": "1", "kvm2": "1"})
+}
+
+// alerted has the libvirt of kvm2 stop, and follows the page about the alert.
+func (u *user) alerted(t *testing.T) {
+	t.Helper()
+	kvm2 := u.hosts["kvm2"]
+	before := u.lab.Virsh(t, kvm2.Name, "list", "--uuid")
+	u.lab.Run(t, kvm2.Name, "systemctl", "stop", "libvirtd.socket", "libvirtd-ro.socket", "libvirtd-admin.socket",
+		"libvirtd")
+	u.exports(t, map[string]string{"kvm1": "1", "kvm2": "0"})
+	// It fails because one of the two isn't there.
+	status := u.lab.Run(t, kvm2.Name, "sh", "-c", u.printed("systemctl status libvirtd virtqemud")+" 2>&1 || true")
+	if !strings.Contains(status, "Active: inactive (dead)") ||
+		!strings.Contains(status, "virtqemud.service could not be found") {
+		t.Errorf("the page says to look at the status, which is\n%s", status)
+	}
+	u.onHost(t, "kvm2", "systemctl restart libvirtd")
+	u.exports(t, map[string]string{"kvm1": "1", "kvm2": "1"})
+	if after := u.lab.Virsh(t, kvm2.Name, "list", "--uuid"); after != before {
+		t.Errorf("kvm2 had the VMs %s before libvirtd was restarted, now %s", before, after)
 	}
 }
 

@@ -138,6 +138,14 @@ func (u *user) install(t *testing.T) {
 	if said := u.prints(t, repository, "make install", ""); !strings.Contains(said, u.home+"/.local/bin/virtfleet") {
 		t.Errorf("it doesn't say where the commands are:\n%s", said)
 	}
+	u.prints(t, repository, "make install ADDRESS=registry.opentofu.org/virtfleet/virtfleet", "")
+	plugins := filepath.Join(u.home, ".terraform.d/plugins")
+	for _, registry := range []string{"registry.terraform.io", "registry.opentofu.org"} {
+		files, err := filepath.Glob(filepath.Join(plugins, registry, "virtfleet/virtfleet/*/*/*"))
+		if err != nil || len(files) != 1 {
+			t.Errorf("of the registry %s there are the plugins %v (%v)", registry, files, err)
+		}
+	}
 }
 
 // publish serves the guest's image with its checksum, as distributions do, and returns the variable of the example.
