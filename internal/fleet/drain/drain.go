@@ -133,7 +133,7 @@ func (dr *Drainer) otherDrains(ctx context.Context, h *inventory.Host, want Drai
 
 // refuseOther returns an error if the host is under another maintenance.
 func (d Drain) refuseOther(record *hostrecord.Record) error {
-	if record.Cordon == nil || record.Cordon.ID == d.ID || record.Abandoned() {
+	if record.Cordon == nil || record.Cordon.ID == d.ID || record.Unfinished() {
 		return nil
 	}
 
