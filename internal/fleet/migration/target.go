@@ -1,7 +1,6 @@
 package migration
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -13,9 +12,9 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 )
 
-// CheckHosts returns everything that blocks, or may block, moving the VM to the target: first in KubeVirt's order, then
-// what depends on the target. It changes nothing on either host. The fleet checks whether the target has room for the
-// VM, because it knows what is reserved for other VMs.
+// CheckHosts returns everything that blocks, or may block, moving the VM to the target, unsorted. It changes nothing on
+// either host. The fleet checks whether the target has room for the VM, because it knows what is reserved for other
+// VMs, and sorts all blockers.
 func CheckHosts(ctx context.Context, vm VM, source, target *libvirt.Host, o Options) ([]Blocker, error) {
 	from, err := source.Info(ctx)
 	if err != nil {
@@ -36,7 +35,6 @@ func CheckHosts(ctx context.Context, vm VM, source, target *libvirt.Host, o Opti
 	if err := ctx.Err(); err != nil {
 		return nil, context.Cause(ctx)
 	}
-	slices.SortStableFunc(blockers, func(a, b Blocker) int { return cmp.Compare(position(a.Reason), position(b.Reason)) })
 	return blockers, nil
 }
 

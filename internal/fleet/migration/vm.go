@@ -181,7 +181,7 @@ func unlessUnsupported(err error) error {
 	return err
 }
 
-// DomainBlockers returns everything in the VM itself that blocks moving it: first in KubeVirt's order, then what
+// DomainBlockers returns everything in the VM itself that blocks moving it: first KubeVirt's reasons, then what
 // libvirt refuses in addition. It omits what also depends on the target, such as whether the target reaches a disk.
 func DomainBlockers(vm VM) []Blocker {
 	var f blockerList
