@@ -82,7 +82,7 @@ func (ck *Checks) CheckTarget(
 		inspected.TargetFiles = ck.targetFiles(ctx, vm, inspected, to)
 	}
 
-	blockers, checkErr := checkHosts(ctx, vm, inspected, to, o)
+	blockers, checkErr := checkTwoHosts(ctx, vm, inspected, to, o)
 	if checkErr != nil {
 		return nil, checkErr
 	}
@@ -154,8 +154,8 @@ func (ck *Checks) targetFiles(
 	return there
 }
 
-// checkHosts returns what the two hosts by themselves say about the move.
-func checkHosts(
+// checkTwoHosts returns what the two hosts by themselves say about the move.
+func checkTwoHosts(
 	ctx context.Context, vm *inventory.VM, inspected migration.VM, to *inventory.Host, o migration.Options,
 ) ([]migration.Blocker, error) {
 	blockers, err := migration.CheckHosts(ctx, inspected, vm.On.Conn, to.Conn, o)
