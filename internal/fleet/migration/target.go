@@ -25,9 +25,7 @@ func CheckHosts(ctx context.Context, vm VM, source, target *libvirt.Host, o Opti
 		if ctx.Err() != nil {
 			return nil, err
 		}
-		var f blockerList
-		f.hostUnavailable(target, err)
-		return f, nil
+		return []Blocker{UnansweredBlocker(target.Name(), err)}, nil
 	}
 	t := preflight{vm: vm, source: source, target: target, from: from, to: to, options: o.WithDefaults()}
 	blockers := append(DomainBlockers(vm), o.Blockers(from, to)...)
@@ -64,15 +62,19 @@ func (t preflight) checkAll(ctx context.Context) []Blocker {
 	return slices.Concat(found...)
 }
 
-func (f *blockerList) hostUnavailable(host *libvirt.Host, err error) {
-	f.block(HostNotAvailable, "host", fmt.Sprintf("host %q does not answer: %v", host.Name(), err),
-		"Bring the host back, or choose another one.")
+// UnansweredBlocker returns the blocker of a host that did not answer whether it can run a VM.
+func UnansweredBlocker(host string, err error) Blocker {
+	return Blocker{
+		Reason: HostNotAvailable, Status: status.False, Attribute: "host",
+		Message: fmt.Sprintf("host %q does not answer: %v", host, err),
+		Remedy:  "Bring the host back, or choose another one.",
+	}
 }
 
 // unanswered reports that a host did not answer a question.
 func (f *blockerList) unanswered(reason, attribute string, host *libvirt.Host, what string, err error) {
 	if errors.Is(err, libvirt.ErrUnreachable) {
-		f.hostUnavailable(host, err)
+		*f = append(*f, UnansweredBlocker(host.Name(), err))
 		return
 	}
 	f.mayBlock(reason, attribute, fmt.Sprintf("%s of host %q can't be read: %v", what, host.Name(), err),

@@ -134,7 +134,7 @@ func (ck *Checks) moveCandidate(
 	}
 
 	if err != nil {
-		blockers = []migration.Blocker{placement.UnansweredBlocker(h, err)} // It excludes only this host.
+		blockers = []migration.Blocker{migration.UnansweredBlocker(h.Name, inventory.WithoutHost(err))} // It excludes only this host.
 	}
 
 	c.Blockers = slices.Concat(blockers, pinBlocker(vm, h, status.False))

@@ -172,8 +172,8 @@ func checkTwoHosts(
 	return blockers, nil
 }
 
-// CheckCandidate checks a host that no order names. In addition to what CheckTarget checks, the host must have the
-// labels that the VM's placement requires, and accept VMs that don't name it.
+// CheckCandidate checks a host that no order names. In addition to what CheckTarget checks, the host must accept a VM
+// that doesn't name it.
 func (ck *Checks) CheckCandidate(
 	ctx context.Context, vm *inventory.VM, inspected migration.VM, to *inventory.Host, o migration.Options,
 ) ([]migration.Blocker, error) {
@@ -182,7 +182,7 @@ func (ck *Checks) CheckCandidate(
 		return nil, err
 	}
 
-	blockers = slices.Concat(blockers, placement.LabelBlocker(vm, to, status.False), placement.UnscheduledBlocker(to))
+	blockers = append(blockers, placement.UnnamedBlockers(vm, to)...)
 	migration.SortBlockers(blockers)
 
 	return blockers, nil
