@@ -9,6 +9,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/datasource/schema"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/observe"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/evacuationsteps"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/guestinfo"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/migrationoptions"
@@ -92,7 +93,7 @@ func ownAttributes() map[string]schema.Attribute {
 		},
 		"unavailable": schema.MapAttribute{
 			Computed: true, ElementType: types.StringType,
-			MarkdownDescription: "Why something is unknown, by source: `" + strings.Join(parts, "`, `") + "`.",
+			MarkdownDescription: "Why something is unknown, by source: `" + strings.Join(observe.Parts, "`, `") + "`.",
 		},
 	}
 }
