@@ -14,8 +14,8 @@ import (
 // the attribute.
 type Row map[string]string
 
-// Family is a kind of devices that rows describe. A VM may have several devices of a family, each with a key. A
-// declared map lists all of them.
+// Family is a kind of devices that rows describe. A VM may have several devices of a family, each with a key; Group is
+// for a device of which it has at most one. A declared map lists all of them.
 type Family struct {
 	// Path is the attribute that holds the devices: "devices.inputs". Tag is their element.
 	Path, Tag string

@@ -18,7 +18,8 @@
 // seal, and no copy of it is ever incomplete.) Every operation on a copy holds a lock on its host, so that a copy that
 // another run is uploading doesn't count as incomplete.
 //
-// Start with image.go and fetch.go (images), volume.go, and pool_apply.go (pools).
+// Start with image.go and fetch.go (images), volume.go, and pool_apply.go (pools). Everything that depends on the type
+// of a pool is in pool_kind.go.
 //
 // # For a VM's own disks
 //

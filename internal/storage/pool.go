@@ -78,9 +78,9 @@ func (p Pool) Directory() string {
 // CheckImage returns why the pool can't have an image of that format, which is "" if unknown; nil if it can.
 func (p Pool) CheckImage(format string) error {
 	switch {
-	case p.Type == "rbd":
-		return fmt.Errorf("%w: storage pool %q is of type rbd, and libvirt can't upload images to Ceph. Convert the image "+
-			"to raw, upload it with \"rbd import\", and name it in network of a disk", libvirt.ErrUnsupported, p.Name)
+	case p.kind().imagesByHand != "":
+		return fmt.Errorf("%w: storage pool %q is of type %s, and %s", libvirt.ErrUnsupported, p.Name, p.Type,
+			p.kind().imagesByHand)
 	case !p.kind().namedCopies():
 		return fmt.Errorf("%w: storage pool %q is of type %s, in which libvirt can't create volumes with the names of "+
 			"images. Use a pool of one of these types: %s", libvirt.ErrUnsupported, p.Name, p.Type,

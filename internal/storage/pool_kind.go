@@ -22,6 +22,8 @@ type kind struct {
 	anyFormat bool
 	// images says that libvirt can create volumes, and upload to them.
 	images bool
+	// imagesByHand says how a user brings an image into such a pool, because libvirt can't; "" if that isn't known.
+	imagesByHand string
 	// protocol is that of a network disk on the volumes; "" if they are files or devices of the host.
 	protocol string
 
@@ -79,7 +81,11 @@ var kinds = []kind{
 		name: "iscsi-direct", requires: []string{"source.hosts", "source.devices", "source.initiator"},
 		protocol: "iscsi", shared: true,
 	},
-	{name: "rbd", requires: []string{"source.name", "source.hosts"}, protocol: "rbd", shared: true},
+	{
+		name: "rbd", requires: []string{"source.name", "source.hosts"}, protocol: "rbd", shared: true,
+		imagesByHand: "libvirt can't upload images to Ceph. Convert the image to raw, upload it with \"rbd import\", and " +
+			"name it in network of a disk",
+	},
 	{
 		name: "gluster", requires: []string{"source.hosts"}, nameIsSource: true,
 		anyFormat: true, protocol: "gluster", shared: true, sameFiles: true,

@@ -31,23 +31,26 @@ type drainRun struct {
 	drainer *Drainer
 	host    *inventory.Host
 
-	mu    sync.Mutex
-	in    evacuation.Input
-	steps []hostrecord.Step
+	// since is when the drain began. prepare sets in and gone, which don't change afterwards.
 	since time.Time
-	// gone are VMs, by UUID, that left in an earlier drain that was killed. They may still have its eviction request.
-	gone []string
+	in    evacuation.Input
+	// gone are VMs that left in an earlier drain that was killed. They may still have its eviction request.
+	gone []evacuation.Step
+
+	// mu guards these fields while steps are tried. The goroutine of a step is the only one that writes to its element of
+	// steps, so it reads the element without mu.
+	mu    sync.Mutex
+	steps []hostrecord.Step
 	// unmarked are VMs, by UUID, into which the eviction request could not be written.
 	unmarked map[string]bool
 	// underWay are VMs, by UUID, whose step is being tried. ended says that no step is tried any more.
 	underWay map[string]bool
 	ended    bool
-	// moveSlots bound how many VMs move at a time. failedTargets are, by UUID, the targets to which a move of the VM
-	// failed.
-	moveSlots     *admission.Slots
+	// failedTargets are, by UUID, the targets to which a move of the VM failed.
 	failedTargets map[string][]string
-	// endSlots bound how many guests are shut down or saved at a time.
-	endSlots *admission.Slots
+
+	// moveSlots bound how many VMs move at a time, endSlots how many guests are shut down or saved at a time.
+	moveSlots, endSlots *admission.Slots
 	// verifySlots let one step at a time check whether the steps still hold. stop ends the drain when they don't.
 	verifySlots *admission.Slots
 	stop        context.CancelCauseFunc
@@ -133,7 +136,7 @@ func (dr *Drainer) otherDrains(ctx context.Context, h *inventory.Host, want Drai
 
 // refuseOther returns an error if the host is under another maintenance.
 func (d Drain) refuseOther(record *hostrecord.Record) error {
-	if record.Cordon == nil || record.Cordon.ID == d.ID || record.Abandoned() {
+	if record.Cordon == nil || record.Cordon.ID == d.ID || record.Unfinished() {
 		return nil
 	}
 

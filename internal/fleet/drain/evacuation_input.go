@@ -67,13 +67,13 @@ func (dr *Drainer) evacuationInput(
 		return in, nil, from.Err
 	}
 
-	records := records.RecordingsOf(ctx, append([]inventory.Reply{from}, others...))
+	recordings := records.RecordingsOf(ctx, append([]inventory.Reply{from}, others...))
 
-	if in.Policies, err = dr.records.EvictionPolicies().ForVMsOn(h, records); err != nil {
+	if in.Policies, err = dr.records.EvictionPolicies().ForVMsOn(h, recordings); err != nil {
 		return in, nil, err
 	}
 
-	if in.MigrationPolicies, err = dr.records.MigrationPolicies().ForVMsOn(h, records); err != nil {
+	if in.MigrationPolicies, err = dr.records.MigrationPolicies().ForVMsOn(h, recordings); err != nil {
 		return in, nil, err
 	}
 

@@ -57,11 +57,9 @@ func (d *drainRun) markAll(ctx context.Context) {
 		}
 	}
 
-	for _, uuid := range d.gone {
+	for _, s := range d.gone {
 		marking.Go(func() error {
-			if err := d.drainer.clearEviction(ctx, uuid, d.host); err != nil && !inventory.IsNotFound(err) {
-				d.drainer.log.WarnContext(ctx, "eviction request not removed", "uuid", uuid, "error", err.Error())
-			}
+			d.tryClearEviction(ctx, s)
 
 			return nil
 		})
@@ -111,6 +109,13 @@ func (d *drainRun) markAgain(ctx context.Context, s hostrecord.Step) error {
 	d.mu.Unlock()
 
 	return nil
+}
+
+// tryClearEviction removes the eviction request from the VM of a step, if it still exists. An error is only logged.
+func (d *drainRun) tryClearEviction(ctx context.Context, s evacuation.Step) {
+	if err := d.drainer.clearEviction(ctx, s.UUID, d.host); err != nil && !inventory.IsNotFound(err) {
+		d.drainer.log.WarnContext(ctx, "eviction request not removed", "name", s.Name, "error", err.Error())
+	}
 }
 
 // clearEviction removes the eviction request, wherever the VM is now, unless the request is to leave another host. It

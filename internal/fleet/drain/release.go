@@ -50,16 +50,16 @@ func (dr *Drainer) Release(ctx context.Context, name, id string, restore bool) (
 
 	dr.hosts.ForgetAll()
 
-	evacuation, resumed, err := dr.beginRelease(held, h, id)
+	releasing, resumed, err := dr.beginRelease(held, h, id)
 	if err != nil {
 		return nil, err
 	}
 
-	if evacuation == nil {
+	if releasing == nil {
 		return nil, nil
 	}
 
-	r := &releaseRun{drainer: dr, host: h, evacuation: *evacuation, resumed: resumed}
+	r := &releaseRun{drainer: dr, host: h, evacuation: *releasing, resumed: resumed}
 	left, failures := r.undoSteps(held, restore)
 
 	after, cancel := lease.CleanupContext(held, inventory.FinishTimeout)

@@ -113,12 +113,12 @@ func isPermanent(err error) bool {
 
 // ruleOf returns the eviction rule that applies to the VM of a step.
 func (d *drainRun) ruleOf(s hostrecord.Step) evacuation.Rule {
-	at := slices.IndexFunc(d.in.VMs, func(m evacuation.VM) bool { return m.UUID == s.UUID })
-	if at < 0 {
+	vm, here := d.in.VM(s.UUID)
+	if !here {
 		return evacuation.Rule{Strategy: s.Strategy}
 	}
 
-	return evacuation.SelectRule(d.in.VMs[at], d.Host, d.in.Policies, d.in.Default)
+	return evacuation.SelectRule(vm, d.Host, d.in.Policies, d.in.Default)
 }
 
 // lastKnown returns the drained host as the place where a VM of this drain was last seen.
@@ -137,9 +137,9 @@ func (d *drainRun) hasNoWayOut(ctx context.Context, i int, err error) bool {
 	}
 
 	now := stepNow(in, d.steps[i].UUID)
-	at := slices.IndexFunc(in.VMs, func(m evacuation.VM) bool { return m.UUID == d.steps[i].UUID })
+	vm, here := in.VM(d.steps[i].UUID)
 
-	return now != nil && now.Method == evacuation.MethodBlocked && evacuation.Unmigratable(in.VMs[at])
+	return here && now != nil && now.Method == evacuation.MethodBlocked && vm.Unmigratable()
 }
 
 // refreshInput returns what the drain depends on now. It inspects again only this VM, because others may be moving.
@@ -221,9 +221,7 @@ func (d *drainRun) fallBack(ctx context.Context, i int, now evacuation.Step) {
 		"method", now.Method)
 
 	if evacuation.RequestsEviction(before.Method) && !evacuation.RequestsEviction(now.Method) {
-		if err := d.drainer.clearEviction(ctx, before.UUID, d.host); err != nil && !inventory.IsNotFound(err) {
-			d.drainer.log.WarnContext(ctx, "eviction request not removed", "name", before.Name, "error", err.Error())
-		}
+		d.tryClearEviction(ctx, before.Step)
 	}
 
 	d.mu.Lock()
@@ -244,14 +242,11 @@ func targetFor(in evacuation.Input, s evacuation.Step, but []string) string {
 		}
 	}
 
-	steps := evacuation.Compute(in)
-	at := slices.IndexFunc(steps, func(now evacuation.Step) bool { return now.UUID == s.UUID && now.Method == s.Method })
-
-	if at < 0 {
-		return ""
+	if now := stepNow(in, s.UUID); now != nil && now.Method == s.Method {
+		return now.Target
 	}
 
-	return steps[at].Target
+	return ""
 }
 
 // withoutHosts returns a copy of blockers by host, without these hosts.
@@ -310,9 +305,7 @@ func (d *drainRun) finishStep(ctx context.Context, i int, result string, err err
 	defer cancel()
 
 	if evacuation.RequestsEviction(s.Method) {
-		if err := d.drainer.clearEviction(after, s.UUID, d.host); err != nil && !inventory.IsNotFound(err) {
-			d.drainer.log.WarnContext(after, "eviction request not removed", "name", s.Name, "error", err.Error())
-		}
+		d.tryClearEviction(after, s.Step)
 	}
 
 	// After a cancel the drain records all results at its end. A step that is done is recorded at once.

@@ -13,7 +13,6 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migration"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/placement"
-	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/status"
 )
 
 // routes has, by host, what blocks a move of the VM there, apart from room. For hosts that the VM can move to, it also
@@ -58,7 +57,8 @@ func (dr *Drainer) routes(
 
 			if err != nil {
 				// A host that fails is no target; other hosts may be.
-				w.blockers[a.Host.Name] = []migration.Blocker{placement.UnansweredBlocker(a.Host, err)}
+				b := migration.UnansweredBlocker(a.Host.Name, inventory.WithoutHost(err))
+				w.blockers[a.Host.Name] = []migration.Blocker{b}
 				failed = append(failed, err)
 
 				return nil
@@ -149,10 +149,10 @@ func (dr *Drainer) spaceLeft(
 // knownBlockers returns blockers of a move to a host that are known without asking that host.
 func knownBlockers(vm *inventory.VM, a inventory.Reply) []migration.Blocker {
 	if a.Err != nil {
-		return []migration.Blocker{placement.UnansweredBlocker(a.Host, a.Err)}
+		return []migration.Blocker{migration.UnansweredBlocker(a.Host.Name, inventory.WithoutHost(a.Err))}
 	}
 
-	return slices.Concat(placement.UnscheduledBlocker(a.Host), placement.LabelBlocker(vm, a.Host, status.False))
+	return placement.UnnamedBlockers(vm, a.Host)
 }
 
 // routeTo returns what blocks a move of the VM to one host, and how much is copied.

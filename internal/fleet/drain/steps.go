@@ -48,7 +48,7 @@ func (d *drainRun) mergeSteps(steps []evacuation.Step, before *hostrecord.Evacua
 // resumeStep returns a step with what is done of it already: by an earlier drain, which may have been killed before it
 // could record that, or by another tool.
 func (d *drainRun) resumeStep(now evacuation.Step, before *hostrecord.Step) hostrecord.Step {
-	here := slices.ContainsFunc(d.in.VMs, func(m evacuation.VM) bool { return m.UUID == now.UUID })
+	_, here := d.in.VM(now.UUID)
 	step := hostrecord.Step{Step: now}
 	if before != nil {
 		step.Autostart, step.Ran, step.Halted = before.Autostart, before.Ran, before.Halted
@@ -69,7 +69,7 @@ func (d *drainRun) resumeStep(now evacuation.Step, before *hostrecord.Step) host
 	case !here && before != nil:
 		step = *before
 		step.Result, step.Reason = hostrecord.ResultMoved, ""
-		d.gone = append(d.gone, now.UUID)
+		d.gone = append(d.gone, now)
 	case !here:
 		step.Result, step.Reason = hostrecord.ResultMoved, errGone.Error()
 	case before != nil && before.Stopping && d.isOff(now.UUID):
@@ -91,7 +91,9 @@ func turnedOff(method string) string {
 
 // isOff says whether the VM is on the host and off.
 func (d *drainRun) isOff(uuid string) bool {
-	return slices.ContainsFunc(d.in.VMs, func(m evacuation.VM) bool { return m.UUID == uuid && !m.Active })
+	vm, here := d.in.VM(uuid)
+
+	return here && !vm.Active
 }
 
 // writeRecord writes the steps and their results to the host's record.

@@ -110,7 +110,7 @@ func (d *drainRun) verifySteps(ctx context.Context, s hostrecord.Step) ([]string
 
 	changes := stepChanges(steps, underWay, in)
 
-	if s.Target != "" && !onHost(in, s.UUID) {
+	if _, here := in.VM(s.UUID); s.Target != "" && !here {
 		switch vm, err := d.drainer.hosts.FindNow(ctx, s.UUID, d.lastKnown()); {
 		case inventory.IsNotFound(err):
 		case err != nil:
@@ -122,10 +122,6 @@ func (d *drainRun) verifySteps(ctx context.Context, s hostrecord.Step) ([]string
 	}
 
 	return changes, nil
-}
-
-func onHost(in evacuation.Input, uuid string) bool {
-	return slices.ContainsFunc(in.VMs, func(m evacuation.VM) bool { return m.UUID == uuid })
 }
 
 // stepChanges returns why the steps that are neither done nor under way can't be followed exactly. A VM that was shut

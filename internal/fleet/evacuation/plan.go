@@ -29,6 +29,15 @@ type Input struct {
 	MoveStopped bool
 }
 
+// VM returns the host's VM with this UUID, if it has that.
+func (in Input) VM(uuid string) (vm VM, here bool) {
+	at := slices.IndexFunc(in.VMs, func(m VM) bool { return m.UUID == uuid })
+	if at < 0 {
+		return VM{}, false
+	}
+	return in.VMs[at], true
+}
+
 // VM is one VM of the host.
 type VM struct {
 	UUID, Name string
@@ -195,7 +204,7 @@ func (p *planner) decideVM(m VM) {
 
 	d.ways, d.bytes, d.space = m.Live, m.LiveBytes, m.LiveSpace
 	if m.Active {
-		d.step.Method = MethodFor(r, !unmigratable(m.Live))
+		d.step.Method = MethodFor(r, !m.Unmigratable())
 		if d.step.Method == MethodCold && m.Cold != nil {
 			d.ways, d.bytes, d.space = m.Cold, m.ColdBytes, m.ColdSpace
 		}
@@ -266,13 +275,10 @@ func (p *planner) assignTargets() {
 	}
 }
 
-// Unmigratable says whether no host, in any state, could accept the VM as it is.
-func Unmigratable(m VM) bool { return unmigratable(m.Live) }
-
-// unmigratable says whether no host, in any state, could accept the VM. As in KubeVirt, a VM that only lacks a target
-// now isn't unmigratable, and waits. So does a VM that is being backed up.
-func unmigratable(ways map[string][]migration.Blocker) bool {
-	for _, blockers := range ways {
+// Unmigratable says whether no host, in any state, could accept the running VM. As in KubeVirt, a VM that only lacks a
+// target now isn't unmigratable, and waits. So does a VM that is being backed up.
+func (m VM) Unmigratable() bool {
+	for _, blockers := range m.Live {
 		lasting := slices.ContainsFunc(migration.Blocking(blockers), func(b migration.Blocker) bool {
 			return !migration.IsTemporary(b)
 		})
@@ -280,7 +286,7 @@ func unmigratable(ways map[string][]migration.Blocker) bool {
 			return false
 		}
 	}
-	return len(ways) > 0
+	return len(m.Live) > 0
 }
 
 // doubtTexts returns what may block the VM's move to a host that nothing is known to block.

@@ -424,7 +424,7 @@ func TestHopeless_waitsForWhatPasses(t *testing.T) {
 		"device, backup":  {both, true},
 		"crashed for now": {no(migration.StateNotMigratable, "kvm2"), true},
 	} {
-		if got := unmigratable(test.ways); got != test.want {
+		if got := (VM{Live: test.ways}).Unmigratable(); got != test.want {
 			t.Errorf("%s: %t", name, got)
 		}
 	}

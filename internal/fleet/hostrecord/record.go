@@ -50,9 +50,9 @@ func (r Record) Lost(told *Evacuation, id string) bool {
 	return told != nil && id != "" && told.Maintenance == id && r.Cordon == nil && r.Evacuation == nil
 }
 
-// Abandoned reports whether a drain has not finished. If no run works on it, which its lock shows, the next run
-// continues it.
-func (r Record) Abandoned() bool {
+// Unfinished reports whether the host's drain has not finished: a run works on it, which the host's lock shows, or the
+// next run continues it.
+func (r Record) Unfinished() bool {
 	return r.Cordon != nil && r.Evacuation != nil && !r.Evacuation.Done
 }
 
@@ -111,7 +111,7 @@ func (r Record) Evicted(uuid, host string) string {
 
 // Evicting returns why the VM, which runs, is about to be evicted; "" if it isn't, as far as is known.
 func (r Record) Evicting(uuid, host string) string {
-	if !r.Abandoned() {
+	if !r.Unfinished() {
 		return ""
 	}
 

@@ -249,7 +249,7 @@ func (m *Manager) startNew(ctx context.Context, h *inventory.Host, id string, ra
 	}
 
 	// Another run may have cordoned the host since the VM was defined.
-	if err := m.placement.UnlessCordoned(ctx, vm); err != nil {
+	if err := m.placement.VerifyUncordoned(ctx, vm); err != nil {
 		return err
 	}
 

@@ -3,7 +3,7 @@
 // left.
 //
 // Start with create.go, update.go, power.go and delete.go, which have an operation each. own_disk.go is about the disks
-// that the VM owns.
+// that the VM owns. Most tests require the lab, and are in internal/fleet and internal/provider/virtualmachine.
 //
 // It imports inventory (where the VM is), records (locks, metadata, what a drain evicted), placement (capacity for a
 // VM), move (what an interrupted move left), observe (what Wait reads of a VM), domain and firstboot (what is defined),

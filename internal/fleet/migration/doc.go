@@ -3,8 +3,9 @@
 // when it can't succeed or when told to, resumes a broken post-copy, and finds out where the VM is afterwards. For a
 // stopped VM it copies the files. Package move calls it, and does everything that requires more than two hosts.
 //
-// Start with run.go: Run is one live migration. vm.go and target.go find blockers, monitor.go decides about a running
-// job, outcome.go finds out where the VM is afterwards, and offline_copy.go copies the files of a stopped VM.
+// Start with run.go: Run is one live migration. vm_blockers.go and target_blockers.go find blockers, monitor.go
+// decides about a running job, outcome.go finds out where the VM is afterwards, and offline_copy.go copies the files of
+// a stopped VM.
 //
 // It imports domain (what a definition says), libvirt (one host), fleet/policy, fleet/status for the type of blockers,
 // and fleet/lease for work that remains after its caller's order has ended. It must not know the fleet. Its caller

@@ -116,7 +116,7 @@ type Options struct {
 	StallDetector *bool
 }
 
-// Over returns the options, with those that are not set taken from others.
+// Over returns the options, with those that are not set taken from others, except SharedDisks: they are those of one VM.
 func (o Options) Over(others Options) Options {
 	if o.Transport == "" {
 		o.Transport = others.Transport
@@ -153,7 +153,7 @@ func (o Options) Over(others Options) Options {
 	return o
 }
 
-// WithDefaults returns the options with all but MaxDowntime and SharedFilesystems set.
+// WithDefaults returns the options with all but MaxDowntime, SharedFilesystems and SharedDisks set.
 func (o Options) WithDefaults() Options {
 	return o.Over(Options{
 		Transport:               TransportAuto,

@@ -131,7 +131,7 @@ func (r *run) pollLocation(ctx context.Context) (where location, source, target 
 		if where == unknown && !r.state.AbortRequested { // A user who aborts must not wait for long.
 			patience = silentTime
 		}
-		if r.abandoned {
+		if r.waitGivenUp {
 			patience = abandonedTime
 		}
 		settled = settled && !source.isVanishing() && !target.isVanishing()

@@ -109,7 +109,7 @@ func (r *run) awaitPeerToPeer(ctx context.Context, giveUp <-chan struct{}) {
 // continuesUnmonitored says whether the source may still run the migration: because its libvirt manages it, or because
 // this run or the call itself has stopped waiting, as failure then says.
 func (r *run) continuesUnmonitored(ctx context.Context, failure error) bool {
-	if !*r.Options.PeerToPeer && !r.abandoned && !errors.Is(failure, libvirt.ErrAbandoned) {
+	if !*r.Options.PeerToPeer && !r.waitGivenUp && !errors.Is(failure, libvirt.ErrAbandoned) {
 		return false
 	}
 	going, err := r.sourceMigrating(ctx)

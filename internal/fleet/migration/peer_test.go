@@ -267,20 +267,20 @@ func TestContinuesUnmonitored(t *testing.T) {
 	t.Parallel()
 	silent := silentHost(t)
 	for name, tt := range map[string]struct {
-		options   Options
-		failure   error
-		abandoned bool
-		want      bool
+		options     Options
+		failure     error
+		waitGivenUp bool
+		want        bool
 	}{
-		"it ended":          {Options{}, libvirt.ErrAborted, false, false},
-		"it was abandoned":  {Options{}, libvirt.ErrAborted, true, true},
-		"managed by itself": {Options{PeerToPeer: new(true)}, libvirt.ErrUnreachable, false, true},
+		"it ended":              {Options{}, libvirt.ErrAborted, false, false},
+		"its wait was given up": {Options{}, libvirt.ErrAborted, true, true},
+		"managed by itself":     {Options{PeerToPeer: new(true)}, libvirt.ErrUnreachable, false, true},
 		"it didn't end in time": {Options{}, fmt.Errorf("moving it: %w", &libvirt.Error{
 			Kind: libvirt.ErrUnreachable, Err: libvirt.ErrAbandoned,
 		}), false, true},
 	} {
 		r := newRun(Request{Source: silent, Target: silent, Options: tt.options})
-		r.abandoned = tt.abandoned
+		r.waitGivenUp = tt.waitGivenUp
 		if got := r.continuesUnmonitored(t.Context(), tt.failure); got != tt.want {
 			t.Errorf("%s: %v", name, got)
 		}

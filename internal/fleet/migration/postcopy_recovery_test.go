@@ -146,7 +146,7 @@ func TestResumePostCopy_whereNoHostAnswers(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	r := newRun(Request{Source: silent, Target: silent})
-	r.abandoned = true // It doesn't wait for hosts that may be about to be back.
+	r.waitGivenUp = true // It doesn't wait for hosts that may be about to be back.
 	for mode, open := range map[Mode]bool{PreCopy: false, PostCopy: true} {
 		r.state.Mode = mode
 		err := r.resumePostCopy(ctx, libvirt.ErrUnreachable)

@@ -1,6 +1,9 @@
 package migration
 
-import "slices"
+import (
+	"cmp"
+	"slices"
+)
 
 // Reason codes. The reasons of a VM's own definition are KubeVirt's, in its order, including the one that KubeVirt
 // misspells. The others are named alike.
@@ -84,8 +87,8 @@ const (
 	ofNeighbours
 )
 
-// knownReasons lists all codes in the order in which blockers are listed: KubeVirt's, then those that depend on the
-// target.
+// knownReasons lists all codes in the order of SortBlockers: what is wrong with the target as a whole, what KubeVirt
+// finds in the VM, in its order, and then what else depends on the target.
 var knownReasons = []struct {
 	code   string
 	traits reasonTrait
@@ -136,6 +139,11 @@ func position(reason string) int {
 		}
 	}
 	return len(knownReasons)
+}
+
+// SortBlockers sorts blockers of one target by their reasons. A condition has the reason of the first that is certain.
+func SortBlockers(blockers []Blocker) {
+	slices.SortStableFunc(blockers, func(a, b Blocker) int { return cmp.Compare(position(a.Reason), position(b.Reason)) })
 }
 
 func hasTrait(b Blocker, trait reasonTrait) bool {

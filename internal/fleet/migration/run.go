@@ -158,7 +158,9 @@ type run struct {
 	stoppedAt, progressed time.Time
 	// switchedOver says whether the source was seen to have handed the guest over, which may happen long after the switch
 	// to post-copy was ordered. Until then the migration can be aborted.
-	switchedOver, abandoned bool
+	switchedOver bool
+	// waitGivenUp says whether the run no longer waits for a migration in post-copy that brings no memory.
+	waitGivenUp bool
 	// copies are the disks that are copied, images the files made on the target, noted those that Created was called with.
 	copies        []Copy
 	images, noted []string
@@ -231,9 +233,9 @@ func (r *run) migrate(ctx context.Context) error {
 			if r.postCopyStuck(ctx) {
 				abort(errPostCopyStuck)
 			}
-			if !r.abandoned && r.postCopyStalled() {
+			if !r.waitGivenUp && r.postCopyStalled() {
 				r.log.WarnContext(ctx, "the time is over and no memory comes, giving up the wait", "mode", string(r.state.Mode))
-				r.abandoned = true
+				r.waitGivenUp = true
 				close(giveUp)
 			}
 		}

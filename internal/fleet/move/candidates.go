@@ -134,7 +134,7 @@ func (ck *Checks) moveCandidate(
 	}
 
 	if err != nil {
-		blockers = []migration.Blocker{placement.UnansweredBlocker(h, err)} // It excludes only this host.
+		blockers = []migration.Blocker{migration.UnansweredBlocker(h.Name, inventory.WithoutHost(err))} // It excludes only this host.
 	}
 
 	c.Blockers = slices.Concat(blockers, pinBlocker(vm, h, status.False))
@@ -174,7 +174,7 @@ func (ck *Checks) CheckMigration(ctx context.Context, order Order) ([]inventory.
 	}
 
 	if order.Target != "" {
-		return ck.checkTarget(ctx, vm, order)
+		return ck.checkOrderTarget(ctx, vm, order)
 	}
 
 	effective, err := ck.records.MigrationOptionsOf(ctx, vm, order.Options)
@@ -202,8 +202,10 @@ func (ck *Checks) CheckMigration(ctx context.Context, order Order) ([]inventory.
 	}}, nil
 }
 
-// checkTarget checks a move to the host that the order names.
-func (ck *Checks) checkTarget(ctx context.Context, vm *inventory.VM, order Order) ([]inventory.Problem, error) {
+// checkOrderTarget returns the problems of a move to the host that the order names.
+func (ck *Checks) checkOrderTarget(
+	ctx context.Context, vm *inventory.VM, order Order,
+) ([]inventory.Problem, error) {
 	if vm.Host == order.Target {
 		return []inventory.Problem{{
 			Attribute: "target_host", Summary: "Virtual machine is on the target already", Warning: true,

@@ -6,7 +6,7 @@
 // step, cold.go copies a stopped VM. A migration is the operation between two hosts: the checks of both, the call to
 // libvirt, its job. That is package migration.
 //
-// Start with move.go and find_blockers.go.
+// Start with move.go and find_blockers.go. Most tests require the lab, and are in internal/fleet.
 //
 // It imports inventory (where the VM is), records (locks, policies, metadata), placement (capacity of the target),
 // migration (two hosts), admission (the order of moves), and storage. It must not know why a VM moves: an order, a

@@ -71,7 +71,7 @@ func (ck *Checks) FindBlockers(
 	return inspected, blockers, err
 }
 
-// CheckTarget finds everything that blocks the move of a VM that was already inspected.
+// CheckTarget finds everything that blocks the move of a VM that was already inspected, in the order of the reasons.
 func (ck *Checks) CheckTarget(
 	ctx context.Context, vm *inventory.VM, inspected migration.VM, to *inventory.Host, o migration.Options,
 ) ([]migration.Blocker, error) {
@@ -82,12 +82,14 @@ func (ck *Checks) CheckTarget(
 		inspected.TargetFiles = ck.targetFiles(ctx, vm, inspected, to)
 	}
 
-	blockers, checkErr := checkHosts(ctx, vm, inspected, to, o)
+	blockers, checkErr := checkTwoHosts(ctx, vm, inspected, to, o)
 	if checkErr != nil {
 		return nil, checkErr
 	}
 
 	if errors.Is(err, inventory.ErrUnreachable) {
+		migration.SortBlockers(blockers)
+
 		return blockers, nil // CheckHosts has reported it.
 	}
 
@@ -101,7 +103,7 @@ func (ck *Checks) CheckTarget(
 	}
 
 	if mark != nil {
-		blockers = append([]migration.Blocker{*mark}, blockers...)
+		blockers = append(blockers, *mark)
 	}
 
 	blockers = append(blockers, ck.ownDiskBlockers(ctx, vm, to)...)
@@ -134,7 +136,10 @@ func (ck *Checks) CheckTarget(
 		blockers = append(blockers, crowded...)
 	}
 
-	return append(blockers, ck.placement.CapacityBlockers(ctx, a, vm, bytes)...), nil
+	blockers = append(blockers, ck.placement.CapacityBlockers(ctx, a, vm, bytes)...)
+	migration.SortBlockers(blockers)
+
+	return blockers, nil
 }
 
 // targetFiles returns which of the files that the VM opens the target has. It leaves out those that the source seems to
@@ -149,8 +154,8 @@ func (ck *Checks) targetFiles(
 	return there
 }
 
-// checkHosts returns what the two hosts by themselves say about the move.
-func checkHosts(
+// checkTwoHosts returns what the two hosts by themselves say about the move.
+func checkTwoHosts(
 	ctx context.Context, vm *inventory.VM, inspected migration.VM, to *inventory.Host, o migration.Options,
 ) ([]migration.Blocker, error) {
 	blockers, err := migration.CheckHosts(ctx, inspected, vm.On.Conn, to.Conn, o)
@@ -167,8 +172,8 @@ func checkHosts(
 	return blockers, nil
 }
 
-// CheckCandidate checks a host that no order names. In addition to what CheckTarget checks, the host must have the
-// labels that the VM's placement requires, and accept VMs that don't name it.
+// CheckCandidate checks a host that no order names. In addition to what CheckTarget checks, the host must accept a VM
+// that doesn't name it.
 func (ck *Checks) CheckCandidate(
 	ctx context.Context, vm *inventory.VM, inspected migration.VM, to *inventory.Host, o migration.Options,
 ) ([]migration.Blocker, error) {
@@ -177,7 +182,10 @@ func (ck *Checks) CheckCandidate(
 		return nil, err
 	}
 
-	return slices.Concat(blockers, placement.LabelBlocker(vm, to, status.False), placement.UnscheduledBlocker(to)), nil
+	blockers = append(blockers, placement.UnnamedBlockers(vm, to)...)
+	migration.SortBlockers(blockers)
+
+	return blockers, nil
 }
 
 // postCopyBlocker returns a blocker if the options allow post-copy and the target's QEMU can't do it. QEMU then refuses

@@ -5,6 +5,8 @@
 // Start with observe.go: Observe collects the facts of one VM. ask.go has the questions and result.go puts the answers
 // together. stats.go and hosts.go have the other two ways to look.
 //
-// It imports inventory (the hosts and their answers), records (which policies apply), move (what would block a move),
-// guest and stats, and status, which derives conditions from the facts. It must not know who asks. It takes no lock.
+// It imports inventory (the hosts and their answers), records with policy and hostrecord (which policies apply),
+// evacuation (how a drain would evict a VM), move and migration (what would block a move), lease (whether a run resumes
+// a migration), domain, libvirt, guest and stats, and status, which derives conditions from the facts. It must not know
+// who asks. It takes no lock.
 package observe

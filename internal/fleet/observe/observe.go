@@ -40,6 +40,11 @@ const (
 	PartQEMULog   = "qemu-log"
 )
 
+// Parts are the names of all parts.
+var Parts = []string{
+	PartAgent, PartLease, PartARP, PartJob, PartBlockers, PartDisks, PartDiskError, PartPolicies, PartQEMULog,
+}
+
 // Observation is everything that all layers report about one VM now.
 type Observation struct {
 	// VM is nil when the VM was not found because hosts that may have it don't answer. Only Facts is set then.

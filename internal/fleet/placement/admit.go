@@ -64,7 +64,7 @@ func (p *Planner) Admit(ctx context.Context, vm *inventory.VM) (release func(), 
 		return nil, err
 	}
 
-	refused, err := p.admission(ctx, vm)
+	refused, err := p.startBlockers(ctx, vm)
 	if err == nil && len(refused) == 0 {
 		refused, err = p.addReservation(ctx, vm.On, vm.Name, startReservation(vm))
 	}
@@ -101,9 +101,9 @@ func unlessRefused(vm *inventory.VM, blockers []migration.Blocker) error {
 	return &inventory.Error{VM: vm.Name, Host: vm.Host, Err: &migration.BlockedError{Blockers: blockers}}
 }
 
-// UnlessCordoned returns an error if the VM is off and its host is cordoned now.
-func (p *Planner) UnlessCordoned(ctx context.Context, vm *inventory.VM) error {
-	refused, err := p.admission(ctx, vm)
+// VerifyUncordoned returns an error if the VM is off and its host is cordoned now.
+func (p *Planner) VerifyUncordoned(ctx context.Context, vm *inventory.VM) error {
+	refused, err := p.startBlockers(ctx, vm)
 	if err != nil {
 		return err
 	}
@@ -111,8 +111,8 @@ func (p *Planner) UnlessCordoned(ctx context.Context, vm *inventory.VM) error {
 	return unlessRefused(vm, refused)
 }
 
-// admission returns the cordon that blocks the start of a VM that is off.
-func (p *Planner) admission(ctx context.Context, vm *inventory.VM) ([]migration.Blocker, error) {
+// startBlockers returns the cordon that blocks the start of a VM that is off.
+func (p *Planner) startBlockers(ctx context.Context, vm *inventory.VM) ([]migration.Blocker, error) {
 	if vm.Active {
 		return nil, nil
 	}
@@ -160,7 +160,7 @@ func (p *Planner) admissionProblems(
 		}
 
 		var err error
-		if blockers, err = p.admission(ctx, vm); err != nil {
+		if blockers, err = p.startBlockers(ctx, vm); err != nil {
 			return nil, err
 		}
 

@@ -45,7 +45,7 @@ func (co *Cordons) CordonFor(
 
 	return co.records.ChangeRecord(ctx, h, func(r *hostrecord.Record) error {
 		switch {
-		case r.Cordon == nil, r.Cordon.ID != id && evacuation != nil && r.Abandoned():
+		case r.Cordon == nil, r.Cordon.ID != id && evacuation != nil && r.Unfinished():
 			r.Cordon = &hostrecord.Cordon{ID: id, Owner: co.owner, Since: time.Now().UTC().Truncate(time.Second), Why: why}
 		case r.Cordon.ID != id:
 			return &inventory.Error{

@@ -9,17 +9,14 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/status"
 )
 
-// UnansweredBlocker returns the blocker of a host that did not answer whether it can run a VM.
-func UnansweredBlocker(h *inventory.Host, err error) migration.Blocker {
-	return migration.Blocker{
-		Reason: migration.HostNotAvailable, Status: status.False, Attribute: "host",
-		Message: fmt.Sprintf("host %q does not answer: %v", h.Name, inventory.WithoutHost(err)),
-		Remedy:  "Bring the host back, or choose another one.",
-	}
+// UnnamedBlockers returns what excludes a host for a VM that doesn't name it. They are known without asking the host.
+// Planner.judge checks the same for a VM that is created.
+func UnnamedBlockers(vm *inventory.VM, h *inventory.Host) []migration.Blocker {
+	return append(unscheduledBlocker(h), LabelBlocker(vm, h, status.False)...)
 }
 
-// UnscheduledBlocker returns a blocker if VMs are only placed on the host if they name it.
-func UnscheduledBlocker(h *inventory.Host) []migration.Blocker {
+// unscheduledBlocker returns a blocker if VMs are only placed on the host if they name it.
+func unscheduledBlocker(h *inventory.Host) []migration.Blocker {
 	if !h.Config.Unschedulable {
 		return nil
 	}

@@ -17,12 +17,6 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/value"
 )
 
-// parts are the keys of unavailable.
-var parts = []string{
-	observe.PartAgent, observe.PartLease, observe.PartARP, observe.PartJob, observe.PartBlockers, observe.PartDisks,
-	observe.PartDiskError, observe.PartPolicies, observe.PartQEMULog,
-}
-
 // model is the data source's state.
 type model struct {
 	onevm.Selection

@@ -9,6 +9,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/datasource/schema"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/observe"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/evacuationsteps"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/guestinfo"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/migrationoptions"
@@ -59,8 +60,8 @@ func ownAttributes() map[string]schema.Attribute {
 		},
 		"conditions": Attribute(),
 		"blockers": migrationoptions.BlockersOfDataSource(
-			"Everything that blocks or may block moving the VM, in KubeVirt's " +
-				"order, for `target_host` or the host that fits best, otherwise of all hosts together. Null if unknown."),
+			"Everything that blocks or may block moving the VM, for `target_host` or the host that fits best, otherwise " +
+				"of all hosts together. Null if unknown."),
 		migrationoptions.State: migrationoptions.StateOfDataSource(
 			"The migration in progress, otherwise the last recorded one: a " +
 				"`virtfleet_migration`, a change of `host`, or a drain. Moves by other tools aren't recorded. Null if there is " +
@@ -92,7 +93,7 @@ func ownAttributes() map[string]schema.Attribute {
 		},
 		"unavailable": schema.MapAttribute{
 			Computed: true, ElementType: types.StringType,
-			MarkdownDescription: "Why something is unknown, by source: `" + strings.Join(parts, "`, `") + "`.",
+			MarkdownDescription: "Why something is unknown, by source: `" + strings.Join(observe.Parts, "`, `") + "`.",
 		},
 	}
 }

@@ -99,7 +99,7 @@ func (r *Resource) explainPlan(ctx context.Context, m *model) diag.Diagnostics {
 func (r *Resource) explainMark(ctx context.Context, m *model) diag.Diagnostics {
 	var diags diag.Diagnostics
 	record, err := r.Data.Fleet.Record(ctx, m.Host.ValueString())
-	if err != nil || record.Cordon == nil || record.Cordon.ID == m.ID.ValueString() || record.Abandoned() {
+	if err != nil || record.Cordon == nil || record.Cordon.ID == m.ID.ValueString() || record.Unfinished() {
 		return nil // The caller's next step reports the error.
 	}
 	diags.AddAttributeWarning(path.Root("host"), "Host is under another maintenance", fmt.Sprintf(

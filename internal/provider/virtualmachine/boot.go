@@ -71,16 +71,11 @@ func declaredBootOrders(devices types.Map) map[string]types.Int64 {
 func withoutTaken(
 	declared map[string]types.Int64, planned types.Map, t types.ObjectType, taken map[int64]bool, unknown bool,
 ) types.Map {
-	all := elements(planned)
-	changed := false
-	for key, order := range declared {
-		if !order.IsNull() {
-			continue
-		}
-		a := open(all[key])
-		order = a.int("boot_order")
-		if !isSet(order) || order.ValueInt64() == 0 {
-			continue
+	return editDevices(planned, t, func(key string, a object) bool {
+		own, listed := declared[key]
+		order := a.int("boot_order")
+		if !listed || !own.IsNull() || !isSet(order) || order.ValueInt64() == 0 {
+			return false
 		}
 		switch {
 		case taken[order.ValueInt64()]:
@@ -88,13 +83,8 @@ func withoutTaken(
 		case unknown:
 			a["boot_order"] = types.Int64Unknown()
 		default:
-			continue
+			return false
 		}
-		all[key] = types.ObjectValueMust(t.AttrTypes, a)
-		changed = true
-	}
-	if !changed {
-		return planned
-	}
-	return mapOf(t, all)
+		return true
+	})
 }

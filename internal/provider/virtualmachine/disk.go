@@ -286,19 +286,18 @@ func diskFromDomain(d domain.Disk, shared bool, own domain.OwnDisk, prior object
 // was read as the planned volume, because the volume's path isn't known before the apply. It gets its former volume, so
 // that the next plan shows the change again.
 func withVolumesNotApplied(now, planned, before types.Map) types.Map {
-	all, plans, states := elements(now), elements(planned), elements(before)
-	for key, disk := range all {
-		a, plan, was := open(disk), open(plans[key]), open(states[key])
+	plans, states := elements(planned), elements(before)
+	return editDevices(now, diskType, func(key string, a object) bool {
+		plan, was := open(plans[key]), open(states[key])
 		if was == nil || !isVolumeID(text(plan.string("volume"))) || !plan["path"].IsUnknown() ||
 			!domain.SameImage(diskSource(a, types.Object{}), diskSource(was, types.Object{})) {
-			continue
+			return false
 		}
 		for _, name := range []string{"file", "block", "volume", "path"} {
 			a[name] = was[name]
 		}
-		all[key] = types.ObjectValueMust(diskType.AttrTypes, a)
-	}
-	return mapOf(diskType, all)
+		return true
+	})
 }
 
 func networkDiskFromDomain(n *domain.NetworkSource, prior object, everything bool) types.Object {
@@ -329,35 +328,22 @@ func networkDiskFromDomain(n *domain.NetworkSource, prior object, everything boo
 // planDiskFormats plans an unknown format if a disk gets a new source: the apply finds out the format of the new image.
 func planDiskFormats(config, planned, prior types.Map) types.Map {
 	declared, all, before := elements(config), elements(planned), elements(prior)
-	changed := false
-	for key, disk := range all {
-		if disk.Equal(before[key]) {
-			continue // It has no new source.
-		}
-		says := open(declared[key])
-		if says == nil || text(says.string("format")) != "" {
-			continue
-		}
-		a, was := open(disk), open(before[key])
-		if a == nil || was == nil {
-			continue
+	return editDevices(planned, diskType, func(key string, a object) bool {
+		says, was := open(declared[key]), open(before[key])
+		if says == nil || was == nil || text(says.string("format")) != "" || all[key].Equal(before[key]) {
+			return false
 		}
 		known := true
 		for _, name := range diskSources {
 			known = known && isKnown(a[name])
 		}
 		if known && domain.SameImage(diskSource(a, types.Object{}), diskSource(was, types.Object{})) {
-			continue
+			return false
 		}
 		if v := a.string("format"); v.IsUnknown() || isSet(v) && v.ValueString() == "" {
-			continue
+			return false
 		}
 		a["format"] = types.StringUnknown()
-		all[key] = types.ObjectValueMust(diskType.AttrTypes, a)
-		changed = true
-	}
-	if !changed {
-		return planned
-	}
-	return mapOf(diskType, all)
+		return true
+	})
 }

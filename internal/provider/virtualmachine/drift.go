@@ -38,7 +38,7 @@ func (p planning) driftedChanges(want domain.Spec, fresh []domain.Change) []doma
 // The record stays until the change is undone: what the state says after a refresh alone doesn't tell whether the
 // configuration has changed or the host.
 func (m *model) recordBeforeDrift(ctx context.Context, prior *model, private meta.Private) diag.Diagnostics {
-	recorded, diags := readBeforeDrift(ctx, private)
+	recorded, diags := readPrivateSpec(ctx, private, privateBeforeDrift)
 	switch {
 	case recorded != nil && !needsRestart(m.spec(nil), *recorded):
 		diags.Append(meta.WritePrivate(ctx, private, privateBeforeDrift, nil)...)
@@ -55,16 +55,6 @@ func (m *model) recordBeforeDrift(ctx context.Context, prior *model, private met
 // needsRestart reports whether a running VM needs a restart to become what want declares.
 func needsRestart(have, want domain.Spec) bool {
 	return slices.ContainsFunc(domain.Changes(have, want), func(c domain.Change) bool { return !c.Live })
-}
-
-// readBeforeDrift returns what was read before a user changed the VM on its host. It returns nil if no user has.
-func readBeforeDrift(ctx context.Context, from meta.PrivateReader) (*domain.Spec, diag.Diagnostics) {
-	var before domain.Spec
-	found, diags := meta.ReadPrivate(ctx, from, privateBeforeDrift, &before)
-	if !found {
-		return nil, diags
-	}
-	return &before, diags
 }
 
 // without returns the changes that are about other things than those of others.

@@ -18,24 +18,13 @@ func (o *observation) updateMergeBase(
 ) diag.Diagnostics {
 	o.mergeBase = nil
 	if !o.restartRequired() {
-		return meta.WritePrivate(ctx, private, privateMergeBase, nil)
+		return meta.WritePrivate(ctx, private, privateAgreed, nil)
 	}
-	agreed, diags := readMergeBase(ctx, private)
+	agreed, diags := readPrivateSpec(ctx, private, privateAgreed)
 	if agreed == nil {
 		agreed = new(before())
 	}
 	o.mergeBase = new(domain.MergeBase(*o.vm.PersistentSpec, *o.vm.LiveSpec, *agreed, want, o.vm.Metadata.Staged))
-	diags.Append(meta.WritePrivate(ctx, private, privateMergeBase, o.mergeBase)...)
+	diags.Append(meta.WritePrivate(ctx, private, privateAgreed, o.mergeBase)...)
 	return diags
-}
-
-// readMergeBase returns what both definitions of the running VM said when they last agreed. It returns nil while they
-// agree.
-func readMergeBase(ctx context.Context, from meta.PrivateReader) (*domain.Spec, diag.Diagnostics) {
-	var agreed domain.Spec
-	found, diags := meta.ReadPrivate(ctx, from, privateMergeBase, &agreed)
-	if !found {
-		return nil, diags
-	}
-	return &agreed, diags
 }

@@ -85,25 +85,21 @@ func (r *Resource) planning(
 		p.config = config.withProfile()
 	}
 	var diags diag.Diagnostics
-	if state != nil {
-		live, d := readLive(ctx, private)
+	if state == nil {
+		return p, diags
+	}
+	for key, spec := range map[string]**domain.Spec{
+		privateLive: &p.live, privateAgreed: &p.agreed, privateBeforeDrift: &p.beforeDrift, privateSavedAs: &p.savedAs,
+	} {
+		found, d := readPrivateSpec(ctx, private, key)
+		*spec = found
 		diags.Append(d...)
-		p.live = live
-		p.agreed, d = readMergeBase(ctx, private)
-		diags.Append(d...)
-		p.beforeDrift, d = readBeforeDrift(ctx, private)
-		diags.Append(d...)
-		_, d = meta.ReadPrivate(ctx, private, privateSaved, &p.saved)
-		diags.Append(d...)
-		p.savedAs, d = readSavedAs(ctx, private)
-		diags.Append(d...)
-		p.applied, d = readApplied(ctx, private)
-		diags.Append(d...)
-		_, d = meta.ReadPrivate(ctx, private, privateEvicted, &p.evicted)
-		diags.Append(d...)
-		_, d = meta.ReadPrivate(ctx, private, privateEvicting, &p.evicting)
-		diags.Append(d...)
-		_, d = meta.ReadPrivate(ctx, private, privateTransient, &p.transient)
+	}
+	for key, v := range map[string]any{
+		privateSaved: &p.saved, privateApplied: &p.applied, privateEvicted: &p.evicted, privateEvicting: &p.evicting,
+		privateTransient: &p.transient,
+	} {
+		_, d := meta.ReadPrivate(ctx, private, key, v)
 		diags.Append(d...)
 	}
 	return p, diags

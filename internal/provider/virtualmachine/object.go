@@ -89,6 +89,23 @@ func mapOf(t types.ObjectType, all map[string]types.Object) types.Map {
 	return types.MapValueMust(t, values)
 }
 
+// editDevices returns the devices after edit, which changes the attributes of one device and reports whether it did. It
+// isn't called for a device that is null or unknown.
+func editDevices(devices types.Map, t types.ObjectType, edit func(key string, a object) bool) types.Map {
+	all := elements(devices)
+	changed := false
+	for key, device := range all {
+		if a := open(device); a != nil && edit(key, a) {
+			all[key] = types.ObjectValueMust(t.AttrTypes, a)
+			changed = true
+		}
+	}
+	if !changed {
+		return devices
+	}
+	return mapOf(t, all)
+}
+
 func stringOrNull(s *string) types.String { return types.StringPointerValue(s) }
 
 // In the framework, these functions require a context that they don't use. So they are kept apart from functions that

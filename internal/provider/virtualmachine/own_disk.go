@@ -226,13 +226,8 @@ func (p planning) warnUnknownImages() diag.Diagnostics {
 // planDiskPaths plans the paths of disks. A volume or own disk keeps its path, and the path of a new one is known after
 // apply. Other disks have no path.
 func planDiskPaths(planned, prior types.Map) types.Map {
-	all, before := elements(planned), elements(prior)
-	changed := false
-	for key, disk := range all {
-		a := open(disk)
-		if a == nil {
-			continue
-		}
+	before := elements(prior)
+	return editDevices(planned, diskType, func(key string, a object) bool {
 		was := object(nil)
 		if !a["pool"].IsNull() || !a["volume"].IsNull() {
 			was = open(before[key])
@@ -250,16 +245,12 @@ func planDiskPaths(planned, prior types.Map) types.Map {
 		default:
 			at = types.StringUnknown()
 		}
-		if !at.Equal(a["path"]) {
-			a["path"] = at
-			all[key] = types.ObjectValueMust(diskType.AttrTypes, a)
-			changed = true
+		if at.Equal(a["path"]) {
+			return false
 		}
-	}
-	if !changed {
-		return planned
-	}
-	return mapOf(diskType, all)
+		a["path"] = at
+		return true
+	})
 }
 
 // validateOwnDisks checks the attributes that only disks with a pool can have.

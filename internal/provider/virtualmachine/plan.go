@@ -153,30 +153,23 @@ func (p planning) plannedValues() model {
 
 // withoutOther plans that a device has no source in "other" if it has a source that the schema can express.
 func withoutOther(config, devices types.Map, t types.ObjectType, sources ...string) types.Map {
-	declared, all := elements(config), elements(devices)
-	changed := false
-	for key, device := range all {
-		a := open(device)
-		if a == nil || a["other"].IsNull() || isSet(a["other"]) && text(a.string("other")) == "" {
-			continue
+	declared := elements(config)
+	return editDevices(devices, t, func(key string, a object) bool {
+		if a["other"].IsNull() || isSet(a["other"]) && text(a.string("other")) == "" {
+			return false
 		}
 		if v := open(declared[key])["other"]; v != nil && v.IsUnknown() {
-			continue
+			return false
 		}
 		if !slices.ContainsFunc(sources, func(s string) bool { return !a[s].IsNull() }) {
-			continue
+			return false
 		}
 		a["other"] = types.StringNull()
 		if slices.ContainsFunc(sources, func(s string) bool { return a[s].IsUnknown() }) {
 			a["other"] = types.StringUnknown()
 		}
-		all[key] = types.ObjectValueMust(t.AttrTypes, a)
-		changed = true
-	}
-	if !changed {
-		return devices
-	}
-	return mapOf(t, all)
+		return true
+	})
 }
 
 // planPower plans the VM's status after the apply, and whether the VM is restarted for its changes.

@@ -16,8 +16,8 @@ const (
 	privateLive = "live"
 	// privateImported says that the VM was imported, and the provider has written nothing to it since.
 	privateImported = "imported"
-	// privateMergeBase is what both definitions of the running VM said when they last agreed. It is set while they differ.
-	privateMergeBase = "agreed"
+	// privateAgreed is what both definitions of the running VM said when they last agreed. It is set while they differ.
+	privateAgreed = "agreed"
 	// privateBeforeDrift is what the state said of the definition before someone changed it on the host. It is set until
 	// an apply changes the VM, or the VM is again as it was. A plan without changes, because the new value was declared,
 	// doesn't end it: going back then counts as drift.
@@ -47,14 +47,14 @@ func writeLive(ctx context.Context, to meta.PrivateWriter, vm *fleet.VM) diag.Di
 	return meta.WritePrivate(ctx, to, privateLive, domain.AlignKeys(vm.LiveSpec, vm.PersistentSpec))
 }
 
-// readLive returns the live definition of the last read, and nil if the VM was off.
-func readLive(ctx context.Context, from meta.PrivateReader) (*domain.Spec, diag.Diagnostics) {
-	var live domain.Spec
-	found, diags := meta.ReadPrivate(ctx, from, privateLive, &live)
+// readPrivateSpec returns the definition that an entry has, and nil if there is none.
+func readPrivateSpec(ctx context.Context, from meta.PrivateReader, key string) (*domain.Spec, diag.Diagnostics) {
+	var spec domain.Spec
+	found, diags := meta.ReadPrivate(ctx, from, key, &spec)
 	if !found {
 		return nil, diags
 	}
-	return &live, diags
+	return &spec, diags
 }
 
 // writeSaved records whether the stopped VM resumes from saved memory, and with which definition: that of the VM when
@@ -67,12 +67,12 @@ func writeSaved(ctx context.Context, private meta.Private, vm *fleet.VM) diag.Di
 		return diags
 	}
 	diags := meta.WritePrivate(ctx, private, privateSaved, true)
-	before, d := readSavedAs(ctx, private)
+	before, d := readPrivateSpec(ctx, private, privateSavedAs)
 	diags.Append(d...)
 	if before != nil || vm.PersistentSpec == nil {
 		return diags
 	}
-	saved, d := readLive(ctx, private)
+	saved, d := readPrivateSpec(ctx, private, privateLive)
 	diags.Append(d...)
 	if saved == nil {
 		saved = vm.PersistentSpec
@@ -81,19 +81,10 @@ func writeSaved(ctx context.Context, private meta.Private, vm *fleet.VM) diag.Di
 	return diags
 }
 
-// readSavedAs returns the definition with which the VM's memory was saved, and nil if it has none or it isn't known.
-func readSavedAs(ctx context.Context, from meta.PrivateReader) (*domain.Spec, diag.Diagnostics) {
-	var saved domain.Spec
-	found, diags := meta.ReadPrivate(ctx, from, privateSavedAs, &saved)
-	if !found {
-		return nil, diags
-	}
-	return &saved, diags
-}
-
 // writeApplied records the sources that were applied. For a disk that an apply didn't reach, the earlier record stays.
 func writeApplied(ctx context.Context, private meta.Private, now, plan *model) diag.Diagnostics {
-	before, diags := readApplied(ctx, private)
+	var before map[string]domain.DiskSource
+	_, diags := meta.ReadPrivate(ctx, private, privateApplied, &before)
 	planned := plan.spec(now).Disks
 	applied := map[string]domain.DiskSource{}
 	for key, disk := range now.spec(nil).Disks {
@@ -104,10 +95,4 @@ func writeApplied(ctx context.Context, private meta.Private, now, plan *model) d
 		}
 	}
 	return append(diags, meta.WritePrivate(ctx, private, privateApplied, applied)...)
-}
-
-func readApplied(ctx context.Context, from meta.PrivateReader) (map[string]domain.DiskSource, diag.Diagnostics) {
-	var applied map[string]domain.DiskSource
-	_, diags := meta.ReadPrivate(ctx, from, privateApplied, &applied)
-	return applied, diags
 }

@@ -15,14 +15,14 @@ func TestWriteSaved(t *testing.T) {
 	for range 2 { // The second refresh knows nothing of the VM that ran.
 		diags := writeSaved(t.Context(), private, two)
 		diags.Append(writeLive(t.Context(), private, two)...)
-		saved, d := readSavedAs(t.Context(), private)
+		saved, d := readPrivateSpec(t.Context(), private, privateSavedAs)
 		if diags.Append(d...); diags.HasError() || saved == nil || saved.CPU.VCPUs == nil || *saved.CPU.VCPUs != 1 {
 			t.Fatalf("saved with %+v %s", saved, diagText(diags))
 		}
 	}
 	two.ManagedSave = false
 	diags := writeSaved(t.Context(), private, two)
-	if saved, d := readSavedAs(t.Context(), private); saved != nil || diags.HasError() || d.HasError() {
+	if saved, d := readPrivateSpec(t.Context(), private, privateSavedAs); saved != nil || diags.HasError() || d.HasError() {
 		t.Errorf("the saved memory is gone: %+v %s", saved, diagText(diags))
 	}
 }

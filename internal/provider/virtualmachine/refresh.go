@@ -98,7 +98,7 @@ func stateAfterCreate(seen observation, plan *model) *model {
 func (r *Resource) saveUpdated(
 	ctx context.Context, seen observation, plan, state *model, want domain.Spec, resp *resource.UpdateResponse,
 ) {
-	beforeDrift, diags := readBeforeDrift(ctx, resp.Private)
+	beforeDrift, diags := readPrivateSpec(ctx, resp.Private, privateBeforeDrift)
 	diags.Append(seen.updateMergeBase(ctx, resp.Private, func() domain.Spec {
 		if beforeDrift != nil {
 			return *beforeDrift

@@ -1,7 +1,6 @@
 package migration
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -13,9 +12,9 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 )
 
-// CheckHosts returns everything that blocks, or may block, moving the VM to the target: first in KubeVirt's order, then
-// what depends on the target. It changes nothing on either host. The fleet checks whether the target has room for the
-// VM, because it knows what is reserved for other VMs.
+// CheckHosts returns everything that blocks, or may block, moving the VM to the target, unsorted. It changes nothing on
+// either host. The fleet checks whether the target has room for the VM, because it knows what is reserved for other
+// VMs, and sorts all blockers.
 func CheckHosts(ctx context.Context, vm VM, source, target *libvirt.Host, o Options) ([]Blocker, error) {
 	from, err := source.Info(ctx)
 	if err != nil {
@@ -26,9 +25,7 @@ func CheckHosts(ctx context.Context, vm VM, source, target *libvirt.Host, o Opti
 		if ctx.Err() != nil {
 			return nil, err
 		}
-		var f blockerList
-		f.hostUnavailable(target, err)
-		return f, nil
+		return []Blocker{UnansweredBlocker(target.Name(), err)}, nil
 	}
 	t := preflight{vm: vm, source: source, target: target, from: from, to: to, options: o.WithDefaults()}
 	blockers := append(DomainBlockers(vm), o.Blockers(from, to)...)
@@ -36,7 +33,6 @@ func CheckHosts(ctx context.Context, vm VM, source, target *libvirt.Host, o Opti
 	if err := ctx.Err(); err != nil {
 		return nil, context.Cause(ctx)
 	}
-	slices.SortStableFunc(blockers, func(a, b Blocker) int { return cmp.Compare(position(a.Reason), position(b.Reason)) })
 	return blockers, nil
 }
 
@@ -66,15 +62,19 @@ func (t preflight) checkAll(ctx context.Context) []Blocker {
 	return slices.Concat(found...)
 }
 
-func (f *blockerList) hostUnavailable(host *libvirt.Host, err error) {
-	f.block(HostNotAvailable, "host", fmt.Sprintf("host %q does not answer: %v", host.Name(), err),
-		"Bring the host back, or choose another one.")
+// UnansweredBlocker returns the blocker of a host that did not answer whether it can run a VM.
+func UnansweredBlocker(host string, err error) Blocker {
+	return Blocker{
+		Reason: HostNotAvailable, Status: status.False, Attribute: "host",
+		Message: fmt.Sprintf("host %q does not answer: %v", host, err),
+		Remedy:  "Bring the host back, or choose another one.",
+	}
 }
 
 // unanswered reports that a host did not answer a question.
 func (f *blockerList) unanswered(reason, attribute string, host *libvirt.Host, what string, err error) {
 	if errors.Is(err, libvirt.ErrUnreachable) {
-		f.hostUnavailable(host, err)
+		*f = append(*f, UnansweredBlocker(host.Name(), err))
 		return
 	}
 	f.mayBlock(reason, attribute, fmt.Sprintf("%s of host %q can't be read: %v", what, host.Name(), err),
