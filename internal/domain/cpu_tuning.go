@@ -59,7 +59,8 @@ var cpuGroup = Group{
 		{
 			Name: "shares", Place: "cputune/shares", Kind: Count, Zero: true, Live: SetScheduler, Check: between(1, 262144),
 			Cold: cantBeUndone, Why: "The weight is set in the running VM.",
-			Doc: "Weight from 1 to 262144, compared with other VMs of the host; `0`: the host's default.",
+			Doc: "Weight compared with other VMs of the host: from 2 to 262144 with cgroup v1 there, from 1 to 10000 with v2; " +
+				"`0`: the host's default.",
 		},
 		schedulerPeriod("period", "`quota`"),
 		schedulerQuota("quota", "each virtual CPU", "period"),

@@ -78,7 +78,7 @@ var stepOrder = []StepKind{
 // Step is one call on a running domain.
 type Step struct {
 	Kind StepKind
-	// Path is the attribute the step is for.
+	// Path is the attribute the step is for; for SetMemoryLimit, all of them.
 	Path string
 	// XML is the device of Attach, Detach, Update and ChangeMedium.
 	XML string
@@ -88,9 +88,9 @@ type Step struct {
 	// Network is the network that supplies what the interface of an Update lacks, see Supplied; "" if the interface lacks
 	// nothing.
 	Network string
-	// Value is for calls that set one attribute. For SetBlockIOTune it has the limits, see ParseTexts, and Target is
-	// the disk. For SetIOThreads it has the numbers of the threads, see ParseNumbers. Was is the value that the running
-	// domain has.
+	// Value is for calls that set one attribute. For SetBlockIOTune it has the limits, see ParseTexts, and Target is the
+	// disk. For SetMemoryLimit it has the limits by name. For SetIOThreads it has the numbers of the threads, see
+	// ParseNumbers. Was is the value that the running domain has.
 	Value, Was, Target string
 }
 
@@ -154,7 +154,8 @@ func LiveSteps(live, persistent *Definition, want Spec) ([]Step, error) {
 	slices.SortStableFunc(p.steps, func(a, b Step) int {
 		return cmp.Compare(slices.Index(stepOrder, a.Kind), slices.Index(stepOrder, b.Kind))
 	})
-	return p.steps, nil
+	orderSchedulers(p.steps, p.have.Values, p.want.Values)
+	return joinMemoryLimits(p.steps), nil
 }
 
 // stepper collects the steps for live changes.

@@ -19,7 +19,7 @@ const (
 // memoryGroup are the attributes of the memory that each have one place in the definition.
 var memoryGroup = Group{
 	Path: "memory", Block: true,
-	Doc: "Memory.", Check: checkNumatune,
+	Doc: "Memory.", Check: checkMemory,
 	Attributes: slices.Concat([]Attribute{
 		{
 			Name: "huge_pages", Read: readHugePages, Write: writeHugePages, Normal: normalPages, Unset: None,
@@ -68,7 +68,8 @@ var memoryGroup = Group{
 		memoryLimit("hard_limit", "Maximum memory that the VM's process may use on the host, including QEMU's own. If "+
 			"it needs more, the host kills it."),
 		memoryLimit("soft_limit", "Maximum memory that the VM's process may use while the host is short of memory."),
-		memoryLimit("swap_hard_limit", "Maximum memory and swap space that the VM's process may use on the host."),
+		memoryLimit("swap_hard_limit", "Maximum memory and swap space that the VM's process may use on the host. Needs "+
+			"`hard_limit`, and can't be lower."),
 		{
 			Name: "balloon.model", Place: "devices/memballoon@model", Why: balloonIsMade,
 			Values:     []string{"virtio", "virtio-transitional", "virtio-non-transitional", None},
@@ -102,13 +103,18 @@ func init() {
 	NestedDocs["memory.balloon"] = "Balloon, through which the memory of a running VM is changed."
 }
 
-// noLimit is libvirt's value for no limit, in bytes.
-const noLimit = 9007199254740988 * kib
+const (
+	// noLimit is the least limit that is none, in bytes: the kernel has no higher one.
+	noLimit = 9007199254740988 * kib
+	// unlimited removes a limit, in bytes. libvirt would write a lower value into the running definition, and lock as much
+	// memory for the VM when it moves.
+	unlimited = 9007199254740991 * kib
+)
 
 func memoryLimit(name, doc string) Attribute {
 	return Attribute{
 		Name: name, Place: "memtune/" + name, Kind: Amount, Zero: true, Live: SetMemoryLimit, Why: limitIsSet,
-		Reset: strconv.FormatUint(noLimit, 10), Doc: doc + " `\"0\"`: no limit.",
+		Reset: strconv.FormatUint(unlimited, 10), Doc: doc + " `\"0\"`: no limit.",
 		Normal: func(value string) string {
 			if n, err := strconv.ParseUint(value, 10, 64); err == nil && n >= noLimit {
 				return ""

@@ -22,7 +22,7 @@ var resourcesGroup = Group{
 		{
 			Name: "blkio_weight", Place: "blkiotune/weight", Kind: Count, Zero: true, Check: between(1, 10000),
 			Live: SetBlkioWeight, Cold: cantBeUndone, Why: "The weight is set in the running VM.",
-			Doc: "Weight of its disk I/O from 1 to 10000, compared with other VMs of the host; `0`: the host's default.",
+			Doc: "Weight of its disk I/O from 100 to 1000, compared with other VMs of the host; `0`: the host's default.",
 		},
 		{
 			Name: "blkio_devices", Kind: Table, Read: readBlkioDevices, Write: writeBlkioDevices, Columns: blkioColumns,
@@ -54,7 +54,8 @@ var resourcesGroup = Group{
 var blkioColumns = []Attribute{
 	{
 		Name: "weight", Place: "weight", Kind: Count, Check: between(1, 10000),
-		Doc: "Weight of the VM's I/O on the device from 1 to 10000, compared with other VMs of the host.",
+		Doc: "Weight of the VM's I/O on the device from 100 to 1000, compared with other VMs of the host. Needs cgroup v2 " +
+			"on Linux 5.0 and later.",
 	},
 	blkioLimit("read_bytes_sec", "Bytes that the VM reads per second.", math.MaxInt64),
 	blkioLimit("write_bytes_sec", "Bytes that the VM writes per second.", math.MaxInt64),

@@ -36,13 +36,13 @@ capability_filters = [ "cpu-unavailable-features" ]
 `
 
 // qemuSettings are for privileged hosts. Guests run as root and without confinement: a machine like this has neither
-// the security modules nor the cgroups that libvirt would use.
+// the security modules nor, unless the host is one of StartHostWithCgroups, the cgroups that libvirt would use.
 const qemuSettings = `
 user = "root"
 group = "root"
 security_driver = "none"
 namespaces = []
-cgroup_controllers = []
+cgroup_controllers = [%[2]s]
 remember_owner = 0
 migration_address = "%[1]s"
 migration_host = "%[1]s"
@@ -138,7 +138,11 @@ func (h *Host) prepareLibvirt() error {
 	}
 	settings := qemuSpeed
 	if !h.Unprivileged {
-		settings += fmt.Sprintf(qemuSettings, h.Address)
+		controllers := ""
+		if h.machine.cgroups {
+			controllers = `"` + strings.Join(cgroupControllers, `", "`) + `"`
+		}
+		settings += fmt.Sprintf(qemuSettings, h.Address, controllers)
 	}
 	if err := appendFile(filepath.Join(etc, "qemu.conf"), settings); err != nil {
 		return err

@@ -306,3 +306,33 @@ func TestUsage_canBeTyped(t *testing.T) {
 		}
 	}
 }
+
+// TestStartHostWithCgroups_limitsGuests: a guest is limited on a host with cgroups, after its libvirtd was started
+// again, too; nothing is left of them.
+func TestStartHostWithCgroups_limitsGuests(t *testing.T) {
+	t.Parallel()
+	l := Open(t)
+	t.Run("host", func(t *testing.T) {
+		h := l.StartHostWithCgroups(t)
+		name := startGuest(t, l, h.Name, "", "")
+		l.Virsh(t, h.Name, "schedinfo", name, "--live", "cpu_shares=512")
+		l.KillLibvirtd(t, h)()
+		l.Virsh(t, h.Name, "memtune", name, "--live", "--hard-limit", "1048576")
+		for setting, want := range map[string]string{
+			"cpu/cpu.shares": "512", "memory/memory.limit_in_bytes": "1073741824",
+		} {
+			controller, file, _ := strings.Cut(setting, "/")
+			group, err := h.GuestCgroup(t.Context(), name, controller)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := strings.TrimSpace(l.Run(t, h.Name, "cat", group+"/"+file)); got != want {
+				t.Errorf("%s in %s is %s, want %s", file, group, got, want)
+			}
+		}
+		l.PowerOff(t, h)()
+	})
+	if groups, err := l.cgroups(); len(groups) > 0 || err != nil {
+		t.Errorf("cgroups %q are left: %v", groups, err)
+	}
+}

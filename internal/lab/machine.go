@@ -27,6 +27,8 @@ type machine struct {
 	address string
 	dir     string
 	lab     *Lab
+	// cgroups says that it has cgroups of its own.
+	cgroups bool
 }
 
 func newMachine(l *Lab, name, address string) *machine {
@@ -82,6 +84,11 @@ func (m *machine) start(ctx context.Context) error {
 	}
 	if err := m.clearRun(); err != nil {
 		return err
+	}
+	if m.cgroups {
+		if err := m.createCgroups(ctx); err != nil {
+			return err
+		}
 	}
 	out, err := os.OpenFile(m.log(), os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o644)
 	if err != nil {
@@ -158,7 +165,12 @@ func (m *machine) command(ctx context.Context, name string, args ...string) (*ex
 	if pid == 0 {
 		return nil, fmt.Errorf("machine %s: %w", m.name, ErrNotUp)
 	}
-	enter := []string{"--target", strconv.Itoa(pid), "--mount", "--uts", "--net", "--pid", "--", name}
+	enter := []string{"--target", strconv.Itoa(pid), "--mount", "--uts", "--net", "--pid"}
+	if m.cgroups {
+		enter = append(enter, "--cgroup", "--", "bash", "-c", joinCgroups, "join", name)
+	} else {
+		enter = append(enter, "--", name)
+	}
 	cmd := exec.CommandContext(ctx, "nsenter", append(enter, args...)...)
 	cmd.Dir, cmd.Env = "/", machineEnv()
 	killGroup(cmd)

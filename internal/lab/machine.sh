@@ -3,12 +3,32 @@
 set -eu
 name=$1 root=$2
 
+# A host with cgroups of its own: this process and all others of the machine are in them, and see no others.
+groups=$root/../cgroups
+if [ -f "$groups" ] && [ -z "${3-}" ]; then
+	while read -r group _; do
+		echo 0 >"$group/cgroup.procs"
+	done <"$groups"
+	exec unshare --cgroup bash "$0" "$name" "$root" joined
+fi
+
 # Mounts made here must not be seen outside, and those made outside are of no interest.
 mount --make-rprivate /
 mount -t proc proc /proc
-# A sysfs of our own shows our own network devices. It also hides the cgroups, which a host of the lab must not touch.
+# A sysfs of our own shows our own network devices. It also hides the cgroups, which a host of the lab must not touch
+# unless it has its own.
 umount -R -l /sys
 mount -t sysfs sysfs /sys
+if [ -f "$groups" ]; then
+	mount -t tmpfs tmpfs /sys/fs/cgroup
+	while read -r _ controllers; do
+		mkdir "/sys/fs/cgroup/$controllers"
+		mount -t cgroup -o "$controllers" cgroup "/sys/fs/cgroup/$controllers"
+		for one in ${controllers//,/ }; do
+			[ -e "/sys/fs/cgroup/$one" ] || ln -s "$controllers" "/sys/fs/cgroup/$one"
+		done
+	done <"$groups"
+fi
 
 # Memory that programs share by its name is the machine's own.
 mount -t tmpfs tmpfs /dev/shm

@@ -98,6 +98,9 @@ func (l *Lab) removeHost(ctx context.Context, h *Host) error {
 	if err := h.machine.stop(ctx); err != nil {
 		return err
 	}
+	if err := h.machine.removeCgroups(ctx); err != nil {
+		return err
+	}
 	shells.forget(h.SocketURI())
 	for _, link := range []string{h.machine.hostLink(), h.machine.lanLink()} {
 		if err := deleteLink(ctx, link); err != nil {

@@ -9,7 +9,7 @@ import (
 )
 
 // Residue lists what is still there of a lab that was taken down: its directory, processes that work in it or were told
-// of it, mounts, sockets and network devices. There should be nothing.
+// of it, mounts, sockets, network devices and cgroups. There should be nothing.
 func (l *Lab) Residue() []string {
 	var found []string
 	if _, err := os.Stat(l.Dir); err == nil {
@@ -29,6 +29,13 @@ func (l *Lab) Residue() []string {
 		if linkOwner(link.Name) == l.Dir {
 			found = append(found, "network device "+link.Name)
 		}
+	}
+	groups, err := l.cgroups()
+	if err != nil {
+		found = append(found, "cgroups can't be listed: "+err.Error())
+	}
+	for _, group := range groups {
+		found = append(found, "cgroup "+group)
 	}
 	return found
 }

@@ -93,7 +93,8 @@ func (l *Lab) Down(ctx context.Context) error {
 		errs = append(errs, fmt.Errorf("looking for machines: %w", err))
 	}
 	for _, dir := range dirs {
-		errs = append(errs, newMachine(l, dir.Name(), "").stop(ctx))
+		m := newMachine(l, dir.Name(), "")
+		errs = append(errs, m.stop(ctx), m.removeCgroups(ctx))
 	}
 	errs = append(errs, l.deleteNetworks(ctx))
 	if err := errors.Join(errs...); err != nil {

@@ -257,25 +257,27 @@ func (h *Host) SetBlkioDevices(
 		func(d *golibvirt.Domain) error { return d.SetBlkioParameters(&p, affect.impactFlags()) })
 }
 
-// SetMemoryLimit sets a limit of the domain's process in bytes: hard_limit, soft_limit or swap_hard_limit
+// SetMemoryLimits sets limits of the domain's process, by name and in bytes: hard_limit, soft_limit and swap_hard_limit
 // (virDomainSetMemoryParameters). libvirt counts in KiB.
-func (h *Host) SetMemoryLimit(ctx context.Context, uuid, name, bytes string, affect Affect) error {
+func (h *Host) SetMemoryLimits(ctx context.Context, uuid string, limits map[string]string, affect Affect) error {
 	var p golibvirt.DomainMemoryParameters
-	n, err := strconv.ParseUint(bytes, 10, 64)
-	kib := (n + 1023) / 1024
-	switch {
-	case err != nil:
-		return fmt.Errorf("%w: %s = %q", ErrInvalid, name, bytes)
-	case name == "hard_limit":
-		p.HardLimitSet, p.HardLimit = true, kib
-	case name == "soft_limit":
-		p.SoftLimitSet, p.SoftLimit = true, kib
-	case name == "swap_hard_limit":
-		p.SwapHardLimitSet, p.SwapHardLimit = true, kib
-	default:
-		return fmt.Errorf("%w: memory parameter %s", ErrUnsupported, name)
+	for name, bytes := range limits {
+		n, err := strconv.ParseUint(bytes, 10, 64)
+		kib := (n + 1023) / 1024
+		switch {
+		case err != nil:
+			return fmt.Errorf("%w: %s = %q", ErrInvalid, name, bytes)
+		case name == "hard_limit":
+			p.HardLimitSet, p.HardLimit = true, kib
+		case name == "soft_limit":
+			p.SoftLimitSet, p.SoftLimit = true, kib
+		case name == "swap_hard_limit":
+			p.SwapHardLimitSet, p.SwapHardLimit = true, kib
+		default:
+			return fmt.Errorf("%w: memory parameter %s", ErrUnsupported, name)
+		}
 	}
-	return h.runOnDomain(ctx, changeCall("setting "+name+" of domain "+uuid), uuid, "virDomainSetMemoryParameters",
+	return h.runOnDomain(ctx, changeCall("setting memory limits of domain "+uuid), uuid, "virDomainSetMemoryParameters",
 		func(d *golibvirt.Domain) error { return d.SetMemoryParameters(&p, affect.impactFlags()) })
 }
 

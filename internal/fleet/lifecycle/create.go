@@ -1,6 +1,7 @@
 package lifecycle
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -269,8 +270,8 @@ func (m *Manager) startNew(ctx context.Context, h *inventory.Host, id string, ra
 
 	e := &inventory.Error{
 		VM: vm.Name, Host: h.Name, Err: err, Detail: "it does not start",
-		Remedy: fmt.Sprintf("Correct the cause and apply again. QEMU's own messages are in its log on the host, "+
-			"%s unless that is configured otherwise.", inventory.QEMULogPath(vm.Name)),
+		Remedy: cmp.Or(inventory.LimitRemedy(err), fmt.Sprintf("Correct the cause and apply again. QEMU's own messages are "+
+			"in its log on the host, %s unless that is configured otherwise.", inventory.QEMULogPath(vm.Name))),
 	}
 	inventory.AttachQEMULog(ctx, e, vm.Name, h)
 

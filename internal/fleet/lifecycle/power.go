@@ -44,6 +44,10 @@ func (m *Manager) Start(ctx context.Context, vm *inventory.VM) error {
 		m.mover.SetClockOfSaved(ctx, vm)
 	}
 
+	if remedy := inventory.LimitRemedy(err); remedy != "" {
+		return &inventory.Error{VM: vm.Name, Host: vm.Host, Err: err, Detail: "it does not start", Remedy: remedy}
+	}
+
 	return err
 }
 

@@ -145,7 +145,7 @@ func (u *update) tuneResources(ctx context.Context, s domain.Step) error {
 	case domain.SetBlkioDevices:
 		return conn.SetBlkioDevices(ctx, id, rowsOf(s.Value), rowsOf(s.Was), libvirt.AffectLive)
 	case domain.SetMemoryLimit:
-		return conn.SetMemoryLimit(ctx, id, name, s.Value, libvirt.AffectLive)
+		return conn.SetMemoryLimits(ctx, id, domain.ParseTexts(s.Value), libvirt.AffectLive)
 	case domain.SetStatsPeriod:
 		return conn.SetStatsPeriod(ctx, id, s.Value, libvirt.AffectLive)
 	default:
@@ -166,6 +166,7 @@ func rowsOf(table string) map[string]map[string]string {
 func (u *update) stepFailed(s domain.Step, err error) error {
 	e := &inventory.Error{
 		VM: u.vm.Name, Host: u.vm.Host, Err: err, Detail: fmt.Sprintf("changing %s of the running VM", s.Path),
+		Remedy: inventory.LimitRemedy(err),
 	}
 	if s.Kind == domain.ChangeMedium && errors.Is(err, libvirt.ErrBusy) {
 		e.Remedy = "The guest has locked the drive. Unmount or eject the medium in the guest, or stop the VM, and apply " +

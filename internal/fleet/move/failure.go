@@ -64,6 +64,8 @@ func notMoved(ctx context.Context, vm *inventory.VM, from, to *inventory.Host, e
 		e.Remedy = "Apply again to continue; timeouts sets how long it may take."
 	case errors.Is(err, context.Canceled):
 		e.Remedy = "Apply again to continue."
+	case inventory.LimitRemedy(err) != "":
+		e.Remedy = inventory.LimitRemedy(err)
 	default:
 		e.Remedy = fmt.Sprintf("See the logs of libvirt and QEMU on hosts %q and %q (%s).", from.Name, to.Name,
 			inventory.QEMULogPath(vm.Name))

@@ -68,7 +68,7 @@ func (p *Planner) fitsSurroundings(
 ) []inventory.Problem {
 	problems := append(fitsNetworks(ctx, a, d), p.fitsOwnDisks(ctx, a, d, grown)...)
 	problems = append(problems, fitsDevices(ctx, a, d.Spec, p.defaultType)...)
-	problems = append(problems, fitsParts(a, d)...)
+	problems = slices.Concat(problems, fitsParts(a, d), fitsWeights(d.Spec))
 
 	for _, key := range slices.Sorted(maps.Keys(d.Volumes)) {
 		path := d.Volumes[key]

@@ -1,0 +1,299 @@
+package virtualmachine_test
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/lab"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/acctest"
+)
+
+// makePartition makes a resource partition as an administrator does without systemd, below the one that libvirt makes
+// for its first guest.
+const makePartition = `set -e
+for group in /sys/fs/cgroup/*/machine; do
+	mkdir "$group/prod.partition"
+	for setting in cpuset.cpus cpuset.mems; do
+		[ ! -e "$group/$setting" ] || cat "$group/$setting" >"$group/prod.partition/$setting"
+	done
+done`
+
+// limits are the values of a VM's limits.
+type limits struct {
+	shares, period, quota, globalPeriod, globalQuota, ofEmulator, ofIOThread int
+	hard, soft, swap, weight, bytes, requests                                int
+}
+
+// The second limits are higher than the first ones: a quota in its period, and the hard limit on memory, would be above
+// what the whole VM and its swap space had before. The third ones have lower quotas, and more memory.
+var (
+	firstLimits = limits{
+		shares: 512, period: 100000, quota: 100000, globalPeriod: 50000, globalQuota: 55000, ofEmulator: 90000,
+		ofIOThread: 60000, soft: 512, weight: 300, bytes: 1000000, requests: 500,
+	}
+	secondLimits = limits{
+		shares: 700, period: 50000, quota: 70000, globalPeriod: 100000, globalQuota: 150000, ofEmulator: 140000,
+		ofIOThread: 90000, hard: 700, soft: 400, swap: 800, weight: 400, bytes: 2000000, requests: 600,
+	}
+	thirdLimits = limits{
+		shares: 600, period: 100000, quota: 60000, globalPeriod: 50000, globalQuota: 40000, ofEmulator: 70000,
+		ofIOThread: 50000, hard: 900, soft: 600, swap: 1000, weight: 200, bytes: 3000000, requests: 700,
+	}
+)
+
+// hcl is the configuration of a VM with the limits, on a device of its host.
+func (v limits) hcl(device string) hcl {
+	memory := func(mib int) string { return quote(fmt.Sprint(mib) + "Mi") }
+	return hcl{
+		"cpu": fmt.Sprintf(`{
+    vcpus         = 1, shares = %d, period = %d, quota = %d, global_period = %d, global_quota = %d
+    emulator_period = 100000, emulator_quota = %d, iothread_period = 100000, iothread_quota = %d
+  }`, v.shares, v.period, v.quota, v.globalPeriod, v.globalQuota, v.ofEmulator, v.ofIOThread),
+		"memory": fmt.Sprintf(`{ size = "128Mi", hard_limit = %s, soft_limit = %s, swap_hard_limit = %s }`,
+			memory(v.hard), memory(v.soft), memory(v.swap)),
+		"platform": fmt.Sprintf(`{
+    iothreads = 1
+    resources = {
+      partition = "/machine/prod", blkio_weight = %d
+      blkio_devices = { %q = { read_bytes_sec = %d, write_iops_sec = %d } }
+    }
+  }`, v.weight, device, v.bytes, v.requests),
+	}
+}
+
+// files are what the kernel has of the limits in the cgroups of the VM, by controller and file.
+func (v limits) files(device string) map[string]string {
+	bytes := func(mib int) string {
+		if mib == 0 {
+			return "9223372036854771712" // no limit
+		}
+		return strconv.Itoa(mib << 20)
+	}
+	return map[string]string{
+		"cpu cpu.shares": strconv.Itoa(v.shares), "cpu cpu.cfs_period_us": strconv.Itoa(v.globalPeriod),
+		"cpu cpu.cfs_quota_us": strconv.Itoa(v.globalQuota), "cpu vcpu0/cpu.cfs_period_us": strconv.Itoa(v.period),
+		"cpu vcpu0/cpu.cfs_quota_us":     strconv.Itoa(v.quota),
+		"cpu emulator/cpu.cfs_quota_us":  strconv.Itoa(v.ofEmulator),
+		"cpu iothread1/cpu.cfs_quota_us": strconv.Itoa(v.ofIOThread), "memory memory.limit_in_bytes": bytes(v.hard),
+		"memory memory.soft_limit_in_bytes": bytes(v.soft), "memory memory.memsw.limit_in_bytes": bytes(v.swap),
+		"blkio blkio.bfq.weight":                    strconv.Itoa(v.weight),
+		"blkio blkio.throttle.read_bps_device":      fmt.Sprintf("%s %d", device, v.bytes),
+		"blkio blkio.throttle.write_iops_device":    fmt.Sprintf("%s %d", device, v.requests),
+		"blkio blkio.throttle.write_bps_device":     "",
+		"cpuset vcpu0/cpuset.mems":                  "0",
+		"cpu iothread1/cpu.cfs_period_us":           "100000",
+		"cpu emulator/cpu.cfs_period_us":            "100000",
+		"cpu ../../prod.partition/cpu.cfs_quota_us": "-1",
+	}
+}
+
+// said are the limits as libvirt says that they are.
+func (v limits) said() []string {
+	return []string{
+		fmt.Sprint("cpu_shares : ", v.shares), fmt.Sprint("vcpu_period : ", v.period), fmt.Sprint("vcpu_quota : ", v.quota),
+		fmt.Sprint("emulator_quota : ", v.ofEmulator), fmt.Sprint("global_period : ", v.globalPeriod),
+		fmt.Sprint("global_quota : ", v.globalQuota), fmt.Sprint("iothread_quota : ", v.ofIOThread),
+	}
+}
+
+// TestAccLimits_cgroups: the limits of a VM are in effect in the cgroups of its QEMU: those it starts with, and those
+// that are changed in any direction, repaired and removed while its guest's clock runs on. What the host can't do is
+// refused, and says what to do.
+func TestAccLimits_cgroups(t *testing.T) {
+	t.Parallel()
+	l := lab.Open(t)
+	h := l.StartHostWithCgroups(t)
+	name, without := lab.Name(t), "kvm2"
+	l.RemoveDomain(t, name)
+	device := l.LoopDevice(t, h.Name, name, 1<<20)
+	number := strings.TrimSpace(l.Run(t, h.Name, "lsblk", "--noheadings", "--nodeps", "--output", "MAJ:MIN", device))
+	tf := acctest.NewCLI(t)
+	boot := &boots{l: l, name: name}
+	base := guest(l, name).with(talking).with(hcl{"host": quote(h.Name)})
+	config := func(v limits, change hcl) {
+		t.Helper()
+		block := acctest.Block{Lab: l, Hosts: []acctest.Host{{Of: h}, {Of: l.Host(without)}}}
+		tf.Config(t, block.String()+base.with(v.hcl(device)).with(change).String())
+	}
+	uptime := 0.0
+	continues := func(host string) {
+		t.Helper()
+		if err := boot.same(t, host)(nil); err != nil {
+			t.Fatal(err)
+		}
+		now, err := strconv.ParseFloat(strings.Fields(guestFile(t, l, host, name, "/proc/uptime"))[0], 64)
+		if err != nil || now <= uptime {
+			t.Errorf("the guest's clock was at %v before the change, and is at %v: %v", uptime, now, err)
+		}
+		uptime = now
+	}
+	inEffect := func(want map[string]string, said ...string) {
+		t.Helper()
+		for at, value := range want {
+			controller, file, _ := strings.Cut(at, " ")
+			group, err := h.GuestCgroup(t.Context(), name, controller)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := strings.TrimSpace(l.Run(t, h.Name, "cat", group+"/"+file)); got != value {
+				t.Errorf("%s is %q, want %q", at, got, value)
+			}
+		}
+		if len(said) > 0 {
+			expect(t, strings.Join(strings.Fields(l.Virsh(t, h.Name, "schedinfo", name)), " "), said...)
+		}
+	}
+	apply := func(v limits, change hcl) {
+		t.Helper()
+		config(v, change)
+		tf.Run(t, "apply")
+		continues(h.Name)
+		noChanges(t, tf)
+	}
+
+	// The host lacks the partition. libvirt makes /machine when it puts the first guest there.
+	config(firstLimits, nil)
+	expect(t, tf.Fail(t, "apply"), "Failed to create v1 controller", "Create the cgroup of platform.resources.partition")
+	config(firstLimits, hcl{"platform": `{ resources = { blkio_devices = { "/dev/lacking" = { read_bytes_sec = 7 } } } }`})
+	expect(t, tf.Fail(t, "apply"), "'/dev/lacking' is not accessible",
+		"Correct the path in platform.resources.blkio_devices")
+	l.Run(t, h.Name, "bash", "-c", makePartition)
+
+	apply(firstLimits, nil)
+	inEffect(firstLimits.files(number), firstLimits.said()...)
+	apply(secondLimits, nil)
+	inEffect(secondLimits.files(number), secondLimits.said()...)
+
+	// What a user does by hand.
+	for _, command := range []string{
+		"schedinfo NAME --live cpu_shares=100", "schedinfo NAME --live vcpu_quota=30000",
+		"schedinfo NAME --live emulator_quota=-1", "schedinfo NAME --live iothread_quota=20000",
+		"schedinfo NAME --live global_quota=-1", "memtune NAME --live --soft-limit 300000 --hard-limit 650000",
+		"blkiotune NAME --live --weight 150", "blkiotune NAME --live --device-read-bytes-sec " + device + ",0",
+	} {
+		l.Virsh(t, h.Name, strings.Fields(strings.Replace(command, "NAME", name, 1))...)
+	}
+	var edits []edit
+	for _, attribute := range limitAttributes {
+		if !strings.HasSuffix(attribute, "period") && attribute != "memory.swap_hard_limit" {
+			edits = append(edits, edit{seen: attribute})
+		}
+	}
+	expectDiffers(t, tf.Plan(t)[address], edits)
+	apply(secondLimits, nil)
+	inEffect(secondLimits.files(number), secondLimits.said()...)
+	apply(thirdLimits, nil)
+	inEffect(thirdLimits.files(number), thirdLimits.said()...)
+
+	// Imported, all of them are known.
+	tf.Run(t, "state", "rm", address)
+	tf.Run(t, "import", address, name)
+	imported := tf.Plan(t)[address]
+	for _, attribute := range limitAttributes {
+		before, after := attributeAt(imported.Before, attribute), attributeAt(imported.After, attribute)
+		if before == nil || !cmp.Equal(before, after) {
+			t.Errorf("%s was imported as %v, declared is %v", attribute, before, after)
+		}
+	}
+	apply(thirdLimits, nil)
+
+	// What the kernel of the host lacks.
+	tooMuch := thirdLimits
+	tooMuch.weight = 5000
+	config(tooMuch, nil)
+	expect(t, tf.Fail(t, "plan"), "because of platform.resources.blkio_weight",
+		"its libvirt accepts weights from 100 to 1000, platform.resources.blkio_weight is 5000", "Set a weight")
+	config(thirdLimits, hcl{"platform": strings.Replace(thirdLimits.hcl(device)["platform"], "read_bytes_sec",
+		"weight = 300, read_bytes_sec", 1)})
+	expect(t, tf.Fail(t, "apply"), "Changing platform.resources.blkio_devices of the running VM",
+		"Remove weight from platform.resources.blkio_devices")
+	above := thirdLimits
+	above.quota = 90000
+	config(above, nil)
+	expect(t, tf.Fail(t, "apply"), "Changing cpu.quota of the running VM", "With cgroup v1")
+	less := thirdLimits
+	less.swap = 800
+	config(less, nil)
+	expect(t, tf.Fail(t, "plan"), "It includes the memory, so it can't be below hard_limit")
+	apply(thirdLimits, nil)
+	inEffect(thirdLimits.files(number), thirdLimits.said()...)
+
+	// Not all of the limits can be removed while the VM runs.
+	removed := hcl{
+		"cpu": `{ vcpus = 1, shares = 0, period = 0, quota = 0, global_period = 0, global_quota = 0, emulator_period = 0
+    emulator_quota = 0, iothread_period = 0, iothread_quota = 0 }`,
+		"memory":   `{ size = "128Mi", hard_limit = "0", soft_limit = "0", swap_hard_limit = "0" }`,
+		"platform": `{ iothreads = 1, resources = { partition = "", blkio_weight = 0, blkio_devices = {} } }`,
+	}
+	config(thirdLimits, removed)
+	expect(t, tf.Fail(t, "plan"), "Change needs a restart", "cpu.shares: The value can be changed in a running VM")
+	kept := hcl{
+		"memory":   removed["memory"],
+		"platform": `{ iothreads = 1, resources = { partition = "/machine/prod", blkio_weight = 200, blkio_devices = {} } }`,
+	}
+	apply(thirdLimits, kept)
+	if err := lacks(t, l, h.Name, name, "<memtune", "<device>")(nil); err != nil {
+		t.Error(err)
+	}
+
+	// A host without cgroups can't give the VM its quotas, and doesn't get it.
+	elsewhere := hcl{"host": quote(without)}
+	config(thirdLimits, kept.with(elsewhere))
+	expect(t, tf.Fail(t, "apply"), "cgroup cpu is required for scheduler tuning", "or use another host")
+	continues(h.Name)
+	kept["cpu"] = strings.Replace(removed["cpu"], "shares = 0", "shares = 600", 1)
+	apply(thirdLimits, kept)
+	inEffect(map[string]string{
+		"cpu cpu.shares": "600", "cpu cpu.cfs_quota_us": "-1", "cpu vcpu0/cpu.cfs_quota_us": "-1",
+		"cpu emulator/cpu.cfs_quota_us": "-1", "cpu iothread1/cpu.cfs_quota_us": "-1",
+		"cpu cpu.cfs_period_us": "100000", "cpu vcpu0/cpu.cfs_period_us": "100000",
+		"memory memory.limit_in_bytes": "9223372036854771712", "memory memory.memsw.limit_in_bytes": "9223372036854771712",
+		"memory memory.soft_limit_in_bytes": "9223372036854771712", "blkio blkio.bfq.weight": "200",
+		"blkio blkio.throttle.read_bps_device": "", "blkio blkio.throttle.write_iops_device": "",
+	})
+
+	destroyAndCheck(t, l, tf, name)
+}
+
+// TestAccLimits_noCgroups: a VM whose host has no cgroups keeps the limits that it declares. The plan of other limits
+// says that they can't be changed while it runs.
+func TestAccLimits_noCgroups(t *testing.T) {
+	t.Parallel()
+	l := lab.Open(t)
+	name := lab.Name(t)
+	l.RemoveDomain(t, name)
+	tf := acctest.NewCLI(t)
+	config := func(shares, soft, weight int) {
+		t.Helper()
+		tf.Config(t, acctest.OneHost(l)+tinyVM(name).with(hcl{
+			"cpu":      fmt.Sprintf(`{ vcpus = 1, shares = %d }`, shares),
+			"memory":   fmt.Sprintf(`{ size = "64Mi", soft_limit = "%dMi" }`, soft),
+			"platform": fmt.Sprintf(`{ resources = { blkio_weight = %d } }`, weight),
+		}).String())
+	}
+	config(600, 500, 200)
+	tf.Run(t, "apply")
+	noChanges(t, tf)
+	config(700, 400, 300)
+	said := tf.Fail(t, "plan")
+	for attribute, controller := range map[string]string{
+		"cpu.shares": "cpu", "memory.soft_limit": "memory", "platform.resources.blkio_weight": "blkio",
+	} {
+		expect(t, said, "Host can't take the change", "because of "+attribute, "its libvirt can't limit the running VM",
+			fmt.Sprintf("the controller %q", controller), "or use another host")
+	}
+	config(600, 500, 200)
+	noChanges(t, tf)
+	destroyAndCheck(t, l, tf, name)
+}
+
+// limitAttributes are those that the limits declare.
+var limitAttributes = []string{
+	"cpu.shares", "cpu.period", "cpu.quota", "cpu.global_period", "cpu.global_quota", "cpu.emulator_period",
+	"cpu.emulator_quota", "cpu.iothread_period", "cpu.iothread_quota", "memory.hard_limit", "memory.soft_limit",
+	"memory.swap_hard_limit", "platform.resources.blkio_weight", "platform.resources.blkio_devices",
+}
