@@ -54,8 +54,8 @@ func (u *user) monitored(t *testing.T) {
 			t.Errorf("%s doesn't try the setting for post-copy:\n%s", name, said)
 		}
 	}
-	// It has directories in this computer's /tmp while it runs.
-	defer u.lab.Run(t, u.hosts["kvm1"].Name, "sh", "-c", "systemctl stop virtfleet-exporter || true")
+	// It has directories in this computer's /tmp while it runs, and would run again at the next boot.
+	defer u.lab.Run(t, u.hosts["kvm1"].Name, "sh", "-c", "systemctl disable --now virtfleet-exporter || true")
 	u.service(t)
 	u.exports(t, map[string]string{"kvm1": "1", "kvm2": "1"})
 
