@@ -46,8 +46,11 @@ func TestLab_abortComesTooLate(t *testing.T) {
 
 	awaitJob(t, f, vm.UUID, over)
 
+	waiting, stop := context.WithTimeout(t.Context(), 3*time.Minute)
+	defer stop()
+
 	for {
-		d, err := from.Domain(t.Context(), vm.UUID)
+		d, err := from.Domain(waiting, vm.UUID)
 		if err != nil {
 			t.Errorf("it has left before its abort: %v", err)
 
@@ -58,8 +61,12 @@ func TestLab_abortComesTooLate(t *testing.T) {
 			break
 		}
 
-		if err := admission.Pause(t.Context(), 50*time.Millisecond); err != nil {
-			t.Fatal(err)
+		if len(over) > 0 { // It failed before its switch to post-copy.
+			break
+		}
+
+		if err := admission.Pause(waiting, 50*time.Millisecond); err != nil {
+			t.Fatalf("it hasn't switched to post-copy: %v", err)
 		}
 	}
 

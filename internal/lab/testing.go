@@ -64,6 +64,17 @@ func (l *Lab) Virsh(t testing.TB, host string, args ...string) string {
 	return out
 }
 
+// SecretUUID returns the UUID of the host's libvirt secret with this usage id, "" if there is none.
+func (l *Lab) SecretUUID(t testing.TB, host, usage string) string {
+	t.Helper()
+	for line := range strings.Lines(l.Virsh(t, host, "secret-list")) {
+		if fields := strings.Fields(line); len(fields) == 3 && fields[2] == usage {
+			return fields[0]
+		}
+	}
+	return ""
+}
+
 // TryVirsh is Virsh for commands that may fail.
 func (l *Lab) TryVirsh(t testing.TB, host string, args ...string) (string, error) {
 	t.Helper()

@@ -38,7 +38,7 @@ func TestReadEnd(t *testing.T) {
 	}
 }
 
-func TestAbsent(t *testing.T) {
+func TestAbsent_namesOnlyFilesThatAreMissing(t *testing.T) {
 	t.Parallel()
 	key := newKey(t, "ed25519")
 	server := startSSHD(t, key.authorized())

@@ -336,7 +336,7 @@ func exhaustive(going []*decision, hosts []Host) int {
 	return best
 }
 
-func TestChanged(t *testing.T) {
+func TestDescribeChanges(t *testing.T) {
 	t.Parallel()
 	in := Input{Host: "kvm1", Hosts: []Host{{Name: "kvm2", Free: 100}, {Name: "kvm3", Free: 50}}, VMs: []VM{
 		machine("a", 60, to("kvm2", "kvm3")), machine("b", 40, to("kvm2", "kvm3")),

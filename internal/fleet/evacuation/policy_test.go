@@ -10,7 +10,7 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/policy"
 )
 
-func TestSelect(t *testing.T) {
+func TestSelectRule(t *testing.T) {
 	t.Parallel()
 	prod := map[string]string{"tier": "prod", "app": "web"}
 	of := func(id, name string, s policy.Selector, p Policy) Policy {
@@ -107,7 +107,7 @@ func TestPolicy_kept(t *testing.T) {
 }
 
 // The table of KubeVirt's pod-eviction webhook, and what the fallbacks add.
-func TestDecide(t *testing.T) {
+func TestMethodFor(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
 		strategy, fallback string

@@ -51,7 +51,6 @@ func (vm *VM) StateFacts() status.Facts {
 // the guest or to another host are unknown; Observe queries them.
 func (vm *VM) Facts() status.Facts {
 	f := vm.StateFacts()
-	f.AgentAnswers = status.Fact[bool]{}
 	f.AgentLacks = status.Unseen[[]string](notAsked)
 	f.Blockers = status.Unseen[[]status.Blocker](notAsked)
 	f.StorageBlockers = f.Blockers

@@ -11,7 +11,7 @@ import (
 
 // What was written for the migration wins over the policy, attribute by attribute, the policy over the provider, and
 // that over the defaults.
-func TestTune(t *testing.T) {
+func TestResolveOptions(t *testing.T) {
 	t.Parallel()
 	prod := policy.VM{Name: "web", Labels: map[string]string{"tier": "prod", "app": "web"}}
 	selecting := func(name string, labels map[string]string, o Options) Policy {

@@ -64,7 +64,7 @@ func TestWinner(t *testing.T) {
 	}
 }
 
-func TestSame(t *testing.T) {
+func TestSame_comparesAllButTheID(t *testing.T) {
 	t.Parallel()
 	says := func(id, name, what string) ruling {
 		r := named(id, name, policy.Selector{})

@@ -121,7 +121,7 @@ func TestPrinter_json(t *testing.T) {
 	}
 }
 
-func TestWanted(t *testing.T) {
+func TestIsAbout(t *testing.T) {
 	t.Parallel()
 	web := at("kvm1", "web", libvirt.Event{Kind: libvirt.EventReboot})
 	for vm, want := range map[string]bool{

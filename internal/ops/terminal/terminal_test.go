@@ -12,14 +12,14 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-func TestPlain(t *testing.T) {
+func TestPlain_removesControlCharacters(t *testing.T) {
 	t.Parallel()
 	if got := Plain("a\x1b[31mb\nc\u202ed é"); got != "a [31mb c d é" {
 		t.Errorf("got %q", got)
 	}
 }
 
-func TestLines(t *testing.T) {
+func TestLine_alignsColumns(t *testing.T) {
 	t.Parallel()
 	at := time.Date(2026, 1, 2, 12, 0, 0, 5e6, time.Local)
 	l := NewLines(ClockFormat, []string{"kvm1", "kvm10"})

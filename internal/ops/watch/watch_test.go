@@ -249,7 +249,7 @@ func modelOf(found []fleet.Listed, jobs map[string]*libvirt.Job) *model {
 	return m
 }
 
-func TestLive(t *testing.T) {
+func TestLiveLines(t *testing.T) {
 	t.Parallel()
 	throttled := job()
 	throttled.AutoConvergeThrottle, throttled.DiskRate = 20, 1<<30
@@ -318,7 +318,7 @@ func TestBar(t *testing.T) {
 	}
 }
 
-func TestText(t *testing.T) {
+func TestFormatProgress(t *testing.T) {
 	t.Parallel()
 	for n, want := range map[uint64]string{
 		0: "0 B", 1023: "1023 B", 1024: "1.0 KiB", 1000 << 10: "1.0 MiB", 1536 << 20: "1.5 GiB", 1 << 63: "8.0 EiB",

@@ -49,13 +49,11 @@ func (p *pair) howRuns(t *testing.T, name string) string {
 // loseRecord removes the first host's record, as a reinstallation of the host does.
 func (p *pair) loseRecord(t *testing.T) {
 	t.Helper()
-	for line := range strings.Lines(p.l.Virsh(t, p.from.Name, "secret-list")) {
-		if fields := strings.Fields(line); len(fields) == 3 && fields[2] == "virtfleet:host-record" {
-			p.l.Virsh(t, p.from.Name, "secret-undefine", fields[0])
-			return
-		}
+	uuid := p.l.SecretUUID(t, p.from.Name, "virtfleet:host-record")
+	if uuid == "" {
+		t.Fatalf("host %s has no record", p.from.Name)
 	}
-	t.Fatalf("host %s has no record", p.from.Name)
+	p.l.Virsh(t, p.from.Name, "secret-undefine", uuid)
 }
 
 // recordIsRestored expects that a maintenance whose host has lost its record isn't taken for one that has ended: the

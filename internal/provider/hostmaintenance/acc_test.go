@@ -240,17 +240,15 @@ func TestAccHostMaintenance(t *testing.T) {
 // record is what is recorded on the first host.
 func (p *pair) record(t *testing.T) string {
 	t.Helper()
-	for line := range strings.Lines(p.l.Virsh(t, p.from.Name, "secret-list")) {
-		if fields := strings.Fields(line); len(fields) == 3 && fields[2] == "virtfleet:host-record" {
-			value, err := base64.StdEncoding.DecodeString(strings.TrimSpace(
-				p.l.Virsh(t, p.from.Name, "secret-get-value", fields[0])))
-			if err != nil {
-				t.Fatal(err)
-			}
-			return string(value)
-		}
+	uuid := p.l.SecretUUID(t, p.from.Name, "virtfleet:host-record")
+	if uuid == "" {
+		return ""
 	}
-	return ""
+	value, err := base64.StdEncoding.DecodeString(strings.TrimSpace(p.l.Virsh(t, p.from.Name, "secret-get-value", uuid)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(value)
 }
 
 // TestAccHostMaintenance_refused: what blocks a drain fails the plan with every reason; steps that no longer hold stop

@@ -8,6 +8,7 @@ import (
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/tfdiag"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/storage"
 )
 
 // What to do about a resource whose host is unreachable: the values of on_unreachable.
@@ -56,6 +57,9 @@ func From(providerData any) (*Data, diag.Diagnostics) {
 	}
 	return d, nil
 }
+
+// Storage returns the storage of the fleet's hosts. The provider must be configured and known.
+func (d *Data) Storage() *storage.Storage { return d.Fleet.Storage() }
 
 // UnknownError returns the error that an operation needs values of the provider block that are still unknown: "Unable
 // to <verb> <noun>".

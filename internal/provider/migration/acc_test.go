@@ -139,10 +139,11 @@ func expect(t *testing.T, got, want map[string]any) {
 
 // said matches texts in this order.
 func said(out string, texts ...string) bool {
+	quoted := make([]string, len(texts))
 	for i, text := range texts {
-		texts[i] = regexp.QuoteMeta(text)
+		quoted[i] = regexp.QuoteMeta(text)
 	}
-	return regexp.MustCompile(strings.Join(texts, `.*`)).MatchString(out)
+	return regexp.MustCompile(strings.Join(quoted, `.*`)).MatchString(out)
 }
 
 // TestAccMigration_moves: a migration moves the VM once, by name or to the best host, again when its triggers

@@ -34,17 +34,6 @@ resource "virtfleet_secret" "this" {
 `, id, more)
 }
 
-// uuid is the secret of a host for that usage id, "" where there is none.
-func uuid(t *testing.T, l *lab.Lab, host, id string) string {
-	t.Helper()
-	for _, line := range strings.Split(l.Virsh(t, host, "secret-list"), "\n") {
-		if fields := strings.Fields(line); len(fields) == 3 && fields[2] == id {
-			return fields[0]
-		}
-	}
-	return ""
-}
-
 // define defines a secret of a host without this provider.
 func define(t *testing.T, l *lab.Lab, host, id, uuid string) {
 	t.Helper()
@@ -75,14 +64,14 @@ func TestAccSecret(t *testing.T) {
 	on := func(want string, hosts ...string) resource.TestCheckFunc {
 		return func(*terraform.State) error {
 			for _, host := range []string{"kvm1", "kvm2"} {
-				have := uuid(t, l, host, id)
+				have := l.SecretUUID(t, host, id)
 				if wanted := strings.Contains(strings.Join(hosts, " "), host); wanted != (have != "") {
 					return fmt.Errorf("host %s has secret %q", host, have)
 				}
 				if have == "" {
 					continue
 				}
-				if have != uuid(t, l, hosts[0], id) {
+				if have != l.SecretUUID(t, hosts[0], id) {
 					return fmt.Errorf("host %s has another UUID", host)
 				}
 				if value := l.Virsh(t, host, "secret-get-value", "--plain", have); value != want {
@@ -110,7 +99,7 @@ func TestAccSecret(t *testing.T) {
 			},
 			{
 				PreConfig: func() {
-					if left := uuid(t, l, "kvm1", id); left != "" {
+					if left := l.SecretUUID(t, "kvm1", id); left != "" {
 						t.Errorf("host kvm1 has secret %s of the create that failed", left)
 					}
 					l.Virsh(t, "kvm2", "secret-undefine", otherUUID)
@@ -120,7 +109,7 @@ func TestAccSecret(t *testing.T) {
 			},
 			{
 				PreConfig: func() {
-					if left := uuid(t, l, "kvm1", id); left != "" {
+					if left := l.SecretUUID(t, "kvm1", id); left != "" {
 						t.Errorf("host kvm1 has secret %s, whose value couldn't be set", left)
 					}
 				},
@@ -152,7 +141,7 @@ func TestAccSecret(t *testing.T) {
 				ImportStateVerifyIgnore: []string{"value_wo_version"},
 			},
 			{
-				PreConfig:        func() { l.Virsh(t, "kvm2", "secret-undefine", uuid(t, l, "kvm2", id)) },
+				PreConfig:        func() { l.Virsh(t, "kvm2", "secret-undefine", l.SecretUUID(t, "kvm2", id)) },
 				Config:           open("value_wo = \"typed again\"\nvalue_wo_version = \"2\""),
 				ConfigPlanChecks: does(update), Check: on("now", "kvm1", "kvm2"),
 			},
@@ -166,7 +155,7 @@ func TestAccSecret(t *testing.T) {
 				ConfigPlanChecks: does(update), Check: on("now", "kvm2"),
 			},
 			{ // A VM that moved has brought a copy to a host outside of hosts: it gets a new value, and goes with the rest.
-				PreConfig:        func() { define(t, l, "kvm1", id, uuid(t, l, "kvm2", id)) },
+				PreConfig:        func() { define(t, l, "kvm1", id, l.SecretUUID(t, "kvm2", id)) },
 				Config:           open("value_wo = \"later\"\nvalue_wo_version = \"3\"\nhosts = [\"kvm2\"]"),
 				ConfigPlanChecks: does(update), Check: on("later", "kvm1", "kvm2"),
 			},
@@ -204,11 +193,11 @@ func TestAccSecret_stays(t *testing.T) {
 	if out, empty := c.Empty(t); !empty {
 		t.Errorf("the plan isn't empty: %s", out)
 	}
-	own := uuid(t, l, "kvm1", id)
+	own := l.SecretUUID(t, "kvm1", id)
 	define(t, l, "kvm2", id, own)
 	c.Run(t, "destroy")
-	if uuid(t, l, "kvm1", id) != "" || uuid(t, l, "kvm2", id) != own {
-		t.Errorf("destroyed in hosts, kvm1 has %q, and kvm2 outside of it %q", uuid(t, l, "kvm1", id), uuid(t, l, "kvm2", id))
+	if l.SecretUUID(t, "kvm1", id) != "" || l.SecretUUID(t, "kvm2", id) != own {
+		t.Errorf("destroyed in hosts, kvm1 has %q, and kvm2 outside of it %q", l.SecretUUID(t, "kvm1", id), l.SecretUUID(t, "kvm2", id))
 	}
 	l.Virsh(t, "kvm2", "secret-undefine", own)
 }

@@ -273,7 +273,7 @@ func (m *model) validateOwnDisks() diag.Diagnostics {
 		if !given("pool") {
 			for _, name := range []string{"image", "clone", "size", "preallocation", "on_destroy"} {
 				if given(name) {
-					refuse(name, fmt.Sprintf("Only a disk with pool has %s: one that is made with the virtual machine.", name))
+					refuse(name, fmt.Sprintf("Only a disk with pool has %s: one that is created with the virtual machine.", name))
 				}
 			}
 			continue
@@ -291,15 +291,15 @@ func (m *model) validateOwnDisks() diag.Diagnostics {
 			refuse("clone", "Without an image there is nothing to clone.")
 		}
 		if device := text(a.string("device")); device != "" && device != "disk" && device != "lun" {
-			refuse("device", "Only disks are made with the virtual machine.")
+			refuse("device", "Only disks are created with the virtual machine.")
 		}
 		if why := preallocationMisfit(a); why != "" {
 			refuse("preallocation", why)
 		}
 		format := text(a.string("format"))
 		if format != "" && format != "qcow2" && (format != "raw" || ownDisks(m.Disks)[key].Based()) {
-			refuse("format", fmt.Sprintf("It can't be %s: a disk that is made with the virtual machine is qcow2, or raw if it "+
-				"isn't an overlay.", format))
+			refuse("format", fmt.Sprintf("It can't be %s: a disk that is created with the virtual machine is qcow2, or raw "+
+				"if it isn't an overlay.", format))
 		}
 	}
 	return diags

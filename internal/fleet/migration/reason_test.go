@@ -5,6 +5,7 @@ import (
 	"go/parser"
 	"go/token"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -47,5 +48,26 @@ func TestReasons_areInTheGuide(t *testing.T) {
 	}
 	if n < 20 {
 		t.Errorf("only %d codes found", n)
+	}
+}
+
+// The cause that concerns the whole target comes first, whichever check found it, and two of one kind stay in order.
+func TestSortBlockers(t *testing.T) {
+	t.Parallel()
+	blockers := []Blocker{
+		{Reason: CPUNotCompatible}, {Reason: InsufficientMemory}, {Reason: DisksNotLiveMigratable, Attribute: "disks.b"},
+		{Reason: DisksNotLiveMigratable, Attribute: "disks.a"}, {Reason: HostCordoned},
+	}
+	SortBlockers(blockers)
+	var got []string
+	for _, b := range blockers {
+		got = append(got, b.Reason+b.Attribute)
+	}
+	want := []string{
+		HostCordoned, DisksNotLiveMigratable + "disks.b", DisksNotLiveMigratable + "disks.a", CPUNotCompatible,
+		InsufficientMemory,
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("got %v, want %v", got, want)
 	}
 }
