@@ -80,11 +80,11 @@ func RunningKeys(live, persistent *Definition) (disks map[string]string, interfa
 		}
 	}
 	keys, ids := map[string]string{}, interfaceKind.ids(persistent.elements(interfaceKind))
-	for _, nic := range persistent.keyed(interfaceKind, persistent.Metadata().Devices) {
+	for _, nic := range persistent.keyed(interfaceKind, persistent.recordedNames()) {
 		keys[ids[nic.element]] = nic.key
 	}
 	ids = interfaceKind.ids(live.elements(interfaceKind))
-	for i, nic := range live.keyed(interfaceKind, live.Metadata().Devices) {
+	for i, nic := range live.keyed(interfaceKind, live.recordedNames()) {
 		if key, there := keys[ids[nic.element]]; there {
 			interfaces[i] = key
 		}

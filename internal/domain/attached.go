@@ -16,7 +16,7 @@ type Attachment struct {
 // Attachments returns the VM's interfaces in the order of the definition.
 func (d *Definition) Attachments() []Attachment {
 	var all []Attachment
-	for _, nic := range d.keyed(interfaceKind, d.Metadata().Devices) {
+	for _, nic := range d.keyed(interfaceKind, d.recordedNames()) {
 		e := nic.element
 		all = append(all, Attachment{
 			Key: nic.key, MAC: strings.ToLower(attr(child(e, "mac"), "address")), Device: attr(child(e, "target"), "dev"),

@@ -10,21 +10,23 @@ import (
 
 // validate checks what is declared of the group.
 func (g Group) validate(s Spec, c *checker) {
-	g.rows().validate(c, g.Path, s.Values, func(path, value string) bool {
-		return g.Device != "" && path == g.model() && (value == None || value == Any)
+	// The functions below get what they need alone: with all of g and s, each call would copy these to the heap.
+	at, values, isDevice, model := g.Path, s.Values, g.Device != "", g.model()
+	g.rows().validate(c, at, values, func(path, value string) bool {
+		return isDevice && path == model && (value == None || value == Any)
 	})
-	if !g.isDeclared(s.Values) {
+	if !g.isDeclared(values) {
 		return
 	}
-	if g.Device != "" && s.Values[g.model()] == None {
+	if isDevice && values[model] == None {
 		for _, a := range g.Attributes[1:] {
-			c.require(s.Values[g.At(a)] == "", g.At(a), "A device that isn't there (model none) has no "+a.Name+".")
+			c.require(values[g.At(a)] == "", g.At(a), "A device that isn't there (model none) has no "+a.Name+".")
 		}
 		return
 	}
 	if g.Check != nil {
-		attribute, problem := g.Check(func(attribute string) string { return s.Values[join(g.Path, attribute)] })
-		c.require(problem == "", join(g.Path, attribute), problem)
+		attribute, problem := g.Check(func(attribute string) string { return values[join(at, attribute)] })
+		c.require(problem == "", join(at, attribute), problem)
 	}
 }
 

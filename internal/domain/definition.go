@@ -21,6 +21,7 @@ type Definition struct {
 // is kept.
 func Parse(xml string) (*Definition, error) {
 	doc := newDocument()
+	doc.ReadSettings.PreserveCData = strings.Contains(xml, "<![CDATA[") // Otherwise it only takes time.
 	if err := doc.ReadFromString(xml); err != nil {
 		return nil, fmt.Errorf("reading domain XML: %w", err)
 	}

@@ -102,7 +102,7 @@ func (k kind) ids(elements []*etree.Element) map[*etree.Element]string {
 // DeviceKeys returns the keys of the disks by target, and the keys of the interfaces in document order: libvirt names
 // them that way in statistics.
 func (d *Definition) DeviceKeys() (disks map[string]string, interfaces []string) {
-	names := d.Metadata().Devices
+	names := d.recordedNames()
 	disks = map[string]string{}
 	for _, disk := range d.keyed(diskKind, names) {
 		disks[attr(child(disk.element, "target"), "dev")] = disk.key
@@ -117,7 +117,7 @@ func (d *Definition) DeviceKeys() (disks map[string]string, interfaces []string)
 // alias are known by their order: without a record, each would get the name of the one before it when that one is
 // removed.
 func (d *Definition) DeviceNames() map[string]string {
-	recorded := d.Metadata().Devices
+	recorded := d.recordedNames()
 	names := map[string]string{}
 	maps.Copy(names, recorded)
 	ids := interfaceKind.ids(d.elements(interfaceKind))
@@ -298,7 +298,7 @@ func (d *Definition) applyBootOrder(want Spec) error {
 			owner[e] = path
 		}
 	}
-	names := d.Metadata().Devices
+	names := d.recordedNames()
 	for _, b := range blocks {
 		if b.order == nil {
 			continue

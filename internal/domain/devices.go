@@ -110,7 +110,7 @@ func (t devices[V]) eachFacts(
 // readDevices reads all devices of a kind, including those that can't be declared.
 func readDevices[V any](d *Definition, k kind, read func(*etree.Element) V) map[string]V {
 	found := map[string]V{}
-	for _, have := range d.keyed(k, d.Metadata().Devices) {
+	for _, have := range d.keyed(k, d.recordedNames()) {
 		found[have.key] = read(have.element)
 	}
 	return found
@@ -122,7 +122,7 @@ func (t devices[V]) apply(d *Definition, spec Spec) error {
 	if want == nil {
 		return nil
 	}
-	have := d.keyed(t.kind, d.Metadata().Devices)
+	have := d.keyed(t.kind, d.recordedNames())
 	pairs := t.pairDevices(readDevices(d, t.kind, t.readOne), want)
 	keys := inverse(pairs)
 	wanted := map[*etree.Element]string{}
@@ -276,7 +276,7 @@ func (t devices[V]) step(p *stepper, c change) {
 // keepsAlias reports whether a running device that isn't unplugged still has the alias of that key: its key has changed
 // since it was plugged in.
 func (t devices[V]) keepsAlias(p *stepper, key string) bool {
-	for _, device := range p.live.keyed(t.kind, p.live.Metadata().Devices) {
+	for _, device := range p.live.keyed(t.kind, p.live.recordedNames()) {
 		now := p.keys[t.path][device.key]
 		_, stays := inverse(t.pairDevices(*t.in(&p.have), *t.in(&p.want)))[now]
 		if now != key && stays && t.alias(device.element) == key {
@@ -288,7 +288,7 @@ func (t devices[V]) keepsAlias(p *stepper, key string) bool {
 
 // find returns the device with a key. keys maps the definition's own keys to the requested ones.
 func find(d *Definition, k kind, keys map[string]string, key string) *etree.Element {
-	for _, have := range d.keyed(k, d.Metadata().Devices) {
+	for _, have := range d.keyed(k, d.recordedNames()) {
 		if name, ok := keys[have.key]; have.key == key && keys == nil || ok && name == key {
 			return have.element
 		}

@@ -127,7 +127,7 @@ func (d *Definition) addNVMe(alone map[HostPart]string) {
 	if !slices.ContainsFunc(d.devices("disk"), isNVMe) {
 		return
 	}
-	for _, disk := range d.keyed(diskKind, d.Metadata().Devices) {
+	for _, disk := range d.keyed(diskKind, d.recordedNames()) {
 		if address := hostAddress(child(disk.element, "source")); isNVMe(disk.element) && address != unknownHostDevice {
 			alone[HostPart{PCIDevice, address}] = "disks." + disk.key
 		}

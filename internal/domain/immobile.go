@@ -62,7 +62,7 @@ func (m *Mobility) readImmobile(d *Definition) {
 			})
 		}
 	}
-	for _, have := range d.keyed(interfaceKind, d.Metadata().Devices) {
+	for _, have := range d.keyed(interfaceKind, d.recordedNames()) {
 		if attr(child(have.element, "model"), "type") == "usb-net" {
 			m.Immobile = append(m.Immobile, ImmobileDevice{
 				What: "network card of model usb-net", Attribute: "interfaces." + have.key + ".model",
@@ -125,14 +125,14 @@ func (m *Mobility) readImmobileMemory(d *Definition) {
 
 // readImmobileOther reads disks, inputs and IOMMUs that QEMU marks as unmigratable.
 func (m *Mobility) readImmobileOther(d *Definition) {
-	for _, have := range d.keyed(diskKind, d.Metadata().Devices) {
+	for _, have := range d.keyed(diskKind, d.recordedNames()) {
 		if attr(child(have.element, "target"), "bus") == "nvme" {
 			m.Immobile = append(m.Immobile, ImmobileDevice{
 				What: "disk on the bus nvme", Attribute: "disks." + have.key + ".bus",
 			})
 		}
 	}
-	for _, have := range d.keyed(inputFamily.kind(), d.Metadata().Devices) {
+	for _, have := range d.keyed(inputFamily.kind(), d.recordedNames()) {
 		if attr(have.element, "type") == "passthrough" {
 			m.Immobile = append(m.Immobile, ImmobileDevice{
 				What: "input device of its host", Attribute: join(inputFamily.Path, have.key) + ".type",

@@ -274,6 +274,14 @@ func sameMetadata(a, b Metadata) bool {
 
 func sameSecond(a, b time.Time) bool { return a.Truncate(time.Second).Equal(b.Truncate(time.Second)) }
 
+// recordedNames returns the keys of devices without our alias, as Metadata does.
+func (d *Definition) recordedNames() map[string]string {
+	if vm := d.metadataElement(); vm != nil {
+		return deviceList.read(vm)
+	}
+	return nil
+}
+
 // setDeviceNames records the keys of devices without our alias.
 func (d *Definition) setDeviceNames(names map[string]string) error {
 	m := d.Metadata()

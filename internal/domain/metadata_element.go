@@ -52,7 +52,7 @@ func (d *Definition) metadataElement() *etree.Element {
 
 // ownChild returns a child in our namespace.
 func ownChild(e *etree.Element, tag string) *etree.Element {
-	for _, c := range e.ChildElements() {
+	for c := range e.ChildElementsSeq() {
 		if c.Tag == tag && c.NamespaceURI() == MetadataNamespace {
 			return c
 		}

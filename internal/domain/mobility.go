@@ -263,7 +263,7 @@ func readBacking(disk *etree.Element) []BackingImage {
 
 func (d *Definition) mobileInterfaces() []MobileInterface {
 	var interfaces []MobileInterface
-	for _, have := range d.keyed(interfaceKind, d.Metadata().Devices) {
+	for _, have := range d.keyed(interfaceKind, d.recordedNames()) {
 		e := have.element
 		source := child(e, "source")
 		interfaces = append(interfaces, MobileInterface{

@@ -3,7 +3,6 @@ package virtualmachine
 import (
 	"fmt"
 	"reflect"
-	"slices"
 	"strings"
 
 	"github.com/hashicorp/terraform-plugin-framework/attr"
@@ -56,7 +55,15 @@ func (m *model) combine(part attributes, a, b *model, of func(pair) attr.Value) 
 
 // equal reports whether all attributes of two models are equal.
 func equal(a, b *model) bool {
-	return !slices.ContainsFunc(attributePairs(vmSchema.Attributes, a, b), func(p pair) bool { return !p.a.Equal(p.b) })
+	inA, inB := reflect.ValueOf(a).Elem(), reflect.ValueOf(b).Elem()
+	for i := range attributeNames {
+		x, _ := reflect.TypeAssert[attr.Value](inA.Field(i))
+		y, _ := reflect.TypeAssert[attr.Value](inB.Field(i))
+		if !x.Equal(y) {
+			return false
+		}
+	}
+	return true
 }
 
 // unmetChanges returns an error that lists the planned changes that the VM lacks after an update without errors. An

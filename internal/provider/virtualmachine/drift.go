@@ -36,13 +36,15 @@ func (p planning) driftedChanges(want domain.Spec, fresh []domain.Change) []doma
 
 // recordBeforeDrift records in the private state what was read before a change on the host that only a restart undoes.
 // The record stays until the change is undone: what the state says after a refresh alone doesn't tell whether the
-// configuration has changed or the host.
-func (m *model) recordBeforeDrift(ctx context.Context, prior *model, private meta.Private) diag.Diagnostics {
+// configuration has changed or the host. changed says that what was read differs from prior.
+func (m *model) recordBeforeDrift(
+	ctx context.Context, prior *model, changed bool, private meta.Private,
+) diag.Diagnostics {
 	recorded, diags := readPrivateSpec(ctx, private, privateBeforeDrift)
 	switch {
 	case recorded != nil && !needsRestart(m.spec(nil), *recorded):
 		diags.Append(meta.WritePrivate(ctx, private, privateBeforeDrift, nil)...)
-	case recorded != nil, prior.Name.IsNull(), equal(m, prior):
+	case recorded != nil, prior.Name.IsNull(), !changed:
 		// Nothing is new, or the VM is being imported.
 	default:
 		if was := prior.spec(nil); needsRestart(m.spec(nil), was) {

@@ -155,8 +155,8 @@ func (s *FastPath) ReadsNoChanges(
 	}
 	ctx = context.WithValue(ctx, observed{}, seen)
 	before := maps.Clone(private)
-	now, diags := stateAfterRefresh(bounded, seen, state, private)
-	if len(diags) > 0 || !equal(now, state) || !maps.EqualFunc(private, before, slices.Equal) {
+	_, changed, diags := stateAfterRefresh(bounded, seen, state, private)
+	if len(diags) > 0 || changed || !maps.EqualFunc(private, before, slices.Equal) {
 		return ctx, false
 	}
 	s.decoded.put(req.CurrentState, state)

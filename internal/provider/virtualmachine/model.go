@@ -199,7 +199,7 @@ func (m *model) keepReady(seen observation, prior *model) {
 func (m *model) definitionFromFleet(seen observation, prior *model) {
 	vm := seen.vm
 	before := seen.mergeBase
-	if before == nil {
+	if before == nil && vm.LiveSpec != nil { // Otherwise there is nothing to merge.
 		before = new(prior.spec(nil))
 	}
 	spec := domain.Merge(vm.PersistentSpec, vm.LiveSpec, before, vm.Metadata.Staged)

@@ -124,14 +124,18 @@ func ownDiskFromDomain(a map[string]attr.Value, own domain.OwnDisk, at string) {
 // withRenamed returns the prior disks, with renamed own disks under their new keys. Without it, a disk with a new key
 // would be created again, and its data deleted.
 func withRenamed(declared, prior types.Map) types.Map {
-	all, before := elements(declared), elements(prior)
+	before := elements(prior)
+	if len(before) == 0 {
+		return prior
+	}
+	all := elements(declared)
 	renames := false
 	for key, disk := range all {
 		if _, there := before[key]; !there {
 			renames = renames || isKnown(disk)
 		}
 	}
-	if !renames || len(before) == 0 {
+	if !renames {
 		return prior
 	}
 	own := ownDisks(declared)

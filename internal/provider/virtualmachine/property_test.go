@@ -136,7 +136,7 @@ func plannedAfterRefresh(
 	t *testing.T, rt *rapid.T, config *model, vm *fleet.VM, state *model, private privateValues,
 ) (*model, planning) {
 	t.Helper()
-	now, diags := stateAfterRefresh(t.Context(), observation{vm: vm, addresses: anAddress}, state, private)
+	now, _, diags := stateAfterRefresh(t.Context(), observation{vm: vm, addresses: anAddress}, state, private)
 	r := &Resource{meta.Resource{Data: &meta.Data{Unknown: true}}}
 	p, d := r.planning(t.Context(), config, now, private)
 	if diags.Append(d...); len(diags) > 0 {

@@ -42,16 +42,17 @@ func (r *Resource) observeVM(ctx context.Context, state *model) (observation, er
 	}, nil
 }
 
-// stateAfterRefresh returns the state of the observed VM, and records the live definition.
+// stateAfterRefresh returns the state of the observed VM and whether it has changed, and records the live definition.
 func stateAfterRefresh(
 	ctx context.Context, seen observation, state *model, private meta.Private,
-) (*model, diag.Diagnostics) {
-	_, diags := meta.ReadPrivate(ctx, private, privateImported, &seen.imported)
+) (now *model, changed bool, diags diag.Diagnostics) {
+	_, diags = meta.ReadPrivate(ctx, private, privateImported, &seen.imported)
 	diags.Append(seen.updateMergeBase(ctx, private, func() domain.Spec { return state.spec(nil) }, domain.Spec{})...)
-	now := &model{}
+	now = &model{}
 	now.fromFleet(seen, state)
 	now.keepReady(seen, state)
-	diags.Append(now.recordBeforeDrift(ctx, state, private)...)
+	changed = !equal(now, state)
+	diags.Append(now.recordBeforeDrift(ctx, state, changed, private)...)
 	diags.Append(writeSaved(ctx, private, seen.vm)...)
 	diags.Append(writeLive(ctx, private, seen.vm)...)
 	// A definition on another host shows that the VM had one: it was moved without it, so an apply defines it again.
@@ -65,7 +66,7 @@ func stateAfterRefresh(
 			diags.Append(meta.WritePrivate(ctx, private, key, why)...)
 		}
 	}
-	return now, diags
+	return now, changed, diags
 }
 
 // waitUntilReady waits until a running VM is ready, if there is anything to wait for, and returns the last observation.

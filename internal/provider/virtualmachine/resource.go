@@ -152,9 +152,9 @@ func (r *Resource) Read(ctx context.Context, req resource.ReadRequest, resp *res
 			resp.Diagnostics.Append(meta.WritePrivate(ctx, resp.Private, privateTransient, true)...)
 		}
 	}
-	now, diags := stateAfterRefresh(ctx, seen, &state, resp.Private)
+	now, changed, diags := stateAfterRefresh(ctx, seen, &state, resp.Private)
 	resp.Diagnostics.Append(diags...)
-	if !equal(now, &state) {
+	if changed {
 		resp.Diagnostics.Append(resp.State.Set(ctx, now)...)
 	}
 }

@@ -22,8 +22,11 @@ func (p planning) withAppliedVolumes(want domain.Spec) domain.Spec {
 	declared := elements(p.config.Disks)
 	for key, was := range p.applied {
 		disk := want.Disks[key]
+		if disk.Source.File != unknownSource {
+			continue
+		}
 		volume := text(open(declared[key]).string("volume"))
-		if disk.Source.File == unknownSource && isVolumeID(volume) && path.Base(volume) == path.Base(was.File+was.Block) {
+		if isVolumeID(volume) && path.Base(volume) == path.Base(was.File+was.Block) {
 			disk.Source = was
 			want.Disks = maps.Clone(want.Disks)
 			want.Disks[key] = disk
