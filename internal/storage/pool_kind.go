@@ -22,6 +22,8 @@ type kind struct {
 	anyFormat bool
 	// images says that libvirt can create volumes, and upload to them.
 	images bool
+	// existing says that libvirt can't create volumes: only those that exist can be used.
+	existing bool
 	// protocol is that of a network disk on the volumes; "" if they are files or devices of the host.
 	protocol string
 
@@ -73,23 +75,23 @@ var kinds = []kind{
 	},
 	{
 		name: "iscsi", requires: []string{"target.path", "source.hosts", "source.devices"},
-		shared: true, losesVolumes: true,
+		existing: true, shared: true, losesVolumes: true,
 	},
 	{
 		name: "iscsi-direct", requires: []string{"source.hosts", "source.devices", "source.initiator"},
-		protocol: "iscsi", shared: true,
+		existing: true, protocol: "iscsi", shared: true,
 	},
 	{name: "rbd", requires: []string{"source.name", "source.hosts"}, protocol: "rbd", shared: true},
 	{
 		name: "gluster", requires: []string{"source.hosts"}, nameIsSource: true,
-		anyFormat: true, protocol: "gluster", shared: true, sameFiles: true,
+		anyFormat: true, existing: true, protocol: "gluster", shared: true, sameFiles: true,
 	},
 	{
 		name: "zfs", nameIsSource: true, manyDevices: true, ownDirectory: true, images: true,
 		removable: true, removesData: true,
 	},
-	{name: "scsi", requires: []string{"target.path", "source.adapter"}},
-	{name: "mpath", requires: []string{"target.path"}, shared: true},
+	{name: "scsi", requires: []string{"target.path", "source.adapter"}, existing: true},
+	{name: "mpath", requires: []string{"target.path"}, existing: true, shared: true},
 }
 
 // otherKinds are types of pools that hosts may have and that can't be declared.
