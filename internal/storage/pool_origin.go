@@ -102,7 +102,7 @@ func ImportedPools(found []hostset.Answer[HostPool]) PoolOrigin {
 	o := PoolOrigin{Imported: map[string]Pool{}}
 	for i, a := range found {
 		o.UUIDs = append(o.UUIDs, a.Value.UUID)
-		o.Imported[a.Host] = a.Value.Pool.over(Pool{})
+		o.Imported[a.Host] = a.Value.over(Pool{})
 		if i == 0 {
 			o.Pool = o.Imported[a.Host]
 		}

@@ -138,8 +138,8 @@ func (v sought) isNamedBy(e *etree.Element) bool {
 	return ref.Name != "" && (ref == Ref{Pool: v.Pool, Name: v.Name} || slices.Contains(v.refs, ref))
 }
 
-// isOnGluster reports whether the source of a disk is the volume on Gluster. The path of such a volume is a URI, of which
-// a disk has the path alone. The servers aren't compared: any of them serves the volume, under each of its names.
+// isOnGluster reports whether the source of a disk is the volume on Gluster. The path of such a volume is a URI, of
+// which a disk has the path alone. The servers aren't compared: any of them serves the volume, under each of its names.
 func (v sought) isOnGluster(source *etree.Element) bool {
 	if source.SelectAttrValue("protocol", "") != "gluster" {
 		return false

@@ -85,8 +85,9 @@ import {
 	story(t, l, []string{name}, resource.TestStep{
 		Config: on(g.Host, "nosuch"), ExpectError: inOrder("Unable to create storage pool", "gluster://"+g.Host+"/nosuch/"),
 	}, resource.TestStep{
-		PreConfig: gone, // No Gluster server is at the address of a host.
-		Config:    on(l.Host("kvm1").Address, g.Volume), ExpectError: inOrder("Unable to create storage pool", "not connected"),
+		PreConfig:   gone, // No Gluster server is at the address of a host.
+		Config:      on(l.Host("kvm1").Address, g.Volume),
+		ExpectError: inOrder("Unable to create storage pool", "not connected"),
 	}, resource.TestStep{
 		PreConfig: gone, Config: base,
 	}, resource.TestStep{

@@ -33,7 +33,7 @@ func TestFindVolume(t *testing.T) {
 		"another resource has that":          {first: pool + "</pool>", last: "kvm1", taken: true},
 		"no pool, nor the file":              {last: "kvm1", want: "kvm2"},
 		"no pool, but the file":              {last: "kvm1", file: true, says: "pool \"vms\", but it has /vms/data"},
-		"moved from a fenced host":           {last: "kvm1", fenced: true, want: "kvm2", says: "is fenced. Host \"kvm2\" has"},
+		"moved from a fenced host":           {last: "kvm1", fenced: true, want: "kvm2", says: `is fenced. Host "kvm2" has`},
 		"imported":                           {first: pool + "</pool>", want: "kvm2"},
 		"imported without the first pool":    {want: "kvm2"},
 		"imported while one is silent":       {first: "silent", says: `import id: "kvm2/vms/data"`},
