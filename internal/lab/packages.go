@@ -38,6 +38,7 @@ var forLab = []requirement{
 	{"dnsmasq-base", "/usr/sbin/dnsmasq"},
 	{"dropbear-bin", "/usr/sbin/dropbear"},
 	{"git", "/usr/bin/git"},
+	{"glusterfs-server", "/usr/sbin/glusterd"},
 	{"grub-common", "/usr/bin/grub-mkimage"},
 	{"grub-pc-bin", "/usr/lib/grub/i386-pc/boot.img"},
 	{"ignition", "/usr/lib/dracut/modules.d/30ignition/ignition"},

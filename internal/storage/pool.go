@@ -92,6 +92,16 @@ func (p Pool) CheckImage(format string) error {
 		"convert it with qemu-img convert -O raw", libvirt.ErrUnsupported, p.Name, p.Type, format)
 }
 
+// CheckVolume returns why libvirt can't create a volume in the pool, nil if it can.
+func (p Pool) CheckVolume() error {
+	if !p.kind().existing {
+		return nil
+	}
+	return fmt.Errorf("%w: storage pool %q is of type %s, in which libvirt can't create volumes. Create the volume with "+
+		"the tools of the storage, run \"virsh pool-refresh %[2]s\" on the host, and import it", libvirt.ErrUnsupported,
+		p.Name, p.Type)
+}
+
 func samePath(a, b string) bool { return path.Clean(a) == path.Clean(b) }
 
 func sameOctal(a, b string) bool {

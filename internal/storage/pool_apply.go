@@ -70,13 +70,15 @@ func (s *Storage) Pool(ctx context.Context, hosts hostset.Set, name string) []ho
 	})
 }
 
-// CheckPool returns how many hosts have a pool. If all of them answer and none has it, it returns libvirt.ErrNotFound,
-// with the pools that they have.
-func (s *Storage) CheckPool(ctx context.Context, hosts hostset.Set, name string) (with int, err error) {
+// CheckPool returns the pools of that name that hosts have. If all of them answer and none has it, it returns
+// libvirt.ErrNotFound, with the pools that they have.
+func (s *Storage) CheckPool(
+	ctx context.Context, hosts hostset.Set, name string,
+) (found []hostset.Answer[HostPool], err error) {
 	answers := s.Pool(ctx, hosts, name)
-	with = len(hostset.Found(answers))
-	if with > 0 || len(answers) == 0 || len(hostset.Silent(answers)) > 0 {
-		return with, nil
+	found = hostset.Found(answers)
+	if len(found) > 0 || len(answers) == 0 || len(hostset.Silent(answers)) > 0 {
+		return found, nil
 	}
 	others := map[string]bool{}
 	for _, a := range hostset.Found(hostset.Ask(ctx, hosts,
@@ -96,7 +98,7 @@ func (s *Storage) CheckPool(ctx context.Context, hosts hostset.Set, name string)
 	if len(others) > 0 {
 		has = strings.Join(slices.Sorted(maps.Keys(others)), ", ")
 	}
-	return 0, fmt.Errorf("%w: %s a storage pool %q. There is %s", libvirt.ErrNotFound, lacks, name, has)
+	return nil, fmt.Errorf("%w: %s a storage pool %q. There is %s", libvirt.ErrNotFound, lacks, name, has)
 }
 
 // ErrNotStarted says that a host can't start a pool as it is declared.
@@ -166,7 +168,11 @@ func applyPool(ctx context.Context, h *libvirt.Host, p Pool, settings PoolSettin
 	if err := setMark(ctx, h, sharedMark+p.Name, settings.Shared && !SharedType(p.Type)); err != nil {
 		return err
 	}
-	if err := refresh(ctx, h, p.Name); err != nil || settings.UUID != "" {
+	// libvirt reads the content of a pool that it starts. On Gluster, that takes ten seconds or more.
+	if !made && is.Active {
+		err = refresh(ctx, h, p.Name)
+	}
+	if err != nil || settings.UUID != "" {
 		return err
 	}
 	return unfinished(p.Name).End(ctx, h) // No caller may be left to remove it.

@@ -24,6 +24,8 @@ type kind struct {
 	images bool
 	// imagesByHand says how a user brings an image into such a pool, because libvirt can't; "" if that isn't known.
 	imagesByHand string
+	// existing says that libvirt can't create volumes: only those that exist can be used.
+	existing bool
 	// protocol is that of a network disk on the volumes; "" if they are files or devices of the host.
 	protocol string
 
@@ -75,11 +77,11 @@ var kinds = []kind{
 	},
 	{
 		name: "iscsi", requires: []string{"target.path", "source.hosts", "source.devices"},
-		shared: true, losesVolumes: true,
+		existing: true, shared: true, losesVolumes: true,
 	},
 	{
 		name: "iscsi-direct", requires: []string{"source.hosts", "source.devices", "source.initiator"},
-		protocol: "iscsi", shared: true,
+		existing: true, protocol: "iscsi", shared: true,
 	},
 	{
 		name: "rbd", requires: []string{"source.name", "source.hosts"}, protocol: "rbd", shared: true,
@@ -88,14 +90,14 @@ var kinds = []kind{
 	},
 	{
 		name: "gluster", requires: []string{"source.hosts"}, nameIsSource: true,
-		anyFormat: true, protocol: "gluster", shared: true, sameFiles: true,
+		anyFormat: true, existing: true, protocol: "gluster", shared: true, sameFiles: true,
 	},
 	{
 		name: "zfs", nameIsSource: true, manyDevices: true, ownDirectory: true, images: true,
 		removable: true, removesData: true,
 	},
-	{name: "scsi", requires: []string{"target.path", "source.adapter"}},
-	{name: "mpath", requires: []string{"target.path"}, shared: true},
+	{name: "scsi", requires: []string{"target.path", "source.adapter"}, existing: true},
+	{name: "mpath", requires: []string{"target.path"}, existing: true, shared: true},
 }
 
 // otherKinds are types of pools that hosts may have and that can't be declared.

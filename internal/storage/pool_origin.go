@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/hostset"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 )
 
@@ -16,12 +17,18 @@ type PoolOrigin struct {
 	// UUIDs are those of the pools that the resource created or imported, on whichever host.
 	UUIDs []string
 	Pool  Pool
+	// Imported are the pools of the hosts with which the resource was imported, by host: they may differ.
+	Imported map[string]Pool `json:",omitempty"`
 }
 
 // Check returns an error if a host's pool isn't the one of the resource: then its data isn't that of the resource.
-func (o PoolOrigin) Check(uuid string, is Pool) error {
-	differs := is.OtherStorage(o.Pool)
-	if from, to := o.Pool.Directory(), is.Directory(); differs == "" && from != "" && path.Clean(from) != path.Clean(to) {
+func (o PoolOrigin) Check(host, uuid string, is Pool) error {
+	was, imported := o.Imported[host]
+	if !imported {
+		was = o.Pool
+	}
+	differs := is.OtherStorage(was)
+	if from, to := was.Directory(), is.Directory(); differs == "" && from != "" && path.Clean(from) != path.Clean(to) {
 		differs = insteadOf("target.path", to, from)
 	}
 	undo := ""
@@ -58,22 +65,47 @@ func (p Pool) location() (attributes []string) {
 
 // Applied returns the origin of a pool after it was changed to p, which keeps what p doesn't declare.
 func (o PoolOrigin) Applied(p Pool) PoolOrigin {
-	before := texts(&o.Pool)
+	after := PoolOrigin{UUIDs: o.UUIDs, Pool: p.over(o.Pool)}
+	for host, was := range o.Imported {
+		if after.Imported == nil {
+			after.Imported = map[string]Pool{}
+		}
+		after.Imported[host] = p.over(was)
+	}
+	return after
+}
+
+// over returns the storage of a pool that was changed to p.
+func (p Pool) over(was Pool) Pool {
+	before := texts(&was)
 	for i, f := range texts(&p) {
 		if *f.value == nil {
 			*f.value = *before[i].value
 		}
 	}
 	if p.Devices == nil {
-		p.Devices = o.Pool.Devices
+		p.Devices = was.Devices
 	}
 	if p.SourceHosts == nil {
-		p.SourceHosts = o.Pool.SourceHosts
+		p.SourceHosts = was.SourceHosts
 	}
 	if p.Adapter == nil {
-		p.Adapter = o.Pool.Adapter
+		p.Adapter = was.Adapter
 	}
 	p.SourceName = p.sourceName()
 	p.Auth = nil // It doesn't say which storage it is.
-	return PoolOrigin{UUIDs: o.UUIDs, Pool: p}
+	return p
+}
+
+// ImportedPools returns the origin of a pool that is imported: the pools that hosts have now.
+func ImportedPools(found []hostset.Answer[HostPool]) PoolOrigin {
+	o := PoolOrigin{Imported: map[string]Pool{}}
+	for i, a := range found {
+		o.UUIDs = append(o.UUIDs, a.Value.UUID)
+		o.Imported[a.Host] = a.Value.over(Pool{})
+		if i == 0 {
+			o.Pool = o.Imported[a.Host]
+		}
+	}
+	return o
 }

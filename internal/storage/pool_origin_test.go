@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/hostset"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/storage"
 )
@@ -35,6 +36,16 @@ func TestRemovePool_anotherPool(t *testing.T) {
 		"source by default": {pool: logicalPool, change: func(o *storage.PoolOrigin) {
 			*o = storage.PoolOrigin{UUIDs: o.UUIDs}.Applied(storage.Pool{Name: "p", Type: "logical"})
 		}},
+		"imported from hosts where it differs": {pool: dirPool, change: func(o *storage.PoolOrigin) {
+			o.Imported = map[string]storage.Pool{"one": o.Pool, "two": {Name: "p", Type: "dir", Path: text("/before")}}
+			o.Pool = o.Imported["two"]
+		}},
+		"changed since the import": {
+			pool: dirPool, want: `target.path = "/p" instead of "/before"`,
+			change: func(o *storage.PoolOrigin) {
+				o.Imported = map[string]storage.Pool{"one": {Name: "p", Type: "dir", Path: text("/before")}, "two": o.Pool}
+			},
+		},
 		"another UUID": {pool: logicalPool, want: "has another UUID", change: func(o *storage.PoolOrigin) {
 			o.UUIDs = []string{"11111111-2222-4333-8444-555555555555"}
 		}},
@@ -86,15 +97,31 @@ func TestRemovePool_anotherPool(t *testing.T) {
 	}
 }
 
-// TestPoolOrigin_applied: what a change doesn't declare stays as it was before the change.
+// TestImportedPools: a pool that is imported from hosts where it is on different storage is the resource's on each of
+// them, also after an apply that doesn't declare the storage.
+func TestImportedPools(t *testing.T) {
+	t.Parallel()
+	one, two := openHost(t, "one"), openHost(t, "two")
+	s := storageOf(one, two)
+	startPool(t, one, "p", logicalPool)
+	startPool(t, two, "p", strings.Replace(logicalPool, "<source><name>NAME", "<source><name>other", 1))
+	origin := storage.ImportedPools(hostset.Found(s.Pool(t.Context(), s.Hosts, "p")))
+	origin = origin.Applied(storage.Pool{Name: "p", Type: "logical"})
+	for host, err := range s.RemovePool(t.Context(), s.Hosts, "p", &origin) {
+		t.Errorf("on host %s: %v", host, err)
+	}
+}
+
+// TestPoolOrigin_applied: what a change doesn't declare stays as it was before the change, on each host.
 func TestPoolOrigin_applied(t *testing.T) {
 	t.Parallel()
 	before := storage.PoolOrigin{UUIDs: []string{"a"}, Pool: storage.Pool{
 		Name: "p", Type: "logical", SourceName: text("vg"), Devices: []string{"/dev/sdb"},
-	}}
+	}, Imported: map[string]storage.Pool{"two": {Name: "p", Type: "logical", SourceName: text("other")}}}
 	after := before.Applied(storage.Pool{Name: "p", Type: "logical", Path: text("/dev/vg")})
 	if *after.Pool.SourceName != "vg" || *after.Pool.Path != "/dev/vg" || after.Pool.Devices[0] != "/dev/sdb" ||
-		after.UUIDs[0] != "a" || before.Pool.Path != nil {
+		after.UUIDs[0] != "a" || *after.Imported["two"].SourceName != "other" || *after.Imported["two"].Path != "/dev/vg" ||
+		before.Pool.Path != nil || before.Imported["two"].Path != nil {
 		t.Errorf("got %+v from %+v", after, before)
 	}
 }

@@ -30,7 +30,7 @@ func (s *Storage) checkDelete(
 		err = p.CheckRemovable()
 	}
 	if err == nil {
-		err = origin.Check(is.UUID, *p)
+		err = origin.Check(h.Name, is.UUID, *p)
 	}
 	if err != nil || !p.kind().removesData {
 		return err

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"html"
+	"net/url"
 	"path"
 	"regexp"
 	"slices"
@@ -130,8 +131,22 @@ func (v sought) isNamedBy(e *etree.Element) bool {
 			return true
 		}
 	}
+	if v.isOnGluster(e) {
+		return true
+	}
 	ref := Ref{Pool: e.SelectAttrValue("pool", ""), Name: e.SelectAttrValue("volume", "")}
 	return ref.Name != "" && (ref == Ref{Pool: v.Pool, Name: v.Name} || slices.Contains(v.refs, ref))
+}
+
+// isOnGluster reports whether the source of a disk is the volume on Gluster. The path of such a volume is a URI, of
+// which a disk has the path alone. The servers aren't compared: any of them serves the volume, under each of its names.
+func (v sought) isOnGluster(source *etree.Element) bool {
+	if source.SelectAttrValue("protocol", "") != "gluster" {
+		return false
+	}
+	at, err := url.Parse(v.Path)
+	return err == nil && strings.HasPrefix(at.Scheme, "gluster") &&
+		path.Clean("/"+source.SelectAttrValue("name", "")) == path.Clean(at.Path)
 }
 
 // isAt reports whether the volume is at the path.

@@ -15,6 +15,38 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/storage"
 )
 
+// TestUsers_gluster: a disk names a volume on Gluster without its server, which has several names.
+func TestUsers_gluster(t *testing.T) {
+	t.Parallel()
+	h, err := libvirt.Open(libvirt.Config{Name: "test", URI: "test:///default"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = h.Close() })
+	for name, source := range map[string]string{
+		"gluster-same":      `protocol="gluster" name="vms/to &amp; fro/data"`,
+		"gluster-longer":    `protocol="gluster" name="vms/to &amp; fro/data2"`,
+		"gluster-elsewhere": `protocol="gluster" name="vms/data"`,
+		"gluster-nbd":       `protocol="nbd" name="vms/to &amp; fro/data"`,
+	} {
+		definition := fmt.Sprintf(`<domain type="test"><name>%s</name><memory>1024</memory><os><type>hvm</type></os>`+
+			`<devices><disk type="network"><source %s><host name="other.example.net" port="24007"/></source>`+
+			`<target dev="vdb" bus="virtio"/></disk></devices></domain>`, name, source)
+		if _, err := h.DefineDomain(t.Context(), definition); err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+	}
+	s := storage.Storage{Log: slog.New(slog.DiscardHandler), Hosts: hostset.NewSet(hostset.Host{Name: "test", Conn: h})}
+	for _, at := range []string{
+		"gluster://nas.example.net/vms/to%20&%20fro/data", "gluster+tcp://nas.example.net:24007/vms/to%20%26%20fro/data",
+	} {
+		users, err := s.Users(t.Context(), s.Hosts, libvirt.Volume{Pool: "vms", Name: "data", Path: at})
+		if err != nil || len(users) != 1 || users[0].VM != "gluster-same" || users[0].Target != "vdb" {
+			t.Errorf("%s: %v, %v", at, users, err)
+		}
+	}
+}
+
 // TestUsers: a VM that is off uses a volume, however its definition writes the volume's path.
 func TestUsers(t *testing.T) {
 	t.Parallel()

@@ -110,7 +110,7 @@ func (r *poolResource) refuseRemoval(
 	diags.Append(more...)
 	hosts, _ := onhosts.Known(r.Data, state.Hosts, state.HostStates)
 	for _, a := range hostset.Found(r.Data.Storage().Pool(ctx, hosts, pool.Name)) {
-		if err := origin.Check(a.Value.UUID, a.Value.Pool); err != nil {
+		if err := origin.Check(a.Host, a.Value.UUID, a.Value.Pool); err != nil {
 			diags.Append(tfdiag.Failure{Verb: "delete", Noun: state.noun(), Host: a.Host, Err: err}.Error())
 		}
 	}

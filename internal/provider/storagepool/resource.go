@@ -144,18 +144,10 @@ func (r *poolResource) Read(ctx context.Context, req resource.ReadRequest, resp 
 		return
 	}
 	if state.isImported() {
-		resp.Diagnostics.Append(meta.WritePrivate(ctx, resp.Private, originKey, importedOrigin(seen.Found))...)
+		resp.Diagnostics.Append(meta.WritePrivate(ctx, resp.Private, originKey, storage.ImportedPools(seen.Found))...)
 	}
 	resp.Diagnostics.Append(state.setFromHosts(ctx, seen)...)
 	resp.Diagnostics.Append(resp.State.Set(ctx, &state)...)
-}
-
-// importedOrigin returns the origin of an imported pool: those that hosts have now.
-func importedOrigin(found []hostset.Answer[storage.HostPool]) (o storage.PoolOrigin) {
-	for _, a := range found {
-		o.UUIDs = append(o.UUIDs, a.Value.UUID)
-	}
-	return o.Applied(found[0].Value.Pool)
 }
 
 func powerOf(p storage.HostPool) string {

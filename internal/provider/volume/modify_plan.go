@@ -199,8 +199,8 @@ func checkPreallocation(ctx context.Context, req resource.ModifyPlanRequest, res
 	}
 }
 
-// checkPool returns an error if no host has the volume's pool, or if several have it and none is chosen. It isn't
-// checked if the same apply changes the pool.
+// checkPool returns an error if no host has the volume's pool, if several have it and none is chosen, or if libvirt
+// can't create volumes in it. If the same apply changes the pool, only the last of these is checked.
 func (r *volumeResource) checkPool(
 	ctx context.Context, req resource.ModifyPlanRequest, resp *resource.ModifyPlanResponse, host types.String,
 ) {
@@ -211,25 +211,44 @@ func (r *volumeResource) checkPool(
 	if resp.Diagnostics.HasError() || plan.Pool.IsUnknown() || host.IsUnknown() {
 		return
 	}
-	if r.Data.Planned.HasPool(plan.Pool.ValueString()) {
-		return
-	}
-	s := r.Data.Storage()
+	s, pool := r.Data.Storage(), plan.Pool.ValueString()
 	hosts := s.Hosts.Present()
 	if !host.IsNull() {
 		hosts = hosts.Named(host.ValueString())
 	}
-	with, err := s.CheckPool(ctx, hosts, plan.Pool.ValueString())
+	if r.Data.Planned.HasPool(pool) {
+		for _, name := range hosts.Names() {
+			if is, ok := r.Data.Planned.Pool(name, pool); ok && refusesVolume(&plan, name, is, &resp.Diagnostics) {
+				return
+			}
+		}
+		return
+	}
+	found, err := s.CheckPool(ctx, hosts, pool)
+	for _, a := range found {
+		if refusesVolume(&plan, a.Host, a.Value.Pool, &resp.Diagnostics) {
+			return
+		}
+	}
 	if err != nil {
 		f := plan.failure("create", host.ValueString(), err)
 		f.Remedy = onhosts.PoolRemedy
 		resp.Diagnostics.Append(f.AttributeError(path.Root("pool")))
 	}
-	if host.IsNull() && with > 1 {
+	if host.IsNull() && len(found) > 1 {
 		if _, _, d := r.chooseHost(ctx, s, &plan); d != nil {
 			resp.Diagnostics.Append(d)
 		}
 	}
+}
+
+// refusesVolume returns an error if libvirt can't create volumes in a host's pool.
+func refusesVolume(plan *model, host string, pool storage.Pool, diags *diag.Diagnostics) bool {
+	err := pool.CheckVolume()
+	if err != nil {
+		diags.Append(plan.failure("create", host, err).AttributeError(path.Root("pool")))
+	}
+	return err != nil
 }
 
 // checkNew returns an error if the size is less than that of the volume's source, if that is already known.

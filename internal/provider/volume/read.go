@@ -122,7 +122,7 @@ func (r *volumeResource) findVolume(
 		if len(diags) > 0 {
 			return nil, diags
 		}
-		return &all[0], nil
+		return &all[0], warnTaken(s, state, all[0].Host)
 	case !mayHaveIt:
 		f := state.failure("read", "", fmt.Errorf("%w: hosts %q and %q both have a volume of this name", libvirt.ErrInvalid,
 			all[0].Host, all[1].Host))
@@ -194,6 +194,19 @@ func warnLost(ctx context.Context, s *storage.Storage, state *model) diag.Diagno
 	return diag.Diagnostics{diag.NewWarningDiagnostic("Volume is lost with its host", fmt.Sprintf("Host %q, which had %s "+
 		"last, is fenced, and no other host has it. If it is created again, it has none of its data. Restore the data "+
 		"before a VM uses it. If the host may come back, remove fenced before you apply.", last.Name, state.noun()))}
+}
+
+// warnTaken warns that the state takes the volume of this name on another host, because its last host is fenced: a move
+// of its VM brought it there, or it is another volume.
+func warnTaken(s *storage.Storage, state *model, host string) diag.Diagnostics {
+	last, ok := s.Hosts.Host(state.CurrentHost.ValueString())
+	if !ok || !last.Fenced {
+		return nil
+	}
+	return diag.Diagnostics{diag.NewWarningDiagnostic("Volume of another host is used", fmt.Sprintf(
+		"Host %q, which had %s last, is fenced. Host %q has a volume of this name, which the resource takes from now on. "+
+			"That is right if the VM was moved to %[3]q with its disks. Otherwise it is another volume, which lacks the data "+
+			"of %[1]q: before you apply, rename it on %[3]q, or remove it there.", last.Name, state.noun(), host))}
 }
 
 // keepMissing returns why a volume that its last host doesn't have stays in the state: nothing for one that is gone.

@@ -13,8 +13,8 @@ import (
 )
 
 // TestFindVolume: a volume that its last host doesn't have is the one of that name on another host, unless another
-// resource has that one, the first host lacks the pool and still has the file, or an import can't ask all hosts. An
-// import that names a host takes the one of that host, and no other.
+// resource has that one, the first host lacks the pool and still has the file, or an import can't ask all hosts. A
+// warning says so if the first host is fenced. An import that names a host takes the one of that host, and no other.
 func TestFindVolume(t *testing.T) {
 	t.Parallel()
 	const (
@@ -25,6 +25,7 @@ func TestFindVolume(t *testing.T) {
 		first, last string
 		from        string // the host that an import names
 		file        bool   // kvm1 has the volume's file
+		fenced      bool   // kvm1 is
 		taken       bool   // by another resource
 		want, says  string
 	}{
@@ -32,6 +33,7 @@ func TestFindVolume(t *testing.T) {
 		"another resource has that":          {first: pool + "</pool>", last: "kvm1", taken: true},
 		"no pool, nor the file":              {last: "kvm1", want: "kvm2"},
 		"no pool, but the file":              {last: "kvm1", file: true, says: "pool \"vms\", but it has /vms/data"},
+		"moved from a fenced host":           {last: "kvm1", fenced: true, want: "kvm2", says: `is fenced. Host "kvm2" has`},
 		"imported":                           {first: pool + "</pool>", want: "kvm2"},
 		"imported without the first pool":    {want: "kvm2"},
 		"imported while one is silent":       {first: "silent", says: `import id: "kvm2/vms/data"`},
@@ -43,7 +45,7 @@ func TestFindVolume(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			first := fleet.HostConfig{URI: fleettest.BuiltInURI(t, test.first)}
+			first := fleet.HostConfig{URI: fleettest.BuiltInURI(t, test.first), Fenced: test.fenced}
 			if test.first == "silent" {
 				first.URI = "qemu+unix:///system?socket=" + t.TempDir() + "/absent"
 			}
