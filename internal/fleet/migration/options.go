@@ -116,7 +116,8 @@ type Options struct {
 	StallDetector *bool
 }
 
-// Over returns the options, with those that are not set taken from others, except SharedDisks: they are those of one VM.
+// Over returns the options, with those that are not set taken from others. SharedDisks are not: they are those of one
+// VM.
 func (o Options) Over(others Options) Options {
 	if o.Transport == "" {
 		o.Transport = others.Transport

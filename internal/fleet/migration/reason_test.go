@@ -55,8 +55,11 @@ func TestReasons_areInTheGuide(t *testing.T) {
 func TestSortBlockers(t *testing.T) {
 	t.Parallel()
 	blockers := []Blocker{
-		{Reason: CPUNotCompatible}, {Reason: InsufficientMemory}, {Reason: DisksNotLiveMigratable, Attribute: "disks.b"},
-		{Reason: DisksNotLiveMigratable, Attribute: "disks.a"}, {Reason: HostCordoned},
+		{Reason: CPUNotCompatible},
+		{Reason: InsufficientMemory},
+		{Reason: DisksNotLiveMigratable, Attribute: "disks.b"},
+		{Reason: DisksNotLiveMigratable, Attribute: "disks.a"},
+		{Reason: HostCordoned},
 	}
 	SortBlockers(blockers)
 	var got []string

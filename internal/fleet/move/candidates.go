@@ -134,7 +134,8 @@ func (ck *Checks) moveCandidate(
 	}
 
 	if err != nil {
-		blockers = []migration.Blocker{migration.UnansweredBlocker(h.Name, inventory.WithoutHost(err))} // It excludes only this host.
+		// It excludes only this host.
+		blockers = []migration.Blocker{migration.UnansweredBlocker(h.Name, inventory.WithoutHost(err))}
 	}
 
 	c.Blockers = slices.Concat(blockers, pinBlocker(vm, h, status.False))

@@ -117,8 +117,9 @@ data "virtfleet_migration_candidates" "this" {
 				know(of("kvm1", "method"), knownvalue.Null()), know(of("kvm3", "method"), knownvalue.Null()),
 			}, blocked("kvm3", "HostNotSchedulable", "host")...),
 		}, {
-			Config: config(acctest.Block{Hosts: []acctest.Host{first, {Of: l.Host("kvm2"), Settings: `memory_limit = "1Mi"`}}},
-				allowed),
+			Config: config(acctest.Block{Hosts: []acctest.Host{
+				first, {Of: l.Host("kvm2"), Settings: zone + "\nmemory_limit = \"1Mi\""},
+			}}, allowed),
 			ConfigStateChecks: blocked("kvm2", "InsufficientMemory", "memory.size"),
 		}, {
 			// An order that names the target moves the VM there in spite of its labels.

@@ -197,7 +197,8 @@ func TestAccSecret_stays(t *testing.T) {
 	define(t, l, "kvm2", id, own)
 	c.Run(t, "destroy")
 	if l.SecretUUID(t, "kvm1", id) != "" || l.SecretUUID(t, "kvm2", id) != own {
-		t.Errorf("destroyed in hosts, kvm1 has %q, and kvm2 outside of it %q", l.SecretUUID(t, "kvm1", id), l.SecretUUID(t, "kvm2", id))
+		t.Errorf("destroyed in hosts, kvm1 has %q, and kvm2 outside of it %q", l.SecretUUID(t, "kvm1", id),
+			l.SecretUUID(t, "kvm2", id))
 	}
 	l.Virsh(t, "kvm2", "secret-undefine", own)
 }

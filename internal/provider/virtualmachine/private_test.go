@@ -22,7 +22,8 @@ func TestWriteSaved(t *testing.T) {
 	}
 	two.ManagedSave = false
 	diags := writeSaved(t.Context(), private, two)
-	if saved, d := readPrivateSpec(t.Context(), private, privateSavedAs); saved != nil || diags.HasError() || d.HasError() {
+	saved, d := readPrivateSpec(t.Context(), private, privateSavedAs)
+	if saved != nil || diags.HasError() || d.HasError() {
 		t.Errorf("the saved memory is gone: %+v %s", saved, diagText(diags))
 	}
 }
