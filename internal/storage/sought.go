@@ -72,16 +72,25 @@ func filesIn(pools []libvirt.StoragePool, documents ...string) map[Ref]string {
 	for _, document := range documents {
 		for _, match := range refInXML.FindAllStringSubmatch(document, -1) {
 			ref := Ref{Pool: html.UnescapeString(match[1]), Name: html.UnescapeString(match[2])}
-			i := slices.IndexFunc(pools, func(p libvirt.StoragePool) bool { return p.Name == ref.Pool })
-			if i < 0 {
-				continue
-			}
-			if p, err := ReadPool(pools[i].XML); err == nil && p.Directory() != "" {
-				files[ref] = path.Join(p.Directory(), ref.Name)
+			if file := fileOf(pools, ref); file != "" {
+				files[ref] = file
 			}
 		}
 	}
 	return files
+}
+
+// fileOf returns the file of a volume in a pool of files, "" for other volumes.
+func fileOf(pools []libvirt.StoragePool, ref Ref) string {
+	i := slices.IndexFunc(pools, func(p libvirt.StoragePool) bool { return p.Name == ref.Pool })
+	if i < 0 {
+		return ""
+	}
+	p, err := ReadPool(pools[i].XML)
+	if err != nil || p.Directory() == "" {
+		return ""
+	}
+	return path.Join(p.Directory(), ref.Name)
 }
 
 // usedBy reports whether a definition names the volume anywhere, and as which disk.
@@ -131,6 +140,11 @@ func (v sought) isNamedBy(e *etree.Element) bool {
 		}
 	}
 	ref := Ref{Pool: e.SelectAttrValue("pool", ""), Name: e.SelectAttrValue("volume", "")}
+	return v.is(ref)
+}
+
+// is reports whether ref is a name of the volume.
+func (v sought) is(ref Ref) bool {
 	return ref.Name != "" && (ref == Ref{Pool: v.Pool, Name: v.Name} || slices.Contains(v.refs, ref))
 }
 

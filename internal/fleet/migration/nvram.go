@@ -104,7 +104,7 @@ func MayShareState(ctx context.Context, vm VM, on, other *libvirt.Host) (bool, e
 
 // fileOn returns the file that a host has at a path, nil for none.
 func fileOn(ctx context.Context, h *libvirt.Host, at string) (*libvirt.Volume, error) {
-	d, _, err := listDirectory(ctx, h, path.Dir(at), path.Base(at))
+	d, _, err := h.DirectoryIfThere(ctx, path.Dir(at), path.Base(at))
 	if err != nil {
 		return nil, err
 	}
