@@ -185,3 +185,27 @@ func TestLab_baseOfFileOutsidePoolsStays(t *testing.T) {
 		t.Errorf("%d directories were read, want 1", n)
 	}
 }
+
+// A volume stays while a VM has it under another path that leads through a symbolic link, also on a host whose files
+// can't be compared: then libvirt tells what files of the name these are. Another file of the name is no user's.
+func TestLab_volumeBehindLinkStays(t *testing.T) {
+	t.Parallel()
+
+	b := withBases(t)
+	name := lab.Name(t)
+	b.l.Run(t, b.host, "mkdir", b.dir+"/data", b.dir+"/home")
+	b.l.Run(t, b.host, "ln", "-s", b.dir+"/data", b.dir+"/linked")
+	diskPool(t, b.l, b.host, "linked", b.dir)
+
+	volume := storage.Ref{Pool: "linked", Name: "disk.qcow2"}
+	b.l.Virsh(t, b.host, "vol-create-as", volume.Pool, volume.Name, "1M", "--format", "qcow2")
+	b.vm(name, b.dir+"/data/disk.qcow2")
+	b.stays(volume, "a VM has it behind a link", fmt.Sprintf("VM %q on host %q uses it", name, b.host))
+
+	b.l.Virsh(t, b.host, "undefine", name)
+
+	other := b.dir + "/home/disk.qcow2"
+	b.l.Run(t, b.host, "qemu-img", "create", "-q", "-f", "qcow2", other, "1M")
+	b.vm(name+"-other", other)
+	b.goes(volume, "a VM has another file of the name")
+}

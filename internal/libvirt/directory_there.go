@@ -6,8 +6,8 @@ import (
 	"path"
 )
 
-// DirectoryIfThere is Directory for one that may not exist: if its parent doesn't list it, it is empty, has the parent's
-// room, and isn't there.
+// DirectoryIfThere is Directory for one that may not exist: if its parent doesn't list it, it is empty, has the
+// parent's room, and isn't there.
 func (h *Host) DirectoryIfThere(ctx context.Context, dir string, names ...string) (*Directory, bool, error) {
 	d, err := h.Directory(ctx, dir, names...)
 	if err == nil {

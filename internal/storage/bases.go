@@ -31,11 +31,13 @@ type hostFiles struct {
 	based  []based
 	// unclear says of which files it is unknown what they are based on, and why.
 	unclear []string
+	// probe says that files which no pool lists are read.
+	probe bool
 }
 
 // readFiles reads what a host has that may use a volume.
 func readFiles(ctx context.Context, h *libvirt.Host, how search) (f *hostFiles, err error) {
-	f = &hostFiles{host: h, named: map[Ref]string{}, listed: map[string]bool{}}
+	f = &hostFiles{host: h, named: map[Ref]string{}, listed: map[string]bool{}, probe: how.probe}
 	if f.domains, err = h.Domains(ctx); err != nil {
 		return nil, err
 	}
@@ -49,7 +51,7 @@ func readFiles(ctx context.Context, h *libvirt.Host, how search) (f *hostFiles, 
 	if err = f.addListed(ctx, how.list); err != nil {
 		return nil, err
 	}
-	return f, f.addUnlisted(ctx, how.probe)
+	return f, f.addUnlisted(ctx)
 }
 
 // addListed adds the volumes of the active pools that are based on another file.
@@ -140,10 +142,10 @@ func ownDisks(d libvirt.Domain) map[string]domain.OwnDisk {
 	return own
 }
 
-// addUnlisted adds what the files of disks are based on that aren't among the volumes. It reads them if probe is set.
+// addUnlisted adds what the files of disks are based on that aren't among the volumes. It reads them if f.probe is set.
 // What was created with a VM is based on what the VM's metadata says, also while its file can't be read, for example
 // because a filesystem isn't mounted.
-func (f *hostFiles) addUnlisted(ctx context.Context, probe bool) error {
+func (f *hostFiles) addUnlisted(ctx context.Context) error {
 	own := map[string]bool{}
 	var unlisted []diskFile
 	for _, d := range f.domains {
@@ -174,12 +176,12 @@ func (f *hostFiles) addUnlisted(ctx context.Context, probe bool) error {
 			seen[file.path] = true
 			pool := f.inactivePoolOf(file.path)
 			switch {
-			case own[file.path] && (pool != "" || !probe):
+			case own[file.path] && (pool != "" || !f.probe):
 			case pool != "":
 				f.unclear = append(f.unclear, fmt.Sprintf("storage pool %q isn't active, so it is unknown what %s of VM %q on host "+
 					"%q is based on. Start the pool, for example with \"virsh pool-start %s\", or undefine it if its files are gone",
 					pool, file.path, file.vm.Name, f.host.Name(), pool))
-			case !probe:
+			case !f.probe:
 				f.unclear = append(f.unclear, fmt.Sprintf("%s of VM %q on host %q isn't in a storage pool", file.path, file.vm.Name,
 					f.host.Name()))
 			case f.host.HasFiles():
@@ -235,8 +237,8 @@ func (f *hostFiles) readDirectories(
 			for _, file := range files {
 				if err != nil {
 					if !own[file.path] {
-						f.unclear = append(f.unclear, fmt.Sprintf("what %s of VM %q on host %q is based on can't be read: %v. Make it "+
-							"readable for libvirt, or remove it or the VM", file.path, file.vm.Name, f.host.Name(), err))
+						f.unclear = append(f.unclear, fmt.Sprintf("what %s of VM %q on host %q is based on can't be read: %v. Make "+
+							"it readable for libvirt, or remove it or the VM", file.path, file.vm.Name, f.host.Name(), err))
 					}
 					continue
 				}

@@ -8,8 +8,8 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 )
 
-// TestUnused: a plan doesn't read files of disks that no pool lists, so it can't know what they are based on. A raw disk
-// is based on nothing.
+// TestUnused: a plan doesn't read files of disks that no pool lists, so it can't know what they are based on. A raw
+// disk is based on nothing.
 func TestUnused(t *testing.T) {
 	t.Parallel()
 	h := openHost(t, "one")

@@ -21,8 +21,8 @@ var ErrInUse = fmt.Errorf("%w: the volume is in use", libvirt.ErrBusy)
 // User is a user of a volume: a VM's definition, or another volume that is based on it.
 type User struct {
 	Host string
-	// VM and UUID are those of a VM. Volume is the "pool/name" of a volume that is based on the volume, or the path of
-	// such a file, which VM has.
+	// VM and UUID are those of a VM. Volume is the "pool/name" of a volume that is based on the volume, or, with VM, the
+	// path of such a file.
 	VM, UUID, Volume string
 	// Active says that the VM runs.
 	Active bool
@@ -236,7 +236,7 @@ func (s *Storage) usersAmong(ctx context.Context, files *hostFiles, v libvirt.Vo
 	for _, f := range files.based {
 		paths = append(paths, f.on)
 	}
-	wanted, err := s.sought(ctx, files.host, v, paths)
+	wanted, err := s.sought(ctx, files.host, v, paths, files.probe)
 	if err != nil {
 		return nil, err
 	}
