@@ -1,6 +1,8 @@
 package fleet
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -208,4 +210,57 @@ func TestLab_volumeBehindLinkStays(t *testing.T) {
 	b.l.Run(t, b.host, "qemu-img", "create", "-q", "-f", "qcow2", other, "1M")
 	b.vm(name+"-other", other)
 	b.goes(volume, "a VM has another file of the name")
+}
+
+// A volume of a pool that two hosts have in different directories stays while a VM of the other host has its file.
+func TestLab_volumeInOtherDirectoryStays(t *testing.T) {
+	t.Parallel()
+
+	l := lab.Open(t)
+	f := labFleet(t, l, t.Name(), nil)
+	pool, common, dirs := lab.Name(t), t.TempDir(), map[string]string{} // What isn't libvirt's own is on all hosts.
+	s := f.Storage()
+
+	for _, host := range []string{"kvm1", "kvm2"} {
+		dir := directory(t, l, host)
+		dirs[host] = dir
+		l.Run(t, host, "mount", "--bind", common, dir)
+
+		apply := storage.Pool{Name: pool, Type: "dir", Path: &dir}
+		if failed := s.ApplyPool(t.Context(), s.Hosts.Named(host), apply, storage.PoolSettings{Shared: true}); len(failed) > 0 {
+			t.Fatal(failed)
+		}
+
+		t.Cleanup(func() {
+			for name, err := range s.RemovePool(context.WithoutCancel(t.Context()), s.Hosts.Named(host), pool, nil) {
+				t.Errorf("host %s: %v", name, err)
+			}
+		})
+	}
+
+	l.Virsh(t, "kvm1", "vol-create-as", pool, "data", "1M", "--format", "qcow2")
+
+	b := &bases{t: t, l: l, f: f, host: "kvm2"}
+	name, volume := lab.Name(t), storage.Ref{Pool: pool, Name: "data"}
+	b.vm(name, dirs["kvm2"]+"/data")
+
+	remove := func() error {
+		hosts, err := s.UserHosts(t.Context(), "kvm1", pool)
+		if err != nil {
+			t.Fatal(err)
+		}
+
+		return s.DeleteUnused(t.Context(), hosts, "kvm1", volume, dirs["kvm1"]+"/data")
+	}
+
+	if err := remove(); !errors.Is(err, storage.ErrInUse) || !strings.Contains(err.Error(), name) {
+		t.Errorf("while a VM has it: %v", err)
+	}
+
+	l.Run(t, "kvm1", "stat", dirs["kvm1"]+"/data")
+	l.Virsh(t, "kvm2", "undefine", name)
+
+	if err := remove(); err != nil {
+		t.Error(err)
+	}
 }

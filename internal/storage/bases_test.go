@@ -66,3 +66,19 @@ func TestUsers_inactivePool(t *testing.T) {
 		t.Errorf("what may be a base is used by %v, %v", users, err)
 	}
 }
+
+// TestUsers_otherDirectory: a host that has a shared pool in another directory uses the volume under that path.
+func TestUsers_otherDirectory(t *testing.T) {
+	t.Parallel()
+	one, other := openHost(t, "one"), openHost(t, "other")
+	startPool(t, one, "vms", netfsPool)
+	startPool(t, other, "vms", strings.Replace(netfsPool, "<path>/NAME", "<path>/mnt/NAME", 1))
+	createVolume(t, one, "vms", "data", "")
+	defineVM(t, other, "web", "file", `file="/mnt/vms//data"`)
+	defineVM(t, other, "next", "file", `file="/mnt/vms/data2"`)
+	s := storageOf(one, other)
+	users, err := s.Users(t.Context(), s.Hosts, libvirt.Volume{Pool: "vms", Name: "data", Path: "/vms/data"})
+	if err != nil || len(users) != 1 || users[0].VM != "web" || users[0].Host != "other" || users[0].Target != "vdb" {
+		t.Errorf("used by %v, %v", users, err)
+	}
+}

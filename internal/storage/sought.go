@@ -64,9 +64,11 @@ func namesakes(ctx context.Context, h *libvirt.Host, file string, paths []string
 		switch {
 		case err != nil && (ctx.Err() != nil || errors.Is(err, libvirt.ErrUnreachable)):
 			return nil, err
-		case err == nil && (other == nil || before != nil && after != nil && before.Changed == after.Changed &&
-			(other.Changed != before.Changed || other.PhysicalBytes != before.PhysicalBytes)):
-		default:
+		case err != nil:
+			same = append(same, p)
+		case other == nil || before == nil && after == nil:
+		case before == nil || after == nil || before.Changed != after.Changed ||
+			other.Changed == before.Changed && other.PhysicalBytes == before.PhysicalBytes:
 			same = append(same, p)
 		}
 	}
@@ -190,5 +192,6 @@ func (v sought) is(ref Ref) bool {
 
 // isAt reports whether the volume is at the path.
 func (v sought) isAt(p string) bool {
-	return v.Path != "" && p != "" && (path.Clean(p) == path.Clean(v.Path) || slices.Contains(v.links, p))
+	return v.Path != "" && p != "" && (path.Clean(p) == path.Clean(v.Path) || slices.Contains(v.links, p) ||
+		slices.Contains(v.links, path.Clean(p)))
 }

@@ -8,6 +8,7 @@ import (
 	"html"
 	"maps"
 	"path"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -111,11 +112,16 @@ func PoolUsers(ctx context.Context, h *libvirt.Host, p Pool) ([]string, error) {
 	return definitionsWith(ctx, h, p.isIn)
 }
 
+// poolInXML finds pools that libvirt wrote as a part of a source.
+var poolInXML = regexp.MustCompile(` pool='([^'<>]+)'`)
+
 // isIn reports whether a definition names the pool, or a path in it. What a stopped pool takes away, such as a mounted
 // directory, it takes with everything below.
 func (p Pool) isIn(xml string) bool {
-	if strings.Contains(xml, " pool='"+html.EscapeString(p.Name)+"'") {
-		return true
+	for _, match := range poolInXML.FindAllStringSubmatch(xml, -1) {
+		if html.UnescapeString(match[1]) == p.Name {
+			return true
+		}
 	}
 	if !p.hasDirectory() {
 		return false
@@ -239,6 +245,16 @@ func (s *Storage) usersAmong(ctx context.Context, files *hostFiles, v libvirt.Vo
 	wanted, err := s.sought(ctx, files.host, v, paths, files.probe)
 	if err != nil {
 		return nil, err
+	}
+	// A host may have a shared pool in another directory.
+	if at := fileOf(files.pools, Ref{Pool: v.Pool, Name: v.Name}); at != "" && !wanted.isAt(at) {
+		here := v
+		here.Path = at
+		also, err := s.sought(ctx, files.host, here, paths, files.probe)
+		if err != nil {
+			return nil, err
+		}
+		wanted.links = append(wanted.links, append(also.links, at)...)
 	}
 	for ref, file := range files.named {
 		if wanted.isAt(file) {
