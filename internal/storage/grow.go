@@ -55,7 +55,7 @@ func (s *Storage) Grow(ctx context.Context, g Growth) error {
 // doesn't see its growth.
 func (s *Storage) runningUser(ctx context.Context, hosts hostset.Set, v libvirt.Volume) (*User, error) {
 	// Growth takes nothing from an overlay, so disks whose files can't be read don't prevent it.
-	is, err := s.users(ctx, hosts, search{list: volumesWith}, v)
+	is, err := s.users(ctx, hosts, search{list: volumesWith, limit: searchLimit}, v)
 	if err != nil {
 		return nil, err
 	}

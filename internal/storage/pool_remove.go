@@ -74,7 +74,7 @@ func (s *Storage) volumeUsers(
 	}
 	var is uses
 	if err == nil {
-		is, err = s.users(ctx, hosts, search{list: volumesWith, probe: true}, volumes...)
+		is, err = s.users(ctx, hosts, search{list: volumesWith, probe: true, limit: searchLimit}, volumes...)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("can't determine whether its volumes are in use: %w", err)

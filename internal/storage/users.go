@@ -11,6 +11,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/hostset"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
@@ -22,8 +23,8 @@ var ErrInUse = fmt.Errorf("%w: the volume is in use", libvirt.ErrBusy)
 // User is a user of a volume: a VM's definition, or another volume that is based on it.
 type User struct {
 	Host string
-	// VM and UUID are those of a VM. Volume is the "pool/name" of a volume that is based on the volume, or, with VM, the
-	// path of such a file.
+	// VM and UUID are those of a VM. Volume is the "pool/name" of a volume that is based on the volume, or, with VM,
+	// the path of such a file.
 	VM, UUID, Volume string
 	// Active says that the VM runs.
 	Active bool
@@ -49,7 +50,7 @@ func (u User) String() string {
 // returns an error if one of the hosts can't answer, and ErrBusy if it finds none and what a VM's disk is based on can't
 // be read. It misses an overlay in an inactive pool that is no VM's disk.
 func (s *Storage) Users(ctx context.Context, hosts hostset.Set, v libvirt.Volume) ([]User, error) {
-	is, err := s.users(ctx, hosts, search{list: volumesWith, probe: true}, v)
+	is, err := s.users(ctx, hosts, search{list: volumesWith, probe: true, limit: searchLimit}, v)
 	if err == nil && len(is.users) == 0 && len(is.unclear) > 0 {
 		err = fmt.Errorf("%w: %s", libvirt.ErrBusy, strings.Join(is.unclear, "; "))
 	}
@@ -74,7 +75,12 @@ type search struct {
 	list poolLister
 	// probe says that files of disks which no pool lists are read.
 	probe bool
+	// limit bounds the search if the caller's context has no deadline; 0 is hostset.Ask's.
+	limit time.Duration
 }
+
+// searchLimit bounds a search before a change. It is longer than it takes to list thousands of volumes.
+const searchLimit = 5 * time.Minute
 
 // poolLister returns the volumes of an active pool. files are the files of the host's VMs.
 type poolLister func(ctx context.Context, h *libvirt.Host, pool string, files []string) ([]libvirt.Volume, error)
@@ -92,6 +98,11 @@ type uses struct {
 func (s *Storage) users(
 	ctx context.Context, hosts hostset.Set, how search, volumes ...libvirt.Volume,
 ) (all uses, _ error) {
+	if _, bounded := ctx.Deadline(); !bounded && how.limit > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, how.limit)
+		defer cancel()
+	}
 	answers := hostset.Ask(ctx, hosts, func(ctx context.Context, h *libvirt.Host) (*uses, error) {
 		return s.usersOn(ctx, h, how, volumes)
 	})
