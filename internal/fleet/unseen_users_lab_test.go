@@ -227,7 +227,8 @@ func TestLab_volumeInOtherDirectoryStays(t *testing.T) {
 		l.Run(t, host, "mount", "--bind", common, dir)
 
 		apply := storage.Pool{Name: pool, Type: "dir", Path: &dir}
-		if failed := s.ApplyPool(t.Context(), s.Hosts.Named(host), apply, storage.PoolSettings{Shared: true}); len(failed) > 0 {
+		failed := s.ApplyPool(t.Context(), s.Hosts.Named(host), apply, storage.PoolSettings{Shared: true})
+		if len(failed) > 0 {
 			t.Fatal(failed)
 		}
 
