@@ -37,31 +37,44 @@ func (h *Host) PoolVolume(ctx context.Context, pool, name string) (*Volume, erro
 // PoolVolumes reads the volumes of a pool (virStoragePoolListAllVolumes, virStorageVolGetXMLDesc). It leaves out
 // volumes that vanish meanwhile. Its errors are those of PoolVolume.
 func (h *Host) PoolVolumes(ctx context.Context, pool string) ([]Volume, error) {
-	return readInPool(ctx, h, readCall("listing the volumes of pool "+pool), pool,
+	return readInPool(ctx, h, readingAll("listing the volumes of pool "+pool), pool,
 		func(c *conn, p *golibvirt.StoragePool) (volumes []Volume, err error) {
 			c.countCall("virStoragePoolListAllVolumes")
 			all, err := p.ListAllStorageVolumes(0)
 			if err != nil {
 				return nil, err
 			}
+			read := make([]*Volume, len(all))
+			calls := c.newPipeline()
 			for i := range all {
-				c.countCall("virStorageVolGetXMLDesc")
-				document, readErr := all[i].GetXMLDesc(0)
-				if readErr == nil {
-					v, parseErr := parseVolume(document)
-					if parseErr == nil {
-						v.Pool = pool
-						volumes = append(volumes, *v)
-					}
-					readErr = parseErr
-				}
-				if codeOf(readErr) != golibvirt.ERR_NO_STORAGE_VOL {
-					err = errors.Join(err, readErr)
+				calls.Go(func() (err error) {
+					read[i], err = c.readListed(&all[i])
+					return err
+				})
+			}
+			err = calls.Wait()
+			for i := range all {
+				if read[i] != nil {
+					read[i].Pool = pool
+					volumes = append(volumes, *read[i])
 				}
 				err = errors.Join(err, all[i].Free())
 			}
 			return volumes, err
 		})
+}
+
+// readListed reads a volume of a list, nil if it has vanished.
+func (c *conn) readListed(volume *golibvirt.StorageVol) (*Volume, error) {
+	c.countCall("virStorageVolGetXMLDesc")
+	document, err := volume.GetXMLDesc(0)
+	if codeOf(err) == golibvirt.ERR_NO_STORAGE_VOL {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	return parseVolume(document)
 }
 
 // CreateVolume creates a volume (virStorageVolCreateXML, virStorageVolCreateXMLFrom). It leaves an existing volume

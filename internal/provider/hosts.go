@@ -8,6 +8,7 @@ import (
 	"net"
 	"os"
 	"os/user"
+	"syscall"
 
 	"github.com/hashicorp/terraform-plugin-framework/diag"
 	"github.com/hashicorp/terraform-plugin-framework/path"
@@ -96,6 +97,9 @@ func (m *model) host(
 	if why := uri.exposed(); why != "" && !cfg.Fenced {
 		diags.AddAttributeWarning(at, "Connection to a host isn't secure", fmt.Sprintf("%s: %s.", source, why))
 	}
+	if uri.local() {
+		cfg.SameFile = sameLocalFile
+	}
 	if !uri.overSSH() {
 		return cfg, diags
 	}
@@ -143,10 +147,46 @@ func (m *model) overSSH(
 func fileComparer(client *ssh.Client) func(ctx context.Context, path string, paths ...string) ([]string, error) {
 	return func(ctx context.Context, path string, paths ...string) ([]string, error) {
 		same, err := client.SameFile(ctx, path, paths...)
-		if errors.Is(err, ssh.ErrProgram) || errors.Is(err, ssh.ErrSessions) {
+		switch {
+		case errors.Is(err, ssh.ErrProgram):
 			err = &kindError{kind: libvirt.ErrUnsupported, err: err}
+		case errors.Is(err, ssh.ErrSessions): // Another time it can.
+			err = &kindError{kind: libvirt.ErrBusy, err: err}
 		}
 		return same, err
+	}
+}
+
+// sameLocalFile compares files of this computer. Its error is libvirt.ErrUnsupported if one can't be seen: another user
+// has it, or the socket leads to another computer.
+func sameLocalFile(ctx context.Context, path string, paths ...string) ([]string, error) {
+	type outcome struct {
+		same []string
+		err  error
+	}
+	done := make(chan outcome, 1)
+	go func() { // A network filesystem that hangs holds up no caller.
+		file, unseen := os.Stat(path)
+		var same []string
+		for _, p := range paths {
+			other, err := os.Stat(p)
+			switch {
+			case err == nil && file != nil && os.SameFile(file, other):
+				same = append(same, p)
+			case err != nil && !errors.Is(err, os.ErrNotExist) && !errors.Is(err, syscall.ENOTDIR):
+				unseen = err
+			}
+		}
+		if unseen != nil {
+			unseen = &kindError{kind: libvirt.ErrUnsupported, err: unseen}
+		}
+		done <- outcome{same, unseen}
+	}()
+	select {
+	case o := <-done:
+		return o.same, o.err
+	case <-ctx.Done():
+		return nil, ctx.Err()
 	}
 }
 

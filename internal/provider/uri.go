@@ -93,6 +93,11 @@ func (c *connectionURI) overSSH() bool {
 	return c.transport == "ssh" || c.transport == "libssh" || c.transport == "libssh2"
 }
 
+// local reports whether libvirt's socket is on this computer. It may still lead to another one.
+func (c *connectionURI) local() bool {
+	return c.driver == "qemu" && (c.transport == "" || c.transport == "unix") && c.url.Hostname() == ""
+}
+
 // refusedSSHParameters are libvirt's parameters that have no meaning here, with the reason.
 var refusedSSHParameters = map[string]string{
 	"command":   "the provider has its own SSH client and runs no ssh program",

@@ -54,11 +54,12 @@ func (s *Storage) Grow(ctx context.Context, g Growth) error {
 // runningUser returns the VM that runs on a volume, nil for none. It returns ErrInUse if something uses the volume that
 // doesn't see its growth.
 func (s *Storage) runningUser(ctx context.Context, hosts hostset.Set, v libvirt.Volume) (*User, error) {
-	users, err := s.Users(ctx, hosts, v)
+	// Growth takes nothing from an overlay, so disks whose files can't be read don't prevent it.
+	is, err := s.users(ctx, hosts, search{list: volumesWith, limit: searchLimit}, v)
 	if err != nil {
 		return nil, err
 	}
-	for _, u := range users {
+	for _, u := range is.users {
 		switch {
 		case u.Volume != "" || u.Active && u.Target == "":
 			return nil, fmt.Errorf("%w: %s, so it can't grow", ErrInUse, u)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/hostset"
@@ -53,9 +54,45 @@ func (s *Storage) checkDelete(
 			users = append(users, fmt.Sprintf("%s on host %q", user, a.Host))
 		}
 	}
+	if len(users) == 0 && len(errs) == 0 {
+		users, err = s.volumeUsers(ctx, h.Conn, hosts, p.Name)
+		errs = append(errs, err)
+	}
 	errs = append(errs, inUseBy("would lose disks with the data of the pool. Remove them, or set on_destroy to \"keep\" "+
 		"and apply before the destroy", users))
 	return errors.Join(errs...)
+}
+
+// volumeUsers returns the VMs and other volumes that use volumes of the host's pool, also under other paths than these
+// have in the pool. Of an inactive pool the volumes aren't known.
+func (s *Storage) volumeUsers(
+	ctx context.Context, h *libvirt.Host, hosts hostset.Set, pool string,
+) (users []string, _ error) {
+	volumes, err := h.PoolVolumes(ctx, pool)
+	if errors.Is(err, libvirt.ErrPoolInactive) || err == nil && len(volumes) == 0 {
+		return nil, nil
+	}
+	var is uses
+	if err == nil {
+		is, err = s.users(ctx, hosts, search{list: volumesWith, probe: true, limit: searchLimit}, volumes...)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("can't determine whether its volumes are in use: %w", err)
+	}
+	for _, u := range is.users {
+		switch {
+		case u.VM != "":
+			users = append(users, fmt.Sprintf("virtual machine %s on host %q", u.VM, u.Host))
+		case !strings.HasPrefix(u.Volume, pool+"/"): // It is removed as well.
+			users = append(users, fmt.Sprintf("volume %s on host %q", u.Volume, u.Host))
+		}
+	}
+	if len(users) == 0 && len(is.unclear) > 0 {
+		return nil, fmt.Errorf("%w: can't determine whether its volumes are in use: %s", libvirt.ErrBusy,
+			strings.Join(is.unclear, "; "))
+	}
+	slices.Sort(users)
+	return slices.Compact(users), nil
 }
 
 func inUseBy(consequence string, users []string) error {

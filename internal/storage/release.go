@@ -107,7 +107,7 @@ func (s *Storage) otherUsers(ctx context.Context, r Release, h *libvirt.Host, v 
 		return nil, err
 	}
 	// The metadata names the volume while it is recorded there, which doesn't count as a use.
-	wanted, err := s.sought(ctx, h, v, pathsIn(d.LiveXML, d.PersistentXML))
+	wanted, err := s.sought(ctx, h, v, pathsIn(d.LiveXML, d.PersistentXML), true)
 	if err != nil {
 		return nil, err
 	}

@@ -2,12 +2,14 @@ package storage_test
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -271,11 +273,12 @@ func TestDeleteUnused_otherPath(t *testing.T) {
 }
 
 // TestRemovePool_inUse: a pool stays while its removal makes a VM lose disks: one that runs if it is stopped, and one
-// that is off if its data is deleted. Its volumes are listed, once, only if no directory tells which disks are in it.
+// that is off if its data is deleted. Its volumes are listed only if no directory tells which disks are in it, and to
+// find VMs that have them under other paths before their data is deleted.
 func TestRemovePool_inUse(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
-		pool, disk            string
+		pool, name, disk      string
 		runs, withData, stays bool
 		lists                 int
 	}{
@@ -287,15 +290,30 @@ func TestRemovePool_inUse(t *testing.T) {
 		"off":                    {pool: netfsPool, disk: `file="/p/disk"`},
 		"runs in a directory":    {pool: dirPool, disk: `file="/p/disk"`, runs: true},
 		"with data":              {pool: logicalPool, disk: `file="/dev/p/disk"`, withData: true, stays: true},
-		"with data, elsewhere":   {pool: logicalPool, disk: `file="/dev/other/disk"`, withData: true},
+		"with data, elsewhere":   {pool: logicalPool, disk: `file="/dev/other/disk"`, withData: true, lists: 2},
+		"with data, link":        {pool: logicalPool, disk: `file="/dev/mapper/p-lun"`, withData: true, stays: true, lists: 2},
+		"with data, apostrophe": {
+			pool: strings.ReplaceAll(logicalPool, "NAME", "it's"), name: "it's", disk: `pool="it's" volume="lun"`,
+			withData: true, stays: true,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			h := openHost(t, "one")
 			s := storageOf(h)
-			startPool(t, h, "p", c.pool)
-			createVolume(t, h, "p", "lun", "")
-			is, err := h.StoragePool(t.Context(), "p")
+			name, kind := cmp.Or(c.name, "p"), "file"
+			if c.name != "" {
+				kind = "volume"
+			}
+			s.Hosts[0].SameFile = func(_ context.Context, path string, paths ...string) (same []string, err error) {
+				if link := "/dev/mapper/p-lun"; path == "/dev/p/lun" && slices.Contains(paths, link) {
+					same = append(same, link)
+				}
+				return same, nil
+			}
+			startPool(t, h, name, c.pool)
+			createVolume(t, h, name, "lun", "")
+			is, err := h.StoragePool(t.Context(), name)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -303,14 +321,14 @@ func TestRemovePool_inUse(t *testing.T) {
 			if c.withData {
 				origin = originOf(t, is)
 			}
-			uuid := defineVM(t, h, "web", "file", c.disk)
+			uuid := defineVM(t, h, "web", kind, c.disk)
 			if c.runs {
 				if err := h.StartDomain(t.Context(), uuid); err != nil {
 					t.Fatal(err)
 				}
 			}
-			failed := s.RemovePool(t.Context(), s.Hosts, "p", origin)
-			_, err = h.StoragePool(t.Context(), "p")
+			failed := s.RemovePool(t.Context(), s.Hosts, name, origin)
+			_, err = h.StoragePool(t.Context(), name)
 			if stays := err == nil; stays != c.stays || c.stays == (failed["one"] == nil) {
 				t.Fatalf("it stays: %t, %v", stays, failed)
 			}

@@ -24,26 +24,68 @@ type sought struct {
 	refs []Ref
 }
 
-// sought compares the volume with the files at paths: a definition may have a path through a symbolic link. If the host
-// doesn't support that, only equal paths are the same file. It returns an error if the host doesn't answer.
+// sought compares the volume with the files at paths: a definition may have a path through a symbolic link. If the
+// host's files can't be compared and probe is set, libvirt tells which of the files of that name it may be; otherwise
+// only equal paths are the same file. It returns an error if the host doesn't answer.
 func (s *Storage) sought(
-	ctx context.Context, h *libvirt.Host, v libvirt.Volume, paths []string,
+	ctx context.Context, h *libvirt.Host, v libvirt.Volume, paths []string, probe bool,
 ) (found sought, err error) {
 	found.Volume = v
 	slices.Sort(paths)
 	paths = slices.DeleteFunc(slices.Compact(paths), func(p string) bool {
 		return !askable(p) || path.Clean(p) == path.Clean(v.Path)
 	})
-	host, ok := s.Hosts.Host(h.Name())
-	if !ok || host.SameFile == nil || len(paths) == 0 || !askable(v.Path) {
+	if len(paths) == 0 || !askable(v.Path) {
 		return found, nil
 	}
-	found.links, err = host.SameFile(ctx, v.Path, paths...)
-	if errors.Is(err, libvirt.ErrUnsupported) {
+	if host, ok := s.Hosts.Host(h.Name()); ok && host.SameFile != nil {
+		found.links, err = host.SameFile(ctx, v.Path, paths...)
+		if !errors.Is(err, libvirt.ErrUnsupported) {
+			return found, err
+		}
 		s.Log.Debug("files were not compared", "host", h.Name(), "volume", v.Path, "error", err)
+	}
+	if !probe || !h.HasFiles() {
 		return found, nil
 	}
+	more, err := namesakes(ctx, h, v.Path, paths)
+	found.links = append(found.links, more...)
 	return found, err
+}
+
+// namesakes returns those of the paths that may be the file at a path: they have its name, and libvirt sees no
+// difference, or can't read one of them. A file that changes meanwhile may be any of its namesakes.
+func namesakes(ctx context.Context, h *libvirt.Host, file string, paths []string) (same []string, _ error) {
+	paths = slices.DeleteFunc(slices.Clone(paths), func(p string) bool { return path.Base(p) != path.Base(file) })
+	for _, p := range paths {
+		before, err := fileAt(ctx, h, file)
+		other, otherErr := fileAt(ctx, h, p)
+		after, afterErr := fileAt(ctx, h, file)
+		err = errors.Join(err, otherErr, afterErr)
+		switch {
+		case err != nil && (ctx.Err() != nil || errors.Is(err, libvirt.ErrUnreachable)):
+			return nil, err
+		case err != nil:
+			same = append(same, p)
+		case other == nil || before == nil && after == nil:
+		case before == nil || after == nil || before.Changed != after.Changed ||
+			other.Changed == before.Changed && other.PhysicalBytes == before.PhysicalBytes:
+			same = append(same, p)
+		}
+	}
+	return same, nil
+}
+
+// fileAt returns the file at a path, nil for none.
+func fileAt(ctx context.Context, h *libvirt.Host, at string) (*libvirt.Volume, error) {
+	d, _, err := h.DirectoryIfThere(ctx, path.Dir(at), path.Base(at))
+	if err != nil {
+		return nil, err
+	}
+	if file, ok := d.Files[path.Base(at)]; ok {
+		return &file, nil
+	}
+	return nil, nil
 }
 
 // askable reports whether a host can be asked about the file at the path.
@@ -73,16 +115,25 @@ func filesIn(pools []libvirt.StoragePool, documents ...string) map[Ref]string {
 	for _, document := range documents {
 		for _, match := range refInXML.FindAllStringSubmatch(document, -1) {
 			ref := Ref{Pool: html.UnescapeString(match[1]), Name: html.UnescapeString(match[2])}
-			i := slices.IndexFunc(pools, func(p libvirt.StoragePool) bool { return p.Name == ref.Pool })
-			if i < 0 {
-				continue
-			}
-			if p, err := ReadPool(pools[i].XML); err == nil && p.Directory() != "" {
-				files[ref] = path.Join(p.Directory(), ref.Name)
+			if file := fileOf(pools, ref); file != "" {
+				files[ref] = file
 			}
 		}
 	}
 	return files
+}
+
+// fileOf returns the file of a volume in a pool of files, "" for other volumes.
+func fileOf(pools []libvirt.StoragePool, ref Ref) string {
+	i := slices.IndexFunc(pools, func(p libvirt.StoragePool) bool { return p.Name == ref.Pool })
+	if i < 0 {
+		return ""
+	}
+	p, err := ReadPool(pools[i].XML)
+	if err != nil || p.Directory() == "" {
+		return ""
+	}
+	return path.Join(p.Directory(), ref.Name)
 }
 
 // usedBy reports whether a definition names the volume anywhere, and as which disk.
@@ -135,6 +186,11 @@ func (v sought) isNamedBy(e *etree.Element) bool {
 		return true
 	}
 	ref := Ref{Pool: e.SelectAttrValue("pool", ""), Name: e.SelectAttrValue("volume", "")}
+	return v.is(ref)
+}
+
+// is reports whether ref is a name of the volume.
+func (v sought) is(ref Ref) bool {
 	return ref.Name != "" && (ref == Ref{Pool: v.Pool, Name: v.Name} || slices.Contains(v.refs, ref))
 }
 
@@ -151,5 +207,6 @@ func (v sought) isOnGluster(source *etree.Element) bool {
 
 // isAt reports whether the volume is at the path.
 func (v sought) isAt(p string) bool {
-	return v.Path != "" && p != "" && (path.Clean(p) == path.Clean(v.Path) || slices.Contains(v.links, p))
+	return v.Path != "" && p != "" && (path.Clean(p) == path.Clean(v.Path) || slices.Contains(v.links, p) ||
+		slices.Contains(v.links, path.Clean(p)))
 }

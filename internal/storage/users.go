@@ -8,8 +8,10 @@ import (
 	"html"
 	"maps"
 	"path"
+	"regexp"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/hostset"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
@@ -21,7 +23,8 @@ var ErrInUse = fmt.Errorf("%w: the volume is in use", libvirt.ErrBusy)
 // User is a user of a volume: a VM's definition, or another volume that is based on it.
 type User struct {
 	Host string
-	// VM and UUID are those of a VM, Volume is a volume's "pool/name".
+	// VM and UUID are those of a VM. Volume is the "pool/name" of a volume that is based on the volume, or, with VM,
+	// the path of such a file.
 	VM, UUID, Volume string
 	// Active says that the VM runs.
 	Active bool
@@ -32,6 +35,9 @@ type User struct {
 
 // String returns the user's name for messages.
 func (u User) String() string {
+	if u.Volume != "" && u.VM != "" {
+		return fmt.Sprintf("VM %q on host %q has %s, which is based on it", u.VM, u.Host, u.Volume)
+	}
 	if u.Volume != "" {
 		return fmt.Sprintf("volume %q on host %q is based on it", u.Volume, u.Host)
 	}
@@ -39,42 +45,77 @@ func (u User) String() string {
 }
 
 // Users looks for users of a volume in the definitions and active pools of hosts: all hosts for a pool that they share,
-// otherwise the host that has the volume. An overlay outside all pools is found only if its VM runs. Pools that may
-// have an overlay which libvirt doesn't know are read again, and libvirt stops one that it can't read: a plan uses
-// KnownUsers. It returns an error if one of the hosts can't answer, and ErrBusy if a pool can't be read again.
+// otherwise the host that has the volume. It reads the files of disks that no active pool lists, and pools again that
+// may have an overlay which libvirt doesn't know. libvirt stops a pool that it can't read: a plan uses KnownUsers. Users
+// returns an error if one of the hosts can't answer, and ErrBusy if it finds none and what a VM's disk is based on can't
+// be read. It misses an overlay in an inactive pool that is no VM's disk.
 func (s *Storage) Users(ctx context.Context, hosts hostset.Set, v libvirt.Volume) ([]User, error) {
-	return s.users(ctx, hosts, v, volumesWith)
+	is, err := s.users(ctx, hosts, search{list: volumesWith, probe: true, limit: searchLimit}, v)
+	if err == nil && len(is.users) == 0 && len(is.unclear) > 0 {
+		err = fmt.Errorf("%w: %s", libvirt.ErrBusy, strings.Join(is.unclear, "; "))
+	}
+	return is.users, err
 }
 
 // KnownUsers is Users for plans: it changes nothing. It misses overlays of VMs that are off which libvirt doesn't know
-// yet, because they were made without it.
+// yet, because they were made without it, or are in no active pool.
 func (s *Storage) KnownUsers(ctx context.Context, hosts hostset.Set, v libvirt.Volume) ([]User, error) {
-	return s.users(ctx, hosts, v, func(ctx context.Context, h *libvirt.Host, pool string, _ []string,
-	) ([]libvirt.Volume, error) {
-		return h.PoolVolumes(ctx, pool)
-	})
+	is, err := s.users(ctx, hosts, search{list: knownVolumes}, v)
+	return is.users, err
 }
+
+// Unused reports whether Users is expected to find no user. It changes nothing.
+func (s *Storage) Unused(ctx context.Context, hosts hostset.Set, v libvirt.Volume) bool {
+	is, err := s.users(ctx, hosts, search{list: knownVolumes}, v)
+	return err == nil && len(is.users) == 0 && len(is.unclear) == 0
+}
+
+// search is how thoroughly users are looked for.
+type search struct {
+	list poolLister
+	// probe says that files of disks which no pool lists are read.
+	probe bool
+	// limit bounds the search if the caller's context has no deadline; 0 is hostset.Ask's.
+	limit time.Duration
+}
+
+// searchLimit bounds a search before a change. It is longer than it takes to list thousands of volumes.
+const searchLimit = 5 * time.Minute
 
 // poolLister returns the volumes of an active pool. files are the files of the host's VMs.
 type poolLister func(ctx context.Context, h *libvirt.Host, pool string, files []string) ([]libvirt.Volume, error)
 
+func knownVolumes(ctx context.Context, h *libvirt.Host, pool string, _ []string) ([]libvirt.Volume, error) {
+	return h.PoolVolumes(ctx, pool)
+}
+
+// uses are the users of volumes, and why there may be more.
+type uses struct {
+	users   []User
+	unclear []string
+}
+
 func (s *Storage) users(
-	ctx context.Context, hosts hostset.Set, v libvirt.Volume, list poolLister,
-) ([]User, error) {
-	answers := hostset.Ask(ctx, hosts, func(ctx context.Context, h *libvirt.Host) (*[]User, error) {
-		users, err := s.usersOn(ctx, h, v, list)
-		return &users, err
+	ctx context.Context, hosts hostset.Set, how search, volumes ...libvirt.Volume,
+) (all uses, _ error) {
+	if _, bounded := ctx.Deadline(); !bounded && how.limit > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, how.limit)
+		defer cancel()
+	}
+	answers := hostset.Ask(ctx, hosts, func(ctx context.Context, h *libvirt.Host) (*uses, error) {
+		return s.usersOn(ctx, h, how, volumes)
 	})
-	var users []User
 	var errs []error
 	for _, a := range answers {
 		if a.Err != nil {
 			errs = append(errs, a.Err)
 			continue
 		}
-		users = append(users, *a.Value...)
+		all.users = append(all.users, a.Value.users...)
+		all.unclear = append(all.unclear, a.Value.unclear...)
 	}
-	return users, errors.Join(errs...)
+	return all, errors.Join(errs...)
 }
 
 // PoolUsers returns the VMs of a host whose definitions name a storage pool, or a volume of it by its path.
@@ -82,11 +123,16 @@ func PoolUsers(ctx context.Context, h *libvirt.Host, p Pool) ([]string, error) {
 	return definitionsWith(ctx, h, p.isIn)
 }
 
+// poolInXML finds pools that libvirt wrote as a part of a source.
+var poolInXML = regexp.MustCompile(` pool='([^'<>]+)'`)
+
 // isIn reports whether a definition names the pool, or a path in it. What a stopped pool takes away, such as a mounted
 // directory, it takes with everything below.
 func (p Pool) isIn(xml string) bool {
-	if strings.Contains(xml, " pool='"+html.EscapeString(p.Name)+"'") {
-		return true
+	for _, match := range poolInXML.FindAllStringSubmatch(xml, -1) {
+		if html.UnescapeString(match[1]) == p.Name {
+			return true
+		}
 	}
 	if !p.hasDirectory() {
 		return false
@@ -184,81 +230,65 @@ func (s *Storage) SilentUserHosts(ctx context.Context, host, pool string) (map[s
 }
 
 func (s *Storage) usersOn(
-	ctx context.Context, h *libvirt.Host, v libvirt.Volume, list poolLister,
-) (users []User, err error) {
-	domains, err := h.Domains(ctx)
+	ctx context.Context, h *libvirt.Host, how search, volumes []libvirt.Volume,
+) (*uses, error) {
+	files, err := readFiles(ctx, h, how)
 	if err != nil {
 		return nil, err
 	}
-	pools, err := h.StoragePools(ctx)
+	found := &uses{unclear: files.unclear}
+	for _, v := range volumes {
+		users, err := s.usersAmong(ctx, files, v)
+		if err != nil {
+			return nil, err
+		}
+		found.users = append(found.users, users...)
+	}
+	return found, nil
+}
+
+// usersAmong returns the users of a volume among the files of a host.
+func (s *Storage) usersAmong(ctx context.Context, files *hostFiles, v libvirt.Volume) (users []User, err error) {
+	paths := slices.AppendSeq(slices.Clone(files.paths), maps.Values(files.named))
+	for _, f := range files.based {
+		paths = append(paths, f.on)
+	}
+	wanted, err := s.sought(ctx, files.host, v, paths, files.probe)
 	if err != nil {
 		return nil, err
 	}
-	var paths []string
-	named := map[Ref]string{}
-	for _, d := range domains {
-		paths = append(paths, pathsIn(d.LiveXML, d.PersistentXML)...)
-		maps.Copy(named, filesIn(pools, d.LiveXML, d.PersistentXML))
+	// A host may have a shared pool in another directory.
+	if at := fileOf(files.pools, Ref{Pool: v.Pool, Name: v.Name}); at != "" && !wanted.isAt(at) {
+		here := v
+		here.Path = at
+		also, err := s.sought(ctx, files.host, here, paths, files.probe)
+		if err != nil {
+			return nil, err
+		}
+		wanted.links = append(wanted.links, append(also.links, at)...)
 	}
-	paths = slices.AppendSeq(paths, maps.Values(named))
-	overlays, err := overlaysOn(ctx, h, pools, paths, list)
-	if err != nil {
-		return nil, err
-	}
-	for _, o := range overlays {
-		paths = append(paths, o.Backing)
-	}
-	wanted, err := s.sought(ctx, h, v, paths)
-	if err != nil {
-		return nil, err
-	}
-	for ref, file := range named {
+	for ref, file := range files.named {
 		if wanted.isAt(file) {
 			wanted.refs = append(wanted.refs, ref)
 		}
 	}
-	for _, d := range domains {
+	for _, d := range files.domains {
 		for _, document := range []string{d.LiveXML, d.PersistentXML} {
 			target, used := wanted.usedBy(document)
 			if used {
 				users = append(users, User{
-					Host: h.Name(), VM: d.Name, UUID: d.UUID, Active: d.Active() && document == d.LiveXML, Target: target,
+					Host: files.host.Name(), VM: d.Name, UUID: d.UUID, Active: d.Active() && document == d.LiveXML, Target: target,
 				})
 				break
 			}
 		}
 	}
-	for _, o := range overlays {
-		if wanted.isAt(o.Backing) {
-			users = append(users, User{Host: h.Name(), Volume: o.Pool + "/" + o.Name})
+	for _, f := range files.based {
+		if wanted.isAt(f.on) || wanted.is(f.ref) {
+			users = append(users, f.user)
 		}
 	}
 	return users, nil
-}
-
-// overlaysOn returns the volumes of a host's active pools that are based on another file. files are the files of VMs.
-func overlaysOn(
-	ctx context.Context, h *libvirt.Host, pools []libvirt.StoragePool, files []string, list poolLister,
-) (overlays []libvirt.Volume, err error) {
-	for _, p := range pools {
-		if !p.Active {
-			continue
-		}
-		volumes, err := list(ctx, h, p.Name, files)
-		if errors.Is(err, libvirt.ErrPoolInactive) || errors.Is(err, libvirt.ErrNoPool) {
-			continue
-		}
-		if err != nil {
-			return nil, err
-		}
-		for _, v := range volumes {
-			if v.Backing != "" {
-				v.Pool = p.Name
-				overlays = append(overlays, v)
-			}
-		}
-	}
-	return overlays, nil
 }
 
 // volumesWith returns the volumes of an active pool. If one of the files is in the pool's directory and isn't among

@@ -72,14 +72,14 @@ func removeNVRAMFile(ctx context.Context, on, other *libvirt.Host, file string) 
 }
 
 // MayShareState says whether the files in which firmware and TPM of a VM keep their state on a host that the VM left
-// may be the same files that the VM uses on the other host, where it is now. They aren't the same if the other host has
-// none of them, or has files that were changed at another time than this host's, which did not change meanwhile.
+// may be the same files that the VM uses on the other host, where it is now: IsSameFile says it of files that both
+// have.
 func MayShareState(ctx context.Context, vm VM, on, other *libvirt.Host) (bool, error) {
 	for _, b := range vm.localFiles() {
 		if b.disk != "" {
 			continue
 		}
-		before, err := fileOn(ctx, on, b.path)
+		here, err := fileOn(ctx, on, b.path)
 		if err != nil {
 			return true, err
 		}
@@ -87,16 +87,11 @@ func MayShareState(ctx context.Context, vm VM, on, other *libvirt.Host) (bool, e
 		if err != nil {
 			return true, err
 		}
-		after, err := fileOn(ctx, on, b.path)
-		if err != nil {
-			return true, err
-		}
-		if before == nil && after == nil || there == nil {
+		if here == nil || there == nil {
 			continue
 		}
-		still := before != nil && after != nil && before.Changed == after.Changed
-		if !still || there.Changed == "" || there.Changed == before.Changed {
-			return true, nil
+		if same, err := IsSameFile(ctx, on, other, b.path); err != nil || same {
+			return true, err
 		}
 	}
 	return false, nil
@@ -104,7 +99,7 @@ func MayShareState(ctx context.Context, vm VM, on, other *libvirt.Host) (bool, e
 
 // fileOn returns the file that a host has at a path, nil for none.
 func fileOn(ctx context.Context, h *libvirt.Host, at string) (*libvirt.Volume, error) {
-	d, _, err := listDirectory(ctx, h, path.Dir(at), path.Base(at))
+	d, _, err := h.DirectoryIfThere(ctx, path.Dir(at), path.Base(at))
 	if err != nil {
 		return nil, err
 	}

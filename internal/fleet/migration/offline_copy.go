@@ -102,11 +102,11 @@ func (p *offlinePlanner) planDirectory(ctx context.Context, dir string, all []lo
 	for i, b := range all {
 		names[i] = path.Base(b.path)
 	}
-	here, _, err := listDirectory(ctx, source, dir, names...)
+	here, _, err := source.DirectoryIfThere(ctx, dir, names...)
 	if err != nil {
 		return err
 	}
-	there, exists, err := listDirectory(ctx, target, dir, names...)
+	there, exists, err := target.DirectoryIfThere(ctx, dir, names...)
 	if err != nil {
 		return err
 	}
@@ -143,31 +143,6 @@ func (p *offlinePlanner) planFile(ctx context.Context, b localFile, here, there 
 		p.addItem(b, b, file)
 	}
 	return nil
-}
-
-// listDirectory reads a directory that may not exist. If its parent doesn't list it, it is empty and has the parent's
-// room.
-func listDirectory(
-	ctx context.Context, h *libvirt.Host, dir string, names ...string,
-) (*libvirt.Directory, bool, error) {
-	d, err := h.Directory(ctx, dir, names...)
-	if err == nil {
-		return d, true, nil
-	}
-	if ctx.Err() != nil || errors.Is(err, libvirt.ErrUnreachable) {
-		return nil, false, err
-	}
-	if dir == "/" {
-		return nil, false, err
-	}
-	above, _, aboveErr := listDirectory(ctx, h, path.Dir(dir), path.Base(dir))
-	if aboveErr != nil {
-		return nil, false, err
-	}
-	if _, there := above.Files[path.Base(dir)]; there {
-		return nil, false, err
-	}
-	return &libvirt.Directory{Available: above.Available}, false, nil
 }
 
 // planMissingDirectory handles a directory that the target lacks. libvirt makes the directory of all TPMs when it first

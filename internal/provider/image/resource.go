@@ -154,9 +154,7 @@ func (r *imageResource) reviewSuperseded(
 			if err != nil {
 				continue
 			}
-			if users, err := s.KnownUsers(ctx, sharing, *a.Value); err == nil && len(users) == 0 {
-				removable = true
-			}
+			removable = removable || s.Unused(ctx, sharing, *a.Value)
 		}
 	}
 	state.Superseded = value.NewStringList(left)

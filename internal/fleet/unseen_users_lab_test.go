@@ -1,0 +1,267 @@
+package fleet
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/lab"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/storage"
+)
+
+// bases are volumes of a host of the test's own, on which files are based that libvirt doesn't list.
+type bases struct {
+	t         *testing.T
+	l         *lab.Lab
+	f         *Fleet
+	host, dir string
+}
+
+// withBases starts a host with the active storage pools "images" and "vms", whose directories have their names.
+func withBases(t *testing.T) *bases {
+	t.Helper()
+
+	l := lab.Open(t)
+	h := l.StartHost(t)
+	b := &bases{t: t, l: l, host: h.Name, dir: directory(t, l, h.Name)}
+
+	for _, pool := range []string{"images", "vms"} {
+		diskPool(t, l, b.host, pool, b.dir)
+	}
+
+	b.f = labFleet(t, l, t.Name(), nil)
+
+	return b
+}
+
+// base makes a volume of the pool "images".
+func (b *bases) base(name string) storage.Ref {
+	b.t.Helper()
+	b.l.Virsh(b.t, b.host, "vol-create-as", "images", name, "1M", "--format", "qcow2")
+
+	return storage.Ref{Pool: "images", Name: name}
+}
+
+// overlay makes a file without libvirt that is based on a volume.
+func (b *bases) overlay(file string, on storage.Ref) {
+	b.t.Helper()
+	b.l.Run(b.t, b.host, "qemu-img", "create", "-q", "-f", "qcow2", "-F", "qcow2",
+		"-b", b.dir+"/"+on.Pool+"/"+on.Name, file)
+}
+
+// vm defines a VM that is off, with that file as its disk.
+func (b *bases) vm(name, file string) {
+	b.t.Helper()
+	b.l.Define(b.t, b.host, fmt.Sprintf(`<domain type="qemu"><name>%s</name><memory unit="MiB">32</memory><os><type>hvm`+
+		`</type></os><devices><disk type="file"><driver name="qemu" type="qcow2"/><source file="%s"/><target dev="vda"/>`+
+		`</disk></devices></domain>`, name, file))
+}
+
+// remove removes a volume if nothing uses it.
+func (b *bases) remove(ref storage.Ref) error {
+	s := b.f.Storage()
+
+	return s.DeleteUnused(b.t.Context(), s.Hosts.Named(b.host), b.host, ref, "")
+}
+
+// stays wants that a volume isn't removed, and that the error says why.
+func (b *bases) stays(ref storage.Ref, why string, parts ...string) {
+	b.t.Helper()
+
+	err := b.remove(ref)
+	if err == nil {
+		b.t.Errorf("%s: %s was removed", why, ref)
+
+		return
+	}
+
+	for _, part := range parts {
+		if !strings.Contains(err.Error(), part) {
+			b.t.Errorf("%s: %v; want %q in it", why, err, part)
+		}
+	}
+
+	b.l.Virsh(b.t, b.host, "vol-info", "--pool", ref.Pool, ref.Name)
+}
+
+// goes wants that a volume is removed.
+func (b *bases) goes(ref storage.Ref, why string) {
+	b.t.Helper()
+
+	if err := b.remove(ref); err != nil {
+		b.t.Errorf("%s: %v", why, err)
+	}
+}
+
+// A volume stays while a VM that is off may have a disk that is based on it, in a storage pool that isn't active: of
+// disks that were created with their VMs, the VMs' metadata says what they are based on. A pool that libvirt stopped
+// because it could not be read says no more than before.
+func TestLab_baseInStoppedPoolStays(t *testing.T) {
+	t.Parallel()
+
+	b := withBases(t)
+	image, base, other := b.base("image"), b.base("base"), b.base("other")
+
+	d := light(t, b.l, lab.Name(t), nil)
+	d.Metadata.Host, d.Metadata.RunStrategy = b.host, "Halted"
+	d.Spec.Disks = map[string]domain.Disk{"root": {Source: domain.DiskSource{File: "/to/be/made"}, Format: "qcow2"}}
+	d.OwnDisks = map[string]domain.OwnDisk{"root": {Pool: "vms", Image: image.String()}}
+	vm := create(t, b.f, b.l, d)
+
+	b.l.Virsh(t, b.host, "pool-destroy", "vms")
+	b.stays(image, "a VM's own disk", fmt.Sprintf("VM %q on host %q uses it", vm.Name, b.host))
+	b.goes(other, "what no own disk is based on")
+
+	// Its disk could not be read either if the pool's filesystem weren't mounted.
+	b.l.Run(t, b.host, "mv", b.dir+"/vms", b.dir+"/away")
+	b.l.Run(t, b.host, "mkdir", b.dir+"/vms")
+	b.l.Virsh(t, b.host, "pool-start", "vms")
+	b.stays(image, "a VM's own disk that isn't there", fmt.Sprintf("VM %q on host %q uses it", vm.Name, b.host))
+	b.l.Virsh(t, b.host, "pool-destroy", "vms")
+	b.l.Run(t, b.host, "rmdir", b.dir+"/vms")
+	b.l.Run(t, b.host, "mv", b.dir+"/away", b.dir+"/vms")
+	b.l.Virsh(t, b.host, "pool-start", "vms")
+
+	file := b.dir + "/vms/by-hand.qcow2"
+	b.overlay(file, base)
+	name := lab.Name(t)
+	b.vm(name, file)
+
+	// The first look finds a file that libvirt doesn't know and can't read the pool, which libvirt then stops.
+	b.l.Run(t, b.host, "mv", b.dir+"/vms", b.dir+"/away")
+	b.stays(base, "the pool can't be read", `storage pool "vms" can't be read again`)
+	b.l.Run(t, b.host, "mv", b.dir+"/away", b.dir+"/vms")
+	b.stays(base, "the pool was stopped", file, "virsh pool-start vms")
+	b.l.Virsh(t, b.host, "pool-start", "vms")
+	b.stays(base, "the pool is active again", `volume "vms/by-hand.qcow2"`)
+	b.l.Virsh(t, b.host, "undefine", name)
+	b.l.Virsh(t, b.host, "vol-delete", "--pool", "vms", "by-hand.qcow2")
+	b.goes(base, "nothing is based on it")
+}
+
+// A volume stays while a VM that is off has a disk outside all storage pools that is based on it, also through another
+// file, or whose file can't be read. A file that doesn't exist is based on nothing.
+func TestLab_baseOfFileOutsidePoolsStays(t *testing.T) {
+	t.Parallel()
+
+	b := withBases(t)
+	base, name := b.base("base"), lab.Name(t)
+	b.l.Run(t, b.host, "mkdir", b.dir+"/home", b.dir+"/middle")
+
+	file, middle := b.dir+"/home/disk.qcow2", b.dir+"/middle/middle.qcow2"
+	b.overlay(file, base)
+	b.vm(name, file)
+	b.stays(base, "a file outside pools", fmt.Sprintf("VM %q on host %q", name, b.host), file)
+
+	b.l.Run(t, b.host, "mv", file, middle)
+	b.l.Run(t, b.host, "qemu-img", "create", "-q", "-f", "qcow2", "-F", "qcow2", "-b", "../middle/middle.qcow2", file)
+	b.stays(base, "a file that is based on a file", fmt.Sprintf("VM %q on host %q", name, b.host), middle)
+
+	// A directory that libvirt can't read: it isn't one.
+	b.l.Run(t, b.host, "mv", b.dir+"/home", b.dir+"/away")
+	b.l.Run(t, b.host, "touch", b.dir+"/home")
+	b.stays(base, "what can't be read", file, name)
+	b.l.Run(t, b.host, "rm", b.dir+"/home")
+	b.goes(base, "a directory that doesn't exist")
+
+	base = b.base("base")
+	b.l.Run(t, b.host, "mkdir", b.dir+"/home")
+	b.goes(base, "a file that doesn't exist")
+
+	// However many disks a directory has, it is read once.
+	base = b.base("base")
+	for i := range 3 {
+		file := fmt.Sprintf("%s/home/%d.qcow2", b.dir, i)
+		b.l.Run(t, b.host, "qemu-img", "create", "-q", "-f", "qcow2", file, "1M")
+		b.vm(fmt.Sprintf("%s-%d", name, i), file)
+	}
+
+	reads := func() int { return b.f.Host(b.host).Conn.Calls()["virStoragePoolCreateXML"] }
+	before := reads()
+	b.goes(base, "files that are based on nothing")
+
+	if n := reads() - before; n != 1 {
+		t.Errorf("%d directories were read, want 1", n)
+	}
+}
+
+// A volume stays while a VM has it under another path that leads through a symbolic link, also on a host whose files
+// can't be compared: then libvirt tells what files of the name these are. Another file of the name is no user's.
+func TestLab_volumeBehindLinkStays(t *testing.T) {
+	t.Parallel()
+
+	b := withBases(t)
+	name := lab.Name(t)
+	b.l.Run(t, b.host, "mkdir", b.dir+"/data", b.dir+"/home")
+	b.l.Run(t, b.host, "ln", "-s", b.dir+"/data", b.dir+"/linked")
+	diskPool(t, b.l, b.host, "linked", b.dir)
+
+	volume := storage.Ref{Pool: "linked", Name: "disk.qcow2"}
+	b.l.Virsh(t, b.host, "vol-create-as", volume.Pool, volume.Name, "1M", "--format", "qcow2")
+	b.vm(name, b.dir+"/data/disk.qcow2")
+	b.stays(volume, "a VM has it behind a link", fmt.Sprintf("VM %q on host %q uses it", name, b.host))
+
+	b.l.Virsh(t, b.host, "undefine", name)
+
+	other := b.dir + "/home/disk.qcow2"
+	b.l.Run(t, b.host, "qemu-img", "create", "-q", "-f", "qcow2", other, "1M")
+	b.vm(name+"-other", other)
+	b.goes(volume, "a VM has another file of the name")
+}
+
+// A volume of a pool that two hosts have in different directories stays while a VM of the other host has its file.
+func TestLab_volumeInOtherDirectoryStays(t *testing.T) {
+	t.Parallel()
+
+	l := lab.Open(t)
+	f := labFleet(t, l, t.Name(), nil)
+	pool, common, dirs := lab.Name(t), t.TempDir(), map[string]string{} // What isn't libvirt's own is on all hosts.
+	s := f.Storage()
+
+	for _, host := range []string{"kvm1", "kvm2"} {
+		dir := directory(t, l, host)
+		dirs[host] = dir
+		l.Run(t, host, "mount", "--bind", common, dir)
+
+		apply := storage.Pool{Name: pool, Type: "dir", Path: &dir}
+		failed := s.ApplyPool(t.Context(), s.Hosts.Named(host), apply, storage.PoolSettings{Shared: true})
+		if len(failed) > 0 {
+			t.Fatal(failed)
+		}
+
+		t.Cleanup(func() {
+			for name, err := range s.RemovePool(context.WithoutCancel(t.Context()), s.Hosts.Named(host), pool, nil) {
+				t.Errorf("host %s: %v", name, err)
+			}
+		})
+	}
+
+	l.Virsh(t, "kvm1", "vol-create-as", pool, "data", "1M", "--format", "qcow2")
+
+	b := &bases{t: t, l: l, f: f, host: "kvm2"}
+	name, volume := lab.Name(t), storage.Ref{Pool: pool, Name: "data"}
+	b.vm(name, dirs["kvm2"]+"/data")
+
+	remove := func() error {
+		hosts, err := s.UserHosts(t.Context(), "kvm1", pool)
+		if err != nil {
+			t.Fatal(err)
+		}
+
+		return s.DeleteUnused(t.Context(), hosts, "kvm1", volume, dirs["kvm1"]+"/data")
+	}
+
+	if err := remove(); !errors.Is(err, storage.ErrInUse) || !strings.Contains(err.Error(), name) {
+		t.Errorf("while a VM has it: %v", err)
+	}
+
+	l.Run(t, "kvm1", "stat", dirs["kvm1"]+"/data")
+	l.Virsh(t, "kvm2", "undefine", name)
+
+	if err := remove(); err != nil {
+		t.Error(err)
+	}
+}

@@ -1,0 +1,63 @@
+package provider
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
+)
+
+// TestSameLocalFile: files of this computer are compared as files. Of a file that can't be seen nothing is known: the
+// socket may lead to another computer.
+func TestSameLocalFile(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	file, hard, link, other := filepath.Join(dir, "file"), filepath.Join(dir, "hard"), filepath.Join(dir, "link"),
+		filepath.Join(dir, "other")
+	for _, err := range []error{
+		os.WriteFile(file, nil, 0o600), os.WriteFile(other, nil, 0o600), os.Link(file, hard), os.Symlink(dir, link),
+	} {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	through, none, below := filepath.Join(link, "file"), filepath.Join(dir, "none"), filepath.Join(file, "below")
+	same, err := sameLocalFile(t.Context(), file, other, through, none, below, hard)
+	if err != nil || !slices.Equal(same, []string{through, hard}) {
+		t.Errorf("the same are %q, %v", same, err)
+	}
+	if same, err := sameLocalFile(t.Context(), none, file); !errors.Is(err, libvirt.ErrUnsupported) || len(same) > 0 {
+		t.Errorf("what doesn't exist is the same as %q, %v", same, err)
+	}
+	circle := filepath.Join(dir, "circle")
+	if err := os.Symlink(circle, circle); err != nil {
+		t.Fatal(err)
+	}
+	if same, err := sameLocalFile(t.Context(), file, circle, hard); !errors.Is(err, libvirt.ErrUnsupported) ||
+		!slices.Equal(same, []string{hard}) {
+		t.Errorf("in addition to what can't be seen, the same are %q, %v", same, err)
+	}
+	ended, end := context.WithCancel(t.Context())
+	end()
+	if _, err := sameLocalFile(ended, file, file); err != nil && !errors.Is(err, context.Canceled) {
+		t.Error(err)
+	}
+}
+
+// TestConnectionURI_local: files are compared on this computer only if the libvirt of its own is asked.
+func TestConnectionURI_local(t *testing.T) {
+	t.Parallel()
+	for raw, local := range map[string]bool{
+		"qemu:///system": true, "qemu:///session": true, "qemu+unix:///system?socket=/run/x": true,
+		"qemu+ssh://root@kvm1/system": false, "qemu+tls://kvm1/system": false, "qemu+tcp://kvm1/system": false,
+		"qemu://kvm1/system": false, "test:///default": false,
+	} {
+		if uri, err := parseURI(raw); err != nil || uri.local() != local {
+			t.Errorf("%s: local is %t, %v", raw, !local, err)
+		}
+	}
+}
