@@ -28,6 +28,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-testing/statecheck"
 	"github.com/hashicorp/terraform-plugin-testing/terraform"
 	"github.com/hashicorp/terraform-plugin-testing/tfjsonpath"
+	"github.com/kdomanski/iso9660"
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/lab"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/acctest"
@@ -694,4 +695,34 @@ func TestAccImage_rewrittenFile(t *testing.T) {
 	c.Run(t, "apply")
 	has(second)
 	c.Run(t, "destroy")
+}
+
+// TestAccImage_ofAMedium: libvirt calls the format of the copy of a CD image "iso". Its content is raw.
+func TestAccImage_ofAMedium(t *testing.T) {
+	t.Parallel()
+	l := lab.Open(t)
+	name := lab.Name(t)
+	medium, err := iso9660.NewWriter()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = medium.Cleanup() })
+	file := filepath.Join(t.TempDir(), "medium.iso")
+	to, err := os.Create(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(medium.WriteTo(to, "medium"), to.Close()); err != nil {
+		t.Fatal(err)
+	}
+	resource.Test(t, resource.TestCase{
+		ProtoV6ProviderFactories: acctest.Factories(t),
+		CheckDestroy:             clean(t, l, name, "kvm1"),
+		Steps: []resource.TestStep{{
+			Config: acctest.Config(l) + pool(name, `hosts = ["kvm1"]`) + image(fmt.Sprintf("file = %q", file), ""),
+			ConfigStateChecks: []statecheck.StateCheck{
+				statecheck.ExpectKnownValue(address, tfjsonpath.New("format"), knownvalue.StringExact("raw")),
+			},
+		}},
+	})
 }
