@@ -109,22 +109,23 @@ func TestOptions_belongings(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			paths := func(all []localFile) (paths []string) {
-				for _, b := range all {
-					paths = append(paths, b.path)
-				}
-				return paths
-			}
 			carried, shared := tt.options.splitLocalFiles(m)
-			if diff := cmp.Diff(tt.carried, paths(carried)); diff != "" {
+			if diff := cmp.Diff(tt.carried, pathsOf(carried)); diff != "" {
 				t.Errorf("carried (-want +got):\n%s", diff)
 			}
-			if diff := cmp.Diff(tt.shared, paths(shared)); diff != "" {
+			if diff := cmp.Diff(tt.shared, pathsOf(shared)); diff != "" {
 				t.Errorf("shared (-want +got):\n%s", diff)
 			}
-			if diff := cmp.Diff(tt.written, paths(tt.options.declaredSharedFiles(m))); diff != "" {
+			if diff := cmp.Diff(tt.written, pathsOf(tt.options.declaredSharedFiles(m))); diff != "" {
 				t.Errorf("written (-want +got):\n%s", diff)
 			}
 		})
 	}
+}
+
+func pathsOf(all []localFile) (paths []string) {
+	for _, b := range all {
+		paths = append(paths, b.path)
+	}
+	return paths
 }
