@@ -29,9 +29,10 @@ func UnfitVolume(v *libvirt.Volume, disk domain.Disk) string {
 // DoubtfulFormat returns why the format that libvirt has found in a volume isn't taken for that of a disk without one,
 // or "" if it is. A guest can write anything to a raw volume, also the header of an image on top of any file of the
 // host. libvirt would take the volume for that image, and QEMU would open that file for the next VM with the volume. A
-// copy of an image is no secret.
+// copy of an image is no secret. A user who names a volume .qcow2 says what it is.
 func DoubtfulFormat(v *libvirt.Volume, disk domain.Disk) string {
-	if disk.Format != "" || v.Backing == "" || storage.IsCopyName(filepath.Base(v.Backing)) {
+	named := v.Format == "qcow2" && filepath.Ext(v.Path) == ".qcow2"
+	if disk.Format != "" || v.Backing == "" || named || storage.IsCopyName(filepath.Base(v.Backing)) {
 		return ""
 	}
 

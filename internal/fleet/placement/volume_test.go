@@ -46,7 +46,12 @@ func TestUnfitVolume(t *testing.T) {
 		t.Error(got)
 	}
 
-	based.Backing = "/vms/golden"
+	based.Backing, based.Path = "/vms/golden", "/vms/web.qcow2"
+	if got := UnfitVolume(&based, domain.Disk{}); got != "" {
+		t.Error(got)
+	}
+
+	based.Path = "/vms/web"
 	if got := UnfitVolume(&based, domain.Disk{Format: "qcow2"}); got != "" {
 		t.Error(got)
 	}

@@ -90,7 +90,7 @@ var diskAttributes = mergeAttributes(blockLevels["disks.*"], attributes{
 		"of a `cdrom`, `sata` (`ide` with the machine type `pc`, `scsi` on other architectures); of a `lun`, `scsi`; of a " +
 		"`floppy`, `fdc`."),
 	"format": optionalString("Format of the data: " + value.OneOf(domain.DiskFormats) + ". Required for an image " +
-		"on top of another file than a copy of a `virtfleet_image`. Default for new disks: `qcow2` with `pool` or a name " +
+		"on a file that isn't a copy of a `virtfleet_image`. Default for new disks: `qcow2` with `pool` or a name " +
 		"that ends in `.qcow2`, otherwise what a storage pool reports, or `raw`."),
 	"cache": optionalString("Cache mode: " + value.OneOf(domain.DiskCaches) + ". Default for new disks: `default` for " +
 		"files, which means `writeback`; otherwise `none`."),
