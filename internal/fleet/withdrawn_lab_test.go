@@ -37,8 +37,8 @@ func TestLab_withdrawalLeavesABackup(t *testing.T) {
 	}
 
 	backup := filepath.Join(t.TempDir(), "backup.xml")
-	document := fmt.Sprintf("<domainbackup mode='pull'><server transport='unix' socket='/var/lib/libvirt/images/%s.sock'/>"+
-		"</domainbackup>", name)
+	document := fmt.Sprintf("<domainbackup mode='pull'><server transport='unix' "+
+		"socket='/var/lib/libvirt/images/%s.sock'/></domainbackup>", name)
 
 	if err := os.WriteFile(backup, []byte(document), 0o600); err != nil {
 		t.Fatal(err)

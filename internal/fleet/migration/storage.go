@@ -17,8 +17,8 @@ func (t preflight) checkDisks(ctx context.Context, f *blockerList) { t.plannedCo
 
 // plannedCopies returns the disks that are copied. Storage that QEMU reaches over the network is the same from every
 // host. Whether two hosts share a file or device is only known from the storage pools of both. If that remains unknown
-// for a file, no harm is done: libvirt refuses an unsafe migration before it changes anything. It refuses none because of
-// a block device without a cache.
+// for a file, no harm is done: libvirt refuses an unsafe migration before it changes anything. It refuses none because
+// of a block device without a cache.
 func (t preflight) plannedCopies(ctx context.Context, f *blockerList) []Copy {
 	if !t.vm.Live() {
 		return nil // For a stopped VM see checkLocalFiles.

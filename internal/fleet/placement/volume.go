@@ -36,7 +36,7 @@ func DoubtfulFormat(v *libvirt.Volume, disk domain.Disk) string {
 		return ""
 	}
 
-	return fmt.Sprintf("%s begins like a %s image on top of %s, which isn't a copy of a virtfleet_image, and the disk has "+
-		"no format. A guest can write that into a raw volume, and QEMU would then open the other file. Set format = \"raw\" "+
-		"if the volume is raw, or format = %[2]q if you trust what it says", v.Path, v.Format, v.Backing)
+	return fmt.Sprintf("%s begins like a %s image on top of %s, which isn't a copy of a virtfleet_image, and the disk "+
+		"has no format. A guest can write that into a raw volume, and QEMU would then open the other file. Set "+
+		"format = \"raw\" if the volume is raw, or format = %[2]q if you trust what it says", v.Path, v.Format, v.Backing)
 }

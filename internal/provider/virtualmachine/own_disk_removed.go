@@ -18,8 +18,8 @@ import (
 // can't name them.
 func removedDisks(declared, prior types.Map) []string { return disksRemoved(declared, prior, false) }
 
-// disksRemoved is removedDisks. unsettled adds the disks that are deleted if a pool that isn't known yet turns out to be
-// null.
+// disksRemoved is removedDisks. unsettled adds the disks that are deleted if a pool that isn't known yet turns out to
+// be null.
 func disksRemoved(declared, prior types.Map, unsettled bool) []string {
 	if !isSet(declared) || len(ownDisks(prior)) == 0 {
 		return nil
