@@ -14,7 +14,7 @@ const (
 
 // Problem is what is wrong with one field. It never quotes the field's content, which may be secret.
 type Problem struct {
-	Field  string // one of the Field values; "" if it is about all of them together
+	Field  string // one of the Field values, or the name of a file; "" if it is about all fields together
 	Line   int    // the line, from 1; 0 if it is about the whole content
 	Reason string // what is wrong and what to do
 }

@@ -30,12 +30,12 @@ func parseYAML(field, text string) (*yaml.Node, *Problem) {
 	case errors.Is(err, io.EOF):
 		return nil, nil
 	case err != nil:
-		return nil, yamlProblem(field, err)
+		return nil, YAMLProblem(field, err)
 	}
 	switch err := decoder.Decode(&next); {
 	case errors.Is(err, io.EOF):
 	case err != nil:
-		return nil, yamlProblem(field, err)
+		return nil, YAMLProblem(field, err)
 	default:
 		return nil, &Problem{
 			Field: field, Line: next.Line, Reason: "it has more than one YAML document; cloud-init reads one",
@@ -77,8 +77,8 @@ var yamlReasons = []string{
 	"exceeded max depth",
 }
 
-// yamlProblem returns where YAML doesn't parse and why, without the parser's words, which may quote the content.
-func yamlProblem(field string, err error) *Problem {
+// YAMLProblem returns where YAML doesn't parse and why, without the parser's words, which may quote the content.
+func YAMLProblem(field string, err error) *Problem {
 	p := &Problem{Field: field, Reason: "it isn't valid YAML"}
 	text := err.Error()
 	if line := yamlLine.FindStringSubmatch(text); line != nil {

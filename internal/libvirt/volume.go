@@ -72,9 +72,9 @@ func (c *conn) readVolume(volume *golibvirt.StorageVol) (*Volume, error) {
 	return v, errors.Join(err, pool.Free())
 }
 
-// partitionTypes are the formats that libvirt reports for partitions, whose content is raw.
-var partitionTypes = []string{
-	"none", "linux", "fat16", "fat32", "linux-swap", "linux-lvm", "linux-raid", "extended",
+// rawTypes are the formats that libvirt reports for partitions and media whose content is raw: QEMU knows none of them.
+var rawTypes = []string{
+	"iso", "none", "linux", "fat16", "fat32", "linux-swap", "linux-lvm", "linux-raid", "extended",
 }
 
 func parseVolume(document string) (*Volume, error) {
@@ -103,7 +103,7 @@ func parseVolume(document string) (*Volume, error) {
 		return nil, fmt.Errorf("%w: a volume's description can't be read: %w", ErrInternal, err)
 	}
 	format := volume.Target.Format.Type
-	if slices.Contains(partitionTypes, format) {
+	if slices.Contains(rawTypes, format) {
 		format = "raw"
 	}
 	return &Volume{

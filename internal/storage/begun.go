@@ -95,8 +95,8 @@ func (s *Storage) beginVolume(ctx context.Context, h *libvirt.Host, d Disk, sour
 		return err
 	}
 	if before != nil {
-		// libvirt may still be copying for the killed run.
-		if err := s.settle(ctx, h, d.Pool); err != nil {
+		// libvirt may still be copying for the killed run, for as long as the copy takes.
+		if err := s.awaitIdle(ctx, h, d.Pool); err != nil {
 			return err
 		}
 	}

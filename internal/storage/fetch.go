@@ -15,6 +15,7 @@ import (
 	"net/url"
 	"os"
 	"path"
+	"regexp"
 	"strconv"
 
 	"github.com/klauspost/compress/gzip"
@@ -86,6 +87,11 @@ type Seal struct {
 
 // Volume returns the name of an image's copies.
 func (f ImageInfo) Volume(name string) string { return name + "-" + f.SHA256[:12] }
+
+var copyName = regexp.MustCompile(`^.+-[0-9a-f]{12}$`)
+
+// IsCopyName reports whether a volume has a name that Volume returns.
+func IsCopyName(volume string) bool { return copyName.MatchString(volume) }
 
 // createCopy creates the temporary file of a copy. Where the system can, its name is removed at once, so that a killed
 // process leaves no file.

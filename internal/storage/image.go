@@ -296,6 +296,11 @@ func (s *Storage) send(ctx context.Context, h hostset.Host, ref Ref, image *Imag
 func (s *Storage) settle(ctx context.Context, h *libvirt.Host, pool string) error {
 	ctx, cancel := context.WithTimeout(ctx, settleTimeout)
 	defer cancel()
+	return s.awaitIdle(ctx, h, pool)
+}
+
+// awaitIdle refreshes the pool, once no run creates volumes in it any more. It waits until the deadline of ctx.
+func (s *Storage) awaitIdle(ctx context.Context, h *libvirt.Host, pool string) error {
 	for {
 		err := h.RefreshStoragePool(ctx, pool)
 		if !errors.Is(err, libvirt.ErrInternal) || ctx.Err() != nil {

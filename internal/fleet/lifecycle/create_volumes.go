@@ -44,10 +44,17 @@ func resolveVolumes(
 	for key, disk := range spec.Disks {
 		// libvirt has probed the format of a file that is in a storage pool.
 		if disk.Format == "" && disk.Source.File != "" && have.Disks[key].Source.File != disk.Source.File {
-			if v, err := h.Conn.VolumeByPath(ctx, disk.Source.File); err == nil {
-				disk.Format = v.Format
-				spec.Disks[key] = disk
+			v, err := h.Conn.VolumeByPath(ctx, disk.Source.File)
+			if err != nil {
+				continue
 			}
+
+			if why := placement.DoubtfulFormat(v, disk); why != "" {
+				return fmt.Errorf("%w: disk %q: %s", inventory.ErrInvalid, key, why)
+			}
+
+			disk.Format = v.Format
+			spec.Disks[key] = disk
 		}
 	}
 

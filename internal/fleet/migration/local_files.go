@@ -44,7 +44,7 @@ func (vm VM) localFiles() []localFile {
 	var all []localFile
 	for _, d := range vm.Mobility.Disks {
 		known := slices.ContainsFunc(all, func(b localFile) bool { return b.path == d.Path })
-		if d.Path == "" || d.Block || d.Shareable || known {
+		if d.Path == "" || d.Block || known {
 			continue
 		}
 		all = append(all, diskFile(d))
@@ -76,12 +76,14 @@ func diskFile(d domain.MobileDisk) localFile {
 	}
 }
 
-// splitLocalFiles returns the VM's files that are copied to the target, and the files that are declared as shared and
-// left alone. The state of a TPM is never taken as shared: before libvirt 8.9 it is removed with the definition.
+// splitLocalFiles returns the VM's files that are copied to the target, and the files that are left alone because the
+// hosts are to share them: those that are declared as shared, and those that other VMs may write to, of which a copy
+// would be another disk. The state of a TPM is never taken as shared: before libvirt 8.9 it is removed with the
+// definition.
 func (o Options) splitLocalFiles(vm VM) (copied, shared []localFile) {
 	for _, b := range vm.localFiles() {
 		disk := slices.ContainsFunc(vm.Mobility.Disks, func(d domain.MobileDisk) bool {
-			return d.Path == b.path && o.declaresShared(d)
+			return d.Path == b.path && (o.declaresShared(d) || d.Shareable && !d.ReadOnly)
 		})
 		declared := disk || !b.isDirectory && o.declaresFileShared(b.path)
 		if declared {
@@ -118,7 +120,15 @@ func (f *blockerList) checkOffline(vm VM) {
 		f.block(TPMNotMigratable, "", "the state of its TPM is not kept as usual: "+facts.TPMSpecial, remedy)
 	}
 	for _, disk := range facts.Disks {
-		if disk.Network || disk.Empty || disk.Shareable || disk.Path != "" && !disk.Block {
+		if disk.Network || disk.Empty || disk.Path != "" && !disk.Block {
+			continue
+		}
+		if disk.Shareable {
+			if !disk.Shared {
+				f.mayBlock(DisksNotLiveMigratable, "disks."+disk.Key, fmt.Sprintf("disk %q is %s, is shareable and isn't copied, "+
+					"and whether the target reaches the same storage is unknown", disk.Key, describeStorage(disk)),
+					"Make sure that it does, then say so: disks."+disk.Key+".shared = true.")
+			}
 			continue
 		}
 		f.block(DisksNotLiveMigratable, "disks."+disk.Key, fmt.Sprintf("disk %q is %s of its host, and only files are copied",

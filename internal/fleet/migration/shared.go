@@ -98,10 +98,14 @@ func (t preflight) verifyShared(ctx context.Context) (blockerList, error) {
 	return f, nil
 }
 
-// notShared reports that a file which is declared as shared isn't shared, or that this is unknown.
+// notShared reports that a file which the hosts are to share isn't shared, or that this is unknown.
 func (f *blockerList) notShared(b localFile, why string) {
-	f.block(b.reason, b.attribute, b.declaredText()+why, "Mount it on both hosts, or say no more that they share it ("+
-		b.declarationPath()+").")
+	remedy := "Mount it on both hosts, or say no more that they share it (" + b.declarationPath() + ")."
+	if b.mobile.Shareable {
+		remedy = "Mount it on both hosts. If no other virtual machine is to use it, apply without " + b.attribute +
+			".shareable first: then a move copies it."
+	}
+	f.block(b.reason, b.attribute, b.declaredText()+why, remedy)
 }
 
 // declarationPath returns the attribute in which the file may be declared as shared.
@@ -113,23 +117,26 @@ func (b localFile) declarationPath() string {
 	return b.attribute + ".shared, " + filesystems
 }
 
-// declaredText returns the beginning of a sentence about a file that is declared as shared.
+// declaredText returns the beginning of a sentence about a file that the hosts are to share.
 func (b localFile) declaredText() string {
+	if b.mobile.Shareable {
+		return fmt.Sprintf("%s (%s) is shareable, so that a move doesn't copy it, ", b.what, b.path)
+	}
 	return fmt.Sprintf("the hosts are declared to share %s (%s), ", b.what, b.path)
 }
 
 // declaredSharedFiles returns the files that the VM writes to and that libvirt wouldn't take as shared without a
 // declaration.
 func (o Options) declaredSharedFiles(vm VM) []localFile {
-	var all []localFile
+	if !vm.Live() {
+		_, shared := o.splitLocalFiles(vm)
+		return slices.DeleteFunc(shared, func(b localFile) bool { return b.readOnly })
+	}
+	var all []localFile // libvirt brings the firmware's variables to the target.
 	for _, disk := range o.declaredSharedDisks(vm.Mobility) {
 		all = append(all, diskFile(disk))
 	}
-	if vm.Live() {
-		return all // libvirt brings the firmware's variables to the target.
-	}
-	_, shared := o.splitLocalFiles(vm)
-	return append(all, slices.DeleteFunc(shared, func(b localFile) bool { return b.disk != "" })...)
+	return all
 }
 
 // checkSharedChain checks that the target has a file that is declared as shared, and its backing chain: as far as pools

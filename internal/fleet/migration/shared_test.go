@@ -3,10 +3,12 @@ package migration
 import (
 	"errors"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 )
 
@@ -109,22 +111,53 @@ func TestOptions_belongings(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			paths := func(all []localFile) (paths []string) {
-				for _, b := range all {
-					paths = append(paths, b.path)
-				}
-				return paths
-			}
 			carried, shared := tt.options.splitLocalFiles(m)
-			if diff := cmp.Diff(tt.carried, paths(carried)); diff != "" {
+			if diff := cmp.Diff(tt.carried, pathsOf(carried)); diff != "" {
 				t.Errorf("carried (-want +got):\n%s", diff)
 			}
-			if diff := cmp.Diff(tt.shared, paths(shared)); diff != "" {
+			if diff := cmp.Diff(tt.shared, pathsOf(shared)); diff != "" {
 				t.Errorf("shared (-want +got):\n%s", diff)
 			}
-			if diff := cmp.Diff(tt.written, paths(tt.options.declaredSharedFiles(m))); diff != "" {
+			if diff := cmp.Diff(tt.written, pathsOf(tt.options.declaredSharedFiles(m))); diff != "" {
 				t.Errorf("written (-want +got):\n%s", diff)
 			}
 		})
+	}
+}
+
+func pathsOf(all []localFile) (paths []string) {
+	for _, b := range all {
+		paths = append(paths, b.path)
+	}
+	return paths
+}
+
+// libvirt refuses to migrate a VM with a file that hosts don't share, and moves one with a block device: the remedy
+// doesn't promise otherwise.
+func TestCheckReachable_blockDevice(t *testing.T) {
+	t.Parallel()
+	host, err := libvirt.Open(libvirt.Config{Name: "kvm1", URI: "test:///default"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = host.Close() })
+	p := preflight{vm: VM{State: libvirt.Running}, source: host, target: host}
+	here, there := &libvirt.Volume{CapacityBytes: 1}, &libvirt.Volume{CapacityBytes: 1}
+	for _, block := range []bool{false, true} {
+		for _, known := range []*libvirt.Volume{there, nil} {
+			var f blockerList
+			pool := here
+			if known == nil {
+				pool = nil
+			}
+			p.checkReachable(&f, domain.MobileDisk{Key: "data", Path: "/dev/b", Block: block}, pool, known)
+			if len(f) != 1 {
+				t.Fatalf("block device: %t: %+v", block, f)
+			}
+			refused := strings.Contains(f[0].Remedy, "libvirt will refuse")
+			if corrupted := strings.Contains(f[0].Remedy, "corrupted"); corrupted != block || refused && block {
+				t.Errorf("block device: %t: %s", block, f[0].Remedy)
+			}
+		}
 	}
 }

@@ -16,8 +16,9 @@ import (
 func (t preflight) checkDisks(ctx context.Context, f *blockerList) { t.plannedCopies(ctx, f) }
 
 // plannedCopies returns the disks that are copied. Storage that QEMU reaches over the network is the same from every
-// host. Whether two hosts share a file or device is only known from the storage pools of both. If that remains unknown,
-// no harm is done: libvirt refuses an unsafe migration before it changes anything.
+// host. Whether two hosts share a file or device is only known from the storage pools of both. If that remains unknown
+// for a file, no harm is done: libvirt refuses an unsafe migration before it changes anything. It refuses none because
+// of a block device without a cache.
 func (t preflight) plannedCopies(ctx context.Context, f *blockerList) []Copy {
 	if !t.vm.Live() {
 		return nil // For a stopped VM see checkLocalFiles.
@@ -87,13 +88,26 @@ func (t preflight) checkReachable(f *blockerList, disk domain.MobileDisk, here, 
 	case t.blockIfDifferent(f, disk, here, there):
 	case there == nil:
 		t.mayNotReach(f, disk, fmt.Sprintf("%s, which is in no storage pool, so that whether host %q has it is unknown",
-			what, t.target.Name()), "Define a storage pool for it on both hosts.")
+			what, t.target.Name()), "Define a storage pool for it on both hosts."+blockDanger(disk))
+	case !disk.ReadOnly && disk.Block:
+		t.mayNotReach(f, disk, fmt.Sprintf("%s; host %q has a volume of that path too, and whether it is the same storage "+
+			"is unknown", what, t.target.Name()), "If it is the same device, say so: disks."+disk.Key+".shared = true."+
+			blockDanger(disk))
 	case !disk.ReadOnly:
 		t.mayNotReach(f, disk, fmt.Sprintf("%s; host %q has a volume of that path too, and whether it is the same storage "+
 			"is unknown", what, t.target.Name()), "If it is on a shared filesystem that libvirt knows as one it will move. "+
 			"If it is on another one, say so: disks."+disk.Key+".shared = true, or migration_options.shared_filesystems. If it "+
 			"is not shared, libvirt will refuse the migration.")
 	}
+}
+
+// blockDanger says what libvirt doesn't check about a block device; "" for other disks.
+func blockDanger(disk domain.MobileDisk) string {
+	if !disk.Block || disk.ReadOnly {
+		return ""
+	}
+	return " libvirt doesn't check block devices: if the hosts have different ones at this path, the guest's data is " +
+		"corrupted. Then don't move the VM while it runs."
 }
 
 // blockIfDifferent reports a blocker if pools show that the hosts have different files at a disk's path.

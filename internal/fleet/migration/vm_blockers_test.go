@@ -239,12 +239,12 @@ func TestDomainBlockers_ofAStoppedVM(t *testing.T) {
 	if got := DomainBlockers(m); len(got) > 0 {
 		t.Errorf("blockers: %+v", got)
 	}
-	var paths []string
-	for _, b := range m.localFiles() {
-		paths = append(paths, b.path)
-	}
-	if diff := cmp.Diff([]string{"/a", "/n", "/var/lib/libvirt/swtpm/u"}, paths); diff != "" {
+	copied, shared := Options{}.splitLocalFiles(m)
+	if diff := cmp.Diff([]string{"/a", "/n", "/var/lib/libvirt/swtpm/u"}, pathsOf(copied)); diff != "" {
 		t.Errorf("what it takes along differs (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff([]string{"/b"}, pathsOf(shared)); diff != "" {
+		t.Errorf("what it needs to find there differs (-want +got):\n%s", diff)
 	}
 
 	m = VM{State: libvirt.Shutoff, ManagedSave: true, Mobility: facts(t, "",

@@ -309,6 +309,13 @@ func (rec *Recovery) abortJob(ctx context.Context, uuid string, record domain.Mi
 	ctx, cancel := lease.CleanupContext(ctx, inventory.AskTimeout)
 	defer cancel()
 
+	// Since the migration has ended, a user may have started another job, such as a backup.
+	if job, err := h.Conn.Job(ctx, uuid); err != nil || job != nil && job.Operation != libvirt.OperationMigrationOut {
+		rec.log.WarnContext(ctx, "migration not aborted: no job of this kind is known", "uuid", uuid, "host", h.Name,
+			"error", err)
+		return
+	}
+
 	rec.log.WarnContext(ctx, "aborting migration", "uuid", uuid, "id", record.ID, "host", h.Name)
 
 	if err := h.Conn.AbortJob(ctx, uuid); err != nil && !errors.Is(err, libvirt.ErrOperationInvalid) {

@@ -97,6 +97,25 @@ func (p *Planner) fitsSurroundings(
 		problems = append(problems, p)
 	}
 
+	return append(problems, fitsFormats(ctx, a, d)...)
+}
+
+// fitsFormats checks the formats that are taken from the files of disks.
+func fitsFormats(ctx context.Context, a inventory.Reply, d Desired) (problems []inventory.Problem) {
+	for _, key := range slices.Sorted(maps.Keys(d.Spec.Disks)) {
+		attribute := "disks." + key + ".file"
+		if file := d.Files[attribute]; file != "" && d.Spec.Disks[key].Format == "" {
+			v, err := a.Host.Conn.VolumeByPath(ctx, file)
+			if err != nil {
+				continue // Then nothing is taken from it.
+			}
+
+			if why := DoubtfulFormat(v, d.Spec.Disks[key]); why != "" {
+				problems = append(problems, inventory.Problem{Attribute: attribute, Detail: why})
+			}
+		}
+	}
+
 	return problems
 }
 

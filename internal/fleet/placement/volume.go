@@ -2,6 +2,7 @@ package placement
 
 import (
 	"fmt"
+	"path/filepath"
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
@@ -21,6 +22,21 @@ func UnfitVolume(v *libvirt.Volume, disk domain.Disk) string {
 		return fmt.Sprintf("volume %q isn't encrypted, and the disk has encryption: QEMU would not open it. Declare "+
 			"encryption of the virtfleet_volume too, or remove it from the disk", name)
 	default:
+		return DoubtfulFormat(v, disk)
+	}
+}
+
+// DoubtfulFormat returns why the format that libvirt has found in a volume isn't taken for that of a disk without one,
+// or "" if it is. A guest can write anything to a raw volume, also the header of an image on top of any file of the
+// host. libvirt would take the volume for that image, and QEMU would open that file for the next VM with the volume. A
+// copy of an image is no secret. A user who names a volume .qcow2 says what it is.
+func DoubtfulFormat(v *libvirt.Volume, disk domain.Disk) string {
+	named := v.Format == "qcow2" && filepath.Ext(v.Path) == ".qcow2"
+	if disk.Format != "" || v.Backing == "" || named || storage.IsCopyName(filepath.Base(v.Backing)) {
 		return ""
 	}
+
+	return fmt.Sprintf("%s begins like a %s image on top of %s, which isn't a copy of a virtfleet_image, and the disk "+
+		"has no format. A guest can write that into a raw volume, and QEMU would then open the other file. Set "+
+		"format = \"raw\" if the volume is raw, or format = %[2]q if you trust what it says", v.Path, v.Format, v.Backing)
 }

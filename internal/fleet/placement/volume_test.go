@@ -25,6 +25,12 @@ func TestUnfitVolume(t *testing.T) {
 		},
 		`network = { protocol = "iscsi"`: {libvirt.Volume{Type: "network", PoolType: "iscsi-direct"}, domain.Disk{}},
 		"isn't encrypted":                {libvirt.Volume{Type: "file", Format: "raw"}, encrypted},
+		`/b begins like a qcow2 image on top of /etc/shadow`: {
+			libvirt.Volume{Type: "file", Path: "/b", Format: "qcow2", Backing: "/etc/shadow"}, domain.Disk{},
+		},
+		`format = "raw"`: {
+			libvirt.Volume{Type: "file", Format: "qcow2", Backing: "/vms/web-root-0123abcd"}, domain.Disk{},
+		},
 	} {
 		if got := UnfitVolume(&test.volume, test.disk); why == "" && got != "" || !strings.Contains(got, why) {
 			t.Errorf("%q; want %q", got, why)
@@ -32,6 +38,21 @@ func TestUnfitVolume(t *testing.T) {
 	}
 
 	if got := UnfitVolume(&libvirt.Volume{Type: "file", Format: "raw", Encrypted: true}, encrypted); got != "" {
+		t.Error(got)
+	}
+
+	based := libvirt.Volume{Type: "file", Format: "qcow2", Backing: "/vms/debian-0123456789ab"}
+	if got := UnfitVolume(&based, domain.Disk{}); got != "" {
+		t.Error(got)
+	}
+
+	based.Backing, based.Path = "/vms/golden", "/vms/web.qcow2"
+	if got := UnfitVolume(&based, domain.Disk{}); got != "" {
+		t.Error(got)
+	}
+
+	based.Path = "/vms/web"
+	if got := UnfitVolume(&based, domain.Disk{Format: "qcow2"}); got != "" {
 		t.Error(got)
 	}
 }

@@ -10,6 +10,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/firstboot"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet"
 )
 
@@ -31,7 +32,7 @@ func Open(ctx context.Context, path string, open Opener, logger *slog.Logger) (*
 			if errors.As(err, &syntax) {
 				return nil, fmt.Errorf("%s is not a map of attributes", path)
 			}
-			return nil, fmt.Errorf("%s: %w", path, err)
+			return nil, firstboot.YAMLProblem(path, err)
 		}
 	}
 	data, err := json.Marshal(block)

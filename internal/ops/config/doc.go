@@ -2,5 +2,5 @@
 // attributes of the provider block, in YAML, and nothing else: the composition root reads and checks them like those
 // from Terraform.
 //
-// It may import fleet. It must not know what an attribute means.
+// It may import fleet, and firstboot, which explains YAML without quoting it. It must not know what an attribute means.
 package config

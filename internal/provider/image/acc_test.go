@@ -15,6 +15,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -28,6 +29,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-testing/statecheck"
 	"github.com/hashicorp/terraform-plugin-testing/terraform"
 	"github.com/hashicorp/terraform-plugin-testing/tfjsonpath"
+	"github.com/kdomanski/iso9660"
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/lab"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/acctest"
@@ -694,4 +696,94 @@ func TestAccImage_rewrittenFile(t *testing.T) {
 	c.Run(t, "apply")
 	has(second)
 	c.Run(t, "destroy")
+}
+
+// TestAccImage_ofAMedium: libvirt calls the format of the copy of a CD image "iso". Its content is raw.
+func TestAccImage_ofAMedium(t *testing.T) {
+	t.Parallel()
+	l := lab.Open(t)
+	name := lab.Name(t)
+	medium, err := iso9660.NewWriter()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = medium.Cleanup() })
+	file := filepath.Join(t.TempDir(), "medium.iso")
+	to, err := os.Create(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(medium.WriteTo(to, "medium"), to.Close()); err != nil {
+		t.Fatal(err)
+	}
+	resource.Test(t, resource.TestCase{
+		ProtoV6ProviderFactories: acctest.Factories(t),
+		CheckDestroy:             clean(t, l, name, "kvm1"),
+		Steps: []resource.TestStep{{
+			Config: acctest.Config(l) + pool(name, `hosts = ["kvm1"]`) + image(fmt.Sprintf("file = %q", file), ""),
+			ConfigStateChecks: []statecheck.StateCheck{
+				statecheck.ExpectKnownValue(address, tfjsonpath.New("format"), knownvalue.StringExact("raw")),
+			},
+		}},
+	})
+}
+
+// TestAccImage_otherContentElsewhere: what an apply has left on one host is removed if another host didn't take it, and
+// the former content is declared again. An imported copy is never taken for earlier content of the source.
+func TestAccImage_otherContentElsewhere(t *testing.T) {
+	t.Parallel()
+	l := lab.Open(t)
+	name := lab.Name(t)
+	first, second := read(t, qcow2(t)), read(t, qcow2(t, "-c"))
+	url := serve(t, map[string][]byte{"/one": first, "/two": second})
+	ofOne, ofTwo := fmt.Sprintf("url = %q", url+"/one"), fmt.Sprintf("url = %q", url+"/two")
+	is, other := "base-"+sum256(first)[:12], "base-"+sum256(second)[:12]
+	has := func(host string, want ...string) {
+		t.Helper()
+		if all := volumes(t, l, host, name); !slices.Equal(all, want) {
+			t.Errorf("%s has %v, want %v", host, all, want)
+		}
+	}
+	silent := acctest.Block{Lab: l, Settings: `on_unreachable = "keep"`, Hosts: []acctest.Host{
+		{Of: l.Host("kvm1")},
+		{Name: "kvm2", URI: "qemu+ssh://root@" + l.Host("kvm2").Address + ":9/system"},
+	}}.String()
+	on := pool(name, `hosts = ["kvm1", "kvm2"]`)
+	c := acctest.NewCLI(t)
+	c.Config(t, acctest.Config(l)+on+image(ofOne, ""))
+	c.Run(t, "apply")
+	c.Config(t, silent+on+image(ofTwo, ""))
+	c.Fail(t, "apply")
+	both := []string{is, other}
+	slices.Sort(both)
+	has("kvm1", both...)
+	c.Config(t, acctest.Config(l)+on+image(ofOne, ""))
+	c.Run(t, "apply")
+	has("kvm1", is)
+	has("kvm2", is)
+	if out, empty := c.Empty(t); !empty {
+		t.Errorf("the plan isn't empty: %s", out)
+	}
+
+	importer := acctest.NewCLI(t)
+	imported := func(source string) string {
+		alone := strings.Replace(image(source, ""), "virtfleet_storage_pool.this.name", strconv.Quote(name), 1)
+		return acctest.Config(l) + alone +
+			fmt.Sprintf("import {\n  to = %s\n  id = %q\n}\n", address, name+"/"+is)
+	}
+	importer.Config(t, imported(ofTwo))
+	if out := importer.Fail(t, "apply"); !strings.Contains(out, is) || !strings.Contains(out, sum256(second)) {
+		t.Error(out)
+	}
+	has("kvm1", is)
+	has("kvm2", is)
+	importer.Config(t, imported(ofOne))
+	importer.Run(t, "apply")
+	if out, empty := importer.Empty(t); !empty {
+		t.Errorf("the plan isn't empty: %s", out)
+	}
+	c.Run(t, "destroy")
+	if err := clean(t, l, name, "kvm1", "kvm2")(nil); err != nil {
+		t.Error(err)
+	}
 }

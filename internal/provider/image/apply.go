@@ -105,7 +105,7 @@ func lacksCopy(targets hostset.Set, states types.Map) bool {
 
 // fetchAndSend fetches the image and sends it to the hosts that lack it.
 func (r *imageResource) fetchAndSend(
-	ctx context.Context, targets hostset.Set, plan *model, n *notes,
+	ctx context.Context, targets hostset.Set, plan, state *model, n *notes,
 ) (failed map[string]error, diags diag.Diagnostics) {
 	shared := false
 	for _, a := range r.Data.Storage().Pool(ctx, targets, plan.Pool.ValueString()) {
@@ -122,6 +122,15 @@ func (r *imageResource) fetchAndSend(
 		f := plan.failure("update", fmt.Errorf("%w: the source has other content than it had (SHA-256 %s, it was %s)",
 			storage.ErrChecksum, fetched.SHA256, plan.SHA256.ValueString()))
 		f.Remedy = "Set source.checksum, or change source, to have the new content as a new copy."
+		diags.Append(f.AttributeError(path.Root("source")))
+		return nil, diags
+	}
+	imported := state.Volume.ValueString()
+	if state.SHA256.IsNull() && fetched.Volume(plan.Name.ValueString()) != imported {
+		f := plan.failure("update", fmt.Errorf("%w: the imported copy is %s, which is named after its SHA-256, and the "+
+			"source has %s", storage.ErrChecksum, imported, fetched.SHA256))
+		f.Remedy = "Set source to where the content of the copy comes from. To have the new content, run \"terraform state " +
+			"rm\" for the image, and apply: the imported copy stays on its hosts."
 		diags.Append(f.AttributeError(path.Root("source")))
 		return nil, diags
 	}

@@ -179,7 +179,7 @@ func (r *imageResource) Update(ctx context.Context, req resource.UpdateRequest, 
 	resp.Diagnostics.Append(diags...)
 	failed := map[string]error{}
 	if plan.SHA256.IsUnknown() || lacksCopy(targets, state.HostStates) {
-		if failed, diags = r.fetchAndSend(ctx, targets, &plan, &n); diags.HasError() {
+		if failed, diags = r.fetchAndSend(ctx, targets, &plan, &state, &n); diags.HasError() {
 			resp.Diagnostics.Append(diags...)
 			return
 		}
@@ -197,8 +197,11 @@ func (r *imageResource) Update(ctx context.Context, req resource.UpdateRequest, 
 	plan.HostStates = onhosts.StatesAfter(targets, failed, state.HostStates, onhosts.Present)
 	plan.HostStates = onhosts.StillThere(plan.HostStates, left, state.HostStates)
 	if len(failed) > 0 {
-		// The hosts still have the old copies.
+		// The hosts still have the old copies. Some have the new one: if its content isn't declared again, it is removed.
 		state.HostStates, state.Superseded = plan.HostStates, plan.Superseded
+		if left := plan.Volume.ValueString(); left != state.Volume.ValueString() {
+			state.Superseded = value.NewStringList(append(value.StringList(plan.Superseded), left))
+		}
 		resp.Diagnostics.Append(resp.State.Set(ctx, &state)...)
 		return
 	}

@@ -38,8 +38,8 @@ func TestNetworkFilter_refused(t *testing.T) {
 	})
 }
 
-// TestAccNetworkFilter is the life of a filter on two hosts: made, added to a host, changed, repaired, kept
-// while it is used, imported, removed from a host.
+// TestAccNetworkFilter is the life of a filter on two hosts: made, added to a host, changed, changed on one host alone
+// and back, repaired, kept while it is used, imported, removed from a host.
 func TestAccNetworkFilter(t *testing.T) {
 	t.Parallel()
 	l := lab.Open(t)
@@ -58,6 +58,10 @@ func TestAccNetworkFilter(t *testing.T) {
 	on := func(host, port string) string {
 		return strings.Replace(rules(port), "rules =", fmt.Sprintf("hosts = [%q]\n  rules =", host), 1)
 	}
+	silent := acctest.Block{Lab: l, Settings: `on_unreachable = "keep"`, Hosts: []acctest.Host{
+		{Of: l.Host("kvm1")},
+		{Name: "kvm2", URI: "qemu+ssh://root@" + l.Host("kvm2").Address + ":9/system"},
+	}}.String()
 	everywhere := func(has, hasNot string) resource.TestCheckFunc {
 		return func(*terraform.State) error {
 			for _, host := range []string{"kvm1", "kvm2"} {
@@ -89,6 +93,12 @@ func TestAccNetworkFilter(t *testing.T) {
 			{Config: on("kvm1", "22")},
 			{Config: rules("22"), ConfigPlanChecks: update, Check: everywhere("dstportstart='22'", "")},
 			{Config: rules("80"), ConfigPlanChecks: update, Check: everywhere("dstportstart='80'", "dstportstart='22'")},
+			{ // One host takes the new rules, and the other doesn't answer.
+				Config: strings.Replace(rules("8080"), acctest.Config(l), silent, 1), ExpectError: regexp.MustCompile(`kvm2`),
+			},
+			{ // The former rules are those of the state, and yet not of the host that took the new ones.
+				Config: rules("80"), ConfigPlanChecks: update, Check: everywhere("dstportstart='80'", "dstportstart='8080'"),
+			},
 			{ // Removed by hand on one host.
 				PreConfig: func() { l.Virsh(t, "kvm2", "nwfilter-undefine", name) },
 				Config:    rules("80"), ConfigPlanChecks: update, Check: everywhere("dstportstart='80'", ""),

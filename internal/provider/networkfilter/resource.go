@@ -3,6 +3,7 @@ package networkfilter
 import (
 	"context"
 	"fmt"
+	"maps"
 	"sync"
 
 	"github.com/hashicorp/terraform-plugin-framework/attr"
@@ -218,9 +219,27 @@ func (r *filterResource) Update(ctx context.Context, req resource.UpdateRequest,
 		// The next plan compares with the old values.
 		plan.Chain, plan.Priority, plan.References = state.Chain, state.Priority, state.References
 		plan.Rules, plan.XML = state.Rules, state.XML
+		var before map[string]string
+		_, diags := meta.ReadPrivate(ctx, req.Private, digestsKey, &before)
+		resp.Diagnostics.Append(diags...)
+		digests = digestsOfState(before, digests)
 	}
 	resp.Diagnostics.Append(meta.WritePrivate(ctx, resp.Private, digestsKey, digests)...)
 	resp.Diagnostics.Append(resp.State.Set(ctx, plan)...)
+}
+
+// newer stands for the digest of a definition that the state doesn't have. No definition has it.
+const newer = "newer"
+
+// digestsOfState returns the digests after an update that has failed on a host: the state keeps its old values, so a
+// host that has taken the new definition differs from it. Otherwise the plan of the old configuration would be empty.
+func digestsOfState(before, taken map[string]string) map[string]string {
+	digests := map[string]string{}
+	for host := range taken {
+		digests[host] = newer
+	}
+	maps.Copy(digests, before)
+	return digests
 }
 
 // Delete removes the filter from every host.

@@ -163,6 +163,10 @@ func TestAccSecret(t *testing.T) {
 				Config:      strings.Replace(last, acctest.Config(l), silent, 1),
 				ExpectError: regexp.MustCompile(`(?s)brought\s+a\s+copy.*silent.*fenced\s+=\s+true`),
 			},
+			{ // The former version writes its value to the hosts that have the new one.
+				Config:           open("value_wo = \"later\"\nvalue_wo_version = \"3\"\nhosts = [\"kvm2\"]"),
+				ConfigPlanChecks: does(update), Check: on("later", "kvm1", "kvm2"),
+			},
 			{Config: last, ConfigPlanChecks: does(update), Check: on("last", "kvm1", "kvm2")},
 		},
 	})

@@ -201,6 +201,9 @@ func (m *model) setFromHosts(seen onhosts.Observation[libvirt.UserSecret], impor
 	}
 }
 
+// notOnAllHosts is the state's value_wo_version while hosts have different values.
+const notOnAllHosts = "not on all hosts"
+
 // Update writes the definition to every host, and the value if there is a new value_wo_version. It removes the secret
 // from hosts that are no longer listed.
 func (r *secretResource) Update(ctx context.Context, req resource.UpdateRequest, resp *resource.UpdateResponse) {
@@ -234,11 +237,12 @@ func (r *secretResource) Update(ctx context.Context, req resource.UpdateRequest,
 			continue
 		}
 		f.Remedy = "Bring the host back, or set its fenced = true if it is off for good, and apply again. Until then the " +
-			"state keeps the former value_wo_version."
+			"state doesn't have the new value_wo_version."
 		resp.Diagnostics.Append(f.Error()) // With a warning alone, Terraform would refuse another value_wo_version.
 	}
-	if !complete || len(failed) > 0 || len(silent) > 0 {
-		plan.ValueVersion = state.ValueVersion // It isn't written everywhere: the next apply writes it again.
+	if (!complete || len(failed) > 0 || len(silent) > 0) && !plan.ValueVersion.Equal(state.ValueVersion) {
+		// The next apply writes a value to all hosts, even if the configuration has the former version again.
+		plan.ValueVersion = types.StringValue(notOnAllHosts)
 	}
 	plan.HostStates = states
 	resp.Diagnostics.Append(resp.State.Set(ctx, &plan)...)

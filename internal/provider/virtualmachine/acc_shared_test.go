@@ -70,3 +70,38 @@ func TestAccVirtualMachine_sharedDisk(t *testing.T) {
 	is("kvm2", "", "running", "")
 	destroyAndCheck(t, l, tf, name)
 }
+
+// TestAccVirtualMachine_shareableDisk: a VM that is off doesn't leave a disk behind that several VMs may write to. The
+// disk isn't copied either, so the VM moves only to a host that has the same file.
+func TestAccVirtualMachine_shareableDisk(t *testing.T) {
+	t.Parallel()
+	l := lab.Open(t)
+	tf := acctest.NewCLI(t)
+	name := lab.Name(t)
+	l.RemoveDomain(t, name)
+	apart := l.Image(t, "kvm1", name, "raw", 1<<20)
+	same := filepath.Join(t.TempDir(), "disk") // What isn't libvirt's own is the same on all hosts of the lab.
+	l.Run(t, "kvm1", "qemu-img", "create", "-q", "-f", "raw", same, "1M")
+	config := func(host, file string) {
+		tf.Config(t, providerBlock(l, "")+idleVM(l, name).with(hcl{
+			"host": quote(host), "run_strategy": quote("Halted"),
+			"disks": fmt.Sprintf(`{ quorum = { file = %q, format = "raw", shareable = true } }`, file),
+		}).String())
+	}
+	config("kvm1", apart)
+	tf.Run(t, "apply")
+	config("kvm2", apart)
+	expect(t, tf.Fail(t, "apply"), `disk "quorum"`, "is shareable", "disks.quorum.shareable")
+	if err := onHosts(t, l, name, "shut off", "")(nil); err != nil {
+		t.Error(err)
+	}
+	config("kvm1", same)
+	tf.Run(t, "apply")
+	config("kvm2", same)
+	tf.Run(t, "apply")
+	if err := onHosts(t, l, name, "", "shut off")(nil); err != nil {
+		t.Error(err)
+	}
+	noChanges(t, tf)
+	destroyAndCheck(t, l, tf, name)
+}

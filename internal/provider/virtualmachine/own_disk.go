@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"maps"
-	"strings"
 
 	"github.com/hashicorp/terraform-plugin-framework-validators/stringvalidator"
 	"github.com/hashicorp/terraform-plugin-framework/attr"
@@ -146,65 +145,6 @@ func withRenamed(declared, prior types.Map) types.Map {
 		}
 	}
 	return mapOf(diskType, before)
-}
-
-// removedDisks returns the keys of the prior disks that are deleted with their data because they are no longer
-// declared. The apply deletes those, and those that an earlier apply was to delete. While disks is unknown, the plan
-// can't name them.
-func removedDisks(declared, prior types.Map) []string {
-	if !isSet(declared) || len(ownDisks(prior)) == 0 {
-		return nil
-	}
-	all, before := elements(declared), elements(withRenamed(declared, prior))
-	stays := map[string]bool{} // by path
-	for key, disk := range all {
-		a, was := open(disk), open(before[key])
-		stays[fileOf(a)], stays[handedOverFile(a, was)] = true, true
-		if text(a.string("pool")) != "" || a.string("pool").IsUnknown() {
-			stays[text(was.string("path"))] = true
-		}
-	}
-	var keys []string
-	for _, key := range value.Keys(elements(prior)) {
-		a := open(before[key])
-		if text(a.string("pool")) != "" && text(a.string("on_destroy")) != domain.OnDestroyKeep &&
-			!stays[text(a.string("path"))] {
-			keys = append(keys, key)
-		}
-	}
-	return keys
-}
-
-// warnRemoved warns about the disks that are deleted with their data.
-func (p planning) warnRemoved() diag.Diagnostics {
-	if p.state == nil {
-		return nil
-	}
-	var lines strings.Builder
-	if p.config.Disks.IsUnknown() {
-		for _, key := range value.Keys(elements(p.state.Disks)) {
-			if own := ownDisks(p.state.Disks)[key]; own.Pool != "" && !own.Kept() {
-				fmt.Fprintf(&lines, "\n  - disks.%s: %s", key, text(open(elements(p.state.Disks)[key]).string("path")))
-			}
-		}
-		if lines.Len() == 0 {
-			return nil
-		}
-		return diag.Diagnostics{diag.NewAttributeWarningDiagnostic(path.Root("disks"),
-			"Disks may be deleted with their data", fmt.Sprintf("Which disks virtual machine %q declares is known only during "+
-				"the apply. It deletes those of these disks that are then not declared:%s\n\nTo keep their data, apply "+
-				"on_destroy = \"keep\" for them first.", text(p.state.Name), lines.String()))}
-	}
-	for _, key := range removedDisks(p.config.Disks, p.state.Disks) {
-		fmt.Fprintf(&lines, "\n  - disks.%s: %s", key, text(open(elements(p.state.Disks)[key]).string("path")))
-	}
-	if lines.Len() == 0 {
-		return nil
-	}
-	return diag.Diagnostics{diag.NewAttributeWarningDiagnostic(path.Root("disks"), "Disks are deleted with their data",
-		fmt.Sprintf("Virtual machine %q no longer declares these disks, which were created with it, and the apply deletes "+
-			"them:%s\n\nTo keep their data, apply on_destroy = \"keep\" for them first. To rename a disk, change only its key, "+
-			"one disk at a time.", text(p.state.Name), lines.String()))}
 }
 
 // warnUnknownImages warns about disks whose image has an id that is known after apply: refuseOwnDisks can't compare it.

@@ -125,7 +125,8 @@ func TestOwnDisk_renamedOrRemoved(t *testing.T) {
 	}
 }
 
-// A plan that doesn't know which disks are declared can't tell which are deleted, and says which may be.
+// A plan that doesn't know which disks are declared, or whether one has a pool, can't tell which are deleted, and says
+// which may be.
 func TestOwnDisk_removedByUnknownDisks(t *testing.T) {
 	t.Parallel()
 	disk := in{"pool": "vms", "size": "20Gi"}
@@ -138,11 +139,18 @@ func TestOwnDisk_removedByUnknownDisks(t *testing.T) {
 	} {
 		config := modelOf(t, minimal)
 		config.Disks = types.MapUnknown(config.Disks.ElementType(t.Context()))
-		p := planning{config: config, state: ownState(t, test.disk), hosts: []string{"kvm1"}}
-		got := diagText(p.plan().diags)
-		if strings.Contains(got, "may be deleted with their data") != test.warns ||
-			strings.Contains(got, "disks.root: /srv/vms/web-root") != test.warns {
-			t.Errorf("%s: %s", name, got)
+		// With a pool that turns out to be null, root is another disk, unless it has the same file.
+		unsettled := func(file string) *model {
+			return modelOf(t, minimal.with(in{"disks": in{"root": in{"pool": unknownMark, "file": file}}}))
+		}
+		for _, config := range []*model{config, unsettled("/srv/other"), unsettled("/srv/vms/web-root")} {
+			warns := test.warns && !config.Disks.Equal(unsettled("/srv/vms/web-root").Disks)
+			p := planning{config: config, state: ownState(t, test.disk), hosts: []string{"kvm1"}}
+			got := diagText(p.plan().diags)
+			if strings.Contains(got, "may be deleted with their data") != warns ||
+				strings.Contains(got, "disks.root: /srv/vms/web-root") != warns {
+				t.Errorf("%s: %s", name, got)
+			}
 		}
 	}
 }

@@ -83,6 +83,44 @@ resource "virtfleet_storage_pool" "this" {
 	})
 }
 
+// TestVolume_timeouts: each operation ends at the limit that the resource sets, and not at that of a call.
+func TestVolume_timeouts(t *testing.T) {
+	t.Parallel()
+	acctest.NeedsTerraform(t)
+	// The test driver forgets everything when there is no connection to it any more.
+	h, err := libvirt.Open(libvirt.Config{Name: "local", URI: "test:///default"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = h.Close() })
+	if _, err := h.StoragePools(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	const tooLong = `timeouts\.|its\s+timeout\s+allows`
+	step := func(size, timeouts, want string) resource.TestStep {
+		s := resource.TestStep{Config: acctest.Local("") + fmt.Sprintf("resource \"virtfleet_volume\" \"this\" {\n"+
+			"name = \"timed\"\npool = \"default-pool\"\nsize = %q\ntimeouts = { %s }\n}\n", size, timeouts)}
+		if want != "" {
+			s.ExpectError = regexp.MustCompile(want)
+		}
+		return s
+	}
+	resource.UnitTest(t, resource.TestCase{
+		ProtoV6ProviderFactories: acctest.Factories(t),
+		Steps: []resource.TestStep{
+			step("1Mi", `create = "1ns"`, tooLong),
+			step("1Mi", `create = "1h"`, ""),
+			step("2Mi", `update = "1ns"`, tooLong),
+			step("1Mi", `delete = "1ns"`, ""),
+			{
+				Config:      acctest.Local(""),
+				ExpectError: regexp.MustCompile(tooLong),
+			},
+			step("1Mi", `delete = "1m"`, ""),
+		},
+	})
+}
+
 // TestVolume_describedAsItIs: the data stays if a default is written down, and if an imported volume is described as it
 // was created. What it can't be is an error. Nor does it take a host that it isn't on.
 func TestVolume_describedAsItIs(t *testing.T) {

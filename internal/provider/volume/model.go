@@ -59,7 +59,9 @@ func (m *model) setFromVolume(host string, v libvirt.Volume, imported bool, roun
 	if m.Size.Bytes() == nil || v.CapacityBytes != rounded && !size.Same(m.Size) {
 		m.Size = size
 	}
-	if m.Format.IsNull() || m.Format.IsUnknown() || v.Format != "" && m.Encryption == nil {
+	// What libvirt finds in a raw volume is what its guest has written there: a medium, an image in its first blocks.
+	known := !m.Format.IsNull() && !m.Format.IsUnknown()
+	if !known || v.Format != "" && m.Encryption == nil && m.Format.ValueString() != "raw" {
 		m.Format = types.StringValue(v.Format)
 	}
 	if image := refOf(m.Image); image != nil && m.Clone.ValueString() != cloneFull || imported {

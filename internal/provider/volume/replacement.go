@@ -187,7 +187,8 @@ func (as *importedAs) isDescribed(name string, planned, is map[string]tftypes.Va
 // checkDescription returns errors if the only reason for a new volume is that the imported one isn't as it is described
 // now. Whoever imports a volume wants to keep its data.
 func (m *model) checkDescription(names []string, is map[string]tftypes.Value) (diags diag.Diagnostics) {
-	if slices.ContainsFunc(names, func(name string) bool { return !is[name].IsNull() }) {
+	// The format is what libvirt has found in the volume, so it is less certain than what the state has from an apply.
+	if slices.ContainsFunc(names, func(name string) bool { return name != "format" && !is[name].IsNull() }) {
 		return nil
 	}
 	for _, name := range names {

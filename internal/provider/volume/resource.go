@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"github.com/hashicorp/terraform-plugin-framework/diag"
 	"github.com/hashicorp/terraform-plugin-framework/path"
@@ -15,13 +16,19 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/meta"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/onhosts"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/tfdiag"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/storage"
 )
 
 // TypeName is the resource's full name.
 const TypeName = "virtfleet_volume"
 
-const noun = "volume"
+const (
+	noun = "volume"
+	// defaultTimeout is for copying a volume, and for allocating all of it.
+	defaultTimeout       = time.Hour
+	defaultDeleteTimeout = 20 * time.Minute
+)
 
 var (
 	_ resource.ResourceWithConfigure   = (*volumeResource)(nil)
@@ -43,6 +50,10 @@ func (r *volumeResource) Create(ctx context.Context, req resource.CreateRequest,
 	if resp.Diagnostics.HasError() || !r.Asks("create", noun, &resp.Diagnostics) {
 		return
 	}
+	timeout, diags := plan.Timeouts.Create(ctx, defaultTimeout)
+	resp.Diagnostics.Append(diags...)
+	ctx, cancel := tfdiag.Limited(ctx, "timeouts.create", timeout)
+	defer cancel()
 	s := r.Data.Storage()
 	host, sharing, d := r.chooseHost(ctx, s, &plan)
 	if d != nil {
@@ -110,6 +121,10 @@ func (r *volumeResource) Update(ctx context.Context, req resource.UpdateRequest,
 	if resp.Diagnostics.HasError() || !r.Asks("update", noun, &resp.Diagnostics) {
 		return
 	}
+	timeout, diags := plan.Timeouts.Update(ctx, defaultTimeout)
+	resp.Diagnostics.Append(diags...)
+	ctx, cancel := tfdiag.Limited(ctx, "timeouts.update", timeout)
+	defer cancel()
 	s := r.Data.Storage()
 	host := state.CurrentHost.ValueString()
 	s.EndCreation(ctx, host, state.ref()) // One that was imported may have an interrupted creation's record.
@@ -138,6 +153,10 @@ func (r *volumeResource) Delete(ctx context.Context, req resource.DeleteRequest,
 	if resp.Diagnostics.HasError() || !r.Asks("delete", noun, &resp.Diagnostics) {
 		return
 	}
+	timeout, diags := state.Timeouts.Delete(ctx, defaultDeleteTimeout)
+	resp.Diagnostics.Append(diags...)
+	ctx, cancel := tfdiag.Limited(ctx, "timeouts.delete", timeout)
+	defer cancel()
 	s := r.Data.Storage()
 	host := state.CurrentHost.ValueString()
 	hosts, err := s.UserHosts(ctx, host, state.Pool.ValueString())

@@ -3,6 +3,7 @@ package volume
 import (
 	"context"
 
+	"github.com/hashicorp/terraform-plugin-framework-timeouts/resource/timeouts"
 	"github.com/hashicorp/terraform-plugin-framework-validators/stringvalidator"
 	"github.com/hashicorp/terraform-plugin-framework/path"
 	"github.com/hashicorp/terraform-plugin-framework/resource"
@@ -38,6 +39,7 @@ type model struct {
 	Encryption    *encryptionModel  `tfsdk:"encryption"`
 	Path          types.String      `tfsdk:"path"`
 	CurrentHost   types.String      `tfsdk:"current_host"`
+	Timeouts      timeouts.Value    `tfsdk:"timeouts"`
 }
 
 type permissionsModel struct {
@@ -62,7 +64,7 @@ const volumeDescription = "Manages a storage volume that outlives VMs. **Destroy
 	"host doesn't answer or its pool isn't active, the volume stays in the state."
 
 // Schema describes the resource.
-func (*volumeResource) Schema(_ context.Context, _ resource.SchemaRequest, resp *resource.SchemaResponse) {
+func (*volumeResource) Schema(ctx context.Context, _ resource.SchemaRequest, resp *resource.SchemaResponse) {
 	resp.Schema = schema.Schema{
 		MarkdownDescription: volumeDescription,
 		Attributes: map[string]schema.Attribute{
@@ -133,6 +135,13 @@ func (*volumeResource) Schema(_ context.Context, _ resource.SchemaRequest, resp 
 			"path": value.StableString("Path on its host."),
 			"current_host": value.StableString("Host that has the volume. If hosts share the pool: the host through " +
 				"which the volume was created or last found."),
+			"timeouts": value.Timeouts(ctx, timeouts.Opts{
+				Create: true, Update: true, Delete: true,
+				CreateDescription: "For creating the volume: a copy of a large one takes long, and so does `preallocation`. If " +
+					"the time is over, the next apply creates the volume again from the beginning. Default: `1h`.",
+				UpdateDescription: "For growing the volume. Default: `1h`.",
+				DeleteDescription: "For deleting the volume. Default: `20m`.",
+			}),
 		},
 	}
 }

@@ -1,0 +1,86 @@
+package virtualmachine
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/hashicorp/terraform-plugin-framework/diag"
+	"github.com/hashicorp/terraform-plugin-framework/path"
+	"github.com/hashicorp/terraform-plugin-framework/types"
+
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/value"
+)
+
+// removedDisks returns the keys of the prior disks that are deleted with their data because they are no longer
+// declared. The apply deletes those, and those that an earlier apply was to delete. While disks is unknown, the plan
+// can't name them.
+func removedDisks(declared, prior types.Map) []string { return disksRemoved(declared, prior, false) }
+
+// disksRemoved is removedDisks. unsettled adds the disks that are deleted if a pool that isn't known yet turns out to
+// be null.
+func disksRemoved(declared, prior types.Map, unsettled bool) []string {
+	if !isSet(declared) || len(ownDisks(prior)) == 0 {
+		return nil
+	}
+	all, before := elements(declared), elements(withRenamed(declared, prior))
+	stays := map[string]bool{} // by path
+	for key, disk := range all {
+		a, was := open(disk), open(before[key])
+		stays[fileOf(a)], stays[handedOverFile(a, was)] = true, true
+		if text(a.string("pool")) != "" || !unsettled && a.string("pool").IsUnknown() {
+			stays[text(was.string("path"))] = true
+		}
+	}
+	var keys []string
+	for _, key := range value.Keys(elements(prior)) {
+		a := open(before[key])
+		if text(a.string("pool")) != "" && text(a.string("on_destroy")) != domain.OnDestroyKeep &&
+			!stays[text(a.string("path"))] {
+			keys = append(keys, key)
+		}
+	}
+	return keys
+}
+
+// warnRemoved warns about the disks that are deleted with their data, and about those that may be.
+func (p planning) warnRemoved() (diags diag.Diagnostics) {
+	if p.state == nil {
+		return nil
+	}
+	prior := elements(p.state.Disks)
+	list := func(keys []string) string {
+		var lines strings.Builder
+		for _, key := range keys {
+			fmt.Fprintf(&lines, "\n  - disks.%s: %s", key, text(open(prior[key]).string("path")))
+		}
+		return lines.String()
+	}
+	removed := removedDisks(p.config.Disks, p.state.Disks)
+	var may []string
+	if p.config.Disks.IsUnknown() {
+		for key, own := range ownDisks(p.state.Disks) {
+			if !own.Kept() {
+				may = append(may, key)
+			}
+		}
+		slices.Sort(may)
+	} else {
+		may = slices.DeleteFunc(disksRemoved(p.config.Disks, p.state.Disks, true), func(key string) bool {
+			return slices.Contains(removed, key)
+		})
+	}
+	const keep = "\n\nTo keep their data, apply on_destroy = \"keep\" for them first."
+	if len(may) > 0 {
+		diags.AddAttributeWarning(path.Root("disks"), "Disks may be deleted with their data", fmt.Sprintf("Which disks "+
+			"virtual machine %q declares with a pool is known only during the apply. It deletes those of these disks that are "+
+			"then not declared:%s%s", text(p.state.Name), list(may), keep))
+	}
+	if len(removed) > 0 {
+		diags.AddAttributeWarning(path.Root("disks"), "Disks are deleted with their data", fmt.Sprintf("Virtual machine %q "+
+			"no longer declares these disks, which were created with it, and the apply deletes them:%s%s To rename a disk, "+
+			"change only its key, one disk at a time.", text(p.state.Name), list(removed), keep))
+	}
+	return diags
+}
