@@ -93,6 +93,10 @@ type update struct {
 
 // changeVM makes all changes. What may be refused comes before what changes the host.
 func (u *update) changeVM(ctx context.Context) error {
+	if err := u.vm.RequireOneCopy(); err != nil {
+		return err
+	}
+
 	if err := u.checkDisks(ctx); err != nil {
 		return err
 	}

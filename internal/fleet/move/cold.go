@@ -317,7 +317,7 @@ func (m *move) undefineUnstarted(ctx context.Context) error {
 	case err != nil:
 		return err
 	case d.State != libvirt.Shutoff || d.Reason != "Unknown":
-		return m.mover.copiedTwice(m.vm, m.to)
+		return m.vm.CopiedTwice(m.to.Name)
 	default:
 		return Undefine(ctx, m.to, m.vm.UUID, m.stays...)
 	}

@@ -179,6 +179,10 @@ func (m *move) moveInTurn(ctx context.Context, last inventory.LastKnown) (*inven
 
 	m.vm = now
 
+	if err := now.RequireOneCopy(); err != nil {
+		return now, err
+	}
+
 	if now.On != m.from {
 		return now, &inventory.Error{
 			VM: now.Name, Host: now.Host, Kind: inventory.ErrBusy, Detail: "another run or a user has moved it meanwhile",
