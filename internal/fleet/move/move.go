@@ -240,19 +240,6 @@ func (m *move) moveUnderLock(ctx context.Context) error {
 		return err
 	}
 
-	// A stale definition on the target blocks the new one.
-	if slices.Contains(m.vm.StaleHosts, m.to.Name) && m.vm.Active {
-		if m.vm, err = m.mover.EnsureDefined(ctx, m.vm); err != nil {
-			return err
-		}
-
-		inspected.Transient = false
-
-		if err := m.mover.removeStaleOn(ctx, m.to.Name, m.vm); err != nil {
-			return err
-		}
-	}
-
 	// The reservation lasts until all is copied: then the target's storage pools report the room that the files use.
 	release, err := m.reserveFiles(ctx, inspected)
 	if err != nil {
@@ -275,18 +262,25 @@ func (m *move) moveUnderLock(ctx context.Context) error {
 	return m.moveLive(ctx, inspected)
 }
 
-// clearTarget removes from the target what earlier moves of the VM left there.
-func (m *move) clearTarget(ctx context.Context) error {
-	if len(m.vm.Metadata.Copies) > 0 {
-		now, err := m.mover.DiscardCopies(ctx, m.vm, m.to)
-		if err != nil {
+// clearTarget removes from the target what earlier moves of the VM left there. A stale definition goes first: it blocks
+// the new one, uses the files, and what its firmware and its TPM keep is at the paths of what is copied.
+func (m *move) clearTarget(ctx context.Context) (err error) {
+	if slices.Contains(m.vm.StaleHosts, m.to.Name) {
+		if m.vm, err = m.mover.EnsureDefined(ctx, m.vm); err != nil {
 			return err
 		}
 
-		m.vm = now
+		if err := m.mover.removeStaleOn(ctx, m.to.Name, m.vm); err != nil {
+			return err
+		}
 	}
 
-	var err error
+	if len(m.vm.Metadata.Copies) > 0 {
+		if m.vm, err = m.mover.DiscardCopies(ctx, m.vm, m.to); err != nil {
+			return err
+		}
+	}
+
 	m.vm, err = m.mover.RemoveLeftVolumes(ctx, m.vm, m.to, false)
 
 	return err
