@@ -34,6 +34,20 @@ func (vm *VM) CopiedTwice(other string) error {
 	}
 }
 
+// TwinDisks returns the disks of stale definitions that may be the valid ones: they may have newer data than the VM's.
+func (vm *VM) TwinDisks() []domain.Copy {
+	var disks []domain.Copy
+
+	for _, c := range vm.Metadata.Copies {
+		name := vm.Peers[c.HostUUID]
+		if _, twin := vm.twins[name]; twin && !c.Creating && c.FromUUID == vm.HostUUID && vm.HasFile(c.Path) {
+			disks = append(disks, c)
+		}
+	}
+
+	return disks
+}
+
 // twinsOf returns, by host, what tells apart the VM and a definition whose files a move has copied to the end. A
 // definition that a migration left behind has not run since.
 func twinsOf(vm *VM, home Reply, defined []Reply) map[string]string {

@@ -36,7 +36,7 @@ func (m *Manager) Update(
 		}
 	}
 
-	u := &update{manager: m, vm: vm, want: d}
+	u := &update{manager: m, vm: vm, want: d, kept: vm.KeptDisks}
 	err = u.changeVM(held)
 
 	reading, cancel := lease.GraceContext(ctx)
@@ -165,7 +165,9 @@ func (u *update) removeStale(ctx context.Context) error {
 
 // removeLeftVolumes removes volumes that moves of the VM have left on other hosts.
 func (u *update) removeLeftVolumes(ctx context.Context) (err error) {
+	u.vm.KeptDisks = nil // They are in u.kept.
 	u.vm, err = u.manager.mover.RemoveLeftVolumes(ctx, u.vm, nil, false)
+	u.kept = append(u.kept, u.vm.KeptDisks...)
 
 	return err
 }
