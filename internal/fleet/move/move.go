@@ -240,6 +240,8 @@ func (m *move) moveUnderLock(ctx context.Context) error {
 		return err
 	}
 
+	m.clearOthers(ctx)
+
 	// The reservation lasts until all is copied: then the target's storage pools report the room that the files use.
 	release, err := m.reserveFiles(ctx, inspected)
 	if err != nil {
@@ -284,6 +286,20 @@ func (m *move) clearTarget(ctx context.Context) (err error) {
 	m.vm, err = m.mover.RemoveLeftVolumes(ctx, m.vm, m.to, false)
 
 	return err
+}
+
+// clearOthers removes from other hosts what earlier moves of the VM left there. What can't be removed stays recorded.
+func (m *move) clearOthers(ctx context.Context) {
+	if len(m.vm.Metadata.Copies) == 0 {
+		return
+	}
+
+	now, err := m.mover.DiscardCopies(ctx, m.vm, nil)
+	if err != nil {
+		m.mover.log.WarnContext(ctx, "an unfinished copy was not removed", "name", m.vm.Name, "error", err.Error())
+	}
+
+	m.vm = now
 }
 
 // moveLive moves a running VM.
