@@ -35,9 +35,9 @@ func copiedAndDefined(
 	return vm, file, want
 }
 
-// Of two VMs that a killed move left, the copy may have what its guest wrote since. Whether libvirt knows that it ran or
-// has forgotten it, the copy is neither taken for stale nor touched, and the other one isn't started: a person decides.
-// The plan says so.
+// Of two VMs that a killed move left, the copy may have what its guest wrote since. Whether libvirt knows that it ran
+// or has forgotten it, the copy is neither taken for stale nor touched, and the other one isn't started: a person
+// decides. The plan says so.
 func TestLab_copyThatMayHaveRunStays(t *testing.T) {
 	t.Parallel()
 

@@ -41,8 +41,8 @@ func TestLab_coldMoveToAStaleDefinition(t *testing.T) {
 	movesCold(t, f, l, vm.UUID, "kvm2", "kvm1", nvram)
 }
 
-// arrivedAndKilled is a VM on kvm2 that is off. A live move was killed when it had arrived there: kvm1 has its definition,
-// and the disk that was made with it.
+// arrivedAndKilled is a VM on kvm2 that is off. A live move was killed when it had arrived there: kvm1 has its
+// definition, and the disk that was made with it.
 func arrivedAndKilled(
 	t *testing.T, f *Fleet, l *lab.Lab,
 ) (vm *inventory.VM, data domain.OwnDisk, dir string) {

@@ -126,8 +126,8 @@ func (m *Manager) keepTwinDisks(ctx context.Context, vm *inventory.VM) (now *inv
 	}
 
 	for _, c := range twins {
-		stay = append(stay, fmt.Sprintf("%s on host %q: an interrupted move had copied it from host %q to the end, and either "+
-			"may have the newer data", c.Path, vm.Peers[c.HostUUID], vm.Host))
+		stay = append(stay, fmt.Sprintf("%s on host %q: an interrupted move had copied it from host %q to the end, and "+
+			"either may have the newer data", c.Path, vm.Peers[c.HostUUID], vm.Host))
 	}
 
 	metadata := vm.Metadata
@@ -147,8 +147,8 @@ func (m *Manager) keepTwinDisks(ctx context.Context, vm *inventory.VM) (now *inv
 	return now, stay, nil
 }
 
-// deleteDisks removes the files that exist only for the VM: incomplete copies, its own disks, and volumes that its moves
-// have left on other hosts. Their records are removed with the VM, so it returns those that stay, and why.
+// deleteDisks removes the files that exist only for the VM: incomplete copies, its own disks, and volumes that its
+// moves have left on other hosts. Their records are removed with the VM, so it returns those that stay, and why.
 func (m *Manager) deleteDisks(ctx context.Context, vm *inventory.VM) (stay []string, err error) {
 	vm, stay = m.deleteCopies(ctx, vm)
 
@@ -178,7 +178,8 @@ func (m *Manager) deleteDisks(ctx context.Context, vm *inventory.VM) (stay []str
 // unasked is why something on another host was not removed.
 const unasked = "the host didn't answer, or isn't in the provider's hosts"
 
-// deleteCopies removes incomplete copies of the VM on other hosts. It returns the VM as it is then, and those that stay.
+// deleteCopies removes incomplete copies of the VM on other hosts. It returns the VM as it is then, and those that
+// stay.
 func (m *Manager) deleteCopies(ctx context.Context, vm *inventory.VM) (now *inventory.VM, stay []string) {
 	if len(vm.Metadata.Copies) == 0 {
 		return vm, nil

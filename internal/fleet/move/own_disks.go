@@ -154,8 +154,8 @@ func (ck *Checks) WithTarget(
 // RemoveLeftVolumes removes volumes of own disks that moves left on other hosts, and removes them from the VM's
 // metadata. If only is not nil, it considers only that host. It returns the VM as it is then. Volumes on hosts that
 // don't answer or are not configured stay, and stay recorded. A volume that something else uses now stays, and its
-// record is removed: it is one of the KeptDisks of the VM that is returned. certain says that the caller has just copied
-// the volumes. Otherwise, RemoveLeftVolumes first tests whether the hosts share the file by now.
+// record is removed: it is one of the KeptDisks of the VM that is returned. certain says that the caller has just
+// copied the volumes. Otherwise, RemoveLeftVolumes first tests whether the hosts share the file by now.
 func (cl *Cleanup) RemoveLeftVolumes(
 	ctx context.Context, vm *inventory.VM, only *inventory.Host, certain bool,
 ) (*inventory.VM, error) {
