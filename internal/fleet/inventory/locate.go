@@ -191,6 +191,8 @@ func Locate(answers []Reply, uuid string, last LastKnown) (*VM, error) {
 		}
 	}
 
+	vm.twins = twinsOf(vm, *home, defined)
+
 	vm.Stranded = migrating && vm.strandedAmong(answers)
 	vm.Migrating = migrating && !vm.Stranded
 	vm.ActiveHosts, vm.HostStates = roles(active, vm.Migrating), statesOf(active)

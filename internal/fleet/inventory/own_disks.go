@@ -124,6 +124,21 @@ func (vm *VM) CopiesOn(hostUUID string) []domain.Copy {
 	return copies
 }
 
+// CarriedCopies returns what unfinished moves from one host left on third hosts, as it is recorded once a move has
+// brought the VM from there to another host.
+func CarriedCopies(copies []domain.Copy, fromUUID, toUUID string) []domain.Copy {
+	var carried []domain.Copy
+
+	for _, c := range copies {
+		if c.FromUUID == fromUUID && c.HostUUID != fromUUID && c.HostUUID != toUUID {
+			c.FromUUID = toUUID
+			carried = append(carried, c)
+		}
+	}
+
+	return carried
+}
+
 // peers returns the names of the hosts that answered, by their libvirt UUIDs.
 func peers(answers []Reply) map[string]string {
 	names := make(map[string]string, len(answers))

@@ -209,7 +209,7 @@ func (inv *Inventory) Refresh(ctx context.Context, vm *VM) (*VM, error) {
 		return nil, err
 	}
 
-	now.StaleHosts, now.SilentHosts, now.asked = vm.StaleHosts, vm.SilentHosts, vm.asked
+	now.StaleHosts, now.twins, now.SilentHosts, now.asked = vm.StaleHosts, vm.twins, vm.SilentHosts, vm.asked
 	now.SetPeers(vm.Peers)
 
 	return now, nil

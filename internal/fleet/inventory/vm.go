@@ -50,6 +50,8 @@ type VM struct {
 	On    *Host
 	// Peers are the names of the hosts that answered, by their libvirt UUIDs.
 	Peers map[string]string
+	// twins describes, by host, the VM and a stale definition that may have newer data: see CopiedTwice.
+	twins map[string]string
 	// asked are the names of all hosts of the configuration, if the VM was looked for on all of them.
 	asked []string
 }

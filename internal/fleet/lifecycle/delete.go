@@ -2,11 +2,14 @@ package lifecycle
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"time"
 
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/move"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/records"
 )
 
 // DeleteReport says how a VM was removed.
@@ -17,7 +20,8 @@ type DeleteReport struct {
 	Outcome inventory.Outcome
 	// SilentHosts did not answer. Stale definitions on them were not removed.
 	SilentHosts []string
-	// KeptDisks are own disks that should have been removed with the VM, and why they were kept.
+	// KeptDisks are own disks and what moves have left, which should have been removed with the VM, and why they were
+	// kept.
 	KeptDisks []string
 }
 
@@ -55,13 +59,25 @@ func (m *Manager) Delete(
 		return report, err
 	}
 
-	// The disks are removed while the VM is defined: if this run is interrupted, the next one reads in the definition
-	// which disks are left.
-	if report.KeptDisks, err = m.deleteDisks(ctx, vm); err != nil {
+	if vm, report.KeptDisks, err = m.keepTwinDisks(ctx, vm); err != nil {
 		return report, err
 	}
 
-	return report, m.deleteDefinitions(ctx, vm)
+	// Stale definitions go first: they use disks that moves have left. The VM's own definition goes last: if this run is
+	// interrupted, the next one reads in it what is left.
+	if err := m.mover.RemoveDefinitions(ctx, vm); err != nil {
+		return report, err
+	}
+
+	vm.StaleHosts = nil
+	stay, err := m.deleteDisks(ctx, vm)
+	report.KeptDisks = append(report.KeptDisks, stay...)
+
+	if err != nil {
+		return report, err
+	}
+
+	return report, m.deleteDefinition(ctx, vm)
 }
 
 // defineToDelete gives a running VM that has lost its definition one, to be removed with the VM. After "virsh
@@ -97,28 +113,103 @@ func (m *Manager) stopToDelete(
 	return outcome, err
 }
 
-// deleteDisks removes the files that exist only for the VM: incomplete copies, whose record is removed with the VM, its
-// own disks, and volumes that its moves have left on other hosts. It returns those that were kept, and why.
-func (m *Manager) deleteDisks(ctx context.Context, vm *inventory.VM) (stay []string, err error) {
-	if len(vm.Metadata.Copies) > 0 {
-		if _, err := m.mover.DiscardCopies(ctx, vm, nil); err != nil {
-			m.log.WarnContext(ctx, "an unfinished copy was not removed", "name", vm.Name, "error", err.Error())
-		}
+// keepTwinDisks takes disks that are kept when the VM is destroyed out of the record of unfinished copies, where the
+// copy may have newer data than the VM has. It returns the VM as it is then, and these disks.
+func (m *Manager) keepTwinDisks(ctx context.Context, vm *inventory.VM) (now *inventory.VM, stay []string, err error) {
+	removed := disksRemovedWithVM(vm, false)
+	twins := slices.DeleteFunc(vm.TwinDisks(), func(c domain.Copy) bool {
+		return slices.ContainsFunc(removed, func(key string) bool { return vm.Metadata.OwnDisks[key].Path == c.Path })
+	})
+
+	if len(twins) == 0 {
+		return vm, nil, nil
 	}
 
-	if stay, err = m.releaseOwnDisks(ctx, vm, false); err != nil {
+	for _, c := range twins {
+		stay = append(stay, fmt.Sprintf("%s on host %q: an interrupted move had copied it from host %q to the end, and "+
+			"either may have the newer data", c.Path, vm.Peers[c.HostUUID], vm.Host))
+	}
+
+	metadata := vm.Metadata
+	metadata.Copies = slices.DeleteFunc(slices.Clone(metadata.Copies), func(c domain.Copy) bool {
+		return slices.Contains(twins, c)
+	})
+
+	if _, err := records.WriteMetadata(ctx, vm, metadata); err != nil {
+		return vm, stay, err
+	}
+
+	now, err = m.hosts.Refresh(ctx, vm)
+	if err != nil {
+		return vm, stay, err
+	}
+
+	return now, stay, nil
+}
+
+// deleteDisks removes the files that exist only for the VM: incomplete copies, its own disks, and volumes that its
+// moves have left on other hosts. Their records are removed with the VM, so it returns those that stay, and why.
+func (m *Manager) deleteDisks(ctx context.Context, vm *inventory.VM) (stay []string, err error) {
+	vm, stay = m.deleteCopies(ctx, vm)
+
+	own, err := m.releaseOwnDisks(ctx, vm, false)
+	stay = append(stay, own...)
+
+	if err != nil {
 		return stay, err
 	}
 
-	if _, err := m.mover.RemoveLeftVolumes(ctx, vm, nil, false); err != nil {
+	now, err := m.mover.RemoveLeftVolumes(ctx, vm, nil, false)
+	if err != nil {
 		stay = append(stay, err.Error())
+	}
+
+	stay = append(stay, now.KeptDisks...)
+
+	for _, l := range now.Metadata.LeftVolumes {
+		if l.HostUUID != now.HostUUID && now.Peers[l.HostUUID] == "" {
+			stay = append(stay, fmt.Sprintf("%s on host %q, which a move left: %s", l.Path, l.Host, unasked))
+		}
 	}
 
 	return stay, nil
 }
 
-// deleteDefinitions removes the VM's definition, and then stale definitions on other hosts.
-func (m *Manager) deleteDefinitions(ctx context.Context, vm *inventory.VM) error {
+// unasked is why something on another host was not removed.
+const unasked = "the host didn't answer, or isn't in the provider's hosts"
+
+// deleteCopies removes incomplete copies of the VM on other hosts. It returns the VM as it is then, and those that
+// stay.
+func (m *Manager) deleteCopies(ctx context.Context, vm *inventory.VM) (now *inventory.VM, stay []string) {
+	if len(vm.Metadata.Copies) == 0 {
+		return vm, nil
+	}
+
+	now, err := m.mover.DiscardCopies(ctx, vm, nil)
+	if err != nil {
+		m.log.WarnContext(ctx, "an unfinished copy was not removed", "name", vm.Name, "error", err.Error())
+	}
+
+	for _, c := range now.Metadata.Copies {
+		host, why := now.Peers[c.HostUUID], unasked
+
+		switch {
+		case c.HostUUID == now.HostUUID || c.FromUUID != now.HostUUID: // The VM uses it, or may use it.
+			continue
+		case host == "":
+			host = c.Host
+		case err != nil:
+			why = err.Error()
+		}
+
+		stay = append(stay, fmt.Sprintf("%s on host %q, which an interrupted move left: %s", c.Path, host, why))
+	}
+
+	return now, stay
+}
+
+// deleteDefinition removes the VM's definition.
+func (m *Manager) deleteDefinition(ctx context.Context, vm *inventory.VM) error {
 	if err := verifyOff(ctx, vm); err != nil {
 		vm.On.Forget()
 
@@ -126,11 +217,8 @@ func (m *Manager) deleteDefinitions(ctx context.Context, vm *inventory.VM) error
 	}
 
 	keep := slices.Concat(keepFlags(vm), m.keptVariables(ctx, vm))
-	if err := move.Undefine(ctx, vm.On, vm.UUID, keep...); err != nil {
-		return err
-	}
 
-	return m.mover.RemoveDefinitions(ctx, vm)
+	return move.Undefine(ctx, vm.On, vm.UUID, keep...)
 }
 
 // CheckDelete finds a VM, and returns an error if Delete would not remove it, as far as this is known without changing

@@ -1,6 +1,7 @@
 package lifecycle
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -20,7 +21,7 @@ const shutdownResend = 5 * time.Second
 
 // Start starts a VM that is off. The caller has found the VM by querying all hosts, and holds its lock.
 func (m *Manager) Start(ctx context.Context, vm *inventory.VM) error {
-	if err := placement.VerifyStartable(vm); err != nil {
+	if err := cmp.Or(placement.VerifyStartable(vm), vm.RequireOneCopy()); err != nil {
 		return err
 	}
 

@@ -36,7 +36,7 @@ func (m *Manager) Update(
 		}
 	}
 
-	u := &update{manager: m, vm: vm, want: d}
+	u := &update{manager: m, vm: vm, want: d, kept: vm.KeptDisks}
 	err = u.changeVM(held)
 
 	reading, cancel := lease.GraceContext(ctx)
@@ -93,6 +93,10 @@ type update struct {
 
 // changeVM makes all changes. What may be refused comes before what changes the host.
 func (u *update) changeVM(ctx context.Context) error {
+	if err := u.vm.RequireOneCopy(); err != nil {
+		return err
+	}
+
 	if err := u.checkDisks(ctx); err != nil {
 		return err
 	}
@@ -161,7 +165,9 @@ func (u *update) removeStale(ctx context.Context) error {
 
 // removeLeftVolumes removes volumes that moves of the VM have left on other hosts.
 func (u *update) removeLeftVolumes(ctx context.Context) (err error) {
+	u.vm.KeptDisks = nil // They are in u.kept.
 	u.vm, err = u.manager.mover.RemoveLeftVolumes(ctx, u.vm, nil, false)
+	u.kept = append(u.kept, u.vm.KeptDisks...)
 
 	return err
 }

@@ -60,14 +60,15 @@ func Newer(generation uint64, definitions []Definition) []int {
 }
 
 // sourceOfUnfinishedMove returns the source of an unfinished move that has created all other definitions: the source's
-// definition counts until the move removes it.
+// definition counts until the move removes it. A copy that has run may have newer data. That the source ran proves
+// nothing, because it did so before it was moved.
 func sourceOfUnfinishedMove(definitions []Definition) (int, bool) {
 	for i, d := range definitions {
 		counts := true
 
 		for j, other := range definitions {
 			counts = counts && (i == j || slices.Contains(d.Unfinished, other.HostUUID) &&
-				other.Generation <= d.Generation && (!other.Ran || d.Ran))
+				other.Generation <= d.Generation && !other.Ran)
 		}
 
 		if counts {

@@ -34,6 +34,8 @@ func TestChoose_neverGuesses(t *testing.T) {
 		"one has other words":              {[]d{{Last: true, Document: "a"}, {Document: "b"}}, no},
 		"copied, and not to the end":       {[]d{begun, {HostUUID: "2"}}, 0},
 		"copied, and the copy has run":     {[]d{begun, {HostUUID: "2", Ran: true}}, no},
+		"copied, and both have run":        {[]d{hasRun(begun), {HostUUID: "2", Ran: true}}, no},
+		"copied, after the source has run": {[]d{hasRun(begun), {HostUUID: "2"}}, 0},
 		"copied, and a third has it, too":  {[]d{begun, {HostUUID: "2"}, {HostUUID: "3"}}, no},
 		"copied, and the copy was written": {[]d{begun, {HostUUID: "2", Generation: 1}}, 1},
 	} {
@@ -50,6 +52,12 @@ func TestChoose_neverGuesses(t *testing.T) {
 			}
 		})
 	}
+}
+
+func hasRun(d location.Definition) location.Definition {
+	d.Ran = true
+
+	return d
 }
 
 func TestNewer_isWhatWasWrittenLater(t *testing.T) {

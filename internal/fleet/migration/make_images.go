@@ -74,8 +74,18 @@ func (r *run) makeImage(ctx context.Context, to preflight, c Copy) (available ui
 	}
 	if err == nil {
 		r.images = append(r.images, c.Disk.Path)
+	} else {
+		r.noteUnanswered(ctx, c.Disk.Path, err)
 	}
 	return available, err
+}
+
+// noteUnanswered notes that a file may be created after its creation has failed with that error: libvirt carries out a
+// call although its caller no longer waits.
+func (r *run) noteUnanswered(ctx context.Context, file string, err error) {
+	if ctx.Err() != nil || errors.Is(err, libvirt.ErrUnreachable) || errors.Is(err, libvirt.ErrBusy) {
+		r.unanswered = append(r.unanswered, file)
+	}
 }
 
 // copyMedium copies a read-only medium before the migration begins. empty is the length of the file before anything is
@@ -88,6 +98,9 @@ func (r *run) copyMedium(ctx context.Context, to preflight, disk domain.MobileDi
 	}, nil)
 	if errors.Is(err, libvirt.ErrExists) {
 		return &BlockedError{Blockers: []Blocker{to.pathOccupied(disk)}}
+	}
+	if err != nil && !slices.Contains(r.images, disk.Path) {
+		r.noteUnanswered(ctx, disk.Path, err)
 	}
 	return err
 }

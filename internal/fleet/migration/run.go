@@ -164,6 +164,8 @@ type run struct {
 	// copies are the disks that are copied, images the files made on the target, noted those that Created was called with.
 	copies        []Copy
 	images, noted []string
+	// unanswered are files that the target may create yet. They are recorded as files that the move was about to make.
+	unanswered []string
 	// nvramFiles are the files of firmware variables that the target did not have before.
 	nvramFiles []string
 	// diskProgress is the last reported progress of copying the disks.

@@ -77,7 +77,7 @@ type FailedError struct {
 	// Where says where the VM is now, as a sentence.
 	Where string
 	// Left lists the files that were made on the target and could not be removed, or must not be removed while it is
-	// unknown where the VM is.
+	// unknown where the VM is, and those that may be made yet, because their creation was not answered.
 	Left []string
 	// Err is the hosts' error.
 	Err error

@@ -1,6 +1,7 @@
 package move
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -56,7 +57,7 @@ func (ck *Checks) checkMove(
 		return []inventory.Problem{*first}, nil
 	}
 
-	if err := vm.RequireIdle(); err != nil {
+	if err := cmp.Or(vm.RequireIdle(), vm.RequireOneCopy()); err != nil {
 		return []inventory.Problem{moveProblem(err)}, nil
 	}
 

@@ -28,7 +28,7 @@ func (rec *Recovery) CloseRecord(
 	vm, variables := rec.closeByHost(ctx, vm, &record)
 
 	// The VM uses the files that were copied to this host, or may use them.
-	vm.Metadata.Copies = slices.DeleteFunc(slices.Clone(vm.Metadata.Copies), func(c domain.Copy) bool {
+	vm.Metadata.Copies = slices.DeleteFunc(carriedTo(vm, record), func(c domain.Copy) bool {
 		return c.FromUUID != vm.HostUUID
 	})
 	vm.SettleMoved()

@@ -253,7 +253,8 @@ func (m *move) arrivingXML(before string, devices map[string]domain.Row) (string
 	}
 
 	arrived := m.vm.Metadata
-	arrived.Copies = nil // On the target the VM consists of these files.
+	// On the target the VM consists of the files of this move.
+	arrived.Copies = inventory.CarriedCopies(arrived.Copies, m.record.SourceUUID, m.record.TargetUUID)
 
 	if err := definition.SetMetadata(arrived); err != nil {
 		return "", err
@@ -317,7 +318,7 @@ func (m *move) undefineUnstarted(ctx context.Context) error {
 	case err != nil:
 		return err
 	case d.State != libvirt.Shutoff || d.Reason != "Unknown":
-		return m.mover.copiedTwice(m.vm, m.to)
+		return m.vm.CopiedTwice(m.to.Name)
 	default:
 		return Undefine(ctx, m.to, m.vm.UUID, m.stays...)
 	}

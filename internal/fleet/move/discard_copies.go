@@ -3,7 +3,6 @@ package move
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
@@ -82,7 +81,7 @@ func (cl *Cleanup) discardOn(ctx context.Context, vm *inventory.VM, h *inventory
 	}
 
 	if _, err := h.Conn.Domain(ctx, vm.UUID); err == nil {
-		return cl.copiedTwice(vm, h)
+		return vm.CopiedTwice(h.Name)
 	} else if !inventory.IsNotFound(err) {
 		return err
 	}
@@ -90,16 +89,4 @@ func (cl *Cleanup) discardOn(ctx context.Context, vm *inventory.VM, h *inventory
 	cl.log.InfoContext(ctx, "removing an unfinished copy", "name", vm.Name, "host", h.Name, "files", paths)
 
 	return migration.DiscardLeftCopies(ctx, h.Conn, vm.On.Conn, paths)
-}
-
-// copiedTwice returns an error that says that only a user can tell which of two VMs is the valid one.
-func (cl *Cleanup) copiedTwice(vm *inventory.VM, h *inventory.Host) error {
-	return &inventory.Error{
-		VM: vm.Name, Host: h.Name, Kind: inventory.ErrAmbiguous,
-		Detail: fmt.Sprintf("a move was interrupted when all was copied: host %q has its definition and its files as well, "+
-			"and may have started it since", h.Name),
-		Remedy: fmt.Sprintf("Find out which of the two has what you want. Usually that is the one on host %q: then undefine "+
-			"the other with \"virsh undefine --nvram %s\" on host %q, and apply again. If the hosts share the files of its "+
-			"firmware or its TPM, use --keep-nvram --keep-tpm instead of --nvram.", vm.Host, vm.UUID, h.Name),
-	}
 }

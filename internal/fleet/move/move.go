@@ -179,6 +179,10 @@ func (m *move) moveInTurn(ctx context.Context, last inventory.LastKnown) (*inven
 
 	m.vm = now
 
+	if err := now.RequireOneCopy(); err != nil {
+		return now, err
+	}
+
 	if now.On != m.from {
 		return now, &inventory.Error{
 			VM: now.Name, Host: now.Host, Kind: inventory.ErrBusy, Detail: "another run or a user has moved it meanwhile",
@@ -236,18 +240,7 @@ func (m *move) moveUnderLock(ctx context.Context) error {
 		return err
 	}
 
-	// A stale definition on the target blocks the new one.
-	if slices.Contains(m.vm.StaleHosts, m.to.Name) && m.vm.Active {
-		if m.vm, err = m.mover.EnsureDefined(ctx, m.vm); err != nil {
-			return err
-		}
-
-		inspected.Transient = false
-
-		if err := m.mover.removeStaleOn(ctx, m.to.Name, m.vm); err != nil {
-			return err
-		}
-	}
+	m.clearOthers(ctx)
 
 	// The reservation lasts until all is copied: then the target's storage pools report the room that the files use.
 	release, err := m.reserveFiles(ctx, inspected)
@@ -271,21 +264,42 @@ func (m *move) moveUnderLock(ctx context.Context) error {
 	return m.moveLive(ctx, inspected)
 }
 
-// clearTarget removes from the target what earlier moves of the VM left there.
-func (m *move) clearTarget(ctx context.Context) error {
-	if len(m.vm.Metadata.Copies) > 0 {
-		now, err := m.mover.DiscardCopies(ctx, m.vm, m.to)
-		if err != nil {
+// clearTarget removes from the target what earlier moves of the VM left there. A stale definition goes first: it blocks
+// the new one, uses the files, and what its firmware and its TPM keep is at the paths of what is copied.
+func (m *move) clearTarget(ctx context.Context) (err error) {
+	if slices.Contains(m.vm.StaleHosts, m.to.Name) {
+		if m.vm, err = m.mover.EnsureDefined(ctx, m.vm); err != nil {
 			return err
 		}
 
-		m.vm = now
+		if err := m.mover.removeStaleOn(ctx, m.to.Name, m.vm); err != nil {
+			return err
+		}
 	}
 
-	var err error
+	if len(m.vm.Metadata.Copies) > 0 {
+		if m.vm, err = m.mover.DiscardCopies(ctx, m.vm, m.to); err != nil {
+			return err
+		}
+	}
+
 	m.vm, err = m.mover.RemoveLeftVolumes(ctx, m.vm, m.to, false)
 
 	return err
+}
+
+// clearOthers removes from other hosts what earlier moves of the VM left there. What can't be removed stays recorded.
+func (m *move) clearOthers(ctx context.Context) {
+	if len(m.vm.Metadata.Copies) == 0 {
+		return
+	}
+
+	now, err := m.mover.DiscardCopies(ctx, m.vm, nil)
+	if err != nil {
+		m.mover.log.WarnContext(ctx, "an unfinished copy was not removed", "name", m.vm.Name, "error", err.Error())
+	}
+
+	m.vm = now
 }
 
 // moveLive moves a running VM.

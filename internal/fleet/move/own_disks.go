@@ -154,12 +154,15 @@ func (ck *Checks) WithTarget(
 // RemoveLeftVolumes removes volumes of own disks that moves left on other hosts, and removes them from the VM's
 // metadata. If only is not nil, it considers only that host. It returns the VM as it is then. Volumes on hosts that
 // don't answer or are not configured stay, and stay recorded. A volume that something else uses now stays, and its
-// record is removed. certain says that the caller has just copied the volumes. Otherwise, RemoveLeftVolumes first tests
-// whether the hosts share the file by now.
+// record is removed: it is one of the KeptDisks of the VM that is returned. certain says that the caller has just
+// copied the volumes. Otherwise, RemoveLeftVolumes first tests whether the hosts share the file by now.
 func (cl *Cleanup) RemoveLeftVolumes(
 	ctx context.Context, vm *inventory.VM, only *inventory.Host, certain bool,
 ) (*inventory.VM, error) {
-	var failures []error
+	var (
+		failures []error
+		kept     []string
+	)
 
 	released := map[domain.LeftVolume]bool{}
 
@@ -173,13 +176,19 @@ func (cl *Cleanup) RemoveLeftVolumes(
 			continue // The stale definition there still uses it.
 		}
 
-		if err := cl.removeLeftVolume(ctx, vm, h, left, certain); err != nil {
+		stays, err := cl.removeLeftVolume(ctx, vm, h, left, certain)
+		if err != nil {
 			failures = append(failures, &inventory.Error{
 				VM: vm.Name, Host: h.Name, Err: err,
 				Detail: fmt.Sprintf("volume %s/%s, which a move left on host %q, was not removed", left.Pool, left.Volume, h.Name),
 			})
 
 			continue
+		}
+
+		if stays != "" {
+			kept = append(kept, fmt.Sprintf("%s on host %q (volume %s/%s), which a move left: %s", left.Path, h.Name, left.Pool,
+				left.Volume, stays))
 		}
 
 		released[left] = true
@@ -200,32 +209,24 @@ func (cl *Cleanup) RemoveLeftVolumes(
 		}
 	}
 
+	vm.KeptDisks = append(vm.KeptDisks, kept...)
+
 	return vm, errors.Join(append(failures, err)...)
 }
 
-// removeLeftVolume removes one volume. It logs why a volume stays: another VM uses it, or its pool is gone.
+// removeLeftVolume removes one volume. It returns why a volume stays: another VM uses it, or its pool is gone. A file
+// that the VM uses where it is, because the hosts share it by now, isn't left over.
 func (cl *Cleanup) removeLeftVolume(
 	ctx context.Context, vm *inventory.VM, h *inventory.Host, left domain.LeftVolume, certain bool,
-) error {
-	stays := func(why string) error {
-		cl.log.WarnContext(ctx, "a volume that a move left stays", "name", vm.Name, "host", h.Name, "storage_pool", left.Pool,
-			"volume", left.Volume, "file", left.Path, "reason", why)
-
-		return nil
-	}
-
+) (stays string, err error) {
 	if !certain {
 		one, err := migration.IsSameFile(ctx, h.Conn, vm.On.Conn, left.Path)
-		if err != nil {
-			return err
-		}
-
-		if one {
-			return stays("the VM uses it where it is now: the hosts share it")
+		if err != nil || one {
+			return "", err
 		}
 	}
 
-	err := cl.records.Storage().EnsureActive(ctx, h.Name, left.Pool)
+	err = cl.records.Storage().EnsureActive(ctx, h.Name, left.Pool)
 	if err == nil {
 		cl.log.InfoContext(ctx, "removing a volume that a move left", "name", vm.Name, "host", h.Name,
 			"storage_pool", left.Pool, "volume", left.Volume)
@@ -240,9 +241,12 @@ func (cl *Cleanup) removeLeftVolume(
 	switch {
 	case errors.Is(err, storage.ErrInUse), errors.Is(err, storage.ErrOtherPath), inventory.IsNotFound(err),
 		errors.Is(err, libvirt.ErrNoPool):
-		return stays(err.Error())
+		cl.log.WarnContext(ctx, "a volume that a move left stays", "name", vm.Name, "host", h.Name, "storage_pool", left.Pool,
+			"volume", left.Volume, "file", left.Path, "reason", err.Error())
+
+		return err.Error(), nil
 	default:
-		return err
+		return "", err
 	}
 }
 

@@ -163,11 +163,22 @@ func (m *move) conclude(ctx context.Context, now *inventory.VM, err error) *inve
 func (m *move) unfinished(now *inventory.VM, err error) []domain.Copy {
 	failed, live := errors.AsType[*migration.FailedError](err)
 
-	return slices.DeleteFunc(slices.Clone(now.Metadata.Copies), func(c domain.Copy) bool {
+	return slices.DeleteFunc(carriedTo(now, m.record), func(c domain.Copy) bool {
 		removed := live && c.HostUUID == m.record.TargetUUID && !slices.Contains(failed.Left, c.Path)
 
 		return c.FromUUID != now.HostUUID || removed
 	})
+}
+
+// carriedTo returns the VM's record of copies. If the move has brought the VM to its target, what earlier moves left on
+// third hosts counts as left by moves from there, too.
+func carriedTo(now *inventory.VM, record domain.Migration) []domain.Copy {
+	copies := slices.Clone(now.Metadata.Copies)
+	if now.HostUUID == record.TargetUUID {
+		copies = append(copies, inventory.CarriedCopies(copies, record.SourceUUID, record.TargetUUID)...)
+	}
+
+	return copies
 }
 
 // keepRecord writes the record of a finished migration, and returns the VM with it. A failure to write it is only

@@ -50,10 +50,15 @@ func (cl *Cleanup) removeStaleOn(ctx context.Context, host string, vm *inventory
 }
 
 // RemoveStale removes stale definitions of a VM that is defined where it is. A VM that runs without a definition gets
-// one first. RemoveStale checks each definition again: a running domain is not a stale definition.
+// one first. RemoveStale checks each definition again: a running domain is not a stale definition. If one of them may
+// be the valid one, it removes none.
 func (cl *Cleanup) RemoveStale(ctx context.Context, vm *inventory.VM) error {
 	if len(vm.StaleHosts) == 0 {
 		return nil
+	}
+
+	if err := vm.RequireOneCopy(); err != nil {
+		return err
 	}
 
 	d, err := vm.On.Conn.Domain(ctx, vm.UUID)

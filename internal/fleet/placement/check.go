@@ -200,6 +200,10 @@ func (p *Planner) CheckUpdate(
 		return nil, err
 	}
 
+	if err := vm.RequireOneCopy(); err != nil {
+		return nil, err
+	}
+
 	if problems := slices.Concat(
 		CheckHanded(ctx, vm, d), growsOverlaid(vm, d), growsEncrypted(ctx, vm, d), grownByHand(ctx, vm, d),
 	); len(problems) > 0 {

@@ -198,8 +198,11 @@ func (r *Resource) Update(ctx context.Context, req resource.UpdateRequest, resp 
 		if vm, err = r.Data.Fleet.Update(working, text(state.ID), last, desired); err != nil {
 			resp.Diagnostics.Append(plan.failureAfter("update", err, began).Within(working).Error())
 		}
-		if vm == nil {
+		switch {
+		case vm == nil:
 			vm = moved
+		case moved != nil:
+			vm.KeptDisks = append(vm.KeptDisks, moved.KeptDisks...)
 		}
 	}
 	if vm == nil {
@@ -210,7 +213,7 @@ func (r *Resource) Update(ctx context.Context, req resource.UpdateRequest, resp 
 	}
 	if len(vm.KeptDisks) > 0 {
 		resp.Diagnostics.AddWarning(disksKept, fmt.Sprintf("Virtual machine %q on host %q no longer has these disks. They "+
-			"stay on the host:\n  - %s", vm.Name, vm.Host, strings.Join(vm.KeptDisks, "\n  - ")))
+			"stay:\n  - %s", vm.Name, vm.Host, strings.Join(vm.KeptDisks, "\n  - ")))
 	}
 
 	seen := observation{vm: vm}
