@@ -8,8 +8,8 @@ import (
 	"github.com/beevik/etree"
 )
 
-// Group is a set of attributes that share an element of the definition: of a device of which a VM has at most one, or of
-// the domain itself. Family is for devices with keys.
+// Group is a set of attributes that share an element of the definition: of a device of which a VM has at most one, or
+// of the domain itself. Family is for devices with keys.
 type Group struct {
 	// Path is the attribute that holds the group: "devices.tpm"; "" for attributes of the VM itself. Block says that
 	// Path is a block with code of its own, which also has other attributes.

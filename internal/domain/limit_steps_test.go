@@ -34,7 +34,8 @@ func TestLiveSteps_limits(t *testing.T) {
 			"shares=40 global_quota=-1 quota=-1",
 		},
 		"they begin": {
-			"", Values{"cpu.emulator_quota": "20000", "cpu.global_quota": "40000", "cpu.global_period": "50000"},
+			"",
+			Values{"cpu.emulator_quota": "20000", "cpu.global_quota": "40000", "cpu.global_period": "50000"},
 			"emulator_quota=20000 global_period=50000 global_quota=40000",
 		},
 	} {

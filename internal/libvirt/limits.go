@@ -17,15 +17,18 @@ const (
 	ControllerBlkio  Controller = "blkio"
 )
 
-// HasController reports whether a running domain is in a cgroup of the controller. If it isn't, libvirt refuses to limit
-// it, or ignores limits that its definition has (virDomainGetSchedulerParametersFlags, virDomainGetMemoryParameters,
-// virDomainGetBlkioParameters).
+// HasController reports whether a running domain is in a cgroup of the controller. If it isn't, libvirt refuses to
+// limit it, or ignores limits that its definition has (virDomainGetSchedulerParametersFlags,
+// virDomainGetMemoryParameters, virDomainGetBlkioParameters).
 func (h *Host) HasController(ctx context.Context, uuid string, controller Controller) (bool, error) {
-	procedure, ask := "virDomainGetSchedulerParametersFlags", func(d *golibvirt.Domain) error {
-		_, err := d.GetSchedulerParametersFlags(golibvirt.DOMAIN_AFFECT_LIVE)
-		return err
-	}
+	var procedure string
+	var ask func(*golibvirt.Domain) error
 	switch controller {
+	case ControllerCPU:
+		procedure, ask = "virDomainGetSchedulerParametersFlags", func(d *golibvirt.Domain) error {
+			_, err := d.GetSchedulerParametersFlags(golibvirt.DOMAIN_AFFECT_LIVE)
+			return err
+		}
 	case ControllerMemory:
 		procedure, ask = "virDomainGetMemoryParameters", func(d *golibvirt.Domain) error {
 			_, err := d.GetMemoryParameters(golibvirt.DOMAIN_AFFECT_LIVE)

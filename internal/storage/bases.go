@@ -178,8 +178,9 @@ func (f *hostFiles) addUnlisted(ctx context.Context) error {
 			switch {
 			case own[file.path] && (pool != "" || !f.probe):
 			case pool != "":
-				f.unclear = append(f.unclear, fmt.Sprintf("storage pool %q isn't active, so it is unknown what %s of VM %q on host "+
-					"%q is based on. Start the pool, for example with \"virsh pool-start %s\", or undefine it if its files are gone",
+				f.unclear = append(f.unclear, fmt.Sprintf("storage pool %q isn't active, so it is unknown what %s of VM %q on "+
+					"host %q is based on. Start the pool, for example with \"virsh pool-start %s\", or undefine it if its files "+
+					"are gone",
 					pool, file.path, file.vm.Name, f.host.Name(), pool))
 			case !f.probe:
 				f.unclear = append(f.unclear, fmt.Sprintf("%s of VM %q on host %q isn't in a storage pool", file.path, file.vm.Name,

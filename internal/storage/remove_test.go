@@ -291,7 +291,9 @@ func TestRemovePool_inUse(t *testing.T) {
 		"runs in a directory":    {pool: dirPool, disk: `file="/p/disk"`, runs: true},
 		"with data":              {pool: logicalPool, disk: `file="/dev/p/disk"`, withData: true, stays: true},
 		"with data, elsewhere":   {pool: logicalPool, disk: `file="/dev/other/disk"`, withData: true, lists: 2},
-		"with data, link":        {pool: logicalPool, disk: `file="/dev/mapper/p-lun"`, withData: true, stays: true, lists: 2},
+		"with data, link": {
+			pool: logicalPool, disk: `file="/dev/mapper/p-lun"`, withData: true, stays: true, lists: 2,
+		},
 		"with data, apostrophe": {
 			pool: strings.ReplaceAll(logicalPool, "NAME", "it's"), name: "it's", disk: `pool="it's" volume="lun"`,
 			withData: true, stays: true,

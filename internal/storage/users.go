@@ -46,9 +46,9 @@ func (u User) String() string {
 
 // Users looks for users of a volume in the definitions and active pools of hosts: all hosts for a pool that they share,
 // otherwise the host that has the volume. It reads the files of disks that no active pool lists, and pools again that
-// may have an overlay which libvirt doesn't know. libvirt stops a pool that it can't read: a plan uses KnownUsers. Users
-// returns an error if one of the hosts can't answer, and ErrBusy if it finds none and what a VM's disk is based on can't
-// be read. It misses an overlay in an inactive pool that is no VM's disk.
+// may have an overlay which libvirt doesn't know. libvirt stops a pool that it can't read: a plan uses KnownUsers. If
+// one of the hosts can't answer, Users returns an error; if it finds no user, and can't read what a VM's disk is based
+// on, it returns ErrBusy. It misses an overlay in an inactive pool that is no VM's disk.
 func (s *Storage) Users(ctx context.Context, hosts hostset.Set, v libvirt.Volume) ([]User, error) {
 	is, err := s.users(ctx, hosts, search{list: volumesWith, probe: true, limit: searchLimit}, v)
 	if err == nil && len(is.users) == 0 && len(is.unclear) > 0 {

@@ -195,8 +195,8 @@ func (r *run) conclude(ctx context.Context, failure error) (State, error) {
 		lost = nil // It is reported already.
 	}
 	err := &FailedError{
-		State: r.state, Where: r.describeLocation(where, source, target) + r.describeLeft(left), Left: append(left, r.unanswered...),
-		Err: errors.Join(r.verdict, lost, failure),
+		State: r.state, Where: r.describeLocation(where, source, target) + r.describeLeft(left),
+		Left: append(left, r.unanswered...), Err: errors.Join(r.verdict, lost, failure),
 	}
 	r.log.ErrorContext(ctx, "migration failed", "error", err.Error())
 	return r.state, err
