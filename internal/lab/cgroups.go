@@ -17,44 +17,65 @@ import (
 // cgroupControllers are what libvirt limits a guest with, and what a host with cgroups needs.
 var cgroupControllers = []string{"cpu", "cpuacct", "cpuset", "memory", "blkio"}
 
-// joinCgroups runs a command in the cgroups of a machine: to enter its namespaces doesn't move a process there.
-const joinCgroups = `for procs in /sys/fs/cgroup/*/cgroup.procs; do echo 0 >"$procs"; done; exec "$@"`
+// joinCgroups runs a command in the cgroups of a machine, which are in the list that is its first argument: to enter
+// the machine's namespaces doesn't move a process there. Those of version 2 let none in from inside, as systemd mounts
+// them.
+const joinCgroups = `while read -r group _; do
+	[ ! -d "$group/lab" ] || group=$group/lab
+	echo 0 >"$group/cgroup.procs"
+done <"$0"
+exec "$@"`
 
 // StartHostWithCgroups is StartHost with cgroups of its own, below those of this computer, by which its libvirt limits
-// guests as on a real host. Kernels have them in two forms; this one is version 1, with one hierarchy for each
-// controller.
+// guests as on a real host. Kernels have them in two versions: the first has a hierarchy for each controller, the
+// second one for all. The host has each controller in the version in which this computer has it.
 func (l *Lab) StartHostWithCgroups(t testing.TB) *Host {
 	t.Helper()
 	return l.startHost(t, func(h *Host) { h.machine.cgroups = true })
 }
 
-// GuestCgroup returns the directory, inside the host, of the cgroup of a controller that a running domain has.
-func (h *Host) GuestCgroup(ctx context.Context, domain, controller string) (string, error) {
+// GuestCgroup returns the directory, inside the host, of the cgroup of a controller that a running domain has, and its
+// version, by which its files are named.
+func (h *Host) GuestCgroup(ctx context.Context, domain, controller string) (group string, version int, err error) {
 	pid, err := h.Run(ctx, "cat", "/run/libvirt/qemu/"+domain+".pid")
 	if err != nil {
-		return "", err
+		return "", 0, err
 	}
 	groups, err := h.Run(ctx, "cat", "/proc/"+strings.TrimSpace(pid)+"/cgroup")
 	if err != nil {
-		return "", err
+		return "", 0, err
 	}
+	// The line of version 2, which names no controllers, is the last one.
 	for line := range strings.Lines(groups) {
 		fields := strings.SplitN(strings.TrimSpace(line), ":", 3)
-		if len(fields) == 3 && slices.Contains(strings.Split(fields[1], ","), controller) {
-			// libvirt has QEMU's own threads one level below, and each virtual CPU in another one.
-			return filepath.Join("/sys/fs/cgroup", controller, strings.TrimSuffix(fields[2], "/emulator")), nil
+		if len(fields) != 3 {
+			continue
+		}
+		// libvirt has QEMU's own threads one level below, and each virtual CPU in another one.
+		below := strings.TrimSuffix(fields[2], "/emulator")
+		if slices.Contains(strings.Split(fields[1], ","), controller) {
+			return filepath.Join("/sys/fs/cgroup", controller, below), 1, nil
+		}
+		if fields[1] == "" {
+			return filepath.Join("/sys/fs/cgroup", unified, below), 2, nil
 		}
 	}
-	return "", fmt.Errorf("domain %s on %s has no cgroup of %s", domain, h.Name, controller)
+	return "", 0, fmt.Errorf("domain %s on %s has no cgroup of %s", domain, h.Name, controller)
 }
 
 // hierarchy is a mounted hierarchy of cgroups.
 type hierarchy struct {
-	// path is where it is mounted, own the cgroup of this process below it.
+	// path is where it is mounted, own the cgroup below which the lab's are: that of this process. In version 2 it is
+	// the root, since no other cgroup with processes can have controllers below it.
 	path, own string
-	// controllers are those that it has, separated by commas, as mount names them.
+	// controllers are those that it has, separated by commas, as mount and libvirt name them.
 	controllers string
+	// enable is what gives cgroups the controllers of version 2.
+	enable string
 }
+
+// unified is what the hierarchy of version 2 is called on the hosts.
+const unified = "unified"
 
 // hierarchies returns this computer's hierarchies with controllers that hosts need.
 func hierarchies() ([]hierarchy, error) {
@@ -69,7 +90,17 @@ func hierarchies() ([]hierarchy, error) {
 	var found []hierarchy
 	for line := range strings.Lines(string(own)) {
 		fields := strings.SplitN(strings.TrimSpace(line), ":", 3)
-		if len(fields) != 3 || !slices.ContainsFunc(strings.Split(fields[1], ","), needsController) {
+		if len(fields) != 3 {
+			continue
+		}
+		if fields[1] == "" {
+			two, err := unifiedHierarchy(string(mounts))
+			if err != nil {
+				return nil, err
+			}
+			found = append(found, two...)
+		}
+		if !slices.ContainsFunc(strings.Split(fields[1], ","), needsController) {
 			continue
 		}
 		for mount := range strings.Lines(string(mounts)) {
@@ -81,6 +112,35 @@ func hierarchies() ([]hierarchy, error) {
 		}
 	}
 	return found, nil
+}
+
+// unifiedHierarchy returns the hierarchy of version 2, if it has controllers that hosts need.
+func unifiedHierarchy(mounts string) ([]hierarchy, error) {
+	for mount := range strings.Lines(mounts) {
+		m := strings.Fields(mount)
+		if len(m) < 3 || m[2] != "cgroup2" {
+			continue
+		}
+		has, err := os.ReadFile(filepath.Join(m[1], "cgroup.controllers"))
+		if err != nil {
+			return nil, fmt.Errorf("looking for cgroups: %w", err)
+		}
+		var enable, controllers []string
+		for _, name := range strings.Fields(string(has)) {
+			// A cgroup of version 2 accounts for CPU time without a controller.
+			names := map[string][]string{"cpu": {"cpu", "cpuacct"}, "io": {"blkio"}, "cpuset": {name}, "memory": {name}}[name]
+			if len(names) > 0 {
+				enable, controllers = append(enable, "+"+name), append(controllers, names...)
+			}
+		}
+		if len(enable) > 0 {
+			return []hierarchy{{
+				path: m[1], own: m[1], controllers: strings.Join(controllers, ","), enable: strings.Join(enable, " "),
+			}}, nil
+		}
+		break
+	}
+	return nil, nil
 }
 
 func needsController(name string) bool { return slices.Contains(cgroupControllers, name) }
@@ -102,26 +162,40 @@ func (m *machine) createCgroups(ctx context.Context) error {
 	list := ""
 	for _, h := range all {
 		there = append(there, strings.Split(h.controllers, ",")...)
-		list += filepath.Join(h.own, m.lab.cgroupPrefix()+m.name) + " " + h.controllers + "\n"
+		name := h.controllers
+		if h.enable != "" {
+			name = unified + " " + h.enable
+		}
+		list += filepath.Join(h.own, m.lab.cgroupPrefix()+m.name) + " " + name + "\n"
 	}
 	if !subset(cgroupControllers, there) {
-		return fmt.Errorf("a host with cgroups needs the controllers %s in hierarchies of version 1, mounted below "+
-			"/sys/fs/cgroup; this computer has %q: a kernel that is booted with systemd.unified_cgroup_hierarchy=0 has them",
+		return fmt.Errorf("a host with cgroups needs the controllers %s, mounted below /sys/fs/cgroup; this "+
+			"computer has %q",
 			strings.Join(cgroupControllers, ", "), strings.Join(there, ", "))
 	}
 	if err := m.removeCgroups(ctx); err != nil {
 		return err
 	}
+	// The weights of guests' I/O are bfq's, which is a module of Debian's kernel and part of others.
+	_ = run(ctx, "modprobe", "--quiet", "bfq")
 	for _, h := range all {
 		if err := h.create(m.lab.cgroupPrefix() + m.name); err != nil {
 			return fmt.Errorf("creating a cgroup of machine %s: %w", m.name, err)
 		}
 	}
-	return writeFile(filepath.Join(m.dir, "cgroups"), list, 0o644)
+	return writeFile(m.cgroupList(), list, 0o644)
 }
 
-// create makes a cgroup below the one of this process. One of cpuset has no CPUs until it is given some.
+func (m *machine) cgroupList() string { return filepath.Join(m.dir, "cgroups") }
+
+// create makes a cgroup of a machine. One of cpuset has no CPUs until it is given some, in version 1. In version 2, the
+// root lets its cgroups have the controllers from now on: to take them back could break a host that starts meanwhile.
 func (h hierarchy) create(name string) error {
+	if h.enable != "" {
+		if err := os.WriteFile(filepath.Join(h.own, "cgroup.subtree_control"), []byte(h.enable), 0o644); err != nil {
+			return err
+		}
+	}
 	group := filepath.Join(h.own, name)
 	if err := os.Mkdir(group, 0o755); err != nil {
 		return err

@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -318,14 +319,22 @@ func TestStartHostWithCgroups_limitsGuests(t *testing.T) {
 		l.Virsh(t, h.Name, "schedinfo", name, "--live", "cpu_shares=512")
 		l.KillLibvirtd(t, h)()
 		l.Virsh(t, h.Name, "memtune", name, "--live", "--hard-limit", "1048576")
+		groups, err := l.cgroups()
+		if err != nil || !slices.ContainsFunc(groups, func(group string) bool {
+			_, err := os.Stat(filepath.Join(group, "machine"))
+			return err == nil
+		}) {
+			t.Errorf("none of the host's cgroups %q has the guests': %v", groups, err)
+		}
 		for setting, want := range map[string]string{
-			"cpu/cpu.shares": "512", "memory/memory.limit_in_bytes": "1073741824",
+			"cpu/cpu.shares cpu.weight": "512", "memory/memory.limit_in_bytes memory.max": "1073741824",
 		} {
-			controller, file, _ := strings.Cut(setting, "/")
-			group, err := h.GuestCgroup(t.Context(), name, controller)
+			controller, files, _ := strings.Cut(setting, "/")
+			group, version, err := h.GuestCgroup(t.Context(), name, controller)
 			if err != nil {
 				t.Fatal(err)
 			}
+			file := strings.Fields(files)[version-1]
 			if got := strings.TrimSpace(l.Run(t, h.Name, "cat", group+"/"+file)); got != want {
 				t.Errorf("%s in %s is %s, want %s", file, group, got, want)
 			}

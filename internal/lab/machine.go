@@ -166,12 +166,12 @@ func (m *machine) command(ctx context.Context, name string, args ...string) (*ex
 		return nil, fmt.Errorf("machine %s: %w", m.name, ErrNotUp)
 	}
 	enter := []string{"--target", strconv.Itoa(pid), "--mount", "--uts", "--net", "--pid"}
+	program := "nsenter"
 	if m.cgroups {
-		enter = append(enter, "--cgroup", "--", "bash", "-c", joinCgroups, "join", name)
-	} else {
-		enter = append(enter, "--", name)
+		enter = append([]string{"-c", joinCgroups, m.cgroupList(), program}, append(enter, "--cgroup")...)
+		program = "bash"
 	}
-	cmd := exec.CommandContext(ctx, "nsenter", append(enter, args...)...)
+	cmd := exec.CommandContext(ctx, program, append(append(enter, "--", name), args...)...)
 	cmd.Dir, cmd.Env = "/", machineEnv()
 	killGroup(cmd)
 	return cmd, nil

@@ -5,11 +5,11 @@ name=$1 root=$2
 
 # A host with cgroups of its own: this process and all others of the machine are in them, and see no others.
 groups=$root/../cgroups
-if [ -f "$groups" ] && [ -z "${3-}" ]; then
+if [ -f "$groups" ] && [ $# -lt 4 ]; then
 	while read -r group _; do
 		echo 0 >"$group/cgroup.procs"
 	done <"$groups"
-	exec unshare --cgroup bash "$0" "$name" "$root" joined
+	exec unshare --cgroup bash "$0" "$name" "$root" "$3" joined
 fi
 
 # Mounts made here must not be seen outside, and those made outside are of no interest.
@@ -21,8 +21,16 @@ umount -R -l /sys
 mount -t sysfs sysfs /sys
 if [ -f "$groups" ]; then
 	mount -t tmpfs tmpfs /sys/fs/cgroup
-	while read -r _ controllers; do
+	while read -r _ controllers enable; do
 		mkdir "/sys/fs/cgroup/$controllers"
+		if [ -n "$enable" ]; then
+			# Version 2: a cgroup that has processes can't have controllers below it, so that ours are one level below.
+			mount -t cgroup2 cgroup2 "/sys/fs/cgroup/$controllers"
+			mkdir "/sys/fs/cgroup/$controllers/lab"
+			echo 0 >"/sys/fs/cgroup/$controllers/lab/cgroup.procs"
+			echo "$enable" >"/sys/fs/cgroup/$controllers/cgroup.subtree_control"
+			continue
+		fi
 		mount -t cgroup -o "$controllers" cgroup "/sys/fs/cgroup/$controllers"
 		for one in ${controllers//,/ }; do
 			[ -e "/sys/fs/cgroup/$one" ] || ln -s "$controllers" "/sys/fs/cgroup/$one"

@@ -18,7 +18,8 @@ var limitRemedies = []struct {
 		NoControllerRemedy,
 	},
 	{
-		regexp.MustCompile(`Failed to create v\d (controller|cgroup) .*No such file`),
+		regexp.MustCompile(`Failed to create v\d (controller|cgroup) .*No such file|` +
+			`Unable to read from '/sys/fs/cgroup/.*cgroup\.controllers': No such file`),
 		"Create the cgroup of platform.resources.partition on the host for each controller, or correct its path. Without " +
 			`systemd, a directory of the path "/machine/prod" is called /machine/prod.partition.`,
 	},

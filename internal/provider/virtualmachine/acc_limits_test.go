@@ -65,29 +65,60 @@ func (v limits) hcl(device string) hcl {
 	}
 }
 
-// files are what the kernel has of the limits in the cgroups of the VM, by controller and file.
-func (v limits) files(device string) map[string]string {
-	bytes := func(mib int) string {
+// files are what the kernel has of the limits in the cgroups of the VM, by the version of the cgroups, the controller
+// and the file.
+func (v limits) files(device string) [3]map[string]string {
+	bytes := func(mib int, unlimited string) string {
 		if mib == 0 {
-			return "9223372036854771712" // no limit
+			return unlimited
 		}
 		return strconv.Itoa(mib << 20)
 	}
-	return map[string]string{
-		"cpu cpu.shares": strconv.Itoa(v.shares), "cpu cpu.cfs_period_us": strconv.Itoa(v.globalPeriod),
-		"cpu cpu.cfs_quota_us": strconv.Itoa(v.globalQuota), "cpu vcpu0/cpu.cfs_period_us": strconv.Itoa(v.period),
-		"cpu vcpu0/cpu.cfs_quota_us":     strconv.Itoa(v.quota),
-		"cpu emulator/cpu.cfs_quota_us":  strconv.Itoa(v.ofEmulator),
-		"cpu iothread1/cpu.cfs_quota_us": strconv.Itoa(v.ofIOThread), "memory memory.limit_in_bytes": bytes(v.hard),
-		"memory memory.soft_limit_in_bytes": bytes(v.soft), "memory memory.memsw.limit_in_bytes": bytes(v.swap),
-		"blkio blkio.bfq.weight":                    strconv.Itoa(v.weight),
-		"blkio blkio.throttle.read_bps_device":      fmt.Sprintf("%s %d", device, v.bytes),
-		"blkio blkio.throttle.write_iops_device":    fmt.Sprintf("%s %d", device, v.requests),
-		"blkio blkio.throttle.write_bps_device":     "",
-		"cpuset vcpu0/cpuset.mems":                  "0",
-		"cpu iothread1/cpu.cfs_period_us":           "100000",
-		"cpu emulator/cpu.cfs_period_us":            "100000",
-		"cpu ../../prod.partition/cpu.cfs_quota_us": "-1",
+	number := func(n int, format string) string {
+		if n == 0 {
+			return ""
+		}
+		return fmt.Sprintf(format, device, n)
+	}
+	// Version 2 has a quota and its period in one file, all limits of a device in another, and swap space alone.
+	quota := func(quota, period int) string {
+		if quota < 0 {
+			return fmt.Sprint("max ", period)
+		}
+		return fmt.Sprint(quota, " ", period)
+	}
+	ofDevice := ""
+	if v.bytes > 0 {
+		ofDevice = fmt.Sprintf("%s rbps=%d wbps=max riops=max wiops=%d", device, v.bytes, v.requests)
+	}
+	const unlimited = "9223372036854771712"
+	return [3]map[string]string{
+		1: {
+			"cpu cpu.shares": strconv.Itoa(v.shares), "cpu cpu.cfs_period_us": strconv.Itoa(v.globalPeriod),
+			"cpu cpu.cfs_quota_us": strconv.Itoa(v.globalQuota), "cpu vcpu0/cpu.cfs_period_us": strconv.Itoa(v.period),
+			"cpu vcpu0/cpu.cfs_quota_us":                strconv.Itoa(v.quota),
+			"cpu emulator/cpu.cfs_quota_us":             strconv.Itoa(v.ofEmulator),
+			"cpu iothread1/cpu.cfs_quota_us":            strconv.Itoa(v.ofIOThread),
+			"memory memory.limit_in_bytes":              bytes(v.hard, unlimited),
+			"memory memory.soft_limit_in_bytes":         bytes(v.soft, unlimited),
+			"memory memory.memsw.limit_in_bytes":        bytes(v.swap, unlimited),
+			"blkio blkio.bfq.weight":                    strconv.Itoa(v.weight),
+			"blkio blkio.throttle.read_bps_device":      number(v.bytes, "%s %d"),
+			"blkio blkio.throttle.write_iops_device":    number(v.requests, "%s %d"),
+			"blkio blkio.throttle.write_bps_device":     "",
+			"cpuset vcpu0/cpuset.mems":                  "0",
+			"cpu iothread1/cpu.cfs_period_us":           "100000",
+			"cpu emulator/cpu.cfs_period_us":            "100000",
+			"cpu ../../prod.partition/cpu.cfs_quota_us": "-1",
+		},
+		2: {
+			"cpu cpu.weight": strconv.Itoa(v.shares), "cpu cpu.max": quota(v.globalQuota, v.globalPeriod),
+			"cpu vcpu0/cpu.max": quota(v.quota, v.period), "cpu emulator/cpu.max": quota(v.ofEmulator, 100000),
+			"cpu iothread1/cpu.max": quota(v.ofIOThread, 100000), "memory memory.max": bytes(v.hard, "max"),
+			"memory memory.high": bytes(v.soft, "max"), "memory memory.swap.max": bytes(v.swap, "max"),
+			"blkio io.bfq.weight": fmt.Sprint("default ", v.weight), "blkio io.max": ofDevice,
+			"cpuset vcpu0/cpuset.mems.effective": "0", "cpu ../../prod.partition/cpu.max": "max 100000",
+		},
 	}
 }
 
@@ -131,15 +162,27 @@ func TestAccLimits_cgroups(t *testing.T) {
 		}
 		uptime = now
 	}
-	inEffect := func(want map[string]string, said ...string) {
+	groupOf := func(controller string) (group string, version int) {
 		t.Helper()
-		for at, value := range want {
-			controller, file, _ := strings.Cut(at, " ")
-			group, err := h.GuestCgroup(t.Context(), name, controller)
-			if err != nil {
-				t.Fatal(err)
+		group, version, err := h.GuestCgroup(t.Context(), name, controller)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return group, version
+	}
+	inEffect := func(v limits, said ...string) {
+		t.Helper()
+		want := map[string]string{}
+		for _, controller := range []string{"cpu", "cpuset", "memory", "blkio"} {
+			group, version := groupOf(controller)
+			for at, value := range v.files(number)[version] {
+				if file, ok := strings.CutPrefix(at, controller+" "); ok {
+					want[group+"/"+file] = value
+				}
 			}
-			if got := strings.TrimSpace(l.Run(t, h.Name, "cat", group+"/"+file)); got != value {
+		}
+		for at, value := range want {
+			if got := strings.TrimSpace(l.Run(t, h.Name, "cat", at)); got != value {
 				t.Errorf("%s is %q, want %q", at, got, value)
 			}
 		}
@@ -157,16 +200,16 @@ func TestAccLimits_cgroups(t *testing.T) {
 
 	// The host lacks the partition. libvirt makes /machine when it puts the first guest there.
 	config(firstLimits, nil)
-	expect(t, tf.Fail(t, "apply"), "Failed to create v1 controller", "Create the cgroup of platform.resources.partition")
+	expect(t, tf.Fail(t, "apply"), "No such file", "Create the cgroup of platform.resources.partition")
 	config(firstLimits, hcl{"platform": `{ resources = { blkio_devices = { "/dev/lacking" = { read_bytes_sec = 7 } } } }`})
 	expect(t, tf.Fail(t, "apply"), "'/dev/lacking' is not accessible",
 		"Correct the path in platform.resources.blkio_devices")
 	l.Run(t, h.Name, "bash", "-c", makePartition)
 
 	apply(firstLimits, nil)
-	inEffect(firstLimits.files(number), firstLimits.said()...)
+	inEffect(firstLimits, firstLimits.said()...)
 	apply(secondLimits, nil)
-	inEffect(secondLimits.files(number), secondLimits.said()...)
+	inEffect(secondLimits, secondLimits.said()...)
 
 	// What a user does by hand.
 	for _, command := range []string{
@@ -185,9 +228,9 @@ func TestAccLimits_cgroups(t *testing.T) {
 	}
 	expectDiffers(t, tf.Plan(t)[address], edits)
 	apply(secondLimits, nil)
-	inEffect(secondLimits.files(number), secondLimits.said()...)
+	inEffect(secondLimits, secondLimits.said()...)
 	apply(thirdLimits, nil)
-	inEffect(thirdLimits.files(number), thirdLimits.said()...)
+	inEffect(thirdLimits, thirdLimits.said()...)
 
 	// Imported, all of them are known.
 	tf.Run(t, "state", "rm", address)
@@ -207,20 +250,24 @@ func TestAccLimits_cgroups(t *testing.T) {
 	config(tooMuch, nil)
 	expect(t, tf.Fail(t, "plan"), "because of platform.resources.blkio_weight",
 		"its libvirt accepts weights from 100 to 1000, platform.resources.blkio_weight is 5000", "Set a weight")
-	config(thirdLimits, hcl{"platform": strings.Replace(thirdLimits.hcl(device)["platform"], "read_bytes_sec",
-		"weight = 300, read_bytes_sec", 1)})
-	expect(t, tf.Fail(t, "apply"), "Changing platform.resources.blkio_devices of the running VM",
-		"Remove weight from platform.resources.blkio_devices")
-	above := thirdLimits
-	above.quota = 90000
-	config(above, nil)
-	expect(t, tf.Fail(t, "apply"), "Changing cpu.quota of the running VM", "With cgroup v1")
+	if _, version := groupOf("blkio"); version == 1 {
+		config(thirdLimits, hcl{"platform": strings.Replace(thirdLimits.hcl(device)["platform"], "read_bytes_sec",
+			"weight = 300, read_bytes_sec", 1)})
+		expect(t, tf.Fail(t, "apply"), "Changing platform.resources.blkio_devices of the running VM",
+			"Remove weight from platform.resources.blkio_devices")
+	}
+	if _, version := groupOf("cpu"); version == 1 {
+		above := thirdLimits
+		above.quota = 90000
+		config(above, nil)
+		expect(t, tf.Fail(t, "apply"), "Changing cpu.quota of the running VM", "With cgroup v1")
+	}
 	less := thirdLimits
 	less.swap = 800
 	config(less, nil)
 	expect(t, tf.Fail(t, "plan"), "It includes the memory, so it can't be below hard_limit")
 	apply(thirdLimits, nil)
-	inEffect(thirdLimits.files(number), thirdLimits.said()...)
+	inEffect(thirdLimits, thirdLimits.said()...)
 
 	// Not all of the limits can be removed while the VM runs.
 	removed := hcl{
@@ -247,13 +294,9 @@ func TestAccLimits_cgroups(t *testing.T) {
 	continues(h.Name)
 	kept["cpu"] = strings.Replace(removed["cpu"], "shares = 0", "shares = 600", 1)
 	apply(thirdLimits, kept)
-	inEffect(map[string]string{
-		"cpu cpu.shares": "600", "cpu cpu.cfs_quota_us": "-1", "cpu vcpu0/cpu.cfs_quota_us": "-1",
-		"cpu emulator/cpu.cfs_quota_us": "-1", "cpu iothread1/cpu.cfs_quota_us": "-1",
-		"cpu cpu.cfs_period_us": "100000", "cpu vcpu0/cpu.cfs_period_us": "100000",
-		"memory memory.limit_in_bytes": "9223372036854771712", "memory memory.memsw.limit_in_bytes": "9223372036854771712",
-		"memory memory.soft_limit_in_bytes": "9223372036854771712", "blkio blkio.bfq.weight": "200",
-		"blkio blkio.throttle.read_bps_device": "", "blkio blkio.throttle.write_iops_device": "",
+	inEffect(limits{
+		shares: 600, period: 100000, quota: -1, globalPeriod: 100000, globalQuota: -1, ofEmulator: -1, ofIOThread: -1,
+		weight: 200,
 	})
 
 	destroyAndCheck(t, l, tf, name)
