@@ -88,7 +88,7 @@ func fitsWeights(s domain.Spec) []inventory.Problem {
 
 	for _, attribute := range slices.Sorted(maps.Keys(weights)) {
 		weight, err := strconv.Atoi(weights[attribute])
-		if err != nil || leastWeight <= weight && weight <= mostWeight {
+		if err != nil || weight == 0 || leastWeight <= weight && weight <= mostWeight {
 			continue
 		}
 

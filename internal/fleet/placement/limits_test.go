@@ -22,6 +22,7 @@ func TestFitsWeights(t *testing.T) {
 	}{
 		"none":                 {domain.Values{}, ""},
 		"removed":              {domain.Values{weight: ""}, ""},
+		"the default":          {domain.Values{weight: "0"}, ""},
 		"accepted":             {domain.Values{weight: "100", devices: row("1000")}, ""},
 		"too high":             {domain.Values{weight: "1001"}, weight},
 		"too low for a device": {domain.Values{devices: row("99")}, devices},
