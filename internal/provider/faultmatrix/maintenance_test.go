@@ -156,8 +156,14 @@ func TestAccFaults_restore(t *testing.T) {
 		play(t, c)
 		d.all(t, c.fault, d.from)
 	}
+	// The host that can't be reached keeps up to three locks: its record's, that on its room, and a VM's. The next run takes
+	// them over one after the other.
+	d.limit = brief + time.Minute
+	hit(d.play, struck{
+		fault: "SSH cut at the target", when: moment, harm: cut(d.from), fails: true, sees: unable, plan: ends,
+	})
+	d.limit = brief
 	for _, c := range []struck{
-		{fault: "SSH cut at the target", when: moment, harm: cut(d.from), fails: true, sees: unable, plan: ends},
 		{fault: "libvirtd killed", when: moment, harm: daemonKilled(d.to), fails: true, sees: unable, plan: ends},
 		{fault: "libvirtd frozen", when: moment, harm: daemonFrozen(d.to), fails: true, sees: unable, plan: ends},
 		{fault: "QEMU killed", when: moment, harm: qemuKilled(d.to, d.names...), plan: []string{noChanges}},
