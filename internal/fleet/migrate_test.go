@@ -274,8 +274,7 @@ func TestLab_migrationChoosesItsTarget(t *testing.T) {
 
 	for _, c := range candidates[1:] {
 		current := c.Host == "kvm1"
-		last := len(c.Blockers) - 1
-		if c.Fits() || c.Current != current || !current && c.Blockers[last].Reason != migration.HostNotSchedulable {
+		if c.Fits() || c.Current != current || !current && c.Blockers[0].Reason != migration.HostNotSchedulable {
 			t.Errorf("%+v", c)
 		}
 	}
