@@ -178,6 +178,15 @@ func (p *Planner) reserve(ctx context.Context, h *inventory.Host, d Desired) (*D
 			return nil, nil //nolint:nilnil // absence is an answer, not an error
 		}
 
+		// A reservation may have become a VM meanwhile: then neither its disks nor those of the VM were counted.
+		if !h.IsLatest(v) {
+			if ctx.Err() != nil {
+				return nil, context.Cause(ctx)
+			}
+
+			continue
+		}
+
 		r := reservationFor(d.Stamp(), d.memoryOn(h), c.wish.hostUse())
 		r.defined, r.pools = c.wish.Spec.HostUse(), d.poolDemands(ctx, h)
 
