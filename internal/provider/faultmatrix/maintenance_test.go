@@ -156,8 +156,8 @@ func TestAccFaults_restore(t *testing.T) {
 		play(t, c)
 		d.all(t, c.fault, d.from)
 	}
-	// The host that can't be reached keeps up to three locks: its record's, that on its room, and a VM's. The next run takes
-	// them over one after the other.
+	// The host that can't be reached keeps up to three locks: its record's, that on its room, and a VM's. The next run
+	// takes them over one after the other.
 	d.limit = brief + time.Minute
 	hit(d.play, struck{
 		fault: "SSH cut at the target", when: moment, harm: cut(d.from), fails: true, sees: unable, plan: ends,
