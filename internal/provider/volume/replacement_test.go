@@ -8,14 +8,16 @@ import (
 	"github.com/hashicorp/terraform-plugin-go/tftypes"
 )
 
-// TestReplacing: what can be set replaces a volume, with the exception of what ModifyPlan handles.
+// TestReplacing: what can be set replaces a volume, with the exception of what ModifyPlan handles, and of timeouts, which
+// say nothing about the volume.
 func TestReplacing(t *testing.T) {
 	t.Parallel()
 	var resp resource.SchemaResponse
 	(&volumeResource{}).Schema(t.Context(), resource.SchemaRequest{}, &resp)
 	var want []string
 	for name, a := range resp.Schema.Attributes {
-		if (a.IsRequired() || a.IsOptional()) && name != "size" && name != "host" {
+		changed := []string{"size", "host", "timeouts"}
+		if (a.IsRequired() || a.IsOptional()) && !slices.Contains(changed, name) {
 			want = append(want, name)
 		}
 	}
