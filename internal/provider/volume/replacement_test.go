@@ -8,8 +8,8 @@ import (
 	"github.com/hashicorp/terraform-plugin-go/tftypes"
 )
 
-// TestReplacing: what can be set replaces a volume, with the exception of what ModifyPlan handles, and of timeouts, which
-// say nothing about the volume.
+// TestReplacing: what can be set replaces a volume, with the exception of what ModifyPlan handles, and of timeouts,
+// which say nothing about the volume.
 func TestReplacing(t *testing.T) {
 	t.Parallel()
 	var resp resource.SchemaResponse
