@@ -64,6 +64,16 @@ func SameDisk(a, b DiskSource, sameHost bool) bool {
 	return a.Network == nil && b.Network == nil && sameHost && a.Name() != "" && a.Name() == b.Name()
 }
 
+// FormatOf returns the format that the VM uses a source with, or "" if it doesn't use it.
+func (s Spec) FormatOf(source DiskSource) string {
+	for _, disk := range s.Disks {
+		if SameDisk(disk.Source, source, true) {
+			return disk.Format
+		}
+	}
+	return ""
+}
+
 // sameExport reports whether two network sources are the same storage. Each source may list only some of the monitors
 // of a cluster or the portals of a target.
 func sameExport(a, b NetworkSource, sameHost bool) bool {

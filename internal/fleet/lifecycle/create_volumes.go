@@ -1,6 +1,7 @@
 package lifecycle
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -11,7 +12,8 @@ import (
 )
 
 // resolveVolumes finds out whether a disk's volume is a file or a block device, and the format of a new disk that
-// declares none. have is the configuration that the VM has already.
+// declares none. have is the configuration that the VM has already: a file that the VM has, under whatever key, keeps its
+// format, whatever the guest has written into it.
 func resolveVolumes(
 	ctx context.Context, h *inventory.Host, spec *domain.Spec, volumes map[string]string, have domain.Spec,
 ) error {
@@ -24,26 +26,26 @@ func resolveVolumes(
 		}
 
 		disk := spec.Disks[key]
-		if why := placement.UnfitVolume(v, disk); why != "" {
-			return fmt.Errorf("%w: disk %q: %s", inventory.ErrInvalid, key, why)
-		}
-
 		disk.Source = domain.DiskSource{File: v.Path}
 
 		if v.Type == "block" {
 			disk.Source = domain.DiskSource{Block: v.Path}
 		}
 
-		if disk.Format == "" {
-			disk.Format = v.Format
+		disk.Format = cmp.Or(disk.Format, have.FormatOf(disk.Source))
+		if why := placement.UnfitVolume(v, disk); why != "" {
+			return fmt.Errorf("%w: disk %q: %s", inventory.ErrInvalid, key, why)
 		}
 
+		disk.Format = cmp.Or(disk.Format, v.Format)
 		spec.Disks[key] = disk
 	}
 
 	for key, disk := range spec.Disks {
+		disk.Format = cmp.Or(disk.Format, have.FormatOf(disk.Source))
+
 		// libvirt has probed the format of a file that is in a storage pool.
-		if disk.Format == "" && disk.Source.File != "" && have.Disks[key].Source.File != disk.Source.File {
+		if disk.Format == "" && disk.Source.File != "" {
 			v, err := h.Conn.VolumeByPath(ctx, disk.Source.File)
 			if err != nil {
 				continue
@@ -54,8 +56,9 @@ func resolveVolumes(
 			}
 
 			disk.Format = v.Format
-			spec.Disks[key] = disk
 		}
+
+		spec.Disks[key] = disk
 	}
 
 	return nil

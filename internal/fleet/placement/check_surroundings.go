@@ -1,6 +1,7 @@
 package placement
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -19,6 +20,7 @@ import (
 // removed under a running VM is no reason to refuse more memory.
 func (d Desired) Changed(vm *inventory.VM) Desired {
 	have := vm.DeclaredSpec()
+	d.has = *have
 
 	d.Spec.Values = changedValues(d.Spec, have)
 	if !d.Spec.Firmware.Differs(have.Firmware) {
@@ -83,7 +85,10 @@ func (p *Planner) fitsSurroundings(
 		case err != nil:
 			p.Detail = fmt.Sprintf("reading volume %q: %v", path, err)
 		default:
-			p.Detail = UnfitVolume(v, d.Spec.Disks[key])
+			disk := d.Spec.Disks[key]
+			disk.Format = cmp.Or(disk.Format, d.has.FormatOf(domain.DiskSource{File: v.Path}))
+			p.Detail = UnfitVolume(v, disk)
+
 			if directory, strays := d.PlannedObjects.Strays(a.Host.Name, v.Pool, v.Path); strays {
 				p.Detail = fmt.Sprintf("its storage pool %q is planned in %s, and volume %q stays in %s", v.Pool, directory, path,
 					filepath.Dir(v.Path))

@@ -22,12 +22,14 @@ func TestAccVirtualMachine_writtenHeader(t *testing.T) {
 	name := lab.Name(t)
 	l.RemoveDomain(t, name)
 	path := "/var/lib/libvirt/images/" + name
+	labels := "{}"
 	config := func(disk string) {
 		text := providerBlock(l, "") + fmt.Sprintf("resource \"virtfleet_volume\" \"data\" {\n  name = %q\n"+
 			"  pool = \"default\"\n  host = \"kvm1\"\n  size = \"1Mi\"\n  format = \"raw\"\n}\n", name)
 		if disk != "" {
 			text += idleVM(l, name).with(hcl{
-				"host": quote("kvm1"), "run_strategy": quote("Halted"), "disks": "{ data = { " + disk + " } }",
+				"host": quote("kvm1"), "run_strategy": quote("Halted"), "labels": labels,
+				"disks": "{ " + disk + " }",
 			}).String()
 		}
 		tf.Config(t, text)
@@ -43,16 +45,32 @@ func TestAccVirtualMachine_writtenHeader(t *testing.T) {
 	noChanges(t, tf)
 
 	const why = `begins like a qcow2 image on top of /etc/shadow`
-	config("volume = virtfleet_volume.data.id")
+	config("data = { volume = virtfleet_volume.data.id }")
 	expect(t, tf.Fail(t, "plan"), why, `format = "raw"`, `format = "qcow2"`)
-	config(fmt.Sprintf("file = %q", path))
+	config(fmt.Sprintf("data = { file = %q }", path))
 	expect(t, tf.Fail(t, "plan"), why)
-	config("volume = virtfleet_volume.data.id, format = \"raw\"")
+	config("data = { volume = virtfleet_volume.data.id, format = \"raw\" }")
 	tf.Run(t, "apply")
-	if xml := l.Virsh(t, "kvm1", "dumpxml", name); !strings.Contains(xml, `type='raw'`) {
-		t.Errorf("the disk isn't raw: %s", xml)
+	isRaw := func() {
+		t.Helper()
+		if xml := l.Virsh(t, "kvm1", "dumpxml", name); !strings.Contains(xml, `type='raw'`) {
+			t.Errorf("the disk isn't raw: %s", xml)
+		}
+		noChanges(t, tf)
 	}
-	noChanges(t, tf)
+	isRaw()
+
+	// A VM that has the volume keeps its format, also without declaring it, and under another key.
+	labels = `{ app = "web" }`
+	for _, disk := range []string{
+		"data = { volume = virtfleet_volume.data.id }", "logs = { volume = virtfleet_volume.data.id }",
+		fmt.Sprintf("logs = { file = %q }", path), fmt.Sprintf("data = { file = %q }", path),
+		"data = { volume = virtfleet_volume.data.id }",
+	} {
+		config(disk)
+		tf.Run(t, "apply")
+		isRaw()
+	}
 	destroyAndCheck(t, l, tf, name)
 }
 

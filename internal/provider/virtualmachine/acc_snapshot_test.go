@@ -78,7 +78,8 @@ func TestAccVirtualMachine_snapshot(t *testing.T) {
 	// A disk that was made with the VM doesn't grow under an overlay.
 	above := strings.TrimSuffix(base, ".qcow2") + "-data.snap1"
 	snapshotOf(data, root, above)
-	key = "logs" // Called something else, it keeps its overlay.
+	l.RefreshPool(t, "kvm1") // The overlay is a volume then, and libvirt has probed it.
+	key = "logs"             // Called something else, it keeps its overlay.
 	declare(overlay, nil)
 	tf.Run(t, "apply")
 	noChanges(t, tf)
