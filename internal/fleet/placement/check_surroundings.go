@@ -20,7 +20,7 @@ import (
 // removed under a running VM is no reason to refuse more memory.
 func (d Desired) Changed(vm *inventory.VM) Desired {
 	have := vm.DeclaredSpec()
-	d.has = *have
+	d.Have = *have
 
 	d.Spec.Values = changedValues(d.Spec, have)
 	if !d.Spec.Firmware.Differs(have.Firmware) {
@@ -86,7 +86,7 @@ func (p *Planner) fitsSurroundings(
 			p.Detail = fmt.Sprintf("reading volume %q: %v", path, err)
 		default:
 			disk := d.Spec.Disks[key]
-			disk.Format = cmp.Or(disk.Format, d.has.FormatOf(domain.DiskSource{File: v.Path}))
+			disk.Format = cmp.Or(disk.Format, d.Have.FormatOf(domain.DiskSource{File: v.Path}))
 			p.Detail = UnfitVolume(v, disk)
 
 			if directory, strays := d.PlannedObjects.Strays(a.Host.Name, v.Pool, v.Path); strays {

@@ -88,8 +88,8 @@ type Desired struct {
 	// Power is what the plan shows of the VM's power. Nil: the plan couldn't know it, and the run strategy and the update
 	// policy alone decide.
 	Power *PlannedPower
-	// has is the configuration of the VM to be changed, whose files keep their formats.
-	has domain.Spec
+	// Have is the configuration of the VM to be changed, whose files keep their formats. Changed sets it.
+	Have domain.Spec
 }
 
 // PlannedPower is what a plan shows of a VM's power.
