@@ -12,8 +12,8 @@ import (
 )
 
 // resolveVolumes finds out whether a disk's volume is a file or a block device, and the format of a new disk that
-// declares none. have is the configuration that the VM has already: a file that the VM has, under whatever key, keeps its
-// format, whatever the guest has written into it.
+// declares none. have is the configuration that the VM has already: a file that the VM has, under whatever key, keeps
+// its format, whatever the guest has written into it.
 func resolveVolumes(
 	ctx context.Context, h *inventory.Host, spec *domain.Spec, volumes map[string]string, have domain.Spec,
 ) error {
