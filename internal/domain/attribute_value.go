@@ -222,8 +222,8 @@ func (a Attribute) putElement(e *etree.Element, there bool, fill func(*etree.Ele
 	}
 }
 
-// putAll makes the elements of Place match the keys, and fills each of them. An existing element keeps its other
-// attributes and children.
+// putAll makes the elements of Place match the keys, and fills each of them, of several with one key the last, which is
+// the one that is read. An existing element keeps its other attributes and children.
 func (a Attribute) putAll(e *etree.Element, all []string, fill func(one *etree.Element, key string) error) error {
 	steps, tag, keys, found := a.placed(e)
 	old := map[string]*etree.Element{}
@@ -238,7 +238,6 @@ func (a Attribute) putAll(e *etree.Element, all []string, fill func(one *etree.E
 	} else {
 		parent = child(e, steps...)
 	}
-	kept := map[*etree.Element]bool{}
 	for _, key := range all {
 		one := old[key]
 		if one == nil {
@@ -248,10 +247,9 @@ func (a Attribute) putAll(e *etree.Element, all []string, fill func(one *etree.E
 		if err := fill(one, key); err != nil {
 			return err
 		}
-		kept[one] = true
 	}
 	for _, one := range found {
-		if !kept[one] {
+		if !slices.Contains(all, attr(one, keys[0])) {
 			drop(one)
 		}
 	}

@@ -82,7 +82,7 @@ func deviceValues(a Attribute) (values []string, needs Values) {
 	case name == "teaming.persistent":
 		return []string{"backup", "ua-backup"}, Values{"teaming.type": "transient"}
 	case name == "filter.parameters":
-		return []string{"IP=10.0.0.1\n"}, Values{"filter.name": "f"}
+		return []string{"IP=10.0.0.1\n", "IP=10.0.0.1,10.0.0.2\n"}, Values{"filter.name": "f"}
 	case name == "vlan.trunk":
 		return []string{"yes"}, Values{"vlan.tags": "7,8"}
 	case strings.HasPrefix(name, "bandwidth.") && !strings.HasSuffix(name, ".average"):

@@ -145,9 +145,10 @@ var InterfaceRows = onlyVirtio(slices.Concat([]Attribute{
 			"host must have the filter. For interfaces with `network` or `bridge`. `\"\"` removes it.",
 	},
 	{
-		Name: "filter.parameters", Place: "filterref/parameter@name@value", Kind: Texts, Live: Update,
-		Why: "The filter of the running VM gets the other parameters.",
-		Doc: "Variables of the filter, such as `IP`.",
+		Name: "filter.parameters", Kind: Texts, Live: Update,
+		Why:  "The filter of the running VM gets the other parameters.",
+		Read: readFilterParameters, Write: writeFilterParameters,
+		Doc: "Variables of the filter, such as `IP`. A comma separates several values of one: `10.0.0.1,10.0.0.2`.",
 	},
 	{
 		Name: "isolated", Place: "port@isolated", Kind: Switch, Live: Update, Echo: true, Since: "6.1.0",
@@ -285,14 +286,7 @@ func (i Interface) checkRows(c *checker, path string) {
 	}
 	c.require(i.Values["virtual_port.type"] != "midonet" || says("virtual_port.interface_id"),
 		path+".virtual_port.interface_id", "A port of the type midonet requires it.")
-	c.require(!says("filter.name") || keepsFilter(i.attribute()) || i.User || i.Other != "", path+".filter.name",
-		"Only an interface with network or bridge has a filter.")
-	c.require(len(ParseTexts(i.Values["filter.parameters"])) == 0 || says("filter.name"), path+".filter.parameters",
-		"Parameters require the name of a filter.")
-	for name := range ParseTexts(i.Values["filter.parameters"]) {
-		c.require(filterVariable.MatchString(name), path+".filter.parameters", fmt.Sprintf(
-			"%q isn't a variable of a filter: letters, digits and \"_\".", name))
-	}
+	i.checkFilter(c, path)
 	for name := range i.Values {
 		ofBackend := strings.HasPrefix(name, "backend.")
 		c.require(!says(name) || ofDriver(name) || ofBackend || !i.User, join(path, name),

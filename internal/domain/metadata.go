@@ -42,6 +42,9 @@ type Metadata struct {
 	SharedDisks []string
 	// OwnDisks are the disks that were created with the VM, by key.
 	OwnDisks map[string]OwnDisk
+	// Applied are the sources that the disks had when any configuration was last applied, by key, as Spec.AppliedSources
+	// returns them. By them an import, or another state, tells what has been switched by hand.
+	Applied map[string]string
 	// ExtraDevices are the devices that are declared as XML, by key, as NormalDeviceXML writes them. They are recorded
 	// because libvirt adds to the devices in the definition.
 	ExtraDevices map[string]string
@@ -121,6 +124,7 @@ func (d *Definition) Metadata() Metadata {
 		Avoids:       antiAffinityList.read(vm),
 		SharedDisks:  readKeys(ownChild(vm, "shared-disks"), "disk"),
 		OwnDisks:     readOwnDisks(vm),
+		Applied:      appliedList.read(vm),
 		ExtraDevices: extraDeviceList.read(vm),
 		Copies:       readCopies(vm),
 		LeftVolumes:  readLeftVolumes(vm),
@@ -206,6 +210,7 @@ func (m Metadata) write(vm *etree.Element) {
 	setOwn(vm, "eviction-strategy", m.EvictionStrategy)
 	writeKeys(vm, "shared-disks", "disk", m.SharedDisks)
 	writeOwnDisks(vm, m.OwnDisks)
+	appliedList.write(vm, m.Applied)
 	drop(ownChild(vm, "eviction-requested"))
 	if m.Eviction != nil {
 		requested := addOwn(vm, "eviction-requested")
@@ -262,7 +267,8 @@ func sameMetadata(a, b Metadata) bool {
 		maps.Equal(a.Devices, b.Devices) && maps.Equal(a.ExtraDevices, b.ExtraDevices) &&
 		maps.Equal(a.DeviceClasses, b.DeviceClasses) &&
 		slices.Equal(a.SharedDisks, b.SharedDisks) && a.RunStrategy == b.RunStrategy &&
-		maps.Equal(a.OwnDisks, b.OwnDisks) && a.Host == b.Host && maps.Equal(a.Staged, b.Staged) &&
+		maps.Equal(a.OwnDisks, b.OwnDisks) && maps.Equal(a.Applied, b.Applied) &&
+		a.Host == b.Host && maps.Equal(a.Staged, b.Staged) &&
 		a.FreshNVRAM == b.FreshNVRAM && a.DedicatedCPUs == b.DedicatedCPUs &&
 		slices.Equal(a.Kept, b.Kept) && a.Generation == b.Generation &&
 		sameMigrations(a.Migrations, b.Migrations) && slices.Equal(a.Copies, b.Copies) &&

@@ -127,6 +127,7 @@ var (
 	antiAffinityList = pairList{"anti-affinity", "label", "key", "value"}
 	extraDeviceList  = pairList{"extra-devices", "device", "key", "xml"}
 	deviceClassList  = pairList{"device-classes", "device", "key", "class"}
+	appliedList      = pairList{"applied-sources", "disk", "key", "source"} // No attribute that counts as a use of a file.
 )
 
 // read returns nil if the list is empty.

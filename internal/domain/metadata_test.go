@@ -30,6 +30,7 @@ func allMetadata() Metadata {
 			},
 			"logs": {Pool: "vms", Volume: "web-logs", Content: "c0", Removing: true},
 		},
+		Applied: map[string]string{"root": "/srv/vms/web & root", "net": "nbd:disk1@10.0.0.1:10809"},
 		Eviction: &Eviction{
 			Host: "kvm1", HostUUID: "0f", Owner: "me@here", Since: time.Date(2024, 2, 29, 12, 0, 0, 0, time.UTC),
 		},

@@ -3,6 +3,7 @@ package domain
 import (
 	"fmt"
 	"slices"
+	"strings"
 )
 
 // SourceDrift is a disk that would lose data if its declared source were applied. Since the last apply, an external
@@ -18,9 +19,11 @@ type SourceDrift struct {
 }
 
 // SourceDrifts returns the declared disks whose data is now in another image. have is the VM's known spec, live its
-// live spec (nil if it is off), and applied the sources that were applied last, by key. Drives with removable media and
-// read-only disks have no data to lose.
-func SourceDrifts(have Spec, live *Spec, want Spec, applied map[string]DiskSource) []SourceDrift {
+// live spec (nil if it is off), applied the sources that this configuration applied last, by key, and recorded those of
+// the VM's metadata. Drives with removable media and read-only disks have no data to lose.
+func SourceDrifts(
+	have Spec, live *Spec, want Spec, applied map[string]DiskSource, recorded map[string]string,
+) []SourceDrift {
 	var drifts []SourceDrift
 	for _, key := range sortedKeys(want.Disks) {
 		disk := want.Disks[key]
@@ -29,7 +32,7 @@ func SourceDrifts(have Spec, live *Spec, want Spec, applied map[string]DiskSourc
 		}
 		if now, ok := overlayOf(have.Disks, live, disk.Source); ok {
 			drifts = append(drifts, SourceDrift{key, disk.Source, now, true})
-		} else if now, ok := replacedSince(have.Disks, disk.Source, applied); ok {
+		} else if now, ok := replacedSince(have.Disks, disk.Source, applied, recorded); ok {
 			drifts = append(drifts, SourceDrift{key, disk.Source, now, false})
 		}
 	}
@@ -78,10 +81,15 @@ func overlayOf(disks map[string]Disk, live *Spec, source DiskSource) (DiskSource
 }
 
 // replacedSince returns the source of a disk that had that source when it was last applied.
-func replacedSince(disks map[string]Disk, source DiskSource, applied map[string]DiskSource) (DiskSource, bool) {
-	for _, key := range sortedKeys(applied) {
-		disk, there := disks[key]
-		if there && !disk.isReadOnlyMedium() && !disk.Source.isZero() && SameImage(applied[key], source) {
+func replacedSince(
+	disks map[string]Disk, source DiskSource, applied map[string]DiskSource, recorded map[string]string,
+) (DiskSource, bool) {
+	for _, key := range sortedKeys(disks) {
+		disk := disks[key]
+		if disk.isReadOnlyMedium() || disk.Source.isZero() {
+			continue
+		}
+		if SameImage(applied[key], source) || recorded[key] == source.image() {
 			return disk.Source, true
 		}
 	}
@@ -90,15 +98,30 @@ func replacedSince(disks map[string]Disk, source DiskSource, applied map[string]
 
 // SameImage reports whether two sources are the same image, however QEMU reaches it. A path is the same image whether
 // it is written as a file or as a block device.
-func SameImage(a, b DiskSource) bool {
-	if path := a.File + a.Block; path != "" && path == b.File+b.Block {
-		return true
+func SameImage(a, b DiskSource) bool { return a.image() == b.image() }
+
+// image returns a text that is the same for all sources that are the same image; a path stands for itself.
+func (s DiskSource) image() string {
+	if s.Network != nil {
+		return s.String() + "@" + strings.Join(s.Network.fullHosts(), ",")
 	}
-	if a.Network != nil && b.Network != nil {
-		plain := NetworkSource{Protocol: b.Network.Protocol, Name: b.Network.Name, Hosts: b.Network.Hosts}
-		return sameNetworkSource(*a.Network, plain)
+	return s.String()
+}
+
+// AppliedSources returns what an apply records of the disks' sources: a text by key that names the image. It leaves out
+// disks that have no data to lose.
+func (s Spec) AppliedSources() map[string]string {
+	var applied map[string]string
+	for key, disk := range s.Disks {
+		if disk.isReadOnlyMedium() || disk.Source.isZero() || disk.Source.Other != "" {
+			continue
+		}
+		if applied == nil {
+			applied = map[string]string{}
+		}
+		applied[key] = disk.Source.image()
 	}
-	return sameSource(a, b)
+	return applied
 }
 
 // String returns the name of the source for users.

@@ -17,11 +17,13 @@ func TestSourceDrifts(t *testing.T) {
 		return disk
 	}
 	type disks = map[string]Disk
+	export := DiskSource{Network: &NetworkSource{Protocol: "nbd", Name: "a", Hosts: []string{"h"}}}
 	cdrom := file("/b.iso")
 	cdrom.Device = "cdrom"
 	for name, tt := range map[string]struct {
 		have, live, want disks
 		applied          map[string]DiskSource
+		recorded         map[string]string
 		drifts           []SourceDrift
 	}{
 		"nothing changed": {
@@ -73,15 +75,56 @@ func TestSourceDrifts(t *testing.T) {
 			have: disks{"root": file("/b")}, live: disks{"root": file("/a")}, want: disks{"root": file("/b")},
 			applied: map[string]DiskSource{"root": {File: "/b"}},
 		},
+		"imported, after a copy": {
+			have: disks{"root": file("/b")}, live: disks{"root": file("/b")}, want: disks{"root": file("/a")},
+			recorded: map[string]string{"root": "/a"},
+			drifts:   []SourceDrift{{"root", DiskSource{File: "/a"}, DiskSource{File: "/b"}, false}},
+		},
+		"imported, and declared otherwise": {
+			have: disks{"root": file("/b")}, want: disks{"root": file("/c")}, recorded: map[string]string{"root": "/a"},
+		},
+		"imported, and declared as it is": {
+			have: disks{"root": file("/b")}, want: disks{"root": file("/b")}, recorded: map[string]string{"root": "/a"},
+		},
+		"another configuration has switched it": {
+			have: disks{"root": file("/b")}, want: disks{"root": file("/a")},
+			applied: map[string]DiskSource{"root": {File: "/a"}}, recorded: map[string]string{"root": "/b"},
+			drifts: []SourceDrift{{"root", DiskSource{File: "/a"}, DiskSource{File: "/b"}, false}},
+		},
+		"on the network, by its address": {
+			have: disks{"root": file("/b")}, want: disks{"root": {Source: export}},
+			recorded: map[string]string{"root": "nbd:a@h:10809"},
+			drifts:   []SourceDrift{{"root", export, DiskSource{File: "/b"}, false}},
+		},
 	} {
 		var live *Spec
 		if tt.live != nil {
 			live = &Spec{Disks: tt.live}
 		}
-		got := SourceDrifts(Spec{Disks: tt.have}, live, Spec{Disks: tt.want}, tt.applied)
+		got := SourceDrifts(Spec{Disks: tt.have}, live, Spec{Disks: tt.want}, tt.applied, tt.recorded)
 		if diff := cmp.Diff(tt.drifts, got); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
+	}
+}
+
+// What an apply records of its disks are the images alone, of those that have data to lose.
+func TestAppliedSources(t *testing.T) {
+	t.Parallel()
+	network := NetworkSource{Protocol: "nbd", Name: "a", Hosts: []string{"h1", "h2:1"}, Auth: &SourceAuth{Username: "me"}}
+	spec := Spec{Disks: map[string]Disk{
+		"file": {Source: DiskSource{File: "/a"}}, "block": {Source: DiskSource{Block: "/dev/a"}},
+		"network": {Source: DiskSource{Network: &network}},
+		"cd":      {Source: DiskSource{File: "/b.iso"}, Device: "cdrom"},
+		"base":    {Source: DiskSource{File: "/c"}, ReadOnly: new(true)},
+		"empty":   {}, "other": {Source: DiskSource{Other: "vhostuser:"}},
+	}}
+	want := map[string]string{"file": "/a", "block": "/dev/a", "network": "nbd:a@h1:10809,h2:1"}
+	if diff := cmp.Diff(want, spec.AppliedSources()); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+	if got := (Spec{}).AppliedSources(); got != nil {
+		t.Errorf("without disks: %v", got)
 	}
 }
 

@@ -175,8 +175,9 @@ func (m Memory) validate(c *checker) {
 			continue
 		}
 		n := *amount.bytes
-		c.require(n >= minMemory, amount.path, "A VM needs at least 1Mi.")
-		c.require(n%mib == 0, amount.path, fmt.Sprintf(
+		c.require(n >= minMemory, amount.path, fmt.Sprintf(
+			"A VM needs at least 1Mi, and this is %d bytes. Write a size with its unit, such as \"2Gi\".", n))
+		c.require(n < minMemory || n%mib == 0, amount.path, fmt.Sprintf(
 			"Memory is given out in units of 1Mi, and QEMU rounds other sizes. The nearest are %dMi and %dMi.", n/mib, n/mib+1))
 	}
 	if m.Size != nil && m.MaxSize != nil && *m.MaxSize > 0 {

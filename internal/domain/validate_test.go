@@ -34,6 +34,7 @@ func TestValidate(t *testing.T) {
 		{"custom without model", func(s *Spec) { s.CPU.Model = nil }, "cpu.model", "needs"},
 
 		{"no memory", func(s *Spec) { s.Memory.Size = new(uint64(0)) }, "memory.size", "1Mi"},
+		{"no unit", func(s *Spec) { s.Memory.Size = new(uint64(2048)) }, "memory.size", "this is 2048 bytes"},
 		{"odd memory", func(s *Spec) { s.Memory.Size = new(uint64(2_000_000_000)) }, "memory.size", "1907Mi and 1908Mi"},
 		{"odd maximum", func(s *Spec) { s.Memory.MaxSize = new(uint64(5_000_000_000)) }, "memory.max_size", "Mi"},
 		{"less maximum", func(s *Spec) { s.Memory.MaxSize = new(uint64(mib)) }, "memory.max_size", "less"},

@@ -15,7 +15,8 @@ type Problem struct {
 
 // Validate returns the errors in a Spec that can be found without a host.
 func (s Spec) Validate() []Problem {
-	return slices.Concat(s.validateForward(), s.validateIPs(), s.validateRoutes(), s.validateVLANs())
+	return slices.Concat(s.validateForward(), s.validateIPs(), s.validateRoutes(), s.validateVLANs(),
+		s.validateBandwidth())
 }
 
 func problem(block, format string, a ...any) Problem {
@@ -170,6 +171,29 @@ func (s Spec) validateVLANs() (problems []Problem) {
 	}
 	if defaults > 1 {
 		problems = append(problems, problem("port_groups", "Only one port group can be the default."))
+	}
+	return problems
+}
+
+// validateBandwidth refuses what libvirt would refuse in the apply: each direction requires an average.
+func (s Spec) validateBandwidth() (problems []Problem) {
+	check := func(block string, b *Bandwidth) {
+		if b == nil {
+			return
+		}
+		for _, way := range []struct {
+			name string
+			rate *Rate
+		}{{"inbound", b.Inbound}, {"outbound", b.Outbound}} {
+			if way.rate != nil && way.rate.Average == 0 {
+				problems = append(problems, problem(block, "bandwidth.%s requires average. Set it, or remove %s.", way.name,
+					way.name))
+			}
+		}
+	}
+	check("bandwidth", s.Bandwidth)
+	for _, g := range listOf(s.PortGroups) {
+		check("port_groups", g.Bandwidth)
 	}
 	return problems
 }

@@ -16,8 +16,8 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 )
 
-// Copy is an image's volume on a host.
-type Copy struct {
+// ImageCopy is an image's volume on a host.
+type ImageCopy struct {
 	libvirt.Volume
 
 	// Incomplete says that the upload was interrupted.
@@ -27,22 +27,22 @@ type Copy struct {
 // Copies looks for the copies of an image. If seal is nil, every copy counts as whole.
 func (s *Storage) Copies(
 	ctx context.Context, hosts hostset.Set, ref Ref, seal *Seal,
-) []hostset.Answer[Copy] {
-	return hostset.Ask(ctx, hosts, func(ctx context.Context, h *libvirt.Host) (*Copy, error) {
+) []hostset.Answer[ImageCopy] {
+	return hostset.Ask(ctx, hosts, func(ctx context.Context, h *libvirt.Host) (*ImageCopy, error) {
 		return copyOn(ctx, h, ref, seal)
 	})
 }
 
-func copyOn(ctx context.Context, h *libvirt.Host, ref Ref, seal *Seal) (*Copy, error) {
+func copyOn(ctx context.Context, h *libvirt.Host, ref Ref, seal *Seal) (*ImageCopy, error) {
 	v, err := h.PoolVolume(ctx, ref.Pool, ref.Name)
 	if err != nil || seal == nil {
-		return &Copy{Volume: *orZero(v)}, err
+		return &ImageCopy{Volume: *orZero(v)}, err
 	}
 	data, err := h.VolumeBytes(ctx, ref.Pool, ref.Name, seal.Offset, seal.Bytes)
 	if errors.Is(err, libvirt.ErrUnreachable) || errors.Is(err, libvirt.ErrOperationInvalid) {
 		return nil, err
 	}
-	return &Copy{Volume: *v, Incomplete: !seal.matches(data, err)}, nil
+	return &ImageCopy{Volume: *v, Incomplete: !seal.matches(data, err)}, nil
 }
 
 // matches reports whether a copy has the seal. A file that can't be read is no copy that VMs could use.

@@ -3,9 +3,11 @@ package inventory
 import "regexp"
 
 // NoControllerRemedy says what to do about a host by whose cgroups libvirt can't limit a VM.
-const NoControllerRemedy = "Remove the attribute, or use another host. Or see that the host has the controller in " +
-	"/sys/fs/cgroup and that cgroup_controllers in its /etc/libvirt/qemu.conf doesn't leave it out; then restart its " +
-	"libvirtd or virtqemud, and the VM."
+const NoControllerRemedy = "Remove the attribute, or use another host. " + ControllerRemedy
+
+// ControllerRemedy says how a host gets a controller of cgroups.
+const ControllerRemedy = "Or see that the host has the controller in /sys/fs/cgroup and that cgroup_controllers in its " +
+	"/etc/libvirt/qemu.conf doesn't leave it out; then restart its libvirtd or virtqemud, and the VM."
 
 // limitRemedies say what to do about limits that a host's libvirt or kernel refuses, by the words of the refusal.
 var limitRemedies = []struct {

@@ -168,7 +168,7 @@ func (m *Manager) defineNew(ctx context.Context, h *inventory.Host, id string, d
 	metadata := d.Stamp()
 	metadata.RunStrategy, metadata.Generation = d.Strategy(), 1
 	metadata.Creating = &domain.Creating{Owner: m.owner, SpecHash: hash, Since: time.Now().UTC()}
-	metadata.OwnDisks = own
+	metadata.OwnDisks, metadata.Applied = own, definition.Spec().AppliedSources()
 
 	if err := definition.SetMetadata(metadata); err != nil {
 		return err

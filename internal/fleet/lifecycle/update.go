@@ -79,6 +79,8 @@ type update struct {
 	fresh bool
 	// stopped says how the VM was shut down; "" if it was not.
 	stopped inventory.Outcome
+	// applied are the sources of the disks in the definition as this update writes it, or leaves it.
+	applied map[string]string
 	// defined says that the definition was changed.
 	defined bool
 	// evicted says that a maintenance of its host shut the VM down, so that it stays off.
@@ -220,7 +222,7 @@ func (u *update) keepVolumes() {
 // checkSources refuses to switch a disk back to an image that the guest no longer uses. It checks again what the plan
 // checked, because the source may have changed since.
 func (u *update) checkSources() error {
-	drifts := domain.SourceDrifts(*u.vm.DeclaredSpec(), u.vm.LiveSpec, u.want.Spec, u.want.Applied)
+	drifts := domain.SourceDrifts(*u.vm.DeclaredSpec(), u.vm.LiveSpec, u.want.Spec, u.want.Applied, u.vm.Metadata.Applied)
 	if len(drifts) == 0 {
 		return nil
 	}
@@ -325,6 +327,7 @@ func (u *update) writeMetadata(ctx context.Context) error {
 	metadata.Creating = nil
 	metadata.Staged = nil
 	metadata.OwnDisks = u.own
+	metadata.Applied = u.applied
 	metadata.Devices = u.vm.Entry.Parse().Definition().DeviceNames()
 
 	if u.vm.LiveSpec != nil && u.vm.PersistentSpec != nil && u.want.UpdatePolicy == placement.PolicyStage {

@@ -11,6 +11,8 @@ import (
 // changed.
 func (u *update) definePersistent(ctx context.Context) error {
 	if !u.vm.Persistent {
+		u.applied = u.vm.DeclaredSpec().AppliedSources()
+
 		return nil
 	}
 
@@ -30,7 +32,7 @@ func (u *update) definePersistent(ctx context.Context) error {
 		return err
 	}
 
-	if err := u.markVariables(definition); err != nil {
+	if err := u.recordIn(definition); err != nil {
 		return err
 	}
 
@@ -65,6 +67,9 @@ func (u *update) edit(current *domain.Definition) (edited *domain.Definition, ch
 		edited.SetGraphicsPassword(*u.want.GraphicsPassword)
 	}
 
+	// Read from here, not when the update ends: a disk that is switched by hand meanwhile isn't applied.
+	u.applied = edited.Spec().AppliedSources()
+
 	return edited, edited.Canonical() != current.Canonical(), nil
 }
 
@@ -79,15 +84,17 @@ func (u *update) readComplete(ctx context.Context) (definition *domain.Definitio
 	return definition, xml, err
 }
 
-// markVariables records in the definition that the firmware variables were written by another firmware.
-func (u *update) markVariables(definition *domain.Definition) error {
-	if !u.vm.Firmware().RequiresNVRAMReset(u.want.Spec.Firmware) {
-		return nil
-	}
-
+// recordIn records in the definition what must be known if the update fails after it is written: the sources of its
+// disks, and whether the firmware variables were written by another firmware. The metadata of the running VM still has
+// the sources that it runs with. writeMetadata writes both.
+func (u *update) recordIn(definition *domain.Definition) error {
 	metadata := definition.Metadata()
-	// If the running firmware used the variables until now, they may fit again.
-	metadata.FreshNVRAM = u.vm.LiveSpec == nil || u.vm.LiveSpec.Firmware.RequiresNVRAMReset(u.want.Spec.Firmware)
+	metadata.Applied = u.applied
+
+	if u.vm.Firmware().RequiresNVRAMReset(u.want.Spec.Firmware) {
+		// If the running firmware used the variables until now, they may fit again.
+		metadata.FreshNVRAM = u.vm.LiveSpec == nil || u.vm.LiveSpec.Firmware.RequiresNVRAMReset(u.want.Spec.Firmware)
+	}
 
 	if err := definition.SetMetadata(metadata); err != nil {
 		return &inventory.Error{VM: u.vm.Name, Host: u.vm.Host, Kind: inventory.ErrUnsupported, Err: err}

@@ -14,10 +14,10 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 )
 
-// Copy is a disk whose content is copied to the target with the VM, into a new image at the same path. A backing chain
+// DiskCopy is a disk whose content is copied to the target with the VM, into a new image at the same path. A backing chain
 // becomes one image, unless only the topmost image is copied. What an image has in addition to the guest's data, such
 // as internal snapshots, is not copied.
-type Copy struct {
+type DiskCopy struct {
 	Disk domain.MobileDisk
 	// Capacity is the size that the guest sees, in bytes. Used is the size of the topmost image at the source, which
 	// its copy requires at least. It is 0 if unknown because the image is in no pool.
@@ -28,11 +28,11 @@ type Copy struct {
 
 // Bytes returns how much is to be copied at least, as far as known beforehand: the size of the topmost image, else what
 // the guest has used of the disk.
-func (c Copy) Bytes() uint64 { return cmp.Or(c.Used, min(c.allocated, c.Capacity)) }
+func (c DiskCopy) Bytes() uint64 { return cmp.Or(c.Used, min(c.allocated, c.Capacity)) }
 
 // Copies returns the disks that are copied when the running VM moves from the source to the target. CheckHosts reports
 // what blocks that.
-func Copies(ctx context.Context, vm VM, source, target *libvirt.Host, o Options) []Copy {
+func Copies(ctx context.Context, vm VM, source, target *libvirt.Host, o Options) []DiskCopy {
 	var f blockerList
 	if !o.copiesAnyDisk(vm.Mobility) {
 		return nil
@@ -63,8 +63,8 @@ func isMedium(disk domain.MobileDisk) bool {
 }
 
 // imageCopies returns the copies that the hypervisor makes while the guest writes to the disks.
-func imageCopies(copies []Copy) []Copy {
-	return slices.DeleteFunc(slices.Clone(copies), func(c Copy) bool { return isMedium(c.Disk) })
+func imageCopies(copies []DiskCopy) []DiskCopy {
+	return slices.DeleteFunc(slices.Clone(copies), func(c DiskCopy) bool { return isMedium(c.Disk) })
 }
 
 // copiesStorage says whether the options copy disks that only the source has. Disks that were made with the VM are
@@ -93,7 +93,7 @@ func (o Options) copiesIncrementally(disk domain.MobileDisk) bool {
 
 // chooseIncremental says whether to copy only the topmost images, rather than all that the guest sees. A migration does
 // the same for all its disks. To copy all is right on any backing image, but copies more.
-func (o Options) chooseIncremental(copies []Copy) bool {
+func (o Options) chooseIncremental(copies []DiskCopy) bool {
 	topmost := false
 	for _, c := range copies {
 		if !o.copiesIncrementally(c.Disk) && len(c.Disk.Backing) > 0 {
@@ -168,7 +168,7 @@ func (t preflight) pathOccupied(disk domain.MobileDisk) Blocker {
 }
 
 // measureDisks reads the sizes of the disks.
-func (t preflight) measureDisks(ctx context.Context, f *blockerList, copies []Copy) []Copy {
+func (t preflight) measureDisks(ctx context.Context, f *blockerList, copies []DiskCopy) []DiskCopy {
 	if len(copies) == 0 {
 		return nil
 	}
@@ -195,7 +195,7 @@ func (t preflight) measureDisks(ctx context.Context, f *blockerList, copies []Co
 }
 
 // diskTargets returns libvirt's names of the disks. It omits files that aren't disks to libvirt.
-func diskTargets(copies []Copy) []string {
+func diskTargets(copies []DiskCopy) []string {
 	var names []string
 	for _, c := range copies {
 		if c.Disk.Target != "" {
@@ -206,7 +206,7 @@ func diskTargets(copies []Copy) []string {
 }
 
 // copySizes returns how much room the disks require at least and at most.
-func copySizes(copies []Copy) (least, most uint64) {
+func copySizes(copies []DiskCopy) (least, most uint64) {
 	for _, c := range copies {
 		least += c.Used
 		most += c.Capacity
@@ -215,8 +215,8 @@ func copySizes(copies []Copy) (least, most uint64) {
 }
 
 // checkCopiesFit checks that the target has room for the disks.
-func (t preflight) checkCopiesFit(ctx context.Context, f *blockerList, copies []Copy) []Copy {
-	byDirectory := map[string][]Copy{}
+func (t preflight) checkCopiesFit(ctx context.Context, f *blockerList, copies []DiskCopy) []DiskCopy {
+	byDirectory := map[string][]DiskCopy{}
 	var directories []string
 	for _, c := range copies {
 		d := path.Dir(c.Disk.Path)
@@ -255,10 +255,10 @@ func (t preflight) spaceAfterImages(directory string, available uint64) uint64 {
 	return available
 }
 
-func notOwn(c Copy) bool { return c.Disk.Own == nil }
+func notOwn(c DiskCopy) bool { return c.Disk.Own == nil }
 
 // checkCopiesFitIn compares the room that the disks require with what is available.
-func (t preflight) checkCopiesFitIn(f *blockerList, at string, available uint64, directory string, copies []Copy) {
+func (t preflight) checkCopiesFitIn(f *blockerList, at string, available uint64, directory string, copies []DiskCopy) {
 	least, most := copySizes(copies)
 	const remedy = "Make room there."
 	switch {

@@ -148,7 +148,7 @@ func TestRoomIn_blocksWhatCannotFit(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = target.Close() })
-	copies := []Copy{{Capacity: 10, Used: 3}, {Capacity: 10, Used: 2}}
+	copies := []DiskCopy{{Capacity: 10, Used: 3}, {Capacity: 10, Used: 2}}
 	for available, want := range map[uint64][]string{
 		4: {InsufficientStorage + " False"}, 5: {InsufficientStorage + " Unknown"}, 20: nil,
 	} {

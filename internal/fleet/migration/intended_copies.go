@@ -22,7 +22,7 @@ func (l *OfflineCopy) IntendedCopies() []domain.Copy {
 // intendedImages lists the files that a live migration will make on the target, in the order of the copies, with the
 // size of each before anything is copied into it: for an image the capacity of its disk, for a medium a length chosen
 // at random.
-func intendedImages(copies []Copy) []domain.Copy {
+func intendedImages(copies []DiskCopy) []domain.Copy {
 	intended := make([]domain.Copy, len(copies))
 	for i, c := range copies {
 		intended[i] = domain.Copy{Path: c.Disk.Path, Creating: true, Bytes: c.Capacity}

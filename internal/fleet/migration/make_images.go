@@ -45,7 +45,7 @@ func (r *run) makeImages(ctx context.Context) error {
 		}
 		directory := path.Dir(c.Disk.Path)
 		to.checkCopiesFitIn(&f, "disks."+c.Disk.Key, available, directory, slices.DeleteFunc(slices.Clone(copies[:i+1]),
-			func(other Copy) bool { return path.Dir(other.Disk.Path) != directory }))
+			func(other DiskCopy) bool { return path.Dir(other.Disk.Path) != directory }))
 	}
 	if blocking := Blocking(f); len(blocking) > 0 {
 		return &BlockedError{Blockers: blocking}
@@ -60,7 +60,7 @@ func (r *run) makeImages(ctx context.Context) error {
 }
 
 // makeImage makes one image, and returns how much room is left in its directory.
-func (r *run) makeImage(ctx context.Context, to preflight, c Copy) (available uint64, err error) {
+func (r *run) makeImage(ctx context.Context, to preflight, c DiskCopy) (available uint64, err error) {
 	base := r.Options.Base(c.Disk)
 	r.log.InfoContext(ctx, "creating image", "disk", c.Disk.Key, "path", c.Disk.Path,
 		"capacity", domain.FormatSize(c.Capacity),

@@ -50,7 +50,7 @@ const (
 	HypervisorNotCompatible = "HypervisorNotCompatible"
 	// CPUNotCompatible: the target's CPU or hypervisor lacks features that the guest was started with.
 	CPUNotCompatible = "CPUNotCompatible"
-	// HostResourcesNotAvailable: the target lacks CPUs, NUMA nodes or huge pages that the VM is bound to.
+	// HostResourcesNotAvailable: the target lacks CPUs, NUMA nodes, huge pages or cgroups that the VM is bound to.
 	HostResourcesNotAvailable = "HostResourcesNotAvailable"
 	// HostResourcesTaken: other VMs of the target use huge pages or host devices that the VM requires.
 	HostResourcesTaken = "HostResourcesTaken"

@@ -162,7 +162,7 @@ type run struct {
 	// waitGivenUp says whether the run no longer waits for a migration in post-copy that brings no memory.
 	waitGivenUp bool
 	// copies are the disks that are copied, images the files made on the target, noted those that Created was called with.
-	copies        []Copy
+	copies        []DiskCopy
 	images, noted []string
 	// unanswered are files that the target may create yet. They are recorded as files that the move was about to make.
 	unanswered []string

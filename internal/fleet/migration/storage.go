@@ -19,11 +19,11 @@ func (t preflight) checkDisks(ctx context.Context, f *blockerList) { t.plannedCo
 // host. Whether two hosts share a file or device is only known from the storage pools of both. If that remains unknown
 // for a file, no harm is done: libvirt refuses an unsafe migration before it changes anything. It refuses none because
 // of a block device without a cache.
-func (t preflight) plannedCopies(ctx context.Context, f *blockerList) []Copy {
+func (t preflight) plannedCopies(ctx context.Context, f *blockerList) []DiskCopy {
 	if !t.vm.Live() {
 		return nil // For a stopped VM see checkLocalFiles.
 	}
-	var copies []Copy
+	var copies []DiskCopy
 	unasked := len(t.options.declaredSharedDisks(t.vm.Mobility)) > 0 // See verifyNoDiskLeft.
 	for _, disk := range t.vm.Mobility.Disks {
 		if unasked && (disk.Network || disk.Block) {
@@ -45,7 +45,7 @@ func (t preflight) plannedCopies(ctx context.Context, f *blockerList) []Copy {
 		case !t.options.copiesDisk(disk) || isShared(here, there):
 			t.checkReachable(f, disk, here, there)
 		case t.checkImageCopy(ctx, f, disk, there):
-			c := Copy{Disk: disk}
+			c := DiskCopy{Disk: disk}
 			if here != nil {
 				c.Used = here.AllocationBytes
 			}

@@ -114,6 +114,7 @@ func (ck *Checks) CheckTarget(
 	}
 
 	blockers = append(blockers, alone...)
+	blockers = append(blockers, ck.placement.LimitBlockers(ctx, a, vm, inspected.Mobility.Values)...)
 
 	bytes := to.WithOverhead(inspected.Mobility.Memory, vm.Entry)
 	if inspected.Live() {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
@@ -134,17 +135,25 @@ func (p *Planner) unchecked(ctx context.Context, name string) ([]inventory.Probl
 		return nil, err
 	}
 
-	silent := inventory.SilentHosts(answers)
+	var silent []string
+	var why strings.Builder
+	for _, a := range answers {
+		if a.Err != nil {
+			silent = append(silent, a.Host.Name)
+			fmt.Fprintf(&why, "\n  - host %q: %v", a.Host.Name, inventory.WithoutHost(a.Err))
+		}
+	}
 	if len(silent) == 0 {
 		return nil, nil
 	}
 
 	return []inventory.Problem{{
 		Attribute: "name", Warning: true, Summary: "Name not checked on every host",
-		Detail: fmt.Sprintf("%[2]s didn't answer. Whether a VM named %[1]q exists there is unknown.",
-			name, inventory.QuoteList(silent)),
-		Remedy: "If there is one, neither can move to the other's host. Bring the host back, then plan again. Or make sure " +
-			"that it is off, then set its fenced = true: the provider no longer asks it.",
+		Detail: fmt.Sprintf("%s didn't answer. Whether a VM named %q exists there is unknown.%s",
+			inventory.QuoteList(silent), name, why.String()),
+		Remedy: "If the host is new, correct its uri, or what the reason names. If there is such a VM, neither can move to " +
+			"the other's host. Bring the host back, then plan again. Or make sure that it is off, then set its fenced = true: " +
+			"the provider no longer asks it.",
 	}}, nil
 }
 
@@ -284,7 +293,8 @@ func (p *Planner) fitsChange(
 	problems = slices.Concat(
 		fitsVersions(a, d.Spec), p.fitsSurroundings(ctx, a, d.Changed(vm), d.grownDisks(vm)), fitsKept(a, d.Metadata),
 		fitsVariables(a, vm, d.Spec.Firmware), p.fitsChangedNVRAM(ctx, a.Host, vm, d),
-		p.fitsChangedUse(ctx, a.Host, vm, d), fitsLiveConnections(ctx, a, vm, d), fitsLimits(ctx, a, vm, d))
+		p.fitsChangedUse(ctx, a.Host, vm, d), fitsLiveConnections(ctx, a, vm, d), fitsLimits(ctx, a, vm, d),
+		p.fitsControllers(ctx, a, d, vm))
 	missing, doubts := p.fitsFiles(ctx, a.Host, d.Changed(vm), d.runsOn(vm))
 
 	return append(problems, missing...), doubts

@@ -65,8 +65,9 @@ type Desired struct {
 	UnplannedImages map[string]bool
 	// Files are paths that must exist on the host, by the attribute that names them: "disks.root.file".
 	Files map[string]string
-	// Applied are the sources that the disks had when they were last applied, by key. If a snapshot or a user has switched
-	// a disk to another image since, it isn't switched back: that image has what the guest wrote.
+	// Applied are the sources that the disks had when this configuration was last applied, by key. If a snapshot or a user
+	// has switched a disk to another image since, it isn't switched back: that image has what the guest wrote. The VM's
+	// metadata has the same of any configuration.
 	Applied map[string]domain.DiskSource
 	// Placement restricts the hosts of a VM that is not pinned.
 	Placement Placement

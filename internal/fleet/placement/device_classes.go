@@ -25,19 +25,10 @@ type deviceRequest struct {
 	leaving string
 }
 
-// deviceShortage is a device that a host can't provide.
-type deviceShortage struct {
-	domain.Problem
-
-	// taken says that other VMs have all devices of the class. The remedy is "" unless the host has to be changed.
-	taken  bool
-	remedy string
-}
-
 // assignDevices returns the request's spec with the host's devices that it requests by class.
 func (p *Planner) assignDevices(
 	ctx context.Context, a inventory.Reply, q deviceRequest,
-) (domain.Spec, []deviceShortage) {
+) (domain.Spec, []shortage) {
 	spec := q.spec.Unassigned()
 
 	classes := spec.DeviceClasses()
@@ -54,7 +45,7 @@ func (p *Planner) assignDevices(
 		}
 	}
 
-	var short []deviceShortage
+	var short []shortage
 
 	for _, key := range keys {
 		if spec.HostDevices[key].HostDevice() != (domain.HostPart{}) {
@@ -158,10 +149,10 @@ func (c deviceChoice) pick(class []domain.HostPart) (domain.HostPart, bool) {
 }
 
 // shortage describes why no device of a class is available.
-func (c deviceChoice) shortage(key, class string, parts []domain.HostPart) deviceShortage {
-	short := deviceShortage{Problem: domain.Problem{
+func (c deviceChoice) shortage(key, class string, parts []domain.HostPart) shortage {
+	short := shortage{domain.Problem{
 		Path: domain.HostDevicePath(key) + ".class", Message: fmt.Sprintf("has no devices of class %q", class),
-	}}
+	}, migration.HostResourcesNotAvailable, ""}
 
 	var reasons []string
 
@@ -176,7 +167,7 @@ func (c deviceChoice) shortage(key, class string, parts []domain.HostPart) devic
 		case c.holders[part] == "" && c.unusable(part):
 			why, short.remedy = "can't be given to a VM, "+migration.NoIOMMU, migration.IOMMURemedy
 		default:
-			short.taken = true
+			short.reason = migration.HostResourcesTaken
 		}
 
 		reasons = append(reasons, part.String()+" "+why)
@@ -187,16 +178,6 @@ func (c deviceChoice) shortage(key, class string, parts []domain.HostPart) devic
 	}
 
 	return short
-}
-
-// shortageProblems returns the problems that the host can't provide these devices.
-func shortageProblems(short []deviceShortage) []inventory.Problem {
-	problems := make([]inventory.Problem, len(short))
-	for i, s := range short {
-		problems[i] = inventory.Problem{Attribute: s.Path, Detail: "it " + s.Message, Remedy: s.remedy}
-	}
-
-	return problems
 }
 
 // requestOf returns what the configuration requests for a VM that is on the host.

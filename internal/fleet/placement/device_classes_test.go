@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migration"
 )
 
 // A device that no VM has is picked before one of a VM that is off. One that another VM has is left to a VM that stays
@@ -80,8 +81,8 @@ func TestDeviceChoice(t *testing.T) {
 				t.Errorf("without an IOMMU it says %+v", lacked)
 			}
 
-			if tt.message != "" && (short.Message != tt.message || short.taken != tt.taken) {
-				t.Errorf("it says %q, %t", short.Message, short.taken)
+			if tt.message != "" && (short.Message != tt.message || (short.reason == migration.HostResourcesTaken) != tt.taken) {
+				t.Errorf("it says %q, %s", short.Message, short.reason)
 			}
 		})
 	}

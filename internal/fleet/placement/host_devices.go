@@ -1,27 +1,17 @@
 package placement
 
 import (
-	"cmp"
 	"context"
-	"fmt"
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migration"
-	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/status"
 )
 
-// lackedDevice is a device that a host can't give to a VM. The remedy is "" if the host doesn't have the device.
-type lackedDevice struct {
-	domain.Problem
-
-	remedy string
-}
-
-// lackedDevices returns the devices of the use that the host doesn't have and, if the VM runs there, those that it
+// missingDevices returns the devices of the use that the host doesn't have and, if the VM runs there, those that it
 // can't give to a VM.
-func lackedDevices(ctx context.Context, h *inventory.Host, use domain.HostUse, runs bool) []lackedDevice {
-	var all []lackedDevice
+func missingDevices(ctx context.Context, h *inventory.Host, use domain.HostUse, runs bool) []shortage {
+	var all []shortage
 
 	info, err := h.Conn.Info(ctx)
 	noIOMMU := err == nil && info.LacksIOMMU && runs
@@ -29,31 +19,18 @@ func lackedDevices(ctx context.Context, h *inventory.Host, use domain.HostUse, r
 	for _, part := range use.Parts() {
 		switch {
 		case h.LacksDevice(ctx, part):
-			all = append(all, lackedDevice{domain.Problem{Path: use.Alone[part], Message: "has no " + part.String()}, ""})
+			all = append(all, shortage{
+				domain.Problem{Path: use.Alone[part], Message: "has no " + part.String()},
+				migration.HostResourcesNotAvailable, "",
+			})
 		case noIOMMU && part.Kind == domain.PCIDevice:
-			all = append(all, lackedDevice{domain.Problem{
+			all = append(all, shortage{domain.Problem{
 				Path: use.Alone[part], Message: "can't give " + part.String() + " to a VM, " + migration.NoIOMMU,
-			}, migration.IOMMURemedy})
+			}, migration.HostResourcesNotAvailable, migration.IOMMURemedy})
 		}
 	}
 
 	return all
-}
-
-// lackedBlockers returns a blocker for each device that lackedDevices returns. The remedy is for devices that the host
-// doesn't have.
-func lackedBlockers(
-	ctx context.Context, h *inventory.Host, use domain.HostUse, runs bool, remedy string,
-) []migration.Blocker {
-	var blockers []migration.Blocker
-	for _, lacked := range lackedDevices(ctx, h, use, runs) {
-		blockers = append(blockers, migration.Blocker{
-			Reason: migration.HostResourcesNotAvailable, Status: status.False, Attribute: lacked.Path,
-			Message: fmt.Sprintf("host %q %s", h.Name, lacked.Message), Remedy: cmp.Or(lacked.remedy, remedy),
-		})
-	}
-
-	return blockers
 }
 
 // FailoverBlockers returns the devices of transient interfaces (teaming) that the host lacks, for a VM that is moved
@@ -63,7 +40,7 @@ func FailoverBlockers(ctx context.Context, to *inventory.Host, running *domain.S
 		return nil
 	}
 
-	return lackedBlockers(ctx, to, running.FailoverUse(), true,
+	return shortageBlockers(to.Name, missingDevices(ctx, to, running.FailoverUse(), true),
 		"Choose another host, or unplug the transient interface before the move.")
 }
 
@@ -75,35 +52,12 @@ func (p *Planner) DeviceBlockers(ctx context.Context, a inventory.Reply, vm *inv
 		return nil
 	}
 
-	blockers := lackedBlockers(ctx, a.Host, vm.Entry.DefinedUse().OnOtherHost(), vm.Active,
-		"Choose another host, or declare the device by a class (hosts.<name>.devices).")
+	short := missingDevices(ctx, a.Host, vm.Entry.DefinedUse().OnOtherHost(), vm.Active)
+	use, _, refused := p.arrivalUse(ctx, a, vm, 0)
+	short = append(short, p.takenSlots(ctx, a, vm.Name, use, "")...)
 
-	use, _, short := p.arrivalUse(ctx, a, vm, 0)
-	for _, full := range p.takenSlots(ctx, a, vm.Name, use, "") {
-		blockers = append(blockers, migration.Blocker{
-			Reason: migration.HostResourcesTaken, Status: status.False, Attribute: full.Path,
-			Message: fmt.Sprintf("host %q %s", a.Host.Name, full.Message), Remedy: takenRemedy,
-		})
-	}
-
-	return append(blockers, short...)
-}
-
-// shortageBlockers returns the blockers that the host can't provide these devices.
-func shortageBlockers(h *inventory.Host, short []deviceShortage) []migration.Blocker {
-	blockers := make([]migration.Blocker, len(short))
-	for i, s := range short {
-		blockers[i] = migration.Blocker{
-			Reason: migration.HostResourcesNotAvailable, Status: status.False, Attribute: s.Path,
-			Message: fmt.Sprintf("host %q %s", h.Name, s.Message),
-			Remedy:  cmp.Or(s.remedy, "Choose another host, or list devices of the class in its hosts.<name>.devices."),
-		}
-		if s.taken {
-			blockers[i].Reason, blockers[i].Remedy = migration.HostResourcesTaken, takenRemedy
-		}
-	}
-
-	return blockers
+	return append(shortageBlockers(a.Host.Name, short,
+		"Choose another host, or declare the device by a class (hosts.<name>.devices)."), refused...)
 }
 
 // freeDevices returns how many devices of each class are not used by a VM.

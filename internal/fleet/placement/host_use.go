@@ -47,7 +47,8 @@ func (p *Planner) arrivalUse(
 		use = vm.Entry.Parse().Persistent.HostUse(there).WithMetadata(vm.Metadata)
 	}
 
-	return use, there.HostDevices, shortageBlockers(a.Host, short)
+	return use, there.HostDevices, shortageBlockers(a.Host.Name, short,
+		"Choose another host, or list devices of the class in its hosts.<name>.devices.")
 }
 
 // uses returns what the VMs other than the one of that name use of their host, by name.
@@ -179,14 +180,6 @@ func (p *Planner) disputedCPUs(a inventory.Reply, d Desired) int {
 	return len(disputed)
 }
 
-// shortage is a resource of a host that a VM needs and that other VMs have.
-type shortage struct {
-	domain.Problem
-
-	// reason is the reason of the blocker of a move.
-	reason string
-}
-
 // missing returns what a VM would need of the host that the others have. unused are the host's unused huge pages, nil
 // if that is unknown.
 func missing(
@@ -204,7 +197,7 @@ func missing(
 
 				found = append(found, shortage{domain.Problem{
 					Path: use.Alone[part], Message: fmt.Sprintf("has given %s to VM %q", part, name),
-				}, reason})
+				}, reason, ""})
 			}
 		}
 	}
@@ -213,7 +206,7 @@ func missing(
 		if cpus := use.DisputedCPUs(others[name]); cpus != "" {
 			found = append(found, shortage{domain.Problem{Path: "cpu.pin", Message: fmt.Sprintf(
 				"has VM %q pinned to CPU %s, too, and placement.dedicated_cpus of one of the two VMs rules that out", name, cpus,
-			)}, migration.HostResourcesTaken})
+			)}, migration.HostResourcesTaken, ""})
 		}
 	}
 
@@ -241,7 +234,7 @@ func missingPages(
 			message := fmt.Sprintf("has %s left of its %s in pages of %s, and the VM needs %s",
 				domain.FormatSize(left[size]), domain.FormatSize(all[size]), where, domain.FormatSize(need))
 			found = append(found, shortage{
-				domain.Problem{Path: "memory.huge_pages", Message: message}, migration.HostResourcesTaken,
+				domain.Problem{Path: "memory.huge_pages", Message: message}, migration.HostResourcesTaken, "",
 			})
 		}
 	}
@@ -254,28 +247,13 @@ func missingPages(
 // count.
 func (cy *Capacity) taken(
 	ctx context.Context, a inventory.Reply, name string, use domain.HostUse, leaving string,
-) []inventory.Problem {
+) []shortage {
 	unused := unusedPages(ctx, a, use, leaving)
 
 	cy.reservations.mu.Lock()
 	defer cy.reservations.mu.Unlock()
 
-	var found []domain.Problem
-	for _, s := range missing(a, use, uses(cy.residents(a, leaving), name), unused) {
-		found = append(found, s.Problem)
-	}
-
-	return hostProblems(found)
-}
-
-// hostProblems returns the problems of a host as problems of the VM's attributes.
-func hostProblems(found []domain.Problem) []inventory.Problem {
-	problems := make([]inventory.Problem, len(found))
-	for i, m := range found {
-		problems[i] = inventory.Problem{Attribute: m.Path, Detail: "it " + m.Message}
-	}
-
-	return problems
+	return missing(a, use, uses(cy.residents(a, leaving), name), unused)
 }
 
 // fitsHostUse checks that the host has what the VM of that name needs of it in addition to memory, and that no other VM
@@ -287,14 +265,10 @@ func (p *Planner) fitsHostUse(
 		return nil
 	}
 
-	var problems []inventory.Problem
-	for _, l := range lackedDevices(ctx, a.Host, use, true) {
-		problems = append(problems, inventory.Problem{Attribute: l.Path, Detail: "it " + l.Message, Remedy: l.remedy})
-	}
+	short := missingDevices(ctx, a.Host, use, true)
+	short = append(short, p.takenSlots(ctx, a, name, use, leaving)...)
 
-	problems = append(problems, hostProblems(p.takenSlots(ctx, a, name, use, leaving))...)
-
-	return append(problems, p.taken(ctx, a, name, use, leaving)...)
+	return shortageProblems(append(short, p.taken(ctx, a, name, use, leaving)...))
 }
 
 // fitsChangedUse is fitsHostUse for what a change adds to a VM that runs on the host.
@@ -327,17 +301,5 @@ func (cy *Capacity) takenBlockers(a inventory.Reply, name string, r reservation)
 		running(a, others)
 	}
 
-	var blockers []migration.Blocker
-
-	for _, s := range missing(a, r.use, others, r.unused) {
-		blockers = append(blockers, migration.Blocker{
-			Reason: s.reason, Status: status.False, Attribute: s.Path,
-			Message: fmt.Sprintf("host %q %s", a.Host.Name, s.Message), Remedy: takenRemedy,
-		})
-	}
-
-	return blockers
+	return shortageBlockers(a.Host.Name, missing(a, r.use, others, r.unused), "")
 }
-
-const takenRemedy = "Choose another host, or stop or move the other VM before, or end the other programs that " +
-	"use it."

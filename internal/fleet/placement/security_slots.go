@@ -8,13 +8,14 @@ import (
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migration"
 )
 
-// takenSlots returns a problem if other VMs have all slots of the host's processor for the keys of protected memory.
+// takenSlots returns a shortage if other VMs have all slots of the host's processor for the keys of protected memory.
 // The VM whose UUID is leaving doesn't count.
 func (p *Planner) takenSlots(
 	ctx context.Context, a inventory.Reply, name string, use domain.HostUse, leaving string,
-) []domain.Problem {
+) []shortage {
 	if use.Slot == "" {
 		return nil
 	}
@@ -36,8 +37,8 @@ func (p *Planner) takenSlots(
 	return fullSlots(limit, use.Slot, others)
 }
 
-// fullSlots returns a problem if the other VMs have all slots of a kind.
-func fullSlots(limit int, slot domain.SecuritySlot, others map[string]domain.HostUse) []domain.Problem {
+// fullSlots returns a shortage if the other VMs have all slots of a kind.
+func fullSlots(limit int, slot domain.SecuritySlot, others map[string]domain.HostUse) []shortage {
 	holders := slices.DeleteFunc(slices.Sorted(maps.Keys(others)), func(name string) bool {
 		return others[name].Slot != slot
 	})
@@ -50,5 +51,7 @@ func fullSlots(limit int, slot domain.SecuritySlot, others map[string]domain.Hos
 		message += ", and has given them to VMs " + inventory.QuoteList(holders)
 	}
 
-	return []domain.Problem{{Path: domain.LaunchSecurityType, Message: message}}
+	return []shortage{{
+		domain.Problem{Path: domain.LaunchSecurityType, Message: message}, migration.HostResourcesTaken, "",
+	}}
 }

@@ -94,7 +94,7 @@ func (r *imageResource) Read(ctx context.Context, req resource.ReadRequest, resp
 	if state.Hosts.IsNull() {
 		answers = withPool(answers)
 	}
-	seen, diags := onhosts.Observe(onhosts.Question[storage.Copy]{
+	seen, diags := onhosts.Observe(onhosts.Question[storage.ImageCopy]{
 		Data: r.Data, Noun: state.noun(), Hosts: state.Hosts, Last: state.HostStates, Answers: answers, State: copyState,
 	})
 	resp.Diagnostics.Append(diags...)
@@ -119,7 +119,7 @@ func (r *imageResource) Read(ctx context.Context, req resource.ReadRequest, resp
 	resp.Diagnostics.Append(resp.State.Set(ctx, &state)...)
 }
 
-func copyState(c storage.Copy) string {
+func copyState(c storage.ImageCopy) string {
 	if c.Incomplete {
 		return partial
 	}
@@ -127,7 +127,7 @@ func copyState(c storage.Copy) string {
 }
 
 // withPool drops the answers of hosts that don't have the pool, and so can't have a copy.
-func withPool(answers []hostset.Answer[storage.Copy]) (with []hostset.Answer[storage.Copy]) {
+func withPool(answers []hostset.Answer[storage.ImageCopy]) (with []hostset.Answer[storage.ImageCopy]) {
 	for _, a := range answers {
 		if !errors.Is(a.Err, libvirt.ErrNoPool) {
 			with = append(with, a)

@@ -41,6 +41,10 @@ func TestNetwork_refused(t *testing.T) {
 				"isn't an address in 10.0.0.0/24"),
 			step(`ips = [{ address = "10.0.0.1/24", dhcp = { hosts = [{ ip = "10.0.0.2" }] } }]`, "needs\\s+mac"),
 			step(`vlan = { tags = [5000] }`, "between 0 and 4095"),
+			step(`bandwidth = { inbound = { peak = 5 } }`, "bandwidth.inbound requires\\s+average"),
+			step(`bandwidth = { outbound = {} }`, "bandwidth.outbound requires\\s+average"),
+			step(`port_groups = { a = { bandwidth = { outbound = { burst = 5 } } } }`,
+				"bandwidth.outbound\\s+requires\\s+average"),
 			step(`hosts = ["nowhere"]`, "isn't|is not a key"),
 		},
 	})

@@ -40,6 +40,7 @@ func TestStoragePool_refused(t *testing.T) {
 			step("name = \"x\"\ntype = \"dir\"", `needs\s+target.path`),
 			step("name = \"x\"\ntype = \"disk\"\nsource = { devices = [\"/dev/x\"] }", `needs\s+target.path`),
 			step("name = \"x\"\ntype = \"tape\"", "iscsi-direct"),
+			step("name = \"x\"\ntype = \"dir\"\ntarget = { path = \"x\" }", `"x"\s+isn't\s+an\s+absolute\s+path`),
 			step("name = \"x\"\ntype = \"dir\"\ntarget = { path = \"/x\" }\nhosts = [\"nowhere\"]", "Unknown host"),
 		},
 	})

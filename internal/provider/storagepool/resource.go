@@ -3,6 +3,7 @@ package storagepool
 import (
 	"context"
 	"fmt"
+	"path/filepath"
 	"strings"
 
 	"github.com/hashicorp/terraform-plugin-framework/diag"
@@ -53,6 +54,12 @@ func (*poolResource) ValidateConfig(
 		return
 	}
 	resp.Diagnostics.Append(config.lacks("target.")...)
+	pool, _ := config.pool(ctx)
+	if p := pool.Path; p != nil && *p != "" && !filepath.IsAbs(*p) {
+		resp.Diagnostics.AddAttributeError(path.Root("target").AtName("path"), "Invalid "+noun, fmt.Sprintf(
+			"target.path: %q isn't an absolute path on the host. libvirt would create it where its own process runs. "+
+				"Begin it with a slash.", *p))
+	}
 }
 
 // lacks returns an error if the model lacks required attributes of a block: "target." or "source.". A pool that exists

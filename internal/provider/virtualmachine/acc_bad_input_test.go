@@ -108,7 +108,11 @@ func TestBadInput_validate(t *testing.T) {
 		"disk_two_sources": {
 			hcl{"disks": `{ root = { file = "/a", block = "/dev/b" } }`}, []string{`file and block are`},
 		},
-		"disk_no_unit":       {hcl{"disks": `{ root = { pool = "default", size = "20" } }`}, []string{`20 bytes`, `20Gi`}},
+		"disk_no_unit": {hcl{"disks": `{ root = { pool = "default", size = "20" } }`}, []string{`20 bytes`, `20Gi`}},
+		"disk_image_name": {
+			hcl{"disks": `{ root = { pool = "default", image = "debian-12" } }`},
+			[]string{`disks.root.image: "debian-12" isn't the id`, `write virtfleet_image.<name>.id`},
+		},
 		"disk_no_source":     {hcl{"disks": `{ root = { bus = "virtio" } }`}, []string{`needs a source`}},
 		"disk_key":           {hcl{"disks": `{ "a.b" = { file = "/a" } }`}, []string{`letters, digits`}},
 		"disk_relative_path": {hcl{"disks": `{ root = { file = "a.qcow2" } }`}, []string{`absolute path`}},

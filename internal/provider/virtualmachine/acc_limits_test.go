@@ -140,15 +140,17 @@ func TestAccLimits_cgroups(t *testing.T) {
 	h := l.StartHostWithCgroups(t)
 	name, without := lab.Name(t), "kvm2"
 	l.RemoveDomain(t, name)
+	l.RemoveDomain(t, name+"-beside")
 	device := l.LoopDevice(t, h.Name, name, 1<<20)
 	number := strings.TrimSpace(l.Run(t, h.Name, "lsblk", "--noheadings", "--nodeps", "--output", "MAJ:MIN", device))
 	tf := acctest.NewCLI(t)
 	boot := &boots{l: l, name: name}
 	base := guest(l, name).with(talking).with(hcl{"host": quote(h.Name)})
+	beside := "" // what the configuration has in addition to the VM
 	config := func(v limits, change hcl) {
 		t.Helper()
 		block := acctest.Block{Lab: l, Hosts: []acctest.Host{{Of: h}, {Of: l.Host(without)}}}
-		tf.Config(t, block.String()+base.with(v.hcl(device)).with(change).String())
+		tf.Config(t, block.String()+base.with(v.hcl(device)).with(change).String()+beside)
 	}
 	uptime := 0.0
 	continues := func(host string) {
@@ -287,11 +289,35 @@ func TestAccLimits_cgroups(t *testing.T) {
 		t.Error(err)
 	}
 
-	// A host without cgroups can't give the VM its quotas, and doesn't get it.
-	elsewhere := hcl{"host": quote(without)}
-	config(thirdLimits, kept.with(elsewhere))
-	expect(t, tf.Fail(t, "apply"), "cgroup cpu is required for scheduler tuning", "or use another host")
+	// A host without cgroups can't give the VM its quotas. A VM that runs there shows it: neither a plan nor a drain moves
+	// the VM there.
+	beside = tinyVM(name+"-beside").with(hcl{"host": quote(without)}).named("beside") + fmt.Sprintf(`
+data "virtfleet_migration_candidates" "this" {
+  virtual_machine_id = %[1]s.id
+  depends_on         = [virtfleet_virtual_machine.beside]
+}
+output "why" {
+  value = join(" ", [
+    for b in data.virtfleet_migration_candidates.this.hosts[%[2]q].blockers : "${b.reason} ${b.message}"
+  ])
+}
+data "virtfleet_evacuation_plan" "this" {
+  host       = %[3]q
+  depends_on = [virtfleet_virtual_machine.beside]
+}
+output "blocked" {
+  value = jsonencode(data.virtfleet_evacuation_plan.this)
+}
+`, address, without, h.Name)
+	apply(thirdLimits, kept)
+	noCgroup := fmt.Sprintf(`HostResourcesNotAvailable host \"%s\" has put its VM`, without)
+	expect(t, tf.Run(t, "output", "why"), noCgroup, `into no cgroup of the controller \"cpu\"`)
+	expect(t, tf.Run(t, "output", "blocked"), "into no cgroup of the controller")
+	config(thirdLimits, kept.with(hcl{"host": quote(without)}))
+	expect(t, tf.Fail(t, "plan"), "Virtual machine can't be moved: HostResourcesNotAvailable", "cpu.emulator_quota",
+		"Choose another host, or set the limits to 0", "cgroup_controllers")
 	continues(h.Name)
+	beside = ""
 	kept["cpu"] = strings.Replace(removed["cpu"], "shares = 0", "shares = 600", 1)
 	apply(thirdLimits, kept)
 	inEffect(limits{
@@ -299,16 +325,18 @@ func TestAccLimits_cgroups(t *testing.T) {
 		weight: 200,
 	})
 
-	destroyAndCheck(t, l, tf, name)
+	destroyAndCheck(t, l, tf, name, name+"-beside")
 }
 
 // TestAccLimits_noCgroups: a VM whose host has no cgroups keeps the limits that it declares. The plan of other limits
-// says that they can't be changed while it runs.
+// says that they can't be changed while it runs. A new VM with a quota, with which the host couldn't start it, is
+// refused unless it stays off.
 func TestAccLimits_noCgroups(t *testing.T) {
 	t.Parallel()
 	l := lab.Open(t)
 	name := lab.Name(t)
 	l.RemoveDomain(t, name)
+	l.RemoveDomain(t, name+"-quota")
 	tf := acctest.NewCLI(t)
 	config := func(shares, soft, weight int) {
 		t.Helper()
@@ -331,7 +359,19 @@ func TestAccLimits_noCgroups(t *testing.T) {
 	}
 	config(600, 500, 200)
 	noChanges(t, tf)
-	destroyAndCheck(t, l, tf, name)
+
+	first := acctest.OneHost(l) + tinyVM(name).with(hcl{
+		"cpu": `{ vcpus = 1, shares = 600 }`, "memory": `{ size = "64Mi", soft_limit = "500Mi" }`,
+		"platform": `{ resources = { blkio_weight = 200 } }`,
+	}).String()
+	quota := tinyVM(name + "-quota").with(hcl{"cpu": `{ vcpus = 1, quota = 50000 }`})
+	tf.Config(t, first+quota.named("quota"))
+	expect(t, tf.Fail(t, "plan"), "No host can take the VM", "because of cpu.quota", "has put its VM",
+		`into no cgroup of the controller "cpu"`, "or use another host")
+	tf.Config(t, first+quota.with(hcl{"run_strategy": quote("Halted")}).named("quota"))
+	tf.Run(t, "apply")
+	noChanges(t, tf)
+	destroyAndCheck(t, l, tf, name, name+"-quota")
 }
 
 // limitAttributes are those that the limits declare.

@@ -99,7 +99,7 @@ func TestAccVirtualMachine_hostStopsAnswering(t *testing.T) {
 	unchecked := fmt.Sprintf("\"kvm2\" didn't answer. Whether a VM named %q exists there is unknown", third)
 	out := tf.Run(t, "apply")
 	expect(t, out, "Warning: Unable to refresh virtual machine", "1 added, 1 changed, 0 destroyed")
-	expect(t, out, "Warning: Name not checked on every host", unchecked)
+	expect(t, out, "Warning: Name not checked on every host", unchecked, `- host "kvm2": `)
 	if got, _ := tf.State(t, virtualmachine.TypeName+".third"); got["current_host"] != "kvm1" {
 		t.Errorf("the new VM is on %v", got["current_host"])
 	}

@@ -97,7 +97,7 @@ func (r *Resource) planning(
 	}
 	for key, v := range map[string]any{
 		privateSaved: &p.saved, privateApplied: &p.applied, privateEvicted: &p.evicted, privateEvicting: &p.evicting,
-		privateTransient: &p.transient,
+		privateTransient: &p.transient, privateRecorded: &p.recorded,
 	} {
 		_, d := meta.ReadPrivate(ctx, private, key, v)
 		diags.Append(d...)

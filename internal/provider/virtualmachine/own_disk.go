@@ -229,7 +229,8 @@ func (m *model) validateOwnDisks() diag.Diagnostics {
 			refuse("size", why)
 		}
 		if image := text(a.string("image")); image != "" && !isVolumeID(image) {
-			refuse("image", fmt.Sprintf("%q isn't the id of a virtfleet_image, <pool>/<volume>.", image))
+			refuse("image", fmt.Sprintf("%q isn't the id of a virtfleet_image, <pool>/<volume>. If this configuration creates "+
+				"the image, write virtfleet_image.<name>.id, without quotation marks.", image))
 		}
 		if !mayBe("image") && given("clone") {
 			refuse("clone", "Without an image there is nothing to clone.")

@@ -29,8 +29,10 @@ type planning struct {
 	// beforeDrift is what the state said of the definition before someone changed it on the host; nil: no user has, or
 	// going back needs no restart.
 	beforeDrift *domain.Spec
-	// applied are the sources that the disks had when they were last applied, by key.
-	applied map[string]domain.DiskSource
+	// applied are the sources that the disks had when this configuration was last applied, by key. recorded are those of
+	// any configuration, as the VM's metadata has them.
+	applied  map[string]domain.DiskSource
+	recorded map[string]string
 	// saved says that the VM, which is off, resumes from saved memory when it is started.
 	saved bool
 	// savedAs is the definition with which that memory was saved; nil: not known.

@@ -28,8 +28,9 @@ type planCase struct {
 	// beforeDrift changes what the state said before someone changed the VM; nil: no user has.
 	beforeDrift func(*domain.Spec)
 
-	// applied are the sources that the disks had when they were last applied.
-	applied map[string]domain.DiskSource
+	// applied are the sources that the disks had when they were last applied, recorded those of the VM's metadata.
+	applied  map[string]domain.DiskSource
+	recorded map[string]string
 	// saved says that the VM resumes from saved memory.
 	saved bool
 	// savedAs changes the definition with which the memory was saved.
@@ -67,7 +68,7 @@ func (c planCase) run(t *testing.T) {
 			c.beforeDrift(p.beforeDrift)
 		}
 	}
-	p.applied, p.saved, p.transient = c.applied, c.saved, c.transient
+	p.applied, p.recorded, p.saved, p.transient = c.applied, c.recorded, c.saved, c.transient
 	p.evicting, p.evicted = c.evicting, c.evicted
 	if c.savedAs != nil {
 		p.savedAs = vmAfterApply(t, c.before).PersistentSpec
@@ -848,9 +849,20 @@ func TestPlan_imageReplacedOutside(t *testing.T) {
 		before: byPath, config: byID, applied: applied, live: overlaid, changes: "disks",
 		says: []string{"Error: Disk was switched to another image", overlay, base, "blockcommit"},
 	}
+	recorded := map[string]string{"root": base}
+	copied := []string{"Error: Disk was switched to another image", overlay, base, "last applied"}
+	cases["imported, after a copy"] = planCase{
+		before: disk(overlay, "Restart", "Always"), config: disk(base, "Restart", "Always"), recorded: recorded,
+		changes: "disks", says: copied,
+	}
+	cases["imported, after a copy of a volume"] = planCase{
+		before: byPath, config: byID, recorded: recorded, changes: "disks", says: copied,
+	}
 	runAll(t, cases)
 	for name, c := range cases {
-		p := planning{config: modelOf(t, c.config), state: modelOf(t, c.before), applied: c.applied}
+		p := planning{
+			config: modelOf(t, c.config), state: modelOf(t, c.before), applied: c.applied, recorded: c.recorded,
+		}
 		if len(p.sourceDrifts(p.specs())) == 0 {
 			continue
 		}

@@ -28,8 +28,12 @@ const (
 	privateEvicting = "evicting"
 	// privateTransient says that no host had a definition of the VM when it was imported, and none has one now.
 	privateTransient = "transient"
-	// privateApplied are the sources that the disks had when they were last applied, by key.
+	// privateApplied are the sources that the disks had when this configuration was last applied, by key. The VM's
+	// metadata, which privateRecorded has, isn't enough: another configuration may have changed it together with the
+	// disk, and a snapshot or an old definition may have brought old values back. An import has only privateRecorded.
 	privateApplied = "applied"
+	// privateRecorded are the sources that were last applied by any configuration, as the VM's metadata has them.
+	privateRecorded = "recorded_sources"
 	// privateSaved says that the VM resumes from saved memory when it is started.
 	privateSaved = "saved"
 	// privateSavedAs is the definition with which the memory was saved, as far as known. It is set while privateSaved is.
@@ -45,6 +49,14 @@ func writeLive(ctx context.Context, to meta.PrivateWriter, vm *fleet.VM) diag.Di
 		return meta.WritePrivate(ctx, to, privateLive, nil)
 	}
 	return meta.WritePrivate(ctx, to, privateLive, domain.AlignKeys(vm.LiveSpec, vm.PersistentSpec))
+}
+
+// writeRecorded records the sources that the VM's metadata has.
+func writeRecorded(ctx context.Context, to meta.PrivateWriter, vm *fleet.VM) diag.Diagnostics {
+	if vm.Metadata.Applied == nil {
+		return meta.WritePrivate(ctx, to, privateRecorded, nil)
+	}
+	return meta.WritePrivate(ctx, to, privateRecorded, vm.Metadata.Applied)
 }
 
 // readPrivateSpec returns the definition that an entry has, and nil if there is none.

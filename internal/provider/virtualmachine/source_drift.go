@@ -13,25 +13,27 @@ import (
 
 // sourceDrifts returns the disks whose guest now uses another image than the configured one.
 func (p planning) sourceDrifts(have, want domain.Spec) []domain.SourceDrift {
-	return domain.SourceDrifts(have, p.live, p.withAppliedVolumes(want), p.applied)
+	return domain.SourceDrifts(have, p.live, p.withAppliedVolumes(want), p.applied, p.recorded)
 }
 
 // withAppliedVolumes returns the definition with the sources of volumes that only the apply looks up, because the guest
 // uses something else now. A volume that has the same name as the one that was applied last is taken for it.
 func (p planning) withAppliedVolumes(want domain.Spec) domain.Spec {
 	declared := elements(p.config.Disks)
-	for key, was := range p.applied {
-		disk := want.Disks[key]
-		if disk.Source.File != unknownSource {
+	disks := maps.Clone(want.Disks)
+	for key, disk := range want.Disks {
+		volume := text(open(declared[key]).string("volume"))
+		if disk.Source.File != unknownSource || !isVolumeID(volume) {
 			continue
 		}
-		volume := text(open(declared[key]).string("volume"))
-		if isVolumeID(volume) && path.Base(volume) == path.Base(was.File+was.Block) {
-			disk.Source = was
-			want.Disks = maps.Clone(want.Disks)
-			want.Disks[key] = disk
+		for _, was := range []string{p.recorded[key], p.applied[key].File + p.applied[key].Block} {
+			if path.IsAbs(was) && path.Base(volume) == path.Base(was) {
+				disk.Source = domain.DiskSource{File: was}
+				disks[key] = disk
+			}
 		}
 	}
+	want.Disks = disks
 	return want
 }
 
