@@ -35,7 +35,7 @@ func (s *Storage) UsersOfMissing(ctx context.Context, host string, v libvirt.Vol
 
 // IsShared reports whether one of the hosts answers that all hosts have the pool's volumes.
 func (s *Storage) IsShared(ctx context.Context, hosts hostset.Set, pool string) bool {
-	return slices.ContainsFunc(hostset.Found(s.Pool(ctx, hosts, pool)), func(a hostset.Answer[HostPool]) bool {
+	return slices.ContainsFunc(hostset.Found(PoolOn(ctx, hosts, pool)), func(a hostset.Answer[HostPool]) bool {
 		return a.Value.Shared
 	})
 }

@@ -42,8 +42,8 @@ type HostPool struct {
 	Shared bool
 }
 
-// Pool reads a pool of every host of the set.
-func (s *Storage) Pool(ctx context.Context, hosts hostset.Set, name string) []hostset.Answer[HostPool] {
+// PoolOn reads a pool of every host of the set.
+func PoolOn(ctx context.Context, hosts hostset.Set, name string) []hostset.Answer[HostPool] {
 	return hostset.Ask(ctx, hosts, func(ctx context.Context, h *libvirt.Host) (*HostPool, error) {
 		is, err := h.StoragePool(ctx, name)
 		if err != nil {
@@ -75,7 +75,7 @@ func (s *Storage) Pool(ctx context.Context, hosts hostset.Set, name string) []ho
 func (s *Storage) CheckPool(
 	ctx context.Context, hosts hostset.Set, name string,
 ) (found []hostset.Answer[HostPool], err error) {
-	answers := s.Pool(ctx, hosts, name)
+	answers := PoolOn(ctx, hosts, name)
 	found = hostset.Found(answers)
 	if len(found) > 0 || len(answers) == 0 || len(hostset.Silent(answers)) > 0 {
 		return found, nil

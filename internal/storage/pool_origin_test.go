@@ -105,7 +105,7 @@ func TestImportedPools(t *testing.T) {
 	s := storageOf(one, two)
 	startPool(t, one, "p", logicalPool)
 	startPool(t, two, "p", strings.Replace(logicalPool, "<source><name>NAME", "<source><name>other", 1))
-	origin := storage.ImportedPools(hostset.Found(s.Pool(t.Context(), s.Hosts, "p")))
+	origin := storage.ImportedPools(hostset.Found(storage.PoolOn(t.Context(), s.Hosts, "p")))
 	origin = origin.Applied(storage.Pool{Name: "p", Type: "logical"})
 	for host, err := range s.RemovePool(t.Context(), s.Hosts, "p", &origin) {
 		t.Errorf("on host %s: %v", host, err)

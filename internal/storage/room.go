@@ -276,7 +276,7 @@ func (s *Storage) lockingHost(ctx context.Context, h hostset.Host, pool string) 
 	if err != nil || len(hosts) == 1 {
 		return h.Name, err
 	}
-	for _, a := range s.Pool(ctx, hosts, pool) {
+	for _, a := range PoolOn(ctx, hosts, pool) {
 		switch {
 		case a.Err != nil:
 			return "", fmt.Errorf("storage pool %q is shared, and host %q, which may have the lock that keeps runs from "+
@@ -295,6 +295,6 @@ func (s *Storage) SamePool(ctx context.Context, pool, host, other string) bool {
 	if host == other {
 		return true
 	}
-	both := hostset.Found(s.Pool(ctx, s.Hosts.Named(host, other), pool))
+	both := hostset.Found(PoolOn(ctx, s.Hosts.Named(host, other), pool))
 	return len(both) == 2 && both[0].Value.Shared && both[1].Value.Shared
 }

@@ -205,7 +205,7 @@ func domainsWith(ctx context.Context, h *libvirt.Host, uses func(libvirt.Domain)
 // otherwise that host.
 func (s *Storage) UserHosts(ctx context.Context, host, pool string) (hostset.Set, error) {
 	own := s.Hosts.Named(host)
-	for _, a := range s.Pool(ctx, own, pool) {
+	for _, a := range PoolOn(ctx, own, pool) {
 		switch {
 		case a.Err != nil:
 			return nil, a.Err

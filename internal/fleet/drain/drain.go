@@ -171,7 +171,7 @@ func (d *drainRun) prepare(ctx context.Context) error {
 		before = lost
 	}
 
-	d.mergeSteps(steps, d.drainer.resumableSteps(ctx, d.Host, before))
+	d.steps, d.gone = mergeSteps(d.in, steps, d.Steps != nil, d.drainer.resumableSteps(ctx, d.Host, before))
 
 	if d.Steps != nil {
 		if changes := stepChanges(d.steps, nil, d.in); len(changes) > 0 {

@@ -264,11 +264,10 @@ func TestMergeSteps_keepsTheOrder(t *testing.T) {
 		given []evacuation.Step
 		want  string
 	}{{given, "a c=Moved b"}, {nil, "c=Moved a b"}} {
-		d := &drainRun{Drain: Drain{Host: "kvm1", Steps: tt.given}, in: in}
-		d.mergeSteps(given, before)
+		steps, _ := mergeSteps(in, given, tt.given != nil, before)
 
 		var got []string
-		for _, s := range d.steps {
+		for _, s := range steps {
 			got = append(got, strings.TrimSuffix(s.UUID+"="+s.Result, "="))
 		}
 
@@ -301,7 +300,7 @@ func TestResumeStep_whoTurnedItOff(t *testing.T) {
 		"done":                    {evacuation.MethodSave, hostrecord.ResultSaved, true, false, hostrecord.ResultSaved, true},
 		"done, and started again": {evacuation.MethodShutdown, hostrecord.ResultShutDown, true, true, "", false},
 	} {
-		d := &drainRun{in: evacuation.Input{VMs: []evacuation.VM{{UUID: "a", Active: tt.active}}}}
+		in := evacuation.Input{VMs: []evacuation.VM{{UUID: "a", Active: tt.active}}}
 		before := stepOf("a", tt.method, tt.result)
 		before.Stopping = tt.stopping
 
@@ -310,17 +309,18 @@ func TestResumeStep_whoTurnedItOff(t *testing.T) {
 			now.Method = tt.method
 		}
 
-		if got := d.resumeStep(now, &before); got.Result != tt.want || got.Stopping != tt.wantStopping {
+		if got, _ := resumeStep(in, now, &before); got.Result != tt.want || got.Stopping != tt.wantStopping {
 			t.Errorf("%s: result %q, stopping %v; want %q, %v", name, got.Result, got.Stopping, tt.want, tt.wantStopping)
 		}
 	}
 
 	// A VM that didn't shut down in time is to be moved by now. If its user stops it after that, the drain didn't.
-	d := &drainRun{in: evacuation.Input{VMs: []evacuation.VM{{UUID: "a", Active: true}}}}
+	in := evacuation.Input{VMs: []evacuation.VM{{UUID: "a", Active: true}}}
 	before := stepOf("a", evacuation.MethodShutdown, hostrecord.ResultFailed)
 	before.Stopping = true
 
-	if d.resumeStep(evacuation.Step{UUID: "a", Name: "a", Method: evacuation.MethodLive}, &before).Stopping {
+	now := evacuation.Step{UUID: "a", Name: "a", Method: evacuation.MethodLive}
+	if got, _ := resumeStep(in, now, &before); got.Stopping {
 		t.Error("the step of a VM that is to be moved says that it shuts down")
 	}
 }

@@ -33,7 +33,7 @@ func Begun(dr *Drainer, want Drain, steps ...hostrecord.Step) *Run {
 func (d *drainRun) Step(i int) *hostrecord.Step { return &d.steps[i] }
 
 // Rule is what holds for the VM of a step.
-func (d *drainRun) Rule(i int) evacuation.Rule { return d.ruleOf(d.steps[i]) }
+func (d *drainRun) Rule(i int) evacuation.Rule { return ruleOf(d.in, d.steps[i]) }
 
 // MarkAll marks the VMs.
 func (d *drainRun) MarkAll(ctx context.Context) { d.markAll(ctx) }
@@ -59,7 +59,9 @@ func (d *drainRun) Retarget(ctx context.Context, i int) { d.retarget(ctx, i) }
 
 // MoveCold moves the VM of a step while it is off.
 func (d *drainRun) MoveCold(ctx context.Context, i int) (move.SourceFiles, error) {
-	return d.moveCold(ctx, d.steps[i], migration.Options{}, func(context.Context, bool) error { return nil })
+	note := func(context.Context, bool) error { return nil }
+
+	return d.drainer.moveCold(ctx, d.host, d.steps[i], migration.Options{}, note)
 }
 
 // ChangesOf are the changes for which a drain stopped itself with this error.

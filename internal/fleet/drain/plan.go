@@ -76,24 +76,20 @@ func (dr *Drainer) PlanEvacuation(ctx context.Context, name string, q Evacuation
 	before := dr.resumableSteps(ctx, name, e)
 
 	if p.Recorded && !e.Ended && !e.Done {
-		d := &drainRun{Drain: Drain{Host: name}, in: in}
-		d.mergeSteps(plainSteps(e.Steps), before)
-
-		if len(stepChanges(d.steps, nil, in)) == 0 {
+		recorded, _ := mergeSteps(in, plainSteps(e.Steps), false, before)
+		if len(stepChanges(recorded, nil, in)) == 0 {
 			p.Steps = plainSteps(e.Steps)
 
 			return p, nil
 		}
 	}
 
-	d := &drainRun{Drain: Drain{Host: name}, in: in}
-	d.mergeSteps(evacuation.Compute(in), before)
-
+	steps, _ := mergeSteps(in, evacuation.Compute(in), false, before)
 	if q.Maintenance && !p.Recorded {
-		d.steps = slices.DeleteFunc(d.steps, hostrecord.Step.Done)
+		steps = slices.DeleteFunc(steps, hostrecord.Step.Done)
 	}
 
-	p.Steps = plainSteps(d.steps)
+	p.Steps = plainSteps(steps)
 
 	return p, nil
 }

@@ -258,12 +258,11 @@ func (r *releaseRun) bringBack(ctx context.Context, s hostrecord.Step) error {
 		return err
 	}
 
-	back := &drainRun{Drain: Drain{Host: s.Target}, drainer: r.drainer, host: vm.On}
 	step := hostrecord.Step{Step: s.Step, Ran: r.resumed && s.Ran, Halted: r.resumed && s.Halted}
 	step.Target = r.host.Name
 
 	if s.Method == evacuation.MethodCold {
-		how, err := back.moveCold(ctx, step, options, func(context.Context, bool) error { return nil })
+		how, err := r.drainer.moveCold(ctx, vm.On, step, options, func(context.Context, bool) error { return nil })
 
 		return r.removeCopies(ctx, s, how, err)
 	}
@@ -272,7 +271,7 @@ func (r *releaseRun) bringBack(ctx context.Context, s hostrecord.Step) error {
 		Target: r.host.Name, Options: options, Priority: admission.PriorityMaintenance,
 	})
 
-	return r.removeCopies(ctx, s, how, back.verifyArrived(now, step, err))
+	return r.removeCopies(ctx, s, how, verifyArrived(vm.On, now, step, err))
 }
 
 // moveBackOptions returns the migration options for moving the VM back: those of its policy now, then those that

@@ -22,7 +22,7 @@ import (
 // runStep carries out one step: it tries the step until it succeeds, time is over, or no retry can help. Before each
 // retry it waits for slots. leave returns the slot that the caller took for the first try.
 func (d *drainRun) runStep(ctx context.Context, i int, slots *admission.Slots, leave func()) {
-	rule := d.ruleOf(d.steps[i])
+	rule := ruleOf(d.in, d.steps[i])
 	limited, over := ctx, func() {}
 
 	if rule.OnCancel == evacuation.Finish {
@@ -112,13 +112,13 @@ func isPermanent(err error) bool {
 }
 
 // ruleOf returns the eviction rule that applies to the VM of a step.
-func (d *drainRun) ruleOf(s hostrecord.Step) evacuation.Rule {
-	vm, here := d.in.VM(s.UUID)
+func ruleOf(in evacuation.Input, s hostrecord.Step) evacuation.Rule {
+	vm, here := in.VM(s.UUID)
 	if !here {
 		return evacuation.Rule{Strategy: s.Strategy}
 	}
 
-	return evacuation.SelectRule(vm, d.Host, d.in.Policies, d.in.Default)
+	return evacuation.SelectRule(vm, in.Host, in.Policies, in.Default)
 }
 
 // lastKnown returns the drained host as the place where a VM of this drain was last seen.

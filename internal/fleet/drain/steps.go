@@ -9,9 +9,12 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/hostrecord"
 )
 
-// mergeSteps sets the steps of this drain. Steps that an earlier drain has done stay done. Given steps keep their
-// order. Computed steps follow the order of the earlier drain, as far as they were part of it.
-func (d *drainRun) mergeSteps(steps []evacuation.Step, before *hostrecord.Evacuation) {
+// mergeSteps returns the steps of a drain. Steps that an earlier drain has done stay done. Given steps keep their order.
+// Computed steps follow the order of the earlier drain, as far as they were part of it. gone are those whose VM left in
+// the earlier drain before that could record it.
+func mergeSteps(
+	in evacuation.Input, steps []evacuation.Step, given bool, before *hostrecord.Evacuation,
+) (merged []hostrecord.Step, gone []evacuation.Step) {
 	if before == nil {
 		before = &hostrecord.Evacuation{}
 	}
@@ -21,35 +24,51 @@ func (d *drainRun) mergeSteps(steps []evacuation.Step, before *hostrecord.Evacua
 	}
 
 	for _, s := range before.Steps {
-		if at := find(s.UUID); at >= 0 {
-			d.steps = append(d.steps, d.resumeStep(steps[at], &s))
-		} else if s = d.resumeStep(s.Step, &s); s.Done() || s.Ran {
-			d.steps = append(d.steps, s)
+		at := find(s.UUID)
+
+		now := s.Step
+		if at >= 0 {
+			now = steps[at]
+		}
+
+		step, left := resumeStep(in, now, &s)
+		if left {
+			gone = append(gone, now)
+		}
+
+		if at >= 0 || step.Done() || step.Ran {
+			merged = append(merged, step)
 		}
 	}
 
 	for _, s := range steps {
 		if !slices.ContainsFunc(before.Steps, func(o hostrecord.Step) bool { return o.UUID == s.UUID }) {
-			d.steps = append(d.steps, d.resumeStep(s, nil))
+			step, _ := resumeStep(in, s, nil)
+			merged = append(merged, step)
 		}
 	}
 
-	if d.Steps != nil {
-		slices.SortStableFunc(d.steps, func(a, b hostrecord.Step) int { return cmp.Compare(find(a.UUID), find(b.UUID)) })
+	if given {
+		slices.SortStableFunc(merged, func(a, b hostrecord.Step) int { return cmp.Compare(find(a.UUID), find(b.UUID)) })
 	}
 
-	for i, s := range d.steps {
+	for i, s := range merged {
 		if !s.Done() {
-			d.steps[i].Options = d.ruleOf(s).Options
+			merged[i].Options = ruleOf(in, s).Options
 		}
 	}
+
+	return merged, gone
 }
 
 // resumeStep returns a step with what is done of it already: by an earlier drain, which may have been killed before it
-// could record that, or by another tool.
-func (d *drainRun) resumeStep(now evacuation.Step, before *hostrecord.Step) hostrecord.Step {
-	_, here := d.in.VM(now.UUID)
-	step := hostrecord.Step{Step: now}
+// could record that, or by another tool. gone says that the VM left in the earlier drain, which didn't record it.
+func resumeStep(
+	in evacuation.Input, now evacuation.Step, before *hostrecord.Step,
+) (step hostrecord.Step, gone bool) {
+	vm, here := in.VM(now.UUID)
+	off := here && !vm.Active
+	step = hostrecord.Step{Step: now}
 	if before != nil {
 		step.Autostart, step.Ran, step.Halted = before.Autostart, before.Ran, before.Halted
 		// After a step that was done the VM was started again. A step by another method hasn't begun to turn it off.
@@ -60,8 +79,8 @@ func (d *drainRun) resumeStep(now evacuation.Step, before *hostrecord.Step) host
 	switch {
 	case before != nil && before.Result == hostrecord.ResultLeft && here && now.Method == evacuation.MethodCold:
 		// The earlier drain left it in place, and this one is to move it.
-	case before != nil && before.Done() && (!here || d.isOff(now.UUID)):
-		return *before
+	case before != nil && before.Done() && (!here || off):
+		return *before, false
 	case before != nil && before.Ran && !before.Done():
 		// The earlier drain shut the VM down to move it, so it is moved and started, whichever host has it.
 		step = *before
@@ -69,15 +88,15 @@ func (d *drainRun) resumeStep(now evacuation.Step, before *hostrecord.Step) host
 	case !here && before != nil:
 		step = *before
 		step.Result, step.Reason = hostrecord.ResultMoved, ""
-		d.gone = append(d.gone, now)
+		gone = true
 	case !here:
 		step.Result, step.Reason = hostrecord.ResultMoved, errGone.Error()
-	case before != nil && before.Stopping && d.isOff(now.UUID):
+	case before != nil && before.Stopping && off:
 		step = *before
 		step.Result, step.Reason = turnedOff(before.Method), ""
 	}
 
-	return step
+	return step, gone
 }
 
 // turnedOff returns the result of a step that turns a VM off by this method.
@@ -87,13 +106,6 @@ func turnedOff(method string) string {
 	}
 
 	return hostrecord.ResultShutDown
-}
-
-// isOff says whether the VM is on the host and off.
-func (d *drainRun) isOff(uuid string) bool {
-	vm, here := d.in.VM(uuid)
-
-	return here && !vm.Active
 }
 
 // writeRecord writes the steps and their results to the host's record.

@@ -39,11 +39,11 @@ func (d *drainRun) tryStep(ctx context.Context, i int, rule evacuation.Rule) (re
 		})
 		d.noteKept(ctx, i, how, err)
 
-		return hostrecord.ResultMoved, d.verifyArrived(vm, s, err)
+		return hostrecord.ResultMoved, verifyArrived(d.host, vm, s, err)
 	case evacuation.MethodCold:
 		d.noteTarget(ctx, i)
 
-		how, err := d.moveCold(ctx, s, rule.Options, func(ctx context.Context, halted bool) error {
+		how, err := d.drainer.moveCold(ctx, d.host, s, rule.Options, func(ctx context.Context, halted bool) error {
 			return d.noteRunning(ctx, i, halted)
 		})
 		d.noteKept(ctx, i, how, err)
@@ -80,11 +80,11 @@ func (d *drainRun) noteTarget(ctx context.Context, i int) {
 	d.mu.Unlock()
 }
 
-// verifyArrived returns an error if the VM is still on the drained host. On any other host it has left, whichever run
-// or tool moved it there.
-func (d *drainRun) verifyArrived(vm *inventory.VM, s hostrecord.Step, err error) error {
-	if err == nil && vm != nil && vm.Host == d.Host {
-		return &inventory.Error{VM: s.Name, Host: d.Host, Kind: move.ErrNotMoved, Detail: "it is still there"}
+// verifyArrived returns an error if the VM is still on the host that it was to leave. On any other host it has left,
+// whichever run or tool moved it there.
+func verifyArrived(from *inventory.Host, vm *inventory.VM, s hostrecord.Step, err error) error {
+	if err == nil && vm != nil && vm.Host == from.Name {
+		return &inventory.Error{VM: s.Name, Host: from.Name, Kind: move.ErrNotMoved, Detail: "it is still there"}
 	}
 
 	return err
@@ -148,14 +148,12 @@ func (dr *Drainer) shutDownForEviction(ctx context.Context, vm *inventory.VM) er
 	return err
 }
 
-// startAfterMove starts the VM on its current host, unless it runs, or its configuration turns it off by now. ranHere
-// says that this drain saw the VM run and shut it down, so that it can't run on a host that doesn't answer.
-// haltedBefore says that its configuration turned it off before, and that it ran all the same.
-func (d *drainRun) startAfterMove(
-	ctx context.Context, uuid string, last inventory.LastKnown, ranHere, haltedBefore bool,
+// startAfterMove starts a VM that was to leave a host, on its current host, unless it runs, or its configuration turns
+// it off by now. ranHere says that this run saw the VM run and shut it down, so that it can't run on a host that doesn't
+// answer. haltedBefore says that its configuration turned it off before, and that it ran all the same.
+func (dr *Drainer) startAfterMove(
+	ctx context.Context, from *inventory.Host, uuid string, last inventory.LastKnown, ranHere, haltedBefore bool,
 ) error {
-	dr := d.drainer
-
 	return dr.mover.WithVMLocked(ctx, uuid, last, "starting", func(ctx context.Context, vm *inventory.VM) error {
 		if vm.Active || vm.Metadata.RunStrategy == status.Halted && !haltedBefore {
 			return nil
@@ -165,7 +163,7 @@ func (d *drainRun) startAfterMove(
 			vm.SilentHosts = nil
 		}
 
-		if vm.On == d.host {
+		if vm.On == from {
 			// The VM was not moved, so it is restored to the state before it was shut down. The cordon is the drain's
 			// own.
 			return dr.lifecycle.Start(ctx, vm)
@@ -206,31 +204,35 @@ func (d *drainRun) noteRunning(ctx context.Context, i int, halted bool) error {
 	return err
 }
 
-// moveCold moves a VM while it is off. A VM that ran is shut down before, once note has recorded that it ran, and is
-// started again afterwards, on the host that it is on then. A VM that has left the host meanwhile is left alone.
-func (d *drainRun) moveCold(
-	ctx context.Context, s hostrecord.Step, o migration.Options, note func(ctx context.Context, halted bool) error,
+// moveCold moves a VM from a host while it is off. A VM that ran is shut down before, once note has recorded that it
+// ran, and is started again afterwards, on the host that it is on then. A VM that has left the host meanwhile is left
+// alone.
+func (dr *Drainer) moveCold(
+	ctx context.Context, from *inventory.Host, s hostrecord.Step, o migration.Options,
+	note func(ctx context.Context, halted bool) error,
 ) (move.SourceFiles, error) {
-	vm, err := d.drainer.hosts.FindNow(ctx, s.UUID, d.lastKnown())
+	last := inventory.LastKnown{Host: from.Name}
+
+	vm, err := dr.hosts.FindNow(ctx, s.UUID, last)
 	if err != nil {
 		return move.SourceFiles{}, err
 	}
 
 	starts, left, shut, halted := s.Ran, false, false, s.Halted
 
-	if vm.Active && vm.Host == d.Host {
-		if err := d.drainer.placement.VerifyCapacity(ctx, vm, s.Target); err != nil {
+	if vm.Active && vm.Host == from.Name {
+		if err := dr.placement.VerifyCapacity(ctx, vm, s.Target); err != nil {
 			return move.SourceFiles{}, err // Don't shut a guest down for a move that would be refused.
 		}
 
 		// While this run waited for the lock, another run or a user may have moved the VM, or turned it off.
 		shutDown := func(ctx context.Context, vm *inventory.VM) error {
-			left = vm.Host != d.Host
+			left = vm.Host != from.Name
 
 			switch {
 			case left, !vm.Active:
 				return nil
-			case vm.Metadata.Host == d.Host:
+			case vm.Metadata.Host == from.Name:
 				return move.ErrPinned // Don't shut the guest down in vain.
 			}
 
@@ -244,16 +246,16 @@ func (d *drainRun) moveCold(
 
 			shut = true
 
-			return d.drainer.shutDownForEviction(ctx, vm)
+			return dr.shutDownForEviction(ctx, vm)
 		}
 
-		err := d.drainer.mover.WithVMLocked(ctx, s.UUID, d.lastKnown(), "evicting", shutDown)
+		err := dr.mover.WithVMLocked(ctx, s.UUID, last, "evicting", shutDown)
 		if err != nil || left {
 			return move.SourceFiles{}, err
 		}
 	}
 
-	vm, how, err := d.drainer.mover.MoveForDrain(ctx, s.UUID, d.lastKnown(), move.Request{
+	vm, how, err := dr.mover.MoveForDrain(ctx, s.UUID, last, move.Request{
 		Target: s.Target, Options: o, Priority: admission.PriorityMaintenance, Starts: starts,
 	})
 
@@ -261,11 +263,11 @@ func (d *drainRun) moveCold(
 		after, cancel := lease.CleanupContext(ctx, inventory.FinishTimeout)
 		defer cancel()
 
-		err = errors.Join(err, d.startAfterMove(after, s.UUID, inventory.LastKnown{Host: vm.Host, HostUUID: vm.HostUUID},
-			shut, halted))
+		err = errors.Join(err, dr.startAfterMove(after, from, s.UUID,
+			inventory.LastKnown{Host: vm.Host, HostUUID: vm.HostUUID}, shut, halted))
 	}
 
-	return how, d.verifyArrived(vm, s, err)
+	return how, verifyArrived(from, vm, s, err)
 }
 
 // awaitGone waits until another tool has moved the VM, shut it down or removed it, and notes where it went.

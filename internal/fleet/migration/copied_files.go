@@ -25,9 +25,8 @@ func CopiedFiles(ctx context.Context, vm VM, source, target *libvirt.Host, o Opt
 	if vm.Live() {
 		return nil
 	}
-	t := preflight{vm: vm, source: source, target: target}
 	all, _ := o.splitLocalFiles(vm)
-	sizes, err := t.diskSizes(ctx, all)
+	sizes, err := diskSizes(ctx, source, vm, all)
 	if err != nil {
 		sizes = nil // CheckHosts reports this error.
 	}

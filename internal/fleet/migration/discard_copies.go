@@ -63,5 +63,5 @@ func IsSameFile(ctx context.Context, on, other *libvirt.Host, file string) (bool
 	if isShared(here, there) {
 		return true, nil
 	}
-	return preflight{source: on, target: other}.probeShared(ctx, path.Dir(file))
+	return probeShared(ctx, on, other, path.Dir(file))
 }

@@ -158,7 +158,7 @@ func (t preflight) checkLocalFiles(ctx context.Context, f *blockerList) {
 	for _, b := range shared {
 		t.checkSharedChain(ctx, f, b)
 	}
-	sizes, err := t.diskSizes(ctx, all)
+	sizes, err := diskSizes(ctx, t.source, t.vm, all)
 	if err != nil {
 		f.unanswered(DisksNotLiveMigratable, "disks", t.source, "the disks", err)
 		return
@@ -193,7 +193,9 @@ func (t preflight) checkLocalFiles(ctx context.Context, f *blockerList) {
 }
 
 // diskSizes asks the source for the sizes of disks, whether in a pool or not.
-func (t preflight) diskSizes(ctx context.Context, all []localFile) (map[string]libvirt.BlockInfo, error) {
+func diskSizes(
+	ctx context.Context, source *libvirt.Host, vm VM, all []localFile,
+) (map[string]libvirt.BlockInfo, error) {
 	var targets []string
 	for _, b := range all {
 		if b.disk != "" {
@@ -203,7 +205,7 @@ func (t preflight) diskSizes(ctx context.Context, all []localFile) (map[string]l
 	if len(targets) == 0 {
 		return nil, nil
 	}
-	return t.source.BlockInfos(ctx, t.vm.UUID, targets)
+	return source.BlockInfos(ctx, vm.UUID, targets)
 }
 
 // checkTPMState checks the state of a TPM, whose directory is rarely in a pool.

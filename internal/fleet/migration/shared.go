@@ -83,7 +83,7 @@ func (t preflight) verifyShared(ctx context.Context) (blockerList, error) {
 			continue
 		}
 		tried[dir] = true
-		shared, err := t.probeShared(ctx, dir)
+		shared, err := probeShared(ctx, t.source, t.target, dir)
 		if ctx.Err() != nil {
 			return nil, cmp.Or(err, context.Cause(ctx))
 		}
@@ -208,21 +208,21 @@ func (r *run) verifyNoDiskLeft() error {
 
 // probeShared says whether a file that the source makes in a directory appears on the target. It removes the file
 // again.
-func (t preflight) probeShared(ctx context.Context, dir string) (_ bool, err error) {
+func probeShared(ctx context.Context, source, target *libvirt.Host, dir string) (_ bool, err error) {
 	probe := path.Join(dir, "virtfleet-"+rand.Text())
-	if _, err := t.source.CreateImage(ctx, libvirt.NewImage{Path: probe, Format: "raw"}); err != nil {
+	if _, err := source.CreateImage(ctx, libvirt.NewImage{Path: probe, Format: "raw"}); err != nil {
 		return false, err
 	}
 	defer func() {
 		removing, cancel := lease.CleanupContext(ctx, askTimeout)
 		defer cancel()
-		err = errors.Join(err, t.source.RemoveFile(removing, probe))
+		err = errors.Join(err, source.RemoveFile(removing, probe))
 	}()
 	deadline := time.Now().Add(appearTimeout)
 	ticker := time.NewTicker(appearInterval)
 	defer ticker.Stop()
 	for {
-		there, err := fileOn(ctx, t.target, probe)
+		there, err := fileOn(ctx, target, probe)
 		if err != nil || there != nil || time.Now().After(deadline) {
 			return there != nil, err
 		}

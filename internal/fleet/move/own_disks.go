@@ -34,7 +34,7 @@ func MarkSharedOwnDisks(ctx context.Context, vm *inventory.VM, facts *domain.Mob
 		pool := disk.Own.Pool
 		if _, asked := shared[pool]; !asked {
 			// A host that doesn't answer counts as not sharing the pool. That is safe: a copy never overwrites a file.
-			found := hostset.Found((&storage.Storage{Hosts: here}).Pool(ctx, here, pool))
+			found := hostset.Found(storage.PoolOn(ctx, here, pool))
 			shared[pool] = len(found) > 0 && found[0].Value.Shared
 		}
 
@@ -255,12 +255,12 @@ func (cl *Cleanup) removeLeftVolume(
 func (mv *Mover) RefreshSharedPool(ctx context.Context, h *inventory.Host, pool string) {
 	all := mv.hosts.Connections().Present()
 
-	found := hostset.Found(mv.records.Storage().Pool(ctx, all.Named(h.Name), pool))
+	found := hostset.Found(storage.PoolOn(ctx, all.Named(h.Name), pool))
 	if len(found) == 0 || !found[0].Value.Shared {
 		return
 	}
 
-	with := hostset.Found(mv.records.Storage().Pool(ctx, all, pool))
+	with := hostset.Found(storage.PoolOn(ctx, all, pool))
 	names := make([]string, len(with))
 
 	for i, a := range with {

@@ -25,7 +25,7 @@ func (r *imageResource) targetHosts(
 		return nil, false, diags
 	}
 	with := []string{}
-	for _, a := range r.Data.Storage().Pool(ctx, targets, m.Pool.ValueString()) {
+	for _, a := range storage.PoolOn(ctx, targets, m.Pool.ValueString()) {
 		switch {
 		case a.Err != nil && m.Hosts.IsNull():
 			f := m.failure("look for the storage pool of", a.Err)
@@ -82,7 +82,7 @@ func (r *imageResource) remove(
 func (r *imageResource) source(ctx context.Context, targets hostset.Set, m *model) storage.Source {
 	source := m.Source.storage()
 	source.Accepts = func(format string) error {
-		for _, a := range hostset.Found(r.Data.Storage().Pool(ctx, targets, m.Pool.ValueString())) {
+		for _, a := range hostset.Found(storage.PoolOn(ctx, targets, m.Pool.ValueString())) {
 			if err := a.Value.CheckImage(format); err != nil {
 				return err
 			}
@@ -108,7 +108,7 @@ func (r *imageResource) fetchAndSend(
 	ctx context.Context, targets hostset.Set, plan, state *model, n *notes,
 ) (failed map[string]error, diags diag.Diagnostics) {
 	shared := false
-	for _, a := range r.Data.Storage().Pool(ctx, targets, plan.Pool.ValueString()) {
+	for _, a := range storage.PoolOn(ctx, targets, plan.Pool.ValueString()) {
 		shared = shared || a.Value != nil && a.Value.Shared
 	}
 	now := notesOf(plan.Source)

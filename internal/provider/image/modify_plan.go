@@ -167,7 +167,7 @@ func (r *imageResource) plannedPools(
 		}
 	}
 	rest := targets.Without(slices.Collect(maps.Keys(pools))...)
-	for _, a := range hostset.Found(r.Data.Storage().Pool(ctx, rest, name)) {
+	for _, a := range hostset.Found(storage.PoolOn(ctx, rest, name)) {
 		pools[a.Host] = a.Value.Pool
 	}
 	maps.DeleteFunc(pools, func(_ string, p storage.Pool) bool { return p.Type == "" })

@@ -109,7 +109,7 @@ func (r *poolResource) refuseRemoval(
 	origin, more := originOf(ctx, private)
 	diags.Append(more...)
 	hosts, _ := onhosts.Known(r.Data, state.Hosts, state.HostStates)
-	for _, a := range hostset.Found(r.Data.Storage().Pool(ctx, hosts, pool.Name)) {
+	for _, a := range hostset.Found(storage.PoolOn(ctx, hosts, pool.Name)) {
 		if err := origin.Check(a.Host, a.Value.UUID, a.Value.Pool); err != nil {
 			diags.Append(tfdiag.Failure{Verb: "delete", Noun: state.noun(), Host: a.Host, Err: err}.Error())
 		}
@@ -121,7 +121,7 @@ func (r *poolResource) refuseRemoval(
 // settings of only one of those that differ.
 func (r *poolResource) planChanges(ctx context.Context, pool storage.Pool, state *model) {
 	hosts, _ := onhosts.Known(r.Data, state.Hosts, state.HostStates)
-	for _, a := range hostset.Found(r.Data.Storage().Pool(ctx, hosts, state.Name.ValueString())) {
+	for _, a := range hostset.Found(storage.PoolOn(ctx, hosts, state.Name.ValueString())) {
 		was := a.Value.Live
 		change := meta.PoolChange{OtherStorage: pool.OtherStorage(was)}
 		from, to := was.Directory(), pool.Directory()

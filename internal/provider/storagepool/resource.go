@@ -141,7 +141,7 @@ func (r *poolResource) Read(ctx context.Context, req resource.ReadRequest, resp 
 		return
 	}
 	hosts, _ := onhosts.Known(r.Data, state.Hosts, state.HostStates)
-	answers := r.Data.Storage().Pool(ctx, hosts, state.Name.ValueString())
+	answers := storage.PoolOn(ctx, hosts, state.Name.ValueString())
 	seen, diags := onhosts.Observe(onhosts.Question[storage.HostPool]{
 		Data: r.Data, Noun: state.noun(), Imported: state.isImported(), Hosts: state.Hosts, Last: state.HostStates,
 		Answers: answers, State: powerOf,

@@ -101,7 +101,7 @@ func (r *volumeResource) recordPlanned(ctx context.Context, plan tfsdk.Plan) (di
 // isShared reports whether several hosts have the volume, as far as its host answers.
 func (r *volumeResource) isShared(ctx context.Context, state *model) bool {
 	s := r.Data.Storage()
-	found := hostset.Found(s.Pool(ctx, s.Hosts.Named(state.CurrentHost.ValueString()), state.Pool.ValueString()))
+	found := hostset.Found(storage.PoolOn(ctx, s.Hosts.Named(state.CurrentHost.ValueString()), state.Pool.ValueString()))
 	return len(found) == 0 || found[0].Value.Shared
 }
 

@@ -85,7 +85,7 @@ func (r *volumeResource) Create(ctx context.Context, req resource.CreateRequest,
 func (r *volumeResource) chooseHost(
 	ctx context.Context, s *storage.Storage, plan *model,
 ) (host string, sharing hostset.Set, d diag.Diagnostic) {
-	answers := s.Pool(ctx, s.Hosts, plan.Pool.ValueString())
+	answers := storage.PoolOn(ctx, s.Hosts, plan.Pool.ValueString())
 	var with []string
 	shared := false
 	for _, a := range hostset.Found(answers) {
