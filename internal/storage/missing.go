@@ -2,6 +2,7 @@ package storage
 
 import (
 	"context"
+	"fmt"
 	"slices"
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/hostset"
@@ -20,6 +21,12 @@ func (s *Storage) HasFile(ctx context.Context, host, file string) bool {
 		s.Log.Debug("a file was not looked for", "host", host, "file", file, "error", err)
 	}
 	return len(same) > 0
+}
+
+// MountFirst says what to do first about a volume that its pool doesn't list because of a filesystem that isn't mounted.
+// The caller continues the sentence.
+func MountFirst(pool string) string {
+	return fmt.Sprintf("If the pool's filesystem isn't mounted, mount it, run \"virsh pool-refresh %s\" on the host", pool)
 }
 
 // UsersOfMissing returns the users of a volume that its active pool on a host doesn't list: on all hosts if one of them

@@ -14,8 +14,8 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 )
 
-// ErrOtherPath says that a pool doesn't have the volume at the expected path: it has another one of the name, or is in
-// another directory now.
+// ErrOtherPath says that a pool doesn't have the volume at the expected path: it has another one of the name, is in
+// another directory now, or its filesystem may not be mounted.
 var ErrOtherPath = fmt.Errorf("%w: the volume isn't where it was", libvirt.ErrBusy)
 
 func errOtherPath(is libvirt.Volume, at string) error {
@@ -36,14 +36,17 @@ type Release struct {
 	// Moved says that the VM runs on another host from a copy with the same path, which is another file: what the VM has
 	// on other hosts doesn't count as a use.
 	Moved bool
+	// Creating says that the volume may not have been created yet.
+	Creating bool
 	// Hosts are asked for users of the volume; if one of them can't answer, the volume isn't removed. Others are asked as
 	// well, but don't have to answer.
 	Hosts, Others hostset.Set
 }
 
 // Release removes a volume unless it is in use: then the error is ErrInUse. It is no error if an active pool doesn't
-// have the volume. It returns ErrOtherPath if the pool has another volume of the name, or is in another directory now,
-// libvirt.ErrNoPool if the pool doesn't exist, and libvirt.ErrPoolInactive if the pool isn't active.
+// have the volume, unless the file may exist all the same: then the error is ErrOtherPath, as for a pool that has
+// another volume of the name. It returns libvirt.ErrNoPool if the pool doesn't exist, and libvirt.ErrPoolInactive if the
+// pool isn't active.
 func (s *Storage) Release(ctx context.Context, r Release) error {
 	h, err := s.host(r.Host)
 	if err != nil {
@@ -56,7 +59,7 @@ func (s *Storage) Release(ctx context.Context, r Release) error {
 		}
 		v, err := h.PoolVolume(ctx, r.Ref.Pool, r.Ref.Name)
 		if errors.Is(err, libvirt.ErrNotFound) {
-			return r.verifyGone(ctx, h)
+			return s.verifyGone(ctx, h, r)
 		}
 		if err != nil {
 			return err
@@ -75,18 +78,34 @@ func (s *Storage) Release(ctx context.Context, r Release) error {
 	})
 }
 
-// verifyGone returns ErrOtherPath if the pool is in another directory than the volume: its file may still be there.
-func (r Release) verifyGone(ctx context.Context, h *libvirt.Host) error {
-	is, err := h.StoragePool(ctx, r.Ref.Pool)
+// verifyGone returns ErrOtherPath if the file of a volume that its pool doesn't list may exist all the same: the pool is
+// in another directory now, libvirt's list is outdated, or the pool lists no volume, as the empty directory of a
+// filesystem that isn't mounted.
+func (s *Storage) verifyGone(ctx context.Context, h *libvirt.Host, r Release) error {
+	pool := r.Ref.Pool
+	is, err := h.StoragePool(ctx, pool)
 	if err != nil {
 		return err
 	}
 	p, err := ReadPool(cmp.Or(is.LiveXML, is.XML))
-	if err != nil || p.Directory() == "" || path.Clean(p.Directory()) == path.Dir(r.Path) {
+	switch {
+	case err != nil || p.Directory() == "":
+		return err
+	case path.Clean(p.Directory()) != path.Dir(r.Path):
+		return fmt.Errorf("%w: storage pool %q is in %s now, and %s is outside it. Remove that file by hand", ErrOtherPath,
+			pool, p.Directory(), r.Path)
+	case s.HasFile(ctx, r.Host, r.Path):
+		return fmt.Errorf("%w: storage pool %q doesn't list it, but the host has %s. Run \"virsh pool-refresh %[2]s\" on the "+
+			"host, then delete it: virsh vol-delete --pool %[2]s %[4]s", ErrOtherPath, pool, r.Path, r.Ref.Name)
+	case r.Creating:
+		return nil
+	}
+	volumes, err := h.PoolVolumes(ctx, pool)
+	if err != nil || len(volumes) > 0 {
 		return err
 	}
-	return fmt.Errorf("%w: storage pool %q is in %s now, and %s is outside it. Remove that file by hand", ErrOtherPath,
-		r.Ref.Pool, p.Directory(), r.Path)
+	return fmt.Errorf("%w: storage pool %q is empty, so %s may be on a filesystem that isn't mounted, or is gone. %s, then "+
+		"delete the file: virsh vol-delete --pool %[2]s %[5]s", ErrOtherPath, pool, r.Path, MountFirst(pool), r.Ref.Name)
 }
 
 // otherUsers returns the users of a volume that still use it when its VM is gone.

@@ -232,22 +232,37 @@ func TestUsers_readsPoolsAgain(t *testing.T) {
 	}
 }
 
-// TestRelease_movedPool: a volume that its pool doesn't have is gone only if the pool is still in the volume's
-// directory.
-func TestRelease_movedPool(t *testing.T) {
+// TestRelease_missing: a volume that its pool doesn't list is gone only if the pool is still in the volume's directory,
+// the host doesn't have its file, and the pool isn't empty, as it is if its filesystem isn't mounted.
+func TestRelease_missing(t *testing.T) {
 	t.Parallel()
 	h := openHost(t, "one")
 	startPool(t, h, "vms", dirPool)
 	s := storageOf(h)
 	release := storage.Release{Host: "one", Ref: storage.Ref{Pool: "vms", Name: "data"}, Path: "/vms/data", Hosts: s.Hosts}
-	if err := s.Release(t.Context(), release); err != nil {
-		t.Errorf("gone: %v", err)
+	stays := func(says string) {
+		t.Helper()
+		if err := s.Release(t.Context(), release); !errors.Is(err, storage.ErrOtherPath) ||
+			!strings.Contains(err.Error(), release.Path) || !strings.Contains(err.Error(), says) {
+			t.Errorf("it says %v; want %s", err, says)
+		}
 	}
+	gone := func(why string) {
+		t.Helper()
+		if err := s.Release(t.Context(), release); err != nil {
+			t.Errorf("%s: %v", why, err)
+		}
+	}
+	stays("isn't mounted")
+	release.Creating = true
+	gone("never created")
+	release.Creating = false
+	createVolume(t, h, "vms", "other", "")
+	gone("removed from a pool with other volumes")
+	s.Hosts[0].SameFile = func(_ context.Context, path string, _ ...string) ([]string, error) { return []string{path}, nil }
+	stays("the host has")
 	release.Path = "/before/data"
-	if err := s.Release(t.Context(), release); !errors.Is(err, storage.ErrOtherPath) ||
-		!strings.Contains(err.Error(), release.Path) {
-		t.Errorf("elsewhere: %v", err)
-	}
+	stays("is outside it")
 }
 
 // TestDeleteUnused_otherPath: a volume that has the place of the one that is to be removed stays: its pool was moved to

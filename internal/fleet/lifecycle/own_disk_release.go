@@ -81,7 +81,7 @@ func (m *Manager) releaseOwnDisk(
 
 	return m.records.Storage().Release(ctx, storage.Release{
 		Host: h.Name, Ref: storage.Ref{Pool: o.Pool, Name: o.Volume}, Path: o.Path, VM: id, Detached: detached,
-		Hosts: users, Others: m.hosts.Connections().Present().Without(users.Names()...),
+		Creating: o.Creating, Hosts: users, Others: m.hosts.Connections().Present().Without(users.Names()...),
 	})
 }
 

@@ -220,7 +220,7 @@ func (r *volumeResource) keepMissing(
 	f := tfdiag.Failure{Verb: "read", Noun: state.noun(), Host: host}
 	refresh := fmt.Sprintf("\"virsh pool-refresh %s\"", pool)
 	lacks := fmt.Sprintf("Storage pool %q is active and doesn't have the volume", pool)
-	repair := fmt.Sprintf("If the pool's filesystem isn't mounted, mount it, run %s on the host, and plan again.", refresh)
+	repair := storage.MountFirst(pool) + ", and plan again."
 	if noPool {
 		lacks = fmt.Sprintf("The host has no storage pool %q", pool)
 		repair = "Create the pool there again."
