@@ -17,8 +17,10 @@ func TestFilterParameters_severalValues(t *testing.T) {
 		has        []string
 	}{
 		"as read": {map[string]string{"IP": "10.0.0.1,10.0.0.2", "CTRL_IP_LEARNING": "none"}, []string{one, two, learning}},
-		"another changed": {map[string]string{"IP": "10.0.0.1,10.0.0.2", "CTRL_IP_LEARNING": "dhcp"},
-			[]string{one, two, strings.Replace(learning, "none", "dhcp", 1)}},
+		"another changed": {
+			map[string]string{"IP": "10.0.0.1,10.0.0.2", "CTRL_IP_LEARNING": "dhcp"},
+			[]string{one, two, strings.Replace(learning, "none", "dhcp", 1)},
+		},
 		"another removed": {map[string]string{"IP": "10.0.0.1,10.0.0.2"}, []string{one, two}},
 		"other order": {
 			map[string]string{"IP": "10.0.0.2,10.0.0.1", "CTRL_IP_LEARNING": "none"}, []string{two, one, learning},

@@ -23,8 +23,8 @@ func (s *Storage) HasFile(ctx context.Context, host, file string) bool {
 	return len(same) > 0
 }
 
-// MountFirst says what to do first about a volume that its pool doesn't list because of a filesystem that isn't mounted.
-// The caller continues the sentence.
+// MountFirst says what to do first about a volume that its pool doesn't list, because the pool's filesystem isn't
+// mounted. The caller continues the sentence.
 func MountFirst(pool string) string {
 	return fmt.Sprintf("If the pool's filesystem isn't mounted, mount it, run \"virsh pool-refresh %s\" on the host", pool)
 }

@@ -45,8 +45,8 @@ type Release struct {
 
 // Release removes a volume unless it is in use: then the error is ErrInUse. It is no error if an active pool doesn't
 // have the volume, unless the file may exist all the same: then the error is ErrOtherPath, as for a pool that has
-// another volume of the name. It returns libvirt.ErrNoPool if the pool doesn't exist, and libvirt.ErrPoolInactive if the
-// pool isn't active.
+// another volume of the name. It returns libvirt.ErrNoPool if the pool doesn't exist, and libvirt.ErrPoolInactive if
+// the pool isn't active.
 func (s *Storage) Release(ctx context.Context, r Release) error {
 	h, err := s.host(r.Host)
 	if err != nil {
@@ -78,9 +78,9 @@ func (s *Storage) Release(ctx context.Context, r Release) error {
 	})
 }
 
-// verifyGone returns ErrOtherPath if the file of a volume that its pool doesn't list may exist all the same: the pool is
-// in another directory now, libvirt's list is outdated, or the pool lists no volume, as the empty directory of a
-// filesystem that isn't mounted.
+// verifyGone returns ErrOtherPath if the file of a volume that its pool doesn't list may exist all the same: the pool
+// is in another directory now, libvirt's list is outdated, or the pool is empty, as it is if its filesystem isn't
+// mounted.
 func (s *Storage) verifyGone(ctx context.Context, h *libvirt.Host, r Release) error {
 	pool := r.Ref.Pool
 	is, err := h.StoragePool(ctx, pool)
@@ -95,8 +95,8 @@ func (s *Storage) verifyGone(ctx context.Context, h *libvirt.Host, r Release) er
 		return fmt.Errorf("%w: storage pool %q is in %s now, and %s is outside it. Remove that file by hand", ErrOtherPath,
 			pool, p.Directory(), r.Path)
 	case s.HasFile(ctx, r.Host, r.Path):
-		return fmt.Errorf("%w: storage pool %q doesn't list it, but the host has %s. Run \"virsh pool-refresh %[2]s\" on the "+
-			"host, then delete it: virsh vol-delete --pool %[2]s %[4]s", ErrOtherPath, pool, r.Path, r.Ref.Name)
+		return fmt.Errorf("%w: storage pool %q doesn't list it, but the host has %s. Run \"virsh pool-refresh %[2]s\" on "+
+			"the host, then delete it: virsh vol-delete --pool %[2]s %[4]s", ErrOtherPath, pool, r.Path, r.Ref.Name)
 	case r.Creating:
 		return nil
 	}
@@ -104,8 +104,8 @@ func (s *Storage) verifyGone(ctx context.Context, h *libvirt.Host, r Release) er
 	if err != nil || len(volumes) > 0 {
 		return err
 	}
-	return fmt.Errorf("%w: storage pool %q is empty, so %s may be on a filesystem that isn't mounted, or is gone. %s, then "+
-		"delete the file: virsh vol-delete --pool %[2]s %[5]s", ErrOtherPath, pool, r.Path, MountFirst(pool), r.Ref.Name)
+	return fmt.Errorf("%w: storage pool %q is empty, so %s may be on a filesystem that isn't mounted, or is gone. %s, "+
+		"then delete the file: virsh vol-delete --pool %[2]s %[5]s", ErrOtherPath, pool, r.Path, MountFirst(pool), r.Ref.Name)
 }
 
 // otherUsers returns the users of a volume that still use it when its VM is gone.

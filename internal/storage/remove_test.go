@@ -259,7 +259,9 @@ func TestRelease_missing(t *testing.T) {
 	release.Creating = false
 	createVolume(t, h, "vms", "other", "")
 	gone("removed from a pool with other volumes")
-	s.Hosts[0].SameFile = func(_ context.Context, path string, _ ...string) ([]string, error) { return []string{path}, nil }
+	s.Hosts[0].SameFile = func(_ context.Context, path string, _ ...string) ([]string, error) {
+		return []string{path}, nil
+	}
 	stays("the host has")
 	release.Path = "/before/data"
 	stays("is outside it")

@@ -14,9 +14,9 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 )
 
-// DiskCopy is a disk whose content is copied to the target with the VM, into a new image at the same path. A backing chain
-// becomes one image, unless only the topmost image is copied. What an image has in addition to the guest's data, such
-// as internal snapshots, is not copied.
+// DiskCopy is a disk whose content is copied to the target with the VM, into a new image at the same path. A backing
+// chain becomes one image, unless only the topmost image is copied. What an image has in addition to the guest's data,
+// such as internal snapshots, is not copied.
 type DiskCopy struct {
 	Disk domain.MobileDisk
 	// Capacity is the size that the guest sees, in bytes. Used is the size of the topmost image at the source, which
