@@ -9,7 +9,8 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/hostrecord"
 )
 
-// mergeSteps returns the steps of a drain. Steps that an earlier drain has done stay done. Given steps keep their order.
+// mergeSteps returns the steps of a drain. Steps that an earlier drain has done stay done. Given steps keep their
+// order.
 // Computed steps follow the order of the earlier drain, as far as they were part of it. gone are those whose VM left in
 // the earlier drain before that could record it.
 func mergeSteps(

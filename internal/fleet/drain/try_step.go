@@ -149,8 +149,8 @@ func (dr *Drainer) shutDownForEviction(ctx context.Context, vm *inventory.VM) er
 }
 
 // startAfterMove starts a VM that was to leave a host, on its current host, unless it runs, or its configuration turns
-// it off by now. ranHere says that this run saw the VM run and shut it down, so that it can't run on a host that doesn't
-// answer. haltedBefore says that its configuration turned it off before, and that it ran all the same.
+// it off by now. ranHere says that this run saw the VM run and shut it down, so that it can't run on a host that
+// doesn't answer. haltedBefore says that its configuration turned it off before, and that it ran all the same.
 func (dr *Drainer) startAfterMove(
 	ctx context.Context, from *inventory.Host, uuid string, last inventory.LastKnown, ranHere, haltedBefore bool,
 ) error {
