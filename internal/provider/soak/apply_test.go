@@ -60,6 +60,7 @@ func (w *world) apply(state int, args ...string) bool {
 	w.adopt(state)
 	w.forgetDestroyed(state, changes)
 	if !w.fault {
+		w.moveEnded(state)
 		w.again(state)
 	}
 	return true

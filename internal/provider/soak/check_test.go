@@ -79,7 +79,8 @@ func (w *world) checkPlace(v *vm, before, now *sight, after string) {
 	if v.ran && now.active() == "" && !v.may.stop {
 		w.fail("%s was stopped, it ran on %s%s", v.name, v.home, after)
 	}
-	if h := now.active(); h != "" && now.states[h] == "paused" && v.ran && !v.paused && !v.may.pause {
+	may := v.may.pause || v.cut && now.handedOver()
+	if h := now.active(); h != "" && now.states[h] == "paused" && v.ran && !v.paused && !may {
 		w.fail("%s is paused on %s%s", v.name, h, after)
 	}
 }

@@ -137,6 +137,7 @@ func interrupted(what string, end func(*acctest.Running) error) func(*world, *vm
 				w.say("  # %v", err)
 			} else if strings.HasSuffix(what, "killed") || strings.HasSuffix(what, "killed too") {
 				w.killed = true
+				w.moveCut(state, changes)
 			}
 		}
 		_, err := r.Wait()
@@ -147,5 +148,28 @@ func interrupted(what string, end func(*acctest.Running) error) func(*world, *vm
 		w.left("interrupted apply", nil)
 		w.cutShort()
 		w.adopt(state)
+	}
+}
+
+// moveCut notes the VMs that a killed apply may have been moving.
+func (w *world) moveCut(state int, changes map[string]acctest.Change) {
+	for _, v := range w.vms {
+		c, changed := changes[v.address()]
+		v.cut = v.cut || changed && v.state == state && c.Before["current_host"] != c.After["current_host"]
+	}
+}
+
+// moveEnded looks that an apply that succeeded lets those VMs continue.
+func (w *world) moveEnded(state int) {
+	w.t.Helper()
+	sights := w.look()
+	for _, v := range w.vms {
+		if v.state != state || !v.cut {
+			continue
+		}
+		v.cut = false
+		if s := sights[v.uuid]; s != nil && s.handedOver() {
+			w.fail("after an apply that succeeded %s is still paused by a handover that was cut", v.name)
+		}
 	}
 }

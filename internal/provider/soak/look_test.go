@@ -24,9 +24,9 @@ const (
 
 // sight is what the hosts have of one VM.
 type sight struct {
-	// live and defined are its definitions by host, states what libvirt says of a running one.
-	live, defined map[string]*etree.Element
-	states        map[string]string
+	// live and defined are its definitions by host, states what libvirt says of a running one, reasons why.
+	live, defined   map[string]*etree.Element
+	states, reasons map[string]string
 	// processes are the hosts that run a QEMU with its UUID.
 	processes []string
 }
@@ -38,6 +38,12 @@ func (s *sight) active() string {
 	return ""
 }
 
+// handedOver says that libvirt has paused it for a handover and doesn't know whether the target continued it.
+func (s *sight) handedOver() bool {
+	h := s.active()
+	return s.states[h] == "paused" && s.reasons[h] == "migration"
+}
+
 func (s *sight) definedOn() []string { return slices.Sorted(maps.Keys(s.defined)) }
 
 // look reads of all VMs what the hosts' files and processes say.
@@ -46,7 +52,8 @@ func (w *world) look() map[string]*sight {
 	of := func(uuid string) *sight {
 		if sights[uuid] == nil {
 			sights[uuid] = &sight{
-				live: map[string]*etree.Element{}, defined: map[string]*etree.Element{}, states: map[string]string{},
+				live: map[string]*etree.Element{}, defined: map[string]*etree.Element{},
+				states: map[string]string{}, reasons: map[string]string{},
 			}
 		}
 		return sights[uuid]
@@ -62,6 +69,7 @@ func (w *world) look() map[string]*sight {
 			}
 			s := of(domain.FindElement("uuid").Text())
 			s.live[h.Name], s.states[h.Name] = domain, root.SelectAttrValue("state", "")
+			s.reasons[h.Name] = root.SelectAttrValue("reason", "")
 		}
 		for _, p := range w.processes(h) {
 			if uuid := p.uuid(); uuid != "" {
