@@ -57,6 +57,9 @@ func (w *world) apply(state int, args ...string) bool {
 	}
 	w.tally.applied++
 	w.advice = nil
+	for _, v := range w.vms {
+		v.imported = v.imported && v.state != state
+	}
 	w.adopt(state)
 	w.forgetDestroyed(state, changes)
 	if !w.fault {
@@ -109,6 +112,9 @@ func (w *world) run(state int, args ...string) (string, error) {
 	w.t.Helper()
 	begun, locks := time.Now(), w.locks()
 	text, err := w.cli[state].TryText(w.t, args...)
+	if args[0] == "destroy" && slices.ContainsFunc(w.vms, func(v *vm) bool { return v.state == state && v.imported }) {
+		text = strings.ReplaceAll(text, w.secret, "(imported)")
+	}
 	w.judge(args[0], text, time.Since(begun), applyPatience)
 	w.left(args[0], locks)
 	if err != nil {

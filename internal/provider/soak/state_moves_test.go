@@ -50,6 +50,7 @@ func imported(w *world, v *vm) {
 		return
 	}
 	w.adopt(v.state)
+	v.imported = true
 	w.applySoon(v)
 }
 

@@ -52,6 +52,9 @@ type seen struct {
 	// asked says that its guest was asked to shut down or to reboot, and has done neither yet. It may do so at any time:
 	// a guest that is busy, or that has yet to boot, does it after the move.
 	asked bool
+	// imported says that it was imported and not applied since: Terraform doesn't know yet which of its values are
+	// those of sensitive variables, and a destroy prints them.
+	imported bool
 	// cut says that a run that may have moved it was killed. If that was at the handover, it is paused until the next
 	// apply.
 	cut bool
