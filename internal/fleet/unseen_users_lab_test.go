@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -263,5 +264,64 @@ func TestLab_volumeInOtherDirectoryStays(t *testing.T) {
 
 	if err := remove(); err != nil {
 		t.Error(err)
+	}
+}
+
+// A VM keeps running, and its disks stay, while a disk of another VM may be based on them: that one is in a storage pool
+// that isn't active. When the pool is active again, the disk that has an overlay stays, and the VM goes.
+func TestLab_ownDiskStaysWhileUsersAreUnknown(t *testing.T) {
+	t.Parallel()
+
+	b := withBases(t)
+	d := owner(t, b.l, "Always", "images", "images")
+	d.Metadata.Host = b.host
+	vm := create(t, b.f, b.l, d)
+	own := vm.Metadata.OwnDisks
+	file := b.dir + "/vms/by-hand.qcow2"
+	b.l.Run(t, b.host, "qemu-img", "create", "-q", "-u", "-f", "qcow2", "-F", "raw", "-b", own["disk0"].Path, file, "1M")
+	b.vm(lab.Name(t)+"-other", file)
+	b.l.Virsh(t, b.host, "pool-destroy", "vms")
+
+	before := filesOn(t, b.l, b.host, b.dir)
+	unknown := func(what string, err error) {
+		t.Helper()
+
+		if !errors.Is(err, storage.ErrUsersUnknown) || !strings.Contains(err.Error(), "virsh pool-start vms") {
+			t.Errorf("%s: %v", what, err)
+		}
+
+		if now := b.l.Virsh(t, b.host, "domstate", vm.UUID); !strings.Contains(now, "running") {
+			t.Errorf("%s: the VM is %s", what, now)
+		}
+
+		if now := filesOn(t, b.l, b.host, b.dir); !slices.Equal(now, before) {
+			t.Errorf("%s: there are %q; want %q", what, now, before)
+		}
+	}
+
+	_, err := b.f.Delete(t.Context(), vm.UUID, lastOf(vm), 0)
+	unknown("a destroy", err)
+
+	less := d
+	less.Spec.Disks = map[string]domain.Disk{"disk0": {Source: domain.DiskSource{File: own["disk0"].Path}}}
+	less.OwnDisks = map[string]domain.OwnDisk{"disk0": own["disk0"]}
+	less.Removes = []string{"disk1"}
+	_, err = b.f.Update(t.Context(), vm.UUID, lastOf(vm), less)
+	unknown("an update", err)
+
+	b.l.Virsh(t, b.host, "pool-start", "vms")
+
+	report, err := b.f.Delete(t.Context(), vm.UUID, lastOf(vm), 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	if len(report.KeptDisks) != 1 || !strings.Contains(report.KeptDisks[0], "by-hand.qcow2") {
+		t.Errorf("kept are %q", report.KeptDisks)
+	}
+
+	if now := filesOn(t, b.l, b.host, b.dir); !slices.Contains(now, own["disk0"].Path) ||
+		slices.Contains(now, own["disk1"].Path) {
+		t.Errorf("there are %q", now)
 	}
 }

@@ -38,6 +38,8 @@ type Release struct {
 	Moved bool
 	// Creating says that the volume may not have been created yet.
 	Creating bool
+	// Unbased says that no image is based on the volume, as on a first-boot medium.
+	Unbased bool
 	// Hosts are asked for users of the volume; if one of them can't answer, the volume isn't removed. Others are asked as
 	// well, but don't have to answer.
 	Hosts, Others hostset.Set
@@ -69,13 +71,47 @@ func (s *Storage) Release(ctx context.Context, r Release) error {
 		}
 		users, err := s.otherUsers(ctx, r, h, *v)
 		if err != nil {
-			return fmt.Errorf("can't determine whether it is in use: %w", err)
+			return err
 		}
 		if len(users) > 0 {
 			return fmt.Errorf("%w: %s", ErrInUse, users[0])
 		}
 		return h.DeleteVolume(ctx, r.Ref.Pool, r.Ref.Name)
 	})
+}
+
+// CheckRelease returns an error if Release can't determine whether the volume is in use. It is called before the VM is
+// shut down, and removes nothing.
+func (s *Storage) CheckRelease(ctx context.Context, r Release) error {
+	h, err := s.host(r.Host)
+	if err != nil {
+		return err
+	}
+	v, err := h.PoolVolume(ctx, r.Ref.Pool, r.Ref.Name)
+	if errors.Is(err, libvirt.ErrNotFound) {
+		return nil
+	}
+	if err != nil || v.Path != r.Path {
+		return err
+	}
+	_, err = s.usersButVM(ctx, r, h, *v)
+	return err
+}
+
+// usersButVM returns the users of a volume but for its VM.
+func (s *Storage) usersButVM(ctx context.Context, r Release, h *libvirt.Host, v libvirt.Volume) ([]User, error) {
+	is, err := s.users(ctx, r.Hosts, thorough, v)
+	if err != nil {
+		return nil, fmt.Errorf("can't determine whether it is in use: %w", err)
+	}
+	more, _ := s.KnownUsers(ctx, r.Others, v) // Hosts that don't answer don't share the pool.
+	is.users = slices.DeleteFunc(append(is.users, more...), func(u User) bool {
+		return u.UUID == r.VM && u.Volume == "" && (r.Moved || u.Host == h.Name() || !u.Active)
+	})
+	if r.Unbased {
+		return is.users, nil
+	}
+	return is.users, is.known()
 }
 
 // verifyGone returns ErrOtherPath if the file of a volume that its pool doesn't list may exist all the same: the pool
@@ -110,14 +146,10 @@ func (s *Storage) verifyGone(ctx context.Context, h *libvirt.Host, r Release) er
 
 // otherUsers returns the users of a volume that still use it when its VM is gone.
 func (s *Storage) otherUsers(ctx context.Context, r Release, h *libvirt.Host, v libvirt.Volume) ([]User, error) {
-	users, err := s.Users(ctx, r.Hosts, v)
+	users, err := s.usersButVM(ctx, r, h, v)
 	if err != nil {
 		return nil, err
 	}
-	more, _ := s.KnownUsers(ctx, r.Others, v) // Hosts that don't answer don't share the pool.
-	users = slices.DeleteFunc(append(users, more...), func(u User) bool {
-		return u.UUID == r.VM && u.Volume == "" && (r.Moved || u.Host == h.Name() || !u.Active)
-	})
 	d, err := h.Domain(ctx, r.VM)
 	if errors.Is(err, libvirt.ErrNotFound) {
 		return users, nil

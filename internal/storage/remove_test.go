@@ -360,3 +360,44 @@ func TestRemovePool_inUse(t *testing.T) {
 		})
 	}
 }
+
+// TestRelease_unknownUsers: a VM's volume stays while a disk in an inactive pool may be based on it, although the VM's
+// own definition names it. It is known before the VM is shut down. Nothing is based on a first-boot medium.
+func TestRelease_unknownUsers(t *testing.T) {
+	t.Parallel()
+	h := openHost(t, "one")
+	for _, pool := range []string{"images", "vms"} {
+		startPool(t, h, pool, dirPool)
+	}
+	createVolume(t, h, "images", "data", "")
+	own := defineVM(t, h, "own", "file", `file="/images/data"`)
+	s := storageOf(h)
+	release := storage.Release{
+		Host: "one", Ref: storage.Ref{Pool: "images", Name: "data"}, Path: "/images/data", VM: own, Hosts: s.Hosts,
+	}
+	if err := s.CheckRelease(t.Context(), release); err != nil {
+		t.Errorf("without another VM: %v", err)
+	}
+	defineVM(t, h, "by-hand", "volume", `pool="vms" volume="disk"`)
+	if err := h.StopStoragePool(t.Context(), "vms"); err != nil {
+		t.Fatal(err)
+	}
+	for what, do := range map[string]func(context.Context, storage.Release) error{
+		"the check": s.CheckRelease, "the removal": s.Release,
+	} {
+		if err := do(t.Context(), release); !errors.Is(err, storage.ErrUsersUnknown) ||
+			!strings.Contains(err.Error(), "virsh pool-start vms") {
+			t.Errorf("%s says %v", what, err)
+		}
+	}
+	if _, err := h.PoolVolume(t.Context(), "images", "data"); err != nil {
+		t.Fatalf("the volume: %v", err)
+	}
+	release.Unbased = true
+	if err := s.CheckRelease(t.Context(), release); err != nil {
+		t.Errorf("of a first-boot medium: %v", err)
+	}
+	if err := s.Release(t.Context(), release); err != nil {
+		t.Errorf("a first-boot medium: %v", err)
+	}
+}

@@ -20,6 +20,9 @@ import (
 // ErrInUse says that a volume that was to be removed or changed is in use.
 var ErrInUse = fmt.Errorf("%w: the volume is in use", libvirt.ErrBusy)
 
+// ErrUsersUnknown says that it can't be determined whether a volume is in use.
+var ErrUsersUnknown = fmt.Errorf("%w: it is unknown whether the volume is in use", libvirt.ErrBusy)
+
 // User is a user of a volume: a VM's definition, or another volume that is based on it.
 type User struct {
 	Host string
@@ -48,11 +51,11 @@ func (u User) String() string {
 // otherwise the host that has the volume. It reads the files of disks that no active pool lists, and pools again that
 // may have an overlay which libvirt doesn't know. libvirt stops a pool that it can't read: a plan uses KnownUsers. If
 // one of the hosts can't answer, Users returns an error; if it finds no user, and can't read what a VM's disk is based
-// on, it returns ErrBusy. It misses an overlay in an inactive pool that is no VM's disk.
+// on, it returns ErrUsersUnknown. It misses an overlay in an inactive pool that is no VM's disk.
 func (s *Storage) Users(ctx context.Context, hosts hostset.Set, v libvirt.Volume) ([]User, error) {
-	is, err := s.users(ctx, hosts, search{list: volumesWith, probe: true, limit: searchLimit}, v)
-	if err == nil && len(is.users) == 0 && len(is.unclear) > 0 {
-		err = fmt.Errorf("%w: %s", libvirt.ErrBusy, strings.Join(is.unclear, "; "))
+	is, err := s.users(ctx, hosts, thorough, v)
+	if err == nil {
+		err = is.known()
 	}
 	return is.users, err
 }
@@ -79,6 +82,9 @@ type search struct {
 	limit time.Duration
 }
 
+// thorough is the search before a volume is removed or changed.
+var thorough = search{list: volumesWith, probe: true, limit: searchLimit}
+
 // searchLimit bounds a search before a change. It is longer than it takes to list thousands of volumes.
 const searchLimit = 5 * time.Minute
 
@@ -93,6 +99,14 @@ func knownVolumes(ctx context.Context, h *libvirt.Host, pool string, _ []string)
 type uses struct {
 	users   []User
 	unclear []string
+}
+
+// known returns ErrUsersUnknown if no user was found and there may be one.
+func (u uses) known() error {
+	if len(u.users) > 0 || len(u.unclear) == 0 {
+		return nil
+	}
+	return fmt.Errorf("%w: %s", ErrUsersUnknown, strings.Join(u.unclear, "; "))
 }
 
 func (s *Storage) users(

@@ -51,6 +51,10 @@ func (m *Manager) Delete(
 		return report, err
 	}
 
+	if err := m.checkUsersKnown(ctx, vm, disksRemovedWithVM(vm, false)); err != nil {
+		return report, err
+	}
+
 	vm = m.defineToDelete(ctx, vm)
 
 	if report.Outcome, err = m.stopToDelete(ctx, vm, grace); err != nil {

@@ -298,7 +298,7 @@ func (c *diskCreator) makeOwnDisk(ctx context.Context, key string, o domain.OwnD
 			return err
 		}
 
-		if err := c.releaseOwnDisk(ctx, c.host, c.id, o, false); err != nil {
+		if err := c.releaseOwnDisk(ctx, c.host, c.id, key, o, false); err != nil {
 			return err
 		}
 

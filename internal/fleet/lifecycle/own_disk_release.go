@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
@@ -51,7 +52,8 @@ func (m *Manager) checkOwnDisks(ctx context.Context, vm *inventory.VM, all bool)
 				VM: vm.Name, Host: vm.On.Name, Err: err,
 				Detail: fmt.Sprintf("%s, volume %q (%s) of storage pool %q, is to be removed with the VM, and the pool "+
 					"can't be read; nothing was removed", placement.OwnDiskTitle(key), o.Volume, o.Path, o.Pool),
-				Remedy: unreadablePoolRemedy(vm.On.Name, key, o),
+				Remedy: strings.TrimSpace(fmt.Sprintf("Define and start storage pool %q on host %q again. %s", o.Pool,
+					vm.On.Name, placement.KeepRemedy(key))),
 			}
 		}
 	}
@@ -59,30 +61,59 @@ func (m *Manager) checkOwnDisks(ctx context.Context, vm *inventory.VM, all bool)
 	return m.placement.CheckRemovable(ctx, vm, disksRemovedWithVM(vm, all))
 }
 
-func unreadablePoolRemedy(host, key string, o domain.OwnDisk) string {
-	remedy := fmt.Sprintf("Define and start storage pool %q on host %q again.", o.Pool, host)
-	if !placement.IsFirstBoot(key) {
-		remedy += fmt.Sprintf(" To keep the disk instead, apply disks.%s.on_destroy = \"keep\" first.", key)
-	}
-
-	return remedy
-}
-
 // releaseOwnDisk removes a disk that was created with a VM, unless something else uses it: then the disk stays, and the
 // error says what uses it. detached says that the VM remains without the disk, so that the disk also stays if this VM
 // uses it.
 func (m *Manager) releaseOwnDisk(
-	ctx context.Context, h *inventory.Host, id string, o domain.OwnDisk, detached bool,
+	ctx context.Context, h *inventory.Host, id, key string, o domain.OwnDisk, detached bool,
 ) error {
-	users, err := m.records.Storage().UserHosts(ctx, h.Name, o.Pool)
+	r, err := m.releaseOf(ctx, h, id, key, o)
 	if err != nil {
 		return err
 	}
 
-	return m.records.Storage().Release(ctx, storage.Release{
-		Host: h.Name, Ref: storage.Ref{Pool: o.Pool, Name: o.Volume}, Path: o.Path, VM: id, Detached: detached,
-		Creating: o.Creating, Hosts: users, Others: m.hosts.Connections().Present().Without(users.Names()...),
-	})
+	r.Detached = detached
+
+	return m.records.Storage().Release(ctx, r)
+}
+
+func (m *Manager) releaseOf(
+	ctx context.Context, h *inventory.Host, id, key string, o domain.OwnDisk,
+) (storage.Release, error) {
+	users, err := m.records.Storage().UserHosts(ctx, h.Name, o.Pool)
+
+	return storage.Release{
+		Host: h.Name, Ref: storage.Ref{Pool: o.Pool, Name: o.Volume}, Path: o.Path, VM: id,
+		Creating: o.Creating, Unbased: o.Creating || placement.IsFirstBoot(key),
+		Hosts: users, Others: m.hosts.Connections().Present().Without(users.Names()...),
+	}, err
+}
+
+// checkUsersKnown returns an error if it is unknown whether something else uses one of a VM's own disks. It is called
+// before the VM is shut down or changed: the disk couldn't be removed then.
+func (m *Manager) checkUsersKnown(ctx context.Context, vm *inventory.VM, keys []string) error {
+	for _, key := range keys {
+		o := vm.Metadata.OwnDisks[key]
+		if !vm.OwnsHere(o) {
+			continue
+		}
+
+		r, err := m.releaseOf(ctx, vm.On, vm.UUID, key, o)
+		if err == nil {
+			err = m.records.Storage().CheckRelease(ctx, r)
+		}
+
+		if err != nil {
+			return &inventory.Error{
+				VM: vm.Name, Host: vm.On.Name, Err: err,
+				Detail: fmt.Sprintf("%s, volume %q of storage pool %q, is to be removed; nothing was changed",
+					placement.OwnDiskTitle(key), o.Volume, o.Pool),
+				Remedy: placement.KeepRemedy(key),
+			}
+		}
+	}
+
+	return nil
 }
 
 // releaseOwnDisks removes the own disks of a VM that is deleted. It returns the disks that stay because something else
@@ -101,7 +132,7 @@ func (m *Manager) releaseOwnDisks(ctx context.Context, vm *inventory.VM, all boo
 			continue
 		}
 
-		switch err := m.releaseOwnDisk(ctx, vm.On, vm.UUID, o, false); {
+		switch err := m.releaseOwnDisk(ctx, vm.On, vm.UUID, key, o, false); {
 		case errors.Is(err, storage.ErrInUse), errors.Is(err, storage.ErrOtherPath):
 			stay = append(stay, keptDisk(key, o, err))
 		case err != nil:

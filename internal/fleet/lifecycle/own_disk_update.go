@@ -205,10 +205,14 @@ func (u *update) dropOwnDisk(ctx context.Context, key string) error {
 	}
 
 	if !o.Kept() && u.vm.OwnsHere(o) {
-		err := u.manager.releaseOwnDisk(ctx, u.vm.On, u.vm.UUID, o, true)
-		if errors.Is(err, storage.ErrInUse) || errors.Is(err, storage.ErrOtherPath) {
+		switch err := u.manager.releaseOwnDisk(ctx, u.vm.On, u.vm.UUID, key, o, true); {
+		case errors.Is(err, storage.ErrUsersUnknown): // It stays recorded, and the next apply removes it.
 			u.kept = append(u.kept, keptDisk(key, o, err))
-		} else if err != nil {
+
+			return nil
+		case errors.Is(err, storage.ErrInUse), errors.Is(err, storage.ErrOtherPath):
+			u.kept = append(u.kept, keptDisk(key, o, err))
+		case err != nil:
 			return fmt.Errorf("removing %s (%s/%s): %w", placement.OwnDiskTitle(key), o.Pool, o.Volume, err)
 		}
 	}
@@ -222,6 +226,10 @@ func (u *update) dropOwnDisk(ctx context.Context, key string) error {
 func (u *update) checkDisks(ctx context.Context) error {
 	deletes, _ := u.want.DropsOwnDisks(u.vm)
 	if err := u.manager.placement.CheckRemovable(ctx, u.vm, deletes); err != nil {
+		return err
+	}
+
+	if err := u.manager.checkUsersKnown(ctx, u.vm, deletes); err != nil {
 		return err
 	}
 

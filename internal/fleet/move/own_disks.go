@@ -239,8 +239,8 @@ func (cl *Cleanup) removeLeftVolume(
 	}
 
 	switch {
-	case errors.Is(err, storage.ErrInUse), errors.Is(err, storage.ErrOtherPath), inventory.IsNotFound(err),
-		errors.Is(err, libvirt.ErrNoPool):
+	case errors.Is(err, storage.ErrInUse), errors.Is(err, storage.ErrUsersUnknown), errors.Is(err, storage.ErrOtherPath),
+		inventory.IsNotFound(err), errors.Is(err, libvirt.ErrNoPool):
 		cl.log.WarnContext(ctx, "a volume that a move left stays", "name", vm.Name, "host", h.Name, "storage_pool", left.Pool,
 			"volume", left.Volume, "file", left.Path, "reason", err.Error())
 

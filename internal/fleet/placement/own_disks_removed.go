@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
@@ -33,7 +34,8 @@ func (p *Planner) CheckRemovable(ctx context.Context, vm *inventory.VM, keys []s
 				VM: vm.Name, Host: host, Err: silent[host],
 				Detail: fmt.Sprintf("%s, volume %q of storage pool %q, is to be removed, and host %q, which shares the pool, "+
 					"can't be asked whether it uses the volume; nothing was changed", OwnDiskTitle(key), o.Volume, o.Pool, host),
-				Remedy: silentUserRemedy(key),
+				Remedy: strings.TrimSpace("Bring the host back. Or make sure that it is off, then set its fenced = true. " +
+					KeepRemedy(key)),
 			}
 		}
 	}
@@ -41,13 +43,13 @@ func (p *Planner) CheckRemovable(ctx context.Context, vm *inventory.VM, keys []s
 	return nil
 }
 
-func silentUserRemedy(key string) string {
-	remedy := "Bring the host back. Or make sure that it is off, then set its fenced = true."
-	if !IsFirstBoot(key) {
-		remedy += fmt.Sprintf(" To keep the disk instead, apply disks.%s.on_destroy = \"keep\" first.", key)
+// KeepRemedy says how a disk is kept that can't be removed, "" for a first-boot medium.
+func KeepRemedy(key string) string {
+	if IsFirstBoot(key) {
+		return ""
 	}
 
-	return remedy
+	return fmt.Sprintf("To keep the disk instead, apply disks.%s.on_destroy = \"keep\" first.", key)
 }
 
 // DropsOwnDisks returns the keys of the disks that were created with the VM and are no longer declared. The change
