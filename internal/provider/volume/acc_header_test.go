@@ -18,8 +18,7 @@ func TestAccVolume_writtenHeader(t *testing.T) {
 	for header, write := range map[string]string{
 		"smaller": "qemu-img create -q -f qcow2 $1.header 512K",
 		"larger":  "qemu-img create -q -f qcow2 $1.header 64M",
-		"luks": "truncate -s 8M $1.header && echo x | " +
-			"cryptsetup -q luksFormat --type luks1 --pbkdf-force-iterations 1000 $1.header -",
+		"luks":    "qemu-img create -q --object secret,id=key,data=x -f luks -o key-secret=key,iter-time=10 $1.header 8M",
 	} {
 		t.Run(header, func(t *testing.T) {
 			t.Parallel()
