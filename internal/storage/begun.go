@@ -19,9 +19,9 @@ const extent = 4 << 20
 // header of LUKS.
 const emptyBytes = 4 << 20
 
-// recordAge is how long a volume is removed because of the record of its creation, from its begin or from the last run
-// that was seen waiting for it. A volume has no identity that could be recorded before it exists, so the longer a record
-// is there, the likelier a volume of the name is another one.
+// recordAge is how long a volume is removed because of the record of its creation: since the creation began, or since
+// the last run gave up waiting. A volume has no identity that could be recorded before it exists, so the longer a
+// record is there, the likelier a volume of the name is another one.
 const recordAge = time.Hour
 
 // begun is what a host records about a volume that is being created.

@@ -64,8 +64,8 @@ func (g Growth) check(bytes uint64) (done bool, err error) {
 	return g.Bytes == bytes, err
 }
 
-// diskUser returns the VM that has a volume as its disk, nil for none: one that runs, or one that uses it as raw, before
-// others. It returns ErrInUse if something uses the volume that doesn't see its growth.
+// diskUser returns the VM that has a volume as its disk, nil for none: one that runs, or one that uses it as raw,
+// before others. It returns ErrInUse if something uses the volume that doesn't see its growth.
 func (s *Storage) diskUser(ctx context.Context, hosts hostset.Set, v libvirt.Volume) (disk *User, _ error) {
 	// Growth takes nothing from an overlay, so disks whose files can't be read don't prevent it.
 	is, err := s.users(ctx, hosts, search{list: volumesWith, limit: searchLimit}, v)

@@ -299,8 +299,8 @@ func (s *Storage) settle(ctx context.Context, h *libvirt.Host, pool string) erro
 	return s.awaitIdle(ctx, h, pool)
 }
 
-// awaitIdle refreshes the pool, once no run creates volumes in it any more. It waits until the deadline of ctx, and then
-// says what it was waiting for.
+// awaitIdle refreshes the pool, once no run creates volumes in it any more. It waits until the deadline of ctx, and
+// then says what it was waiting for.
 func (s *Storage) awaitIdle(ctx context.Context, h *libvirt.Host, pool string) error {
 	for {
 		err := h.RefreshStoragePool(ctx, pool)

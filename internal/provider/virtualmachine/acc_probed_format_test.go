@@ -75,8 +75,8 @@ func TestAccVirtualMachine_writtenHeader(t *testing.T) {
 	destroyAndCheck(t, l, tf, name)
 }
 
-// TestAccVirtualMachine_writtenHeaderGrows: a VM's own raw disk, into which its guest has written the header of an image
-// of another size, grows from its real size and keeps every byte, while the VM is off and while it runs. It never
+// TestAccVirtualMachine_writtenHeaderGrows: a VM's own raw disk, into which its guest has written the header of an
+// image of another size, grows from its real size and keeps every byte, while the VM is off and while it runs. It never
 // shrinks, and becomes a disk of the VM's own with its real size.
 func TestAccVirtualMachine_writtenHeaderGrows(t *testing.T) {
 	t.Parallel()
@@ -108,8 +108,9 @@ func TestAccVirtualMachine_writtenHeaderGrows(t *testing.T) {
 			l.Virsh(t, "kvm1", "vol-create-as", name, "data", "10M", "--format", "raw")
 			config(fmt.Sprintf("file = %q, format = \"raw\"", path))
 			tf.Run(t, "apply")
-			run("head -c 10485760 /dev/urandom | dd of=$1 conv=notrunc bs=1M status=none; qemu-img create -q -f qcow2 $1.header " +
-				virtual + "; dd if=$1.header of=$1 conv=notrunc bs=64K count=1 status=none; rm $1.header")
+			run("head -c 10485760 /dev/urandom | dd of=$1 conv=notrunc bs=1M status=none; " +
+				"qemu-img create -q -f qcow2 $1.header " + virtual +
+				"; dd if=$1.header of=$1 conv=notrunc bs=64K count=1 status=none; rm $1.header")
 			l.Virsh(t, "kvm1", "pool-refresh", name)
 			if xml := l.Virsh(t, "kvm1", "vol-dumpxml", "--pool", name, "data"); !strings.Contains(xml, "'qcow2'") {
 				t.Fatalf("libvirt doesn't take it for an image: %s", xml)
@@ -152,6 +153,60 @@ func TestAccVirtualMachine_writtenHeaderGrows(t *testing.T) {
 			destroyAndCheck(t, l, tf, name)
 		})
 	}
+}
+
+// TestAccVirtualMachine_volumeOnOwnBase: a VM gets a volume that the same apply makes on an image that isn't a copy of
+// a virtfleet_image, by the volume's id and by its path: no guest has written to that volume yet.
+func TestAccVirtualMachine_volumeOnOwnBase(t *testing.T) {
+	t.Parallel()
+	l := lab.Open(t)
+	tf := acctest.NewCLI(t)
+	name := lab.Name(t)
+	l.RemoveDomain(t, name)
+	base := l.Image(t, "kvm1", name+"-base", "qcow2", 1<<20)
+	l.RefreshPool(t, "kvm1")
+	config := func(disks string) {
+		tf.Config(t, providerBlock(l, "")+fmt.Sprintf(`
+resource "virtfleet_volume" "data" {
+  for_each = toset(["a", "b"])
+  name     = "%[1]s-${each.key}"
+  pool     = "default"
+  host     = "kvm1"
+  image    = "default/%[2]s"
+}
+`, name, filepath.Base(base))+idleVM(l, name).with(hcl{
+			"host": quote("kvm1"), "run_strategy": quote("Halted"), "disks": disks,
+		}).String())
+	}
+	isImage := func(disks int) {
+		t.Helper()
+		if xml := l.Virsh(t, "kvm1", "dumpxml", name); strings.Count(xml, "type='qcow2'") != disks {
+			t.Errorf("the VM doesn't have %d images: %s", disks, xml)
+		}
+		noChanges(t, tf)
+	}
+	config(`{
+    a = { volume = virtfleet_volume.data["a"].id }
+    b = { file = virtfleet_volume.data["b"].path }
+  }`)
+	tf.Run(t, "apply")
+	isImage(2)
+	config(`{ a = { volume = virtfleet_volume.data["a"].id } }`)
+	tf.Run(t, "apply")
+	isImage(1)
+	// Once the VM doesn't have it any more, it is a volume like any other.
+	config(`{
+    a = { volume = virtfleet_volume.data["a"].id }
+    c = { volume = virtfleet_volume.data["b"].id }
+  }`)
+	expect(t, tf.Fail(t, "plan"), "begins like a qcow2 image on top of "+base)
+	config(`{
+    a = { volume = virtfleet_volume.data["a"].id }
+    c = { volume = virtfleet_volume.data["b"].id, format = "qcow2" }
+  }`)
+	tf.Run(t, "apply")
+	isImage(2)
+	destroyAndCheck(t, l, tf, name)
 }
 
 // TestAccVirtualMachine_cdromInPool: libvirt calls the format of a CD image "iso", which QEMU's driver of libvirt

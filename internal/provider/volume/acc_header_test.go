@@ -44,8 +44,8 @@ func TestAccVolume_writtenHeader(t *testing.T) {
 			run("head -c 10485760 /dev/urandom | dd of=$1 conv=notrunc bs=1M status=none; " + write +
 				"; dd if=$1.header of=$1 conv=notrunc bs=64K count=1 status=none; rm $1.header")
 			l.Virsh(t, "kvm1", "pool-refresh", name)
-			if xml := l.Virsh(t, "kvm1", "vol-dumpxml", "--pool", name, "data"); strings.Contains(xml, "<capacity unit='bytes'>"+
-				fmt.Sprint(10<<20)) {
+			actual := fmt.Sprintf("<capacity unit='bytes'>%d<", 10<<20)
+			if xml := l.Virsh(t, "kvm1", "vol-dumpxml", "--pool", name, "data"); strings.Contains(xml, actual) {
 				t.Fatalf("libvirt doesn't take it for something else: %s", xml)
 			}
 			empty()

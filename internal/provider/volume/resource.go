@@ -73,6 +73,7 @@ func (r *volumeResource) Create(ctx context.Context, req resource.CreateRequest,
 		resp.Diagnostics.Append(f.Error())
 		return
 	}
+	r.Data.Volumes.Made(made.Path, made.Changed)
 	s.RefreshElsewhere(ctx, sharing, host, plan.Pool.ValueString())
 	// It may replace an imported one.
 	resp.Diagnostics.Append(meta.WritePrivate(ctx, resp.Private, privateImported, nil)...)
