@@ -57,8 +57,8 @@ func TestUnfitVolume(t *testing.T) {
 	}
 }
 
-// TestDesired_freshFormat: only a volume that the same apply has created, and that nothing has written to since, is what
-// libvirt finds in it.
+// TestDesired_freshFormat: only a volume that the same apply has created, and that nothing has written to since, is
+// what libvirt finds in it.
 func TestDesired_freshFormat(t *testing.T) {
 	t.Parallel()
 
