@@ -146,8 +146,26 @@ func (c *conn) createVolume(
 	return p.StorageVolCreateXMLFrom(v.Document, source, flags)
 }
 
-// ResizeVolume grows a volume to that many bytes (virStorageVolResize). No VM that uses the volume may be running.
-func (h *Host) ResizeVolume(ctx context.Context, pool, name string, bytes uint64, allocate bool) error {
+// GrowVolume grows a volume that VMs use with the format, or with the one that libvirt has found if it is "", to that
+// many bytes. No VM that uses the volume may be running. If libvirt takes a raw file for something else, its last byte
+// is written instead, without allocating the rest: libvirt would resize what it has found in the file.
+func (h *Host) GrowVolume(ctx context.Context, v Volume, format string, bytes uint64, allocate bool) error {
+	if !v.isMisread(format) {
+		return h.resizeVolume(ctx, v.Pool, v.Name, bytes, allocate)
+	}
+	if bytes <= v.PhysicalBytes {
+		return fmt.Errorf("%w: volume %s/%s has %d bytes, and growing it to %d would write into them", ErrInvalid, v.Pool,
+			v.Name, v.PhysicalBytes, bytes)
+	}
+	// A hole would be written by setting the length of the file, which can also cut it.
+	return h.UploadVolume(ctx, Upload{
+		Pool: v.Pool, Name: v.Name, Content: zeros{}, Offset: bytes - 1, Length: 1,
+		Skip: func(uint64) bool { return false },
+	})
+}
+
+// resizeVolume is virStorageVolResize.
+func (h *Host) resizeVolume(ctx context.Context, pool, name string, bytes uint64, allocate bool) error {
 	_, err := onVolume(ctx, h, changeCall("growing volume "+pool+"/"+name), pool, name,
 		func(c *conn, v *golibvirt.StorageVol) (struct{}, error) {
 			c.countCall("virStorageVolResize")

@@ -29,6 +29,21 @@ type Volume struct {
 	Mode, Owner, Group string
 }
 
+// UsedAs returns the volume as a VM sees it that uses it with the format; "" means the one that libvirt has found.
+// A guest can write anything to a raw file, also the header of an image or of LUKS: then libvirt reports the format
+// and the size that the header says, and resizes the volume by them, which overwrites the guest's data.
+func (v Volume) UsedAs(format string) Volume {
+	if v.isMisread(format) {
+		v.Format, v.CapacityBytes, v.Encrypted, v.Backing = format, v.PhysicalBytes, false, ""
+	}
+	return v
+}
+
+// isMisread reports whether libvirt takes a volume with the format for something else.
+func (v Volume) isMisread(format string) bool {
+	return format == "raw" && v.Type == "file" && (v.Format != "" && v.Format != format || v.Encrypted)
+}
+
 // VolumeByPath looks for the volume with this path in the host's active pools, as of their last refresh. It returns
 // ErrNotFound if no pool has it, or only a pool that exists for the time of a call: the file may exist all the same.
 //

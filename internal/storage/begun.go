@@ -19,16 +19,19 @@ const extent = 4 << 20
 // header of LUKS.
 const emptyBytes = 4 << 20
 
-// recordAge is how long a volume is removed because of the record of its creation. A volume has no identity that could
-// be recorded before it exists, so the longer a record is there, the likelier a volume of the name is another one.
+// recordAge is how long a volume is removed because of the record of its creation: since the creation began, or since
+// the last run gave up waiting. A volume has no identity that could be recorded before it exists, so the longer a
+// record is there, the likelier a volume of the name is another one.
 const recordAge = time.Hour
 
 // begun is what a host records about a volume that is being created.
 type begun struct {
 	// Began is when the creation began, by the clock of the operator's side.
-	Began  time.Time `json:"began,omitzero"`
-	Format string    `json:"format"`
-	Bytes  uint64    `json:"bytes"`
+	Began time.Time `json:"began,omitzero"`
+	// GivenUp is when the last run gave up waiting for libvirt, which may have continued.
+	GivenUp time.Time `json:"given_up,omitzero"`
+	Format  string    `json:"format"`
+	Bytes   uint64    `json:"bytes"`
 	// SourceBytes is the size of a clone before it is resized.
 	SourceBytes uint64 `json:"source_bytes,omitzero"`
 	Encrypted   bool   `json:"encrypted,omitzero"`
@@ -46,7 +49,9 @@ func newBegun(d Disk, source *libvirt.Volume) begun {
 }
 
 // isRecent reports whether a volume that matches the record is taken for what a killed run has left.
-func (b begun) isRecent() bool { return time.Since(b.Began).Abs() < recordAge }
+func (b begun) isRecent() bool {
+	return time.Since(b.Began).Abs() < recordAge || time.Since(b.GivenUp).Abs() < recordAge
+}
 
 // matches reports whether a volume can be what a killed run has left: it can't if something about the volume differs,
 // or if it has data that the run didn't write.
@@ -94,9 +99,13 @@ func (s *Storage) beginVolume(ctx context.Context, h *libvirt.Host, d Disk, sour
 	if err != nil {
 		return err
 	}
+	recent := before != nil && before.isRecent() // The wait doesn't make it older.
 	if before != nil {
 		// libvirt may still be copying for the killed run, for as long as the copy takes.
 		if err := s.awaitIdle(ctx, h, d.Pool); err != nil {
+			if recent {
+				s.giveUp(ctx, h, ref, *before)
+			}
 			return err
 		}
 	}
@@ -107,7 +116,7 @@ func (s *Storage) beginVolume(ctx context.Context, h *libvirt.Host, d Disk, sour
 	v, err := h.PoolVolume(ctx, d.Pool, d.Name)
 	switch {
 	case err == nil && before != nil:
-		err = s.removeLeft(ctx, h, *before, *v)
+		err = s.removeLeft(ctx, h, *before, recent, *v)
 	case err == nil:
 		err = errVolumeExists(d)
 	case errors.Is(err, libvirt.ErrNotFound):
@@ -116,19 +125,37 @@ func (s *Storage) beginVolume(ctx context.Context, h *libvirt.Host, d Disk, sour
 	if err != nil {
 		return err
 	}
-	now, err := json.Marshal(newBegun(d, source))
+	return newBegun(d, source).record(ctx, h, ref)
+}
+
+func (b begun) record(ctx context.Context, h *libvirt.Host, ref Ref) error {
+	text, err := json.Marshal(b)
 	if err != nil {
 		return err
 	}
-	return ref.creation().Begin(ctx, h, string(now))
+	return ref.creation().Begin(ctx, h, string(text))
+}
+
+// giveUp records that a run gave up waiting for a volume that libvirt may be creating: the next one continues, however
+// long the wait was.
+func (s *Storage) giveUp(ctx context.Context, h *libvirt.Host, ref Ref, b begun) {
+	ctx, cancel := hostset.CleanupContext(ctx)
+	defer cancel()
+	b.GivenUp = time.Now().UTC()
+	if err := b.record(ctx, h, ref); err != nil {
+		s.Log.Warn("the record that a volume is being created was not renewed", "host", h.Name(), "storage_pool", ref.Pool,
+			"volume", ref.Name, "error", err)
+	}
 }
 
 func errVolumeExists(d Disk) error {
 	return fmt.Errorf("%w: storage pool %q has a volume %q", libvirt.ErrExists, d.Pool, d.Name)
 }
 
-// removeLeft removes a volume that a killed run has left.
-func (s *Storage) removeLeft(ctx context.Context, h *libvirt.Host, before begun, v libvirt.Volume) error {
+// removeLeft removes a volume that a killed run has left, if the record of that run was recent.
+func (s *Storage) removeLeft(
+	ctx context.Context, h *libvirt.Host, before begun, recent bool, v libvirt.Volume,
+) error {
 	ref := Ref{Pool: v.Pool, Name: v.Name}
 	exists := errVolumeExists(Disk{Pool: v.Pool, Name: v.Name})
 	if !before.matches(v) {
@@ -136,7 +163,7 @@ func (s *Storage) removeLeft(ctx context.Context, h *libvirt.Host, before begun,
 		return fmt.Errorf("%w, which isn't known to be the one that an interrupted run was creating at %s", exists,
 			before.Began.Format(time.RFC3339))
 	}
-	if !before.isRecent() { // The record stays: it keeps the volume from being imported.
+	if !recent { // The record stays: it keeps the volume from being imported.
 		return fmt.Errorf("%w: storage pool %q has a volume %q that a run was creating at %s when it was interrupted. It "+
 			"may lack a part of its content, or be another one since then. Look at it. Then remove it with virsh vol-delete, "+
 			"or, if it is whole, remove the record, which is the secret %s of virsh secret-list, with virsh secret-undefine",
@@ -170,12 +197,15 @@ func (s *Storage) EndCreation(ctx context.Context, host string, ref Ref) {
 	}
 }
 
-// endFailedVolume removes the record of a creation that has failed, unless a part of the volume may be left.
+// endFailedVolume removes the record of a creation that has failed. If a part of the volume may be left, it renews the
+// record.
 func (s *Storage) endFailedVolume(ctx context.Context, h *libvirt.Host, ref Ref) {
 	looking, cancel := hostset.CleanupContext(ctx)
 	defer cancel()
 	if _, err := h.PoolVolume(looking, ref.Pool, ref.Name); errors.Is(err, libvirt.ErrNotFound) {
 		s.endVolume(ctx, h, ref)
+	} else if b, err := recorded(looking, h, ref); b != nil && err == nil {
+		s.giveUp(ctx, h, ref, *b)
 	}
 }
 

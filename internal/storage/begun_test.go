@@ -53,5 +53,9 @@ func TestBegun_matches(t *testing.T) {
 		if b.Began = began; b.isRecent() {
 			t.Errorf("a record from a time that is %s still counts", name)
 		}
+		// A creation that takes longer than that ends when its run gives up.
+		if b.GivenUp = time.Now(); !b.isRecent() {
+			t.Errorf("a record from a time that is %s, and that was renewed, doesn't count", name)
+		}
 	}
 }

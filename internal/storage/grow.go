@@ -15,6 +15,9 @@ type Growth struct {
 	Ref  Ref
 	// Bytes is the size that a guest sees then.
 	Bytes uint64
+	// Format is the volume's, as it is known apart from what libvirt finds in it; "" if it isn't known, or if the volume
+	// is encrypted.
+	Format string
 	// Preallocation is what the volume was created with.
 	Preallocation string
 	// Hosts are asked for users, see Users.
@@ -33,27 +36,37 @@ func (s *Storage) Grow(ctx context.Context, g Growth) error {
 		if err != nil {
 			return err
 		}
-		if g.Bytes == v.CapacityBytes {
-			return nil
-		}
-		if g.Bytes < v.CapacityBytes {
-			return fmt.Errorf("%w: volume %s has %d bytes and never shrinks, asked for are %d", libvirt.ErrInvalid,
-				g.Ref, v.CapacityBytes, g.Bytes)
-		}
-		user, err := s.runningUser(ctx, g.Hosts, *v)
-		if err != nil {
+		if done, err := g.check(v.UsedAs(g.Format).CapacityBytes); done || err != nil {
 			return err
 		}
-		if user != nil {
-			return s.growRunning(ctx, h, g, v, *user)
+		user, err := s.diskUser(ctx, g.Hosts, *v)
+		switch {
+		case err != nil:
+			return err
+		case user != nil && user.Active:
+			return s.growRunning(ctx, h, g, *user)
+		case user != nil && user.Format != "":
+			g.Format = user.Format // A guest of this VM has written what libvirt finds.
 		}
-		return s.growUnused(ctx, h, g, v)
+		if done, err := g.check(v.UsedAs(g.Format).CapacityBytes); done || err != nil {
+			return err
+		}
+		return s.growUnused(ctx, h, g, *v)
 	})
 }
 
-// runningUser returns the VM that runs on a volume, nil for none. It returns ErrInUse if something uses the volume that
-// doesn't see its growth.
-func (s *Storage) runningUser(ctx context.Context, hosts hostset.Set, v libvirt.Volume) (*User, error) {
+// check reports whether a volume of that many bytes has the size already, and returns an error if it is larger.
+func (g Growth) check(bytes uint64) (done bool, err error) {
+	if g.Bytes < bytes {
+		err = fmt.Errorf("%w: volume %s has %d bytes and never shrinks, asked for are %d", libvirt.ErrInvalid, g.Ref, bytes,
+			g.Bytes)
+	}
+	return g.Bytes == bytes, err
+}
+
+// diskUser returns the VM that has a volume as its disk, nil for none: one that runs, or one that uses it as raw,
+// before others. It returns ErrInUse if something uses the volume that doesn't see its growth.
+func (s *Storage) diskUser(ctx context.Context, hosts hostset.Set, v libvirt.Volume) (disk *User, _ error) {
 	// Growth takes nothing from an overlay, so disks whose files can't be read don't prevent it.
 	is, err := s.users(ctx, hosts, search{list: volumesWith, limit: searchLimit}, v)
 	if err != nil {
@@ -65,18 +78,29 @@ func (s *Storage) runningUser(ctx context.Context, hosts hostset.Set, v libvirt.
 			return nil, fmt.Errorf("%w: %s, so it can't grow", ErrInUse, u)
 		case u.Active:
 			return &u, nil
+		case disk == nil || u.Format == "raw":
+			disk = &u
 		}
 	}
-	return nil, nil
+	return disk, nil
 }
 
 // growRunning makes a volume larger through the VM that runs on it. QEMU grows it thin.
-func (s *Storage) growRunning(ctx context.Context, h *libvirt.Host, g Growth, v *libvirt.Volume, u User) error {
+// The size is the one that QEMU reports: it would cut a raw disk to fewer bytes.
+func (s *Storage) growRunning(ctx context.Context, h *libvirt.Host, g Growth, u User) error {
 	runs, err := s.host(u.Host)
 	if err != nil {
 		return err
 	}
-	more := Demand{Growth: g.Bytes - v.CapacityBytes}
+	disks, err := runs.BlockInfos(ctx, u.UUID, []string{u.Target})
+	if err = errors.Join(err, disks[u.Target].Err); err != nil {
+		return err
+	}
+	bytes := disks[u.Target].Capacity
+	if done, err := g.check(bytes); done || err != nil {
+		return err
+	}
+	more := Demand{Growth: g.Bytes - bytes}
 	if err := s.taking(ctx, g.Host, g.Ref.Pool, more, func(ctx context.Context) error {
 		return runs.BlockResize(ctx, u.UUID, u.Target, g.Bytes)
 	}); err != nil {
@@ -86,17 +110,18 @@ func (s *Storage) growRunning(ctx context.Context, h *libvirt.Host, g Growth, v 
 }
 
 // growUnused makes a volume larger that no VM runs on.
-func (s *Storage) growUnused(ctx context.Context, h *libvirt.Host, g Growth, v *libvirt.Volume) error {
-	more := Demand{Growth: g.Bytes - v.CapacityBytes}
-	thick := GrowsThick(g.Preallocation, v.Format)
+func (s *Storage) growUnused(ctx context.Context, h *libvirt.Host, g Growth, v libvirt.Volume) error {
+	is := v.UsedAs(g.Format)
+	more := Demand{Growth: g.Bytes - is.CapacityBytes}
+	thick := GrowsThick(g.Preallocation, v.Format) && v == is
 	if thick {
 		more.Now = more.Growth
 	}
 	err := s.taking(ctx, g.Host, g.Ref.Pool, more, func(ctx context.Context) error {
-		return h.ResizeVolume(ctx, g.Ref.Pool, g.Ref.Name, g.Bytes, thick)
+		return h.GrowVolume(ctx, v, g.Format, g.Bytes, thick)
 	})
 	err = explainFull(ctx, h, g.Ref.Pool, more.Now, err)
-	if v.Encrypted && errors.Is(err, libvirt.ErrInvalid) {
+	if is.Encrypted && errors.Is(err, libvirt.ErrInvalid) {
 		return fmt.Errorf("%w: volume %s is encrypted. libvirt grows it while a VM runs on it, or if its passphrase is "+
 			"a secret of usage \"volume\" with the usage_id %q", err, g.Ref, v.Path)
 	}

@@ -299,11 +299,16 @@ func (s *Storage) settle(ctx context.Context, h *libvirt.Host, pool string) erro
 	return s.awaitIdle(ctx, h, pool)
 }
 
-// awaitIdle refreshes the pool, once no run creates volumes in it any more. It waits until the deadline of ctx.
+// awaitIdle refreshes the pool, once no run creates volumes in it any more. It waits until the deadline of ctx, and
+// then says what it was waiting for.
 func (s *Storage) awaitIdle(ctx context.Context, h *libvirt.Host, pool string) error {
 	for {
 		err := h.RefreshStoragePool(ctx, pool)
-		if !errors.Is(err, libvirt.ErrInternal) || ctx.Err() != nil {
+		switch {
+		case err != nil && ctx.Err() != nil:
+			return fmt.Errorf("waiting until libvirt no longer creates volumes in storage pool %q: %w: %w", pool,
+				context.Cause(ctx), err)
+		case !errors.Is(err, libvirt.ErrInternal):
 			return err
 		}
 		s.Log.Debug("a storage pool is busy", "host", h.Name(), "storage_pool", pool)

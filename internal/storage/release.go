@@ -188,6 +188,6 @@ func (v sought) usedByDevices(document string) bool {
 	if err != nil {
 		return true
 	}
-	_, used := v.usedBy(rest)
+	_, _, used := v.usedBy(rest)
 	return used
 }

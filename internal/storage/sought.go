@@ -136,14 +136,14 @@ func fileOf(pools []libvirt.StoragePool, ref Ref) string {
 	return path.Join(p.Directory(), ref.Name)
 }
 
-// usedBy reports whether a definition names the volume anywhere, and as which disk.
-func (v sought) usedBy(document string) (target string, used bool) {
+// usedBy reports whether a definition names the volume anywhere, and as which disk, with which format.
+func (v sought) usedBy(document string) (target, format string, used bool) {
 	if !v.mayBeIn(document) {
-		return "", false // Most definitions: they needn't be parsed.
+		return "", "", false // Most definitions: they needn't be parsed.
 	}
 	doc := etree.NewDocument()
 	if doc.ReadFromString(document) != nil || doc.Root() == nil {
-		return "", true // It names the volume, and in which role is unknown.
+		return "", "", true // It names the volume, and in which role is unknown.
 	}
 	for _, e := range doc.Root().FindElements(".//*") {
 		if !v.isNamedBy(e) {
@@ -153,11 +153,20 @@ func (v sought) usedBy(document string) (target string, used bool) {
 		parent := e.Parent()
 		if e.Tag == "source" && parent != nil && parent.Tag == "disk" {
 			if t := parent.SelectElement("target"); t != nil {
-				return t.SelectAttrValue("dev", ""), true
+				return t.SelectAttrValue("dev", ""), formatOf(parent), true
 			}
 		}
 	}
-	return "", used
+	return "", "", used
+}
+
+// formatOf returns the format that QEMU uses a disk with, "" for an encrypted one.
+func formatOf(disk *etree.Element) string {
+	driver := disk.SelectElement("driver")
+	if driver == nil || disk.FindElement("./encryption") != nil || disk.FindElement("./source/encryption") != nil {
+		return ""
+	}
+	return driver.SelectAttrValue("type", "")
 }
 
 func (v sought) mayBeIn(document string) bool {

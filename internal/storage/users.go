@@ -34,6 +34,8 @@ type User struct {
 	// Target is the disk whose content is the volume ("vda"); "" if the VM uses the volume in another way, for example as
 	// a backing file.
 	Target string
+	// Format is the format that QEMU uses that disk with; "" if it is unknown, or if the disk is encrypted.
+	Format string
 }
 
 // String returns the user's name for messages.
@@ -288,10 +290,11 @@ func (s *Storage) usersAmong(ctx context.Context, files *hostFiles, v libvirt.Vo
 	}
 	for _, d := range files.domains {
 		for _, document := range []string{d.LiveXML, d.PersistentXML} {
-			target, used := wanted.usedBy(document)
+			target, format, used := wanted.usedBy(document)
 			if used {
 				users = append(users, User{
 					Host: files.host.Name(), VM: d.Name, UUID: d.UUID, Active: d.Active() && document == d.LiveXML, Target: target,
+					Format: format,
 				})
 				break
 			}

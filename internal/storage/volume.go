@@ -183,13 +183,23 @@ func (s *Storage) finishVolume(ctx context.Context, h *libvirt.Host, d Disk) (*l
 		}
 	}
 	made, err := h.PoolVolume(ctx, d.Pool, d.Name)
-	if err != nil || made.CapacityBytes >= d.Bytes {
+	if err != nil || made.UsedAs(d.usedFormat()).CapacityBytes >= d.Bytes {
 		return made, err
 	}
-	if err := h.ResizeVolume(ctx, d.Pool, d.Name, d.Bytes, GrowsThick(d.Preallocation, made.Format)); err != nil {
+	thick := GrowsThick(d.Preallocation, made.Format)
+	if err := h.GrowVolume(ctx, *made, d.usedFormat(), d.Bytes, thick); err != nil {
 		return nil, err
 	}
 	return h.PoolVolume(ctx, d.Pool, d.Name)
+}
+
+// usedFormat returns the format of the volume for libvirt.Volume.UsedAs: the copied content may begin like something
+// else. An encrypted volume is what libvirt finds.
+func (d *Disk) usedFormat() string {
+	if d.Secret != "" {
+		return ""
+	}
+	return d.Format
 }
 
 func (d *Disk) ref() Ref { return Ref{Pool: d.Pool, Name: d.Name} }

@@ -148,7 +148,7 @@ func (m *Manager) defineNew(ctx context.Context, h *inventory.Host, id string, d
 
 	spec.Type = inventory.Reply{Host: h, Info: info}.TypeFor(spec, m.defaultType)
 
-	if err := resolveVolumes(ctx, h, &spec, d.Volumes, domain.Spec{}); err != nil {
+	if err := resolveVolumes(ctx, h, &spec, d, domain.Spec{}); err != nil {
 		return err
 	}
 

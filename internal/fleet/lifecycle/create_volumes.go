@@ -13,13 +13,13 @@ import (
 
 // resolveVolumes finds out whether a disk's volume is a file or a block device, and the format of a new disk that
 // declares none. have is the configuration that the VM has already: a file that the VM has, under whatever key, keeps
-// its format, whatever the guest has written into it.
+// its format, whatever the guest has written into it. d has the volumes.
 func resolveVolumes(
-	ctx context.Context, h *inventory.Host, spec *domain.Spec, volumes map[string]string, have domain.Spec,
+	ctx context.Context, h *inventory.Host, spec *domain.Spec, d placement.Desired, have domain.Spec,
 ) error {
 	spec.Disks = maps.Clone(spec.Disks)
 
-	for key, id := range volumes {
+	for key, id := range d.Volumes {
 		v, err := placement.ExistingVolume(ctx, h, id)
 		if err != nil {
 			return fmt.Errorf("disk %q: %w", key, err)
@@ -32,7 +32,7 @@ func resolveVolumes(
 			disk.Source = domain.DiskSource{Block: v.Path}
 		}
 
-		disk.Format = cmp.Or(disk.Format, have.FormatOf(disk.Source))
+		disk.Format = cmp.Or(disk.Format, have.FormatOf(disk.Source), d.FreshFormat(v))
 		if why := placement.UnfitVolume(v, disk); why != "" {
 			return fmt.Errorf("%w: disk %q: %s", inventory.ErrInvalid, key, why)
 		}
@@ -51,6 +51,7 @@ func resolveVolumes(
 				continue
 			}
 
+			disk.Format = d.FreshFormat(v)
 			if why := placement.DoubtfulFormat(v, disk); why != "" {
 				return fmt.Errorf("%w: disk %q: %s", inventory.ErrInvalid, key, why)
 			}

@@ -60,7 +60,8 @@ func (c *diskCreator) assignVolumes(
 		case recorded && !is.Creating:
 			o, err = c.keepDisk(d.Spec.Name, key, is, o)
 		case handed:
-			o, err = placement.Adopted(ctx, c.host, c.hostUUID, at, o)
+			format := placement.UsedFormat(&domain.Spec{Disks: defined}, at)
+			o, err = placement.Adopted(ctx, c.host, c.hostUUID, at, format, o)
 		default:
 			o, err = c.assignNew(ctx, d.Spec, key, is, o)
 		}

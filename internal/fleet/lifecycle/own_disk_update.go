@@ -160,7 +160,7 @@ func (u *update) growOwnDisk(ctx context.Context, key string, bytes uint64) erro
 		if err == nil {
 			err = u.manager.records.Storage().Grow(ctx, storage.Growth{
 				Host: u.vm.Host, Ref: storage.Ref{Pool: o.Pool, Name: o.Volume}, Bytes: bytes,
-				Preallocation: o.Preallocation, Hosts: hosts,
+				Format: placement.UsedFormat(u.vm.DeclaredSpec(), o.Path), Preallocation: o.Preallocation, Hosts: hosts,
 			})
 		}
 

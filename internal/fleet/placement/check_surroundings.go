@@ -86,7 +86,7 @@ func (p *Planner) fitsSurroundings(
 			p.Detail = fmt.Sprintf("reading volume %q: %v", path, err)
 		default:
 			disk := d.Spec.Disks[key]
-			disk.Format = cmp.Or(disk.Format, d.Have.FormatOf(domain.DiskSource{File: v.Path}))
+			disk.Format = cmp.Or(disk.Format, d.Have.FormatOf(domain.DiskSource{File: v.Path}), d.FreshFormat(v))
 			p.Detail = UnfitVolume(v, disk)
 
 			if directory, strays := d.PlannedObjects.Strays(a.Host.Name, v.Pool, v.Path); strays {
@@ -115,7 +115,7 @@ func fitsFormats(ctx context.Context, a inventory.Reply, d Desired) (problems []
 				continue // Then nothing is taken from it.
 			}
 
-			if why := DoubtfulFormat(v, d.Spec.Disks[key]); why != "" {
+			if why := DoubtfulFormat(v, domain.Disk{Format: d.FreshFormat(v)}); why != "" {
 				problems = append(problems, inventory.Problem{Attribute: attribute, Detail: why})
 			}
 		}

@@ -12,6 +12,7 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migration"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/status"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 )
 
 // Update policies: what the provider does if a change requires a restart.
@@ -91,6 +92,18 @@ type Desired struct {
 	Power *PlannedPower
 	// Have is the configuration of the VM to be changed, whose files keep their formats. Changed sets it.
 	Have domain.Spec
+	// Made are the times of the last change of the volumes that the same apply has created, by path.
+	Made map[string]string
+}
+
+// FreshFormat returns the format of a volume that the same apply has created and that no guest has written to since; ""
+// for other volumes.
+func (d Desired) FreshFormat(v *libvirt.Volume) string {
+	if v.Changed == "" || d.Made[v.Path] != v.Changed {
+		return ""
+	}
+
+	return v.Format
 }
 
 // PlannedPower is what a plan shows of a VM's power.

@@ -26,7 +26,7 @@ func CheckHanded(ctx context.Context, vm *inventory.VM, d Desired) []inventory.P
 	for _, key := range slices.Sorted(maps.Keys(d.Handed)) {
 		at := d.Handed[key]
 
-		attribute, why := handedMisfit(ctx, vm.On, d, key)
+		attribute, why := handedMisfit(ctx, vm, d, key)
 		if is := has[key].Source.Name(); is != at {
 			attribute, why = "disks."+key, fmt.Sprintf("the VM has %s by now", is)
 		}
@@ -45,7 +45,8 @@ func CheckHanded(ctx context.Context, vm *inventory.VM, d Desired) []inventory.P
 }
 
 // handedMisfit returns why the file of a disk is not the declared volume or own disk, or "" if it is.
-func handedMisfit(ctx context.Context, h *inventory.Host, d Desired, key string) (attribute, why string) {
+func handedMisfit(ctx context.Context, vm *inventory.VM, d Desired, key string) (attribute, why string) {
+	h := vm.On
 	of := func(name string) string { return OwnDiskAttribute(key, name) }
 
 	own, isOwn := d.OwnDisks[key]
@@ -55,10 +56,12 @@ func handedMisfit(ctx context.Context, h *inventory.Host, d Desired, key string)
 		return of("volume"), why
 	}
 
-	v, why := fileVolume(ctx, h, own.Pool, d.Handed[key], d.Planned)
-	if v == nil {
+	found, why := fileVolume(ctx, h, own.Pool, d.Handed[key], d.Planned)
+	if found == nil {
 		return of("pool"), why
 	}
+
+	v := found.UsedAs(UsedFormat(vm.DeclaredSpec(), d.Handed[key]))
 
 	base, err := imagePath(ctx, h, own)
 	if own.Image == "" && d.Incomplete {
@@ -130,10 +133,10 @@ func imagePath(ctx context.Context, h *inventory.Host, o domain.OwnDisk) (string
 	return v.Path, nil
 }
 
-// Adopted returns the record of a disk that the VM has already and that becomes its own. The disk grows from its
-// present size.
+// Adopted returns the record of a disk that the VM has already, with that format, and that becomes its own. The disk
+// grows from its present size.
 func Adopted(
-	ctx context.Context, h *inventory.Host, hostUUID, at string, want domain.OwnDisk,
+	ctx context.Context, h *inventory.Host, hostUUID, at, format string, want domain.OwnDisk,
 ) (domain.OwnDisk, error) {
 	v, err := h.Conn.PoolVolume(ctx, want.Pool, path.Base(at))
 	if err != nil {
@@ -142,7 +145,7 @@ func Adopted(
 
 	want.Volume, want.Path, want.HostUUID = v.Name, v.Path, hostUUID
 	if want.Bytes > 0 {
-		want.Bytes = v.CapacityBytes
+		want.Bytes = v.UsedAs(format).CapacityBytes
 	}
 
 	return want, nil

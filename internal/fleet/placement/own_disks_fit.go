@@ -151,6 +151,8 @@ type grownDisk struct {
 	domain.OwnDisk
 
 	to uint64
+	// format is the format with which the VM uses the disk, see UsedFormat.
+	format string
 	// live says that QEMU makes it larger: then it occupies nothing more at once.
 	live bool
 }
@@ -162,7 +164,9 @@ func (d Desired) grownDisks(vm *inventory.VM) map[string]grownDisk {
 
 	for key, want := range d.OwnDisks {
 		if is, there := made[key]; there && !is.Creating && want.Bytes > is.Bytes {
-			grown[key] = grownDisk{OwnDisk: is, to: want.Bytes, live: vm.Active}
+			grown[key] = grownDisk{
+				OwnDisk: is, to: want.Bytes, format: UsedFormat(vm.DeclaredSpec(), is.Path), live: vm.Active,
+			}
 		}
 	}
 
@@ -172,7 +176,12 @@ func (d Desired) grownDisks(vm *inventory.VM) map[string]grownDisk {
 // growthOf returns what a disk needs in addition to what it has, and its storage pool; nil if the host doesn't have it.
 func growthOf(ctx context.Context, a inventory.Reply, g grownDisk) (*libvirt.StoragePool, storage.Demand) {
 	v, err := a.Host.Conn.PoolVolume(ctx, g.Pool, g.Volume)
-	if err != nil || v.CapacityBytes >= g.to {
+	if err != nil {
+		return nil, storage.Demand{}
+	}
+
+	bytes := v.UsedAs(g.format).CapacityBytes
+	if bytes >= g.to {
 		return nil, storage.Demand{}
 	}
 
@@ -181,7 +190,7 @@ func growthOf(ctx context.Context, a inventory.Reply, g grownDisk) (*libvirt.Sto
 		return nil, storage.Demand{}
 	}
 
-	d := storage.Demand{Growth: g.to - v.CapacityBytes}
+	d := storage.Demand{Growth: g.to - bytes}
 	if storage.GrowsThick(g.Preallocation, v.Format) && !g.live {
 		d.Now = d.Growth
 	}
@@ -274,11 +283,16 @@ func grownByHand(ctx context.Context, vm *inventory.VM, d Desired) []inventory.P
 		}
 
 		volume, err := vm.On.Conn.PoolVolume(ctx, is.Pool, is.Volume)
-		if err != nil || volume.CapacityBytes <= want {
+		if err != nil {
 			continue
 		}
 
-		has := domain.FormatSize(volume.CapacityBytes)
+		bytes := volume.UsedAs(UsedFormat(vm.DeclaredSpec(), volume.Path)).CapacityBytes
+		if bytes <= want {
+			continue
+		}
+
+		has := domain.FormatSize(bytes)
 		problems = append(problems, inventory.Problem{
 			Attribute: OwnDiskAttribute(key, "size"), Summary: "Disks never shrink",
 			Detail: fmt.Sprintf("Disk %q of VM %q has %s on host %q, because a user resized it, and size is %s.",

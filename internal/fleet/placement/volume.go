@@ -9,6 +9,18 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/storage"
 )
 
+// UsedFormat returns the format with which a VM uses a file, for libvirt.Volume.UsedAs; "" if the VM doesn't use it, or
+// if the disk is encrypted. have is the VM's configuration.
+func UsedFormat(have *domain.Spec, file string) string {
+	for _, disk := range have.Disks {
+		if domain.SameDisk(disk.Source, domain.DiskSource{File: file}, true) && disk.Values[domain.EncryptionSecret] != "" {
+			return ""
+		}
+	}
+
+	return have.FormatOf(domain.DiskSource{File: file})
+}
+
 // UnfitVolume returns why a disk can't use an existing volume by its id or path, or "" if it can.
 func UnfitVolume(v *libvirt.Volume, disk domain.Disk) string {
 	name := v.Pool + "/" + v.Name

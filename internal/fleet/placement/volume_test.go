@@ -56,3 +56,25 @@ func TestUnfitVolume(t *testing.T) {
 		t.Error(got)
 	}
 }
+
+// TestDesired_freshFormat: only a volume that the same apply has created, and that nothing has written to since, is
+// what libvirt finds in it.
+func TestDesired_freshFormat(t *testing.T) {
+	t.Parallel()
+
+	d := Desired{Made: map[string]string{"/p/new": "1.5", "/p/silent": ""}}
+
+	for name, c := range map[string]struct {
+		volume libvirt.Volume
+		want   string
+	}{
+		"just created":                   {libvirt.Volume{Path: "/p/new", Format: "qcow2", Changed: "1.5"}, "qcow2"},
+		"written to since":               {libvirt.Volume{Path: "/p/new", Format: "qcow2", Changed: "1.6"}, ""},
+		"created by another run":         {libvirt.Volume{Path: "/p/old", Format: "qcow2", Changed: "1.5"}, ""},
+		"of a host that reports no time": {libvirt.Volume{Path: "/p/silent", Format: "qcow2"}, ""},
+	} {
+		if got := d.FreshFormat(&c.volume); got != c.want {
+			t.Errorf("a volume %s has the format %q, want %q", name, got, c.want)
+		}
+	}
+}

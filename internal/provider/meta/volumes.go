@@ -1,6 +1,9 @@
 package meta
 
-import "sync"
+import (
+	"maps"
+	"sync"
+)
 
 // Volumes is what one run of Terraform has sent about the volumes in its state.
 //
@@ -9,6 +12,8 @@ type Volumes struct {
 	mu sync.Mutex
 	// kept says of each saved volume whether Terraform planned to keep or change it.
 	kept map[SavedVolume]bool
+	// made are the times of the last change of the volumes that this run has created, by path.
+	made map[string]string
 }
 
 // SavedVolume is a volume in Terraform's saved state.
@@ -30,6 +35,24 @@ func (v *Volumes) note(saved SavedVolume, kept bool) {
 		v.kept = make(map[SavedVolume]bool)
 	}
 	v.kept[saved] = v.kept[saved] || kept
+}
+
+// Made records that this run has created a volume at the path. changed is the time of its last change, as libvirt
+// reports it.
+func (v *Volumes) Made(path, changed string) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if v.made == nil {
+		v.made = map[string]string{}
+	}
+	v.made[path] = changed
+}
+
+// AllMade returns the times of the last change of the volumes that this run has created, by path.
+func (v *Volumes) AllMade() map[string]string {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	return maps.Clone(v.made)
 }
 
 // Tainted returns the volume in the saved state that has that name in that pool, and no plan so far, and so may be

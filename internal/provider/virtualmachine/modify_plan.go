@@ -149,7 +149,7 @@ func (r *Resource) checkWithFleet(
 	)
 	desired := p.config.toFleet(p.state)
 	desired.UpdatePolicy, desired.Incomplete = o.policy, !known
-	desired.PlannedObjects = r.Data.Planned.All()
+	desired.PlannedObjects, desired.Made = r.Data.Planned.All(), r.Data.Volumes.AllMade()
 	desired.UnplannedPools, desired.UnplannedImages = r.unplanned(desired.OwnDisks)
 	if p.config.RunStrategy.IsUnknown() {
 		desired.Files = nil // It isn't known yet whether they are needed.

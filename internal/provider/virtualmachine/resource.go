@@ -67,7 +67,9 @@ func (r *Resource) Create(ctx context.Context, req resource.CreateRequest, resp 
 	began := time.Now()
 	working, cancel := tfdiag.Limited(ctx, "timeouts.create", timeout)
 	defer cancel()
-	vm, err := r.Data.Fleet.Create(working, config.withProfile().toFleet(nil))
+	desired := config.withProfile().toFleet(nil)
+	desired.Made = r.Data.Volumes.AllMade()
+	vm, err := r.Data.Fleet.Create(working, desired)
 	if vm == nil {
 		resp.Diagnostics.Append(plan.failureAfter("create", err, began).Within(working).Error())
 		return
@@ -189,7 +191,7 @@ func (r *Resource) Update(ctx context.Context, req resource.UpdateRequest, resp 
 	o := p.plan()
 	desired.UpdatePolicy, desired.Power, desired.Migration = o.policy, o.power, config.migrationOptions()
 	desired.Transient = p.transient
-	desired.Applied = p.applied
+	desired.Applied, desired.Made = p.applied, r.Data.Volumes.AllMade()
 	last, vm, late, err := r.move(working, p, desired)
 	resp.Diagnostics.Append(late...)
 	if err != nil {

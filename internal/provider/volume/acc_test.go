@@ -414,8 +414,9 @@ func TestAccVolume(t *testing.T) {
 	})
 }
 
-// TestAccVolume_interrupted: a volume that a killed run was creating is created again, and can't be imported before. If
-// that was long ago, the volume is kept, and the user decides: without the record, it can be imported.
+// TestAccVolume_interrupted: a volume that a killed run was creating is created again, and can't be imported before. So
+// is one whose creation took long, if its run gave up recently. If that was long ago, the volume is kept, and the user
+// decides: without the record, it can be imported.
 func TestAccVolume_interrupted(t *testing.T) {
 	t.Parallel()
 	l := lab.Open(t)
@@ -433,10 +434,11 @@ func TestAccVolume_interrupted(t *testing.T) {
 	}
 	t.Cleanup(func() { _ = host.Close() })
 	record := hostset.Creation{Kind: "volume", Name: name + "/data"}
-	// killed leaves what a run leaves that was killed at that time.
-	killed := func(at time.Time) {
+	// ended leaves what a run leaves that began at a time, and was killed, or gave up if that is a time.
+	ended := func(began, gaveUp time.Time) {
 		t.Helper()
-		text := fmt.Sprintf(`{"began":%q,"format":"qcow2","bytes":%d,"empty":true}`, at.UTC().Format(time.RFC3339), 64<<20)
+		text := fmt.Sprintf(`{"began":%q,"given_up":%q,"format":"qcow2","bytes":%d,"empty":true}`,
+			began.UTC().Format(time.RFC3339), gaveUp.UTC().Format(time.RFC3339), 64<<20)
 		if err := record.Begin(t.Context(), host, text); err != nil {
 			t.Fatal(err)
 		}
@@ -456,7 +458,7 @@ func TestAccVolume_interrupted(t *testing.T) {
 	}
 	l.Virsh(t, "kvm1", "vol-create-as", name, "data", "64M", "--format", "qcow2")
 	before := inode()
-	killed(time.Now())
+	ended(time.Now(), time.Time{})
 	tf.Config(t, imported)
 	if out := tf.Fail(t, "apply"); !strings.Contains(out, "may lack a part of its content") {
 		t.Errorf("the import says: %s", out)
@@ -469,9 +471,20 @@ func TestAccVolume_interrupted(t *testing.T) {
 	noRecord()
 	empty()
 
+	longAgo := time.Now().Add(-2 * time.Hour)
 	tf.Run(t, "state", "rm", address)
 	before = inode()
-	killed(time.Now().Add(-2 * time.Hour))
+	ended(longAgo, time.Now())
+	tf.Run(t, "apply")
+	if now := inode(); now == before {
+		t.Errorf("the volume whose creation took long wasn't created again: %s", now)
+	}
+	noRecord()
+	empty()
+
+	tf.Run(t, "state", "rm", address)
+	before = inode()
+	ended(longAgo, longAgo)
 	if out := tf.Fail(t, "apply"); !strings.Contains(out, record.UsageID()) {
 		t.Errorf("the apply says: %s", out)
 	}

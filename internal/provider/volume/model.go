@@ -52,6 +52,15 @@ func (m *model) rounded(v libvirt.Volume) any {
 	return nil
 }
 
+// usedFormat returns the format that the volume is known to have for libvirt.Volume.UsedAs. as is what an import found
+// out, nil for a volume that the provider created.
+func (m *model) usedFormat(as *importedAs) string {
+	if m.Encryption != nil || as != nil && as.Encrypted {
+		return "" // Of an encrypted volume, libvirt knows the size.
+	}
+	return m.Format.ValueString()
+}
+
 // setFromVolume sets the model to the volume on a host. The declared size stays if rounded is what the host made of it.
 func (m *model) setFromVolume(host string, v libvirt.Volume, imported bool, rounded uint64) {
 	m.ID, m.CurrentHost, m.Path = types.StringValue(m.id()), types.StringValue(host), types.StringValue(v.Path)

@@ -37,7 +37,9 @@ func (r *volumeResource) Read(ctx context.Context, req resource.ReadRequest, res
 		var rounded uint64
 		_, diags := meta.ReadPrivate(ctx, req.Private, roundedKey, &rounded)
 		resp.Diagnostics.Append(diags...)
-		state.setFromVolume(found.Host, *found.Value, imported, rounded)
+		as, diags := readImported(ctx, req.Private)
+		resp.Diagnostics.Append(diags...)
+		state.setFromVolume(found.Host, found.Value.UsedAs(state.usedFormat(as)), imported, rounded)
 		if imported {
 			as := importedAs{Encrypted: found.Value.Encrypted}
 			resp.Diagnostics.Append(meta.WritePrivate(ctx, resp.Private, privateImported, as)...)

@@ -73,11 +73,13 @@ func (r *volumeResource) Create(ctx context.Context, req resource.CreateRequest,
 		resp.Diagnostics.Append(f.Error())
 		return
 	}
+	r.Data.Volumes.Made(made.Path, made.Changed)
 	s.RefreshElsewhere(ctx, sharing, host, plan.Pool.ValueString())
 	// It may replace an imported one.
 	resp.Diagnostics.Append(meta.WritePrivate(ctx, resp.Private, privateImported, nil)...)
-	resp.Diagnostics.Append(meta.WritePrivate(ctx, resp.Private, roundedKey, plan.rounded(*made))...)
-	plan.setFromVolume(host, *made, false, made.CapacityBytes)
+	is := made.UsedAs(plan.usedFormat(nil)) // A copy may begin like something else.
+	resp.Diagnostics.Append(meta.WritePrivate(ctx, resp.Private, roundedKey, plan.rounded(is))...)
+	plan.setFromVolume(host, is, false, is.CapacityBytes)
 	resp.Diagnostics.Append(resp.State.Set(ctx, &plan)...)
 }
 
@@ -128,11 +130,15 @@ func (r *volumeResource) Update(ctx context.Context, req resource.UpdateRequest,
 	s := r.Data.Storage()
 	host := state.CurrentHost.ValueString()
 	s.EndCreation(ctx, host, state.ref()) // One that was imported may have an interrupted creation's record.
+	as, diags := readImported(ctx, req.Private)
+	resp.Diagnostics.Append(diags...)
+	format := state.usedFormat(as)
 	if bytes := plan.Size.Bytes(); bytes != nil && !plan.Size.Same(state.Size) {
 		hosts, err := s.UserHosts(ctx, host, state.Pool.ValueString())
 		if err == nil {
 			err = s.Grow(ctx, storage.Growth{
-				Host: host, Ref: state.ref(), Bytes: *bytes, Preallocation: plan.Preallocation.ValueString(), Hosts: hosts,
+				Host: host, Ref: state.ref(), Bytes: *bytes, Format: format, Preallocation: plan.Preallocation.ValueString(),
+				Hosts: hosts,
 			})
 		}
 		if err != nil {
@@ -140,7 +146,7 @@ func (r *volumeResource) Update(ctx context.Context, req resource.UpdateRequest,
 			return
 		}
 		for _, a := range hostset.Found(s.Volume(ctx, s.Hosts.Named(host), state.ref())) {
-			resp.Diagnostics.Append(meta.WritePrivate(ctx, resp.Private, roundedKey, plan.rounded(*a.Value))...)
+			resp.Diagnostics.Append(meta.WritePrivate(ctx, resp.Private, roundedKey, plan.rounded(a.Value.UsedAs(format)))...)
 		}
 	}
 	resp.Diagnostics.Append(resp.State.Set(ctx, &plan)...)
