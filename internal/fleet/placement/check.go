@@ -118,7 +118,7 @@ func (p *Planner) try(ctx context.Context, d Desired, c *candidate, document str
 	own, problems := d.definableOn(c.Reply, document, p.defaultType)
 	if len(problems) == 0 {
 		var err error
-		if problems, err = tryDefinition(ctx, c.Host, own); err != nil {
+		if problems, err = d.tryDefinition(ctx, c.Host, own); err != nil {
 			return err
 		}
 	}
