@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/status"
 )
 
 // CheckCreate returns what would prevent the VM from being created, as far as this is known without changing anything.
@@ -123,7 +124,10 @@ func (p *Planner) try(ctx context.Context, d Desired, c *candidate, document str
 		}
 	}
 
-	c.problems = p.nameModels(ctx, c.Reply, d.Spec, problems)
+	problems = p.nameModels(ctx, c.Reply, d.Spec, problems)
+	starts := d.Metadata.Host == "" || status.StartsOnCreate(d.Strategy()) // A host that is chosen can start the VM.
+	c.problems, problems = d.doubtStart(c.Host, problems, starts)
+	c.doubts = append(c.doubts, problems...)
 
 	return nil
 }
@@ -260,7 +264,8 @@ func (p *Planner) CheckUpdate(
 			return nil, err
 		}
 
-		problems = p.nameModels(ctx, a, d.Spec, problems)
+		problems, doubts = d.doubtStart(a.Host, p.nameModels(ctx, a, d.Spec, problems), d.runsOn(vm))
+		warnings = append(warnings, doubts...)
 	}
 
 	candidates := []candidate{{Reply: a, problems: problems}}

@@ -3,6 +3,7 @@ package placement
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"maps"
 	"regexp"
 	"slices"
@@ -12,10 +13,13 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
 )
 
+// refusesDefinition begins the problem that a host's libvirt refuses a definition.
+const refusesDefinition = "its libvirt refuses this definition: "
+
 // refused returns the problem that libvirt refuses the definition of a spec, with the attribute and a remedy if one of
 // refusals has them.
 func refused(refusal string, s domain.Spec) inventory.Problem {
-	p := inventory.Problem{Detail: "its libvirt refuses this definition: " + refusal}
+	p := inventory.Problem{Detail: refusesDefinition + refusal}
 
 	if named := unknownValue.FindStringSubmatch(refusal); named != nil {
 		if p.Attribute = declaredBy(named[1], named[2]); p.Attribute != "" {
@@ -78,6 +82,39 @@ func usesSPICE(s domain.Spec) string {
 	}
 
 	return ""
+}
+
+// onlyAtStart are libvirt's words for a host whose CPU lacks what the VM's CPU has. libvirt defines such a VM, and
+// refuses to start it.
+var onlyAtStart = regexp.MustCompile(`\bCPU is incompatible with host CPU\b`)
+
+// isOnlyAtStart reports whether libvirt defines the VM all the same, and refuses only to start it.
+func isOnlyAtStart(p inventory.Problem) bool {
+	refusal, tried := strings.CutPrefix(p.Detail, refusesDefinition)
+
+	return tried && onlyAtStart.MatchString(refusal)
+}
+
+// doubtStart turns what the host refuses only at the start of the VM into warnings, unless the VM starts there.
+func (d Desired) doubtStart(
+	h *inventory.Host, problems []inventory.Problem, starts bool,
+) (rest, doubts []inventory.Problem) {
+	for _, p := range problems {
+		if starts || !isOnlyAtStart(p) {
+			rest = append(rest, p)
+
+			continue
+		}
+
+		doubts = append(doubts, inventory.Problem{
+			Attribute: p.Attribute, Warning: true, Summary: "Host can't start the VM",
+			Detail: fmt.Sprintf("This apply doesn't start VM %q. Host %q couldn't start it: %s", d.Spec.Name, h.Name,
+				strings.TrimPrefix(p.Detail, refusesDefinition)),
+			Remedy: p.Remedy,
+		})
+	}
+
+	return rest, doubts
 }
 
 // attributeCPUModel is the attribute of a refused CPU model.

@@ -169,12 +169,13 @@ func (d Desired) tryDefinition(
 }
 
 // tryChange is tryDefinition for an existing VM. It ignores what the host refuses in the present definition too, such
-// as one that another host's tools wrote, unless the change stops a guest that then couldn't start again.
+// as one that another host's tools wrote, unless the change stops a guest that then couldn't start again, or starts a
+// VM on a CPU that the host lacks.
 func (d Desired) tryChange(
 	ctx context.Context, h *inventory.Host, vm *inventory.VM, document string,
 ) ([]inventory.Problem, error) {
 	problems, err := d.tryDefinition(ctx, h, document)
-	if err != nil || len(problems) == 0 || d.restarts(vm) {
+	if err != nil || len(problems) == 0 || d.restarts(vm) || d.runsOn(vm) && !vm.Active && isOnlyAtStart(problems[0]) {
 		return problems, err
 	}
 

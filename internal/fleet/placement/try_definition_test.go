@@ -1,10 +1,12 @@
 package placement
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
 )
 
 // TestRefused_attribute: a refusal is reported at the attribute that declares what is refused.
@@ -78,5 +80,29 @@ func TestRefused_withoutSPICE(t *testing.T) {
 		if p.Attribute != want || !strings.Contains(p.Remedy, `devices.graphics.type to "spice"`) {
 			t.Errorf("%+v, want %s", p, want)
 		}
+	}
+}
+
+// TestDoubtStart: a CPU that the host lacks is a warning for a VM that stays off, and a problem for one that starts. What
+// libvirt wouldn't even define is a problem of both.
+func TestDoubtStart(t *testing.T) {
+	t.Parallel()
+
+	d := Desired{Spec: domain.Spec{Name: "web"}}
+	host := &inventory.Host{Name: "kvm1"}
+	problems := []inventory.Problem{
+		refused("the CPU is incompatible with host CPU: Host CPU does not provide required features: fma4", d.Spec),
+		refused("internal error: Unknown CPU model Pentium9", d.Spec),
+		{Attribute: "memory.size", Detail: "it is too small"},
+	}
+
+	if rest, doubts := d.doubtStart(host, problems, true); !slices.Equal(rest, problems) || len(doubts) > 0 {
+		t.Errorf("a VM that starts: %+v, %+v", rest, doubts)
+	}
+
+	rest, doubts := d.doubtStart(host, problems, false)
+	if !slices.Equal(rest, problems[1:]) || len(doubts) != 1 || !doubts[0].Warning || doubts[0].Attribute != "cpu.mode" ||
+		!strings.Contains(doubts[0].Detail, `VM "web". Host "kvm1" couldn't start it: the CPU is incompatible`) {
+		t.Errorf("a VM that stays off: %+v, %+v", rest, doubts)
 	}
 }
