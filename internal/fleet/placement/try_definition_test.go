@@ -22,17 +22,18 @@ func TestRefused_attribute(t *testing.T) {
 			"by hypervisor": "cpu.mode",
 		"unsupported configuration: Requested TSC frequency 2000000000 Hz is outside tolerance range ([1, 2] Hz) around " +
 			"host frequency 2 Hz and TSC scaling is not supported by the host CPU": "platform.clock.tsc_frequency",
-		"unsupported configuration: 'virtiofs' requires shared memory":                                "devices.filesystems",
-		"unsupported configuration: unknown panic model 'pvpanic'":                                    "devices.panic.model",
-		"unsupported configuration: only pSeries guests support panic device of model 'pseries'":      "devices.panic.model",
-		"diag288 model of watchdog is allowed for s390 and s390x only":                                "devices.watchdog.model",
-		"unsupported configuration: IOMMU device: 'smmuv3' is only supported with ARM Virt machines":  "devices.iommu.model",
-		"unsupported configuration: Unsupported interface 'tpm-crb' for TPM 1.2":                      "devices.tpm.version",
-		"chardev 'spicevmc' not supported without spice graphics":                                     "devices.graphics.type",
-		"XML error: Invalid value for attribute 'model' in element 'sound': 'virtio'.":                "devices.sound.model",
-		"XML error: Invalid value for attribute 'bus' in element 'input': 'none'.":                    "devices.inputs",
-		"XML error: Invalid value for attribute 'cpus' in element 'vcpu': 'x'.":                       "",
-		"the CPU is incompatible with host CPU: Host CPU does not provide required features: avx512f": "cpu.mode",
+		"unsupported configuration: 'virtiofs' requires shared memory":                 "devices.filesystems",
+		"unsupported configuration: unknown panic model 'pvpanic'":                     "devices.panic.model",
+		"only pSeries guests support panic device of model 'pseries'":                  "devices.panic.model",
+		"diag288 model of watchdog is allowed for s390 and s390x only":                 "devices.watchdog.model",
+		"IOMMU device: 'smmuv3' is only supported with ARM Virt machines":              "devices.iommu.model",
+		"unsupported configuration: Unsupported interface 'tpm-crb' for TPM 1.2":       "devices.tpm.version",
+		"chardev 'spicevmc' not supported without spice graphics":                      "devices.graphics.type",
+		"XML error: Invalid value for attribute 'model' in element 'sound': 'virtio'.": "devices.sound.model",
+		"XML error: Invalid value for attribute 'bus' in element 'input': 'none'.":     "devices.inputs",
+		"XML error: Invalid value for attribute 'cpus' in element 'vcpu': 'x'.":        "",
+		"the CPU is incompatible with host CPU: Host CPU does not provide required features: " +
+			"avx512f": "cpu.mode",
 	} {
 		if p := refused(refusal, domain.Spec{}); p.Attribute != want || (p.Remedy == "") != (want == "") {
 			t.Errorf("%q: %+v", refusal, p)
@@ -83,8 +84,8 @@ func TestRefused_withoutSPICE(t *testing.T) {
 	}
 }
 
-// TestDoubtStart: a CPU that the host lacks is a warning for a VM that stays off, and a problem for one that starts. What
-// libvirt wouldn't even define is a problem of both.
+// TestDoubtStart: a CPU that the host lacks is a warning for a VM that stays off, and a problem for one that starts.
+// What libvirt wouldn't even define is a problem of both.
 func TestDoubtStart(t *testing.T) {
 	t.Parallel()
 
