@@ -42,7 +42,7 @@ func TestAccCPUMode_typeOfHost(t *testing.T) {
 }
 
 // TestAccCPUMode_staysOff: a CPU that the host lacks is a warning for a VM that stays off, when it is created and when
-// it is changed. A plan that starts the VM with a change fails. Without host in the configuration, no host takes the VM.
+// it is changed. A plan that starts the VM with a change fails. Without host in the configuration, no host takes it.
 func TestAccCPUMode_staysOff(t *testing.T) {
 	t.Parallel()
 	l := lab.Open(t)
