@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/status"
 )
 
 // CheckCreate returns what would prevent the VM from being created, as far as this is known without changing anything.
@@ -118,12 +119,15 @@ func (p *Planner) try(ctx context.Context, d Desired, c *candidate, document str
 	own, problems := d.definableOn(c.Reply, document, p.defaultType)
 	if len(problems) == 0 {
 		var err error
-		if problems, err = tryDefinition(ctx, c.Host, own); err != nil {
+		if problems, err = d.tryDefinition(ctx, c.Host, own); err != nil {
 			return err
 		}
 	}
 
-	c.problems = p.nameModels(ctx, c.Reply, d.Spec, problems)
+	problems = p.nameModels(ctx, c.Reply, d.Spec, problems)
+	starts := d.Metadata.Host == "" || status.StartsOnCreate(d.Strategy()) // A host that is chosen can start the VM.
+	c.problems, problems = d.doubtStart(c.Host, problems, starts)
+	c.doubts = append(c.doubts, problems...)
 
 	return nil
 }
@@ -260,7 +264,8 @@ func (p *Planner) CheckUpdate(
 			return nil, err
 		}
 
-		problems = p.nameModels(ctx, a, d.Spec, problems)
+		problems, doubts = d.doubtStart(a.Host, p.nameModels(ctx, a, d.Spec, problems), d.runsOn(vm))
+		warnings = append(warnings, doubts...)
 	}
 
 	candidates := []candidate{{Reply: a, problems: problems}}

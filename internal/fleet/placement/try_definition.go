@@ -153,7 +153,9 @@ func (d Desired) withSources() domain.Spec {
 
 // tryDefinition asks the host's libvirt whether it can run a definition, without defining anything. It asks nothing if
 // the document is empty.
-func tryDefinition(ctx context.Context, h *inventory.Host, document string) ([]inventory.Problem, error) {
+func (d Desired) tryDefinition(
+	ctx context.Context, h *inventory.Host, document string,
+) ([]inventory.Problem, error) {
 	if document == "" {
 		return nil, nil
 	}
@@ -163,101 +165,17 @@ func tryDefinition(ctx context.Context, h *inventory.Host, document string) ([]i
 		return nil, err
 	}
 
-	return []inventory.Problem{refused(refusal)}, nil
-}
-
-// refused returns the problem that libvirt refuses a definition, with a remedy if one of refusals has it.
-func refused(refusal string) inventory.Problem {
-	p := inventory.Problem{Detail: "its libvirt refuses this definition: " + refusal}
-
-	for _, known := range refusals {
-		if known.words.MatchString(refusal) {
-			p.Attribute, p.Remedy = known.attribute, known.remedy
-		}
-	}
-
-	return p
-}
-
-// attributeCPUModel is the attribute of a refused CPU model.
-const attributeCPUModel = "cpu.model"
-
-// nameModels adds the CPU models that the host has to the problem that it doesn't have the declared one.
-func (p *Planner) nameModels(
-	ctx context.Context, a inventory.Reply, s domain.Spec, problems []inventory.Problem,
-) []inventory.Problem {
-	for i := range problems {
-		if problems[i].Attribute != attributeCPUModel || s.CPU.Model == nil || a.Info == nil {
-			continue
-		}
-
-		devices, err := a.Host.Conn.GuestDevices(ctx, cmp.Or(s.Arch, a.Info.Arch), a.TypeFor(s, p.defaultType), s.Machine)
-		if err == nil {
-			problems[i].Detail += nearest(*s.CPU.Model, devices.Values("cpu", "model"))
-		}
-	}
-
-	return problems
-}
-
-// refusals are what a host lacks and its capabilities don't list, by the words of libvirt's refusal. The name of a
-// program is a word of its own: host-passthrough isn't passt.
-var refusals = []struct {
-	words             *regexp.Regexp
-	attribute, remedy string
-}{
-	{
-		regexp.MustCompile(`\b[Uu]nknown CPU model\b|\bCPU model\b.*\bnot supported\b`), attributeCPUModel,
-		`Use a model that the host has ("virsh domcapabilities" lists them), or leave out cpu.mode and cpu.model.`,
-	},
-	{
-		regexp.MustCompile(`\b[Uu]nknown CPU feature\b`), "cpu.features",
-		`Correct the name of the feature: "virsh domcapabilities" and "virsh cpu-baseline --features" list names.`,
-	},
-	{
-		regexp.MustCompile(`\bCPU mode\b.*\bnot supported\b`), "cpu.mode",
-		`Use another mode ("virsh domcapabilities" lists them), or type = "kvm" on a host with KVM.`,
-	},
-	{
-		regexp.MustCompile(`\bCPU is incompatible with host CPU\b`), "cpu.mode",
-		"Use a mode, a model or features that the host's CPU has, or another host.",
-	},
-	{
-		regexp.MustCompile(`\bTSC frequency\b`), "platform.clock.tsc_frequency",
-		"Use the frequency of the hosts, or hosts whose CPU can scale it (\"virsh capabilities\" says both).",
-	},
-	{
-		regexp.MustCompile(`\bvirtiofs\b.*\brequires\b.*\bshared memory\b`), "devices.filesystems",
-		`Add shared = true to memory, or use the driver "9p".`,
-	},
-	{
-		regexp.MustCompile(`\bvirtiofsd\b`), "devices.filesystems",
-		"Install virtiofsd on the host (Debian 12: package qemu-system-common, Debian 13 and Fedora: virtiofsd), or use " +
-			`the driver "9p".`,
-	},
-	{
-		regexp.MustCompile(`\bpasst\b`), "",
-		"Use a host whose libvirt was built with passt, which Debian 12's wasn't, and install the package passt.",
-	},
-	{
-		regexp.MustCompile(`\bwithout spice graphics\b`), "",
-		`Set devices.graphics.type to "spice", and use a host whose QEMU has SPICE (Debian: package ` +
-			"qemu-system-modules-spice, Fedora: qemu-ui-spice-core and qemu-char-spice).",
-	},
-	{
-		regexp.MustCompile(`\bhugetlbfs (filesystem is not mounted|mount)\b`), "memory.huge_pages",
-		"Mount hugetlbfs for pages of this size on the host, and restart its libvirtd or virtqemud, which looks for " +
-			"such mounts when it starts.",
-	},
+	return []inventory.Problem{refused(refusal, d.Spec)}, nil
 }
 
 // tryChange is tryDefinition for an existing VM. It ignores what the host refuses in the present definition too, such
-// as one that another host's tools wrote, unless the change stops a guest that then couldn't start again.
+// as one that another host's tools wrote, unless the change stops a guest that then couldn't start again, or starts a
+// VM on a CPU that the host lacks.
 func (d Desired) tryChange(
 	ctx context.Context, h *inventory.Host, vm *inventory.VM, document string,
 ) ([]inventory.Problem, error) {
-	problems, err := tryDefinition(ctx, h, document)
-	if err != nil || len(problems) == 0 || d.restarts(vm) {
+	problems, err := d.tryDefinition(ctx, h, document)
+	if err != nil || len(problems) == 0 || d.restarts(vm) || d.runsOn(vm) && !vm.Active && isOnlyAtStart(problems[0]) {
 		return problems, err
 	}
 
@@ -266,7 +184,7 @@ func (d Desired) tryChange(
 		return nil, err
 	}
 
-	already, err := tryDefinition(ctx, h, present)
+	already, err := d.tryDefinition(ctx, h, present)
 	if err != nil || slices.Equal(problems, already) {
 		return nil, err
 	}

@@ -1,8 +1,12 @@
 package placement
 
 import (
+	"slices"
 	"strings"
 	"testing"
+
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
 )
 
 // TestRefused_attribute: a refusal is reported at the attribute that declares what is refused.
@@ -18,10 +22,20 @@ func TestRefused_attribute(t *testing.T) {
 			"by hypervisor": "cpu.mode",
 		"unsupported configuration: Requested TSC frequency 2000000000 Hz is outside tolerance range ([1, 2] Hz) around " +
 			"host frequency 2 Hz and TSC scaling is not supported by the host CPU": "platform.clock.tsc_frequency",
-		"unsupported configuration: 'virtiofs' requires shared memory":                                "devices.filesystems",
-		"the CPU is incompatible with host CPU: Host CPU does not provide required features: avx512f": "cpu.mode",
+		"unsupported configuration: 'virtiofs' requires shared memory":                 "devices.filesystems",
+		"unsupported configuration: unknown panic model 'pvpanic'":                     "devices.panic.model",
+		"only pSeries guests support panic device of model 'pseries'":                  "devices.panic.model",
+		"diag288 model of watchdog is allowed for s390 and s390x only":                 "devices.watchdog.model",
+		"IOMMU device: 'smmuv3' is only supported with ARM Virt machines":              "devices.iommu.model",
+		"unsupported configuration: Unsupported interface 'tpm-crb' for TPM 1.2":       "devices.tpm.version",
+		"chardev 'spicevmc' not supported without spice graphics":                      "devices.graphics.type",
+		"XML error: Invalid value for attribute 'model' in element 'sound': 'virtio'.": "devices.sound.model",
+		"XML error: Invalid value for attribute 'bus' in element 'input': 'none'.":     "devices.inputs",
+		"XML error: Invalid value for attribute 'cpus' in element 'vcpu': 'x'.":        "",
+		"the CPU is incompatible with host CPU: Host CPU does not provide required features: " +
+			"avx512f": "cpu.mode",
 	} {
-		if p := refused(refusal); p.Attribute != want || (p.Remedy == "") != (want == "") {
+		if p := refused(refusal, domain.Spec{}); p.Attribute != want || (p.Remedy == "") != (want == "") {
 			t.Errorf("%q: %+v", refusal, p)
 		}
 	}
@@ -39,9 +53,57 @@ func TestRefused(t *testing.T) {
 		"internal error: Unable to find any usable hugetlbfs mount for 1048576 KiB":                     "Mount hugetlbfs",
 		"unsupported configuration: CPU mode 'host-passthrough' for x86_64 qemu domain isn't supported": "",
 	} {
-		p := refused(refusal)
+		p := refused(refusal, domain.Spec{})
 		if !strings.Contains(p.Detail, refusal) || !strings.Contains(p.Remedy, remedy) || remedy == "" && p.Remedy != "" {
 			t.Errorf("%q: %+v", refusal, p)
 		}
+	}
+}
+
+// TestRefused_withoutSPICE: a device that a client of SPICE serves is refused at the attribute that declares it.
+func TestRefused_withoutSPICE(t *testing.T) {
+	t.Parallel()
+
+	spice, socket := domain.Row{"type": "spicevmc"}, domain.Row{"type": "unix"}
+
+	for want, spec := range map[string]domain.Spec{
+		"devices.channels.b.type": {
+			Channels:  map[string]domain.Row{"a": socket, "b": spice, "c": spice},
+			Redirdevs: map[string]domain.Row{"a": socket},
+		},
+		"devices.redirdevs.usb.type": {
+			Channels: map[string]domain.Row{"a": socket}, Redirdevs: map[string]domain.Row{"usb": spice},
+		},
+		"devices.smartcard.mode": {Values: domain.Values{"devices.smartcard.mode": "passthrough"}},
+		"devices.graphics.type":  {Values: domain.Values{"devices.smartcard.mode": "host"}},
+	} {
+		p := refused("unsupported configuration: chardev 'spicevmc' not supported without spice graphics", spec)
+		if p.Attribute != want || !strings.Contains(p.Remedy, `devices.graphics.type to "spice"`) {
+			t.Errorf("%+v, want %s", p, want)
+		}
+	}
+}
+
+// TestDoubtStart: a CPU that the host lacks is a warning for a VM that stays off, and a problem for one that starts.
+// What libvirt wouldn't even define is a problem of both.
+func TestDoubtStart(t *testing.T) {
+	t.Parallel()
+
+	d := Desired{Spec: domain.Spec{Name: "web"}}
+	host := &inventory.Host{Name: "kvm1"}
+	problems := []inventory.Problem{
+		refused("the CPU is incompatible with host CPU: Host CPU does not provide required features: fma4", d.Spec),
+		refused("internal error: Unknown CPU model Pentium9", d.Spec),
+		{Attribute: "memory.size", Detail: "it is too small"},
+	}
+
+	if rest, doubts := d.doubtStart(host, problems, true); !slices.Equal(rest, problems) || len(doubts) > 0 {
+		t.Errorf("a VM that starts: %+v, %+v", rest, doubts)
+	}
+
+	rest, doubts := d.doubtStart(host, problems, false)
+	if !slices.Equal(rest, problems[1:]) || len(doubts) != 1 || !doubts[0].Warning || doubts[0].Attribute != "cpu.mode" ||
+		!strings.Contains(doubts[0].Detail, `VM "web". Host "kvm1" couldn't start it: the CPU is incompatible`) {
+		t.Errorf("a VM that stays off: %+v, %+v", rest, doubts)
 	}
 }

@@ -151,6 +151,24 @@ func TestAccBadInput_plan(t *testing.T) {
 				own.Name + `": its libvirt refuses this definition: .*'virtiofs' requires shared memory`,
 			},
 		},
+		"panic": {
+			hcl{"devices": `{ panic = { model = "pseries" } }`},
+			[]string{`because of devices.panic.model`, `refuses this definition: .*pseries`, `Use "isa" or "hyperv" on x86`},
+		},
+		"watchdog": {
+			hcl{"devices": `{ watchdog = { model = "diag288" } }`},
+			[]string{`because of devices.watchdog.model`, `refuses this definition: .*diag288`, `Use "i6300esb"`},
+		},
+		"iommu": {
+			hcl{"devices": `{ iommu = { model = "smmuv3" } }`},
+			[]string{`because of devices.iommu.model`, `refuses this definition: .*smmuv3`, `"intel" for q35`},
+		},
+		"spice": {
+			hcl{"devices": `{ redirdevs = { usb = { type = "spicevmc" } } }`},
+			[]string{
+				`because of devices.redirdevs.usb.type`, `refuses this definition: .*spicevmc`, `Set devices.graphics.type`,
+			},
+		},
 		// What a host doesn't have is given to no VM that starts.
 		"sriov": {
 			hcl{"host": quote(own.Name), "interfaces": `{ fast = { hostdev = "ffff:03:00.1" } }`},

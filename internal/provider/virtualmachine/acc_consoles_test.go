@@ -126,8 +126,10 @@ func TestAccSmartcard_defined(t *testing.T) {
 			look(t, l, host, name, "<smartcard mode='host'", "type='ccid'")),
 		byHand,
 		refused(`{ smartcard = { mode = "host", type = "spicevmc" } }`, `Only the mode "passthrough" has one`),
-		refused(`{ smartcard = { mode = "passthrough" } }`, "refuses this definition", "spice", withSPICE),
-		refused(`{ redirdevs = { usb = { type = "spicevmc" } } }`, "refuses this definition", "spice", withSPICE),
+		refused(`{ smartcard = { mode = "passthrough" } }`, "because of devices.smartcard.mode",
+			"refuses this definition", "spice", withSPICE),
+		refused(`{ redirdevs = { usb = { type = "spicevmc" } } }`, "because of devices.redirdevs.usb.type",
+			"refuses this definition", "spice", withSPICE),
 		step(`{ smartcard = { mode = "none" } }`, plancheck.ResourceActionUpdate,
 			lacks(t, l, host, name, "<smartcard")),
 	)

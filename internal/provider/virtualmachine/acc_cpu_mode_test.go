@@ -1,6 +1,7 @@
 package virtualmachine_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -37,5 +38,51 @@ func TestAccCPUMode_typeOfHost(t *testing.T) {
 		t.Errorf("it is\n%s", xml)
 	}
 	noChanges(t, tf)
+	destroyAndCheck(t, l, tf, name)
+}
+
+// TestAccCPUMode_staysOff: a CPU that the host lacks is a warning for a VM that stays off, when it is created and when
+// it is changed. A plan that starts the VM with a change fails. Without host in the configuration, no host takes it.
+func TestAccCPUMode_staysOff(t *testing.T) {
+	t.Parallel()
+	l := lab.Open(t)
+	name := lab.Name(t)
+	l.RemoveDomain(t, name)
+	tf := acctest.NewCLI(t)
+	// No CPU has both features: avx512f is new, and only old CPUs have the other.
+	lacking := func(feature string) hcl {
+		return hcl{"cpu": fmt.Sprintf(
+			`{ mode = "custom", model = "Nehalem", features = { avx512f = "require", %q = "require" } }`, feature)}
+	}
+	config := hcl{
+		"name": quote(name), "memory": `{ size = "64Mi" }`, "run_strategy": quote("Halted"), "host": quote("kvm1"),
+		"type": quote("kvm"),
+	}.with(lacking("fma4"))
+	write := func(change hcl) {
+		tf.Config(t, acctest.OneHost(l)+config.with(change).String())
+	}
+	refused := func(change hcl, text string) {
+		t.Helper()
+		write(change)
+		expect(t, tf.Fail(t, "plan"), text)
+	}
+	if !strings.Contains(l.Virsh(t, "kvm1", "capabilities"), "<domain type='kvm'/>") {
+		refused(nil, "No host can take the VM") // Without KVM, QEMU leaves out what it lacks.
+		return
+	}
+	const because, warning = "because of cpu.mode", "Warning: Host can't start the VM"
+	refused(hcl{"run_strategy": quote("Always")}, because)
+	refused(hcl{"host": ""}, because)
+	for _, feature := range []string{"fma4", "3dnow"} {
+		write(lacking(feature))
+		expect(t, tf.Run(t, "apply"), warning, `Host "kvm1" couldn't start it: the CPU is incompatible with host CPU`)
+		if xml := l.Virsh(t, "kvm1", "dumpxml", "--inactive", name); !strings.Contains(xml, "name='"+feature+"'") {
+			t.Errorf("it is\n%s", xml)
+		}
+		noChanges(t, tf)
+	}
+	starting := lacking("3dnow").with(hcl{"run_strategy": quote("Always"), "description": quote("on")})
+	refused(starting, because)
+	write(lacking("3dnow"))
 	destroyAndCheck(t, l, tf, name)
 }

@@ -128,7 +128,8 @@ func TestAccFamilies_life(t *testing.T) {
 	refused(hcl{"devices": strings.Replace(fmt.Sprintf(families, ""), "127.0.0.1", "0.0.0.0", 1)},
 		"Change needs a restart", "devices.graphics.address: The screen's server is set up when the VM starts.")
 	restarting := hcl{"update_policy": quote("Restart")}
-	refused(restarting.with(hcl{"devices": `{ panic = { model = "pvpanic" } }`}), "pvpanic")
+	refused(restarting.with(hcl{"devices": `{ panic = { model = "pvpanic" } }`}),
+		"because of devices.panic.model", "pvpanic")
 	refused(restarting.with(hcl{"platform": `{ hyperv = { stimer = true } }`}), "platform.hyperv.stimer")
 
 	// The guest's kernel crashes, and the panic device says so.
