@@ -187,10 +187,21 @@ func (h *Host) Remember(uuid string, d *libvirt.Domain) {
 		l.written[uuid] = d
 	}
 
-	if h.view != nil && h.view.Err == nil {
+	if h.view != nil && h.view.Err == nil && !h.view.has(uuid, d) {
 		h.view = h.withWritten(h.view, map[string]*libvirt.Domain{uuid: d})
 		h.known = h.view.Domains
 	}
+}
+
+// has reports whether the view says of a domain what was read: then it stays the latest view. Otherwise, waits that read
+// their VMs again and again would keep what needs the latest view, such as a reservation, from ever having it.
+func (v *View) has(uuid string, d *libvirt.Domain) bool {
+	e := v.Domains[uuid]
+	if e == nil || d == nil {
+		return e == nil && d == nil
+	}
+
+	return e.Domain == *d
 }
 
 // withWritten returns the view with the written domains; a nil domain is gone. The caller holds the host's mutex.

@@ -55,6 +55,34 @@ func TestHost_readingHasWhatWasRemembered(t *testing.T) {
 	}
 }
 
+// What is read again and hasn't changed leaves the view the latest one: waits read their VMs again and again, and a
+// reservation is made only with the latest view.
+func TestHost_viewStaysWhileNothingChanges(t *testing.T) {
+	t.Parallel()
+
+	was := libvirt.Domain{UUID: "a", Name: "web", PersistentXML: "<domain/>"}
+	renamed := was
+	renamed.Name = "db"
+
+	for name, tt := range map[string]struct {
+		uuid  string
+		read  *libvirt.Domain
+		stays bool
+	}{
+		"unchanged": {"a", new(was), true}, "still not there": {"b", nil, true},
+		"changed": {"a", &renamed, false}, "gone": {"a", nil, false}, "new": {"b", &libvirt.Domain{UUID: "b"}, false},
+	} {
+		v := NewView(nil, map[string]*Entry{"a": NewEntry(was)})
+		h := &Host{view: v}
+		h.Remember(tt.uuid, tt.read)
+
+		if e := h.view.Domains[tt.uuid]; h.IsLatest(v) != tt.stays || (e == nil) != (tt.read == nil) ||
+			e != nil && e.Domain != *tt.read {
+			t.Errorf("%s: the view stays: %v, want %v; it has %+v", name, h.IsLatest(v), tt.stays, e)
+		}
+	}
+}
+
 // onRead is called when a host was read, before that becomes its view.
 type onRead struct{ do func() }
 
