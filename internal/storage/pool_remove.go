@@ -55,7 +55,7 @@ func (s *Storage) checkDelete(
 		}
 	}
 	if len(users) == 0 && len(errs) == 0 {
-		users, err = s.volumeUsers(ctx, h.Conn, hosts, p.Name)
+		users, err = s.volumeUsers(ctx, h.Conn, hosts, is)
 		errs = append(errs, err)
 	}
 	errs = append(errs, inUseBy("would lose disks with the data of the pool. Remove them, or set on_destroy to \"keep\" "+
@@ -64,35 +64,53 @@ func (s *Storage) checkDelete(
 }
 
 // volumeUsers returns the VMs and other volumes that use volumes of the host's pool, also under other paths than these
-// have in the pool. Of an inactive pool the volumes aren't known.
+// have in the pool.
 func (s *Storage) volumeUsers(
-	ctx context.Context, h *libvirt.Host, hosts hostset.Set, pool string,
+	ctx context.Context, h *libvirt.Host, hosts hostset.Set, pool *libvirt.StoragePool,
 ) (users []string, _ error) {
-	volumes, err := h.PoolVolumes(ctx, pool)
-	if errors.Is(err, libvirt.ErrPoolInactive) || err == nil && len(volumes) == 0 {
+	volumes, err := readVolumes(ctx, h, pool)
+	if errors.Is(err, libvirt.ErrUnreachable) {
+		return nil, err
+	}
+	if err != nil {
+		// The cause is text alone: that the pool isn't there now must not be taken for a pool that was removed.
+		return nil, fmt.Errorf("%w: can't read its volumes to determine whether they are in use: %s. Repair the pool on the "+
+			"host, or set on_destroy to \"keep\" and apply before the destroy", libvirt.ErrOperationInvalid, err.Error())
+	}
+	if len(volumes) == 0 {
 		return nil, nil
 	}
-	var is uses
-	if err == nil {
-		is, err = s.users(ctx, hosts, search{list: volumesWith, probe: true, limit: searchLimit}, volumes...)
-	}
+	all, err := s.users(ctx, hosts, search{list: volumesWith, probe: true, limit: searchLimit}, volumes...)
 	if err != nil {
 		return nil, fmt.Errorf("can't determine whether its volumes are in use: %w", err)
 	}
-	for _, u := range is.users {
+	for _, u := range all.users {
 		switch {
 		case u.VM != "":
 			users = append(users, fmt.Sprintf("virtual machine %s on host %q", u.VM, u.Host))
-		case !strings.HasPrefix(u.Volume, pool+"/"): // It is removed as well.
+		case !strings.HasPrefix(u.Volume, pool.Name+"/"): // It is removed as well.
 			users = append(users, fmt.Sprintf("volume %s on host %q", u.Volume, u.Host))
 		}
 	}
-	if len(users) == 0 && len(is.unclear) > 0 {
+	if len(users) == 0 && len(all.unclear) > 0 {
 		return nil, fmt.Errorf("%w: can't determine whether its volumes are in use: %s", libvirt.ErrBusy,
-			strings.Join(is.unclear, "; "))
+			strings.Join(all.unclear, "; "))
 	}
 	slices.Sort(users)
 	return slices.Compact(users), nil
+}
+
+// readVolumes makes libvirt read which volumes the pool has, and returns them. It doesn't know those that were made
+// without it, and none of an inactive pool. A start reads them as well.
+func readVolumes(ctx context.Context, h *libvirt.Host, pool *libvirt.StoragePool) ([]libvirt.Volume, error) {
+	read := h.StartStoragePool
+	if pool.Active {
+		read = h.RefreshStoragePool
+	}
+	if err := read(ctx, pool.Name); err != nil {
+		return nil, err
+	}
+	return h.PoolVolumes(ctx, pool.Name)
 }
 
 func inUseBy(consequence string, users []string) error {

@@ -291,13 +291,13 @@ func TestDeleteUnused_otherPath(t *testing.T) {
 
 // TestRemovePool_inUse: a pool stays while its removal makes a VM lose disks: one that runs if it is stopped, and one
 // that is off if its data is deleted. Its volumes are listed only if no directory tells which disks are in it, and to
-// find VMs that have them under other paths before their data is deleted.
+// find VMs that have them under other paths before their data is deleted. Those of a stopped pool are listed as well.
 func TestRemovePool_inUse(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
-		pool, name, disk      string
-		runs, withData, stays bool
-		lists                 int
+		pool, name, disk               string
+		runs, stopped, withData, stays bool
+		lists                          int
 	}{
 		"runs": {pool: netfsPool, disk: `file="/p/disk"`, runs: true, stays: true},
 		"runs on a device": {
@@ -310,6 +310,9 @@ func TestRemovePool_inUse(t *testing.T) {
 		"with data, elsewhere":   {pool: logicalPool, disk: `file="/dev/other/disk"`, withData: true, lists: 2},
 		"with data, link": {
 			pool: logicalPool, disk: `file="/dev/mapper/p-lun"`, withData: true, stays: true, lists: 2,
+		},
+		"with data, stopped, link": {
+			pool: logicalPool, disk: `file="/dev/mapper/p-lun"`, stopped: true, withData: true, stays: true, lists: 2,
 		},
 		"with data, apostrophe": {
 			pool: strings.ReplaceAll(logicalPool, "NAME", "it's"), name: "it's", disk: `pool="it's" volume="lun"`,
@@ -346,6 +349,12 @@ func TestRemovePool_inUse(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
+			if c.stopped {
+				if err := h.StopStoragePool(t.Context(), name); err != nil {
+					t.Fatal(err)
+				}
+			}
+			before := h.Calls()["virStoragePoolRefresh"]
 			failed := s.RemovePool(t.Context(), s.Hosts, name, origin)
 			_, err = h.StoragePool(t.Context(), name)
 			if stays := err == nil; stays != c.stays || c.stays == (failed["one"] == nil) {
@@ -356,6 +365,10 @@ func TestRemovePool_inUse(t *testing.T) {
 			}
 			if n := h.Calls()["virStoragePoolListAllVolumes"]; n != c.lists {
 				t.Errorf("its volumes were listed %d times, want %d", n, c.lists)
+			}
+			// libvirt doesn't know a volume that was made without it.
+			if n := h.Calls()["virStoragePoolRefresh"] - before; (n > 0) != (c.withData && c.lists > 0 && !c.stopped) {
+				t.Errorf("it was read again %d times", n)
 			}
 		})
 	}

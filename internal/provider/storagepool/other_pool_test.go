@@ -83,6 +83,7 @@ resource "virtfleet_storage_pool" "logical" {
 	if out, empty := tf.Empty(t); !empty {
 		t.Errorf("the plan isn't empty: %s", out)
 	}
+	l.Virsh(t, "kvm1", "pool-destroy", name+"-logical") // The destroy starts it, to see what it has.
 	tf.Run(t, "destroy")
 	for _, host := range []string{"kvm1", "kvm2"} {
 		if left := l.Virsh(t, host, "pool-list", "--all", "--name"); strings.Contains(left, name) {
