@@ -3,6 +3,7 @@ package migration
 import (
 	"context"
 	"errors"
+	"fmt"
 	"path"
 	"slices"
 	"strings"
@@ -45,7 +46,42 @@ func DiscardLeftCopies(ctx context.Context, host, home *libvirt.Host, paths []st
 			apart = append(apart, p)
 		}
 	}
-	return DiscardCopies(ctx, host, apart)
+	return discardUnused(ctx, host, apart)
+}
+
+// discardUnused removes from a host those of the paths that nothing uses now, the last first. In the time since the move
+// made them, a VM may have got a disk that is based on one of them. One of the files may also be the base of another: it
+// goes after that. It returns libvirt.ErrBusy for a file of which it is unknown whether something uses it.
+func discardUnused(ctx context.Context, host *libvirt.Host, paths []string) error {
+	users := UsersOn(host)
+	var failures, unclear []error
+	for left := slices.Clone(paths); len(left) > 0; {
+		var used []string
+		unclear = nil
+		for _, p := range slices.Backward(left) {
+			file, err := fileOn(ctx, host, p)
+			why := ""
+			if err == nil && file != nil {
+				why, err = users.Of(ctx, p)
+			}
+			if err == nil && file != nil && why == "" {
+				err = host.RemoveFile(ctx, p)
+			}
+			failures = append(failures, err)
+			if why != "" {
+				used = append(used, p)
+			}
+			if why != "" && why == users.unclear {
+				unclear = append(unclear, fmt.Errorf("%w: %s on host %q may be in use: %s", libvirt.ErrBusy, p, host.Name(), why))
+			}
+		}
+		if len(used) == len(left) {
+			break
+		}
+		slices.Reverse(used)
+		left = used
+	}
+	return errors.Join(append(failures, unclear...)...)
 }
 
 // IsSameFile says whether two hosts have the same file at a path. Equal times of change on both hosts prove that.
