@@ -80,7 +80,7 @@ func (s *Storage) volumeUsers(
 	if len(volumes) == 0 {
 		return nil, nil
 	}
-	all, err := s.users(ctx, hosts, search{list: volumesWith, probe: true, limit: searchLimit}, volumes...)
+	all, err := s.users(ctx, hosts, thorough, volumes...)
 	if err != nil {
 		return nil, fmt.Errorf("can't determine whether its volumes are in use: %w", err)
 	}

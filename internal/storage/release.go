@@ -80,9 +80,34 @@ func (s *Storage) Release(ctx context.Context, r Release) error {
 	})
 }
 
-// CheckRelease returns an error if Release can't determine whether the volume is in use. It is called before the VM is
-// shut down, and removes nothing.
-func (s *Storage) CheckRelease(ctx context.Context, r Release) error {
+// CheckRelease returns an error if Release can't determine whether one of the volumes is in use. It is called before
+// the VM is shut down, and removes nothing.
+func (s *Storage) CheckRelease(ctx context.Context, volumes ...Release) error {
+	doubts := map[string]bool{}
+	for _, r := range volumes {
+		if r.Unbased {
+			continue
+		}
+		// What can't be read is the same for all volumes of a pool, and nearly always it is nothing.
+		pool := r.Host + "/" + r.Ref.Pool
+		if _, asked := doubts[pool]; !asked {
+			is, err := s.users(ctx, r.Hosts, thorough)
+			if err != nil {
+				return fmt.Errorf("volume %s: can't determine whether it is in use: %w", r.Ref, err)
+			}
+			doubts[pool] = len(is.unclear) > 0
+		}
+		if !doubts[pool] {
+			continue
+		}
+		if err := s.checkRelease(ctx, r); err != nil {
+			return fmt.Errorf("volume %s: %w", r.Ref, err)
+		}
+	}
+	return nil
+}
+
+func (s *Storage) checkRelease(ctx context.Context, r Release) error {
 	h, err := s.host(r.Host)
 	if err != nil {
 		return err

@@ -396,7 +396,8 @@ func TestRelease_unknownUsers(t *testing.T) {
 		t.Fatal(err)
 	}
 	for what, do := range map[string]func(context.Context, storage.Release) error{
-		"the check": s.CheckRelease, "the removal": s.Release,
+		"the check":   func(ctx context.Context, r storage.Release) error { return s.CheckRelease(ctx, r) },
+		"the removal": s.Release,
 	} {
 		if err := do(t.Context(), release); !errors.Is(err, storage.ErrUsersUnknown) ||
 			!strings.Contains(err.Error(), "virsh pool-start vms") {

@@ -193,8 +193,8 @@ func (h *Host) Remember(uuid string, d *libvirt.Domain) {
 	}
 }
 
-// has reports whether the view says of a domain what was read: then it stays the latest view. Otherwise, waits that read
-// their VMs again and again would keep what needs the latest view, such as a reservation, from ever having it.
+// has reports whether the view says of a domain what was read: then it stays the latest view. Otherwise, waits that
+// read their VMs again and again would keep what needs the latest view, such as a reservation, from ever having it.
 func (v *View) has(uuid string, d *libvirt.Domain) bool {
 	e := v.Domains[uuid]
 	if e == nil || d == nil {

@@ -92,6 +92,8 @@ func (m *Manager) releaseOf(
 // checkUsersKnown returns an error if it is unknown whether something else uses one of a VM's own disks. It is called
 // before the VM is shut down or changed: the disk couldn't be removed then.
 func (m *Manager) checkUsersKnown(ctx context.Context, vm *inventory.VM, keys []string) error {
+	var removed []storage.Release
+
 	for _, key := range keys {
 		o := vm.Metadata.OwnDisks[key]
 		if !vm.OwnsHere(o) {
@@ -99,17 +101,18 @@ func (m *Manager) checkUsersKnown(ctx context.Context, vm *inventory.VM, keys []
 		}
 
 		r, err := m.releaseOf(ctx, vm.On, vm.UUID, key, o)
-		if err == nil {
-			err = m.records.Storage().CheckRelease(ctx, r)
+		if err != nil {
+			return err
 		}
 
-		if err != nil {
-			return &inventory.Error{
-				VM: vm.Name, Host: vm.On.Name, Err: err,
-				Detail: fmt.Sprintf("%s, volume %q of storage pool %q, is to be removed; nothing was changed",
-					placement.OwnDiskTitle(key), o.Volume, o.Pool),
-				Remedy: placement.KeepRemedy(key),
-			}
+		removed = append(removed, r)
+	}
+
+	if err := m.records.Storage().CheckRelease(ctx, removed...); err != nil {
+		return &inventory.Error{
+			VM: vm.Name, Host: vm.On.Name, Err: err,
+			Detail: "a disk of the VM is to be removed; nothing was changed",
+			Remedy: "To keep the disk instead, apply its on_destroy = \"keep\" first.",
 		}
 	}
 

@@ -49,9 +49,9 @@ func DiscardLeftCopies(ctx context.Context, host, home *libvirt.Host, paths []st
 	return discardUnused(ctx, host, apart)
 }
 
-// discardUnused removes from a host those of the paths that nothing uses now, the last first. In the time since the move
-// made them, a VM may have got a disk that is based on one of them. One of the files may also be the base of another: it
-// goes after that. It returns libvirt.ErrBusy for a file of which it is unknown whether something uses it.
+// discardUnused removes from a host those of the paths that nothing uses now, the last first. In the time since the
+// move made them, a VM may have got a disk that is based on one of them. One of the files may also be the base of
+// another: it goes after that. It returns libvirt.ErrBusy for a file of which it is unknown whether something uses it.
 func discardUnused(ctx context.Context, host *libvirt.Host, paths []string) error {
 	users := UsersOn(host)
 	var failures, unclear []error
@@ -72,7 +72,8 @@ func discardUnused(ctx context.Context, host *libvirt.Host, paths []string) erro
 				used = append(used, p)
 			}
 			if why != "" && why == users.unclear {
-				unclear = append(unclear, fmt.Errorf("%w: %s on host %q may be in use: %s", libvirt.ErrBusy, p, host.Name(), why))
+				unclear = append(unclear, fmt.Errorf("%w: %s on host %q may be in use: %s",
+					libvirt.ErrBusy, p, host.Name(), why))
 			}
 		}
 		if len(used) == len(left) {
