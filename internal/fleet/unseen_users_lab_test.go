@@ -267,8 +267,8 @@ func TestLab_volumeInOtherDirectoryStays(t *testing.T) {
 	}
 }
 
-// A VM keeps running, and its disks stay, while a disk of another VM may be based on them: that one is in a storage pool
-// that isn't active. When the pool is active again, the disk that has an overlay stays, and the VM goes.
+// A VM keeps running, and its disks stay, while a disk of another VM may be based on them: that one is in a storage
+// pool that isn't active. When the pool is active again, the disk that has an overlay stays, and the VM goes.
 func TestLab_ownDiskStaysWhileUsersAreUnknown(t *testing.T) {
 	t.Parallel()
 

@@ -140,17 +140,17 @@ func TestAccLimits_cgroups(t *testing.T) {
 	h := l.StartHostWithCgroups(t)
 	name, without := lab.Name(t), "kvm2"
 	l.RemoveDomain(t, name)
-	l.RemoveDomain(t, name+"-beside")
+	l.RemoveDomain(t, name+"-second")
 	device := l.LoopDevice(t, h.Name, name, 1<<20)
 	number := strings.TrimSpace(l.Run(t, h.Name, "lsblk", "--noheadings", "--nodeps", "--output", "MAJ:MIN", device))
 	tf := acctest.NewCLI(t)
 	boot := &boots{l: l, name: name}
 	base := guest(l, name).with(talking).with(hcl{"host": quote(h.Name)})
-	beside := "" // what the configuration has in addition to the VM
+	addition := "" // what the configuration has in addition to the VM
 	config := func(v limits, change hcl) {
 		t.Helper()
 		block := acctest.Block{Lab: l, Hosts: []acctest.Host{{Of: h}, {Of: l.Host(without)}}}
-		tf.Config(t, block.String()+base.with(v.hcl(device)).with(change).String()+beside)
+		tf.Config(t, block.String()+base.with(v.hcl(device)).with(change).String()+addition)
 	}
 	uptime := 0.0
 	continues := func(host string) {
@@ -291,10 +291,10 @@ func TestAccLimits_cgroups(t *testing.T) {
 
 	// A host without cgroups can't give the VM its quotas. A VM that runs there shows it: neither a plan nor a drain moves
 	// the VM there.
-	beside = tinyVM(name+"-beside").with(hcl{"host": quote(without)}).named("beside") + fmt.Sprintf(`
+	addition = tinyVM(name+"-second").with(hcl{"host": quote(without)}).named("second") + fmt.Sprintf(`
 data "virtfleet_migration_candidates" "this" {
   virtual_machine_id = %[1]s.id
-  depends_on         = [virtfleet_virtual_machine.beside]
+  depends_on         = [virtfleet_virtual_machine.second]
 }
 output "why" {
   value = join(" ", [
@@ -303,7 +303,7 @@ output "why" {
 }
 data "virtfleet_evacuation_plan" "this" {
   host       = %[3]q
-  depends_on = [virtfleet_virtual_machine.beside]
+  depends_on = [virtfleet_virtual_machine.second]
 }
 output "blocked" {
   value = jsonencode(data.virtfleet_evacuation_plan.this)
@@ -317,7 +317,7 @@ output "blocked" {
 	expect(t, tf.Fail(t, "plan"), "Virtual machine can't be moved: HostResourcesNotAvailable", "cpu.emulator_quota",
 		"Choose another host, or set the limits to 0", "cgroup_controllers")
 	continues(h.Name)
-	beside = ""
+	addition = ""
 	kept["cpu"] = strings.Replace(removed["cpu"], "shares = 0", "shares = 600", 1)
 	apply(thirdLimits, kept)
 	inEffect(limits{
@@ -325,7 +325,7 @@ output "blocked" {
 		weight: 200,
 	})
 
-	destroyAndCheck(t, l, tf, name, name+"-beside")
+	destroyAndCheck(t, l, tf, name, name+"-second")
 }
 
 // TestAccLimits_noCgroups: a VM whose host has no cgroups keeps the limits that it declares. The plan of other limits
