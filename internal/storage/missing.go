@@ -2,6 +2,7 @@ package storage
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -69,10 +70,13 @@ func (s *Storage) UserOfCopy(ctx context.Context, host string, others hostset.Se
 	}
 	for _, a := range copies {
 		users, err := s.KnownUsers(ctx, others.Named(a.Host), *a.Value)
-		if err != nil {
+		if errors.Is(err, libvirt.ErrUnreachable) {
 			s.Log.Debug("users of a volume are unknown", "host", a.Host, "storage_pool", ref.Pool, "volume", ref.Name,
 				"error", err)
 			continue
+		}
+		if err != nil { // The host has such a volume, and can't say just now whether it is the one that is used.
+			return nil, err
 		}
 		i := slices.IndexFunc(users, func(u User) bool { return u.VM != "" })
 		switch {

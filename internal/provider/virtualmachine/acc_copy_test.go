@@ -124,6 +124,7 @@ func TestAccVirtualMachine_moveWithDisks(t *testing.T) {
 	noChanges(t, tf)
 	uses, remedy := fmt.Sprintf(`On host "kvm1", VM %q uses a volume of this name`, name),
 		fmt.Sprintf(`"virsh vol-delete --pool default %s.raw" on host "kvm2"`, name)
+	l.Virsh(t, "kvm1", "vol-info", "--pool", "default", name+".raw") // The move has made it known to libvirt.
 	expect(t, tf.Fail(t, "plan", "-destroy"), "Unable to delete volume", uses, remedy)
 	size = "48Mi"
 	config("kvm1", keep)
