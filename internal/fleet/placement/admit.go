@@ -57,16 +57,16 @@ func (p *Planner) Admit(ctx context.Context, vm *inventory.VM) (release func(), 
 		}
 	}
 
-	unlock, err := p.lockPlacing(ctx, vm.On)
+	held, unlock, err := p.lockPlacing(ctx, vm.On)
 	if err != nil {
 		arrived()
 
 		return nil, err
 	}
 
-	refused, err := p.startBlockers(ctx, vm)
+	refused, err := p.startBlockers(held, vm)
 	if err == nil && len(refused) == 0 {
-		refused, err = p.addReservation(ctx, vm.On, vm.Name, startReservation(vm))
+		refused, err = p.addReservation(held, vm.On, vm.Name, startReservation(vm))
 	}
 
 	if err == nil {

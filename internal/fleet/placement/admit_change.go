@@ -21,12 +21,12 @@ func (p *Planner) AdmitChange(
 		return spec, func() {}, err
 	}
 
-	unlock, err := p.lockPlacing(ctx, vm.On)
+	held, unlock, err := p.lockPlacing(ctx, vm.On)
 	if err != nil {
 		return spec, nil, err
 	}
 
-	spec, err = p.takeChange(ctx, vm, d)
+	spec, err = p.takeChange(held, vm, d)
 	if err != nil {
 		unlock()
 
@@ -48,7 +48,7 @@ func (p *Planner) takeChange(ctx context.Context, vm *inventory.VM, d Desired) (
 	defer chosen()
 
 	for {
-		if err := ctx.Err(); err != nil {
+		if err := context.Cause(ctx); err != nil {
 			return d.Spec, err
 		}
 

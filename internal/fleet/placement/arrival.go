@@ -17,12 +17,12 @@ import (
 func (p *Planner) ReserveArrival(
 	ctx context.Context, vm *inventory.VM, to *inventory.Host, bytes uint64,
 ) (devices map[string]domain.Row, release func(), err error) {
-	unlock, err := p.lockPlacing(ctx, to)
+	held, unlock, err := p.lockPlacing(ctx, to)
 	if err != nil {
 		return nil, nil, err
 	}
 
-	devices, refused, err := p.reserveWithDevices(ctx, vm, to, bytes)
+	devices, refused, err := p.reserveWithDevices(held, vm, to, bytes)
 	if err == nil && len(refused) > 0 {
 		err = &inventory.Error{VM: vm.Name, Host: vm.Host, Err: &migration.BlockedError{Blockers: refused}}
 	}

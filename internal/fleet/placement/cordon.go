@@ -35,7 +35,7 @@ func (co *Cordons) CordonFor(
 	}
 	defer resume()
 
-	unlock, err := co.capacity.lockPlacing(ctx, h)
+	held, unlock, err := co.capacity.lockPlacing(ctx, h)
 	if err != nil {
 		return err
 	}
@@ -43,7 +43,7 @@ func (co *Cordons) CordonFor(
 
 	defer h.Forget()
 
-	return co.records.ChangeRecord(ctx, h, func(r *hostrecord.Record) error {
+	return co.records.ChangeRecord(held, h, func(r *hostrecord.Record) error {
 		switch {
 		case r.Cordon == nil, r.Cordon.ID != id && evacuation != nil && r.Unfinished():
 			r.Cordon = &hostrecord.Cordon{ID: id, Owner: co.owner, Since: time.Now().UTC().Truncate(time.Second), Why: why}

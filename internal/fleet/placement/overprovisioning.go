@@ -262,7 +262,7 @@ func (cy *Capacity) VerifyGrowth(ctx context.Context, vm *inventory.VM, h *inven
 		return nil
 	}
 
-	unlock, err := cy.lockPlacing(ctx, h)
+	ctx, unlock, err := cy.lockPlacing(ctx, h)
 	if err != nil {
 		return err
 	}

@@ -68,14 +68,14 @@ func (p *Planner) arriveOn(ctx context.Context, h *inventory.Host, d Desired) (*
 
 // placeOn reserves room on the host; it returns nil if the VM does not fit there.
 func (p *Planner) placeOn(ctx context.Context, h *inventory.Host, d Desired) (*Placed, error) {
-	unlock, err := p.lockPlacing(ctx, h)
+	held, unlock, err := p.lockPlacing(ctx, h)
 	if err != nil {
 		return nil, err
 	}
 
 	// While this run holds the lock, no other run can change what the host reports; if the VM no longer fits, try another
 	// host.
-	wish, err := p.reserve(ctx, h, d)
+	wish, err := p.reserve(held, h, d)
 	if err != nil || wish == nil {
 		unlock()
 

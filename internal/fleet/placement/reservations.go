@@ -10,6 +10,7 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/admission"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/evacuation"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/lease"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migration"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/status"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/storage"
@@ -273,14 +274,17 @@ func (cy *Capacity) conflict(a inventory.Reply, me evacuation.Neighbour, leaving
 // placingLock is the lock on one host's room for new VMs. All operations of this run share it: reservations coordinate
 // this run's own operations, and the lock keeps other runs out.
 type placingLock struct {
-	mu      sync.Mutex
-	users   int
-	release func()
+	mu    sync.Mutex
+	users int
+	lease *lease.Held
 }
 
 // lockPlacing keeps other runs from placing VMs on the host. The first operation of this run that takes the lock also
-// queries the host again, because other runs may have placed VMs before.
-func (cy *Capacity) lockPlacing(ctx context.Context, h *inventory.Host) (unlock func(), err error) {
+// queries the host again, because other runs may have placed VMs before. What the caller reads and changes under the
+// lock, it does with the returned context, which ends when the lock is lost.
+func (cy *Capacity) lockPlacing(
+	ctx context.Context, h *inventory.Host,
+) (held context.Context, unlock func(), err error) {
 	cy.reservations.mu.Lock()
 	if cy.reservations.holding == nil {
 		cy.reservations.holding = make(map[string]*placingLock)
@@ -297,29 +301,31 @@ func (cy *Capacity) lockPlacing(ctx context.Context, h *inventory.Host) (unlock 
 	defer l.mu.Unlock()
 
 	if l.users == 0 {
-		_, release, err := cy.records.Lock(ctx, h, "placement", "placing VMs on")
+		locked, taken, err := cy.records.Lease(ctx, h, "placement", "placing VMs on")
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 
-		if err := cy.hosts.Renew(ctx, h); err != nil {
-			release()
+		if err := cy.hosts.Renew(locked, h); err != nil {
+			taken.Release()
 
-			return nil, err
+			return nil, nil, err
 		}
 
-		l.release = release
+		l.lease = taken
 	}
 
 	l.users++
+	held, end := l.lease.With(ctx)
 
-	return func() {
+	return held, func() {
+		end()
 		l.mu.Lock()
 		defer l.mu.Unlock()
 
 		l.users--
 		if l.users == 0 {
-			l.release()
+			l.lease.Release()
 		}
 	}, nil
 }
