@@ -31,7 +31,7 @@ func directory(t *testing.T, l *lab.Lab, hosts ...string) string {
 			ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 			defer cancel()
 
-			if _, err := l.Host(host).Run(ctx, "sh", "-c", "umount -q "+dir+"; rm -rf "+dir); err != nil {
+			if _, err := l.Host(host).Run(ctx, "sh", "-c", "umount -q "+dir+"/* "+dir+"; rm -rf "+dir); err != nil {
 				t.Error(err)
 			}
 		})

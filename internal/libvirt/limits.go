@@ -3,6 +3,7 @@ package libvirt
 import (
 	"context"
 	"errors"
+	"strings"
 
 	golibvirt "libvirt.org/go/libvirt"
 )
@@ -46,6 +47,10 @@ func (h *Host) HasController(ctx context.Context, uuid string, controller Contro
 		err := ask(d)
 		if !errors.Is(err, golibvirt.ERR_OPERATION_INVALID) {
 			return err == nil, err
+		}
+		// The host has the controller, and no I/O scheduler that has weights.
+		if controller == ControllerBlkio && strings.Contains(err.Error(), "valid only for") {
+			return true, nil
 		}
 		// A domain that has ended meanwhile is refused in the same way.
 		if active, activeErr := d.IsActive(); activeErr != nil || !active {

@@ -42,7 +42,7 @@ const everything = `<network connections='2' xmlns:dnsmasq='http://libvirt.org/s
   <portgroup name='eng' default='yes' trustGuestRxFilters='yes'>
     <vlan trunk='yes'><tag id='42' nativeMode='untagged'/><tag id='43'/></vlan>
     <virtualport type='openvswitch'><parameters profileid='x'/></virtualport>
-    <bandwidth><inbound average='1000' peak='5000' burst='1024' floor='200'/></bandwidth>
+    <bandwidth><inbound average='1000' peak='5000' burst='1024'/></bandwidth>
   </portgroup>
   <vlan><tag id='5'/></vlan>
   <virtualport type='802.1Qbh'/>
@@ -93,7 +93,7 @@ const everythingSpec = `{
 	"port_groups": {"eng": {
 		"default": true, "vlan": {"tags": [42, 43], "trunk": true, "native_tag": 42, "native_mode": "untagged"},
 		"virtual_port": {"type": "openvswitch", "parameters": {"profileid": "x"}},
-		"bandwidth": {"inbound": {"average": 1000, "peak": 5000, "burst": 1024, "floor": 200}}
+		"bandwidth": {"inbound": {"average": 1000, "peak": 5000, "burst": 1024}}
 	}},
 	"vlan": {"tags": [5]}, "virtual_port": {"type": "802.1Qbh"},
 	"bandwidth": {"outbound": {"average": 128}}, "dnsmasq_options": ["dhcp-option=6,1.1.1.1"]

@@ -153,7 +153,7 @@ func readBandwidth(parent *etree.Element) *Bandwidth {
 			return nil
 		}
 		return &Rate{
-			Average: number(r, "average"), Peak: number(r, "peak"), Burst: number(r, "burst"), Floor: number(r, "floor"),
+			Average: number(r, "average"), Peak: number(r, "peak"), Burst: number(r, "burst"),
 		}
 	}
 	return (&Bandwidth{Inbound: rate("inbound"), Outbound: rate("outbound")}).normal()
@@ -175,7 +175,6 @@ func applyBandwidth(parent *etree.Element, want *Bandwidth) {
 		setNumber(r, "average", rate.Average)
 		setNumber(r, "peak", rate.Peak)
 		setNumber(r, "burst", rate.Burst)
-		setNumber(r, "floor", rate.Floor)
 	}
 }
 

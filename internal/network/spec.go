@@ -165,10 +165,9 @@ type Bandwidth struct {
 	Outbound *Rate `json:"outbound,omitzero"`
 }
 
-// Rate is in KiB per second, Burst in KiB.
+// Rate is in kB (1000 bytes) per second, Burst in KiB.
 type Rate struct {
 	Average int `json:"average,omitzero"`
 	Peak    int `json:"peak,omitzero"`
 	Burst   int `json:"burst,omitzero"`
-	Floor   int `json:"floor,omitzero"` // inbound only
 }

@@ -177,7 +177,7 @@ func (s Spec) validateVLANs() (problems []Problem) {
 
 // validateBandwidth refuses what libvirt would refuse in the apply: each direction requires an average.
 func (s Spec) validateBandwidth() (problems []Problem) {
-	check := func(block string, b *Bandwidth) {
+	check := func(block, of string, b *Bandwidth) {
 		if b == nil {
 			return
 		}
@@ -186,14 +186,14 @@ func (s Spec) validateBandwidth() (problems []Problem) {
 			rate *Rate
 		}{{"inbound", b.Inbound}, {"outbound", b.Outbound}} {
 			if way.rate != nil && way.rate.Average == 0 {
-				problems = append(problems, problem(block, "bandwidth.%s requires average. Set it, or remove %s.", way.name,
-					way.name))
+				problems = append(problems, problem(block, "bandwidth.%s%s requires average. Set it, or remove %s.", way.name,
+					of, way.name))
 			}
 		}
 	}
-	check("bandwidth", s.Bandwidth)
+	check("bandwidth", "", s.Bandwidth)
 	for _, g := range listOf(s.PortGroups) {
-		check("port_groups", g.Bandwidth)
+		check("port_groups", fmt.Sprintf(" of port group %q", g.name), g.Bandwidth)
 	}
 	return problems
 }

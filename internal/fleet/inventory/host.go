@@ -47,12 +47,17 @@ type View struct {
 	record  *recordCell
 	index   *viewIndex
 	volumes *seenVolumes
-	at      time.Time
+	// controllers are shared by the views of one reading.
+	controllers *seenControllers
+	at          time.Time
 }
 
 // NewView returns a view with what a host reported about itself and its domains.
 func NewView(info *libvirt.HostInfo, domains map[string]*Entry) *View {
-	return &View{Info: info, Domains: domains, record: &recordCell{}, index: &viewIndex{}, volumes: &seenVolumes{}}
+	return &View{
+		Info: info, Domains: domains, record: &recordCell{}, index: &viewIndex{}, volumes: &seenVolumes{},
+		controllers: &seenControllers{},
+	}
 }
 
 // With returns a view of the same reading with other domains.

@@ -1,10 +1,14 @@
 package placement
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"maps"
+	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
@@ -19,12 +23,13 @@ var controllers = []libvirt.Controller{
 	libvirt.ControllerCPU, libvirt.ControllerMemory, libvirt.ControllerBlkio,
 }
 
-// witnesses is how many of a host's VMs are asked about its cgroups. One alone may have been started before the host's
-// settings were changed.
+// witnesses is how many of a host's VMs are asked about its cgroups, those that were started last: others may have been
+// started before the host's settings were changed.
 const witnesses = 3
 
 // cgroups are the controllers that a host gives VMs, as a VM that runs there shows.
 type cgroups struct {
+	// has says of each controller that is known whether the host gives it.
 	has map[libvirt.Controller]bool
 	// of is the name of that VM.
 	of string
@@ -35,11 +40,18 @@ func (g cgroups) any() bool {
 	return slices.ContainsFunc(controllers, func(c libvirt.Controller) bool { return g.has[c] })
 }
 
+// all reports whether the host gives VMs all cgroups.
+func (g cgroups) all() bool {
+	return !slices.ContainsFunc(controllers, func(c libvirt.Controller) bool { return !g.has[c] })
+}
+
 // refuses reports whether the host's libvirt refuses to start a VM with the limit. Without the controller of the CPU it
 // refuses quotas. Other limits it refuses only if it puts the VM into cgroups of other controllers; else it ignores
 // them.
 func (g cgroups) refuses(attribute string, controller libvirt.Controller) bool {
-	return !g.has[controller] && (g.any() || isQuota(attribute))
+	has, known := g.has[controller]
+
+	return known && !has && (g.any() || isQuota(attribute))
 }
 
 // isQuota reports whether an attribute is a quota of CPU time, or the period of one.
@@ -48,48 +60,72 @@ func isQuota(attribute string) bool {
 }
 
 // cgroupsOf returns the controllers that a host gives VMs. No host says that of itself, but a VM that runs there is in
-// their cgroups, or isn't. If no VM runs there, they are unknown. but is a VM that isn't asked.
-func (p *Planner) cgroupsOf(ctx context.Context, a inventory.Reply, but string) (found cgroups, known bool) {
+// their cgroups, or isn't. If no VM runs there, nothing is known. among says which VMs may be asked.
+func (p *Planner) cgroupsOf(ctx context.Context, a inventory.Reply, among func(*inventory.Entry) bool) (found cgroups) {
 	view := a.View
 	if view == nil {
 		v, err := p.hosts.ViewOf(ctx, a.Host)
 		if err != nil || v.Err != nil {
-			return cgroups{}, false
+			return cgroups{}
 		}
 
 		view = v
 	}
 
 	running := slices.DeleteFunc(slices.Collect(maps.Values(view.Domains)), func(e *inventory.Entry) bool {
-		return !e.State.Active() || e.UUID == but
+		return !e.State.Active() || !among(e)
 	})
-	slices.SortFunc(running, func(a, b *inventory.Entry) int { return strings.Compare(a.Name, b.Name) })
+	slices.SortFunc(running, func(a, b *inventory.Entry) int {
+		return cmp.Or(cmp.Compare(startNumber(b), startNumber(a)), strings.Compare(a.Name, b.Name))
+	})
 
 	found.has = map[libvirt.Controller]bool{}
+	asked := 0
 
-	for asked, e := range running {
-		if asked == witnesses || len(found.has) == len(controllers) {
-			break
-		}
+	for _, e := range running {
+		answered := false
 
 		for _, c := range controllers {
-			has, err := a.Host.Conn.HasController(ctx, e.UUID, c)
-			if err != nil {
-				continue // It has ended meanwhile, or the host doesn't answer, which another check reports.
+			has, err := view.HasController(ctx, a.Host, e.UUID, c)
+			if errors.Is(err, libvirt.ErrUnreachable) || ctx.Err() != nil {
+				return cgroups{} // Another check reports that.
 			}
 
-			known = true
+			if err != nil {
+				continue // It has ended meanwhile.
+			}
+
+			answered, found.has[c] = true, found.has[c] || has
 			if found.of == "" || has {
 				found.of = e.Name
 			}
+		}
 
-			if has {
-				found.has[c] = true
-			}
+		if answered {
+			asked++
+		}
+
+		if asked == witnesses || found.all() {
+			break
 		}
 	}
 
-	return found, known
+	return found
+}
+
+// idInXML finds the number that libvirt gave a VM when it was started there.
+var idInXML = regexp.MustCompile(`^<domain [^>]*\bid=['"](\d+)['"]`)
+
+// startNumber returns the number of the VM's start on its host: a VM that was started later has a higher one, until
+// libvirt is restarted while no VM runs. 0 is unknown.
+func startNumber(e *inventory.Entry) int {
+	if match := idInXML.FindStringSubmatch(e.LiveXML); match != nil {
+		n, _ := strconv.Atoi(match[1])
+
+		return n
+	}
+
+	return 0
 }
 
 // limitsOf returns the limits among the values that are given by cgroups, and their controllers.
@@ -107,17 +143,14 @@ func limitsOf(values domain.Values) map[string]libvirt.Controller {
 
 // refusedLimits returns the limits with which the host's libvirt doesn't start a VM, in their order, and what it lacks.
 func (p *Planner) refusedLimits(
-	ctx context.Context, a inventory.Reply, values domain.Values, but string,
+	ctx context.Context, a inventory.Reply, values domain.Values, among func(*inventory.Entry) bool,
 ) (attributes []string, why string) {
 	limits := limitsOf(values)
 	if len(limits) == 0 || a.Info == nil || a.Info.Driver != "QEMU" {
 		return nil, ""
 	}
 
-	there, known := p.cgroupsOf(ctx, a, but)
-	if !known {
-		return nil, ""
-	}
+	there := p.cgroupsOf(ctx, a, among)
 
 	var lacking []string
 
@@ -129,21 +162,31 @@ func (p *Planner) refusedLimits(
 
 	slices.Sort(lacking)
 
-	return attributes, fmt.Sprintf("has put its VM %q into no cgroup of the controller %s, and its libvirt starts no VM "+
-		"with such limits there", there.of, inventory.QuoteList(slices.Compact(lacking)))
+	return attributes, fmt.Sprintf("has its VM %q in no cgroup of the controller %s, so its libvirt can't start a VM "+
+		"with such limits", there.of, inventory.QuoteList(slices.Compact(lacking)))
 }
 
-// fitsControllers checks that the host can start the VM with the limits that it declares.
+// fitsControllers checks that the host can start the VM with the limits that it declares. A VM that runs on the host
+// and is restarted there shows itself what the host gives it. For one that isn't restarted, see fitsLimits.
 func (p *Planner) fitsControllers(
 	ctx context.Context, a inventory.Reply, d Desired, vm *inventory.VM,
 ) []inventory.Problem {
-	if vm == nil && !status.StartsOnCreate(d.Strategy()) || vm != nil && (a.Host == vm.On || !d.runsOn(vm)) {
+	among := func(e *inventory.Entry) bool { return e.UUID != d.Replaces }
+
+	switch {
+	case vm == nil && !status.StartsOnCreate(d.Strategy()), vm != nil && !d.runsOn(vm):
 		return nil
+	case vm != nil && vm.Active && a.Host == vm.On:
+		if !d.restarts(vm) {
+			return nil
+		}
+
+		among = func(e *inventory.Entry) bool { return e.UUID == vm.UUID }
 	}
 
 	var problems []inventory.Problem
 
-	attributes, why := p.refusedLimits(ctx, a, d.Spec.Values, d.Replaces)
+	attributes, why := p.refusedLimits(ctx, a, d.Spec.Values, among)
 	for _, path := range attributes {
 		problems = append(problems, inventory.Problem{
 			Attribute: path, Detail: "it " + why, Remedy: inventory.NoControllerRemedy,
@@ -162,7 +205,7 @@ func (p *Planner) LimitBlockers(
 		return nil
 	}
 
-	attributes, why := p.refusedLimits(ctx, a, values, vm.UUID)
+	attributes, why := p.refusedLimits(ctx, a, values, func(e *inventory.Entry) bool { return e.UUID != vm.UUID })
 	if len(attributes) == 0 {
 		return nil
 	}
@@ -175,4 +218,5 @@ func (p *Planner) LimitBlockers(
 }
 
 // controllerRemedy says what to do about a host to which a VM can't be moved because of its limits.
-const controllerRemedy = "Choose another host, or set the limits to 0. " + inventory.ControllerRemedy
+const controllerRemedy = "Choose another host, or first apply the limits as 0, then move the VM. " +
+	inventory.ControllerRemedy

@@ -59,7 +59,7 @@ func fitsLimits(ctx context.Context, a inventory.Reply, vm *inventory.VM, d Desi
 		if lacks {
 			problems = append(problems, inventory.Problem{
 				Attribute: c.Path,
-				Detail: fmt.Sprintf("its libvirt can't limit the running VM: it has put it into no cgroup of the controller %q",
+				Detail: fmt.Sprintf("its libvirt can't limit the running VM, which is in no cgroup of the controller %q",
 					controller),
 				Remedy: inventory.NoControllerRemedy,
 			})

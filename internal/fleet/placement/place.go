@@ -76,6 +76,10 @@ func (p *Planner) placeOn(ctx context.Context, h *inventory.Host, d Desired) (*P
 	// While this run holds the lock, no other run can change what the host reports; if the VM no longer fits, try another
 	// host.
 	wish, err := p.reserve(held, h, d)
+	if err == nil && wish == nil {
+		err = context.Cause(held) // Without the lock, nothing says that it doesn't fit.
+	}
+
 	if err != nil || wish == nil {
 		unlock()
 

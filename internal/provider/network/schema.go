@@ -212,16 +212,15 @@ func virtualPortAttributes() map[string]schema.Attribute {
 }
 
 func bandwidthAttributes() map[string]schema.Attribute {
-	rate := func(description string, more map[string]schema.Attribute) schema.Attribute {
-		more["average"] = int64Attribute("kB (1000 bytes) per second on average.", 1, 1<<31-1)
-		more["peak"] = int64Attribute("kB (1000 bytes) per second at most.", 1, 1<<31-1)
-		more["burst"] = int64Attribute("KiB that may be sent at the speed of `peak`.", 1, 1<<31-1)
-		return schema.SingleNestedAttribute{MarkdownDescription: description, Optional: true, Attributes: more}
+	rate := func(description string) schema.Attribute {
+		return schema.SingleNestedAttribute{
+			MarkdownDescription: description, Optional: true,
+			Attributes: map[string]schema.Attribute{
+				"average": int64Attribute("kB (1000 bytes) per second on average.", 1, 1<<31-1),
+				"peak":    int64Attribute("kB (1000 bytes) per second at most.", 1, 1<<31-1),
+				"burst":   int64Attribute("KiB that may be sent at the speed of `peak`.", 1, 1<<31-1),
+			},
+		}
 	}
-	return map[string]schema.Attribute{
-		"inbound": rate("Traffic to the VMs.", map[string]schema.Attribute{
-			"floor": int64Attribute("kB (1000 bytes) per second that are guaranteed.", 1, 1<<31-1),
-		}),
-		"outbound": rate("Traffic from the VMs.", map[string]schema.Attribute{}),
-	}
+	return map[string]schema.Attribute{"inbound": rate("Traffic to the VMs."), "outbound": rate("Traffic from the VMs.")}
 }
