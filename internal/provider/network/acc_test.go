@@ -44,7 +44,7 @@ func TestNetwork_refused(t *testing.T) {
 			step(`bandwidth = { inbound = { peak = 5 } }`, "bandwidth.inbound requires\\s+average"),
 			step(`bandwidth = { outbound = {} }`, "bandwidth.outbound requires\\s+average"),
 			step(`port_groups = { a = { bandwidth = { outbound = { burst = 5 } } } }`,
-				"bandwidth.outbound\\s+requires\\s+average"),
+				`bandwidth.outbound\s+of\s+port\s+group\s+"a"\s+requires\s+average`),
 			step(`hosts = ["nowhere"]`, "isn't|is not a key"),
 		},
 	})
