@@ -49,7 +49,8 @@ func (h *Host) HasController(ctx context.Context, uuid string, controller Contro
 			return err == nil, err
 		}
 		// The host has the controller, and no I/O scheduler that has weights.
-		if controller == ControllerBlkio && strings.Contains(err.Error(), "valid only for") {
+		refusal, _ := errors.AsType[golibvirt.Error](err)
+		if controller == ControllerBlkio && strings.Contains(refusal.Message, "valid only for") {
 			return true, nil
 		}
 		// A domain that has ended meanwhile is refused in the same way.
