@@ -7,7 +7,8 @@ const NoControllerRemedy = "Remove the attribute, or use another host. " + Contr
 
 // ControllerRemedy says how a host gets a controller of cgroups.
 const ControllerRemedy = "Or see that the host has the controller in /sys/fs/cgroup and that cgroup_controllers in " +
-	"its /etc/libvirt/qemu.conf doesn't leave it out; then restart its libvirtd or virtqemud, and the VM."
+	"its /etc/libvirt/qemu.conf doesn't leave it out; then restart its libvirtd or virtqemud. A VM that is started " +
+	"there afterwards has the controller."
 
 // limitRemedies say what to do about limits that a host's libvirt or kernel refuses, by the words of the refusal.
 var limitRemedies = []struct {

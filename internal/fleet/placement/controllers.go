@@ -31,8 +31,6 @@ const witnesses = 3
 type cgroups struct {
 	// has says of each controller that is known whether the host gives it.
 	has map[libvirt.Controller]bool
-	// of is the name of that VM.
-	of string
 }
 
 // any reports whether the host gives VMs any cgroup.
@@ -96,9 +94,6 @@ func (p *Planner) cgroupsOf(ctx context.Context, a inventory.Reply, among func(*
 			}
 
 			answered, found.has[c] = true, found.has[c] || has
-			if found.of == "" || has {
-				found.of = e.Name
-			}
 		}
 
 		if answered {
@@ -162,8 +157,9 @@ func (p *Planner) refusedLimits(
 
 	slices.Sort(lacking)
 
-	return attributes, fmt.Sprintf("has its VM %q in no cgroup of the controller %s, so its libvirt can't start a VM "+
-		"with such limits", there.of, inventory.QuoteList(slices.Compact(lacking)))
+	// Which VM has shown it isn't said: from plan to plan it may be another one.
+	return attributes, fmt.Sprintf("puts its VMs into no cgroup of the controller %s, so its libvirt can't start a VM "+
+		"with such limits", inventory.QuoteList(slices.Compact(lacking)))
 }
 
 // fitsControllers checks that the host can start the VM with the limits that it declares. A VM that runs on the host

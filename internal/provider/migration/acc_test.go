@@ -374,7 +374,7 @@ output "how" { value = data.virtfleet_migration_candidates.this.hosts["kvm2"].me
 			t.Error(err)
 		}
 	}
-	if text := l.Virsh(t, "kvm2", "metadata", name, "urn:virtfleet:1"); strings.Contains(text, "copies") {
+	if text := l.Virsh(t, "kvm2", "metadata", name, "urn:virtfleet:1"); strings.Contains(text, "<copies") {
 		t.Errorf("still called unfinished: %s", text)
 	}
 	tf.Run(t, "destroy")

@@ -111,7 +111,7 @@ func TestAccVirtualMachine_moveWithDisks(t *testing.T) {
 	if err := contains(records, `method="BlockMigration"`, "disk-total="); err != nil {
 		t.Error(err)
 	}
-	if strings.Contains(records, "copies") {
+	if strings.Contains(records, "<copies") {
 		t.Errorf("the VM's own disk is still called unfinished: %s", records)
 	}
 	noChanges(t, tf)

@@ -310,9 +310,9 @@ output "blocked" {
 }
 `, address, without, h.Name)
 	apply(thirdLimits, kept)
-	noCgroup := fmt.Sprintf(`HostResourcesNotAvailable host \"%s\" has its VM`, without)
-	expect(t, tf.Run(t, "output", "why"), noCgroup, `in no cgroup of the controller \"cpu\"`)
-	expect(t, tf.Run(t, "output", "blocked"), "in no cgroup of the controller")
+	noCgroup := fmt.Sprintf(`HostResourcesNotAvailable host \"%s\" puts its VMs`, without)
+	expect(t, tf.Run(t, "output", "why"), noCgroup, `into no cgroup of the controller \"cpu\"`)
+	expect(t, tf.Run(t, "output", "blocked"), "into no cgroup of the controller")
 	config(thirdLimits, kept.with(hcl{"host": quote(without)}))
 	expect(t, tf.Fail(t, "plan"), "Virtual machine can't be moved: HostResourcesNotAvailable", "cpu.emulator_quota",
 		"Choose another host, or first apply the limits as 0", "cgroup_controllers")
@@ -366,14 +366,14 @@ func TestAccLimits_noCgroups(t *testing.T) {
 	}).String()
 	quota := tinyVM(name + "-quota").with(hcl{"cpu": `{ vcpus = 1, quota = 50000 }`})
 	tf.Config(t, first+quota.named("quota"))
-	expect(t, tf.Fail(t, "plan"), "No host can take the VM", "because of cpu.quota", "has its VM",
-		`in no cgroup of the controller "cpu"`, "or use another host")
+	expect(t, tf.Fail(t, "plan"), "No host can take the VM", "because of cpu.quota", "it puts its VMs",
+		`into no cgroup of the controller "cpu"`, "or use another host")
 	halted := quota.with(hcl{"run_strategy": quote("Halted")}).named("quota")
 	tf.Config(t, first+halted)
 	tf.Run(t, "apply")
 	noChanges(t, tf)
 	tf.Config(t, first+quota.named("quota")) // It would be started now.
-	expect(t, tf.Fail(t, "plan"), "Host can't take the change", "because of cpu.quota", "in no cgroup of the controller")
+	expect(t, tf.Fail(t, "plan"), "Host can't take the change", "because of cpu.quota", "into no cgroup of the controller")
 
 	// A restart would shut the guest down, and couldn't start it with a quota.
 	tf.Config(t, acctest.OneHost(l)+tinyVM(name).with(hcl{
@@ -381,8 +381,7 @@ func TestAccLimits_noCgroups(t *testing.T) {
 		"memory":   `{ size = "64Mi", soft_limit = "500Mi" }`,
 		"platform": `{ resources = { blkio_weight = 200 } }`, "update_policy": quote("Restart"),
 	}).String()+halted)
-	expect(t, tf.Fail(t, "plan"), "Host can't take the change", "because of cpu.quota", fmt.Sprintf("its VM %q", name),
-		"in no cgroup of the controller")
+	expect(t, tf.Fail(t, "plan"), "Host can't take the change", "because of cpu.quota", "into no cgroup of the controller")
 	tf.Config(t, first+halted)
 	noChanges(t, tf)
 	destroyAndCheck(t, l, tf, name, name+"-quota")
