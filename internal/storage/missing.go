@@ -95,12 +95,15 @@ func (s *Storage) seenVolume(ctx context.Context, hosts hostset.Set, ref Ref) []
 	return hostset.Ask(ctx, hosts, func(ctx context.Context, conn *libvirt.Host) (*libvirt.Volume, error) {
 		h, _ := hosts.Host(conn.Name())
 		volumes, err := seenVolumes(h)(ctx, ref.Pool)
+		if err != nil { // Another volume may be the cause, such as one that is being made.
+			return conn.PoolVolume(ctx, ref.Pool, ref.Name)
+		}
 		for _, v := range volumes {
 			if v.Name == ref.Name {
 				v.Pool = ref.Pool
 				return &v, nil
 			}
 		}
-		return nil, err
+		return nil, nil
 	})
 }
