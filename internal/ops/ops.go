@@ -21,6 +21,7 @@ Without a command this is the plugin that Terraform starts, terraform-provider-v
 Commands:
   events     print what happens to the virtual machines, while it happens
   exporter   serve metrics of all virtual machines to Prometheus
+  version    print the version
   watch      show migrations that run, and how the virtual machines' conditions change
 
 "virtfleet <command> -help" lists the options of a command.
@@ -29,9 +30,12 @@ Commands:
 // helps are the ways to ask for the list of commands.
 var helps = []string{"help", "-h", "-help", "--help"}
 
-// Named reports whether the program was called with a command, or to list the commands.
+// versions are the ways to ask for the version.
+var versions = []string{"version", "-v", "-version", "--version"}
+
+// Named reports whether the program was called with a command, to list the commands, or for its version.
 func Named(args []string) bool {
-	return len(args) > 0 && (!strings.HasPrefix(args[0], "-") || slices.Contains(helps, args[0]))
+	return len(args) > 0 && (!strings.HasPrefix(args[0], "-") || slices.Contains(slices.Concat(helps, versions), args[0]))
 }
 
 // Run runs the command that the arguments name, until it is done or ctx ends. The command's output goes to out, other
@@ -44,6 +48,10 @@ func Run(ctx context.Context, args []string, version string, open config.Opener,
 	if slices.Contains(helps, args[0]) {
 		fmt.Fprint(out, usage)
 		return nil
+	}
+	if slices.Contains(versions, args[0]) {
+		_, err := fmt.Fprintln(out, "virtfleet", version)
+		return err
 	}
 	switch args[0] {
 	case "events":

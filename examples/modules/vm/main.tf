@@ -12,7 +12,8 @@
 #       web-1 = { address = "192.0.2.11/24", gateway = "192.0.2.1", dns = ["192.0.2.1"] }
 #       web-2 = { address = "192.0.2.12/24", gateway = "192.0.2.1", dns = ["192.0.2.1"], data = { logs = "50Gi" } }
 #       web-3 = { memory = "8Gi", max_memory = "16Gi", secure_boot = true, tpm = true, networks = { backup = "backup" } }
-#       web-4 = { shares = { site = "/srv/site" }, limits = { cpu_percent = 50, iops = 500, bandwidth = 12500 } }
+#       web-4 = { address = "2001:db8::14/64", gateway = "2001:db8::1", dns = ["2001:db8::1"] }
+#       web-5 = { shares = { site = "/srv/site" }, limits = { cpu_percent = 50, iops = 500, bandwidth = 12500 } }
 #     }
 #   }
 
@@ -56,7 +57,7 @@ locals {
         lan = {
           match       = { macaddress = local.macs[name] }
           addresses   = [vm.address]
-          routes      = vm.gateway == null ? [] : [{ to = "0.0.0.0/0", via = vm.gateway }]
+          routes      = vm.gateway == null ? [] : [{ to = strcontains(vm.gateway, ":") ? "::/0" : "0.0.0.0/0", via = vm.gateway }]
           nameservers = { addresses = vm.dns }
         }
       }

@@ -1,5 +1,5 @@
 variable "vms" {
-  description = "The VMs by name, which is also the guest's hostname. A static address has its prefix length: 192.0.2.11/24."
+  description = "The VMs by name, which is also the guest's hostname. A static address, IPv4 or IPv6, has its prefix length: 192.0.2.11/24."
   type = map(object({
     vcpus   = optional(number, 2)
     memory  = optional(string, "2Gi")
@@ -33,7 +33,7 @@ variable "vms" {
     limits = optional(object({
       cpu_percent = optional(number) # share of a CPU of the host that each virtual CPU gets
       iops        = optional(number) # I/O operations per second of each disk
-      bandwidth   = optional(number) # KiB per second to the guest and from it, on the interface lan
+      bandwidth   = optional(number) # kB (1000 bytes) per second to the guest and from it, on the interface lan
     }), {})
 
     run_strategy      = optional(string) # such as "RerunOnFailure"

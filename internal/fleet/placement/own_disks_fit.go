@@ -73,7 +73,7 @@ func (p *Planner) fitsOwnDisks(
 		o := d.OwnDisks[key]
 
 		demand, pool, m := ownDiskMisfit(ctx, a, o)
-		if m.why != "" && !d.comesLater(o, m) {
+		if m.why != "" && !d.comesLater(o, m) && !(m.attribute == "pool" && d.saidOfDisk(key)) {
 			problems = append(problems, inventory.Problem{Attribute: OwnDiskAttribute(key, m.attribute), Detail: m.why})
 		}
 
@@ -213,6 +213,18 @@ func (d Desired) comesLater(o domain.OwnDisk, m misfit) bool {
 	}
 
 	return d.Planned && m.missing && !d.UnplannedImages[o.Image]
+}
+
+// saidOfDisk reports whether what is wrong with the storage pool of a first-boot volume is also said of a disk, whose
+// pool it usually has: one mistake gives one error.
+func (d Desired) saidOfDisk(key string) bool {
+	for other, o := range d.OwnDisks {
+		if IsFirstBoot(key) && !IsFirstBoot(other) && o.Pool == d.OwnDisks[key].Pool {
+			return true
+		}
+	}
+
+	return false
 }
 
 // ownDiskMisfit returns why the host can't have a new disk, apart from room. If it can, it returns what the disk needs

@@ -1,6 +1,7 @@
 package placement
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -51,6 +52,51 @@ func TestFitsOwnDisks_image(t *testing.T) {
 		if len(problems) != 1 || problems[0].Attribute != "disks.root.image" || c.want == "" ||
 			!strings.Contains(problems[0].Detail, c.want) {
 			t.Errorf("%s: %v; want %q", name, problems, c.want)
+		}
+	}
+}
+
+// TestFitsOwnDisks_pool: a storage pool that the host lacks is one problem, also if the medium for the first boot is to
+// be in the pool of the disk. The medium's own pool is a problem of its own.
+func TestFitsOwnDisks_pool(t *testing.T) {
+	t.Parallel()
+
+	p, h := testPlanner(t)
+
+	a, err := p.hosts.ReplyOf(t.Context(), h)
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	for name, c := range map[string]struct {
+		disks map[string]domain.OwnDisk
+		want  []string
+	}{
+		"the disk's": {
+			map[string]domain.OwnDisk{"root": {Pool: "other"}, domain.MediumKey: {Pool: "other"}},
+			[]string{"disks.root.pool"},
+		},
+		"the medium's": {
+			map[string]domain.OwnDisk{"root": {Pool: "default-pool"}, domain.IgnitionKey: {Pool: "other"}},
+			[]string{"ignition.pool"},
+		},
+		"both": {
+			map[string]domain.OwnDisk{"root": {Pool: "other"}, domain.MediumKey: {Pool: "another"}},
+			[]string{"cloud_init.pool", "disks.root.pool"},
+		},
+		"no disk": {map[string]domain.OwnDisk{domain.MediumKey: {Pool: "other"}}, []string{"cloud_init.pool"}},
+		"two disks": {
+			map[string]domain.OwnDisk{"data": {Pool: "other"}, "root": {Pool: "other"}},
+			[]string{"disks.data.pool", "disks.root.pool"},
+		},
+	} {
+		var got []string
+		for _, problem := range p.fitsOwnDisks(t.Context(), a, Desired{OwnDisks: c.disks}, nil) {
+			got = append(got, problem.Attribute)
+		}
+
+		if !slices.Equal(got, c.want) {
+			t.Errorf("%s: problems of %q, want %q", name, got, c.want)
 		}
 	}
 }

@@ -38,7 +38,7 @@ var stateAttributes = map[string]resource.Attribute{
 		"runs."),
 	"abort_status": computedString(
 		"Result of the abort: `Succeeded`, or `Failed` if it came too late and the VM is on the " +
-			"target."),
+			"target. `Aborting`: the run that aborts it hasn't recorded the result yet."),
 	"recovered": computedBool("Whether the migration was interrupted and then resumed and completed."),
 	PolicyName: computedString(
 		"Name of the `virtfleet_migration_policy` that applied to the VM when it was moved. Null: none, " +

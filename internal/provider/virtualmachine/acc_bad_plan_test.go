@@ -36,6 +36,10 @@ func TestAccBadInput_plan(t *testing.T) {
 			hcl{"disks": `{ root = { pool = "absent", size = "1Mi" } }`},
 			[]string{`disks.root.pool`, `"` + own.Name + `": it has no storage pool "absent"`, `Correct the name`},
 		},
+		"disk_pool_of_medium": {
+			hcl{"disks": `{ root = { pool = "absent", size = "1Mi" } }`, "cloud_init": `{ user_data = "#cloud-config" }`},
+			[]string{`disks.root.pool`, `no storage pool "absent"`},
+		},
 		"disk_image": {
 			hcl{"disks": `{ root = { pool = "default", image = "default/none", size = "1Mi" } }`},
 			[]string{`disks.root.image`, own.Name + `": it has no copy of image "default/none"`, `Correct the id`},

@@ -86,6 +86,7 @@ module "off" {
   ssh_public_keys = []
   vms = {
     "%[1]s-3" = {
+      address = "2001:db8::13/64", gateway = "2001:db8::1"
       memory = "64Mi", root = "64Mi", efi = true, tpm = true, bridges = { wire = %[6]q }, run_strategy = "Halted"
       shares = { site = "/srv" }, limits = { cpu_percent = 50, iops = 500, bandwidth = 12500 }
     }
@@ -134,6 +135,11 @@ output "off" { value = module.off }
 	files, _, err := seedIn(t, l, on2, two)
 	if err != nil || files["network-config"] != "" {
 		t.Errorf("the medium of the VM without a static address has %q: %v", files, err)
+	}
+	files, _, err = seedIn(t, l, halted.Hosts[off], off)
+	err = errors.Join(err, contains(files["network-config"], `"2001:db8::13/64"`, `"::/0"`, `"2001:db8::1"`))
+	if err != nil || halted.Addresses[off] != "2001:db8::13" {
+		t.Errorf("the VM with a static address of IPv6, %q: %v", halted.Addresses[off], err)
 	}
 
 	logIn := func(vm, at string) {

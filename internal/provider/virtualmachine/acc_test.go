@@ -72,7 +72,8 @@ resource "virtfleet_network" "lan" {
 		ProtoV6ProviderFactories: acctest.Factories(t),
 		Steps: []resource.TestStep{
 			step(nil, plancheck.ResourceActionCreate, know("status", exactly("Running")),
-				know("ready", knownvalue.Bool(true)), know("current_host", exactly("local"))),
+				know("ready", knownvalue.Bool(true)), know("current_host", exactly("local")),
+				know("location.host_uuid", knownvalue.Null())), // The driver reports none.
 			step(hcl{"labels": `{ app = "web" }`}, plancheck.ResourceActionUpdate),
 			step(hcl{"run_strategy": quote("Halted")}, plancheck.ResourceActionUpdate,
 				know("status", exactly("Stopped")), know("ready", knownvalue.Bool(false))),

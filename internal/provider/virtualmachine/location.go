@@ -6,6 +6,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/value"
 )
 
 // What the hosts have of the VM. An apply repairs what shouldn't be there.
@@ -14,7 +15,7 @@ const locationName = "location"
 
 var locationAttributes = attributes{
 	"host_uuid": computedString("libvirt's UUID of `current_host`, which identifies the host after it was renamed or " +
-		"removed."),
+		"removed. Null if libvirt reports none."),
 	"persistent": schema.BoolAttribute{
 		MarkdownDescription: "Whether the VM has a persistent definition. If a running VM lost it (`virsh undefine`, or " +
 			"`virsh migrate` without `--persistent`), an apply defines the VM again where it runs. A VM that was imported " +
@@ -45,7 +46,7 @@ func locationAttribute() schema.Attribute {
 
 func locationFromFleet(vm *fleet.VM) types.Object {
 	return types.ObjectValueMust(locationType.AttrTypes, map[string]attr.Value{
-		"host_uuid":         types.StringValue(vm.HostUUID),
+		"host_uuid":         value.NewStringOrNull(vm.HostUUID),
 		"persistent":        types.BoolValue(vm.Persistent),
 		"stale_definitions": staleFromFleet(vm.StaleHosts),
 		"left_volumes":      staleFromFleet(vm.LeftVolumes()),
