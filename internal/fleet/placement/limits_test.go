@@ -38,7 +38,7 @@ func TestFitsWeights(t *testing.T) {
 }
 
 // TestCgroups_refuses: a quota requires the controller of the CPU. Other limits are ignored on a host without cgroups,
-// and refused on one that lacks only their controller.
+// and refused on one that lacks only their controller. A controller of which nothing is known refuses nothing.
 func TestCgroups_refuses(t *testing.T) {
 	t.Parallel()
 
@@ -57,8 +57,12 @@ func TestCgroups_refuses(t *testing.T) {
 		"only cpu":    {controllers[:1], []string{"memory.hard_limit"}},
 	} {
 		there := cgroups{has: map[libvirt.Controller]bool{}}
-		for _, c := range tt.has {
-			there.has[c] = true
+		if there.refuses("cpu.quota", libvirt.ControllerCPU) {
+			t.Error("an unknown controller refuses a quota")
+		}
+
+		for _, c := range controllers {
+			there.has[c] = slices.Contains(tt.has, c)
 		}
 
 		var refused []string
