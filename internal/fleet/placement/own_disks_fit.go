@@ -73,7 +73,8 @@ func (p *Planner) fitsOwnDisks(
 		o := d.OwnDisks[key]
 
 		demand, pool, m := ownDiskMisfit(ctx, a, o)
-		if m.why != "" && !d.comesLater(o, m) && !(m.attribute == "pool" && d.saidOfDisk(key)) {
+		said := m.attribute == "pool" && d.saidOfDisk(key)
+		if m.why != "" && !d.comesLater(o, m) && !said {
 			problems = append(problems, inventory.Problem{Attribute: OwnDiskAttribute(key, m.attribute), Detail: m.why})
 		}
 
