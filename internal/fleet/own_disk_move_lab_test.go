@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -507,6 +508,13 @@ func crowded(t *testing.T, f *Fleet, first, second *inventory.VM, to *lab.Host) 
 	}()
 
 	awaitDisks(t, f.Host(first.Host), first.UUID)
+	lab.Await(t, "the copy to take its room", func() bool {
+		out, err := to.Run(t.Context(), "du", "--block-size=1", first.Metadata.OwnDisks["root"].Path)
+		used, _, _ := strings.Cut(out, "\t")
+		bytes, _ := strconv.Atoi(used)
+
+		return err == nil && bytes >= 2<<20
+	})
 
 	// On a busy computer the copying could be over before the second one is looked at.
 	if err := to.FreezeQEMU(t.Context(), first.Name); err != nil {
