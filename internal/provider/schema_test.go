@@ -122,7 +122,7 @@ const (
 // TestSchemas_everyResourceHasTimeouts: the limit of each operation can be set, and a new one replaces nothing.
 func TestSchemas_everyResourceHasTimeouts(t *testing.T) {
 	t.Parallel()
-	// A new migration or a changed one moves the VM: nothing is ever updated.
+	// An update of a migration asks no host.
 	lacks := map[string]string{"virtfleet_migration": "update"}
 	for _, newResource := range New("test").Resources(t.Context()) {
 		r := newResource()
