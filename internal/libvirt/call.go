@@ -228,6 +228,8 @@ func runOn[T any](
 func contextCause(ctx context.Context) error {
 	cause := context.Cause(ctx)
 	switch {
+	case errors.Is(ctx.Err(), context.DeadlineExceeded) && errors.Is(cause, context.DeadlineExceeded):
+		return cause // It can say whose limit it was.
 	case errors.Is(cause, ctx.Err()):
 		return ctx.Err()
 	case errors.Is(ctx.Err(), context.Canceled):

@@ -9,6 +9,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/datasource"
 	"github.com/hashicorp/terraform-plugin-framework/provider"
 	"github.com/hashicorp/terraform-plugin-framework/resource"
+	"github.com/hashicorp/terraform-plugin-framework/resource/schema"
 )
 
 // described is what every schema and attribute of the framework has.
@@ -117,6 +118,37 @@ const (
 	maxIntroduction = 1000 // of a resource or data source
 	maxDescription  = 300  // of an attribute
 )
+
+// TestSchemas_everyResourceHasTimeouts: the limit of each operation can be set, and a new one replaces nothing.
+func TestSchemas_everyResourceHasTimeouts(t *testing.T) {
+	t.Parallel()
+	// An update of a migration asks no host.
+	lacks := map[string]string{"virtfleet_migration": "update"}
+	for _, newResource := range New("test").Resources(t.Context()) {
+		r := newResource()
+		var meta resource.MetadataResponse
+		r.Metadata(t.Context(), resource.MetadataRequest{ProviderTypeName: TypeName}, &meta)
+		var resp resource.SchemaResponse
+		r.Schema(t.Context(), resource.SchemaRequest{}, &resp)
+		limits, ok := resp.Schema.Attributes["timeouts"].(schema.SingleNestedAttribute)
+		if !ok {
+			t.Errorf("%s has no timeouts", meta.TypeName)
+			continue
+		}
+		for _, operation := range []string{"create", "update", "delete"} {
+			limit, ok := limits.Attributes[operation].(schema.StringAttribute)
+			switch {
+			case !ok && lacks[meta.TypeName] != operation:
+				t.Errorf("%s has no timeouts.%s", meta.TypeName, operation)
+			case ok && !strings.Contains(limit.Description, "Default: "):
+				t.Errorf("%s: timeouts.%s doesn't tell its default: %q", meta.TypeName, operation, limit.Description)
+			}
+			if len(limit.PlanModifiers)+len(limits.PlanModifiers) > 0 || limits.Computed || limits.Required {
+				t.Errorf("%s: timeouts.%s is more than optional", meta.TypeName, operation)
+			}
+		}
+	}
+}
 
 // walkDescriptions checks one schema or attribute and everything below it. The attribute types of the provider, data
 // sources and resources share no interface that reaches their members, only the names of the fields that hold them.

@@ -2,7 +2,9 @@ package fleetpolicy
 
 import (
 	"cmp"
+	"time"
 
+	"github.com/hashicorp/terraform-plugin-framework-timeouts/resource/timeouts"
 	"github.com/hashicorp/terraform-plugin-framework-validators/listvalidator"
 	"github.com/hashicorp/terraform-plugin-framework-validators/mapvalidator"
 	"github.com/hashicorp/terraform-plugin-framework-validators/stringvalidator"
@@ -17,11 +19,14 @@ import (
 
 // Common are the attributes that every policy has. The models of policies embed it.
 type Common struct {
-	ID         types.String `tfsdk:"id"`
-	Name       types.String `tfsdk:"name"`
-	Selector   types.Object `tfsdk:"selector"`
-	StaleHosts types.List   `tfsdk:"stale_hosts"`
+	ID         types.String   `tfsdk:"id"`
+	Name       types.String   `tfsdk:"name"`
+	Selector   types.Object   `tfsdk:"selector"`
+	StaleHosts types.List     `tfsdk:"stale_hosts"`
+	Timeouts   timeouts.Value `tfsdk:"timeouts"`
 }
+
+const defaultTimeout = 5 * time.Minute
 
 // Precedence says which of several policies applies to a VM.
 const Precedence = "Only one policy applies to a VM, chosen in this order: the policy with the most matching " +
@@ -58,6 +63,7 @@ func Attributes(own map[string]schema.Attribute) map[string]schema.Attribute {
 		ElementType:         types.StringType,
 		Computed:            true,
 	}
+	own["timeouts"] = value.TimeoutsOf("policy", defaultTimeout)
 	return own
 }
 

@@ -99,19 +99,21 @@ func (r *managed[P]) Create(ctx context.Context, req resource.CreateRequest, res
 	if plan == nil || !r.Asks("create", r.kind.Noun, &resp.Diagnostics) {
 		return
 	}
+	ctx, cancel := tfdiag.LimitedBy(ctx, "create", plan.Shared().Timeouts.Create, defaultTimeout, &resp.Diagnostics)
+	defer cancel()
 	began := time.Now()
 	id, err := r.newID(ctx, plan)
 	if err != nil {
-		resp.Diagnostics.Append(r.failure(plan, "create", err, began).Error())
+		resp.Diagnostics.Append(r.failure(ctx, plan, "create", err, began).Error())
 		return
 	}
 	lacking, err := r.policies().Put(ctx, plan.ToFleet(id))
 	if len(lacking) == len(r.Data.Fleet.AskedHosts()) {
-		resp.Diagnostics.Append(r.failure(plan, "create", err, began).Error())
+		resp.Diagnostics.Append(r.failure(ctx, plan, "create", err, began).Error())
 		return
 	}
 	if err != nil {
-		f := r.failure(plan, "write", err, began)
+		f := r.failure(ctx, plan, "write", err, began)
 		f.Remedy = "The other hosts have it. Apply again when these answer."
 		resp.Diagnostics.Append(f.Warning())
 	}
@@ -142,7 +144,7 @@ func (r *managed[P]) Read(ctx context.Context, req resource.ReadRequest, resp *r
 	id := state.Shared().ID.ValueString()
 	copies, err := r.policies().Copies(ctx, func(p P) bool { return p.Identified().ID == id })
 	if err != nil {
-		resp.Diagnostics.Append(r.failure(state, "read", err, began).Error())
+		resp.Diagnostics.Append(r.failure(ctx, state, "read", err, began).Error())
 		return
 	}
 	found, silent := foundAndSilent(copies)
@@ -151,10 +153,10 @@ func (r *managed[P]) Read(ctx context.Context, req resource.ReadRequest, resp *r
 		resp.State.RemoveResource(ctx)
 		return
 	case found == nil && (r.Data.OnUnreachable != meta.OnUnreachableKeep || !state.Known()):
-		resp.Diagnostics.Append(r.failure(state, "read", silent.Err, began).Error())
+		resp.Diagnostics.Append(r.failure(ctx, state, "read", silent.Err, began).Error())
 		return
 	case silent != nil:
-		f := r.failure(state, "compare", silent.Err, began)
+		f := r.failure(ctx, state, "compare", silent.Err, began)
 		f.Happened = fmt.Sprintf("host %q doesn't answer, so its copy of %s could not be compared", silent.Host, f.Noun)
 		resp.Diagnostics.Append(f.Warning())
 	}
@@ -171,10 +173,12 @@ func (r *managed[P]) Update(ctx context.Context, req resource.UpdateRequest, res
 	if plan == nil {
 		return
 	}
+	ctx, cancel := tfdiag.LimitedBy(ctx, "update", plan.Shared().Timeouts.Update, defaultTimeout, &resp.Diagnostics)
+	defer cancel()
 	began := time.Now()
 	lacking, err := r.policies().Put(ctx, plan.ToFleet(plan.Shared().ID.ValueString()))
 	if err != nil {
-		f := r.failure(plan, "update", err, began)
+		f := r.failure(ctx, plan, "update", err, began)
 		f.Happened = "not written on host " + strings.Join(lacking, ", ")
 		resp.Diagnostics.Append(f.Error())
 	}
@@ -191,9 +195,11 @@ func (r *managed[P]) Delete(ctx context.Context, req resource.DeleteRequest, res
 	if state == nil || !r.Asks("delete", r.kind.Noun, &resp.Diagnostics) {
 		return
 	}
+	ctx, cancel := tfdiag.LimitedBy(ctx, "delete", state.Shared().Timeouts.Delete, defaultTimeout, &resp.Diagnostics)
+	defer cancel()
 	began := time.Now()
 	if left, err := r.policies().Remove(ctx, state.Shared().ID.ValueString()); err != nil {
-		f := r.failure(state, "delete", err, began)
+		f := r.failure(ctx, state, "delete", err, began)
 		f.Happened = "it may still be on host " + strings.Join(left, ", ")
 		resp.Diagnostics.Append(f.Error())
 	}
@@ -225,8 +231,10 @@ func (r *managed[P]) ImportState(
 }
 
 // failure turns an error about the policy into one for the user.
-func (r *managed[P]) failure(m Model[P], verb string, err error, began time.Time) tfdiag.Failure {
+func (r *managed[P]) failure(
+	ctx context.Context, m Model[P], verb string, err error, began time.Time,
+) tfdiag.Failure {
 	return tfdiag.Failure{
 		Verb: verb, Noun: fmt.Sprintf("%s %q", r.kind.Noun, m.Shared().label()), Err: err, Elapsed: time.Since(began),
-	}
+	}.Within(ctx)
 }

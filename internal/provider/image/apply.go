@@ -2,6 +2,7 @@ package image
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/hashicorp/terraform-plugin-framework/diag"
@@ -24,8 +25,8 @@ func (r *imageResource) targetHosts(
 	if diags.HasError() {
 		return nil, false, diags
 	}
-	with := []string{}
-	for _, a := range storage.PoolOn(ctx, targets, m.Pool.ValueString()) {
+	with, answers := []string{}, storage.PoolOn(ctx, targets, m.Pool.ValueString())
+	for _, a := range answers {
 		switch {
 		case a.Err != nil && m.Hosts.IsNull():
 			f := m.failure("look for the storage pool of", a.Err)
@@ -40,8 +41,12 @@ func (r *imageResource) targetHosts(
 		targets = targets.Named(with...)
 	}
 	if len(with) == 0 {
-		diags.Append(m.failure("create", fmt.Errorf("%w: no host has a storage pool %q", libvirt.ErrNotFound,
-			m.Pool.ValueString())).AttributeError(path.Root("pool")))
+		err := fmt.Errorf("%w: no host has a storage pool %q", libvirt.ErrNotFound, m.Pool.ValueString())
+		silent := hostset.Silent(answers)
+		for _, host := range value.Keys(silent) {
+			err = errors.Join(err, silent[host])
+		}
+		diags.Append(m.failure("create", err).AttributeError(path.Root("pool")))
 	}
 	return targets, shared, diags
 }
@@ -114,7 +119,7 @@ func (r *imageResource) fetchAndSend(
 	now := notesOf(plan.Source)
 	fetched, err := storage.Fetch(ctx, r.source(ctx, targets, plan), r.Data.Fleet.Logger())
 	if err != nil {
-		diags.Append(plan.fetchFailure(err))
+		diags.Append(plan.fetchFailure(ctx, err))
 		return nil, diags
 	}
 	defer func() { _ = fetched.Close() }()

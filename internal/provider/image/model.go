@@ -1,6 +1,7 @@
 package image
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -34,8 +35,8 @@ func (m *model) failure(verb string, err error) tfdiag.Failure {
 }
 
 // fetchFailure returns why the image can't be fetched, and what to do about it.
-func (m *model) fetchFailure(err error) diag.Diagnostic {
-	f := m.failure("fetch", err)
+func (m *model) fetchFailure(ctx context.Context, err error) diag.Diagnostic {
+	f := m.failure("fetch", err).Within(ctx)
 	f.Remedy = unavailableRemedy(err)
 	return f.AttributeError(path.Root("source"))
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/meta"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/onhosts"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/tfdiag"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/value"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/storage"
 )
@@ -25,7 +26,8 @@ const TypeName = "virtfleet_image"
 const (
 	noun = "image"
 	// defaultTimeout is for fetching and sending the image.
-	defaultTimeout = time.Hour
+	defaultTimeout       = time.Hour
+	defaultDeleteTimeout = 20 * time.Minute
 )
 
 var (
@@ -48,9 +50,7 @@ func (r *imageResource) Create(ctx context.Context, req resource.CreateRequest, 
 	if resp.Diagnostics.HasError() || !r.Asks("create", noun, &resp.Diagnostics) {
 		return
 	}
-	timeout, diags := plan.Timeouts.Create(ctx, defaultTimeout)
-	resp.Diagnostics.Append(diags...)
-	ctx, cancel := context.WithTimeout(ctx, timeout)
+	ctx, cancel := tfdiag.LimitedBy(ctx, "create", plan.Timeouts.Create, defaultTimeout, &resp.Diagnostics)
 	defer cancel()
 	targets, shared, diags := r.targetHosts(ctx, &plan)
 	resp.Diagnostics.Append(diags...)
@@ -60,7 +60,7 @@ func (r *imageResource) Create(ctx context.Context, req resource.CreateRequest, 
 	n := notesOf(plan.Source)
 	fetched, err := storage.Fetch(ctx, r.source(ctx, targets, &plan), r.Data.Fleet.Logger())
 	if err != nil {
-		resp.Diagnostics.Append(plan.fetchFailure(err))
+		resp.Diagnostics.Append(plan.fetchFailure(ctx, err))
 		return
 	}
 	defer func() { _ = fetched.Close() }()
@@ -166,16 +166,14 @@ func (r *imageResource) Update(ctx context.Context, req resource.UpdateRequest, 
 	var plan, state model
 	resp.Diagnostics.Append(req.Plan.Get(ctx, &plan)...)
 	resp.Diagnostics.Append(req.State.Get(ctx, &state)...)
-	timeout, diags := plan.Timeouts.Update(ctx, defaultTimeout)
-	resp.Diagnostics.Append(diags...)
 	if resp.Diagnostics.HasError() || !r.Asks("update", noun, &resp.Diagnostics) {
 		return
 	}
-	ctx, cancel := context.WithTimeout(ctx, timeout)
+	ctx, cancel := tfdiag.LimitedBy(ctx, "update", plan.Timeouts.Update, defaultTimeout, &resp.Diagnostics)
 	defer cancel()
 	targets := r.Data.Fleet.Connections().Named(value.Keys(value.StringMap(plan.HostStates))...)
 	var n notes
-	_, diags = meta.ReadPrivate(ctx, req.Private, notesKey, &n)
+	_, diags := meta.ReadPrivate(ctx, req.Private, notesKey, &n)
 	resp.Diagnostics.Append(diags...)
 	failed := map[string]error{}
 	if plan.SHA256.IsUnknown() || lacksCopy(targets, state.HostStates) {
@@ -218,6 +216,8 @@ func (r *imageResource) Delete(ctx context.Context, req resource.DeleteRequest, 
 	if resp.Diagnostics.HasError() || !r.Asks("delete", noun, &resp.Diagnostics) {
 		return
 	}
+	ctx, cancel := tfdiag.LimitedBy(ctx, "delete", state.Timeouts.Delete, defaultDeleteTimeout, &resp.Diagnostics)
+	defer cancel()
 	hosts, _ := onhosts.Known(r.Data, state.Hosts, state.HostStates)
 	for _, name := range append(value.StringList(state.Superseded), state.Volume.ValueString()) {
 		ref := storage.Ref{Pool: state.Pool.ValueString(), Name: name}

@@ -129,9 +129,10 @@ func (*imageResource) Schema(ctx context.Context, _ resource.SchemaRequest, resp
 			onhosts.StatesName: onhosts.StatesAttribute("image", "`present`, `partial` (its upload was interrupted) or "+
 				"`missing`"),
 			"timeouts": value.Timeouts(ctx, timeouts.Opts{
-				Create: true, Update: true,
+				Create: true, Update: true, Delete: true,
 				CreateDescription: "For downloading the image and sending it to the hosts. Default: `1h`.",
 				UpdateDescription: "For the same after a change. Default: `1h`.",
+				DeleteDescription: "For removing the copies. Default: `20m`.",
 			}),
 		},
 	}

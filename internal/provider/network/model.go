@@ -5,6 +5,7 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/hashicorp/terraform-plugin-framework-timeouts/resource/timeouts"
 	"github.com/hashicorp/terraform-plugin-framework/attr"
 	"github.com/hashicorp/terraform-plugin-framework/diag"
 	"github.com/hashicorp/terraform-plugin-framework/path"
@@ -17,25 +18,26 @@ import (
 
 // model is the resource in Terraform.
 type model struct {
-	ID             types.String `tfsdk:"id"`
-	Name           types.String `tfsdk:"name"`
-	Hosts          types.Set    `tfsdk:"hosts"`
-	HostStates     types.Map    `tfsdk:"host_states"`
-	Active         types.Bool   `tfsdk:"active"`
-	Autostart      types.Bool   `tfsdk:"autostart"`
-	UpdatePolicy   types.String `tfsdk:"update_policy"`
-	Forward        types.Object `tfsdk:"forward"`
-	Bridge         types.String `tfsdk:"bridge"`
-	MTU            types.Int64  `tfsdk:"mtu"`
-	Domain         types.Object `tfsdk:"domain"`
-	DNS            types.Object `tfsdk:"dns"`
-	IPs            types.List   `tfsdk:"ips"`
-	Routes         types.List   `tfsdk:"routes"`
-	PortGroups     types.Map    `tfsdk:"port_groups"`
-	VLAN           types.Object `tfsdk:"vlan"`
-	VirtualPort    types.Object `tfsdk:"virtual_port"`
-	Bandwidth      types.Object `tfsdk:"bandwidth"`
-	DnsmasqOptions types.List   `tfsdk:"dnsmasq_options"`
+	ID             types.String   `tfsdk:"id"`
+	Name           types.String   `tfsdk:"name"`
+	Hosts          types.Set      `tfsdk:"hosts"`
+	HostStates     types.Map      `tfsdk:"host_states"`
+	Active         types.Bool     `tfsdk:"active"`
+	Autostart      types.Bool     `tfsdk:"autostart"`
+	UpdatePolicy   types.String   `tfsdk:"update_policy"`
+	Forward        types.Object   `tfsdk:"forward"`
+	Bridge         types.String   `tfsdk:"bridge"`
+	MTU            types.Int64    `tfsdk:"mtu"`
+	Domain         types.Object   `tfsdk:"domain"`
+	DNS            types.Object   `tfsdk:"dns"`
+	IPs            types.List     `tfsdk:"ips"`
+	Routes         types.List     `tfsdk:"routes"`
+	PortGroups     types.Map      `tfsdk:"port_groups"`
+	VLAN           types.Object   `tfsdk:"vlan"`
+	VirtualPort    types.Object   `tfsdk:"virtual_port"`
+	Bandwidth      types.Object   `tfsdk:"bandwidth"`
+	DnsmasqOptions types.List     `tfsdk:"dnsmasq_options"`
+	Timeouts       timeouts.Value `tfsdk:"timeouts"`
 }
 
 // The values of update_policy.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/hashicorp/terraform-plugin-framework/diag"
 	"github.com/hashicorp/terraform-plugin-framework/path"
@@ -16,10 +17,13 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/network"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/meta"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/onhosts"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/tfdiag"
 )
 
 // TypeName is the resource's full name.
 const TypeName = "virtfleet_network"
+
+const defaultTimeout = 5 * time.Minute
 
 // declaredKey is the key of the private state's list of blocks that the configuration declared at the last apply.
 // Differences in these blocks on a host are drift.
@@ -88,6 +92,8 @@ func (r *networkResource) Create(ctx context.Context, req resource.CreateRequest
 	if resp.Diagnostics.HasError() || !r.Asks("create", noun(plan.Name), &resp.Diagnostics) {
 		return
 	}
+	ctx, cancel := tfdiag.LimitedBy(ctx, "create", plan.Timeouts.Create, defaultTimeout, &resp.Diagnostics)
+	defer cancel()
 	targets, diags := onhosts.Targets(r.Data, plan.Hosts)
 	resp.Diagnostics.Append(diags...)
 	declared := config.declaredBlocks()
@@ -141,6 +147,8 @@ func (r *networkResource) Update(ctx context.Context, req resource.UpdateRequest
 	if resp.Diagnostics.HasError() || !r.Asks("update", noun(plan.Name), &resp.Diagnostics) {
 		return
 	}
+	ctx, cancel := tfdiag.LimitedBy(ctx, "update", plan.Timeouts.Update, defaultTimeout, &resp.Diagnostics)
+	defer cancel()
 	targets, diags := onhosts.Targets(r.Data, plan.Hosts)
 	resp.Diagnostics.Append(diags...)
 	declared := config.declaredBlocks()
@@ -221,6 +229,8 @@ func (r *networkResource) Delete(ctx context.Context, req resource.DeleteRequest
 	if resp.Diagnostics.HasError() || !r.Asks("delete", noun(state.Name), &resp.Diagnostics) {
 		return
 	}
+	ctx, cancel := tfdiag.LimitedBy(ctx, "delete", state.Timeouts.Delete, defaultTimeout, &resp.Diagnostics)
+	defer cancel()
 	resp.Diagnostics.Append(r.removal(state.Name).Delete(ctx, state.Hosts, state.HostStates)...)
 }
 

@@ -83,6 +83,7 @@ var networkSchema = schema.Schema{
 			MarkdownDescription: "Lines for the configuration of dnsmasq. libvirt doesn't check them.",
 			ElementType:         types.StringType, Optional: true, Computed: true,
 		},
+		"timeouts": value.TimeoutsOf("network", defaultTimeout),
 	},
 }
 

@@ -28,6 +28,7 @@ func TestModifyPlan_hostStates(t *testing.T) {
 			ID: types.StringValue("lan/52:54:00:00:00:01"), Network: types.StringValue("lan"),
 			MAC: types.StringValue("52:54:00:00:00:01"), IP: types.StringValue(ip), Name: types.StringValue(name),
 			HostStates: value.NewStringMap(map[string]string{"kvm1": onhosts.Missing}),
+			Timeouts:   noTimeouts,
 		}); diags.HasError() {
 			t.Fatal(diags)
 		}

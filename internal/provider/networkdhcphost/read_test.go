@@ -3,6 +3,8 @@ package networkdhcphost
 import (
 	"testing"
 
+	"github.com/hashicorp/terraform-plugin-framework-timeouts/resource/timeouts"
+	"github.com/hashicorp/terraform-plugin-framework/attr"
 	"github.com/hashicorp/terraform-plugin-framework/resource"
 	"github.com/hashicorp/terraform-plugin-framework/tfsdk"
 	"github.com/hashicorp/terraform-plugin-framework/types"
@@ -13,6 +15,11 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/onhosts"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/value"
 )
+
+// noTimeouts is the attribute when it isn't set.
+var noTimeouts = timeouts.Value{Object: types.ObjectNull(map[string]attr.Type{
+	"create": types.StringType, "update": types.StringType, "delete": types.StringType,
+})}
 
 // TestRead_unconfiguredHost: a reservation that was last seen on a host that is no longer configured is reported, as it
 // is for every other resource on hosts. It is gone from the configured host, whose network has no reservation.
@@ -31,6 +38,7 @@ func TestRead_unconfiguredHost(t *testing.T) {
 		ID: types.StringValue("default/52:54:00:00:00:01"), Network: types.StringValue("default"),
 		MAC: types.StringValue("52:54:00:00:00:01"), IP: types.StringValue("192.168.122.9"),
 		HostStates: value.NewStringMap(map[string]string{"kvm1": onhosts.Present, "kvm2": onhosts.Present}),
+		Timeouts:   noTimeouts,
 	}); diags.HasError() {
 		t.Fatal(diags)
 	}

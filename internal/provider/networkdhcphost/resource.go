@@ -7,7 +7,9 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
+	"github.com/hashicorp/terraform-plugin-framework-timeouts/resource/timeouts"
 	"github.com/hashicorp/terraform-plugin-framework/diag"
 	"github.com/hashicorp/terraform-plugin-framework/path"
 	"github.com/hashicorp/terraform-plugin-framework/resource"
@@ -27,6 +29,8 @@ const TypeName = "virtfleet_network_dhcp_host"
 
 const noun = "DHCP reservation"
 
+const defaultTimeout = 5 * time.Minute
+
 // differs is the value of host_states for a host that has another reservation for the same MAC address.
 const differs = "differs"
 
@@ -44,13 +48,14 @@ func NewResource() resource.Resource { return &hostResource{meta.Resource{TypeNa
 
 // model is the resource in Terraform.
 type model struct {
-	ID         types.String `tfsdk:"id"`
-	Network    types.String `tfsdk:"network"`
-	MAC        types.String `tfsdk:"mac"`
-	DUID       types.String `tfsdk:"duid"`
-	IP         types.String `tfsdk:"ip"`
-	Name       types.String `tfsdk:"name"`
-	HostStates types.Map    `tfsdk:"host_states"`
+	ID         types.String   `tfsdk:"id"`
+	Network    types.String   `tfsdk:"network"`
+	MAC        types.String   `tfsdk:"mac"`
+	DUID       types.String   `tfsdk:"duid"`
+	IP         types.String   `tfsdk:"ip"`
+	Name       types.String   `tfsdk:"name"`
+	HostStates types.Map      `tfsdk:"host_states"`
+	Timeouts   timeouts.Value `tfsdk:"timeouts"`
 }
 
 func (m *model) reservation() network.DHCPHost {
@@ -121,6 +126,8 @@ func (r *hostResource) Create(ctx context.Context, req resource.CreateRequest, r
 	if resp.Diagnostics.HasError() || !r.Asks("create", plan.noun(), &resp.Diagnostics) {
 		return
 	}
+	ctx, cancel := tfdiag.LimitedBy(ctx, "create", plan.Timeouts.Create, defaultTimeout, &resp.Diagnostics)
+	defer cancel()
 	answers := r.askHosts(ctx, &plan)
 	found := hostset.Found(answers)
 	if len(found) == 0 {
@@ -238,6 +245,8 @@ func (r *hostResource) Update(ctx context.Context, req resource.UpdateRequest, r
 	if resp.Diagnostics.HasError() || !r.Asks("update", plan.noun(), &resp.Diagnostics) {
 		return
 	}
+	ctx, cancel := tfdiag.LimitedBy(ctx, "update", plan.Timeouts.Update, defaultTimeout, &resp.Diagnostics)
+	defer cancel()
 	targets := r.hostsToUpdate(ctx, &plan, &state)
 	failed := hostset.Each(ctx, targets, func(ctx context.Context, h hostset.Host) error {
 		err := network.PutReservation(ctx, h.Conn, plan.Network.ValueString(), plan.reservation())
@@ -276,6 +285,8 @@ func (r *hostResource) Delete(ctx context.Context, req resource.DeleteRequest, r
 	if resp.Diagnostics.HasError() || !r.Asks("delete", state.noun(), &resp.Diagnostics) {
 		return
 	}
+	ctx, cancel := tfdiag.LimitedBy(ctx, "delete", state.Timeouts.Delete, defaultTimeout, &resp.Diagnostics)
+	defer cancel()
 	names := slices.Collect(maps.Keys(value.StringMap(state.HostStates)))
 	hosts := r.Data.Fleet.Connections().Named(names...)
 	staying, removed := r.Data.Written.Removing(TypeName, state.key())

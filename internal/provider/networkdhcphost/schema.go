@@ -36,5 +36,6 @@ var hostSchema = schema.Schema{
 		onhosts.StatesName: onhosts.StatesAttribute("reservation", "`present`, `missing`, or `differs`: the host "+
 			"has another one for this MAC or DUID, or only one of the network's active and persistent definitions has "+
 			"this one. Hosts without the network aren't listed"),
+		"timeouts": value.TimeoutsOf("reservation", defaultTimeout),
 	},
 }

@@ -5,7 +5,9 @@ import (
 	"fmt"
 	"maps"
 	"sync"
+	"time"
 
+	"github.com/hashicorp/terraform-plugin-framework-timeouts/resource/timeouts"
 	"github.com/hashicorp/terraform-plugin-framework/attr"
 	"github.com/hashicorp/terraform-plugin-framework/diag"
 	"github.com/hashicorp/terraform-plugin-framework/path"
@@ -17,11 +19,14 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/network"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/meta"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/onhosts"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/tfdiag"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/value"
 )
 
 // TypeName is the resource's full name.
 const TypeName = "virtfleet_network_filter"
+
+const defaultTimeout = 5 * time.Minute
 
 // digestsKey is the key of the private state's map from a host to the digest of its filter's definition after the last
 // apply.
@@ -44,15 +49,16 @@ func NewResource() resource.Resource { return &filterResource{meta.Resource{Type
 
 // model is the resource in Terraform.
 type model struct {
-	ID         types.String `tfsdk:"id"`
-	Name       types.String `tfsdk:"name"`
-	Hosts      types.Set    `tfsdk:"hosts"`
-	HostStates types.Map    `tfsdk:"host_states"`
-	Chain      types.String `tfsdk:"chain"`
-	Priority   types.Int64  `tfsdk:"priority"`
-	References types.List   `tfsdk:"references"`
-	Rules      types.List   `tfsdk:"rules"`
-	XML        types.String `tfsdk:"xml"`
+	ID         types.String   `tfsdk:"id"`
+	Name       types.String   `tfsdk:"name"`
+	Hosts      types.Set      `tfsdk:"hosts"`
+	HostStates types.Map      `tfsdk:"host_states"`
+	Chain      types.String   `tfsdk:"chain"`
+	Priority   types.Int64    `tfsdk:"priority"`
+	References types.List     `tfsdk:"references"`
+	Rules      types.List     `tfsdk:"rules"`
+	XML        types.String   `tfsdk:"xml"`
+	Timeouts   timeouts.Value `tfsdk:"timeouts"`
 }
 
 func (m *model) noun() string { return fmt.Sprintf("network filter %q", m.Name.ValueString()) }
@@ -137,6 +143,8 @@ func (r *filterResource) Create(ctx context.Context, req resource.CreateRequest,
 	if resp.Diagnostics.HasError() || !r.Asks("create", plan.noun(), &resp.Diagnostics) {
 		return
 	}
+	ctx, cancel := tfdiag.LimitedBy(ctx, "create", plan.Timeouts.Create, defaultTimeout, &resp.Diagnostics)
+	defer cancel()
 	targets, diags := onhosts.Targets(r.Data, plan.Hosts)
 	resp.Diagnostics.Append(diags...)
 	f, _, diags := plan.filter()
@@ -204,6 +212,8 @@ func (r *filterResource) Update(ctx context.Context, req resource.UpdateRequest,
 	if resp.Diagnostics.HasError() || !r.Asks("update", plan.noun(), &resp.Diagnostics) {
 		return
 	}
+	ctx, cancel := tfdiag.LimitedBy(ctx, "update", plan.Timeouts.Update, defaultTimeout, &resp.Diagnostics)
+	defer cancel()
 	targets, diags := onhosts.Targets(r.Data, plan.Hosts)
 	resp.Diagnostics.Append(diags...)
 	f, _, diags := plan.filter()
@@ -249,6 +259,8 @@ func (r *filterResource) Delete(ctx context.Context, req resource.DeleteRequest,
 	if resp.Diagnostics.HasError() || !r.Asks("delete", state.noun(), &resp.Diagnostics) {
 		return
 	}
+	ctx, cancel := tfdiag.LimitedBy(ctx, "delete", state.Timeouts.Delete, defaultTimeout, &resp.Diagnostics)
+	defer cancel()
 	resp.Diagnostics.Append(
 		r.changeTo(&state, network.Filter{}, nil).Delete(ctx, state.Hosts, state.HostStates)...)
 }

@@ -32,6 +32,7 @@ var filterSchema = schema.Schema{
 		onhosts.HostsName: onhosts.HostsAttribute("filter"),
 		onhosts.StatesName: onhosts.StatesAttribute("filter", "`present`, `missing`, or `differs` if it was changed "+
 			"since the last apply"),
+		"timeouts": value.TimeoutsOf("filter", defaultTimeout),
 		"chain": schema.StringAttribute{
 			MarkdownDescription: "Chain that the rules are in, such as `root`, `ipv4` or `arp`. Default: `root`.",
 			Optional:            true,

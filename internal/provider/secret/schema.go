@@ -3,6 +3,7 @@ package secret
 import (
 	"context"
 
+	"github.com/hashicorp/terraform-plugin-framework-timeouts/resource/timeouts"
 	"github.com/hashicorp/terraform-plugin-framework-validators/stringvalidator"
 	"github.com/hashicorp/terraform-plugin-framework/path"
 	"github.com/hashicorp/terraform-plugin-framework/resource"
@@ -20,16 +21,17 @@ import (
 
 // model is the resource in Terraform.
 type model struct {
-	ID            types.String `tfsdk:"id"`
-	Usage         types.String `tfsdk:"usage"`
-	UsageID       types.String `tfsdk:"usage_id"`
-	Description   types.String `tfsdk:"description"`
-	Private       types.Bool   `tfsdk:"private"`
-	ValueWO       types.String `tfsdk:"value_wo"`
-	ValueBase64WO types.String `tfsdk:"value_base64_wo"`
-	ValueVersion  types.String `tfsdk:"value_wo_version"`
-	Hosts         types.Set    `tfsdk:"hosts"`
-	HostStates    types.Map    `tfsdk:"host_states"`
+	ID            types.String   `tfsdk:"id"`
+	Usage         types.String   `tfsdk:"usage"`
+	UsageID       types.String   `tfsdk:"usage_id"`
+	Description   types.String   `tfsdk:"description"`
+	Private       types.Bool     `tfsdk:"private"`
+	ValueWO       types.String   `tfsdk:"value_wo"`
+	ValueBase64WO types.String   `tfsdk:"value_base64_wo"`
+	ValueVersion  types.String   `tfsdk:"value_wo_version"`
+	Hosts         types.Set      `tfsdk:"hosts"`
+	HostStates    types.Map      `tfsdk:"host_states"`
+	Timeouts      timeouts.Value `tfsdk:"timeouts"`
 }
 
 // Schema describes the resource.
@@ -91,6 +93,7 @@ func (*secretResource) Schema(_ context.Context, _ resource.SchemaRequest, resp 
 			},
 			"hosts":            onhosts.HostsAttribute("secret"),
 			onhosts.StatesName: onhosts.StatesAttribute("secret", "`present` or `missing`"),
+			"timeouts":         value.TimeoutsOf("secret", defaultTimeout),
 		},
 	}
 }

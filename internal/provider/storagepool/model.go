@@ -3,6 +3,7 @@ package storagepool
 import (
 	"context"
 
+	"github.com/hashicorp/terraform-plugin-framework-timeouts/resource/timeouts"
 	"github.com/hashicorp/terraform-plugin-framework/diag"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 	"github.com/hashicorp/terraform-plugin-framework/types/basetypes"
@@ -13,17 +14,18 @@ import (
 
 // model is the resource in Terraform.
 type model struct {
-	ID         types.String `tfsdk:"id"`
-	Name       types.String `tfsdk:"name"`
-	Type       types.String `tfsdk:"type"`
-	Target     types.Object `tfsdk:"target"`
-	Source     types.Object `tfsdk:"source"`
-	Hosts      types.Set    `tfsdk:"hosts"`
-	Shared     types.Bool   `tfsdk:"shared"`
-	Autostart  types.Bool   `tfsdk:"autostart"`
-	Build      types.Bool   `tfsdk:"build"`
-	OnDestroy  types.String `tfsdk:"on_destroy"`
-	HostStates types.Map    `tfsdk:"host_states"`
+	ID         types.String   `tfsdk:"id"`
+	Name       types.String   `tfsdk:"name"`
+	Type       types.String   `tfsdk:"type"`
+	Target     types.Object   `tfsdk:"target"`
+	Source     types.Object   `tfsdk:"source"`
+	Hosts      types.Set      `tfsdk:"hosts"`
+	Shared     types.Bool     `tfsdk:"shared"`
+	Autostart  types.Bool     `tfsdk:"autostart"`
+	Build      types.Bool     `tfsdk:"build"`
+	OnDestroy  types.String   `tfsdk:"on_destroy"`
+	HostStates types.Map      `tfsdk:"host_states"`
+	Timeouts   timeouts.Value `tfsdk:"timeouts"`
 }
 
 type targetModel struct {

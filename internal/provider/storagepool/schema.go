@@ -3,6 +3,7 @@ package storagepool
 import (
 	"context"
 
+	"github.com/hashicorp/terraform-plugin-framework-timeouts/resource/timeouts"
 	"github.com/hashicorp/terraform-plugin-framework-validators/listvalidator"
 	"github.com/hashicorp/terraform-plugin-framework-validators/stringvalidator"
 	"github.com/hashicorp/terraform-plugin-framework/resource"
@@ -24,7 +25,7 @@ const (
 )
 
 // Schema describes the resource.
-func (*poolResource) Schema(_ context.Context, _ resource.SchemaRequest, resp *resource.SchemaResponse) {
+func (*poolResource) Schema(ctx context.Context, _ resource.SchemaRequest, resp *resource.SchemaResponse) {
 	resp.Schema = schema.Schema{
 		MarkdownDescription: "Manages a libvirt storage pool with the same definition on every host in `hosts`. " +
 			"Attributes that you don't set stay as they are on each host. [Storage pools](../guides/storage-pools.md) says " +
@@ -76,6 +77,13 @@ func (*poolResource) Schema(_ context.Context, _ resource.SchemaRequest, resp *r
 				Optional:   true,
 				Validators: []validator.String{stringvalidator.OneOf(onDestroyKeep, onDestroyDelete)},
 			},
+			"timeouts": value.Timeouts(ctx, timeouts.Opts{
+				Create: true, Update: true, Delete: true,
+				CreateDescription: "For creating and starting the pool: `build` of a large disk takes long, and so does a file " +
+					"server that is slow to answer. Default: `20m`.",
+				UpdateDescription: "For changing the pool, which can stop and start it. Default: `20m`.",
+				DeleteDescription: "For deleting the pool. Default: `20m`.",
+			}),
 			onhosts.StatesName: onhosts.StatesAttribute("pool", "`active`, `inactive`, `missing`, or `outdated`. "+
 				"`outdated`: the pool is active with an earlier definition than its persistent one, and is restarted"),
 		},

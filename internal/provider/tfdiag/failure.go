@@ -112,6 +112,12 @@ func (f Failure) completed() (complete Failure, happened, cause string) {
 			why = outermost.Err
 		}
 	}
+	if limit := f.limit(); limit != nil {
+		f.Limit = limit
+		if !errors.Is(f.Err, fleet.ErrLocked) { // The other run is the reason, not a slow host.
+			own = cmp.Or(own, limit.remedy())
+		}
+	}
 	f.Remedy = cmp.Or(f.Remedy, remedyFor(f.Err, own))
 	if why != nil {
 		cause = userText(why)
@@ -122,6 +128,17 @@ func (f Failure) completed() (complete Failure, happened, cause string) {
 	}
 	happened, cause = f.withLimit(happened, cause)
 	return f, inUsersWords(happened), inUsersWords(cause)
+}
+
+// limit returns the limit that ended the operation, nil if none did.
+func (f Failure) limit() *LimitError {
+	if limit, is := errors.AsType[*LimitError](f.Err); is {
+		return limit
+	}
+	if limit, is := errors.AsType[*LimitError](f.Limit); is && errors.Is(f.Err, context.DeadlineExceeded) {
+		return limit
+	}
+	return nil
 }
 
 // withLimit adds which limit was reached, if that is the cause.

@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"time"
+
+	"github.com/hashicorp/terraform-plugin-framework/diag"
 )
 
 // LimitError is the cause of a context that ended because the user's timeout expired.
@@ -18,6 +20,17 @@ func Limited(ctx context.Context, attribute string, after time.Duration) (contex
 	return context.WithTimeoutCause(ctx, after, &LimitError{attribute, after})
 }
 
+// LimitedBy returns a context for an operation ("create", "update", "delete") that ends when the operation's limit in
+// timeouts is reached. limit returns this limit: it is the method Create, Update or Delete of a timeouts.Value.
+func LimitedBy(
+	ctx context.Context, operation string, limit func(context.Context, time.Duration) (time.Duration, diag.Diagnostics),
+	byDefault time.Duration, diags *diag.Diagnostics,
+) (context.Context, context.CancelFunc) {
+	after, more := limit(ctx, byDefault)
+	diags.Append(more...)
+	return Limited(ctx, "timeouts."+operation, after)
+}
+
 // Error implements error.
 func (e *LimitError) Error() string {
 	return fmt.Sprintf("the limit of %s, which is %s, was reached", e.Attribute, e.After)
@@ -25,6 +38,12 @@ func (e *LimitError) Error() string {
 
 // Is makes a LimitError match context.DeadlineExceeded.
 func (e *LimitError) Is(target error) bool { return target == context.DeadlineExceeded }
+
+// remedy says how to continue.
+func (e *LimitError) remedy() string {
+	return "If the operation is only slow, raise " + e.Attribute + ". If the host doesn't answer, check that it is up. " +
+		"Apply again to continue: finished work is recognized."
+}
 
 // cleaningUp is the time after a limit that isn't mentioned.
 const cleaningUp = 5 * time.Second

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/tfdiag"
 )
 
@@ -16,6 +17,7 @@ import (
 func TestFailure_saysWhichLimitWasReached(t *testing.T) {
 	t.Parallel()
 	const limit = "The limit of timeouts.create, which is 1ms, was reached."
+	const raise = "raise timeouts.create."
 	ctx, cancel := tfdiag.Limited(t.Context(), "timeouts.create", time.Millisecond)
 	defer cancel()
 	<-ctx.Done()
@@ -25,12 +27,12 @@ func TestFailure_saysWhichLimitWasReached(t *testing.T) {
 		took time.Duration
 		says []string
 	}{
-		"bare":    {err: ctx.Err(), says: []string{limit}},
-		"its own": {err: late, says: []string{limit}},
-		"a call":  {err: call(context.DeadlineExceeded, "context deadline exceeded"), says: []string{limit}},
+		"bare":    {err: ctx.Err(), says: []string{limit, raise}},
+		"its own": {err: late, says: []string{limit, raise}},
+		"a call":  {err: call(context.DeadlineExceeded, "context deadline exceeded"), says: []string{limit, raise}},
 		"wrapped": {
 			err:  &fleet.Error{VM: "web", Detail: "it was not moved; last seen: 5 MiB remained", Err: ctx.Err()},
-			says: []string{limit, "last seen: 5 MiB remained"},
+			says: []string{limit, "last seen: 5 MiB remained", raise},
 		},
 		"told already": {
 			err:  &fleet.Error{Host: "kvm1", Detail: fmt.Sprintf("%v; not done are:\n  - web", late)},
@@ -51,5 +53,29 @@ func TestFailure_saysWhichLimitWasReached(t *testing.T) {
 	other := tfdiag.Failure{Verb: "x", Noun: "x", Err: call(fleet.ErrBusy, "busy")}.Within(ctx).Error().Detail()
 	if strings.Contains(other, "timeouts.create") {
 		t.Errorf("what failed for another reason: %s", other)
+	}
+}
+
+// TestFailure_callEndedByLimit: a call that the user's limit ended says so on its own, and doesn't advise to wait for
+// another operation or to bring the host back. If another run holds the lock, the advice is about that run.
+func TestFailure_callEndedByLimit(t *testing.T) {
+	t.Parallel()
+	late := &tfdiag.LimitError{Attribute: "timeouts.update", After: time.Minute}
+	for _, kind := range []error{libvirt.ErrBusy, libvirt.ErrUnreachable} {
+		err := &libvirt.Error{
+			Host: "kvm1", Operation: "starting network lan", Kind: kind, Err: fmt.Errorf("no answer for 1m0s: %w", late),
+		}
+		got := tfdiag.Failure{Verb: "x", Noun: "x", Err: err}.Error().Detail()
+		const want = "No answer for 1m0s: the limit of timeouts.update, which is 1m0s, was reached.\n\n" +
+			"Host: kvm1\nOperation: starting network lan\n\n" +
+			"If the operation is only slow, raise timeouts.update. If the host doesn't answer, check that it is up. " +
+			"Apply again to continue: finished work is recognized."
+		if got != want {
+			t.Errorf("%v:\n%s\nwant:\n%s", kind, got, want)
+		}
+	}
+	locked := &fleet.Error{VM: "web", Kind: fleet.ErrLocked, Detail: "alice@desk is updating it", Err: late}
+	if got := (tfdiag.Failure{Verb: "x", Noun: "x", Err: locked}).Error().Detail(); strings.Contains(got, "raise") {
+		t.Errorf("another run is at work: %s", got)
 	}
 }

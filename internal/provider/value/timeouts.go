@@ -2,6 +2,8 @@ package value
 
 import (
 	"context"
+	"strings"
+	"time"
 
 	"github.com/hashicorp/terraform-plugin-framework-timeouts/resource/timeouts"
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema"
@@ -22,4 +24,16 @@ func Timeouts(ctx context.Context, o timeouts.Opts) schema.Attribute {
 		return object
 	}
 	return a
+}
+
+// TimeoutsOf returns the attribute timeouts of a resource whose operations have one default limit. noun names the
+// resource: "network".
+func TimeoutsOf(noun string, byDefault time.Duration) schema.Attribute {
+	limit := " the " + noun + ". Default: `" + strings.TrimSuffix(byDefault.String(), "0s") + "`."
+	return Timeouts(context.Background(), timeouts.Opts{
+		Create: true, Update: true, Delete: true,
+		CreateDescription: "For creating" + limit,
+		UpdateDescription: "For changing" + limit,
+		DeleteDescription: "For deleting" + limit,
+	})
 }
