@@ -47,7 +47,7 @@ func (*poolResource) Schema(_ context.Context, _ resource.SchemaRequest, resp *r
 					"" + value.OneOf(storage.PoolTypes()) + ".",
 				Required:      true,
 				PlanModifiers: []planmodifier.String{stringplanmodifier.RequiresReplace()},
-				Validators:    []validator.String{stringvalidator.OneOf(storage.PoolTypes()...)},
+				Validators:    []validator.String{value.Among(storage.PoolTypes()...)},
 			},
 			"target": targetAttribute(),
 			"source": sourceAttribute(),
@@ -74,7 +74,7 @@ func (*poolResource) Schema(_ context.Context, _ resource.SchemaRequest, resp *r
 					"`delete`: the volume group of `logical` or the pool of `zfs` is removed **with all its data**, of `dir`, `fs` " +
 					"and `netfs` the empty directory `target.path`; for other types, the destroy fails. Default: `keep`.",
 				Optional:   true,
-				Validators: []validator.String{stringvalidator.OneOf(onDestroyKeep, onDestroyDelete)},
+				Validators: []validator.String{value.Among(onDestroyKeep, onDestroyDelete)},
 			},
 			onhosts.StatesName: onhosts.StatesAttribute("pool", "`active`, `inactive`, `missing`, or `outdated`. "+
 				"`outdated`: the pool is active with an earlier definition than its persistent one, and is restarted"),
@@ -162,7 +162,7 @@ func sourceAttribute() schema.Attribute {
 					"type": schema.StringAttribute{
 						MarkdownDescription: "Type of authentication: `ceph` for `rbd`, `chap` for `iscsi` and " +
 							"`iscsi-direct`.", Required: true,
-						Validators: []validator.String{stringvalidator.OneOf("ceph", "chap")},
+						Validators: []validator.String{value.Among("ceph", "chap")},
 					},
 					"username": schema.StringAttribute{MarkdownDescription: "User name.", Required: true},
 					"secret": schema.StringAttribute{
