@@ -1,5 +1,6 @@
-# A VM whose disk is an image in a Ceph cluster. All hosts reach it, so the VM moves live without a copy of its disk. The image,
-# the user client.libvirt and QEMU's driver for Ceph (qemu-block-extra on Debian) exist before the apply. Run it as
+# A VM whose disks are images in a Ceph cluster. All hosts reach it, so the VM moves live without a copy of its disks. The Ceph pool
+# vms, the image vms/orders and the user client.libvirt exist before the apply. On Debian, each host needs the packages
+# qemu-block-extra and libvirt-daemon-driver-storage-rbd. Run it as
 #
 #   terraform apply -var "ceph_key=$(ceph auth get-key client.libvirt)"
 
@@ -35,7 +36,25 @@ resource "virtfleet_secret" "ceph" {
   value_wo_version = "1"
 }
 
-# The image vms/orders exists: rbd create --size 20G vms/orders
+# The Ceph pool vms as a storage pool, in which libvirt creates images. A VM reaches the images without it.
+resource "virtfleet_storage_pool" "ceph" {
+  name = "ceph"
+  type = "rbd"
+  source = {
+    name  = "vms"
+    hosts = [{ name = "ceph1.example.net", port = 6789 }, { name = "ceph2.example.net", port = 6789 }]
+    auth  = { type = "ceph", username = "libvirt", secret = virtfleet_secret.ceph.id }
+  }
+}
+
+# A new image, vms/orders-data. It outlives the VM.
+resource "virtfleet_volume" "data" {
+  name = "orders-data"
+  pool = virtfleet_storage_pool.ceph.name
+  size = "50Gi"
+}
+
+# The image vms/orders exists, made with rbd import or rbd create --size 20G vms/orders.
 resource "virtfleet_virtual_machine" "orders" {
   name   = "orders"
   memory = { size = "4Gi" }
@@ -45,6 +64,15 @@ resource "virtfleet_virtual_machine" "orders" {
       network = {
         protocol = "rbd"
         name     = "vms/orders"
+        hosts    = ["ceph1.example.net:6789", "ceph2.example.net:6789"]
+        auth     = { username = "libvirt", secret = virtfleet_secret.ceph.id }
+      }
+      cache = "none"
+    }
+    data = {
+      network = {
+        protocol = "rbd"
+        name     = "vms/${virtfleet_volume.data.name}"
         hosts    = ["ceph1.example.net:6789", "ceph2.example.net:6789"]
         auth     = { username = "libvirt", secret = virtfleet_secret.ceph.id }
       }

@@ -26,5 +26,8 @@ provider "virtfleet" {
   # you don't set keep their defaults: the same keys are used for the jump host.
   ssh = {
     jump_hosts = ["ops@bastion.example.net"]
+
+    # Record the key of a host that is new, and refuse a changed one. The default refuses both.
+    host_key_checking = "accept_new"
   }
 }

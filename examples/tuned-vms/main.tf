@@ -68,6 +68,8 @@ resource "virtfleet_virtual_machine" "database" {
       vendor  = "ACME"
       product = "Backup"
       io_tune = {
+        read_iops_sec   = 2000
+        write_iops_sec  = 1000
         total_bytes_sec = 52428800
         # 200 MiB per second for 30 seconds.
         total_bytes_sec_max        = 209715200

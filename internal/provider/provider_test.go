@@ -63,12 +63,16 @@ func TestProvider_validateRefuses(t *testing.T) {
 		}},
 		"no host at all":  {block{"hosts": block{}}, []string{"hosts", "at least 1"}},
 		"a host's name":   {block{"hosts": block{"kvm 1": block{"uri": uri}}}, []string{"kvm 1", "letters, digits"}},
-		"on_unreachable":  {block{"on_unreachable": "ignore"}, []string{`"error" "keep"`, "ignore"}},
-		"default type":    {block{"default_domain_type": "xen"}, []string{`"kvm" "qemu"`, "xen"}},
+		"on_unreachable": {block{"on_unreachable": "ignore"}, []string{
+			`on_unreachable: "ignore" isn't one of error, keep`,
+		}},
+		"default type": {block{"default_domain_type": "xen"}, []string{
+			`default_domain_type: "xen" isn't one of kvm, qemu`,
+		}},
 		"memory_limit":    {one(block{"uri": uri, "memory_limit": "2 Gb"}), []string{`"2 Gb" is not a valid quantity`}},
 		"connect_timeout": {block{"ssh": block{"connect_timeout": "10"}}, []string{`"10" is not a valid duration`}},
 		"host_key_checking": {one(block{"uri": uri, "ssh": block{"host_key_checking": "no"}}), []string{
-			"host_key_checking", `"strict" "accept_new" "insecure"`, `"no"`,
+			`host_key_checking: "no" isn't one of strict, accept_new, insecure`,
 		}},
 		"two keys": {block{"ssh": block{"private_key": "x", "private_key_file": "y"}}, []string{
 			"private_key_file", "private_key", "cannot be specified",

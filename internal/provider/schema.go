@@ -56,7 +56,7 @@ func (p *Provider) Schema(_ context.Context, _ provider.SchemaRequest, resp *pro
 				Optional: true,
 				MarkdownDescription: "Domain type of new VMs that don't set `type`. One of " + value.OneOf(domainTypes) + ". " +
 					"Default: `kvm` if the host offers it, otherwise `qemu`.",
-				Validators: []validator.String{stringvalidator.OneOf(domainTypes...)},
+				Validators: []validator.String{value.Among(domainTypes...)},
 			},
 			"default_eviction_strategy": schema.StringAttribute{
 				Optional: true,
@@ -64,7 +64,7 @@ func (p *Provider) Schema(_ context.Context, _ provider.SchemaRequest, resp *pro
 					"One of " + value.OneOf(evacuation.Strategies) + ". **The default shuts no VM down** unless a policy or " +
 					"the VM allows it: one that can't migrate live blocks the drain. Default: `" +
 					evacuation.LiveMigrateIfPossible + "`.",
-				Validators: []validator.String{stringvalidator.OneOf(evacuation.Strategies...)},
+				Validators: []validator.String{value.Among(evacuation.Strategies...)},
 			},
 			"migration_limits": limitsAttribute(),
 			migrationoptions.Name: migrationoptions.OfProvider("Defaults for every migration. Policies, VMs and " +
@@ -75,7 +75,7 @@ func (p *Provider) Schema(_ context.Context, _ provider.SchemaRequest, resp *pro
 					value.OneOf(meta.OnUnreachableValues()) + ". `" + meta.OnUnreachableError + "` fails the plan. `" +
 					meta.OnUnreachableKeep + "` keeps the last known state with a warning, and fails the plan only if the resource " +
 					"would change. With both values, the resource stays in the state. Default: `" + meta.OnUnreachableError + "`.",
-				Validators: []validator.String{stringvalidator.OneOf(meta.OnUnreachableValues()...)},
+				Validators: []validator.String{value.Among(meta.OnUnreachableValues()...)},
 			},
 		},
 	}

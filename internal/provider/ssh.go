@@ -100,7 +100,7 @@ func sshConnectionAttributes() map[string]schema.Attribute {
 				ssh.HostKeyAcceptNew + "`: that of a host that is seen for the first time; it is recorded. `" +
 				ssh.HostKeyInsecure + "`: any, with a warning; such a host gets no password. Default: as in `config_file`, " +
 				"where `StrictHostKeyChecking no` means `" + ssh.HostKeyAcceptNew + "`, otherwise `" + ssh.HostKeyStrict + "`.",
-			Validators: []validator.String{stringvalidator.OneOf(hostKeyCheckings...)},
+			Validators: []validator.String{value.Among(hostKeyCheckings...)},
 		},
 		"config_file": schema.StringAttribute{
 			Optional: true,

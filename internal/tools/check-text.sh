@@ -18,6 +18,8 @@ refuse 'strings\.(Contains|HasPrefix|HasSuffix|EqualFold)\([A-Za-z.]*[eE]rr\.Err
 refuse '[eE]rr\.Error\(\) [!=]= ' "Don't decide by what an error says: use errors.Is or errors.As."
 refuse '"[^"]*%[+#]v' "Don't print whole structures, one may hold a secret: name the fields."
 
+refuse 'stringvalidator\.OneOf\(' 'Use value.Among, whose message is that of all enumerations.' internal/provider
+
 # Words of users' texts: in strings, not in comments.
 refuse '^[^/]*"[^"/]*\b([Ss]ome|[Nn]o)body\b' \
 	"Say who: a user, another run, another tool; or say \"unknown\"." internal/provider

@@ -26,5 +26,6 @@ resource "virtfleet_migration_policy" "prod_db" {
     bandwidth                  = "2Gi"
     allow_post_copy            = true
     completion_timeout_per_gib = "60s"
+    progress_timeout           = "5m" # the network may be interrupted for longer than the default allows
   }
 }

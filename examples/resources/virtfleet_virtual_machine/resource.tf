@@ -81,6 +81,9 @@ resource "virtfleet_virtual_machine" "bastion" {
     })])
     wo_version = "1"
 
+    # With a new id, cloud-init does everything again at the next boot.
+    instance_id = "bastion-1"
+
     vendor_data = <<-YAML
       #cloud-config
       timezone: Europe/Berlin

@@ -64,7 +64,7 @@ func ownAttributes() map[string]schema.Attribute {
 				"`dirty-ring` reads KVM's ring, which no attribute enables. Both require libvirt 8.1 and KVM. Default: " +
 				"`page-sampling`.",
 			Validators: []validator.String{
-				stringvalidator.OneOf(string(libvirt.DirtyRatePageSampling), string(libvirt.DirtyRateBitmap),
+				value.Among(string(libvirt.DirtyRatePageSampling), string(libvirt.DirtyRateBitmap),
 					string(libvirt.DirtyRateRing)),
 				stringvalidator.AlsoRequires(path.MatchRoot("dirty_rate_period")),
 			},

@@ -1,7 +1,6 @@
 package evictionpolicy
 
 import (
-	"github.com/hashicorp/terraform-plugin-framework-validators/stringvalidator"
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema"
 	"github.com/hashicorp/terraform-plugin-framework/schema/validator"
 
@@ -24,14 +23,14 @@ var policySchema = schema.Schema{
 				"`LiveMigrateIfPossible`: they are migrated live; the two differ only in what `fallback` is if you don't set it. " +
 				"`External`: another tool moves them. See [Eviction strategies](../guides/eviction-strategies.md).",
 			Required:   true,
-			Validators: []validator.String{stringvalidator.OneOf(evacuation.Strategies...)},
+			Validators: []validator.String{value.Among(evacuation.Strategies...)},
 		},
 		"fallback": schema.StringAttribute{
 			MarkdownDescription: "What happens to a VM that can't migrate live. One of " + value.OneOf(evacuation.Fallbacks) +
 				": see [The fallback](../guides/eviction-strategies.md#the-fallback). Not with `None` or `External`. Default: " +
 				"`Shutdown` for `LiveMigrateIfPossible`, otherwise `Block`; the VM's own strategy counts first.",
 			Optional:   true,
-			Validators: []validator.String{stringvalidator.OneOf(evacuation.Fallbacks...)},
+			Validators: []validator.String{value.Among(evacuation.Fallbacks...)},
 		},
 		"on_cancel": schema.StringAttribute{
 			MarkdownDescription: "What happens to a step in progress when the drain [is " +
@@ -39,7 +38,7 @@ var policySchema = schema.Schema{
 				"`abort`: a move is aborted, and the VM continues on the source. `finish`: the step is completed. Default: " +
 				"`abort`.",
 			Optional:   true,
-			Validators: []validator.String{stringvalidator.OneOf(evacuation.OnCancels...)},
+			Validators: []validator.String{value.Among(evacuation.OnCancels...)},
 		},
 		migrationoptions.Name: migrationoptions.OfResource("How the VMs are moved. An attribute that isn't set has the " +
 			"value of the `virtfleet_migration_policy` that applies to the VM, then of the provider's block."),

@@ -135,7 +135,13 @@ type off struct {
 const theImage = "<image>"
 
 var definedOff = map[string]off{
-	"ceph":                     {set: `ceph_key = "c2VjcmV0"`},
+	// The directory stands for the Ceph pool: the test of a VM on Ceph has a cluster, with such a pool and volume.
+	"ceph": {
+		set: `ceph_key = "c2VjcmV0"`,
+		lab: "resource \"virtfleet_storage_pool\" \"ceph\" {\n  type = \"dir\"\n  source = null\n" +
+			"  target = { path = \"/srv/ceph\" }\n  hosts = [\"kvm1\"]\n}\nresource \"virtfleet_volume\" \"data\" {\n" +
+			"  size = \"1Mi\"\n}\n",
+	},
 	"network-disks":            {set: "chap_password = \"correct horse\"\n  web_password = \"battery staple\""},
 	"devices/consoles-and-usb": {},
 	"devices/host-device": {

@@ -5,7 +5,6 @@ import (
 	"strings"
 
 	"github.com/hashicorp/terraform-plugin-framework-validators/listvalidator"
-	"github.com/hashicorp/terraform-plugin-framework-validators/stringvalidator"
 	"github.com/hashicorp/terraform-plugin-framework/datasource/schema"
 	"github.com/hashicorp/terraform-plugin-framework/diag"
 	"github.com/hashicorp/terraform-plugin-framework/path"
@@ -30,7 +29,7 @@ func QuestionAttributes() map[string]schema.Attribute {
 			Optional: true, ElementType: types.StringType,
 			MarkdownDescription: description + " Allowed: `" + strings.Join(of, "`, `") + "`." + byDefault,
 			Validators: []validator.List{
-				listvalidator.SizeAtLeast(1), listvalidator.ValueStringsAre(stringvalidator.OneOf(of...)),
+				listvalidator.SizeAtLeast(1), listvalidator.ValueStringsAre(value.Among(of...)),
 			},
 		}
 	}

@@ -3,7 +3,6 @@ package migrationoptions
 import (
 	"strings"
 
-	"github.com/hashicorp/terraform-plugin-framework-validators/stringvalidator"
 	"github.com/hashicorp/terraform-plugin-framework/attr"
 	datasource "github.com/hashicorp/terraform-plugin-framework/datasource/schema"
 	"github.com/hashicorp/terraform-plugin-framework/diag"
@@ -86,7 +85,7 @@ func choiceAttribute(description, otherwise string, from []string) resource.Attr
 	return resource.StringAttribute{
 		MarkdownDescription: description + ". One of " + value.OneOf(from) + ". Default: `" + otherwise + "`.",
 		Optional:            true,
-		Validators:          []validator.String{stringvalidator.OneOf(from...)},
+		Validators:          []validator.String{value.Among(from...)},
 	}
 }
 

@@ -52,7 +52,7 @@ var networkSchema = schema.Schema{
 				"fails if running VMs use the network. `Restart`: the network is restarted, which disconnects these VMs " +
 				"until they are shut down and started again. The plan names the VMs. Default: `Live`.",
 			Optional:   true,
-			Validators: []validator.String{stringvalidator.OneOf(updateLive, updateRestart)},
+			Validators: []validator.String{value.Among(updateLive, updateRestart)},
 		},
 		"forward": forwardAttribute,
 		"bridge": schema.StringAttribute{
@@ -95,7 +95,7 @@ var forwardAttribute = blockAttribute("How the network is connected to the host'
 				"the host. `isolated`: no way out. `bridge`: through the host's `bridge`, or macvtap in bridge mode if " +
 				"`devices` is set. `private`, `vepa`, `passthrough`: other modes of macvtap. `hostdev`: PCI devices.",
 			Required:   true,
-			Validators: []validator.String{stringvalidator.OneOf(network.Modes...)},
+			Validators: []validator.String{value.Among(network.Modes...)},
 		},
 		"devices": stringsAttribute("Network devices of the host. For `nat` and `route`: the only one through which " +
 			"traffic may leave. For macvtap: several, among which libvirt spreads the VMs."),
@@ -194,7 +194,7 @@ func vlanAttributes() map[string]schema.Attribute {
 		"native_tag": int64Attribute("Tag of untagged traffic.", 1, 4095),
 		"native_mode": schema.StringAttribute{
 			MarkdownDescription: "How traffic with the native tag is sent: `tagged` or `untagged`.", Optional: true,
-			Validators: []validator.String{stringvalidator.OneOf("tagged", "untagged")},
+			Validators: []validator.String{value.Among("tagged", "untagged")},
 		},
 	}
 }
@@ -203,7 +203,7 @@ func virtualPortAttributes() map[string]schema.Attribute {
 	return map[string]schema.Attribute{
 		"type": schema.StringAttribute{
 			MarkdownDescription: "Type: `openvswitch`, `802.1Qbg`, `802.1Qbh` or `midonet`.", Required: true,
-			Validators: []validator.String{stringvalidator.OneOf("openvswitch", "802.1Qbg", "802.1Qbh", "midonet")},
+			Validators: []validator.String{value.Among("openvswitch", "802.1Qbg", "802.1Qbh", "midonet")},
 		},
 		"parameters": schema.MapAttribute{
 			MarkdownDescription: "Parameters by libvirt's names, such as `profileid`.", ElementType: types.StringType,

@@ -50,11 +50,11 @@ var filterSchema = schema.Schema{
 			NestedObject: schema.NestedAttributeObject{Attributes: map[string]schema.Attribute{
 				"action": schema.StringAttribute{
 					MarkdownDescription: "Action: `accept`, `drop`, `reject`, `return` or `continue`.", Required: true,
-					Validators: []validator.String{stringvalidator.OneOf("accept", "drop", "reject", "return", "continue")},
+					Validators: []validator.String{value.Among("accept", "drop", "reject", "return", "continue")},
 				},
 				"direction": schema.StringAttribute{
 					MarkdownDescription: "Direction of the packets, seen from the VM: `in`, `out` or `inout`.", Required: true,
-					Validators: []validator.String{stringvalidator.OneOf("in", "out", "inout")},
+					Validators: []validator.String{value.Among("in", "out", "inout")},
 				},
 				"priority": schema.Int64Attribute{
 					MarkdownDescription: "Priority of the rule, from -1000 to 1000. Rules with lower numbers are checked first. " +

@@ -56,7 +56,7 @@ func (*secretResource) Schema(_ context.Context, _ resource.SchemaRequest, resp 
 					"provider uses `tls` or `vtpm`: they are for definitions that were written by hand.",
 				Required:      true,
 				PlanModifiers: []planmodifier.String{stringplanmodifier.RequiresReplace()},
-				Validators:    []validator.String{stringvalidator.OneOf(libvirt.SecretUsages()...)},
+				Validators:    []validator.String{value.Among(libvirt.SecretUsages()...)},
 			},
 			"usage_id": schema.StringAttribute{
 				MarkdownDescription: "Id that libvirt knows the secret by, unique on a host among secrets of the same " +

@@ -48,7 +48,7 @@ func (*poolResource) Schema(ctx context.Context, _ resource.SchemaRequest, resp 
 					"" + value.OneOf(storage.PoolTypes()) + ".",
 				Required:      true,
 				PlanModifiers: []planmodifier.String{stringplanmodifier.RequiresReplace()},
-				Validators:    []validator.String{stringvalidator.OneOf(storage.PoolTypes()...)},
+				Validators:    []validator.String{value.Among(storage.PoolTypes()...)},
 			},
 			"target": targetAttribute(),
 			"source": sourceAttribute(),
@@ -75,7 +75,7 @@ func (*poolResource) Schema(ctx context.Context, _ resource.SchemaRequest, resp 
 					"`delete`: the volume group of `logical` or the pool of `zfs` is removed **with all its data**, of `dir`, `fs` " +
 					"and `netfs` the empty directory `target.path`; for other types, the destroy fails. Default: `keep`.",
 				Optional:   true,
-				Validators: []validator.String{stringvalidator.OneOf(onDestroyKeep, onDestroyDelete)},
+				Validators: []validator.String{value.Among(onDestroyKeep, onDestroyDelete)},
 			},
 			"timeouts": value.Timeouts(ctx, timeouts.Opts{
 				Create: true, Update: true, Delete: true,
@@ -170,7 +170,7 @@ func sourceAttribute() schema.Attribute {
 					"type": schema.StringAttribute{
 						MarkdownDescription: "Type of authentication: `ceph` for `rbd`, `chap` for `iscsi` and " +
 							"`iscsi-direct`.", Required: true,
-						Validators: []validator.String{stringvalidator.OneOf("ceph", "chap")},
+						Validators: []validator.String{value.Among("ceph", "chap")},
 					},
 					"username": schema.StringAttribute{MarkdownDescription: "User name.", Required: true},
 					"secret": schema.StringAttribute{

@@ -9,6 +9,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/attr"
 	"github.com/hashicorp/terraform-plugin-framework/attr/xattr"
 	"github.com/hashicorp/terraform-plugin-framework/path"
+	"github.com/hashicorp/terraform-plugin-framework/schema/validator"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 	"github.com/hashicorp/terraform-plugin-framework/types/basetypes"
 	"github.com/hashicorp/terraform-plugin-go/tftypes"
@@ -232,5 +233,36 @@ func TestOptional_unknownAndNullAreNil(t *testing.T) {
 	}
 	if diff := cmp.Diff([]string{"b", "a"}, value.StringList(value.NewStringList([]string{"b", "a"}))); diff != "" {
 		t.Error(diff)
+	}
+}
+
+// TestAmong_namesAttributeValueAndChoices: who mistypes a value of an enumeration reads what there is.
+func TestAmong_namesAttributeValueAndChoices(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		is   types.String
+		want string
+	}{
+		"another":   {types.StringValue("always"), `network.mode: "always" isn't one of Always, Halted.`},
+		"top level": {types.StringValue("on"), `run_strategy: "on" isn't one of Always, Halted.`},
+		"empty":     {types.StringValue(""), `network.mode: "" isn't one of Always, Halted.`},
+		"one":       {types.StringValue("Halted"), ""},
+		"null":      {types.StringNull(), ""},
+		"unknown":   {types.StringUnknown(), ""},
+	} {
+		var resp validator.StringResponse
+		at := path.Root("network").AtName("mode")
+		if name == "top level" {
+			at = path.Root("run_strategy")
+		}
+		req := validator.StringRequest{Path: at, ConfigValue: c.is}
+		value.Among("Always", "Halted").ValidateString(t.Context(), req, &resp)
+		got := ""
+		if len(resp.Diagnostics) > 0 {
+			got = resp.Diagnostics[0].Detail()
+		}
+		if got != c.want || len(resp.Diagnostics) > 1 {
+			t.Errorf("%s: %q, want %q", name, got, c.want)
+		}
 	}
 }

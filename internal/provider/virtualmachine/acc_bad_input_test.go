@@ -176,8 +176,14 @@ func TestBadInput_validate(t *testing.T) {
 			hcl{"timeouts": `{ create = "soon" }`},
 			[]string{`timeouts.create: "soon" is not a valid duration`},
 		},
-		"run_strategy":  {hcl{"run_strategy": quote("OnFire")}, []string{`"Always"`, `OnFire`}},
-		"update_policy": {hcl{"update_policy": quote("Now")}, []string{`"Restart"`, `Now`}},
+		"run_strategy": {
+			hcl{"run_strategy": quote("OnFire")},
+			[]string{`run_strategy: "OnFire" isn't one of Always, RerunOnFailure`},
+		},
+		"update_policy": {
+			hcl{"update_policy": quote("Now")},
+			[]string{`update_policy: "Now" isn't one of Live, Restart, Stage`},
+		},
 		"topology": {
 			hcl{"cpu": `{ vcpus = 3, sockets = 1, cores = 2, threads = 1 }`}, []string{`vcpus`, `sockets`},
 		},

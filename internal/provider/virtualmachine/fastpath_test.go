@@ -34,7 +34,7 @@ func TestFastPath_schemaLeavesPlanningToModifyPlan(t *testing.T) {
 func TestFastPath_validatorsLookAtTheirValueAlone(t *testing.T) {
 	t.Parallel()
 	known := []string{
-		"stringvalidator.oneOfValidator", "stringvalidator.lengthAtLeastValidator", "mapvalidator.keysAreValidator",
+		"value.among", "stringvalidator.lengthAtLeastValidator", "mapvalidator.keysAreValidator",
 		"value.positiveDuration",
 	}
 	walkSchema("", vmSchema.Attributes, func(at string, a schema.Attribute) {

@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/hashicorp/terraform-plugin-framework-validators/stringvalidator"
 	"github.com/hashicorp/terraform-plugin-framework/diag"
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema"
 	"github.com/hashicorp/terraform-plugin-framework/schema/validator"
@@ -40,7 +39,7 @@ var onDestroyType = objectType(onDestroyAttributes)
 func keptOrDeleted(doc string) schema.StringAttribute {
 	return schema.StringAttribute{
 		MarkdownDescription: doc + " One of " + value.OneOf(domain.OnDestroyModes) + ". Default: `delete`.", Optional: true,
-		Validators: []validator.String{stringvalidator.OneOf(domain.OnDestroyModes...)},
+		Validators: []validator.String{value.Among(domain.OnDestroyModes...)},
 	}
 }
 

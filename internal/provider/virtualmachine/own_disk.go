@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"maps"
 
-	"github.com/hashicorp/terraform-plugin-framework-validators/stringvalidator"
 	"github.com/hashicorp/terraform-plugin-framework/attr"
 	"github.com/hashicorp/terraform-plugin-framework/diag"
 	"github.com/hashicorp/terraform-plugin-framework/path"
@@ -39,7 +38,7 @@ var ownDiskAttributes = attributes{
 			"`overlay` holds what the guest writes and reads the rest from the image; `full` is a copy. " +
 			"A change is an error. Default: `overlay`.",
 		Optional:   true,
-		Validators: []validator.String{stringvalidator.OneOf(domain.CloneModes...)},
+		Validators: []validator.String{value.Among(domain.CloneModes...)},
 	},
 	"size": schema.StringAttribute{
 		MarkdownDescription: "Size of a disk with `pool`, such as `20Gi`. Required without `image`. An increase takes " +
@@ -52,13 +51,13 @@ var ownDiskAttributes = attributes{
 			value.OneOf(storage.Preallocations()) + ". `off`: thin. `full`: its whole `size`. `metadata`: the tables of a " +
 			"`qcow2` disk. A disk with `image` requires `clone = \"full\"`. A change is an error. Default: `off`.",
 		Optional:   true,
-		Validators: []validator.String{stringvalidator.OneOf(storage.Preallocations()...)},
+		Validators: []validator.String{value.Among(storage.Preallocations()...)},
 	},
 	"on_destroy": schema.StringAttribute{
 		MarkdownDescription: "What happens to a disk with `pool` when the VM is destroyed, or the disk is removed from " +
 			"`disks`. One of " + value.OneOf(domain.OnDestroyModes) + ". Default: `delete`.",
 		Optional:   true,
-		Validators: []validator.String{stringvalidator.OneOf(domain.OnDestroyModes...)},
+		Validators: []validator.String{value.Among(domain.OnDestroyModes...)},
 	},
 }
 

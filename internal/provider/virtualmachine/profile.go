@@ -5,7 +5,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/hashicorp/terraform-plugin-framework-validators/stringvalidator"
 	"github.com/hashicorp/terraform-plugin-framework/attr"
 	"github.com/hashicorp/terraform-plugin-framework/diag"
 	"github.com/hashicorp/terraform-plugin-framework/path"
@@ -25,7 +24,7 @@ func profileAttribute() schema.StringAttribute {
 			value.OneOf(domain.ProfileNames()) + ". It sets [what you don't set](../guides/profiles.md). It changes " +
 			"nothing of an existing VM.",
 		Optional:   true,
-		Validators: []validator.String{stringvalidator.OneOf(domain.ProfileNames()...)},
+		Validators: []validator.String{value.Among(domain.ProfileNames()...)},
 	}
 }
 

@@ -127,7 +127,7 @@ var policyAttributes = attributes{
 			"crash](../guides/new-vms-and-destroy.md#when-the-guest-stops-or-crashes). `Manual`: users decide. `Halted`: no. " +
 			"`Once`: after its creation. Default: `Always`.",
 		Optional:   true,
-		Validators: []validator.String{stringvalidator.OneOf(status.RunStrategies...)},
+		Validators: []validator.String{value.Among(status.RunStrategies...)},
 	},
 	"wait_for": schema.SingleNestedAttribute{
 		MarkdownDescription: "What a running VM needs to count as ready. Create and update wait for it. If a new VM " +
@@ -143,7 +143,7 @@ var policyAttributes = attributes{
 			"starts the VM. `Stage`: the VM gets the change when it is shut down and started; a reboot isn't enough. " +
 			"Default: `Live`.",
 		Optional:   true,
-		Validators: []validator.String{stringvalidator.OneOf(placement.UpdatePolicies...)},
+		Validators: []validator.String{value.Among(placement.UpdatePolicies...)},
 	},
 	"termination_grace_period": schema.StringAttribute{
 		MarkdownDescription: "How long the guest may take to shut down before it is forced off, whenever the provider " +
@@ -162,7 +162,7 @@ var policyAttributes = attributes{
 			". **`None` shuts it down.** See [Eviction strategies](../guides/eviction-strategies.md). " +
 			"Default: that of the `virtfleet_eviction_policy` that applies, then `default_eviction_strategy`.",
 		Optional:   true,
-		Validators: []validator.String{stringvalidator.OneOf(evacuation.Strategies...)},
+		Validators: []validator.String{value.Among(evacuation.Strategies...)},
 	},
 	migrationoptions.Name: migrationoptions.OfResource(
 		"How the VM is moved when `host` changes. An attribute that isn't set here has the value of the " +

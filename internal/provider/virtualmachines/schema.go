@@ -3,7 +3,6 @@ package virtualmachines
 import (
 	"context"
 
-	"github.com/hashicorp/terraform-plugin-framework-validators/stringvalidator"
 	"github.com/hashicorp/terraform-plugin-framework/datasource"
 	"github.com/hashicorp/terraform-plugin-framework/datasource/schema"
 	"github.com/hashicorp/terraform-plugin-framework/schema/validator"
@@ -31,7 +30,7 @@ func (d *dataSource) Schema(_ context.Context, _ datasource.SchemaRequest, resp 
 			},
 			"phase": schema.StringAttribute{
 				Optional: true, MarkdownDescription: "Only VMs in this phase: one of " + value.OneOf(status.Phases) + ".",
-				Validators: []validator.String{stringvalidator.OneOf(status.Phases...)},
+				Validators: []validator.String{value.Among(status.Phases...)},
 			},
 			"condition": schema.SingleNestedAttribute{
 				Optional:            true,
@@ -40,12 +39,12 @@ func (d *dataSource) Schema(_ context.Context, _ datasource.SchemaRequest, resp 
 					"type": schema.StringAttribute{
 						Required: true, MarkdownDescription: "Type of the condition, such as `" + status.PausedCondition + "`. " +
 							"[Condition reasons](../guides/condition-reasons.md) has all.",
-						Validators: []validator.String{stringvalidator.OneOf(status.Types()...)},
+						Validators: []validator.String{value.Among(status.Types()...)},
 					},
 					"status": schema.StringAttribute{
 						Optional: true, MarkdownDescription: "Status of the condition: `True`, `False` or `Unknown`. Default: `True`.",
 						Validators: []validator.String{
-							stringvalidator.OneOf(string(status.True), string(status.False), string(status.Unknown)),
+							value.Among(string(status.True), string(status.False), string(status.Unknown)),
 						},
 					},
 					"reason": schema.StringAttribute{

@@ -102,7 +102,7 @@ func (*volumeResource) Schema(ctx context.Context, _ resource.SchemaRequest, res
 					"of the image and holds only the changes. `full`: it is an independent copy. Default: `overlay`.",
 				Optional: true,
 				Validators: []validator.String{
-					stringvalidator.OneOf(cloneOverlay, cloneFull), stringvalidator.AlsoRequires(path.MatchRoot("image")),
+					value.Among(cloneOverlay, cloneFull), stringvalidator.AlsoRequires(path.MatchRoot("image")),
 				},
 			},
 			"copy_of": originAttribute("Id of the `virtfleet_volume`, on the same host, that the volume is copied from. No VM "+
@@ -111,7 +111,7 @@ func (*volumeResource) Schema(ctx context.Context, _ resource.SchemaRequest, res
 				MarkdownDescription: "Space to allocate at creation. One of " + value.OneOf(storage.Preallocations()) + ". " +
 					"`metadata` is for `qcow2`. Overlays can only be `off`. Default: `off`.",
 				Optional:   true,
-				Validators: []validator.String{stringvalidator.OneOf(storage.Preallocations()...)},
+				Validators: []validator.String{value.Among(storage.Preallocations()...)},
 			},
 			"permissions": schema.SingleNestedAttribute{
 				MarkdownDescription: "Permissions of the file at creation. While a VM runs, libvirt makes QEMU's user the " +
