@@ -34,6 +34,9 @@ type model struct {
 	Timeouts      timeouts.Value `tfsdk:"timeouts"`
 }
 
+// timeoutsAttribute limits each operation on the secret.
+var timeoutsAttribute = value.TimeoutsOf("secret", defaultTimeout)
+
 // Schema describes the resource.
 func (*secretResource) Schema(_ context.Context, _ resource.SchemaRequest, resp *resource.SchemaResponse) {
 	values := []validator.String{
@@ -93,7 +96,7 @@ func (*secretResource) Schema(_ context.Context, _ resource.SchemaRequest, resp 
 			},
 			"hosts":            onhosts.HostsAttribute("secret"),
 			onhosts.StatesName: onhosts.StatesAttribute("secret", "`present` or `missing`"),
-			"timeouts":         value.TimeoutsOf("secret", defaultTimeout),
+			"timeouts":         timeoutsAttribute,
 		},
 	}
 }
