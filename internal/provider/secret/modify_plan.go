@@ -47,6 +47,11 @@ func (r *secretResource) ModifyPlan(
 	}
 	replaced := !plan.Usage.Equal(state.Usage) || !plan.UsageID.Equal(state.UsageID) || !plan.Private.Equal(state.Private)
 	resp.Diagnostics.Append(r.warnOfUsers(ctx, &state, replaced, plan.Hosts, targets)...)
+	if !replaced {
+		c := r.changeTo(&state, nil)
+		c.UUIDs = []string{state.ID.ValueString()}
+		resp.Diagnostics.Append(c.CheckJoining(ctx, targets, plan.Hosts, state.HostStates)...)
+	}
 	if !replaced && !plan.ValueVersion.Equal(state.ValueVersion) {
 		resp.Diagnostics.Append(r.warnOfNewPassphrase(ctx, &state)...)
 	}

@@ -232,6 +232,7 @@ func (r *secretResource) Update(ctx context.Context, req resource.UpdateRequest,
 	if plan.ValueVersion.Equal(state.ValueVersion) {
 		c.Put = putKeepingValue(&plan, data, known, value.StringMap(state.HostStates))
 	}
+	c.New, c.UUIDs = func(string) onhosts.Do { return c.Put }, []string{state.ID.ValueString()}
 	copies, silent := r.copiesElsewhere(ctx, known, &state)
 	states, complete, diags := c.Update(ctx, targets, state.HostStates)
 	resp.Diagnostics.Append(diags...)
@@ -265,6 +266,7 @@ func (r *secretResource) Delete(ctx context.Context, req resource.DeleteRequest,
 	ctx, cancel := tfdiag.LimitedBy(ctx, "delete", state.Timeouts.Delete, defaultTimeout, &resp.Diagnostics)
 	defer cancel()
 	c := r.changeTo(&state, nil)
+	c.UUIDs = []string{state.ID.ValueString()}
 	known, _ := onhosts.Known(r.Data, state.Hosts, state.HostStates)
 	copies, silent := r.copiesElsewhere(ctx, known, &state)
 	var destroyed bool
