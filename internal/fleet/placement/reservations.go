@@ -279,12 +279,25 @@ type placingLock struct {
 	lease *lease.Held
 }
 
-// lockPlacing keeps other runs from placing VMs on the host. The first operation of this run that takes the lock also
-// queries the host again, because other runs may have placed VMs before. What the caller reads and changes under the
-// lock, it does with the returned context, which ends when the lock is lost.
+// lockPlacing keeps other runs from placing VMs on the host. What the caller reads and changes under the lock, it does
+// with the returned context, which ends when the lock is lost.
 func (cy *Capacity) lockPlacing(
 	ctx context.Context, h *inventory.Host,
 ) (held context.Context, unlock func(), err error) {
+	l, err := cy.joinPlacing(ctx, h)
+	if err != nil {
+		return nil, nil, err
+	}
+
+	held, end := l.lease.With(ctx)
+
+	return held, func() { end(); l.leave() }, nil
+}
+
+// joinPlacing is lockPlacing for several contexts, which With of the lease returns. The first operation of this run
+// that takes the lock also queries the host again, because other runs may have placed VMs before. The caller must call
+// leave.
+func (cy *Capacity) joinPlacing(ctx context.Context, h *inventory.Host) (*placingLock, error) {
 	cy.reservations.mu.Lock()
 	if cy.reservations.holding == nil {
 		cy.reservations.holding = make(map[string]*placingLock)
@@ -301,33 +314,44 @@ func (cy *Capacity) lockPlacing(
 	defer l.mu.Unlock()
 
 	if l.users == 0 {
-		locked, taken, err := cy.records.Lease(ctx, h, "placement", "placing VMs on")
+		held, taken, err := cy.records.Lease(ctx, h, "placement", "placing VMs on")
 		if err != nil {
-			return nil, nil, err
+			return nil, err
 		}
 
-		if err := cy.hosts.Renew(locked, h); err != nil {
+		if err := cy.hosts.Renew(held, h); err != nil {
 			taken.Release()
 
-			return nil, nil, err
+			return nil, err
 		}
 
 		l.lease = taken
+	} else if err := l.confirm(ctx); err != nil {
+		return nil, err
 	}
 
 	l.users++
+
+	return l, nil
+}
+
+// confirm returns an error unless this run has the lock right now.
+func (l *placingLock) confirm(ctx context.Context) error {
 	held, end := l.lease.With(ctx)
+	defer end()
 
-	return held, func() {
-		end()
-		l.mu.Lock()
-		defer l.mu.Unlock()
+	return lease.Confirm(held)
+}
 
-		l.users--
-		if l.users == 0 {
-			l.lease.Release()
-		}
-	}, nil
+// leave releases the lock when the last operation of this run leaves it.
+func (l *placingLock) leave() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+
+	l.users--
+	if l.users == 0 {
+		l.lease.Release()
+	}
 }
 
 // CapacityOf returns what a host has room for.
