@@ -5,23 +5,29 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/fleettest"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/lab"
 )
 
 // Once another run may place VMs on a host, this run neither defines nor starts a VM for which it reserved room there
-// before, and says why. With a new lock it does.
+// before, gives no VM a device, and says why. With a new lock it does.
 func TestLab_reservationEndsWithItsLock(t *testing.T) {
 	t.Parallel()
 
 	l := lab.Open(t)
 	h := l.StartHost(t)
 	f := ownFleet(t, "alice", h)
+	f.Host(h.Name).Config.Devices = map[string][]domain.HostPart{"gpu": fleettest.PCIDevices(t, l, h, 1)}
 
 	d := light(t, l, lab.Name(t), nil)
 	d.Metadata.RunStrategy = "Halted"
 	off := create(t, f, l, d)
 	d.Metadata.RunStrategy = "Always"
+
+	changed := d
+	changed.Metadata.RunStrategy = "Halted"
+	changed.Spec.HostDevices = map[string]domain.Row{"card": {"class": "gpu"}}
 
 	second := light(t, l, lab.Name(t)+"-b", nil)
 	second.Metadata.RunStrategy = "Halted"
@@ -32,6 +38,11 @@ func TestLab_reservationEndsWithItsLock(t *testing.T) {
 	}{
 		{"defining VM", func() error {
 			_, err := f.Create(t.Context(), second)
+
+			return err
+		}},
+		{"changing definition", func() error {
+			_, err := f.Update(t.Context(), off.UUID, lastOf(off), changed)
 
 			return err
 		}},
@@ -49,13 +60,13 @@ func TestLab_reservationEndsWithItsLock(t *testing.T) {
 		}
 		defer release()
 
-		reached := false
+		lock, gone, reached := fleettest.Lease(t, l, h, "placement"), held.Done(), false
 
 		listen(f, &onLog{Message: a.what, Do: func() {
 			reached = true
 
-			l.Virsh(t, h.Name, "secret-undefine", fleettest.Lease(t, l, h, "placement"))
-			<-held.Done()
+			l.Virsh(t, h.Name, "secret-undefine", lock)
+			<-gone
 		}})
 
 		if err := a.try(); !reached || !errors.Is(err, ErrLeaseLost) {
@@ -64,6 +75,10 @@ func TestLab_reservationEndsWithItsLock(t *testing.T) {
 
 		if names := l.Virsh(t, h.Name, "list", "--all", "--name"); strings.Contains(names, second.Spec.Name) {
 			t.Fatalf("%s: the host has %s", a.what, names)
+		}
+
+		if xml := l.Virsh(t, h.Name, "dumpxml", off.UUID); strings.Contains(xml, "<hostdev ") {
+			t.Fatalf("%s: it has the device: %s", a.what, xml)
 		}
 
 		if state := l.Virsh(t, h.Name, "domstate", off.UUID); !strings.Contains(state, "shut off") {

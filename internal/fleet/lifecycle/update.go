@@ -109,18 +109,27 @@ func (u *update) changeVM(ctx context.Context) error {
 		return err
 	}
 
-	release, err := u.resolve(ctx)
+	held, release, err := u.resolve(ctx)
 	if err != nil {
 		return err
 	}
 	defer release()
 
-	return inTurn(ctx,
-		u.checkRestart, u.checkRename,
-		u.addOwnDisks,
+	if err := inTurn(ctx, u.checkRestart, u.checkRename, u.addOwnDisks); err != nil {
+		return err
+	}
+
+	// What was reserved for the VM becomes its own.
+	err = inTurn(held,
 		u.definePersistent,
 		u.resumeGuest, // A paused guest can't release a device.
 		u.changeRunning,
+	)
+	if err != nil {
+		return err
+	}
+
+	return inTurn(ctx,
 		u.changePower,
 		u.growOrDropOwnDisks,
 		u.writeMetadata,
@@ -175,18 +184,18 @@ func (u *update) removeLeftVolumes(ctx context.Context) (err error) {
 }
 
 // resolve finds the volumes and the host devices that the configuration leaves open, and reserves the memory that the
-// change adds. Until release, no other VM gets the devices and the memory.
-func (u *update) resolve(ctx context.Context) (release func(), err error) {
+// change adds. Until release, no other VM gets the devices and the memory. The VM gets them with the held context.
+func (u *update) resolve(ctx context.Context) (held context.Context, release func(), err error) {
 	err = resolveVolumes(ctx, u.vm.On, &u.want.Spec, u.want, *u.vm.DeclaredSpec())
 	if err == nil {
 		err = u.checkSources()
 	}
 
 	if err == nil {
-		u.want.Spec, release, err = u.manager.placement.AdmitChange(ctx, u.vm, u.want)
+		u.want.Spec, held, release, err = u.manager.placement.AdmitChange(ctx, u.vm, u.want)
 	}
 
-	return release, err
+	return held, release, err
 }
 
 // changeRunning changes the VM if it runs and isn't about to be stopped.
