@@ -88,14 +88,14 @@ func (p *Planner) placeOn(ctx context.Context, h *inventory.Host, d Desired) (*P
 	}
 
 	if err != nil || wish == nil {
-		lock.leave()
+		p.leavePlacing(h, lock)
 
 		return nil, err
 	}
 
 	return &Placed{Host: h, Wish: *wish, Lock: lock.lease, Defined: sync.OnceFunc(func() {
 		p.releaseReservation(h, d.Spec.Name)
-		lock.leave()
+		p.leavePlacing(h, lock)
 	})}, nil
 }
 
