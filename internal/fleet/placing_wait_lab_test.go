@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/placement"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/lab"
 )
 
@@ -59,5 +61,44 @@ func TestLab_placingWaitsNoLongerThanItsTime(t *testing.T) {
 
 	if err := <-waited; err != nil {
 		t.Error(err)
+	}
+}
+
+// While a guest shuts down for a change that adds memory, other runs place VMs on its host: that may take long.
+func TestLab_placingGoesOnDuringARestart(t *testing.T) {
+	t.Parallel()
+
+	l := lab.Open(t)
+	h := l.StartHost(t)
+	f, bob := ownFleet(t, "alice", h), ownFleet(t, "bob", h)
+
+	d := light(t, l, lab.Name(t), nil)
+	d.Spec.Memory = domain.Memory{Size: new(uint64(128 << 20)), MaxSize: new(uint64(1 << 30))}
+	d.Metadata.TerminationGracePeriod = new(time.Second)
+	vm := create(t, f, l, d)
+
+	d.Spec.Memory = domain.Memory{Size: new(uint64(256 << 20)), MaxSize: new(uint64(2 << 30))}
+	d.UpdatePolicy = placement.PolicyRestart
+	reached := false
+
+	listen(f, &onLog{Message: "shutting down guest", Do: func() {
+		reached = true
+
+		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+		defer cancel()
+
+		_, placed, err := bob.Lock(ctx, bob.Host(h.Name), "placement", "a test")
+		if err != nil {
+			t.Error(err)
+
+			return
+		}
+
+		placed()
+	}})
+
+	now, err := f.Update(t.Context(), vm.UUID, lastOf(vm), d)
+	if err != nil || !reached || !now.Active || *now.LiveSpec.Memory.Size != 256<<20 {
+		t.Errorf("%+v, %v, reached %t", now, err, reached)
 	}
 }

@@ -105,10 +105,21 @@ func (u *update) changeVM(ctx context.Context) error {
 
 	u.keepVolumes()
 
-	if err := inTurn(ctx, u.readEviction, u.checkPower, u.ensureDefined); err != nil {
-		return err
-	}
+	return inTurn(ctx,
+		u.readEviction, u.checkPower, u.ensureDefined,
+		u.changeReserved,
+		u.changePower,
+		u.growOrDropOwnDisks,
+		u.writeMetadata,
+		u.changeAutostart,
+		u.removeStale,
+		u.removeLeftVolumes,
+	)
+}
 
+// changeReserved changes the definition and the running VM. What is reserved for the change is then the VM's own, and
+// isn't reserved any longer: the VM's guest may take long to shut down.
+func (u *update) changeReserved(ctx context.Context) error {
 	held, release, err := u.resolve(ctx)
 	if err != nil {
 		return err
@@ -119,23 +130,10 @@ func (u *update) changeVM(ctx context.Context) error {
 		return err
 	}
 
-	// What was reserved for the VM becomes its own.
-	err = inTurn(held,
+	return inTurn(held,
 		u.definePersistent,
 		u.resumeGuest, // A paused guest can't release a device.
 		u.changeRunning,
-	)
-	if err != nil {
-		return err
-	}
-
-	return inTurn(ctx,
-		u.changePower,
-		u.growOrDropOwnDisks,
-		u.writeMetadata,
-		u.changeAutostart,
-		u.removeStale,
-		u.removeLeftVolumes,
 	)
 }
 
