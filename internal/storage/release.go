@@ -18,8 +18,8 @@ import (
 // another directory now, or its filesystem may not be mounted.
 var ErrOtherPath = fmt.Errorf("%w: the volume isn't where it was", libvirt.ErrBusy)
 
-// ErrPoolEmpty is the ErrOtherPath of a pool without any volume, as a pool is whose filesystem isn't mounted: the volume
-// may still exist.
+// ErrPoolEmpty is the ErrOtherPath of a pool without any volume, as a pool is whose filesystem isn't mounted: the
+// volume may still exist.
 var ErrPoolEmpty = fmt.Errorf("%w: the pool is empty", ErrOtherPath)
 
 func errOtherPath(is libvirt.Volume, at string) error {
