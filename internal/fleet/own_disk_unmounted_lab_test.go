@@ -8,7 +8,6 @@ import (
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
-	"github.com/virtfleet/terraform-provider-virtfleet/internal/lab"
 )
 
 // A disk isn't taken for removed while the filesystem of its pool isn't mounted: an update and a destroy name the disk
@@ -17,11 +16,7 @@ import (
 func TestLab_ownDisksOfAnUnmountedPool(t *testing.T) {
 	t.Parallel()
 
-	l := lab.Open(t)
-	f := labFleet(t, l, t.Name(), nil)
-	dir := directory(t, l, "kvm1")
-	pool := lab.Name(t)
-	diskPool(t, l, "kvm1", pool, dir)
+	l, f, pool, dir := withPool(t, "kvm1")
 
 	d := owner(t, l, "Halted", pool, pool, pool, pool)
 	vm := create(t, f, l, d)
@@ -50,13 +45,6 @@ func TestLab_ownDisksOfAnUnmountedPool(t *testing.T) {
 					t.Errorf("it is said that %s; want %q", kept[i], part)
 				}
 			}
-		}
-	}
-	has := func(want []string) {
-		t.Helper()
-
-		if now := filesOn(t, l, "kvm1", dir); !slices.Equal(now, want) {
-			t.Errorf("there are %q; want %q", now, want)
 		}
 	}
 	at := dir + "/" + pool
@@ -92,13 +80,13 @@ func TestLab_ownDisksOfAnUnmountedPool(t *testing.T) {
 	update("disk2", "disk2")
 	update("disk2", "disk2")
 	show()
-	has(all)
+	hasOnly(t, l, "kvm1", dir, all...)
 
 	l.Virsh(t, "kvm1", "pool-refresh", pool)
 	l.Virsh(t, "kvm1", "vol-delete", "--pool", pool, own["disk1"].Volume)
 	declare("disk0", "disk3")
 	update("disk1")
-	has(without("disk1", "disk2"))
+	hasOnly(t, l, "kvm1", dir, without("disk1", "disk2")...)
 
 	hide()
 	declare("disk0")
@@ -111,7 +99,7 @@ func TestLab_ownDisksOfAnUnmountedPool(t *testing.T) {
 
 	says(report.KeptDisks, "disk0", "disk3")
 	show()
-	has(without("disk1", "disk2"))
+	hasOnly(t, l, "kvm1", dir, without("disk1", "disk2")...)
 
 	if _, err := f.FindNow(t.Context(), vm.UUID, lastOf(vm)); !inventory.IsNotFound(err) {
 		t.Errorf("finding it: %v", err)
