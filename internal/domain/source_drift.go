@@ -80,8 +80,8 @@ func overlayOf(disks map[string]Disk, live *Spec, source DiskSource) (DiskSource
 	return DiskSource{}, false
 }
 
-// replacedSince returns the source of a disk that had that source when it was last applied, and whose present image want
-// doesn't adopt.
+// replacedSince returns the source of a disk that had that source when it was last applied, and whose present image
+// want doesn't adopt.
 func replacedSince(
 	disks, want map[string]Disk, source DiskSource, applied map[string]DiskSource, recorded map[string]string,
 ) (DiskSource, bool) {

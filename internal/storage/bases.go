@@ -196,8 +196,8 @@ func (f *hostFiles) addUnlisted(ctx context.Context) error {
 
 // isInStopped says why it is unknown what the file is based on.
 func (file diskFile) isInStopped(pool, host string) string {
-	return fmt.Sprintf("storage pool %q isn't active, so it is unknown what %s of VM %q on host %q is based on. Start the "+
-		"pool, for example with \"virsh pool-start %s\", or undefine it if its files are gone",
+	return fmt.Sprintf("storage pool %q isn't active, so it is unknown what %s of VM %q on host %q is based on. Start "+
+		"the pool, for example with \"virsh pool-start %s\", or undefine it if its files are gone",
 		pool, file.path, file.vm.Name, host, pool)
 }
 

@@ -183,8 +183,8 @@ func (s *Storage) createAndFinish(
 	return made, nil
 }
 
-// finishVolume writes the content that libvirt doesn't write, and resizes a clone to the requested size: libvirt creates
-// a clone as large as its source.
+// finishVolume writes the content that libvirt doesn't write, and resizes a clone to the requested size: libvirt
+// creates a clone as large as its source.
 func (s *Storage) finishVolume(ctx context.Context, h *libvirt.Host, d Disk) (*libvirt.Volume, error) {
 	if d.misread > 0 {
 		if err := s.copyContent(ctx, h, *d.Clone, d.ref(), d.misread); err != nil {
