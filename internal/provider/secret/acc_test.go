@@ -58,9 +58,6 @@ func TestAccSecret(t *testing.T) {
 		}}.String()
 	}
 	id, otherUUID := lab.Name(t), uid.NewString()
-	does := func(a plancheck.ResourceActionType) resource.ConfigPlanChecks {
-		return resource.ConfigPlanChecks{PreApply: []plancheck.PlanCheck{plancheck.ExpectResourceAction(address, a)}}
-	}
 	on := func(want string, hosts ...string) resource.TestCheckFunc {
 		return func(*terraform.State) error {
 			for _, host := range []string{"kvm1", "kvm2"} {
@@ -130,11 +127,11 @@ func TestAccSecret(t *testing.T) {
 			},
 			{ // Another value in the configuration isn't written without another version, to a new host neither.
 				Config:           open("value_wo = \"typed again\"\ndescription = \"for Ceph\""),
-				ConfigPlanChecks: does(update), Check: on("hush", "kvm1", "kvm2"),
+				ConfigPlanChecks: acctest.Action(address, update), Check: on("hush", "kvm1", "kvm2"),
 			},
 			{
 				Config:           open("value_base64_wo = \"bm93\"\nvalue_wo_version = \"2\""),
-				ConfigPlanChecks: does(update), Check: on("now", "kvm1", "kvm2"),
+				ConfigPlanChecks: acctest.Action(address, update), Check: on("now", "kvm1", "kvm2"),
 			},
 			{
 				ResourceName: address, ImportState: true, ImportStateId: "ceph/" + id, ImportStateVerify: true,
@@ -143,7 +140,7 @@ func TestAccSecret(t *testing.T) {
 			{
 				PreConfig:        func() { l.Virsh(t, "kvm2", "secret-undefine", l.SecretUUID(t, "kvm2", id)) },
 				Config:           open("value_wo = \"typed again\"\nvalue_wo_version = \"2\""),
-				ConfigPlanChecks: does(update), Check: on("now", "kvm1", "kvm2"),
+				ConfigPlanChecks: acctest.Action(address, update), Check: on("now", "kvm1", "kvm2"),
 			},
 			{
 				Config: open("value_wo = \"now\"\nvalue_wo_version = \"2\"") + strings.Replace(strings.TrimPrefix(
@@ -152,12 +149,12 @@ func TestAccSecret(t *testing.T) {
 			},
 			{
 				Config:           open("value_wo = \"now\"\nvalue_wo_version = \"2\"\nhosts = [\"kvm2\"]"),
-				ConfigPlanChecks: does(update), Check: on("now", "kvm2"),
+				ConfigPlanChecks: acctest.Action(address, update), Check: on("now", "kvm2"),
 			},
 			{ // A VM that moved has brought a copy to a host outside of hosts: it gets a new value, and goes with the rest.
 				PreConfig:        func() { define(t, l, "kvm1", id, l.SecretUUID(t, "kvm2", id)) },
 				Config:           open("value_wo = \"later\"\nvalue_wo_version = \"3\"\nhosts = [\"kvm2\"]"),
-				ConfigPlanChecks: does(update), Check: on("later", "kvm1", "kvm2"),
+				ConfigPlanChecks: acctest.Action(address, update), Check: on("later", "kvm1", "kvm2"),
 			},
 			{ // A host that can't tell whether it has a copy may keep a former value: that one isn't forgotten.
 				Config:      strings.Replace(last, acctest.Config(l), silent, 1),
@@ -165,9 +162,9 @@ func TestAccSecret(t *testing.T) {
 			},
 			{ // The former version writes its value to the hosts that have the new one.
 				Config:           open("value_wo = \"later\"\nvalue_wo_version = \"3\"\nhosts = [\"kvm2\"]"),
-				ConfigPlanChecks: does(update), Check: on("later", "kvm1", "kvm2"),
+				ConfigPlanChecks: acctest.Action(address, update), Check: on("later", "kvm1", "kvm2"),
 			},
-			{Config: last, ConfigPlanChecks: does(update), Check: on("last", "kvm1", "kvm2")},
+			{Config: last, ConfigPlanChecks: acctest.Action(address, update), Check: on("last", "kvm1", "kvm2")},
 		},
 	})
 }
