@@ -159,3 +159,27 @@ func TestHostname(t *testing.T) {
 		}
 	}
 }
+
+// TestCloudInit_driveOfAProfile: a guest without virtio drivers finds the medium in a drive like its disks. The first
+// disk keeps its name.
+func TestCloudInit_driveOfAProfile(t *testing.T) {
+	t.Parallel()
+	scsi, sata, ide := "vda scsi sda", "sda sata sdb", "hda ide hdb"
+	wants := map[string]string{
+		"": scsi, "linux": scsi, "linux-efi": scsi, "linux-legacy": ide,
+		"windows-11": sata, "windows-10": sata, "windows-server": sata,
+		"windows-11-virtio": scsi, "windows-10-virtio": scsi, "windows-server-virtio": scsi,
+	}
+	for _, profile := range append(domain.ProfileNames(), "") {
+		config := withSeed(nil)
+		if profile != "" {
+			config = config.with(in{"profile": profile})
+		}
+		disks := mustMake(t, modelOf(t, config).withProfile()).PersistentSpec.Disks
+		drive := disks[domain.MediumKey]
+		if got := disks["root"].Target + " " + drive.Bus + " " + drive.Target; got != wants[profile] {
+			t.Errorf("%q: the disk and the drive are %s, want %s", profile, got, wants[profile])
+		}
+		planCase{before: config, config: config}.run(t)
+	}
+}
