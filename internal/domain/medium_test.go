@@ -119,7 +119,8 @@ func TestApply_mediumBus(t *testing.T) {
 	}
 	// As it was made before the bus of the disks counted.
 	d := parse(t, `<domain type='kvm'><name>vm</name><uuid>u</uuid><memory>1024</memory>`+
-		`<os><type arch='x86_64'>hvm</type></os><devices><disk type='file' device='disk'><source file='/root'/><target dev='sdb' bus='sata'/>`+
+		`<os><type arch='x86_64'>hvm</type></os><devices>`+
+		`<disk type='file' device='disk'><source file='/root'/><target dev='sdb' bus='sata'/>`+
 		`<alias name='ua-disk-root'/></disk><disk type='file' device='cdrom'><driver name='qemu' type='raw'/>`+
 		`<source file='/seed'/><target dev='sda' bus='scsi'/><readonly/><alias name='ua-disk-cloud-init'/></disk>`+
 		`<controller type='scsi' index='0' model='virtio-scsi'/></devices></domain>`)
