@@ -68,7 +68,7 @@ resource "virtfleet_virtual_machine" "lab" {
 }
 
 # cloud-init sets it up: with a password hash that is neither in the state nor in the plan, and with defaults for all VMs of the
-# team, which user data overrides. If you change user_data_wo, change wo_version too.
+# team, which user data overrides. If you change user_data_wo, change user_data_wo_version too.
 resource "virtfleet_virtual_machine" "bastion" {
   name       = "bastion"
   memory     = { size = "1Gi" }
@@ -79,7 +79,7 @@ resource "virtfleet_virtual_machine" "bastion" {
     user_data_wo = join("\n", ["#cloud-config", yamlencode({
       users = [{ name = "ops", lock_passwd = false, hashed_passwd = var.password_hash }]
     })])
-    wo_version = "1"
+    user_data_wo_version = "1"
 
     # With a new id, cloud-init does everything again at the next boot.
     instance_id = "bastion-1"

@@ -157,7 +157,17 @@ resource "virtfleet_host_maintenance" "this" {
 		Config:            config(quote(second.Name), "Halted", "second file"),
 		ConfigPlanChecks:  changes(plancheck.ResourceActionUpdate),
 		ConfigStateChecks: movedTo(second),
-		Check:             stateOn(second, "shut off"),
+		Check: func(s *terraform.State) error {
+			boot = "" // Of the next boot.
+			return stateOn(second, "shut off")(s)
+		},
+	}, resource.TestStep{
+		// The disk that was moved boots, and cloud-init recognizes the instance: it leaves the first file alone.
+		Config:            config(quote(second.Name), "Always", "second file"),
+		ConfigPlanChecks:  changes(plancheck.ResourceActionUpdate),
+		ConfigStateChecks: []statecheck.StateCheck{know("ready", knownvalue.Bool(true))},
+		Check: does(`cat /etc/motd; grep -ao "second file" /dev/sr0; md5sum /usr/bin/* >/dev/null && echo all read`,
+			"first file", "second file", "all read"),
 	})
 }
 
