@@ -19,8 +19,8 @@ import (
 // Name is the name of the block.
 const Name = "migration_options"
 
-// Attributes are the attributes of the block. The guide "Migration options" describes them, so that each is described in
-// one place.
+// Attributes are the attributes of the block. The guide "Migration options" describes them, so that each is described
+// in one place.
 var Attributes = map[string]resource.Attribute{
 	"transport":                  resource.StringAttribute{Optional: true, Validators: among(migration.Transports)},
 	"completion_timeout_per_gib": resource.StringAttribute{Optional: true, CustomType: value.DurationType},
