@@ -129,9 +129,9 @@ resource "virtfleet_image" "debian" {
 				0: exactly(address),
 			})),
 		},
-		Check: does(`cloud-init status --wait >/dev/null; hostname; id -un; cat /etc/motd; `+
+		Check: does(`cloud-init status --wait >/dev/null; cloud-init status --long; hostname; id -un; cat /etc/motd; `+
 			`[ "$(df --output=size -m / | tail -1)" -gt 2600 ] && echo the root file system is as large as the disk`,
-			name+"\nops\nfirst file\nthe root file system is"),
+			"status: done", name+"\nops\nfirst file\nthe root file system is"),
 	}, resource.TestStep{
 		// Another medium for the running guest, which sees it in its drive.
 		Config: config(quote(first.Name), "Always", "second file"), ConfigPlanChecks: changes(plancheck.ResourceActionUpdate),
