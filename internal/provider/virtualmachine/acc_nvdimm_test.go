@@ -2,6 +2,7 @@ package virtualmachine_test
 
 import (
 	"fmt"
+	"os"
 	"strings"
 	"testing"
 
@@ -18,14 +19,17 @@ func nvdimmFile(t *testing.T, l *lab.Lab, name string, hosts ...string) string {
 	file := "/var/lib/libvirt/images/" + name + ".nvdimm"
 	for _, host := range hosts {
 		l.Run(t, host, "truncate", "-s", "128M", file)
-		t.Cleanup(func() { l.Run(t, host, "rm", "-f", file) })
+		t.Cleanup(func() {
+			if err := os.Remove(l.Host(host).Path(file)); err != nil {
+				t.Error(err)
+			}
+		})
 	}
 	return file
 }
 
 // TestAccNVDIMM_runs: a running VM has an NVDIMM in addition to its memory. It is imported, its memory changes while
-// it runs, what was changed by hand is put right, and it is removed with a restart. No other VM gets its file, and a
-// move takes along what is in it.
+// it runs, what was changed by hand is put right, and what needs a restart or doesn't fit is refused.
 func TestAccNVDIMM_runs(t *testing.T) {
 	t.Parallel()
 	s := newTale(t)
@@ -41,7 +45,7 @@ func TestAccNVDIMM_runs(t *testing.T) {
 	}, nil, know("memory.size", exactly("192Mi")), know("devices.nvdimms.log.shared", knownvalue.Bool(true)))
 	s.imported("memory.balloon", "guest_agent", "wait_for", "kernel", "cpu", "platform")
 	s.apply(hcl{"memory": `{ size = "160Mi", max_size = "1Gi" }`}, plancheck.ResourceActionUpdate,
-		[]string{"<currentMemory unit='KiB'>163840<", "<memory unit='KiB'>327680<"}, nil)
+		[]string{"<currentMemory unit='KiB'>163840<"}, nil)
 	s.apply(hcl{"memory": `{ size = "192Mi", max_size = "1Gi" }`}, plancheck.ResourceActionUpdate,
 		[]string{"<currentMemory unit='KiB'>196608<", "<memory unit='KiB'>327680<"}, nil)
 	s.drift([]string{"<currentMemory unit='KiB'>196608<"}, "setmem", s.name, "160M", "--live", "--config")
@@ -49,11 +53,51 @@ func TestAccNVDIMM_runs(t *testing.T) {
 	s.refuse(nvdimms(strings.Replace(log, `"128Ki"`, `"256Ki"`, 1)), "Change needs a restart",
 		"devices.nvdimms.log.label_size: The guest finds its NVDIMMs")
 	s.refuse(nvdimms(`more = { path = "/n", size = "128Mi" }, `+log), "Change needs a restart", "devices.nvdimms.more")
-	s.refuse(nvdimms(strings.Replace(log, "128Mi", "1Gi", 1)), "memory.max_size",
+	large := nvdimms(strings.Replace(log, "128Mi", "1Gi", 1))
+	s.refuse(large.with(hcl{"update_policy": quote("Restart")}), "memory.max_size",
 		"The VM has 1024 MiB, and with the whole size of its memory devices 1216 MiB")
 	s.refuse(nvdimms(log).with(hcl{"platform": "{ features = { acpi = false } }"}), "platform.features.acpi",
 		"A VM with devices.nvdimms needs it")
 	s.runSteps()
 }
 
-var _ = acctest.Config
+// TestAccNVDIMM_moves: a live move takes along what is in the file of an NVDIMM. No other VM of the host gets the file,
+// and an NVDIMM leaves with a restart.
+func TestAccNVDIMM_moves(t *testing.T) {
+	t.Parallel()
+	l := lab.Open(t)
+	name := lab.Name(t)
+	l.RemoveDomain(t, name)
+	tf := acctest.NewCLI(t)
+	file := nvdimmFile(t, l, name, "kvm1", "kvm2")
+	l.Run(t, "kvm1", "sh", "-c", "echo kept | dd of="+file+" conv=notrunc status=none")
+	nvdimm := hcl{"devices": fmt.Sprintf(`{ nvdimms = { log = { path = %q, size = "128Mi" } } }`, file)}
+	config := guest(l, name).with(talking).with(nvdimm).with(hcl{"memory": `{ size = "128Mi", max_size = "1Gi" }`})
+	apply := func(host string, change hcl, has ...string) {
+		t.Helper()
+		config = config.with(change).with(hcl{"host": quote(host)})
+		tf.Config(t, acctest.Config(l)+config.String())
+		tf.Run(t, "apply")
+		if err := look(t, l, host, name, has...)(nil); err != nil {
+			t.Error(err)
+		}
+		noChanges(t, tf)
+	}
+	apply("kvm1", nil, "<memory model='nvdimm' access='shared'>", "<currentMemory unit='KiB'>131072<")
+	apply("kvm2", nil, "<memory model='nvdimm' access='shared'>", "<currentMemory unit='KiB'>131072<")
+	if is := l.Run(t, "kvm2", "head", "-c", "4", file); is != "kept" {
+		t.Errorf("the file on kvm2 begins with %q", is)
+	}
+	other := guest(l, name+"-other").with(nvdimm).with(hcl{
+		"host": quote("kvm2"), "memory": `{ size = "128Mi", max_size = "1Gi" }`,
+	})
+	tf.Config(t, acctest.Config(l)+config.String()+other.named("other"))
+	if out := tf.Fail(t, "plan"); !strings.Contains(out, "Disk belongs to another virtual machine") {
+		t.Error(out)
+	}
+	apply("kvm2", hcl{"devices": `{ nvdimms = {} }`, "update_policy": quote("Restart")}, "<memory unit='KiB'>131072<")
+	if err := lacks(t, l, "kvm2", name, "<memory model")(nil); err != nil {
+		t.Error(err)
+	}
+	destroyAndCheck(t, l, tf, name)
+}
