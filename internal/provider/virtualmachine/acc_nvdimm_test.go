@@ -58,6 +58,7 @@ func TestAccNVDIMM_runs(t *testing.T) {
 		"The VM has 1024 MiB, and with the whole size of its memory devices 1216 MiB")
 	s.refuse(nvdimms(log).with(hcl{"platform": "{ features = { acpi = false } }"}), "platform.features.acpi",
 		"A VM with devices.nvdimms needs it")
+	s.apply(nil, plancheck.ResourceActionNoop, []string{"<alias name='ua-nvdimm-log'/>"}, nil)
 	s.runSteps()
 }
 
