@@ -36,8 +36,8 @@ func hugePages(t *testing.T, l *lab.Lab, pages int, hosts ...*lab.Host) {
 	}
 }
 
-// handOut makes a network of the host hand out a PCI device. The lab has no card with SR-IOV, and libvirt defines such a
-// network only for one, but loads any when it starts: the caller restarts it.
+// handOut makes a network of the host hand out a PCI device. The lab has no card with SR-IOV, and libvirt defines such
+// a network only for one, but loads any when it starts: the caller restarts it.
 func handOut(t *testing.T, l *lab.Lab, h *lab.Host, network, device string) {
 	t.Helper()
 	address := strings.Replace(pciSource(device), "<address", `<address type="pci"`, 1)
@@ -202,6 +202,7 @@ output "drain" {
 	expect(t, tf.Run(t, "state", "show", at), `huge_pages = "2Mi"`)
 	xml := l.Virsh(t, two.Name, "dumpxml", "--inactive", prefix+"second")
 	l.Define(t, two.Name, strings.Replace(xml, "<page size='2048' unit='KiB'/>", "", 1))
+	expect(t, tf.Run(t, "plan"), "~ huge_pages ", `-> "2Mi"`)
 	tf.Run(t, "apply")
 	if err := look(t, l, two.Name, prefix+"second", "<page size='2048' unit='KiB'/>")(nil); err != nil {
 		t.Error(err)
