@@ -129,6 +129,8 @@ type MobileFilesystem struct {
 	Driver string
 	// Target is the guest's name for it.
 	Target string
+	// Source is the directory on the host, "" if it is something else.
+	Source string
 }
 
 // Mobility reads what decides about moving the VM.
@@ -169,6 +171,7 @@ func (d *Definition) Mobility() Mobility {
 	for _, fs := range d.devices("filesystem") {
 		m.Filesystems = append(m.Filesystems, MobileFilesystem{
 			Driver: cmp.Or(attr(child(fs, "driver"), "type"), "path"), Target: attr(child(fs, "target"), "dir"),
+			Source: attr(child(fs, "source"), "dir"),
 		})
 	}
 	for _, e := range d.devices("shmem") {

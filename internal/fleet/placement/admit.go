@@ -176,7 +176,7 @@ func (p *Planner) admissionProblems(
 		return nil, err
 	}
 
-	r.unused = unusedPages(ctx, a, r.use, r.uuid)
+	r.has = offerTo(ctx, a, r.use, r.uuid)
 
 	p.reservations.mu.Lock()
 	blockers = append(blockers, p.reservationBlockers(a, vm.Name, r)...)

@@ -40,9 +40,9 @@ type reservation struct {
 	bytes uint64
 	// labels are the VM's own, avoids are the labels of VMs that it must not share the host with.
 	labels, avoids map[string]string
-	// use is what the VM needs in addition to memory. unused are the host's unused huge pages, see unusedPages.
-	use    domain.HostUse
-	unused map[uint64]uint64
+	// use is what the VM needs in addition to memory, has what the host has of that.
+	use domain.HostUse
+	has offer
 	// defined is what the VM is defined with, and uses only once it is started.
 	defined domain.HostUse
 	// pools is what the VM's new disks need, by storage pool.
@@ -65,7 +65,7 @@ func (cy *Capacity) addReservation(
 			return nil, err
 		}
 
-		r.unused = unusedPages(ctx, a, r.use, r.uuid)
+		r.has = offerTo(ctx, a, r.use, r.uuid)
 		if refused, current := cy.addIfCurrent(a, name, r); current {
 			return refused, nil
 		}
@@ -304,7 +304,7 @@ func (cy *Capacity) CapacityBlockers(
 	ctx context.Context, a inventory.Reply, vm *inventory.VM, bytes uint64,
 ) []migration.Blocker {
 	r := reservationFor(vm.Metadata, bytes, vm.Entry.HostUse().OnOtherHost())
-	r.unused = unusedPages(ctx, a, r.use, "")
+	r.has = offerTo(ctx, a, r.use, "")
 
 	cy.reservations.mu.Lock()
 	defer cy.reservations.mu.Unlock()
