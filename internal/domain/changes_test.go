@@ -246,7 +246,27 @@ var changeTable = []struct {
 	},
 	{"disks not declared", nil, func(s *Spec) { s.Disks = nil }, ""},
 	{"medium", nil, disk("cd", func(d *Disk) { d.Source.File = "/other" }), "disks.cd.file live"},
-	{"medium of another format", nil, disk("cd", func(d *Disk) { d.Format = "qcow2" }), "disks.cd.format live"},
+	{"medium of another format", nil, disk("cd", func(d *Disk) { d.Format = "qcow2" }), "disks.cd.format restart"},
+	{
+		"medium reached in another way", disk("cd", func(d *Disk) {
+			d.Source = DiskSource{Network: &NetworkSource{Protocol: "https", Name: "a.iso", Hosts: []string{"h"}}}
+		}), disk("cd", func(d *Disk) {
+			d.Source = DiskSource{Network: &NetworkSource{
+				Protocol: "https", Name: "a.iso", Hosts: []string{"h:443"}, Values: Values{"query": "v=2"},
+			}}
+		}), "disks.cd.network restart",
+	},
+	{
+		"medium of another snapshot", disk("cd", func(d *Disk) {
+			d.Source = DiskSource{Network: &NetworkSource{Protocol: "rbd", Name: "p/i"}}
+		}), disk("cd", func(d *Disk) {
+			d.Source = DiskSource{Network: &NetworkSource{Protocol: "rbd", Name: "p/i", Values: Values{"snapshot": "s"}}}
+		}), "disks.cd.network live",
+	},
+	{
+		"another medium of another format", nil, disk("cd", func(d *Disk) { d.Source.File, d.Format = "/other", "qcow2" }),
+		"disks.cd.file live, disks.cd.format live",
+	},
 	{"eject", nil, disk("cd", func(d *Disk) { d.Source = DiskSource{} }), "disks.cd.file live"},
 	{
 		"source", nil,

@@ -45,6 +45,9 @@ var diskRules = map[string]rule{
 	"disks.* removed": {effect: live, step: Detach, why: "The disk is unplugged from the running VM."},
 	"disks.* renamed": {effect: live, why: onlyRenamed},
 	"disks.* medium":  {effect: live, step: ChangeMedium, why: "The medium is changed in the running VM."},
+	"disks.* access": {
+		effect: restart, why: "The running VM keeps its medium open in the way in which it was opened.",
+	},
 	"disks.* drive": {
 		effect: restart, why: "Drives can't be plugged into or out of a running VM; their media can.",
 	},
@@ -149,7 +152,7 @@ func (d *Definition) patchDisk(e *etree.Element, path string, want Disk, gone ma
 		return Problem{path, "A source of the kind " + source.Other + " can be kept, but not declared."}
 	default:
 		applySource(e, source)
-		if want.Format == "" {
+		if want.Format == "" && !have.Source.reaches(source) {
 			want.Format = formatOf(source) // The old image's format says nothing about the new image.
 		}
 	}
@@ -289,24 +292,22 @@ func newDiskRow(c *classifier, disk Disk) string {
 // compareDisks classifies the differences of one disk.
 func compareDisks(c *classifier, key string, have, want Disk) {
 	path := "disks." + key
-	medium := have.removable() && (want.Device == "" || want.Device == have.Device)
+	medium := "disks.* medium"
+	switch {
+	case !have.removable() || want.Device != "" && want.Device != have.Device:
+		medium = ""
+	case have.Source.sameLocation(want.Source):
+		medium = "disks.* access"
+	}
 	if !sameSource(have.Source, want.Source) && !have.keepsSource(want) {
-		row := "disks.*.source"
-		if medium {
-			row = "disks.* medium"
-		}
 		attribute := want.Source
 		if attribute.isZero() {
 			attribute = have.Source
 		}
-		c.add(path+"."+attribute.kind(), row, key)
+		c.add(path+"."+attribute.kind(), cmp.Or(medium, "disks.*.source"), key)
 	}
 	if want.Format != "" && want.Format != have.Format {
-		row := "disks.*.format"
-		if medium {
-			row = "disks.* medium"
-		}
-		c.add(path+".format", row, key)
+		c.add(path+".format", cmp.Or(medium, "disks.*.format"), key)
 	}
 	for _, plain := range []struct {
 		name   string

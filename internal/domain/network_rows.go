@@ -37,6 +37,21 @@ var NetworkRows = []Attribute{
 		Name: "readahead", Place: "readahead@size", Kind: Count, Zero: true, Since: "6.2.0",
 		Doc: "Bytes that are read ahead, for `http`, `https`, `ftp`, `ftps` and `tftp`; `0`: QEMU's default.",
 	},
+	{
+		Name: "initiator", Place: "initiator/iqn@name", Since: "4.7.0",
+		DefaultDoc: "QEMU's name of the VM, `iqn.2008-11.org.linux-kvm:<name>`",
+		Doc:        "Name (IQN) with which QEMU logs in to the target, for `iscsi`.",
+	},
+	{
+		Name: "snapshot", Place: "snapshot@name", Since: "1.2.11",
+		Doc: "Snapshot of the image to read, for `rbd`. Ceph's snapshots can't be written to, so that the disk requires " +
+			"`read_only`.",
+	},
+	{
+		Name: "config_file", Place: "config@file", Since: "1.2.11", Check: absolute,
+		DefaultDoc: "Ceph's own, `/etc/ceph/ceph.conf`",
+		Doc:        "Path of Ceph's configuration on the host, for `rbd`.",
+	},
 }
 
 // networkRows are NetworkRows as rows.
@@ -49,6 +64,7 @@ var readOnlyProtocols = []string{"http", "https", "ftp", "ftps", "tftp"}
 var rowProtocols = map[string][]string{
 	"tls": {"nbd"}, "tls_hostname": {"nbd"}, "ssl_verify": {"https", "ftps"}, "query": {"http", "https"},
 	"timeout": readOnlyProtocols, "readahead": readOnlyProtocols,
+	"initiator": {"iscsi"}, "snapshot": {"rbd"}, "config_file": {"rbd"},
 }
 
 // applyNetworkRows sets what is declared of a network source. The rows of an earlier source with another protocol are

@@ -87,6 +87,25 @@ func sameNetworkSource(a, b NetworkSource) bool {
 		(b.Auth == nil || a.Auth != nil && *a.Auth == *b.Auth) && sameNetworkRows(a.Values, b.Values)
 }
 
+// reaches reports whether two network sources are the same image, which each of them may reach in another way: through
+// other servers of one storage, or as another user. The names of RBD images don't depend on the monitors.
+func (s DiskSource) reaches(other DiskSource) bool {
+	a, b := s.Network, other.Network
+	return a != nil && b != nil && (sameExport(*a, *b, true) ||
+		a.Protocol == "rbd" && b.Protocol == "rbd" && a.Name == b.Name)
+}
+
+// sameLocation reports whether libvirt takes two sources of a running drive for the same medium. Then it doesn't open
+// the medium again, whatever else has changed, and reports no error.
+func (s DiskSource) sameLocation(other DiskSource) bool {
+	a, b := s.Network, other.Network
+	if a == nil || b == nil {
+		return a == nil && b == nil && !s.isZero() && sameSource(s, other)
+	}
+	return a.Protocol == b.Protocol && a.Name == b.Name && a.Values["snapshot"] == b.Values["snapshot"] &&
+		slices.Equal(a.fullHosts(), b.fullHosts())
+}
+
 // fullHosts returns the hosts, with the protocol's port where a host has none.
 func (n NetworkSource) fullHosts() []string {
 	full := make([]string, len(n.Hosts))
@@ -117,8 +136,9 @@ func (s DiskSource) kind() string {
 }
 
 // applySource sets the source. A source of the same kind is patched, so its authentication, encryption and labels stay.
-// A source of another kind is replaced. What described the old image is removed: its backing chain, and the selection
-// of a part or a snapshot of it.
+// A source of another kind is replaced. If the source is another image, what described the old one is removed: its
+// backing chain, and the selection of a part or a snapshot of it. The same image may be reached in another way: without
+// its snapshot, a VM would write to what it only read before.
 func applySource(disk *etree.Element, want DiskSource) {
 	kind := want.kind()
 	if want.isZero() {
@@ -129,6 +149,7 @@ func applySource(disk *etree.Element, want DiskSource) {
 		return
 	}
 	source := child(disk, "source")
+	have := readSource(disk)
 	if attr(disk, "type") != kind && source != nil {
 		fresh := element("source", "startupPolicy", attr(source, "startupPolicy"))
 		disk.InsertChildAt(source.Index(), fresh)
@@ -140,8 +161,11 @@ func applySource(disk *etree.Element, want DiskSource) {
 		insert(disk, source, "driver")
 	}
 	setAttr(disk, "type", kind)
-	dropChildren(disk, "backingStore", "mirror")
-	dropChildren(source, "slices", "snapshot", "dataStore")
+	dropChildren(disk, "mirror")
+	if !have.reaches(want) {
+		dropChildren(disk, "backingStore")
+		dropChildren(source, "slices", "snapshot", "dataStore")
+	}
 	setAttr(source, "index", "")
 	switch kind {
 	case "file":
@@ -149,12 +173,12 @@ func applySource(disk *etree.Element, want DiskSource) {
 	case "block":
 		setAttr(source, "dev", want.Block)
 	case "network":
-		have := *readSource(disk).Network
+		before := *readSource(disk).Network
 		setAttr(source, "protocol", want.Network.Protocol)
 		setAttr(source, "name", want.Network.Name)
-		applyNetworkRows(disk, source, have, *want.Network)
+		applyNetworkRows(disk, source, before, *want.Network)
 		applySourceAuth(disk, source, *want.Network)
-		if slices.Equal(have.fullHosts(), want.Network.fullHosts()) {
+		if slices.Equal(before.fullHosts(), want.Network.fullHosts()) {
 			return
 		}
 		dropChildren(source, "host")

@@ -208,6 +208,10 @@ func sameHost(declared, is SourceHost) bool {
 	return declared.Name == is.Name && (declared.Port == nil || is.Port != nil && *declared.Port == *is.Port)
 }
 
+func (h SourceHost) equal(other SourceHost) bool {
+	return h.Name == other.Name && (h.Port == nil) == (other.Port == nil) && (h.Port == nil || *h.Port == *other.Port)
+}
+
 func (a *Adapter) isIn(is *Adapter) bool {
 	if is == nil {
 		return false
@@ -251,7 +255,7 @@ func (p Pool) equal(other Pool) bool {
 			return false
 		}
 	}
-	return slices.Equal(p.Devices, other.Devices) && slices.EqualFunc(p.SourceHosts, other.SourceHosts, sameHost) &&
+	return slices.Equal(p.Devices, other.Devices) && slices.EqualFunc(p.SourceHosts, other.SourceHosts, SourceHost.equal) &&
 		p.Adapter == other.Adapter && (p.Auth == other.Auth || p.Auth != nil && other.Auth != nil && *p.Auth == *other.Auth)
 }
 
