@@ -201,7 +201,7 @@ resource "virtfleet_network_filter" "address" {
 		noChanges(t, tf)
 	}
 	apply(nil)
-	l.Define(t, one.Name, defined(one.Name)) // libvirt sorts the controllers that it added itself when it reads them again.
+	l.Define(t, one.Name, defined(one.Name)) // libvirt sorts controllers of its own when it reads them again.
 	created := defined(one.Name)
 	lines := func(xml string) []string {
 		return slices.DeleteFunc(linesWithoutOurs(t, xml), func(line string) bool {
