@@ -46,7 +46,7 @@ func (s Spec) Secrets() []HostSecret {
 }
 
 // Secrets returns the secrets that the VM needs on its host, declared or not.
-func (m Mobility) Secrets() []HostSecret {
+func (m *Mobility) Secrets() []HostSecret {
 	var all []HostSecret
 	for _, disk := range m.Disks {
 		for _, secret := range disk.Secrets {

@@ -33,7 +33,8 @@ func TestSecrets(t *testing.T) {
 		{UUID: "r", Attribute: "disks.vda", Opens: `disk "vda"`},
 		{UUID: "t", Attribute: TPMSecret, Opens: "its TPM", TPM: true},
 	}
-	if diff := cmp.Diff(want, defined.Mobility().Secrets()); diff != "" {
+	mobility := defined.Mobility()
+	if diff := cmp.Diff(want, mobility.Secrets()); diff != "" {
 		t.Errorf("defined (-want +got):\n%s", diff)
 	}
 	if got := (Spec{}).Secrets(); got != nil {
