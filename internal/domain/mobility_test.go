@@ -123,7 +123,7 @@ func TestMobility_placesOfWhatIsKept(t *testing.T) {
 		{`<loader readonly='yes' type='pflash' stateless='yes'>/c.fd</loader>`, "", Mobility{}},
 		{`<loader type='rom'>/c.fd</loader>`, "", Mobility{}},
 		{"", `<tpm><backend type='emulator'><encryption secret='s'/></backend></tpm>`, Mobility{
-			TPM: "emulator", TPMSpecial: "it is encrypted with a secret of the host",
+			TPM: "emulator", TPMSpecial: "it is encrypted with a secret of the host", TPMSecret: "s",
 		}},
 		{"", `<tpm><backend type='emulator'><source type='dir' path='/p'/></backend></tpm>`, Mobility{
 			TPM: "emulator", TPMSpecial: "it has a place of its own",
@@ -138,6 +138,7 @@ func TestMobility_placesOfWhatIsKept(t *testing.T) {
 		m := d.Mobility()
 		got := Mobility{
 			NVRAM: m.NVRAM, NVRAMOther: m.NVRAMOther, NVRAMUnnamed: m.NVRAMUnnamed, TPM: m.TPM, TPMSpecial: m.TPMSpecial,
+			TPMSecret: m.TPMSecret,
 		}
 		if diff := cmp.Diff(tt.want, got); diff != "" {
 			t.Errorf("%s%s differs (-want +got):\n%s", tt.os, tt.devices, diff)

@@ -110,7 +110,8 @@ resource "virtfleet_virtual_machine" "database" {
   }
 }
 
-# Its disk is encrypted. The passphrase isn't in the state: keep a copy of it. The disk is empty: an installer fills it.
+# Its disk and the state of its TPM are encrypted. The passphrase isn't in the state: keep a copy of it. The disk is empty:
+# an installer fills it.
 resource "virtfleet_virtual_machine" "vault" {
   name   = "vault"
   memory = { size = "1Gi" }
@@ -118,11 +119,20 @@ resource "virtfleet_virtual_machine" "vault" {
   disks = {
     root = { pool = "vms", size = "20Gi", encryption = { secret = virtfleet_secret.luks.id } }
   }
+
+  devices = { tpm = { encryption_secret = virtfleet_secret.tpm.id } }
 }
 
 resource "virtfleet_secret" "luks" {
   usage            = "volume"
   usage_id         = "vms"
+  value_wo         = var.passphrase
+  value_wo_version = "1"
+}
+
+resource "virtfleet_secret" "tpm" {
+  usage            = "vtpm"
+  usage_id         = "vault-tpm"
   value_wo         = var.passphrase
   value_wo_version = "1"
 }

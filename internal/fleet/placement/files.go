@@ -127,6 +127,9 @@ func (d Desired) runsOn(vm *inventory.VM) bool {
 	}
 }
 
+// starts reports whether the change starts a VM that is off.
+func (d Desired) starts(vm *inventory.VM) bool { return !vm.Active && d.runsOn(vm) }
+
 // newFiles returns the files that the VM doesn't have yet.
 func (d Desired) newFiles(vm *inventory.VM) map[string]string {
 	have := vm.DeclaredSpec()

@@ -17,8 +17,8 @@ import (
 
 // joinRemedy says what to do about an object of a host that joins the hosts of a resource.
 const joinRemedy = "If it is to belong to this resource, remove the resource from the state with terraform state rm, " +
-	"and import it: then the objects of all hosts that have one belong to it. Otherwise remove or rename the one on this " +
-	"host, or leave the host out of hosts."
+	"and import it: then the objects of all hosts that have one belong to it. Otherwise remove or rename the one on " +
+	"this host, or leave the host out of hosts."
 
 // having returns the hosts that have the resource's object by its host_states.
 func having(last types.Map) (names []string) {

@@ -312,3 +312,39 @@ func TestAccSecret_passphrase(t *testing.T) {
 		t.Errorf("left: %s", left)
 	}
 }
+
+// TestAccSecret_ofTPM: a secret isn't destroyed while the TPM of a VM is encrypted with it.
+func TestAccSecret_ofTPM(t *testing.T) {
+	t.Parallel()
+	l := lab.Open(t)
+	id := lab.Name(t)
+	config := func(more string) string {
+		return acctest.OneHost(l) + fmt.Sprintf("resource \"virtfleet_secret\" \"this\" {\n  usage = \"vtpm\"\n"+
+			"  usage_id = %q\n  %s\n}\n", id, more)
+	}
+	c := acctest.NewCLI(t)
+	c.Config(t, config(`value_wo = "hush"`))
+	c.Run(t, "apply")
+	uuid := l.SecretUUID(t, "kvm1", id)
+	l.Define(t, "kvm1", fmt.Sprintf(`<domain type="qemu"><name>%s</name><memory unit="MiB">32</memory>
+		<os><type>hvm</type></os><devices><tpm model="tpm-tis"><backend type="emulator" version="2.0">
+		<encryption secret="%s"/></backend></tpm></devices></domain>`, id, uuid))
+	if out := c.Fail(t, "destroy"); !strings.Contains(out, "Secret is in use") ||
+		!strings.Contains(out, "it is the passphrase of the TPM of virtual machine "+id) {
+		t.Error(out)
+	}
+	l.Virsh(t, "kvm1", "secret-dumpxml", uuid)
+	c.Config(t, config("value_wo = \"loud\"\nvalue_wo_version = \"1\""))
+	if out := c.Run(t, "plan"); !strings.Contains(out, "Passphrase of TPMs is replaced") || !strings.Contains(out, id) {
+		t.Error(out)
+	}
+	c.Config(t, config(`value_wo = "hush"`))
+	if out, empty := c.Empty(t); !empty {
+		t.Error(out)
+	}
+	l.Virsh(t, "kvm1", "undefine", id)
+	c.Run(t, "destroy")
+	if left := l.Virsh(t, "kvm1", "secret-list"); strings.Contains(left, id) {
+		t.Errorf("left: %s", left)
+	}
+}
