@@ -88,6 +88,7 @@ resource "virtfleet_image" "debian" {
 			"interfaces": fmt.Sprintf(`{ lan = { bridge = %q, mac = %q } }`, lab.LANBridge, mac),
 			"cloud_init": fmt.Sprintf(`{
 				user_data = join("\n", ["#cloud-config", yamlencode({
+					locale = "C.UTF-8" # The image has no other, and cloud-init would report an error.
 					ssh_genkeytypes = ["ed25519"]
 					users       = [{ name = "ops", groups = "cdrom", shell = "/bin/bash", ssh_authorized_keys = [%q] }]
 					write_files = [{ path = "/etc/motd", content = "%s\n" }]
