@@ -15,26 +15,10 @@ type Mutexes struct {
 // Lock waits until no other caller has the key. The caller calls unlock once to release it.
 func (m *Mutexes) Lock(ctx context.Context, key string) (unlock func(), err error) {
 	for {
-		m.mu.Lock()
-
-		other, taken := m.held[key]
-		if !taken {
-			if m.held == nil {
-				m.held = make(map[string]chan struct{})
-			}
-
-			mine := make(chan struct{})
-			m.held[key] = mine
-			m.mu.Unlock()
-
-			return func() {
-				m.mu.Lock()
-				delete(m.held, key)
-				m.mu.Unlock()
-				close(mine)
-			}, nil
+		unlock, other := m.TryLock(key)
+		if unlock != nil {
+			return unlock, nil
 		}
-		m.mu.Unlock()
 
 		select {
 		case <-other:
@@ -42,4 +26,29 @@ func (m *Mutexes) Lock(ctx context.Context, key string) (unlock func(), err erro
 			return nil, context.Cause(ctx)
 		}
 	}
+}
+
+// TryLock is Lock without waiting. If another caller has the key, unlock is nil, and released is closed when that
+// caller releases the key.
+func (m *Mutexes) TryLock(key string) (unlock func(), released <-chan struct{}) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+
+	if other, taken := m.held[key]; taken {
+		return nil, other
+	}
+
+	if m.held == nil {
+		m.held = make(map[string]chan struct{})
+	}
+
+	mine := make(chan struct{})
+	m.held[key] = mine
+
+	return func() {
+		m.mu.Lock()
+		delete(m.held, key)
+		m.mu.Unlock()
+		close(mine)
+	}, nil
 }

@@ -29,6 +29,7 @@ type Host struct {
 	networks ownNetworks
 	devices  seenDevices
 	postCopy postCopy
+	looks    looks
 
 	mu   sync.Mutex
 	view *View

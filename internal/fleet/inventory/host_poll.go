@@ -186,12 +186,7 @@ func (inv *Inventory) ViewWith(ctx context.Context, h *Host, all []libvirt.Domai
 		return nil, err
 	}
 
-	unknown := func(d libvirt.DomainStats) bool {
-		e := v.Domains[d.UUID]
-
-		return e == nil || e.Name != d.Name || e.Active() != d.State.Active()
-	}
-	if v.Err != nil || slices.ContainsFunc(all, unknown) {
+	if v.Err != nil || slices.ContainsFunc(all, v.lacks) {
 		h.Forget()
 
 		if v, err = inv.ViewOf(ctx, h); err != nil {

@@ -29,6 +29,8 @@ const (
 	TakeoverTime = unchangedPolls*pollInterval + settleTime
 	// releaseTimeout limits the release of a lease: a cancelled apply has to end within seconds.
 	releaseTimeout = 5 * time.Second
+	// ownPollInterval is how often TakeUnlessOwn asks whether this run has got the lease.
+	ownPollInterval = 50 * time.Millisecond
 	// lateRelease limits the release of a lease in the background if its host did not answer.
 	lateRelease = time.Minute
 )
@@ -50,6 +52,8 @@ type Keeper struct {
 	mutexes    admission.Mutexes
 	background sync.WaitGroup
 	lifetime   context.Context //nolint:containedctx // bounds renewals in the background, not a call
+	// own are the leases that this run holds, by host and name.
+	own sync.Map
 }
 
 // NewKeeper returns a keeper for the run named owner. It renews its leases until lifetime ends.
@@ -92,11 +96,43 @@ type Held struct {
 // then the error is of kind ErrHeld and names the holder. Changes under the lease use the returned context, which
 // carries the lease. The lease is renewed until Release, even after ctx has ended.
 func (k *Keeper) Take(ctx context.Context, on Store, name, purpose string) (context.Context, *Held, error) {
-	unlock, err := k.mutexes.Lock(ctx, on.Name()+"/"+name)
+	unlock, err := k.mutexes.Lock(ctx, keyOf(on, name))
 	if err != nil {
 		return nil, nil, err
 	}
 
+	return k.take(ctx, on, name, purpose, unlock)
+}
+
+// TakeUnlessOwn is Take for a caller that must not wait for other operations of this run: if this run holds the lease
+// already, TakeUnlessOwn returns no lease and no error. ctx bounds the wait; the lease is used with contexts of With.
+func (k *Keeper) TakeUnlessOwn(ctx context.Context, on Store, name, purpose string) (*Held, error) {
+	for {
+		unlock, _ := k.mutexes.TryLock(keyOf(on, name))
+		if unlock != nil {
+			_, l, err := k.take(ctx, on, name, purpose, unlock)
+
+			return l, err
+		}
+
+		if _, own := k.own.Load(keyOf(on, name)); own {
+			return nil, nil //nolint:nilnil // the caller needs no lease
+		}
+
+		// An operation of this run may be waiting for another run's lease.
+		if err := admission.Pause(ctx, ownPollInterval); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// keyOf distinguishes the leases of a run.
+func keyOf(on Store, name string) string { return on.Name() + "/" + name }
+
+// take is Take for a caller that has the mutex of the lease, which unlock releases.
+func (k *Keeper) take(
+	ctx context.Context, on Store, name, purpose string, unlock func(),
+) (context.Context, *Held, error) {
 	l := &Held{
 		keeper: k, store: on, name: name, turn: make(chan struct{}, 1),
 		record: record{Owner: k.owner, Purpose: purpose, Since: time.Now().UTC()},
@@ -109,9 +145,12 @@ func (k *Keeper) Take(ctx context.Context, on Store, name, purpose string) (cont
 		return nil, nil, err
 	}
 
+	k.own.Store(keyOf(on, name), struct{}{})
+
 	held, end := l.With(ctx)
 	stop := l.renewInBackground()
 	l.stop = func() {
+		k.own.Delete(keyOf(on, name))
 		stop()
 		l.giveBack()
 		end()

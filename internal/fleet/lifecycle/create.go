@@ -259,7 +259,7 @@ func (m *Manager) startNew(ctx context.Context, h *inventory.Host, id string, ra
 
 	m.log.InfoContext(ctx, "starting VM", "name", vm.Name, "uuid", id, "host", h.Name)
 
-	err = m.placement.StartAlone(ctx, vm, func() error {
+	err = m.placement.StartAlone(ctx, vm, func(ctx context.Context) error {
 		if vm.PersistentSpec.HasNVRAM() && !ran && !vm.Metadata.Keeps(domain.PartNVRAM) {
 			return startFresh(ctx, h, vm)
 		}

@@ -32,7 +32,7 @@ func (m *Manager) Start(ctx context.Context, vm *inventory.VM) error {
 		}
 	}
 
-	err := m.placement.StartAlone(ctx, vm, func() error {
+	err := m.placement.StartAlone(ctx, vm, func(ctx context.Context) error {
 		m.log.InfoContext(ctx, "starting VM", "name", vm.Name, "uuid", vm.UUID, "host", vm.Host)
 
 		if vm.Metadata.FreshNVRAM {

@@ -253,9 +253,10 @@ func (d Desired) newUses(have []domain.DiskUse) []domain.DiskUse {
 	return uses
 }
 
-// StartAlone starts a VM if no other VM has its name or disks. Two VMs with the same disk are started one after
-// another, so that the second one gets the error, also if their paths to the disk differ.
-func (cs *Claims) StartAlone(ctx context.Context, vm *inventory.VM, start func() error) error {
+// StartAlone starts a VM, whose lock the caller holds, if no other VM has its name or disks. Two VMs with the same disk
+// are started one after another, so that the second one gets the error, also if their paths to the disk differ. See
+// contenders.go for those that other runs start.
+func (cs *Claims) StartAlone(ctx context.Context, vm *inventory.VM, start func(context.Context) error) error {
 	c := claimOf(vm, vm.Host)
 
 	names := []string{"starting/" + c.name}
@@ -279,18 +280,13 @@ func (cs *Claims) StartAlone(ctx context.Context, vm *inventory.VM, start func()
 	}
 	defer ended()
 
-	answers, err := cs.hosts.Snapshot(ctx)
+	held, release, err := cs.lockContenders(ctx, vm, c)
 	if err != nil {
 		return err
 	}
+	defer release()
 
-	c = cs.withLinks(ctx, answers, c, nil)
-
-	if err := rivals(answers, c); err != nil {
-		return err
-	}
-
-	if err := start(); err != nil {
+	if err := start(held); err != nil {
 		return err
 	}
 

@@ -51,8 +51,9 @@ type Cordons struct {
 
 // Claims are the names and disks that only one running VM may have.
 type Claims struct {
-	hosts *inventory.Inventory
-	log   *slog.Logger
+	hosts   *inventory.Inventory
+	records *records.Store
+	log     *slog.Logger
 	// mutexes are held, by name and by disk, while a VM starts.
 	mutexes admission.Mutexes
 	// starting are the VMs that this run is about to start, in the order in which it began, see awaitLinked.
@@ -69,7 +70,7 @@ func NewPlanner(hosts *inventory.Inventory, store *records.Store, cfg Config) *P
 		Cordons: &Cordons{
 			hosts: hosts, records: store, capacity: capacity, owner: cfg.Owner, arrivals: newArrivals(hosts.Configured),
 		},
-		Claims: &Claims{hosts: hosts, log: cfg.Log},
+		Claims: &Claims{hosts: hosts, records: store, log: cfg.Log},
 		hosts:  hosts, records: store, defaultType: cfg.DefaultType,
 	}
 }

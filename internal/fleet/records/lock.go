@@ -32,6 +32,21 @@ func (s *Store) Lease(
 ) (context.Context, *lease.Held, error) {
 	held, l, err := s.leases.Take(ctx, h.Conn, name, purpose)
 
+	return held, l, lockedError(h, err)
+}
+
+// LeaseAgainstOthers is Lease against other runs only: if an operation of this run has the lock already, it returns no
+// lease and no error. It waits until ctx ends; the caller uses the lease with a context of its own.
+func (s *Store) LeaseAgainstOthers(
+	ctx context.Context, h *inventory.Host, name, purpose string,
+) (*lease.Held, error) {
+	l, err := s.leases.TakeUnlessOwn(ctx, h.Conn, name, purpose)
+
+	return l, lockedError(h, err)
+}
+
+// lockedError adds to the error of a lease that another run has what users can do.
+func lockedError(h *inventory.Host, err error) error {
 	if taken, ok := errors.AsType[*lease.Error](err); ok && errors.Is(err, lease.ErrHeld) {
 		err = &inventory.Error{
 			Host: h.Name, Kind: ErrLocked, Err: taken.Err, Detail: taken.Holder,
@@ -40,7 +55,7 @@ func (s *Store) Lease(
 		}
 	}
 
-	return held, l, err
+	return err
 }
 
 // CleanupTimeout limits what is done after the caller gave up: a cancelled apply has to end within seconds.
