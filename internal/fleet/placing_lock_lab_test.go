@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/lease"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/placement"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/lab"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 )
@@ -25,7 +26,7 @@ func TestLab_placingStopsWithoutItsLock(t *testing.T) {
 	vm := create(t, f, l, d)
 	to := f.Host(h.Name)
 
-	_, release, err := f.ReserveArrival(t.Context(), vm, to, 1<<20)
+	arrival, err := f.ReserveArrival(t.Context(), vm, to, 1<<20)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -51,9 +52,9 @@ func TestLab_placingStopsWithoutItsLock(t *testing.T) {
 	defer cancel()
 
 	for err = nil; err == nil; { // It is lost when the next renewal finds the other one's.
-		var again func()
-		if _, again, err = f.ReserveArrival(ctx, vm, to, 1<<20); err == nil {
-			again()
+		var again *placement.Arrival
+		if again, err = f.ReserveArrival(ctx, vm, to, 1<<20); err == nil {
+			again.Release()
 
 			select {
 			case <-ctx.Done():
@@ -80,12 +81,12 @@ func TestLab_placingStopsWithoutItsLock(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	release()
+	arrival.Release()
 
-	_, release, err = f.ReserveArrival(t.Context(), vm, to, 1<<20)
+	arrival, err = f.ReserveArrival(t.Context(), vm, to, 1<<20)
 	if err != nil {
 		t.Fatalf("with a lock of its own: %v", err)
 	}
 
-	release()
+	arrival.Release()
 }

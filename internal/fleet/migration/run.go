@@ -38,6 +38,9 @@ type Request struct {
 
 	Options Options
 	Logger  *slog.Logger
+	// Starting is called right before libvirt is told to migrate, once for each transport that is tried; not before a
+	// migration that broke in post-copy is resumed. An error ends the migration. It may be nil.
+	Starting func() error
 	// Creating is called with the files that Run is about to make on the target for the copied disks, before Run makes
 	// the first. An error ends the migration. It may be nil.
 	Creating func(ctx context.Context, intended []domain.Copy) error

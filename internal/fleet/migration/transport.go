@@ -201,6 +201,11 @@ func (r *run) migrateOver(ctx context.Context, transport string) error {
 	if err := r.openRoute(ctx, transport); err != nil {
 		return err
 	}
+	if r.Starting != nil && !r.resuming {
+		if err := r.Starting(); err != nil {
+			return err
+		}
+	}
 	err := r.route.withRelayError(r.migrate(ctx))
 	if !r.began.IsZero() || r.state.AbortRequested {
 		return err

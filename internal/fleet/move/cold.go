@@ -10,6 +10,7 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/lease"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migration"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/placement"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/records"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 )
@@ -28,12 +29,12 @@ func (m *move) moveCold(ctx context.Context, inspected migration.VM) error {
 	}
 
 	// Report a lack of room before anything is copied, rather than at the reservation for the handover.
-	_, release, err := m.reserveForCold(ctx, inspected)
+	arrival, err := m.reserveForCold(ctx, inspected)
 	if err != nil {
 		return err
 	}
 
-	release()
+	arrival.Release()
 
 	if err := m.begin(ctx, migration.MethodCold, offlineCopy.IntendedCopies()...); err != nil {
 		return err
@@ -141,27 +142,29 @@ const (
 func (m *move) handOverReserved(
 	ctx context.Context, inspected migration.VM, copied *migration.OfflineCopy,
 ) (presence, error) {
-	devices, release, err := m.reserveForCold(ctx, inspected)
+	arrival, err := m.reserveForCold(ctx, inspected)
 	if err != nil {
 		return notThere, err
 	}
-	defer release()
+	defer arrival.Release()
 
-	return m.handOver(ctx, devices, copied)
+	m.mover.log.InfoContext(ctx, "handing over definition", "name", m.vm.Name, "source", m.from.Name, "target", m.to.Name)
+
+	return m.handOver(ctx, arrival, copied)
 }
 
 // handOver defines the VM on the target and removes the source's definition, together with the firmware's variables and
-// the TPM's state there, unless they are the same files on the target. devices are the host devices that the VM has
-// there; nil means the same devices. The end of ctx doesn't abort handOver. Otherwise a host could carry out an
+// the TPM's state there, unless they are the same files on the target. The VM gets its room and its host devices there
+// from arrival; no devices means the same ones. The end of ctx doesn't abort handOver. Otherwise a host could carry out an
 // abandoned call later, and thereby change which host has the VM. While this run waited for its turn to place the VM, a
 // user may have started and stopped it, so handOver checks that its files are still those that were copied.
 func (m *move) handOver(
-	ctx context.Context, devices map[string]domain.Row, copied *migration.OfflineCopy,
+	ctx context.Context, arrival *placement.Arrival, copied *migration.OfflineCopy,
 ) (presence, error) {
 	ctx, cancel := lease.CleanupContext(ctx, inventory.FinishTimeout)
 	defer cancel()
 
-	before, there, err := m.defineOnTarget(ctx, devices)
+	before, there, err := m.defineOnTarget(ctx, arrival)
 	if err != nil {
 		return there, err
 	}
@@ -179,14 +182,18 @@ func (m *move) handOver(
 
 // defineOnTarget defines the VM on the target. It returns the source's definition.
 func (m *move) defineOnTarget(
-	ctx context.Context, devices map[string]domain.Row,
+	ctx context.Context, arrival *placement.Arrival,
 ) (before string, there presence, err error) {
 	if before, err = m.from.Conn.CompleteXML(ctx, m.vm.UUID); err != nil {
 		return "", notThere, err
 	}
 
-	xml, err := m.arrivingXML(before, devices)
+	xml, err := m.arrivingXML(before, arrival.Devices)
 	if err != nil {
+		return "", notThere, err
+	}
+
+	if err := arrival.Verify(); err != nil {
 		return "", notThere, err
 	}
 

@@ -306,11 +306,11 @@ func (m *move) clearOthers(ctx context.Context) {
 func (m *move) moveLive(ctx context.Context, inspected migration.VM) error {
 	bytes := m.to.WithOverhead(inspected.Mobility.Memory, m.vm.Entry)
 
-	_, release, err := m.mover.placement.ReserveArrival(ctx, m.vm, m.to, bytes)
+	arrival, err := m.mover.placement.ReserveArrival(ctx, m.vm, m.to, bytes)
 	if err != nil {
 		return err
 	}
-	defer release()
+	defer arrival.Release()
 
 	if err := m.begin(ctx, migration.MethodLive); err != nil {
 		return err
@@ -327,6 +327,7 @@ func (m *move) moveLive(ctx context.Context, inspected migration.VM) error {
 		PeerURI:      m.to.Config.PeerURI,
 		SourceTunnel: m.from.Config.Tunnel, TargetTunnel: m.to.Config.Tunnel, Options: m.effective.Options,
 		Logger:   m.mover.log,
+		Starting: arrival.Verify,
 		Creating: m.making,
 		Created: func(ctx context.Context, s migration.State, images []string) error {
 			m.copied = append(m.copied, m.vm.NotOwn(images)...)
@@ -340,7 +341,7 @@ func (m *move) moveLive(ctx context.Context, inspected migration.VM) error {
 		Progress: func(s migration.State) {
 			// From now on the target has the VM, and counts the VM's memory by itself.
 			if s.Phase == migration.PhaseRunning && released.CompareAndSwap(false, true) {
-				m.mover.background.Go(release)
+				m.mover.background.Go(arrival.Release)
 			}
 		},
 		Abandoned: m.noteAbandoned,

@@ -3,8 +3,8 @@ package move
 import (
 	"context"
 
-	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migration"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/placement"
 )
 
 // reserveFiles reserves room on the target for the disks that are copied there, until release is called. It fails if
@@ -22,9 +22,7 @@ func (m *move) reserveFiles(ctx context.Context, inspected migration.VM) (releas
 }
 
 // reserveForCold reserves room on the target for a stopped VM, and devices if the VM requests any by class.
-func (m *move) reserveForCold(
-	ctx context.Context, inspected migration.VM,
-) (devices map[string]domain.Row, release func(), err error) {
+func (m *move) reserveForCold(ctx context.Context, inspected migration.VM) (*placement.Arrival, error) {
 	if m.starts {
 		return m.mover.placement.ReserveArrival(ctx, m.vm, m.to, m.to.WithOverhead(inspected.Mobility.Memory, m.vm.Entry))
 	}

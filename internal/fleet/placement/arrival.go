@@ -7,19 +7,30 @@ import (
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/lease"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migration"
 )
 
-// ReserveArrival reserves room for the VM on the target until release is called. It returns an error if the target
-// can't accept the VM now: because of a cordon, or because of the VMs that are there or on their way. Meanwhile, other
-// runs can't place VMs there. devices are all host devices of a VM that requests some by class, with the target's; nil
-// if it requests none.
+// Arrival is room that is reserved on a host for a VM that moves there.
+type Arrival struct {
+	// Devices are all host devices of a VM that requests some by class, with the target's; nil if it requests none.
+	Devices map[string]domain.Row
+	// Verify returns an error if another run may have taken the room meanwhile: this run lost its lock on the host's room.
+	// It is called right before the VM gets to the target.
+	Verify func() error
+	// Release ends the reservation. It may be called more than once.
+	Release func()
+}
+
+// ReserveArrival reserves room for the VM on the target until it is released. It returns an error if the target can't
+// accept the VM now: because of a cordon, or because of the VMs that are there or on their way. Meanwhile, other runs
+// can't place VMs there.
 func (p *Planner) ReserveArrival(
 	ctx context.Context, vm *inventory.VM, to *inventory.Host, bytes uint64,
-) (devices map[string]domain.Row, release func(), err error) {
+) (*Arrival, error) {
 	held, unlock, err := p.lockPlacing(ctx, to)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 
 	devices, refused, err := p.reserveWithDevices(held, vm, to, bytes)
@@ -30,14 +41,18 @@ func (p *Planner) ReserveArrival(
 	if err != nil {
 		unlock()
 
-		return nil, nil, err
+		return nil, err
 	}
 
-	return devices, sync.OnceFunc(func() {
-		to.Forget()
-		p.releaseReservation(to, vm.Name)
-		unlock()
-	}), nil
+	return &Arrival{
+		Devices: devices,
+		Verify:  func() error { return lease.Confirm(held) },
+		Release: sync.OnceFunc(func() {
+			to.Forget()
+			p.releaseReservation(to, vm.Name)
+			unlock()
+		}),
+	}, nil
 }
 
 // reserveWithDevices reserves what an arriving VM needs, with the devices that it requests by class.
@@ -80,12 +95,12 @@ func (p *Planner) VerifyCapacity(ctx context.Context, vm *inventory.VM, target s
 		return err
 	}
 
-	_, release, err := p.ReserveArrival(ctx, vm, to, to.CommittedMemory(vm.Entry))
+	arrival, err := p.ReserveArrival(ctx, vm, to, to.CommittedMemory(vm.Entry))
 	if err != nil {
 		return err
 	}
 
-	release()
+	arrival.Release()
 
 	return nil
 }

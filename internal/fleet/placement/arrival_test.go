@@ -43,13 +43,13 @@ func TestReserveArrival_givesEachItsOwnDevice(t *testing.T) {
 	given := map[domain.HostPart]int{}
 
 	for _, name := range []string{"a", "b", "c"} {
-		devices, release, err := p.ReserveArrival(t.Context(), withGPU(t, to, name), to, 0)
+		arrival, err := p.ReserveArrival(t.Context(), withGPU(t, to, name), to, 0)
 		if err != nil {
 			t.Fatal(err)
 		}
-		defer release()
+		defer arrival.Release()
 
-		given[devices["gpu"].HostDevice()]++
+		given[arrival.Devices["gpu"].HostDevice()]++
 	}
 
 	if given[gpus[0]] == 0 || given[gpus[1]] == 0 {
