@@ -95,12 +95,23 @@ func (vm *VM) Ran() bool {
 // a start that failed it is unknown whether a guest ran before.
 func (vm *VM) StartTried() bool { return vm.Ran() || vm.Reason != forgotten }
 
+// NoteKept notes volumes that moves left and that the operation which returns this VM couldn't remove, so that they stay
+// recorded, and why these and other volumes were kept.
+func (vm *VM) NoteKept(tried []domain.LeftVolume, why []string) {
+	vm.TriedVolumes = append(slices.Clip(vm.TriedVolumes), tried...)
+	vm.KeptDisks = append(slices.Clip(vm.KeptDisks), why...)
+}
+
 // LeftVolumes returns the volumes of own disks that moves left on other hosts, as "<host>: <pool>/<volume>". Hosts that
-// did not answer are left out.
+// did not answer are left out, and volumes that were tried just now: whoever reads the VM next finds them.
 func (vm *VM) LeftVolumes() []string {
 	var left []string
 
 	for _, l := range vm.Metadata.LeftVolumes {
+		if slices.Contains(vm.TriedVolumes, l) {
+			continue
+		}
+
 		if name := vm.Peers[l.HostUUID]; name != "" && l.HostUUID != vm.HostUUID {
 			left = append(left, fmt.Sprintf("%s: %s/%s", name, l.Pool, l.Volume))
 		}

@@ -41,6 +41,8 @@ type VM struct {
 	Stopped Outcome
 	// KeptDisks are own disks that the operation that returned this VM should have removed, and why they were kept.
 	KeptDisks []string
+	// TriedVolumes are volumes that moves left and that the operation couldn't remove. They stay recorded.
+	TriedVolumes []domain.LeftVolume
 	// SilentHosts are the hosts that didn't answer. What they have is unknown.
 	SilentHosts []string
 

@@ -63,7 +63,7 @@ func (m *Manager) Update(
 	now.SilentHosts = vm.SilentHosts
 	now.SetPeers(vm.Peers)
 	now.Stopped, now.KeptDisks = u.stopped, u.kept
-	now.StaleHosts = u.vm.StaleHosts
+	now.StaleHosts, now.TriedVolumes = u.vm.StaleHosts, u.vm.TriedVolumes
 
 	return now, err
 }

@@ -153,8 +153,9 @@ func (ck *Checks) WithTarget(
 
 // RemoveLeftVolumes removes volumes of own disks that moves left on other hosts, and removes them from the VM's
 // metadata. If only is not nil, it considers only that host. It returns the VM as it is then. Volumes on hosts that
-// don't answer or are not configured stay, and stay recorded. A volume that something else uses now stays, and its
-// record is removed: it is one of the KeptDisks of the VM that is returned. certain says that the caller has just
+// don't answer or are not configured stay, and stay recorded. So does a volume that may be there although its pool
+// doesn't show it, and one of which it is unknown whether it is in use. A volume that something else uses now stays, and
+// its record is removed. All that stay are KeptDisks of the VM that is returned. certain says that the caller has just
 // copied the volumes. Otherwise, RemoveLeftVolumes first tests whether the hosts share the file by now.
 func (cl *Cleanup) RemoveLeftVolumes(
 	ctx context.Context, vm *inventory.VM, only *inventory.Host, certain bool,
@@ -162,6 +163,7 @@ func (cl *Cleanup) RemoveLeftVolumes(
 	var (
 		failures []error
 		kept     []string
+		tried    []domain.LeftVolume
 	)
 
 	released := map[domain.LeftVolume]bool{}
@@ -176,7 +178,7 @@ func (cl *Cleanup) RemoveLeftVolumes(
 			continue // The stale definition there still uses it.
 		}
 
-		stays, err := cl.removeLeftVolume(ctx, vm, h, left, certain)
+		stays, unseen, err := cl.removeLeftVolume(ctx, vm, h, left, certain)
 		if err != nil {
 			failures = append(failures, &inventory.Error{
 				VM: vm.Name, Host: h.Name, Err: err,
@@ -191,10 +193,16 @@ func (cl *Cleanup) RemoveLeftVolumes(
 				left.Volume, stays))
 		}
 
-		released[left] = true
+		if unseen {
+			tried = append(tried, left)
+		} else {
+			released[left] = true
+		}
 	}
 
 	if len(released) == 0 {
+		vm.NoteKept(tried, kept)
+
 		return vm, errors.Join(failures...)
 	}
 
@@ -209,20 +217,21 @@ func (cl *Cleanup) RemoveLeftVolumes(
 		}
 	}
 
-	vm.KeptDisks = append(vm.KeptDisks, kept...)
+	vm.NoteKept(tried, kept)
 
 	return vm, errors.Join(append(failures, err)...)
 }
 
-// removeLeftVolume removes one volume. It returns why a volume stays: another VM uses it, or its pool is gone. A file
-// that the VM uses where it is, because the hosts share it by now, isn't left over.
+// removeLeftVolume removes one volume. It returns why a volume stays. unseen says that it may only be out of sight: its
+// pool isn't mounted or doesn't exist, or what uses it is unknown. A file that the VM uses where it is, because the hosts
+// share it by now, isn't left over.
 func (cl *Cleanup) removeLeftVolume(
 	ctx context.Context, vm *inventory.VM, h *inventory.Host, left domain.LeftVolume, certain bool,
-) (stays string, err error) {
+) (stays string, unseen bool, err error) {
 	if !certain {
 		one, err := migration.IsSameFile(ctx, h.Conn, vm.On.Conn, left.Path)
 		if err != nil || one {
-			return "", err
+			return "", false, err
 		}
 	}
 
@@ -239,15 +248,22 @@ func (cl *Cleanup) removeLeftVolume(
 	}
 
 	switch {
-	case errors.Is(err, storage.ErrInUse), errors.Is(err, storage.ErrUsersUnknown), errors.Is(err, storage.ErrOtherPath),
-		inventory.IsNotFound(err), errors.Is(err, libvirt.ErrNoPool):
-		cl.log.WarnContext(ctx, "a volume that a move left stays", "name", vm.Name, "host", h.Name, "storage_pool", left.Pool,
-			"volume", left.Volume, "file", left.Path, "reason", err.Error())
-
-		return err.Error(), nil
+	case errors.Is(err, storage.ErrPoolEmpty), errors.Is(err, storage.ErrUsersUnknown):
+		unseen = true
+	case inventory.IsNotFound(err), errors.Is(err, libvirt.ErrNoPool):
+		there, known := cl.hosts.FilesOn(ctx, h, []string{left.Path})[left.Path]
+		unseen = there || !known
+		err = fmt.Errorf("host %q has no storage pool %q. Define and start it, or delete the file by hand: %w", h.Name,
+			left.Pool, err)
+	case errors.Is(err, storage.ErrInUse), errors.Is(err, storage.ErrOtherPath):
 	default:
-		return "", err
+		return "", false, err
 	}
+
+	cl.log.WarnContext(ctx, "a volume that a move left stays", "name", vm.Name, "host", h.Name, "storage_pool", left.Pool,
+		"volume", left.Volume, "file", left.Path, "reason", err.Error())
+
+	return err.Error(), unseen, nil
 }
 
 // RefreshSharedPool refreshes a storage pool on the hosts that share it, so that they see new volumes: whether a VM may

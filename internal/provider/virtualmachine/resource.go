@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -205,7 +206,11 @@ func (r *Resource) Update(ctx context.Context, req resource.UpdateRequest, resp 
 		case vm == nil:
 			vm = moved
 		case moved != nil:
-			vm.KeptDisks = append(vm.KeptDisks, moved.KeptDisks...)
+			for _, kept := range moved.KeptDisks {
+				if !slices.Contains(vm.KeptDisks, kept) { // The update has tried again.
+					vm.KeptDisks = append(vm.KeptDisks, kept)
+				}
+			}
 		}
 	}
 	if vm == nil {
