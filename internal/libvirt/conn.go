@@ -381,6 +381,8 @@ func (h *Host) openLibvirt(uri string, r *socketBridge) (*conn, error) {
 	// Drivers without a network connection refuse keepalive, and don't need it.
 	switch {
 	case h.target.inProcess:
+	case r != nil && h.cfg.quiet:
+		r.endWhenSilent()
 	case r == nil:
 		_ = lv.SetKeepAlive(keepaliveInterval, keepaliveCount)
 	case lv.SetKeepAlive(keepaliveInterval, keepaliveNever) == nil:

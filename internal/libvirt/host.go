@@ -52,6 +52,9 @@ type Config struct {
 	ConnectTimeout time.Duration
 	// Logger gets debug messages about connections; nil discards them.
 	Logger *slog.Logger
+
+	// quiet says that libvirt's client sends no keepalive requests through streams of our own, in a test.
+	quiet bool
 }
 
 // Host is one libvirt host. Its methods may be called from many goroutines. Each returns when its context ends. A
