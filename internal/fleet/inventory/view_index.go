@@ -9,11 +9,12 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
 )
 
-// viewIndex finds domains of a view by name and by the names of their disk sources. It is built when it is first
-// needed, and never changed.
+// viewIndex finds domains of a view by name and by the names of their disk sources, and those with recorded copies. It
+// is built when it is first needed, and never changed.
 type viewIndex struct {
 	once             sync.Once
 	byName, bySource map[string][]*Entry
+	withCopies       []*Entry
 }
 
 func (v *View) indexed() *viewIndex {
@@ -23,6 +24,10 @@ func (v *View) indexed() *viewIndex {
 		for _, uuid := range slices.Sorted(maps.Keys(v.Domains)) {
 			e := v.Domains[uuid]
 			v.index.byName[e.Name] = append(v.index.byName[e.Name], e)
+
+			if strings.Contains(e.PersistentXML, "copies>") { // the end of the record in the metadata
+				v.index.withCopies = append(v.index.withCopies, e)
+			}
 
 			for _, document := range []string{e.LiveXML, e.PersistentXML} {
 				for _, name := range domain.SourceNames(document) {
@@ -39,6 +44,9 @@ func (v *View) indexed() *viewIndex {
 
 // Named returns the domains of that name.
 func (v *View) Named(name string) []*Entry { return v.indexed().byName[name] }
+
+// WithCopies returns the domains whose definitions may record copies that moves made on other hosts.
+func (v *View) WithCopies() []*Entry { return v.indexed().withCopies }
 
 // Having returns the domains that use the disk, or an image in its backing chain.
 func (v *View) Having(disk domain.DiskUse) []*Entry {

@@ -6,10 +6,12 @@ import (
 	"maps"
 	"path"
 	"slices"
+	"strings"
 	"sync"
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/lease"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migration"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/status"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/storage"
@@ -25,6 +27,9 @@ func (cy *Capacity) ReserveFiles(
 		return nil, err
 	}
 	defer unlock()
+
+	// Another run may be creating VMs there. If the host doesn't answer, the check says so.
+	_ = cy.hosts.LookAgain(ctx, to)
 
 	blockers, err := cy.FileBlockers(ctx, to, vm.Name, load)
 	if err != nil {
@@ -109,7 +114,8 @@ func (cy *Capacity) FileBlockers(
 }
 
 // FreeSpaceIn returns how much space a directory of the host has left after the files that are on their way there with
-// other VMs than the one of that name. It is unknown if the directory is not in a storage pool.
+// other VMs than the one of that name, and after the disks of VMs that are being created there. It is unknown if the
+// directory is not in a storage pool.
 func (cy *Capacity) FreeSpaceIn(
 	ctx context.Context, h *inventory.Host, dir, name string,
 ) (left uint64, known bool, err error) {
@@ -127,7 +133,53 @@ func (cy *Capacity) FreeSpaceIn(
 		return 0, false, err
 	}
 
-	return left - min(left, others.Now), true, nil
+	pending, err := cy.pendingIn(ctx, h, dir, name)
+	if err != nil {
+		return 0, false, err
+	}
+
+	return left - min(left, others.Plus(pending).Now), true, nil
+}
+
+// pendingIn is pendingDemand for the storage pool of a directory. It asks nothing if no VM is being created on the host.
+func (cy *Capacity) pendingIn(
+	ctx context.Context, h *inventory.Host, dir, name string,
+) (storage.Demand, error) {
+	a, err := cy.hosts.ReplyOf(ctx, h)
+	if err != nil || !cy.createsDisks(a, name) {
+		return storage.Demand{}, err
+	}
+
+	p, err := h.Conn.StoragePoolAt(ctx, dir)
+	if inventory.IsNotFound(err) {
+		return storage.Demand{}, nil
+	}
+
+	if err != nil {
+		return storage.Demand{}, err
+	}
+
+	return cy.pendingDemand(ctx, a, name, p.Name), nil
+}
+
+// createsDisks reports whether VMs other than the one of that name may be about to get disks on the host.
+func (cy *Capacity) createsDisks(a inventory.Reply, name string) bool {
+	for _, e := range a.View.Domains {
+		if e.Name != name && strings.Contains(e.PersistentXML, creatingMark) {
+			return true
+		}
+	}
+
+	cy.reservations.mu.Lock()
+	defer cy.reservations.mu.Unlock()
+
+	for other, r := range cy.reservations.byHost[a.Host.Name] {
+		if other != name && len(r.pools) > 0 {
+			return true
+		}
+	}
+
+	return false
 }
 
 // arrivingDemand returns what files that are on their way to a directory of the host, with other VMs than the one of
@@ -155,7 +207,81 @@ func (cy *Capacity) arrivingDemand(
 		}
 	}
 
+	others, err := cy.copiedByOthers(ctx, h, dir, name)
+
+	return sum.Plus(storage.Demand{Now: others}), err
+}
+
+// copiedByOthers returns what the files that other runs are copying to a directory of the host still need there: what
+// they occupy at their source. A run records its copies with the VM before it makes them, and has the VM's lock until
+// all is copied. What other runs began since the VM's host was read is not counted.
+func (cy *Capacity) copiedByOthers(
+	ctx context.Context, h *inventory.Host, dir, name string,
+) (sum uint64, err error) {
+	answers, err := cy.hosts.Snapshot(ctx)
+	if err != nil {
+		return 0, err
+	}
+
+	i := slices.IndexFunc(answers, func(a inventory.Reply) bool { return a.Host == h })
+	if i < 0 || answers[i].Info == nil {
+		return 0, nil
+	}
+
+	target, own := answers[i].Info.UUID, cy.expectedFiles(h, "")
+
+	for _, from := range answers {
+		if from.Host == h || from.View == nil || from.Err != nil {
+			continue
+		}
+
+		for _, e := range from.View.WithCopies() {
+			if _, mine := own[e.Name]; mine || e.Name == name {
+				continue
+			}
+
+			sum += cy.stillCopied(ctx, h, from, e, func(c domain.Copy) bool {
+				return c.HostUUID == target && c.FromUUID == from.Info.UUID && path.Dir(c.Path) == dir
+			})
+		}
+	}
+
 	return sum, nil
+}
+
+// stillCopied returns what those of a VM's copies that are wanted still need on the host, if a run is moving the VM. What
+// can't be read counts as nothing: the copy itself reports a lack of space.
+func (cy *Capacity) stillCopied(
+	ctx context.Context, h *inventory.Host, from inventory.Reply, e *inventory.Entry, wanted func(domain.Copy) bool,
+) (sum uint64) {
+	if e.Parse().Definition() == nil {
+		return 0
+	}
+
+	copies := slices.DeleteFunc(slices.Clone(e.OwnMetadata().Copies), func(c domain.Copy) bool { return !wanted(c) })
+	if len(copies) == 0 {
+		return 0
+	}
+
+	if lock, err := lease.Current(ctx, from.Host.Conn, e.UUID); err != nil || lock == nil {
+		return 0
+	}
+
+	for _, c := range copies {
+		source, err := from.Host.Conn.VolumeByPath(ctx, c.Path)
+		if err != nil {
+			continue
+		}
+
+		arrived := uint64(0)
+		if there, err := h.Conn.VolumeByPath(ctx, c.Path); err == nil {
+			arrived = there.AllocationBytes
+		}
+
+		sum += source.AllocationBytes - min(source.AllocationBytes, arrived)
+	}
+
+	return sum
 }
 
 // ByDirectory returns the sizes of the files, summed up by directory.

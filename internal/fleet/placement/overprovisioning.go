@@ -89,6 +89,9 @@ func (d Desired) poolDemands(ctx context.Context, h *inventory.Host) map[string]
 	return needs
 }
 
+// creatingMark is in every definition of a VM some of whose disks aren't made yet.
+const creatingMark = "creating"
+
 // pendingDemand returns what disks that don't exist yet will need of a storage pool: the disks of VMs other than the
 // one of that name, which this run has placed on the host or which are being created there.
 func (cy *Capacity) pendingDemand(ctx context.Context, a inventory.Reply, name, pool string) storage.Demand {
@@ -112,7 +115,7 @@ func (cy *Capacity) pendingDemand(ctx context.Context, a inventory.Reply, name, 
 	}
 
 	for _, e := range a.View.Domains {
-		if placed[e.Name] || !strings.Contains(e.PersistentXML, "creating") {
+		if placed[e.Name] || !strings.Contains(e.PersistentXML, creatingMark) {
 			continue
 		}
 
@@ -121,8 +124,12 @@ func (cy *Capacity) pendingDemand(ctx context.Context, a inventory.Reply, name, 
 				continue
 			}
 
-			if _, err := a.Host.Conn.PoolVolume(ctx, o.Pool, o.Volume); inventory.IsNotFound(err) {
+			switch v, err := a.Host.Conn.PoolVolume(ctx, o.Pool, o.Volume); {
+			case inventory.IsNotFound(err):
 				sum = sum.Plus(readDemand(ctx, a.Host, o))
+			case err == nil: // It is being written, and what it may grow to is the volume's own.
+				now := readDemand(ctx, a.Host, o).Now
+				sum.Now += now - min(now, v.AllocationBytes)
 			}
 		}
 	}
