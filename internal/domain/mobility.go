@@ -117,6 +117,8 @@ type MobileInterface struct {
 	Exclusive bool
 	// Failover says that the guest works without this interface during a migration.
 	Failover bool
+	// Floor is the bandwidth that the network has to guarantee, in kB per second; 0: none.
+	Floor uint64
 }
 
 // MobileMemory is memory that is shared with other VMs on the host. Key is its key in ExtraDevices, "" if it isn't
@@ -271,6 +273,7 @@ func (d *Definition) mobileInterfaces() []MobileInterface {
 			Source:    cmp.Or(attr(source, "network"), attr(source, "bridge"), attr(source, "dev"), attr(source, "path")),
 			Failover:  attr(child(e, "teaming"), "type") == "transient",
 			Exclusive: attr(e, "type") == "direct" && attr(source, "mode") == "passthrough",
+			Floor:     readInterface(e).Floor(),
 		})
 	}
 	return interfaces

@@ -250,6 +250,9 @@ func (t preflight) checkNetwork(f *blockerList, i domain.MobileInterface, here, 
 			"guest's address and connections there would not survive", i.Source, forwardMode(n)),
 			"Connect the interface to a bridge that spans the hosts, or set migration_options.allow_network_change = true.")
 	}
+	if why := FloorLacks(n, i.Floor, 0); ok && t.vm.Live() && why != "" {
+		f.block(NetworkNotAvailable, "interfaces."+i.Key, fmt.Sprintf("host %q: %s", t.target.Name(), why), FloorRemedy)
+	}
 	if t.vm.Live() && i.Failover && ok && n.ForwardMode == hostdevPool && t.to.LacksIOMMU {
 		f.block(HostResourcesNotAvailable, "interfaces."+i.Key, fmt.Sprintf("network %q of host %q can't give a PCI device "+
 			"to a VM, %s", i.Source, t.target.Name(), NoIOMMU), IOMMURemedy)

@@ -145,6 +145,8 @@ func fitsNetworks(ctx context.Context, a inventory.Reply, d Desired) []inventory
 				problems = append(problems, inventory.Problem{Attribute: "interfaces." + key + ".network", Detail: why})
 			}
 
+			problems = append(problems, fitsFloor(a, d, networks, key)...)
+
 			if a.Info.LacksIOMMU && d.Strategy() != status.Halted && migration.GivesHostDevices(networks, i.Network) {
 				problems = append(problems, inventory.Problem{
 					Attribute: "interfaces." + key + ".network", Detail: fmt.Sprintf("its network %q can't give a PCI device "+

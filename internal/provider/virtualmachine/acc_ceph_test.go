@@ -15,7 +15,8 @@ import (
 )
 
 // TestAccVirtualMachine_ceph: an RBD image is made and grown through a storage pool with cephx, a VM runs from it, and
-// moves while it runs, to a host that gets the secret with it. Then the secret and the pool are on that host, too.
+// moves while it runs, to a host that gets the secret with it. There it reads a snapshot of the image. Then the secret and
+// the pool are on that host, too.
 func TestAccVirtualMachine_ceph(t *testing.T) {
 	t.Parallel()
 	l := lab.Open(t)
@@ -43,8 +44,15 @@ resource "virtfleet_storage_pool" "ceph" {
 }
 `, name, ceph.Key, ceph.Pool, ceph.Host, ceph.Port, ceph.Username, hosts)
 	}
-	const one, both = `["kvm1"]`, `["kvm1", "kvm2"]`
-	config := func(host, size string) string {
+	const (
+		one, both = `["kvm1"]`, `["kvm1", "kvm2"]`
+		ofBase    = `snapshot = "base", config_file = "/dev/null"`
+		readOnly  = "read_only = true"
+	)
+	portal := fmt.Sprintf("%s:%d", ceph.Host, ceph.Port)
+	hosts := fmt.Sprintf("hosts = [%q]", portal)
+	// config has the VM with more attributes of the network source and of the disk.
+	config := func(host, size, network, disk string) string {
 		return base(one) + fmt.Sprintf(`
 resource "virtfleet_volume" "root" {
   name = "root"
@@ -52,14 +60,16 @@ resource "virtfleet_volume" "root" {
   size = %q
 }
 `, size) + idleVM(l, name).with(hcl{
-			"host": quote(host),
+			"host": quote(host), "update_policy": quote("Restart"),
 			"disks": fmt.Sprintf(`{ root = {
 				network = {
-					protocol = "rbd", name = "%s/${virtfleet_volume.root.name}", hosts = ["%s:%d"]
+					protocol = "rbd", name = "%s/${virtfleet_volume.root.name}"
 					auth     = { username = %q, secret = virtfleet_secret.ceph.id }
+					%s
 				}
 				cache = "none", format = "raw"
-			} }`, ceph.Pool, ceph.Host, ceph.Port, ceph.Username),
+				%s
+			} }`, ceph.Pool, ceph.Username, network, disk),
 		}).String()
 	}
 	byID := base(one) + idleVM(l, name).with(hcl{"disks": fmt.Sprintf(`{ root = { volume = "%s/root" } }`, name)}).String()
@@ -83,14 +93,14 @@ resource "virtfleet_volume" "root" {
 			ceph.RBD(t, "rm", ceph.Pool+"/root")
 			l.Virsh(t, "kvm1", "pool-refresh", name)
 		},
-		Config: config("kvm1", "16Mi"), ConfigPlanChecks: changes(plancheck.ResourceActionCreate),
+		Config: config("kvm1", "16Mi", hosts, ""), ConfigPlanChecks: changes(plancheck.ResourceActionCreate),
 		ConfigStateChecks: []statecheck.StateCheck{know("status", exactly("Running"))},
 		Check: resource.ComposeTestCheckFunc(has("kvm1", 16), look(t, l, "kvm1", name,
 			"<auth username='libvirt'>", "<secret type='ceph'")),
 	}, resource.TestStep{
-		Config: config("kvm1", "32Mi"), Check: has("kvm1", 32),
+		Config: config("kvm1", "32Mi", hosts, ""), Check: has("kvm1", 32),
 	}, resource.TestStep{
-		Config: config("kvm2", "32Mi"), ConfigPlanChecks: changes(plancheck.ResourceActionUpdate),
+		Config: config("kvm2", "32Mi", hosts, ""), ConfigPlanChecks: changes(plancheck.ResourceActionUpdate),
 		ConfigStateChecks: []statecheck.StateCheck{know("current_host", exactly("kvm2"))},
 		Check: resource.ComposeTestCheckFunc(has("kvm2", 32), func(s *terraform.State) error {
 			id := s.RootModule().Resources["virtfleet_secret.ceph"].Primary.ID
@@ -99,6 +109,46 @@ resource "virtfleet_volume" "root" {
 			}
 			return nil
 		}),
+	}, resource.TestStep{
+		// The disk of a snapshot is only read.
+		PreConfig: func() {
+			ceph.RBD(t, "snap", "create", ceph.Pool+"/root@base")
+			ceph.RBD(t, "snap", "create", ceph.Pool+"/root@other")
+		},
+		Config: config("kvm2", "32Mi", hosts+"\n"+ofBase, ""), ExpectError: inOrder("A snapshot is only read"),
+	}, resource.TestStep{
+		Config:           config("kvm2", "32Mi", hosts+"\n"+ofBase, readOnly),
+		ConfigPlanChecks: changes(plancheck.ResourceActionUpdate),
+		Check:            look(t, l, "kvm2", name, "<snapshot name='base'/>", "<config file='/dev/null'/>", "<readonly/>"),
+	}, resource.TestStep{
+		// A user takes another snapshot by hand.
+		PreConfig: func() {
+			xml := l.Virsh(t, "kvm2", "dumpxml", "--inactive", "--security-info", name)
+			l.Virsh(t, "kvm2", "define", writeDeviceXML(t, strings.Replace(xml, "name='base'", "name='other'", 1)))
+		},
+		Config:           config("kvm2", "32Mi", hosts+"\n"+ofBase, readOnly),
+		ConfigPlanChecks: changes(plancheck.ResourceActionUpdate),
+		Check:            look(t, l, "kvm2", name, "<snapshot name='base'/>"),
+	}, resource.TestStep{
+		// The same image over other monitors: the snapshot, which is no longer declared, stays.
+		Config: config("kvm2", "32Mi", fmt.Sprintf("hosts = [%[1]q, %[1]q]", portal), readOnly),
+		Check: resource.ComposeTestCheckFunc(look(t, l, "kvm2", name, "<snapshot name='base'/>"),
+			func(*terraform.State) error {
+				if n := strings.Count(l.Virsh(t, "kvm2", "dumpxml", name), "port='"+fmt.Sprint(ceph.Port)+"'"); n != 2 {
+					return fmt.Errorf("the disk has %d monitors", n)
+				}
+				return nil
+			}),
+	}, resource.TestStep{
+		// Without the snapshot, the VM has the image.
+		Config: config("kvm2", "32Mi", hosts+"\nsnapshot = \"\"", "read_only = false"),
+		Check: func(*terraform.State) error {
+			ceph.RBD(t, "snap", "purge", ceph.Pool+"/root")
+			if xml := l.Virsh(t, "kvm2", "dumpxml", name); strings.Contains(xml, "<snapshot") {
+				return fmt.Errorf("the disk still has a snapshot: %s", xml)
+			}
+			return nil
+		},
 	}, resource.TestStep{
 		Config: base(both), Check: func(*terraform.State) error {
 			if left := ceph.RBD(t, "ls", ceph.Pool); left != "" {

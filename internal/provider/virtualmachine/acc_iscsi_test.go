@@ -44,19 +44,22 @@ resource "virtfleet_storage_pool" "san" {
 }
 `, name, san.Password, hosts, san.Host, san.Port, san.IQN, san.Username)
 	}
-	disk := hcl{"disks": fmt.Sprintf(`{ root = {
+	initiator := "iqn.2026-01.org.virtfleet.lab:vm-" + name
+	disk := hcl{"update_policy": quote("Restart"), "disks": fmt.Sprintf(`{ root = {
 		network = {
-			protocol = "iscsi", name = "%s/1", hosts = [%q]
-			auth     = { username = %q, secret = virtfleet_secret.chap.id }
+			protocol  = "iscsi", name = "%s/1", hosts = [%q]
+			auth      = { username = %q, secret = virtfleet_secret.chap.id }
+			initiator = %q
 		}
 		cache = "none", format = "raw"
-	} }`, san.IQN, portal, san.Username)}
+	} }`, san.IQN, portal, san.Username, initiator)}
 	config := func(host, secretOn string) string {
 		return base(secretOn) + idleVM(l, name).with(disk).with(hcl{"host": quote(host)}).String()
 	}
 	const one, both = `["kvm1"]`, `["kvm1", "kvm2"]`
 	runs := func(host string) resource.TestCheckFunc {
-		defined := look(t, l, host, name, "<auth username='"+san.Username+"'>", "<secret type='iscsi'")
+		defined := look(t, l, host, name, "<auth username='"+san.Username+"'>", "<secret type='iscsi'",
+			"<iqn name='"+initiator+"'/>")
 		return resource.ComposeTestCheckFunc(defined, func(*terraform.State) error {
 			return errors.Join(contains(l.Virsh(t, host, "domblkinfo", name, "vda"), fmt.Sprint(16<<20)),
 				contains(l.Virsh(t, host, "vol-list", name), "unit:0:0:1"))
@@ -74,7 +77,14 @@ resource "virtfleet_storage_pool" "san" {
 		Check:             runs("kvm1"),
 	}, resource.TestStep{
 		ResourceName: address, ImportState: true, ImportStateVerify: true, ImportStateId: name,
-		ImportStateVerifyIgnore: readWhereDeclared("run_strategy", "timeouts", "status_reason", "host"),
+		ImportStateVerifyIgnore: readWhereDeclared("run_strategy", "timeouts", "status_reason", "host", "update_policy"),
+	}, resource.TestStep{
+		// Another name by which the VM logs in is drift.
+		PreConfig: func() {
+			xml := l.Virsh(t, "kvm1", "dumpxml", "--inactive", "--security-info", name)
+			l.Virsh(t, "kvm1", "define", writeDeviceXML(t, strings.Replace(xml, initiator, initiator+"-by-hand", 1)))
+		},
+		Config: config("kvm1", one), ConfigPlanChecks: changes(plancheck.ResourceActionUpdate), Check: runs("kvm1"),
 	}, resource.TestStep{
 		Config: config("kvm2", one), ExpectError: inOrder("DisksNotLiveMigratable", "no such secret", "virtfleet_secret"),
 	}, resource.TestStep{
