@@ -46,9 +46,9 @@ resource "virtfleet_virtual_machine" "core" {
   disks      = { root = { pool = "vms", image = virtfleet_image.coreos.id, size = "20Gi" } }
   interfaces = { lan = { network = "default" } }
 
-  # A change of wo_version writes the configuration anew, and needs a restart of the VM. Ignition itself runs once.
+  # A new config_wo_version writes the configuration again, and needs a restart of the VM. Ignition itself runs once.
   ignition = {
-    wo_version = "1"
+    config_wo_version = "1"
     config_wo = jsonencode({
       ignition = { version = "3.4.0" }
       passwd = {

@@ -95,14 +95,18 @@ resource "virtfleet_virtual_machine" "analytics" {
   }
 
   # Up to 16 GiB more in the second cell: raise "requested" while the VM runs, and lower it again.
-  devices = { virtio_mem = { burst = { size = "16Gi", requested = "4Gi", node = 1 } } }
+  # A file of the host is persistent memory of the guest, in addition.
+  devices = {
+    virtio_mem = { burst = { size = "16Gi", requested = "4Gi", node = 1 } }
+    nvdimms    = { journal = { path = "/srv/pmem/analytics", size = "4Gi", label_size = "128Ki" } }
+  }
 
   # QEMU runs as a user of its own, and its files belong to this user.
   platform = { seclabel = { dac = { type = "static", label = "analytics:kvm", relabel = true } } }
 
   memory = {
     size     = "64Gi"
-    max_size = "80Gi"
+    max_size = "84Gi"
     numatune = {
       mode    = "strict"
       nodeset = "0-1"

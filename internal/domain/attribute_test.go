@@ -13,7 +13,8 @@ import (
 func triedValues(path string, a Attribute) []string {
 	special := map[string][]string{
 		cpuFeatures: {"monitor=disable\nvmx=require\n"}, "cpu.dies": {"1"}, "cpu.quota": {"5000"}, "cpu.period": {"50000"},
-		"devices.tpm.persistent_state": {"yes"}, "devices.video.primary": {"yes"},
+		"devices.tpm.persistent_state": {"yes"}, TPMSecret: {"6a9ae2dc-22f3-4d0c-a8d8-0a9b2f1dca11"},
+		"devices.video.primary": {"yes"},
 		"devices.iommu.aw_bits": {"48"},
 		"devices.graphics.port": {Auto, "5905"}, "devices.graphics.websocket": {Auto, "5705"},
 		"devices.graphics.keymap": {"en-us"}, "devices.vsock.cid": {Auto, "17"}, "platform.hyperv.spinlocks": {"8191"},

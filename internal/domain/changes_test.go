@@ -47,6 +47,7 @@ func full() Spec {
 		}},
 		Consoles:     map[string]Row{"log": {"type": "file", "path": "/c"}},
 		VirtioMem:    map[string]Row{"more": {"size": "1073741824", "requested": "2097152"}},
+		NVDIMMs:      map[string]Row{"log": {"path": "/n", "size": "1073741824"}},
 		Redirdevs:    map[string]Row{"usb": {"type": "tcp", "host": "10.0.0.1", "service": "4000"}},
 		HostDevices:  map[string]Row{"gpu": {"type": "pci", "address": "0000:65:00.0"}},
 		ExtraDevices: map[string]string{"shared": `<shmem name="a"><size unit="M">4</size></shmem>`},

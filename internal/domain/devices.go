@@ -154,15 +154,20 @@ func (t devices[V]) apply(d *Definition, spec Spec) error {
 	return errors.Join(append(problems, d.applyKeys(t.kind, wanted))...)
 }
 
-// newKeys returns the keys of new devices, in the order in which they get their names.
+// newKeys returns the keys of new devices, in the order in which they get their names. The drive of the first-boot
+// medium is the last, so that the disks have the names that they would have without it.
 func (t devices[V]) newKeys(want map[string]V, pairs map[string]string) []string {
 	keys := slices.DeleteFunc(sortedKeys(want), func(key string) bool { _, ok := pairs[key]; return ok })
 	if !t.bootableFirst {
 		return keys
 	}
-	slices.SortStableFunc(keys, func(a, b string) int {
-		return cmp.Compare(pick(t.order(want[a]), nil, 1<<30), pick(t.order(want[b]), nil, 1<<30))
-	})
+	place := func(key string) int {
+		if key == MediumKey {
+			return 1<<30 + 1
+		}
+		return pick(t.order(want[key]), nil, 1<<30)
+	}
+	slices.SortStableFunc(keys, func(a, b string) int { return cmp.Compare(place(a), place(b)) })
 	return keys
 }
 

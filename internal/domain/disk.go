@@ -46,7 +46,7 @@ var diskRules = map[string]rule{
 	"disks.* renamed": {effect: live, why: onlyRenamed},
 	"disks.* medium":  {effect: live, step: ChangeMedium, why: "The medium is changed in the running VM."},
 	"disks.* access": {
-		effect: restart, why: "The running VM keeps its medium open in the way in which it was opened.",
+		effect: restart, why: "The running VM keeps its medium open as it was opened.",
 	},
 	"disks.* drive": {
 		effect: restart, why: "Drives can't be plugged into or out of a running VM; their media can.",

@@ -5,7 +5,6 @@ import (
 	"strings"
 
 	"github.com/beevik/etree"
-	"github.com/google/uuid"
 )
 
 // EncryptionSecret is the name of the row with the secret that opens a LUKS disk.
@@ -20,12 +19,7 @@ var encryptionRow = Attribute{
 		writeEncryption(disk, secret)
 		return nil
 	},
-	Check: func(value string) string {
-		if _, err := uuid.Parse(value); err != nil {
-			return "It isn't the id of a virtfleet_secret, which is a UUID."
-		}
-		return ""
-	},
+	Check: checkSecretID,
 	Doc: "`id` of the `virtfleet_secret` of usage `volume` with the passphrase. Every host that the VM moves to needs " +
 		"the secret. `\"\"` removes the encryption from the definition; the data stays encrypted.",
 }
@@ -62,18 +56,6 @@ func writeEncryption(disk *etree.Element, secret string) {
 		dropChildren(source, "encryption")
 		add(source, "encryption", "format", "luks").AddChild(element("secret", "type", "passphrase", "uuid", secret))
 	}
-}
-
-// Secrets returns the UUIDs of the host's secrets that open the disk, by the attributes that declare them.
-func (d Disk) Secrets() map[string]string {
-	secrets := map[string]string{}
-	if secret := d.Values[EncryptionSecret]; secret != "" {
-		secrets[EncryptionSecret] = secret
-	}
-	if n := d.Source.Network; n != nil && n.Auth != nil {
-		secrets["network.auth.secret"] = n.Auth.Secret
-	}
-	return secrets
 }
 
 // checkEncryption checks that the disk has nothing that can't be combined with encryption.

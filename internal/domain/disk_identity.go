@@ -3,6 +3,7 @@ package domain
 import (
 	"path"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/beevik/etree"
@@ -10,8 +11,9 @@ import (
 
 // DiskUse is one disk that a VM may write to, described so far that it can be told from the disks of other VMs.
 type DiskUse struct {
-	// Key is the disk's key, as in Spec.Disks.
-	Key string
+	// Key is the disk's key, as in Spec.Disks. NVDIMM says that it is a key of Spec.NVDIMMs.
+	Key    string
+	NVDIMM bool
 	// Source is a file, a block device or a network disk.
 	Source DiskSource
 	// Backing are the backing images of the source, as far as the definition lists them. VMs may share them while none
@@ -38,7 +40,15 @@ func (d *Definition) DiskUses() []DiskUse {
 			Backing: readBackingSources(e),
 		})
 	}
-	return uses
+	return append(uses, d.nvdimmUses(metadata.Devices)...)
+}
+
+// Text names the disk to users.
+func (u DiskUse) Text() string {
+	if u.NVDIMM {
+		return strconv.Quote(u.Key) + " of " + nvdimmPath
+	}
+	return "disk " + strconv.Quote(u.Key)
 }
 
 // Name returns the name of the source on its host or server, and "" for a source that can't be told from others.
@@ -90,9 +100,9 @@ func sameExport(a, b NetworkSource, sameHost bool) bool {
 }
 
 // SourceNames returns the names of sources in a domain's document, without parsing all of it. It returns every
-// DiskSource.Name of the domain's disks, and may return more.
+// DiskSource.Name of the domain's DiskUses, and may return more.
 func SourceNames(document string) []string {
-	var names []string
+	names := nvdimmNames(document)
 	for {
 		_, after, found := strings.Cut(document, "<source ")
 		if !found {
@@ -114,4 +124,17 @@ func SourceNames(document string) []string {
 			names = append(names, attr(e.Root(), "name"))
 		}
 	}
+}
+
+// nvdimmNames returns the paths of NVDIMMs in a domain's document.
+func nvdimmNames(document string) []string {
+	var names []string
+	for _, after := range strings.Split(document, "<path>")[1:] {
+		escaped, _, _ := strings.Cut(after, "<")
+		e := etree.NewDocument()
+		if e.ReadFromString("<path>"+escaped+"</path>") == nil {
+			names = append(names, path.Clean(text(e.Root())))
+		}
+	}
+	return names
 }

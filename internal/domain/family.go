@@ -56,7 +56,7 @@ type Family struct {
 // Families are all families.
 var Families = []Family{
 	inputFamily, serialFamily, consoleFamily, channelFamily, filesystemFamily, hostDeviceFamily,
-	redirdevFamily, virtioMemFamily,
+	redirdevFamily, virtioMemFamily, nvdimmFamily,
 }
 
 // Of returns the family's devices in a spec, and nil if they aren't declared.

@@ -57,6 +57,22 @@ var rowsOf = map[string][]struct{ declared, read Row }{
 			Row{"size": "1073741824", "block": "4194304", "node": "0"},
 		},
 	},
+	"devices.nvdimms": {
+		{
+			Row{"path": "/n", "size": "1073741824"},
+			Row{"path": "/n", "size": "1073741824", "shared": "yes", "node": "0"},
+		},
+		{
+			Row{
+				"path": "/m", "size": "1073741824", "label_size": "131072", "align_size": "2097152", "pmem": "yes",
+				"shared": "no", "read_only": "yes", "node": "0",
+			},
+			Row{
+				"path": "/m", "size": "1073741824", "label_size": "131072", "align_size": "2097152", "pmem": "yes",
+				"shared": "no", "read_only": "yes", "node": "0",
+			},
+		},
+	},
 	"devices.host_devices": {
 		{Row{"type": "pci", "address": "0000:65:00.1"}, Row{"type": "pci", "address": "0000:65:00.1"}},
 		{Row{"type": "usb", "address": "1234:abcd"}, Row{"type": "usb", "address": "1234:abcd"}},
@@ -70,7 +86,7 @@ var rowsOf = map[string][]struct{ declared, read Row }{
 // withRoom gives a VM what the devices of a family require.
 func withRoom(t *testing.T, d *Definition, f Family) *Definition {
 	t.Helper()
-	if f.Path == virtioMemPath {
+	if f.Path == virtioMemPath || f.Path == nvdimmPath {
 		memory := Memory{MaxSize: new(uint64(1 << 42))}
 		if d.Spec().Memory.Size == nil {
 			memory.Size = new(uint64(1 << 30))

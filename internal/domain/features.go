@@ -18,6 +18,9 @@ func featureState(name, place, doc, byDefault string) Attribute {
 	}
 }
 
+// acpi is the attribute for ACPI.
+const acpi = "platform.features.acpi"
+
 // featuresGroup are the VM's features that aren't devices.
 var featuresGroup = Group{
 	Path: "platform.features",

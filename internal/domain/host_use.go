@@ -15,6 +15,9 @@ type HostUse struct {
 	// Classes are the parts of Alone that the VM has because it asked for a device of a class, by class. On another
 	// host it gets other devices.
 	Classes map[string][]HostPart
+	// Networks are the interfaces, sorted, by the host's network that they are connected to. A network of forward mode
+	// hostdev gives each of them a device. In a running VM they have it, and it is in Alone.
+	Networks map[string][]string
 	// Pages are bytes of huge pages by page size, which may be DefaultPages.
 	Pages map[uint64]uint64
 	// Nodes are the host's NUMA nodes that Pages have to come from, sorted; nil: any.
@@ -85,6 +88,14 @@ func (s Spec) HostUse() HostUse {
 		}
 		if nic.VDPA != "" {
 			u.Alone[HostPart{VDPADevice, nic.VDPA}] = "interfaces." + key + ".vdpa"
+		}
+	}
+	for _, key := range sortedKeys(s.Interfaces) {
+		if network := s.Interfaces[key].Network; network != "" {
+			if u.Networks == nil {
+				u.Networks = map[string][]string{}
+			}
+			u.Networks[network] = append(u.Networks[network], key)
 		}
 	}
 	for _, set := range ParseTexts(s.Values[cpuPin]) {
@@ -160,12 +171,13 @@ func (s Spec) FailoverUse() HostUse {
 	return s.HostUse()
 }
 
-// Empty reports whether nothing is used.
+// Empty reports whether nothing is used, apart from what networks may hand out: of most networks that is nothing.
 func (u HostUse) Empty() bool {
 	return len(u.Alone)+len(u.Classes)+len(u.Pages)+len(u.CPUs) == 0 && u.Slot == ""
 }
 
-// Without returns what the VM needs in addition to what have already includes.
+// Without returns what the VM needs in addition to what have already includes. Of a network to which more interfaces
+// are connected than before, all of them are returned.
 func (u HostUse) Without(have HostUse) HostUse {
 	more := HostUse{Alone: maps.Clone(u.Alone), Pages: maps.Clone(u.Pages), Nodes: u.Nodes, Dedicated: u.Dedicated}
 	if u.Dedicated && !have.Dedicated {
@@ -175,6 +187,10 @@ func (u HostUse) Without(have HostUse) HostUse {
 	if u.Slot != have.Slot {
 		more.Slot = u.Slot
 	}
+	more.Networks = maps.Clone(u.Networks)
+	maps.DeleteFunc(more.Networks, func(network string, keys []string) bool {
+		return len(keys) <= len(have.Networks[network])
+	})
 	for part := range have.Alone {
 		delete(more.Alone, part)
 	}

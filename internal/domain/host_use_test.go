@@ -17,7 +17,10 @@ func TestHostUse(t *testing.T) {
 		Name: "vm", Type: "kvm", Memory: sizeOf(64),
 		Values:      Values{"devices.vsock.model": "virtio", vsockCID: "77", hugePages: "2Mi", cpuPin: "0=2-3\n1=3,5\n"},
 		HostDevices: map[string]Row{"gpu": gpu, "key": {"type": "usb", "address": "1234:abcd"}},
-		Interfaces:  map[string]Interface{"fast": {HostDevice: "0000:03:00.1"}, "vdpa": {VDPA: "/dev/vhost-vdpa-0"}},
+		Interfaces: map[string]Interface{
+			"fast": {HostDevice: "0000:03:00.1"}, "vdpa": {VDPA: "/dev/vhost-vdpa-0"},
+			"lan": {Network: "vfs"}, "dmz": {Network: "vfs"},
+		},
 	}
 	want := HostUse{
 		Alone: map[HostPart]string{
@@ -27,7 +30,8 @@ func TestHostUse(t *testing.T) {
 			{VDPADevice, "/dev/vhost-vdpa-0"}: "interfaces.vdpa.vdpa",
 			{"vsock address", "77"}:           vsockCID,
 		},
-		Pages: map[uint64]uint64{2 * mib: 64 * mib}, CPUs: []int{2, 3, 5},
+		Networks: map[string][]string{"vfs": {"dmz", "lan"}},
+		Pages:    map[uint64]uint64{2 * mib: 64 * mib}, CPUs: []int{2, 3, 5},
 	}
 	d, err := New(s, testUUID)
 	if err != nil {
@@ -38,8 +42,12 @@ func TestHostUse(t *testing.T) {
 			t.Errorf("%s: %s", name, diff)
 		}
 	}
-	if more := want.Without(want); !more.Empty() {
+	if more := want.Without(want); !more.Empty() || len(more.Networks) > 0 {
 		t.Errorf("in addition to what it has it needs %v", more)
+	}
+	fewer := HostUse{Networks: map[string][]string{"vfs": {"lan"}}}
+	if diff := cmp.Diff(want.Networks, want.Without(fewer).Networks); diff != "" {
+		t.Errorf("with one more interface on the network: %s", diff)
 	}
 	if what := want.Shared(Spec{HostDevices: map[string]Row{"other": gpu}}.HostUse()); what != "pci device 0000:65:00.0" {
 		t.Errorf("it shares %q", what)

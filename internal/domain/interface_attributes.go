@@ -1,9 +1,11 @@
 package domain
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/beevik/etree"
@@ -40,7 +42,11 @@ var InterfaceRows = onlyVirtio(slices.Concat([]Attribute{
 				dropChildren(e, "vlan") // libvirt refuses a <vlan> without tags.
 				return nil
 			}
-			return Attribute{Place: "vlan/tag@id", Kind: Numbers}.put(e, "", value)
+			if err := (Attribute{Place: "vlan/tag@id", Kind: Numbers}).put(e, "", value); err != nil {
+				return err
+			}
+			sortTags(child(e, "vlan"), ParseNumbers(value))
+			return nil
 		},
 		Doc: "VLAN tags, from 0 to 4095. Several form a trunk. `[]` removes them.",
 	},
@@ -215,6 +221,25 @@ func vlanCold(_ Spec, have, want string) string {
 // error.
 func keepsFilter(connection string) bool {
 	return slices.Contains([]string{"network", "bridge", "ethernet"}, connection)
+}
+
+// sortTags gives the tags the order in which they are declared: new ones come after those that were kept.
+func sortTags(vlan *etree.Element, order []int64) {
+	tags := children(vlan, "tag")
+	place := func(tag *etree.Element) int {
+		return slices.IndexFunc(order, func(n int64) bool { return attr(tag, "id") == strconv.FormatInt(n, 10) })
+	}
+	less := func(a, b *etree.Element) int { return cmp.Compare(place(a), place(b)) }
+	if slices.IsSortedFunc(tags, less) {
+		return
+	}
+	for _, tag := range tags {
+		drop(tag)
+	}
+	slices.SortStableFunc(tags, less)
+	for _, tag := range tags {
+		insert(vlan, tag, "tag")
+	}
 }
 
 // nativeTag returns the tag for packets that have no tag.

@@ -38,13 +38,35 @@ func (s Spec) withMedium(have map[string]Disk) map[string]Disk {
 	return disks
 }
 
-// mediumBus returns the bus of the drive: SCSI if the VM has a virtio SCSI controller, as every new VM does. The
-// kernels that distributions build for clouds have the driver for it; Debian's has no driver for SATA.
+// mediumBus returns the bus of a new drive. A guest that boots from SATA or IDE may have no driver for virtio, such as
+// Windows when it is installed, so the drive is on SATA or IDE too. Otherwise it is on SCSI if the VM has a virtio SCSI
+// controller, as every new VM does: kernels that distributions build for clouds have the driver for it; Debian's has
+// none for SATA.
 func (d *Definition) mediumBus() string {
-	if slices.ContainsFunc(d.controllers("scsi"), func(e *etree.Element) bool {
+	virtio := slices.ContainsFunc(d.controllers("scsi"), func(e *etree.Element) bool {
 		return strings.HasPrefix(attr(e, "model"), "virtio-")
-	}) {
+	})
+	if bus := d.bootBus(); virtio && bus != "sata" && bus != "ide" {
 		return "scsi"
 	}
 	return d.defaultBus("cdrom")
+}
+
+// bootBus returns the bus of the disk that the VM boots from: the first in the boot order, or else the first one. It
+// returns "" if the VM has no disk.
+func (d *Definition) bootBus() string {
+	var boots *Disk
+	for _, e := range d.devices("disk") {
+		disk := readDisk(e)
+		if disk.Device != "disk" {
+			continue
+		}
+		if boots == nil || pick(disk.BootOrder, nil, 1<<30) < pick(boots.BootOrder, nil, 1<<30) {
+			boots = &disk
+		}
+	}
+	if boots == nil {
+		return ""
+	}
+	return boots.Bus
 }

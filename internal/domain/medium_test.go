@@ -76,3 +76,66 @@ func TestChanges_medium(t *testing.T) {
 		t.Errorf("%+v", changes)
 	}
 }
+
+// TestApply_mediumBus: a new drive is on a bus for which the guest surely has a driver, since it boots from such a bus,
+// and leaves the disks their names. An existing drive stays where it is.
+func TestApply_mediumBus(t *testing.T) {
+	t.Parallel()
+	on := func(bus string) map[string]Disk { return map[string]Disk{"root": {Bus: bus}} }
+	two := func(boots, other string) map[string]Disk {
+		return map[string]Disk{"root": {Bus: boots, BootOrder: new(1)}, "a": {Bus: other}}
+	}
+	for name, test := range map[string]struct {
+		machine     string
+		disks       map[string]Disk
+		bus, target string
+		root        string
+	}{
+		"no disk":        {"", nil, "scsi", "sda", ""},
+		"virtio":         {"", on("virtio"), "scsi", "sda", "vda"},
+		"scsi":           {"", on("scsi"), "scsi", "sdb", "sda"},
+		"sata":           {"", on("sata"), "sata", "sdb", "sda"},
+		"sata on pc":     {"pc", on("sata"), "ide", "hda", "sda"},
+		"ide":            {"pc", on("ide"), "ide", "hdb", "hda"},
+		"usb":            {"", on("usb"), "scsi", "sdb", "sda"},
+		"data on virtio": {"", two("sata", "virtio"), "sata", "sdb", "sda"},
+		"data on sata":   {"", two("virtio", "sata"), "scsi", "sdb", "vda"},
+	} {
+		for key, disk := range test.disks {
+			disk.Source.File = "/" + key
+			test.disks[key] = disk
+		}
+		d, err := New(Spec{
+			Name: "vm", Type: "kvm", Machine: test.machine, Memory: Memory{Size: new(uint64(1 << 30))}, Disks: test.disks,
+			Medium: &DiskSource{File: "/seed"},
+		}, "u")
+		if err != nil {
+			t.Fatal(err)
+		}
+		drive, root := d.Spec().Disks[MediumKey], d.Spec().Disks["root"]
+		if drive.Bus != test.bus || drive.Target != test.target || root.Target != test.root {
+			t.Errorf("%s: the drive is %s on %s, and the disk %s", name, drive.Target, drive.Bus, root.Target)
+		}
+	}
+	// As it was made before the bus of the disks counted.
+	d := parse(t, `<domain type='kvm'><name>vm</name><uuid>u</uuid><memory>1024</memory>`+
+		`<os><type arch='x86_64'>hvm</type></os><devices>`+
+		`<disk type='file' device='disk'><source file='/root'/><target dev='sdb' bus='sata'/>`+
+		`<alias name='ua-disk-root'/></disk><disk type='file' device='cdrom'><driver name='qemu' type='raw'/>`+
+		`<source file='/seed'/><target dev='sda' bus='scsi'/><readonly/><alias name='ua-disk-cloud-init'/></disk>`+
+		`<controller type='scsi' index='0' model='virtio-scsi'/></devices></domain>`)
+	for _, medium := range []*DiskSource{{File: "/seed"}, {File: "/other"}, {}, {File: "/again"}} {
+		want := Spec{Disks: map[string]Disk{"root": {Source: DiskSource{File: "/root"}, Bus: "sata"}}, Medium: medium}
+		for _, c := range Changes(d.Spec(), want) {
+			if !c.Live || c.Path != "disks."+MediumKey+".file" {
+				t.Errorf("%+v: %+v", medium, c)
+			}
+		}
+		if err := d.Apply(want); err != nil {
+			t.Fatal(err)
+		}
+		if drive := d.Spec().Disks[MediumKey]; drive.Bus != "scsi" || drive.Target != "sda" || drive.Source != *medium {
+			t.Errorf("%+v: %+v", medium, drive)
+		}
+	}
+}

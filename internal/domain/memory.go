@@ -58,17 +58,18 @@ var memoryRules = map[string]rule{
 	"memory.max_size":      {effect: restart, why: "Room for more memory is reserved when the VM starts."},
 }
 
-// readMemory reads <currentMemory>, <memory> and <maxMemory>. The memory of devices.virtio_mem isn't counted.
+// readMemory reads <currentMemory>, <memory> and <maxMemory>. The memory of devices.virtio_mem and
+// devices.nvdimms isn't counted. The balloon takes nothing of an NVDIMM, so <currentMemory> limits only the rest.
 func (d *Definition) readMemory() Memory {
 	var read Memory
 	installed, ok := size(child(d.root(), "memory"))
 	if ok {
-		installed -= min(d.virtioMemory(), installed)
+		installed -= min(d.deviceMemory(), installed)
 		read.Installed = new(installed)
 		read.Size = new(installed)
 	}
 	if current, ok := size(child(d.root(), "currentMemory")); ok && current > 0 {
-		if d.virtioMemory() > 0 {
+		if d.deviceMemory() > 0 {
 			current = min(current-min(d.givenMemory(), current), installed)
 		}
 		read.Size = new(current)
@@ -167,7 +168,7 @@ func (d *Definition) applySize(want Memory, cells bool) error {
 			return err
 		}
 	}
-	setSize(ensure(d.root(), "memory", "maxMemory", "uuid", "name"), to+d.virtioMemory())
+	setSize(ensure(d.root(), "memory", "maxMemory", "uuid", "name"), to+d.deviceMemory())
 	setSize(current, to+d.givenMemory())
 	return nil
 }
@@ -204,7 +205,7 @@ func (d *Definition) applyMaxMemory(have Memory, to uint64) error {
 func (d *Definition) pluggedMemory() uint64 {
 	var sum uint64
 	for _, device := range d.devices("memory") {
-		if attr(device, "model") == virtioMem {
+		if model := attr(device, "model"); model == virtioMem || model == nvdimm {
 			continue
 		}
 		if bytes, ok := size(child(device, "target", "size")); ok {
@@ -268,7 +269,7 @@ func classifyMemory(c *classifier) {
 	case *want.Size <= installed && have.Fixed:
 		row = "memory.size fixed"
 	case *want.Size <= installed:
-	case *want.Size+virtioMemSize(c.have.VirtioMem) > pick(have.MaxSize, nil, 0):
+	case *want.Size+c.have.deviceSize() > pick(have.MaxSize, nil, 0):
 		row = "memory.size too much"
 	case more%memoryStep != 0:
 		row = "memory.size unfit"

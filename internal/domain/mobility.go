@@ -44,6 +44,8 @@ type Mobility struct {
 	// TPM is the backend of the TPM: emulator, passthrough, external; "" if there is none. TPMSpecial says what is
 	// special about the place where an emulator keeps its state; "" means plain files in libvirt's own directory.
 	TPM, TPMSpecial string
+	// TPMSecret is the UUID of the host's secret that the TPM's state is encrypted with, "" if there is none.
+	TPMSecret string
 	// NVRAM is the host's file with the firmware's variables; "" if there is none. NVRAMOther is the kind of another
 	// place for them, which isn't a file of the host. NVRAMUnnamed says that there is a file, but the definition
 	// doesn't name it: if libvirt chooses the firmware, only the live definition names the file.
@@ -131,6 +133,8 @@ type MobileFilesystem struct {
 	Driver string
 	// Target is the guest's name for it.
 	Target string
+	// Source is the directory on the host, "" if it is something else.
+	Source string
 }
 
 // Mobility reads what decides about moving the VM.
@@ -155,6 +159,7 @@ func (d *Definition) Mobility() Mobility {
 		m.TPM = attr(backend, "type")
 		switch {
 		case child(backend, "encryption") != nil:
+			m.TPMSecret = attr(child(backend, "encryption"), "secret")
 			m.TPMSpecial = "it is encrypted with a secret of the host"
 		case child(backend, "source") != nil && m.TPM == "emulator":
 			m.TPMSpecial = "it has a place of its own"
@@ -171,6 +176,7 @@ func (d *Definition) Mobility() Mobility {
 	for _, fs := range d.devices("filesystem") {
 		m.Filesystems = append(m.Filesystems, MobileFilesystem{
 			Driver: cmp.Or(attr(child(fs, "driver"), "type"), "path"), Target: attr(child(fs, "target"), "dir"),
+			Source: attr(child(fs, "source"), "dir"),
 		})
 	}
 	for _, e := range d.devices("shmem") {

@@ -31,7 +31,7 @@ func TestMobility_readsWhatDecidesAboutMoving(t *testing.T) {
     <interface type='hostdev'><teaming type='transient' persistent='ua-net-lan'/></interface>
     <hostdev type='pci'><source><address domain='0x0000' bus='0x03' slot='0x00' function='0x1'/></source></hostdev>
     <hostdev type='usb'><source><vendor id='0x1234'/><product id='0xbeef'/></source></hostdev>
-    <filesystem><driver type='virtiofs'/><target dir='share'/></filesystem>
+    <filesystem><driver type='virtiofs'/><source dir='/srv'/><target dir='share'/></filesystem>
     <tpm><backend type='emulator'/></tpm>
     <smartcard mode='host'/><smartcard mode='passthrough' type='spicevmc'/>
     <shmem name='a'><alias name='ua-extra-shared'/></shmem><shmem name='b' role='peer'/>
@@ -62,7 +62,7 @@ func TestMobility_readsWhatDecidesAboutMoving(t *testing.T) {
 		},
 		HostDevices: []string{"pci 0000:03:00.1", "usb 1234:beef", "smartcard (host)"}, VFIO: true,
 		SharedMemory: []MobileMemory{{"a", "shared"}, {"b", ""}, {"d", ""}},
-		Filesystems:  []MobileFilesystem{{Driver: "virtiofs", Target: "share"}},
+		Filesystems:  []MobileFilesystem{{Driver: "virtiofs", Target: "share", Source: "/srv"}},
 		Confidential: "sev", HypervPassthrough: true, Reenlightenment: true, InvariantTSC: true,
 		TPM: "emulator", Values: Values{
 			"devices.tpm.backend": "emulator", cpuFeatures: "invtsc=require\n", "platform.hyperv.mode": "passthrough",
@@ -123,7 +123,7 @@ func TestMobility_placesOfWhatIsKept(t *testing.T) {
 		{`<loader readonly='yes' type='pflash' stateless='yes'>/c.fd</loader>`, "", Mobility{}},
 		{`<loader type='rom'>/c.fd</loader>`, "", Mobility{}},
 		{"", `<tpm><backend type='emulator'><encryption secret='s'/></backend></tpm>`, Mobility{
-			TPM: "emulator", TPMSpecial: "it is encrypted with a secret of the host",
+			TPM: "emulator", TPMSpecial: "it is encrypted with a secret of the host", TPMSecret: "s",
 		}},
 		{"", `<tpm><backend type='emulator'><source type='dir' path='/p'/></backend></tpm>`, Mobility{
 			TPM: "emulator", TPMSpecial: "it has a place of its own",
@@ -138,6 +138,7 @@ func TestMobility_placesOfWhatIsKept(t *testing.T) {
 		m := d.Mobility()
 		got := Mobility{
 			NVRAM: m.NVRAM, NVRAMOther: m.NVRAMOther, NVRAMUnnamed: m.NVRAMUnnamed, TPM: m.TPM, TPMSpecial: m.TPMSpecial,
+			TPMSecret: m.TPMSecret,
 		}
 		if diff := cmp.Diff(tt.want, got); diff != "" {
 			t.Errorf("%s%s differs (-want +got):\n%s", tt.os, tt.devices, diff)

@@ -44,8 +44,7 @@ var NetworkRows = []Attribute{
 	},
 	{
 		Name: "snapshot", Place: "snapshot@name", Since: "1.2.11",
-		Doc: "Snapshot of the image to read, for `rbd`. Ceph's snapshots can't be written to, so that the disk requires " +
-			"`read_only`.",
+		Doc: "Snapshot of the image to read, for `rbd`. Ceph's snapshots can't be written to: set `read_only` too.",
 	},
 	{
 		Name: "config_file", Place: "config@file", Since: "1.2.11", Check: absolute,

@@ -165,7 +165,8 @@ func (d *Definition) addPorts(machine, spare string, declared bool) error {
 	default:
 		return nil
 	}
-	needed := len(d.devices("interface", "memballoon", "filesystem", "shmem", "hostdev", "memory"))
+	needed := len(d.devices("interface", "memballoon", "filesystem", "shmem", "hostdev")) +
+		len(d.elements(virtioMemFamily.kind()))
 	for _, g := range deviceGroups {
 		if g.PCI && !g.Conventional {
 			needed += len(g.elements(d))

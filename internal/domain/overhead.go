@@ -29,7 +29,7 @@ const (
 // Overhead returns how many bytes QEMU needs on its host in addition to the guest's memory.
 func (d *Definition) Overhead() uint64 {
 	spec := Spec{Arch: attr(child(d.root(), "os", "type"), "arch"), CPU: d.readCPU(), Memory: d.readMemory()}
-	sum := overheadOf(spec, spec.UsableMemory()+d.virtioMemory())
+	sum := overheadOf(spec, spec.UsableMemory()+d.deviceMemory())
 	for _, video := range d.devices("video") {
 		if attr(child(video, "model"), "type") != "none" {
 			sum += overheadVideo
@@ -54,7 +54,7 @@ func NewOverhead(s Spec) uint64 {
 	if s.CPU.VCPUs == nil {
 		s.CPU.VCPUs = new(pick(s.CPU.Sockets, nil, 1) * pick(s.CPU.Cores, nil, 1) * pick(s.CPU.Threads, nil, 1))
 	}
-	return overheadOf(s, s.UsableMemory()) + overheadVideo
+	return overheadOf(s, s.UsableMemory()+totalSize(s.NVDIMMs)) + overheadVideo
 }
 
 func overheadOf(s Spec, memory uint64) uint64 {

@@ -8,6 +8,9 @@ import (
 	"github.com/beevik/etree"
 )
 
+// BlkioDevices is the attribute for the limits of the VM on block devices of the host.
+const BlkioDevices = "platform.resources.blkio_devices"
+
 // resourcesGroup is the whole VM's share of its host.
 var resourcesGroup = Group{
 	Path: "platform.resources",
@@ -44,7 +47,7 @@ var resourcesGroup = Group{
 			},
 			Check: func(value string) string { return emptyRow(ParseTable(value), "a weight or a limit") },
 			Doc: "Limits of the whole VM's I/O on block devices of the host, by the device's path, such as `/dev/sda`, which " +
-				"every host of the VM must have. The plan doesn't check that. They apply in addition to those of single " +
+				"every host of the VM must have. They apply in addition to those of single " +
 				"disks, `disks.<key>.io_tune`. If you set the map, list every device. `{}` removes them.",
 		},
 	},

@@ -53,6 +53,7 @@ var fwCfgGroup = Group{
 // Files returns the files of the host that the values name.
 func (f Values) Files() []string {
 	files := slices.Collect(maps.Values(ParseTexts(f[fwCfgFiles])))
+	files = slices.AppendSeq(files, maps.Keys(ParseTable(f[BlkioDevices])))
 	return append(files, f[firmwareLoader], f["firmware.nvram_template"])
 }
 

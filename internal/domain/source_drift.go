@@ -32,7 +32,7 @@ func SourceDrifts(
 		}
 		if now, ok := overlayOf(have.Disks, live, disk.Source); ok {
 			drifts = append(drifts, SourceDrift{key, disk.Source, now, true})
-		} else if now, ok := replacedSince(have.Disks, disk.Source, applied, recorded); ok {
+		} else if now, ok := replacedSince(have.Disks, want.Disks, disk.Source, applied, recorded); ok {
 			drifts = append(drifts, SourceDrift{key, disk.Source, now, false})
 		}
 	}
@@ -80,16 +80,22 @@ func overlayOf(disks map[string]Disk, live *Spec, source DiskSource) (DiskSource
 	return DiskSource{}, false
 }
 
-// replacedSince returns the source of a disk that had that source when it was last applied.
+// replacedSince returns the source of a disk that had that source when it was last applied, and whose present image
+// want doesn't adopt.
 func replacedSince(
-	disks map[string]Disk, source DiskSource, applied map[string]DiskSource, recorded map[string]string,
+	disks, want map[string]Disk, source DiskSource, applied map[string]DiskSource, recorded map[string]string,
 ) (DiskSource, bool) {
+	was := func(key string, s DiskSource) bool { return SameImage(applied[key], s) || recorded[key] == s.image() }
 	for _, key := range sortedKeys(disks) {
 		disk := disks[key]
-		if disk.isReadOnlyMedium() || disk.Source.isZero() {
+		if disk.isReadOnlyMedium() || disk.Source.isZero() || !was(key, source) {
 			continue
 		}
-		if SameImage(applied[key], source) || recorded[key] == source.image() {
+		// If the image is declared where it was not applied before, the configuration knows of it, and the VM keeps it.
+		adopted := slices.ContainsFunc(sortedKeys(want), func(k string) bool {
+			return SameImage(want[k].Source, disk.Source) && !was(k, disk.Source)
+		})
+		if !adopted {
 			return disk.Source, true
 		}
 	}

@@ -91,6 +91,40 @@ func TestSourceDrifts(t *testing.T) {
 			applied: map[string]DiskSource{"root": {File: "/a"}}, recorded: map[string]string{"root": "/b"},
 			drifts: []SourceDrift{{"root", DiskSource{File: "/a"}, DiskSource{File: "/b"}, false}},
 		},
+		"replaced by hand, and the old image is attached too": {
+			have: disks{"root": file("/b")}, want: disks{"root": file("/b"), "old": file("/a")},
+			applied: map[string]DiskSource{"root": {File: "/a"}}, recorded: map[string]string{"root": "/a"},
+		},
+		"and the disk is renamed": {
+			have: disks{"root": file("/b")}, want: disks{"system": file("/b"), "root": file("/a")},
+			applied: map[string]DiskSource{"root": {File: "/a"}}, recorded: map[string]string{"root": "/a"},
+		},
+		"and the new image is another volume": {
+			have: disks{"root": file("/b")}, want: disks{"root": file("/c"), "old": file("/a")},
+			applied: map[string]DiskSource{"root": {File: "/a"}},
+			drifts:  []SourceDrift{{"old", DiskSource{File: "/a"}, DiskSource{File: "/b"}, false}},
+		},
+		"an overlay, and its base is attached too": {
+			have: disks{"root": file("/a.s1")}, live: disks{"root": file("/a.s1", "/a")},
+			want:   disks{"root": file("/a.s1"), "old": file("/a")},
+			drifts: []SourceDrift{{"old", DiskSource{File: "/a"}, DiskSource{File: "/a.s1"}, true}},
+		},
+		"replaced by what was declared under another key before": {
+			have: disks{"root": file("/b")}, want: disks{"root": file("/a"), "data": file("/b")},
+			applied: map[string]DiskSource{"root": {File: "/a"}, "data": {File: "/b"}},
+			drifts:  []SourceDrift{{"root", DiskSource{File: "/a"}, DiskSource{File: "/b"}, false}},
+		},
+		"by what was recorded under another key before": {
+			have: disks{"root": file("/b")}, want: disks{"root": file("/a"), "data": file("/b")},
+			recorded: map[string]string{"root": "/a", "data": "/b"},
+			drifts:   []SourceDrift{{"root", DiskSource{File: "/a"}, DiskSource{File: "/b"}, false}},
+		},
+		"two replaced by hand, and one of the new images is declared": {
+			have:    disks{"a": file("/a2"), "b": file("/b2")},
+			want:    disks{"a": file("/a2"), "b": file("/b"), "old": file("/a")},
+			applied: map[string]DiskSource{"a": {File: "/a"}, "b": {File: "/b"}},
+			drifts:  []SourceDrift{{"b", DiskSource{File: "/b"}, DiskSource{File: "/b2"}, false}},
+		},
 		"on the network, by its address": {
 			have: disks{"root": file("/b")}, want: disks{"root": {Source: export}},
 			recorded: map[string]string{"root": "nbd:a@h:10809"},

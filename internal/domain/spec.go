@@ -51,6 +51,7 @@ type Spec struct {
 	HostDevices map[string]Row `json:",omitempty" path:"devices.host_devices"`
 	Redirdevs   map[string]Row `json:",omitempty" path:"devices.redirdevs"`
 	VirtioMem   map[string]Row `json:",omitempty" path:"devices.virtio_mem"`
+	NVDIMMs     map[string]Row `json:",omitempty" path:"devices.nvdimms"`
 
 	// ExtraDevices are the elements of <devices> that no attribute describes, as XML by key; nil: not declared.
 	// Otherwise the VM has these and no others with our alias.

@@ -1,5 +1,10 @@
 package domain
 
+import "strings"
+
+// TPMSecret is the path of the secret that the TPM's state is encrypted with.
+const TPMSecret = "devices.tpm.encryption_secret"
+
 // tpmGroup is the TPM. swtpm emulates it. libvirt copies swtpm's state in a live migration.
 var tpmGroup = Group{
 	Path: "devices.tpm", Device: "tpm",
@@ -37,6 +42,14 @@ var tpmGroup = Group{
 			Why:        "It is decided when the TPM starts with the VM.",
 			DefaultDoc: "`false`",
 			Doc:        "Whether the TPM's state is kept when a transient VM (one without a persistent definition) stops.",
+		},
+		{
+			Name: "encryption_secret", Place: "backend/encryption@secret", Follows: "backend", Since: "5.6.0",
+			Normal: strings.ToLower, Check: checkSecretID,
+			Why: "The TPM's state is opened with its secret when the VM starts.",
+			Doc: "`id` of the `virtfleet_secret` of usage `vtpm` with the passphrase. Every host that the VM moves to needs " +
+				"the secret. State that was encrypted with another passphrase can't be read. `\"\"` removes the encryption " +
+				"from the definition.",
 		},
 	},
 	Check: func(value func(string) string) (attribute, problem string) {

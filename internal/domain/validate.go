@@ -256,9 +256,6 @@ func (d Disk) checkCombination(c *checker, path string) {
 	c.require(d.Source.Network == nil || d.Device == "cdrom" || pick(d.ReadOnly, nil, false) ||
 		!slices.Contains(readOnlyProtocols, d.Source.Network.Protocol), path+".read_only",
 		"A disk from a web or file server is only read: declare read_only, or the device cdrom.")
-	c.require(d.Source.Network == nil || d.Device == "cdrom" || pick(d.ReadOnly, nil, false) ||
-		d.Source.Network.Values["snapshot"] == "", path+".read_only",
-		"A snapshot is only read: declare read_only, or the device cdrom.")
 	c.require(d.Device != "cdrom" || pick(d.ReadOnly, nil, true), path+".read_only", "A CD-ROM is read-only.")
 	c.require(d.Device != "" && d.Device != "disk" || !pick(d.ReadOnly, nil, false) ||
 		!slices.Contains([]string{"sata", "ide"}, d.Bus), path+".read_only", "Disks on sata and ide can't be read-only.")

@@ -29,7 +29,7 @@ var virtioMemFamily = Family{
 	Skip:    func(e *etree.Element) bool { return attr(e, "model") != virtioMem },
 	begin:   func(e *etree.Element) { setAttr(e, "model", virtioMem) },
 	prepare: requestNone,
-	around:  countVirtioMem,
+	around:  countDevices,
 	Attributes: []Attribute{
 		{
 			Name: "size", Place: "target/size", Kind: Amount, Why: virtioMemWhy, Filled: true,
@@ -92,44 +92,16 @@ func fitVirtioMem(s Spec, c *checker) {
 	if len(s.VirtioMem) == 0 {
 		return
 	}
-	maximum := pick(s.Memory.MaxSize, nil, 0)
-	size := pick(s.Memory.Size, nil, 0)
-	sum := size + virtioMemSize(s.VirtioMem)
-	alone := maximum > 0 && maximum < size // Refused without devices, too.
-	c.require(s.Memory.MaxSize == nil || sum <= maximum || alone, "memory.max_size", tooLarge(sum, maximum))
-	cells := ParseTable(s.Values[cpuNUMA])
-	for _, key := range sortedKeys(s.VirtioMem) {
-		node := s.VirtioMem[key]["node"]
-		c.require(len(cells) == 0 || node == "" || cells[node] != nil, join(join(virtioMemPath, key), "node"),
-			"cpu.numa has no such cell.")
-	}
-}
-
-func tooLarge(sum, maximum uint64) string {
-	if maximum == 0 {
-		return "A VM with " + virtioMemPath + " needs it."
-	}
-	return fmt.Sprintf("The VM has %d MiB, and with the whole size of its memory devices %d MiB.", maximum/mib, sum/mib)
-}
-
-// checkMemorySlots checks that the VM has room for its memory devices.
-func (d *Definition) checkMemorySlots() error {
-	if d.virtioMemory() == 0 {
-		return nil
-	}
-	sum, _ := size(child(d.root(), "memory"))
-	if maximum, _ := size(child(d.root(), "maxMemory")); sum > maximum {
-		return Problem{"memory.max_size", tooLarge(sum, maximum)}
-	}
-	return nil
+	fitMemorySlots(s, c, virtioMemPath)
+	fitNodes(s, c, virtioMemPath, s.VirtioMem)
 }
 
 // noFreeMemorySlot says why the declared devices can't be plugged into a running VM, and returns "" if they can.
 func noFreeMemorySlot(have, want Spec) string {
-	all := virtioMemSize(want.VirtioMem)
+	all := totalSize(want.VirtioMem) + totalSize(have.NVDIMMs)
 	for key, row := range have.VirtioMem {
 		if want.VirtioMem[key] == nil { // The device stays until the VM stops.
-			all += virtioMemSize(map[string]Row{key: row})
+			all += totalSize(map[string]Row{key: row})
 		}
 	}
 	maximum := pick(have.Memory.MaxSize, nil, 0)
@@ -139,24 +111,7 @@ func noFreeMemorySlot(have, want Spec) string {
 	return "The running VM has no room for another memory device; memory.max_size reserves it when the VM starts."
 }
 
-// virtioMemSize returns the total size of memory devices.
-func virtioMemSize(all map[string]Row) uint64 {
-	var sum uint64
-	for _, row := range all {
-		bytes, _ := strconv.ParseUint(row["size"], 10, 64)
-		sum += bytes
-	}
-	return sum
-}
-
-// UsableMemory returns the most memory that the guest can use while it runs without changes: its memory, regardless of
-// the balloon, and the full size of its memory devices. The full size counts because a guest may keep memory that is no
-// longer requested, and because a later request doesn't check the host's free memory again.
-func (s Spec) UsableMemory() uint64 {
-	return pick(s.Memory.Installed, s.Memory.Size, 0) + virtioMemSize(s.VirtioMem)
-}
-
-// virtioMemory returns the total size of the virtio-mem devices. <memory> includes it, memory.size doesn't.
+// virtioMemory returns the total size of the virtio-mem devices.
 func (d *Definition) virtioMemory() uint64 { return d.sumVirtioMem("size") }
 
 // givenMemory returns how much memory a running guest has taken from its virtio-mem devices. <currentMemory> includes
@@ -173,15 +128,4 @@ func (d *Definition) sumVirtioMem(tag string) uint64 {
 		}
 	}
 	return sum
-}
-
-// countVirtioMem makes <memory> include the memory devices that remain after a change.
-func countVirtioMem(d *Definition, change func() error) error {
-	before, was := d.readMemory(), d.virtioMemory()
-	err := change()
-	if now := d.virtioMemory(); err == nil && now != was && before.Installed != nil {
-		setSize(ensure(d.root(), "memory", "maxMemory", "uuid", "name"), *before.Installed+now)
-		setSize(ensure(d.root(), "currentMemory", "memory", "maxMemory", "uuid", "name"), *before.Size+d.givenMemory())
-	}
-	return err
 }

@@ -1,6 +1,6 @@
-// Package fieldtest changes the fields of a value one by one. With it, a test shows that a comparison sees each of them:
-// a new field that the comparison doesn't know fails the test. It is for tests only, and imports no other package of
-// the provider.
+// Package fieldtest changes the fields of a value one by one. With it, a test shows that a comparison sees each of
+// them: a new field that the comparison doesn't know fails the test. It is for tests only, and imports no other package
+// of the provider.
 package fieldtest
 
 import (

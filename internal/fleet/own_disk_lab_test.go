@@ -39,6 +39,20 @@ func diskPool(t *testing.T, l *lab.Lab, host, name, dir string) {
 	})
 }
 
+// withPool opens the lab, and defines a storage pool on hosts, in a directory of the test's own.
+func withPool(t *testing.T, hosts ...string) (l *lab.Lab, f *Fleet, pool, dir string) {
+	t.Helper()
+
+	l, pool = lab.Open(t), lab.Name(t)
+	f, dir = labFleet(t, l, t.Name(), nil), directory(t, l, hosts...)
+
+	for _, host := range hosts {
+		diskPool(t, l, host, pool, dir)
+	}
+
+	return l, f, pool, dir
+}
+
 // dropPool undefines a storage pool.
 func dropPool(t *testing.T, l *lab.Lab, host, name string) {
 	t.Helper()
@@ -132,11 +146,7 @@ func TestLab_ownDisksThatCanNotGo(t *testing.T) {
 func TestLab_ownDiskLeftByItsPool(t *testing.T) {
 	t.Parallel()
 
-	l := lab.Open(t)
-	f := labFleet(t, l, t.Name(), nil)
-	dir := directory(t, l, "kvm1")
-	pool := lab.Name(t)
-	diskPool(t, l, "kvm1", pool, dir)
+	l, f, pool, dir := withPool(t, "kvm1")
 
 	d := owner(t, l, "Halted", pool)
 	vm := create(t, f, l, d)
@@ -160,11 +170,7 @@ func TestLab_ownDiskLeftByItsPool(t *testing.T) {
 func TestLab_ownDisksThatNoPlanRemoves(t *testing.T) {
 	t.Parallel()
 
-	l := lab.Open(t)
-	f := labFleet(t, l, t.Name(), nil)
-	dir := directory(t, l, "kvm1")
-	pool := lab.Name(t)
-	diskPool(t, l, "kvm1", pool, dir)
+	l, f, pool, dir := withPool(t, "kvm1")
 
 	d := owner(t, l, "Halted", pool, pool, pool, pool, pool)
 	vm := create(t, f, l, d)
@@ -205,11 +211,7 @@ func TestLab_ownDisksThatNoPlanRemoves(t *testing.T) {
 	}
 	has := func(want ...string) {
 		t.Helper()
-		slices.Sort(want)
-
-		if now := filesOn(t, l, "kvm1", dir); !slices.Equal(now, want) {
-			t.Errorf("there are %q; want %q", now, want)
-		}
+		hasOnly(t, l, "kvm1", dir, want...)
 	}
 
 	// As Terraform knows them. The state doesn't have a disk that a user has detached.
@@ -366,12 +368,7 @@ func TestLab_deleteOfAVMThatIsStartedMeanwhile(t *testing.T) {
 func TestLab_ownDisksOfAnotherHost(t *testing.T) {
 	t.Parallel()
 
-	l := lab.Open(t)
-	f := labFleet(t, l, t.Name(), nil)
-	dir := directory(t, l, "kvm1", "kvm2")
-	pool := lab.Name(t)
-	diskPool(t, l, "kvm1", pool, dir)
-	diskPool(t, l, "kvm2", pool, dir)
+	l, f, pool, dir := withPool(t, "kvm1", "kvm2")
 
 	vm := create(t, f, l, owner(t, l, "Halted", pool, pool))
 
@@ -407,11 +404,7 @@ func TestLab_ownDisksOfAnotherHost(t *testing.T) {
 func TestLab_ownDisksOfACreationThatFails(t *testing.T) {
 	t.Parallel()
 
-	l := lab.Open(t)
-	f := labFleet(t, l, t.Name(), nil)
-	dir := directory(t, l, "kvm1")
-	pool := lab.Name(t)
-	diskPool(t, l, "kvm1", pool, dir)
+	l, f, pool, dir := withPool(t, "kvm1")
 
 	d := owner(t, l, "Always", pool, pool)
 	d.Spec.Kernel.Path = dir + "/kernel" // It isn't there, so it is defined and doesn't start.

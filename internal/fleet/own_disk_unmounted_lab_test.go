@@ -8,22 +8,17 @@ import (
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
-	"github.com/virtfleet/terraform-provider-virtfleet/internal/lab"
 )
 
 // A disk isn't taken for removed while the filesystem of its pool isn't mounted: an update and a destroy name the disk
-// that they leave, and say what to do. A disk that a user has removed from a pool with other volumes is gone without a
-// word.
+// that they leave, and say what to do. The disk stays recorded: the next update that sees it deletes it, and a destroy
+// names it. A disk that a user has removed from a pool with other volumes is gone without a word.
 func TestLab_ownDisksOfAnUnmountedPool(t *testing.T) {
 	t.Parallel()
 
-	l := lab.Open(t)
-	f := labFleet(t, l, t.Name(), nil)
-	dir := directory(t, l, "kvm1")
-	pool := lab.Name(t)
-	diskPool(t, l, "kvm1", pool, dir)
+	l, f, pool, dir := withPool(t, "kvm1")
 
-	d := owner(t, l, "Halted", pool, pool, pool)
+	d := owner(t, l, "Halted", pool, pool, pool, pool)
 	vm := create(t, f, l, d)
 	own := vm.Metadata.OwnDisks
 	all := filesOn(t, l, "kvm1", dir)
@@ -52,56 +47,59 @@ func TestLab_ownDisksOfAnUnmountedPool(t *testing.T) {
 			}
 		}
 	}
-	has := func(want []string) {
-		t.Helper()
-
-		if now := filesOn(t, l, "kvm1", dir); !slices.Equal(now, want) {
-			t.Errorf("there are %q; want %q", now, want)
-		}
-	}
 	at := dir + "/" + pool
 	hide := func() { l.Run(t, "kvm1", "mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", at) }
 	show := func() { l.Run(t, "kvm1", "umount", at) }
 
-	for _, key := range []string{"disk0", "disk1", "disk2"} { // As Terraform knows them.
+	for _, key := range []string{"disk0", "disk1", "disk2", "disk3"} { // As Terraform knows them.
 		d.Spec.Disks[key] = domain.Disk{Source: domain.DiskSource{File: own[key].Path}}
 		d.OwnDisks[key] = own[key]
 	}
 
-	// The directory is empty, as it is if its filesystem isn't mounted.
-	hide()
-	declare("disk0", "disk1")
-	d.Removes = []string{"disk2"}
+	update := func(removes string, stays ...string) {
+		t.Helper()
 
-	now, err := f.Update(t.Context(), vm.UUID, lastOf(vm), d)
-	if err != nil {
-		t.Fatal(err)
+		d.Removes = []string{removes}
+
+		now, err := f.Update(t.Context(), vm.UUID, lastOf(vm), d)
+		if err != nil {
+			t.Fatal(err)
+		}
+
+		says(now.KeptDisks, stays...)
+	}
+	without := func(keys ...string) []string {
+		return slices.DeleteFunc(slices.Clone(all), func(file string) bool {
+			return slices.ContainsFunc(keys, func(key string) bool { return file == own[key].Path })
+		})
 	}
 
-	says(now.KeptDisks, "disk2")
+	// The directory is empty, as it is if its filesystem isn't mounted.
+	hide()
+	declare("disk0", "disk1", "disk3")
+	update("disk2", "disk2")
+	update("disk2", "disk2")
 	show()
-	has(all)
+	hasOnly(t, l, "kvm1", dir, all...)
 
 	l.Virsh(t, "kvm1", "pool-refresh", pool)
 	l.Virsh(t, "kvm1", "vol-delete", "--pool", pool, own["disk1"].Volume)
-	declare("disk0")
-	d.Removes = []string{"disk1"}
+	declare("disk0", "disk3")
+	update("disk1")
+	hasOnly(t, l, "kvm1", dir, without("disk1", "disk2")...)
 
-	if now, err = f.Update(t.Context(), vm.UUID, lastOf(vm), d); err != nil {
-		t.Fatal(err)
-	}
-
-	says(now.KeptDisks)
 	hide()
+	declare("disk0")
+	update("disk3", "disk3")
 
 	report, err := f.Delete(t.Context(), vm.UUID, lastOf(vm), 0)
 	if err != nil {
 		t.Fatal(err)
 	}
 
-	says(report.KeptDisks, "disk0")
+	says(report.KeptDisks, "disk0", "disk3")
 	show()
-	has(slices.DeleteFunc(all, func(file string) bool { return file == own["disk1"].Path }))
+	hasOnly(t, l, "kvm1", dir, without("disk1", "disk2")...)
 
 	if _, err := f.FindNow(t.Context(), vm.UUID, lastOf(vm)); !inventory.IsNotFound(err) {
 		t.Errorf("finding it: %v", err)

@@ -36,11 +36,7 @@ func mediumOf(vm *inventory.VM) string { return vm.PersistentSpec.Disks[domain.M
 func TestLab_mediumBrokenOff(t *testing.T) {
 	t.Parallel()
 
-	l := lab.Open(t)
-	f := labFleet(t, l, t.Name(), nil)
-	dir := directory(t, l, "kvm1")
-	pool := lab.Name(t)
-	diskPool(t, l, "kvm1", pool, dir)
+	l, f, pool, dir := withPool(t, "kvm1")
 
 	d := seeded(t, l, pool, "one")
 	l.RemoveDomain(t, d.Spec.Name)
@@ -142,11 +138,7 @@ func TestLab_mediumBrokenOff(t *testing.T) {
 func TestLab_mediumOfOthers(t *testing.T) {
 	t.Parallel()
 
-	l := lab.Open(t)
-	f := labFleet(t, l, t.Name(), nil)
-	dir := directory(t, l, "kvm1")
-	pool := lab.Name(t)
-	diskPool(t, l, "kvm1", pool, dir)
+	l, f, pool, dir := withPool(t, "kvm1")
 
 	d := seeded(t, l, pool, "one")
 	d.Metadata.RunStrategy, d.Spec.Kernel.Path = "Always", dir+"/kernel" // It isn't there, so it doesn't start.

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/fleettest"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migration"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/placement"
@@ -94,6 +95,33 @@ func TestLab_updateDefinesWhatBecameTransient(t *testing.T) {
 
 	if out := l.Virsh(t, from.Name, "dominfo", vm.UUID); !strings.Contains(out, "Persistent:     no") {
 		t.Errorf("transient by choice:\n%s", out)
+	}
+}
+
+// The sources that are recorded of a transient VM's disks are those that it has after the update.
+func TestLab_updateRecordsTheDisksOfATransientVM(t *testing.T) {
+	t.Parallel()
+
+	l := lab.Open(t)
+	f := labFleet(t, l, t.Name(), nil)
+	d := guest(l, lab.Name(t), "noagent")
+	d.Metadata.Host = "kvm1"
+	vm := create(t, f, l, d)
+	file := l.Image(t, "kvm1", lab.Name(t)+"-data", "raw", 1<<20)
+
+	l.Virsh(t, "kvm1", "undefine", vm.UUID)
+
+	d.Transient = true
+
+	d.Spec.Disks = map[string]domain.Disk{"data": {Source: domain.DiskSource{File: file}}}
+
+	now, err := f.Update(t.Context(), vm.UUID, lastOf(vm), d)
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	if recorded := now.Metadata.Applied; now.Persistent || recorded["data"] != file {
+		t.Errorf("it is persistent: %v, recorded are %v; want %s", now.Persistent, recorded, file)
 	}
 }
 

@@ -17,12 +17,7 @@ import (
 func TestLab_imageWhoseCreationWasNotAnswered(t *testing.T) {
 	t.Parallel()
 
-	l := lab.Open(t)
-	f := labFleet(t, l, t.Name(), nil)
-	dir := directory(t, l, "kvm1", "kvm2")
-	pool := lab.Name(t)
-	diskPool(t, l, "kvm1", pool, dir)
-	diskPool(t, l, "kvm2", pool, dir)
+	l, f, pool, dir := withPool(t, "kvm1", "kvm2")
 
 	d := light(t, l, lab.Name(t), nil)
 	d.Metadata.Host = "kvm1"

@@ -299,8 +299,30 @@ func TestLab_ownDiskStaysWhileUsersAreUnknown(t *testing.T) {
 		}
 	}
 
+	// expects is what the plan of a destroy says of it.
+	expects := func(want ...string) {
+		t.Helper()
+		b.f.ForgetAll()
+
+		found, err := b.f.FindNow(t.Context(), vm.UUID, lastOf(vm))
+		if err != nil {
+			t.Fatal(err)
+		}
+
+		removal := b.f.Removal(t.Context(), found)
+		if len(removal.Deleted) != 2 || len(removal.Unclear) != len(want) ||
+			len(want) > 0 && !strings.Contains(removal.Unclear[0], want[0]) {
+			t.Errorf("a destroy is said to delete %q, what is unclear is %q; want %q", removal.Deleted, removal.Unclear, want)
+		}
+	}
+
+	expects("virsh pool-start vms")
+
 	_, err := b.f.Delete(t.Context(), vm.UUID, lastOf(vm), 0)
 	unknown("a destroy", err)
+	b.l.Virsh(t, b.host, "pool-destroy", "images") // The apply starts it.
+	expects("virsh pool-start vms")
+	b.l.Virsh(t, b.host, "pool-start", "images")
 
 	less := d
 	less.Spec.Disks = map[string]domain.Disk{"disk0": {Source: domain.DiskSource{File: own["disk0"].Path}}}
@@ -310,6 +332,7 @@ func TestLab_ownDiskStaysWhileUsersAreUnknown(t *testing.T) {
 	unknown("an update", err)
 
 	b.l.Virsh(t, b.host, "pool-start", "vms")
+	expects()
 
 	report, err := b.f.Delete(t.Context(), vm.UUID, lastOf(vm), 0)
 	if err != nil {

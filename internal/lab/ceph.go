@@ -54,12 +54,15 @@ func (l *Lab) Ceph(t testing.TB, name string) *Ceph {
 	return c
 }
 
+// ConfigFile is by what its administrator reaches it.
+func (c *Ceph) ConfigFile() string { return c.dir + "/ceph.conf" }
+
 // RBD runs rbd as the cluster's administrator, and returns what it printed.
 func (c *Ceph) RBD(t testing.TB, args ...string) string {
 	t.Helper()
 	ctx, cancel := stepContext(t)
 	defer cancel()
-	out, err := c.lab.store.run(ctx, "env", append([]string{"CEPH_CONF=" + c.dir + "/ceph.conf", "rbd"}, args...)...)
+	out, err := c.lab.store.run(ctx, "env", append([]string{"CEPH_CONF=" + c.ConfigFile(), "rbd"}, args...)...)
 	if err != nil {
 		t.Fatal(fmt.Errorf("asking Ceph: %w", err))
 	}

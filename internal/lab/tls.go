@@ -114,6 +114,14 @@ func (a *Authority) Equip(t testing.TB, l *Lab, h *Host, address string) {
 	}
 }
 
+// EquipNBD gives a fresh host what its QEMU takes for NBD with TLS, where libvirt looks for it when it starts.
+func (a *Authority) EquipNBD(t testing.TB, l *Lab, h *Host) {
+	t.Helper()
+	const dir = "/etc/pki/libvirt-nbd"
+	a.write(t, h.Path(dir), h.Name, h.Address)
+	l.Run(t, h.Name, "sh", "-ec", "chown -R libvirt-qemu "+dir+"\nsystemctl restart libvirtd")
+}
+
 // EquipLibvirt gives a fresh host what its libvirt takes for TLS, both as a server and as a client, where libvirt looks
 // for it.
 func (a *Authority) EquipLibvirt(t testing.TB, h *Host) {

@@ -19,6 +19,9 @@ type Network struct {
 	ForwardMode string // "nat", "route", "bridge", ...; "" for an isolated network
 	// VirtualPort is the type of the virtual ports that its interfaces get ("openvswitch"); "" if they get none.
 	VirtualPort string
+	// Devices are the addresses of the PCI devices that it gives to interfaces ("0000:01:10.0"). libvirt lists those of a
+	// physical function once the network is active.
+	Devices []string
 	// XML is the active definition, or the persistent one of an inactive network.
 	XML string
 }
@@ -97,7 +100,8 @@ func parseNetwork(document string) (*Network, error) {
 			Name string `xml:"name,attr"`
 		} `xml:"bridge"`
 		Forward *struct {
-			Mode string `xml:"mode,attr"`
+			Mode      string       `xml:"mode,attr"`
+			Addresses []pciAddress `xml:"address"`
 		} `xml:"forward"`
 		VirtualPort struct {
 			Type string `xml:"type,attr"`
@@ -114,6 +118,9 @@ func parseNetwork(document string) (*Network, error) {
 		n.ForwardMode = network.Forward.Mode
 		if n.ForwardMode == "" {
 			n.ForwardMode = "nat"
+		}
+		for _, a := range network.Forward.Addresses {
+			n.Devices = append(n.Devices, a.String())
 		}
 	}
 	return n, nil

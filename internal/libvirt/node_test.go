@@ -142,7 +142,8 @@ func TestParseNodeDevice_kinds(t *testing.T) {
     <product id='0x5581'>Ultra Fit</product><vendor id='0x0781'>SanDisk Corp.</vendor></capability>
 </device>`, NodeDevice{
 			Name: "usb_1_1", Parent: "usb_usb1", Capability: "usb_device", Driver: "usb", Device: "/dev/bus/usb/001/002",
-			VendorID: "0x0781", Vendor: "SanDisk Corp.", ProductID: "0x5581", Product: "Ultra Fit",
+			BusAddress: "1:2",
+			VendorID:   "0x0781", Vendor: "SanDisk Corp.", ProductID: "0x5581", Product: "Ultra Fit",
 		}},
 		"vDPA device": {`<device>
   <name>vdpa_vdpa0</name><path>/sys/devices/vdpa0</path><parent>computer</parent>

@@ -26,6 +26,8 @@ type NodeDevice struct {
 	VendorID, Vendor, ProductID, Product string
 	// Address is the address of a PCI device ("0000:01:00.0"), or the MAC address of a network interface.
 	Address string
+	// BusAddress is the bus and the number of a USB device there ("1:4"). It has another one when it is plugged in again.
+	BusAddress string
 	// Device is the host's name for it: that of a network interface ("eth0"), or the path of a disk ("/dev/sda") or of
 	// a vDPA device ("/dev/vhost-vdpa-0").
 	Device string
@@ -163,6 +165,8 @@ type nodeDeviceXML struct {
 		IOMMUGroup *struct {
 			Number int `xml:"number,attr"`
 		} `xml:"iommuGroup"`
+		// USB.
+		Device string `xml:"device"`
 		// Network interfaces.
 		Interface string `xml:"interface"`
 		Address   string `xml:"address"`
@@ -225,6 +229,9 @@ func parseNodeDevice(document string) (*NodeDevice, error) {
 	}
 	if bus, err := strconv.Atoi(c.Bus); err == nil && c.Type == "pci" {
 		d.Address = fmt.Sprintf("%04x:%02x:%02x.%x", c.Domain, bus, c.Slot, c.Function)
+	}
+	if c.Type == "usb_device" && c.Bus != "" && c.Device != "" {
+		d.BusAddress = c.Bus + ":" + c.Device
 	}
 	if c.NUMA != nil {
 		d.NUMACell = &c.NUMA.Node

@@ -61,8 +61,8 @@ func TestProvider_validateRefuses(t *testing.T) {
 		"uri and hosts": {block{"uri": uri, "hosts": block{"kvm1": block{"uri": uri}}}, []string{
 			"hosts", "uri", "cannot be specified",
 		}},
-		"no host at all":  {block{"hosts": block{}}, []string{"hosts", "at least 1"}},
-		"a host's name":   {block{"hosts": block{"kvm 1": block{"uri": uri}}}, []string{"kvm 1", "letters, digits"}},
+		"no host at all": {block{"hosts": block{}}, []string{"hosts", "at least 1"}},
+		"a host's name":  {block{"hosts": block{"kvm 1": block{"uri": uri}}}, []string{"kvm 1", "letters, digits"}},
 		"on_unreachable": {block{"on_unreachable": "ignore"}, []string{
 			`on_unreachable: "ignore" isn't one of error, keep`,
 		}},

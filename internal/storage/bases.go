@@ -178,10 +178,7 @@ func (f *hostFiles) addUnlisted(ctx context.Context) error {
 			switch {
 			case own[file.path] && (pool != "" || !f.probe):
 			case pool != "":
-				f.unclear = append(f.unclear, fmt.Sprintf("storage pool %q isn't active, so it is unknown what %s of VM %q on "+
-					"host %q is based on. Start the pool, for example with \"virsh pool-start %s\", or undefine it if its files "+
-					"are gone",
-					pool, file.path, file.vm.Name, f.host.Name(), pool))
+				f.unclear = append(f.unclear, file.isInStopped(pool, f.host.Name()))
 			case !f.probe:
 				f.unclear = append(f.unclear, fmt.Sprintf("%s of VM %q on host %q isn't in a storage pool", file.path, file.vm.Name,
 					f.host.Name()))
@@ -195,6 +192,35 @@ func (f *hostFiles) addUnlisted(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// isInStopped says why it is unknown what the file is based on.
+func (file diskFile) isInStopped(pool, host string) string {
+	return fmt.Sprintf("storage pool %q isn't active, so it is unknown what %s of VM %q on host %q is based on. Start "+
+		"the pool, for example with \"virsh pool-start %s\", or undefine it if its files are gone",
+		pool, file.path, file.vm.Name, host, pool)
+}
+
+// UnclearBases says of which disks of a host's VMs it is unknown what they are based on, because they are in one of the
+// stopped pools. It calls no host: a plan uses it, and Release looks further.
+func UnclearBases(host string, domains []libvirt.Domain, stopped []libvirt.StoragePool) (unclear []string) {
+	if len(stopped) == 0 {
+		return nil
+	}
+	f := &hostFiles{pools: stopped}
+	own := map[string]domain.OwnDisk{}
+	for _, d := range domains {
+		maps.Copy(own, ownDisks(d))
+	}
+	for _, d := range domains {
+		for _, image := range imagesOf(d, stopped) {
+			pool := f.inactivePoolOf(image.path)
+			if _, created := own[image.path]; pool != "" && !created {
+				unclear = append(unclear, image.isInStopped(pool, host))
+			}
+		}
+	}
+	return unclear
 }
 
 // inactivePoolOf returns the pool that has the file when it is active, "" for none.

@@ -35,12 +35,15 @@ type begun struct {
 	// SourceBytes is the size of a clone before it is resized.
 	SourceBytes uint64 `json:"source_bytes,omitzero"`
 	Encrypted   bool   `json:"encrypted,omitzero"`
+	// Misread says that libvirt takes what is copied, and so the copy, for something else than Format.
+	Misread bool `json:"misread,omitzero"`
 	// Empty says that the volume occupies almost nothing until a guest writes to it.
 	Empty bool `json:"empty,omitzero"`
 }
 
 func newBegun(d Disk, source *libvirt.Volume) begun {
 	b := begun{Began: time.Now().UTC(), Format: d.Format, Bytes: d.Bytes, Encrypted: d.Secret != ""}
+	b.Misread = d.misread > 0
 	if d.Clone != nil {
 		b.SourceBytes = source.CapacityBytes
 	}
@@ -56,6 +59,9 @@ func (b begun) isRecent() bool {
 // matches reports whether a volume can be what a killed run has left: it can't if something about the volume differs,
 // or if it has data that the run didn't write.
 func (b begun) matches(v libvirt.Volume) bool {
+	if b.Misread {
+		v = v.UsedAs(b.Format)
+	}
 	return (roundedUp(b.Bytes, v.CapacityBytes) || roundedUp(b.SourceBytes, v.CapacityBytes)) &&
 		v.Encrypted == b.Encrypted && (b.Encrypted || v.Format == b.Format) &&
 		(!b.Empty || v.AllocationBytes <= emptyBytes)

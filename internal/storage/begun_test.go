@@ -12,6 +12,7 @@ func TestBegun_matches(t *testing.T) {
 	t.Parallel()
 	thin := Disk{Format: "qcow2", Bytes: 1 << 30}
 	clone := Disk{Format: "raw", Bytes: 1 << 30, Clone: &Ref{Pool: "p", Name: "seed"}}
+	misread := Disk{Format: "raw", Bytes: 1 << 30, Clone: &Ref{Pool: "p", Name: "seed"}, misread: 1 << 20}
 	seed := &libvirt.Volume{CapacityBytes: 1 << 20}
 	empty := libvirt.Volume{Format: "qcow2", CapacityBytes: 1 << 30, AllocationBytes: 200 << 10}
 	with := func(change func(*libvirt.Volume)) libvirt.Volume {
@@ -39,6 +40,14 @@ func TestBegun_matches(t *testing.T) {
 		"a clone not grown": {
 			disk: clone, source: seed, want: true,
 			is: libvirt.Volume{Format: "raw", CapacityBytes: 1 << 20},
+		},
+		"a clone that begins like an image": {
+			disk: misread, source: seed, want: true,
+			is: libvirt.Volume{Type: "file", Format: "qcow2", CapacityBytes: 1 << 19, PhysicalBytes: 1 << 30},
+		},
+		"a file that is no such clone": {
+			disk: clone, source: seed,
+			is: libvirt.Volume{Type: "file", Format: "qcow2", CapacityBytes: 1 << 19, PhysicalBytes: 1 << 30},
 		},
 		"a smaller raw file": {disk: clone, source: seed, is: libvirt.Volume{Format: "raw", CapacityBytes: 1 << 19}},
 	} {

@@ -6,7 +6,8 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fieldtest"
 )
 
-// Each field of a pool counts: a change of it is a difference, and so is a change by hand. It is written, and read back.
+// Each field of a pool counts: a change of it is a difference, and so is a change by hand. It is written, and read
+// back.
 func TestPool_everyField(t *testing.T) {
 	t.Parallel()
 	full := func() Pool {

@@ -255,7 +255,8 @@ func (p Pool) equal(other Pool) bool {
 			return false
 		}
 	}
-	return slices.Equal(p.Devices, other.Devices) && slices.EqualFunc(p.SourceHosts, other.SourceHosts, SourceHost.equal) &&
+	return slices.Equal(p.Devices, other.Devices) &&
+		slices.EqualFunc(p.SourceHosts, other.SourceHosts, SourceHost.equal) &&
 		p.Adapter == other.Adapter && (p.Auth == other.Auth || p.Auth != nil && other.Auth != nil && *p.Auth == *other.Auth)
 }
 

@@ -18,6 +18,10 @@ import (
 // another directory now, or its filesystem may not be mounted.
 var ErrOtherPath = fmt.Errorf("%w: the volume isn't where it was", libvirt.ErrBusy)
 
+// ErrPoolEmpty is the ErrOtherPath of a pool without any volume, as a pool is whose filesystem isn't mounted: the
+// volume may still exist.
+var ErrPoolEmpty = fmt.Errorf("%w: the pool is empty", ErrOtherPath)
+
 func errOtherPath(is libvirt.Volume, at string) error {
 	return fmt.Errorf("%w: it is at %s, not at %s", ErrOtherPath, is.Path, at)
 }
@@ -165,8 +169,8 @@ func (s *Storage) verifyGone(ctx context.Context, h *libvirt.Host, r Release) er
 	if err != nil || len(volumes) > 0 {
 		return err
 	}
-	return fmt.Errorf("%w: storage pool %q is empty, so %s may be on a filesystem that isn't mounted, or is gone. %s, "+
-		"then delete the file: virsh vol-delete --pool %[2]s %[5]s", ErrOtherPath, pool, r.Path, MountFirst(pool), r.Ref.Name)
+	return fmt.Errorf("%w: %s of storage pool %q may be on a filesystem that isn't mounted, or is gone. %s, then delete "+
+		"the file: virsh vol-delete --pool %[3]s %[5]s", ErrPoolEmpty, r.Path, pool, MountFirst(pool), r.Ref.Name)
 }
 
 // otherUsers returns the users of a volume that still use it when its VM is gone.

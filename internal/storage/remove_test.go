@@ -254,6 +254,9 @@ func TestRelease_missing(t *testing.T) {
 		}
 	}
 	stays("isn't mounted")
+	if err := s.Release(t.Context(), release); !errors.Is(err, storage.ErrPoolEmpty) {
+		t.Errorf("from an empty pool: %v", err)
+	}
 	release.Creating = true
 	gone("never created")
 	release.Creating = false

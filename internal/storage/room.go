@@ -61,7 +61,7 @@ func (r Room) Lacks(d, others Demand, size func(uint64) string) string {
 	case all.Now > r.Available:
 		why := fmt.Sprintf("has %s left, and %s are needed at once", size(r.Available), size(d.Now))
 		if others.Now > 0 {
-			why += fmt.Sprintf(", in addition to %s for disks that are being created there", size(others.Now))
+			why += fmt.Sprintf(", in addition to %s for disks that are being created or copied there", size(others.Now))
 		}
 		return why
 	case all.Growth > r.Left():

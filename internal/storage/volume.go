@@ -48,6 +48,8 @@ type Disk struct {
 	Bytes uint64
 	// Overlay is the volume that the new volume is based on, Clone the volume that it is a copy of: at most one of them.
 	Overlay, Clone *Ref
+	// CloneWritten says that a guest may have written to Clone: what libvirt finds in it doesn't decide about its format.
+	CloneWritten bool
 	// Preallocation is one of Preallocations; "" is off.
 	Preallocation string
 	// Mode, Owner and Group are those of the file; if "", libvirt chooses.
@@ -58,6 +60,9 @@ type Disk struct {
 	Secret string
 	// Lasting says that the volume isn't recorded with a VM: while it is created, that is recorded on the host.
 	Lasting bool
+	// misread is how many bytes of Clone this process copies, because libvirt takes it for something else than it is; 0:
+	// libvirt copies it.
+	misread uint64
 }
 
 // CreateVolume creates a volume on a host whose pool is active, and returns it. It leaves an existing volume alone, and
@@ -84,14 +89,14 @@ func (s *Storage) createVolume(ctx context.Context, h *libvirt.Host, d Disk) (*l
 	if err != nil {
 		return nil, err
 	}
-	source, err := d.complete(ctx, h, is.Type)
+	source, err := s.complete(ctx, h, &d, is.Type)
 	if err != nil {
 		return nil, err
 	}
 	v := libvirt.NewVolume{
 		Pool: d.Pool, Name: d.Name, PreallocateMetadata: d.preallocatesMetadata(), Encrypted: d.Secret != "",
 	}
-	if d.Clone != nil {
+	if d.Clone != nil && d.misread == 0 {
 		v.FromPool, v.From = d.Clone.Pool, d.Clone.Name
 	}
 	if v.Document, err = d.document(is.Type, source); err != nil {
@@ -118,7 +123,9 @@ func (s *Storage) createVolume(ctx context.Context, h *libvirt.Host, d Disk) (*l
 
 // complete sets the format and the size, if the caller has left them open, for a volume in a pool of that type. It
 // returns the volume that the new one is made from, nil for none.
-func (d *Disk) complete(ctx context.Context, h *libvirt.Host, pool string) (*libvirt.Volume, error) {
+func (s *Storage) complete(
+	ctx context.Context, h *libvirt.Host, d *Disk, pool string,
+) (source *libvirt.Volume, err error) {
 	if d.Format == "" {
 		d.Format = "raw"
 		if d.Secret == "" && (d.Overlay != nil || kindOf(pool).anyFormat) {
@@ -129,7 +136,11 @@ func (d *Disk) complete(ctx context.Context, h *libvirt.Host, pool string) (*lib
 	if ref == nil {
 		return nil, nil
 	}
-	source, err := h.PoolVolume(ctx, ref.Pool, ref.Name)
+	if d.Clone != nil && d.CloneWritten {
+		source, err = s.readWritten(ctx, h, d)
+	} else {
+		source, err = h.PoolVolume(ctx, ref.Pool, ref.Name)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("volume %s, which it is made from: %w", ref, err)
 	}
@@ -172,9 +183,14 @@ func (s *Storage) createAndFinish(
 	return made, nil
 }
 
-// finishVolume writes the initial content of the volume, and resizes a clone to the requested size: libvirt creates a
-// clone as large as its source.
+// finishVolume writes the content that libvirt doesn't write, and resizes a clone to the requested size: libvirt
+// creates a clone as large as its source.
 func (s *Storage) finishVolume(ctx context.Context, h *libvirt.Host, d Disk) (*libvirt.Volume, error) {
+	if d.misread > 0 {
+		if err := s.copyContent(ctx, h, *d.Clone, d.ref(), d.misread); err != nil {
+			return nil, err
+		}
+	}
 	if d.Content != nil {
 		if err := h.UploadVolume(ctx, libvirt.Upload{
 			Pool: d.Pool, Name: d.Name, Content: bytes.NewReader(d.Content), Length: uint64(len(d.Content)),

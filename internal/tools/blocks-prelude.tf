@@ -36,6 +36,13 @@ resource "virtfleet_secret" "chap" {
   value_wo_version = "1"
 }
 
+resource "virtfleet_secret" "tpm" {
+  usage            = "vtpm"
+  usage_id         = "vault-tpm"
+  value_wo         = "secret"
+  value_wo_version = "1"
+}
+
 resource "virtfleet_virtual_machine" "web" {
   name = "web"
 }
@@ -54,6 +61,12 @@ variable "host" {
 }
 
 variable "password_hash" {
+  type      = string
+  default   = null
+  ephemeral = true
+}
+
+variable "passphrase" {
   type      = string
   default   = null
   ephemeral = true

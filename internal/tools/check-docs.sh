@@ -12,6 +12,9 @@ complain() {
 	failed=1
 }
 
+echo "Sizes of the guides in bytes, at most $most each:"
+(cd templates/guides && wc -c -- *.md | sort -rn)
+
 for guide in templates/guides/*.md; do
 	size=$(wc -c <"$guide")
 	[ "$size" -le $most ] || complain "$guide: $size bytes, at most $most: split it by task."
@@ -70,10 +73,15 @@ anchors() {
 	grep -oE '<a id="[^"]+"' "$1" | sed -E 's/.*"(.*)"/\1/' || true
 }
 
+outside=()
 while read -r page; do
 	while read -r link; do
 		case $link in
-		http://* | https://* | mailto:*) continue ;;
+		http://* | https://*)
+			outside+=("$link")
+			continue
+			;;
+		mailto:*) continue ;;
 		esac
 		path=${link%%#*} anchor=
 		[[ $link != *#* ]] || anchor=${link#*#}
@@ -86,4 +94,7 @@ while read -r page; do
 		fi
 	done < <(sed '/^```/,/^```/d' "$page" | grep -oE '\]\([^) ]+\)' | sed -E 's/^\]\((.*)\)$/\1/')
 done < <(find README.md CONTRIBUTING.md CHANGELOG.md docs examples -name '*.md' | sort)
+
+echo "Links to other sites, which aren't followed: ${#outside[@]}. Each host with how often it is linked:"
+printf '%s\n' "${outside[@]}" | awk -F / '{ print $3 }' | sort | uniq -c | sort -rn
 exit $failed

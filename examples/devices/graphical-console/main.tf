@@ -3,7 +3,7 @@
 #
 #   virt-viewer -c qemu+ssh://root@kvm1.example.net/system desktop
 #
-# The password is in neither the state nor the plan; a new wo_version sets another one while the VM runs.
+# The password is in neither the state nor the plan; a new password_wo_version sets another one while the VM runs.
 
 terraform {
   required_version = ">= 1.11" # for write-only attributes
@@ -40,7 +40,7 @@ resource "virtfleet_virtual_machine" "desktop" {
   }
 
   graphics_access = {
-    password_wo = var.password
-    wo_version  = "1"
+    password_wo         = var.password
+    password_wo_version = "1"
   }
 }

@@ -68,7 +68,7 @@ resource "virtfleet_virtual_machine" "lab" {
 }
 
 # cloud-init sets it up: with a password hash that is neither in the state nor in the plan, and with defaults for all VMs of the
-# team, which user data overrides. If you change user_data_wo, change wo_version too.
+# team, which user data overrides. If you change user_data_wo, change user_data_wo_version too.
 resource "virtfleet_virtual_machine" "bastion" {
   name       = "bastion"
   memory     = { size = "1Gi" }
@@ -79,7 +79,7 @@ resource "virtfleet_virtual_machine" "bastion" {
     user_data_wo = join("\n", ["#cloud-config", yamlencode({
       users = [{ name = "ops", lock_passwd = false, hashed_passwd = var.password_hash }]
     })])
-    wo_version = "1"
+    user_data_wo_version = "1"
 
     # With a new id, cloud-init does everything again at the next boot.
     instance_id = "bastion-1"
@@ -110,7 +110,8 @@ resource "virtfleet_virtual_machine" "database" {
   }
 }
 
-# Its disk is encrypted. The passphrase isn't in the state: keep a copy of it. The disk is empty: an installer fills it.
+# Its disk and the state of its TPM are encrypted. The passphrase isn't in the state: keep a copy of it. The disk is empty:
+# an installer fills it.
 resource "virtfleet_virtual_machine" "vault" {
   name   = "vault"
   memory = { size = "1Gi" }
@@ -118,11 +119,20 @@ resource "virtfleet_virtual_machine" "vault" {
   disks = {
     root = { pool = "vms", size = "20Gi", encryption = { secret = virtfleet_secret.luks.id } }
   }
+
+  devices = { tpm = { encryption_secret = virtfleet_secret.tpm.id } }
 }
 
 resource "virtfleet_secret" "luks" {
   usage            = "volume"
   usage_id         = "vms"
+  value_wo         = var.passphrase
+  value_wo_version = "1"
+}
+
+resource "virtfleet_secret" "tpm" {
+  usage            = "vtpm"
+  usage_id         = "vault-tpm"
   value_wo         = var.passphrase
   value_wo_version = "1"
 }

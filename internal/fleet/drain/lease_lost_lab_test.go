@@ -30,7 +30,7 @@ func TestLab_lostLeaseIsNoCancel(t *testing.T) {
 	lose := func(lock string, over <-chan error) {
 		t.Helper()
 		fleettest.AwaitCopying(t, alone.Host(from.Name), vm.UUID, over)
-		l.Virsh(t, from.Name, "secret-undefine", leaseOn(t, l, from, lock))
+		l.Virsh(t, from.Name, "secret-undefine", fleettest.Lease(t, l, from, lock))
 
 		err := fleettest.Await(t, over)
 		if !errors.Is(err, fleet.ErrLeaseLost) {
@@ -61,19 +61,4 @@ func TestLab_lostLeaseIsNoCancel(t *testing.T) {
 	go func() { left <- (<-draining(t.Context(), f, from.Name)).err }()
 
 	lose("maintenance", left)
-}
-
-// leaseOn is the UUID of the secret that keeps the lease of that name on the host.
-func leaseOn(t *testing.T, l *lab.Lab, h *lab.Host, name string) string {
-	t.Helper()
-
-	for line := range strings.Lines(l.Virsh(t, h.Name, "secret-list")) {
-		if fields := strings.Fields(line); len(fields) > 1 && strings.HasSuffix(line, "virtfleet:lock:"+name+"\n") {
-			return fields[0]
-		}
-	}
-
-	t.Fatalf("no lease of %s on host %s", name, h.Name)
-
-	return ""
 }

@@ -66,11 +66,18 @@ func (d *drainRun) runStep(ctx context.Context, i int, slots *admission.Slots, l
 	switch {
 	case errors.Is(err, context.Canceled):
 		err = t.last // The drain was stopped before another try.
-	case err != nil && late != nil && errors.Is(context.Cause(limited), late) && !errors.Is(err, late):
+	case err != nil && late != nil && errors.Is(context.Cause(limited), late) && !saysCause(err, late):
 		err = fmt.Errorf("%w; %w", err, late) // The aborted call doesn't know which timeout is over.
 	}
 
 	d.finishStep(ctx, i, t.result, err)
+}
+
+// saysCause reports whether the text of an error has its cause. That of a failed migration has only a reason.
+func saysCause(err, cause error) bool {
+	_, migrated := errors.AsType[*migration.FailedError](err)
+
+	return !migrated && errors.Is(err, cause)
 }
 
 // stepTries is what the tries of a step have come to.

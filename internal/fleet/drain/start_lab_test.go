@@ -1,6 +1,7 @@
 package drain_test
 
 import (
+	"errors"
 	"testing"
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet"
@@ -15,8 +16,9 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/lab"
 )
 
-// A VM that was moved cold is started on its target as any VM is started there: not while that is cordoned by now, and
-// not without room. One whose move fails is started on the host that is drained, whose cordon is the drain's own.
+// A VM that was moved cold is started on its target as any VM is started there: not while that is cordoned by now, not
+// without room, and not once another run may place VMs there. One whose move fails is started on the host that is
+// drained, whose cordon is the drain's own.
 func TestLab_coldMovedAsksBeforeItStarts(t *testing.T) {
 	t.Parallel()
 
@@ -69,6 +71,9 @@ func TestLab_coldMovedAsksBeforeItStarts(t *testing.T) {
 
 	f.Host(to.Name).Config.MemoryLimit = limit
 
+	placingLost(t, l, f, vm, to, moveCold)
+	off(to)
+
 	if err := moveCold(); err != nil {
 		t.Error(err)
 	}
@@ -105,6 +110,33 @@ func TestLab_coldMovedAsksBeforeItStarts(t *testing.T) {
 
 	haltedMeanwhile(t, l, f, vm, to, from)
 	leftMeanwhile(t, f, vm, from, to)
+}
+
+// placingLost: a VM isn't started once another run may place VMs on its host.
+func placingLost(t *testing.T, l *lab.Lab, f *fleet.Fleet, vm *inventory.VM, on *lab.Host, moveCold func() error) {
+	t.Helper()
+
+	vm, err := f.FindNow(t.Context(), vm.UUID, inventory.LastKnown{})
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	held, release, err := f.Admit(t.Context(), vm) // The drain shares the lock.
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer release()
+
+	lock, gone := fleettest.Lease(t, l, on, "placement"), held.Done()
+
+	listen(f, &onLog{Message: "starting VM", Do: func() {
+		l.Virsh(t, on.Name, "secret-undefine", lock)
+		<-gone
+	}})
+
+	if err := moveCold(); !errors.Is(err, fleet.ErrLeaseLost) {
+		t.Errorf("%v; want the lost lease", err)
+	}
 }
 
 // haltedMeanwhile: a VM that was shut down to be moved, and whose configuration turns it off by now, is moved and stays

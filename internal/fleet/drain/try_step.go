@@ -175,13 +175,13 @@ func (dr *Drainer) startAfterMove(
 
 // start starts a stopped VM, if its host has room for it and isn't cordoned. The caller holds the VM's lock.
 func (dr *Drainer) start(ctx context.Context, vm *inventory.VM) error {
-	release, err := dr.placement.Admit(ctx, vm)
+	held, release, err := dr.placement.Admit(ctx, vm)
 	if err != nil {
 		return err
 	}
 	defer release()
 
-	return dr.lifecycle.Start(ctx, vm)
+	return dr.lifecycle.Start(held, vm)
 }
 
 // noteRunning records that the VM runs before the drain shuts it down to move it, so that the next run starts it again

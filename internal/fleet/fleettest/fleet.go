@@ -4,6 +4,7 @@ import (
 	"context"
 	"io"
 	"log/slog"
+	"strings"
 	"testing"
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
@@ -48,4 +49,19 @@ func HostConfigs(hosts ...*lab.Host) map[string]inventory.HostConfig {
 	}
 
 	return all
+}
+
+// Lease is the UUID of the secret that keeps the lease of that name on the host.
+func Lease(t *testing.T, l *lab.Lab, h *lab.Host, name string) string {
+	t.Helper()
+
+	for line := range strings.Lines(l.Virsh(t, h.Name, "secret-list")) {
+		if fields := strings.Fields(line); len(fields) > 1 && strings.HasSuffix(line, "virtfleet:lock:"+name+"\n") {
+			return fields[0]
+		}
+	}
+
+	t.Fatalf("no lease of %s on host %s", name, h.Name)
+
+	return ""
 }

@@ -47,8 +47,9 @@ type View struct {
 	record  *recordCell
 	index   *viewIndex
 	volumes *seenVolumes
-	// controllers are shared by the views of one reading.
+	// controllers and stopped are shared by the views of one reading.
 	controllers *seenControllers
+	stopped     *seenStopped
 	at          time.Time
 }
 
@@ -56,7 +57,7 @@ type View struct {
 func NewView(info *libvirt.HostInfo, domains map[string]*Entry) *View {
 	return &View{
 		Info: info, Domains: domains, record: &recordCell{}, index: &viewIndex{}, volumes: &seenVolumes{},
-		controllers: &seenControllers{},
+		controllers: &seenControllers{}, stopped: &seenStopped{},
 	}
 }
 

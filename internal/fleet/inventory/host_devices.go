@@ -55,44 +55,71 @@ type deviceList struct {
 	at    time.Time
 	ids   map[string]bool
 	known bool // the host lists devices
+	// byAddress are the ids of USB devices by bus and device.
+	byAddress map[string]string
 }
 
 // LacksDevice reports whether the host lists devices of the kind, but not this one. It returns false if the host
 // doesn't list them or can't be queried: the host may have the device nevertheless, and libvirt reports a missing one
 // when the VM starts. The list is cached for viewAge, so that a plan of many VMs queries it once.
 func (h *Host) LacksDevice(ctx context.Context, part domain.HostPart) bool {
-	kind, isDevice := deviceKinds[part.Kind]
-	if !isDevice || part.Kind == domain.VDPADevice && !strings.HasPrefix(part.ID, vdpaPath) {
+	if part.Kind == domain.VDPADevice && !strings.HasPrefix(part.ID, vdpaPath) {
 		return false
+	}
+
+	list := h.devicesOf(ctx, part.Kind)
+
+	return list.known && !list.ids[part.ID]
+}
+
+// USBDevices returns the vendor and product (1234:abcd) of the host's USB devices, by bus and device (1:4). It is nil
+// if the host doesn't list them.
+func (h *Host) USBDevices(ctx context.Context) map[string]string {
+	return h.devicesOf(ctx, domain.USBDevice).byAddress
+}
+
+// devicesOf returns the host's devices of a kind, and an empty list if it can't be queried.
+func (h *Host) devicesOf(ctx context.Context, of string) deviceList {
+	kind, isDevice := deviceKinds[of]
+	if !isDevice {
+		return deviceList{}
 	}
 
 	h.devices.Lock()
 	defer h.devices.Unlock()
 
-	list, asked := h.devices.kinds[part.Kind]
-	if !asked || time.Since(list.at) >= viewAge {
-		found, err := h.Conn.NodeDevices(ctx, []string{kind.capability})
-
-		others := found
-		if err == nil && len(found) == 0 {
-			others, err = h.Conn.NodeDevices(ctx, []string{commonCapability})
-		}
-
-		if err != nil {
-			return false
-		}
-
-		list = deviceList{at: time.Now(), ids: make(map[string]bool, len(found)), known: len(others) > 0}
-		for _, d := range found {
-			list.ids[kind.id(d)] = true
-		}
-
-		if h.devices.kinds == nil {
-			h.devices.kinds = make(map[string]deviceList)
-		}
-
-		h.devices.kinds[part.Kind] = list
+	list, asked := h.devices.kinds[of]
+	if asked && time.Since(list.at) < viewAge {
+		return list
 	}
 
-	return list.known && !list.ids[part.ID]
+	found, err := h.Conn.NodeDevices(ctx, []string{kind.capability})
+
+	others := found
+	if err == nil && len(found) == 0 {
+		others, err = h.Conn.NodeDevices(ctx, []string{commonCapability})
+	}
+
+	if err != nil {
+		return deviceList{}
+	}
+
+	list = deviceList{
+		at: time.Now(), ids: make(map[string]bool, len(found)), byAddress: make(map[string]string),
+		known: len(others) > 0,
+	}
+	for _, d := range found {
+		list.ids[kind.id(d)] = true
+		if d.BusAddress != "" {
+			list.byAddress[d.BusAddress] = kind.id(d)
+		}
+	}
+
+	if h.devices.kinds == nil {
+		h.devices.kinds = make(map[string]deviceList)
+	}
+
+	h.devices.kinds[of] = list
+
+	return list
 }

@@ -2,6 +2,7 @@ package inventory
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"time"
 
@@ -18,6 +19,9 @@ type ownNetworks struct {
 
 	at  time.Time
 	own map[string]bool
+	// plain are the networks that give interfaces no device of the host, as of plainAt.
+	plain   map[string]bool
+	plainAt time.Time
 }
 
 // OwnNetworks returns the names of the networks that don't leave the host, or nil if they are unknown.
@@ -42,4 +46,41 @@ func (h *Host) OwnNetworks(ctx context.Context) map[string]bool {
 	}
 
 	return h.networks.own
+}
+
+// HandedOut returns the PCI devices that those of the networks which are active and of forward mode hostdev give to
+// interfaces, by network; nil if there are none. The host is only asked about networks that may be such ones: that a
+// network isn't is cached for viewAge, so that a plan of many VMs asks once.
+func (h *Host) HandedOut(ctx context.Context, names []string) map[string][]string {
+	h.networks.Lock()
+	defer h.networks.Unlock()
+
+	current := time.Since(h.networks.plainAt) < viewAge
+	if !slices.ContainsFunc(names, func(name string) bool { return !current || !h.networks.plain[name] }) {
+		return nil
+	}
+
+	list, err := h.Conn.Networks(ctx)
+	if err != nil {
+		return nil // libvirt then reports a network that has no device left
+	}
+
+	h.networks.plainAt, h.networks.plain = time.Now(), map[string]bool{}
+
+	var devices map[string][]string
+
+	for _, n := range list {
+		switch {
+		case len(n.Devices) == 0:
+			h.networks.plain[n.Name] = true
+		case n.Active && slices.Contains(names, n.Name):
+			if devices == nil {
+				devices = make(map[string][]string)
+			}
+
+			devices[n.Name] = n.Devices
+		}
+	}
+
+	return devices
 }

@@ -60,7 +60,7 @@ func (m *Manager) Create(ctx context.Context, d placement.Desired) (*inventory.V
 
 	id := uuid.NewString()
 
-	vm, err := m.createOn(ctx, placed.Host, id, placed.Wish, placed.Defined)
+	vm, err := m.createOn(ctx, placed, id)
 	if vm != nil || err == nil {
 		return vm, err
 	}
@@ -73,23 +73,26 @@ func (m *Manager) Create(ctx context.Context, d placement.Desired) (*inventory.V
 	return nil, err
 }
 
-func (m *Manager) createOn(
-	ctx context.Context, h *inventory.Host, id string, d placement.Desired, placed func(),
-) (*inventory.VM, error) {
+func (m *Manager) createOn(ctx context.Context, placed *placement.Placed, id string) (*inventory.VM, error) {
+	h, d := placed.Host, placed.Wish
+
 	return m.underLock(ctx, h, id, func(held context.Context) (*inventory.VM, error) {
 		release, err := m.placement.ClaimNVRAM(held, h, d)
 		if err != nil {
 			return nil, err
 		}
 
-		err = m.defineNew(held, h, id, d)
+		placing, end := placed.Lock.With(held)
+		err = m.defineNew(placing, h, id, d)
+
+		end()
 		release()
 
 		if err != nil {
 			return m.undoCreate(held, h, id, leftovers{unseen: true}, err)
 		}
 
-		placed()
+		placed.Defined()
 
 		if err := m.verifyNameUnique(held, id, d.Spec.Name); err != nil {
 			return m.undoCreate(held, h, id, leftovers{unseen: true}, err)

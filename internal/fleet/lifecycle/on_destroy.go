@@ -147,6 +147,8 @@ type Removal struct {
 	Untouched []string
 	// Shared stays because another VM has it, too.
 	Shared []string
+	// Unclear says why Delete is expected to fail: it is unknown whether disks of other VMs are based on what is deleted.
+	Unclear []string
 }
 
 // Removal returns what Delete would do with the data of the VM.
@@ -185,6 +187,8 @@ func (m *Manager) Removal(ctx context.Context, vm *inventory.VM) Removal {
 			r.Untouched = append(r.Untouched, "disks."+key+": "+source)
 		}
 	}
+
+	r.Unclear = m.unclearUsers(ctx, vm, removed)
 
 	for _, volume := range vm.LeftVolumes() {
 		r.Deleted = append(r.Deleted, "what an interrupted move left on another host: "+volume)

@@ -119,6 +119,46 @@ func (m *Manager) checkUsersKnown(ctx context.Context, vm *inventory.VM, keys []
 	return nil
 }
 
+// unclearUsers returns what checkUsersKnown is expected to find on the VM's host, for a plan. It asks a host once per
+// reading, and only if an own disk is removed. It leaves out the storage pools of these disks, which Delete starts.
+func (m *Manager) unclearUsers(ctx context.Context, vm *inventory.VM, keys []string) []string {
+	started := map[string]bool{}
+
+	for _, key := range keys {
+		if o := vm.Metadata.OwnDisks[key]; vm.OwnsHere(o) && !o.Creating && !placement.IsFirstBoot(key) {
+			started[o.Pool] = true
+		}
+	}
+
+	if len(started) == 0 {
+		return nil
+	}
+
+	v, err := m.hosts.ViewOf(ctx, vm.On)
+	if err != nil {
+		return nil
+	}
+
+	stopped, err := v.StoppedPools(ctx, vm.On)
+	if err != nil {
+		m.log.DebugContext(ctx, "storage pools were not looked at", "host", vm.Host, "error", err)
+
+		return nil
+	}
+
+	stopped = slices.DeleteFunc(slices.Clone(stopped), func(p libvirt.StoragePool) bool { return started[p.Name] })
+	if len(stopped) == 0 {
+		return nil
+	}
+
+	var domains []libvirt.Domain
+	for _, id := range slices.Sorted(maps.Keys(v.Domains)) {
+		domains = append(domains, v.Domains[id].Domain)
+	}
+
+	return storage.UnclearBases(vm.Host, domains, stopped)
+}
+
 // releaseOwnDisks removes the own disks of a VM that is deleted. It returns the disks that stay because something else
 // uses them.
 func (m *Manager) releaseOwnDisks(ctx context.Context, vm *inventory.VM, all bool) (stay []string, err error) {

@@ -206,8 +206,9 @@ func (u *update) dropOwnDisk(ctx context.Context, key string) error {
 
 	if !o.Kept() && u.vm.OwnsHere(o) {
 		switch err := u.manager.releaseOwnDisk(ctx, u.vm.On, u.vm.UUID, key, o, true); {
-		case errors.Is(err, storage.ErrUsersUnknown): // It stays recorded, and the next apply removes it.
-			u.kept = append(u.kept, keptDisk(key, o, err))
+		case errors.Is(err, storage.ErrUsersUnknown), errors.Is(err, storage.ErrPoolEmpty):
+			// It stays recorded, and Delete knows it as well.
+			u.kept = append(u.kept, keptDisk(key, o, err)+". The next apply that changes the VM tries again")
 
 			return nil
 		case errors.Is(err, storage.ErrInUse), errors.Is(err, storage.ErrOtherPath):

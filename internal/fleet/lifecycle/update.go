@@ -105,28 +105,35 @@ func (u *update) changeVM(ctx context.Context) error {
 
 	u.keepVolumes()
 
-	if err := inTurn(ctx, u.readEviction, u.checkPower, u.ensureDefined); err != nil {
-		return err
-	}
-
-	release, err := u.resolve(ctx)
-	if err != nil {
-		return err
-	}
-	defer release()
-
 	return inTurn(ctx,
-		u.checkRestart, u.checkRename,
-		u.addOwnDisks,
-		u.definePersistent,
-		u.resumeGuest, // A paused guest can't release a device.
-		u.changeRunning,
+		u.readEviction, u.checkPower, u.ensureDefined,
+		u.changeReserved,
 		u.changePower,
 		u.growOrDropOwnDisks,
 		u.writeMetadata,
 		u.changeAutostart,
 		u.removeStale,
 		u.removeLeftVolumes,
+	)
+}
+
+// changeReserved changes the definition and the running VM. What is reserved for the change is then the VM's own, and
+// isn't reserved any longer: the VM's guest may take long to shut down.
+func (u *update) changeReserved(ctx context.Context) error {
+	held, release, err := u.resolve(ctx)
+	if err != nil {
+		return err
+	}
+	defer release()
+
+	if err := inTurn(ctx, u.checkRestart, u.checkRename, u.addOwnDisks); err != nil {
+		return err
+	}
+
+	return inTurn(held,
+		u.definePersistent,
+		u.resumeGuest, // A paused guest can't release a device.
+		u.changeRunning,
 	)
 }
 
@@ -175,18 +182,18 @@ func (u *update) removeLeftVolumes(ctx context.Context) (err error) {
 }
 
 // resolve finds the volumes and the host devices that the configuration leaves open, and reserves the memory that the
-// change adds. Until release, no other VM gets the devices and the memory.
-func (u *update) resolve(ctx context.Context) (release func(), err error) {
+// change adds. Until release, no other VM gets the devices and the memory. The VM gets them with the held context.
+func (u *update) resolve(ctx context.Context) (held context.Context, release func(), err error) {
 	err = resolveVolumes(ctx, u.vm.On, &u.want.Spec, u.want, *u.vm.DeclaredSpec())
 	if err == nil {
 		err = u.checkSources()
 	}
 
 	if err == nil {
-		u.want.Spec, release, err = u.manager.placement.AdmitChange(ctx, u.vm, u.want)
+		u.want.Spec, held, release, err = u.manager.placement.AdmitChange(ctx, u.vm, u.want)
 	}
 
-	return release, err
+	return held, release, err
 }
 
 // changeRunning changes the VM if it runs and isn't about to be stopped.

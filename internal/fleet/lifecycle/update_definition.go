@@ -10,10 +10,10 @@ import (
 // definePersistent patches the persistent definition, if there is one. libvirt validates it before the guest is
 // changed.
 func (u *update) definePersistent(ctx context.Context) error {
-	if !u.vm.Persistent {
-		u.applied = u.vm.DeclaredSpec().AppliedSources()
+	if !u.vm.Persistent { // What runs is changed later. This notes which disks it will have.
+		_, _, err := u.edit(u.vm.Entry.Parse().Definition())
 
-		return nil
+		return err
 	}
 
 	_, changed, err := u.edit(u.vm.Entry.Parse().Persistent)

@@ -82,12 +82,16 @@ func (u *update) changePower(ctx context.Context) error {
 	action := u.powerAction()
 	starts := action == status.Start || u.restartsGuest() && action != status.Stop
 
+	starting := ctx
+
 	if starts {
-		release, err := u.manager.placement.Admit(ctx, u.vm)
+		held, release, err := u.manager.placement.Admit(ctx, u.vm)
 		if err != nil {
 			return err
 		}
 		defer release()
+
+		starting = held
 	}
 
 	if u.goesDown() {
@@ -113,7 +117,7 @@ func (u *update) changePower(ctx context.Context) error {
 		return renameErr
 	}
 
-	if err := u.manager.Start(ctx, u.vm); err != nil {
+	if err := u.manager.Start(starting, u.vm); err != nil {
 		return errors.Join(renameErr, err)
 	}
 

@@ -11,22 +11,24 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 )
 
-// checkSecrets checks that the target has the secrets with which QEMU opens the disks, or can be given them.
+// checkSecrets checks that the target has the secrets with which QEMU opens the disks and the TPM, or can be given
+// them.
 func (t preflight) checkSecrets(ctx context.Context, f *blockerList) {
-	for _, disk := range t.vm.Mobility.Disks {
-		for _, uuid := range disk.Secrets {
-			_, err := t.target.UserSecret(ctx, uuid)
-			at := "disks." + disk.Key
-			switch {
-			case errors.Is(err, libvirt.ErrNotFound):
-				if why := whyNotBrought(ctx, t.source, t.target, uuid); why != "" {
-					f.lacks(status.HostObject{Kind: status.Secret, Name: uuid}, DisksNotLiveMigratable, at,
-						fmt.Sprintf("disk %q is opened with secret %s, host %q has no such secret, and the move can't bring it: %s",
-							disk.Key, uuid, t.target.Name(), why), "Add the host to the hosts of the virtfleet_secret.")
-				}
-			case err != nil:
-				f.unanswered(DisksNotLiveMigratable, at, t.target, "the secret "+uuid, err)
+	for _, secret := range t.vm.Mobility.Secrets() {
+		reason := DisksNotLiveMigratable
+		if secret.TPM {
+			reason = TPMNotMigratable
+		}
+		_, err := t.target.UserSecret(ctx, secret.UUID)
+		switch {
+		case errors.Is(err, libvirt.ErrNotFound):
+			if why := whyNotBrought(ctx, t.source, t.target, secret.UUID); why != "" {
+				f.lacks(status.HostObject{Kind: status.Secret, Name: secret.UUID}, reason, secret.Attribute,
+					fmt.Sprintf("%s is opened with secret %s, host %q has no such secret, and the move can't bring it: %s",
+						secret.Opens, secret.UUID, t.target.Name(), why), "Add the host to the hosts of the virtfleet_secret.")
 			}
+		case err != nil:
+			f.unanswered(reason, secret.Attribute, t.target, "the secret "+secret.UUID, err)
 		}
 	}
 }
@@ -35,14 +37,13 @@ func (t preflight) checkSecrets(ctx context.Context, f *blockerList) {
 // lacks these secrets, and the source's libvirt reveals their values. A secret that can't be copied is a blocker.
 func SecretsToBring(ctx context.Context, facts domain.Mobility, source, target *libvirt.Host) []string {
 	var missing []string
-	for _, disk := range facts.Disks {
-		for _, uuid := range disk.Secrets {
-			if _, err := target.UserSecret(ctx, uuid); !errors.Is(err, libvirt.ErrNotFound) || slices.Contains(missing, uuid) {
-				continue
-			}
-			if whyNotBrought(ctx, source, target, uuid) == "" {
-				missing = append(missing, uuid)
-			}
+	for _, secret := range facts.Secrets() {
+		uuid := secret.UUID
+		if _, err := target.UserSecret(ctx, uuid); !errors.Is(err, libvirt.ErrNotFound) || slices.Contains(missing, uuid) {
+			continue
+		}
+		if whyNotBrought(ctx, source, target, uuid) == "" {
+			missing = append(missing, uuid)
 		}
 	}
 	return missing

@@ -180,6 +180,7 @@ func (t preflight) checkIgnition(ctx context.Context, f *blockerList) {
 // target.
 func (t preflight) checkBootFiles(ctx context.Context, f *blockerList) {
 	t.checkIgnition(ctx, f)
+	t.checkPaths(f)
 	if !t.vm.Live() {
 		return
 	}
@@ -196,6 +197,23 @@ func (t preflight) checkBootFiles(ctx context.Context, f *blockerList) {
 		f.block(HypervisorNotCompatible, "firmware", fmt.Sprintf("its firmware is %s, and host %q has no such file",
 			t.vm.Mobility.Loader, t.target.Name()), fmt.Sprintf("Install the firmware that host %q has on host %q, under the "+
 			"same path.", t.source.Name(), t.target.Name()))
+	}
+}
+
+// checkPaths checks the directories and block devices without which QEMU doesn't start. A host that can't be asked for
+// them is taken to have them.
+func (t preflight) checkPaths(f *blockerList) {
+	lacks := func(attribute, what, path string) {
+		if has, known := t.vm.TargetFiles[path]; known && !has {
+			f.block(HostResourcesNotAvailable, attribute, fmt.Sprintf("host %q has no %s %q", t.target.Name(), what, path),
+				fmt.Sprintf("Create it on host %q, choose another host, or remove it from %s.", t.target.Name(), attribute))
+		}
+	}
+	for _, fs := range t.vm.Mobility.Filesystems {
+		lacks("devices.filesystems", "directory", fs.Source)
+	}
+	for _, path := range t.vm.limitedDevices() {
+		lacks(domain.BlkioDevices, "block device", path)
 	}
 }
 

@@ -164,3 +164,42 @@ func TestCheckBootFiles(t *testing.T) {
 		}
 	}
 }
+
+// A directory that a VM shares, and a block device that it has limits for, are needed where it is moved while it is
+// off, too. A host that can't be asked for them isn't refused.
+func TestCheckPaths(t *testing.T) {
+	t.Parallel()
+	source, target := &libvirt.Host{}, &libvirt.Host{}
+	vm := VM{State: libvirt.Shutoff, Mobility: domain.Mobility{
+		Filesystems: []domain.MobileFilesystem{{Target: "share", Source: "/srv"}, {Target: "block"}},
+		Values: domain.Values{
+			domain.BlkioDevices: domain.FormatTable(map[string]domain.Row{"/dev/b": {"weight": "200"}}),
+		},
+	}}
+	if opened := vm.OpenedFiles(); !slices.Equal(opened, []string{"/dev/b", "/srv"}) {
+		t.Fatalf("QEMU needs %q", opened)
+	}
+	for name, tt := range map[string]struct {
+		there map[string]bool
+		want  []string
+	}{
+		"has them": {map[string]bool{"/srv": true, "/dev/b": true}, nil},
+		"lacks them": {
+			map[string]bool{"/srv": false, "/dev/b": false}, []string{`directory "/srv"`, `block device "/dev/b"`},
+		},
+		"is silent": {nil, nil},
+	} {
+		vm.TargetFiles = tt.there
+		var found blockerList
+		preflight{vm: vm, source: source, target: target}.checkBootFiles(t.Context(), &found)
+		if len(found) != len(tt.want) {
+			t.Errorf("%s: %+v", name, found)
+			continue
+		}
+		for i, b := range found {
+			if b.Reason != HostResourcesNotAvailable || b.Status != status.False || !strings.HasSuffix(b.Message, tt.want[i]) {
+				t.Errorf("%s: %+v", name, b)
+			}
+		}
+	}
+}

@@ -68,13 +68,22 @@ func (vm VM) TurnedOff(facts domain.Mobility) VM {
 	return vm
 }
 
-// OpenedFiles returns the files of its host, other than disks, that QEMU opens when it starts.
+// OpenedFiles returns what of its host, other than disks, QEMU needs when it starts: files that it opens, directories
+// that it shares, and block devices for which it has limits.
 func (vm VM) OpenedFiles() []string {
 	handed := domain.ParseTexts(vm.Mobility.Values[fwCfgFiles])
 	files := slices.Concat(vm.Mobility.Files, slices.Collect(maps.Values(handed)),
-		[]string{vm.Mobility.Ignition, vm.Mobility.Loader})
+		[]string{vm.Mobility.Ignition, vm.Mobility.Loader}, vm.limitedDevices())
+	for _, fs := range vm.Mobility.Filesystems {
+		files = append(files, fs.Source)
+	}
 	slices.Sort(files)
 	return slices.DeleteFunc(slices.Compact(files), func(file string) bool { return file == "" })
+}
+
+// limitedDevices returns the block devices of the host for which the VM has limits.
+func (vm VM) limitedDevices() []string {
+	return slices.Sorted(maps.Keys(domain.ParseTable(vm.Mobility.Values[domain.BlkioDevices])))
 }
 
 // leftByEarlierAttempt says whether an earlier attempt left the file on the target.

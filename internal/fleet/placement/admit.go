@@ -48,12 +48,14 @@ func (co *Cordons) endArrivals(ctx context.Context, h *inventory.Host) (resume f
 //
 // A VM that is restarted where it runs requires only memory. What it has counts until it is off, and only this run
 // reserves the rest: other runs can place VMs while its guest shuts down, which may take long.
-func (p *Planner) Admit(ctx context.Context, vm *inventory.VM) (release func(), err error) {
+//
+// The VM is started with the returned context: nothing is changed in it once another run may place VMs there.
+func (p *Planner) Admit(ctx context.Context, vm *inventory.VM) (held context.Context, release func(), err error) {
 	arrived := func() {}
 
 	if !vm.Active {
 		if arrived, err = p.beginArrival(ctx, vm.On); err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 	}
 
@@ -61,7 +63,7 @@ func (p *Planner) Admit(ctx context.Context, vm *inventory.VM) (release func(), 
 	if err != nil {
 		arrived()
 
-		return nil, err
+		return nil, nil, err
 	}
 
 	refused, err := p.startBlockers(held, vm)
@@ -77,16 +79,16 @@ func (p *Planner) Admit(ctx context.Context, vm *inventory.VM) (release func(), 
 		unlock()
 		arrived()
 
-		return nil, err
+		return nil, nil, err
 	}
 
 	if vm.Active {
 		unlock()
 
-		return sync.OnceFunc(func() { p.releaseReservation(vm.On, vm.Name) }), nil
+		return ctx, sync.OnceFunc(func() { p.releaseReservation(vm.On, vm.Name) }), nil
 	}
 
-	return sync.OnceFunc(func() {
+	return held, sync.OnceFunc(func() {
 		p.releaseReservation(vm.On, vm.Name)
 		unlock()
 		arrived()
@@ -174,7 +176,7 @@ func (p *Planner) admissionProblems(
 		return nil, err
 	}
 
-	r.unused = unusedPages(ctx, a, r.use, r.uuid)
+	r.has = offerTo(ctx, a, r.use, r.uuid)
 
 	p.reservations.mu.Lock()
 	blockers = append(blockers, p.reservationBlockers(a, vm.Name, r)...)

@@ -12,28 +12,29 @@ import (
 
 // AdmitChange returns the VM's spec with the devices of its host that it requests by class. The VM keeps the devices
 // that it has if they belong to the class. Further devices are reserved for it until release is called, and so is
-// memory that is added while it runs, with the same checks as for a start.
+// memory that is added while it runs, with the same checks as for a start. The VM gets both with the returned context:
+// nothing is changed in it once another run may place VMs there.
 func (p *Planner) AdmitChange(
 	ctx context.Context, vm *inventory.VM, d Desired,
-) (spec domain.Spec, release func(), err error) {
+) (spec domain.Spec, held context.Context, release func(), err error) {
 	spec, r, err := p.changeReservation(ctx, vm, d)
 	if err != nil || r.defined.Empty() && r.bytes == 0 {
-		return spec, func() {}, err
+		return spec, ctx, func() {}, err
 	}
 
 	held, unlock, err := p.lockPlacing(ctx, vm.On)
 	if err != nil {
-		return spec, nil, err
+		return spec, nil, nil, err
 	}
 
 	spec, err = p.takeChange(held, vm, d)
 	if err != nil {
 		unlock()
 
-		return spec, nil, err
+		return spec, nil, nil, err
 	}
 
-	return spec, sync.OnceFunc(func() {
+	return spec, held, sync.OnceFunc(func() {
 		p.releaseReservation(vm.On, vm.Name)
 		unlock()
 	}), nil

@@ -202,3 +202,18 @@ func fitsHypervisor(a inventory.Reply, s domain.Spec, defaultType string) []inve
 		Detail:    fmt.Sprintf("it can't run guests of architecture %q, only of %s", arch, inventory.QuoteList(known)),
 	}}
 }
+
+// fitsStart checks whether the host's hypervisor has the type and the machine type of a VM that was off and is started.
+// The definition of a VM that is off may be older than its host.
+func (p *Planner) fitsStart(a inventory.Reply, vm *inventory.VM, d Desired) []inventory.Problem {
+	if !d.starts(vm) {
+		return nil
+	}
+
+	have := vm.DeclaredSpec()
+
+	return fitsHypervisor(a, domain.Spec{
+		Type: cmp.Or(d.Spec.Type, have.Type), Arch: cmp.Or(d.Spec.Arch, have.Arch),
+		Machine: cmp.Or(d.Spec.Machine, have.Machine),
+	}, p.defaultType)
+}

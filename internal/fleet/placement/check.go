@@ -299,7 +299,7 @@ func (p *Planner) fitsChange(
 		fitsVersions(a, d.Spec), p.fitsSurroundings(ctx, a, d.Changed(vm), d.grownDisks(vm)), fitsKept(a, d.Metadata),
 		fitsVariables(a, vm, d.Spec.Firmware), p.fitsChangedNVRAM(ctx, a.Host, vm, d),
 		p.fitsChangedUse(ctx, a.Host, vm, d), fitsLiveConnections(ctx, a, vm, d), fitsLimits(ctx, a, vm, d),
-		p.fitsControllers(ctx, a, d, vm))
+		p.fitsControllers(ctx, a, d, vm), fitsSecrets(ctx, a, d.Changed(vm)), p.fitsStart(a, vm, d))
 	missing, doubts := p.fitsFiles(ctx, a.Host, d.Changed(vm), d.runsOn(vm))
 
 	return append(problems, missing...), doubts

@@ -107,13 +107,17 @@ func sameDisk(c claim, disk domain.DiskUse, host string, e *inventory.Entry, oth
 		source = fmt.Sprintf("%s, the same file as %s", own, source)
 	}
 
+	remedy := "Find out whose disk it is. " + giveUp(host, e)
+	if !disk.NVDIMM && !other.NVDIMM {
+		remedy += " If both are to write to it, make it shareable in both definitions."
+	}
+
 	return &inventory.Error{
 		VM: c.name, Host: host, Kind: ErrShared,
-		Detail: fmt.Sprintf("its disk %q (%s) on host %q %s disk %q of VM %q (UUID %s) on host %q, which "+
-			"%s: two VMs that write to one disk destroy what is on it", disk.Key, source, c.host, relation,
-			other.Key, e.Name, e.UUID, host, claimReason(e)),
-		Remedy: "Find out whose disk it is. " + giveUp(host, e) + " If both are to write to it, make it shareable in both " +
-			"definitions.",
+		Detail: fmt.Sprintf("its %s (%s) on host %q %s %s of VM %q (UUID %s) on host %q, which "+
+			"%s: two VMs that write to one disk destroy what is on it", disk.Text(), source, c.host, relation,
+			other.Text(), e.Name, e.UUID, host, claimReason(e)),
+		Remedy: remedy,
 	}
 }
 
@@ -215,7 +219,7 @@ func (cs *Claims) notAlone(
 	return nil
 }
 
-// newUses returns the disks that the configuration adds to what a VM has.
+// newUses returns the disks and NVDIMMs that the configuration adds to what a VM has.
 func (d Desired) newUses(have []domain.DiskUse) []domain.DiskUse {
 	var uses []domain.DiskUse
 
@@ -235,6 +239,15 @@ func (d Desired) newUses(have []domain.DiskUse) []domain.DiskUse {
 		uses = append(uses, domain.DiskUse{
 			Key: key, Source: disk.Source, Shared: slices.Contains(d.Metadata.SharedDisks, key),
 		})
+	}
+
+	for _, use := range d.Spec.NVDIMMUses() {
+		known := slices.ContainsFunc(have, func(h domain.DiskUse) bool {
+			return h.NVDIMM && domain.SameDisk(h.Source, use.Source, true)
+		})
+		if !known {
+			uses = append(uses, use)
+		}
 	}
 
 	return uses

@@ -100,6 +100,12 @@ func (p *Planner) deviceChoice(ctx context.Context, a inventory.Reply, q deviceR
 	}
 	p.reservations.mu.Unlock()
 
+	for part, name := range maps.Clone(c.holders) {
+		if part.Kind == domain.USBAddress {
+			c.holders[domain.HostPart{Kind: domain.USBDevice, ID: a.Host.USBDevices(ctx)[part.ID]}] = name
+		}
+	}
+
 	for _, e := range a.View.Domains {
 		if e.Name != q.name {
 			for part := range e.DefinedUse().Alone {

@@ -12,6 +12,7 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migration"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/status"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/storage"
 )
 
 // ReserveFiles reserves room on the target for files that are copied there with the VM, until release is called. It
@@ -121,25 +122,40 @@ func (cy *Capacity) FreeSpaceIn(
 		return 0, false, err
 	}
 
-	for _, theirs := range cy.expectedFiles(h, name) {
-		for file, bytes := range theirs.Files {
+	others, err := cy.arrivingDemand(ctx, h, dir, name)
+	if err != nil {
+		return 0, false, err
+	}
+
+	return left - min(left, others.Now), true, nil
+}
+
+// arrivingDemand returns what files that are on their way to a directory of the host, with other VMs than the one of
+// that name, will need there in addition to what has arrived: that is one of the volumes, and no longer among what the
+// storage pool has left.
+func (cy *Capacity) arrivingDemand(
+	ctx context.Context, h *inventory.Host, dir, name string,
+) (sum storage.Demand, err error) {
+	for _, load := range cy.expectedFiles(h, name) {
+		for file, bytes := range load.Files {
 			if path.Dir(file) != dir {
 				continue
 			}
 
-			// What has arrived is already subtracted from what the storage pool has left.
 			v, err := h.Conn.VolumeByPath(ctx, file)
-			if err == nil {
-				bytes -= min(bytes, v.AllocationBytes)
-			} else if !inventory.IsNotFound(err) {
-				return 0, false, err
-			}
 
-			left -= min(left, bytes)
+			switch {
+			case err == nil:
+				sum.Now += bytes - min(bytes, v.AllocationBytes)
+			case inventory.IsNotFound(err):
+				sum = sum.Plus(storage.Demand{Now: bytes, Growth: load.Growth[file]})
+			default:
+				return sum, err
+			}
 		}
 	}
 
-	return left, true, nil
+	return sum, nil
 }
 
 // ByDirectory returns the sizes of the files, summed up by directory.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"sync"
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
@@ -20,25 +21,29 @@ func (p *Planner) fitsFiles(
 
 	for _, attribute := range slices.Sorted(maps.Keys(d.Files)) {
 		file := d.Files[attribute]
+		what := describeFile(attribute, file)
+		remedy := what.remedy()
 
-		p := inventory.Problem{Attribute: attribute, Detail: fmt.Sprintf("it has no file %q", file)}
+		p := inventory.Problem{
+			Attribute: what.attribute, Detail: fmt.Sprintf("it has no %s %q", what.noun, file), Remedy: remedy,
+		}
 		doubt := inventory.Problem{
-			Attribute: attribute, Warning: true, Summary: "File not found on the host",
-			Remedy: remedyOfFiles,
+			Attribute: what.attribute, Warning: true, Summary: "File not found on the host", Remedy: remedy,
 		}
 
 		switch found[file] {
 		case inventory.FileAbsent:
-			doubt.Detail = fmt.Sprintf("VM %q has %s = %q, and host %q has no such file. This "+
-				"apply doesn't start the VM; without the file it can't be started.", d.Spec.Name, attribute, file, h.Name)
+			doubt.Detail = fmt.Sprintf("VM %q has %s, and host %q has no such %s. This apply doesn't start the VM; "+
+				"without the %s it can't be started.", d.Spec.Name, what.setting, h.Name, what.noun, what.noun)
 		case inventory.FileDoubtful:
-			doubt.Detail = fmt.Sprintf("VM %q has %s = %q, and the storage pool of that directory on host %q has no "+
-				"such volume, as it was when it was refreshed last.", d.Spec.Name, attribute, file, h.Name)
+			doubt.Detail = fmt.Sprintf("VM %q has %s, and the storage pool of that directory on host %q has no "+
+				"such volume, as it was when it was refreshed last.", d.Spec.Name, what.setting, h.Name)
 		case inventory.FileUnknown:
 			doubt.Summary = "File not checked on the host"
-			doubt.Detail = fmt.Sprintf("VM %q has %s = %q, and host %q didn't say in time whether it has that file.",
-				d.Spec.Name, attribute, file, h.Name)
-			doubt.Remedy = "Plan again when the host answers faster; otherwise, the apply says whether the file is missing."
+			doubt.Detail = fmt.Sprintf("VM %q has %s, and host %q didn't say in time whether it has that %s.",
+				d.Spec.Name, what.setting, h.Name, what.noun)
+			doubt.Remedy = "Plan again when the host answers faster; otherwise, the apply says whether the " + what.noun +
+				" is missing."
 		default:
 			continue
 		}
@@ -56,6 +61,39 @@ func (p *Planner) fitsFiles(
 // remedyOfFiles is the remedy for a file that is missing on a host.
 const remedyOfFiles = "Correct the path, or put the file there first. If another resource of this configuration " +
 	"makes it, take the path from an attribute of that resource that is known after apply: that isn't looked for."
+
+// remedyOfPaths is the remedy for a directory or device that is missing on a host.
+const remedyOfPaths = "Correct the path, create the %s on the host first, or choose a host that has it."
+
+// neededFile is how users know a file that a VM needs.
+type neededFile struct {
+	// attribute is the attribute that names the file, setting what the configuration says there, noun what the file is.
+	attribute, setting, noun string
+}
+
+// describeFile describes a file of Desired.Files. What follows a "[" in its key is the key of a map that isn't part of
+// the attribute's path.
+func describeFile(key, file string) neededFile {
+	attribute, _, isKey := strings.Cut(key, "[")
+	f := neededFile{attribute: attribute, setting: fmt.Sprintf("%s = %q", key, file), noun: "file"}
+
+	switch {
+	case isKey:
+		f.noun, f.setting = "block device", key
+	case strings.HasPrefix(key, "devices.filesystems."):
+		f.noun = "directory"
+	}
+
+	return f
+}
+
+func (f neededFile) remedy() string {
+	if f.noun == "file" {
+		return remedyOfFiles
+	}
+
+	return fmt.Sprintf(remedyOfPaths, f.noun)
+}
 
 // judgeFiles checks for the VM's files on the hosts that fit otherwise.
 func (p *Planner) judgeFiles(ctx context.Context, all []candidate, d Desired) {
@@ -89,6 +127,9 @@ func (d Desired) runsOn(vm *inventory.VM) bool {
 	}
 }
 
+// starts reports whether the change starts a VM that is off.
+func (d Desired) starts(vm *inventory.VM) bool { return !vm.Active && d.runsOn(vm) }
+
 // newFiles returns the files that the VM doesn't have yet.
 func (d Desired) newFiles(vm *inventory.VM) map[string]string {
 	have := vm.DeclaredSpec()
@@ -104,6 +145,10 @@ func (d Desired) newFiles(vm *inventory.VM) map[string]string {
 	}
 
 	known = append(known, have.Values.Files()...)
+
+	for _, row := range have.Filesystems {
+		known = append(known, row["source"])
+	}
 
 	files := maps.Clone(d.Files)
 	maps.DeleteFunc(files, func(_, file string) bool { return slices.Contains(known, file) })

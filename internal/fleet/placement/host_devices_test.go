@@ -2,6 +2,7 @@ package placement_test
 
 import (
 	"log/slog"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -21,6 +22,10 @@ const hostDevices = `<node>
   <device><name>pci_0000_03_00_1</name><parent>computer</parent><capability type='pci'><class>0x020000</class>
     <domain>0</domain><bus>3</bus><slot>0</slot><function>1</function><product id='0x16af'/><vendor id='0x14e4'/>
   </capability></device>
+  <network><name>vfs</name><forward mode='hostdev' managed='yes'>
+    <address type='pci' domain='0x0000' bus='0x03' slot='0x10' function='0x0'/>
+    <address type='pci' domain='0x0000' bus='0x03' slot='0x10' function='0x2'/></forward></network>
+  <network><name>plain</name><bridge name='virbr7'/></network>
 </node>`
 
 // listingHosts are two hosts of libvirt's test driver: one lists devices, the other doesn't.
@@ -72,6 +77,29 @@ func TestLacksDevice(t *testing.T) {
 		if hosts.Host("silent").LacksDevice(t.Context(), part) {
 			t.Errorf("the host that lists none lacks %v", part)
 		}
+	}
+}
+
+// A host is asked which devices a network hands out, and which USB device is where.
+func TestHandedOut(t *testing.T) {
+	t.Parallel()
+
+	host := listingHosts(t).Host("lists")
+	want := map[string][]string{"vfs": {"0000:03:10.0", "0000:03:10.2"}}
+
+	for range 2 { // the second answer knows which networks are plain
+		if got := host.HandedOut(t.Context(), []string{"plain", "absent"}); got != nil {
+			t.Errorf("ordinary networks hand out %v", got)
+		}
+
+		got := host.HandedOut(t.Context(), []string{"plain", "vfs"})
+		if !maps.EqualFunc(got, want, slices.Equal) {
+			t.Errorf("they hand out %v", got)
+		}
+	}
+
+	if got := host.USBDevices(t.Context()); len(got) > 0 {
+		t.Errorf("it has %v", got)
 	}
 }
 

@@ -56,7 +56,7 @@ func uses(residents []evacuation.Neighbour, but string) map[string]domain.HostUs
 	all := make(map[string]domain.HostUse)
 
 	for _, n := range residents {
-		if n.Name != but && !n.Use.Empty() {
+		if n.Name != but && (!n.Use.Empty() || len(n.Use.Networks) > 0) {
 			all[n.Name] = n.Use
 		}
 	}
@@ -180,27 +180,26 @@ func (p *Planner) disputedCPUs(a inventory.Reply, d Desired) int {
 	return len(disputed)
 }
 
-// missing returns what a VM would need of the host that the others have. unused are the host's unused huge pages, nil
-// if that is unknown.
-func missing(
-	a inventory.Reply, use domain.HostUse, others map[string]domain.HostUse, unused map[uint64]uint64,
-) []shortage {
+// missing returns what a VM would need of the host that the others have.
+func missing(a inventory.Reply, use domain.HostUse, others map[string]domain.HostUse, has offer) []shortage {
 	var found []shortage
 
 	for _, part := range use.Parts() {
 		for _, name := range slices.Sorted(maps.Keys(others)) {
-			if others[name].Alone[part] != "" {
+			if given := has.givenTo(others[name], part); given != "" {
 				reason := migration.HostResourcesTaken
 				if part.Kind == domain.VsockAddress {
 					reason = migration.VsockCIDTaken
 				}
 
 				found = append(found, shortage{domain.Problem{
-					Path: use.Alone[part], Message: fmt.Sprintf("has given %s to VM %q", part, name),
+					Path: use.Alone[part], Message: fmt.Sprintf("has given %s to VM %q", given, name),
 				}, reason, ""})
 			}
 		}
 	}
+
+	found = append(found, has.missingDevices(use, others)...)
 
 	for _, name := range slices.Sorted(maps.Keys(others)) {
 		if cpus := use.DisputedCPUs(others[name]); cpus != "" {
@@ -210,7 +209,7 @@ func missing(
 		}
 	}
 
-	return append(found, missingPages(a, use, others, unused)...)
+	return append(found, missingPages(a, use, others, has.pages)...)
 }
 
 // missingPages returns the sizes of the huge pages of which too few are left.
@@ -248,12 +247,15 @@ func missingPages(
 func (cy *Capacity) taken(
 	ctx context.Context, a inventory.Reply, name string, use domain.HostUse, leaving string,
 ) []shortage {
-	unused := unusedPages(ctx, a, use, leaving)
+	has := offerTo(ctx, a, use, leaving)
+	if has.idle(use) {
+		return nil
+	}
 
 	cy.reservations.mu.Lock()
 	defer cy.reservations.mu.Unlock()
 
-	return missing(a, use, uses(cy.residents(a, leaving), name), unused)
+	return missing(a, use, uses(cy.residents(a, leaving), name), has)
 }
 
 // fitsHostUse checks that the host has what the VM of that name needs of it in addition to memory, and that no other VM
@@ -261,7 +263,7 @@ func (cy *Capacity) taken(
 func (p *Planner) fitsHostUse(
 	ctx context.Context, a inventory.Reply, name string, use domain.HostUse, leaving string,
 ) []inventory.Problem {
-	if use.Empty() {
+	if use.Empty() && len(use.Networks) == 0 {
 		return nil
 	}
 
@@ -276,7 +278,7 @@ func (p *Planner) fitsChangedUse(
 	ctx context.Context, on *inventory.Host, vm *inventory.VM, d Desired,
 ) []inventory.Problem {
 	more := d.Spec.HostUse().WithMetadata(d.Stamp()).Without(vm.Entry.HostUse())
-	if on != vm.On || !vm.Active || !d.runsOn(vm) || more.Empty() {
+	if on != vm.On || !vm.Active || !d.runsOn(vm) || more.Empty() && len(more.Networks) == 0 {
 		return nil
 	}
 
@@ -292,7 +294,7 @@ func (p *Planner) fitsChangedUse(
 // that are off and that the host starts at boot don't block a VM that is on the host already. The caller holds the
 // reservations' mutex.
 func (cy *Capacity) takenBlockers(a inventory.Reply, name string, r reservation) []migration.Blocker {
-	if r.use.Empty() {
+	if r.has.idle(r.use) {
 		return nil
 	}
 
@@ -301,5 +303,5 @@ func (cy *Capacity) takenBlockers(a inventory.Reply, name string, r reservation)
 		running(a, others)
 	}
 
-	return shortageBlockers(a.Host.Name, missing(a, r.use, others, r.unused), "")
+	return shortageBlockers(a.Host.Name, missing(a, r.use, others, r.has), "")
 }

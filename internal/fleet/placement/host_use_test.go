@@ -42,49 +42,91 @@ func TestMissing(t *testing.T) {
 		return use
 	}
 
+	const first, second, third = "0000:03:10.0", "0000:03:10.2", "0000:03:10.4"
+
+	nics := func(keys ...string) domain.HostUse { return domain.HostUse{Networks: map[string][]string{"vfs": keys}} }
+	usb := func(kind, id string) domain.HostUse {
+		return domain.HostUse{Alone: map[domain.HostPart]string{{Kind: kind, ID: id}: "devices.host_devices"}}
+	}
+	sticks := offer{usb: map[string]string{"1:4": "1234:abcd", "1:5": "1234:beef", "1:6": "1234:abcd"}}
+
 	for name, tt := range map[string]struct {
 		use    domain.HostUse
 		others byName
 		want   []string
+		has    offer
 	}{
+		"a device of the network is left": {
+			use: nics("a"), others: byName{"x": nics("a"), "y": alone(second), "z": alone(gpu)},
+			has: offer{networks: map[string][]string{"vfs": {first, second, third}}},
+		},
+		"all devices of the network are given away": {
+			use: nics("a"), others: byName{"x": nics("b"), "y": alone(second), "z": alone(gpu)},
+			has: offer{networks: map[string][]string{"vfs": {first, second}}},
+			want: []string{`interfaces.a.network: has 0 left of the PCI devices of its network "vfs" (2), and the VM needs ` +
+				`1: others are given to VM "x", "y"`},
+		},
+		"the network has fewer devices than the VM needs": {
+			use: nics("a", "b"), has: offer{networks: map[string][]string{"vfs": {first}}},
+			want: []string{`interfaces.b.network: has 1 left of the PCI devices of its network "vfs" (1), and the VM needs 2`},
+		},
+		"the network hands out nothing": {use: nics("a"), others: byName{"x": nics("a")}},
+		"a USB device is given by its address": {
+			use: usb(domain.USBDevice, "1234:abcd"), others: byName{"x": usb(domain.USBAddress, "1:4")}, has: sticks,
+			want: []string{`devices.host_devices: has given usb device 1234:abcd (USB address 1:4) to VM "x"`},
+		},
+		"a USB device is given by its ids": {
+			use: usb(domain.USBAddress, "1:4"), others: byName{"x": usb(domain.USBDevice, "1234:abcd")}, has: sticks,
+			want: []string{`devices.host_devices: has given usb device 1234:abcd (USB address 1:4) to VM "x"`},
+		},
+		"another USB device is given": {
+			use: usb(domain.USBDevice, "1234:abcd"), others: byName{"x": usb(domain.USBAddress, "1:5")}, has: sticks,
+		},
+		"another of the same kind is given": {
+			use: usb(domain.USBAddress, "1:4"), others: byName{"x": usb(domain.USBAddress, "1:6")}, has: sticks,
+		},
 		"pages of a node are left": {
-			onNode(1, 16<<20), byName{"x": onNode(0, 16<<20), "y": pages(small, 16<<20)}, nil,
+			use: onNode(1, 16<<20), others: byName{"x": onNode(0, 16<<20), "y": pages(small, 16<<20)},
 		},
 		"too few of a node are left": {
-			onNode(1, 8<<20),
-			byName{"x": onNode(1, 10<<20), "y": onNode(0, 16<<20)},
-			[]string{"memory.huge_pages: has 6Mi left of its 16Mi in pages of 2Mi on NUMA node 1, and the VM needs 8Mi"},
+			use:    onNode(1, 8<<20),
+			others: byName{"x": onNode(1, 10<<20), "y": onNode(0, 16<<20)},
+			want:   []string{"memory.huge_pages: has 6Mi left of its 16Mi in pages of 2Mi on NUMA node 1, and the VM needs 8Mi"},
 		},
-		"too few of a node are there": {onNode(1, 32<<20), nil, nil},
-		"no VM has it":                {alone(gpu), byName{"x": alone("0000:66:00.0")}, nil},
+		"too few of a node are there": {use: onNode(1, 32<<20)},
+		"no VM has it":                {use: alone(gpu), others: byName{"x": alone("0000:66:00.0")}},
 		"another has it": {
-			alone(gpu),
-			byName{"x": alone(gpu)},
-			[]string{`devices.host_devices.a.address: has given pci device 0000:65:00.0 to VM "x"`},
+			use:    alone(gpu),
+			others: byName{"x": alone(gpu)},
+			want:   []string{`devices.host_devices.a.address: has given pci device 0000:65:00.0 to VM "x"`},
 		},
-		"pages are left":                  {pages(small, 16<<20), byName{"x": pages(small, 16<<20)}, nil},
-		"pages of another size are taken": {pages(small, 32<<20), byName{"x": pages(big, big)}, nil},
+		"pages are left":                  {use: pages(small, 16<<20), others: byName{"x": pages(small, 16<<20)}},
+		"pages of another size are taken": {use: pages(small, 32<<20), others: byName{"x": pages(big, big)}},
 		"too few are left": {
-			pages(small, 16<<20),
-			byName{"x": pages(small, 8<<20), "y": pages(small, 10<<20)},
-			[]string{"memory.huge_pages: has 14Mi left of its 32Mi in pages of 2Mi, and the VM needs 16Mi"},
+			use:    pages(small, 16<<20),
+			others: byName{"x": pages(small, 8<<20), "y": pages(small, 10<<20)},
+			want:   []string{"memory.huge_pages: has 14Mi left of its 32Mi in pages of 2Mi, and the VM needs 16Mi"},
 		},
 		"too few of the default size are left": {
-			pages(domain.DefaultPages, 16<<20),
-			byName{"x": pages(small, 8<<20), "y": pages(domain.DefaultPages, 10<<20)},
-			[]string{"memory.huge_pages: has 14Mi left of its 32Mi in pages of 2Mi, and the VM needs 16Mi"},
+			use:    pages(domain.DefaultPages, 16<<20),
+			others: byName{"x": pages(small, 8<<20), "y": pages(domain.DefaultPages, 10<<20)},
+			want:   []string{"memory.huge_pages: has 14Mi left of its 32Mi in pages of 2Mi, and the VM needs 16Mi"},
 		},
-		"too few are there":             {pages(small, 64<<20), nil, nil},
-		"CPUs are shared":               {cpus(false, 2, 3), byName{"x": cpus(false, 2, 3)}, nil},
-		"CPUs are others":               {cpus(true, 2, 3), byName{"x": cpus(true, 4, 5)}, nil},
-		"CPUs are wanted alone":         {cpus(true, 1, 2, 3), byName{"x": cpus(false, 2, 3, 4)}, []string{disputed}},
-		"another VM has its CPUs alone": {cpus(false, 2, 3), byName{"x": cpus(true, 2, 3)}, []string{disputed}},
+		"too few are there": {use: pages(small, 64<<20)},
+		"CPUs are shared":   {use: cpus(false, 2, 3), others: byName{"x": cpus(false, 2, 3)}},
+		"CPUs are others":   {use: cpus(true, 2, 3), others: byName{"x": cpus(true, 4, 5)}},
+		"CPUs are wanted alone": {
+			use: cpus(true, 1, 2, 3), others: byName{"x": cpus(false, 2, 3, 4)}, want: []string{disputed},
+		},
+		"another VM has its CPUs alone": {
+			use: cpus(false, 2, 3), others: byName{"x": cpus(true, 2, 3)}, want: []string{disputed},
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 
 			var got []string
-			for _, p := range missing(a, tt.use, tt.others, nil) {
+			for _, p := range missing(a, tt.use, tt.others, tt.has) {
 				got = append(got, p.Error())
 			}
 
@@ -119,7 +161,7 @@ func TestMissing_unusedPages(t *testing.T) {
 		},
 	} {
 		var got string
-		for _, p := range missing(a, pages(16<<20), others, tt.unused) {
+		for _, p := range missing(a, pages(16<<20), others, offer{pages: tt.unused}) {
 			got += p.Error()
 		}
 

@@ -154,9 +154,20 @@ func (cy *Capacity) lacksRoom(
 		return "is full"
 	case need == storage.Demand{}:
 		return ""
-	default:
-		return r.Lacks(need, cy.pendingDemand(ctx, a, name, pool.Name), domain.FormatSize)
 	}
+
+	others := cy.pendingDemand(ctx, a, name, pool.Name)
+
+	if is, err := storage.ReadPool(pool.XML); err == nil && is.Path != nil {
+		arriving, err := cy.arrivingDemand(ctx, a.Host, path.Clean(*is.Path), name)
+		if err != nil {
+			return fmt.Sprintf("can't be read: %v", err)
+		}
+
+		others = others.Plus(arriving)
+	}
+
+	return r.Lacks(need, others, domain.FormatSize)
 }
 
 // GrowthLeftIn returns how much the volumes in a directory of the host may still be given, after the files that are on
@@ -200,24 +211,10 @@ func (cy *Capacity) growthRoom(
 		return r, others, p.Name, err
 	}
 
-	others.Growth = cy.pendingDemand(ctx, a, name, p.Name).Growth
+	arriving, err := cy.arrivingDemand(ctx, h, dir, name)
+	others.Growth = cy.pendingDemand(ctx, a, name, p.Name).Plus(arriving).Growth
 
-	for _, load := range cy.expectedFiles(h, name) {
-		for file, bytes := range load.Growth {
-			if path.Dir(file) != dir {
-				continue
-			}
-
-			_, err := h.Conn.VolumeByPath(ctx, file) // A file that has arrived is one of the volumes.
-			if inventory.IsNotFound(err) {
-				others = others.Plus(storage.Demand{Growth: bytes})
-			} else if err != nil {
-				return r, others, p.Name, err
-			}
-		}
-	}
-
-	return r, others, p.Name, nil
+	return r, others, p.Name, err
 }
 
 // growthBlockers returns a blocker for each storage pool whose volumes could grow to too much with the files of a move.

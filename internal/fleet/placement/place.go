@@ -11,6 +11,7 @@ import (
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/lease"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/policy"
 )
 
@@ -22,6 +23,9 @@ type Placed struct {
 	Host *inventory.Host
 	// Wish is the configuration that the VM gets there, with the host's devices that it requests by class.
 	Wish Desired
+	// Lock keeps other runs from placing VMs on the host until Defined is called. The VM is defined with a context of
+	// Lock.With: once another run has taken the lock over, the room may be gone.
+	Lock *lease.Held
 	// Defined ends the reservation. Release ends it too, and lets this run drain the host.
 	Defined, Release func()
 }
@@ -68,10 +72,13 @@ func (p *Planner) arriveOn(ctx context.Context, h *inventory.Host, d Desired) (*
 
 // placeOn reserves room on the host; it returns nil if the VM does not fit there.
 func (p *Planner) placeOn(ctx context.Context, h *inventory.Host, d Desired) (*Placed, error) {
-	held, unlock, err := p.lockPlacing(ctx, h)
+	lock, err := p.joinPlacing(ctx, h)
 	if err != nil {
 		return nil, err
 	}
+
+	held, end := lock.lease.With(ctx)
+	defer end()
 
 	// While this run holds the lock, no other run can change what the host reports; if the VM no longer fits, try another
 	// host.
@@ -81,14 +88,14 @@ func (p *Planner) placeOn(ctx context.Context, h *inventory.Host, d Desired) (*P
 	}
 
 	if err != nil || wish == nil {
-		unlock()
+		p.leavePlacing(h, lock)
 
 		return nil, err
 	}
 
-	return &Placed{Host: h, Wish: *wish, Defined: sync.OnceFunc(func() {
+	return &Placed{Host: h, Wish: *wish, Lock: lock.lease, Defined: sync.OnceFunc(func() {
 		p.releaseReservation(h, d.Spec.Name)
-		unlock()
+		p.leavePlacing(h, lock)
 	})}, nil
 }
 

@@ -10,7 +10,6 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/admission"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/evacuation"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
-	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/lease"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migration"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/status"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/storage"
@@ -24,7 +23,10 @@ type reservations struct {
 	// expected are the VMs for which a host was chosen and which have nothing reserved there yet; by host, then by VM
 	// name. They count only in the choice of the best host: no VM is refused because of them.
 	expected map[string]map[string]reservation
-	holding  map[string]*placingLock
+	// placing are the locks that this run has on hosts' room, by host. joining is held, by host, by the operation that
+	// takes such a lock.
+	placing map[string]*placingLock
+	joining admission.Mutexes
 	// files are the files that are on their way to a host, and their sizes there; by host, then by VM name.
 	files map[string]map[string]migration.TransferSize
 	// filing is held, by host, while room for files and new disks is checked, choosing while devices are chosen by class.
@@ -38,9 +40,9 @@ type reservation struct {
 	bytes uint64
 	// labels are the VM's own, avoids are the labels of VMs that it must not share the host with.
 	labels, avoids map[string]string
-	// use is what the VM needs in addition to memory. unused are the host's unused huge pages, see unusedPages.
-	use    domain.HostUse
-	unused map[uint64]uint64
+	// use is what the VM needs in addition to memory, has what the host has of that.
+	use domain.HostUse
+	has offer
 	// defined is what the VM is defined with, and uses only once it is started.
 	defined domain.HostUse
 	// pools is what the VM's new disks need, by storage pool.
@@ -63,7 +65,7 @@ func (cy *Capacity) addReservation(
 			return nil, err
 		}
 
-		r.unused = unusedPages(ctx, a, r.use, r.uuid)
+		r.has = offerTo(ctx, a, r.use, r.uuid)
 		if refused, current := cy.addIfCurrent(a, name, r); current {
 			return refused, nil
 		}
@@ -271,65 +273,6 @@ func (cy *Capacity) conflict(a inventory.Reply, me evacuation.Neighbour, leaving
 	return found
 }
 
-// placingLock is the lock on one host's room for new VMs. All operations of this run share it: reservations coordinate
-// this run's own operations, and the lock keeps other runs out.
-type placingLock struct {
-	mu    sync.Mutex
-	users int
-	lease *lease.Held
-}
-
-// lockPlacing keeps other runs from placing VMs on the host. The first operation of this run that takes the lock also
-// queries the host again, because other runs may have placed VMs before. What the caller reads and changes under the
-// lock, it does with the returned context, which ends when the lock is lost.
-func (cy *Capacity) lockPlacing(
-	ctx context.Context, h *inventory.Host,
-) (held context.Context, unlock func(), err error) {
-	cy.reservations.mu.Lock()
-	if cy.reservations.holding == nil {
-		cy.reservations.holding = make(map[string]*placingLock)
-	}
-
-	l := cy.reservations.holding[h.Name]
-	if l == nil {
-		l = &placingLock{}
-		cy.reservations.holding[h.Name] = l
-	}
-	cy.reservations.mu.Unlock()
-
-	l.mu.Lock()
-	defer l.mu.Unlock()
-
-	if l.users == 0 {
-		locked, taken, err := cy.records.Lease(ctx, h, "placement", "placing VMs on")
-		if err != nil {
-			return nil, nil, err
-		}
-
-		if err := cy.hosts.Renew(locked, h); err != nil {
-			taken.Release()
-
-			return nil, nil, err
-		}
-
-		l.lease = taken
-	}
-
-	l.users++
-	held, end := l.lease.With(ctx)
-
-	return held, func() {
-		end()
-		l.mu.Lock()
-		defer l.mu.Unlock()
-
-		l.users--
-		if l.users == 0 {
-			l.lease.Release()
-		}
-	}, nil
-}
-
 // CapacityOf returns what a host has room for.
 func (cy *Capacity) CapacityOf(ctx context.Context, a inventory.Reply) evacuation.Host {
 	unused := unusedPages(ctx, a, anyHugePages(a), "")
@@ -361,7 +304,7 @@ func (cy *Capacity) CapacityBlockers(
 	ctx context.Context, a inventory.Reply, vm *inventory.VM, bytes uint64,
 ) []migration.Blocker {
 	r := reservationFor(vm.Metadata, bytes, vm.Entry.HostUse().OnOtherHost())
-	r.unused = unusedPages(ctx, a, r.use, "")
+	r.has = offerTo(ctx, a, r.use, "")
 
 	cy.reservations.mu.Lock()
 	defer cy.reservations.mu.Unlock()

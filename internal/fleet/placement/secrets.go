@@ -8,33 +8,32 @@ import (
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/status"
 )
 
-// fitsSecrets checks that the host has the secrets that open the disks of a new VM. It checks nothing in a plan,
-// because the same apply may create them.
+// fitsSecrets checks that the host has the secrets that open the disks and the TPM of a new VM. In a plan, it checks
+// only the TPM's: the same apply may create the others.
 func fitsSecrets(ctx context.Context, a inventory.Reply, d Desired) []inventory.Problem {
-	if d.Planned {
-		return nil
-	}
-
 	var problems []inventory.Problem
 
-	for _, key := range slices.Sorted(maps.Keys(d.Spec.Disks)) {
-		secrets := d.Spec.Disks[key].Secrets()
-		for _, attribute := range slices.Sorted(maps.Keys(secrets)) {
-			_, err := a.Host.Conn.UserSecret(ctx, secrets[attribute])
-			if err == nil {
-				continue
-			}
-
-			detail := fmt.Sprintf("secret %s of disk %q can't be read: %v", secrets[attribute], key, err)
-			if inventory.IsNotFound(err) {
-				detail = fmt.Sprintf("it has no secret %s, which disk %q is opened with; add the host to the hosts of the "+
-					"virtfleet_secret", secrets[attribute], key)
-			}
-
-			problems = append(problems, inventory.Problem{Attribute: "disks." + key + "." + attribute, Detail: detail})
+	for _, secret := range d.Spec.Secrets() {
+		planned := d.Planned && (!secret.TPM || d.PlannedObjects.On(a.Host.Name, status.Secret, secret.UUID))
+		if planned {
+			continue
 		}
+
+		_, err := a.Host.Conn.UserSecret(ctx, secret.UUID)
+		if err == nil {
+			continue
+		}
+
+		detail := fmt.Sprintf("secret %s of %s can't be read: %v", secret.UUID, secret.Opens, err)
+		if inventory.IsNotFound(err) {
+			detail = fmt.Sprintf("it has no secret %s, which %s is opened with; add the host to the hosts of the "+
+				"virtfleet_secret", secret.UUID, secret.Opens)
+		}
+
+		problems = append(problems, inventory.Problem{Attribute: secret.Attribute, Detail: detail})
 	}
 
 	return problems

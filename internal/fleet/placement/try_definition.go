@@ -170,13 +170,25 @@ func (d Desired) tryDefinition(
 
 // tryChange is tryDefinition for an existing VM. It ignores what the host refuses in the present definition too, such
 // as one that another host's tools wrote, unless the change stops a guest that then couldn't start again, or starts a
-// VM on a CPU that the host lacks.
+// VM on a CPU that the host lacks. A VM that only starts is tried as it is.
 func (d Desired) tryChange(
 	ctx context.Context, h *inventory.Host, vm *inventory.VM, document string,
 ) ([]inventory.Problem, error) {
+	asItIs := document == "" && d.starts(vm) && vm.Persistent && !d.Incomplete
+	if asItIs {
+		var err error
+		if document, err = vm.Entry.Parse().Persistent.XML(); err != nil {
+			return nil, err
+		}
+	}
+
 	problems, err := d.tryDefinition(ctx, h, document)
-	if err != nil || len(problems) == 0 || d.restarts(vm) || d.runsOn(vm) && !vm.Active && isOnlyAtStart(problems[0]) {
+	if err != nil || len(problems) == 0 || d.restarts(vm) || d.starts(vm) && isOnlyAtStart(problems[0]) {
 		return problems, err
+	}
+
+	if asItIs {
+		return nil, nil
 	}
 
 	present, err := vm.Entry.Parse().Persistent.XML()

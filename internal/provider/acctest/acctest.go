@@ -14,6 +14,7 @@ import (
 
 	"github.com/hashicorp/terraform-plugin-go/tfprotov6"
 	"github.com/hashicorp/terraform-plugin-testing/helper/resource"
+	"github.com/hashicorp/terraform-plugin-testing/plancheck"
 	"github.com/hashicorp/terraform-plugin-testing/terraform"
 	"go.uber.org/goleak"
 
@@ -69,6 +70,11 @@ func LeaksOfOthers() []goleak.Option {
 		// closes them.
 		goleak.IgnoreAnyFunction("github.com/hashicorp/go-plugin.copyChan"),
 	}
+}
+
+// Action expects that the plan of a step does that to a resource.
+func Action(address string, a plancheck.ResourceActionType) resource.ConfigPlanChecks {
+	return resource.ConfigPlanChecks{PreApply: []plancheck.PlanCheck{plancheck.ExpectResourceAction(address, a)}}
 }
 
 // NeedsTerraform skips a test if there is no Terraform to run. With TF_ACC set, the test fails instead.

@@ -364,7 +364,7 @@ func TestAccDomainStats_badInput(t *testing.T) {
   virtual_machine_id = "0b5f3c1e-7d0f-4b43-9a5e-3c8f3d2a1b00"
   dirty_rate_period  = "1s"
   dirty_rate_mode    = "bitmap"`),
-			ExpectError: regexp.MustCompile(`(?s)dirty_rate_mode.*"page-sampling"\s+"dirty-bitmap"\s+"dirty-ring"`),
+			ExpectError: regexp.MustCompile(`dirty_rate_mode: "bitmap" isn.t one of page-sampling, dirty-bitmap,\s+dirty-ring`),
 		}, {
 			Config:      acctest.Config(l) + data(`virtual_machine_id = "0b5f3c1e-7d0f-4b43-9a5e-3c8f3d2a1b00"`),
 			ExpectError: regexp.MustCompile(`(?s)Unable to read statistics.*No host has it`),

@@ -16,10 +16,18 @@ var elsewhere = map[string]string{
 	"make test": "runs this test",
 
 	"firewall-cmd --permanent --add-port=49152-49215/tcp": firewalld,
+	"firewall-cmd --reload":                               firewalld,
 
-	"ceph auth get-key client.libvirt": "needs a Ceph cluster; the test of a VM on Ceph has one, and makes its key",
-	"mount -t virtiofs <target> /mnt":  "virtiofsd needs privileges that the lab's hosts lack",
-	"virt-install --osinfo win11":      "the profiles are compared with what it made, in testdata",
+	"mount -t virtiofs <target> /mnt": "virtiofsd needs privileges that the lab's hosts lack",
+	"virt-install --osinfo win11":     "the profiles are compared with what it made, in testdata",
+
+	"butane web.bu > web.ign":  "Debian 12 has no package of it",
+	"cloud-init status --long": "is for a guest with cloud-init: TestAccVirtualMachine_cloudGuest runs it there",
+
+	"virt-viewer -c qemu+ssh://root@kvm1.example.net/system web": screen,
+	"virt-viewer -c <the host's URI> <VM>":                       screen,
+
+	"CC=musl-gcc go build -tags libvirt_dlopen": "needs a compiler for musl, which this computer lacks",
 
 	"terraform state rm": mention,
 	"ceph auth get-key":  mention,
@@ -35,6 +43,7 @@ var elsewhere = map[string]string{
 // Reasons of several commands.
 const (
 	firewalld = "Debian's hosts have no firewalld"
+	screen    = "opens a window, and this computer has no screen"
 	board     = "the lab's hosts have no management board"
 	mention   = "a sentence about the command, without what it is for"
 )
@@ -93,14 +102,20 @@ func fenced(page string) []string {
 	return commands
 }
 
-// programs are those that sentences name commands of. Of the ones with subcommands, the two words alone are a mention.
+// programs are those that sentences name commands of. Of the ones with subcommands, the two words alone are a mention,
+// unless the second one is an option.
 var programs = map[string]bool{
-	"apt-get": true, "ceph": true, "firewall-cmd": true, "getent": false, "go": true, "journalctl": false, "make": true,
-	"mount": false, "qemu-img": true, "ssh": false, "ssh-keygen": false, "systemctl": true, "terraform": true,
-	"virsh": true, "virt-install": true, "virtfleet": true,
+	"apt-get": true, "butane": false, "ceph": true, "cloud-init": true, "firewall-cmd": true, "getent": false, "go": true,
+	"journalctl": false, "make": true, "mount": false, "qemu-img": true, "ssh": false, "ssh-keygen": false,
+	"systemctl": true, "terraform": true, "usermod": false, "virsh": true, "virt-install": true, "virt-viewer": false,
+	"virtfleet": true,
 }
 
-var quoted = regexp.MustCompile("`([^`]+)`")
+var (
+	quoted = regexp.MustCompile("`([^`]+)`")
+	// assigned is a variable of the environment that a command begins with.
+	assigned = regexp.MustCompile(`^[A-Za-z_]+=`)
+)
 
 // inSentences returns the commands in the sentences of a page: those that are complete, with arguments.
 func inSentences(page string) []string {
@@ -116,11 +131,16 @@ func inSentences(page string) []string {
 	var commands []string
 	for _, span := range quoted.FindAllStringSubmatch(text.String(), -1) {
 		words := strings.Fields(strings.ReplaceAll(span[1], `\|`, "|"))
+		all := strings.Join(words, " ")
+		for len(words) > 0 && assigned.MatchString(words[0]) {
+			words = words[1:]
+		}
 		if len(words) < 2 || words[1] == "=" {
 			continue
 		}
-		if subcommands, known := programs[words[0]]; known && (len(words) > 2 || !subcommands) {
-			commands = append(commands, strings.Join(words, " "))
+		subcommands, known := programs[words[0]]
+		if known && (len(words) > 2 || !subcommands || strings.HasPrefix(words[1], "--")) {
+			commands = append(commands, all)
 		}
 	}
 	return commands

@@ -135,14 +135,6 @@ type off struct {
 const theImage = "<image>"
 
 var definedOff = map[string]off{
-	// The directory stands for the Ceph pool: the test of a VM on Ceph has a cluster, with such a pool and volume.
-	"ceph": {
-		set: `ceph_key = "c2VjcmV0"`,
-		lab: "resource \"virtfleet_storage_pool\" \"ceph\" {\n  type = \"dir\"\n  source = null\n" +
-			"  target = { path = \"/srv/ceph\" }\n  hosts = [\"kvm1\"]\n}\nresource \"virtfleet_volume\" \"data\" {\n" +
-			"  size = \"1Mi\"\n}\n",
-	},
-	"network-disks":            {set: "chap_password = \"correct horse\"\n  web_password = \"battery staple\""},
 	"devices/consoles-and-usb": {},
 	"devices/host-device": {
 		lab: "resource \"virtfleet_virtual_machine\" \"render\" {\n  memory = { size = \"2Gi\" }\n}\n",
@@ -187,7 +179,8 @@ const referencesTest = "internal/provider/firststeps/references_test.go"
 func (u *user) applies(t *testing.T) {
 	t.Helper()
 	u.hasHost(t, "kvm3")
-	for _, e := range slices.Concat(u.examples(), u.ofHardware()) {
+	u.connects(t, "kvm3")
+	for _, e := range slices.Concat(u.examples(), u.onServers(), u.ofHardware()) {
 		name := "example-" + strings.ReplaceAll(e.dir, "/", "-")
 		dir := u.directory(t, name, e.dir)
 		u.write(t, filepath.Join(name, "main.tf"), e.rest, 0o644)
@@ -338,7 +331,7 @@ func (u *user) here(t *testing.T, text string) string {
 func TestExamples_areApplied(t *testing.T) {
 	t.Parallel()
 	times := map[string]int{}
-	for _, e := range slices.Concat((&user{}).examples(), (&user{}).ofHardware()) {
+	for _, e := range slices.Concat((&user{}).examples(), (&user{}).onServers(), (&user{}).ofHardware()) {
 		times[e.dir]++
 	}
 	for _, e := range lookedUp {

@@ -29,7 +29,7 @@ func (u *user) activates(t *testing.T) {
 		t.Errorf("these packages, which this computer has, aren't what a host needs:\n%s", said)
 	}
 	for name := range u.hosts {
-		u.prints(t, u.home, "ssh root@kvm1.example.net", "id -nG\n", "kvm1", name)
+		u.connects(t, name)
 		if said := u.onHost(t, name, "virsh -c qemu:///system net-list --all"); !strings.Contains(said, "inactive") {
 			t.Errorf("%s isn't fresh:\n%s", name, said)
 		}

@@ -1,7 +1,10 @@
 package firststeps_test
 
 import (
+	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -23,7 +26,10 @@ func (u *user) step(command string, began time.Time) {
 	u.steps = append(u.steps, step{text: command, took: max(time.Since(began), 1)})
 }
 
-// transcript logs what the user did, and how long each step took.
+// transcriptFile keeps the transcript: make testacc says so, and prints the log of a test only if it fails.
+const transcriptFile = "bin/first-steps.txt"
+
+// transcript writes down what the user did, and how long each step took.
 func (u *user) transcript(t *testing.T) {
 	t.Helper()
 	var rows strings.Builder
@@ -49,5 +55,11 @@ func (u *user) transcript(t *testing.T) {
 		all += part
 		fmt.Fprintf(&rows, "== %s: %.0f s\n", s.text, part.Seconds())
 	}
-	t.Logf("What a new user types, and how long each step takes, %.1f minutes in all:\n%s", all.Minutes(), rows.String())
+	text := fmt.Sprintf("What a new user types, and how long each step takes, %.1f minutes in all:\n%s", all.Minutes(),
+		rows.String())
+	t.Log(text)
+	file := filepath.Join(root, transcriptFile)
+	if err := errors.Join(os.MkdirAll(filepath.Dir(file), 0o755), os.WriteFile(file, []byte(text), 0o600)); err != nil {
+		t.Error(err)
+	}
 }

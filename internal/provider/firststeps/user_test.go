@@ -33,8 +33,8 @@ const onHost = "cd /run; export RES_OPTIONS='timeout:1 attempts:1'; "
 const account = "admin"
 
 // user is a new user on a computer of their own: a home directory with an SSH key, and two hosts under the names that
-// the documentation has. Nothing was set up on the hosts, except that an ordinary account in the group libvirt accepts
-// the key, and that they resolve each other's names.
+// the documentation has. Nothing was set up on the hosts, except that an ordinary account accepts the key, and that
+// they resolve each other's names. The user has never connected to any of them.
 type user struct {
 	home  string
 	env   []string
@@ -72,6 +72,7 @@ func newUser(t *testing.T) *user {
 	u.write(t, ".ssh/id_ed25519.pub", string(public), 0o644)
 	// OpenSSH takes the home directory from the accounts of this computer.
 	u.write(t, ".local/bin/ssh", "#!/bin/sh\nexec /usr/bin/ssh -F "+u.home+"/.ssh/config \"$@\"\n", 0o755)
+	u.write(t, askpass, answering, 0o755)
 	terraform := filepath.Join(u.home, ".local/bin/terraform")
 	if err := os.Symlink(os.Getenv("TF_ACC_TERRAFORM_PATH"), terraform); err != nil {
 		t.Fatal(err)
@@ -82,15 +83,26 @@ func newUser(t *testing.T) *user {
 	return u
 }
 
+// askpass is what OpenSSH asks instead of a terminal, and answer is what it says. Asked again, it says no.
+const (
+	askpass   = ".ssh/askpass"
+	answer    = ".ssh/answer"
+	answering = `#!/bin/sh
+case $1 in
+"Please type"*) echo no ;;
+*) cat "${0%/*}/answer" ;;
+esac
+`
+)
+
 // hasHost gives the user one more host.
 func (u *user) hasHost(t *testing.T, name string) {
 	t.Helper()
 	h := u.lab.StartFreshHost(t)
 	u.hosts[name] = h
-	u.lab.AddUser(t, h, account, "libvirt")
-	// Who logs in to a new guest is asked whether its key is right.
+	u.lab.AddUser(t, h, account)
 	config := fmt.Sprintf("IdentityFile ~/.ssh/id_ed25519\nUserKnownHostsFile %[1]s/.ssh/known_hosts\n"+
-		"IdentityFile %[1]s/.ssh/id_ed25519\nStrictHostKeyChecking accept-new\n", u.home)
+		"IdentityFile %[1]s/.ssh/id_ed25519\n", u.home)
 	names := "127.0.0.1 localhost\n"
 	for name, h := range u.hosts {
 		config += fmt.Sprintf("Host %s.example.net\n  HostName %s\n  HostKeyAlias %[2]s\n", name, h.Address)
@@ -99,12 +111,23 @@ func (u *user) hasHost(t *testing.T, name string) {
 	for _, h := range u.hosts {
 		u.lab.Run(t, h.Name, "sh", "-c", `printf %s "$1" >/etc/hosts`, "sh", names)
 	}
-	known, err := os.ReadFile(u.lab.KnownHostsFile())
-	if err != nil {
-		t.Fatal(err)
-	}
-	u.write(t, ".ssh/known_hosts", string(known), 0o600)
 	u.write(t, ".ssh/config", config, 0o600)
+}
+
+// connects puts the account into the group libvirt, and connects to the host for the first time, as the pages say. The
+// user compares the fingerprint, which OpenSSH does with one that is the answer, and so accepts the key. What is asked
+// later is about new guests: the answer is yes.
+func (u *user) connects(t *testing.T, host string) {
+	t.Helper()
+	u.onHost(t, host, "usermod -aG libvirt <user>", "<user>", account)
+	fingerprint := strings.Fields(u.lab.Run(t, u.hosts[host].Name, "ssh-keygen", "-l", "-f",
+		"/etc/ssh/ssh_host_ed25519_key.pub"))[1]
+	u.write(t, answer, fingerprint+"\n", 0o600)
+	said := u.prints(t, u.home, "ssh root@kvm1.example.net", "id -nG\n", "kvm1", host)
+	if !strings.Contains(said, "Permanently added '"+u.hosts[host].Address+"'") || !strings.Contains(said, "libvirt") {
+		t.Errorf("the first login to %s says:\n%s", host, said)
+	}
+	u.write(t, answer, "yes\n", 0o600)
 }
 
 // environment is the user's own. Only what Go has built already is this computer's.
@@ -125,7 +148,7 @@ func (u *user) environment(t *testing.T) {
 	}
 	bin := filepath.Join(u.home, ".local/bin")
 	u.env = append(u.env, "TF_CLI_ARGS=-no-color", "HOME="+u.home, "BINDIR="+bin, "PATH="+bin+":"+os.Getenv("PATH"),
-		"CHECKPOINT_DISABLE=1")
+		"CHECKPOINT_DISABLE=1", "SSH_ASKPASS="+filepath.Join(u.home, askpass), "SSH_ASKPASS_REQUIRE=force")
 }
 
 // install installs the provider as the README says.

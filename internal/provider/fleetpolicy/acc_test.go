@@ -117,10 +117,6 @@ func everywhere(address string) []statecheck.StateCheck {
 	}
 }
 
-func action(address string, a plancheck.ResourceActionType) resource.ConfigPlanChecks {
-	return resource.ConfigPlanChecks{PreApply: []plancheck.PlanCheck{plancheck.ExpectResourceAction(address, a)}}
-}
-
 // TestAccPolicy: a policy is on every host, is repaired where it is missing or another one, follows the fleet to new
 // hosts, and leaves nothing behind.
 func TestAccPolicy(t *testing.T) {
@@ -148,7 +144,7 @@ func testLife(t *testing.T, typeName string, k kind) {
 	// step applies something that is to be on hosts afterwards.
 	step := func(config string, a plancheck.ResourceActionType, in string, hosts ...*lab.Host) resource.TestStep {
 		return resource.TestStep{
-			Config: config, ConfigPlanChecks: action(address, a), ConfigStateChecks: everywhere(address),
+			Config: config, ConfigPlanChecks: acctest.Action(address, a), ConfigStateChecks: everywhere(address),
 			Check: recorded(t, l, in, hosts...),
 		}
 	}
@@ -188,7 +184,7 @@ func testLife(t *testing.T, typeName string, k kind) {
 			}),
 		}, repairs, []resource.TestStep{
 			// A host that doesn't answer is no reason to do anything, and one to fail a change.
-			{Config: silent + policy(k.most), ConfigPlanChecks: action(address, plancheck.ResourceActionNoop)},
+			{Config: silent + policy(k.most), ConfigPlanChecks: acctest.Action(address, plancheck.ResourceActionNoop)},
 			{
 				Config:      silent + policy(k.other),
 				ExpectError: regexp.MustCompile(`(?s)Unable to update ` + k.noun + ` "prod".*silent`),
@@ -239,7 +235,7 @@ func TestAccPolicy_whileAHostIsFenced(t *testing.T) {
 			}, {
 				Config: block("fenced = true"), Check: recorded(t, l, k.inLeast, away),
 			}, {
-				Config: block("") + policy(k.other), ConfigPlanChecks: action(address, plancheck.ResourceActionCreate),
+				Config: block("") + policy(k.other), ConfigPlanChecks: acctest.Action(address, plancheck.ResourceActionCreate),
 				ConfigStateChecks: everywhere(address),
 				Check: resource.ComposeTestCheckFunc(recorded(t, l, k.inOther, here, away), func(*terraform.State) error {
 					for _, h := range []*lab.Host{here, away} {
@@ -269,7 +265,7 @@ func TestAccPolicy_gone(t *testing.T) {
 		resource.Test(t, resource.TestCase{
 			ProtoV6ProviderFactories: acctest.Factories(t),
 			Steps: []resource.TestStep{{
-				Config: alone, ConfigPlanChecks: action(address, plancheck.ResourceActionCreate),
+				Config: alone, ConfigPlanChecks: acctest.Action(address, plancheck.ResourceActionCreate),
 				Check: recorded(t, l, k.inLeast, own),
 			}, {
 				PreConfig: func() { l.Virsh(t, own.Name, "secret-undefine", secret(t, l, own.Name)) },
@@ -277,7 +273,7 @@ func TestAccPolicy_gone(t *testing.T) {
 					acctest.Host{Name: "silent", URI: "qemu+ssh://root@" + own.Address + ":9/system"}) + policy,
 				ExpectError: regexp.MustCompile(`Unable to read ` + k.noun),
 			}, {
-				Config: alone, ConfigPlanChecks: action(address, plancheck.ResourceActionCreate),
+				Config: alone, ConfigPlanChecks: acctest.Action(address, plancheck.ResourceActionCreate),
 			}},
 		})
 	})

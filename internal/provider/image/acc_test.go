@@ -139,10 +139,6 @@ resource "virtfleet_image" "this" {
 `, source, more)
 }
 
-func does(a plancheck.ResourceActionType) resource.ConfigPlanChecks {
-	return resource.ConfigPlanChecks{PreApply: []plancheck.PlanCheck{plancheck.ExpectResourceAction(address, a)}}
-}
-
 // clean removes the directories of a pool, and fails if the pool or something in it is left.
 func clean(t *testing.T, l *lab.Lab, name string, hosts ...string) resource.TestCheckFunc {
 	t.Helper()
@@ -227,14 +223,15 @@ func TestAccImage(t *testing.T) {
 			// Where the pool goes, the image goes in the same apply.
 			{
 				Config:           block + pool(name, "") + image(ofOne, ""),
-				ConfigPlanChecks: does(update), Check: whole(name, volume, first, one.Name, two.Name),
+				ConfigPlanChecks: acctest.Action(address, update), Check: whole(name, volume, first, one.Name, two.Name),
 				ConfigStateChecks: []statecheck.StateCheck{present(one.Name, two.Name)},
 			},
 			// A pool that isn't active says nothing of what is in it.
 			{
 				PreConfig:        func() { l.Virsh(t, one.Name, "pool-destroy", name) },
 				Config:           block + pool(name, "") + image(ofOne, ""),
-				ConfigPlanChecks: does(plancheck.ResourceActionNoop), Check: whole(name, volume, first, one.Name, two.Name),
+				ConfigPlanChecks: acctest.Action(address, plancheck.ResourceActionNoop),
+				Check:            whole(name, volume, first, one.Name, two.Name),
 			},
 			// One copy is removed, the other is what a killed upload leaves: as long as it should be, without its header.
 			{
@@ -244,7 +241,7 @@ func TestAccImage(t *testing.T) {
 						"conv=notrunc", "status=none")
 				},
 				Config:           block + pool(name, "") + image(ofOne, ""),
-				ConfigPlanChecks: does(update), Check: whole(name, volume, first, one.Name, two.Name),
+				ConfigPlanChecks: acctest.Action(address, update), Check: whole(name, volume, first, one.Name, two.Name),
 			},
 			{
 				ResourceName: address, ImportState: true, ImportStateId: name + "/" + volume, ImportStateVerify: true,
@@ -266,7 +263,7 @@ func TestAccImage(t *testing.T) {
 						"--backing-vol-format", "qcow2")
 				},
 				Config:           block + pool(name, "") + image(ofTwo, ""),
-				ConfigPlanChecks: does(update),
+				ConfigPlanChecks: acctest.Action(address, update),
 				ConfigStateChecks: []statecheck.StateCheck{
 					present(one.Name, two.Name),
 					statecheck.ExpectKnownValue(address, tfjsonpath.New("superseded"),
@@ -289,7 +286,7 @@ func TestAccImage(t *testing.T) {
 					l.Run(t, one.Name, "mv", filepath.Dir(disk), filepath.Dir(disk)+"-away")
 				},
 				Config:           block + pool(name, "") + image(ofTwo, ""),
-				ConfigPlanChecks: does(update),
+				ConfigPlanChecks: acctest.Action(address, update),
 				Check: func(*terraform.State) error {
 					if all := volumes(t, l, one.Name, name); len(all) != 2 {
 						return fmt.Errorf("host %s has %v", one.Name, all)
@@ -306,12 +303,12 @@ func TestAccImage(t *testing.T) {
 					l.Virsh(t, one.Name, "pool-destroy", byHand)
 				},
 				Config:           block + pool(name, "") + image(ofTwo, ""),
-				ConfigPlanChecks: does(update), Check: whole(name, other, second, one.Name, two.Name),
+				ConfigPlanChecks: acctest.Action(address, update), Check: whole(name, other, second, one.Name, two.Name),
 			},
 			// A host that is taken away loses its copy.
 			{
 				Config:           block + pool(name, "") + image(ofTwo, fmt.Sprintf("hosts = [%q]", two.Name)),
-				ConfigPlanChecks: does(update),
+				ConfigPlanChecks: acctest.Action(address, update),
 				Check: func(*terraform.State) error {
 					if all := volumes(t, l, one.Name, name); len(all) != 0 {
 						return fmt.Errorf("host %s has %v", one.Name, all)

@@ -19,80 +19,35 @@ import (
 // Name is the name of the block.
 const Name = "migration_options"
 
-// Attributes are the attributes of the block in the provider block. The guide "Migration options" describes them in
-// detail.
+// Attributes are the attributes of the block. The guide "Migration options" describes them, so that each is described
+// in one place.
 var Attributes = map[string]resource.Attribute{
-	"transport": choiceAttribute("How memory is sent to the target: `direct` without encryption, `tls` with it, "+
-		"`ssh_relay` through the provider's SSH connections. `auto` is `direct` if the source reaches the target, otherwise "+
-		"`ssh_relay`", "auto", migration.Transports),
-	"completion_timeout_per_gib": durationAttribute(
-		"How long a migration may take for each GB (10⁹ bytes, as in KubeVirt) of memory and copied disks. After that, " +
-			"`allow_workload_disruption` decides. `0s`: no limit. Default: `150s`."),
-	"progress_timeout": durationAttribute(
-		"How long a migration may make no progress before it is aborted. `0s`: no limit. Default: `150s`."),
-	"recovery_timeout": durationAttribute("How long to try to resume a migration that broke in post-copy (see " +
-		"`allow_post_copy`). Default: `5m`."),
-	"on_irrecoverable": choiceAttribute("What to do if a migration that broke in post-copy can't be resumed. `keep`: the "+
-		"guest stays paused on both hosts, and the next apply tries again. `destroy`: the guest's memory is lost, and "+
-		"the VM is "+
-		"off on the target", "keep",
-		migration.OnIrrecoverables),
-	"max_downtime": durationAttribute("How long the guest may be paused at the end. Default: QEMU's `300ms`; with " +
-		"`stall_detector`, `900ms` after a stall."),
-	"allow_auto_converge": boolAttribute(
-		"Whether QEMU may slow down a guest that writes faster than its memory is copied. Default: `false`."),
-	"allow_post_copy": boolAttribute("Whether post-copy may be used: the guest continues on the target while a part " +
-		"of its memory is still on the source. If the connection fails then, the guest is paused until the migration is " +
-		"resumed. If a host fails then, the guest's memory is lost. Default: `false`."),
-	"allow_workload_disruption": boolAttribute(
-		"Whether the provider may disrupt the guest after the completion timeout: by post-copy if that is allowed, " +
-			"otherwise by a pause until the rest is copied. `false`: the migration is aborted instead. Default: the value of " +
-			"`allow_post_copy`."),
-	"allow_network_change": boolAttribute("Whether a VM in a network that is private to each host may be moved. " +
-		"Its connections break. Default: `false`."),
-	"copy_storage": choiceAttribute(
-		"How a live migration copies disks that only the VM's host has. `none`: such a disk blocks it. `full`: all that the "+
-			"guest sees. `incremental`: only the topmost image; the target must have the backing file. It doesn't apply to "+
-			"disks with `pool`",
-		"none", migration.CopyModes),
-	"shared_filesystems": resource.ListAttribute{
-		MarkdownDescription: "Directories that all hosts share. Disks in them aren't copied. For running VMs, list what " +
-			"libvirt doesn't know as shared, such as FUSE mounts. For VMs that are off, also list NFS, SMB and so on.",
-		ElementType: types.StringType,
-		Optional:    true,
-	},
-	"keep_source_disks": boolAttribute("Whether the originals of copied disks stay on the source. **`false` deletes " +
-		"them there.** Those of disks with `pool` are always deleted. Default: `true`."),
-	"bandwidth": resource.StringAttribute{
-		MarkdownDescription: "Limit in bytes per second, such as `500Mi`, for the memory of one migration " +
-			"and for each disk that it copies. Default: no limit.",
-		CustomType: value.QuantityType,
-		Optional:   true,
-	},
-	"parallel_connections": resource.Int64Attribute{
-		MarkdownDescription: "Number of connections that memory is copied through, with QEMU's multifd. With " +
-			"`allow_post_copy`, it requires QEMU 10.1. Default: `0`, one connection without multifd.",
-		Optional: true,
-	},
-	"compression": choiceAttribute("How memory is compressed", "none", migration.Compressions),
-	"peer_to_peer": boolAttribute("Whether the source's libvirt manages a live migration, which then continues if " +
-		"Terraform is killed. Default: `false`."),
-	"stall_detector": boolAttribute("Whether to detect early that a migration stalls, and then do what is allowed " +
-		"after the completion timeout, or abort the migration. Default: `false`."),
+	"transport":                  resource.StringAttribute{Optional: true, Validators: among(migration.Transports)},
+	"completion_timeout_per_gib": resource.StringAttribute{Optional: true, CustomType: value.DurationType},
+	"progress_timeout":           resource.StringAttribute{Optional: true, CustomType: value.DurationType},
+	"recovery_timeout":           resource.StringAttribute{Optional: true, CustomType: value.DurationType},
+	"on_irrecoverable":           resource.StringAttribute{Optional: true, Validators: among(migration.OnIrrecoverables)},
+	"max_downtime":               resource.StringAttribute{Optional: true, CustomType: value.DurationType},
+	"allow_auto_converge":        resource.BoolAttribute{Optional: true},
+	"allow_post_copy":            resource.BoolAttribute{Optional: true},
+	"allow_workload_disruption":  resource.BoolAttribute{Optional: true},
+	"allow_network_change":       resource.BoolAttribute{Optional: true},
+	"copy_storage":               resource.StringAttribute{Optional: true, Validators: among(migration.CopyModes)},
+	"shared_filesystems":         resource.ListAttribute{Optional: true, ElementType: types.StringType},
+	"keep_source_disks":          resource.BoolAttribute{Optional: true},
+	"bandwidth":                  resource.StringAttribute{Optional: true, CustomType: value.QuantityType},
+	"parallel_connections":       resource.Int64Attribute{Optional: true},
+	"compression":                resource.StringAttribute{Optional: true, Validators: among(migration.Compressions)},
+	"peer_to_peer":               resource.BoolAttribute{Optional: true},
+	"stall_detector":             resource.BoolAttribute{Optional: true},
 }
 
-func choiceAttribute(description, otherwise string, from []string) resource.Attribute {
-	return resource.StringAttribute{
-		MarkdownDescription: description + ". One of " + value.OneOf(from) + ". Default: `" + otherwise + "`.",
-		Optional:            true,
-		Validators:          []validator.String{value.Among(from...)},
-	}
-}
+func among(choices []string) []validator.String { return []validator.String{value.Among(choices...)} }
 
 // guide links to the page that describes the attributes, from a page in a folder of the documentation.
 const guide = " The guide [Migration options](../guides/migration-options.md) describes each."
 
-// linked are the attributes of the block where the page needn't describe them again: it links to the guide.
+// linked are the attributes of the block on a page in a folder of the documentation, which links to the guide.
 var linked = describedAs("See [Migration options](../guides/migration-options.md).")
 
 // describedAs returns the block's attributes, each with that description.
@@ -128,14 +83,6 @@ func typesOf(attributes map[string]resource.Attribute) map[string]attr.Type {
 	return all
 }
 
-func durationAttribute(description string) resource.Attribute {
-	return resource.StringAttribute{MarkdownDescription: description, CustomType: value.DurationType, Optional: true}
-}
-
-func boolAttribute(description string) resource.Attribute {
-	return resource.BoolAttribute{MarkdownDescription: description, Optional: true}
-}
-
 // OfResource returns the block in a resource.
 func OfResource(description string) resource.Attribute {
 	return resource.SingleNestedAttribute{
@@ -169,7 +116,7 @@ func toDataSource(attributes map[string]resource.Attribute) map[string]datasourc
 // OfProvider returns the block in the provider block.
 func OfProvider(description string) provider.Attribute {
 	all := make(map[string]provider.Attribute, len(Attributes))
-	for name, a := range Attributes {
+	for name, a := range describedAs("See [Migration options](guides/migration-options.md).") {
 		all[name] = a
 	}
 	return provider.SingleNestedAttribute{

@@ -209,10 +209,6 @@ func (s *scene) started(t *testing.T, host string) string {
 	return s.l.Run(t, host, "cat", "/sys/class/net/"+s.bridge+"/ifindex")
 }
 
-func does(a plancheck.ResourceActionType) resource.ConfigPlanChecks {
-	return resource.ConfigPlanChecks{PreApply: []plancheck.PlanCheck{plancheck.ExpectResourceAction(address, a)}}
-}
-
 // TestAccNetwork is the life of a network: made on two hosts, changed while it is active, repaired, restarted,
 // imported, kept while it is used, and destroyed.
 func TestAccNetwork(t *testing.T) {
@@ -221,7 +217,7 @@ func TestAccNetwork(t *testing.T) {
 	const gateway = `{ ip = "10.213.7.1", names = ["gw"] }`
 	const reservation = `{ mac = "52:54:00:07:00:01", ip = "10.213.7.50", name = "web" }`
 	const second = `{ mac = "52:54:00:07:00:02", ip = "10.213.7.51" }`
-	update := does(plancheck.ResourceActionUpdate)
+	update := acctest.Action(address, plancheck.ResourceActionUpdate)
 	guest := fmt.Sprintf(`<domain type='qemu'><name>%s</name><memory unit='MiB'>16</memory><os><type>hvm</type></os>
 		<devices>		<interface type='network'><source network='%s'/></interface></devices></domain>`, s.name, s.name)
 	var before string
@@ -246,8 +242,9 @@ func TestAccNetwork(t *testing.T) {
 		},
 		Steps: []resource.TestStep{
 			{
-				Config: s.config("", gateway, reservation), ConfigPlanChecks: does(plancheck.ResourceActionCreate),
-				Check: resource.ComposeTestCheckFunc(s.says(t, "ip='10.213.7.50'", ""), s.serves(t)),
+				Config:           s.config("", gateway, reservation),
+				ConfigPlanChecks: acctest.Action(address, plancheck.ResourceActionCreate),
+				Check:            resource.ComposeTestCheckFunc(s.says(t, "ip='10.213.7.50'", ""), s.serves(t)),
 			},
 			{ // Reservations and records are added and removed while it is active.
 				PreConfig: func() { noteStart() },

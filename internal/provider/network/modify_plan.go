@@ -67,6 +67,9 @@ func (r *networkResource) ModifyPlan(
 	if resp.Plan.Raw.Equal(req.State.Raw) {
 		return
 	}
+	if plan.Name.Equal(state.Name) {
+		resp.Diagnostics.Append(r.removal(plan.Name).CheckJoining(ctx, targets, plan.Hosts, state.HostStates)...)
+	}
 	resp.Diagnostics.Append(r.checkHosts(ctx, targets, plan, state.Name.ValueString())...)
 	resp.Diagnostics.Append(r.warnOfUsers(ctx, state, !plan.Name.Equal(state.Name), plan.Hosts, targets)...)
 	spec, known, diags := plan.spec(config.declaredBlocks())

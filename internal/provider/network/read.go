@@ -32,6 +32,7 @@ func (r *networkResource) Read(ctx context.Context, req resource.ReadRequest, re
 	answers := hostset.Ask(ctx, known, func(ctx context.Context, h *libvirt.Host) (*network.State, error) {
 		return network.Read(ctx, h, state.Name.ValueString())
 	})
+	answers = onhosts.Own(answers, state.HostStates, func(s network.State) string { return s.UUID })
 	resp.Diagnostics.Append(state.takeSettings(ctx, hostset.Found(answers), declared)...)
 	spec, _, diags := state.spec(declared)
 	resp.Diagnostics.Append(diags...)

@@ -102,14 +102,7 @@ func (r *networkResource) Create(ctx context.Context, req resource.CreateRequest
 	if resp.Diagnostics.HasError() {
 		return
 	}
-	c := r.removal(plan.Name)
-	c.Healthy = plan.healthyState()
-	c.New = func(uuid string) onhosts.Do {
-		created := want
-		created.UUID = uuid
-		return onhosts.Each(func(ctx context.Context, h *libvirt.Host) error { return updateHost(ctx, h, &plan, created) })
-	}
-	states, diags := c.Create(ctx, targets)
+	states, diags := r.changeTo(&plan, want).Create(ctx, targets)
 	resp.Diagnostics.Append(diags...)
 	if resp.Diagnostics.HasError() {
 		return
@@ -157,10 +150,7 @@ func (r *networkResource) Update(ctx context.Context, req resource.UpdateRequest
 	if resp.Diagnostics.HasError() {
 		return
 	}
-	c := r.removal(plan.Name)
-	c.Healthy = plan.healthyState()
-	c.Put = onhosts.Each(func(ctx context.Context, h *libvirt.Host) error { return updateHost(ctx, h, &plan, want) })
-	states, complete, diags := c.Update(ctx, targets, state.HostStates)
+	states, complete, diags := r.changeTo(&plan, want).Update(ctx, targets, state.HostStates)
 	resp.Diagnostics.Append(diags...)
 	plan.HostStates = states
 	if !complete {
@@ -191,6 +181,22 @@ func updateHost(ctx context.Context, h *libvirt.Host, plan *model, want network.
 			strings.Join(i.users, ", "))
 	}
 	return network.Update(ctx, h, name, want, i != nil)
+}
+
+// changeTo returns the change that makes the network as planned.
+func (r *networkResource) changeTo(plan *model, want network.Wanted) onhosts.Change {
+	c := r.removal(plan.Name)
+	c.Healthy = plan.healthyState()
+	put := func(want network.Wanted) onhosts.Do {
+		return onhosts.Each(func(ctx context.Context, h *libvirt.Host) error { return updateHost(ctx, h, plan, want) })
+	}
+	c.Put = put(want)
+	c.New = func(uuid string) onhosts.Do {
+		created := want
+		created.UUID = uuid
+		return put(created)
+	}
+	return c
 }
 
 // removal returns the change that removes the network, except where a VM's definition uses it.

@@ -43,6 +43,10 @@ func (r *filterResource) ModifyPlan(
 	}
 	resp.Diagnostics.Append(r.warnOfUsers(ctx, &state, onhosts.Losing(r.Data, state.Hosts, state.HostStates,
 		!plan.Name.Equal(state.Name), plan.Hosts, targets))...)
+	if plan.Name.Equal(state.Name) {
+		c := r.changeTo(&plan, network.Filter{}, nil)
+		resp.Diagnostics.Append(c.CheckJoining(ctx, targets, plan.Hosts, state.HostStates)...)
+	}
 	states := onhosts.PlanStates(targets, plan.Hosts, onhosts.Present)
 	resp.Diagnostics.Append(resp.Plan.SetAttribute(ctx, path.Root(onhosts.StatesName), states)...)
 }

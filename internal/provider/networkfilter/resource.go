@@ -178,6 +178,7 @@ func (r *filterResource) Read(ctx context.Context, req resource.ReadRequest, res
 	answers := hostset.Ask(ctx, known, func(ctx context.Context, h *libvirt.Host) (*network.FilterState, error) {
 		return network.ReadFilter(ctx, h, name)
 	})
+	answers = onhosts.Own(answers, state.HostStates, func(s network.FilterState) string { return s.UUID })
 	o, diags := onhosts.Observe(onhosts.Question[network.FilterState]{
 		Data: r.Data, Noun: state.noun(), Hosts: state.Hosts, Last: state.HostStates, Answers: answers,
 		State: func(network.FilterState) string { return onhosts.Present },

@@ -40,12 +40,16 @@ type Change struct {
 	Noun string
 	// Healthy is the value of host_states for a host where Put succeeded.
 	Healthy string
-	// Put creates or changes the object. Remove removes it.
+	// Put changes the object of hosts that have it. Remove removes it.
 	Put, Remove Do
-	// New returns the Put of Create, which gives an object that the host lacks this UUID.
+	// New returns what creates the object with this UUID on hosts that lack it. It is libvirt.ErrExists on a host that
+	// has an object with another UUID.
 	New func(uuid string) Do
 	// UUID returns the UUID of the host's object, and libvirt.ErrNotFound if the host has none.
 	UUID func(context.Context, *libvirt.Host) (string, error)
+	// UUIDs are those that the state records of the resource's objects. If there are none, the hosts are asked that have
+	// one by the state.
+	UUIDs []string
 }
 
 // Create puts the object on the targets and returns its host_states. If that fails on a host there is a warning, and
@@ -54,12 +58,8 @@ type Change struct {
 // that another run is creating is waited for.
 func (c Change) Create(ctx context.Context, targets hostset.Set) (types.Map, diag.Diagnostics) {
 	none := types.MapNull(types.StringType)
-	failed, unlock := c.lock(ctx, targets)
+	begun, failed, unlock := c.join(ctx, targets, uuid.NewString())
 	defer unlock()
-	uuid, more := c.begin(ctx, targets.Without(value.Keys(failed)...))
-	maps.Copy(failed, more)
-	begun := targets.Without(value.Keys(failed)...)
-	maps.Copy(failed, c.New(uuid)(ctx, begun))
 	if len(failed) < len(targets) && !anyIs(failed, libvirt.ErrExists) {
 		c.end(ctx, begun, failed)
 		return StatesAfter(targets, failed, none, c.Healthy), Warnings("create", c.Noun, failed)
@@ -71,6 +71,19 @@ func (c Change) Create(ctx context.Context, targets hostset.Set) (types.Map, dia
 	maps.Copy(failed, left)
 	c.end(ctx, begun, failed)
 	return none, diags
+}
+
+// join creates the object on hosts that lack it, and records that on those in begun. id is its UUID, unless a killed
+// run has recorded another one. end has to be called with begun, and then unlock.
+func (c Change) join(
+	ctx context.Context, hosts hostset.Set, id string,
+) (begun hostset.Set, failed map[string]error, unlock func()) {
+	failed, unlock = c.lock(ctx, hosts)
+	id, more := c.begin(ctx, hosts.Without(value.Keys(failed)...), id)
+	maps.Copy(failed, more)
+	begun = hosts.Without(value.Keys(failed)...)
+	maps.Copy(failed, c.New(id)(ctx, begun))
+	return begun, failed, unlock
 }
 
 // creation is the record of a Create.
@@ -108,15 +121,17 @@ func (c Change) lock(ctx context.Context, targets hostset.Set) (failed map[strin
 	}
 }
 
-// begin records on the targets that the object is being created, with its UUID, which is that of a killed run if there
-// was one. It returns libvirt.ErrExists for a host that has another object.
-func (c Change) begin(ctx context.Context, targets hostset.Set) (id string, failed map[string]error) {
+// begin records on the targets that the object is being created with the UUID wanted, or with that of a killed run if
+// there was one. It returns libvirt.ErrExists for a host that has another object.
+func (c Change) begin(
+	ctx context.Context, targets hostset.Set, wanted string,
+) (id string, failed map[string]error) {
 	record := c.creation()
 	answers := hostset.Ask(ctx, targets, func(ctx context.Context, h *libvirt.Host) (*string, error) {
 		begun, err := record.Begun(ctx, h)
 		return &begun, err
 	})
-	id, records := uuid.NewString(), map[string]string{}
+	id, records := wanted, map[string]string{}
 	for _, a := range hostset.Found(answers) {
 		if records[a.Host] = *a.Value; *a.Value != "" {
 			id = *a.Value
@@ -125,7 +140,7 @@ func (c Change) begin(ctx context.Context, targets hostset.Set) (id string, fail
 	return id, hostset.Each(ctx, targets, func(ctx context.Context, h hostset.Host) error {
 		is, err := c.UUID(ctx, h.Conn)
 		switch {
-		case err == nil && (is != records[h.Name] || is != id):
+		case err == nil && is != id:
 			return fmt.Errorf("%w: the host has the %s", libvirt.ErrExists, c.Noun)
 		case err != nil && !errors.Is(err, libvirt.ErrNotFound):
 			return err
@@ -154,12 +169,21 @@ func (c Change) end(ctx context.Context, begun hostset.Set, failed map[string]er
 	}
 }
 
-// Update puts the object on the targets, and removes it from configured hosts in last that aren't targets. last are the
-// host_states in the state. Update returns the new host_states. complete says that Put succeeded on all targets.
+// Update changes the object on the targets that have it, creates it on those that join them, and removes it from
+// configured hosts in last that aren't targets. last are the host_states in the state. If a host that joins has another
+// object of the name, that is an error. Update returns the new host_states. complete says that it succeeded on all
+// targets.
 func (c Change) Update(
 	ctx context.Context, targets hostset.Set, last types.Map,
 ) (states types.Map, complete bool, diags diag.Diagnostics) {
-	failed := c.Put(ctx, targets)
+	joining := targets.Without(having(last)...)
+	failed := c.Put(ctx, targets.Without(joining.Names()...))
+	if len(joining) > 0 {
+		begun, more, unlock := c.join(ctx, joining, append(c.uuids(ctx, last), uuid.NewString())[0])
+		defer unlock()
+		c.end(ctx, begun, more)
+		maps.Copy(failed, more)
+	}
 	c.end(ctx, targets.Without(value.Keys(failed)...), nil) // An object that was imported may still have a record.
 	leaving := Leaving(c.Data, last, targets)
 	var left map[string]error
@@ -170,7 +194,7 @@ func (c Change) Update(
 			left[name] = fmt.Errorf("%w: no other host has the %s yet", libvirt.ErrOperationInvalid, c.Noun)
 		}
 	} else {
-		left = c.Remove(ctx, leaving)
+		left, diags = c.remove(ctx, leaving, last)
 	}
 	diags.Append(c.failureDiagnostics("update", failed)...)
 	diags.Append(c.failureDiagnostics("delete", left)...)
@@ -181,17 +205,20 @@ func (c Change) Update(
 // Delete removes the object from every configured host that may have it. hosts and last are those of the state.
 func (c Change) Delete(ctx context.Context, hosts types.Set, last types.Map) diag.Diagnostics {
 	known, _ := Known(c.Data, hosts, last)
-	failed := c.Remove(ctx, known)
+	failed, diags := c.remove(ctx, known, last)
 	c.end(ctx, known.Without(value.Keys(failed)...), nil)
-	return c.failureDiagnostics("delete", failed)
+	return append(diags, c.failureDiagnostics("delete", failed)...)
 }
 
 // failureDiagnostics returns errors about hosts. If an object already exists, they suggest to import it.
 func (c Change) failureDiagnostics(verb string, failed map[string]error) (diags diag.Diagnostics) {
 	for _, host := range value.Keys(failed) {
 		f := tfdiag.Failure{Verb: verb, Noun: c.Noun, Host: host, Err: failed[host]}
-		if errors.Is(f.Err, libvirt.ErrExists) {
+		switch {
+		case errors.Is(f.Err, libvirt.ErrExists) && verb == "create":
 			f.Remedy = ImportRemedy(c.TypeName, c.ImportID)
+		case errors.Is(f.Err, libvirt.ErrExists):
+			f.Remedy = joinRemedy
 		}
 		diags.Append(f.Error())
 	}

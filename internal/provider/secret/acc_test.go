@@ -58,9 +58,6 @@ func TestAccSecret(t *testing.T) {
 		}}.String()
 	}
 	id, otherUUID := lab.Name(t), uid.NewString()
-	does := func(a plancheck.ResourceActionType) resource.ConfigPlanChecks {
-		return resource.ConfigPlanChecks{PreApply: []plancheck.PlanCheck{plancheck.ExpectResourceAction(address, a)}}
-	}
 	on := func(want string, hosts ...string) resource.TestCheckFunc {
 		return func(*terraform.State) error {
 			for _, host := range []string{"kvm1", "kvm2"} {
@@ -130,11 +127,11 @@ func TestAccSecret(t *testing.T) {
 			},
 			{ // Another value in the configuration isn't written without another version, to a new host neither.
 				Config:           open("value_wo = \"typed again\"\ndescription = \"for Ceph\""),
-				ConfigPlanChecks: does(update), Check: on("hush", "kvm1", "kvm2"),
+				ConfigPlanChecks: acctest.Action(address, update), Check: on("hush", "kvm1", "kvm2"),
 			},
 			{
 				Config:           open("value_base64_wo = \"bm93\"\nvalue_wo_version = \"2\""),
-				ConfigPlanChecks: does(update), Check: on("now", "kvm1", "kvm2"),
+				ConfigPlanChecks: acctest.Action(address, update), Check: on("now", "kvm1", "kvm2"),
 			},
 			{
 				ResourceName: address, ImportState: true, ImportStateId: "ceph/" + id, ImportStateVerify: true,
@@ -143,7 +140,7 @@ func TestAccSecret(t *testing.T) {
 			{
 				PreConfig:        func() { l.Virsh(t, "kvm2", "secret-undefine", l.SecretUUID(t, "kvm2", id)) },
 				Config:           open("value_wo = \"typed again\"\nvalue_wo_version = \"2\""),
-				ConfigPlanChecks: does(update), Check: on("now", "kvm1", "kvm2"),
+				ConfigPlanChecks: acctest.Action(address, update), Check: on("now", "kvm1", "kvm2"),
 			},
 			{
 				Config: open("value_wo = \"now\"\nvalue_wo_version = \"2\"") + strings.Replace(strings.TrimPrefix(
@@ -152,12 +149,12 @@ func TestAccSecret(t *testing.T) {
 			},
 			{
 				Config:           open("value_wo = \"now\"\nvalue_wo_version = \"2\"\nhosts = [\"kvm2\"]"),
-				ConfigPlanChecks: does(update), Check: on("now", "kvm2"),
+				ConfigPlanChecks: acctest.Action(address, update), Check: on("now", "kvm2"),
 			},
 			{ // A VM that moved has brought a copy to a host outside of hosts: it gets a new value, and goes with the rest.
 				PreConfig:        func() { define(t, l, "kvm1", id, l.SecretUUID(t, "kvm2", id)) },
 				Config:           open("value_wo = \"later\"\nvalue_wo_version = \"3\"\nhosts = [\"kvm2\"]"),
-				ConfigPlanChecks: does(update), Check: on("later", "kvm1", "kvm2"),
+				ConfigPlanChecks: acctest.Action(address, update), Check: on("later", "kvm1", "kvm2"),
 			},
 			{ // A host that can't tell whether it has a copy may keep a former value: that one isn't forgotten.
 				Config:      strings.Replace(last, acctest.Config(l), silent, 1),
@@ -165,9 +162,9 @@ func TestAccSecret(t *testing.T) {
 			},
 			{ // The former version writes its value to the hosts that have the new one.
 				Config:           open("value_wo = \"later\"\nvalue_wo_version = \"3\"\nhosts = [\"kvm2\"]"),
-				ConfigPlanChecks: does(update), Check: on("later", "kvm1", "kvm2"),
+				ConfigPlanChecks: acctest.Action(address, update), Check: on("later", "kvm1", "kvm2"),
 			},
-			{Config: last, ConfigPlanChecks: does(update), Check: on("last", "kvm1", "kvm2")},
+			{Config: last, ConfigPlanChecks: acctest.Action(address, update), Check: on("last", "kvm1", "kvm2")},
 		},
 	})
 }
@@ -306,6 +303,42 @@ func TestAccSecret_passphrase(t *testing.T) {
 	if now := secretID(); now == before {
 		t.Errorf("%s wasn't replaced", now)
 	}
+	if out, empty := c.Empty(t); !empty {
+		t.Error(out)
+	}
+	l.Virsh(t, "kvm1", "undefine", id)
+	c.Run(t, "destroy")
+	if left := l.Virsh(t, "kvm1", "secret-list"); strings.Contains(left, id) {
+		t.Errorf("left: %s", left)
+	}
+}
+
+// TestAccSecret_ofTPM: a secret isn't destroyed while the TPM of a VM is encrypted with it.
+func TestAccSecret_ofTPM(t *testing.T) {
+	t.Parallel()
+	l := lab.Open(t)
+	id := lab.Name(t)
+	config := func(more string) string {
+		return acctest.OneHost(l) + fmt.Sprintf("resource \"virtfleet_secret\" \"this\" {\n  usage = \"vtpm\"\n"+
+			"  usage_id = %q\n  %s\n}\n", id, more)
+	}
+	c := acctest.NewCLI(t)
+	c.Config(t, config(`value_wo = "hush"`))
+	c.Run(t, "apply")
+	uuid := l.SecretUUID(t, "kvm1", id)
+	l.Define(t, "kvm1", fmt.Sprintf(`<domain type="qemu"><name>%s</name><memory unit="MiB">32</memory>
+		<os><type>hvm</type></os><devices><tpm model="tpm-tis"><backend type="emulator" version="2.0">
+		<encryption secret="%s"/></backend></tpm></devices></domain>`, id, uuid))
+	if out := c.Fail(t, "destroy"); !strings.Contains(out, "Secret is in use") ||
+		!strings.Contains(out, "it is the passphrase of the TPM of virtual machine "+id) {
+		t.Error(out)
+	}
+	l.Virsh(t, "kvm1", "secret-dumpxml", uuid)
+	c.Config(t, config("value_wo = \"loud\"\nvalue_wo_version = \"1\""))
+	if out := c.Run(t, "plan"); !strings.Contains(out, "Passphrase of TPMs is replaced") || !strings.Contains(out, id) {
+		t.Error(out)
+	}
+	c.Config(t, config(`value_wo = "hush"`))
 	if out, empty := c.Empty(t); !empty {
 		t.Error(out)
 	}

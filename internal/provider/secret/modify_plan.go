@@ -47,6 +47,11 @@ func (r *secretResource) ModifyPlan(
 	}
 	replaced := !plan.Usage.Equal(state.Usage) || !plan.UsageID.Equal(state.UsageID) || !plan.Private.Equal(state.Private)
 	resp.Diagnostics.Append(r.warnOfUsers(ctx, &state, replaced, plan.Hosts, targets)...)
+	if !replaced {
+		c := r.changeTo(&state, nil)
+		c.UUIDs = []string{state.ID.ValueString()}
+		resp.Diagnostics.Append(c.CheckJoining(ctx, targets, plan.Hosts, state.HostStates)...)
+	}
 	if !replaced && !plan.ValueVersion.Equal(state.ValueVersion) {
 		resp.Diagnostics.Append(r.warnOfNewPassphrase(ctx, &state)...)
 	}
@@ -74,10 +79,11 @@ func (r *secretResource) warnOfUsers(
 	return diags
 }
 
-// warnOfNewPassphrase lists the VMs with disks of which the secret is the passphrase: a new value_wo_version writes the
-// value to all hosts. The first one after an import does, too.
+// warnOfNewPassphrase lists the VMs with disks or a TPM of which the secret is the passphrase: a new value_wo_version
+// writes the value to all hosts. The first one after an import does, too.
 func (r *secretResource) warnOfNewPassphrase(ctx context.Context, state *model) (diags diag.Diagnostics) {
-	if state.Usage.ValueString() != ofVolumes {
+	opens, ok := opened[state.Usage.ValueString()]
+	if !ok {
 		return nil
 	}
 	known, _ := onhosts.Known(r.Data, state.Hosts, state.HostStates)
@@ -86,10 +92,8 @@ func (r *secretResource) warnOfNewPassphrase(ctx context.Context, state *model) 
 		return storage.SecretUsers(ctx, h, state.ID.ValueString())
 	}
 	if uses := onhosts.InUse(ctx, slices.Concat(known, copies), state.noun(), users); len(uses) > 0 {
-		diags.AddAttributeWarning(path.Root("value_wo_version"), "Passphrase of disks is replaced", strings.Join(uses, " ")+
-			" The apply writes the value in the configuration to all hosts, because value_wo_version is new. The disks keep "+
-			"their passphrase: if the value is another one, these VMs can no longer start or move, unless you have changed "+
-			"the passphrase in the disks.")
+		diags.AddAttributeWarning(path.Root("value_wo_version"), opens.replaced, strings.Join(uses, " ")+
+			" The apply writes the value in the configuration to all hosts, because value_wo_version is new. "+opens.keeps)
 	}
 	return diags
 }

@@ -21,7 +21,6 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/onhosts"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/tfdiag"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/value"
-	"github.com/virtfleet/terraform-provider-virtfleet/internal/storage"
 )
 
 // TypeName is the resource's full name.
@@ -30,9 +29,6 @@ const TypeName = "virtfleet_secret"
 const noun = "secret"
 
 const defaultTimeout = 5 * time.Minute
-
-// ofVolumes is the usage of a secret that is the passphrase of encrypted disks.
-const ofVolumes = "volume"
 
 // privateDestroyed is the key in private state of a planned destroy. The destroy that is part of a replacement lacks
 // it: its passphrase is that of the secret in its place.
@@ -232,6 +228,7 @@ func (r *secretResource) Update(ctx context.Context, req resource.UpdateRequest,
 	if plan.ValueVersion.Equal(state.ValueVersion) {
 		c.Put = putKeepingValue(&plan, data, known, value.StringMap(state.HostStates))
 	}
+	c.New, c.UUIDs = func(string) onhosts.Do { return c.Put }, []string{state.ID.ValueString()}
 	copies, silent := r.copiesElsewhere(ctx, known, &state)
 	states, complete, diags := c.Update(ctx, targets, state.HostStates)
 	resp.Diagnostics.Append(diags...)
@@ -265,13 +262,14 @@ func (r *secretResource) Delete(ctx context.Context, req resource.DeleteRequest,
 	ctx, cancel := tfdiag.LimitedBy(ctx, "delete", state.Timeouts.Delete, defaultTimeout, &resp.Diagnostics)
 	defer cancel()
 	c := r.changeTo(&state, nil)
+	c.UUIDs = []string{state.ID.ValueString()}
 	known, _ := onhosts.Known(r.Data, state.Hosts, state.HostStates)
 	copies, silent := r.copiesElsewhere(ctx, known, &state)
 	var destroyed bool
 	_, diags := meta.ReadPrivate(ctx, req.Private, privateDestroyed, &destroyed)
 	resp.Diagnostics.Append(diags...)
-	if destroyed && state.Usage.ValueString() == ofVolumes {
-		resp.Diagnostics.Append(refuseLostDisks(ctx, slices.Concat(known, copies), &state)...)
+	if opens, ok := opened[state.Usage.ValueString()]; destroyed && ok {
+		resp.Diagnostics.Append(opens.refuseLoss(ctx, slices.Concat(known, copies), &state)...)
 	}
 	if resp.Diagnostics.HasError() {
 		return
@@ -282,27 +280,6 @@ func (r *secretResource) Delete(ctx context.Context, req resource.DeleteRequest,
 		f.Remedy = "If it has one, remove it there: virsh secret-undefine " + state.ID.ValueString()
 		resp.Diagnostics.Append(f.Warning())
 	}
-}
-
-// refuseLostDisks returns an error for each host that has encrypted disks of which the secret is the passphrase. The
-// state doesn't have the passphrase, and the secret may have been imported.
-func refuseLostDisks(ctx context.Context, hosts hostset.Set, m *model) (diags diag.Diagnostics) {
-	for _, a := range hostset.Found(hostset.Ask(ctx, hosts,
-		func(ctx context.Context, h *libvirt.Host) (*[]string, error) {
-			users, err := storage.SecretUsers(ctx, h, m.ID.ValueString())
-			return &users, err
-		})) {
-		if len(*a.Value) > 0 {
-			diags.Append(tfdiag.Failure{
-				Verb: "delete", Noun: m.noun(), Host: a.Host,
-				Err: fmt.Errorf("%w: it is the passphrase of encrypted disks of %s", libvirt.ErrOperationInvalid,
-					strings.Join(*a.Value, ", ")),
-				Remedy: "Remove these disks first: without the passphrase, their data is lost. If the passphrase is kept " +
-					"elsewhere, remove the secret from the state with \"terraform state rm\".",
-			}.Error())
-		}
-	}
-	return diags
 }
 
 // copiesElsewhere returns the hosts other than the known ones to which a VM that moved has brought the secret, and the

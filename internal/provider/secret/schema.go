@@ -34,15 +34,18 @@ type model struct {
 	Timeouts      timeouts.Value `tfsdk:"timeouts"`
 }
 
+// timeoutsAttribute limits each operation on the secret.
+var timeoutsAttribute = value.TimeoutsOf("secret", defaultTimeout)
+
 // Schema describes the resource.
 func (*secretResource) Schema(_ context.Context, _ resource.SchemaRequest, resp *resource.SchemaResponse) {
 	values := []validator.String{
 		stringvalidator.ExactlyOneOf(path.MatchRoot("value_wo"), path.MatchRoot("value_base64_wo")),
 	}
 	resp.Schema = schema.Schema{
-		MarkdownDescription: "Manages a libvirt secret, for storage with credentials, encrypted volumes or TLS. The " +
-			"secret has the same UUID on every host in `hosts`. It isn't destroyed while it is the passphrase of a VM's " +
-			"disk. Keep a copy of a passphrase elsewhere: without it, an encrypted volume can't be read.\n\n" +
+		MarkdownDescription: "Manages a libvirt secret, for storage with credentials, encrypted volumes and TPMs, or TLS. " +
+			"The secret has the same UUID on every host in `hosts`. It isn't destroyed while it is the passphrase of a VM's " +
+			"disk or TPM. Keep a copy of a passphrase elsewhere: without it, an encrypted volume can't be read.\n\n" +
 			"The value is write-only (Terraform 1.11 or later), and written again only with a new `value_wo_version`. A " +
 			"plan doesn't read the value, so it doesn't show if the value was changed on a host.\n\n" +
 			"**New hosts:** with `private = false`, an apply, or the move of a VM that needs the secret, copies the value " +
@@ -52,8 +55,8 @@ func (*secretResource) Schema(_ context.Context, _ resource.SchemaRequest, resp 
 			"id": value.StableString("UUID of the secret, the same on every host."),
 			"usage": schema.StringAttribute{
 				MarkdownDescription: "Usage of the secret. One of " + value.OneOf(libvirt.SecretUsages()) + ". `volume` is " +
-					"the passphrase of an encrypted volume, `iscsi` also the password of a web server. No attribute of this " +
-					"provider uses `tls` or `vtpm`: they are for definitions that were written by hand.",
+					"the passphrase of an encrypted volume, `vtpm` that of a TPM, `iscsi` also the password of a web server. No " +
+					"attribute of this provider uses `tls`: it is for definitions that were written by hand.",
 				Required:      true,
 				PlanModifiers: []planmodifier.String{stringplanmodifier.RequiresReplace()},
 				Validators:    []validator.String{value.Among(libvirt.SecretUsages()...)},
@@ -87,13 +90,13 @@ func (*secretResource) Schema(_ context.Context, _ resource.SchemaRequest, resp 
 			},
 			"value_wo_version": schema.StringAttribute{
 				MarkdownDescription: "Any text, such as `1`. Change it when the value changes, because Terraform can't see " +
-					"that: then the value is written to all hosts again. Without it, a changed value isn't written. **Disks keep " +
-					"their passphrase:** with another value here, their VMs can't start or move.",
+					"that: then the value is written to all hosts again. Without it, a changed value isn't written. **Disks and " +
+					"TPMs keep their passphrase:** with another value here, their VMs can't start or move.",
 				Optional: true,
 			},
 			"hosts":            onhosts.HostsAttribute("secret"),
 			onhosts.StatesName: onhosts.StatesAttribute("secret", "`present` or `missing`"),
-			"timeouts":         value.TimeoutsOf("secret", defaultTimeout),
+			"timeouts":         timeoutsAttribute,
 		},
 	}
 }

@@ -96,9 +96,6 @@ resource "virtfleet_storage_pool" "this" {
 }
 `, name, dir, more)
 	}
-	does := func(a plancheck.ResourceActionType) resource.ConfigPlanChecks {
-		return resource.ConfigPlanChecks{PreApply: []plancheck.PlanCheck{plancheck.ExpectResourceAction(address, a)}}
-	}
 	active := knownvalue.StringExact("active")
 	both := map[string]knownvalue.Check{"kvm1": active, "kvm2": active}
 	update := plancheck.ResourceActionUpdate
@@ -129,7 +126,7 @@ resource "virtfleet_storage_pool" "this" {
 					`"this"`, `"other"`, 1),
 				ExpectError: regexp.MustCompile(`terraform\s+import`),
 			},
-			{Config: pool(at, ""), ConfigPlanChecks: does(update), ConfigStateChecks: states(both)},
+			{Config: pool(at, ""), ConfigPlanChecks: acctest.Action(address, update), ConfigStateChecks: states(both)},
 			{
 				ResourceName: address, ImportState: true, ImportStateId: name, ImportStateVerify: true,
 				ImportStateVerifyIgnore: []string{"target", "autostart"},
@@ -141,8 +138,9 @@ resource "virtfleet_storage_pool" "this" {
 					l.Virsh(t, second.Name, "pool-destroy", name)
 					l.Virsh(t, second.Name, "pool-undefine", name)
 				},
-				Config: pool(at, "autostart = false"), ConfigPlanChecks: does(update), ConfigStateChecks: states(both),
-				Check: has(t, l, name, "<path>"+at+"</path>", first, second),
+				Config: pool(at, "autostart = false"), ConfigPlanChecks: acctest.Action(address, update),
+				ConfigStateChecks: states(both),
+				Check:             has(t, l, name, "<path>"+at+"</path>", first, second),
 			},
 			// A directory that is gone, as that of a filesystem that isn't mounted, isn't created again: the record of a
 			// creation is that of another pool of this name, which is no longer there.
@@ -161,16 +159,17 @@ resource "virtfleet_storage_pool" "this" {
 					l.Run(t, first.Name, "test", "!", "-e", at)
 					l.Run(t, first.Name, "mv", at+"-away", at)
 				},
-				Config: pool(at, "autostart = false"), ConfigPlanChecks: does(update), ConfigStateChecks: states(both),
-				Check: has(t, l, name, "<path>"+at+"</path>", first, second),
+				Config: pool(at, "autostart = false"), ConfigPlanChecks: acctest.Action(address, update),
+				ConfigStateChecks: states(both),
+				Check:             has(t, l, name, "<path>"+at+"</path>", first, second),
 			},
 			{
-				Config: pool(at+"-2", "autostart = true"), ConfigPlanChecks: does(update),
+				Config: pool(at+"-2", "autostart = true"), ConfigPlanChecks: acctest.Action(address, update),
 				Check: has(t, l, name, "<path>"+at+"-2</path>", first, second),
 			},
 			{
 				PreConfig: func() { l.Virsh(t, second.Name, "pool-autostart", "--disable", name) },
-				Config:    pool(at+"-2", "autostart = true"), ConfigPlanChecks: does(update),
+				Config:    pool(at+"-2", "autostart = true"), ConfigPlanChecks: acctest.Action(address, update),
 			},
 			// A host that is taken away loses the pool and keeps its data.
 			{
@@ -178,7 +177,7 @@ resource "virtfleet_storage_pool" "this" {
 					l.Run(t, first.Name, "touch", at+"-2/data")
 					l.Run(t, second.Name, "touch", at+"-2/data")
 				},
-				Config: pool(at+"-2", `hosts = ["kvm2"]`), ConfigPlanChecks: does(update),
+				Config: pool(at+"-2", `hosts = ["kvm2"]`), ConfigPlanChecks: acctest.Action(address, update),
 				ConfigStateChecks: states(map[string]knownvalue.Check{"kvm2": active}),
 				Check: func(*terraform.State) error {
 					if left := xml(t, l, first, name); left != "" {

@@ -74,6 +74,11 @@ func (r *poolResource) ModifyPlan(
 	if replaced {
 		return
 	}
+	origin, diags := originOf(ctx, req.Private)
+	resp.Diagnostics.Append(diags...)
+	c := r.removal(pool.Name)
+	c.UUIDs = origin.UUIDs
+	resp.Diagnostics.Append(c.CheckJoining(ctx, targets, plan.Hosts, state.HostStates)...)
 	isOutdated := slices.Contains(slices.Collect(maps.Values(value.StringMap(state.HostStates))), outdated)
 	if !state.Target.Equal(plan.Target) || !state.Source.Equal(plan.Source) || isOutdated {
 		effect := "Running VMs don't notice."

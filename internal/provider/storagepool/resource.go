@@ -107,11 +107,8 @@ func (r *poolResource) Create(ctx context.Context, req resource.CreateRequest, r
 	c := r.removal(pool.Name)
 	var origin storage.PoolOrigin
 	c.New = func(uuid string) onhosts.Do {
-		settings := plan.settings(true)
-		settings.UUID, origin.UUIDs = uuid, []string{uuid}
-		return func(ctx context.Context, hosts hostset.Set) map[string]error {
-			return r.Data.Storage().ApplyPool(ctx, hosts, pool, settings)
-		}
+		origin.UUIDs = []string{uuid}
+		return r.create(&plan, pool)(uuid)
 	}
 	states, diags := c.Create(ctx, targets)
 	resp.Diagnostics.Append(diags...)
@@ -121,6 +118,17 @@ func (r *poolResource) Create(ctx context.Context, req resource.CreateRequest, r
 	resp.Diagnostics.Append(meta.WritePrivate(ctx, resp.Private, originKey, origin.Applied(pool))...)
 	plan.ID, plan.HostStates = types.StringValue(pool.Name), states
 	resp.Diagnostics.Append(resp.State.Set(ctx, &plan)...)
+}
+
+// create returns what creates the pool with a UUID.
+func (r *poolResource) create(plan *model, pool storage.Pool) func(uuid string) onhosts.Do {
+	settings := plan.settings(true)
+	return func(uuid string) onhosts.Do {
+		settings.UUID = uuid
+		return func(ctx context.Context, hosts hostset.Set) map[string]error {
+			return r.Data.Storage().ApplyPool(ctx, hosts, pool, settings)
+		}
+	}
 }
 
 // removal returns the change that removes the pool and keeps its contents.
@@ -148,7 +156,9 @@ func (r *poolResource) Read(ctx context.Context, req resource.ReadRequest, resp 
 		return
 	}
 	hosts, _ := onhosts.Known(r.Data, state.Hosts, state.HostStates)
-	answers := storage.PoolOn(ctx, hosts, state.Name.ValueString())
+	origin, diags := originOf(ctx, req.Private)
+	resp.Diagnostics.Append(diags...)
+	answers := onhosts.Own(storage.PoolOn(ctx, hosts, state.Name.ValueString()), state.HostStates, uuidOf, origin.UUIDs...)
 	seen, diags := onhosts.Observe(onhosts.Question[storage.HostPool]{
 		Data: r.Data, Noun: state.noun(), Imported: state.isImported(), Hosts: state.Hosts, Last: state.HostStates,
 		Answers: answers, State: powerOf,
@@ -163,6 +173,8 @@ func (r *poolResource) Read(ctx context.Context, req resource.ReadRequest, resp 
 	resp.Diagnostics.Append(state.setFromHosts(ctx, seen)...)
 	resp.Diagnostics.Append(resp.State.Set(ctx, &state)...)
 }
+
+func uuidOf(p storage.HostPool) string { return p.UUID }
 
 func powerOf(p storage.HostPool) string {
 	switch {
@@ -237,6 +249,7 @@ func (r *poolResource) Update(ctx context.Context, req resource.UpdateRequest, r
 		settings.NewUUID = origin.UUIDs[0] // A host that lacks the pool gets one that is recognized as the resource's.
 	}
 	c := r.removal(pool.Name)
+	c.New, c.UUIDs = r.create(&plan, pool), origin.UUIDs
 	c.Put = func(ctx context.Context, hosts hostset.Set) map[string]error {
 		return r.Data.Storage().ApplyPool(ctx, hosts, pool, settings)
 	}
@@ -260,9 +273,10 @@ func (r *poolResource) Delete(ctx context.Context, req resource.DeleteRequest, r
 	defer cancel()
 	name := state.Name.ValueString()
 	c := r.removal(name)
+	origin, diags := originOf(ctx, req.Private)
+	resp.Diagnostics.Append(diags...)
+	c.UUIDs = origin.UUIDs
 	if state.OnDestroy.ValueString() == onDestroyDelete {
-		origin, diags := originOf(ctx, req.Private)
-		resp.Diagnostics.Append(diags...)
 		c.Remove = func(ctx context.Context, hosts hostset.Set) map[string]error {
 			return r.Data.Storage().RemovePool(ctx, hosts, name, &origin)
 		}

@@ -1,6 +1,7 @@
 package virtualmachine_test
 
 import (
+	"context"
 	"fmt"
 	"strings"
 	"testing"
@@ -11,21 +12,27 @@ import (
 
 // TestAccVirtualMachine_blockcopy: a user has moved a disk to a copy, which isn't based on the old file. Which file was
 // applied last is kept with the VM: whatever state it is imported into, no plan switches the guest back, not even if
-// the copy has an overlay by then.
+// the copy has an overlay by then. If the copy is declared, the old file may be declared too, as another disk.
 func TestAccVirtualMachine_blockcopy(t *testing.T) {
 	t.Parallel()
 	l := lab.Open(t)
 	name := lab.Name(t)
 	l.RemoveDomain(t, name)
 	old := l.Image(t, "kvm1", name+".qcow2", "qcow2", 8<<20)
-	copied, overlay := strings.TrimSuffix(old, ".qcow2")+"-copy.qcow2", strings.TrimSuffix(old, ".qcow2")+".snap1"
+	base := strings.TrimSuffix(old, ".qcow2")
+	copied, again, overlay := base+"-copy.qcow2", base+"-again.qcow2", base+".snap1"
+	t.Cleanup(func() {
+		if _, err := l.Host("kvm1").Run(context.Background(), "rm", "-f", copied, again, overlay); err != nil {
+			t.Error(err)
+		}
+	})
 	first, second := acctest.NewCLI(t), acctest.NewCLI(t)
-	declare := func(tf *acctest.CLI, key, file, memory string) {
+	declare := func(tf *acctest.CLI, key, file, memory string, more ...string) {
 		t.Helper()
 		tf.Config(t, acctest.OneHost(l)+hcl{
 			"name": quote(name), "type": quote("qemu"), "memory": fmt.Sprintf("{ size = %q }", memory),
 			"update_policy": quote("Restart"), "termination_grace_period": quote("0s"),
-			"disks": fmt.Sprintf("{ %s = { file = %q } }", key, file),
+			"disks": fmt.Sprintf("{ %s = { file = %q }\n%s }", key, file, strings.Join(more, "\n")),
 		}.String())
 	}
 	// recorded are the files that are recorded for the disk, in what runs and in the definition.
@@ -85,7 +92,14 @@ func TestAccVirtualMachine_blockcopy(t *testing.T) {
 	}
 	recorded(copied)
 
+	l.Virsh(t, "kvm1", "blockcopy", name, "vda", again, "--wait", "--pivot", "--transient-job")
+	declare(second, "system", again, "96Mi", fmt.Sprintf("before = { file = %q }", copied))
+	second.Run(t, "apply")
+	noChanges(t, second)
+	recorded(again)
+	recorded(copied)
+	expect(t, l.Virsh(t, "kvm1", "domblklist", name), again, copied)
+
 	first.Run(t, "state", "rm", address)
 	destroyAndCheck(t, l, second, name)
-	l.Run(t, "kvm1", "rm", "-f", copied, overlay)
 }

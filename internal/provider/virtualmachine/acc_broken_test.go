@@ -56,7 +56,7 @@ func (b *torn) config(on *lab.Host, options string) {
 		"host": quote(on.Name), "termination_grace_period": quote("0s"), "guest_agent": `{ enabled = true }`,
 		"wait_for": `{ guest_agent = true, timeout = "5m" }`,
 		// Whatever becomes of a move, the definition keeps its password.
-		"graphics_access": fmt.Sprintf(`{ password_wo = %q, wo_version = "1" }`, tornPassword),
+		"graphics_access": fmt.Sprintf(`{ password_wo = %q, password_wo_version = "1" }`, tornPassword),
 	}).String())
 }
 

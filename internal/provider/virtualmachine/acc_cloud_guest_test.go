@@ -88,6 +88,7 @@ resource "virtfleet_image" "debian" {
 			"interfaces": fmt.Sprintf(`{ lan = { bridge = %q, mac = %q } }`, lab.LANBridge, mac),
 			"cloud_init": fmt.Sprintf(`{
 				user_data = join("\n", ["#cloud-config", yamlencode({
+					locale = "C.UTF-8" # The image has no other, and cloud-init would report an error.
 					ssh_genkeytypes = ["ed25519"]
 					users       = [{ name = "ops", groups = "cdrom", shell = "/bin/bash", ssh_authorized_keys = [%q] }]
 					write_files = [{ path = "/etc/motd", content = "%s\n" }]
@@ -129,9 +130,9 @@ resource "virtfleet_image" "debian" {
 				0: exactly(address),
 			})),
 		},
-		Check: does(`cloud-init status --wait >/dev/null; hostname; id -un; cat /etc/motd; `+
+		Check: does(`cloud-init status --wait >/dev/null; cloud-init status --long; hostname; id -un; cat /etc/motd; `+
 			`[ "$(df --output=size -m / | tail -1)" -gt 2600 ] && echo the root file system is as large as the disk`,
-			name+"\nops\nfirst file\nthe root file system is"),
+			"status: done", name+"\nops\nfirst file\nthe root file system is"),
 	}, resource.TestStep{
 		// Another medium for the running guest, which sees it in its drive.
 		Config: config(quote(first.Name), "Always", "second file"), ConfigPlanChecks: changes(plancheck.ResourceActionUpdate),
@@ -157,7 +158,17 @@ resource "virtfleet_host_maintenance" "this" {
 		Config:            config(quote(second.Name), "Halted", "second file"),
 		ConfigPlanChecks:  changes(plancheck.ResourceActionUpdate),
 		ConfigStateChecks: movedTo(second),
-		Check:             stateOn(second, "shut off"),
+		Check: func(s *terraform.State) error {
+			boot = "" // Of the next boot.
+			return stateOn(second, "shut off")(s)
+		},
+	}, resource.TestStep{
+		// The disk that was moved boots, and cloud-init recognizes the instance: it leaves the first file alone.
+		Config:            config(quote(second.Name), "Always", "second file"),
+		ConfigPlanChecks:  changes(plancheck.ResourceActionUpdate),
+		ConfigStateChecks: []statecheck.StateCheck{know("ready", knownvalue.Bool(true))},
+		Check: does(`cat /etc/motd; grep -ao "second file" /dev/sr0; md5sum /usr/bin/* >/dev/null && echo all read`,
+			"first file", "second file", "all read"),
 	})
 }
 

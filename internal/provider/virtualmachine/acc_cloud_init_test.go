@@ -94,10 +94,13 @@ resource "virtfleet_storage_pool" "vms" {
 }
 `, name)
 	seed := func(version, more string) string {
-		return fmt.Sprintf("{ user_data_wo = %q, vendor_data = %q, network_config_wo = %q, wo_version = %q, %s }",
+		return fmt.Sprintf("{ user_data_wo = %q, vendor_data = %q, network_config_wo = %q, user_data_wo_version = %q, "+
+			"network_config_wo_version = \"1\", %s }",
 			"#cloud-config\npassword: "+secret+version+"\n", "#cloud-config\nlocale: C.UTF-"+version+"\n",
 			"version: 2\nwifis: {wlan0: {access-points: {lab: {password: "+secret+"-wifi"+version+"}}}}\n", version, more)
 	}
+	// With one version, all write-only values are written again.
+	const secondName = `meta_data_wo = "local-hostname: second", meta_data_wo_version = "1", instance_id = "i-2"`
 	config := func(cloudInit string) string {
 		return base + vmWithKernelWords(l, name, "seed").with(talking).with(hcl{
 			"host": quote("kvm3"), "termination_grace_period": quote("1m0s"),
@@ -162,7 +165,7 @@ resource "virtfleet_storage_pool" "vms" {
 			"wait_for"),
 	}, resource.TestStep{
 		// The guest boots again, in the same process, from what is in its drive now.
-		Config:           config(seed("2", `meta_data = "local-hostname: second", instance_id = "i-2"`)),
+		Config:           config(seed("2", secondName)),
 		ConfigPlanChecks: changes(plancheck.ResourceActionUpdate),
 		Check: resource.ComposeTestCheckFunc(silent, is(map[string]string{
 			"user-data": secret + "2", "meta-data": "instance-id: i-2",
@@ -176,7 +179,7 @@ resource "virtfleet_storage_pool" "vms" {
 			target := strings.Fields(l.Run(t, "kvm3", "sh", "-c", "virsh -q domblklist --details "+name+" | grep cdrom"))[2]
 			l.Virsh(t, "kvm3", "change-media", name, target, "--eject", "--live", "--config", "--force")
 		},
-		Config:           config(seed("2", `meta_data = "local-hostname: second", instance_id = "i-2"`)),
+		Config:           config(seed("2", secondName)),
 		ConfigPlanChecks: changes(plancheck.ResourceActionUpdate),
 		Check:            is(map[string]string{"user-data": secret + "2"}, medium, root),
 	}, resource.TestStep{
@@ -222,7 +225,7 @@ resource "virtfleet_storage_pool" "vms" {
 		}).with(more).String()
 	}
 	ignition := func(version, wo string) hcl {
-		return hcl{"ignition": fmt.Sprintf("{ config_wo = %q, wo_version = %q }", configuration(version), wo)}
+		return hcl{"ignition": fmt.Sprintf("{ config_wo = %q, config_wo_version = %q }", configuration(version), wo)}
 	}
 	entry := regexp.MustCompile(`name='opt/com.coreos/config' file='([^']+)'`)
 	// is expects the configuration on a host, and only these files in the pools.

@@ -42,7 +42,8 @@ func TestAccCPUMode_typeOfHost(t *testing.T) {
 }
 
 // TestAccCPUMode_staysOff: a CPU that the host lacks is a warning for a VM that stays off, when it is created and when
-// it is changed. A plan that starts the VM with a change fails. Without host in the configuration, no host takes it.
+// it is changed. A plan that starts the VM fails, with another change and without one. If the configuration names no
+// host, none takes it.
 func TestAccCPUMode_staysOff(t *testing.T) {
 	t.Parallel()
 	l := lab.Open(t)
@@ -83,6 +84,46 @@ func TestAccCPUMode_staysOff(t *testing.T) {
 	}
 	starting := lacking("3dnow").with(hcl{"run_strategy": quote("Always"), "description": quote("on")})
 	refused(starting, because)
+	delete(starting, "description") // The definition stays as it is.
+	refused(starting, because)
 	write(lacking("3dnow"))
 	destroyAndCheck(t, l, tf, name)
+}
+
+// TestAccStart_machineTypeIsGone: a VM that is off may have a machine type that its host had once. As long as it stays
+// off, that is no problem; a plan that starts it fails.
+func TestAccStart_machineTypeIsGone(t *testing.T) {
+	t.Parallel()
+	l := lab.Open(t)
+	h := l.StartHost(t)
+	name := lab.Name(t)
+	tf := acctest.NewCLI(t)
+	write := func(strategy string) {
+		tf.Config(t, acctest.Block{Lab: l, Hosts: []acctest.Host{{Of: h}}}.String()+
+			tinyVM(name).with(hcl{"run_strategy": quote(strategy)}).String())
+	}
+	write("Halted")
+	tf.Run(t, "apply")
+	rewrite := func(from, to string) {
+		t.Helper()
+		start := l.KillLibvirtd(t, h)
+		l.Run(t, h.Name, "sed", "-i", "-E", "s/machine='"+from+"'/machine='"+to+"'/", "/etc/libvirt/qemu/"+name+".xml")
+		start()
+		if xml := l.Virsh(t, h.Name, "dumpxml", "--inactive", name); !strings.Contains(xml, "machine='"+to+"'") {
+			t.Fatalf("its machine type isn't %s:\n%s", to, xml)
+		}
+	}
+	has, _, _ := strings.Cut(strings.SplitN(l.Virsh(t, h.Name, "dumpxml", "--inactive", name), "machine='", 2)[1], "'")
+	rewrite("[^']*", "pc-q35-1.7")
+	noChanges(t, tf)
+	write("Always")
+	expect(t, tf.Fail(t, "plan"), "Host can't take the change", "because of machine_type",
+		`it does not know machine type "pc-q35-1.7" for x86_64`)
+	rewrite("[^']*", has)
+	tf.Run(t, "apply")
+	noChanges(t, tf)
+	tf.Run(t, "destroy")
+	if left := l.Virsh(t, h.Name, "list", "--all", "--name"); strings.Contains(left, name) {
+		t.Errorf("it is left: %s", left)
+	}
 }

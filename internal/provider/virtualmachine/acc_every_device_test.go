@@ -8,118 +8,24 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/beevik/etree"
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/lab"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/acctest"
 )
 
-// edit is a change of a definition that a user makes by hand.
-type edit struct {
-	// seen is the attribute that the plan then changes.
-	seen string
-	// element is the path of the element from the domain, and attribute the name of its attribute; "": its text.
-	element, attribute string
-	// value is the new value.
-	value string
-}
-
-// editsOfEveryDevice change one thing in each device and setting of everyDevice.
-var editsOfEveryDevice = []edit{
-	{"title", "title", "", "By hand"},
-	{"description", "description", "", "By hand"},
-	{"cpu.model", "cpu/model", "", "Westmere"},
-	{"cpu.features", "cpu/feature[@name='vme']", "policy", "require"},
-	{"cpu.pin", "cputune/vcpupin[@vcpu='3']", "cpuset", "0"},
-	{"cpu.emulator_pin", "cputune/emulatorpin", "cpuset", "0"},
-	{"cpu.iothread_pin", "cputune/iothreadpin", "cpuset", "0"},
-	{"cpu.shares", "cputune/shares", "", "100"},
-	{"cpu.period", "cputune/period", "", "90000"},
-	{"cpu.quota", "cputune/quota", "", "70000"},
-	{"cpu.global_quota", "cputune/global_quota", "", "70000"},
-	{"cpu.emulator_quota", "cputune/emulator_quota", "", "70000"},
-	{"cpu.iothread_quota", "cputune/iothread_quota", "", "70000"},
-	{"cpu.scheduler", "cputune/vcpusched", "priority", "7"},
-	{"cpu.iothread_scheduler", "cputune/iothreadsched", "priority", "7"},
-	{"cpu.emulator_scheduler", "cputune/emulatorsched", "priority", "7"},
-	{"cpu.numa", "cpu/numa/cell/distances/sibling[@id='1']", "value", "30"},
-	{"memory.numatune.mode", "numatune/memory", "mode", "preferred"},
-	{"memory.hard_limit", "memtune/hard_limit", "", "2097152"},
-	{"memory.soft_limit", "memtune/soft_limit", "", "262144"},
-	{"memory.swap_hard_limit", "memtune/swap_hard_limit", "", "4194304"},
-	{"memory.allocation", "memoryBacking/allocation", "mode", "ondemand"},
-	{"memory.balloon.stats_period", "devices/memballoon/stats", "period", "9"},
-	{"memory.balloon.autodeflate", "devices/memballoon", "autodeflate", "off"},
-	{"devices.virtio_mem.a", "devices/memory/target/requested", "", "65536"},
-	{"firmware.boot_menu.timeout", "os/bootmenu", "timeout", "7"},
-	{"disks.root.io", "devices/disk/driver[@io='native']", "io", "threads"},
-	{"disks.root.discard", "devices/disk/driver[@queues='2']", "discard", "ignore"},
-	{"disks.root.detect_zeroes", "devices/disk/driver[@queues='2']", "detect_zeroes", "on"},
-	{"disks.root.error_policy", "devices/disk/driver[@queues='2']", "error_policy", "report"},
-	{"disks.root.queues", "devices/disk/driver[@queues='2']", "queues", "1"},
-	{"disks.root.serial", "devices/disk/serial", "", "By hand"},
-	{"disks.root.io_tune.read_iops_sec", "devices/disk/iotune/read_iops_sec", "", "7"},
-	{"disks.root.physical_block_size", "devices/disk/blockio", "physical_block_size", "512"},
-	{"disks.web.network.readahead", "devices/disk/source/readahead", "size", "7"},
-	{"disks.tls.network.tls_hostname", "devices/disk/source[@tls='yes']", "tlsHostname", "by-hand.example.net"},
-	{"disks.data.wwn", "devices/disk/wwn", "", "5000c50015ea71ae"},
-	{"disks.data.vendor", "devices/disk/vendor", "", "HAND"},
-	{"disks.data.rotation_rate", "devices/disk/target[@rotation_rate='1']", "rotation_rate", "7200"},
-	{"interfaces.lan.mtu", "devices/interface/mtu", "size", "1300"},
-	{"interfaces.lan.driver.rx_queue_size", "devices/interface/driver[@rx_queue_size='512']", "rx_queue_size", "256"},
-	{"interfaces.lan.bandwidth.inbound.average", "devices/interface/bandwidth/inbound", "average", "70"},
-	{"interfaces.lan.filter.parameters", "devices/interface/filterref/parameter", "value", "192.0.2.77"},
-	{"interfaces.backup.teaming.type", "devices/interface/teaming[@type='persistent']", "type", ""},
-	{"interfaces.fast.vlan.tags", "devices/interface/vlan/tag", "id", "77"},
-	{"interfaces.switch.vhostuser.mode", "devices/interface/source[@type='unix']", "mode", "server"},
-	{"interfaces.vdpa.vdpa", "devices/interface/source[@dev='/dev/vhost-vdpa-0']", "dev", "/dev/vhost-vdpa-7"},
-	{"interfaces.tap.direct.mode", "devices/interface/source[@dev='eth0']", "mode", "vepa"},
-	{"platform.clock.timezone", "clock", "timezone", "Asia/Tokyo"},
-	{"platform.clock.tsc_frequency", "clock/timer[@name='tsc']", "frequency", "1000000000"},
-	{"platform.clock.rtc_tickpolicy", "clock/timer[@name='rtc']", "tickpolicy", "catchup"},
-	{"platform.events.on_crash", "on_crash", "", "destroy"},
-	{"platform.features.vmport", "features/vmport", "state", "on"},
-	{"platform.hyperv.spinlocks", "features/hyperv/spinlocks", "retries", "4096"},
-	{"platform.resources.partition", "resource/partition", "", "/machine/hand"},
-	{"platform.resources.blkio_weight", "blkiotune/weight", "", "700"},
-	{"platform.seclabel", "seclabel/baselabel", "", "+1:+1"},
-	{"platform.smbios.system.serial", "sysinfo[@type='smbios']/system/entry[@name='serial']", "", "By hand"},
-	{"platform.fw_cfg", "sysinfo[@type='fwcfg']/entry[@name='opt/com.example/name']", "", "by hand"},
-	{"devices.tpm.model", "devices/tpm", "model", "tpm-tis"},
-	{"devices.tpm.persistent_state", "devices/tpm/backend", "persistent_state", "no"},
-	{"devices.rng.rate_bytes", "devices/rng/rate", "bytes", "77"},
-	{"devices.watchdog.action", "devices/watchdog[@model='i6300esb']", "action", "reset"},
-	{"devices.graphics.keymap", "devices/graphics", "keymap", "fr"},
-	{"devices.graphics.websocket", "devices/graphics", "websocket", "5777"},
-	{"devices.graphics.share_policy", "devices/graphics", "sharePolicy", "ignore"},
-	{"devices.video.heads", "devices/video/model", "heads", "4"},
-	{"devices.video.accel3d", "devices/video/model/acceleration", "accel3d", "no"},
-	{"devices.sound.model", "devices/sound", "model", "ac97"},
-	{"devices.vsock.cid", "devices/vsock/cid", "address", "78"},
-	{"devices.iommu.caching_mode", "devices/iommu/driver", "caching_mode", "off"},
-	{"devices.inputs.tablet", "devices/input[@type='tablet']", "type", "mouse"},
-	{"devices.serials.main", "devices/serial/log", "append", "off"},
-	{"devices.channels.z", "devices/channel/target[@name='org.z']", "name", "org.y"},
-	{"devices.redirdevs.usb", "devices/redirdev/source", "service", "7000"},
-	{"devices.filesystems.share", "devices/filesystem/source[@dir='/srv']", "dir", "/mnt"},
-	{"devices.host_devices.key", "devices/hostdev/source/vendor", "id", "0x7777"},
-	{"extra_device_xml", "devices/shmem/size", "", "8"},
-	{"qemu_commandline.env", "commandline/env", "value", "by hand"},
-}
-
 // everyDevice is a VM with each kind of device and setting at once. The lab couldn't start it: it has neither the
 // cards nor the helpers.
-func everyDevice(t *testing.T, l *lab.Lab, name string) hcl {
+func everyDevice(t *testing.T, l *lab.Lab, host, name string) hcl {
 	t.Helper()
 	disk := func(key string) string {
 		export := l.NBD(t, name+"-"+key, 1<<20)
 		return fmt.Sprintf(`network = { protocol = "nbd", name = %q, hosts = [%q] }`, export.Name, export.Address())
 	}
-	scratch := l.Image(t, "kvm1", name+".qcow2", "qcow2", 1<<20)
-	pci := pciDevices(t, l, "kvm1")
+	scratch := l.Image(t, host, name+".qcow2", "qcow2", 1<<20)
+	pci := pciDevices(t, l, host)
 	return hcl{
-		"name": quote(name), "type": quote("qemu"), "run_strategy": quote("Halted"), "host": quote("kvm1"),
+		"name": quote(name), "type": quote("qemu"), "run_strategy": quote("Halted"), "host": quote(host),
 		"title": quote("All"), "description": quote("Has all of them."),
 		"cpu": `{
     sockets = 2, cores = 2, dies = 1, mode = "custom", model = "Nehalem", features = { vme = "disable" }
@@ -174,6 +80,10 @@ func everyDevice(t *testing.T, l *lab.Lab, name string) hcl {
     }
     switch = { vhostuser = { path = "/run/switch.sock", mode = "client" } }
     vdpa   = { vdpa = "/dev/vhost-vdpa-0" }
+    trunk  = {
+      bridge = "br-lab", virtual_port = { type = "openvswitch", profile_id = "prod" }
+      vlan   = { tags = [7, 8], native_tag = 7, native_mode = "tagged" }
+    }
     tap    = { direct = { device = "eth0", mode = "bridge" } }
     user   = { user = true }
   }`, pci[0]),
@@ -264,23 +174,25 @@ var tagsOfEveryDevice = []string{
 }
 
 // TestAccEveryDevice: a VM that is off has every device and setting at once. It is imported with the configuration that
-// Terraform writes; whatever a user edits is in the plan by its name, and an apply repairs that and nothing else; it
-// moves as it is; and one apply removes all of them.
+// Terraform writes; whatever a user edits is in the plan by its name, and an apply repairs that and nothing else; what
+// prevents its move is said alike by the plan of the move, by data sources and by the plan of a drain; it moves as it
+// is; and one apply removes all of them.
 func TestAccEveryDevice(t *testing.T) {
 	t.Parallel()
 	l := lab.Open(t)
 	name := lab.Name(t)
 	l.RemoveDomain(t, name)
 	tf := acctest.NewCLI(t)
-	config := everyDevice(t, l, name)
+	one, two := l.StartHost(t), l.StartHost(t) // A plan of a drain shows all VMs of a host.
+	config := everyDevice(t, l, one.Name, name)
 	defined := func(host string) string { return l.Virsh(t, host, "dumpxml", "--inactive", "--security-info", name) }
-	block := acctest.Config(l) + fmt.Sprintf(`
+	block := acctest.Block{Lab: l, Hosts: []acctest.Host{{Of: one}, {Of: two}}}.String() + fmt.Sprintf(`
 resource "virtfleet_network_filter" "address" {
   name  = %q
-  hosts = ["kvm1", "kvm2"]
+  hosts = [%q, %q]
   rules = [{ action = "drop", direction = "out", protocol = "ip", match = { srcipaddr = "$IP" }, negate = true }]
 }
-`, name)
+`, name, one.Name, two.Name)
 	apply := func(change hcl) {
 		t.Helper()
 		config = config.with(change)
@@ -289,8 +201,8 @@ resource "virtfleet_network_filter" "address" {
 		noChanges(t, tf)
 	}
 	apply(nil)
-	l.Define(t, "kvm1", defined("kvm1")) // libvirt sorts the controllers that it added itself when it reads them again.
-	created := defined("kvm1")
+	l.Define(t, one.Name, defined(one.Name)) // libvirt sorts controllers of its own when it reads them again.
+	created := defined(one.Name)
 	lines := func(xml string) []string {
 		return slices.DeleteFunc(linesWithoutOurs(t, xml), func(line string) bool {
 			// libvirt numbers the consoles on virtio again when a serial port changes.
@@ -315,83 +227,76 @@ resource "virtfleet_network_filter" "address" {
 		t.Fatal(err)
 	}
 	apply(nil)
-	unchanged("kvm1", "the import")
+	unchanged(one.Name, "the import")
 
-	l.Define(t, "kvm1", editAll(t, created))
+	l.Define(t, one.Name, editAll(t, created))
 	expectDiffers(t, tf.Plan(t)[address], editsOfEveryDevice)
 	apply(nil)
-	unchanged("kvm1", "the repair")
+	unchanged(one.Name, "the repair")
 
 	// The other host has only the PCI device.
-	tf.Config(t, block+config.with(hcl{"host": quote("kvm2")}).String())
+	tf.Config(t, block+config.with(hcl{"host": quote(two.Name)}).String())
 	refused := tf.Fail(t, "plan")
 	expect(t, refused, "can't be moved: HostResourcesNotAvailable", "interfaces.vdpa.vdpa",
-		`host "kvm2" has no vDPA device /dev/vhost-vdpa-0`)
+		`host "`+two.Name+`" has no vDPA device /dev/vhost-vdpa-0`)
 	for _, device := range []string{"usb device 1234:abcd", "scsi device 2:0:1:5", "mdev device"} {
-		expect(t, refused, `host "kvm2" has no `+device)
+		expect(t, refused, `host "`+two.Name+`" has no `+device)
 	}
+	blockersEverywhere(t, tf, block, config, one.Name, two.Name)
 	apply(hcl{
 		"devices":    strings.NewReplacer("key  =", "#", "vgpu =", "#", "tape =", "#").Replace(config["devices"]),
 		"interfaces": strings.Replace(config["interfaces"], `vdpa = "/dev/vhost-vdpa-0"`, "user = true", 1),
 		"disks":      strings.Replace(config["disks"], "scratch =", "#", 1),
 	})
-	l.Define(t, "kvm1", defined("kvm1"))
-	created = defined("kvm1")
-	apply(hcl{"host": quote("kvm2")})
-	unchanged("kvm2", "the move")
+	l.Define(t, one.Name, defined(one.Name))
+	created = defined(one.Name)
+	apply(hcl{"host": quote(two.Name)})
+	unchanged(two.Name, "the move")
 
 	apply(noDevices)
-	if err := lacks(t, l, "kvm2", name, tagsOfEveryDevice...)(nil); err != nil {
+	if err := lacks(t, l, two.Name, name, tagsOfEveryDevice...)(nil); err != nil {
 		t.Error(err)
 	}
 	destroyAndCheck(t, l, tf, name)
 }
 
-// editAll makes all of the edits.
-func editAll(t *testing.T, xml string) string {
+// blockersEverywhere expects the data sources to say of the VM, which is off on one host, why the other can't take it,
+// as the plan of the move does. A drain of the host must not meet its pin.
+func blockersEverywhere(t *testing.T, tf *acctest.CLI, block string, config hcl, one, two string) {
 	t.Helper()
-	doc := etree.NewDocument()
-	if err := doc.ReadFromString(xml); err != nil {
-		t.Fatal(err)
-	}
-	for _, e := range editsOfEveryDevice {
-		found := doc.Root().FindElements("./" + e.element)
-		if len(found) == 0 {
-			t.Errorf("there is no %s", e.element)
-			continue
-		}
-		if e.attribute == "" {
-			found[0].SetText(e.value)
-		} else {
-			found[0].CreateAttr(e.attribute, e.value)
-		}
-	}
-	out, err := doc.WriteToString()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return out
+	tf.Config(t, block+config.with(hcl{"host": ""}).String()+fmt.Sprintf(`
+data "virtfleet_conditions" "this" {
+  virtual_machine_id = %[1]s.id
+  target_host        = %[3]q
 }
-
-// expectDiffers expects that the plan changes each of the attributes that were edited.
-func expectDiffers(t *testing.T, change acctest.Change, edits []edit) {
-	t.Helper()
-	if change.Actions != "update" {
-		t.Fatalf("the plan does %q", change.Actions)
-	}
-	for _, e := range edits {
-		before, after := attributeAt(change.Before, e.seen), attributeAt(change.After, e.seen)
-		if cmp.Equal(before, after) {
-			t.Errorf("the plan doesn't change %s: %v", e.seen, before)
+data "virtfleet_migration_candidates" "this" {
+  virtual_machine_id = %[1]s.id
+}
+data "virtfleet_evacuation_plan" "this" {
+  host         = %[2]q
+  move_stopped = true
+  depends_on   = [%[1]s]
+}
+output "conditions" {
+  value = [for b in data.virtfleet_conditions.this.blockers : "${b.reason}: ${b.message}"]
+}
+output "candidates" {
+  value = [for b in data.virtfleet_migration_candidates.this.hosts[%[3]q].blockers : "${b.reason}: ${b.message}"]
+}
+output "evacuation" {
+  value = one([for s in data.virtfleet_evacuation_plan.this.steps : s.blockers if s.id == %[1]s.id])
+}
+`, address, one, two))
+	tf.Run(t, "apply")
+	for _, output := range []string{"conditions", "candidates", "evacuation"} {
+		got := strings.ReplaceAll(tf.Run(t, "output", output), `\"`, `"`)
+		for _, device := range []string{"usb device 1234:abcd", "scsi device 2:0:1:5", "mdev device", "vDPA device"} {
+			if want := `host "` + two + `" has no ` + device; !strings.Contains(got, want) {
+				t.Errorf("%s don't say %q:\n%s", output, want, got)
+			}
+		}
+		if !strings.Contains(got, "HostResourcesNotAvailable: ") {
+			t.Errorf("%s have another reason:\n%s", output, got)
 		}
 	}
-}
-
-// attributeAt is the value at a path, and nil if there is none.
-func attributeAt(v any, path string) any {
-	for _, step := range strings.Split(path, ".") {
-		object, _ := v.(map[string]any)
-		v = object[step]
-	}
-	return v
 }

@@ -44,7 +44,7 @@ func TestAccFamilies_life(t *testing.T) {
     hyperv   = { relaxed = true, spinlocks = 8191, vendor_id = "KVM Hv" }
     features = { acpi = true, vmport = false }
   }`,
-		"graphics_access": `{ password_wo = "erstes", wo_version = "1" }`,
+		"graphics_access": `{ password_wo = "erstes", password_wo_version = "1" }`,
 	})
 	password := func(want string) {
 		t.Helper()
@@ -115,14 +115,15 @@ func TestAccFamilies_life(t *testing.T) {
 	changed := hcl{
 		"devices": fmt.Sprintf(families, keyed(`mouse = { type = "mouse" }`,
 			`a = { type = "unix", name = "org.example.a" }`)),
-		"graphics_access": `{ password_wo = "zweites", wo_version = "2" }`,
+		"graphics_access": `{ password_wo = "zweites", password_wo_version = "2" }`,
 	}
 	apply(changed, process.same, `<input type='mouse' bus='usb'>`, `name='org.example.a'`)
 	if err := lacks(t, l, host, name, "ua-input-tablet")(nil); err != nil {
 		t.Error(err)
 	}
 	password("zweites")
-	refused(hcl{"graphics_access": `{ password_wo = "too long by far", wo_version = "3" }`}, "no more than 8 characters")
+	refused(hcl{"graphics_access": `{ password_wo = "too long by far", password_wo_version = "3" }`},
+		"no more than 8 characters")
 	refused(hcl{"graphics_access": ""}, "Change needs a restart", "graphics_access: Whether the screen asks")
 	refused(hcl{"devices": fmt.Sprintf(families, `vsock = { cid = 2 }`)}, "neither a number from 3")
 	refused(hcl{"devices": strings.Replace(fmt.Sprintf(families, ""), "127.0.0.1", "0.0.0.0", 1)},

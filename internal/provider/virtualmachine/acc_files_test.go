@@ -1,6 +1,8 @@
 package virtualmachine_test
 
 import (
+	"context"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -57,6 +59,60 @@ func TestAccVirtualMachine_absentFile(t *testing.T) {
 	l.Run(t, host, "rm", none)
 	tf.Config(t, acctest.OneHost(l)+more.with(hcl{"labels": `{ app = "web" }`}).String())
 	tf.Run(t, "apply")
+	noChanges(t, tf)
+	destroyAndCheck(t, l, tf, name)
+}
+
+// TestAccVirtualMachine_absentPath: a directory that the VM shares and a block device that it has limits for are looked
+// for on the host as the files of disks are: in the plan of a new VM and of a change, in the choice of a host, and
+// before a move. A VM that stays off is warned of.
+func TestAccVirtualMachine_absentPath(t *testing.T) {
+	t.Parallel()
+	l := lab.Open(t)
+	tf := acctest.NewCLI(t)
+	name := lab.Name(t)
+	l.RemoveDomain(t, name)
+	shared := "/var/lib/libvirt/images/" + name + "-shared"
+	l.Run(t, "kvm2", "mkdir", shared)
+	t.Cleanup(func() { _, _ = l.Host("kvm2").Run(context.WithoutCancel(t.Context()), "rmdir", shared) })
+	share := hcl{"devices": fmt.Sprintf(`{ filesystems = { a = { target = "a", source = %q, driver = "9p" } } }`, shared)}
+	limit := hcl{"platform": `{ resources = { blkio_devices = { "/dev/lacking" = { read_bytes_sec = 1000000 } } } }`}
+	vm := idleVM(l, name)
+	config := func(changes ...hcl) {
+		all := vm
+		for _, change := range changes {
+			all = all.with(change)
+		}
+		tf.Config(t, acctest.Config(l)+all.String())
+	}
+	on := func(host string) hcl { return hcl{"host": quote(host)} }
+	off := hcl{"run_strategy": quote("Halted")}
+
+	config(on("kvm1"), share)
+	expect(t, tf.Fail(t, "plan"), "Error: No host can take the VM", "because of devices.filesystems.a.source",
+		`host "kvm1": it has no directory "`+shared+`"`, "create the directory on the host first")
+	config(on("kvm1"), limit)
+	expect(t, tf.Fail(t, "plan"), "Error: No host can take the VM", "because of platform.resources.blkio_devices",
+		`host "kvm1": it has no block device "/dev/lacking"`, "create the block device on the host first")
+
+	// Where there is a choice, the host that has it is taken.
+	config(share, off)
+	tf.Run(t, "apply")
+	noChanges(t, tf)
+	if state, _ := tf.State(t, address); state["current_host"] != "kvm2" {
+		t.Errorf("it is on %s, and its directory on kvm2", state["current_host"])
+	}
+
+	config(share, off, on("kvm1"))
+	expect(t, tf.Fail(t, "plan"), "can't be moved: HostResourcesNotAvailable",
+		`host "kvm1" has no directory "`+shared+`"`, "remove it from devices.filesystems")
+
+	config(share, limit)
+	expect(t, tf.Fail(t, "plan"), "Error: Host can't take the change",
+		`host "kvm2": it has no block device "/dev/lacking"`)
+	config(share, off, limit)
+	expect(t, tf.Run(t, "apply"), "Warning: File not found on the host",
+		`platform.resources.blkio_devices["/dev/lacking"]`, `host "kvm2" has no such block device`)
 	noChanges(t, tf)
 	destroyAndCheck(t, l, tf, name)
 }

@@ -36,6 +36,17 @@ func hugePages(t *testing.T, l *lab.Lab, pages int, hosts ...*lab.Host) {
 	}
 }
 
+// handOut makes a network of the host hand out a PCI device. The lab has no card with SR-IOV, and libvirt defines such
+// a network only for one, but loads any when it starts: the caller restarts it.
+func handOut(t *testing.T, l *lab.Lab, h *lab.Host, network, device string) {
+	t.Helper()
+	address := strings.Replace(pciSource(device), "<address", `<address type="pci"`, 1)
+	l.Run(t, h.Name, "bash", "-c", fmt.Sprintf("mkdir -p %[1]s && cat >%[1]s/%[2]s.xml <<'EOF'\n%[3]s\nEOF",
+		"/etc/libvirt/qemu/networks", network, "<network><name>"+network+"</name>"+
+			"<uuid>6d1f5c1e-3a52-4c39-9c0b-2f7f7b3d5a10</uuid><forward mode='hostdev' managed='yes'>"+address+
+			"</forward></network>"))
+}
+
 // TestAccHostUse_taken: what a host has once, and its huge pages, count for VMs that run and for those that the host
 // starts. A VM that needs them is refused by the plan where it is pinned, and placed elsewhere where it isn't. The
 // candidates of a move and the plan of a drain say why. A VM that asks for a device by class gets one that is free.
@@ -43,6 +54,8 @@ func TestAccHostUse_taken(t *testing.T) {
 	t.Parallel()
 	l := lab.Open(t)
 	one, two := l.StartHost(t), l.StartHost(t)
+	device := pciDevices(t, l, one.Name)[0]
+	handOut(t, l, one, "vfs", device)
 	hugePages(t, l, 64, one, two)
 	t.Cleanup(func() {
 		// As long as it is there, its pages can't be given back.
@@ -54,7 +67,6 @@ func TestAccHostUse_taken(t *testing.T) {
 	for _, key := range []string{"free", "needy", "second", "plugged"} {
 		l.RemoveDomain(t, prefix+key)
 	}
-	device := pciDevices(t, l, one.Name)[0]
 	l.Define(t, one.Name, `<domain type="qemu"><name>`+prefix+`holder</name><memory unit="MiB">96</memory>
   <memoryBacking><hugepages><page size="2" unit="MiB"/></hugepages></memoryBacking>
   <os><type arch="x86_64" machine="q35">hvm</type></os>
@@ -104,6 +116,13 @@ func TestAccHostUse_taken(t *testing.T) {
 	} {
 		expect(t, out, part)
 	}
+	// So is a device that a network hands out.
+	l.Virsh(t, one.Name, "net-start", "vfs")
+	config(tinyVM(prefix + "needy").with(hcl{
+		"host": quote(one.Name), "interfaces": `{ fast = { network = "vfs" } }`,
+	}).named("needy"))
+	expect(t, tf.Fail(t, "plan"), "because of interfaces.fast.network", `it has 0 left of the PCI devices of its network `+
+		`"vfs" (1), and the VM needs 1: others are given to VM "`+prefix+`holder"`)
 	// A device that the host hasn't at all is refused alike.
 	const vgpu = "5a9fc181-957e-5c32-9e5a-2de5e9673531"
 	config(needy.with(hcl{"memory": `{ size = "64Mi" }`, "devices": `{ host_devices = {
@@ -183,6 +202,7 @@ output "drain" {
 	expect(t, tf.Run(t, "state", "show", at), `huge_pages = "2Mi"`)
 	xml := l.Virsh(t, two.Name, "dumpxml", "--inactive", prefix+"second")
 	l.Define(t, two.Name, strings.Replace(xml, "<page size='2048' unit='KiB'/>", "", 1))
+	expect(t, tf.Run(t, "plan"), "~ huge_pages ", `-> "2Mi"`)
 	tf.Run(t, "apply")
 	if err := look(t, l, two.Name, prefix+"second", "<page size='2048' unit='KiB'/>")(nil); err != nil {
 		t.Error(err)

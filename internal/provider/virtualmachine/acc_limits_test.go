@@ -204,7 +204,9 @@ func TestAccLimits_cgroups(t *testing.T) {
 	config(firstLimits, nil)
 	expect(t, tf.Fail(t, "apply"), "No such file", "Create the cgroup of platform.resources.partition")
 	config(firstLimits, hcl{"platform": `{ resources = { blkio_devices = { "/dev/lacking" = { read_bytes_sec = 7 } } } }`})
-	expect(t, tf.Fail(t, "apply"), "'/dev/lacking' is not accessible",
+	expect(t, tf.Fail(t, "plan"), `it has no block device "/dev/lacking"`, "Correct the path")
+	config(firstLimits, hcl{"platform": `{ resources = { blkio_devices = { "/etc/passwd" = { read_bytes_sec = 7 } } } }`})
+	expect(t, tf.Fail(t, "apply"), "'/etc/passwd' must be a block device",
 		"Correct the path in platform.resources.blkio_devices")
 	l.Run(t, h.Name, "bash", "-c", makePartition)
 

@@ -33,7 +33,7 @@ func liveVM(l *lab.Lab, name, data, medium string, version int) hcl {
   }`, data, of(1000, 2000), of("", ", file = "+quote(medium))),
 		"interfaces": fmt.Sprintf(`{ lan = { bridge = "br-lab", link_up = %t }%s }`, of(true, false),
 			of("", ", more = { user = true }")),
-		"graphics_access": fmt.Sprintf(`{ password_wo = %q, wo_version = "%d" }`, of("erstes", "zweites"), version),
+		"graphics_access": fmt.Sprintf(`{ password_wo = %q, password_wo_version = "%d" }`, of("erstes", "zweites"), version),
 		"devices": fmt.Sprintf(`{
     graphics   = { type = "vnc" }
     virtio_mem = { a = { size = "128Mi", requested = %q } }

@@ -137,7 +137,7 @@ import {
 	twin := name + "-twin"
 	l.RemoveDomain(t, twin)
 	medium := hcl{"cloud_init": `{
-    user_data_wo = file("seed"), wo_version = "1", pool = "default"
+    user_data_wo = file("seed"), user_data_wo_version = "1", pool = "default"
     meta_data = "local-hostname: one", instance_id = "i-1"
   }`}
 	log, temporary := tf.Trace(), tf.TempDir(t)

@@ -17,6 +17,9 @@ import (
 // cloudInitName is the attribute's name.
 const cloudInitName = "cloud_init"
 
+// newMedium is what an apply does with a new write-only value.
+const newMedium = "the medium is then created again"
+
 // cloudInitAttributes are recorded by the provider alone: a definition names a medium, but not its content.
 var cloudInitAttributes = attributes{
 	"user_data": schema.StringAttribute{
@@ -24,30 +27,30 @@ var cloudInitAttributes = attributes{
 			"state; put passwords and keys into `user_data_wo`.",
 		Optional: true,
 	},
-	"user_data_wo": writeOnlyAttribute("user_data"),
+	"user_data_wo":         writeOnlyAttribute("user_data"),
+	"user_data_wo_version": writeOnlyVersion("user_data", newMedium),
 	"vendor_data": schema.StringAttribute{
 		MarkdownDescription: "Like `user_data`, for defaults that user data overrides.", Optional: true,
 	},
-	"vendor_data_wo": writeOnlyAttribute("vendor_data"),
+	"vendor_data_wo":         writeOnlyAttribute("vendor_data"),
+	"vendor_data_wo_version": writeOnlyVersion("vendor_data", newMedium),
 	"meta_data": schema.StringAttribute{
 		MarkdownDescription: "YAML mapping, such as `local-hostname: web`. Without `local-hostname`, the hostname is " +
 			"the VM's name, if that is valid.",
 		Optional: true,
 	},
+	"meta_data_wo":         writeOnlyAttribute("meta_data"),
+	"meta_data_wo_version": writeOnlyVersion("meta_data", newMedium),
 	"network_config": schema.StringAttribute{
 		MarkdownDescription: "YAML mapping with `version: 2` (as in netplan) or `version: 1`. Default: DHCP on the " +
 			"first interface that the guest finds.",
 		Optional: true,
 	},
-	"network_config_wo": writeOnlyAttribute("network_config"),
+	"network_config_wo":         writeOnlyAttribute("network_config"),
+	"network_config_wo_version": writeOnlyVersion("network_config", newMedium),
 	"instance_id": schema.StringAttribute{
 		MarkdownDescription: "Id of the instance. cloud-init configures a guest once for each id; a new id makes it " +
 			"configure the guest again at the next boot. Default: the VM's `id`.",
-		Optional: true,
-	},
-	"wo_version": schema.StringAttribute{
-		MarkdownDescription: "Any text, such as `1`. Change it when an attribute that ends in `_wo` changes, because " +
-			"Terraform can't see that; the medium is then created again. Required with these attributes.",
 		Optional: true,
 	},
 	"pool": schema.StringAttribute{
@@ -98,7 +101,7 @@ func (m *model) cloudInit() firstboot.NoCloud {
 	return firstboot.NoCloud{
 		InstanceID: text(a.string("instance_id")), Hostname: hostname(text(m.Name)),
 		UserData: either("user_data"), VendorData: either("vendor_data"), NetworkConfig: either("network_config"),
-		MetaData: text(a.string("meta_data")),
+		MetaData: either("meta_data"),
 	}
 }
 

@@ -35,16 +35,22 @@ func TestFirstBootDigest_newAttribute(t *testing.T) {
 // recorded there.
 func TestCloudInit_planAndDrift(t *testing.T) {
 	t.Parallel()
-	config := withSeed(in{"user_data": nil, "user_data_wo": "#cloud-config\npassword: hunter2\n", "wo_version": "1"})
+	secret := func(changes in) in {
+		return withSeed(in{
+			"user_data": nil, "user_data_wo": "#cloud-config\npassword: hunter2\n", "user_data_wo_version": "1",
+		}.with(changes))
+	}
+	config := secret(nil)
 	state := stateAfterApply(t, config)
-	if said := state.CloudInit.String(); strings.Contains(said, "hunter2") || !strings.Contains(said, `"wo_version":"1"`) {
+	said := state.CloudInit.String()
+	if strings.Contains(said, "hunter2") || !strings.Contains(said, `"user_data_wo_version":"1"`) {
 		t.Errorf("the state has %s", said)
 	}
 	desired := modelOf(t, config).toFleet(nil)
 	if d := desired.OwnDisks[domain.MediumKey]; d.Pool != "vms" || d.Content == "" {
 		t.Errorf("asked for is %+v", d)
 	}
-	said := fmt.Sprintf("%v %+v %#v", desired.CloudInit, desired.CloudInit, desired)
+	said = fmt.Sprintf("%v %+v %#v", desired.CloudInit, desired.CloudInit, desired)
 	if strings.Contains(said, "hunter2") {
 		t.Error("a wish that is printed shows the content")
 	}
@@ -53,9 +59,9 @@ func TestCloudInit_planAndDrift(t *testing.T) {
 		changed bool
 	}{
 		"the same":            {config, false},
-		"another secret":      {withSeed(in{"user_data": nil, "user_data_wo": "#!/x", "wo_version": "1"}), false},
-		"another version":     {withSeed(in{"user_data": nil, "user_data_wo": "#!/x", "wo_version": "2"}), true},
-		"another instance id": {withSeed(in{"user_data": nil, "wo_version": "1", "instance_id": "i-2"}), true},
+		"another secret":      {secret(in{"user_data_wo": "#!/x"}), false},
+		"another version":     {secret(in{"user_data_wo": "#!/x", "user_data_wo_version": "2"}), true},
+		"another instance id": {secret(in{"user_data_wo": nil, "instance_id": "i-2"}), true},
 		"none":                {minimal.with(in{"disks": in{"root": in{"pool": "vms", "size": "1Gi"}}}), true},
 	} {
 		p := planning{config: modelOf(t, test.config), state: state, live: vmAfterApply(t, config).LiveSpec}
@@ -116,7 +122,7 @@ func TestCloudInit_pool(t *testing.T) {
 
 func TestCloudInit_validate(t *testing.T) {
 	t.Parallel()
-	secret := in{"user_data": nil, "wo_version": "1"}
+	secret := in{"user_data": nil, "user_data_wo_version": "1"}
 	for name, test := range map[string]struct {
 		config in
 		want   string
@@ -126,9 +132,18 @@ func TestCloudInit_validate(t *testing.T) {
 		"no header":      {withSeed(in{"user_data": "users: []"}), "cloud_init.user_data: "},
 		"secret":         {withSeed(secret.with(in{"user_data_wo": "#cloud-config\nhunter2: ["})), "user_data_wo: Line 2"},
 		"network config": {withSeed(in{"network_config": "version: 3"}), "cloud_init.network_config: "},
-		"twice":          {withSeed(in{"user_data_wo": "#!/x", "wo_version": "1"}), "Only one of user_data and user_data_wo"},
-		"no version":     {withSeed(secret.with(in{"vendor_data_wo": "#!/x", "wo_version": nil})), "cloud_init.wo_version: "},
-		"instance id":    {withSeed(in{"instance_id": "a", "meta_data": "instance-id: b"}), "cloud_init.meta_data: "},
+		"twice": {
+			withSeed(in{"user_data_wo": "#!/x", "user_data_wo_version": "1"}), "Only one of user_data and user_data_wo",
+		},
+		"no version": {withSeed(secret.with(in{"vendor_data_wo": "#!/x"})), "cloud_init.vendor_data_wo_version: "},
+		"no version of meta data": {
+			withSeed(in{"meta_data": nil, "meta_data_wo": "a: b"}), "cloud_init.meta_data_wo_version: ",
+		},
+		"secret meta data": {
+			withSeed(in{"meta_data": nil, "meta_data_wo": "hunter2: [", "meta_data_wo_version": "1"}),
+			"cloud_init.meta_data_wo: ",
+		},
+		"instance id": {withSeed(in{"instance_id": "a", "meta_data": "instance-id: b"}), "cloud_init.meta_data: "},
 		"a disk's name": {
 			withSeed(nil).with(in{"disks": in{domain.MediumKey: in{"pool": "vms", "size": "1Gi"}}}), "belongs to what is made",
 		},
@@ -157,5 +172,29 @@ func TestHostname(t *testing.T) {
 		if got := hostname(name); got != want {
 			t.Errorf("%q gives %q; want %q", name, got, want)
 		}
+	}
+}
+
+// TestCloudInit_driveOfAProfile: a guest without virtio drivers finds the medium in a drive like its disks. The first
+// disk keeps its name.
+func TestCloudInit_driveOfAProfile(t *testing.T) {
+	t.Parallel()
+	scsi, sata, ide := "vda scsi sda", "sda sata sdb", "hda ide hdb"
+	wants := map[string]string{
+		"": scsi, "linux": scsi, "linux-efi": scsi, "linux-legacy": ide,
+		"windows-11": sata, "windows-10": sata, "windows-server": sata,
+		"windows-11-virtio": scsi, "windows-10-virtio": scsi, "windows-server-virtio": scsi,
+	}
+	for _, profile := range append(domain.ProfileNames(), "") {
+		config := withSeed(nil)
+		if profile != "" {
+			config = config.with(in{"profile": profile})
+		}
+		disks := mustMake(t, modelOf(t, config).withProfile()).PersistentSpec.Disks
+		drive := disks[domain.MediumKey]
+		if got := disks["root"].Target + " " + drive.Bus + " " + drive.Target; got != wants[profile] {
+			t.Errorf("%q: the disk and the drive are %s, want %s", profile, got, wants[profile])
+		}
+		planCase{before: config, config: config}.run(t)
 	}
 }

@@ -1,6 +1,7 @@
 package virtualmachine
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 
@@ -228,6 +229,12 @@ func (m *model) requiredFiles() map[string]string {
 		if path, ok := path.(types.String); ok {
 			add("platform.fw_cfg_files."+name, path)
 		}
+	}
+	for key, o := range elements(open(m.Devices).stringMap("filesystems")) {
+		add("devices.filesystems."+key+".source", open(o).string("source"))
+	}
+	for path := range elements(open(open(m.Platform).object("resources")).stringMap("blkio_devices")) {
+		out[fmt.Sprintf("%s[%q]", domain.BlkioDevices, path)] = path
 	}
 	return out
 }

@@ -24,11 +24,7 @@ const maxVNCPassword = 8
 var graphicsAccessAttributes = attributes{
 	"password_wo": writeOnly("The password. It is written only to the host, neither to the state nor to the " +
 		"plan."),
-	"wo_version": schema.StringAttribute{
-		MarkdownDescription: "Required: any text, such as `1`. Change it when `password_wo` changes, because Terraform " +
-			"can't see that.",
-		Optional: true,
-	},
+	"password_wo_version": writeOnlyVersion("password", "the password is then set again"),
 }
 
 var graphicsAccessType = objectType(graphicsAccessAttributes)
@@ -54,7 +50,8 @@ func (m *model) graphicsPassword(prior *model) *string {
 		return nil
 	case is == nil:
 		return new("")
-	case was != nil && is.string("wo_version").Equal(was.string("wo_version")), is.string("password_wo").IsUnknown():
+	case was != nil && is.string("password_wo_version").Equal(was.string("password_wo_version")),
+		is.string("password_wo").IsUnknown():
 		return nil
 	default:
 		return new(text(is.string("password_wo")))

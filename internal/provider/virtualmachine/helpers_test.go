@@ -151,11 +151,12 @@ var full = in{
 		"channels": in{"spice": in{"type": "spicevmc", "name": "com.redhat.spice.0"}},
 	},
 	"cloud_init": in{
-		"pool": "vms", "user_data_wo": "#cloud-config\npassword: hunter2\n", "wo_version": "1", "instance_id": "i-1",
-		"meta_data": "a: b", "network_config": "version: 2",
+		"pool": "vms", "user_data_wo": "#cloud-config\npassword: hunter2\n", "user_data_wo_version": "1",
+		"instance_id": "i-1",
+		"meta_data":   "a: b", "network_config": "version: 2",
 	},
-	"graphics_access": in{"password_wo": "geheim", "wo_version": "1"},
-	"ignition":        in{"pool": "vms", "config_wo": `{"ignition": {"version": "3.4.0"}}`, "wo_version": "1"},
+	"graphics_access": in{"password_wo": "geheim", "password_wo_version": "1"},
+	"ignition":        in{"pool": "vms", "config_wo": `{"ignition": {"version": "3.4.0"}}`, "config_wo_version": "1"},
 	"host":            "kvm1",
 	"placement": in{
 		"host_labels": in{"zone": "a"}, "anti_affinity": in{"labels": in{"app": "web"}, "required": true},

@@ -25,12 +25,8 @@ var ignitionAttributes = attributes{
 			"into `config_wo`. One of the two is required.",
 		Optional: true,
 	},
-	"config_wo": writeOnlyAttribute("config"),
-	"wo_version": schema.StringAttribute{
-		MarkdownDescription: "Any text, such as `1`. Change it when `config_wo` changes, because Terraform can't see " +
-			"that; the file is then created again. Required with `config_wo`.",
-		Optional: true,
-	},
+	"config_wo":         writeOnlyAttribute("config"),
+	"config_wo_version": writeOnlyVersion("config", "the file is then created again"),
 	"pool": schema.StringAttribute{
 		MarkdownDescription: "Storage pool for the file, of type `dir`, `fs` or `netfs`. Default: the pool of the disk " +
 			"that the VM boots from, or of the next that is in a pool.",

@@ -10,7 +10,7 @@ func withIgnition(changes in) in {
 	return minimal.with(in{
 		"disks": in{"root": in{"pool": "vms", "size": "1Gi"}},
 		"ignition": in{
-			"config_wo": `{"ignition": {"version": "3.4.0"}, "hunter2": 1}`, "wo_version": "1",
+			"config_wo": `{"ignition": {"version": "3.4.0"}, "hunter2": 1}`, "config_wo_version": "1",
 		}.with(changes),
 	})
 }
@@ -31,7 +31,7 @@ func TestIgnition_plan(t *testing.T) {
 		"the same":        {config, false, false},
 		"another secret":  {withIgnition(in{"config_wo": `{"ignition": {"version": "3.5.0"}}`}), false, false},
 		"another label":   {config.with(in{"labels": in{"a": "b"}}), true, false},
-		"another version": {withIgnition(in{"wo_version": "2"}), true, true},
+		"another version": {withIgnition(in{"config_wo_version": "2"}), true, true},
 		"another pool":    {withIgnition(in{"pool": "other"}), true, true},
 		"none":            {without, true, true},
 	} {
@@ -60,12 +60,12 @@ func TestIgnition_validate(t *testing.T) {
 		want   string
 	}{
 		"fine":       {withIgnition(nil), ""},
-		"unknown":    {withIgnition(in{"config_wo": nil, "wo_version": nil, "config": unknownMark}), ""},
-		"nothing":    {withIgnition(in{"config_wo": nil, "wo_version": nil}), "It is required, or config_wo"},
+		"unknown":    {withIgnition(in{"config_wo": nil, "config_wo_version": nil, "config": unknownMark}), ""},
+		"nothing":    {withIgnition(in{"config_wo": nil, "config_wo_version": nil}), "It is required, or config_wo"},
 		"no JSON":    {withIgnition(in{"config_wo": "{hunter2"}), "ignition.config_wo: Line 1: it isn't valid JSON"},
 		"Butane":     {withIgnition(in{"config_wo": nil, "config": "variant: fcos"}), "butane --strict"},
 		"both":       {withIgnition(in{"config": "{}"}), "Only one of config and config_wo"},
-		"no version": {withIgnition(in{"wo_version": nil}), "ignition.wo_version: "},
+		"no version": {withIgnition(in{"config_wo_version": nil}), "ignition.config_wo_version: "},
 		"no pool":    {withIgnition(nil).without("disks"), "Set pool to the storage pool"},
 	} {
 		said := diagText(modelOf(t, test.config).validate())

@@ -112,6 +112,7 @@ func (r *Resource) warnAboutRemoval(ctx context.Context, vm *fleet.VM) diag.Diag
 		{"Deleted, in addition to its definition", removal.Deleted},
 		{"Kept on the host, because on_destroy says so", removal.Kept},
 		{"Kept on the host, because of another VM", removal.Shared},
+		{"The apply fails while it is unknown whether other disks are based on those that it deletes", removal.Unclear},
 		{"Not deleted with the VM, because they weren't created with it", removal.Untouched},
 	} {
 		if len(part.data) > 0 {

@@ -66,11 +66,11 @@ func TestValidate_unknownMayBeNone(t *testing.T) {
 		"image of a disk": {"disks": in{"a": in{"pool": "vms", "image": unknownMark}}},
 		"one of two": {"ignition": in{
 			"pool": "vms", "config": unknownMark, "config_wo": ignition,
-			"wo_version": "1",
+			"config_wo_version": "1",
 		}},
 		"the other of two": {"ignition": in{"pool": "vms", "config": ignition, "config_wo": unknownMark}},
 		"the type of a screen": {
-			"graphics_access": in{"password_wo": "more than eight", "wo_version": "1"},
+			"graphics_access": in{"password_wo": "more than eight", "password_wo_version": "1"},
 			"devices":         in{"graphics": in{"type": unknownMark}},
 		},
 		"a source of another disk": {"disks": in{"a": in{"file": "/a", "other": unknownMark}}},

@@ -16,10 +16,23 @@ import (
 // writeOnlySuffix ends the name of an attribute whose value is in no state and no plan.
 const writeOnlySuffix = "_wo"
 
+// versionSuffix follows it in the name of the attribute that says when the value changes.
+const versionSuffix = "_version"
+
 // writeOnlyAttribute returns the write-only counterpart of the attribute of that name.
 func writeOnlyAttribute(name string) schema.StringAttribute {
 	return writeOnly(fmt.Sprintf("Like `%s`, but written only to the host, neither to the state nor to the plan. Set at "+
 		"most one of the two.", name))
+}
+
+// writeOnlyVersion returns the attribute that says when the write-only counterpart of the attribute of that name
+// changes. again is what the apply then does.
+func writeOnlyVersion(name, again string) schema.StringAttribute {
+	return schema.StringAttribute{
+		MarkdownDescription: fmt.Sprintf("Required with `%[1]s`: any text, such as `1`. Change it when `%[1]s` changes, "+
+			"because Terraform can't see that; %[2]s.", name+writeOnlySuffix, again),
+		Optional: true,
+	}
 }
 
 func writeOnly(description string) schema.StringAttribute {
@@ -69,9 +82,10 @@ func validateWriteOnly(at path.Path, level attributes, a object) diag.Diagnostic
 			diags.Append(attrpath.Error(at.AtName(name), invalid, fmt.Sprintf(
 				"Only one of %s and %s can be set.", plain, name)))
 		}
-		if version := a.string("wo_version"); !version.IsUnknown() && text(version) == "" {
-			diags.Append(attrpath.Error(at.AtName("wo_version"), invalid, fmt.Sprintf("It is required with %s: a new "+
-				"wo_version is what tells that the value changes.", name)))
+		version := name + versionSuffix
+		if v := a.string(version); !v.IsUnknown() && text(v) == "" {
+			diags.Append(attrpath.Error(at.AtName(version), invalid, fmt.Sprintf("It is required with %s: a new "+
+				"%s is what tells that the value changes.", name, version)))
 		}
 	}
 	return diags

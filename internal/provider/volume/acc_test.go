@@ -230,7 +230,7 @@ func TestVolume_poolOfOtherStorage(t *testing.T) {
 						ExpectError: leaves(`type = "dir"\s+instead\s+of\s+"` + kind + `"`),
 					},
 					{Config: config(kind, tt.same), PlanOnly: true, ExpectNonEmptyPlan: true},
-					{Config: config(kind, tt.was), ConfigPlanChecks: does(plancheck.ResourceActionNoop)},
+					{Config: config(kind, tt.was), ConfigPlanChecks: acctest.Action(address, plancheck.ResourceActionNoop)},
 				},
 			})
 		})
@@ -265,10 +265,6 @@ resource "virtfleet_volume" "this" {
   %s
 }
 `, says)
-}
-
-func does(a plancheck.ResourceActionType) resource.ConfigPlanChecks {
-	return resource.ConfigPlanChecks{PreApply: []plancheck.PlanCheck{plancheck.ExpectResourceAction(address, a)}}
 }
 
 // TestAccVolume: a volume is made where it is asked for, grows and never shrinks, is found on another host, is kept
@@ -339,7 +335,7 @@ func TestAccVolume(t *testing.T) {
 				Config: config("size = \"64Mi\"\nhost = \"kvm1\""), ConfigStateChecks: on("kvm1"),
 				Check: resource.ComposeTestCheckFunc(has("kvm1", size(64)), has("kvm1", "type='qcow2'")),
 			},
-			{Config: config("size = \"65536Ki\"\nhost = \"kvm1\""), ConfigPlanChecks: does(noop)},
+			{Config: config("size = \"65536Ki\"\nhost = \"kvm1\""), ConfigPlanChecks: acctest.Action(address, noop)},
 			{Config: config("size = \"32Mi\"\nhost = \"kvm1\""), ExpectError: regexp.MustCompile(`never shrink`)},
 			{Config: config("size = \"64Mi\"\nhost = \"kvm2\""), ExpectError: regexp.MustCompile(`move with their VMs`)},
 			{
@@ -350,7 +346,7 @@ func TestAccVolume(t *testing.T) {
 					`"\s+on\s+host\s+"kvm1".*storage_overprovisioning_factor\s+=\s+1.5.*smaller\s+size`),
 			},
 			{
-				Config: config("size = \"96Mi\"\nhost = \"kvm1\""), ConfigPlanChecks: does(update),
+				Config: config("size = \"96Mi\"\nhost = \"kvm1\""), ConfigPlanChecks: acctest.Action(address, update),
 				Check: has("kvm1", size(96)),
 			},
 			// Imported by its id and by its path.
@@ -365,7 +361,8 @@ func TestAccVolume(t *testing.T) {
 			// A pool that is down holds what it held.
 			{
 				PreConfig: func() { l.Virsh(t, "kvm1", "pool-destroy", name) },
-				Config:    config("size = \"96Mi\"\nhost = \"kvm1\""), ConfigPlanChecks: does(noop), Check: has("kvm1", size(96)),
+				Config:    config("size = \"96Mi\"\nhost = \"kvm1\""), ConfigPlanChecks: acctest.Action(address, noop),
+				Check: has("kvm1", size(96)),
 			},
 			// Found where it has been moved to.
 			{
@@ -373,7 +370,8 @@ func TestAccVolume(t *testing.T) {
 					l.Virsh(t, "kvm1", "vol-delete", "--pool", name, "data")
 					l.Virsh(t, "kvm2", "vol-create-as", name, "data", "96M", "--format", "qcow2")
 				},
-				Config: config("size = \"96Mi\"\nhost = \"kvm1\""), ConfigPlanChecks: does(noop), ConfigStateChecks: on("kvm2"),
+				Config: config("size = \"96Mi\"\nhost = \"kvm1\""), ConfigPlanChecks: acctest.Action(address, noop),
+				ConfigStateChecks: on("kvm2"),
 			},
 			{
 				ResourceName: address, ImportState: true, ImportStateId: name + "/data", ImportStateVerify: true,
@@ -396,12 +394,13 @@ func TestAccVolume(t *testing.T) {
 					l.Virsh(t, "kvm2", "undefine", name)
 					l.Run(t, "kvm2", "rm", at+"-link")
 				},
-				Config: config("size = \"96Mi\"\nhost = \"kvm1\""), ConfigPlanChecks: does(noop),
+				Config: config("size = \"96Mi\"\nhost = \"kvm1\""), ConfigPlanChecks: acctest.Action(address, noop),
 			},
 			// Removed by hand, it is made again.
 			{
-				PreConfig: func() { l.Virsh(t, "kvm2", "vol-delete", "--pool", name, "data") },
-				Config:    config("size = \"96Mi\"\nhost = \"kvm1\""), ConfigPlanChecks: does(plancheck.ResourceActionCreate),
+				PreConfig:         func() { l.Virsh(t, "kvm2", "vol-delete", "--pool", name, "data") },
+				Config:            config("size = \"96Mi\"\nhost = \"kvm1\""),
+				ConfigPlanChecks:  acctest.Action(address, plancheck.ResourceActionCreate),
 				ConfigStateChecks: on("kvm1"),
 			},
 			// Grown by hand, it has what it has.
@@ -409,7 +408,7 @@ func TestAccVolume(t *testing.T) {
 				PreConfig: func() { l.Virsh(t, "kvm1", "vol-resize", "--pool", name, "data", "112M") },
 				Config:    config("size = \"96Mi\"\nhost = \"kvm1\""), ExpectError: regexp.MustCompile(`has\s+112Mi`),
 			},
-			{Config: config("size = \"112Mi\"\nhost = \"kvm1\""), ConfigPlanChecks: does(noop)},
+			{Config: config("size = \"112Mi\"\nhost = \"kvm1\""), ConfigPlanChecks: acctest.Action(address, noop)},
 		},
 	})
 }
@@ -704,7 +703,7 @@ func TestAccVolume_growsOnline(t *testing.T) {
 					l.Define(t, "kvm1", vm)
 					l.Virsh(t, "kvm1", "start", name)
 				},
-				Config: config("24Mi"), ConfigPlanChecks: does(plancheck.ResourceActionUpdate),
+				Config: config("24Mi"), ConfigPlanChecks: acctest.Action(address, plancheck.ResourceActionUpdate),
 				Check: func(*terraform.State) error {
 					if info := l.Virsh(t, "kvm1", "domblkinfo", name, "vdb"); !strings.Contains(info, fmt.Sprint(24<<20)) {
 						return fmt.Errorf("the guest's disk: %s", info)

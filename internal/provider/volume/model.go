@@ -18,7 +18,7 @@ import (
 func (m *model) disk() storage.Disk {
 	d := storage.Disk{
 		Pool: m.Pool.ValueString(), Name: m.Name.ValueString(), Preallocation: m.Preallocation.ValueString(),
-		Clone: refOf(m.CopyOf), Lasting: true,
+		Clone: refOf(m.CopyOf), CloneWritten: true, Lasting: true,
 	}
 	if !m.Format.IsUnknown() {
 		d.Format = m.Format.ValueString()
@@ -27,7 +27,7 @@ func (m *model) disk() storage.Disk {
 		d.Bytes = *bytes
 	}
 	if image := refOf(m.Image); image != nil && m.Clone.ValueString() == cloneFull {
-		d.Clone = image
+		d.Clone, d.CloneWritten = image, false
 	} else if image != nil {
 		d.Overlay = image
 	}

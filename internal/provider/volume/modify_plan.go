@@ -269,10 +269,16 @@ func (r *volumeResource) checkNew(
 			hosts = hosts.Named(host.ValueString())
 		}
 		for _, a := range hostset.Found(r.Data.Storage().Volume(ctx, hosts, *ref)) {
-			if a.Value.CapacityBytes > *size.Bytes() {
+			source := *a.Value
+			if source.CapacityBytes > *size.Bytes() && name == "copy_of" {
+				if seen, err := r.Data.Storage().SeenByGuests(ctx, a.Host, source); err == nil {
+					source = seen
+				}
+			}
+			if source.CapacityBytes > *size.Bytes() {
 				resp.Diagnostics.AddAttributeError(path.Root("size"), "Volume too small", fmt.Sprintf(
 					"size is %s, and %s = %q has %s on host %q.", size.ValueString(), name, id.ValueString(),
-					value.FormatBytes(a.Value.CapacityBytes), a.Host))
+					value.FormatBytes(source.CapacityBytes), a.Host))
 				return
 			}
 		}

@@ -106,7 +106,8 @@ func (*volumeResource) Schema(ctx context.Context, _ resource.SchemaRequest, res
 				},
 			},
 			"copy_of": originAttribute("Id of the `virtfleet_volume`, on the same host, that the volume is copied from. No VM "+
-				"may write to that volume during the copy.", path.MatchRoot("image")),
+				"may write to that volume during the copy. If libvirt takes what a guest has written into a raw disk for an "+
+				"image, the copy needs `format = \"raw\"`.", path.MatchRoot("image")),
 			"preallocation": schema.StringAttribute{
 				MarkdownDescription: "Space to allocate at creation. One of " + value.OneOf(storage.Preallocations()) + ". " +
 					"`metadata` is for `qcow2`. Overlays can only be `off`. Default: `off`.",

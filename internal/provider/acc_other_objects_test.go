@@ -1,0 +1,130 @@
+package provider_test
+
+import (
+	"context"
+	"strings"
+	"testing"
+
+	"github.com/google/uuid"
+
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/lab"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/acctest"
+)
+
+// TestAccProvider_leavesOtherObjects: a host that was silent when an object was created may have another one of its
+// name, and so may a host that is added to hosts later. The plan refuses to change it, and names the host. A destroy
+// leaves it and says so. Once it is gone, the host gets the resource's object.
+func TestAccProvider_leavesOtherObjects(t *testing.T) {
+	t.Parallel()
+	l := lab.Open(t)
+	name := lab.Name(t)
+	theirs := uuid.NewString()
+	named := strings.NewReplacer("NAME", name, "UUID", theirs)
+	commands := func(text string) { l.Run(t, "kvm2", "sh", "-ec", named.Replace(text)) }
+	const remove = `
+virsh pool-undefine NAME
+virsh net-undefine NAME
+virsh nwfilter-undefine NAME
+virsh secret-undefine UUID`
+	commands(`
+cd /tmp
+echo '<pool type="dir"><name>NAME</name><uuid>UUID</uuid><target><path>/srv/NAME</path></target></pool>' >NAME.xml
+virsh pool-define NAME.xml
+echo '<network><name>NAME</name><uuid>UUID</uuid><mtu size="1400"/></network>' >NAME.xml
+virsh net-define NAME.xml
+echo '<filter name="NAME"><uuid>UUID</uuid><rule action="accept" direction="out"/></filter>' >NAME.xml
+virsh nwfilter-define NAME.xml
+echo '<secret><uuid>UUID</uuid><usage type="ceph"><name>NAME</name></usage></secret>' >NAME.xml
+virsh secret-define NAME.xml
+rm NAME.xml`)
+	t.Cleanup(func() {
+		_, _ = l.Host("kvm2").Run(context.WithoutCancel(t.Context()), "sh", "-c", named.Replace(remove))
+	})
+	uuids := func(host string) string {
+		t.Helper()
+		return strings.TrimSpace(l.Run(t, host, "sh", "-c", named.Replace(`
+virsh pool-uuid NAME
+virsh net-uuid NAME
+virsh nwfilter-dumpxml NAME | grep -o '[-0-9a-f]\{36\}'
+virsh secret-list | grep 'ceph *NAME$' | grep -o '[-0-9a-f]\{36\}'
+true`)))
+	}
+	all := strings.Repeat(theirs+" ", 4)
+	blocks := func(hosts string) string {
+		return strings.NewReplacer("NAME", name, "HOSTS", hosts).Replace(`
+resource "virtfleet_storage_pool" "this" {
+  name   = "NAME"
+  type   = "dir"
+  target = { path = "/var/lib/libvirt/NAME" }
+  HOSTS
+}
+resource "virtfleet_network" "this" {
+  name = "NAME"
+  HOSTS
+}
+resource "virtfleet_network_filter" "this" {
+  name  = "NAME"
+  rules = [{ action = "drop", direction = "in", protocol = "tcp" }]
+  HOSTS
+}
+resource "virtfleet_secret" "this" {
+  usage    = "ceph"
+  usage_id = "NAME"
+  value_wo = "hush"
+  HOSTS
+}
+`)
+	}
+	tf := acctest.NewCLI(t)
+	refuses := func() {
+		t.Helper()
+		out := strings.Join(strings.Fields(tf.Fail(t, "plan")), " ")
+		for _, noun := range []string{"storage pool", "network", "network filter", "secret"} {
+			if want := "Unable to update " + noun + " "; !strings.Contains(out, want) {
+				t.Errorf("the plan doesn't say %q: %s", want, out)
+			}
+		}
+		if n := strings.Count(out, "Host: kvm2"); n != 4 || strings.Contains(out, "Host: kvm1") {
+			t.Errorf("%d errors about kvm2, want 4: %s", n, out)
+		}
+		if is := uuids("kvm2"); strings.Join(strings.Fields(is), " ") != strings.TrimSpace(all) {
+			t.Errorf("kvm2 has %s", is)
+		}
+	}
+
+	tf.Config(t, acctest.Block{Lab: l, Hosts: []acctest.Host{
+		{Of: l.Host("kvm1")}, {Name: "kvm2", URI: "qemu+ssh://root@" + l.Host("kvm1").Address + ":9/system"},
+	}}.String()+blocks(""))
+	tf.Run(t, "apply")
+	tf.Config(t, acctest.Config(l)+blocks(`hosts = ["kvm1", "kvm2"]`))
+	refuses()
+	out := strings.Join(strings.Fields(tf.Run(t, "destroy", "-refresh=false")), " ")
+	if n := strings.Count(out, "hasn't created it"); n != 4 {
+		t.Errorf("%d warnings about what stays, want 4: %s", n, out)
+	}
+	if is := uuids("kvm2"); strings.Join(strings.Fields(is), " ") != strings.TrimSpace(all) {
+		t.Errorf("after the destroy kvm2 has %s", is)
+	}
+	if is := uuids("kvm1"); is != "" {
+		t.Errorf("after the destroy kvm1 has %s", is)
+	}
+
+	tf.Config(t, acctest.Config(l)+blocks(`hosts = ["kvm1"]`))
+	tf.Run(t, "apply")
+	tf.Config(t, acctest.Config(l)+blocks(`hosts = ["kvm1", "kvm2"]`))
+	refuses()
+	commands(remove)
+	tf.Run(t, "apply")
+	if is, first := uuids("kvm2"), uuids("kvm1"); is != first || strings.Contains(is, theirs) {
+		t.Errorf("kvm2 has %s, kvm1 %s", is, first)
+	}
+	if out, empty := tf.Empty(t); !empty {
+		t.Errorf("the plan isn't empty: %s", out)
+	}
+	tf.Run(t, "destroy")
+	for _, host := range []string{"kvm1", "kvm2"} {
+		if left := uuids(host); left != "" {
+			t.Errorf("%s has %s", host, left)
+		}
+	}
+}

@@ -1,0 +1,134 @@
+package onhosts
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/hashicorp/terraform-plugin-framework/diag"
+	"github.com/hashicorp/terraform-plugin-framework/path"
+	"github.com/hashicorp/terraform-plugin-framework/types"
+
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/hostset"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/tfdiag"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/value"
+)
+
+// joinRemedy says what to do about an object of a host that joins the hosts of a resource.
+const joinRemedy = "If it is to belong to this resource, remove the resource from the state with terraform state rm, " +
+	"and import it: then the objects of all hosts that have one belong to it. Otherwise remove or rename the one on " +
+	"this host, or leave the host out of hosts."
+
+// having returns the hosts that have the resource's object by its host_states.
+func having(last types.Map) (names []string) {
+	for name, state := range value.StringMap(last) {
+		if state != Missing {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// Own leaves out the objects of hosts that had none by last, the host_states in the state, if they have another UUID
+// than those of the other hosts: a host that didn't answer when the resource was created may have another object of the
+// name. uuids are those that the state records, if it does.
+func Own[T any](
+	answers []hostset.Answer[T], last types.Map, uuid func(T) string, uuids ...string,
+) []hostset.Answer[T] {
+	states := value.StringMap(last)
+	if len(uuids) == 0 {
+		for _, a := range hostset.Found(answers) {
+			if states[a.Host] != Missing {
+				uuids = append(uuids, uuid(*a.Value))
+			}
+		}
+	}
+	own := slices.Clone(answers)
+	for i, a := range own {
+		if a.Value != nil && states[a.Host] == Missing && !slices.Contains(uuids, uuid(*a.Value)) {
+			own[i].Value = nil
+		}
+	}
+	return own
+}
+
+// uuids returns the UUIDs of the resource's objects. last are the host_states in the state.
+func (c Change) uuids(ctx context.Context, last types.Map) []string {
+	if len(c.UUIDs) > 0 {
+		return slices.Clone(c.UUIDs)
+	}
+	var uuids []string
+	for _, a := range c.ask(ctx, c.Data.Fleet.Connections().Named(having(last)...)) {
+		uuids = append(uuids, *a.Value)
+	}
+	return uuids
+}
+
+// ask returns the UUIDs of the objects that hosts have, whoever created them.
+func (c Change) ask(ctx context.Context, hosts hostset.Set) []hostset.Answer[string] {
+	return hostset.Found(hostset.Ask(ctx, hosts, func(ctx context.Context, h *libvirt.Host) (*string, error) {
+		is, err := c.UUID(ctx, h)
+		return &is, err
+	}))
+}
+
+// others returns those of the hosts that have another object of the name. Hosts that have the resource's by last, the
+// host_states in the state, aren't asked.
+func (c Change) others(ctx context.Context, hosts hostset.Set, last types.Map) (names []string) {
+	found := c.ask(ctx, hosts.Without(having(last)...))
+	if len(found) == 0 {
+		return nil
+	}
+	uuids := c.uuids(ctx, last)
+	for _, a := range found {
+		h, _ := hosts.Host(a.Host)
+		// What a killed run has left is the resource's.
+		if begun, err := c.creation().Begun(ctx, h.Conn); err == nil && begun == *a.Value {
+			continue
+		}
+		if !slices.Contains(uuids, *a.Value) {
+			names = append(names, a.Host)
+		}
+	}
+	return names
+}
+
+// CheckJoining returns an error for each target that gets the object by a plan and has another one of the name: a
+// warning if planned, the attribute hosts, doesn't name the host. last are the host_states in the state.
+func (c Change) CheckJoining(
+	ctx context.Context, targets hostset.Set, planned types.Set, last types.Map,
+) (diags diag.Diagnostics) {
+	if Undecided(planned) {
+		return nil
+	}
+	for _, host := range c.others(ctx, targets, last) {
+		f := tfdiag.Failure{Verb: "update", Noun: c.Noun, Host: host, Err: c.exists(), Remedy: joinRemedy}
+		if planned.IsNull() {
+			f.Happened = "the apply fails on this host, and changes the others"
+			diags.Append(f.Warning())
+			continue
+		}
+		f.Remedy += " " + tfdiag.DestroyAnyway
+		diags.Append(f.AttributeError(path.Root(HostsName)))
+	}
+	return diags
+}
+
+// exists is the error of a host that has another object of the name.
+func (c Change) exists() error {
+	return fmt.Errorf("%w: the host has another %s", libvirt.ErrExists, c.Noun)
+}
+
+// remove removes the object from hosts. It leaves another one of the name where it is, and warns.
+func (c Change) remove(
+	ctx context.Context, hosts hostset.Set, last types.Map,
+) (failed map[string]error, diags diag.Diagnostics) {
+	others := c.others(ctx, hosts, last)
+	for _, host := range others {
+		f := tfdiag.Failure{Verb: "delete", Noun: c.Noun, Host: host, Err: c.exists()}
+		f.Happened = "it stays there, because this resource hasn't created it"
+		diags.Append(f.Warning())
+	}
+	return c.Remove(ctx, hosts.Without(others...)), diags
+}
