@@ -44,13 +44,12 @@ resource "virtfleet_storage_pool" "ceph" {
 }
 `, name, ceph.Key, ceph.Pool, ceph.Host, ceph.Port, ceph.Username, hosts)
 	}
-	const (
-		one, both = `["kvm1"]`, `["kvm1", "kvm2"]`
-		ofBase    = `snapshot = "base", config_file = "/dev/null"`
-		readOnly  = "read_only = true"
-	)
+	const one, both, readOnly = `["kvm1"]`, `["kvm1", "kvm2"]`, "read_only = true"
 	portal := fmt.Sprintf("%s:%d", ceph.Host, ceph.Port)
 	hosts := fmt.Sprintf("hosts = [%q]", portal)
+	// Only the file says where the monitor is.
+	ofBase := fmt.Sprintf("hosts = []\nsnapshot = \"base\"\nconfig_file = %q", ceph.ClientFile())
+	fromFile := fmt.Sprintf("<config file='%s'/>", ceph.ClientFile())
 	// config has the VM with more attributes of the network source and of the disk.
 	config := func(host, size, network, disk string) string {
 		return base(one) + fmt.Sprintf(`
@@ -110,42 +109,43 @@ resource "virtfleet_volume" "root" {
 			return nil
 		}),
 	}, resource.TestStep{
-		// The disk of a snapshot is only read.
+		// It only reads a snapshot.
 		PreConfig: func() {
 			ceph.RBD(t, "snap", "create", ceph.Pool+"/root@base")
 			ceph.RBD(t, "snap", "create", ceph.Pool+"/root@other")
 		},
-		Config: config("kvm2", "32Mi", hosts+"\n"+ofBase, ""), ExpectError: inOrder("A snapshot is only read"),
+		Config: config("kvm2", "32Mi", ofBase, readOnly), ConfigPlanChecks: changes(plancheck.ResourceActionUpdate),
+		Check: resource.ComposeTestCheckFunc(has("kvm2", 32), look(t, l, "kvm2", name, "<snapshot name='base'/>", fromFile,
+			"<readonly/>"), func(*terraform.State) error {
+			if xml := l.Virsh(t, "kvm2", "dumpxml", name); strings.Contains(xml, "<host ") {
+				return fmt.Errorf("the disk has a monitor: %s", xml)
+			}
+			return nil
+		}),
 	}, resource.TestStep{
-		Config:           config("kvm2", "32Mi", hosts+"\n"+ofBase, readOnly),
-		ConfigPlanChecks: changes(plancheck.ResourceActionUpdate),
-		Check:            look(t, l, "kvm2", name, "<snapshot name='base'/>", "<config file='/dev/null'/>", "<readonly/>"),
+		ResourceName: address, ImportState: true, ImportStateVerify: true, ImportStateId: name,
+		ImportStateVerifyIgnore: readWhereDeclared("run_strategy", "timeouts", "status_reason", "host", "update_policy"),
 	}, resource.TestStep{
-		// A user takes another snapshot by hand.
+		// A user takes another snapshot and another file by hand.
 		PreConfig: func() {
 			xml := l.Virsh(t, "kvm2", "dumpxml", "--inactive", "--security-info", name)
-			l.Virsh(t, "kvm2", "define", writeDeviceXML(t, strings.Replace(xml, "name='base'", "name='other'", 1)))
+			l.Virsh(t, "kvm2", "define", writeDeviceXML(t, strings.NewReplacer("name='base'", "name='other'",
+				ceph.ClientFile(), "/etc/other.conf").Replace(xml)))
 		},
-		Config:           config("kvm2", "32Mi", hosts+"\n"+ofBase, readOnly),
-		ConfigPlanChecks: changes(plancheck.ResourceActionUpdate),
-		Check:            look(t, l, "kvm2", name, "<snapshot name='base'/>"),
+		Config: config("kvm2", "32Mi", ofBase, readOnly), ConfigPlanChecks: changes(plancheck.ResourceActionUpdate),
+		Check: look(t, l, "kvm2", name, "<snapshot name='base'/>", fromFile),
 	}, resource.TestStep{
-		// The same image over other monitors: the snapshot, which is no longer declared, stays.
-		Config: config("kvm2", "32Mi", fmt.Sprintf("hosts = [%[1]q, %[1]q]", portal), readOnly),
-		Check: resource.ComposeTestCheckFunc(look(t, l, "kvm2", name, "<snapshot name='base'/>"),
-			func(*terraform.State) error {
-				if n := strings.Count(l.Virsh(t, "kvm2", "dumpxml", name), "port='"+fmt.Sprint(ceph.Port)+"'"); n != 2 {
-					return fmt.Errorf("the disk has %d monitors", n)
-				}
-				return nil
-			}),
+		// Another snapshot of the same image, by its monitor: the file, which is no longer declared, stays.
+		Config: config("kvm2", "32Mi", hosts+"\nsnapshot = \"other\"", readOnly),
+		Check:  look(t, l, "kvm2", name, "<snapshot name='other'/>", fromFile, fmt.Sprintf("port='%d'", ceph.Port)),
 	}, resource.TestStep{
 		// Without the snapshot, the VM has the image.
-		Config: config("kvm2", "32Mi", hosts+"\nsnapshot = \"\"", "read_only = false"),
+		Config: config("kvm2", "32Mi", hosts+"\nsnapshot = \"\"\nconfig_file = \"\"", "read_only = false"),
 		Check: func(*terraform.State) error {
 			ceph.RBD(t, "snap", "purge", ceph.Pool+"/root")
-			if xml := l.Virsh(t, "kvm2", "dumpxml", name); strings.Contains(xml, "<snapshot") {
-				return fmt.Errorf("the disk still has a snapshot: %s", xml)
+			xml := l.Virsh(t, "kvm2", "dumpxml", name)
+			if strings.Contains(xml, "<snapshot") || strings.Contains(xml, "<config ") {
+				return fmt.Errorf("the disk still has a snapshot or a file: %s", xml)
 			}
 			return nil
 		},
