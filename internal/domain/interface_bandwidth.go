@@ -79,6 +79,33 @@ func (i Interface) Floor() uint64 {
 	return floor
 }
 
+// NetworkFloor is the bandwidth that a network has to guarantee to interfaces of one VM.
+type NetworkFloor struct {
+	// Sum is in kB per second.
+	Sum uint64
+	// Interface is the key of the last of the interfaces.
+	Interface string
+}
+
+// Path returns the attribute that asks for the bandwidth.
+func (f NetworkFloor) Path() string { return "interfaces." + f.Interface + "." + inboundFloor }
+
+// floors returns what networks have to guarantee to the VM, by network.
+func (s Spec) floors() map[string]NetworkFloor {
+	var all map[string]NetworkFloor
+	for _, key := range sortedKeys(s.Interfaces) {
+		nic := s.Interfaces[key]
+		if nic.Floor() == 0 {
+			continue
+		}
+		if all == nil {
+			all = map[string]NetworkFloor{}
+		}
+		all[nic.Network] = NetworkFloor{all[nic.Network].Sum + nic.Floor(), key}
+	}
+	return all
+}
+
 // withoutFloor returns an interface without the guarantee of its network; nil if both before and after have none of the
 // same network. libvirt connects an interface anew for each update, before it takes the old connection away: with both
 // guarantees, the network may have given away more than it has.

@@ -1,6 +1,7 @@
 package domain
 
 import (
+	"maps"
 	"strings"
 	"testing"
 )
@@ -40,6 +41,31 @@ func TestFloor_applied(t *testing.T) {
 		}
 		if left := Changes(d.Spec(), test.want); len(left) > 0 {
 			t.Errorf("%s: after the apply, the plan still has %v", name, left)
+		}
+	}
+}
+
+// A network guarantees the sum of what the interfaces of a VM ask for. A change asks it for everything again if the sum
+// grows.
+func TestFloor_sum(t *testing.T) {
+	t.Parallel()
+	floor := func(network, kb string) Interface {
+		return Interface{Network: network, Values: Values{inboundFloor: kb}}
+	}
+	use := func(all map[string]Interface) HostUse { return Spec{Interfaces: all}.HostUse() }
+	has := use(map[string]Interface{
+		"a": floor("n", "300"), "b": floor("n", "500"), "c": floor("m", "70"), "d": floor("m", "0"), "e": {Network: "n"},
+		"f": {Bridge: "n", Values: Values{inboundFloor: "9"}},
+	})
+	if want := (map[string]NetworkFloor{"n": {800, "b"}, "m": {70, "c"}}); !maps.Equal(has.Floors, want) {
+		t.Errorf("the floors are %v; want %v", has.Floors, want)
+	}
+	for name, test := range map[string]struct{ a, want string }{
+		"the same": {"300", ""}, "lowered": {"1", ""}, "raised": {"301", "interfaces.b.bandwidth.inbound.floor"},
+	} {
+		more := use(map[string]Interface{"a": floor("n", test.a), "b": floor("n", "500")}).Without(has).Floors
+		if (len(more) > 0) != (test.want != "") || test.want != "" && more["n"].Path() != test.want {
+			t.Errorf("%s: in addition to what it has, the VM asks for %v", name, more)
 		}
 	}
 }

@@ -19,6 +19,8 @@ type Mobility struct {
 
 	Disks      []MobileDisk
 	Interfaces []MobileInterface
+	// Floors are what networks guarantee to the interfaces, by network.
+	Floors map[string]NetworkFloor
 	// HostDevices describe the host's devices that the VM uses, such as "pci 0000:03:00.0". VFIO says that one of them
 	// has state in hardware, which can't be copied while the VM runs.
 	HostDevices []string
@@ -119,8 +121,6 @@ type MobileInterface struct {
 	Exclusive bool
 	// Failover says that the guest works without this interface during a migration.
 	Failover bool
-	// Floor is the bandwidth that the network has to guarantee, in kB per second; 0: none.
-	Floor uint64
 }
 
 // MobileMemory is memory that is shared with other VMs on the host. Key is its key in ExtraDevices, "" if it isn't
@@ -150,6 +150,7 @@ func (d *Definition) Mobility() Mobility {
 		Confidential: attr(child(root, "launchSecurity"), "type"),
 		Disks:        d.mobileDisks(),
 		Interfaces:   d.mobileInterfaces(),
+		Floors:       spec.floors(),
 	}
 	if cpu != nil {
 		m.CPU = render(cpu)
@@ -279,7 +280,6 @@ func (d *Definition) mobileInterfaces() []MobileInterface {
 			Source:    cmp.Or(attr(source, "network"), attr(source, "bridge"), attr(source, "dev"), attr(source, "path")),
 			Failover:  attr(child(e, "teaming"), "type") == "transient",
 			Exclusive: attr(e, "type") == "direct" && attr(source, "mode") == "passthrough",
-			Floor:     readInterface(e).Floor(),
 		})
 	}
 	return interfaces

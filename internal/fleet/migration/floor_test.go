@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 )
 
@@ -16,20 +17,21 @@ func TestFloorLacks(t *testing.T) {
 	const average = `<bandwidth><inbound average="1000"/></bandwidth>`
 	const peak = `<bandwidth><inbound average="1000" peak="2000"/><outbound average="9000"/></bandwidth>`
 	for name, tt := range map[string]struct {
-		network       libvirt.Network
-		floor, others uint64
-		lacks         string
+		network libvirt.Network
+		floor   uint64
+		lacks   string
 	}{
-		"nothing asked for":   {network("bridge", ""), 0, 0, ""},
-		"all of it":           {network("nat", average), 400, 600, ""},
-		"all of the peak":     {network("", peak), 1500, 500, ""},
-		"too much":            {network("route", average), 401, 600, "1000 kB/s (bandwidth.inbound.average)"},
-		"more than the peak":  {network("open", peak), 2001, 0, "2000 kB/s (bandwidth.inbound.peak)"},
-		"no inbound":          {network("nat", `<bandwidth><outbound average="9"/></bandwidth>`), 1, 0, "no bandwidth.inbound"},
-		"a bridge":            {network("bridge", average), 1, 0, "(bridge) can't guarantee"},
-		"what isn't readable": {libvirt.Network{Name: "n", XML: "<"}, 1, 0, ""},
+		"nothing asked for":  {network("bridge", ""), 0, ""},
+		"all of it":          {network("nat", average), 1000, ""},
+		"all of the peak":    {network("", peak), 2000, ""},
+		"too much":           {network("route", average), 1001, "1000 kB/s (bandwidth.inbound.average)"},
+		"more than the peak": {network("open", peak), 2001, "2000 kB/s (bandwidth.inbound.peak)"},
+		"no inbound":         {network("nat", `<bandwidth><outbound average="9"/></bandwidth>`), 1, "no bandwidth.inbound"},
+		"a bridge":           {network("bridge", average), 1, "(bridge) can't guarantee"},
+		"an absent network":  {libvirt.Network{}, 1, ""},
 	} {
-		if got := FloorLacks(tt.network, tt.floor, tt.others); got != "" && tt.lacks == "" || !strings.Contains(got, tt.lacks) {
+		got := FloorLacks(tt.network, domain.NetworkFloor{Sum: tt.floor})
+		if (got == "") != (tt.lacks == "") || !strings.Contains(got, tt.lacks) {
 			t.Errorf("%s: %q; want %q", name, got, tt.lacks)
 		}
 	}

@@ -213,6 +213,7 @@ func (t preflight) checkInterfaces(ctx context.Context, f *blockerList) {
 					"can't be asked", i.Key, i.Type, t.target.Name()), "Prepare the same on the host.")
 		}
 	}
+	t.checkFloors(f, there)
 }
 
 // networksByName returns a host's networks by name.
@@ -249,9 +250,6 @@ func (t preflight) checkNetwork(f *blockerList, i domain.MobileInterface, here, 
 		f.block(InterfaceNotLiveMigratable, "interfaces."+i.Key, fmt.Sprintf("network %q (%s) is each host's own: the "+
 			"guest's address and connections there would not survive", i.Source, forwardMode(n)),
 			"Connect the interface to a bridge that spans the hosts, or set migration_options.allow_network_change = true.")
-	}
-	if why := FloorLacks(n, i.Floor, 0); ok && t.vm.Live() && why != "" {
-		f.block(NetworkNotAvailable, "interfaces."+i.Key, fmt.Sprintf("host %q: %s", t.target.Name(), why), FloorRemedy)
 	}
 	if t.vm.Live() && i.Failover && ok && n.ForwardMode == hostdevPool && t.to.LacksIOMMU {
 		f.block(HostResourcesNotAvailable, "interfaces."+i.Key, fmt.Sprintf("network %q of host %q can't give a PCI device "+
