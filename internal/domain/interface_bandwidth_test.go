@@ -6,8 +6,9 @@ import (
 	"testing"
 )
 
-const floorDomain = `<domain id="1"><name>web</name><devices><interface type="network"><mac address="52:54:00:00:00:01"/>` +
-	`<source network="n"/>%s<model type="virtio"/><alias name="ua-net-lan"/></interface></devices></domain>`
+const floorDomain = `<domain id="1"><name>web</name><devices><interface type="network">` +
+	`<mac address="52:54:00:00:00:01"/><source network="n"/>%s<model type="virtio"/><alias name="ua-net-lan"/>` +
+	`</interface></devices></domain>`
 
 // A guarantee stands on its own, and the other limits need an average. Only a network guarantees bandwidth.
 func TestFloor_applied(t *testing.T) {
@@ -20,8 +21,10 @@ func TestFloor_applied(t *testing.T) {
 		want Spec
 		has  string
 	}{
-		"added":               {"", values(Values{inboundFloor: "300"}), `<inbound floor="300"/>`},
-		"raised":              {limits, values(Values{inboundFloor: "900"}), `<inbound average="500" peak="600" floor="900"/>`},
+		"added": {"", values(Values{inboundFloor: "300"}), `<inbound floor="300"/>`},
+		"raised": {
+			limits, values(Values{inboundFloor: "900"}), `<inbound average="500" peak="600" floor="900"/>`,
+		},
 		"removed":             {limits, values(Values{inboundFloor: "0"}), `<inbound average="500" peak="600"/>`},
 		"without the average": {limits, values(Values{"bandwidth.inbound.average": "0"}), `<inbound floor="800"/>`},
 		"all removed":         {limits, values(Values{"bandwidth.inbound.average": "0", inboundFloor: "0"}), ""},

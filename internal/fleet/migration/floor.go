@@ -71,5 +71,5 @@ func (t preflight) checkFloors(f *blockerList, there map[string]libvirt.Network)
 }
 
 // FloorRemedy is what to do if a network can't guarantee a bandwidth.
-const FloorRemedy = "Give the network, with forward mode nat, route, open or isolated, a bandwidth.inbound that is large " +
-	"enough. Or lower bandwidth.inbound.floor of the interface."
+const FloorRemedy = "Give the network, with forward mode nat, route, open or isolated, a bandwidth.inbound that is " +
+	"large enough. Or lower bandwidth.inbound.floor of the interface."

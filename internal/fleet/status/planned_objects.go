@@ -8,7 +8,8 @@ import (
 // Kinds of HostObject.
 const (
 	Network = "network"
-	// NetworkBandwidth is what a network can guarantee to interfaces: it is planned where the network is created or changed.
+	// NetworkBandwidth is what a network can guarantee to interfaces. It is planned where the network is created or
+	// changed.
 	NetworkBandwidth = "network bandwidth"
 	Bridge           = "bridge"
 	NetworkFilter    = "network filter"

@@ -15,8 +15,8 @@ import (
 )
 
 // TestAccVirtualMachine_ceph: an RBD image is made and grown through a storage pool with cephx, a VM runs from it, and
-// moves while it runs, to a host that gets the secret with it. There it reads a snapshot of the image. Then the secret and
-// the pool are on that host, too.
+// moves while it runs, to a host that gets the secret with it. There it reads a snapshot of the image. Then the secret
+// and the pool are on that host, too.
 func TestAccVirtualMachine_ceph(t *testing.T) {
 	t.Parallel()
 	l := lab.Open(t)

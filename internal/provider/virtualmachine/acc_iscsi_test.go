@@ -91,7 +91,8 @@ resource "virtfleet_storage_pool" "san" {
 		Config: config("kvm1", one, first), ConfigPlanChecks: changes(plancheck.ResourceActionUpdate),
 		Check: runs("kvm1", first),
 	}, resource.TestStep{
-		Config: config("kvm2", one, first), ExpectError: inOrder("DisksNotLiveMigratable", "no such secret", "virtfleet_secret"),
+		Config:      config("kvm2", one, first),
+		ExpectError: inOrder("DisksNotLiveMigratable", "no such secret", "virtfleet_secret"),
 	}, resource.TestStep{
 		Config: config("kvm1", both, second), ConfigPlanChecks: changes(plancheck.ResourceActionUpdate),
 		Check: runs("kvm1", second),
