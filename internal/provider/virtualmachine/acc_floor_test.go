@@ -78,8 +78,7 @@ resource "virtfleet_network" "lan" {
 }
 
 // TestAccInterface_floor: a guarantee is refused where the network has nothing to guarantee. One that a user has made
-// by hand is repaired, imported and removed. Few kernels of test machines can guarantee bandwidth, so that the VM stays
-// off.
+// by hand is repaired, imported and removed. Not every kernel can guarantee bandwidth, so that the VM stays off.
 func TestAccInterface_floor(t *testing.T) {
 	t.Parallel()
 	l := lab.Open(t)
