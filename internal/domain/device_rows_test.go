@@ -85,7 +85,7 @@ func deviceValues(a Attribute) (values []string, needs Values) {
 		return []string{"IP=10.0.0.1\n", "IP=10.0.0.1,10.0.0.2\n"}, Values{"filter.name": "f"}
 	case name == "vlan.trunk":
 		return []string{"yes"}, Values{"vlan.tags": "7,8"}
-	case strings.HasPrefix(name, "bandwidth.") && !strings.HasSuffix(name, ".average"):
+	case strings.HasPrefix(name, "bandwidth.") && !strings.HasSuffix(name, ".average") && name != inboundFloor:
 		return []string{"9"}, Values{name[:strings.LastIndexByte(name, '.')] + ".average": "5"}
 	case a.Kind == Text && a.Values == nil:
 		return []string{"a & <b>"}, nil
@@ -209,13 +209,16 @@ func TestDeviceRows_refuseWhatIsWrong(t *testing.T) {
 		"interfaces.n.port_group":                  nic(Values{"port_group": "p"}),
 		"interfaces.n.filter.parameters":           nic(Values{"filter.parameters": "IP=1\n"}),
 		"interfaces.n.bandwidth.inbound.peak":      nic(Values{"bandwidth.inbound.peak": "5"}),
-		"interfaces.n.vlan.native_tag":             nic(Values{"vlan.tags": "1", "vlan.native_tag": "2"}),
-		"interfaces.n.virtual_port.interface_id":   nic(Values{"virtual_port.interface_id": "x"}),
-		"interfaces.n.direct.mode":                 {Interfaces: map[string]Interface{"n": {Direct: "eth0"}}},
-		"cpu.pin":                                  {Values: Values{"cpu.pin": "a=1\n"}},
-		"cpu.emulator_pin":                         {Values: Values{"cpu.emulator_pin": "5-"}},
-		"cpu.quota":                                {Values: Values{"cpu.quota": "999"}},
-		"memory.huge_pages":                        {Values: Values{"memory.huge_pages": "2 MiB"}},
+		"interfaces.n.bandwidth.inbound.floor": {Interfaces: map[string]Interface{"n": {Bridge: "b", Values: Values{
+			inboundFloor: "5",
+		}}}},
+		"interfaces.n.vlan.native_tag":           nic(Values{"vlan.tags": "1", "vlan.native_tag": "2"}),
+		"interfaces.n.virtual_port.interface_id": nic(Values{"virtual_port.interface_id": "x"}),
+		"interfaces.n.direct.mode":               {Interfaces: map[string]Interface{"n": {Direct: "eth0"}}},
+		"cpu.pin":                                {Values: Values{"cpu.pin": "a=1\n"}},
+		"cpu.emulator_pin":                       {Values: Values{"cpu.emulator_pin": "5-"}},
+		"cpu.quota":                              {Values: Values{"cpu.quota": "999"}},
+		"memory.huge_pages":                      {Values: Values{"memory.huge_pages": "2 MiB"}},
 	} {
 		if problems := spec.Validate(); !slices.ContainsFunc(problems, func(p Problem) bool { return p.Path == name }) {
 			t.Errorf("%s isn't refused: %v", name, problems)

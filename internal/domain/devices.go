@@ -48,6 +48,8 @@ type devices[V any] struct {
 
 	// update applies to the copy of a running VM's device what can be changed while it runs.
 	update func(p *stepper, e *etree.Element, key string, want V)
+	// first returns what a running VM's device is updated to before it is updated to after; nil for nothing.
+	first func(before, after *etree.Element) *etree.Element
 	// supplier returns the name of the network that supplies what an updated device lacks, see Step.Network. own is the
 	// device in the persistent definition. Nil: there is none.
 	supplier func(before, e, own *etree.Element) string
@@ -252,6 +254,11 @@ func (t devices[V]) step(p *stepper, c change) {
 				network := ""
 				if t.supplier != nil {
 					network = t.supplier(before, e, find(p.persistent, t.kind, nil, c.key))
+				}
+				if t.first != nil {
+					if first := t.first(before, e); first != nil {
+						p.step(Step{Kind: c.step, Path: path, XML: render(first), Network: network})
+					}
 				}
 				p.step(Step{Kind: c.step, Path: path, XML: render(e), Network: network})
 			}

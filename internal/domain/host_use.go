@@ -18,6 +18,8 @@ type HostUse struct {
 	// Networks are the interfaces, sorted, by the host's network that they are connected to. A network of forward mode
 	// hostdev gives each of them a device. In a running VM they have it, and it is in Alone.
 	Networks map[string][]string
+	// Floors are what networks guarantee to the interfaces, by network.
+	Floors map[string]NetworkFloor
 	// Pages are bytes of huge pages by page size, which may be DefaultPages.
 	Pages map[uint64]uint64
 	// Nodes are the host's NUMA nodes that Pages have to come from, sorted; nil: any.
@@ -98,6 +100,7 @@ func (s Spec) HostUse() HostUse {
 			u.Networks[network] = append(u.Networks[network], key)
 		}
 	}
+	u.Floors = s.floors()
 	for _, set := range ParseTexts(s.Values[cpuPin]) {
 		cpus, _ := parseSet(set)
 		u.CPUs = append(u.CPUs, cpus...)
@@ -171,13 +174,14 @@ func (s Spec) FailoverUse() HostUse {
 	return s.HostUse()
 }
 
-// Empty reports whether nothing is used, apart from what networks may hand out: of most networks that is nothing.
+// Empty reports whether nothing is used, apart from what networks may hand out or guarantee: of most networks that is
+// nothing.
 func (u HostUse) Empty() bool {
 	return len(u.Alone)+len(u.Classes)+len(u.Pages)+len(u.CPUs) == 0 && u.Slot == ""
 }
 
 // Without returns what the VM needs in addition to what have already includes. Of a network to which more interfaces
-// are connected than before, all of them are returned.
+// are connected than before, or which has to guarantee more, everything is returned.
 func (u HostUse) Without(have HostUse) HostUse {
 	more := HostUse{Alone: maps.Clone(u.Alone), Pages: maps.Clone(u.Pages), Nodes: u.Nodes, Dedicated: u.Dedicated}
 	if u.Dedicated && !have.Dedicated {
@@ -190,6 +194,10 @@ func (u HostUse) Without(have HostUse) HostUse {
 	more.Networks = maps.Clone(u.Networks)
 	maps.DeleteFunc(more.Networks, func(network string, keys []string) bool {
 		return len(keys) <= len(have.Networks[network])
+	})
+	more.Floors = maps.Clone(u.Floors)
+	maps.DeleteFunc(more.Floors, func(network string, floor NetworkFloor) bool {
+		return floor.Sum <= have.Floors[network].Sum
 	})
 	for part := range have.Alone {
 		delete(more.Alone, part)

@@ -48,7 +48,7 @@ var interfaces = devices[Interface]{
 	complete: func(i Interface) Interface { i.BootOrder = cmp.Or(i.BootOrder, new(0)); return i },
 	order:    func(i Interface) *int { return i.BootOrder },
 	update:   updateInterface,
-	supplier: forgetSupplied,
+	supplier: forgetSupplied, first: withoutFloor,
 }
 
 var interfaceRules = map[string]rule{

@@ -252,45 +252,6 @@ func nativeTag(e *etree.Element) *etree.Element {
 	return nil
 }
 
-func bandwidthRows() []Attribute {
-	var all []Attribute
-	for _, way := range []string{"inbound", "outbound"} {
-		for _, limit := range []struct{ name, doc string }{
-			{"average", "kB (1000 bytes) per second on average. Required if `peak` or `burst` is set; `0`: no limit."},
-			{"peak", "kB (1000 bytes) per second at most; `0`: no peak."},
-			{"burst", "KiB that may be sent at the speed of `peak`; `0`: no burst."},
-		} {
-			row := Attribute{
-				Name: "bandwidth." + way + "." + limit.name, Place: "bandwidth/" + way + "@" + limit.name, Kind: Count,
-				Zero: true, Live: Update, Echo: true, Why: "The limit is set in the running VM.", Doc: limit.doc,
-			}
-			if limit.name == "average" {
-				row.Read, row.Write = readAverage(way), writeAverage(way)
-			}
-			all = append(all, row)
-		}
-	}
-	return all
-}
-
-func readAverage(way string) func(*etree.Element) string {
-	return func(e *etree.Element) string { return attr(child(e, "bandwidth", way), "average") }
-}
-
-// writeAverage sets the average. Without an average it also removes the other limits, which require one.
-func writeAverage(way string) func(*etree.Element, string) error {
-	return func(e *etree.Element, value string) error {
-		if value != "" {
-			setAttr(ensure(ensure(e, "bandwidth"), way), "average", value)
-			return nil
-		}
-		limits := child(e, "bandwidth")
-		dropChildren(limits, way)
-		dropEmpty(limits, e)
-		return nil
-	}
-}
-
 // checkRows checks which attributes of an interface don't fit together.
 func (i Interface) checkRows(c *checker, path string) {
 	interfaceRows.validate(c, path, i.Values, func(string, string) bool { return false })
@@ -309,6 +270,7 @@ func (i Interface) checkRows(c *checker, path string) {
 			c.require(!says(at+limit) || says(at+".average"), join(path, at+limit), "It requires average.")
 		}
 	}
+	c.require(!says(inboundFloor) || i.Network != "" || i.Other != "", join(path, inboundFloor), "It requires network.")
 	c.require(i.Values["virtual_port.type"] != "midonet" || says("virtual_port.interface_id"),
 		path+".virtual_port.interface_id", "A port of the type midonet requires it.")
 	i.checkFilter(c, path)

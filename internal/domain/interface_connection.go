@@ -134,6 +134,7 @@ func forgetConnection(e *etree.Element, old, kind string) {
 		setAttr(ensure(e, "model"), "type", "virtio")
 	}
 	// Only QEMU's user mode network, or only devices of the host, have these.
+	dropFloor(e) // Only a network guarantees bandwidth.
 	dropChildren(e, "source", "virtualport", "backend", "ip", "route", "portForward")
 	if target := child(e, "target"); attr(target, "managed") == "no" {
 		drop(target)

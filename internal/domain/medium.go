@@ -49,7 +49,11 @@ func (d *Definition) mediumBus() string {
 	if bus := d.bootBus(); virtio && bus != "sata" && bus != "ide" {
 		return "scsi"
 	}
-	return d.defaultBus("cdrom")
+	bus := d.defaultBus("cdrom")
+	if bus == "ide" && d.freeTarget(bus, nil, nil) == "" {
+		return "sata" // IDE has places for four. A guest without virtio drivers most likely has one for AHCI.
+	}
+	return bus
 }
 
 // bootBus returns the bus of the disk that the VM boots from: the first in the boot order, or else the first one. It

@@ -85,6 +85,7 @@ func TestApply_mediumBus(t *testing.T) {
 	two := func(boots, other string) map[string]Disk {
 		return map[string]Disk{"root": {Bus: boots, BootOrder: new(1)}, "a": {Bus: other}}
 	}
+	four := map[string]Disk{"a": {Bus: "ide"}, "b": {Bus: "ide"}, "d": {Bus: "ide"}, "root": {Bus: "ide"}}
 	for name, test := range map[string]struct {
 		machine     string
 		disks       map[string]Disk
@@ -97,6 +98,7 @@ func TestApply_mediumBus(t *testing.T) {
 		"sata":           {"", on("sata"), "sata", "sdb", "sda"},
 		"sata on pc":     {"pc", on("sata"), "ide", "hda", "sda"},
 		"ide":            {"pc", on("ide"), "ide", "hdb", "hda"},
+		"ide is full":    {"pc", four, "sata", "sda", "hdd"},
 		"usb":            {"", on("usb"), "scsi", "sdb", "sda"},
 		"data on virtio": {"", two("sata", "virtio"), "sata", "sdb", "sda"},
 		"data on sata":   {"", two("virtio", "sata"), "scsi", "sdb", "vda"},

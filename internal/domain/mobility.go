@@ -19,6 +19,8 @@ type Mobility struct {
 
 	Disks      []MobileDisk
 	Interfaces []MobileInterface
+	// Floors are what networks guarantee to the interfaces, by network.
+	Floors map[string]NetworkFloor
 	// HostDevices describe the host's devices that the VM uses, such as "pci 0000:03:00.0". VFIO says that one of them
 	// has state in hardware, which can't be copied while the VM runs.
 	HostDevices []string
@@ -148,6 +150,7 @@ func (d *Definition) Mobility() Mobility {
 		Confidential: attr(child(root, "launchSecurity"), "type"),
 		Disks:        d.mobileDisks(),
 		Interfaces:   d.mobileInterfaces(),
+		Floors:       spec.floors(),
 	}
 	if cpu != nil {
 		m.CPU = render(cpu)

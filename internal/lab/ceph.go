@@ -57,6 +57,9 @@ func (l *Lab) Ceph(t testing.TB, name string) *Ceph {
 // ConfigFile is by what its administrator reaches it.
 func (c *Ceph) ConfigFile() string { return c.dir + "/ceph.conf" }
 
+// ClientFile tells QEMU on the hosts where the cluster is.
+func (c *Ceph) ClientFile() string { return c.dir + "/client.conf" }
+
 // RBD runs rbd as the cluster's administrator, and returns what it printed.
 func (c *Ceph) RBD(t testing.TB, args ...string) string {
 	t.Helper()

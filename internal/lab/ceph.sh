@@ -29,6 +29,7 @@ osd_pool_default_min_size = 1
 [osd]
 keyring = $dir/osd/keyring
 CONF
+printf '[global]\nmon_host = v1:%s:%s\n' "$address" "$port" >"$dir/client.conf"
 export CEPH_CONF=$dir/ceph.conf
 ceph-authtool --create-keyring "$dir/keyring" --gen-key --name client.admin --cap mon 'allow *' --cap osd 'allow *' >/dev/null
 ceph-authtool --create-keyring "$dir/mon.keyring" --gen-key --name mon. --cap mon 'allow *' >/dev/null

@@ -16,6 +16,8 @@ type ISCSITarget struct {
 	Port int
 	// Username and Password are what the target lets in (CHAP).
 	Username, Password string
+
+	lab *Lab
 }
 
 // startISCSI serves a file. It waits until the server takes orders.
@@ -38,6 +40,7 @@ func (l *Lab) ISCSI(t testing.TB, name string, size int64) *ISCSITarget {
 	defer cancel()
 	target := &ISCSITarget{
 		IQN: "iqn.2026-01.org.virtfleet.lab:" + name, Host: l.store.address, Username: "lab", Password: "let-the-lab-in",
+		lab: l,
 	}
 	cleanup(t, "removing target "+name, func(ctx context.Context) error { return l.RemoveExport(ctx, name) })
 	if err := l.createTarget(ctx, name, size, target); err != nil {
@@ -58,4 +61,17 @@ func (l *Lab) createTarget(ctx context.Context, name string, size int64, target 
 		return fmt.Errorf("creating target %s: %w", name, err)
 	}
 	return nil
+}
+
+// Sessions returns what the target says of those that are logged in.
+func (s *ISCSITarget) Sessions(t testing.TB) string {
+	t.Helper()
+	ctx, cancel := stepContext(t)
+	defer cancel()
+	out, err := s.lab.store.run(ctx, "tgtadm", "--control-port", strconv.Itoa(s.Port), "--lld", "iscsi", "--op", "show",
+		"--mode", "target")
+	if err != nil {
+		t.Fatal(fmt.Errorf("asking the target: %w", err))
+	}
+	return out
 }

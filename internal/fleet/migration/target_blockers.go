@@ -213,6 +213,7 @@ func (t preflight) checkInterfaces(ctx context.Context, f *blockerList) {
 					"can't be asked", i.Key, i.Type, t.target.Name()), "Prepare the same on the host.")
 		}
 	}
+	t.checkFloors(f, there)
 }
 
 // networksByName returns a host's networks by name.

@@ -86,7 +86,7 @@ func (p *Planner) judge(ctx context.Context, a inventory.Reply, d Desired) candi
 	c.problems = append(c.problems, d.fitsNVRAM(a, d.Replaces)...)
 	c.judgeMemory(p, d)
 	c.judgeAffinity(p, d)
-	c.problems = append(c.problems, p.fitsHostUse(ctx, a, d.Spec.Name, d.hostUse(), d.Replaces)...)
+	c.problems = append(c.problems, p.fitsHostUse(ctx, a, d.Spec.Name, d.hostUseOn(a.Host.Name), d.Replaces)...)
 	c.problems = append(c.problems, p.fitsSurroundings(ctx, a, d, nil)...)
 	c.problems = append(c.problems, fitsSecrets(ctx, a, d)...)
 	c.problems = append(c.problems, p.fitsControllers(ctx, a, d, nil)...)

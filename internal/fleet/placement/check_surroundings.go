@@ -21,6 +21,7 @@ import (
 func (d Desired) Changed(vm *inventory.VM) Desired {
 	have := vm.DeclaredSpec()
 	d.Have = *have
+	d.floors = d.Spec.HostUse().Without(have.HostUse()).Floors
 
 	d.Spec.Values = changedValues(d.Spec, have)
 	if !d.Spec.Firmware.Differs(have.Firmware) {
@@ -32,6 +33,10 @@ func (d Desired) Changed(vm *inventory.VM) Desired {
 		if is, ok := have.Interfaces[key]; ok && !asksHost(is, want) {
 			delete(d.Spec.Interfaces, key)
 		}
+	}
+
+	if d.floors == nil {
+		d.floors = map[string]domain.NetworkFloor{}
 	}
 
 	d.Volumes = maps.Clone(d.Volumes)
@@ -156,7 +161,7 @@ func fitsNetworks(ctx context.Context, a inventory.Reply, d Desired) []inventory
 		problems = append(problems, fitsInterface(ctx, a, d, key)...)
 	}
 
-	return problems
+	return append(problems, fitsFloors(ctx, a, d)...)
 }
 
 func networkMissing(networks []libvirt.Network, err error, name string) string {

@@ -22,6 +22,14 @@ func (d Desired) hostUse() domain.HostUse {
 	return d.Spec.HostUse().WithMetadata(d.Stamp())
 }
 
+// hostUseOn is hostUse without what the plan can't check, because the same apply changes it on the host.
+func (d Desired) hostUseOn(host string) domain.HostUse {
+	use := d.hostUse()
+	use.Floors = d.unplanned(host, use.Floors)
+
+	return use
+}
+
 // arrivalUse returns what a VM uses of a host that it is moved to. A VM for which memory is reserved there runs there.
 // devices are all its host devices if it requests some by class, and refused those that the host can't provide.
 func (p *Planner) arrivalUse(
@@ -200,6 +208,7 @@ func missing(a inventory.Reply, use domain.HostUse, others map[string]domain.Hos
 	}
 
 	found = append(found, has.missingDevices(use, others)...)
+	found = append(found, has.missingBandwidth(use, others)...)
 
 	for _, name := range slices.Sorted(maps.Keys(others)) {
 		if cpus := use.DisputedCPUs(others[name]); cpus != "" {
@@ -263,7 +272,7 @@ func (cy *Capacity) taken(
 func (p *Planner) fitsHostUse(
 	ctx context.Context, a inventory.Reply, name string, use domain.HostUse, leaving string,
 ) []inventory.Problem {
-	if use.Empty() && len(use.Networks) == 0 {
+	if use.Empty() && len(use.Networks)+len(use.Floors) == 0 {
 		return nil
 	}
 
@@ -278,7 +287,7 @@ func (p *Planner) fitsChangedUse(
 	ctx context.Context, on *inventory.Host, vm *inventory.VM, d Desired,
 ) []inventory.Problem {
 	more := d.Spec.HostUse().WithMetadata(d.Stamp()).Without(vm.Entry.HostUse())
-	if on != vm.On || !vm.Active || !d.runsOn(vm) || more.Empty() && len(more.Networks) == 0 {
+	if on != vm.On || !vm.Active || !d.runsOn(vm) || more.Empty() && len(more.Networks)+len(more.Floors) == 0 {
 		return nil
 	}
 
@@ -286,6 +295,8 @@ func (p *Planner) fitsChangedUse(
 	if err != nil {
 		return nil // libvirt then reports what is taken
 	}
+
+	more.Floors = d.unplanned(on.Name, more.Floors)
 
 	return p.fitsHostUse(ctx, a, vm.Name, more, vm.UUID)
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migration"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 )
 
@@ -45,6 +46,10 @@ func TestMissing(t *testing.T) {
 	const first, second, third = "0000:03:10.0", "0000:03:10.2", "0000:03:10.4"
 
 	nics := func(keys ...string) domain.HostUse { return domain.HostUse{Networks: map[string][]string{"vfs": keys}} }
+	floor := func(sum uint64) domain.HostUse {
+		return domain.HostUse{Floors: map[string]domain.NetworkFloor{"lan": {Sum: sum, Interface: "a"}}}
+	}
+	kilo := offer{guarantees: map[string]migration.Guarantee{"lan": {Limit: 1000, By: "bandwidth.inbound.average"}}}
 	usb := func(kind, id string) domain.HostUse {
 		return domain.HostUse{Alone: map[domain.HostPart]string{{Kind: kind, ID: id}: "devices.host_devices"}}
 	}
@@ -70,7 +75,14 @@ func TestMissing(t *testing.T) {
 			use: nics("a", "b"), has: offer{networks: map[string][]string{"vfs": {first}}},
 			want: []string{`interfaces.b.network: has 1 left of the PCI devices of its network "vfs" (1), and the VM needs 2`},
 		},
-		"the network hands out nothing": {use: nics("a"), others: byName{"x": nics("a")}},
+		"the network can guarantee the rest": {use: floor(400), others: byName{"x": floor(500), "y": floor(100)}, has: kilo},
+		"the network has guaranteed too much": {
+			use: floor(401), others: byName{"x": floor(500), "y": floor(100), "z": nics("a")}, has: kilo,
+			want: []string{`interfaces.a.bandwidth.inbound.floor: has 1000 kB/s in its network "lan" ` +
+				`(bandwidth.inbound.average), of which 600 are guaranteed to VM "x", "y", and the VM asks for 401`},
+		},
+		"what the network can guarantee isn't known": {use: floor(2000), others: byName{"x": floor(500)}},
+		"the network hands out nothing":              {use: nics("a"), others: byName{"x": nics("a")}},
 		"a USB device is given by its address": {
 			use: usb(domain.USBDevice, "1234:abcd"), others: byName{"x": usb(domain.USBAddress, "1:4")}, has: sticks,
 			want: []string{`devices.host_devices: has given usb device 1234:abcd (USB address 1:4) to VM "x"`},

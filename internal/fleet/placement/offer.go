@@ -17,6 +17,8 @@ type offer struct {
 	pages map[uint64]uint64
 	// networks are the PCI devices that networks of the VM hand out, used ones included.
 	networks map[string][]string
+	// guarantees are the bandwidths of which networks guarantee parts to interfaces of the VM.
+	guarantees map[string]migration.Guarantee
 	// usb are the vendor and product of the host's USB devices, by bus and device.
 	usb map[string]string
 }
@@ -29,6 +31,10 @@ func offerTo(ctx context.Context, a inventory.Reply, use domain.HostUse, leaving
 		has.networks = a.Host.HandedOut(ctx, slices.Collect(maps.Keys(use.Networks)))
 	}
 
+	if len(use.Floors) > 0 {
+		has.guarantees = guarantees(ctx, a.Host.Conn)
+	}
+
 	for part := range use.Alone {
 		if part.Kind == domain.USBDevice || part.Kind == domain.USBAddress {
 			has.usb = a.Host.USBDevices(ctx)
@@ -39,7 +45,9 @@ func offerTo(ctx context.Context, a inventory.Reply, use domain.HostUse, leaving
 }
 
 // idle reports whether a VM with that use needs nothing that another VM could have.
-func (has offer) idle(use domain.HostUse) bool { return use.Empty() && len(has.networks) == 0 }
+func (has offer) idle(use domain.HostUse) bool {
+	return use.Empty() && len(has.networks) == 0 && len(use.Floors) == 0
+}
 
 // givenTo returns the part as another VM has it, "" if it doesn't. A definition names a USB device by its address, or
 // by vendor and product.

@@ -7,11 +7,14 @@ import (
 
 // Kinds of HostObject.
 const (
-	Network       = "network"
-	Bridge        = "bridge"
-	NetworkFilter = "network filter"
-	StoragePool   = "storage pool"
-	Secret        = "secret"
+	Network = "network"
+	// NetworkBandwidth is what a network can guarantee to interfaces. It is planned where the network is created or
+	// changed.
+	NetworkBandwidth = "network bandwidth"
+	Bridge           = "bridge"
+	NetworkFilter    = "network filter"
+	StoragePool      = "storage pool"
+	Secret           = "secret"
 )
 
 // HostObject is an object that a VM needs on its host and that a resource creates there.

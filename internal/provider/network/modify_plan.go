@@ -47,6 +47,7 @@ func (r *networkResource) ModifyPlan(
 		if !r.Data.Unknown {
 			targets, diags := r.planTargets(config, plan, types.MapNull(types.StringType), config.createsBridge())
 			resp.Diagnostics.Append(diags...)
+			r.Data.Planned.Plan(status.NetworkBandwidth, plan.Name.ValueString(), targets.Names())
 			resp.Diagnostics.Append(r.checkHosts(ctx, targets, plan, plan.Name.ValueString())...)
 		}
 		resp.Diagnostics.Append(resp.Plan.Set(ctx, plan)...)
@@ -67,6 +68,7 @@ func (r *networkResource) ModifyPlan(
 	if resp.Plan.Raw.Equal(req.State.Raw) {
 		return
 	}
+	r.Data.Planned.Plan(status.NetworkBandwidth, plan.Name.ValueString(), targets.Names())
 	if plan.Name.Equal(state.Name) {
 		resp.Diagnostics.Append(r.removal(plan.Name).CheckJoining(ctx, targets, plan.Hosts, state.HostStates)...)
 	}

@@ -15,7 +15,8 @@ import (
 )
 
 // TestAccVirtualMachine_ceph: an RBD image is made and grown through a storage pool with cephx, a VM runs from it, and
-// moves while it runs, to a host that gets the secret with it. Then the secret and the pool are on that host, too.
+// moves while it runs, to a host that gets the secret with it. There it reads a snapshot of the image. Then the secret
+// and the pool are on that host, too.
 func TestAccVirtualMachine_ceph(t *testing.T) {
 	t.Parallel()
 	l := lab.Open(t)
@@ -43,8 +44,14 @@ resource "virtfleet_storage_pool" "ceph" {
 }
 `, name, ceph.Key, ceph.Pool, ceph.Host, ceph.Port, ceph.Username, hosts)
 	}
-	const one, both = `["kvm1"]`, `["kvm1", "kvm2"]`
-	config := func(host, size string) string {
+	const one, both, readOnly = `["kvm1"]`, `["kvm1", "kvm2"]`, "read_only = true"
+	portal := fmt.Sprintf("%s:%d", ceph.Host, ceph.Port)
+	hosts := fmt.Sprintf("hosts = [%q]", portal)
+	// Only the file says where the monitor is.
+	ofBase := fmt.Sprintf("hosts = []\nsnapshot = \"base\"\nconfig_file = %q", ceph.ClientFile())
+	fromFile := fmt.Sprintf("<config file='%s'/>", ceph.ClientFile())
+	// config has the VM with more attributes of the network source and of the disk.
+	config := func(host, size, network, disk string) string {
 		return base(one) + fmt.Sprintf(`
 resource "virtfleet_volume" "root" {
   name = "root"
@@ -52,14 +59,16 @@ resource "virtfleet_volume" "root" {
   size = %q
 }
 `, size) + idleVM(l, name).with(hcl{
-			"host": quote(host),
+			"host": quote(host), "update_policy": quote("Restart"),
 			"disks": fmt.Sprintf(`{ root = {
 				network = {
-					protocol = "rbd", name = "%s/${virtfleet_volume.root.name}", hosts = ["%s:%d"]
+					protocol = "rbd", name = "%s/${virtfleet_volume.root.name}"
 					auth     = { username = %q, secret = virtfleet_secret.ceph.id }
+					%s
 				}
 				cache = "none", format = "raw"
-			} }`, ceph.Pool, ceph.Host, ceph.Port, ceph.Username),
+				%s
+			} }`, ceph.Pool, ceph.Username, network, disk),
 		}).String()
 	}
 	byID := base(one) + idleVM(l, name).with(hcl{"disks": fmt.Sprintf(`{ root = { volume = "%s/root" } }`, name)}).String()
@@ -83,14 +92,14 @@ resource "virtfleet_volume" "root" {
 			ceph.RBD(t, "rm", ceph.Pool+"/root")
 			l.Virsh(t, "kvm1", "pool-refresh", name)
 		},
-		Config: config("kvm1", "16Mi"), ConfigPlanChecks: changes(plancheck.ResourceActionCreate),
+		Config: config("kvm1", "16Mi", hosts, ""), ConfigPlanChecks: changes(plancheck.ResourceActionCreate),
 		ConfigStateChecks: []statecheck.StateCheck{know("status", exactly("Running"))},
 		Check: resource.ComposeTestCheckFunc(has("kvm1", 16), look(t, l, "kvm1", name,
 			"<auth username='libvirt'>", "<secret type='ceph'")),
 	}, resource.TestStep{
-		Config: config("kvm1", "32Mi"), Check: has("kvm1", 32),
+		Config: config("kvm1", "32Mi", hosts, ""), Check: has("kvm1", 32),
 	}, resource.TestStep{
-		Config: config("kvm2", "32Mi"), ConfigPlanChecks: changes(plancheck.ResourceActionUpdate),
+		Config: config("kvm2", "32Mi", hosts, ""), ConfigPlanChecks: changes(plancheck.ResourceActionUpdate),
 		ConfigStateChecks: []statecheck.StateCheck{know("current_host", exactly("kvm2"))},
 		Check: resource.ComposeTestCheckFunc(has("kvm2", 32), func(s *terraform.State) error {
 			id := s.RootModule().Resources["virtfleet_secret.ceph"].Primary.ID
@@ -99,6 +108,47 @@ resource "virtfleet_volume" "root" {
 			}
 			return nil
 		}),
+	}, resource.TestStep{
+		// It only reads a snapshot.
+		PreConfig: func() {
+			ceph.RBD(t, "snap", "create", ceph.Pool+"/root@base")
+			ceph.RBD(t, "snap", "create", ceph.Pool+"/root@other")
+		},
+		Config: config("kvm2", "32Mi", ofBase, readOnly), ConfigPlanChecks: changes(plancheck.ResourceActionUpdate),
+		Check: resource.ComposeTestCheckFunc(has("kvm2", 32), look(t, l, "kvm2", name, "<snapshot name='base'/>", fromFile,
+			"<readonly/>"), func(*terraform.State) error {
+			if xml := l.Virsh(t, "kvm2", "dumpxml", name); strings.Contains(xml, "<host ") {
+				return fmt.Errorf("the disk has a monitor: %s", xml)
+			}
+			return nil
+		}),
+	}, resource.TestStep{
+		ResourceName: address, ImportState: true, ImportStateVerify: true, ImportStateId: name,
+		ImportStateVerifyIgnore: readWhereDeclared("run_strategy", "timeouts", "status_reason", "host", "update_policy"),
+	}, resource.TestStep{
+		// A user takes another snapshot and another file by hand.
+		PreConfig: func() {
+			xml := l.Virsh(t, "kvm2", "dumpxml", "--inactive", "--security-info", name)
+			l.Virsh(t, "kvm2", "define", writeDeviceXML(t, strings.NewReplacer("name='base'", "name='other'",
+				ceph.ClientFile(), "/etc/other.conf").Replace(xml)))
+		},
+		Config: config("kvm2", "32Mi", ofBase, readOnly), ConfigPlanChecks: changes(plancheck.ResourceActionUpdate),
+		Check: look(t, l, "kvm2", name, "<snapshot name='base'/>", fromFile),
+	}, resource.TestStep{
+		// Another snapshot of the same image, by its monitor: the file, which is no longer declared, stays.
+		Config: config("kvm2", "32Mi", hosts+"\nsnapshot = \"other\"", readOnly),
+		Check:  look(t, l, "kvm2", name, "<snapshot name='other'/>", fromFile, fmt.Sprintf("port='%d'", ceph.Port)),
+	}, resource.TestStep{
+		// Without the snapshot, the VM has the image.
+		Config: config("kvm2", "32Mi", hosts+"\nsnapshot = \"\"\nconfig_file = \"\"", "read_only = false"),
+		Check: func(*terraform.State) error {
+			ceph.RBD(t, "snap", "purge", ceph.Pool+"/root")
+			xml := l.Virsh(t, "kvm2", "dumpxml", name)
+			if strings.Contains(xml, "<snapshot") || strings.Contains(xml, "<config ") {
+				return fmt.Errorf("the disk still has a snapshot or a file: %s", xml)
+			}
+			return nil
+		},
 	}, resource.TestStep{
 		Config: base(both), Check: func(*terraform.State) error {
 			if left := ceph.RBD(t, "ls", ceph.Pool); left != "" {

@@ -44,22 +44,29 @@ resource "virtfleet_storage_pool" "san" {
 }
 `, name, san.Password, hosts, san.Host, san.Port, san.IQN, san.Username)
 	}
-	disk := hcl{"disks": fmt.Sprintf(`{ root = {
-		network = {
-			protocol = "iscsi", name = "%s/1", hosts = [%q]
-			auth     = { username = %q, secret = virtfleet_secret.chap.id }
-		}
-		cache = "none", format = "raw"
-	} }`, san.IQN, portal, san.Username)}
-	config := func(host, secretOn string) string {
-		return base(secretOn) + idleVM(l, name).with(disk).with(hcl{"host": quote(host)}).String()
+	first := "iqn.2026-01.org.virtfleet.lab:vm-" + name
+	second := first + "-renamed"
+	config := func(host, secretOn, initiator string) string {
+		return base(secretOn) + idleVM(l, name).with(hcl{
+			"host": quote(host), "update_policy": quote("Restart"),
+			"disks": fmt.Sprintf(`{ root = {
+				network = {
+					protocol  = "iscsi", name = "%s/1", hosts = [%q]
+					auth      = { username = %q, secret = virtfleet_secret.chap.id }
+					initiator = %q
+				}
+				cache = "none", format = "raw"
+			} }`, san.IQN, portal, san.Username, initiator),
+		}).String()
 	}
 	const one, both = `["kvm1"]`, `["kvm1", "kvm2"]`
-	runs := func(host string) resource.TestCheckFunc {
-		defined := look(t, l, host, name, "<auth username='"+san.Username+"'>", "<secret type='iscsi'")
+	runs := func(host, initiator string) resource.TestCheckFunc {
+		defined := look(t, l, host, name, "<auth username='"+san.Username+"'>", "<secret type='iscsi'",
+			"<iqn name='"+initiator+"'/>")
 		return resource.ComposeTestCheckFunc(defined, func(*terraform.State) error {
 			return errors.Join(contains(l.Virsh(t, host, "domblkinfo", name, "vda"), fmt.Sprint(16<<20)),
-				contains(l.Virsh(t, host, "vol-list", name), "unit:0:0:1"))
+				contains(l.Virsh(t, host, "vol-list", name), "unit:0:0:1"),
+				contains(san.Sessions(t), initiator+" "))
 		})
 	}
 	story(t, l, []string{name}, resource.TestStep{
@@ -69,19 +76,29 @@ resource "virtfleet_storage_pool" "san" {
 				t.Fatalf("the target lets in everyone: %s, %v", out, err)
 			}
 		},
-		Config: config("kvm1", one), ConfigPlanChecks: changes(plancheck.ResourceActionCreate),
+		Config: config("kvm1", one, first), ConfigPlanChecks: changes(plancheck.ResourceActionCreate),
 		ConfigStateChecks: []statecheck.StateCheck{know("status", exactly("Running"))},
-		Check:             runs("kvm1"),
+		Check:             runs("kvm1", first),
 	}, resource.TestStep{
 		ResourceName: address, ImportState: true, ImportStateVerify: true, ImportStateId: name,
-		ImportStateVerifyIgnore: readWhereDeclared("run_strategy", "timeouts", "status_reason", "host"),
+		ImportStateVerifyIgnore: readWhereDeclared("run_strategy", "timeouts", "status_reason", "host", "update_policy"),
 	}, resource.TestStep{
-		Config: config("kvm2", one), ExpectError: inOrder("DisksNotLiveMigratable", "no such secret", "virtfleet_secret"),
+		// Another name by which the VM logs in is drift.
+		PreConfig: func() {
+			xml := l.Virsh(t, "kvm1", "dumpxml", "--inactive", "--security-info", name)
+			l.Virsh(t, "kvm1", "define", writeDeviceXML(t, strings.Replace(xml, first, first+"-by-hand", 1)))
+		},
+		Config: config("kvm1", one, first), ConfigPlanChecks: changes(plancheck.ResourceActionUpdate),
+		Check: runs("kvm1", first),
 	}, resource.TestStep{
-		Config: config("kvm1", both),
+		Config:      config("kvm2", one, first),
+		ExpectError: inOrder("DisksNotLiveMigratable", "no such secret", "virtfleet_secret"),
 	}, resource.TestStep{
-		Config: config("kvm2", both), ConfigPlanChecks: changes(plancheck.ResourceActionUpdate),
+		Config: config("kvm1", both, second), ConfigPlanChecks: changes(plancheck.ResourceActionUpdate),
+		Check: runs("kvm1", second),
+	}, resource.TestStep{
+		Config: config("kvm2", both, second), ConfigPlanChecks: changes(plancheck.ResourceActionUpdate),
 		ConfigStateChecks: []statecheck.StateCheck{know("current_host", exactly("kvm2"))},
-		Check:             runs("kvm2"),
+		Check:             runs("kvm2", second),
 	})
 }

@@ -1,6 +1,7 @@
 package virtualmachine_test
 
 import (
+	"errors"
 	"fmt"
 	"regexp"
 	"testing"
@@ -13,11 +14,12 @@ import (
 )
 
 // TestAccVirtualMachine_mediumOnSATA: a VM that boots from SATA has the medium in a drive on SATA, which gets another
-// medium while the VM runs.
+// medium while the VM runs. So has a VM whose disks take all places on IDE.
 func TestAccVirtualMachine_mediumOnSATA(t *testing.T) {
 	t.Parallel()
 	l := lab.Open(t)
 	name := lab.Name(t)
+	full := name + "-full"
 	config := func(data string) string {
 		return providerBlock(l, "") + fmt.Sprintf(`
 resource "virtfleet_storage_pool" "vms" {
@@ -29,7 +31,13 @@ resource "virtfleet_storage_pool" "vms" {
 			"host": quote("kvm1"), "profile": quote("windows-10"), "termination_grace_period": quote("0s"),
 			"disks":      `{ root = { pool = virtfleet_storage_pool.vms.name, size = "16Mi" } }`,
 			"cloud_init": fmt.Sprintf(`{ user_data = "#cloud-config\n# %s\n" }`, data),
-		}).String()
+		}).String() + idleVM(l, full).with(hcl{
+			"host": quote("kvm1"), "machine_type": quote("pc"),
+			"disks": `{ for key in ["a", "b", "d", "e"] : key => {
+				pool = virtfleet_storage_pool.vms.name, size = "1Mi", bus = "ide"
+			} }`,
+			"cloud_init": `{ user_data = "#cloud-config\n" }`,
+		}).named("full")
 	}
 	before := ""
 	drive := func(*terraform.State) error {
@@ -40,9 +48,14 @@ resource "virtfleet_storage_pool" "vms" {
 				return fmt.Errorf("%s: there are\n%s", of, list)
 			}
 		}
-		return contains(l.Virsh(t, "kvm1", "dumpxml", name), "dev='sda' bus='sata'", "dev='sdb' bus='sata'")
+		if err := contains(l.Virsh(t, "kvm1", "domstate", full), "running"); err != nil {
+			return err
+		}
+		return errors.Join(
+			contains(l.Virsh(t, "kvm1", "dumpxml", name), "dev='sda' bus='sata'", "dev='sdb' bus='sata'"),
+			contains(l.Virsh(t, "kvm1", "dumpxml", full), "dev='hdd' bus='ide'", "dev='sda' bus='sata'"))
 	}
-	story(t, l, []string{name}, resource.TestStep{
+	story(t, l, []string{name, full}, resource.TestStep{
 		Config: config("one"), ConfigPlanChecks: changes(plancheck.ResourceActionCreate), Check: drive,
 	}, resource.TestStep{
 		PreConfig: func() {
