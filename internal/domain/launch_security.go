@@ -2,7 +2,9 @@ package domain
 
 import (
 	"encoding/base64"
+	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/beevik/etree"
 )
@@ -18,11 +20,11 @@ var launchSecurityGroup = Group{
 		{
 			Name: "type", Values: []string{"sev", "sev-snp", "tdx", "s390-pv"}, Unset: None, Why: securityWhy,
 			Capability: "launchSecurity/sectype",
-			SinceOf:    map[string]string{"sev-snp": "10.5.0", "s390-pv": "7.6.0"},
+			SinceOf:    map[string]string{"sev-snp": "10.5.0", "tdx": "11.6.0", "s390-pv": "7.6.0"},
 			Needs: map[string]string{
 				"sev":     "an AMD CPU with SEV, and kvm_amd.sev=1",
-				"sev-snp": "an AMD CPU with SEV-SNP, and kvm_amd.sev_snp=1",
-				"tdx":     "an Intel CPU with TDX, kvm_intel.tdx=1, and a libvirt and a QEMU that have it",
+				"sev-snp": "an AMD CPU with SEV-SNP, kvm_amd.sev_snp=1, and QEMU 9.1",
+				"tdx":     "an Intel CPU with TDX, kvm_intel.tdx=1, and QEMU 10.1",
 				"s390-pv": "an IBM Z CPU with Secure Execution, and prot_virt=1",
 			},
 			Read: func(e *etree.Element) string { return textAt(e, "launchSecurity@type") },
@@ -33,7 +35,8 @@ var launchSecurityGroup = Group{
 				setTextAt(e, "launchSecurity@type", value)
 				return nil
 			},
-			Doc: "Kind of protection: AMD `sev` and `sev-snp`, Intel `tdx`, or IBM `s390-pv`. `none` removes it.",
+			Doc: "Kind of protection: AMD `sev` and `sev-snp` (libvirt 10.5), Intel `tdx` (libvirt 11.6), or IBM " +
+				"`s390-pv`. `none` removes it.",
 		},
 		{
 			Name: "policy", Place: "launchSecurity/policy", Normal: normalNumber, Why: securityWhy,
@@ -70,18 +73,32 @@ var launchSecurityGroup = Group{
 		if (kind == "sev" || kind == "sev-snp") && value("policy") == "" {
 			return "policy", "The type " + kind + " needs one."
 		}
-		if kind == "s390-pv" {
-			for _, name := range []string{
-				"policy", "cbitpos", "reduced_phys_bits", "kernel_hashes", "dh_cert", "session", "id_block", "id_auth",
-				"host_data",
-			} {
-				if value(name) != "" {
-					return name, "The type s390-pv has none: the guest's image has all that it needs."
-				}
+		if kind == "" || kind == None {
+			return "", ""
+		}
+		for _, setting := range securitySettings {
+			if value(setting.name) != "" && !slices.Contains(setting.types, kind) {
+				return setting.name, "The type " + kind + " has none, only " + strings.Join(setting.types, " and ") + "."
 			}
 		}
 		return "", ""
 	},
+}
+
+// securitySettings are the types of protection that have an attribute. libvirt refuses it with another type.
+var securitySettings = []struct {
+	name  string
+	types []string
+}{
+	{"policy", []string{"sev", "sev-snp", "tdx"}},
+	{"cbitpos", []string{"sev", "sev-snp"}},
+	{"reduced_phys_bits", []string{"sev", "sev-snp"}},
+	{"kernel_hashes", []string{"sev", "sev-snp"}},
+	{"dh_cert", []string{"sev"}},
+	{"session", []string{"sev"}},
+	{"id_block", []string{"sev-snp"}},
+	{"id_auth", []string{"sev-snp"}},
+	{"host_data", []string{"sev-snp"}},
 }
 
 // SecuritySlot is the kind of slot that an AMD processor uses for the key of a guest's memory, "" for none. A processor

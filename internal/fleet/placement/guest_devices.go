@@ -21,12 +21,7 @@ func fitsDevices(ctx context.Context, a inventory.Reply, s domain.Spec, defaultT
 		return nil
 	}
 
-	var problems []inventory.Problem
-
-	recent := s.Since()
-	for _, path := range slices.Sorted(maps.Keys(recent)) {
-		problems = append(problems, fitsSince(a, path, recent[path])...)
-	}
+	problems := fitsAge(a, s)
 
 	demands := s.Demands(a.Info.Arch)
 	if len(demands) == 0 {
@@ -40,6 +35,13 @@ func fitsDevices(ctx context.Context, a inventory.Reply, s domain.Spec, defaultT
 	if err != nil {
 		return problems // libvirt then reports an unsupported value when the VM is defined
 	}
+
+	return append(problems, unmetDemands(devices, demands)...)
+}
+
+// unmetDemands returns a problem for each demand that the host's devices don't meet.
+func unmetDemands(devices libvirt.GuestDevices, demands []domain.Demand) []inventory.Problem {
+	var problems []inventory.Problem
 
 	for _, d := range demands {
 		if has, known := devices.Has(d.Device, d.Enum, d.Value); known && !has {
@@ -65,6 +67,18 @@ func fitsParts(a inventory.Reply, d Desired) []inventory.Problem {
 	var problems []inventory.Problem
 	for _, p := range d.Spec.Values.Lacking(migration.HostTopology(a.Info), memory) {
 		problems = append(problems, inventory.Problem{Attribute: p.Path, Detail: "it " + p.Message})
+	}
+
+	return problems
+}
+
+// fitsAge checks that the host's libvirt is new enough for the declared attributes.
+func fitsAge(a inventory.Reply, s domain.Spec) []inventory.Problem {
+	var problems []inventory.Problem
+
+	recent := s.Since()
+	for _, path := range slices.Sorted(maps.Keys(recent)) {
+		problems = append(problems, fitsSince(a, path, recent[path])...)
 	}
 
 	return problems

@@ -196,7 +196,7 @@ func TestAccBadInput_plan(t *testing.T) {
 		},
 		"tdx": {
 			hcl{"platform": `{ launch_security = { type = "tdx" } }`},
-			[]string{own.Name + `": it has no platform.launch_security.type "tdx"`},
+			[]string{own.Name + `": .*platform.launch_security.type = "tdx" needs libvirt 11.6.0`},
 		},
 		"labels": {
 			hcl{"placement": `{ host_labels = { zone = "moon" } }`},

@@ -49,6 +49,7 @@ var editsOfEveryDevice = []edit{
 	{"memory.balloon.stats_period", "devices/memballoon/stats", "period", "9"},
 	{"memory.balloon.autodeflate", "devices/memballoon", "autodeflate", "off"},
 	{"devices.virtio_mem.a", "devices/memory/target/requested", "", "65536"},
+	{"devices.nvdimms.log", "devices/memory[@model='nvdimm']/target/label/size", "", "256"},
 	{"firmware.boot_menu.timeout", "os/bootmenu", "timeout", "7"},
 	{"disks.root.io", "devices/disk/driver[@io='native']", "io", "threads"},
 	{"disks.root.discard", "devices/disk/driver[@queues='2']", "discard", "ignore"},

@@ -16,7 +16,7 @@ import (
 
 // everyDevice is a VM with each kind of device and setting at once. The lab couldn't start it: it has neither the
 // cards nor the helpers.
-func everyDevice(t *testing.T, l *lab.Lab, host, name string) hcl {
+func everyDevice(t *testing.T, l *lab.Lab, host, name, persistent string) hcl {
 	t.Helper()
 	disk := func(key string) string {
 		export := l.NBD(t, name+"-"+key, 1<<20)
@@ -131,7 +131,8 @@ func everyDevice(t *testing.T, l *lab.Lab, host, name string) hcl {
       tape = { type = "scsi", address = "2:0:1:5" }
     }
     virtio_mem = { a = { size = "128Mi", requested = "32Mi", node = 1 } }
-  }`, pci[1]),
+    nvdimms    = { log = { path = %q, size = "128Mi", label_size = "128Ki", align_size = "2Mi", node = 1 } }
+  }`, pci[1], persistent),
 		"extra_device_xml": `{ shared = "<shmem name='a'><size unit='M'>4</size><model type='ivshmem-plain'/></shmem>" }`,
 		"qemu_commandline": `{ args = ["-fw_cfg", "name=opt/b,string=2"], env = { LAB = "x" } }`,
 	}
@@ -159,7 +160,7 @@ var noDevices = hcl{
     tpm = { model = "none" }, rng = { model = "none" }, watchdog = { model = "none" }, graphics = { type = "none" }
     video = { model = "none" }, sound = { model = "none" }, panic = { model = "none" }, vsock = { model = "none" }
     iommu = { model = "none" }, smartcard = { mode = "none" }, inputs = {}, serials = {}, consoles = {}, channels = {}
-    redirdevs = {}, filesystems = {}, host_devices = {}, virtio_mem = {}
+    redirdevs = {}, filesystems = {}, host_devices = {}, virtio_mem = {}, nvdimms = {}
   }`,
 	"extra_device_xml": `{}`, "qemu_commandline": `{ args = [], env = {} }`,
 }
@@ -184,7 +185,7 @@ func TestAccEveryDevice(t *testing.T) {
 	l.RemoveDomain(t, name)
 	tf := acctest.NewCLI(t)
 	one, two := l.StartHost(t), l.StartHost(t) // A plan of a drain shows all VMs of a host.
-	config := everyDevice(t, l, one.Name, name)
+	config := everyDevice(t, l, one.Name, name, nvdimmFile(t, l, name, one.Name, two.Name))
 	defined := func(host string) string { return l.Virsh(t, host, "dumpxml", "--inactive", "--security-info", name) }
 	block := acctest.Block{Lab: l, Hosts: []acctest.Host{{Of: one}, {Of: two}}}.String() + fmt.Sprintf(`
 resource "virtfleet_network_filter" "address" {
@@ -242,9 +243,11 @@ resource "virtfleet_network_filter" "address" {
 	for _, device := range []string{"usb device 1234:abcd", "scsi device 2:0:1:5", "mdev device"} {
 		expect(t, refused, `host "`+two.Name+`" has no `+device)
 	}
+	expect(t, refused, "DisksNotLiveMigratable", "it has persistent memory in", "of its host, which isn't copied")
 	blockersEverywhere(t, tf, block, config, one.Name, two.Name)
+	leaves := strings.NewReplacer("key  =", "#", "vgpu =", "#", "tape =", "#", "nvdimms    =", "nvdimms = {} #")
 	apply(hcl{
-		"devices":    strings.NewReplacer("key  =", "#", "vgpu =", "#", "tape =", "#").Replace(config["devices"]),
+		"devices":    leaves.Replace(config["devices"]),
 		"interfaces": strings.Replace(config["interfaces"], `vdpa = "/dev/vhost-vdpa-0"`, "user = true", 1),
 		"disks":      strings.Replace(config["disks"], "scratch =", "#", 1),
 	})

@@ -92,6 +92,25 @@ func TestAccFamilies_clock(t *testing.T) {
 	apply(first)
 	apply(second, liveParts...)
 
+	// The lab's hosts can't give the guest a device of theirs or a vsock device, which libvirt would plug in.
+	with := func(devices string) hcl {
+		return second.with(hcl{"devices": strings.Replace(second["devices"], "{", "{ "+devices, 1)})
+	}
+	gpu := pciDevices(t, l, host)[0]
+	tf.Config(t, acctest.OneHost(l)+with(`host_devices = { gpu = { type = "pci", address = `+quote(gpu)+` } }`).String())
+	expect(t, tf.Fail(t, "plan"), "because of devices.host_devices.gpu.address", "it can't give pci device "+gpu+
+		" to a VM, because its kernel uses no IOMMU")
+	if err := lacks(t, l, host, name, "<hostdev")(nil); err != nil {
+		t.Error(err)
+	}
+	tf.Config(t, acctest.OneHost(l)+with("vsock = { cid = 77 }").String())
+	expect(t, tf.Fail(t, "apply"), "Unable to update virtual machine", "Changing devices.vsock of the running VM",
+		"unable to open vhost-vsock device")
+	apply(with(`vsock = { model = "none" }`), liveParts...) // The definition has it for the next start.
+	if err := lacks(t, l, host, name, "<vsock")(nil); err != nil {
+		t.Error(err)
+	}
+
 	// What a user does by hand to the running guest.
 	state, _ := tf.State(t, address)
 	nics, _ := state["interfaces"].(map[string]any)

@@ -109,7 +109,7 @@ func TestAccPlatform_smbios(t *testing.T) {
 }
 
 // TestAccPlatform_launchSecurity: a host that can't protect a guest's memory is refused by the plan. This lab's
-// libvirt can't even define such a VM, so what happens to one that has it is shown by the tests of the definitions.
+// libvirt can't even define such a VM: TestLaunchSecurity_testDriver defines it.
 func TestAccPlatform_launchSecurity(t *testing.T) {
 	t.Parallel()
 	s := newTale(t)
@@ -119,7 +119,10 @@ func TestAccPlatform_launchSecurity(t *testing.T) {
 	for kind, says := range map[string]string{
 		`{ type = "sev", policy = "0x3" }`:                "platform.launch_security.type \"sev\"",
 		`{ type = "s390-pv" }`:                            "platform.launch_security.type \"s390-pv\"",
+		`{ type = "sev-snp", policy = "0x30000" }`:        "type = \"sev-snp\" needs libvirt 10.5.0, it has",
+		`{ type = "tdx" }`:                                "type = \"tdx\" needs libvirt 11.6.0, it has",
 		`{ type = "sev" }`:                                "The type sev needs one",
+		`{ type = "tdx", cbitpos = 47 }`:                  "The type tdx has none, only sev and sev-snp.",
 		`{ type = "sme" }`:                                "isn't one of sev, sev-snp, tdx, s390-pv",
 		`{ type = "sev", policy = "all" }`:                `"all" isn't a number such as 0x3`,
 		`{ type = "sev", policy = "0x3", session = "?" }`: `"?" isn't base64`,
