@@ -219,7 +219,7 @@ func TestAccVirtualMachine_hostsEdited(t *testing.T) {
 		ConfigStateChecks: state("kvm1", id.AddStateValue(address, acctest.At("id"))),
 		Check:             onHosts(t, l, name, "running", ""),
 	}, resource.TestStep{
-		// Given up: the VM is made anew elsewhere.
+		// Given up: the VM is created again elsewhere.
 		Config:            hosts(acctest.Host{Of: kvm1, Settings: "fenced = true"}, acctest.Host{Of: kvm2}),
 		ConfigPlanChecks:  changes(plancheck.ResourceActionCreate),
 		ConfigStateChecks: state("kvm2", newID.AddStateValue(address, acctest.At("id"))),
