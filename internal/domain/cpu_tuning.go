@@ -17,8 +17,8 @@ const (
 	cpuPin = "cpu.pin"
 )
 
-// FeaturePolicies are the policies of a CPU feature.
-var FeaturePolicies = []string{"require", "disable", "optional", "force", "forbid"}
+// featurePolicies are the policies of a CPU feature.
+var featurePolicies = []string{"require", "disable", "optional", "force", "forbid"}
 
 // cpuGroup are the attributes of the virtual CPUs that each have one place in the definition.
 var cpuGroup = Group{
@@ -31,7 +31,7 @@ var cpuGroup = Group{
 			Why: "A guest keeps the CPU that it started with.",
 			Check: func(value string) string {
 				for name, policy := range ParseTexts(value) {
-					if name == "" || !slices.Contains(FeaturePolicies, policy) {
+					if name == "" || !slices.Contains(featurePolicies, policy) {
 						return fmt.Sprintf("%q of feature %q isn't one of require, disable, optional, force, forbid.", policy, name)
 					}
 				}

@@ -3,7 +3,6 @@ package domain
 // The paths of lifecycle actions.
 const (
 	OnPoweroff = "platform.events.on_poweroff"
-	OnReboot   = "platform.events.on_reboot"
 	OnCrash    = "platform.events.on_crash"
 )
 

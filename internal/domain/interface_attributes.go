@@ -64,7 +64,7 @@ var InterfaceRows = onlyVirtio(slices.Concat([]Attribute{
 			for _, tag := range children(child(e, "vlan"), "tag") {
 				setAttr(tag, "nativeMode", "")
 				if attr(tag, "id") == value {
-					setAttr(tag, "nativeMode", orElse(mode, "untagged"))
+					setAttr(tag, "nativeMode", cmp.Or(mode, "untagged"))
 				}
 			}
 			if value != "" && nativeTag(e) == nil {
@@ -183,13 +183,6 @@ func init() {
 	} {
 		NestedDocs[path] = doc
 	}
-}
-
-func orElse(value, otherwise string) string {
-	if value == "" {
-		return otherwise
-	}
-	return value
 }
 
 func between(least, most int) func(string) string {

@@ -171,11 +171,11 @@ func validatePages(s Spec, c *checker) {
 		switch {
 		case page == 0 || bytes == 0:
 		case bytes < page:
-			c.require(false, hugePages, fmt.Sprintf("A page of %s doesn't fit into %s of %s.", exactSize(page), what,
-				exactSize(bytes)))
+			c.require(false, hugePages, fmt.Sprintf("A page of %s doesn't fit into %s of %s.", formatPage(page), what,
+				formatPage(bytes)))
 		case whole && bytes%page != 0:
 			c.require(false, hugePages, fmt.Sprintf("With the source memfd, %s of %s must be whole pages of %s.", what,
-				exactSize(bytes), exactSize(page)))
+				formatPage(bytes), formatPage(page)))
 		}
 	}
 	if page > 0 || s.Values[hugePages] == hugeDefault {
@@ -196,7 +196,7 @@ func validatePages(s Spec, c *checker) {
 
 func normalPages(value string) string {
 	if bytes, ok := pageSize(value); ok {
-		return exactSize(bytes)
+		return formatPage(bytes)
 	}
 	return value
 }
@@ -219,7 +219,7 @@ func readHugePages(root *etree.Element) string {
 	if !ok {
 		return ""
 	}
-	return strconv.FormatUint(bytes/kib, 10) + "Ki"
+	return formatKiB(bytes) + "Ki"
 }
 
 // pagesOfCells returns the bytes of huge pages by page size where the definition has page sizes for single NUMA cells

@@ -72,7 +72,7 @@ func readCaches(e *etree.Element) string {
 	sizes := map[string]string{}
 	for _, cache := range children(e, "cache") {
 		if bytes, ok := parseSize(attr(cache, "size"), attr(cache, "unit")); ok {
-			sizes[keyOfCache(cache)] = exactSize(bytes)
+			sizes[keyOfCache(cache)] = formatPage(bytes)
 		}
 	}
 	return FormatTexts(sizes)
@@ -155,7 +155,7 @@ func normalSizes(value string) string {
 	sizes := ParseTexts(value)
 	for id, size := range sizes {
 		if bytes, ok := pageSize(size); ok {
-			sizes[id] = exactSize(bytes)
+			sizes[id] = formatPage(bytes)
 		}
 	}
 	return FormatTexts(sizes)

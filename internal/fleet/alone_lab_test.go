@@ -93,7 +93,7 @@ func TestLab_diskHasOneWriter(t *testing.T) {
 		"two VMs have this name", vm.UUID)
 }
 
-// A host was given up, and its VM made anew elsewhere. When it is back the old one still runs there: the plan names
+// A host was given up, and its VM created again elsewhere. When it is back the old one still runs there: the plan names
 // both, and one of them can be deleted.
 func TestLab_fencedHostComesBack(t *testing.T) {
 	t.Parallel()

@@ -31,11 +31,11 @@ func TestLab_arrivalEndsWithItsLock(t *testing.T) {
 		d.Metadata.Host, d.Metadata.RunStrategy = from.Name, tt.strategy
 		vm := create(t, f, l, d)
 
-		held, release, err := f.Admit(t.Context(), there) // All of this run's operations share the lock.
+		held, permit, err := f.Admit(t.Context(), there) // All of this run's operations share the lock.
 		if err != nil {
 			t.Fatal(err)
 		}
-		defer release()
+		defer permit.Release()
 
 		lock, reached := fleettest.Lease(t, l, to, "placement"), false
 
@@ -57,7 +57,7 @@ func TestLab_arrivalEndsWithItsLock(t *testing.T) {
 			t.Errorf("%s: it is %s", tt.name, state)
 		}
 
-		release()
+		permit.Release()
 
 		now, _, err := f.Move(t.Context(), vm.UUID, lastOf(vm), to.Name, migration.Options{})
 		if err != nil || now.Host != to.Name {

@@ -74,11 +74,24 @@ func TestLab_panickedGuestIsReadAndStartedAgain(t *testing.T) {
 		t.Errorf("the VM is not among the %d that were listed", len(all))
 	}
 
-	if err := f.Start(ctx, vm); err != nil {
+	if err := admitAndStart(f)(ctx, vm); err != nil {
 		t.Fatal(err)
 	}
 
 	if vm, err = f.FindNow(ctx, id, inventory.LastKnown{}); err != nil || !vm.Running() {
 		t.Errorf("after the start: %v, %v", vm.Status(), err)
+	}
+}
+
+// admitAndStart returns what starts a VM whose host has room for it.
+func admitAndStart(f *Fleet) func(context.Context, *inventory.VM) error {
+	return func(ctx context.Context, vm *inventory.VM) error {
+		held, permit, err := f.Admit(ctx, vm)
+		if err != nil {
+			return err
+		}
+		defer permit.Release()
+
+		return f.Start(held, permit, vm)
 	}
 }

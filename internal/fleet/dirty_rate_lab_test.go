@@ -94,7 +94,7 @@ done; : >rested) >/dev/null 2>&1 &`)
 		if still == "suspend" {
 			err = f.Resume(t.Context(), now)
 		} else {
-			err = f.WithVMLocked(t.Context(), vm.UUID, lastOf(vm), "starting", f.Start)
+			err = f.WithVMLocked(t.Context(), vm.UUID, lastOf(vm), "starting", admitAndStart(f))
 		}
 
 		if err != nil {

@@ -424,7 +424,7 @@ func TestLab_twoRunningCopiesAreRefused(t *testing.T) {
 
 	now, err := f.FindNow(t.Context(), vm.UUID, last)
 	if err != nil || now.Host != "kvm1" || len(now.StaleHosts) != 1 {
-		t.Fatalf("with a leftover definition: %+v, %v", now, err)
+		t.Fatalf("with a stale definition: %+v, %v", now, err)
 	}
 
 	l.Virsh(t, "kvm2", "start", vm.UUID)

@@ -251,7 +251,7 @@ func clockIsOff(t *testing.T, f *Fleet, uuid, host string) time.Duration {
 	return time.Since(time.Unix(0, now.Return)).Abs()
 }
 
-// With a leftover definition goes what its firmware keeps, but never the file that the VM uses where it is: hosts that
+// With a stale definition goes what its firmware keeps, but never the file that the VM uses where it is: hosts that
 // share a filesystem have the same one.
 func TestLab_leftoverSharesVariables(t *testing.T) {
 	t.Parallel()

@@ -168,7 +168,7 @@ func TestLab_migrationInterruptedIsAdopted(t *testing.T) {
 			}
 
 			if err := fleettest.Await(t, over); (err != nil) != (tt.aborts > 0) {
-				t.Errorf("the migration that went on by itself: %v", err)
+				t.Errorf("the migration that continued by itself: %v", err)
 			}
 
 			onlyOn(t, f, vm.UUID, tt.on)

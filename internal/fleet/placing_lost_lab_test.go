@@ -54,11 +54,11 @@ func TestLab_reservationEndsWithItsLock(t *testing.T) {
 	}
 
 	for _, a := range attempts {
-		held, release, err := f.Admit(t.Context(), off) // All of this run's operations share the lock.
+		held, permit, err := f.Admit(t.Context(), off) // All of this run's operations share the lock.
 		if err != nil {
 			t.Fatal(err)
 		}
-		defer release()
+		defer permit.Release()
 
 		lock, gone, reached := fleettest.Lease(t, l, h, "placement"), held.Done(), false
 
@@ -89,7 +89,7 @@ func TestLab_reservationEndsWithItsLock(t *testing.T) {
 			t.Errorf("%s again: %v; want the lost lease", a.what, err)
 		}
 
-		release()
+		permit.Release()
 	}
 
 	create(t, f, l, second)

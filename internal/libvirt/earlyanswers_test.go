@@ -219,7 +219,7 @@ func TestConnect_believesTheDaemon(t *testing.T) {
 	})
 	h := open(t, Config{Name: machine.Name, URI: machine.URI(), Dial: dial})
 	eventually(t, "a connection without early answers", func() bool {
-		_, err := h.FreeMemory(t.Context())
+		_, err := h.freeMemory(t.Context())
 		must(t, err)
 		return h.Calls()["virConnectOpen"] == 2
 	})

@@ -78,19 +78,19 @@ func TestCall_returnsWhenItsContextEnds(t *testing.T) {
 func TestCall_leavesOtherCallsAlone(t *testing.T) {
 	t.Parallel()
 	h, way, _ := openLinked(t, Config{})
-	_, err := h.FreeMemory(t.Context())
+	_, err := h.freeMemory(t.Context())
 	must(t, err)
 	resume := way.stall()
 	patient := make(chan error)
 	go func() {
-		_, err := h.FreeMemory(t.Context())
+		_, err := h.freeMemory(t.Context())
 		patient <- err
 	}()
 	eventually(t, "the patient call", func() bool { return h.Calls()["virNodeGetFreeMemory"] == 2 })
 	short, expire := expires(t)
 	hasty := make(chan error)
 	go func() {
-		_, err := h.FreeMemory(short)
+		_, err := h.freeMemory(short)
 		hasty <- err
 	}()
 	eventually(t, "the hasty call", func() bool { return h.Calls()["virNodeGetFreeMemory"] == 3 })
@@ -104,14 +104,14 @@ func TestCall_leavesOtherCallsAlone(t *testing.T) {
 func TestCall_isRepeatedWhenTheConnectionBreaks(t *testing.T) {
 	t.Parallel()
 	h, way, _ := openLinked(t, Config{})
-	_, err := h.FreeMemory(t.Context())
+	_, err := h.freeMemory(t.Context())
 	must(t, err)
 	for range 3 {
 		resume := way.stall()
 		result := make(chan error)
 		before := h.Calls()["virNodeGetFreeMemory"]
 		go func() {
-			_, err := h.FreeMemory(t.Context())
+			_, err := h.freeMemory(t.Context())
 			result <- err
 		}()
 		eventually(t, "the call", func() bool { return h.Calls()["virNodeGetFreeMemory"] > before })
@@ -136,12 +136,12 @@ func TestCall_isRepeatedWhenTheConnectionBreaks(t *testing.T) {
 func TestCall_waitsForAHostThatComesBack(t *testing.T) {
 	t.Parallel()
 	h, way, _ := openLinked(t, Config{})
-	_, err := h.FreeMemory(t.Context())
+	_, err := h.freeMemory(t.Context())
 	must(t, err)
 	way.refuse(errors.New("refused"))
 	way.cut()
 	time.AfterFunc(300*time.Millisecond, func() { way.refuse(nil) })
-	_, err = h.FreeMemory(t.Context())
+	_, err = h.freeMemory(t.Context())
 	must(t, err)
 
 	way.refuse(errors.New("refused"))
@@ -153,7 +153,7 @@ func TestCall_waitsForAHostThatComesBack(t *testing.T) {
 	short, expire := expires(t)
 	result := make(chan error)
 	go func() {
-		_, err := h.FreeMemory(short)
+		_, err := h.freeMemory(short)
 		result <- err
 	}()
 	eventually(t, "it to be tried again", func() bool {

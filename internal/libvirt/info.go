@@ -268,11 +268,3 @@ func (i *HostInfo) readCapabilities(document string) error {
 	}
 	return nil
 }
-
-// FreeMemory returns the host's free memory in bytes; page cache doesn't count as free (virNodeGetFreeMemory).
-func (h *Host) FreeMemory(ctx context.Context) (uint64, error) {
-	return call(ctx, h, readCall("reading free memory"), func(c *conn) (uint64, error) {
-		c.countCall("virNodeGetFreeMemory")
-		return c.c.GetFreeMemory()
-	})
-}

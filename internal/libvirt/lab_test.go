@@ -114,7 +114,7 @@ func TestHost_isReachedThroughADialFunc(t *testing.T) {
 	if !machines["x86_64 q35"] || !machines["x86_64 pc"] {
 		t.Errorf("got machine types %v", machines)
 	}
-	free, err := h.FreeMemory(t.Context())
+	free, err := h.freeMemory(t.Context())
 	if err != nil || free == 0 || free > info.MemoryBytes {
 		t.Errorf("got %d bytes free of %d, %v", free, info.MemoryBytes, err)
 	}

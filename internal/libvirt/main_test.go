@@ -238,3 +238,12 @@ func (l *link) refuse(err error) {
 	defer l.mu.Unlock()
 	l.refused = err
 }
+
+// freeMemory is the host's free memory in bytes. Tests of faults make this call, because it is short and reads nothing
+// that is remembered.
+func (h *Host) freeMemory(ctx context.Context) (uint64, error) {
+	return call(ctx, h, readCall("reading free memory"), func(c *conn) (uint64, error) {
+		c.countCall("virNodeGetFreeMemory")
+		return c.c.GetFreeMemory()
+	})
+}

@@ -110,7 +110,7 @@ func TestDefinition_readsEveryBlock(t *testing.T) {
 			t.Errorf("%s isn't in the test", b.name)
 		}
 	}
-	// Made anew, it says the same.
+	// Created again, it says the same.
 	if diff := cmp.Diff(want, parse(t, newDefinition("lan", "", want).String()).Spec()); diff != "" {
 		t.Error(diff)
 	}

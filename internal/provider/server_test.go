@@ -150,7 +150,7 @@ func TestServer_fastPathAnswersAsTheFramework(t *testing.T) {
 		"as it was":            {reads: true, plans: true},
 		"not ready":            {state: values{"ready": tftypes.NewValue(tftypes.Bool, false)}},
 		"stopped":              {state: values{"status": str("Stopped"), "phase": str("")}},
-		"leftover definition":  {state: values{"location": tftypes.NewValue(m.state["location"].Type(), location)}},
+		"stale definition":     {state: values{"location": tftypes.NewValue(m.state["location"].Type(), location)}},
 		"for another reason":   {state: values{"status_reason": str("x")}, plans: true},
 		"other labels":         {config: values{"labels": tftypes.NewValue(m.state["labels"].Type(), nil)}, reads: true},
 		"same in another unit": {config: values{"memory": sized(m, memory, "65536Ki")}, reads: true},

@@ -80,7 +80,7 @@ func TestBounded_endsWithTheSession(t *testing.T) {
 				}()
 				pid := pidIn(t, file)
 				end(client, server, cancel)
-				// The connection that was lost is made anew, and the script starts once more.
+				// The connection that was lost is opened again, and the script starts once more.
 				if way == "connection lost" {
 					ended(t, pid)
 					cancel()

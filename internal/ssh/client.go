@@ -131,9 +131,6 @@ func NewClient(cfg Config) (*Client, error) {
 	}, nil
 }
 
-// Connects returns the number of connections to the host that were made or attempted so far.
-func (c *Client) Connects() int { return int(c.connects.Load()) }
-
 // DialUnix opens a stream to the unix socket at an absolute path on the host. It connects to the host if there is no
 // connection, or no connection any more. If the server forbids forwarding to sockets, a program on the host connects to
 // the socket.

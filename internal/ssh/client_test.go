@@ -28,8 +28,8 @@ func TestDialUnix_sharesOneConnection(t *testing.T) {
 	}
 	dials.Wait()
 	checkEcho(t, client, socket)
-	if client.Connects() != 1 || server.connections() != 1 {
-		t.Errorf("got %d connects and %d connections, want 1", client.Connects(), server.connections())
+	if int(client.connects.Load()) != 1 || server.connections() != 1 {
+		t.Errorf("got %d connects and %d connections, want 1", int(client.connects.Load()), server.connections())
 	}
 }
 
@@ -46,8 +46,8 @@ func TestDialUnix_reconnectsAfterLoss(t *testing.T) {
 		conn, err := client.DialUnix(t.Context(), socket)
 		noError(t, err)
 		exchange(t, conn)
-		if client.Connects() != round {
-			t.Fatalf("round %d: got %d connects", round, client.Connects())
+		if int(client.connects.Load()) != round {
+			t.Fatalf("round %d: got %d connects", round, int(client.connects.Load()))
 		}
 		if round == 2 {
 			server.kill()
@@ -95,8 +95,8 @@ func TestDialUnix_givesUpOnAConnectionThatAnswersNothing(t *testing.T) {
 	}
 	proxy.thaw()
 	checkEcho(t, client, socket)
-	if client.Connects() != 2 {
-		t.Errorf("got %d connects, want 2", client.Connects())
+	if int(client.connects.Load()) != 2 {
+		t.Errorf("got %d connects, want 2", int(client.connects.Load()))
 	}
 }
 
@@ -126,8 +126,8 @@ func TestRequests_endWithoutAnAnswer(t *testing.T) {
 					t.Errorf("%s: got %v", what, err)
 				}
 			}
-			if client.Connects() != 1 {
-				t.Errorf("got %d connects, want 1", client.Connects())
+			if int(client.connects.Load()) != 1 {
+				t.Errorf("got %d connects, want 1", int(client.connects.Load()))
 			}
 		})
 	}
@@ -204,8 +204,8 @@ func TestDialUnix_doesNotTakeOthersAlong(t *testing.T) {
 	}
 	proxy.thaw()
 	others.Wait()
-	if client.Connects() != 1 {
-		t.Errorf("got %d connects, want 1", client.Connects())
+	if int(client.connects.Load()) != 1 {
+		t.Errorf("got %d connects, want 1", int(client.connects.Load()))
 	}
 }
 
@@ -247,7 +247,7 @@ func TestClose_endsEverything(t *testing.T) {
 		_, err := stalled.DialUnix(t.Context(), socket)
 		read <- err
 	}()
-	for stalled.Connects() == 0 {
+	for int(stalled.connects.Load()) == 0 {
 		if t.Context().Err() != nil {
 			t.Fatal("no attempt was made")
 		}

@@ -1,6 +1,7 @@
 package ssh
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net"
@@ -171,7 +172,7 @@ func (c Config) resolve(ctx context.Context, h hop, jumpHost bool) (*target, err
 
 // resolveAddress determines the user, and the address of the host's SSH server.
 func (t *target) resolveAddress(o options, h hop) (err error) {
-	t.user = firstOf(h.user, o.firstArgument("user"), t.localUser)
+	t.user = cmp.Or(h.user, o.firstArgument("user"), t.localUser)
 	if t.port = h.port; t.port == 0 {
 		if t.port, err = configInt(o, "port", defaultPort); err != nil {
 			return err

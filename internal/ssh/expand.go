@@ -1,6 +1,7 @@
 package ssh
 
 import (
+	"cmp"
 	"crypto/sha1"
 	"encoding/hex"
 	"errors"
@@ -100,7 +101,7 @@ func (t *target) expandTokens(s string) (string, error) {
 		case 'i':
 			b.WriteString(strconv.Itoa(os.Getuid()))
 		case 'k':
-			b.WriteString(firstOf(t.hostKeyAlias, t.alias))
+			b.WriteString(cmp.Or(t.hostKeyAlias, t.alias))
 		case 'n':
 			b.WriteString(t.alias)
 		case 'p':
@@ -164,13 +165,4 @@ func expandHome(file, home string) string {
 		return filepath.Join(home, rest)
 	}
 	return file
-}
-
-func firstOf(values ...string) string {
-	for _, v := range values {
-		if v != "" {
-			return v
-		}
-	}
-	return ""
 }

@@ -2,6 +2,7 @@ package ssh
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -266,7 +267,7 @@ func (h *hostKeys) decideCertificate(cert *xssh.Certificate, relevant []knownKey
 // certificatePrincipal returns the name under which to look for the host in a certificate: the certificate's pattern
 // that matches the host's name, because the library compares names literally.
 func (h *hostKeys) certificatePrincipal(cert *xssh.Certificate) string {
-	name := strings.ToLower(firstOf(h.target.hostKeyAlias, h.target.host))
+	name := strings.ToLower(cmp.Or(h.target.hostKeyAlias, h.target.host))
 	for _, pattern := range cert.ValidPrincipals {
 		if matchWildcard(pattern, name) {
 			return pattern

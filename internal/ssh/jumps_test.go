@@ -53,7 +53,7 @@ func TestJumps_areSharedByClients(t *testing.T) {
 	if n := bastion.connections(); n != 3 {
 		t.Errorf("got %d connections to the jump host, want one for each key", n)
 	}
-	bastion.kill() // Both make it anew.
+	bastion.kill() // Both open it again.
 	checkEcho(t, newClient(t, cfg), socket)
 }
 

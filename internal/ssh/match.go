@@ -1,6 +1,7 @@
 package ssh
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 )
@@ -71,7 +72,7 @@ func (r *configReader) hostName() string {
 }
 
 func (r *configReader) userName() string {
-	return firstOf(r.user, r.options.firstArgument("user"), r.localUser)
+	return cmp.Or(r.user, r.options.firstArgument("user"), r.localUser)
 }
 
 // execSucceeds reports whether a command succeeds. It runs each command once.
@@ -87,7 +88,7 @@ func (r *configReader) execSucceeds(command string) (bool, error) {
 		alias: r.original, host: r.hostName(), port: port, user: r.userName(), home: r.home, localUser: r.localUser,
 		jump: r.options.firstArgument("proxyjump"),
 		// While ssh reads its files, %k is the host's name, elsewhere the name as the user wrote it.
-		hostKeyAlias: firstOf(r.options.firstArgument("hostkeyalias"), r.hostName()),
+		hostKeyAlias: cmp.Or(r.options.firstArgument("hostkeyalias"), r.hostName()),
 	}
 	if command, err = so.expandTokens(command); err != nil {
 		return false, fmt.Errorf("match exec: %w", err)

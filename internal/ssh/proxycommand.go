@@ -1,6 +1,7 @@
 package ssh
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -22,7 +23,7 @@ const (
 )
 
 // userShell returns the shell that runs the commands of ssh_config, as in ssh.
-func userShell() string { return firstOf(os.Getenv("SHELL"), "/bin/sh") }
+func userShell() string { return cmp.Or(os.Getenv("SHELL"), "/bin/sh") }
 
 // shellSucceeds runs a command of "Match exec" and reports whether it succeeded.
 func shellSucceeds(ctx context.Context, command string) (bool, error) {

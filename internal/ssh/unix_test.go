@@ -39,8 +39,8 @@ func TestDialUnix_tellsAMissingSocket(t *testing.T) {
 				}
 				checkEcho(t, client, live)
 			}
-			if client.Connects() != 1 {
-				t.Errorf("got %d connects, want 1", client.Connects())
+			if int(client.connects.Load()) != 1 {
+				t.Errorf("got %d connects, want 1", int(client.connects.Load()))
 			}
 		})
 	}

@@ -85,10 +85,10 @@ func (r Room) Exceeded(others Demand, size func(uint64) string) string {
 		strconv.FormatFloat(r.Factor, 'g', -1, 64), size(r.Limit()), size(all))
 }
 
-// GrowthOf returns what volumes may grow to, all together, without those whose names are removed: the sizes that guests
+// growthOf returns what volumes may grow to, all together, without those whose names are removed: the sizes that guests
 // see. A volume that other volumes are based on, or an image's copy, is never written to, and counts with the size of
 // its file.
-func GrowthOf(volumes []libvirt.Volume, removed ...string) uint64 {
+func growthOf(volumes []libvirt.Volume, removed ...string) uint64 {
 	base := map[string]bool{}
 	for _, v := range volumes {
 		base[v.Backing] = v.Backing != ""
@@ -118,7 +118,7 @@ func RoomOf(
 	}
 	volumes, err := list(ctx, pool.Name)
 	if limited {
-		r.Factor, r.Growth = factor, GrowthOf(volumes, removed...)
+		r.Factor, r.Growth = factor, growthOf(volumes, removed...)
 	}
 	for _, v := range volumes {
 		if slices.Contains(removed, v.Name) {

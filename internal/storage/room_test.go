@@ -40,7 +40,7 @@ func TestGrowthOf(t *testing.T) {
 			{Name: "a", Path: "/a", CapacityBytes: math.MaxUint64}, {Name: "b", Path: "/b", CapacityBytes: 1},
 		}, math.MaxUint64},
 	} {
-		if got := GrowthOf(test.volumes); got != test.want {
+		if got := growthOf(test.volumes); got != test.want {
 			t.Errorf("%s: %d; want %d", name, got, test.want)
 		}
 	}

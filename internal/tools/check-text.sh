@@ -57,8 +57,11 @@ mapfile -t plain < <(find internal main.go -name '*.go' | sort)
 refuse_word '(?<!User )\b([Ss]ome|[Nn]o|[Aa]ny|[Ee]very)body\b' 'Say who: a user, another run, another tool, no host.'
 mapfile -t plain < <(find internal main.go -name '*.go' | grep -vE '^internal/(lab|tools)/' | sort)
 refuse_word '(//|")[^"]*\b(emptied|in the way|beside)\b' 'Write "drained", "blocks", "in addition to" or "together with".'
-refuse_word '(//|")[^"]*\b(goes on (?!to|running)|goes on$|(stands?|stood) still\b|lets? (it|the guest|them) go on\b)' \
+refuse_word '(//|")[^"]*\b(([Gg]o|[Gg]oes|[Ww]ent) on|(stands?|stood) still)\b' \
 	'Write "continues", "keeps ...", "is paused", "hangs" or "resumes".'
+refuse_word '(//|")[^"]*\b([Mm]a(de|kes?|king)( it)? anew|(is|are|was|were)(n.t| not) let|[Ll]eftover definitions?)\b' \
+	'Write "created again", "refused" or "stale definition".'
+refuse_word '(//|")[^"]*\b(wins?|won) over\b|//.*\b(comes?|came) to an end\b' 'Write "takes precedence over" or "ends".'
 
 # Pages, examples and scripts.
 mapfile -t plain < <(find templates examples README.md CONTRIBUTING.md CHANGELOG.md GNUmakefile .golangci.yml \
@@ -66,8 +69,8 @@ mapfile -t plain < <(find templates examples README.md CONTRIBUTING.md CHANGELOG
 	-o -name '*.sh' -o -name GNUmakefile \) | grep -v '/check-text.sh$' | sort)
 refuse_word '\b([Ss]ome|[Nn]o|[Aa]ny|[Ee]very)body\b' 'Say who: a user, another run, another tool, no host.' \
 	'^CONTRIBUTING\.md:[0-9]+:(\||  )'
-refuse_word '\b(emptied|emptying|beside|made anew|to and fro|goes on|go on with|if need be|as long as)\b|[Hh]oles stay|in the way\b' \
-	'Write "drained", "compared with", "created again", "continues", "while", "blocks".' '^CONTRIBUTING\.md:[0-9]+:(\||  )'
+refuse_word '\b(emptied|emptying|beside|made anew|to and fro|goes on|go on with|if need be|as long as|(stands?|stood) still)\b|[Hh]oles stay|in the way\b' \
+	'Write "drained", "compared with", "created again", "continues", "while", "blocks", "is paused".' '^CONTRIBUTING\.md:[0-9]+:(\||  )'
 refuse_word '\b(wins? over|who goes|(is|are) waited for|stops? because)\b' \
 	'Write "takes precedence over", "where each VM goes", "the provider waits for"; after a negation, "because" has two meanings.' \
 	'^CONTRIBUTING\.md:[0-9]+:(\||  )'

@@ -121,11 +121,11 @@ func placingLost(t *testing.T, l *lab.Lab, f *fleet.Fleet, vm *inventory.VM, on 
 		t.Fatal(err)
 	}
 
-	held, release, err := f.Admit(t.Context(), vm) // The drain shares the lock.
+	held, permit, err := f.Admit(t.Context(), vm) // The drain shares the lock.
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer release()
+	defer permit.Release()
 
 	lock, gone := fleettest.Lease(t, l, on, "placement"), held.Done()
 

@@ -166,7 +166,7 @@ func (dr *Drainer) startAfterMove(
 		if vm.On == from {
 			// The VM was not moved, so it is restored to the state before it was shut down. The cordon is the drain's
 			// own.
-			return dr.lifecycle.Start(ctx, vm)
+			return dr.lifecycle.Start(ctx, dr.placement.AdmitReturn(vm), vm)
 		}
 
 		return dr.start(ctx, vm)
@@ -175,13 +175,13 @@ func (dr *Drainer) startAfterMove(
 
 // start starts a stopped VM, if its host has room for it and isn't cordoned. The caller holds the VM's lock.
 func (dr *Drainer) start(ctx context.Context, vm *inventory.VM) error {
-	held, release, err := dr.placement.Admit(ctx, vm)
+	held, permit, err := dr.placement.Admit(ctx, vm)
 	if err != nil {
 		return err
 	}
-	defer release()
+	defer permit.Release()
 
-	return dr.lifecycle.Start(held, vm)
+	return dr.lifecycle.Start(held, permit, vm)
 }
 
 // noteRunning records that the VM runs before the drain shuts it down to move it, so that the next run starts it again

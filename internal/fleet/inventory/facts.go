@@ -31,7 +31,7 @@ func (vm *VM) StateFacts() status.Facts {
 		f.Migrating = f.Migrating && f.PostCopy() == status.PostCopyInterrupted
 	}
 
-	if move := vm.LastRecord(); move != nil {
+	if move := vm.lastRecord(); move != nil {
 		f.LostInPostCopy = move.Failed && move.Mode == string(migration.PostCopy)
 		// The VM left the source: the definition there is stale since this migration.
 		if move.Completed() && !move.Failed && move.TargetHost == vm.Host &&

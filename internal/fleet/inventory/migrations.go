@@ -13,8 +13,8 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 )
 
-// LastRecord returns the record of the migration that began last, nil if none is recorded.
-func (vm *VM) LastRecord() *domain.Migration {
+// lastRecord returns the record of the migration that began last, nil if none is recorded.
+func (vm *VM) lastRecord() *domain.Migration {
 	if n := len(vm.Metadata.Migrations); n > 0 {
 		return &vm.Metadata.Migrations[n-1]
 	}
@@ -25,7 +25,7 @@ func (vm *VM) LastRecord() *domain.Migration {
 // OpenMigration returns the record of a migration whose end is not recorded: the run that started it was killed, or is
 // still working on it.
 func (vm *VM) OpenMigration() *domain.Migration {
-	if last := vm.LastRecord(); last != nil && !last.Completed() {
+	if last := vm.lastRecord(); last != nil && !last.Completed() {
 		return last
 	}
 
@@ -61,7 +61,7 @@ func (vm *VM) postCopyPeer() string {
 // lost, libvirt considers the migration to be running, so that its end can't be recorded: LastMigration then returns it
 // as failed.
 func (vm *VM) LastMigration() *domain.Migration {
-	last := vm.LastRecord()
+	last := vm.lastRecord()
 	f := vm.StateFacts()
 
 	if f.PostCopy() != status.PostCopyLost {
@@ -88,7 +88,7 @@ func (vm *VM) Migrations() []domain.Migration {
 	all := vm.Metadata.Migrations
 	last := vm.LastMigration()
 
-	if last == nil || last == vm.LastRecord() {
+	if last == nil || last == vm.lastRecord() {
 		return all
 	}
 

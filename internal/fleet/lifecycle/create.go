@@ -252,14 +252,15 @@ func (m *Manager) startNew(ctx context.Context, h *inventory.Host, id string, ra
 		return nil // the interrupted Create had started it
 	}
 
-	// Another run may have cordoned the host since the VM was defined.
-	if err := m.placement.VerifyUncordoned(ctx, vm); err != nil {
+	permit, err := m.placement.AdmitNew(ctx, vm)
+	if err != nil {
 		return err
 	}
+	defer permit.Release()
 
 	m.log.InfoContext(ctx, "starting VM", "name", vm.Name, "uuid", id, "host", h.Name)
 
-	err = m.placement.StartAlone(ctx, vm, func(ctx context.Context) error {
+	err = m.placement.StartAlone(ctx, permit, vm, func(ctx context.Context) error {
 		if vm.PersistentSpec.HasNVRAM() && !ran && !vm.Metadata.Keeps(domain.PartNVRAM) {
 			return startFresh(ctx, h, vm)
 		}

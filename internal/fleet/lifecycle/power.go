@@ -19,8 +19,9 @@ import (
 // KubeVirt repeats the request every 5 s, too.
 const shutdownResend = 5 * time.Second
 
-// Start starts a VM that is off. The caller has found the VM by querying all hosts, and holds its lock.
-func (m *Manager) Start(ctx context.Context, vm *inventory.VM) error {
+// Start starts a VM that is off, with the context that came with its permit. The caller has found the VM by querying all
+// hosts, and holds its lock.
+func (m *Manager) Start(ctx context.Context, permit *placement.StartPermit, vm *inventory.VM) error {
 	if err := cmp.Or(placement.VerifyStartable(vm), vm.RequireOneCopy()); err != nil {
 		return err
 	}
@@ -32,7 +33,7 @@ func (m *Manager) Start(ctx context.Context, vm *inventory.VM) error {
 		}
 	}
 
-	err := m.placement.StartAlone(ctx, vm, func(ctx context.Context) error {
+	err := m.placement.StartAlone(ctx, permit, vm, func(ctx context.Context) error {
 		m.log.InfoContext(ctx, "starting VM", "name", vm.Name, "uuid", vm.UUID, "host", vm.Host)
 
 		if vm.Metadata.FreshNVRAM {

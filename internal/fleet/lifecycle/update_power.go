@@ -82,16 +82,16 @@ func (u *update) changePower(ctx context.Context) error {
 	action := u.powerAction()
 	starts := action == status.Start || u.restartsGuest() && action != status.Stop
 
+	var permit *placement.StartPermit
+
 	starting := ctx
 
 	if starts {
-		held, release, err := u.manager.placement.Admit(ctx, u.vm)
-		if err != nil {
+		var err error
+		if starting, permit, err = u.manager.placement.Admit(ctx, u.vm); err != nil {
 			return err
 		}
-		defer release()
-
-		starting = held
+		defer permit.Release()
 	}
 
 	if u.goesDown() {
@@ -117,7 +117,7 @@ func (u *update) changePower(ctx context.Context) error {
 		return renameErr
 	}
 
-	if err := u.manager.Start(starting, u.vm); err != nil {
+	if err := u.manager.Start(starting, permit, u.vm); err != nil {
 		return errors.Join(renameErr, err)
 	}
 

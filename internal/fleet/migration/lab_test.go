@@ -207,7 +207,7 @@ func TestLab_movesTenTimesInARow(t *testing.T) {
 		counts := b.counts(b.target.Name())
 		if len(counts) == 0 || counts[0] < before || !slices.IsSorted(counts) ||
 			len(slices.Compact(slices.Clone(counts))) != len(counts) {
-			t.Errorf("move %d: it had counted to %d, and went on with %v", i+1, before, counts)
+			t.Errorf("move %d: it had counted to %d, and continued with %v", i+1, before, counts)
 		}
 		b.source, b.target = b.target, b.source
 	}

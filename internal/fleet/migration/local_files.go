@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"path"
 	"slices"
 
@@ -335,14 +336,7 @@ func (n spaceNeeds) add(b localFile, bytes uint64) {
 	n[dir] = in
 }
 
-func (n spaceNeeds) dirs() []string {
-	var dirs []string
-	for dir := range n {
-		dirs = append(dirs, dir)
-	}
-	slices.SortFunc(dirs, cmp.Compare[string])
-	return dirs
-}
+func (n spaceNeeds) dirs() []string { return slices.Sorted(maps.Keys(n)) }
 
 // copySize returns the size of a file's copy in bytes: sparse files stay sparse.
 func copySize(file libvirt.Volume) uint64 { return min(file.AllocationBytes, file.PhysicalBytes) }

@@ -179,7 +179,7 @@ func (p *offlinePlanner) planTree(ctx context.Context, b, on localFile, top libv
 	if err != nil {
 		return err
 	}
-	for _, name := range sortedNames(d.Files) {
+	for _, name := range slices.Sorted(maps.Keys(d.Files)) {
 		inner := b
 		inner.path = path.Join(b.path, name)
 		file := d.Files[name]
@@ -194,15 +194,6 @@ func (p *offlinePlanner) planTree(ctx context.Context, b, on localFile, top libv
 		}
 	}
 	return nil
-}
-
-func sortedNames(files map[string]libvirt.Volume) []string {
-	all := make([]string, 0, len(files))
-	for name := range files {
-		all = append(all, name)
-	}
-	slices.Sort(all)
-	return all
 }
 
 // Paths returns the paths that Copy makes on the target, in order.

@@ -9,8 +9,8 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/policy"
 )
 
-// What was written for the migration wins over the policy, attribute by attribute, the policy over the provider, and
-// that over the defaults.
+// What was written for the migration takes precedence over the policy, attribute by attribute, the policy over the
+// provider, and that over the defaults.
 func TestResolveOptions(t *testing.T) {
 	t.Parallel()
 	prod := policy.VM{Name: "web", Labels: map[string]string{"tier": "prod", "app": "web"}}

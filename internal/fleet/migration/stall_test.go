@@ -251,7 +251,7 @@ func TestStallDetector_smoothsTheRate(t *testing.T) {
 	}
 }
 
-// What a host refuses is decided again at the next iteration, and comes to an end.
+// What a host refuses is decided again at the next iteration, and ends.
 func TestStallDetector_whatHostsRefuseEndsInAnAbort(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {

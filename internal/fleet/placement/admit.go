@@ -3,7 +3,6 @@ package placement
 import (
 	"context"
 	"fmt"
-	"sync"
 
 	"golang.org/x/sync/semaphore"
 
@@ -43,14 +42,16 @@ func (co *Cordons) endArrivals(ctx context.Context, h *inventory.Host) (resume f
 	return func() { co.arrivals[h].Release(manyArrivals) }, nil
 }
 
-// Admit reserves room on a host for a VM that is about to start there, until release is called. Like a creation, a
+// Admit reserves room on a host for a VM that is about to start there, until the permit is released. Like a creation, a
 // start requires memory, and a host that isn't cordoned.
 //
 // A VM that is restarted where it runs requires only memory. What it has counts until it is off, and only this run
 // reserves the rest: other runs can place VMs while its guest shuts down, which may take long.
 //
 // The VM is started with the returned context: nothing is changed in it once another run may place VMs there.
-func (p *Planner) Admit(ctx context.Context, vm *inventory.VM) (held context.Context, release func(), err error) {
+func (p *Planner) Admit(
+	ctx context.Context, vm *inventory.VM,
+) (held context.Context, permit *StartPermit, err error) {
 	arrived := func() {}
 
 	if !vm.Active {
@@ -85,10 +86,10 @@ func (p *Planner) Admit(ctx context.Context, vm *inventory.VM) (held context.Con
 	if vm.Active {
 		unlock()
 
-		return ctx, sync.OnceFunc(func() { p.releaseReservation(vm.On, vm.Name) }), nil
+		return ctx, permitStart(vm, func() { p.releaseReservation(vm.On, vm.Name) }), nil
 	}
 
-	return held, sync.OnceFunc(func() {
+	return held, permitStart(vm, func() {
 		p.releaseReservation(vm.On, vm.Name)
 		unlock()
 		arrived()
@@ -101,16 +102,6 @@ func unlessRefused(vm *inventory.VM, blockers []migration.Blocker) error {
 	}
 
 	return &inventory.Error{VM: vm.Name, Host: vm.Host, Err: &migration.BlockedError{Blockers: blockers}}
-}
-
-// VerifyUncordoned returns an error if the VM is off and its host is cordoned now.
-func (p *Planner) VerifyUncordoned(ctx context.Context, vm *inventory.VM) error {
-	refused, err := p.startBlockers(ctx, vm)
-	if err != nil {
-		return err
-	}
-
-	return unlessRefused(vm, refused)
 }
 
 // startBlockers returns the cordon that blocks the start of a VM that is off.

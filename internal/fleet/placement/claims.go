@@ -253,10 +253,16 @@ func (d Desired) newUses(have []domain.DiskUse) []domain.DiskUse {
 	return uses
 }
 
-// StartAlone starts a VM, whose lock the caller holds, if no other VM has its name or disks. Two VMs with the same disk
-// are started one after another, so that the second one gets the error, also if their paths to the disk differ. See
-// contenders.go for those that other runs start.
-func (cs *Claims) StartAlone(ctx context.Context, vm *inventory.VM, start func(context.Context) error) error {
+// StartAlone starts a VM that may start if no other VM has its name or disks. Two VMs with the same disk are started one
+// after another, so that the second one gets the error, also if their paths to the disk differ. See contenders.go for
+// those that other runs start.
+func (cs *Claims) StartAlone(
+	ctx context.Context, permit *StartPermit, vm *inventory.VM, start func(context.Context) error,
+) error {
+	if err := permit.verify(vm); err != nil {
+		return err
+	}
+
 	c := claimOf(vm, vm.Host)
 
 	names := []string{"starting/" + c.name}

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -74,13 +75,8 @@ func (t *terraform) outputs(ctx context.Context) (string, error) {
 	if err := t.read(ctx, &outputs, "output", "-json"); err != nil {
 		return "", err
 	}
-	names := make([]string, 0, len(outputs))
-	for name := range outputs {
-		names = append(names, name)
-	}
-	slices.Sort(names)
 	var b strings.Builder
-	for _, name := range names {
+	for _, name := range slices.Sorted(maps.Keys(outputs)) {
 		fmt.Fprintf(&b, "    %-18s%s\n", strings.ReplaceAll(name, "_", " "), text(outputs[name].Value))
 	}
 	return b.String(), nil

@@ -3,8 +3,9 @@ package guest
 import (
 	"bytes"
 	"fmt"
+	"maps"
 	"path"
-	"sort"
+	"slices"
 )
 
 // Modes of the cpio format that are used here.
@@ -54,13 +55,8 @@ func (a *archive) directories(name string) {
 // bytes returns the archive. The order of the names puts directories before what is in them, and makes the same archive
 // from the same files.
 func (a *archive) bytes() []byte {
-	names := make([]string, 0, len(a.entries))
-	for name := range a.entries {
-		names = append(names, name)
-	}
-	sort.Strings(names)
 	var out bytes.Buffer
-	for i, name := range names {
+	for i, name := range slices.Sorted(maps.Keys(a.entries)) {
 		writeEntry(&out, i+1, name, a.entries[name])
 	}
 	writeEntry(&out, 0, "TRAILER!!!", entry{})

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 )
 
@@ -47,11 +48,7 @@ func (d dependencies) order(file string) []string {
 
 func appendNew(list []string, more ...string) []string {
 	for _, item := range more {
-		known := false
-		for _, have := range list {
-			known = known || have == item
-		}
-		if !known {
+		if !slices.Contains(list, item) {
 			list = append(list, item)
 		}
 	}

@@ -238,21 +238,9 @@ func TestLab_filesystems(t *testing.T) {
 	opstest.StartVM(t, l, h, export, "")
 	vm := `name="` + name + `"`
 	r := startOn(t, l, []string{"--guest-interval", "1s"}, h)
-	until := func(what string, done func() bool) {
-		t.Helper()
-		deadline, tick := time.After(5*time.Minute), time.NewTicker(200*time.Millisecond)
-		defer tick.Stop()
-		for !done() {
-			select {
-			case <-deadline:
-				t.Fatalf("waited in vain for %s", what)
-			case <-tick.C:
-			}
-		}
-	}
 	l.AwaitAgent(t, h.Name, name)
 	var all scraped
-	until("the guest's system", func() bool {
+	lab.Await(t, "the guest's system", func() bool {
 		all, _ = r.scrape()
 		return len(all.series("kubevirt_vmi_info", vm, `guest_os_name="Virtfleet lab guest"`)) == 1
 	})
@@ -263,7 +251,7 @@ func TestLab_filesystems(t *testing.T) {
 	l.Virsh(t, h.Name, "qemu-agent-command", name,
 		`{"execute":"guest-exec","arguments":{"path":"/bin/sh",`+
 			`"arg":["-c","until mount -t ext4 /dev/vda /mnt; do sleep 1; done"]}}`)
-	until("the filesystem", func() bool {
+	lab.Await(t, "the filesystem", func() bool {
 		all, _ = r.scrape()
 		return len(all.series("kubevirt_vmi_filesystem_capacity_bytes", vm)) == 1
 	})

@@ -11,7 +11,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/status"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
@@ -318,15 +317,8 @@ func TestBar(t *testing.T) {
 	}
 }
 
-func TestFormatProgress(t *testing.T) {
+func TestDurationText(t *testing.T) {
 	t.Parallel()
-	for n, want := range map[uint64]string{
-		0: "0 B", 1023: "1023 B", 1024: "1.0 KiB", 1000 << 10: "1.0 MiB", 1536 << 20: "1.5 GiB", 1 << 63: "8.0 EiB",
-	} {
-		if got := domain.FormatProgress(n); got != want {
-			t.Errorf("%d: got %s, want %s", n, got, want)
-		}
-	}
 	for d, want := range map[time.Duration]string{
 		0: "0s", 1234 * time.Millisecond: "1.2s", 75 * time.Second: "1m15s", 90 * time.Minute: "1h30m",
 	} {

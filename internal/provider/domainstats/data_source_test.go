@@ -13,7 +13,6 @@ import (
 	"github.com/hashicorp/terraform-plugin-testing/knownvalue"
 	"github.com/hashicorp/terraform-plugin-testing/statecheck"
 	"github.com/hashicorp/terraform-plugin-testing/terraform"
-	"github.com/hashicorp/terraform-plugin-testing/tfjsonpath"
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/lab"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/acctest"
@@ -24,17 +23,14 @@ func TestMain(m *testing.M) { acctest.Main(m) }
 
 const address = "data." + domainstats.TypeName + ".this"
 
+// know expects a value in the state.
+var know = acctest.Know(address)
+
+// of is the path of what is known of a VM.
+func of(id, value string) string { return "stats." + id + "." + value }
+
 func data(settings string) string {
 	return fmt.Sprintf("data %q \"this\" {\n  %s\n}\n", domainstats.TypeName, settings)
-}
-
-// know expects a value of a VM.
-func know(id string, want knownvalue.Check, steps ...string) statecheck.StateCheck {
-	at := tfjsonpath.New("stats").AtMapKey(id)
-	for _, step := range steps {
-		at = at.AtMapKey(step)
-	}
-	return statecheck.ExpectKnownValue(address, at, want)
 }
 
 // define makes a VM by hand, with labels, a disk and an interface whose key is an alias, and perf events that need
@@ -160,14 +156,14 @@ func TestAccDomainStats_saysWhatVirshSays(t *testing.T) {
 				return nil
 			},
 			ConfigStateChecks: []statecheck.StateCheck{
-				know(id, knownvalue.StringExact(name), "name"),
-				know(id, knownvalue.StringExact("kvm2"), "host"),
-				know(id, knownvalue.StringExact("Running"), "state"),
-				know(id, knownvalue.Null(), "cpu", "usage_percent"),
-				know(id, knownvalue.Null(), "elapsed_seconds"),
-				know(id, knownvalue.Null(), "dirty_rate_bytes_per_second"),
+				know(of(id, "name"), knownvalue.StringExact(name)),
+				know(of(id, "host"), knownvalue.StringExact("kvm2")),
+				know(of(id, "state"), knownvalue.StringExact("Running")),
+				know(of(id, "cpu.usage_percent"), knownvalue.Null()),
+				know(of(id, "elapsed_seconds"), knownvalue.Null()),
+				know(of(id, "dirty_rate_bytes_per_second"), knownvalue.Null()),
 				// The balloon's driver wasn't asked, so what it would know isn't known.
-				know(id, knownvalue.Null(), "memory", "swap_in_bytes_per_second"),
+				know(of(id, "memory.swap_in_bytes_per_second"), knownvalue.Null()),
 			},
 		}},
 	})
@@ -197,36 +193,36 @@ func TestAccDomainStats_rates(t *testing.T) {
 			Config: acctest.Config(l) + data(fmt.Sprintf("selector = { labels = { test = %q } }\n"+
 				"interval = \"1s\"\n  dirty_rate_period = \"1s\"\n  jobs = true", label)),
 			ConfigStateChecks: []statecheck.StateCheck{
-				statecheck.ExpectKnownValue(address, tfjsonpath.New("stats"), knownvalue.MapSizeExact(2)),
-				know(busy, number(1), "elapsed_seconds"),
-				know(busy, number(1), "cpu", "usage_percent"),
-				know(busy, number(0.1), "cpu", "vcpus_percent"),
-				know(busy, number(0), "vcpus", "0", "usage_percent"),
-				know(busy, number(0), "disks", "root", "read_bytes_per_second"),
-				know(busy, number(0), "interfaces", "lan", "transmit_bytes_per_second"),
-				know(busy, knownvalue.NotNull(), "dirty_rate_bytes_per_second"),
-				know(busy, knownvalue.Null(), "job"),
-				know(busy, knownvalue.MapSizeExact(0), "unavailable"),
-				know(off, knownvalue.StringExact("Shutoff"), "state"),
-				know(off, knownvalue.Null(), "cpu"),
-				know(off, knownvalue.Null(), "disks"),
-				know(off, knownvalue.StringRegexp(regexp.MustCompile("is Shutoff")), "unavailable", "statistics"),
+				know("stats", knownvalue.MapSizeExact(2)),
+				know(of(busy, "elapsed_seconds"), number(1)),
+				know(of(busy, "cpu.usage_percent"), number(1)),
+				know(of(busy, "cpu.vcpus_percent"), number(0.1)),
+				know(of(busy, "vcpus.0.usage_percent"), number(0)),
+				know(of(busy, "disks.root.read_bytes_per_second"), number(0)),
+				know(of(busy, "interfaces.lan.transmit_bytes_per_second"), number(0)),
+				know(of(busy, "dirty_rate_bytes_per_second"), knownvalue.NotNull()),
+				know(of(busy, "job"), knownvalue.Null()),
+				know(of(busy, "unavailable"), knownvalue.MapSizeExact(0)),
+				know(of(off, "state"), knownvalue.StringExact("Shutoff")),
+				know(of(off, "cpu"), knownvalue.Null()),
+				know(of(off, "disks"), knownvalue.Null()),
+				know(of(off, "unavailable.statistics"), knownvalue.StringRegexp(regexp.MustCompile("is Shutoff"))),
 			},
 		}, {
 			Config: acctest.Config(l) + data(fmt.Sprintf("virtual_machines = [%q, %q]\n"+
 				"dirty_rate_period = \"1s\"\n  dirty_rate_mode = \"dirty-ring\"", busy, off)),
 			ConfigStateChecks: []statecheck.StateCheck{
-				statecheck.ExpectKnownValue(address, tfjsonpath.New("stats"), knownvalue.MapSizeExact(2)),
-				know(busy, knownvalue.Null(), "dirty_rate_bytes_per_second"),
-				know(busy, knownvalue.StringRegexp(regexp.MustCompile("dirty-ring")), "unavailable", "dirty_rate"),
+				know("stats", knownvalue.MapSizeExact(2)),
+				know(of(busy, "dirty_rate_bytes_per_second"), knownvalue.Null()),
+				know(of(busy, "unavailable.dirty_rate"), knownvalue.StringRegexp(regexp.MustCompile("dirty-ring"))),
 			},
 		}, {
 			Config: acctest.Config(l) + data(fmt.Sprintf("virtual_machine_id = %q\n"+
 				"dirty_rate_period = \"1s\"\n  dirty_rate_mode = \"dirty-bitmap\"", busy)),
 			ConfigStateChecks: []statecheck.StateCheck{
-				know(busy, knownvalue.Null(), "dirty_rate_bytes_per_second"),
-				know(busy, knownvalue.StringRegexp(regexp.MustCompile("dirty-bitmap.*kvm")), "unavailable", "dirty_rate"),
-				know(busy, knownvalue.StringExact("Running"), "state"),
+				know(of(busy, "dirty_rate_bytes_per_second"), knownvalue.Null()),
+				know(of(busy, "unavailable.dirty_rate"), knownvalue.StringRegexp(regexp.MustCompile("dirty-bitmap.*kvm"))),
+				know(of(busy, "state"), knownvalue.StringExact("Running")),
 			},
 		}},
 	})
@@ -332,13 +328,13 @@ func migrating(t *testing.T, l *lab.Lab, id, name string) {
 			},
 			Config: acctest.Config(l) + data(fmt.Sprintf("name = %q\n  jobs = true\n  dirty_rate_period = \"1s\"", name)),
 			ConfigStateChecks: []statecheck.StateCheck{
-				know(id, knownvalue.StringExact("kvm1"), "host"),
-				know(id, knownvalue.StringExact("MigrationOut"), "job", "operation"),
-				know(id, knownvalue.NotNull(), "job", "data_remaining_bytes"),
-				statecheck.ExpectKnownValue(address, tfjsonpath.New("virtual_machine_id"), knownvalue.StringExact(id)),
-				know(id, knownvalue.NotNull(), "cpu", "time_seconds"),
-				know(id, knownvalue.Null(), "dirty_rate_bytes_per_second"),
-				know(id, knownvalue.StringRegexp(regexp.MustCompile("during a migration")), "unavailable", "dirty_rate"),
+				know(of(id, "host"), knownvalue.StringExact("kvm1")),
+				know(of(id, "job.operation"), knownvalue.StringExact("MigrationOut")),
+				know(of(id, "job.data_remaining_bytes"), knownvalue.NotNull()),
+				know("virtual_machine_id", knownvalue.StringExact(id)),
+				know(of(id, "cpu.time_seconds"), knownvalue.NotNull()),
+				know(of(id, "dirty_rate_bytes_per_second"), knownvalue.Null()),
+				know(of(id, "unavailable.dirty_rate"), knownvalue.StringRegexp(regexp.MustCompile("during a migration"))),
 			},
 		}},
 	})

@@ -10,7 +10,6 @@ import (
 	"github.com/hashicorp/terraform-plugin-testing/helper/resource"
 	"github.com/hashicorp/terraform-plugin-testing/knownvalue"
 	"github.com/hashicorp/terraform-plugin-testing/statecheck"
-	"github.com/hashicorp/terraform-plugin-testing/tfjsonpath"
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/lab"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/acctest"
@@ -21,14 +20,12 @@ func TestMain(m *testing.M) { acctest.Main(m) }
 
 const address = "data." + guestinfo.TypeName + ".this"
 
-func know(attribute string, want knownvalue.Check) statecheck.StateCheck {
-	return statecheck.ExpectKnownValue(address, tfjsonpath.New(attribute), want)
-}
+// know expects a value in the state.
+var know = acctest.Know(address)
 
 // unavailable expects the reason of a group.
 func unavailable(group, pattern string) statecheck.StateCheck {
-	return statecheck.ExpectKnownValue(address, tfjsonpath.New("unavailable").AtMapKey(group),
-		knownvalue.StringRegexp(regexp.MustCompile(pattern)))
+	return know("unavailable."+group, knownvalue.StringRegexp(regexp.MustCompile(pattern)))
 }
 
 // data reads the guest of the VM with this id.
@@ -85,9 +82,9 @@ func TestAccGuestInfo_agent(t *testing.T) {
 			ConfigStateChecks: []statecheck.StateCheck{
 				know("agent_connected", knownvalue.Bool(true)),
 				know("hostname", knownvalue.StringExact("agent-tells")),
-				statecheck.ExpectKnownValue(address, tfjsonpath.New("os").AtMapKey("id"),
+				know("os.id",
 					knownvalue.StringExact("virtfleet-lab")),
-				statecheck.ExpectKnownValue(address, tfjsonpath.New("os").AtMapKey("kernel_release"), knownvalue.NotNull()),
+				know("os.kernel_release", knownvalue.NotNull()),
 				know("interfaces", knownvalue.ListPartial(map[int]knownvalue.Check{
 					1: knownvalue.ObjectPartial(map[string]knownvalue.Check{
 						"mac": knownvalue.StringExact("52:54:00:aa:bb:01"),

@@ -7,7 +7,6 @@ import (
 	"github.com/hashicorp/terraform-plugin-testing/helper/resource"
 	"github.com/hashicorp/terraform-plugin-testing/knownvalue"
 	"github.com/hashicorp/terraform-plugin-testing/statecheck"
-	"github.com/hashicorp/terraform-plugin-testing/tfjsonpath"
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/lab"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/acctest"
@@ -18,10 +17,8 @@ func TestMain(m *testing.M) { acctest.Main(m) }
 
 const address = "data." + host.TypeName + ".this"
 
-// know expects one attribute of the data source.
-func know(attribute string, want knownvalue.Check) statecheck.StateCheck {
-	return statecheck.ExpectKnownValue(address, tfjsonpath.New(attribute), want)
-}
+// know expects a value in the state.
+var know = acctest.Know(address)
 
 func TestHost_testDriver(t *testing.T) {
 	t.Parallel()

@@ -5,7 +5,6 @@ import (
 	"os"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/lab"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/acctest"
@@ -44,19 +43,11 @@ func TestAccHostMaintenance_peerMigrationContinues(t *testing.T) {
 	}
 	p.l.Virsh(t, p.from.Name, "migrate-setmaxdowntime", p.prefix+"-slow", "2000")
 	p.l.Virsh(t, p.from.Name, "migrate-setspeed", p.prefix+"-slow", "8192")
-	arrived := func() bool {
+	lab.Await(t, "the VM to arrive", func() bool {
 		state, err := p.l.TryVirsh(t, p.to.Name, "domstate", "--reason", p.prefix+"-slow")
 		_, left := p.l.TryVirsh(t, p.from.Name, "domstate", p.prefix+"-slow")
 		return err == nil && strings.TrimSpace(state) == "running (migrated)" && left != nil
-	}
-	deadline := time.After(patience)
-	for tick := time.NewTicker(100 * time.Millisecond); !arrived(); {
-		select {
-		case <-tick.C:
-		case <-deadline:
-			t.Fatal("it doesn't arrive")
-		}
-	}
+	})
 
 	p.tf.Config(t, block.String()+p.policies(map[string]string{"slow": `"LiveMigrate"`})+p.maintenance(after))
 	p.tf.Run(t, "apply")

@@ -10,7 +10,6 @@ import (
 	"github.com/hashicorp/terraform-plugin-testing/helper/resource"
 	"github.com/hashicorp/terraform-plugin-testing/knownvalue"
 	"github.com/hashicorp/terraform-plugin-testing/statecheck"
-	"github.com/hashicorp/terraform-plugin-testing/tfjsonpath"
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/lab"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/acctest"
@@ -21,20 +20,17 @@ func TestMain(m *testing.M) { acctest.Main(m) }
 
 const address = "data." + hosts.TypeName + ".this"
 
-func know(at tfjsonpath.Path, want knownvalue.Check) statecheck.StateCheck {
-	return statecheck.ExpectKnownValue(address, at, want)
-}
+// know expects a value in the state.
+var know = acctest.Know(address)
+
+func of(host, attribute string) string { return "hosts." + host + "." + attribute }
 
 func names(want ...string) statecheck.StateCheck {
 	checks := []knownvalue.Check{}
 	for _, name := range want {
 		checks = append(checks, knownvalue.StringExact(name))
 	}
-	return know(tfjsonpath.New("names"), knownvalue.ListExact(checks))
-}
-
-func of(host, attribute string) tfjsonpath.Path {
-	return tfjsonpath.New("hosts").AtMapKey(host).AtMapKey(attribute)
+	return know("names", knownvalue.ListExact(checks))
 }
 
 func TestHosts_filteredByLabels(t *testing.T) {
@@ -59,7 +55,7 @@ func TestHosts_filteredByLabels(t *testing.T) {
 			Config: config + `data "virtfleet_hosts" "this" { labels = { zone = "a", disk = "hdd" } }`,
 			ConfigStateChecks: []statecheck.StateCheck{
 				names(),
-				know(tfjsonpath.New("hosts"), knownvalue.MapExact(map[string]knownvalue.Check{})),
+				know("hosts", knownvalue.MapExact(map[string]knownvalue.Check{})),
 			},
 		}},
 	})

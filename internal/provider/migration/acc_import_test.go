@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/lab"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/acctest"
 )
 
 // TestAccMigration_import: a migration that Terraform forgot is taken over from the VM's record, and the plan is
@@ -36,8 +37,8 @@ func TestAccMigration_import(t *testing.T) {
 			t.Errorf("migration %d: left to do:\n%s", i, left)
 		}
 		attributes, state, tainted := recorded(t, tf)
-		expect(t, attributes, map[string]any{"phase": "Succeeded"})
-		expect(t, state, was)
+		acctest.CompareValues(t, attributes, map[string]any{"phase": "Succeeded"})
+		acctest.CompareValues(t, state, was)
 		if tainted {
 			t.Error("it is tainted")
 		}
@@ -58,7 +59,7 @@ func TestAccMigration_import(t *testing.T) {
 	}
 	apply(t, tf, ordered)
 	_, state, _ := recorded(t, tf)
-	expect(t, state, was)
+	acctest.CompareValues(t, state, was)
 	if after := l.Virsh(t, "kvm2", "metadata", name, "urn:virtfleet:1"); after != before {
 		t.Errorf("the VM's records changed from %s to %s", before, after)
 	}

@@ -50,8 +50,8 @@ func TestAccMigration_peers(t *testing.T) {
 		t.Fatalf("%v\n%s", err, out)
 	}
 	attributes, state, _ := recorded(t, tf)
-	expect(t, attributes, map[string]any{"phase": "Succeeded"})
-	expect(t, state, map[string]any{"source_host": from.Name, "target_host": to.Name, "failed": false})
+	acctest.CompareValues(t, attributes, map[string]any{"phase": "Succeeded"})
+	acctest.CompareValues(t, state, map[string]any{"source_host": from.Name, "target_host": to.Name, "failed": false})
 	records := l.Virsh(t, to.Name, "metadata", name, "urn:virtfleet:1")
 	if strings.Count(records, "<migration ") != 1 || !strings.Contains(records, fmt.Sprint(attributes["id"])) {
 		t.Errorf("records: %s", records)

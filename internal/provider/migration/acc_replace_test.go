@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/lab"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/acctest"
 )
 
 // TestAccMigration_replaced: -replace runs the same migration again, and its plan fails if that is impossible. With
@@ -39,8 +40,8 @@ func TestAccMigration_replaced(t *testing.T) {
 	}
 	runsOn(t, l, name, "kvm1")
 	after, state, _ := recorded(t, tf)
-	expect(t, after, map[string]any{"id": before["id"], "phase": "Succeeded"})
-	expect(t, state, map[string]any{"source_host": "kvm2", "target_host": "kvm1"})
+	acctest.CompareValues(t, after, map[string]any{"id": before["id"], "phase": "Succeeded"})
+	acctest.CompareValues(t, state, map[string]any{"source_host": "kvm2", "target_host": "kvm1"})
 	// The record is the new resource's: the destroy of the old one has not withdrawn the order.
 	id, _ := after["id"].(string)
 	if text := l.Virsh(t, "kvm1", "metadata", name, "urn:virtfleet:1"); id == "" || !strings.Contains(text, id) {

@@ -127,16 +127,6 @@ func recorded(t *testing.T, tf *acctest.CLI) (attributes, state map[string]any, 
 	return attributes, state, tainted
 }
 
-// expect compares some of the values.
-func expect(t *testing.T, got, want map[string]any) {
-	t.Helper()
-	for name, w := range want {
-		if fmt.Sprint(got[name]) != fmt.Sprint(w) {
-			t.Errorf("%s is %v, want %v", name, got[name], w)
-		}
-	}
-}
-
 // said matches texts in this order.
 func said(out string, texts ...string) bool {
 	quoted := make([]string, len(texts))
@@ -163,8 +153,8 @@ func TestAccMigration_moves(t *testing.T) {
 	apply(t, tf, config(""))
 	runsOn(t, l, name, "kvm2")
 	first, state, _ := recorded(t, tf)
-	expect(t, first, map[string]any{"phase": "Succeeded"})
-	expect(t, state, map[string]any{
+	acctest.CompareValues(t, first, map[string]any{"phase": "Succeeded"})
+	acctest.CompareValues(t, state, map[string]any{
 		"source_host": "kvm1", "target_host": "kvm2", "mode": "PreCopy", "method": "LiveMigration",
 		"transport": "direct", "completed": true, "failed": false, "failure_reason": nil,
 		"abort_requested": false, "abort_status": nil, "recovered": false,
@@ -197,7 +187,7 @@ func TestAccMigration_moves(t *testing.T) {
 		t.Errorf("apply: %s", out)
 	}
 	second, state, _ := recorded(t, tf)
-	expect(t, state, map[string]any{"source_host": "kvm1", "target_host": "kvm1", "method": nil, "statistics": nil})
+	acctest.CompareValues(t, state, map[string]any{"source_host": "kvm1", "target_host": "kvm1", "method": nil, "statistics": nil})
 	if second["id"] == id {
 		t.Errorf("another migration has the same id %s", id)
 	}
@@ -211,7 +201,7 @@ func TestAccMigration_moves(t *testing.T) {
 		t.Errorf("it wasn't compressed: %s", job)
 	}
 	third, state, _ := recorded(t, tf)
-	expect(t, state, map[string]any{"transport": "ssh_relay"})
+	acctest.CompareValues(t, state, map[string]any{"transport": "ssh_relay"})
 	if third["id"] != id {
 		t.Errorf("id of the same migration: %v, want %s", third["id"], id)
 	}
@@ -251,8 +241,8 @@ func TestAccMigration_adopted(t *testing.T) {
 	}
 	runsOn(t, l, name, "kvm1")
 	after, adopted, _ := recorded(t, tf)
-	expect(t, after, map[string]any{"id": before["id"], "phase": "Succeeded"})
-	expect(t, adopted, state)
+	acctest.CompareValues(t, after, map[string]any{"id": before["id"], "phase": "Succeeded"})
+	acctest.CompareValues(t, adopted, state)
 
 	// Once it was destroyed, it is a new one.
 	tf.Run(t, "destroy", "-target="+address)
@@ -281,8 +271,8 @@ func TestAccMigration_outlivesItsVM(t *testing.T) {
 		t.Errorf("the VM is gone:\n%s", out)
 	}
 	attributes, state, _ := recorded(t, tf)
-	expect(t, attributes, map[string]any{"phase": "Succeeded"})
-	expect(t, state, map[string]any{"target_host": "kvm2"})
+	acctest.CompareValues(t, attributes, map[string]any{"phase": "Succeeded"})
+	acctest.CompareValues(t, state, map[string]any{"target_host": "kvm2"})
 	tf.Run(t, "destroy")
 }
 
@@ -326,7 +316,7 @@ func TestAccMigration_refused(t *testing.T) {
 	}
 	runsOn(t, l, name, "kvm1")
 	_, state, tainted := recorded(t, tf)
-	expect(t, state, map[string]any{"failed": true, "failure_plane": "control", "source_host": "kvm1"})
+	acctest.CompareValues(t, state, map[string]any{"failed": true, "failure_plane": "control", "source_host": "kvm1"})
 	if !tainted {
 		t.Error("a migration that failed isn't tried again")
 	}
@@ -366,9 +356,9 @@ output "how" { value = data.virtfleet_migration_candidates.this.hosts["kvm2"].me
 	apply(t, tf, config)
 	runsOn(t, l, name, "kvm2")
 	_, state, _ := recorded(t, tf)
-	expect(t, state, map[string]any{"method": "BlockMigration", "failed": false})
+	acctest.CompareValues(t, state, map[string]any{"method": "BlockMigration", "failed": false})
 	statistics, _ := state["statistics"].(map[string]any)
-	expect(t, statistics, map[string]any{"disk_total_bytes": float64(8 << 20), "disk_remaining_bytes": 0})
+	acctest.CompareValues(t, statistics, map[string]any{"disk_total_bytes": float64(8 << 20), "disk_remaining_bytes": 0})
 	for _, host := range []string{"kvm1", "kvm2"} {
 		if _, err := os.Stat(l.Host(host).Path(image)); err != nil {
 			t.Error(err)
@@ -412,7 +402,7 @@ func TestAccMigration_copiesTopmost(t *testing.T) {
 	apply(t, tf, config)
 	runsOn(t, l, name, "kvm2")
 	_, state, _ := recorded(t, tf)
-	expect(t, state, map[string]any{"method": "BlockMigration", "failed": false})
+	acctest.CompareValues(t, state, map[string]any{"method": "BlockMigration", "failed": false})
 	if info := l.Run(t, "kvm2", "qemu-img", "info", "-U", image); !strings.Contains(info, "backing file: "+base) {
 		t.Errorf("copied as %s", info)
 	}
@@ -439,8 +429,8 @@ func TestAccMigration_fails(t *testing.T) {
 	}
 	runsOn(t, l, name, "kvm1")
 	attributes, state, tainted := recorded(t, tf)
-	expect(t, attributes, map[string]any{"phase": "Failed"})
-	expect(t, state, map[string]any{
+	acctest.CompareValues(t, attributes, map[string]any{"phase": "Failed"})
+	acctest.CompareValues(t, state, map[string]any{
 		"source_host": "kvm1", "target_host": "kvm2", "failed": true, "completed": true, "failure_plane": "data",
 		"abort_requested": true, "abort_status": "Succeeded",
 	})
@@ -476,7 +466,7 @@ func TestAccMigration_fails(t *testing.T) {
 		}
 		if what == "interrupted" {
 			_, state, tainted := recorded(t, tf)
-			expect(t, state, map[string]any{"failed": true, "abort_status": "Succeeded", "failure_reason": "it was aborted"})
+			acctest.CompareValues(t, state, map[string]any{"failed": true, "abort_status": "Succeeded", "failure_reason": "it was aborted"})
 			if !tainted {
 				t.Error("a migration that was interrupted isn't tried again")
 			}
@@ -493,7 +483,7 @@ func TestAccMigration_fails(t *testing.T) {
 	apply(t, tf, provider(l, "")+writing(l, name)+migration(""))
 	runsOn(t, l, name, "kvm2")
 	_, state, _ = recorded(t, tf)
-	expect(t, state, map[string]any{"source_host": "kvm1", "target_host": "kvm2", "failed": false})
+	acctest.CompareValues(t, state, map[string]any{"source_host": "kvm1", "target_host": "kvm2", "failed": false})
 	tf.Run(t, "destroy")
 }
 
@@ -567,7 +557,7 @@ func TestAccMigration_tls(t *testing.T) {
 	apply(t, tf, config)
 	runsAmong(t, l, name, to.Name, from.Name, to.Name)
 	_, state, _ := recorded(t, tf)
-	expect(t, state, map[string]any{"transport": "tls", "mode": "PreCopy", "completed": true, "failed": false})
+	acctest.CompareValues(t, state, map[string]any{"transport": "tls", "mode": "PreCopy", "completed": true, "failed": false})
 	tf.Run(t, "destroy")
 	runsAmong(t, l, name, "", from.Name, to.Name)
 }

@@ -9,7 +9,6 @@ import (
 	"github.com/hashicorp/terraform-plugin-testing/helper/resource"
 	"github.com/hashicorp/terraform-plugin-testing/knownvalue"
 	"github.com/hashicorp/terraform-plugin-testing/statecheck"
-	"github.com/hashicorp/terraform-plugin-testing/tfjsonpath"
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/lab"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/acctest"
@@ -20,19 +19,21 @@ func TestMain(m *testing.M) { acctest.Main(m) }
 
 const address = "data." + migrationcandidates.TypeName + ".this"
 
-func know(at tfjsonpath.Path, want knownvalue.Check) statecheck.StateCheck {
-	return statecheck.ExpectKnownValue(address, at, want)
-}
+// know expects a value in the state.
+var know = acctest.Know(address)
 
-func of(host, attribute string) tfjsonpath.Path {
-	return tfjsonpath.New("hosts").AtMapKey(host).AtMapKey(attribute)
+func of(host, attribute string) string { return "hosts." + host + "." + attribute }
+
+// first expects some attributes of the first object of a list.
+func first(attributes map[string]knownvalue.Check) knownvalue.Check {
+	return knownvalue.ListPartial(map[int]knownvalue.Check{0: knownvalue.ObjectPartial(attributes)})
 }
 
 // blocked expects the first reason why a host is no target.
 func blocked(host, reason, attribute string) []statecheck.StateCheck {
 	return []statecheck.StateCheck{
 		know(of(host, "fits"), knownvalue.Bool(false)),
-		know(of(host, "blockers").AtSliceIndex(0), knownvalue.ObjectPartial(map[string]knownvalue.Check{
+		know(of(host, "blockers"), first(map[string]knownvalue.Check{
 			"reason": knownvalue.StringExact(reason), "status": knownvalue.StringExact("False"),
 			"attribute": knownvalue.StringExact(attribute), "remedy": knownvalue.NotNull(), "message": knownvalue.NotNull(),
 		})),
@@ -52,8 +53,8 @@ data "virtfleet_conditions" "named" {
 
 // movable expects a status and a reason of the condition LiveMigratable.
 func movable(name, status, reason string) statecheck.StateCheck {
-	return statecheck.ExpectKnownValue("data.virtfleet_conditions."+name,
-		tfjsonpath.New("conditions").AtMapKey("LiveMigratable"), knownvalue.ObjectPartial(map[string]knownvalue.Check{
+	return acctest.Know("data.virtfleet_conditions."+name)("conditions.LiveMigratable",
+		knownvalue.ObjectPartial(map[string]knownvalue.Check{
 			"status": knownvalue.StringExact(status), "reason": knownvalue.StringExact(reason),
 		}))
 }
@@ -99,9 +100,9 @@ data "virtfleet_migration_candidates" "this" {
 		}, {
 			Config: config(acctest.Block{Hosts: all}, ""),
 			ConfigStateChecks: append([]statecheck.StateCheck{
-				know(tfjsonpath.New("best"), knownvalue.Null()),
-				know(tfjsonpath.New("fitting"), knownvalue.ListExact(nil)),
-				know(tfjsonpath.New("current_host"), knownvalue.StringExact("kvm1")),
+				know("best", knownvalue.Null()),
+				know("fitting", knownvalue.ListExact(nil)),
+				know("current_host", knownvalue.StringExact("kvm1")),
 				know(of("kvm1", "current"), knownvalue.Bool(true)), know(of("kvm1", "fits"), knownvalue.Bool(false)),
 				know(of("kvm2", "free_memory_bytes"), knownvalue.NotNull()),
 				know(of("lost", "free_memory_bytes"), knownvalue.Null()),
@@ -110,8 +111,8 @@ data "virtfleet_migration_candidates" "this" {
 		}, {
 			Config: config(acctest.Block{Hosts: all}, allowed),
 			ConfigStateChecks: append([]statecheck.StateCheck{
-				know(tfjsonpath.New("best"), knownvalue.StringExact("kvm2")),
-				know(tfjsonpath.New("fitting"), knownvalue.ListExact([]knownvalue.Check{knownvalue.StringExact("kvm2")})),
+				know("best", knownvalue.StringExact("kvm2")),
+				know("fitting", knownvalue.ListExact([]knownvalue.Check{knownvalue.StringExact("kvm2")})),
 				know(of("kvm2", "fits"), knownvalue.Bool(true)),
 				know(of("kvm2", "method"), knownvalue.StringExact("LiveMigration")),
 				know(of("kvm1", "method"), knownvalue.Null()), know(of("kvm3", "method"), knownvalue.Null()),
@@ -171,30 +172,28 @@ data "virtfleet_conditions" "this" {
 				"message": knownvalue.StringRegexp(regexp.MustCompile(message)),
 			}))
 		}
-		return statecheck.ExpectKnownValue("data.virtfleet_migration_candidates.usb", of("kvm2", "blockers"),
+		return acctest.Know("data.virtfleet_migration_candidates.usb")(of("kvm2", "blockers"),
 			knownvalue.ListExact(blockers))
 	}
 	const sound = "sound card of model usb"
-	migratable := tfjsonpath.New("conditions").AtMapKey("LiveMigratable")
+	knowCondition := acctest.Know("data.virtfleet_conditions.this")
 	resource.Test(t, resource.TestCase{
 		ProtoV6ProviderFactories: acctest.Factories(t),
 		Steps: []resource.TestStep{{
 			Config: config(false),
 			ConfigStateChecks: []statecheck.StateCheck{
 				know(of("kvm2", "fits"), knownvalue.Bool(true)), usb(sound),
-				statecheck.ExpectKnownValue("data.virtfleet_conditions.this", migratable.AtMapKey("status"),
-					knownvalue.StringExact("True")),
+				knowCondition("conditions.LiveMigratable.status", knownvalue.StringExact("True")),
 			},
 		}, {
 			Config: config(true),
 			ConfigStateChecks: []statecheck.StateCheck{
 				know(of("kvm2", "fits"), knownvalue.Bool(false)), usb(sound, "usb-audio"),
-				know(of("kvm2", "blockers").AtSliceIndex(0), knownvalue.ObjectPartial(map[string]knownvalue.Check{
+				know(of("kvm2", "blockers"), first(map[string]knownvalue.Check{
 					"reason":  knownvalue.StringExact("QEMUNotLiveMigratable"),
 					"message": knownvalue.StringRegexp(regexp.MustCompile("ivshmem")),
 				})),
-				statecheck.ExpectKnownValue("data.virtfleet_conditions.this", migratable.AtMapKey("reason"),
-					knownvalue.StringExact("QEMUNotLiveMigratable")),
+				knowCondition("conditions.LiveMigratable.reason", knownvalue.StringExact("QEMUNotLiveMigratable")),
 			},
 		}},
 	})

@@ -18,8 +18,8 @@ const (
 // PolicyDescription describes PolicyName.
 const PolicyDescription = "Name of the `virtfleet_migration_policy` that applies to the VM. Null: none."
 
-// EffectiveOfResource returns the block Effective in a resource, where it is computed.
-func EffectiveOfResource(description string) resource.Attribute {
+// effectiveOfResource returns the block Effective in a resource, where it is computed.
+func effectiveOfResource(description string) resource.Attribute {
 	return resource.SingleNestedAttribute{
 		MarkdownDescription: description, Attributes: computed, CustomType: Type, Computed: true,
 	}

@@ -43,7 +43,7 @@ var stateAttributes = map[string]resource.Attribute{
 	PolicyName: computedString(
 		"Name of the `virtfleet_migration_policy` that applied to the VM when it was moved. Null: none, " +
 			"or nothing was moved."),
-	Effective: EffectiveOfResource("Options that the VM was moved with, after all policies and defaults. Null: nothing " +
+	Effective: effectiveOfResource("Options that the VM was moved with, after all policies and defaults. Null: nothing " +
 		"was moved."),
 	"statistics": resource.SingleNestedAttribute{
 		Computed:            true,

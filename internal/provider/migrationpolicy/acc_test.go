@@ -75,25 +75,6 @@ func (p *pair) metadata(t *testing.T, host *lab.Host) string {
 	return p.l.Virsh(t, host.Name, "metadata", p.name, "urn:virtfleet:1")
 }
 
-// nested returns an attribute of an attribute.
-func nested(all map[string]any, names ...string) any {
-	var at any = all
-	for _, name := range names {
-		level, _ := at.(map[string]any)
-		at = level[name]
-	}
-	return at
-}
-
-func expect(t *testing.T, got map[string]any, want map[string]any) {
-	t.Helper()
-	for name, w := range want {
-		if g := nested(got, strings.Split(name, ".")...); fmt.Sprint(g) != fmt.Sprint(w) {
-			t.Errorf("%s is %v, want %v", name, g, w)
-		}
-	}
-}
-
 // TestAccMigrationPolicy_applied: of the policies that select a VM the most specific one tunes its migrations,
 // really; what is written in the migration wins; and both are told.
 func TestAccMigrationPolicy_applied(t *testing.T) {
@@ -137,7 +118,7 @@ func TestAccMigrationPolicy_applied(t *testing.T) {
 		t.Errorf("apply: %s", out)
 	}
 	state, _ := p.tf.State(t, "virtfleet_migration.this")
-	expect(t, state, map[string]any{
+	acctest.CompareValues(t, state, map[string]any{
 		"phase": "Failed", "migration_state.mode": "PreCopy", "migration_state.abort_status": "Succeeded",
 		"migration_state.migration_policy_name":                             "web",
 		"migration_state.migration_configuration.stall_detector":            true,
@@ -150,7 +131,7 @@ func TestAccMigrationPolicy_applied(t *testing.T) {
 
 	p.apply(t, machine+others+web+to(p.to, "migration_options = { stall_detector = false }"))
 	state, _ = p.tf.State(t, "virtfleet_migration.this")
-	expect(t, state, map[string]any{
+	acctest.CompareValues(t, state, map[string]any{
 		"phase": "Succeeded", "migration_state.mode": "PostCopy", "migration_state.migration_policy_name": "web",
 		"migration_state.migration_configuration.allow_post_copy":            true,
 		"migration_state.migration_configuration.allow_workload_disruption":  true,
@@ -167,7 +148,7 @@ func TestAccMigrationPolicy_applied(t *testing.T) {
 	own := `migration_options = { bandwidth = "8Gi", completion_timeout_per_gib = "0s", stall_detector = false }`
 	p.apply(t, machine+others+web+to(p.from, own))
 	state, _ = p.tf.State(t, "virtfleet_migration.this")
-	expect(t, state, map[string]any{
+	acctest.CompareValues(t, state, map[string]any{
 		"migration_state.mode": "PreCopy", "migration_state.migration_policy_name": "web",
 		"migration_state.migration_configuration.bandwidth":       "8Gi",
 		"migration_state.migration_configuration.allow_post_copy": true,
@@ -176,12 +157,12 @@ func TestAccMigrationPolicy_applied(t *testing.T) {
 	// Without the most specific one the next is the one: no post-copy, and the guest is paused instead.
 	p.apply(t, machine+others+to(p.to, ""))
 	state, _ = p.tf.State(t, "virtfleet_migration.this")
-	expect(t, state, map[string]any{
+	acctest.CompareValues(t, state, map[string]any{
 		"phase": "Succeeded", "migration_state.mode": "Paused", "migration_state.migration_policy_name": "prod",
 		"migration_state.migration_configuration.bandwidth": "3Mi",
 	})
-	processed, _ := nested(state, "migration_state", "statistics", "data_processed_bytes").(float64)
-	elapsed, _ := nested(state, "migration_state", "statistics", "elapsed_seconds").(float64)
+	processed, _ := acctest.ValueAt(state, "migration_state.statistics.data_processed_bytes").(float64)
+	elapsed, _ := acctest.ValueAt(state, "migration_state.statistics.elapsed_seconds").(float64)
 	if rate := processed / elapsed; processed < 16<<20 || rate > 1.5*(4<<20) {
 		t.Errorf("%.0f bytes were copied in %.1f s, at %.0f/s; want at most 4 MiB/s", processed, elapsed, rate)
 	}

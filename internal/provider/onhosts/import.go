@@ -58,7 +58,7 @@ func ImportByName[T any](
 	}
 }
 
-// ImportRemedy says how to go on if an object exists that a configuration declares.
+// ImportRemedy says how to continue if an object exists that a configuration declares.
 func ImportRemedy(typeName, id string) string {
 	return fmt.Sprintf("If it belongs to this configuration, for example because Terraform was killed before it saved "+
 		"the state, import it. Replace \"this\" with the name of the resource, and apply:\n\n  import {\n    "+

@@ -267,7 +267,7 @@ func (w *world) adopt(state int) {
 	}
 }
 
-// renewed forgets what was seen of a VM that was destroyed, and made anew. What its disk has stays if that does.
+// renewed forgets what was seen of a VM that was destroyed, and created again. What its disk has stays if that does.
 func (w *world) renewed(v *vm) {
 	number := v.number
 	if v.export == "" && v.local == "" {

@@ -12,7 +12,7 @@ import (
 const (
 	typeName = "virtfleet_virtual_machine"
 	// rootKey is the key of a VM's first disk, otherRootKey what that may be called instead. The keys of other disks come
-	// after both in the alphabet, so that the disk is vda of a VM that is made anew with all its disks.
+	// after both in the alphabet, so that the disk is vda of a VM that is created again with all its disks.
 	rootKey, otherRootKey = "base", "boot"
 	// rootSize is what a guest takes for its first disk; all others are smaller.
 	rootSize = 16 << 20

@@ -13,6 +13,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-go/tftypes"
 	"k8s.io/apimachinery/pkg/api/resource"
 
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/attrpath"
 )
 
@@ -94,7 +95,7 @@ func NewQuantityNull() Quantity { return Quantity{StringValue: basetypes.NewStri
 func NewQuantityUnknown() Quantity { return Quantity{StringValue: basetypes.NewStringUnknown()} }
 
 // NewQuantityFromBytes returns n bytes in the shortest exact notation with a binary suffix.
-func NewQuantityFromBytes(n uint64) Quantity { return NewQuantity(FormatBytes(n)) }
+func NewQuantityFromBytes(n uint64) Quantity { return NewQuantity(domain.ExactSize(n)) }
 
 // NewQuantityPointer is NewQuantityFromBytes, with null for nil.
 func NewQuantityPointer(n *uint64) Quantity {
@@ -155,7 +156,7 @@ func (q Quantity) check() error {
 	n, err := parse(s)
 	if err == nil && q.accepted.wholeKiB && n%1024 != 0 {
 		return fmt.Errorf("%q is %d bytes, which isn't a multiple of 1024: libvirt counts memory in KiB and would round it. "+
-			"The nearest sizes are %q and %q", s, n, FormatBytes(max(n/1024, 1)*1024), FormatBytes((n/1024+1)*1024))
+			"The nearest sizes are %q and %q", s, n, domain.ExactSize(max(n/1024, 1)*1024), domain.ExactSize((n/1024+1)*1024))
 	}
 	return err
 }
@@ -214,16 +215,4 @@ func parseBytes(s string) (uint64, error) {
 		return refuse("it isn't a whole number of bytes")
 	}
 	return uint64(n), nil
-}
-
-// FormatBytes returns n bytes exactly, with the largest binary suffix that leaves a whole number: 2147483648 is "2Gi",
-// 1610612736 is "1536Mi", 1000 is "1000".
-func FormatBytes(n uint64) string {
-	suffixes := []string{"", "Ki", "Mi", "Gi", "Ti", "Pi"}
-	i := 0
-	for n > 0 && n%1024 == 0 && i < len(suffixes)-1 {
-		n /= 1024
-		i++
-	}
-	return strconv.FormatUint(n, 10) + suffixes[i]
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/types/basetypes"
 	"github.com/hashicorp/terraform-plugin-go/tftypes"
 
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/value"
 )
 
@@ -65,15 +66,11 @@ func TestQuantityOrZero(t *testing.T) {
 	}
 }
 
-func TestFormatBytes_isExactAndReadBack(t *testing.T) {
+// TestParseBytes_readsExactSizes: an attribute that is read from a host is the size that a user could have written.
+func TestParseBytes_readsExactSizes(t *testing.T) {
 	t.Parallel()
-	for n, want := range map[uint64]string{
-		2 << 30: "2Gi", 3 << 29: "1536Mi", 1000: "1000", 1 << 60: "1024Pi", 5 << 10: "5Ki",
-	} {
-		got := value.FormatBytes(n)
-		if got != want {
-			t.Errorf("FormatBytes(%d) = %q, want %q", n, got, want)
-		}
+	for _, n := range []uint64{2 << 30, 3 << 29, 1000, 1 << 60, 5 << 10} {
+		got := domain.ExactSize(n)
 		if back, err := value.ParseBytes(got); err != nil || back != n {
 			t.Errorf("ParseBytes(%q) = %d, %v; want %d", got, back, err, n)
 		}

@@ -90,7 +90,7 @@ func (b *torn) breakPostCopy() {
 		b.t.Fatal(err)
 	}
 	if out, err := apply.Wait(); err == nil {
-		b.t.Fatalf("the apply went on:\n%s", out)
+		b.t.Fatalf("the apply continued:\n%s", out)
 	}
 	b.l.CutMigration(b.t, b.from, b.to)
 	release()

@@ -223,8 +223,8 @@ func (d differs) CheckPlan(_ context.Context, req plancheck.CheckPlanRequest, re
 		}
 		for _, attribute := range d {
 			// What isn't there can't be traversed, and is nil.
-			before, _ := tfjsonpath.Traverse(r.Change.Before, path(attribute))
-			after, _ := tfjsonpath.Traverse(r.Change.After, path(attribute))
+			before, _ := tfjsonpath.Traverse(r.Change.Before, acctest.At(attribute))
+			after, _ := tfjsonpath.Traverse(r.Change.After, acctest.At(attribute))
 			if reflect.DeepEqual(before, after) {
 				resp.Error = errors.Join(resp.Error, fmt.Errorf("%s was read as it is declared: %v", attribute, before))
 			}

@@ -112,7 +112,7 @@ func TestAccVirtualMachine_movedByHand(t *testing.T) {
 		Config:           zonedProvider(l) + config.String(),
 		ConfigPlanChecks: changes(plancheck.ResourceActionCreate),
 		ConfigStateChecks: []statecheck.StateCheck{
-			id.AddStateValue(address, path("id")),
+			id.AddStateValue(address, acctest.At("id")),
 			know("current_host", exactly("kvm1")), know("location.host_uuid", exactly(l.Host("kvm1").HostUUID)),
 		},
 	}, resource.TestStep{
@@ -122,7 +122,7 @@ func TestAccVirtualMachine_movedByHand(t *testing.T) {
 		ConfigPlanChecks: changes(plancheck.ResourceActionUpdate, planned("autostart", knownvalue.Bool(true)),
 			planned("current_host", exactly("kvm2"))),
 		ConfigStateChecks: []statecheck.StateCheck{
-			id.AddStateValue(address, path("id")),
+			id.AddStateValue(address, acctest.At("id")),
 			know("current_host", exactly("kvm2")), know("location.host_uuid", exactly(l.Host("kvm2").HostUUID)),
 			know("location.stale_definitions", knownvalue.ListExact(nil)),
 		},
@@ -152,7 +152,7 @@ func TestAccVirtualMachine_leftoverDefinition(t *testing.T) {
 	name := lab.Name(t)
 	config := zonedProvider(l) + idleVM(l, name).with(zoneA).String()
 	process := &started{l: l, host: "kvm2", name: name}
-	repair := plancheck.ExpectKnownValue(address, path("location.stale_definitions"), knownvalue.ListExact(nil))
+	repair := plancheck.ExpectKnownValue(address, acctest.At("location.stale_definitions"), knownvalue.ListExact(nil))
 	story(t, l, []string{name}, resource.TestStep{
 		Config: config, ConfigPlanChecks: changes(plancheck.ResourceActionCreate), Check: onHosts(t, l, name, "running", ""),
 	}, resource.TestStep{

@@ -92,7 +92,7 @@ func TestAccVirtualMachine_killedInCreate(t *testing.T) {
 				t.Fatal(err)
 			}
 			if out, err := apply.Wait(); err == nil {
-				t.Fatalf("the apply went on:\n%s", out)
+				t.Fatalf("the apply continued:\n%s", out)
 			}
 			if found := strings.TrimSpace(l.Virsh(t, "kvm1", "domstate", name)); !strings.Contains(m.state, found) {
 				t.Fatalf("the VM is %s, it should be %s", found, m.state)
@@ -142,7 +142,7 @@ func TestAccVirtualMachine_killedWhileWaiting(t *testing.T) {
 		t.Fatal(err)
 	}
 	if out, err := apply.Wait(); err == nil {
-		t.Fatalf("the apply went on:\n%s", out)
+		t.Fatalf("the apply continued:\n%s", out)
 	}
 	tf.Config(t, acctest.Config(l)+vm.with(hcl{"wait_for": ""}).String())
 	tf.Run(t, "apply")
@@ -157,7 +157,7 @@ func TestAccVirtualMachine_killedWhileWaiting(t *testing.T) {
 		t.Fatal(err)
 	}
 	if out, err := destroy.Wait(); err == nil {
-		t.Fatalf("the destroy went on:\n%s", out)
+		t.Fatalf("the destroy continued:\n%s", out)
 	}
 	if err := onHosts(t, l, name, "", "running")(nil); err != nil {
 		t.Error(err)
@@ -183,7 +183,7 @@ func interrupt(t *testing.T, running *acctest.Running) string {
 }
 
 // TestAccVirtualMachine_ctrlC: Ctrl-C ends what waits for a guest within seconds. The state tells the truth, nothing
-// was forced, and the next apply goes on.
+// was forced, and the next apply continues.
 func TestAccVirtualMachine_ctrlC(t *testing.T) {
 	t.Parallel()
 	l := lab.Open(t)
@@ -230,7 +230,7 @@ func TestAccVirtualMachine_ctrlC(t *testing.T) {
 		t.Errorf("after the second Ctrl-C: id %v, tainted %v, ready %v", after["id"], tainted, after["ready"])
 	}
 
-	// While its guest is shut down: it goes on running.
+	// While its guest is shut down: it keeps running.
 	tf.Config(t, acctest.OneHost(l)+vm.with(hcl{"wait_for": ""}).String())
 	tf.Run(t, "apply")
 	noChanges(t, tf)

@@ -25,7 +25,7 @@ func TestAccVirtualMachine_waitForTimesOut(t *testing.T) {
 		"wait_for": `{ ip_address = "lan", timeout = "2s" }`, "termination_grace_period": quote("0s"),
 	})
 	same := statecheck.CompareValue(compare.ValuesSame())
-	id := func() statecheck.StateCheck { return same.AddStateValue(address, path("id")) }
+	id := func() statecheck.StateCheck { return same.AddStateValue(address, acctest.At("id")) }
 	story(t, l, []string{name}, resource.TestStep{
 		Config: acctest.OneHost(l) + silent.String(),
 		ConfigStateChecks: []statecheck.StateCheck{
@@ -62,7 +62,7 @@ func TestAccVirtualMachine_replace(t *testing.T) {
 	config := func(vm, protected string) string { return named(name, vm, protected) }
 	differs := statecheck.CompareValue(compare.ValuesDiffer())
 	id := func() []statecheck.StateCheck {
-		return []statecheck.StateCheck{differs.AddStateValue(address, path("id"))}
+		return []statecheck.StateCheck{differs.AddStateValue(address, acctest.At("id"))}
 	}
 	protected := regexp.MustCompile(`(?s)Virtual machine is protected.*deletion_protection = false first`)
 	story(t, l, []string{name, name + "-2"}, resource.TestStep{
@@ -92,7 +92,7 @@ func TestAccVirtualMachine_rename(t *testing.T) {
 	}
 	same := statecheck.CompareValue(compare.ValuesSame())
 	id := func() []statecheck.StateCheck {
-		return []statecheck.StateCheck{same.AddStateValue(address, path("id"))}
+		return []statecheck.StateCheck{same.AddStateValue(address, acctest.At("id"))}
 	}
 	story(t, l, []string{before, after}, resource.TestStep{
 		Config: config(before, nil), ConfigPlanChecks: changes(plancheck.ResourceActionCreate), ConfigStateChecks: id(),
@@ -132,7 +132,7 @@ resource "terraform_data" "volume" {
 	}, resource.TestStep{
 		Config: config("2"),
 		ConfigPlanChecks: changes(plancheck.ResourceActionUpdate,
-			plancheck.ExpectUnknownValue(address, path("disks.root.volume")),
+			plancheck.ExpectUnknownValue(address, acctest.At("disks.root.volume")),
 			planned("disks.root.bus", exactly("virtio")), planned("status", exactly("Running")),
 			planned("ready", knownvalue.Bool(true))),
 		ConfigStateChecks: []statecheck.StateCheck{know("disks.root.volume", exactly(image))},

@@ -81,7 +81,7 @@ func TestAccVirtualMachine_movePeers(t *testing.T) {
 		t.Fatal(err)
 	}
 	if out, err := killed.Wait(); err == nil {
-		t.Fatalf("the apply went on:\n%s", out)
+		t.Fatalf("the apply continued:\n%s", out)
 	}
 	processed := func() string {
 		return lineOf(b.l.Virsh(t, b.from.Name, "domjobinfo", b.name), "Memory processed")

@@ -64,7 +64,7 @@ resource "virtfleet_secret" "ceph" {
 	story(t, l, []string{name}, resource.TestStep{
 		Config: config(`["kvm1"]`, "kvm1", "{\n"+both+"\nany = { bridge = virtfleet_network.any.bridge }\n}"),
 		ConfigPlanChecks: changes(plancheck.ResourceActionCreate,
-			plancheck.ExpectUnknownValue(address, path("interfaces.any.bridge"))),
+			plancheck.ExpectUnknownValue(address, acctest.At("interfaces.any.bridge"))),
 		Check: has("kvm1", `bridge='`+bridge+`'`, `network='`+name+`-lan'`, `bridge='virbr`),
 	}, resource.TestStep{
 		Config:           config(`["kvm1"]`, "kvm1", "{\n"+both+"\n}"),

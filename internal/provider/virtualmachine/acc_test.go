@@ -95,8 +95,8 @@ func TestAccVirtualMachine_minimum(t *testing.T) {
 	story(t, l, []string{name}, resource.TestStep{
 		Config: acctest.Config(l) + least.String(),
 		ConfigPlanChecks: changes(plancheck.ResourceActionCreate,
-			plancheck.ExpectUnknownValue(address, path("machine_type")),
-			plancheck.ExpectUnknownValue(address, path("current_host")),
+			plancheck.ExpectUnknownValue(address, acctest.At("machine_type")),
+			plancheck.ExpectUnknownValue(address, acctest.At("current_host")),
 		),
 		ConfigStateChecks: []statecheck.StateCheck{
 			know("status", exactly("Running")),

@@ -180,8 +180,8 @@ func TestAccVirtualMachine_hostsEdited(t *testing.T) {
 	story(t, l, []string{name}, resource.TestStep{
 		Config:           hosts(acctest.Host{Of: kvm1}, reserve),
 		ConfigPlanChecks: changes(plancheck.ResourceActionCreate),
-		ConfigStateChecks: state("kvm1", id.AddStateValue(address, path("id")),
-			newID.AddStateValue(address, path("id"))),
+		ConfigStateChecks: state("kvm1", id.AddStateValue(address, acctest.At("id")),
+			newID.AddStateValue(address, acctest.At("id"))),
 	}, resource.TestStep{
 		// Removed.
 		Config: hosts(reserve),
@@ -211,18 +211,18 @@ func TestAccVirtualMachine_hostsEdited(t *testing.T) {
 		// Renamed, and found there: it is known by its UUID, and so is the VM.
 		Config:            hosts(acctest.Host{Name: "new", Of: kvm1}, reserve),
 		ConfigPlanChecks:  changes(plancheck.ResourceActionNoop),
-		ConfigStateChecks: state("new", id.AddStateValue(address, path("id"))),
+		ConfigStateChecks: state("new", id.AddStateValue(address, acctest.At("id"))),
 	}, resource.TestStep{
 		// Back.
 		Config:            hosts(acctest.Host{Of: kvm1}, reserve),
 		ConfigPlanChecks:  changes(plancheck.ResourceActionNoop),
-		ConfigStateChecks: state("kvm1", id.AddStateValue(address, path("id"))),
+		ConfigStateChecks: state("kvm1", id.AddStateValue(address, acctest.At("id"))),
 		Check:             onHosts(t, l, name, "running", ""),
 	}, resource.TestStep{
-		// Given up: the VM is made anew elsewhere.
+		// Given up: the VM is created again elsewhere.
 		Config:            hosts(acctest.Host{Of: kvm1, Settings: "fenced = true"}, acctest.Host{Of: kvm2}),
 		ConfigPlanChecks:  changes(plancheck.ResourceActionCreate),
-		ConfigStateChecks: state("kvm2", newID.AddStateValue(address, path("id"))),
+		ConfigStateChecks: state("kvm2", newID.AddStateValue(address, acctest.At("id"))),
 		Check:             onHosts(t, l, name, "running", "running"),
 	}, resource.TestStep{
 		// The host comes back with the VM that it had, which still runs: the plan names both.

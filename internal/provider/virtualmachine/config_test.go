@@ -10,9 +10,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-testing/helper/resource"
 	"github.com/hashicorp/terraform-plugin-testing/knownvalue"
 	"github.com/hashicorp/terraform-plugin-testing/plancheck"
-	"github.com/hashicorp/terraform-plugin-testing/statecheck"
 	"github.com/hashicorp/terraform-plugin-testing/terraform"
-	"github.com/hashicorp/terraform-plugin-testing/tfjsonpath"
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/lab"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/acctest"
@@ -23,6 +21,9 @@ func TestMain(m *testing.M) { acctest.Main(m) }
 
 // address is the VM that most tests are about.
 const address = virtualmachine.TypeName + ".this"
+
+// know expects a value of that VM in the state.
+var know = acctest.Know(address)
 
 // hcl is the body of a resource: attribute names with their values as HCL.
 type hcl map[string]string
@@ -66,23 +67,9 @@ func guest(l *lab.Lab, name string) hcl {
 	}
 }
 
-// know expects one attribute of the VM in the state.
-func know(attribute string, want knownvalue.Check) statecheck.StateCheck {
-	return statecheck.ExpectKnownValue(address, path(attribute), want)
-}
-
 // planned expects one attribute of the VM in the plan.
 func planned(attribute string, want knownvalue.Check) plancheck.PlanCheck {
-	return plancheck.ExpectKnownValue(address, path(attribute), want)
-}
-
-func path(dotted string) tfjsonpath.Path {
-	steps := strings.Split(dotted, ".")
-	p := tfjsonpath.New(steps[0])
-	for _, s := range steps[1:] {
-		p = p.AtMapKey(s)
-	}
-	return p
+	return plancheck.ExpectKnownValue(address, acctest.At(attribute), want)
 }
 
 func exactly(s string) knownvalue.Check { return knownvalue.StringExact(s) }

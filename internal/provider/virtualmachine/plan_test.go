@@ -290,7 +290,7 @@ func TestPlan_changes(t *testing.T) {
 				wantValue(t, "timezone", valueAt(m.Platform, []string{"clock", "timezone"}), types.StringNull())
 			},
 		},
-		"a leftover definition is removed": {
+		"a stale definition is removed": {
 			before: minimal, config: minimal, changes: "location",
 			seen:    located("stale_definitions", staleFromFleet([]string{"kvm2"})),
 			planned: locationPlanned("stale_definitions", staleFromFleet(nil)),

@@ -9,7 +9,6 @@ import (
 	"github.com/hashicorp/terraform-plugin-testing/helper/resource"
 	"github.com/hashicorp/terraform-plugin-testing/knownvalue"
 	"github.com/hashicorp/terraform-plugin-testing/statecheck"
-	"github.com/hashicorp/terraform-plugin-testing/tfjsonpath"
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/lab"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/acctest"
@@ -23,12 +22,8 @@ func TestVirtualMachines_ofTheTestDriver(t *testing.T) {
 	acctest.NeedsTerraform(t)
 	// What libvirt's test driver always has.
 	const id = "6695eb01-f6a4-8304-79aa-97f2502e193f"
-	at := func(attribute string) tfjsonpath.Path {
-		return tfjsonpath.New("virtual_machines").AtMapKey(id).AtMapKey(attribute)
-	}
-	know := func(at tfjsonpath.Path, want knownvalue.Check) statecheck.StateCheck {
-		return statecheck.ExpectKnownValue("data."+virtualmachines.TypeName+".this", at, want)
-	}
+	at := func(attribute string) string { return "virtual_machines." + id + "." + attribute }
+	know := acctest.Know("data." + virtualmachines.TypeName + ".this")
 	some := knownvalue.ListExact([]knownvalue.Check{knownvalue.StringExact(id)})
 	none := knownvalue.ListExact([]knownvalue.Check{})
 	step := func(settings string, checks ...statecheck.StateCheck) resource.TestStep {
@@ -38,24 +33,23 @@ func TestVirtualMachines_ofTheTestDriver(t *testing.T) {
 			ConfigStateChecks: checks,
 		}
 	}
-	ids := tfjsonpath.New("ids")
 	resource.UnitTest(t, resource.TestCase{
 		ProtoV6ProviderFactories: acctest.Factories(t),
 		Steps: []resource.TestStep{
-			step("", know(ids, some), know(at("name"), knownvalue.StringExact("test")),
+			step("", know("ids", some), know(at("name"), knownvalue.StringExact("test")),
 				know(at("status"), knownvalue.StringExact("Running")), know(at("phase"), knownvalue.StringExact("Running")),
 				know(at("run_strategy"), knownvalue.Null()), know(at("error"), knownvalue.Null()),
 				know(at("vcpus"), knownvalue.Int64Exact(2)), know(at("memory_bytes"), knownvalue.Int64Exact(2<<30)),
-				know(at("conditions").AtMapKey("Ready"), knownvalue.StringExact("True")),
+				know(at("conditions.Ready"), knownvalue.StringExact("True")),
 				// No host was asked.
-				know(at("conditions").AtMapKey("LiveMigratable"), knownvalue.StringExact("Unknown")),
-				know(tfjsonpath.New("unreachable_hosts"), none)),
-			step(`phase = "Failed"`, know(ids, none)),
-			step(`host = "elsewhere"`, know(ids, none)),
-			step(`labels = { app = "web" }`, know(ids, none)),
-			step(`condition = { type = "Paused" }`, know(ids, none)),
-			step(`condition = { type = "Paused", status = "False" }`, know(ids, some)),
-			step(`condition = { type = "Started", reason = "Crashed" }`, know(ids, none)),
+				know(at("conditions.LiveMigratable"), knownvalue.StringExact("Unknown")),
+				know("unreachable_hosts", none)),
+			step(`phase = "Failed"`, know("ids", none)),
+			step(`host = "elsewhere"`, know("ids", none)),
+			step(`labels = { app = "web" }`, know("ids", none)),
+			step(`condition = { type = "Paused" }`, know("ids", none)),
+			step(`condition = { type = "Paused", status = "False" }`, know("ids", some)),
+			step(`condition = { type = "Started", reason = "Crashed" }`, know("ids", none)),
 		},
 	})
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/tfsdk"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/hostset"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/meta"
@@ -278,7 +279,7 @@ func (r *volumeResource) checkNew(
 			if source.CapacityBytes > *size.Bytes() {
 				resp.Diagnostics.AddAttributeError(path.Root("size"), "Volume too small", fmt.Sprintf(
 					"size is %s, and %s = %q has %s on host %q.", size.ValueString(), name, id.ValueString(),
-					value.FormatBytes(source.CapacityBytes), a.Host))
+					domain.ExactSize(source.CapacityBytes), a.Host))
 				return
 			}
 		}
