@@ -82,9 +82,8 @@ var diskBlock = block{
 	},
 	planDependent: func(planned, config, prior *model) {
 		before := withRenamed(config.Disks, prior.Disks)
-		planned.Disks = planDiskPaths(planned.Disks, before)
-		planned.Disks = planDiskFormats(config.Disks, planned.Disks, before)
-		planned.Disks = withoutOther(config.Disks, planned.Disks, diskType, "file", "block", "volume", "network", "pool")
+		planned.Disks = editDevices(planned.Disks, diskType, planDiskPath(before), planDiskFormat(config.Disks, before),
+			withoutOther(config.Disks, diskSources...))
 	},
 }
 
@@ -96,7 +95,8 @@ var interfaceBlock = block{
 		m.Interfaces = interfacesFromDomain(s.Interfaces, prior.Interfaces, prior.Name.IsNull())
 	},
 	planDependent: func(planned, config, _ *model) {
-		planned.Interfaces = withoutOther(config.Interfaces, planned.Interfaces, interfaceType, interfaceSources...)
+		planned.Interfaces = editDevices(planned.Interfaces, interfaceType,
+			withoutOther(config.Interfaces, interfaceSources...))
 	},
 }
 

@@ -2,6 +2,7 @@ package virtualmachine
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -183,10 +184,10 @@ func volumeSource(path string) domain.DiskSource {
 }
 
 // sharedDisks returns the keys of the disks that are declared as shared.
-func sharedDisks(declared types.Map) []string {
+func sharedDisks(declared map[string]object) []string {
 	var keys []string
-	for key, o := range elements(declared) {
-		if open(o).bool("shared").ValueBool() {
+	for key, a := range declared {
+		if a.bool("shared").ValueBool() {
 			keys = append(keys, key)
 		}
 	}
@@ -195,10 +196,10 @@ func sharedDisks(declared types.Map) []string {
 }
 
 // diskVolumes returns the known paths of the disks that are declared as volumes.
-func diskVolumes(declared types.Map) map[string]string {
+func diskVolumes(declared map[string]object) map[string]string {
 	out := make(map[string]string)
-	for key, o := range elements(declared) {
-		if v := text(open(o).string("volume")); v != "" {
+	for key, a := range declared {
+		if v := text(a.string("volume")); v != "" {
 			out[key] = v
 		}
 	}
@@ -333,12 +334,15 @@ func networkDiskFromDomain(n *domain.NetworkSource, prior object, everything boo
 	return types.ObjectValueMust(networkDiskType.AttrTypes, a)
 }
 
-// planDiskFormats plans an unknown format if a disk gets a new source: the apply finds out the format of the new image.
-func planDiskFormats(config, planned, prior types.Map) types.Map {
-	declared, all, before := elements(config), elements(planned), elements(prior)
-	return editDevices(planned, diskType, func(key string, a object) bool {
-		says, was := open(declared[key]), open(before[key])
-		if says == nil || was == nil || text(says.string("format")) != "" || all[key].Equal(before[key]) {
+// planDiskFormat plans an unknown format if a disk gets a new source: the apply finds out the format of the new image.
+func planDiskFormat(config, prior types.Map) edit {
+	declared, before := elements(config), elements(prior)
+	return func(key string, a object) bool {
+		if says := open(declared[key]); says == nil || text(says.string("format")) != "" {
+			return false
+		}
+		was := open(before[key])
+		if was == nil || maps.EqualFunc(a, was, attr.Value.Equal) {
 			return false
 		}
 		known := true
@@ -353,5 +357,5 @@ func planDiskFormats(config, planned, prior types.Map) types.Map {
 		}
 		a["format"] = types.StringUnknown()
 		return true
-	})
+	}
 }

@@ -92,9 +92,9 @@ func familyFromDomain(f domain.Family, s domain.Spec, prior types.Map, everythin
 	devices := map[string]attr.Value{}
 	for key, row := range found {
 		before, known := was[key]
-		values := map[string]attr.Value{}
+		opened, values := open(before), map[string]attr.Value{}
 		for _, a := range f.Attributes {
-			declared := open(before)[a.Name]
+			declared := opened[a.Name]
 			// A fact that only we record is set by the configuration alone, as host is.
 			whole := (everything || !known || a.Filled) && !a.Recorded
 			if !whole && (declared == nil || declared.IsNull()) {

@@ -104,12 +104,13 @@ func (m *model) spec(prior *model) domain.Spec {
 // migrationOptions returns the VM's own migration options.
 func (m *model) migrationOptions() migration.Options {
 	o := migrationoptions.Options(m.MigrationOptions)
-	o.SharedDisks = sharedDisks(m.Disks)
+	o.SharedDisks = sharedDisks(openAll(m.Disks))
 	return o
 }
 
 // toFleet returns what the configuration asks of the fleet. Attributes that it doesn't declare are left alone.
 func (m *model) toFleet(prior *model) fleet.Desired {
+	disks := openAll(m.Disks)
 	d := fleet.Desired{
 		Spec: m.spec(prior),
 		Metadata: domain.Metadata{
@@ -120,11 +121,11 @@ func (m *model) toFleet(prior *model) fleet.Desired {
 			DeletionProtection:     value.Bool(m.DeletionProtection),
 			Kept:                   keptParts(m.OnDestroy),
 			EvictionStrategy:       text(m.EvictionStrategy),
-			SharedDisks:            sharedDisks(m.Disks),
+			SharedDisks:            sharedDisks(disks),
 			ExtraDevices:           m.extraDevices(nil),
 		},
-		Volumes:      diskVolumes(m.Disks),
-		OwnDisks:     ownDisks(m.Disks),
+		Volumes:      diskVolumes(disks),
+		OwnDisks:     ownAmong(disks),
 		Files:        m.requiredFiles(),
 		Placement:    placementToFleet(m.Placement),
 		UpdatePolicy: m.updatePolicy(),

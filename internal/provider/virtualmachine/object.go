@@ -80,6 +80,21 @@ func elements(m types.Map) map[string]types.Object {
 	return out
 }
 
+// openAll returns the opened devices of a map by key, and nil if the map is null or unknown. A device that is null or
+// unknown is nil. A disk has so many attributes that copying them is much of the cost of a plan: what several functions
+// read is opened once.
+func openAll(devices types.Map) map[string]object {
+	all := elements(devices)
+	if all == nil {
+		return nil
+	}
+	opened := make(map[string]object, len(all))
+	for key, device := range all {
+		opened[key] = open(device)
+	}
+	return opened
+}
+
 // mapOf is the inverse of elements.
 func mapOf(t types.ObjectType, all map[string]types.Object) types.Map {
 	values := make(map[string]attr.Value, len(all))
@@ -89,13 +104,24 @@ func mapOf(t types.ObjectType, all map[string]types.Object) types.Map {
 	return types.MapValueMust(t, values)
 }
 
-// editDevices returns the devices after edit, which changes the attributes of one device and reports whether it did. It
-// isn't called for a device that is null or unknown.
-func editDevices(devices types.Map, t types.ObjectType, edit func(key string, a object) bool) types.Map {
+// edit changes the attributes of one device, and reports whether it did.
+type edit func(key string, a object) bool
+
+// editDevices returns the devices after all edits, each of which gets what the one before it left. They aren't called
+// for a device that is null or unknown.
+func editDevices(devices types.Map, t types.ObjectType, edits ...edit) types.Map {
 	all := elements(devices)
 	changed := false
 	for key, device := range all {
-		if a := open(device); a != nil && edit(key, a) {
+		a := open(device)
+		if a == nil {
+			continue
+		}
+		edited := false
+		for _, e := range edits {
+			edited = e(key, a) || edited
+		}
+		if edited {
 			all[key] = types.ObjectValueMust(t.AttrTypes, a)
 			changed = true
 		}

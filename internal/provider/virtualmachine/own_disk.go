@@ -83,9 +83,13 @@ func ownDiskSource(a, prior object) domain.DiskSource {
 
 // ownDisks returns the disks that are to be created with the VM.
 func ownDisks(declared types.Map) map[string]domain.OwnDisk {
+	return ownAmong(openAll(declared))
+}
+
+// ownAmong is ownDisks for opened disks.
+func ownAmong(disks map[string]object) map[string]domain.OwnDisk {
 	var own map[string]domain.OwnDisk
-	for key, o := range elements(declared) {
-		a := open(o)
+	for key, a := range disks {
 		if text(a.string("pool")) == "" {
 			continue
 		}
@@ -152,10 +156,13 @@ func (p planning) warnUnknownImages() diag.Diagnostics {
 		return nil
 	}
 	var diags diag.Diagnostics
-	all, before := elements(p.config.Disks), elements(withRenamed(p.config.Disks, p.state.Disks))
-	for _, key := range value.Keys(all) {
-		image := text(open(before[key]).string("image"))
-		if image == "" || !open(all[key]).string("image").IsUnknown() {
+	declared := openAll(p.config.Disks)
+	for _, key := range value.Keys(declared) {
+		if !declared[key].string("image").IsUnknown() {
+			continue
+		}
+		image := text(open(elements(withRenamed(p.config.Disks, p.state.Disks))[key]).string("image"))
+		if image == "" {
 			continue
 		}
 		diags.AddAttributeWarning(path.Root("disks").AtMapKey(key).AtName("image"), "Disk may not follow its image",
@@ -166,11 +173,11 @@ func (p planning) warnUnknownImages() diag.Diagnostics {
 	return diags
 }
 
-// planDiskPaths plans the paths of disks. A volume or own disk keeps its path, and the path of a new one is known after
+// planDiskPath plans the path of a disk. A volume or own disk keeps its path, and the path of a new one is known after
 // apply. Other disks have no path.
-func planDiskPaths(planned, prior types.Map) types.Map {
+func planDiskPath(prior types.Map) edit {
 	before := elements(prior)
-	return editDevices(planned, diskType, func(key string, a object) bool {
+	return func(key string, a object) bool {
 		was := object(nil)
 		if !a["pool"].IsNull() || !a["volume"].IsNull() {
 			was = open(before[key])
@@ -193,15 +200,14 @@ func planDiskPaths(planned, prior types.Map) types.Map {
 		}
 		a["path"] = at
 		return true
-	})
+	}
 }
 
 // validateOwnDisks checks the attributes that only disks with a pool can have.
-func (m *model) validateOwnDisks() diag.Diagnostics {
+func validateOwnDisks(disks map[string]object) diag.Diagnostics {
 	var diags diag.Diagnostics
-	all := elements(m.Disks)
-	for _, key := range value.Keys(all) {
-		a := open(all[key])
+	for _, key := range value.Keys(disks) {
+		a := disks[key]
 		if a == nil {
 			continue
 		}
@@ -241,7 +247,7 @@ func (m *model) validateOwnDisks() diag.Diagnostics {
 			refuse("preallocation", why)
 		}
 		format := text(a.string("format"))
-		if format != "" && format != "qcow2" && (format != "raw" || ownDisks(m.Disks)[key].Based()) {
+		if format != "" && format != "qcow2" && (format != "raw" || ownAmong(disks)[key].Based()) {
 			refuse("format", fmt.Sprintf("It can't be %s: a disk that is created with the virtual machine is qcow2, or raw "+
 				"if it isn't an overlay.", format))
 		}

@@ -79,9 +79,10 @@ func (m *model) warnMadeAnew(fenced []string) diag.Diagnostics {
 // host, such a file may be an older one, which a move or a user left there.
 func (m *model) warnReusedDisks() diag.Diagnostics {
 	var lines strings.Builder
-	disks, shared := elements(m.Disks), sharedDisks(m.Disks)
+	disks := openAll(m.Disks)
+	shared := sharedDisks(disks)
 	for _, key := range slices.Sorted(maps.Keys(disks)) {
-		a := open(disks[key])
+		a := disks[key]
 		source := cmp.Or(text(a.string("file")), text(a.string("block")), text(a.string("volume")))
 		if source == "" || slices.Contains(shared, key) || a.bool("read_only").ValueBool() ||
 			slices.Contains([]string{"cdrom", "floppy"}, text(a.string("device"))) {

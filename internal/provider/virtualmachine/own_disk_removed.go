@@ -49,18 +49,22 @@ func (p planning) warnRemoved() (diags diag.Diagnostics) {
 	if p.state == nil {
 		return nil
 	}
-	prior := elements(p.state.Disks)
+	existing := openAll(p.state.Disks)
+	prior := ownAmong(existing)
+	if len(prior) == 0 {
+		return nil
+	}
 	list := func(keys []string) string {
 		var lines strings.Builder
 		for _, key := range keys {
-			fmt.Fprintf(&lines, "\n  - disks.%s: %s", key, text(open(prior[key]).string("path")))
+			fmt.Fprintf(&lines, "\n  - disks.%s: %s", key, text(existing[key].string("path")))
 		}
 		return lines.String()
 	}
 	removed := removedDisks(p.config.Disks, p.state.Disks)
 	var may []string
 	if p.config.Disks.IsUnknown() {
-		for key, own := range ownDisks(p.state.Disks) {
+		for key, own := range prior {
 			if !own.Kept() {
 				may = append(may, key)
 			}

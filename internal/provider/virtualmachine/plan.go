@@ -154,9 +154,9 @@ func (p planning) plannedValues() model {
 }
 
 // withoutOther plans that a device has no source in "other" if it has a source that the schema can express.
-func withoutOther(config, devices types.Map, t types.ObjectType, sources ...string) types.Map {
+func withoutOther(config types.Map, sources ...string) edit {
 	declared := elements(config)
-	return editDevices(devices, t, func(key string, a object) bool {
+	return func(key string, a object) bool {
 		if a["other"].IsNull() || isSet(a["other"]) && text(a.string("other")) == "" {
 			return false
 		}
@@ -171,7 +171,7 @@ func withoutOther(config, devices types.Map, t types.ObjectType, sources ...stri
 			a["other"] = types.StringUnknown()
 		}
 		return true
-	})
+	}
 }
 
 // planPower plans the VM's status after the apply, and whether the VM is restarted for its changes.

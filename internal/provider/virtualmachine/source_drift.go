@@ -22,8 +22,11 @@ func (p planning) withAppliedVolumes(want domain.Spec) domain.Spec {
 	declared := elements(p.config.Disks)
 	disks := maps.Clone(want.Disks)
 	for key, disk := range want.Disks {
+		if disk.Source.File != unknownSource {
+			continue
+		}
 		volume := text(open(declared[key]).string("volume"))
-		if disk.Source.File != unknownSource || !isVolumeID(volume) {
+		if !isVolumeID(volume) {
 			continue
 		}
 		for _, was := range []string{p.recorded[key], p.applied[key].File + p.applied[key].Block} {

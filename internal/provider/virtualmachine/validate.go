@@ -61,8 +61,9 @@ func (m *model) validate() diag.Diagnostics {
 	diags.Append(validateLabels(path.Root("placement").AtName("anti_affinity").AtName("labels"),
 		open(placement.object("anti_affinity")).stringMap("labels"))...)
 	diags.Append(m.validateDedicatedCPUs()...)
-	diags.Append(m.validateSources()...)
-	diags.Append(m.validateOwnDisks()...)
+	disks := openAll(m.Disks)
+	diags.Append(validateSources(disks)...)
+	diags.Append(validateOwnDisks(disks)...)
 	diags.Append(m.validateDeviceClasses()...)
 	diags.Append(m.validateFirstBootKeys()...)
 	diags.Append(m.validateCloudInit()...)
@@ -227,12 +228,11 @@ var diskSources = []string{"file", "block", "volume", "network", "pool"}
 
 // validateSources returns an error for a disk that is declared to be in two places, because the domain package sees
 // only one.
-func (m *model) validateSources() diag.Diagnostics {
+func validateSources(disks map[string]object) diag.Diagnostics {
 	var diags diag.Diagnostics
-	all := elements(m.Disks)
-	for _, key := range value.Keys(all) {
+	for _, key := range value.Keys(disks) {
 		var given []string
-		a := open(all[key])
+		a := disks[key]
 		for _, name := range append(slices.Clone(diskSources), "other") {
 			if v := a[name]; v != nil && !v.IsNull() && !isNothing(v) {
 				given = append(given, name)
