@@ -97,7 +97,7 @@ func sshConnectionAttributes() map[string]schema.Attribute {
 		"host_key_checking": schema.StringAttribute{
 			Optional: true,
 			MarkdownDescription: "Which unknown host keys are accepted. `" + ssh.HostKeyStrict + "`: none. `" +
-				ssh.HostKeyAcceptNew + "`: that of a host that is seen for the first time; it is recorded. `" +
+				ssh.HostKeyAcceptNew + "`: that of a new host, which is recorded. `" +
 				ssh.HostKeyInsecure + "`: any, with a warning; such a host gets no password. Default: as in `config_file`, " +
 				"where `StrictHostKeyChecking no` means `" + ssh.HostKeyAcceptNew + "`, otherwise `" + ssh.HostKeyStrict + "`.",
 			Validators: []validator.String{value.Among(hostKeyCheckings...)},
