@@ -40,7 +40,8 @@ var eventsGroup = Group{
 			Kept:   []string{"rename-restart"}, Filled: true, Live: SetLifecycle,
 			Why:        "The action is set in the running VM.",
 			DefaultDoc: "`restart` with `run_strategy` `Always` or `RerunOnFailure`, otherwise `destroy`",
-			Doc:        "When the guest reports a crash: **requires `devices.panic`**. `coredump-*` dumps the memory.",
+			Doc: "When the guest reports a crash: **requires `devices.panic`**. `preserve` keeps the memory, " +
+				"`coredump-*` dumps it.",
 		},
 	},
 }

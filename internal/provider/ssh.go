@@ -116,8 +116,9 @@ func sshConnectionAttributes() map[string]schema.Attribute {
 		},
 		"connect_timeout": schema.StringAttribute{
 			Optional: true, CustomType: value.DurationType,
-			MarkdownDescription: "How long connecting and logging in may take, for each host on the way: " +
-				"a [time](guides/values-and-names.md#times) such as `30s`. Not set, or `0s`: as in `config_file`, otherwise `10s`.",
+			MarkdownDescription: "How long connecting and logging in may take, for each host on the way: a " +
+				"[time](guides/values-and-names.md#times) such as `30s`. `0s`: the default. Default: as in `config_file`, " +
+				"otherwise `10s`.",
 		},
 	}
 }

@@ -31,8 +31,8 @@ func Attribute() schema.MapNestedAttribute {
 			"message": value.ReportedString("Reason in a sentence. If there are several, such as all blockers, it " +
 				"names all of them."),
 			"last_transition_time": value.ReportedString(
-				"When the status changed (RFC 3339). Null if unknown: few changes have a known time, such as the start of QEMU " +
-					"or of a migration in progress."),
+				"When the status changed (RFC 3339). Null if unknown. It is known only for some changes, such as a start of QEMU " +
+					"and a migration in progress."),
 			"layer": value.ReportedString(
 				"Layer that reported the condition: `connection` (does the host answer), `fleet` (what several " +
 					"hosts report), `metadata` (this provider's record in the domain), `libvirt`, `qemu` or `guest-agent`."),

@@ -59,8 +59,8 @@ var requiredAttributes = attributes{
 var declaredAttributes = attributes{
 	"type": optionalString("Domain type: `kvm` or `qemu`. Default for new VMs: the provider's `default_domain_type`."),
 	"machine_type": optionalString("Machine type. `q35` matches each of its versions, such as `pc-q35-7.2`. Another " +
-		"kind (`pc`) replaces the VM, another version requires a restart. Default for new VMs: `q35` on x86, `virt` on ARM " +
-		"and RISC-V, `s390-ccw-virtio` on s390x, `pseries` on POWER."),
+		"kind, such as `pc`, replaces the VM; another version requires a restart. Default for new VMs: `q35` on x86, " +
+		"`virt` on ARM and RISC-V, `s390-ccw-virtio` on s390x, `pseries` on POWER."),
 	"arch": optionalString("Architecture of the guest. A change replaces the VM. Default for new VMs: `x86_64`."),
 	"cpu": nestedAttribute("Virtual CPUs. Set `vcpus`, or a topology of `sockets`, `cores` and `threads`. Default for "+
 		"new VMs: one.", cpuAttributes, cpuType),
