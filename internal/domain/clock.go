@@ -50,8 +50,8 @@ var clockGroup = Group{
 			"What the hardware clock follows: the `guest`'s time, which stops while the guest is paused, `wall` time, or "+
 				"the host's monotonic clock (`realtime`).", ""),
 		timerAttribute("pit_tickpolicy", "pit]@tickpolicy", tickPolicies,
-			"What happens to missed ticks of the PIT, the oldest timer: they come late (`delay`) or faster (`catchup`), "+
-				"or they are lost (`discard`).", "`delay` on x86"),
+			"Whether missed ticks of the timer PIT come late (`delay`) or faster (`catchup`), or are lost "+
+				"(`discard`).", "`delay` on x86"),
 		timerAttribute("hpet", "hpet]@present", nil, "Whether the VM has a high precision event timer.", "`false` on x86"),
 		timerAttribute("kvmclock", "kvmclock]@present", nil, "Whether the guest can use KVM's clock, for Linux.",
 			"QEMU's, which is `true` with KVM"),

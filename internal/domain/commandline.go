@@ -16,9 +16,8 @@ const commandlineWhy = "QEMU reads its command line when it starts."
 // commandlineGroup are the arguments and settings that QEMU gets in addition to those from libvirt.
 var commandlineGroup = Group{
 	Path: "qemu_commandline",
-	Doc: "Arguments and environment variables that QEMU gets in addition to libvirt's. libvirt doesn't check them, so " +
-		"the plan can't tell whether QEMU accepts them, and memory that they use isn't counted. They are in the " +
-		"state, so don't put a password there.",
+	Doc: "Arguments and environment variables for QEMU in addition to libvirt's. No plan can tell whether QEMU accepts " +
+		"them. Memory that they use isn't counted. The state has them: **no passwords**.",
 	Attributes: []Attribute{
 		{
 			Name: "args", Kind: Words, Why: commandlineWhy,

@@ -32,9 +32,8 @@ var consoleFamily = Family{
 // redirdevFamily are USB devices that a client of the screen or of a socket redirects to the guest.
 var redirdevFamily = Family{
 	Path: "devices.redirdevs", Tag: "redirdev", in: func(s *Spec) *map[string]Row { return &s.Redirdevs },
-	Doc: "USB redirection ports by a key. A client of the graphical console can connect one of its own USB devices " +
-		"to each. They require a USB controller. VMs that the provider created have one, except on s390x. If you " +
-		"set the map, list every one.",
+	Doc: "USB redirection ports by a key, each for one USB device of a client of the graphical console. They require a " +
+		"USB controller, which VMs of this provider have, except on s390x. If you set the map, list every one.",
 	Added:   Transition{Live: true, Why: "The port is plugged into the running VM."},
 	Removed: Transition{Live: true, Why: "The port is unplugged from the running VM."},
 	Bus:     busUSB,

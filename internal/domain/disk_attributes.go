@@ -21,8 +21,8 @@ var DiskRows = slices.Concat([]Attribute{
 		Name: "io", Place: "driver@io", Values: []string{"native", "threads", "io_uring"}, Unset: "default",
 		Why: whenOpened, SinceOf: map[string]string{"io_uring": "6.3.0"},
 		DefaultDoc: "`native` for `block` with the cache mode `none`, otherwise QEMU decides",
-		Doc: "How QEMU reads and writes. `native` requires `cache` `none` or `directsync`; `io_uring` requires libvirt 6.3 " +
-			"and QEMU 5.0.",
+		Doc: "How QEMU reads and writes. `native` requires `cache` `none` or `directsync`; `io_uring` requires QEMU " +
+			"5.0.",
 	},
 	{
 		Name: "discard", Place: "driver@discard", Values: []string{"unmap", "ignore"}, Unset: "default", Why: whenOpened,
@@ -52,8 +52,8 @@ var DiskRows = slices.Concat([]Attribute{
 	{
 		Name: "shareable", Place: "shareable", Kind: Flag, Why: whenOpened,
 		DefaultDoc: "`false`",
-		Doc: "Whether several VMs may write to the disk at the same time. Their guests need a cluster file system, " +
-			"otherwise they destroy the data. Requires the format `raw`. Not the same as `shared`.",
+		Doc: "Whether several VMs may write to the disk at once: without a cluster file system, they **destroy the data**. " +
+			"Requires the format `raw`. Not the same as `shared`.",
 	},
 	{
 		Name: "transient", Place: "transient", Kind: Flag, Since: "6.9.0", Why: whenOpened,
@@ -184,9 +184,8 @@ var ioTuneRows = func() []Attribute {
 
 // NestedDocs describe the objects that only hold rows, by path.
 var NestedDocs = map[string]string{
-	"disks.*.encryption": "LUKS encryption by QEMU: the guest sees plain data. A disk with `pool` is created encrypted. " +
-		"Any other disk must be encrypted already, such as by `encryption` of a `virtfleet_volume`. For the formats `raw` " +
-		"and `qcow2`; the image that an overlay is based on isn't encrypted.",
+	"disks.*.encryption": "LUKS encryption by QEMU, for the formats `raw` and `qcow2`. A disk with `pool` is created " +
+		"encrypted; any other must be encrypted already. The image that an overlay is based on isn't encrypted.",
 	"disks.*.io_tune": "Limits of the disk's I/O. They are changed while the VM runs. `total_*` can't be set " +
 		"together with the matching `read_*` or `write_*`.",
 }

@@ -39,8 +39,8 @@ var filesystemFamily = Family{
 				setTextAt(e, "driver@type", value)
 				return nil
 			},
-			Doc: "`virtiofs` is faster, and requires `virtiofsd` on the host and `memory = { shared = true }`. `9p` is " +
-				"part of QEMU, except on RHEL and its clones.",
+			Doc: "`virtiofs` is faster. It requires `virtiofsd` on the host and `memory = { shared = true }`. RHEL's QEMU " +
+				"lacks `9p`.",
 		},
 		{
 			Name: "access_mode", Place: "@accessmode", Why: filesystemWhy, Values: []string{"passthrough", "mapped", "squash"},

@@ -50,8 +50,8 @@ var graphicsGroup = Group{
 				setTextAt(e, "listen@type", value)
 				return nil
 			},
-			Doc: "Where the console listens: on a `socket` of the host, an `address`, the host's address in a libvirt " +
-				"`network`, or nowhere (`none`).",
+			Doc: "Where the console listens: a `socket` of the host, an `address`, the host's address in a `network`, or " +
+				"nowhere (`none`).",
 		},
 		{
 			Name: "address", Follows: "listen", Echo: true, Why: graphicsWhy,
@@ -66,9 +66,8 @@ var graphicsGroup = Group{
 				setTextAt(e, "listen@address", value)
 				return nil
 			},
-			DefaultDoc: "the value of `vnc_listen` or `spice_listen` in the host's `qemu.conf`, usually `127.0.0.1`",
-			Doc: "Address, for `listen = \"address\"`, such as `127.0.0.1`, or `0.0.0.0` for all. Each host that the VM " +
-				"may run on must have it.",
+			DefaultDoc: "`vnc_listen` or `spice_listen` of the host's `qemu.conf`, usually `127.0.0.1`",
+			Doc:        "Address for `listen = \"address\"`, which each host of the VM must have, or `0.0.0.0` for all.",
 		},
 		{
 			Name: "network", Place: "listen@network", Follows: "listen", Why: graphicsWhy,

@@ -62,9 +62,9 @@ var hostDeviceFamily = Family{
 				}
 				return ""
 			},
-			Doc: "Class of devices, one of `hosts.<name>.devices` of the provider, instead of `type` and `address`. The " +
-				"VM gets a free device, keeps it, and gets another one when it is moved while it is off. An imported VM " +
-				"keeps its device if you replace `type` and `address` with the class.",
+			Doc: "Class of devices, one of `hosts.<name>.devices` of the provider, instead of `type` and `address`. The VM " +
+				"gets a free device and keeps it, until it moves while it is off. See [Huge pages and " +
+				"devices](../guides/host-capacity.md#huge-pages-and-devices).",
 		},
 		{
 			Name: "type", Place: "@type", Values: []string{"pci", "usb", "mdev", "scsi"}, Kept: []string{"scsi_host"},
@@ -87,9 +87,8 @@ var hostDeviceFamily = Family{
 			Name: "address", Why: hostDeviceWhy, Filled: true,
 			Read:  func(e *etree.Element) string { return hostAddress(child(e, "source")) },
 			Write: writeHostAddress,
-			Doc: "Address of a `pci` device (`0000:65:00.0`), vendor and product of a `usb` device (`1234:abcd`), the " +
-				"UUID of an `mdev` device, or host, channel, target and LUN of a `scsi` device as `lsscsi` shows them " +
-				"(`0:0:1:0`). Required without `class`, otherwise chosen.",
+			Doc: "Address of a `pci` device (`0000:65:00.0`), vendor and product of `usb` (`1234:abcd`), UUID of `mdev`, or " +
+				"address of `scsi` as in `lsscsi` (`0:0:1:0`). Required without `class`, otherwise chosen.",
 		},
 	},
 	Check: func(value func(string) string) (attribute, problem string) {

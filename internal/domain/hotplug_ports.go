@@ -31,9 +31,8 @@ var hotplugGroup = Group{
 			}
 			return ""
 		},
-		Write: writeHotplugPorts,
-		Doc: "Number of free PCI Express ports, for disks, interfaces and other devices that are plugged in while the VM " +
-			"runs. A device that is plugged in keeps its port.",
+		Write:      writeHotplugPorts,
+		Doc:        "Number of free PCI Express ports for devices that are added while the VM runs. A device keeps its port.",
 		DefaultDoc: usualPorts + " for the machine types `q35` and `virt`",
 	}},
 }

@@ -98,8 +98,8 @@ var backendRows = []Attribute{
 			}
 			return nil
 		},
-		Doc: "`passt` is a process on the host. It requires the package passt, and a libvirt with support for it, which " +
-			"Debian 12's lacks. `default` is QEMU itself.",
+		Doc: "`passt` is a process on the host. It requires the package passt; Debian 12's libvirt doesn't support it. " +
+			"`default` is QEMU itself.",
 	},
 	{
 		Name: "backend.log_file", Place: "backend@logFile", Since: "9.0.0", Why: whenPlugged, Check: absolute,
@@ -138,8 +138,8 @@ var teamingRows = []Attribute{
 			}
 			return nil
 		},
-		Doc: "Role in a pair of virtio's failover. Normally the guest uses the `transient` interface, a device of the " +
-			"host. While the VM moves, it uses the `persistent` one, of the model `virtio`. Both have the same `mac`.",
+		Doc: "Role in a pair with the same `mac` (virtio's failover): the guest uses the `transient` interface, a device " +
+			"of the host, and during a move the `persistent` one, of the model `virtio`.",
 	},
 	{
 		Name: "teaming.persistent", Since: "6.1.0", Why: whenPlugged,

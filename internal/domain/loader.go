@@ -20,9 +20,8 @@ var firmwareGroup = Group{
 	Attributes: []Attribute{
 		{
 			Name: "loader", Why: loaderWhy, Echo: true, Check: absolute, Read: readLoader, Write: writeLoader,
-			Doc: "File on the host with the firmware, instead of the one that libvirt chooses for `type` and " +
-				"`secure_boot`. With the type `efi`, it is mapped as flash memory, otherwise as a ROM. `\"\"` lets " +
-				"libvirt choose again.",
+			Doc: "File on the host with the firmware: flash memory with the type `efi`, otherwise a ROM. `\"\"` lets libvirt " +
+				"choose one for `type` and `secure_boot` again.",
 		},
 		{
 			Name: "nvram_template", Why: loaderWhy, Echo: true, Check: absolute,

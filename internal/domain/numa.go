@@ -73,8 +73,8 @@ var numatune = []Attribute{
 			setTextAt(e, "numatune/memory@mode", value)
 			return nil
 		},
-		Doc: "How the memory is bound to the nodes. If they lack memory, `strict` fails, and `preferred` takes it " +
-			"elsewhere. `interleave` spreads it. `restrictive` lets the kernel choose. `none` removes the binding.",
+		Doc: "How memory is bound to the nodes. If they lack it, `strict` fails; `preferred` uses others. `interleave` " +
+			"spreads it; with `restrictive`, the kernel chooses. `none` removes the binding.",
 	},
 	{
 		Name: "numatune.nodeset", Place: "numatune/memory@nodeset", Normal: normalSet, Check: cpuSet, Why: nodesWhy,

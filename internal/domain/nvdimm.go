@@ -23,9 +23,8 @@ const (
 // it. QEMU can't unplug one, and plugs one only into a VM that started with one.
 var nvdimmFamily = Family{
 	Path: nvdimmPath, Tag: "memory", in: func(s *Spec) *map[string]Row { return &s.NVDIMMs },
-	Doc: "Persistent memory (NVDIMM) by a key: a file of the host that the guest sees as memory, in addition to " +
-		"`memory.size`. The VM needs ACPI and `memory.max_size`, which counts each `size`. If you set the map, list " +
-		"every one.",
+	Doc: "Persistent memory (NVDIMM) by a key: a file of the host that the guest sees as memory. It requires ACPI and " +
+		"`memory.max_size`, which counts each `size`. If you set the map, list every one.",
 	Added: Transition{Why: nvdimmWhy}, Removed: Transition{Why: nvdimmWhy},
 	Skip:   func(e *etree.Element) bool { return attr(e, "model") != nvdimm },
 	begin:  func(e *etree.Element) { setAttr(e, "model", nvdimm) },

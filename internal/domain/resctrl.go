@@ -32,9 +32,8 @@ var resctrl = []Attribute{
 			resctrlMonitors("level", "3", "Sets of these virtual CPUs whose use of the L3 cache libvirt counts."),
 		},
 		Check: func(value string) string { return emptyRow(ParseTable(value), "a cache or monitors") },
-		Doc: "Parts of the host's caches (resctrl, type `kvm`) that virtual CPUs have for themselves, by sets of " +
-			"virtual CPUs that don't overlap, such as `0-1`. Only a host that can allocate them is chosen. If you set " +
-			"the map, list every set. `{}` removes them.",
+		Doc: "Parts of the host's caches (resctrl, type `kvm`) for sets of virtual CPUs that don't overlap, such as `0-1`. " +
+			"It requires a host that can allocate them. If you set the map, list every set. `{}` removes them.",
 	},
 	{
 		Name: memoryTune, Place: "cputune/memorytune@vcpus", Kind: Table, Why: resctrlWhy, Since: "4.7.0",
@@ -46,9 +45,8 @@ var resctrl = []Attribute{
 			resctrlMonitors("", "", "Sets of these virtual CPUs whose use of the memory bandwidth libvirt counts."),
 		},
 		Check: func(value string) string { return emptyRow(ParseTable(value), "bandwidth or monitors") },
-		Doc: "Upper limits of the host's memory bandwidth (resctrl, type `kvm`), by sets of virtual CPUs that don't " +
-			"overlap. A set may be that of an entry of `cachetune`. Only a host that can allocate them is chosen. If " +
-			"you set the map, list every set. `{}` removes them.",
+		Doc: "Limits of memory bandwidth (resctrl, type `kvm`) for sets of virtual CPUs that don't overlap. It requires a " +
+			"host that can allocate them. If you set the map, list every set. `{}` removes them.",
 	},
 }
 

@@ -46,9 +46,8 @@ var resourcesGroup = Group{
 				return ""
 			},
 			Check: func(value string) string { return emptyRow(ParseTable(value), "a weight or a limit") },
-			Doc: "Limits of the whole VM's I/O on block devices of the host, by the device's path, such as `/dev/sda`, which " +
-				"every host of the VM must have. They apply in addition to those of single " +
-				"disks, `disks.<key>.io_tune`. If you set the map, list every device. `{}` removes them.",
+			Doc: "Limits of the VM's I/O on block devices by path, such as `/dev/sda`, which each host of the VM must have. " +
+				"They add to `disks.<key>.io_tune`. If you set the map, list every device. `{}` removes them.",
 		},
 	},
 }

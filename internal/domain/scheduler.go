@@ -24,8 +24,8 @@ var (
 	realTime       = []string{"fifo", "rr"}
 )
 
-const schedulerTypeDoc = "`fifo` and `rr` are real-time: they run before ordinary threads. `batch` is for work that " +
-	"isn't interactive. `idle` runs only when nothing else does."
+const schedulerTypeDoc = "`fifo` and `rr` run before ordinary threads (real-time), `idle` only when nothing else " +
+	"does. `batch` is for background work."
 
 // schedulers are how Linux schedules the threads of the VM on its host.
 var schedulers = []Attribute{

@@ -34,9 +34,8 @@ var seclabelGroup = Group{
 			}
 			return fmt.Sprintf("%q isn't one of dac, selinux, apparmor.", model)
 		},
-		Doc: "Security labels of QEMU and of the VM's files by the model of the host's security driver: `dac` (user and " +
-			"group), `selinux` or `apparmor`. Models that aren't listed have a dynamic label, which libvirt " +
-			"chooses. If you set the map, list every label. `{}` removes them.",
+		Doc: "Security labels of QEMU and the VM's files by model: `dac` (user and group), `selinux` or `apparmor`. Other " +
+			"models get a dynamic label. If you set the map, list every label. `{}` removes them.",
 		Columns: []Attribute{
 			{
 				Name: "type", Values: []string{labelDynamic, labelStatic, None},

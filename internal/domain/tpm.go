@@ -21,7 +21,7 @@ var tpmGroup = Group{
 			Filled: true, Capability: "tpm/model",
 			DefaultDoc: "`tpm-crb` on x86, `tpm-spapr` on POWER, otherwise `tpm-tis`",
 			Why:        "A device of another model can't replace one in use.",
-			Doc:        "TPM model. Windows 11 and most other systems work with `tpm-crb`.",
+			Doc:        "TPM model. Most systems, such as Windows 11, work with `tpm-crb`.",
 		},
 		{
 			Name: "backend", Place: "backend@type", Values: []string{"emulator"}, Kept: []string{"passthrough", "external"},
@@ -47,9 +47,8 @@ var tpmGroup = Group{
 			Name: "encryption_secret", Place: "backend/encryption@secret", Follows: "backend", Since: "5.6.0",
 			Normal: strings.ToLower, Check: checkSecretID,
 			Why: "The TPM's state is opened with its secret when the VM starts.",
-			Doc: "`id` of the `virtfleet_secret` of usage `vtpm` with the passphrase. Every host that the VM moves to needs " +
-				"the secret. State that was encrypted with another passphrase can't be read. `\"\"` removes the encryption " +
-				"from the definition.",
+			Doc: "`id` of the `virtfleet_secret` of usage `vtpm` with the passphrase, which each host of the VM needs. State " +
+				"that was encrypted with another passphrase can't be read. `\"\"` removes the encryption.",
 		},
 	},
 	Check: func(value func(string) string) (attribute, problem string) {

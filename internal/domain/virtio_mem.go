@@ -19,9 +19,8 @@ const (
 // virtioMemFamily are devices that give the guest as much of their memory as is requested.
 var virtioMemFamily = Family{
 	Path: virtioMemPath, Tag: "memory", in: func(s *Spec) *map[string]Row { return &s.VirtioMem },
-	Doc: "Memory devices (virtio-mem) by a key, whose memory the guest gets and returns while it runs, in addition to " +
-		"`memory.size`. The VM needs `memory.max_size`, which counts the whole `size` of each device, and a guest with " +
-		"a driver. If you set the map, list every one.",
+	Doc: "Memory devices (virtio-mem) by a key: the guest, which needs a driver, gets and returns memory while it runs. " +
+		"They require `memory.max_size`, which counts each whole `size`. If you set the map, list every one.",
 	Added:   Transition{Live: true, Why: "The memory device is plugged into the running VM."},
 	Removed: Transition{Why: "A memory device can't be unplugged while the VM runs."},
 	Bus:     busPCI,

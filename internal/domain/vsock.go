@@ -56,8 +56,8 @@ var vsockGroup = Group{
 				}
 				return ""
 			},
-			Doc: "The guest's address (context id), from 3, or `auto` for one that is free on the host when the VM " +
-				"starts. A VM with a fixed address fits only on hosts where no other running VM has this address.",
+			Doc: "The guest's address (context id), from 3, or `auto` for one that is free when the VM starts. A fixed one " +
+				"must be free on the VM's host.",
 		},
 	},
 }

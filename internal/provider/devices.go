@@ -24,8 +24,8 @@ func devicesAttribute() schema.MapAttribute {
 	return schema.MapAttribute{
 		Optional: true, ElementType: types.ListType{ElemType: types.StringType},
 		MarkdownDescription: "Devices of the host for the exclusive use of VMs, by class, in the order in which VMs get " +
-			"them: `{ gpu = [\"pci:0000:65:00.0\"] }`. Also `usb:<vendor>:<product>`, `scsi:<host>:<channel>:<target>:<lun>` " +
-			"and `mdev:<uuid>`. See [Huge pages and devices](guides/host-capacity.md#huge-pages-and-devices).",
+			"them: `{ gpu = [\"pci:0000:65:00.0\"] }`. Also `usb:<vendor>:<product>`, `scsi:<host>:<channel>:<target>:<lun>`, " +
+			"`mdev:<uuid>`. See [Huge pages and devices](guides/host-capacity.md#huge-pages-and-devices).",
 		Validators: []validator.Map{
 			mapvalidator.KeysAre(stringvalidator.RegexMatches(classNames,
 				"a class's name is made of letters, digits, \"-\" and \"_\"")),

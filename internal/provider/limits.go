@@ -21,10 +21,8 @@ type limitsModel struct {
 func limitsAttribute() schema.Attribute {
 	return schema.SingleNestedAttribute{
 		Optional: true,
-		MarkdownDescription: "How many VMs may [move at the same " +
-			"time](guides/moving-vms.md#limit-how-many-move-at-once), running or off. The others wait. Live migrations that " +
-			"other Terraform runs or users started count too. Runs that start at the same moment can exceed the limits " +
-			"together.",
+		MarkdownDescription: "How many VMs may [move at the same time](guides/moving-vms.md#limit-how-many-move-at-once), " +
+			"running or off. The others wait. Live migrations by other Terraform runs or users count too.",
 		Attributes: map[string]schema.Attribute{
 			"per_fleet":         limit("In the whole fleet.", admission.DefaultPerFleet),
 			"outbound_per_host": limit("From one host.", admission.DefaultOutboundPerHost),

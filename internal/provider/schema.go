@@ -45,8 +45,9 @@ func (p *Provider) Schema(_ context.Context, _ provider.SchemaRequest, resp *pro
 			},
 			"uri": schema.StringAttribute{
 				Optional: true,
-				MarkdownDescription: "libvirt URI of the only host, instead of `hosts`. " + uriDescription + " Default: the " +
-					"environment variable `" + envURI + "`, otherwise `" + envLibvirtURI + "`, otherwise libvirt's own default.",
+				MarkdownDescription: "libvirt URI of the only host, instead of `hosts`, such as `qemu:///system`. " +
+					uriDescription + " Default: the environment variable `" + envURI + "`, otherwise `" +
+					envLibvirtURI + "`, otherwise libvirt's own default.",
 				Validators: []validator.String{uriValidator{checkURI}},
 			},
 			"ssh": sshAttribute("How to reach hosts with an SSH URI. Parameters of a host's URI (`keyfile`, " +
@@ -60,9 +61,9 @@ func (p *Provider) Schema(_ context.Context, _ provider.SchemaRequest, resp *pro
 			},
 			"default_eviction_strategy": schema.StringAttribute{
 				Optional: true,
-				MarkdownDescription: "[Eviction strategy](guides/eviction-strategies.md) of VMs if nothing else sets one. " +
-					"One of " + value.OneOf(evacuation.Strategies) + ". **The default shuts no VM down** unless a policy or " +
-					"the VM allows it: one that can't migrate live blocks the drain. Default: `" +
+				MarkdownDescription: "[Eviction strategy](guides/eviction-strategies.md) of VMs without another one. One " +
+					"of " + value.OneOf(evacuation.Strategies) + ". **The default shuts no VM down**: one that can't migrate live " +
+					"blocks the drain. Default: `" +
 					evacuation.LiveMigrateIfPossible + "`.",
 				Validators: []validator.String{value.Among(evacuation.Strategies...)},
 			},
@@ -73,22 +74,21 @@ func (p *Provider) Schema(_ context.Context, _ provider.SchemaRequest, resp *pro
 				Optional: true,
 				MarkdownDescription: "What to do about resources whose host doesn't answer. One of " +
 					value.OneOf(meta.OnUnreachableValues()) + ". `" + meta.OnUnreachableError + "` fails the plan. `" +
-					meta.OnUnreachableKeep + "` keeps the last known state with a warning, and fails the plan only if the resource " +
-					"would change. With both values, the resource stays in the state. Default: `" + meta.OnUnreachableError + "`.",
+					meta.OnUnreachableKeep + "` warns, and fails the plan only if the resource would change. Both keep the resource " +
+					"in the state. Default: `" + meta.OnUnreachableError + "`.",
 				Validators: []validator.String{value.Among(meta.OnUnreachableValues()...)},
 			},
 		},
 	}
 }
 
-const uriDescription = "Examples: `qemu+ssh://root@host/system`, `qemu:///system`. " +
-	"[URIs](guides/hosts.md#uris) lists drivers, transports and parameters."
+const uriDescription = "See [URIs](guides/hosts.md#uris)."
 
 func hostAttributes() map[string]schema.Attribute {
 	return map[string]schema.Attribute{
 		"uri": schema.StringAttribute{
 			Required:            true,
-			MarkdownDescription: "libvirt URI of the host. " + uriDescription,
+			MarkdownDescription: "libvirt URI of the host, such as `qemu+ssh://root@kvm1.example.net/system`. " + uriDescription,
 			Validators:          []validator.String{uriValidator{checkURI}},
 		},
 		"labels": schema.MapAttribute{
@@ -112,23 +112,20 @@ func hostAttributes() map[string]schema.Attribute {
 		},
 		"storage_overprovisioning_factor": schema.Float64Attribute{
 			Optional: true,
-			MarkdownDescription: "What the volumes of a storage pool of the host may grow to, all together, as a multiple of " +
-				"the pool's capacity: with `1.5`, the sizes of the volumes in a pool of 1 TiB add up to 1.5 TiB at most. " +
-				"[What counts](guides/host-capacity.md#storage-pools). At least `0.1`. Default: unlimited.",
+			MarkdownDescription: "What the volumes of a storage pool of the host may grow to together, as a multiple of the " +
+				"pool's capacity. At least `0.1`. [What counts](guides/host-capacity.md#storage-pools). Default: unlimited.",
 			Validators: []validator.Float64{float64validator.AtLeast(0.1)},
 		},
 		"migration_address": schema.StringAttribute{
 			Optional: true,
-			MarkdownDescription: "Name or IP address at which the host receives migrations. Default: libvirt's choice " +
-				"(`migration_address` in `qemu.conf`, otherwise what `virsh hostname` prints on the host, which the other " +
-				"hosts must resolve).",
+			MarkdownDescription: "Name or IP address at which the host receives migrations. Default: `migration_address` in " +
+				"its `qemu.conf`, otherwise what `virsh hostname` prints there, which the other hosts must resolve.",
 			Validators: []validator.String{stringvalidator.LengthAtLeast(1)},
 		},
 		"peer_uri": schema.StringAttribute{
 			Optional: true,
-			MarkdownDescription: "libvirt URI at which the other hosts reach this one, such as " +
-				"`qemu+tls://10.0.0.12/system`, for [peer-to-peer migrations](guides/peer-to-peer-migrations.md). The " +
-				"provider itself doesn't use it. Default: none, such migrations to this host are refused.",
+			MarkdownDescription: "libvirt URI at which other hosts reach this one, such as `qemu+tls://10.0.0.12/system`. " +
+				"Required for [peer-to-peer migrations](guides/peer-to-peer-migrations.md) to this host.",
 			Validators: []validator.String{uriValidator{checkPeerURI}},
 		},
 		"devices": devicesAttribute(),

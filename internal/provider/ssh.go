@@ -97,7 +97,7 @@ func sshConnectionAttributes() map[string]schema.Attribute {
 		"host_key_checking": schema.StringAttribute{
 			Optional: true,
 			MarkdownDescription: "Which unknown host keys are accepted. `" + ssh.HostKeyStrict + "`: none. `" +
-				ssh.HostKeyAcceptNew + "`: that of a host that is seen for the first time; it is recorded. `" +
+				ssh.HostKeyAcceptNew + "`: that of a new host, which is recorded. `" +
 				ssh.HostKeyInsecure + "`: any, with a warning; such a host gets no password. Default: as in `config_file`, " +
 				"where `StrictHostKeyChecking no` means `" + ssh.HostKeyAcceptNew + "`, otherwise `" + ssh.HostKeyStrict + "`.",
 			Validators: []validator.String{value.Among(hostKeyCheckings...)},
@@ -116,8 +116,9 @@ func sshConnectionAttributes() map[string]schema.Attribute {
 		},
 		"connect_timeout": schema.StringAttribute{
 			Optional: true, CustomType: value.DurationType,
-			MarkdownDescription: "How long connecting and logging in may take, for each host on the way: " +
-				"a [time](guides/values-and-names.md#times) such as `30s`. Not set, or `0s`: as in `config_file`, otherwise `10s`.",
+			MarkdownDescription: "How long connecting and logging in may take, for each host on the way: a " +
+				"[time](guides/values-and-names.md#times) such as `30s`. `0s`: the default. Default: as in `config_file`, " +
+				"otherwise `10s`.",
 		},
 	}
 }

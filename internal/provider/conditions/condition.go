@@ -21,8 +21,7 @@ type Condition struct {
 func Attribute() schema.MapNestedAttribute {
 	return schema.MapNestedAttribute{
 		Computed: true,
-		MarkdownDescription: "Conditions by type. Every condition is always present. If no layer reports it, its status is " +
-			"`Unknown`. [Condition reasons](../guides/condition-reasons.md) has the meaning of each, and [Is my VM " +
+		MarkdownDescription: "Conditions by type. All are present; without a report, the status is `Unknown`. [Is my VM " +
 			"alive?](../guides/is-my-vm-alive.md#the-layers) says which are `True` if the VM works.",
 		NestedObject: schema.NestedAttributeObject{Attributes: map[string]schema.Attribute{
 			"type":   value.ReportedString("Type of the condition, which is also its key."),
@@ -32,9 +31,8 @@ func Attribute() schema.MapNestedAttribute {
 			"message": value.ReportedString("Reason in a sentence. If there are several, such as all blockers, it " +
 				"names all of them."),
 			"last_transition_time": value.ReportedString(
-				"When the status changed (RFC 3339). Null if unknown. It is known for a migration, save or dump in " +
-					"progress, a request to leave a host, an unfinished creation, a stale definition that a migration " +
-					"left, and a start or end of QEMU."),
+				"When the status changed (RFC 3339). Null if unknown. It is known only for some changes, such as a start of QEMU " +
+					"and a migration in progress."),
 			"layer": value.ReportedString(
 				"Layer that reported the condition: `connection` (does the host answer), `fleet` (what several " +
 					"hosts report), `metadata` (this provider's record in the domain), `libvirt`, `qemu` or `guest-agent`."),

@@ -43,9 +43,8 @@ func ownAttributes() map[string]schema.Attribute {
 		},
 		"raw_commands": schema.BoolAttribute{
 			Optional: true,
-			MarkdownDescription: "Whether to send raw commands to the guest agent and to QEMU's monitor. Without them, " +
-				"`AgentVersionNotSupported` may be `Unknown`, and `QEMUNotLiveMigratable` isn't reported. libvirt then marks the " +
-				"VM as tainted (`custom-ga-command`, `custom-monitor`), which has no effect. Default: `false`.",
+			MarkdownDescription: "Whether to ask QEMU and the guest agent with raw commands, for `QEMUNotLiveMigratable` and " +
+				"`AgentVersionNotSupported`. libvirt marks the VM as tainted, which has no effect. Default: `false`.",
 		},
 		"host": value.ReportedString("Host that the VM is on. Null if unknown."),
 		"phase": value.ReportedString("Phase of the VM, as KubeVirt names it: `Running`, `Succeeded`, `Failed` or " +
@@ -63,9 +62,8 @@ func ownAttributes() map[string]schema.Attribute {
 			"Everything that blocks or may block moving the VM, for `target_host` or the host that fits best, otherwise " +
 				"of all hosts together. Null if unknown."),
 		migrationoptions.State: migrationoptions.StateOfDataSource(
-			"The migration in progress, otherwise the last recorded one: a " +
-				"`virtfleet_migration`, a change of `host`, or a drain. Moves by other tools aren't recorded. Null if there is " +
-				"none. What wasn't reported is null."),
+			"The migration in progress, otherwise the last recorded one: a `virtfleet_migration`, a change of `host`, or a " +
+				"drain. Moves by other tools aren't recorded. Null if there is none."),
 		"eviction": evacuationsteps.RuleAttribute(),
 		"evacuation_host": value.ReportedString(
 			"Host that the VM was asked to leave, see `EvictionRequested`. Null if there is no such " +
@@ -81,15 +79,13 @@ func ownAttributes() map[string]schema.Attribute {
 		"memory":               memoryAttribute(),
 		"disk_errors": schema.MapAttribute{
 			Computed: true, ElementType: types.StringType,
-			MarkdownDescription: "Last error of each disk that had one since the guest was started: `NoSpace` or " +
-				"`Unspecified`. An error stays here after the guest was resumed. The condition `DataVolumesReady` " +
-				"says whether a disk has a problem now. Null if unknown.",
+			MarkdownDescription: "Last error of each disk since the guest was started, even if it is over: `NoSpace` or " +
+				"`Unspecified`. The condition `DataVolumesReady` says whether a disk has a problem now. Null if unknown.",
 		},
 		"qemu_log": schema.ListAttribute{
 			Computed: true, ElementType: types.StringType,
-			MarkdownDescription: "Last lines of QEMU's log since the VM was started, without its command line. Null if " +
-				"they can't be read: `tail` reads them on the host, so the host must be reached over SSH, by a user who may " +
-				"read the file.",
+			MarkdownDescription: "Last lines of QEMU's log since the VM was started, without its command line. Null unless " +
+				"the host is reached over SSH, by a user who may read the file.",
 		},
 		"unavailable": schema.MapAttribute{
 			Computed: true, ElementType: types.StringType,

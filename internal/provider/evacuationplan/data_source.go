@@ -60,9 +60,8 @@ func (d *dataSource) Schema(_ context.Context, _ datasource.SchemaRequest, resp 
 			},
 			"raw_commands": schema.BoolAttribute{
 				Optional: true,
-				MarkdownDescription: "Whether to ask QEMU what it refuses to migrate, as a drain does before it begins. Set it " +
-					"before a maintenance: otherwise the apply with these `steps` may fail. libvirt then marks the VMs as " +
-					"tainted, which has no effect and isn't Terraform's taint. Default: `false`.",
+				MarkdownDescription: "Whether to ask QEMU what it refuses to migrate, as a drain does. Without it, an apply with " +
+					"these `steps` may fail. libvirt marks the VMs as tainted, which has no effect. Default: `false`.",
 			},
 			"steps": schema.ListNestedAttribute{
 				Computed: true,

@@ -45,9 +45,9 @@ var descriptions = map[string]string{
 	"method": "What is done with the VM: `" + strings.Join([]string{
 		evacuation.MethodLive, evacuation.MethodCold, evacuation.MethodShutdown, evacuation.MethodSave,
 		evacuation.MethodExternal,
-	}, "`, `") + "`, `" + evacuation.MethodLeave + "` (it is off, and stays), `" + evacuation.MethodPinned + "` (its " +
-		"own `host` is this host: it stays, and the apply fails after all others have left) or `" + evacuation.MethodBlocked +
-		"` (nothing can be done, and the plan of the drain fails).",
+	}, "`, `") + "`, `" + evacuation.MethodLeave + "` (it is off, and stays), `" + evacuation.MethodPinned + "` (by " +
+		"its `host`: the apply drains the others, then fails) or `" + evacuation.MethodBlocked + "` (the plan of the drain " +
+		"fails).",
 	"target": "Host that the VM moves to. Null: none.",
 	"transfer": "Least amount to copy: memory of a running VM, and the disks and files whose size is known. Memory " +
 		"that the guest changes meanwhile is copied again. Null: nothing.",

@@ -19,29 +19,28 @@ var policySchema = schema.Schema{
 		fleetpolicy.Precedence,
 	Attributes: fleetpolicy.Attributes(map[string]schema.Attribute{
 		"strategy": schema.StringAttribute{
-			MarkdownDescription: "What happens to the VMs. `None`: they are shut down. `LiveMigrate` and " +
-				"`LiveMigrateIfPossible`: they are migrated live; the two differ only in what `fallback` is if you don't set it. " +
-				"`External`: another tool moves them. See [Eviction strategies](../guides/eviction-strategies.md).",
+			MarkdownDescription: "What happens to the VMs. `None`: they are shut down. `LiveMigrate`, " +
+				"`LiveMigrateIfPossible`: they are migrated live, with different defaults of `fallback`. `External`: another " +
+				"tool moves them. See [Eviction strategies](../guides/eviction-strategies.md).",
 			Required:   true,
 			Validators: []validator.String{value.Among(evacuation.Strategies...)},
 		},
 		"fallback": schema.StringAttribute{
-			MarkdownDescription: "What happens to a VM that can't migrate live. One of " + value.OneOf(evacuation.Fallbacks) +
+			MarkdownDescription: "What happens to VMs that can't migrate live. One of " + value.OneOf(evacuation.Fallbacks) +
 				": see [The fallback](../guides/eviction-strategies.md#the-fallback). Not with `None` or `External`. Default: " +
-				"`Shutdown` for `LiveMigrateIfPossible`, otherwise `Block`; the VM's own strategy counts first.",
+				"`Shutdown` if the strategy that applies is `LiveMigrateIfPossible`, otherwise `Block`.",
 			Optional:   true,
 			Validators: []validator.String{value.Among(evacuation.Fallbacks...)},
 		},
 		"on_cancel": schema.StringAttribute{
 			MarkdownDescription: "What happens to a step in progress when the drain [is " +
-				"cancelled](../guides/when-a-drain-stops.md#ctrl-c), or stops because a planned step is no longer possible. " +
-				"`abort`: a move is aborted, and the VM continues on the source. `finish`: the step is completed. Default: " +
-				"`abort`.",
+				"cancelled](../guides/when-a-drain-stops.md#ctrl-c) or stops. `abort`: a move is aborted, and the VM stays on " +
+				"the source. `finish`: the step is completed. Default: `abort`.",
 			Optional:   true,
 			Validators: []validator.String{value.Among(evacuation.OnCancels...)},
 		},
-		migrationoptions.Name: migrationoptions.OfResource("How the VMs are moved. An attribute that isn't set has the " +
-			"value of the `virtfleet_migration_policy` that applies to the VM, then of the provider's block."),
+		migrationoptions.Name: migrationoptions.OfResource("How the VMs are moved. What isn't set comes from the VM's " +
+			"`virtfleet_migration_policy`, then from the provider's block."),
 		"priority": schema.Int64Attribute{
 			MarkdownDescription: "VMs with the highest priority leave first. It is the order in which the steps begin, not a " +
 				"condition: a VM that can't be moved doesn't keep those of a lower priority on the host. Default: `0`.",

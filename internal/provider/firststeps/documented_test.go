@@ -13,7 +13,6 @@ import (
 // elsewhere are the commands of the documentation that TestAccFirstSteps doesn't run, and why.
 var elsewhere = map[string]string{
 	"make demo": "tells a story on hosts of its own, and checks it itself",
-	"make test": "runs this test",
 
 	"firewall-cmd --permanent --add-port=49152-49215/tcp": firewalld,
 	"firewall-cmd --reload":                               firewalld,

@@ -93,7 +93,7 @@ func (u *user) byHand(t *testing.T) {
 	}
 }
 
-// builds builds the provider without make, as the README says, outside of the repository.
+// builds builds the provider without make, as CONTRIBUTING says, outside of the repository.
 func (u *user) builds(t *testing.T) {
 	t.Helper()
 	repository, err := filepath.Abs(root)

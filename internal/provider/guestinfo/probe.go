@@ -31,9 +31,8 @@ type probeResult struct {
 func probeAttribute() schema.SingleNestedAttribute {
 	return schema.SingleNestedAttribute{
 		Optional: true,
-		MarkdownDescription: "Command to run in the guest through its agent, to check a service. It runs whenever the " +
-			"data source is read, so at every plan. libvirt then marks the VM as tainted; this " +
-			"has no effect, and isn't Terraform's taint.",
+		MarkdownDescription: "Command to run in the guest through its agent, to check a service. It runs at every plan. " +
+			"libvirt marks the VM as tainted, which has no effect.",
 		Attributes: map[string]schema.Attribute{
 			"command": schema.ListAttribute{
 				Required: true, ElementType: types.StringType,

@@ -31,9 +31,9 @@ func ownAttributes() map[string]schema.Attribute {
 	return map[string]schema.Attribute{
 		"raw_commands": schema.BoolAttribute{
 			Optional: true,
-			MarkdownDescription: "Whether to send raw guest agent commands, for which libvirt has no API. `agent_version`, " +
-				"`agent_commands`, `fsfreeze_status` and the interfaces' `counters` require them. libvirt then marks the " +
-				"VM as tainted. Default: `false`.",
+			MarkdownDescription: "Whether to send raw guest agent commands, for `agent_version`, `agent_commands`, " +
+				"`fsfreeze_status` and `counters` of interfaces. libvirt marks the VM as tainted, which has no effect. Default: " +
+				"`false`.",
 		},
 		"probe": probeAttribute(),
 		"wait": schema.StringAttribute{

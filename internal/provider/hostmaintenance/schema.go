@@ -44,9 +44,8 @@ func (r *Resource) Schema(ctx context.Context, _ resource.SchemaRequest, resp *r
 				Validators:    []validator.String{stringvalidator.LengthAtLeast(1)},
 			},
 			"steps": schema.ListNestedAttribute{
-				MarkdownDescription: "Steps to carry out, from `virtfleet_evacuation_plan`. The apply does exactly " +
-					"this. If a step is no longer possible, the apply stops and says what changed, and the next plan has steps " +
-					"for the rest. Default: the plan shows the drain as a warning, and the apply computes the steps again.",
+				MarkdownDescription: "Steps to carry out, from `virtfleet_evacuation_plan`. The apply does exactly these, and " +
+					"stops if one is no longer possible. Default: the apply computes the steps; the plan shows them as a warning.",
 				Optional:     true,
 				NestedObject: schema.NestedAttributeObject{Attributes: evacuationsteps.Resource()},
 			},
@@ -55,9 +54,8 @@ func (r *Resource) Schema(ctx context.Context, _ resource.SchemaRequest, resp *r
 				Optional:            true,
 			},
 			"restore": schema.BoolAttribute{
-				MarkdownDescription: "Whether destroying the resource brings back moved VMs and starts those that were shut " +
-					"down or saved: see [Open the host again](../guides/draining-a-host.md#open-the-host-again). A change takes " +
-					"effect with an apply before the destroy. Default: `false`.",
+				MarkdownDescription: "Whether a destroy [brings back](../guides/draining-a-host.md#open-the-host-again) VMs that " +
+					"moved and starts those that were shut down or saved. Apply a change before the destroy. Default: `false`.",
 				Optional: true,
 			},
 			"reason": schema.StringAttribute{

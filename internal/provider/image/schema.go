@@ -64,10 +64,9 @@ func (*imageResource) Schema(ctx context.Context, _ resource.SchemaRequest, resp
 	resp.Schema = schema.Schema{
 		MarkdownDescription: imageDescription,
 		Attributes: map[string]schema.Attribute{
-			"id": value.StableString("`<pool>/<volume>`. Disks and volumes refer to the image by this id. With new " +
-				"content, or another `name` or `pool`, it changes. Then plans of VMs with a disk from the image fail, and " +
-				"volumes from it **are replaced, without their data**. To keep them, set their `lifecycle { " +
-				"ignore_changes = [...] }`."),
+			"id": value.StableString("`<pool>/<volume>`. It changes with the content, `name` and `pool`. Then plans of VMs " +
+				"with a disk from the image fail, and volumes from it **are replaced, without their data**, unless their " +
+				"`lifecycle` has `ignore_changes`."),
 			"name": schema.StringAttribute{
 				MarkdownDescription: "Name of the image. Each copy is a volume named `<name>-<first 12 digits of its " +
 					"SHA-256>`. Images in one pool need different names. A change replaces the image, and **can delete volumes**: " +
@@ -78,16 +77,14 @@ func (*imageResource) Schema(ctx context.Context, _ resource.SchemaRequest, resp
 					"must be letters, digits, \".\", \"_\" and \"-\"")},
 			},
 			"pool": schema.StringAttribute{
-				MarkdownDescription: "Name of the storage pool that the copies are in. It can be of type " +
-					"`dir`, `fs`, `netfs`, `logical` or `zfs`: libvirt can't upload images to others, such as `rbd` (Ceph). A " +
-					"change replaces the image: see `id`.",
+				MarkdownDescription: "Name of the storage pool for the copies, of type `dir`, `fs`, `netfs`, `logical` or `zfs`. " +
+					"libvirt can't upload to others, such as `rbd` (Ceph). A change replaces the image: see `id`.",
 				Required:      true,
 				PlanModifiers: []planmodifier.String{stringplanmodifier.RequiresReplace()},
 			},
 			"source": schema.SingleNestedAttribute{
-				MarkdownDescription: "Source of the image. The provider reads it again when this attribute changes, when a " +
-					"host lacks its copy, and when the size or time of a `file` has changed. Use a URL with a version, not with " +
-					"`latest`: if its content changes, the next apply that needs a copy fails.",
+				MarkdownDescription: "Source, read again if this attribute changes, a host lacks its copy, or a `file` has " +
+					"another size or time. Use a URL with a version, not `latest`: new content fails an apply that needs a copy.",
 				Required: true,
 				Attributes: map[string]schema.Attribute{
 					"url": schema.StringAttribute{

@@ -38,9 +38,8 @@ func (r *Resource) Schema(ctx context.Context, _ resource.SchemaRequest, resp *r
 			},
 			"target_host": schema.StringAttribute{
 				Optional: true,
-				MarkdownDescription: "Host to move to, a key of the provider's `hosts`. If the VM is there already, nothing is " +
-					"moved. A change creates a new migration. Default: the best candidate when the migration is applied (see " +
-					"`virtfleet_migration_candidates`).",
+				MarkdownDescription: "Host to move to, a key of the provider's `hosts`. If the VM is there, nothing is moved. A " +
+					"change creates a new migration. Default: the best of the `virtfleet_migration_candidates` at the apply.",
 				Validators: []validator.String{stringvalidator.LengthAtLeast(1)},
 			},
 			"triggers": schema.MapAttribute{
@@ -48,14 +47,12 @@ func (r *Resource) Schema(ctx context.Context, _ resource.SchemaRequest, resp *r
 				MarkdownDescription: "Any values. A change moves the VM again, also with `create_before_destroy`, with which " +
 					"`-replace` doesn't.",
 			},
-			migrationoptions.Name: migrationoptions.OfResource("How the VM is moved. An attribute that isn't set has the " +
-				"value of the `virtfleet_migration_policy` that applies to the VM, then of the provider's block. A change " +
-				"applies to the next migration."),
+			migrationoptions.Name: migrationoptions.OfResource("How the VM is moved. What isn't set comes from the VM's " +
+				"`virtfleet_migration_policy`, then from the provider's block. A change applies to the next migration."),
 			"timeouts": value.Timeouts(ctx, timeouts.Opts{
 				Create: true, Read: true, Delete: true,
-				CreateDescription: "For the migration, including the wait under the provider's `migration_limits`. After that, " +
-					"the migration is aborted. A value that you set replaces the whole default. Default: `1h`, and " +
-					"`completion_timeout_per_gib` more for each GB of the VM's memory and copied disks.",
+				CreateDescription: "For the migration, including the wait for `migration_limits`. Then it is aborted. Default: " +
+					"`1h`, and `completion_timeout_per_gib` more for each GB of the VM's memory and copied disks.",
 				ReadDescription:   "For reading. Default: `2m`.",
 				DeleteDescription: "For aborting a migration that still runs. Default: `5m`.",
 			}),

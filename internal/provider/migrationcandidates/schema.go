@@ -27,8 +27,8 @@ func (d *dataSource) Schema(_ context.Context, _ datasource.SchemaRequest, resp 
 func ownAttributes() map[string]schema.Attribute {
 	return map[string]schema.Attribute{
 		migrationoptions.Name: migrationoptions.OfDataSource(
-			"Options for moving the VM. An option that isn't set here is taken from the " +
-				"`virtfleet_migration_policy` that applies to the VM, then from the provider's block."),
+			"Options for moving the VM. What isn't set comes from the VM's `virtfleet_migration_policy`, then from the " +
+				"provider's block."),
 		migrationoptions.PolicyName: schema.StringAttribute{
 			Computed: true, MarkdownDescription: migrationoptions.PolicyDescription,
 		},
@@ -36,10 +36,8 @@ func ownAttributes() map[string]schema.Attribute {
 			"Options for moving the VM, after all policies and defaults."),
 		"raw_commands": schema.BoolAttribute{
 			Optional: true,
-			MarkdownDescription: "Whether to also ask QEMU what prevents migrating the VM (`QEMUNotLiveMigratable`), as " +
-				"every migration does before it begins. libvirt then marks the VM as tainted until it leaves " +
-				"its host; this has no effect, and isn't Terraform's taint. " +
-				"Default: `false`.",
+			MarkdownDescription: "Whether to also ask QEMU what prevents migrating the VM (`QEMUNotLiveMigratable`), as every " +
+				"migration does. libvirt marks the VM as tainted, which has no effect. Default: `false`.",
 		},
 		"current_host": schema.StringAttribute{
 			Computed:            true,

@@ -45,7 +45,7 @@ var Attributes = map[string]resource.Attribute{
 func among(choices []string) []validator.String { return []validator.String{value.Among(choices...)} }
 
 // guide links to the page that describes the attributes, from a page in a folder of the documentation.
-const guide = " The guide [Migration options](../guides/migration-options.md) describes each."
+const guide = " See [Migration options](../guides/migration-options.md)."
 
 // linked are the attributes of the block on a page in a folder of the documentation, which links to the guide.
 var linked = describedAs("See [Migration options](../guides/migration-options.md).")

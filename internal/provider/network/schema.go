@@ -48,18 +48,17 @@ var networkSchema = schema.Schema{
 			Optional:            true, Computed: true,
 		},
 		"update_policy": schema.StringAttribute{
-			MarkdownDescription: "What to do about a change that requires a restart of the network. `Live`: the plan " +
-				"fails if running VMs use the network. `Restart`: the network is restarted, which disconnects these VMs " +
-				"until they are shut down and started again. The plan names the VMs. Default: `Live`.",
+			MarkdownDescription: "What to do about a change that requires a restart of the network. `Live`: the plan fails if " +
+				"running VMs use the network. `Restart`: the network is restarted, which disconnects these VMs until they are " +
+				"shut down and started again. Default: `Live`.",
 			Optional:   true,
 			Validators: []validator.String{value.Among(updateLive, updateRestart)},
 		},
 		"forward": forwardAttribute,
 		"bridge": schema.StringAttribute{
-			MarkdownDescription: "Bridge on the host. With the mode `bridge`, it must exist. With other modes, libvirt " +
-				"creates it. Set it if VMs name this bridge in their `interfaces`: then one apply can create the network " +
-				"and create or move these VMs. " +
-				"Default for new networks: a free name on each host.",
+			MarkdownDescription: "Bridge on the host. With the mode `bridge`, it must exist; otherwise libvirt creates it. " +
+				"Set it if VMs name this bridge in their `interfaces`: one apply can then create both. Default for new networks: " +
+				"a free name on each host.",
 			Optional: true, Computed: true,
 			Validators: []validator.String{stringvalidator.LengthBetween(1, 15)},
 		},

@@ -33,9 +33,8 @@ var hostSchema = schema.Schema{
 		"name": schema.StringAttribute{
 			MarkdownDescription: "Host name, which the network's DNS server also resolves.", Optional: true,
 		},
-		onhosts.StatesName: onhosts.StatesAttribute("reservation", "`present`, `missing`, or `differs`: the host "+
-			"has another one for this MAC or DUID, or only one of the network's active and persistent definitions has "+
-			"this one. Hosts without the network aren't listed"),
+		onhosts.StatesName: onhosts.StatesAttribute("reservation", "`present`, `missing`, or `differs` in the network's "+
+			"active or persistent definition. Hosts without the network aren't listed"),
 		"timeouts": value.TimeoutsOf("reservation", defaultTimeout),
 	},
 }

@@ -73,9 +73,9 @@ var filterSchema = schema.Schema{
 						"must be a protocol of libvirt's network filters, such as \"tcp\"")},
 				},
 				"match": schema.MapAttribute{
-					MarkdownDescription: "Values that the protocol's fields must have, by [libvirt's " +
-						"names](https://libvirt.org/formatnwfilter.html), such as `{ dstportstart = \"22\" }`. `$IP` is a " +
-						"variable; the interface sets it in `filter.parameters`.",
+					MarkdownDescription: "Values of the protocol's fields, by [libvirt's " +
+						"names](https://libvirt.org/formatnwfilter.html), such as `{ dstportstart = \"22\" }`. The interface sets " +
+						"variables, such as `$IP`, in `filter.parameters`.",
 					ElementType: types.StringType, Optional: true,
 				},
 				"negate": schema.BoolAttribute{

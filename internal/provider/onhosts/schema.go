@@ -28,9 +28,9 @@ const (
 // HostsAttribute returns the attribute hosts. noun is the name of the resource: "pool".
 func HostsAttribute(noun string) schema.Attribute {
 	return schema.SetAttribute{
-		MarkdownDescription: "Hosts that the " + noun + " is on: keys of the provider's `hosts`. A host that you add " +
-			"gets the " + noun + ", and from a host that you remove from this set, the " + noun + " is removed. If you " +
-			"remove a host from the provider's `hosts`, the " + noun + " stays there. Default: every configured host.",
+		MarkdownDescription: "Hosts that the " + noun + " is on: keys of the provider's `hosts`. Removing a host here " +
+			"removes the " + noun + " from it; removing it from the provider's `hosts` doesn't. Default: every configured " +
+			"host.",
 		ElementType: types.StringType,
 		Optional:    true,
 		Validators:  []validator.Set{setvalidator.SizeAtLeast(1)},

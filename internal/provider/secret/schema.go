@@ -54,9 +54,9 @@ func (*secretResource) Schema(_ context.Context, _ resource.SchemaRequest, resp 
 		Attributes: map[string]schema.Attribute{
 			"id": value.StableString("UUID of the secret, the same on every host."),
 			"usage": schema.StringAttribute{
-				MarkdownDescription: "Usage of the secret. One of " + value.OneOf(libvirt.SecretUsages()) + ". `volume` is " +
-					"the passphrase of an encrypted volume, `vtpm` that of a TPM, `iscsi` also the password of a web server. No " +
-					"attribute of this provider uses `tls`: it is for definitions that were written by hand.",
+				MarkdownDescription: "Usage of the secret. One of " + value.OneOf(libvirt.SecretUsages()) + ". `volume` is the " +
+					"passphrase of an encrypted volume, `vtpm` that of a TPM, `iscsi` also the password of a web server. `tls` is " +
+					"for definitions written by hand.",
 				Required:      true,
 				PlanModifiers: []planmodifier.String{stringplanmodifier.RequiresReplace()},
 				Validators:    []validator.String{value.Among(libvirt.SecretUsages()...)},
@@ -71,9 +71,8 @@ func (*secretResource) Schema(_ context.Context, _ resource.SchemaRequest, resp 
 			},
 			"description": schema.StringAttribute{MarkdownDescription: "Description for people.", Optional: true},
 			"private": schema.BoolAttribute{
-				MarkdownDescription: "Whether libvirt refuses to return the value to clients. A change replaces the secret. " +
-					"`false`: if a VM that needs the secret moves to a host that lacks it, the move copies the secret there. " +
-					"Default for new secrets: `true`.",
+				MarkdownDescription: "Whether libvirt refuses to return the value to clients. If `false`, the move of a VM " +
+					"copies the secret to a host that lacks it. A change replaces the secret. Default for new secrets: `true`.",
 				Optional:      true,
 				Computed:      true,
 				PlanModifiers: []planmodifier.Bool{boolplanmodifier.UseStateForUnknown(), boolplanmodifier.RequiresReplace()},
@@ -89,9 +88,8 @@ func (*secretResource) Schema(_ context.Context, _ resource.SchemaRequest, resp 
 				Optional: true, WriteOnly: true, Sensitive: true,
 			},
 			"value_wo_version": schema.StringAttribute{
-				MarkdownDescription: "Any text, such as `1`. Change it when the value changes, because Terraform can't see " +
-					"that: then the value is written to all hosts again. Without it, a changed value isn't written. **Disks and " +
-					"TPMs keep their passphrase:** with another value here, their VMs can't start or move.",
+				MarkdownDescription: "Any text, such as `1`. Change it to write a changed value to all hosts: Terraform can't " +
+					"see that change. **Disks and TPMs keep their passphrase:** with another value, their VMs can't start or move.",
 				Optional: true,
 			},
 			"hosts":            onhosts.HostsAttribute("secret"),

@@ -43,9 +43,8 @@ func (*poolResource) Schema(ctx context.Context, _ resource.SchemaRequest, resp 
 			"id":   value.StableString("Same as `name`."),
 			"name": replacedString("Name of the pool, unique on each host. A change replaces the pool."),
 			"type": schema.StringAttribute{
-				MarkdownDescription: "Type of the pool. Disks with `pool` of a VM require `dir`, `fs` or `netfs`. Volumes " +
-					"of `rbd`, `iscsi-direct` and `gluster` are used by `disks.network`. A change replaces the pool. One of " +
-					"" + value.OneOf(storage.PoolTypes()) + ".",
+				MarkdownDescription: "[Type of the pool](../guides/storage-pools.md#choose-a-type). A change replaces the pool. " +
+					"One of " + value.OneOf(storage.PoolTypes()) + ".",
 				Required:      true,
 				PlanModifiers: []planmodifier.String{stringplanmodifier.RequiresReplace()},
 				Validators:    []validator.String{value.Among(storage.PoolTypes()...)},
@@ -54,10 +53,8 @@ func (*poolResource) Schema(ctx context.Context, _ resource.SchemaRequest, resp 
 			"source": sourceAttribute(),
 			"hosts":  onhosts.HostsAttribute("pool"),
 			"shared": schema.BoolAttribute{
-				MarkdownDescription: "Whether all hosts see the same volumes in the pool, as in a directory that is " +
-					"mounted on all of them. If you don't set it for such a pool, the move of a disk with `pool` can fail with " +
-					"`DiskPathTaken`. Always `true` for `netfs`, `rbd`, `gluster`, `iscsi`, `iscsi-direct` and `mpath`. " +
-					"Default: `false`.",
+				MarkdownDescription: "Whether all hosts see the same volumes in the pool, such as a directory that all have " +
+					"mounted. Always `true` for `netfs`, `rbd`, `gluster`, `iscsi`, `iscsi-direct` and `mpath`. Default: `false`.",
 				Optional: true,
 			},
 			"autostart": schema.BoolAttribute{
@@ -65,15 +62,15 @@ func (*poolResource) Schema(ctx context.Context, _ resource.SchemaRequest, resp 
 				Optional:            true,
 			},
 			"build": schema.BoolAttribute{
-				MarkdownDescription: "Whether to create the storage of a new pool: its directory, mount point, filesystem, " +
-					"partition table, volume group or ZFS pool. Existing storage is never overwritten: if something else is " +
-					"there, the apply fails. Default: `true` for `dir` and `netfs`, otherwise `false`.",
+				MarkdownDescription: "Whether to create the storage of a new pool: a directory, filesystem, partition table, " +
+					"volume group or ZFS pool. Existing storage is never overwritten; the apply fails instead. Default: `true` for " +
+					"`dir` and `netfs`, otherwise `false`.",
 				Optional: true,
 			},
 			"on_destroy": schema.StringAttribute{
-				MarkdownDescription: "What happens to the data when the resource is destroyed. `keep`: it stays. " +
-					"`delete`: the volume group of `logical` or the pool of `zfs` is removed **with all its data**, of `dir`, `fs` " +
-					"and `netfs` the empty directory `target.path`; for other types, the destroy fails. Default: `keep`.",
+				MarkdownDescription: "What a destroy does with the data. `keep`: it stays. `delete` removes the volume group of " +
+					"`logical` or the pool of `zfs` **with all its data**, and the empty directory of `dir`, `fs` and `netfs`; for " +
+					"other types, it fails. Default: `keep`.",
 				Optional:   true,
 				Validators: []validator.String{value.Among(onDestroyKeep, onDestroyDelete)},
 			},
@@ -84,8 +81,8 @@ func (*poolResource) Schema(ctx context.Context, _ resource.SchemaRequest, resp 
 				UpdateDescription: "For changing the pool, which can stop and start it. Default: `20m`.",
 				DeleteDescription: "For deleting the pool. Default: `20m`.",
 			}),
-			onhosts.StatesName: onhosts.StatesAttribute("pool", "`active`, `inactive`, `missing`, or `outdated`. "+
-				"`outdated`: the pool is active with an earlier definition than its persistent one, and is restarted"),
+			onhosts.StatesName: onhosts.StatesAttribute("pool", "`active`, `inactive`, `missing`, or `outdated` (active with "+
+				"an earlier definition)"),
 		},
 	}
 }

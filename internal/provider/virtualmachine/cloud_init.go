@@ -65,8 +65,7 @@ var cloudInitType = objectType(cloudInitAttributes)
 func cloudInitAttribute() schema.SingleNestedAttribute {
 	return schema.SingleNestedAttribute{
 		MarkdownDescription: "First boot with cloud-init. The guest reads a medium that is created, moved and removed with " +
-			"the VM. Adding `cloud_init` to an existing VM requires a restart. See [First " +
-			"boot](../guides/first-boot.md#changes) for what a change does.",
+			"the VM. [What a change does](../guides/first-boot.md#changes): adding the block requires a restart.",
 		Attributes: cloudInitAttributes,
 		CustomType: cloudInitType,
 		Optional:   true,

@@ -57,9 +57,8 @@ var (
 // Optional only. All others are left alone if they aren't declared.
 var diskAttributes = mergeAttributes(blockLevels["disks.*"], attributes{
 	"file": schema.StringAttribute{
-		MarkdownDescription: "Path of an image file on the host. If the host is reached over SSH, the plan looks for " +
-			"the file; a missing file is an error if `run_strategy` starts the VM. The provider doesn't choose a host " +
-			"by its files: set `host` if only one has it.",
+		MarkdownDescription: "Path of an image file on the host. Over SSH, the plan fails if it is missing and the VM " +
+			"would start. The provider doesn't choose a host by its files: set `host` if only one has it.",
 		Optional: true,
 	},
 	"block": schema.StringAttribute{
@@ -68,8 +67,7 @@ var diskAttributes = mergeAttributes(blockLevels["disks.*"], attributes{
 	},
 	"volume": schema.StringAttribute{
 		MarkdownDescription: "Existing volume in a storage pool of the host: the `id` of a `virtfleet_volume` " +
-			"(`<pool>/<name>`), or a path. The plan checks that the host has it. A volume of an `rbd`, `iscsi-direct` or " +
-			"`gluster` pool isn't a file: declare it with `network`.",
+			"(`<pool>/<name>`), or a path. For pools of type `rbd`, `iscsi-direct` and `gluster`, use `network`.",
 		Optional: true,
 	},
 	"network": schema.SingleNestedAttribute{
@@ -91,9 +89,9 @@ var diskAttributes = mergeAttributes(blockLevels["disks.*"], attributes{
 	"bus": optionalString("Bus of the disk: " + value.OneOf(domain.DiskBuses) + ". Default for new disks: `virtio`; " +
 		"of a `cdrom`, `sata` (`ide` with the machine type `pc`, `scsi` on other architectures); of a `lun`, `scsi`; of a " +
 		"`floppy`, `fdc`."),
-	"format": optionalString("Format of the data: " + value.OneOf(domain.DiskFormats) + ". Required on top of a " +
-		"file that is no image. Default for new disks: `qcow2` with `pool` or a name that ends in `.qcow2`, otherwise what " +
-		"a storage pool reports, or `raw`."),
+	"format": optionalString("Format: " + value.OneOf(domain.DiskFormats) + ". Required if its backing file " +
+		"is no `virtfleet_image`. Default for new disks: `qcow2` with `pool` or a name that ends in `.qcow2`, otherwise " +
+		"what a storage pool reports, or `raw`."),
 	"cache": optionalString("Cache mode: " + value.OneOf(domain.DiskCaches) + ". Default for new disks: `default` for " +
 		"files, which means `writeback`; otherwise `none`."),
 	"read_only": optionalBool("Whether the disk is read-only for the guest. Default for new disks: `true` for a " +
@@ -102,8 +100,7 @@ var diskAttributes = mergeAttributes(blockLevels["disks.*"], attributes{
 	"boot_order": bootOrder(),
 	"shared": schema.BoolAttribute{
 		MarkdownDescription: "Whether all hosts share the storage of this `file`, `block` or `volume`. A move then neither " +
-			"copies nor removes the disk. See [Prepare the hosts](../guides/moving-vms.md#prepare-the-hosts). Not the same as " +
-			"`shareable`. Default: `false`.",
+			"copies nor removes the disk. Not the same as `shareable`. Default: `false`.",
 		Optional: true,
 	},
 })

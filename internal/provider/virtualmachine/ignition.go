@@ -38,9 +38,8 @@ var ignitionType = objectType(ignitionAttributes)
 
 func ignitionAttribute() schema.SingleNestedAttribute {
 	return schema.SingleNestedAttribute{
-		MarkdownDescription: "First boot with Ignition (Fedora CoreOS, Flatcar). QEMU passes the configuration to the " +
-			"guest (`fw_cfg`, `opt/com.coreos/config`) from a volume that is created, moved and removed with the VM, and " +
-			"that only QEMU can read. Ignition reads it at the first boot only. A change requires a restart.",
+		MarkdownDescription: "[First boot with Ignition](../guides/first-boot.md#ignition) (Fedora CoreOS, Flatcar), from " +
+			"a volume that is created, moved and removed with the VM. A change requires a restart.",
 		Attributes: ignitionAttributes,
 		CustomType: ignitionType,
 		Optional:   true,

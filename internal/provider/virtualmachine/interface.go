@@ -55,9 +55,8 @@ var interfaceAttributes = mergeAttributes(blockLevels["interfaces.*"], attribute
 		Optional:   true,
 	},
 	"hostdev": schema.StringAttribute{
-		MarkdownDescription: "PCI address of a network card of the host, such as a virtual function of SR-IOV, for " +
-			"the exclusive use of the VM: `0000:03:00.1`. Such a VM can't be moved while it runs, unless the " +
-			"interface is the `transient` one of a pair: see `teaming`.",
+		MarkdownDescription: "PCI address of a network card of the host, for this VM alone, such as a virtual function of " +
+			"SR-IOV: `0000:03:00.1`. The VM can't move while it runs, except with `teaming` as `transient`.",
 		Optional: true,
 	},
 	"vdpa": schema.StringAttribute{

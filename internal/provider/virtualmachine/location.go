@@ -17,9 +17,8 @@ var locationAttributes = attributes{
 	"host_uuid": computedString("libvirt's UUID of `current_host`, which identifies the host after it was renamed or " +
 		"removed. Null if libvirt reports none."),
 	"persistent": schema.BoolAttribute{
-		MarkdownDescription: "Whether the VM has a persistent definition. If a running VM lost it (`virsh undefine`, or " +
-			"`virsh migrate` without `--persistent`), an apply defines the VM again where it runs. A VM that was imported " +
-			"while no host had a definition of it doesn't get one.",
+		MarkdownDescription: "Whether the VM has a persistent definition. If a running VM lost it, as by `virsh undefine`, " +
+			"an apply defines it again. A VM that was imported without one doesn't get one.",
 		Computed: true,
 	},
 	"stale_definitions": schema.ListAttribute{

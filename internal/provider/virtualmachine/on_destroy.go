@@ -23,16 +23,16 @@ const onDestroyName = "on_destroy"
 var onDestroyAttributes = attributes{
 	domain.PartNVRAM: keptOrDeleted("The UEFI variables (NVRAM). A new VM of the same name on the same host gets those " +
 		"that were kept."),
-	domain.PartTPMState: keptOrDeleted("The state of the TPM, in libvirt's `swtpm/<UUID>` on the host. Only a VM with " +
-		"the same UUID gets it, such as one that you define with virsh. `keep` requires libvirt 8.9.0."),
+	domain.PartTPMState: keptOrDeleted("The state of the TPM. What is kept is read only by a VM with the same UUID, " +
+		"such as one that you define with virsh. `keep` requires libvirt 8.9.0."),
 	domain.PartManagedSave: keptOrDeleted("The guest's memory that `virsh managedsave` saved. " + keepRefuses),
-	domain.PartSnapshots: keptOrDeleted("libvirt's metadata of snapshots. The data of an internal snapshot is in the " +
-		"disks, and stays or goes with them. " + keepRefuses),
+	domain.PartSnapshots: keptOrDeleted("libvirt's metadata of snapshots; the data of internal ones is in the " +
+		"disks. " + keepRefuses),
 	domain.PartCheckpoints: keptOrDeleted("libvirt's metadata of checkpoints, which incremental backups require. " +
 		keepRefuses),
 }
 
-const keepRefuses = "libvirt can't keep this without the VM: with `keep`, a destroy is refused while there is any."
+const keepRefuses = "With `keep`, a destroy is refused while there is any."
 
 var onDestroyType = objectType(onDestroyAttributes)
 

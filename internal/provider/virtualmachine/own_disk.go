@@ -22,15 +22,12 @@ import (
 var ownDiskAttributes = attributes{
 	"pool": schema.StringAttribute{
 		MarkdownDescription: "Storage pool, of type `dir`, `fs` or `netfs`, in which the disk is created and removed with " +
-			"the VM. An existing disk can be [changed to this form](../guides/existing-disks.md#to-pool). **If you remove " +
-			"the disk from `disks`, its data is deleted**, unless `on_destroy` is `keep`.",
+			"the VM. **If you remove the disk from `disks`, its data is deleted**, unless `on_destroy` is `keep`.",
 		Optional: true,
 	},
 	"image": schema.StringAttribute{
-		MarkdownDescription: "`id` of the `virtfleet_image` that the disk starts with. The disk never follows the " +
-			"image: a change is an error, and the disk and its data stay. An image with new content has a new `id`; for " +
-			"existing VMs, set `lifecycle { ignore_changes = [disks[\"root\"].image] }`. Default: none, the disk is " +
-			"empty.",
+		MarkdownDescription: "`id` of the `virtfleet_image` that the disk starts with. A change is an error, and the disk " +
+			"stays: [Change a disk](../guides/images-and-disks.md#change-a-disk). Default: none, the disk is empty.",
 		Optional: true,
 	},
 	"clone": schema.StringAttribute{
@@ -48,8 +45,8 @@ var ownDiskAttributes = attributes{
 	},
 	"preallocation": schema.StringAttribute{
 		MarkdownDescription: "Space that a disk with `pool` occupies when it is created. One of " +
-			value.OneOf(storage.Preallocations()) + ". `off`: thin. `full`: its whole `size`. `metadata`: the tables of a " +
-			"`qcow2` disk. A disk with `image` requires `clone = \"full\"`. A change is an error. Default: `off`.",
+			value.OneOf(storage.Preallocations()) + ". `off`: thin. `full`: its whole `size`. `metadata`: thin, with the " +
+			"tables of `qcow2`. With `image`, it requires `clone = \"full\"`. Default: `off`.",
 		Optional:   true,
 		Validators: []validator.String{value.Among(storage.Preallocations()...)},
 	},

@@ -23,9 +23,8 @@ var (
 			Required:            true,
 		},
 		"required": schema.BoolAttribute{
-			MarkdownDescription: "Whether such a VM must never share a host with this one. If no other host fits, " +
-				"creating or moving the VM fails. Such VMs are also kept away from this VM's host. Default: `false`, " +
-				"which only prefers other hosts.",
+			MarkdownDescription: "Whether such a VM must never share a host with this one: if no other host fits, creating or " +
+				"moving either fails. Default: `false`, which only prefers other hosts.",
 			Optional: true,
 		},
 	}
@@ -45,9 +44,8 @@ var placementAttributes = attributes{
 		Optional:            true,
 	},
 	"dedicated_cpus": schema.BoolAttribute{
-		MarkdownDescription: "Whether no other VM may be pinned to the host's CPUs in `cpu.pin`, which must name each " +
-			"virtual CPU. See [CPUs](../guides/host-capacity.md#cpus). Default: `false`, which only prefers hosts where these " +
-			"are free.",
+		MarkdownDescription: "Whether no other VM may be pinned to this VM's CPUs. `cpu.pin` must name each virtual CPU. " +
+			"See [CPUs](../guides/host-capacity.md#cpus). Default: `false`, which only prefers hosts where these are free.",
 		Optional: true,
 	},
 }

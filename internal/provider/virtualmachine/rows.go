@@ -19,9 +19,8 @@ import (
 
 // containers are the attributes that only hold groups, such as "devices".
 var containers = map[string]string{
-	"devices": "Devices other than disks and interfaces. A device that isn't set isn't changed. To remove a device of a " +
-		"kind that a VM has only once, such as `rng`, set its `model` to `none`; for `graphics`, its `type`; for " +
-		"`smartcard`, its `mode`.",
+	"devices": "Devices other than disks and interfaces. What isn't set isn't changed. To remove a single device, such " +
+		"as `rng`, set its `model` to `none`; of `graphics`, the `type`; of `smartcard`, the `mode`.",
 	"platform": "Clock, Hyper-V enlightenments and other features of the virtual hardware.",
 }
 

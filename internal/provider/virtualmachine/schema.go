@@ -58,9 +58,9 @@ var requiredAttributes = attributes{
 // declaredAttributes are optional. What the hypervisor knows, except devices, is computed if it isn't declared.
 var declaredAttributes = attributes{
 	"type": optionalString("Domain type: `kvm` or `qemu`. Default for new VMs: the provider's `default_domain_type`."),
-	"machine_type": optionalString("Machine type. `q35` matches every version of it, such as `pc-q35-7.2`. Another " +
-		"kind (`q35` to `pc`) replaces the VM; another version requires a restart. Default for new VMs: `q35` " +
-		"on x86, `virt` on ARM and RISC-V, `s390-ccw-virtio` on s390x, `pseries` on POWER."),
+	"machine_type": optionalString("Machine type. `q35` matches each of its versions, such as `pc-q35-7.2`. Another " +
+		"kind, such as `pc`, replaces the VM; another version requires a restart. Default for new VMs: `q35` on x86, " +
+		"`virt` on ARM and RISC-V, `s390-ccw-virtio` on s390x, `pseries` on POWER."),
 	"arch": optionalString("Architecture of the guest. A change replaces the VM. Default for new VMs: `x86_64`."),
 	"cpu": nestedAttribute("Virtual CPUs. Set `vcpus`, or a topology of `sockets`, `cores` and `threads`. Default for "+
 		"new VMs: one.", cpuAttributes, cpuType),
@@ -80,9 +80,9 @@ var deviceAttributes = attributes{
 		Computed:     true,
 	},
 	"interfaces": schema.MapNestedAttribute{
-		MarkdownDescription: "Network interfaces by a key, which identifies the device. Set exactly one of `network`, " +
-			"`bridge`, `direct`, `hostdev`, `user`, `vdpa`, `vhostuser`. If you set the map, list every interface: " +
-			"anything not listed is detached. New interfaces are in the order of the keys.",
+		MarkdownDescription: "Network interfaces by a key. Set exactly one of `network`, `bridge`, `direct`, `hostdev`, " +
+			"`user`, `vdpa`, `vhostuser`. If you set the map, list every interface: anything not listed is detached. New " +
+			"interfaces are in the order of the keys.",
 		NestedObject: schema.NestedAttributeObject{Attributes: interfaceAttributes, CustomType: interfaceType},
 		CustomType:   interfacesType,
 		Optional:     true,
@@ -103,15 +103,14 @@ var policyAttributes = attributes{
 	domain.ExtraDevices: extraDevicesAttribute(),
 	profileName:         profileAttribute(),
 	"host": schema.StringAttribute{
-		MarkdownDescription: "Host that the VM is pinned to, a key of the provider's `hosts`. A change moves the VM, " +
-			"live if it runs. If you remove it, the VM stays where it is and is no longer pinned: `virtfleet_migration` " +
-			"and drains may move it. Default: the provider chooses a host for a new VM.",
+		MarkdownDescription: "Host that the VM is pinned to, a key of the provider's `hosts`. A change moves the VM, live " +
+			"if it runs. Without it, the VM stays where it is, and drains may move it. Default: the provider chooses a host " +
+			"for a new VM.",
 		Optional: true,
 	},
 	"placement": schema.SingleNestedAttribute{
-		MarkdownDescription: "Where a VM without `host` may be: when it is created, and when a migration or a drain " +
-			"chooses a host. A change doesn't move the VM. If the `target_host` of a `virtfleet_migration` lacks " +
-			"`host_labels`, the plan only warns.",
+		MarkdownDescription: "Where a VM without `host` may be, when it is created, and when a migration or a drain " +
+			"chooses a host. A change doesn't move the VM.",
 		Attributes: placementAttributes,
 		CustomType: placementType,
 		Optional:   true,
@@ -130,9 +129,8 @@ var policyAttributes = attributes{
 		Validators: []validator.String{value.Among(status.RunStrategies...)},
 	},
 	"wait_for": schema.SingleNestedAttribute{
-		MarkdownDescription: "What a running VM needs to count as ready. Create and update wait for it. If a new VM " +
-			"isn't ready in time, the apply shows the warning `Unable to wait for virtual machine` and keeps the VM with " +
-			"`ready = false`; the next apply waits again, and fails if the VM isn't ready then.",
+		MarkdownDescription: "What a running VM needs to count as ready. Applies wait for it. If a new VM isn't ready in " +
+			"time, the apply warns and keeps it with `ready = false`; the next apply waits again, and then fails.",
 		Attributes: waitAttributes,
 		CustomType: waitType,
 		Optional:   true,
@@ -140,8 +138,7 @@ var policyAttributes = attributes{
 	"update_policy": schema.StringAttribute{
 		MarkdownDescription: "What to do about a change that requires a restart of a running VM. One of " +
 			value.OneOf(placement.UpdatePolicies) + ". `Live`: the plan fails. `Restart`: the apply shuts the guest down and " +
-			"starts the VM. `Stage`: the VM gets the change when it is shut down and started; a reboot isn't enough. " +
-			"Default: `Live`.",
+			"starts the VM. `Stage`: the VM gets it when it is shut down and started; a reboot isn't enough. Default: `Live`.",
 		Optional:   true,
 		Validators: []validator.String{value.Among(placement.UpdatePolicies...)},
 	},
@@ -165,8 +162,8 @@ var policyAttributes = attributes{
 		Validators: []validator.String{value.Among(evacuation.Strategies...)},
 	},
 	migrationoptions.Name: migrationoptions.OfResource(
-		"How the VM is moved when `host` changes. An attribute that isn't set here has the value of the " +
-			"`virtfleet_migration_policy` that applies to the VM, then of the provider's block."),
+		"How the VM is moved when `host` changes. What isn't set comes from the VM's `virtfleet_migration_policy`, then " +
+			"from the provider's block."),
 	"timeouts": timeoutsAttribute(),
 }
 
@@ -186,8 +183,7 @@ var computedAttributes = attributes{
 	},
 	"ip_addresses": schema.MapAttribute{
 		MarkdownDescription: "Addresses by interface, without link-local ones. Null if unknown. Only one source is " +
-			"queried: the guest agent if it is connected and the guest runs, otherwise libvirt's DHCP leases. If the agent " +
-			"is connected but doesn't answer, they are null; `virtfleet_conditions` queries all sources.",
+			"queried: the guest agent if it is connected, otherwise DHCP leases. `virtfleet_conditions` queries all.",
 		ElementType: addressesType.ElemType,
 		Computed:    true,
 	},
@@ -197,9 +193,8 @@ var computedAttributes = attributes{
 		Computed: true,
 	},
 	"autostart": schema.BoolAttribute{
-		MarkdownDescription: "Whether the host starts the VM when it boots. An apply switches it on for the " +
-			"`run_strategy` `Always`, off for `Halted`, and otherwise doesn't change it. For a VM that a drain shuts down or " +
-			"saves, it is off until the maintenance ends.",
+		MarkdownDescription: "Whether the host starts the VM when it boots. An apply switches it on for the `run_strategy` " +
+			"`Always`, off for `Halted`. After a drain has stopped the VM, it is off until the maintenance ends.",
 		Computed: true,
 	},
 }

@@ -80,8 +80,8 @@ func (*volumeResource) Schema(ctx context.Context, _ resource.SchemaRequest, res
 			},
 			"size": schema.StringAttribute{
 				MarkdownDescription: "[Size](../guides/values-and-names.md#sizes) that a guest sees, such as `20Gi`: at least " +
-					"that of the image or volume that it is created from. If the host rounds it up, it stays here as you wrote it. " +
-					"Required without `image` and `copy_of`. Default for new volumes: the size of that image or volume.",
+					"that of `image` or `copy_of`. Required without `image` and `copy_of`. Default for new volumes: the size of " +
+					"that image or volume.",
 				Optional: true, Computed: true, CustomType: value.QuantityType,
 				PlanModifiers: []planmodifier.String{stringplanmodifier.UseStateForUnknown()},
 				Validators: []validator.String{stringvalidator.AtLeastOneOf(path.MatchRoot("size"), path.MatchRoot("image"),
@@ -93,10 +93,9 @@ func (*volumeResource) Schema(ctx context.Context, _ resource.SchemaRequest, res
 				Optional: true, Computed: true,
 				PlanModifiers: []planmodifier.String{stringplanmodifier.UseStateForUnknown()},
 			},
-			"image": originAttribute("Id of the `virtfleet_image` that the volume is created from. An image with new "+
-				"content has a new id, which **replaces the volume**: to keep it, set `lifecycle { ignore_changes = [image] "+
-				"}`. Set "+
-				"at most one of `image`, `copy_of`.", path.MatchRoot("copy_of")),
+			"image": originAttribute("Id of the `virtfleet_image` to create the volume from. New content has a new id, which "+
+				"**replaces the volume** without `lifecycle { ignore_changes = [image] }`. Set at most one of `image`, "+
+				"`copy_of`.", path.MatchRoot("copy_of")),
 			"clone": schema.StringAttribute{
 				MarkdownDescription: "How the volume is created from the image. `overlay`: it is based on the host's copy " +
 					"of the image and holds only the changes. `full`: it is an independent copy. Default: `overlay`.",
@@ -105,9 +104,9 @@ func (*volumeResource) Schema(ctx context.Context, _ resource.SchemaRequest, res
 					value.Among(cloneOverlay, cloneFull), stringvalidator.AlsoRequires(path.MatchRoot("image")),
 				},
 			},
-			"copy_of": originAttribute("Id of the `virtfleet_volume`, on the same host, that the volume is copied from. No VM "+
-				"may write to that volume during the copy. If libvirt takes what a guest has written into a raw disk for an "+
-				"image, the copy needs `format = \"raw\"`.", path.MatchRoot("image")),
+			"copy_of": originAttribute("Id of the `virtfleet_volume` on the same host to copy. No VM may write to it during "+
+				"the copy. If libvirt takes a raw disk's data for an image, the copy needs `format = "+
+				"\"raw\"`.", path.MatchRoot("image")),
 			"preallocation": schema.StringAttribute{
 				MarkdownDescription: "Space to allocate at creation. One of " + value.OneOf(storage.Preallocations()) + ". " +
 					"`metadata` is for `qcow2`. Overlays can only be `off`. Default: `off`.",
