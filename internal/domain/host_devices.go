@@ -9,7 +9,10 @@ import (
 	"github.com/beevik/etree"
 )
 
-const hostDeviceWhy = "The device is another one."
+const (
+	hostDeviceWhy = "The device is another one."
+	romWhy        = "The guest finds a device's ROM when the device is plugged in."
+)
 
 // hostAddressPatterns match the addresses of the host's devices, by type.
 var hostAddressPatterns = map[string]*regexp.Regexp{
@@ -91,6 +94,15 @@ var hostDeviceFamily = Family{
 				"UUID of an `mdev` device, or host, channel, target and LUN of a `scsi` device as `lsscsi` shows them " +
 				"(`0:0:1:0`). Required without `class`, otherwise chosen.",
 		},
+		{
+			Name: "rom_file", Place: "rom@file", Why: romWhy, Check: absolute, DefaultDoc: "the device's own",
+			Doc: "File on the host with the firmware (ROM) that the guest finds in a `pci` device, as some GPUs need. Each " +
+				"host that the VM may run on must have it.",
+		},
+		{
+			Name: "rom_bar", Place: "rom@bar", Kind: Switch, On: "on", Off: "off", Why: romWhy, DefaultDoc: "`true`",
+			Doc: "Whether the guest sees the firmware (ROM) of a `pci` device.",
+		},
 	},
 	Check: func(value func(string) string) (attribute, problem string) {
 		pattern, kind, address := hostAddressPatterns[value("type")], value("type"), value("address")
@@ -107,6 +119,11 @@ var hostDeviceFamily = Family{
 		case !pattern.MatchString(address):
 			return "address", fmt.Sprintf("%q isn't an address of a %s device, such as %s.", address, kind,
 				hostAddressForms[kind])
+		}
+		for _, name := range []string{"rom_file", "rom_bar"} {
+			if value(name) != "" && kind != "pci" && kind != "" {
+				return name, "Only a pci device has a ROM."
+			}
 		}
 		return needs("type", "address")(value)
 	},
