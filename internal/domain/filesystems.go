@@ -51,10 +51,36 @@ var filesystemFamily = Family{
 			DefaultDoc: "`false`",
 			Doc:        "Whether the guest can only read the directory. With `virtiofs`, it requires libvirt 11.",
 		},
+		{
+			Name: "cache", Place: "binary/cache@mode", Values: []string{"none", "always"}, Follows: "driver",
+			Why: filesystemWhy, DefaultDoc: "virtiofsd's own",
+			Doc: "What the guest may keep of files: `none` shows what the host changes at once, `always` is faster. " +
+				"`virtiofs` only.",
+		},
+		{
+			Name: "queue_size", Place: "driver@queue", Kind: Count, Follows: "driver", Why: filesystemWhy,
+			Check: func(value string) string {
+				if n, ok := number(value); ok && n >= 1 && n <= 1024 && n&(n-1) == 0 {
+					return ""
+				}
+				return "It isn't a power of two up to 1024."
+			},
+			DefaultDoc: "QEMU's, which is `128`", Doc: "Number of requests in the device's queue. `virtiofs` only.",
+		},
+		{
+			Name: "xattr", Place: "binary@xattr", Kind: Switch, On: "on", Off: "off", Follows: "driver", Why: filesystemWhy,
+			DefaultDoc: "`false`",
+			Doc:        "Whether the guest sees extended attributes of files, such as those of SELinux. `virtiofs` only.",
+		},
 	},
 	Check: func(value func(string) string) (attribute, problem string) {
 		if value("driver") == "virtiofs" && value("access_mode") != "" && value("access_mode") != "passthrough" {
 			return "access_mode", "virtiofs has passthrough only."
+		}
+		for _, name := range []string{"cache", "queue_size", "xattr"} {
+			if value(name) != "" && value("driver") != "" && value("driver") != "virtiofs" {
+				return name, `It needs driver = "virtiofs".`
+			}
 		}
 		return needs("target", "source")(value)
 	},

@@ -9,7 +9,10 @@ import (
 	"github.com/beevik/etree"
 )
 
-const hostDeviceWhy = "The device is another one."
+const (
+	hostDeviceWhy = "The device is another one."
+	romWhy        = "The guest finds a device's ROM when the device is plugged in."
+)
 
 // hostAddressPatterns match the addresses of the host's devices, by type.
 var hostAddressPatterns = map[string]*regexp.Regexp{
@@ -90,6 +93,15 @@ var hostDeviceFamily = Family{
 			Doc: "Address of a `pci` device (`0000:65:00.0`), vendor and product of `usb` (`1234:abcd`), UUID of `mdev`, or " +
 				"address of `scsi` as in `lsscsi` (`0:0:1:0`). Required without `class`, otherwise chosen.",
 		},
+		{
+			Name: "rom_file", Place: "rom@file", Why: romWhy, Check: absolute, DefaultDoc: "the device's own",
+			Doc: "File on the host with the firmware (ROM) that the guest finds in a `pci` device, as some GPUs need. Each " +
+				"host that the VM may run on must have it.",
+		},
+		{
+			Name: "rom_bar", Place: "rom@bar", Kind: Switch, On: "on", Off: "off", Why: romWhy, DefaultDoc: "`true`",
+			Doc: "Whether the guest sees the firmware (ROM) of a `pci` device.",
+		},
 	},
 	Check: func(value func(string) string) (attribute, problem string) {
 		pattern, kind, address := hostAddressPatterns[value("type")], value("type"), value("address")
@@ -106,6 +118,11 @@ var hostDeviceFamily = Family{
 		case !pattern.MatchString(address):
 			return "address", fmt.Sprintf("%q isn't an address of a %s device, such as %s.", address, kind,
 				hostAddressForms[kind])
+		}
+		for _, name := range []string{"rom_file", "rom_bar"} {
+			if value(name) != "" && kind != "pci" && kind != "" {
+				return name, "Only a pci device has a ROM."
+			}
 		}
 		return needs("type", "address")(value)
 	},

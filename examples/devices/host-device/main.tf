@@ -24,8 +24,8 @@ resource "virtfleet_virtual_machine" "render" {
 
   devices = {
     host_devices = {
-      # All functions of a card, as of any IOMMU group.
-      gpu    = { type = "pci", address = "0000:65:00.0" }
+      # All functions of a card, as of any IOMMU group. The guest finds the firmware in the file, not in the card.
+      gpu    = { type = "pci", address = "0000:65:00.0", rom_file = "/srv/roms/gpu.rom" }
       audio  = { type = "pci", address = "0000:65:00.1" }
       dongle = { type = "usb", address = "1234:abcd" }
       # A part of a card, which was created with mdevctl.

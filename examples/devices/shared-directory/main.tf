@@ -21,7 +21,8 @@ resource "virtfleet_virtual_machine" "builder" {
 
   devices = {
     filesystems = {
-      share = { target = "share", source = "/srv/share" }
+      # With cache = "none", the guest sees at once what the host changes.
+      share = { target = "share", source = "/srv/share", cache = "none", queue_size = 1024, xattr = true }
       # "mount -t 9p -o trans=virtio tools /opt/tools" mounts it. It needs no other program, and is slower.
       tools = { target = "tools", source = "/srv/tools", driver = "9p", read_only = true }
     }

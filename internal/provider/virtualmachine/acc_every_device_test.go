@@ -121,11 +121,11 @@ func everyDevice(t *testing.T, l *lab.Lab, host, name, persistent string) hcl {
     channels    = { z = { type = "unix", name = "org.z" } }
     redirdevs   = { usb = { type = "tcp", host = "10.0.0.1", service = "4000" } }
     filesystems = {
-      share = { target = "share", source = "/srv" }
+      share = { target = "share", source = "/srv", cache = "none", queue_size = 512, xattr = true }
       slow  = { target = "slow", source = "/mnt", driver = "9p", access_mode = "mapped" }
     }
     host_devices = {
-      gpu  = { type = "pci", address = %q }
+      gpu  = { type = "pci", address = %q, rom_file = "/srv/gpu.rom", rom_bar = true }
       key  = { type = "usb", address = "1234:abcd" }
       vgpu = { type = "mdev", address = "6a9ae2dc-22f3-4d0c-a8d8-0a9b2f1dca10" }
       tape = { type = "scsi", address = "2:0:1:5" }
