@@ -160,7 +160,7 @@ func TestLab_newDiskHasOneWriterAcrossRuns(t *testing.T) {
 
 	var errs [2]error
 
-	create := func(i int) {
+	createOne := func(i int) {
 		l.RemoveDomain(t, r.wishes[i].Spec.Name)
 
 		var vm *inventory.VM
@@ -177,7 +177,7 @@ func TestLab_newDiskHasOneWriterAcrossRuns(t *testing.T) {
 	listen(r.runs[0], &onLog{Message: "starting VM", Do: func() {
 		done := make(chan struct{})
 
-		wg.Go(func() { create(1); close(done) })
+		wg.Go(func() { createOne(1); close(done) })
 
 		select {
 		case <-done:
@@ -185,7 +185,7 @@ func TestLab_newDiskHasOneWriterAcrossRuns(t *testing.T) {
 		}
 	}})
 
-	create(0)
+	createOne(0)
 	wg.Wait()
 	r.onlyOne(t, l, errs)
 }

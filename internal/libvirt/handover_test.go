@@ -15,9 +15,9 @@ import (
 // client would let the guests continue at the source when it loses the target: they would run twice. So the source
 // loses its client first, and its guests stay stopped. All ways to the daemons on which this can be ensured are tried.
 //
-// A daemon that sees at the same moment that a client has left and that there is something to read, as it does on a unix
-// socket when it is thawed, reads one message and no more. So the order to start the guest must be the first message: if
-// a keepalive request came before it, the daemon would remove the guest instead.
+// A daemon that sees at the same moment that a client has left and that there is something to read, as it does on a
+// unix socket when it is thawed, reads one message and no more. So the order to start the guest must be the first
+// message: if a keepalive request came before it, the daemon would remove the guest instead.
 func TestMigrate_neverRunsTwice(t *testing.T) {
 	t.Parallel()
 	l := lab.Open(t)

@@ -95,8 +95,8 @@ func (vm *VM) Ran() bool {
 // a start that failed it is unknown whether a guest ran before.
 func (vm *VM) StartTried() bool { return vm.Ran() || vm.Reason != forgotten }
 
-// NoteKept notes volumes that moves left and that the operation which returns this VM couldn't remove, so that they stay
-// recorded, and why these and other volumes were kept.
+// NoteKept notes volumes that moves left and that the operation which returns this VM couldn't remove, so that they
+// stay recorded, and why these and other volumes were kept.
 func (vm *VM) NoteKept(tried []domain.LeftVolume, why []string) {
 	vm.TriedVolumes = append(slices.Clip(vm.TriedVolumes), tried...)
 	vm.KeptDisks = append(slices.Clip(vm.KeptDisks), why...)

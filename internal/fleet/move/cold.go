@@ -155,9 +155,9 @@ func (m *move) handOverReserved(
 
 // handOver defines the VM on the target and removes the source's definition, together with the firmware's variables and
 // the TPM's state there, unless they are the same files on the target. The VM gets its room and its host devices there
-// from arrival; no devices means the same ones. The end of ctx doesn't abort handOver. Otherwise a host could carry out an
-// abandoned call later, and thereby change which host has the VM. While this run waited for its turn to place the VM, a
-// user may have started and stopped it, so handOver checks that its files are still those that were copied.
+// from arrival; no devices means the same ones. The end of ctx doesn't abort handOver. Otherwise a host could carry out
+// an abandoned call later, and thereby change which host has the VM. While this run waited for its turn to place the
+// VM, a user may have started and stopped it, so handOver checks that its files are still those that were copied.
 func (m *move) handOver(
 	ctx context.Context, arrival *placement.Arrival, copied *migration.OfflineCopy,
 ) (presence, error) {

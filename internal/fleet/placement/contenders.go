@@ -16,10 +16,10 @@ import (
 )
 
 // Two runs may start two VMs with one disk at the same moment: each would find that the other VM is off. What both runs
-// see are the locks of the VMs: a run holds a VM's lock from before the VM is defined, or found, until it runs. So a run
-// first holds its own VM's lock, and then looks which other VMs have the disk. It starts its VM only while it holds the
-// locks of these too, and reads them again under their locks. Of two runs, one at least sees the other's VM, and waits.
-// If both do, the run whose VM has the higher UUID gives up.
+// see are the locks of the VMs: a run holds a VM's lock from before the VM is defined, or found, until it runs. So a
+// run first holds its own VM's lock, and then looks which other VMs have the disk. It starts its VM only while it holds
+// the locks of these too, and reads them again under their locks. Of two runs, one at least sees the other's VM, and
+// waits. If both do, the run whose VM has the higher UUID gives up.
 //
 // A disk that no other VM has costs no lock. What other runs defined since the hosts were read is asked with one call
 // for each other host, and only for a disk that other hosts may have too.

@@ -141,7 +141,8 @@ func (cy *Capacity) FreeSpaceIn(
 	return left - min(left, others.Plus(pending).Now), true, nil
 }
 
-// pendingIn is pendingDemand for the storage pool of a directory. It asks nothing if no VM is being created on the host.
+// pendingIn is pendingDemand for the storage pool of a directory. It asks nothing if no VM is being created on the
+// host.
 func (cy *Capacity) pendingIn(
 	ctx context.Context, h *inventory.Host, dir, name string,
 ) (storage.Demand, error) {
@@ -249,8 +250,8 @@ func (cy *Capacity) copiedByOthers(
 	return sum, nil
 }
 
-// stillCopied returns what those of a VM's copies that are wanted still need on the host, if a run is moving the VM. What
-// can't be read counts as nothing: the copy itself reports a lack of space.
+// stillCopied returns what those of a VM's copies that are wanted still need on the host, if a run is moving the VM.
+// What can't be read counts as nothing: the copy itself reports a lack of space.
 func (cy *Capacity) stillCopied(
 	ctx context.Context, h *inventory.Host, from inventory.Reply, e *inventory.Entry, wanted func(domain.Copy) bool,
 ) (sum uint64) {

@@ -1,0 +1,94 @@
+package lease
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"math/rand/v2"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
+)
+
+// A lease that this run holds needn't be taken. One that an operation of this run only waits for is another run's.
+func TestTakeUnlessOwn(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		over := make(chan struct{})
+		defer close(over)
+
+		on := &run{
+			secrets: &secrets{all: map[string]libvirt.OwnSecret{}}, began: time.Now(), over: over,
+			chaos: rand.New(rand.NewPCG(1, 2)), //nolint:gosec // it needs no secrecy
+		}
+		alice := NewKeeper(t.Context(), "alice", slog.New(slog.DiscardHandler))
+		bob := NewKeeper(t.Context(), "bob", slog.New(slog.DiscardHandler))
+		soon := func(k *Keeper) (*Held, error) {
+			ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+			defer cancel()
+
+			return k.TakeUnlessOwn(ctx, on, "vm", "starting")
+		}
+
+		_, held, err := alice.Take(t.Context(), on, "vm", "updating")
+		if err != nil {
+			t.Fatal(err)
+		}
+
+		if l, err := soon(alice); l != nil || err != nil {
+			t.Errorf("alice has it: %v, %v; want no lease", l, err)
+		}
+
+		if l, err := soon(bob); l != nil || !errors.Is(err, ErrHeld) {
+			t.Errorf("alice has it, bob: %v, %v; want %v", l, err, ErrHeld)
+		}
+
+		var all sync.WaitGroup
+
+		all.Go(func() {
+			_, waited, err := bob.Take(t.Context(), on, "vm", "updating")
+			if err != nil {
+				t.Error(err)
+
+				return
+			}
+
+			time.Sleep(10 * time.Second) //nolint:forbidigo // it is simulated time
+			waited.Release()
+		})
+		synctest.Wait()
+
+		if l, err := soon(bob); l != nil || !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("another operation of bob's waits for it: %v, %v; want the end of the time", l, err)
+		}
+
+		held.Release()
+		time.Sleep(5 * time.Second) //nolint:forbidigo // it is simulated time
+
+		if l, err := soon(bob); l != nil || err != nil {
+			t.Errorf("bob has it now: %v, %v; want no lease", l, err)
+		}
+
+		all.Wait()
+
+		l, err := soon(alice)
+		if err != nil || l == nil || Confirm(contextOf(t, l)) != nil {
+			t.Fatalf("it is free: %v, %v", l, err)
+		}
+
+		l.Release()
+	})
+}
+
+// contextOf returns a context that carries the lease.
+func contextOf(t *testing.T, l *Held) context.Context {
+	t.Helper()
+
+	ctx, end := l.With(t.Context())
+	t.Cleanup(end)
+
+	return ctx
+}
