@@ -9,8 +9,9 @@ import (
 )
 
 // TestLaunchSecurity_document: what is written for each type is what libvirt's schema has for it, and is read as it
-// was declared; a move knows that it can't copy the memory, and asks the target for the protection. The schema of libvirt 9.0 has sev and s390-pv, which TestLaunchSecurity_testDriver defines; the others
-// are written as the schemas of libvirt 10.5 and 11.6 have them.
+// was declared; a move knows that it can't copy the memory, and asks the target for the protection. The schema of
+// libvirt 9.0 has sev and s390-pv, which TestLaunchSecurity_testDriver defines; the others are written as those of
+// libvirt 10.5 and 11.6 have them.
 func TestLaunchSecurity_document(t *testing.T) {
 	t.Parallel()
 	const at = "platform.launch_security."
