@@ -253,8 +253,8 @@ func (d Desired) newUses(have []domain.DiskUse) []domain.DiskUse {
 	return uses
 }
 
-// StartAlone starts a VM that may start if no other VM has its name or disks. Two VMs with the same disk are started one after
-// another, so that the second one gets the error, also if their paths to the disk differ.
+// StartAlone starts a VM that has a permit if no other VM has its name or disks. Two VMs with the same disk are started
+// one after another, so that the second one gets the error, also if their paths to the disk differ.
 func (cs *Claims) StartAlone(
 	ctx context.Context, permit *StartPermit, vm *inventory.VM, start func() error,
 ) error {
