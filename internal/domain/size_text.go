@@ -19,8 +19,8 @@ func ExactSize(bytes uint64) string { return exactly(bytes, "", "Ki", "Mi", "Gi"
 // formatPage returns the size of a page or of a part of a cache, a whole number of KiB, as users configure it: "2Mi".
 func formatPage(bytes uint64) string { return exactly(bytes/kib, "Ki", "Mi", "Gi") }
 
-// exactly writes n, in units of the first suffix, with the largest suffix that leaves a whole number. Each suffix is 1024
-// times the one before.
+// exactly writes n, in units of the first suffix, with the largest suffix that leaves a whole number. Each suffix is
+// 1024 times the one before.
 func exactly(n uint64, suffixes ...string) string {
 	i := 0
 	for n > 0 && n%1024 == 0 && i < len(suffixes)-1 {

@@ -19,8 +19,8 @@ import (
 // KubeVirt repeats the request every 5 s, too.
 const shutdownResend = 5 * time.Second
 
-// Start starts a VM that is off, with the context that came with its permit. The caller has found the VM by querying all
-// hosts, and holds its lock.
+// Start starts a VM that is off, with the context that came with its permit. The caller has found the VM by querying
+// all hosts, and holds its lock.
 func (m *Manager) Start(ctx context.Context, permit *placement.StartPermit, vm *inventory.VM) error {
 	if err := cmp.Or(placement.VerifyStartable(vm), vm.RequireOneCopy()); err != nil {
 		return err

@@ -187,7 +187,9 @@ func TestAccMigration_moves(t *testing.T) {
 		t.Errorf("apply: %s", out)
 	}
 	second, state, _ := recorded(t, tf)
-	acctest.CompareValues(t, state, map[string]any{"source_host": "kvm1", "target_host": "kvm1", "method": nil, "statistics": nil})
+	acctest.CompareValues(t, state, map[string]any{
+		"source_host": "kvm1", "target_host": "kvm1", "method": nil, "statistics": nil,
+	})
 	if second["id"] == id {
 		t.Errorf("another migration has the same id %s", id)
 	}
@@ -466,7 +468,9 @@ func TestAccMigration_fails(t *testing.T) {
 		}
 		if what == "interrupted" {
 			_, state, tainted := recorded(t, tf)
-			acctest.CompareValues(t, state, map[string]any{"failed": true, "abort_status": "Succeeded", "failure_reason": "it was aborted"})
+			acctest.CompareValues(t, state, map[string]any{
+				"failed": true, "abort_status": "Succeeded", "failure_reason": "it was aborted",
+			})
 			if !tainted {
 				t.Error("a migration that was interrupted isn't tried again")
 			}
@@ -557,7 +561,9 @@ func TestAccMigration_tls(t *testing.T) {
 	apply(t, tf, config)
 	runsAmong(t, l, name, to.Name, from.Name, to.Name)
 	_, state, _ := recorded(t, tf)
-	acctest.CompareValues(t, state, map[string]any{"transport": "tls", "mode": "PreCopy", "completed": true, "failed": false})
+	acctest.CompareValues(t, state, map[string]any{
+		"transport": "tls", "mode": "PreCopy", "completed": true, "failed": false,
+	})
 	tf.Run(t, "destroy")
 	runsAmong(t, l, name, "", from.Name, to.Name)
 }
