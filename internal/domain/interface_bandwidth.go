@@ -21,14 +21,12 @@ func bandwidthRows() []Attribute {
 		} {
 			row := Attribute{
 				Name: "bandwidth." + way + "." + limit.name, Place: "bandwidth/" + way + "@" + limit.name, Kind: Count,
-				Zero: true, Live: Update, Echo: true, Why: "The limit is set in the running VM.", Doc: limit.doc,
+				Zero: true, Live: Update, Echo: true, Why: "It is set in the running VM.", Doc: limit.doc,
 			}
 			switch {
 			case limit.name == "average":
 				row.Read, row.Write = readAverage(way), writeAverage(way)
-			case row.Name == inboundFloor:
-				row.Why = "The guarantee is changed in the running VM."
-			case limit.name == "floor":
+			case limit.name == "floor" && row.Name != inboundFloor:
 				continue // libvirt guarantees no bandwidth from a guest.
 			}
 			all = append(all, row)

@@ -37,13 +37,13 @@ func TestLab_arrivalEndsWithItsLock(t *testing.T) {
 		}
 		defer permit.Release()
 
-		lock, reached := fleettest.Lease(t, l, to, "placement"), false
+		lock, gone, reached := fleettest.Lease(t, l, to, "placement"), held.Done(), false
 
 		listen(f, &onLog{Message: tt.last, Do: func() {
 			reached = true
 
 			l.Virsh(t, to.Name, "secret-undefine", lock)
-			<-held.Done()
+			<-gone
 		}})
 
 		if _, _, err := f.Move(t.Context(), vm.UUID, lastOf(vm), to.Name, migration.Options{}); !reached ||

@@ -253,9 +253,9 @@ func (d Desired) newUses(have []domain.DiskUse) []domain.DiskUse {
 	return uses
 }
 
-// StartAlone starts a VM that may start if no other VM has its name or disks. Two VMs with the same disk are started one
-// after another, so that the second one gets the error, also if their paths to the disk differ. See contenders.go for
-// those that other runs start.
+// StartAlone starts a VM that may start if no other VM has its name or disks. Two VMs with the same disk are started
+// one after another, so that the second one gets the error, also if their paths to the disk differ. See contenders.go
+// for those that other runs start.
 func (cs *Claims) StartAlone(
 	ctx context.Context, permit *StartPermit, vm *inventory.VM, start func(context.Context) error,
 ) error {
