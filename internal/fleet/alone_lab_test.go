@@ -61,7 +61,7 @@ func TestLab_diskHasOneWriter(t *testing.T) {
 	second.Metadata.RunStrategy = "Halted"
 	other := create(t, f, l, second)
 
-	if err := f.Alone(t.Context(), vm.UUID, first); err != nil {
+	if err := f.VerifyExclusive(t.Context(), vm.UUID, first); err != nil {
 		t.Errorf("next to one that is off: %v", err)
 	}
 
@@ -70,11 +70,11 @@ func TestLab_diskHasOneWriter(t *testing.T) {
 	tells(t, "starting the second one", err, placement.ErrShared, parts...)
 	l.Virsh(t, "kvm2", "autostart", other.UUID)
 	f.ForgetAll()
-	tells(t, "next to one that starts at boot", f.Alone(t.Context(), vm.UUID, first), placement.ErrShared, "boots")
+	tells(t, "next to one that starts at boot", f.VerifyExclusive(t.Context(), vm.UUID, first), placement.ErrShared, "boots")
 	l.Virsh(t, "kvm2", "start", other.UUID)
 	f.ForgetAll()
-	tells(t, "next to one that runs", f.Alone(t.Context(), vm.UUID, first), placement.ErrShared, other.UUID, vm.Name)
-	tells(t, "the second one", f.Alone(t.Context(), other.UUID, second), placement.ErrShared, vm.UUID)
+	tells(t, "next to one that runs", f.VerifyExclusive(t.Context(), vm.UUID, first), placement.ErrShared, other.UUID, vm.Name)
+	tells(t, "the second one", f.VerifyExclusive(t.Context(), other.UUID, second), placement.ErrShared, vm.UUID)
 
 	blockers, err := f.ClaimBlockers(t.Context(), vm, f.Host("kvm2"))
 	if err != nil || len(blockers) != 1 || !strings.Contains(blockers[0].Message, other.UUID) {
@@ -89,7 +89,7 @@ func TestLab_diskHasOneWriter(t *testing.T) {
 		"<type machine='q35'>hvm</type></os></domain>", vm.Name))
 	l.Virsh(t, "kvm2", "autostart", vm.Name)
 	f.ForgetAll()
-	tells(t, "next to one of its name", f.Alone(t.Context(), vm.UUID, first), placement.ErrShared,
+	tells(t, "next to one of its name", f.VerifyExclusive(t.Context(), vm.UUID, first), placement.ErrShared,
 		"two VMs have this name", vm.UUID)
 }
 
@@ -115,12 +115,12 @@ func TestLab_fencedHostComesBack(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	if err := fenced.Alone(t.Context(), anew.UUID, d); err != nil {
+	if err := fenced.VerifyExclusive(t.Context(), anew.UUID, d); err != nil {
 		t.Errorf("as long as the host is given up: %v", err)
 	}
 
 	f.ForgetAll()
-	tells(t, "when it is back", f.Alone(t.Context(), anew.UUID, d), placement.ErrShared, "two VMs have this name",
+	tells(t, "when it is back", f.VerifyExclusive(t.Context(), anew.UUID, d), placement.ErrShared, "two VMs have this name",
 		old.UUID, anew.UUID, `host "kvm1"`, `host "kvm2"`, `disk "root"`)
 
 	if _, err := f.Delete(t.Context(), anew.UUID, lastOf(anew), 0); err != nil {
@@ -129,7 +129,7 @@ func TestLab_fencedHostComesBack(t *testing.T) {
 
 	f.ForgetAll()
 
-	if err := f.Alone(t.Context(), old.UUID, d); err != nil {
+	if err := f.VerifyExclusive(t.Context(), old.UUID, d); err != nil {
 		t.Errorf("after the other one was deleted: %v", err)
 	}
 }

@@ -80,7 +80,7 @@ func TestNotDone_saysWhatBlocksAndWhatToDo(t *testing.T) {
 	}
 
 	in := evacuation.Input{Host: "kvm1", Default: evacuation.LiveMigrate, VMs: []evacuation.VM{{
-		UUID: "u", Name: "web", Active: true, Persistent: true, Live: map[string][]migration.Blocker{
+		UUID: "u", Name: "web", Active: true, Persistent: true, LiveBlockers: map[string][]migration.Blocker{
 			"kvm2": {{Reason: "Reason", Status: status.False, Message: "it is so", Remedy: "Change it."}},
 		},
 	}}}
@@ -170,8 +170,8 @@ func TestTargetFor(t *testing.T) {
 		Host: "kvm1", Default: evacuation.LiveMigrate,
 		Hosts: []evacuation.Host{{Name: "kvm2", Free: 8}, {Name: "kvm3", Free: 4}},
 		VMs: []evacuation.VM{
-			{UUID: "a", Name: "a", Active: true, Persistent: true, Memory: 2, Live: ways},
-			{UUID: "b", Name: "b", Active: true, Persistent: true, Memory: 4, Live: ways},
+			{UUID: "a", Name: "a", Active: true, Persistent: true, Memory: 2, LiveBlockers: ways},
+			{UUID: "b", Name: "b", Active: true, Persistent: true, Memory: 4, LiveBlockers: ways},
 		},
 	}
 	step := evacuation.Step{UUID: "a", Method: evacuation.MethodLive, Target: "kvm2"}

@@ -195,7 +195,7 @@ func (dr *Drainer) inspectVMs(
 
 			if err != nil {
 				m = r.VM
-				m.Unclear, m.Live = true, unclearRoutes(r, others, err)
+				m.Unclear, m.LiveBlockers = true, unclearRoutes(r, others, err)
 			}
 
 			inspected[i] = &m
@@ -268,12 +268,12 @@ func (dr *Drainer) inspectVM(
 	ctx context.Context, r resident, in evacuation.Input, others []inventory.Reply, q inputQuery,
 ) (evacuation.VM, error) {
 	m, vm := r.VM, r.vm
-	m.Live = map[string][]migration.Blocker{}
+	m.LiveBlockers = map[string][]migration.Blocker{}
 
 	if before, known := q.known[vm.UUID]; known {
 		m.Unclear = before.Unclear
-		m.Live, m.LiveBytes, m.LiveSpace = before.Live, before.LiveBytes, before.LiveSpace
-		m.Cold, m.ColdBytes, m.ColdSpace = before.Cold, before.ColdBytes, before.ColdSpace
+		m.LiveBlockers, m.LiveBytes, m.LiveSpace = before.LiveBlockers, before.LiveBytes, before.LiveSpace
+		m.ColdBlockers, m.ColdBytes, m.ColdSpace = before.ColdBlockers, before.ColdBytes, before.ColdSpace
 
 		return m, nil
 	}
@@ -300,7 +300,7 @@ func (dr *Drainer) inspectVM(
 	if goal >= 0 && vm.Active {
 		live, err := dr.routes(ctx, inspected, vm, others[goal:goal+1], options)
 		if err == nil && len(migration.Blocking(live.blockers[q.goals[vm.UUID]])) == 0 {
-			m.Live, m.LiveBytes, m.LiveSpace = live.blockers, live.bytes, live.space
+			m.LiveBlockers, m.LiveBytes, m.LiveSpace = live.blockers, live.bytes, live.space
 
 			return m, nil
 		}
@@ -311,7 +311,7 @@ func (dr *Drainer) inspectVM(
 		return m, err
 	}
 
-	m.Live, m.LiveBytes, m.LiveSpace = live.blockers, live.bytes, live.space
+	m.LiveBlockers, m.LiveBytes, m.LiveSpace = live.blockers, live.bytes, live.space
 
 	if vm.Active && rule.Fallback == evacuation.ColdMigrate {
 		cold, err := dr.coldRoutes(ctx, inspected, vm, others, options)
@@ -319,7 +319,7 @@ func (dr *Drainer) inspectVM(
 			return m, err
 		}
 
-		m.Cold, m.ColdBytes, m.ColdSpace = cold.blockers, cold.bytes, cold.space
+		m.ColdBlockers, m.ColdBytes, m.ColdSpace = cold.blockers, cold.bytes, cold.space
 	}
 
 	return m, nil

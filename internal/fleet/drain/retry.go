@@ -245,7 +245,7 @@ func targetFor(in evacuation.Input, s evacuation.Step, but []string) string {
 
 	for i, m := range in.VMs {
 		if m.UUID == s.UUID {
-			in.VMs[i].Live, in.VMs[i].Cold = withoutHosts(m.Live, but), withoutHosts(m.Cold, but)
+			in.VMs[i].LiveBlockers, in.VMs[i].ColdBlockers = withoutHosts(m.LiveBlockers, but), withoutHosts(m.ColdBlockers, but)
 		}
 	}
 

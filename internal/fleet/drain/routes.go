@@ -152,7 +152,7 @@ func knownBlockers(vm *inventory.VM, a inventory.Reply) []migration.Blocker {
 		return []migration.Blocker{migration.UnansweredBlocker(a.Host.Name, inventory.WithoutHost(a.Err))}
 	}
 
-	return placement.UnnamedBlockers(vm, a.Host)
+	return placement.SchedulingBlockers(vm, a.Host)
 }
 
 // routeTo returns what blocks a move of the VM to one host, and how much is copied.

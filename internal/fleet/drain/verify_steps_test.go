@@ -22,7 +22,7 @@ func TestStepChanges_inTheMiddle(t *testing.T) {
 	machine := func(name string) evacuation.VM {
 		return evacuation.VM{
 			UUID: name, Name: name, Active: true, Persistent: true, Memory: 1,
-			Live: map[string][]migration.Blocker{"kvm2": nil},
+			LiveBlockers: map[string][]migration.Blocker{"kvm2": nil},
 		}
 	}
 	in := evacuation.Input{
@@ -108,7 +108,7 @@ func TestVerifySteps_asksAboutOneVM(t *testing.T) {
 	dr := drainerOf(t, configs)
 
 	in, _, err := Input(t.Context(), dr, "from", false)
-	if err != nil || len(in.VMs) != many || len(in.VMs[0].Live) != many {
+	if err != nil || len(in.VMs) != many || len(in.VMs[0].LiveBlockers) != many {
 		t.Fatalf("%d VMs, %v", len(in.VMs), err)
 	}
 

@@ -61,7 +61,7 @@ func (d *decision) describeChange(want Step) string {
 		return fmt.Sprintf("virtual machine %q was to be evicted by %s (strategy %s of %s), and would be by %s (%s of %s) "+
 			"now", now.Name, want.Method, want.Strategy, want.Origin, now.Method, now.Strategy, now.Origin)
 	case want.Target != "" && !slices.Contains(d.targets, want.Target):
-		why := blockerTexts(map[string][]migration.Blocker{want.Target: d.ways[want.Target]})
+		why := blockerTexts(map[string][]migration.Blocker{want.Target: d.blockersByHost[want.Target]})
 		return strings.TrimSuffix(fmt.Sprintf("virtual machine %q can't go to host %q any more: %s", now.Name, want.Target,
 			strings.Join(why, "; ")), ": ")
 	default:

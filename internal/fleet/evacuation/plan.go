@@ -54,10 +54,10 @@ type VM struct {
 	Avoids map[string]string
 	// Use is what the VM requests from its host.
 	Use domain.HostUse
-	// Live is, for each other host, what blocks moving the VM as it is now: while it runs, or while it is off. It omits
-	// room and avoidance, which this package checks. Cold is the same for when the VM will be off; nil means the same
-	// as Live.
-	Live, Cold map[string][]migration.Blocker
+	// LiveBlockers is, for each other host, what blocks moving the VM as it is now: while it runs, or while it is off. It omits
+	// room and avoidance, which this package checks. ColdBlockers is the same for when the VM will be off; nil means the same
+	// as LiveBlockers.
+	LiveBlockers, ColdBlockers map[string][]migration.Blocker
 	// Unclear says that the VM could not be inspected. Live then has one doubt for each host that may accept it.
 	Unclear bool
 	// LiveBytes and ColdBytes are how much such a move copies at least to each host. Hosts to which nothing is known to
@@ -185,8 +185,8 @@ type decision struct {
 	vm   VM
 	rule Rule
 	step Step
-	// ways are what blocks the move to each host, with the method that was decided.
-	ways map[string][]migration.Blocker
+	// blockersByHost are what blocks the move to each host, with the method that was decided.
+	blockersByHost map[string][]migration.Blocker
 	// targets are the hosts that can accept the VM, ignoring room.
 	targets []string
 	// bytes are how much is copied to each target.
@@ -202,11 +202,11 @@ func (p *planner) decideVM(m VM) {
 	}}
 	p.moves = append(p.moves, d)
 
-	d.ways, d.bytes, d.space = m.Live, m.LiveBytes, m.LiveSpace
+	d.blockersByHost, d.bytes, d.space = m.LiveBlockers, m.LiveBytes, m.LiveSpace
 	if m.Active {
 		d.step.Method = MethodFor(r, !m.Unmigratable())
-		if d.step.Method == MethodCold && m.Cold != nil {
-			d.ways, d.bytes, d.space = m.Cold, m.ColdBytes, m.ColdSpace
+		if d.step.Method == MethodCold && m.ColdBlockers != nil {
+			d.blockersByHost, d.bytes, d.space = m.ColdBlockers, m.ColdBytes, m.ColdSpace
 		}
 	} else {
 		d.step.Method, d.step.Memory = MethodLeave, 0
@@ -218,7 +218,7 @@ func (p *planner) decideVM(m VM) {
 	case !m.Persistent && !slices.Contains([]string{MethodLive, MethodExternal, MethodBlocked}, d.step.Method):
 		d.setBlocked(ReasonTransient, "it is transient, and would be gone once it is off")
 	case d.step.Method == MethodBlocked:
-		d.step.Blockers = blockerTexts(m.Live)
+		d.step.Blockers = blockerTexts(m.LiveBlockers)
 	case m.Pin == p.Host && m.Pin != "" && RequestsEviction(d.step.Method):
 		d.step.Method = MethodPinned
 		d.step.Blockers = []string{fmt.Sprintf("%s: its configuration pins it to host %q", ReasonPinned, p.Host)}
@@ -230,16 +230,16 @@ func (p *planner) decideVM(m VM) {
 // findTargets finds the hosts that can take the VM.
 func (p *planner) findTargets(d *decision) {
 	for _, h := range p.Hosts {
-		if blockers, asked := d.ways[h.Name]; asked && len(migration.Blocking(blockers)) == 0 {
+		if blockers, asked := d.blockersByHost[h.Name]; asked && len(migration.Blocking(blockers)) == 0 {
 			d.targets = append(d.targets, h.Name)
 		}
 	}
 	switch {
 	case len(d.targets) > 0:
-	case len(d.ways) == 0:
+	case len(d.blockersByHost) == 0:
 		d.setBlocked(ReasonNoTarget, "no other host may take VMs")
 	default:
-		d.step.Method, d.step.Blockers = MethodBlocked, blockerTexts(d.ways)
+		d.step.Method, d.step.Blockers = MethodBlocked, blockerTexts(d.blockersByHost)
 	}
 }
 
@@ -268,7 +268,7 @@ func (p *planner) assignTargets() {
 			d.step.MigrationPolicy = tuned.Name
 		}
 		d.step.Transfer = d.bytes[d.step.Target]
-		d.step.Doubts = doubtTexts(d.ways[d.step.Target])
+		d.step.Doubts = doubtTexts(d.blockersByHost[d.step.Target])
 	}
 	for _, d := range left {
 		d.setBlocked(ReasonNoRoom, "no host has room for it in addition to all others: "+d.describeShortage(going, p.Hosts))
@@ -278,7 +278,7 @@ func (p *planner) assignTargets() {
 // Unmigratable says whether no host, in any state, could accept the running VM. As in KubeVirt, a VM that only lacks a
 // target now isn't unmigratable, and waits. So does a VM that is being backed up.
 func (m VM) Unmigratable() bool {
-	for _, blockers := range m.Live {
+	for _, blockers := range m.LiveBlockers {
 		lasting := slices.ContainsFunc(migration.Blocking(blockers), func(b migration.Blocker) bool {
 			return !migration.IsTemporary(b)
 		})
@@ -286,7 +286,7 @@ func (m VM) Unmigratable() bool {
 			return false
 		}
 	}
-	return len(m.Live) > 0
+	return len(m.LiveBlockers) > 0
 }
 
 // doubtTexts returns what may block the VM's move to a host that nothing is known to block.

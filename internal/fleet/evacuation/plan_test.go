@@ -32,7 +32,7 @@ func no(reason string, hosts ...string) map[string][]migration.Blocker {
 }
 
 func machine(name string, memory uint64, ways map[string][]migration.Blocker) VM {
-	return VM{UUID: "id-" + name, Name: name, Active: true, Persistent: true, Memory: memory, Live: ways}
+	return VM{UUID: "id-" + name, Name: name, Active: true, Persistent: true, Memory: memory, LiveBlockers: ways}
 }
 
 func (s Step) brief() string {
@@ -92,7 +92,7 @@ func TestCompute(t *testing.T) {
 		},
 		"cold where live is impossible": {
 			Input{Hosts: both, VMs: []VM{
-				with(machine("a", 1, no("Bad", "kvm2", "kvm3")), func(m *VM) { m.Cold = to("kvm2") }),
+				with(machine("a", 1, no("Bad", "kvm2", "kvm3")), func(m *VM) { m.ColdBlockers = to("kvm2") }),
 			}, Policies: []Policy{{Identity: policy.Identity{Name: "p"}, Strategy: LiveMigrate, Fallback: ColdMigrate}}},
 			"a ColdMigration kvm2",
 		},
@@ -237,9 +237,9 @@ func fleet(t *rapid.T) Input {
 		m.Active, m.Persistent = rapid.Bool().Draw(t, "active"), true
 		m.Labels, m.Avoids = label.Draw(t, "labels"), label.Draw(t, "avoids")
 		for _, h := range in.Hosts {
-			m.Live[h.Name] = nil
+			m.LiveBlockers[h.Name] = nil
 			if rapid.IntRange(0, 3).Draw(t, "bad") == 0 {
-				m.Live[h.Name] = no("Bad", h.Name)[h.Name]
+				m.LiveBlockers[h.Name] = no("Bad", h.Name)[h.Name]
 			}
 		}
 		in.VMs = append(in.VMs, m)
@@ -264,7 +264,7 @@ func TestCompute_keepsItsPromises(t *testing.T) {
 				continue
 			}
 			m := in.VMs[slices.IndexFunc(in.VMs, func(m VM) bool { return m.UUID == s.UUID })]
-			if len(m.Live[s.Target]) > 0 {
+			if len(m.LiveBlockers[s.Target]) > 0 {
 				t.Fatalf("%s can't go to %s", s.Name, s.Target)
 			}
 			going[s.Target] = append(going[s.Target], m)
@@ -353,16 +353,16 @@ func TestDescribeChanges(t *testing.T) {
 			`"c" has come to host "kvm1"`,
 		},
 		"a target is taken": {func(in *Input) { in.Hosts[0].Free = 50 }, `"a" no longer fits`},
-		"a way is shut":     {func(in *Input) { in.VMs[0].Live = to("kvm3") }, `"a" can't go to host "kvm2" any more`},
+		"a way is shut":     {func(in *Input) { in.VMs[0].LiveBlockers = to("kvm3") }, `"a" can't go to host "kvm2" any more`},
 		"a target is gone": {
 			func(in *Input) {
 				in.Hosts = in.Hosts[1:]
-				in.VMs[0].Live = map[string][]migration.Blocker{"kvm2": no("Gone", "kvm2")["kvm2"], "kvm3": nil}
+				in.VMs[0].LiveBlockers = map[string][]migration.Blocker{"kvm2": no("Gone", "kvm2")["kvm2"], "kvm3": nil}
 			},
 			`"a" can't go to host "kvm2" any more: Gone: `,
 		},
 		"all are gone": {
-			func(in *Input) { in.Hosts, in.VMs[0].Live = nil, no(migration.HostCordoned, "kvm2") },
+			func(in *Input) { in.Hosts, in.VMs[0].LiveBlockers = nil, no(migration.HostCordoned, "kvm2") },
 			`"a" can't be evicted any more: HostCordoned: `,
 		},
 		"another strategy": {func(in *Input) { in.Default = None }, `was to be evicted by LiveMigration`},
@@ -424,7 +424,7 @@ func TestHopeless_waitsForWhatPasses(t *testing.T) {
 		"device, backup":  {both, true},
 		"crashed for now": {no(migration.StateNotMigratable, "kvm2"), true},
 	} {
-		if got := (VM{Live: test.ways}).Unmigratable(); got != test.want {
+		if got := (VM{LiveBlockers: test.ways}).Unmigratable(); got != test.want {
 			t.Errorf("%s: %t", name, got)
 		}
 	}

@@ -81,8 +81,8 @@ type reasonTrait uint8
 const (
 	// ofStorage: the reason doesn't apply where the disks are copied.
 	ofStorage reasonTrait = 1 << iota
-	// passing: the reason is temporary, and not about the VM.
-	passing
+	// temporary: the reason is temporary, and not about the VM.
+	temporary
 	// ofNeighbours: the reason is about other VMs of the target.
 	ofNeighbours
 )
@@ -93,8 +93,8 @@ var knownReasons = []struct {
 	code   string
 	traits reasonTrait
 }{
-	{HostNotAvailable, passing},
-	{HostCordoned, passing},
+	{HostNotAvailable, temporary},
+	{HostCordoned, temporary},
 	{InterfaceNotLiveMigratable, 0},
 	{CPUModeNotLiveMigratable, 0},
 	{HostDeviceNotLiveMigratable, 0},
@@ -113,21 +113,21 @@ var knownReasons = []struct {
 	{NVRAMNotMigratable, 0},
 	{TPMNotMigratable, 0},
 	{QEMUNotLiveMigratable, 0},
-	{HostNotSchedulable, passing},
-	{HostLabelsMismatch, passing},
+	{HostNotSchedulable, temporary},
+	{HostLabelsMismatch, temporary},
 	{HostPinned, 0},
 	{HypervisorNotCompatible, 0},
 	{CPUNotCompatible, 0},
 	{HostResourcesNotAvailable, 0},
-	{HostResourcesTaken, passing | ofNeighbours},
-	{InsufficientMemory, passing | ofNeighbours},
+	{HostResourcesTaken, temporary | ofNeighbours},
+	{InsufficientMemory, temporary | ofNeighbours},
 	{NotAlone, 0},
 	{AntiAffinity, ofNeighbours},
 	{NetworkNotAvailable, 0},
-	{VsockCIDTaken, passing | ofNeighbours},
+	{VsockCIDTaken, temporary | ofNeighbours},
 	{NameTaken, 0},
 	{DiskPathTaken, 0},
-	{InsufficientStorage, passing},
+	{InsufficientStorage, temporary},
 	{OptionsNotSupported, 0},
 }
 
@@ -152,7 +152,7 @@ func hasTrait(b Blocker, trait reasonTrait) bool {
 }
 
 // IsTemporary says whether a blocker may be gone later without a change of the VM.
-func IsTemporary(b Blocker) bool { return b.Temporary || hasTrait(b, passing) }
+func IsTemporary(b Blocker) bool { return b.Temporary || hasTrait(b, temporary) }
 
 // IsOfNeighbours says whether a blocker is about the other VMs of the target.
 func IsOfNeighbours(b Blocker) bool { return hasTrait(b, ofNeighbours) }

@@ -183,7 +183,7 @@ func (ck *Checks) CheckCandidate(
 		return nil, err
 	}
 
-	blockers = append(blockers, placement.UnnamedBlockers(vm, to)...)
+	blockers = append(blockers, placement.SchedulingBlockers(vm, to)...)
 	migration.SortBlockers(blockers)
 
 	return blockers, nil

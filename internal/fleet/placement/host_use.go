@@ -188,8 +188,8 @@ func (p *Planner) disputedCPUs(a inventory.Reply, d Desired) int {
 	return len(disputed)
 }
 
-// missing returns what a VM would need of the host that the others have.
-func missing(a inventory.Reply, use domain.HostUse, others map[string]domain.HostUse, has offer) []shortage {
+// shortages returns what a VM would need of the host that the others have.
+func shortages(a inventory.Reply, use domain.HostUse, others map[string]domain.HostUse, has offer) []shortage {
 	var found []shortage
 
 	for _, part := range use.Parts() {
@@ -264,7 +264,7 @@ func (cy *Capacity) taken(
 	cy.reservations.mu.Lock()
 	defer cy.reservations.mu.Unlock()
 
-	return missing(a, use, uses(cy.residents(a, leaving), name), has)
+	return shortages(a, use, uses(cy.residents(a, leaving), name), has)
 }
 
 // fitsHostUse checks that the host has what the VM of that name needs of it in addition to memory, and that no other VM
@@ -314,5 +314,5 @@ func (cy *Capacity) takenBlockers(a inventory.Reply, name string, r reservation)
 		running(a, others)
 	}
 
-	return shortageBlockers(a.Host.Name, missing(a, r.use, others, r.has), "")
+	return shortageBlockers(a.Host.Name, shortages(a, r.use, others, r.has), "")
 }

@@ -138,7 +138,7 @@ func TestMissing(t *testing.T) {
 			t.Parallel()
 
 			var got []string
-			for _, p := range missing(a, tt.use, tt.others, tt.has) {
+			for _, p := range shortages(a, tt.use, tt.others, tt.has) {
 				got = append(got, p.Error())
 			}
 
@@ -173,7 +173,7 @@ func TestMissing_unusedPages(t *testing.T) {
 		},
 	} {
 		var got string
-		for _, p := range missing(a, pages(16<<20), others, offer{pages: tt.unused}) {
+		for _, p := range shortages(a, pages(16<<20), others, offer{pages: tt.unused}) {
 			got += p.Error()
 		}
 

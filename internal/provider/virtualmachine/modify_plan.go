@@ -202,7 +202,7 @@ func (r *Resource) verifyUnique(ctx context.Context, p planning, o outcome) erro
 		return nil
 	}
 	disks := openAll(p.config.Disks)
-	return r.Data.Fleet.Alone(ctx, text(p.state.ID), fleet.Desired{
+	return r.Data.Fleet.VerifyExclusive(ctx, text(p.state.ID), fleet.Desired{
 		Spec: o.want, Volumes: diskVolumes(disks),
 		Metadata: domain.Metadata{SharedDisks: sharedDisks(disks)},
 	})
