@@ -52,8 +52,9 @@ func forwardUpdates(have, want Forward) ([]libvirt.NetworkUpdate, bool) {
 }
 
 func dnsUpdates(have, want *DNS) ([]libvirt.NetworkUpdate, bool) {
-	if !equal(have.Enabled, want.Enabled) || !equal(have.ForwardPlainNames, want.ForwardPlainNames) ||
-		!equal(have.Forwarders, want.Forwarders) {
+	rest := *have
+	rest.Hosts, rest.SRV, rest.TXT = want.Hosts, want.SRV, want.TXT
+	if !equal(rest, *want) {
 		return nil, false
 	}
 	return slices.Concat(
@@ -83,6 +84,12 @@ func ipUpdates(have, want []IP) ([]libvirt.NetworkUpdate, bool) {
 		}
 		if w.DHCP != nil {
 			wantDHCP = *w.DHCP
+		}
+		rest, restDHCP := h, haveDHCP
+		rest.DHCP = w.DHCP
+		restDHCP.Ranges, restDHCP.Hosts = wantDHCP.Ranges, wantDHCP.Hosts
+		if !equal(rest, w) || !equal(restDHCP, wantDHCP) {
+			return nil, false
 		}
 		if hosts {
 			updates = append(updates, updatesOf(libvirt.NetworkDHCPHost, parent, dhcpHosts,

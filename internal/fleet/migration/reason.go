@@ -81,7 +81,7 @@ type reasonTrait uint8
 const (
 	// ofStorage: the reason doesn't apply where the disks are copied.
 	ofStorage reasonTrait = 1 << iota
-	// temporary: the reason is temporary, and not about the VM.
+	// temporary: it passes, and is not about the VM.
 	temporary
 	// ofNeighbours: the reason is about other VMs of the target.
 	ofNeighbours
