@@ -165,9 +165,10 @@ func askHost(ctx context.Context, h *Host, look Lookup) (*libvirt.HostInfo, *Ent
 	info, err := h.Conn.Info(opening)
 
 	opened()
-	noteAnswer(ctx, h, err)
 
 	if err != nil {
+		noteAnswer(ctx, h, err)
+
 		return nil, nil, err
 	}
 
@@ -176,8 +177,12 @@ func askHost(ctx context.Context, h *Host, look Lookup) (*libvirt.HostInfo, *Ent
 
 	d, err := look(asking, h.Conn)
 	if IsNotFound(err) {
+		noteAnswer(ctx, h, nil)
+
 		return info, nil, nil
 	}
+
+	noteAnswer(ctx, h, err) // A daemon that hangs doesn't say this, though it has described its host before.
 
 	if err != nil {
 		return nil, nil, err
