@@ -18,8 +18,8 @@ func (inv *Inventory) Snapshot(ctx context.Context) ([]Reply, error) {
 	return inv.snapshot(ctx, inv.ViewOf)
 }
 
-// SnapshotOfAnswering is Snapshot, but doesn't query hosts that didn't answer in this operation: they count as they were
-// read last, or as unreachable.
+// SnapshotOfAnswering is Snapshot, but doesn't query hosts that didn't answer in this operation: they count as they
+// were read last, or as unreachable.
 func (inv *Inventory) SnapshotOfAnswering(ctx context.Context) ([]Reply, error) {
 	return inv.snapshot(ctx, func(ctx context.Context, h *Host) (*View, error) {
 		err := silentIn(ctx, h)

@@ -23,19 +23,20 @@ func TestPatience(t *testing.T) {
 	}
 
 	for name, tt := range map[string]struct {
-		permit StartPermit
-		other  contender
-		want   time.Duration
+		room, returns bool
+		other         contender
+		want          time.Duration
 	}{
-		"the lower UUID":                     {StartPermit{uuid: "b", on: here}, other("c", here), rivalPatience},
-		"the higher UUID":                    {StartPermit{uuid: "b", on: here}, other("a", here), yieldingPatience},
-		"the room that the other may want":   {StartPermit{uuid: "b", on: here, room: true}, other("c", here), roomPatience},
-		"the room of another host":           {StartPermit{uuid: "b", on: here, room: true}, other("c", there), rivalPatience},
-		"the higher UUID, with room":         {StartPermit{uuid: "b", on: here, room: true}, other("a", here), yieldingPatience},
-		"shut down by this run, lower UUID":  {StartPermit{uuid: "b", on: here, returns: true}, other("c", here), returnPatience},
-		"shut down by this run, higher UUID": {StartPermit{uuid: "b", on: here, returns: true}, other("a", here), returnPatience},
+		"the lower UUID":                     {false, false, other("c", here), rivalPatience},
+		"the higher UUID":                    {false, false, other("a", here), yieldingPatience},
+		"the room that the other may want":   {true, false, other("c", here), roomPatience},
+		"the room of another host":           {true, false, other("c", there), rivalPatience},
+		"the higher UUID, with room":         {true, false, other("a", here), yieldingPatience},
+		"shut down by this run, lower UUID":  {false, true, other("c", here), returnPatience},
+		"shut down by this run, higher UUID": {false, true, other("a", here), returnPatience},
 	} {
-		if got := tt.permit.patienceFor(tt.other); got != tt.want {
+		permit := StartPermit{uuid: "b", on: here, room: tt.room, returns: tt.returns}
+		if got := permit.patienceFor(tt.other); got != tt.want {
 			t.Errorf("%s: %s, want %s", name, got, tt.want)
 		}
 	}
@@ -56,8 +57,8 @@ func TestPatience(t *testing.T) {
 	}
 }
 
-// Whatever kept the other VM's lock from this run, the error names both VMs, and isn't that of a call without an answer:
-// nothing was started.
+// Whatever kept the other VM's lock from this run, the error names both VMs, and isn't that of a call without an
+// answer: nothing was started.
 func TestContender_notLocked(t *testing.T) {
 	t.Parallel()
 
