@@ -1,11 +1,13 @@
 package fleet
 
 import (
+	"context"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migration"
 )
 
@@ -93,5 +95,28 @@ func TestLab_leftVolumeOfAnUnseenPool(t *testing.T) {
 		recorded()
 		hasOnly(t, l, tt.from, dir)
 		hasOnly(t, l, tt.to, dir, o.Path)
+	}
+
+	// A user removed the file with its pool: there is nothing left to do, and nothing is said.
+	f = labFleet(t, l, t.Name(), func(name string, hc *inventory.HostConfig) {
+		hc.Absent = func(ctx context.Context, paths ...string) (absent []string, err error) {
+			for _, p := range paths {
+				if _, err := l.Host(name).Run(ctx, "test", "-e", p); err != nil {
+					absent = append(absent, p)
+				}
+			}
+
+			return absent, nil
+		}
+	})
+
+	listen(f, &onLog{Message: "removing a volume that a move left", Do: func() {
+		dropPool(t, l, "kvm1", pool)
+		l.Run(t, "kvm1", "rm", o.Path)
+	}})
+
+	now, _, err := f.Move(t.Context(), vm.UUID, lastOf(vm), "kvm2", migration.Options{})
+	if err != nil || len(now.KeptDisks) != 0 || len(now.Metadata.LeftVolumes) != 0 {
+		t.Errorf("its file was removed: kept are %q, left %+v, %v", now.KeptDisks, now.Metadata.LeftVolumes, err)
 	}
 }

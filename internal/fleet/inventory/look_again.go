@@ -26,8 +26,12 @@ type look struct {
 // LookAgain brings a host's view up to date with what other runs and users did: it asks which VMs the host has now, and
 // which of them run, in one call that doesn't wait for any VM, and reads again those that differ from the view. Changes
 // of a VM that was running before, and still is, are not seen. Callers that wait for it at the same time share a call
-// that began after each of them called.
+// that began after each of them called. A host that didn't answer in this operation isn't asked.
 func (inv *Inventory) LookAgain(ctx context.Context, h *Host) error {
+	if err := silentIn(ctx, h); err != nil {
+		return err
+	}
+
 	h.looks.mu.Lock()
 
 	l := h.looks.next

@@ -53,6 +53,9 @@ func silentIn(ctx context.Context, h *Host) error {
 	return nil
 }
 
+// IsSilent reports whether the host isn't queried in this operation, because it didn't answer before.
+func (h *Host) IsSilent(ctx context.Context) bool { return silentIn(ctx, h) != nil }
+
 // noteAnswer remembers whether the host answered. A host that answered once isn't considered unreachable for the rest
 // of this operation, which may be about to change it.
 func noteAnswer(ctx context.Context, h *Host, err error) {

@@ -15,6 +15,32 @@ import (
 // Snapshot queries every host that is not fenced, in parallel, and returns their replies in the order of the hosts'
 // names. A host that answered less than viewAge ago is not queried again.
 func (inv *Inventory) Snapshot(ctx context.Context) ([]Reply, error) {
+	return inv.snapshot(ctx, inv.ViewOf)
+}
+
+// SnapshotOfAnswering is Snapshot, but doesn't query hosts that didn't answer in this operation: they count as they
+// were read last, or as unreachable.
+func (inv *Inventory) SnapshotOfAnswering(ctx context.Context) ([]Reply, error) {
+	return inv.snapshot(ctx, func(ctx context.Context, h *Host) (*View, error) {
+		err := silentIn(ctx, h)
+		if err == nil {
+			return inv.ViewOf(ctx, h)
+		}
+
+		h.mu.Lock()
+		defer h.mu.Unlock()
+
+		if h.view == nil {
+			return nil, err
+		}
+
+		return h.view, nil
+	})
+}
+
+func (inv *Inventory) snapshot(
+	ctx context.Context, read func(context.Context, *Host) (*View, error),
+) ([]Reply, error) {
 	answers := make([]Reply, len(inv.Configured))
 
 	var wg sync.WaitGroup
@@ -26,7 +52,7 @@ func (inv *Inventory) Snapshot(ctx context.Context) ([]Reply, error) {
 		}
 
 		wg.Go(func() {
-			v, err := inv.ViewOf(ctx, h)
+			v, err := read(ctx, h)
 			if err != nil {
 				v = NewView(nil, nil)
 				v.Err = err
@@ -139,9 +165,10 @@ func askHost(ctx context.Context, h *Host, look Lookup) (*libvirt.HostInfo, *Ent
 	info, err := h.Conn.Info(opening)
 
 	opened()
-	noteAnswer(ctx, h, err)
 
 	if err != nil {
+		noteAnswer(ctx, h, err)
+
 		return nil, nil, err
 	}
 
@@ -150,8 +177,12 @@ func askHost(ctx context.Context, h *Host, look Lookup) (*libvirt.HostInfo, *Ent
 
 	d, err := look(asking, h.Conn)
 	if IsNotFound(err) {
+		noteAnswer(ctx, h, nil)
+
 		return info, nil, nil
 	}
+
+	noteAnswer(ctx, h, err) // A daemon that hangs doesn't say this, though it has described its host before.
 
 	if err != nil {
 		return nil, nil, err

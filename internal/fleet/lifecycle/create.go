@@ -223,9 +223,9 @@ func (m *Manager) makeDisksAndStart(
 	}
 
 	if status.StartsOnCreate(d.Strategy()) {
-		if err := m.startNew(ctx, h, id, ran); err != nil {
+		if called, err := m.startNew(ctx, h, id, ran); err != nil {
 			// A call whose reply did not come may have started it.
-			return undo(unseen && move.Refused(err) && ctx.Err() == nil, err)
+			return undo(unseen && (!called || move.Refused(err) && ctx.Err() == nil), err)
 		}
 
 		unseen = false
@@ -241,26 +241,30 @@ func (m *Manager) makeDisksAndStart(
 
 // startNew starts a VM that is being created. Its firmware begins with new variables, because another VM of that name
 // may have left some. It gets those that are on the host if its guest may have run before, or if on_destroy keeps them:
-// then the VM that this one replaces kept them.
-func (m *Manager) startNew(ctx context.Context, h *inventory.Host, id string, ran bool) error {
+// then the VM that this one replaces kept them. called is false if it is certain that nothing has started the VM.
+func (m *Manager) startNew(
+	ctx context.Context, h *inventory.Host, id string, ran bool,
+) (called bool, err error) {
 	vm, err := m.hosts.FindNow(ctx, id, inventory.LastKnown{})
 	if err != nil {
-		return err
+		return true, err
 	}
 
 	if vm.Active {
-		return nil // the interrupted Create had started it
+		return true, nil // the interrupted Create had started it
 	}
 
 	permit, err := m.placement.AdmitNew(ctx, vm)
 	if err != nil {
-		return err
+		return false, err
 	}
 	defer permit.Release()
 
 	m.log.InfoContext(ctx, "starting VM", "name", vm.Name, "uuid", id, "host", h.Name)
 
 	err = m.placement.StartAlone(ctx, permit, vm, func(ctx context.Context) error {
+		called = true
+
 		if vm.PersistentSpec.HasNVRAM() && !ran && !vm.Metadata.Keeps(domain.PartNVRAM) {
 			return startFresh(ctx, h, vm)
 		}
@@ -269,7 +273,7 @@ func (m *Manager) startNew(ctx context.Context, h *inventory.Host, id string, ra
 	})
 
 	if err == nil || errors.Is(err, inventory.ErrUnreachable) || errors.Is(err, placement.ErrShared) || ctx.Err() != nil {
-		return err
+		return called, err
 	}
 
 	e := &inventory.Error{
@@ -279,7 +283,7 @@ func (m *Manager) startNew(ctx context.Context, h *inventory.Host, id string, ra
 	}
 	inventory.AttachQEMULog(ctx, e, vm.Name, h)
 
-	return e
+	return called, e
 }
 
 // undoCreate removes a VM that could not be created, so that nothing is left behind, and returns the cause. It keeps

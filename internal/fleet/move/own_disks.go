@@ -252,7 +252,11 @@ func (cl *Cleanup) removeLeftVolume(
 		unseen = true
 	case inventory.IsNotFound(err), errors.Is(err, libvirt.ErrNoPool):
 		there, known := cl.hosts.FilesOn(ctx, h, []string{left.Path})[left.Path]
-		unseen = there || !known
+		if known && !there {
+			return "", false, nil // Its file is gone, too.
+		}
+
+		unseen = true
 		err = fmt.Errorf("host %q has no storage pool %q. Define and start it, or delete the file by hand: %w", h.Name,
 			left.Pool, err)
 	case errors.Is(err, storage.ErrInUse), errors.Is(err, storage.ErrOtherPath):

@@ -86,14 +86,20 @@ func (p *Planner) Admit(
 	if vm.Active {
 		unlock()
 
-		return ctx, permitStart(vm, func() { p.releaseReservation(vm.On, vm.Name) }), nil
+		permit = permitStart(vm, func() { p.releaseReservation(vm.On, vm.Name) })
+		permit.returns = true
+
+		return ctx, permit, nil
 	}
 
-	return held, permitStart(vm, func() {
+	permit = permitStart(vm, func() {
 		p.releaseReservation(vm.On, vm.Name)
 		unlock()
 		arrived()
-	}), nil
+	})
+	permit.room = true
+
+	return held, permit, nil
 }
 
 func unlessRefused(vm *inventory.VM, blockers []migration.Blocker) error {

@@ -286,7 +286,7 @@ func (cs *Claims) StartAlone(
 	}
 	defer ended()
 
-	held, release, err := cs.lockContenders(ctx, vm, c)
+	held, release, err := cs.lockContenders(ctx, permit, vm, c)
 	if err != nil {
 		return err
 	}

@@ -30,7 +30,43 @@ const (
 	rivalPatience = 2 * time.Minute
 	// yieldingPatience is how long it waits if that run may wait for this one.
 	yieldingPatience = 2 * time.Second
+	// roomPatience is how long it waits while it keeps other runs from the room of the host that has the other VM: the
+	// other run may wait for that room.
+	roomPatience = 20 * time.Second
+	// returnPatience is how long it waits to start a VM again that this run has shut down. The other run gives up before
+	// if both began to wait at once.
+	returnPatience = rivalPatience + 30*time.Second
+	// startReserve is what a wait leaves of the time of its operation, for the start itself.
+	startReserve = 10 * time.Second
+	// lookPatience is how long a start waits for what another host says about its VMs.
+	lookPatience = 5 * time.Second
+	// holderPatience limits the question whether the run that has a lock was killed: longer than that takes.
+	holderPatience = 20 * time.Second
 )
+
+// patienceFor returns how long the start of a VM waits for the run that is changing the contender. That run may wait
+// for this one, too.
+func (s *StartPermit) patienceFor(o contender) time.Duration {
+	switch {
+	case s.returns:
+		return returnPatience
+	case s.uuid >= o.entry.UUID:
+		return yieldingPatience
+	case s.room && o.on == s.on:
+		return roomPatience
+	default:
+		return rivalPatience
+	}
+}
+
+// inTimeOf returns the patience that the operation has time for.
+func inTimeOf(ctx context.Context, patience time.Duration) time.Duration {
+	if deadline, limited := ctx.Deadline(); limited {
+		patience = min(patience, max(time.Until(deadline)-startReserve, yieldingPatience))
+	}
+
+	return patience
+}
 
 // contender is a VM that is off and, if it were started, would write to a disk of the claim, or has its name.
 type contender struct {
@@ -93,9 +129,10 @@ func sameDiskOf(disk domain.DiskUse, e *inventory.Entry, sameHost bool) (domain.
 }
 
 // lockContenders returns once no other VM has the claim, and no other run can start one that would have it, until
-// release is called. The VM is started with the returned context, which ends when one of the locks is lost.
+// release is called. The VM is started with the returned context, which ends when one of the locks is lost. What a host
+// that doesn't answer in this operation may start is not waited for: it counts as it does in every check.
 func (cs *Claims) lockContenders(
-	ctx context.Context, vm *inventory.VM, c claim,
+	ctx context.Context, permit *StartPermit, vm *inventory.VM, c claim,
 ) (held context.Context, release func(), err error) {
 	var unlock []func()
 
@@ -109,7 +146,7 @@ func (cs *Claims) lockContenders(
 	for held = ctx; ; {
 		cs.lookElsewhere(held, vm, c)
 
-		answers, err := cs.hosts.Snapshot(held)
+		answers, err := cs.hosts.SnapshotOfAnswering(held)
 		if err == nil {
 			err = rivals(answers, cs.withLinks(held, answers, c, nil))
 		}
@@ -120,13 +157,15 @@ func (cs *Claims) lockContenders(
 			return nil, nil, err
 		}
 
-		others := slices.DeleteFunc(contenders(answers, c), func(o contender) bool { return locked[o.key()] })
+		others := slices.DeleteFunc(contenders(answers, c), func(o contender) bool {
+			return locked[o.key()] || o.on.IsSilent(held)
+		})
 		if len(others) == 0 {
 			return held, release, nil
 		}
 
 		for _, o := range others {
-			next, u, err := cs.lockContender(held, vm, o)
+			next, u, err := cs.lockContender(held, permit, vm, o)
 			if err != nil {
 				release()
 
@@ -147,10 +186,13 @@ func (cs *Claims) lookElsewhere(ctx context.Context, vm *inventory.VM, c claim) 
 		return
 	}
 
-	answers, err := cs.hosts.Snapshot(ctx)
+	answers, err := cs.hosts.SnapshotOfAnswering(ctx)
 	if err != nil {
 		return
 	}
+
+	ctx, cancel := context.WithTimeout(ctx, lookPatience)
+	defer cancel()
 
 	var wg sync.WaitGroup
 
@@ -173,23 +215,18 @@ func (cs *Claims) lookElsewhere(ctx context.Context, vm *inventory.VM, c claim) 
 // lockContender takes the lock of a VM that another run may be starting. If this run has it, nothing is taken: its own
 // starts of VMs with one disk wait for each other.
 func (cs *Claims) lockContender(
-	ctx context.Context, vm *inventory.VM, o contender,
+	ctx context.Context, permit *StartPermit, vm *inventory.VM, o contender,
 ) (held context.Context, unlock func(), err error) {
-	var l *lease.Held
+	patience := permit.patienceFor(o)
 
-	if vm.UUID < o.entry.UUID {
-		l, err = cs.takeContender(ctx, o, rivalPatience)
-	} else if l, err = cs.takeContender(ctx, o, yieldingPatience); errors.Is(err, records.ErrLocked) && ctx.Err() == nil {
-		// A run that was killed doesn't wait for this one.
-		holder, askErr := lease.LiveHolder(ctx, o.on.Conn, o.entry.UUID)
-		if holder == "" && askErr == nil {
-			l, err = cs.takeContender(ctx, o, rivalPatience)
-		}
+	l, err := cs.takeContender(ctx, o, patience)
+	if err != nil && ctx.Err() == nil && patience < rivalPatience && o.wasKilled(ctx) {
+		l, err = cs.takeContender(ctx, o, rivalPatience) // A run that was killed doesn't wait for this one.
 	}
 
 	switch {
-	case err != nil && errors.Is(err, records.ErrLocked) && ctx.Err() == nil:
-		return nil, nil, o.changedByOther(vm, err)
+	case err != nil && ctx.Err() == nil:
+		return nil, nil, o.notLocked(vm, err)
 	case err != nil:
 		return nil, nil, err
 	case l == nil:
@@ -202,23 +239,35 @@ func (cs *Claims) lockContender(
 }
 
 func (cs *Claims) takeContender(ctx context.Context, o contender, patience time.Duration) (*lease.Held, error) {
-	ctx, cancel := context.WithTimeout(ctx, patience)
+	ctx, cancel := context.WithTimeout(ctx, inTimeOf(ctx, patience))
 	defer cancel()
 
 	return cs.records.LeaseAgainstOthers(ctx, o.on, o.entry.UUID, "starting a VM with the same disk as")
 }
 
-// changedByOther returns the error that another run has the lock of the contender.
-func (o contender) changedByOther(vm *inventory.VM, err error) error {
-	holder := "another run is changing it"
-	if locked, ok := errors.AsType[*inventory.Error](err); ok {
-		holder = locked.Detail
+// wasKilled reports whether no run renews the lock of the contender.
+func (o contender) wasKilled(ctx context.Context) bool {
+	ctx, cancel := context.WithTimeout(ctx, holderPatience)
+	defer cancel()
+
+	holder, err := lease.LiveHolder(ctx, o.on.Conn, o.entry.UUID)
+
+	return holder == "" && err == nil
+}
+
+// notLocked returns the error that this run didn't get the lock of the contender: another run has it, or its host
+// doesn't answer. The VM was not started, so the error doesn't have the cause, only its text.
+func (o contender) notLocked(vm *inventory.VM, err error) error {
+	reason, until := "its lock was not taken in time: "+err.Error(), fmt.Sprintf("host %q answers", o.on.Name)
+
+	if locked, ok := errors.AsType[*inventory.Error](err); ok && errors.Is(err, records.ErrLocked) {
+		reason, until = locked.Detail, "that run has ended"
 	}
 
 	return &inventory.Error{
 		VM: vm.Name, Host: vm.Host, Kind: ErrShared,
 		Detail: fmt.Sprintf("%s, %q (UUID %s) on host %q, which may be starting: %s", o.reason, o.entry.Name, o.entry.UUID,
-			o.on.Name, holder),
-		Remedy: "Only one of the two may run. Apply again when that run has ended.",
+			o.on.Name, reason),
+		Remedy: "Only one of the two may run. Apply again when " + until + ".",
 	}
 }

@@ -14,6 +14,10 @@ type StartPermit struct {
 	uuid    string
 	on      *inventory.Host
 	release func()
+	// returns says that this run shut the VM down, or is about to, so that nothing else may keep it off.
+	returns bool
+	// room says that other runs can't place VMs on the host until Release.
+	room bool
 }
 
 // Release returns the room that is reserved for the start. A VM that was started is counted without it.
@@ -51,4 +55,9 @@ func (p *Planner) AdmitNew(ctx context.Context, vm *inventory.VM) (*StartPermit,
 
 // AdmitReturn allows a VM that this run shut down to be started again where it ran, because it can't leave its host.
 // Its room is checked by libvirt alone, and the cordon of the host is this run's own.
-func (p *Planner) AdmitReturn(vm *inventory.VM) *StartPermit { return permitStart(vm, func() {}) }
+func (p *Planner) AdmitReturn(vm *inventory.VM) *StartPermit {
+	permit := permitStart(vm, func() {})
+	permit.returns = true
+
+	return permit
+}
