@@ -70,10 +70,12 @@ func TestLab_diskHasOneWriter(t *testing.T) {
 	tells(t, "starting the second one", err, placement.ErrShared, parts...)
 	l.Virsh(t, "kvm2", "autostart", other.UUID)
 	f.ForgetAll()
-	tells(t, "next to one that starts at boot", f.VerifyExclusive(t.Context(), vm.UUID, first), placement.ErrShared, "boots")
+	tells(t, "next to one that starts at boot", f.VerifyExclusive(t.Context(), vm.UUID, first),
+		placement.ErrShared, "boots")
 	l.Virsh(t, "kvm2", "start", other.UUID)
 	f.ForgetAll()
-	tells(t, "next to one that runs", f.VerifyExclusive(t.Context(), vm.UUID, first), placement.ErrShared, other.UUID, vm.Name)
+	tells(t, "next to one that runs", f.VerifyExclusive(t.Context(), vm.UUID, first),
+		placement.ErrShared, other.UUID, vm.Name)
 	tells(t, "the second one", f.VerifyExclusive(t.Context(), other.UUID, second), placement.ErrShared, vm.UUID)
 
 	blockers, err := f.ClaimBlockers(t.Context(), vm, f.Host("kvm2"))
@@ -120,8 +122,8 @@ func TestLab_fencedHostComesBack(t *testing.T) {
 	}
 
 	f.ForgetAll()
-	tells(t, "when it is back", f.VerifyExclusive(t.Context(), anew.UUID, d), placement.ErrShared, "two VMs have this name",
-		old.UUID, anew.UUID, `host "kvm1"`, `host "kvm2"`, `disk "root"`)
+	tells(t, "when it is back", f.VerifyExclusive(t.Context(), anew.UUID, d),
+		placement.ErrShared, "two VMs have this name", old.UUID, anew.UUID, `host "kvm1"`, `host "kvm2"`, `disk "root"`)
 
 	if _, err := f.Delete(t.Context(), anew.UUID, lastOf(anew), 0); err != nil {
 		t.Errorf("deleting one of them: %v", err)

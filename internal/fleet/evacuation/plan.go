@@ -54,11 +54,11 @@ type VM struct {
 	Avoids map[string]string
 	// Use is what the VM requests from its host.
 	Use domain.HostUse
-	// LiveBlockers is, for each other host, what blocks moving the VM as it is now: while it runs, or while it is off. It omits
-	// room and avoidance, which this package checks. ColdBlockers is the same for when the VM will be off; nil means the same
-	// as LiveBlockers.
+	// LiveBlockers is, for each other host, what blocks moving the VM as it is now: while it runs, or while it is off.
+	// It omits room and avoidance, which this package checks. ColdBlockers is the same for when the VM will be off; nil
+	// means the same as LiveBlockers.
 	LiveBlockers, ColdBlockers map[string][]migration.Blocker
-	// Unclear says that the VM could not be inspected. Live then has one doubt for each host that may accept it.
+	// Unclear says that the VM could not be inspected. LiveBlockers then has one doubt for each host that may accept it.
 	Unclear bool
 	// LiveBytes and ColdBytes are how much such a move copies at least to each host. Hosts to which nothing is known to
 	// be copied are missing.

@@ -353,7 +353,9 @@ func TestDescribeChanges(t *testing.T) {
 			`"c" has come to host "kvm1"`,
 		},
 		"a target is taken": {func(in *Input) { in.Hosts[0].Free = 50 }, `"a" no longer fits`},
-		"a way is shut":     {func(in *Input) { in.VMs[0].LiveBlockers = to("kvm3") }, `"a" can't go to host "kvm2" any more`},
+		"a way is shut": {
+			func(in *Input) { in.VMs[0].LiveBlockers = to("kvm3") }, `"a" can't go to host "kvm2" any more`,
+		},
 		"a target is gone": {
 			func(in *Input) {
 				in.Hosts = in.Hosts[1:]

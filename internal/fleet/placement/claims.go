@@ -136,8 +136,9 @@ func giveUp(host string, e *inventory.Entry) string {
 		"\"virsh shutdown %[1]s\" on host %[2]q, or undefine it.", e.UUID, host)
 }
 
-// VerifyExclusive returns ErrShared if another VM of the fleet that runs, or that its host starts at boot, has the VM's name or
-// writes to one of its disks. It doesn't query hosts that answered recently. It returns nil if the VM is not found.
+// VerifyExclusive returns ErrShared if another VM of the fleet that runs, or that its host starts at boot, has the VM's
+// name or writes to one of its disks. It doesn't query hosts that answered recently. It returns nil if the VM is not
+// found.
 func (cs *Claims) VerifyExclusive(ctx context.Context, uuid string, d Desired) error {
 	answers, err := cs.hosts.Snapshot(ctx)
 	if err != nil {

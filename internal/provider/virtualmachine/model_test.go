@@ -115,7 +115,7 @@ func TestModel_toFleet(t *testing.T) {
 		},
 		UpdatePolicy: "Restart", GraphicsPassword: ptr("geheim"),
 	}
-	if diff := cmp.Diff(want, got); diff != "" {
+	if diff := cmp.Diff(want, got, cmp.AllowUnexported(fleet.Desired{})); diff != "" {
 		t.Errorf("toFleet (-want +got):\n%s", diff)
 	}
 }
@@ -140,7 +140,7 @@ func TestModel_toFleetLeavesOutWhatIsNotKnown(t *testing.T) {
 		Metadata: domain.Metadata{RunStrategy: "Always", ExtraDevices: map[string]string{}},
 		Volumes:  map[string]string{}, Files: map[string]string{}, UpdatePolicy: "Live",
 	}
-	if diff := cmp.Diff(want, got); diff != "" {
+	if diff := cmp.Diff(want, got, cmp.AllowUnexported(fleet.Desired{})); diff != "" {
 		t.Errorf("toFleet (-want +got):\n%s", diff)
 	}
 }
