@@ -96,7 +96,7 @@ var hostDeviceFamily = Family{
 		{
 			Name: "rom_file", Place: "rom@file", Why: romWhy, Check: absolute, DefaultDoc: "the device's own",
 			Doc: "File on the host with the firmware (ROM) that the guest finds in a `pci` device, as some GPUs need. Each " +
-				"host that the VM may run on must have it.",
+				"host that the VM may run on must have it. `\"\"` removes it.",
 		},
 		{
 			Name: "rom_bar", Place: "rom@bar", Kind: Switch, On: "on", Off: "off", Why: romWhy, DefaultDoc: "`true`",
