@@ -195,15 +195,15 @@ func (f Family) same(have, want Row) bool {
 func (f Family) sameInLive(live, persistent Row) bool { return f.same(live, persistent) }
 
 func (f Family) patch(_ *Definition, e *etree.Element, path string, want Row, _ map[string]bool) error {
-	have := f.read(e)
+	have, changed := f.read(e), map[string]bool{}
 	for a := range f.defined() {
 		value, declared := want[a.Name]
-		switch {
-		case !declared || have[a.Name] == value:
-		default:
-			if err := a.put(e, join(path, a.Name), value); err != nil {
-				return err
-			}
+		if !declared && !changed[a.Follows] || have[a.Name] == value {
+			continue
+		}
+		changed[a.Name] = true
+		if err := a.put(e, join(path, a.Name), value); err != nil {
+			return err
 		}
 	}
 	return nil

@@ -290,3 +290,37 @@ func TestFamilies_keptHostDevices(t *testing.T) {
 		}
 	}
 }
+
+// TestFilesystems_followers: what only virtiofs has goes with it, unless it is declared.
+func TestFilesystems_followers(t *testing.T) {
+	t.Parallel()
+	share := func(driver string, more Row) Spec {
+		row := Row{"target": "t", "source": "/s", "driver": driver}
+		maps.Copy(row, more)
+		return Spec{Filesystems: map[string]Row{"a": row}}
+	}
+	d := parse(t, leastDefinition)
+	own := Row{"cache": "always", "queue_size": "1024", "xattr": "yes"}
+	for _, want := range []Spec{share("virtiofs", own), share("virtiofs", nil)} {
+		if err := d.Apply(want); err != nil {
+			t.Fatal(err)
+		}
+		for name, value := range own {
+			if got := d.Spec().Filesystems["a"][name]; got != value {
+				t.Errorf("%s is %q, want %q", name, got, value)
+			}
+		}
+	}
+	if err := d.Apply(share("9p", nil)); err != nil {
+		t.Fatal(err)
+	}
+	if xml := output(t, d); strings.Contains(xml, "queue") || strings.Contains(xml, "<binary") {
+		t.Errorf("what only virtiofs has is left:\n%s", xml)
+	}
+	if err := d.Apply(share("virtiofs", own)); err != nil {
+		t.Fatal(err)
+	}
+	if changes := Changes(d.Spec(), share("virtiofs", own)); len(changes) > 0 {
+		t.Errorf("still to be changed: %v", changes)
+	}
+}

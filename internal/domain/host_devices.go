@@ -96,7 +96,7 @@ var hostDeviceFamily = Family{
 		{
 			Name: "rom_file", Place: "rom@file", Why: romWhy, Check: absolute, DefaultDoc: "the device's own",
 			Doc: "File on the host with the firmware (ROM) that the guest finds in a `pci` device, as some GPUs need. Each " +
-				"host that the VM may run on must have it.",
+				"host that the VM may run on must have it. `\"\"` removes it.",
 		},
 		{
 			Name: "rom_bar", Place: "rom@bar", Kind: Switch, On: "on", Off: "off", Why: romWhy, DefaultDoc: "`true`",
@@ -119,13 +119,27 @@ var hostDeviceFamily = Family{
 			return "address", fmt.Sprintf("%q isn't an address of a %s device, such as %s.", address, kind,
 				hostAddressForms[kind])
 		}
-		for _, name := range []string{"rom_file", "rom_bar"} {
-			if value(name) != "" && kind != "pci" && kind != "" {
-				return name, "Only a pci device has a ROM."
-			}
+		if name, problem := strayROM(value); problem != "" {
+			return name, problem
 		}
 		return needs("type", "address")(value)
 	},
+}
+
+// strayROM returns the attribute and the problem if a device that isn't a PCI device has a ROM.
+func strayROM(value func(string) string) (attribute, problem string) {
+	for _, name := range []string{"rom_file", "rom_bar"} {
+		if kind := value("type"); value(name) != "" && kind != "pci" && kind != "" {
+			return name, "Only a pci device has a ROM."
+		}
+	}
+	return "", ""
+}
+
+// StrayROM returns the attribute and the problem if the row has a ROM, and the device that was chosen for its class is
+// no PCI device.
+func (r Row) StrayROM() (attribute, problem string) {
+	return strayROM(func(name string) string { return r[name] })
 }
 
 // ParseHostDevice parses a host's device as a device class lists it: "pci:0000:65:00.0".
@@ -215,8 +229,11 @@ func (s Spec) DeviceClasses() map[string]string {
 // Unassigned returns the spec as the user declared it, without the devices that were chosen for classes.
 func (s Spec) Unassigned() Spec {
 	s.HostDevices = maps.Clone(s.HostDevices)
-	for key, class := range s.DeviceClasses() {
-		s.HostDevices[key] = Row{"class": class}
+	for key := range s.DeviceClasses() {
+		row := maps.Clone(s.HostDevices[key])
+		delete(row, "type")
+		delete(row, "address")
+		s.HostDevices[key] = row
 	}
 	return s
 }

@@ -39,7 +39,7 @@ var launchSecurityGroup = Group{
 				"`s390-pv`. `none` removes it.",
 		},
 		{
-			Name: "policy", Place: "launchSecurity/policy", Normal: normalNumber, Why: securityWhy,
+			Name: "policy", Place: "launchSecurity/policy", Normal: normalNumber, Follows: "type", Why: securityWhy,
 			Check: func(value string) string {
 				if _, err := strconv.ParseUint(value, 0, 64); err != nil {
 					return "It isn't a number such as 0x3."
@@ -49,17 +49,18 @@ var launchSecurityGroup = Group{
 			Doc: "What the guest's owner allows: a number as text, such as `0x3`. Required for `sev` and `sev-snp`.",
 		},
 		{
-			Name: "cbitpos", Place: "launchSecurity/cbitpos", Kind: Count, Echo: true, Why: securityWhy,
+			Name: "cbitpos", Place: "launchSecurity/cbitpos", Kind: Count, Echo: true, Follows: "type", Why: securityWhy,
 			DefaultDoc: "read from the host",
 			Doc:        "Bit of an address that marks an encrypted page.",
 		},
 		{
-			Name: "reduced_phys_bits", Place: "launchSecurity/reducedPhysBits", Kind: Count, Echo: true, Why: securityWhy,
-			DefaultDoc: "read from the host",
-			Doc:        "Number of address bits that the protection uses.",
+			Name: "reduced_phys_bits", Place: "launchSecurity/reducedPhysBits", Kind: Count, Echo: true, Follows: "type",
+			Why: securityWhy, DefaultDoc: "read from the host",
+			Doc: "Number of address bits that the protection uses.",
 		},
 		{
-			Name: "kernel_hashes", Place: "launchSecurity@kernelHashes", Kind: Switch, Since: "8.0.0", Why: securityWhy,
+			Name: "kernel_hashes", Place: "launchSecurity@kernelHashes", Kind: Switch, Since: "8.0.0", Follows: "type",
+			Why: securityWhy,
 			Doc: "Whether kernel, initrd and command line of `kernel` are measured, too.",
 		},
 		base64Attribute("dh_cert", "dhCert", "Diffie-Hellman key of the guest's owner, for `sev`."),
@@ -132,7 +133,7 @@ func (f Values) securitySlot() SecuritySlot {
 // base64Attribute returns an attribute of launch security whose value is base64.
 func base64Attribute(name, tag, doc string) Attribute {
 	return Attribute{
-		Name: name, Place: "launchSecurity/" + tag, Why: securityWhy, Doc: doc + " Encoded in Base64.",
+		Name: name, Place: "launchSecurity/" + tag, Follows: "type", Why: securityWhy, Doc: doc + " Encoded in Base64.",
 		Check: func(value string) string {
 			if _, err := base64.StdEncoding.DecodeString(value); err != nil {
 				return "It isn't base64."

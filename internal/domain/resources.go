@@ -47,7 +47,7 @@ var resourcesGroup = Group{
 			},
 			Check: func(value string) string { return emptyRow(ParseTable(value), "a weight or a limit") },
 			Doc: "Limits of the VM's I/O on block devices by path, such as `/dev/sda`, which each host of the VM must have. " +
-				"They add to `disks.<key>.io_tune`. If you set the map, list every device. `{}` removes them.",
+				"They apply in addition to `disks.<key>.io_tune`. If you set the map, list every device. `{}` removes them.",
 		},
 	},
 }

@@ -21,7 +21,7 @@ import (
 func (d Desired) Changed(vm *inventory.VM) Desired {
 	have := vm.DeclaredSpec()
 	d.Have = *have
-	d.floors = d.Spec.HostUse().Without(have.HostUse()).Floors
+	d.floors = d.changedFloors(vm)
 
 	d.Spec.Values = changedValues(d.Spec, have)
 	if !d.Spec.Firmware.Differs(have.Firmware) {
@@ -33,10 +33,6 @@ func (d Desired) Changed(vm *inventory.VM) Desired {
 		if is, ok := have.Interfaces[key]; ok && !asksHost(is, want) {
 			delete(d.Spec.Interfaces, key)
 		}
-	}
-
-	if d.floors == nil {
-		d.floors = map[string]domain.NetworkFloor{}
 	}
 
 	d.Volumes = maps.Clone(d.Volumes)

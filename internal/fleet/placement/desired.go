@@ -87,7 +87,7 @@ type Desired struct {
 	Migration migration.Options
 	// UpdatePolicy is one of UpdatePolicies. Empty is PolicyLive.
 	UpdatePolicy string
-	// floors are what the change asks networks to guarantee; nil: what Spec says.
+	// floors are what the change asks networks to guarantee; nil: what a new VM asks for.
 	floors map[string]domain.NetworkFloor
 	// Power is what the plan shows of the VM's power. Nil: the plan couldn't know it, and the run strategy and the update
 	// policy alone decide.

@@ -49,17 +49,39 @@ func (p *Planner) assignDevices(
 
 	for _, key := range keys {
 		if spec.HostDevices[key].HostDevice() != (domain.HostPart{}) {
+			short = append(short, strayROM(spec, key, classes[key])...)
+
 			continue
 		}
 
 		if part, ok := c.pick(a.Host.Config.Devices[classes[key]]); ok {
 			c.assign(spec, key, part)
+			short = append(short, strayROM(spec, key, classes[key])...)
 		} else {
 			short = append(short, c.shortage(key, classes[key], a.Host.Config.Devices[classes[key]]))
 		}
 	}
 
 	return spec, short
+}
+
+// strayROM returns a problem if a ROM is declared for a device of a class that turns out not to be a PCI device.
+func strayROM(spec domain.Spec, key, class string) []shortage {
+	row := spec.HostDevices[key]
+
+	attribute, problem := row.StrayROM()
+	if problem == "" {
+		return nil
+	}
+
+	return []shortage{{
+		Problem: domain.Problem{
+			Path:    domain.HostDevicePath(key) + "." + attribute,
+			Message: fmt.Sprintf("gives %s for class %q. %s", row.HostDevice(), class, problem),
+		},
+		reason: migration.HostResourcesNotAvailable,
+		remedy: "Remove " + attribute + ", or list only pci devices in the class, in hosts.<name>.devices.",
+	}}
 }
 
 // deviceChoice is the data that decides which device of a class a VM gets.
@@ -156,9 +178,9 @@ func (c deviceChoice) pick(class []domain.HostPart) (domain.HostPart, bool) {
 
 // shortage describes why no device of a class is available.
 func (c deviceChoice) shortage(key, class string, parts []domain.HostPart) shortage {
-	short := shortage{domain.Problem{
+	short := shortage{Problem: domain.Problem{
 		Path: domain.HostDevicePath(key) + ".class", Message: fmt.Sprintf("has no devices of class %q", class),
-	}, migration.HostResourcesNotAvailable, ""}
+	}, reason: migration.HostResourcesNotAvailable}
 
 	var reasons []string
 

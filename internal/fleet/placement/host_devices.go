@@ -20,13 +20,13 @@ func missingDevices(ctx context.Context, h *inventory.Host, use domain.HostUse, 
 		switch {
 		case h.LacksDevice(ctx, part):
 			all = append(all, shortage{
-				domain.Problem{Path: use.Alone[part], Message: "has no " + part.String()},
-				migration.HostResourcesNotAvailable, "",
+				Problem: domain.Problem{Path: use.Alone[part], Message: "has no " + part.String()},
+				reason:  migration.HostResourcesNotAvailable,
 			})
 		case noIOMMU && part.Kind == domain.PCIDevice:
-			all = append(all, shortage{domain.Problem{
+			all = append(all, shortage{Problem: domain.Problem{
 				Path: use.Alone[part], Message: "can't give " + part.String() + " to a VM, " + migration.NoIOMMU,
-			}, migration.HostResourcesNotAvailable, migration.IOMMURemedy})
+			}, reason: migration.HostResourcesNotAvailable, remedy: migration.IOMMURemedy})
 		}
 	}
 

@@ -200,9 +200,9 @@ func shortages(a inventory.Reply, use domain.HostUse, others map[string]domain.H
 					reason = migration.VsockCIDTaken
 				}
 
-				found = append(found, shortage{domain.Problem{
+				found = append(found, shortage{Problem: domain.Problem{
 					Path: use.Alone[part], Message: fmt.Sprintf("has given %s to VM %q", given, name),
-				}, reason, ""})
+				}, reason: reason})
 			}
 		}
 	}
@@ -212,9 +212,9 @@ func shortages(a inventory.Reply, use domain.HostUse, others map[string]domain.H
 
 	for _, name := range slices.Sorted(maps.Keys(others)) {
 		if cpus := use.DisputedCPUs(others[name]); cpus != "" {
-			found = append(found, shortage{domain.Problem{Path: "cpu.pin", Message: fmt.Sprintf(
+			found = append(found, shortage{Problem: domain.Problem{Path: "cpu.pin", Message: fmt.Sprintf(
 				"has VM %q pinned to CPU %s, too, and placement.dedicated_cpus of one of the two VMs rules that out", name, cpus,
-			)}, migration.HostResourcesTaken, ""})
+			)}, reason: migration.HostResourcesTaken})
 		}
 	}
 
@@ -242,7 +242,7 @@ func missingPages(
 			message := fmt.Sprintf("has %s left of its %s in pages of %s, and the VM needs %s",
 				domain.FormatSize(left[size]), domain.FormatSize(all[size]), where, domain.FormatSize(need))
 			found = append(found, shortage{
-				domain.Problem{Path: "memory.huge_pages", Message: message}, migration.HostResourcesTaken, "",
+				Problem: domain.Problem{Path: "memory.huge_pages", Message: message}, reason: migration.HostResourcesTaken,
 			})
 		}
 	}

@@ -18,7 +18,7 @@ import (
 func fitsFloors(ctx context.Context, a inventory.Reply, d Desired) []inventory.Problem {
 	floors := d.floors
 	if floors == nil {
-		floors = d.Spec.HostUse().Floors
+		floors = d.hostUse().Floors
 	}
 
 	floors = d.unplanned(a.Host.Name, floors)
@@ -42,6 +42,25 @@ func fitsFloors(ctx context.Context, a inventory.Reply, d Desired) []inventory.P
 	}
 
 	return problems
+}
+
+// changedFloors returns what the change asks networks to guarantee, and nothing if the VM is off afterwards. A network
+// isn't asked before the VM starts, and then for everything.
+func (d Desired) changedFloors(vm *inventory.VM) map[string]domain.NetworkFloor {
+	use := d.Spec.HostUse()
+
+	switch {
+	case !d.runsOn(vm):
+		use.Floors = nil
+	case vm.Active:
+		use = use.Without(vm.DeclaredSpec().HostUse())
+	}
+
+	if use.Floors == nil {
+		return map[string]domain.NetworkFloor{}
+	}
+
+	return use.Floors
 }
 
 // unplanned returns the floors without those of networks that the same apply creates or changes on the host: what these
@@ -95,12 +114,12 @@ func (has offer) missingBandwidth(use domain.HostUse, others map[string]domain.H
 			continue
 		}
 
-		found = append(found, shortage{domain.Problem{
+		found = append(found, shortage{Problem: domain.Problem{
 			Path: use.Floors[network].Path(), Message: fmt.Sprintf("has %d kB/s in its network %q (%s), of which %d are "+
 				"guaranteed to VM %s, and the VM asks for %d", g.Limit, network, g.By, given, inventory.QuoteList(holders),
 				use.Floors[network].Sum),
-		}, migration.HostResourcesTaken, "Lower bandwidth.inbound.floor of one of the VMs, stop or move another VM before, " +
-			"or choose another host."})
+		}, reason: migration.HostResourcesTaken, lacks: status.HostObject{Kind: status.NetworkBandwidth, Name: network},
+			remedy: "Lower bandwidth.inbound.floor of one of the VMs, stop or move another VM before, or choose another host."})
 	}
 
 	return found

@@ -52,6 +52,6 @@ func fullSlots(limit int, slot domain.SecuritySlot, others map[string]domain.Hos
 	}
 
 	return []shortage{{
-		domain.Problem{Path: domain.LaunchSecurityType, Message: message}, migration.HostResourcesTaken, "",
+		Problem: domain.Problem{Path: domain.LaunchSecurityType, Message: message}, reason: migration.HostResourcesTaken,
 	}}
 }

@@ -19,6 +19,8 @@ type shortage struct {
 	reason string
 	// remedy says how to change the host, "" if another remedy is enough.
 	remedy string
+	// lacks is what the host has too little of, if a resource of the same apply may give it more.
+	lacks status.HostObject
 }
 
 const takenRemedy = "Choose another host, or stop or move the other VM before, or end the other programs that " +
@@ -41,7 +43,12 @@ func shortageBlockers(host string, short []shortage, remedy string) []migration.
 		blockers[i] = migration.Blocker{
 			Reason: s.reason, Status: status.False, Attribute: s.Path,
 			Message: fmt.Sprintf("host %q %s", host, s.Message), Remedy: takenRemedy,
+			Lacks: s.lacks,
 		}
+		if s.lacks != (status.HostObject{}) {
+			blockers[i].Remedy = s.remedy
+		}
+
 		if s.reason == migration.HostResourcesNotAvailable {
 			blockers[i].Remedy = cmp.Or(s.remedy, remedy)
 		}

@@ -231,6 +231,9 @@ func (m *model) requiredFiles() map[string]string {
 	for key, o := range elements(open(m.Devices).stringMap("filesystems")) {
 		add("devices.filesystems."+key+".source", open(o).string("source"))
 	}
+	for key, o := range elements(open(m.Devices).stringMap("host_devices")) {
+		add("devices.host_devices."+key+".rom_file", open(o).string("rom_file"))
+	}
 	for path := range elements(open(open(m.Platform).object("resources")).stringMap("blkio_devices")) {
 		out[fmt.Sprintf("%s[%q]", domain.BlkioDevices, path)] = path
 	}

@@ -230,9 +230,9 @@ func readSpec(d *domain.Definition, desired fleet.Desired) domain.Spec {
 func giveDevices(spec domain.Spec, classes map[string]string) domain.Spec {
 	spec.HostDevices = maps.Clone(spec.HostDevices)
 	for i, key := range slices.Sorted(maps.Keys(classes)) {
-		spec.HostDevices[key] = domain.Row{
-			"class": classes[key], "type": "pci", "address": fmt.Sprintf("0000:65:00.%d", i),
-		}
+		part := domain.HostPart{Kind: domain.PCIDevice, ID: fmt.Sprintf("0000:65:00.%d", i)}
+		spec.HostDevices[key] = part.Assign(spec.HostDevices[key])
+		spec.HostDevices[key]["class"] = classes[key]
 	}
 	return spec
 }

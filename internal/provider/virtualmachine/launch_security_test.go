@@ -66,6 +66,7 @@ func TestLaunchSecurity_testDriver(t *testing.T) {
 				ImportStateVerifyIgnore: readWhereDeclared("run_strategy", "timeouts", "status_reason"),
 			},
 			step(`{ type = "sev", policy = "0x5" }`, plancheck.ResourceActionUpdate, "<policy>0x0005<", "<dhCert>YQ==<"),
+			step(`{ type = "s390-pv" }`, plancheck.ResourceActionUpdate, "<launchSecurity type='s390-pv'/>"),
 			step(`{ type = "none" }`, plancheck.ResourceActionUpdate),
 		},
 	})

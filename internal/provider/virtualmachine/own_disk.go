@@ -46,7 +46,7 @@ var ownDiskAttributes = attributes{
 	"preallocation": schema.StringAttribute{
 		MarkdownDescription: "Space that a disk with `pool` occupies when it is created. One of " +
 			value.OneOf(storage.Preallocations()) + ". `off`: thin. `full`: its whole `size`. `metadata`: thin, with the " +
-			"tables of `qcow2`. With `image`, it requires `clone = \"full\"`. Default: `off`.",
+			"tables of `qcow2`. With `image`, it requires `clone = \"full\"`. A change is an error. Default: `off`.",
 		Optional:   true,
 		Validators: []validator.String{value.Among(storage.Preallocations()...)},
 	},

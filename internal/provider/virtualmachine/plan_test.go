@@ -280,6 +280,23 @@ func TestPlan_changes(t *testing.T) {
 				wantValue(t, "priority", valueAt(m.CPU, []string{"emulator_scheduler", "priority"}), types.Int64Unknown())
 			},
 		},
+		"what only virtiofs has goes with it": {
+			before: minimal.with(in{"devices": in{"filesystems": in{"a": in{
+				"target": "t", "source": "/s", "driver": "virtiofs", "cache": "none", "queue_size": 1024, "xattr": true,
+			}}}}),
+			config: minimal.with(in{"update_policy": "Stage", "devices": in{"filesystems": in{"a": in{
+				"target": "t", "source": "/s", "driver": "9p",
+			}}}}),
+
+			changes: "devices update_policy restart_required",
+			planned: func(t *testing.T, m *model) {
+				t.Helper()
+				at := func(name string) attr.Value { return valueAt(m.Devices, []string{"filesystems", "a", name}) }
+				wantValue(t, "cache", at("cache"), types.StringNull())
+				wantValue(t, "queue_size", at("queue_size"), types.Int64Null())
+				wantValue(t, "xattr", at("xattr"), types.BoolNull())
+			},
+		},
 		"a time zone goes with the offset": {
 			before: minimal.with(in{"platform": in{"clock": in{"offset": "timezone", "timezone": "Europe/Berlin"}}}),
 			config: minimal.with(in{"platform": in{"clock": in{"offset": "utc"}}, "update_policy": "Stage"}),
@@ -974,6 +991,32 @@ func TestPlan_tunedThreads(t *testing.T) {
 		said := diagText(p.validatePlanned(&o.planned))
 		if (said == "") != (test.says == "") || !strings.Contains(said, test.says) {
 			t.Errorf("%s: %q, want %q", name, said, test.says)
+		}
+	}
+}
+
+// TestPlan_optionsOfTheDriver: options of virtiofs are refused for a directory that the VM shares through another
+// driver, declared or not.
+func TestPlan_optionsOfTheDriver(t *testing.T) {
+	t.Parallel()
+	with := func(more in) in {
+		return minimal.with(in{"devices": in{"filesystems": in{"a": in{"target": "t", "source": "/s"}.with(more)}}})
+	}
+	for _, test := range []struct {
+		driver  string
+		config  in
+		refused bool
+	}{
+		{"9p", in{"queue_size": 1024}, true},
+		{"virtiofs", in{"queue_size": 1024}, false},
+		{"virtiofs", in{"access_mode": "mapped"}, true},
+		{"9p", in{"access_mode": "mapped"}, false},
+		{"9p", in{"driver": "virtiofs", "queue_size": 1024}, false},
+	} {
+		p := planning{config: modelOf(t, with(test.config)), state: stateAfterApply(t, with(in{"driver": test.driver}))}
+		o := p.plan()
+		if said := diagText(p.validatePlanned(&o.planned)); strings.Contains(said, "virtiofs") != test.refused {
+			t.Errorf("%s with %v: %q", test.driver, test.config, said)
 		}
 	}
 }

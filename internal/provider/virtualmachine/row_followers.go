@@ -1,6 +1,8 @@
 package virtualmachine
 
 import (
+	"context"
+	"slices"
 	"strings"
 
 	"github.com/hashicorp/terraform-plugin-framework/attr"
@@ -20,7 +22,7 @@ type follower struct {
 	model []string
 }
 
-// followers are the followers of all groups, by the first step of their path.
+// followers are the followers of all groups and families, by the first step of their path. * in a path is any key.
 var followers = func() map[string][]follower {
 	all := map[string][]follower{}
 	for _, g := range domain.Groups {
@@ -37,8 +39,37 @@ var followers = func() map[string][]follower {
 			all[f.path[0]] = append(all[f.path[0]], f)
 		}
 	}
+	for _, family := range domain.Families {
+		for _, a := range family.Attributes {
+			if a.Follows == "" {
+				continue
+			}
+			f := follower{
+				Attribute: a, path: strings.Split(family.At(a), "."),
+				follows: strings.Split(family.At(domain.Attribute{Name: a.Follows}), "."),
+			}
+			all[f.path[0]] = append(all[f.path[0]], f)
+		}
+	}
 	return all
 }()
+
+// each returns the follower of each device of its family in the value; that of a group is the only one.
+func (f follower) each(v attr.Value) []follower {
+	key := slices.Index(f.path, "*")
+	if key < 0 {
+		return []follower{f}
+	}
+	devices, _ := valueAt(v, f.path[1:key]).(types.Map)
+	var all []follower
+	for name := range devices.Elements() {
+		one := f
+		one.path, one.follows = slices.Clone(f.path), slices.Clone(f.follows)
+		one.path[key], one.follows[key] = name, name
+		all = append(all, one)
+	}
+	return all
+}
 
 // planFollowing plans that an undeclared attribute has no value, or one that libvirt fills in, if the attribute changes
 // from which it gets its meaning.
@@ -49,8 +80,10 @@ func planFollowing(planned, config, prior *model) {
 			continue // Undeclared values stay as they were, and those that follow from values without changes.
 		}
 		for _, f := range all {
-			if f.isOutdated(declared, now, was) {
-				now = f.planAgain(now)
+			for _, one := range f.each(now) {
+				if one.isOutdated(declared, now, was) {
+					now = one.planAgain(now)
+				}
 			}
 		}
 		planned.set(name, now)
@@ -81,19 +114,51 @@ func (f follower) planAgain(planned attr.Value) attr.Value {
 	})
 }
 
-// valueAt returns a value inside of nested objects, and nil if one of the objects isn't there.
+// withFollowed completes the declared devices with what the VM has of attributes that others follow: a filesystem without
+// a driver has the driver that it had.
+func withFollowed(declared domain.Spec, planned *model) {
+	var all domain.Spec
+	collectFamilies(planned, &all)
+	for _, f := range domain.Families {
+		now := f.Of(all)
+		for _, a := range f.Attributes {
+			if a.Follows == "" {
+				continue
+			}
+			for key, row := range f.Of(declared) {
+				if is := now[key][a.Follows]; row[a.Follows] == "" && is != "" {
+					row[a.Follows] = is
+				}
+			}
+		}
+	}
+}
+
+// valueAt returns a value inside of nested objects and maps, and nil if one of them isn't there.
 func valueAt(v attr.Value, steps []string) attr.Value {
 	for _, step := range steps {
+		if m, isMap := v.(types.Map); isMap {
+			v = m.Elements()[step]
+			continue
+		}
 		o, _ := v.(types.Object)
 		v = open(o)[step]
 	}
 	return v
 }
 
-// replaceAt replaces a value inside of nested objects.
+// replaceAt replaces a value inside of nested objects and maps.
 func replaceAt(v attr.Value, steps []string, replacement func(attr.Value) attr.Value) attr.Value {
 	if len(steps) == 0 {
 		return replacement(v)
+	}
+	if m, isMap := v.(types.Map); isMap {
+		inner := m.Elements()
+		if _, there := inner[steps[0]]; !there {
+			return v
+		}
+		inner[steps[0]] = replaceAt(inner[steps[0]], steps[1:], replacement)
+		return types.MapValueMust(m.ElementType(context.Background()), inner)
 	}
 	o, ok := v.(types.Object)
 	if !ok || !isSet(o) {

@@ -94,6 +94,7 @@ func (p planning) validatePlanned(planned *model) diag.Diagnostics {
 	spec := p.config.spec(p.state)
 	diags.Append(p.refuseSharedMACs(spec)...)
 	diags.Append(p.refuseLackingThreads(spec)...)
+	withFollowed(spec, planned)
 	for _, problem := range spec.Validate() {
 		if !p.config.blockKnown(problem.Path) {
 			continue
