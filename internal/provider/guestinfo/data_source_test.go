@@ -23,9 +23,10 @@ const address = "data." + guestinfo.TypeName + ".this"
 // know expects a value in the state.
 var know = acctest.Know(address)
 
-// unavailable expects the reason of a group.
+// unavailable expects the reason of a group, whose name may have dots.
 func unavailable(group, pattern string) statecheck.StateCheck {
-	return know("unavailable."+group, knownvalue.StringRegexp(regexp.MustCompile(pattern)))
+	return statecheck.ExpectKnownValue(address, acctest.At("unavailable").AtMapKey(group),
+		knownvalue.StringRegexp(regexp.MustCompile(pattern)))
 }
 
 // data reads the guest of the VM with this id.
@@ -82,8 +83,7 @@ func TestAccGuestInfo_agent(t *testing.T) {
 			ConfigStateChecks: []statecheck.StateCheck{
 				know("agent_connected", knownvalue.Bool(true)),
 				know("hostname", knownvalue.StringExact("agent-tells")),
-				know("os.id",
-					knownvalue.StringExact("virtfleet-lab")),
+				know("os.id", knownvalue.StringExact("virtfleet-lab")),
 				know("os.kernel_release", knownvalue.NotNull()),
 				know("interfaces", knownvalue.ListPartial(map[int]knownvalue.Check{
 					1: knownvalue.ObjectPartial(map[string]knownvalue.Check{

@@ -78,7 +78,8 @@ resource "virtfleet_network" "lan" {
 }
 
 // TestAccInterface_floor: a VM isn't started where the network can't guarantee what the VM asks for. A guarantee that a
-// user has made by hand is repaired, imported and removed. Not every kernel can guarantee bandwidth, so that the VM stays off.
+// user has made by hand is repaired, imported and removed. Not every kernel can guarantee bandwidth, so that the VM
+// stays off.
 func TestAccInterface_floor(t *testing.T) {
 	t.Parallel()
 	l := lab.Open(t)

@@ -114,8 +114,8 @@ func (f follower) planAgain(planned attr.Value) attr.Value {
 	})
 }
 
-// withFollowed completes the declared devices with what the VM has of attributes that others follow: a filesystem without
-// a driver has the driver that it had.
+// withFollowed completes the declared devices with what the VM has of attributes that others follow: a filesystem
+// without a driver has the driver that it had.
 func withFollowed(declared domain.Spec, planned *model) {
 	var all domain.Spec
 	collectFamilies(planned, &all)
