@@ -114,12 +114,14 @@ func (has offer) missingBandwidth(use domain.HostUse, others map[string]domain.H
 			continue
 		}
 
-		found = append(found, shortage{Problem: domain.Problem{
-			Path: use.Floors[network].Path(), Message: fmt.Sprintf("has %d kB/s in its network %q (%s), of which %d are "+
-				"guaranteed to VM %s, and the VM asks for %d", g.Limit, network, g.By, given, inventory.QuoteList(holders),
-				use.Floors[network].Sum),
-		}, reason: migration.HostResourcesTaken, lacks: status.HostObject{Kind: status.NetworkBandwidth, Name: network},
-			remedy: "Lower bandwidth.inbound.floor of one of the VMs, stop or move another VM before, or choose another host."})
+		found = append(found, shortage{
+			Problem: domain.Problem{
+				Path: use.Floors[network].Path(), Message: fmt.Sprintf("has %d kB/s in its network %q (%s), of which %d are "+
+					"guaranteed to VM %s, and the VM asks for %d", g.Limit, network, g.By, given, inventory.QuoteList(holders),
+					use.Floors[network].Sum),
+			}, reason: migration.HostResourcesTaken, lacks: status.HostObject{Kind: status.NetworkBandwidth, Name: network},
+			remedy: "Lower bandwidth.inbound.floor of one of the VMs, stop or move another VM before, or choose another host.",
+		})
 	}
 
 	return found

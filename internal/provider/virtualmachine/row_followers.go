@@ -1,7 +1,6 @@
 package virtualmachine
 
 import (
-	"context"
 	"slices"
 	"strings"
 
@@ -158,7 +157,7 @@ func replaceAt(v attr.Value, steps []string, replacement func(attr.Value) attr.V
 			return v
 		}
 		inner[steps[0]] = replaceAt(inner[steps[0]], steps[1:], replacement)
-		return types.MapValueMust(m.ElementType(context.Background()), inner)
+		return types.MapValueMust(elementType(m), inner)
 	}
 	o, ok := v.(types.Object)
 	if !ok || !isSet(o) {
