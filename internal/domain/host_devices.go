@@ -66,8 +66,8 @@ var hostDeviceFamily = Family{
 				return ""
 			},
 			Doc: "Class of devices, one of `hosts.<name>.devices` of the provider, instead of `type` and `address`. The VM " +
-				"gets a free device and keeps it, until it moves while it is off. See [Huge pages and " +
-				"devices](../guides/host-capacity.md#huge-pages-and-devices).",
+				"gets a free device and keeps it, until it moves while it is off. An imported VM keeps its device if you " +
+				"replace both. See [Devices](../guides/host-capacity.md#huge-pages-and-devices).",
 		},
 		{
 			Name: "type", Place: "@type", Values: []string{"pci", "usb", "mdev", "scsi"}, Kept: []string{"scsi_host"},

@@ -15,9 +15,9 @@ const unknownDevice = "<unknown/>"
 
 func extraDevicesAttribute() schema.Attribute {
 	return schema.MapAttribute{
-		MarkdownDescription: "Devices that no other attribute describes, by a key: each is one element of [libvirt's " +
-			"domain XML](https://libvirt.org/formatdomain.html#devices), without `<alias>`. A change requires a restart. The " +
-			"state has the XML: **no passwords**.",
+		MarkdownDescription: "Devices that no other attribute describes, by a key: each is one element below " +
+			"[`<devices>`](https://libvirt.org/formatdomain.html#devices), without `<alias>`. Only what the XML contains is " +
+			"compared. A change requires a restart. The state has the XML: **no passwords**.",
 		ElementType: types.StringType,
 		Optional:    true,
 	}

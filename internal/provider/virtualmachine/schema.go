@@ -110,7 +110,8 @@ var policyAttributes = attributes{
 	},
 	"placement": schema.SingleNestedAttribute{
 		MarkdownDescription: "Where a VM without `host` may be, when it is created, and when a migration or a drain " +
-			"chooses a host. A change doesn't move the VM.",
+			"chooses a host. A change doesn't move the VM. If the `target_host` of a `virtfleet_migration` lacks " +
+			"`host_labels`, the plan only warns.",
 		Attributes: placementAttributes,
 		CustomType: placementType,
 		Optional:   true,
@@ -183,7 +184,8 @@ var computedAttributes = attributes{
 	},
 	"ip_addresses": schema.MapAttribute{
 		MarkdownDescription: "Addresses by interface, without link-local ones. Null if unknown. Only one source is " +
-			"queried: the guest agent if it is connected, otherwise DHCP leases. `virtfleet_conditions` queries all.",
+			"queried: the guest agent if it is connected, even if it doesn't answer; otherwise DHCP leases. " +
+			"`virtfleet_conditions` queries all.",
 		ElementType: addressesType.ElemType,
 		Computed:    true,
 	},
