@@ -381,11 +381,9 @@ func (h *Host) openLibvirt(uri string, r *socketBridge) (*conn, error) {
 	// Drivers without a network connection refuse keepalive, and don't need it.
 	switch {
 	case h.target.inProcess:
-	case r != nil && h.cfg.quiet:
-		r.endWhenSilent()
 	case r == nil:
 		_ = lv.SetKeepAlive(keepaliveInterval, keepaliveCount)
-	case lv.SetKeepAlive(keepaliveInterval, keepaliveNever) == nil:
+	case h.cfg.quiet, lv.SetKeepAlive(keepaliveInterval, keepaliveNever) == nil:
 		r.endWhenSilent()
 	}
 	h.connected.Store(true)

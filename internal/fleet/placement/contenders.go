@@ -22,7 +22,8 @@ import (
 // waits. If both do, the run whose VM has the higher UUID gives up.
 //
 // A disk that no other VM has costs no lock. What other runs defined since the hosts were read is asked with one call
-// for each other host, and only for a disk that other hosts may have too.
+// for each other host, and only for a disk that other hosts may have too. What isn't seen is a disk that another run
+// has added to its VM since it was read, without a change of its name or power.
 
 const (
 	// rivalPatience is how long a start waits for the run that is changing another VM with the same disk: longer than it

@@ -23,8 +23,9 @@ const builtIn = `provider "virtfleet" {
 }
 `
 
-// keepBuiltIn holds a connection to the built-in driver, which forgets everything when the last one ends.
-func keepBuiltIn(t *testing.T) {
+// keepBuiltIn opens the built-in driver until the test ends. The driver forgets everything when its last connection
+// ends.
+func keepBuiltIn(t *testing.T) *libvirt.Host {
 	t.Helper()
 	h, err := libvirt.Open(libvirt.Config{Name: "local", URI: "test:///default"})
 	if err != nil {
@@ -38,6 +39,7 @@ func keepBuiltIn(t *testing.T) {
 	if _, err := h.Info(t.Context()); err != nil {
 		t.Fatal(err)
 	}
+	return h
 }
 
 // TestVirtualMachine_testDriver runs a whole life against libvirt's built-in driver, which needs no host.

@@ -9,7 +9,6 @@ import (
 	"github.com/hashicorp/terraform-plugin-testing/plancheck"
 	"github.com/hashicorp/terraform-plugin-testing/terraform"
 
-	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/acctest"
 )
 
@@ -18,16 +17,7 @@ import (
 func TestLaunchSecurity_testDriver(t *testing.T) {
 	t.Parallel()
 	acctest.NeedsTerraform(t)
-	keepBuiltIn(t)
-	h, err := libvirt.Open(libvirt.Config{Name: "local", URI: "test:///default"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := h.Close(); err != nil {
-			t.Error(err)
-		}
-	})
+	h := keepBuiltIn(t)
 	const name = "unit-confidential"
 	has := func(want ...string) resource.TestCheckFunc {
 		return func(*terraform.State) error {
