@@ -94,9 +94,9 @@ type Attribute struct {
 	// the user.
 	Live StepKind
 	Why  string
-	// Cold says why this running VM can't change from one value to another, although others can, or although it can
-	// take other values; if it is nil or returns "", the VM can take it.
-	Cold func(vm Spec, have, want string) string
+	// RestartRequired says why this running VM can't change from one value to another, although others can, or although
+	// it can take other values; if it is nil or returns "", the VM can take it.
+	RestartRequired func(vm Spec, have, want string) string
 	// Threads returns the numbers of the threads that an element says the VM has, where the live call sets which there
 	// are.
 	Threads func(e *etree.Element) []int64
@@ -126,12 +126,12 @@ type Attribute struct {
 	path string
 }
 
-// cold returns what Cold returns.
-func (a Attribute) cold(vm Spec, have, want string) string {
-	if a.Cold == nil {
+// restartRequired returns what RestartRequired returns.
+func (a Attribute) restartRequired(vm Spec, have, want string) string {
+	if a.RestartRequired == nil {
 		return ""
 	}
-	return a.Cold(vm, have, want)
+	return a.RestartRequired(vm, have, want)
 }
 
 // fact returns the key of the attribute in Values: the whole path for an attribute of a VM, the name for one of a

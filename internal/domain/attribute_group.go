@@ -24,10 +24,10 @@ type Group struct {
 	// Conventional that a PCI Express port isn't one.
 	Added, Removed    Transition
 	PCI, Conventional bool
-	// Cold reports whether a device with these values can't be added to or removed from the running VM, and ColdWhy says
-	// why; if Cold is nil, it can be.
-	Cold    func(device Values, vm Spec) bool
-	ColdWhy string
+	// RestartRequired reports whether a device with these values can't be added to or removed from the running VM, and
+	// RestartWhy says why; if RestartRequired is nil, it can be.
+	RestartRequired func(device Values, vm Spec) bool
+	RestartWhy      string
 	// Explicit says that libvirt adds the device to a VM whose definition has none. A device with the model none
 	// prevents that.
 	Explicit bool
@@ -127,8 +127,8 @@ func (g Group) rules() map[string]rule {
 		}
 		all[g.Path+name] = r
 	}
-	if g.Cold != nil {
-		all[g.Path+" cold"] = rule{why: g.ColdWhy}
+	if g.RestartRequired != nil {
+		all[g.Path+" cold"] = rule{why: g.RestartWhy}
 	}
 	if g.Conventional {
 		all[g.Path+" conventional"] = rule{why: noConventionalSlot}
@@ -267,7 +267,7 @@ func (g Group) transition(c *classifier, comes bool) string {
 		device = g.withDefaults(c.want.Values, c.have.Arch)
 	}
 	switch {
-	case g.Cold != nil && g.Cold(device, c.have):
+	case g.RestartRequired != nil && g.RestartRequired(device, c.have):
 		return g.Path + " cold"
 	case g.Conventional && expressFamily(c.have.Machine):
 		if comes && !c.takeConventionalSlot() {

@@ -137,7 +137,7 @@ func changesOf(found []change) []Change {
 // addRow adds a change of an attribute, whose effect is given by the attribute itself.
 func (c *classifier) addRow(path string, a Attribute, have, want, key string) {
 	found := change{Change: Change{Path: path, Live: a.Live != 0, Why: a.Why}, step: a.Live, key: key, block: c.block}
-	if why := a.cold(c.have, have, want); why != "" {
+	if why := a.restartRequired(c.have, have, want); why != "" {
 		found.Live, found.Why, found.step = false, why, 0
 	}
 	c.found = append(c.found, found)

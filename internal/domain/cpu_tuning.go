@@ -58,7 +58,7 @@ var cpuGroup = Group{
 		numaCells,
 		{
 			Name: "shares", Place: "cputune/shares", Kind: Count, Zero: true, Live: SetScheduler, Check: between(1, 262144),
-			Cold: cantBeUndone, Why: "The weight is set in the running VM.",
+			RestartRequired: cantBeUndone, Why: "The weight is set in the running VM.",
 			Doc: "Weight compared with other VMs of the host: from 2 to 262144 with cgroup v1 there, from 1 to 10000 with v2; " +
 				"`0`: the host's default.",
 		},
@@ -78,7 +78,7 @@ var cpuGroup = Group{
 		iothreadPins(),
 		{
 			Name: "emulator_pin", Place: "cputune/emulatorpin@cpuset", Normal: normalSet, Live: PinEmulator, Check: cpuSet,
-			Cold: cantBeUndone, Why: "The emulator of the running VM is pinned.",
+			RestartRequired: cantBeUndone, Why: "The emulator of the running VM is pinned.",
 			Doc: "CPUs of the host that QEMU's own threads run on, such as `0-1`. `\"\"` removes it.",
 		},
 	}, schedulers, resctrl),
@@ -134,7 +134,7 @@ func iothreadPins() Attribute {
 // pins completes the attribute for the host CPUs that threads of a kind run on.
 func pins(thread string, a Attribute) Attribute {
 	a.Kind, a.Normal = Texts, normalPins
-	a.Cold = func(_ Spec, have, want string) string {
+	a.RestartRequired = func(_ Spec, have, want string) string {
 		now := ParseTexts(want)
 		for one := range ParseTexts(have) {
 			if now[one] == "" {

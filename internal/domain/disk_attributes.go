@@ -172,7 +172,7 @@ var ioTuneRows = func() []Attribute {
 			dropEmpty(limits, e)
 			return nil
 		},
-		Cold: func(_ Spec, _, want string) string {
+		RestartRequired: func(_ Spec, _, want string) string {
 			if want == "" {
 				return "A running disk can't leave its group."
 			}

@@ -74,7 +74,7 @@ func (a Attribute) liveRemovalBlocker() string {
 		value = FormatTable(map[string]Row{"0": row})
 	default:
 	}
-	return a.cold(Spec{BusyIOThread: 1}, value, "")
+	return a.restartRequired(Spec{BusyIOThread: 1}, value, "")
 }
 
 // documentedPaths returns the attributes that a rule is about. The rule may be one of several cases of an attribute.

@@ -29,8 +29,8 @@ type Family struct {
 	BusOf func(Row) string
 	// Skip reports whether an element with that tag is not a device of the family; if it is nil, all are.
 	Skip func(*etree.Element) bool
-	// Cold says why a device can't be plugged into a running VM; if it is nil or returns "", it can be.
-	Cold func(have, want Spec) string
+	// RestartRequired says why a device can't be plugged into a running VM; if it is nil or returns "", it can be.
+	RestartRequired func(have, want Spec) string
 	// begin adds what a new device's element has in addition to its attributes.
 	begin func(*etree.Element)
 	// prepare changes a device before it is plugged into a running VM; if it is nil, the device is what the definition
@@ -161,8 +161,8 @@ func (f Family) rules() map[string]rule {
 		}
 		all[f.Path+".*"+name] = r
 	}
-	if f.Cold != nil {
-		all[f.Path+".* cold"] = rule{why: f.Cold(Spec{}, Spec{})}
+	if f.RestartRequired != nil {
+		all[f.Path+".* cold"] = rule{why: f.RestartRequired(Spec{}, Spec{})}
 	}
 	return all
 }
@@ -235,7 +235,7 @@ func (f Family) added(c *classifier, row Row) string {
 		bus = f.bus(row)
 	}
 	switch {
-	case f.Cold != nil && f.Cold(c.have, c.want) != "":
+	case f.RestartRequired != nil && f.RestartRequired(c.have, c.want) != "":
 		return f.Path + ".* cold"
 	case bus == busPCI && !c.takeSlot():
 		return f.Path + ".* no slot"

@@ -36,7 +36,7 @@ var InterfaceRows = onlyVirtio(slices.Concat([]Attribute{
 	},
 	{
 		Name: "vlan.tags", Place: "vlan/tag@id", Kind: Numbers, Live: Update, Echo: true, Why: setInRunning,
-		Check: vlanTags, Cold: vlanCold,
+		Check: vlanTags, RestartRequired: vlanCold,
 		Write: func(e *etree.Element, value string) error {
 			if value == "" {
 				dropChildren(e, "vlan") // libvirt refuses a <vlan> without tags.

@@ -19,7 +19,7 @@ var iothreadsGroup = Group{
 	Attributes: []Attribute{{
 		Name: "iothreads", Kind: Count, Zero: true, Check: between(1, 512), Live: SetIOThreads, Threads: ioThreads,
 		Why: "I/O threads are added or removed.",
-		Cold: func(vm Spec, _, want string) string {
+		RestartRequired: func(vm Spec, _, want string) string {
 			if count, _ := number(want); vm.BusyIOThread > count {
 				return "A device uses the I/O thread."
 			}

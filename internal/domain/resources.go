@@ -24,13 +24,13 @@ var resourcesGroup = Group{
 		},
 		{
 			Name: "blkio_weight", Place: "blkiotune/weight", Kind: Count, Zero: true, Check: between(1, 10000),
-			Live: SetBlkioWeight, Cold: cantBeUndone, Why: "The weight is set in the running VM.",
+			Live: SetBlkioWeight, RestartRequired: cantBeUndone, Why: "The weight is set in the running VM.",
 			Doc: "Weight of its disk I/O from 100 to 1000, compared with other VMs of the host; `0`: the host's default.",
 		},
 		{
 			Name: "blkio_devices", Kind: Table, Read: readBlkioDevices, Write: writeBlkioDevices, Columns: blkioColumns,
 			Live: SetBlkioDevices, Why: "Weights and limits are set in the running VM.",
-			Cold: func(_ Spec, have, want string) string {
+			RestartRequired: func(_ Spec, have, want string) string {
 				next := ParseTable(want)
 				for path, row := range ParseTable(have) {
 					if row["weight"] != "" && next[path]["weight"] == "" {

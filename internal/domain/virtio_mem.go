@@ -21,14 +21,14 @@ var virtioMemFamily = Family{
 	Path: virtioMemPath, Tag: "memory", in: func(s *Spec) *map[string]Row { return &s.VirtioMem },
 	Doc: "Memory devices (virtio-mem) by a key: the guest, which needs a driver, gets and returns memory while it runs. " +
 		"They require `memory.max_size`, which counts each whole `size`. If you set the map, list every one.",
-	Added:   Transition{Live: true, Why: "The memory device is plugged into the running VM."},
-	Removed: Transition{Why: "A memory device can't be unplugged while the VM runs."},
-	Bus:     busPCI,
-	Cold:    noFreeMemorySlot,
-	Skip:    func(e *etree.Element) bool { return attr(e, "model") != virtioMem },
-	begin:   func(e *etree.Element) { setAttr(e, "model", virtioMem) },
-	prepare: requestNone,
-	around:  countDevices,
+	Added:           Transition{Live: true, Why: "The memory device is plugged into the running VM."},
+	Removed:         Transition{Why: "A memory device can't be unplugged while the VM runs."},
+	Bus:             busPCI,
+	RestartRequired: noFreeMemorySlot,
+	Skip:            func(e *etree.Element) bool { return attr(e, "model") != virtioMem },
+	begin:           func(e *etree.Element) { setAttr(e, "model", virtioMem) },
+	prepare:         requestNone,
+	around:          countDevices,
 	Attributes: []Attribute{
 		{
 			Name: "size", Place: "target/size", Kind: Amount, Why: virtioMemWhy, Filled: true,

@@ -8,11 +8,11 @@ var watchdogGroup = Group{
 	Path: "devices.watchdog", Device: "watchdog", PCI: true, Conventional: true,
 	Doc: "Watchdog, which acts when the guest stops feeding it. This is not the one that is built into machine " +
 		"type `q35`.",
-	Added:   Transition{Live: true, Why: "The watchdog is plugged into the running VM."},
-	Removed: Transition{Live: true, Why: "The watchdog is unplugged from the running VM."},
-	Skip:    isBuiltInWatchdog,
-	Cold:    coldWatchdog,
-	ColdWhy: "Only an `i6300esb` with the action of the built-in watchdog can be plugged.",
+	Added:           Transition{Live: true, Why: "The watchdog is plugged into the running VM."},
+	Removed:         Transition{Live: true, Why: "The watchdog is unplugged from the running VM."},
+	Skip:            isBuiltInWatchdog,
+	RestartRequired: coldWatchdog,
+	RestartWhy:      "Only an `i6300esb` with the action of the built-in watchdog can be plugged.",
 	Attributes: []Attribute{
 		{
 			Name: "model", Place: "@model", Values: []string{watchdogOnPCI, "diag288"}, Kept: []string{"ib700"},

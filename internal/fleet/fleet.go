@@ -39,7 +39,7 @@ type Config struct {
 type Fleet struct {
 	*inventory.Inventory
 	*records.Store
-	*placement.Planner
+	*placement.Scheduler
 	*move.Mover
 	*observe.Observer
 	*lifecycle.Manager
@@ -64,25 +64,25 @@ func New(cfg Config) (*Fleet, error) {
 	store := records.NewStore(inv, records.Config{
 		Owner: cfg.Owner, Log: log, DefaultEvictionStrategy: cfg.DefaultEvictionStrategy, Migration: cfg.Migration,
 	})
-	planner := placement.NewPlanner(inv, store, placement.Config{
+	scheduler := placement.NewScheduler(inv, store, placement.Config{
 		Owner: cfg.Owner, DefaultType: cfg.DefaultDomainType, Log: log,
 	})
-	mover := move.NewMover(inv, store, planner, move.Config{
+	mover := move.NewMover(inv, store, scheduler, move.Config{
 		Owner: cfg.Owner, Limits: cfg.MigrationLimits, Log: log,
 	})
 
 	observer := observe.NewObserver(inv, store, mover.Checks, observe.Config{
 		DefaultType: cfg.DefaultDomainType, Migration: cfg.Migration, Log: log,
 	})
-	manager := lifecycle.NewManager(inv, store, planner, mover, observer, lifecycle.Config{
+	manager := lifecycle.NewManager(inv, store, scheduler, mover, observer, lifecycle.Config{
 		Owner: cfg.Owner, DefaultType: cfg.DefaultDomainType, Log: log,
 	})
-	drainer := drain.NewDrainer(inv, store, planner, mover, manager, drain.Config{
+	drainer := drain.NewDrainer(inv, store, scheduler, mover, manager, drain.Config{
 		Owner: cfg.Owner, DefaultEvictionStrategy: cfg.DefaultEvictionStrategy, Migration: cfg.Migration, Log: log,
 	})
 
 	return &Fleet{
-		Inventory: inv, Store: store, Planner: planner, Mover: mover, Observer: observer, Manager: manager,
+		Inventory: inv, Store: store, Scheduler: scheduler, Mover: mover, Observer: observer, Manager: manager,
 		Drainer: drainer, log: log,
 	}, nil
 }

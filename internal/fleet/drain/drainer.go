@@ -26,7 +26,7 @@ type Config struct {
 type Drainer struct {
 	hosts           *inventory.Inventory
 	records         *records.Store
-	placement       *placement.Planner
+	placement       *placement.Scheduler
 	mover           *move.Mover
 	lifecycle       *lifecycle.Manager
 	owner           string
@@ -37,11 +37,11 @@ type Drainer struct {
 
 // NewDrainer prepares the drainer of these hosts. It does no I/O.
 func NewDrainer(
-	hosts *inventory.Inventory, store *records.Store, planner *placement.Planner, mover *move.Mover,
+	hosts *inventory.Inventory, store *records.Store, scheduler *placement.Scheduler, mover *move.Mover,
 	manager *lifecycle.Manager, cfg Config,
 ) *Drainer {
 	return &Drainer{
-		hosts: hosts, records: store, placement: planner, mover: mover, lifecycle: manager,
+		hosts: hosts, records: store, placement: scheduler, mover: mover, lifecycle: manager,
 		owner: cfg.Owner, defaultEviction: cfg.DefaultEvictionStrategy, migration: cfg.Migration, log: cfg.Log,
 	}
 }

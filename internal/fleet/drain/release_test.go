@@ -31,8 +31,8 @@ func drainerOf(t *testing.T, configs map[string]inventory.HostConfig) *Drainer {
 	}
 
 	store := records.NewStore(hosts, records.Config{Owner: "alice", Log: log})
-	planner := placement.NewPlanner(hosts, store, placement.Config{Owner: "alice", Log: slog.New(slog.DiscardHandler)})
-	mover := move.NewMover(hosts, store, planner, move.Config{Owner: "alice", Log: log})
+	scheduler := placement.NewScheduler(hosts, store, placement.Config{Owner: "alice", Log: slog.New(slog.DiscardHandler)})
+	mover := move.NewMover(hosts, store, scheduler, move.Config{Owner: "alice", Log: log})
 
 	t.Cleanup(func() {
 		store.EndRenewals()
@@ -43,7 +43,7 @@ func drainerOf(t *testing.T, configs map[string]inventory.HostConfig) *Drainer {
 		}
 	})
 
-	return NewDrainer(hosts, store, planner, mover, nil, Config{Owner: "alice", Log: log})
+	return NewDrainer(hosts, store, scheduler, mover, nil, Config{Owner: "alice", Log: log})
 }
 
 // builtIn is a drainer of libvirt's built-in test host, and a VM there of its own.

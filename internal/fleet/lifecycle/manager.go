@@ -25,7 +25,7 @@ type Config struct {
 type Manager struct {
 	hosts       *inventory.Inventory
 	records     *records.Store
-	placement   *placement.Planner
+	placement   *placement.Scheduler
 	mover       *move.Mover
 	observer    *observe.Observer
 	owner       string
@@ -39,11 +39,11 @@ type Manager struct {
 
 // NewManager prepares the manager of the VMs on these hosts. It does no I/O.
 func NewManager(
-	hosts *inventory.Inventory, store *records.Store, planner *placement.Planner, mover *move.Mover,
+	hosts *inventory.Inventory, store *records.Store, scheduler *placement.Scheduler, mover *move.Mover,
 	observer *observe.Observer, cfg Config,
 ) *Manager {
 	return &Manager{
-		hosts: hosts, records: store, placement: planner, mover: mover, observer: observer,
+		hosts: hosts, records: store, placement: scheduler, mover: mover, observer: observer,
 		owner: cfg.Owner, defaultType: cfg.DefaultType, log: cfg.Log,
 	}
 }

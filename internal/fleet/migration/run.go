@@ -213,7 +213,7 @@ func (r *run) migrate(ctx context.Context) error {
 	moving, abort := context.WithCancelCause(ctx)
 	defer abort(nil)
 	ended, giveUp := make(chan error, 1), make(chan struct{})
-	go func() { ended <- r.callMigrate(moving, giveUp) }()
+	go func() { ended <- r.migrateAndWait(moving, giveUp) }()
 
 	ticker := time.NewTicker(pollInterval)
 	defer ticker.Stop()

@@ -27,7 +27,7 @@ type Mover struct {
 	Queue     *admission.Queue
 	hosts     *inventory.Inventory
 	records   *records.Store
-	placement *placement.Planner
+	placement *placement.Scheduler
 	owner     string
 	log       *slog.Logger
 	// copying is locked, by host and file, while an image is copied there.
@@ -40,7 +40,7 @@ type Mover struct {
 type Checks struct {
 	hosts     *inventory.Inventory
 	records   *records.Store
-	placement *placement.Planner
+	placement *placement.Scheduler
 	queue     *admission.Queue
 }
 
@@ -63,13 +63,13 @@ type Cleanup struct {
 }
 
 // NewMover prepares the mover of these hosts. It does no I/O.
-func NewMover(hosts *inventory.Inventory, store *records.Store, planner *placement.Planner, cfg Config) *Mover {
+func NewMover(hosts *inventory.Inventory, store *records.Store, scheduler *placement.Scheduler, cfg Config) *Mover {
 	mv := &Mover{
-		Checks: &Checks{hosts: hosts, records: store, placement: planner},
+		Checks: &Checks{hosts: hosts, records: store, placement: scheduler},
 		Recovery: &Recovery{
 			Cleanup: &Cleanup{hosts: hosts, records: store, log: cfg.Log}, hosts: hosts, records: store, log: cfg.Log,
 		},
-		hosts: hosts, records: store, placement: planner, owner: cfg.Owner, log: cfg.Log,
+		hosts: hosts, records: store, placement: scheduler, owner: cfg.Owner, log: cfg.Log,
 	}
 	mv.Queue = admission.NewQueue(cfg.Limits, mv.trafficNow)
 	mv.queue = mv.Queue

@@ -28,7 +28,7 @@ func observer(t *testing.T, hosts map[string]inventory.HostConfig) *Observer {
 	})
 
 	store := records.NewStore(inv, records.Config{Log: log})
-	planner := placement.NewPlanner(inv, store, placement.Config{Log: slog.New(slog.DiscardHandler)})
+	scheduler := placement.NewScheduler(inv, store, placement.Config{Log: slog.New(slog.DiscardHandler)})
 
-	return NewObserver(inv, store, move.NewMover(inv, store, planner, move.Config{Log: log}).Checks, Config{Log: log})
+	return NewObserver(inv, store, move.NewMover(inv, store, scheduler, move.Config{Log: log}).Checks, Config{Log: log})
 }

@@ -49,7 +49,7 @@ func (co *Cordons) endArrivals(ctx context.Context, h *inventory.Host) (resume f
 // reserves the rest: other runs can place VMs while its guest shuts down, which may take long.
 //
 // The VM is started with the returned context: nothing is changed in it once another run may place VMs there.
-func (p *Planner) Admit(
+func (p *Scheduler) Admit(
 	ctx context.Context, vm *inventory.VM,
 ) (held context.Context, permit *StartPermit, err error) {
 	arrived := func() {}
@@ -111,7 +111,7 @@ func unlessRefused(vm *inventory.VM, blockers []migration.Blocker) error {
 }
 
 // startBlockers returns the cordon that blocks the start of a VM that is off.
-func (p *Planner) startBlockers(ctx context.Context, vm *inventory.VM) ([]migration.Blocker, error) {
+func (p *Scheduler) startBlockers(ctx context.Context, vm *inventory.VM) ([]migration.Blocker, error) {
 	if vm.Active {
 		return nil, nil
 	}
@@ -145,7 +145,7 @@ func startReservation(vm *inventory.VM) reservation {
 
 // admissionProblems returns warnings for the plan: what would refuse the start, or the added memory, in the apply.
 // Other VMs may be gone by then.
-func (p *Planner) admissionProblems(
+func (p *Scheduler) admissionProblems(
 	ctx context.Context, vm *inventory.VM, d Desired,
 ) ([]inventory.Problem, error) {
 	r := p.addedReservation(vm, d)

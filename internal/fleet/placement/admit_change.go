@@ -14,7 +14,7 @@ import (
 // that it has if they belong to the class. Further devices are reserved for it until release is called, and so is
 // memory that is added while it runs, with the same checks as for a start. The VM gets both with the returned context:
 // nothing is changed in it once another run may place VMs there.
-func (p *Planner) AdmitChange(
+func (p *Scheduler) AdmitChange(
 	ctx context.Context, vm *inventory.VM, d Desired,
 ) (spec domain.Spec, held context.Context, release func(), err error) {
 	spec, r, err := p.changeReservation(ctx, vm, d)
@@ -41,7 +41,7 @@ func (p *Planner) AdmitChange(
 }
 
 // takeChange reserves what AdmitChange returns.
-func (p *Planner) takeChange(ctx context.Context, vm *inventory.VM, d Desired) (domain.Spec, error) {
+func (p *Scheduler) takeChange(ctx context.Context, vm *inventory.VM, d Desired) (domain.Spec, error) {
 	chosen, err := p.chooseDevices(ctx, vm.On, &d.Spec)
 	if err != nil {
 		return d.Spec, err
@@ -74,7 +74,7 @@ func isMemory(b migration.Blocker) bool { return b.Reason == migration.Insuffici
 
 // changeReservation returns what a change of a VM uses of its host in addition to what the VM has, and the spec with
 // the devices for it.
-func (p *Planner) changeReservation(
+func (p *Scheduler) changeReservation(
 	ctx context.Context, vm *inventory.VM, d Desired,
 ) (spec domain.Spec, r reservation, err error) {
 	r = p.addedReservation(vm, d)
@@ -106,7 +106,7 @@ func (p *Planner) changeReservation(
 // addedReservation returns the total that a running VM uses of its host after a change has added memory to it; nothing
 // if the change adds no memory on this host. Memory that the balloon returns to the guest doesn't count as added: it is
 // committed to the VM all the time.
-func (p *Planner) addedReservation(vm *inventory.VM, d Desired) reservation {
+func (p *Scheduler) addedReservation(vm *inventory.VM, d Desired) reservation {
 	r := reservation{uuid: vm.UUID}
 
 	parsed := vm.Entry.Parse()

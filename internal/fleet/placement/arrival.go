@@ -25,7 +25,7 @@ type Arrival struct {
 // ReserveArrival reserves room for the VM on the target until it is released. It returns an error if the target can't
 // accept the VM now: because of a cordon, or because of the VMs that are there or on their way. Meanwhile, other runs
 // can't place VMs there.
-func (p *Planner) ReserveArrival(
+func (p *Scheduler) ReserveArrival(
 	ctx context.Context, vm *inventory.VM, to *inventory.Host, bytes uint64,
 ) (*Arrival, error) {
 	held, unlock, err := p.lockPlacing(ctx, to)
@@ -56,7 +56,7 @@ func (p *Planner) ReserveArrival(
 }
 
 // reserveWithDevices reserves what an arriving VM needs, with the devices that it requests by class.
-func (p *Planner) reserveWithDevices(
+func (p *Scheduler) reserveWithDevices(
 	ctx context.Context, vm *inventory.VM, to *inventory.Host, bytes uint64,
 ) (devices map[string]domain.Row, refused []migration.Blocker, err error) {
 	chosen, err := p.chooseDevices(ctx, to, vm.PersistentSpec)
@@ -89,7 +89,7 @@ func (p *Planner) reserveWithDevices(
 }
 
 // VerifyCapacity returns why the target couldn't accept the VM now, if it had to run there.
-func (p *Planner) VerifyCapacity(ctx context.Context, vm *inventory.VM, target string) error {
+func (p *Scheduler) VerifyCapacity(ctx context.Context, vm *inventory.VM, target string) error {
 	to, err := p.hosts.UsableHost(target)
 	if err != nil {
 		return err
@@ -106,7 +106,7 @@ func (p *Planner) VerifyCapacity(ctx context.Context, vm *inventory.VM, target s
 }
 
 // reserveUnlessCordoned is addReservation for a target that may have been cordoned since the route was checked.
-func (p *Planner) reserveUnlessCordoned(
+func (p *Scheduler) reserveUnlessCordoned(
 	ctx context.Context, to *inventory.Host, name string, r reservation,
 ) ([]migration.Blocker, error) {
 	a, err := p.hosts.ReplyOf(ctx, to)

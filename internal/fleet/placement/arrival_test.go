@@ -38,7 +38,7 @@ func TestReserveArrival_givesEachItsOwnDevice(t *testing.T) {
 		}
 	})
 
-	p := placement.NewPlanner(hosts, store, placement.Config{Owner: "alice", Log: slog.New(slog.DiscardHandler)})
+	p := placement.NewScheduler(hosts, store, placement.Config{Owner: "alice", Log: slog.New(slog.DiscardHandler)})
 	to := hosts.Host("local")
 	given := map[domain.HostPart]int{}
 

@@ -29,7 +29,7 @@ type candidate struct {
 
 // candidates checks every host for a new VM. It returns the hosts that fit first, those with more free memory before
 // the others, then by name.
-func (p *Planner) candidates(ctx context.Context, d Desired) ([]candidate, error) {
+func (p *Scheduler) candidates(ctx context.Context, d Desired) ([]candidate, error) {
 	answers, err := p.hosts.Snapshot(ctx)
 	if err != nil {
 		return nil, err
@@ -49,7 +49,7 @@ func (p *Planner) candidates(ctx context.Context, d Desired) ([]candidate, error
 }
 
 // judge checks whether one host can run the VM, and why not.
-func (p *Planner) judge(ctx context.Context, a inventory.Reply, d Desired) candidate {
+func (p *Scheduler) judge(ctx context.Context, a inventory.Reply, d Desired) candidate {
 	c := candidate{Reply: a, wish: d}
 	if a.Info != nil {
 		d.Spec.Values = d.Spec.Values.Complete(nil, cmp.Or(d.Spec.Arch, a.Info.Arch))
@@ -99,7 +99,7 @@ func (c *candidate) refuse(attribute, format string, args ...any) {
 }
 
 // judgeDevices assigns the devices that the VM requests by class, and returns the VM's spec with them.
-func (c *candidate) judgeDevices(ctx context.Context, p *Planner, d Desired) domain.Spec {
+func (c *candidate) judgeDevices(ctx context.Context, p *Scheduler, d Desired) domain.Spec {
 	spec, short := p.assignDevices(ctx, c.Reply, deviceRequest{
 		spec: d.Spec, name: d.Spec.Name, starts: status.StartsOnCreate(d.Strategy()), leaving: d.Replaces,
 	})
@@ -110,7 +110,7 @@ func (c *candidate) judgeDevices(ctx context.Context, p *Planner, d Desired) dom
 	return spec
 }
 
-func (c *candidate) judgeMemory(p *Planner, d Desired) {
+func (c *candidate) judgeMemory(p *Scheduler, d Desired) {
 	p.reservations.mu.Lock()
 	c.weigh(p, d)
 	p.reservations.mu.Unlock()
@@ -121,7 +121,7 @@ func (c *candidate) judgeMemory(p *Planner, d Desired) {
 	}
 }
 
-func (c *candidate) judgeAffinity(p *Planner, d Desired) {
+func (c *candidate) judgeAffinity(p *Scheduler, d Desired) {
 	p.reservations.mu.Lock()
 	defer p.reservations.mu.Unlock()
 
@@ -143,7 +143,7 @@ func (c *candidate) judgeAffinity(p *Planner, d Desired) {
 }
 
 // weigh sets how much room the host has, and how crowded it is. The caller holds the reservations' mutex.
-func (c *candidate) weigh(p *Planner, d Desired) {
+func (c *candidate) weigh(p *Scheduler, d Desired) {
 	c.free = p.free(c.Reply, d.Replaces)
 	c.resting = c.ShutoffMemory(d.Replaces) + p.expectedMemory(c.Host, d.Spec.Name)
 	c.disputed = p.disputedCPUs(c.Reply, d)
@@ -205,7 +205,7 @@ func fitsHypervisor(a inventory.Reply, s domain.Spec, defaultType string) []inve
 
 // fitsStart checks whether the host's hypervisor has the type and the machine type of a VM that was off and is started.
 // The definition of a VM that is off may be older than its host.
-func (p *Planner) fitsStart(a inventory.Reply, vm *inventory.VM, d Desired) []inventory.Problem {
+func (p *Scheduler) fitsStart(a inventory.Reply, vm *inventory.VM, d Desired) []inventory.Problem {
 	if !d.starts(vm) {
 		return nil
 	}

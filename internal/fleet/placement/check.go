@@ -14,7 +14,7 @@ import (
 
 // CheckCreate returns what would prevent the VM from being created, as far as this is known without changing anything.
 // An error means that it is unknown.
-func (p *Planner) CheckCreate(ctx context.Context, d Desired) ([]inventory.Problem, error) {
+func (p *Scheduler) CheckCreate(ctx context.Context, d Desired) ([]inventory.Problem, error) {
 	d.Planned = true
 
 	if p := p.CheckPin(d); p != nil {
@@ -69,7 +69,7 @@ func (p *Planner) CheckCreate(ctx context.Context, d Desired) ([]inventory.Probl
 
 // checkNewName returns the problem that another VM has the name of a new one. It also returns the UUID of the VM that
 // the new one replaces, or that an interrupted create left, which this one then completes; "" if there is none.
-func (p *Planner) checkNewName(ctx context.Context, d *Desired) (own string, taken []inventory.Problem, err error) {
+func (p *Scheduler) checkNewName(ctx context.Context, d *Desired) (own string, taken []inventory.Problem, err error) {
 	own = d.Replaces
 	existing, err := p.hosts.FindByName(ctx, d.Spec.Name)
 
@@ -92,7 +92,7 @@ func (p *Planner) checkNewName(ctx context.Context, d *Desired) (own string, tak
 
 // firstThatCan returns the index of the first candidate without a problem whose libvirt accepts the definition, or -1.
 // If a host refuses it, the refusal becomes a problem of that candidate.
-func (p *Planner) firstThatCan(
+func (p *Scheduler) firstThatCan(
 	ctx context.Context, d Desired, candidates []candidate, document string,
 ) (int, error) {
 	for i := range candidates {
@@ -115,7 +115,7 @@ func (p *Planner) firstThatCan(
 
 // try adds the problem that the candidate's libvirt refuses the definition, if it does. document is the definition that
 // any host would get.
-func (p *Planner) try(ctx context.Context, d Desired, c *candidate, document string) error {
+func (p *Scheduler) try(ctx context.Context, d Desired, c *candidate, document string) error {
 	own, problems := d.definableOn(c.Reply, document, p.defaultType)
 	if len(problems) == 0 {
 		var err error
@@ -133,7 +133,7 @@ func (p *Planner) try(ctx context.Context, d Desired, c *candidate, document str
 }
 
 // unchecked returns a warning about hosts that can't be queried whether the name is taken.
-func (p *Planner) unchecked(ctx context.Context, name string) ([]inventory.Problem, error) {
+func (p *Scheduler) unchecked(ctx context.Context, name string) ([]inventory.Problem, error) {
 	answers, err := p.hosts.Snapshot(ctx)
 	if err != nil {
 		return nil, err
@@ -162,7 +162,7 @@ func (p *Planner) unchecked(ctx context.Context, name string) ([]inventory.Probl
 }
 
 // CheckPin returns the problem with the host that the configuration names, nil if there is none.
-func (p *Planner) CheckPin(d Desired) *inventory.Problem {
+func (p *Scheduler) CheckPin(d Desired) *inventory.Problem {
 	pin := d.Metadata.Host
 	if pin == "" || p.hosts.Host(pin) != nil {
 		return nil
@@ -177,7 +177,7 @@ func (p *Planner) CheckPin(d Desired) *inventory.Problem {
 }
 
 // checkRename returns what prevents or may prevent the VM from getting another name, and whether the name is taken.
-func (p *Planner) checkRename(
+func (p *Scheduler) checkRename(
 	ctx context.Context, vm *inventory.VM, d Desired,
 ) (problems []inventory.Problem, taken bool, err error) {
 	if d.Spec.Name == vm.Name {
@@ -199,7 +199,7 @@ func (p *Planner) checkRename(
 }
 
 // CheckUpdate returns what would prevent the change from working, as far as this is known without changing anything.
-func (p *Planner) CheckUpdate(
+func (p *Scheduler) CheckUpdate(
 	ctx context.Context, uuid string, last inventory.LastKnown, d Desired,
 ) ([]inventory.Problem, error) {
 	d.Planned = true
@@ -277,7 +277,7 @@ func (p *Planner) CheckUpdate(
 
 // hostOfChange returns the host where the VM will be, which must have what the change adds. It has no host if the VM is
 // to move to one that doesn't answer: CheckMove reports that.
-func (p *Planner) hostOfChange(ctx context.Context, vm *inventory.VM, d Desired) (a inventory.Reply, err error) {
+func (p *Scheduler) hostOfChange(ctx context.Context, vm *inventory.VM, d Desired) (a inventory.Reply, err error) {
 	a.Host = vm.On
 	if pinned := p.hosts.Host(d.Metadata.Host); pinned != nil && !pinned.Config.Fenced {
 		a.Host = pinned
@@ -292,7 +292,7 @@ func (p *Planner) hostOfChange(ctx context.Context, vm *inventory.VM, d Desired)
 }
 
 // fitsChange returns what the changed VM needs and the host lacks, and what it may lack.
-func (p *Planner) fitsChange(
+func (p *Scheduler) fitsChange(
 	ctx context.Context, a inventory.Reply, vm *inventory.VM, d Desired,
 ) (problems, doubts []inventory.Problem) {
 	problems = slices.Concat(

@@ -66,7 +66,7 @@ func (d Desired) Changed(vm *inventory.VM) Desired {
 
 // fitsSurroundings checks that the networks, bridges, volumes and devices exist on the host. grown are the existing
 // disks that become larger.
-func (p *Planner) fitsSurroundings(
+func (p *Scheduler) fitsSurroundings(
 	ctx context.Context, a inventory.Reply, d Desired, grown map[string]grownDisk,
 ) []inventory.Problem {
 	problems := append(fitsNetworks(ctx, a, d), p.fitsOwnDisks(ctx, a, d, grown)...)

@@ -59,7 +59,9 @@ func isQuota(attribute string) bool {
 
 // cgroupsOf returns the controllers that a host gives VMs. No host says that of itself, but a VM that runs there is in
 // their cgroups, or isn't. If no VM runs there, nothing is known. among says which VMs may be asked.
-func (p *Planner) cgroupsOf(ctx context.Context, a inventory.Reply, among func(*inventory.Entry) bool) (found cgroups) {
+func (p *Scheduler) cgroupsOf(
+	ctx context.Context, a inventory.Reply, among func(*inventory.Entry) bool,
+) (found cgroups) {
 	view := a.View
 	if view == nil {
 		v, err := p.hosts.ViewOf(ctx, a.Host)
@@ -137,7 +139,7 @@ func limitsOf(values domain.Values) map[string]libvirt.Controller {
 }
 
 // refusedLimits returns the limits with which the host's libvirt doesn't start a VM, in their order, and what it lacks.
-func (p *Planner) refusedLimits(
+func (p *Scheduler) refusedLimits(
 	ctx context.Context, a inventory.Reply, values domain.Values, among func(*inventory.Entry) bool,
 ) (attributes []string, why string) {
 	limits := limitsOf(values)
@@ -164,7 +166,7 @@ func (p *Planner) refusedLimits(
 
 // fitsControllers checks that the host can start the VM with the limits that it declares. A VM that runs on the host
 // and is restarted there shows itself what the host gives it. For one that isn't restarted, see fitsLimits.
-func (p *Planner) fitsControllers(
+func (p *Scheduler) fitsControllers(
 	ctx context.Context, a inventory.Reply, d Desired, vm *inventory.VM,
 ) []inventory.Problem {
 	among := func(e *inventory.Entry) bool { return e.UUID != d.Replaces }
@@ -194,7 +196,7 @@ func (p *Planner) fitsControllers(
 
 // LimitBlockers returns a blocker if the host's libvirt can't give the VM limits that it has. A VM that is off and
 // never started has none.
-func (p *Planner) LimitBlockers(
+func (p *Scheduler) LimitBlockers(
 	ctx context.Context, a inventory.Reply, vm *inventory.VM, values domain.Values,
 ) []migration.Blocker {
 	if !vm.Active && vm.Metadata.RunStrategy == status.Halted {

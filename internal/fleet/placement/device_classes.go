@@ -26,7 +26,7 @@ type deviceRequest struct {
 }
 
 // assignDevices returns the request's spec with the host's devices that it requests by class.
-func (p *Planner) assignDevices(
+func (p *Scheduler) assignDevices(
 	ctx context.Context, a inventory.Reply, q deviceRequest,
 ) (domain.Spec, []shortage) {
 	spec := q.spec.Unassigned()
@@ -99,7 +99,7 @@ func (c deviceChoice) unusable(part domain.HostPart) bool {
 	return c.starts && c.noIOMMU && part.Kind == domain.PCIDevice
 }
 
-func (p *Planner) deviceChoice(ctx context.Context, a inventory.Reply, q deviceRequest) deviceChoice {
+func (p *Scheduler) deviceChoice(ctx context.Context, a inventory.Reply, q deviceRequest) deviceChoice {
 	c := deviceChoice{
 		lacks:   func(part domain.HostPart) bool { return a.Host.LacksDevice(ctx, part) },
 		holders: map[domain.HostPart]string{}, resting: map[domain.HostPart]bool{}, own: map[domain.HostPart]bool{},
@@ -146,7 +146,9 @@ func (p *Planner) deviceChoice(ctx context.Context, a inventory.Reply, q deviceR
 // chooseDevices keeps other VMs of this run from being given the host's devices by class until chosen is called, if the
 // VM requests some: each VM has to see what those before it were given. Reservations don't ensure this for VMs that are
 // off.
-func (p *Planner) chooseDevices(ctx context.Context, h *inventory.Host, spec *domain.Spec) (chosen func(), err error) {
+func (p *Scheduler) chooseDevices(
+	ctx context.Context, h *inventory.Host, spec *domain.Spec,
+) (chosen func(), err error) {
 	if spec == nil || len(spec.DeviceClasses()) == 0 {
 		return func() {}, nil
 	}
@@ -217,7 +219,7 @@ func (d Desired) requestOf(vm *inventory.VM) deviceRequest {
 
 // changedDevices returns the configuration of a VM with the devices of its host that it requests by class, and a
 // problem for each that isn't available. CheckMove reports what is missing on another host.
-func (p *Planner) changedDevices(
+func (p *Scheduler) changedDevices(
 	ctx context.Context, on *inventory.Host, vm *inventory.VM, d Desired,
 ) (Desired, []inventory.Problem) {
 	if on != vm.On || len(d.Spec.DeviceClasses()) == 0 {

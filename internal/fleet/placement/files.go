@@ -14,7 +14,7 @@ import (
 
 // fitsFiles returns which files that the VM needs are missing on the host, and which may be missing: as problems if the
 // VM runs there, else as doubts.
-func (p *Planner) fitsFiles(
+func (p *Scheduler) fitsFiles(
 	ctx context.Context, h *inventory.Host, d Desired, runs bool,
 ) (problems, doubts []inventory.Problem) {
 	found := p.hosts.FindFiles(ctx, h, slices.Compact(slices.Sorted(maps.Values(d.Files))))
@@ -96,7 +96,7 @@ func (f neededFile) remedy() string {
 }
 
 // judgeFiles checks for the VM's files on the hosts that fit otherwise.
-func (p *Planner) judgeFiles(ctx context.Context, all []candidate, d Desired) {
+func (p *Scheduler) judgeFiles(ctx context.Context, all []candidate, d Desired) {
 	if len(d.Files) == 0 {
 		return
 	}

@@ -10,7 +10,7 @@ import (
 )
 
 // SchedulingBlockers returns what excludes a host for a VM that doesn't name it. They are known without asking the
-// host. Planner.judge checks the same for a VM that is created.
+// host. Scheduler.judge checks the same for a VM that is created.
 func SchedulingBlockers(vm *inventory.VM, h *inventory.Host) []migration.Blocker {
 	return append(unscheduledBlocker(h), LabelBlocker(vm, h, status.False)...)
 }

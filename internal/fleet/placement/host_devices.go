@@ -47,7 +47,7 @@ func FailoverBlockers(ctx context.Context, to *inventory.Host, running *domain.S
 // DeviceBlockers returns what prevents a host from providing the host devices of a VM that is moved there while it is
 // off: the host lacks a device that is declared by its address, has no free device of a class, or no free slot for the
 // key.
-func (p *Planner) DeviceBlockers(ctx context.Context, a inventory.Reply, vm *inventory.VM) []migration.Blocker {
+func (p *Scheduler) DeviceBlockers(ctx context.Context, a inventory.Reply, vm *inventory.VM) []migration.Blocker {
 	if vm.PersistentSpec == nil {
 		return nil
 	}

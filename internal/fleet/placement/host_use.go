@@ -32,7 +32,7 @@ func (d Desired) hostUseOn(host string) domain.HostUse {
 
 // arrivalUse returns what a VM uses of a host that it is moved to. A VM for which memory is reserved there runs there.
 // devices are all its host devices if it requests some by class, and refused those that the host can't provide.
-func (p *Planner) arrivalUse(
+func (p *Scheduler) arrivalUse(
 	ctx context.Context, a inventory.Reply, vm *inventory.VM, bytes uint64,
 ) (use domain.HostUse, devices map[string]domain.Row, refused []migration.Blocker) {
 	use = vm.Entry.HostUse()
@@ -171,7 +171,7 @@ func anyHugePages(a inventory.Reply) domain.HostUse {
 
 // disputedCPUs returns to how many of the VM's CPUs other VMs on the host are pinned, too. The caller holds the
 // reservations' mutex.
-func (p *Planner) disputedCPUs(a inventory.Reply, d Desired) int {
+func (p *Scheduler) disputedCPUs(a inventory.Reply, d Desired) int {
 	use := d.hostUse()
 	if len(use.CPUs) == 0 {
 		return 0
@@ -269,7 +269,7 @@ func (cy *Capacity) taken(
 
 // fitsHostUse checks that the host has what the VM of that name needs of it in addition to memory, and that no other VM
 // uses it. The VM whose UUID is leaving doesn't count.
-func (p *Planner) fitsHostUse(
+func (p *Scheduler) fitsHostUse(
 	ctx context.Context, a inventory.Reply, name string, use domain.HostUse, leaving string,
 ) []inventory.Problem {
 	if use.Empty() && len(use.Networks)+len(use.Floors) == 0 {
@@ -283,7 +283,7 @@ func (p *Planner) fitsHostUse(
 }
 
 // fitsChangedUse is fitsHostUse for what a change adds to a VM that runs on the host.
-func (p *Planner) fitsChangedUse(
+func (p *Scheduler) fitsChangedUse(
 	ctx context.Context, on *inventory.Host, vm *inventory.VM, d Desired,
 ) []inventory.Problem {
 	more := d.Spec.HostUse().WithMetadata(d.Stamp()).Without(vm.Entry.HostUse())

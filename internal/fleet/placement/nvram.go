@@ -54,7 +54,7 @@ func (d Desired) NVRAMFiles() []string {
 }
 
 // fitsChangedNVRAM is fitsNVRAM for a change that gives the VM another file, or firmware with variables.
-func (p *Planner) fitsChangedNVRAM(
+func (p *Scheduler) fitsChangedNVRAM(
 	ctx context.Context, on *inventory.Host, vm *inventory.VM, d Desired,
 ) []inventory.Problem {
 	changed := d.Changed(vm).Spec

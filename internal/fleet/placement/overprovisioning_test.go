@@ -86,8 +86,8 @@ func TestPendingDemand(t *testing.T) {
 	}
 }
 
-// testPlanner is a planner of one host, of libvirt's test driver, whose pools may grow to twice their size.
-func testPlanner(t *testing.T) (*Planner, *inventory.Host) {
+// testScheduler is a scheduler of one host, of libvirt's test driver, whose pools may grow to twice their size.
+func testScheduler(t *testing.T) (*Scheduler, *inventory.Host) {
 	t.Helper()
 
 	file := filepath.Join(t.TempDir(), "node.xml") // all of the process share test:///default
@@ -110,7 +110,7 @@ func testPlanner(t *testing.T) (*Planner, *inventory.Host) {
 		}
 	})
 
-	return NewPlanner(inv, nil, Config{Log: slog.New(slog.DiscardHandler)}), inv.Host("h")
+	return NewScheduler(inv, nil, Config{Log: slog.New(slog.DiscardHandler)}), inv.Host("h")
 }
 
 // testVolume creates a thin volume in the pool of libvirt's test driver and returns its path.
@@ -138,7 +138,7 @@ func testVolume(t *testing.T, h *inventory.Host, name string, gib int) string {
 func TestFitsOwnDisks_leaving(t *testing.T) {
 	t.Parallel()
 
-	p, h := testPlanner(t)
+	p, h := testScheduler(t)
 	own, disks := map[string]domain.OwnDisk{}, ""
 
 	for key, o := range map[string]domain.OwnDisk{
@@ -203,7 +203,7 @@ func TestFitsOwnDisks_leaving(t *testing.T) {
 func TestRoom_isAskedOnce(t *testing.T) {
 	t.Parallel()
 
-	p, h := testPlanner(t)
+	p, h := testScheduler(t)
 	testVolume(t, h, "first", 150)
 
 	fits := func(gib uint64) bool {

@@ -62,7 +62,7 @@ func UnfitPool(pool *libvirt.StoragePool) string {
 
 // fitsOwnDisks checks that the host has the storage pools of the disks to be created or grown, with room for all of
 // them, and the images.
-func (p *Planner) fitsOwnDisks(
+func (p *Scheduler) fitsOwnDisks(
 	ctx context.Context, a inventory.Reply, d Desired, grown map[string]grownDisk,
 ) []inventory.Problem {
 	var problems []inventory.Problem
@@ -111,7 +111,7 @@ func (p *Planner) fitsOwnDisks(
 // leavingVolumes returns the names of the volumes in a storage pool of the host that make room for the VM's new disks:
 // those that are removed with the VM that it replaces, and those that an interrupted creation of the VM has made
 // already.
-func (p *Planner) leavingVolumes(ctx context.Context, a inventory.Reply, d Desired, pool string) []string {
+func (p *Scheduler) leavingVolumes(ctx context.Context, a inventory.Reply, d Desired, pool string) []string {
 	if d.Replaces == "" {
 		return nil
 	}

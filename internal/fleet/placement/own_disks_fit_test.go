@@ -13,7 +13,7 @@ import (
 func TestFitsOwnDisks_image(t *testing.T) {
 	t.Parallel()
 
-	p, h := testPlanner(t)
+	p, h := testScheduler(t)
 	testVolume(t, h, "base", 1)
 
 	a, err := p.hosts.ReplyOf(t.Context(), h)
@@ -61,7 +61,7 @@ func TestFitsOwnDisks_image(t *testing.T) {
 func TestFitsOwnDisks_pool(t *testing.T) {
 	t.Parallel()
 
-	p, h := testPlanner(t)
+	p, h := testScheduler(t)
 
 	a, err := p.hosts.ReplyOf(t.Context(), h)
 	if err != nil {

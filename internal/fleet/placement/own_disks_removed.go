@@ -13,7 +13,7 @@ import (
 
 // CheckRemovable returns an error if one of a VM's own disks can't be removed, because a host that shares its storage
 // pool doesn't answer and may use it. It changes nothing.
-func (p *Planner) CheckRemovable(ctx context.Context, vm *inventory.VM, keys []string) error {
+func (p *Scheduler) CheckRemovable(ctx context.Context, vm *inventory.VM, keys []string) error {
 	asked := map[string]bool{}
 
 	for _, key := range keys {

@@ -33,7 +33,7 @@ type Placed struct {
 // Place chooses a host for a new VM and reserves its memory there. The reservation also keeps other runs from placing
 // VMs there, until Defined is called. The caller calls Defined after the VM is defined on the host. Until Release, this
 // run doesn't begin to drain the host.
-func (p *Planner) Place(ctx context.Context, d Desired) (*Placed, error) {
+func (p *Scheduler) Place(ctx context.Context, d Desired) (*Placed, error) {
 	for tried := map[string]bool{}; ; {
 		h, err := p.choose(ctx, d, tried)
 		if err != nil {
@@ -52,7 +52,7 @@ func (p *Planner) Place(ctx context.Context, d Desired) (*Placed, error) {
 }
 
 // arriveOn is placeOn, and keeps this run from draining the host.
-func (p *Planner) arriveOn(ctx context.Context, h *inventory.Host, d Desired) (*Placed, error) {
+func (p *Scheduler) arriveOn(ctx context.Context, h *inventory.Host, d Desired) (*Placed, error) {
 	arrived, err := p.beginArrival(ctx, h)
 	if err != nil {
 		return nil, err
@@ -71,7 +71,7 @@ func (p *Planner) arriveOn(ctx context.Context, h *inventory.Host, d Desired) (*
 }
 
 // placeOn reserves room on the host; it returns nil if the VM does not fit there.
-func (p *Planner) placeOn(ctx context.Context, h *inventory.Host, d Desired) (*Placed, error) {
+func (p *Scheduler) placeOn(ctx context.Context, h *inventory.Host, d Desired) (*Placed, error) {
 	lock, err := p.joinPlacing(ctx, h)
 	if err != nil {
 		return nil, err
@@ -100,7 +100,7 @@ func (p *Planner) placeOn(ctx context.Context, h *inventory.Host, d Desired) (*P
 }
 
 // choose returns the best host that was not tried yet. Until endChoice is called, the VM counts as expected there.
-func (p *Planner) choose(ctx context.Context, d Desired, tried map[string]bool) (*inventory.Host, error) {
+func (p *Scheduler) choose(ctx context.Context, d Desired, tried map[string]bool) (*inventory.Host, error) {
 	candidates, err := p.candidates(ctx, d)
 	if err != nil {
 		return nil, err
@@ -141,7 +141,7 @@ func (p *Planner) choose(ctx context.Context, d Desired, tried map[string]bool) 
 
 // pick returns the best candidate that was not tried yet, and records that the VM is expected there; nil if there is
 // none. VMs that are placed at the same time count each other.
-func (p *Planner) pick(candidates []candidate, d Desired, tried map[string]bool) *candidate {
+func (p *Scheduler) pick(candidates []candidate, d Desired, tried map[string]bool) *candidate {
 	p.reservations.mu.Lock()
 	defer p.reservations.mu.Unlock()
 
@@ -165,7 +165,7 @@ func (p *Planner) pick(candidates []candidate, d Desired, tried map[string]bool)
 }
 
 // reserve returns the configuration that the VM gets on the host, or nil if the VM does not fit there.
-func (p *Planner) reserve(ctx context.Context, h *inventory.Host, d Desired) (*Desired, error) {
+func (p *Scheduler) reserve(ctx context.Context, h *inventory.Host, d Desired) (*Desired, error) {
 	chosen, err := p.chooseDevices(ctx, h, &d.Spec)
 	if err != nil {
 		return nil, err

@@ -14,9 +14,9 @@ import (
 const spreadHosts, spreadVMs = 30, 600
 
 // spread are hosts that are alike, and a VM that is off.
-func spread() (*Planner, []inventory.Reply, Desired) {
+func spread() (*Scheduler, []inventory.Reply, Desired) {
 	hosts := &inventory.Inventory{}
-	p := &Planner{Capacity: &Capacity{hosts: hosts}, hosts: hosts}
+	p := &Scheduler{Capacity: &Capacity{hosts: hosts}, hosts: hosts}
 	memory := uint64(4 << 30)
 	d := Desired{Spec: domain.Spec{Name: "off", Memory: domain.Memory{Size: &memory}}}
 	d.Metadata.RunStrategy = "Halted"
@@ -32,7 +32,7 @@ func spread() (*Planner, []inventory.Reply, Desired) {
 	return p, all, d
 }
 
-func judgedMemory(p *Planner, all []inventory.Reply, d Desired) []candidate {
+func judgedMemory(p *Scheduler, all []inventory.Reply, d Desired) []candidate {
 	candidates := make([]candidate, len(all))
 	for i, a := range all {
 		candidates[i] = candidate{Reply: a}

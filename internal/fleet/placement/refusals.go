@@ -121,7 +121,7 @@ func (d Desired) doubtStart(
 const attributeCPUModel = "cpu.model"
 
 // nameModels adds the CPU models that the host has to the problem that it doesn't have the declared one.
-func (p *Planner) nameModels(
+func (p *Scheduler) nameModels(
 	ctx context.Context, a inventory.Reply, s domain.Spec, problems []inventory.Problem,
 ) []inventory.Problem {
 	for i := range problems {

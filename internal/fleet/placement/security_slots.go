@@ -13,7 +13,7 @@ import (
 
 // takenSlots returns a shortage if other VMs have all slots of the host's processor for the keys of protected memory.
 // The VM whose UUID is leaving doesn't count.
-func (p *Planner) takenSlots(
+func (p *Scheduler) takenSlots(
 	ctx context.Context, a inventory.Reply, name string, use domain.HostUse, leaving string,
 ) []shortage {
 	if use.Slot == "" {

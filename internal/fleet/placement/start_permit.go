@@ -40,7 +40,7 @@ func permitStart(vm *inventory.VM, release func()) *StartPermit {
 
 // AdmitNew allows a VM that is being created to be started on the host where it was placed, which has reserved room for
 // it. Another run may have cordoned that host since the VM was defined.
-func (p *Planner) AdmitNew(ctx context.Context, vm *inventory.VM) (*StartPermit, error) {
+func (p *Scheduler) AdmitNew(ctx context.Context, vm *inventory.VM) (*StartPermit, error) {
 	refused, err := p.startBlockers(ctx, vm)
 	if err == nil {
 		err = unlessRefused(vm, refused)
@@ -55,7 +55,7 @@ func (p *Planner) AdmitNew(ctx context.Context, vm *inventory.VM) (*StartPermit,
 
 // AdmitReturn allows a VM that this run shut down to be started again where it ran, because it can't leave its host.
 // Its room is checked by libvirt alone, and the cordon of the host is this run's own.
-func (p *Planner) AdmitReturn(vm *inventory.VM) *StartPermit {
+func (p *Scheduler) AdmitReturn(vm *inventory.VM) *StartPermit {
 	permit := permitStart(vm, func() {})
 	permit.returns = true
 

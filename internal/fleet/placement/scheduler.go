@@ -11,7 +11,7 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/records"
 )
 
-// Config is the configuration of a Planner.
+// Config is the configuration of a Scheduler.
 type Config struct {
 	// Owner is shown to users as the one who cordoned a host.
 	Owner string
@@ -20,9 +20,9 @@ type Config struct {
 	Log         *slog.Logger
 }
 
-// Planner decides where VMs fit, and reserves capacity for those that are on their way. All methods may be called from
-// several goroutines.
-type Planner struct {
+// Scheduler decides where VMs fit, and reserves capacity for those that are on their way. All methods may be called
+// from several goroutines.
+type Scheduler struct {
 	*Capacity
 	*Cordons
 	*Claims
@@ -61,11 +61,11 @@ type Claims struct {
 	starting   []*pendingStart
 }
 
-// NewPlanner prepares the planner of these hosts. It does no I/O.
-func NewPlanner(hosts *inventory.Inventory, store *records.Store, cfg Config) *Planner {
+// NewScheduler prepares the scheduler of these hosts. It does no I/O.
+func NewScheduler(hosts *inventory.Inventory, store *records.Store, cfg Config) *Scheduler {
 	capacity := &Capacity{hosts: hosts, records: store}
 
-	return &Planner{
+	return &Scheduler{
 		Capacity: capacity,
 		Cordons: &Cordons{
 			hosts: hosts, records: store, capacity: capacity, owner: cfg.Owner, arrivals: newArrivals(hosts.Configured),
