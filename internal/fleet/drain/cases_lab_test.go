@@ -372,6 +372,17 @@ func TestLab_drainPolicyTimeout(t *testing.T) {
 	}
 
 	outOfTime(t, f, rules, from.Name, endless, waiting)
+	l.Virsh(t, from.Name, "destroy", deaf.UUID) // That is how its guest shuts down after all.
+	f.Host(from.Name).Forget()
+
+	vm, err := f.FindNow(t.Context(), deaf.UUID, inventory.LastKnown{})
+	if err != nil || vm.Active {
+		t.Fatalf("%+v, %v", vm, err)
+	}
+
+	if why, err := f.Evicted(t.Context(), vm); err != nil || why == "" {
+		t.Errorf("who shut down late isn't said to be off for the maintenance: %q, %v", why, err)
+	}
 }
 
 // outOfTime drains once more, with policies that give no time. A drain that runs out of time says whose time that was,

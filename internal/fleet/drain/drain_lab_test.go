@@ -18,6 +18,7 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/hostrecord"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migration"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/move"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/policy"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/lab"
 )
@@ -191,10 +192,29 @@ func TestLab_drainAndRestore(t *testing.T) {
 		t.Error(err)
 	}
 
-	if _, err := f.Release(t.Context(), from.Name, "m", true); err != nil {
+	// A VM that is started there and can't leave: the next drain is not completed, and takes nothing back from this one.
+	stays := evacuation.Policy{
+		Identity: policy.Identity{ID: "4", Name: "off", Selector: policy.Selector{Labels: map[string]string{"kind": "off"}}},
+		Strategy: evacuation.External, Timeout: new(3 * time.Second),
+	}
+	policies = append(policies, stays)
+
+	if _, err := f.EvictionPolicies().Put(t.Context(), stays); err != nil {
 		t.Fatal(err)
 	}
 
+	l.Virsh(t, from.Name, "start", made["off"].UUID)
+
+	_, err = f.Drain(t.Context(), drain.Drain{Host: from.Name, ID: "m", Why: "a test"})
+	if !errors.Is(err, move.ErrNotMoved) {
+		t.Fatalf("the second drain: %v", err)
+	}
+
+	if unrestored, err := f.Release(t.Context(), from.Name, "m", true); err != nil || len(unrestored) > 0 {
+		t.Fatalf("%v, %v", unrestored, err)
+	}
+
+	state("off", from.Name, true)
 	state("live", from.Name, true)
 	state("none", from.Name, true)
 	state("saved", from.Name, true)

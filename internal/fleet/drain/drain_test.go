@@ -34,22 +34,34 @@ func TestReconcile(t *testing.T) {
 		stepOf("woken", evacuation.MethodLeave, hostrecord.ResultLeft),
 		stepOf("late", evacuation.MethodLive, hostrecord.ResultFailed),
 		stepOf("open", evacuation.MethodLive, ""),
+		stepOf("shut down late", evacuation.MethodShutdown, hostrecord.ResultFailed),
+		stepOf("saved late", evacuation.MethodSave, hostrecord.ResultFailed),
+		stepOf("switched off", evacuation.MethodShutdown, hostrecord.ResultFailed), // by a user, before the drain asked it
 	}
 	steps[5].Reason = "it is slow"
+	steps[7].Stopping, steps[8].Stopping = true, true
 
 	running := map[string]string{}
-	for _, s := range steps[1:] {
+	for _, s := range steps[1:7] {
 		running[s.UUID] = s.Name
+	}
+
+	off := map[string]bool{}
+	for _, s := range steps[7:] {
+		off[s.UUID] = true
 	}
 
 	running["z"], running["y"] = "zoe", "yan"
 
-	if come := reconcile(steps, running); !slices.Equal(come, []string{"yan", "zoe"}) {
+	if come := reconcile(steps, running, off); !slices.Equal(come, []string{"yan", "zoe"}) {
 		t.Errorf("come %v", come)
 	}
 
 	for i, s := range steps {
-		switch want := []string{hostrecord.ResultMoved, "", "", "", "", hostrecord.ResultFailed, ""}[i]; {
+		switch want := []string{
+			hostrecord.ResultMoved, "", "", "", "", hostrecord.ResultFailed, "",
+			hostrecord.ResultShutDown, hostrecord.ResultSaved, hostrecord.ResultFailed,
+		}[i]; {
 		case want == "" && s.Name != "open":
 			if s.Result != hostrecord.ResultFailed || !strings.Contains(s.Reason, "runs there all the same") {
 				t.Errorf("%s: %s, %s", s.Name, s.Result, s.Reason)
@@ -120,28 +132,31 @@ func TestHostRecord_evicted(t *testing.T) {
 
 	tests := []struct {
 		method, result string
+		asked          bool // the drain has begun to turn it off
 		want           bool // for a VM that is off
 		leaving        bool // for one that runs
 	}{
-		{evacuation.MethodShutdown, "", true, true},
-		{evacuation.MethodShutdown, hostrecord.ResultShutDown, true, false},
-		{evacuation.MethodShutdown, hostrecord.ResultFailed, false, false},
-		{evacuation.MethodSave, "", true, true},
-		{evacuation.MethodSave, hostrecord.ResultSaved, true, false},
-		{evacuation.MethodCold, "", true, true},
-		{evacuation.MethodCold, hostrecord.ResultColdMoved, false, false},
-		{evacuation.MethodLive, "", false, true},
-		{evacuation.MethodLive, hostrecord.ResultMoved, false, false},
-		{evacuation.MethodLeave, hostrecord.ResultLeft, false, false},
-		{evacuation.MethodExternal, "", false, false},
+		{evacuation.MethodShutdown, "", false, true, true},
+		{evacuation.MethodShutdown, hostrecord.ResultShutDown, true, true, false},
+		{evacuation.MethodShutdown, hostrecord.ResultFailed, false, false, false},
+		{evacuation.MethodShutdown, hostrecord.ResultFailed, true, true, false},
+		{evacuation.MethodSave, "", false, true, true},
+		{evacuation.MethodSave, hostrecord.ResultSaved, true, true, false},
+		{evacuation.MethodSave, hostrecord.ResultFailed, true, true, false},
+		{evacuation.MethodCold, "", false, true, true},
+		{evacuation.MethodCold, hostrecord.ResultColdMoved, false, false, false},
+		{evacuation.MethodLive, "", false, false, true},
+		{evacuation.MethodLive, hostrecord.ResultMoved, false, false, false},
+		{evacuation.MethodLeave, hostrecord.ResultLeft, false, false, false},
+		{evacuation.MethodExternal, "", false, false, false},
 	}
 
 	for _, tt := range tests {
+		step := stepOf("web", tt.method, tt.result)
+		step.Stopping = tt.asked
 		record := hostrecord.Record{
-			Cordon: &hostrecord.Cordon{ID: "m", Owner: "alice", Why: "new memory"},
-			Evacuation: &hostrecord.Evacuation{Steps: []hostrecord.Step{
-				stepOf("other", evacuation.MethodShutdown, ""), stepOf("web", tt.method, tt.result),
-			}},
+			Cordon:     &hostrecord.Cordon{ID: "m", Owner: "alice", Why: "new memory"},
+			Evacuation: &hostrecord.Evacuation{Steps: []hostrecord.Step{stepOf("other", evacuation.MethodShutdown, ""), step}},
 		}
 
 		why := record.Evicted("web", "kvm1")

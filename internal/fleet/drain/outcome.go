@@ -106,23 +106,32 @@ func (d *drainRun) verifyDrained(ctx context.Context) (come []string, err error)
 		}
 	}
 
-	running := make(map[string]string)
+	running, off := make(map[string]string), make(map[string]bool)
 
 	for uuid, e := range v.Domains {
 		if e.Active() {
 			running[uuid] = e.Name
+		} else {
+			off[uuid] = true
 		}
 	}
 
 	d.mu.Lock()
 	defer d.mu.Unlock()
 
-	return reconcile(d.steps, running), nil
+	return reconcile(d.steps, running, off), nil
 }
 
-// reconcile marks the steps of VMs that run on the host as failed. running are their names by UUID. It returns the
-// names of running VMs that have no step.
-func reconcile(steps []hostrecord.Step, running map[string]string) (come []string) {
+// reconcile corrects the results of steps by what the host has: running are the names of the VMs that run there, by
+// UUID, off are those that are off. A VM that runs there has not left. One that was asked to shut down, and did so
+// after its step had given up on it, is off. It returns the names of running VMs that have no step.
+func reconcile(steps []hostrecord.Step, running map[string]string, off map[string]bool) (come []string) {
+	for i, s := range steps {
+		if s.Result == hostrecord.ResultFailed && s.Stopping && off[s.UUID] {
+			steps[i].Result, steps[i].Reason = turnedOff(s.Method), ""
+		}
+	}
+
 	for uuid, name := range running {
 		i := slices.IndexFunc(steps, func(s hostrecord.Step) bool { return s.UUID == uuid })
 
@@ -131,7 +140,7 @@ func reconcile(steps []hostrecord.Step, running map[string]string) (come []strin
 			come = append(come, name)
 		case steps[i].Done():
 			steps[i].Reason = fmt.Sprintf("it was recorded as %s, and runs there all the same", steps[i].Result)
-			steps[i].Result = hostrecord.ResultFailed
+			steps[i].Result, steps[i].Completed = hostrecord.ResultFailed, false
 		}
 	}
 

@@ -59,8 +59,8 @@ func (dr *Drainer) Release(ctx context.Context, name, id string, restore bool) (
 		return nil, nil
 	}
 
-	r := &releaseRun{drainer: dr, host: h, evacuation: *releasing, resumed: resumed}
-	left, failures := r.undoSteps(held, restore)
+	r := &releaseRun{drainer: dr, host: h, evacuation: *releasing, resumed: resumed, restore: restore}
+	left, failures := r.undoSteps(held)
 
 	after, cancel := lease.CleanupContext(held, inventory.FinishTimeout)
 	defer cancel()
@@ -125,8 +125,8 @@ type releaseRun struct {
 	drainer    *Drainer
 	host       *inventory.Host
 	evacuation hostrecord.Evacuation
-	// resumed says whether an earlier Release did not complete.
-	resumed bool
+	// resumed says whether an earlier Release did not complete. restore says whether the user wants VMs restored.
+	resumed, restore bool
 
 	mu         sync.Mutex
 	unrestored []string
@@ -141,8 +141,11 @@ func (r *releaseRun) noteUnrestored(vm *inventory.VM, format string, args ...any
 	slices.Sort(r.unrestored)
 }
 
-// undoSteps undoes every step as far as restore requests it, and returns what stays recorded.
-func (r *releaseRun) undoSteps(ctx context.Context, restore bool) (*hostrecord.Evacuation, error) {
+// completed reports whether the step belongs to a completed drain.
+func (r *releaseRun) completed(s hostrecord.Step) bool { return r.evacuation.Done || s.Completed }
+
+// undoSteps undoes every step as far as the user wants it, and returns what stays recorded.
+func (r *releaseRun) undoSteps(ctx context.Context) (*hostrecord.Evacuation, error) {
 	var (
 		mu    sync.Mutex
 		errs  []error
@@ -152,11 +155,9 @@ func (r *releaseRun) undoSteps(ctx context.Context, restore bool) (*hostrecord.E
 
 	calls.SetLimit(r.drainer.mover.Queue.Limits().InboundPerHost)
 
-	restore = restore && r.evacuation.Done
-
 	for _, s := range r.evacuation.Steps {
 		calls.Go(func() error {
-			err := r.undoStep(ctx, s, restore)
+			err := r.undoStep(ctx, s)
 
 			mu.Lock()
 			defer mu.Unlock()
@@ -165,7 +166,7 @@ func (r *releaseRun) undoSteps(ctx context.Context, restore bool) (*hostrecord.E
 				errs = append(errs, fmt.Errorf("virtual machine %q was not restored: %w", s.Name, err))
 			}
 
-			kept := (s.Done() && s.Result != hostrecord.ResultLeft || s.Ran) && !r.evacuation.Done
+			kept := (s.Done() && s.Result != hostrecord.ResultLeft || s.Ran) && !r.completed(s)
 			if kept || err != nil {
 				left = append(left, s)
 			}
@@ -192,8 +193,8 @@ func (r *releaseRun) undoSteps(ctx context.Context, restore bool) (*hostrecord.E
 	return rest, errors.Join(errs...)
 }
 
-// undoStep removes the eviction request from the VM and, with restore, moves it back or starts it.
-func (r *releaseRun) undoStep(ctx context.Context, s hostrecord.Step, restore bool) error {
+// undoStep removes the eviction request from the VM and, if the VM is to be restored, moves it back or starts it.
+func (r *releaseRun) undoStep(ctx context.Context, s hostrecord.Step) error {
 	if evacuation.RequestsEviction(s.Method) {
 		if err := r.drainer.clearEviction(ctx, s.UUID, r.host); err != nil && !inventory.IsNotFound(err) {
 			return err
@@ -204,14 +205,14 @@ func (r *releaseRun) undoStep(ctx context.Context, s hostrecord.Step, restore bo
 
 	switch s.Result {
 	case hostrecord.ResultMoved, hostrecord.ResultColdMoved:
-		if restore && s.Target != "" {
+		if r.restore && r.completed(s) && s.Target != "" {
 			err = r.bringBack(ctx, s)
 		}
 	case hostrecord.ResultShutDown, hostrecord.ResultSaved:
-		err = r.restorePower(ctx, s, restore)
-	default: // A step that failed may have turned the autostart off.
-		if s.Autostart {
-			err = r.restorePower(ctx, s, false)
+		err = r.restorePower(ctx, s)
+	default: // A step that failed may have turned the autostart off, or the VM.
+		if s.Autostart || s.Asked() {
+			err = r.restorePower(ctx, s)
 		}
 	}
 
@@ -295,10 +296,11 @@ func (r *releaseRun) moveBackOptions(
 		dr.defaultEviction).Options.Over(s.Options), nil
 }
 
-// restorePower restores the VM's autostart and starts the VM, if it is still on the host where it was shut down. A VM
-// that is Halted now stays off.
-func (r *releaseRun) restorePower(ctx context.Context, s hostrecord.Step, restore bool) error {
+// restorePower restores the VM's autostart and, if the VM is to be restored, starts it, if it is still on the host
+// where it was shut down. A VM that is Halted now stays off, and so does one that an incomplete drain turned off.
+func (r *releaseRun) restorePower(ctx context.Context, s hostrecord.Step) error {
 	last := inventory.LastKnown{Host: r.host.Name}
+	restore := r.restore && s.Done() && r.completed(s)
 
 	return r.drainer.mover.WithVMLocked(ctx, s.UUID, last, "restoring", func(ctx context.Context, vm *inventory.VM) error {
 		switch {
@@ -318,10 +320,16 @@ func (r *releaseRun) restorePower(ctx context.Context, s hostrecord.Step, restor
 			}
 		}
 
-		if !restore || vm.Active {
+		switch {
+		case vm.Active:
 			return nil
+		case restore:
+			return r.drainer.start(ctx, vm)
+		case r.restore && s.Asked() && vm.Metadata.RunStrategy != status.Always: // An apply starts one that is Always to run.
+			r.noteUnrestored(vm, "was turned off by a drain that was not completed, and stays off until you start it or "+
+				"drain the host again")
 		}
 
-		return r.drainer.start(ctx, vm)
+		return nil
 	})
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"log/slog"
 	"strconv"
+	"strings"
 	"testing"
 
 	"golang.org/x/sync/errgroup"
@@ -12,7 +13,9 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/fleettest"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/hostrecord"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/lifecycle"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/move"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/observe"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/placement"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/records"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/status"
@@ -31,7 +34,7 @@ func drainerOf(t *testing.T, configs map[string]inventory.HostConfig) *Drainer {
 	}
 
 	store := records.NewStore(hosts, records.Config{Owner: "alice", Log: log})
-	scheduler := placement.NewScheduler(hosts, store, placement.Config{Owner: "alice", Log: slog.New(slog.DiscardHandler)})
+	scheduler := placement.NewScheduler(hosts, store, placement.Config{Owner: "alice", Log: log})
 	mover := move.NewMover(hosts, store, scheduler, move.Config{Owner: "alice", Log: log})
 
 	t.Cleanup(func() {
@@ -43,14 +46,17 @@ func drainerOf(t *testing.T, configs map[string]inventory.HostConfig) *Drainer {
 		}
 	})
 
-	return NewDrainer(hosts, store, scheduler, mover, nil, Config{Owner: "alice", Log: log})
+	observer := observe.NewObserver(hosts, store, mover.Checks, observe.Config{Log: log})
+	manager := lifecycle.NewManager(hosts, store, scheduler, mover, observer, lifecycle.Config{Owner: "alice", Log: log})
+
+	return NewDrainer(hosts, store, scheduler, mover, manager, Config{Owner: "alice", Log: log})
 }
 
 // builtIn is a drainer of libvirt's built-in test host, and a VM there of its own.
 func builtIn(t *testing.T) (*Drainer, *inventory.VM) {
 	t.Helper()
 
-	dr := drainerOf(t, map[string]inventory.HostConfig{"local": {URI: "test:///default"}})
+	dr := drainerOf(t, map[string]inventory.HostConfig{"local": {URI: "test:///default", MemoryLimit: 1 << 40}})
 	id := fleettest.DefineBuiltIn(t, dr.hosts.Host("local"))
 
 	vm, err := dr.hosts.FindNow(t.Context(), id, inventory.LastKnown{})
@@ -72,9 +78,9 @@ func TestRelease_failedStepGetsItsAutostartBack(t *testing.T) {
 		step.UUID, step.Name, step.Method = vm.UUID, vm.Name, "Shutdown"
 
 		e := hostrecord.Evacuation{Done: done, Steps: []hostrecord.Step{step}}
-		r := &releaseRun{drainer: dr, host: vm.On, evacuation: e}
+		r := &releaseRun{drainer: dr, host: vm.On, evacuation: e, restore: true}
 
-		left, err := r.undoSteps(t.Context(), true)
+		left, err := r.undoSteps(t.Context())
 		if err != nil || left != nil {
 			t.Errorf("%+v, %v", left, err)
 		}
@@ -108,9 +114,11 @@ func TestTurnOff_leavesWhatItsUserStopped(t *testing.T) {
 		}
 
 		d.steps[0].Result = result
-		r := &releaseRun{drainer: dr, host: vm.On, evacuation: hostrecord.Evacuation{Done: true, Steps: d.steps}}
+		r := &releaseRun{
+			drainer: dr, host: vm.On, evacuation: hostrecord.Evacuation{Done: true, Steps: d.steps}, restore: true,
+		}
 
-		if left, err := r.undoSteps(t.Context(), true); err != nil || left != nil {
+		if left, err := r.undoSteps(t.Context()); err != nil || left != nil {
 			t.Errorf("%s: %+v, %v", method, left, err)
 		}
 
@@ -178,14 +186,52 @@ func TestRelease_leavesOffWhatIsHaltedByNow(t *testing.T) {
 	step := hostrecord.Step{Result: hostrecord.ResultShutDown, Autostart: true}
 	step.UUID, step.Name, step.Method = vm.UUID, vm.Name, "Shutdown"
 
-	r := &releaseRun{drainer: dr, host: vm.On}
-	if err := r.restorePower(t.Context(), step, true); err != nil {
+	r := &releaseRun{drainer: dr, host: vm.On, evacuation: hostrecord.Evacuation{Done: true}, restore: true}
+	if err := r.restorePower(t.Context(), step); err != nil {
 		t.Fatal(err)
 	}
 
 	now, err := dr.hosts.FindNow(t.Context(), vm.UUID, inventory.LastKnown{})
 	if err != nil || now.Autostart || now.Active {
 		t.Errorf("autostart %v, active %v, %v", now.Autostart, now.Active, err)
+	}
+}
+
+// What a completed drain turned off is started when the maintenance ends, even if a later drain of it was not
+// completed. What that later drain turned off stays off, and the user is told of a VM that no apply starts.
+func TestRelease_restoresWhatACompletedDrainDid(t *testing.T) {
+	t.Parallel()
+
+	for _, completed := range []bool{true, false} {
+		dr, vm := builtIn(t)
+		step := hostrecord.Step{Result: hostrecord.ResultShutDown, Stopping: true, Completed: completed}
+		step.UUID, step.Name, step.Method = vm.UUID, vm.Name, evacuation.MethodShutdown
+
+		m := vm.Metadata
+		m.RunStrategy = status.Manual
+
+		if _, err := records.WriteMetadata(t.Context(), vm, m); err != nil {
+			t.Fatal(err)
+		}
+
+		vm.On.Forget()
+
+		e := hostrecord.Evacuation{Steps: []hostrecord.Step{step}}
+		r := &releaseRun{drainer: dr, host: vm.On, evacuation: e, restore: true}
+
+		left, err := r.undoSteps(t.Context())
+		if err != nil || (left == nil) != completed {
+			t.Errorf("completed %v: kept %+v, %v", completed, left, err)
+		}
+
+		if told := strings.Join(r.unrestored, ""); strings.Contains(told, "stays off") == completed {
+			t.Errorf("completed %v: told %q", completed, told)
+		}
+
+		now, err := dr.hosts.FindNow(t.Context(), vm.UUID, inventory.LastKnown{})
+		if err != nil || now.Active != completed {
+			t.Errorf("completed %v: active %v, %v", completed, now.Active, err)
+		}
 	}
 }
 
@@ -197,12 +243,13 @@ func TestRelease_whatFailsStaysRecorded(t *testing.T) {
 	step := hostrecord.Step{Result: hostrecord.ResultFailed, Autostart: true}
 	step.UUID, step.Name, step.Method = vm.UUID, vm.Name, "Shutdown"
 
-	r := &releaseRun{drainer: dr, host: vm.On, evacuation: hostrecord.Evacuation{Steps: []hostrecord.Step{step}}}
+	e := hostrecord.Evacuation{Steps: []hostrecord.Step{step}}
+	r := &releaseRun{drainer: dr, host: vm.On, evacuation: e, restore: true}
 
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
 
-	left, err := r.undoSteps(ended, true)
+	left, err := r.undoSteps(ended)
 	if err == nil || left == nil || len(left.Steps) != 1 || !left.Steps[0].Autostart {
 		t.Errorf("%+v, %v", left, err)
 	}

@@ -118,10 +118,14 @@ func (d *drainRun) writeRecord(ctx context.Context, done bool) error {
 	})
 }
 
-// evacuationRecord returns the record of the drain in its current state.
+// evacuationRecord returns the record of the drain in its current state. done says that the host is drained.
 func (d *drainRun) evacuationRecord(done bool) *hostrecord.Evacuation {
 	d.mu.Lock()
 	defer d.mu.Unlock()
+
+	for i := range d.steps {
+		d.steps[i].Completed = d.steps[i].Completed || done
+	}
 
 	return &hostrecord.Evacuation{Since: d.since, Done: done, Ended: d.ended && !done, Steps: slices.Clone(d.steps)}
 }

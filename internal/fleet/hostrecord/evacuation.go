@@ -114,6 +114,9 @@ type Step struct {
 	Options migration.Options `json:"options,omitzero"`
 	// Kept are images that stayed on the host when the VM was moved with its disks.
 	Kept []KeptFile `json:"kept,omitempty"`
+	// Completed says that the step was done when a drain had emptied the host. Ending the maintenance undoes it even if a
+	// later drain of the same maintenance was not completed.
+	Completed bool `json:"completed,omitempty"`
 }
 
 // Done reports whether nothing is left to do.
@@ -122,15 +125,20 @@ func (s Step) Done() bool { return s.Result != "" && s.Result != ResultFailed }
 // WentTo returns the host to which the VM was moved, or was to be moved; "" if none is known.
 func (s Step) WentTo() string { return cmp.Or(s.Arrived, s.Target) }
 
-// off reports whether the drain has shut the VM down, or is about to: the result is recorded a little later.
+// off reports whether the drain has turned the VM off, or is about to: the result is recorded a little later. A guest
+// that was asked to shut down may do so after the drain has given up on it.
 func (s Step) off() bool {
 	switch s.Method {
 	case evacuation.MethodShutdown, evacuation.MethodSave, evacuation.MethodCold:
-		return s.Result == "" || s.Result == ResultShutDown || s.Result == ResultSaved
+		return s.Result == "" || s.Result == ResultShutDown || s.Result == ResultSaved ||
+			s.Result == ResultFailed && s.Asked()
 	default:
 		return false
 	}
 }
+
+// Asked reports whether the drain has begun to turn the VM off, so that it is the drain's doing if the VM is off.
+func (s Step) Asked() bool { return s.Stopping || s.Ran }
 
 // DoneText describes what was done with a VM, and where it was moved. A VM that another tool had moved before may be
 // anywhere.

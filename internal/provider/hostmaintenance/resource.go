@@ -260,9 +260,8 @@ func (r *Resource) Delete(ctx context.Context, req resource.DeleteRequest, resp 
 	unrestored, err := r.Data.Fleet.Release(working, host, state.toFleet().ID, state.Restore.ValueBool())
 	if len(unrestored) > 0 {
 		resp.Diagnostics.AddWarning("Not all virtual machines were brought back", fmt.Sprintf(
-			"The maintenance of host %q has ended. These virtual machines have changed since, so they stay as they "+
-				"are:\n  - %s\n\nIf two maintenances end in one apply, either may end first. Move the virtual machines "+
-				"where you want them.",
+			"The maintenance of host %q has ended. These virtual machines stay as they are:\n  - %s\n\nIf two "+
+				"maintenances end in one apply, either may end first. Move and start the virtual machines as you want them.",
 			host, strings.Join(unrestored, "\n  - ")))
 	}
 	if err != nil {
