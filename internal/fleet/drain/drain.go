@@ -141,7 +141,7 @@ func (d Drain) refuseOther(record *hostrecord.Record) error {
 
 	return &inventory.Error{
 		Host: d.Host, Kind: inventory.ErrExists, Detail: record.Cordon.Text(d.Host),
-		Existing: d.Host,
+		Existing: d.Host, Remedy: "If that is another maintenance, wait until it has ended.", Next: inventory.Retry,
 	}
 }
 

@@ -70,7 +70,7 @@ func migrationRequired(f Facts) Condition {
 		c.Reason, c.Message = "NotPinned", "no host attribute pins it to a host"
 	case f.PinnedTo != f.Host:
 		c.Status, c.Reason = True, "PinnedToOtherHost"
-		c.Message = fmt.Sprintf("its host attribute pins it to host %q, and it is on host %q", f.PinnedTo, f.Host)
+		c.Message = fmt.Sprintf("its host attribute wants it on host %q, and it is on host %q", f.PinnedTo, f.Host)
 	}
 	return c
 }

@@ -15,7 +15,10 @@ var inTerraform = map[fleet.Next]struct{ alone, after string }{
 		alone: "Run terraform plan again, with a refresh, and check what it would do to the VM.",
 		after: "Then run terraform plan again, with a refresh, and check what it would do to the VM.",
 	},
-	fleet.DeleteFirst: {after: "If the new one is to replace it, leave create_before_destroy out of its lifecycle."},
+	fleet.DeleteFirst: {
+		alone: "If the new one is to replace it, leave create_before_destroy out of its lifecycle.",
+		after: "If the new one is to replace it, leave create_before_destroy out of its lifecycle.",
+	},
 }
 
 // advice returns what to do about an error of the packages below, which know nothing of Terraform: the import of what
