@@ -140,7 +140,8 @@ func (inv *Inventory) UsableHost(name string) (*Host, error) {
 	case to == nil:
 		return nil, &Error{
 			Host: name, Kind: ErrUnconfigured,
-			Detail: fmt.Sprintf("host %q is not among the configured hosts; configured are %s", name, QuoteList(inv.HostNames())),
+			Detail: fmt.Sprintf("host %q is not among the configured hosts; configured are %s", name,
+				QuoteList(inv.HostNames())),
 			Remedy: "Use one of the configured names, or add the host to hosts.",
 		}
 	case to.Config.Fenced:

@@ -120,9 +120,9 @@ func (vm *VM) PostCopyRemedy() (string, Next) {
 		return fmt.Sprintf("Bring these hosts back: %s. As long as they don't answer, don't destroy what is on host %q.",
 			strings.Join(f.SilentHosts, ", "), vm.Host), Retry
 	default:
-		return "A change of the VM resumes the migration, and so does the migration itself if it is done again. If it can't " +
-			"be resumed, it is ended if on_irrecoverable in migration_options says so. What another tool began has to be " +
-			"resumed there (virsh migrate --postcopy-resume). Destroy neither part until then.", 0
+		return "A change of the VM resumes the migration, and so does the migration itself if it is done again. If it " +
+			"can't be resumed, it is ended if on_irrecoverable in migration_options says so. What another tool began has to " +
+			"be resumed there (virsh migrate --postcopy-resume). Destroy neither part until then.", 0
 	}
 }
 

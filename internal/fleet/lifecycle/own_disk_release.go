@@ -233,7 +233,8 @@ func (m *Manager) undoDisks(ctx context.Context, vm *inventory.VM) error {
 func kept(vm *inventory.VM, why string, cause error) error {
 	text := "its definition and its disks are kept, because " + why
 	if !errors.Is(cause, errSeenDisk) { // Then it can't be completed.
-		text += "; if it is created again as it was declared, that completes it; before you declare it otherwise, run " + vm.UndefineCommand()
+		text += "; if it is created again as it was declared, that completes it; before you declare it otherwise, run " +
+			vm.UndefineCommand()
 	}
 
 	if e, ok := errors.AsType[*inventory.Error](cause); ok && e.Detail != "" {
