@@ -328,7 +328,7 @@ func TestLab_interruptedCreateIsAdopted(t *testing.T) {
 	refused()
 
 	planned, err := f.CheckCreate(t.Context(), d)
-	if said := fmt.Sprint(planned); err != nil || !strings.Contains(said, "Another configuration may manage the VM") {
+	if said := fmt.Sprint(planned); err != nil || !strings.Contains(said, "It may be managed from elsewhere") {
 		t.Errorf("the plan says %s, %v", said, err)
 	}
 }

@@ -763,7 +763,7 @@ func TestPlan_brokenMigration(t *testing.T) {
 	}{
 		"both parts": {
 			phase: "Running", status: types.StringValue("Running"), host: types.StringValue("kvm1"),
-			says: "The move resumes", saysNot: "on_irrecoverable",
+			says: "The apply resumes", saysNot: "on_irrecoverable",
 		},
 		"given up if lost": {
 			wish: in{"migration_options": in{"on_irrecoverable": "destroy"}}, phase: "Running",
@@ -772,7 +772,7 @@ func TestPlan_brokenMigration(t *testing.T) {
 		},
 		"one part is gone": {
 			phase: "Failed", status: types.StringUnknown(), host: types.StringUnknown(),
-			says: "it can't be resumed", saysNot: "The move resumes",
+			says: "it can't be resumed", saysNot: "The apply resumes",
 		},
 		"one host is silent": {
 			phase: "Unknown", status: types.StringValue("Running"), host: types.StringUnknown(),
@@ -780,11 +780,11 @@ func TestPlan_brokenMigration(t *testing.T) {
 		},
 		"pinned to another host": {
 			wish: in{"host": "kvm2"}, phase: "Running", status: types.StringValue("Running"), host: types.StringValue("kvm2"),
-			says: "The move resumes", saysNot: "can't be resumed",
+			says: "The apply resumes", saysNot: "can't be resumed",
 		},
 		"not meant to run": {
 			wish: in{"run_strategy": "Halted"}, phase: "Running", status: types.StringValue("Stopped"),
-			host: types.StringValue("kvm1"), says: "The move resumes", saysNot: "can't be resumed",
+			host: types.StringValue("kvm1"), says: "The apply resumes", saysNot: "can't be resumed",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
