@@ -116,7 +116,8 @@ func TestNext(t *testing.T) {
 	var all strings.Builder
 	for next := fleet.Retry; next <= fleet.DeleteFirst; next++ {
 		for _, e := range []fleet.Problem{
-			{Next: next}, {Next: next, Remedy: "bring the host back"},
+			{Next: next},
+			{Next: next, Remedy: "bring the host back"},
 			{Next: next, Remedy: "Otherwise choose another name.", Existing: "4dea22b3"},
 		} {
 			err := e.Failed("", "", fleet.ErrInvalid)
