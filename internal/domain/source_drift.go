@@ -41,7 +41,7 @@ func SourceDrifts(
 
 // Explain returns what happened to the VM's disk and what its owner can do about it, a paragraph each.
 func (d SourceDrift) Explain(vm string) (detail, remedy string) {
-	how := "it was last applied with " + d.Declared.String() + ", and something else has switched it since"
+	how := "it was last set to " + d.Declared.String() + ", and something else has switched it since"
 	if d.Overlay {
 		how = "that is an overlay of the declared " + d.Declared.String() + ", as a snapshot leaves it"
 	}

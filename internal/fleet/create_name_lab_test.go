@@ -41,7 +41,7 @@ func TestLab_createAsksForItsNameOnce(t *testing.T) {
 			<memory>1024</memory><os><type>hvm</type></os></domain>`)
 
 		other, err := f.Create(t.Context(), d)
-		if !errors.Is(err, inventory.ErrExists) || other != nil || !strings.Contains(errRemedy(err), "terraform import") {
+		if !errors.Is(err, inventory.ErrExists) || other != nil || existingID(err) == "" {
 			t.Errorf("with one on %s: %+v, %v", host, other, err)
 		}
 

@@ -306,8 +306,7 @@ func TestLab_interruptedCreateIsAdopted(t *testing.T) {
 		t.Helper()
 
 		vm, err := f.Create(t.Context(), d)
-		if vm != nil || !errors.Is(err, inventory.ErrExists) ||
-			!strings.Contains(fmt.Sprint(errRemedy(err)), "terraform import") {
+		if vm != nil || !errors.Is(err, inventory.ErrExists) || existingID(err) != left {
 			t.Errorf("a second Create gave %v, %v", vm, err)
 		}
 	}
@@ -329,7 +328,7 @@ func TestLab_interruptedCreateIsAdopted(t *testing.T) {
 	refused()
 
 	planned, err := f.CheckCreate(t.Context(), d)
-	if said := fmt.Sprint(planned); err != nil || !strings.Contains(said, "Another configuration may manage the VM") {
+	if said := fmt.Sprint(planned); err != nil || !strings.Contains(said, "It may be managed from elsewhere") {
 		t.Errorf("the plan says %s, %v", said, err)
 	}
 }
@@ -396,6 +395,15 @@ func TestLab_interruptedCreateKeepsWhatRan(t *testing.T) {
 func errRemedy(err error) string {
 	if e, ok := errors.AsType[*inventory.Error](err); ok {
 		return e.Remedy
+	}
+
+	return ""
+}
+
+// existingID returns the id of the VM that exists already, as an error tells it.
+func existingID(err error) string {
+	if e, ok := errors.AsType[*inventory.Error](err); ok {
+		return e.Existing
 	}
 
 	return ""

@@ -166,7 +166,7 @@ func TestLab_moveNeedsATargetThatAnswers(t *testing.T) {
 	vm := create(t, f, l, mover(t, l, "noagent"))
 
 	for target, reason := range map[string]string{
-		"kvm2": migration.HostNotAvailable, "kvm3": "fenced", "kvm9": "not in the provider's hosts",
+		"kvm2": migration.HostNotAvailable, "kvm3": "fenced", "kvm9": "not among the configured hosts",
 	} {
 		problems, err := f.CheckMove(t.Context(), move.Order{UUID: vm.UUID, Last: lastOf(vm), Target: target}, nil)
 		if err != nil || len(problems) != 1 || !strings.Contains(problems[0].Detail, reason) || problems[0].Warning {

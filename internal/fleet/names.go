@@ -24,6 +24,8 @@ type (
 	HostConfig = inventory.HostConfig
 	// Error is an error about a VM.
 	Error = inventory.Error
+	// Next is what a user does after the remedy of an error.
+	Next = inventory.Next
 	// Problem is something that prevents a plan from working.
 	Problem = inventory.Problem
 	// Event is something that happened on a host.
@@ -80,6 +82,15 @@ var (
 	ErrLeaseUnconfirmed = lease.ErrUnconfirmed
 	ErrNotReady         = lifecycle.ErrNotReady
 	ErrRestartRequired  = lifecycle.ErrRestartRequired
+)
+
+// What a user does after the remedy of an error.
+const (
+	Retry       = inventory.Retry
+	Continue    = inventory.Continue
+	Replan      = inventory.Replan
+	Review      = inventory.Review
+	DeleteFirst = inventory.DeleteFirst
 )
 
 // What to do if a change requires a restart.

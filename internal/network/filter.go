@@ -195,7 +195,7 @@ func DeleteFilter(ctx context.Context, h *libvirt.Host, name string) error {
 		return err
 	}
 	if len(used) > 0 {
-		return fmt.Errorf("%w: it is used by %s. %s", libvirt.ErrOperationInvalid, strings.Join(used, ", "), ChangeUsersFirst)
+		return fmt.Errorf("%w by %s", ErrInUse, strings.Join(used, ", "))
 	}
 	if err := h.UndefineNWFilter(ctx, name); !errors.Is(err, libvirt.ErrNotFound) {
 		return err

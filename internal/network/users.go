@@ -3,6 +3,7 @@ package network
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 
@@ -11,9 +12,8 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 )
 
-// ChangeUsersFirst says what to do about the users of an object that is to be removed.
-const ChangeUsersFirst = "Change or move what stays and uses it first, in an apply of its own. If the resource is " +
-	"replaced, lifecycle { create_before_destroy = true } in it changes what uses it in the same apply"
+// ErrInUse means that a network or a network filter can't be removed, because something uses it.
+var ErrInUse = fmt.Errorf("%w: it is in use", libvirt.ErrOperationInvalid)
 
 // User is a VM of a host whose definition uses a network or a network filter.
 type User struct {

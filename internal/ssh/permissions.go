@@ -16,7 +16,7 @@ func checkConfigPermissions(path string, info fs.FileInfo) error {
 		return nil
 	}
 	if stat.Uid != 0 && int(stat.Uid) != os.Getuid() {
-		return fmt.Errorf("it belongs to user %d: it has to belong to the user who runs Terraform, or to root", stat.Uid)
+		return fmt.Errorf("it belongs to user %d: it has to belong to the user who runs virtfleet, or to root", stat.Uid)
 	}
 	writable := info.Mode().Perm() & 0o022
 	if writable == 0o020 && isPrivateGroup(stat.Gid) {

@@ -1,6 +1,7 @@
 package storage
 
 import (
+	"errors"
 	"fmt"
 	"path"
 	"slices"
@@ -92,14 +93,16 @@ func (p Pool) CheckImage(format string) error {
 		"convert it with qemu-img convert -O raw", libvirt.ErrUnsupported, p.Name, p.Type, format)
 }
 
+// ErrCreatesNone means that libvirt creates no volumes in pools of this type: they are made by other means.
+var ErrCreatesNone = errors.New("in which libvirt can't create volumes")
+
 // CheckVolume returns why libvirt can't create a volume in the pool, nil if it can.
 func (p Pool) CheckVolume() error {
 	if !p.kind().existing {
 		return nil
 	}
-	return fmt.Errorf("%w: storage pool %q is of type %s, in which libvirt can't create volumes. Create the volume with "+
-		"the tools of the storage, run \"virsh pool-refresh %[2]s\" on the host, and import it", libvirt.ErrUnsupported,
-		p.Name, p.Type)
+	return fmt.Errorf("%w: storage pool %q is of type %s, %w. Create the volume with the tools of the storage, and run "+
+		"\"virsh pool-refresh %[2]s\" on the host", libvirt.ErrUnsupported, p.Name, p.Type, ErrCreatesNone)
 }
 
 func samePath(a, b string) bool { return path.Clean(a) == path.Clean(b) }

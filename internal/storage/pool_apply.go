@@ -214,7 +214,7 @@ func startPool(ctx context.Context, h *libvirt.Host, p Pool, unbuilt string) err
 	switch {
 	case p.kind().files && !p.kind().mounts && p.Path != nil && errors.Is(err, libvirt.ErrNoFile):
 		return fmt.Errorf("%w. Directory %q of storage pool %q doesn't exist on host %q: is its filesystem mounted? Mount "+
-			"it, then apply again. To create an empty directory instead, first run \"virsh pool-build %s\" on that host",
+			"it, then try again. To create an empty directory instead, first run \"virsh pool-build %s\" on that host",
 			err, *p.Path, p.Name, h.Name(), p.Name)
 	case errors.Is(err, libvirt.ErrUnsupported): // libvirt says so of a source that isn't there.
 		return fmt.Errorf("%w: %w", ErrNotStarted, err)

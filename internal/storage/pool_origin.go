@@ -10,6 +10,9 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 )
 
+// ErrOtherPool means that a pool isn't known to be the one that was created or adopted.
+var ErrOtherPool = fmt.Errorf("%w: it may be another storage pool", libvirt.ErrOperationInvalid)
+
 // PoolOrigin is what a resource knows of its pool from its last apply or its import. The data of a pool that isn't that
 // one isn't deleted with it: a host that was silent during the creation may have another pool of the same name, and a
 // user may have changed the source of a pool since.
@@ -34,20 +37,19 @@ func (o PoolOrigin) Check(host, uuid string, is Pool) error {
 	undo := ""
 	switch {
 	case len(o.UUIDs) == 0:
-		differs = "may be another one: the state doesn't record which pool the resource created or imported"
+		differs = "may be another one: which pool was created or adopted here is not recorded"
 	case !slices.Contains(o.UUIDs, uuid):
-		differs = fmt.Sprintf("has another UUID, %s: %s. The resource neither created nor imported it", uuid,
+		differs = fmt.Sprintf("has another UUID, %s: %s. It was neither created nor adopted here", uuid,
 			strings.Join(append(slices.Clone(is.location()), "type = "+is.Type), ", "))
 	case differs != "":
-		differs = "has " + differs + ". The last complete apply, or the import, had the other value"
-		undo = "change it back (with virsh pool-edit, or by another apply if one failed), or "
+		differs = "has " + differs + ". When it was last changed or adopted here, it had the other value"
+		undo = ". If that was a mistake, change it back (with virsh pool-edit, or by another run if one failed)"
 	default:
 		return nil
 	}
 	return fmt.Errorf("%w: on_destroy is \"delete\", and storage pool %q %s, so its data isn't deleted. To keep the "+
-		"data, set on_destroy to \"keep\" and apply before the destroy. To delete it, %smake this pool the "+
-		"resource's: remove the resource from the state with \"terraform state rm\", import it, apply, and destroy it",
-		libvirt.ErrOperationInvalid, is.Name, differs, undo)
+		"data, first set on_destroy to \"keep\", as a change of its own%s",
+		ErrOtherPool, is.Name, differs, undo)
 }
 
 // location returns where the pool's data is, as attributes.

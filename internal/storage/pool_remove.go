@@ -17,7 +17,7 @@ func (p Pool) CheckRemovable() error {
 		return nil
 	}
 	return fmt.Errorf("%w: on_destroy is \"delete\", and the storage of a pool of type %s can't be deleted with it. "+
-		"Set on_destroy to \"keep\" and apply before the destroy", libvirt.ErrInvalid, p.Type)
+		"First set on_destroy to \"keep\", as a change of its own", libvirt.ErrInvalid, p.Type)
 }
 
 // checkDelete returns an error if the host's pool isn't the one of origin, if what it is based on can't be removed, or
@@ -58,8 +58,8 @@ func (s *Storage) checkDelete(
 		users, err = s.volumeUsers(ctx, h.Conn, hosts, is)
 		errs = append(errs, err)
 	}
-	errs = append(errs, inUseBy("would lose disks with the data of the pool. Remove them, or set on_destroy to \"keep\" "+
-		"and apply before the destroy", users))
+	errs = append(errs, inUseBy("would lose disks with the data of the pool. Remove them, or first set on_destroy to "+
+		"\"keep\", as a change of its own", users))
 	return errors.Join(errs...)
 }
 
@@ -75,7 +75,7 @@ func (s *Storage) volumeUsers(
 	if err != nil {
 		// The cause is text alone: that the pool isn't there now must not be taken for a pool that was removed.
 		return nil, fmt.Errorf("%w: can't read its volumes to determine whether they are in use: %s. Repair the pool on the "+
-			"host, or set on_destroy to \"keep\" and apply before the destroy", libvirt.ErrOperationInvalid, err.Error())
+			"host, or first set on_destroy to \"keep\", as a change of its own", libvirt.ErrOperationInvalid, err.Error())
 	}
 	if len(volumes) == 0 {
 		return nil, nil

@@ -94,7 +94,7 @@ func request(ctx context.Context, from string, header http.Header) (*http.Respon
 	resp, err := client.Do(req)
 	err = redactedError(err)
 	if _, unknown := errors.AsType[x509.UnknownAuthorityError](err); unknown {
-		return nil, fmt.Errorf("%w; where Terraform runs, add the certificate of its CA to the system's, or on Linux name a "+
+		return nil, fmt.Errorf("%w; where virtfleet runs, add the certificate of its CA to the system's, or on Linux name a "+
 			"file with it in SSL_CERT_FILE", err)
 	}
 	return resp, err

@@ -2,7 +2,6 @@ package drain
 
 import (
 	"context"
-	"fmt"
 	"slices"
 	"sync"
 	"time"
@@ -142,7 +141,7 @@ func (d Drain) refuseOther(record *hostrecord.Record) error {
 
 	return &inventory.Error{
 		Host: d.Host, Kind: inventory.ErrExists, Detail: record.Cordon.Text(d.Host),
-		Remedy: fmt.Sprintf("If it is this maintenance, import it: terraform import <address> %s", d.Host),
+		Existing: d.Host, Remedy: "If that is another maintenance, wait until it has ended.", Next: inventory.Retry,
 	}
 }
 
@@ -177,7 +176,7 @@ func (d *drainRun) prepare(ctx context.Context) error {
 		if changes := stepChanges(d.steps, nil, d.in); len(changes) > 0 {
 			return &inventory.Error{
 				Host: d.Host, Kind: inventory.ErrBusy, Detail: "nothing was touched, because " + (&changedError{changes}).Error(),
-				Remedy: "Plan and apply again.",
+				Next: inventory.Replan,
 			}
 		}
 	}

@@ -38,7 +38,7 @@ func (d *drainRun) outcomeError(ctx context.Context, cause error) error {
 	}
 
 	what := fmt.Sprintf("host %q is cordoned and not drained", d.Host)
-	remedy := "Apply again to continue."
+	remedy, next := "", inventory.Continue
 
 	change, stopped := errors.AsType[*changedError](cause)
 
@@ -46,15 +46,15 @@ func (d *drainRun) outcomeError(ctx context.Context, cause error) error {
 
 	switch {
 	case stopped:
-		what = change.Error() + "\nnothing more was begun; " + what
-		remedy = "Plan and apply again: what is left is planned as things are now."
+		what = change.Error() + "\nnothing more was begun, and what is left has to be decided again; " + what
+		next = inventory.Replan
 	case errors.Is(cause, lease.ErrLost):
 		lost = cause
 		what = "this run has stopped draining it; " + what
-		remedy = "Wait until the run that took over has ended, then plan and apply again."
+		remedy, next = "Wait until the run that took over has ended.", inventory.Replan
 	case errors.Is(cause, context.DeadlineExceeded):
 		what = overText(cause) + "; " + what
-		remedy = "Apply again to continue, with longer timeouts."
+		remedy = "Set longer timeouts."
 	case cause != nil:
 		what = "it was interrupted; " + what
 	}
@@ -65,7 +65,7 @@ func (d *drainRun) outcomeError(ctx context.Context, cause error) error {
 
 	return &inventory.Error{
 		Host: d.Host, Kind: move.ErrNotMoved, Err: lost, Detail: what + "; not done are:" + strings.Join(failed, ""),
-		Remedy: remedy,
+		Remedy: remedy, Next: next,
 	}
 }
 
@@ -102,7 +102,7 @@ func (d *drainRun) verifyDrained(ctx context.Context) (come []string, err error)
 		return nil, &inventory.Error{
 			Host: d.Host, Kind: inventory.ErrUnreachable, Err: err,
 			Detail: fmt.Sprintf("whether host %q is drained is unknown", d.Host),
-			Remedy: "Bring the host back, and apply again.",
+			Remedy: "Bring the host back.", Next: inventory.Retry,
 		}
 	}
 

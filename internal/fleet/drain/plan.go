@@ -132,8 +132,8 @@ func onItsWayProblem(host string, onItsWay error) *inventory.Problem {
 	return &inventory.Problem{
 		Attribute: "host", Summary: "Virtual machine is being migrated", Warning: true,
 		Detail: fmt.Sprintf("Virtual machine %q comes to host %q or leaves it by a migration that has not ended (%s). The "+
-			"apply waits until it has ended, or ends it if the run that began it is gone. Then it decides what is left to "+
-			"drain", e.vm.Name, host, e.vm.StateFacts().HostStatesText()),
+			"drain waits until it has ended, or ends it if the run that began it is gone. Then it decides what is left to "+
+			"do", e.vm.Name, host, e.vm.StateFacts().HostStatesText()),
 	}
 }
 

@@ -221,7 +221,7 @@ func (p *planner) decideVM(m VM) {
 		d.step.Blockers = blockerTexts(m.LiveBlockers)
 	case m.Pin == p.Host && m.Pin != "" && RequestsEviction(d.step.Method):
 		d.step.Method = MethodPinned
-		d.step.Blockers = []string{fmt.Sprintf("%s: its configuration pins it to host %q", ReasonPinned, p.Host)}
+		d.step.Blockers = []string{fmt.Sprintf("%s: its host attribute pins it to host %q", ReasonPinned, p.Host)}
 	case d.step.Method == MethodLive, d.step.Method == MethodCold:
 		p.findTargets(d)
 	}

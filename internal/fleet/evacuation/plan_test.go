@@ -104,7 +104,7 @@ func TestCompute(t *testing.T) {
 		"pinned": {
 			Input{Host: "kvm1", Hosts: both, VMs: []VM{
 				with(machine("a", 1, to("kvm2")), func(m *VM) { m.Pin = "kvm1" }),
-			}}, `a Pinned  Pinned: its configuration pins it to host "kvm1"`,
+			}}, `a Pinned  Pinned: its host attribute pins it to host "kvm1"`,
 		},
 		"off": {
 			Input{Hosts: both, VMs: []VM{with(machine("a", 1, to("kvm2")), func(m *VM) { m.Active = false })}},

@@ -29,8 +29,9 @@ func (vm *VM) CopiedTwice(other string) error {
 			"and may have started it since%s", other, vm.twins[other]),
 		Remedy: fmt.Sprintf("Find out which of the two has what you want (compare the times of its disks and of QEMU's logs "+
 			"on these hosts). Usually that is the one on host %q. Then undefine the other with \"virsh undefine --nvram %s\" "+
-			"on its host, and apply again. If the hosts share the files of its firmware or its TPM, use "+
-			"--keep-nvram --keep-tpm instead of --nvram.", vm.Host, vm.UUID),
+			"on its host. If the hosts share the files of its firmware or its TPM, use --keep-nvram --keep-tpm instead of "+
+			"--nvram.", vm.Host, vm.UUID),
+		Next: Retry,
 	}
 }
 

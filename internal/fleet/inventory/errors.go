@@ -38,7 +38,10 @@ type Error struct {
 	Err    error  // the cause, may be nil
 	Detail string // what happened, a sentence
 	Remedy string // what to do about it, a sentence; may be empty
-	Words  string // the end of QEMU's log, a paragraph for each host; may be empty
+	Next   Next   // what to do after that, 0: nothing
+	// Existing is the id of the object that exists already, and that the user may want to manage. "": none.
+	Existing string
+	Words    string // the end of QEMU's log, a paragraph for each host; may be empty
 }
 
 // Error implements error.
@@ -83,8 +86,17 @@ type Problem struct {
 	Summary   string
 	Detail    string
 	Remedy    string
+	Next      Next   // what to do after the remedy, 0: nothing
+	Existing  string // as in Error
 	// Warning says that the plan may work nevertheless: this can't be known in advance.
 	Warning bool
+}
+
+// Failed returns the problem as the error of an operation on a VM.
+func (p Problem) Failed(vm, host string, kind error) *Error {
+	return &Error{
+		VM: vm, Host: host, Kind: kind, Detail: p.Detail, Remedy: p.Remedy, Next: p.Next, Existing: p.Existing,
+	}
 }
 
 // QuoteList returns the names in quotation marks, joined for use in a sentence.

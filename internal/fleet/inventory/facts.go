@@ -11,7 +11,7 @@ import (
 
 // notAsked is the reason why a fact is unknown that a bulk reading doesn't provide: it requires a query to the guest or
 // to QEMU.
-const notAsked = "not queried; the data source virtfleet_conditions queries it"
+const notAsked = "not queried; virtfleet_conditions queries it"
 
 // StateFacts returns the facts that don't require parsing the definitions.
 func (vm *VM) StateFacts() status.Facts {

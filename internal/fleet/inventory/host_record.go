@@ -90,7 +90,7 @@ func recordError(h *Host, what string, err error) error {
 		Detail: fmt.Sprintf("the record that virtfleet keeps on host %q (libvirt secret %s) %s", h.Name, RecordUsage, what),
 		Remedy: "Update virtfleet. Or remove the record, which uncordons the host: find its UUID with \"virsh " +
 			"secret-list\", and run \"virsh secret-undefine <UUID>\". " +
-			"The next apply writes policies again, and cordons a host under maintenance again.",
+			"The next run writes policies again, and cordons a host under maintenance again.",
 	}
 }
 

@@ -140,8 +140,9 @@ func (inv *Inventory) UsableHost(name string) (*Host, error) {
 	case to == nil:
 		return nil, &Error{
 			Host: name, Kind: ErrUnconfigured,
-			Detail: fmt.Sprintf("host %q is not in the provider's hosts; configured are %s", name, QuoteList(inv.HostNames())),
-			Remedy: "Use one of the configured names, or add the host to the provider's hosts.",
+			Detail: fmt.Sprintf("host %q is not among the configured hosts; configured are %s", name,
+				QuoteList(inv.HostNames())),
+			Remedy: "Use one of the configured names, or add the host to hosts.",
 		}
 	case to.Config.Fenced:
 		return nil, &Error{

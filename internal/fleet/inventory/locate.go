@@ -358,7 +358,7 @@ func lastHostAnswered(answers []Reply, vm string, last LastKnown) error {
 
 	return &Error{
 		VM: vm, Host: last.Host, Kind: ErrUnconfigured,
-		Detail: fmt.Sprintf("the VM was last on host %q, which is not in the provider's hosts any more", last.Host),
+		Detail: fmt.Sprintf("the VM was last on host %q, which is not among the configured hosts any more", last.Host),
 		Remedy: fmt.Sprintf("Add %q to hosts again. If the host is off, add it with fenced = true: its VMs are then "+
 			"created on other hosts.", last.Host),
 	}

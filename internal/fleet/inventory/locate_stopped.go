@@ -58,7 +58,7 @@ func onlyLeftover(left Reply, answers []Reply) error {
 		VM: left.Domain.Name, Host: left.Host.Name, Kind: ErrUnconfigured,
 		Detail: fmt.Sprintf("it was migrated away from host %q, which has a stale definition only, "+
 			"and no configured host has the VM", left.Host.Name),
-		Remedy: fmt.Sprintf("Add the host that it was moved to to the provider's hosts. If that copy no longer exists, "+
+		Remedy: fmt.Sprintf("In hosts, add the host that it was moved to. If that copy no longer exists, "+
 			"undefine with virsh what is left of the VM on host %q, or start it there.", left.Host.Name),
 	}
 }

@@ -99,30 +99,30 @@ func (vm *VM) Migrations() []domain.Migration {
 	return append(slices.Clone(all), *last)
 }
 
-// PostCopyRemedy returns what the user can do about a VM whose migration failed in post-copy.
-func (vm *VM) PostCopyRemedy() string {
+// PostCopyRemedy returns what the user can do about a VM whose migration failed in post-copy, and what after that.
+func (vm *VM) PostCopyRemedy() (string, Next) {
 	switch f := vm.StateFacts(); f.PostCopy() {
 	case status.PostCopyLost:
 		asked := vm.Peers == nil || slices.Contains(slices.Collect(maps.Values(vm.Peers)), f.PostCopyPeer)
 
 		switch {
 		case f.PostCopyPeer == "":
-			return vm.destroyRemedy("another tool began its migration", "")
+			return vm.destroyRemedy("another tool began its migration", ""), Retry
 		case !asked:
 			return vm.destroyRemedy(fmt.Sprintf("host %q is fenced or not in hosts", f.PostCopyPeer),
-				fmt.Sprintf("Make sure that host %q is off. ", f.PostCopyPeer))
+				fmt.Sprintf("Make sure that host %q is off. ", f.PostCopyPeer)), Retry
 		}
 
-		return fmt.Sprintf("What is left on host %q can't continue. Set on_irrecoverable = \"destroy\" in migration_options "+
-			"and apply: it is ended, and the VM is started again from its disks as its run_strategy says. By hand: virsh "+
-			"destroy on host %[1]q.", vm.Host)
+		return fmt.Sprintf("What is left on host %q can't continue. Set on_irrecoverable = \"destroy\" in "+
+			"migration_options: then it is ended, and the VM is started again from its disks as its run_strategy says. Or "+
+			"end it by hand, with virsh destroy on host %[1]q.", vm.Host), Retry
 	case status.PostCopyUndecided:
-		return fmt.Sprintf("Bring these hosts back, then apply: %s. As long as they don't answer, don't destroy what is on "+
-			"host %q.", strings.Join(f.SilentHosts, ", "), vm.Host)
+		return fmt.Sprintf("Bring these hosts back: %s. As long as they don't answer, don't destroy what is on host %q.",
+			strings.Join(f.SilentHosts, ", "), vm.Host), Retry
 	default:
-		return "Apply its resource, or that of the migration: it is resumed, or ended if it can't be and " +
-			"on_irrecoverable in migration_options says so. What another tool began has to be resumed there " +
-			"(virsh migrate --postcopy-resume). Destroy neither part until then."
+		return "A change of the VM resumes the migration, and so does the migration itself if it is done again. If it " +
+			"can't be resumed, it is ended if on_irrecoverable in migration_options says so. What another tool began has to " +
+			"be resumed there (virsh migrate --postcopy-resume). Destroy neither part until then.", 0
 	}
 }
 
@@ -133,8 +133,8 @@ func (vm *VM) destroyRemedy(why, before string) string {
 		before += "The VM has no definition on disk, so first define it " + vm.defineHow() + ". "
 	}
 
-	return fmt.Sprintf("What is left on host %q can't continue, and %s, so the provider doesn't end it. %sRun "+
-		"\"virsh destroy %s\" on host %[1]q, and apply.", vm.Host, why, before, vm.UUID)
+	return fmt.Sprintf("What is left on host %q can't continue, and %s, so virtfleet doesn't end it. %sRun "+
+		"\"virsh destroy %s\" on host %[1]q.", vm.Host, why, before, vm.UUID)
 }
 
 // StartsWithHost reports whether the VM's host starts the VM when it boots. A migration removes this setting from the
@@ -176,8 +176,10 @@ func (vm *VM) strandedAmong(answers []Reply) bool {
 func (vm *VM) RequireIdle() error {
 	switch {
 	case vm.BrokeInPostCopy():
+		remedy, next := vm.PostCopyRemedy()
+
 		return &Error{
-			VM: vm.Name, Host: vm.Host, Kind: ErrBusy, Detail: vm.StateFacts().PostCopyReport(), Remedy: vm.PostCopyRemedy(),
+			VM: vm.Name, Host: vm.Host, Kind: ErrBusy, Detail: vm.StateFacts().PostCopyReport(), Remedy: remedy, Next: next,
 		}
 	case !vm.Migrating:
 		return nil
@@ -185,7 +187,7 @@ func (vm *VM) RequireIdle() error {
 
 	return &Error{
 		VM: vm.Name, Host: vm.Host, Kind: ErrBusy, Detail: "it is being migrated",
-		Remedy: "Wait for the migration to end, or abort it with virsh domjobabort, and apply again.",
+		Remedy: "Wait for the migration to end, or abort it with virsh domjobabort.", Next: Retry,
 	}
 }
 
@@ -201,13 +203,13 @@ func (vm *VM) NotDefined() error {
 		VM: vm.Name, Host: vm.Host, Kind: ErrBusy,
 		Detail: fmt.Sprintf("it runs on host %q without a persistent definition, so none of its definitions elsewhere is "+
 			"removed", vm.Host),
-		Remedy: vm.DefineRemedy(),
+		Remedy: vm.DefineRemedy(), Next: Retry,
 	}
 }
 
 // DefineRemedy returns how a user defines a VM that runs without a definition.
 func (vm *VM) DefineRemedy() string {
-	return "Define it " + vm.defineHow() + ", and apply again."
+	return "Define it " + vm.defineHow() + "."
 }
 
 // defineHow says where a user defines a VM that runs without a definition, and with which commands.

@@ -49,7 +49,7 @@ func TestPostCopyRemedy_namesWhatHasAnEffect(t *testing.T) {
 			HostStates: map[string]string{"kvm2": "Running (PostcopyFailed)"},
 			Metadata:   domain.Metadata{Migrations: c.migrations},
 		}
-		remedy := vm.PostCopyRemedy()
+		remedy, _ := vm.PostCopyRemedy()
 
 		for _, part := range c.want {
 			if !strings.Contains(remedy, part) {

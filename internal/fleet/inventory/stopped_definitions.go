@@ -152,6 +152,6 @@ func sides(answers []Reply) string {
 func keepRemedy(uuid string) string {
 	return fmt.Sprintf("Find out where it ran last (compare the times of its disks and of QEMU's logs on these hosts). "+
 		"Then, on each other host, save the definition (\"virsh dumpxml --inactive %[1]s >old.xml\"), run \"virsh undefine "+
-		"--keep-nvram --keep-tpm %[1]s\", and plan again: the hosts may share what these options keep. (virsh "+
+		"--keep-nvram --keep-tpm %[1]s\", and try again: the hosts may share what these options keep. (virsh "+
 		"before 8.9.0 has no --keep-tpm, and removes the TPM's state.)", uuid)
 }

@@ -30,10 +30,7 @@ func (m *Manager) Create(ctx context.Context, d placement.Desired) (*inventory.V
 	ctx = inventory.AsOneOperation(ctx)
 
 	if p := m.placement.CheckPin(d); p != nil {
-		return nil, &inventory.Error{
-			VM: d.Spec.Name, Host: d.Metadata.Host, Kind: placement.ErrNoHost, Detail: p.Detail,
-			Remedy: p.Remedy,
-		}
+		return nil, p.Failed(d.Spec.Name, d.Metadata.Host, placement.ErrNoHost)
 	}
 
 	unlock, err := m.mutexes.Lock(ctx, "name/"+d.Spec.Name)
@@ -278,8 +275,9 @@ func (m *Manager) startNew(
 
 	e := &inventory.Error{
 		VM: vm.Name, Host: h.Name, Err: err, Detail: "it does not start",
-		Remedy: cmp.Or(inventory.LimitRemedy(err), fmt.Sprintf("Correct the cause and apply again. QEMU's own messages are "+
-			"in its log on the host, %s unless that is configured otherwise.", inventory.QEMULogPath(vm.Name))),
+		Remedy: cmp.Or(inventory.LimitRemedy(err), fmt.Sprintf("Correct the cause. QEMU's own messages are in its log on "+
+			"the host, %s unless that is configured otherwise.", inventory.QEMULogPath(vm.Name))),
+		Next: inventory.Retry,
 	}
 	inventory.AttachQEMULog(ctx, e, vm.Name, h)
 

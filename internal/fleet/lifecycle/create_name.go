@@ -22,7 +22,7 @@ func (m *Manager) verifyNameUnique(ctx context.Context, id, name string) error {
 			return &inventory.Error{
 				VM: name, Host: a.Host.Name, Kind: inventory.ErrExists,
 				Detail: fmt.Sprintf("another run created a VM of that name on host %q at the same time", a.Host.Name),
-				Remedy: "Apply again when that run has ended.",
+				Remedy: "Wait until that run has ended.", Next: inventory.Retry,
 			}
 		}
 	}
@@ -64,11 +64,7 @@ func (m *Manager) findByNameNow(ctx context.Context, name string) (*inventory.VM
 
 // nameTaken is the error for a VM that is to get the name of another one.
 func nameTaken(other *inventory.VM) error {
-	p := placement.NameTaken(other)
-
-	return &inventory.Error{
-		VM: other.Name, Host: other.Host, Kind: inventory.ErrExists, Detail: p.Detail, Remedy: p.Remedy,
-	}
+	return placement.NameTaken(other).Failed(other.Name, other.Host, inventory.ErrExists)
 }
 
 // checkRename returns an error if the VM is to get the name of another one. libvirt knows only the names on its own

@@ -180,7 +180,7 @@ func (m *Manager) deleteDisks(ctx context.Context, vm *inventory.VM) (stay []str
 }
 
 // unasked is why something on another host was not removed.
-const unasked = "the host didn't answer, or isn't in the provider's hosts"
+const unasked = "the host didn't answer, or isn't among the configured hosts"
 
 // deleteCopies removes incomplete copies of the VM on other hosts. It returns the VM as it is then, and those that
 // stay.
@@ -260,7 +260,7 @@ func (m *Manager) verifyNotSaved(ctx context.Context, vm *inventory.VM) error {
 		return &inventory.Error{
 			VM: vm.Name, Host: vm.Host, Kind: inventory.ErrBusy,
 			Detail: "its memory was saved while it was to be deleted; it was not deleted",
-			Remedy: "Start it again, or plan and apply again to delete it with what was saved.",
+			Remedy: "Start it again to keep what was saved; otherwise that is deleted with it.", Next: inventory.Replan,
 		}
 	default:
 		return nil
@@ -281,7 +281,7 @@ func verifyOff(ctx context.Context, vm *inventory.VM) error {
 		return &inventory.Error{
 			VM: vm.Name, Host: vm.Host, Kind: inventory.ErrBusy,
 			Detail: "it was started while it was being deleted; its definition was not removed",
-			Remedy: "Find out who started it, and plan and apply again.",
+			Remedy: "Find out who started it.", Next: inventory.Replan,
 		}
 	default:
 		return nil

@@ -103,7 +103,7 @@ func (m *Manager) checkKept(ctx context.Context, vm *inventory.VM) error {
 			return &inventory.Error{
 				VM: vm.Name, Host: vm.Host, Kind: inventory.ErrBusy,
 				Detail: "its libvirt, which is older than 8.9.0, can't keep the state of the TPM; nothing was removed",
-				Remedy: "Move the VM to another host, or apply on_destroy.tpm_state = \"delete\" first.",
+				Remedy: "Move the VM to another host. Or first set on_destroy.tpm_state = \"delete\", as a change of its own.",
 			}
 		}
 	}
@@ -135,7 +135,7 @@ func notKept(vm *inventory.VM, part, what, other string) error {
 		VM: vm.Name, Host: vm.Host, Kind: inventory.ErrBusy,
 		Detail: fmt.Sprintf("it has %s, which libvirt can't keep without the VM, and on_destroy.%s is \"keep\"; nothing was "+
 			"removed", what, part),
-		Remedy: fmt.Sprintf("%s, or apply on_destroy.%s = \"delete\" first.", other, part),
+		Remedy: fmt.Sprintf("%s. Or first set on_destroy.%s = \"delete\", as a change of its own.", other, part),
 	}
 }
 
@@ -170,7 +170,7 @@ func (m *Manager) Removal(ctx context.Context, vm *inventory.VM) Removal {
 			case now != "":
 				disk += fmt.Sprintf(", unless it is the base of another volume; the VM's disk is %s now, which stays", now)
 			case o.Removing:
-				disk += ", which an earlier apply removed from the VM"
+				disk += ", which an earlier run removed from the VM"
 			default:
 				disk += ", which a user has detached from the VM"
 			}

@@ -263,8 +263,8 @@ func (c *diskCreator) remedy(ctx context.Context, o domain.OwnDisk, d storage.Di
 		return fmt.Sprintf("Host %q has no secret %s. Add the host to the hosts of the virtfleet_secret.", c.host.Name,
 			d.Secret)
 	case o.Image != "" && inventory.IsNotFound(err):
-		return fmt.Sprintf("Host %q has no copy of image %q. Apply the virtfleet_image, with this host among its hosts.",
-			c.host.Name, o.Image)
+		return fmt.Sprintf("Host %q has no copy of image %q. Add the host to the hosts of the virtfleet_image.", c.host.Name,
+			o.Image)
 	case ok:
 		return cause.Remedy
 	default:
@@ -326,8 +326,8 @@ func (c *diskCreator) verifyUnseen(ctx context.Context, key string, o domain.Own
 		VM: vm.Name, Host: c.host.Name, Kind: errSeenDisk,
 		Detail: fmt.Sprintf("the run that was to create its disks was interrupted, and it was started since, so that its "+
 			"guest may have written to %s; nothing was removed", o.Path),
-		Remedy: fmt.Sprintf("Copy from its disks what you need. Then run %s, and apply again, which creates the VM anew.",
-			vm.UndefineCommand()),
+		Remedy: fmt.Sprintf("Copy from its disks what you need. To have the VM created again, run %s.", vm.UndefineCommand()),
+		Next:   inventory.Retry,
 	}
 }
 
@@ -365,6 +365,6 @@ func ownDiskChanged(vm, host, key string, is, want domain.OwnDisk) error {
 		VM: vm, Host: host, Kind: inventory.ErrUnsupported,
 		Detail: fmt.Sprintf("disk %q was created in storage pool %q from image %q; it would have to be created again in %q "+
 			"from %q, without its data", key, is.Pool, is.Image, want.Pool, want.Image),
-		Remedy: "Declare another disk under another key, or taint the VM to create it again.",
+		Remedy: "Declare another disk under another key, or replace the VM.",
 	}
 }

@@ -112,7 +112,7 @@ func (m *Manager) checkUsersKnown(ctx context.Context, vm *inventory.VM, keys []
 		return &inventory.Error{
 			VM: vm.Name, Host: vm.On.Name, Err: err,
 			Detail: "a disk of the VM is to be removed; nothing was changed",
-			Remedy: "To keep the disk instead, apply its on_destroy = \"keep\" first.",
+			Remedy: "To keep the disk instead, first set its on_destroy = \"keep\", as a change of its own.",
 		}
 	}
 
@@ -233,7 +233,8 @@ func (m *Manager) undoDisks(ctx context.Context, vm *inventory.VM) error {
 func kept(vm *inventory.VM, why string, cause error) error {
 	text := "its definition and its disks are kept, because " + why
 	if !errors.Is(cause, errSeenDisk) { // Then it can't be completed.
-		text += "; the same configuration completes it; before you apply another one, run " + vm.UndefineCommand()
+		text += "; if it is created again as it was declared, that completes it; before you declare it otherwise, run " +
+			vm.UndefineCommand()
 	}
 
 	if e, ok := errors.AsType[*inventory.Error](cause); ok && e.Detail != "" {

@@ -208,7 +208,7 @@ func (u *update) dropOwnDisk(ctx context.Context, key string) error {
 		switch err := u.manager.releaseOwnDisk(ctx, u.vm.On, u.vm.UUID, key, o, true); {
 		case errors.Is(err, storage.ErrUsersUnknown), errors.Is(err, storage.ErrPoolEmpty):
 			// It stays recorded, and Delete knows it as well.
-			u.kept = append(u.kept, keptDisk(key, o, err)+". The next apply that changes the VM tries again")
+			u.kept = append(u.kept, keptDisk(key, o, err)+". The next change of the VM tries again")
 
 			return nil
 		case errors.Is(err, storage.ErrInUse), errors.Is(err, storage.ErrOtherPath):
@@ -239,9 +239,5 @@ func (u *update) checkDisks(ctx context.Context) error {
 		return nil
 	}
 
-	p := problems[0]
-
-	return &inventory.Error{
-		VM: u.vm.Name, Host: u.vm.Host, Kind: inventory.ErrInvalid, Detail: p.Detail, Remedy: p.Remedy,
-	}
+	return problems[0].Failed(u.vm.Name, u.vm.Host, inventory.ErrInvalid)
 }

@@ -148,7 +148,7 @@ func (m *Manager) shutDownOrDestroy(ctx context.Context, vm *inventory.VM, how s
 		return "", &inventory.Error{
 			VM: vm.Name, Host: vm.Host, Kind: ErrNotReady, Err: context.Cause(ctx),
 			Detail: "its guest was still shutting down when the wait for it ended; it was not forced",
-			Remedy: "Apply again to continue.",
+			Next:   inventory.Continue,
 		}
 	}
 
@@ -227,9 +227,9 @@ func (m *Manager) verifyNotMigrated(ctx context.Context, vm *inventory.VM) error
 	case now.Active:
 		return &inventory.Error{
 			VM: vm.Name, Host: vm.Host, Kind: inventory.ErrBusy,
-			Detail: fmt.Sprintf("while the provider shut its guest down, another run or a user moved it to host %q, where it "+
+			Detail: fmt.Sprintf("while its guest was shut down, another run or a user moved it to host %q, where it "+
 				"runs", now.Host),
-			Remedy: "Plan and apply again.",
+			Next: inventory.Replan,
 		}
 	default:
 		return placement.VerifyStartable(now)

@@ -56,7 +56,7 @@ func (m *Manager) awaitSaved(ctx context.Context, vm *inventory.VM) (*inventory.
 		return nil, &inventory.Error{
 			VM: vm.Name, Host: vm.Host, Kind: inventory.ErrBusy, Err: err,
 			Detail: fmt.Sprintf("its memory is still being written to a file (%s), and it was not forced off", now.Reason),
-			Remedy: "Wait for that to end, or abort it with virsh domjobabort, and apply again.",
+			Remedy: "Wait for that to end, or abort it with virsh domjobabort.", Next: inventory.Retry,
 		}
 	}
 
@@ -94,8 +94,9 @@ func refuseIOError(vm *inventory.VM, how stopOptions) error {
 	return &inventory.Error{
 		VM: vm.Name, Host: vm.Host, Kind: ErrNotReady,
 		Detail: "its guest is paused by an I/O error and can't shut down; it was not forced off",
-		Remedy: "Repair the storage, resume the VM with \"virsh resume\", and apply again. If the guest's memory may be " +
-			"lost, end it with \"virsh destroy\" first.",
+		Remedy: "Repair the storage, and resume the VM with \"virsh resume\". Or end it with \"virsh destroy\", if the " +
+			"guest's memory may be lost.",
+		Next: inventory.Retry,
 	}
 }
 
@@ -111,7 +112,7 @@ func refuseLoading(vm *inventory.VM, how stopOptions) error {
 	return &inventory.Error{
 		VM: vm.Name, Host: vm.Host, Kind: inventory.ErrBusy,
 		Detail: "a user or another tool has begun to start or to move it meanwhile; it was not forced off",
-		Remedy: "Wait for that to end, and plan and apply again.",
+		Remedy: "Wait for that to end.", Next: inventory.Replan,
 	}
 }
 
@@ -149,7 +150,7 @@ func (m *Manager) awaitStorage(ctx context.Context, vm *inventory.VM, how stopOp
 		return nil, &inventory.Error{
 			VM: vm.Name, Host: vm.Host, Kind: ErrNotReady, Err: err,
 			Detail: "its guest was still paused by an I/O error when the wait for its storage ended; it was not forced off",
-			Remedy: "Repair the storage, resume the VM with \"virsh resume\", and apply again.",
+			Remedy: "Repair the storage, and resume the VM with \"virsh resume\".", Next: inventory.Retry,
 		}
 	default:
 		return nil, err

@@ -279,10 +279,11 @@ func (u *update) checkRestart(ctx context.Context) error {
 
 	switch {
 	case !u.vm.Persistent:
-		return u.restartRefused("the VM is transient: it has no definition that a restart could use", u.vm.DefineRemedy())
+		return u.restartRefused("the VM is transient: it has no definition that a restart could use", u.vm.DefineRemedy(),
+			inventory.Retry)
 	case u.want.UpdatePolicy != placement.PolicyStage && !u.goesDown():
 		return u.restartRefused(`update_policy is "Live"`, `Set update_policy to "Restart" to have the VM restarted, or to `+
-			`"Stage" to leave the changes to its next start.`)
+			`"Stage" to leave the changes to its next start.`, 0)
 	default:
 		return u.checkPlannedRestart()
 	}
@@ -307,11 +308,11 @@ func (u *update) powerAction() status.Action {
 	return u.want.PowerAction(u.vm)
 }
 
-func (u *update) restartRefused(why, remedy string) error {
+func (u *update) restartRefused(why, remedy string, next inventory.Next) error {
 	return &inventory.Error{
 		VM: u.vm.Name, Host: u.vm.Host, Kind: ErrRestartRequired,
 		Detail: "these changes need a restart, and " + why + ":\n" + domain.ListChanges(u.restart),
-		Remedy: remedy,
+		Remedy: remedy, Next: next,
 	}
 }
 

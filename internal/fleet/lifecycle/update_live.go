@@ -169,13 +169,15 @@ func (u *update) stepFailed(s domain.Step, err error) error {
 		Remedy: inventory.LimitRemedy(err),
 	}
 	if s.Kind == domain.ChangeMedium && errors.Is(err, libvirt.ErrBusy) {
-		e.Remedy = "The guest has locked the drive. Unmount or eject the medium in the guest, or stop the VM, and apply " +
-			"again: the VM starts with the new medium."
+		e.Remedy = "The guest has locked the drive. Unmount or eject the medium in the guest, or stop the VM: then it " +
+			"starts with the new medium."
+		e.Next = inventory.Retry
 	}
 
 	if s.Kind == domain.Detach && errors.Is(err, context.DeadlineExceeded) {
-		e.Remedy = "Only a guest whose operating system runs gives a device back. Apply again when it does, or stop the " +
-			"VM: the device is gone from what it starts with."
+		e.Remedy = "Only a guest whose operating system runs gives a device back. Wait until it does, or stop the VM: the " +
+			"device is gone from what it starts with."
+		e.Next = inventory.Retry
 	}
 
 	return e

@@ -47,7 +47,7 @@ func (u *update) checkPower(context.Context) error {
 		status.Start: "start it", status.Resume: "resume it", status.Wakeup: "wake it up", status.Stop: "shut it down",
 	}[action]
 
-	return u.notInPlan(fmt.Sprintf("with run_strategy %q this apply would %s", u.want.Metadata.RunStrategy, does), "", "")
+	return u.notPlanned(fmt.Sprintf("with run_strategy %q this run would %s", u.want.Metadata.RunStrategy, does), "", "")
 }
 
 // checkPlannedRestart returns an error if the changes restart the guest and the plan doesn't show that: the VM was
@@ -58,13 +58,13 @@ func (u *update) checkPlannedRestart() error {
 		return nil
 	}
 
-	return u.notInPlan("this apply would restart its guest",
+	return u.notPlanned("this run would restart its guest",
 		". These changes need the restart:\n"+domain.ListChanges(u.restart),
-		` If it doesn't show the restart, set update_policy to "Stage" to leave the changes to the VM's next start.`)
+		`To leave the changes to the VM's next start instead, set update_policy to "Stage".`)
 }
 
-// notInPlan returns the error that the apply would do something to the VM's power that its plan doesn't show.
-func (u *update) notInPlan(would, because, otherwise string) error {
+// notPlanned returns the error that the change would do something to the VM's power that was not planned.
+func (u *update) notPlanned(would, because, otherwise string) error {
 	happened := "it has changed since it was planned, or the maintenance of its host has"
 	if was, is := u.want.Power.Status, u.vm.Status(); was != is {
 		happened = fmt.Sprintf("it was %s when it was planned, and is %s now", was, is)
@@ -72,8 +72,8 @@ func (u *update) notInPlan(would, because, otherwise string) error {
 
 	return &inventory.Error{
 		VM: u.vm.Name, Host: u.vm.Host, Kind: inventory.ErrBusy,
-		Detail: happened + ": " + would + ", which its plan doesn't show. Its power is left as it is" + because,
-		Remedy: "Run terraform plan again, with a refresh, and check what it would do to the VM." + otherwise,
+		Detail: happened + ": " + would + ", which was not planned. Its power is left as it is" + because,
+		Remedy: otherwise, Next: inventory.Review,
 	}
 }
 

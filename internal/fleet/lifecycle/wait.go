@@ -71,7 +71,7 @@ func (m *Manager) Wait(ctx context.Context, vm *inventory.VM, w WaitFor) (*inven
 		events = inventory.NextLook(ctx, events)
 
 		if ctx.Err() != nil {
-			waited, remedy := time.Since(began), "Look at the guest's console; apply again to continue waiting"
+			waited, remedy := time.Since(began), "Look at the guest's console"
 			if deadline, ok := ctx.Deadline(); ok {
 				waited = min(waited, deadline.Sub(began)) // the last read may have ended later
 			}
@@ -84,7 +84,7 @@ func (m *Manager) Wait(ctx context.Context, vm *inventory.VM, w WaitFor) (*inven
 				VM: vm.Name, Host: vm.Host, Kind: ErrNotReady, Err: context.Cause(ctx),
 				Detail: fmt.Sprintf("waited %s for it to be ready; last seen: %s",
 					waited.Round(time.Second), strings.Join(missing, ", ")),
-				Remedy: remedy + ".",
+				Remedy: remedy + ".", Next: inventory.Continue,
 			}
 		}
 	}

@@ -40,7 +40,7 @@ func (o Options) PeerBlockers(target, uri string) []Blocker {
 		b.Message, b.Remedy = errRelayedPeerToPeer.Error(), "Choose another transport, or set peer_to_peer = false."
 	case uri == "":
 		b.Message = fmt.Sprintf("%v, and host %q has none", ErrNoPeerURI, target)
-		b.Remedy = fmt.Sprintf("Set hosts.%s.peer_uri in the provider, such as \"qemu+tls://%[1]s.example.net/system\", or "+
+		b.Remedy = fmt.Sprintf("Set hosts.%s.peer_uri, such as \"qemu+tls://%[1]s.example.net/system\", or "+
 			"set peer_to_peer = false.", target)
 	default:
 		return nil

@@ -102,8 +102,8 @@ func (t preflight) verifyShared(ctx context.Context) (blockerList, error) {
 func (f *blockerList) notShared(b localFile, why string) {
 	remedy := "Mount it on both hosts, or say no more that they share it (" + b.declarationPath() + ")."
 	if b.mobile.Shareable {
-		remedy = "Mount it on both hosts. If no other virtual machine is to use it, apply without " + b.attribute +
-			".shareable first: then a move copies it."
+		remedy = "Mount it on both hosts. If no other virtual machine is to use it, first remove " + b.attribute +
+			".shareable: then a move copies it."
 	}
 	f.block(b.reason, b.attribute, b.declaredText()+why, remedy)
 }

@@ -84,7 +84,8 @@ func (m *move) copyBaseImages(ctx context.Context, inspected migration.VM) error
 				VM: m.vm.Name, Host: m.to.Name, Kind: ErrNotMoved, Err: err,
 				Detail: fmt.Sprintf("image %q, which its disks are based on, was not copied there; it was not moved",
 					image.ref),
-				Remedy: "Name the host in the hosts of the virtfleet_image, apply that, and then this again.",
+				Remedy: "First name the host in the hosts of the virtfleet_image, as a change of its own.",
+				Next:   inventory.Retry,
 			}
 		}
 	}

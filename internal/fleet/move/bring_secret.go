@@ -21,7 +21,8 @@ func (m *move) bringSecrets(ctx context.Context, inspected migration.VM) error {
 				VM: m.vm.Name, Host: m.to.Name, Kind: ErrNotMoved, Err: err,
 				Detail: fmt.Sprintf("secret %s, with which its disks or its TPM are opened, was not brought there; it was not "+
 					"moved", uuid),
-				Remedy: "Name the host in the hosts of the virtfleet_secret, apply that, and then this again.",
+				Remedy: "First name the host in the hosts of the virtfleet_secret, as a change of its own.",
+				Next:   inventory.Retry,
 			}
 		}
 	}

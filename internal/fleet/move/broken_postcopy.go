@@ -28,22 +28,22 @@ func endsFirst(vm *inventory.VM, to *inventory.Host) *inventory.Problem {
 	case vm.BrokeInPostCopy() && vm.StateFacts().PostCopy() == status.PostCopyLost:
 		p.Summary = "Broken migration can't be resumed: a part of the memory is lost"
 		p.Detail = fmt.Sprintf("A migration of virtual machine %q failed: %s", vm.Name, vm.StateFacts().PostCopyReport())
-		p.Remedy = vm.PostCopyRemedy()
+		p.Remedy, p.Next = vm.PostCopyRemedy()
 
 		return p
 	case vm.BrokeInPostCopy():
 		p.Summary = "Broken migration is resumed first"
-		p.Detail = fmt.Sprintf("A migration of virtual machine %q broke in post-copy (%s). The apply resumes it before it "+
-			"moves the VM to host %q", vm.Name, vm.StateFacts().HostStatesText(), to.Name)
+		p.Detail = fmt.Sprintf("A migration of virtual machine %q broke in post-copy (%s). The move resumes it first, "+
+			"and then brings the VM to host %q", vm.Name, vm.StateFacts().HostStatesText(), to.Name)
 	case vm.Migrating && vm.State == libvirt.Paused && vm.Host == record.SourceHost:
 		p.Summary = "Unfinished migration is ended first"
-		p.Detail = fmt.Sprintf("A migration of virtual machine %q to host %q has not ended (%s). The apply waits for it, or "+
-			"ends it if no run manages it any more, before it moves the VM to host %q", vm.Name, record.TargetHost,
+		p.Detail = fmt.Sprintf("A migration of virtual machine %q to host %q has not ended (%s). The move first waits for "+
+			"it, or ends it if no run manages it any more, and then brings the VM to host %q", vm.Name, record.TargetHost,
 			vm.StateFacts().HostStatesText(), to.Name)
 	case vm.Migrating && record.TargetHost == to.Name:
 		p.Summary = "Virtual machine is being moved already"
-		p.Detail = fmt.Sprintf("A migration of virtual machine %q to host %q is in progress (%s). The apply waits for it, "+
-			"and moves nothing if the VM is there afterwards", vm.Name, to.Name, vm.StateFacts().HostStatesText())
+		p.Detail = fmt.Sprintf("A migration of virtual machine %q to host %q is in progress (%s). The move waits for it, "+
+			"and does nothing if the VM is there afterwards", vm.Name, to.Name, vm.StateFacts().HostStatesText())
 
 		return p
 	default:

@@ -190,9 +190,9 @@ func (ck *Checks) CheckMigration(ctx context.Context, order Order) ([]inventory.
 
 	if best := candidates[0]; best.Fits() {
 		return append([]inventory.Problem{{
-			Attribute: "target_host", Summary: "Target is chosen when the migration is applied", Warning: true,
-			Detail: fmt.Sprintf("Virtual machine %q is on host %q. If applied now, it is moved to host %q", vm.Name, vm.Host,
-				best.Host) + doubtText(best.Blockers),
+			Attribute: "target_host", Summary: "Target is chosen when the migration begins", Warning: true,
+			Detail: fmt.Sprintf("Virtual machine %q is on host %q. If it were migrated now, it would go to host %q", vm.Name,
+				vm.Host, best.Host) + doubtText(best.Blockers),
 		}}, ck.copyProblemsTo(ctx, vm, best.Host, effective.Options)...), nil
 	}
 

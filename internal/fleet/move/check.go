@@ -96,11 +96,11 @@ func (ck *Checks) checkMove(
 func pinClosed(vm *inventory.VM, to *inventory.Host, b migration.Blocker) inventory.Problem {
 	return inventory.Problem{
 		Attribute: "host", Summary: "Virtual machine is pinned to a host under maintenance", Warning: true,
-		Detail: fmt.Sprintf("Virtual machine %q is on host %q, its configuration has host = %q, and %s. Until "+
-			"that ends, the VM stays where it is, and the apply fails before it moves the VM", vm.Name, vm.Host, to.Name,
+		Detail: fmt.Sprintf("Virtual machine %q is on host %q, its attribute host is %q, and %s. Until that "+
+			"ends, the VM stays where it is, and a change of it fails before it moves the VM", vm.Name, vm.Host, to.Name,
 			b.Message),
-		Remedy: "Destroy the virtfleet_host_maintenance, in this apply or before: then the VM is moved. Otherwise " +
-			"change host, or remove it from the VM's configuration.",
+		Remedy: "Destroy the virtfleet_host_maintenance, together with this change or before: then the VM is moved. " +
+			"Otherwise change the VM's host, or remove that attribute.",
 	}
 }
 
@@ -224,7 +224,7 @@ func carriedProblems(
 func moveProblem(err error) inventory.Problem {
 	p := inventory.Problem{Attribute: "host", Summary: "Virtual machine can't be moved", Detail: err.Error()}
 	if e, ok := errors.AsType[*inventory.Error](err); ok {
-		p.Detail, p.Remedy = e.Detail, e.Remedy
+		p.Detail, p.Remedy, p.Next, p.Existing = e.Detail, e.Remedy, e.Next, e.Existing
 	}
 
 	return p

@@ -255,7 +255,7 @@ func (m *move) arrivingXML(before string, devices map[string]domain.Row) (string
 	if !reflect.DeepEqual(definition.DiskUses(), m.vm.Entry.Parse().Persistent.DiskUses()) {
 		return "", &inventory.Error{
 			VM: m.vm.Name, Host: m.from.Name, Kind: inventory.ErrBusy,
-			Detail: "its disks were changed while it was moved", Remedy: "Plan and apply again.",
+			Detail: "its disks were changed while it was moved", Next: inventory.Replan,
 		}
 	}
 

@@ -13,6 +13,6 @@ var (
 	ErrDestroyed = errors.New("what was left of it was destroyed, as on_irrecoverable says")
 	// ErrStays means that the VM intentionally stays where it is.
 	ErrStays = errors.New("the VM stays")
-	// ErrPinned is ErrStays for a VM that would be moved back because its configuration pins it.
-	ErrPinned = fmt.Errorf("%w: its configuration pins it to this host; change its host, or remove it there", ErrStays)
+	// ErrPinned is ErrStays for a VM that would be moved back because its host attribute pins it.
+	ErrPinned = fmt.Errorf("%w: its host attribute pins it to this host; change or remove that", ErrStays)
 )

@@ -29,26 +29,29 @@ func notMoved(ctx context.Context, vm *inventory.VM, from, to *inventory.Host, e
 		e.Remedy = "Its guest writes to its memory faster than that can be copied. Set allow_auto_converge or " +
 			"allow_post_copy in migration_options, give it more bandwidth, or raise max_downtime there."
 	case errors.Is(err, ErrDestroyed):
-		e.Detail = "it was lost"
-		e.Remedy = fmt.Sprintf("Apply again: it is off on host %q, and is started as its run_strategy says.", to.Name)
+		e.Detail = fmt.Sprintf("it was lost, and is off on host %q until it is started as its run_strategy says", to.Name)
+		e.Next = inventory.Retry
 		inventory.AttachQEMULog(ctx, e, vm.Name, from, to)
 	case errors.Is(err, migration.ErrMemoryLost):
 		e.Detail = "its guest was handed over in part, and can't continue: a part of its memory is lost"
 		e.Remedy = fmt.Sprintf("Its disks are as after a power failure. Set on_irrecoverable = \"destroy\" in "+
-			"migration_options and apply again: what is left on host %q or %q is ended, and the VM is started from its "+
-			"disks as its run_strategy says.", from.Name, to.Name)
+			"migration_options: then what is left on host %q or %q is ended, and the VM is started from its disks as its "+
+			"run_strategy says.", from.Name, to.Name)
+		e.Next = inventory.Retry
 		inventory.AttachQEMULog(ctx, e, vm.Name, from, to)
 	case errors.Is(err, migration.ErrIrrecoverable):
 		e.Detail = "its guest was handed over in part: each host has a part of its memory"
-		e.Remedy = fmt.Sprintf("Destroy neither copy as long as both are there: together they are the VM. Find out "+
-			"what broke the connection and apply again, which resumes it. Without the part on host %q or that on host %q it is "+
-			"lost: on_irrecoverable = \"destroy\" in migration_options ends what is left, so that it can be started again.",
+		e.Remedy = fmt.Sprintf("Destroy neither copy as long as both are there: together they are the VM. "+
+			"Without the part on host %q or that on host %q it is lost: on_irrecoverable = \"destroy\" in migration_options "+
+			"ends what is left, so that it can be started again. To resume it, find out what broke the connection.",
 			from.Name, to.Name)
+		e.Next = inventory.Continue
 		inventory.AttachQEMULog(ctx, e, vm.Name, from, to)
 	case errors.Is(err, migration.ErrPostCopyBroken), errors.Is(err, migration.ErrPostCopyOpen):
-		e.Detail = "its guest was handed over in part: each host has a part of its memory"
-		e.Remedy = "Destroy neither copy. Apply again: the apply waits for the rest of the memory as long as it comes, or " +
-			"resumes the migration; recovery_timeout in migration_options says for how long it tries that."
+		e.Detail = "its guest was handed over in part: each host has a part of its memory. The next run waits for the rest " +
+			"of the memory as long as it comes, or resumes the migration"
+		e.Remedy = "Destroy neither copy. recovery_timeout in migration_options says for how long resuming is tried."
+		e.Next = inventory.Continue
 	case errors.Is(err, migration.ErrPeerToPeerFailed):
 		e.Remedy = fmt.Sprintf("See whether libvirt on host %q gets to that on host %q: \"virsh -c <hosts.%[2]s.peer_uri> "+
 			"list\" there, as root, tries it. peer_to_peer = false in migration_options needs no such way. If it does, see the "+
@@ -61,9 +64,9 @@ func notMoved(ctx context.Context, vm *inventory.VM, from, to *inventory.Host, e
 			"which needs none.", to.Name)
 	case errors.Is(err, migration.ErrBlocked): // The blockers say what to do.
 	case errors.Is(err, context.DeadlineExceeded):
-		e.Remedy = "Apply again to continue; timeouts sets how long it may take."
+		e.Remedy, e.Next = "If it needs longer, raise timeouts.", inventory.Continue
 	case errors.Is(err, context.Canceled):
-		e.Remedy = "Apply again to continue."
+		e.Next = inventory.Continue
 	case inventory.LimitRemedy(err) != "":
 		e.Remedy = inventory.LimitRemedy(err)
 	default:

@@ -46,7 +46,7 @@ func (rec *Recovery) ConcludeInterrupted(
 
 	return vm, &inventory.Error{
 		VM: vm.Name, Host: vm.Host, Kind: inventory.ErrBusy, Detail: "it was moved repeatedly meanwhile",
-		Remedy: "Find out who moves it, and apply again.",
+		Remedy: "Find out who moves it.", Next: inventory.Retry,
 	}
 }
 
@@ -70,7 +70,7 @@ func (rec *Recovery) concludeFor(
 		return vm, &inventory.Error{
 			VM: vm.Name, Host: vm.Host, Kind: inventory.ErrBusy,
 			Detail: fmt.Sprintf("it is on its way from host %q to host %q: %s", record.SourceHost, record.TargetHost, who),
-			Remedy: "Wait for that migration to end, then plan and apply again.",
+			Remedy: "Wait for that migration to end.", Next: inventory.Replan,
 		}
 	}
 
@@ -83,7 +83,7 @@ func (rec *Recovery) concludeFor(
 		return now, &inventory.Error{
 			VM: now.Name, Host: now.Host, Kind: inventory.ErrBusy,
 			Detail: fmt.Sprintf("%s has moved it from host %q meanwhile", record.Owner, vm.Host),
-			Remedy: "Plan and apply again.",
+			Next:   inventory.Replan,
 		}
 	}
 
@@ -283,15 +283,16 @@ func requireTarget(ctx context.Context, vm *inventory.VM, h *inventory.Host, rec
 		VM: vm.Name, Host: vm.Host, Kind: inventory.ErrBusy,
 		Detail: fmt.Sprintf("whether it runs on the target of its migration is unknown: host %q may be another host than "+
 			"the target", h.Name),
+		Next: inventory.Retry,
 	}
 
 	switch {
 	case record.TargetUUID == info.UUID:
 		return nil
 	case record.TargetUUID != "":
-		e.Remedy = fmt.Sprintf("Have the host with the UUID %s in hosts, and apply again.", record.TargetUUID)
+		e.Remedy = fmt.Sprintf("Have the host with the UUID %s in hosts.", record.TargetUUID)
 	case len(vm.SilentHosts) > 0:
-		e.Remedy = fmt.Sprintf("Bring these hosts back, then apply: %s.", strings.Join(vm.SilentHosts, ", "))
+		e.Remedy = fmt.Sprintf("Bring these hosts back: %s.", strings.Join(vm.SilentHosts, ", "))
 	default:
 		return nil
 	}

@@ -186,7 +186,7 @@ func (m *move) moveInTurn(ctx context.Context, last inventory.LastKnown) (*inven
 	if now.On != m.from {
 		return now, &inventory.Error{
 			VM: now.Name, Host: now.Host, Kind: inventory.ErrBusy, Detail: "another run or a user has moved it meanwhile",
-			Remedy: "Plan and apply again.",
+			Next: inventory.Replan,
 		}
 	}
 

@@ -236,8 +236,8 @@ func pinBlocker(vm *inventory.VM, to *inventory.Host, certainty status.Condition
 
 	return []migration.Blocker{{
 		Reason: migration.HostPinned, Status: certainty, Attribute: "host",
-		Message: fmt.Sprintf("its configuration pins it to host %q, which would bring it back", pin),
-		Remedy:  "Change or remove host in the VM's resource.",
+		Message: fmt.Sprintf("its host attribute pins it to host %q, which would bring it back", pin),
+		Remedy:  "Change or remove the VM's host attribute.",
 	}}
 }
 

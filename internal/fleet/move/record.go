@@ -255,6 +255,6 @@ func (m *move) notStarted(err error) error {
 		VM: m.vm.Name, Host: m.from.Name, Kind: ErrNotMoved, Err: err,
 		Detail: fmt.Sprintf("it was not moved: as many VMs as may move at a time were on their way already (%s; %d of "+
 			"them moved by others)", m.mover.Queue.Limits(), m.mover.Queue.Others()),
-		Remedy: "Apply again to continue. Longer timeouts or higher migration_limits in the provider help too.",
+		Remedy: "If this happens often, set longer timeouts or higher migration_limits.", Next: inventory.Continue,
 	}
 }

@@ -78,7 +78,7 @@ func (mv *Mover) findIdle(ctx context.Context, uuid string, last inventory.LastK
 		}); err != nil {
 			return vm, &inventory.Error{
 				VM: vm.Name, Host: vm.Host, Kind: inventory.ErrBusy, Err: err, Detail: "it is still starting",
-				Remedy: "Look at the VM's log on the host, and apply again.",
+				Remedy: "Look at the VM's log on the host.", Next: inventory.Retry,
 			}
 		}
 

@@ -147,7 +147,7 @@ func (o *observing) askResumer(ctx context.Context) {
 	case held == nil:
 		o.resumer = status.Seen("")
 	default:
-		o.resumer = status.Seen(lease.Holder(*held) + "; if that run was killed, the next apply resumes it")
+		o.resumer = status.Seen(lease.Holder(*held) + "; if that run was killed, the next run resumes it")
 	}
 }
 
@@ -212,7 +212,7 @@ func (o *observing) askBlockers(ctx context.Context) {
 	if len(targets) == 0 {
 		o.blockers = append(migration.DomainBlockers(inspected), migration.Blocker{
 			Reason: migration.HostNotAvailable, Status: status.False, Attribute: "host",
-			Message: "no other host of the fleet accepts the VM", Remedy: "Add another host to the provider's hosts.",
+			Message: "no other host of the fleet accepts the VM", Remedy: "Add another host to hosts.",
 		})
 	}
 }

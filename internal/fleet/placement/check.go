@@ -156,8 +156,8 @@ func (p *Scheduler) unchecked(ctx context.Context, name string) ([]inventory.Pro
 		Detail: fmt.Sprintf("%s didn't answer. Whether a VM named %q exists there is unknown.%s",
 			inventory.QuoteList(silent), name, why.String()),
 		Remedy: "If the host is new, correct its uri, or what the reason names. If there is such a VM, neither can move to " +
-			"the other's host. Bring the host back, then plan again. Or make sure that it is off, then set its fenced = true: " +
-			"the provider no longer asks it.",
+			"the other's host. Bring the host back, then try again. Or make sure that it is off, then set its fenced = true: " +
+			"it is no longer asked.",
 	}}, nil
 }
 
@@ -170,9 +170,9 @@ func (p *Scheduler) CheckPin(d Desired) *inventory.Problem {
 
 	return &inventory.Problem{
 		Attribute: "host", Summary: "Unknown host",
-		Detail: fmt.Sprintf("Host %q is not in the provider's hosts. Configured are %s.", pin,
+		Detail: fmt.Sprintf("Host %q is not among the configured hosts. Configured are %s.", pin,
 			inventory.QuoteList(p.hosts.HostNames())),
-		Remedy: "Use one of the configured names, or add the host to the provider's hosts.",
+		Remedy: "Use one of the configured names, or add the host to hosts.",
 	}
 }
 

@@ -55,10 +55,9 @@ func NameTaken(vm *inventory.VM) inventory.Problem {
 		return inventory.Problem{
 			Attribute: "name", Summary: "Name already taken",
 			Detail: fmt.Sprintf("A VM named %q runs on host %q, with UUID %s. Its creation began %s, and nothing says that it "+
-				"ended. Another configuration may manage the VM.", vm.Name, vm.Host, vm.UUID,
+				"ended. It may be managed from elsewhere.", vm.Name, vm.Host, vm.UUID,
 				vm.Metadata.Creating.Since.UTC().Format(time.RFC3339)),
-			Remedy: fmt.Sprintf("If no configuration manages that VM, import it: terraform import <address> %s\n"+
-				"Otherwise choose another name.", vm.UUID),
+			Existing: vm.UUID, Remedy: "Otherwise choose another name.",
 		}
 	}
 
@@ -67,19 +66,17 @@ func NameTaken(vm *inventory.VM) inventory.Problem {
 			Attribute: "name", Summary: "Name already taken",
 			Detail: fmt.Sprintf("A VM named %q exists already on host %q, with UUID %s. Another run is creating it, or was "+
 				"interrupted while it created it.", vm.Name, vm.Host, vm.UUID),
-			Remedy: fmt.Sprintf("To manage that VM, import it: terraform import <address> %s\n"+
-				"If its run was interrupted, apply the configuration of that run again, which completes the VM. Before you "+
-				"apply another configuration, make sure that the VM is off, and run %s. Otherwise choose another name.",
-				vm.UUID, vm.UndefineCommand()),
+			Existing: vm.UUID,
+			Remedy: fmt.Sprintf("If its run was interrupted, repeat it with what it declared, which completes the VM. Before "+
+				"you declare the VM otherwise, make sure that it is off, and run %s. Otherwise choose another name.",
+				vm.UndefineCommand()),
 		}
 	}
 
 	return inventory.Problem{
 		Attribute: "name", Summary: "Name already taken",
-		Detail: fmt.Sprintf("A VM named %q exists already on host %q, with UUID %s.", vm.Name, vm.Host, vm.UUID),
-		Remedy: fmt.Sprintf("To manage that VM, import it: terraform import <address> %s\n"+
-			"Otherwise choose another name. If the new VM is to replace that one, leave create_before_destroy out of "+
-			"its lifecycle.", vm.UUID),
+		Detail:   fmt.Sprintf("A VM named %q exists already on host %q, with UUID %s.", vm.Name, vm.Host, vm.UUID),
+		Existing: vm.UUID, Remedy: "Otherwise choose another name.", Next: inventory.DeleteFirst,
 	}
 }
 
@@ -132,7 +129,7 @@ func remedyFor(attribute string) string {
 		return "Use a smaller memory.size, stop or move other VMs, or raise the host's memory_limit."
 	case attribute == "host":
 		return "Choose another host. Or bring the host back if it doesn't answer, and set its fenced and schedulable in " +
-			"the provider's hosts to what is true now."
+			"hosts to what is true now."
 	case attribute == "machine_type" || attribute == "arch":
 		return "Use one that the host offers: \"virsh capabilities\" lists them."
 	case attribute == "cpu.cachetune" || attribute == "cpu.memorytune":
@@ -143,7 +140,7 @@ func remedyFor(attribute string) string {
 	case strings.HasPrefix(attribute, "cpu."):
 		return "Use fewer virtual CPUs, or a host or machine type that takes more."
 	case attribute == "placement.host_labels":
-		return "Give a host these labels in the provider's hosts, or ask for others."
+		return "Give a host these labels in hosts, or ask for others."
 	case attribute == "placement.anti_affinity":
 		return "Add a host, move one of the VMs, or set required = false to avoid them only where possible."
 	case attribute == "type":
@@ -157,11 +154,11 @@ func remedyFor(attribute string) string {
 			"\"virsh pool-refresh\" finds it."
 	case strings.HasPrefix(attribute, "disks.") && strings.HasSuffix(attribute, ".pool"):
 		return "Correct the name, create the storage pool on the host, make room in it, or use another one. If a " +
-			"virtfleet_storage_pool of this configuration creates it, refer to that resource's name. " +
+			"virtfleet_storage_pool creates it, refer to the name of that. " +
 			"storage_overprovisioning_factor of the host limits what its volumes may grow to."
 	case strings.HasPrefix(attribute, "disks.") && strings.HasSuffix(attribute, ".image"):
-		return "Correct the id, or have the virtfleet_image on the host, before the VM. If it is one of this " +
-			"configuration, refer to that resource's id. If the volume was made without libvirt, \"virsh pool-refresh\" " +
+		return "Correct the id, or have the virtfleet_image on the host, before the VM. If you " +
+			"declare it, refer to the id of that. If the volume was made without libvirt, \"virsh pool-refresh\" " +
 			"finds it."
 	case strings.HasPrefix(attribute, "disks.") && strings.HasSuffix(attribute, ".size"):
 		return "Declare at least as much as the image has."

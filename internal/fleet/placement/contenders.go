@@ -269,6 +269,6 @@ func (o contender) notLocked(vm *inventory.VM, err error) error {
 		VM: vm.Name, Host: vm.Host, Kind: ErrShared,
 		Detail: fmt.Sprintf("%s, %q (UUID %s) on host %q, which may be starting: %s", o.reason, o.entry.Name, o.entry.UUID,
 			o.on.Name, reason),
-		Remedy: "Only one of the two may run. Apply again when " + until + ".",
+		Remedy: "Only one of the two may run. Wait until " + until + ".", Next: inventory.Retry,
 	}
 }

@@ -75,10 +75,10 @@ func TestContender_notLocked(t *testing.T) {
 	}{
 		{
 			&inventory.Error{Kind: records.ErrLocked, Err: context.DeadlineExceeded, Detail: "bob is updating it"},
-			"bob is updating it", "when that run has ended",
+			"bob is updating it", "until that run has ended",
 		},
-		{context.DeadlineExceeded, "not taken in time", `when host "kvm2" answers`},
-		{inventory.ErrUnreachable, "not taken in time", `when host "kvm2" answers`},
+		{context.DeadlineExceeded, "not taken in time", `until host "kvm2" answers`},
+		{inventory.ErrUnreachable, "not taken in time", `until host "kvm2" answers`},
 	} {
 		err := o.notLocked(vm, tt.cause)
 

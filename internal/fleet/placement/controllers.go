@@ -216,5 +216,5 @@ func (p *Scheduler) LimitBlockers(
 }
 
 // controllerRemedy says what to do about a host to which a VM can't be moved because of its limits.
-const controllerRemedy = "Choose another host, or first apply the limits as 0, then move the VM. " +
+const controllerRemedy = "Choose another host, or first set the limits to 0, then move the VM. " +
 	inventory.ControllerRemedy

@@ -33,7 +33,7 @@ func (p *Scheduler) fitsFiles(
 
 		switch found[file] {
 		case inventory.FileAbsent:
-			doubt.Detail = fmt.Sprintf("VM %q has %s, and host %q has no such %s. This apply doesn't start the VM; "+
+			doubt.Detail = fmt.Sprintf("VM %q has %s, and host %q has no such %s. This change doesn't start the VM; "+
 				"without the %s it can't be started.", d.Spec.Name, what.setting, h.Name, what.noun, what.noun)
 		case inventory.FileDoubtful:
 			doubt.Detail = fmt.Sprintf("VM %q has %s, and the storage pool of that directory on host %q has no "+
@@ -42,7 +42,7 @@ func (p *Scheduler) fitsFiles(
 			doubt.Summary = "File not checked on the host"
 			doubt.Detail = fmt.Sprintf("VM %q has %s, and host %q didn't say in time whether it has that %s.",
 				d.Spec.Name, what.setting, h.Name, what.noun)
-			doubt.Remedy = "Plan again when the host answers faster; otherwise, the apply says whether the " + what.noun +
+			doubt.Remedy = "Try again when the host answers faster; otherwise, the change itself says whether the " + what.noun +
 				" is missing."
 		default:
 			continue
@@ -59,8 +59,8 @@ func (p *Scheduler) fitsFiles(
 }
 
 // remedyOfFiles is the remedy for a file that is missing on a host.
-const remedyOfFiles = "Correct the path, or put the file there first. If another resource of this configuration " +
-	"makes it, take the path from an attribute of that resource that is known after apply: that isn't looked for."
+const remedyOfFiles = "Correct the path, or put the file there first. If another resource makes it, take " +
+	"the path from an attribute of that resource that is unknown until it exists: that isn't looked for."
 
 // remedyOfPaths is the remedy for a directory or device that is missing on a host.
 const remedyOfPaths = "Correct the path, create the %s on the host first, or choose a host that has it."

@@ -91,7 +91,7 @@ func (cs *Claims) ClaimNVRAM(ctx context.Context, h *inventory.Host, d Desired) 
 	a, err := cs.hosts.ReplyOf(ctx, h)
 	if err == nil {
 		for _, p := range d.fitsNVRAM(a, d.Replaces) {
-			err = &inventory.Error{VM: d.Spec.Name, Host: h.Name, Kind: ErrNoHost, Detail: p.Detail, Remedy: p.Remedy}
+			err = p.Failed(d.Spec.Name, h.Name, ErrNoHost)
 		}
 	}
 

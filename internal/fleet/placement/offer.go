@@ -106,8 +106,8 @@ func (has offer) missingDevices(use domain.HostUse, others map[string]domain.Hos
 
 		found = append(found, shortage{Problem: domain.Problem{
 			Path: "interfaces." + keys[len(keys)-1] + ".network", Message: message,
-		}, reason: reason, remedy: fmt.Sprintf("Stop or move another VM before, or choose another host or network. Or add "+
-			"devices to network %q of the host, in an apply of its own.", network)})
+		}, reason: reason, remedy: fmt.Sprintf("Stop or move another VM before, or choose another host or network. Or "+
+			"first add devices to network %q of the host, as a change of its own.", network)})
 	}
 
 	return found

@@ -49,7 +49,7 @@ func KeepRemedy(key string) string {
 		return ""
 	}
 
-	return fmt.Sprintf("To keep the disk instead, apply disks.%s.on_destroy = \"keep\" first.", key)
+	return fmt.Sprintf("To keep the disk instead, first set disks.%s.on_destroy = \"keep\", as a change of its own.", key)
 }
 
 // DropsOwnDisks returns the keys of the disks that were created with the VM and are no longer declared. The change
@@ -158,9 +158,9 @@ func (d Desired) warnDroppedDisks(vm *inventory.VM) []inventory.Problem {
 
 		problems = append(problems, inventory.Problem{
 			Attribute: "disks", Warning: true, Summary: "Disks are deleted with their data",
-			Detail: fmt.Sprintf("An earlier apply removed these disks from VM %q on host %q, and couldn't delete them yet. "+
+			Detail: fmt.Sprintf("An earlier run removed these disks from VM %q on host %q, and couldn't delete them yet. "+
 				"This one deletes them, once the VM no longer has them:%s", vm.Name, vm.Host, lines),
-			Remedy: "To keep a disk, declare it again with file = \"<its path>\" before you apply.",
+			Remedy: "To keep a disk, first declare it again with file = \"<its path>\".",
 		})
 	}
 
@@ -173,7 +173,7 @@ func (d Desired) warnDroppedDisks(vm *inventory.VM) []inventory.Problem {
 		problems = append(problems, inventory.Problem{
 			Attribute: "disks", Warning: true, Summary: "Disks of the virtual machine are kept",
 			Detail: fmt.Sprintf("These disks were created with VM %q on host %q, and are no longer declared. After this "+
-				"apply, they stay, even when the VM is destroyed:%s", vm.Name, vm.Host, lines),
+				"change, they stay, even when the VM is destroyed:%s", vm.Name, vm.Host, lines),
 			Remedy: "To attach such a disk again, declare it with file = \"<its path>\".",
 		})
 	}

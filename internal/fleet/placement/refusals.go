@@ -108,7 +108,7 @@ func (d Desired) doubtStart(
 
 		doubts = append(doubts, inventory.Problem{
 			Attribute: p.Attribute, Warning: true, Summary: "Host can't start the VM",
-			Detail: fmt.Sprintf("This apply doesn't start VM %q. Host %q couldn't start it: %s", d.Spec.Name, h.Name,
+			Detail: fmt.Sprintf("This change doesn't start VM %q. Host %q couldn't start it: %s", d.Spec.Name, h.Name,
 				strings.TrimPrefix(p.Detail, refusesDefinition)),
 			Remedy: p.Remedy,
 		})

@@ -181,8 +181,8 @@ func (cy *Capacity) reservationBlockers(a inventory.Reply, name string, r reserv
 		blockers = append(blockers, migration.Blocker{
 			Reason: migration.AntiAffinity, Status: status.False, Attribute: "placement.anti_affinity",
 			Message: fmt.Sprintf("host %q has VM %q, which must not share a host with it", a.Host.Name, other),
-			Remedy: "Choose another host, or move that VM away before; or remove the required anti-affinity, in an apply " +
-				"of its own.",
+			Remedy: "Choose another host, or move that VM away before. Or first remove the required anti-affinity, as a " +
+				"change of its own.",
 		})
 	}
 

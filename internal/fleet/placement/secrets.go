@@ -66,7 +66,7 @@ func growsEncrypted(ctx context.Context, vm *inventory.VM, d Desired) []inventor
 			Attribute: OwnDiskAttribute(key, "size"), Summary: "Disk can't grow while the VM is off",
 			Detail: fmt.Sprintf("Disk %q of VM %q is encrypted, and libvirt grows an encrypted volume only while a VM runs "+
 				"on it.", key, vm.Name),
-			Remedy: "Start the VM first, or in the same apply with its run_strategy. Or set size back.",
+			Remedy: "Start the VM first, or together with this change by its run_strategy. Or set size back.",
 		})
 	}
 

@@ -94,8 +94,7 @@ func (s Policies[P]) Put(ctx context.Context, p P) (lacking []string, err error)
 		if c.Policy != nil {
 			return s.store.hosts.AskedHosts(), &inventory.Error{
 				Host: c.Host, Kind: inventory.ErrExists, Detail: fmt.Sprintf("%s %q exists already", s.noun, me.Name),
-				Remedy: fmt.Sprintf("Choose another name; or, to manage that one, import it: "+
-					"terraform import <address> %s", (*c.Policy).Identified().ID),
+				Existing: (*c.Policy).Identified().ID, Remedy: "Otherwise choose another name.",
 			}
 		}
 	}

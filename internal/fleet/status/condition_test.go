@@ -258,7 +258,7 @@ func TestConditions_sayWhy(t *testing.T) {
 			"post-copy broke, no run repairs it", func(f *status.Facts) {
 				parts(f)
 				f.Resumer = status.Seen("")
-			}, status.Irrecoverable, status.True, "PostcopyInterrupted", `no run resumes it any more; the next apply tries ` +
+			}, status.Irrecoverable, status.True, "PostcopyInterrupted", `no run resumes it any more; the next run tries ` +
 				`once more; host "kvm1" has it as Running (PostcopyFailed), host "kvm2" has it as Paused (PostcopyFailed)`,
 			status.LayerFleet,
 			time.Time{},

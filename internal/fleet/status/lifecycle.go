@@ -117,7 +117,7 @@ func irrecoverable(f Facts) Condition {
 			c.Status = False
 			resumed = ", and it is not given up: " + *f.Resumer.Value
 		default:
-			resumed = ", and no run resumes it any more; the next apply tries once more"
+			resumed = ", and no run resumes it any more; the next run tries once more"
 		}
 	}
 	c.Message = f.postCopyReport(resumed)

@@ -67,10 +67,10 @@ func migrationRequired(f Facts) Condition {
 	c := Condition{Status: False, Reason: "WhereItBelongs", Layer: LayerMetadata}
 	switch {
 	case f.PinnedTo == "":
-		c.Reason, c.Message = "NotPinned", "no configuration pins it to a host"
+		c.Reason, c.Message = "NotPinned", "no host attribute pins it to a host"
 	case f.PinnedTo != f.Host:
 		c.Status, c.Reason = True, "PinnedToOtherHost"
-		c.Message = fmt.Sprintf("the configuration wants it on host %q, and it is on host %q", f.PinnedTo, f.Host)
+		c.Message = fmt.Sprintf("its host attribute wants it on host %q, and it is on host %q", f.PinnedTo, f.Host)
 	}
 	return c
 }

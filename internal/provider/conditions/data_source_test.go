@@ -313,7 +313,7 @@ func TestAccConditions_agentWithoutLease(t *testing.T) {
 	}
 	// A target that isn't configured is an error, not a blocker.
 	m.config(acctest.Config(l), `target_host = "nowhere"`)
-	if out := m.tf.Fail(t, "plan"); !strings.Contains(out, `"nowhere" is not in the provider's hosts`) {
+	if out := m.tf.Fail(t, "plan"); !strings.Contains(out, `"nowhere" is not among the configured hosts`) {
 		t.Error(out)
 	}
 }

@@ -22,7 +22,7 @@ func TestAccHostMaintenance_offAndMoved(t *testing.T) {
 	p.tf.Config(t, p.block()+on(p.to.Name))
 	p.tf.Plan(t)
 	p.l.Virsh(t, p.from.Name, "destroy", p.prefix+"-off")
-	if out := unwrapped(p.tf.Fail(t, "apply", "planned")); !strings.Contains(out, "which its plan doesn't show") {
+	if out := unwrapped(p.tf.Fail(t, "apply", "planned")); !strings.Contains(out, "which was not planned") {
 		t.Errorf("it isn't said why: %s", out)
 	}
 	if out := p.l.Virsh(t, p.from.Name, "dumpxml", p.prefix+"-off"); strings.Contains(out, "<virtfleet:migration ") {

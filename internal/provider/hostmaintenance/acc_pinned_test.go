@@ -43,7 +43,7 @@ func TestAccHostMaintenance_pinnedElsewhere(t *testing.T) {
 	out := unwrapped(p.tf.Run(t, "plan"))
 	for _, want := range []string{
 		"Warning: Virtual machine is pinned to a host under maintenance",
-		fmt.Sprintf("%q is on host %q, its configuration has host = %q", p.prefix+"-pinned", p.to.Name, p.from.Name),
+		fmt.Sprintf("%q is on host %q, its attribute host is %q", p.prefix+"-pinned", p.to.Name, p.from.Name),
 		"CHG-1234: new memory", "Destroy the virtfleet_host_maintenance",
 	} {
 		if !strings.Contains(out, want) {

@@ -189,7 +189,7 @@ func (s *scene) planned(t *testing.T, plan string) {
 		"dirty": "moves to %s while it runs, 128Mi (LiveMigrate, policy", "none": "is shut down (None, policy",
 		"paused": "moves to %s while", "plain": "moves to %s while", "external": "(External, its own)",
 		"large": "moves to " + s.to.Name + " while it runs, 512Mi", "shy": "moves to " + s.other.Name + " while it runs",
-		"cold": "(LiveMigrate, policy", "pinned": "Pinned: its configuration pins it to host", "stopped": "off",
+		"cold": "(LiveMigrate, policy", "pinned": "Pinned: its host attribute pins it to host", "stopped": "off",
 	} {
 		_, line, _ := strings.Cut(plan, ". "+s.prefix+"-"+name+": ")
 		line = line[:min(len(line), 150)]

@@ -301,7 +301,7 @@ func TestAccMigration_refused(t *testing.T) {
 		}
 	}
 	tf.Config(t, blocked+migration(`target_host = "nowhere"`))
-	if out := tf.Fail(t, "plan"); !said(out, "target_host", `"nowhere" is not in the provider's hosts`) {
+	if out := tf.Fail(t, "plan"); !said(out, "target_host", `"nowhere" is not among the configured hosts`) {
 		t.Errorf("plan: %s", out)
 	}
 	apply(t, tf, blocked)

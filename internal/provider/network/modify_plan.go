@@ -17,6 +17,7 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/network"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/meta"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/onhosts"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/tfdiag"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/value"
 )
 
@@ -121,7 +122,7 @@ func (r *networkResource) warnOfUsers(
 	}
 	for _, use := range onhosts.InUse(ctx, losing, noun(state.Name), users) {
 		diags.AddWarning("Network is in use", use+" It is destroyed only when nothing uses it any more. "+
-			network.ChangeUsersFirst+".")
+			tfdiag.ChangeUsersFirst)
 	}
 	return diags
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/network"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/onhosts"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/tfdiag"
 )
 
 // ModifyPlan plans the filter as present on every host, and lists what uses a filter that is to be destroyed.
@@ -58,7 +59,7 @@ func (r *filterResource) warnOfUsers(ctx context.Context, state *model, losing h
 	}
 	for _, use := range onhosts.InUse(ctx, losing, state.noun(), users) {
 		diags.AddWarning("Network filter is in use", use+" It is destroyed only when nothing uses it any more. "+
-			network.ChangeUsersFirst+".")
+			tfdiag.ChangeUsersFirst)
 	}
 	return diags
 }

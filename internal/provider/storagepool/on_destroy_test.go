@@ -58,7 +58,7 @@ resource "virtfleet_storage_pool" "disk" {
 			t.Errorf("after the destroy has failed: %s", info)
 		}
 	}
-	refused("disk", `Set on_destroy to "keep"`)
+	refused("disk", `First set on_destroy to "keep"`)
 	tf.Config(t, config("keep"))
 	tf.Run(t, "apply")
 	if out, empty := tf.Empty(t); !empty {

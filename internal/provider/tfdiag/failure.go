@@ -46,6 +46,10 @@ type Failure struct {
 // to destroy.
 const DestroyAnyway = "To destroy, use \"terraform destroy -refresh=false\", which doesn't plan this change first."
 
+// ChangeUsersFirst is the remedy for an object that is in use and is to be destroyed or replaced.
+const ChangeUsersFirst = "Change or move what stays and uses it first, in an apply of its own. If the resource is " +
+	"replaced, lifecycle { create_before_destroy = true } in it changes what uses it in the same apply."
+
 // Error returns the diagnostic of a failed operation.
 func (f Failure) Error() diag.Diagnostic {
 	return diag.NewErrorDiagnostic(f.summary(), f.detail())
@@ -96,7 +100,7 @@ func (f Failure) completed() (complete Failure, happened, cause string) {
 	if errors.As(f.Err, &vm) {
 		f.Host = cmp.Or(f.Host, vm.Host)
 		f.VirtualMachine = cmp.Or(f.VirtualMachine, vm.VM)
-		own, f.words = vm.Remedy, vm.Words
+		own, f.words = advice(vm.Remedy, vm.Next, vm.Existing), vm.Words
 		// Only the outermost error is taken apart: otherwise the text that wraps it would be lost.
 		if outermost, ok := why.(*fleet.Error); ok && (vm.Detail != "" || vm.Err != nil) { //nolint:errorlint // see above
 			happened, why = joinSentences(happened, vm.Detail), outermost.Err

@@ -13,8 +13,8 @@ func Problems(problems []fleet.Problem, maps ...string) diag.Diagnostics {
 	var diags diag.Diagnostics
 	for _, p := range problems {
 		detail := asSentence(p.Detail)
-		if p.Remedy != "" {
-			detail += "\n\n" + asSentence(p.Remedy)
+		if remedy := advice(p.Remedy, p.Next, p.Existing); remedy != "" {
+			detail += "\n\n" + asSentence(remedy)
 		}
 		p.Summary, detail = printable(p.Summary), printable(detail)
 		if p.Warning {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/network"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/ssh"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/storage"
 )
@@ -62,6 +63,10 @@ var remedies = []kindRemedy{
 		"it. If the host has it, its libvirt may lack the type of the pool."},
 	{storage.ErrChecksum, "Compare the checksum with the one that the publisher of the file announces. If that is what " +
 		"you set, the source has another file than it should have."},
+	{storage.ErrCreatesNone, "When the volume is there, import it."},
+	{storage.ErrOtherPool, "To delete the data of this pool, make it the resource's: remove the resource from the state " +
+		"with \"terraform state rm\", import it, apply, and destroy it."},
+	{network.ErrInUse, ChangeUsersFirst},
 	{libvirt.ErrUnsupported, "The host's libvirt or QEMU can't do this: use another host or newer versions."},
 	{storage.ErrNoSpace, "Free space in the storage pool, or use another pool. Then apply again."},
 	{storage.ErrOvercommitted, "Use a smaller size or another storage pool, remove volumes, or raise the host's " +

@@ -17,6 +17,7 @@ import (
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/network"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/tfdiag"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/value"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/ssh"
@@ -97,7 +98,8 @@ func TestFailure_remedyOfEachKind(t *testing.T) {
 		"unsupported": fleet.ErrUnsupported, "busy": fleet.ErrBusy, "unreachable": fleet.ErrUnreachable,
 		"deadline": context.DeadlineExceeded, "canceled": context.Canceled,
 		"exists": fleet.ErrExists, "not found": fleet.ErrNotFound, "invalid": fleet.ErrInvalid,
-		"volume in use": storage.ErrInUse,
+		"volume in use": storage.ErrInUse, "network in use": network.ErrInUse,
+		"other pool": storage.ErrOtherPool, "creates no volumes": storage.ErrCreatesNone,
 	}
 	var all strings.Builder
 	for _, name := range value.Keys(kinds) {
@@ -105,6 +107,31 @@ func TestFailure_remedyOfEachKind(t *testing.T) {
 		fmt.Fprintf(&all, "%s: %s\n", name, remedy)
 	}
 	compareGolden(t, "remedies", all.String())
+}
+
+// TestNext: what the fleet's errors and problems say to do next is said in Terraform's words, alone and after a remedy,
+// and so is the import of what exists already.
+func TestNext(t *testing.T) {
+	t.Parallel()
+	var all strings.Builder
+	for next := fleet.Retry; next <= fleet.DeleteFirst; next++ {
+		for _, e := range []fleet.Problem{
+			{Next: next},
+			{Next: next, Remedy: "bring the host back"},
+			{Next: next, Remedy: "Otherwise choose another name.", Existing: "4dea22b3"},
+		} {
+			err := e.Failed("", "", fleet.ErrInvalid)
+			_, said, _ := strings.Cut(tfdiag.Failure{Verb: "x", Noun: "x", Err: err}.Error().Detail(), "\n\n")
+			fmt.Fprintf(&all, "%d: %s\n", next, said)
+			if _, problem, _ := strings.Cut(tfdiag.Problems([]fleet.Problem{e})[0].Detail(), "\n\n"); problem != said {
+				t.Errorf("a problem says %q, an error %q", problem, said)
+			}
+		}
+	}
+	_, said, _ := strings.Cut(tfdiag.Failure{
+		Verb: "x", Noun: "x", Err: &fleet.Error{Kind: fleet.ErrExists, Existing: "kvm1"},
+	}.Error().Detail(), "\n\n")
+	compareGolden(t, "next", all.String()+"nothing next: "+said+"\n")
 }
 
 func compareGolden(t *testing.T, name, got string) {

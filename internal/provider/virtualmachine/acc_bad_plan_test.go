@@ -68,7 +68,7 @@ func TestAccBadInput_plan(t *testing.T) {
 			hcl{"interfaces": `{ lan = { user = true, model = "ne3000" } }`},
 			[]string{`interfaces.lan.model`, `e1000`},
 		},
-		"host": {hcl{"host": quote("kvm9")}, []string{`"kvm9" is not in the provider's hosts`, own.Name}},
+		"host": {hcl{"host": quote("kvm9")}, []string{`"kvm9" is not among the configured hosts`, own.Name}},
 		"mac_twice": {hcl{"interfaces": `{
     lan = { user = true, mac = "52:54:00:00:00:01" }
     wan = { user = true, mac = "52:54:00:00:00:01" }

@@ -111,7 +111,7 @@ func TestAccDevices_notGivenBack(t *testing.T) {
 	tf.Config(t, acctest.Config(l)+config.with(hcl{"interfaces": `{}`}).String())
 	expect(t, tf.Fail(t, "apply"), "Error: Unable to update virtual machine",
 		"Changing interfaces.lan of the running VM", "hasn't released the device", "Host: kvm2",
-		"Apply again when it does")
+		"Wait until it does", "Then apply again.")
 	if action := tf.Actions(t)[address]; action != "update" {
 		t.Errorf("the plan does %q", action)
 	}

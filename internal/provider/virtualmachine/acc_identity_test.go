@@ -279,7 +279,7 @@ func TestAccVirtualMachine_pin(t *testing.T) {
 	story(t, l, []string{name}, resource.TestStep{
 		// Pinned to nowhere.
 		Config:      pinned("kvm9"),
-		ExpectError: inOrder(`Host "kvm9" is not in the provider's hosts. Configured are "kvm1", "kvm2".`),
+		ExpectError: inOrder(`Host "kvm9" is not among the configured hosts. Configured are "kvm1", "kvm2".`),
 	}, resource.TestStep{
 		// Pinned.
 		Config: pinned(

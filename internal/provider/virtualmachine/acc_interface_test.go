@@ -289,7 +289,7 @@ func TestAccInterface_running(t *testing.T) {
 	// A filter that the VM uses is kept.
 	c.tf.Config(t, acctest.OneHost(c.l)+c.resources+
 		strings.Replace(c.config.String(), "virtfleet_network_filter.address.name", quote(c.name), 1))
-	expect(t, c.tf.Fail(t, "apply"), "it is used by virtual machine "+c.name)
+	expect(t, c.tf.Fail(t, "apply"), "it is in use by virtual machine "+c.name)
 
 	// What this host can't do.
 	for lan, says := range map[string]string{

@@ -209,7 +209,7 @@ func TestAccVirtualMachine_ctrlC(t *testing.T) {
 		return strings.Count(apply.Output(), "Still creating") > still+1
 	})
 	expect(t, interrupt(t, apply), "Warning: Unable to wait for virtual machine", "its guest agent is not connected",
-		"apply again to continue waiting.")
+		"Then apply again to continue.")
 	state, tainted := tf.State(t, address)
 	if state["id"] != id || tainted || state["ready"] != false || state["status"] != "Running" {
 		t.Errorf("after Ctrl-C: id %v, tainted %v, ready %v, %v", state["id"], tainted, state["ready"], state["status"])
@@ -321,7 +321,7 @@ func TestAccVirtualMachine_notReady(t *testing.T) {
 	tf.Config(t, acctest.OneHost(l)+deaf.String())
 	expect(t, tf.Run(t, "apply"), "Warning: Unable to wait for virtual machine",
 		"Waited 2s for it to be ready; last seen: its guest agent is not connected.", "Virtual machine: "+name, "Host: kvm1",
-		"apply again to continue waiting, or raise wait_for.timeout", "1 added")
+		"or raise wait_for.timeout. Then apply again to continue.", "1 added")
 	kept(false)
 	if err := process.same(t)(nil); err != nil {
 		t.Fatal(err)

@@ -317,7 +317,7 @@ output "blocked" {
 	expect(t, tf.Run(t, "output", "blocked"), "into no cgroup of the controller")
 	config(thirdLimits, kept.with(hcl{"host": quote(without)}))
 	expect(t, tf.Fail(t, "plan"), "Virtual machine can't be moved: HostResourcesNotAvailable", "cpu.emulator_quota",
-		"Choose another host, or first apply the limits as 0", "cgroup_controllers")
+		"Choose another host, or first set the limits to 0", "cgroup_controllers")
 	continues(h.Name)
 	addition = ""
 	kept["cpu"] = strings.Replace(removed["cpu"], "shares = 0", "shares = 600", 1)

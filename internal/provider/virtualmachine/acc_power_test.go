@@ -167,19 +167,19 @@ func TestAccPower_changedSincePlan(t *testing.T) {
 	}{
 		"stopped": {
 			"Always", nil, destroyed, "Stopped", "shut off (destroyed)",
-			`It was Running when it was planned, and is Stopped now: with run_strategy "Always" this apply would start it`,
+			`It was Running when it was planned, and is Stopped now: with run_strategy "Always" this run would start it`,
 		},
 		"suspended": {
 			"Always", nil, suspended, "Paused", "paused (user)",
-			`It was Running when it was planned, and is Paused now: with run_strategy "Always" this apply would resume it`,
+			`It was Running when it was planned, and is Paused now: with run_strategy "Always" this run would resume it`,
 		},
 		"started": {
 			"Halted", nil, begun, "Running", "running (booted)",
-			`It was Stopped when it was planned, and is Running now: with run_strategy "Halted" this apply would shut it down`,
+			`It was Stopped when it was planned, and is Running now: with run_strategy "Halted" this run would shut it down`,
 		},
 		"plugged": {
 			"Always", restart, plugged, "Running", "running (booted)",
-			"It has changed since it was planned, or the maintenance of its host has: this apply would restart its guest",
+			"It has changed since it was planned, or the maintenance of its host has: this run would restart its guest",
 		},
 		// Its plan shows a restart, of which a start is a part.
 		"restarted": {
@@ -251,7 +251,7 @@ func TestAccPower_changedSincePlan(t *testing.T) {
 			if state["status"] != c.then || fmt.Sprint(state["labels"]) != "map[window:before]" {
 				t.Errorf("the state says it is %v, with the labels %v", state["status"], state["labels"])
 			}
-			expect(t, out, c.says+", which its plan doesn't show. Its power is left as it is", "Virtual machine: "+prefix+key)
+			expect(t, out, c.says+", which was not planned. Its power is left as it is", "Virtual machine: "+prefix+key)
 		})
 	}
 	expect(t, tf.Run(t, "apply"), "Warning: Virtual machine will be restarted", prefix+"plugged")

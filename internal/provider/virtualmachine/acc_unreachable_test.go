@@ -185,8 +185,8 @@ func TestAccVirtualMachine_hostsEdited(t *testing.T) {
 	}, resource.TestStep{
 		// Removed.
 		Config: hosts(reserve),
-		ExpectError: inOrder("Unable to read virtual machine", `The VM was last on host "kvm1", which is not in the `+
-			"provider's hosts any more.", `Add "kvm1" to hosts again. If the host is off, add it with fenced = true: its `+
+		ExpectError: inOrder("Unable to read virtual machine", `The VM was last on host "kvm1", which is not among `+
+			"the configured hosts any more.", `Add "kvm1" to hosts again. If the host is off, add it with fenced = true: its `+
 			"VMs are then created on other hosts."),
 	}, resource.TestStep{
 		// Leads to another VM.
@@ -202,7 +202,7 @@ func TestAccVirtualMachine_hostsEdited(t *testing.T) {
 	}, resource.TestStep{
 		// Renamed, and not answering under its new name.
 		Config:      hosts(acctest.Host{Name: "new", URI: "qemu+ssh://root@127.0.0.1:1/system"}, reserve),
-		ExpectError: inOrder(`The VM was last on host "kvm1", which is not in the provider's hosts any more.`),
+		ExpectError: inOrder(`The VM was last on host "kvm1", which is not among the configured hosts any more.`),
 	}, resource.TestStep{
 		// Twice.
 		Config:      hosts(acctest.Host{Of: kvm1}, acctest.Host{Name: "again", Of: kvm1}, reserve),

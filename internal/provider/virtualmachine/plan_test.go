@@ -867,7 +867,7 @@ func TestPlan_imageReplacedOutside(t *testing.T) {
 		says: []string{"Error: Disk was switched to another image", overlay, base, "blockcommit"},
 	}
 	recorded := map[string]string{"root": base}
-	copied := []string{"Error: Disk was switched to another image", overlay, base, "last applied"}
+	copied := []string{"Error: Disk was switched to another image", overlay, base, "last set to"}
 	cases["imported, after a copy"] = planCase{
 		before: disk(overlay, "Restart", "Always"), config: disk(base, "Restart", "Always"), recorded: recorded,
 		changes: "disks", says: copied,

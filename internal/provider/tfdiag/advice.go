@@ -1,0 +1,35 @@
+package tfdiag
+
+import (
+	"strings"
+
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet"
+)
+
+// inTerraform says what to do next in the words of Terraform's users: alone, and after a remedy.
+var inTerraform = map[fleet.Next]struct{ alone, after string }{
+	fleet.Retry:    {"Apply again.", "Then apply again."},
+	fleet.Continue: {"Apply again to continue.", "Then apply again to continue."},
+	fleet.Replan:   {"Plan and apply again.", "Then plan and apply again."},
+	fleet.Review: {
+		alone: "Run terraform plan again, with a refresh, and check what it would do to the VM.",
+		after: "Then run terraform plan again, with a refresh, and check what it would do to the VM.",
+	},
+	fleet.DeleteFirst: {
+		alone: "If the new one is to replace it, leave create_before_destroy out of its lifecycle.",
+		after: "If the new one is to replace it, leave create_before_destroy out of its lifecycle.",
+	},
+}
+
+// advice returns what to do about an error of the packages below, which know nothing of Terraform: the import of what
+// exists already, the remedy, and what to do after that.
+func advice(remedy string, next fleet.Next, existing string) string {
+	text := inTerraform[next].alone
+	if remedy != "" {
+		text = joinSentences(remedy, inTerraform[next].after)
+	}
+	if existing != "" { // The command is on a line of its own, so that it can be copied.
+		text = "To manage what exists, import it: terraform import <address> " + existing + "\n" + text
+	}
+	return strings.TrimSpace(text)
+}
