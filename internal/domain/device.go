@@ -177,14 +177,21 @@ func (t devices[V]) pairDevices(have, want map[string]V) map[string]string {
 // The key of a device without a name is its position, which changes when a device before it is removed.
 func (t devices[V]) pairIdentified(have, want map[string]V) map[string]string {
 	pairs, taken := map[string]string{}, map[string]bool{}
+	if t.identifies == nil {
+		return pairs
+	}
 	is := func(other, key string) bool {
 		device, there := have[other]
 		declared, ok := want[key]
-		return there && ok && t.identifies != nil && t.identifies(declared) && t.same(device, declared)
+		return there && ok && t.identifies(declared) && t.same(device, declared)
 	}
+	others := sortedKeys(have)
 	for _, key := range sortedKeys(want) {
-		for _, other := range sortedKeys(have) {
-			if !is(key, key) && is(other, key) && !is(other, other) && !taken[other] {
+		if is(key, key) {
+			continue
+		}
+		for _, other := range others {
+			if is(other, key) && !is(other, other) && !taken[other] {
 				pairs[key], taken[other] = other, true
 				break
 			}
@@ -195,10 +202,12 @@ func (t devices[V]) pairIdentified(have, want map[string]V) map[string]string {
 
 // sortedKeys returns the keys in alphabetical order, but net2 before net10.
 func sortedKeys[V any](m map[string]V) []string {
-	return slices.SortedFunc(maps.Keys(m), func(a, b string) int {
+	keys := slices.AppendSeq(make([]string, 0, len(m)), maps.Keys(m))
+	slices.SortFunc(keys, func(a, b string) int {
 		nameA, nameB := strings.TrimRight(a, "0123456789"), strings.TrimRight(b, "0123456789")
 		return cmp.Or(cmp.Compare(nameA, nameB), cmp.Compare(len(a), len(b)), cmp.Compare(a, b))
 	})
+	return keys
 }
 
 // inverse returns the map with keys and values swapped.

@@ -212,11 +212,12 @@ func (t devices[V]) commonKeys(live, persistent map[string]V) map[string]string 
 			keys[key], taken[other] = other, true
 		}
 	}
-	for _, key := range sortedKeys(live) {
+	all, others := sortedKeys(live), sortedKeys(persistent)
+	for _, key := range all {
 		match(key, key) // Two interfaces may have the same MAC.
 	}
-	for _, key := range sortedKeys(live) {
-		for _, other := range sortedKeys(persistent) {
+	for _, key := range all {
+		for _, other := range others {
 			match(key, other)
 		}
 	}

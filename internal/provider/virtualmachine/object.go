@@ -182,7 +182,16 @@ func isKnown(v attr.Value) bool {
 	return true
 }
 
+// valueOf returns the null or the unknown value of a type.
 func valueOf(ctx context.Context, t attr.Type, content any) attr.Value {
+	// The framework first converts a type to Terraform's form, with everything below it. At the start of the provider
+	// that is done for each part of the schema.
+	switch o, isObject := t.(types.ObjectType); {
+	case isObject && content == nil:
+		return types.ObjectNull(o.AttrTypes)
+	case isObject:
+		return types.ObjectUnknown(o.AttrTypes)
+	}
 	v, err := t.ValueFromTerraform(ctx, tftypes.NewValue(t.TerraformType(ctx), content))
 	if err != nil {
 		panic("a value of type " + t.String() + " can't be null or unknown: " + err.Error()) // Every type accepts them.

@@ -103,13 +103,12 @@ func (m *model) warnReusedDisks() diag.Diagnostics {
 // strayDisks returns an error for each disk with a pool that the same apply moves to another directory or to other
 // storage. The VM would keep the disk, but the pool wouldn't have it any more: it could neither grow nor be removed
 // with the VM.
-func (p planning) strayDisks() (diags diag.Diagnostics) {
+func (p planning) strayDisks(existing map[string]object) (diags diag.Diagnostics) {
 	if p.poolChange == nil {
 		return nil
 	}
-	all := elements(p.state.Disks)
-	for _, key := range value.Keys(all) {
-		disk := open(all[key])
+	for _, key := range value.Keys(existing) {
+		disk := existing[key]
 		pool, at := text(disk.string("pool")), text(disk.string("path"))
 		if pool == "" || at == "" {
 			continue

@@ -45,11 +45,7 @@ func disksRemoved(declared, prior types.Map, unsettled bool) []string {
 }
 
 // warnRemoved warns about the disks that are deleted with their data, and about those that may be.
-func (p planning) warnRemoved() (diags diag.Diagnostics) {
-	if p.state == nil {
-		return nil
-	}
-	existing := openAll(p.state.Disks)
+func (p planning) warnRemoved(existing map[string]object) (diags diag.Diagnostics) {
 	prior := ownAmong(existing)
 	if len(prior) == 0 {
 		return nil

@@ -327,7 +327,7 @@ func TestPlan_strayDisks(t *testing.T) {
 			}
 			return change
 		}}
-		got := diagText(p.strayDisks())
+		got := diagText(p.strayDisks(openAll(state.Disks)))
 		if (got != "") != (tt.want != "") || !strings.Contains(got, tt.want) {
 			t.Errorf("%s: %q, want %q", name, got, tt.want)
 		}

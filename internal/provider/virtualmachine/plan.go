@@ -86,7 +86,8 @@ func (p planning) plan() outcome {
 	have, want := p.specs()
 	drifts := p.sourceDrifts(have, want)
 	o.diags.Append(p.sourcesKept(drifts)...)
-	o.diags.Append(p.strayDisks()...)
+	existing := openAll(p.state.Disks)
+	o.diags.Append(p.strayDisks(existing)...)
 	o.want = want
 	need := p.restartNeeds(have, want).withoutDrifts(drifts)
 	if o.replace = need.replacePaths(); len(o.replace) > 0 {
@@ -96,7 +97,7 @@ func (p planning) plan() outcome {
 		o.diags.Append(p.replaceProtected(o.replace)...)
 		return o
 	}
-	o.diags.Append(p.warnRemoved()...)
+	o.diags.Append(p.warnRemoved(existing)...)
 	o.diags.Append(p.warnUnknownImages()...)
 	o.diags.Append(p.warnAboutVariables()...)
 	p.planPower(&o, need)
