@@ -2,9 +2,12 @@ package lifecycle
 
 import (
 	"context"
+	"fmt"
+	"slices"
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/lease"
 )
 
 // definePersistent patches the persistent definition, if there is one. libvirt validates it before the guest is
@@ -47,7 +50,25 @@ func (u *update) definePersistent(ctx context.Context) error {
 		return err
 	}
 
-	u.defined = true
+	u.defined, u.before = true, present
+
+	return u.refresh(ctx)
+}
+
+// takeBack defines the VM again as it was, unless its lock is lost.
+func (u *update) takeBack(ctx context.Context) error {
+	if !u.defined {
+		return nil
+	}
+
+	ctx, cancel := lease.CleanupContext(ctx, inventory.FinishTimeout)
+	defer cancel()
+
+	if _, err := u.vm.On.Conn.RedefineDomain(ctx, u.before, u.before); err != nil {
+		return fmt.Errorf("its definition was not restored: %w", err)
+	}
+
+	u.defined = false
 
 	return u.refresh(ctx)
 }
@@ -90,6 +111,8 @@ func (u *update) readComplete(ctx context.Context) (definition *domain.Definitio
 func (u *update) recordIn(definition *domain.Definition) error {
 	metadata := definition.Metadata()
 	metadata.Applied = u.applied
+	metadata.SharedDisks = slices.Compact(slices.Sorted(slices.Values( // another run has to see which new disk is also its own
+		slices.Concat(metadata.SharedDisks, u.want.Metadata.SharedDisks))))
 
 	if u.vm.Firmware().RequiresNVRAMReset(u.want.Spec.Firmware) {
 		// If the running firmware used the variables until now, they may fit again.
