@@ -21,22 +21,34 @@ type adders struct {
 	source string
 }
 
-// newAdders creates the VMs with this run strategy.
-func newAdders(t *testing.T, l *lab.Lab, strategy string) *adders {
+func newAdders(t *testing.T, l *lab.Lab) *adders {
 	t.Helper()
 
 	a := &adders{rivals: newRivals(t, l)}
 	a.source = a.wishes[0].Spec.Disks["root"].Source.Name()
 
+	return a
+}
+
+// begin creates the VMs anew, without the disk and with this run strategy.
+func (a *adders) begin(t *testing.T, l *lab.Lab, strategy string) {
+	t.Helper()
+
 	for i, f := range a.runs {
+		if vm := a.vms[i]; vm != nil {
+			if _, err := f.Delete(t.Context(), vm.UUID, lastOf(vm), 0); err != nil {
+				t.Fatal(err)
+			}
+		}
+
+		f.ForgetAll()
+
 		bare := a.wishes[i]
 		bare.Spec.Disks, bare.Metadata.RunStrategy = map[string]domain.Disk{}, strategy
 		a.vms[i] = create(t, f, l, bare)
 	}
 
 	a.know(t)
-
-	return a
 }
 
 // know has both runs read both hosts.
@@ -99,9 +111,10 @@ func TestLab_addedDiskHasOneWriterAcrossRuns(t *testing.T) {
 	t.Parallel()
 
 	l := lab.Open(t)
+	a := newAdders(t, l)
 
 	for _, message := range []string{"changing definition", "starting VM"} {
-		a := newAdders(t, l, "Halted")
+		a.begin(t, l, "Halted")
 		a.onlyOne(t, l, a.addBoth(t, message))
 	}
 }
@@ -111,7 +124,9 @@ func TestLab_addedPathHasOneWriterAcrossRuns(t *testing.T) {
 	t.Parallel()
 
 	l := lab.Open(t)
-	a := newAdders(t, l, "Halted")
+	a := newAdders(t, l)
+	a.begin(t, l, "Halted")
+
 	name := lab.Name(t) + ".raw"
 
 	for i, h := range a.hosts {
@@ -132,7 +147,8 @@ func TestLab_pluggedDiskHasOneWriterAcrossRuns(t *testing.T) {
 	t.Parallel()
 
 	l := lab.Open(t)
-	plugged := func(a *adders, errs [2]error) {
+	a := newAdders(t, l)
+	plugged := func(errs [2]error) {
 		t.Helper()
 
 		count := 0
@@ -156,16 +172,17 @@ func TestLab_pluggedDiskHasOneWriterAcrossRuns(t *testing.T) {
 	}
 
 	for _, message := range []string{"changing definition", "changing running VM"} {
-		a := newAdders(t, l, "Always")
-		plugged(a, a.addBoth(t, message))
+		a.begin(t, l, "Always")
+		plugged(a.addBoth(t, message))
 	}
 
 	// Both at once, in two runs and in one.
 	for _, same := range []bool{false, true} {
-		a := newAdders(t, l, "Always")
 		if same {
 			a.runs[1] = a.runs[0]
 		}
+
+		a.begin(t, l, "Always")
 
 		var (
 			errs [2]error
@@ -177,7 +194,7 @@ func TestLab_pluggedDiskHasOneWriterAcrossRuns(t *testing.T) {
 		}
 
 		wg.Wait()
-		plugged(a, errs)
+		plugged(errs)
 	}
 }
 
@@ -187,7 +204,9 @@ func TestLab_pluggedDiskIsSeenByTheStartOfAnother(t *testing.T) {
 	t.Parallel()
 
 	l := lab.Open(t)
-	a := newAdders(t, l, "Always")
+	a := newAdders(t, l)
+	a.begin(t, l, "Always")
+
 	off := a.wishes[1]
 	off.Metadata.RunStrategy = "Halted"
 

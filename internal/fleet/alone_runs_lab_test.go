@@ -2,11 +2,13 @@ package fleet
 
 import (
 	"errors"
+	"maps"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/placement"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/lab"
@@ -188,4 +190,54 @@ func TestLab_newDiskHasOneWriterAcrossRuns(t *testing.T) {
 	createOne(0)
 	wg.Wait()
 	r.onlyOne(t, l, errs)
+}
+
+// A new VM whose start is refused was never started: it goes with its own disk, which no guest has seen, and nothing of
+// it is left.
+func TestLab_newVMThatNeverStartedIsRemoved(t *testing.T) {
+	t.Parallel()
+
+	l := lab.Open(t)
+	r := newRivals(t, l)
+	pool, host := lab.Name(t), r.hosts[0].Name
+	dir := directory(t, l, host)
+	diskPool(t, l, host, pool, dir)
+
+	d := &r.wishes[0]
+	d.Spec.Disks = maps.Clone(d.Spec.Disks)
+	d.Spec.Disks["own"] = domain.Disk{Source: domain.DiskSource{File: "/to/be/made"}}
+	d.OwnDisks = map[string]domain.OwnDisk{"own": {Pool: pool, Bytes: 1 << 20}}
+
+	// Its run has read the hosts before the other VM is created, so that only the start sees that.
+	if _, err := r.runs[0].Snapshot(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+
+	winner := create(t, r.runs[1], l, r.wishes[1])
+	started := false
+
+	listen(r.runs[0], &onLog{Message: "starting VM", Do: func() {
+		started = true
+
+		if made := filesOn(t, l, host, dir); len(made) != 1 {
+			t.Errorf("before the start there are %q; want its disk", made)
+		}
+	}})
+
+	l.RemoveDomain(t, d.Spec.Name)
+
+	vm, err := r.runs[0].Create(t.Context(), *d)
+	if vm != nil || !started {
+		t.Errorf("%+v is left of it; its start began: %t", vm, started)
+	}
+
+	tells(t, "the one that never started", err, placement.ErrShared, d.Spec.Name, winner.Name)
+
+	if left := filesOn(t, l, host, dir); len(left) > 0 {
+		t.Errorf("%q is left of it", left)
+	}
+
+	if all := l.Virsh(t, host, "list", "--all", "--name"); strings.Contains(all, d.Spec.Name) {
+		t.Errorf("it is still defined: %s", all)
+	}
 }
