@@ -1,6 +1,7 @@
 package fleet
 
 import (
+	"context"
 	"errors"
 	"maps"
 	"strings"
@@ -192,8 +193,8 @@ func TestLab_newDiskHasOneWriterAcrossRuns(t *testing.T) {
 	r.onlyOne(t, l, errs)
 }
 
-// A new VM whose start is refused was never started: it goes with its own disk, which no guest has seen, and nothing of
-// it is left.
+// A new VM whose start is refused, or is interrupted before it is asked for, was never started: it goes with its own
+// disk, which no guest has seen, and nothing of it is left.
 func TestLab_newVMThatNeverStartedIsRemoved(t *testing.T) {
 	t.Parallel()
 
@@ -208,36 +209,54 @@ func TestLab_newVMThatNeverStartedIsRemoved(t *testing.T) {
 	d.Spec.Disks["own"] = domain.Disk{Source: domain.DiskSource{File: "/to/be/made"}}
 	d.OwnDisks = map[string]domain.OwnDisk{"own": {Pool: pool, Bytes: 1 << 20}}
 
+	l.RemoveDomain(t, d.Spec.Name)
+
+	createFirst := func(what string, interrupted bool) error {
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+
+		started := false
+
+		listen(r.runs[0], &onLog{Message: "starting VM", Do: func() {
+			started = true
+
+			if made := filesOn(t, l, host, dir); len(made) != 1 {
+				t.Errorf("%s: before the start there are %q; want its disk", what, made)
+			}
+
+			if interrupted {
+				cancel()
+			}
+		}})
+
+		vm, err := r.runs[0].Create(ctx, *d)
+		if vm != nil || !started {
+			t.Errorf("%s: %+v is left of it; its start began: %t", what, vm, started)
+		}
+
+		if left := filesOn(t, l, host, dir); len(left) > 0 {
+			t.Errorf("%s: %q is left of it", what, left)
+		}
+
+		if all := l.Virsh(t, host, "list", "--all", "--name"); strings.Contains(all, d.Spec.Name) {
+			t.Errorf("%s: it is still defined: %s", what, all)
+		}
+
+		return err
+	}
+
+	if err := createFirst("interrupted", true); !errors.Is(err, context.Canceled) {
+		t.Errorf("interrupted: %v", err)
+	}
+
 	// Its run has read the hosts before the other VM is created, so that only the start sees that.
+	r.runs[0].ForgetAll()
+
 	if _, err := r.runs[0].Snapshot(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 
 	winner := create(t, r.runs[1], l, r.wishes[1])
-	started := false
 
-	listen(r.runs[0], &onLog{Message: "starting VM", Do: func() {
-		started = true
-
-		if made := filesOn(t, l, host, dir); len(made) != 1 {
-			t.Errorf("before the start there are %q; want its disk", made)
-		}
-	}})
-
-	l.RemoveDomain(t, d.Spec.Name)
-
-	vm, err := r.runs[0].Create(t.Context(), *d)
-	if vm != nil || !started {
-		t.Errorf("%+v is left of it; its start began: %t", vm, started)
-	}
-
-	tells(t, "the one that never started", err, placement.ErrShared, d.Spec.Name, winner.Name)
-
-	if left := filesOn(t, l, host, dir); len(left) > 0 {
-		t.Errorf("%q is left of it", left)
-	}
-
-	if all := l.Virsh(t, host, "list", "--all", "--name"); strings.Contains(all, d.Spec.Name) {
-		t.Errorf("it is still defined: %s", all)
-	}
+	tells(t, "refused", createFirst("refused", false), placement.ErrShared, d.Spec.Name, winner.Name)
 }

@@ -61,7 +61,7 @@ func (u *update) takeBack(ctx context.Context) error {
 		return nil
 	}
 
-	ctx, cancel := lease.CleanupContext(ctx, inventory.FinishTimeout)
+	ctx, cancel := lease.GraceContext(ctx)
 	defer cancel()
 
 	if _, err := u.vm.On.Conn.RedefineDomain(ctx, u.before, u.before); err != nil {
@@ -106,13 +106,14 @@ func (u *update) readComplete(ctx context.Context) (definition *domain.Definitio
 }
 
 // recordIn records in the definition what must be known if the update fails after it is written: the sources of its
-// disks, and whether the firmware variables were written by another firmware. The metadata of the running VM still has
-// the sources that it runs with. writeMetadata writes both.
+// disks, which of them all hosts share (other runs have to see that before the VM gets them), and whether the firmware
+// variables were written by another firmware. The metadata of the running VM still has the sources that it runs with.
+// writeMetadata writes both.
 func (u *update) recordIn(definition *domain.Definition) error {
 	metadata := definition.Metadata()
 	metadata.Applied = u.applied
-	metadata.SharedDisks = slices.Compact(slices.Sorted(slices.Values( // another run has to see which new disk is also its own
-		slices.Concat(metadata.SharedDisks, u.want.Metadata.SharedDisks))))
+	shared := slices.Concat(metadata.SharedDisks, u.want.Metadata.SharedDisks)
+	metadata.SharedDisks = slices.Compact(slices.Sorted(slices.Values(shared)))
 
 	if u.vm.Firmware().RequiresNVRAMReset(u.want.Spec.Firmware) {
 		// If the running firmware used the variables until now, they may fit again.

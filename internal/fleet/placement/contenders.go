@@ -175,7 +175,6 @@ func (cs *Claims) lockContenders(
 	cs.readElsewhere(held, c)
 
 	for {
-
 		answers, err := cs.repliesFor(held, vm, c)
 		if err == nil {
 			err = rivals(answers, cs.withLinks(held, answers, c, c.askable()))
