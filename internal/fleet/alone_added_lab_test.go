@@ -226,3 +226,33 @@ func TestLab_pluggedDiskIsSeenByTheStartOfAnother(t *testing.T) {
 		t.Error("the first one doesn't have the disk")
 	}
 }
+
+// A disk that only the VM's host can have is plugged in without a question about other VMs.
+func TestLab_pluggedLocalDiskAsksNothing(t *testing.T) {
+	t.Parallel()
+
+	l := lab.Open(t)
+	a := newAdders(t, l)
+	a.begin(t, l, "Always")
+
+	a.source = l.Image(t, a.hosts[0].Name, lab.Name(t)+".raw", "raw", 1<<20)
+	a.wishes[0].Spec.Disks = map[string]domain.Disk{
+		"root": {Source: domain.DiskSource{File: a.source}, Format: "raw"},
+	}
+
+	before := a.runs[0].Calls()
+
+	if err := a.add(t, 0); err != nil || !a.has(t, l, 0) {
+		t.Fatalf("%v; plugged in: %t", err, a.has(t, l, 0))
+	}
+
+	after := a.runs[0].Calls()
+
+	for _, h := range a.hosts {
+		for _, call := range []string{"virConnectListAllDomains", "virConnectGetAllDomainStats"} {
+			if was, is := before[h.Name][call], after[h.Name][call]; was != is {
+				t.Errorf("%s was asked %s %d times", h.Name, call, is-was)
+			}
+		}
+	}
+}
