@@ -1,12 +1,15 @@
 package fleet
 
 import (
+	"context"
 	"errors"
+	"maps"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/placement"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/lab"
@@ -188,4 +191,72 @@ func TestLab_newDiskHasOneWriterAcrossRuns(t *testing.T) {
 	createOne(0)
 	wg.Wait()
 	r.onlyOne(t, l, errs)
+}
+
+// A new VM whose start is refused, or is interrupted before it is asked for, was never started: it goes with its own
+// disk, which no guest has seen, and nothing of it is left.
+func TestLab_newVMThatNeverStartedIsRemoved(t *testing.T) {
+	t.Parallel()
+
+	l := lab.Open(t)
+	r := newRivals(t, l)
+	pool, host := lab.Name(t), r.hosts[0].Name
+	dir := directory(t, l, host)
+	diskPool(t, l, host, pool, dir)
+
+	d := &r.wishes[0]
+	d.Spec.Disks = maps.Clone(d.Spec.Disks)
+	d.Spec.Disks["own"] = domain.Disk{Source: domain.DiskSource{File: "/to/be/made"}}
+	d.OwnDisks = map[string]domain.OwnDisk{"own": {Pool: pool, Bytes: 1 << 20}}
+
+	l.RemoveDomain(t, d.Spec.Name)
+
+	createFirst := func(what string, interrupted bool) error {
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+
+		started := false
+
+		listen(r.runs[0], &onLog{Message: "starting VM", Do: func() {
+			started = true
+
+			if made := filesOn(t, l, host, dir); len(made) != 1 {
+				t.Errorf("%s: before the start there are %q; want its disk", what, made)
+			}
+
+			if interrupted {
+				cancel()
+			}
+		}})
+
+		vm, err := r.runs[0].Create(ctx, *d)
+		if vm != nil || !started {
+			t.Errorf("%s: %+v is left of it; its start began: %t", what, vm, started)
+		}
+
+		if left := filesOn(t, l, host, dir); len(left) > 0 {
+			t.Errorf("%s: %q is left of it", what, left)
+		}
+
+		if all := l.Virsh(t, host, "list", "--all", "--name"); strings.Contains(all, d.Spec.Name) {
+			t.Errorf("%s: it is still defined: %s", what, all)
+		}
+
+		return err
+	}
+
+	if err := createFirst("interrupted", true); !errors.Is(err, context.Canceled) {
+		t.Errorf("interrupted: %v", err)
+	}
+
+	// Its run has read the hosts before the other VM is created, so that only the start sees that.
+	r.runs[0].ForgetAll()
+
+	if _, err := r.runs[0].Snapshot(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+
+	winner := create(t, r.runs[1], l, r.wishes[1])
+
+	tells(t, "refused", createFirst("refused", false), placement.ErrShared, d.Spec.Name, winner.Name)
 }

@@ -30,6 +30,7 @@ type Host struct {
 	devices  seenDevices
 	postCopy postCopy
 	looks    looks
+	readings looks
 
 	mu   sync.Mutex
 	view *View
@@ -191,6 +192,16 @@ func (e *Entry) DiskUses() []domain.DiskUse {
 	})
 
 	return e.diskUses
+}
+
+// NextDiskUses returns the disks that a running domain doesn't write to yet, but will: those of its definition, which
+// it has from its next start at the latest. A run writes a disk into the definition before it plugs it in.
+func (e *Entry) NextDiskUses() []domain.DiskUse {
+	if p := e.Parse(); p.Live != nil && p.Persistent != nil {
+		return p.Persistent.DiskUses()
+	}
+
+	return nil
 }
 
 func parseXML(xml string) (*domain.Definition, *domain.Spec, error) {

@@ -7,7 +7,7 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 )
 
-// looks are the calls of LookAgain for one host.
+// looks are the calls of LookAgain, or of ReadAgain, for one host.
 type looks struct {
 	// running is held by the look that asks the host.
 	running sync.Mutex
@@ -28,20 +28,32 @@ type look struct {
 // of a VM that was running before, and still is, are not seen. Callers that wait for it at the same time share a call
 // that began after each of them called. A host that didn't answer in this operation isn't asked.
 func (inv *Inventory) LookAgain(ctx context.Context, h *Host) error {
+	return inv.look(ctx, h, &h.looks, inv.compare)
+}
+
+// ReadAgain is LookAgain for a caller that has to see all changes: it reads the definitions of all VMs of the host.
+func (inv *Inventory) ReadAgain(ctx context.Context, h *Host) error {
+	return inv.look(ctx, h, &h.readings, inv.compareAll)
+}
+
+// look waits for a comparison that begins from now on. All who wait share it.
+func (inv *Inventory) look(
+	ctx context.Context, h *Host, all *looks, compare func(context.Context, *Host) error,
+) error {
 	if err := silentIn(ctx, h); err != nil {
 		return err
 	}
 
-	h.looks.mu.Lock()
+	all.mu.Lock()
 
-	l := h.looks.next
+	l := all.next
 	if l == nil {
 		l = &look{done: make(chan struct{})}
-		h.looks.next = l
+		all.next = l
 
-		inv.background.Go(func() { inv.lookAgain(h, l) }) //nolint:contextcheck // it serves all who wait for it
+		inv.background.Go(func() { inv.lookAgain(h, all, l, compare) }) //nolint:contextcheck // it serves all who wait for it
 	}
-	h.looks.mu.Unlock()
+	all.mu.Unlock()
 
 	select {
 	case <-l.done:
@@ -51,50 +63,79 @@ func (inv *Inventory) LookAgain(ctx context.Context, h *Host) error {
 	}
 }
 
-func (inv *Inventory) lookAgain(h *Host, l *look) {
-	h.looks.running.Lock()
-	defer h.looks.running.Unlock()
+func (inv *Inventory) lookAgain(h *Host, all *looks, l *look, compare func(context.Context, *Host) error) {
+	all.running.Lock()
+	defer all.running.Unlock()
 
-	h.looks.mu.Lock()
-	h.looks.next = nil // who comes from now on needs a later one
-	h.looks.mu.Unlock()
+	all.mu.Lock()
+	all.next = nil // who comes from now on needs a later one
+	all.mu.Unlock()
 
 	ctx, cancel := context.WithTimeout(inv.lifetime, AskTimeout)
 	defer cancel()
 
-	l.err = inv.compare(ctx, h)
+	l.err = compare(ctx, h)
 	close(l.done)
 }
 
-// compare reads again what differs from the host's view.
+// compare reads again what differs from the host's view, by name or power.
 func (inv *Inventory) compare(ctx context.Context, h *Host) error {
 	all, err := h.Conn.Stats(ctx, libvirt.StatsState)
 	if err != nil {
 		return err
 	}
 
-	v, err := inv.ViewOf(ctx, h)
-	if err == nil {
-		err = v.Err
-	}
+	lacks := make(map[string]bool, len(all))
 
+	v, err := inv.ViewOf(ctx, h)
 	if err != nil {
 		return err
 	}
 
+	for _, d := range all {
+		lacks[d.UUID] = v.lacks(d)
+	}
+
+	return inv.refreshDiffering(ctx, h, v, lacks)
+}
+
+// compareAll reads again what differs from the host's view in any way.
+func (inv *Inventory) compareAll(ctx context.Context, h *Host) error {
+	all, err := h.Conn.Domains(ctx)
+	if err != nil {
+		return err
+	}
+
+	v, err := inv.ViewOf(ctx, h)
+	if err != nil {
+		return err
+	}
+
+	lacks := make(map[string]bool, len(all))
+	for _, d := range all {
+		lacks[d.UUID] = !v.has(d.UUID, &d)
+	}
+
+	return inv.refreshDiffering(ctx, h, v, lacks)
+}
+
+// refreshDiffering reads those of the host's VMs again that the view lacks, and those that the host hasn't any more.
+// lacks has all VMs of the host. What it was made from isn't put into the view: this run may have changed a VM since.
+func (inv *Inventory) refreshDiffering(ctx context.Context, h *Host, v *View, lacks map[string]bool) error {
+	if v.Err != nil {
+		return v.Err
+	}
+
 	var differ []string
 
-	there := make(map[string]bool, len(all))
-
-	for _, d := range all {
-		there[d.UUID] = true
-		if v.lacks(d) {
-			differ = append(differ, d.UUID)
+	for uuid, differs := range lacks {
+		if differs {
+			differ = append(differ, uuid)
 		}
 	}
 
 	for uuid := range v.Domains {
-		if !there[uuid] {
+		if _, there := lacks[uuid]; !there {
 			differ = append(differ, uuid)
 		}
 	}

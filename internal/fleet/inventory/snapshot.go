@@ -257,6 +257,20 @@ func (inv *Inventory) ReplyOf(ctx context.Context, h *Host) (Reply, error) {
 	return Reply{Host: h, View: v, Info: v.Info, Err: v.Err}, v.Err
 }
 
+// LastReplyOf returns what the host reported last, however long ago; if it hasn't, it is queried. It has what this run
+// has changed since.
+func (inv *Inventory) LastReplyOf(ctx context.Context, h *Host) (Reply, error) {
+	h.mu.Lock()
+	v := h.view
+	h.mu.Unlock()
+
+	if v == nil || v.Err != nil {
+		return inv.ReplyOf(ctx, h)
+	}
+
+	return Reply{Host: h, View: v, Info: v.Info}, nil
+}
+
 // TypeFor returns the domain type for a VM that declares none.
 func (a Reply) TypeFor(s domain.Spec, defaultType string) string {
 	if t := cmp.Or(s.Type, defaultType); t != "" {

@@ -81,8 +81,9 @@ type update struct {
 	stopped inventory.Outcome
 	// applied are the sources of the disks in the definition as this update writes it, or leaves it.
 	applied map[string]string
-	// defined says that the definition was changed.
+	// defined says that the definition was changed, and before is the definition as it was, with its secrets.
 	defined bool
+	before  string
 	// evicted says that a maintenance of its host shut the VM down, so that it stays off.
 	evicted bool
 	// hadPassword says that the graphics required a password before.
@@ -130,11 +131,20 @@ func (u *update) changeReserved(ctx context.Context) error {
 		return err
 	}
 
-	return inTurn(held,
-		u.definePersistent,
-		u.resumeGuest, // A paused guest can't release a device.
-		u.changeRunning,
-	)
+	disks, err := u.pluggedDisks()
+	if err != nil {
+		return err
+	}
+
+	return u.manager.placement.PlugAlone(held, u.vm, placement.Plugging{
+		Disks: disks, Define: u.definePersistent, TakeBack: u.takeBack,
+		Plug: func(ctx context.Context) error {
+			return inTurn(ctx,
+				u.resumeGuest, // A paused guest can't release a device.
+				u.changeRunning,
+			)
+		},
+	})
 }
 
 // inTurn carries out the steps until one of them fails.

@@ -2,9 +2,12 @@ package lifecycle
 
 import (
 	"context"
+	"fmt"
+	"slices"
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/lease"
 )
 
 // definePersistent patches the persistent definition, if there is one. libvirt validates it before the guest is
@@ -47,7 +50,25 @@ func (u *update) definePersistent(ctx context.Context) error {
 		return err
 	}
 
-	u.defined = true
+	u.defined, u.before = true, present
+
+	return u.refresh(ctx)
+}
+
+// takeBack defines the VM again as it was, unless its lock is lost.
+func (u *update) takeBack(ctx context.Context) error {
+	if !u.defined {
+		return nil
+	}
+
+	ctx, cancel := lease.GraceContext(ctx)
+	defer cancel()
+
+	if _, err := u.vm.On.Conn.RedefineDomain(ctx, u.before, u.before); err != nil {
+		return fmt.Errorf("its definition was not restored: %w", err)
+	}
+
+	u.defined = false
 
 	return u.refresh(ctx)
 }
@@ -85,11 +106,14 @@ func (u *update) readComplete(ctx context.Context) (definition *domain.Definitio
 }
 
 // recordIn records in the definition what must be known if the update fails after it is written: the sources of its
-// disks, and whether the firmware variables were written by another firmware. The metadata of the running VM still has
-// the sources that it runs with. writeMetadata writes both.
+// disks, which of them all hosts share (other runs have to see that before the VM gets them), and whether the firmware
+// variables were written by another firmware. The metadata of the running VM still has the sources that it runs with.
+// writeMetadata writes both.
 func (u *update) recordIn(definition *domain.Definition) error {
 	metadata := definition.Metadata()
 	metadata.Applied = u.applied
+	shared := slices.Concat(metadata.SharedDisks, u.want.Metadata.SharedDisks)
+	metadata.SharedDisks = slices.Compact(slices.Sorted(slices.Values(shared)))
 
 	if u.vm.Firmware().RequiresNVRAMReset(u.want.Spec.Firmware) {
 		// If the running firmware used the variables until now, they may fit again.

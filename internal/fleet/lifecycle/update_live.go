@@ -68,6 +68,37 @@ func (u *update) changeLive(ctx context.Context) error {
 	return u.changeLive(ctx)
 }
 
+// pluggedDisks returns the disks that the change gives to the running VM.
+func (u *update) pluggedDisks() ([]domain.DiskUse, error) {
+	live := u.vm.Entry.Parse().Live
+	if live == nil || u.goesDown() {
+		return nil, nil
+	}
+
+	after, _, err := u.edit(u.vm.Entry.Parse().Definition())
+	if err == nil {
+		err = u.recordIn(after)
+	}
+
+	if err != nil {
+		return nil, err
+	}
+
+	steps, err := domain.LiveSteps(live, after, u.want.Spec)
+	if err != nil {
+		return nil, nil //nolint:nilerr // changeLive returns it, and plugs nothing in
+	}
+
+	have := live.DiskUses()
+
+	return slices.DeleteFunc(after.DiskUses(), func(use domain.DiskUse) bool {
+		isStep := func(s domain.Step) bool { return strings.HasPrefix(s.Path+".", "disks."+use.Key+".") }
+		isHad := func(h domain.DiskUse) bool { return domain.SameDisk(h.Source, use.Source, true) }
+
+		return use.NVDIMM || !slices.ContainsFunc(steps, isStep) || slices.ContainsFunc(have, isHad)
+	}), nil
+}
+
 // changeAttribute applies one change to the running VM.
 func (u *update) changeAttribute(ctx context.Context, s domain.Step) error {
 	conn, id := u.vm.On.Conn, u.vm.UUID

@@ -22,6 +22,11 @@ var ErrShared = errors.New("another VM has the same name or disk")
 type claim struct {
 	uuid, name, host string
 	disks            []domain.DiskUse
+	// plugged says that the VM runs already, under its name, and gets these disks in addition.
+	plugged bool
+	// unsettled reports whether a run may be about to give a running VM what its definition has in addition, or to take
+	// that back: then it doesn't count. Nil: it counts.
+	unsettled func(on *inventory.Host, e *inventory.Entry) bool
 	// links are other paths that lead to one of the disks on the host, with the disk's own path.
 	links map[string]string
 }
@@ -34,6 +39,33 @@ func claimOf(vm *inventory.VM, host string) claim {
 	return claim{uuid: vm.UUID, name: vm.Name, host: host, disks: vm.Entry.DiskUses()}
 }
 
+// namesakes returns the other VMs of the claim's name. A VM that runs already had to prove its name when it started.
+func (c claim) namesakes(v *inventory.View) []*inventory.Entry {
+	if c.plugged {
+		return nil
+	}
+
+	return slices.DeleteFunc(slices.Clone(v.Named(c.name)), func(e *inventory.Entry) bool { return e.UUID == c.uuid })
+}
+
+// usesOf returns the disks that a VM with a claim writes to.
+func (c claim) usesOf(on *inventory.Host, e *inventory.Entry) []domain.DiskUse {
+	if live := e.Parse().Live; live != nil && c.unsettled != nil && c.unsettled(on, e) {
+		return live.DiskUses()
+	}
+
+	return e.DiskUses()
+}
+
+// askable limits the questions to hosts about links, see symbolic_links.go.
+func (c claim) askable() func(own, other string) bool {
+	if c.plugged {
+		return addedAlike(c.disks)
+	}
+
+	return nil
+}
+
 // rivals returns an error that names every other VM of the fleet that has this VM's name, or would write to the same
 // disk.
 func rivals(answers []inventory.Reply, c claim) error {
@@ -44,8 +76,8 @@ func rivals(answers []inventory.Reply, c claim) error {
 			continue
 		}
 
-		for _, e := range a.View.Named(c.name) {
-			if e.UUID != c.uuid && claims(e) {
+		for _, e := range c.namesakes(a.View) {
+			if claims(e) {
 				all = append(all, sameName(c, a.Host.Name, e))
 			}
 		}
@@ -56,7 +88,7 @@ func rivals(answers []inventory.Reply, c claim) error {
 					continue
 				}
 
-				if other, ok := sharedWith(disk, e, c.host == a.Host.Name); ok {
+				if other, ok := sharedWith(disk, c.usesOf(a.Host, e), c.host == a.Host.Name); ok {
 					all = append(all, sameDisk(c, disk, a.Host.Name, e, other))
 				}
 			}
@@ -69,8 +101,8 @@ func rivals(answers []inventory.Reply, c claim) error {
 // sharedWith returns the disk of another VM that is the same as this one, unless both are declared as shareable. A disk
 // with the other in its backing chain is returned even if both are shareable: no VM may write to an image that is the
 // base of another.
-func sharedWith(disk domain.DiskUse, e *inventory.Entry, sameHost bool) (domain.DiskUse, bool) {
-	for _, other := range e.DiskUses() {
+func sharedWith(disk domain.DiskUse, uses []domain.DiskUse, sameHost bool) (domain.DiskUse, bool) {
+	for _, other := range uses {
 		same := sameHost || disk.Shared || other.Shared
 		if (!disk.Shareable || !other.Shareable) && domain.SameDisk(disk.Source, other.Source, same) {
 			return other, true
@@ -266,21 +298,67 @@ func (cs *Claims) StartAlone(
 
 	c := claimOf(vm, vm.Host)
 
-	names := []string{"starting/" + c.name}
+	unlock, err := cs.lockNames(ctx, c)
+	if err != nil {
+		return err
+	}
+	defer unlock()
+
+	return cs.takeAlone(ctx, permit, vm, c, func(held context.Context) error {
+		if err := start(held); err != nil {
+			return err
+		}
+
+		// A VM that waits for the same disk has to see this one.
+		if d, err := vm.On.Conn.Domain(ctx, vm.UUID); err == nil {
+			vm.On.Remember(vm.UUID, d)
+		} else {
+			vm.On.Forget()
+		}
+
+		return nil
+	})
+}
+
+// lockNames prevents other operations of this run from taking what is claimed, until unlock is called.
+func (cs *Claims) lockNames(ctx context.Context, c claim) (unlock func(), err error) {
+	var names []string
+	if !c.plugged {
+		names = append(names, "starting/"+c.name)
+	}
+
 	for _, disk := range c.disks {
 		names = append(names, "disk/"+disk.Source.Name())
+	}
+
+	var locked []func()
+
+	unlock = func() {
+		for _, u := range slices.Backward(locked) {
+			u()
+		}
 	}
 
 	slices.Sort(names)
 
 	for _, name := range slices.Compact(names) {
-		unlock, err := cs.mutexes.Lock(ctx, name)
+		u, err := cs.mutexes.Lock(ctx, name)
 		if err != nil {
-			return err
+			unlock()
+
+			return nil, err
 		}
-		defer unlock()
+
+		locked = append(locked, u)
 	}
 
+	return unlock, nil
+}
+
+// takeAlone calls take, with which the VM gets what it claims, if no other VM has it, or can get it meanwhile.
+func (cs *Claims) takeAlone(
+	ctx context.Context, permit *StartPermit, vm *inventory.VM, c claim, take func(context.Context) error,
+) error {
 	ended, err := cs.awaitLinked(ctx, c)
 	if err != nil {
 		return err
@@ -293,16 +371,5 @@ func (cs *Claims) StartAlone(
 	}
 	defer release()
 
-	if err := start(held); err != nil {
-		return err
-	}
-
-	// A VM that waits for the same disk has to see this one.
-	if d, err := vm.On.Conn.Domain(ctx, vm.UUID); err == nil {
-		vm.On.Remember(vm.UUID, d)
-	} else {
-		vm.On.Forget()
-	}
-
-	return nil
+	return take(held)
 }

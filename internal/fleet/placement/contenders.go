@@ -21,9 +21,9 @@ import (
 // the locks of these too, and reads them again under their locks. Of two runs, one at least sees the other's VM, and
 // waits. If both do, the run whose VM has the higher UUID gives up.
 //
-// A disk that no other VM has costs no lock. What other runs defined since the hosts were read is asked with one call
-// for each other host, and only for a disk that other hosts may have too. What isn't seen is a disk that another run
-// has added to its VM since it was read, without a change of its name or power.
+// A disk that no other VM has costs no lock. For a disk that other hosts may have too, the definitions of all hosts are
+// read again, so that a disk counts that another run has added to a VM a moment ago. A disk that is plugged into a
+// running VM is in its definition before: see PlugAlone.
 
 const (
 	// rivalPatience is how long a start waits for the run that is changing another VM with the same disk: longer than it
@@ -41,6 +41,8 @@ const (
 	startReserve = 10 * time.Second
 	// lookPatience is how long a start waits for what another host says about its VMs.
 	lookPatience = 5 * time.Second
+	// readPatience is how long it waits for the definitions of a host that has just answered.
+	readPatience = inventory.AskTimeout
 	// holderPatience limits the question whether the run that has a lock was killed: longer than that takes.
 	holderPatience = 20 * time.Second
 )
@@ -69,11 +71,28 @@ func inTimeOf(ctx context.Context, patience time.Duration) time.Duration {
 	return patience
 }
 
-// contender is a VM that is off and, if it were started, would write to a disk of the claim, or has its name.
+// contender is a VM that doesn't write to a disk of the claim, and will once it is started or gets the disk that its
+// definition has; or it is off and has the claim's name.
 type contender struct {
 	on     *inventory.Host
 	entry  *inventory.Entry
 	reason string // what they have in common, for users
+	// purpose says for what its lock is taken, and doubt what it may be doing: for users.
+	purpose, doubt string
+}
+
+// contenderOf returns a contender for the claim.
+func (c claim) contenderOf(on *inventory.Host, e *inventory.Entry, reason string) contender {
+	o := contender{on, e, reason, "starting a VM with the same disk as", "which may be starting"}
+	if c.plugged {
+		o.purpose = "giving another VM a disk of"
+	}
+
+	if e.Active() {
+		o.doubt = "which may be about to get it"
+	}
+
+	return o
 }
 
 // contenders returns the VMs that would be rivals if they were started. An image in the backing chain of a disk doesn't
@@ -86,21 +105,21 @@ func contenders(answers []inventory.Reply, c claim) []contender {
 			continue
 		}
 
-		for _, e := range a.View.Named(c.name) {
-			if e.UUID != c.uuid && !claims(e) {
-				all = append(all, contender{a.Host, e, "it has the name of another VM"})
+		for _, e := range c.namesakes(a.View) {
+			if !claims(e) {
+				all = append(all, c.contenderOf(a.Host, e, "it has the name of another VM"))
 			}
 		}
 
 		for _, disk := range c.disks {
 			for _, e := range a.View.Having(disk) {
-				if e.UUID == c.uuid || claims(e) {
+				if e.UUID == c.uuid {
 					continue
 				}
 
 				if other, ok := sameDiskOf(disk, e, c.host == a.Host.Name); ok {
-					all = append(all, contender{a.Host, e, fmt.Sprintf("its %s (%s) is also %s of another VM", disk.Text(),
-						disk.Source.Name(), other.Text())})
+					all = append(all, c.contenderOf(a.Host, e, fmt.Sprintf("its %s (%s) is also %s of another VM", disk.Text(),
+						disk.Source.Name(), other.Text())))
 				}
 			}
 		}
@@ -114,9 +133,14 @@ func contenders(answers []inventory.Reply, c claim) []contender {
 // key orders the contenders as all runs order them.
 func (o contender) key() string { return o.entry.UUID + " " + o.on.Name }
 
-// sameDiskOf returns the disk of another VM that is the same as this one, unless both are declared as shareable.
+// sameDiskOf returns the disk that another VM will have and that is the same as this one, unless both are declared as
+// shareable.
 func sameDiskOf(disk domain.DiskUse, e *inventory.Entry, sameHost bool) (domain.DiskUse, bool) {
-	uses := e.DiskUses()
+	uses := e.NextDiskUses()
+	if !claims(e) {
+		uses = e.DiskUses()
+	}
+
 	i := slices.IndexFunc(uses, func(other domain.DiskUse) bool {
 		return (!disk.Shareable || !other.Shareable) &&
 			domain.SameDisk(disk.Source, other.Source, sameHost || disk.Shared || other.Shared)
@@ -143,13 +167,17 @@ func (cs *Claims) lockContenders(
 		}
 	})
 	locked := map[string]bool{}
+	c.unsettled = func(on *inventory.Host, e *inventory.Entry) bool {
+		return !locked[contender{on: on, entry: e}.key()] && !on.IsSilent(held)
+	}
 
-	for held = ctx; ; {
-		cs.lookElsewhere(held, vm, c)
+	held = ctx
+	cs.readElsewhere(held, c)
 
-		answers, err := cs.hosts.SnapshotOfAnswering(held)
+	for {
+		answers, err := cs.repliesFor(held, vm, c)
 		if err == nil {
-			err = rivals(answers, cs.withLinks(held, answers, c, nil))
+			err = rivals(answers, cs.withLinks(held, answers, c, c.askable()))
 		}
 
 		if err != nil {
@@ -176,14 +204,59 @@ func (cs *Claims) lockContenders(
 			held, unlock, locked[o.key()] = next, append(unlock, u), true
 			cs.hosts.RefreshVMs(held, o.on.Name, []string{o.entry.UUID})
 		}
+
+		cs.lookElsewhere(held, vm, c)
 	}
 }
 
-// lookElsewhere brings the views of other hosts up to date, if VMs there can have a disk of the claim. A host that
-// doesn't answer now counts as it was read last, and one that didn't answer then isn't asked.
+// anywhere reports whether VMs on other hosts can have a disk of the claim.
+func (c claim) anywhere() bool {
+	return slices.ContainsFunc(c.disks, func(d domain.DiskUse) bool { return d.Shared || d.Source.Network != nil })
+}
+
+// repliesFor returns what the hosts said that can have other VMs with the claim. To plug in a disk that only the VM's
+// host can have, nothing is read: QEMU locks such a file against other runs' VMs there.
+func (cs *Claims) repliesFor(ctx context.Context, vm *inventory.VM, c claim) ([]inventory.Reply, error) {
+	if !c.plugged || c.anywhere() {
+		return cs.hosts.SnapshotOfAnswering(ctx)
+	}
+
+	a, err := cs.hosts.LastReplyOf(ctx, vm.On)
+
+	return []inventory.Reply{a}, err
+}
+
+// readElsewhere brings the views of all hosts up to date with what other runs wrote into definitions, if VMs on other
+// hosts can have a disk of the claim. The VM's own definition was written before: of two runs that add one disk to two
+// VMs, the one that reads later sees the other's.
+func (cs *Claims) readElsewhere(ctx context.Context, c claim) {
+	ask := func(ctx context.Context, h *inventory.Host) error {
+		looking, cancel := context.WithTimeout(ctx, lookPatience) // A host that hangs doesn't take all the time of a reading.
+		defer cancel()
+
+		if err := cs.hosts.LookAgain(looking, h); err != nil {
+			return err
+		}
+
+		return cs.hosts.ReadAgain(ctx, h)
+	}
+
+	cs.askEach(ctx, c, nil, inTimeOf(ctx, readPatience), ask)
+}
+
+// lookElsewhere brings the views of the other hosts up to date with what runs there, if VMs there can have a disk of
+// the claim.
 func (cs *Claims) lookElsewhere(ctx context.Context, vm *inventory.VM, c claim) {
-	anywhere := func(d domain.DiskUse) bool { return d.Shared || d.Source.Network != nil }
-	if !slices.ContainsFunc(c.disks, anywhere) {
+	cs.askEach(ctx, c, vm.On, lookPatience, cs.hosts.LookAgain)
+}
+
+// askEach asks the hosts about their VMs, if several hosts can have a disk of the claim. A host that doesn't answer now
+// counts as it was read last, and one that didn't answer then isn't asked.
+func (cs *Claims) askEach(
+	ctx context.Context, c claim, except *inventory.Host, patience time.Duration,
+	ask func(context.Context, *inventory.Host) error,
+) {
+	if !c.anywhere() {
 		return
 	}
 
@@ -192,19 +265,19 @@ func (cs *Claims) lookElsewhere(ctx context.Context, vm *inventory.VM, c claim) 
 		return
 	}
 
-	ctx, cancel := context.WithTimeout(ctx, lookPatience)
+	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 
 	var wg sync.WaitGroup
 
 	for _, a := range answers {
-		if a.Host == vm.On || a.View == nil || a.Err != nil {
+		if a.Host == except || a.View == nil || a.Err != nil {
 			continue
 		}
 
 		wg.Go(func() {
-			if err := cs.hosts.LookAgain(ctx, a.Host); err != nil {
-				cs.log.WarnContext(ctx, "which VMs run on another host is as it was read last", "name", c.name,
+			if err := ask(ctx, a.Host); err != nil {
+				cs.log.WarnContext(ctx, "which VMs another host has is as it was read last", "name", c.name,
 					"host", a.Host.Name, "error", err.Error())
 			}
 		})
@@ -243,7 +316,7 @@ func (cs *Claims) takeContender(ctx context.Context, o contender, patience time.
 	ctx, cancel := context.WithTimeout(ctx, inTimeOf(ctx, patience))
 	defer cancel()
 
-	return cs.records.LeaseAgainstOthers(ctx, o.on, o.entry.UUID, "starting a VM with the same disk as")
+	return cs.records.LeaseAgainstOthers(ctx, o.on, o.entry.UUID, o.purpose)
 }
 
 // wasKilled reports whether no run renews the lock of the contender.
@@ -267,8 +340,8 @@ func (o contender) notLocked(vm *inventory.VM, err error) error {
 
 	return &inventory.Error{
 		VM: vm.Name, Host: vm.Host, Kind: ErrShared,
-		Detail: fmt.Sprintf("%s, %q (UUID %s) on host %q, which may be starting: %s", o.reason, o.entry.Name, o.entry.UUID,
-			o.on.Name, reason),
-		Remedy: "Only one of the two may run. Wait until " + until + ".", Next: inventory.Retry,
+		Detail: fmt.Sprintf("%s, %q (UUID %s) on host %q, %s: %s", o.reason, o.entry.Name, o.entry.UUID, o.on.Name, o.doubt,
+			reason),
+		Remedy: "Only one of the two may run with it. Wait until " + until + ".", Next: inventory.Retry,
 	}
 }

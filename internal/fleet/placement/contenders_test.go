@@ -63,7 +63,8 @@ func TestContender_notLocked(t *testing.T) {
 	t.Parallel()
 
 	o := contender{
-		&inventory.Host{Name: "kvm2"}, inventory.NewEntry(libvirt.Domain{Name: "other", UUID: "a"}), "its disk is shared",
+		on: &inventory.Host{Name: "kvm2"}, entry: inventory.NewEntry(libvirt.Domain{Name: "other", UUID: "a"}),
+		reason: "its disk is shared",
 	}
 	vm := &inventory.VM{UUID: "b", Host: "kvm1", On: &inventory.Host{Name: "kvm1"}, Entry: &inventory.Entry{}}
 	vm.Name = "this"

@@ -19,8 +19,8 @@ import (
 //   - Before a VM starts, and before a running VM moves: about all paths of other VMs on that host, in one question for
 //     each of its disks. This is the check that counts. If the run is starting other VMs there, they are asked about
 //     first, in one more question.
-//   - In a plan: only about disks that the plan adds to a VM, and only if another path has the same base name, as it
-//     has through a link to a directory. It finds the usual mistake early.
+//   - In a plan, and before a disk is plugged into a running VM: only about disks that are added to a VM, and only if
+//     another path has the same base name, as it has through a link to a directory. It finds the usual mistake early.
 //
 // A plan that adds no disk asks nothing.
 
@@ -141,7 +141,12 @@ func (cs *Claims) linkedStarts(ctx context.Context, c claim, starts []*pendingSt
 			}
 		}
 
-		same, known := cs.linkedPaths(ctx, h, c, pathOf(disk.Source), slices.Sorted(maps.Keys(by)))
+		own, only := pathOf(disk.Source), c.askable()
+		others := slices.DeleteFunc(slices.Sorted(maps.Keys(by)), func(other string) bool {
+			return only != nil && !only(own, other)
+		})
+
+		same, known := cs.linkedPaths(ctx, h, c, own, others)
 		if !known {
 			return linked
 		}
