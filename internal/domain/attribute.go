@@ -42,6 +42,8 @@ const (
 	// Texts is a map of texts by name, with one element for each, see ParseTexts. Place is the element and its two
 	// attributes: "cputune/vcpupin@vcpu@cpuset".
 	Texts
+	// Switches is a map of switches by name: Texts that are each yes or no.
+	Switches
 	// Table is a map of rows by key, with one element for each, see ParseTable. Place is the element and its key:
 	// "cpu/numa/cell@id".
 	Table

@@ -54,6 +54,7 @@ func triedValues(path string, a Attribute) []string {
 	return map[AttributeKind][]string{
 		Text: {"/a & <b>"}, Count: {"7"}, Switch: {"yes", "no"}, Flag: {"yes"}, Amount: {"1073741824"}, Numbers: {"42"},
 		Texts: {"0=1\n"}, Words: {`["-name","a & <b>"]`},
+		Switches: {"csum=no\ntso4=yes\n"},
 	}[a.Kind]
 }
 

@@ -47,7 +47,7 @@ func (u *user) ofHardware() []example {
 				halted("builder", small, "interfaces = { out = { user = true } }"),
 			has: []string{
 				"<source dev='/dev/vhost-vdpa-0'/>", "packed='on'", "path='/run/openvswitch/firewall-inside.sock' mode='server'",
-				"rx_queue_size='1024'", "<interface type='user'>",
+				"rx_queue_size='1024'", "<host gso='off' tso4='off' tso6='off'/>", "<interface type='user'>",
 			},
 		},
 		// The lab's hosts have no such card. Any PCI device that they list can be given to a VM that isn't started.
