@@ -206,7 +206,8 @@ func (a Attribute) validate(c *checker, path, value string, free func(path, valu
 		}
 	}
 	c.require(value == "" || a.Check == nil || strings.TrimSpace(value) != "", path, "It is nothing but white space.")
-	if a.Kind == Count && strings.HasPrefix(value, "-") { // In definitions, a limit of -1 is none: nothing to declare.
+	// In definitions, a limit of -1 is none: nothing to declare.
+	if a.Kind == Count && !a.Signed && strings.HasPrefix(value, "-") {
 		c.require(false, path, fmt.Sprintf("%q isn't a number from 0.", value))
 		return
 	}
@@ -222,7 +223,7 @@ func (a Attribute) validate(c *checker, path, value string, free func(path, valu
 	}
 	switch a.Kind {
 	case Count, Amount:
-		_, isNumber := number(value)
+		_, isNumber := number(strings.TrimPrefix(value, "-"))
 		c.require(isNumber, path, fmt.Sprintf("%q isn't a number from 0.", value))
 	case Table:
 		a.validateTable(c, path, value)

@@ -19,6 +19,7 @@ func triedValues(path string, a Attribute) []string {
 		"devices.graphics.port": {Auto, "5905"}, "devices.graphics.websocket": {Auto, "5705"},
 		"devices.graphics.keymap": {"en-us"}, "devices.vsock.cid": {Auto, "17"}, "platform.hyperv.spinlocks": {"8191"},
 		"platform.hyperv.vendor_id": {"a & <b>"},
+		"platform.clock.adjustment": {"-3600", "120"},
 		"devices.smartcard.type":    {"spicevmc"},
 		"cpu.pin":                   {"0=2-3\n"}, "cpu.emulator_pin": {"1,3"}, "memory.huge_pages": {"2Mi", hugeDefault},
 		cpuNUMA: {"0.cpus=0-511\n" + `0.distances=1\e21\n` + "\n0.memory=1073741824\n1.discard=no\n" +
@@ -66,6 +67,9 @@ var valuesBeside = map[string]Values{
 	"devices.graphics.network":        {"listen": "network"},
 	"devices.graphics.port":           {"listen": "address"},
 	"platform.clock.timezone":         {"offset": "timezone"},
+	"platform.clock.basis":            {"offset": "variable"},
+	"platform.clock.adjustment":       {"offset": "variable"},
+	"platform.clock.start":            {"offset": "absolute"},
 	"memory.numatune.nodeset":         {"numatune.mode": "strict"},
 	"firmware.nvram_template":         {"loader": "/l"},
 	"memory.numatune.mode":            {"numatune.nodeset": "0"},
@@ -283,6 +287,10 @@ func TestGroups_refuseWhatIsWrong(t *testing.T) {
 		{"devices.vsock.cid": "4294967295"},
 		{"platform.clock.offset": "timezone"},
 		{"platform.clock.timezone": "Europe/Berlin"},
+		{"platform.clock.offset": clockAbsolute},
+		{"platform.clock.offset": clockAbsolute, "platform.clock.start": "-1"},
+		{"platform.clock.offset": "utc", "platform.clock.adjustment": "60"},
+		{"platform.clock.offset": clockVariable, "platform.clock.adjustment": "1.5"},
 		{"platform.hyperv.spinlocks": "100"},
 		{"platform.hyperv.vendor_id": "more than twelve"},
 	} {

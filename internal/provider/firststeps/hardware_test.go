@@ -31,8 +31,9 @@ func (u *user) ofHardware() []example {
 				`cpu = { sockets = 1, cores = 4, dies = 2, pin = { 0 = "0" }, emulator_pin = "0", iothread_pin = { 1 = "0" } }`) +
 				halted("tenant") + halted("router"),
 			has: []string{
-				"<total_bytes_sec_max_length>30<", "<partition>/machine/prod<", "iothread='1'", "dies='2'", "<quota>50000<",
-				"filter='clean-traffic'", "nativeMode='untagged'", "type='openvswitch'", "<source dev='eth1' mode='bridge'/>",
+				"<total_bytes_sec_max_length>30<", "<partition>/machine/prod<", "adjustment='3600'", "iothread='1'", "dies='2'",
+				"<quota>50000<", "filter='clean-traffic'", "nativeMode='untagged'", "type='openvswitch'",
+				"<source dev='eth1' mode='bridge'/>",
 			},
 		},
 		// The lab's hosts have no vDPA device, no huge pages, no KVM for host-passthrough, and a libvirt without passt.
