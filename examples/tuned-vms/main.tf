@@ -26,6 +26,8 @@ resource "virtfleet_virtual_machine" "database" {
   # All of its disks together may write 100 MiB per second to /dev/sda.
   platform = {
     iothreads = 1
+    # Its hardware clock is an hour ahead of UTC, whichever host it runs on.
+    clock = { offset = "variable", adjustment = 3600 }
     resources = {
       partition     = "/machine/prod"
       blkio_weight  = 500

@@ -42,6 +42,8 @@ const (
 	// Texts is a map of texts by name, with one element for each, see ParseTexts. Place is the element and its two
 	// attributes: "cputune/vcpupin@vcpu@cpuset".
 	Texts
+	// Switches is a map of switches by name: Texts that are each yes or no.
+	Switches
 	// Table is a map of rows by key, with one element for each, see ParseTable. Place is the element and its key:
 	// "cpu/numa/cell@id".
 	Table
@@ -72,6 +74,8 @@ type Attribute struct {
 	// declares it. Zero says that 0 declares it, too.
 	Unset string
 	Zero  bool
+	// Signed says that a Count may be below 0.
+	Signed bool
 	// Reset is the value that a running VM is given when the attribute is no longer declared. It means the same as no
 	// value.
 	Reset string
@@ -107,6 +111,9 @@ type Attribute struct {
 	Met func(have Spec, want string) bool
 	// Echo says that libvirt may put a value of its own into the definition of a running VM.
 	Echo bool
+	// Moves says that the guest changes the value that a running VM has: only the persistent definition says what was
+	// declared.
+	Moves bool
 	// Capability is where libvirt's domain capabilities list what a host supports: "tpm/model". It is checked for
 	// groups only. Listed is the attribute's name in that list, if the list doesn't have the value itself.
 	Capability, Listed string

@@ -201,12 +201,13 @@ func (r rows) validate(c *checker, prefix string, facts Values, free func(path, 
 func (a Attribute) validate(c *checker, path, value string, free func(path, value string) bool) {
 	c.readable(path, value)
 	for line := range strings.Lines(value) {
-		if (a.Kind == Texts || a.Kind == Table) && !strings.Contains(line, "=") {
+		if slices.Contains([]AttributeKind{Texts, Switches, Table}, a.Kind) && !strings.Contains(line, "=") {
 			c.require(false, path, fmt.Sprintf("%q isn't a name and its value.", line))
 		}
 	}
 	c.require(value == "" || a.Check == nil || strings.TrimSpace(value) != "", path, "It is nothing but white space.")
-	if a.Kind == Count && strings.HasPrefix(value, "-") { // In definitions, a limit of -1 is none: nothing to declare.
+	// In definitions, a limit of -1 is none: nothing to declare.
+	if a.Kind == Count && !a.Signed && strings.HasPrefix(value, "-") {
 		c.require(false, path, fmt.Sprintf("%q isn't a number from 0.", value))
 		return
 	}
@@ -222,11 +223,15 @@ func (a Attribute) validate(c *checker, path, value string, free func(path, valu
 	}
 	switch a.Kind {
 	case Count, Amount:
-		_, isNumber := number(value)
+		_, isNumber := number(strings.TrimPrefix(value, "-"))
 		c.require(isNumber, path, fmt.Sprintf("%q isn't a number from 0.", value))
 	case Table:
 		a.validateTable(c, path, value)
 	case Text, Numbers, Texts, Words: // These kinds have Check functions of their own.
+	case Switches:
+		for name, text := range ParseTexts(value) {
+			c.require(text == "yes" || text == "no", path, fmt.Sprintf("%s is %q, not yes or no.", name, text))
+		}
 	case Switch, Flag:
 		c.require(value == "yes" || value == "no", path, fmt.Sprintf("%q isn't yes or no.", value))
 	}

@@ -101,16 +101,16 @@ func (r rows) classify(c *classifier, prefix, key string, have, want Values) {
 	}
 }
 
-// align removes the values that libvirt added to the live definition by itself.
+// align removes the values that libvirt added to the live definition by itself, and those that the guest changed.
 func (r rows) align(live, persistent Values) Values {
 	cloned := false
 	for i := range r {
-		if !r[i].Echo {
+		if !r[i].Echo && !r[i].Moves {
 			continue
 		}
 		fact := r[i].fact()
 		said := persistent[fact]
-		if said != "" && said != Auto || live[fact] == said {
+		if said != "" && said != Auto && !r[i].Moves || live[fact] == said {
 			continue
 		}
 		if !cloned {

@@ -19,6 +19,7 @@ func triedValues(path string, a Attribute) []string {
 		"devices.graphics.port": {Auto, "5905"}, "devices.graphics.websocket": {Auto, "5705"},
 		"devices.graphics.keymap": {"en-us"}, "devices.vsock.cid": {Auto, "17"}, "platform.hyperv.spinlocks": {"8191"},
 		"platform.hyperv.vendor_id": {"a & <b>"},
+		"platform.clock.adjustment": {"-3600", "120"},
 		"devices.smartcard.type":    {"spicevmc"},
 		"cpu.pin":                   {"0=2-3\n"}, "cpu.emulator_pin": {"1,3"}, "memory.huge_pages": {"2Mi", hugeDefault},
 		cpuNUMA: {"0.cpus=0-511\n" + `0.distances=1\e21\n` + "\n0.memory=1073741824\n1.discard=no\n" +
@@ -54,6 +55,7 @@ func triedValues(path string, a Attribute) []string {
 	return map[AttributeKind][]string{
 		Text: {"/a & <b>"}, Count: {"7"}, Switch: {"yes", "no"}, Flag: {"yes"}, Amount: {"1073741824"}, Numbers: {"42"},
 		Texts: {"0=1\n"}, Words: {`["-name","a & <b>"]`},
+		Switches: {"csum=no\ntso4=yes\n"},
 	}[a.Kind]
 }
 
@@ -64,7 +66,11 @@ var valuesBeside = map[string]Values{
 	"firmware.boot_menu.timeout":      {"boot_menu.enabled": "yes"},
 	"devices.graphics.network":        {"listen": "network"},
 	"devices.graphics.port":           {"listen": "address"},
+	"devices.tpm.path":                {"backend": "external"},
 	"platform.clock.timezone":         {"offset": "timezone"},
+	"platform.clock.basis":            {"offset": "variable"},
+	"platform.clock.adjustment":       {"offset": "variable"},
+	"platform.clock.start":            {"offset": "absolute"},
 	"memory.numatune.nodeset":         {"numatune.mode": "strict"},
 	"firmware.nvram_template":         {"loader": "/l"},
 	"memory.numatune.mode":            {"numatune.nodeset": "0"},
@@ -282,6 +288,13 @@ func TestGroups_refuseWhatIsWrong(t *testing.T) {
 		{"devices.vsock.cid": "4294967295"},
 		{"platform.clock.offset": "timezone"},
 		{"platform.clock.timezone": "Europe/Berlin"},
+		{"devices.tpm.path": "/s"},
+		{"devices.tpm.backend": tpmExternal},
+		{"devices.tpm.backend": tpmPassthrough, "devices.tpm.version": "2.0"},
+		{"platform.clock.offset": clockAbsolute},
+		{"platform.clock.offset": clockAbsolute, "platform.clock.start": "-1"},
+		{"platform.clock.offset": "utc", "platform.clock.adjustment": "60"},
+		{"platform.clock.offset": clockVariable, "platform.clock.adjustment": "1.5"},
 		{"platform.hyperv.spinlocks": "100"},
 		{"platform.hyperv.vendor_id": "more than twelve"},
 	} {

@@ -87,7 +87,7 @@ func (a Attribute) normal(value string) string {
 	switch {
 	case a.Kind == Table:
 		return a.normalTable(value)
-	case a.Kind != Texts:
+	case a.Kind != Texts && a.Kind != Switches:
 		value = strings.TrimSpace(value)
 	}
 	if value == Any {
@@ -152,7 +152,7 @@ func (a Attribute) read(e *etree.Element) string {
 		return a.normal(FormatTexts(texts))
 	case Table:
 		return a.normal(a.readTable(e))
-	case Text, Count, Switch, Words:
+	case Text, Count, Switch, Words, Switches:
 	}
 	value := textAt(e, a.Place)
 	if on, off := a.switchWords(); a.Kind == Switch && value != "" {

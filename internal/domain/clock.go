@@ -1,8 +1,24 @@
 package domain
 
-import "github.com/beevik/etree"
+import (
+	"fmt"
 
-const clockWhy = "The clock is set up when the VM starts."
+	"github.com/beevik/etree"
+)
+
+const (
+	clockWhy      = "The clock is set up when the VM starts."
+	clockVariable = "variable"
+	clockAbsolute = "absolute"
+)
+
+// clockOffsets are the offsets that give attributes their meaning; clockNeeds are the attributes that an offset needs.
+var (
+	clockOffsets = map[string]string{
+		"timezone": "timezone", "basis": clockVariable, "adjustment": clockVariable, "start": clockAbsolute,
+	}
+	clockNeeds = map[string]string{"timezone": "timezone", clockAbsolute: "start"}
+)
 
 // timerAttribute returns an attribute of one of the clock's timers.
 func timerAttribute(name, place string, values []string, doc, byDefault string) Attribute {
@@ -25,8 +41,9 @@ var clockGroup = Group{
 	Doc:  "Clock of the guest and its timers.",
 	Attributes: []Attribute{
 		{
-			Name: "offset", Values: []string{"utc", "localtime", "timezone"}, Kept: []string{"variable", "absolute"},
-			Read: func(e *etree.Element) string { return textAt(e, "clock@offset") },
+			Name: "offset", Values: []string{"utc", "localtime", "timezone", clockVariable, clockAbsolute},
+			SinceOf: map[string]string{clockAbsolute: "8.4.0"},
+			Read:    func(e *etree.Element) string { return textAt(e, "clock@offset") },
 			Write: func(e *etree.Element, value string) error {
 				setTextAt(e, "clock@offset", value)
 				for _, key := range []string{"adjustment", "basis", "start"} {
@@ -36,12 +53,37 @@ var clockGroup = Group{
 			},
 			Why:        clockWhy,
 			DefaultDoc: "`utc`",
-			Doc: "What the guest's hardware clock shows: `utc`, `localtime` of the host, as Windows expects, or the " +
-				"time of `timezone`.",
+			Doc: "What the guest's hardware clock shows: `utc`, `localtime` of the host, as Windows expects, the time of " +
+				"`timezone`, `adjustment` seconds from `basis` (`variable`), or `start` (`absolute`, libvirt 8.4).",
 		},
 		{
 			Name: "timezone", Place: "clock@timezone", Follows: "offset", Why: clockWhy,
 			Doc: "Time zone with `offset = \"timezone\"`, such as `Europe/Berlin`.",
+		},
+		{
+			Name: "basis", Place: "clock@basis", Values: []string{"localtime"}, Unset: "utc", Follows: "offset",
+			Why: clockWhy, DefaultDoc: "`utc`",
+			Doc: "What `adjustment` is counted from.",
+		},
+		{
+			Name: "adjustment", Kind: Count, Signed: true, Zero: true, Moves: true, Follows: "offset", Why: clockWhy,
+			Read: func(e *etree.Element) string {
+				if textAt(e, "clock@offset") != clockVariable {
+					return "" // With another offset, it says what a start makes of the guest's changes.
+				}
+				return textAt(e, "clock@adjustment")
+			},
+			Write: func(e *etree.Element, value string) error {
+				setTextAt(e, "clock@adjustment", value)
+				return nil
+			},
+			DefaultDoc: "`0`",
+			Doc: "Seconds, which may be negative, with `offset = \"variable\"`. A guest that sets its hardware clock " +
+				"changes them until the VM stops, which is no drift.",
+		},
+		{
+			Name: "start", Place: "clock@start", Kind: Count, Follows: "offset", Why: clockWhy,
+			Doc: "Time of each start of the VM with `offset = \"absolute\"`, in seconds since 1970.",
 		},
 		timerAttribute("rtc_tickpolicy", "rtc]@tickpolicy", []string{"delay", "catchup"},
 			"What happens to missed ticks of the hardware clock: they come late (`delay`) or faster (`catchup`).",
@@ -66,13 +108,15 @@ var clockGroup = Group{
 		},
 	},
 	Check: func(value func(string) string) (attribute, problem string) {
-		switch offset := value("offset"); {
-		case offset == "timezone" && value("timezone") == "":
-			return "timezone", `The offset "timezone" needs one.`
-		case offset != "timezone" && value("timezone") != "":
-			return "timezone", `A time zone needs offset = "timezone".`
-		default:
-			return "", ""
+		offset := value("offset")
+		if name := clockNeeds[offset]; name != "" && value(name) == "" {
+			return name, fmt.Sprintf("The offset %q needs it.", offset)
 		}
+		for _, name := range sortedKeys(clockOffsets) {
+			if offset != clockOffsets[name] && value(name) != "" {
+				return name, fmt.Sprintf("It needs offset = %q.", clockOffsets[name])
+			}
+		}
+		return "", ""
 	},
 }

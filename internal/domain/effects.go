@@ -64,7 +64,7 @@ func Effects() []Effect {
 func (a Attribute) liveRemovalBlocker() string {
 	value := "1"
 	switch a.Kind {
-	case Texts:
+	case Texts, Switches:
 		value = FormatTexts(map[string]string{"0": value})
 	case Table:
 		row := Row{}

@@ -47,8 +47,11 @@ func (m *Mobility) readHostDevices(d *Definition) {
 			m.HostDevices = append(m.HostDevices, "input device "+attr(child(e, "source"), "dev"))
 		}
 	}
-	if m.TPM == "passthrough" {
+	switch m.TPM {
+	case tpmPassthrough:
 		m.HostDevices = append(m.HostDevices, "TPM")
+	case tpmExternal:
+		m.HostDevices = append(m.HostDevices, "TPM in a program of its host")
 	}
 }
 

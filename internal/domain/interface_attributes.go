@@ -162,7 +162,7 @@ var InterfaceRows = onlyVirtio(slices.Concat([]Attribute{
 		DefaultDoc: "`false`",
 		Doc:        "Whether traffic with other isolated ports of the bridge is blocked.",
 	},
-}, driverRows, backendRows, teamingRows, bandwidthRows()))
+}, driverRows, offloadRows, backendRows, teamingRows, bandwidthRows()))
 
 var interfaceRows rows = InterfaceRows
 

@@ -128,7 +128,10 @@ func TestMobility_placesOfWhatIsKept(t *testing.T) {
 		{"", `<tpm><backend type='emulator'><source type='dir' path='/p'/></backend></tpm>`, Mobility{
 			TPM: "emulator", TPMSpecial: "it has a place of its own",
 		}},
-		{"", `<tpm><backend type='external'><source type='unix'/></backend></tpm>`, Mobility{TPM: "external"}},
+		{"", `<tpm><backend type='passthrough'/></tpm>`, Mobility{TPM: "passthrough", HostDevices: []string{"TPM"}}},
+		{"", `<tpm><backend type='external'><source type='unix'/></backend></tpm>`, Mobility{
+			TPM: "external", HostDevices: []string{"TPM in a program of its host"},
+		}},
 	} {
 		d, err := Parse("<domain type='kvm'><name>web</name><os>" + tt.os + "</os><devices>" + tt.devices +
 			"</devices></domain>")
@@ -138,7 +141,7 @@ func TestMobility_placesOfWhatIsKept(t *testing.T) {
 		m := d.Mobility()
 		got := Mobility{
 			NVRAM: m.NVRAM, NVRAMOther: m.NVRAMOther, NVRAMUnnamed: m.NVRAMUnnamed, TPM: m.TPM, TPMSpecial: m.TPMSpecial,
-			TPMSecret: m.TPMSecret,
+			TPMSecret: m.TPMSecret, HostDevices: m.HostDevices,
 		}
 		if diff := cmp.Diff(tt.want, got); diff != "" {
 			t.Errorf("%s%s differs (-want +got):\n%s", tt.os, tt.devices, diff)

@@ -1,9 +1,20 @@
 package domain
 
-import "strings"
+import (
+	"errors"
+	"strings"
+
+	"github.com/beevik/etree"
+)
 
 // TPMSecret is the path of the secret that the TPM's state is encrypted with.
 const TPMSecret = "devices.tpm.encryption_secret"
+
+const (
+	tpmPassthrough = "passthrough"
+	tpmExternal    = "external"
+	tpmConnected   = "The TPM is connected when the VM starts."
+)
 
 // tpmGroup is the TPM. swtpm emulates it. libvirt copies swtpm's state in a live migration.
 var tpmGroup = Group{
@@ -24,11 +35,44 @@ var tpmGroup = Group{
 			Doc:        "TPM model. Most systems, such as Windows 11, work with `tpm-crb`.",
 		},
 		{
-			Name: "backend", Place: "backend@type", Values: []string{"emulator"}, Kept: []string{"passthrough", "external"},
-			Default: "emulator", Filled: true, Capability: "tpm/backendModel",
+			Name: "backend", Place: "backend@type", Values: []string{"emulator", tpmPassthrough, tpmExternal},
+			Default: "emulator", Filled: true, Capability: "tpm/backendModel", SinceOf: map[string]string{tpmExternal: "9.0.0"},
 			Needs: map[string]string{"emulator": "swtpm and swtpm-tools"},
-			Why:   "The TPM is connected when the VM starts.",
-			Doc:   "Backend of the TPM. `emulator` is swtpm, which the host must have.",
+			Why:   tpmConnected,
+			Doc: "Backend: `emulator` is libvirt's swtpm, which the host must have, `passthrough` the host's TPM, `external` " +
+				"an swtpm of yours (libvirt 9.0). A VM with the last two can't be moved while it runs.",
+		},
+		{
+			Name: "path", Follows: "backend", Check: absolute, Why: tpmConnected,
+			Read: func(e *etree.Element) string {
+				switch textAt(e, "backend@type") {
+				case tpmPassthrough:
+					return textAt(e, "backend/device@path")
+				case tpmExternal:
+					return textAt(e, "backend/source@path")
+				default:
+					return "" // That of an emulator is libvirt's.
+				}
+			},
+			Write: func(e *etree.Element, value string) error {
+				backend := child(e, "backend")
+				dropChildren(backend, "device")
+				if source := child(backend, "source"); attr(source, "type") == "unix" {
+					drop(source)
+				}
+				switch kind := attr(backend, "type"); {
+				case value == "":
+				case kind == tpmPassthrough:
+					add(backend, "device", "path", value)
+				case kind == tpmExternal:
+					add(backend, "source", "type", "unix", "mode", "connect", "path", value)
+				default:
+					return errors.New("only the backends passthrough and external have it")
+				}
+				return nil
+			},
+			DefaultDoc: "`/dev/tpm0` for `passthrough`",
+			Doc:        "The host's TPM for `passthrough`, or the socket of the swtpm for `external`.",
 		},
 		{
 			Name: "version", Place: "backend@version", Values: []string{"2.0", "1.2"}, Default: "2.0", Filled: true,
@@ -52,8 +96,19 @@ var tpmGroup = Group{
 		},
 	},
 	Check: func(value func(string) string) (attribute, problem string) {
-		if value("model") == "tpm-crb" && value("version") == "1.2" {
+		backend := value("backend")
+		switch emulated := backend == "" || backend == "emulator"; {
+		case value("model") == "tpm-crb" && value("version") == "1.2":
 			return "version", "The model tpm-crb is for version 2.0 only."
+		case emulated && value("path") != "":
+			return "path", `Only the backends "passthrough" and "external" have it.`
+		case backend == tpmExternal && value("path") == "":
+			return "path", `The backend "external" needs it: the socket of the swtpm on the host.`
+		}
+		for _, name := range []string{"version", "persistent_state", "encryption_secret"} {
+			if (backend == tpmPassthrough || backend == tpmExternal) && value(name) != "" && value(name) != "no" {
+				return name, `Only the backend "emulator" has it.`
+			}
 		}
 		return "", ""
 	},

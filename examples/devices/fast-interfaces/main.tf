@@ -44,7 +44,11 @@ resource "virtfleet_virtual_machine" "firewall" {
     outside = {
       vhostuser = { path = "/run/openvswitch/firewall-outside.sock", mode = "server" }
       queues    = 4
-      driver    = { rx_queue_size = 1024, tx_queue_size = 1024 }
+      # A switch that forwards packets can't use merged ones.
+      driver = {
+        rx_queue_size = 1024, tx_queue_size = 1024
+        host_offloads = { gso = false, tso4 = false, tso6 = false }
+      }
     }
     inside = {
       vhostuser = { path = "/run/openvswitch/firewall-inside.sock", mode = "server" }

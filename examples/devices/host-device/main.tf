@@ -32,5 +32,7 @@ resource "virtfleet_virtual_machine" "render" {
       vgpu = { type = "mdev", address = "5a9fc181-957e-5c32-9e5a-2de5e9673531" }
     }
     iommu = { model = "intel", caching_mode = true }
+    # The host's own TPM, which only one VM can have.
+    tpm = { backend = "passthrough" }
   }
 }

@@ -31,8 +31,9 @@ func (u *user) ofHardware() []example {
 				`cpu = { sockets = 1, cores = 4, dies = 2, pin = { 0 = "0" }, emulator_pin = "0", iothread_pin = { 1 = "0" } }`) +
 				halted("tenant") + halted("router"),
 			has: []string{
-				"<total_bytes_sec_max_length>30<", "<partition>/machine/prod<", "iothread='1'", "dies='2'", "<quota>50000<",
-				"filter='clean-traffic'", "nativeMode='untagged'", "type='openvswitch'", "<source dev='eth1' mode='bridge'/>",
+				"<total_bytes_sec_max_length>30<", "<partition>/machine/prod<", "adjustment='3600'", "iothread='1'", "dies='2'",
+				"<quota>50000<", "filter='clean-traffic'", "nativeMode='untagged'", "type='openvswitch'",
+				"<source dev='eth1' mode='bridge'/>",
 			},
 		},
 		// The lab's hosts have no vDPA device, no huge pages, no KVM for host-passthrough, and a libvirt without passt.
@@ -47,7 +48,7 @@ func (u *user) ofHardware() []example {
 				halted("builder", small, "interfaces = { out = { user = true } }"),
 			has: []string{
 				"<source dev='/dev/vhost-vdpa-0'/>", "packed='on'", "path='/run/openvswitch/firewall-inside.sock' mode='server'",
-				"rx_queue_size='1024'", "<interface type='user'>",
+				"rx_queue_size='1024'", "<host gso='off' tso4='off' tso6='off'/>", "<interface type='user'>",
 			},
 		},
 		// The lab's hosts have no such card. Any PCI device that they list can be given to a VM that isn't started.

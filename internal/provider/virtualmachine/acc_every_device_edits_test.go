@@ -66,6 +66,8 @@ var editsOfEveryDevice = []edit{
 	{"disks.data.rotation_rate", "devices/disk/target[@rotation_rate='1']", "rotation_rate", "7200"},
 	{"interfaces.lan.mtu", "devices/interface/mtu", "size", "1300"},
 	{"interfaces.lan.driver.rx_queue_size", "devices/interface/driver[@rx_queue_size='512']", "rx_queue_size", "256"},
+	{"interfaces.lan.driver.host_offloads", "devices/interface/driver/host", "csum", "off"},
+	{"interfaces.lan.driver.guest_offloads", "devices/interface/driver/guest", "ufo", "off"},
 	{"interfaces.lan.bandwidth.inbound.average", "devices/interface/bandwidth/inbound", "average", "70"},
 	{"interfaces.lan.filter.parameters", "devices/interface/filterref/parameter", "value", "192.0.2.77"},
 	{"interfaces.backup.teaming.type", "devices/interface/teaming[@type='persistent']", "type", ""},

@@ -69,7 +69,8 @@ func everyDevice(t *testing.T, l *lab.Lab, host, name, persistent string) hcl {
   }`, disk("root"), disk("data"), scratch),
 		"interfaces": fmt.Sprintf(`{
     lan = {
-      bridge = "br-lab", mtu = 1400, queues = 2, isolated = true, driver = { name = "qemu", rx_queue_size = 512 }
+      bridge = "br-lab", mtu = 1400, queues = 2, isolated = true
+      driver = { name = "qemu", rx_queue_size = 512, host_offloads = { tso4 = false }, guest_offloads = { ufo = true } }
       bandwidth = { inbound = { average = 1000 }, outbound = { average = 2000 } }
       filter    = { name = virtfleet_network_filter.address.name, parameters = { IP = "192.0.2.2" } }
     }

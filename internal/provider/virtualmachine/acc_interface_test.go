@@ -83,7 +83,8 @@ resource "virtfleet_network_filter" "address" {
 func (c *connected) interfaces(lan, address, tap, vlan string, limit int) hcl {
 	return hcl{"interfaces": fmt.Sprintf(`{
     lan = {
-      bridge = %q, mac = %q, mtu = 1400, queues = 2, driver = { rx_queue_size = 512, name = "qemu" }, %s
+      bridge = %q, mac = %q, mtu = 1400, queues = 2, %s
+      driver = { rx_queue_size = 512, name = "qemu", host_offloads = { tso4 = false } }
       filter = { name = virtfleet_network_filter.address.name, parameters = { IP = %q } }
     }
     tap    = { direct = { device = "eth0", mode = "bridge" }, %s }
@@ -242,6 +243,11 @@ func TestAccInterface_running(t *testing.T) {
 	if !strings.Contains(got, "1400 2") || !strings.Contains(got, "1500 1") {
 		t.Errorf("the guest has interfaces with MTU and queues %q", got)
 	}
+	// Virtio's bit 11 says that the host takes large packets of TCP over IPv4.
+	got = c.says(t, `cd /sys/class/net; for i in */device/features; do echo $(cat ${i%%/*}/mtu) tso4=$(cut -c12 $i); done`)
+	if !strings.Contains(got, "1400 tso4=0") || !strings.Contains(got, "1500 tso4=1") {
+		t.Errorf("the guest has interfaces with MTU and offloads %q", got)
+	}
 	taps := c.l.Run(t, interfaceHost, "ip", "-d", "link", "show", "type", "macvtap")
 	if !strings.Contains(taps, "mode bridge") {
 		t.Errorf("the host has no macvtap device:\n%s", taps)
@@ -274,6 +280,9 @@ func TestAccInterface_running(t *testing.T) {
 	c.tagged(t, map[string]string{switchMAC: "[43,44]", groupMAC: "45"})
 	c.refused(t, hcl{"interfaces": strings.Replace(c.config["interfaces"], "1400", "1300", 1)},
 		"Change needs a restart", "interfaces.lan.mtu: The guest's network card is made with it")
+	c.refused(t, hcl{"interfaces": strings.Replace(c.config["interfaces"], "tso4", "gso", 1)},
+		"Change needs a restart", "interfaces.lan.driver.host_offloads: The guest's network card is made with it")
+	c.refused(t, hcl{"interfaces": strings.Replace(c.config["interfaces"], "tso4", "tso5", 1)}, `"tso5" isn't one of csum, gso`)
 	c.refused(t, hcl{"interfaces": strings.Replace(c.config["interfaces"], `"ops"`, `"eng"`, 1)},
 		"Change needs a restart", "interfaces.group.port_group: An interface is connected to a port group when the VM starts")
 
@@ -380,15 +389,4 @@ func TestAccInterface_defined(t *testing.T) {
 		t.Errorf("something of the device is left:\n%s", xml)
 	}
 	destroyAndCheck(t, l, tf, name)
-}
-
-// linesOf is the line of a text that has a word, and the next one.
-func linesOf(text, word string) string {
-	lines := strings.Split(text, "\n")
-	for i, line := range lines {
-		if strings.Contains(line, word) {
-			return strings.Join(lines[i:min(i+2, len(lines))], "\n")
-		}
-	}
-	return ""
 }

@@ -1,6 +1,7 @@
 package virtualmachine
 
 import (
+	"context"
 	"maps"
 	"strings"
 
@@ -111,7 +112,7 @@ func readRows(a map[string]attr.Value, path string, r rowReader, prior object, e
 	}
 }
 
-// collectionFact returns the fact for a list of numbers, a list of texts or a map of texts.
+// collectionFact returns the fact for a list of numbers, a list of texts, or a map of texts or switches.
 func collectionFact(v attr.Value) string {
 	switch v := v.(type) {
 	case types.List:
@@ -129,7 +130,16 @@ func collectionFact(v attr.Value) string {
 		}
 		return domain.FormatNumbers(numbers) + domain.FormatWords(words)
 	case types.Map:
-		return domain.FormatTexts(value.StringMap(v))
+		if v.ElementType(context.Background()) != types.BoolType {
+			return domain.FormatTexts(value.StringMap(v))
+		}
+		switches := map[string]string{}
+		for name, e := range v.Elements() {
+			if e, ok := e.(types.Bool); ok && !e.IsNull() {
+				switches[name] = map[bool]string{true: "yes", false: "no"}[e.ValueBool()]
+			}
+		}
+		return domain.FormatTexts(switches)
 	default:
 		return ""
 	}
@@ -146,6 +156,12 @@ func collectionValue(kind domain.AttributeKind, fact string) attr.Value {
 		return types.ListValueMust(types.Int64Type, all)
 	case domain.Words:
 		return value.NewStringList(domain.ParseWords(fact))
+	case domain.Switches:
+		all := map[string]attr.Value{}
+		for name, text := range domain.ParseTexts(fact) {
+			all[name] = types.BoolValue(text == "yes")
+		}
+		return types.MapValueMust(types.BoolType, all)
 	default:
 	}
 	all := map[string]attr.Value{}

@@ -115,3 +115,14 @@ func look(t *testing.T, l *lab.Lab, host, name string, parts ...string) resource
 		return contains(l.Virsh(t, host, "dumpxml", name), parts...)
 	}
 }
+
+// linesOf is the line of a text that has a word, and the next one.
+func linesOf(text, word string) string {
+	lines := strings.Split(text, "\n")
+	for i, line := range lines {
+		if strings.Contains(line, word) {
+			return strings.Join(lines[i:min(i+2, len(lines))], "\n")
+		}
+	}
+	return ""
+}

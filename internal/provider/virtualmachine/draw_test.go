@@ -132,6 +132,12 @@ func asWritten(kind domain.AttributeKind, fact string) any {
 		return domain.ParseWords(fact)
 	case domain.Texts:
 		return domain.ParseTexts(fact)
+	case domain.Switches:
+		all := map[string]bool{}
+		for name, text := range domain.ParseTexts(fact) {
+			all[name] = text == "yes"
+		}
+		return all
 	default:
 		return fact
 	}

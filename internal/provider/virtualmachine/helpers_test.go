@@ -130,7 +130,7 @@ var full = in{
 		},
 		"slow": in{
 			"network": "default", "mac": "52:54:00:00:00:02", "teaming": in{"type": "persistent"},
-			"driver": in{"name": "qemu", "rx_queue_size": 1024},
+			"driver": in{"name": "qemu", "rx_queue_size": 1024, "host_offloads": in{"gso": false}},
 		},
 		"vdpa":   in{"vdpa": "/dev/vhost-vdpa-0"},
 		"switch": in{"vhostuser": in{"path": "/run/switch.sock", "mode": "server"}},

@@ -61,7 +61,10 @@ func TestModel_toFleet(t *testing.T) {
 				},
 				"slow": {
 					Network: "default", MAC: "52:54:00:00:00:02",
-					Values: domain.Values{"teaming.type": "persistent", "driver.name": "qemu", "driver.rx_queue_size": "1024"},
+					Values: domain.Values{
+						"teaming.type": "persistent", "driver.name": "qemu", "driver.rx_queue_size": "1024",
+						"driver.host_offloads": "gso=no\n",
+					},
 				},
 				"vdpa":   {VDPA: "/dev/vhost-vdpa-0"},
 				"switch": {VHostUser: "/run/switch.sock", VHostUserMode: "server"},

@@ -65,7 +65,7 @@ func rowValue(path, fact string) attr.Value {
 		return value.NewQuantityFromBytes(bytes)
 	case domain.Table:
 		return tableValue(path, fact)
-	case domain.Numbers, domain.Words, domain.Texts:
+	case domain.Numbers, domain.Words, domain.Texts, domain.Switches:
 		return collectionValue(rows[path].Kind, fact)
 	default:
 		return types.StringValue(fact)

@@ -133,6 +133,8 @@ func rowAttribute(kind string, a domain.Attribute) schema.Attribute {
 		return tableAttribute(a, doc)
 	case domain.Words:
 		return schema.ListAttribute{MarkdownDescription: doc, ElementType: types.StringType, Optional: true, Computed: true}
+	case domain.Switches:
+		return schema.MapAttribute{MarkdownDescription: doc, ElementType: types.BoolType, Optional: true, Computed: true}
 	case domain.Texts:
 		return schema.MapAttribute{MarkdownDescription: doc, ElementType: types.StringType, Optional: true, Computed: true}
 	default:
