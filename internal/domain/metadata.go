@@ -258,7 +258,7 @@ func sameMetadata(a, b Metadata) bool {
 	}
 	if a.Creating != nil {
 		if a.Creating.Owner != b.Creating.Owner || a.Creating.SpecHash != b.Creating.SpecHash ||
-			!sameSecond(a.Creating.Since, b.Creating.Since) || a.Creating.Started != b.Creating.Started {
+			a.Creating.Started != b.Creating.Started || !sameSecond(a.Creating.Since, b.Creating.Since) {
 			return false
 		}
 	}
