@@ -80,6 +80,9 @@ type Creating struct {
 	// Owner identifies the run that creates the VM. SpecHash is the hash of the spec that the run creates.
 	Owner, SpecHash string
 	Since           time.Time
+	// Started says that the run was about to start the VM, so that its guest may have run. It is recorded only if the run
+	// strategy starts a guest once.
+	Started bool
 }
 
 // Eviction is the request that a VM leave a host.
@@ -147,7 +150,10 @@ func (d *Definition) Metadata() Metadata {
 	if creating := ownChild(vm, "creating"); creating != nil {
 		// A time that can't be read is the zero time: the mark counts all the same.
 		since, _ := time.Parse(time.RFC3339, attr(creating, "since"))
-		read.Creating = &Creating{Owner: attr(creating, "owner"), SpecHash: attr(creating, "spec"), Since: since}
+		read.Creating = &Creating{
+			Owner: attr(creating, "owner"), SpecHash: attr(creating, "spec"), Since: since,
+			Started: attr(creating, "started") == "yes",
+		}
 	}
 	if requested := ownChild(vm, "eviction-requested"); requested != nil {
 		since, _ := time.Parse(time.RFC3339, attr(requested, "since"))
@@ -227,6 +233,9 @@ func (m Metadata) write(vm *etree.Element) {
 		setAttr(creating, "owner", m.Creating.Owner)
 		setAttr(creating, "spec", m.Creating.SpecHash)
 		setAttr(creating, "since", m.Creating.Since.UTC().Format(time.RFC3339))
+		if m.Creating.Started {
+			setAttr(creating, "started", "yes")
+		}
 	}
 	stagedList.write(vm, m.Staged)
 	generation := ""
@@ -249,7 +258,7 @@ func sameMetadata(a, b Metadata) bool {
 	}
 	if a.Creating != nil {
 		if a.Creating.Owner != b.Creating.Owner || a.Creating.SpecHash != b.Creating.SpecHash ||
-			!sameSecond(a.Creating.Since, b.Creating.Since) {
+			a.Creating.Started != b.Creating.Started || !sameSecond(a.Creating.Since, b.Creating.Since) {
 			return false
 		}
 	}

@@ -41,6 +41,9 @@ type VM struct {
 	Stopped Outcome
 	// KeptDisks are own disks that the operation that returned this VM should have removed, and why they were kept.
 	KeptDisks []string
+	// PasswordSet says that the update that returned this VM has set the password of its graphics, or removed it, as far
+	// as it was to.
+	PasswordSet bool
 	// TriedVolumes are volumes that moves left and that the operation couldn't remove. They stay recorded.
 	TriedVolumes []domain.LeftVolume
 	// SilentHosts are the hosts that didn't answer. What they have is unknown.

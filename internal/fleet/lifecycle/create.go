@@ -260,6 +260,11 @@ func (m *Manager) startNew(
 	m.log.InfoContext(ctx, "starting VM", "name", vm.Name, "uuid", id, "host", h.Name)
 
 	err = m.placement.StartAlone(ctx, permit, vm, func(ctx context.Context) error {
+		vm, err := m.markStarted(ctx, vm)
+		if err != nil {
+			return err
+		}
+
 		called = true
 
 		if vm.PersistentSpec.HasNVRAM() && !ran && !vm.Metadata.Keeps(domain.PartNVRAM) {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/placement"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/status"
 )
 
 // verifyNameUnique returns an error if another run created a VM of that name on another host meanwhile. Both runs may
@@ -105,7 +106,21 @@ func (m *Manager) completeInterrupted(
 		m.log.InfoContext(ctx, "completing an interrupted creation", "name", now.Name, "uuid", now.UUID,
 			"host", now.Host, "owner", now.Metadata.Creating.Owner)
 
-		return m.makeDisksAndStart(held, now.On, now.UUID, d, mayHaveRun(now))
+		if now, err = m.catchUp(held, now, d); err != nil {
+			return nil, err
+		}
+
+		idle, ran := refuseSecondRun(now, d.Strategy()), mayHaveRun(now)
+		if idle != nil {
+			d.Metadata.RunStrategy, ran = status.Manual, true // It is completed without a start.
+		}
+
+		done, err := m.makeDisksAndStart(held, now.On, now.UUID, d, ran)
+		if err != nil {
+			return done, err
+		}
+
+		return done, idle
 	})
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/placement"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 )
@@ -13,25 +14,38 @@ import (
 const PasswordWhy = "Whether the screen asks for a password is decided when the VM starts. Another one is set while " +
 	"it runs."
 
-// notePassword records whether the graphics has a password. If it gets its first password or loses it, it records the
-// required restart.
+// passwordChange is how far an update has come with the password that it was to set or to remove.
+type passwordChange struct {
+	// ran says that the VM ran when the update began. had says that its screen required a password then.
+	ran, had bool
+	// defined says that the definition is as declared. live says that the running VM is, as far as it can be.
+	defined, live bool
+}
+
+// notePassword records whether the graphics of the running VM has a password. If it gets its first password or loses
+// it, notePassword records the required restart.
 func (u *update) notePassword(ctx context.Context) error {
 	if u.want.GraphicsPassword == nil {
 		return nil
 	}
 
-	if u.vm.Persistent {
-		definition, _, err := u.readComplete(ctx)
-		if err != nil {
-			return err
-		}
+	var err error
 
-		u.hadPassword = definition.HasGraphicsPassword()
+	u.password.ran = u.vm.Active
+	if u.password.had, err = runningHasPassword(ctx, u.vm); err != nil {
+		return err
 	}
 
-	if u.hadPassword != (*u.want.GraphicsPassword != "") && u.want.UpdatePolicy != placement.PolicyStage && u.vm.Active {
+	if u.vm.Active && u.password.had != (*u.want.GraphicsPassword != "") && u.want.UpdatePolicy != placement.PolicyStage {
 		u.restart = append(u.restart, domain.Change{Path: "graphics_access", Why: PasswordWhy})
 	}
+
+	return nil
+}
+
+// notePasswordDefined records that the definition has the password.
+func (u *update) notePasswordDefined(context.Context) error {
+	u.password.defined = true
 
 	return nil
 }
@@ -39,22 +53,58 @@ func (u *update) notePassword(ctx context.Context) error {
 // changePassword replaces the password of the running VM's graphics. It does nothing if there is none, or if it is to
 // be removed, which requires a restart.
 func (u *update) changePassword(ctx context.Context) error {
-	live := u.vm.Entry.Parse().Live
-	if password := u.want.GraphicsPassword; password == nil || *password == "" || !u.hadPassword || live == nil {
+	if password := u.want.GraphicsPassword; password != nil && *password != "" && u.password.had {
+		if err := u.manager.replacePassword(ctx, u.vm, *password); err != nil {
+			return u.stepFailed(domain.Step{Path: "graphics_access"}, err)
+		}
+	}
+
+	u.password.live = true
+
+	return nil
+}
+
+// passwordSet reports whether the update, which may have failed, has changed the password as declared. now is the VM as
+// the update left it: after a stop, it has what its definition has.
+func (u *update) passwordSet(now *inventory.VM) bool {
+	p := u.password
+
+	return p.defined && (p.live || !p.ran || !now.Active || u.stopped != "")
+}
+
+// replacePassword replaces the password of the running VM's graphics.
+func (m *Manager) replacePassword(ctx context.Context, vm *inventory.VM, password string) error {
+	live := vm.Entry.Parse().Live
+	if live == nil {
 		return nil
 	}
 
-	screen := live.Clone().SetGraphicsPassword(*u.want.GraphicsPassword)
+	screen := live.Clone().SetGraphicsPassword(password)
 	if screen == "" {
 		return nil
 	}
 
-	u.manager.log.InfoContext(ctx, "changing running VM", "name", u.vm.Name, "host", u.vm.Host,
-		"attribute", "graphics_access")
+	m.log.InfoContext(ctx, "changing running VM", "name", vm.Name, "host", vm.Host, "attribute", "graphics_access")
 
-	if err := u.vm.On.Conn.UpdateDevice(ctx, u.vm.UUID, screen, libvirt.AffectLive); err != nil {
-		return u.stepFailed(domain.Step{Path: "graphics_access"}, err)
+	return vm.On.Conn.UpdateDevice(ctx, vm.UUID, screen, libvirt.AffectLive)
+}
+
+// runningHasPassword reports whether the graphics of the running VM requires a password. The definition may have
+// another one, or none, until the VM starts again.
+func runningHasPassword(ctx context.Context, vm *inventory.VM) (bool, error) {
+	if !vm.Active {
+		return false, nil
 	}
 
-	return nil
+	xml, err := vm.On.Conn.MigratableXML(ctx, vm.UUID)
+	if err != nil {
+		return false, err
+	}
+
+	running, err := domain.Parse(xml)
+	if err != nil {
+		return false, err
+	}
+
+	return running.HasGraphicsPassword(), nil
 }

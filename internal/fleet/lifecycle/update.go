@@ -64,6 +64,7 @@ func (m *Manager) Update(
 	now.SetPeers(vm.Peers)
 	now.Stopped, now.KeptDisks = u.stopped, u.kept
 	now.StaleHosts, now.TriedVolumes = u.vm.StaleHosts, u.vm.TriedVolumes
+	now.PasswordSet = u.passwordSet(now)
 
 	return now, err
 }
@@ -86,8 +87,8 @@ type update struct {
 	before  string
 	// evicted says that a maintenance of its host shut the VM down, so that it stays off.
 	evicted bool
-	// hadPassword says that the graphics required a password before.
-	hadPassword bool
+	// password is how far the update has come with the password of the graphics.
+	password passwordChange
 	// own are the own disks as they are to be recorded.
 	own map[string]domain.OwnDisk
 	// kept are own disks that should have been removed, and why they were kept.
@@ -140,6 +141,7 @@ func (u *update) changeReserved(ctx context.Context) error {
 		Disks: disks, Define: u.definePersistent, TakeBack: u.takeBack,
 		Plug: func(ctx context.Context) error {
 			return inTurn(ctx,
+				u.notePasswordDefined,
 				u.resumeGuest, // A paused guest can't release a device.
 				u.changeRunning,
 			)

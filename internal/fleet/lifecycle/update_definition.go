@@ -96,7 +96,13 @@ func (u *update) edit(current *domain.Definition) (edited *domain.Definition, ch
 
 // readComplete reads the VM's definition with its secrets.
 func (u *update) readComplete(ctx context.Context) (definition *domain.Definition, xml string, err error) {
-	if xml, err = u.vm.On.Conn.CompleteXML(ctx, u.vm.UUID); err != nil {
+	return readComplete(ctx, u.vm)
+}
+
+func readComplete(
+	ctx context.Context, vm *inventory.VM,
+) (definition *domain.Definition, xml string, err error) {
+	if xml, err = vm.On.Conn.CompleteXML(ctx, vm.UUID); err != nil {
 		return nil, "", err
 	}
 

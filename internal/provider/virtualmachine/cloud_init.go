@@ -121,7 +121,7 @@ func hostname(name string) string {
 // Otherwise it returns null, and the next apply inserts the medium again.
 func cloudInitFromFleet(vm *fleet.VM, prior types.Object) types.Object {
 	record, made := vm.Metadata.OwnDisks[domain.MediumKey]
-	is := made && !record.Creating && record.Content == firstBootDigest(cloudInitAttributes, prior)
+	is := made && isFirstBoot(record, cloudInitAttributes, prior)
 	for i, spec := range []*domain.Spec{vm.PersistentSpec, vm.LiveSpec} {
 		if spec == nil {
 			continue

@@ -58,6 +58,12 @@ func firstBootDigest(level attributes, o types.Object) string {
 	return hex.EncodeToString(sum[:16])
 }
 
+// isFirstBoot reports whether a recorded volume is what a first-boot block declares.
+func isFirstBoot(record domain.OwnDisk, level attributes, block types.Object) bool {
+	pool := text(open(block).string("pool"))
+	return !record.Creating && record.Content == firstBootDigest(level, block) && (pool == "" || pool == record.Pool)
+}
+
 // firstBootPool returns the storage pool for a first-boot block: the block's own pool, or else that of the disk that
 // the VM boots from. It is null if neither is declared.
 func (m *model) firstBootPool(block types.Object) types.String {

@@ -191,7 +191,8 @@ func makeVM(config *model) (*fleet.VM, error) {
 		return nil, err
 	}
 	persistent, live := readSpec(d, desired), readSpec(d, desired)
-	desired.Metadata.OwnDisks = desired.OwnDisks
+	metadata := desired.Stamp()
+	metadata.OwnDisks = desired.OwnDisks
 	for key, o := range desired.OwnDisks {
 		o.Volume, o.Path = key, persistent.Disks[key].Source.File
 		if key == domain.IgnitionKey {
@@ -202,7 +203,7 @@ func makeVM(config *model) (*fleet.VM, error) {
 	return &fleet.VM{
 		UUID: d.UUID(), Name: persistent.Name, Host: "kvm1", HostUUID: "8d1f1d4e-0000-4000-8000-000000000001",
 		State: libvirt.Running, Reason: "Booted", Active: true, Persistent: true, Autostart: true,
-		PersistentSpec: &persistent, LiveSpec: &live, Metadata: desired.Metadata, AgentConnected: true,
+		PersistentSpec: &persistent, LiveSpec: &live, Metadata: metadata, AgentConnected: true,
 	}, nil
 }
 

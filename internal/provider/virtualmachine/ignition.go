@@ -81,7 +81,7 @@ func ignitionFromFleet(vm *fleet.VM, prior types.Object) types.Object {
 	if spec == nil {
 		spec = vm.LiveSpec
 	}
-	if !made || record.Creating || record.Content != firstBootDigest(ignitionAttributes, prior) || prior.IsUnknown() ||
+	if !made || !isFirstBoot(record, ignitionAttributes, prior) || prior.IsUnknown() ||
 		spec == nil || spec.Ignition == nil || *spec.Ignition != record.Path {
 		return types.ObjectNull(ignitionType.AttrTypes)
 	}

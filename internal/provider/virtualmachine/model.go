@@ -215,8 +215,7 @@ func (m *model) definitionFromFleet(seen observation, prior *model) {
 }
 
 // metadataFromFleet sets the attributes that only the provider records. An imported VM has no record for this
-// configuration: its host stays unpinned, and its run strategy is the one that describes what was observed. Otherwise,
-// placement is what was last applied.
+// configuration: its host stays unpinned, and its run strategy is the one that describes what was observed.
 func (m *model) metadataFromFleet(seen observation, prior *model) {
 	recorded := seen.vm.Metadata
 	m.Labels = kept("labels", value.NewStringMap(recorded.Labels), prior.Labels)
@@ -230,13 +229,13 @@ func (m *model) metadataFromFleet(seen observation, prior *model) {
 	m.Ignition = ignitionFromFleet(seen.vm, prior.Ignition)
 	m.EvictionStrategy = kept("eviction_strategy",
 		value.NewStringOrNull(recorded.EvictionStrategy), prior.EvictionStrategy)
+	m.Placement = placementFromFleet(recorded, prior.Placement)
 
 	if seen.imported {
 		m.RunStrategy = prior.RunStrategy
 		m.Host = prior.Host
-		if prior.Placement.IsNull() {
-			// The apply of a configuration without it removes it from the record, which later moves heed: the plan says so.
-			m.Placement = placementFromFleet(recorded)
+		if !prior.Placement.IsNull() {
+			m.Placement = prior.Placement
 		}
 		return
 	}

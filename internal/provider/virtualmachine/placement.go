@@ -2,6 +2,7 @@ package virtualmachine
 
 import (
 	"fmt"
+	"maps"
 	"strconv"
 
 	"github.com/hashicorp/terraform-plugin-framework/diag"
@@ -67,24 +68,41 @@ func placementToFleet(o types.Object) fleet.Placement {
 	return p
 }
 
-// placementFromFleet returns the placement that a VM's metadata has, for an import. A preference isn't recorded: no
-// later move has to know it.
-func placementFromFleet(recorded domain.Metadata) types.Object {
-	if len(recorded.HostLabels) == 0 && len(recorded.Avoids) == 0 && !recorded.DedicatedCPUs {
-		return types.ObjectNull(placementType.AttrTypes)
+// placementFromFleet returns placement as the VM's metadata has it, in the notation of prior where that means the same.
+// A preference isn't recorded, because no later move has to know it: it stays as in prior.
+func placementFromFleet(recorded domain.Metadata, prior types.Object) types.Object {
+	as := fleet.Desired{Placement: placementToFleet(prior)}.Stamp()
+	labels, away := maps.Equal(as.HostLabels, recorded.HostLabels), maps.Equal(as.Avoids, recorded.Avoids)
+	if labels && away && as.DedicatedCPUs == recorded.DedicatedCPUs {
+		return prior
 	}
-	away, dedicated := types.ObjectNull(antiAffinityType.AttrTypes), types.BoolNull()
-	if len(recorded.Avoids) > 0 {
-		away = types.ObjectValueMust(antiAffinityType.AttrTypes, object{
+	a := open(prior)
+	if a == nil {
+		a = nullAttributes(placementAttributes)
+	}
+	if !labels {
+		a["host_labels"] = value.NewStringMap(recorded.HostLabels)
+	}
+	if !away {
+		a["anti_affinity"] = types.ObjectNull(antiAffinityType.AttrTypes)
+	}
+	if !away && len(recorded.Avoids) > 0 {
+		a["anti_affinity"] = types.ObjectValueMust(antiAffinityType.AttrTypes, object{
 			"labels": value.NewStringMap(recorded.Avoids), "required": types.BoolValue(true),
 		})
 	}
-	if recorded.DedicatedCPUs {
-		dedicated = types.BoolValue(true)
+	if as.DedicatedCPUs != recorded.DedicatedCPUs {
+		a["dedicated_cpus"] = types.BoolNull()
+		if recorded.DedicatedCPUs {
+			a["dedicated_cpus"] = types.BoolValue(true)
+		}
 	}
-	return types.ObjectValueMust(placementType.AttrTypes, object{
-		"host_labels": value.NewStringMap(recorded.HostLabels), "anti_affinity": away, "dedicated_cpus": dedicated,
-	})
+	for _, v := range a {
+		if !v.IsNull() {
+			return types.ObjectValueMust(placementType.AttrTypes, a)
+		}
+	}
+	return types.ObjectNull(placementType.AttrTypes)
 }
 
 // validateDedicatedCPUs checks, if dedicated CPUs are requested, that each virtual CPU has host CPUs of its own.

@@ -85,6 +85,8 @@ func (r *Resource) Create(ctx context.Context, req resource.CreateRequest, resp 
 	switch {
 	case err != nil && working.Err() != nil:
 		finishing = working // The timeout has expired while the VM is starting.
+	case err != nil && !vm.Active:
+		// It was completed, and its guest isn't run a second time: there is nothing to wait for.
 	case status.StartsOnCreate(plan.runStrategy()):
 		if seen, err = r.waitUntilReady(ctx, seen, &plan); err != nil {
 			resp.Diagnostics.Append(plan.failureAfter("wait for", err, began).Warning())
@@ -225,6 +227,9 @@ func (r *Resource) Update(ctx context.Context, req resource.UpdateRequest, resp 
 	}
 
 	seen := observation{vm: vm}
+	if err != nil {
+		plan.keepUnreached(&state, vm)
+	}
 	if err == nil && plan.Ready.ValueBool() {
 		seen, err = r.waitUntilReady(ctx, seen, &plan)
 		if err != nil {

@@ -1,0 +1,120 @@
+package virtualmachine_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/lab"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/acctest"
+)
+
+// screen is a VM that costs nothing, on kvm1, whose screen has a password.
+type screen struct {
+	t    *testing.T
+	l    *lab.Lab
+	tf   *acctest.CLI
+	name string
+	vm   hcl
+}
+
+func newScreen(t *testing.T, l *lab.Lab, name string) *screen {
+	t.Helper()
+	l.RemoveDomain(t, name)
+	return &screen{t: t, l: l, tf: acctest.NewCLI(t), name: name, vm: idleVM(l, name).with(hcl{
+		"host": quote("kvm1"), "devices": `{ graphics = { type = "vnc" } }`,
+	})}
+}
+
+// config writes the configuration with a password.
+func (s *screen) config(password string, version int, more hcl) {
+	s.t.Helper()
+	s.tf.Config(s.t, acctest.OneHost(s.l)+s.vm.with(hcl{"graphics_access": fmt.Sprintf(
+		`{ password_wo = %q, password_wo_version = "%d" }`, password, version)}).with(more).String())
+}
+
+// password checks the passwords of the VM that runs and of its definition; "": none.
+func (s *screen) password(live, next string) {
+	s.t.Helper()
+	for options, want := range map[string]string{"--security-info": live, "--security-info --inactive": next} {
+		xml := s.l.Virsh(s.t, "kvm1", append([]string{"dumpxml", s.name}, strings.Fields(options)...)...)
+		if strings.Contains(xml, "passwd=") != (want != "") || !strings.Contains(xml, want) {
+			s.t.Errorf("with %s, the password isn't %q:\n%s", options, want, xml)
+		}
+	}
+}
+
+// TestAccVirtualMachine_failedUpdate: what an update that failed didn't reach is in the next plan, even if no refresh
+// sees it: a password of the screen, and the placement.
+func TestAccVirtualMachine_failedUpdate(t *testing.T) {
+	t.Parallel()
+	l := lab.Open(t)
+	name := lab.Name(t)
+	const host = "kvm1"
+	screen := newScreen(t, l, name)
+	tf, config, password := screen.tf, screen.config, screen.password
+	config("erstes", 1, nil)
+	tf.Run(t, "apply")
+
+	// The apply fails before it changes anything.
+	away := hcl{"placement": `{ anti_affinity = { labels = { app = "db" }, required = true } }`}
+	config("zweites", 2, away)
+	tf.Run(t, "plan", "-out=planned")
+	l.Virsh(t, host, "destroy", name)
+	expect(t, tf.Fail(t, "apply", "planned"), "Error: Unable to update virtual machine", "Its power is left as it is")
+	l.Virsh(t, host, "start", name)
+	password("erstes", "erstes")
+	const newer = `~ password_wo_version = "1" -> "2"`
+	expect(t, tf.Run(t, "plan"), newer, "+ placement", "0 to add, 1 to change, 0 to destroy")
+
+	// It fails when the definition has the password, and the screen doesn't have it yet.
+	config("zweites", 2, away.with(hcl{"devices": `{
+    graphics = { type = "vnc" }
+    channels = { log = { type = "file", name = "org.example.log", path = "/no/such/directory/log" } }
+  }`}))
+	expect(t, tf.Fail(t, "apply"), "Error: Unable to update virtual machine",
+		"Changing devices.channels.log of the running VM")
+	password("erstes", "zweites")
+	config("zweites", 2, away.with(hcl{"devices": `{
+    graphics = { type = "vnc" }
+    channels = {}
+  }`}))
+	expect(t, tf.Run(t, "plan"), newer, "+ placement", "0 to add, 1 to change, 0 to destroy")
+	tf.Run(t, "apply")
+	password("zweites", "zweites")
+	if err := look(t, l, host, name, "<virtfleet:anti-affinity>", "app", "db")(nil); err != nil {
+		t.Error(err)
+	}
+	noChanges(t, tf)
+	destroyAndCheck(t, l, tf, name)
+}
+
+// TestAccVirtualMachine_stagedPassword: what the definition has decides nothing about the screen of the VM that runs.
+func TestAccVirtualMachine_stagedPassword(t *testing.T) {
+	t.Parallel()
+	l := lab.Open(t)
+	name := lab.Name(t)
+	s := newScreen(t, l, name)
+	s.tf.Config(t, acctest.OneHost(l)+s.vm.String())
+	s.tf.Run(t, "apply")
+	// Only the definition gets a first password, and the next one as well.
+	stage := hcl{"update_policy": quote("Stage")}
+	for version, password := range []string{"erstes", "zweites"} {
+		s.config(password, version, stage)
+		s.tf.Run(t, "apply")
+		s.password("", password)
+		noChanges(t, s.tf)
+	}
+	l.Virsh(t, "kvm1", "destroy", name)
+	l.Virsh(t, "kvm1", "start", name)
+	s.password("zweites", "zweites")
+	// Only the definition loses it, and the screen that still has one gets the next at once.
+	s.tf.Config(t, acctest.OneHost(l)+s.vm.with(stage).String())
+	s.tf.Run(t, "apply")
+	s.password("zweites", "")
+	s.config("drittes", 3, stage)
+	s.tf.Run(t, "apply")
+	s.password("drittes", "drittes")
+	noChanges(t, s.tf)
+	destroyAndCheck(t, l, s.tf, name)
+}
