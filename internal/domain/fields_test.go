@@ -136,9 +136,9 @@ func TestMetadata_everyField(t *testing.T) {
 		DeletionProtection: new(true), EvictionStrategy: "None", HostLabels: words, Avoids: words, Kept: []string{PartNVRAM},
 		DedicatedCPUs: true, SharedDisks: []string{"root"}, OwnDisks: map[string]OwnDisk{"root": own}, Applied: words,
 		ExtraDevices: words, DeviceClasses: words, Eviction: &Eviction{"kvm1", "u", "me", at}, Devices: words,
-		Creating: &Creating{"me", "hash", at, true}, Staged: Staged{"a": "b"}, FreshNVRAM: true,
-		Migrations: []Migration{migration}, Copies: []Copy{copied}, LeftVolumes: []LeftVolume{volume},
-		Generation: 7, Newer: true,
+		Creating: &Creating{"me", "hash", at, true}, Restarting: &Restarting{"me", at, true}, Staged: Staged{"a": "b"},
+		FreshNVRAM: true, Migrations: []Migration{migration},
+		Copies: []Copy{copied}, LeftVolumes: []LeftVolume{volume}, Generation: 7, Newer: true,
 	}
 	all := fieldtest.Variants(t, full)
 	delete(all, "Newer") // It is only read.

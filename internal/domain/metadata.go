@@ -56,6 +56,8 @@ type Metadata struct {
 	Devices map[string]string
 	// Creating marks a VM whose creation isn't finished.
 	Creating *Creating
+	// Restarting says that an update shuts the guest down to start it again, or was interrupted meanwhile.
+	Restarting *Restarting
 	// Staged is what an update has left to the next start.
 	Staged Staged
 	// FreshNVRAM says that the next start needs new firmware variables, because another firmware wrote the existing
@@ -83,6 +85,15 @@ type Creating struct {
 	// Started says that the run was about to start the VM, so that its guest may have run. It is recorded only if the run
 	// strategy starts a guest once.
 	Started bool
+}
+
+// Restarting marks a restart that is in progress or was interrupted.
+type Restarting struct {
+	// Owner identifies the run that restarts the VM. Since is when it was about to shut the guest down.
+	Owner string
+	Since time.Time
+	// Forced says that the run has forced the guest off.
+	Forced bool
 }
 
 // Eviction is the request that a VM leave a host.
@@ -153,6 +164,12 @@ func (d *Definition) Metadata() Metadata {
 		read.Creating = &Creating{
 			Owner: attr(creating, "owner"), SpecHash: attr(creating, "spec"), Since: since,
 			Started: attr(creating, "started") == "yes",
+		}
+	}
+	if restarting := ownChild(vm, "restarting"); restarting != nil {
+		since, _ := time.Parse(time.RFC3339, attr(restarting, "since"))
+		read.Restarting = &Restarting{
+			Owner: attr(restarting, "owner"), Since: since, Forced: attr(restarting, "forced") == "true",
 		}
 	}
 	if requested := ownChild(vm, "eviction-requested"); requested != nil {
@@ -237,6 +254,15 @@ func (m Metadata) write(vm *etree.Element) {
 			setAttr(creating, "started", "yes")
 		}
 	}
+	drop(ownChild(vm, "restarting"))
+	if m.Restarting != nil {
+		restarting := addOwn(vm, "restarting")
+		setAttr(restarting, "owner", m.Restarting.Owner)
+		setAttr(restarting, "since", m.Restarting.Since.UTC().Format(time.RFC3339))
+		if m.Restarting.Forced {
+			setAttr(restarting, "forced", "true")
+		}
+	}
 	stagedList.write(vm, m.Staged)
 	generation := ""
 	if m.Generation > 0 {
@@ -259,6 +285,15 @@ func sameMetadata(a, b Metadata) bool {
 	if a.Creating != nil {
 		if a.Creating.Owner != b.Creating.Owner || a.Creating.SpecHash != b.Creating.SpecHash ||
 			a.Creating.Started != b.Creating.Started || !sameSecond(a.Creating.Since, b.Creating.Since) {
+			return false
+		}
+	}
+	if (a.Restarting == nil) != (b.Restarting == nil) {
+		return false
+	}
+	if a.Restarting != nil {
+		if a.Restarting.Owner != b.Restarting.Owner || a.Restarting.Forced != b.Restarting.Forced ||
+			!sameSecond(a.Restarting.Since, b.Restarting.Since) {
 			return false
 		}
 	}

@@ -37,6 +37,7 @@ func allMetadata() Metadata {
 		Creating: &Creating{
 			Owner: "me@here", SpecHash: "abc", Since: time.Date(2024, 2, 29, 12, 0, 0, 0, time.UTC),
 		},
+		Restarting: &Restarting{Owner: "me@here", Since: time.Date(2024, 2, 29, 12, 0, 0, 0, time.UTC), Forced: true},
 		Staged:     Staged{"cpu.mode": "def"},
 		FreshNVRAM: true, DedicatedCPUs: true, Kept: []string{PartNVRAM, PartSnapshots},
 		Migrations: []Migration{failedMigration(), {SourceHost: "kvm1", Start: migrationStart}},

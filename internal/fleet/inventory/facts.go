@@ -26,6 +26,8 @@ func (vm *VM) StateFacts() status.Facts {
 		f.Reason = status.ReasonStranded
 	}
 
+	f.RestartReason = vm.restartReason()
+
 	if vm.BrokeInPostCopy() {
 		f.PostCopyPeer = vm.postCopyPeer()
 		f.Migrating = f.Migrating && f.PostCopy() == status.PostCopyInterrupted

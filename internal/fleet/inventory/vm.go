@@ -86,7 +86,7 @@ func (vm *VM) StatusReason() string {
 		return status.ReasonStranded
 	}
 
-	return status.ShownReason(vm.State.String(), vm.Reason)
+	return status.ShownReason(vm.State.String(), cmp.Or(vm.restartReason(), vm.Reason))
 }
 
 // RestartRequired says that the definition for the next start differs from the one that runs, as the condition of that

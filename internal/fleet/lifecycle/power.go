@@ -11,6 +11,7 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/lease"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/placement"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/records"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/status"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 )
@@ -46,9 +47,38 @@ func (m *Manager) Start(ctx context.Context, permit *placement.StartPermit, vm *
 		m.mover.SetClockOfSaved(ctx, vm)
 	}
 
+	if err == nil {
+		return m.noteStarted(ctx, vm)
+	}
+
 	if remedy := inventory.LimitRemedy(err); remedy != "" {
 		return &inventory.Error{VM: vm.Name, Host: vm.Host, Err: err, Detail: "it does not start", Remedy: remedy}
 	}
+
+	return err
+}
+
+// noteStarted removes the marks that the start of a VM has made void: that it is to be started after a restart, and
+// that it needs new firmware variables, which only a start from saved memory doesn't give it. A later start would
+// otherwise give it new ones again, and lose what its guest has written to them.
+func (m *Manager) noteStarted(ctx context.Context, off *inventory.VM) error {
+	if off.Metadata.Restarting == nil && !off.Metadata.FreshNVRAM {
+		return nil
+	}
+
+	ctx, cancel := lease.GraceContext(ctx)
+	defer cancel()
+
+	vm, err := m.hosts.Refresh(ctx, off)
+	if err != nil {
+		return err
+	}
+
+	metadata := vm.Metadata
+	metadata.Restarting = nil
+	metadata.FreshNVRAM = metadata.FreshNVRAM && off.ManagedSave
+
+	_, err = records.WriteMetadata(ctx, vm, metadata)
 
 	return err
 }

@@ -76,8 +76,6 @@ type update struct {
 	want    placement.Desired
 	// restart are the changes that the running guest doesn't have until it restarts.
 	restart []domain.Change
-	// fresh says that the VM was started from its disks, not from saved memory.
-	fresh bool
 	// stopped says how the VM was shut down; "" if it was not.
 	stopped inventory.Outcome
 	// applied are the sources of the disks in the definition as this update writes it, or leaves it.
@@ -343,11 +341,14 @@ func (u *update) refresh(ctx context.Context) error {
 // writeMetadata writes what libvirt doesn't store, and whether a staged change waits for the next start.
 func (u *update) writeMetadata(ctx context.Context) error {
 	metadata := u.want.StampOn(u.vm.Metadata)
-	metadata.FreshNVRAM = metadata.FreshNVRAM && !u.fresh
 	metadata.Creating = nil
 	metadata.Staged = nil
 	metadata.OwnDisks = u.own
 	metadata.Applied = u.applied
+	if u.vm.Active || !u.evicted {
+		metadata.Restarting = nil // It isn't restarting any longer, or its run strategy wants it off.
+	}
+
 	metadata.Devices = u.vm.Entry.Parse().Definition().DeviceNames()
 
 	if u.vm.LiveSpec != nil && u.vm.PersistentSpec != nil && u.want.UpdatePolicy == placement.PolicyStage {

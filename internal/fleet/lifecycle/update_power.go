@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
@@ -95,9 +96,15 @@ func (u *update) changePower(ctx context.Context) error {
 	}
 
 	if u.goesDown() {
+		if starts {
+			if err := u.markRestarting(ctx, false); err != nil {
+				return err
+			}
+		}
+
 		outcome, err := u.manager.Stop(ctx, u.vm, inventory.GracePeriod(u.want.Metadata))
 		if err != nil {
-			return err
+			return sayWhatIsStarted(err, starts)
 		}
 
 		u.stopped = outcome
@@ -109,6 +116,12 @@ func (u *update) changePower(ctx context.Context) error {
 
 		// The VM ran here until now, so it runs on no host that doesn't answer.
 		u.vm.SilentHosts = nil
+
+		if starts && outcome.Forced() {
+			if err := u.markRestarting(ctx, true); err != nil {
+				return err
+			}
+		}
 	}
 
 	renameErr := u.renameVM(ctx) // A guest that went down only for its new name runs again without it.
@@ -121,13 +134,32 @@ func (u *update) changePower(ctx context.Context) error {
 		return errors.Join(renameErr, err)
 	}
 
-	u.fresh = !u.vm.ManagedSave
-
 	if err := u.refresh(ctx); err != nil {
 		return errors.Join(renameErr, err)
 	}
 
 	return errors.Join(renameErr, u.awaitBootBalloon(ctx))
+}
+
+// markRestarting records that the guest is shut down only to be started again, before it is: if this run ends in
+// between, the next one starts it. forced says that this run has forced it off.
+func (u *update) markRestarting(ctx context.Context, forced bool) error {
+	metadata := u.vm.Metadata
+	metadata.Restarting = &domain.Restarting{Owner: u.manager.owner, Since: time.Now().UTC(), Forced: forced}
+
+	return u.record(ctx, metadata)
+}
+
+// sayWhatIsStarted adds to the error that the wait for a guest has ended what the next apply does, if the guest was to
+// start again.
+func sayWhatIsStarted(err error, starts bool) error {
+	var e *inventory.Error
+	if starts && errors.As(err, &e) && errors.Is(e, ErrNotReady) {
+		e.Remedy = "Apply again within an hour: if the guest has shut down by then, the apply starts it. If it still runs, " +
+			"the apply restarts it."
+	}
+
+	return err
 }
 
 // renameVM renames the VM, which libvirt does only while it is off.

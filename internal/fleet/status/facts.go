@@ -28,6 +28,9 @@ type Facts struct {
 
 	// State and Reason are those of the domain, by the names of this package.
 	State, Reason string
+	// RestartReason is the reason to show in place of Reason, if the VM is off since an interrupted restart: see
+	// ReasonRestartInterrupted.
+	RestartReason string
 	// Active says that there is a hypervisor process, Persistent that there is a definition that outlives it.
 	Active, Persistent bool
 	// AskedFirst says that the guest is asked to shut down before the VM is destroyed: it has ACPI and a grace period.

@@ -1,6 +1,7 @@
 package status
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -27,15 +28,18 @@ func defined(f Facts) Condition {
 
 func started(f Facts) Condition {
 	return Condition{
-		Status: conditionStatus(f.Active), Reason: ShownReason(f.State, f.Reason), Message: f.stateText(),
+		Status: conditionStatus(f.Active), Reason: f.shownReason(), Message: f.stateText(),
 		Since: f.StartedSince, Layer: LayerLibvirt,
 	}
 }
 
 // stateText describes the domain's state with libvirt's names.
 func (f Facts) stateText() string {
-	return fmt.Sprintf("the domain is %s (%s) on host %q", f.State, ShownReason(f.State, f.Reason), f.Host)
+	return fmt.Sprintf("the domain is %s (%s) on host %q", f.State, f.shownReason(), f.Host)
 }
+
+// shownReason returns the status reason that users see.
+func (f Facts) shownReason() string { return ShownReason(f.State, cmp.Or(f.RestartReason, f.Reason)) }
 
 // GuestRuns reports whether the guest executes, also during a migration. A guest whose post-copy failed doesn't: it
 // stops as soon as it accesses memory that is missing.
@@ -45,7 +49,7 @@ func (f Facts) GuestRuns() bool {
 
 // shortStateText describes the VM's state briefly.
 func (f Facts) shortStateText() string {
-	return fmt.Sprintf("it is %s (%s)", PrintableStatus(f), ShownReason(f.State, f.Reason))
+	return fmt.Sprintf("it is %s (%s)", PrintableStatus(f), f.shownReason())
 }
 
 // Reasons of the condition Paused. Reasons that KubeVirt doesn't have consist of PausedBy and libvirt's reason.

@@ -38,6 +38,8 @@ const (
 //
 // A VM that an interrupted move left paused is resumed with every strategy but Halted: its guest ran before the move.
 //
+// A VM that an interrupted restart has left off is started with every strategy but Halted: its guest ran before.
+//
 // A VM whose migration failed in post-copy isn't changed either: its migration options decide whether it is resumed or
 // ended.
 func PowerAction(strategy, status, phase, reason string) Action {
@@ -46,6 +48,8 @@ func PowerAction(strategy, status, phase, reason string) Action {
 		return None
 	case reason == ReasonStranded && status == StatusPaused && strategy != Halted:
 		return Resume
+	case reason == ReasonRestartInterrupted && strategy != Halted:
+		return Start
 	}
 
 	switch strategy {
@@ -56,14 +60,19 @@ func PowerAction(strategy, status, phase, reason string) Action {
 			return Start
 		}
 	case Halted:
-		switch status {
-		case StatusRunning, StatusPaused:
+		switch {
+		case status == StatusRunning, status == StatusPaused, status == StatusFailed && keptCrashed(reason):
 			return Stop
 		}
 	}
 
 	return None
 }
+
+// keptCrashed reports whether a VM whose status is Failed still has its QEMU process, with its guest's memory and its
+// disks: its guest has crashed, and on_crash is preserve. libvirt has other reasons for a VM that is off after a crash
+// or after a failed start, and no status is Failed that is off for an unknown reason.
+func keptCrashed(reason string) bool { return reason == "Panicked" || reason == "Unknown" }
 
 func alwaysOn(status, reason string) Action {
 	switch status {
@@ -88,6 +97,14 @@ const ReasonSuspended = "PMSuspended"
 // ReasonStranded is the status reason of a VM whose guest is paused at the source of a migration that is over, because
 // its run was lost at the switchover. Only the source has the VM.
 const ReasonStranded = "MigrationInterrupted"
+
+// ReasonRestartInterrupted is the status reason of a VM that an update shut down to restart it, and didn't start.
+// ReasonRestartLapsed is that of a VM of which this isn't certain any more, so that a run strategy which leaves it off
+// leaves it off: a user may have shut it down since.
+const (
+	ReasonRestartInterrupted = "RestartInterrupted"
+	ReasonRestartLapsed      = "RestartLapsed"
+)
 
 // ReasonPostcopyFailed is the status reason of a VM whose migration failed in post-copy. On the target, the VM runs
 // with the memory that has arrived; at the source, it is paused.

@@ -107,6 +107,9 @@ func (p planning) plan() outcome {
 		o.planned = *p.state
 		return o
 	}
+	if m.Status.Equal(p.state.Status) && isRestartReason(text(m.StatusReason)) {
+		m.StatusReason = types.StringUnknown() // Any apply ends it, and alone it would make every plan a change.
+	}
 	if m.Status.Equal(p.state.Status) && status.IsTransitional(text(m.Status)) {
 		// The VM was read during a transition, so these values are known only after apply. Without another change the plan
 		// keeps them: unknown values alone would make it a change.
@@ -201,6 +204,7 @@ func (p planning) planPower(o *outcome, need needs) {
 		m.IPAddresses = types.MapUnknown(addressesType.ElemType)
 	}
 	p.warnAboutPause(o, action)
+	p.warnAboutInterruptedRestart(o, action)
 	p.warnAboutEviction(o)
 }
 

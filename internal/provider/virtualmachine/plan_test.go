@@ -356,6 +356,12 @@ func TestPlan_power(t *testing.T) {
 		s.StatusReason, s.Ready = types.StringValue("Shutdown"), types.BoolValue(false)
 		s.IPAddresses = addressesFromFleet(nil)
 	}
+	offSince := func(reason string) func(s *model) {
+		return func(s *model) {
+			stopped(s)
+			s.StatusReason = types.StringValue(reason)
+		}
+	}
 	paused := func(reason string) func(s *model) {
 		return func(s *model) {
 			s.Status, s.Ready = types.StringValue(status.StatusPaused), types.BoolValue(false)
@@ -401,6 +407,25 @@ func TestPlan_power(t *testing.T) {
 		"running, Halted": {
 			before: minimal, config: minimal.with(in{"run_strategy": "Halted"}),
 			changes: "run_strategy phase status status_reason ready ip_addresses autostart",
+		},
+		"off since an interrupted restart, Manual": {
+			before: minimal.with(in{"run_strategy": "Manual"}), config: minimal.with(in{"run_strategy": "Manual"}),
+			seen: offSince(status.ReasonRestartInterrupted), off: true, changes: up,
+			says: []string{"Warning: Restart of the virtual machine was interrupted", "This apply starts it", "Halted"},
+			planned: func(t *testing.T, m *model) {
+				t.Helper()
+				wantValue(t, "status", m.Status, types.StringValue("Running"))
+			},
+		},
+		"off since an interrupted restart, Halted by now": {
+			before: minimal.with(in{"run_strategy": "Once"}), config: minimal.with(in{"run_strategy": "Halted"}),
+			seen: offSince(status.ReasonRestartInterrupted), off: true,
+			changes: "run_strategy status_reason autostart",
+		},
+		"off since a restart of long ago, Once": {
+			before: minimal.with(in{"run_strategy": "Once"}), config: minimal.with(in{"run_strategy": "Once"}),
+			seen: offSince(status.ReasonRestartLapsed), off: true,
+			says: []string{"Warning: Restart of the virtual machine was interrupted", "It isn't started", "virsh start"},
 		},
 		"paused by a user, Always": {
 			before: minimal, config: minimal, seen: paused("User"), changes: "status status_reason ready ip_addresses",

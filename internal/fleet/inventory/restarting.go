@@ -1,0 +1,35 @@
+package inventory
+
+import (
+	"time"
+
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/status"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
+)
+
+// RestartPatience is how long after an interrupted restart an apply still starts the VM that it has left off, in
+// addition to what the guest may take to shut down. libvirt doesn't say when a guest went off, so a guest that didn't
+// shut down then, and that a user shuts down later, looks the same. After an hour, a plan only warns.
+const RestartPatience = time.Hour
+
+// restartReason returns the status reason of a VM that is off since an interrupted restart, and "" for any other VM.
+//
+// Only what may be the end of that restart counts. A VM whose memory was saved, or that was reverted to a snapshot, was
+// turned off by a user, and so was one that was destroyed, unless the update has noted that it did that.
+func (vm *VM) restartReason() string {
+	mark := vm.Metadata.Restarting
+	if mark == nil || vm.Active || vm.ManagedSave {
+		return ""
+	}
+
+	switch vm.Reason {
+	case "Saved", "FromSnapshot", libvirt.ReasonMigrated:
+		return ""
+	}
+
+	if vm.Reason == "Destroyed" && !mark.Forced || time.Since(mark.Since) > GracePeriod(vm.Metadata)+RestartPatience {
+		return status.ReasonRestartLapsed
+	}
+
+	return status.ReasonRestartInterrupted
+}
