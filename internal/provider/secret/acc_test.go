@@ -262,7 +262,7 @@ func TestAccSecret_usages(t *testing.T) {
 }
 
 // TestAccSecret_passphrase: a secret isn't destroyed while it is the passphrase of a VM's disk. It can be replaced, by
-// one that has the passphrase.
+// one of which a new version says that it has the passphrase.
 func TestAccSecret_passphrase(t *testing.T) {
 	t.Parallel()
 	l := lab.Open(t)
@@ -296,8 +296,8 @@ func TestAccSecret_passphrase(t *testing.T) {
 	if out := c.Run(t, "plan"); !strings.Contains(out, replaced) || !strings.Contains(out, id) {
 		t.Error(out)
 	}
-	c.Config(t, config("value_wo = \"hush\"\nprivate = false"))
-	if out := c.Run(t, "apply"); strings.Contains(out, replaced) {
+	c.Config(t, config("value_wo = \"hush\"\nvalue_wo_version = \"1\"\nprivate = false"))
+	if out := c.Run(t, "apply"); !strings.Contains(out, replaced) {
 		t.Error(out)
 	}
 	if now := secretID(); now == before {
