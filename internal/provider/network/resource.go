@@ -213,8 +213,8 @@ func (r *networkResource) removal(name types.String) onhosts.Change {
 				for i, u := range users {
 					names[i] = u.Name
 				}
-				return fmt.Errorf("%w: the definitions of these virtual machines use it: %s. %s", libvirt.ErrOperationInvalid,
-					strings.Join(names, ", "), network.ChangeUsersFirst)
+				return fmt.Errorf("%w: the definitions of these virtual machines use it or its bridge: %s. %s",
+					libvirt.ErrOperationInvalid, strings.Join(names, ", "), network.ChangeUsersFirst)
 			}
 			return network.Delete(ctx, h, name.ValueString())
 		}),
