@@ -2,6 +2,7 @@ package secret
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"strings"
 
@@ -77,6 +78,9 @@ func (r *secretResource) warnOfUsers(
 		return storage.SecretUsers(ctx, h, state.ID.ValueString())
 	}
 	for _, use := range onhosts.InUse(ctx, losing, state.noun(), users) {
+		if opens, ok := opened[state.Usage.ValueString()]; ok {
+			use += fmt.Sprintf(" It is the passphrase of %s: without it, data that stays can't be read.", opens.encrypted)
+		}
 		diags.AddWarning("Secret is in use", use+" Without it, those that stay don't start any more. A secret that "+
 			"replaces it has another id: change what uses it in the same apply, by a reference to the id of the "+
 			"virtfleet_secret.")
