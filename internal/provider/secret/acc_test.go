@@ -283,8 +283,8 @@ func TestAccSecret_passphrase(t *testing.T) {
 		<os><type>hvm</type></os><devices><disk type="file"><driver name="qemu" type="qcow2"/>
 		<source file="/var/lib/libvirt/%[1]s"><encryption format="luks"><secret type="passphrase" uuid="%[2]s"/>
 		</encryption></source><target dev="vda" bus="virtio"/></disk></devices></domain>`, id, before))
-	if out := c.Fail(t, "destroy"); !strings.Contains(out, "passphrase of encrypted disks of") || !strings.Contains(out, id) ||
-		!strings.Contains(out, "without it, data that stays can't be read") {
+	if out := c.Fail(t, "destroy"); !strings.Contains(out, "passphrase of encrypted disks of") ||
+		!strings.Contains(out, id) || !strings.Contains(out, "without it, data that stays can't be read") {
 		t.Error(out)
 	}
 	l.Virsh(t, "kvm1", "secret-dumpxml", before)
