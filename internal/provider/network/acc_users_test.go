@@ -17,7 +17,7 @@ func TestAccNetwork_usersOfBridge(t *testing.T) {
 	l := lab.Open(t)
 	name := lab.Name(t)
 	own, plain := "vb"+name[len(name)-6:], "vh"+name[len(name)-6:]
-	beside, transient := name+"-beside", name+"-transient"
+	outside, transient := name+"-outside", name+"-transient"
 	l.Run(t, "kvm1", "ip", "link", "add", plain, "type", "bridge")
 	t.Cleanup(func() {
 		if _, err := l.Host("kvm1").Run(context.WithoutCancel(t.Context()), "ip", "link", "del", plain); err != nil {
@@ -53,7 +53,7 @@ resource "virtfleet_network" "host" {
 	}
 	config("")
 	c.Run(t, "apply")
-	l.Define(t, "kvm1", guest(name, "bridge", "bridge='"+own+"'"), guest(beside, "bridge", "bridge='"+plain+"'"))
+	l.Define(t, "kvm1", guest(name, "bridge", "bridge='"+own+"'"), guest(outside, "bridge", "bridge='"+plain+"'"))
 	l.Virsh(t, "kvm1", "start", "--paused", name)
 	config("mtu = 1400")
 	expect(c.Fail(t, "plan"), "Network would be interrupted", "Running virtual machines that use it there: "+name)
@@ -70,8 +70,8 @@ resource "virtfleet_network" "host" {
 		guest(transient, "network", "network='"+name+"-host'"), file))
 	expect(l.Virsh(t, "kvm1", "dumpxml", transient), "<interface type='bridge'>")
 	out := c.Fail(t, "destroy", "-target=virtfleet_network.host")
-	if expect(out, "Network is in use", transient); strings.Contains(out, beside) {
-		t.Errorf("%s uses it: %s", beside, out)
+	if expect(out, "Network is in use", transient); strings.Contains(out, outside) {
+		t.Errorf("%s uses it: %s", outside, out)
 	}
 	l.Virsh(t, "kvm1", "destroy", transient)
 	c.Run(t, "apply")
