@@ -21,11 +21,37 @@ type User struct {
 	Active bool
 }
 
-// Users returns the VMs of a host whose persistent or live definition has an interface in a network, by their names.
+// Users returns the VMs of a host whose persistent or live definition has an interface in a network, or on the bridge
+// that libvirt creates for it, by their names.
 func Users(ctx context.Context, h *libvirt.Host, network string) ([]User, error) {
+	bridges, err := ownBridges(ctx, h, network)
+	if err != nil {
+		return nil, err
+	}
 	return usersOf(ctx, h, func(e *etree.Element) bool {
-		return attr(e, "type") == "network" && attr(child(e, "source"), "network") == network
+		// While a VM runs, its interface has the network's name and the type of what the network is connected to.
+		source := child(e, "source")
+		return attr(source, "network") == network ||
+			attr(e, "type") == "bridge" && slices.Contains(bridges, attr(source, "bridge"))
 	})
+}
+
+// ownBridges returns the bridges that a network has in its persistent and its active definition, and that are gone when
+// it is stopped. A host without the network has none.
+func ownBridges(ctx context.Context, h *libvirt.Host, network string) (bridges []string, _ error) {
+	is, err := Read(ctx, h, network)
+	if errors.Is(err, libvirt.ErrNotFound) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	for _, s := range []*Spec{&is.Spec, is.Live} {
+		if s != nil && s.Bridge != nil && slices.Contains(BridgeModes, s.Forward.Mode) {
+			bridges = append(bridges, *s.Bridge)
+		}
+	}
+	return bridges, nil
 }
 
 // String returns the user's name for messages.

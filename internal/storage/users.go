@@ -166,7 +166,8 @@ func (p Pool) hasDirectory() bool {
 	return p.Path != nil && p.kind().ownDirectory
 }
 
-// SecretUsers returns the VMs and storage pools of a host whose definitions name a secret.
+// SecretUsers returns the VMs and storage pools of a host whose definitions name a secret. If the pools can't be read,
+// it returns the VMs; if there are none, it returns the error.
 func SecretUsers(ctx context.Context, h *libvirt.Host, uuid string) ([]string, error) {
 	users, err := definitionsWith(ctx, h, func(xml string) bool { return strings.Contains(xml, uuid) })
 	if err != nil {
@@ -178,7 +179,10 @@ func SecretUsers(ctx context.Context, h *libvirt.Host, uuid string) ([]string, e
 			users = append(users, "storage pool "+p.Name)
 		}
 	}
-	return users, err
+	if len(users) > 0 {
+		return users, nil
+	}
+	return nil, err
 }
 
 // runningUsers returns the VMs that run on the host and use the active pool. pools are its definitions, of which all

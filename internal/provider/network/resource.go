@@ -213,7 +213,7 @@ func (r *networkResource) removal(name types.String) onhosts.Change {
 				for i, u := range users {
 					names[i] = u.Name
 				}
-				return fmt.Errorf("%w by the definitions of these virtual machines: %s", network.ErrInUse,
+				return fmt.Errorf("%w: the definitions of these virtual machines use it or its bridge: %s", network.ErrInUse,
 					strings.Join(names, ", "))
 			}
 			return network.Delete(ctx, h, name.ValueString())

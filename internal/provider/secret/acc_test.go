@@ -262,7 +262,7 @@ func TestAccSecret_usages(t *testing.T) {
 }
 
 // TestAccSecret_passphrase: a secret isn't destroyed while it is the passphrase of a VM's disk. It can be replaced, by
-// one that has the passphrase.
+// one of which a new version says that it has the passphrase.
 func TestAccSecret_passphrase(t *testing.T) {
 	t.Parallel()
 	l := lab.Open(t)
@@ -283,7 +283,8 @@ func TestAccSecret_passphrase(t *testing.T) {
 		<os><type>hvm</type></os><devices><disk type="file"><driver name="qemu" type="qcow2"/>
 		<source file="/var/lib/libvirt/%[1]s"><encryption format="luks"><secret type="passphrase" uuid="%[2]s"/>
 		</encryption></source><target dev="vda" bus="virtio"/></disk></devices></domain>`, id, before))
-	if out := c.Fail(t, "destroy"); !strings.Contains(out, "passphrase of encrypted disks") || !strings.Contains(out, id) {
+	if out := c.Fail(t, "destroy"); !strings.Contains(out, "passphrase of encrypted disks of") ||
+		!strings.Contains(out, id) || !strings.Contains(out, "without it, data that stays can't be read") {
 		t.Error(out)
 	}
 	l.Virsh(t, "kvm1", "secret-dumpxml", before)
@@ -296,8 +297,8 @@ func TestAccSecret_passphrase(t *testing.T) {
 	if out := c.Run(t, "plan"); !strings.Contains(out, replaced) || !strings.Contains(out, id) {
 		t.Error(out)
 	}
-	c.Config(t, config("value_wo = \"hush\"\nprivate = false"))
-	if out := c.Run(t, "apply"); strings.Contains(out, replaced) {
+	c.Config(t, config("value_wo = \"hush\"\nvalue_wo_version = \"1\"\nprivate = false"))
+	if out := c.Run(t, "apply"); !strings.Contains(out, replaced) {
 		t.Error(out)
 	}
 	if now := secretID(); now == before {

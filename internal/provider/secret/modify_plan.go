@@ -2,6 +2,7 @@ package secret
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"strings"
 
@@ -29,6 +30,7 @@ func (r *secretResource) ModifyPlan(
 	}
 	if req.Plan.Raw.IsNull() {
 		resp.Diagnostics.Append(r.warnOfUsers(ctx, &state, true, types.Set{}, nil)...)
+		resp.Diagnostics.Append(r.checkKept(ctx, &state)...)
 		resp.Diagnostics.Append(meta.WritePrivate(ctx, resp.Private, privateDestroyed, true)...)
 	} else if !req.State.Raw.IsNull() { // A destroy that was refused has left it.
 		resp.Diagnostics.Append(meta.WritePrivate(ctx, resp.Private, privateDestroyed, nil)...)
@@ -37,6 +39,7 @@ func (r *secretResource) ModifyPlan(
 		return
 	}
 	resp.Diagnostics.Append(req.Plan.Get(ctx, &plan)...)
+	resp.Diagnostics.Append(meta.WritePrivate(ctx, resp.Private, privatePlanned, plannedVersion(&plan))...)
 	targets, diags := onhosts.Targets(r.Data, plan.Hosts)
 	resp.Diagnostics.Append(diags...)
 	if req.State.Raw.IsNull() {
@@ -52,7 +55,10 @@ func (r *secretResource) ModifyPlan(
 		c.UUIDs = []string{state.ID.ValueString()}
 		resp.Diagnostics.Append(c.CheckJoining(ctx, targets, plan.Hosts, state.HostStates)...)
 	}
-	if !replaced && !plan.ValueVersion.Equal(state.ValueVersion) {
+	switch {
+	case replaced && !state.hasOtherVersion(plannedVersion(&plan)):
+		resp.Diagnostics.Append(r.checkReplacement(ctx, &state)...)
+	case !plan.ValueVersion.Equal(state.ValueVersion):
 		resp.Diagnostics.Append(r.warnOfNewPassphrase(ctx, &state)...)
 	}
 	r.Data.Planned.Plan(status.Secret, plan.ID.ValueString(), targets.Names())
@@ -72,6 +78,9 @@ func (r *secretResource) warnOfUsers(
 		return storage.SecretUsers(ctx, h, state.ID.ValueString())
 	}
 	for _, use := range onhosts.InUse(ctx, losing, state.noun(), users) {
+		if opens, ok := opened[state.Usage.ValueString()]; ok {
+			use += fmt.Sprintf(" It is the passphrase of %s: without it, data that stays can't be read.", opens.encrypted)
+		}
 		diags.AddWarning("Secret is in use", use+" Without it, those that stay don't start any more. A secret that "+
 			"replaces it has another id: change what uses it in the same apply, by a reference to the id of the "+
 			"virtfleet_secret.")
@@ -86,14 +95,49 @@ func (r *secretResource) warnOfNewPassphrase(ctx context.Context, state *model) 
 	if !ok {
 		return nil
 	}
-	known, _ := onhosts.Known(r.Data, state.Hosts, state.HostStates)
-	copies, _ := r.copiesElsewhere(ctx, known, state)
 	users := func(ctx context.Context, h *libvirt.Host) ([]string, error) {
 		return storage.SecretUsers(ctx, h, state.ID.ValueString())
 	}
-	if uses := onhosts.InUse(ctx, slices.Concat(known, copies), state.noun(), users); len(uses) > 0 {
+	if uses := onhosts.InUse(ctx, r.hostsWith(ctx, state), state.noun(), users); len(uses) > 0 {
 		diags.AddAttributeWarning(path.Root("value_wo_version"), opens.replaced, strings.Join(uses, " ")+
 			" The apply writes the value in the configuration to all hosts, because value_wo_version is new. "+opens.keeps)
 	}
 	return diags
+}
+
+// checkReplacement returns an error if the plan may replace the passphrase of VMs by another one.
+func (r *secretResource) checkReplacement(ctx context.Context, state *model) diag.Diagnostics {
+	if opens, ok := opened[state.Usage.ValueString()]; ok {
+		return opens.checkReplacement(ctx, r.hostsWith(ctx, state), state)
+	}
+	return nil
+}
+
+// checkKept returns an error if the plan destroys the passphrase of what stays.
+func (r *secretResource) checkKept(ctx context.Context, state *model) diag.Diagnostics {
+	opens, ok := opened[state.Usage.ValueString()]
+	if !ok || r.Data == nil || r.Data.Unknown {
+		return nil
+	}
+	return opens.checkKept(ctx, r.hostsWith(ctx, state), state)
+}
+
+// hostsWith returns the hosts that may have the secret, with those to which a VM has brought it.
+func (r *secretResource) hostsWith(ctx context.Context, state *model) hostset.Set {
+	known, _ := onhosts.Known(r.Data, state.Hosts, state.HostStates)
+	copies, _ := r.copiesElsewhere(ctx, known, state)
+	return slices.Concat(known, copies)
+}
+
+// plannedVersion is value_wo_version as privatePlanned records it, nil if it is unknown.
+func plannedVersion(plan *model) any {
+	if plan.ValueVersion.IsUnknown() {
+		return nil
+	}
+	return plan.ValueVersion.ValueString()
+}
+
+// hasOtherVersion reports whether the value has another version than the planned one, which is known.
+func (m *model) hasOtherVersion(planned any) bool {
+	return planned != nil && planned != m.ValueVersion.ValueString()
 }

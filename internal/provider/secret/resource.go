@@ -31,8 +31,11 @@ const noun = "secret"
 const defaultTimeout = 5 * time.Minute
 
 // privateDestroyed is the key in private state of a planned destroy. The destroy that is part of a replacement lacks
-// it: its passphrase is that of the secret in its place.
-const privateDestroyed = "destroyed"
+// it: there, privatePlanned is the value_wo_version of the secret in its place, and missing if that was unknown.
+const (
+	privateDestroyed = "destroyed"
+	privatePlanned   = "planned_version"
+)
 
 var (
 	_ resource.ResourceWithConfigure   = (*secretResource)(nil)
@@ -265,11 +268,12 @@ func (r *secretResource) Delete(ctx context.Context, req resource.DeleteRequest,
 	c.UUIDs = []string{state.ID.ValueString()}
 	known, _ := onhosts.Known(r.Data, state.Hosts, state.HostStates)
 	copies, silent := r.copiesElsewhere(ctx, known, &state)
-	var destroyed bool
-	_, diags := meta.ReadPrivate(ctx, req.Private, privateDestroyed, &destroyed)
-	resp.Diagnostics.Append(diags...)
-	if opens, ok := opened[state.Usage.ValueString()]; destroyed && ok {
-		resp.Diagnostics.Append(opens.refuseLoss(ctx, slices.Concat(known, copies), &state)...)
+	if opens, ok := opened[state.Usage.ValueString()]; ok {
+		destroyed, confirmed, diags := state.removal(ctx, req.Private)
+		resp.Diagnostics.Append(diags...)
+		if !confirmed {
+			resp.Diagnostics.Append(opens.refuseLoss(ctx, slices.Concat(known, copies), &state, !destroyed)...)
+		}
 	}
 	if resp.Diagnostics.HasError() {
 		return
@@ -280,6 +284,18 @@ func (r *secretResource) Delete(ctx context.Context, req resource.DeleteRequest,
 		f.Remedy = "If it has one, remove it there: virsh secret-undefine " + state.ID.ValueString()
 		resp.Diagnostics.Append(f.Warning())
 	}
+}
+
+// removal says whether a delete is a planned destroy, or else part of a replacement, and then whether a new
+// value_wo_version confirms the value of the secret in its place. Terraform tells no plan about a replacement that a
+// user asks for ("terraform taint").
+func (m *model) removal(
+	ctx context.Context, private meta.PrivateReader,
+) (destroyed, confirmed bool, diags diag.Diagnostics) {
+	_, diags = meta.ReadPrivate(ctx, private, privateDestroyed, &destroyed)
+	var planned any
+	_, more := meta.ReadPrivate(ctx, private, privatePlanned, &planned)
+	return destroyed, !destroyed && m.hasOtherVersion(planned), append(diags, more...)
 }
 
 // copiesElsewhere returns the hosts other than the known ones to which a VM that moved has brought the secret, and the

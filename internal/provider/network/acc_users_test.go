@@ -1,0 +1,85 @@
+package network_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/lab"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/acctest"
+)
+
+// TestAccNetwork_usersOfBridge: a VM on the bridge that libvirt creates for a network uses the network, and so does a
+// transient VM in a network on a host's bridge. A VM on that bridge itself doesn't.
+func TestAccNetwork_usersOfBridge(t *testing.T) {
+	t.Parallel()
+	l := lab.Open(t)
+	name := lab.Name(t)
+	own, plain := "vb"+name[len(name)-6:], "vh"+name[len(name)-6:]
+	outside, transient := name+"-outside", name+"-transient"
+	l.Run(t, "kvm1", "ip", "link", "add", plain, "type", "bridge")
+	t.Cleanup(func() {
+		if _, err := l.Host("kvm1").Run(context.WithoutCancel(t.Context()), "ip", "link", "del", plain); err != nil {
+			t.Error(err)
+		}
+	})
+	c := acctest.NewCLI(t)
+	config := func(says string) {
+		t.Helper()
+		c.Config(t, acctest.OneHost(l)+fmt.Sprintf(`
+resource "virtfleet_network" "this" {
+  name   = %q
+  bridge = %q
+  %s
+}
+resource "virtfleet_network" "host" {
+  name    = "%[1]s-host"
+  bridge  = %[4]q
+  forward = { mode = "bridge" }
+}`, name, own, says, plain))
+	}
+	guest := func(name, kind, source string) string {
+		return fmt.Sprintf(`<domain type='qemu'><name>%s</name><memory unit='MiB'>16</memory><os><type>hvm</type></os>
+			<devices><interface type='%s'><source %s/></interface></devices></domain>`, name, kind, source)
+	}
+	expect := func(out string, words ...string) {
+		t.Helper()
+		for _, word := range words {
+			if !strings.Contains(out, word) {
+				t.Errorf("%q isn't in %s", word, out)
+			}
+		}
+	}
+	config("")
+	c.Run(t, "apply")
+	l.Define(t, "kvm1", guest(name, "bridge", "bridge='"+own+"'"), guest(outside, "bridge", "bridge='"+plain+"'"))
+	l.Virsh(t, "kvm1", "start", "--paused", name)
+	config("mtu = 1400")
+	expect(c.Fail(t, "plan"), "Network would be interrupted", "Running virtual machines that use it there: "+name)
+	config("")
+	expect(c.Fail(t, "destroy", "-target=virtfleet_network.this"), "Network is in use",
+		"definitions of these virtual machines use it or its bridge: "+name)
+	l.Virsh(t, "kvm1", "destroy", name)
+	expect(c.Fail(t, "destroy", "-target=virtfleet_network.this"), "definitions of these virtual machines")
+	l.Virsh(t, "kvm1", "undefine", name)
+
+	file := "/run/" + transient + ".xml"
+	l.RemoveDomain(t, transient)
+	l.Run(t, "kvm1", "sh", "-ec", fmt.Sprintf(`echo "%s" >%s; virsh create --paused %[2]s; rm %[2]s`,
+		guest(transient, "network", "network='"+name+"-host'"), file))
+	expect(l.Virsh(t, "kvm1", "dumpxml", transient), "<interface type='bridge'>")
+	out := c.Fail(t, "destroy", "-target=virtfleet_network.host")
+	if expect(out, "Network is in use", transient); strings.Contains(out, outside) {
+		t.Errorf("%s uses it: %s", outside, out)
+	}
+	l.Virsh(t, "kvm1", "destroy", transient)
+	c.Run(t, "apply")
+	if out, empty := c.Empty(t); !empty {
+		t.Error(out)
+	}
+	c.Run(t, "destroy")
+	if all := l.Virsh(t, "kvm1", "net-list", "--all", "--name"); strings.Contains(all, name) {
+		t.Errorf("left: %s", all)
+	}
+}
