@@ -53,11 +53,11 @@ type encryptionModel struct {
 }
 
 const volumeDescription = "Manages a storage volume that outlives VMs. **Destroying or replacing the resource " +
-	"deletes the volume with its data.**\n\n**Changes:** A larger `size` grows the volume, even while a VM runs; a " +
-	"smaller one fails the plan. Another `host` is an error. A change of any other attribute, even `permissions`, " +
-	"deletes the data and creates the volume again. The plan then lists what uses the volume, except with `-replace`. A " +
-	"volume that a VM's definition uses or that another volume is based on is never deleted: the apply " +
-	"fails.\n\n**Import:** After an import, the first value of `image`, `clone`, `copy_of`, " +
+	"deletes the volume with its data.**\n\n**Changes:** A larger `size` grows the volume, even while a VM runs, " +
+	"unless the volume is a device (`logical`, `disk`, `zfs`). A smaller one fails the plan. Another `host` is an " +
+	"error. A change of any other attribute, even `permissions`, deletes the data and creates the volume again. The " +
+	"plan shows that and lists what uses the volume, except with `-replace`. A volume that a VM's definition uses or " +
+	"that another volume is based on is never deleted: the apply fails.\n\n**Import:** After an import, the first value of `image`, `clone`, `copy_of`, " +
 	"`preallocation`, `permissions` or `encryption` describes the volume: nothing is created. If the volume isn't " +
 	"like that, the plan fails.\n\nThe provider finds the volume by pool and name, on its last host first, then on the " +
 	"others: see [A volume that isn't found](../guides/existing-disks.md#a-volume-that-isnt-found). If its " +
@@ -94,8 +94,8 @@ func (*volumeResource) Schema(ctx context.Context, _ resource.SchemaRequest, res
 				PlanModifiers: []planmodifier.String{stringplanmodifier.UseStateForUnknown()},
 			},
 			"image": originAttribute("Id of the `virtfleet_image` to create the volume from. New content has a new id, which "+
-				"**replaces the volume** without `lifecycle { ignore_changes = [image] }`. Set at most one of `image`, "+
-				"`copy_of`.", path.MatchRoot("copy_of")),
+				"**replaces the volume** in the apply after that of the image, unless `lifecycle { ignore_changes = [image] }` is "+
+				"set. Set at most one of `image`, `copy_of`.", path.MatchRoot("copy_of")),
 			"clone": schema.StringAttribute{
 				MarkdownDescription: "How the volume is created from the image. `overlay`: it is based on the host's copy " +
 					"of the image and holds only the changes. `full`: it is an independent copy. Default: `overlay`.",
@@ -104,8 +104,8 @@ func (*volumeResource) Schema(ctx context.Context, _ resource.SchemaRequest, res
 					value.Among(cloneOverlay, cloneFull), stringvalidator.AlsoRequires(path.MatchRoot("image")),
 				},
 			},
-			"copy_of": originAttribute("Id of the `virtfleet_volume` on the same host to copy. No VM may write to it during "+
-				"the copy. If libvirt takes a raw disk's data for an image, the copy needs `format = "+
+			"copy_of": originAttribute("Id of the `virtfleet_volume` on the same host to copy. While a VM that can "+
+				"write to it runs, the apply fails. If libvirt takes a raw disk's data for an image, the copy needs `format = "+
 				"\"raw\"`.", path.MatchRoot("image")),
 			"preallocation": schema.StringAttribute{
 				MarkdownDescription: "Space to allocate at creation. One of " + value.OneOf(storage.Preallocations()) + ". " +
@@ -128,7 +128,8 @@ func (*volumeResource) Schema(ctx context.Context, _ resource.SchemaRequest, res
 				Optional:            true,
 				Attributes: map[string]schema.Attribute{
 					"secret": schema.StringAttribute{
-						MarkdownDescription: "Id of a `virtfleet_secret` with the usage `volume` on the same host.", Required: true,
+						MarkdownDescription: "Id of a `virtfleet_secret` with the usage `volume` on the same host. " +
+							"Another one must have the same passphrase: that of the volume doesn't change.", Required: true,
 					},
 				},
 			},
