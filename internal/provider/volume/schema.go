@@ -53,11 +53,11 @@ type encryptionModel struct {
 }
 
 const volumeDescription = "Manages a storage volume that outlives VMs. **Destroying or replacing the resource " +
-	"deletes the volume with its data.**\n\n**Changes:** A larger `size` grows the volume, even while a VM runs, " +
-	"unless the volume is a device (`logical`, `disk`, `zfs`). A smaller one fails the plan. Another `host` is an " +
-	"error. A change of any other attribute, even `permissions`, deletes the data and creates the volume again. The " +
-	"plan shows that and lists what uses the volume, except with `-replace`. A volume that a VM's definition uses or " +
-	"that another volume is based on is never deleted: the apply fails.\n\n**Import:** After an import, the first value of `image`, `clone`, `copy_of`, " +
+	"deletes the volume with its data.**\n\n**Changes:** A larger `size` grows the volume, even while a VM runs; a " +
+	"smaller one fails the plan. Another `host` is an error. A change of any other attribute, even `permissions`, " +
+	"deletes the data and creates the volume again. The plan then lists what uses the volume, except with `-replace`. A " +
+	"volume that a VM's definition uses or that another volume is based on is never deleted: the apply " +
+	"fails.\n\n**Import:** After an import, the first value of `image`, `clone`, `copy_of`, " +
 	"`preallocation`, `permissions` or `encryption` describes the volume: nothing is created. If the volume isn't " +
 	"like that, the plan fails.\n\nThe provider finds the volume by pool and name, on its last host first, then on the " +
 	"others: see [A volume that isn't found](../guides/existing-disks.md#a-volume-that-isnt-found). If its " +
@@ -80,8 +80,8 @@ func (*volumeResource) Schema(ctx context.Context, _ resource.SchemaRequest, res
 			},
 			"size": schema.StringAttribute{
 				MarkdownDescription: "[Size](../guides/values-and-names.md#sizes) that a guest sees, such as `20Gi`: at least " +
-					"that of `image` or `copy_of`. Required without `image` and `copy_of`. Default for new volumes: the size of " +
-					"that image or volume.",
+					"that of `image` or `copy_of`. Devices, as in `logical` pools, can't grow. Required without `image` and " +
+					"`copy_of`. Default for new volumes: the size of that image or volume.",
 				Optional: true, Computed: true, CustomType: value.QuantityType,
 				PlanModifiers: []planmodifier.String{stringplanmodifier.UseStateForUnknown()},
 				Validators: []validator.String{stringvalidator.AtLeastOneOf(path.MatchRoot("size"), path.MatchRoot("image"),
