@@ -152,7 +152,8 @@ func TestAccVirtualMachine_handedOverRunning(t *testing.T) {
 }
 
 // TestAccVirtualMachine_handedOverVolume: the file of a virtfleet_volume becomes the VM's own only if the resource is
-// removed in the same apply, and an own disk can't be imported as a volume: one owner would delete what the other keeps.
+// removed in the same apply, and an own disk can't be imported as a volume. One owner would delete what the other
+// keeps.
 func TestAccVirtualMachine_handedOverVolume(t *testing.T) {
 	t.Parallel()
 	h := newHanding(t, "Halted")
