@@ -149,12 +149,15 @@ func (s *server) PlanResourceChange(
 	return resp, err
 }
 
-// ApplyResourceChange counts the changes that aren't complete yet.
+// ApplyResourceChange counts the changes that aren't complete yet, and records that Terraform carries out a plan.
 func (s *server) ApplyResourceChange(
 	ctx context.Context, req *tfprotov6.ApplyResourceChangeRequest,
 ) (*tfprotov6.ApplyResourceChangeResponse, error) {
 	s.provider.changes.Add(1)
 	defer s.provider.changes.Done()
+	if data := s.provider.data(); data != nil {
+		data.Applies.Store(true)
+	}
 	return s.frameworkServer.ApplyResourceChange(ctx, req)
 }
 

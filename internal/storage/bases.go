@@ -126,6 +126,22 @@ func imagesOf(d libvirt.Domain, pools []libvirt.StoragePool) []diskFile {
 	return images
 }
 
+// Owner returns the name of the VM of a host whose own disk a volume is, "" for none. Such a volume is moved and
+// deleted with the VM.
+func (s *Storage) Owner(ctx context.Context, host string, v libvirt.Volume) (vm string, _ error) {
+	h, err := s.host(host)
+	if err != nil {
+		return "", err
+	}
+	domains, err := h.Domains(ctx)
+	for _, d := range domains {
+		if _, own := ownDisks(d)[path.Clean(v.Path)]; own {
+			return d.Name, nil
+		}
+	}
+	return "", err
+}
+
 // ownDisks returns the disks that were created with a VM, by their paths.
 func ownDisks(d libvirt.Domain) map[string]domain.OwnDisk {
 	own := map[string]domain.OwnDisk{}

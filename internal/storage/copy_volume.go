@@ -27,8 +27,27 @@ func (s *Storage) SeenByGuests(ctx context.Context, host string, v libvirt.Volum
 	return v, err
 }
 
+// Writer returns a VM that runs and can write to a volume of a host, nil for none. It changes nothing.
+func (s *Storage) Writer(ctx context.Context, host string, v libvirt.Volume) (*User, error) {
+	hosts, err := s.UserHosts(ctx, host, v.Pool)
+	if err != nil {
+		return nil, err
+	}
+	users, err := s.KnownUsers(ctx, hosts, v)
+	if err != nil {
+		return nil, err
+	}
+	for _, u := range users {
+		if u.Active && u.Target != "" && !u.ReadOnly {
+			return &u, nil
+		}
+	}
+	return nil, nil
+}
+
 // readWritten returns the volume that a guest may have written to, and of which d is a copy. libvirt reads volumes
-// again before it copies them, and would convert a raw one that it takes for an image: copyContent copies that.
+// again before it copies them, and would convert a raw one that it takes for an image: copyContent copies that. It
+// returns ErrInUse while a guest writes to the volume: the copy would have some writes and lack earlier ones.
 func (s *Storage) readWritten(ctx context.Context, h *libvirt.Host, d *Disk) (*libvirt.Volume, error) {
 	if err := refresh(ctx, h, d.Clone.Pool); err != nil {
 		return nil, err
@@ -36,6 +55,12 @@ func (s *Storage) readWritten(ctx context.Context, h *libvirt.Host, d *Disk) (*l
 	found, err := h.PoolVolume(ctx, d.Clone.Pool, d.Clone.Name)
 	if err != nil {
 		return nil, err
+	}
+	switch writer, err := s.Writer(ctx, h.Name(), *found); {
+	case err != nil:
+		return nil, err
+	case writer != nil:
+		return nil, fmt.Errorf("%w: %s and runs, so it may write while the volume is copied", ErrInUse, writer)
 	}
 	v, err := s.SeenByGuests(ctx, h.Name(), *found)
 	if err != nil {

@@ -36,7 +36,8 @@ func (s *Storage) Grow(ctx context.Context, g Growth) error {
 		if err != nil {
 			return err
 		}
-		if done, err := g.check(v.UsedAs(g.Format).CapacityBytes); done || err != nil {
+		have := v.UsedAs(g.Format).CapacityBytes
+		if _, err := g.check(have); err != nil {
 			return err
 		}
 		user, err := s.diskUser(ctx, g.Hosts, *v)
@@ -44,7 +45,7 @@ func (s *Storage) Grow(ctx context.Context, g Growth) error {
 		case err != nil:
 			return err
 		case user != nil && user.Active:
-			return s.growRunning(ctx, h, g, *user)
+			return s.growRunning(ctx, h, g, *user, have)
 		case user != nil && user.Format != "":
 			g.Format = user.Format // A guest of this VM has written what libvirt finds.
 		}
@@ -85,9 +86,9 @@ func (s *Storage) diskUser(ctx context.Context, hosts hostset.Set, v libvirt.Vol
 	return disk, nil
 }
 
-// growRunning makes a volume larger through the VM that runs on it. QEMU grows it thin.
-// The size is the one that QEMU reports: it would cut a raw disk to fewer bytes.
-func (s *Storage) growRunning(ctx context.Context, h *libvirt.Host, g Growth, u User) error {
+// growRunning makes a volume of that many bytes larger through the VM that runs on it. QEMU grows it thin. The size is
+// the one that QEMU reports: it would cut a raw disk to fewer bytes, and a guest doesn't see what other tools grew.
+func (s *Storage) growRunning(ctx context.Context, h *libvirt.Host, g Growth, u User, have uint64) error {
 	runs, err := s.host(u.Host)
 	if err != nil {
 		return err
@@ -100,7 +101,7 @@ func (s *Storage) growRunning(ctx context.Context, h *libvirt.Host, g Growth, u 
 	if done, err := g.check(bytes); done || err != nil {
 		return err
 	}
-	more := Demand{Growth: g.Bytes - bytes}
+	more := Demand{Growth: g.Bytes - max(bytes, have)}
 	if err := s.taking(ctx, g.Host, g.Ref.Pool, more, func(ctx context.Context) error {
 		return runs.BlockResize(ctx, u.UUID, u.Target, g.Bytes)
 	}); err != nil {

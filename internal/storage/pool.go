@@ -105,6 +105,14 @@ func (p Pool) CheckVolume() error {
 		"\"virsh pool-refresh %[2]s\" on the host", libvirt.ErrUnsupported, p.Name, p.Type, ErrCreatesNone)
 }
 
+// CheckGrowth returns why no volume of the pool can grow, nil if it can: libvirt can grow files, but no devices.
+func (p Pool) CheckGrowth() error {
+	if !p.kind().devices {
+		return nil
+	}
+	return fmt.Errorf("%w: libvirt can't grow the devices in a storage pool of type %s", libvirt.ErrUnsupported, p.Type)
+}
+
 func samePath(a, b string) bool { return path.Clean(a) == path.Clean(b) }
 
 func sameOctal(a, b string) bool {

@@ -16,6 +16,8 @@ type kind struct {
 	files bool
 	// ownDirectory says that no other devices are in target.path.
 	ownDirectory bool
+	// devices says that the volumes are block devices of the host.
+	devices bool
 	// partitions says that the volumes are partitions, which libvirt names.
 	partitions bool
 	// anyFormat says that the volumes may be of any format; otherwise they are raw.
@@ -68,16 +70,16 @@ var kinds = []kind{
 		buildsDirectory: true, mounts: true, losesVolumes: true, removable: true,
 	},
 	{
-		name: "logical", nameIsSource: true, manyDevices: true, ownDirectory: true, images: true,
+		name: "logical", nameIsSource: true, manyDevices: true, devices: true, ownDirectory: true, images: true,
 		refusesOverwrite: true, losesVolumes: true, removable: true, removesData: true,
 	},
 	{
 		name: "disk", requires: []string{"target.path", "source.devices"},
-		partitions: true, images: true, refusesOverwrite: true,
+		devices: true, partitions: true, images: true, refusesOverwrite: true,
 	},
 	{
 		name: "iscsi", requires: []string{"target.path", "source.hosts", "source.devices"},
-		existing: true, shared: true, losesVolumes: true,
+		devices: true, existing: true, shared: true, losesVolumes: true,
 	},
 	{
 		name: "iscsi-direct", requires: []string{"source.hosts", "source.devices", "source.initiator"},
@@ -93,11 +95,11 @@ var kinds = []kind{
 		anyFormat: true, existing: true, protocol: "gluster", shared: true, sameFiles: true,
 	},
 	{
-		name: "zfs", nameIsSource: true, manyDevices: true, ownDirectory: true, images: true,
+		name: "zfs", nameIsSource: true, manyDevices: true, devices: true, ownDirectory: true, images: true,
 		removable: true, removesData: true,
 	},
-	{name: "scsi", requires: []string{"target.path", "source.adapter"}, existing: true},
-	{name: "mpath", requires: []string{"target.path"}, existing: true, shared: true},
+	{name: "scsi", requires: []string{"target.path", "source.adapter"}, devices: true, existing: true},
+	{name: "mpath", requires: []string{"target.path"}, devices: true, existing: true, shared: true},
 }
 
 // otherKinds are types of pools that hosts may have and that can't be declared.

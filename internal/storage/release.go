@@ -217,6 +217,6 @@ func (v sought) usedByDevices(document string) bool {
 	if err != nil {
 		return true
 	}
-	_, _, used := v.usedBy(rest)
+	_, used := v.usedBy(rest)
 	return used
 }

@@ -136,14 +136,22 @@ func fileOf(pools []libvirt.StoragePool, ref Ref) string {
 	return path.Join(p.Directory(), ref.Name)
 }
 
-// usedBy reports whether a definition names the volume anywhere, and as which disk, with which format.
-func (v sought) usedBy(document string) (target, format string, used bool) {
+// diskRole is how a definition uses a volume as a disk; empty if the volume isn't the content of a disk.
+type diskRole struct {
+	// target is the disk ("vda"), format the one that QEMU uses it with.
+	target, format string
+	// readOnly says that the VM can't write to the disk.
+	readOnly bool
+}
+
+// usedBy reports whether a definition names the volume anywhere, and as which disk.
+func (v sought) usedBy(document string) (as diskRole, used bool) {
 	if !v.mayBeIn(document) {
-		return "", "", false // Most definitions: they needn't be parsed.
+		return diskRole{}, false // Most definitions: they needn't be parsed.
 	}
 	doc := etree.NewDocument()
 	if doc.ReadFromString(document) != nil || doc.Root() == nil {
-		return "", "", true // It names the volume, and in which role is unknown.
+		return diskRole{}, true // It names the volume, and in which role is unknown.
 	}
 	for _, e := range doc.Root().FindElements(".//*") {
 		if !v.isNamedBy(e) {
@@ -153,11 +161,13 @@ func (v sought) usedBy(document string) (target, format string, used bool) {
 		parent := e.Parent()
 		if e.Tag == "source" && parent != nil && parent.Tag == "disk" {
 			if t := parent.SelectElement("target"); t != nil {
-				return t.SelectAttrValue("dev", ""), formatOf(parent), true
+				return diskRole{
+					target: t.SelectAttrValue("dev", ""), format: formatOf(parent), readOnly: parent.SelectElement("readonly") != nil,
+				}, true
 			}
 		}
 	}
-	return "", "", used
+	return diskRole{}, used
 }
 
 // formatOf returns the format that QEMU uses a disk with, "" for an encrypted one.

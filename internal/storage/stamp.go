@@ -31,11 +31,10 @@ func stampOf(info os.FileInfo) Stamp {
 	return Stamp{Size: info.Size(), Time: info.ModTime().UTC(), Changed: changeTime(info).UTC()}
 }
 
-// SameWrite reports whether the file has the same size and time of its last write. A user may have set the time back.
-func (s Stamp) SameWrite(other Stamp) bool { return s.Size == other.Size && s.Time.Equal(other.Time) }
-
 // Same reports whether nothing of the file was changed.
-func (s Stamp) Same(other Stamp) bool { return s.SameWrite(other) && s.Changed.Equal(other.Changed) }
+func (s Stamp) Same(other Stamp) bool {
+	return s.Size == other.Size && s.Time.Equal(other.Time) && s.Changed.Equal(other.Changed)
+}
 
 // FileSHA256 returns the SHA-256 of a file as it is, in hexadecimal.
 func FileSHA256(file string) (sum string, err error) {

@@ -36,6 +36,8 @@ type User struct {
 	Target string
 	// Format is the format that QEMU uses that disk with; "" if it is unknown, or if the disk is encrypted.
 	Format string
+	// ReadOnly says that the VM can't write to that disk.
+	ReadOnly bool
 }
 
 // String returns the user's name for messages.
@@ -294,11 +296,11 @@ func (s *Storage) usersAmong(ctx context.Context, files *hostFiles, v libvirt.Vo
 	}
 	for _, d := range files.domains {
 		for _, document := range []string{d.LiveXML, d.PersistentXML} {
-			target, format, used := wanted.usedBy(document)
+			as, used := wanted.usedBy(document)
 			if used {
 				users = append(users, User{
-					Host: files.host.Name(), VM: d.Name, UUID: d.UUID, Active: d.Active() && document == d.LiveXML, Target: target,
-					Format: format,
+					Host: files.host.Name(), VM: d.Name, UUID: d.UUID, Active: d.Active() && document == d.LiveXML, Target: as.target,
+					Format: as.format, ReadOnly: as.readOnly,
 				})
 				break
 			}

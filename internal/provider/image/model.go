@@ -84,14 +84,14 @@ func notesOf(s *sourceModel) (n notes) {
 }
 
 // checked reports whether a local file may have other content than when it was read and had that SHA-256. It reads the
-// file only if the stamps don't decide: the file has changed, but the time of its last write hasn't. If the content is
-// the same, the returned notes have the file's new stamp.
+// file only if the stamps don't decide: the file was written or changed, as by a fresh checkout, and has the same
+// length. If the content is the same, the returned notes have the file's new stamp.
 func (n notes) checked(s *sourceModel, sha256 string) (now notes, stale bool) {
 	is := notesOf(s).Stamp
 	switch {
 	case is.Size == 0 || is.Same(n.Stamp):
 		return n, false
-	case !is.SameWrite(n.Stamp):
+	case is.Size != n.Size:
 		return n, true
 	}
 	// A compressed file has another sum than its content, so it counts as stale.

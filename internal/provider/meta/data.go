@@ -3,6 +3,7 @@ package meta
 import (
 	"fmt"
 	"strings"
+	"sync/atomic"
 
 	"github.com/hashicorp/terraform-plugin-framework/diag"
 
@@ -43,6 +44,9 @@ type Data struct {
 	Written Written
 	// Planned are the planned objects that VMs need on their hosts, since the provider was configured.
 	Planned Planned
+	// Applies says that Terraform carries out a plan: it has sent a change since the provider was configured. It plans
+	// every change again then, and may do nothing that the plan didn't show.
+	Applies atomic.Bool
 }
 
 // From converts the data that the framework passes to a resource or data source. Both results are empty while the

@@ -1,8 +1,12 @@
 package meta
 
 import (
+	"fmt"
 	"maps"
 	"sync"
+
+	"github.com/hashicorp/terraform-plugin-framework/diag"
+	"github.com/hashicorp/terraform-plugin-framework/path"
 )
 
 // Volumes is what one run of Terraform has sent about the volumes in its state.
@@ -14,6 +18,8 @@ type Volumes struct {
 	kept map[SavedVolume]bool
 	// made are the times of the last change of the volumes that this run has created, by path.
 	made map[string]string
+	// owned are the volumes that become disks of VMs' own, with the VM's name.
+	owned map[SavedVolume]string
 }
 
 // SavedVolume is a volume in Terraform's saved state.
@@ -35,6 +41,45 @@ func (v *Volumes) note(saved SavedVolume, kept bool) {
 		v.kept = make(map[SavedVolume]bool)
 	}
 	v.kept[saved] = v.kept[saved] || kept
+}
+
+// Owns records that the file of a volume becomes a disk of a VM's own. It returns the hosts whose volume of that name
+// Terraform plans to keep or change, as far as that is planned.
+func (v *Volumes) Owns(owned SavedVolume, vm string) (kept []string) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if v.owned == nil {
+		v.owned = map[SavedVolume]string{}
+	}
+	v.owned[owned] = vm
+	for saved, stays := range v.kept {
+		if stays && saved.Pool == owned.Pool && saved.Name == owned.Name {
+			kept = append(kept, saved.Host)
+		}
+	}
+	return kept
+}
+
+// Owners returns the VMs whose own disk the file of a volume becomes, by the host of the VM, as far as planned.
+func (v *Volumes) Owners(pool, name string) map[string]string {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	owners := map[string]string{}
+	for owned, vm := range v.owned {
+		if owned.Pool == pool && owned.Name == name {
+			owners[owned.Host] = vm
+		}
+	}
+	return owners
+}
+
+// OwnedTwice returns the error that a volume stays in Terraform's state while it becomes a disk of a VM's own. volume
+// is its id.
+func OwnedTwice(at path.Path, volume, vm string) diag.Diagnostic {
+	return diag.NewAttributeErrorDiagnostic(at, "Disk would have two owners", fmt.Sprintf("Volume %q becomes VM %q's own "+
+		"disk, which is moved and deleted with the VM, and it stays a virtfleet_volume. In the same apply, replace the "+
+		"virtfleet_volume with this block:\n\nremoved {\n  from = virtfleet_volume.<name>\n  "+
+		"lifecycle { destroy = false }\n}", volume, vm))
 }
 
 // Made records that this run has created a volume at the path. changed is the time of its last change, as libvirt

@@ -150,3 +150,31 @@ func TestAccVirtualMachine_handedOverRunning(t *testing.T) {
 	story(t, h.l, []string{h.name}, steps...)
 	h.l.Run(t, "kvm1", "rm", image, h.file)
 }
+
+// TestAccVirtualMachine_handedOverVolume: the file of a virtfleet_volume becomes the VM's own only if the resource is
+// removed in the same apply, and an own disk can't be imported as a volume. One owner would delete what the other
+// keeps.
+func TestAccVirtualMachine_handedOverVolume(t *testing.T) {
+	t.Parallel()
+	h := newHanding(t, "Halted")
+	managed := "resource \"virtfleet_volume\" \"data\" {\n  name = \"data.qcow2\"\n  host = \"kvm1\"\n" +
+		"  pool = virtfleet_storage_pool.vms.name\n  size = \"16Mi\"\n}\n"
+	leaves := "removed {\n  from = virtfleet_volume.data\n  lifecycle { destroy = false }\n}\n"
+	imported := fmt.Sprintf("import {\n  to = virtfleet_volume.data\n  id = \"kvm1/%s/data.qcow2\"\n}\n", h.name)
+	own := h.as(t, asOwn)
+	own.Config += leaves
+	refused := func(why string) resource.TestStep {
+		return resource.TestStep{Config: h.config(asOwn) + managed, ExpectError: inOrder(why, "data.qcow2", "removed {")}
+	}
+	story(t, h.l, []string{h.name},
+		resource.TestStep{
+			Config: h.config("volume = virtfleet_volume.data.id") + managed,
+			Check:  func(*terraform.State) error { return h.unchanged(t) },
+		},
+		refused("Disk would have two owners"), own,
+		resource.TestStep{
+			Config:      h.config(asOwn) + managed + imported,
+			ExpectError: inOrder("Unable to import volume", fmt.Sprintf("VM %q", h.name), "disk of its own", "file"),
+		},
+		h.has(t, ""))
+}

@@ -1,10 +1,17 @@
 package virtualmachine
 
 import (
+	"context"
 	"path"
+	"slices"
 
+	"github.com/hashicorp/terraform-plugin-framework/diag"
+	tfpath "github.com/hashicorp/terraform-plugin-framework/path"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/meta"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/value"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/storage"
 )
 
@@ -56,4 +63,25 @@ func handedOver(declared, prior types.Map) map[string]string {
 		}
 	}
 	return over
+}
+
+// checkOwners returns an error for each disk that becomes the VM's own while its file stays a virtfleet_volume. If
+// Terraform plans the volume later, the plan of the volume says so.
+func (r *Resource) checkOwners(ctx context.Context, state *model, d fleet.Desired) (diags diag.Diagnostics) {
+	host := text(state.CurrentHost)
+	for _, key := range value.Keys(d.Handed) {
+		own, isOwn := d.OwnDisks[key]
+		if !isOwn {
+			continue
+		}
+		file := storage.Ref{Pool: own.Pool, Name: path.Base(d.Handed[key])}
+		kept := r.Data.Volumes.Owns(meta.SavedVolume{Pool: file.Pool, Name: file.Name, Host: host}, text(state.Name))
+		if slices.ContainsFunc(kept, func(other string) bool {
+			return r.Data.Storage().SamePool(ctx, file.Pool, host, other)
+		}) {
+			at := tfpath.Root("disks").AtMapKey(key).AtName("pool")
+			diags.Append(meta.OwnedTwice(at, file.String(), text(state.Name)))
+		}
+	}
+	return diags
 }

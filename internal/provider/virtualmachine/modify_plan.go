@@ -172,6 +172,7 @@ func (r *Resource) checkWithFleet(
 			problems = append(problems, blockers...)
 		}
 		sayDestroyAnyway(problems)
+		diags.Append(r.checkOwners(ctx, p.state, desired)...)
 	}
 	if err != nil {
 		diags.Append(r.planFailure(ctx, p.config, p.state, "plan", err).Error())

@@ -120,7 +120,8 @@ func TestAccVolume_writtenHeader(t *testing.T) {
 }
 
 // TestAccVolume_copyOfWrittenHeader: a copy of a raw volume has the same bytes, whatever the guest of the VM that has
-// the volume has written into it. It may be larger. A copy in another format is refused: libvirt would convert it.
+// the volume has written into it. It may be larger. A copy in another format is refused: libvirt would convert it. So
+// is a copy while that VM runs: it could be torn.
 func TestAccVolume_copyOfWrittenHeader(t *testing.T) {
 	t.Parallel()
 	l := lab.Open(t)
@@ -147,6 +148,19 @@ func TestAccVolume_copyOfWrittenHeader(t *testing.T) {
 
 			same := copied("same", `format = "raw"`)
 			larger := copied("larger", "format = \"raw\"\nsize = \"12Mi\"\npreallocation = \"full\"")
+			l.Virsh(t, "kvm1", "start", name)
+			config(same)
+			out := strings.Join(strings.Fields(tf.Fail(t, "apply")), " ")
+			for _, want := range []string{
+				"Volume to copy is in use", "may write while the volume is copied", "Shut that VM down",
+			} {
+				if !strings.Contains(out, want) {
+					t.Errorf("a copy of what a guest writes to is refused without %q:\n%s", want, out)
+				}
+			}
+			l.Run(t, "kvm1", "test", "!", "-e", at+"/same")
+			l.Virsh(t, "kvm1", "destroy", name)
+
 			config(same, larger)
 			tf.Run(t, "apply")
 			l.Run(t, "kvm1", "cmp", at+"/data", at+"/same")

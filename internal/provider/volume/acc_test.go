@@ -571,17 +571,19 @@ func TestAccVolume_madeFrom(t *testing.T) {
 		made("fatcopy", "copy_of = virtfleet_volume.thin.id\npreallocation = \"full\"") +
 		made("copy", "copy_of = virtfleet_volume.thick.id") + fmt.Sprintf(`
 resource "virtfleet_secret" "luks" {
+  count            = 2
   usage            = "volume"
-  usage_id         = %q
+  usage_id         = "%s-${count.index}"
   value_wo         = "correct horse"
   value_wo_version = "1"
 }
 `, name)
-	luks := made("luks", "size = \"16Mi\"\nformat = \"raw\"\nencryption = { secret = virtfleet_secret.luks.id }")
+	luks := made("luks", "size = \"16Mi\"\nformat = \"raw\"\nencryption = { secret = virtfleet_secret.luks[0].id }")
 	for _, format := range otherFormats {
 		all += made(format, fmt.Sprintf("size = \"8Mi\"\nformat = %q", format))
 	}
 	grown := strings.Replace(all, "8000001", "9000001", 1)
+	keyed := strings.Replace(luks, "luks[0]", "luks[1]", 1)
 	upper := made("upper", "image = virtfleet_volume.full.id")
 	inode := func() string { return l.Run(t, "kvm1", "stat", "-c", "%i %W", "/var/lib/libvirt/"+name+"/luks") }
 	var encrypted string
@@ -592,6 +594,14 @@ resource "virtfleet_secret" "luks" {
 				if !strings.Contains(have, want) {
 					return fmt.Errorf("%s is %s; want %s", volume, have, want)
 				}
+			}
+			return nil
+		}
+	}
+	lacks := func(volume, what string) resource.TestCheckFunc {
+		return func(*terraform.State) error {
+			if have := xml(t, l, "kvm1", name, volume); strings.Contains(have, what) {
+				return fmt.Errorf("%s is %s; it shouldn't have %s", volume, have, what)
 			}
 			return nil
 		}
@@ -620,17 +630,17 @@ resource "virtfleet_secret" "luks" {
 					onDisk(t, l, "/var/lib/libvirt/"+name),
 				),
 			},
-			// One that isn't based on the image any more isn't what is declared.
+			// One that has all the data itself, as after a move that copies it whole, is the same volume.
 			{
 				PreConfig: func() {
 					l.Run(t, "kvm1", "qemu-img", "rebase", "-f", "qcow2", "-b", "", "/var/lib/libvirt/"+name+"/larger")
 					l.Virsh(t, "kvm1", "pool-refresh", name)
 				},
 				Config: base + grown + luks, Check: resource.ComposeTestCheckFunc(
-					has("larger", size(40), "/base</path>"), has("odd", "<capacity unit='bytes'>9000448<"),
+					has("larger", size(40)), lacks("larger", "/base</path>"), has("odd", "<capacity unit='bytes'>9000448<"),
 				),
 				ConfigPlanChecks: resource.ConfigPlanChecks{PreApply: []plancheck.PlanCheck{
-					plancheck.ExpectResourceAction("virtfleet_volume.larger", plancheck.ResourceActionDestroyBeforeCreate),
+					plancheck.ExpectResourceAction("virtfleet_volume.larger", plancheck.ResourceActionNoop),
 				}},
 			},
 			{
@@ -641,15 +651,22 @@ resource "virtfleet_secret" "luks" {
 				Config:      base + grown + luks + made("huge", "size = \"900Ti\"\npreallocation = \"full\""),
 				ExpectError: regexp.MustCompile(`(?s)bytes\s+left.*another\s+pool`),
 			},
+			// With another secret, an encrypted volume is the same.
 			{
 				PreConfig: func() { encrypted = inode() },
+				Config:    base + grown + keyed,
+				ConfigPlanChecks: resource.ConfigPlanChecks{PreApply: []plancheck.PlanCheck{
+					plancheck.ExpectResourceAction("virtfleet_volume.luks", plancheck.ResourceActionUpdate),
+				}},
+			},
+			{
 				Config: base + grown + upper +
 					"removed {\nfrom = virtfleet_volume.luks\nlifecycle {\ndestroy = false\n}\n}\n",
 				Check: has("upper", size(48), "/full</path>"),
 			},
 			// An encrypted volume that is imported is described, and keeps its data.
 			{
-				Config: base + grown + upper + luks +
+				Config: base + grown + upper + keyed +
 					fmt.Sprintf("import {\nto = virtfleet_volume.luks\nid = \"%s/luks\"\n}\n", name),
 				ConfigPlanChecks: resource.ConfigPlanChecks{PreApply: []plancheck.PlanCheck{
 					plancheck.ExpectResourceAction("virtfleet_volume.luks", plancheck.ResourceActionUpdate),

@@ -73,7 +73,9 @@ func (m *model) setFromVolume(host string, v libvirt.Volume, imported bool, roun
 	if !known || v.Format != "" && m.Encryption == nil && m.Format.ValueString() != "raw" {
 		m.Format = types.StringValue(v.Format)
 	}
-	if image := refOf(m.Image); image != nil && m.Clone.ValueString() != cloneFull || imported {
+	// An overlay has all the data once it is based on nothing any more, as after a move with copy_storage = "full".
+	overlay := refOf(m.Image) != nil && m.Clone.ValueString() != cloneFull && v.Backing != ""
+	if overlay || imported {
 		m.Image = m.basedOn(v)
 	}
 }

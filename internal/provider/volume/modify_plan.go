@@ -55,6 +55,7 @@ func (r *volumeResource) ModifyPlan(
 		checkPreallocation(ctx, req, resp)
 		r.checkPool(ctx, req, resp, host)
 		r.checkNew(ctx, req, resp, host)
+		r.warnWritten(ctx, req, resp, host)
 		r.checkReplaced(ctx, req, resp)
 		return
 	}
@@ -64,10 +65,16 @@ func (r *volumeResource) ModifyPlan(
 		return
 	}
 	r.noteForReplacement(ctx, &state, resp)
+	resp.Diagnostics.Append(r.checkOwner(ctx, &state)...)
 	as, diags := readImported(ctx, req.Private)
 	resp.Diagnostics.Append(diags...)
-	is := attributes(req.State.Raw)
-	if names := replacements(attributes(req.Plan.Raw), is, as); len(names) > 0 {
+	planned, is := attributes(req.Plan.Raw), attributes(req.State.Raw)
+	names, unknown := replacements(planned, is, as)
+	switch {
+	case len(names) > 0 && r.Data.Applies.Load():
+		resp.Diagnostics.Append(state.refuseInApply(names)...)
+		return
+	case len(names) > 0:
 		for _, name := range names {
 			resp.RequiresReplace.Append(path.Root(name))
 		}
@@ -79,6 +86,7 @@ func (r *volumeResource) ModifyPlan(
 		resp.Diagnostics.Append(r.checkReplacement(ctx, &state)...)
 		return
 	}
+	resp.Diagnostics.Append(state.keeping(unknown, planned, is)...)
 	checkPreallocation(ctx, req, resp)
 	r.checkStays(&state, resp)
 	r.planSize(ctx, &state, resp)
@@ -88,6 +96,17 @@ func (r *volumeResource) ModifyPlan(
 			"%s is on host %q. Move the VM that uses it with its disks, or create another volume on %q.", state.noun(),
 			state.CurrentHost.ValueString(), host.ValueString()))
 	}
+}
+
+// checkOwner returns an error if the volume becomes a disk of its own of a VM that was planned before.
+func (r *volumeResource) checkOwner(ctx context.Context, state *model) (diags diag.Diagnostics) {
+	own, ref := state.CurrentHost.ValueString(), state.ref()
+	for host, vm := range r.Data.Volumes.Owners(ref.Pool, ref.Name) {
+		if r.Data.Storage().SamePool(ctx, ref.Pool, host, own) {
+			diags.Append(meta.OwnedTwice(path.Root("name"), ref.String(), vm))
+		}
+	}
+	return diags
 }
 
 // recordPlanned records the volume, if its place is known, for the VMs whose disks are made from it.
@@ -140,6 +159,7 @@ func (r *volumeResource) planSize(ctx context.Context, state *model, resp *resou
 		resp.Diagnostics.AddAttributeError(path.Root("size"), "Volumes never shrink", fmt.Sprintf(
 			"%s has %s, and size is %s: the data beyond that size would be lost. Set size to %[2]q or more.", state.noun(),
 			state.Size.ValueString(), size.ValueString()))
+	case *want > *have && r.refusesGrowth(ctx, state, *want, resp):
 	case *want > *have:
 		if f := r.checkCopy(ctx, "grow", state); f != nil {
 			f.Verb = "check the growth of" // It loses nothing, so it isn't refused.

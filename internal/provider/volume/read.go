@@ -63,8 +63,9 @@ func (r *volumeResource) Read(ctx context.Context, req resource.ReadRequest, res
 	}
 }
 
-// refusesImport returns an error for the import of a volume that may lack a part of its content. Such a volume must not
-// get into the state: the next creation would remove it if it left the state again.
+// refusesImport returns an error for the import of a VM's own disk, which would be deleted with the VM, and of a volume
+// that may lack a part of its content. Such a volume must not get into the state: the next creation would remove it if
+// it left the state again.
 func (r *volumeResource) refusesImport(
 	ctx context.Context, s *storage.Storage, found hostset.Answer[libvirt.Volume], state *model, diags *diag.Diagnostics,
 ) bool {
@@ -74,6 +75,14 @@ func (r *volumeResource) refusesImport(
 		f.Err = fmt.Errorf("%w: a run that was creating it was interrupted, so it may lack a part of its content",
 			libvirt.ErrOperationInvalid)
 		f.Remedy = "Apply without importing it: the provider creates it again, or says what to do."
+	}
+	if f.Err == nil {
+		var owner string
+		if owner, f.Err = s.Owner(ctx, found.Host, *found.Value); owner != "" {
+			f.Err = fmt.Errorf("%w: VM %q has it as a disk of its own, which is moved and deleted with the VM",
+				storage.ErrInUse, owner)
+			f.Remedy = "Replace pool of that disk by file with the path, and apply. Then import the volume."
+		}
 	}
 	if f.Err == nil {
 		return false

@@ -126,19 +126,55 @@ var replacing = []string{
 // defaults are the values of attributes that aren't set. Writing one down changes nothing.
 var defaults = map[string]string{"clone": cloneOverlay, "preallocation": storage.PreallocationOff}
 
-// replacements returns the attributes whose change replaces the existing volume by a new one. as is what an import
-// found out, nil for a volume that the provider created.
-func replacements(planned, is map[string]tftypes.Value, as *importedAs) (names []string) {
+// replacements returns the attributes whose change replaces the existing volume by a new one, and those whose values
+// are known after apply: these replace nothing, because they may turn out to be the same. as is what an import found
+// out, nil for a volume that the provider created.
+func replacements(planned, is map[string]tftypes.Value, as *importedAs) (names, unknown []string) {
 	for _, name := range replacing {
 		want, was := planned[name], is[name]
 		if usual, ok := defaults[name]; ok {
 			want, was = orDefault(want, usual), orDefault(was, usual)
 		}
-		if !want.Equal(was) && (as == nil || !as.isDescribed(name, planned, is)) {
+		secret := name == "encryption" && want.IsKnown() && want.IsNull() == was.IsNull() // Its data don't depend on that.
+		switch {
+		case secret, want.Equal(was), as != nil && as.isDescribed(name, planned, is):
+		case !want.IsKnown(), !want.IsFullyKnown() && !was.IsNull():
+			unknown = append(unknown, name)
+		default:
 			names = append(names, name)
 		}
 	}
-	return names
+	return names, unknown
+}
+
+// keeping returns warnings for what may turn out to be other than it is in the existing volume: the values that are
+// known after apply, and the passphrase of another secret.
+func (m *model) keeping(unknown []string, planned, is map[string]tftypes.Value) (diags diag.Diagnostics) {
+	for _, name := range unknown {
+		diags.AddAttributeWarning(path.Root(name), "Volume may have to be created again", fmt.Sprintf(
+			"%s of %s is known after apply. If it is the same then, the volume stays as it is. Otherwise the apply fails for "+
+				"this volume, keeps its data, and the next plan shows that a new one replaces it.\n\nTo keep the volume in any "+
+				"case, set lifecycle { ignore_changes = [%[1]s] }.", name, m.noun()))
+	}
+	const name = "encryption"
+	if want, was := planned[name], is[name]; want.IsKnown() && !want.IsNull() && !was.IsNull() && !want.Equal(was) {
+		diags.AddAttributeWarning(path.Root(name).AtName("secret"), "Volume keeps its passphrase", fmt.Sprintf(
+			"%s is encrypted already. The passphrase that opens it doesn't change with encryption.secret: no VM can use it "+
+				"unless the other secret has the same passphrase.\n\nTo create the volume again, without its data, run "+
+				"\"terraform taint\" for it and apply.", m.noun()))
+	}
+	return diags
+}
+
+// refuseInApply returns the errors for attributes that turned out to be other than they are in the existing volume. The
+// plan, in which they were unknown, didn't show the new volume.
+func (m *model) refuseInApply(names []string) (diags diag.Diagnostics) {
+	for _, name := range names {
+		diags.AddAttributeError(path.Root(name), recreated, fmt.Sprintf("%s of %s was unknown in the plan, and is another "+
+			"one than the volume was created with. Nothing was removed.\n\nPlan again: the plan shows what is lost with a new "+
+			"volume. To keep this one, set lifecycle { ignore_changes = [%[1]s] }.", name, m.noun()))
+	}
+	return diags
 }
 
 func orDefault(v tftypes.Value, usual string) tftypes.Value {
@@ -147,6 +183,9 @@ func orDefault(v tftypes.Value, usual string) tftypes.Value {
 	}
 	return v
 }
+
+// recreated is the title of an error about a new volume that the user doesn't expect.
+const recreated = "Volume would be created again"
 
 // privateImported is the key in private state of importedAs.
 const privateImported = "imported"
@@ -192,7 +231,7 @@ func (m *model) checkDescription(names []string, is map[string]tftypes.Value) (d
 		return nil
 	}
 	for _, name := range names {
-		diags.AddAttributeError(path.Root(name), "Volume would be created again", fmt.Sprintf(
+		diags.AddAttributeError(path.Root(name), recreated, fmt.Sprintf(
 			"%s was imported, and isn't as %s says: it would be created again, without its data.\n\nTo keep it, remove "+
 				"%[2]s. To create it again, run \"terraform taint\" for it and apply.", m.noun(), name))
 	}

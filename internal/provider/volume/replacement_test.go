@@ -27,12 +27,15 @@ func TestReplacing(t *testing.T) {
 	}
 }
 
-// TestReplacements: a default that is written down replaces nothing, nor does what describes an imported volume.
+// TestReplacements: a default that is written down replaces nothing, nor does what describes an imported volume, nor a
+// value that is known after apply. Another secret is no other encryption.
 func TestReplacements(t *testing.T) {
 	t.Parallel()
 	unknown, full := tftypes.UnknownValue, "full"
 	plain, encrypted := &importedAs{}, &importedAs{Encrypted: true}
 	luks := map[string]tftypes.Value{"secret": tftypes.NewValue(tftypes.String, "1")}
+	other := map[string]tftypes.Value{"secret": tftypes.NewValue(tftypes.String, "2")}
+	later := map[string]tftypes.Value{"secret": tftypes.NewValue(tftypes.String, unknown)}
 	type values = map[string]any
 	overlay, fullClone := values{"image": "p/a"}, values{"image": "p/a", "clone": full}
 	for name, tt := range map[string]struct {
@@ -44,7 +47,15 @@ func TestReplacements(t *testing.T) {
 		"without its default":         {values{"preallocation": "off"}, nil, nil, nil},
 		"clone, its default":          {overlay, values{"image": "p/a", "clone": "overlay"}, nil, nil},
 		"preallocation":               {nil, values{"preallocation": full}, nil, []string{"preallocation"}},
-		"an unknown one":              {nil, values{"preallocation": unknown}, nil, []string{"preallocation"}},
+		"an unknown one":              {nil, values{"preallocation": unknown}, nil, nil},
+		"an unknown image":            {overlay, values{"image": unknown}, nil, nil},
+		"another image":               {overlay, values{"image": "p/b"}, nil, []string{"image"}},
+		"an unknown origin":           {values{"copy_of": "p/a"}, values{"copy_of": unknown}, nil, nil},
+		"another secret":              {values{"encryption": luks}, values{"encryption": other}, nil, nil},
+		"an unknown secret":           {values{"encryption": luks}, values{"encryption": later}, nil, nil},
+		"unknown encryption":          {values{"encryption": luks}, values{"encryption": unknown}, nil, nil},
+		"encryption":                  {nil, values{"encryption": later}, nil, []string{"encryption"}},
+		"no encryption":               {values{"encryption": luks}, nil, nil, []string{"encryption"}},
 		"clone":                       {overlay, fullClone, nil, []string{"clone"}},
 		"another pool":                {values{"pool": "p"}, values{"pool": "q"}, plain, []string{"pool"}},
 		"permissions":                 {nil, values{"permissions": luks}, nil, []string{"permissions"}},
@@ -73,7 +84,7 @@ func TestReplacements(t *testing.T) {
 				}
 				return all
 			}
-			if got := replacements(object(tt.want), object(tt.was), tt.as); !slices.Equal(got, tt.replaced) {
+			if got, _ := replacements(object(tt.want), object(tt.was), tt.as); !slices.Equal(got, tt.replaced) {
 				t.Errorf("%q replace the volume, want %q", got, tt.replaced)
 			}
 		})

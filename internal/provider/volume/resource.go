@@ -67,6 +67,8 @@ func (r *volumeResource) Create(ctx context.Context, req resource.CreateRequest,
 		f := plan.failure("create", host, err)
 		if errors.Is(err, libvirt.ErrExists) {
 			f.Remedy = onhosts.ImportRemedy(TypeName, plan.id())
+		} else if errors.Is(err, storage.ErrInUse) {
+			f.Remedy = "Shut that VM down, and apply again."
 		}
 		resp.Diagnostics.Append(f.Error())
 		return

@@ -80,8 +80,8 @@ func (*volumeResource) Schema(ctx context.Context, _ resource.SchemaRequest, res
 			},
 			"size": schema.StringAttribute{
 				MarkdownDescription: "[Size](../guides/values-and-names.md#sizes) that a guest sees, such as `20Gi`: at least " +
-					"that of `image` or `copy_of`. Required without `image` and `copy_of`. Default for new volumes: the size of " +
-					"that image or volume.",
+					"that of `image` or `copy_of`. Devices, as in `logical` pools, can't grow. Required without `image` and " +
+					"`copy_of`. Default for new volumes: the size of that image or volume.",
 				Optional: true, Computed: true, CustomType: value.QuantityType,
 				PlanModifiers: []planmodifier.String{stringplanmodifier.UseStateForUnknown()},
 				Validators: []validator.String{stringvalidator.AtLeastOneOf(path.MatchRoot("size"), path.MatchRoot("image"),
@@ -94,8 +94,8 @@ func (*volumeResource) Schema(ctx context.Context, _ resource.SchemaRequest, res
 				PlanModifiers: []planmodifier.String{stringplanmodifier.UseStateForUnknown()},
 			},
 			"image": originAttribute("Id of the `virtfleet_image` to create the volume from. New content has a new id, which "+
-				"**replaces the volume** without `lifecycle { ignore_changes = [image] }`. Set at most one of `image`, "+
-				"`copy_of`.", path.MatchRoot("copy_of")),
+				"**replaces the volume** in the apply after that of the image, unless `lifecycle { ignore_changes = [image] }` is "+
+				"set. Set at most one of `image`, `copy_of`.", path.MatchRoot("copy_of")),
 			"clone": schema.StringAttribute{
 				MarkdownDescription: "How the volume is created from the image. `overlay`: it is based on the host's copy " +
 					"of the image and holds only the changes. `full`: it is an independent copy. Default: `overlay`.",
@@ -104,8 +104,8 @@ func (*volumeResource) Schema(ctx context.Context, _ resource.SchemaRequest, res
 					value.Among(cloneOverlay, cloneFull), stringvalidator.AlsoRequires(path.MatchRoot("image")),
 				},
 			},
-			"copy_of": originAttribute("Id of the `virtfleet_volume` on the same host to copy. No VM may write to it during "+
-				"the copy. If libvirt takes a raw disk's data for an image, the copy needs `format = "+
+			"copy_of": originAttribute("Id of the `virtfleet_volume` on the same host to copy. While a VM that can "+
+				"write to it runs, the apply fails. If libvirt takes a raw disk's data for an image, the copy needs `format = "+
 				"\"raw\"`.", path.MatchRoot("image")),
 			"preallocation": schema.StringAttribute{
 				MarkdownDescription: "Space to allocate at creation. One of " + value.OneOf(storage.Preallocations()) + ". " +
@@ -128,7 +128,8 @@ func (*volumeResource) Schema(ctx context.Context, _ resource.SchemaRequest, res
 				Optional:            true,
 				Attributes: map[string]schema.Attribute{
 					"secret": schema.StringAttribute{
-						MarkdownDescription: "Id of a `virtfleet_secret` with the usage `volume` on the same host.", Required: true,
+						MarkdownDescription: "Id of a `virtfleet_secret` with the usage `volume` on the same host. " +
+							"Another one must have the same passphrase: that of the volume doesn't change.", Required: true,
 					},
 				},
 			},

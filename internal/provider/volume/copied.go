@@ -1,0 +1,62 @@
+package volume
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/hashicorp/terraform-plugin-framework/path"
+	"github.com/hashicorp/terraform-plugin-framework/resource"
+	"github.com/hashicorp/terraform-plugin-framework/types"
+
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/hostset"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/storage"
+)
+
+// warnWritten warns if a running VM writes to the volume that is copied. The VM may be off by the apply.
+func (r *volumeResource) warnWritten(
+	ctx context.Context, req resource.ModifyPlanRequest, resp *resource.ModifyPlanResponse, host types.String,
+) {
+	var source types.String
+	resp.Diagnostics.Append(req.Plan.GetAttribute(ctx, path.Root("copy_of"), &source)...)
+	ref := refOf(source)
+	if ref == nil || resp.Diagnostics.HasError() {
+		return
+	}
+	s, hosts := r.Data.Storage(), r.Data.Fleet.Connections()
+	if host.ValueString() != "" {
+		hosts = hosts.Named(host.ValueString())
+	}
+	for _, a := range hostset.Found(s.Volume(ctx, hosts, *ref)) {
+		if writer, err := s.Writer(ctx, a.Host, *a.Value); err == nil && writer != nil {
+			resp.Diagnostics.AddAttributeWarning(path.Root("copy_of"), "Volume to copy is in use", fmt.Sprintf(
+				"%s and runs, so it may write to %q while that is copied. The apply fails unless the VM is off by then.", writer,
+				source.ValueString()))
+			return
+		}
+	}
+}
+
+// refusesGrowth returns an error for a larger size than that of the volume on its host, if libvirt can't grow it.
+func (r *volumeResource) refusesGrowth(
+	ctx context.Context, state *model, bytes uint64, resp *resource.ModifyPlanResponse,
+) bool {
+	s, host, ref := r.Data.Storage(), state.CurrentHost.ValueString(), state.ref()
+	for _, a := range hostset.Found(storage.PoolOn(ctx, s.Hosts.Named(host), ref.Pool)) {
+		err := a.Value.CheckGrowth()
+		if err == nil {
+			continue
+		}
+		for _, v := range hostset.Found(s.Volume(ctx, s.Hosts.Named(host), ref)) {
+			if v.Value.CapacityBytes >= bytes {
+				return false // Another tool has grown it. A VM that runs on it learns that in the apply.
+			}
+		}
+		f := state.failure("grow", host, err)
+		f.Remedy = fmt.Sprintf("Grow %s there with the tools of its storage, such as lvextend, and run \"virsh pool-refresh "+
+			"%s\". If a VM runs on it, run \"virsh blockresize <vm> %[1]s %[3]dB\". Then set size to what it has.",
+			state.Path.ValueString(), ref.Pool, bytes)
+		resp.Diagnostics.Append(f.AttributeError(path.Root("size")))
+		return true
+	}
+	return false
+}
