@@ -58,8 +58,8 @@ func (m *Manager) correctPassword(ctx context.Context, vm *inventory.VM, passwor
 			VM: vm.Name, Host: vm.Host, Kind: inventory.ErrBusy,
 			Detail: "an interrupted creation left it, and it runs with another graphics_access, with a password or without " +
 				"one. " + PasswordWhy,
-			Remedy: fmt.Sprintf("Run \"virsh shutdown %s\" on host %q, and apply again. Or apply with graphics_access as it "+
-				"was.", vm.Name, vm.Host),
+			Remedy: fmt.Sprintf("Run \"virsh shutdown %s\" on host %q, or set graphics_access as it was.", vm.Name, vm.Host),
+			Next:   inventory.Retry,
 		}
 	}
 

@@ -155,8 +155,8 @@ func (u *update) markRestarting(ctx context.Context, forced bool) error {
 func sayWhatIsStarted(err error, starts bool) error {
 	var e *inventory.Error
 	if starts && errors.As(err, &e) && errors.Is(e, ErrNotReady) {
-		e.Remedy = "Apply again within an hour: if the guest has shut down by then, the apply starts it. If it still runs, " +
-			"the apply restarts it."
+		e.Remedy, e.Next = "If you continue within an hour, a guest that has shut down by then is started, and one that "+
+			"still runs is restarted.", inventory.Continue
 	}
 
 	return err
