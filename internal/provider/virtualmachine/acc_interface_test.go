@@ -282,7 +282,8 @@ func TestAccInterface_running(t *testing.T) {
 		"Change needs a restart", "interfaces.lan.mtu: The guest's network card is made with it")
 	c.refused(t, hcl{"interfaces": strings.Replace(c.config["interfaces"], "tso4", "gso", 1)},
 		"Change needs a restart", "interfaces.lan.driver.host_offloads: The guest's network card is made with it")
-	c.refused(t, hcl{"interfaces": strings.Replace(c.config["interfaces"], "tso4", "tso5", 1)}, `"tso5" isn't one of csum, gso`)
+	c.refused(t, hcl{"interfaces": strings.Replace(c.config["interfaces"], "tso4", "tso5", 1)},
+		`"tso5" isn't one of csum, gso`)
 	c.refused(t, hcl{"interfaces": strings.Replace(c.config["interfaces"], `"ops"`, `"eng"`, 1)},
 		"Change needs a restart", "interfaces.group.port_group: An interface is connected to a port group when the VM starts")
 
