@@ -25,7 +25,7 @@ func TestAccVirtualMachine_absentFile(t *testing.T) {
 	}
 	refused := []string{
 		"Error: No host can take the VM", "because of disks.root.file", `host "` + host + `": it has no file "` + none,
-		"take the path from an attribute of that resource that is known after apply",
+		"take the path from an attribute of that resource that is unknown until it exists",
 	}
 	tf.Config(t, acctest.OneHost(l)+vm(quote(none)).String())
 	expect(t, tf.Fail(t, "plan"), refused...)

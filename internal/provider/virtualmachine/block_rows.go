@@ -1,7 +1,6 @@
 package virtualmachine
 
 import (
-	"context"
 	"maps"
 	"strings"
 
@@ -130,16 +129,20 @@ func collectionFact(v attr.Value) string {
 		}
 		return domain.FormatNumbers(numbers) + domain.FormatWords(words)
 	case types.Map:
-		if v.ElementType(context.Background()) != types.BoolType {
-			return domain.FormatTexts(value.StringMap(v))
-		}
-		switches := map[string]string{}
+		all := map[string]string{}
 		for name, e := range v.Elements() {
-			if e, ok := e.(types.Bool); ok && !e.IsNull() {
-				switches[name] = map[bool]string{true: "yes", false: "no"}[e.ValueBool()]
+			switch e := e.(type) {
+			case types.String:
+				if isSet(e) {
+					all[name] = e.ValueString()
+				}
+			case types.Bool:
+				if isSet(e) {
+					all[name] = map[bool]string{true: "yes", false: "no"}[e.ValueBool()]
+				}
 			}
 		}
-		return domain.FormatTexts(switches)
+		return domain.FormatTexts(all)
 	default:
 		return ""
 	}
