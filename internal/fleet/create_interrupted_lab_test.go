@@ -99,7 +99,7 @@ func TestLab_interruptedCreateLacksPassword(t *testing.T) {
 	d.GraphicsPassword = new("zweites")
 
 	if vm, err := f.Create(t.Context(), d); vm != nil || !errors.Is(err, inventory.ErrBusy) ||
-		!strings.Contains(err.Error(), "password") || !strings.Contains(errRemedy(err), "apply again") {
+		!strings.Contains(err.Error(), "password") || !strings.Contains(errRemedy(err), "graphics_access as it was") {
 		t.Fatalf("%+v, %v, %s", vm, err, errRemedy(err))
 	}
 

@@ -27,7 +27,7 @@ func TestVM_offSinceARestart(t *testing.T) {
 		"no mark":                    {nil, libvirt.Shutoff, "Shutdown", "Shutdown"},
 		"shut down":                  {ago(time.Minute), libvirt.Shutoff, "Shutdown", interrupted},
 		"shut down, by another time": {ago(-time.Minute), libvirt.Shutoff, "Shutdown", interrupted},
-		"forgotten":                  {ago(time.Minute), libvirt.Shutoff, "Unknown", interrupted},
+		"forgotten":                  {ago(time.Minute), libvirt.Shutoff, "Unknown", lapsed},
 		"not started":                {ago(time.Minute), libvirt.Shutoff, "Failed", interrupted},
 		"crashed":                    {ago(time.Minute), libvirt.Shutoff, "Crashed", interrupted},
 		"within the grace period":    {ago(RestartPatience + time.Minute), libvirt.Shutoff, "Shutdown", interrupted},

@@ -155,8 +155,8 @@ func (u *update) markRestarting(ctx context.Context, forced bool) error {
 func sayWhatIsStarted(err error, starts bool) error {
 	var e *inventory.Error
 	if starts && errors.As(err, &e) && errors.Is(e, ErrNotReady) {
-		e.Remedy, e.Next = "If you continue within an hour, a guest that has shut down by then is started, and one that "+
-			"still runs is restarted.", inventory.Continue
+		e.Detail += ". A run within an hour starts it if it has shut down by then, and restarts it otherwise"
+		e.Remedy, e.Next = "", inventory.Continue
 	}
 
 	return err

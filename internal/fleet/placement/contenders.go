@@ -166,9 +166,11 @@ func (cs *Claims) lockContenders(
 			u()
 		}
 	})
-	locked := map[string]bool{}
+	contend, locked := map[string]bool{}, map[string]bool{}
 	c.unsettled = func(on *inventory.Host, e *inventory.Entry) bool {
-		return !locked[contender{on: on, entry: e}.key()] && !on.IsSilent(held)
+		key := contender{on: on, entry: e}.key()
+
+		return contend[key] && !locked[key] && !on.IsSilent(held)
 	}
 
 	held = ctx
@@ -176,6 +178,12 @@ func (cs *Claims) lockContenders(
 
 	for {
 		answers, err := cs.repliesFor(held, vm, c)
+		others := contenders(answers, c)
+
+		for _, o := range others {
+			contend[o.key()] = true
+		}
+
 		if err == nil {
 			err = rivals(answers, cs.withLinks(held, answers, c, c.askable()))
 		}
@@ -186,7 +194,7 @@ func (cs *Claims) lockContenders(
 			return nil, nil, err
 		}
 
-		others := slices.DeleteFunc(contenders(answers, c), func(o contender) bool {
+		others = slices.DeleteFunc(others, func(o contender) bool {
 			return locked[o.key()] || o.on.IsSilent(held)
 		})
 		if len(others) == 0 {

@@ -110,7 +110,7 @@ func (d Desired) doubtStart(
 			Attribute: p.Attribute, Warning: true, Summary: "Host can't start the VM",
 			Detail: fmt.Sprintf("This change doesn't start VM %q. Host %q couldn't start it: %s", d.Spec.Name, h.Name,
 				strings.TrimPrefix(p.Detail, refusesDefinition)),
-			Remedy: p.Remedy,
+			Remedy: p.Remedy, Next: p.Next, Existing: p.Existing,
 		})
 	}
 

@@ -37,6 +37,8 @@ func (r *imageResource) ModifyPlan(
 	resp.Diagnostics.Append(diags...)
 	var pool types.String
 	resp.Diagnostics.Append(req.Plan.GetAttribute(ctx, path.Root("pool"), &pool)...)
+	var name types.String
+	resp.Diagnostics.Append(req.Plan.GetAttribute(ctx, path.Root("name"), &name)...)
 	var planned types.Object
 	resp.Diagnostics.Append(req.Plan.GetAttribute(ctx, path.Root("source"), &planned)...)
 	if resp.Diagnostics.HasError() {
@@ -55,6 +57,9 @@ func (r *imageResource) ModifyPlan(
 		return
 	}
 	r.Data.Planned.PlanVolume(state.ID.ValueString())
+	if !name.Equal(state.Name) || !pool.Equal(state.Pool) {
+		r.Data.Planned.PlanImageReplaced(state.ID.ValueString())
+	}
 	if hosts.IsNull() {
 		// These are the hosts that had the pool at the last read, or those where the pool is planned.
 		names := value.Keys(value.StringMap(state.HostStates))

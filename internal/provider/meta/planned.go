@@ -23,8 +23,8 @@ type Planned struct {
 	networks map[string]map[string]PlannedNetwork
 	// changes are those of existing pools that leave their volumes, by host, then by name.
 	changes map[string]map[string]PoolChange
-	// volumes are the ids of volumes and images.
-	volumes map[string]bool
+	// volumes are the ids of volumes and images. replaced are those of existing images in whose place others are made.
+	volumes, replaced map[string]bool
 	// somewhere are the names of the pools whose hosts aren't known yet.
 	somewhere map[string]bool
 }
@@ -109,6 +109,23 @@ func (p *Planned) PlanVolume(id string) {
 		p.volumes = map[string]bool{}
 	}
 	p.volumes[id] = true
+}
+
+// PlanImageReplaced records the id of an existing image in whose place another one is made, under another id.
+func (p *Planned) PlanImageReplaced(id string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.replaced == nil {
+		p.replaced = map[string]bool{}
+	}
+	p.replaced[id] = true
+}
+
+// ImageReplaced reports whether another image is made in the place of that one.
+func (p *Planned) ImageReplaced(id string) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.replaced[id]
 }
 
 // MayHaveVolume reports whether a resource of the configuration is the volume or image of that id, or moves its pool to

@@ -137,7 +137,7 @@ func plannedVersion(plan *model) any {
 	return plan.ValueVersion.ValueString()
 }
 
-// hasOtherVersion reports whether the value has another version than the planned one, which is known.
+// hasOtherVersion reports whether a version is planned, known, and another one than the value has.
 func (m *model) hasOtherVersion(planned any) bool {
-	return planned != nil && planned != m.ValueVersion.ValueString()
+	return planned != nil && planned != "" && planned != m.ValueVersion.ValueString()
 }

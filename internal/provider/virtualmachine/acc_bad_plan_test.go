@@ -90,8 +90,8 @@ func TestAccBadInput_plan(t *testing.T) {
 			[]string{`it has no devices.tpm.backend "emulator": that needs swtpm and swtpm-tools`},
 		},
 		"tpm_kept": {
-			hcl{"devices": `{ tpm = { backend = "passthrough" } }`},
-			[]string{`devices.tpm.backend`, `can be kept, but not declared`},
+			hcl{"devices": `{ tpm = { model = "spapr-tpm-proxy" } }`},
+			[]string{`devices.tpm.model`, `can be kept, but not declared`},
 		},
 		"bridge": {hcl{"interfaces": `{ lan = { bridge = "br-none" } }`}, []string{`no bridge "br-none"`}},
 		"volume": {

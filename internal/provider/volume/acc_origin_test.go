@@ -114,6 +114,16 @@ resource "virtfleet_volume" "copy" {
 	}
 	c.Run(t, "apply") // It removes the former copy of the image, which nothing is based on now.
 	empty()
+
+	// An image of another name is another image: the old one can't go before its overlay.
+	c.Config(t, strings.Replace(config("", `preallocation = "metadata"`), `"base"
+  pool`, `"other"
+  pool`, 1))
+	if got := c.Actions(t)["virtfleet_volume.overlay"]; got != "delete create" {
+		t.Errorf("with another image, the plan does %q with the overlay", got)
+	}
+	c.Run(t, "apply")
+	empty()
 	c.Run(t, "destroy")
 	l.Run(t, "kvm1", "rmdir", at)
 }

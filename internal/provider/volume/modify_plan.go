@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 
 	"github.com/hashicorp/terraform-plugin-framework/diag"
@@ -70,6 +71,9 @@ func (r *volumeResource) ModifyPlan(
 	resp.Diagnostics.Append(diags...)
 	planned, is := attributes(req.Plan.Raw), attributes(req.State.Raw)
 	names, unknown := replacements(planned, is, as)
+	if slices.Contains(unknown, "image") && r.Data.Planned.ImageReplaced(state.Image.ValueString()) {
+		names = append(names, "image") // An overlay goes before its image does.
+	}
 	switch {
 	case len(names) > 0 && r.Data.Applies.Load():
 		resp.Diagnostics.Append(state.refuseInApply(names)...)
