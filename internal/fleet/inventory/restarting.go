@@ -15,8 +15,8 @@ const RestartPatience = time.Hour
 // restartReason returns the status reason of a VM that is off since an interrupted restart, and "" for any other VM.
 //
 // Only what may be the end of that restart counts. A VM whose memory was saved, or that was reverted to a snapshot, was
-// turned off by a user, and so was one that was destroyed, unless the update has noted that it did that. libvirt forgets
-// that when its daemon is restarted.
+// turned off by a user, and so was one that was destroyed, unless the update has noted that it did that. libvirt
+// forgets that when its daemon is restarted.
 func (vm *VM) restartReason() string {
 	mark := vm.Metadata.Restarting
 	if mark == nil || vm.Active || vm.ManagedSave {

@@ -147,7 +147,7 @@ func TestAccMigration_moves(t *testing.T) {
 
 	begin(t, tf, provider(l, "")+light(name, ""))
 	tf.Config(t, config(""))
-	if out := tf.Run(t, "plan"); !said(out, "Target is chosen", `on host "kvm1"`, `moved to host "kvm2"`) {
+	if out := tf.Run(t, "plan"); !said(out, "Target is chosen", `on host "kvm1"`, `go to host "kvm2"`) {
 		t.Errorf("plan: %s", out)
 	}
 	apply(t, tf, config(""))
