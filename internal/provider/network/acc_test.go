@@ -292,7 +292,7 @@ func TestAccNetwork(t *testing.T) {
 			{ // Used by a definition, it isn't destroyed.
 				PreConfig: func() { s.l.Virsh(t, "kvm1", "destroy", s.name) },
 				Config:    s.config("mtu = 1400", gateway, reservation), Destroy: true,
-				ExpectError: regexp.MustCompile("definitions of these virtual"),
+				ExpectError: regexp.MustCompile(`definitions\s+of\s+these\s+virtual`),
 			},
 			{
 				PreConfig: func() { s.l.Virsh(t, "kvm1", "undefine", s.name) },
