@@ -114,7 +114,7 @@ type Step struct {
 	Options migration.Options `json:"options,omitzero"`
 	// Kept are images that stayed on the host when the VM was moved with its disks.
 	Kept []KeptFile `json:"kept,omitempty"`
-	// Completed says that the step was done when a drain had emptied the host. Ending the maintenance undoes it even if a
+	// Completed says that the step was done when a drain was completed. Ending the maintenance undoes it even if a
 	// later drain of the same maintenance was not completed.
 	Completed bool `json:"completed,omitempty"`
 }
