@@ -2,6 +2,7 @@ package lifecycle
 
 import (
 	"errors"
+	"strings"
 	"testing"
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
@@ -11,26 +12,27 @@ import (
 func TestSayWhatIsStarted(t *testing.T) {
 	t.Parallel()
 
-	const before = "Apply again to continue."
+	const before = "it was not forced"
 
-	remedy := func(kind error, starts bool) string {
+	said := func(kind error, starts bool) *inventory.Error {
 		var e *inventory.Error
-		if !errors.As(sayWhatIsStarted(&inventory.Error{Kind: kind, Remedy: before}, starts), &e) {
+		if !errors.As(sayWhatIsStarted(&inventory.Error{Kind: kind, Detail: before}, starts), &e) {
 			t.Fatal("another error")
 		}
 
-		return e.Remedy
+		return e
 	}
 
-	if got := remedy(ErrNotReady, true); got == before {
-		t.Errorf("of a restart: %s", got)
+	if e := said(ErrNotReady, true); !strings.Contains(e.Detail, before+". ") ||
+		!strings.Contains(e.Detail, "starts it") || e.Next != inventory.Continue {
+		t.Errorf("of a restart: %+v", e)
 	}
 
-	if got := remedy(ErrNotReady, false); got != before {
-		t.Errorf("of a stop: %s", got)
+	if e := said(ErrNotReady, false); e.Detail != before {
+		t.Errorf("of a stop: %+v", e)
 	}
 
-	if got := remedy(inventory.ErrBusy, true); got != before {
-		t.Errorf("of another failure: %s", got)
+	if e := said(inventory.ErrBusy, true); e.Detail != before {
+		t.Errorf("of another failure: %+v", e)
 	}
 }

@@ -29,8 +29,8 @@ func (p planning) warnAboutInterruptedRestart(o *outcome, action status.Action) 
 	default:
 		o.diags.AddAttributeWarning(path.Root("status"), restartInterrupted, fmt.Sprintf(
 			"An apply was to restart virtual machine %q, and ended before it started the VM. The VM is off. It isn't started, "+
-				"because a user may have turned it off since: it was destroyed, or the restart was long ago.\n\nTo start it, run "+
-				"\"virsh start %s\" on host %q. To keep it off, set run_strategy = \"Halted\".",
-			name, text(p.state.ID), text(p.state.CurrentHost)))
+				"because a user may have turned it off since: it was destroyed, libvirt no longer knows how it went off, or the "+
+				"restart was long ago.\n\nTo start it, run \"virsh start %s\" on host %q. To keep it off, set "+
+				"run_strategy = \"Halted\".", name, text(p.state.ID), text(p.state.CurrentHost)))
 	}
 }
