@@ -223,8 +223,12 @@ func (a Attribute) validate(c *checker, path, value string, free func(path, valu
 	}
 	switch a.Kind {
 	case Count, Amount:
-		_, isNumber := number(strings.TrimPrefix(value, "-"))
-		c.require(isNumber, path, fmt.Sprintf("%q isn't a number from 0.", value))
+		amount, from := value, " from 0"
+		if a.Signed {
+			amount, from = strings.TrimPrefix(value, "-"), ""
+		}
+		_, isNumber := number(amount)
+		c.require(isNumber, path, fmt.Sprintf("%q isn't a number%s.", value, from))
 	case Table:
 		a.validateTable(c, path, value)
 	case Text, Numbers, Texts, Words: // These kinds have Check functions of their own.
