@@ -123,8 +123,10 @@ func (d *drainRun) evacuationRecord(done bool) *hostrecord.Evacuation {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 
-	for i := range d.steps {
-		d.steps[i].Completed = d.steps[i].Completed || done
+	if done { // Only then: a step that is under way reads its own entry without the lock.
+		for i := range d.steps {
+			d.steps[i].Completed = true
+		}
 	}
 
 	return &hostrecord.Evacuation{Since: d.since, Done: done, Ended: d.ended && !done, Steps: slices.Clone(d.steps)}
