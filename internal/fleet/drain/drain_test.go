@@ -340,6 +340,26 @@ func TestResumeStep_whoTurnedItOff(t *testing.T) {
 	}
 }
 
+// Each step reads its own entry without the lock, while the results of others are recorded. The race detector judges.
+func TestEvacuationRecord_changesNoStepUnderWay(t *testing.T) {
+	t.Parallel()
+
+	d := &drainRun{steps: []hostrecord.Step{stepOf("a", evacuation.MethodLive, "")}}
+	read := make(chan hostrecord.Step)
+
+	go func() { read <- d.steps[0] }()
+
+	recorded := d.evacuationRecord(false)
+
+	if s := <-read; s.Completed || recorded.Steps[0].Completed {
+		t.Error("a step counts as completed before the drain is")
+	}
+
+	if s := d.evacuationRecord(true).Steps[0]; !s.Completed {
+		t.Error("a step doesn't count as completed with its drain")
+	}
+}
+
 func TestShortenReason(t *testing.T) {
 	t.Parallel()
 
