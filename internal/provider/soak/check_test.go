@@ -1,6 +1,7 @@
 package soak
 
 import (
+	"cmp"
 	"encoding/base64"
 	"errors"
 	"fmt"
@@ -177,8 +178,11 @@ func (w *world) progress(v *vm, b beat, err error, host string) {
 		return
 	}
 	if b.number < v.number {
-		w.fail("the guest of %s had written %d, and its disk on %s has %d: writes are lost", v.name, v.number, host,
-			b.number)
+		<-time.After(2 * time.Second) // A disk that is read while QEMU writes its tables has the number by then.
+		s := w.look()[v.uuid]
+		later, err := w.read(v, host, cmp.Or(s.live[host], s.defined[host]))
+		w.fail("the guest of %s had written %d, and its disk on %s has %d: writes are lost. Two seconds later it has %d "+
+			"(%v)", v.name, v.number, host, b.number, later.number, err)
 	}
 	v.number = b.number
 	if v.boot != "" && b.boot != v.boot {
