@@ -59,7 +59,7 @@ var firmwareGroup = Group{
 				return nil
 			},
 			DefaultDoc: "libvirt chooses one",
-			Doc:        "File on the host that keeps the UEFI variables.",
+			Doc:        "File on the host that keeps the UEFI variables. A new VM starts with those of a file that exists.",
 		},
 		{
 			Name: "stateless", Place: "os/loader@stateless", Kind: Switch, Since: "8.6.0", Why: loaderWhy,

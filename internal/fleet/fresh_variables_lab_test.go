@@ -1,9 +1,13 @@
 package fleet
 
 import (
+	"context"
+	"errors"
 	"fmt"
+	"strings"
 	"testing"
 
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/placement"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/lab"
@@ -69,4 +73,71 @@ func TestLab_variablesAreResetOnce(t *testing.T) {
 	if !has("of the guest") {
 		t.Error("the variables that the guest had written are gone")
 	}
+}
+
+// A new VM starts with the file of UEFI variables that its configuration names, as from a backup, and a creation that
+// fails leaves the file as it was. If a guest ran meanwhile, its VM stays, whatever disks it has.
+func TestLab_newVMKeepsTheVariablesItNames(t *testing.T) {
+	t.Parallel()
+
+	const host, template = "kvm1", "/usr/share/OVMF/OVMF_VARS_4M.fd"
+
+	l := lab.Open(t)
+	f := labFleet(t, l, t.Name(), nil)
+	d := light(t, l, "restored", nil)
+	file := directory(t, l, host) + "/restored_VARS.fd"
+	d.Metadata.Host, d.Metadata.RunStrategy, d.Spec.Firmware.Type = host, "Always", new("efi")
+	d.Spec.Values = domain.Values{"firmware.nvram": file}
+
+	l.RemoveDomain(t, d.Spec.Name)
+	l.Run(t, host, "sh", "-c", fmt.Sprintf(
+		"cp %s %s && printf 'from a backup' | dd of=%[2]s bs=1 seek=500000 conv=notrunc status=none", template, file))
+
+	keeps := func(when string) {
+		t.Helper()
+
+		if l.Run(t, host, "sh", "-c", fmt.Sprintf("grep -qa 'from a backup' %s && echo yes || true", file)) == "" {
+			t.Errorf("%s the file's variables are lost", when)
+		}
+	}
+
+	interrupted := func(meanwhile func()) error {
+		t.Helper()
+
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+
+		listen(f, &onLog{Message: "starting VM", Do: func() {
+			meanwhile()
+			cancel()
+		}})
+
+		vm, err := f.Create(ctx, d)
+		if vm != nil || !errors.Is(err, context.Canceled) {
+			t.Errorf("interrupted: %+v, %v", vm, err)
+		}
+
+		return err
+	}
+
+	_ = interrupted(func() {})
+
+	if all := l.Virsh(t, host, "list", "--all", "--name"); strings.Contains(all, d.Spec.Name) {
+		t.Errorf("an interrupted creation leaves %s", all)
+	}
+
+	keeps("after an interrupted creation")
+
+	tells(t, "with a guest that ran", interrupted(func() {
+		l.Virsh(t, host, "start", d.Spec.Name)
+		l.Virsh(t, host, "destroy", d.Spec.Name)
+	}), context.Canceled, "its definition and its disks are kept")
+
+	left := strings.TrimSpace(l.Virsh(t, host, "domuuid", d.Spec.Name))
+
+	if vm := create(t, f, l, d); vm.UUID != left {
+		t.Errorf("%s is created beside %s", vm.UUID, left)
+	}
+
+	keeps("after its start")
 }

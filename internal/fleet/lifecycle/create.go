@@ -16,6 +16,7 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/placement"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/records"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/status"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 )
 
 // Create creates a VM: it chooses the host, defines the VM there and, if its run strategy says so, starts it. If an
@@ -79,6 +80,8 @@ func (m *Manager) createOn(ctx context.Context, placed *placement.Placed, id str
 			return nil, err
 		}
 
+		left := leftovers{unseen: true, variables: m.mayHaveVariables(held, h, d)}
+
 		placing, end := placed.Lock.With(held)
 		err = m.defineNew(placing, h, id, d)
 
@@ -86,16 +89,16 @@ func (m *Manager) createOn(ctx context.Context, placed *placement.Placed, id str
 		release()
 
 		if err != nil {
-			return m.undoCreate(held, h, id, leftovers{unseen: true}, err)
+			return m.undoCreate(held, h, id, left, err)
 		}
 
 		placed.Defined()
 
 		if err := m.verifyNameUnique(held, id, d.Spec.Name); err != nil {
-			return m.undoCreate(held, h, id, leftovers{unseen: true}, err)
+			return m.undoCreate(held, h, id, left, err)
 		}
 
-		return m.makeDisksAndStart(held, h, id, d, false)
+		return m.makeDisksAndStart(held, h, id, d, left)
 	})
 }
 
@@ -105,6 +108,8 @@ type leftovers struct {
 	unseen bool
 	// ran says that an earlier run created the VM, and that its guest may have run since.
 	ran bool
+	// variables says that the file that the configuration names for the firmware's variables may be older than the VM.
+	variables bool
 }
 
 // underLock calls create with the lock of the new VM. If create returns a VM, the lock lasts until FinishCreate.
@@ -191,13 +196,15 @@ func (m *Manager) defineNew(ctx context.Context, h *inventory.Host, id string, d
 }
 
 // makeDisksAndStart creates the own disks of a VM that is defined, and starts the VM if its run strategy says so. If
-// that fails, it undoes the creation. ran says that its guest may have run before.
+// that fails, it undoes the creation.
 func (m *Manager) makeDisksAndStart(
-	ctx context.Context, h *inventory.Host, id string, d placement.Desired, ran bool,
+	ctx context.Context, h *inventory.Host, id string, d placement.Desired, left leftovers,
 ) (*inventory.VM, error) {
 	unseen := true
 	undo := func(unseen bool, cause error) (*inventory.VM, error) {
-		return m.undoCreate(ctx, h, id, leftovers{unseen, ran}, cause)
+		left.unseen = unseen
+
+		return m.undoCreate(ctx, h, id, left, cause)
 	}
 
 	if len(d.OwnDisks) > 0 {
@@ -220,7 +227,8 @@ func (m *Manager) makeDisksAndStart(
 	}
 
 	if status.StartsOnCreate(d.Strategy()) {
-		if called, err := m.startNew(ctx, h, id, ran); err != nil {
+		fresh := !left.ran && d.DeclaredNVRAM() == ""
+		if called, err := m.startNew(ctx, h, id, fresh); err != nil {
 			// A call whose reply did not come may have started it.
 			return undo(unseen && (!called || move.Refused(err) && ctx.Err() == nil), err)
 		}
@@ -236,11 +244,12 @@ func (m *Manager) makeDisksAndStart(
 	return vm, nil
 }
 
-// startNew starts a VM that is being created. Its firmware begins with new variables, because another VM of that name
-// may have left some. It gets those that are on the host if its guest may have run before, or if on_destroy keeps them:
-// then the VM that this one replaces kept them. called is false if it is certain that nothing has started the VM.
+// startNew starts a VM that is being created. If fresh, its firmware begins with new variables, because another VM of
+// that name may have left some: its guest hasn't run, and the configuration names no file for them. It gets those that
+// are on the host if on_destroy keeps them: then the VM that this one replaces kept them. called is false if it is
+// certain that nothing has started the VM.
 func (m *Manager) startNew(
-	ctx context.Context, h *inventory.Host, id string, ran bool,
+	ctx context.Context, h *inventory.Host, id string, fresh bool,
 ) (called bool, err error) {
 	vm, err := m.hosts.FindNow(ctx, id, inventory.LastKnown{})
 	if err != nil {
@@ -267,7 +276,7 @@ func (m *Manager) startNew(
 
 		called = true
 
-		if vm.PersistentSpec.HasNVRAM() && !ran && !vm.Metadata.Keeps(domain.PartNVRAM) {
+		if fresh && vm.PersistentSpec.HasNVRAM() && !vm.Metadata.Keeps(domain.PartNVRAM) {
 			return startFresh(ctx, h, vm)
 		}
 
@@ -309,15 +318,11 @@ func (m *Manager) undoCreate(
 		return vm, cause
 	}
 
-	if err == nil && left.ran {
-		return nil, kept(vm, "its guest may have run before", cause)
+	if err == nil && (left.ran || !left.unseen || vm.Ran() || vm.ManagedSave) {
+		return nil, kept(vm, "its guest may have run", cause)
 	}
 
 	if err == nil && len(vm.Metadata.OwnDisks) > 0 {
-		if !left.unseen || vm.Ran() {
-			return nil, kept(vm, "its guest may have written to them", cause)
-		}
-
 		if err := m.undoDisks(ctx, vm); err != nil {
 			h.Forget()
 
@@ -326,7 +331,12 @@ func (m *Manager) undoCreate(
 	}
 
 	if err == nil {
-		err = h.Conn.UndefineDomain(ctx, id, m.keptVariables(ctx, vm)...)
+		keep := m.keptVariables(ctx, vm)
+		if left.variables {
+			keep = []libvirt.Kept{libvirt.KeepNVRAM}
+		}
+
+		err = h.Conn.UndefineDomain(ctx, id, keep...)
 	}
 
 	if err != nil && !inventory.IsNotFound(err) {

@@ -115,7 +115,9 @@ func (m *Manager) completeInterrupted(
 			d.Metadata.RunStrategy, ran = status.Manual, true // It is completed without a start.
 		}
 
-		done, err := m.makeDisksAndStart(held, now.On, now.UUID, d, ran)
+		left := leftovers{ran: ran, variables: d.DeclaredNVRAM() != ""}
+
+		done, err := m.makeDisksAndStart(held, now.On, now.UUID, d, left)
 		if err != nil {
 			return done, err
 		}

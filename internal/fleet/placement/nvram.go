@@ -39,9 +39,13 @@ func (d Desired) usesNVRAM(a inventory.Reply, files []string, own string) []inve
 
 const nvramAttribute = "firmware.nvram"
 
+// DeclaredNVRAM returns the file that the configuration names for the variables of the firmware, "" if libvirt is to
+// choose one.
+func (d Desired) DeclaredNVRAM() string { return d.Spec.Values[nvramAttribute] }
+
 // NVRAMFiles returns the files in which the firmware of a new VM may keep its variables.
 func (d Desired) NVRAMFiles() []string {
-	declared := d.Spec.Values[nvramAttribute]
+	declared := d.DeclaredNVRAM()
 	if declared == "" && !d.Spec.HasNVRAM() {
 		return nil
 	}
