@@ -83,6 +83,71 @@ func TestLab_interruptedCreateGetsWhatChanged(t *testing.T) {
 	}
 }
 
+// What an interrupted creation left gets what the run strategy that is declared now gives to a new VM, and keeps nothing
+// of the earlier one.
+func TestLab_interruptedCreateGetsTheRunStrategy(t *testing.T) {
+	t.Parallel()
+
+	l := lab.Open(t)
+	f := labFleet(t, l, t.Name(), nil)
+
+	for _, tt := range []struct {
+		was, is, onCrash   string
+		autostart, started bool
+	}{
+		{"Always", "Manual", "destroy", false, true},
+		{"Always", "Manual", "destroy", false, false},
+		{"Manual", "Always", "restart", true, true},
+		{"Always", "RerunOnFailure", "restart", false, true},
+	} {
+		d := light(t, l, strings.ToLower(tt.was+"-"+tt.is), nil)
+		d.Metadata.RunStrategy = tt.was
+
+		l.RemoveDomain(t, d.Spec.Name)
+
+		left := leaveCreating(t, l, d, "kvm2")
+		if tt.was == "Always" {
+			l.Virsh(t, "kvm2", "autostart", left)
+			l.Virsh(t, "kvm2", "set-lifecycle-action", left, "crash", "restart", "--config")
+		}
+
+		if tt.started {
+			l.Virsh(t, "kvm2", "start", left)
+		}
+
+		f.ForgetAll()
+
+		d.Metadata.RunStrategy = tt.is
+
+		vm, err := f.Create(t.Context(), d)
+		if err != nil || vm.UUID != left {
+			t.Fatalf("%+v: %+v, %v", tt, vm, err)
+		}
+
+		if err := f.FinishCreate(t.Context(), vm); err != nil {
+			t.Fatal(err)
+		}
+
+		info := l.Virsh(t, "kvm2", "dominfo", left)
+		if has := !strings.Contains(info, "disable"); has != tt.autostart {
+			t.Errorf("%+v: it has\n%s", tt, info)
+		}
+
+		for _, form := range [][]string{{"--inactive"}, nil} {
+			xml := l.Virsh(t, "kvm2", append([]string{"dumpxml", left}, form...)...)
+			if !strings.Contains(xml, "<on_crash>"+tt.onCrash+"</on_crash>") {
+				t.Errorf("%+v, %q: on_crash isn't %s:\n%s", tt, form, tt.onCrash, xml)
+			}
+		}
+
+		if tt.started && strings.Contains(info, "shut off") {
+			t.Errorf("%+v: it is off", tt)
+		}
+
+		l.RemoveDomain(t, d.Spec.Name)
+	}
+}
+
 // A screen that runs can't get its first password. The VM isn't completed without it.
 func TestLab_interruptedCreateLacksPassword(t *testing.T) {
 	t.Parallel()

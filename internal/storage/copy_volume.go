@@ -1,6 +1,7 @@
 package storage
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -29,20 +30,68 @@ func (s *Storage) SeenByGuests(ctx context.Context, host string, v libvirt.Volum
 
 // Writer returns a VM that runs and can write to a volume of a host, nil for none. It changes nothing.
 func (s *Storage) Writer(ctx context.Context, host string, v libvirt.Volume) (*User, error) {
+	writers, err := s.writers(ctx, host, v)
+	for _, u := range writers {
+		if u.Active {
+			return &u, nil
+		}
+	}
+	return nil, err
+}
+
+// writers returns the VMs that can write to a volume of a host while they run.
+func (s *Storage) writers(ctx context.Context, host string, v libvirt.Volume) ([]User, error) {
 	hosts, err := s.UserHosts(ctx, host, v.Pool)
 	if err != nil {
 		return nil, err
 	}
 	users, err := s.KnownUsers(ctx, hosts, v)
-	if err != nil {
-		return nil, err
-	}
-	for _, u := range users {
-		if u.Active && u.Target != "" && !u.ReadOnly {
-			return &u, nil
+	return slices.DeleteFunc(users, func(u User) bool { return u.VM == "" || u.Target == "" || u.ReadOnly }), err
+}
+
+// holdWriters keeps every run from starting a VM that is off and can write to the volume of which d is a copy, until
+// release is called: it takes their locks, which a start requires. It takes none for an image, which no guest writes
+// to. Whether one of the VMs runs by then is for readWritten. A VM that gets the volume meanwhile isn't kept from it.
+func (s *Storage) holdWriters(
+	ctx context.Context, h *libvirt.Host, d Disk,
+) (held context.Context, release func(), err error) {
+	var unlock []func()
+	held, release = ctx, func() {
+		for _, let := range slices.Backward(unlock) {
+			let()
 		}
 	}
-	return nil, nil
+	if d.Clone == nil || !d.CloneWritten {
+		return held, release, nil
+	}
+	if err := refresh(ctx, h, d.Clone.Pool); err != nil {
+		return nil, nil, err
+	}
+	v, err := h.PoolVolume(ctx, d.Clone.Pool, d.Clone.Name)
+	if err != nil {
+		return nil, nil, fmt.Errorf("volume %s, which it is made from: %w", d.Clone, err)
+	}
+	writers, err := s.writers(ctx, h.Name(), *v)
+	if err != nil {
+		return nil, nil, err
+	}
+	// Two copies take the locks in one order.
+	slices.SortFunc(writers, func(a, b User) int {
+		return cmp.Or(cmp.Compare(a.UUID, b.UUID), cmp.Compare(a.Host, b.Host))
+	})
+	writers = slices.CompactFunc(writers, func(a, b User) bool { return a.UUID == b.UUID && a.Host == b.Host })
+	for _, u := range writers {
+		if u.Active || u.UUID == d.VM {
+			continue
+		}
+		next, let, err := s.Lock(held, u.Host, u.UUID, "copying a disk of")
+		if err != nil {
+			release()
+			return nil, nil, err
+		}
+		held, unlock = next, append(unlock, let)
+	}
+	return held, release, nil
 }
 
 // readWritten returns the volume that a guest may have written to, and of which d is a copy. libvirt reads volumes

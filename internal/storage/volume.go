@@ -50,6 +50,8 @@ type Disk struct {
 	Overlay, Clone *Ref
 	// CloneWritten says that a guest may have written to Clone: what libvirt finds in it doesn't decide about its format.
 	CloneWritten bool
+	// VM is the UUID of the VM for which the volume is created, whose lock the caller holds; "" for none.
+	VM string
 	// Preallocation is one of Preallocations; "" is off.
 	Preallocation string
 	// Mode, Owner and Group are those of the file; if "", libvirt chooses.
@@ -89,6 +91,11 @@ func (s *Storage) createVolume(ctx context.Context, h *libvirt.Host, d Disk) (*l
 	if err != nil {
 		return nil, err
 	}
+	ctx, release, err := s.holdWriters(ctx, h, d)
+	if err != nil {
+		return nil, err
+	}
+	defer release()
 	source, err := s.complete(ctx, h, &d, is.Type)
 	if err != nil {
 		return nil, err

@@ -157,9 +157,7 @@ func (m *Manager) defineNew(ctx context.Context, h *inventory.Host, id string, d
 		return err
 	}
 
-	if status.RestartsCrashed(d.Strategy()) {
-		spec = spec.WithFact(domain.OnCrash, "restart")
-	}
+	spec = spec.WithFact(domain.OnCrash, onCrash(d.Strategy()))
 
 	definition, err := domain.New(spec, id)
 	if err != nil {

@@ -9,10 +9,12 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/placement"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/records"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/status"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 )
 
 // catchUp gives a VM that an interrupted Create left what the configuration declares now, as far as Desired.Hash, by
-// which the VM is recognized, leaves it out: its metadata and the password of its screen.
+// which the VM is recognized, leaves it out: its metadata, what its run strategy decides and the password of its
+// screen.
 func (m *Manager) catchUp(
 	ctx context.Context, vm *inventory.VM, d placement.Desired,
 ) (*inventory.VM, error) {
@@ -25,6 +27,10 @@ func (m *Manager) catchUp(
 		return nil, err
 	}
 
+	if err := correctStrategy(ctx, vm, d); err != nil {
+		return nil, err
+	}
+
 	metadata := d.StampOn(vm.Metadata)
 	metadata.RunStrategy = d.Strategy()
 
@@ -33,6 +39,42 @@ func (m *Manager) catchUp(
 	}
 
 	return m.hosts.Refresh(ctx, vm)
+}
+
+// correctStrategy gives a VM that an interrupted Create left with another run strategy what a new VM has with the
+// declared one: what happens when its guest crashes, and no autostart unless the strategy manages that, which
+// makeDisksAndStart does.
+func correctStrategy(ctx context.Context, vm *inventory.VM, d placement.Desired) error {
+	was, is := vm.Metadata.RunStrategy, d.Strategy()
+	if was == is {
+		return nil
+	}
+
+	if _, managed := status.Autostart(is); !managed && vm.Autostart {
+		if err := vm.On.Conn.SetAutostart(ctx, vm.UUID, false); err != nil {
+			return err
+		}
+	}
+
+	if _, declared := d.Spec.Values[domain.OnCrash]; declared || status.RestartsCrashed(was) == status.RestartsCrashed(is) {
+		return nil
+	}
+
+	affect := libvirt.AffectConfig
+	if vm.Active {
+		affect |= libvirt.AffectLive
+	}
+
+	return vm.On.Conn.SetLifecycleAction(ctx, vm.UUID, "on_crash", onCrash(is), affect)
+}
+
+// onCrash returns what happens when the guest of a new VM crashes, unless its configuration declares that.
+func onCrash(strategy string) string {
+	if status.RestartsCrashed(strategy) {
+		return "restart"
+	}
+
+	return "destroy"
 }
 
 // correctPassword gives the screen of a VM that an interrupted Create left its password; "" removes it. It returns an

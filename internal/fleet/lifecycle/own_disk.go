@@ -289,6 +289,8 @@ func (c *diskCreator) makeOwnDisk(ctx context.Context, key string, o domain.OwnD
 		d.Overlay = image
 	} else {
 		d.Clone = image
+		// What isn't an image may be a disk of another VM.
+		d.CloneWritten, d.VM = image != nil && !image.NamedByContent(), c.id
 	}
 
 	c.log.InfoContext(ctx, "creating a disk", "host", c.host.Name, "storage_pool", o.Pool, "volume", o.Volume)

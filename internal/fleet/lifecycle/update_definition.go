@@ -8,6 +8,7 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/lease"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/move"
 )
 
 // definePersistent patches the persistent definition, if there is one. libvirt validates it before the guest is
@@ -46,18 +47,24 @@ func (u *update) definePersistent(ctx context.Context) error {
 
 	u.manager.log.InfoContext(ctx, "changing definition", "name", u.vm.Name, "host", u.vm.Host)
 
+	u.before = present // A call without a reply may have written the definition.
+
 	if _, err := u.vm.On.Conn.RedefineDomain(ctx, xml, present); err != nil {
+		if move.Refused(err) && ctx.Err() == nil {
+			u.before = ""
+		}
+
 		return err
 	}
 
-	u.defined, u.before = true, present
+	u.defined = true
 
 	return u.refresh(ctx)
 }
 
-// takeBack defines the VM again as it was, unless its lock is lost.
+// takeBack defines the VM again as it was, unless its lock is lost. It does nothing if the definition was not changed.
 func (u *update) takeBack(ctx context.Context) error {
-	if !u.defined {
+	if u.before == "" {
 		return nil
 	}
 
@@ -68,7 +75,7 @@ func (u *update) takeBack(ctx context.Context) error {
 		return fmt.Errorf("its definition was not restored: %w", err)
 	}
 
-	u.defined = false
+	u.defined, u.before = false, ""
 
 	return u.refresh(ctx)
 }

@@ -12,7 +12,8 @@ import (
 type Plugging struct {
 	// Disks are those that the running VM doesn't have yet.
 	Disks []domain.DiskUse
-	// Define writes the disks into the VM's definition, where other runs see them. TakeBack undoes that.
+	// Define writes the disks into the VM's definition, where other runs see them. TakeBack undoes that, also if Define
+	// failed after it wrote them, or may have written them.
 	Define, TakeBack func(context.Context) error
 	// Plug gives the VM what its definition has, and reads it again.
 	Plug func(context.Context) error
@@ -32,7 +33,7 @@ func (cs *Claims) PlugAlone(ctx context.Context, vm *inventory.VM, p Plugging) e
 	defer unlock()
 
 	if err := p.Define(ctx); err != nil {
-		return err
+		return errors.Join(err, p.TakeBack(ctx))
 	}
 
 	if len(p.Disks) == 0 {
