@@ -153,10 +153,10 @@ func (f Family) rules() map[string]rule {
 		f.Path + ".* renamed": {effect: live, why: onlyRenamed},
 	}
 	if f.BusOf != nil || f.Bus == busPCI {
-		all[f.Path+".* no slot"] = rule{why: "The running VM has no free PCI slot for another device."}
+		all[f.Path+".* no slot"] = rule{why: "The running VM has no free PCI slot for it."}
 	}
 	if f.BusOf != nil || f.Bus == busUSB || f.Bus == busSerial {
-		all[f.Path+".* no bus"] = rule{why: "The running VM has no controller for such a device."}
+		all[f.Path+".* no bus"] = rule{why: "The running VM has no controller for it."}
 	}
 	for name, t := range map[string]Transition{" added": f.Added, " removed": f.Removed} {
 		r := rule{why: t.Why}

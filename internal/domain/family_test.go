@@ -244,7 +244,6 @@ func TestFamilies_refuseWhatIsWrong(t *testing.T) {
 		{Serials: map[string]Row{"a": {"type": "pty", "target_type": "lpt"}}},
 		{Serials: map[string]Row{"a": {"type": "pty", "target_model": "pl011"}}},
 		{Serials: map[string]Row{"a": {"type": "pty", "target_type": "sclp-serial", "target_model": "pl011"}}},
-		{Values: Values{"devices.rng.backend": "egd"}},
 		{Values: Values{"devices.rng.backend": "egd", "devices.rng.egd_type": "tcp", "devices.rng.egd_service": "1"}},
 		{Values: Values{"devices.rng.backend": "egd", "devices.rng.egd_type": "udp"}},
 		{Values: Values{"devices.rng.backend": "egd", "devices.rng.egd_type": "unix"}},

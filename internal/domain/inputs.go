@@ -22,7 +22,7 @@ var inputFamily = Family{
 		}
 	},
 	Fixed:    func(row Row) bool { return row["type"] == "evdev" },
-	FixedWhy: "QEMU reads an input device of its host (evdev) from the start of the VM.",
+	FixedWhy: "`evdev` is set up when the VM starts.",
 	Skip: func(e *etree.Element) bool {
 		bus := attr(e, "bus")
 		return bus == "ps2" || bus == "xen" || bus == "parallels"

@@ -114,8 +114,6 @@ func checkEGD(value func(string) string) (attribute, problem string) {
 	switch {
 	case value("backend") != "egd":
 		return "", ""
-	case kind == "":
-		return "egd_type", `The backend "egd" needs it.`
 	case kind == "unix" && value("egd_path") == "":
 		return "egd_path", `The type "unix" needs it.`
 	case (kind == "tcp" || kind == "udp") && value("egd_service") == "":
