@@ -56,8 +56,8 @@ func forwarded(protocol string) Attribute {
 			}
 			return ""
 		},
-		Doc: strings.ToUpper(protocol) + " ports of the host that passt forwards, as `[address][%device]/ports`: `2022:22`, " +
-			"`5000-5020:6000,~5010`, `192.0.2.7/80`, `%eth0/all`. `~` excludes. Each must be free on the host.",
+		Doc: strings.ToUpper(protocol) + " ports of the host that passt forwards, as `[address][%device]/ports`: " +
+			"`2022:22`, `5000-5020:6000,~5010`, `192.0.2.7/80`, `%eth0/all`. `~` excludes. Each must be free on the host.",
 	}
 }
 
