@@ -83,6 +83,11 @@ func (s Spec) Since() map[string]Since {
 	for key, nic := range s.Interfaces {
 		noteRows(interfaceRows, "interfaces."+key, nic.Values)
 	}
+	for _, f := range Families {
+		for key, row := range f.Of(s) {
+			noteRows(f.Attributes, join(f.Path, key), Values(row))
+		}
+	}
 	return all
 }
 

@@ -133,7 +133,7 @@ func (g Group) rules() map[string]rule {
 	if g.Conventional {
 		all[g.Path+" conventional"] = rule{why: noConventionalSlot}
 	}
-	all[g.Path+" no slot"] = rule{why: "The running VM has no free PCI slot for another device."}
+	all[g.Path+" no slot"] = rule{why: "The running VM has no free PCI slot for it."}
 	return all
 }
 

@@ -43,7 +43,7 @@ var cpuRules = map[string]rule{
 		why:    "The running VM has no free sockets; cpu.max_sockets reserves them when it starts.",
 	},
 	"cpu.count fewer":     {effect: restart, why: "Not every guest can give up virtual CPUs while it runs."},
-	"cpu.count fixed":     {effect: restart, why: "Virtual CPUs can't be added to a running VM of this architecture."},
+	"cpu.count fixed":     {effect: restart, why: "This architecture can't add virtual CPUs."},
 	"cpu.count regrouped": {effect: restart, why: "The topology of the virtual CPUs is fixed when the VM starts."},
 	"cpu.cores":           {effect: restart, why: "The topology of the virtual CPUs is fixed when the VM starts."},
 	"cpu.threads":         {effect: restart, why: "The topology of the virtual CPUs is fixed when the VM starts."},

@@ -138,7 +138,7 @@ func pins(thread string, a Attribute) Attribute {
 		now := ParseTexts(want)
 		for one := range ParseTexts(have) {
 			if now[one] == "" {
-				return "A thread of a running VM can be pinned to other CPUs, but not unpinned."
+				return "A running thread can be pinned to other CPUs, but not unpinned."
 			}
 		}
 		return ""

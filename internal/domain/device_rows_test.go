@@ -75,6 +75,12 @@ func deviceValues(a Attribute) (values []string, needs Values) {
 		return []string{"512"}, nil
 	case name == "backend.log_file":
 		return []string{"/var/log/passt.log"}, Values{"backend.type": "passt"}
+	case name == "backend.tcp_ports":
+		return []string{
+			`["2022:22"]`, `["all"]`, `["192.0.2.7%eth0/5000-5020:6000,~5010-5015","%eth1/all","2001:db8::1/80"]`,
+		}, Values{"backend.type": "passt"}
+	case name == "backend.udp_ports":
+		return []string{`["53"]`}, Values{"backend.type": "passt"}
 	case name == "backend.device":
 		return []string{"eth0"}, Values{"backend.type": "passt"}
 	case name == "teaming.type":

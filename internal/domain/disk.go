@@ -54,7 +54,7 @@ var diskRules = map[string]rule{
 	"disks.* cold bus": {
 		effect: restart, why: "A running VM keeps the disks of this bus; those on virtio, scsi and usb can be plugged.",
 	},
-	"disks.* no slot": {effect: restart, why: "The running VM has no free PCI slot for another disk."},
+	"disks.* no slot": {effect: restart, why: "The running VM has no free PCI slot for it."},
 	"disks.* no bus":  {effect: restart, why: "The running VM has no USB controller."},
 	"disks.* boot order": {
 		effect: restart, why: "A running VM accepts a new disk only with a boot order that is free.",

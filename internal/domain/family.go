@@ -31,6 +31,10 @@ type Family struct {
 	Skip func(*etree.Element) bool
 	// RestartRequired says why a device can't be plugged into a running VM; if it is nil or returns "", it can be.
 	RestartRequired func(have, want Spec) string
+	// Fixed reports whether a device with these values can only be added or removed when the VM starts, although others
+	// of the family are plugged, and FixedWhy says why; if Fixed is nil, none is.
+	Fixed    func(Row) bool
+	FixedWhy string
 	// begin adds what a new device's element has in addition to its attributes.
 	begin func(*etree.Element)
 	// prepare changes a device before it is plugged into a running VM; if it is nil, the device is what the definition
@@ -149,10 +153,10 @@ func (f Family) rules() map[string]rule {
 		f.Path + ".* renamed": {effect: live, why: onlyRenamed},
 	}
 	if f.BusOf != nil || f.Bus == busPCI {
-		all[f.Path+".* no slot"] = rule{why: "The running VM has no free PCI slot for another device."}
+		all[f.Path+".* no slot"] = rule{why: "The running VM has no free PCI slot for it."}
 	}
 	if f.BusOf != nil || f.Bus == busUSB || f.Bus == busSerial {
-		all[f.Path+".* no bus"] = rule{why: "The running VM has no controller for such a device."}
+		all[f.Path+".* no bus"] = rule{why: "The running VM has no controller for it."}
 	}
 	for name, t := range map[string]Transition{" added": f.Added, " removed": f.Removed} {
 		r := rule{why: t.Why}
@@ -160,6 +164,9 @@ func (f Family) rules() map[string]rule {
 			r.effect, r.step = live, map[string]StepKind{" added": Attach, " removed": Detach}[name]
 		}
 		all[f.Path+".*"+name] = r
+	}
+	if f.Fixed != nil {
+		all[f.Path+".* fixed"] = rule{why: f.FixedWhy}
 	}
 	if f.RestartRequired != nil {
 		all[f.Path+".* cold"] = rule{why: f.RestartRequired(Spec{}, Spec{})}
@@ -237,6 +244,8 @@ func (f Family) added(c *classifier, row Row) string {
 	switch {
 	case f.RestartRequired != nil && f.RestartRequired(c.have, c.want) != "":
 		return f.Path + ".* cold"
+	case f.Fixed != nil && f.Fixed(row):
+		return f.Path + ".* fixed"
 	case bus == busPCI && !c.takeSlot():
 		return f.Path + ".* no slot"
 	case bus != busPCI && !c.hasBus(bus):
@@ -248,6 +257,9 @@ func (f Family) added(c *classifier, row Row) string {
 
 // removed returns the rule for a device that is removed.
 func (f Family) removed(c *classifier, row Row) string {
+	if f.Fixed != nil && f.Fixed(row) {
+		return f.Path + ".* fixed"
+	}
 	if f.Removed.Live && f.bus(row) == busPCI {
 		c.freeSlot()
 	}

@@ -14,6 +14,17 @@ var rowsOf = map[string][]struct{ declared, read Row }{
 	"devices.inputs": {
 		{Row{"type": "tablet"}, Row{"type": "tablet", "bus": "usb"}},
 		{Row{"type": "keyboard", "bus": "virtio"}, Row{"type": "keyboard", "bus": "virtio"}},
+		{Row{"type": "passthrough", "device": "/dev/input/event1"}, Row{
+			"type": "passthrough", "bus": "virtio", "device": "/dev/input/event1",
+		}},
+		{
+			Row{
+				"type": "evdev", "device": "/dev/input/event2", "grab": "all", "grab_toggle": "shift-shift", "repeat": "yes",
+			},
+			Row{
+				"type": "evdev", "device": "/dev/input/event2", "grab": "all", "grab_toggle": "shift-shift", "repeat": "yes",
+			},
+		},
 	},
 	"devices.serials": {
 		{
@@ -22,6 +33,11 @@ var rowsOf = map[string][]struct{ declared, read Row }{
 		},
 		{Row{"type": "file", "path": "/f"}, Row{"type": "file", "path": "/f"}},
 		{Row{"type": "unix", "path": "/s"}, Row{"type": "unix", "path": "/s"}},
+		{Row{"type": "pty", "target_type": "pci-serial"}, Row{"type": "pty", "target_type": "pci-serial"}},
+		{
+			Row{"type": "null", "target_type": "system-serial", "target_model": "16550a"},
+			Row{"type": "null", "target_type": "system-serial", "target_model": "16550a"},
+		},
 	},
 	"devices.consoles": {
 		{Row{"type": "pty", "log_file": "/l"}, Row{"type": "pty", "log_file": "/l"}},
@@ -217,6 +233,26 @@ func TestFamilies_refuseWhatIsWrong(t *testing.T) {
 		{Inputs: map[string]Row{"a": {"bus": "usb"}}},
 		{Inputs: map[string]Row{"a": {"type": "joystick"}}},
 		{Inputs: map[string]Row{"a b": {"type": "tablet"}}},
+		{Inputs: map[string]Row{"a": {"type": "evdev"}}},
+		{Inputs: map[string]Row{"a": {"type": "passthrough"}}},
+		{Inputs: map[string]Row{"a": {"type": "evdev", "device": "event1"}}},
+		{Inputs: map[string]Row{"a": {"type": "evdev", "device": "/dev/input/event1", "bus": "usb"}}},
+		{Inputs: map[string]Row{"a": {"type": "passthrough", "device": "/dev/input/event1", "bus": "usb"}}},
+		{Inputs: map[string]Row{"a": {"type": "passthrough", "device": "/dev/input/event1", "grab": "all"}}},
+		{Inputs: map[string]Row{"a": {"type": "tablet", "device": "/dev/input/event1"}}},
+		{Inputs: map[string]Row{"a": {"type": "tablet", "repeat": "no"}}},
+		{Serials: map[string]Row{"a": {"type": "pty", "target_type": "lpt"}}},
+		{Serials: map[string]Row{"a": {"type": "pty", "target_model": "pl011"}}},
+		{Serials: map[string]Row{"a": {"type": "pty", "target_type": "sclp-serial", "target_model": "pl011"}}},
+		{Values: Values{"devices.rng.backend": "egd", "devices.rng.egd_type": "tcp", "devices.rng.egd_service": "1"}},
+		{Values: Values{"devices.rng.backend": "egd", "devices.rng.egd_type": "udp"}},
+		{Values: Values{"devices.rng.backend": "egd", "devices.rng.egd_type": "unix"}},
+		{Values: Values{"devices.rng.backend": "egd", "devices.rng.egd_type": "unix", "devices.rng.source": "/dev/random"}},
+		{Values: Values{"devices.rng.backend": "random", "devices.rng.egd_type": "unix", "devices.rng.egd_path": "/s"}},
+		{Values: Values{
+			"devices.rng.backend": "egd", "devices.rng.egd_type": "unix", "devices.rng.egd_path": "/s",
+			"devices.rng.egd_host": "h",
+		}},
 		{Serials: map[string]Row{"a": {"type": "file"}}},
 		{Serials: map[string]Row{"a": {"type": "file", "path": "log"}}},
 		{Serials: map[string]Row{"a": {"type": "pty", "path": "/log"}}},
@@ -245,7 +281,7 @@ func TestFamilies_refuseWhatIsWrong(t *testing.T) {
 			t.Errorf("%v is let pass", flattenSpec(wrong))
 		}
 	}
-	kept := Spec{Inputs: map[string]Row{"a": {"type": "evdev"}}}
+	kept := Spec{Serials: map[string]Row{"a": {"type": "tcp"}}}
 	if problems := kept.Validate(); len(problems) > 0 {
 		t.Errorf("a VM from elsewhere may have it: %v", problems)
 	}

@@ -72,9 +72,11 @@ func (m *Mobility) readImmobile(d *Definition) {
 			})
 		}
 	}
-	for _, e := range d.devices("serial") {
-		if attr(child(e, "target"), "type") == "usb-serial" {
-			m.Immobile = append(m.Immobile, ImmobileDevice{What: "serial port on USB"})
+	for _, have := range d.keyed(serialFamily.kind(), d.recordedNames()) {
+		if attr(child(have.element, "target"), "type") == "usb-serial" {
+			m.Immobile = append(m.Immobile, ImmobileDevice{
+				What: "serial port on USB", Attribute: join(serialFamily.Path, have.key) + ".target_type",
+			})
 		}
 	}
 	for _, e := range d.devices("crypto") {

@@ -55,7 +55,7 @@ var interfaceRules = map[string]rule{
 	"interfaces.* added":        {effect: live, step: Attach, why: "The interface is plugged into the running VM."},
 	"interfaces.* removed":      {effect: live, step: Detach, why: "The interface is unplugged from the running VM."},
 	"interfaces.* renamed":      {effect: live, why: onlyRenamed},
-	"interfaces.* no slot":      {effect: restart, why: "The running VM has no free PCI slot for another interface."},
+	"interfaces.* no slot":      {effect: restart, why: "The running VM has no free PCI slot for it."},
 	"interfaces.* conventional": {effect: restart, why: noConventionalSlot},
 	"interfaces.* boot order": {
 		effect: restart, why: "A running VM accepts a new interface only with a boot order that is free.",

@@ -162,7 +162,7 @@ var InterfaceRows = onlyVirtio(slices.Concat([]Attribute{
 		DefaultDoc: "`false`",
 		Doc:        "Whether traffic with other isolated ports of the bridge is blocked.",
 	},
-}, driverRows, offloadRows, backendRows, teamingRows, bandwidthRows()))
+}, driverRows, offloadRows, backendRows, portRows, teamingRows, bandwidthRows()))
 
 var interfaceRows rows = InterfaceRows
 
@@ -276,8 +276,10 @@ func (i Interface) checkRows(c *checker, path string) {
 		c.require(!says(name) || !ofBackend || i.User || i.Other != "", join(path, name),
 			"Only an interface with user has a backend.")
 	}
-	for _, name := range []string{"backend.log_file", "backend.device"} {
-		c.require(!says(name) || i.Values["backend.type"] == "passt", join(path, name), `It requires type = "passt".`)
+	for name := range i.Values {
+		ofPasst := strings.HasPrefix(name, "backend.") && name != "backend.type"
+		c.require(!says(name) || !ofPasst || i.Values["backend.type"] == "passt", join(path, name),
+			`It requires type = "passt".`)
 	}
 	c.require((i.Values["teaming.persistent"] != "") == (i.Values["teaming.type"] == "transient"),
 		path+".teaming.persistent",

@@ -69,6 +69,7 @@ func TestInterface_kinds(t *testing.T) {
 
 func TestInterface_kindsThatAreRefused(t *testing.T) {
 	t.Parallel()
+	passt := func(ports string) Values { return Values{"backend.type": "passt", "backend.tcp_ports": ports} }
 	for problem, nic := range map[string]Interface{
 		"only one of":                  {HostDevice: "0000:03:00.1", VDPA: "/dev/vhost-vdpa-0"},
 		"isn't a PCI address":          {HostDevice: "03:00.1"},
@@ -76,6 +77,12 @@ func TestInterface_kindsThatAreRefused(t *testing.T) {
 		"isn't an absolute path":       {VDPA: "vhost-vdpa-0"},
 		"It needs a mode":              {VHostUser: "/run/switch.sock"},
 		`requires type = "passt"`:      {User: true, Values: Values{"backend.device": "eth0"}},
+		"before the /":                 {User: true, Values: passt(`["nonsense/80"]`)},
+		"isn't ports such as":          {User: true, Values: passt(`["80-"]`)},
+		"from 1 to 65535":              {User: true, Values: passt(`["70000"]`)},
+		"ends before it begins":        {User: true, Values: passt(`["90-80"]`)},
+		"ports above 65535":            {User: true, Values: passt(`["1-9:65530"]`)},
+		"excludes ports and says":      {User: true, Values: passt(`["80,~81:82"]`)},
 		"Only an interface with user":  {Network: "lan", Values: Values{"backend.type": "passt"}},
 		"transient interface of a":     {HostDevice: "0000:03:00.1", Values: Values{"teaming.type": "transient"}},
 		"user mode network has no mtu": {User: true, Values: Values{"mtu": "1400"}},

@@ -92,7 +92,7 @@ var backendRows = []Attribute{
 		Name: "backend.type", Place: "backend@type", Values: []string{"passt"}, Unset: "default", Since: "9.0.0",
 		Why: whenPlugged,
 		Write: func(e *etree.Element, value string) error {
-			dropChildren(e, "backend", "source") // The settings belong to the old backend.
+			dropChildren(e, "backend", "source", "portForward") // The settings belong to the old backend.
 			if value != "" {
 				add(e, "backend", "type", value)
 			}

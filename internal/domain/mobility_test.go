@@ -96,7 +96,7 @@ func TestMobility_immobileDevices(t *testing.T) {
 		{What: "sound card of model usb", Attribute: "devices.sound.model"},
 		{What: "sound card of model virtio", Attribute: "devices.sound.model", SomeQEMU: true},
 		{What: "network card of model usb-net", Attribute: "interfaces.lan.model"},
-		{What: "serial port on USB"},
+		{What: "serial port on USB", Attribute: "devices.serials.serial0.target_type"},
 		{What: "virtio crypto device", Attribute: "extra_device_xml.keys"},
 		{What: "virtio crypto device"},
 		{What: "disk on the bus nvme", Attribute: "disks.root.bus"},

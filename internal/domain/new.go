@@ -177,6 +177,11 @@ func (d *Definition) addPorts(machine, spare string, declared bool) error {
 			needed++
 		}
 	}
+	for _, serial := range d.devices("serial") {
+		if attr(child(serial, "target"), "type") == "pci-serial" {
+			needed++
+		}
+	}
 	if d.usesVirtioSerial() {
 		needed++
 	}

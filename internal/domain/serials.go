@@ -69,8 +69,8 @@ var serialFamily = Family{
 	Doc: "Serial ports by a key, numbered in the order of the keys. They replace `serial_console`. If you set the " +
 		"map, list every port.",
 	Added: Transition{Why: serialWhy}, Removed: Transition{Why: serialWhy},
-	Attributes: charSource(serialWhy, []string{"pty", "file", "unix", "null"},
-		"File or socket on the host, for the types `file` and `unix`."),
+	Attributes: slices.Concat(charSource(serialWhy, []string{"pty", "file", "unix", "null"},
+		"File or socket on the host, for the types `file` and `unix`."), serialTargets),
 	// libvirt derives the console from the first port.
 	around: func(d *Definition, change func() error) error {
 		before := d.Canonical()
@@ -85,7 +85,7 @@ var serialFamily = Family{
 		}
 		return err
 	},
-	Check: checkPortOnHost,
+	Check: checkSerial,
 	fits: func(s Spec, c *checker) {
 		interactive := slices.ContainsFunc(slices.Collect(maps.Values(s.Serials)), func(row Row) bool {
 			return row["type"] == "pty" || row["type"] == "unix"
@@ -93,6 +93,52 @@ var serialFamily = Family{
 		c.require(len(s.Serials) == 0 || s.SerialConsole == nil || *s.SerialConsole == interactive, "serial_console",
 			"It contradicts devices.serials, which lists every serial port. Leave it out.")
 	},
+}
+
+// serialTypes are the kinds of serial ports by model, of the kinds that have several models.
+var serialTypes = map[string]string{
+	"pl011": "system-serial", "16550a": "system-serial", "sclpconsole": "sclp-serial", "sclplmconsole": "sclp-serial",
+}
+
+// serialTargets are the attributes of what the guest sees of a serial port.
+var serialTargets = []Attribute{
+	{
+		Name: "target_type", Place: "target@type", Filled: true, Why: serialWhy,
+		Values: []string{
+			"isa-serial", "pci-serial", "usb-serial", "isa-debug", "system-serial", "spapr-vio-serial", "sclp-serial",
+		},
+		SinceOf: map[string]string{"isa-debug": "8.1.0"},
+		Write: func(e *etree.Element, value string) error {
+			dropChildren(e, "address") // It belongs to the old kind.
+			dropChildren(child(e, "target"), "model")
+			setTextAt(e, "target@type", value)
+			return nil
+		},
+		Doc: "Kind of port that the guest sees. `pci-serial` and `usb-serial` add ports to those of the machine type; with " +
+			"`usb-serial` the VM can't be moved while it runs.",
+	},
+	{
+		Name: "target_model", Place: "target/model@name", Follows: "target_type", Filled: true, Why: serialWhy,
+		Values: slices.Sorted(maps.Keys(serialTypes)),
+		Read: func(e *etree.Element) string {
+			if model := textAt(e, "target/model@name"); serialTypes[model] != "" {
+				return model
+			}
+			return ""
+		},
+		Doc: "Model of the types that have several: of `system-serial` `pl011` (Arm) or `16550a` (RISC-V), of `sclp-serial` " +
+			"(s390x) `sclpconsole` or `sclplmconsole`.",
+	},
+}
+
+func checkSerial(value func(string) string) (attribute, problem string) {
+	kind, model := value("target_type"), value("target_model")
+	switch {
+	case model != "" && serialTypes[model] != kind:
+		return "target_model", "The model " + model + " is of the type " + serialTypes[model] + "."
+	default:
+		return checkPortOnHost(value)
+	}
 }
 
 // checkPortOnHost is checkChar for ports for which libvirt doesn't choose a socket.

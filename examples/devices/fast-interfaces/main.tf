@@ -58,11 +58,11 @@ resource "virtfleet_virtual_machine" "firewall" {
 }
 
 # passt is a process on the host that carries the guest's connections. The host requires the package passt, and libvirt 9.0.0
-# with support for it.
+# with support for it. It forwards port 2022 of the host to the guest's SSH server.
 resource "virtfleet_virtual_machine" "builder" {
   name       = "builder"
   profile    = "linux"
   memory     = { size = "2Gi" }
   disks      = { root = { file = "/srv/vms/builder.qcow2" } }
-  interfaces = { out = { user = true, backend = { type = "passt" } } }
+  interfaces = { out = { user = true, backend = { type = "passt", tcp_ports = ["2022:22"] } } }
 }

@@ -1,4 +1,4 @@
-# A graphics card and a USB device of the host, and an IOMMU for guests within the guest. Such a VM can only be
+# A graphics card, a USB device and the keyboard of the host, and an IOMMU for guests within the guest. Such a VM can only be
 # moved while it is off. "virsh nodedev-list" on the host lists the devices, "lsusb" those on USB. PCI devices require an
 # IOMMU that is turned on: VT-d or AMD-Vi in the host's firmware, and intel_iommu=on for the kernel.
 
@@ -31,7 +31,9 @@ resource "virtfleet_virtual_machine" "render" {
       # A part of a card, which was created with mdevctl.
       vgpu = { type = "mdev", address = "5a9fc181-957e-5c32-9e5a-2de5e9673531" }
     }
-    iommu = { model = "intel", caching_mode = true }
+    # The host's keyboard, which both control keys together give to the guest and back.
+    inputs = { keys = { type = "evdev", device = "/dev/input/by-path/pci-0000:00:14.0-usb-0:1:1.0-event-kbd", repeat = true } }
+    iommu  = { model = "intel", caching_mode = true }
     # The host's own TPM, which only one VM can have.
     tpm = { backend = "passthrough" }
   }

@@ -1,5 +1,5 @@
-# What the guest writes to its serial port is kept in a file on the host, and virsh console still works. A channel leads
-# from a program in the guest to a socket on the host.
+# What the guest writes to its serial port is kept in a file on the host, and virsh console still works. A second port is
+# on PCI. A channel leads from a program in the guest to a socket on the host.
 
 terraform {
   required_providers {
@@ -22,6 +22,7 @@ resource "virtfleet_virtual_machine" "appliance" {
   devices = {
     serials = {
       console = { type = "pty", log_file = "/var/log/libvirt/qemu/appliance-serial.log", log_append = true }
+      trace   = { type = "file", path = "/var/log/libvirt/qemu/appliance-trace.log", target_type = "pci-serial" }
     }
     channels = {
       control = { type = "unix", name = "org.example.control" }

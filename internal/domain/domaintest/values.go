@@ -23,7 +23,7 @@ var candidates = map[domain.AttributeKind][]string{
 	domain.Numbers:  {"42", "7,8"},
 	domain.Texts:    {"0=0\n", "1=21\n", "a=b\n", "l3/0=3Mi\n", "aes=require\n", "opt/com.example/a=/b\n", "version=1\n"},
 	domain.Switches: {"csum=no\n", "csum=yes\ntso4=no\n"},
-	domain.Words:    {`["-name"]`, `["0"]`},
+	domain.Words:    {`["-name"]`, `["0"]`, `["2022:22","192.0.2.7/5000-5020:6000,~5010"]`},
 	domain.Table: {
 		domain.FormatTable(map[string]domain.Row{"0": {"memory": "1073741824", "cpus": "0"}}),
 		domain.FormatTable(map[string]domain.Row{"0": {"mode": "strict", "nodeset": "0"}}),

@@ -23,7 +23,10 @@ func TestAccConsoles_life(t *testing.T) {
 	file := func(what string) string { return "/var/log/libvirt/qemu/" + name + "-" + what + ".log" }
 	devices := func(consoles, redirdevs, more string) hcl {
 		return hcl{"devices": fmt.Sprintf(`{
-    serials   = { main = { type = "pty", log_file = %q, log_append = true } }
+    serials   = {
+      main = { type = "pty", log_file = %q, log_append = true }
+      pci  = { type = "null", target_type = "pci-serial" }
+    }
     consoles  = { %s }
     redirdevs = { %s }
     %s
@@ -47,6 +50,7 @@ func TestAccConsoles_life(t *testing.T) {
 	}
 	logged := func(host string) resource.TestCheckFunc {
 		return func(*terraform.State) error {
+			inGuest(t, l, host, name, "grep -q 0x0700 /sys/bus/pci/devices/*/class") // That of serial ports.
 			for port, log := range map[string]string{"ttyS0": file("serial"), "hvc0": file("a")} {
 				inGuest(t, l, host, name, "echo this is "+port+" >/dev/"+port)
 				l.Run(t, host, "bash", "-c", `for i in {1..1000}; do grep "$1" "$2" && exit; sleep 0.1; done; exit 1`, "log",
@@ -59,7 +63,7 @@ func TestAccConsoles_life(t *testing.T) {
 	story(t, l, []string{name},
 		step(nil, plancheck.ResourceActionCreate, both(process.same(t), logged("kvm1"), look(t, l, "kvm1", name,
 			"<console type='pty'", "ua-console-a", "<target type='virtio' port", file("a"), file("serial"), "append='on'",
-			"<redirdev bus='usb' type='unix'>", "ua-redirdev-usb"))),
+			"<redirdev bus='usb' type='unix'>", "ua-redirdev-usb", "<target type='pci-serial' port='1'"))),
 		// Redirected devices and consoles come and go while the VM runs.
 		step(devices(a+", "+b, socket("other"), ""), plancheck.ResourceActionUpdate, both(process.same(t),
 			look(t, l, "kvm1", name, "ua-redirdev-other", "ua-console-b"),

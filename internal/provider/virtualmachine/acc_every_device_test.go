@@ -116,8 +116,16 @@ func everyDevice(t *testing.T, l *lab.Lab, host, name, persistent string) hcl {
     vsock       = { cid = 77 }
     iommu       = { caching_mode = true }
     smartcard   = { mode = "host" }
-    inputs      = { tablet = { type = "tablet" } }
-    serials     = { main = { type = "pty", log_file = "/var/log/main", log_append = true } }
+    inputs      = {
+      tablet = { type = "tablet" }
+      mouse  = { type = "passthrough", device = "/dev/input/event70" }
+      keys   = { type = "evdev", device = "/dev/input/event71", grab = "all", repeat = true, grab_toggle = "alt-alt" }
+    }
+    serials     = {
+      main = { type = "pty", log_file = "/var/log/main", log_append = true }
+      pci  = { type = "null", target_type = "pci-serial" }
+      usb  = { type = "null", target_type = "usb-serial" }
+    }
     consoles    = { a = { type = "pty", log_file = "/var/log/a", log_append = true } }
     channels    = { z = { type = "unix", name = "org.z" } }
     redirdevs   = { usb = { type = "tcp", host = "10.0.0.1", service = "4000" } }
@@ -172,7 +180,7 @@ var tagsOfEveryDevice = []string{
 	"type='memfd'", "memballoon model='virtio'", "<memory model", "firmware='efi'", "<bootmenu enable='yes'", "<disk ",
 	"<interface ", "<iothreads", "ua-port", "<spinlocks", "<resource>", "<blkiotune", "<seclabel", "<sysinfo", "<tpm",
 	"<rng", "<watchdog model='i6300esb'", "<graphics", "<sound", "<panic", "<vsock", "<iommu", "<smartcard",
-	"type='tablet'", "<serial", "<console", "org.z", "<redirdev", "<filesystem", "<hostdev", "<shmem", "qemu:",
+	"type='tablet'", "/dev/input", "<serial", "<console", "org.z", "<redirdev", "<filesystem", "<hostdev", "<shmem", "qemu:",
 }
 
 // TestAccEveryDevice: a VM that is off has every device and setting at once. It is imported with the configuration that
