@@ -65,12 +65,24 @@ const (
 	uploadPause = time.Second
 )
 
-// Put copies the image to the hosts that have no whole copy of it, all at the same time. An upload that was interrupted
-// continues where it stopped if that is safe, see arrived. If Put fails on a host, nothing stays on that host, unless
-// the host is unreachable.
-func (s *Storage) Put(
-	ctx context.Context, hosts hostset.Set, ref Ref, image *Image,
-) (failed map[string]error) {
+// Put copies the image to the hosts that have no whole copy of it, all at the same time, and to those that share the
+// pool through one of them. An upload that was interrupted continues where it stopped if that is safe, see arrived. If
+// Put fails on a host, nothing stays on that host, unless the host is unreachable.
+func (s *Storage) Put(ctx context.Context, hosts hostset.Set, ref Ref, image *Image) (failed map[string]error) {
+	var sharing []string
+	for _, a := range hostset.Found(PoolOn(ctx, hosts, ref.Pool)) {
+		if a.Value.Shared {
+			sharing = append(sharing, a.Host)
+		}
+	}
+	shared := make(chan map[string]error, 1)
+	go func() { shared <- s.putShared(ctx, hosts.Named(sharing...), ref, image) }()
+	failed = s.putEach(ctx, hosts.Without(sharing...), ref, image)
+	maps.Copy(failed, <-shared)
+	return failed
+}
+
+func (s *Storage) putEach(ctx context.Context, hosts hostset.Set, ref Ref, image *Image) (failed map[string]error) {
 	return hostset.Each(ctx, hosts, func(ctx context.Context, h hostset.Host) error {
 		return s.locked(ctx, h.Name, ref, "uploading", func(ctx context.Context) error {
 			return s.put(ctx, h, ref, image)
@@ -78,9 +90,39 @@ func (s *Storage) Put(
 	})
 }
 
+// putShared copies the image to a pool that hosts share, through the first of them that can be reached.
+func (s *Storage) putShared(ctx context.Context, hosts hostset.Set, ref Ref, image *Image) (failed map[string]error) {
+	failed = map[string]error{}
+	for i, h := range hosts {
+		err := s.putEach(ctx, hosts[i:i+1], ref, image)[h.Name]
+		switch {
+		case err == nil:
+			others := hosts[i+1:]
+			s.RefreshElsewhere(ctx, others, h.Name, ref.Pool)
+			for _, a := range s.Copies(ctx, others, ref, nil) {
+				if a.Err == nil && a.Value == nil {
+					a.Err = fmt.Errorf("%w: the copy isn't in its storage pool %q, which should be that of host %q",
+						libvirt.ErrNotFound, ref.Pool, h.Name)
+				}
+				if a.Err != nil {
+					failed[a.Host] = a.Err
+				}
+			}
+			return failed
+		case !errors.Is(err, libvirt.ErrUnreachable) || ctx.Err() != nil:
+			for _, h := range hosts[i:] {
+				failed[h.Name] = err
+			}
+			return failed
+		}
+		failed[h.Name] = err
+	}
+	return failed
+}
+
 func (s *Storage) put(ctx context.Context, h hostset.Host, ref Ref, image *Image) error {
-	begun, err := s.tryPut(ctx, h, ref, image)
-	for try := 1; begun && errors.Is(err, libvirt.ErrUnreachable) && try < uploadTries; try++ {
+	sent, err := s.tryPut(ctx, h, ref, image)
+	for try := 1; sent && errors.Is(err, libvirt.ErrUnreachable) && try < uploadTries; try++ {
 		s.Log.Warn("an upload was cut", "host", h.Name, "storage_pool", ref.Pool, "volume", ref.Name, "error", err)
 		select {
 		case <-ctx.Done():
@@ -89,9 +131,12 @@ func (s *Storage) put(ctx context.Context, h hostset.Host, ref Ref, image *Image
 		if ctx.Err() != nil {
 			break
 		}
-		_, err = s.tryPut(ctx, h, ref, image)
+		var again bool
+		again, err = s.tryPut(ctx, h, ref, image)
+		// What is there now may have data of a VM, which was started meanwhile.
+		sent = again || errors.Is(err, libvirt.ErrUnreachable)
 	}
-	if err == nil || !begun {
+	if err == nil || !sent {
 		return err
 	}
 	cleaning, cancel := hostset.CleanupContext(ctx)

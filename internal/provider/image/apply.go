@@ -20,10 +20,10 @@ import (
 // have the pool.
 func (r *imageResource) targetHosts(
 	ctx context.Context, m *model,
-) (targets hostset.Set, shared bool, diags diag.Diagnostics) {
+) (targets hostset.Set, diags diag.Diagnostics) {
 	targets, diags = onhosts.Targets(r.Data, m.Hosts)
 	if diags.HasError() {
-		return nil, false, diags
+		return nil, diags
 	}
 	with, answers := []string{}, storage.PoolOn(ctx, targets, m.Pool.ValueString())
 	for _, a := range answers {
@@ -33,7 +33,6 @@ func (r *imageResource) targetHosts(
 			f.Host, f.Happened = a.Host, "left out; the next plan shows it as an update if it has the pool"
 			diags.Append(f.Warning())
 		case a.Value != nil:
-			shared = shared || a.Value.Shared
 			with = append(with, a.Host)
 		}
 	}
@@ -48,28 +47,16 @@ func (r *imageResource) targetHosts(
 		}
 		diags.Append(m.failure("create", err).AttributeError(path.Root("pool")))
 	}
-	return targets, shared, diags
+	return targets, diags
 }
 
-// sendTo sends the image to hosts, but only to one of them if they share the pool.
+// sendTo sends the image to hosts.
 func (r *imageResource) sendTo(
-	ctx context.Context, targets hostset.Set, shared bool, m *model, fetched *storage.Image,
+	ctx context.Context, targets hostset.Set, m *model, fetched *storage.Image,
 ) (failed map[string]error) {
-	s := r.Data.Storage()
 	written := r.Data.Written.Writing(TypeName, m.ID.ValueString())
 	defer func() { written(targets.Without(value.Keys(failed)...).Names()) }()
-	if !shared || len(targets) == 0 {
-		return s.Put(ctx, targets, m.ref(), fetched)
-	}
-	failed = s.Put(ctx, targets[:1], m.ref(), fetched)
-	if err := failed[targets[0].Name]; err != nil {
-		for _, h := range targets {
-			failed[h.Name] = err
-		}
-		return failed
-	}
-	s.RefreshElsewhere(ctx, targets, targets[0].Name, m.Pool.ValueString())
-	return failed
+	return r.Data.Storage().Put(ctx, targets, m.ref(), fetched)
 }
 
 // remove removes a copy from hosts, unless it is in use. It stays where this run has written it for another resource,
@@ -112,10 +99,6 @@ func lacksCopy(targets hostset.Set, states types.Map) bool {
 func (r *imageResource) fetchAndSend(
 	ctx context.Context, targets hostset.Set, plan, state *model, n *notes,
 ) (failed map[string]error, diags diag.Diagnostics) {
-	shared := false
-	for _, a := range storage.PoolOn(ctx, targets, plan.Pool.ValueString()) {
-		shared = shared || a.Value != nil && a.Value.Shared
-	}
 	now := notesOf(plan.Source)
 	fetched, err := storage.Fetch(ctx, r.source(ctx, targets, plan), r.Data.Fleet.Logger())
 	if err != nil {
@@ -142,7 +125,7 @@ func (r *imageResource) fetchAndSend(
 	plan.setFromInfo(fetched.ImageInfo)
 	*n = now
 	n.Seal = fetched.Seal
-	return r.sendTo(ctx, targets, shared, plan, fetched), diags
+	return r.sendTo(ctx, targets, plan, fetched), diags
 }
 
 // removeOld removes copies of earlier content that no disk is based on, and returns the names of the remaining ones.

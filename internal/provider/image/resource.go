@@ -52,7 +52,7 @@ func (r *imageResource) Create(ctx context.Context, req resource.CreateRequest, 
 	}
 	ctx, cancel := tfdiag.LimitedBy(ctx, "create", plan.Timeouts.Create, defaultTimeout, &resp.Diagnostics)
 	defer cancel()
-	targets, shared, diags := r.targetHosts(ctx, &plan)
+	targets, diags := r.targetHosts(ctx, &plan)
 	resp.Diagnostics.Append(diags...)
 	if resp.Diagnostics.HasError() {
 		return
@@ -65,7 +65,7 @@ func (r *imageResource) Create(ctx context.Context, req resource.CreateRequest, 
 	}
 	defer func() { _ = fetched.Close() }()
 	plan.setFromInfo(fetched.ImageInfo)
-	failed := r.sendTo(ctx, targets, shared, &plan, fetched)
+	failed := r.sendTo(ctx, targets, &plan, fetched)
 	if len(failed) == len(targets) {
 		resp.Diagnostics.Append(onhosts.Failures("create", plan.noun(), failed)...)
 		return

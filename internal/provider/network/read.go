@@ -34,6 +34,10 @@ func (r *networkResource) Read(ctx context.Context, req resource.ReadRequest, re
 	})
 	answers = onhosts.Own(answers, state.HostStates, func(s network.State) string { return s.UUID })
 	resp.Diagnostics.Append(state.takeSettings(ctx, hostset.Found(answers), declared)...)
+	imported := state.HostStates.IsNull()
+	if imported { // Until the first apply, all hosts are compared with the first one.
+		declared = state.sameEverywhere()
+	}
 	spec, _, diags := state.spec(declared)
 	resp.Diagnostics.Append(diags...)
 	o, diags := onhosts.Observe(onhosts.Question[network.State]{
@@ -44,8 +48,17 @@ func (r *networkResource) Read(ctx context.Context, req resource.ReadRequest, re
 	if o.Concludes(ctx, resp, "network", state.Name.ValueString(), false) {
 		return
 	}
+	if imported {
+		resp.Diagnostics.Append(meta.WritePrivate(ctx, resp.Private, declaredKey, declared)...)
+	}
 	state.HostStates = value.NewStringMap(o.States)
 	resp.Diagnostics.Append(resp.State.Set(ctx, state)...)
+}
+
+// sameEverywhere returns the names of the blocks that an imported network has, without the bridge if each host chooses
+// its name.
+func (m *model) sameEverywhere() []string {
+	return slices.DeleteFunc(m.declaredBlocks(), func(name string) bool { return name == "bridge" && m.createsBridge() })
 }
 
 // takeSettings sets the model to the network of a host: a host that has everything as declared, or else the first host.

@@ -188,16 +188,16 @@ func (r *filterResource) Read(ctx context.Context, req resource.ReadRequest, res
 	if o.Concludes(ctx, resp, "network filter", name, imported) {
 		return
 	}
-	if imported {
+	if imported { // Until the first apply, all hosts are compared with the first one.
 		state.XML = types.StringValue(o.Found[0].Value.XML)
+		digests = map[string]string{}
+		for _, host := range known.Names() {
+			digests[host] = o.Found[0].Value.Digest
+		}
+		resp.Diagnostics.Append(meta.WritePrivate(ctx, resp.Private, digestsKey, digests)...)
 	}
 	for _, a := range o.Found {
-		// A filter that was never applied is compared with the imported one.
-		want, applied := digests[a.Host]
-		if !applied && imported {
-			want = o.Found[0].Value.Digest
-		}
-		if want != "" && want != a.Value.Digest {
+		if want := digests[a.Host]; want != "" && want != a.Value.Digest {
 			o.States[a.Host] = differs
 		}
 	}

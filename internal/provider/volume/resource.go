@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -88,19 +89,21 @@ func (r *volumeResource) chooseHost(
 	ctx context.Context, s *storage.Storage, plan *model,
 ) (host string, sharing hostset.Set, d diag.Diagnostic) {
 	answers := storage.PoolOn(ctx, s.Hosts, plan.Pool.ValueString())
-	var with []string
-	shared := false
+	var with, shared []string
 	for _, a := range hostset.Found(answers) {
 		with = append(with, a.Host)
-		shared = shared || a.Value.Shared
+		if a.Value.Shared {
+			shared = append(shared, a.Host)
+		}
 	}
-	if shared {
-		sharing = s.Hosts.Named(with...)
-	}
+	sharing = s.Hosts.Named(shared...)
 	switch {
 	case !plan.Host.IsNull():
+		if !slices.Contains(shared, plan.Host.ValueString()) {
+			sharing = nil
+		}
 		return plan.Host.ValueString(), sharing, nil
-	case len(with) == 1 || len(with) > 0 && shared:
+	case len(with) == 1 || len(with) > 0 && len(shared) == len(with):
 		return with[0], sharing, nil
 	case len(with) == 0:
 		err := fmt.Errorf("%w: no host has a storage pool %q", libvirt.ErrNotFound, plan.Pool.ValueString())
