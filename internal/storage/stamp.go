@@ -1,6 +1,7 @@
 package storage
 
 import (
+	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
@@ -36,16 +37,33 @@ func (s Stamp) Same(other Stamp) bool {
 	return s.Size == other.Size && s.Time.Equal(other.Time) && s.Changed.Equal(other.Changed)
 }
 
-// FileSHA256 returns the SHA-256 of a file as it is, in hexadecimal.
-func FileSHA256(file string) (sum string, err error) {
+// FileSHA256 returns the SHA-256 of a local file's decompressed content, in hexadecimal, as ImageInfo has it.
+func FileSHA256(ctx context.Context, file string) (sum string, err error) {
 	f, err := os.Open(file)
 	if err != nil {
 		return "", err
 	}
 	defer func() { err = errors.Join(err, f.Close()) }()
+	in, err := newInput(untilDone{ctx, f}, nil)
+	if err != nil {
+		return "", err
+	}
 	digest := sha256.New()
-	if _, err := io.Copy(digest, f); err != nil {
+	if _, err := io.Copy(digest, in.content); err != nil {
 		return "", err
 	}
 	return hex.EncodeToString(digest.Sum(nil)), nil
+}
+
+// untilDone is a reader that ends when its context does.
+type untilDone struct {
+	ctx context.Context //nolint:containedctx // A reader can't be given one otherwise.
+	io.Reader
+}
+
+func (r untilDone) Read(p []byte) (int, error) {
+	if err := r.ctx.Err(); err != nil {
+		return 0, err
+	}
+	return r.Reader.Read(p)
 }

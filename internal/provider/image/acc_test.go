@@ -692,6 +692,16 @@ func TestAccImage_rewrittenFile(t *testing.T) {
 	}
 	c.Run(t, "apply")
 	has(second)
+	// The same content, compressed, is no other image either, and a fresh checkout of that file none.
+	packed := compressed(t, bytes.Repeat([]byte("two "), 1<<16))
+	if err := os.WriteFile(file, packed, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	c.Run(t, "apply")
+	if err := os.Chtimes(file, time.Now(), time.Now()); err != nil {
+		t.Fatal(err)
+	}
+	has(second)
 	c.Run(t, "destroy")
 }
 

@@ -86,7 +86,7 @@ func notesOf(s *sourceModel) (n notes) {
 // checked reports whether a local file may have other content than when it was read and had that SHA-256. It reads the
 // file only if the stamps don't decide: the file was written or changed, as by a fresh checkout, and has the same
 // length. If the content is the same, the returned notes have the file's new stamp.
-func (n notes) checked(s *sourceModel, sha256 string) (now notes, stale bool) {
+func (n notes) checked(ctx context.Context, s *sourceModel, sha256 string) (now notes, stale bool) {
 	is := notesOf(s).Stamp
 	switch {
 	case is.Size == 0 || is.Same(n.Stamp):
@@ -94,8 +94,7 @@ func (n notes) checked(s *sourceModel, sha256 string) (now notes, stale bool) {
 	case is.Size != n.Size:
 		return n, true
 	}
-	// A compressed file has another sum than its content, so it counts as stale.
-	if sum, err := storage.FileSHA256(s.File.ValueString()); err != nil || sum != sha256 {
+	if sum, err := storage.FileSHA256(ctx, s.File.ValueString()); err != nil || sum != sha256 {
 		return n, true
 	}
 	n.Stamp = is

@@ -76,7 +76,7 @@ func (r *imageResource) ModifyPlan(
 	_, diags = meta.ReadPrivate(ctx, req.Private, notesKey, &n)
 	resp.Diagnostics.Append(diags...)
 	set("superseded", state.Superseded)
-	if _, stale := n.checked(state.Source, state.SHA256.ValueString()); stale || !planned.Equal(before) {
+	if _, stale := n.checked(ctx, state.Source, state.SHA256.ValueString()); stale || !planned.Equal(before) {
 		for _, name := range []string{"id", "volume", "sha256", "format"} {
 			set(name, types.StringUnknown())
 		}

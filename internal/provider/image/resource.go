@@ -113,7 +113,7 @@ func (r *imageResource) Read(ctx context.Context, req resource.ReadRequest, resp
 		state.VirtualSize = value.NewQuantityFromBytes(found.CapacityBytes)
 		state.Superseded = value.NewStringList([]string{})
 	}
-	n, _ = n.checked(state.Source, state.SHA256.ValueString())
+	n, _ = n.checked(ctx, state.Source, state.SHA256.ValueString())
 	n.Removable = r.reviewSuperseded(ctx, s, hosts, &state)
 	resp.Diagnostics.Append(meta.WritePrivate(ctx, resp.Private, notesKey, n)...)
 	resp.Diagnostics.Append(resp.State.Set(ctx, &state)...)

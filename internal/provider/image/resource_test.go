@@ -1,7 +1,16 @@
 package image
 
 import (
+	"bytes"
+	"compress/gzip"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
 	"testing"
+	"time"
 
 	"github.com/hashicorp/terraform-plugin-framework/path"
 	"github.com/hashicorp/terraform-plugin-framework/resource"
@@ -53,6 +62,42 @@ func TestRead_silentHost(t *testing.T) {
 		}
 		if !resp.State.Raw.Equal(state.Raw) {
 			t.Errorf("%s: the state becomes %s", name, resp.State.Raw)
+		}
+	}
+}
+
+// TestNotes_freshCheckout: a local file, compressed or not, that is written again with the same content is the same
+// image.
+func TestNotes_freshCheckout(t *testing.T) {
+	t.Parallel()
+	const content = "content of the image"
+	var packed bytes.Buffer
+	w := gzip.NewWriter(&packed)
+	if _, err := io.WriteString(w, content); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	for name, data := range map[string][]byte{"plain": []byte(content), "packed": packed.Bytes()} {
+		source := &sourceModel{File: types.StringValue(filepath.Join(t.TempDir(), name))}
+		write := func(data []byte, age time.Duration) {
+			t.Helper()
+			at, file := time.Now().Add(-age), source.File.ValueString()
+			if err := errors.Join(os.WriteFile(file, data, 0o600), os.Chtimes(file, at, at)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		write(data, time.Hour)
+		n, sum := notesOf(source), fmt.Sprintf("%x", sha256.Sum256([]byte(content)))
+		write(data, time.Minute)
+		now, stale := n.checked(t.Context(), source, sum)
+		if stale || !now.Same(notesOf(source).Stamp) {
+			t.Errorf("%s: stale is %v after a fresh checkout", name, stale)
+		}
+		write(bytes.Repeat([]byte("x"), len(data)), time.Second)
+		if _, stale := n.checked(t.Context(), source, sum); !stale {
+			t.Errorf("%s: another file isn't stale", name)
 		}
 	}
 }

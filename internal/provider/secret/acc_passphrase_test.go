@@ -146,6 +146,32 @@ func TestAccSecret_replacedPassphrase(t *testing.T) {
 	if !strings.Contains(out, id+"-now") || l.SecretUUID(t, "kvm1", id) != now {
 		t.Error(out)
 	}
+
+	// The first version after an import doesn't say that the value is the passphrase, the next one does.
+	imported := acctest.NewCLI(t)
+	again := func(value, version, private string) {
+		t.Helper()
+		imported.Config(t, acctest.OneHost(l)+passphrase(id, fmt.Sprintf("value_wo = %q\nvalue_wo_version = %q\nprivate = %s",
+			value, version, private))+fmt.Sprintf("import {\n  to = %s\n  id = \"volume/%s\"\n}\n", address, id))
+	}
+	again("typed again", "1", "true")
+	if out := imported.Fail(t, "plan"); !strings.Contains(out, lost) {
+		t.Error(out)
+	}
+	for _, step := range []struct{ version, says, value string }{
+		{"1", "Passphrase is kept", "hush"}, {"2", "Passphrase of disks is replaced", "typed again"},
+	} {
+		again("typed again", step.version, "false")
+		if out := imported.Run(t, "apply"); !strings.Contains(out, step.says) {
+			t.Errorf("%q isn't in %s", step.says, out)
+		}
+		if value := l.Virsh(t, "kvm1", "secret-get-value", "--plain", now); value != step.value {
+			t.Errorf("version %s: the value is %q", step.version, value)
+		}
+		if out, empty := imported.Empty(t); !empty {
+			t.Errorf("version %s: %s", step.version, out)
+		}
+	}
 	l.Virsh(t, "kvm1", "undefine", id+"-now")
 	l.Virsh(t, "kvm1", "undefine", id)
 	c.Run(t, "destroy")

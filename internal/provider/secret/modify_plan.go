@@ -55,7 +55,16 @@ func (r *secretResource) ModifyPlan(
 		c.UUIDs = []string{state.ID.ValueString()}
 		resp.Diagnostics.Append(c.CheckJoining(ctx, targets, plan.Hosts, state.HostStates)...)
 	}
+	keeps, diags := state.keepsPassphrase(ctx, req.Private)
+	resp.Diagnostics.Append(diags...)
 	switch {
+	case replaced && keeps:
+		resp.Diagnostics.Append(r.checkReplacement(ctx, &state)...)
+	case keeps && !plan.ValueVersion.IsNull():
+		resp.Diagnostics.AddAttributeWarning(path.Root("value_wo_version"), "Passphrase is kept", fmt.Sprintf(
+			"The %s was imported, and hosts keep its value: the first value_wo_version after an import is recorded, and the "+
+				"value in the configuration isn't written. To write it, change value_wo_version once more, in an apply of its "+
+				"own.", state.noun()))
 	case replaced && !state.hasOtherVersion(plannedVersion(&plan)):
 		resp.Diagnostics.Append(r.checkReplacement(ctx, &state)...)
 	case !plan.ValueVersion.Equal(state.ValueVersion):
@@ -89,7 +98,7 @@ func (r *secretResource) warnOfUsers(
 }
 
 // warnOfNewPassphrase lists the VMs with disks or a TPM of which the secret is the passphrase: a new value_wo_version
-// writes the value to all hosts. The first one after an import does, too.
+// writes the value to all hosts.
 func (r *secretResource) warnOfNewPassphrase(ctx context.Context, state *model) (diags diag.Diagnostics) {
 	opens, ok := opened[state.Usage.ValueString()]
 	if !ok {

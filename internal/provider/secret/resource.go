@@ -37,6 +37,10 @@ const (
 	privatePlanned   = "planned_version"
 )
 
+// privateImported is the key in private state of an imported secret, until its state has a value_wo_version. The first
+// one doesn't say that the value in the configuration is the passphrase which the hosts have.
+const privateImported = "imported"
+
 var (
 	_ resource.ResourceWithConfigure   = (*secretResource)(nil)
 	_ resource.ResourceWithImportState = (*secretResource)(nil)
@@ -163,6 +167,7 @@ func (r *secretResource) Create(ctx context.Context, req resource.CreateRequest,
 		return
 	}
 	plan.HostStates = states
+	resp.Diagnostics.Append(meta.WritePrivate(ctx, resp.Private, privateImported, nil)...) // It may replace one.
 	resp.Diagnostics.Append(resp.State.Set(ctx, &plan)...)
 }
 
@@ -187,6 +192,9 @@ func (r *secretResource) Read(ctx context.Context, req resource.ReadRequest, res
 		return
 	}
 	state.setFromHosts(seen, imported)
+	if imported {
+		resp.Diagnostics.Append(meta.WritePrivate(ctx, resp.Private, privateImported, true)...)
+	}
 	resp.Diagnostics.Append(resp.State.Set(ctx, &state)...)
 }
 
@@ -208,8 +216,8 @@ func (m *model) setFromHosts(seen onhosts.Observation[libvirt.UserSecret], impor
 // notOnAllHosts is the state's value_wo_version while hosts have different values.
 const notOnAllHosts = "not on all hosts"
 
-// Update writes the definition to every host, and the value if there is a new value_wo_version. It removes the secret
-// from hosts that are no longer listed.
+// Update writes the definition to every host, and the value if there is a new value_wo_version, but an imported
+// passphrase keeps its value with the first one. It removes the secret from hosts that are no longer listed.
 func (r *secretResource) Update(ctx context.Context, req resource.UpdateRequest, resp *resource.UpdateResponse) {
 	var plan, state model
 	resp.Diagnostics.Append(req.Plan.Get(ctx, &plan)...)
@@ -228,7 +236,10 @@ func (r *secretResource) Update(ctx context.Context, req resource.UpdateRequest,
 	}
 	c := r.changeTo(&plan, data)
 	known, _ := onhosts.Known(r.Data, plan.Hosts, state.HostStates)
-	if plan.ValueVersion.Equal(state.ValueVersion) {
+	keeps, diags := state.keepsPassphrase(ctx, req.Private)
+	resp.Diagnostics.Append(diags...)
+	writes := !plan.ValueVersion.Equal(state.ValueVersion) && !keeps
+	if !writes {
 		c.Put = putKeepingValue(&plan, data, known, value.StringMap(state.HostStates))
 	}
 	c.New, c.UUIDs = func(string) onhosts.Do { return c.Put }, []string{state.ID.ValueString()}
@@ -238,7 +249,7 @@ func (r *secretResource) Update(ctx context.Context, req resource.UpdateRequest,
 	failed := c.Put(ctx, copies)
 	resp.Diagnostics.Append(onhosts.Failures("update", plan.noun(), failed)...)
 	for _, f := range silences("update", &plan, silent) {
-		if plan.ValueVersion.Equal(state.ValueVersion) {
+		if !writes {
 			f.Remedy = "If it has one, change value_wo_version when the host answers: then the secret is written to it."
 			resp.Diagnostics.Append(f.Warning())
 			continue
@@ -247,9 +258,12 @@ func (r *secretResource) Update(ctx context.Context, req resource.UpdateRequest,
 			"state doesn't have the new value_wo_version."
 		resp.Diagnostics.Append(f.Error()) // With a warning alone, Terraform would refuse another value_wo_version.
 	}
-	if (!complete || len(failed) > 0 || len(silent) > 0) && !plan.ValueVersion.Equal(state.ValueVersion) {
+	if (!complete || len(failed) > 0 || len(silent) > 0) && writes {
 		// The next apply writes a value to all hosts, even if the configuration has the former version again.
 		plan.ValueVersion = types.StringValue(notOnAllHosts)
+	}
+	if !plan.ValueVersion.IsNull() {
+		resp.Diagnostics.Append(meta.WritePrivate(ctx, resp.Private, privateImported, nil)...)
 	}
 	plan.HostStates = states
 	resp.Diagnostics.Append(resp.State.Set(ctx, &plan)...)
@@ -295,7 +309,20 @@ func (m *model) removal(
 	_, diags = meta.ReadPrivate(ctx, private, privateDestroyed, &destroyed)
 	var planned any
 	_, more := meta.ReadPrivate(ctx, private, privatePlanned, &planned)
-	return destroyed, !destroyed && m.hasOtherVersion(planned), append(diags, more...)
+	diags.Append(more...)
+	keeps, more := m.keepsPassphrase(ctx, private)
+	diags.Append(more...)
+	return destroyed, !destroyed && !keeps && m.hasOtherVersion(planned), diags
+}
+
+// keepsPassphrase reports whether the secret is an imported passphrase that has no value_wo_version yet: the first one
+// is recorded, and the hosts keep their value.
+func (m *model) keepsPassphrase(ctx context.Context, private meta.PrivateReader) (keeps bool, diags diag.Diagnostics) {
+	if _, ok := opened[m.Usage.ValueString()]; !ok {
+		return false, nil
+	}
+	_, diags = meta.ReadPrivate(ctx, private, privateImported, &keeps)
+	return keeps, diags
 }
 
 // copiesElsewhere returns the hosts other than the known ones to which a VM that moved has brought the secret, and the

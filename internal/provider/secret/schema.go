@@ -90,7 +90,8 @@ func (*secretResource) Schema(_ context.Context, _ resource.SchemaRequest, resp 
 			},
 			"value_wo_version": schema.StringAttribute{
 				MarkdownDescription: "Any text, such as `1`. Change it to write a changed value to all hosts: Terraform can't " +
-					"see that change. **Disks and TPMs keep their passphrase:** with another value, their VMs can't start or move.",
+					"see that change. The first one of an imported `volume` or `vtpm` secret writes nothing. **Disks and TPMs keep " +
+					"their passphrase:** with another value, their VMs can't start or move.",
 				Optional: true,
 			},
 			"hosts":            onhosts.HostsAttribute("secret"),

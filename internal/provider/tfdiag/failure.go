@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"regexp"
 	"strings"
 	"time"
 	"unicode"
@@ -213,11 +214,19 @@ func joinSentences(a, b string) string {
 	if a == "" {
 		return b
 	}
+	if endsInCommand(a) && b != "" { // Nothing follows a command on its line, so that it can be copied.
+		return asSentence(a) + "\n" + asSentence(b)
+	}
 	return asSentence(a) + " " + asSentence(b)
 }
 
+// command finds a command of the user's after a colon or on a line of its own, at the end of a text.
+var command = regexp.MustCompile(`(?:^|\n *|: )(?:terraform|virsh) [^,;\n]*[^.!?:,;\s]$`)
+
+func endsInCommand(s string) bool { return command.MatchString(strings.TrimSpace(s)) }
+
 // asSentence makes a phrase a sentence, with a capital letter and a full stop. If the phrase begins with a name, such
-// as alice@desk, the name stays as it is.
+// as alice@desk, the name stays as it is. If it ends in a command, it gets no full stop, which would be copied too.
 func asSentence(s string) string {
 	s = strings.TrimSpace(s)
 	if s == "" {
@@ -230,7 +239,7 @@ func asSentence(s string) string {
 	}
 	// A list doesn't end with a full stop either.
 	last := s[strings.LastIndexByte(s, '\n')+1:]
-	if !strings.ContainsAny(s[len(s)-1:], ".!?:") && !strings.HasPrefix(last, "  - ") {
+	if !strings.ContainsAny(s[len(s)-1:], ".!?:") && !strings.HasPrefix(last, "  - ") && !endsInCommand(s) {
 		s += "."
 	}
 	return s

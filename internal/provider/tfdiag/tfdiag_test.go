@@ -170,6 +170,27 @@ func TestFailure_causeWinsOverConsequence(t *testing.T) {
 	}
 }
 
+// TestFailure_commandCanBeCopied: nothing follows a command on its line, not even a full stop.
+func TestFailure_commandCanBeCopied(t *testing.T) {
+	t.Parallel()
+	for _, f := range []tfdiag.Failure{
+		{Remedy: "Or run: terraform import virtfleet_volume.<name> default/data"},
+		{Happened: "it exists; to manage it, import it: terraform import <address> default/data"},
+		{Err: &fleet.Error{Remedy: "There is one", Existing: "default/data"}},
+		{Err: &fleet.Error{Existing: "default/data", Next: fleet.Retry}},
+		{Remedy: "If it has one, remove it there: virsh secret-undefine default/data"},
+	} {
+		detail := f.Error().Detail()
+		at := strings.Index(detail, "default/data")
+		if rest := detail[max(at, 0)+len("default/data"):]; at < 0 || rest != "" && !strings.HasPrefix(rest, "\n") {
+			t.Errorf("%q", detail)
+		}
+	}
+	if detail := (tfdiag.Failure{Remedy: "Run terraform plan again"}).Error().Detail(); detail != "Run terraform plan again." {
+		t.Errorf("%q", detail)
+	}
+}
+
 func TestFailure_severityAndPath(t *testing.T) {
 	t.Parallel()
 	f := tfdiag.Failure{Verb: "read", Noun: "host", Err: errors.New("x")}
