@@ -31,7 +31,7 @@ var egdRows = []Attribute{
 		DefaultDoc: "`connect`",
 		Doc:        "Whether QEMU connects to the daemon, or listens until the daemon connects. For `tcp` and `unix`.",
 	},
-	egdSource("egd_host", "connect", "host", "Address of the daemon, or the one on which QEMU listens. For `tcp` and `udp`."),
+	egdSource("egd_host", "connect", "host", "Address of the daemon, or that on which QEMU listens. For `tcp` and `udp`."),
 	egdSource("egd_service", "connect", "service", "Port or service of the daemon. For `tcp` and `udp`."),
 	egdSource("egd_bind_host", "bind", "host", "Address on the host to which QEMU binds its own end. For `udp`."),
 	egdSource("egd_bind_service", "bind", "service", "Port on the host to which QEMU binds its own end. For `udp`."),

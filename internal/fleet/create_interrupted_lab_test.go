@@ -83,7 +83,7 @@ func TestLab_interruptedCreateGetsWhatChanged(t *testing.T) {
 	}
 }
 
-// What an interrupted creation left gets what the run strategy that is declared now gives to a new VM, and keeps nothing
+// What an interrupted creation left gets what the run strategy that is declared now gives a new VM, and keeps nothing
 // of the earlier one.
 func TestLab_interruptedCreateGetsTheRunStrategy(t *testing.T) {
 	t.Parallel()

@@ -121,22 +121,8 @@ func (s *Storage) putShared(ctx context.Context, hosts hostset.Set, ref Ref, ima
 }
 
 func (s *Storage) put(ctx context.Context, h hostset.Host, ref Ref, image *Image) error {
-	sent, err := s.tryPut(ctx, h, ref, image)
-	for try := 1; sent && errors.Is(err, libvirt.ErrUnreachable) && try < uploadTries; try++ {
-		s.Log.Warn("an upload was cut", "host", h.Name, "storage_pool", ref.Pool, "volume", ref.Name, "error", err)
-		select {
-		case <-ctx.Done():
-		case <-time.After(uploadPause << (try - 1)):
-		}
-		if ctx.Err() != nil {
-			break
-		}
-		var again bool
-		again, err = s.tryPut(ctx, h, ref, image)
-		// What is there now may have data of a VM, which was started meanwhile.
-		sent = again || errors.Is(err, libvirt.ErrUnreachable)
-	}
-	if err == nil || !sent {
+	began, err := s.retryCut(ctx, h.Name, ref, func() (bool, error) { return s.tryPut(ctx, h, ref, image) })
+	if err == nil || !began {
 		return err
 	}
 	cleaning, cancel := hostset.CleanupContext(ctx)
@@ -147,6 +133,34 @@ func (s *Storage) put(ctx context.Context, h hostset.Host, ref Ref, image *Image
 	}
 	return errors.Join(explainFull(ctx, h.Conn, ref.Pool, image.DataBytes, err), left)
 }
+
+// retryCut calls try until the connection stays. It reports whether the upload has left a part of the copy that is to
+// be removed: not if try found a copy that stays. A VM that was started since the upload was cut may have data in it.
+func (s *Storage) retryCut(
+	ctx context.Context, host string, ref Ref, try func() (sent bool, err error),
+) (began bool, err error) {
+	began, err = try()
+	for n := 1; began && errors.Is(err, libvirt.ErrUnreachable) && n < uploadTries; n++ {
+		s.Log.Warn("an upload was cut", "host", host, "storage_pool", ref.Pool, "volume", ref.Name, "error", err)
+		select {
+		case <-ctx.Done():
+		case <-time.After(uploadPause << (n - 1)):
+		}
+		if ctx.Err() != nil {
+			break
+		}
+		if _, err = try(); err != nil {
+			_, stays := errors.AsType[keptError](err)
+			began = !stays
+		}
+	}
+	return began, err
+}
+
+// keptError says why a copy that isn't the image stays: it is in use, or may be.
+type keptError struct{ error }
+
+func (e keptError) Unwrap() error { return e.error }
 
 // tryPut sends the image, or what is missing of an interrupted upload. It reports whether a part of the copy may be on
 // the host.
@@ -164,8 +178,8 @@ func (s *Storage) tryPut(ctx context.Context, h hostset.Host, ref Ref, image *Im
 		}
 		if isRemnant(ctx, h, is.Volume, image) {
 			err = h.Conn.DeleteVolume(ctx, ref.Pool, ref.Name)
-		} else {
-			err = s.removeIncomplete(ctx, h, is.Volume)
+		} else if err = s.removeIncomplete(ctx, h, is.Volume); err != nil {
+			err = keptError{err}
 		}
 		if err != nil {
 			return false, err

@@ -56,7 +56,8 @@ func correctStrategy(ctx context.Context, vm *inventory.VM, d placement.Desired)
 		}
 	}
 
-	if _, declared := d.Spec.Values[domain.OnCrash]; declared || status.RestartsCrashed(was) == status.RestartsCrashed(is) {
+	_, declared := d.Spec.Values[domain.OnCrash]
+	if declared || status.RestartsCrashed(was) == status.RestartsCrashed(is) {
 		return nil
 	}
 

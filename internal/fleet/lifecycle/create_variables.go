@@ -8,7 +8,7 @@ import (
 )
 
 // mayHaveVariables reports whether the host has the file that the configuration of a new VM names for the variables of
-// its firmware, or doesn't say whether it has. Such a file is the user's: from a backup, or from a VM that was undefined
+// its firmware, or doesn't say whether it has. Such a file is the user's, from a backup or from a VM that was undefined
 // without it. The VM starts with it, and if the VM can't be created, the file stays.
 func (m *Manager) mayHaveVariables(ctx context.Context, h *inventory.Host, d placement.Desired) bool {
 	file := d.DeclaredNVRAM()

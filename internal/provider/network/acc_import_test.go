@@ -17,8 +17,9 @@ func TestAccNetwork_imported(t *testing.T) {
 		t.Helper()
 		xml := fmt.Sprintf("<network><name>%s</name><forward mode='nat'/><bridge name='%s'/><dns><host ip='10.213.9.1'>"+
 			"<hostname>%s</hostname></host></dns><ip address='10.213.9.1' prefix='24'/></network>", s.name, bridge, names)
-		s.l.Run(t, host, "sh", "-c", fmt.Sprintf("cat >/tmp/%[1]s.xml <<'X'\n%[2]s\nX\nvirsh -q net-define /tmp/%[1]s.xml && "+
-			"rm /tmp/%[1]s.xml && virsh -q net-start %[1]s && virsh -q net-autostart %[1]s", s.name, xml))
+		s.l.Run(t, host, "sh", "-c", fmt.Sprintf("cat >/tmp/%[1]s.xml <<'X'\n%[2]s\nX\n"+
+			"virsh -q net-define /tmp/%[1]s.xml && rm /tmp/%[1]s.xml && "+
+			"virsh -q net-start %[1]s && virsh -q net-autostart %[1]s", s.name, xml))
 	}
 	define("kvm1", s.bridge, "gw")
 	define("kvm2", s.bridge+"b", "gw")

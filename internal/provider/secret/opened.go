@@ -143,7 +143,8 @@ func (o opens) refuseLoss(ctx context.Context, hosts hostset.Set, m *model, repl
 // newVersion is the remedy of a replacement that isn't known to keep the passphrase.
 const newVersion = "The secret that takes its place gets the value in the configuration. If that is the passphrase, " +
 	"set value_wo_version to a new text in the same apply. After an import, apply a first value_wo_version before. If " +
-	"you don't know the passphrase, undo the change, or the mark that \"terraform taint\" has made (\"terraform untaint\"): libvirt has the only copy."
+	"you don't know the passphrase, undo the change, or the mark that \"terraform taint\" has made (\"terraform " +
+	"untaint\"): libvirt has the only copy."
 
 // checkReplacement returns an error for the plan of a replacement while the secret opens a part of VMs: the value in
 // the configuration may be another one than the hosts have.

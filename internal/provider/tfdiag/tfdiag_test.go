@@ -186,7 +186,8 @@ func TestFailure_commandCanBeCopied(t *testing.T) {
 			t.Errorf("%q", detail)
 		}
 	}
-	if detail := (tfdiag.Failure{Remedy: "Run terraform plan again"}).Error().Detail(); detail != "Run terraform plan again." {
+	detail := (tfdiag.Failure{Remedy: "Run terraform plan again"}).Error().Detail()
+	if detail != "Run terraform plan again." {
 		t.Errorf("%q", detail)
 	}
 }

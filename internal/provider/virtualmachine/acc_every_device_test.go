@@ -180,7 +180,8 @@ var tagsOfEveryDevice = []string{
 	"type='memfd'", "memballoon model='virtio'", "<memory model", "firmware='efi'", "<bootmenu enable='yes'", "<disk ",
 	"<interface ", "<iothreads", "ua-port", "<spinlocks", "<resource>", "<blkiotune", "<seclabel", "<sysinfo", "<tpm",
 	"<rng", "<watchdog model='i6300esb'", "<graphics", "<sound", "<panic", "<vsock", "<iommu", "<smartcard",
-	"type='tablet'", "/dev/input", "<serial", "<console", "org.z", "<redirdev", "<filesystem", "<hostdev", "<shmem", "qemu:",
+	"type='tablet'", "/dev/input", "<serial", "<console", "org.z", "<redirdev", "<filesystem", "<hostdev", "<shmem",
+	"qemu:",
 }
 
 // TestAccEveryDevice: a VM that is off has every device and setting at once. It is imported with the configuration that

@@ -311,7 +311,8 @@ func TestAccInterface_running(t *testing.T) {
 			says)
 	}
 	c.refused(t, hcl{ // Debian 12 has built its libvirt without passt.
-		"interfaces": `{ lan = { user = true, backend = { type = "passt", tcp_ports = ["2022:22"] } } }`, "update_policy": quote("Restart"),
+		"interfaces":    `{ lan = { user = true, backend = { type = "passt", tcp_ports = ["2022:22"] } } }`,
+		"update_policy": quote("Restart"),
 	}, interfaceHost, "its libvirt refuses this definition", "passt")
 
 	// The VM that runs is imported as it is.
