@@ -8,8 +8,8 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 )
 
-// After an upload was cut, a copy that is used by then, or may be, is no part of the upload to be removed. Whether it is
-// used may be unknown because another host can't be reached, which is no reason for another try.
+// After an upload was cut, a copy that is used by then, or may be, is no part of the upload to be removed. Whether it
+// is used may be unknown because another host can't be reached, which is no reason for another try.
 func TestRetryCut_keepsWhatIsUsed(t *testing.T) {
 	t.Parallel()
 
