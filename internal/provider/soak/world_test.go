@@ -82,7 +82,7 @@ func (w *world) fail(format string, args ...any) {
 	w.r.Fatalf(format, args...)
 }
 
-// evidence is what the hosts have of the VMs.
+// evidence is what the hosts have of the VMs, and what QEMU said last.
 func (w *world) evidence() string {
 	var b strings.Builder
 	for _, h := range w.hosts {
@@ -91,6 +91,11 @@ func (w *world) evidence() string {
 	}
 	for _, v := range w.vms {
 		fmt.Fprintf(&b, "%s %s in state %d: %+v\n", v.name, v.uuid, v.state, v.seen)
+		for _, h := range w.hosts {
+			if log, err := w.ask(h, "tail", "-n", "8", "/var/log/libvirt/qemu/"+v.name+".log"); err == nil {
+				fmt.Fprintf(&b, "QEMU's log on %s ends with\n%s\n", h.Name, log)
+			}
+		}
 	}
 	return b.String()
 }
