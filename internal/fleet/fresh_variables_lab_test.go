@@ -136,7 +136,7 @@ func TestLab_newVMKeepsTheVariablesItNames(t *testing.T) {
 	left := strings.TrimSpace(l.Virsh(t, host, "domuuid", d.Spec.Name))
 
 	if vm := create(t, f, l, d); vm.UUID != left {
-		t.Errorf("%s is created beside %s", vm.UUID, left)
+		t.Errorf("%s is created in addition to %s", vm.UUID, left)
 	}
 
 	keeps("after its start")
