@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -82,6 +83,9 @@ func (w *world) fail(format string, args ...any) {
 	w.r.Fatalf(format, args...)
 }
 
+// disksIn finds the disks in a definition.
+var disksIn = regexp.MustCompile(`(?s)<disk .*</disk>`)
+
 // evidence is what the hosts have of the VMs, and what QEMU said last.
 func (w *world) evidence() string {
 	var b strings.Builder
@@ -92,6 +96,9 @@ func (w *world) evidence() string {
 	for _, v := range w.vms {
 		fmt.Fprintf(&b, "%s %s in state %d: %+v\n", v.name, v.uuid, v.state, v.seen)
 		for _, h := range w.hosts {
+			if xml, err := w.ask(h, "virsh", "-q", "dumpxml", v.uuid); err == nil {
+				fmt.Fprintf(&b, "on %s:\n%s\n", h.Name, disksIn.FindString(xml))
+			}
 			if log, err := w.ask(h, "tail", "-n", "8", "/var/log/libvirt/qemu/"+v.name+".log"); err == nil {
 				fmt.Fprintf(&b, "QEMU's log on %s ends with\n%s\n", h.Name, log)
 			}
