@@ -29,6 +29,9 @@ func forwarded(protocol string) Attribute {
 			return FormatWords(all)
 		},
 		Read: func(e *etree.Element) string {
+			if attr(e, "type") != "user" || attr(child(e, "backend"), "type") != "passt" {
+				return "" // libvirt keeps the element there, too, and ignores it.
+			}
 			var all []string
 			for _, one := range forwards(e, protocol) {
 				all = append(all, readForward(one).String())
