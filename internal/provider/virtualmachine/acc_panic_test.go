@@ -24,9 +24,9 @@ func TestAccPower_haltedAfterPanic(t *testing.T) {
 	config("Once")
 	tf.Run(t, "apply")
 	l.AwaitAgent(t, "kvm1", name)
-	// The agent answers before the driver of the panic device is loaded.
-	inGuest(t, l, "kvm1", name,
-		"until [ -e /sys/module/pvpanic_mmio/initstate ]; do sleep 0.1; done; echo c >/proc/sysrq-trigger")
+	// The agent answers before the driver of the panic device is loaded, and has found the device.
+	inGuest(t, l, "kvm1", name, "until [ \"$(cat /sys/module/pvpanic_mmio/initstate)\" = live ]; do sleep 0.1; done; "+
+		"echo c >/proc/sysrq-trigger")
 	awaitState(t, l, "kvm1", name, "crashed (panicked)")
 	powerPlan(t, tf, "Failed", "Panicked", "no-op", "Failed")
 
