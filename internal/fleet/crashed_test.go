@@ -40,7 +40,8 @@ func TestLab_panickedGuestIsReadAndStartedAgain(t *testing.T) {
 
 	// The panic's driver comes a moment after the agent: without it the guest only hangs, so it is loaded before.
 	command := `{"execute":"guest-exec","arguments":{"path":"/bin/sh","arg":["-c",` +
-		`"sleep 1; until [ x$(cat /sys/module/pvpanic_mmio/initstate) = xlive ]; do sleep 1; done; echo c >/proc/sysrq-trigger"]}}`
+		`"until [ x$(cat /sys/module/pvpanic_mmio/initstate) = xlive ]; do sleep 1; done; sleep 1; ` +
+		`echo c >/proc/sysrq-trigger"]}}`
 	if _, err := vm.On.Conn.AgentCommand(ctx, id, command); err != nil {
 		t.Fatal(err)
 	}
