@@ -21,7 +21,6 @@ func triedValues(path string, a Attribute) []string {
 		"platform.hyperv.vendor_id": {"a & <b>"},
 		"platform.clock.adjustment": {"-3600", "120"},
 		"devices.smartcard.type":    {"spicevmc"},
-		"devices.rng.egd_path":      {"/run/a & <b>"},
 		"cpu.pin":                   {"0=2-3\n"}, "cpu.emulator_pin": {"1,3"}, "memory.huge_pages": {"2Mi", hugeDefault},
 		cpuNUMA: {"0.cpus=0-511\n" + `0.distances=1\e21\n` + "\n0.memory=1073741824\n1.discard=no\n" +
 			`1.distances=0\e31\n` + "\n1.memory=1048576\n"},
@@ -63,13 +62,6 @@ func triedValues(path string, a Attribute) []string {
 // valuesBeside are what attributes need to be declared, too.
 var valuesBeside = map[string]Values{
 	"devices.rng.rate_period":         {"rate_bytes": "10"},
-	"devices.rng.egd_type":            {"backend": "egd"},
-	"devices.rng.egd_mode":            {"backend": "egd", "egd_type": "unix"},
-	"devices.rng.egd_host":            {"backend": "egd", "egd_type": "tcp"},
-	"devices.rng.egd_service":         {"backend": "egd", "egd_type": "udp"},
-	"devices.rng.egd_bind_host":       {"backend": "egd", "egd_type": "udp"},
-	"devices.rng.egd_bind_service":    {"backend": "egd", "egd_type": "udp"},
-	"devices.rng.egd_path":            {"backend": "egd", "egd_type": "unix"},
 	"devices.graphics.address":        {"listen": "address"},
 	"firmware.boot_menu.timeout":      {"boot_menu.enabled": "yes"},
 	"devices.graphics.network":        {"listen": "network"},

@@ -1,12 +1,6 @@
 package domain
 
-import (
-	"slices"
-
-	"github.com/beevik/etree"
-)
-
-const rngWhy = "The device is connected when it is plugged in."
+import "strings"
 
 // rngGroup is the source of random numbers. New VMs have one.
 var rngGroup = Group{
@@ -14,7 +8,7 @@ var rngGroup = Group{
 	Doc:     "Random number generator. Default for new VMs: the model `virtio`, which reads `/dev/urandom`.",
 	Added:   Transition{Live: true, Why: "The device is plugged into the running VM."},
 	Removed: Transition{Live: true, Why: "The device is unplugged from the running VM."},
-	Attributes: slices.Concat([]Attribute{
+	Attributes: []Attribute{
 		{
 			Name: "model", Place: "@model", Values: []string{"virtio", "virtio-transitional", "virtio-non-transitional"},
 			Default: "virtio", Filled: true, Capability: "rng/model",
@@ -22,21 +16,20 @@ var rngGroup = Group{
 			Doc: "Model.",
 		},
 		{
-			Name: "backend", Place: "backend@model", Values: []string{"random", "builtin", "egd"},
+			Name: "backend", Place: "backend@model", Values: []string{"random", "builtin"}, Kept: []string{"egd"},
 			Default: "random", Filled: true, Capability: "rng/backendModel", SinceOf: map[string]string{"builtin": "6.1.0"},
-			Why: rngWhy,
-			Write: func(e *etree.Element, value string) error {
-				backend := ensure(e, "backend")
-				dropChildren(backend, "source", "protocol", "reconnect") // They belong to the old source.
-				setAttr(backend, "type", "")
-				setAttr(backend, "model", value)
-				return nil
-			},
-			Doc: "Source of the numbers: `random` reads `source`, `builtin` is QEMU's own (libvirt 6.1), `egd` is a daemon.",
+			Why: "The device is connected when it is plugged in.",
+			Doc: "Source of the numbers: `random` reads `source`, `builtin` is QEMU's own (libvirt 6.1).",
 		},
 		{
 			Name: "source", Place: "backend", Follows: "backend", Default: "/dev/urandom", Filled: true,
-			Why: rngWhy, Check: absolute,
+			Why: "The device is connected when it is plugged in.",
+			Check: func(value string) string {
+				if !strings.HasPrefix(value, "/") {
+					return "It isn't an absolute path on the host."
+				}
+				return ""
+			},
 			Doc: "File on the host that the backend `random` reads: `/dev/urandom`, `/dev/random` or `/dev/hwrng`. Each " +
 				"host that the VM may run on must have it.",
 		},
@@ -52,15 +45,15 @@ var rngGroup = Group{
 			DefaultDoc: "`1000`",
 			Doc:        "Period of `rate_bytes` in milliseconds.",
 		},
-	}, egdRows),
+	},
 	Check: func(value func(string) string) (attribute, problem string) {
 		switch {
-		case value("backend") != "" && value("backend") != "random" && value("source") != "":
+		case value("backend") == "builtin" && value("source") != "":
 			return "source", `Only the backend "random" has a source.`
 		case value("rate_period") != "" && value("rate_bytes") == "":
 			return "rate_period", "A period needs rate_bytes."
 		default:
-			return checkEGD(value)
+			return "", ""
 		}
 	},
 }

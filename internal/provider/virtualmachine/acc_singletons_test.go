@@ -50,12 +50,6 @@ func TestAccSingletons_life(t *testing.T) {
 		}
 	}
 	both := resource.ComposeAggregateTestCheckFunc
-	// QEMU listens for the daemon with the random numbers.
-	socket := "/var/lib/libvirt/qemu/" + name + "-egd.sock"
-	egd := func(devices string) string {
-		const at = `backend = "egd", egd_type = "unix", egd_mode = "bind", egd_path = %q`
-		return fmt.Sprintf(devices, fmt.Sprintf(at, socket))
-	}
 	story(t, l, []string{name},
 		// What isn't declared is in no plan and in no state.
 		func() resource.TestStep {
@@ -87,18 +81,15 @@ func TestAccSingletons_life(t *testing.T) {
 				"devices.watchdog: The running VM has no conventional PCI bus with a free slot"),
 		},
 		step(hcl{
-			"devices": egd(`{
-    rng = { rate_bytes = 2048, %s }, tpm = { version = "2.0" }, watchdog = { action = "pause" }
-  }`),
+			"devices":       `{ rng = { rate_bytes = 2048 }, tpm = { version = "2.0" }, watchdog = { action = "pause" } }`,
 			"update_policy": quote("Restart"),
 		}, plancheck.ResourceActionUpdate, both(process.restarted(t), look(t, l, "kvm1", name, "<tpm model='tpm-crb'>",
-			"<backend type='emulator' version='2.0'", "<watchdog model='i6300esb' action='pause'", "<rate bytes='2048'",
-			"<backend model='egd' type='unix'>", "<source mode='bind' path='"+socket+"'/>")),
+			"<backend type='emulator' version='2.0'", "<watchdog model='i6300esb' action='pause'", "<rate bytes='2048'")),
 			know("devices.tpm.model", exactly("tpm-crb")), know("devices.tpm.backend", exactly("emulator")),
 			know("devices.watchdog.model", exactly("i6300esb"))),
 		// The VM moves with all of them while it runs, and the TPM's state with it.
 		step(hcl{"host": quote("kvm2")}, plancheck.ResourceActionUpdate,
-			look(t, l, "kvm2", name, "<tpm model='tpm-crb'>", "<watchdog model='i6300esb'", "<title>A title</title>", socket)),
+			look(t, l, "kvm2", name, "<tpm model='tpm-crb'>", "<watchdog model='i6300esb'", "<title>A title</title>")),
 		// What a user changes by hand is seen and put right.
 		func() resource.TestStep {
 			s := step(nil, plancheck.ResourceActionUpdate, look(t, l, "kvm2", name, "<title>A title</title>",
