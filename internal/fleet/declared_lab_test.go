@@ -224,16 +224,21 @@ func TestLab_whatPassesThePlanIsDefined(t *testing.T) {
 		}
 		is(vm, "created")
 
-		want = d.draw(rt)
-		want.Spec.Machine, want.Spec.Type = "", ""
+		// Most of what is drawn is refused, so that several changes are drawn.
+		for try := 1; ; try++ {
+			want = d.draw(rt)
+			want.Spec.Machine, want.Spec.Type = "", ""
 
-		if len(want.Spec.Validate()) > 0 {
-			return
-		}
+			if len(want.Spec.Validate()) == 0 {
+				problems, err = f.CheckUpdate(ctx, vm.UUID, lastOf(vm), want)
+				if !refusedByPlan(rt, problems, err) {
+					break
+				}
+			}
 
-		problems, err = f.CheckUpdate(ctx, vm.UUID, lastOf(vm), want)
-		if refusedByPlan(rt, problems, err) {
-			return
+			if try == 10 {
+				return
+			}
 		}
 
 		if vm, err = f.Update(ctx, vm.UUID, lastOf(vm), want); err != nil {
