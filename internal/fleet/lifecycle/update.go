@@ -80,8 +80,8 @@ type update struct {
 	stopped inventory.Outcome
 	// applied are the sources of the disks in the definition as this update writes it, or leaves it.
 	applied map[string]string
-	// defined says that the definition was changed. before is the definition as it was, with its secrets; "" if it is
-	// certain that it still is as it was.
+	// defined says that the definition was changed. before is the definition as it was, with its secrets; "" if it
+	// certainly wasn't changed.
 	defined bool
 	before  string
 	// evicted says that a maintenance of its host shut the VM down, so that it stays off.

@@ -220,7 +220,7 @@ func joinSentences(a, b string) string {
 	return asSentence(a) + " " + asSentence(b)
 }
 
-// command finds a command of the user's after a colon or on a line of its own, at the end of a text.
+// command matches a command at the end of a text, after a colon or on a line of its own.
 var command = regexp.MustCompile(`(?:^|\n *|: )(?:terraform|virsh) [^,;\n]*[^.!?:,;\s]$`)
 
 func endsInCommand(s string) bool { return command.MatchString(strings.TrimSpace(s)) }
