@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -116,6 +117,8 @@ func movedCold(t *testing.T, l *lab.Lab, from, to *lab.Host) {
 	alone, f := ownFleet(t, "alice", from), ownFleet(t, "alice", from, to)
 	d := light(t, l, "nat", nil)
 	d.Spec.Interfaces["nat"] = domain.Interface{Network: "default"} // Each host's own, so it can't be moved live.
+	unlisted := imageInNoPool(t, l, from, to)
+	d.Spec.Disks["unlisted"] = domain.Disk{Source: domain.DiskSource{File: unlisted}, Format: "raw"}
 	vm := create(t, alone, l, d)
 	d = light(t, l, "off", nil)
 	d.Metadata.RunStrategy = "Manual"
@@ -129,6 +132,9 @@ func movedCold(t *testing.T, l *lab.Lab, from, to *lab.Host) {
 	if _, err := f.EvictionPolicies().Put(t.Context(), rule); err != nil {
 		t.Fatal(err)
 	}
+
+	notShutDownInVain(t, l, f, vm, from, to.Path(unlisted))
+	shutDownInVainOnce(t, l, f, vm, from, to.Path(unlisted))
 
 	steps, err := f.Drain(t.Context(), drain.Drain{Host: from.Name, ID: "m", Why: "a test", MoveStopped: true})
 	if got := resultsOf(steps); err != nil || got != "nat=ColdMoved off=ColdMoved" {
@@ -182,6 +188,103 @@ func movedCold(t *testing.T, l *lab.Lab, from, to *lab.Host) {
 	}
 
 	if _, err := f.EvictionPolicies().Remove(t.Context(), rule.ID); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// imageInNoPool makes an image on a host, in a directory that no storage pool of the hosts shows.
+func imageInNoPool(t *testing.T, l *lab.Lab, from, to *lab.Host) string {
+	t.Helper()
+
+	dir := "/var/lib/libvirt/" + lab.Name(t)
+	for _, h := range []*lab.Host{from, to} {
+		if err := os.Mkdir(h.Path(dir), 0o711); err != nil { //nolint:gosec // As libvirt's own.
+			t.Fatal(err)
+		}
+
+		t.Cleanup(func() {
+			if err := os.RemoveAll(h.Path(dir)); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+
+	l.Run(t, from.Name, "qemu-img", "create", "-q", "-f", "raw", dir+"/unlisted.raw", "1M")
+
+	return dir + "/unlisted.raw"
+}
+
+// strangerAt makes a file that belongs to another VM.
+func strangerAt(t *testing.T, path string) {
+	t.Helper()
+
+	if err := os.WriteFile(path, []byte("another VM's"), 0o600); err != nil {
+		t.Error(err)
+	}
+}
+
+// notShutDownInVain: a guest isn't shut down for a move that another VM's file there blocks, which no plan saw.
+func notShutDownInVain(t *testing.T, l *lab.Lab, f *fleet.Fleet, vm *inventory.VM, from *lab.Host, stranger string) {
+	t.Helper()
+
+	strangerAt(t, stranger)
+
+	run := l.Virsh(t, from.Name, "domid", vm.UUID)
+	ctx, cancel := context.WithCancel(t.Context())
+	listen(f, &onLog{Message: "eviction failed, will be tried again", Do: cancel})
+
+	steps, err := f.Drain(ctx, drain.Drain{Host: from.Name, ID: "m", Why: "a test"})
+	if got := resultsOf(steps); got != "nat=Failed off=Left" || err == nil ||
+		!strings.Contains(err.Error(), migration.DiskPathTaken) ||
+		!strings.Contains(err.Error(), "/unlisted.raw") {
+		t.Errorf("%s, %v; want the file named that blocks the move", got, err)
+	}
+
+	for _, s := range steps {
+		if s.Ran {
+			t.Errorf("%s is recorded as shut down", s.Name)
+		}
+	}
+
+	if now := l.Virsh(t, from.Name, "domid", vm.UUID); now != run {
+		t.Errorf("it was run %s and is %s now, want that it wasn't shut down", run, now)
+	}
+
+	if got, err := os.ReadFile(stranger); err != nil || string(got) != "another VM's" {
+		t.Errorf("the other VM's file: %q, %v", got, err)
+	}
+
+	if err := os.Remove(stranger); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// shutDownInVainOnce: a guest that was shut down before its move turned out to be impossible runs again, and isn't shut
+// down again by the same drain.
+func shutDownInVainOnce(t *testing.T, l *lab.Lab, f *fleet.Fleet, vm *inventory.VM, from *lab.Host, stranger string) {
+	t.Helper()
+
+	run, err := strconv.Atoi(strings.TrimSpace(l.Virsh(t, from.Name, "domid", vm.UUID)))
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	listen(f, &onLog{Message: "turning off VM", Do: func() { strangerAt(t, stranger) }})
+
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+
+	steps, err := f.Drain(ctx, drain.Drain{Host: from.Name, ID: "m", Why: "a test"})
+	if got := resultsOf(steps); got != "nat=Failed off=Left" || err == nil || ctx.Err() != nil ||
+		!strings.Contains(err.Error(), "/unlisted.raw") || !strings.Contains(err.Error(), "shut down for this move") {
+		t.Errorf("%s, %v, %v; want that it ends by itself, and says why", got, err, ctx.Err())
+	}
+
+	if now := strings.TrimSpace(l.Virsh(t, from.Name, "domid", vm.UUID)); now != strconv.Itoa(run+1) {
+		t.Errorf("it was run %d and is %s now, want that it was shut down once and started again", run, now)
+	}
+
+	if err := os.Remove(stranger); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -314,28 +314,16 @@ func (dr *Drainer) inspectVM(
 	m.LiveBlockers, m.LiveBytes, m.LiveSpace = live.blockers, live.bytes, live.space
 
 	if vm.Active && rule.Fallback == evacuation.ColdMigrate {
-		cold, err := dr.coldRoutes(ctx, inspected, vm, others, options)
-		if err != nil {
-			return m, err
+		var cold routes // None if it is transient.
+
+		if off := move.TurnedOff(ctx, vm, inspected); off != nil {
+			if cold, err = dr.routes(ctx, *off, vm, others, options); err != nil {
+				return m, err
+			}
 		}
 
 		m.ColdBlockers, m.ColdBytes, m.ColdSpace = cold.blockers, cold.bytes, cold.space
 	}
 
 	return m, nil
-}
-
-// coldRoutes returns the routes of a running VM that is shut down first. There are none if it is transient.
-func (dr *Drainer) coldRoutes(
-	ctx context.Context, running migration.VM, vm *inventory.VM, others []inventory.Reply, o migration.Options,
-) (routes, error) {
-	persistent := vm.Entry.Parse().Persistent
-	if persistent == nil {
-		return routes{}, nil
-	}
-
-	off := running.TurnedOff(persistent.Mobility())
-	move.MarkSharedOwnDisks(ctx, vm, &off.Mobility)
-
-	return dr.routes(ctx, off, vm, others, o)
 }

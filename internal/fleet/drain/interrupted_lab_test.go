@@ -79,7 +79,8 @@ func TestLab_drainCancelledByPolicy(t *testing.T) {
 	from, to := l.StartHost(t), l.StartHost(t)
 	alone := ownFleet(t, "alice", from)
 	cfg := ownConfig("alice", from, to)
-	cfg.Migration, cfg.MigrationLimits.OutboundPerHost = crawling(), 3
+	cfg.Migration = crawling()
+	cfg.MigrationLimits.OutboundPerHost, cfg.MigrationLimits.InboundPerHost = 3, 3
 	f := openFleet(t, cfg)
 	made := map[string]*inventory.VM{}
 

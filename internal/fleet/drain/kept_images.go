@@ -74,7 +74,7 @@ func (r *releaseRun) removeStaleImages(ctx context.Context, s hostrecord.Step, o
 			}
 
 			if s.Method != evacuation.MethodCold { // Other blockers apply once it is off.
-				_, blockers, err := r.drainer.mover.FindBlockers(ctx, vm, r.host, effective.Options, false)
+				_, blockers, err := r.drainer.mover.FindBlockers(ctx, vm, r.host, effective.Options)
 				if err != nil {
 					return err
 				}

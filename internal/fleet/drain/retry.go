@@ -115,7 +115,7 @@ func isPermanent(err error) bool {
 	_, changed := errors.AsType[*changedError](err)
 
 	return changed || errors.Is(err, inventory.ErrTwoCopies) || errors.Is(err, inventory.ErrAmbiguous) ||
-		errors.Is(err, move.ErrStays)
+		errors.Is(err, move.ErrStays) || errors.Is(err, errShutDownInVain)
 }
 
 // ruleOf returns the eviction rule that applies to the VM of a step.

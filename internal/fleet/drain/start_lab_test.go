@@ -1,10 +1,14 @@
 package drain_test
 
 import (
+	"context"
 	"errors"
+	"fmt"
 	"testing"
+	"time"
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/admission"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/drain"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/evacuation"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/fleettest"
@@ -110,6 +114,7 @@ func TestLab_coldMovedAsksBeforeItStarts(t *testing.T) {
 
 	haltedMeanwhile(t, l, f, vm, to, from)
 	leftMeanwhile(t, f, vm, from, to)
+	runsUntilItsTurn(t, l, f, vm, to, from)
 }
 
 // placingLost: a VM isn't started once another run may place VMs on its host.
@@ -221,5 +226,50 @@ func leftMeanwhile(t *testing.T, f *fleet.Fleet, vm *inventory.VM, from, to *lab
 
 	if got := howStarted(t, f, vm.UUID); got != to.Name+" Running Migrated" {
 		t.Errorf("it is %s, want it as it was when it left", got)
+	}
+}
+
+// runsUntilItsTurn: a guest runs while other moves keep its own waiting, and isn't shut down before.
+func runsUntilItsTurn(t *testing.T, l *lab.Lab, f *fleet.Fleet, vm *inventory.VM, from, to *lab.Host) {
+	t.Helper()
+
+	for i := range f.Queue.Limits().OutboundPerHost {
+		leave, err := f.Queue.Enter(t.Context(), fmt.Sprint(i), from.Name, "another host", admission.PriorityUser)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer leave()
+	}
+
+	run := l.Virsh(t, from.Name, "domid", vm.UUID)
+	over := make(chan error, 1)
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+
+	go func() {
+		_, err := drain.Begun(f.Drainer, drain.Drain{Host: from.Name}, hostrecord.Step{
+			Step: evacuation.Step{UUID: vm.UUID, Name: vm.Name, Target: to.Name},
+		}).MoveCold(ctx, 0)
+		over <- err
+	}()
+
+	for f.Queue.Inbound(to.Name) == 0 {
+		if err := admission.Pause(t.Context(), time.Millisecond); err != nil {
+			t.Fatal(err)
+		}
+	}
+
+	if now := l.Virsh(t, from.Name, "domid", vm.UUID); now != run {
+		t.Errorf("it was run %s and is %s now, want that it runs until its turn", run, now)
+	}
+
+	cancel()
+
+	if err := fleettest.Await(t, over); !errors.Is(err, context.Canceled) {
+		t.Errorf("%v; want that it waited for its turn", err)
+	}
+
+	if now := l.Virsh(t, from.Name, "domid", vm.UUID); now != run {
+		t.Errorf("it was run %s and is %s now, want that it was left alone", run, now)
 	}
 }

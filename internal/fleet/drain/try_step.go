@@ -204,9 +204,9 @@ func (d *drainRun) noteRunning(ctx context.Context, i int, halted bool) error {
 	return err
 }
 
-// moveCold moves a VM from a host while it is off. A VM that ran is shut down before, once note has recorded that it
-// ran, and is started again afterwards, on the host that it is on then. A VM that has left the host meanwhile is left
-// alone.
+// moveCold moves a VM from a host while it is off. A VM that runs is shut down when it is its turn to move, once note
+// has recorded that it ran, and is started again afterwards, on the host that it is on then. A VM that has left the
+// host meanwhile is left alone.
 func (dr *Drainer) moveCold(
 	ctx context.Context, from *inventory.Host, s hostrecord.Step, o migration.Options,
 	note func(ctx context.Context, halted bool) error,
@@ -218,24 +218,12 @@ func (dr *Drainer) moveCold(
 		return move.SourceFiles{}, err
 	}
 
-	starts, left, shut, halted := s.Ran, false, false, s.Halted
+	starts, shut, halted := s.Ran, false, s.Halted
+	request := move.Request{Target: s.Target, Options: o, Priority: admission.PriorityMaintenance, Starts: starts}
 
-	if vm.Active && vm.Host == from.Name {
-		if err := dr.placement.VerifyCapacity(ctx, vm, s.Target); err != nil {
-			return move.SourceFiles{}, err // Don't shut a guest down for a move that would be refused.
-		}
-
-		// While this run waited for the lock, another run or a user may have moved the VM, or turned it off.
-		shutDown := func(ctx context.Context, vm *inventory.VM) error {
-			left = vm.Host != from.Name
-
-			switch {
-			case left, !vm.Active:
-				return nil
-			case vm.Metadata.Host == from.Name:
-				return move.ErrPinned // Don't shut the guest down in vain.
-			}
-
+	if vm.Active && vm.On == from {
+		request.From = from
+		request.TurnOff = func(ctx context.Context, vm *inventory.VM) error {
 			starts, halted = true, vm.Metadata.RunStrategy == status.Halted
 
 			if err := note(ctx, halted); err != nil {
@@ -248,16 +236,12 @@ func (dr *Drainer) moveCold(
 
 			return dr.shutDownForEviction(ctx, vm)
 		}
-
-		err := dr.mover.WithVMLocked(ctx, s.UUID, last, "evicting", shutDown)
-		if err != nil || left {
-			return move.SourceFiles{}, err
-		}
 	}
 
-	vm, how, err := dr.mover.MoveForDrain(ctx, s.UUID, last, move.Request{
-		Target: s.Target, Options: o, Priority: admission.PriorityMaintenance, Starts: starts,
-	})
+	vm, how, err := dr.mover.MoveForDrain(ctx, s.UUID, last, request)
+	if shut && errors.Is(err, migration.ErrBlocked) {
+		err = fmt.Errorf("%w; %w", err, errShutDownInVain)
+	}
 
 	if vm != nil && starts {
 		after, cancel := lease.CleanupContext(ctx, inventory.FinishTimeout)
@@ -269,6 +253,9 @@ func (dr *Drainer) moveCold(
 
 	return how, verifyArrived(from, vm, s, err)
 }
+
+// errShutDownInVain says that a guest was shut down for a move that could not take place.
+var errShutDownInVain = errors.New("its guest was shut down for this move, which isn't tried again")
 
 // awaitGone waits until another tool has moved the VM, shut it down or removed it, and notes where it went.
 func (d *drainRun) awaitGone(ctx context.Context, i int) error {

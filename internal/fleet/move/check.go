@@ -29,6 +29,19 @@ func Inspect(ctx context.Context, vm *inventory.VM) (migration.VM, error) {
 	return m, err
 }
 
+// TurnedOff returns a running VM as it will be when it is off, nil if it is transient, and would be gone.
+func TurnedOff(ctx context.Context, vm *inventory.VM, running migration.VM) *migration.VM {
+	persistent := vm.Entry.Parse().Persistent
+	if persistent == nil {
+		return nil
+	}
+
+	off := running.TurnedOff(persistent.Mobility())
+	MarkSharedOwnDisks(ctx, vm, &off.Mobility)
+
+	return &off
+}
+
 // CheckMove returns what would prevent the move to the target that the VM's configuration pins it to: every blocker
 // with its reason code and remedy. It changes nothing on a host. A check that can have no result yet is a warning. So
 // is a target that is cordoned, or switched off for its maintenance: the same apply may end the maintenance, and Move
@@ -66,7 +79,7 @@ func (ck *Checks) checkMove(
 		return nil, err
 	}
 
-	inspected, blockers, err := ck.FindBlockers(ctx, vm, to, effective.Options, false)
+	inspected, blockers, err := ck.FindBlockers(ctx, vm, to, effective.Options)
 	if err != nil {
 		return nil, err
 	}

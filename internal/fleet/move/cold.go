@@ -18,23 +18,10 @@ import (
 // moveCold moves a stopped VM: it copies the VM's files, defines the VM on the target, and last removes the source's
 // definition. Until then the source's definition is the valid one, and everything on the target is unfinished.
 func (m *move) moveCold(ctx context.Context, inspected migration.VM) error {
-	offlineCopy, blockers, err := migration.PlanOfflineCopy(ctx, inspected, m.from.Conn, m.to.Conn, m.effective.Options,
-		m.mover.log)
+	offlineCopy, err := m.planCopy(ctx, inspected)
 	if err != nil {
 		return err
 	}
-
-	if blocking := migration.Blocking(blockers); len(blocking) > 0 {
-		return &inventory.Error{VM: m.vm.Name, Host: m.from.Name, Err: &migration.BlockedError{Blockers: blocking}}
-	}
-
-	// Report a lack of room before anything is copied, rather than at the reservation for the handover.
-	arrival, err := m.reserveForCold(ctx, inspected)
-	if err != nil {
-		return err
-	}
-
-	arrival.Release()
 
 	if err := m.begin(ctx, migration.MethodCold, offlineCopy.IntendedCopies()...); err != nil {
 		return err
@@ -54,6 +41,54 @@ func (m *move) moveCold(ctx context.Context, inspected migration.VM) error {
 	}
 
 	return nil
+}
+
+// planCopy plans what moveCold copies. It returns an error if something blocks the copy, or if the target has no room
+// for the VM: that is reported before anything is done, rather than at the reservation for the handover.
+func (m *move) planCopy(ctx context.Context, inspected migration.VM) (*migration.OfflineCopy, error) {
+	offlineCopy, blockers, err := migration.PlanOfflineCopy(ctx, inspected, m.from.Conn, m.to.Conn, m.effective.Options,
+		m.mover.log)
+	if err != nil {
+		return nil, err
+	}
+
+	if blocking := migration.Blocking(blockers); len(blocking) > 0 {
+		return nil, &inventory.Error{VM: m.vm.Name, Host: m.from.Name, Err: &migration.BlockedError{Blockers: blocking}}
+	}
+
+	arrival, err := m.reserveForCold(ctx, inspected)
+	if err != nil {
+		return nil, err
+	}
+
+	arrival.Release()
+
+	return offlineCopy, nil
+}
+
+// turnOffUnblocked turns the running VM off if nothing blocks its move, as far as that can be known while it runs. off
+// is the VM as it will be then. It returns the VM as it is afterwards.
+func (m *move) turnOffUnblocked(ctx context.Context, off migration.VM) (migration.VM, error) {
+	m.starts = true
+
+	if _, err := m.planCopy(ctx, off); err != nil {
+		return off, err
+	}
+
+	m.mover.log.InfoContext(ctx, "turning off VM", "name", m.vm.Name, "source", m.from.Name, "target", m.to.Name)
+
+	if err := m.turnOff(ctx, m.vm); err != nil {
+		return off, err
+	}
+
+	now, err := m.mover.findIdle(ctx, m.vm.UUID, inventory.LastKnown{Host: m.from.Name, HostUUID: m.vm.HostUUID})
+	if err != nil {
+		return off, err
+	}
+
+	m.vm = now
+
+	return m.verifyUnblocked(ctx)
 }
 
 // copyAndHandOver copies the VM's files and then moves its definition. If either fails, it removes from the target what

@@ -16,7 +16,12 @@ import (
 // findBlockersUnderLock finds everything that blocks the move, right before the move. It asks the target again if the
 // target seems to be full: a VM may have left since it was read.
 func (m *move) findBlockersUnderLock(ctx context.Context) (migration.VM, []migration.Blocker, error) {
-	inspected, blockers, err := m.mover.FindBlockers(ctx, m.vm, m.to, m.effective.Options, true)
+	inspected, err := m.inspect(ctx)
+	if err != nil {
+		return inspected, nil, err
+	}
+
+	blockers, err := m.mover.CheckTarget(ctx, m.vm, inspected, m.to, m.effective.Options)
 
 	if err == nil && slices.ContainsFunc(blockers, migration.IsOfNeighbours) {
 		m.to.Forget()
@@ -30,6 +35,25 @@ func (m *move) findBlockersUnderLock(ctx context.Context) (migration.VM, []migra
 	linked, err := m.mover.placement.LinkBlockers(ctx, m.vm, m.to)
 
 	return inspected, append(blockers, linked...), err
+}
+
+// inspect returns the VM as it is to move: a running VM that is turned off first, as it will be when it is off.
+func (m *move) inspect(ctx context.Context) (migration.VM, error) {
+	inspected, err := Inspect(ctx, m.vm)
+
+	switch {
+	case err != nil || !inspected.Live():
+		return inspected, err
+	case m.turnOff == nil:
+		return inspected.AskQEMU(ctx, m.from.Conn), nil
+	}
+
+	off := TurnedOff(ctx, m.vm, inspected)
+	if off == nil {
+		return inspected, fmt.Errorf("%w: it is transient, and would be gone once it is off", ErrStays)
+	}
+
+	return *off, nil
 }
 
 // verifyUnblocked returns the inspected VM, and an error with everything that blocks the move.
@@ -52,18 +76,14 @@ func (m *move) verifyUnblocked(ctx context.Context) (migration.VM, error) {
 	return inspected, nil
 }
 
-// FindBlockers finds everything that blocks the move, including missing room on the target. askQEMU also asks QEMU
-// itself, which taints the VM.
+// FindBlockers finds everything that blocks the move, including missing room on the target. It doesn't ask QEMU itself,
+// which would taint the VM.
 func (ck *Checks) FindBlockers(
-	ctx context.Context, vm *inventory.VM, to *inventory.Host, o migration.Options, askQEMU bool,
+	ctx context.Context, vm *inventory.VM, to *inventory.Host, o migration.Options,
 ) (migration.VM, []migration.Blocker, error) {
 	inspected, err := Inspect(ctx, vm)
 	if err != nil {
 		return inspected, nil, err
-	}
-
-	if askQEMU {
-		inspected = inspected.AskQEMU(ctx, vm.On.Conn)
 	}
 
 	blockers, err := ck.CheckTarget(ctx, vm, inspected, to, o)

@@ -1,10 +1,8 @@
 package move
 
 import (
-	"cmp"
 	"context"
 	"slices"
-	"strings"
 	"sync/atomic"
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
@@ -52,6 +50,11 @@ type Request struct {
 	Priority int
 	// Starts says whether a stopped VM is started as soon as it has moved.
 	Starts bool
+	// TurnOff turns off a running VM that is to move while it is off. It is called when it is the VM's turn, and nothing
+	// blocks the move. The caller starts the VM afterwards. Nil: a running VM moves live.
+	TurnOff func(context.Context, *inventory.VM) error
+	// From is the host that the VM is to leave, if TurnOff is set. A VM on another host stays there.
+	From *inventory.Host
 	// unlessPinnedHere says whether the VM stays if its configuration pins it to its host.
 	unlessPinnedHere bool
 }
@@ -97,13 +100,13 @@ func (mv *Mover) concludeAndMove(
 		vm, err = conclude(ctx, vm, last)
 	}
 
-	if err != nil || vm.On == to {
+	if err != nil || vm.On == to || w.TurnOff != nil && vm.On != w.From {
 		return vm, &move{}, err
 	}
 
 	m := &move{
 		mover: mv, vm: vm, from: vm.On, to: to, options: w.Options, priority: w.Priority, starts: w.Starts,
-		unlessPinnedHere: w.unlessPinnedHere,
+		turnOff: w.TurnOff, unlessPinnedHere: w.unlessPinnedHere,
 	}
 	now, err := m.moveInTurn(ctx, last)
 
@@ -121,6 +124,8 @@ type move struct {
 	priority  int
 	// starts says whether the stopped VM is started once it has moved.
 	starts bool
+	// turnOff turns the running VM off before it moves. Nil: it moves live.
+	turnOff func(context.Context, *inventory.VM) error
 	// unlessPinnedHere says whether the VM stays if its configuration pins it to the source.
 	unlessPinnedHere bool
 	// id is the id by which the record of an ordered move is recognized, "" without an order.
@@ -173,7 +178,7 @@ func (m *move) moveInTurn(ctx context.Context, last inventory.LastKnown) (*inven
 		m.to.Forget()
 	}
 
-	if err != nil || now.On == m.to {
+	if err != nil || now.On == m.to || m.turnOff != nil && now.On != m.from {
 		return now, err
 	}
 
@@ -195,29 +200,8 @@ func (m *move) moveInTurn(ctx context.Context, last inventory.LastKnown) (*inven
 	return m.outcome(ctx, held, err)
 }
 
-// lockOrder returns the source and the target in the order of their libvirt UUIDs, which were read with the VM. Another
-// run's configuration may give the hosts other names, whose order is the opposite one. Then each run would wait for the
-// lock that the other one holds.
-func (m *move) lockOrder(ctx context.Context) (first, second *inventory.Host) {
-	target := ""
-	if info, err := m.to.Conn.Info(ctx); err == nil { // If the target doesn't answer, taking its lock returns the error.
-		target = info.UUID
-	}
-
-	byUUID := strings.Compare(m.vm.HostUUID, target)
-	if m.vm.HostUUID == "" || target == "" {
-		byUUID = 0
-	}
-
-	if cmp.Or(byUUID, inventory.ByHostName(m.from, m.to)) < 0 {
-		return m.from, m.to
-	}
-
-	return m.to, m.from
-}
-
 // moveUnderLock moves the VM, whose locks are held. It removes from the target what an earlier attempt left, checks
-// again what blocks the move, and reserves space. Then it moves the running VM, or copies the files of a stopped one.
+// again what blocks the move, and reserves space. Then it moves the running VM, or turns it off and copies its files.
 func (m *move) moveUnderLock(ctx context.Context) error {
 	if m.unlessPinnedHere && m.vm.Metadata.Host == m.from.Name {
 		return ErrPinned
@@ -257,11 +241,17 @@ func (m *move) moveUnderLock(ctx context.Context) error {
 		return err
 	}
 
-	if !inspected.Live() {
-		return m.moveCold(ctx, inspected)
+	if inspected.Live() {
+		return m.moveLive(ctx, inspected)
 	}
 
-	return m.moveLive(ctx, inspected)
+	if m.turnOff != nil && m.vm.Active {
+		if inspected, err = m.turnOffUnblocked(ctx, inspected); err != nil {
+			return err
+		}
+	}
+
+	return m.moveCold(ctx, inspected)
 }
 
 // clearTarget removes from the target what earlier moves of the VM left there. A stale definition goes first: it blocks

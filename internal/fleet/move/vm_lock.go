@@ -1,7 +1,9 @@
 package move
 
 import (
+	"cmp"
 	"context"
+	"strings"
 	"time"
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
@@ -115,4 +117,25 @@ func (mv *Mover) WithVMLocked(
 	}
 
 	return err
+}
+
+// lockOrder returns the source and the target in the order of their libvirt UUIDs, which were read with the VM. Another
+// run's configuration may give the hosts other names, whose order is the opposite one. Then each run would wait for the
+// lock that the other one holds.
+func (m *move) lockOrder(ctx context.Context) (first, second *inventory.Host) {
+	target := ""
+	if info, err := m.to.Conn.Info(ctx); err == nil { // If the target doesn't answer, taking its lock returns the error.
+		target = info.UUID
+	}
+
+	byUUID := strings.Compare(m.vm.HostUUID, target)
+	if m.vm.HostUUID == "" || target == "" {
+		byUUID = 0
+	}
+
+	if cmp.Or(byUUID, inventory.ByHostName(m.from, m.to)) < 0 {
+		return m.from, m.to
+	}
+
+	return m.to, m.from
 }

@@ -88,23 +88,6 @@ func (p *Scheduler) reserveWithDevices(
 	}
 }
 
-// VerifyCapacity returns why the target couldn't accept the VM now, if it had to run there.
-func (p *Scheduler) VerifyCapacity(ctx context.Context, vm *inventory.VM, target string) error {
-	to, err := p.hosts.UsableHost(target)
-	if err != nil {
-		return err
-	}
-
-	arrival, err := p.ReserveArrival(ctx, vm, to, to.CommittedMemory(vm.Entry))
-	if err != nil {
-		return err
-	}
-
-	arrival.Release()
-
-	return nil
-}
-
 // reserveUnlessCordoned is addReservation for a target that may have been cordoned since the route was checked.
 func (p *Scheduler) reserveUnlessCordoned(
 	ctx context.Context, to *inventory.Host, name string, r reservation,
