@@ -18,13 +18,15 @@ type Retry struct {
 	// try.
 	Try   func(context.Context) error
 	Again func(err error, after time.Duration) bool
-	// Prepare is called before each try but the first.
+	// Prepare is called before each try but the first, and then Enter, which waits for the slot of that try. leave
+	// releases the slot.
 	Prepare func(context.Context)
+	Enter   func(context.Context) (leave func(), err error)
 }
 
 // Run tries the step, with a slot for each try, until it succeeds, Again returns false or ctx ends. It returns the
 // error of the last try. leave releases the first slot, which the caller has.
-func (r Retry) Run(ctx context.Context, slots *Slots, leave func()) error {
+func (r Retry) Run(ctx context.Context, leave func()) error {
 	for wait := retryAfter; ; wait = min(2*wait, retryLimit) {
 		err := r.Try(ctx)
 		leave()
@@ -42,7 +44,7 @@ func (r Retry) Run(ctx context.Context, slots *Slots, leave func()) error {
 		r.Prepare(ctx)
 
 		var turnErr error
-		if leave, turnErr = slots.Enter(ctx); turnErr != nil {
+		if leave, turnErr = r.Enter(ctx); turnErr != nil {
 			return err
 		}
 	}

@@ -58,7 +58,8 @@ func TestRetry_pausesHoldNoTurn(t *testing.T) {
 					},
 					Again:   func(error, time.Duration) bool { return true },
 					Prepare: func(context.Context) {},
-				}.Run(ctx, ours, leave)
+					Enter:   ours.Enter,
+				}.Run(ctx, leave)
 
 				mu.Lock()
 				defer mu.Unlock()
@@ -109,7 +110,7 @@ func TestRetry_givesUp(t *testing.T) {
 		err = Retry{
 			Try:   func(context.Context) error { tries++; return errStubborn },
 			Again: func(error, time.Duration) bool { return false },
-		}.Run(t.Context(), ours, leave)
+		}.Run(t.Context(), leave)
 		if !errors.Is(err, errStubborn) || tries != 1 {
 			t.Errorf("%d tries, %v", tries, err)
 		}

@@ -2,7 +2,6 @@ package drain
 
 import (
 	"context"
-	"slices"
 	"sync"
 	"time"
 
@@ -195,7 +194,7 @@ func (d *drainRun) prepare(ctx context.Context) error {
 // endsAtOnce is how many guests of a host are shut down or saved at a time.
 const endsAtOnce = 10
 
-// slotsOf returns the slots that a step waits for. Nil means that it waits for none.
+// slotsOf returns the slots that a step waits for. Nil means that it waits for none: another tool moves its VM.
 func (d *drainRun) slotsOf(s hostrecord.Step) *admission.Slots {
 	switch s.Method {
 	case evacuation.MethodExternal:
@@ -207,45 +206,42 @@ func (d *drainRun) slotsOf(s hostrecord.Step) *admission.Slots {
 	}
 }
 
-// runSteps marks the VMs, and begins the steps in their order.
+// runSteps marks the VMs, and begins the steps in their order. A step waits only for steps that need the same slots.
 func (d *drainRun) runSteps(ctx context.Context) {
 	d.markAll(ctx)
+
+	bySlots := make(map[*admission.Slots][]int)
+
+	for i, s := range d.steps {
+		if slots := d.slotsOf(s); !s.Done() {
+			bySlots[slots] = append(bySlots[slots], i)
+		}
+	}
 
 	var going sync.WaitGroup
 	defer going.Wait()
 
-	steps := slices.Clone(d.steps)
-
-	// Steps with the strategy External wait for no slot: another tool moves their VMs.
-	for i, s := range steps {
-		if !s.Done() && s.Method == evacuation.MethodExternal {
-			going.Go(func() { d.runStep(ctx, i, nil, func() {}) })
-		}
-	}
-
 	unbegun := make(chan struct{}, inspectionsAtOnce)
 
-	for i, s := range steps {
-		if s.Done() || s.Method == evacuation.MethodExternal {
-			continue
-		}
+	for slots, steps := range bySlots {
+		going.Go(func() {
+			for _, i := range steps {
+				leave, err := slots.Enter(ctx)
+				if err == nil {
+					going.Go(func() { d.runStep(ctx, i, leave) })
 
-		slots := d.slotsOf(s)
+					continue
+				}
 
-		leave, err := slots.Enter(ctx)
-		if err != nil {
-			// The VMs are marked several at a time, so that a user who interrupts the drain doesn't wait for each VM in
-			// turn.
-			going.Go(func() {
-				unbegun <- struct{}{}
-				defer func() { <-unbegun }()
+				// The VMs are marked several at a time, so that a user who interrupts the drain doesn't wait for each VM in
+				// turn.
+				going.Go(func() {
+					unbegun <- struct{}{}
+					defer func() { <-unbegun }()
 
-				d.finishStep(ctx, i, "", nil)
-			})
-
-			continue
-		}
-
-		going.Go(func() { d.runStep(ctx, i, slots, leave) })
+					d.finishStep(ctx, i, "", nil)
+				})
+			}
+		})
 	}
 }

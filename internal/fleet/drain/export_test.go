@@ -42,7 +42,7 @@ func (d *drainRun) MarkAll(ctx context.Context) { d.markAll(ctx) }
 func (d *drainRun) BeginStep(ctx context.Context, i int) error { return d.beginTry(ctx, i) }
 
 // RunStep carries out a step until it is done or the drain ends.
-func (d *drainRun) RunStep(ctx context.Context, i int) { d.runStep(ctx, i, nil, func() {}) }
+func (d *drainRun) RunStep(ctx context.Context, i int) { d.runStep(ctx, i, func() {}) }
 
 // Try carries out a step once.
 func (d *drainRun) Try(ctx context.Context, i int, rule evacuation.Rule) (string, error) {

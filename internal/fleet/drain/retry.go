@@ -20,8 +20,8 @@ import (
 )
 
 // runStep carries out one step: it tries the step until it succeeds, time is over, or no retry can help. Before each
-// retry it waits for slots. leave returns the slot that the caller took for the first try.
-func (d *drainRun) runStep(ctx context.Context, i int, slots *admission.Slots, leave func()) {
+// retry it waits for a slot, that of its method by then. leave returns the slot that the caller took for the first try.
+func (d *drainRun) runStep(ctx context.Context, i int, leave func()) {
 	rule := ruleOf(d.in, d.steps[i])
 	limited, over := ctx, func() {}
 
@@ -61,7 +61,10 @@ func (d *drainRun) runStep(ctx context.Context, i int, slots *admission.Slots, l
 			return true
 		},
 		Prepare: func(ctx context.Context) { d.retarget(ctx, i) },
-	}.Run(limited, slots, leave)
+		Enter: func(ctx context.Context) (func(), error) {
+			return d.slotsOf(d.steps[i]).Enter(ctx) // Prepare may have changed its method.
+		},
+	}.Run(limited, leave)
 
 	switch {
 	case errors.Is(err, context.Canceled):

@@ -9,6 +9,7 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/admission"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/evacuation"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/fleettest"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/hostrecord"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/records"
 )
@@ -90,4 +91,52 @@ func TestRunSteps_unmarksSeveralAtATime(t *testing.T) {
 			t.Errorf("%s is still asked to leave", id)
 		}
 	}
+}
+
+// A step that shuts a guest down doesn't wait for moves, although it comes after theirs.
+func TestRunSteps_shutdownWaitsForNoMove(t *testing.T) {
+	t.Parallel()
+
+	dr, vm := builtIn(t)
+	d := Begun(dr, Drain{Host: vm.Host},
+		stepOf(fleettest.DefineBuiltIn(t, vm.On), evacuation.MethodLive, ""), stepOf(vm.UUID, evacuation.MethodShutdown, ""))
+	d.moveSlots, d.endSlots = admission.NewSlots(1), admission.NewSlots(1)
+
+	if _, err := d.moveSlots.Enter(t.Context()); err != nil { // No move gets a turn.
+		t.Fatal(err)
+	}
+
+	ctx, interrupt := context.WithCancel(t.Context())
+	defer interrupt()
+
+	over := make(chan struct{}, 1)
+
+	go func() {
+		d.runSteps(ctx)
+
+		over <- struct{}{}
+	}()
+
+	results := func() string {
+		d.mu.Lock()
+		defer d.mu.Unlock()
+
+		return d.steps[0].Result + d.steps[1].Result
+	}
+
+	waiting, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+
+	for results() == "" {
+		if admission.Pause(waiting, time.Millisecond) != nil {
+			break
+		}
+	}
+
+	if got := results(); got != hostrecord.ResultLeft { // It is off already.
+		t.Errorf("%q; want that the second step is done while the first one waits", got)
+	}
+
+	interrupt()
+	fleettest.Await(t, over)
 }
