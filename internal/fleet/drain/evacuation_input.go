@@ -91,7 +91,7 @@ func (dr *Drainer) evacuationInput(
 	evacuees, leaving, err := dr.inspectVMs(ctx, residents, in, others, q)
 	in.VMs = evacuees
 
-	dr.readFreeSpace(ctx, in)
+	dr.readRoom(ctx, in, others)
 
 	return in, cmp.Or(onItsWay, leaving), err
 }
@@ -119,7 +119,10 @@ func residentOf(on inventory.Reply, e *inventory.Entry, vm *inventory.VM, unclea
 		}
 	}
 
-	return resident{VM: records.ForPolicies(vm), vm: vm, unclear: unclear}
+	m := records.ForPolicies(vm)
+	m.ColdUse = vm.Entry.DefinedUse().WithMetadata(vm.Metadata).OnOtherHost()
+
+	return resident{VM: m, vm: vm, unclear: unclear}
 }
 
 // residentsOf returns the VMs on the host, sorted, without those that are arriving or leaving, of which onItsWay names

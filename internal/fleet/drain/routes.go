@@ -9,6 +9,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/evacuation"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migration"
@@ -86,14 +87,25 @@ func (dr *Drainer) routes(
 	return w, nil
 }
 
-// readFreeSpace reads how much room is left in the directories to which disks would be copied, on all hosts at the same
-// time: every step of a drain asks again before it begins, and one slow host delays only itself. If it can't be read,
-// it stays unknown, and the move itself fails if there is too little.
-func (dr *Drainer) readFreeSpace(ctx context.Context, in evacuation.Input) {
+// readRoom reads how much room is left in the directories to which disks would be copied, and of what hosts divide
+// among their VMs, on all hosts at the same time: every step of a drain asks again before it begins, and one slow host
+// delays only itself. If it can't be read, it stays unknown, and the move itself fails if there is too little.
+func (dr *Drainer) readRoom(ctx context.Context, in evacuation.Input, others []inventory.Reply) {
+	var needs []domain.HostUse
+	for _, m := range in.VMs {
+		needs = append(needs, m.Use, m.ColdUse)
+	}
+
 	var reading sync.WaitGroup
 
 	for i := range in.Hosts {
-		reading.Go(func() { in.Hosts[i].FreeSpace = dr.freeSpaceOf(ctx, in.Hosts[i].Name, in.VMs) })
+		h := &in.Hosts[i]
+		at := slices.IndexFunc(others, func(a inventory.Reply) bool { return a.Host.Name == h.Name })
+
+		reading.Go(func() {
+			h.FreeSpace = dr.freeSpaceOf(ctx, h.Name, in.VMs)
+			h.Shares = dr.placement.SharesLeft(ctx, others[at], needs)
+		})
 	}
 
 	reading.Wait()

@@ -42,9 +42,9 @@ func TestReadFreeSpace_asksAllHostsAtOnce(t *testing.T) {
 	go func() {
 		defer close(done)
 
-		dr.readFreeSpace(t.Context(), evacuation.Input{
+		dr.readRoom(t.Context(), evacuation.Input{
 			Hosts: []evacuation.Host{{Name: "one"}, {Name: "two"}}, VMs: []evacuation.VM{{LiveSpace: space}},
-		})
+		}, []inventory.Reply{{Host: dr.hosts.Host("one")}, {Host: dr.hosts.Host("two")}})
 	}()
 
 	for range 2 {

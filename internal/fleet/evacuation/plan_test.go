@@ -59,6 +59,10 @@ func TestCompute(t *testing.T) {
 	web := map[string]string{"app": "web"}
 	gpu := map[domain.HostPart]string{{Kind: domain.PCIDevice, ID: "0000:65:00.0"}: "devices.host_devices.gpu.address"}
 	classes := domain.HostUse{Classes: map[string][]domain.HostPart{"gpu": {{}}}}
+	floor := domain.HostUse{Floors: map[string]domain.NetworkFloor{"lan": {Sum: 600}}}
+	device := domain.HostUse{Networks: map[string][]string{"vf": {"nic"}}}
+	startedThere := func(m *VM) { m.ColdBlockers, m.ColdUse = to("kvm2"), device }
+	cold := []Policy{{Identity: policy.Identity{Name: "cold"}, Strategy: LiveMigrate, Fallback: ColdMigrate}}
 	doubtful := to("kvm2")
 	doubtful["kvm2"] = []migration.Blocker{{Reason: "Perhaps", Status: status.Unknown, Message: "it may be so."}}
 	for name, tt := range map[string]struct {
@@ -176,6 +180,46 @@ func TestCompute(t *testing.T) {
 				},
 			}, "a LiveMigration kvm2\nb Blocked  NoRoom: no host has room for it in addition to all others: " +
 				`host "kvm2" has 4Mi left in pages of 2Mi of the 6Mi that it needs`,
+		},
+		"bandwidth that a network can guarantee to one": {
+			Input{
+				Hosts: []Host{{Name: "kvm2", Free: 9, Shares: map[Share]uint64{{Bandwidth, "lan"}: 1000}}, {Name: "kvm3", Free: 9}},
+				VMs: []VM{
+					with(machine("a", 1, to("kvm2")), func(m *VM) { m.Use = floor }),
+					with(machine("b", 1, to("kvm2")), func(m *VM) { m.Use = floor }),
+					with(machine("c", 1, to("kvm2", "kvm3")), func(m *VM) { m.Use = floor }),
+				},
+			}, "a LiveMigration kvm2\nb Blocked  NoRoom: no host has room for it in addition to all others: " +
+				`host "kvm2" has 400 kB/s of network "lan" left of the 600 that it needs` + "\nc LiveMigration kvm3",
+		},
+		"devices of a network that are enough for one": {
+			Input{
+				Hosts: []Host{{Name: "kvm2", Free: 9, Shares: map[Share]uint64{{NetworkDevices, "vf"}: 1}}}, VMs: []VM{
+					with(machine("a", 1, to("kvm2")), func(m *VM) { m.Use = device }),
+					with(machine("b", 1, to("kvm2")), func(m *VM) { m.Use = device }),
+				},
+			}, "a LiveMigration kvm2\nb Blocked  NoRoom: no host has room for it in addition to all others: " +
+				`host "kvm2" has 0 PCI devices of network "vf" left of the 1 that it needs`,
+		},
+		"slots that are enough for one": {
+			Input{
+				Hosts: []Host{{Name: "kvm2", Free: 9, Shares: map[Share]uint64{{SecuritySlots, "SEV"}: 1}}}, VMs: []VM{
+					with(machine("a", 1, to("kvm2")), func(m *VM) { m.Use.Slot = domain.SlotSEV }),
+					with(machine("b", 1, to("kvm2")), func(m *VM) { m.Use.Slot = domain.SlotSEV }),
+					with(machine("c", 1, to("kvm2")), func(m *VM) { m.Use.Slot = domain.SlotSEVES }), // How many isn't known.
+				},
+			}, "a LiveMigration kvm2\nb Blocked  NoRoom: no host has room for it in addition to all others: " +
+				`host "kvm2" has 0 slots for guests with SEV left of the 1 that it needs` + "\nc LiveMigration kvm2",
+		},
+		"devices that two get once they are started there": {
+			Input{
+				Hosts: []Host{{Name: "kvm2", Free: 9, Shares: map[Share]uint64{{NetworkDevices, "vf"}: 1}}}, Policies: cold,
+				VMs: []VM{
+					with(machine("a", 1, no("HostDeviceNotLiveMigratable", "kvm2")), startedThere),
+					with(machine("b", 1, no("HostDeviceNotLiveMigratable", "kvm2")), startedThere),
+				},
+			}, "a ColdMigration kvm2\nb Blocked  NoRoom: no host has room for it in addition to all others: " +
+				`host "kvm2" has 0 PCI devices of network "vf" left of the 1 that it needs`,
 		},
 		"a device of which each host has one": {
 			Input{

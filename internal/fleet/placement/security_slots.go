@@ -16,16 +16,7 @@ import (
 func (p *Scheduler) takenSlots(
 	ctx context.Context, a inventory.Reply, name string, use domain.HostUse, leaving string,
 ) []shortage {
-	if use.Slot == "" {
-		return nil
-	}
-
-	devices, err := a.Host.Conn.GuestDevices(ctx, a.Info.Arch, "kvm", "")
-	if err != nil {
-		return nil // QEMU then reports a missing slot when the VM starts
-	}
-
-	limit, known := devices.MaxGuests(use.Slot == domain.SlotSEVES)
+	limit, known := slotsOf(ctx, a, use.Slot)
 	if !known {
 		return nil
 	}
@@ -35,6 +26,20 @@ func (p *Scheduler) takenSlots(
 	p.reservations.mu.Unlock()
 
 	return fullSlots(limit, use.Slot, others)
+}
+
+// slotsOf returns how many slots of a kind the host's processor has, and false if that is unknown, or no kind is given.
+func slotsOf(ctx context.Context, a inventory.Reply, slot domain.SecuritySlot) (limit int, known bool) {
+	if slot == "" {
+		return 0, false
+	}
+
+	devices, err := a.Host.Conn.GuestDevices(ctx, a.Info.Arch, "kvm", "")
+	if err != nil {
+		return 0, false // QEMU then reports a missing slot when the VM starts
+	}
+
+	return devices.MaxGuests(slot == domain.SlotSEVES)
 }
 
 // fullSlots returns a shortage if the other VMs have all slots of a kind.

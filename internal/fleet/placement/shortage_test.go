@@ -1,9 +1,11 @@
 package placement
 
 import (
+	"maps"
 	"testing"
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/evacuation"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migration"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/status"
 )
@@ -39,5 +41,30 @@ func TestStrayROM(t *testing.T) {
 		if own := spec.Unassigned().HostDevices["a"]; own["rom_file"] != "/rom" || own["class"] != "c" || len(own) != 2 {
 			t.Errorf("%s: what is declared is %v", kind, own)
 		}
+	}
+}
+
+// What others have of a network's bandwidth and devices and of the processor's slots isn't left. A device that another
+// VM has by its address isn't left either.
+func TestOffer_sharesLeft(t *testing.T) {
+	t.Parallel()
+
+	lan := evacuation.Share{Kind: evacuation.Bandwidth, Of: "lan"}
+	vf := evacuation.Share{Kind: evacuation.NetworkDevices, Of: "vf"}
+	slots := evacuation.Share{Kind: evacuation.SecuritySlots, Of: string(domain.SlotSEV)}
+	has := offer{networks: map[string][]string{"vf": {"0000:01:00.1", "0000:01:00.2", "0000:01:00.3"}}}
+
+	left := has.sharesLeft(map[evacuation.Share]uint64{lan: 1000, vf: 3, slots: 1}, map[string]domain.HostUse{
+		"x": {Floors: map[string]domain.NetworkFloor{"lan": {Sum: 600}}, Networks: map[string][]string{"vf": {"nic"}}},
+		"y": {
+			Alone: map[domain.HostPart]string{{Kind: domain.PCIDevice, ID: "0000:01:00.2"}: "devices.host_devices.a.address"},
+			Slot:  domain.SlotSEVES,
+		},
+		"z": {Slot: domain.SlotSEV},
+		"u": {Slot: domain.SlotSEV}, // More than there are.
+	})
+
+	if want := (map[evacuation.Share]uint64{lan: 400, vf: 1, slots: 0}); !maps.Equal(left, want) {
+		t.Errorf("left %v, want %v", left, want)
 	}
 }
