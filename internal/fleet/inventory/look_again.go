@@ -149,5 +149,5 @@ func (inv *Inventory) refreshDiffering(ctx context.Context, h *Host, v *View, la
 func (v *View) lacks(d libvirt.DomainStats) bool {
 	e := v.Domains[d.UUID]
 
-	return e == nil || e.Name != d.Name || e.Active() != d.State.Active()
+	return e == nil || e.Name != d.Name || e.State != d.State && e.Active() != d.State.Active()
 }

@@ -183,3 +183,20 @@ func TestRenew_asksOnce(t *testing.T) {
 		}
 	}
 }
+
+// A guest that is kept after it has panicked has a process, which its state alone doesn't say. A view that has it lacks
+// nothing: each poll would otherwise read the whole host again.
+func TestView_lacks(t *testing.T) {
+	t.Parallel()
+
+	kept := libvirt.Domain{UUID: "1", Name: "web", State: libvirt.Crashed, LiveXML: "<domain/>"}
+	v := &View{Domains: map[string]*Entry{kept.UUID: NewEntry(kept)}}
+
+	for state, lacks := range map[libvirt.DomainState]bool{
+		libvirt.Crashed: false, libvirt.Running: false, libvirt.Shutoff: true,
+	} {
+		if v.lacks(libvirt.DomainStats{UUID: kept.UUID, Name: kept.Name, State: state}) != lacks {
+			t.Errorf("%s: lacks it: %t", state, !lacks)
+		}
+	}
+}

@@ -267,7 +267,8 @@ func (m *Manager) verifyNotMigrated(ctx context.Context, vm *inventory.VM) error
 }
 
 // wakeForShutdown resumes a paused guest and wakes a suspended one, so that it can shut down. It returns false if the
-// guest can't shut down: a guest that an I/O error or a crash paused must not be resumed.
+// guest can't shut down: a guest that an I/O error or a crash paused must not be resumed, and one that QEMU has stopped
+// for good can't be.
 func (m *Manager) wakeForShutdown(ctx context.Context, vm *inventory.VM) (bool, error) {
 	switch vm.State {
 	case libvirt.Paused:
@@ -275,7 +276,12 @@ func (m *Manager) wakeForShutdown(ctx context.Context, vm *inventory.VM) (bool, 
 			return false, nil
 		}
 
-		return true, m.Resume(ctx, vm)
+		err := m.Resume(ctx, vm)
+		if needsReset(err) {
+			return false, nil
+		}
+
+		return true, err
 	case libvirt.PMSuspended:
 		return true, vm.On.Conn.WakeupDomain(ctx, vm.UUID)
 	case libvirt.Crashed:
@@ -292,7 +298,7 @@ func (m *Manager) Resume(ctx context.Context, vm *inventory.VM) error {
 	}
 
 	if err := vm.On.Conn.ResumeDomain(ctx, vm.UUID); err != nil {
-		return err
+		return explainRefusedResume(vm, err)
 	}
 
 	m.mover.SetClock(ctx, vm.On, vm)

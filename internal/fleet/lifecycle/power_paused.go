@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
@@ -113,6 +114,27 @@ func refuseLoading(vm *inventory.VM, how stopOptions) error {
 		VM: vm.Name, Host: vm.Host, Kind: inventory.ErrBusy,
 		Detail: "a user or another tool has begun to start or to move it meanwhile; it was not forced off",
 		Remedy: "Wait for that to end.", Next: inventory.Replan,
+	}
+}
+
+// needsReset reports whether QEMU refused to resume a guest that it has stopped for good, as after an internal error of
+// KVM (QEMU's run state internal-error). libvirt says of such a VM only that it is paused for an unknown reason.
+func needsReset(err error) bool {
+	return err != nil && strings.Contains(err.Error(), "Resetting the Virtual Machine is required")
+}
+
+// explainRefusedResume adds to the error of a refused resume what helps, if QEMU has stopped the guest for good.
+func explainRefusedResume(vm *inventory.VM, err error) error {
+	if !needsReset(err) {
+		return err
+	}
+
+	return &inventory.Error{
+		VM: vm.Name, Host: vm.Host, Kind: ErrNotReady, Err: err,
+		Detail: "QEMU has stopped its guest for good, as after an internal error of KVM, and can't resume it",
+		Remedy: fmt.Sprintf("The end of /var/log/libvirt/qemu/%s.log on the host may say why. To end the VM, run \"virsh "+
+			"destroy %[1]s\" there; what its guest hadn't written is lost.", vm.Name),
+		Next: inventory.Retry,
 	}
 }
 

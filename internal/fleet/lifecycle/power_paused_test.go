@@ -2,6 +2,8 @@ package lifecycle
 
 import (
 	"errors"
+	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -58,5 +60,32 @@ func TestRefuseLoading(t *testing.T) {
 		if err := refuseLoading(vm, stopOptions{grace: time.Second}); err != nil {
 			t.Errorf("%s %s: %v", vm.State, vm.Reason, err)
 		}
+	}
+}
+
+// What QEMU has stopped for good is known by what QEMU says. Any other refusal may pass, and ends no guest.
+func TestExplainRefusedResume(t *testing.T) {
+	t.Parallel()
+
+	vm := &inventory.VM{Name: "web", Host: "kvm1"}
+
+	for text, stopped := range map[string]bool{
+		"internal error: unable to execute QEMU command 'cont': Resetting the Virtual Machine is required": true,
+		"Failed to acquire lock: resource busy": false,
+	} {
+		cause := fmt.Errorf("%w: %s", libvirt.ErrInternal, text)
+
+		err := explainRefusedResume(vm, cause)
+		if !errors.Is(err, libvirt.ErrInternal) || needsReset(err) != stopped || (err == cause) == stopped { //nolint:errorlint // the same
+			t.Errorf("%s: %v", text, err)
+		}
+
+		if strings.Contains(err.Error(), "for good") != stopped {
+			t.Errorf("%s: it says %v", text, err)
+		}
+	}
+
+	if needsReset(nil) {
+		t.Error("no error is taken for a refusal")
 	}
 }

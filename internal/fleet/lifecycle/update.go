@@ -301,9 +301,11 @@ func (u *update) checkRestart(ctx context.Context) error {
 }
 
 // goesDown reports whether this update shuts the VM down: because of its run strategy, or for changes that require a
-// restart.
+// restart. A VM that is started although it has a process is kept after its guest has panicked: that process ends, too.
 func (u *update) goesDown() bool {
-	return u.powerAction() == status.Stop || u.restartsGuest()
+	action := u.powerAction()
+
+	return action == status.Stop || action == status.Start && u.vm.Active || u.restartsGuest()
 }
 
 func (u *update) restartsGuest() bool {
