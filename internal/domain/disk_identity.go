@@ -74,6 +74,12 @@ func SameDisk(a, b DiskSource, sameHost bool) bool {
 	return a.Network == nil && b.Network == nil && sameHost && a.Name() != "" && a.Name() == b.Name()
 }
 
+// Concurrent reports whether the guest may use the disk's source through another disk, too: it only reads the disk, or
+// declares that it shares it.
+func (d Disk) Concurrent() bool {
+	return pick(d.ReadOnly, nil, d.Device == "cdrom") || d.Values["shareable"] == "yes"
+}
+
 // FormatOf returns the format that the VM uses a source with, or "" if it doesn't use it.
 func (s Spec) FormatOf(source DiskSource) string {
 	for _, disk := range s.Disks {

@@ -43,7 +43,7 @@ func (m *Manager) creatorOf(vm *inventory.VM) *diskCreator {
 func (c *diskCreator) assignVolumes(
 	ctx context.Context, d *placement.Desired, have map[string]domain.OwnDisk, defined map[string]domain.Disk,
 ) (map[string]domain.OwnDisk, error) {
-	records := placement.RenamedOwnDisks(have, d.OwnDisks)
+	records := d.OwnDisksUnder(have, defined)
 	have = maps.Clone(records)
 	d.Spec.Disks = maps.Clone(d.Spec.Disks)
 

@@ -49,7 +49,7 @@ func (d Desired) Changed(vm *inventory.VM) Desired {
 		}
 	}
 
-	made := RenamedOwnDisks(OwnDisks(vm), d.OwnDisks)
+	made := d.RenamedOwnDisks(vm)
 	d.OwnDisks = maps.Clone(d.OwnDisks)
 
 	for key := range d.OwnDisks {

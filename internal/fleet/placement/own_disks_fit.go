@@ -29,13 +29,28 @@ func OwnDisks(vm *inventory.VM) map[string]domain.OwnDisk {
 	return own
 }
 
-// RenamedOwnDisks returns the records of the disks that are created, under the keys with which they are declared now.
-func RenamedOwnDisks(have, declared map[string]domain.OwnDisk) map[string]domain.OwnDisk {
+// RenamedOwnDisks returns the records of the VM's own disks under the keys with which they are declared now, see
+// OwnDisksUnder.
+func (d Desired) RenamedOwnDisks(vm *inventory.VM) map[string]domain.OwnDisk {
+	return d.OwnDisksUnder(OwnDisks(vm), vm.DeclaredSpec().Disks)
+}
+
+// OwnDisksUnder returns the records of own disks under the keys with which they are declared now. defined are the disks
+// in the VM's definition. As in the plan, a disk is no other one under a new key if its own key is declared in another
+// form, if a disk of that new key becomes the VM's own, or if the definition has lost it.
+func (d Desired) OwnDisksUnder(
+	have map[string]domain.OwnDisk, defined map[string]domain.Disk,
+) map[string]domain.OwnDisk {
 	records := maps.Clone(have)
-	made := maps.Clone(have)
+	made, declared := maps.Clone(have), maps.Clone(d.OwnDisks)
+
 	maps.DeleteFunc(made, func(key string, o domain.OwnDisk) bool {
-		return o.Creating || o.Removing || IsFirstBoot(key)
+		_, own := d.OwnDisks[key]
+		_, other := d.Spec.Disks[key]
+
+		return o.Creating || o.Removing || IsFirstBoot(key) || other && !own || !definesOwnDisk(defined, key, o)
 	})
+	maps.DeleteFunc(declared, func(key string, _ domain.OwnDisk) bool { return d.Handed[key] != "" })
 
 	for to, from := range domain.RenamedOwnDisks(made, declared) {
 		records[to] = have[from]
@@ -43,6 +58,16 @@ func RenamedOwnDisks(have, declared map[string]domain.OwnDisk) map[string]domain
 	}
 
 	return records
+}
+
+// definesOwnDisk reports whether a definition has an own disk, under its key or, if an interrupted update has renamed
+// it there, under another one.
+func definesOwnDisk(defined map[string]domain.Disk, key string, o domain.OwnDisk) bool {
+	_, there := defined[key]
+
+	return there || slices.ContainsFunc(slices.Collect(maps.Values(defined)), func(disk domain.Disk) bool {
+		return disk.Source.File == o.Path
+	})
 }
 
 // UnfitPool returns why a pool can't have own disks, or "" if it can.
@@ -161,7 +186,7 @@ type grownDisk struct {
 // grownDisks returns the own disks of the VM that the change makes larger.
 func (d Desired) grownDisks(vm *inventory.VM) map[string]grownDisk {
 	grown := map[string]grownDisk{}
-	made := RenamedOwnDisks(OwnDisks(vm), d.OwnDisks)
+	made := d.RenamedOwnDisks(vm)
 
 	for key, want := range d.OwnDisks {
 		if is, there := made[key]; there && !is.Creating && want.Bytes > is.Bytes {
@@ -288,7 +313,7 @@ func lacksPool(attribute, pool string) misfit {
 func grownByHand(ctx context.Context, vm *inventory.VM, d Desired) []inventory.Problem {
 	var problems []inventory.Problem
 
-	made := RenamedOwnDisks(OwnDisks(vm), d.OwnDisks)
+	made := d.RenamedOwnDisks(vm)
 	for _, key := range slices.Sorted(maps.Keys(d.OwnDisks)) {
 		is, want := made[key], d.OwnDisks[key].Bytes
 		if is.Volume == "" || is.Creating || want <= is.Bytes || !vm.OwnsHere(is) {
@@ -323,7 +348,7 @@ func growsOverlaid(vm *inventory.VM, d Desired) []inventory.Problem {
 	var problems []inventory.Problem
 
 	have := vm.DeclaredSpec().Disks
-	made := RenamedOwnDisks(OwnDisks(vm), d.OwnDisks)
+	made := d.RenamedOwnDisks(vm)
 
 	for _, key := range slices.Sorted(maps.Keys(d.OwnDisks)) {
 		is, disk := made[key], have[key]

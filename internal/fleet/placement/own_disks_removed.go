@@ -59,7 +59,7 @@ func (d Desired) DropsOwnDisks(vm *inventory.VM) (deletes, keeps []string) {
 	own := OwnDisks(vm)
 	attached := maps.Clone(own)
 	maps.DeleteFunc(attached, func(key string, _ domain.OwnDisk) bool { return !hasDisk(vm, key) })
-	stillCalled := RenamedOwnDisks(attached, d.OwnDisks)
+	stillCalled := d.OwnDisksUnder(attached, vm.DeclaredSpec().Disks)
 
 	for _, key := range slices.Sorted(maps.Keys(own)) {
 		o := own[key]

@@ -47,12 +47,77 @@ func TestDropsOwnDisks_marked(t *testing.T) {
 			t.Errorf("%s: it deletes %q", name, deletes)
 		}
 
-		if _, same := RenamedOwnDisks(OwnDisks(vm), d.OwnDisks)["data"]; same == (name == "renamed") {
+		if _, same := d.RenamedOwnDisks(vm)["data"]; same == (name == "renamed") {
 			t.Errorf("%s: it is the same disk: %t", name, !same)
 		}
 
 		if got := fmt.Sprint(d.warnDroppedDisks(vm)); strings.Contains(got, "deleted with their data") != c.says {
 			t.Errorf("%s: the plan says %s", name, got)
+		}
+	}
+}
+
+// A disk is the same one under a new key only if the plan has it so: what the key of the record is declared as, what
+// becomes the VM's own, and what the definition has lost isn't.
+func TestRenamedOwnDisks(t *testing.T) {
+	t.Parallel()
+
+	alike := domain.OwnDisk{Pool: "vms", Bytes: 1 << 30}
+	made := func(path string) domain.OwnDisk {
+		o := alike
+		o.Volume, o.Path = path, "/vms/"+path
+
+		return o
+	}
+	file := func(path string) domain.Disk { return domain.Disk{Source: domain.DiskSource{File: "/vms/" + path}} }
+
+	for name, c := range map[string]struct {
+		defined map[string]domain.Disk
+		kept    bool
+		d       Desired
+		// from is the volume of the disk that is declared as new, "" if it is created.
+		from string
+	}{
+		"renamed": {
+			defined: map[string]domain.Disk{"a": file("p")},
+			d:       Desired{Spec: domain.Spec{Disks: map[string]domain.Disk{"new": {}}}}, from: "p",
+		},
+		"renamed in the definition already": {
+			defined: map[string]domain.Disk{"new": file("p")},
+			d:       Desired{Spec: domain.Spec{Disks: map[string]domain.Disk{"new": {}}}}, from: "p",
+		},
+		"its key is a file now": {
+			defined: map[string]domain.Disk{"a": file("p")},
+			d:       Desired{Spec: domain.Spec{Disks: map[string]domain.Disk{"a": file("other"), "new": {}}}},
+		},
+		"a file becomes the VM's own": {
+			defined: map[string]domain.Disk{"a": file("p"), "new": file("f")},
+			d: Desired{
+				Spec:   domain.Spec{Disks: map[string]domain.Disk{"new": {}}},
+				Handed: map[string]string{"new": "/vms/f"},
+			},
+		},
+		"another one was removed and kept": {
+			defined: map[string]domain.Disk{"a": file("p")}, kept: true,
+			d: Desired{Spec: domain.Spec{Disks: map[string]domain.Disk{"new": {}}}}, from: "p",
+		},
+		"detached by hand": {
+			defined: map[string]domain.Disk{},
+			d:       Desired{Spec: domain.Spec{Disks: map[string]domain.Disk{"new": {}}}},
+		},
+	} {
+		vm := &inventory.VM{PersistentSpec: &domain.Spec{Disks: c.defined}}
+		vm.Metadata.OwnDisks = map[string]domain.OwnDisk{"a": made("p")}
+
+		if c.kept {
+			o := made("q")
+			o.OnDestroy = domain.OnDestroyKeep
+			vm.Metadata.OwnDisks["gone"] = o
+		}
+
+		c.d.OwnDisks = map[string]domain.OwnDisk{"new": alike}
+		if got := c.d.RenamedOwnDisks(vm)["new"].Volume; got != c.from {
+			t.Errorf("%s: the disk is the volume %q, want %q", name, got, c.from)
 		}
 	}
 }

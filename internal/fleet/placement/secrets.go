@@ -48,7 +48,7 @@ func growsEncrypted(ctx context.Context, vm *inventory.VM, d Desired) []inventor
 
 	var problems []inventory.Problem
 
-	made := RenamedOwnDisks(OwnDisks(vm), d.OwnDisks)
+	made := d.RenamedOwnDisks(vm)
 	for _, key := range slices.Sorted(maps.Keys(d.OwnDisks)) {
 		is := made[key]
 		uuid := d.Spec.Disks[key].Values[domain.EncryptionSecret]

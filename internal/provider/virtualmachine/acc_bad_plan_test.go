@@ -69,6 +69,10 @@ func TestAccBadInput_plan(t *testing.T) {
 			[]string{`interfaces.lan.model`, `e1000`},
 		},
 		"host": {hcl{"host": quote("kvm9")}, []string{`"kvm9" is not among the configured hosts`, own.Name}},
+		"disk_twice": {
+			hcl{"disks": `{ a = { file = "/a", format = "raw" }, b = { file = "/a", format = "raw" } }`},
+			[]string{`disks["b"]`, `The disks a and b are the same: /a`},
+		},
 		"mac_twice": {hcl{"interfaces": `{
     lan = { user = true, mac = "52:54:00:00:00:01" }
     wan = { user = true, mac = "52:54:00:00:00:01" }

@@ -140,7 +140,8 @@ func withRenamed(declared, prior types.Map) types.Map {
 	own := ownDisks(declared)
 	maps.DeleteFunc(own, func(key string, _ domain.OwnDisk) bool { return !isKnown(all[key]) })
 	for to, from := range domain.RenamedOwnDisks(ownDisks(prior), own) {
-		if _, stays := all[from]; !stays {
+		_, stays := all[from]
+		if _, there := before[to]; !stays && !there {
 			before[to] = before[from]
 		}
 	}

@@ -1,6 +1,7 @@
 package virtualmachine
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -121,6 +122,43 @@ func TestOwnDisk_renamedOrRemoved(t *testing.T) {
 		}
 		if test.at != "" && p.config.spec(state).Disks["sys"].Source.File != test.at {
 			t.Errorf("%s: it gets another file", name)
+		}
+	}
+}
+
+// Keys that an own disk and a file exchange don't exchange the disks: what is planned for each is what the fleet does.
+func TestOwnDisk_keysOfFiles(t *testing.T) {
+	t.Parallel()
+	disk, file := in{"pool": "vms", "size": "20Gi"}, in{"file": "/srv/vms/data"}
+	state := ownState(t, disk)
+	disks := elements(state.Disks)
+	other := stateWith(t, file, "")
+	disks["data"] = elements(other.Disks)["root"]
+	state.Disks = mapOf(diskType, disks)
+	for name, test := range map[string]struct {
+		disks in
+		// sources are the planned ones of root, data and sys.
+		sources, refused string
+		removes          bool
+	}{
+		"kept":     {in{"root": disk, "data": file}, "/srv/vms/web-root /srv/vms/data ", "", false},
+		"swapped":  {in{"root": file, "data": disk}, "/srv/vms/data /srv/vms/data ", "data and root are the same", true},
+		"takes up": {in{"data": disk}, " /srv/vms/data ", "", true},
+		"makes way": {
+			in{"root": in{"file": "/other"}, "data": file, "sys": disk},
+			"/other /srv/vms/data " + unknownSource, "", true,
+		},
+	} {
+		p := planning{config: modelOf(t, minimal.with(in{"disks": test.disks})), state: state, hosts: []string{"kvm1"}}
+		o := p.plan()
+		spec, d := p.config.spec(state), p.config.toFleet(state)
+		sources := spec.Disks["root"].Source.File + " " + spec.Disks["data"].Source.File + " " + spec.Disks["sys"].Source.File
+		if sources != test.sources || slices.Contains(d.Removes, "root") != test.removes {
+			t.Errorf("%s: the disks are %q, and %q are removed", name, sources, d.Removes)
+		}
+		if said := diagText(p.validatePlanned(&o.planned)); !strings.Contains(said, test.refused) ||
+			test.refused == "" && said != "" {
+			t.Errorf("%s: %q", name, said)
 		}
 	}
 }

@@ -93,6 +93,7 @@ func (p planning) validatePlanned(planned *model) diag.Diagnostics {
 	}
 	spec := p.config.spec(p.state)
 	diags.Append(p.refuseSharedMACs(spec)...)
+	diags.Append(p.refuseSharedSources(spec)...)
 	diags.Append(p.refuseLackingThreads(spec)...)
 	withFollowed(spec, planned)
 	for _, problem := range spec.Validate() {
@@ -126,6 +127,32 @@ func (p planning) refuseSharedMACs(spec domain.Spec) diag.Diagnostics {
 	for _, problem := range spec.SharedMACs() {
 		if p.state == nil || !slices.Contains(p.state.spec(nil).SharedMACs(), problem) {
 			diags.Append(attrpath.Error(p.config.attributePath(problem.Path), invalid, problem.Message))
+		}
+	}
+	return diags
+}
+
+// refuseSharedSources returns an error for disks that are the same disk of the host or of a server, to which the guest
+// would write twice, unless an imported VM already has them.
+func (p planning) refuseSharedSources(spec domain.Spec) diag.Diagnostics {
+	var diags diag.Diagnostics
+	keys := value.Keys(spec.Disks)
+	for i, key := range keys {
+		for _, other := range keys[:i] {
+			a, b := spec.Disks[other], spec.Disks[key]
+			if a.Source.File == unknownSource || !domain.SameDisk(a.Source, b.Source, true) ||
+				a.Concurrent() && b.Concurrent() {
+				continue
+			}
+			if p.state != nil {
+				had := p.state.spec(nil).Disks
+				if domain.SameDisk(had[other].Source, had[key].Source, true) {
+					continue
+				}
+			}
+			diags.Append(attrpath.Error(p.config.attributePath("disks."+key), invalid, fmt.Sprintf("The disks %s and %s are "+
+				"the same: %s. The guest would take them for two, and damage what is on them.\n\nRemove one of them. If the "+
+				"guest only reads them, set read_only = true for both.", other, key, b.Source)))
 		}
 	}
 	return diags
