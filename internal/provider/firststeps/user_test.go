@@ -279,11 +279,9 @@ func (u *user) tries(t *testing.T, dir, command, input string) (string, error) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), commandTimeout)
 	defer cancel()
-	began := time.Now()
 	cmd := u.command(ctx, dir, command)
 	cmd.Stdin = strings.NewReader(input)
 	said, err := cmd.CombinedOutput()
-	t.Logf("%s: %s", command, time.Since(began).Round(100*time.Millisecond))
 	return string(said), err
 }
 
