@@ -120,8 +120,7 @@ func RemoveOriginal(
 	case there == nil:
 		return fmt.Sprintf("host %q has no copy of it", home.Name()), false, nil
 	case there.Format != here.Format || there.CapacityBytes < here.CapacityBytes: // A copy may have grown since.
-		return fmt.Sprintf("host %q has another one, %s rather than %s", home.Name(), dimensionsOf(*there),
-			dimensionsOf(*here)), false, nil
+		return fmt.Sprintf("host %q has another one, %s", home.Name(), describeDifference(*here, *there)), false, nil
 	}
 	users := UsersOn(host)
 	if stays, err = users.Of(ctx, file); err != nil || stays != "" {
