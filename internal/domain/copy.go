@@ -21,14 +21,26 @@ type Copy struct {
 	Bytes    uint64
 }
 
-// LeftVolume is the volume of an own disk on a host that the VM leaves. A move copies its content. While the VM is on
-// that host, the volume is the disk itself.
+// LeftVolume is the volume of an own disk on a host that the VM leaves, or the original of another disk, if the move is
+// to remove it. A move copies its content. While the VM is on that host, it is the disk itself.
 type LeftVolume struct {
 	// Host is the host's name in the configuration of the run that moved the VM. HostUUID is the UUID of the host in
 	// libvirt.
 	Host, HostUUID string
-	// Pool and Volume are the names of the pool and the volume. Path is the volume's path in the pool.
+	// Pool and Volume are the names of the pool and the volume, "" for a disk that isn't an own disk. Path is the path
+	// of the file.
 	Pool, Volume, Path string
+}
+
+// IsOriginal reports whether it is the original of a disk that isn't an own disk.
+func (v LeftVolume) IsOriginal() bool { return v.Pool == "" }
+
+// Name returns the pool and the volume, or the path of an original.
+func (v LeftVolume) Name() string {
+	if v.IsOriginal() {
+		return v.Path
+	}
+	return v.Pool + "/" + v.Volume
 }
 
 func readCopies(vm *etree.Element) []Copy {

@@ -546,8 +546,9 @@ func TestLab_coldMoveThatLeavesTwo(t *testing.T) {
 	}
 }
 
-// A file that is there already, a directory that is missing, an image on top of another and a disk that doesn't fit are
-// told before anything is changed; what fills the disk meanwhile fails the copy, and leaves nothing.
+// A file that is there already, another read-only medium, a directory that is missing, an image on top of another and a
+// disk that doesn't fit are told before anything is changed; what fills the disk meanwhile fails the copy, and leaves
+// nothing.
 func TestLab_coldMoveIsRefused(t *testing.T) {
 	t.Parallel()
 
@@ -556,7 +557,36 @@ func TestLab_coldMoveIsRefused(t *testing.T) {
 	f := labFleet(t, l, t.Name(), nil)
 	listen(f, log)
 	dir := directory(t, l, "kvm1", "kvm2")
-	vm, file := resting(t, f, l, dir, 24, nil)
+	medium := directory(t, l, "kvm1", "kvm2") + "/medium.qcow2"
+	burn := func(host string, pattern int) {
+		t.Helper()
+		l.Run(t, host, "sh", "-ec", fmt.Sprintf(`rm -f %[1]s; qemu-img create -q -f qcow2 %[1]s 1M
+			qemu-io -f qcow2 -c 'write -q -P %[2]d 0 64k' %[1]s`, medium, pattern))
+	}
+	burn("kvm1", 1)
+	burn("kvm2", 2)
+
+	vm, file := resting(t, f, l, dir, 24, func(d *placement.Desired) {
+		d.Spec.Disks["medium"] = domain.Disk{
+			Source: domain.DiskSource{File: medium}, Format: "qcow2", Device: "cdrom", ReadOnly: new(true),
+		}
+	})
+	another := checksum(t, l, "kvm2", medium)
+
+	// Of the same format and sizes it is seen only when the beginnings are compared.
+	_, state, err := f.Move(t.Context(), vm.UUID, lastOf(vm), "kvm2", migration.Options{})
+	if !errors.Is(err, ErrBlocked) || !strings.Contains(err.Error(), migration.DiskPathTaken) ||
+		!strings.Contains(err.Error(), medium) || !state.Start.IsZero() {
+		t.Errorf("another medium: %v", err)
+	}
+
+	onlyOn(t, f, vm.UUID, "kvm1")
+
+	if now := checksum(t, l, "kvm2", medium); now != another {
+		t.Errorf("the medium that was there is %s, was %s", now, another)
+	}
+
+	burn("kvm2", 1)
 	l.Run(t, "kvm2", "rmdir", dir)
 
 	refused := func(what string, reasons ...string) {
@@ -572,8 +602,8 @@ func TestLab_coldMoveIsRefused(t *testing.T) {
 		onlyOn(t, f, vm.UUID, "kvm1")
 	}
 
-	_, _, err := f.Move(t.Context(), vm.UUID, lastOf(vm), "kvm2", migration.Options{})
-	if !errors.Is(err, ErrBlocked) || !strings.Contains(err.Error(), dir) {
+	_, _, err = f.Move(t.Context(), vm.UUID, lastOf(vm), "kvm2", migration.Options{})
+	if !errors.Is(err, ErrBlocked) || !strings.Contains(err.Error(), dir) || strings.Contains(err.Error(), medium) {
 		t.Errorf("without the directory: %v", err)
 	}
 

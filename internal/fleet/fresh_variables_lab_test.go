@@ -10,6 +10,7 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/placement"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/records"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/lab"
 )
 
@@ -72,6 +73,43 @@ func TestLab_variablesAreResetOnce(t *testing.T) {
 
 	if !has("of the guest") {
 		t.Error("the variables that the guest had written are gone")
+	}
+
+	// If the mark can't be removed right after the start, the same update removes it later: the VM has started.
+	version := func(from, to string, where ...string) {
+		t.Helper()
+
+		const ours = "urn:virtfleet:1"
+
+		xml := l.Virsh(t, host, "metadata", vm.UUID, ours, "--config")
+		xml = strings.Replace(xml, fmt.Sprintf("version=%q", from), fmt.Sprintf("version=%q", to), 1)
+		l.Virsh(t, host, append([]string{"metadata", vm.UUID, ours, "--key", "virtfleet", "--set", xml}, where...)...)
+	}
+
+	l.Virsh(t, host, "destroy", vm.UUID)
+	f.ForgetAll()
+
+	if vm, err = f.FindNow(t.Context(), vm.UUID, inventory.LastKnown{}); err != nil {
+		t.Fatal(err)
+	}
+
+	m := vm.Metadata
+	m.FreshNVRAM = true
+
+	if _, err := records.WriteMetadata(t.Context(), vm, m); err != nil {
+		t.Fatal(err)
+	}
+
+	listen(f, &onLog{Message: "starting VM", Do: func() {
+		version("1", "99", "--config") // No run of this version may write it.
+		listen(f, &onLog{Message: "marks that the start has made void were not removed", Do: func() {
+			version("99", "1", "--config", "--live")
+		}})
+	}})
+
+	vm, err = f.Update(t.Context(), vm.UUID, lastOf(vm), d)
+	if err != nil || !vm.Running() || vm.Metadata.FreshNVRAM || has("of the guest") {
+		t.Errorf("started although its mark stayed: %+v, %v", vm, err)
 	}
 }
 

@@ -354,58 +354,116 @@ func TestLab_ownDisksOnASharedPool(t *testing.T) {
 }
 
 // A run is killed when its VM is on the target, before anything is tidied up. What is left is told, and an update
-// removes it.
+// removes it: the VM's own disks, and with keep_source_disks = false the originals of others, unless something uses
+// them or they aren't what was copied.
 func TestLab_ownDisksOfAKilledRun(t *testing.T) {
 	t.Parallel()
 
 	l, f, pool, dir := withPool(t, "kvm1", "kvm2")
+	file := func(name string) string { return dir + "/" + name + ".raw" }
 
 	d := light(t, l, lab.Name(t), nil)
 	d.Metadata.Host = "kvm1"
 	d.Spec.Disks = map[string]domain.Disk{"data": {Source: domain.DiskSource{File: "/to/be/made"}, Format: "raw"}}
 	d.OwnDisks = map[string]domain.OwnDisk{"data": {Pool: pool, Bytes: 1 << 20}}
+
+	others := []string{"idle", "used", "grown"}
+	for _, name := range others {
+		l.Run(t, "kvm1", "truncate", "-s", "1M", file(name))
+		d.Spec.Disks[name] = domain.Disk{Source: domain.DiskSource{File: file(name)}, Format: "raw"}
+	}
+
 	vm := create(t, f, l, d)
 	data := vm.Metadata.OwnDisks["data"]
+	all := []string{data.Path, file("grown"), file("idle"), file("used")}
 
-	// What a move writes down before it sets out.
-	record := migration.State{
-		SourceHost: "kvm1", TargetHost: "kvm2", Start: time.Now(), Method: migration.MethodBlock,
-		Phase: migration.PhasePreparingTarget,
-	}.Record("", "a run that was killed")
-	m := vm.Metadata.WithMigration(record)
-	m.LeftVolumes = vm.Leaving([]string{data.Path})
-	m.Copies = []domain.Copy{{
-		Host: "kvm2", HostUUID: l.Host("kvm2").HostUUID, Path: data.Path, FromUUID: vm.HostUUID,
-	}}
+	// What a move writes down before it sets out, here and for a drain that keeps the disks.
+	begun := func(o migration.Options) (m domain.Metadata) {
+		t.Helper()
+
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+
+		o.CopyStorage = migration.CopyFull
+		listen(f, &onLog{Message: "migration started", Do: func() {
+			definition, err := domain.Parse(l.Virsh(t, "kvm1", "dumpxml", "--inactive", vm.UUID))
+			if err != nil {
+				t.Error(err)
+			} else {
+				m = definition.Metadata()
+			}
+
+			cancel()
+		}})
+
+		if _, _, err := f.Move(ctx, vm.UUID, lastOf(vm), "kvm2", o); !errors.Is(err, context.Canceled) {
+			t.Fatalf("breaking it off: %v", err)
+		}
+
+		hasOnly(t, l, "kvm1", dir, all...)
+		hasOnly(t, l, "kvm2", dir)
+
+		return m
+	}
+
+	if m := begun(migration.Options{}); len(m.LeftVolumes) != 1 {
+		t.Errorf("with the originals kept these are recorded: %+v", m.LeftVolumes)
+	}
+
+	m := begun(migration.Options{KeepSourceDisks: new(false)})
+
+	vm, err := f.FindNow(t.Context(), vm.UUID, lastOf(vm))
+	if err != nil || len(vm.Metadata.LeftVolumes) != 0 {
+		t.Fatalf("broken off: %+v, %v", vm, err)
+	}
 
 	if _, err := records.WriteMetadata(t.Context(), vm, m); err != nil {
 		t.Fatal(err)
 	}
 
-	l.Run(t, "kvm2", "qemu-img", "create", "-q", "-f", "raw", data.Path, "1M")
+	for _, image := range all {
+		l.Run(t, "kvm2", "truncate", "-s", "1M", image)
+	}
 
-	l.Virsh(t, "kvm1", "migrate", "--live", "--persistent", "--undefinesource", "--copy-storage-inc", "--migrate-disks",
-		"vda", vm.Name, l.Host("kvm2").SocketURI())
+	l.Virsh(t, "kvm1", "migrate", "--live", "--persistent", "--undefinesource", "--copy-storage-all", "--migrate-disks",
+		"vda,vdb,vdc,vdd", vm.Name, l.Host("kvm2").SocketURI())
+
+	clone := file("clone")
+	l.Run(t, "kvm1", "qemu-img", "create", "-q", "-f", "qcow2", "-b", file("used"), "-F", "raw", clone)
+	l.Run(t, "kvm1", "truncate", "-s", "2M", file("grown"))
 	f.ForgetAll()
 
 	now, err := f.Find(t.Context(), vm.UUID, lastOf(vm))
-	if err != nil || now.Host != "kvm2" ||
-		!slices.Equal(now.LeftVolumes(), []string{"kvm1: " + pool + "/" + data.Volume}) {
-		t.Fatalf("left are %q: %+v, %v", now.LeftVolumes(), now, err)
+	left := []string{"kvm1: " + pool + "/" + data.Volume}
+
+	for _, name := range others {
+		left = append(left, "kvm1: "+file(name))
 	}
 
-	hasOnly(t, l, "kvm1", dir, data.Path)
+	slices.Sort(left)
+
+	if err != nil || now.Host != "kvm2" || !slices.Equal(now.LeftVolumes(), left) {
+		t.Fatalf("left are %q; want %q: %+v, %v", now.LeftVolumes(), left, now, err)
+	}
+
+	hasOnly(t, l, "kvm1", dir, append(all, clone)...)
 
 	d.Spec.Disks["data"] = domain.Disk{Source: domain.DiskSource{File: data.Path}, Format: "raw"}
 	d.Metadata.Host = "kvm2"
 
 	now, err = f.Update(t.Context(), vm.UUID, lastOf(now), d)
 	if err != nil || len(now.Metadata.LeftVolumes) != 0 || now.Metadata.OwnDisks["data"].HostUUID != now.HostUUID {
-		t.Errorf("updated: %+v, %v", now, err)
+		t.Fatalf("updated: %+v, %v", now, err)
 	}
 
-	hasOnly(t, l, "kvm1", dir)
-	hasOnly(t, l, "kvm2", dir, data.Path)
+	kept := strings.Join(now.KeptDisks, "\n")
+	if len(now.KeptDisks) != 2 || !strings.Contains(kept, clone+" is based on it") ||
+		!strings.Contains(kept, file("grown")) {
+		t.Errorf("kept are %q", now.KeptDisks)
+	}
+
+	hasOnly(t, l, "kvm1", dir, file("grown"), file("used"), clone)
+	hasOnly(t, l, "kvm2", dir, all...)
 }
 
 // A drain takes VMs away with their own disks, counts their bytes, leaves nothing on the host and brings all back. What

@@ -1,7 +1,6 @@
 package inventory
 
 import (
-	"fmt"
 	"maps"
 	"slices"
 
@@ -44,10 +43,17 @@ func (vm *VM) Movable() map[string]domain.OwnDisk {
 	return own
 }
 
-// Leaving returns the volumes that a move leaves behind at the source: those recorded before, and those of own disks
-// whose files were created on the target.
-func (vm *VM) Leaving(made []string) []domain.LeftVolume {
+// Leaving returns what a move leaves behind at the source: what was recorded before, the volumes of own disks whose
+// files were created on the target, and the originals of other disks.
+func (vm *VM) Leaving(made []string, originals ...string) []domain.LeftVolume {
 	left := slices.Clone(vm.Metadata.LeftVolumes)
+
+	for _, file := range originals {
+		l := domain.LeftVolume{Host: vm.Host, HostUUID: vm.HostUUID, Path: file}
+		if !slices.Contains(left, l) {
+			left = append(left, l)
+		}
+	}
 
 	for _, key := range slices.Sorted(maps.Keys(vm.Metadata.OwnDisks)) {
 		o := vm.Metadata.OwnDisks[key]
@@ -102,8 +108,9 @@ func (vm *VM) NoteKept(tried []domain.LeftVolume, why []string) {
 	vm.KeptDisks = append(slices.Clip(vm.KeptDisks), why...)
 }
 
-// LeftVolumes returns the volumes of own disks that moves left on other hosts, as "<host>: <pool>/<volume>". Hosts that
-// did not answer are left out, and volumes that were tried just now: whoever reads the VM next finds them.
+// LeftVolumes returns what moves left on other hosts and is to be removed: volumes of own disks, as
+// "<host>: <pool>/<volume>", and originals of other disks, as "<host>: <path>". Hosts that did not answer are left out,
+// and what was tried just now: whoever reads the VM next finds it.
 func (vm *VM) LeftVolumes() []string {
 	var left []string
 
@@ -113,7 +120,7 @@ func (vm *VM) LeftVolumes() []string {
 		}
 
 		if name := vm.Peers[l.HostUUID]; name != "" && l.HostUUID != vm.HostUUID {
-			left = append(left, fmt.Sprintf("%s: %s/%s", name, l.Pool, l.Volume))
+			left = append(left, name+": "+l.Name())
 		}
 	}
 

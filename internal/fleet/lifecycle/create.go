@@ -353,8 +353,8 @@ func (m *Manager) undoCreate(
 	return nil, cause
 }
 
-// FinishCreate removes the mark and the lock of a VM that is being created, even after ctx has ended. It is the last
-// step: if the run is interrupted before it, the next Create completes the VM.
+// FinishCreate removes the mark and the lock of a VM that is being created, even after ctx has ended. The mark is
+// removed from vm, too. It is the last step: if the run is interrupted before it, the next Create completes the VM.
 func (m *Manager) FinishCreate(ctx context.Context, vm *inventory.VM) error {
 	defer m.pendingCreates.release(vm.UUID)
 
@@ -378,6 +378,8 @@ func (m *Manager) FinishCreate(ctx context.Context, vm *inventory.VM) error {
 	if _, err := records.WriteMetadata(ctx, vm, metadata); err != nil {
 		return err
 	}
+
+	vm.Metadata.Creating = nil
 
 	_, err := m.hosts.ReadVM(ctx, vm.On, vm.UUID)
 

@@ -48,7 +48,12 @@ func (m *Manager) Start(ctx context.Context, permit *placement.StartPermit, vm *
 	}
 
 	if err == nil {
-		return m.noteStarted(ctx, vm)
+		if err := m.noteStarted(ctx, vm); err != nil { // The guest runs: that isn't a failed start.
+			m.log.WarnContext(ctx, "marks that the start has made void were not removed", "name", vm.Name, "host", vm.Host,
+				"error", err.Error())
+		}
+
+		return nil
 	}
 
 	if remedy := inventory.LimitRemedy(err); remedy != "" {
@@ -58,9 +63,18 @@ func (m *Manager) Start(ctx context.Context, permit *placement.StartPermit, vm *
 	return err
 }
 
-// noteStarted removes the marks that the start of a VM has made void: that it is to be started after a restart, and
-// that it needs new firmware variables, which only a start from saved memory doesn't give it. A later start would
-// otherwise give it new ones again, and lose what its guest has written to them.
+// afterStart returns the metadata without the marks that the start of a VM has made void: that it is to be started
+// after a restart, and that it needs new firmware variables, which only a start from saved memory doesn't give it. A
+// later start would otherwise give it new ones again, and lose what its guest has written to them. off is the VM before
+// the start.
+func afterStart(metadata domain.Metadata, off *inventory.VM) domain.Metadata {
+	metadata.Restarting = nil
+	metadata.FreshNVRAM = metadata.FreshNVRAM && off.ManagedSave
+
+	return metadata
+}
+
+// noteStarted removes the marks that the start of a VM has made void.
 func (m *Manager) noteStarted(ctx context.Context, off *inventory.VM) error {
 	if off.Metadata.Restarting == nil && !off.Metadata.FreshNVRAM {
 		return nil
@@ -74,11 +88,7 @@ func (m *Manager) noteStarted(ctx context.Context, off *inventory.VM) error {
 		return err
 	}
 
-	metadata := vm.Metadata
-	metadata.Restarting = nil
-	metadata.FreshNVRAM = metadata.FreshNVRAM && off.ManagedSave
-
-	_, err = records.WriteMetadata(ctx, vm, metadata)
+	_, err = records.WriteMetadata(ctx, vm, afterStart(vm.Metadata, off))
 
 	return err
 }

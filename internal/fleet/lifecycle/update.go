@@ -78,6 +78,8 @@ type update struct {
 	restart []domain.Change
 	// stopped says how the VM was shut down; "" if it was not.
 	stopped inventory.Outcome
+	// off is the VM before this update started it; nil if it didn't.
+	off *inventory.VM
 	// applied are the sources of the disks in the definition as this update writes it, or leaves it.
 	applied map[string]string
 	// defined says that the definition was changed. before is the definition as it was, with its secrets; "" if it
@@ -346,6 +348,11 @@ func (u *update) writeMetadata(ctx context.Context) error {
 	metadata := u.want.StampOn(u.vm.Metadata)
 	metadata.Creating = nil
 	metadata.Staged = nil
+
+	if u.off != nil { // Its start may have failed to remove them.
+		metadata = afterStart(metadata, u.off)
+	}
+
 	metadata.OwnDisks = u.own
 	metadata.Applied = u.applied
 	if u.vm.Active || !u.evicted {

@@ -134,6 +134,8 @@ func (u *update) changePower(ctx context.Context) error {
 		return errors.Join(renameErr, err)
 	}
 
+	u.off = u.vm
+
 	if err := u.refresh(ctx); err != nil {
 		return errors.Join(renameErr, err)
 	}

@@ -102,3 +102,29 @@ func IsSameFile(ctx context.Context, on, other *libvirt.Host, file string) (bool
 	}
 	return probeShared(ctx, on, other, path.Dir(file))
 }
+
+// RemoveOriginal removes the original of a disk from the host that the VM has left. home is the host that has the copy.
+// It returns why the original stays: home has no copy of it, or something on the host uses it. unclear says that
+// something may use it. The caller makes sure that the hosts don't share the file. A missing file is no error.
+func RemoveOriginal(
+	ctx context.Context, host, home *libvirt.Host, file string,
+) (stays string, unclear bool, err error) {
+	here, err := fileOn(ctx, host, file)
+	if err != nil || here == nil {
+		return "", false, err
+	}
+	there, err := fileOn(ctx, home, file)
+	switch {
+	case err != nil:
+		return "", false, err
+	case there == nil:
+		return fmt.Sprintf("host %q has no copy of it", home.Name()), false, nil
+	case there.Format != here.Format || there.CapacityBytes < here.CapacityBytes: // A copy may have grown since.
+		return fmt.Sprintf("host %q has another one, %s", home.Name(), describeDifference(*here, *there)), false, nil
+	}
+	users := UsersOn(host)
+	if stays, err = users.Of(ctx, file); err != nil || stays != "" {
+		return stays, stays != "" && stays == users.unclear, err
+	}
+	return "", false, host.RemoveFile(ctx, file)
+}

@@ -277,9 +277,10 @@ func (f *blockerList) checkPlainFile(b localFile, file libvirt.Volume) bool {
 	return false
 }
 
-// sameMedium says whether the target already has the same read-only medium, which is then used.
+// sameMedium says whether the target already has a read-only medium of the same format and sizes, which is then used. A
+// move compares their beginnings before.
 func (b localFile) sameMedium(here, there libvirt.Volume) bool {
-	return b.readOnly && here.CapacityBytes == there.CapacityBytes
+	return b.readOnly && dimensionsOf(here) == dimensionsOf(there)
 }
 
 func (f *blockerList) pathTaken(b localFile, target *libvirt.Host) {

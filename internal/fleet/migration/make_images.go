@@ -3,7 +3,6 @@ package migration
 import (
 	"context"
 	"errors"
-	"log/slog"
 	"path"
 	"slices"
 	"strings"
@@ -117,32 +116,6 @@ func (r *run) removeImages(ctx context.Context, where location, target hostView)
 	return append(left, RemoveNVRAM(ctx, r.Target, r.Source, r.nvramFiles, r.log)...)
 }
 
-// RemoveUnused removes files that moves copied from the host that has no use for them any more. A file that something
-// else on the host uses stays, such as the base of other VMs' disks. It logs why a file stays.
-func RemoveUnused(ctx context.Context, on *libvirt.Host, files []string, log *slog.Logger) {
-	ctx, cancel := lease.CleanupContext(ctx, removalTimeout)
-	defer cancel()
-
-	users := UsersOn(on)
-
-	for _, file := range files {
-		why, err := users.Of(ctx, file)
-		if err == nil && why == "" {
-			log.InfoContext(ctx, "removing a disk that was copied", "host", on.Name(), "path", file)
-
-			err = on.RemoveFile(ctx, file)
-		}
-
-		if err != nil {
-			why = err.Error()
-		}
-
-		if why != "" {
-			log.WarnContext(ctx, "a disk that was copied was not removed", "host", on.Name(), "path", file, "reason", why)
-		}
-	}
-}
-
 // RemoveImages removes images from a host, and returns those that remain. It logs why. An image that doesn't exist is
 // not reported.
 func RemoveImages(
@@ -159,25 +132,10 @@ func RemoveImages(
 	return left
 }
 
-// removeSources removes the firmware's variables from the source and, if requested, the images that were copied, once
-// the VM runs on the target and its domain on the source is gone. A failure to remove a file doesn't fail the
-// migration. Files that were made with the VM are left to the caller, who knows what else uses them.
-func (r *run) removeSources(ctx context.Context, source hostView) {
+// removeVariables removes the firmware's variables from the source, once the VM runs on the target and its domain on the
+// source is gone. The disks there are left to the caller, who knows what else uses them.
+func (r *run) removeVariables(ctx context.Context, source hostView) {
 	if source.err == nil && source.domain == nil {
 		RemoveNVRAM(ctx, r.Source, r.Target, r.nvramFiles, r.log)
 	}
-	var paths []string
-	for _, c := range r.copies {
-		if notOwn(c) {
-			paths = append(paths, c.Disk.Path)
-		}
-	}
-	if *r.Options.KeepSourceDisks || len(paths) == 0 {
-		return
-	}
-	if source.err != nil || source.domain != nil {
-		r.log.WarnContext(ctx, "the disks are kept at the source, which has not let go of the VM")
-		return
-	}
-	RemoveUnused(ctx, r.Source, paths, r.log)
 }

@@ -129,11 +129,15 @@ func (p *offlinePlanner) planFile(ctx context.Context, b localFile, here, there 
 	name := path.Base(b.path)
 	file, ok := here[name]
 	other, exists := there[name]
+	if exists && b.sameMedium(file, other) {
+		if same, err := p.preflight.beginsAlike(ctx, b.path); err != nil || same {
+			return err
+		}
+	}
 	switch {
 	case !ok && !b.mayBeAbsent():
 		p.blockers.block(b.reason, b.attribute, fmt.Sprintf("%s is %s, and host %q has no such file", b.what, b.path,
 			p.plan.source.Name()), "Put the file back, or take the disk out of the VM.")
-	case exists && b.sameMedium(file, other):
 	case exists:
 		p.blockers.pathTaken(b, p.plan.target)
 	case !ok:

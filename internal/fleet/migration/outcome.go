@@ -173,7 +173,7 @@ func (r *run) conclude(ctx context.Context, failure error) (State, error) {
 	defer r.reportProgress()
 	if where == arrived {
 		state := r.recordSuccess(ctx, failure)
-		r.removeSources(ctx, source)
+		r.removeVariables(ctx, source)
 		return state, nil
 	}
 	r.resumePaused(ctx, where, source, target)

@@ -134,10 +134,7 @@ func (m *move) copyAndHandOver(ctx context.Context, inspected migration.VM, offl
 	m.state.FailurePlane = ""
 	m.restoreAutostart(after, m.to)
 
-	m.copied, m.kept = offlineCopy.Disks(), *m.effective.Options.WithDefaults().KeepSourceDisks
-	if !m.kept {
-		migration.RemoveUnused(after, m.from.Conn, m.copied, m.mover.log.With("name", m.vm.Name))
-	}
+	m.copied, m.kept = offlineCopy.Disks(), m.keepsOriginals()
 
 	return nil
 }

@@ -133,6 +133,8 @@ type move struct {
 	// unlessPinnedElsewhere says whether the VM stays if its configuration pins it to a host other than the target.
 	unlessPinnedElsewhere bool
 	state                 migration.State
+	// disks are the VM's disks.
+	disks []domain.MobileDisk
 	// copied are the files of the disks that were copied, kept says whether the source keeps its own files.
 	copied []string
 	kept   bool
@@ -224,6 +226,7 @@ func (m *move) moveUnderLock(ctx context.Context) error {
 		return err
 	}
 
+	m.disks = inspected.Mobility.Disks
 	m.clearOthers(ctx)
 
 	// The reservation lasts until all is copied: then the target's storage pools report the room that the files use.
@@ -347,7 +350,7 @@ func (m *move) moveLive(ctx context.Context, inspected migration.VM) error {
 		return m.failure(ctx, err)
 	}
 
-	m.kept = *m.effective.Options.WithDefaults().KeepSourceDisks
+	m.kept = m.keepsOriginals()
 	m.restoreAutostart(after, m.to)
 	m.mover.SetClock(after, m.to, m.vm)
 

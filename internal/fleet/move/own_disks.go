@@ -151,8 +151,8 @@ func (ck *Checks) WithTarget(
 	return inspected
 }
 
-// RemoveLeftVolumes removes volumes of own disks that moves left on other hosts, and removes them from the VM's
-// metadata. If only is not nil, it considers only that host. It returns the VM as it is then. Volumes on hosts that
+// RemoveLeftVolumes removes what moves left on other hosts, volumes of own disks and originals of other disks, and
+// removes it from the VM's metadata. If only is not nil, it considers only that host. It returns the VM as it is then. Volumes on hosts that
 // don't answer or are not configured stay, and stay recorded. So does a volume that may be there although its pool
 // doesn't show it, and one of which it is unknown whether it is in use. A volume that something else uses now stays,
 // and its record is removed. All that stay are KeptDisks of the VM that is returned. certain says that the caller has
@@ -182,15 +182,14 @@ func (cl *Cleanup) RemoveLeftVolumes(
 		if err != nil {
 			failures = append(failures, &inventory.Error{
 				VM: vm.Name, Host: h.Name, Err: err,
-				Detail: fmt.Sprintf("volume %s/%s, which a move left on host %q, was not removed", left.Pool, left.Volume, h.Name),
+				Detail: fmt.Sprintf("%s, which a move left on host %q, was not removed", left.Name(), h.Name),
 			})
 
 			continue
 		}
 
 		if stays != "" {
-			kept = append(kept, fmt.Sprintf("%s on host %q (volume %s/%s), which a move left: %s", left.Path, h.Name, left.Pool,
-				left.Volume, stays))
+			kept = append(kept, leftText(left, h.Name, stays))
 		}
 
 		if unseen {
@@ -222,7 +221,36 @@ func (cl *Cleanup) RemoveLeftVolumes(
 	return vm, errors.Join(append(failures, err)...)
 }
 
-// removeLeftVolume removes one volume. It returns why a volume stays. unseen says that it may only be out of sight: its
+// leftText says why something that a move left on a host stays there.
+func leftText(left domain.LeftVolume, host, stays string) string {
+	volume := " (volume " + left.Name() + ")"
+	if left.IsOriginal() {
+		volume = ""
+	}
+
+	return fmt.Sprintf("%s on host %q%s, which a move left: %s", left.Path, host, volume, stays)
+}
+
+// removeOriginal removes the original of a disk that isn't an own disk. It returns what removeLeftVolume returns.
+func (cl *Cleanup) removeOriginal(
+	ctx context.Context, vm *inventory.VM, h *inventory.Host, file string,
+) (stays string, unseen bool, err error) {
+	if !vm.HasFile(file) {
+		return "the VM no longer has this disk", false, nil
+	}
+
+	cl.log.InfoContext(ctx, "removing a disk that was copied", "name", vm.Name, "host", h.Name, "file", file)
+
+	stays, unseen, err = migration.RemoveOriginal(ctx, h.Conn, vm.On.Conn, file)
+	if stays != "" {
+		cl.log.WarnContext(ctx, "a disk that was copied was not removed", "name", vm.Name, "host", h.Name, "file", file,
+			"reason", stays)
+	}
+
+	return stays, unseen, err
+}
+
+// removeLeftVolume removes one of them. It returns why a volume stays. unseen says that it may only be out of sight: its
 // pool isn't mounted or doesn't exist, or what uses it is unknown. A file that the VM uses where it is, because the
 // hosts share it by now, isn't left over.
 func (cl *Cleanup) removeLeftVolume(
@@ -233,6 +261,10 @@ func (cl *Cleanup) removeLeftVolume(
 		if err != nil || one {
 			return "", false, err
 		}
+	}
+
+	if left.IsOriginal() {
+		return cl.removeOriginal(ctx, vm, h, left.Path)
 	}
 
 	err = cl.records.Storage().EnsureActive(ctx, h.Name, left.Pool)

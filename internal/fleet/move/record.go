@@ -111,10 +111,25 @@ func (m *move) made(ctx context.Context, state migration.State, images []string)
 		})
 	}
 
-	// Once the VM is on the target, a run that finds it there knows which volumes remain at the source.
-	metadata.LeftVolumes = m.vm.Leaving(images)
+	// Once the VM is on the target, a run that finds it there knows what is to be removed at the source.
+	metadata.LeftVolumes = m.vm.Leaving(images, m.originals(images)...)
 
 	return m.writeRecord(ctx, metadata, record)
+}
+
+// keepsOriginals says whether the source keeps the originals of copied disks that weren't made with the VM.
+func (m *move) keepsOriginals() bool { return *m.effective.Options.WithDefaults().KeepSourceDisks }
+
+// originals returns the disks among the files that are to be removed at the source once the VM is on the target: those
+// that the guest writes to and that weren't made with the VM, unless the source keeps them.
+func (m *move) originals(files []string) []string {
+	if m.keepsOriginals() {
+		return nil
+	}
+
+	return slices.DeleteFunc(m.vm.NotOwn(files), func(file string) bool {
+		return !slices.ContainsFunc(m.disks, func(d domain.MobileDisk) bool { return d.Path == file && !d.ReadOnly })
+	})
 }
 
 // noteAbandoned records the progress of a migration that libvirt gave up, because readers no longer find a job that

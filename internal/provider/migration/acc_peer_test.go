@@ -2,6 +2,7 @@ package migration_test
 
 import (
 	"fmt"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -41,6 +42,18 @@ func TestAccMigration_peers(t *testing.T) {
 		}
 	}
 	orphan(from, to)
+
+	// It has not ended, so it can't be imported, which would hide that there is something to do.
+	id := regexp.MustCompile(`<migration [^>]*\bid="(\w+)"`).FindStringSubmatch(
+		l.Virsh(t, from.Name, "metadata", name, "urn:virtfleet:1"))
+	if id == nil {
+		t.Fatal("it is not recorded")
+	}
+	uuid := strings.TrimSpace(l.Virsh(t, from.Name, "domuuid", name))
+	if out := tf.Fail(t, "import", address, uuid+"/"+id[1]); !said(out, id[1], fmt.Sprintf("from host %q to host %q",
+		from.Name, to.Name), "has not ended", `"Running"`, name, "Apply without importing it") {
+		t.Errorf("imported while it continues:\n%s", out)
+	}
 
 	again := tf.Start(t, "apply")
 	lab.Await(t, "the apply to wait", func() bool { return strings.Contains(again.Output(), "Still creating") })

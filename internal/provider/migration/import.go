@@ -12,6 +12,7 @@ import (
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet"
+	fleetmigration "github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migration"
 )
 
 // ImportState imports a migration that the VM has a record of, by "<id of the VM>/<id of the migration>". Read fills in
@@ -66,6 +67,13 @@ func whyNotImportable(vm *fleet.VM, id string, record *domain.Migration) error {
 			VM: vm.Name, Host: vm.Host, Kind: fleet.ErrInvalid, Detail: "that migration failed: " + record.FailureReason,
 			Remedy: "There is nothing to take over. Apply without importing it, which tries again.",
 		}
+	case record.Phase != fleetmigration.PhaseSucceeded:
+		return &fleet.Error{
+			VM: vm.Name, Host: vm.Host, Kind: fleet.ErrInvalid,
+			Detail: fmt.Sprintf("migration %s from host %q to host %q, begun at %s by %s, has not ended: its phase is %q", id,
+				record.SourceHost, record.TargetHost, record.Start.Format(time.RFC3339), record.Owner, record.Phase),
+			Remedy: "Apply without importing it: the apply waits for it if it continues, and completes it if its run was killed.",
+		}
 	default:
 		return nil
 	}
@@ -75,7 +83,7 @@ func whyNotImportable(vm *fleet.VM, id string, record *domain.Migration) error {
 func knownMigrations(records []domain.Migration) string {
 	var all []string
 	for _, m := range records {
-		if m.ID != "" && !m.Failed {
+		if m.ID != "" && m.Phase == fleetmigration.PhaseSucceeded {
 			all = append(all, fmt.Sprintf("%s (from host %q to host %q, begun at %s by %s)", m.ID, m.SourceHost,
 				m.TargetHost, m.Start.Format(time.RFC3339), m.Owner))
 		}

@@ -116,6 +116,21 @@ func TestAccVirtualMachine_killedInCreate(t *testing.T) {
 				t.Errorf("it is still marked as being created: %s", mark)
 			}
 			noChanges(t, tf)
+
+			// A mark that couldn't be removed is seen by the next plan, and removed by its apply.
+			metadata := func() string { return l.Virsh(t, "kvm1", "metadata", name, "urn:virtfleet:1", "--config") }
+			l.Virsh(t, "kvm1", "metadata", name, "urn:virtfleet:1", "--config", "--live", "--key", "virtfleet", "--set",
+				strings.Replace(metadata(), "<generation>", `<creating owner="a run" since="2026-01-02T03:04:05Z"/>`+
+					"<generation>", 1))
+			if change := tf.Plan(t)[address]; change.Actions != "update" || change.Before["ready"] != false ||
+				change.After["ready"] != true {
+				t.Errorf("planned for a creation that isn't finished: %+v", change)
+			}
+			tf.Run(t, "apply")
+			if mark := metadata(); strings.Contains(mark, "creating") {
+				t.Errorf("it is still marked as being created: %s", mark)
+			}
+			noChanges(t, tf)
 			destroyAndCheck(t, l, tf, name)
 		})
 	}

@@ -27,8 +27,9 @@ var locationAttributes = attributes{
 		Computed:            true,
 	},
 	"left_volumes": schema.ListAttribute{
-		MarkdownDescription: "Volumes of disks with `pool` that an interrupted move left on other hosts, as `<host>: " +
-			"<pool>/<volume>`. An apply removes them, unless something else uses them.",
+		MarkdownDescription: "What an interrupted move left on other hosts: volumes of disks with `pool`, as `<host>: " +
+			"<pool>/<volume>`, and with `keep_source_disks = false` the originals of others, as `<host>: <path>`. An apply " +
+			"removes them, unless something else uses them.",
 		ElementType: types.StringType,
 		Computed:    true,
 	},

@@ -180,7 +180,7 @@ func (m *model) fromFleet(seen observation, prior *model) {
 	m.Phase = types.StringValue(vm.Phase())
 	m.Status = types.StringValue(vm.Status())
 	m.StatusReason = value.NewStringOrNull(vm.StatusReason())
-	m.Ready = types.BoolValue(waitToFleet(m.WaitFor).Ready(vm, seen.addresses))
+	m.Ready = readyFromFleet(waitToFleet(m.WaitFor), seen)
 	m.IPAddresses = addressesFromFleet(seen.addresses)
 	m.RestartRequired = types.BoolValue(seen.restartRequired())
 	m.Autostart = types.BoolValue(vm.StartsWithHost())
@@ -194,7 +194,13 @@ func (m *model) keepReady(seen observation, prior *model) {
 		return
 	}
 	wait.IPAddress = ""
-	m.Ready = types.BoolValue(wait.Ready(seen.vm, nil))
+	m.Ready = readyFromFleet(wait, observation{vm: seen.vm})
+}
+
+// readyFromFleet returns whether the VM is ready. A VM whose creation isn't finished isn't ready. So the next plan
+// shows a mark that its creation couldn't remove, and the apply removes it.
+func readyFromFleet(wait fleet.WaitFor, seen observation) types.Bool {
+	return types.BoolValue(wait.Ready(seen.vm, seen.addresses) && seen.vm.Metadata.Creating == nil)
 }
 
 func (m *model) definitionFromFleet(seen observation, prior *model) {

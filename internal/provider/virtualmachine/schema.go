@@ -179,7 +179,7 @@ var computedAttributes = attributes{
 		"... See [Is my VM alive?](../guides/is-my-vm-alive.md)."),
 	"status_reason": computedString("libvirt's reason for the status."),
 	"ready": schema.BoolAttribute{
-		MarkdownDescription: "Whether the VM runs and meets `wait_for`.",
+		MarkdownDescription: "Whether the VM runs, its creation is finished, and it meets `wait_for`.",
 		Computed:            true,
 	},
 	"ip_addresses": schema.MapAttribute{
