@@ -96,13 +96,18 @@ func (p Pool) CheckImage(format string) error {
 // ErrCreatesNone means that libvirt creates no volumes in pools of this type: they are made by other means.
 var ErrCreatesNone = errors.New("in which libvirt can't create volumes")
 
-// CheckVolume returns why libvirt can't create a volume in the pool, nil if it can.
-func (p Pool) CheckVolume() error {
-	if !p.kind().existing {
-		return nil
+// CheckVolume returns why libvirt can't create the volume in the pool, nil if it can.
+func (p Pool) CheckVolume(d Disk) error {
+	switch k := p.kind(); {
+	case k.existing:
+		return fmt.Errorf("%w: storage pool %q is of type %s, %w. Create the volume with the tools of the storage, and run "+
+			"\"virsh pool-refresh %[2]s\" on the host", libvirt.ErrUnsupported, p.Name, p.Type, ErrCreatesNone)
+	case k.thick && d.Preallocation != "" && !Thick(d.Preallocation):
+		return fmt.Errorf("%w: storage pool %q is of type %s, in which a volume occupies all its space at once, and "+
+			"preallocation is %q; leave it out, or set it to %q", libvirt.ErrInvalid, p.Name, p.Type, d.Preallocation,
+			PreallocationFull)
 	}
-	return fmt.Errorf("%w: storage pool %q is of type %s, %w. Create the volume with the tools of the storage, and run "+
-		"\"virsh pool-refresh %[2]s\" on the host", libvirt.ErrUnsupported, p.Name, p.Type, ErrCreatesNone)
+	return nil
 }
 
 // CheckGrowth returns why no volume of the pool can grow, nil if it can: libvirt can grow files, but no devices.

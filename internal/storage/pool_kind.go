@@ -22,6 +22,9 @@ type kind struct {
 	partitions bool
 	// anyFormat says that the volumes may be of any format; otherwise they are raw.
 	anyFormat bool
+	// thick says that volumes must occupy all their space at once. libvirt would make a thin one as an LVM snapshot, which
+	// holds 4 MiB and loses all its data once more is written to it.
+	thick bool
 	// images says that libvirt can create volumes, and upload to them.
 	images bool
 	// imagesByHand says how a user brings an image into such a pool, because libvirt can't; "" if that isn't known.
@@ -70,8 +73,8 @@ var kinds = []kind{
 		buildsDirectory: true, mounts: true, losesVolumes: true, removable: true,
 	},
 	{
-		name: "logical", nameIsSource: true, manyDevices: true, devices: true, ownDirectory: true, images: true,
-		refusesOverwrite: true, losesVolumes: true, removable: true, removesData: true,
+		name: "logical", nameIsSource: true, manyDevices: true, devices: true, ownDirectory: true, thick: true,
+		images: true, refusesOverwrite: true, losesVolumes: true, removable: true, removesData: true,
 	},
 	{
 		name: "disk", requires: []string{"target.path", "source.devices"},

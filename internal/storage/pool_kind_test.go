@@ -73,6 +73,7 @@ func TestKinds_combinations(t *testing.T) {
 			"files that are the same everywhere are shared":            !k.sameFiles || k.shared,
 			"what is removed with its data can be removed":             !k.removesData || k.removable,
 			"what can be removed is in a directory of its own":         !k.removable || k.ownDirectory,
+			"what occupies all its space is a device":                  !k.thick || k.devices,
 			"images are created":                                       !k.images || !k.existing,
 			"a type that is called like its pool doesn't require the name": !k.nameIsSource ||
 				!slices.Contains(k.requires, "source.name"),

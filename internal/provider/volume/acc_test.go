@@ -36,6 +36,13 @@ func TestVolume_refused(t *testing.T) {
 			ExpectError: regexp.MustCompile(want), PlanOnly: true,
 		}
 	}
+	inPool := func(kind, source, says, want string) resource.TestStep {
+		return resource.TestStep{
+			Config: acctest.Local("") + fmt.Sprintf("resource \"virtfleet_storage_pool\" \"this\" {\nname = \"vms\"\n"+
+				"type = %q\nsource = %s\n}\n", kind, source) + volume(says),
+			ExpectError: regexp.MustCompile(want), PlanOnly: true,
+		}
+	}
 	// Which hosts get the pool isn't known before the apply. Then nothing is refused.
 	undecided := resource.TestStep{
 		Config: acctest.Local("") + `
@@ -68,6 +75,8 @@ resource "virtfleet_storage_pool" "this" {
 			undecided,
 			step("size = \"1Gi\"\nhost = \"nowhere\"", "Unknown host"),
 			step("size = \"1Gi\"\nformat = \"raw\"\npreallocation = \"metadata\"", `(?s)is\s+for\s+the\s+format\s+"qcow2"`),
+			inPool("logical", `{ name = "vg" }`, "size = \"1Gi\"\npreallocation = \"off\"",
+				`(?s)type\s+logical.*preallocation\s+is\s+"off".*set\s+it\s+to\s+"full"`),
 			step("image = \"default-pool/base\"\npreallocation = \"full\"", `(?s)overlay.*clone\s+=\s+"full"`),
 			{
 				Config: acctest.Local("") + `resource "virtfleet_volume" "this" {
