@@ -29,6 +29,10 @@ type kind struct {
 	images bool
 	// imagesByHand says how a user brings an image into such a pool, because libvirt can't; "" if that isn't known.
 	imagesByHand string
+	// copiesByHand says how a user copies a volume or an image into such a pool, because libvirt can't; "" if it can. Into
+	// Ceph, libvirt makes a clone of the image that has the name of the source in the new volume's pool, whatever pool the
+	// source is in, and leaves a protected snapshot, with which that image can't be removed.
+	copiesByHand string
 	// existing says that libvirt can't create volumes: only those that exist can be used.
 	existing bool
 	// protocol is that of a network disk on the volumes; "" if they are files or devices of the host.
@@ -90,6 +94,7 @@ var kinds = []kind{
 	},
 	{
 		name: "rbd", requires: []string{"source.name", "source.hosts"}, protocol: "rbd", shared: true,
+		copiesByHand: "Copy it with \"rbd cp\"",
 		imagesByHand: "libvirt can't upload images to Ceph. Convert the image to raw, upload it with \"rbd import\", and " +
 			"name it in network of a disk",
 	},
@@ -99,7 +104,7 @@ var kinds = []kind{
 	},
 	{
 		name: "zfs", nameIsSource: true, manyDevices: true, devices: true, ownDirectory: true, images: true,
-		removable: true, removesData: true,
+		copiesByHand: "Create it with \"zfs create -V\", copy the data", removable: true, removesData: true,
 	},
 	{name: "scsi", requires: []string{"target.path", "source.adapter"}, devices: true, existing: true},
 	{name: "mpath", requires: []string{"target.path"}, devices: true, existing: true, shared: true},

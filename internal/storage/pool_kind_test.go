@@ -91,6 +91,29 @@ func TestKinds_combinations(t *testing.T) {
 	}
 }
 
+// TestPool_checkVolume: libvirt creates what is asked for, or it is refused before libvirt makes something else of it.
+func TestPool_checkVolume(t *testing.T) {
+	t.Parallel()
+	ref := &Ref{Pool: "other", Name: "base"}
+	for _, tt := range []struct {
+		disk    Disk
+		refused []string
+	}{
+		{Disk{}, []string{"iscsi", "iscsi-direct", "gluster", "scsi", "mpath"}},
+		{Disk{Clone: ref}, []string{"iscsi", "iscsi-direct", "gluster", "scsi", "mpath", "rbd", "zfs"}},
+		{Disk{Overlay: ref}, []string{"iscsi", "iscsi-direct", "gluster", "scsi", "mpath", "rbd", "zfs", "logical", "disk"}},
+		{Disk{Preallocation: "full"}, []string{"iscsi", "iscsi-direct", "gluster", "scsi", "mpath"}},
+		{Disk{Preallocation: "off"}, []string{"iscsi", "iscsi-direct", "gluster", "scsi", "mpath", "logical"}},
+	} {
+		for _, name := range PoolTypes() {
+			err := (Pool{Name: "p", Type: name}).CheckVolume(tt.disk)
+			if (err != nil) != slices.Contains(tt.refused, name) {
+				t.Errorf("%+v in a pool of type %s: %v", tt.disk, name, err)
+			}
+		}
+	}
+}
+
 // TestPool_checkImage: images go where libvirt creates volumes under any name, as raw ones where it knows no others.
 func TestPool_checkImage(t *testing.T) {
 	t.Parallel()

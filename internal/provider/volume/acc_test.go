@@ -77,6 +77,10 @@ resource "virtfleet_storage_pool" "this" {
 			step("size = \"1Gi\"\nformat = \"raw\"\npreallocation = \"metadata\"", `(?s)is\s+for\s+the\s+format\s+"qcow2"`),
 			inPool("logical", `{ name = "vg" }`, "size = \"1Gi\"\npreallocation = \"off\"",
 				`(?s)type\s+logical.*preallocation\s+is\s+"off".*set\s+it\s+to\s+"full"`),
+			inPool("logical", `{ name = "vg" }`, `image = "default-pool/base"`, `(?s)type\s+logical.*set\s+clone\s+to\s+"full"`),
+			inPool("rbd", `{ name = "vms", hosts = [{ name = "mon1" }] }`, `copy_of = "vms/base"`,
+				`(?s)type\s+rbd.*can't\s+copy.*"rbd\s+cp".*import\s+it`),
+			inPool("zfs", `{ name = "tank" }`, "image = \"default-pool/base\"\nclone = \"full\"", `(?s)can't\s+copy.*"zfs\s+create`),
 			step("image = \"default-pool/base\"\npreallocation = \"full\"", `(?s)overlay.*clone\s+=\s+"full"`),
 			{
 				Config: acctest.Local("") + `resource "virtfleet_volume" "this" {

@@ -231,9 +231,12 @@ func (r *volumeResource) checkPool(
 	ctx context.Context, req resource.ModifyPlanRequest, resp *resource.ModifyPlanResponse, host types.String,
 ) {
 	var plan model
-	resp.Diagnostics.Append(req.Plan.GetAttribute(ctx, path.Root("name"), &plan.Name)...)
-	resp.Diagnostics.Append(req.Plan.GetAttribute(ctx, path.Root("pool"), &plan.Pool)...)
-	resp.Diagnostics.Append(req.Plan.GetAttribute(ctx, path.Root("preallocation"), &plan.Preallocation)...)
+	for name, into := range map[string]*types.String{
+		"name": &plan.Name, "pool": &plan.Pool, "preallocation": &plan.Preallocation, "image": &plan.Image,
+		"clone": &plan.Clone, "copy_of": &plan.CopyOf,
+	} {
+		resp.Diagnostics.Append(req.Plan.GetAttribute(ctx, path.Root(name), into)...)
+	}
 	plan.Host = host
 	if resp.Diagnostics.HasError() || plan.Pool.IsUnknown() || host.IsUnknown() {
 		return
