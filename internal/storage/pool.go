@@ -119,9 +119,10 @@ func (p Pool) CheckVolume(d Disk) error {
 	return nil
 }
 
-// CheckGrowth returns why no volume of the pool can grow, nil if it can: libvirt can grow files, but no devices.
+// CheckGrowth returns why no volume of the pool can grow, nil if it can: libvirt can grow files, but no devices
+// and no LUNs.
 func (p Pool) CheckGrowth() error {
-	if !p.kind().devices {
+	if !p.kind().devices && !p.kind().staying {
 		return nil
 	}
 	return fmt.Errorf("%w: libvirt can't grow the devices in a storage pool of type %s", libvirt.ErrUnsupported, p.Type)

@@ -35,6 +35,8 @@ type kind struct {
 	copiesByHand string
 	// existing says that libvirt can't create volumes: only those that exist can be used.
 	existing bool
+	// staying says that libvirt can't remove or grow volumes either.
+	staying bool
 	// protocol is that of a network disk on the volumes; "" if they are files or devices of the host.
 	protocol string
 
@@ -86,11 +88,11 @@ var kinds = []kind{
 	},
 	{
 		name: "iscsi", requires: []string{"target.path", "source.hosts", "source.devices"},
-		devices: true, existing: true, shared: true, losesVolumes: true,
+		devices: true, existing: true, staying: true, shared: true, losesVolumes: true,
 	},
 	{
 		name: "iscsi-direct", requires: []string{"source.hosts", "source.devices", "source.initiator"},
-		existing: true, protocol: "iscsi", shared: true,
+		existing: true, staying: true, protocol: "iscsi", shared: true,
 	},
 	{
 		name: "rbd", requires: []string{"source.name", "source.hosts"}, protocol: "rbd", shared: true,
@@ -106,8 +108,8 @@ var kinds = []kind{
 		name: "zfs", nameIsSource: true, manyDevices: true, devices: true, ownDirectory: true, images: true,
 		copiesByHand: "Create it with \"zfs create -V\", copy the data", removable: true, removesData: true,
 	},
-	{name: "scsi", requires: []string{"target.path", "source.adapter"}, devices: true, existing: true},
-	{name: "mpath", requires: []string{"target.path"}, devices: true, existing: true, shared: true},
+	{name: "scsi", requires: []string{"target.path", "source.adapter"}, devices: true, existing: true, staying: true},
+	{name: "mpath", requires: []string{"target.path"}, devices: true, existing: true, staying: true, shared: true},
 }
 
 // otherKinds are types of pools that hosts may have and that can't be declared.

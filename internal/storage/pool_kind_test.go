@@ -71,6 +71,7 @@ func TestKinds_combinations(t *testing.T) {
 			"files are in target.path":                                 !k.files || slices.Contains(k.requires, "target.path"),
 			"what libvirt unmounts is lost":                            !k.mounts || k.losesVolumes,
 			"files that are the same everywhere are shared":            !k.sameFiles || k.shared,
+			"what stays was there before":                              !k.staying || k.existing,
 			"what is removed with its data can be removed":             !k.removesData || k.removable,
 			"what can be removed is in a directory of its own":         !k.removable || k.ownDirectory,
 			"what occupies all its space is a device":                  !k.thick || k.devices,

@@ -313,7 +313,7 @@ func (d *Disk) document(pool string, source *libvirt.Volume) (string, error) {
 }
 
 // DeleteUnused removes a volume that no definition and no other volume uses; otherwise it returns ErrInUse. It returns
-// a PartitionError if libvirt can't remove the volume, and ErrOtherPath if it isn't at the path where it was: the pool
+// ErrRemovesNone or a PartitionError if libvirt can't remove the volume, and ErrOtherPath if it isn't at the path where it was: the pool
 // has another volume of this name by now. A path of "" is any. hosts are asked for users, see Users; if one of them
 // can't answer, the volume isn't removed. It is no error if the volume doesn't exist.
 func (s *Storage) DeleteUnused(ctx context.Context, hosts hostset.Set, host string, ref Ref, at string) error {
@@ -343,7 +343,7 @@ func (s *Storage) DeleteUnused(ctx context.Context, hosts hostset.Set, host stri
 		if len(users) > 0 {
 			return fmt.Errorf("%w: %s", ErrInUse, users[0])
 		}
-		if err := checkPartition(ctx, h, ref); err != nil {
+		if err := checkRemoval(ctx, h, ref); err != nil {
 			return err
 		}
 		if err := h.DeleteVolume(ctx, ref.Pool, ref.Name); err != nil {

@@ -190,6 +190,56 @@ func TestVolume_describedAsItIs(t *testing.T) {
 	})
 }
 
+// TestVolume_staying: libvirt can't remove a LUN, and grow none, which the plan says. What it says to do instead leaves
+// the LUN as it is.
+func TestVolume_staying(t *testing.T) {
+	t.Parallel()
+	acctest.NeedsTerraform(t)
+	// The test driver forgets everything when there is no connection to it any more.
+	h, err := libvirt.Open(libvirt.Config{Name: "local", URI: "test:///default"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = h.Close() })
+	if _, err := h.StoragePools(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	pool := acctest.Local("") + "resource \"virtfleet_storage_pool\" \"this\" {\nname = \"luns\"\ntype = \"iscsi-direct\"\n" +
+		"source = { hosts = [{ name = \"san\" }], devices = [\"iqn.2026-11.net.example:luns\"], " +
+		"initiator = \"iqn.2026-11.net.example:h\" }\n}\n"
+	removed := "removed {\nfrom = virtfleet_volume.this\nlifecycle {\ndestroy = false\n}\n}\n"
+	resource.UnitTest(t, resource.TestCase{
+		ProtoV6ProviderFactories: acctest.Factories(t),
+		Steps: []resource.TestStep{
+			{Config: pool},
+			{
+				PreConfig: func() {
+					if err := h.CreateVolume(t.Context(), libvirt.NewVolume{
+						Pool: "luns", Name: "data", Document: "<volume><name>data</name><capacity>1048576</capacity></volume>",
+					}); err != nil {
+						t.Fatal(err)
+					}
+				},
+				Config: pool + volume(`size = "1Mi"`) + "import {\nto = virtfleet_volume.this\nid = \"luns/data\"\n}\n",
+			},
+			{Config: pool + volume(`size = "2Mi"`), ExpectError: regexp.MustCompile(`can't\s+grow`), PlanOnly: true},
+			{
+				Config: pool, PlanOnly: true,
+				ExpectError: regexp.MustCompile(`(?s)type\s+iscsi-direct,\s+whose\s+volumes\s+libvirt\s+can't\s+remove.*state\s+rm`),
+			},
+			{Config: pool + removed},
+			{
+				PreConfig: func() {
+					if _, err := h.PoolVolume(t.Context(), "luns", "data"); err != nil {
+						t.Errorf("the LUN: %v", err)
+					}
+				},
+				Config: pool, PlanOnly: true,
+			},
+		},
+	})
+}
+
 // TestVolume_poolOfOtherStorage: a pool with volumes is not made one of other storage, in which they aren't, neither in
 // place nor by a replacement. What may be the same storage is planned, and the volume stays in the state.
 func TestVolume_poolOfOtherStorage(t *testing.T) {
