@@ -22,8 +22,8 @@ func TestWarnOfUsers(t *testing.T) {
 	f, err := fleet.New(fleet.Config{Hosts: map[string]inventory.HostConfig{
 		"kvm1": {URI: fleettest.BuiltInURI(t, `<pool type="logical"><name>vms</name><source><name>vg</name></source></pool>`,
 			vm)},
-		"kvm2": {URI: fleettest.BuiltInURI(t, `<pool type="logical"><name>vms</name><source><name>other</name></source></pool>`,
-			vm)},
+		"kvm2": {URI: fleettest.BuiltInURI(t,
+			`<pool type="logical"><name>vms</name><source><name>other</name></source></pool>`, vm)},
 	}})
 	if err != nil {
 		t.Fatal(err)
@@ -34,8 +34,8 @@ func TestWarnOfUsers(t *testing.T) {
 		}
 	})
 	r := &poolResource{meta.Resource{Data: &meta.Data{Fleet: f}}}
-	said := r.warnOfUsers(t.Context(), &model{Name: types.StringValue("vms"), Type: types.StringValue("logical")}, true, "",
-		types.Set{}, nil)
+	state := &model{Name: types.StringValue("vms"), Type: types.StringValue("logical")}
+	said := r.warnOfUsers(t.Context(), state, true, "", types.Set{}, nil)
 	if len(said) != 1 || said[0].Summary() != "Storage pool is in use" ||
 		!strings.HasPrefix(said[0].Detail(), "On host kvm1") || !strings.Contains(said[0].Detail(), "web") {
 		t.Errorf("%v", said)

@@ -80,7 +80,8 @@ resource "virtfleet_storage_pool" "this" {
 			inPool("logical", `{ name = "vg" }`, `image = "default-pool/base"`, `(?s)type\s+logical.*set\s+clone\s+to\s+"full"`),
 			inPool("rbd", `{ name = "vms", hosts = [{ name = "mon1" }] }`, `copy_of = "vms/base"`,
 				`(?s)type\s+rbd.*can't\s+copy.*"rbd\s+cp".*import\s+it`),
-			inPool("zfs", `{ name = "tank" }`, "image = \"default-pool/base\"\nclone = \"full\"", `(?s)can't\s+copy.*"zfs\s+create`),
+			inPool("zfs", `{ name = "tank" }`, "image = \"default-pool/base\"\nclone = \"full\"",
+				`(?s)can't\s+copy.*"zfs\s+create`),
 			step("image = \"default-pool/base\"\npreallocation = \"full\"", `(?s)overlay.*clone\s+=\s+"full"`),
 			{
 				Config: acctest.Local("") + `resource "virtfleet_volume" "this" {
@@ -204,8 +205,8 @@ func TestVolume_staying(t *testing.T) {
 	if _, err := h.StoragePools(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	pool := acctest.Local("") + "resource \"virtfleet_storage_pool\" \"this\" {\nname = \"luns\"\ntype = \"iscsi-direct\"\n" +
-		"source = { hosts = [{ name = \"san\" }], devices = [\"iqn.2026-11.net.example:luns\"], " +
+	pool := acctest.Local("") + "resource \"virtfleet_storage_pool\" \"this\" {\nname = \"luns\"\n" +
+		"type = \"iscsi-direct\"\nsource = { hosts = [{ name = \"san\" }], devices = [\"iqn.2026-11.net.example:luns\"], " +
 		"initiator = \"iqn.2026-11.net.example:h\" }\n}\n"
 	removed := "removed {\nfrom = virtfleet_volume.this\nlifecycle {\ndestroy = false\n}\n}\n"
 	resource.UnitTest(t, resource.TestCase{
@@ -225,7 +226,7 @@ func TestVolume_staying(t *testing.T) {
 			{Config: pool + volume(`size = "2Mi"`), ExpectError: regexp.MustCompile(`can't\s+grow`), PlanOnly: true},
 			{
 				Config: pool, PlanOnly: true,
-				ExpectError: regexp.MustCompile(`(?s)type\s+iscsi-direct,\s+whose\s+volumes\s+libvirt\s+can't\s+remove.*state\s+rm`),
+				ExpectError: regexp.MustCompile(`(?s)type\s+iscsi-direct.*libvirt\s+can't\s+remove.*state\s+rm`),
 			},
 			{Config: pool + removed},
 			{

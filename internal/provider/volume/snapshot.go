@@ -27,8 +27,8 @@ func warnSnapshot(ctx context.Context, s *storage.Storage, state *model) (diags 
 		}
 		diags.AddAttributeWarning(path.Root("size"), "Volume can lose its data", fmt.Sprintf(
 			"On host %q, %s is an LVM snapshot that a guest sees as %s, and it has space for %s of changes. Once more is "+
-				"written to it, LVM makes it invalid, and all its data is lost.\n\nGive it space for everything: run \"lvextend -L "+
-				"%db %s\" there, then \"virsh pool-refresh %s\". If the volume group has less, copy the data to another volume.",
+				"written to it, LVM makes it invalid, and all its data is lost.\n\nGive it space for everything: run \"lvextend "+
+				"-L %db %s\" there, then \"virsh pool-refresh %s\". If the volume group has less, copy the data to another volume.",
 			a.Host, state.noun(), domain.FormatSize(a.Value.CapacityBytes), domain.FormatSize(a.Value.AllocationBytes), needs,
 			device, state.Pool.ValueString()))
 	}
