@@ -187,7 +187,7 @@ func (s *Storage) removeLeft(
 	case len(users) > 0:
 		return fmt.Errorf("%w: %s", exists, users[0])
 	}
-	if err := checkPartition(ctx, h, ref); err != nil {
+	if err := checkRemoval(ctx, h, ref); err != nil {
 		return err
 	}
 	s.Log.Info("creating a volume again that an interrupted run has left", "host", h.Name(), "storage_pool", v.Pool,

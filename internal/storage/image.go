@@ -299,15 +299,18 @@ func (s *Storage) makeCopy(ctx context.Context, h *libvirt.Host, ref Ref, image 
 		return err
 	}
 	d := Disk{Pool: ref.Pool, Name: ref.Name, Format: "raw", Bytes: image.Bytes, Mode: "0644"}
+	if _, err := s.complete(ctx, h, &d, is.Type); err != nil {
+		return err
+	}
 	document, err := d.document(is.Type, nil)
 	if err != nil {
 		return err
 	}
-	need := Demand{Now: image.DataBytes, Growth: image.Bytes}
+	need := Demand{Now: max(image.DataBytes, d.need(nil)), Growth: image.Bytes}
 	err = s.taking(ctx, h.Name(), ref.Pool, need, func(ctx context.Context) error {
 		return h.CreateVolume(ctx, libvirt.NewVolume{Pool: ref.Pool, Name: ref.Name, Document: document})
 	})
-	return explainFull(ctx, h, ref.Pool, image.DataBytes, err)
+	return explainFull(ctx, h, ref.Pool, need.Now, err)
 }
 
 // send writes the content from an offset on, then the seal, and checks that it arrived.

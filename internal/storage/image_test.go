@@ -10,6 +10,9 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/hostset"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 )
 
 // TestImage_unchanged: a file that is read in place is found to be written to since its sum was made, and is left where
@@ -64,13 +67,59 @@ func TestImage_unchanged(t *testing.T) {
 }
 
 // TestDisk_document: of a raw volume in a pool of partitions libvirt is told no format, since raw is none that a
-// partition table has.
+// partition table has. In a volume group, libvirt is asked to allocate all of a volume: of less it would make a snapshot
+// that loses its data once more is written to it.
 func TestDisk_document(t *testing.T) {
 	t.Parallel()
-	for pool, want := range map[string]bool{"dir": true, "logical": true, "disk": false} {
-		d := Disk{Pool: "p", Name: "sda1", Format: "raw", Bytes: 1}
-		if got, err := d.document(pool, nil); err != nil || strings.Contains(got, `<format type="raw"/>`) != want {
-			t.Errorf("%s: %s, %v", pool, got, err)
+	for pool, tt := range map[string]struct{ format, thick bool }{
+		"dir": {format: true}, "logical": {format: true, thick: true}, "zfs": {format: true}, "disk": {},
+	} {
+		d := Disk{Pool: "p", Name: "sda1", Format: "raw", Bytes: 1 << 30}
+		allocation := "<allocation>0</allocation>"
+		if tt.thick {
+			allocation = "<allocation>1073741824</allocation>"
+		}
+		if _, err := (&Storage{}).complete(t.Context(), nil, &d, pool); err != nil {
+			t.Fatal(err)
+		}
+		got, err := d.document(pool, nil)
+		if err != nil || strings.Contains(got, `<format type="raw"/>`) != tt.format || !strings.Contains(got, allocation) {
+			t.Errorf("%s: %s, %v; want %s", pool, got, err, allocation)
+		}
+		if need := d.need(nil); (need == d.Bytes) != tt.thick {
+			t.Errorf("%s: it needs %d bytes", pool, need)
+		}
+		// What a killed run has left of it is recognized.
+		left := libvirt.Volume{Format: "raw", CapacityBytes: d.Bytes, AllocationBytes: d.Bytes}
+		if newBegun(d, nil).matches(left) != tt.thick {
+			t.Errorf("%s: a volume that is allocated is taken for another one, or one with data for what was left", pool)
+		}
+	}
+}
+
+// TestMakeCopy_thick: a volume group has an image's copy with all its space, and the plan of a volume there counts all
+// of it, although none of it has data.
+func TestMakeCopy_thick(t *testing.T) {
+	t.Parallel()
+	const size = 60 << 30
+	for pool, thick := range map[string]bool{"dir": false, "logical": true} {
+		h := testHost(t, "h", pool)
+		s := &Storage{Hosts: hostset.NewSet(h), Log: slog.New(slog.DiscardHandler)}
+		image := &Image{ImageInfo: ImageInfo{Format: "raw", Bytes: size, CapacityBytes: size}}
+		ref := Ref{Pool: "vms", Name: "base"}
+		if err := s.makeCopy(t.Context(), h.Conn, ref, image); err != nil {
+			t.Fatalf("%s: %v", pool, err)
+		}
+		v, err := h.Conn.PoolVolume(t.Context(), ref.Pool, ref.Name)
+		if err != nil || (v.AllocationBytes == size) != thick {
+			t.Errorf("%s: the copy is %+v, %v", pool, v, err)
+		}
+		if err := s.CheckRoom(t.Context(), "h", "vms", Demand{Growth: size}); errors.Is(err, ErrNoSpace) != thick {
+			t.Errorf("%s: a second one: %v", pool, err)
+		}
+		ref.Name = "second"
+		if err := s.makeCopy(t.Context(), h.Conn, ref, image); errors.Is(err, ErrNoSpace) != thick {
+			t.Errorf("%s: a second image: %v", pool, err)
 		}
 	}
 }

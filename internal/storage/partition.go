@@ -33,6 +33,9 @@ func (e *PartitionError) OfAnotherName() bool {
 	return e.Disk+e.Number == e.Volume && path.Base(e.Device) != e.Disk
 }
 
+// ErrRemovesNone means that libvirt removes no volumes of pools of this type: that is done by other means.
+var ErrRemovesNone = errors.New("whose volumes libvirt can't remove")
+
 // CheckDelete returns an error if libvirt can't remove a volume of a host. It changes nothing. It doesn't check whether
 // the volume is in use.
 func (s *Storage) CheckDelete(ctx context.Context, host string, ref Ref) error {
@@ -40,10 +43,10 @@ func (s *Storage) CheckDelete(ctx context.Context, host string, ref Ref) error {
 	if err != nil {
 		return err
 	}
-	return checkPartition(ctx, h, ref)
+	return checkRemoval(ctx, h, ref)
 }
 
-func checkPartition(ctx context.Context, h *libvirt.Host, ref Ref) error {
+func checkRemoval(ctx context.Context, h *libvirt.Host, ref Ref) error {
 	is, err := h.StoragePool(ctx, ref.Pool)
 	if errors.Is(err, libvirt.ErrNotFound) {
 		return nil // The removal returns this error then.
@@ -58,8 +61,11 @@ func checkPartition(ctx context.Context, h *libvirt.Host, ref Ref) error {
 	return p.checkRemoval(ref.Name)
 }
 
-// checkRemoval returns a PartitionError if libvirt can't remove the volume of that name.
+// checkRemoval returns ErrRemovesNone or a PartitionError if libvirt can't remove the volume of that name.
 func (p Pool) checkRemoval(volume string) error {
+	if p.kind().staying {
+		return fmt.Errorf("%w: storage pool %q is of type %s, %w", libvirt.ErrUnsupported, p.Name, p.Type, ErrRemovesNone)
+	}
 	if !p.kind().partitions || len(p.Devices) == 0 {
 		return nil
 	}

@@ -5,7 +5,8 @@ import (
 	"testing"
 )
 
-// TestPool_checkRemoval: which partitions libvirt can remove, by the names of the pool's device and of the volume.
+// TestPool_checkRemoval: which partitions libvirt can remove, by the names of the pool's device and of the volume. It
+// removes and grows no LUNs.
 func TestPool_checkRemoval(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
@@ -27,6 +28,7 @@ func TestPool_checkRemoval(t *testing.T) {
 		{"disk", "/dev/vg/lv1", "lv1p1", "", "", false},
 		{"logical", "/dev/nvme0n1", "data", "", "", false},
 		{"dir", "", "nvme0n1p1", "", "", false},
+		{"gluster", "", "disk", "", "", false},
 	} {
 		p := Pool{Name: "parts", Type: tt.kind}
 		if tt.device != "" {
@@ -39,6 +41,15 @@ func TestPool_checkRemoval(t *testing.T) {
 			t.Errorf("%s on %s, volume %s: %v", tt.kind, tt.device, tt.volume, err)
 		case refused && (e.Disk != tt.disk || e.Number != tt.number || e.OfAnotherName() != tt.link || e.Pool != "parts"):
 			t.Errorf("volume %s on %s is taken for %+v", tt.volume, tt.device, e)
+		}
+	}
+	for _, kind := range []string{"iscsi", "iscsi-direct", "scsi", "mpath"} {
+		p := Pool{Name: "luns", Type: kind, Devices: []string{"iqn.2026-11.net.example:vms"}}
+		if err := p.checkRemoval("unit:0:0:1"); !errors.Is(err, ErrRemovesNone) {
+			t.Errorf("a volume of a pool of type %s is removed: %v", kind, err)
+		}
+		if err := p.CheckGrowth(); err == nil {
+			t.Errorf("a volume of a pool of type %s grows", kind)
 		}
 	}
 }

@@ -96,18 +96,33 @@ func (p Pool) CheckImage(format string) error {
 // ErrCreatesNone means that libvirt creates no volumes in pools of this type: they are made by other means.
 var ErrCreatesNone = errors.New("in which libvirt can't create volumes")
 
-// CheckVolume returns why libvirt can't create a volume in the pool, nil if it can.
-func (p Pool) CheckVolume() error {
-	if !p.kind().existing {
-		return nil
+// ErrCopiesNone means that libvirt can't copy volumes into pools of this type: that is done by other means.
+var ErrCopiesNone = errors.New("into which libvirt can't copy volumes and images")
+
+// CheckVolume returns why libvirt can't create the volume in the pool, nil if it can.
+func (p Pool) CheckVolume(d Disk) error {
+	switch k := p.kind(); {
+	case k.existing:
+		return fmt.Errorf("%w: storage pool %q is of type %s, %w. Create the volume with the tools of the storage, and run "+
+			"\"virsh pool-refresh %[2]s\" on the host", libvirt.ErrUnsupported, p.Name, p.Type, ErrCreatesNone)
+	case d.source() != nil && k.copiesByHand != "":
+		return fmt.Errorf("%w: storage pool %q is of type %s, %w. %s, and run \"virsh pool-refresh %[2]s\" on the host",
+			libvirt.ErrUnsupported, p.Name, p.Type, ErrCopiesNone, k.copiesByHand)
+	case d.Overlay != nil && k.devices:
+		return fmt.Errorf("%w: storage pool %q is of type %s, whose volumes can't be overlays of an image; set clone to "+
+			"\"full\", which copies it", libvirt.ErrInvalid, p.Name, p.Type)
+	case k.thick && d.Preallocation != "" && !Thick(d.Preallocation):
+		return fmt.Errorf("%w: storage pool %q is of type %s, in which a volume occupies all its space at once, and "+
+			"preallocation is %q; leave it out, or set it to %q", libvirt.ErrInvalid, p.Name, p.Type, d.Preallocation,
+			PreallocationFull)
 	}
-	return fmt.Errorf("%w: storage pool %q is of type %s, %w. Create the volume with the tools of the storage, and run "+
-		"\"virsh pool-refresh %[2]s\" on the host", libvirt.ErrUnsupported, p.Name, p.Type, ErrCreatesNone)
+	return nil
 }
 
-// CheckGrowth returns why no volume of the pool can grow, nil if it can: libvirt can grow files, but no devices.
+// CheckGrowth returns why no volume of the pool can grow, nil if it can: libvirt can grow files, but no devices
+// and no LUNs.
 func (p Pool) CheckGrowth() error {
-	if !p.kind().devices {
+	if !p.kind().devices && !p.kind().staying {
 		return nil
 	}
 	return fmt.Errorf("%w: libvirt can't grow the devices in a storage pool of type %s", libvirt.ErrUnsupported, p.Type)

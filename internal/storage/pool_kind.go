@@ -22,12 +22,21 @@ type kind struct {
 	partitions bool
 	// anyFormat says that the volumes may be of any format; otherwise they are raw.
 	anyFormat bool
+	// thick says that volumes must occupy all their space at once. libvirt would make a thin one as an LVM snapshot, which
+	// holds 4 MiB and loses all its data once more is written to it.
+	thick bool
 	// images says that libvirt can create volumes, and upload to them.
 	images bool
 	// imagesByHand says how a user brings an image into such a pool, because libvirt can't; "" if that isn't known.
 	imagesByHand string
+	// copiesByHand says how a user copies a volume or an image into such a pool, because libvirt can't; "" if it can. Into
+	// Ceph, libvirt makes a clone of the image that has the name of the source in the new volume's pool, whatever pool the
+	// source is in, and leaves a protected snapshot, with which that image can't be removed.
+	copiesByHand string
 	// existing says that libvirt can't create volumes: only those that exist can be used.
 	existing bool
+	// staying says that libvirt can't remove or grow volumes either.
+	staying bool
 	// protocol is that of a network disk on the volumes; "" if they are files or devices of the host.
 	protocol string
 
@@ -70,8 +79,8 @@ var kinds = []kind{
 		buildsDirectory: true, mounts: true, losesVolumes: true, removable: true,
 	},
 	{
-		name: "logical", nameIsSource: true, manyDevices: true, devices: true, ownDirectory: true, images: true,
-		refusesOverwrite: true, losesVolumes: true, removable: true, removesData: true,
+		name: "logical", nameIsSource: true, manyDevices: true, devices: true, ownDirectory: true, thick: true,
+		images: true, refusesOverwrite: true, losesVolumes: true, removable: true, removesData: true,
 	},
 	{
 		name: "disk", requires: []string{"target.path", "source.devices"},
@@ -79,14 +88,15 @@ var kinds = []kind{
 	},
 	{
 		name: "iscsi", requires: []string{"target.path", "source.hosts", "source.devices"},
-		devices: true, existing: true, shared: true, losesVolumes: true,
+		devices: true, existing: true, staying: true, shared: true, losesVolumes: true,
 	},
 	{
 		name: "iscsi-direct", requires: []string{"source.hosts", "source.devices", "source.initiator"},
-		existing: true, protocol: "iscsi", shared: true,
+		existing: true, staying: true, protocol: "iscsi", shared: true,
 	},
 	{
 		name: "rbd", requires: []string{"source.name", "source.hosts"}, protocol: "rbd", shared: true,
+		copiesByHand: "Copy it with \"rbd cp\"",
 		imagesByHand: "libvirt can't upload images to Ceph. Convert the image to raw, upload it with \"rbd import\", and " +
 			"name it in network of a disk",
 	},
@@ -96,10 +106,10 @@ var kinds = []kind{
 	},
 	{
 		name: "zfs", nameIsSource: true, manyDevices: true, devices: true, ownDirectory: true, images: true,
-		removable: true, removesData: true,
+		copiesByHand: "Create it with \"zfs create -V\", copy the data", removable: true, removesData: true,
 	},
-	{name: "scsi", requires: []string{"target.path", "source.adapter"}, devices: true, existing: true},
-	{name: "mpath", requires: []string{"target.path"}, devices: true, existing: true, shared: true},
+	{name: "scsi", requires: []string{"target.path", "source.adapter"}, devices: true, existing: true, staying: true},
+	{name: "mpath", requires: []string{"target.path"}, devices: true, existing: true, staying: true, shared: true},
 }
 
 // otherKinds are types of pools that hosts may have and that can't be declared.

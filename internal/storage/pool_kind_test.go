@@ -71,8 +71,10 @@ func TestKinds_combinations(t *testing.T) {
 			"files are in target.path":                                 !k.files || slices.Contains(k.requires, "target.path"),
 			"what libvirt unmounts is lost":                            !k.mounts || k.losesVolumes,
 			"files that are the same everywhere are shared":            !k.sameFiles || k.shared,
+			"what stays was there before":                              !k.staying || k.existing,
 			"what is removed with its data can be removed":             !k.removesData || k.removable,
 			"what can be removed is in a directory of its own":         !k.removable || k.ownDirectory,
+			"what occupies all its space is a device":                  !k.thick || k.devices,
 			"images are created":                                       !k.images || !k.existing,
 			"a type that is called like its pool doesn't require the name": !k.nameIsSource ||
 				!slices.Contains(k.requires, "source.name"),
@@ -87,6 +89,29 @@ func TestKinds_combinations(t *testing.T) {
 	}
 	if Protocol("sheepdog") != "sheepdog" || !SameFiles("vstorage") || slices.Contains(PoolTypes(), "vstorage") {
 		t.Error("a type that can't be declared isn't known, or can be declared")
+	}
+}
+
+// TestPool_checkVolume: libvirt creates what is asked for, or it is refused before libvirt makes something else of it.
+func TestPool_checkVolume(t *testing.T) {
+	t.Parallel()
+	ref := &Ref{Pool: "other", Name: "base"}
+	for _, tt := range []struct {
+		disk    Disk
+		refused []string
+	}{
+		{Disk{}, []string{"iscsi", "iscsi-direct", "gluster", "scsi", "mpath"}},
+		{Disk{Clone: ref}, []string{"iscsi", "iscsi-direct", "gluster", "scsi", "mpath", "rbd", "zfs"}},
+		{Disk{Overlay: ref}, []string{"iscsi", "iscsi-direct", "gluster", "scsi", "mpath", "rbd", "zfs", "logical", "disk"}},
+		{Disk{Preallocation: "full"}, []string{"iscsi", "iscsi-direct", "gluster", "scsi", "mpath"}},
+		{Disk{Preallocation: "off"}, []string{"iscsi", "iscsi-direct", "gluster", "scsi", "mpath", "logical"}},
+	} {
+		for _, name := range PoolTypes() {
+			err := (Pool{Name: "p", Type: name}).CheckVolume(tt.disk)
+			if (err != nil) != slices.Contains(tt.refused, name) {
+				t.Errorf("%+v in a pool of type %s: %v", tt.disk, name, err)
+			}
+		}
 	}
 }
 

@@ -165,6 +165,9 @@ func checkRoom(
 	case err != nil || !p.Active:
 		return err
 	}
+	if is, err := ReadPool(p.XML); err == nil && is.kind().thick {
+		d.Now = max(d.Now, d.Growth)
+	}
 	r, err := RoomOf(ctx, list, p, h.OverprovisioningFactor, removed...)
 	if err != nil {
 		return err

@@ -91,6 +91,9 @@ func (s *Storage) createVolume(ctx context.Context, h *libvirt.Host, d Disk) (*l
 	if err != nil {
 		return nil, err
 	}
+	if err := is.CheckVolume(d); err != nil {
+		return nil, err
+	}
 	ctx, release, err := s.holdWriters(ctx, h, d)
 	if err != nil {
 		return nil, err
@@ -128,8 +131,8 @@ func (s *Storage) createVolume(ctx context.Context, h *libvirt.Host, d Disk) (*l
 	return made, explainFull(ctx, h, d.Pool, d.need(source), err)
 }
 
-// complete sets the format and the size, if the caller has left them open, for a volume in a pool of that type. It
-// returns the volume that the new one is made from, nil for none.
+// complete sets the format and the size, if the caller has left them open, for a volume in a pool of that type, and the
+// preallocation if that pool has no other. It returns the volume that the new one is made from, nil for none.
 func (s *Storage) complete(
 	ctx context.Context, h *libvirt.Host, d *Disk, pool string,
 ) (source *libvirt.Volume, err error) {
@@ -138,6 +141,9 @@ func (s *Storage) complete(
 		if d.Secret == "" && (d.Overlay != nil || kindOf(pool).anyFormat) {
 			d.Format = "qcow2"
 		}
+	}
+	if kindOf(pool).thick {
+		d.Preallocation = PreallocationFull
 	}
 	ref := d.source()
 	if ref == nil {
@@ -240,6 +246,16 @@ func (d *Disk) preallocatesMetadata() bool {
 	return d.Preallocation == PreallocationMetadata || Thick(d.Preallocation) && d.Format == "qcow2" && d.Overlay == nil
 }
 
+// SnapshotNeeds reports whether a volume is an LVM snapshot that loses all its data once more is written to it than it
+// has space for, and how many bytes it needs for everything that a guest can write: LVM keeps a table of what has
+// changed, of less than a hundredth.
+func SnapshotNeeds(v libvirt.Volume) (bytes uint64, loses bool) {
+	if !kindOf(v.PoolType).thick || v.AllocationBytes >= v.CapacityBytes {
+		return 0, false
+	}
+	return v.CapacityBytes + v.CapacityBytes/100 + extent, true
+}
+
 // need returns the space that the volume occupies when it is created.
 func (d *Disk) need(source *libvirt.Volume) uint64 {
 	switch {
@@ -252,13 +268,13 @@ func (d *Disk) need(source *libvirt.Volume) uint64 {
 	}
 }
 
-// document returns libvirt's XML of the volume in a pool of that type.
+// document returns libvirt's XML of the volume, which is complete, in a pool of that type.
 func (d *Disk) document(pool string, source *libvirt.Volume) (string, error) {
 	root := etree.NewElement("volume")
 	root.CreateElement("name").SetText(d.Name)
 	root.CreateElement("capacity").SetText(strconv.FormatUint(d.Bytes, 10))
 	allocation := uint64(0)
-	if d.Preallocation == PreallocationFull {
+	if Thick(d.Preallocation) {
 		allocation = d.Bytes
 	}
 	root.CreateElement("allocation").SetText(strconv.FormatUint(allocation, 10))
@@ -297,9 +313,9 @@ func (d *Disk) document(pool string, source *libvirt.Volume) (string, error) {
 }
 
 // DeleteUnused removes a volume that no definition and no other volume uses; otherwise it returns ErrInUse. It returns
-// a PartitionError if libvirt can't remove the volume, and ErrOtherPath if it isn't at the path where it was: the pool
-// has another volume of this name by now. A path of "" is any. hosts are asked for users, see Users; if one of them
-// can't answer, the volume isn't removed. It is no error if the volume doesn't exist.
+// ErrRemovesNone or a PartitionError if libvirt can't remove the volume, and ErrOtherPath if it isn't at the path where
+// it was: the pool has another volume of this name by now. A path of "" is any. hosts are asked for users, see Users; if one
+// of them can't answer, the volume isn't removed. It is no error if the volume doesn't exist.
 func (s *Storage) DeleteUnused(ctx context.Context, hosts hostset.Set, host string, ref Ref, at string) error {
 	h, err := s.host(host)
 	if err != nil {
@@ -327,7 +343,7 @@ func (s *Storage) DeleteUnused(ctx context.Context, hosts hostset.Set, host stri
 		if len(users) > 0 {
 			return fmt.Errorf("%w: %s", ErrInUse, users[0])
 		}
-		if err := checkPartition(ctx, h, ref); err != nil {
+		if err := checkRemoval(ctx, h, ref); err != nil {
 			return err
 		}
 		if err := h.DeleteVolume(ctx, ref.Pool, ref.Name); err != nil {

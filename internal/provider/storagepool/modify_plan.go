@@ -162,7 +162,15 @@ func (r *poolResource) warnOfUsers(
 	if removed && state.OnDestroy.ValueString() == onDestroyDelete {
 		effect = "Its data is to be deleted with it, because on_destroy is \"delete\": the apply fails while they use it."
 	}
+	// A host's own definition has the directory that libvirt has chosen if none is declared, and what was changed there.
+	on := map[string]storage.Pool{}
+	for _, a := range hostset.Found(storage.PoolOn(ctx, losing, pool.Name)) {
+		on[a.Host] = a.Value.Live
+	}
 	users := func(ctx context.Context, h *libvirt.Host) ([]string, error) {
+		if own, ok := on[h.Name()]; ok {
+			return storage.PoolUsers(ctx, h, own)
+		}
 		return storage.PoolUsers(ctx, h, pool)
 	}
 	for _, use := range onhosts.InUse(ctx, losing, state.noun(), users) {

@@ -1,6 +1,7 @@
 package storagepool
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/hashicorp/terraform-plugin-framework/types"
@@ -11,6 +12,35 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/meta"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/storage"
 )
+
+// TestWarnOfUsers: the plan of a removal names the VMs that use the pool, also where libvirt has chosen its directory,
+// which isn't declared.
+func TestWarnOfUsers(t *testing.T) {
+	t.Parallel()
+	vm := `<domain type="test"><name>web</name><memory>1024</memory><os><type>hvm</type></os><devices>` +
+		`<disk type="block"><source dev="/dev/vg/disk"/><target dev="vda"/></disk></devices></domain>`
+	f, err := fleet.New(fleet.Config{Hosts: map[string]inventory.HostConfig{
+		"kvm1": {URI: fleettest.BuiltInURI(t, `<pool type="logical"><name>vms</name><source><name>vg</name></source></pool>`,
+			vm)},
+		"kvm2": {URI: fleettest.BuiltInURI(t,
+			`<pool type="logical"><name>vms</name><source><name>other</name></source></pool>`, vm)},
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := f.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	r := &poolResource{meta.Resource{Data: &meta.Data{Fleet: f}}}
+	state := &model{Name: types.StringValue("vms"), Type: types.StringValue("logical")}
+	said := r.warnOfUsers(t.Context(), state, true, "", types.Set{}, nil)
+	if len(said) != 1 || said[0].Summary() != "Storage pool is in use" ||
+		!strings.HasPrefix(said[0].Detail(), "On host kvm1") || !strings.Contains(said[0].Detail(), "web") {
+		t.Errorf("%v", said)
+	}
+}
 
 // TestPlanChanges: a pool that a user changed on one host leaves its volumes there, and only there.
 func TestPlanChanges(t *testing.T) {

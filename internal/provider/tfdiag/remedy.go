@@ -64,6 +64,7 @@ var remedies = []kindRemedy{
 	{storage.ErrChecksum, "Compare the checksum with the one that the publisher of the file announces. If that is what " +
 		"you set, the source has another file than it should have."},
 	{storage.ErrCreatesNone, "When the volume is there, import it."},
+	{storage.ErrCopiesNone, "When the volume is there, import it."},
 	{storage.ErrOtherPool, "To delete the data of this pool, make it the resource's: remove the resource from the state " +
 		"with \"terraform state rm\", import it, apply, and destroy it."},
 	{network.ErrInUse, ChangeUsersFirst},

@@ -36,6 +36,13 @@ func TestVolume_refused(t *testing.T) {
 			ExpectError: regexp.MustCompile(want), PlanOnly: true,
 		}
 	}
+	inPool := func(kind, source, says, want string) resource.TestStep {
+		return resource.TestStep{
+			Config: acctest.Local("") + fmt.Sprintf("resource \"virtfleet_storage_pool\" \"this\" {\nname = \"vms\"\n"+
+				"type = %q\nsource = %s\n}\n", kind, source) + volume(says),
+			ExpectError: regexp.MustCompile(want), PlanOnly: true,
+		}
+	}
 	// Which hosts get the pool isn't known before the apply. Then nothing is refused.
 	undecided := resource.TestStep{
 		Config: acctest.Local("") + `
@@ -68,6 +75,13 @@ resource "virtfleet_storage_pool" "this" {
 			undecided,
 			step("size = \"1Gi\"\nhost = \"nowhere\"", "Unknown host"),
 			step("size = \"1Gi\"\nformat = \"raw\"\npreallocation = \"metadata\"", `(?s)is\s+for\s+the\s+format\s+"qcow2"`),
+			inPool("logical", `{ name = "vg" }`, "size = \"1Gi\"\npreallocation = \"off\"",
+				`(?s)type\s+logical.*preallocation\s+is\s+"off".*set\s+it\s+to\s+"full"`),
+			inPool("logical", `{ name = "vg" }`, `image = "default-pool/base"`, `(?s)type\s+logical.*set\s+clone\s+to\s+"full"`),
+			inPool("rbd", `{ name = "vms", hosts = [{ name = "mon1" }] }`, `copy_of = "vms/base"`,
+				`(?s)type\s+rbd.*can't\s+copy.*"rbd\s+cp".*import\s+it`),
+			inPool("zfs", `{ name = "tank" }`, "image = \"default-pool/base\"\nclone = \"full\"",
+				`(?s)can't\s+copy.*"zfs\s+create`),
 			step("image = \"default-pool/base\"\npreallocation = \"full\"", `(?s)overlay.*clone\s+=\s+"full"`),
 			{
 				Config: acctest.Local("") + `resource "virtfleet_volume" "this" {
@@ -173,6 +187,56 @@ func TestVolume_describedAsItIs(t *testing.T) {
 			},
 			step(update, here+pool+volume(full)),
 			step(plancheck.ResourceActionNoop, here+pool+volume(full)),
+		},
+	})
+}
+
+// TestVolume_staying: libvirt can't remove a LUN, and grow none, which the plan says. What it says to do instead leaves
+// the LUN as it is.
+func TestVolume_staying(t *testing.T) {
+	t.Parallel()
+	acctest.NeedsTerraform(t)
+	// The test driver forgets everything when there is no connection to it any more.
+	h, err := libvirt.Open(libvirt.Config{Name: "local", URI: "test:///default"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = h.Close() })
+	if _, err := h.StoragePools(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	pool := acctest.Local("") + "resource \"virtfleet_storage_pool\" \"this\" {\nname = \"luns\"\n" +
+		"type = \"iscsi-direct\"\nsource = { hosts = [{ name = \"san\" }], devices = [\"iqn.2026-11.net.example:luns\"], " +
+		"initiator = \"iqn.2026-11.net.example:h\" }\n}\n"
+	removed := "removed {\nfrom = virtfleet_volume.this\nlifecycle {\ndestroy = false\n}\n}\n"
+	resource.UnitTest(t, resource.TestCase{
+		ProtoV6ProviderFactories: acctest.Factories(t),
+		Steps: []resource.TestStep{
+			{Config: pool},
+			{
+				PreConfig: func() {
+					if err := h.CreateVolume(t.Context(), libvirt.NewVolume{
+						Pool: "luns", Name: "data", Document: "<volume><name>data</name><capacity>1048576</capacity></volume>",
+					}); err != nil {
+						t.Fatal(err)
+					}
+				},
+				Config: pool + volume(`size = "1Mi"`) + "import {\nto = virtfleet_volume.this\nid = \"luns/data\"\n}\n",
+			},
+			{Config: pool + volume(`size = "2Mi"`), ExpectError: regexp.MustCompile(`can't\s+grow`), PlanOnly: true},
+			{
+				Config: pool, PlanOnly: true,
+				ExpectError: regexp.MustCompile(`(?s)type\s+iscsi-direct.*libvirt\s+can't\s+remove.*state\s+rm`),
+			},
+			{Config: pool + removed},
+			{
+				PreConfig: func() {
+					if _, err := h.PoolVolume(t.Context(), "luns", "data"); err != nil {
+						t.Errorf("the LUN: %v", err)
+					}
+				},
+				Config: pool, PlanOnly: true,
+			},
 		},
 	})
 }

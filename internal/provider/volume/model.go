@@ -123,6 +123,10 @@ func (m *model) removalFailure(host string, err error) tfdiag.Failure {
 	case errors.Is(err, storage.ErrOtherPath):
 		f.Remedy = fmt.Sprintf("Nothing was removed. Storage pool %q has another volume of this name than at the last "+
 			"refresh. Plan again with a refresh to see it.", m.Pool.ValueString())
+	case errors.Is(err, storage.ErrRemovesNone):
+		f.Remedy = "Nothing was removed. Take the volume out of the state with \"terraform state rm\", or replace its " +
+			"resource block by a removed block with lifecycle { destroy = false }. Then remove the LUN with the tools of its " +
+			"storage, if nothing uses it."
 	case ok && partition.OfAnotherName():
 		f.Remedy = fmt.Sprintf("Nothing was removed. Set source.devices of the storage pool to [\"/dev/%s\"] and "+
 			"apply, then plan again.", partition.Disk)

@@ -66,6 +66,7 @@ func (r *volumeResource) ModifyPlan(
 		return
 	}
 	r.noteForReplacement(ctx, &state, resp)
+	resp.Diagnostics.Append(warnSnapshot(ctx, r.Data.Storage(), &state)...)
 	resp.Diagnostics.Append(r.checkOwner(ctx, &state)...)
 	as, diags := readImported(ctx, req.Private)
 	resp.Diagnostics.Append(diags...)
@@ -225,13 +226,17 @@ func checkPreallocation(ctx context.Context, req resource.ModifyPlanRequest, res
 }
 
 // checkPool returns an error if no host has the volume's pool, if several have it and none is chosen, or if libvirt
-// can't create volumes in it. If the same apply changes the pool, only the last of these is checked.
+// can't create the volume in it. If the same apply changes the pool, only the last of these is checked.
 func (r *volumeResource) checkPool(
 	ctx context.Context, req resource.ModifyPlanRequest, resp *resource.ModifyPlanResponse, host types.String,
 ) {
 	var plan model
-	resp.Diagnostics.Append(req.Plan.GetAttribute(ctx, path.Root("name"), &plan.Name)...)
-	resp.Diagnostics.Append(req.Plan.GetAttribute(ctx, path.Root("pool"), &plan.Pool)...)
+	for name, into := range map[string]*types.String{
+		"name": &plan.Name, "pool": &plan.Pool, "preallocation": &plan.Preallocation, "image": &plan.Image,
+		"clone": &plan.Clone, "copy_of": &plan.CopyOf,
+	} {
+		resp.Diagnostics.Append(req.Plan.GetAttribute(ctx, path.Root(name), into)...)
+	}
 	plan.Host = host
 	if resp.Diagnostics.HasError() || plan.Pool.IsUnknown() || host.IsUnknown() {
 		return
@@ -267,9 +272,9 @@ func (r *volumeResource) checkPool(
 	}
 }
 
-// refusesVolume returns an error if libvirt can't create volumes in a host's pool.
+// refusesVolume returns an error if libvirt can't create the volume in a host's pool.
 func refusesVolume(plan *model, host string, pool storage.Pool, diags *diag.Diagnostics) bool {
-	err := pool.CheckVolume()
+	err := pool.CheckVolume(plan.disk())
 	if err != nil {
 		diags.Append(plan.failure("create", host, err).AttributeError(path.Root("pool")))
 	}

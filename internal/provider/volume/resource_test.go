@@ -1,8 +1,10 @@
 package volume
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/hashicorp/terraform-plugin-framework/diag"
@@ -11,6 +13,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/types"
 	"github.com/hashicorp/terraform-plugin-go/tftypes"
 
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/fleettest"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/hostset"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/meta"
@@ -63,6 +66,41 @@ func TestUnknownProvider(t *testing.T) {
 	} {
 		if said := operate(); len(said) != 1 || said[0].Summary() != "Unable to "+verb+" volume" {
 			t.Errorf("%s: %v", verb, said)
+		}
+	}
+}
+
+// TestWarnSnapshot: a volume is told that loses its data once it is full, and no other one of a device.
+func TestWarnSnapshot(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		pool       string
+		allocation int
+		want       string // "" is no warning
+	}{
+		"thin":           {"logical", 4 << 20, "lvextend -L 1088673546b /dev/vms/data"},
+		"thick":          {"logical", 1 << 30, ""},
+		"thin elsewhere": {"zfs", 0, ""},
+	} {
+		conn, err := libvirt.Open(libvirt.Config{Name: "kvm1", URI: fleettest.BuiltInURI(t, `<pool type="`+test.pool+
+			`"><name>vms</name><source><name>vms</name></source><target><path>/dev/vms</path></target></pool>`)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = conn.Close() })
+		if err := conn.CreateVolume(t.Context(), libvirt.NewVolume{Pool: "vms", Name: "data", Document: fmt.Sprintf(
+			"<volume><name>data</name><capacity>%d</capacity><allocation>%d</allocation></volume>", 1<<30, test.allocation),
+		}); err != nil {
+			t.Fatal(err)
+		}
+		s := &storage.Storage{Hosts: hostset.NewSet(hostset.Host{Name: "kvm1", Conn: conn})}
+		said := warnSnapshot(t.Context(), s, &model{
+			Name: types.StringValue("data"), Pool: types.StringValue("vms"), CurrentHost: types.StringValue("kvm1"),
+			Path: types.StringValue("/dev/vms/data"),
+		})
+		if len(said) > 1 || (len(said) == 0) != (test.want == "") || len(said) == 1 && !strings.Contains(said[0].Detail(),
+			test.want) {
+			t.Errorf("%s: %v; want %q", name, said, test.want)
 		}
 	}
 }

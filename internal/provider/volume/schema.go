@@ -98,7 +98,8 @@ func (*volumeResource) Schema(ctx context.Context, _ resource.SchemaRequest, res
 				"set. Set at most one of `image`, `copy_of`.", path.MatchRoot("copy_of")),
 			"clone": schema.StringAttribute{
 				MarkdownDescription: "How the volume is created from the image. `overlay`: it is based on the host's copy " +
-					"of the image and holds only the changes. `full`: it is an independent copy. Default: `overlay`.",
+					"of the image and holds only the changes. `full`: it is an independent copy, as it must be in " +
+					"`logical` and `disk` pools. Default: `overlay`.",
 				Optional: true,
 				Validators: []validator.String{
 					value.Among(cloneOverlay, cloneFull), stringvalidator.AlsoRequires(path.MatchRoot("image")),
@@ -109,7 +110,8 @@ func (*volumeResource) Schema(ctx context.Context, _ resource.SchemaRequest, res
 				"\"raw\"`.", path.MatchRoot("image")),
 			"preallocation": schema.StringAttribute{
 				MarkdownDescription: "Space to allocate at creation. One of " + value.OneOf(storage.Preallocations()) + ". " +
-					"`metadata` is for `qcow2`. Overlays can only be `off`. Default: `off`.",
+					"`metadata` is for `qcow2`. Overlays can only be `off`, volumes of `logical` pools only `full`. Default: `off`, " +
+					"in `logical` pools `full`.",
 				Optional:   true,
 				Validators: []validator.String{value.Among(storage.Preallocations()...)},
 			},
