@@ -9,6 +9,7 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/lease"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/move"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 )
 
 // definePersistent patches the persistent definition, if there is one. libvirt validates it before the guest is
@@ -47,6 +48,10 @@ func (u *update) definePersistent(ctx context.Context) error {
 
 	u.manager.log.InfoContext(ctx, "changing definition", "name", u.vm.Name, "host", u.vm.Host)
 
+	if err := u.recordStarted(ctx); err != nil {
+		return err
+	}
+
 	u.before = present // A call without a reply may have written the definition.
 
 	if _, err := u.vm.On.Conn.RedefineDomain(ctx, xml, present); err != nil {
@@ -60,6 +65,22 @@ func (u *update) definePersistent(ctx context.Context) error {
 	u.defined = true
 
 	return u.refresh(ctx)
+}
+
+// recordStarted records what the running VM was started with, of what only its definition says and the update changes
+// there. It has no effect as long as the definition says the same.
+func (u *update) recordStarted(ctx context.Context) error {
+	if u.vm.LiveSpec == nil || u.goesDown() {
+		return nil
+	}
+
+	started := domain.StartedBefore(*u.vm.LiveSpec, *u.vm.PersistentSpec, u.restart)
+	if started == nil {
+		return nil
+	}
+
+	return u.vm.On.Conn.SetMetadata(ctx, u.vm.UUID, domain.RunKey, domain.RunNamespace, started.RunXML(),
+		libvirt.AffectLive)
 }
 
 // takeBack defines the VM again as it was, unless its lock is lost. It does nothing if the definition was not changed.
