@@ -1,6 +1,7 @@
 package virtualmachine_test
 
 import (
+	"cmp"
 	"fmt"
 	"strconv"
 	"strings"
@@ -21,6 +22,7 @@ func TestAccDevices_live(t *testing.T) {
 	root := l.Image(t, host, name+".qcow2", "qcow2", 8<<20)
 	raw := l.Image(t, host, name+".raw", "raw", 8<<20)
 	first, second := l.Image(t, host, name+"-1.iso", "raw", 1<<20), l.Image(t, host, name+"-2.iso", "raw", 1<<20)
+	third := l.Image(t, host, name+"-3.iso", "raw", 1<<20)
 	export := l.NBD(t, name, 16<<20)
 
 	tf := acctest.NewCLI(t)
@@ -29,9 +31,23 @@ func TestAccDevices_live(t *testing.T) {
 		"interfaces": `{ lan = { bridge = "br-lab" } }`, "serial_console": `{ enabled = true }`,
 		"wait_for": `{ guest_agent = true, ip_address = "lan", timeout = "5m" }`, "devices": `{ rng = { model = "none" } }`,
 	})
-	disks := func(cd string, more ...string) hcl {
-		return hcl{"disks": fmt.Sprintf("{\n root = { volume = %q, boot_order = 1 }\n cd = { device = \"cdrom\"%s }\n%s\n}",
-			root, cd, strings.Join(more, "\n"))}
+	disks := func(medium string, more ...string) hcl {
+		return hcl{"disks": fmt.Sprintf(`{
+    root = { volume = %q, boot_order = 1 }
+    cd   = { device = "cdrom"%[2]s }
+    scsi = { device = "cdrom", bus = "scsi"%[2]s }
+    usb  = { device = "cdrom", bus = "usb"%[3]s }
+    %[4]s
+  }`, root, medium, cmp.Or(medium, ", file = "+quote(third)), strings.Join(more, "\n"))}
+	}
+	inDrives := func(medium string, want int) {
+		t.Helper()
+		for _, of := range [][]string{{}, {"--inactive"}} {
+			list := l.Virsh(t, host, append([]string{"domblklist", name}, of...)...)
+			if n := strings.Count(list, medium); n != want {
+				t.Errorf("%d of %d drives have the medium %s: %v\n%s", n, want, medium, of, list)
+			}
+		}
 	}
 	process := &started{l: l, host: host, name: name}
 	apply := func(change hcl, seen ...string) {
@@ -73,6 +89,7 @@ func TestAccDevices_live(t *testing.T) {
 		"devices":    `{ rng = { backend = "builtin" } }`,
 	}), `<backend model='builtin'/>`, first, raw, `ua-disk-data`, `protocol='nbd'`, `cache='none'`, `>2</vcpu>`,
 		`<memory unit='KiB'>393216</memory>`, `<link state='down'/>`)
+	inDrives(first, 3)
 	lab.Await(t, "the guest to have two more disks", func() bool { return strings.Count(partitions(), " vd") == 3 })
 	lab.Await(t, "the guest to have two processors", func() bool {
 		return guestFile(t, l, host, name, "/sys/devices/system/cpu/online") == "0-1\n"
@@ -85,6 +102,7 @@ func TestAccDevices_live(t *testing.T) {
 		"interfaces": `{ lan = { network = "default", link_up = true }, more = { user = true, mac = "52:54:00:77:00:01" } }`,
 	}), second, `<link state='up'/>`, `network='default'`, `ua-net-more`,
 		`<currentMemory unit='KiB'>327680</currentMemory>`)
+	inDrives(second, 3)
 	lab.Await(t, "the guest to have one disk", func() bool { return strings.Count(partitions(), " vd") == 1 })
 	lab.Await(t, "the guest to have two interfaces", func() bool {
 		return strings.Count(guestFile(t, l, host, name, "/proc/net/dev"), "eth") == 2
@@ -97,10 +115,18 @@ func TestAccDevices_live(t *testing.T) {
 		t.Errorf("its interface had the address %s, and has %s", mac, now)
 	}
 
+	// What is ejected by hand comes back, and what is inserted by hand goes.
+	l.Virsh(t, host, "change-media", name, "sdb", "--eject", "--live", "--config")
+	l.Virsh(t, host, "change-media", name, "sdc", third, "--live", "--config")
+	inDrives(second, 1)
+	apply(nil, second)
+	inDrives(second, 3)
 	apply(disks(""))
-	if xml := l.Virsh(t, host, "dumpxml", name); strings.Contains(xml, second) {
-		t.Errorf("the medium is still in:\n%s", xml)
-	}
+	inDrives(second, 0)
+	inDrives(third, 1)
+	empty := strings.Replace(disks("")["disks"], ", file = "+quote(third), "", 1)
+	tf.Config(t, acctest.OneHost(l)+config.with(hcl{"disks": empty}).String())
+	expect(t, tf.Fail(t, "plan"), "A drive on usb can't be empty")
 
 	// What isn't declared any more is left alone.
 	apply(hcl{"cpu": "", "memory": "", "interfaces": "", "disks": "", "serial_console": "", "type": "", "kernel": ""},
