@@ -142,8 +142,8 @@ func TestApply_mediumBus(t *testing.T) {
 	}
 }
 
-// TestApply_emptyUSB: QEMU doesn't start with a drive on USB that has no medium, so none is created or emptied. One that
-// someone has defined stays.
+// TestApply_emptyUSB: QEMU doesn't start with a drive on USB that has no medium, so none is created, and a medium isn't
+// ejected. One that someone has defined stays.
 func TestApply_emptyUSB(t *testing.T) {
 	t.Parallel()
 	declare := func(d Disk) map[string]Disk { return map[string]Disk{"cd": d} }
@@ -159,10 +159,10 @@ func TestApply_emptyUSB(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := d.Apply(Spec{Disks: empty}); err == nil || !strings.Contains(err.Error(), why) {
-		t.Errorf("it is emptied: %v", err)
+		t.Errorf("ejected: %v", err)
 	}
 	if err := d.Apply(Spec{Disks: declare(Disk{Device: "cdrom", Bus: "scsi"})}); err != nil {
-		t.Errorf("it is emptied on another bus: %v", err)
+		t.Errorf("ejected on another bus: %v", err)
 	}
 	byHand := parse(t, `<domain><devices><disk type="file" device="cdrom"><target dev="sda" bus="usb"/><readonly/>`+
 		`<alias name="ua-disk-cd"/></disk></devices></domain>`)

@@ -74,8 +74,6 @@ func TestAccHostUse_taken(t *testing.T) {
     <hostdev mode="subsystem" type="pci" managed="yes">
       <source>`+pciSource(device)+`</source>
     </hostdev>
-    <interface type="user"><backend type="passt"/>
-      <portForward proto="tcp"><range start="2022" to="22"/></portForward></interface>
     <input type="passthrough" bus="virtio"><source evdev="/dev/input/event70"/></input>
     <input type="evdev"><source dev="/dev/input/event71"/></input></devices></domain>`)
 	const pages = `{ size = "96Mi", huge_pages = "2Mi" }`
@@ -94,7 +92,6 @@ func TestAccHostUse_taken(t *testing.T) {
       keys  = { type = "evdev", device = "/dev/input/event71" }
     }
   }`,
-		"interfaces": `{ web = { user = true, backend = { type = "passt", tcp_ports = ["127.0.0.1/2020-2030"] } } }`,
 	})
 	free := tinyVM(prefix + "free").with(hcl{"memory": pages})
 
@@ -125,7 +122,6 @@ func TestAccHostUse_taken(t *testing.T) {
 		"because of devices.host_devices.gpu.address", "it has given pci device " + device + " to VM",
 		"because of devices.inputs.mouse.device", `it has given input device /dev/input/event70 to VM "` + prefix + `holder"`,
 		"because of devices.inputs.keys.device", `it has given input device /dev/input/event71 to VM "` + prefix + `holder"`,
-		"because of interfaces.web.backend.tcp_ports", `it has given TCP port 2022 to VM "` + prefix + `holder"`,
 		"because of memory.huge_pages", "it has 32Mi left of its 128Mi in pages of 2Mi, and the VM needs 96Mi",
 	} {
 		expect(t, out, part)
