@@ -55,7 +55,7 @@ func isDevice(model string) bool { return model != "" && model != None }
 // VM is known not to set.
 func WithoutLibvirtDefaults(live, known Spec) Spec {
 	for _, g := range Groups {
-		live.Values = g.rows().align(live.Values, known.Values)
+		g.align(&live, known.Values)
 	}
 	return live
 }

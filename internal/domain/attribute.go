@@ -112,7 +112,7 @@ type Attribute struct {
 	// Echo says that libvirt may put a value of its own into the definition of a running VM.
 	Echo bool
 	// Moves says that the guest changes the value that a running VM has: only the persistent definition says what was
-	// declared.
+	// declared, and Spec.Started what the VM was started with if that is something else.
 	Moves bool
 	// Capability is where libvirt's domain capabilities list what a host supports: "tpm/model". It is checked for
 	// groups only. Listed is the attribute's name in that list, if the list doesn't have the value itself.

@@ -107,8 +107,19 @@ func (g Group) block() block {
 		group: &g, rules: g.rules(), texts: g.texts(),
 		read: g.read, apply: g.apply, classify: g.classify, validate: g.validate, complete: g.complete, step: g.step,
 		normal: func(s *Spec) { s.Values = g.rows().normal(s.Values) },
-		align:  func(live *Spec, persistent Spec) { live.Values = g.rows().align(live.Values, persistent.Values) },
+		align:  func(live *Spec, persistent Spec) { g.align(live, persistent.Values) },
 	}
+}
+
+// align aligns a running VM's spec. Values that its guest changes become those that it was started with.
+func (g Group) align(live *Spec, persistent Values) {
+	if len(live.Started) > 0 {
+		said := Values{}
+		maps.Copy(said, persistent)
+		maps.Copy(said, live.Started)
+		persistent = said
+	}
+	live.Values = g.rows().align(live.Values, persistent)
 }
 
 // rows returns the group's attributes.

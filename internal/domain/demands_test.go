@@ -62,13 +62,16 @@ func TestSince(t *testing.T) {
 			"devices.rng.backend": "builtin", "devices.rng.model": "virtio", LaunchSecurityType: "sev-snp",
 			"platform.hyperv.avic": "yes", "platform.hyperv.tlbflush_direct": "", "platform.hyperv.vpindex": "yes",
 		},
-		Disks: map[string]Disk{"root": {Values: Values{"io": "io_uring"}}, "data": {Values: Values{"io": "threads"}}},
+		Disks:  map[string]Disk{"root": {Values: Values{"io": "io_uring"}}, "data": {Values: Values{"io": "threads"}}},
+		Inputs: map[string]Row{"keys": {"type": "evdev"}, "mouse": {"type": "mouse"}},
 	}
 	want := map[string]Since{
 		"devices.rng.backend":  {`devices.rng.backend = "builtin"`, "6.1.0"},
 		LaunchSecurityType:     {`platform.launch_security.type = "sev-snp"`, "10.5.0"},
 		"platform.hyperv.avic": {"platform.hyperv.avic", "8.10.0"},
 		"disks.root.io":        {`disks.root.io = "io_uring"`, "6.3.0"},
+
+		"devices.inputs.keys.type": {`devices.inputs.keys.type = "evdev"`, "7.4.0"},
 	}
 	if diff := cmp.Diff(want, s.Since()); diff != "" {
 		t.Error(diff)

@@ -202,6 +202,10 @@ func (d *Definition) patchDisk(e *etree.Element, path string, want Disk, gone ma
 // newMisfit returns an error if a change causes a combination that doesn't fit together. A combination that was wrong
 // before the change is no error.
 func newMisfit(before, after Disk, path string) error {
+	if after.isEmptyUSB() && !before.isEmptyUSB() {
+		return Problem{path + ".bus", "A drive on usb can't be empty: QEMU doesn't start with it. Give it a medium, remove " +
+			"it, or choose the bus scsi or sata."}
+	}
 	was, is := &checker{}, &checker{}
 	before.checkCombination(was, path)
 	after.checkCombination(is, path)
@@ -212,6 +216,9 @@ func newMisfit(before, after Disk, path string) error {
 	}
 	return nil
 }
+
+// isEmptyUSB reports whether the disk is a drive on USB without a medium.
+func (d Disk) isEmptyUSB() bool { return d.Bus == busUSB && d.Source.isZero() }
 
 // virtioOnly are attributes of <driver> that libvirt accepts for virtio disks only.
 var virtioOnly = []string{

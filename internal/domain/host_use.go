@@ -34,7 +34,7 @@ type HostUse struct {
 
 // HostPart is a part that a host has only once.
 type HostPart struct {
-	// Kind is PCIDevice or another kind of device, or VsockAddress.
+	// Kind is PCIDevice or another kind of device, VsockAddress, TCPPort or UDPPort.
 	Kind, ID string
 }
 
@@ -91,7 +91,9 @@ func (s Spec) HostUse() HostUse {
 		if nic.VDPA != "" {
 			u.Alone[HostPart{VDPADevice, nic.VDPA}] = "interfaces." + key + ".vdpa"
 		}
+		u.addPorts(key, nic)
 	}
+	u.addInputs(s.Inputs)
 	for _, key := range sortedKeys(s.Interfaces) {
 		if network := s.Interfaces[key].Network; network != "" {
 			if u.Networks == nil {
@@ -241,8 +243,8 @@ func (u HostUse) Parts() []HostPart {
 // Shared returns a part that both VMs ask for and a host has only once, and "" if there is none.
 func (u HostUse) Shared(other HostUse) string {
 	for _, part := range u.Parts() {
-		if other.Alone[part] != "" {
-			return part.String()
+		if theirs, both := other.PartOverlapping(part); both {
+			return theirs.String()
 		}
 	}
 	if cpus := u.DisputedCPUs(other); cpus != "" {

@@ -30,9 +30,10 @@ var inputFamily = Family{
 	Attributes: []Attribute{
 		{
 			Name: "type", Place: "@type", Values: []string{"tablet", "mouse", "keyboard", "passthrough", "evdev"},
-			Filled: true, Why: inputWhy, Write: writeInputType,
-			Doc: "Required: kind of device. `passthrough` gives the guest an input device of the host, and `evdev` what is " +
-				"typed or moved on one. With both, the VM can't be moved while it runs.",
+			SinceOf: map[string]string{"evdev": "7.4.0"},
+			Filled:  true, Why: inputWhy, Write: writeInputType,
+			Doc: "Required: kind of device. `passthrough` gives the guest an input device of the host, and `evdev` " +
+				"(libvirt 7.4) what is typed or moved on one. With both, the VM can't be moved while it runs.",
 		},
 		{
 			Name: "bus", Place: "@bus", Values: []string{"usb", "virtio"}, Kept: []string{"none"}, Default: "usb", Filled: true,

@@ -2,7 +2,9 @@ package domain
 
 import (
 	"cmp"
+	"maps"
 	"slices"
+	"strings"
 
 	"github.com/beevik/etree"
 )
@@ -156,6 +158,29 @@ func LiveSteps(live, persistent *Definition, want Spec) ([]Step, error) {
 	})
 	orderSchedulers(p.steps, p.have.Values, p.want.Values)
 	return joinMemoryLimits(p.steps), nil
+}
+
+// WithoutDevice returns the spec without a device of a group or a family, and false if the path is that of something
+// else. A definition that hasn't got the device stays without it; what it has of a group's device stays.
+func (s Spec) WithoutDevice(path string) (Spec, bool) {
+	for _, g := range deviceGroups {
+		if g.Path == path {
+			s.Values = maps.Clone(s.Values)
+			for _, a := range g.Attributes {
+				delete(s.Values, g.At(a))
+			}
+			return s, true
+		}
+	}
+	for _, f := range Families {
+		if key, ok := strings.CutPrefix(path, f.Path+"."); ok {
+			all := maps.Clone(f.Of(s))
+			delete(all, key)
+			f.Declare(&s, all)
+			return s, true
+		}
+	}
+	return s, false
 }
 
 // stepper collects the steps for live changes.

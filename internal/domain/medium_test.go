@@ -141,3 +141,32 @@ func TestApply_mediumBus(t *testing.T) {
 		}
 	}
 }
+
+// TestApply_emptyUSB: QEMU doesn't start with a drive on USB that has no medium, so none is created, and a medium isn't
+// ejected. One that someone has defined stays.
+func TestApply_emptyUSB(t *testing.T) {
+	t.Parallel()
+	declare := func(d Disk) map[string]Disk { return map[string]Disk{"cd": d} }
+	const why = "A drive on usb can't be empty"
+	empty := declare(Disk{Device: "cdrom", Bus: "usb"})
+	s := Spec{Name: "vm", Type: "kvm", Memory: Memory{Size: new(uint64(1 << 30))}, Disks: empty}
+	if _, err := New(s, testUUID); err == nil || !strings.Contains(err.Error(), why) {
+		t.Errorf("a new one is empty: %v", err)
+	}
+	s.Disks = declare(Disk{Device: "cdrom", Bus: "usb", Source: DiskSource{File: "/a.iso"}})
+	d, err := New(s, testUUID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := d.Apply(Spec{Disks: empty}); err == nil || !strings.Contains(err.Error(), why) {
+		t.Errorf("ejected: %v", err)
+	}
+	if err := d.Apply(Spec{Disks: declare(Disk{Device: "cdrom", Bus: "scsi"})}); err != nil {
+		t.Errorf("ejected on another bus: %v", err)
+	}
+	byHand := parse(t, `<domain><devices><disk type="file" device="cdrom"><target dev="sda" bus="usb"/><readonly/>`+
+		`<alias name="ua-disk-cd"/></disk></devices></domain>`)
+	if err := byHand.Apply(Spec{Disks: declare(Disk{Device: "cdrom", Bus: "usb", BootOrder: new(1)})}); err != nil {
+		t.Errorf("one that was empty before: %v", err)
+	}
+}

@@ -74,6 +74,9 @@ type Spec struct {
 	// FixedVirtualPorts is observed only: the host's libvirt can't connect a running VM's interface to another network or
 	// bridge if the interface has a virtual port before or after. See Definition.FixVirtualPorts.
 	FixedVirtualPorts bool `json:",omitempty" path:"-"`
+	// Started is observed only: the declared values that a running VM was started with, of the attributes that its guest
+	// changes (Attribute.Moves) and that its persistent definition has got other values for since, see StartedBefore.
+	Started Values `json:",omitempty" path:"-"`
 	// Buses is observed only: the kinds of controllers that the VM has, such as usb and virtio-serial; nil: unknown.
 	Buses []string `json:",omitempty" path:"-"`
 }

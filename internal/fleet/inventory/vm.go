@@ -137,6 +137,12 @@ func NewVM(a Reply) (*VM, error) {
 		vm.LiveSpec = &live
 	}
 
+	if vm.LiveSpec != nil && vm.PersistentSpec != nil && vm.PersistentSpec.Started != nil {
+		live := *vm.LiveSpec // A definition made of a running VM's brought the record of an earlier run.
+		live.Started = nil
+		vm.LiveSpec = &live
+	}
+
 	vm.AgentConnected = p.Live != nil && p.Live.AgentConnected()
 
 	return vm, nil

@@ -9,6 +9,7 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/lease"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/move"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 )
 
 // definePersistent patches the persistent definition, if there is one. libvirt validates it before the guest is
@@ -36,16 +37,16 @@ func (u *update) definePersistent(ctx context.Context) error {
 		return err
 	}
 
-	if err := u.recordIn(definition); err != nil {
+	xml, err := u.recorded(definition)
+	if err != nil {
 		return err
 	}
 
-	xml, err := definition.XML()
-	if err != nil {
-		return &inventory.Error{VM: u.vm.Name, Host: u.vm.Host, Kind: inventory.ErrInvalid, Err: err}
-	}
-
 	u.manager.log.InfoContext(ctx, "changing definition", "name", u.vm.Name, "host", u.vm.Host)
+
+	if err := u.recordStarted(ctx); err != nil {
+		return err
+	}
 
 	u.before = present // A call without a reply may have written the definition.
 
@@ -60,6 +61,70 @@ func (u *update) definePersistent(ctx context.Context) error {
 	u.defined = true
 
 	return u.refresh(ctx)
+}
+
+// withdraw takes a device that libvirt refused to plug into the running VM out of its definition again, if this update
+// wrote it there: the next start would fail with it. Everything else stays as it was written.
+func (u *update) withdraw(ctx context.Context, s domain.Step, why error) error {
+	spec, isDevice := u.want.Spec.WithoutDevice(s.Path)
+	if s.Kind != domain.Attach || !isDevice || !u.defined || !move.Refused(why) || ctx.Err() != nil {
+		return nil
+	}
+
+	before, err := domain.Parse(u.before)
+	if err != nil {
+		return err
+	}
+
+	declared := u.want.Spec
+	u.want.Spec = spec
+	definition, _, err := u.edit(before)
+	u.want.Spec = declared
+
+	if err != nil {
+		return err
+	}
+
+	xml, err := u.recorded(definition)
+	if err != nil {
+		return err
+	}
+
+	if _, err := u.vm.On.Conn.RedefineDomain(ctx, xml, u.before); err != nil {
+		return fmt.Errorf("its definition still has %s: %w", s.Path, err)
+	}
+
+	return u.refresh(ctx)
+}
+
+// recorded returns the XML of an edited definition, with what recordIn records.
+func (u *update) recorded(definition *domain.Definition) (string, error) {
+	if err := u.recordIn(definition); err != nil {
+		return "", err
+	}
+
+	xml, err := definition.XML()
+	if err != nil {
+		return "", &inventory.Error{VM: u.vm.Name, Host: u.vm.Host, Kind: inventory.ErrInvalid, Err: err}
+	}
+
+	return xml, nil
+}
+
+// recordStarted records what the running VM was started with, of what only its definition says and the update changes
+// there. It has no effect as long as the definition says the same.
+func (u *update) recordStarted(ctx context.Context) error {
+	if u.vm.LiveSpec == nil || u.goesDown() {
+		return nil
+	}
+
+	started := domain.StartedBefore(*u.vm.LiveSpec, *u.vm.PersistentSpec, u.restart)
+	if started == nil {
+		return nil
+	}
+
+	return u.vm.On.Conn.SetMetadata(ctx, u.vm.UUID, domain.RunKey, domain.RunNamespace, started.RunXML(),
+		libvirt.AffectLive)
 }
 
 // takeBack defines the VM again as it was, unless its lock is lost. It does nothing if the definition was not changed.

@@ -53,7 +53,12 @@ func (u *update) changeLive(ctx context.Context) error {
 			"attribute", s.Path, "step", s.Kind.String())
 
 		if err := u.changeAttribute(ctx, s); err != nil {
-			return u.stepFailed(s, err)
+			failed := u.stepFailed(s, err)
+			if err := u.withdraw(ctx, s, err); err != nil {
+				return errors.Join(failed, err)
+			}
+
+			return failed
 		}
 	}
 

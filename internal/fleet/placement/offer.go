@@ -52,8 +52,8 @@ func (has offer) idle(use domain.HostUse) bool {
 // givenTo returns the part as another VM has it, "" if it doesn't. A definition names a USB device by its address, or
 // by vendor and product.
 func (has offer) givenTo(other domain.HostUse, part domain.HostPart) string {
-	if other.Alone[part] != "" {
-		return part.String()
+	if theirs, both := other.PartOverlapping(part); both {
+		return theirs.String()
 	}
 
 	for _, theirs := range other.Parts() {

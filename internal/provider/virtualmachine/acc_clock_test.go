@@ -10,7 +10,8 @@ import (
 
 // TestAccClock_ofTheGuest: a guest that sets its hardware clock makes libvirt write another adjustment into the running
 // definition, which is no drift and nothing that waits for a restart. A declared change of the adjustment is refused
-// while the VM runs, waits for the next start with the policy Stage, and a clock with a fixed start replaces it.
+// while the VM runs. With the policy Stage, it is pending until the next start, whatever the guest does to its clock,
+// and until the value that the VM was started with is declared again. A clock with a fixed start replaces it.
 func TestAccClock_ofTheGuest(t *testing.T) {
 	t.Parallel()
 	l := lab.Open(t)
@@ -30,6 +31,12 @@ func TestAccClock_ofTheGuest(t *testing.T) {
 			t.Error(err)
 		}
 	}
+	pending := func(want bool) {
+		t.Helper()
+		if state, _ := tf.State(t, address); state["restart_required"] != want {
+			t.Errorf("restart_required is %v, want %v", state["restart_required"], want)
+		}
+	}
 	write(`{ offset = "variable", adjustment = -3600 }`, nil)
 	tf.Run(t, "apply")
 	noChanges(t, tf)
@@ -47,6 +54,22 @@ func TestAccClock_ofTheGuest(t *testing.T) {
 	tf.Run(t, "apply")
 	noChanges(t, tf)
 	defined("--inactive", `adjustment='120'`)
+	pending(true)
+	tf.Run(t, "apply", "-refresh-only")
+	pending(true)
+	write(`{ offset = "variable", adjustment = -3600 }`, nil) // What the VM was started with.
+	tf.Run(t, "apply")
+	noChanges(t, tf)
+	pending(false)
+	write(`{ offset = "variable", adjustment = 120 }`, nil)
+	tf.Run(t, "apply")
+	outputInGuest(t, l, host, name, `date -s "@$(($(date +%s) + 86400))" && hwclock -u -w`)
+	noChanges(t, tf)
+	write(`{ offset = "variable", adjustment = 120 }`, hcl{"update_policy": quote("Restart")})
+	expect(t, tf.Run(t, "plan"), "Virtual machine will be restarted", "platform.clock.adjustment: The clock is set up when")
+	tf.Run(t, "apply")
+	noChanges(t, tf)
+	pending(false)
 	write(`{ offset = "absolute", start = 1000000000 }`, hcl{"update_policy": quote("Restart")})
 	tf.Run(t, "apply")
 	noChanges(t, tf)

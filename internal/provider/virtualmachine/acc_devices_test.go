@@ -29,9 +29,22 @@ func TestAccDevices_live(t *testing.T) {
 		"interfaces": `{ lan = { bridge = "br-lab" } }`, "serial_console": `{ enabled = true }`,
 		"wait_for": `{ guest_agent = true, ip_address = "lan", timeout = "5m" }`, "devices": `{ rng = { model = "none" } }`,
 	})
-	disks := func(cd string, more ...string) hcl {
-		return hcl{"disks": fmt.Sprintf("{\n root = { volume = %q, boot_order = 1 }\n cd = { device = \"cdrom\"%s }\n%s\n}",
-			root, cd, strings.Join(more, "\n"))}
+	disks := func(medium string, more ...string) hcl {
+		return hcl{"disks": fmt.Sprintf(`{
+    root = { volume = %q, boot_order = 1 }
+    cd   = { device = "cdrom"%[2]s }
+    scsi = { device = "cdrom", bus = "scsi"%[2]s }
+    %[3]s
+  }`, root, medium, strings.Join(more, "\n"))}
+	}
+	inDrives := func(medium string, want int) {
+		t.Helper()
+		for _, of := range [][]string{{}, {"--inactive"}} {
+			list := l.Virsh(t, host, append([]string{"domblklist", name}, of...)...)
+			if n := strings.Count(list, medium); n != want {
+				t.Errorf("%d of %d drives have the medium %s: %v\n%s", n, want, medium, of, list)
+			}
+		}
 	}
 	process := &started{l: l, host: host, name: name}
 	apply := func(change hcl, seen ...string) {
@@ -73,6 +86,7 @@ func TestAccDevices_live(t *testing.T) {
 		"devices":    `{ rng = { backend = "builtin" } }`,
 	}), `<backend model='builtin'/>`, first, raw, `ua-disk-data`, `protocol='nbd'`, `cache='none'`, `>2</vcpu>`,
 		`<memory unit='KiB'>393216</memory>`, `<link state='down'/>`)
+	inDrives(first, 2)
 	lab.Await(t, "the guest to have two more disks", func() bool { return strings.Count(partitions(), " vd") == 3 })
 	lab.Await(t, "the guest to have two processors", func() bool {
 		return guestFile(t, l, host, name, "/sys/devices/system/cpu/online") == "0-1\n"
@@ -85,6 +99,7 @@ func TestAccDevices_live(t *testing.T) {
 		"interfaces": `{ lan = { network = "default", link_up = true }, more = { user = true, mac = "52:54:00:77:00:01" } }`,
 	}), second, `<link state='up'/>`, `network='default'`, `ua-net-more`,
 		`<currentMemory unit='KiB'>327680</currentMemory>`)
+	inDrives(second, 2)
 	lab.Await(t, "the guest to have one disk", func() bool { return strings.Count(partitions(), " vd") == 1 })
 	lab.Await(t, "the guest to have two interfaces", func() bool {
 		return strings.Count(guestFile(t, l, host, name, "/proc/net/dev"), "eth") == 2
@@ -97,10 +112,13 @@ func TestAccDevices_live(t *testing.T) {
 		t.Errorf("its interface had the address %s, and has %s", mac, now)
 	}
 
+	// What is ejected by hand comes back.
+	l.Virsh(t, host, "change-media", name, "sdb", "--eject", "--live", "--config")
+	inDrives(second, 1)
+	apply(nil, second)
+	inDrives(second, 2)
 	apply(disks(""))
-	if xml := l.Virsh(t, host, "dumpxml", name); strings.Contains(xml, second) {
-		t.Errorf("the medium is still in:\n%s", xml)
-	}
+	inDrives(second, 0)
 
 	// What isn't declared any more is left alone.
 	apply(hcl{"cpu": "", "memory": "", "interfaces": "", "disks": "", "serial_console": "", "type": "", "kernel": ""},

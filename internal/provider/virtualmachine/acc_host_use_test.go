@@ -73,7 +73,9 @@ func TestAccHostUse_taken(t *testing.T) {
   <devices><vsock model="virtio"><cid auto="no" address="77"/></vsock>
     <hostdev mode="subsystem" type="pci" managed="yes">
       <source>`+pciSource(device)+`</source>
-    </hostdev></devices></domain>`)
+    </hostdev>
+    <input type="passthrough" bus="virtio"><source evdev="/dev/input/event70"/></input>
+    <input type="evdev"><source dev="/dev/input/event71"/></input></devices></domain>`)
 	const pages = `{ size = "96Mi", huge_pages = "2Mi" }`
 	tf := acctest.NewCLI(t)
 	config := func(parts ...string) {
@@ -83,7 +85,13 @@ func TestAccHostUse_taken(t *testing.T) {
 	}
 	needy := tinyVM(prefix + "needy").with(hcl{
 		"host": quote(one.Name), "memory": pages,
-		"devices": `{ vsock = { cid = 77 }, host_devices = { gpu = { type = "pci", address = ` + quote(device) + ` } } }`,
+		"devices": `{
+    vsock = { cid = 77 }, host_devices = { gpu = { type = "pci", address = ` + quote(device) + ` } }
+    inputs = {
+      mouse = { type = "passthrough", device = "/dev/input/event70" }
+      keys  = { type = "evdev", device = "/dev/input/event71" }
+    }
+  }`,
 	})
 	free := tinyVM(prefix + "free").with(hcl{"memory": pages})
 
@@ -112,6 +120,8 @@ func TestAccHostUse_taken(t *testing.T) {
 	for _, part := range []string{
 		"because of devices.vsock.cid", `it has given vsock address 77 to VM "` + prefix + `holder"`,
 		"because of devices.host_devices.gpu.address", "it has given pci device " + device + " to VM",
+		"because of devices.inputs.mouse.device", `it has given input device /dev/input/event70 to VM "` + prefix + `holder"`,
+		"because of devices.inputs.keys.device", `it has given input device /dev/input/event71 to VM "` + prefix + `holder"`,
 		"because of memory.huge_pages", "it has 32Mi left of its 128Mi in pages of 2Mi, and the VM needs 96Mi",
 	} {
 		expect(t, out, part)

@@ -115,8 +115,14 @@ func TestAccFamilies_clock(t *testing.T) {
 		tf.Config(t, acctest.OneHost(l)+vsock.String())
 		expect(t, tf.Fail(t, "apply"), "Unable to update virtual machine", "Changing devices.vsock of the running VM",
 			"unable to open vhost-vsock device")
+		if err := contains(l.Virsh(t, host, "dumpxml", "--inactive", name), "<vsock"); err == nil {
+			t.Error("the next start has the device that the running VM was refused")
+		}
+		if plan := tf.Run(t, "plan"); !strings.Contains(plan, "+ vsock") {
+			t.Errorf("the next plan doesn't try again: %s", plan)
+		}
 	}
-	apply(with(`vsock = { model = "none" }`), liveParts...) // The definition has it, if only for the next start.
+	apply(with(`vsock = { model = "none" }`), liveParts...)
 	if err := lacks(t, l, host, name, "<vsock")(nil); err != nil {
 		t.Error(err)
 	}

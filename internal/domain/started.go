@@ -1,0 +1,70 @@
+package domain
+
+import (
+	"maps"
+	"slices"
+
+	"github.com/beevik/etree"
+)
+
+// RunNamespace and RunKey are the namespace URI and the prefix of the element in the <metadata> of a running VM that is
+// never in its persistent definition: it ends with the run.
+const (
+	RunNamespace = "urn:virtfleet:run:1"
+	RunKey       = "virtfleet-run"
+)
+
+// startedWith reads Spec.Started.
+func (d *Definition) startedWith() Values {
+	metadata := child(d.root(), "metadata")
+	if metadata == nil {
+		return nil
+	}
+	var started Values
+	for run := range metadata.ChildElementsSeq() {
+		if run.Tag != "run" || run.NamespaceURI() != RunNamespace {
+			continue
+		}
+		for _, e := range run.ChildElements() {
+			if started == nil {
+				started = Values{}
+			}
+			started[attr(e, "path")] = attr(e, "value")
+		}
+	}
+	return started
+}
+
+// StartedBefore returns what the running VM has to record as Spec.Started before its persistent definition gets the
+// changes, which leave the running VM as it is. It returns nil if there is nothing to add to the record.
+func StartedBefore(live, persistent Spec, changes []Change) Values {
+	started := maps.Clone(live.Started)
+	for _, c := range changes {
+		g, _, _ := GroupAttribute(c.Path)
+		for _, a := range g.Attributes {
+			if _, recorded := started[a.fact()]; !a.Moves || recorded {
+				continue
+			}
+			if started == nil {
+				started = Values{}
+			}
+			started[a.fact()] = persistent.Values[a.fact()]
+		}
+	}
+	if len(started) == len(live.Started) {
+		return nil
+	}
+	return started
+}
+
+// RunXML returns the element that records the values, in the form that virDomainSetMetadata requires.
+func (v Values) RunXML() string {
+	run := etree.NewElement("run")
+	for _, path := range slices.Sorted(maps.Keys(v)) {
+		e := etree.NewElement("started")
+		e.CreateAttr("path", path)
+		e.CreateAttr("value", v[path])
+		insert(run, e)
+	}
+	return render(run)
+}
