@@ -135,7 +135,19 @@ func TestLab_ownDisksMove(t *testing.T) {
 	t.Parallel()
 
 	l := lab.Open(t)
-	f := labFleet(t, l, t.Name(), nil)
+	f := labFleet(t, l, t.Name(), func(name string, hc *inventory.HostConfig) {
+		hc.ReadEnd = func(ctx context.Context, path string, _ int) ([]byte, error) {
+			text, err := l.Host(name).Run(ctx, "cat", path)
+
+			return []byte(text), err
+		}
+		hc.SameFile = func(ctx context.Context, path string, paths ...string) ([]string, error) {
+			const script = `f=$1; shift; for p; do test "$p" -ef "$f" && echo "$p"; done; true`
+			text, err := l.Host(name).Run(ctx, "sh", append([]string{"-c", script, "", path}, paths...)...)
+
+			return strings.Fields(text), err
+		}
+	})
 	dir := directory(t, l, "kvm1", "kvm2")
 	pool := lab.Name(t)
 	diskPool(t, l, "kvm1", pool, dir)
@@ -179,7 +191,17 @@ func TestLab_ownDisksMove(t *testing.T) {
 	l.Virsh(t, "kvm2", "pool-destroy", pool)
 	refused("disks.root.pool", "is not active")
 	l.Virsh(t, "kvm2", "pool-start", pool)
+
+	// The directory is that of a filesystem which isn't mounted, and then is.
+	table := dir + ".fstab"
+	l.Run(t, "kvm2", "sh", "-ec", fmt.Sprintf(
+		"{ cat /etc/fstab; echo 'nas:/vms %s nfs defaults 0 0'; } >%[2]s; mount --bind %[2]s /etc/fstab", dir, table))
+	<-time.After(time.Second) // Then the tables of mounts are read again.
+	refused("disks.root.pool", "nothing is mounted at "+dir)
+	l.Run(t, "kvm2", "mount", "--bind", dir, dir)
+	<-time.After(time.Second)
 	told(vm, "kvm2", "Images will be copied", "its own data on top of "+image, `On host "kvm1" they are removed`)
+	l.Run(t, "kvm2", "sh", "-ec", "umount /etc/fstab; rm "+table)
 
 	// Broken off while disks are copied: nothing is lost, and nothing of the VM is left there.
 	ctx, cancel := context.WithCancel(t.Context())

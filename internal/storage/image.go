@@ -29,12 +29,12 @@ func (s *Storage) Copies(
 	ctx context.Context, hosts hostset.Set, ref Ref, seal *Seal,
 ) []hostset.Answer[ImageCopy] {
 	return hostset.Ask(ctx, hosts, func(ctx context.Context, h *libvirt.Host) (*ImageCopy, error) {
-		return copyOn(ctx, h, ref, seal)
+		return s.copyOn(ctx, h, ref, seal)
 	})
 }
 
-func copyOn(ctx context.Context, h *libvirt.Host, ref Ref, seal *Seal) (*ImageCopy, error) {
-	v, err := h.PoolVolume(ctx, ref.Pool, ref.Name)
+func (s *Storage) copyOn(ctx context.Context, h *libvirt.Host, ref Ref, seal *Seal) (*ImageCopy, error) {
+	v, err := s.poolVolume(ctx, h, ref)
 	if err != nil || seal == nil {
 		return &ImageCopy{Volume: *orZero(v)}, err
 	}
@@ -168,7 +168,7 @@ func (s *Storage) tryPut(ctx context.Context, h hostset.Host, ref Ref, image *Im
 	if err := refresh(ctx, h.Conn, ref.Pool); err != nil {
 		return false, err
 	}
-	is, err := copyOn(ctx, h.Conn, ref, image.Seal)
+	is, err := s.copyOn(ctx, h.Conn, ref, image.Seal)
 	switch {
 	case err == nil && !is.Incomplete:
 		return false, nil
@@ -340,7 +340,7 @@ func (s *Storage) send(ctx context.Context, h hostset.Host, ref Ref, image *Imag
 	if err := s.settle(ctx, h.Conn, ref.Pool); err != nil {
 		return err
 	}
-	is, err := copyOn(ctx, h.Conn, ref, image.Seal)
+	is, err := s.copyOn(ctx, h.Conn, ref, image.Seal)
 	switch {
 	case err != nil:
 		return err

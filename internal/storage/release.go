@@ -18,9 +18,9 @@ import (
 // another directory now, or its filesystem may not be mounted.
 var ErrOtherPath = fmt.Errorf("%w: the volume isn't where it was", libvirt.ErrBusy)
 
-// ErrPoolEmpty is the ErrOtherPath of a pool without any volume, as a pool is whose filesystem isn't mounted: the
-// volume may still exist.
-var ErrPoolEmpty = fmt.Errorf("%w: the pool is empty", ErrOtherPath)
+// ErrUnseen is the ErrOtherPath of a pool whose filesystem isn't mounted, or that has no volume at all, as it is
+// without its filesystem: the volume may still exist.
+var ErrUnseen = fmt.Errorf("%w: it can't be seen", ErrOtherPath)
 
 func errOtherPath(is libvirt.Volume, at string) error {
 	return fmt.Errorf("%w: it is at %s, not at %s", ErrOtherPath, is.Path, at)
@@ -144,8 +144,8 @@ func (s *Storage) usersButVM(ctx context.Context, r Release, h *libvirt.Host, v 
 }
 
 // verifyGone returns ErrOtherPath if the file of a volume that its pool doesn't list may exist all the same: the pool
-// is in another directory now, libvirt's list is outdated, or the pool is empty, as it is if its filesystem isn't
-// mounted.
+// is in another directory now, libvirt's list is outdated, its filesystem isn't mounted, or the pool is empty, as it
+// then usually is.
 func (s *Storage) verifyGone(ctx context.Context, h *libvirt.Host, r Release) error {
 	pool := r.Ref.Pool
 	is, err := h.StoragePool(ctx, pool)
@@ -165,12 +165,15 @@ func (s *Storage) verifyGone(ctx context.Context, h *libvirt.Host, r Release) er
 	case r.Creating:
 		return nil
 	}
+	if err := s.checkMounted(ctx, h, pool); errors.Is(err, ErrUnmounted) {
+		return fmt.Errorf("%w: %w. Then delete the file: virsh vol-delete --pool %s %s", ErrUnseen, err, pool, r.Ref.Name)
+	}
 	volumes, err := h.PoolVolumes(ctx, pool)
 	if err != nil || len(volumes) > 0 {
 		return err
 	}
 	return fmt.Errorf("%w: %s of storage pool %q may be on a filesystem that isn't mounted, or is gone. %s, then delete "+
-		"the file: virsh vol-delete --pool %[3]s %[5]s", ErrPoolEmpty, r.Path, pool, MountFirst(pool), r.Ref.Name)
+		"the file: virsh vol-delete --pool %[3]s %[5]s", ErrUnseen, r.Path, pool, MountFirst(pool), r.Ref.Name)
 }
 
 // otherUsers returns the users of a volume that still use it when its VM is gone.

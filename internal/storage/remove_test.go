@@ -254,7 +254,7 @@ func TestRelease_missing(t *testing.T) {
 		}
 	}
 	stays("isn't mounted")
-	if err := s.Release(t.Context(), release); !errors.Is(err, storage.ErrPoolEmpty) {
+	if err := s.Release(t.Context(), release); !errors.Is(err, storage.ErrUnseen) {
 		t.Errorf("from an empty pool: %v", err)
 	}
 	release.Creating = true

@@ -140,8 +140,8 @@ func seenVolumes(h hostset.Host) Listing {
 }
 
 // CheckRoom returns ErrNoSpace or ErrOvercommitted if a host's pool has no room for what is planned, even once the
-// volumes whose names are removed are gone. It uses what is known of the pool's volumes from the last reading of the
-// host. A pool that doesn't exist or isn't active has no room to check.
+// volumes whose names are removed are gone, and ErrUnmounted if its filesystem isn't mounted. It uses what is known of
+// the pool's volumes from the last reading of the host. A pool that doesn't exist or isn't active has no room to check.
 func (s *Storage) CheckRoom(ctx context.Context, host, pool string, d Demand, removed ...string) error {
 	h, ok := s.Hosts.Host(host)
 	if !ok || h.Fenced {
@@ -163,6 +163,9 @@ func checkRoom(
 	case errors.Is(err, libvirt.ErrNotFound) || errors.Is(err, libvirt.ErrNoPool):
 		return nil
 	case err != nil || !p.Active:
+		return err
+	}
+	if err := CheckMounted(ctx, h, p); err != nil {
 		return err
 	}
 	if is, err := ReadPool(p.XML); err == nil && is.kind().thick {
@@ -208,8 +211,8 @@ func explainFull(ctx context.Context, h *libvirt.Host, pool string, need uint64,
 		pool, h.Name(), p.AvailableBytes, needed, err)
 }
 
-// taking creates or grows a volume with f if the pool has room for it. While the host limits what volumes may grow to,
-// one run at a time does that in a pool: volumes that fit alone may be too much together.
+// taking creates or grows a volume with f if the pool is mounted and has room for it. While the host limits what
+// volumes may grow to, one run at a time does that in a pool: volumes that fit alone may be too much together.
 func (s *Storage) taking(
 	ctx context.Context, host, pool string, d Demand, f func(context.Context) error,
 ) error {
@@ -218,10 +221,8 @@ func (s *Storage) taking(
 		return err
 	}
 	if h.OverprovisioningFactor == 0 {
-		if d.Now > 0 {
-			if err := checkRoom(ctx, h, h.Conn.PoolVolumes, pool, d); err != nil {
-				return err
-			}
+		if err := checkRoom(ctx, h, h.Conn.PoolVolumes, pool, Demand{Now: d.Now}); err != nil {
+			return err
 		}
 		return f(ctx)
 	}
@@ -293,11 +294,12 @@ func (s *Storage) lockingHost(ctx context.Context, h hostset.Host, pool string) 
 }
 
 // SamePool reports whether hosts have the same volumes in the pool of that name: whether they are one host, or share
-// the pool.
+// the pool. Two groups of hosts may share two pools of one name, which have different sources.
 func (s *Storage) SamePool(ctx context.Context, pool, host, other string) bool {
 	if host == other {
 		return true
 	}
 	both := hostset.Found(PoolOn(ctx, s.Hosts.Named(host, other), pool))
-	return len(both) == 2 && both[0].Value.Shared && both[1].Value.Shared
+	return len(both) == 2 && both[0].Value.Shared && both[1].Value.Shared &&
+		both[0].Value.OtherStorage(both[1].Value.Pool) == ""
 }

@@ -325,7 +325,7 @@ func (s *Storage) DeleteUnused(ctx context.Context, hosts hostset.Set, host stri
 		if err := refresh(ctx, h, ref.Pool); err != nil {
 			return err
 		}
-		v, err := h.PoolVolume(ctx, ref.Pool, ref.Name)
+		v, err := s.poolVolume(ctx, h, ref)
 		if errors.Is(err, libvirt.ErrNotFound) {
 			s.endVolume(ctx, h, ref)
 			return nil
@@ -354,11 +354,11 @@ func (s *Storage) DeleteUnused(ctx context.Context, hosts hostset.Set, host stri
 	})
 }
 
-// Volume looks for a volume on hosts. An answer with libvirt.ErrPoolInactive or libvirt.ErrNoPool doesn't mean that the
-// volume is gone.
+// Volume looks for a volume on hosts. An answer with libvirt.ErrPoolInactive, which ErrUnmounted is too, or
+// libvirt.ErrNoPool doesn't mean that the volume is gone.
 func (s *Storage) Volume(ctx context.Context, hosts hostset.Set, ref Ref) []hostset.Answer[libvirt.Volume] {
 	return hostset.Ask(ctx, hosts, func(ctx context.Context, h *libvirt.Host) (*libvirt.Volume, error) {
-		return h.PoolVolume(ctx, ref.Pool, ref.Name)
+		return s.poolVolume(ctx, h, ref)
 	})
 }
 

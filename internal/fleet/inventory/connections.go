@@ -11,13 +11,10 @@ import (
 func (inv *Inventory) Connections() hostset.Set {
 	hosts := make([]hostset.Host, len(inv.Configured))
 	for i, h := range inv.Configured {
-		hosts[i] = hostset.Host{
-			Name: h.Name, Conn: h.Conn, Fenced: h.Config.Fenced,
-			OverprovisioningFactor: h.Config.StorageOverprovisioningFactor, SameFile: h.Config.SameFile,
-			ReadEnd: h.Config.ReadEnd, SHA256: h.Config.SHA256,
-			SeenVolumes: func(ctx context.Context, pool string) ([]libvirt.Volume, error) {
-				return inv.PoolVolumes(ctx, h, pool)
-			},
+		hosts[i] = h.Files()
+		hosts[i].Fenced, hosts[i].OverprovisioningFactor = h.Config.Fenced, h.Config.StorageOverprovisioningFactor
+		hosts[i].SeenVolumes = func(ctx context.Context, pool string) ([]libvirt.Volume, error) {
+			return inv.PoolVolumes(ctx, h, pool)
 		}
 	}
 

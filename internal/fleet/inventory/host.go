@@ -29,6 +29,7 @@ type Host struct {
 	networks ownNetworks
 	devices  seenDevices
 	postCopy postCopy
+	mounts   mountTables
 	looks    looks
 	readings looks
 

@@ -158,7 +158,11 @@ func (c *diskCreator) nameOwnDisk(ctx context.Context, vm domain.Spec, key strin
 		return fail(err)
 	}
 
-	if why := placement.UnfitPool(pool); why != "" {
+	if err := storage.CheckMounted(ctx, c.host.Files(), pool); err != nil {
+		return fail(err)
+	}
+
+	if why := placement.UnfitPool(ctx, c.host, pool); why != "" {
 		return fail(fmt.Errorf("%w: %s", inventory.ErrUnsupported, why))
 	}
 

@@ -206,7 +206,7 @@ func (u *update) dropOwnDisk(ctx context.Context, key string) error {
 
 	if !o.Kept() && u.vm.OwnsHere(o) {
 		switch err := u.manager.releaseOwnDisk(ctx, u.vm.On, u.vm.UUID, key, o, true); {
-		case errors.Is(err, storage.ErrUsersUnknown), errors.Is(err, storage.ErrPoolEmpty):
+		case errors.Is(err, storage.ErrUsersUnknown), errors.Is(err, storage.ErrUnseen):
 			// It stays recorded, and Delete knows it as well.
 			u.kept = append(u.kept, keptDisk(key, o, err)+". The next change of the VM tries again")
 

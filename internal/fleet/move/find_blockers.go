@@ -127,6 +127,7 @@ func (ck *Checks) CheckTarget(
 	}
 
 	blockers = append(blockers, ck.ownDiskBlockers(ctx, vm, to)...)
+	blockers = append(blockers, mountBlockers(ctx, vm, inspected.Mobility.Disks, to)...)
 
 	alone, err := ck.placement.ClaimBlockers(ctx, vm, to)
 	if err != nil {

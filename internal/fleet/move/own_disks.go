@@ -58,13 +58,43 @@ func (ck *Checks) ownDiskBlockers(ctx context.Context, vm *inventory.VM, to *inv
 				Attribute: placement.OwnDiskAttribute(key, "pool"),
 				Message: fmt.Sprintf("%s was made with the VM (volume %s/%s), and %s", placement.OwnDiskTitle(key),
 					o.Pool, o.Volume, why),
-				Remedy: fmt.Sprintf("Create and start storage pool %q on host %q, with the same path.", o.Pool, to.Name),
+				Remedy: fmt.Sprintf("Create and start storage pool %q on host %q, with the same path, and its filesystem mounted.",
+					o.Pool, to.Name),
 			}
 			if lacksPool {
 				b.Lacks = status.HostObject{Kind: status.StoragePool, Name: o.Pool}
 			}
 
 			blockers = append(blockers, b)
+		}
+	}
+
+	return blockers
+}
+
+// mountBlockers returns what blocks moving a VM to a host where the filesystem of its other disks isn't mounted: a copy
+// would be on another filesystem, and vanish when that is mounted over it.
+func mountBlockers(
+	ctx context.Context, vm *inventory.VM, disks []domain.MobileDisk, to *inventory.Host,
+) []migration.Blocker {
+	var blockers []migration.Blocker
+
+	own := map[string]bool{}
+	for _, o := range vm.Movable() {
+		own[o.Path] = true
+	}
+
+	for _, disk := range disks {
+		if own[disk.Path] || disk.Path == "" || disk.Block || disk.Network {
+			continue
+		}
+
+		if err := storage.CheckMountedAt(ctx, to.Files(), path.Dir(disk.Path)); err != nil {
+			blockers = append(blockers, migration.Blocker{
+				Reason: migration.DisksNotLiveMigratable, Status: status.False, Attribute: "disks." + disk.Key,
+				Message: fmt.Sprintf("disk %q is %s, and on host %q %v", disk.Key, disk.Path, to.Name, err),
+				Remedy:  "Mount it there, or choose another host.",
+			})
 		}
 	}
 
@@ -112,7 +142,7 @@ func ownDiskPoolMisfit(ctx context.Context, to *inventory.Host, o domain.OwnDisk
 		return fmt.Sprintf("storage pool %q of host %q is not active", o.Pool, to.Name), true
 	}
 
-	if why := placement.UnfitPool(pool); why != "" {
+	if why := placement.UnfitPool(ctx, to, pool); why != "" {
 		return why, false
 	}
 
@@ -280,7 +310,7 @@ func (cl *Cleanup) removeLeftVolume(
 	}
 
 	switch {
-	case errors.Is(err, storage.ErrPoolEmpty), errors.Is(err, storage.ErrUsersUnknown):
+	case errors.Is(err, storage.ErrUnseen), errors.Is(err, storage.ErrUsersUnknown):
 		unseen = true
 	case inventory.IsNotFound(err), errors.Is(err, libvirt.ErrNoPool):
 		there, known := cl.hosts.FilesOn(ctx, h, []string{left.Path})[left.Path]

@@ -100,8 +100,10 @@ func fileVolume(
 		return nil, fmt.Sprintf("storage pool %q can't be read: %v", pool, err)
 	case !p.Active:
 		return nil, fmt.Sprintf("storage pool %q is not active", pool)
-	case UnfitPool(p) != "":
-		return nil, UnfitPool(p)
+	}
+
+	if why := UnfitPool(ctx, h, p); why != "" {
+		return nil, why
 	}
 
 	v, err = h.Conn.PoolVolume(ctx, pool, path.Base(at))

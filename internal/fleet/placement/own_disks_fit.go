@@ -70,8 +70,8 @@ func definesOwnDisk(defined map[string]domain.Disk, key string, o domain.OwnDisk
 	})
 }
 
-// UnfitPool returns why a pool can't have own disks, or "" if it can.
-func UnfitPool(pool *libvirt.StoragePool) string {
+// UnfitPool returns why a pool of the host can't have own disks, or "" if it can.
+func UnfitPool(ctx context.Context, h *inventory.Host, pool *libvirt.StoragePool) string {
 	is, err := storage.ReadPool(pool.XML)
 
 	switch {
@@ -80,9 +80,13 @@ func UnfitPool(pool *libvirt.StoragePool) string {
 	case !storage.FilePool(is.Type), is.Path == nil:
 		return fmt.Sprintf("storage pool %q is of type %s, and the disks of a VM need one of files: dir, fs or netfs",
 			pool.Name, is.Type)
-	default:
-		return ""
 	}
+
+	if err := storage.CheckMounted(ctx, h.Files(), pool); err != nil {
+		return err.Error()
+	}
+
+	return ""
 }
 
 // fitsOwnDisks checks that the host has the storage pools of the disks to be created or grown, with room for all of
@@ -271,7 +275,7 @@ func ownDiskMisfit(
 		return no("pool", fmt.Sprintf("its storage pool %q can't be read: %v", o.Pool, err))
 	}
 
-	if why := UnfitPool(pool); why != "" {
+	if why := UnfitPool(ctx, a.Host, pool); why != "" {
 		return no("pool", why)
 	}
 

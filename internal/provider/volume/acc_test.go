@@ -1,9 +1,12 @@
 package volume_test
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
@@ -1034,6 +1037,45 @@ resource "virtfleet_virtual_machine" "this" {
 	if now := inode(); now == before {
 		t.Errorf("the volume wasn't created again: %s", now)
 	}
+	if out, empty := tf.Empty(t); !empty {
+		t.Errorf("the plan isn't empty: %s", out)
+	}
+	// The host has a filesystem for the directory, and hasn't mounted it: what was there isn't gone, and nothing new is
+	// put there. An image counts as a volume.
+	image := filepath.Join(t.TempDir(), "image")
+	if err := os.WriteFile(image, bytes.Repeat([]byte("image"), 1<<10), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	config := block + pool(name) + volume(`size = "8Mi"`) + fmt.Sprintf(`
+resource "virtfleet_image" "this" {
+  name   = "base"
+  pool   = virtfleet_storage_pool.this.name
+  source = { file = %q }
+}
+`, image)
+	tf.Config(t, config)
+	tf.Run(t, "apply")
+	const away = "/run/away"
+	l.Run(t, host, "sh", "-ec", fmt.Sprintf("mkdir -p %[1]s; { cat /etc/fstab; echo 'nas:/vms %[2]s nfs defaults 0 0'; } "+
+		">%[1]s/fstab; mount --bind %[1]s/fstab /etc/fstab; mv %[2]s/* %[1]s/", away, at))
+	l.Virsh(t, host, "pool-refresh", name)
+	says(tf.Run(t, "plan"), fmt.Sprintf("Unable to read volume %q", name+"/data"), `Unable to read image "base"`,
+		"nothing is mounted at "+at+" on host \""+host+"\"", "virsh pool-refresh "+name, "No changes.")
+	tf.Config(t, config+strings.NewReplacer(`"this"`, `"other"`, `"data"`, `"other"`).Replace(volume(`size = "1Mi"`)))
+	says(tf.Fail(t, "plan"), fmt.Sprintf("Unable to create volume %q", name+"/other"), "nothing is mounted at "+at)
+	tf.Config(t, config+fmt.Sprintf(`
+resource "virtfleet_virtual_machine" "this" {
+  name         = %q
+  memory       = { size = "16Mi" }
+  run_strategy = "Halted"
+  disks        = { root = { pool = virtfleet_storage_pool.this.name, size = "1Mi" } }
+}
+`, name))
+	says(tf.Fail(t, "plan"), "nothing is mounted at "+at)
+	tf.Config(t, config)
+	tf.Fail(t, "destroy")
+	l.Run(t, host, "sh", "-ec", fmt.Sprintf("umount /etc/fstab; rm %[1]s/fstab; mv %[1]s/* %[2]s/", away, at))
+	l.Virsh(t, host, "pool-refresh", name)
 	if out, empty := tf.Empty(t); !empty {
 		t.Errorf("the plan isn't empty: %s", out)
 	}

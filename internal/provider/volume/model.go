@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 
 	"github.com/hashicorp/terraform-plugin-framework/attr"
+	"github.com/hashicorp/terraform-plugin-framework/diag"
+	"github.com/hashicorp/terraform-plugin-framework/path"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
@@ -136,4 +138,16 @@ func (m *model) removalFailure(host string, err error) tfdiag.Failure {
 			partition.Device, partition.Number, partition.Pool)
 	}
 	return f
+}
+
+// lackOfRoom returns the error that the volume's pool has no room for what is planned, or isn't mounted, if err says
+// so.
+func (m *model) lackOfRoom(verb, host string, err error) (diags diag.Diagnostics) {
+	switch f := m.failure(verb, host, err); {
+	case errors.Is(err, storage.ErrUnmounted):
+		diags.Append(f.AttributeError(path.Root("pool")))
+	case errors.Is(err, storage.ErrNoSpace) || errors.Is(err, storage.ErrOvercommitted):
+		diags.Append(f.AttributeError(path.Root("size")))
+	}
+	return diags
 }

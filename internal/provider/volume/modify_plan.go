@@ -2,7 +2,6 @@ package volume
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -314,14 +313,17 @@ func (r *volumeResource) checkNew(
 		}
 	}
 	var plan model
-	if resp.Diagnostics.HasError() || host.IsUnknown() || size.Bytes() == nil {
+	if resp.Diagnostics.HasError() || host.IsUnknown() {
 		return
 	}
 	// Other values may be unknown: the apply checks again.
 	resp.Diagnostics.Append(req.Plan.GetAttribute(ctx, path.Root("name"), &plan.Name)...)
 	resp.Diagnostics.Append(req.Plan.GetAttribute(ctx, path.Root("pool"), &plan.Pool)...)
 	resp.Diagnostics.Append(req.Plan.GetAttribute(ctx, path.Root("preallocation"), &plan.Preallocation)...)
-	need := storage.Demand{Growth: *size.Bytes()}
+	need := storage.Demand{}
+	if bytes := size.Bytes(); bytes != nil {
+		need.Growth = *bytes
+	}
 	if storage.Thick(plan.Preallocation.ValueString()) {
 		need.Now = need.Growth
 	}
@@ -329,20 +331,16 @@ func (r *volumeResource) checkNew(
 	s, removed := r.Data.Storage(), []string{plan.Name.ValueString()}
 	replaced, found, diags := r.replacedVolume(ctx, req)
 	resp.Diagnostics.Append(diags...)
-	if found && replaced.Pool == plan.Pool.ValueString() &&
-		s.SamePool(ctx, replaced.Pool, replaced.Host, host.ValueString()) {
+	plan.Host = host
+	on, _, refused := r.chooseHost(ctx, s, &plan)
+	if refused != nil || plan.Pool.IsUnknown() || r.Data.Planned.PoolChange(on, plan.Pool.ValueString()).From != "" {
+		return
+	}
+	if found && replaced.Pool == plan.Pool.ValueString() && s.SamePool(ctx, replaced.Pool, replaced.Host, on) {
 		removed = append(removed, replaced.Name)
 	}
-	err := s.CheckRoom(ctx, host.ValueString(), plan.Pool.ValueString(), need, removed...)
-	resp.Diagnostics.Append(plan.lackOfRoom("create", host.ValueString(), err)...)
-}
-
-// lackOfRoom returns the error that the volume's pool has no room for what is planned, if err says so.
-func (m *model) lackOfRoom(verb, host string, err error) (diags diag.Diagnostics) {
-	if errors.Is(err, storage.ErrNoSpace) || errors.Is(err, storage.ErrOvercommitted) {
-		diags.Append(m.failure(verb, host, err).AttributeError(path.Root("size")))
-	}
-	return diags
+	err := s.CheckRoom(ctx, on, plan.Pool.ValueString(), need, removed...)
+	resp.Diagnostics.Append(plan.lackOfRoom("create", on, err)...)
 }
 
 // checkRemoval returns an error for the removal of a volume that an unreachable host may use, and of one that libvirt

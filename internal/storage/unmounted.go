@@ -1,0 +1,167 @@
+package storage
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/hostset"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
+)
+
+// ErrUnmounted says that the filesystem of a pool isn't mounted: its volumes can't be seen, and new ones would be on
+// another filesystem. It is libvirt.ErrPoolInactive too: the volumes of such a pool are neither there nor gone.
+var ErrUnmounted error = unmountedError{}
+
+type unmountedError struct{}
+
+func (unmountedError) Error() string { return "the filesystem isn't mounted" }
+
+func (unmountedError) Unwrap() error { return libvirt.ErrPoolInactive }
+
+// CheckMounted returns ErrUnmounted if a pool of files lacks its filesystem: one that libvirt mounts when it starts the
+// pool, or else one of CheckMountedAt. It returns nil if that is unknown, for example on a host without SSH. It changes
+// nothing.
+func CheckMounted(ctx context.Context, h hostset.Host, pool *libvirt.StoragePool) error {
+	p, err := ReadPool(cmp.Or(pool.LiveXML, pool.XML))
+	if err != nil || p.Directory() == "" {
+		return err
+	}
+	at := path.Clean(p.Directory())
+	at = firstUnmounted(ctx, h, func(planned string) []string {
+		switch {
+		case !p.kind().mounts:
+			return pointsAbove(planned, at)
+		case pool.Active:
+			return []string{at}
+		default:
+			return nil
+		}
+	})
+	if at == "" {
+		return nil
+	}
+	return fmt.Errorf("%w: nothing is mounted at %s on host %q, where storage pool %q has its volumes. Mount it and run "+
+		"\"virsh pool-refresh %[4]s\" on that host", ErrUnmounted, at, h.Name, p.Name)
+}
+
+// CheckMountedAt returns ErrUnmounted if the host's /etc/fstab has a filesystem at a directory or above it that isn't
+// mounted. It returns nil if that is unknown. It changes nothing.
+func CheckMountedAt(ctx context.Context, h hostset.Host, dir string) error {
+	at := firstUnmounted(ctx, h, func(planned string) []string { return pointsAbove(planned, path.Clean(dir)) })
+	if at == "" {
+		return nil
+	}
+	return fmt.Errorf("%w: /etc/fstab has %s, where nothing is mounted", ErrUnmounted, at)
+}
+
+// firstUnmounted returns the first of the wanted mount points that a host lacks; "" for none, or if that is unknown.
+// wanted gets the host's /etc/fstab.
+func firstUnmounted(ctx context.Context, h hostset.Host, wanted func(planned string) []string) string {
+	if h.MountTables == nil {
+		return ""
+	}
+	planned, mounted := h.MountTables(ctx)
+	points := mountPoints(mounted)
+	if !slices.Contains(points, "/") {
+		return "" // It isn't the host's table.
+	}
+	for _, at := range wanted(planned) {
+		if !isMounted(ctx, h, at, points) {
+			return at
+		}
+	}
+	return ""
+}
+
+// isMounted reports whether a directory is one of the mount points, perhaps under another name, through a symbolic
+// link. It returns true if that is unknown.
+func isMounted(ctx context.Context, h hostset.Host, at string, points []string) bool {
+	if slices.Contains(points, at) {
+		return true
+	}
+	if h.SameFile == nil {
+		return true
+	}
+	same, err := h.SameFile(ctx, at, points...)
+	return err != nil || len(same) > 0
+}
+
+// mountPoints returns the directories in a table of mounts.
+func mountPoints(table string) (points []string) {
+	for line := range strings.Lines(table) {
+		if at, _ := mountOf(line); at != "" {
+			points = append(points, at)
+		}
+	}
+	return points
+}
+
+// pointsAbove returns the mount points of an fstab(5) at a directory or above it. Those that nothing mounts by itself
+// are left out: whether they should be mounted is unknown. So is /, which always is.
+func pointsAbove(table, dir string) (points []string) {
+	for line := range strings.Lines(table) {
+		at, options := mountOf(line)
+		byHand := slices.Contains(options, "noauto") && !slices.Contains(options, "x-systemd.automount")
+		if at != "" && at != "/" && !byHand && (dir == at || strings.HasPrefix(dir, at+"/")) {
+			points = append(points, at)
+		}
+	}
+	return points
+}
+
+// mountOf reads a line of fstab(5). at is "" if the line names no directory.
+func mountOf(line string) (at string, options []string) {
+	fields := strings.Fields(line)
+	if len(fields) < 4 || strings.HasPrefix(fields[0], "#") || !strings.HasPrefix(fields[1], "/") {
+		return "", nil
+	}
+	return path.Clean(unescapeMount(fields[1])), strings.Split(fields[3], ",")
+}
+
+// unescapeMount replaces the escapes of fstab(5), such as \040 for a space.
+func unescapeMount(s string) string {
+	var text strings.Builder
+	for i := 0; i < len(s); i++ {
+		if s[i] == '\\' && i+3 < len(s) {
+			if c, err := strconv.ParseUint(s[i+1:i+4], 8, 8); err == nil {
+				text.WriteByte(byte(c))
+				i += 3
+				continue
+			}
+		}
+		text.WriteByte(s[i])
+	}
+	return text.String()
+}
+
+// checkMounted is CheckMounted for the pool of a host by its name. The pool may not exist.
+func (s *Storage) checkMounted(ctx context.Context, h *libvirt.Host, pool string) error {
+	on, ok := s.Hosts.Host(h.Name())
+	if !ok {
+		return nil
+	}
+	is, err := h.StoragePool(ctx, pool)
+	if err != nil {
+		return err
+	}
+	return CheckMounted(ctx, on, is)
+}
+
+// poolVolume reads a volume of a host's pool. Its errors are those of libvirt.Host.PoolVolume, and ErrUnmounted if the
+// pool doesn't list the volume because its filesystem isn't mounted.
+func (s *Storage) poolVolume(ctx context.Context, h *libvirt.Host, ref Ref) (*libvirt.Volume, error) {
+	v, err := h.PoolVolume(ctx, ref.Pool, ref.Name)
+	if !errors.Is(err, libvirt.ErrNotFound) || errors.Is(err, libvirt.ErrNoPool) {
+		return v, err
+	}
+	if unmounted := s.checkMounted(ctx, h, ref.Pool); errors.Is(unmounted, ErrUnmounted) {
+		return nil, unmounted
+	}
+	return nil, err
+}

@@ -1,0 +1,72 @@
+package storage_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/hostset"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/storage"
+)
+
+// TestCheckMounted: a pool lacks its filesystem if libvirt mounts it, or if the host's fstab has it at the directory or
+// above it, and it isn't among the mounts. Whatever is unknown is no lack.
+func TestCheckMounted(t *testing.T) {
+	t.Parallel()
+	const root = "/dev/vda1 / ext4 rw 0 0\n"
+	for name, c := range map[string]struct {
+		kind, dir        string
+		inactive         bool
+		planned, mounted string
+		links            bool // the directory is one of the mount points under another name
+		want             bool
+	}{
+		"on the root":        {planned: "/dev/vda1 / ext4 defaults 0 1\nnone swap swap sw 0 0\n", mounted: root},
+		"gone":               {planned: "nas:/v /srv/vms nfs defaults,nofail 0 0\n", mounted: root, want: true},
+		"gone above":         {planned: "# all\n\nnas:/v /srv nfs defaults 0 0\n", mounted: root, want: true},
+		"mounted":            {planned: "nas:/v /srv/vms/ nfs defaults\n", mounted: root + "nas:/v /srv/vms nfs4 rw 0 0\n"},
+		"other":              {planned: "nas:/v /srv/vm nfs defaults 0 0\n", mounted: root},
+		"below":              {planned: "nas:/v /srv/vms/a nfs defaults 0 0\n", mounted: root},
+		"a space":            {dir: "/srv/a b", planned: `nas:/v /srv/a\040b nfs defaults 0 0`, mounted: root, want: true},
+		"a space, mounted":   {dir: "/srv/a b", planned: `x /srv/a\040b nfs rw`, mounted: root + `x /srv/a\040b nfs rw`},
+		"by hand":            {planned: "nas:/v /srv nfs noauto 0 0\n", mounted: root},
+		"when it is used":    {planned: "x /srv nfs noauto,x-systemd.automount 0 0\n", mounted: root, want: true},
+		"by another name":    {planned: "nas:/v /srv/vms nfs defaults 0 0\n", mounted: root, links: true},
+		"no table of mounts": {planned: "nas:/v /srv/vms nfs defaults 0 0\n"},
+		"libvirt's":          {kind: "netfs", mounted: root, want: true},
+		"libvirt's, stopped": {kind: "netfs", mounted: root, inactive: true},
+		"libvirt's, mounted": {kind: "fs", mounted: root + "/dev/vdb /srv/vms xfs rw 0 0\n"},
+		"no files":           {kind: "logical", planned: "x /srv nfs defaults 0 0\n", mounted: root},
+	} {
+		if c.dir == "" {
+			c.dir = "/srv/vms"
+		}
+		if c.kind == "" {
+			c.kind = "dir"
+		}
+		h := hostset.Host{
+			Name:        "kvm1",
+			MountTables: func(context.Context) (planned, mounted string) { return c.planned, c.mounted },
+			SameFile: func(_ context.Context, _ string, all ...string) ([]string, error) {
+				if c.links {
+					return all[:1], nil
+				}
+				return nil, nil
+			},
+		}
+		pool := &libvirt.StoragePool{
+			Name: "vms", Active: !c.inactive,
+			XML: fmt.Sprintf("<pool type='%s'><name>vms</name><target><path>%s</path></target></pool>", c.kind, c.dir),
+		}
+		err := storage.CheckMounted(t.Context(), h, pool)
+		if errors.Is(err, storage.ErrUnmounted) != c.want || err != nil && !errors.Is(err, libvirt.ErrPoolInactive) {
+			t.Errorf("%s: %v; want %v", name, err, c.want)
+		}
+		h.MountTables = nil
+		if err := storage.CheckMounted(t.Context(), h, pool); err != nil {
+			t.Errorf("%s, on a host whose files can't be read: %v", name, err)
+		}
+	}
+}
