@@ -62,7 +62,8 @@ type drainRun struct {
 // policy says to finish it: Drain waits for that until the deadline of ctx, if ctx has one. Drain stops itself in the
 // same way when it finds, before it changes another VM, that the given steps no longer hold.
 //
-// If a VM blocks the drain, or the given steps no longer hold, Drain returns an error before it changes anything.
+// If a VM blocks the drain, or the given steps no longer hold, Drain returns an error before it changes anything. It
+// returns nil steps only then: once the host is cordoned, the steps of a host without VMs are empty and not nil.
 func (dr *Drainer) Drain(ctx context.Context, want Drain) ([]hostrecord.Step, error) {
 	h, err := dr.hosts.UsableHost(want.Host)
 	if err != nil {
@@ -107,7 +108,7 @@ func (dr *Drainer) Drain(ctx context.Context, want Drain) ([]hostrecord.Step, er
 		dr.records.TellElsewhere(after, d.Host, d.ID, &hostrecord.Evacuation{Since: d.since, Done: true, Steps: d.steps})
 	}
 
-	return d.steps, err
+	return append([]hostrecord.Step{}, d.steps...), err
 }
 
 // otherDrains returns an error if another maintenance drains the host, or is about to. It doesn't wait for the other

@@ -15,9 +15,7 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/hostrecord"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/lease"
-	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migration"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/move"
-	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/records"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/status"
 )
 
@@ -85,29 +83,21 @@ func (dr *Drainer) Release(ctx context.Context, name, id string, restore bool) (
 // to be undone, for the next run if this one is killed. It returns what is to be undone, nil for nothing, and whether
 // an earlier run has begun to undo it. It tells the other hosts that the maintenance is over, unless the host is under
 // another one by now.
-//
-// If the host has lost its record, what is to be undone is what the other hosts were told.
 func (dr *Drainer) beginRelease(
 	ctx context.Context, h *inventory.Host, id string,
 ) (evacuation *hostrecord.Evacuation, resumed bool, err error) {
 	told, another := dr.records.ToldElsewhere(ctx, h.Name), false
 
 	err = dr.records.ChangeRecord(ctx, h, func(r *hostrecord.Record) error {
-		other := r.MaintenanceID()
-		if another = other != "" && other != id; another {
+		if evacuation, another = toUndo(r, told, id); another {
 			return nil
-		}
-
-		if r.Lost(told, id) {
-			r.Evacuation = told.Recovered()
 		}
 
 		r.Cordon = nil
 
-		if r.Evacuation != nil {
-			e := *r.Evacuation
-			resumed, e.Releasing = e.Releasing == id, id
-			r.Evacuation, evacuation = &e, &e
+		if evacuation != nil {
+			resumed, evacuation.Releasing = evacuation.Releasing == id, id
+			r.Evacuation = evacuation
 		}
 
 		return nil
@@ -132,13 +122,22 @@ type releaseRun struct {
 	unrestored []string
 }
 
-// noteUnrestored notes why a VM is not restored.
-func (r *releaseRun) noteUnrestored(vm *inventory.VM, format string, args ...any) {
+// noteUnrestored notes why a VM is not restored. An empty reason is no note.
+func (r *releaseRun) noteUnrestored(vm *inventory.VM, why string) {
+	if why == "" {
+		return
+	}
+
 	r.mu.Lock()
 	defer r.mu.Unlock()
 
-	r.unrestored = append(r.unrestored, fmt.Sprintf("virtual machine %q "+format, append([]any{vm.Name}, args...)...))
+	r.unrestored = append(r.unrestored, sentence(vm.Name, why))
 	slices.Sort(r.unrestored)
+}
+
+// sentence returns what happens to the VM of this name.
+func sentence(name, happens string) string {
+	return fmt.Sprintf("virtual machine %q %s", name, happens)
 }
 
 // completed reports whether the step belongs to a completed drain.
@@ -203,17 +202,11 @@ func (r *releaseRun) undoStep(ctx context.Context, s hostrecord.Step) error {
 
 	var err error
 
-	switch s.Result {
-	case hostrecord.ResultMoved, hostrecord.ResultColdMoved:
-		if r.restore && r.completed(s) && s.Target != "" {
-			err = r.bringBack(ctx, s)
-		}
-	case hostrecord.ResultShutDown, hostrecord.ResultSaved:
+	switch {
+	case r.movesBack(s):
+		err = r.bringBack(ctx, s)
+	case r.mayBeOff(s):
 		err = r.restorePower(ctx, s)
-	default: // A step that failed may have turned the autostart off, or the VM.
-		if s.Autostart || s.Asked() {
-			err = r.restorePower(ctx, s)
-		}
 	}
 
 	if r.drainer.hosts.IsGone(ctx, s.UUID, inventory.LastKnown{Host: r.host.Name}, err) {
@@ -223,39 +216,29 @@ func (r *releaseRun) undoStep(ctx context.Context, s hostrecord.Step) error {
 	return err
 }
 
-// bringBack moves the VM back with its disks, if it is still on the host to which it was moved.
+// bringBack moves the VM back with its disks, as decideMove says.
 func (r *releaseRun) bringBack(ctx context.Context, s hostrecord.Step) error {
-	// A host that is no longer configured may have the VM, until that host is fenced.
-	last := inventory.LastKnown{Host: s.Target, HostUUID: s.TargetUUID}
+	last := r.lastKnown(s)
 
 	vm, err := r.drainer.hosts.FindNow(ctx, s.UUID, last)
-	if err != nil || vm.On == r.host {
+	if err != nil {
 		return err
 	}
 
-	arrived := vm.Host == s.Target
-	if s.TargetUUID != "" {
-		arrived = vm.HostUUID == s.TargetUUID
+	d, err := r.decideMove(ctx, vm, s)
+	if err != nil {
+		return err
 	}
 
-	if !arrived {
-		r.noteUnrestored(vm, "was moved to host %q and is on host %q by now, where it stays", s.Target, vm.Host)
+	r.noteUnrestored(vm, d.unrestored)
 
+	if d.does == stays {
 		return nil
 	}
 
 	s.Target, last.Host = vm.Host, vm.Host // The provider's hosts may give it another name by now.
 
-	if vm.Metadata.Host == s.Target {
-		return nil // Its configuration pins it to that host now.
-	}
-
-	options, err := r.moveBackOptions(ctx, vm, s)
-	if err != nil {
-		return err
-	}
-
-	if err := r.removeStaleImages(ctx, s, options); err != nil {
+	if err := r.removeStaleImages(ctx, s, d.options); err != nil {
 		return err
 	}
 
@@ -263,73 +246,43 @@ func (r *releaseRun) bringBack(ctx context.Context, s hostrecord.Step) error {
 	step.Target = r.host.Name
 
 	if s.Method == evacuation.MethodCold {
-		how, err := r.drainer.moveCold(ctx, vm.On, step, options, func(context.Context, bool) error { return nil })
+		how, err := r.drainer.moveCold(ctx, vm.On, step, d.options, func(context.Context, bool) error {
+			if d.does == restarts {
+				return nil
+			}
+
+			return &inventory.Error{VM: s.Name, Host: vm.Host, Kind: move.ErrNotMoved, Detail: "it was started meanwhile"}
+		})
 
 		return r.removeCopies(ctx, s, how, err)
 	}
 
 	now, how, err := r.drainer.mover.MoveForDrain(ctx, s.UUID, last, move.Request{
-		Target: r.host.Name, Options: options, Priority: admission.PriorityMaintenance,
+		Target: r.host.Name, Options: d.options, Priority: admission.PriorityMaintenance,
 	})
 
 	return r.removeCopies(ctx, s, how, verifyArrived(vm.On, now, step, err))
 }
 
-// moveBackOptions returns the migration options for moving the VM back: those of its policy now, then those that
-// applied when the host was drained.
-func (r *releaseRun) moveBackOptions(
-	ctx context.Context, vm *inventory.VM, s hostrecord.Step,
-) (migration.Options, error) {
-	dr := r.drainer
-
-	known, err := dr.records.Records(ctx)
-	if err != nil {
-		return migration.Options{}, err
-	}
-
-	policies, err := dr.records.EvictionPolicies().ForVMsOn(r.host, known)
-	if err != nil {
-		return migration.Options{}, err
-	}
-
-	return evacuation.SelectRule(records.ForPolicies(vm), r.host.Name, policies,
-		dr.defaultEviction).Options.Over(s.Options), nil
-}
-
-// restorePower restores the VM's autostart and, if the VM is to be restored, starts it, if it is still on the host
-// where it was shut down. A VM that is Halted now stays off, and so does one that an incomplete drain turned off.
+// restorePower restores the VM's autostart, if the VM is still on the host where it was shut down, and starts the VM if
+// decidePower says so.
 func (r *releaseRun) restorePower(ctx context.Context, s hostrecord.Step) error {
-	last := inventory.LastKnown{Host: r.host.Name}
-	restore := r.restore && s.Done() && r.completed(s)
+	last := r.lastKnown(s)
 
 	return r.drainer.mover.WithVMLocked(ctx, s.UUID, last, "restoring", func(ctx context.Context, vm *inventory.VM) error {
-		switch {
-		case vm.On != r.host:
-			if restore && !vm.Active {
-				r.noteUnrestored(vm, "was shut down and is on host %q by now, where it stays off", vm.Host)
-			}
-
-			return nil
-		case vm.Metadata.RunStrategy == status.Halted:
-			return nil // Its configuration turns it off now.
-		}
-
-		if s.Autostart {
+		if s.Autostart && vm.On == r.host && vm.Metadata.RunStrategy != status.Halted {
 			if err := vm.On.Conn.SetAutostart(ctx, vm.UUID, true); err != nil {
 				return err
 			}
 		}
 
-		switch {
-		case vm.Active:
+		d := r.decidePower(vm, s)
+		r.noteUnrestored(vm, d.unrestored)
+
+		if d.does == stays {
 			return nil
-		case restore:
-			return r.drainer.start(ctx, vm)
-		case r.restore && s.Asked() && vm.Metadata.RunStrategy != status.Always: // An apply starts one that is Always to run.
-			r.noteUnrestored(vm, "was turned off by a drain that was not completed, and stays off until you start it or "+
-				"drain the host again")
 		}
 
-		return nil
+		return r.drainer.start(ctx, vm)
 	})
 }

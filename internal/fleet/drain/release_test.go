@@ -198,14 +198,33 @@ func TestRelease_leavesOffWhatIsHaltedByNow(t *testing.T) {
 }
 
 // What a completed drain turned off is started when the maintenance ends, even if a later drain of it was not
-// completed. What that later drain turned off stays off, and the user is told of a VM that no apply starts.
+// completed, unless nothing is to be restored. What that later drain turned off stays off in any case: a shutdown that
+// was done, and a move that was interrupted before it began. The user is told of each VM that no apply starts, by the
+// plan and at the end.
 func TestRelease_restoresWhatACompletedDrainDid(t *testing.T) {
 	t.Parallel()
 
-	for _, completed := range []bool{true, false} {
+	shutDown := hostrecord.Step{Result: hostrecord.ResultShutDown, Stopping: true}
+	shutDown.Method = evacuation.MethodShutdown
+	completed := shutDown
+	completed.Completed = true
+	interrupted := hostrecord.Step{Result: hostrecord.ResultFailed, Ran: true}
+	interrupted.Method, interrupted.Target = evacuation.MethodCold, "other"
+
+	for name, c := range map[string]struct {
+		step                 hostrecord.Step
+		restore, runs, tells bool
+	}{
+		"completed":                        {completed, true, true, false},
+		"not completed":                    {shutDown, true, false, true},
+		"interrupted move":                 {interrupted, true, false, true},
+		"completed, without restore":       {completed, false, false, false},
+		"not completed, without restore":   {shutDown, false, false, true},
+		"interrupted move without restore": {interrupted, false, false, true},
+	} {
 		dr, vm := builtIn(t)
-		step := hostrecord.Step{Result: hostrecord.ResultShutDown, Stopping: true, Completed: completed}
-		step.UUID, step.Name, step.Method = vm.UUID, vm.Name, evacuation.MethodShutdown
+		step := c.step
+		step.UUID, step.Name = vm.UUID, vm.Name
 
 		m := vm.Metadata
 		m.RunStrategy = status.Manual
@@ -217,20 +236,25 @@ func TestRelease_restoresWhatACompletedDrainDid(t *testing.T) {
 		vm.On.Forget()
 
 		e := hostrecord.Evacuation{Steps: []hostrecord.Step{step}}
-		r := &releaseRun{drainer: dr, host: vm.On, evacuation: e, restore: true}
+		r := &releaseRun{drainer: dr, host: vm.On, evacuation: e, restore: c.restore}
+		restored, unrestored := r.planStep(t.Context(), step)
 
-		left, err := r.undoSteps(t.Context())
-		if err != nil || (left == nil) != completed {
-			t.Errorf("completed %v: kept %+v, %v", completed, left, err)
+		if (restored == `is started on host "local"`) != c.runs || strings.Contains(unrestored, "stays off") != c.tells {
+			t.Errorf("%s: planned %q, %q", name, restored, unrestored)
 		}
 
-		if told := strings.Join(r.unrestored, ""); strings.Contains(told, "stays off") == completed {
-			t.Errorf("completed %v: told %q", completed, told)
+		left, err := r.undoSteps(t.Context())
+		if err != nil || (left == nil) != step.Completed {
+			t.Errorf("%s: kept %+v, %v", name, left, err)
+		}
+
+		if told := strings.Join(r.unrestored, ""); strings.Contains(told, "stays off") != c.tells {
+			t.Errorf("%s: told %q", name, told)
 		}
 
 		now, err := dr.hosts.FindNow(t.Context(), vm.UUID, inventory.LastKnown{})
-		if err != nil || now.Active != completed {
-			t.Errorf("completed %v: active %v, %v", completed, now.Active, err)
+		if err != nil || now.Active != c.runs {
+			t.Errorf("%s: active %v, %v", name, now.Active, err)
 		}
 	}
 }

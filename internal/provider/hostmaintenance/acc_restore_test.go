@@ -91,6 +91,8 @@ func TestAccHostMaintenance_restoreContinues(t *testing.T) {
 	start := p.l.StopSSH(t, p.to)
 	out := p.tf.Fail(t, "destroy", "-target="+address)
 	for _, want := range []string{
+		fmt.Sprintf("%q is moved back to host %q while it runs, unless", p.prefix+"-live", p.from.Name),
+		fmt.Sprintf("%q is started on host %q", p.prefix+"-none", p.from.Name),
 		"Unable to end", p.prefix + "-live", p.prefix + "-none", p.to.Name, "destroy the maintenance again",
 	} {
 		if !strings.Contains(unwrapped(out), want) {

@@ -250,7 +250,7 @@ func TestAccHostMaintenance_everyKind(t *testing.T) {
 	}
 
 	s.tf.Config(t, s.block(false)+free)
-	s.tf.Run(t, "apply")
+	s.endIsPlanned(t, s.tf.Run(t, "apply"))
 	s.back(t)
 	s.contents(t)
 	if out, empty := s.tf.Empty(t); !empty {
@@ -296,6 +296,22 @@ func (s *scene) left(t *testing.T, results, pinned string) {
 		}
 		if !strings.Contains(" "+results+" ", " "+name+"="+want.result+" ") {
 			t.Errorf("%s: want %s in %s", name, want.result, results)
+		}
+	}
+}
+
+// endIsPlanned checks what the plan says of each VM at the end of the maintenance.
+func (s *scene) endIsPlanned(t *testing.T, plan string) {
+	t.Helper()
+	from := fmt.Sprintf("host %q", s.from.Name)
+	for name, want := range map[string]string{
+		"live": "is moved back to " + from + " while it runs", "dirty": "is moved back to " + from + " while it runs",
+		"cold": "is shut down, moved back to " + from + ", and started there", "none": "is started on " + from,
+		"saved": "is resumed on " + from, "stopped": "", "external": "", "neighbour": "",
+	} {
+		line := fmt.Sprintf("virtual machine %q %s", s.prefix+"-"+name, want)
+		if strings.Contains(unwrapped(plan), line) != (want != "") {
+			t.Errorf("of %s the plan should say %q:\n%s", name, want, plan)
 		}
 	}
 }

@@ -224,8 +224,9 @@ func TestAccHostMaintenance(t *testing.T) {
 		t.Errorf("the plan with another reason isn't empty:\n%s", out)
 	}
 
+	p.endIsPlanned(t, all)
 	p.tf.Config(t, p.block()+policies)
-	p.tf.Run(t, "apply")
+	p.planSaysHowItEnds(t, p.tf.Run(t, "apply"))
 	for name, how := range map[string]string{
 		"live": "migrated", "none": "booted", "save": "restored", "fallback": "booted", "possible": "booted",
 	} {
@@ -235,6 +236,37 @@ func TestAccHostMaintenance(t *testing.T) {
 	}
 	p.tf.Run(t, "destroy")
 	p.nothingLeft(t, "live", "none", "save", "fallback", "possible")
+}
+
+// endIsPlanned expects that the plan says what the end of the maintenance does, also where it is replaced: since it is
+// tainted, or because another host is to be drained, from which no VM could leave.
+func (p *pair) endIsPlanned(t *testing.T, config string) {
+	t.Helper()
+	p.tf.Run(t, "taint", address)
+	out := p.tf.Run(t, "plan")
+	p.tf.Run(t, "untaint", address)
+	if !strings.Contains(unwrapped(out), "If this very plan ends it, and it has restore = true: ") {
+		t.Errorf("the plan that replaces it doesn't say what its end may do: %s", out)
+	}
+	p.planSaysHowItEnds(t, out)
+	from, to := fmt.Sprintf("host = %q", p.from.Name), fmt.Sprintf("host = %q", p.to.Name)
+	p.tf.Config(t, strings.ReplaceAll(config, from, to))
+	p.planSaysHowItEnds(t, p.tf.Fail(t, "plan"))
+}
+
+// planSaysHowItEnds expects that the plan says what becomes of each VM at the end of the maintenance.
+func (p *pair) planSaysHowItEnds(t *testing.T, plan string) {
+	t.Helper()
+	back := fmt.Sprintf("host %q", p.from.Name)
+	for name, want := range map[string]string{
+		"live": "is moved back to " + back + " while it runs", "none": "is started on " + back,
+		"save": "is resumed on " + back + " from its saved memory", "fallback": "is started on " + back,
+	} {
+		line := fmt.Sprintf("virtual machine %q %s", p.prefix+"-"+name, want)
+		if !strings.Contains(unwrapped(plan), line) {
+			t.Errorf("the plan doesn't say that %s %s:\n%s", name, want, plan)
+		}
+	}
 }
 
 // record is what is recorded on the first host.

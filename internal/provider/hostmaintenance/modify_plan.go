@@ -3,6 +3,7 @@ package hostmaintenance
 import (
 	"context"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/hashicorp/terraform-plugin-framework/diag"
@@ -17,11 +18,16 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/tfdiag"
 )
 
-// ModifyPlan plans that the host is drained, shows the steps, and returns an error if the host can't be drained.
+// ModifyPlan plans that the host is drained, shows the steps, and returns an error if the host can't be drained. If the
+// maintenance ends, it shows what that does with VMs.
 func (r *Resource) ModifyPlan(
 	ctx context.Context, req resource.ModifyPlanRequest, resp *resource.ModifyPlanResponse,
 ) {
-	if r.Data == nil || req.Plan.Raw.IsNull() {
+	if r.Data == nil {
+		return
+	}
+	if req.Plan.Raw.IsNull() {
+		r.planDestroy(ctx, req, resp)
 		return
 	}
 	var plan, state model
@@ -33,6 +39,9 @@ func (r *Resource) ModifyPlan(
 	}
 	if resp.Diagnostics.HasError() {
 		return
+	}
+	if !again && !req.State.Raw.IsNull() && !r.Data.Unknown { // The maintenance of another host is replaced.
+		resp.Diagnostics.Append(r.explainEnd(ctx, &state)...)
 	}
 	plan.Drained, plan.Results = types.BoolValue(true), types.ListUnknown(resultType)
 	rests := again && !plan.MoveStopped.IsUnknown() && plan.leavesHost(&state)
@@ -93,6 +102,57 @@ func (r *Resource) explainPlan(ctx context.Context, m *model) diag.Diagnostics {
 	return diags
 }
 
+// planDestroy says what the end of the maintenance does with VMs.
+func (r *Resource) planDestroy(
+	ctx context.Context, req resource.ModifyPlanRequest, resp *resource.ModifyPlanResponse,
+) {
+	var state model
+	resp.Diagnostics.Append(req.State.Get(ctx, &state)...)
+	if resp.Diagnostics.HasError() || !r.Asks("delete", noun, &resp.Diagnostics) {
+		return
+	}
+	resp.Diagnostics.Append(r.explainEnd(ctx, &state)...)
+}
+
+// explainEnd warns about each VM that the end of the maintenance moves, starts or restarts, and about those that stay
+// away or off.
+func (r *Resource) explainEnd(ctx context.Context, m *model) diag.Diagnostics {
+	host, restore := m.Host.ValueString(), m.Restore.ValueBool()
+	end, err := r.Data.Fleet.PlanRelease(ctx, host, m.ID.ValueString(), restore)
+	detail := endText(end)
+	switch {
+	case err != nil && !restore, err == nil && detail == "":
+		return nil
+	case err != nil:
+		detail = fmt.Sprintf("What the maintenance did is unknown: %s.\n\nIf the apply can end it, VMs that the drain moved "+
+			"are moved back, VMs that it shut down or saved are started, and VMs that it moved while they were off are shut "+
+			"down, moved back and started.", err)
+	}
+	detail += "\n\nThe apply decides again."
+	if restore {
+		detail += " To leave all virtual machines as they are, apply restore = false before."
+	}
+	// Terraform shows only one of several warnings with the same title, so the title has the host's name.
+	return diag.Diagnostics{diag.NewWarningDiagnostic(fmt.Sprintf("Maintenance of host %s ends", host), detail)}
+}
+
+// endText lists what the end of a maintenance does, "" for nothing.
+func endText(end drain.ReleasePlan) string {
+	var parts []string
+	for _, part := range []struct {
+		heading string
+		lines   []string
+	}{
+		{"If applied now, the end of the maintenance does this", end.Restored},
+		{"It doesn't restore", end.Unrestored},
+	} {
+		if len(part.lines) > 0 {
+			parts = append(parts, part.heading+":\n  - "+strings.Join(part.lines, "\n  - "))
+		}
+	}
+	return strings.Join(parts, "\n\n")
+}
+
 // explainMark warns about another maintenance of the host, during which the apply refuses to begin this one. It is only
 // a warning because the plan may end the other maintenance: Terraform doesn't tell a resource whether it replaces
 // another one.
@@ -102,9 +162,14 @@ func (r *Resource) explainMark(ctx context.Context, m *model) diag.Diagnostics {
 	if err != nil || record.Cordon == nil || record.Cordon.ID == m.ID.ValueString() || record.Unfinished() {
 		return nil // The caller's next step reports the error.
 	}
-	diags.AddAttributeWarning(path.Root("host"), "Host is under another maintenance", fmt.Sprintf(
-		"Host %q is cordoned by %s since %s: %s.\n\nUnless this very plan ends that one first, apply will refuse to begin "+
-			"another. If it is the one of this configuration, import it: terraform import <address> %s", m.Host.ValueString(),
-		record.Cordon.Owner, record.Cordon.Since.Format(time.RFC3339), record.Cordon.Why, m.Host.ValueString()))
+	detail := fmt.Sprintf("Host %q is cordoned by %s since %s: %s.\n\nUnless this very plan ends that one first, apply "+
+		"will refuse to begin another. If it is the one of this configuration, import it: terraform import <address> %s",
+		m.Host.ValueString(), record.Cordon.Owner, record.Cordon.Since.Format(time.RFC3339), record.Cordon.Why,
+		m.Host.ValueString())
+	end, err := r.Data.Fleet.PlanRelease(ctx, m.Host.ValueString(), record.Cordon.ID, true)
+	if text := endText(end); err == nil && text != "" {
+		detail += "\n\nIf this very plan ends it, and it has restore = true: " + text // It is tainted.
+	}
+	diags.AddAttributeWarning(path.Root("host"), "Host is under another maintenance", detail)
 	return diags
 }

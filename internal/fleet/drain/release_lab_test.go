@@ -1,0 +1,146 @@
+package drain_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/evacuation"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/fleettest"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/hostrecord"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/policy"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/lab"
+)
+
+// coldMoved is the step of a VM that was moved to that host while it was off.
+func coldMoved(uuid, name string, to *lab.Host, ran bool) hostrecord.Step {
+	s := hostrecord.Step{Result: hostrecord.ResultColdMoved, Ran: ran}
+	s.UUID, s.Name, s.Method, s.Target = uuid, name, evacuation.MethodCold, to.Name
+
+	return s
+}
+
+// maintained records that a maintenance has drained the host by these steps.
+func maintained(t *testing.T, f *fleet.Fleet, host *lab.Host, steps ...hostrecord.Step) {
+	t.Helper()
+
+	if err := f.Cordon(t.Context(), host.Name, "m", "a test"); err != nil {
+		t.Fatal(err)
+	}
+
+	if err := f.ChangeRecord(t.Context(), f.Host(host.Name), func(r *hostrecord.Record) error {
+		r.Evacuation = &hostrecord.Evacuation{Since: time.Now(), Done: true, Steps: steps}
+
+		return nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// The end of a maintenance shuts a guest down only if an eviction policy still allows that, and the plan says so
+// before. A VM that is off is moved back in any case.
+func TestLab_endShutsDownOnlyWhatPoliciesAllow(t *testing.T) {
+	t.Parallel()
+
+	l := lab.Open(t)
+	from, to := l.StartHost(t), l.StartHost(t)
+	f := ownFleet(t, "alice", from, to)
+	running, stopped := lab.Name(t)+"-on", lab.Name(t)+"-off"
+	on := small(t, l, to, running, "")
+	off := small(t, l, to, stopped, "")
+	l.Virsh(t, to.Name, "destroy", off)
+
+	id := strings.TrimSpace(l.Virsh(t, to.Name, "domid", on))
+	allowed := evacuation.Policy{
+		Identity: policy.Identity{ID: "1", Name: "cold", Selector: policy.Selector{Names: []string{running}}},
+		Strategy: evacuation.LiveMigrate, Fallback: evacuation.ColdMigrate,
+	}
+
+	if _, err := f.EvictionPolicies().Put(t.Context(), allowed); err != nil {
+		t.Fatal(err)
+	}
+
+	maintained(t, f, from, coldMoved(on, running, to, true), coldMoved(off, stopped, to, false))
+
+	back := `virtual machine "` + stopped + `" is moved back to host "` + from.Name + `" while it is off`
+
+	p, err := f.PlanRelease(t.Context(), from.Name, "m", true)
+	if want := []string{
+		`virtual machine "` + running + `" is shut down, moved back to host "` + from.Name + `", and started there`, back,
+	}; err != nil || !slices.Equal(p.Restored, want) || p.Unrestored != nil {
+		t.Errorf("planned %+v, %v; want %q", p, err, want)
+	}
+
+	for id, restore := range map[string]bool{"m": false, "another": true} {
+		if p, err := f.PlanRelease(t.Context(), from.Name, id, restore); err != nil || p.Restored != nil {
+			t.Errorf("the end of %s, restoring %v: planned %+v, %v; want nothing", id, restore, p, err)
+		}
+	}
+
+	allowed.Fallback = evacuation.Shutdown
+	if _, err := f.EvictionPolicies().Put(t.Context(), allowed); err != nil {
+		t.Fatal(err)
+	}
+
+	p, err = f.PlanRelease(t.Context(), from.Name, "m", true)
+	if err != nil || !slices.Equal(p.Restored, []string{back}) || len(p.Unrestored) != 1 ||
+		!strings.Contains(p.Unrestored[0], `"`+running+`" runs on host "`+to.Name+`", where it stays`) {
+		t.Errorf("planned %+v, %v", p, err)
+	}
+
+	unrestored, err := f.Release(t.Context(), from.Name, "m", true)
+	if err != nil || !slices.Equal(unrestored, p.Unrestored) {
+		t.Errorf("not restored: %q, %v; want what was planned: %q", unrestored, err, p.Unrestored)
+	}
+
+	if now := strings.TrimSpace(l.Virsh(t, to.Name, "domid", on)); now != id {
+		t.Errorf("the guest was restarted: it ran as %s, and runs as %s", id, now)
+	}
+
+	onlyOn(t, f, on, to.Name)
+	onlyOn(t, f, off, from.Name)
+}
+
+// The host is empty when its drain begins, and a VM has come when the drain looks again. The drain fails, and says that
+// it has changed the host: it is cordoned.
+func TestLab_drainOfAnEmptyHostTellsThatItBegan(t *testing.T) {
+	t.Parallel()
+
+	l := lab.Open(t)
+	host := l.StartHost(t)
+	f, other := ownFleet(t, "alice", host), ownFleet(t, "bob", host)
+
+	_, placing, err := other.Lease(t.Context(), other.Host(host.Name), "placement", "placing VMs on")
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	begun := make(chan struct{})
+	listen(f, &onLog{Message: "waiting for another run's lease", Do: func() { close(begun) }})
+
+	over := draining(t.Context(), f, host.Name)
+
+	select {
+	case <-begun: // It knows which VMs the host has, and waits until it may cordon the host.
+	case end := <-over:
+		t.Fatalf("it didn't wait: %+v", end)
+	}
+
+	name := lab.Name(t)
+	small(t, l, host, name, "")
+	placing.Release()
+
+	end := fleettest.Await(t, over)
+	if end.err == nil || !strings.Contains(end.err.Error(), name+`": it has come meanwhile`) {
+		t.Errorf("%v; want that a VM has come", end.err)
+	}
+
+	record, _, err := inventory.ReadRecord(t.Context(), f.Host(host.Name))
+	if err != nil || !record.Under("m") || end.steps == nil || len(end.steps) > 0 {
+		t.Errorf("record %+v, %v, steps %#v; want a cordoned host, and steps that are empty but not nil", record, err,
+			end.steps)
+	}
+}

@@ -1,0 +1,296 @@
+package drain
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/evacuation"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/hostrecord"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migration"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/records"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/status"
+)
+
+// ReleasePlan says what Release would do, a sentence for each VM.
+type ReleasePlan struct {
+	// Restored are VMs that are moved, started or restarted.
+	Restored []string
+	// Unrestored are VMs that stay as they are, although the maintenance moved them or turned them off.
+	Unrestored []string
+}
+
+// PlanRelease returns what Release would do with VMs, as of the snapshot. If the host doesn't answer, what its
+// maintenance did is known from the other hosts.
+func (dr *Drainer) PlanRelease(ctx context.Context, name, id string, restore bool) (ReleasePlan, error) {
+	if given := dr.hosts.Host(name); given != nil && given.Config.Fenced {
+		return ReleasePlan{}, nil
+	}
+
+	h, err := dr.hosts.UsableHost(name)
+	if err != nil {
+		return ReleasePlan{}, err
+	}
+
+	told := dr.records.ToldElsewhere(ctx, name)
+
+	record, err := dr.records.Record(ctx, name)
+	if err != nil && (!errors.Is(err, inventory.ErrUnreachable) || told == nil || told.Abridged) {
+		return ReleasePlan{}, err
+	}
+
+	e, _ := toUndo(&record, told, id)
+	if e == nil {
+		return ReleasePlan{}, nil
+	}
+
+	r := &releaseRun{drainer: dr, host: h, evacuation: *e, resumed: e.Releasing == id, restore: restore}
+
+	var p ReleasePlan
+
+	for _, s := range e.Steps {
+		restored, unrestored := r.planStep(ctx, s)
+		if restored != "" {
+			p.Restored = append(p.Restored, sentence(s.Name, restored))
+		}
+
+		if unrestored != "" {
+			p.Unrestored = append(p.Unrestored, sentence(s.Name, unrestored))
+		}
+	}
+
+	return p, nil
+}
+
+// toUndo returns a copy of what the end of the maintenance with this id undoes, nil for nothing. If the host has lost
+// its record, that is what the other hosts were told. another says that the host is under another maintenance by now.
+func toUndo(
+	record *hostrecord.Record, told *hostrecord.Evacuation, id string,
+) (e *hostrecord.Evacuation, another bool) {
+	if other := record.MaintenanceID(); other != "" && other != id {
+		return nil, true
+	}
+
+	switch {
+	case record.Lost(told, id):
+		return told.Recovered(), false
+	case record.Evacuation == nil:
+		return nil, false
+	default:
+		own := *record.Evacuation
+
+		return &own, false
+	}
+}
+
+// planStep returns what undoing the step does with its VM, or why the VM stays as it is. Both are "" if there is
+// nothing to say.
+func (r *releaseRun) planStep(ctx context.Context, s hostrecord.Step) (restored, unrestored string) {
+	back := r.movesBack(s)
+	if !back && !r.mayBeOff(s) {
+		return "", ""
+	}
+
+	vm, err := r.drainer.hosts.Find(ctx, s.UUID, r.lastKnown(s))
+	if r.drainer.hosts.IsGone(ctx, s.UUID, inventory.LastKnown{Host: r.host.Name}, err) {
+		return "", ""
+	}
+
+	var d decision
+
+	switch {
+	case err != nil:
+	case back:
+		d, err = r.decideMove(ctx, vm, s)
+	default:
+		d = r.decidePower(vm, s)
+	}
+
+	switch {
+	case err == nil:
+		return d.does.text(r.host.Name), d.unrestored
+	case back || r.startsAgain(s):
+		return fmt.Sprintf("%s, unless it was moved or changed since the drain: its state is unknown (%s)",
+			usualReturn(s).text(r.host.Name), shortenReason(err.Error())), ""
+	default:
+		return "", ""
+	}
+}
+
+// restoration is what the end of a maintenance does with one VM.
+type restoration int
+
+const (
+	stays restoration = iota
+	movesLive
+	movesOff
+	// movesAndStarts is for a VM that an earlier Release shut down.
+	movesAndStarts
+	restarts
+	starts
+	resumes
+)
+
+// text returns what is done with a VM that is brought back to this host, "" for nothing.
+func (d restoration) text(host string) string {
+	switch d {
+	case movesLive:
+		return fmt.Sprintf("is moved back to host %q while it runs", host)
+	case movesOff:
+		return fmt.Sprintf("is moved back to host %q while it is off", host)
+	case movesAndStarts:
+		return fmt.Sprintf("is moved back to host %q, and started there", host)
+	case restarts:
+		return fmt.Sprintf("is shut down, moved back to host %q, and started there", host)
+	case starts:
+		return fmt.Sprintf("is started on host %q", host)
+	case resumes:
+		return fmt.Sprintf("is resumed on host %q from its saved memory", host)
+	default:
+		return ""
+	}
+}
+
+// usualReturn returns what is done with the VM of a step that is restored, if nothing has changed since the drain.
+func usualReturn(s hostrecord.Step) restoration {
+	switch {
+	case s.Result == hostrecord.ResultShutDown:
+		return starts
+	case s.Result == hostrecord.ResultSaved:
+		return resumes
+	case s.Method != evacuation.MethodCold:
+		return movesLive
+	case s.Ran:
+		return restarts
+	default:
+		return movesOff
+	}
+}
+
+// decision is what is done with a VM. unrestored is why it stays as it is, if the user has to know. options are those
+// of its move.
+type decision struct {
+	does       restoration
+	unrestored string
+	options    migration.Options
+}
+
+// movesBack reports whether the VM of the step is to be moved back.
+func (r *releaseRun) movesBack(s hostrecord.Step) bool {
+	moved := s.Result == hostrecord.ResultMoved || s.Result == hostrecord.ResultColdMoved
+
+	return moved && r.restore && r.completed(s) && s.Target != ""
+}
+
+// startsAgain reports whether the VM of the step, which was shut down or saved, is to be started.
+func (r *releaseRun) startsAgain(s hostrecord.Step) bool {
+	off := s.Result == hostrecord.ResultShutDown || s.Result == hostrecord.ResultSaved
+
+	return off && r.restore && r.completed(s)
+}
+
+// mayBeOff reports whether the step turned the VM off, or its autostart. A step that failed may have done so.
+func (r *releaseRun) mayBeOff(s hostrecord.Step) bool {
+	switch s.Result {
+	case hostrecord.ResultMoved, hostrecord.ResultColdMoved:
+		return false
+	case hostrecord.ResultShutDown, hostrecord.ResultSaved:
+		return true
+	default:
+		return s.Autostart || s.Asked()
+	}
+}
+
+// lastKnown returns where the VM of the step was last. A host that is no longer configured may have a VM that was
+// moved, until that host is fenced.
+func (r *releaseRun) lastKnown(s hostrecord.Step) inventory.LastKnown {
+	if r.movesBack(s) {
+		return inventory.LastKnown{Host: s.Target, HostUUID: s.TargetUUID}
+	}
+
+	return inventory.LastKnown{Host: r.host.Name}
+}
+
+// decideMove decides about a VM that is to be moved back. A VM that runs and can't move live is shut down only if its
+// rule still allows that.
+func (r *releaseRun) decideMove(ctx context.Context, vm *inventory.VM, s hostrecord.Step) (decision, error) {
+	arrived := vm.Host == s.Target
+	if s.TargetUUID != "" {
+		arrived = vm.HostUUID == s.TargetUUID
+	}
+
+	switch {
+	case vm.On == r.host, arrived && vm.Metadata.Host == vm.Host: // Its configuration pins it to that host now.
+		return decision{}, nil
+	case !arrived:
+		return decision{unrestored: fmt.Sprintf("was moved to host %q and is on host %q by now, where it stays", s.Target,
+			vm.Host)}, nil
+	}
+
+	rule, err := r.ruleNow(ctx, vm)
+	if err != nil {
+		return decision{}, err
+	}
+
+	d := decision{options: rule.Options.Over(s.Options)}
+
+	switch {
+	case s.Method != evacuation.MethodCold && vm.Active:
+		d.does = movesLive
+	case s.Method != evacuation.MethodCold:
+		d.does = movesOff
+	case vm.Active && evacuation.MethodFor(rule, false) != evacuation.MethodCold:
+		d.unrestored = fmt.Sprintf("runs on host %q, where it stays: the drain moved it while it was off, and no eviction "+
+			"policy with the fallback %s applies to it any more", vm.Host, evacuation.ColdMigrate)
+	case vm.Active:
+		d.does = restarts
+	case r.resumed && s.Ran && (s.Halted || vm.Metadata.RunStrategy != status.Halted):
+		d.does = movesAndStarts
+	default:
+		d.does = movesOff
+	}
+
+	return d, nil
+}
+
+// ruleNow returns the rule of the VM by the policies of now.
+func (r *releaseRun) ruleNow(ctx context.Context, vm *inventory.VM) (evacuation.Rule, error) {
+	dr := r.drainer
+
+	known, err := dr.records.Records(ctx)
+	if err != nil {
+		return evacuation.Rule{}, err
+	}
+
+	policies, err := dr.records.EvictionPolicies().ForVMsOn(r.host, known)
+	if err != nil {
+		return evacuation.Rule{}, err
+	}
+
+	return evacuation.SelectRule(records.ForPolicies(vm), r.host.Name, policies, dr.defaultEviction), nil
+}
+
+// decidePower decides about a VM that the drain turned off, or may have. A VM that is Halted now stays off, and so does
+// one that an incomplete drain turned off. An apply starts one that is Always to run.
+func (r *releaseRun) decidePower(vm *inventory.VM, s hostrecord.Step) decision {
+	strategy := vm.Metadata.RunStrategy
+
+	switch {
+	case vm.Active:
+		return decision{}
+	case r.startsAgain(s) && vm.On != r.host:
+		return decision{unrestored: fmt.Sprintf("was shut down and is on host %q by now, where it stays off", vm.Host)}
+	case strategy == status.Halted:
+		return decision{}
+	case r.startsAgain(s) && vm.ManagedSave:
+		return decision{does: resumes}
+	case r.startsAgain(s):
+		return decision{does: starts}
+	case !r.completed(s) && s.Asked() && strategy != status.Always:
+		return decision{unrestored: fmt.Sprintf("was turned off by a drain that was not completed, and stays off on host %q "+
+			"until you start it or drain the host again", vm.Host)}
+	default:
+		return decision{}
+	}
+}
