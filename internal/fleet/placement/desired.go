@@ -202,9 +202,9 @@ func (d Desired) Declares(key string) bool {
 	}
 }
 
-// OwnDisk returns what is declared of the own disk of a key, of which the VM has the record is, empty for none. What the
-// VM has of a first-boot volume stays in its storage pool unless another one is declared: a new disk whose key comes
-// first in the alphabet doesn't move the volume.
+// OwnDisk returns what is declared of the own disk of a key. is is the VM's record of that key, empty for none. A
+// first-boot volume stays in its storage pool unless another one is declared: a new disk whose key comes first in the
+// alphabet doesn't move the volume.
 func (d Desired) OwnDisk(key string, is domain.OwnDisk) domain.OwnDisk {
 	want := d.OwnDisks[key]
 	if is.Volume != "" && !is.Creating && slices.Contains(d.AnyPool, key) {
