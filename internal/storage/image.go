@@ -1,7 +1,6 @@
 package storage
 
 import (
-	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -201,8 +200,8 @@ func isRemnant(ctx context.Context, h hostset.Host, v libvirt.Volume, image *Ima
 	if image.Format != "qcow2" || v.Type != "file" || v.PhysicalBytes >= image.Bytes {
 		return false
 	}
-	header, err := h.Conn.VolumeBytes(ctx, v.Pool, v.Name, 0, 4)
-	return err == nil && bytes.Equal(header, make([]byte, 4))
+	begins, err := beginning(ctx, h.Conn, v)
+	return err == nil && begins == nil
 }
 
 // removeIncomplete removes what isn't the image, unless it is in use: a VM may run on the image's copy itself and have

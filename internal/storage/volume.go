@@ -82,7 +82,9 @@ func (s *Storage) CreateVolume(ctx context.Context, host string, d Disk) (made *
 	return made, err
 }
 
-func (s *Storage) createVolume(ctx context.Context, h *libvirt.Host, d Disk) (*libvirt.Volume, error) {
+func (s *Storage) createVolume(
+	ctx context.Context, h *libvirt.Host, d Disk,
+) (made *libvirt.Volume, err error) {
 	pool, err := h.StoragePool(ctx, d.Pool)
 	if err != nil {
 		return nil, err
@@ -99,17 +101,24 @@ func (s *Storage) createVolume(ctx context.Context, h *libvirt.Host, d Disk) (*l
 		return nil, err
 	}
 	defer release()
-	source, err := s.complete(ctx, h, &d, is.Type)
-	if err != nil {
-		return nil, err
-	}
+	err = s.withSource(ctx, h, &d, is.Type, func(ctx context.Context, source *libvirt.Volume) error {
+		made, err = s.createFrom(ctx, h, d, is.Type, source)
+		return err
+	})
+	return made, err
+}
+
+// createFrom creates the volume in a pool of that type from source, nil for none.
+func (s *Storage) createFrom(
+	ctx context.Context, h *libvirt.Host, d Disk, pool string, source *libvirt.Volume,
+) (made *libvirt.Volume, err error) {
 	v := libvirt.NewVolume{
 		Pool: d.Pool, Name: d.Name, PreallocateMetadata: d.preallocatesMetadata(), Encrypted: d.Secret != "",
 	}
 	if d.Clone != nil && d.misread == 0 {
 		v.FromPool, v.From = d.Clone.Pool, d.Clone.Name
 	}
-	if v.Document, err = d.document(is.Type, source); err != nil {
+	if v.Document, err = d.document(pool, source); err != nil {
 		return nil, err
 	}
 	if d.Lasting {
@@ -149,9 +158,12 @@ func (s *Storage) complete(
 	if ref == nil {
 		return nil, nil
 	}
-	if d.Clone != nil && d.CloneWritten {
+	switch {
+	case d.image() != nil:
+		source, err = s.wholeCopy(ctx, h, *ref)
+	case d.Clone != nil && d.CloneWritten:
 		source, err = s.readWritten(ctx, h, d)
-	} else {
+	default:
 		source, err = h.PoolVolume(ctx, ref.Pool, ref.Name)
 	}
 	if err != nil {

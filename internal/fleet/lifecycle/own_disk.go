@@ -50,7 +50,7 @@ func (c *diskCreator) assignVolumes(
 	for _, key := range slices.Sorted(maps.Keys(d.OwnDisks)) {
 		is, recorded := have[key]
 		at, handed := d.Handed[key]
-		o := d.OwnDisks[key]
+		o := d.OwnDisk(key, is)
 
 		var err error
 

@@ -25,7 +25,9 @@ type missingImage struct {
 
 // baseImagesToCopy returns the images that are copied to the target before the VM moves there. An image that can't be
 // copied is a blocker of the disk that is based on it.
-func baseImagesToCopy(ctx context.Context, vm *inventory.VM, facts domain.Mobility, to *inventory.Host) []missingImage {
+func (ck *Checks) baseImagesToCopy(
+	ctx context.Context, vm *inventory.VM, facts domain.Mobility, to *inventory.Host,
+) []missingImage {
 	var missing []missingImage
 
 	for _, disk := range facts.Disks {
@@ -39,7 +41,7 @@ func baseImagesToCopy(ctx context.Context, vm *inventory.VM, facts domain.Mobili
 			continue
 		}
 
-		here, whole, err := copiesOfImage(ctx, vm.On, to, *ref)
+		here, whole, err := ck.copiesOfImage(ctx, vm.On, to, *ref)
 		if err != nil || whole {
 			continue
 		}
@@ -55,9 +57,9 @@ func baseImagesToCopy(ctx context.Context, vm *inventory.VM, facts domain.Mobili
 	return missing
 }
 
-// copiesOfImage returns the source's copy of an image, and whether the target has a complete copy. An incomplete copy
-// has another format, because it has no header.
-func copiesOfImage(
+// copiesOfImage returns the source's copy of an image, and whether the target has a whole copy. It reads only a copy
+// that looks like the source's.
+func (ck *Checks) copiesOfImage(
 	ctx context.Context, from, to *inventory.Host, ref storage.Ref,
 ) (here *libvirt.Volume, whole bool, err error) {
 	if here, err = from.Conn.PoolVolume(ctx, ref.Pool, ref.Name); err != nil {
@@ -73,12 +75,18 @@ func copiesOfImage(
 		return nil, false, err
 	}
 
-	return here, there.Format == here.Format && there.PhysicalBytes == here.PhysicalBytes, nil
+	if there.Format != here.Format || there.PhysicalBytes != here.PhysicalBytes {
+		return here, false, nil
+	}
+
+	whole, err = ck.records.Storage().IsWhole(ctx, to.Name, *there)
+
+	return here, whole, err
 }
 
 // copyBaseImages copies the missing images to the target.
 func (m *move) copyBaseImages(ctx context.Context, inspected migration.VM) error {
-	for _, image := range baseImagesToCopy(ctx, m.vm, inspected.Mobility, m.to) {
+	for _, image := range m.mover.baseImagesToCopy(ctx, m.vm, inspected.Mobility, m.to) {
 		if err := m.copyBaseImage(ctx, image); err != nil {
 			return &inventory.Error{
 				VM: m.vm.Name, Host: m.to.Name, Kind: ErrNotMoved, Err: err,
@@ -103,7 +111,7 @@ func (m *move) copyBaseImage(ctx context.Context, image missingImage) error {
 	}
 	defer unlock()
 
-	_, whole, err := copiesOfImage(ctx, m.from, m.to, image.ref)
+	_, whole, err := mv.copiesOfImage(ctx, m.from, m.to, image.ref)
 	if err != nil || whole {
 		return err
 	}

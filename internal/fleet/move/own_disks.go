@@ -173,7 +173,7 @@ func (ck *Checks) WithTarget(
 		}
 
 		inspected.BaseImages = map[string]uint64{}
-		for _, image := range baseImagesToCopy(ctx, vm, inspected.Mobility, to) {
+		for _, image := range ck.baseImagesToCopy(ctx, vm, inspected.Mobility, to) {
 			inspected.BaseImages[image.path] = image.bytes
 		}
 	}

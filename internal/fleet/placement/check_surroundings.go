@@ -53,8 +53,10 @@ func (d Desired) Changed(vm *inventory.VM) Desired {
 	d.OwnDisks = maps.Clone(d.OwnDisks)
 
 	for key := range d.OwnDisks {
-		_, there := made[key]
-		if _, handed := d.Handed[key]; there || handed {
+		is, there := made[key]
+		moves := IsFirstBoot(key) && d.OwnDisk(key, is).Pool != is.Pool
+
+		if _, handed := d.Handed[key]; there && !moves || handed {
 			delete(d.OwnDisks, key)
 		}
 	}

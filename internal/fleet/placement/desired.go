@@ -40,6 +40,9 @@ type Desired struct {
 	Volumes map[string]string
 	// OwnDisks are the disks, by key, that are created with the VM. Until then, their sources in Spec stand for them.
 	OwnDisks map[string]domain.OwnDisk
+	// AnyPool are the keys of first-boot volumes for which no storage pool is declared. OwnDisks has the one for a new
+	// volume; an existing volume stays where it is.
+	AnyPool []string
 	// Removes are the keys of the own disks that the plan has announced to be deleted. No other disk is deleted because it
 	// isn't declared.
 	Removes []string
@@ -197,6 +200,18 @@ func (d Desired) Declares(key string) bool {
 	default:
 		return d.Spec.Disks != nil
 	}
+}
+
+// OwnDisk returns what is declared of the own disk of a key. is is the VM's record of that key, empty for none. A
+// first-boot volume stays in its storage pool unless another one is declared: a new disk whose key comes first in the
+// alphabet doesn't move the volume.
+func (d Desired) OwnDisk(key string, is domain.OwnDisk) domain.OwnDisk {
+	want := d.OwnDisks[key]
+	if is.Volume != "" && !is.Creating && slices.Contains(d.AnyPool, key) {
+		want.Pool = is.Pool
+	}
+
+	return want
 }
 
 // Hash identifies the configuration, so that an interrupted Create is recognized.

@@ -101,7 +101,7 @@ func (p *Scheduler) fitsOwnDisks(
 	for _, key := range slices.Sorted(maps.Keys(d.OwnDisks)) {
 		o := d.OwnDisks[key]
 
-		demand, pool, m := ownDiskMisfit(ctx, a, o)
+		demand, pool, m := p.ownDiskMisfit(ctx, a, o)
 		said := m.attribute == "pool" && d.saidOfDisk(key)
 		if m.why != "" && !d.comesLater(o, m) && !said {
 			problems = append(problems, inventory.Problem{Attribute: OwnDiskAttribute(key, m.attribute), Detail: m.why})
@@ -259,7 +259,7 @@ func (d Desired) saidOfDisk(key string) bool {
 
 // ownDiskMisfit returns why the host can't have a new disk, apart from room. If it can, it returns what the disk needs
 // of which storage pool; nil for a pool that isn't active.
-func ownDiskMisfit(
+func (p *Scheduler) ownDiskMisfit(
 	ctx context.Context, a inventory.Reply, o domain.OwnDisk,
 ) (storage.Demand, *libvirt.StoragePool, misfit) {
 	no := func(attribute, why string) (storage.Demand, *libvirt.StoragePool, misfit) {
@@ -288,7 +288,12 @@ func ownDiskMisfit(
 		return demandOf(o, nil), pool, misfit{}
 	}
 
+	whole := true
+
 	image, err := a.Host.Conn.PoolVolume(ctx, ref.Pool, ref.Name)
+	if err == nil && ref.NamedByContent() {
+		whole, err = p.records.Storage().IsWhole(ctx, a.Host.Name, *image)
+	}
 
 	switch {
 	// The same apply may bring the image: the disk needs what is declared at least.
@@ -300,6 +305,10 @@ func ownDiskMisfit(
 		}
 	case err != nil:
 		return no("image", fmt.Sprintf("its copy of image %q can't be read: %v", o.Image, err))
+	case !whole:
+		return demandOf(o, nil), pool, misfit{
+			attribute: "image", why: fmt.Sprintf("its copy of image %q is incomplete", o.Image), missing: true,
+		}
 	case o.Bytes > 0 && o.Bytes < image.CapacityBytes:
 		return no("size", fmt.Sprintf("image %q has %s, and the disk is to have %s", o.Image,
 			domain.FormatSize(image.CapacityBytes), domain.FormatSize(o.Bytes)))
@@ -407,18 +416,4 @@ func OwnDiskAttribute(key, attribute string) string {
 	default:
 		return "disks." + key + "." + attribute
 	}
-}
-
-// ExistingVolume returns an existing volume by its path, or by "<pool>/<name>".
-func ExistingVolume(ctx context.Context, h *inventory.Host, id string) (*libvirt.Volume, error) {
-	if ref := storage.ParseRef(id); ref != nil {
-		return h.Conn.PoolVolume(ctx, ref.Pool, ref.Name)
-	}
-
-	v, err := h.Conn.VolumeByPath(ctx, id)
-	if err == nil {
-		v.Path = id // there may be several ways to write the path
-	}
-
-	return v, err
 }

@@ -1,10 +1,12 @@
 package placement
 
 import (
+	"context"
 	"fmt"
 	"path/filepath"
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/storage"
 )
@@ -51,4 +53,18 @@ func DoubtfulFormat(v *libvirt.Volume, disk domain.Disk) string {
 	return fmt.Sprintf("%s begins like a %s image on top of %s, which isn't a copy of a virtfleet_image, and the disk "+
 		"has no format. A guest can write that into a raw volume, and QEMU would then open the other file. Set "+
 		"format = \"raw\" if the volume is raw, or format = %[2]q if you trust what it says", v.Path, v.Format, v.Backing)
+}
+
+// ExistingVolume returns an existing volume by its path, or by "<pool>/<name>".
+func ExistingVolume(ctx context.Context, h *inventory.Host, id string) (*libvirt.Volume, error) {
+	if ref := storage.ParseRef(id); ref != nil {
+		return h.Conn.PoolVolume(ctx, ref.Pool, ref.Name)
+	}
+
+	v, err := h.Conn.VolumeByPath(ctx, id)
+	if err == nil {
+		v.Path = id // there may be several ways to write the path
+	}
+
+	return v, err
 }

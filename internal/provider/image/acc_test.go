@@ -535,6 +535,28 @@ func TestAccImage_brokenOff(t *testing.T) {
 	if all := volumes(t, l, "kvm1", name); len(all) != 1 || all[0] != volume {
 		t.Fatalf("host kvm1 has %v; the upload should have been broken off", all)
 	}
+	// A disk isn't based on it, nor copied from it.
+	disk := func(clone string) string {
+		return config(acctest.Host{}, "") + fmt.Sprintf(`
+resource "virtfleet_volume" "disk" {
+  name  = "disk"
+  pool  = %[1]q
+  host  = "kvm1"
+  image = "%[1]s/%[2]s"
+  clone = %[3]q
+}
+`, name, volume, clone)
+	}
+	for _, clone := range []string{"overlay", "full"} {
+		c.Config(t, disk(clone))
+		out := c.Fail(t, "apply", "-target=virtfleet_volume.disk")
+		if !strings.Contains(strings.Join(strings.Fields(out), " "), "an incomplete copy of an image") {
+			t.Errorf("unexpected: %s", out)
+		}
+	}
+	if all := volumes(t, l, "kvm1", name); len(all) != 1 {
+		t.Errorf("host kvm1 has %v", all)
+	}
 	copied := func(most int) {
 		t.Helper()
 		log := c.Trace()
@@ -594,9 +616,16 @@ func TestAccImage_brokenOff(t *testing.T) {
 	<-killed.Done()
 	c.Config(t, config(acctest.Host{}, ""))
 	copied(rest)
+	// It begins with more zeros than the part that is sent last, and is whole all the same.
+	c.Config(t, disk("overlay"))
+	c.Run(t, "apply")
+	if is := l.Run(t, "kvm1", "qemu-img", "info", "-U", at+"/disk"); !strings.Contains(is, "backing file format: raw") {
+		t.Errorf("the disk is %s", is)
+	}
 	if out, empty := c.Empty(t); !empty {
 		t.Errorf("the plan isn't empty: %s", out)
 	}
+	c.Run(t, "destroy", "-target=virtfleet_volume.disk") // It names the image, but doesn't refer to it.
 	c.Run(t, "destroy")
 	if err := clean(t, l, name, "kvm1")(nil); err != nil {
 		t.Error(err)

@@ -265,6 +265,18 @@ resource "virtfleet_storage_pool" "vms" {
 	}
 	last := ignition("3.4.0", "3")
 	kept := is(other, configuration("3.4.0"), file, root)
+	// The key of this disk comes before that of the others, and its storage pool is another one.
+	before := ""
+	joined := last.with(hcl{"disks": `{
+    a    = { pool = "default", size = "1Mi" }
+    root = { pool = virtfleet_storage_pool.vms.name, size = "16Mi" }
+  }`})
+	same := func(s *terraform.State) error {
+		if now := entry.FindString(l.Virsh(t, other, "dumpxml", "--inactive", name)); now != before {
+			return fmt.Errorf("the definition has %s; want %s", now, before)
+		}
+		return kept(s)
+	}
 	story(t, l, []string{name}, resource.TestStep{
 		Config:           config(first, ignition("3.4.0", "1")),
 		ConfigPlanChecks: changes(plancheck.ResourceActionCreate),
@@ -279,8 +291,13 @@ resource "virtfleet_storage_pool" "vms" {
 		updated(first, nil, is(first, "", root)),
 		updated(first, last, is(first, configuration("3.4.0"), file, root)),
 		updated(other, last, kept),
-		updated(other, last.with(hcl{"run_strategy": quote("Halted")}), kept),
-		updated(first, last.with(hcl{"run_strategy": quote("Halted")}), is(first, configuration("3.4.0"), file, root)),
+		resource.TestStep{
+			PreConfig: func() { before = entry.FindString(l.Virsh(t, other, "dumpxml", "--inactive", name)) },
+			Config:    config(other, joined), ConfigPlanChecks: changes(plancheck.ResourceActionUpdate), Check: same,
+			ConfigStateChecks: []statecheck.StateCheck{know("restart_required", knownvalue.Bool(false))},
+		},
+		updated(other, joined.with(hcl{"run_strategy": quote("Halted")}), same),
+		updated(first, joined.with(hcl{"run_strategy": quote("Halted")}), is(first, configuration("3.4.0"), file, root)),
 		resource.TestStep{Config: base, Check: func(*terraform.State) error {
 			if left := append(volumes(t, l, first, name), volumes(t, l, other, name)...); len(left) > 0 {
 				return fmt.Errorf("left are %q", left)

@@ -55,7 +55,7 @@ var cloudInitAttributes = attributes{
 	},
 	"pool": schema.StringAttribute{
 		MarkdownDescription: "Storage pool for the medium, of type `dir`, `fs` or `netfs`. Default: the pool of the disk " +
-			"that the VM boots from, or of the next that is in a pool.",
+			"that the VM boots from, or of the next that is in a pool. Without it, an existing medium stays where it is.",
 		Optional: true,
 	},
 }

@@ -107,6 +107,7 @@ func TestCloudInit_pool(t *testing.T) {
 	for want, disks := range map[string]in{
 		`"a"`:       {"x": in{"pool": "b", "size": "1Gi"}, "y": in{"pool": "a", "size": "1Gi", "boot_order": 1}},
 		`"b"`:       {"a": in{"file": "/a"}, "x": in{"volume": "b/x"}, "y": in{"pool": "c", "size": "1Gi"}},
+		`"d"`:       {"a": in{"volume": "iso/x", "device": "cdrom"}, "x": in{"pool": "d", "size": "1Gi"}},
 		"<null>":    {"a": in{"volume": "/a"}},
 		"<unknown>": {"a": in{"pool": unknownMark, "size": "1Gi"}, "b": in{"pool": "b", "size": "1Gi"}},
 	} {

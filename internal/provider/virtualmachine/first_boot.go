@@ -39,6 +39,9 @@ func (m *model) addFirstBootVolume(d *fleet.Desired, key string, level attribute
 		d.OwnDisks = map[string]domain.OwnDisk{}
 	}
 	d.OwnDisks[key] = domain.OwnDisk{Pool: pool.ValueString(), Content: firstBootDigest(level, block)}
+	if text(open(block).string("pool")) == "" {
+		d.AnyPool = append(d.AnyPool, key)
+	}
 	return true
 }
 
@@ -64,8 +67,8 @@ func isFirstBoot(record domain.OwnDisk, level attributes, block types.Object) bo
 	return !record.Creating && record.Content == firstBootDigest(level, block) && (pool == "" || pool == record.Pool)
 }
 
-// firstBootPool returns the storage pool for a first-boot block: the block's own pool, or else that of the disk that
-// the VM boots from. It is null if neither is declared.
+// firstBootPool returns the storage pool for a new volume of a first-boot block: the block's own pool, or else that of
+// the disk that the VM boots from. It is null if neither is declared.
 func (m *model) firstBootPool(block types.Object) types.String {
 	a := open(block)
 	if pool := a.string("pool"); pool.IsUnknown() || text(pool) != "" {
@@ -76,10 +79,15 @@ func (m *model) firstBootPool(block types.Object) types.String {
 	}
 	disks := elements(m.Disks)
 	order := func(key string) int64 {
-		if n := open(disks[key]).int("boot_order"); isSet(n) && n.ValueInt64() > 0 {
+		disk := open(disks[key])
+		switch n := disk.int("boot_order"); {
+		case isSet(n) && n.ValueInt64() > 0:
 			return n.ValueInt64()
+		case slices.Contains([]string{"", "disk"}, text(disk.string("device"))):
+			return 1 << 30
+		default: // Without an order, a VM boots from no CD-ROM.
+			return 1<<30 + 1
 		}
-		return 1 << 30
 	}
 	keys := value.Keys(disks)
 	slices.SortStableFunc(keys, func(a, b string) int { return cmp.Compare(order(a), order(b)) })

@@ -29,7 +29,7 @@ var ignitionAttributes = attributes{
 	"config_wo_version": writeOnlyVersion("config", "the file is then created again"),
 	"pool": schema.StringAttribute{
 		MarkdownDescription: "Storage pool for the file, of type `dir`, `fs` or `netfs`. Default: the pool of the disk " +
-			"that the VM boots from, or of the next that is in a pool.",
+			"that the VM boots from, or of the next that is in a pool. Without it, an existing file stays where it is.",
 		Optional: true,
 	},
 }
@@ -50,13 +50,14 @@ func ignitionAttribute() schema.SingleNestedAttribute {
 // unknown here, and while any value is unknown. It returns "" if the file was removed.
 func (m *model) ignitionFile(prior *model) *string {
 	digest := func(o types.Object) string { return firstBootDigest(ignitionAttributes, o) }
+	stays := func(pool, was string) bool { return pool == "" || pool == was }
 	pool := func(o types.Object) string { return text(open(o).string("pool")) }
 	switch is, was := m.Ignition, prior.Ignition; {
 	case !isKnown(is):
 		return nil
 	case isSet(is) && !isSet(was):
 		return new(knownSource)
-	case isSet(is) && digest(is) == digest(was) && pool(is) == pool(was):
+	case isSet(is) && digest(is) == digest(was) && stays(pool(is), pool(was)):
 		return nil
 	case isSet(is):
 		return new(unknownSource)

@@ -42,6 +42,13 @@ func TestIgnition_plan(t *testing.T) {
 			t.Errorf("%s: changed: %v, %s", name, o.changed, diagText(o.diags))
 		}
 	}
+	chosen := withIgnition(in{"pool": "other"})
+	p := planning{
+		config: modelOf(t, config), state: stateAfterApply(t, chosen), live: vmAfterApply(t, chosen).LiveSpec,
+	}
+	if said := diagText(p.plan().diags); said != "" {
+		t.Errorf("a pool that is no longer declared: %s", said)
+	}
 	var now model
 	now.fromFleet(observation{vm: vmAfterApply(t, config)}, state)
 	if !now.Ignition.Equal(state.Ignition) {
