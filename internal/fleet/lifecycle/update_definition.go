@@ -20,7 +20,9 @@ func (u *update) definePersistent(ctx context.Context) error {
 		return err
 	}
 
-	_, changed, err := u.edit(u.vm.Entry.Parse().Persistent)
+	u.was = u.vm.Entry.Parse().Persistent
+
+	_, changed, err := u.edit(u.was)
 	if err != nil || !changed && u.want.GraphicsPassword == nil {
 		return err
 	}
@@ -38,6 +40,12 @@ func (u *update) definePersistent(ctx context.Context) error {
 
 	if err := u.recordIn(definition); err != nil {
 		return err
+	}
+
+	if u.vm.Active {
+		if err := definition.RecordRunning(current, u.want.Spec); err != nil {
+			return &inventory.Error{VM: u.vm.Name, Host: u.vm.Host, Kind: inventory.ErrUnsupported, Err: err}
+		}
 	}
 
 	xml, err := definition.XML()
