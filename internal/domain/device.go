@@ -44,8 +44,8 @@ type device struct {
 }
 
 // keyed returns the devices of a kind in document order with their keys. A key comes from what is recorded of the
-// running device, else from our alias, else from the metadata, else from the target or the order. If two devices would have the same key, the better source takes
-// precedence, then the earlier device. The other device's key gets a number.
+// running device, else from our alias, else from the metadata, else from the target or the order. If two devices would
+// have the same key, the better source takes precedence, then the earlier device. The other device's key gets a number.
 func (d *Definition) keyed(k kind, names map[string]string) []device {
 	elements := d.elements(k)
 	ids := k.ids(elements)

@@ -191,6 +191,7 @@ func (t devices[V]) classify(c *classifier) {
 		return
 	}
 	pairs := t.pairDevices(have, want)
+	c.pairs = pairs
 	stay := inverse(pairs)
 	for _, key := range sortedKeys(have) {
 		if _, ok := stay[key]; !ok {

@@ -126,8 +126,10 @@ func TestRunningKeys_stagedChange(t *testing.T) {
 			}
 			// Once the VM is started again, it has what its definition has.
 			r.live = parse(t, strings.Replace(output(t, r.persistent), `<domain type="qemu"`, `<domain id="2" type="qemu"`, 1))
-			if got := r.changes(want); got != "" || len(r.apply(want)) > 0 || strings.Contains(output(t, r.persistent), runningPrefix) {
-				t.Errorf("%s %v: after a restart a plan has %s:\n%s", name, imported, got, output(t, r.persistent))
+			got := r.changes(want)
+			if steps := r.apply(want); got != "" || len(steps) > 0 || len(r.persistent.DeviceNames(nil)) !=
+				len(r.persistent.recordedNames()) {
+				t.Errorf("%s %v: after a restart a plan has %s: %v\n%s", name, imported, got, steps, output(t, r.persistent))
 			}
 		}
 	}
