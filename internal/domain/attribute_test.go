@@ -202,7 +202,7 @@ func TestGroups_areClassified(t *testing.T) {
 		if len(found) == 0 && persistent.Canonical() != live.Canonical() {
 			t.Errorf("a change to %v is not seen", declared)
 		}
-		steps, err := LiveSteps(live, persistent, want)
+		steps, err := LiveSteps(live, persistent, persistent, want)
 		if err != nil {
 			t.Error(err)
 		}

@@ -36,14 +36,19 @@ type block struct {
 	// observe adds to merged definitions what only the live one knows.
 	observe func(merged *Spec, live Spec)
 
-	// prepareLive prepares the steps for a running VM. after is its persistent definition after the change.
-	prepareLive func(p *stepper, after Spec)
+	// prepareLive prepares the steps for a running VM. before is its persistent definition before the change.
+	prepareLive func(p *stepper, before Spec)
 	// step adds the calls for a live change.
 	step func(*stepper, change)
 
-	// kind and order are set for devices. order returns the boot order of the devices by key.
-	kind  *kind
-	order func(Spec) map[string]*int
+	// kind, order, pairs, commonKeys and follow are set for devices. order returns the boot order of the devices by key,
+	// and pairs the key in have for each key in want, nil if no devices are declared. commonKeys maps the keys of live
+	// devices to their keys in the persistent definition, and follow is for FollowDefinition.
+	kind       *kind
+	order      func(Spec) map[string]*int
+	pairs      func(have, want Spec) map[string]string
+	commonKeys func(live, persistent Spec) map[string]string
+	follow     func(live *Spec, definition, want Spec)
 	// group is set for attributes that are plain data, and family for devices that are.
 	group  *Group
 	family *Family

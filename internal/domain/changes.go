@@ -62,6 +62,8 @@ type classifier struct {
 	found      []change
 	// block is the block that is being classified.
 	block *block
+	// pairs are the keys of the running devices by declared key, for the kind of devices that is being classified.
+	pairs map[string]string
 	// slots is the number of free PCI slots; nil if unknown.
 	slots *int
 	// conventional is the number of free slots on conventional PCI buses, see Spec.ConventionalSlots.

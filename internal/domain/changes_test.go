@@ -244,6 +244,19 @@ var changeTable = []struct {
 		"disk is renamed", nil,
 		func(s *Spec) { s.Disks["sys"] = s.Disks["root"]; delete(s.Disks, "root") }, "disks.sys live",
 	},
+	{
+		"the first disk of several goes", disksOf("/1", "/2", "/3"), disksOf("/2", "/3"),
+		"disks.d2 restart, disks.d0.file restart, disks.d1.file restart",
+	},
+	{
+		"a disk comes before others", disksOf("/1", "/2"), disksOf("/0", "/1", "/2"),
+		"disks.d0.file restart, disks.d1.file restart, disks.d2 restart",
+	},
+	{"the last disk of several goes", disksOf("/1", "/2", "/3"), disksOf("/1", "/2"), "disks.d2 live"},
+	{
+		"a disk comes while another is exchanged", disksOf("/1", "/2"), disksOf("/1", "/4", "/3"),
+		"disks.d1.file restart, disks.d2 live",
+	},
 	{"disks not declared", nil, func(s *Spec) { s.Disks = nil }, ""},
 	{"medium", nil, disk("cd", func(d *Disk) { d.Source.File = "/other" }), "disks.cd.file live"},
 	{"medium of another format", nil, disk("cd", func(d *Disk) { d.Format = "qcow2" }), "disks.cd.format restart"},
@@ -445,6 +458,16 @@ func onSwitch(fixed bool) func(*Spec) {
 func withoutWatchdog(s *Spec) {
 	delete(s.Values, "devices.watchdog.model")
 	delete(s.Values, "devices.watchdog.action")
+}
+
+// disksOf gives the VM disks with these sources, whose keys are their places.
+func disksOf(sources ...string) func(*Spec) {
+	return func(s *Spec) {
+		s.Disks = map[string]Disk{}
+		for i, source := range sources {
+			s.Disks[fmt.Sprintf("d%d", i)] = Disk{Source: DiskSource{File: source}, Device: "disk", Bus: "virtio"}
+		}
+	}
 }
 
 func addDisk(d Disk) func(*Spec) {

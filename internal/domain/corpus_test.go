@@ -52,7 +52,7 @@ func TestCorpus_changesOnlyByWhatIsDeclared(t *testing.T) {
 		}
 
 		want := d.Spec()
-		if err := d.SetMetadata(Metadata{Devices: d.DeviceNames()}); err != nil {
+		if err := d.SetMetadata(Metadata{Devices: d.DeviceNames(nil)}); err != nil {
 			t.Errorf("%s: %v", file, err)
 		}
 		if diff := cmp.Diff(want, d.Spec()); diff != "" {

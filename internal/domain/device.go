@@ -43,15 +43,17 @@ type device struct {
 	element *etree.Element
 }
 
-// keyed returns the devices of a kind in document order with their keys. A key comes from our alias, else from the
-// metadata, else from the target or the order. If two devices would have the same key, the better source takes
-// precedence, then the earlier device. The other device's key gets a number.
+// keyed returns the devices of a kind in document order with their keys. A key comes from what is recorded of the
+// running device, else from our alias, else from the metadata, else from the target or the order. If two devices would
+// have the same key, the better source takes precedence, then the earlier device. The other device's key gets a number.
 func (d *Definition) keyed(k kind, names map[string]string) []device {
 	elements := d.elements(k)
 	ids := k.ids(elements)
 	found := make([]device, len(elements))
 	taken := map[string]bool{}
+	running := d.runningKeys(k, elements, names)
 	sources := []func(i int) string{
+		func(i int) string { return running[elements[i]] },
 		func(i int) string { return k.alias(elements[i]) },
 		func(i int) string { return names[ids[elements[i]]] },
 		func(i int) string { return k.fallback(elements[i], i) },
@@ -111,22 +113,6 @@ func (d *Definition) DeviceKeys() (disks map[string]string, interfaces []string)
 		interfaces = append(interfaces, nic.key)
 	}
 	return disks, interfaces
-}
-
-// DeviceNames returns the recorded names of devices, and adds those that have to be recorded. Interfaces without our
-// alias are known by their order: without a record, each would get the name of the one before it when that one is
-// removed.
-func (d *Definition) DeviceNames() map[string]string {
-	recorded := d.recordedNames()
-	names := map[string]string{}
-	maps.Copy(names, recorded)
-	ids := interfaceKind.ids(d.elements(interfaceKind))
-	for _, nic := range d.keyed(interfaceKind, recorded) {
-		if id := ids[nic.element]; id != "" && interfaceKind.alias(nic.element) == "" {
-			names[id] = nic.key
-		}
-	}
-	return names
 }
 
 // alias returns the key in our alias, "" for a device without one.
@@ -234,7 +220,7 @@ func (d *Definition) applyKeys(k kind, wanted map[*etree.Element]string) error {
 	}
 	old := d.Metadata()
 	for id, key := range old.Devices {
-		if present[id] || !k.ownsID(id) {
+		if present[id] || !k.ownsID(id) || strings.HasPrefix(id, runningPrefix) {
 			names[id] = key
 		}
 	}

@@ -167,7 +167,7 @@ func TestDeviceRows_live(t *testing.T) {
 	t.Parallel()
 	eachDeviceRow(func(a Attribute, xml string, declared Values, spec func(Values) Spec, _ func(Spec) Values) {
 		d := parse(t, `<domain type="qemu" id="1"><name>n</name><devices>`+xml+`</devices></domain>`)
-		steps, err := LiveSteps(d, nil, spec(declared))
+		steps, err := LiveSteps(d, nil, nil, spec(declared))
 		if err != nil {
 			t.Errorf("%v: %v", declared, err)
 		}

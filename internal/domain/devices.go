@@ -79,6 +79,18 @@ func (t devices[V]) block() block {
 			})
 		},
 		alignKeys: t.alignKeys,
+		pairs: func(have, want Spec) map[string]string {
+			if *t.in(&want) == nil {
+				return nil
+			}
+			return t.pairDevices(*t.in(&have), *t.in(&want))
+		},
+		commonKeys: func(live, persistent Spec) map[string]string {
+			return t.commonKeys(*t.in(&live), *t.in(&persistent))
+		},
+		follow: func(live *Spec, definition, want Spec) {
+			*t.in(live) = rekey(*t.in(live), t.wantedKeys(*live, definition, want))
+		},
 		align: func(live *Spec, persistent Spec) {
 			t.alignKeys(live, persistent)
 			t.eachFacts(t.in(live), *t.in(&persistent), t.attributes.align)
@@ -179,6 +191,7 @@ func (t devices[V]) classify(c *classifier) {
 		return
 	}
 	pairs := t.pairDevices(have, want)
+	c.pairs = pairs
 	stay := inverse(pairs)
 	for _, key := range sortedKeys(have) {
 		if _, ok := stay[key]; !ok {
@@ -229,11 +242,31 @@ func (t devices[V]) alignKeys(live *Spec, persistent Spec) {
 	*t.in(live) = rekey(*t.in(live), t.commonKeys(*t.in(live), *t.in(&persistent)))
 }
 
+// wantedKeys maps the keys of a definition's devices that also run to the keys under which they are declared.
+func (t devices[V]) wantedKeys(live, definition, want Spec) map[string]string {
+	keys := map[string]string{}
+	if *t.in(&want) == nil {
+		return keys
+	}
+	for key, old := range t.pairDevices(*t.in(&definition), *t.in(&want)) {
+		if _, runs := (*t.in(&live))[old]; runs {
+			keys[old] = key
+		}
+	}
+	return keys
+}
+
 // prepareLive maps the keys of the running VM's devices to the keys that the changes use.
-func (t devices[V]) prepareLive(p *stepper, after Spec) {
+func (t devices[V]) prepareLive(p *stepper, before Spec) {
 	have := t.in(&p.have)
-	p.keys[t.path] = rekeyed(*have, t.commonKeys(*have, *t.in(&after)))
-	*have = rekey(*have, p.keys[t.path])
+	own := rekeyed(*have, t.commonKeys(*have, *t.in(&before)))
+	*have = rekey(*have, own)
+	wanted := rekeyed(*have, t.wantedKeys(p.have, before, p.want))
+	*have = rekey(*have, wanted)
+	p.keys[t.path] = map[string]string{}
+	for key, name := range own {
+		p.keys[t.path][key] = wanted[name]
+	}
 }
 
 // step adds the call for a device.

@@ -384,7 +384,7 @@ func TestInterface_runningOnANetworkOfTheHost(t *testing.T) {
 			t.Errorf("%s: a restart would change %v", kind, pending)
 		}
 		down := Spec{Interfaces: map[string]Interface{"net0": {Network: "lan", LinkUp: new(false)}}}
-		steps, err := LiveSteps(live, persistent, down)
+		steps, err := LiveSteps(live, persistent, persistent, down)
 		if err != nil || len(steps) != 1 || !strings.Contains(steps[0].XML, `type="network"`) ||
 			!strings.Contains(steps[0].XML, `network="lan"`) {
 			t.Errorf("%s: %v, %v", kind, steps, err)

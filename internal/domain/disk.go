@@ -40,6 +40,9 @@ var disks = devices[Disk]{
 	update: updateDisk, prepare: prepareDisk,
 }
 
+// noExchange says why a running disk keeps its source.
+const noExchange = "Exchanging the disk under a running guest would corrupt its data."
+
 var diskRules = map[string]rule{
 	"disks.* added":   {effect: live, step: Attach, why: "The disk is plugged into the running VM."},
 	"disks.* removed": {effect: live, step: Detach, why: "The disk is unplugged from the running VM."},
@@ -59,14 +62,15 @@ var diskRules = map[string]rule{
 	"disks.* boot order": {
 		effect: restart, why: "A running VM accepts a new disk only with a boot order that is free.",
 	},
-	"disks.*.source":     {effect: restart, why: "Exchanging the disk under a running guest would corrupt its data."},
-	"disks.*.device":     {effect: restart, why: "A device of another kind can't replace one in use."},
-	"disks.*.bus":        {effect: restart, why: "The disk would have to be removed from the running guest."},
-	"disks.*.format":     {effect: restart, why: "The disk is opened in its format when the VM starts."},
-	"disks.*.cache":      {effect: restart, why: "The disk is opened with its cache mode when the VM starts."},
-	"disks.*.serial":     {effect: restart, why: "The guest reads the serial number when it finds the disk."},
-	"disks.*.read_only":  {effect: restart, why: "The guest learns that a disk is read-only when it finds it."},
-	"disks.*.boot_order": {effect: restart, why: "The boot order is read when the VM starts."},
+	"disks.*.source":         {effect: restart, why: noExchange},
+	"disks.*.source shifted": {effect: restart, why: noExchange},
+	"disks.*.device":         {effect: restart, why: "A device of another kind can't replace one in use."},
+	"disks.*.bus":            {effect: restart, why: "The disk would have to be removed from the running guest."},
+	"disks.*.format":         {effect: restart, why: "The disk is opened in its format when the VM starts."},
+	"disks.*.cache":          {effect: restart, why: "The disk is opened with its cache mode when the VM starts."},
+	"disks.*.serial":         {effect: restart, why: "The guest reads the serial number when it finds the disk."},
+	"disks.*.read_only":      {effect: restart, why: "The guest learns that a disk is read-only when it finds it."},
+	"disks.*.boot_order":     {effect: restart, why: "The boot order is read when the VM starts."},
 }
 
 // readDisks reads all <disk> elements, including those that can't be declared.
@@ -259,9 +263,24 @@ func (d Disk) hotPluggable() bool {
 	return slices.Contains([]string{"virtio", "scsi", "usb"}, d.Bus)
 }
 
+// elsewhere reports whether a source moves to or from a running disk that stays: keys have shifted. Until a restart,
+// the running disks stay as they are. Otherwise the guest would lose a disk that is still declared, or get one twice.
+func (c *classifier) elsewhere(source DiskSource) bool {
+	for key, old := range c.pairs {
+		have, want := c.have.Disks[old], c.want.Disks[key]
+		is, will := SameDisk(have.Source, source, true), SameDisk(want.Source, source, true)
+		if is != will && !have.removable() && !have.keepsSource(want) {
+			return true
+		}
+	}
+	return false
+}
+
 // removedDiskRow returns the row for a disk that is removed.
 func removedDiskRow(c *classifier, disk Disk) string {
 	switch {
+	case !disk.removable() && c.elsewhere(disk.Source):
+		return "disks.*.source shifted"
 	case disk.removable():
 		return "disks.* drive"
 	case !disk.hotPluggable():
@@ -274,6 +293,9 @@ func removedDiskRow(c *classifier, disk Disk) string {
 
 // newDiskRow returns the row for a disk that is added.
 func newDiskRow(c *classifier, disk Disk) string {
+	if !disk.removable() && c.elsewhere(disk.Source) {
+		return "disks.*.source shifted"
+	}
 	disk.Bus = cmp.Or(disk.Bus, map[string]string{"": "virtio", "disk": "virtio", "lun": "scsi"}[disk.Device])
 	if disk.Bus == "scsi" && !slices.ContainsFunc(slices.Collect(maps.Values(c.have.Disks)), func(d Disk) bool {
 		return d.Bus == "scsi"

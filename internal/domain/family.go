@@ -198,8 +198,17 @@ func (f Family) same(have, want Row) bool {
 	return declared
 }
 
-// sameInLive reports whether a live and a persistent device are the same device. The live device may say more.
-func (f Family) sameInLive(live, persistent Row) bool { return f.same(live, persistent) }
+// sameInLive reports whether a live and a persistent device are the same device. The live device may say more, and lack
+// what it is still to be updated with.
+func (f Family) sameInLive(live, persistent Row) bool {
+	persistent = maps.Clone(persistent)
+	for a := range f.defined() {
+		if a.Live == Update {
+			delete(persistent, a.Name)
+		}
+	}
+	return f.same(live, persistent)
+}
 
 func (f Family) patch(_ *Definition, e *etree.Element, path string, want Row, _ map[string]bool) error {
 	have, changed := f.read(e), map[string]bool{}

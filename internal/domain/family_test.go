@@ -171,7 +171,7 @@ func TestFamilies_areClassified(t *testing.T) {
 				if err := next.Apply(want); err != nil {
 					t.Fatal(err)
 				}
-				made, err := LiveSteps(have, next, want)
+				made, err := LiveSteps(have, next, next, want)
 				changes := Changes(have.Spec(), want)
 				if err != nil || len(changes) != 1 || changes[0].Path != path || !strings.HasSuffix(changes[0].Why, ".") {
 					t.Fatalf("%v %v", changes, err)
@@ -220,7 +220,7 @@ func TestFamilies_anotherOneOfAKind(t *testing.T) {
 	if err := persistent.Apply(device("b")); err != nil {
 		t.Fatal(err)
 	}
-	steps, err := LiveSteps(live, persistent, device("b"))
+	steps, err := LiveSteps(live, persistent, persistent, device("b"))
 	if err != nil || len(steps) != 2 || steps[0].Kind != Detach || steps[1].Kind != Attach ||
 		!strings.Contains(steps[0].XML, "org.example.a") || !strings.Contains(steps[1].XML, "org.example.b") {
 		t.Errorf("%v: %v", err, steps)

@@ -91,7 +91,7 @@ func TestFloor_steps(t *testing.T) {
 		"another network": {limits, Interface{Network: "m", Values: Values{inboundFloor: "800"}}, []string{"800"}},
 	} {
 		live := parse(t, strings.Replace(floorDomain, "%s", test.have, 1))
-		steps, err := LiveSteps(live, nil, Spec{Interfaces: map[string]Interface{"lan": test.want}})
+		steps, err := LiveSteps(live, nil, nil, Spec{Interfaces: map[string]Interface{"lan": test.want}})
 		if err != nil {
 			t.Fatal(err)
 		}

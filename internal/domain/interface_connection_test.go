@@ -156,7 +156,7 @@ func TestSupplied(t *testing.T) {
 		if err := persistent.Apply(want); err != nil {
 			t.Fatal(err)
 		}
-		steps, err := LiveSteps(live, persistent, want)
+		steps, err := LiveSteps(live, persistent, persistent, want)
 		if err != nil || len(steps) != 1 || steps[0].Network != test.network {
 			t.Errorf("%s: %+v, %v", name, steps, err)
 			continue
@@ -209,7 +209,7 @@ func TestInterface_virtualPortNeedsARestart(t *testing.T) {
 				t.Errorf("%s: %+v", name, c)
 			}
 		}
-		steps, err := LiveSteps(test.live, nil, spec)
+		steps, err := LiveSteps(test.live, nil, nil, spec)
 		if err != nil || len(steps) != 1 || strings.Contains(steps[0].XML, `network="new"`) != test.free {
 			t.Errorf("%s: %v, %v", name, steps, err)
 		}
@@ -237,7 +237,7 @@ func TestInterface_portGroupNeedsARestart(t *testing.T) {
 				t.Errorf("%s: %+v", name, c)
 			}
 		}
-		steps, err := LiveSteps(live, nil, spec)
+		steps, err := LiveSteps(live, nil, nil, spec)
 		if err != nil || len(steps) != 1 || !strings.Contains(steps[0].XML, `network="switch" portgroup="ops"`) {
 			t.Errorf("%s: %v, %v", name, steps, err)
 		}

@@ -58,7 +58,7 @@ func TestIOThreads(t *testing.T) {
 		if err := persistent.Apply(want); err != nil {
 			t.Fatal(err)
 		}
-		steps, err := LiveSteps(live, persistent, want)
+		steps, err := LiveSteps(live, persistent, persistent, want)
 		if err != nil || len(steps) != 1+len(want.Disks) || steps[0].Kind != SetIOThreads || steps[0].Value != test.want ||
 			steps[0].Was != test.was {
 			t.Errorf("%s: %+v, %v", name, steps, err)

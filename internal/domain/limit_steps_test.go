@@ -40,7 +40,7 @@ func TestLiveSteps_limits(t *testing.T) {
 		},
 	} {
 		live := parse(t, `<domain type="qemu" id="1"><name>n</name><cputune>`+tt.live+`</cputune></domain>`)
-		steps, err := LiveSteps(live, nil, Spec{Values: tt.want})
+		steps, err := LiveSteps(live, nil, nil, Spec{Values: tt.want})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -59,7 +59,7 @@ func TestLiveSteps_memoryLimits(t *testing.T) {
 	t.Parallel()
 	live := parse(t, `<domain type="qemu" id="1"><name>n</name><memtune><hard_limit unit="MiB">1</hard_limit>
 		<swap_hard_limit unit="MiB">2</swap_hard_limit></memtune></domain>`)
-	steps, err := LiveSteps(live, nil, Spec{Values: Values{
+	steps, err := LiveSteps(live, nil, nil, Spec{Values: Values{
 		"memory.hard_limit": "3145728", "memory.swap_hard_limit": "0", "title": "T",
 	}})
 	if err != nil || len(steps) != 2 {

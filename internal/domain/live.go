@@ -112,13 +112,14 @@ func (s Step) Begins() bool { return s.Memory() > 0 }
 
 // LiveMemory returns how much memory the live changes add to a running domain.
 func LiveMemory(live, persistent *Definition, want Spec) (uint64, error) {
-	if persistent != nil {
-		persistent = persistent.Clone()
-		if err := persistent.Apply(want); err != nil {
+	after := persistent
+	if after != nil {
+		after = after.Clone()
+		if err := after.Apply(want); err != nil {
 			return 0, err
 		}
 	}
-	steps, err := LiveSteps(live, persistent, want)
+	steps, err := LiveSteps(live, persistent, after, want)
 	if err != nil {
 		return 0, err
 	}
@@ -130,21 +131,25 @@ func LiveMemory(live, persistent *Definition, want Spec) (uint64, error) {
 }
 
 // LiveSteps returns the calls that bring a running domain to what want declares, as far as that needs no restart:
-// exactly the changes that Changes calls live. New devices are taken from persistent, the definition after Apply(want),
-// so that both definitions have the same address, name and alias. persistent is nil for a transient domain.
-func LiveSteps(live, persistent *Definition, want Spec) ([]Step, error) {
+// exactly the changes that Changes calls live. The running devices are those of before, the definition before
+// Apply(want): afterwards a changed device can't be told from another one. New devices are taken from persistent, the
+// definition after Apply(want), so that both definitions have the same address, name and alias. Both are nil for a
+// transient domain.
+func LiveSteps(live, before, persistent *Definition, want Spec) ([]Step, error) {
 	if persistent == nil {
-		persistent = live.Clone()
+		before, persistent = live, live.Clone()
 		if err := persistent.Apply(want); err != nil {
 			return nil, err
 		}
 	}
 	want = want.normal()
+	live = live.Clone()
+	live.AdoptNames(before) // They are written to the persistent definition first.
 	p := stepper{live: live, persistent: persistent, want: want, have: live.Spec(), keys: map[string]map[string]string{}}
-	after := persistent.Spec()
+	was := before.Spec()
 	for _, b := range blocks {
 		if b.prepareLive != nil {
-			b.prepareLive(&p, after)
+			b.prepareLive(&p, was)
 		}
 	}
 	p.want.Disks = p.want.withMedium(p.have.Disks)

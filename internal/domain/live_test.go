@@ -55,7 +55,7 @@ func TestSpec_bothDefinitionsOfAVMSayTheSame(t *testing.T) {
 		if changes := Changes(live, persistent); len(changes) > 0 {
 			t.Errorf("%s: changes: %v", name, changes)
 		}
-		steps, err := LiveSteps(pair[0], pair[1], persistent)
+		steps, err := LiveSteps(pair[0], pair[1], pair[1], persistent)
 		if err != nil || len(steps) > 0 {
 			t.Errorf("%s: steps: %v %v", name, steps, err)
 		}
@@ -227,7 +227,7 @@ func TestLiveSteps(t *testing.T) {
 			if err := persistent.Apply(want); err != nil {
 				t.Fatal(err)
 			}
-			steps, err := LiveSteps(live, persistent, want)
+			steps, err := LiveSteps(live, persistent, persistent, want)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -274,7 +274,7 @@ func TestLiveSteps_everyLiveRuleIsACall(t *testing.T) {
 func TestLiveSteps_transientDomain(t *testing.T) {
 	t.Parallel()
 	live := livePairs(t)["host-model"][0]
-	steps, err := LiveSteps(live, nil, Spec{Interfaces: map[string]Interface{"lan": {Network: "default"}}})
+	steps, err := LiveSteps(live, nil, nil, Spec{Interfaces: map[string]Interface{"lan": {Network: "default"}}})
 	if err != nil || len(steps) != 2 || steps[0].Kind != Detach {
 		t.Errorf("steps: %v, %v", steps, err)
 	}
@@ -290,7 +290,7 @@ func TestLiveSteps_bringsTheControllerFirst(t *testing.T) {
 	if err := pair[1].Apply(want); err != nil {
 		t.Fatal(err)
 	}
-	steps, err := LiveSteps(pair[0], pair[1], want)
+	steps, err := LiveSteps(pair[0], pair[1], pair[1], want)
 	if err != nil || len(steps) != 2 || !strings.Contains(steps[0].XML, `model="virtio-scsi"`) {
 		t.Errorf("steps: %v, %v", steps, err)
 	}
@@ -332,7 +332,7 @@ func TestLiveSteps_keyIsUsedAgain(t *testing.T) {
 	if have := persistent.Spec().Disks; have["b"].Source.File != "/a" || have["a"].Source.File != "/b" {
 		t.Errorf("the definition has %+v", have)
 	}
-	steps, err := LiveSteps(live, persistent, want)
+	steps, err := LiveSteps(live, persistent, persistent, want)
 	if err != nil {
 		t.Fatal(err)
 	}

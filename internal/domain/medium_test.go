@@ -50,7 +50,7 @@ func TestApply_medium(t *testing.T) {
 			if got := d.Spec().Disks; got[MediumKey].Source.File != step.want || len(got) != len(disks)+1 {
 				t.Errorf("%s, %+v: %+v", name, step, got)
 			}
-			steps, err := LiveSteps(live, d, want)
+			steps, err := LiveSteps(live, d, d, want)
 			if err != nil || len(steps) != step.steps || step.steps > 0 && steps[0].Kind != ChangeMedium {
 				t.Errorf("%s, %+v: %+v, %v", name, step, steps, err)
 			}

@@ -252,7 +252,7 @@ func TestTuning_devicesWhileItRuns(t *testing.T) {
 		d := parse(t, tuned)
 		spec := Spec{Values: Values{path: want}}
 		changes := Changes(d.Spec(), spec)
-		steps, err := LiveSteps(d, nil, spec)
+		steps, err := LiveSteps(d, nil, nil, spec)
 		if err != nil || len(changes) != 1 || changes[0].Path != path || changes[0].Live != live ||
 			(len(steps) == 1) != live {
 			t.Errorf("%q: %v %v %v", want, changes, steps, err)
@@ -308,7 +308,7 @@ func TestPeriod_isWrittenAsDeclared(t *testing.T) {
 		if err := persistent.Apply(want); err != nil {
 			t.Fatal(err)
 		}
-		steps, err := LiveSteps(live, persistent, want)
+		steps, err := LiveSteps(live, persistent, persistent, want)
 		if err != nil || len(steps) != tt.steps {
 			t.Errorf("%s: %v, %v; want %d steps", name, steps, err, tt.steps)
 		}

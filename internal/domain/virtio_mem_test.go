@@ -73,7 +73,7 @@ func TestVirtioMem_comesWhereThereIsRoom(t *testing.T) {
 	d := parse(t, withMemory)
 	a := Row{"size": "1073741824", "requested": "2097152"}
 	want := Spec{VirtioMem: map[string]Row{"a": a, "b": {"size": "6442450944", "requested": "4194304"}}}
-	steps, err := LiveSteps(d, nil, want)
+	steps, err := LiveSteps(d, nil, nil, want)
 	if err != nil || len(steps) != 2 || steps[0].Kind != Update || steps[1].Kind != Attach ||
 		!strings.Contains(steps[0].XML, `<requested unit="KiB">2048</requested>`) ||
 		!strings.Contains(steps[1].XML, `<requested unit="KiB">0</requested>`) || !steps[1].Begins() {

@@ -129,6 +129,10 @@ func (e *Entry) Parse() ParsedDomain {
 		e.parsed.Persistent, e.parsed.persistentSpec, persistentErr = parseXML(e.PersistentXML)
 		e.parsed.Live, e.parsed.LiveSpec, liveErr = parseXML(e.LiveXML)
 		e.parsed.Err = errors.Join(persistentErr, liveErr)
+
+		if p := &e.parsed; p.Persistent != nil && p.Live != nil && p.Live.AdoptNames(p.Persistent) {
+			p.LiveSpec = new(p.Live.Spec())
+		}
 	})
 
 	return e.parsed

@@ -86,6 +86,9 @@ type update struct {
 	// certainly wasn't changed.
 	defined bool
 	before  string
+	// was is the persistent definition that the running VM's devices are found by: before the change, and once the
+	// running VM has a device that needs more calls, the present one.
+	was *domain.Definition
 	// evicted says that a maintenance of its host shut the VM down, so that it stays off.
 	evicted bool
 	// password is how far the update has come with the password of the graphics.
@@ -278,6 +281,7 @@ func (u *update) checkRestart(ctx context.Context) error {
 	live := *u.vm.LiveSpec
 	if u.vm.PersistentSpec != nil {
 		live = domain.WithoutLibvirtDefaults(*domain.AlignKeys(&live, u.vm.PersistentSpec), *u.vm.PersistentSpec)
+		live = domain.FollowDefinition(live, *u.vm.PersistentSpec, u.want.Spec)
 	}
 
 	for _, c := range domain.Changes(live, u.want.Spec) {
@@ -359,7 +363,8 @@ func (u *update) writeMetadata(ctx context.Context) error {
 		metadata.Restarting = nil // It isn't restarting any longer, or its run strategy wants it off.
 	}
 
-	metadata.Devices = u.vm.Entry.Parse().Definition().DeviceNames()
+	parsed := u.vm.Entry.Parse()
+	metadata.Devices = parsed.Definition().DeviceNames(parsed.Live)
 
 	if u.vm.LiveSpec != nil && u.vm.PersistentSpec != nil && u.want.UpdatePolicy == placement.PolicyStage {
 		metadata.Staged = domain.StagedBy(*u.vm.LiveSpec, *u.vm.PersistentSpec, u.want.Spec)

@@ -21,7 +21,9 @@ func (u *update) definePersistent(ctx context.Context) error {
 		return err
 	}
 
-	_, changed, err := u.edit(u.vm.Entry.Parse().Persistent)
+	u.was = u.vm.Entry.Parse().Persistent
+
+	_, changed, err := u.edit(u.was)
 	if err != nil || !changed && u.want.GraphicsPassword == nil {
 		return err
 	}
@@ -37,7 +39,7 @@ func (u *update) definePersistent(ctx context.Context) error {
 		return err
 	}
 
-	xml, err := u.recorded(definition)
+	xml, err := u.recorded(current, definition)
 	if err != nil {
 		return err
 	}
@@ -78,14 +80,15 @@ func (u *update) withdraw(ctx context.Context, s domain.Step, why error) error {
 
 	declared := u.want.Spec
 	u.want.Spec = spec
-	definition, _, err := u.edit(before)
-	u.want.Spec = declared
+	xml := ""
 
-	if err != nil {
-		return err
+	definition, _, err := u.edit(before)
+	if err == nil {
+		xml, err = u.recorded(before, definition)
 	}
 
-	xml, err := u.recorded(definition)
+	u.want.Spec = declared
+
 	if err != nil {
 		return err
 	}
@@ -97,10 +100,17 @@ func (u *update) withdraw(ctx context.Context, s domain.Step, why error) error {
 	return u.refresh(ctx)
 }
 
-// recorded returns the XML of an edited definition, with what recordIn records.
-func (u *update) recorded(definition *domain.Definition) (string, error) {
+// recorded returns the XML of a definition that was edited, with what recordIn records, and with the names of the
+// running devices that it changes. before is the definition before that.
+func (u *update) recorded(before, definition *domain.Definition) (string, error) {
 	if err := u.recordIn(definition); err != nil {
 		return "", err
+	}
+
+	if u.vm.Active {
+		if err := definition.RecordRunning(before, u.want.Spec); err != nil {
+			return "", &inventory.Error{VM: u.vm.Name, Host: u.vm.Host, Kind: inventory.ErrUnsupported, Err: err}
+		}
 	}
 
 	xml, err := definition.XML()

@@ -34,14 +34,14 @@ func (u *update) changeLive(ctx context.Context) error {
 
 	persistent := u.vm.Entry.Parse().Persistent
 
-	steps, err := domain.LiveSteps(live, persistent, u.want.Spec)
+	steps, err := domain.LiveSteps(live, u.was, persistent, u.want.Spec)
 	if err == nil && len(steps) > 0 && persistent != nil {
 		// A device that the running VM gets has what its definition has, secrets included.
 		if persistent, _, err = u.readComplete(ctx); err != nil {
 			return err
 		}
 
-		steps, err = domain.LiveSteps(live, persistent, u.want.Spec)
+		steps, err = domain.LiveSteps(live, u.was, persistent, u.want.Spec)
 	}
 
 	if err != nil {
@@ -70,6 +70,8 @@ func (u *update) changeLive(ctx context.Context) error {
 		return err
 	}
 
+	u.was = u.vm.Entry.Parse().Persistent
+
 	return u.changeLive(ctx)
 }
 
@@ -80,7 +82,9 @@ func (u *update) pluggedDisks() ([]domain.DiskUse, error) {
 		return nil, nil
 	}
 
-	after, _, err := u.edit(u.vm.Entry.Parse().Definition())
+	before := u.vm.Entry.Parse().Definition()
+
+	after, _, err := u.edit(before)
 	if err == nil {
 		err = u.recordIn(after)
 	}
@@ -89,7 +93,7 @@ func (u *update) pluggedDisks() ([]domain.DiskUse, error) {
 		return nil, err
 	}
 
-	steps, err := domain.LiveSteps(live, after, u.want.Spec)
+	steps, err := domain.LiveSteps(live, before, after, u.want.Spec)
 	if err != nil {
 		return nil, nil //nolint:nilerr // changeLive returns it, and plugs nothing in
 	}

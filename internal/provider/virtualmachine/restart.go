@@ -50,7 +50,8 @@ func (p planning) restartNeeds(have, want domain.Spec) needs {
 	if p.live == nil {
 		return n
 	}
-	for _, c := range p.definitionChanges(domain.WithoutLibvirtDefaults(*p.live, have), want) {
+	running := domain.FollowDefinition(domain.WithoutLibvirtDefaults(*p.live, have), have, want)
+	for _, c := range p.definitionChanges(running, want) {
 		shown := slices.ContainsFunc(changes, func(other domain.Change) bool { return isPartOf(c.Path, other.Path) })
 		switch {
 		case c.Replace:

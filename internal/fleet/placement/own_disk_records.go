@@ -1,0 +1,65 @@
+package placement
+
+import (
+	"maps"
+	"slices"
+
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
+)
+
+// OwnDisks returns the records of the VM's own disks. A mark that a disk is to be deleted counts only once the VM's
+// definition has lost the disk: the update that set it may have failed before that.
+func OwnDisks(vm *inventory.VM) map[string]domain.OwnDisk {
+	own := maps.Clone(vm.Metadata.OwnDisks)
+
+	for key, o := range own {
+		if _, there := vm.DeclaredSpec().Disks[key]; there && o.Removing {
+			o.Removing = false
+			own[key] = o
+		}
+	}
+
+	return own
+}
+
+// RenamedOwnDisks returns the records of the VM's own disks under the keys with which they are declared now, see
+// OwnDisksUnder.
+func (d Desired) RenamedOwnDisks(vm *inventory.VM) map[string]domain.OwnDisk {
+	return d.OwnDisksUnder(OwnDisks(vm), vm.DeclaredSpec().Disks)
+}
+
+// OwnDisksUnder returns the records of own disks under the keys with which they are declared now. defined are the disks
+// in the VM's definition. As in the plan, a disk is no other one under a new key if its own key is declared in another
+// form, if a disk of that new key becomes the VM's own, or if the definition has lost it.
+func (d Desired) OwnDisksUnder(
+	have map[string]domain.OwnDisk, defined map[string]domain.Disk,
+) map[string]domain.OwnDisk {
+	records := maps.Clone(have)
+	made, declared := maps.Clone(have), maps.Clone(d.OwnDisks)
+
+	maps.DeleteFunc(made, func(key string, o domain.OwnDisk) bool {
+		_, own := d.OwnDisks[key]
+		_, other := d.Spec.Disks[key]
+
+		return o.Creating || o.Removing || IsFirstBoot(key) || other && !own || !definesOwnDisk(defined, key, o)
+	})
+	maps.DeleteFunc(declared, func(key string, _ domain.OwnDisk) bool { return d.Handed[key] != "" })
+
+	for to, from := range domain.RenamedOwnDisks(made, declared) {
+		records[to] = have[from]
+		delete(records, from)
+	}
+
+	return records
+}
+
+// definesOwnDisk reports whether a definition has an own disk, under its key or, if an interrupted update has renamed
+// it there, under another one.
+func definesOwnDisk(defined map[string]domain.Disk, key string, o domain.OwnDisk) bool {
+	_, there := defined[key]
+
+	return there || slices.ContainsFunc(slices.Collect(maps.Values(defined)), func(disk domain.Disk) bool {
+		return disk.Source.File == o.Path
+	})
+}
