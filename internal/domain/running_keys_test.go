@@ -113,9 +113,7 @@ func TestRunningKeys_stagedChange(t *testing.T) {
 				}
 			}
 			want := specs[len(specs)-1]
-			var key string
-			for key = range want.Disks {
-			}
+			key := sortedKeys(want.Disks)[0]
 			is := "disks." + key + ".file restart, disks." + key + ".bus restart, interfaces." + key + ".mac restart, " +
 				"devices.channels." + key + ".name restart"
 			if strings.HasPrefix(name, "another") {

@@ -58,12 +58,12 @@ func StartedBefore(live, persistent Spec, changes []Change) Values {
 }
 
 // RunXML returns the element that records the values, in the form that virDomainSetMetadata requires.
-func (v Values) RunXML() string {
+func (f Values) RunXML() string {
 	run := etree.NewElement("run")
-	for _, path := range slices.Sorted(maps.Keys(v)) {
+	for _, path := range slices.Sorted(maps.Keys(f)) {
 		e := etree.NewElement("started")
 		e.CreateAttr("path", path)
-		e.CreateAttr("value", v[path])
+		e.CreateAttr("value", f[path])
 		insert(run, e)
 	}
 	return render(run)

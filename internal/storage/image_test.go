@@ -67,8 +67,8 @@ func TestImage_unchanged(t *testing.T) {
 }
 
 // TestDisk_document: of a raw volume in a pool of partitions libvirt is told no format, since raw is none that a
-// partition table has. In a volume group, libvirt is asked to allocate all of a volume: of less it would make a snapshot
-// that loses its data once more is written to it.
+// partition table has. In a volume group, libvirt is asked to allocate all of a volume: of less it would make a
+// snapshot that loses its data once more is written to it.
 func TestDisk_document(t *testing.T) {
 	t.Parallel()
 	for pool, tt := range map[string]struct{ format, thick bool }{

@@ -326,8 +326,8 @@ func (d *Disk) document(pool string, source *libvirt.Volume) (string, error) {
 
 // DeleteUnused removes a volume that no definition and no other volume uses; otherwise it returns ErrInUse. It returns
 // ErrRemovesNone or a PartitionError if libvirt can't remove the volume, and ErrOtherPath if it isn't at the path where
-// it was: the pool has another volume of this name by now. A path of "" is any. hosts are asked for users, see Users; if one
-// of them can't answer, the volume isn't removed. It is no error if the volume doesn't exist.
+// it was: the pool has another volume of this name by now. A path of "" is any. hosts are asked for users, see Users;
+// if one of them can't answer, the volume isn't removed. It is no error if the volume doesn't exist.
 func (s *Storage) DeleteUnused(ctx context.Context, hosts hostset.Set, host string, ref Ref, at string) error {
 	h, err := s.host(host)
 	if err != nil {

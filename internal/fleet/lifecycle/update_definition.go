@@ -69,7 +69,8 @@ func (u *update) definePersistent(ctx context.Context) error {
 // wrote it there: the next start would fail with it. Everything else stays as it was written.
 func (u *update) withdraw(ctx context.Context, s domain.Step, why error) error {
 	spec, isDevice := u.want.Spec.WithoutDevice(s.Path)
-	if s.Kind != domain.Attach || !isDevice || !u.defined || !move.Refused(why) || ctx.Err() != nil {
+	refused := s.Kind == domain.Attach && isDevice && u.defined && move.Refused(why) && ctx.Err() == nil
+	if !refused {
 		return nil
 	}
 

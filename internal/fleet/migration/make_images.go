@@ -132,8 +132,8 @@ func RemoveImages(
 	return left
 }
 
-// removeVariables removes the firmware's variables from the source, once the VM runs on the target and its domain on the
-// source is gone. The disks there are left to the caller, who knows what else uses them.
+// removeVariables removes the firmware's variables from the source, once the VM runs on the target and its domain on
+// the source is gone. The disks there are left to the caller, who knows what else uses them.
 func (r *run) removeVariables(ctx context.Context, source hostView) {
 	if source.err == nil && source.domain == nil {
 		RemoveNVRAM(ctx, r.Source, r.Target, r.nvramFiles, r.log)

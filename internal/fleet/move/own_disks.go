@@ -182,11 +182,12 @@ func (ck *Checks) WithTarget(
 }
 
 // RemoveLeftVolumes removes what moves left on other hosts, volumes of own disks and originals of other disks, and
-// removes it from the VM's metadata. If only is not nil, it considers only that host. It returns the VM as it is then. Volumes on hosts that
-// don't answer or are not configured stay, and stay recorded. So does a volume that may be there although its pool
-// doesn't show it, and one of which it is unknown whether it is in use. A volume that something else uses now stays,
-// and its record is removed. All that stay are KeptDisks of the VM that is returned. certain says that the caller has
-// just copied the volumes. Otherwise, RemoveLeftVolumes first tests whether the hosts share the file by now.
+// removes it from the VM's metadata. If only is not nil, it considers only that host. It returns the VM as it is then.
+// Volumes on hosts that don't answer or are not configured stay, and stay recorded. So does a volume that may be there
+// although its pool doesn't show it, and one of which it is unknown whether it is in use. A volume that something else
+// uses now stays, and its record is removed. All that stay are KeptDisks of the VM that is returned. certain says that
+// the caller has just copied the volumes. Otherwise, RemoveLeftVolumes first tests whether the hosts share the file by
+// now.
 func (cl *Cleanup) RemoveLeftVolumes(
 	ctx context.Context, vm *inventory.VM, only *inventory.Host, certain bool,
 ) (*inventory.VM, error) {
@@ -280,8 +281,8 @@ func (cl *Cleanup) removeOriginal(
 	return stays, unseen, err
 }
 
-// removeLeftVolume removes one of them. It returns why a volume stays. unseen says that it may only be out of sight: its
-// pool isn't mounted or doesn't exist, or what uses it is unknown. A file that the VM uses where it is, because the
+// removeLeftVolume removes one of them. It returns why a volume stays. unseen says that it may only be out of sight:
+// its pool isn't mounted or doesn't exist, or what uses it is unknown. A file that the VM uses where it is, because the
 // hosts share it by now, isn't left over.
 func (cl *Cleanup) removeLeftVolume(
 	ctx context.Context, vm *inventory.VM, h *inventory.Host, left domain.LeftVolume, certain bool,

@@ -72,7 +72,8 @@ func whyNotImportable(vm *fleet.VM, id string, record *domain.Migration) error {
 			VM: vm.Name, Host: vm.Host, Kind: fleet.ErrInvalid,
 			Detail: fmt.Sprintf("migration %s from host %q to host %q, begun at %s by %s, has not ended: its phase is %q", id,
 				record.SourceHost, record.TargetHost, record.Start.Format(time.RFC3339), record.Owner, record.Phase),
-			Remedy: "Apply without importing it: the apply waits for it if it continues, and completes it if its run was killed.",
+			Remedy: "Apply without importing it: the apply waits for it if it continues, and completes it if its run was " +
+				"killed.",
 		}
 	default:
 		return nil

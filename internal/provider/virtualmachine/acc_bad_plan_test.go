@@ -71,7 +71,7 @@ func TestAccBadInput_plan(t *testing.T) {
 		"host": {hcl{"host": quote("kvm9")}, []string{`"kvm9" is not among the configured hosts`, own.Name}},
 		"disk_twice": {
 			hcl{"disks": `{ a = { file = "/a", format = "raw" }, b = { file = "/a", format = "raw" } }`},
-			[]string{`disks["b"]`, `The disks a and b are the same: /a`},
+			[]string{`disks.b`, `The disks a and b are the same: /a`},
 		},
 		"mac_twice": {hcl{"interfaces": `{
     lan = { user = true, mac = "52:54:00:00:00:01" }

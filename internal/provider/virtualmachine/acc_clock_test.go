@@ -66,7 +66,8 @@ func TestAccClock_ofTheGuest(t *testing.T) {
 	outputInGuest(t, l, host, name, `date -s "@$(($(date +%s) + 86400))" && hwclock -u -w`)
 	noChanges(t, tf)
 	write(`{ offset = "variable", adjustment = 120 }`, hcl{"update_policy": quote("Restart")})
-	expect(t, tf.Run(t, "plan"), "Virtual machine will be restarted", "platform.clock.adjustment: The clock is set up when")
+	expect(t, tf.Run(t, "plan"), "Virtual machine will be restarted",
+		"platform.clock.adjustment: The clock is set up when")
 	tf.Run(t, "apply")
 	noChanges(t, tf)
 	pending(false)

@@ -88,9 +88,10 @@ func TestWarnSnapshot(t *testing.T) {
 			t.Fatal(err)
 		}
 		t.Cleanup(func() { _ = conn.Close() })
-		if err := conn.CreateVolume(t.Context(), libvirt.NewVolume{Pool: "vms", Name: "data", Document: fmt.Sprintf(
-			"<volume><name>data</name><capacity>%d</capacity><allocation>%d</allocation></volume>", 1<<30, test.allocation),
-		}); err != nil {
+		document := fmt.Sprintf("<volume><name>data</name><capacity>%d</capacity><allocation>%d</allocation></volume>", 1<<30,
+			test.allocation)
+		volume := libvirt.NewVolume{Pool: "vms", Name: "data", Document: document}
+		if err := conn.CreateVolume(t.Context(), volume); err != nil {
 			t.Fatal(err)
 		}
 		s := &storage.Storage{Hosts: hostset.NewSet(hostset.Host{Name: "kvm1", Conn: conn})}

@@ -99,8 +99,7 @@ func (*volumeResource) Schema(ctx context.Context, _ resource.SchemaRequest, res
 			"clone": schema.StringAttribute{
 				MarkdownDescription: "How the volume is created from the image. `overlay`: it is based on the host's copy " +
 					"of the image and holds only the changes. `full`: it is an independent copy, as it must be in " +
-					"`logical` and `disk` pools. Default: `overlay`.",
-				Optional: true,
+					"`logical` and `disk` pools. Default: `overlay`.", Optional: true,
 				Validators: []validator.String{
 					value.Among(cloneOverlay, cloneFull), stringvalidator.AlsoRequires(path.MatchRoot("image")),
 				},
@@ -111,8 +110,7 @@ func (*volumeResource) Schema(ctx context.Context, _ resource.SchemaRequest, res
 			"preallocation": schema.StringAttribute{
 				MarkdownDescription: "Space to allocate at creation. One of " + value.OneOf(storage.Preallocations()) + ". " +
 					"`metadata` is for `qcow2`. Overlays can only be `off`, volumes of `logical` pools only `full`. Default: `off`, " +
-					"in `logical` pools `full`.",
-				Optional:   true,
+					"in `logical` pools `full`.", Optional: true,
 				Validators: []validator.String{value.Among(storage.Preallocations()...)},
 			},
 			"permissions": schema.SingleNestedAttribute{
