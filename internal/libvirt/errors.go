@@ -48,6 +48,9 @@ var (
 	ErrDiskFull = fmt.Errorf("%w: the host's disk is full", ErrInternal)
 	// ErrNoFile says that a file or directory of the host doesn't exist.
 	ErrNoFile = fmt.Errorf("%w: the host has no such file", ErrInternal)
+	// ErrResetRequired says that QEMU has stopped a guest for good, as after an internal error of KVM (QEMU's run state
+	// internal-error), and can't resume it. libvirt says of such a domain that it is paused for an unknown reason.
+	ErrResetRequired = fmt.Errorf("%w: the guest can't be resumed", ErrInternal)
 	// ErrAbandoned says that a migration was given up that may still be in progress: it didn't end after it was aborted,
 	// or the caller stopped waiting. Both hosts may have changed, and the domain may be on either.
 	ErrAbandoned = errors.New("it was given up and the host is still at it, so it is unknown where the domain will be")
@@ -114,10 +117,8 @@ func (h *Host) wrap(s callSpec, err error, lost bool) error {
 			// Before libvirt 9.1 the agent's own refusals have no better number. ERR_RPC on an intact connection says that a
 			// guest reports more than libvirt's protocol can carry.
 			e.Kind = ErrAgentFailed
-		case errors.Is(e.Kind, ErrInternal) && strings.Contains(lv.Message, diskFull):
-			e.Kind = ErrDiskFull
-		case errors.Is(e.Kind, ErrInternal) && strings.Contains(lv.Message, noFile):
-			e.Kind = ErrNoFile
+		case errors.Is(e.Kind, ErrInternal):
+			e.Kind = worded(lv.Message, e.Kind)
 		}
 	case errors.Is(err, context.DeadlineExceeded):
 		e.Kind = s.late
@@ -131,11 +132,26 @@ func (h *Host) wrap(s callSpec, err error, lost bool) error {
 	return e
 }
 
-// diskFull and noFile are how hosts word ENOSPC and ENOENT, for which libvirt has no error numbers.
+// How hosts word ENOSPC and ENOENT, and QEMU that it can't resume a guest, for which libvirt has no error numbers.
 const (
-	diskFull = "No space left on device"
-	noFile   = "No such file or directory"
+	diskFull      = "No space left on device"
+	noFile        = "No such file or directory"
+	resetRequired = "Resetting the Virtual Machine is required"
 )
+
+// worded returns the kind of an error that has no number of its own, or kind if its words are no known ones.
+func worded(message string, kind error) error {
+	switch {
+	case strings.Contains(message, diskFull):
+		return ErrDiskFull
+	case strings.Contains(message, noFile):
+		return ErrNoFile
+	case strings.Contains(message, resetRequired):
+		return ErrResetRequired
+	default:
+		return kind
+	}
+}
 
 // ownKind returns the kind that an error already wraps. Any other error counts as a failure to reach the host: such
 // errors come from dialing and from the stream.

@@ -42,6 +42,10 @@ func TestWrap_findsTheKind(t *testing.T) {
 	full := func(code golibvirt.ErrorNumber) error {
 		return golibvirt.Error{Code: code, Message: "cannot fill file '/x': No space left on device"}
 	}
+	stopped := golibvirt.Error{
+		Code:    golibvirt.ERR_INTERNAL_ERROR,
+		Message: "unable to execute QEMU command 'cont': Resetting the Virtual Machine is required",
+	}
 	noFile := golibvirt.Error{
 		Code: golibvirt.ERR_SYSTEM_ERROR, Message: "cannot open directory '/x': No such file or directory",
 	}
@@ -56,6 +60,7 @@ func TestWrap_findsTheKind(t *testing.T) {
 		"disk full":         {changeCall("x"), full(golibvirt.ERR_SYSTEM_ERROR), false, ErrDiskFull},
 		"disk full, lost":   {changeCall("x"), full(golibvirt.ERR_SYSTEM_ERROR), true, ErrUnreachable},
 		"no file":           {changeCall("x"), noFile, false, ErrNoFile},
+		"stopped for good":  {changeCall("x"), stopped, false, ErrResetRequired},
 		"internal":          {readCall("x"), failure(golibvirt.ERR_INTERNAL_ERROR), false, ErrInternal},
 		"internal, lost":    {readCall("x"), failure(golibvirt.ERR_INTERNAL_ERROR), true, ErrUnreachable},
 		"system, lost":      {defineCall("x"), failure(golibvirt.ERR_SYSTEM_ERROR), true, ErrUnreachable},

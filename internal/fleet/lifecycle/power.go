@@ -287,7 +287,7 @@ func (m *Manager) wakeForShutdown(ctx context.Context, vm *inventory.VM) (bool, 
 		}
 
 		err := m.Resume(ctx, vm)
-		if needsReset(err) {
+		if errors.Is(err, libvirt.ErrResetRequired) {
 			return false, nil
 		}
 

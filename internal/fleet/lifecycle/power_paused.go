@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
@@ -117,15 +116,9 @@ func refuseLoading(vm *inventory.VM, how stopOptions) error {
 	}
 }
 
-// needsReset reports whether QEMU refused to resume a guest that it has stopped for good, as after an internal error of
-// KVM (QEMU's run state internal-error). libvirt says of such a VM only that it is paused for an unknown reason.
-func needsReset(err error) bool {
-	return err != nil && strings.Contains(err.Error(), "Resetting the Virtual Machine is required")
-}
-
 // explainRefusedResume adds to the error of a refused resume what helps, if QEMU has stopped the guest for good.
 func explainRefusedResume(vm *inventory.VM, err error) error {
-	if !needsReset(err) {
+	if !errors.Is(err, libvirt.ErrResetRequired) {
 		return err
 	}
 
