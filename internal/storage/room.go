@@ -294,12 +294,11 @@ func (s *Storage) lockingHost(ctx context.Context, h hostset.Host, pool string) 
 }
 
 // SamePool reports whether hosts have the same volumes in the pool of that name: whether they are one host, or share
-// the pool. Two groups of hosts may share two pools of one name, which have different sources.
+// the pool.
 func (s *Storage) SamePool(ctx context.Context, pool, host, other string) bool {
 	if host == other {
 		return true
 	}
 	both := hostset.Found(PoolOn(ctx, s.Hosts.Named(host, other), pool))
-	return len(both) == 2 && both[0].Value.Shared && both[1].Value.Shared &&
-		both[0].Value.OtherStorage(both[1].Value.Pool) == ""
+	return len(both) == 2 && both[0].Value.Shared && both[1].Value.Shared
 }

@@ -194,22 +194,3 @@ func TestLockRoom(t *testing.T) {
 		t.Errorf("the pool was refreshed %d times; want once", got)
 	}
 }
-
-// TestSamePool: two shared pools of one name are one if they have the same source.
-func TestSamePool(t *testing.T) {
-	t.Parallel()
-	s := Storage{Hosts: hostset.NewSet(testHost(t, "a", "netfs"), testHost(t, "b", "netfs"), testHost(t, "c", "gluster"),
-		testHost(t, "d", "dir"))}
-	other := testHost(t, "e", "")
-	err := other.Conn.DefineStoragePool(t.Context(), "vms", `<pool type="netfs"><name>vms</name><source>`+
-		`<host name="nas"/><dir path="/other"/></source><target><path>/vms</path></target></pool>`)
-	if err != nil {
-		t.Fatal(err)
-	}
-	s.Hosts = hostset.NewSet(append(s.Hosts, other)...)
-	for host, want := range map[string]bool{"a": true, "b": true, "c": false, "d": false, "e": false} {
-		if is := s.SamePool(t.Context(), "vms", "a", host); is != want {
-			t.Errorf("the pools of hosts a and %s: %v; want %v", host, is, want)
-		}
-	}
-}
