@@ -36,11 +36,14 @@ func (e *PartitionError) OfAnotherName() bool {
 // ErrRemovesNone means that libvirt removes no volumes of pools of this type: that is done by other means.
 var ErrRemovesNone = errors.New("whose volumes libvirt can't remove")
 
-// CheckDelete returns an error if libvirt can't remove a volume of a host. It changes nothing. It doesn't check whether
-// the volume is in use.
+// CheckDelete returns an error if libvirt can't remove a volume of a host: ErrRemovesNone, a PartitionError, or
+// ErrUnmounted. It changes nothing. It doesn't check whether the volume is in use.
 func (s *Storage) CheckDelete(ctx context.Context, host string, ref Ref) error {
 	h, err := s.host(host)
 	if err != nil {
+		return err
+	}
+	if err := s.checkMounted(ctx, h, ref.Pool); errors.Is(err, ErrUnmounted) {
 		return err
 	}
 	return checkRemoval(ctx, h, ref)

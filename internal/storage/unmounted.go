@@ -32,13 +32,13 @@ func CheckMounted(ctx context.Context, h hostset.Host, pool *libvirt.StoragePool
 	if err != nil || p.Directory() == "" {
 		return err
 	}
-	at := path.Clean(p.Directory())
-	at = firstUnmounted(ctx, h, func(planned string) []string {
+	dir := path.Clean(p.Directory())
+	at := firstUnmounted(ctx, h, dir, func(planned string) []string {
 		switch {
 		case !p.kind().mounts:
-			return pointsAbove(planned, at)
+			return pointsAbove(planned, dir)
 		case pool.Active:
-			return []string{at}
+			return []string{dir}
 		default:
 			return nil
 		}
@@ -53,16 +53,20 @@ func CheckMounted(ctx context.Context, h hostset.Host, pool *libvirt.StoragePool
 // CheckMountedAt returns ErrUnmounted if the host's /etc/fstab has a filesystem at a directory or above it that isn't
 // mounted. It returns nil if that is unknown. It changes nothing.
 func CheckMountedAt(ctx context.Context, h hostset.Host, dir string) error {
-	at := firstUnmounted(ctx, h, func(planned string) []string { return pointsAbove(planned, path.Clean(dir)) })
+	dir = path.Clean(dir)
+	at := firstUnmounted(ctx, h, dir, func(planned string) []string { return pointsAbove(planned, dir) })
 	if at == "" {
 		return nil
 	}
 	return fmt.Errorf("%w: /etc/fstab has %s, where nothing is mounted", ErrUnmounted, at)
 }
 
-// firstUnmounted returns the first of the wanted mount points that a host lacks; "" for none, or if that is unknown.
-// wanted gets the host's /etc/fstab.
-func firstUnmounted(ctx context.Context, h hostset.Host, wanted func(planned string) []string) string {
+// firstUnmounted returns the first of the wanted mount points, at a directory or above it, that a host lacks; "" for
+// none, or if that is unknown. One with another filesystem between it and the directory isn't needed. wanted gets the
+// host's /etc/fstab.
+func firstUnmounted(
+	ctx context.Context, h hostset.Host, dir string, wanted func(planned string) []string,
+) string {
 	if h.MountTables == nil {
 		return ""
 	}
@@ -72,12 +76,16 @@ func firstUnmounted(ctx context.Context, h hostset.Host, wanted func(planned str
 		return "" // It isn't the host's table.
 	}
 	for _, at := range wanted(planned) {
-		if !isMounted(ctx, h, at, points) {
+		covered := func(point string) bool { return point != at && isWithin(point, at) && isWithin(dir, point) }
+		if !slices.ContainsFunc(points, covered) && !isMounted(ctx, h, at, points) {
 			return at
 		}
 	}
 	return ""
 }
+
+// isWithin reports whether a directory is another one, or below it.
+func isWithin(dir, above string) bool { return dir == above || strings.HasPrefix(dir, above+"/") }
 
 // isMounted reports whether a directory is one of the mount points, perhaps under another name, through a symbolic
 // link. It returns true if that is unknown.
@@ -108,7 +116,7 @@ func pointsAbove(table, dir string) (points []string) {
 	for line := range strings.Lines(table) {
 		at, options := mountOf(line)
 		byHand := slices.Contains(options, "noauto") && !slices.Contains(options, "x-systemd.automount")
-		if at != "" && at != "/" && !byHand && (dir == at || strings.HasPrefix(dir, at+"/")) {
+		if at != "" && at != "/" && !byHand && isWithin(dir, at) {
 			points = append(points, at)
 		}
 	}

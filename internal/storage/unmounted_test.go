@@ -23,14 +23,21 @@ func TestCheckMounted(t *testing.T) {
 		links            bool // the directory is one of the mount points under another name
 		want             bool
 	}{
-		"on the root":        {planned: "/dev/vda1 / ext4 defaults 0 1\nnone swap swap sw 0 0\n", mounted: root},
-		"gone":               {planned: "nas:/v /srv/vms nfs defaults,nofail 0 0\n", mounted: root, want: true},
-		"gone above":         {planned: "# all\n\nnas:/v /srv nfs defaults 0 0\n", mounted: root, want: true},
-		"mounted":            {planned: "nas:/v /srv/vms/ nfs defaults\n", mounted: root + "nas:/v /srv/vms nfs4 rw 0 0\n"},
-		"other":              {planned: "nas:/v /srv/vm nfs defaults 0 0\n", mounted: root},
-		"below":              {planned: "nas:/v /srv/vms/a nfs defaults 0 0\n", mounted: root},
-		"a space":            {dir: "/srv/a b", planned: `nas:/v /srv/a\040b nfs defaults 0 0`, mounted: root, want: true},
-		"a space, mounted":   {dir: "/srv/a b", planned: `x /srv/a\040b nfs rw`, mounted: root + `x /srv/a\040b nfs rw`},
+		"on the root":      {planned: "/dev/vda1 / ext4 defaults 0 1\nnone swap swap sw 0 0\n", mounted: root},
+		"gone":             {planned: "nas:/v /srv/vms nfs defaults,nofail 0 0\n", mounted: root, want: true},
+		"gone above":       {planned: "# all\n\nnas:/v /srv nfs defaults 0 0\n", mounted: root, want: true},
+		"mounted":          {planned: "nas:/v /srv/vms/ nfs defaults\n", mounted: root + "nas:/v /srv/vms nfs4 rw 0 0\n"},
+		"other":            {planned: "nas:/v /srv/vm nfs defaults 0 0\n", mounted: root},
+		"below":            {planned: "nas:/v /srv/vms/a nfs defaults 0 0\n", mounted: root},
+		"a space":          {dir: "/srv/a b", planned: `nas:/v /srv/a\040b nfs defaults 0 0`, mounted: root, want: true},
+		"a space, mounted": {dir: "/srv/a b", planned: `x /srv/a\040b nfs rw`, mounted: root + `x /srv/a\040b nfs rw`},
+		"gone, and covered": {
+			planned: "/dev/vdb /srv ext4 nofail 0 0\nnas:/v /srv/vms nfs rw 0 0\n",
+			mounted: root + "nas:/v /srv/vms nfs4 rw 0 0\n",
+		},
+		"gone, one is below": {
+			planned: "/dev/vdb /srv ext4 nofail 0 0\n", mounted: root + "nas:/v /srv/vms/iso nfs4 rw 0 0\n", want: true,
+		},
 		"by hand":            {planned: "nas:/v /srv nfs noauto 0 0\n", mounted: root},
 		"when it is used":    {planned: "x /srv nfs noauto,x-systemd.automount 0 0\n", mounted: root, want: true},
 		"by another name":    {planned: "nas:/v /srv/vms nfs defaults 0 0\n", mounted: root, links: true},

@@ -240,6 +240,9 @@ func (r *volumeResource) checkPool(
 	if resp.Diagnostics.HasError() || plan.Pool.IsUnknown() || host.IsUnknown() {
 		return
 	}
+	if plan.Clone.IsUnknown() {
+		plan.Clone = types.StringValue(cloneFull) // It may be, and the apply checks again.
+	}
 	s, pool := r.Data.Storage(), plan.Pool.ValueString()
 	hosts := s.Hosts.Present()
 	if !host.IsNull() {
