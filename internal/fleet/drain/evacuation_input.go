@@ -119,10 +119,7 @@ func residentOf(on inventory.Reply, e *inventory.Entry, vm *inventory.VM, unclea
 		}
 	}
 
-	m := records.ForPolicies(vm)
-	m.ColdUse = vm.Entry.DefinedUse().WithMetadata(vm.Metadata).OnOtherHost()
-
-	return resident{VM: m, vm: vm, unclear: unclear}
+	return resident{VM: records.ForPolicies(vm), vm: vm, unclear: unclear}
 }
 
 // residentsOf returns the VMs on the host, sorted, without those that are arriving or leaving, of which onItsWay names

@@ -93,7 +93,7 @@ func (dr *Drainer) routes(
 func (dr *Drainer) readRoom(ctx context.Context, in evacuation.Input, others []inventory.Reply) {
 	var needs []domain.HostUse
 	for _, m := range in.VMs {
-		needs = append(needs, m.Use, m.ColdUse)
+		needs = append(needs, m.Use)
 	}
 
 	var reading sync.WaitGroup

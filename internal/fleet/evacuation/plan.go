@@ -52,9 +52,9 @@ type VM struct {
 	Pin string
 	// Avoids are labels of VMs that this VM must not share a host with. Nil means none.
 	Avoids map[string]string
-	// Use is what the VM requests from its host. ColdUse is the same of a running VM that is off while it is moved: on the
-	// target it is started with its definition.
-	Use, ColdUse domain.HostUse
+	// Use is what the VM requests from its host. Of a running VM it is what the VM has now, also if it is turned off to
+	// be moved: its move asks for the same before it turns the VM off.
+	Use domain.HostUse
 	// LiveBlockers is, for each other host, what blocks moving the VM as it is now: while it runs, or while it is off.
 	// It omits room and avoidance, which this package checks. ColdBlockers is the same for when the VM will be off; nil
 	// means the same as LiveBlockers.
@@ -188,8 +188,6 @@ type decision struct {
 	vm   VM
 	rule Rule
 	step Step
-	// use is what the VM requests from its target, with the method that was decided.
-	use domain.HostUse
 	// blockersByHost are what blocks the move to each host, with the method that was decided.
 	blockersByHost map[string][]migration.Blocker
 	// targets are the hosts that can accept the VM, ignoring room.
@@ -202,7 +200,7 @@ type decision struct {
 
 func (p *planner) decideVM(m VM) {
 	r := SelectRule(m, p.Host, p.Policies, p.Default)
-	d := &decision{vm: m, rule: r, use: m.Use, step: Step{
+	d := &decision{vm: m, rule: r, step: Step{
 		UUID: m.UUID, Name: m.Name, Strategy: r.Strategy, Origin: r.Origin, Policy: r.Policy, Memory: m.Memory,
 	}}
 	p.moves = append(p.moves, d)
@@ -211,7 +209,7 @@ func (p *planner) decideVM(m VM) {
 	if m.Active {
 		d.step.Method = MethodFor(r, !m.Unmigratable())
 		if d.step.Method == MethodCold && m.ColdBlockers != nil {
-			d.blockersByHost, d.bytes, d.space, d.use = m.ColdBlockers, m.ColdBytes, m.ColdSpace, m.ColdUse
+			d.blockersByHost, d.bytes, d.space = m.ColdBlockers, m.ColdBytes, m.ColdSpace
 		}
 	} else {
 		d.step.Method, d.step.Memory = MethodLeave, 0

@@ -61,7 +61,7 @@ func TestCompute(t *testing.T) {
 	classes := domain.HostUse{Classes: map[string][]domain.HostPart{"gpu": {{}}}}
 	floor := domain.HostUse{Floors: map[string]domain.NetworkFloor{"lan": {Sum: 600}}}
 	device := domain.HostUse{Networks: map[string][]string{"vf": {"nic"}}}
-	startedThere := func(m *VM) { m.ColdBlockers, m.ColdUse = to("kvm2"), device }
+	startedThere := func(m *VM) { m.ColdBlockers, m.Use = to("kvm2"), device }
 	cold := []Policy{{Identity: policy.Identity{Name: "cold"}, Strategy: LiveMigrate, Fallback: ColdMigrate}}
 	doubtful := to("kvm2")
 	doubtful["kvm2"] = []migration.Blocker{{Reason: "Perhaps", Status: status.Unknown, Message: "it may be so."}}

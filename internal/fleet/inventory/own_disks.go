@@ -76,12 +76,18 @@ func (vm *VM) NotOwn(files []string) []string {
 	})
 }
 
+// LeftElsewhere returns what moves left on other hosts than the VM's. On its own host, the files are its disks, also if
+// another tool has brought it back there.
+func (vm *VM) LeftElsewhere() []domain.LeftVolume {
+	return slices.DeleteFunc(slices.Clone(vm.Metadata.LeftVolumes), func(l domain.LeftVolume) bool {
+		return l.HostUUID == vm.HostUUID
+	})
+}
+
 // SettleMoved updates the VM's metadata after a move: its own disks are on its present host, and no volume on this host
 // is left over.
 func (vm *VM) SettleMoved() {
-	vm.Metadata.LeftVolumes = slices.DeleteFunc(slices.Clone(vm.Metadata.LeftVolumes), func(l domain.LeftVolume) bool {
-		return l.HostUUID == vm.HostUUID
-	})
+	vm.Metadata.LeftVolumes = vm.LeftElsewhere()
 	vm.Metadata.OwnDisks = maps.Clone(vm.Metadata.OwnDisks)
 
 	for key, o := range vm.Metadata.OwnDisks {

@@ -69,10 +69,22 @@ func (m *move) planCopy(ctx context.Context, inspected migration.VM) (*migration
 // turnOffUnblocked turns the running VM off if nothing blocks its move, as far as that can be known while it runs. off
 // is the VM as it will be then. It returns the VM as it is afterwards.
 func (m *move) turnOffUnblocked(ctx context.Context, off migration.VM) (migration.VM, error) {
+	starts := m.starts
 	m.starts = true
 
 	if _, err := m.planCopy(ctx, off); err != nil {
 		return off, err
+	}
+
+	// What came before may have taken minutes.
+	if err := m.readAgain(ctx); err != nil {
+		return off, err
+	}
+
+	if !m.vm.Active { // Its user turned it off: it stays off.
+		m.starts = starts
+
+		return m.verifyUnblocked(ctx)
 	}
 
 	m.mover.log.InfoContext(ctx, "turning off VM", "name", m.vm.Name, "source", m.from.Name, "target", m.to.Name)
@@ -81,14 +93,21 @@ func (m *move) turnOffUnblocked(ctx context.Context, off migration.VM) (migratio
 		return off, err
 	}
 
-	now, err := m.mover.findIdle(ctx, m.vm.UUID, inventory.LastKnown{Host: m.from.Name, HostUUID: m.vm.HostUUID})
-	if err != nil {
+	if err := m.readAgain(ctx); err != nil {
 		return off, err
 	}
 
-	m.vm = now
-
 	return m.verifyUnblocked(ctx)
+}
+
+// readAgain reads the VM that is moved as it is now.
+func (m *move) readAgain(ctx context.Context) error {
+	now, err := m.mover.findIdle(ctx, m.vm.UUID, inventory.LastKnown{Host: m.from.Name, HostUUID: m.vm.HostUUID})
+	if err == nil {
+		m.vm = now
+	}
+
+	return err
 }
 
 // copyAndHandOver copies the VM's files and then moves its definition. If either fails, it removes from the target what

@@ -40,6 +40,9 @@ func (m *move) begin(ctx context.Context, method string, making ...domain.Copy) 
 	m.mover.log.InfoContext(ctx, "migration options", "name", m.vm.Name, "policy", record.Policy,
 		"options", record.Options)
 
+	// An old record of the source doesn't count as what this move leaves there.
+	m.vm.Metadata.LeftVolumes = m.vm.LeftElsewhere()
+
 	if err := m.writeCreating(ctx, record, making); err != nil {
 		return err
 	}
