@@ -242,14 +242,19 @@ func (t devices[V]) alignKeys(live *Spec, persistent Spec) {
 	*t.in(live) = rekey(*t.in(live), t.commonKeys(*t.in(live), *t.in(&persistent)))
 }
 
-// wantedKeys maps the keys of a definition's devices that also run to the keys under which they are declared.
+// wantedKeys maps the keys of a definition's devices that also run to the keys under which they are declared. A device
+// that already runs under the declared key keeps it, if the other one is no longer that device since a staged change.
 func (t devices[V]) wantedKeys(live, definition, want Spec) map[string]string {
 	keys := map[string]string{}
-	if *t.in(&want) == nil {
+	declared := *t.in(&want)
+	if declared == nil {
 		return keys
 	}
-	for key, old := range t.pairDevices(*t.in(&definition), *t.in(&want)) {
-		if _, runs := (*t.in(&live))[old]; runs {
+	running := *t.in(&live)
+	for key, old := range t.pairDevices(*t.in(&definition), declared) {
+		device, runs := running[old]
+		other, taken := running[key]
+		if runs && !(taken && t.same(other, declared[key]) && !t.same(device, declared[key])) {
 			keys[old] = key
 		}
 	}

@@ -268,7 +268,7 @@ func (d Disk) hotPluggable() bool {
 func (c *classifier) elsewhere(source DiskSource) bool {
 	for key, old := range c.pairs {
 		have, want := c.have.Disks[old], c.want.Disks[key]
-		is, will := SameDisk(have.Source, source, true), SameDisk(want.Source, source, true)
+		is, will := SameData(have.Source, source), SameData(want.Source, source)
 		if is != will && !have.removable() && !have.keepsSource(want) {
 			return true
 		}

@@ -74,6 +74,17 @@ func SameDisk(a, b DiskSource, sameHost bool) bool {
 	return a.Network == nil && b.Network == nil && sameHost && a.Name() != "" && a.Name() == b.Name()
 }
 
+// SameData is SameDisk, seen from one host, but an image of RBD isn't a snapshot of it.
+func SameData(a, b DiskSource) bool {
+	snapshot := func(s DiskSource) string {
+		if s.Network == nil {
+			return ""
+		}
+		return s.Network.Values["snapshot"]
+	}
+	return SameDisk(a, b, true) && snapshot(a) == snapshot(b)
+}
+
 // Concurrent reports whether the guest may use the disk's source through another disk, too: it only reads the disk, or
 // declares that it shares it.
 func (d Disk) Concurrent() bool {

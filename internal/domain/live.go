@@ -142,17 +142,21 @@ func LiveSteps(live, before, persistent *Definition, want Spec) ([]Step, error) 
 			return nil, err
 		}
 	}
+	if before == nil { // It was made persistent meanwhile.
+		before = persistent
+	}
 	want = want.normal()
 	live = live.Clone()
 	live.AdoptNames(before) // They are written to the persistent definition first.
 	p := stepper{live: live, persistent: persistent, want: want, have: live.Spec(), keys: map[string]map[string]string{}}
 	was := before.Spec()
+	p.want.Disks = want.withMedium(was.Disks)
 	for _, b := range blocks {
 		if b.prepareLive != nil {
 			b.prepareLive(&p, was)
 		}
 	}
-	p.want.Disks = p.want.withMedium(p.have.Disks)
+	p.want.Disks = want.withMedium(p.have.Disks)
 	for _, c := range classify(p.have, p.want) {
 		if c.Live && c.block.step != nil {
 			c.block.step(&p, c)
@@ -186,6 +190,16 @@ func (s Spec) WithoutDevice(path string) (Spec, bool) {
 		}
 	}
 	return s, false
+}
+
+// HasDevice reports whether the spec has a device of a family at a path.
+func (s Spec) HasDevice(path string) bool {
+	for _, f := range Families {
+		if key, ok := strings.CutPrefix(path, f.Path+"."); ok {
+			return hasKey(f.Of(s), key)
+		}
+	}
+	return false
 }
 
 // stepper collects the steps for live changes.

@@ -143,6 +143,7 @@ func (d *Definition) DeviceNames(live *Definition) map[string]string {
 // what runs, so that only the definition tells which device a new key is for.
 func FollowDefinition(live, definition, want Spec) Spec {
 	want = want.normal()
+	want.Disks = want.withMedium(definition.Disks)
 	for _, b := range blocks {
 		if b.follow != nil {
 			b.follow(&live, definition, want)

@@ -132,3 +132,31 @@ func TestRunningKeys_stagedChange(t *testing.T) {
 		}
 	}
 }
+
+// A running disk that is declared again under the key that it still has isn't the one whose place it took in the
+// definition.
+func TestRunningKeys_takenBack(t *testing.T) {
+	t.Parallel()
+	disk := func(n, target string) string {
+		return `<disk type="file" device="disk"><driver name="qemu" type="raw"/><source file="/` + n + `"/><target dev="` +
+			target + `" bus="virtio"/><alias name="ua-disk-d` + n + `"/></disk>`
+	}
+	xml := strings.Replace(runningVM, "<interface", disk("2", "vdb")+disk("3", "vdc")+"<interface", 1)
+	declared := func(keys map[string]string) Spec {
+		s := Spec{Disks: map[string]Disk{"a": {Source: DiskSource{File: "/1"}}}}
+		for key, file := range keys {
+			s.Disks[key] = Disk{Source: DiskSource{File: file}}
+		}
+		return s
+	}
+	r := &run{
+		live: parse(t, strings.Replace(xml, "ID", ` id="1"`, 1)), persistent: parse(t, strings.Replace(xml, "ID", "", 1)), t: t,
+	}
+	if steps := r.apply(declared(map[string]string{"d2": "/3"})); len(steps) > 0 {
+		t.Errorf("the shifted disk: %s %s", steps[0].Kind, steps[0].XML)
+	}
+	steps := r.apply(declared(map[string]string{"d3": "/3"}))
+	if len(steps) != 1 || steps[0].Kind != Detach || !strings.Contains(steps[0].XML, `"/2"`) {
+		t.Errorf("the key is given back, and the calls are %v", steps)
+	}
+}

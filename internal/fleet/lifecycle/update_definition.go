@@ -75,7 +75,7 @@ func (u *update) withdraw(ctx context.Context, s domain.Step, why error) error {
 	}
 
 	before, err := domain.Parse(u.before)
-	if err != nil {
+	if err != nil || before.Spec().HasDevice(s.Path) { // An earlier update wrote it there.
 		return err
 	}
 

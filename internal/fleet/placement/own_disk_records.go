@@ -30,25 +30,26 @@ func (d Desired) RenamedOwnDisks(vm *inventory.VM) map[string]domain.OwnDisk {
 }
 
 // OwnDisksUnder returns the records of own disks under the keys with which they are declared now. defined are the disks
-// in the VM's definition. As in the plan, a disk is no other one under a new key if its own key is declared in another
-// form, if a disk of that new key becomes the VM's own, or if the definition has lost it.
+// in the VM's definition; what it has lost isn't renamed. As in the plan, a disk is no other one under a new key if its
+// own key is declared in another form, or if a disk of that new key becomes the VM's own; both count among the disks
+// that are alike.
 func (d Desired) OwnDisksUnder(
 	have map[string]domain.OwnDisk, defined map[string]domain.Disk,
 ) map[string]domain.OwnDisk {
 	records := maps.Clone(have)
-	made, declared := maps.Clone(have), maps.Clone(d.OwnDisks)
-
+	made := maps.Clone(have)
 	maps.DeleteFunc(made, func(key string, o domain.OwnDisk) bool {
-		_, own := d.OwnDisks[key]
-		_, other := d.Spec.Disks[key]
-
-		return o.Creating || o.Removing || IsFirstBoot(key) || other && !own || !definesOwnDisk(defined, key, o)
+		return o.Creating || o.Removing || IsFirstBoot(key) || !definesOwnDisk(defined, key, o)
 	})
-	maps.DeleteFunc(declared, func(key string, _ domain.OwnDisk) bool { return d.Handed[key] != "" })
 
-	for to, from := range domain.RenamedOwnDisks(made, declared) {
-		records[to] = have[from]
-		delete(records, from)
+	for to, from := range domain.RenamedOwnDisks(made, d.OwnDisks) {
+		_, declared := d.Spec.Disks[from]
+		_, handed := d.Handed[to]
+
+		if !declared && !handed {
+			records[to] = have[from]
+			delete(records, from)
+		}
 	}
 
 	return records

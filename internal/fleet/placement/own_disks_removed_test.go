@@ -97,6 +97,10 @@ func TestRenamedOwnDisks(t *testing.T) {
 				Handed: map[string]string{"new": "/vms/f"},
 			},
 		},
+		"a file now, and another one is gone": {
+			defined: map[string]domain.Disk{"a": file("p"), "gone": file("q")},
+			d:       Desired{Spec: domain.Spec{Disks: map[string]domain.Disk{"a": file("p"), "new": {}}}}, kept: true,
+		},
 		"another one was removed and kept": {
 			defined: map[string]domain.Disk{"a": file("p")}, kept: true,
 			d: Desired{Spec: domain.Spec{Disks: map[string]domain.Disk{"new": {}}}}, from: "p",

@@ -140,13 +140,13 @@ func (p planning) refuseSharedSources(spec domain.Spec) diag.Diagnostics {
 	for i, key := range keys {
 		for _, other := range keys[:i] {
 			a, b := spec.Disks[other], spec.Disks[key]
-			if a.Source.File == unknownSource || !domain.SameDisk(a.Source, b.Source, true) ||
+			if a.Source.File == unknownSource || !domain.SameData(a.Source, b.Source) ||
 				a.Concurrent() && b.Concurrent() {
 				continue
 			}
 			if p.state != nil {
 				had := p.state.spec(nil).Disks
-				if domain.SameDisk(had[other].Source, had[key].Source, true) {
+				if domain.SameData(had[other].Source, had[key].Source) {
 					continue
 				}
 			}
