@@ -150,7 +150,8 @@ func TestRunningKeys_takenBack(t *testing.T) {
 		return s
 	}
 	r := &run{
-		live: parse(t, strings.Replace(xml, "ID", ` id="1"`, 1)), persistent: parse(t, strings.Replace(xml, "ID", "", 1)), t: t,
+		live: parse(t, strings.Replace(xml, "ID", ` id="1"`, 1)), persistent: parse(t, strings.Replace(xml, "ID", "", 1)),
+		t: t,
 	}
 	if steps := r.apply(declared(map[string]string{"d2": "/3"})); len(steps) > 0 {
 		t.Errorf("the shifted disk: %s %s", steps[0].Kind, steps[0].XML)

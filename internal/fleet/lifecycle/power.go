@@ -276,31 +276,6 @@ func (m *Manager) verifyNotMigrated(ctx context.Context, vm *inventory.VM) error
 	}
 }
 
-// wakeForShutdown resumes a paused guest and wakes a suspended one, so that it can shut down. It returns false if the
-// guest can't shut down: a guest that an I/O error or a crash paused must not be resumed, and one that QEMU has stopped
-// for good can't be.
-func (m *Manager) wakeForShutdown(ctx context.Context, vm *inventory.VM) (bool, error) {
-	switch vm.State {
-	case libvirt.Paused:
-		if status.PowerAction(status.Always, vm.Status(), vm.Phase(), vm.StatusReason()) != status.Resume {
-			return false, nil
-		}
-
-		err := m.Resume(ctx, vm)
-		if errors.Is(err, libvirt.ErrResetRequired) {
-			return false, nil
-		}
-
-		return true, err
-	case libvirt.PMSuspended:
-		return true, vm.On.Conn.WakeupDomain(ctx, vm.UUID)
-	case libvirt.Crashed:
-		return false, nil
-	default:
-		return true, nil
-	}
-}
-
 // Resume resumes a paused VM. A VM that is paused because its post-copy migration failed is recovered.
 func (m *Manager) Resume(ctx context.Context, vm *inventory.VM) error {
 	if vm.Stranded {
