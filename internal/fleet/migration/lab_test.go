@@ -136,12 +136,19 @@ func (b *bench) counts(host string) []int {
 	return all
 }
 
+// run moves the VM, and removes the originals of its copied disks afterwards if they aren't kept, as the caller of Run
+// does.
 func (b *bench) run(ctx context.Context, t *testing.T, o Options, progress func(State)) (State, error) {
 	t.Helper()
+	var created []string
 	request := Request{
 		VM: b.machine, Source: b.source, Target: b.target, Address: b.lab.Host(b.target.Name()).Address,
 		Options: o, Progress: progress, Logger: slog.New(slog.NewTextHandler(t.Output(), nil)),
 		stallWindow: b.stallWindow,
+		Created: func(_ context.Context, _ State, files []string) error {
+			created = append(created, files...)
+			return nil
+		},
 	}
 	if b.tunnels != nil {
 		request.SourceTunnel = b.tunnels(t, b.lab.Host(b.source.Name()))
@@ -152,6 +159,17 @@ func (b *bench) run(ctx context.Context, t *testing.T, o Options, progress func(
 	}
 	state, err := Run(ctx, request)
 	t.Logf("%+v: %v", state, err)
+	if err != nil || *o.WithDefaults().KeepSourceDisks {
+		return state, err
+	}
+	for _, disk := range b.machine.Mobility.Disks {
+		if disk.ReadOnly || !slices.Contains(created, disk.Path) {
+			continue
+		}
+		if stays, _, err := RemoveOriginal(ctx, b.source, b.target, disk.Path); err != nil || stays != "" {
+			t.Errorf("%s stays: %s (%v)", disk.Path, stays, err)
+		}
+	}
 	return state, err
 }
 
