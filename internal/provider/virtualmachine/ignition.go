@@ -28,8 +28,8 @@ var ignitionAttributes = attributes{
 	"config_wo":         writeOnlyAttribute("config"),
 	"config_wo_version": writeOnlyVersion("config", "the file is then created again"),
 	"pool": schema.StringAttribute{
-		MarkdownDescription: "Storage pool for the file, of type `dir`, `fs` or `netfs`. Default: the pool of the disk " +
-			"that the VM boots from, or of the next that is in a pool. Without it, an existing file stays where it is.",
+		MarkdownDescription: "Storage pool for the file, of type `dir`, `fs` or `netfs`. An existing file stays where it " +
+			"is unless you set this. Default: the pool of the disk that the VM boots from, or of the next that is in a pool.",
 		Optional: true,
 	},
 }
