@@ -254,7 +254,8 @@ func (t devices[V]) wantedKeys(live, definition, want Spec) map[string]string {
 	for key, old := range t.pairDevices(*t.in(&definition), declared) {
 		device, runs := running[old]
 		other, taken := running[key]
-		if runs && !(taken && t.same(other, declared[key]) && !t.same(device, declared[key])) {
+		settled := taken && t.same(other, declared[key]) && !t.same(device, declared[key])
+		if runs && !settled {
 			keys[old] = key
 		}
 	}

@@ -54,8 +54,8 @@ var cloudInitAttributes = attributes{
 		Optional: true,
 	},
 	"pool": schema.StringAttribute{
-		MarkdownDescription: "Storage pool for the medium, of type `dir`, `fs` or `netfs`. An existing medium stays where it " +
-			"is unless you set this. Default: the pool of the disk that the VM boots from, or of the next that is in a pool.",
+		MarkdownDescription: "Storage pool for the medium, of type `dir`, `fs` or `netfs`. An existing medium stays where " +
+			"it is unless you set this. Default: the pool of the disk that the VM boots from, or of the next that is in a pool.",
 		Optional: true,
 	},
 }
