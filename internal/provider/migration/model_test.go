@@ -10,6 +10,7 @@ import (
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet"
+	fleetmigration "github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migration"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/value"
 )
 
@@ -104,11 +105,14 @@ func TestImportable(t *testing.T) {
 	t.Parallel()
 	vm := &fleet.VM{Name: "web", Host: "kvm1"}
 	vm.Metadata.Migrations = []domain.Migration{
-		{ID: "4711", SourceHost: "kvm1", TargetHost: "kvm2"},
+		{ID: "4711", SourceHost: "kvm1", TargetHost: "kvm2", Phase: fleetmigration.PhaseSucceeded},
+		{ID: "4714", SourceHost: "kvm1", TargetHost: "kvm2", Phase: fleetmigration.PhaseRunning},
 		{ID: "4712", Failed: true, FailureReason: "the link broke"},
 		{SourceHost: "kvm2"},
 	}
-	for id, want := range map[string]string{"4711": "", "4712": "the link broke", "4713": "no record", "": "no record"} {
+	for id, want := range map[string]string{
+		"4711": "", "4712": "the link broke", "4713": "no record", "": "no record", "4714": "has not ended",
+	} {
 		err := whyNotImportable(vm, id, vm.Metadata.Migration(id))
 		if (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v, want %q", id, err, want)
