@@ -242,7 +242,7 @@ func (r *releaseRun) decideMove(ctx context.Context, vm *inventory.VM, s hostrec
 		d.does = movesOff
 	case vm.Active && evacuation.MethodFor(rule, false) != evacuation.MethodCold:
 		d.unrestored = fmt.Sprintf("runs on host %q, where it stays: the drain moved it while it was off, and no eviction "+
-			"policy with the fallback %s applies to it any more", vm.Host, evacuation.ColdMigrate)
+			"policy with the fallback %s covers it any more", vm.Host, evacuation.ColdMigrate)
 	case vm.Active:
 		d.does = restarts
 	case r.resumed && s.Ran && (s.Halted || vm.Metadata.RunStrategy != status.Halted):
