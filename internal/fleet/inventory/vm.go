@@ -74,6 +74,18 @@ func (vm *VM) UndefineCommand() string {
 	return fmt.Sprintf("\"virsh undefine --nvram --managed-save %s\" on host %q", vm.UUID, vm.Host)
 }
 
+// RunningSpec returns what runs, as want is compared with it: devices have the keys under which want declares them, and
+// values that libvirt added by itself are left out. It returns nil if the VM is off.
+func (vm *VM) RunningSpec(want domain.Spec) *domain.Spec {
+	if vm.LiveSpec == nil || vm.PersistentSpec == nil {
+		return vm.LiveSpec
+	}
+
+	live := domain.WithoutLibvirtDefaults(*domain.AlignKeys(vm.LiveSpec, vm.PersistentSpec), *vm.PersistentSpec)
+
+	return new(domain.FollowDefinition(live, *vm.PersistentSpec, want))
+}
+
 // Phase is the phase of the instance, by KubeVirt's name.
 func (vm *VM) Phase() string { return status.InstancePhase(vm.StateFacts()) }
 

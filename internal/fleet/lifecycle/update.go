@@ -274,17 +274,12 @@ func (u *update) checkRestart(ctx context.Context) error {
 		return err
 	}
 
-	if u.vm.LiveSpec == nil {
+	live := u.vm.RunningSpec(u.want.Spec)
+	if live == nil {
 		return nil
 	}
 
-	live := *u.vm.LiveSpec
-	if u.vm.PersistentSpec != nil {
-		live = domain.WithoutLibvirtDefaults(*domain.AlignKeys(&live, u.vm.PersistentSpec), *u.vm.PersistentSpec)
-		live = domain.FollowDefinition(live, *u.vm.PersistentSpec, u.want.Spec)
-	}
-
-	for _, c := range domain.Changes(live, u.want.Spec) {
+	for _, c := range domain.Changes(*live, u.want.Spec) {
 		if !c.Live {
 			u.restart = append(u.restart, c)
 		}

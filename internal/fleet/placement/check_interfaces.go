@@ -3,7 +3,6 @@ package placement
 import (
 	"context"
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
@@ -59,18 +58,14 @@ func fitsInterface(ctx context.Context, a inventory.Reply, d Desired, key string
 // are declared now. Whether a network gives an interface a virtual port is known to the host only: the plan can't
 // restart the VM for it.
 func fitsLiveConnections(ctx context.Context, a inventory.Reply, vm *inventory.VM, d Desired) []inventory.Problem {
-	if vm.LiveSpec == nil || !vm.LiveSpec.FixedVirtualPorts || a.Host != vm.On || !d.runsOn(vm) {
-		return nil
-	}
-
-	changes := domain.Changes(*vm.LiveSpec, d.Spec)
-	if d.UpdatePolicy == PolicyRestart && slices.ContainsFunc(changes, func(c domain.Change) bool { return !c.Live }) {
+	live := vm.RunningSpec(d.Spec)
+	if live == nil || !live.FixedVirtualPorts || a.Host != vm.On || !d.runsOn(vm) || d.restarts(vm) {
 		return nil
 	}
 
 	var problems []inventory.Problem
 
-	for _, c := range changes {
+	for _, c := range domain.Changes(*live, d.Spec) {
 		key, ofNetwork := strings.CutSuffix(strings.TrimPrefix(c.Path, "interfaces."), ".network")
 		if !c.Live || !ofNetwork {
 			continue

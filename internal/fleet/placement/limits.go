@@ -35,7 +35,8 @@ func controllerOf(path string) libvirt.Controller {
 // fitsLimits checks that the host has the controllers by which the running VM is to be given other limits. No host says
 // that of itself, but the VM is in the cgroups of its host, or isn't.
 func fitsLimits(ctx context.Context, a inventory.Reply, vm *inventory.VM, d Desired) []inventory.Problem {
-	if vm.LiveSpec == nil || !vm.Active || a.Host != vm.On || !d.runsOn(vm) || d.restarts(vm) {
+	live := vm.RunningSpec(d.Spec)
+	if live == nil || !vm.Active || a.Host != vm.On || !d.runsOn(vm) || d.restarts(vm) {
 		return nil
 	}
 
@@ -43,7 +44,7 @@ func fitsLimits(ctx context.Context, a inventory.Reply, vm *inventory.VM, d Desi
 
 	var problems []inventory.Problem
 
-	for _, c := range domain.Changes(*vm.LiveSpec, d.Spec) {
+	for _, c := range domain.Changes(*live, d.Spec) {
 		controller := controllerOf(c.Path)
 		if controller == "" || !c.Live {
 			continue

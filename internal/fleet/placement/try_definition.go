@@ -206,8 +206,13 @@ func (d Desired) tryChange(
 
 // restarts reports whether the change restarts a running guest.
 func (d Desired) restarts(vm *inventory.VM) bool {
-	return vm.Active && d.UpdatePolicy == PolicyRestart &&
-		slices.ContainsFunc(domain.Changes(*vm.DeclaredSpec(), d.Spec), func(c domain.Change) bool { return !c.Live })
+	if !vm.Active || d.UpdatePolicy != PolicyRestart {
+		return false
+	}
+
+	is := cmp.Or(vm.RunningSpec(d.Spec), vm.DeclaredSpec())
+
+	return slices.ContainsFunc(domain.Changes(*is, d.Spec), func(c domain.Change) bool { return !c.Live })
 }
 
 // impossible returns the domain package's errors about a configuration as problems of its attributes.

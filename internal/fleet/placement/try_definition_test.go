@@ -107,3 +107,32 @@ func TestDoubtStart(t *testing.T) {
 		t.Errorf("a VM that stays off: %+v, %+v", rest, doubts)
 	}
 }
+
+// A change that waits for the next start restarts the guest as soon as update_policy allows it, although the definition
+// has it already. A running device with another key restarts nothing.
+func TestRestarts_comparesWhatRuns(t *testing.T) {
+	t.Parallel()
+
+	live, defined := withInterface(t, "lan", "plain"), withInterface(t, "wan", "plain")
+	cpus := withInterface(t, "lan", "plain")
+	live.CPU.VCPUs, defined.CPU.VCPUs, cpus.CPU.VCPUs = new(1), new(1), new(2)
+
+	for name, tt := range map[string]struct {
+		defined domain.Spec
+		key     string
+		want    bool
+	}{
+		"nothing":        {live, "lan", false},
+		"another key":    {defined, "wan", false},
+		"one that waits": {cpus, "lan", true},
+	} {
+		vm := &inventory.VM{Active: true, PersistentSpec: &tt.defined, LiveSpec: &live}
+		d := Desired{UpdatePolicy: PolicyRestart, Spec: domain.Spec{
+			CPU: domain.CPU{VCPUs: tt.defined.CPU.VCPUs}, Interfaces: map[string]domain.Interface{tt.key: {Network: "plain"}},
+		}}
+
+		if got := d.restarts(vm); got != tt.want {
+			t.Errorf("%s: %v, want %v", name, got, tt.want)
+		}
+	}
+}

@@ -1,0 +1,93 @@
+package placement
+
+import (
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
+)
+
+// portNetworks are networks of a host of libvirt's test driver. One of them gives interfaces a virtual port.
+const portNetworks = `<node>
+  <network><name>ovs</name><forward mode='bridge'/><bridge name='ovsbr'/><virtualport type='openvswitch'/></network>
+  <network><name>plain</name><bridge name='virbr7'/></network>
+</node>`
+
+// hostWithPorts is a host of libvirt's test driver with those networks.
+func hostWithPorts(t *testing.T) *inventory.Host {
+	t.Helper()
+
+	file := filepath.Join(t.TempDir(), "node.xml")
+	if err := os.WriteFile(file, []byte(portNetworks), 0o600); err != nil {
+		t.Fatal(err)
+	}
+
+	hosts, err := inventory.New(map[string]inventory.HostConfig{"ports": {URI: "test://" + file}},
+		slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	t.Cleanup(func() {
+		if err := hosts.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+
+	return hosts.Host("ports")
+}
+
+// withInterface returns the spec of a VM with one interface.
+func withInterface(t *testing.T, key, network string) domain.Spec {
+	t.Helper()
+
+	d, err := domain.Parse(`<domain type="kvm"><name>a</name><memory>1</memory><devices><interface type="network">
+		<mac address="52:54:00:00:00:01"/><source network="` + network + `"/><model type="virtio"/>
+		<alias name="ua-net-` + key + `"/></interface></devices></domain>`)
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	return d.Spec()
+}
+
+// The interface of a running VM is checked, whatever key it has there: its key may have been changed since the VM was
+// started, and the same change may change it again.
+func TestFitsLiveConnections_followsKeys(t *testing.T) {
+	t.Parallel()
+
+	host := hostWithPorts(t)
+	a := inventory.Reply{Host: host, Info: &libvirt.HostInfo{LibvirtVersion: libvirt.Version{Major: 9}}}
+	live, defined := withInterface(t, "lan", "plain"), withInterface(t, "wan", "plain")
+	live.FixedVirtualPorts = true
+
+	const mac = "52:54:00:00:00:01"
+
+	for name, tt := range map[string]struct {
+		defined  *domain.Spec
+		key, mac string
+	}{
+		"as it was started":      {&live, "lan", ""},
+		"renamed before":         {&defined, "wan", ""},
+		"renamed before and now": {&defined, "uplink", mac},
+		"renamed now":            {&live, "wan", mac},
+		"renamed and named back": {&defined, "lan", mac},
+		"transient":              {nil, "lan", ""},
+	} {
+		vm := &inventory.VM{Active: true, State: libvirt.Running, On: host, PersistentSpec: tt.defined, LiveSpec: &live}
+		nic := domain.Interface{Network: "ovs", MAC: tt.mac}
+		problems := fitsLiveConnections(t.Context(), a, vm, Desired{
+			Spec: domain.Spec{Interfaces: map[string]domain.Interface{tt.key: nic}},
+		})
+
+		if len(problems) != 1 || problems[0].Attribute != "interfaces."+tt.key+".network" ||
+			!strings.Contains(problems[0].Detail, "openvswitch") {
+			t.Errorf("%s: %+v", name, problems)
+		}
+	}
+}
