@@ -26,7 +26,7 @@ func TestLab_placingStopsWithoutItsLock(t *testing.T) {
 	vm := create(t, f, l, d)
 	to := f.Host(h.Name)
 
-	arrival, err := f.ReserveArrival(t.Context(), vm, to, 1<<20)
+	arrival, err := f.ReserveArrival(t.Context(), vm, to, true)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -53,7 +53,7 @@ func TestLab_placingStopsWithoutItsLock(t *testing.T) {
 
 	for err = nil; err == nil; { // It is lost when the next renewal finds the other one's.
 		var again *placement.Arrival
-		if again, err = f.ReserveArrival(ctx, vm, to, 1<<20); err == nil {
+		if again, err = f.ReserveArrival(ctx, vm, to, true); err == nil {
 			again.Release()
 
 			select {
@@ -83,7 +83,7 @@ func TestLab_placingStopsWithoutItsLock(t *testing.T) {
 
 	arrival.Release()
 
-	arrival, err = f.ReserveArrival(t.Context(), vm, to, 1<<20)
+	arrival, err = f.ReserveArrival(t.Context(), vm, to, true)
 	if err != nil {
 		t.Fatalf("with a lock of its own: %v", err)
 	}

@@ -38,7 +38,7 @@ func TestLab_placingWaitsNoLongerThanItsTime(t *testing.T) {
 	listen(f, &onLog{Message: "waiting for another run's lease", Do: func() { close(waiting) }})
 
 	go func() {
-		arrival, err := f.ReserveArrival(t.Context(), vm, vm.On, 0)
+		arrival, err := f.ReserveArrival(t.Context(), vm, vm.On, false)
 		if err == nil {
 			arrival.Release()
 		}
@@ -50,7 +50,7 @@ func TestLab_placingWaitsNoLongerThanItsTime(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 	defer cancel()
 
-	_, err = f.ReserveArrival(ctx, vm, vm.On, 0)
+	_, err = f.ReserveArrival(ctx, vm, vm.On, false)
 	if !errors.Is(err, context.DeadlineExceeded) || over.Load() {
 		t.Errorf("%v, after the other run: %t", err, over.Load())
 	}

@@ -119,7 +119,11 @@ func residentOf(on inventory.Reply, e *inventory.Entry, vm *inventory.VM, unclea
 		}
 	}
 
-	return resident{VM: records.ForPolicies(vm), vm: vm, unclear: unclear}
+	r := resident{VM: records.ForPolicies(vm), vm: vm, unclear: unclear}
+	r.StartedMemory = vm.On.StartedMemory(vm.Entry)
+	r.StartedUse = vm.Entry.DefinedUse().WithMetadata(vm.Metadata).OnOtherHost()
+
+	return r
 }
 
 // residentsOf returns the VMs on the host, sorted, without those that are arriving or leaving, of which onItsWay names

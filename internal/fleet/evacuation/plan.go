@@ -45,16 +45,19 @@ type VM struct {
 	Active, Persistent bool
 	// Memory is how much memory a host needs for the VM, in bytes.
 	Memory uint64
-	Labels map[string]string
+	// Use is what the VM requests from its host. Of a running VM it is what the VM has now.
+	Use domain.HostUse
+	// StartedMemory and StartedUse are the same once the VM is started from its definition, as a running VM is that is
+	// turned off to be moved.
+	StartedMemory uint64
+	StartedUse    domain.HostUse
+	Labels        map[string]string
 	// Strategy is the VM's own strategy, "" for none.
 	Strategy string
 	// Pin is the host that the VM's configuration pins it to, "" for none.
 	Pin string
 	// Avoids are labels of VMs that this VM must not share a host with. Nil means none.
 	Avoids map[string]string
-	// Use is what the VM requests from its host. Of a running VM it is what the VM has now, also if it is turned off to
-	// be moved: its move asks for the same before it turns the VM off.
-	Use domain.HostUse
 	// LiveBlockers is, for each other host, what blocks moving the VM as it is now: while it runs, or while it is off.
 	// It omits room and avoidance, which this package checks. ColdBlockers is the same for when the VM will be off; nil
 	// means the same as LiveBlockers.
@@ -190,6 +193,8 @@ type decision struct {
 	step Step
 	// blockersByHost are what blocks the move to each host, with the method that was decided.
 	blockersByHost map[string][]migration.Blocker
+	// use is what the VM requests from its target.
+	use domain.HostUse
 	// targets are the hosts that can accept the VM, ignoring room.
 	targets []string
 	// bytes are how much is copied to each target.
@@ -200,7 +205,7 @@ type decision struct {
 
 func (p *planner) decideVM(m VM) {
 	r := SelectRule(m, p.Host, p.Policies, p.Default)
-	d := &decision{vm: m, rule: r, step: Step{
+	d := &decision{vm: m, use: m.Use, rule: r, step: Step{
 		UUID: m.UUID, Name: m.Name, Strategy: r.Strategy, Origin: r.Origin, Policy: r.Policy, Memory: m.Memory,
 	}}
 	p.moves = append(p.moves, d)
@@ -208,6 +213,9 @@ func (p *planner) decideVM(m VM) {
 	d.blockersByHost, d.bytes, d.space = m.LiveBlockers, m.LiveBytes, m.LiveSpace
 	if m.Active {
 		d.step.Method = MethodFor(r, !m.Unmigratable())
+		if d.step.Method == MethodCold {
+			d.use, d.step.Memory = m.StartedUse, m.StartedMemory
+		}
 		if d.step.Method == MethodCold && m.ColdBlockers != nil {
 			d.blockersByHost, d.bytes, d.space = m.ColdBlockers, m.ColdBytes, m.ColdSpace
 		}

@@ -61,7 +61,7 @@ func TestCompute(t *testing.T) {
 	classes := domain.HostUse{Classes: map[string][]domain.HostPart{"gpu": {{}}}}
 	floor := domain.HostUse{Floors: map[string]domain.NetworkFloor{"lan": {Sum: 600}}}
 	device := domain.HostUse{Networks: map[string][]string{"vf": {"nic"}}}
-	startedThere := func(m *VM) { m.ColdBlockers, m.Use = to("kvm2"), device }
+	startedThere := func(m *VM) { m.ColdBlockers, m.StartedUse = to("kvm2"), device }
 	cold := []Policy{{Identity: policy.Identity{Name: "cold"}, Strategy: LiveMigrate, Fallback: ColdMigrate}}
 	doubtful := to("kvm2")
 	doubtful["kvm2"] = []migration.Blocker{{Reason: "Perhaps", Status: status.Unknown, Message: "it may be so."}}
@@ -220,6 +220,25 @@ func TestCompute(t *testing.T) {
 				},
 			}, "a ColdMigration kvm2\nb Blocked  NoRoom: no host has room for it in addition to all others: " +
 				`host "kvm2" has 0 PCI devices of network "vf" left of the 1 that it needs`,
+		},
+		"what only the running VM has": {
+			Input{
+				Hosts: []Host{
+					{Name: "kvm2", Free: 9, VMs: []Neighbour{{Name: "x", Use: domain.HostUse{Alone: gpu}}}},
+				}, Policies: cold,
+				VMs: []VM{with(machine("a", 10, no("Bad", "kvm2")), func(m *VM) {
+					m.ColdBlockers, m.Use.Alone, m.StartedMemory = to("kvm2"), gpu, 9
+				})},
+			}, "a ColdMigration kvm2",
+		},
+		"what only the definition has": {
+			Input{
+				Hosts: []Host{{Name: "kvm2", Free: 1 << 30}}, Policies: cold,
+				VMs: []VM{with(machine("a", 1, no("Bad", "kvm2")), func(m *VM) {
+					m.ColdBlockers, m.StartedMemory = to("kvm2"), 2<<30
+				})},
+			}, "a Blocked  NoRoom: no host has room for it in addition to all others: " +
+				`host "kvm2" has 1Gi free of the 2Gi that it needs`,
 		},
 		"a device of which each host has one": {
 			Input{

@@ -87,12 +87,12 @@ func (s *targetSearch) emptiestFirst() []int {
 }
 
 func (d *decision) neighbour() Neighbour {
-	return Neighbour{Name: d.vm.Name, Labels: d.vm.Labels, Avoids: d.vm.Avoids, Use: d.vm.Use}
+	return Neighbour{Name: d.vm.Name, Labels: d.vm.Labels, Avoids: d.vm.Avoids, Use: d.use}
 }
 
 // fill subtracts from the host what the VM requires there.
 func (d *decision) fill(h *Host) {
-	use := d.vm.Use
+	use := d.use
 	h.Free -= min(h.Free, d.step.Memory)
 	h.FreeSpace, h.Pages = minus(h.FreeSpace, d.space[h.Name]), minus(h.Pages, h.pagesFor(use))
 	h.Devices, h.Shares = minus(h.Devices, use.ByClass()), minus(h.Shares, SharesOf(use))
@@ -127,21 +127,21 @@ func (d *decision) misfit(h Host) string {
 		return fmt.Sprintf("host %q has %s left in %s of the %s that its disks take", h.Name, domain.FormatSize(free), dir,
 			domain.FormatSize(d.space[h.Name][dir]))
 	}
-	pages := h.pagesFor(d.vm.Use)
+	pages := h.pagesFor(d.use)
 	for _, size := range slices.Sorted(maps.Keys(pages)) {
 		if free, known := h.Pages[size]; known && free < pages[size] {
 			return fmt.Sprintf("host %q has %s left in pages of %s of the %s that it needs", h.Name, domain.FormatSize(free),
 				domain.FormatSize(size), domain.FormatSize(pages[size]))
 		}
 	}
-	classes := d.vm.Use.ByClass()
+	classes := d.use.ByClass()
 	for _, class := range slices.Sorted(maps.Keys(classes)) {
 		if h.Devices[class] < classes[class] {
 			return fmt.Sprintf("host %q has %d devices of class %q left of the %d that it needs", h.Name, h.Devices[class],
 				class, classes[class])
 		}
 	}
-	if short := h.shortShare(d.vm.Use); short != "" {
+	if short := h.shortShare(d.use); short != "" {
 		return short
 	}
 	me := d.neighbour()

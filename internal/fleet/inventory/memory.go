@@ -45,7 +45,7 @@ func (a Reply) ShutoffMemory(leaving string) uint64 {
 		}
 
 		if committed, onceStarted := e.guestMemory(); committed == 0 {
-			sum += a.Host.WithOverhead(onceStarted, e)
+			sum += a.Host.withOverhead(onceStarted, e)
 		}
 	}
 
@@ -56,12 +56,22 @@ func (a Reply) ShutoffMemory(leaving string) uint64 {
 func (h *Host) CommittedMemory(e *Entry) uint64 {
 	committed, _ := e.guestMemory()
 
-	return h.WithOverhead(committed, e)
+	return h.withOverhead(committed, e)
 }
 
-// WithOverhead returns how much of the host's memory a guest with that many bytes uses, QEMU included. Zero bytes mean
+// StartedMemory returns how much of the host's memory the domain would use if it were started with its definition.
+func (h *Host) StartedMemory(e *Entry) uint64 {
+	_, bytes := e.guestMemory()
+	if p := e.Parse(); bytes > 0 && p.Persistent != nil && !h.Config.OvercommitGuestOverhead {
+		bytes += p.Persistent.Overhead()
+	}
+
+	return bytes
+}
+
+// withOverhead returns how much of the host's memory a guest with that many bytes uses, QEMU included. Zero bytes mean
 // that the VM is off, and has no overhead.
-func (h *Host) WithOverhead(bytes uint64, e *Entry) uint64 {
+func (h *Host) withOverhead(bytes uint64, e *Entry) uint64 {
 	if bytes == 0 || h.Config.OvercommitGuestOverhead {
 		return bytes
 	}

@@ -31,7 +31,7 @@ func (m *move) moveCold(ctx context.Context, inspected migration.VM) error {
 		"files", offlineCopy.Paths())
 
 	m.stays = offlineCopy.Kept()
-	err = m.copyAndHandOver(ctx, inspected, offlineCopy)
+	err = m.copyAndHandOver(ctx, offlineCopy)
 
 	m.state.End, m.state.Completed, m.state.Phase = time.Now(), true, migration.PhaseSucceeded
 	if err != nil {
@@ -56,7 +56,7 @@ func (m *move) planCopy(ctx context.Context, inspected migration.VM) (*migration
 		return nil, &inventory.Error{VM: m.vm.Name, Host: m.from.Name, Err: &migration.BlockedError{Blockers: blocking}}
 	}
 
-	arrival, err := m.reserveForCold(ctx, inspected)
+	arrival, err := m.reserveForCold(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -112,7 +112,7 @@ func (m *move) readAgain(ctx context.Context) error {
 
 // copyAndHandOver copies the VM's files and then moves its definition. If either fails, it removes from the target what
 // the move created there.
-func (m *move) copyAndHandOver(ctx context.Context, inspected migration.VM, offlineCopy *migration.OfflineCopy) error {
+func (m *move) copyAndHandOver(ctx context.Context, offlineCopy *migration.OfflineCopy) error {
 	if err := m.clearAutostart(ctx); err != nil {
 		m.state.FailurePlane = migration.PlaneControl
 
@@ -140,7 +140,7 @@ func (m *move) copyAndHandOver(ctx context.Context, inspected migration.VM, offl
 
 	if err == nil {
 		m.state.FailurePlane = migration.PlaneControl
-		there, err = m.handOverReserved(ctx, inspected, offlineCopy)
+		there, err = m.handOverReserved(ctx, offlineCopy)
 	}
 
 	after, cancel := lease.CleanupContext(ctx, inventory.FinishTimeout)
@@ -190,10 +190,8 @@ const (
 
 // handOverReserved hands the VM over if the target still has room for it, in addition to all VMs that came while files
 // were copied.
-func (m *move) handOverReserved(
-	ctx context.Context, inspected migration.VM, copied *migration.OfflineCopy,
-) (presence, error) {
-	arrival, err := m.reserveForCold(ctx, inspected)
+func (m *move) handOverReserved(ctx context.Context, copied *migration.OfflineCopy) (presence, error) {
+	arrival, err := m.reserveForCold(ctx)
 	if err != nil {
 		return notThere, err
 	}

@@ -137,13 +137,13 @@ func (ck *Checks) CheckTarget(
 	blockers = append(blockers, alone...)
 	blockers = append(blockers, ck.placement.LimitBlockers(ctx, a, vm, inspected.Mobility.Values)...)
 
-	bytes := to.WithOverhead(inspected.Mobility.Memory, vm.Entry)
+	// A VM that stays off needs its room only when it is started.
+	starts := vm.Active && !inspected.Live()
+
 	if inspected.Live() {
 		blockers = append(blockers, placement.FailoverBlockers(ctx, to, vm.LiveSpec)...)
 	} else {
-		bytes = 0 // The VM requires it only when it is started.
-
-		blockers = append(blockers, ck.placement.DeviceBlockers(ctx, a, vm)...)
+		blockers = append(blockers, ck.placement.DeviceBlockers(ctx, a, vm, starts)...)
 	}
 
 	crowdable := to.Config.StorageOverprovisioningFactor > 0 || ck.placement.ExpectsFiles(to, vm.Name)
@@ -158,7 +158,7 @@ func (ck *Checks) CheckTarget(
 		blockers = append(blockers, crowded...)
 	}
 
-	blockers = append(blockers, ck.placement.CapacityBlockers(ctx, a, vm, bytes)...)
+	blockers = append(blockers, ck.placement.CapacityBlockers(ctx, a, vm, starts)...)
 	migration.SortBlockers(blockers)
 
 	return blockers, nil

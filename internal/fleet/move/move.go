@@ -297,9 +297,7 @@ func (m *move) clearOthers(ctx context.Context) {
 
 // moveLive moves a running VM.
 func (m *move) moveLive(ctx context.Context, inspected migration.VM) error {
-	bytes := m.to.WithOverhead(inspected.Mobility.Memory, m.vm.Entry)
-
-	arrival, err := m.mover.placement.ReserveArrival(ctx, m.vm, m.to, bytes)
+	arrival, err := m.mover.placement.ReserveArrival(ctx, m.vm, m.to, false)
 	if err != nil {
 		return err
 	}

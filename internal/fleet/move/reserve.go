@@ -21,11 +21,8 @@ func (m *move) reserveFiles(ctx context.Context, inspected migration.VM) (releas
 	return mv.placement.ReserveFiles(ctx, m.vm, m.to, load)
 }
 
-// reserveForCold reserves room on the target for a stopped VM, and devices if the VM requests any by class.
-func (m *move) reserveForCold(ctx context.Context, inspected migration.VM) (*placement.Arrival, error) {
-	if m.starts {
-		return m.mover.placement.ReserveArrival(ctx, m.vm, m.to, m.to.WithOverhead(inspected.Mobility.Memory, m.vm.Entry))
-	}
-
-	return m.mover.placement.ReserveArrival(ctx, m.vm, m.to, 0)
+// reserveForCold reserves room on the target for a VM that moves while it is off, and devices if the VM requests any by
+// class.
+func (m *move) reserveForCold(ctx context.Context) (*placement.Arrival, error) {
+	return m.mover.placement.ReserveArrival(ctx, m.vm, m.to, m.starts)
 }

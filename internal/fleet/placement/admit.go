@@ -135,8 +135,8 @@ func (p *Scheduler) startBlockers(ctx context.Context, vm *inventory.VM) ([]migr
 // host.
 func startReservation(vm *inventory.VM) reservation {
 	r := reservation{uuid: vm.UUID}
-	if spec := vm.PersistentSpec; spec != nil {
-		r.bytes = vm.On.WithOverhead(spec.UsableMemory(), vm.Entry)
+	if vm.PersistentSpec != nil {
+		r.bytes = vm.On.StartedMemory(vm.Entry)
 		r.use = vm.Entry.DefinedUse().WithMetadata(vm.Metadata)
 	}
 

@@ -25,15 +25,18 @@ type Arrival struct {
 // ReserveArrival reserves room for the VM on the target until it is released. It returns an error if the target can't
 // accept the VM now: because of a cordon, or because of the VMs that are there or on their way. Meanwhile, other runs
 // can't place VMs there.
+//
+// starts says that the VM is started there from its definition: it is off, or is turned off before it moves. Otherwise
+// it comes as it is.
 func (p *Scheduler) ReserveArrival(
-	ctx context.Context, vm *inventory.VM, to *inventory.Host, bytes uint64,
+	ctx context.Context, vm *inventory.VM, to *inventory.Host, starts bool,
 ) (*Arrival, error) {
 	held, unlock, err := p.lockPlacing(ctx, to)
 	if err != nil {
 		return nil, err
 	}
 
-	devices, refused, err := p.reserveWithDevices(held, vm, to, bytes)
+	devices, refused, err := p.reserveWithDevices(held, vm, to, starts)
 	if err == nil && len(refused) > 0 {
 		err = &inventory.Error{VM: vm.Name, Host: vm.Host, Err: &migration.BlockedError{Blockers: refused}}
 	}
@@ -57,7 +60,7 @@ func (p *Scheduler) ReserveArrival(
 
 // reserveWithDevices reserves what an arriving VM needs, with the devices that it requests by class.
 func (p *Scheduler) reserveWithDevices(
-	ctx context.Context, vm *inventory.VM, to *inventory.Host, bytes uint64,
+	ctx context.Context, vm *inventory.VM, to *inventory.Host, starts bool,
 ) (devices map[string]domain.Row, refused []migration.Blocker, err error) {
 	chosen, err := p.chooseDevices(ctx, to, vm.PersistentSpec)
 	if err != nil {
@@ -71,12 +74,12 @@ func (p *Scheduler) reserveWithDevices(
 			return nil, nil, err
 		}
 
-		use, now, refused := p.arrivalUse(ctx, a, vm, bytes)
+		use, now, refused := p.arrivalUse(ctx, a, vm, starts)
 		if len(refused) > 0 {
 			return nil, refused, nil
 		}
 
-		r := reservationFor(vm.Metadata, bytes, use)
+		r := reservationFor(vm.Metadata, arrivingMemory(vm, to, starts), use)
 		r.defined = domain.Spec{HostDevices: now}.HostUse()
 
 		refused, err = p.reserveUnlessCordoned(ctx, to, vm.Name, r)

@@ -43,7 +43,7 @@ func TestReserveArrival_givesEachItsOwnDevice(t *testing.T) {
 	given := map[domain.HostPart]int{}
 
 	for _, name := range []string{"a", "b", "c"} {
-		arrival, err := p.ReserveArrival(t.Context(), withGPU(t, to, name), to, 0)
+		arrival, err := p.ReserveArrival(t.Context(), withGPU(t, to, name), to, false)
 		if err != nil {
 			t.Fatal(err)
 		}

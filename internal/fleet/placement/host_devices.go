@@ -46,14 +46,16 @@ func FailoverBlockers(ctx context.Context, to *inventory.Host, running *domain.S
 
 // DeviceBlockers returns what prevents a host from providing the host devices of a VM that is moved there while it is
 // off: the host lacks a device that is declared by its address, has no free device of a class, or no free slot for the
-// key.
-func (p *Scheduler) DeviceBlockers(ctx context.Context, a inventory.Reply, vm *inventory.VM) []migration.Blocker {
+// key. starts is as for ReserveArrival.
+func (p *Scheduler) DeviceBlockers(
+	ctx context.Context, a inventory.Reply, vm *inventory.VM, starts bool,
+) []migration.Blocker {
 	if vm.PersistentSpec == nil {
 		return nil
 	}
 
-	short := missingDevices(ctx, a.Host, vm.Entry.DefinedUse().OnOtherHost(), vm.Active)
-	use, _, refused := p.arrivalUse(ctx, a, vm, 0)
+	short := missingDevices(ctx, a.Host, vm.Entry.DefinedUse().OnOtherHost(), starts)
+	use, _, refused := p.arrivalUse(ctx, a, vm, starts)
 	short = append(short, p.takenSlots(ctx, a, vm.Name, use, "")...)
 
 	return append(shortageBlockers(a.Host.Name, short,

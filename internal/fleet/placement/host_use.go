@@ -30,23 +30,38 @@ func (d Desired) hostUseOn(host string) domain.HostUse {
 	return use
 }
 
-// arrivalUse returns what a VM uses of a host that it is moved to. A VM for which memory is reserved there runs there.
-// devices are all its host devices if it requests some by class, and refused those that the host can't provide.
+// arrivingUse returns what a VM that comes to another host needs there in addition to memory. What runs may have more
+// than its definition: an address that libvirt chose, a network's device, what was plugged in. starts is as for
+// ReserveArrival.
+func arrivingUse(vm *inventory.VM, starts bool) domain.HostUse {
+	if starts {
+		return vm.Entry.DefinedUse().WithMetadata(vm.Metadata)
+	}
+
+	return vm.Entry.HostUse()
+}
+
+// arrivingMemory returns how much memory such a VM needs there. A VM that stays off needs none.
+func arrivingMemory(vm *inventory.VM, to *inventory.Host, starts bool) uint64 {
+	switch {
+	case starts:
+		return to.StartedMemory(vm.Entry)
+	case vm.Active:
+		return to.CommittedMemory(vm.Entry)
+	default:
+		return 0
+	}
+}
+
+// arrivalUse is arrivingUse with the devices that the host gives a VM that requests some by class. devices are then all
+// its host devices, and refused those that the host can't provide.
 func (p *Scheduler) arrivalUse(
-	ctx context.Context, a inventory.Reply, vm *inventory.VM, bytes uint64,
+	ctx context.Context, a inventory.Reply, vm *inventory.VM, starts bool,
 ) (use domain.HostUse, devices map[string]domain.Row, refused []migration.Blocker) {
-	use = vm.Entry.HostUse()
+	use = arrivingUse(vm, starts)
 
 	spec := vm.PersistentSpec
-	if spec == nil {
-		return use, nil, nil
-	}
-
-	if bytes > 0 && !vm.Active {
-		use = vm.Entry.DefinedUse().WithMetadata(vm.Metadata)
-	}
-
-	if len(spec.DeviceClasses()) == 0 {
+	if spec == nil || len(spec.DeviceClasses()) == 0 {
 		return use, nil, nil
 	}
 

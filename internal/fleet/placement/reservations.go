@@ -298,12 +298,13 @@ func (cy *Capacity) FreeMemory(a inventory.Reply, leaving string) uint64 {
 	return cy.free(a, leaving)
 }
 
-// CapacityBlockers returns what prevents the host from running the VM, with so much memory, in addition to the VMs that
-// it has and those that are on their way there. DeviceBlockers checks the devices that the VM requests by class.
+// CapacityBlockers returns what prevents the host from running the VM in addition to the VMs that it has and those that
+// are on their way there. DeviceBlockers checks the devices that the VM requests by class. starts is as for
+// ReserveArrival.
 func (cy *Capacity) CapacityBlockers(
-	ctx context.Context, a inventory.Reply, vm *inventory.VM, bytes uint64,
+	ctx context.Context, a inventory.Reply, vm *inventory.VM, starts bool,
 ) []migration.Blocker {
-	r := reservationFor(vm.Metadata, bytes, vm.Entry.HostUse().OnOtherHost())
+	r := reservationFor(vm.Metadata, arrivingMemory(vm, a.Host, starts), arrivingUse(vm, starts).OnOtherHost())
 	r.has = offerTo(ctx, a, r.use, "")
 
 	cy.reservations.mu.Lock()

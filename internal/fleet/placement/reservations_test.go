@@ -1,11 +1,14 @@
 package placement
 
 import (
+	"fmt"
+	"slices"
 	"testing"
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/evacuation"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migration"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/status"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 )
@@ -64,6 +67,63 @@ func TestLabelBlocker(t *testing.T) {
 		blockers := LabelBlocker(vm, h, status.False)
 		if len(blockers) != want || want == 1 && blockers[0].Reason != "HostLabelsMismatch" {
 			t.Errorf("zone %q: %+v", zone, blockers)
+		}
+	}
+}
+
+// A running VM that is turned off to be moved needs what its definition says, not what it has while it runs: an address
+// that libvirt chose for it, and memory that was plugged in, don't come along.
+func TestCapacityBlockers_turnedOffFirst(t *testing.T) {
+	t.Parallel()
+
+	guest := func(name, cid string, mebibytes int) string {
+		return fmt.Sprintf(`<domain type='qemu' id='1'><name>%s</name><memory unit='MiB'>%d</memory><os><type>hvm</type></os>
+			<devices><vsock model='virtio'><cid %s/></vsock></devices></domain>`, name, mebibytes, cid)
+	}
+
+	for name, tt := range map[string]struct {
+		runs, defined string
+		starts        bool
+		want          []string
+	}{
+		"moved as it runs": {
+			guest("vm", "auto='yes' address='3'", 900), guest("vm", "auto='yes'", 100), false,
+			[]string{migration.InsufficientMemory, migration.VsockCIDTaken},
+		},
+		"turned off first": {
+			guest("vm", "auto='yes' address='3'", 900), guest("vm", "auto='yes'", 100), true, nil,
+		},
+		"moved, and defined with more": {
+			guest("vm", "auto='yes' address='4'", 100), guest("vm", "auto='no' address='3'", 900), false, nil,
+		},
+		"turned off first, and defined with more": {
+			guest("vm", "auto='yes' address='4'", 100), guest("vm", "auto='no' address='3'", 900), true,
+			[]string{migration.InsufficientMemory, migration.VsockCIDTaken},
+		},
+	} {
+		p, all, _ := spread()
+		to := all[0]
+		to.Host.Config.MemoryLimit = 900 << 20
+		to.View.Domains["neighbour"] = inventory.NewEntry(libvirt.Domain{
+			Name: "neighbour", UUID: "neighbour", State: libvirt.Running, LiveXML: guest("neighbour", "address='3'", 1),
+		})
+
+		vm, err := inventory.NewVM(inventory.Reply{Host: all[1].Host, Info: &libvirt.HostInfo{}, Domain: inventory.NewEntry(
+			libvirt.Domain{
+				Name: "vm", UUID: "vm", State: libvirt.Running, Persistent: true, LiveXML: tt.runs, PersistentXML: tt.defined,
+			},
+		)})
+		if err != nil {
+			t.Fatal(err)
+		}
+
+		var got []string
+		for _, b := range p.CapacityBlockers(t.Context(), to, vm, tt.starts) {
+			got = append(got, b.Reason)
+		}
+
+		if slices.Sort(got); !slices.Equal(got, tt.want) {
+			t.Errorf("%s: %q, want %q", name, got, tt.want)
 		}
 	}
 }
