@@ -419,3 +419,66 @@ func TestInterface_sharedAddress(t *testing.T) {
 		t.Error(problem)
 	}
 }
+
+// The two interfaces of virtio's failover have one address. Which of them is declared follows from its role, whatever
+// the order of the keys and of the definition.
+func TestInterface_pairsByRole(t *testing.T) {
+	t.Parallel()
+	const (
+		mac  = "52:54:00:00:00:01"
+		slow = `<interface type="network"><mac address="` + mac + `"/><source network="lan"/><model type="virtio"/>` +
+			`<teaming type="persistent"/><alias name="SLOW"/></interface>`
+		fast = `<interface type="hostdev" managed="yes"><mac address="` + mac + `"/><source><address type="pci" ` +
+			`domain="0x0000" bus="0x03" slot="0x00" function="0x1"/></source><teaming type="transient" persistent="SLOW"/>` +
+			`<alias name="FAST"/></interface>`
+	)
+	definition := func(id, devices, slowAlias, fastAlias string) *Definition {
+		devices = strings.NewReplacer("SLOW", slowAlias, "FAST", fastAlias).Replace(devices)
+		return parse(t, `<domain type="qemu"`+id+`><name>v</name><os><type machine="q35">hvm</type></os><devices>`+
+			devices+`</devices></domain>`)
+	}
+	for name, tt := range map[string]struct {
+		devices, slowAlias, fastAlias string
+		slow, fast                    string // the declared keys
+		persistent                    string // what the transient interface names
+	}{
+		"imported, as in the alphabet":  {slow + fast, "ua-backup", "hostdev0", "a", "b", "ua-backup"},
+		"imported, the other way round": {slow + fast, "ua-backup", "hostdev0", "b", "a", "ua-backup"},
+		"imported, the fast one first":  {fast + slow, "ua-backup", "hostdev0", "a", "b", "ua-backup"},
+		"fast first, as in alphabet":    {fast + slow, "ua-backup", "hostdev0", "b", "a", "ua-backup"},
+		"renamed":                       {slow + fast, "ua-net-slow", "ua-net-fast", "z", "a", "z"},
+		"renamed, as in the alphabet":   {slow + fast, "ua-net-slow", "ua-net-fast", "a", "z", "a"},
+		"keys swapped":                  {slow + fast, "ua-net-b", "ua-net-a", "a", "b", "a"},
+	} {
+		persistent, live := definition("", tt.devices, tt.slowAlias, tt.fastAlias),
+			definition(` id="1"`, tt.devices, tt.slowAlias, tt.fastAlias)
+		want := Spec{Interfaces: map[string]Interface{
+			tt.slow: {Network: "lan", MAC: mac, Values: Values{"teaming.type": "persistent"}},
+			tt.fast: {HostDevice: "0000:03:00.1", MAC: mac, Values: Values{
+				"teaming.type": "transient", "teaming.persistent": tt.persistent,
+			}},
+		}}
+		was := live.Spec()
+		before := persistent.Clone()
+		for _, c := range Changes(before.Spec(), want) {
+			if !strings.HasSuffix(c.Path, ".teaming.persistent") && c.Why != onlyRenamed {
+				t.Errorf("%s: %s: %s", name, c.Path, c.Why)
+			}
+		}
+		if err := persistent.Apply(want); err != nil {
+			t.Fatal(name, err)
+		}
+		got := persistent.Spec()
+		if got.Interfaces[tt.slow].Network != "lan" || got.Interfaces[tt.fast].HostDevice != "0000:03:00.1" {
+			t.Errorf("%s: %s", name, output(t, persistent))
+		}
+		if got := persistent.elements(interfaceKind); attr(got[0], "type") != attr(live.elements(interfaceKind)[0], "type") {
+			t.Errorf("%s: the devices are rebuilt: %s", name, output(t, persistent))
+		}
+		after := persistent.Spec()
+		aligned := AlignKeys(&was, &after).Interfaces
+		if aligned[tt.slow].Network != "lan" || aligned[tt.fast].HostDevice == "" {
+			t.Errorf("%s: what runs is taken for %+v", name, aligned)
+		}
+	}
+}

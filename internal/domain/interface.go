@@ -18,7 +18,7 @@ var interfaces = devices[Interface]{
 	attributes: interfaceRows, values: func(i *Interface) *Values { return &i.Values },
 
 	readOne: readInterface, same: sameInterface, identifies: func(i Interface) bool { return i.MAC != "" },
-	sameInLive: func(a, b Interface) bool { return a.MAC != "" && a.MAC == b.MAC },
+	sameInLive: func(a, b Interface) bool { return a.MAC != "" && a.MAC == b.MAC && !otherRole(a, b) },
 	patch: func(_ *Definition, e *etree.Element, path string, want Interface, _ map[string]bool) error {
 		return patchInterface(e, path, want)
 	},
@@ -128,10 +128,19 @@ func (i Interface) conventional(have Spec) bool {
 
 // sameInterface reports whether an interface declared under another key is the existing one.
 func sameInterface(have, want Interface) bool {
+	if otherRole(have, want) {
+		return false
+	}
 	if want.MAC != "" {
 		return strings.EqualFold(have.MAC, want.MAC)
 	}
 	return sameConnection(have, want) && (want.Model == "" || want.Model == have.Model)
+}
+
+// otherRole reports whether the two have different roles in a pair (teaming). The interfaces of a pair have one address.
+func otherRole(a, b Interface) bool {
+	role, other := a.Values["teaming.type"], b.Values["teaming.type"]
+	return role != other && isDevice(role) && isDevice(other)
 }
 
 // patchInterface changes what differs.
