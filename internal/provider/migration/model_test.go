@@ -1,6 +1,7 @@
 package migration
 
 import (
+	"errors"
 	"strings"
 	"testing"
 	"time"
@@ -120,5 +121,21 @@ func TestImportable(t *testing.T) {
 	}
 	if text := knownMigrations(vm.Metadata.Migrations); !strings.Contains(text, "4711") || strings.Contains(text, "4712") {
 		t.Errorf("known are: %s", text)
+	}
+}
+
+// The apply names the disks that stay on the source, and why, also if the migration failed.
+func TestWarnings_nameKeptDisks(t *testing.T) {
+	t.Parallel()
+	vm := &fleet.VM{Name: "web", Host: "kvm2"}
+	if got := append(warnings(vm, domain.Migration{}, nil), warnings(nil, domain.Migration{}, nil)...); len(got) > 0 {
+		t.Error(got)
+	}
+	vm.KeptDisks = []string{`/vms/a on host "kvm1", which a move left: VM "b" uses it`}
+	for _, err := range []error{nil, errors.New("it failed")} {
+		got := warnings(vm, domain.Migration{}, err)
+		if len(got) != 1 || got.HasError() || !strings.Contains(got[0].Detail(), vm.KeptDisks[0]) {
+			t.Error(got)
+		}
 	}
 }

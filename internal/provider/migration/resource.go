@@ -9,6 +9,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/diag"
 	"github.com/hashicorp/terraform-plugin-framework/resource"
 
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet"
 	fleetmigration "github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migration"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/meta"
@@ -86,16 +87,23 @@ func (r *Resource) Create(ctx context.Context, req resource.CreateRequest, resp 
 		failure.Elapsed = time.Since(began)
 		resp.Diagnostics.Append(failure.Error())
 	}
-	if vm != nil {
-		resp.Diagnostics.Append(migrationoptions.AbortWarning(record.AbortStatus, err != nil,
-			fleetmigration.Mode(record.Mode), vm.Name,
-			vm.Host)...)
-	}
+	resp.Diagnostics.Append(warnings(vm, record, err)...)
 	plan.ID = plan.plannedID()
 	plan.fromRecord(record)
 	// The result is in the state even if the apply was cancelled. Setting it asks no host.
 	resp.Diagnostics.Append(resp.State.Set(context.WithoutCancel(ctx), &plan)...)
 	resp.Diagnostics.Append(saveLastKnown(ctx, resp.Private, vm)...)
+}
+
+// warnings are about the VM after the migration, nil if that is unknown: an abort that came too late, and disks that
+// stay on the host that the VM came from.
+func warnings(vm *fleet.VM, record domain.Migration, err error) diag.Diagnostics {
+	if vm == nil {
+		return nil
+	}
+	late := migrationoptions.AbortWarning(record.AbortStatus, err != nil, fleetmigration.Mode(record.Mode), vm.Name,
+		vm.Host)
+	return append(late, tfdiag.KeptDisks(vm)...)
 }
 
 // Read reads the record of a migration that didn't succeed. A successful migration stays as it is, and so does one

@@ -165,9 +165,6 @@ func (r *Resource) Read(ctx context.Context, req resource.ReadRequest, resp *res
 	}
 }
 
-// disksKept is the title of a warning about disks that should have been removed.
-const disksKept = "Disks of the virtual machine are kept"
-
 // Update changes the VM in place, then waits for the VM to become ready. If Update fails, the VM stays, and the state
 // says which changes were made.
 func (r *Resource) Update(ctx context.Context, req resource.UpdateRequest, resp *resource.UpdateResponse) {
@@ -221,10 +218,7 @@ func (r *Resource) Update(ctx context.Context, req resource.UpdateRequest, resp 
 	if vm.Stopped.Forced() {
 		resp.Diagnostics.Append(forcedWarning(vm.Name, vm.Host, vm.Stopped))
 	}
-	if len(vm.KeptDisks) > 0 {
-		resp.Diagnostics.AddWarning(disksKept, fmt.Sprintf("Virtual machine %q on host %q no longer has these disks. They "+
-			"stay:\n  - %s", vm.Name, vm.Host, strings.Join(vm.KeptDisks, "\n  - ")))
-	}
+	resp.Diagnostics.Append(tfdiag.KeptDisks(vm)...)
 
 	seen := observation{vm: vm}
 	if err != nil {
@@ -266,7 +260,7 @@ func (r *Resource) Delete(ctx context.Context, req resource.DeleteRequest, resp 
 		return
 	}
 	if report != nil && len(report.KeptDisks) > 0 {
-		resp.Diagnostics.AddWarning(disksKept, fmt.Sprintf(
+		resp.Diagnostics.AddWarning(tfdiag.DisksKept, fmt.Sprintf(
 			"Virtual machine %q is gone from host %q. These disks of it stay:\n  - %s",
 			text(state.Name), report.Host, strings.Join(report.KeptDisks, "\n  - ")))
 	}
