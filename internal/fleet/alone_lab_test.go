@@ -78,7 +78,7 @@ func TestLab_diskHasOneWriter(t *testing.T) {
 		placement.ErrShared, other.UUID, vm.Name)
 	tells(t, "the second one", f.VerifyExclusive(t.Context(), other.UUID, second), placement.ErrShared, vm.UUID)
 
-	blockers, err := f.ClaimBlockers(t.Context(), vm, f.Host("kvm2"))
+	blockers, err := f.ClaimBlockers(t.Context(), vm, f.Host("kvm2"), false)
 	if err != nil || len(blockers) != 1 || !strings.Contains(blockers[0].Message, other.UUID) {
 		t.Errorf("moving: %+v, %v", blockers, err)
 	}

@@ -89,13 +89,13 @@ func TestLab_diskHasOneWriterThroughLinks(t *testing.T) {
 	there := create(t, f, l, on("kvm2", "there", image("kvm2", "-there")))
 	link("kvm2", there.LiveSpec.Disks["root"].Source.File, file)
 
-	blockers, err := f.LinkBlockers(t.Context(), first, f.Host("kvm2"))
+	blockers, err := f.LinkBlockers(t.Context(), first, f.Host("kvm2"), false)
 	if err != nil || len(blockers) != 1 || !strings.Contains(blockers[0].Message, there.Name) {
 		t.Errorf("moving: %+v, %v", blockers, err)
 	}
 
 	// Different files are no obstacle.
-	if blockers, err := f.LinkBlockers(t.Context(), there, f.Host("kvm1")); err != nil || len(blockers) > 0 {
+	if blockers, err := f.LinkBlockers(t.Context(), there, f.Host("kvm1"), false); err != nil || len(blockers) > 0 {
 		t.Errorf("moving another one: %+v, %v", blockers, err)
 	}
 }

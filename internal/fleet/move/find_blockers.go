@@ -32,7 +32,7 @@ func (m *move) findBlockersUnderLock(ctx context.Context) (migration.VM, []migra
 		return inspected, blockers, err
 	}
 
-	linked, err := m.mover.placement.LinkBlockers(ctx, m.vm, m.to)
+	linked, err := m.mover.placement.LinkBlockers(ctx, m.vm, m.to, turnedOff(m.vm, inspected))
 
 	return inspected, append(blockers, linked...), err
 }
@@ -96,6 +96,7 @@ func (ck *Checks) CheckTarget(
 	ctx context.Context, vm *inventory.VM, inspected migration.VM, to *inventory.Host, o migration.Options,
 ) ([]migration.Blocker, error) {
 	a, err := ck.hosts.ReplyOf(ctx, to)
+	starts := turnedOff(vm, inspected) // A VM that stays off needs its room only when it is started.
 
 	inspected = ck.WithTarget(ctx, vm, inspected, to)
 	if err == nil {
@@ -129,16 +130,13 @@ func (ck *Checks) CheckTarget(
 	blockers = append(blockers, ck.ownDiskBlockers(ctx, vm, to)...)
 	blockers = append(blockers, mountBlockers(ctx, vm, inspected.Mobility.Disks, to)...)
 
-	alone, err := ck.placement.ClaimBlockers(ctx, vm, to)
+	alone, err := ck.placement.ClaimBlockers(ctx, vm, to, starts)
 	if err != nil {
 		return nil, err
 	}
 
 	blockers = append(blockers, alone...)
 	blockers = append(blockers, ck.placement.LimitBlockers(ctx, a, vm, inspected.Mobility.Values)...)
-
-	// A VM that stays off needs its room only when it is started.
-	starts := vm.Active && !inspected.Live()
 
 	if inspected.Live() {
 		blockers = append(blockers, placement.FailoverBlockers(ctx, to, vm.LiveSpec)...)
@@ -163,6 +161,9 @@ func (ck *Checks) CheckTarget(
 
 	return blockers, nil
 }
+
+// turnedOff says whether a VM that runs was inspected as it will be when it is off. It is started on the target.
+func turnedOff(vm *inventory.VM, inspected migration.VM) bool { return vm.Active && !inspected.Live() }
 
 // targetFiles returns which of the files that the VM opens the target has. It leaves out those that the source seems to
 // lack too: its libvirt sees other directories than its SSH server, so the answers say nothing.

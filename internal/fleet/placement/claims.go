@@ -34,9 +34,15 @@ type claim struct {
 // claims reports whether the domain writes to its disks, or will when its host boots.
 func claims(e *inventory.Entry) bool { return e.Active() || e.Autostart }
 
-// claimOf returns the claim of a VM on a host.
-func claimOf(vm *inventory.VM, host string) claim {
-	return claim{uuid: vm.UUID, name: vm.Name, host: host, disks: vm.Entry.DiskUses()}
+// claimOf returns the claim of a VM on a host. starts says that the VM is turned off if it runs, and started there from
+// its definition.
+func claimOf(vm *inventory.VM, host string, starts bool) claim {
+	c := claim{uuid: vm.UUID, name: vm.Name, host: host, disks: vm.Entry.DiskUses()}
+	if starts && vm.Active {
+		c.disks = vm.Entry.NextDiskUses()
+	}
+
+	return c
 }
 
 // namesakes returns the other VMs of the claim's name. A VM that runs already had to prove its name when it started.
@@ -202,9 +208,9 @@ func (cs *Claims) VerifyExclusive(ctx context.Context, uuid string, d Desired) e
 }
 
 // ClaimBlockers returns the VMs that block a move of a running VM to the target: they have its name, or a disk that it
-// writes to, as the target sees it.
+// writes to, as the target sees it. starts is as for ReserveArrival.
 func (cs *Claims) ClaimBlockers(
-	ctx context.Context, vm *inventory.VM, to *inventory.Host,
+	ctx context.Context, vm *inventory.VM, to *inventory.Host, starts bool,
 ) ([]migration.Blocker, error) {
 	if !vm.Active {
 		return nil, nil
@@ -215,7 +221,7 @@ func (cs *Claims) ClaimBlockers(
 		return nil, err
 	}
 
-	return rivalBlockers(answers, claimOf(vm, to.Name)), nil
+	return rivalBlockers(answers, claimOf(vm, to.Name, starts)), nil
 }
 
 // rivalBlockers returns the result of rivals as a blocker of a migration.
@@ -296,7 +302,7 @@ func (cs *Claims) StartAlone(
 		return err
 	}
 
-	c := claimOf(vm, vm.Host)
+	c := claimOf(vm, vm.Host, false)
 
 	unlock, err := cs.lockNames(ctx, c)
 	if err != nil {

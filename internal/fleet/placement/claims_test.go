@@ -49,3 +49,38 @@ func TestRivals_nobodyWritesToABackingFile(t *testing.T) {
 		})
 	}
 }
+
+// A running VM that is turned off and started on another host has the disks of its definition there: a disk that was
+// only plugged in, or only defined, counts as it will be.
+func TestClaimOf_startsFromItsDefinition(t *testing.T) {
+	t.Parallel()
+
+	guest := func(file string) string {
+		return fmt.Sprintf(`<domain type='qemu'><name>vm</name><memory>1024</memory><os><type>hvm</type></os><devices>`+
+			`<disk type='file' device='disk'><source file='%s'/><target dev='vda' bus='virtio'/></disk></devices></domain>`,
+			file)
+	}
+
+	for state, want := range map[libvirt.DomainState][2]string{
+		libvirt.Running: {"/runs", "/defined"}, libvirt.Shutoff: {"/defined", "/defined"},
+	} {
+		d := libvirt.Domain{UUID: "vm", Name: "vm", State: state, Persistent: true, PersistentXML: guest("/defined")}
+		if state == libvirt.Running {
+			d.LiveXML = guest("/runs")
+		}
+
+		vm, err := inventory.NewVM(inventory.Reply{
+			Host: &inventory.Host{Name: "kvm1"}, Info: &libvirt.HostInfo{}, Domain: inventory.NewEntry(d),
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+
+		for i, starts := range []bool{false, true} {
+			c := claimOf(vm, "kvm2", starts)
+			if len(c.disks) != 1 || c.disks[0].Source.Name() != want[i] {
+				t.Errorf("%v, started there %v: %+v, want %s", state, starts, c.disks, want[i])
+			}
+		}
+	}
+}

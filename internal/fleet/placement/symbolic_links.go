@@ -200,9 +200,9 @@ func addedAlike(added []domain.DiskUse) func(own, other string) bool {
 }
 
 // LinkBlockers returns a blocker for each VM whose disk is the same file on the target as one of the VM's, through
-// another path. It asks the target, so it is for a running VM that is about to move.
+// another path. It asks the target, so it is for a running VM that is about to move. starts is as for ReserveArrival.
 func (cs *Claims) LinkBlockers(
-	ctx context.Context, vm *inventory.VM, to *inventory.Host,
+	ctx context.Context, vm *inventory.VM, to *inventory.Host, starts bool,
 ) ([]migration.Blocker, error) {
 	if !vm.Active {
 		return nil, nil // It is looked for before the VM is started.
@@ -213,7 +213,7 @@ func (cs *Claims) LinkBlockers(
 		return nil, err
 	}
 
-	c := cs.withLinks(ctx, answers, claimOf(vm, to.Name), nil)
+	c := cs.withLinks(ctx, answers, claimOf(vm, to.Name, starts), nil)
 	if len(c.links) == 0 {
 		return nil, nil
 	}
