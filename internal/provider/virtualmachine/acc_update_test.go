@@ -158,32 +158,64 @@ func TestAccVirtualMachine_restartPolicies(t *testing.T) {
 }
 
 // TestAccVirtualMachine_keyIsUsedAgain: the old key of a renamed disk is free for another disk at once, though the
-// running disk keeps the alias with that key until it is started again.
+// running disk keeps the alias with that key until it is started again. What is then staged for the renamed devices
+// waits for that start: the guest keeps what it has.
 func TestAccVirtualMachine_keyIsUsedAgain(t *testing.T) {
 	t.Parallel()
 	l := lab.Open(t)
 	name := lab.Name(t)
 	l.RemoveDomain(t, name)
-	first := l.Image(t, "kvm1", name+"-first.raw", "raw", 1<<20)
-	second := l.Image(t, "kvm1", name+"-second.raw", "raw", 1<<20)
+	var image [3]string
+	for i := range image {
+		image[i] = l.Image(t, "kvm1", fmt.Sprintf("%s-%d.raw", name, i), "raw", 1<<20)
+	}
 	tf := acctest.NewCLI(t)
 	process := &started{l: l, host: "kvm1", name: name}
-	for _, disks := range []string{
-		fmt.Sprintf("{ a = { file = %q } }", first), fmt.Sprintf("{ b = { file = %q } }", first),
-		fmt.Sprintf("{ b = { file = %q }, a = { file = %q } }", first, second),
+	for _, step := range []struct {
+		disks, nics, channels string
+		staged                bool
+	}{
+		{fmt.Sprintf("{ a = { file = %q } }", image[0]), `{ a = { user = true } }`, "a = \"a\"", false},
+		{fmt.Sprintf("{ b = { file = %q } }", image[0]), `{ b = { user = true } }`, "b = \"a\"", false},
+		{
+			fmt.Sprintf("{ b = { file = %q }, a = { file = %q } }", image[0], image[1]), `{ b = { user = true } }`,
+			"b = \"a\"", false,
+		},
+		{
+			fmt.Sprintf("{ b = { file = %q }, a = { file = %q, bus = \"sata\" } }", image[2], image[1]),
+			`{ b = { user = true, mac = "52:54:00:00:77:01" } }`, "b = \"b\"", true,
+		},
+		{
+			fmt.Sprintf("{ c = { file = %q }, a = { file = %q, bus = \"sata\" } }", image[2], image[1]),
+			`{ c = { user = true, mac = "52:54:00:00:77:01" } }`, "c = \"b\"", true,
+		},
 	} {
-		tf.Config(t, acctest.OneHost(l)+idleVM(l, name).with(hcl{"host": quote("kvm1"), "disks": disks}).String())
+		key, channel, _ := strings.Cut(step.channels, " = ")
+		config := idleVM(l, name).with(hcl{
+			"host": quote("kvm1"), "disks": step.disks, "interfaces": step.nics,
+			"devices": fmt.Sprintf(`{ channels = { %s = { type = "null", name = %s } } }`, key, channel),
+		})
+		if step.staged {
+			config = config.with(hcl{"update_policy": quote("Stage")})
+		}
+		tf.Config(t, acctest.OneHost(l)+config.String())
 		tf.Run(t, "apply")
 		noChanges(t, tf)
 		if err := process.same(t)(nil); err != nil {
 			t.Error(err)
 		}
+		if state, _ := tf.State(t, address); state["restart_required"] != step.staged {
+			t.Errorf("restart_required is %v with %s", state["restart_required"], step.disks)
+		}
+		_, runs, _ := strings.Cut(l.Virsh(t, "kvm1", "dumpxml", name), "<devices>\n")
+		if n := strings.Count(runs, `<channel type='null'`); n != 1 || !strings.Contains(runs, image[0]) ||
+			strings.Contains(runs, image[2]) || strings.Contains(runs, "52:54:00:00:77:01") || strings.Contains(runs, `name='b'`) {
+			t.Errorf("with %s, the guest has\n%s", step.disks, runs)
+		}
 	}
-	if err := look(t, l, "kvm1", name, first, second)(nil); err != nil {
+	next := l.Virsh(t, "kvm1", "dumpxml", "--inactive", name)
+	if err := contains(next, "<source file='"+image[2]+"'", "<source file='"+image[1]+"'", "ua-disk-c"); err != nil {
 		t.Error(err)
-	}
-	if state, _ := tf.State(t, address); state["restart_required"] != false {
-		t.Error("both disks run, and a restart is required")
 	}
 	destroyAndCheck(t, l, tf, name)
 }
