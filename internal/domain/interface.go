@@ -137,7 +137,7 @@ func sameInterface(have, want Interface) bool {
 	return sameConnection(have, want) && (want.Model == "" || want.Model == have.Model)
 }
 
-// otherRole reports whether the two have different roles in a pair (teaming). The interfaces of a pair have one address.
+// otherRole reports whether the two have different roles in a pair (teaming), whose interfaces have one address.
 func otherRole(a, b Interface) bool {
 	role, other := a.Values["teaming.type"], b.Values["teaming.type"]
 	return role != other && isDevice(role) && isDevice(other)

@@ -91,10 +91,7 @@ func (dr *Drainer) routes(
 // among their VMs, on all hosts at the same time: every step of a drain asks again before it begins, and one slow host
 // delays only itself. If it can't be read, it stays unknown, and the move itself fails if there is too little.
 func (dr *Drainer) readRoom(ctx context.Context, in evacuation.Input, others []inventory.Reply) {
-	var needs []domain.HostUse
-	for _, m := range in.VMs {
-		needs = append(needs, m.Use)
-	}
+	needs := needsOf(in.VMs)
 
 	var reading sync.WaitGroup
 
@@ -109,6 +106,22 @@ func (dr *Drainer) readRoom(ctx context.Context, in evacuation.Input, others []i
 	}
 
 	reading.Wait()
+}
+
+// needsOf returns what the VMs may request of their targets: as they are and, if they may be turned off to be moved, by
+// their definitions.
+func needsOf(vms []evacuation.VM) []domain.HostUse {
+	var needs []domain.HostUse
+
+	for _, m := range vms {
+		needs = append(needs, m.Use)
+
+		if m.ColdBlockers != nil {
+			needs = append(needs, m.StartedUse)
+		}
+	}
+
+	return needs
 }
 
 // freeSpaceOf returns how much room a host has left in the directories to which the disks of these VMs would be copied.

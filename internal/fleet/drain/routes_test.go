@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/evacuation"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migration"
@@ -77,5 +78,24 @@ func TestSpaceFor(t *testing.T) {
 	want := map[string]uint64{"/vms": 3, "/fast": 4, "/vms" + evacuation.GrowthIn: 30, "/fast" + evacuation.GrowthIn: 40}
 	if got := spaceFor(limited, load); !maps.Equal(got, want) {
 		t.Errorf("with a limit: %v; want %v", got, want)
+	}
+}
+
+// Hosts are asked for what a running VM has, and for what its definition needs if it may be turned off to be moved.
+func TestNeedsOf(t *testing.T) {
+	t.Parallel()
+
+	uses := func(network string) domain.HostUse {
+		return domain.HostUse{Networks: map[string][]string{network: {"nic"}}}
+	}
+	vm := evacuation.VM{Use: uses("runs"), StartedUse: uses("defined")}
+
+	if got := needsOf([]evacuation.VM{vm}); len(got) != 1 || got[0].Networks["runs"] == nil {
+		t.Errorf("moved live: %+v", got)
+	}
+
+	vm.ColdBlockers = map[string][]migration.Blocker{}
+	if got := needsOf([]evacuation.VM{vm}); len(got) != 2 || got[1].Networks["defined"] == nil {
+		t.Errorf("moved while it is off: %+v", got)
 	}
 }

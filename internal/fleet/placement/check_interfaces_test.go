@@ -42,12 +42,12 @@ func hostWithPorts(t *testing.T) *inventory.Host {
 	return hosts.Host("ports")
 }
 
-// withInterface returns the spec of a VM with one interface.
-func withInterface(t *testing.T, key, network string) domain.Spec {
+// withInterface returns the spec of a VM with one interface, in the network plain.
+func withInterface(t *testing.T, key string) domain.Spec {
 	t.Helper()
 
 	d, err := domain.Parse(`<domain type="kvm"><name>a</name><memory>1</memory><devices><interface type="network">
-		<mac address="52:54:00:00:00:01"/><source network="` + network + `"/><model type="virtio"/>
+		<mac address="52:54:00:00:00:01"/><source network="plain"/><model type="virtio"/>
 		<alias name="ua-net-` + key + `"/></interface></devices></domain>`)
 	if err != nil {
 		t.Fatal(err)
@@ -63,7 +63,7 @@ func TestFitsLiveConnections_followsKeys(t *testing.T) {
 
 	host := hostWithPorts(t)
 	a := inventory.Reply{Host: host, Info: &libvirt.HostInfo{LibvirtVersion: libvirt.Version{Major: 9}}}
-	live, defined := withInterface(t, "lan", "plain"), withInterface(t, "wan", "plain")
+	live, defined := withInterface(t, "lan"), withInterface(t, "wan")
 	live.FixedVirtualPorts = true
 
 	const mac = "52:54:00:00:00:01"

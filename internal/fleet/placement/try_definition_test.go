@@ -113,8 +113,8 @@ func TestDoubtStart(t *testing.T) {
 func TestRestarts_comparesWhatRuns(t *testing.T) {
 	t.Parallel()
 
-	live, defined := withInterface(t, "lan", "plain"), withInterface(t, "wan", "plain")
-	cpus := withInterface(t, "lan", "plain")
+	live, defined := withInterface(t, "lan"), withInterface(t, "wan")
+	cpus := withInterface(t, "lan")
 	live.CPU.VCPUs, defined.CPU.VCPUs, cpus.CPU.VCPUs = new(1), new(1), new(2)
 
 	for name, tt := range map[string]struct {

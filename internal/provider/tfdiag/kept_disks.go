@@ -18,6 +18,7 @@ func KeptDisks(vm *fleet.VM) diag.Diagnostics {
 	if len(vm.KeptDisks) == 0 {
 		return nil
 	}
-	return diag.Diagnostics{diag.NewWarningDiagnostic(DisksKept, fmt.Sprintf("Virtual machine %q on host %q no longer has "+
-		"these disks. They stay:\n  - %s", vm.Name, vm.Host, strings.Join(vm.KeptDisks, "\n  - ")))}
+	return diag.Diagnostics{diag.NewWarningDiagnostic(DisksKept, fmt.Sprintf(
+		"Virtual machine %q on host %q no longer has these disks. They stay:\n  - %s", vm.Name, vm.Host,
+		strings.Join(vm.KeptDisks, "\n  - ")))}
 }

@@ -209,7 +209,8 @@ func TestAccVirtualMachine_keyIsUsedAgain(t *testing.T) {
 		}
 		_, runs, _ := strings.Cut(l.Virsh(t, "kvm1", "dumpxml", name), "<devices>\n")
 		if n := strings.Count(runs, `<channel type='null'`); n != 1 || !strings.Contains(runs, image[0]) ||
-			strings.Contains(runs, image[2]) || strings.Contains(runs, "52:54:00:00:77:01") || strings.Contains(runs, `name='b'`) {
+			strings.Contains(runs, image[2]) || strings.Contains(runs, "52:54:00:00:77:01") ||
+			strings.Contains(runs, `name='b'`) {
 			t.Errorf("with %s, the guest has\n%s", step.disks, runs)
 		}
 	}
