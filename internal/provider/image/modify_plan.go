@@ -86,7 +86,8 @@ func (r *imageResource) ModifyPlan(
 		resp.Diagnostics.Append(checkAvailable(ctx, planned)...)
 		return
 	}
-	if n.Removable {
+	leaving := onhosts.Leaving(r.Data, state.HostStates, targets)
+	if n.Removable || len(leaving) > 0 && len(state.Superseded.Elements()) > 0 { // No apply looks for those that stay there.
 		set("superseded", types.ListUnknown(types.StringType))
 	}
 	_, poolPlanned := r.Data.Planned.Hosts(status.StoragePool, state.Pool.ValueString())
