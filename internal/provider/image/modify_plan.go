@@ -28,6 +28,12 @@ import (
 func (r *imageResource) ModifyPlan(
 	ctx context.Context, req resource.ModifyPlanRequest, resp *resource.ModifyPlanResponse,
 ) {
+	if req.Plan.Raw.IsNull() && r.Data != nil && !r.Data.Unknown {
+		var state model
+		resp.Diagnostics.Append(req.State.Get(ctx, &state)...)
+		hosts, _ := onhosts.Known(r.Data, state.Hosts, state.HostStates)
+		resp.Diagnostics.Append(r.checkRemoval(ctx, hosts, &state)...)
+	}
 	if !r.Plans(noun, req, resp) {
 		return
 	}
@@ -59,6 +65,8 @@ func (r *imageResource) ModifyPlan(
 	r.Data.Planned.PlanVolume(state.ID.ValueString())
 	if !name.Equal(state.Name) || !pool.Equal(state.Pool) {
 		r.Data.Planned.PlanImageReplaced(state.ID.ValueString())
+		known, _ := onhosts.Known(r.Data, state.Hosts, state.HostStates)
+		resp.Diagnostics.Append(r.checkRemoval(ctx, known, &state)...)
 	}
 	if hosts.IsNull() {
 		// These are the hosts that had the pool at the last read, or those where the pool is planned.
@@ -87,6 +95,7 @@ func (r *imageResource) ModifyPlan(
 		return
 	}
 	leaving := onhosts.Leaving(r.Data, state.HostStates, targets)
+	resp.Diagnostics.Append(r.checkRemoval(ctx, leaving, &state)...)
 	if n.Removable || len(leaving) > 0 && len(state.Superseded.Elements()) > 0 { // No apply looks for those that stay there.
 		set("superseded", types.ListUnknown(types.StringType))
 	}
@@ -94,6 +103,16 @@ func (r *imageResource) ModifyPlan(
 	if poolPlanned || lacksCopy(targets, state.HostStates) {
 		resp.Diagnostics.Append(checkFormat(ctx, req.Plan, pools(targets), planned, state.Format.ValueString())...)
 	}
+}
+
+// checkRemoval returns an error for each of the hosts that lose their copies while the pool's filesystem isn't mounted:
+// the apply can't remove a copy there, and finds that out only after it has removed those of other hosts.
+func (r *imageResource) checkRemoval(ctx context.Context, hosts hostset.Set, m *model) (diags diag.Diagnostics) {
+	failed := hostset.Each(ctx, hosts, func(ctx context.Context, h hostset.Host) error {
+		return r.Data.Storage().CheckDelete(ctx, h.Name, m.ref())
+	})
+	maps.DeleteFunc(failed, func(_ string, err error) bool { return !errors.Is(err, storage.ErrUnmounted) })
+	return onhosts.Failures("delete", m.noun(), failed)
 }
 
 // checkNew returns errors for a new image that no host can have, and a warning if its source isn't available.

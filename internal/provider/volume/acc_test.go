@@ -1073,6 +1073,7 @@ resource "virtfleet_virtual_machine" "this" {
 `, name))
 	says(tf.Fail(t, "plan"), "nothing is mounted at "+at)
 	tf.Config(t, config)
+	says(tf.Fail(t, "plan", "-destroy"), `Unable to delete image "base"`, "nothing is mounted at "+at)
 	tf.Fail(t, "destroy")
 	l.Run(t, host, "sh", "-ec", fmt.Sprintf("umount /etc/fstab; rm %[1]s/fstab; mv %[1]s/* %[2]s/", away, at))
 	l.Virsh(t, host, "pool-refresh", name)
