@@ -81,6 +81,8 @@ resource "virtfleet_storage_pool" "this" {
 			inPool("logical", `{ name = "vg" }`, "size = \"1Gi\"\npreallocation = \"off\"",
 				`(?s)type\s+logical.*preallocation\s+is\s+"off".*set\s+it\s+to\s+"full"`),
 			inPool("logical", `{ name = "vg" }`, `image = "default-pool/base"`, `(?s)type\s+logical.*set\s+clone\s+to\s+"full"`),
+			inPool("logical", `{ name = "vg" }`, "size = \"1Gi\"\nformat = \"qcow2\"",
+				`(?s)\n\s+\d+:\s+format\s+=.*type\s+logical.*format\s+is\s+"qcow2".*leave\s+it\s+out`),
 			inPool("rbd", `{ name = "vms", hosts = [{ name = "mon1" }] }`, `copy_of = "vms/base"`,
 				`(?s)type\s+rbd.*can't\s+copy.*"rbd\s+cp".*import\s+it`),
 			inPool("zfs", `{ name = "tank" }`, "image = \"default-pool/base\"\nclone = \"full\"",
