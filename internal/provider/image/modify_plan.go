@@ -92,6 +92,7 @@ func (r *imageResource) ModifyPlan(
 		set("superseded", types.ListUnknown(types.StringType))
 		resp.Diagnostics.Append(checkFormat(ctx, req.Plan, pools(targets), planned, "")...)
 		resp.Diagnostics.Append(checkAvailable(ctx, planned)...)
+		resp.Diagnostics.Append(r.checkRoom(ctx, req.Plan, targets, planned)...)
 		return
 	}
 	leaving := onhosts.Leaving(r.Data, state.HostStates, targets)
@@ -124,6 +125,35 @@ func (r *imageResource) checkNew(
 	}
 	diags.Append(checkFormat(ctx, plan, pools, source, "")...)
 	diags.Append(checkAvailable(ctx, source)...)
+	diags.Append(r.checkRoom(ctx, plan, targets, source)...)
+	return diags
+}
+
+// checkRoom returns a warning for each host whose pool has no room for a local image, as far as its size is known. It is
+// no error: a host may have the copy already.
+func (r *imageResource) checkRoom(
+	ctx context.Context, plan tfsdk.Plan, targets hostset.Set, source types.Object,
+) (diags diag.Diagnostics) {
+	var m model
+	diags.Append(plan.GetAttribute(ctx, path.Root("name"), &m.Name)...)
+	diags.Append(plan.GetAttribute(ctx, path.Root("pool"), &m.Pool)...)
+	file, _ := source.Attributes()["file"].(types.String)
+	_, bytes, err := storage.FileFormat(file.ValueString())
+	pool := m.Pool.ValueString()
+	if diags.HasError() || err != nil || bytes == 0 || pool == "" {
+		return diags
+	}
+	for _, host := range targets.Names() {
+		if r.Data.Planned.PoolChange(host, pool).From != "" {
+			continue
+		}
+		err := r.Data.Storage().CheckRoom(ctx, host, pool, storage.Demand{Growth: bytes})
+		if errors.Is(err, storage.ErrNoSpace) || errors.Is(err, storage.ErrOvercommitted) {
+			f := m.failure("create", err)
+			f.Host, f.Happened = host, "the apply fails unless the host has the copy already, or there is room by then"
+			diags.Append(diag.WithPath(path.Root("pool"), f.Warning()))
+		}
+	}
 	return diags
 }
 
@@ -139,7 +169,7 @@ func checkFormat(
 	file, _ := source.Attributes()["file"].(types.String)
 	if format == "" && file.ValueString() != "" {
 		var err error
-		format, err = storage.FileFormat(file.ValueString())
+		format, _, err = storage.FileFormat(file.ValueString())
 		if err != nil && !errors.Is(err, fs.ErrNotExist) { // The file may be created before the image.
 			diags.Append(m.failure("fetch", err).AttributeError(path.Root("source")))
 		}
