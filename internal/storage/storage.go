@@ -58,18 +58,7 @@ func (s *Storage) locked(
 func (s *Storage) lockedForAll(
 	ctx context.Context, host string, volume Ref, purpose string, f func(context.Context) error,
 ) error {
-	hosts, err := s.UserHosts(ctx, host, volume.Pool)
-	if err != nil {
-		return err
-	}
-	names := []string{host}
-	if len(hosts) > 1 {
-		for _, a := range hostset.Found(PoolOn(ctx, hosts.Without(host), volume.Pool)) {
-			if a.Value.Shared {
-				names = append(names, a.Host)
-			}
-		}
-	}
+	names := append(s.Sharing(ctx, host, volume.Pool).Names(), host)
 	slices.Sort(names)
 	next := f
 	for _, name := range slices.Backward(names) {

@@ -268,7 +268,7 @@ func (r *volumeResource) checkPool(
 		resp.Diagnostics.Append(f.AttributeError(path.Root("pool")))
 	}
 	if host.IsNull() && len(found) > 1 {
-		if _, _, d := r.chooseHost(ctx, s, &plan); d != nil {
+		if _, d := r.chooseHost(ctx, s, &plan); d != nil {
 			resp.Diagnostics.Append(d)
 		}
 	}
@@ -326,7 +326,7 @@ func (r *volumeResource) checkNew(
 	replaced, found, diags := r.replacedVolume(ctx, req)
 	resp.Diagnostics.Append(diags...)
 	plan.Host = host
-	on, _, refused := r.chooseHost(ctx, s, &plan)
+	on, refused := r.chooseHost(ctx, s, &plan)
 	if refused != nil || plan.Pool.IsUnknown() || r.Data.Planned.PoolChange(on, plan.Pool.ValueString()).From != "" {
 		return
 	}
