@@ -237,7 +237,9 @@ func (p *Scheduler) ownDiskMisfit(
 
 	image, err := a.Host.Conn.PoolVolume(ctx, ref.Pool, ref.Name)
 	if err == nil && ref.NamedByContent() {
-		whole, err = p.records.Storage().IsWhole(ctx, a.Host.Name, *image)
+		whole, err = p.whole.check(a.Host.Name, *image, func() (bool, error) {
+			return p.records.Storage().IsWhole(ctx, a.Host.Name, *image)
+		})
 	}
 
 	switch {
