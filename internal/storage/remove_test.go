@@ -180,6 +180,29 @@ func TestLocks_shared(t *testing.T) {
 	}
 }
 
+// TestCreateVolume_unknownImage: a pool that doesn't list the image of a new volume is refreshed, once. One that lists it
+// isn't.
+func TestCreateVolume_unknownImage(t *testing.T) {
+	t.Parallel()
+	h := openHost(t, "one")
+	startPool(t, h, "images", dirPool)
+	startPool(t, h, "vms", dirPool)
+	createVolume(t, h, "images", copyName, "")
+	s := storageOf(h)
+	for image, want := range map[string]int{"absent-0123456789ab": 1, copyName: 0} {
+		before := h.Calls()["virStoragePoolRefresh"]
+		_, err := s.CreateVolume(t.Context(), "one", storage.Disk{
+			Pool: "vms", Name: "root", Overlay: &storage.Ref{Pool: "images", Name: image},
+		})
+		if errors.Is(err, libvirt.ErrNotFound) != (want == 1) {
+			t.Errorf("%s: %v", image, err)
+		}
+		if n := h.Calls()["virStoragePoolRefresh"] - before; n != want {
+			t.Errorf("%s: %d refreshes, want %d", image, n, want)
+		}
+	}
+}
+
 // TestPut_writtenTo: a copy that isn't the image any more is neither removed nor sent again while a VM uses it.
 func TestPut_writtenTo(t *testing.T) {
 	t.Parallel()

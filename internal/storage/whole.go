@@ -143,10 +143,23 @@ func (s *Storage) withSource(
 	return create(ctx, source)
 }
 
+// refreshedVolume reads a volume of an active pool, and refreshes the pool once if it doesn't list the volume: a user may
+// have copied the file there, or another host may have created it in a shared pool.
+func refreshedVolume(ctx context.Context, h *libvirt.Host, ref Ref) (*libvirt.Volume, error) {
+	v, err := h.PoolVolume(ctx, ref.Pool, ref.Name)
+	if !errors.Is(err, libvirt.ErrNotFound) || errors.Is(err, libvirt.ErrNoPool) {
+		return v, err
+	}
+	if err := refresh(ctx, h, ref.Pool); err != nil {
+		return nil, err
+	}
+	return h.PoolVolume(ctx, ref.Pool, ref.Name)
+}
+
 // wholeCopy returns an image's copy on a host, and ErrIncomplete if a part of it is missing. libvirt may have looked at
 // the file before it was whole, so its content decides.
 func (s *Storage) wholeCopy(ctx context.Context, h *libvirt.Host, ref Ref) (*libvirt.Volume, error) {
-	v, err := h.PoolVolume(ctx, ref.Pool, ref.Name)
+	v, err := refreshedVolume(ctx, h, ref)
 	if err != nil {
 		return nil, err
 	}
