@@ -76,6 +76,12 @@ resource "virtfleet_storage_pool" "this" {
 				PlanOnly: true,
 			},
 			undecided,
+			{
+				Config: acctest.Local("") + "import {\nto = virtfleet_volume.this\nid = \"default-pool/absent\"\n}\n" +
+					"resource \"virtfleet_volume\" \"this\" {\nname = \"absent\"\npool = \"default-pool\"\nsize = \"1Mi\"\n}\n",
+				ExpectError: regexp.MustCompile(`(?s)no\s+configured\s+host.*"virsh\s+pool-refresh\s+default-pool"`),
+				PlanOnly:    true,
+			},
 			step("size = \"1Gi\"\nhost = \"nowhere\"", "Unknown host"),
 			step("size = \"1Gi\"\nformat = \"raw\"\npreallocation = \"metadata\"", `(?s)is\s+for\s+the\s+format\s+"qcow2"`),
 			inPool("logical", `{ name = "vg" }`, "size = \"1Gi\"\npreallocation = \"off\"",

@@ -52,7 +52,9 @@ func (r *volumeResource) Read(ctx context.Context, req resource.ReadRequest, res
 		if host := state.CurrentHost.ValueString(); host != "" {
 			err = fmt.Errorf("%w: host %q has no volume %q", libvirt.ErrNotFound, host, state.id())
 		}
-		resp.Diagnostics.Append(tfdiag.Failure{Verb: "import", Noun: noun, Err: err}.Error())
+		resp.Diagnostics.Append(tfdiag.Failure{Verb: "import", Noun: noun, Err: err, Remedy: fmt.Sprintf("Correct the id. If "+
+			"the volume was made without libvirt, run \"virsh pool-refresh %s\" on its host first.", state.Pool.ValueString()),
+		}.Error())
 	default:
 		kept := r.keepMissing(ctx, s, &state, false, nil)
 		resp.Diagnostics.Append(kept...)
