@@ -115,8 +115,8 @@ func (p Pool) CheckVolume(d Disk) error {
 		return fmt.Errorf("%w: storage pool %q is of type %s, whose volumes can't be overlays of an image; set clone to "+
 			"\"full\", which copies it", libvirt.ErrInvalid, p.Name, p.Type)
 	case !k.has(d.Format):
-		return fmt.Errorf("%w: storage pool %q is of type %s, %w, and format is %q; leave it out, or set it to \"raw\". For a "+
-			"%[5]s file, use a pool of type dir, fs or netfs", libvirt.ErrInvalid, p.Name, p.Type, ErrRawOnly, d.Format)
+		return fmt.Errorf("%w: storage pool %q is of type %s, %w, and format is %q; leave it out, or set it to \"raw\". For "+
+			"%[5]s, use a pool of type dir, fs or netfs", libvirt.ErrInvalid, p.Name, p.Type, ErrRawOnly, d.Format)
 	case k.thick && d.Preallocation != "" && !Thick(d.Preallocation):
 		return fmt.Errorf("%w: storage pool %q is of type %s, in which a volume occupies all its space at once, and "+
 			"preallocation is %q; leave it out, or set it to %q", libvirt.ErrInvalid, p.Name, p.Type, d.Preallocation,

@@ -180,8 +180,8 @@ func TestLocks_shared(t *testing.T) {
 	}
 }
 
-// TestCreateVolume_unknownImage: a pool that doesn't list the image of a new volume is refreshed, once. One that lists it
-// isn't.
+// TestCreateVolume_unknownImage: a pool that doesn't list the image of a new volume is refreshed, once. One that lists
+// it isn't.
 func TestCreateVolume_unknownImage(t *testing.T) {
 	t.Parallel()
 	h := openHost(t, "one")

@@ -143,8 +143,8 @@ func (s *Storage) withSource(
 	return create(ctx, source)
 }
 
-// refreshedVolume reads a volume of an active pool, and refreshes the pool once if it doesn't list the volume: a user may
-// have copied the file there, or another host may have created it in a shared pool.
+// refreshedVolume reads a volume of an active pool, and refreshes the pool once if it doesn't list the volume: a user
+// may have copied the file there, or another host may have created it in a shared pool.
 func refreshedVolume(ctx context.Context, h *libvirt.Host, ref Ref) (*libvirt.Volume, error) {
 	v, err := h.PoolVolume(ctx, ref.Pool, ref.Name)
 	if !errors.Is(err, libvirt.ErrNotFound) || errors.Is(err, libvirt.ErrNoPool) {

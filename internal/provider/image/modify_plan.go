@@ -97,7 +97,8 @@ func (r *imageResource) ModifyPlan(
 	}
 	leaving := onhosts.Leaving(r.Data, state.HostStates, targets)
 	resp.Diagnostics.Append(r.checkRemoval(ctx, leaving, &state)...)
-	if n.Removable || len(leaving) > 0 && len(state.Superseded.Elements()) > 0 { // No apply looks for those that stay there.
+	forgets := len(leaving) > 0 && len(state.Superseded.Elements()) > 0 // No later apply looks for those that stay there.
+	if n.Removable || forgets {
 		set("superseded", types.ListUnknown(types.StringType))
 	}
 	_, poolPlanned := r.Data.Planned.Hosts(status.StoragePool, state.Pool.ValueString())
@@ -129,8 +130,8 @@ func (r *imageResource) checkNew(
 	return diags
 }
 
-// checkRoom returns a warning for each host whose pool has no room for a local image, as far as its size is known. It is
-// no error: a host may have the copy already.
+// checkRoom returns a warning for each host whose pool has no room for a local image, as far as its size is known. It
+// is no error: a host may have the copy already.
 func (r *imageResource) checkRoom(
 	ctx context.Context, plan tfsdk.Plan, targets hostset.Set, source types.Object,
 ) (diags diag.Diagnostics) {

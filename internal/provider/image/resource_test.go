@@ -75,8 +75,9 @@ func TestCheckRoom(t *testing.T) {
 	node, file := filepath.Join(t.TempDir(), "node.xml"), filepath.Join(t.TempDir(), "image")
 	pools := ""
 	for name, kind := range map[string]string{"vg": "logical", "vms": "dir"} {
-		pools += fmt.Sprintf("<pool type='%s'><name>%s</name><capacity>1073741824</capacity><available>1073741824</available>"+
-			"<source><name>vg</name></source><target><path>/srv/%[2]s</path></target></pool>", kind, name)
+		pools += fmt.Sprintf("<pool type='%s'><name>%s</name><capacity>1073741824</capacity>"+
+			"<available>1073741824</available><source><name>vg</name></source><target><path>/srv/%[2]s</path></target></pool>",
+			kind, name)
 	}
 	if err := os.WriteFile(node, []byte("<node>"+pools+"</node>"), 0o600); err != nil {
 		t.Fatal(err)
