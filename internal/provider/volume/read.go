@@ -53,8 +53,8 @@ func (r *volumeResource) Read(ctx context.Context, req resource.ReadRequest, res
 			err = fmt.Errorf("%w: host %q has no volume %q", libvirt.ErrNotFound, host, state.id())
 		}
 		f := tfdiag.Failure{Verb: "import", Noun: noun, Err: err}
-		f.Remedy = fmt.Sprintf("Correct the id. If the volume was made without libvirt, run \"virsh pool-refresh %s\" on its "+
-			"host first.", state.Pool.ValueString())
+		f.Remedy = fmt.Sprintf("Correct the id. If the volume was made without libvirt, run \"virsh pool-refresh %s\" on "+
+			"its host first.", state.Pool.ValueString())
 		resp.Diagnostics.Append(f.Error())
 	default:
 		kept := r.keepMissing(ctx, s, &state, false, nil)
