@@ -171,29 +171,32 @@ func Fetch(ctx context.Context, s Source, log *slog.Logger) (_ *Image, err error
 }
 
 // FileFormat reads the format of a local image from its header, and refuses what Fetch refuses because of the header.
-// It returns "" for what isn't a regular file, which can be read only once.
-func FileFormat(file string) (format string, err error) {
+// It returns "" for what isn't a regular file, which can be read only once. bytes is 0 for a compressed image.
+func FileFormat(file string) (format string, bytes uint64, err error) {
 	info, err := os.Stat(file)
 	if err != nil || !info.Mode().IsRegular() {
-		return "", err
+		return "", 0, err
 	}
 	f, err := os.Open(file)
 	if err != nil {
-		return "", err
+		return "", 0, err
 	}
 	defer func() { err = errors.Join(err, f.Close()) }()
 	in, err := newInput(f, nil)
 	if err != nil {
-		return "", err
+		return "", 0, err
 	}
 	header := make([]byte, headerBytes)
 	n, err := fill(in.content, header)
 	if err != nil && !errors.Is(err, io.EOF) {
-		return "", err
+		return "", 0, err
+	}
+	if in.content == in.packed {
+		bytes = uint64(max(info.Size(), 0))
 	}
 	var image Image
 	err = image.inspect(header[:n])
-	return image.Format, err
+	return image.Format, bytes, err
 }
 
 // open opens the source. size is 0 if it is unknown.

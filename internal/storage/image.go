@@ -83,7 +83,7 @@ func (s *Storage) Put(ctx context.Context, hosts hostset.Set, ref Ref, image *Im
 
 func (s *Storage) putEach(ctx context.Context, hosts hostset.Set, ref Ref, image *Image) (failed map[string]error) {
 	return hostset.Each(ctx, hosts, func(ctx context.Context, h hostset.Host) error {
-		return s.locked(ctx, h.Name, ref, "uploading", func(ctx context.Context) error {
+		return s.lockedForAll(ctx, h.Name, ref, "uploading", func(ctx context.Context) error {
 			return s.put(ctx, h, ref, image)
 		})
 	})

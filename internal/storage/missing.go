@@ -48,6 +48,20 @@ func (s *Storage) IsShared(ctx context.Context, hosts hostset.Set, pool string) 
 	})
 }
 
+// Sharing returns the other hosts that answer that they share the pool of a host.
+func (s *Storage) Sharing(ctx context.Context, host, pool string) hostset.Set {
+	if !s.IsShared(ctx, s.Hosts.Named(host), pool) {
+		return nil
+	}
+	var names []string
+	for _, a := range hostset.Found(PoolOn(ctx, s.Hosts.Without(host), pool)) {
+		if a.Value.Shared {
+			names = append(names, a.Host)
+		}
+	}
+	return s.Hosts.Named(names...)
+}
+
 // UserOfCopy returns the VM that uses a volume of the same name and path on one of the other hosts, while nothing uses
 // the one on host. This is the case after a VM was moved with its disks and the source's files were kept. It returns
 // nil if there is no such VM, if the hosts share the pool, and if the other hosts don't answer. It lists the volumes of

@@ -99,6 +99,9 @@ var ErrCreatesNone = errors.New("in which libvirt can't create volumes")
 // ErrCopiesNone means that libvirt can't copy volumes into pools of this type: that is done by other means.
 var ErrCopiesNone = errors.New("into which libvirt can't copy volumes and images")
 
+// ErrRawOnly means that the volumes of pools of this type have no format.
+var ErrRawOnly = errors.New("whose volumes are raw")
+
 // CheckVolume returns why libvirt can't create the volume in the pool, nil if it can.
 func (p Pool) CheckVolume(d Disk) error {
 	switch k := p.kind(); {
@@ -111,6 +114,9 @@ func (p Pool) CheckVolume(d Disk) error {
 	case d.Overlay != nil && k.devices:
 		return fmt.Errorf("%w: storage pool %q is of type %s, whose volumes can't be overlays of an image; set clone to "+
 			"\"full\", which copies it", libvirt.ErrInvalid, p.Name, p.Type)
+	case !k.has(d.Format):
+		return fmt.Errorf("%w: storage pool %q is of type %s, %w, and format is %q; leave it out, or set it to \"raw\". For "+
+			"%[5]s, use a pool of type dir, fs or netfs", libvirt.ErrInvalid, p.Name, p.Type, ErrRawOnly, d.Format)
 	case k.thick && d.Preallocation != "" && !Thick(d.Preallocation):
 		return fmt.Errorf("%w: storage pool %q is of type %s, in which a volume occupies all its space at once, and "+
 			"preallocation is %q; leave it out, or set it to %q", libvirt.ErrInvalid, p.Name, p.Type, d.Preallocation,

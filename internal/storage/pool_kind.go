@@ -62,6 +62,18 @@ type kind struct {
 // namedCopies says that the pool can have images: libvirt names partitions itself.
 func (k kind) namedCopies() bool { return k.images && !k.partitions }
 
+// partitionTypes are what libvirt takes for the format of a partition.
+var partitionTypes = []string{
+	"none", "linux", "fat16", "fat32", "linux-swap", "linux-lvm", "linux-raid", "extended",
+}
+
+// has reports whether the volumes of the pool can have the format; "" is the default. libvirt ignores the format of
+// most devices, and a VM would then expect another content. In one that is encrypted it finds LUKS.
+func (k kind) has(format string) bool {
+	return !k.devices && k.protocol == "" || k.anyFormat || slices.Contains([]string{"", "raw", "luks"}, format) ||
+		k.partitions && slices.Contains(partitionTypes, format)
+}
+
 // kinds are the types that a pool can be declared with, in the order of the documentation.
 var kinds = []kind{
 	{

@@ -105,6 +105,14 @@ func TestPool_checkVolume(t *testing.T) {
 		{Disk{Overlay: ref}, []string{"iscsi", "iscsi-direct", "gluster", "scsi", "mpath", "rbd", "zfs", "logical", "disk"}},
 		{Disk{Preallocation: "full"}, []string{"iscsi", "iscsi-direct", "gluster", "scsi", "mpath"}},
 		{Disk{Preallocation: "off"}, []string{"iscsi", "iscsi-direct", "gluster", "scsi", "mpath", "logical"}},
+		{Disk{Format: "raw"}, []string{"iscsi", "iscsi-direct", "gluster", "scsi", "mpath"}},
+		{
+			Disk{Format: "qcow2"},
+			[]string{"iscsi", "iscsi-direct", "gluster", "scsi", "mpath", "rbd", "zfs", "logical", "disk"},
+		},
+		{
+			Disk{Format: "linux-lvm"}, []string{"iscsi", "iscsi-direct", "gluster", "scsi", "mpath", "rbd", "zfs", "logical"},
+		},
 	} {
 		for _, name := range PoolTypes() {
 			err := (Pool{Name: "p", Type: name}).CheckVolume(tt.disk)

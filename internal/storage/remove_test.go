@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/hostset"
@@ -122,6 +123,83 @@ func TestRemoveCopies(t *testing.T) {
 	failed = s.RemoveCopies(t.Context(), s.Hosts, nil, ref)
 	if len(failed) > 0 || hasCopy(t, one, "images") {
 		t.Errorf("unused: %v", failed)
+	}
+}
+
+// TestLocks_shared: who sends or removes an image in a pool that hosts share has the lock on each of them that answers:
+// another run may reach the pool through another host. In a pool of a host's own, only that host has the lock.
+func TestLocks_shared(t *testing.T) {
+	t.Parallel()
+	one, other := openHost(t, "one"), openHost(t, "other")
+	for _, h := range []*libvirt.Host{one, other} {
+		startPool(t, h, "images", netfsPool)
+		startPool(t, h, "local", dirPool)
+	}
+	silent, err := libvirt.Open(libvirt.Config{
+		Name: "silent", URI: "qemu+unix:///system?socket=" + t.TempDir() + "/absent",
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = silent.Close() })
+	s := storageOf(one, other, silent)
+	var mu sync.Mutex
+	var held, most []string
+	s.Lock = func(ctx context.Context, host, name, _ string) (context.Context, func(), error) {
+		mu.Lock()
+		defer mu.Unlock()
+		if strings.HasPrefix(name, "volume:") {
+			held = append(held, host)
+		}
+		if len(held) > len(most) {
+			most = slices.Clone(held)
+		}
+		return ctx, func() { mu.Lock(); defer mu.Unlock(); held = nil }, nil
+	}
+	file := filepath.Join(t.TempDir(), "image")
+	if err := os.WriteFile(file, bytes.Repeat([]byte("x"), 4096), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	image, err := storage.Fetch(t.Context(), storage.Source{File: file}, s.Log)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = image.Close() })
+	for pool, want := range map[string][]string{"images": {"one", "other"}, "local": {"other"}} {
+		ref := storage.Ref{Pool: pool, Name: copyName}
+		most = nil
+		s.Put(t.Context(), s.Hosts.Named("other"), ref, image)
+		if !slices.Equal(most, want) {
+			t.Errorf("an upload to pool %s has the locks of %v, want %v", pool, most, want)
+		}
+		most = nil
+		_ = s.DeleteUnused(t.Context(), s.Hosts.Named("other"), "other", ref, "")
+		if !slices.Equal(most, want) {
+			t.Errorf("a removal from pool %s has the locks of %v, want %v", pool, most, want)
+		}
+	}
+}
+
+// TestCreateVolume_unknownImage: a pool that doesn't list the image of a new volume is refreshed, once. One that lists
+// it isn't.
+func TestCreateVolume_unknownImage(t *testing.T) {
+	t.Parallel()
+	h := openHost(t, "one")
+	startPool(t, h, "images", dirPool)
+	startPool(t, h, "vms", dirPool)
+	createVolume(t, h, "images", copyName, "")
+	s := storageOf(h)
+	for image, want := range map[string]int{"absent-0123456789ab": 1, copyName: 0} {
+		before := h.Calls()["virStoragePoolRefresh"]
+		_, err := s.CreateVolume(t.Context(), "one", storage.Disk{
+			Pool: "vms", Name: "root", Overlay: &storage.Ref{Pool: "images", Name: image},
+		})
+		if errors.Is(err, libvirt.ErrNotFound) != (want == 1) {
+			t.Errorf("%s: %v", image, err)
+		}
+		if n := h.Calls()["virStoragePoolRefresh"] - before; n != want {
+			t.Errorf("%s: %d refreshes, want %d", image, n, want)
+		}
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"slices"
 	"time"
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/hostset"
@@ -49,6 +50,29 @@ func (s *Storage) locked(
 	}
 	defer release()
 	return f(held)
+}
+
+// lockedForAll is locked for what other hosts may have a part in: if hosts share the pool, it takes the lock on each of
+// them that answers, in the order of their names. Runs that reach the pool through different hosts then exclude each
+// other. The context of f ends when the lock on that host is lost, not when another host goes down meanwhile.
+func (s *Storage) lockedForAll(
+	ctx context.Context, host string, volume Ref, purpose string, f func(context.Context) error,
+) error {
+	names := append(s.Sharing(ctx, host, volume.Pool).Names(), host)
+	slices.Sort(names)
+	next := f
+	for _, name := range slices.Backward(names) {
+		inner := next
+		next = func(ctx context.Context) error {
+			return s.locked(ctx, name, volume, purpose, func(held context.Context) error {
+				if name != host {
+					held = ctx
+				}
+				return inner(held)
+			})
+		}
+	}
+	return next(ctx)
 }
 
 // EnsureActive starts a pool that isn't active.

@@ -333,7 +333,7 @@ func (s *Storage) DeleteUnused(ctx context.Context, hosts hostset.Set, host stri
 	if err != nil {
 		return err
 	}
-	return s.locked(ctx, host, ref, "removing", func(ctx context.Context) error {
+	return s.lockedForAll(ctx, host, ref, "removing", func(ctx context.Context) error {
 		if err := refresh(ctx, h, ref.Pool); err != nil {
 			return err
 		}

@@ -5,7 +5,9 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"fmt"
+	"hash"
 	"strings"
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
@@ -44,8 +46,16 @@ func (s *Storage) isWhole(ctx context.Context, host string, v libvirt.Volume, be
 	if begins != nil {
 		return true, nil
 	}
-	sum, err := s.sumOf(ctx, host, v)
-	return err == nil && strings.HasSuffix(v.Name, "-"+sum[:12]), err
+	h, _ := s.Hosts.Host(host)
+	if h.SHA256 != nil && v.Type == "file" {
+		sum, err := h.SHA256(ctx, v.Path)
+		return err == nil && strings.HasSuffix(v.Name, "-"+sum[:12]), err
+	}
+	n := newNamed(v.Name)
+	if err := h.Conn.DownloadVolume(ctx, v.Pool, v.Name, n); err != nil && !n.is() {
+		return false, err
+	}
+	return n.is(), nil
 }
 
 // beginning returns what a copy begins with, nil if the first chunk has no data.
@@ -62,15 +72,39 @@ func beginning(ctx context.Context, h *libvirt.Host, v libvirt.Volume) ([]byte, 
 	return nil, nil
 }
 
-// sumOf returns the SHA-256 of a volume. The host computes it if it can.
-func (s *Storage) sumOf(ctx context.Context, host string, v libvirt.Volume) (string, error) {
-	h, _ := s.Hosts.Host(host)
-	if h.SHA256 != nil && v.Type == "file" {
-		return h.SHA256(ctx, v.Path)
+// errNamed ends a download once the content is that of the name.
+var errNamed = errors.New("it is the image")
+
+// named reads content, and compares it with the checksum in the name of an image's copy. A device may be larger than
+// the image, because its pool rounds sizes up: then it has the image up to one of its sectors.
+type named struct {
+	sum    hash.Hash
+	digest []byte // the first bytes of the checksum
+	length int
+}
+
+const sectorBytes = 512
+
+func newNamed(volume string) *named {
+	digest, _ := hex.DecodeString(volume[strings.LastIndex(volume, "-")+1:])
+	return &named{sum: sha256.New(), digest: digest}
+}
+
+// is reports whether the content that was written until now has the checksum.
+func (n *named) is() bool { return len(n.digest) > 0 && bytes.HasPrefix(n.sum.Sum(nil), n.digest) }
+
+// Write returns errNamed at the end of the image.
+func (n *named) Write(p []byte) (written int, err error) {
+	for written < len(p) {
+		part := p[written:min(len(p), written+sectorBytes-n.length%sectorBytes)]
+		_, _ = n.sum.Write(part)
+		n.length += len(part)
+		written += len(part)
+		if n.length%sectorBytes == 0 && n.is() {
+			return written, errNamed
+		}
 	}
-	sum := sha256.New()
-	err := h.Conn.DownloadVolume(ctx, v.Pool, v.Name, sum)
-	return hex.EncodeToString(sum.Sum(nil)), err
+	return written, nil
 }
 
 // image returns the image that a volume is made from, nil if it is made from another volume, or from none.
@@ -109,10 +143,23 @@ func (s *Storage) withSource(
 	return create(ctx, source)
 }
 
+// refreshedVolume reads a volume of an active pool, and refreshes the pool once if it doesn't list the volume: a user
+// may have copied the file there, or another host may have created it in a shared pool.
+func refreshedVolume(ctx context.Context, h *libvirt.Host, ref Ref) (*libvirt.Volume, error) {
+	v, err := h.PoolVolume(ctx, ref.Pool, ref.Name)
+	if !errors.Is(err, libvirt.ErrNotFound) || errors.Is(err, libvirt.ErrNoPool) {
+		return v, err
+	}
+	if err := refresh(ctx, h, ref.Pool); err != nil {
+		return nil, err
+	}
+	return h.PoolVolume(ctx, ref.Pool, ref.Name)
+}
+
 // wholeCopy returns an image's copy on a host, and ErrIncomplete if a part of it is missing. libvirt may have looked at
 // the file before it was whole, so its content decides.
 func (s *Storage) wholeCopy(ctx context.Context, h *libvirt.Host, ref Ref) (*libvirt.Volume, error) {
-	v, err := h.PoolVolume(ctx, ref.Pool, ref.Name)
+	v, err := refreshedVolume(ctx, h, ref)
 	if err != nil {
 		return nil, err
 	}

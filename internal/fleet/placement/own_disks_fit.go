@@ -22,8 +22,9 @@ func UnfitPool(ctx context.Context, h *inventory.Host, pool *libvirt.StoragePool
 	case err != nil:
 		return err.Error()
 	case !storage.FilePool(is.Type), is.Path == nil:
-		return fmt.Sprintf("storage pool %q is of type %s, and the disks of a VM need one of files: dir, fs or netfs",
-			pool.Name, is.Type)
+		return fmt.Sprintf("storage pool %q is of type %s, and a VM creates its own disks in pools of type dir, fs or "+
+			"netfs. Set pool to one of these. For a disk in pool %[1]q, create a virtfleet_volume there, with clone = "+
+			"\"full\" if it has an image, and set volume of the disk to its id", pool.Name, is.Type)
 	}
 
 	if err := storage.CheckMounted(ctx, h.Files(), pool); err != nil {
@@ -236,7 +237,9 @@ func (p *Scheduler) ownDiskMisfit(
 
 	image, err := a.Host.Conn.PoolVolume(ctx, ref.Pool, ref.Name)
 	if err == nil && ref.NamedByContent() {
-		whole, err = p.records.Storage().IsWhole(ctx, a.Host.Name, *image)
+		whole, err = p.whole.check(a.Host.Name, *image, func() (bool, error) {
+			return p.records.Storage().IsWhole(ctx, a.Host.Name, *image)
+		})
 	}
 
 	switch {

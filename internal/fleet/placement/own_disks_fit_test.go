@@ -6,7 +6,24 @@ import (
 	"testing"
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 )
+
+// TestUnfitPool_remedy: what is said of a pool of devices says how a VM gets a disk there.
+func TestUnfitPool_remedy(t *testing.T) {
+	t.Parallel()
+
+	_, h := testScheduler(t)
+
+	why := UnfitPool(t.Context(), h, &libvirt.StoragePool{
+		Name: "vg", XML: "<pool type='logical'><name>vg</name><target><path>/dev/vg</path></target></pool>",
+	})
+	for _, want := range []string{`pool "vg"`, "type logical", "virtfleet_volume", `clone = "full"`, "set volume"} {
+		if !strings.Contains(why, want) {
+			t.Errorf("%q doesn't say %q", why, want)
+		}
+	}
+}
 
 // TestFitsOwnDisks_image: a plan accepts that a host lacks the image of a disk, or the image's storage pool, unless no
 // resource of the same apply brings it. Outside of a plan, the host must have it.

@@ -30,6 +30,8 @@ type Scheduler struct {
 	hosts       *inventory.Inventory
 	records     *records.Store
 	defaultType string
+	// whole are the images' copies that were found to be whole.
+	whole wholeCopies
 }
 
 // Capacity is what the hosts have left for VMs, minus what is reserved for those that are on their way: memory, disk

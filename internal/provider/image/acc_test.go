@@ -818,6 +818,24 @@ func TestAccImage_otherContentElsewhere(t *testing.T) {
 	if out, empty := importer.Empty(t); !empty {
 		t.Errorf("the plan isn't empty: %s", out)
 	}
+
+	// A host that leaves while a disk is based on an earlier copy keeps that copy, and the apply says how to remove it.
+	l.Virsh(t, "kvm2", "vol-create-as", name, "overlay", "64M", "--format", "qcow2", "--backing-vol", is,
+		"--backing-vol-format", "qcow2")
+	c.Config(t, acctest.Config(l)+on+image(ofTwo, ""))
+	c.Run(t, "apply")
+	c.Config(t, acctest.Config(l)+on+image(ofTwo, `hosts = ["kvm1"]`))
+	out := strings.Join(strings.Fields(strings.NewReplacer("│", "", "╷", "", "╵", "").Replace(c.Run(t, "apply"))), " ")
+	if by := fmt.Sprintf("virsh vol-delete --pool %s %s", name, is); !strings.Contains(out, by) {
+		t.Errorf("the apply doesn't say %q:\n%s", by, out)
+	}
+	if out, empty := c.Empty(t); !empty {
+		t.Errorf("the plan isn't empty: %s", out)
+	}
+	has("kvm1", other)
+	has("kvm2", is, "overlay")
+	l.Virsh(t, "kvm2", "vol-delete", "--pool", name, "overlay")
+	l.Virsh(t, "kvm2", "vol-delete", "--pool", name, is)
 	c.Run(t, "destroy")
 	if err := clean(t, l, name, "kvm1", "kvm2")(nil); err != nil {
 		t.Error(err)

@@ -129,8 +129,9 @@ func (r *imageResource) fetchAndSend(
 }
 
 // removeOld removes copies of earlier content that no disk is based on, and returns the names of the remaining ones.
+// asked are the hosts on which the next apply looks for these: it no longer sees what remains on the others.
 func (r *imageResource) removeOld(
-	ctx context.Context, hosts hostset.Set, m *model, names []string, diags *diag.Diagnostics,
+	ctx context.Context, hosts, asked hostset.Set, m *model, names []string, diags *diag.Diagnostics,
 ) types.List {
 	kept := []string{}
 	for _, name := range names {
@@ -139,13 +140,17 @@ func (r *imageResource) removeOld(
 		}
 		ref := storage.Ref{Pool: m.Pool.ValueString(), Name: name}
 		failed, _ := r.remove(ctx, hosts, nil, ref)
-		if len(failed) > 0 {
+		if len(asked.Named(value.Keys(failed)...)) > 0 {
 			kept = append(kept, name)
 		}
 		for _, host := range value.Keys(failed) {
 			f := m.failure("remove the earlier copy of", failed[host])
 			f.Host, f.Happened = host, fmt.Sprintf("volume %q is kept", name)
 			f.Remedy = "It is removed by an apply once no disk is based on it and all hosts answer."
+			if _, ok := asked.Host(host); !ok {
+				f.Remedy = fmt.Sprintf("The image is no longer on this host, so no apply removes it there. Once no disk is "+
+					"based on it, run \"virsh vol-delete --pool %s %s\" on the host.", ref.Pool, name)
+			}
 			diags.Append(f.Warning())
 		}
 	}

@@ -28,6 +28,12 @@ import (
 func (r *imageResource) ModifyPlan(
 	ctx context.Context, req resource.ModifyPlanRequest, resp *resource.ModifyPlanResponse,
 ) {
+	if req.Plan.Raw.IsNull() && r.Data != nil && !r.Data.Unknown {
+		var state model
+		resp.Diagnostics.Append(req.State.Get(ctx, &state)...)
+		hosts, _ := onhosts.Known(r.Data, state.Hosts, state.HostStates)
+		resp.Diagnostics.Append(r.checkRemoval(ctx, hosts, &state)...)
+	}
 	if !r.Plans(noun, req, resp) {
 		return
 	}
@@ -59,6 +65,8 @@ func (r *imageResource) ModifyPlan(
 	r.Data.Planned.PlanVolume(state.ID.ValueString())
 	if !name.Equal(state.Name) || !pool.Equal(state.Pool) {
 		r.Data.Planned.PlanImageReplaced(state.ID.ValueString())
+		known, _ := onhosts.Known(r.Data, state.Hosts, state.HostStates)
+		resp.Diagnostics.Append(r.checkRemoval(ctx, known, &state)...)
 	}
 	if hosts.IsNull() {
 		// These are the hosts that had the pool at the last read, or those where the pool is planned.
@@ -84,15 +92,29 @@ func (r *imageResource) ModifyPlan(
 		set("superseded", types.ListUnknown(types.StringType))
 		resp.Diagnostics.Append(checkFormat(ctx, req.Plan, pools(targets), planned, "")...)
 		resp.Diagnostics.Append(checkAvailable(ctx, planned)...)
+		resp.Diagnostics.Append(r.checkRoom(ctx, req.Plan, targets, planned)...)
 		return
 	}
-	if n.Removable {
+	leaving := onhosts.Leaving(r.Data, state.HostStates, targets)
+	resp.Diagnostics.Append(r.checkRemoval(ctx, leaving, &state)...)
+	forgets := len(leaving) > 0 && len(state.Superseded.Elements()) > 0 // No later apply looks for those that stay there.
+	if n.Removable || forgets {
 		set("superseded", types.ListUnknown(types.StringType))
 	}
 	_, poolPlanned := r.Data.Planned.Hosts(status.StoragePool, state.Pool.ValueString())
 	if poolPlanned || lacksCopy(targets, state.HostStates) {
 		resp.Diagnostics.Append(checkFormat(ctx, req.Plan, pools(targets), planned, state.Format.ValueString())...)
 	}
+}
+
+// checkRemoval returns an error for each of the hosts that lose their copies while the pool's filesystem isn't mounted:
+// the apply can't remove a copy there, and finds that out only after it has removed those of other hosts.
+func (r *imageResource) checkRemoval(ctx context.Context, hosts hostset.Set, m *model) (diags diag.Diagnostics) {
+	failed := hostset.Each(ctx, hosts, func(ctx context.Context, h hostset.Host) error {
+		return r.Data.Storage().CheckDelete(ctx, h.Name, m.ref())
+	})
+	maps.DeleteFunc(failed, func(_ string, err error) bool { return !errors.Is(err, storage.ErrUnmounted) })
+	return onhosts.Failures("delete", m.noun(), failed)
 }
 
 // checkNew returns errors for a new image that no host can have, and a warning if its source isn't available.
@@ -104,6 +126,35 @@ func (r *imageResource) checkNew(
 	}
 	diags.Append(checkFormat(ctx, plan, pools, source, "")...)
 	diags.Append(checkAvailable(ctx, source)...)
+	diags.Append(r.checkRoom(ctx, plan, targets, source)...)
+	return diags
+}
+
+// checkRoom returns a warning for each host whose pool has no room for a local image, as far as its size is known. It
+// is no error: a host may have the copy already.
+func (r *imageResource) checkRoom(
+	ctx context.Context, plan tfsdk.Plan, targets hostset.Set, source types.Object,
+) (diags diag.Diagnostics) {
+	var m model
+	diags.Append(plan.GetAttribute(ctx, path.Root("name"), &m.Name)...)
+	diags.Append(plan.GetAttribute(ctx, path.Root("pool"), &m.Pool)...)
+	file, _ := source.Attributes()["file"].(types.String)
+	_, bytes, err := storage.FileFormat(file.ValueString())
+	pool := m.Pool.ValueString()
+	if diags.HasError() || err != nil || bytes == 0 || pool == "" {
+		return diags
+	}
+	for _, host := range targets.Names() {
+		if r.Data.Planned.PoolChange(host, pool).From != "" {
+			continue
+		}
+		err := r.Data.Storage().CheckRoom(ctx, host, pool, storage.Demand{Growth: bytes})
+		if errors.Is(err, storage.ErrNoSpace) || errors.Is(err, storage.ErrOvercommitted) {
+			f := m.failure("create", err)
+			f.Host, f.Happened = host, "the apply fails unless the host has the copy already, or there is room by then"
+			diags.Append(diag.WithPath(path.Root("pool"), f.Warning()))
+		}
+	}
 	return diags
 }
 
@@ -119,7 +170,7 @@ func checkFormat(
 	file, _ := source.Attributes()["file"].(types.String)
 	if format == "" && file.ValueString() != "" {
 		var err error
-		format, err = storage.FileFormat(file.ValueString())
+		format, _, err = storage.FileFormat(file.ValueString())
 		if err != nil && !errors.Is(err, fs.ErrNotExist) { // The file may be created before the image.
 			diags.Append(m.failure("fetch", err).AttributeError(path.Root("source")))
 		}

@@ -187,13 +187,17 @@ func (r *imageResource) Update(ctx context.Context, req resource.UpdateRequest, 
 	if len(failed) == 0 && state.Volume.ValueString() != plan.Volume.ValueString() {
 		old = append(old, state.Volume.ValueString())
 	}
-	known, _ := onhosts.Known(r.Data, state.Hosts, state.HostStates)
-	plan.Superseded = r.removeOld(ctx, known, &plan, old, &resp.Diagnostics)
 	leaving := onhosts.Leaving(r.Data, state.HostStates, targets)
 	left, _ := r.remove(ctx, leaving, targets, state.ref())
 	resp.Diagnostics.Append(onhosts.Failures("remove", plan.noun(), left)...)
 	plan.HostStates = onhosts.StatesAfter(targets, failed, state.HostStates, onhosts.Present)
 	plan.HostStates = onhosts.StillThere(plan.HostStates, left, state.HostStates)
+	known, _ := onhosts.Known(r.Data, state.Hosts, state.HostStates)
+	asked := known
+	if len(failed) == 0 {
+		asked, _ = onhosts.Known(r.Data, plan.Hosts, plan.HostStates)
+	}
+	plan.Superseded = r.removeOld(ctx, known, asked, &plan, old, &resp.Diagnostics)
 	if len(failed) > 0 {
 		// The hosts still have the old copies. Some have the new one: if its content isn't declared again, it is removed.
 		state.HostStates, state.Superseded = plan.HostStates, plan.Superseded

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/hashicorp/terraform-plugin-framework/attr"
 	"github.com/hashicorp/terraform-plugin-framework/path"
 	"github.com/hashicorp/terraform-plugin-framework/resource"
 	"github.com/hashicorp/terraform-plugin-framework/tfsdk"
@@ -62,6 +63,49 @@ func TestRead_silentHost(t *testing.T) {
 		}
 		if !resp.State.Raw.Equal(state.Raw) {
 			t.Errorf("%s: the state becomes %s", name, resp.State.Raw)
+		}
+	}
+}
+
+// TestCheckRoom: a plan says that a volume group has no room for a local image, which occupies all its size there. In a
+// directory, only what isn't zeros counts, which isn't known.
+func TestCheckRoom(t *testing.T) {
+	t.Parallel()
+	ctx := t.Context()
+	node, file := filepath.Join(t.TempDir(), "node.xml"), filepath.Join(t.TempDir(), "image")
+	pools := ""
+	for name, kind := range map[string]string{"vg": "logical", "vms": "dir"} {
+		pools += fmt.Sprintf("<pool type='%s'><name>%s</name><capacity>1073741824</capacity>"+
+			"<available>1073741824</available><source><name>vg</name></source><target><path>/srv/%[2]s</path></target></pool>",
+			kind, name)
+	}
+	if err := os.WriteFile(node, []byte("<node>"+pools+"</node>"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	f, err := fleet.New(fleet.Config{Owner: "test", Hosts: map[string]fleet.HostConfig{"local": {URI: "test://" + node}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = f.Close() })
+	r := &imageResource{meta.Resource{TypeName: TypeName, Data: &meta.Data{Fleet: f}}}
+	var is resource.SchemaResponse
+	r.Schema(ctx, resource.SchemaRequest{}, &is)
+	source := types.ObjectValueMust(map[string]attr.Type{"file": types.StringType},
+		map[string]attr.Value{"file": types.StringValue(file)})
+	for _, c := range []struct {
+		pool  string
+		bytes int64
+		want  int
+	}{{"vg", 1 << 20, 0}, {"vg", 1 << 40, 1}, {"vms", 1 << 40, 0}, {"absent", 1 << 40, 0}} {
+		if err := errors.Join(os.WriteFile(file, nil, 0o600), os.Truncate(file, c.bytes)); err != nil {
+			t.Fatal(err)
+		}
+		plan := tfsdk.Plan{Raw: tftypes.NewValue(is.Schema.Type().TerraformType(ctx), nil), Schema: is.Schema}
+		diags := plan.SetAttribute(ctx, path.Root("name"), "base")
+		diags.Append(plan.SetAttribute(ctx, path.Root("pool"), c.pool)...)
+		diags.Append(r.checkRoom(ctx, plan, f.Connections(), source)...)
+		if len(diags) != c.want || diags.HasError() {
+			t.Errorf("%d bytes in %s: %v", c.bytes, c.pool, diags)
 		}
 	}
 }

@@ -76,11 +76,19 @@ resource "virtfleet_storage_pool" "this" {
 				PlanOnly: true,
 			},
 			undecided,
+			{
+				Config: acctest.Local("") + "import {\nto = virtfleet_volume.this\nid = \"default-pool/absent\"\n}\n" +
+					"resource \"virtfleet_volume\" \"this\" {\nname = \"absent\"\npool = \"default-pool\"\nsize = \"1Mi\"\n}\n",
+				ExpectError: regexp.MustCompile(`(?s)no\s+configured\s+host.*"virsh\s+pool-refresh\s+default-pool"`),
+				PlanOnly:    true,
+			},
 			step("size = \"1Gi\"\nhost = \"nowhere\"", "Unknown host"),
 			step("size = \"1Gi\"\nformat = \"raw\"\npreallocation = \"metadata\"", `(?s)is\s+for\s+the\s+format\s+"qcow2"`),
 			inPool("logical", `{ name = "vg" }`, "size = \"1Gi\"\npreallocation = \"off\"",
 				`(?s)type\s+logical.*preallocation\s+is\s+"off".*set\s+it\s+to\s+"full"`),
 			inPool("logical", `{ name = "vg" }`, `image = "default-pool/base"`, `(?s)type\s+logical.*set\s+clone\s+to\s+"full"`),
+			inPool("logical", `{ name = "vg" }`, "size = \"1Gi\"\nformat = \"qcow2\"",
+				`(?s)\n\s+\d+:\s+format\s+=.*type\s+logical.*format\s+is\s+"qcow2".*leave\s+it\s+out`),
 			inPool("rbd", `{ name = "vms", hosts = [{ name = "mon1" }] }`, `copy_of = "vms/base"`,
 				`(?s)type\s+rbd.*can't\s+copy.*"rbd\s+cp".*import\s+it`),
 			inPool("zfs", `{ name = "tank" }`, "image = \"default-pool/base\"\nclone = \"full\"",
@@ -1073,6 +1081,7 @@ resource "virtfleet_virtual_machine" "this" {
 `, name))
 	says(tf.Fail(t, "plan"), "nothing is mounted at "+at)
 	tf.Config(t, config)
+	says(tf.Fail(t, "plan", "-destroy"), `Unable to delete image "base"`, "nothing is mounted at "+at)
 	tf.Fail(t, "destroy")
 	l.Run(t, host, "sh", "-ec", fmt.Sprintf("umount /etc/fstab; rm %[1]s/fstab; mv %[1]s/* %[2]s/", away, at))
 	l.Virsh(t, host, "pool-refresh", name)

@@ -140,6 +140,19 @@ func (m *model) removalFailure(host string, err error) tfdiag.Failure {
 	return f
 }
 
+// refusesVolume returns an error if libvirt can't create the volume in a host's pool.
+func refusesVolume(plan *model, host string, pool storage.Pool, diags *diag.Diagnostics) bool {
+	err := pool.CheckVolume(plan.disk())
+	at := path.Root("pool")
+	if errors.Is(err, storage.ErrRawOnly) {
+		at = path.Root("format")
+	}
+	if err != nil {
+		diags.Append(plan.failure("create", host, err).AttributeError(at))
+	}
+	return err != nil
+}
+
 // lackOfRoom returns the error that the volume's pool has no room for what is planned, or isn't mounted, if err says
 // so.
 func (m *model) lackOfRoom(verb, host string, err error) (diags diag.Diagnostics) {

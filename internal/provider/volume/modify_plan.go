@@ -232,7 +232,7 @@ func (r *volumeResource) checkPool(
 	var plan model
 	for name, into := range map[string]*types.String{
 		"name": &plan.Name, "pool": &plan.Pool, "preallocation": &plan.Preallocation, "image": &plan.Image,
-		"clone": &plan.Clone, "copy_of": &plan.CopyOf,
+		"clone": &plan.Clone, "copy_of": &plan.CopyOf, "format": &plan.Format,
 	} {
 		resp.Diagnostics.Append(req.Plan.GetAttribute(ctx, path.Root(name), into)...)
 	}
@@ -268,19 +268,10 @@ func (r *volumeResource) checkPool(
 		resp.Diagnostics.Append(f.AttributeError(path.Root("pool")))
 	}
 	if host.IsNull() && len(found) > 1 {
-		if _, _, d := r.chooseHost(ctx, s, &plan); d != nil {
+		if _, d := r.chooseHost(ctx, s, &plan); d != nil {
 			resp.Diagnostics.Append(d)
 		}
 	}
-}
-
-// refusesVolume returns an error if libvirt can't create the volume in a host's pool.
-func refusesVolume(plan *model, host string, pool storage.Pool, diags *diag.Diagnostics) bool {
-	err := pool.CheckVolume(plan.disk())
-	if err != nil {
-		diags.Append(plan.failure("create", host, err).AttributeError(path.Root("pool")))
-	}
-	return err != nil
 }
 
 // checkNew returns an error if the size is less than that of the volume's source, if that is already known.
@@ -335,7 +326,7 @@ func (r *volumeResource) checkNew(
 	replaced, found, diags := r.replacedVolume(ctx, req)
 	resp.Diagnostics.Append(diags...)
 	plan.Host = host
-	on, _, refused := r.chooseHost(ctx, s, &plan)
+	on, refused := r.chooseHost(ctx, s, &plan)
 	if refused != nil || plan.Pool.IsUnknown() || r.Data.Planned.PoolChange(on, plan.Pool.ValueString()).From != "" {
 		return
 	}

@@ -52,7 +52,10 @@ func (r *volumeResource) Read(ctx context.Context, req resource.ReadRequest, res
 		if host := state.CurrentHost.ValueString(); host != "" {
 			err = fmt.Errorf("%w: host %q has no volume %q", libvirt.ErrNotFound, host, state.id())
 		}
-		resp.Diagnostics.Append(tfdiag.Failure{Verb: "import", Noun: noun, Err: err}.Error())
+		f := tfdiag.Failure{Verb: "import", Noun: noun, Err: err}
+		f.Remedy = fmt.Sprintf("Correct the id. If the volume was made without libvirt, run \"virsh pool-refresh %s\" on "+
+			"its host first.", state.Pool.ValueString())
+		resp.Diagnostics.Append(f.Error())
 	default:
 		kept := r.keepMissing(ctx, s, &state, false, nil)
 		resp.Diagnostics.Append(kept...)

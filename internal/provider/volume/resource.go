@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
-	"slices"
 	"strings"
 	"time"
 
@@ -54,7 +53,7 @@ func (r *volumeResource) Create(ctx context.Context, req resource.CreateRequest,
 	ctx, cancel := tfdiag.LimitedBy(ctx, "create", plan.Timeouts.Create, defaultTimeout, &resp.Diagnostics)
 	defer cancel()
 	s := r.Data.Storage()
-	host, sharing, d := r.chooseHost(ctx, s, &plan)
+	host, d := r.chooseHost(ctx, s, &plan)
 	if d != nil {
 		resp.Diagnostics.Append(d)
 		return
@@ -75,7 +74,7 @@ func (r *volumeResource) Create(ctx context.Context, req resource.CreateRequest,
 		return
 	}
 	r.Data.Volumes.Made(made.Path, made.Changed)
-	s.RefreshElsewhere(ctx, sharing, host, plan.Pool.ValueString())
+	s.RefreshElsewhere(ctx, s.Sharing(ctx, host, plan.Pool.ValueString()), host, plan.Pool.ValueString())
 	// It may replace an imported one.
 	resp.Diagnostics.Append(meta.WritePrivate(ctx, resp.Private, privateImported, nil)...)
 	is := made.UsedAs(plan.usedFormat(nil)) // A copy may begin like something else.
@@ -84,35 +83,31 @@ func (r *volumeResource) Create(ctx context.Context, req resource.CreateRequest,
 	resp.Diagnostics.Append(resp.State.Set(ctx, &plan)...)
 }
 
-// chooseHost returns the host on which to create the volume, and the hosts that will see the volume.
+// chooseHost returns the host on which to create the volume. Other hosts than the declared one aren't asked.
 func (r *volumeResource) chooseHost(
 	ctx context.Context, s *storage.Storage, plan *model,
-) (host string, sharing hostset.Set, d diag.Diagnostic) {
+) (host string, d diag.Diagnostic) {
+	if !plan.Host.IsNull() {
+		return plan.Host.ValueString(), nil
+	}
 	answers := storage.PoolOn(ctx, s.Hosts, plan.Pool.ValueString())
-	var with, shared []string
+	var with []string
+	allShare := true
 	for _, a := range hostset.Found(answers) {
 		with = append(with, a.Host)
-		if a.Value.Shared {
-			shared = append(shared, a.Host)
-		}
+		allShare = allShare && a.Value.Shared
 	}
-	sharing = s.Hosts.Named(shared...)
 	switch {
-	case !plan.Host.IsNull():
-		if !slices.Contains(shared, plan.Host.ValueString()) {
-			sharing = nil
-		}
-		return plan.Host.ValueString(), sharing, nil
-	case len(with) == 1 || len(with) > 0 && len(shared) == len(with):
-		return with[0], sharing, nil
+	case len(with) == 1 || len(with) > 0 && allShare:
+		return with[0], nil
 	case len(with) == 0:
 		err := fmt.Errorf("%w: no host has a storage pool %q", libvirt.ErrNotFound, plan.Pool.ValueString())
 		for _, silence := range hostset.Silent(answers) {
 			err = errors.Join(err, silence)
 		}
-		return "", nil, plan.failure("create", "", err).AttributeError(path.Root("pool"))
+		return "", plan.failure("create", "", err).AttributeError(path.Root("pool"))
 	default:
-		return "", nil, diag.NewAttributeErrorDiagnostic(path.Root("host"), "Unable to create "+plan.noun(), fmt.Sprintf(
+		return "", diag.NewAttributeErrorDiagnostic(path.Root("host"), "Unable to create "+plan.noun(), fmt.Sprintf(
 			"Storage pool %q is on hosts %s, which don't share it. Set host to the one that is to have the volume.",
 			plan.Pool.ValueString(), strings.Join(with, ", ")))
 	}

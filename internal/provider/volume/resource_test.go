@@ -106,6 +106,33 @@ func TestWarnSnapshot(t *testing.T) {
 	}
 }
 
+// TestChooseHost: a host that is set is chosen without asking any other one.
+func TestChooseHost(t *testing.T) {
+	t.Parallel()
+	s := &storage.Storage{}
+	for _, name := range []string{"kvm1", "kvm2"} {
+		conn, err := libvirt.Open(libvirt.Config{Name: name, URI: fleettest.BuiltInURI(t,
+			`<pool type="dir"><name>vms</name><target><path>/vms</path></target></pool>`)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = conn.Close() })
+		s.Hosts = append(s.Hosts, hostset.Host{Name: name, Conn: conn})
+	}
+	s.Hosts = hostset.NewSet(s.Hosts...)
+	r := &volumeResource{}
+	plan := &model{Name: types.StringValue("data"), Pool: types.StringValue("vms"), Host: types.StringValue("kvm2")}
+	host, d := r.chooseHost(t.Context(), s, plan)
+	other, _ := s.Hosts.Host("kvm1")
+	if host != "kvm2" || d != nil || len(other.Conn.Calls()) > 0 {
+		t.Errorf("host %q, %v, after these calls to the other host: %v", host, d, other.Conn.Calls())
+	}
+	plan.Host = types.StringNull()
+	if host, d = r.chooseHost(t.Context(), s, plan); d == nil {
+		t.Errorf("of two hosts that don't share the pool, %q is chosen", host)
+	}
+}
+
 // TestWarnLost: the loss of a volume is told if its last host is fenced, unless another host has the same storage.
 func TestWarnLost(t *testing.T) {
 	t.Parallel()
