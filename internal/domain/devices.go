@@ -201,9 +201,11 @@ func (t devices[V]) classify(c *classifier) {
 	stay := inverse(pairs)
 	for _, key := range sortedKeys(have) {
 		if _, ok := stay[key]; !ok {
+			c.held = c.holds(t.path + "." + key)
 			c.add(t.path+"."+key, t.removed(c, have[key]), key)
 		}
 	}
+	c.held = false
 	for _, key := range sortedKeys(want) {
 		if old, ok := pairs[key]; ok {
 			if old != key {

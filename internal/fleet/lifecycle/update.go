@@ -284,6 +284,10 @@ func (u *update) checkRestart(ctx context.Context) error {
 		live = domain.FollowDefinition(live, *u.vm.PersistentSpec, u.want.Spec)
 	}
 
+	if u.asksAgain() {
+		live.Held = nil
+	}
+
 	for _, c := range domain.Changes(live, u.want.Spec) {
 		if !c.Live {
 			u.restart = append(u.restart, c)

@@ -135,6 +135,26 @@ func TestAccDevices_notGivenBack(t *testing.T) {
 	if action := tf.Actions(t)[address]; action != "update" {
 		t.Errorf("the plan does %q", action)
 	}
+
+	// It is pending until a restart: it can be left to the next start, and the guest isn't asked again then.
+	later := config.with(hcl{"interfaces": `{}`, "update_policy": quote("Stage")})
+	tf.Config(t, acctest.Config(l)+later.String())
+	tf.Run(t, "apply")
+	noChanges(t, tf)
+	if state, _ := tf.State(t, address); state["restart_required"] != true {
+		t.Errorf("restart_required is %v", state["restart_required"])
+	}
+	if err := contains(l.Virsh(t, "kvm2", "dumpxml", name), "ua-net-lan"); err != nil {
+		t.Error(err)
+	}
+	tf.Config(t, acctest.Config(l)+later.with(hcl{"update_policy": quote("Restart")}).String())
+	expect(t, tf.Run(t, "plan", "-out=planned"), "Virtual machine will be restarted",
+		"interfaces.lan: The guest hasn't released it when it was asked to. A restart removes it.")
+	tf.Run(t, "apply", "planned")
+	noChanges(t, tf)
+	if err := lacks(t, l, "kvm2", name, "ua-net-lan", "virtfleet-run")(nil); err != nil {
+		t.Error(err)
+	}
 	destroyed(t, l, "kvm2", name)
 	tf.Run(t, "apply")
 	noChanges(t, tf)
