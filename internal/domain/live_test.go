@@ -357,7 +357,10 @@ func TestSpec_WithoutDevice(t *testing.T) {
 		path  string
 		keyed bool
 	}{
-		{"disks.root", true}, {"interfaces.lan", true}, {"devices.inputs.0", true}, {"guest_agent", false},
+		{"disks.root", true},
+		{"interfaces.lan", true},
+		{"devices.inputs.0", true},
+		{"guest_agent", false},
 		{"devices.rng", false},
 	} {
 		s := full()
