@@ -262,7 +262,9 @@ func (g Group) classify(c *classifier) {
 		there, wanted := g.Has(have), want[g.model()] != None
 		switch {
 		case there != wanted:
+			c.held = c.holds(g.Path)
 			c.add(g.Path, g.transition(c, wanted), "")
+			c.held = false
 			return
 		case !there:
 			return

@@ -41,14 +41,17 @@ type block struct {
 	// step adds the calls for a live change.
 	step func(*stepper, change)
 
-	// kind, order, pairs, commonKeys and follow are set for devices. order returns the boot order of the devices by key,
-	// and pairs the key in have for each key in want, nil if no devices are declared. commonKeys maps the keys of live
-	// devices to their keys in the persistent definition, and follow is for FollowDefinition.
+	// kind, order, pairs, commonKeys, follow, has and without are set for devices. order returns the boot order of the
+	// devices by key, and pairs the key in have for each key in want, nil if no devices are declared. commonKeys maps the
+	// keys of live devices to their keys in the persistent definition, and follow is for FollowDefinition.
 	kind       *kind
 	order      func(Spec) map[string]*int
 	pairs      func(have, want Spec) map[string]string
 	commonKeys func(live, persistent Spec) map[string]string
 	follow     func(live *Spec, definition, want Spec)
+	// has reports whether a spec has the device with a key, and without declares all devices but that one.
+	has     func(s Spec, key string) bool
+	without func(s *Spec, key string)
 	// group is set for attributes that are plain data, and family for devices that are.
 	group  *Group
 	family *Family

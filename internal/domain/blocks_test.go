@@ -12,7 +12,7 @@ import (
 // observed are the fields that a user can't declare: two by the end of their path, the others by all of it. Medium is
 // read back as one of the disks, and has tests of its own.
 var observed = regexp.MustCompile(`\.(Target|Backing|Other)$|` +
-	`^\.(UUID|FreeSlots|ConventionalSlots|BusyIOThread|BuiltInWatchdog|FixedVirtualPorts|Buses|Started|Medium|` +
+	`^\.(UUID|FreeSlots|ConventionalSlots|BusyIOThread|BuiltInWatchdog|FixedVirtualPorts|Buses|Started|Held|Medium|` +
 	`Memory\.(Installed|Fixed|Full)|CPU\.Expanded)$`)
 
 // eachAttribute calls f with every attribute below a value that can be declared. f may change it, and has to call

@@ -70,6 +70,8 @@ type classifier struct {
 	conventional int
 	// orders are the boot orders that devices have.
 	orders []int
+	// held says that the guest holds the device that is being classified, so that its slot isn't free.
+	held bool
 }
 
 // add adds a change, classified by a row of the rule table.
@@ -77,6 +79,9 @@ func (c *classifier) add(path, row, key string) {
 	r, ok := c.block.rules[row]
 	if !ok {
 		panic("no rule for " + row) // A test covers every row.
+	}
+	if r.step == Detach && c.holds(path) {
+		r = rule{effect: restart, why: heldWhy}
 	}
 	c.found = append(c.found, change{
 		Change: Change{Path: path, Live: r.effect == live, Replace: r.effect == replace, Why: r.why},
@@ -107,7 +112,7 @@ func (c *classifier) hasBus(bus string) bool {
 }
 
 func (c *classifier) freeSlot() {
-	if c.slots != nil {
+	if c.slots != nil && !c.held {
 		*c.slots++
 	}
 }

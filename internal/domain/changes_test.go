@@ -259,6 +259,10 @@ var changeTable = []struct {
 	},
 	{"disks not declared", nil, func(s *Spec) { s.Disks = nil }, ""},
 	{"medium", nil, disk("cd", func(d *Disk) { d.Source.File = "/other" }), "disks.cd.file live"},
+	{
+		"medium on usb", disk("cd", func(d *Disk) { d.Bus = "usb" }),
+		disk("cd", func(d *Disk) { d.Bus, d.Source.File = "usb", "/other" }), "disks.cd.file restart",
+	},
 	{"medium of another format", nil, disk("cd", func(d *Disk) { d.Format = "qcow2" }), "disks.cd.format restart"},
 	{
 		"medium reached in another way", disk("cd", func(d *Disk) {

@@ -3,6 +3,7 @@ package domain
 import (
 	"cmp"
 	"errors"
+	"maps"
 	"slices"
 
 	"github.com/beevik/etree"
@@ -87,6 +88,11 @@ func (t devices[V]) block() block {
 		},
 		commonKeys: func(live, persistent Spec) map[string]string {
 			return t.commonKeys(*t.in(&live), *t.in(&persistent))
+		},
+		has: func(s Spec, key string) bool { return hasKey(*t.in(&s), key) },
+		without: func(s *Spec, key string) {
+			*t.in(s) = maps.Clone(*t.in(s))
+			delete(*t.in(s), key)
 		},
 		follow: func(live *Spec, definition, want Spec) {
 			*t.in(live) = rekey(*t.in(live), t.wantedKeys(*live, definition, want))
@@ -195,9 +201,11 @@ func (t devices[V]) classify(c *classifier) {
 	stay := inverse(pairs)
 	for _, key := range sortedKeys(have) {
 		if _, ok := stay[key]; !ok {
+			c.held = c.holds(t.path + "." + key)
 			c.add(t.path+"."+key, t.removed(c, have[key]), key)
 		}
 	}
+	c.held = false
 	for _, key := range sortedKeys(want) {
 		if old, ok := pairs[key]; ok {
 			if old != key {

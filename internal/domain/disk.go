@@ -51,6 +51,9 @@ var diskRules = map[string]rule{
 	"disks.* access": {
 		effect: restart, why: "The running VM keeps its medium open as it was opened.",
 	},
+	"disks.* medium on usb": {
+		effect: restart, why: "QEMU can't exchange the medium of a drive on usb.",
+	},
 	"disks.* drive": {
 		effect: restart, why: "Drives can't be plugged into or out of a running VM; their media can.",
 	},
@@ -327,6 +330,8 @@ func compareDisks(c *classifier, key string, have, want Disk) {
 		medium = ""
 	case have.Source.sameLocation(want.Source):
 		medium = "disks.* access"
+	case have.Bus == busUSB: // QEMU presents it as a disk that isn't removable.
+		medium = "disks.* medium on usb"
 	}
 	if !sameSource(have.Source, want.Source) && !have.keepsSource(want) {
 		attribute := want.Source

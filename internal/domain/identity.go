@@ -39,7 +39,7 @@ func (d *Definition) readIdentity(s *Spec) {
 	s.Arch, s.Machine = attr(osType, "arch"), attr(osType, "machine")
 	s.FreeSlots, s.ConventionalSlots, s.Buses = d.freeSlots(), d.conventionalSlots(), d.buses()
 	s.BusyIOThread, s.FixedVirtualPorts = d.busyIOThread(), d.fixedVirtualPorts
-	s.BuiltInWatchdog, s.Started = d.builtInWatchdog(), d.startedWith()
+	s.BuiltInWatchdog, s.Started, s.Held = d.builtInWatchdog(), d.startedWith(), d.heldDevices()
 }
 
 // applyIdentity sets name, domain type and machine type. It returns an error for changes that a VM can't make in place.

@@ -169,9 +169,14 @@ func LiveSteps(live, before, persistent *Definition, want Spec) ([]Step, error) 
 	return joinMemoryLimits(p.steps), nil
 }
 
-// WithoutDevice returns the spec without a device of a group or a family, and false if the path is that of something
-// else. A definition that hasn't got the device stays without it; what it has of a group's device stays.
+// WithoutDevice returns the spec without a device that can be plugged into a running VM, and false if the path is that
+// of something else. A definition that hasn't got the device stays without it; what it has of a device without a key
+// stays.
 func (s Spec) WithoutDevice(path string) (Spec, bool) {
+	if path == "guest_agent" {
+		s.GuestAgent = nil
+		return s, true
+	}
 	for _, g := range deviceGroups {
 		if g.Path == path {
 			s.Values = maps.Clone(s.Values)
@@ -181,25 +186,31 @@ func (s Spec) WithoutDevice(path string) (Spec, bool) {
 			return s, true
 		}
 	}
-	for _, f := range Families {
-		if key, ok := strings.CutPrefix(path, f.Path+"."); ok {
-			all := maps.Clone(f.Of(s))
-			delete(all, key)
-			f.Declare(&s, all)
-			return s, true
-		}
+	b, key := keyedBlock(path)
+	if b == nil {
+		return s, false
 	}
-	return s, false
+	b.without(&s, key)
+	return s, true
 }
 
-// HasDevice reports whether the spec has a device of a family at a path.
+// HasDevice reports whether the spec has a device with a key at a path.
 func (s Spec) HasDevice(path string) bool {
-	for _, f := range Families {
-		if key, ok := strings.CutPrefix(path, f.Path+"."); ok {
-			return hasKey(f.Of(s), key)
+	b, key := keyedBlock(path)
+	return b != nil && b.has(s, key)
+}
+
+// keyedBlock returns the block and the key of a device's path, and nil if it is the path of something else.
+func keyedBlock(path string) (of *block, key string) {
+	for i, b := range blocks {
+		if b.without == nil {
+			continue
+		}
+		if key, ok := strings.CutPrefix(path, b.kind.path+"."); ok && !strings.Contains(key, ".") {
+			return &blocks[i], key
 		}
 	}
-	return false
+	return nil, ""
 }
 
 // stepper collects the steps for live changes.

@@ -349,3 +349,34 @@ func TestLiveSteps_keyIsUsedAgain(t *testing.T) {
 		t.Errorf("attached is %q, with the alias of a running disk", attached)
 	}
 }
+
+// A device that a host refused to plug in is taken out of the definition again, whatever its kind; others stay.
+func TestSpec_WithoutDevice(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		path  string
+		keyed bool
+	}{
+		{"disks.root", true},
+		{"interfaces.lan", true},
+		{"devices.inputs.0", true},
+		{"guest_agent", false},
+		{"devices.rng", false},
+	} {
+		s := full()
+		s.Values, s.GuestAgent = Values{"devices.rng.model": "virtio"}, new(true)
+		s.Inputs = map[string]Row{"0": {}, "1": {}}
+		without, ok := s.WithoutDevice(test.path)
+		if !ok || s.HasDevice(test.path) != test.keyed || without.HasDevice(test.path) {
+			t.Errorf("%s: %t, before %t, afterwards %t", test.path, ok, s.HasDevice(test.path), without.HasDevice(test.path))
+		}
+		if cmp.Diff(s, without) == "" {
+			t.Errorf("%s: the spec is the same", test.path)
+		}
+	}
+	for _, path := range []string{"memory.size", "disks.root.io_tune", "cpu.vcpus", ExtraDevices + ".a"} {
+		if _, ok := full().WithoutDevice(path); ok || full().HasDevice(path) {
+			t.Errorf("%s is a device", path)
+		}
+	}
+}

@@ -77,6 +77,9 @@ type Spec struct {
 	// Started is observed only: the declared values that a running VM was started with, of the attributes that its guest
 	// changes (Attribute.Moves) and that its persistent definition has got other values for since, see StartedBefore.
 	Started Values `json:",omitempty" path:"-"`
+	// Held is observed only: the paths of devices that the running VM's guest was asked to release, and hasn't. It loses
+	// them when it stops.
+	Held []string `json:",omitempty" path:"-"`
 	// Buses is observed only: the kinds of controllers that the VM has, such as usb and virtio-serial; nil: unknown.
 	Buses []string `json:",omitempty" path:"-"`
 }

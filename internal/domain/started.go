@@ -16,23 +16,34 @@ const (
 
 // startedWith reads Spec.Started.
 func (d *Definition) startedWith() Values {
+	var started Values
+	for _, e := range d.ofTheRun("started") {
+		if started == nil {
+			started = Values{}
+		}
+		started[attr(e, "path")] = attr(e, "value")
+	}
+	return started
+}
+
+// ofTheRun returns the elements of a kind that were recorded of the running VM.
+func (d *Definition) ofTheRun(tag string) []*etree.Element {
 	metadata := child(d.root(), "metadata")
 	if metadata == nil {
 		return nil
 	}
-	var started Values
+	var all []*etree.Element
 	for run := range metadata.ChildElementsSeq() {
 		if run.Tag != "run" || run.NamespaceURI() != RunNamespace {
 			continue
 		}
-		for _, e := range run.ChildElements() {
-			if started == nil {
-				started = Values{}
+		for e := range run.ChildElementsSeq() { // libvirt gives them the prefix of the root.
+			if e.Tag == tag {
+				all = append(all, e)
 			}
-			started[attr(e, "path")] = attr(e, "value")
 		}
 	}
-	return started
+	return all
 }
 
 // StartedBefore returns what the running VM has to record as Spec.Started before its persistent definition gets the
@@ -57,14 +68,15 @@ func StartedBefore(live, persistent Spec, changes []Change) Values {
 	return started
 }
 
-// RunXML returns the element that records the values, in the form that virDomainSetMetadata requires.
-func (f Values) RunXML() string {
+// RunXML returns the element that records what is known of the run alone, in the form that virDomainSetMetadata
+// requires.
+func (s Spec) RunXML() string {
 	run := etree.NewElement("run")
-	for _, path := range slices.Sorted(maps.Keys(f)) {
-		e := etree.NewElement("started")
-		e.CreateAttr("path", path)
-		e.CreateAttr("value", f[path])
-		insert(run, e)
+	for _, path := range slices.Sorted(maps.Keys(s.Started)) {
+		insert(run, element("started", "path", path, "value", s.Started[path]))
+	}
+	for _, path := range s.Held {
+		insert(run, element("held", "path", path))
 	}
 	return render(run)
 }

@@ -25,7 +25,7 @@ func TestStarted_survivesTheGuest(t *testing.T) {
 	if found := StartedBefore(moved, before, []Change{{Path: "cpu.vcpus"}}); found != nil {
 		t.Errorf("another change is recorded as %v", found)
 	}
-	xml := strings.Replace(started.RunXML(), "<run>", `<run xmlns="`+RunNamespace+`">`, 1)
+	xml := strings.Replace(Spec{Started: started}.RunXML(), "<run>", `<run xmlns="`+RunNamespace+`">`, 1)
 	moved = clock("82801", xml)
 	if found := Pending(moved, staged); len(found) != 1 || found[0].Path != path {
 		t.Errorf("pending is %v", found)

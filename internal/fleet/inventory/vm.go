@@ -149,9 +149,10 @@ func NewVM(a Reply) (*VM, error) {
 		vm.LiveSpec = &live
 	}
 
-	if vm.LiveSpec != nil && vm.PersistentSpec != nil && vm.PersistentSpec.Started != nil {
+	if vm.LiveSpec != nil && vm.PersistentSpec != nil &&
+		(vm.PersistentSpec.Started != nil || vm.PersistentSpec.Held != nil) {
 		live := *vm.LiveSpec // A definition made of a running VM's brought the record of an earlier run.
-		live.Started = nil
+		live.Started, live.Held = nil, nil
 		vm.LiveSpec = &live
 	}
 

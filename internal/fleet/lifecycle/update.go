@@ -279,7 +279,12 @@ func (u *update) checkRestart(ctx context.Context) error {
 		return nil
 	}
 
-	for _, c := range domain.Changes(*live, u.want.Spec) {
+	running := *live
+	if u.asksAgain() {
+		running.Held = nil
+	}
+
+	for _, c := range domain.Changes(running, u.want.Spec) {
 		if !c.Live {
 			u.restart = append(u.restart, c)
 		}

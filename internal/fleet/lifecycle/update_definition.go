@@ -134,8 +134,28 @@ func (u *update) recordStarted(ctx context.Context) error {
 		return nil
 	}
 
-	return u.vm.On.Conn.SetMetadata(ctx, u.vm.UUID, domain.RunKey, domain.RunNamespace, started.RunXML(),
-		libvirt.AffectLive)
+	live := *u.vm.LiveSpec
+	live.Started = started
+
+	return u.recordRun(ctx, live)
+}
+
+// recordRun records what is known of the run alone.
+func (u *update) recordRun(ctx context.Context, live domain.Spec) error {
+	return u.vm.On.Conn.SetMetadata(ctx, u.vm.UUID, domain.RunKey, domain.RunNamespace, live.RunXML(), libvirt.AffectLive)
+}
+
+// recordHeld records whether the guest holds a device that it was asked to release: a restart takes it away then.
+func (u *update) recordHeld(ctx context.Context, path string, held bool) error {
+	if u.vm.LiveSpec == nil || slices.Contains(u.vm.LiveSpec.Held, path) == held {
+		return nil
+	}
+
+	if err := u.recordRun(ctx, u.vm.LiveSpec.Holding(path, held)); err != nil {
+		return err
+	}
+
+	return u.refresh(ctx)
 }
 
 // takeBack defines the VM again as it was, unless its lock is lost. It does nothing if the definition was not changed.

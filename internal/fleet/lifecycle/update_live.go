@@ -11,6 +11,7 @@ import (
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/placement"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 )
 
@@ -30,6 +31,10 @@ func (u *update) changeLive(ctx context.Context) error {
 
 	if u.vm.LiveSpec.FixedVirtualPorts {
 		live = live.FixVirtualPorts()
+	}
+
+	if u.asksAgain() {
+		live = live.ForgetHeld()
 	}
 
 	persistent := u.vm.Entry.Parse().Persistent
@@ -54,11 +59,17 @@ func (u *update) changeLive(ctx context.Context) error {
 
 		if err := u.changeAttribute(ctx, s); err != nil {
 			failed := u.stepFailed(s, err)
-			if err := u.withdraw(ctx, s, err); err != nil {
+			if err := u.settle(ctx, s, err); err != nil {
 				return errors.Join(failed, err)
 			}
 
 			return failed
+		}
+
+		if s.Kind == domain.Attach {
+			if err := u.recordHeld(ctx, s.Path, false); err != nil {
+				return err
+			}
 		}
 	}
 
@@ -73,6 +84,15 @@ func (u *update) changeLive(ctx context.Context) error {
 	u.was = u.vm.Entry.Parse().Persistent
 
 	return u.changeLive(ctx)
+}
+
+// settle records what a device that the running VM wasn't given, or didn't release, means for its next start.
+func (u *update) settle(ctx context.Context, s domain.Step, why error) error {
+	if heldByGuest(s, why) && ctx.Err() == nil {
+		return u.recordHeld(ctx, s.Path, true)
+	}
+
+	return u.withdraw(ctx, s, why)
 }
 
 // pluggedDisks returns the disks that the change gives to the running VM.
@@ -214,13 +234,25 @@ func (u *update) stepFailed(s domain.Step, err error) error {
 		e.Next = inventory.Retry
 	}
 
-	if s.Kind == domain.Detach && errors.Is(err, context.DeadlineExceeded) {
+	if heldByGuest(s, err) {
 		e.Remedy = "Only a guest whose operating system runs gives a device back. Wait until it does, or stop the VM: the " +
-			"device is gone from what it starts with."
+			"device is gone from what it starts with. Or set update_policy to \"Restart\" to have the VM restarted, or to " +
+			"\"Stage\" to leave the device to its next start."
 		e.Next = inventory.Retry
 	}
 
 	return e
+}
+
+// asksAgain reports whether the guest is asked again for devices that it hasn't released when it was asked before. They
+// need a restart otherwise.
+func (u *update) asksAgain() bool {
+	return cmp.Or(u.want.UpdatePolicy, placement.PolicyLive) == placement.PolicyLive
+}
+
+// heldByGuest reports whether the guest was asked to release a device, and refused or didn't answer in time.
+func heldByGuest(s domain.Step, err error) bool {
+	return s.Kind == domain.Detach && (errors.Is(err, context.DeadlineExceeded) || errors.Is(err, libvirt.ErrBusy))
 }
 
 // awaitBalloon waits until the guest has the declared amount of memory: libvirt only requests it, and the guest's

@@ -108,12 +108,52 @@ func TestAccDevices_notGivenBack(t *testing.T) {
 	config := tinyVM(name).with(hcl{"host": quote("kvm2"), "interfaces": `{ lan = { user = true } }`})
 	tf.Config(t, acctest.Config(l)+config.String())
 	tf.Run(t, "apply")
+
+	// What its host refuses to plug in isn't left to the next start, which would fail with it.
+	raw := l.Image(t, "kvm2", name+".raw", "raw", 1<<20)
+	for device, refused := range map[string]hcl{
+		"disks.other":    {"disks": fmt.Sprintf(`{ other = { file = %q, format = "qcow2" } }`, raw)},
+		"interfaces.own": {"interfaces": `{ lan = { user = true }, own = { bridge = "lo" } }`},
+	} {
+		tf.Config(t, acctest.Config(l)+config.with(refused).String())
+		expect(t, tf.Fail(t, "apply"), "Error: Unable to update virtual machine",
+			"Changing "+device+" of the running VM")
+		xml := l.Virsh(t, "kvm2", "dumpxml", "--inactive", name)
+		if strings.Contains(xml, "ua-net-own") || strings.Contains(xml, raw) {
+			t.Errorf("the next start has %s:\n%s", device, xml)
+		}
+		if action := tf.Actions(t)[address]; action != "update" {
+			t.Errorf("%s is refused, and the plan does %q", device, action)
+		}
+	}
+	tf.Config(t, acctest.Config(l)+config.String())
+	noChanges(t, tf)
 	tf.Config(t, acctest.Config(l)+config.with(hcl{"interfaces": `{}`}).String())
 	expect(t, tf.Fail(t, "apply"), "Error: Unable to update virtual machine",
 		"Changing interfaces.lan of the running VM", "hasn't released the device", "Host: kvm2",
 		"Wait until it does", "Then apply again.")
 	if action := tf.Actions(t)[address]; action != "update" {
 		t.Errorf("the plan does %q", action)
+	}
+
+	// It is pending until a restart: it can be left to the next start, and the guest isn't asked again then.
+	later := config.with(hcl{"interfaces": `{}`, "update_policy": quote("Stage")})
+	tf.Config(t, acctest.Config(l)+later.String())
+	tf.Run(t, "apply")
+	noChanges(t, tf)
+	if state, _ := tf.State(t, address); state["restart_required"] != true {
+		t.Errorf("restart_required is %v", state["restart_required"])
+	}
+	if err := contains(l.Virsh(t, "kvm2", "dumpxml", name), "ua-net-lan"); err != nil {
+		t.Error(err)
+	}
+	tf.Config(t, acctest.Config(l)+later.with(hcl{"update_policy": quote("Restart")}).String())
+	expect(t, tf.Run(t, "plan", "-out=planned"), "Virtual machine will be restarted",
+		"interfaces.lan: The guest hasn't released it when it was asked to. A restart removes it.")
+	tf.Run(t, "apply", "planned")
+	noChanges(t, tf)
+	if err := lacks(t, l, "kvm2", name, "ua-net-lan", "virtfleet-run")(nil); err != nil {
+		t.Error(err)
 	}
 	destroyed(t, l, "kvm2", name)
 	tf.Run(t, "apply")

@@ -51,6 +51,9 @@ func (p planning) restartNeeds(have, want domain.Spec) needs {
 		return n
 	}
 	running := domain.FollowDefinition(domain.WithoutLibvirtDefaults(*p.live, have), have, want)
+	if !p.config.UpdatePolicy.IsUnknown() && p.config.updatePolicy() == fleet.PolicyLive {
+		running.Held = nil // The apply asks the guest again.
+	}
 	for _, c := range p.definitionChanges(running, want) {
 		shown := slices.ContainsFunc(changes, func(other domain.Change) bool { return isPartOf(c.Path, other.Path) })
 		switch {
