@@ -289,7 +289,7 @@ func TestApply_interfaceOfAnotherKind(t *testing.T) {
 func TestInterface_lent(t *testing.T) {
 	t.Parallel()
 	domain := func(id, kind, source, rest string) *Definition {
-		return parse(t, `<domain type="kvm"`+id+`><name>v</name><os><type arch="x86_64" machine="q35">hvm</type></os><devices>`+
+		return parse(t, `<domain type="kvm"`+id+`><name>v</name><os><type machine="q35">hvm</type></os><devices>`+
 			`<interface type="`+kind+`><mac address="52:54:00:00:00:01"/>`+source+rest+`</interface></devices></domain>`)
 	}
 	const (

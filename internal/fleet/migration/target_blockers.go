@@ -175,11 +175,12 @@ func (t preflight) checkName(ctx context.Context, f *blockerList) {
 	}
 }
 
-// checkInterfaces checks that the target has the networks, and that they are the same networks.
+// checkInterfaces checks that the target has the networks and their filters, and that they are the same networks.
 func (t preflight) checkInterfaces(ctx context.Context, f *blockerList) {
 	var here, there map[string]libvirt.Network
 	for _, i := range t.vm.Mobility.Interfaces {
 		at := "interfaces." + i.Key
+		t.checkFilter(ctx, f, at+".filter.name", i.Filter)
 		switch i.Type {
 		case "network":
 			if there == nil {
@@ -214,6 +215,23 @@ func (t preflight) checkInterfaces(ctx context.Context, f *blockerList) {
 		}
 	}
 	t.checkFloors(f, there)
+}
+
+// checkFilter checks that the target has the network filter of an interface. libvirt accepts a definition without it,
+// and refuses to start the VM.
+func (t preflight) checkFilter(ctx context.Context, f *blockerList, attribute, filter string) {
+	if filter == "" {
+		return
+	}
+	_, err := t.target.NWFilter(ctx, filter)
+	switch {
+	case errors.Is(err, libvirt.ErrNotFound):
+		f.lacks(status.HostObject{Kind: status.NetworkFilter, Name: filter}, NetworkNotAvailable, attribute,
+			fmt.Sprintf("host %q has no network filter %q", t.target.Name(), filter),
+			"Define the filter on the host, or take it from the interface.")
+	case err != nil:
+		f.unanswered(NetworkNotAvailable, attribute, t.target, "the network filters", err)
+	}
 }
 
 // networksByName returns a host's networks by name.

@@ -56,6 +56,13 @@ func TestLab_hostsTellWhatIsInTheWay(t *testing.T) {
 	blocks("a TPM that is not there", func(m *VM) {
 		m.Mobility.Values = domain.Values{"devices.tpm.model": "tpm-spapr", "devices.tpm.backend": "emulator"}
 	}, HypervisorNotCompatible)
+	filtered := func(filter string) func(*VM) {
+		return func(m *VM) {
+			m.Mobility.Interfaces = []domain.MobileInterface{{Key: "lan", Type: "user", Filter: filter}}
+		}
+	}
+	blocks("a network filter that is there", filtered("clean-traffic"))
+	blocks("a network filter that is not there", filtered(name), NetworkNotAvailable)
 	blocks("a CPU that is not there", func(m *VM) {
 		m.Mobility.CPU = `<cpu mode='custom' match='exact'><model>qemu64</model>` +
 			`<feature policy='require' name='avx512f'/></cpu>`

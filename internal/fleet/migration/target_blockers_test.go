@@ -102,6 +102,7 @@ func TestCheckInterfaces_whatIsNotKnown(t *testing.T) {
 		},
 		`<interface type='ethernet'/>`: {InterfaceNotLiveMigratable + " Unknown"},
 		`<interface type='user'/>`:     nil,
+		`<interface type='user'><filterref filter='clean-traffic'/></interface>`: {NetworkNotAvailable + " Unknown"},
 	} {
 		var found blockerList
 		m := VM{State: libvirt.Running, Mobility: facts(t, "", device)}
@@ -110,7 +111,7 @@ func TestCheckInterfaces_whatIsNotKnown(t *testing.T) {
 			t.Errorf("%s: %q, want %q", device, got, want)
 		}
 		for _, b := range found {
-			if b.Attribute != "interfaces."+m.Mobility.Interfaces[0].Key {
+			if key := m.Mobility.Interfaces[0].Key; strings.TrimSuffix(b.Attribute, ".filter.name") != "interfaces."+key {
 				t.Errorf("%s: it names %q", device, b.Attribute)
 			}
 		}
