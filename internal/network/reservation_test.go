@@ -27,8 +27,8 @@ func TestReservationUpdates(t *testing.T) {
 	}
 }
 
-// TestPut: libvirt modifies the first reservation with the MAC address or the name. With a new name, this may be that of
-// another computer, which would lose it.
+// TestPut: libvirt modifies the first reservation with the MAC address or the name. With a new name, this may be that
+// of another computer, which would lose it.
 func TestPut(t *testing.T) {
 	t.Parallel()
 	have := DHCPHost{MAC: "52:54:00:00:00:01", IP: "10.0.0.5", Name: "web"}
