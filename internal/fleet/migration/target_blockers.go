@@ -2,6 +2,7 @@ package migration
 
 import (
 	"context"
+	"encoding/xml"
 	"errors"
 	"fmt"
 	"slices"
@@ -261,6 +262,11 @@ func (t preflight) checkNetwork(f *blockerList, i domain.MobileInterface, here, 
 			fmt.Sprintf("network %q of host %q is not started", i.Source, t.target.Name()),
 			"Start it: virsh net-start "+i.Source+".")
 	}
+	if ok && i.PortGroup != "" && !HasPortGroup(n, i.PortGroup) && HasPortGroup(here[i.Source], i.PortGroup) {
+		f.lacks(status.PortGroupOf(i.Source, i.PortGroup), NetworkNotAvailable, "interfaces."+i.Key+".port_group",
+			fmt.Sprintf("network %q of host %q has no port group %q: the interface would get no VLAN and no limits from it",
+				i.Source, t.target.Name(), i.PortGroup), "Give the network the port group on the host, too.")
+	}
 	if !ok {
 		n = here[i.Source] // It may be created on the target before the VM moves.
 	}
@@ -294,6 +300,25 @@ func GivesHostDevices(networks []libvirt.Network, name string) bool {
 	return slices.ContainsFunc(networks, func(n libvirt.Network) bool {
 		return n.Name == name && n.ForwardMode == hostdevPool
 	})
+}
+
+// HasPortGroup reports whether a network has the port group of that name. libvirt accepts an interface that names
+// another one, and gives it nothing that belongs to a port group.
+func HasPortGroup(n libvirt.Network, name string) bool {
+	var definition struct {
+		Groups []struct {
+			Name string `xml:"name,attr"`
+		} `xml:"portgroup"`
+	}
+	if xml.Unmarshal([]byte(n.XML), &definition) != nil {
+		return false
+	}
+	for _, group := range definition.Groups {
+		if group.Name == name {
+			return true
+		}
+	}
+	return false
 }
 
 // hostdevPool is the forward mode of a network whose interfaces are devices of the host.

@@ -54,6 +54,9 @@ func TestCheckNetwork_poolOfHostDevices(t *testing.T) {
 	bridge := libvirt.Network{Active: true, ForwardMode: "bridge"}
 	const vf, failover = `<interface type='network'><source network='n'/></interface>`,
 		`<interface type='network'><source network='n'/><teaming type='transient' persistent='ua-net-a'/></interface>`
+	const grouped = `<interface type='network'><source network='n' portgroup='eng'/></interface>`
+	groups := bridge
+	groups.XML = "<network><name>n</name><portgroup name='ops'/><portgroup name='eng'/></network>"
 	target, err := libvirt.Open(libvirt.Config{Name: "kvm2", URI: "test:///default"})
 	if err != nil {
 		t.Fatal(err)
@@ -66,12 +69,17 @@ func TestCheckNetwork_poolOfHostDevices(t *testing.T) {
 		noIOMMU     bool // on the target
 		want        []string
 	}{
-		"on both hosts":   {libvirt.Running, vf, pool, pool, true, []string{HostDeviceNotLiveMigratable + " False"}},
-		"at the source":   {libvirt.Running, vf, pool, bridge, true, []string{HostDeviceNotLiveMigratable + " False"}},
-		"on the target":   {libvirt.Running, vf, bridge, pool, false, []string{HostDeviceNotLiveMigratable + " False"}},
-		"on none":         {libvirt.Running, vf, bridge, bridge, true, nil},
-		"with a failover": {libvirt.Running, failover, pool, pool, false, nil},
-		"off":             {libvirt.Shutoff, vf, pool, pool, true, nil},
+		"on both hosts":              {libvirt.Running, vf, pool, pool, true, []string{HostDeviceNotLiveMigratable + " False"}},
+		"at the source":              {libvirt.Running, vf, pool, bridge, true, []string{HostDeviceNotLiveMigratable + " False"}},
+		"on the target":              {libvirt.Running, vf, bridge, pool, false, []string{HostDeviceNotLiveMigratable + " False"}},
+		"on none":                    {libvirt.Running, vf, bridge, bridge, true, nil},
+		"with a failover":            {libvirt.Running, failover, pool, pool, false, nil},
+		"off":                        {libvirt.Shutoff, vf, pool, pool, true, nil},
+		"a port group on both hosts": {libvirt.Running, grouped, groups, groups, false, nil},
+		"a port group on none":       {libvirt.Running, grouped, bridge, bridge, false, nil},
+		"a port group that the target lacks": {
+			libvirt.Shutoff, grouped, groups, bridge, false, []string{NetworkNotAvailable + " False"},
+		},
 		"with a failover, without an IOMMU": {
 			libvirt.Running, failover, pool, pool, true, []string{HostResourcesNotAvailable + " False"},
 		},

@@ -88,7 +88,7 @@ func (r *networkResource) planTargets(
 	config, plan model, last types.Map, createsBridge bool,
 ) (hostset.Set, diag.Diagnostics) {
 	targets, diags := onhosts.Targets(r.Data, plan.Hosts)
-	planned := meta.PlannedNetwork{Active: plan.Active.ValueBool()}
+	planned := meta.PlannedNetwork{Active: plan.Active.ValueBool(), PortGroups: config.plannedPortGroups()}
 	if spec, known, _ := plan.spec([]string{"ips"}); known && !onhosts.Undecided(plan.Hosts) {
 		planned.Addresses = spec.Addresses()
 	}
