@@ -69,14 +69,14 @@ func TestCheckNetwork_poolOfHostDevices(t *testing.T) {
 		noIOMMU     bool // on the target
 		want        []string
 	}{
-		"on both hosts":              {libvirt.Running, vf, pool, pool, true, []string{HostDeviceNotLiveMigratable + " False"}},
-		"at the source":              {libvirt.Running, vf, pool, bridge, true, []string{HostDeviceNotLiveMigratable + " False"}},
-		"on the target":              {libvirt.Running, vf, bridge, pool, false, []string{HostDeviceNotLiveMigratable + " False"}},
-		"on none":                    {libvirt.Running, vf, bridge, bridge, true, nil},
-		"with a failover":            {libvirt.Running, failover, pool, pool, false, nil},
-		"off":                        {libvirt.Shutoff, vf, pool, pool, true, nil},
-		"a port group on both hosts": {libvirt.Running, grouped, groups, groups, false, nil},
-		"a port group on none":       {libvirt.Running, grouped, bridge, bridge, false, nil},
+		"on both hosts":   {libvirt.Running, vf, pool, pool, true, []string{HostDeviceNotLiveMigratable + " False"}},
+		"at the source":   {libvirt.Running, vf, pool, bridge, true, []string{HostDeviceNotLiveMigratable + " False"}},
+		"on the target":   {libvirt.Running, vf, bridge, pool, false, []string{HostDeviceNotLiveMigratable + " False"}},
+		"on none":         {libvirt.Running, vf, bridge, bridge, true, nil},
+		"with a failover": {libvirt.Running, failover, pool, pool, false, nil},
+		"off":             {libvirt.Shutoff, vf, pool, pool, true, nil},
+		"a group of both": {libvirt.Running, grouped, groups, groups, false, nil},
+		"a group of none": {libvirt.Running, grouped, bridge, bridge, false, nil},
 		"a port group that the target lacks": {
 			libvirt.Shutoff, grouped, groups, bridge, false, []string{NetworkNotAvailable + " False"},
 		},

@@ -164,11 +164,9 @@ func fitsNetworks(ctx context.Context, a inventory.Reply, d Desired) []inventory
 	return append(problems, fitsFloors(ctx, a, d)...)
 }
 
-// lacksPortGroup reports whether the host's network is known not to have the port group. Another check reports a network
-// that is missing or can't be read.
-func lacksPortGroup(
-	host string, d Desired, network, group string, read func() ([]libvirt.Network, error),
-) bool {
+// lacksPortGroup reports whether the host's network is known not to have the port group. Another check reports a
+// network that is missing or can't be read.
+func lacksPortGroup(host string, d Desired, network, group string, read func() ([]libvirt.Network, error)) bool {
 	if network == "" || group == "" {
 		return false
 	}
