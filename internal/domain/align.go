@@ -5,8 +5,9 @@ import (
 	"slices"
 )
 
-// AlignKeys returns the live spec with the keys that the persistent definition uses for the same devices. The keys can
-// differ: when a device's key changes, the running device keeps the alias that it was started with.
+// AlignKeys returns the live spec with the keys that the persistent definition uses for the same devices, and with the
+// networks that lend their interfaces. The keys can differ: when a device's key changes, the running device keeps the
+// alias that it was started with.
 func AlignKeys(live, persistent *Spec) *Spec {
 	if live == nil || persistent == nil {
 		return live

@@ -29,7 +29,7 @@ type block struct {
 	normal func(*Spec)
 
 	// align copies to a running VM's spec what the live definition can't say, and the keys of the persistent
-	// definition. alignKeys copies only the keys.
+	// definition. alignKeys copies only the keys, and the networks that live interfaces don't name.
 	align, alignKeys func(live *Spec, persistent Spec)
 	// complete declares explicitly what a persistent definition says by omission: the meaning of nil.
 	complete func(persistent *Spec, live Spec)

@@ -9,9 +9,9 @@ import (
 // What names the blocks of a Spec one by one forgets a new one without a word. These tests take the blocks from its
 // fields, and their values from full, which has to say something about each.
 
-// observed are the fields that a user can't declare: two by the end of their path, the others by all of it. Medium is
+// observed are the fields that a user can't declare: four by the end of their path, the others by all of it. Medium is
 // read back as one of the disks, and has tests of its own.
-var observed = regexp.MustCompile(`\.(Target|Backing|Other)$|` +
+var observed = regexp.MustCompile(`\.(Target|Backing|Other|Lent)$|` +
 	`^\.(UUID|FreeSlots|ConventionalSlots|BusyIOThread|BuiltInWatchdog|FixedVirtualPorts|Buses|Started|Held|Medium|` +
 	`Memory\.(Installed|Fixed|Full)|CPU\.Expanded)$`)
 

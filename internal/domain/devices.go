@@ -30,6 +30,8 @@ type devices[V any] struct {
 	identifies func(want V) bool
 	// sameInLive reports whether a live and a persistent device are the same device.
 	sameInLive func(live, persistent V) bool
+	// complement adds to a live device what only the same device of the persistent definition says; nil: nothing.
+	complement func(live, persistent V) V
 	// patch changes what differs. gone are the ids of the devices that are being removed.
 	patch func(d *Definition, e *etree.Element, path string, want V, gone map[string]bool) error
 	// create adds a device. If bootableFirst is set, bootable devices get their names first.
@@ -245,9 +247,19 @@ func (t devices[V]) commonKeys(live, persistent map[string]V) map[string]string 
 	return keys
 }
 
-// alignKeys gives live devices the keys that they have in the persistent definition.
+// alignKeys gives live devices the keys that they have in the persistent definition, and what they don't say.
 func (t devices[V]) alignKeys(live *Spec, persistent Spec) {
-	*t.in(live) = rekey(*t.in(live), t.commonKeys(*t.in(live), *t.in(&persistent)))
+	t.adopt(live, persistent, t.commonKeys(*t.in(live), *t.in(&persistent)))
+}
+
+// adopt gives live devices new keys, and complements them.
+func (t devices[V]) adopt(live *Spec, persistent Spec, keys map[string]string) {
+	*t.in(live) = rekey(*t.in(live), keys)
+	for key, device := range *t.in(live) {
+		if other, ok := (*t.in(&persistent))[key]; ok && t.complement != nil && t.sameInLive(device, other) {
+			(*t.in(live))[key] = t.complement(device, other)
+		}
+	}
 }
 
 // wantedKeys maps the keys of a definition's devices that also run to the keys under which they are declared. A device
@@ -274,7 +286,7 @@ func (t devices[V]) wantedKeys(live, definition, want Spec) map[string]string {
 func (t devices[V]) prepareLive(p *stepper, before Spec) {
 	have := t.in(&p.have)
 	own := rekeyed(*have, t.commonKeys(*have, *t.in(&before)))
-	*have = rekey(*have, own)
+	t.adopt(&p.have, before, own)
 	wanted := rekeyed(*have, t.wantedKeys(p.have, before, p.want))
 	*have = rekey(*have, wanted)
 	p.keys[t.path] = map[string]string{}

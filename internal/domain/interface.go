@@ -19,6 +19,7 @@ var interfaces = devices[Interface]{
 
 	readOne: readInterface, same: sameInterface, identifies: func(i Interface) bool { return i.MAC != "" },
 	sameInLive: func(a, b Interface) bool { return a.MAC != "" && a.MAC == b.MAC && !otherRole(a, b) },
+	complement: nameLender,
 	patch: func(_ *Definition, e *etree.Element, path string, want Interface, _ map[string]bool) error {
 		return patchInterface(e, path, want)
 	},
@@ -93,8 +94,8 @@ func readInterface(e *etree.Element) Interface {
 	}
 	source := child(e, "source")
 	switch kind := attr(e, "type"); {
-	// The live definition shows how the network connects the interface, as a bridge or a device of the host, together
-	// with the network's name.
+	// The live definition shows how the network connects the interface, as a bridge or a device of the host. It names
+	// the network, unless the network has lent a PCI device: see nameLender.
 	case attr(source, "network") != "":
 		read.Network = attr(source, "network")
 	case kind == "network":

@@ -37,9 +37,20 @@ func connectAs(i *Interface, other Interface) {
 	}
 }
 
+// nameLender returns a running VM's interface with the network that has lent it a PCI device of the host (forward mode
+// hostdev): libvirt shows only the device. It shows the model that the interface has in the persistent definition, too.
+// A device that the interface names itself has none.
+func nameLender(live, persistent Interface) Interface {
+	if live.HostDevice != "" && live.Model != "" && persistent.Network != "" {
+		connectAs(&live, persistent)
+		live.Lent = true
+	}
+	return live
+}
+
 // movable reports whether the interface is attached to a bridge of the host. libvirt can move it to another bridge
 // while the VM runs.
-func (i Interface) movable() bool { return i.Network != "" || i.Bridge != "" }
+func (i Interface) movable() bool { return i.Network != "" && !i.Lent || i.Bridge != "" }
 
 // hasPortGroup reports whether the interface is connected to a port group that it names.
 func (i Interface) hasPortGroup() bool { return i.Values["port_group"] != "" }

@@ -282,3 +282,51 @@ func TestApply_interfaceOfAnotherKind(t *testing.T) {
 		t.Errorf("left is %+v", left)
 	}
 }
+
+// TestInterface_lent: libvirt doesn't show which network has lent a running VM a device of the host (SR-IOV). It is the
+// persistent definition's, so nothing is pending, and nothing has drifted. The VM can't be moved to another network
+// while it runs.
+func TestInterface_lent(t *testing.T) {
+	t.Parallel()
+	domain := func(id, kind, source, rest string) *Definition {
+		return parse(t, `<domain type="kvm"`+id+`><name>v</name><os><type machine="q35">hvm</type></os><devices>`+
+			`<interface type="`+kind+`><mac address="52:54:00:00:00:01"/>`+source+rest+`</interface></devices></domain>`)
+	}
+	const (
+		source = `<source><address type="pci" domain="0x0000" bus="0x03" slot="0x10" function="0x1"/></source>`
+		model  = `<model type="virtio"/><alias name="ua-net-lan"/>`
+	)
+	persistent := domain("", `network"`, `<source network="sriov"/>`, model)
+	live := domain(` id="1"`, `hostdev" managed="yes"`, `<driver name="vfio"/>`+source, model)
+	defined, runs := persistent.Spec(), live.Spec()
+	if pending := Pending(runs, defined); len(pending) > 0 {
+		t.Errorf("pending: %v", pending)
+	}
+	for name, prior := range map[string]*Spec{"the state": &defined, "no state": nil} {
+		if got := Merge(&defined, &runs, prior, nil).Interfaces["lan"]; !sameConnection(got, Interface{Network: "sriov"}) {
+			t.Errorf("merged with %s: %+v", name, got)
+		}
+	}
+	if base := MergeBase(defined, runs, defined, defined, nil); base.Interfaces["lan"].HostDevice != "" {
+		t.Errorf("agreed on: %+v", base.Interfaces["lan"])
+	}
+	if steps, err := LiveSteps(live, persistent, persistent, defined); err != nil || len(steps) > 0 {
+		t.Errorf("steps: %v %v", steps, err)
+	}
+	aligned := AlignKeys(&runs, &defined)
+	if changes := Changes(*aligned, defined); len(changes) > 0 {
+		t.Errorf("changes: %v", changes)
+	}
+	other := Spec{Interfaces: map[string]Interface{"lan": {Network: "lan", Model: "virtio"}}}
+	changes := Changes(*aligned, other)
+	if len(changes) != 1 || changes[0].Live || changes[0].Path != "interfaces.lan.network" {
+		t.Errorf("to another network: %v", changes)
+	}
+	if steps, err := LiveSteps(live, persistent, persistent, other); err != nil || len(steps) > 0 {
+		t.Errorf("steps to another network: %v %v", steps, err)
+	}
+	named := domain(` id="1"`, `hostdev" managed="yes"`, source, `<alias name="ua-net-lan"/>`).Spec()
+	if pending := Pending(named, defined); len(pending) == 0 {
+		t.Error("an interface that names the device itself passes for the network's")
+	}
+}

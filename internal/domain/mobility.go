@@ -121,6 +121,8 @@ type MobileInterface struct {
 	Exclusive bool
 	// Failover says that the guest works without this interface during a migration.
 	Failover bool
+	// Filter is its network filter, PortGroup the port group of its network that it names; "" for none.
+	Filter, PortGroup string
 }
 
 // MobileMemory is memory that is shared with other VMs on the host. Key is its key in ExtraDevices, "" if it isn't
@@ -279,6 +281,8 @@ func (d *Definition) mobileInterfaces() []MobileInterface {
 			Key: have.key, Type: attr(e, "type"),
 			Source:    cmp.Or(attr(source, "network"), attr(source, "bridge"), attr(source, "dev"), attr(source, "path")),
 			Failover:  attr(child(e, "teaming"), "type") == "transient",
+			Filter:    attr(child(e, "filterref"), "filter"),
+			PortGroup: attr(source, "portgroup"),
 			Exclusive: attr(e, "type") == "direct" && attr(source, "mode") == "passthrough",
 		})
 	}

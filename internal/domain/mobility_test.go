@@ -26,7 +26,8 @@ func TestMobility_readsWhatDecidesAboutMoving(t *testing.T) {
     <disk type='network' device='disk'><source protocol='nbd' name='d'><host name='h'/></source>
       <target dev='vdb'/></disk>
     <disk type='file' device='cdrom'><target dev='sdb'/><readonly/></disk>
-    <interface type='network'><source network='default' bridge='virbr0'/><alias name='ua-net-lan'/></interface>
+    <interface type='network'><source network='default' portgroup='eng' bridge='virbr0'/><filterref filter='clean'/>
+      <alias name='ua-net-lan'/></interface>
     <interface type='direct'><source dev='eth0' mode='bridge'/></interface>
     <interface type='hostdev'><teaming type='transient' persistent='ua-net-lan'/></interface>
     <hostdev type='pci'><source><address domain='0x0000' bus='0x03' slot='0x00' function='0x1'/></source></hostdev>
@@ -56,7 +57,7 @@ func TestMobility_readsWhatDecidesAboutMoving(t *testing.T) {
 			{Key: "sdb", Target: "sdb", Device: "cdrom", Format: "raw", Empty: true, ReadOnly: true},
 		},
 		Interfaces: []MobileInterface{
-			{Key: "lan", Type: "network", Source: "default"},
+			{Key: "lan", Type: "network", Source: "default", Filter: "clean", PortGroup: "eng"},
 			{Key: "net1", Type: "direct", Source: "eth0"},
 			{Key: "net2", Type: "hostdev", Failover: true},
 		},

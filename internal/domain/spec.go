@@ -230,6 +230,8 @@ type Interface struct {
 	Values Values `json:",omitempty" path:""`
 	// Target is observed only: the device on the host, unless libvirt generated its name.
 	Target string `path:"-"`
+	// Lent is observed only: the interface is a device of the host that Network lends to the running VM.
+	Lent bool `json:",omitempty" path:"-"`
 }
 
 // mapValues returns a copy of m with f applied to each value. nil stays nil.

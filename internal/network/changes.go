@@ -106,10 +106,10 @@ func ipUpdates(have, want []IP) ([]libvirt.NetworkUpdate, bool) {
 func compareReservations(have, want []DHCPHost) difference[DHCPHost] {
 	d := dhcpHosts.compare(have, want)
 	d.changed = slices.DeleteFunc(d.changed, func(changed DHCPHost) bool {
-		if changed.modifiable() {
+		at := slices.IndexFunc(have, func(h DHCPHost) bool { return h.key() == changed.key() })
+		if changed.modifies(have[at]) {
 			return false
 		}
-		at := slices.IndexFunc(have, func(h DHCPHost) bool { return h.key() == changed.key() })
 		d.removed, d.added = append(d.removed, have[at]), append(d.added, changed)
 		return true
 	})

@@ -239,6 +239,18 @@ func TestChanges_tellLiveFromRestart(t *testing.T) {
 			},
 			nil,
 		},
+		"reservation with another name": {
+			`{"ips": [{"address": "fd00:10::1/64", "dhcp": {"ranges": [{"start": "fd00:10::100", "end": "fd00:10::1ff"}]}},
+				{"address": "192.168.10.1/24", "dhcp": {"ranges": [{"start": "192.168.10.100", "end": "192.168.10.199"}],
+				"hosts": [{"mac": "52:54:00:aa:bb:cc", "ip": "192.168.10.50", "name": "other"}]}}]}`,
+			[]libvirt.NetworkUpdate{
+				update(libvirt.NetworkDelete, libvirt.NetworkDHCPHost, 0, dhcpHosts.element(have.IPs[0].DHCP.Hosts[0])),
+				update(libvirt.NetworkAdd, libvirt.NetworkDHCPHost, 0,
+					`<host mac="52:54:00:aa:bb:cc" name="other" ip="192.168.10.50"/>`),
+				update(libvirt.NetworkAdd, libvirt.NetworkDHCPRange, 1, `<range start="fd00:10::100" end="fd00:10::1ff"/>`),
+			},
+			nil,
+		},
 		"port groups": {
 			`{"port_groups": {"ops": {"default": true}}}`,
 			[]libvirt.NetworkUpdate{

@@ -38,9 +38,11 @@ func (h DHCPHost) key() string {
 	return strings.ToLower(h.MAC + h.DUID)
 }
 
-// modifiable reports whether libvirt can modify the reservation. It looks for one by its MAC address or name, not by
-// its DUID.
-func (h DHCPHost) modifiable() bool { return h.DUID == "" }
+// modifies reports whether libvirt can make the reservation of an earlier one by modifying that. It replaces the first
+// one with the MAC address or the name, not by the DUID: with another name, this may be another computer's.
+func (h DHCPHost) modifies(have DHCPHost) bool {
+	return h.DUID == "" && (h.Name == "" || h.Name == have.Name)
+}
 
 // normal returns the reservation in a form that is the same for all reservations with the same meaning.
 func (h DHCPHost) normal() DHCPHost {

@@ -64,17 +64,20 @@ func reservationIn(spec Spec, of DHCPHost) *DHCPHost {
 // PutReservation adds a reservation to a network, or changes the existing reservation for the same MAC address or DUID,
 // in the active and in the persistent definition. It returns libvirt.ErrNotFound if the host has no such network.
 func PutReservation(ctx context.Context, h *libvirt.Host, network string, want DHCPHost) error {
-	return changeReservation(ctx, h, network, want, func(have *DHCPHost) []reservationUpdate {
-		switch {
-		case have == nil:
-			return []reservationUpdate{{libvirt.NetworkAdd, want}}
-		case have.normal() == want.normal():
-			return nil
-		case !want.modifiable():
-			return []reservationUpdate{{libvirt.NetworkDelete, *have}, {libvirt.NetworkAdd, want}}
-		}
-		return []reservationUpdate{{libvirt.NetworkModify, want}}
-	})
+	return changeReservation(ctx, h, network, want, func(have *DHCPHost) []reservationUpdate { return put(have, want) })
+}
+
+// put returns the updates that make the reservation want of have, the existing one.
+func put(have *DHCPHost, want DHCPHost) []reservationUpdate {
+	switch {
+	case have == nil:
+		return []reservationUpdate{{libvirt.NetworkAdd, want}}
+	case have.normal() == want.normal():
+		return nil
+	case !want.modifies(*have):
+		return []reservationUpdate{{libvirt.NetworkDelete, *have}, {libvirt.NetworkAdd, want}}
+	}
+	return []reservationUpdate{{libvirt.NetworkModify, want}}
 }
 
 // RemoveReservation removes the reservation for the same MAC address or DUID from a network. It is no error if there is

@@ -2,6 +2,7 @@ package migration
 
 import (
 	"context"
+	"encoding/xml"
 	"errors"
 	"fmt"
 	"slices"
@@ -175,11 +176,12 @@ func (t preflight) checkName(ctx context.Context, f *blockerList) {
 	}
 }
 
-// checkInterfaces checks that the target has the networks, and that they are the same networks.
+// checkInterfaces checks that the target has the networks and their filters, and that they are the same networks.
 func (t preflight) checkInterfaces(ctx context.Context, f *blockerList) {
 	var here, there map[string]libvirt.Network
 	for _, i := range t.vm.Mobility.Interfaces {
 		at := "interfaces." + i.Key
+		t.checkFilter(ctx, f, at+".filter.name", i.Filter)
 		switch i.Type {
 		case "network":
 			if there == nil {
@@ -216,6 +218,23 @@ func (t preflight) checkInterfaces(ctx context.Context, f *blockerList) {
 	t.checkFloors(f, there)
 }
 
+// checkFilter checks that the target has the network filter of an interface. libvirt accepts a definition without it,
+// and refuses to start the VM.
+func (t preflight) checkFilter(ctx context.Context, f *blockerList, attribute, filter string) {
+	if filter == "" {
+		return
+	}
+	_, err := t.target.NWFilter(ctx, filter)
+	switch {
+	case errors.Is(err, libvirt.ErrNotFound):
+		f.lacks(status.HostObject{Kind: status.NetworkFilter, Name: filter}, NetworkNotAvailable, attribute,
+			fmt.Sprintf("host %q has no network filter %q", t.target.Name(), filter),
+			"Define the filter on the host, or take it from the interface.")
+	case err != nil:
+		f.unanswered(NetworkNotAvailable, attribute, t.target, "the network filters", err)
+	}
+}
+
 // networksByName returns a host's networks by name.
 func networksByName(ctx context.Context, h *libvirt.Host) (map[string]libvirt.Network, error) {
 	list, err := h.Networks(ctx)
@@ -242,6 +261,11 @@ func (t preflight) checkNetwork(f *blockerList, i domain.MobileInterface, here, 
 		f.lacks(network, NetworkNotAvailable, "interfaces."+i.Key,
 			fmt.Sprintf("network %q of host %q is not started", i.Source, t.target.Name()),
 			"Start it: virsh net-start "+i.Source+".")
+	}
+	if ok && i.PortGroup != "" && !HasPortGroup(n, i.PortGroup) && HasPortGroup(here[i.Source], i.PortGroup) {
+		f.lacks(status.PortGroupOf(i.Source, i.PortGroup), NetworkNotAvailable, "interfaces."+i.Key+".port_group",
+			fmt.Sprintf("network %q of host %q has no port group %q: the interface would get no VLAN and no limits from it",
+				i.Source, t.target.Name(), i.PortGroup), "Give the network the port group on the host, too.")
 	}
 	if !ok {
 		n = here[i.Source] // It may be created on the target before the VM moves.
@@ -276,6 +300,25 @@ func GivesHostDevices(networks []libvirt.Network, name string) bool {
 	return slices.ContainsFunc(networks, func(n libvirt.Network) bool {
 		return n.Name == name && n.ForwardMode == hostdevPool
 	})
+}
+
+// HasPortGroup reports whether a network has the port group of that name. libvirt accepts an interface that names
+// another one, and gives it nothing that belongs to a port group.
+func HasPortGroup(n libvirt.Network, name string) bool {
+	var definition struct {
+		Groups []struct {
+			Name string `xml:"name,attr"`
+		} `xml:"portgroup"`
+	}
+	if xml.Unmarshal([]byte(n.XML), &definition) != nil {
+		return false
+	}
+	for _, group := range definition.Groups {
+		if group.Name == name {
+			return true
+		}
+	}
+	return false
 }
 
 // hostdevPool is the forward mode of a network whose interfaces are devices of the host.

@@ -56,6 +56,17 @@ func TestLab_hostsTellWhatIsInTheWay(t *testing.T) {
 	blocks("a TPM that is not there", func(m *VM) {
 		m.Mobility.Values = domain.Values{"devices.tpm.model": "tpm-spapr", "devices.tpm.backend": "emulator"}
 	}, HypervisorNotCompatible)
+	filtered := func(m *VM) {
+		m.Mobility.Interfaces = []domain.MobileInterface{{Key: "lan", Type: "user", Filter: name}}
+	}
+	blocks("a network filter that is not there", filtered, NetworkNotAvailable)
+	if err := target.DefineNWFilter(t.Context(), "<filter name='"+name+"' chain='root'/>"); err != nil {
+		t.Fatal(err)
+	}
+	blocks("a network filter that is there", filtered)
+	if err := target.UndefineNWFilter(t.Context(), name); err != nil {
+		t.Error(err)
+	}
 	blocks("a CPU that is not there", func(m *VM) {
 		m.Mobility.CPU = `<cpu mode='custom' match='exact'><model>qemu64</model>` +
 			`<feature policy='require' name='avx512f'/></cpu>`

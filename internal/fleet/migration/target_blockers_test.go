@@ -54,6 +54,9 @@ func TestCheckNetwork_poolOfHostDevices(t *testing.T) {
 	bridge := libvirt.Network{Active: true, ForwardMode: "bridge"}
 	const vf, failover = `<interface type='network'><source network='n'/></interface>`,
 		`<interface type='network'><source network='n'/><teaming type='transient' persistent='ua-net-a'/></interface>`
+	const grouped = `<interface type='network'><source network='n' portgroup='eng'/></interface>`
+	groups := bridge
+	groups.XML = "<network><name>n</name><portgroup name='ops'/><portgroup name='eng'/></network>"
 	target, err := libvirt.Open(libvirt.Config{Name: "kvm2", URI: "test:///default"})
 	if err != nil {
 		t.Fatal(err)
@@ -72,6 +75,11 @@ func TestCheckNetwork_poolOfHostDevices(t *testing.T) {
 		"on none":         {libvirt.Running, vf, bridge, bridge, true, nil},
 		"with a failover": {libvirt.Running, failover, pool, pool, false, nil},
 		"off":             {libvirt.Shutoff, vf, pool, pool, true, nil},
+		"a group of both": {libvirt.Running, grouped, groups, groups, false, nil},
+		"a group of none": {libvirt.Running, grouped, bridge, bridge, false, nil},
+		"a port group that the target lacks": {
+			libvirt.Shutoff, grouped, groups, bridge, false, []string{NetworkNotAvailable + " False"},
+		},
 		"with a failover, without an IOMMU": {
 			libvirt.Running, failover, pool, pool, true, []string{HostResourcesNotAvailable + " False"},
 		},
@@ -102,6 +110,7 @@ func TestCheckInterfaces_whatIsNotKnown(t *testing.T) {
 		},
 		`<interface type='ethernet'/>`: {InterfaceNotLiveMigratable + " Unknown"},
 		`<interface type='user'/>`:     nil,
+		`<interface type='user'><filterref filter='clean-traffic'/></interface>`: {NetworkNotAvailable + " Unknown"},
 	} {
 		var found blockerList
 		m := VM{State: libvirt.Running, Mobility: facts(t, "", device)}
@@ -110,7 +119,7 @@ func TestCheckInterfaces_whatIsNotKnown(t *testing.T) {
 			t.Errorf("%s: %q, want %q", device, got, want)
 		}
 		for _, b := range found {
-			if b.Attribute != "interfaces."+m.Mobility.Interfaces[0].Key {
+			if key := m.Mobility.Interfaces[0].Key; strings.TrimSuffix(b.Attribute, ".filter.name") != "interfaces."+key {
 				t.Errorf("%s: it names %q", device, b.Attribute)
 			}
 		}

@@ -97,5 +97,6 @@ func asksHost(is, want domain.Interface) bool {
 	changed := func(fact string) bool { return want.Values[fact] != "" && want.Values[fact] != is.Values[fact] }
 
 	return is.Network != want.Network || is.Bridge != want.Bridge || is.Direct != want.Direct || is.VDPA != want.VDPA ||
-		want.Floor() > is.Floor() || changed("filter.name") || changed("vlan.tags") || changed("backend.type")
+		want.Floor() > is.Floor() || changed("filter.name") || changed("port_group") ||
+		changed("vlan.tags") || changed("backend.type")
 }

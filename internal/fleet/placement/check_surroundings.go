@@ -7,6 +7,7 @@ import (
 	"maps"
 	"path/filepath"
 	"slices"
+	"sync"
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
@@ -128,21 +129,15 @@ func fitsFormats(ctx context.Context, a inventory.Reply, d Desired) (problems []
 }
 
 func fitsNetworks(ctx context.Context, a inventory.Reply, d Desired) []inventory.Problem {
-	var (
-		problems []inventory.Problem
-		networks []libvirt.Network
-		err      error
-		asked    bool
-	)
+	var problems []inventory.Problem
+
+	read := sync.OnceValues(func() ([]libvirt.Network, error) { return a.Host.Conn.Networks(ctx) })
 
 	for _, key := range slices.Sorted(maps.Keys(d.Spec.Interfaces)) {
 		i := d.Spec.Interfaces[key]
 
 		if i.Network != "" && !d.PlannedObjects.On(a.Host.Name, status.Network, i.Network) {
-			if !asked {
-				networks, err = a.Host.Conn.Networks(ctx)
-				asked = true
-			}
+			networks, err := read()
 
 			if why := networkMissing(networks, err, i.Network); why != "" {
 				problems = append(problems, inventory.Problem{Attribute: "interfaces." + key + ".network", Detail: why})
@@ -156,10 +151,41 @@ func fitsNetworks(ctx context.Context, a inventory.Reply, d Desired) []inventory
 			}
 		}
 
+		if group := i.Values["port_group"]; lacksPortGroup(a.Host.Name, d, i.Network, group, read) {
+			problems = append(problems, inventory.Problem{
+				Attribute: "interfaces." + key + ".port_group", Detail: fmt.Sprintf("its network %q has no port group %q, and "+
+					"libvirt would connect the interface without one", i.Network, group),
+			})
+		}
+
 		problems = append(problems, fitsInterface(ctx, a, d, key)...)
 	}
 
 	return append(problems, fitsFloors(ctx, a, d)...)
+}
+
+// lacksPortGroup reports whether the host's network is known not to have the port group. Another check reports a
+// network that is missing or can't be read.
+func lacksPortGroup(host string, d Desired, network, group string, read func() ([]libvirt.Network, error)) bool {
+	if network == "" || group == "" {
+		return false
+	}
+
+	if declared, has := d.PlannedObjects.PortGroup(host, network, group); declared {
+		return !has
+	}
+
+	networks, err := read()
+	if err != nil {
+		return false
+	}
+
+	at := slices.IndexFunc(networks, func(n libvirt.Network) bool { return n.Name == network })
+	if at < 0 {
+		return d.PlannedObjects.On(host, status.Network, network)
+	}
+
+	return !migration.HasPortGroup(networks[at], group)
 }
 
 func networkMissing(networks []libvirt.Network, err error, name string) string {

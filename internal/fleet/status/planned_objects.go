@@ -3,6 +3,7 @@ package status
 import (
 	"path"
 	"slices"
+	"strings"
 )
 
 // Kinds of HostObject.
@@ -13,8 +14,10 @@ const (
 	NetworkBandwidth = "network bandwidth"
 	Bridge           = "bridge"
 	NetworkFilter    = "network filter"
-	StoragePool      = "storage pool"
-	Secret           = "secret"
+	// PortGroup is a port group of a network, see PortGroupOf.
+	PortGroup   = "port group"
+	StoragePool = "storage pool"
+	Secret      = "secret"
 )
 
 // HostObject is an object that a VM needs on its host and that a resource creates there.
@@ -31,6 +34,19 @@ type PlannedObjects map[HostObject]PlannedHosts
 // PlannedHosts are the hosts that will have an object. For a storage pool, the value is the directory of its volumes;
 // "" if there is none or it isn't known yet.
 type PlannedHosts map[string]string
+
+// PortGroupOf returns a port group of a network. That of the name "" is planned where the network declares its port
+// groups, and AnyPortGroup where they aren't known yet.
+func PortGroupOf(network, name string) HostObject { return HostObject{PortGroup, network + "/" + name} }
+
+// AnyPortGroup is the name that stands for port groups that aren't known yet.
+const AnyPortGroup = "*"
+
+// PortGroup reports whether the network of the host declares its port groups, and may have that one.
+func (p PlannedObjects) PortGroup(host, network, name string) (declared, has bool) {
+	on := func(name string) bool { return p.On(host, PortGroup, PortGroupOf(network, name).Name) }
+	return on(""), on(name) || on(AnyPortGroup)
+}
 
 // On reports whether the object is planned on the host.
 func (p PlannedObjects) On(host, kind, name string) bool {
@@ -49,6 +65,10 @@ func (p PlannedObjects) Strays(host, pool, file string) (directory string, stray
 // Without returns the blockers that remain on a host once it has the planned objects.
 func (p PlannedObjects) Without(host string, blockers []Blocker) []Blocker {
 	return slices.DeleteFunc(slices.Clone(blockers), func(b Blocker) bool {
+		if network, group, _ := strings.Cut(b.Lacks.Name, "/"); b.Lacks.Kind == PortGroup {
+			_, has := p.PortGroup(host, network, group)
+			return has
+		}
 		return p.On(host, b.Lacks.Kind, b.Lacks.Name)
 	})
 }

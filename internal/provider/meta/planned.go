@@ -36,6 +36,8 @@ type PlannedNetwork struct {
 	HostsChange bool
 	// Addresses are the host's addresses on the network; nil if they aren't known yet.
 	Addresses []netip.Prefix
+	// PortGroups are the port groups that it declares, see status.PortGroupOf; nil if it declares none.
+	PortGroups []string
 }
 
 // Plan records where an object will be. kind is one of the fleet's kinds.
@@ -154,6 +156,10 @@ func (p *Planned) PlanNetwork(name string, n PlannedNetwork, hosts []string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.networks = planOn(p.networks, name, n, hosts)
+	for _, group := range n.PortGroups {
+		o := status.PortGroupOf(name, group)
+		p.planAt(o.Kind, o.Name, "", hosts)
+	}
 	if n.Active {
 		p.planAt(status.Network, name, "", hosts)
 	}

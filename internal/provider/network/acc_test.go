@@ -341,6 +341,22 @@ func TestAccNetwork_inactive(t *testing.T) {
 		"is stopped on host kvm1. Running virtual machines that use it there: "+name) {
 		t.Error(out)
 	}
+	// A domain that is known only during the apply may require a restart, and hides none that is certain.
+	later := func(says string) {
+		config(says + "\n  domain = { name = terraform_data.later.output }\n}\n" +
+			"resource \"terraform_data\" \"later\" {\n  input = \"lan.example\"")
+	}
+	later("mtu = 1400")
+	if out := c.Fail(t, "plan"); !strings.Contains(out, "Network would be interrupted") || !strings.Contains(out,
+		"because mtu can't be changed") {
+		t.Error(out)
+	}
+	later("")
+	if out := c.Run(t, "plan"); !strings.Contains(out, "Network may be interrupted") || !strings.Contains(out,
+		"because domain is known only during the apply on host kvm1. Running virtual machines that use it there: "+name) {
+		t.Error(out)
+	}
+	config("active = false")
 	l.Virsh(t, "kvm1", "destroy", name)
 	l.Virsh(t, "kvm1", "undefine", name)
 	if out := c.Run(t, "apply"); !strings.Contains(out, "Network is interrupted") {

@@ -11,6 +11,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/path"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/status"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/network"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/onhosts"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/value"
@@ -135,6 +136,18 @@ func (m *model) spec(names []string) (spec network.Spec, known bool, diags diag.
 		diags.AddError("Invalid network", err.Error())
 	}
 	return spec, known, diags
+}
+
+// plannedPortGroups returns the names of the declared port groups, as PlannedNetwork has them.
+func (m *model) plannedPortGroups() []string {
+	switch {
+	case m.PortGroups.IsNull():
+		return nil
+	case m.PortGroups.IsUnknown():
+		return []string{"", status.AnyPortGroup}
+	default:
+		return append([]string{""}, slices.Sorted(maps.Keys(m.PortGroups.Elements()))...)
+	}
 }
 
 // fromSpec sets the named blocks to those of a host. A block that means the same keeps its notation.

@@ -75,10 +75,8 @@ func (r *networkResource) ModifyPlan(
 	}
 	resp.Diagnostics.Append(r.checkHosts(ctx, targets, plan, state.Name.ValueString())...)
 	resp.Diagnostics.Append(r.warnOfUsers(ctx, state, !plan.Name.Equal(state.Name), plan.Hosts, targets)...)
-	spec, known, diags := plan.spec(config.declaredBlocks())
-	resp.Diagnostics.Append(diags...)
-	if known && plan.Name.Equal(state.Name) {
-		resp.Diagnostics.Append(r.warnOfRestarts(ctx, targets, plan, spec)...)
+	if plan.Name.Equal(state.Name) {
+		resp.Diagnostics.Append(r.warnOfRestarts(ctx, targets, plan, config.declaredBlocks())...)
 	}
 }
 
@@ -90,7 +88,7 @@ func (r *networkResource) planTargets(
 	config, plan model, last types.Map, createsBridge bool,
 ) (hostset.Set, diag.Diagnostics) {
 	targets, diags := onhosts.Targets(r.Data, plan.Hosts)
-	planned := meta.PlannedNetwork{Active: plan.Active.ValueBool()}
+	planned := meta.PlannedNetwork{Active: plan.Active.ValueBool(), PortGroups: config.plannedPortGroups()}
 	if spec, known, _ := plan.spec([]string{"ips"}); known && !onhosts.Undecided(plan.Hosts) {
 		planned.Addresses = spec.Addresses()
 	}
@@ -134,16 +132,29 @@ func userNames(users []network.User, err error) (names []string, _ error) {
 	return names, err
 }
 
-// warnOfRestarts warns about the hosts on which the network is restarted or stopped, and about the VMs that lose their
-// connection.
+// warnOfRestarts warns about the hosts on which the network is or may be restarted or stopped, and about the VMs that
+// lose their connection.
 func (r *networkResource) warnOfRestarts(
-	ctx context.Context, targets hostset.Set, plan model, spec network.Spec,
+	ctx context.Context, targets hostset.Set, plan model, declared []string,
 ) (diags diag.Diagnostics) {
+	spec, _, diags := plan.spec(declared)
+	unknown := slices.DeleteFunc(declared, func(block string) bool {
+		_, known, _ := plan.spec([]string{block})
+		return known
+	})
 	name := plan.Name.ValueString()
 	answers := hostset.Ask(ctx, targets, func(ctx context.Context, h *libvirt.Host) (*interruption, error) {
-		return findInterruption(ctx, h, name, plan.wanted(spec))
+		return findInterruption(ctx, h, name, plan.wanted(spec), unknown)
 	})
 	for _, a := range hostset.Found(answers) {
+		if a.Value.doubtful {
+			if len(a.Value.users) > 0 {
+				diags.AddWarning("Network may be interrupted", fmt.Sprintf("%s on host %s. Running virtual machines that use it "+
+					"there: %s. With update_policy = \"Live\" the apply refuses the restart; with \"Restart\" they are cut off.",
+					a.Value.reason, a.Host, strings.Join(a.Value.users, ", ")))
+			}
+			continue
+		}
 		detail := fmt.Sprintf("%s on host %s.", a.Value.reason, a.Host)
 		if len(a.Value.users) == 0 {
 			diags.AddWarning("Network is interrupted", detail+" No running virtual machine uses it there.")
@@ -164,13 +175,16 @@ func (r *networkResource) warnOfRestarts(
 
 // interruption is a restart or stop of the network on a host.
 type interruption struct {
-	reason string
-	users  []string // running VMs
+	reason   string
+	users    []string // running VMs
+	doubtful bool     // whether it comes depends on what isn't known yet
 }
 
-// findInterruption returns the interruption if the host's network must be stopped to get the declared settings. The
-// error is libvirt.ErrNotFound if the network isn't stopped.
-func findInterruption(ctx context.Context, h *libvirt.Host, name string, want network.Wanted) (*interruption, error) {
+// findInterruption returns the interruption if the host's network must be stopped to get the declared settings, or if
+// the unknown blocks may require that. The error is libvirt.ErrNotFound if the network isn't stopped.
+func findInterruption(
+	ctx context.Context, h *libvirt.Host, name string, want network.Wanted, unknown []string,
+) (*interruption, error) {
 	have, err := network.Read(ctx, h, name)
 	if err != nil {
 		return nil, err
@@ -182,6 +196,10 @@ func findInterruption(ctx context.Context, h *libvirt.Host, name string, want ne
 	case want.Active && len(blocks) > 0:
 		i.reason = fmt.Sprintf("Network %q is restarted, because %s can't be changed while it is active", name,
 			strings.Join(blocks, ", "))
+	case have.Active && len(unknown) > 0:
+		i.doubtful = true
+		i.reason = fmt.Sprintf("Network %q may be restarted, because %s is known only during the apply", name,
+			strings.Join(unknown, ", "))
 	default:
 		return nil, libvirt.ErrNotFound
 	}

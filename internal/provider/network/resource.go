@@ -172,7 +172,7 @@ func updateHost(ctx context.Context, h *libvirt.Host, plan *model, want network.
 		return network.Update(ctx, h, name, want, true)
 	}
 	// At the time of the plan, no running VM used the network, or no restart was needed.
-	i, err := findInterruption(ctx, h, name, want)
+	i, err := findInterruption(ctx, h, name, want, nil)
 	if err != nil && !errors.Is(err, libvirt.ErrNotFound) {
 		return err
 	}

@@ -187,12 +187,21 @@ busybox udhcpc -f -q -n -t 20 -T 1 -O hostname -i dhcp-client -s /run/dhcp-clien
 			{
 				PreConfig: func() {
 					l.Virsh(t, "kvm1", "net-update", name, "add", "ip-dhcp-host", "--live", "--config",
-						"<host mac='52:54:00:07:01:99' ip='10.213.8.99'/>")
+						"<host mac='52:54:00:07:01:99' name='spare' ip='10.213.8.99'/>")
 				},
 				Config: config("null", "51", "www"), ConfigPlanChecks: updates(plancheck.ResourceActionNoop),
 				Check: resource.ComposeTestCheckFunc(
 					defined(both, "name='www' ip='10.213.8.51'", "10.213.8.50"),
 					defined(both, ofSix("fd00:213:8::51"), "fd00:213:8::50"), gets("10.213.8.51 www")),
+			},
+			{ // libvirt refuses a name that another reservation has. The host then keeps both.
+				Config:      config("null", "51", "spare"),
+				ExpectError: regexp.MustCompile(`(?s)Unable to update DHCP reservation.*Host:\s+kvm1`),
+			},
+			{
+				Config: config("null", "51", "www"),
+				Check: resource.ComposeTestCheckFunc(defined("kvm1", "name='spare' ip='10.213.8.99'", ""),
+					defined("kvm1", "name='www' ip='10.213.8.51'", "name='spare' ip='10.213.8.51'")),
 			},
 			{ // libvirt refuses an address that another reservation has. The host then keeps the reservation that it has.
 				PreConfig: func() {
