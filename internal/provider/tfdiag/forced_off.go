@@ -17,10 +17,10 @@ func ForcedOff(vms ...fleet.ForcedOff) (diags diag.Diagnostics) {
 	}
 	each := make([]string, len(vms))
 	for i, vm := range vms {
-		each[i] = fmt.Sprintf("Virtual machine %q on host %q was %s.", vm.Name, vm.Host, vm.How)
+		each[i] = fmt.Sprintf("Virtual machine %q on host %q was %s. What its guest hadn't written to its disks is lost.",
+			vm.Name, vm.Host, vm.How)
 	}
 	diags.AddWarning("Virtual machine was forced off", printable(strings.Join(each, "\n")+
-		"\nWhat its guest hadn't written to its disks is lost.\n\n"+
-		"Check the guest's agent and ACPI, or raise termination_grace_period."))
+		"\n\nCheck the guest's agent and ACPI, or raise termination_grace_period."))
 	return diags
 }

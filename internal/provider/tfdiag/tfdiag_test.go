@@ -250,9 +250,9 @@ func TestForcedOff(t *testing.T) {
 	diags := tfdiag.ForcedOff(
 		fleet.ForcedOff{Name: "web", Host: "kvm1", How: "destroyed after the grace period"},
 		fleet.ForcedOff{Name: "db", Host: "kvm2", How: "destroyed, since its guest could not be asked"})
-	want := "Virtual machine \"web\" on host \"kvm1\" was destroyed after the grace period.\n" +
-		"Virtual machine \"db\" on host \"kvm2\" was destroyed, since its guest could not be asked.\n" +
-		"What its guest hadn't written to its disks is lost.\n\n" +
+	const lost = " What its guest hadn't written to its disks is lost.\n"
+	want := "Virtual machine \"web\" on host \"kvm1\" was destroyed after the grace period." + lost +
+		"Virtual machine \"db\" on host \"kvm2\" was destroyed, since its guest could not be asked." + lost + "\n" +
 		"Check the guest's agent and ACPI, or raise termination_grace_period."
 	if len(diags) != 1 || diags.HasError() || diags[0].Detail() != want {
 		t.Errorf("got %v, want one warning: %s", diags, want)
