@@ -2,6 +2,7 @@ package fleet
 
 import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/drain"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/hostrecord"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/lease"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/lifecycle"
@@ -32,8 +33,6 @@ type (
 	Event = inventory.Event
 	// HostPoll is what one host reported about the state of its VMs, in one pass.
 	HostPoll = inventory.HostPoll
-	// Outcome says why a VM is off.
-	Outcome = inventory.Outcome
 	// Desired is the desired state of a VM.
 	Desired = placement.Desired
 	// PlannedPower is what a plan shows of a VM's power.
@@ -56,6 +55,8 @@ type (
 	WaitFor = lifecycle.WaitFor
 	// Drain requests that a host be drained.
 	Drain = drain.Drain
+	// ForcedOff is a VM whose guest was forced off.
+	ForcedOff = hostrecord.ForcedOff
 	// EvacuationQuery asks how a host would be drained.
 	EvacuationQuery = drain.EvacuationQuery
 )

@@ -145,6 +145,18 @@ func movedCold(t *testing.T, l *lab.Lab, from, to *lab.Host) {
 		if s.Ran != (s.UUID == vm.UUID) {
 			t.Errorf("%s ran before: %v", s.Name, s.Ran)
 		}
+
+		if forced := s.ForcedOff != nil && s.ForcedOff.Host == from.Name; forced != s.Ran ||
+			strings.Contains(s.Reason, "forced off") != s.Ran {
+			t.Errorf("%s was forced off: %+v, %q; want that the one that ran was", s.Name, s.ForcedOff, s.Reason)
+		}
+	}
+
+	record, err := f.Record(t.Context(), from.Name)
+	if err != nil || !slices.ContainsFunc(record.Evacuation.Steps, func(s hostrecord.Step) bool {
+		return s.UUID == vm.UUID && strings.Contains(s.Reason, "forced off") && s.ForcedOff == nil
+	}) {
+		t.Errorf("the record doesn't tell that it was forced off, or a later run would warn again: %+v, %v", record, err)
 	}
 
 	onlyOn(t, f, vm.UUID, to.Name)
@@ -164,8 +176,10 @@ func movedCold(t *testing.T, l *lab.Lab, from, to *lab.Host) {
 		t.Errorf("it is %s, want that it was started again", got)
 	}
 
-	if _, err := f.Release(t.Context(), from.Name, "m", true); err != nil {
-		t.Fatal(err)
+	released, err := f.Release(t.Context(), from.Name, "m", true)
+	if err != nil || len(released.ForcedOff) != 1 || released.ForcedOff[0].Name != vm.Name ||
+		released.ForcedOff[0].Host != to.Name {
+		t.Fatalf("%+v, %v; want that it tells which guest was forced off", released, err)
 	}
 
 	onlyOn(t, f, vm.UUID, from.Name)

@@ -210,8 +210,8 @@ func TestLab_drainAndRestore(t *testing.T) {
 		t.Fatalf("the second drain: %v", err)
 	}
 
-	if unrestored, err := f.Release(t.Context(), from.Name, "m", true); err != nil || len(unrestored) > 0 {
-		t.Fatalf("%v, %v", unrestored, err)
+	if released, err := f.Release(t.Context(), from.Name, "m", true); err != nil || len(released.Unrestored) > 0 {
+		t.Fatalf("%+v, %v", released, err)
 	}
 
 	state("off", from.Name, true)

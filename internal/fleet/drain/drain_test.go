@@ -115,10 +115,13 @@ func TestEvacuationStep_doneText(t *testing.T) {
 	gone.Reason = "it had gone already"
 	external := stepOf("c", evacuation.MethodExternal, hostrecord.ResultMoved)
 	external.Arrived = "kvm3"
+	forced := stepOf("d", evacuation.MethodCold, hostrecord.ResultColdMoved)
+	forced.Target, forced.Reason = "kvm2", "its guest was forced off: destroyed after the grace period"
 
 	for want, step := range map[string]hostrecord.Step{
 		`"a" ShutDown`: off, `"b" Moved to host "kvm2"`: moved, `"b" Moved (it had gone already)`: gone,
 		`"c" Moved to host "kvm3"`: external,
+		`"d" ColdMoved to host "kvm2" (its guest was forced off: destroyed after the grace period)`: forced,
 	} {
 		if got := step.DoneText(); got != want {
 			t.Errorf("%s, want %s", got, want)

@@ -59,7 +59,10 @@ func (d *drainRun) Retarget(ctx context.Context, i int) { d.retarget(ctx, i) }
 
 // MoveCold moves the VM of a step while it is off.
 func (d *drainRun) MoveCold(ctx context.Context, i int) (move.SourceFiles, error) {
-	note := func(context.Context, bool) error { return nil }
+	note := coldNotes{
+		running:   func(context.Context, bool) error { return nil },
+		forcedOff: func(f hostrecord.ForcedOff) { d.noteForcedOff(i, f) },
+	}
 
 	return d.drainer.moveCold(ctx, d.host, d.steps[i], migration.Options{}, note)
 }

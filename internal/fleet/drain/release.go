@@ -19,6 +19,14 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/status"
 )
 
+// Released says what a Release came to, also one that failed.
+type Released struct {
+	// Unrestored has a sentence about each VM that stays as it is.
+	Unrestored []string
+	// ForcedOff are the VMs whose guests were forced off for the move back.
+	ForcedOff []hostrecord.ForcedOff
+}
+
 // Release ends the maintenance with this id: the host accepts VMs again, and every eviction request is removed. After a
 // completed drain, restore moves VMs back, and starts those that were shut down or saved. The changes of an incomplete
 // drain stay, and stay recorded for the next drain: see resumableSteps.
@@ -26,35 +34,30 @@ import (
 // If something can't be undone, Release returns an error and keeps it recorded, so that the next Release continues. For
 // a fenced host it undoes nothing; the other hosts forget its maintenance.
 //
-// A VM that is not restored because it is on another host or Halted now is no error: unrestored has a sentence about
-// each of these VMs.
-func (dr *Drainer) Release(ctx context.Context, name, id string, restore bool) (unrestored []string, _ error) {
+// A VM that is not restored because it is on another host or Halted now is no error: see Released.
+func (dr *Drainer) Release(ctx context.Context, name, id string, restore bool) (Released, error) {
 	if given := dr.hosts.Host(name); given != nil && given.Config.Fenced {
 		dr.records.TellReleased(ctx, name, id, nil) // A fenced host's own record is given up too.
 
-		return nil, nil
+		return Released{}, nil
 	}
 
 	h, err := dr.hosts.UsableHost(name)
 	if err != nil {
-		return nil, err
+		return Released{}, err
 	}
 
 	held, unlock, err := dr.records.Lock(ctx, h, "maintenance", "releasing")
 	if err != nil {
-		return nil, err
+		return Released{}, err
 	}
 	defer unlock()
 
 	dr.hosts.ForgetAll()
 
 	releasing, resumed, err := dr.beginRelease(held, h, id)
-	if err != nil {
-		return nil, err
-	}
-
-	if releasing == nil {
-		return nil, nil
+	if err != nil || releasing == nil {
+		return Released{}, err
 	}
 
 	r := &releaseRun{drainer: dr, host: h, evacuation: *releasing, resumed: resumed, restore: restore}
@@ -69,10 +72,10 @@ func (dr *Drainer) Release(ctx context.Context, name, id string, restore bool) (
 		return nil
 	})
 	if failures == nil {
-		return r.unrestored, err
+		return r.released, err
 	}
 
-	return r.unrestored, &inventory.Error{
+	return r.released, &inventory.Error{
 		Host: name, Err: errors.Join(failures, err),
 		Detail: fmt.Sprintf("host %q accepts VMs again, but not everything that its maintenance did was undone", name),
 		Remedy: "Remove the cause, and destroy the maintenance again: that undoes the rest.",
@@ -118,8 +121,8 @@ type releaseRun struct {
 	// resumed says whether an earlier Release did not complete. restore says whether the user wants VMs restored.
 	resumed, restore bool
 
-	mu         sync.Mutex
-	unrestored []string
+	mu       sync.Mutex
+	released Released
 }
 
 // noteUnrestored notes why a VM is not restored. An empty reason is no note.
@@ -131,8 +134,16 @@ func (r *releaseRun) noteUnrestored(vm *inventory.VM, why string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 
-	r.unrestored = append(r.unrestored, sentence(vm.Name, why))
-	slices.Sort(r.unrestored)
+	r.released.Unrestored = append(r.released.Unrestored, sentence(vm.Name, why))
+	slices.Sort(r.released.Unrestored)
+}
+
+// noteForcedOff notes that a guest was forced off.
+func (r *releaseRun) noteForcedOff(f hostrecord.ForcedOff) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+
+	r.released.ForcedOff = append(r.released.ForcedOff, f)
 }
 
 // sentence returns what happens to the VM of this name.
@@ -246,13 +257,15 @@ func (r *releaseRun) bringBack(ctx context.Context, s hostrecord.Step) error {
 	step.Target = r.host.Name
 
 	if s.Method == evacuation.MethodCold {
-		how, err := r.drainer.moveCold(ctx, vm.On, step, d.options, func(context.Context, bool) error {
+		running := func(context.Context, bool) error {
 			if d.does == restarts {
 				return nil
 			}
 
 			return &inventory.Error{VM: s.Name, Host: vm.Host, Kind: move.ErrNotMoved, Detail: "it was started meanwhile"}
-		})
+		}
+		note := coldNotes{running: running, forcedOff: r.noteForcedOff}
+		how, err := r.drainer.moveCold(ctx, vm.On, step, d.options, note)
 
 		return r.removeCopies(ctx, s, how, err)
 	}

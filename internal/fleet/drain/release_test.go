@@ -248,7 +248,7 @@ func TestRelease_restoresWhatACompletedDrainDid(t *testing.T) {
 			t.Errorf("%s: kept %+v, %v", name, left, err)
 		}
 
-		if told := strings.Join(r.unrestored, ""); strings.Contains(told, "stays off") != c.tells {
+		if told := strings.Join(r.released.Unrestored, ""); strings.Contains(told, "stays off") != c.tells {
 			t.Errorf("%s: told %q", name, told)
 		}
 

@@ -309,6 +309,10 @@ func (d *drainRun) finishStep(ctx context.Context, i int, result string, err err
 	case result == "":
 		s.Reason = "it was not begun"
 	}
+
+	if s.ForcedOff != nil {
+		s.Reason = strings.TrimPrefix(s.Reason+"; "+s.ForcedOff.Text(), "; ")
+	}
 	d.mu.Unlock()
 
 	after, cancel := lease.CleanupContext(ctx, inventory.FinishTimeout)

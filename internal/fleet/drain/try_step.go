@@ -43,14 +43,17 @@ func (d *drainRun) tryStep(ctx context.Context, i int, rule evacuation.Rule) (re
 	case evacuation.MethodCold:
 		d.noteTarget(ctx, i)
 
-		how, err := d.drainer.moveCold(ctx, d.host, s, rule.Options, func(ctx context.Context, halted bool) error {
-			return d.noteRunning(ctx, i, halted)
+		how, err := d.drainer.moveCold(ctx, d.host, s, rule.Options, coldNotes{
+			running:   func(ctx context.Context, halted bool) error { return d.noteRunning(ctx, i, halted) },
+			forcedOff: func(f hostrecord.ForcedOff) { d.noteForcedOff(i, f) },
 		})
 		d.noteKept(ctx, i, how, err)
 
 		return hostrecord.ResultColdMoved, err
 	case evacuation.MethodShutdown:
-		return d.turnOff(ctx, i, hostrecord.ResultShutDown, d.drainer.shutDownForEviction)
+		return d.turnOff(ctx, i, hostrecord.ResultShutDown, func(ctx context.Context, vm *inventory.VM) error {
+			return d.drainer.shutDownForEviction(ctx, vm, func(f hostrecord.ForcedOff) { d.noteForcedOff(i, f) })
+		})
 	case evacuation.MethodSave:
 		return d.turnOff(ctx, i, hostrecord.ResultSaved, func(ctx context.Context, vm *inventory.VM) error {
 			return vm.On.Conn.SaveDomain(ctx, vm.UUID)
@@ -142,10 +145,23 @@ func (d *drainRun) suspendAutostart(ctx context.Context, i int, vm *inventory.VM
 	return vm.On.Conn.SetAutostart(ctx, vm.UUID, false)
 }
 
-func (dr *Drainer) shutDownForEviction(ctx context.Context, vm *inventory.VM) error {
-	_, err := dr.lifecycle.Stop(ctx, vm, inventory.GracePeriod(vm.Metadata))
+// shutDownForEviction shuts the guest down, and tells forcedOff if the guest had to be forced off.
+func (dr *Drainer) shutDownForEviction(
+	ctx context.Context, vm *inventory.VM, forcedOff func(hostrecord.ForcedOff),
+) error {
+	outcome, err := dr.lifecycle.Stop(ctx, vm, inventory.GracePeriod(vm.Metadata))
+	if err == nil && outcome.Forced() {
+		forcedOff(hostrecord.ForcedOff{Name: vm.Name, Host: vm.Host, How: string(outcome)})
+	}
 
 	return err
+}
+
+// noteForcedOff notes in a step that the guest was forced off.
+func (d *drainRun) noteForcedOff(i int, f hostrecord.ForcedOff) {
+	d.mu.Lock()
+	d.steps[i].ForcedOff = &f
+	d.mu.Unlock()
 }
 
 // startAfterMove starts a VM that was to leave a host, on its current host, unless it runs, or its configuration turns
@@ -204,12 +220,19 @@ func (d *drainRun) noteRunning(ctx context.Context, i int, halted bool) error {
 	return err
 }
 
+// coldNotes are told what a cold move does with a guest that runs.
+type coldNotes struct {
+	// running records that the VM runs, before its guest is shut down. halted says that its configuration turns it off.
+	running func(ctx context.Context, halted bool) error
+	// forcedOff notes that the guest was forced off.
+	forcedOff func(hostrecord.ForcedOff)
+}
+
 // moveCold moves a VM from a host while it is off. A VM that runs is shut down when it is its turn to move, once note
 // has recorded that it ran, and is started again afterwards, on the host that it is on then. A VM that has left the
 // host meanwhile is left alone.
 func (dr *Drainer) moveCold(
-	ctx context.Context, from *inventory.Host, s hostrecord.Step, o migration.Options,
-	note func(ctx context.Context, halted bool) error,
+	ctx context.Context, from *inventory.Host, s hostrecord.Step, o migration.Options, note coldNotes,
 ) (move.SourceFiles, error) {
 	last := inventory.LastKnown{Host: from.Name}
 
@@ -226,7 +249,7 @@ func (dr *Drainer) moveCold(
 		request.TurnOff = func(ctx context.Context, vm *inventory.VM) error {
 			starts, halted = true, vm.Metadata.RunStrategy == status.Halted
 
-			if err := note(ctx, halted); err != nil {
+			if err := note.running(ctx, halted); err != nil {
 				return err
 			}
 
@@ -234,7 +257,7 @@ func (dr *Drainer) moveCold(
 
 			shut = true
 
-			return dr.shutDownForEviction(ctx, vm)
+			return dr.shutDownForEviction(ctx, vm, note.forcedOff)
 		}
 	}
 

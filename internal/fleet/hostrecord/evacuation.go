@@ -95,8 +95,11 @@ type Step struct {
 
 	// Result is one of the results above.
 	Result string `json:"result,omitempty"`
-	// Reason says why the step failed.
+	// Reason says why the step failed, or that the guest was forced off.
 	Reason string `json:"reason,omitempty"`
+	// ForcedOff says how the guest was forced off in this run; nil if it wasn't. It isn't recorded: a later run doesn't
+	// warn of it again. Reason keeps it.
+	ForcedOff *ForcedOff `json:"-"`
 	// TargetUUID is the UUID of the step's target, whatever name the provider's hosts give it later; "" if not known.
 	TargetUUID string `json:"target_uuid,omitempty"`
 	// Arrived is the host on which a VM was found that another tool has moved. The step itself then has no target.
@@ -141,17 +144,30 @@ func (s Step) off() bool {
 func (s Step) Asked() bool { return s.Stopping || s.Ran }
 
 // DoneText describes what was done with a VM, and where it was moved. A VM that another tool had moved before may be
-// anywhere.
+// anywhere: its reason says so.
 func (s Step) DoneText() string {
-	switch {
-	case s.Reason != "":
-		return fmt.Sprintf("%q %s (%s)", s.Name, s.Result, s.Reason)
-	case s.WentTo() != "":
-		return fmt.Sprintf("%q %s to host %q", s.Name, s.Result, s.WentTo())
-	default:
-		return fmt.Sprintf("%q %s", s.Name, s.Result)
+	text := fmt.Sprintf("%q %s", s.Name, s.Result)
+
+	if s.WentTo() != "" && (s.Reason == "" || s.Result == ResultColdMoved) {
+		text += fmt.Sprintf(" to host %q", s.WentTo())
 	}
+
+	if s.Reason != "" {
+		text += fmt.Sprintf(" (%s)", s.Reason)
+	}
+
+	return text
 }
+
+// ForcedOff is a VM whose guest was ended without a chance to write what it held in memory.
+type ForcedOff struct {
+	Name, Host string
+	// How says how it was ended, such as "destroyed after the grace period".
+	How string
+}
+
+// Text says that the VM was forced off.
+func (f ForcedOff) Text() string { return "its guest was forced off: " + f.How }
 
 // KeptFile is an image that a move left on the host that the VM left, with its properties at that time: an image that
 // has changed since doesn't match.

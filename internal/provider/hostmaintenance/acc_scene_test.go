@@ -229,6 +229,10 @@ func TestAccHostMaintenance_everyKind(t *testing.T) {
 		strings.Contains(out, "it has come meanwhile") {
 		t.Errorf("it says: %s", out)
 	}
+	s.coldForcedOff(t, out, s.from)
+	if state, _ := s.tf.State(t, address); !strings.Contains(reasonOf(state, s.prefix+"-cold"), "forced off") {
+		t.Errorf("the state doesn't tell that cold was forced off: %v", state["results"])
+	}
 	s.left(t, results(t, s.tf), "Failed")
 	s.copiedPost(t)
 	s.withinLimits(t)
@@ -238,7 +242,9 @@ func TestAccHostMaintenance_everyKind(t *testing.T) {
 
 	free := s.configured(t, "")
 	s.tf.Config(t, s.block(false)+free+s.maintenance(after))
-	s.tf.Run(t, "apply")
+	if out := s.tf.Run(t, "apply"); strings.Contains(out, "Warning: Virtual machine was forced off") {
+		t.Errorf("it warns again of a guest that an earlier apply forced off: %s", out)
+	}
 	s.left(t, results(t, s.tf), "Moved")
 	s.withinLimits(t)
 	if got := s.is(t, "pinned"); !strings.HasSuffix(got, " running (migrated)") || strings.HasPrefix(got, s.from.Name) {
@@ -249,8 +255,15 @@ func TestAccHostMaintenance_everyKind(t *testing.T) {
 		t.Errorf("left to do:\n%s", out)
 	}
 
+	coldWas := s.is(t, "cold")
 	s.tf.Config(t, s.block(false)+free)
-	s.endIsPlanned(t, s.tf.Run(t, "apply"))
+	out = s.tf.Run(t, "apply")
+	s.endIsPlanned(t, out)
+	for _, h := range []*lab.Host{s.to, s.other} {
+		if strings.HasPrefix(coldWas, h.Name+" ") {
+			s.coldForcedOff(t, out, h)
+		}
+	}
 	s.back(t)
 	s.contents(t)
 	if out, empty := s.tf.Empty(t); !empty {
@@ -260,6 +273,21 @@ func TestAccHostMaintenance_everyKind(t *testing.T) {
 	for _, h := range []*lab.Host{s.from, s.to, s.other} {
 		if out := s.l.Virsh(t, h.Name, "secret-list"); strings.Contains(out, "virtfleet:") {
 			t.Errorf("left on host %s: %s", h.Name, out)
+		}
+	}
+}
+
+// coldForcedOff fails the test unless the output warns that the guest that has no time to shut down was forced off on
+// that host, and says what to do.
+func (s *scene) coldForcedOff(t *testing.T, out string, h *lab.Host) {
+	t.Helper()
+	_, warning, warned := strings.Cut(unwrapped(out), "Warning: Virtual machine was forced off ")
+	for _, want := range []string{
+		fmt.Sprintf("Virtual machine %q on host %q was destroyed", s.prefix+"-cold", h.Name),
+		"raise termination_grace_period",
+	} {
+		if !warned || !strings.Contains(warning, want) {
+			t.Errorf("it doesn't warn of the guest that was forced off, with %q: %s", want, out)
 		}
 	}
 }

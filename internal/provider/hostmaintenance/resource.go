@@ -66,6 +66,7 @@ func (r *Resource) Create(ctx context.Context, req resource.CreateRequest, resp 
 	working, cancel := tfdiag.Limited(ctx, "timeouts.create", timeout)
 	defer cancel()
 	results, err := r.Data.Fleet.Drain(working, want)
+	resp.Diagnostics.Append(forcedOff(results)...)
 	if err != nil {
 		resp.Diagnostics.Append(plan.failure("begin", err, began).Within(working).Error())
 	}
@@ -231,6 +232,7 @@ func (r *Resource) Update(ctx context.Context, req resource.UpdateRequest, resp 
 		return
 	}
 	results, err := r.Data.Fleet.Drain(working, want)
+	resp.Diagnostics.Append(forcedOff(results)...)
 	if err != nil {
 		resp.Diagnostics.Append(plan.failure("begin", err, began).Within(working).Error())
 	}
@@ -239,6 +241,17 @@ func (r *Resource) Update(ctx context.Context, req resource.UpdateRequest, resp 
 	}
 	plan.setSteps(results, err == nil)
 	resp.Diagnostics.Append(resp.State.Set(ctx, &plan)...)
+}
+
+// forcedOff warns of the guests that this drain forced off.
+func forcedOff(steps []hostrecord.Step) diag.Diagnostics {
+	var forced []fleet.ForcedOff
+	for _, s := range steps {
+		if s.ForcedOff != nil {
+			forced = append(forced, *s.ForcedOff)
+		}
+	}
+	return tfdiag.ForcedOff(forced...)
 }
 
 // Delete ends the maintenance.
@@ -257,8 +270,9 @@ func (r *Resource) Delete(ctx context.Context, req resource.DeleteRequest, resp 
 	host := state.Host.ValueString()
 	working, cancel := tfdiag.Limited(ctx, "timeouts.delete", timeout)
 	defer cancel()
-	unrestored, err := r.Data.Fleet.Release(working, host, state.toFleet().ID, state.Restore.ValueBool())
-	if len(unrestored) > 0 {
+	released, err := r.Data.Fleet.Release(working, host, state.toFleet().ID, state.Restore.ValueBool())
+	resp.Diagnostics.Append(tfdiag.ForcedOff(released.ForcedOff...)...)
+	if unrestored := released.Unrestored; len(unrestored) > 0 {
 		resp.Diagnostics.AddWarning("Not all virtual machines were brought back", fmt.Sprintf(
 			"The maintenance of host %q has ended. These virtual machines stay as they are:\n  - %s\n\nIf two "+
 				"maintenances end in one apply, either may end first. Move and start the virtual machines as you want them.",

@@ -83,7 +83,7 @@ func (r *Resource) Schema(ctx context.Context, _ resource.SchemaRequest, resp *r
 						"result": resultAttribute(
 							"What was done with the VM: `Moved`, `ColdMoved`, `ShutDown`, `Saved`, `Left` or `Failed`. `Left`: it " +
 								"was off and stayed on this host. Null: nothing yet."),
-						"reason": resultAttribute("Why it failed."),
+						"reason": resultAttribute("Why it failed, or that its guest was forced off."),
 					},
 				},
 			},

@@ -241,6 +241,24 @@ func TestDiagnostics_steerNoTerminal(t *testing.T) {
 	}
 }
 
+// One warning names every VM that was forced off: Terraform would show only the first of several warnings.
+func TestForcedOff(t *testing.T) {
+	t.Parallel()
+	if diags := tfdiag.ForcedOff(); len(diags) > 0 {
+		t.Errorf("without a VM: %v", diags)
+	}
+	diags := tfdiag.ForcedOff(
+		fleet.ForcedOff{Name: "web", Host: "kvm1", How: "destroyed after the grace period"},
+		fleet.ForcedOff{Name: "db", Host: "kvm2", How: "destroyed, since its guest could not be asked"})
+	const lost = " What its guest hadn't written to its disks is lost.\n"
+	want := "Virtual machine \"web\" on host \"kvm1\" was destroyed after the grace period." + lost +
+		"Virtual machine \"db\" on host \"kvm2\" was destroyed, since its guest could not be asked." + lost + "\n" +
+		"Check the guest's agent and ACPI, or raise termination_grace_period."
+	if len(diags) != 1 || diags.HasError() || diags[0].Detail() != want {
+		t.Errorf("got %v, want one warning: %s", diags, want)
+	}
+}
+
 // An operation that lost its lease is told from one that was cancelled, whatever it would advise otherwise.
 func TestFailure_lostLeaseIsNoCancel(t *testing.T) {
 	t.Parallel()

@@ -7,8 +7,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/hashicorp/terraform-plugin-framework/diag"
-
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/tfdiag"
@@ -68,9 +66,4 @@ func (r *Resource) planFailure(ctx context.Context, m, last *model, verb string,
 			"the VM would be created a second time, with new disks where they have a pool.", silent.Host)
 	}
 	return f
-}
-
-func forcedWarning(name, host string, outcome fleet.Outcome) diag.Diagnostic {
-	return diag.NewWarningDiagnostic("Virtual machine was forced off", fmt.Sprintf(
-		"Virtual machine %q on host %q was %s. What its guest hadn't written to its disks is lost.", name, host, outcome))
 }

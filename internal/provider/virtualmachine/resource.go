@@ -216,7 +216,8 @@ func (r *Resource) Update(ctx context.Context, req resource.UpdateRequest, resp 
 		return
 	}
 	if vm.Stopped.Forced() {
-		resp.Diagnostics.Append(forcedWarning(vm.Name, vm.Host, vm.Stopped))
+		resp.Diagnostics.Append(tfdiag.ForcedOff(
+			fleet.ForcedOff{Name: vm.Name, Host: vm.Host, How: string(vm.Stopped)})...)
 	}
 	resp.Diagnostics.Append(tfdiag.KeptDisks(vm)...)
 
@@ -272,6 +273,7 @@ func (r *Resource) Delete(ctx context.Context, req resource.DeleteRequest, resp 
 			text(state.Name), report.Host, strings.Join(report.SilentHosts, ", "), text(state.ID)))
 	}
 	if report != nil && report.Outcome.Forced() {
-		resp.Diagnostics.Append(forcedWarning(text(state.Name), report.Host, report.Outcome))
+		resp.Diagnostics.Append(tfdiag.ForcedOff(
+			fleet.ForcedOff{Name: text(state.Name), Host: report.Host, How: string(report.Outcome)})...)
 	}
 }
