@@ -193,6 +193,17 @@ func testLife(t *testing.T, typeName string, k kind) {
 				Config: both + policy(k.other), ConfigStateChecks: everywhere(address),
 				Check: recorded(t, l, k.inOther, first, second),
 			},
+			// What is destroyed last is the policy that was created before: it stays, as it does under another address.
+			{
+				Taint: []string{address}, Config: both + policy(k.other+"\nlifecycle { create_before_destroy = true }"),
+				ConfigPlanChecks:  acctest.Action(address, plancheck.ResourceActionCreateBeforeDestroy),
+				ConfigStateChecks: everywhere(address), Check: recorded(t, l, k.inOther, first, second),
+			},
+			{
+				Config:            both + strings.Replace(policy(k.other), `"this"`, `"renamed"`, 1),
+				ConfigPlanChecks:  acctest.Action(typeName+".renamed", plancheck.ResourceActionCreate),
+				ConfigStateChecks: everywhere(typeName + ".renamed"), Check: recorded(t, l, k.inOther, first, second),
+			},
 			{
 				Config: both + policy(k.other) + fmt.Sprintf(`
 					resource %q "other" {
