@@ -29,8 +29,8 @@ func (r *managed[P]) ModifyPlan(
 	resp.Diagnostics.Append(resp.Plan.SetAttribute(ctx, path.Root("stale_hosts"), value.NewStringList([]string{}))...)
 }
 
-// warnOfNamesake warns about a policy on the hosts with the same content, which the apply takes over, or with the same
-// name, beside which it refuses another. It is only a warning because the plan may remove that policy: Terraform doesn't
+// warnOfNamesake warns about a policy on the hosts with the same content, which the apply takes over, or with only the
+// same name, where it refuses another. It is only a warning because the plan may remove that policy: Terraform doesn't
 // tell a resource whether it replaces another one.
 func (r *managed[P]) warnOfNamesake(ctx context.Context, req resource.ModifyPlanRequest) diag.Diagnostics {
 	var diags diag.Diagnostics
