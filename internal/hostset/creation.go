@@ -35,8 +35,8 @@ func (c Creation) Begun(ctx context.Context, h *libvirt.Host) (string, error) {
 	}
 }
 
-// Begin records how the object that is about to be created can be recognized. A host without secrets gets no record:
-// what a killed run leaves there isn't recognized.
+// Begin records how the object that is about to be created can be recognized. libvirt's test driver, which has no
+// secrets, gets no record: what a run creates there ends with its process.
 func (c Creation) Begin(ctx context.Context, h *libvirt.Host, object string) error {
 	s := c.secret()
 	s.Value = []byte(object)

@@ -29,6 +29,8 @@ var (
 	ErrAgentFailed = errors.New("guest agent command failed")
 	// ErrUnsupported says that this libvirt, hypervisor or guest doesn't support the operation.
 	ErrUnsupported = errors.New("not supported")
+	// ErrNoSecretDriver says that the host's libvirt keeps no secrets, so that nothing can be locked or recorded there.
+	ErrNoSecretDriver = errors.New("libvirt on the host has no secret driver, which keeps locks and records")
 	// ErrInvalid says that a URI, an XML document or an argument is wrong.
 	ErrInvalid = errors.New("invalid")
 	// ErrOperationInvalid says that the object's current state doesn't allow the operation, such as starting a running

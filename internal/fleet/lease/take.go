@@ -130,7 +130,7 @@ func (l *Held) define(ctx context.Context, usage string, before []libvirt.OwnSec
 
 		return true, nil
 	case errors.Is(err, libvirt.ErrUnsupported):
-		// A driver without secrets (libvirt's test driver) has no daemon that another run could reach.
+		// Only libvirt's test driver says so, which runs within this process: no other run can reach it.
 		l.shared = true
 
 		return true, nil

@@ -31,7 +31,8 @@ type location int
 const (
 	// undecided: the hosts are still cleaning up.
 	undecided location = iota
-	// arrived: the VM runs on the target, and not at the source.
+	// arrived: the VM runs on the target, and not at the source. Or its guest has gone off there since: the target has the
+	// only definition.
 	arrived
 	// stayed: the VM is at the source, and nothing runs on the target.
 	stayed
@@ -109,6 +110,8 @@ func classify(source, target hostView) location {
 		return undecided // The source lets the guest continue when it notices that the migration is over.
 	case source.domain != nil:
 		return stayed // It is off.
+	case target.domain != nil && target.domain.Persistent:
+		return arrived
 	default:
 		return gone
 	}

@@ -60,8 +60,8 @@ var ErrIrrecoverable = errors.New("the migration broke in post-copy and could no
 // ErrMemoryLost comes with an ErrIrrecoverable where one of the two parts of the guest's memory is certainly gone.
 var ErrMemoryLost = errors.New("a part of the guest's memory is lost")
 
-// ErrPostCopyBroken means that the migration broke in post-copy and was not resumed before the run was told to stop. It
-// may be resumed later.
+// ErrPostCopyBroken means that the migration broke in post-copy and was not resumed before the run was told to stop, or
+// that a host refused to resume it with these options. It may be resumed later.
 var ErrPostCopyBroken = errors.New("the migration broke in post-copy and is not resumed yet")
 
 // ErrPostCopyOpen means that the time was over while the guest ran on the target and a part of its memory was at the
@@ -96,7 +96,7 @@ func ResumePostCopy(ctx context.Context, request Request, transport string) (Sta
 // arrive any more, or the recovery timeout is over. The timeout doesn't end while memory still arrives. It returns nil
 // when the VM has arrived. Otherwise it returns the failure that it was given, an ErrIrrecoverable, or, where ctx ended
 // before the time was over, an ErrPostCopyBroken or ErrPostCopyOpen. No attempt begins once ctx has ended: the record
-// stays open for the next run.
+// stays open for the next run. It stays open, too, if an attempt is refused as unsupported, which no waiting changes.
 //
 // Only the target's answer counts. If libvirt has lost the client that started the migration, it reports the migration
 // as failed, while QEMU continues by itself and succeeds. libvirt then refuses to resume it (ErrOperationInvalid), and
@@ -196,6 +196,8 @@ func (p recovery) nextStep(ctx context.Context) (resumeStep, error) {
 	// Without an answer from the target, the VM may have arrived.
 	case source.err == nil && !source.active() && target.err == nil:
 		return 0, fmt.Errorf("%w, as its source is gone (%w): %w", ErrIrrecoverable, ErrMemoryLost, p.failure)
+	case p.attempt > 0 && errors.Is(p.failure, libvirt.ErrUnsupported): // The connection may be intact.
+		return 0, fmt.Errorf("%w: %w", ErrPostCopyBroken, p.failure)
 	case time.Now().After(p.deadline) && (p.attempt > 0 || !broken || target.err != nil):
 		if broken {
 			return 0, fmt.Errorf("%w: %w", ErrIrrecoverable, p.failure)

@@ -201,6 +201,12 @@ func TestRecovery_nextStep(t *testing.T) {
 			recovery: recovery{where: inPostCopy, source: broken, target: lacking, deadline: over, attempt: 1},
 			err:      ErrIrrecoverable,
 		},
+		"refused as unsupported": {
+			recovery: recovery{
+				where: inPostCopy, source: broken, target: lacking, deadline: over, attempt: 1, failure: libvirt.ErrUnsupported,
+			},
+			err: ErrPostCopyBroken,
+		},
 		"told to stop": {
 			recovery: recovery{where: inPostCopy, source: broken, target: lacking, deadline: later, settled: true},
 			told:     true, err: ErrPostCopyBroken,
@@ -214,9 +220,12 @@ func TestRecovery_nextStep(t *testing.T) {
 		if test.told {
 			ctx = stopped
 		}
-		test.failure = libvirt.ErrInternal
+		if test.failure == nil {
+			test.failure = libvirt.ErrInternal
+		}
 		step, err := test.nextStep(ctx)
-		if step != test.step || !errors.Is(err, test.err) || (err != nil) != (test.err != nil) {
+		if step != test.step || !errors.Is(err, test.err) || (err != nil) != (test.err != nil) ||
+			errors.Is(err, ErrIrrecoverable) && test.err == ErrPostCopyBroken { //nolint:errorlint // the table's own value
 			t.Errorf("%s: step %d, error %v; want step %d, error %v", name, step, err, test.step, test.err)
 		}
 	}

@@ -71,9 +71,10 @@ func (rec *Recovery) resumeBroken(
 		return vm, err
 	}
 
-	// libvirt resumes the migration with the options that it began with.
+	// QEMU resumes the migration with what it began with. What applies now may not even go with post-copy.
 	if began, err := migration.ParseOptions(record.Options); err == nil {
-		effective.Options.PeerToPeer = began.PeerToPeer
+		o := &effective.Options
+		o.PeerToPeer, o.ParallelConnections, o.Compression = began.PeerToPeer, began.ParallelConnections, began.Compression
 	}
 
 	state, failure := migration.ResumePostCopy(ctx, migration.Request{

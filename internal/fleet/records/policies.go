@@ -76,26 +76,33 @@ func (s Policies[P]) Copies(ctx context.Context, which func(P) bool) ([]PolicyCo
 // Put writes the policy to the record of every host that is not fenced, in place of a policy with the same id. It
 // returns ErrExists if another policy of the same kind has the name. It returns the hosts that don't have the policy
 // then, with an error that says why.
+//
+// Put and Remove remove what namesakes finds of it under other ids, too.
 func (s Policies[P]) Put(ctx context.Context, p P) (lacking []string, err error) {
 	me := p.Identified()
 
-	copies, err := s.Copies(ctx, func(o P) bool { return o.Identified().Name == me.Name && o.Identified().ID != me.ID })
+	mine, err := s.Copies(ctx, func(o P) bool { return o.Identified().ID == me.ID })
 	if err != nil {
 		return s.store.hosts.AskedHosts(), err
 	}
 
+	former, other, err := s.namesakes(ctx, append(mine, PolicyCopy[P]{Policy: &p}))
+	if err != nil {
+		return s.store.hosts.AskedHosts(), err
+	}
+
+	if other != nil {
+		return s.store.hosts.AskedHosts(), &inventory.Error{
+			Host: other.Host, Kind: inventory.ErrExists, Detail: fmt.Sprintf("%s %q exists already", s.noun, me.Name),
+			Existing: (*other.Policy).Identified().ID, Remedy: "Otherwise choose another name.",
+		}
+	}
+
 	var answering []string
 
-	for _, c := range copies {
+	for _, c := range mine {
 		if c.Err == nil {
 			answering = append(answering, c.Host)
-		}
-
-		if c.Policy != nil {
-			return s.store.hosts.AskedHosts(), &inventory.Error{
-				Host: c.Host, Kind: inventory.ErrExists, Detail: fmt.Sprintf("%s %q exists already", s.noun, me.Name),
-				Existing: (*c.Policy).Identified().ID, Remedy: "Otherwise choose another name.",
-			}
 		}
 	}
 
@@ -111,6 +118,10 @@ func (s Policies[P]) Put(ctx context.Context, p P) (lacking []string, err error)
 			(*all)[at] = p
 		}
 
+		for _, id := range former {
+			s.drop(r, id, s.store.hosts.FencedHosts())
+		}
+
 		notePolicyHosts(r, answering)
 	})
 	if err == nil {
@@ -120,14 +131,51 @@ func (s Policies[P]) Put(ctx context.Context, p P) (lacking []string, err error)
 	return lacking, err
 }
 
+// namesakes returns the other ids of a policy, and a copy of another policy with its name, nil without one. A host that
+// was away has the policy under another id if it was created again meanwhile, with the content of one of these copies.
+func (s Policies[P]) namesakes(
+	ctx context.Context, mine []PolicyCopy[P],
+) (former []string, other *PolicyCopy[P], err error) {
+	mine = slices.DeleteFunc(slices.Clone(mine), func(c PolicyCopy[P]) bool { return c.Policy == nil })
+	if len(mine) == 0 {
+		return nil, nil, nil
+	}
+
+	me := (*mine[len(mine)-1].Policy).Identified()
+	others, err := s.Copies(ctx, func(o P) bool { return o.Identified().Name == me.Name && o.Identified().ID != me.ID })
+
+	for i, c := range others {
+		switch {
+		case c.Policy == nil:
+		case slices.ContainsFunc(mine, func(m PolicyCopy[P]) bool { return policy.Same(*c.Policy, *m.Policy) }):
+			former = append(former, (*c.Policy).Identified().ID)
+		default:
+			other = &others[i]
+		}
+	}
+
+	return former, other, err
+}
+
 // Remove removes the policy from the record of every host that is not fenced, and makes the copies on all other hosts
 // that ever got it invalid. It returns the hosts that were to be queried and may still have the policy, with an error
 // that says why.
 func (s Policies[P]) Remove(ctx context.Context, id string) (left []string, err error) {
+	mine, err := s.Copies(ctx, func(o P) bool { return o.Identified().ID == id })
+	if err != nil {
+		return s.store.hosts.AskedHosts(), err
+	}
+
+	former, _, err := s.namesakes(ctx, mine)
+	if err != nil {
+		return s.store.hosts.AskedHosts(), err
+	}
+
+	ids := append(former, id)
 	remove := func(_ string, r *hostrecord.Record) {
-		all := s.in(r)
-		*all = slices.DeleteFunc(*all, func(o P) bool { return o.Identified().ID == id })
-		noteRemoved(r, id, s.store.hosts.AskedHosts(), append(s.store.hosts.FencedHosts(), left...))
+		for _, id := range ids {
+			s.drop(r, id, append(s.store.hosts.FencedHosts(), left...))
+		}
 	}
 
 	failed, err := s.store.changeRecords(ctx, remove)
@@ -145,6 +193,13 @@ func (s Policies[P]) Remove(ctx context.Context, id string) (left []string, err 
 	_, noteErr := s.store.changeRecordsOn(ctx, answering, remove)
 
 	return left, errors.Join(err, noteErr)
+}
+
+// drop removes the policy from a record, and makes copies on the absent hosts invalid.
+func (s Policies[P]) drop(r *hostrecord.Record, id string, absent []string) {
+	all := s.in(r)
+	*all = slices.DeleteFunc(*all, func(o P) bool { return o.Identified().ID == id })
+	noteRemoved(r, id, s.store.hosts.AskedHosts(), absent)
 }
 
 // ForVMsOn returns the policies that apply to VMs on the host. If the hosts' copies differ, this host's copies apply.

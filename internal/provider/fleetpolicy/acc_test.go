@@ -193,6 +193,17 @@ func testLife(t *testing.T, typeName string, k kind) {
 				Config: both + policy(k.other), ConfigStateChecks: everywhere(address),
 				Check: recorded(t, l, k.inOther, first, second),
 			},
+			// What is destroyed last is the policy that was created before: it stays, as it does under another address.
+			{
+				Taint: []string{address}, Config: both + policy(k.other+"\nlifecycle { create_before_destroy = true }"),
+				ConfigPlanChecks:  acctest.Action(address, plancheck.ResourceActionCreateBeforeDestroy),
+				ConfigStateChecks: everywhere(address), Check: recorded(t, l, k.inOther, first, second),
+			},
+			{
+				Config:            both + strings.Replace(policy(k.other), `"this"`, `"renamed"`, 1),
+				ConfigPlanChecks:  acctest.Action(typeName+".renamed", plancheck.ResourceActionCreate),
+				ConfigStateChecks: everywhere(typeName + ".renamed"), Check: recorded(t, l, k.inOther, first, second),
+			},
 			{
 				Config: both + policy(k.other) + fmt.Sprintf(`
 					resource %q "other" {
@@ -206,7 +217,8 @@ func testLife(t *testing.T, typeName string, k kind) {
 }
 
 // TestAccPolicy_whileAHostIsFenced: a policy that is destroyed while a host is given up stays so when the host is back:
-// a new one may have its name, and replaces the copy that was left there.
+// a new one may have its name, and replaces the copy that was left there. If the given up host has the only copy, the
+// policy is created again on the others, and there is one when the host is back.
 func TestAccPolicy_whileAHostIsFenced(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, typeName string, k kind) {
@@ -220,6 +232,17 @@ func TestAccPolicy_whileAHostIsFenced(t *testing.T) {
 			return fmt.Sprintf("resource %q \"this\" {\n  name = \"prod\"\n%s\n}\n", typeName, says)
 		}
 		address := typeName + ".this"
+		only := func(says, former string) resource.TestCheckFunc {
+			return resource.ComposeTestCheckFunc(recorded(t, l, says, here, away), func(*terraform.State) error {
+				for _, h := range []*lab.Host{here, away} {
+					have := record(t, l, h.Name)
+					if strings.Contains(have, former) || strings.Contains(have, "removed_policies") {
+						return fmt.Errorf("host %s still has %s", h.Name, have)
+					}
+				}
+				return nil
+			})
+		}
 		resource.Test(t, resource.TestCase{
 			ProtoV6ProviderFactories: acctest.Factories(t),
 			CheckDestroy: func(*terraform.State) error {
@@ -237,14 +260,16 @@ func TestAccPolicy_whileAHostIsFenced(t *testing.T) {
 			}, {
 				Config: block("") + policy(k.other), ConfigPlanChecks: acctest.Action(address, plancheck.ResourceActionCreate),
 				ConfigStateChecks: everywhere(address),
-				Check: resource.ComposeTestCheckFunc(recorded(t, l, k.inOther, here, away), func(*terraform.State) error {
-					for _, h := range []*lab.Host{here, away} {
-						if have := record(t, l, h.Name); strings.Contains(have, k.inLeast) || strings.Contains(have, "removed_policies") {
-							return fmt.Errorf("host %s still has %s", h.Name, have)
-						}
-					}
-					return nil
-				}),
+				Check:             only(k.inOther, k.inLeast),
+			}, {
+				PreConfig:        func() { l.Virsh(t, here.Name, "secret-undefine", secret(t, l, here.Name)) },
+				Config:           block("fenced = true") + policy(k.other),
+				ConfigPlanChecks: acctest.Action(address, plancheck.ResourceActionCreate),
+				Check:            recorded(t, l, k.inOther, here, away),
+			}, {
+				Config: block("") + policy(k.least), ConfigPlanChecks: acctest.Action(address, plancheck.ResourceActionUpdate),
+				ConfigStateChecks: everywhere(address),
+				Check:             only(k.inLeast, k.inOther),
 			}},
 		})
 	})

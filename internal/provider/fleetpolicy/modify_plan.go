@@ -7,8 +7,8 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/diag"
 	"github.com/hashicorp/terraform-plugin-framework/path"
 	"github.com/hashicorp/terraform-plugin-framework/resource"
-	"github.com/hashicorp/terraform-plugin-framework/types"
 
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/policy"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/value"
 )
 
@@ -29,16 +29,22 @@ func (r *managed[P]) ModifyPlan(
 	resp.Diagnostics.Append(resp.Plan.SetAttribute(ctx, path.Root("stale_hosts"), value.NewStringList([]string{}))...)
 }
 
-// warnOfNamesake warns about another policy with the same name. The apply refuses a second policy of that name. It is
-// only a warning because the plan may remove the other policy: Terraform doesn't tell a resource whether it replaces
-// another one.
+// warnOfNamesake warns about a policy on the hosts with the same content, which the apply takes over, or with only the
+// same name, where it refuses another. It is only a warning because the plan may remove that policy: Terraform doesn't
+// tell a resource whether it replaces another one.
 func (r *managed[P]) warnOfNamesake(ctx context.Context, req resource.ModifyPlanRequest) diag.Diagnostics {
-	var name types.String
-	diags := req.Plan.GetAttribute(ctx, path.Root("name"), &name)
-	if diags.HasError() || r.Data.Unknown || name.ValueString() == "" {
+	var diags diag.Diagnostics
+	plan := r.model(ctx, req.Plan, &diags)
+	if plan == nil || r.Data.Unknown {
 		return nil // The caller's next step reports the error.
 	}
-	copies, err := r.policies().Copies(ctx, func(p P) bool { return p.Identified().Name == name.ValueString() })
+	name := plan.Shared().Name.ValueString()
+	named := func(p P) bool { return name != "" && p.Identified().Name == name }
+	same := func(p P) bool { return policy.Same(p, plan.ToFleet(p.Identified().ID)) }
+	if !req.Config.Raw.IsFullyKnown() {
+		same = func(P) bool { return false }
+	}
+	copies, err := r.policies().Copies(ctx, func(p P) bool { return named(p) || same(p) })
 	if err != nil {
 		return nil
 	}
@@ -46,9 +52,16 @@ func (r *managed[P]) warnOfNamesake(ctx context.Context, req resource.ModifyPlan
 	if found == nil {
 		return nil
 	}
+	noun, id := fmt.Sprintf("%s %q", r.kind.Noun, (*found).Identified().Name), (*found).Identified().ID
+	if same(*found) {
+		diags.AddWarning("Policy exists already", fmt.Sprintf("The hosts have the %s already, with id %s and the same "+
+			"content. Unless this very plan removes it first, apply takes it over.\n\nIf another state has it, both states "+
+			"then share it, and a destroy in either removes it. Have it in one of them only.", noun, id))
+		return diags
+	}
 	diags.AddAttributeWarning(path.Root("name"), "Another policy has this name", fmt.Sprintf(
-		"The hosts have a %s %q already, with id %s. Unless it is the one of a create that was interrupted, or this very "+
-			"plan removes it first, apply will refuse to create another.\n\nChoose another name, or import it: terraform "+
-			"import <address> %s", r.kind.Noun, name.ValueString(), (*found).Identified().ID, (*found).Identified().ID))
+		"The hosts have the %s already, with id %s. Unless its content is the same, or this very plan removes it first, "+
+			"apply will refuse to create another.\n\nChoose another name, or import it: terraform import <address> %s",
+		noun, id, id))
 	return diags
 }

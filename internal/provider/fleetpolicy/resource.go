@@ -3,6 +3,7 @@ package fleetpolicy
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -107,8 +108,12 @@ func (r *managed[P]) Create(ctx context.Context, req resource.CreateRequest, res
 		resp.Diagnostics.Append(r.failure(ctx, plan, "create", err, began).Error())
 		return
 	}
+	var having []string
+	written := r.Data.Written.Writing(r.TypeName, id)
+	defer func() { written(having) }()
 	lacking, err := r.policies().Put(ctx, plan.ToFleet(id))
-	if len(lacking) == len(r.Data.Fleet.AskedHosts()) {
+	having = slices.DeleteFunc(r.Data.Fleet.AskedHosts(), func(h string) bool { return slices.Contains(lacking, h) })
+	if len(having) == 0 {
 		resp.Diagnostics.Append(r.failure(ctx, plan, "create", err, began).Error())
 		return
 	}
@@ -122,7 +127,8 @@ func (r *managed[P]) Create(ctx context.Context, req resource.CreateRequest, res
 	resp.Diagnostics.Append(resp.State.Set(ctx, plan)...)
 }
 
-// newID returns a new id, or the id of the same policy that a killed create left behind.
+// newID returns a new id, or the id of the same policy if the hosts have it already. Whether a killed create has left it
+// behind, or it is another resource's, can't be told apart. The plan says so.
 func (r *managed[P]) newID(ctx context.Context, plan Model[P]) (string, error) {
 	copies, err := r.policies().Copies(ctx, func(p P) bool { return policy.Same(p, plan.ToFleet(p.Identified().ID)) })
 	if err != nil {
@@ -189,7 +195,7 @@ func (r *managed[P]) Update(ctx context.Context, req resource.UpdateRequest, res
 	resp.Diagnostics.Append(resp.State.Set(ctx, plan)...)
 }
 
-// Delete removes the policy from every host.
+// Delete removes the policy from every host, unless the same apply has written it for another resource.
 func (r *managed[P]) Delete(ctx context.Context, req resource.DeleteRequest, resp *resource.DeleteResponse) {
 	state := r.model(ctx, req.State, &resp.Diagnostics)
 	if state == nil || !r.Asks("delete", r.kind.Noun, &resp.Diagnostics) {
@@ -198,6 +204,13 @@ func (r *managed[P]) Delete(ctx context.Context, req resource.DeleteRequest, res
 	ctx, cancel := tfdiag.LimitedBy(ctx, "delete", state.Shared().Timeouts.Delete, defaultTimeout, &resp.Diagnostics)
 	defer cancel()
 	began := time.Now()
+	staying, removed := r.Data.Written.Removing(r.TypeName, state.Shared().ID.ValueString())
+	defer removed()
+	if len(staying) > 0 {
+		noun := fmt.Sprintf("%s %q", r.kind.Noun, state.Shared().label())
+		resp.Diagnostics.Append(meta.KeptForAnother(noun, staying...))
+		return
+	}
 	if left, err := r.policies().Remove(ctx, state.Shared().ID.ValueString()); err != nil {
 		f := r.failure(ctx, state, "delete", err, began)
 		f.Happened = "it may still be on host " + strings.Join(left, ", ")

@@ -3,6 +3,7 @@ package meta
 import (
 	"maps"
 	"slices"
+	"strings"
 	"sync"
 
 	"github.com/hashicorp/terraform-plugin-framework/diag"
@@ -69,11 +70,11 @@ func (w *Written) Removing(typeName, id string) (staying []string, removed func(
 	return slices.Sorted(maps.Keys(o.hosts)), o.removal.Unlock
 }
 
-// KeptForAnother returns the warning that a destroy leaves the object on a host, because of Removing.
-func KeptForAnother(noun, host string) diag.Diagnostic {
+// KeptForAnother returns the warning that a destroy leaves the object on hosts, because of Removing.
+func KeptForAnother(noun string, hosts ...string) diag.Diagnostic {
 	return tfdiag.Failure{
-		Verb: "delete", Noun: noun, Host: host,
-		Happened: "It stays on this host, because the same apply has written it for another resource",
+		Verb: "delete", Noun: noun, Host: strings.Join(hosts, ", "),
+		Happened: "It stays there, because the same apply has written it for another resource",
 		Remedy: "If the resource was renamed, or has another key in for_each, a moved block avoids the destroy. With " +
 			"create_before_destroy there is nothing to do.",
 	}.Warning()

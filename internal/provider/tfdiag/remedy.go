@@ -20,7 +20,8 @@ type kindRemedy struct {
 
 // causes are kinds of errors that explain others, and take precedence over the error's own advice. A refused host key
 // makes its host unreachable, but the advice to bring the host back wouldn't help. VMs run on without libvirt's daemon,
-// so that a host without it must not be fenced. And an operation that lost its lease was not cancelled.
+// so that a host without it must not be fenced. Nothing is changed on a host that keeps no locks. And an operation that
+// lost its lease was not cancelled.
 var causes = []kindRemedy{
 	{ssh.ErrHostKey, "Compare the fingerprint with the one that the host's administrator gives you, then correct the " +
 		"known_hosts file. host_key_checking = \"accept_new\" in the provider's ssh block records keys of new hosts."},
@@ -28,6 +29,8 @@ var causes = []kindRemedy{
 		"\"ssh -v\" with the same user and key shows what the server accepts."},
 	{libvirt.ErrDenied, "Connect as a user that libvirt on the host accepts: root, or a member of the group libvirt. " +
 		"Over TLS: each side has to trust the authority of the other's certificate."},
+	{libvirt.ErrNoSecretDriver, "Install libvirt's secret driver on the host (package libvirt-daemon-driver-secret on " +
+		"Red Hat's systems, libvirt-daemon on Debian's), and restart libvirt's daemon there."},
 	{fleet.ErrLeaseLost, "This run was suspended or didn't reach the host for so long that another run took over. " +
 		"This run then changed nothing more. Plan and apply again when that run has ended."},
 	{fleet.ErrLeaseUnconfirmed, "The host did not answer, so another run may have taken over. This run then changed " +
