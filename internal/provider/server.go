@@ -149,7 +149,8 @@ func (s *server) PlanResourceChange(
 	return resp, err
 }
 
-// ApplyResourceChange counts the changes that aren't complete yet, and records that Terraform carries out a plan.
+// ApplyResourceChange counts the changes that aren't complete yet, and records that Terraform carries out a plan. Nothing
+// is changed that the plan was told to ignore.
 func (s *server) ApplyResourceChange(
 	ctx context.Context, req *tfprotov6.ApplyResourceChangeRequest,
 ) (*tfprotov6.ApplyResourceChangeResponse, error) {
@@ -158,7 +159,11 @@ func (s *server) ApplyResourceChange(
 	if data := s.provider.data(); data != nil {
 		data.Applies.Store(true)
 	}
-	return s.frameworkServer.ApplyResourceChange(ctx, req)
+	planned, err := s.asPlanned(ctx, req)
+	if err != nil {
+		return nil, err
+	}
+	return s.frameworkServer.ApplyResourceChange(ctx, planned)
 }
 
 // data returns what Configure passed on last, nil before that.

@@ -157,7 +157,7 @@ func (d Desired) warnDroppedDisks(vm *inventory.VM) []inventory.Problem {
 		}
 
 		problems = append(problems, inventory.Problem{
-			Attribute: "disks", Warning: true, Summary: "Disks are deleted with their data",
+			Attribute: "disks", Warning: true, Summary: "Disks are deleted with their data: " + vm.Name,
 			Detail: fmt.Sprintf("An earlier run removed these disks from VM %q on host %q, and couldn't delete them yet. "+
 				"This one deletes them, once the VM no longer has them:%s", vm.Name, vm.Host, lines),
 			Remedy: "To keep a disk, first declare it again with file = \"<its path>\".",

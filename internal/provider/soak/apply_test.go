@@ -220,7 +220,6 @@ func summary(changes map[string]acctest.Change) string {
 
 // permit notes what a plan says that its apply does to VMs.
 func (w *world) permit(state int, changes map[string]acctest.Change, text string) {
-	folded := strings.Contains(text, "more similar warning")
 	drained := false
 	for at, c := range changes {
 		drained = drained || strings.HasPrefix(at, "virtfleet_host_maintenance") && c.Actions != "no-op"
@@ -243,9 +242,7 @@ func (w *world) permit(state int, changes map[string]acctest.Change, text string
 			continue
 		}
 		before, after := fmt.Sprint(c.Before["status"]), fmt.Sprint(c.After["status"])
-		named := strings.Contains(text, fmt.Sprintf("%q", v.name)) ||
-			strings.Contains(text, fmt.Sprintf("%q", c.Before["name"]))
-		restarts := strings.Contains(text, "will be restarted") && (folded || named)
+		restarts := strings.Contains(text, fmt.Sprintf("will be restarted: %v", c.Before["name"]))
 		v.may.restart = v.may.restart || restarts || before != "Running" || after != before
 		v.may.stop = v.may.stop || after == "Stopped" || restarts
 	}

@@ -89,6 +89,12 @@ resource "virtfleet_image" "base" {
 		}).String()
 	}
 	config := func(disks ...string) string { return configOn("kvm1", disks...) }
+	ignoring := func(label, ignored string, changes hcl) string {
+		return acctest.Config(l) + storage + guest(l, name).with(hcl{
+			"host": quote("kvm1"), "termination_grace_period": quote("1m0s"), "labels": "{ app = " + quote(label) + " }",
+			"lifecycle": "{\n    ignore_changes = [" + ignored + "]\n  }",
+		}).with(changes).String()
+	}
 	hasOn := func(host string, want ...string) resource.TestCheckFunc {
 		return func(*terraform.State) error {
 			if got := volumes(t, l, host, name); !slices.Equal(got, want) {
@@ -142,6 +148,13 @@ resource "virtfleet_image" "base" {
 		}
 		return contains(l.Run(t, "kvm2", "qemu-img", "info", "-U", file), "backing file: /var/lib/libvirt/"+name+"/base-")
 	}
+	var running string
+	same := func(*terraform.State) error {
+		if now := l.Virsh(t, "kvm1", "domid", name); now != running {
+			return fmt.Errorf("its QEMU was %s, is %s", running, now)
+		}
+		return nil
+	}
 	story(t, l, []string{name}, resource.TestStep{
 		Config: config(root("16Mi")), ExpectError: regexp.MustCompile(`(?s)32Mi.*16Mi`),
 	}, resource.TestStep{
@@ -194,6 +207,24 @@ resource "virtfleet_image" "base" {
 		Config:           config(root("64Mi"), logs),
 		ConfigPlanChecks: changes(plancheck.ResourceActionUpdate),
 		Check:            resource.ComposeTestCheckFunc(has("base", disk("logs"), disk("logs"), disk("root")), write),
+	}, resource.TestStep{
+		// What Terraform is told to ignore stays as it is, also when something else changes.
+		PreConfig: func() { running = l.Virsh(t, "kvm1", "domid", name) },
+		Config: ignoring("db", "disks, host, memory, run_strategy", hcl{
+			"disks": "{}", "host": quote("kvm2"), "memory": `{ size = "96Mi" }`, "run_strategy": quote("Halted"),
+			"update_policy": quote("Restart"),
+		}),
+		ConfigPlanChecks: changes(plancheck.ResourceActionUpdate),
+		Check: resource.ComposeTestCheckFunc(has("base", disk("logs"), disk("logs"), disk("root")), same,
+			func(*terraform.State) error {
+				return contains(l.Virsh(t, "kvm1", "domblklist", name), "/"+disk("logs"), "/"+disk("root"))
+			}),
+	}, resource.TestStep{
+		Config: ignoring("web", `disks["root"].image`, hcl{
+			"disks": "{\n" + strings.Replace(root("64Mi"), "virtfleet_image.base.id", `"vms/other-012"`, 1) + "\n" + logs + "\n}",
+		}),
+		ConfigPlanChecks: changes(plancheck.ResourceActionUpdate),
+		Check:            resource.ComposeTestCheckFunc(has("base", disk("logs"), disk("logs"), disk("root")), same),
 	}, resource.TestStep{
 		// Its disks move with it, those that are kept in the end too; what was kept before belongs to no VM.
 		Config:           configOn("kvm2", root("64Mi"), extra),

@@ -47,6 +47,10 @@ func (h hcl) named(name string) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "resource %q %q {\n", virtualmachine.TypeName, name)
 	for _, attribute := range slices.Sorted(maps.Keys(h)) {
+		if attribute == "lifecycle" { // A block of Terraform's own.
+			fmt.Fprintf(&b, "  %s %s\n", attribute, h[attribute])
+			continue
+		}
 		fmt.Fprintf(&b, "  %s = %s\n", attribute, h[attribute])
 	}
 	b.WriteString("}\n")

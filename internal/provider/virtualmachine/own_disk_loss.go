@@ -36,7 +36,7 @@ func (m *model) warnLost(fenced []string) diag.Diagnostics {
 	for _, key := range slices.Sorted(maps.Keys(own)) {
 		fmt.Fprintf(&lines, "\n  - %s (storage pool %s): %s", key, own[key].Pool, newContent(own[key]))
 	}
-	return diag.Diagnostics{diag.NewAttributeWarningDiagnostic(path.Root("disks"), "Disks are lost with their host",
+	return diag.Diagnostics{diag.NewAttributeWarningDiagnostic(path.Root("disks"), "Disks are lost with their host: "+name,
 		fmt.Sprintf("%s If it is created again, these disks, which are made with it, are new:%s\n\nWhat was on them is on "+
 			"the fenced host alone, unless its storage pool is shared. Restore it from a backup. If the host may come back, "+
 			"remove fenced before anything is applied.", gone, lines.String()))}
@@ -67,12 +67,12 @@ func (m *model) warnMadeAnew(fenced []string) diag.Diagnostics {
 	if lines.Len() == 0 {
 		return nil
 	}
-	return diag.Diagnostics{diag.NewAttributeWarningDiagnostic(path.Root("disks"), "Disks are created anew", fmt.Sprintf(
-		"No host has virtual machine %[1]q any more. If it is created again, these disks, which are made with it, are new. "+
-			"What was on them may still be in these files on host %[2]q, which had it last:%[3]s\n\nTo keep the data, before "+
+	return diag.Diagnostics{diag.NewAttributeWarningDiagnostic(path.Root("disks"),
+		"Disks are created anew: "+text(m.Name), fmt.Sprintf("No host has virtual machine %[1]q any more. If it is created "+
+			"again, these disks, which are made with it, are new. What was on them may still be in these files on host %[2]q, which had it last:%[3]s\n\nTo keep the data, before "+
 			"you apply: define the virtual machine again on that host from a copy of its XML (\"virsh define\"). Or set host "+
 			"= %[2]q, and replace pool by file with these paths; a later apply can change file back to pool.", text(m.Name),
-		host, lines.String()))}
+			host, lines.String()))}
 }
 
 // warnReusedDisks warns about the files that a new VM uses as its disks in place of a VM that is gone. On the new VM's
@@ -93,7 +93,7 @@ func (m *model) warnReusedDisks() diag.Diagnostics {
 	if lines.Len() == 0 {
 		return nil
 	}
-	return diag.Diagnostics{diag.NewAttributeWarningDiagnostic(path.Root("disks"), "Disks are used again",
+	return diag.Diagnostics{diag.NewAttributeWarningDiagnostic(path.Root("disks"), "Disks are used again: "+text(m.Name),
 		fmt.Sprintf("No host has virtual machine %q any more. Host %q had it last. If it is created again, its disks begin "+
 			"with what the host that it is created on has there now:%s\n\nIf several hosts have such a file, that may be an "+
 			"older one, which a move or a user left there. Find out where the newest is, and set host to that host before you "+

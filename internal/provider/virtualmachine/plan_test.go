@@ -589,6 +589,7 @@ func TestPlan_restart(t *testing.T) {
 		"not known yet whether it is restarted": {
 			before: before("Restart"), config: cpuMode(unknownMark), changes: "cpu update_policy status_reason " +
 				"ip_addresses restart_required",
+			says: []string{"Warning: Virtual machine may be restarted: ", "  - update_policy", "@update_policy"},
 		},
 		"restarted": {
 			before: before("Restart"), config: cpuMode("Restart"), changes: "cpu status_reason ip_addresses",
@@ -957,6 +958,7 @@ func TestPlan_refusedRatherThanStaged(t *testing.T) {
 			before:  minimal.with(in{"extra_device_xml": in{"a": "<hub type='usb'/>"}, "update_policy": "Restart"}),
 			config:  minimal.with(in{"extra_device_xml": in{"a": unknownMark}, "update_policy": "Restart"}),
 			changes: "extra_device_xml status_reason ip_addresses restart_required",
+			says:    []string{"Warning: Virtual machine may be restarted: ", "  - extra_device_xml"},
 		},
 		"a name is not staged": {
 			before: minimal.with(in{"update_policy": "Stage"}), config: minimal.with(in{"update_policy": "Stage", "name": "db"}),

@@ -186,10 +186,23 @@ func (p planning) planRestart(o *outcome, need needs, action status.Action) bool
 }
 
 // definitionKnown reports whether all declared values of the definition are known.
-func (p planning) definitionKnown() bool {
-	unknown := func(p pair) bool { return !isKnown(p.a) }
-	return !slices.ContainsFunc(attributePairs(definitionAttributes, p.config, p.config), unknown) &&
-		isKnown(p.config.Ignition) && isKnown(p.config.ExtraDevices)
+func (p planning) definitionKnown() bool { return len(p.unknownParts()) == 0 }
+
+// unknownParts returns the attributes of the definition with values that are known only during the apply.
+func (p planning) unknownParts() []string {
+	var names []string
+	for _, part := range attributePairs(definitionAttributes, p.config, p.config) {
+		if !isKnown(part.a) {
+			names = append(names, part.name)
+		}
+	}
+	if !isKnown(p.config.Ignition) {
+		names = append(names, ignitionName)
+	}
+	if !isKnown(p.config.ExtraDevices) {
+		names = append(names, domain.ExtraDevices)
+	}
+	return names
 }
 
 // planUnknown plans that it is unknown whether a restart is needed.
@@ -199,6 +212,7 @@ func (p planning) planUnknown(o *outcome) {
 	if o.policy != fleet.PolicyRestart && !p.config.UpdatePolicy.IsUnknown() {
 		return
 	}
+	o.diags.Append(p.mayRestartWarning())
 	m.StatusReason, m.IPAddresses = types.StringUnknown(), types.MapUnknown(addressesType.ElemType)
 	if text(p.state.Status) != status.StatusRunning {
 		m.Status, m.Phase = types.StringUnknown(), types.StringUnknown()
@@ -292,9 +306,22 @@ func (p planning) savedWarning() diag.Diagnostics {
 }
 
 func (p planning) restartWarning(changes []domain.Change) diag.Diagnostic {
-	return diag.NewAttributeWarningDiagnostic(path.Root("update_policy"), "Virtual machine will be restarted",
+	return diag.NewAttributeWarningDiagnostic(path.Root("update_policy"), "Virtual machine will be restarted: "+text(p.state.Name),
 		fmt.Sprintf("update_policy is \"Restart\", and these changes of virtual machine %q can't be made while it runs:\n%s",
 			text(p.state.Name), domain.ListChanges(changes)))
+}
+
+// mayRestartWarning says that a value which the plan doesn't know may need a restart.
+func (p planning) mayRestartWarning() diag.Diagnostic {
+	unknown := p.unknownParts()
+	if p.config.UpdatePolicy.IsUnknown() {
+		unknown = append(unknown, "update_policy")
+	}
+	return diag.NewAttributeWarningDiagnostic(path.Root("update_policy"),
+		"Virtual machine may be restarted: "+text(p.state.Name),
+		fmt.Sprintf("Whether the apply restarts virtual machine %q follows from these attributes, which are known only then:"+
+			"\n  - %s\n\nTo see it in the plan, first apply what they refer to, with -target. To keep the guest running, set "+
+			"update_policy = \"Stage\".", text(p.state.Name), strings.Join(unknown, "\n  - ")))
 }
 
 // unfinishedChangesWarning lists the changes that the apply completes. The plan doesn't show them, because the state
