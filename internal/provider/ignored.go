@@ -117,8 +117,8 @@ func plannedMap(attributes []*tfprotov6.SchemaAttribute, config, planned tftypes
 	return tftypes.NewValue(planned.Type(), plan), nil
 }
 
-// plannedList returns a list or a set. The elements of lists of one length belong together; those of a set can't be told
-// apart, so a set is the plan's if that knows all of it.
+// plannedList returns a list or a set. The elements of lists of one length belong together. Which elements of
+// two sets do can't be told: a set is the plan's if the plan knows all of it.
 func plannedList(attributes []*tfprotov6.SchemaAttribute, config, planned tftypes.Value) (tftypes.Value, error) {
 	if planned.Type().Is(tftypes.Set{}) {
 		return whatIsKnown(config, planned), nil

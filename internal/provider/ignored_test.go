@@ -10,8 +10,8 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/virtualmachine"
 )
 
-// TestServer_ignoresWhatThePlanIgnored: Terraform's plan leaves out what ignore_changes of the lifecycle block names, and
-// its apply sends it. None of it may happen.
+// TestServer_ignoresWhatThePlanIgnored: Terraform's plan leaves out what ignore_changes of the lifecycle block names,
+// and its apply sends it. None of it may happen.
 func TestServer_ignoresWhatThePlanIgnored(t *testing.T) {
 	t.Parallel()
 	m := newTestVM(t)
@@ -27,7 +27,8 @@ func TestServer_ignoresWhatThePlanIgnored(t *testing.T) {
 
 	file := with(planned, values{
 		"memory": sized(m, opened(t, m.state["memory"]), "32Mi"), "disks": null("disks"), "interfaces": null("interfaces"),
-		"run_strategy": str("Halted"), "update_policy": str("Restart"), "deletion_protection": tftypes.NewValue(tftypes.Bool, true),
+		"run_strategy": str("Halted"), "update_policy": str("Restart"),
+		"deletion_protection": tftypes.NewValue(tftypes.Bool, true),
 	})
 	done, err := m.cut.ApplyResourceChange(t.Context(), &tfprotov6.ApplyResourceChangeRequest{
 		TypeName: virtualmachine.TypeName, PriorState: m.wire(t, m.state), PlannedState: plan.PlannedState,
@@ -131,13 +132,15 @@ func filled(typ tftypes.Type, content any) tftypes.Value {
 	switch typ := typ.(type) {
 	case tftypes.Object:
 		values := map[string]tftypes.Value{}
+		attributes, _ := content.(map[string]any)
 		for name, of := range typ.AttributeTypes {
-			values[name] = filled(of, content.(map[string]any)[name])
+			values[name] = filled(of, attributes[name])
 		}
 		return tftypes.NewValue(typ, values)
 	case tftypes.Map:
 		values := map[string]tftypes.Value{}
-		for key, value := range content.(map[string]any) {
+		elements, _ := content.(map[string]any)
+		for key, value := range elements {
 			values[key] = filled(typ.ElementType, value)
 		}
 		return tftypes.NewValue(typ, values)
@@ -152,7 +155,8 @@ func filled(typ tftypes.Type, content any) tftypes.Value {
 
 func elements(of tftypes.Type, content any) []tftypes.Value {
 	var values []tftypes.Value
-	for _, value := range content.([]any) {
+	list, _ := content.([]any)
+	for _, value := range list {
 		values = append(values, filled(of, value))
 	}
 	return values

@@ -149,8 +149,8 @@ func (s *server) PlanResourceChange(
 	return resp, err
 }
 
-// ApplyResourceChange counts the changes that aren't complete yet, and records that Terraform carries out a plan. Nothing
-// is changed that the plan was told to ignore.
+// ApplyResourceChange counts the changes that aren't complete yet, and records that Terraform carries out a plan. It
+// changes nothing that the plan was told to ignore.
 func (s *server) ApplyResourceChange(
 	ctx context.Context, req *tfprotov6.ApplyResourceChangeRequest,
 ) (*tfprotov6.ApplyResourceChangeResponse, error) {

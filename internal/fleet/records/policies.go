@@ -171,7 +171,7 @@ func (s Policies[P]) Remove(ctx context.Context, id string) (left []string, err 
 		return s.store.hosts.AskedHosts(), err
 	}
 
-	ids := append(former, id)
+	ids := append([]string{id}, former...)
 	remove := func(_ string, r *hostrecord.Record) {
 		for _, id := range ids {
 			s.drop(r, id, append(s.store.hosts.FencedHosts(), left...))

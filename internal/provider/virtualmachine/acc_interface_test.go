@@ -303,10 +303,10 @@ func TestAccInterface_running(t *testing.T) {
 
 	// What this host can't do.
 	for lan, says := range map[string]string{
-		`bridge = "vf-test0", vlan = { tags = [42] }`:                     "VLAN tags of an interface with bridge need libvirt 11.0.0",
+		`bridge = "vf-test0", vlan = { tags = [42] }`:                     "VLAN tags of an interface with bridge need libvirt 11",
 		`bridge = "vf-test0", filter = { name = "no-such" }`:              `it has no network filter "no-such"`,
 		`direct = { device = "nonsense0", mode = "bridge" }`:              `it has no network device "nonsense0"`,
-		`network = "default", port_group = "no-such"`:                     `its network "default" has no port group "no-such"`,
+		`network = "default", port_group = "no-such"`:                     `network "default" has no port group "no-such"`,
 		`network = virtfleet_network.switch.name, port_group = "no-such"`: `has no port group "no-such"`,
 	} {
 		c.refused(t, hcl{"interfaces": "{ lan = { " + lan + " } }", "update_policy": quote("Restart")}, "lan", interfaceHost,

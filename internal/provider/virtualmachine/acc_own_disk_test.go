@@ -221,7 +221,7 @@ resource "virtfleet_image" "base" {
 			}),
 	}, resource.TestStep{
 		Config: ignoring("web", `disks["root"].image`, hcl{
-			"disks": "{\n" + strings.Replace(root("64Mi"), "virtfleet_image.base.id", `"vms/other-012"`, 1) + "\n" + logs + "\n}",
+			"disks": "{\n" + logs + "\n" + strings.Replace(root("64Mi"), "virtfleet_image.base.id", `"vms/other"`, 1) + "\n}",
 		}),
 		ConfigPlanChecks: changes(plancheck.ResourceActionUpdate),
 		Check:            resource.ComposeTestCheckFunc(has("base", disk("logs"), disk("logs"), disk("root")), same),

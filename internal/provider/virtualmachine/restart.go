@@ -306,7 +306,8 @@ func (p planning) savedWarning() diag.Diagnostics {
 }
 
 func (p planning) restartWarning(changes []domain.Change) diag.Diagnostic {
-	return diag.NewAttributeWarningDiagnostic(path.Root("update_policy"), "Virtual machine will be restarted: "+text(p.state.Name),
+	return diag.NewAttributeWarningDiagnostic(path.Root("update_policy"),
+		"Virtual machine will be restarted: "+text(p.state.Name),
 		fmt.Sprintf("update_policy is \"Restart\", and these changes of virtual machine %q can't be made while it runs:\n%s",
 			text(p.state.Name), domain.ListChanges(changes)))
 }
