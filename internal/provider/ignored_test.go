@@ -14,7 +14,13 @@ import (
 // and its apply sends it. None of it may happen.
 func TestServer_ignoresWhatThePlanIgnored(t *testing.T) {
 	t.Parallel()
-	m := newTestVM(t)
+	m := newServers(t)
+	m.config = with(m.config, map[string]tftypes.Value{ // The driver is shared with other tests.
+		"name": str("ignoring"), "disks": filled(m.config["disks"].Type(), map[string]any{"root": map[string]any{
+			"file": "/images/ignoring.qcow2", "format": "qcow2",
+		}}),
+	})
+	m.create(t)
 	type values = map[string]tftypes.Value
 	null := func(name string) tftypes.Value { return tftypes.NewValue(m.state[name].Type(), nil) }
 	labels := values{"labels": tftypes.NewValue(m.state["labels"].Type(), values{"app": str("db")})}

@@ -75,13 +75,13 @@ func (p planning) warnRemoved(existing map[string]object) (diags diag.Diagnostic
 	const keep = "\n\nTo keep their data, apply on_destroy = \"keep\" for them first."
 	if len(may) > 0 {
 		diags.AddAttributeWarning(path.Root("disks"), "Disks may be deleted with their data: "+name, fmt.Sprintf("Which "+
-			"disks virtual machine %q declares with a pool is known only during the apply. It deletes those of these disks that "+
-			"are then not declared:%s%s", name, list(may), keep))
+			"disks virtual machine %q declares with a pool is known only during the apply. It deletes those of these disks "+
+			"that are then not declared:%s%s", name, list(may), keep))
 	}
 	if len(removed) > 0 {
 		diags.AddAttributeWarning(path.Root("disks"), "Disks are deleted with their data: "+name, fmt.Sprintf("Virtual "+
-			"machine %q no longer declares these disks, which were created with it, and the apply deletes them:%s%s To rename a "+
-			"disk, change only its key, one disk at a time.", name, list(removed), keep))
+			"machine %q no longer declares these disks, which were created with it, and the apply deletes them:%s%s To rename "+
+			"a disk, change only its key, one disk at a time.", name, list(removed), keep))
 	}
 	return diags
 }
