@@ -157,6 +157,9 @@ func TestBadInput_validate(t *testing.T) {
 		},
 		"firmware":     {hcl{"firmware": `{ type = "uefi" }`}, []string{`"uefi" isn't one of bios, efi`}},
 		"initrd_alone": {hcl{"kernel": `{ initrd = "/boot/initrd" }`}, []string{`needs a kernel`}},
+		"initrd_of_no_kernel": {
+			hcl{"kernel": `{ path = "", initrd = "/boot/initrd" }`}, []string{`needs a kernel`},
+		},
 		"wait_for_interface": {
 			hcl{"interfaces": `{ lan = { user = true } }`, "wait_for": `{ ip_address = "wan" }`}, []string{`"wan"`, `lan`},
 		},

@@ -24,7 +24,8 @@ func kernelToDomain(declared, prior types.Object) *domain.Kernel {
 	}
 	a, before := open(declared), open(prior)
 	if path := a.string("path"); isSet(path) && path.ValueString() == "" {
-		return &domain.Kernel{}
+		// What is declared in addition is refused: without a kernel it means nothing.
+		return &domain.Kernel{Initrd: text(a.string("initrd")), Cmdline: text(a.string("cmdline"))}
 	}
 	either := func(name string) string {
 		if v := a.string(name); v.IsNull() || v.IsUnknown() {
