@@ -5,6 +5,8 @@ import (
 
 	"github.com/hashicorp/terraform-plugin-go/tfprotov6"
 	"github.com/hashicorp/terraform-plugin-go/tftypes"
+
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/virtualmachine"
 )
 
 // asPlanned returns the request with the configuration that the plan was made from. Terraform applies ignore_changes of
@@ -32,7 +34,11 @@ func (s *server) asPlanned(
 			return req, nil
 		}
 	}
-	config, err := plannedObject(schema.Block.Attributes, values[2], values[1])
+	p := plannedConfig{isLeftAlone: func(string) bool { return false }}
+	if req.TypeName == virtualmachine.TypeName {
+		p.isLeftAlone = virtualmachine.IsLeftAlone
+	}
+	config, err := p.object("", schema.Block.Attributes, values[2], values[1])
 	if err != nil {
 		return nil, err
 	}
@@ -45,9 +51,17 @@ func (s *server) asPlanned(
 	return &planned, nil
 }
 
-// plannedObject returns an object as the plan saw it. What the plan holds for a declared attribute is what was declared
+// plannedConfig makes the configuration that a plan was made from.
+type plannedConfig struct {
+	// isLeftAlone reports whether "" at a path of the schema means that the text isn't declared. Keys are "*".
+	isLeftAlone func(path string) bool
+}
+
+// object returns an object as the plan saw it. What the plan holds for a declared attribute is what was declared
 // then, in the same or in the prior notation. A null object in the configuration stands for one that only the plan has.
-func plannedObject(attributes []*tfprotov6.SchemaAttribute, config, planned tftypes.Value) (tftypes.Value, error) {
+func (p plannedConfig) object(
+	path string, attributes []*tfprotov6.SchemaAttribute, config, planned tftypes.Value,
+) (tftypes.Value, error) {
 	if !planned.IsKnown() || planned.IsNull() {
 		return whatIsKnown(config, planned), nil
 	}
@@ -66,14 +80,14 @@ func plannedObject(attributes []*tfprotov6.SchemaAttribute, config, planned tfty
 		values[name] = whatIsDeclared(declared, name, value.Type())
 	}
 	for _, a := range attributes {
-		is, will := values[a.Name], plan[a.Name]
+		at, is, will := path+a.Name, values[a.Name], plan[a.Name]
 		switch {
 		case a.WriteOnly, !a.Optional && !a.Required:
 			continue
-		case is.IsNull() && a.Computed && !onlyPlanned:
+		case a.Computed && !onlyPlanned && (is.IsNull() || isEmptyText(is) && p.isLeftAlone(at)):
 			continue // The provider decides about it.
 		}
-		value, err := plannedAttribute(a, is, will)
+		value, err := p.attribute(at, a, is, will)
 		if err != nil {
 			return tftypes.Value{}, err
 		}
@@ -82,22 +96,27 @@ func plannedObject(attributes []*tfprotov6.SchemaAttribute, config, planned tfty
 	return tftypes.NewValue(planned.Type(), values), nil
 }
 
-// plannedAttribute returns an attribute as the plan saw it.
-func plannedAttribute(a *tfprotov6.SchemaAttribute, config, planned tftypes.Value) (tftypes.Value, error) {
+// attribute returns an attribute as the plan saw it.
+func (p plannedConfig) attribute(
+	path string, a *tfprotov6.SchemaAttribute, config, planned tftypes.Value,
+) (tftypes.Value, error) {
 	if !planned.IsKnown() || planned.IsNull() || a.NestedType == nil {
 		return whatIsKnown(config, planned), nil
 	}
 	switch a.NestedType.Nesting {
 	case tfprotov6.SchemaObjectNestingModeSingle:
-		return plannedObject(a.NestedType.Attributes, config, planned)
+		return p.object(path+".", a.NestedType.Attributes, config, planned)
 	case tfprotov6.SchemaObjectNestingModeMap:
-		return plannedMap(a.NestedType.Attributes, config, planned)
+		return p.elements(path+".*.", a.NestedType.Attributes, config, planned)
 	default:
-		return plannedList(a.NestedType.Attributes, config, planned)
+		return p.list(path+".*.", a.NestedType.Attributes, config, planned)
 	}
 }
 
-func plannedMap(attributes []*tfprotov6.SchemaAttribute, config, planned tftypes.Value) (tftypes.Value, error) {
+// elements returns a map of objects. Its keys are those of the plan.
+func (p plannedConfig) elements(
+	path string, attributes []*tfprotov6.SchemaAttribute, config, planned tftypes.Value,
+) (tftypes.Value, error) {
 	var declared, plan map[string]tftypes.Value
 	if err := planned.As(&plan); err != nil {
 		return tftypes.Value{}, err
@@ -108,7 +127,7 @@ func plannedMap(attributes []*tfprotov6.SchemaAttribute, config, planned tftypes
 		}
 	}
 	for key, value := range plan {
-		element, err := plannedObject(attributes, whatIsDeclared(declared, key, value.Type()), value)
+		element, err := p.object(path, attributes, whatIsDeclared(declared, key, value.Type()), value)
 		if err != nil {
 			return tftypes.Value{}, err
 		}
@@ -117,9 +136,11 @@ func plannedMap(attributes []*tfprotov6.SchemaAttribute, config, planned tftypes
 	return tftypes.NewValue(planned.Type(), plan), nil
 }
 
-// plannedList returns a list or a set. The elements of lists of one length belong together. Which elements of
+// list returns a list or a set. The elements of lists of one length belong together. Which elements of
 // two sets do can't be told: a set is the plan's if the plan knows all of it.
-func plannedList(attributes []*tfprotov6.SchemaAttribute, config, planned tftypes.Value) (tftypes.Value, error) {
+func (p plannedConfig) list(
+	path string, attributes []*tfprotov6.SchemaAttribute, config, planned tftypes.Value,
+) (tftypes.Value, error) {
 	if planned.Type().Is(tftypes.Set{}) {
 		return whatIsKnown(config, planned), nil
 	}
@@ -137,7 +158,7 @@ func plannedList(attributes []*tfprotov6.SchemaAttribute, config, planned tftype
 		if len(declared) == len(plan) {
 			is = declared[i]
 		}
-		element, err := plannedObject(attributes, is, value)
+		element, err := p.object(path, attributes, is, value)
 		if err != nil {
 			return tftypes.Value{}, err
 		}
@@ -152,6 +173,11 @@ func whatIsKnown(config, planned tftypes.Value) tftypes.Value {
 		return planned
 	}
 	return config
+}
+
+func isEmptyText(v tftypes.Value) bool {
+	var s string
+	return v.Type().Is(tftypes.String) && v.IsKnown() && !v.IsNull() && v.As(&s) == nil && s == ""
 }
 
 func whatIsDeclared(declared map[string]tftypes.Value, name string, typ tftypes.Type) tftypes.Value {

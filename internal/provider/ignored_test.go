@@ -57,8 +57,8 @@ func TestServer_ignoresWhatThePlanIgnored(t *testing.T) {
 	}
 }
 
-// TestPlannedObject shows what an apply takes from the plan, and what from the file.
-func TestPlannedObject(t *testing.T) {
+// TestPlannedConfig shows what an apply takes from the plan, and what from the file.
+func TestPlannedConfig(t *testing.T) {
 	t.Parallel()
 	text := func(name string) *tfprotov6.SchemaAttribute {
 		return &tfprotov6.SchemaAttribute{Name: name, Type: tftypes.String, Optional: true}
@@ -76,6 +76,7 @@ func TestPlannedObject(t *testing.T) {
 		nested("list", tfprotov6.SchemaObjectNestingModeList), nested("set", tfprotov6.SchemaObjectNestingModeSet),
 	}}
 	typ := block.ValueType()
+	p := plannedConfig{isLeftAlone: func(path string) bool { return path == "chosen" || path == "many.*.chosen" }}
 	const file, plan = "file", "plan"
 	of := func(declared, chosen, computed, secret any) map[string]any {
 		return map[string]any{"declared": declared, "chosen": chosen, "computed": computed, "secret": secret}
@@ -84,8 +85,18 @@ func TestPlannedObject(t *testing.T) {
 	both := of(plan, plan, nil, file)
 	undecided := of(tftypes.UnknownValue, tftypes.UnknownValue, tftypes.UnknownValue, nil)
 	for name, tc := range map[string]struct{ config, planned, want map[string]any }{
-		"what is declared":         {inFile, inPlan, both},
-		"what the provider chose":  {of(nil, nil, nil, nil), of(nil, plan, plan, nil), of(nil, nil, nil, nil)},
+		"what is declared":        {inFile, inPlan, both},
+		"what the provider chose": {of(nil, nil, nil, nil), of(nil, plan, plan, nil), of(nil, nil, nil, nil)},
+		"what is left alone": {
+			of("", "", nil, nil), of(plan, plan, plan, nil), of(plan, "", nil, nil),
+		},
+		"what is left alone in an element": {
+			block1("many", map[string]any{"a": of("", "", nil, nil)}), block1("many", map[string]any{"a": inPlan}),
+			block1("many", map[string]any{"a": of(plan, "", nil, nil)}),
+		},
+		"what declares that there is nothing": {
+			block1("one", of("", "", nil, nil)), block1("one", inPlan), block1("one", of(plan, plan, nil, nil)),
+		},
 		"what was removed":         {of(nil, nil, nil, nil), inPlan, of(plan, nil, nil, nil)},
 		"what was added":           {inFile, of(nil, nil, plan, nil), of(nil, nil, nil, file)},
 		"what wasn't known":        {inFile, undecided, inFile},
@@ -117,7 +128,7 @@ func TestPlannedObject(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			got, err := plannedObject(block.Attributes, filled(typ, tc.config), filled(typ, tc.planned))
+			got, err := p.object("", block.Attributes, filled(typ, tc.config), filled(typ, tc.planned))
 			if err != nil {
 				t.Fatal(err)
 			}

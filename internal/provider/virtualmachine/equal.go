@@ -48,6 +48,9 @@ var leftAlone = func() map[string]bool {
 	return found
 }()
 
+// IsLeftAlone reports whether "" means "not declared" for the text at a path of the schema, whose keys are "*".
+func IsLeftAlone(path string) bool { return leftAlone[path] }
+
 // isLeftAlone reports whether a user wrote "" for a text where it means "not declared".
 func isLeftAlone(path string, v attr.Value) bool {
 	s, ok := v.(types.String)
