@@ -145,9 +145,13 @@ func TestLocks_shared(t *testing.T) {
 	s := storageOf(one, other, silent)
 	var mu sync.Mutex
 	var held, most []string
+	var locks error // What the first host answers.
 	s.Lock = func(ctx context.Context, host, name, _ string) (context.Context, func(), error) {
 		mu.Lock()
 		defer mu.Unlock()
+		if host == "one" && locks != nil {
+			return nil, nil, locks
+		}
 		if strings.HasPrefix(name, "volume:") {
 			held = append(held, host)
 		}
@@ -177,6 +181,18 @@ func TestLocks_shared(t *testing.T) {
 		if !slices.Equal(most, want) {
 			t.Errorf("a removal from pool %s has the locks of %v, want %v", pool, most, want)
 		}
+	}
+	ref := storage.Ref{Pool: "images", Name: copyName}
+	for _, locks = range []error{libvirt.ErrUnreachable, libvirt.ErrNoSecretDriver} {
+		most = nil
+		if failed := s.Put(t.Context(), s.Hosts.Named("other"), ref, image); errors.Is(failed["other"], locks) ||
+			!slices.Equal(most, []string{"other"}) {
+			t.Errorf("next to a host with %v, an upload has the locks of %v and ends with %v", locks, most, failed["other"])
+		}
+	}
+	locks = libvirt.ErrBusy
+	if failed := s.Put(t.Context(), s.Hosts.Named("other"), ref, image); !errors.Is(failed["other"], libvirt.ErrBusy) {
+		t.Errorf("while another run has the lock, an upload ends with %v", failed["other"])
 	}
 }
 

@@ -2,8 +2,10 @@ package storage
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"slices"
 	"time"
 
@@ -53,26 +55,60 @@ func (s *Storage) locked(
 }
 
 // lockedForAll is locked for what other hosts may have a part in: if hosts share the pool, it takes the lock on each of
-// them that answers, in the order of their names. Runs that reach the pool through different hosts then exclude each
-// other. The context of f ends when the lock on that host is lost, not when another host goes down meanwhile.
+// them that answers. Runs that reach the pool through different hosts then exclude each other. The context of f ends
+// when the lock on that host is lost, not when another host goes down meanwhile.
 func (s *Storage) lockedForAll(
 	ctx context.Context, host string, volume Ref, purpose string, f func(context.Context) error,
 ) error {
-	names := append(s.Sharing(ctx, host, volume.Pool).Names(), host)
-	slices.Sort(names)
-	next := f
-	for _, name := range slices.Backward(names) {
-		inner := next
-		next = func(ctx context.Context) error {
-			return s.locked(ctx, name, volume, purpose, func(held context.Context) error {
-				if name != host {
-					held = ctx
-				}
-				return inner(held)
-			})
+	names, err := s.lockOrder(ctx, host, volume.Pool)
+	if err != nil {
+		return err
+	}
+	for _, name := range names {
+		held, release, err := s.Lock(ctx, name, "volume:"+volume.String(), purpose)
+		switch {
+		case err == nil:
+			defer release()
+		case name != host && (errors.Is(err, libvirt.ErrUnreachable) || errors.Is(err, libvirt.ErrNoSecretDriver)):
+			continue // It has gone down meanwhile, or no run can change anything through it.
+		default:
+			return err
+		}
+		if name == host {
+			ctx = held
 		}
 	}
-	return next(ctx)
+	return f(ctx)
+}
+
+// lockOrder returns a host and those that share its pool, in the order of their libvirt UUIDs: in another run's
+// configuration they may have other names. A host that is configured twice is there once.
+func (s *Storage) lockOrder(ctx context.Context, host, pool string) ([]string, error) {
+	here := PoolOn(ctx, s.Hosts.Named(host), pool)
+	if err := hostset.Silent(here)[host]; err != nil {
+		return nil, err
+	}
+	names := []string{host}
+	if found := hostset.Found(here); len(found) > 0 && found[0].Value.Shared {
+		names = append(names, s.Sharing(ctx, host, pool).Names()...)
+	}
+	order := map[string]string{} // The names by UUID.
+	for _, name := range names {
+		uuid := name
+		if h, err := s.host(name); err == nil && h.HasFiles() { // All of libvirt's test driver's have one UUID.
+			if info, err := h.Info(ctx); err == nil {
+				uuid = info.UUID
+			}
+		}
+		if _, twice := order[uuid]; !twice {
+			order[uuid] = name
+		}
+	}
+	names = names[:0]
+	for _, uuid := range slices.Sorted(maps.Keys(order)) {
+		names = append(names, order[uuid])
+	}
+	return names, nil
 }
 
 // EnsureActive starts a pool that isn't active.
