@@ -155,6 +155,7 @@ func fitsNetworks(ctx context.Context, a inventory.Reply, d Desired) []inventory
 			problems = append(problems, inventory.Problem{
 				Attribute: "interfaces." + key + ".port_group", Detail: fmt.Sprintf("its network %q has no port group %q, and "+
 					"libvirt would connect the interface without one", i.Network, group),
+				Remedy: "Correct port_group. If the network is to have it, give it to the network first.",
 			})
 		}
 

@@ -77,7 +77,7 @@ func (s Policies[P]) Copies(ctx context.Context, which func(P) bool) ([]PolicyCo
 // returns ErrExists if another policy of the same kind has the name. It returns the hosts that don't have the policy
 // then, with an error that says why.
 //
-// Put and Remove remove what namesakes finds of it under other ids, too.
+// Put removes what namesakes finds of it under other ids, too.
 func (s Policies[P]) Put(ctx context.Context, p P) (lacking []string, err error) {
 	me := p.Identified()
 
@@ -161,21 +161,8 @@ func (s Policies[P]) namesakes(
 // that ever got it invalid. It returns the hosts that were to be queried and may still have the policy, with an error
 // that says why.
 func (s Policies[P]) Remove(ctx context.Context, id string) (left []string, err error) {
-	mine, err := s.Copies(ctx, func(o P) bool { return o.Identified().ID == id })
-	if err != nil {
-		return s.store.hosts.AskedHosts(), err
-	}
-
-	former, _, err := s.namesakes(ctx, mine)
-	if err != nil {
-		return s.store.hosts.AskedHosts(), err
-	}
-
-	ids := append([]string{id}, former...)
 	remove := func(_ string, r *hostrecord.Record) {
-		for _, id := range ids {
-			s.drop(r, id, append(s.store.hosts.FencedHosts(), left...))
-		}
+		s.drop(r, id, append(s.store.hosts.FencedHosts(), left...))
 	}
 
 	failed, err := s.store.changeRecords(ctx, remove)

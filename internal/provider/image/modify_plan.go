@@ -97,7 +97,8 @@ func (r *imageResource) ModifyPlan(
 	}
 	leaving := onhosts.Leaving(r.Data, state.HostStates, targets)
 	resp.Diagnostics.Append(r.checkRemoval(ctx, leaving, &state)...)
-	forgets := len(leaving) > 0 && len(state.Superseded.Elements()) > 0 // No later apply looks for those that stay there.
+	// No later apply looks for those that stay on a host that leaves.
+	forgets := (len(leaving) > 0 || !hosts.Equal(state.Hosts)) && len(state.Superseded.Elements()) > 0
 	if n.Removable || forgets {
 		set("superseded", types.ListUnknown(types.StringType))
 	}
