@@ -1,6 +1,7 @@
 package drain_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -11,6 +12,7 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/drain"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/evacuation"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/hostrecord"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migration"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/policy"
@@ -106,6 +108,51 @@ func (c *diskOwner) back(t *testing.T, pattern int) {
 	c.l.Run(t, c.from.Name, "qemu-io", "-U", "-r", "-c", fmt.Sprintf("read -P %d 0 4096", pattern), c.image)
 }
 
+// staysOff has the VM moved cold by a drain that is interrupted, and whose start of the VM fails. The VM comes back all
+// the same: the drain has noted the image that it left.
+func (c *diskOwner) staysOff(t *testing.T) {
+	t.Helper()
+	c.l.Virsh(t, c.from.Name, "destroy", c.vm.UUID)
+
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+
+	aside := c.to.Path(c.image) + ".aside"
+	listen(c.fleet, &onLog{Message: "starting VM", Do: func() {
+		cancel()
+
+		if err := os.Rename(c.to.Path(c.image), aside); err != nil {
+			t.Error(err)
+		}
+	}})
+
+	d := drain.Begun(c.fleet.Drainer, drain.Drain{Host: c.from.Name}, hostrecord.Step{
+		Step: evacuation.Step{UUID: c.vm.UUID, Name: c.vm.Name, Method: evacuation.MethodCold, Target: c.to.Name}, Ran: true,
+	})
+	if _, err := d.Try(ctx, 0, evacuation.Rule{Options: c.rule.Options}); err == nil || ctx.Err() == nil {
+		t.Fatalf("%v; want that it was moved and not started", err)
+	}
+
+	if err := os.Rename(aside, c.to.Path(c.image)); err != nil {
+		t.Fatal(err)
+	}
+
+	onlyOn(t, c.fleet, c.vm.UUID, c.to.Name)
+
+	d.Step(0).Result = hostrecord.ResultColdMoved
+	maintained(t, c.fleet, c.from, *d.Step(0))
+
+	if _, err := c.fleet.Release(t.Context(), c.from.Name, "m", true); err != nil {
+		t.Error(err)
+	}
+
+	onlyOn(t, c.fleet, c.vm.UUID, c.from.Name)
+
+	if c.has(t, c.to) {
+		t.Errorf("its image is left on %s", c.to.Name)
+	}
+}
+
 // refused wants that the maintenance can't be ended, because the image at its place there must not be touched.
 func (c *diskOwner) refused(t *testing.T, why string) {
 	t.Helper()
@@ -186,6 +233,7 @@ func TestLab_restoreCopiesBack(t *testing.T) {
 	}
 
 	c.back(t, 92)
+	c.staysOff(t)
 
 	if _, err := c.fleet.EvictionPolicies().Remove(t.Context(), c.rule.ID); err != nil {
 		t.Fatal(err)

@@ -9,6 +9,7 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/evacuation"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/hostrecord"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/lease"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migration"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/move"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
@@ -19,13 +20,17 @@ func isUnchanged(k hostrecord.KeptFile, v libvirt.Volume) bool {
 	return k.Changed != "" && k.Changed == v.Changed && k.Bytes == v.PhysicalBytes
 }
 
-// noteKept records in a step which images its move left on the host.
-func (d *drainRun) noteKept(ctx context.Context, i int, how move.SourceFiles, err error) {
-	if err != nil || !how.Kept {
+// noteKept records in a step which images its move left on the host, also if ctx has ended, or the VM was not started
+// after the move.
+func (d *drainRun) noteKept(ctx context.Context, i int, how move.SourceFiles) {
+	if !how.Kept {
 		return
 	}
 
-	kept, err := keptFiles(ctx, d.host, how.Copied)
+	after, cancel := lease.CleanupContext(ctx, inventory.FinishTimeout)
+	defer cancel()
+
+	kept, err := keptFiles(after, d.host, how.Copied)
 	if err != nil { // They are not recorded, so no run removes them.
 		d.drainer.log.WarnContext(ctx, "images that were copied and kept were not noted", "name", d.steps[i].Name,
 			"error", err.Error())

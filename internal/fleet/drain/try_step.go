@@ -37,7 +37,7 @@ func (d *drainRun) tryStep(ctx context.Context, i int, rule evacuation.Rule) (re
 		vm, how, err := d.drainer.mover.MoveForDrain(ctx, s.UUID, d.lastKnown(), move.Request{
 			Target: s.Target, Options: rule.Options, Priority: admission.PriorityMaintenance,
 		})
-		d.noteKept(ctx, i, how, err)
+		d.noteKept(ctx, i, how)
 
 		return hostrecord.ResultMoved, verifyArrived(d.host, vm, s, err)
 	case evacuation.MethodCold:
@@ -47,7 +47,7 @@ func (d *drainRun) tryStep(ctx context.Context, i int, rule evacuation.Rule) (re
 			running:   func(ctx context.Context, halted bool) error { return d.noteRunning(ctx, i, halted) },
 			forcedOff: func(f hostrecord.ForcedOff) { d.noteForcedOff(i, f) },
 		})
-		d.noteKept(ctx, i, how, err)
+		d.noteKept(ctx, i, how)
 
 		return hostrecord.ResultColdMoved, err
 	case evacuation.MethodShutdown:
