@@ -1,6 +1,7 @@
 package drain_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -11,6 +12,7 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/drain"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/evacuation"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/hostrecord"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migration"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/policy"
@@ -106,6 +108,70 @@ func (c *diskOwner) back(t *testing.T, pattern int) {
 	c.l.Run(t, c.from.Name, "qemu-io", "-U", "-r", "-c", fmt.Sprintf("read -P %d 0 4096", pattern), c.image)
 }
 
+// full lets the host have no room for the VM any more as soon as that moves there cold: it can't be started. Call mend
+// to undo this.
+func (c *diskOwner) full(h *lab.Host, also func()) (mend func()) {
+	host := c.fleet.Host(h.Name)
+	limit := host.Config.MemoryLimit
+
+	listen(c.fleet, &onLog{Message: "handing over definition", Do: func() {
+		host.Config.MemoryLimit = 1 << 20
+
+		also()
+	}})
+
+	return func() { host.Config.MemoryLimit = limit }
+}
+
+// unstarted has the VM moved cold by a drain that is interrupted and can't start it. The VM comes back all the same:
+// the drain has noted the image that it left. The end of the maintenance can't start it either, and leaves no image.
+func (c *diskOwner) unstarted(t *testing.T) {
+	t.Helper()
+	c.l.Virsh(t, c.from.Name, "destroy", c.vm.UUID)
+
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+
+	mend := c.full(c.to, cancel)
+	d := drain.Begun(c.fleet.Drainer, drain.Drain{Host: c.from.Name}, hostrecord.Step{
+		Step: evacuation.Step{UUID: c.vm.UUID, Name: c.vm.Name, Method: evacuation.MethodCold, Target: c.to.Name}, Ran: true,
+	})
+
+	_, err := d.Try(ctx, 0, evacuation.Rule{Options: c.rule.Options})
+	blocked(t, err, migration.InsufficientMemory, c.to.Name)
+	onlyOn(t, c.fleet, c.vm.UUID, c.to.Name)
+	mend()
+
+	d.Step(0).Result = hostrecord.ResultColdMoved
+	maintained(t, c.fleet, c.from, *d.Step(0))
+
+	if err := c.fleet.ChangeRecord(t.Context(), c.fleet.Host(c.from.Name), func(r *hostrecord.Record) error {
+		r.Evacuation.Releasing = "m" // An earlier end was killed once it had shut the VM down.
+
+		return nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+
+	mend = c.full(c.from, func() {})
+	_, err = c.fleet.Release(t.Context(), c.from.Name, "m", true)
+	blocked(t, err, migration.InsufficientMemory, c.from.Name)
+	onlyOn(t, c.fleet, c.vm.UUID, c.from.Name)
+	mend()
+
+	if c.has(t, c.to) {
+		t.Errorf("its image is left on %s", c.to.Name)
+	}
+
+	if _, err := c.fleet.Release(t.Context(), c.from.Name, "m", true); err != nil {
+		t.Error(err)
+	}
+
+	if got := howStarted(t, c.fleet, c.vm.UUID); got != c.from.Name+" Running Booted" {
+		t.Errorf("it is %s, want it started", got)
+	}
+}
+
 // refused wants that the maintenance can't be ended, because the image at its place there must not be touched.
 func (c *diskOwner) refused(t *testing.T, why string) {
 	t.Helper()
@@ -186,6 +252,7 @@ func TestLab_restoreCopiesBack(t *testing.T) {
 	}
 
 	c.back(t, 92)
+	c.unstarted(t)
 
 	if _, err := c.fleet.EvictionPolicies().Remove(t.Context(), c.rule.ID); err != nil {
 		t.Fatal(err)

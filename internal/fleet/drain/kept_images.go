@@ -9,6 +9,7 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/evacuation"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/hostrecord"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/lease"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migration"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/move"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
@@ -19,13 +20,17 @@ func isUnchanged(k hostrecord.KeptFile, v libvirt.Volume) bool {
 	return k.Changed != "" && k.Changed == v.Changed && k.Bytes == v.PhysicalBytes
 }
 
-// noteKept records in a step which images its move left on the host.
-func (d *drainRun) noteKept(ctx context.Context, i int, how move.SourceFiles, err error) {
-	if err != nil || !how.Kept {
+// noteKept records in a step which images its move left on the host, also if ctx has ended, or the VM was not started
+// after the move.
+func (d *drainRun) noteKept(ctx context.Context, i int, how move.SourceFiles) {
+	if !how.Kept {
 		return
 	}
 
-	kept, err := keptFiles(ctx, d.host, how.Copied)
+	after, cancel := lease.CleanupContext(ctx, inventory.FinishTimeout)
+	defer cancel()
+
+	kept, err := keptFiles(after, d.host, how.Copied)
 	if err != nil { // They are not recorded, so no run removes them.
 		d.drainer.log.WarnContext(ctx, "images that were copied and kept were not noted", "name", d.steps[i].Name,
 			"error", err.Error())
@@ -90,28 +95,32 @@ func (r *releaseRun) removeStaleImages(ctx context.Context, s hostrecord.Step, o
 		})
 }
 
-// removeCopies removes the disk images that the drain made on the host from which the VM came back. Other copied images
-// stay, such as that of a disk that the VM got there.
+// removeCopies removes the disk images that the drain made on the host from which the VM came back, also if the VM was
+// not started then: err is how its step ended, which removeCopies returns. Other copied images stay, such as that of a
+// disk that the VM got there.
 func (r *releaseRun) removeCopies(ctx context.Context, s hostrecord.Step, how move.SourceFiles, err error) error {
-	if err != nil || !how.Kept {
+	if !how.Kept {
 		return err
 	}
+
+	after, cancel := lease.CleanupContext(ctx, inventory.FinishTimeout)
+	defer cancel()
 
 	ours := slices.DeleteFunc(slices.Clone(how.Copied), func(p string) bool {
 		return !slices.ContainsFunc(s.Kept, func(k hostrecord.KeptFile) bool { return k.Path == p })
 	})
 
-	left, err := keptFiles(ctx, how.From, ours)
-	if err == nil {
-		err = r.drainer.removeKeptImages(ctx, how.From, left, r.host)
+	left, removeErr := keptFiles(after, how.From, ours)
+	if removeErr == nil {
+		removeErr = r.drainer.removeKeptImages(after, how.From, left, r.host)
 	}
 
-	if err != nil { // The VM is back, so this is no error.
-		r.drainer.log.WarnContext(ctx, "copies of disks were not removed", "name", s.Name, "host", how.From.Name,
-			"error", err.Error())
+	if removeErr != nil { // The VM is back, so this is no error.
+		r.drainer.log.WarnContext(after, "copies of disks were not removed", "name", s.Name, "host", how.From.Name,
+			"error", removeErr.Error())
 	}
 
-	return nil
+	return err
 }
 
 // removeKeptImages removes images that a move left on a host, while the VM is on the other host. An image stays if it

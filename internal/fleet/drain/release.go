@@ -247,6 +247,10 @@ func (r *releaseRun) bringBack(ctx context.Context, s hostrecord.Step) error {
 		return nil
 	}
 
+	if d.does == starts {
+		return r.startHere(ctx, s)
+	}
+
 	s.Target, last.Host = vm.Host, vm.Host // The provider's hosts may give it another name by now.
 
 	if err := r.removeStaleImages(ctx, s, d.options); err != nil {
@@ -275,6 +279,19 @@ func (r *releaseRun) bringBack(ctx context.Context, s hostrecord.Step) error {
 	})
 
 	return r.removeCopies(ctx, s, how, verifyArrived(vm.On, now, step, err))
+}
+
+// startHere starts the VM that an earlier Release moved back, unless that has changed by now.
+func (r *releaseRun) startHere(ctx context.Context, s hostrecord.Step) error {
+	last := inventory.LastKnown{Host: r.host.Name}
+
+	return r.drainer.mover.WithVMLocked(ctx, s.UUID, last, "restoring", func(ctx context.Context, vm *inventory.VM) error {
+		if !r.startsHere(vm, s) {
+			return nil
+		}
+
+		return r.drainer.start(ctx, vm)
+	})
 }
 
 // restorePower restores the VM's autostart, if the VM is still on the host where it was shut down, and starts the VM if

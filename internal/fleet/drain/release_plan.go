@@ -221,6 +221,8 @@ func (r *releaseRun) decideMove(ctx context.Context, vm *inventory.VM, s hostrec
 	}
 
 	switch {
+	case r.startsHere(vm, s):
+		return decision{does: starts}, nil
 	case vm.On == r.host, arrived && vm.Metadata.Host == vm.Host: // Its configuration pins it to that host now.
 		return decision{}, nil
 	case !arrived:
@@ -245,13 +247,26 @@ func (r *releaseRun) decideMove(ctx context.Context, vm *inventory.VM, s hostrec
 			"policy with the fallback %s covers it any more", vm.Host, evacuation.ColdMigrate)
 	case vm.Active:
 		d.does = restarts
-	case r.resumed && s.Ran && (s.Halted || vm.Metadata.RunStrategy != status.Halted):
+	case r.startsAfterMove(vm, s):
 		d.does = movesAndStarts
 	default:
 		d.does = movesOff
 	}
 
 	return d, nil
+}
+
+// startsAfterMove reports whether the VM, which is off, is started once it is back: an earlier Release may have shut it
+// down for its cold move.
+func (r *releaseRun) startsAfterMove(vm *inventory.VM, s hostrecord.Step) bool {
+	return r.resumed && s.Method == evacuation.MethodCold && s.Ran &&
+		(s.Halted || vm.Metadata.RunStrategy != status.Halted)
+}
+
+// startsHere reports whether the VM is back and still to be started: the earlier Release that moved it back was killed
+// before it could start it.
+func (r *releaseRun) startsHere(vm *inventory.VM, s hostrecord.Step) bool {
+	return vm.On == r.host && !vm.Active && r.startsAfterMove(vm, s)
 }
 
 // ruleNow returns the rule of the VM by the policies of now.

@@ -259,6 +259,55 @@ func TestRelease_restoresWhatACompletedDrainDid(t *testing.T) {
 	}
 }
 
+// A VM that was shut down to be moved back, by an earlier end of the maintenance that was killed before it could start
+// the VM, is started by the next one, whose plan says so. It stays off if no earlier end shut it down, or if its
+// configuration turned it off before.
+func TestRelease_startsWhatAKilledOneMovedBack(t *testing.T) {
+	t.Parallel()
+
+	for name, c := range map[string]struct {
+		earlier, ran, halted, runs bool
+		strategy                   string
+	}{
+		"killed":                    {earlier: true, ran: true, strategy: status.Manual, runs: true},
+		"killed, ran though Halted": {earlier: true, ran: true, halted: true, strategy: status.Halted, runs: true},
+		"killed, Halted by now":     {earlier: true, ran: true, strategy: status.Halted},
+		"killed, was off":           {earlier: true, strategy: status.Manual},
+		"moved back by its user":    {ran: true, strategy: status.Manual},
+	} {
+		dr, vm := builtIn(t)
+
+		m := vm.Metadata
+		m.RunStrategy = c.strategy
+
+		if _, err := records.WriteMetadata(t.Context(), vm, m); err != nil {
+			t.Fatal(err)
+		}
+
+		vm.On.Forget()
+
+		step := hostrecord.Step{Result: hostrecord.ResultColdMoved, Ran: c.ran, Halted: c.halted}
+		step.UUID, step.Name, step.Method, step.Target = vm.UUID, vm.Name, evacuation.MethodCold, vm.Host
+
+		e := hostrecord.Evacuation{Done: true, Steps: []hostrecord.Step{step}}
+		r := &releaseRun{drainer: dr, host: vm.On, evacuation: e, resumed: c.earlier, restore: true}
+
+		restored, unrestored := r.planStep(t.Context(), step)
+		if (restored == `is started on host "local"`) != c.runs || unrestored != "" {
+			t.Errorf("%s: planned %q, %q", name, restored, unrestored)
+		}
+
+		if left, err := r.undoSteps(t.Context()); err != nil || left != nil {
+			t.Errorf("%s: kept %+v, %v", name, left, err)
+		}
+
+		now, err := dr.hosts.FindNow(t.Context(), vm.UUID, inventory.LastKnown{})
+		if err != nil || now.Active != c.runs {
+			t.Errorf("%s: active %v, %v", name, now.Active, err)
+		}
+	}
+}
+
 // What could not be given back stays recorded, for the next attempt.
 func TestRelease_whatFailsStaysRecorded(t *testing.T) {
 	t.Parallel()

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -115,6 +116,7 @@ func TestLab_coldMovedAsksBeforeItStarts(t *testing.T) {
 	haltedMeanwhile(t, l, f, vm, to, from)
 	leftMeanwhile(t, f, vm, from, to)
 	runsUntilItsTurn(t, l, f, vm, to, from)
+	interruptedAsItShutsDown(t, l, f, vm, to, from)
 }
 
 // placingLost: a VM isn't started once another run may place VMs on its host.
@@ -271,5 +273,69 @@ func runsUntilItsTurn(t *testing.T, l *lab.Lab, f *fleet.Fleet, vm *inventory.VM
 
 	if now := l.Virsh(t, from.Name, "domid", vm.UUID); now != run {
 		t.Errorf("it was run %s and is %s now, want that it was left alone", run, now)
+	}
+}
+
+// interruptedAsItShutsDown: a guest that turns off soon after the drain was interrupted, because the drain had asked it
+// to shut down, is started again on the host that is drained.
+func interruptedAsItShutsDown(t *testing.T, l *lab.Lab, f *fleet.Fleet, vm *inventory.VM, from, to *lab.Host) {
+	t.Helper()
+	f.ForgetAll()
+
+	now, err := f.FindNow(t.Context(), vm.UUID, inventory.LastKnown{})
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	m := now.Metadata
+	m.TerminationGracePeriod = new(time.Hour) // Its firmware never shuts down.
+
+	if _, err := records.WriteMetadata(t.Context(), now, m); err != nil {
+		t.Fatal(err)
+	}
+
+	run := l.Virsh(t, from.Name, "domid", vm.UUID)
+	asked := func() int { return f.Calls()[from.Name]["virDomainShutdownFlags"] }
+	before := asked()
+	over := make(chan error, 1)
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+
+	waits := false
+	listen(f, &onLog{Message: "waiting for a guest that was asked to shut down", Do: func() {
+		waits = true
+
+		l.Virsh(t, from.Name, "destroy", vm.UUID) // That is how its guest turns off.
+	}})
+
+	go func() {
+		_, err := drain.Begun(f.Drainer, drain.Drain{Host: from.Name}, hostrecord.Step{
+			Step: evacuation.Step{UUID: vm.UUID, Name: vm.Name, Target: to.Name},
+		}).MoveCold(ctx, 0)
+		over <- err
+	}()
+
+	for asked() == before {
+		if err := admission.Pause(t.Context(), 10*time.Millisecond); err != nil {
+			t.Fatal(err)
+		}
+	}
+
+	cancel()
+
+	if err := fleettest.Await(t, over); !errors.Is(err, context.Canceled) || strings.Contains(err.Error(), "turn off") {
+		t.Errorf("%v; want that it was interrupted, and nothing else", err)
+	}
+
+	if !waits { // It turns off all the same, a little later.
+		l.Virsh(t, from.Name, "destroy", vm.UUID)
+	}
+
+	if got := howStarted(t, f, vm.UUID); got != from.Name+" Running Booted" {
+		t.Errorf("it is %s, want that it was started again where it was", got)
+	}
+
+	if now, _ := l.TryVirsh(t, from.Name, "domid", vm.UUID); now == run {
+		t.Errorf("it is still run %s", run)
 	}
 }

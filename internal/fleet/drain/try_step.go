@@ -15,10 +15,14 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migration"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/move"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/status"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 )
 
 // externalPoll is how often the drain looks whether another tool has moved a VM.
 const externalPoll = 2 * time.Second
+
+// shutdownRemainder is how long an interrupted drain waits for a guest that is shutting down already.
+const shutdownRemainder = inventory.AskTimeout
 
 // tryStep carries out a step once, and returns its result.
 func (d *drainRun) tryStep(ctx context.Context, i int, rule evacuation.Rule) (result string, err error) {
@@ -37,7 +41,7 @@ func (d *drainRun) tryStep(ctx context.Context, i int, rule evacuation.Rule) (re
 		vm, how, err := d.drainer.mover.MoveForDrain(ctx, s.UUID, d.lastKnown(), move.Request{
 			Target: s.Target, Options: rule.Options, Priority: admission.PriorityMaintenance,
 		})
-		d.noteKept(ctx, i, how, err)
+		d.noteKept(ctx, i, how)
 
 		return hostrecord.ResultMoved, verifyArrived(d.host, vm, s, err)
 	case evacuation.MethodCold:
@@ -47,7 +51,7 @@ func (d *drainRun) tryStep(ctx context.Context, i int, rule evacuation.Rule) (re
 			running:   func(ctx context.Context, halted bool) error { return d.noteRunning(ctx, i, halted) },
 			forcedOff: func(f hostrecord.ForcedOff) { d.noteForcedOff(i, f) },
 		})
-		d.noteKept(ctx, i, how, err)
+		d.noteKept(ctx, i, how)
 
 		return hostrecord.ResultColdMoved, err
 	case evacuation.MethodShutdown:
@@ -229,8 +233,9 @@ type coldNotes struct {
 }
 
 // moveCold moves a VM from a host while it is off. A VM that runs is shut down when it is its turn to move, once note
-// has recorded that it ran, and is started again afterwards, on the host that it is on then. A VM that has left the
-// host meanwhile is left alone.
+// has recorded that it ran, and is started again afterwards, on the host that it is on then. If ctx ends while its
+// guest shuts down, moveCold waits for that a little longer: see turnsOffSoon. A VM that has left the host meanwhile is
+// left alone.
 func (dr *Drainer) moveCold(
 	ctx context.Context, from *inventory.Host, s hostrecord.Step, o migration.Options, note coldNotes,
 ) (move.SourceFiles, error) {
@@ -266,6 +271,10 @@ func (dr *Drainer) moveCold(
 		err = fmt.Errorf("%w; %w", err, errShutDownInVain)
 	}
 
+	if shut && ctx.Err() != nil && vm != nil && vm.Active && vm.On == from && !dr.turnsOffSoon(ctx, vm) {
+		err = fmt.Errorf("%w; %w", errMayTurnOff, err)
+	}
+
 	if vm != nil && starts {
 		after, cancel := lease.CleanupContext(ctx, inventory.FinishTimeout)
 		defer cancel()
@@ -279,6 +288,22 @@ func (dr *Drainer) moveCold(
 
 // errShutDownInVain says that a guest was shut down for a move that could not take place.
 var errShutDownInVain = errors.New("its guest was shut down for this move, which isn't tried again")
+
+// errMayTurnOff says that a guest was still shutting down when nothing waited for it any more.
+var errMayTurnOff = errors.New("its guest may still turn off; the next run that moves the VM starts it")
+
+// turnsOffSoon waits for a guest that was still shutting down when ctx ended, and reports whether it is off. Then the
+// caller can start the VM again.
+func (dr *Drainer) turnsOffSoon(ctx context.Context, vm *inventory.VM) bool {
+	dr.log.InfoContext(ctx, "waiting for a guest that was asked to shut down", "name", vm.Name, "host", vm.Host)
+
+	after, cancel := lease.CleanupContext(ctx, shutdownRemainder)
+	defer cancel()
+
+	off, err := inventory.Await(after, vm, func(d *libvirt.Domain) bool { return d == nil || !d.Active() })
+
+	return err == nil && off
+}
 
 // awaitGone waits until another tool has moved the VM, shut it down or removed it, and notes where it went.
 func (d *drainRun) awaitGone(ctx context.Context, i int) error {
