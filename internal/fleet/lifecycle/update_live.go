@@ -250,9 +250,10 @@ func (u *update) asksAgain() bool {
 	return cmp.Or(u.want.UpdatePolicy, placement.PolicyLive) == placement.PolicyLive
 }
 
-// heldByGuest reports whether the guest was asked to release a device, and refused or didn't answer in time.
+// heldByGuest reports whether the guest was asked to release a device, and refused or didn't answer in time. It is false
+// if the guest may not have been asked, as when the host was busy with another job.
 func heldByGuest(s domain.Step, err error) bool {
-	return s.Kind == domain.Detach && (errors.Is(err, context.DeadlineExceeded) || errors.Is(err, libvirt.ErrBusy))
+	return s.Kind == domain.Detach && errors.Is(err, libvirt.ErrNotReleased)
 }
 
 // awaitBalloon waits until the guest has the declared amount of memory: libvirt only requests it, and the guest's
