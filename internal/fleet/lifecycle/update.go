@@ -280,7 +280,7 @@ func (u *update) checkRestart(ctx context.Context) error {
 	}
 
 	running := *live
-	if u.asksAgain() {
+	if u.want.AsksAgain(u.vm) {
 		running.Held = nil
 	}
 
