@@ -243,8 +243,8 @@ func (u *update) stepFailed(s domain.Step, err error) error {
 	return e
 }
 
-// heldByGuest reports whether the guest was asked to release a device, and refused or didn't answer in time. It is false
-// if the guest may not have been asked, as when the host was busy with another job.
+// heldByGuest reports whether the guest was asked to release a device, and refused or didn't answer in time. It is
+// false if the guest may not have been asked, as when the host was busy with another job.
 func heldByGuest(s domain.Step, err error) bool {
 	return s.Kind == domain.Detach && errors.Is(err, libvirt.ErrNotReleased)
 }

@@ -1048,8 +1048,8 @@ func TestPlan_optionsOfTheDriver(t *testing.T) {
 	}
 }
 
-// TestPlan_heldDevice: whether the guest is asked again for a device that it hasn't released is decided alike by the plan
-// and by its apply, also if the apply leaves other changes to the next start.
+// TestPlan_heldDevice: a plan and its apply decide alike whether the guest is asked again for a device that it hasn't
+// released, also if the apply leaves other changes to the next start.
 func TestPlan_heldDevice(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
