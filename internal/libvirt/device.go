@@ -62,8 +62,8 @@ func (h *Host) ChangeMedium(ctx context.Context, uuid, xml string) error {
 }
 
 // DetachDevice removes a device from a domain (virDomainDetachDeviceFlags), from the running domain first: it returns
-// when the guest has released the device. It returns ErrBusy if the guest refuses, or doesn't release the device before
-// the context ends, 20 seconds by default. It is no error if the device doesn't exist.
+// when the guest has released the device. It returns ErrNotReleased if the guest was asked and refuses, or doesn't
+// release the device before the deadline, 20 seconds by default. It is no error if the device doesn't exist.
 func (h *Host) DetachDevice(ctx context.Context, uuid, xml string, affect Affect) error {
 	ctx, cancel := h.withDeadline(ctx, callSpec{timeout: detachTimeout, patient: true})
 	defer cancel()
@@ -120,6 +120,7 @@ func (h *Host) detachLive(ctx context.Context, uuid, fragment string) error {
 // awaitRemoval waits for the guest's answer, and reads the domain regularly in case the event is lost.
 func (h *Host) awaitRemoval(ctx context.Context, uuid, alias string, wanted device, events <-chan Event) error {
 	s := changeCall("detaching device " + alias + " from domain " + uuid)
+	s.late = ErrNotReleased
 	poll := time.NewTicker(detachPoll)
 	defer poll.Stop()
 	start := time.Now()
@@ -138,7 +139,7 @@ func (h *Host) awaitRemoval(ctx context.Context, uuid, alias string, wanted devi
 			}
 			if e.Kind == EventDeviceRemovalFailed && e.Device == alias {
 				err := fmt.Errorf("%w: the guest refused to release the device", ErrBusy)
-				return h.wrap(s, err, false)
+				return &Error{Host: h.cfg.Name, Operation: s.operation, Kind: ErrNotReleased, Err: err}
 			}
 		case <-poll.C:
 		case <-ctx.Done():

@@ -48,7 +48,7 @@ func TestDevices_areAttachedAndDetached(t *testing.T) {
 	eventually(t, "it to be asked for", func() bool { return asked() > before })
 	expire()
 	err := <-result
-	want(t, err, ErrBusy)
+	want(t, err, ErrNotReleased)
 	want(t, err, context.DeadlineExceeded)
 	must(t, h.ResumeDomain(ctx, uuid))
 	must(t, h.DetachDevice(ctx, uuid, disk, AffectLive))

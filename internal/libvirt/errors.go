@@ -40,6 +40,8 @@ var (
 	ErrDenied = errors.New("access denied")
 	// ErrBusy says that the object is in use by another operation, or wasn't released in time.
 	ErrBusy = errors.New("busy")
+	// ErrNotReleased says that a guest was asked to release a device, and refused or hasn't answered in time.
+	ErrNotReleased = fmt.Errorf("%w: the guest hasn't released the device", ErrBusy)
 	// ErrAborted says that the operation was cancelled on the host.
 	ErrAborted = errors.New("aborted")
 	// ErrUnsafe says that libvirt considers a migration a danger to the guest's disks.

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	golibvirt "libvirt.org/go/libvirt"
 )
 
 func TestOpen_readsTheURI(t *testing.T) {
@@ -349,4 +350,46 @@ func TestCompleteXML_hasTheSecrets(t *testing.T) {
 	}
 	_, err = h.CompleteXML(ctx, uuidOf(404))
 	want(t, err, ErrNotFound)
+}
+
+// TestDetachDevice_guestNotAsked: only a guest that was asked for a device can be said to hold it. A host that is too
+// slow to ask it, or that refuses to, says nothing about the guest.
+func TestDetachDevice_guestNotAsked(t *testing.T) {
+	t.Parallel()
+	const disk = `<disk type='file' device='disk'><source file='/a.img'/><target dev='vda' bus='virtio'/></disk>`
+	h := testDriver(t, strings.Replace(testDomain("a", uuidOf(1)), "</domain>", "<devices>"+disk+"</devices></domain>", 1))
+	var wanted device
+	must(t, xml.Unmarshal([]byte(disk), &wanted))
+	_, present, err := h.liveAlias(t.Context(), uuidOf(1), wanted)
+	if err != nil || !present {
+		t.Fatalf("the running domain has the disk: %t, %v", present, err)
+	}
+	late, expire := expires(t)
+	expire()
+
+	refused := make(chan Event, 1)
+	refused <- Event{Kind: EventDeviceRemovalFailed, Device: "virtio-disk0"}
+	for what, err := range map[string]error{
+		"the guest refuses":        h.awaitRemoval(t.Context(), uuidOf(1), "virtio-disk0", wanted, refused),
+		"the guest doesn't answer": h.awaitRemoval(late, uuidOf(1), "virtio-disk0", wanted, nil),
+	} {
+		if !errors.Is(err, ErrNotReleased) || !errors.Is(err, ErrBusy) {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+
+	busy := h.wrap(changeCall("x"), golibvirt.Error{Code: golibvirt.ERR_OPERATION_TIMEOUT, Message: "no lock"}, false)
+	stopped, stop := context.WithCancel(t.Context())
+	stop()
+	for what, err := range map[string]error{
+		"the host is slow":        h.DetachDevice(late, uuidOf(1), disk, AffectLive),
+		"its detach call is slow": h.detach(late, uuidOf(1), disk, AffectLive),
+		"the host can't ask":      h.DetachDevice(t.Context(), uuidOf(1), disk, AffectLive),
+		"another job runs":        busy,
+		"the user stops waiting":  h.awaitRemoval(stopped, uuidOf(1), "virtio-disk0", wanted, nil),
+	} {
+		if err == nil || errors.Is(err, ErrNotReleased) {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
@@ -36,15 +37,15 @@ func (u *update) addOwnDisks(ctx context.Context) error {
 
 	metadata := u.vm.Metadata
 	metadata.OwnDisks = maps.Clone(records)
-	making := slices.ContainsFunc(slices.Collect(maps.Values(records)), func(o domain.OwnDisk) bool { return o.Creating })
+	made := slices.DeleteFunc(slices.Collect(maps.Keys(records)), func(key string) bool { return !records[key].Creating })
 	renamed := !slices.Equal(slices.Sorted(maps.Keys(u.own)), slices.Sorted(maps.Keys(records)))
 	u.own = records
 
-	if (renamed || marked) && !making {
+	if (renamed || marked) && len(made) == 0 {
 		return u.record(ctx, metadata)
 	}
 
-	if !making {
+	if len(made) == 0 {
 		return nil
 	}
 
@@ -61,6 +62,36 @@ func (u *update) addOwnDisks(ctx context.Context) error {
 	// again.
 	metadata = u.vm.Metadata
 	metadata.OwnDisks = maps.Clone(u.own)
+	u.made = made
+
+	return u.record(ctx, metadata)
+}
+
+// discardRefused removes an own disk that this update has created and that the running VM wasn't given. Nothing else
+// would: neither the definition nor the state has it. Until it is gone, it is recorded as being created.
+func (u *update) discardRefused(ctx context.Context, path string) error {
+	key := strings.TrimPrefix(path, "disks.")
+
+	o := u.own[key]
+	if key == path || !slices.Contains(u.made, key) || u.vm.HasFile(o.Path) {
+		return nil
+	}
+
+	o.Creating = true
+	metadata := u.vm.Metadata
+	metadata.OwnDisks = withRecord(maps.Clone(u.own), key, o)
+
+	if err := u.record(ctx, metadata); err != nil {
+		return err
+	}
+
+	if err := u.manager.releaseOwnDisk(ctx, u.vm.On, u.vm.UUID, key, o, true); err != nil {
+		return fmt.Errorf("removing %s (%s/%s) again: %w", placement.OwnDiskTitle(key), o.Pool, o.Volume, err)
+	}
+
+	metadata = u.vm.Metadata
+	metadata.OwnDisks = maps.Clone(metadata.OwnDisks)
+	delete(metadata.OwnDisks, key)
 
 	return u.record(ctx, metadata)
 }

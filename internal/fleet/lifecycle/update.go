@@ -95,6 +95,8 @@ type update struct {
 	password passwordChange
 	// own are the own disks as they are to be recorded.
 	own map[string]domain.OwnDisk
+	// made are the keys of the own disks that this update has created.
+	made []string
 	// kept are own disks that should have been removed, and why they were kept.
 	kept []string
 }
@@ -280,7 +282,7 @@ func (u *update) checkRestart(ctx context.Context) error {
 	}
 
 	running := *live
-	if u.asksAgain() {
+	if u.want.AsksAgain(u.vm) {
 		running.Held = nil
 	}
 

@@ -66,7 +66,8 @@ func (u *update) definePersistent(ctx context.Context) error {
 }
 
 // withdraw takes a device that libvirt refused to plug into the running VM out of its definition again, if this update
-// wrote it there: the next start would fail with it. Everything else stays as it was written.
+// wrote it there: the next start would fail with it. Everything else stays as it was written. A volume that this update
+// created for it goes, too.
 func (u *update) withdraw(ctx context.Context, s domain.Step, why error) error {
 	spec, isDevice := u.want.Spec.WithoutDevice(s.Path)
 	refused := s.Kind == domain.Attach && isDevice && u.defined && move.Refused(why) && ctx.Err() == nil
@@ -98,7 +99,11 @@ func (u *update) withdraw(ctx context.Context, s domain.Step, why error) error {
 		return fmt.Errorf("its definition still has %s: %w", s.Path, err)
 	}
 
-	return u.refresh(ctx)
+	if err := u.refresh(ctx); err != nil {
+		return err
+	}
+
+	return u.discardRefused(ctx, s.Path)
 }
 
 // recorded returns the XML of a definition that was edited, with what recordIn records, and with the names of the

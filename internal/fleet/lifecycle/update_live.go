@@ -11,7 +11,6 @@ import (
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
-	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/placement"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 )
 
@@ -33,7 +32,7 @@ func (u *update) changeLive(ctx context.Context) error {
 		live = live.FixVirtualPorts()
 	}
 
-	if u.asksAgain() {
+	if u.want.AsksAgain(u.vm) {
 		live = live.ForgetHeld()
 	}
 
@@ -244,15 +243,10 @@ func (u *update) stepFailed(s domain.Step, err error) error {
 	return e
 }
 
-// asksAgain reports whether the guest is asked again for devices that it hasn't released when it was asked before. They
-// need a restart otherwise.
-func (u *update) asksAgain() bool {
-	return cmp.Or(u.want.UpdatePolicy, placement.PolicyLive) == placement.PolicyLive
-}
-
-// heldByGuest reports whether the guest was asked to release a device, and refused or didn't answer in time.
+// heldByGuest reports whether the guest was asked to release a device, and refused or didn't answer in time. It is
+// false if the guest may not have been asked, as when the host was busy with another job.
 func heldByGuest(s domain.Step, err error) bool {
-	return s.Kind == domain.Detach && (errors.Is(err, context.DeadlineExceeded) || errors.Is(err, libvirt.ErrBusy))
+	return s.Kind == domain.Detach && errors.Is(err, libvirt.ErrNotReleased)
 }
 
 // awaitBalloon waits until the guest has the declared amount of memory: libvirt only requests it, and the guest's

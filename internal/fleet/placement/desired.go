@@ -90,6 +90,9 @@ type Desired struct {
 	Migration migration.Options
 	// UpdatePolicy is one of UpdatePolicies. Empty is PolicyLive.
 	UpdatePolicy string
+	// LeavesHeld says that the guest keeps devices that it hasn't released when it was asked to, until it restarts. It
+	// follows from the declared policy: UpdatePolicy is another one if something waits for a restart. See AsksAgain.
+	LeavesHeld bool
 	// floors are what the change asks networks to guarantee; nil: what a new VM asks for.
 	floors map[string]domain.NetworkFloor
 	// Power is what the plan shows of the VM's power. Nil: the plan couldn't know it, and the run strategy and the update
@@ -189,6 +192,10 @@ func (d Desired) memoryOn(h *inventory.Host) uint64 {
 
 	return d.memory() + domain.NewOverhead(d.Spec)
 }
+
+// AsksAgain reports whether the guest is asked again for devices that it hasn't released when it was asked before. They
+// need a restart otherwise, which a transient VM can't have.
+func (d Desired) AsksAgain(vm *inventory.VM) bool { return !d.LeavesHeld || !vm.Persistent }
 
 // Declares reports whether the configuration decides about the own disk of a key.
 func (d Desired) Declares(key string) bool {

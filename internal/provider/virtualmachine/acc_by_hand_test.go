@@ -113,14 +113,18 @@ func TestAccDevices_notGivenBack(t *testing.T) {
 	raw := l.Image(t, "kvm2", name+".raw", "raw", 1<<20)
 	for device, refused := range map[string]hcl{
 		"disks.other":    {"disks": fmt.Sprintf(`{ other = { file = %q, format = "qcow2" } }`, raw)},
+		"disks.own":      {"disks": `{ own = { pool = "default", size = "1Mi", queues = 100000 } }`},
 		"interfaces.own": {"interfaces": `{ lan = { user = true }, own = { bridge = "lo" } }`},
 	} {
 		tf.Config(t, acctest.Config(l)+config.with(refused).String())
 		expect(t, tf.Fail(t, "apply"), "Error: Unable to update virtual machine",
 			"Changing "+device+" of the running VM")
 		xml := l.Virsh(t, "kvm2", "dumpxml", "--inactive", name)
-		if strings.Contains(xml, "ua-net-own") || strings.Contains(xml, raw) {
-			t.Errorf("the next start has %s:\n%s", device, xml)
+		if strings.Contains(xml, "ua-net-own") || strings.Contains(xml, raw) || strings.Contains(xml, name+"-own") {
+			t.Errorf("the next start has %s, or a record of it:\n%s", device, xml)
+		}
+		if has := l.Virsh(t, "kvm2", "vol-list", "default"); strings.Contains(has, name+"-own") {
+			t.Errorf("%s is refused, and its volume stays:\n%s", device, has)
 		}
 		if action := tf.Actions(t)[address]; action != "update" {
 			t.Errorf("%s is refused, and the plan does %q", device, action)

@@ -88,6 +88,9 @@ func (m *model) updatePolicy() string {
 	return fleet.PolicyLive
 }
 
+// leavesHeld reports whether a device that the guest hasn't released when it was asked to waits for a restart.
+func (m *model) leavesHeld() bool { return m.updatePolicy() != fleet.PolicyLive }
+
 // spec returns what the model declares of the VM's definition. If prior isn't nil, it supplies values that a
 // configuration can't express or doesn't know yet.
 func (m *model) spec(prior *model) domain.Spec {
@@ -129,6 +132,7 @@ func (m *model) toFleet(prior *model) fleet.Desired {
 		Files:        m.requiredFiles(),
 		Placement:    placementToFleet(m.Placement),
 		UpdatePolicy: m.updatePolicy(),
+		LeavesHeld:   m.leavesHeld(),
 
 		GraphicsPassword: m.graphicsPassword(prior),
 	}

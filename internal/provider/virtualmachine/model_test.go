@@ -116,7 +116,7 @@ func TestModel_toFleet(t *testing.T) {
 			HostLabels:   map[string]string{"zone": "a"},
 			AntiAffinity: &fleet.AntiAffinity{Labels: map[string]string{"app": "web"}, Required: true},
 		},
-		UpdatePolicy: "Restart", GraphicsPassword: ptr("geheim"),
+		UpdatePolicy: "Restart", LeavesHeld: true, GraphicsPassword: ptr("geheim"),
 	}
 	if diff := cmp.Diff(want, got, cmp.AllowUnexported(fleet.Desired{})); diff != "" {
 		t.Errorf("toFleet (-want +got):\n%s", diff)

@@ -1047,3 +1047,42 @@ func TestPlan_optionsOfTheDriver(t *testing.T) {
 		}
 	}
 }
+
+// TestPlan_heldDevice: a plan and its apply decide alike whether the guest is asked again for a device that it hasn't
+// released, also if the apply leaves other changes to the next start.
+func TestPlan_heldDevice(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		policy            string
+		staged, transient bool
+		asks              bool
+	}{
+		{policy: "Live", asks: true},
+		{policy: "Live", staged: true, asks: true},
+		{policy: "Stage", staged: true},
+		{policy: "Restart"},
+		{policy: "Stage", transient: true, asks: true},
+	} {
+		config := minimal.with(in{"cpu": in{"mode": "maximum"}, "disks": in{}, "update_policy": test.policy})
+		p := planning{config: modelOf(t, config), state: stateAfterApply(t, config), transient: test.transient}
+		p.state.RestartRequired = types.BoolValue(true)
+		p.live = vmAfterApply(t, config).LiveSpec
+		p.live.Disks = map[string]domain.Disk{"data": {Bus: "virtio", Source: domain.DiskSource{File: "/a"}}}
+		p.live.Held = []string{"disks.data"}
+		if test.staged {
+			p.live.CPU.Mode = ptr("host-passthrough")
+		}
+		o := p.plan()
+		if asks := strings.Contains(diagText(o.diags), "Running virtual machine lacks changes"); asks != test.asks {
+			t.Errorf("%+v: the plan asks again: %t: %s", test, asks, diagText(o.diags))
+		}
+		desired := p.config.toFleet(p.state)
+		desired.UpdatePolicy = o.policy // as Update does
+		if asks := desired.AsksAgain(&fleet.VM{Persistent: !test.transient}); asks != test.asks {
+			t.Errorf("%+v: the apply, with %s, asks again: %t", test, o.policy, asks)
+		}
+		if test.staged && o.policy != fleet.PolicyStage {
+			t.Errorf("%+v: the apply has %s", test, o.policy)
+		}
+	}
+}

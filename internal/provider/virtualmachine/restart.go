@@ -51,7 +51,7 @@ func (p planning) restartNeeds(have, want domain.Spec) needs {
 		return n
 	}
 	running := domain.FollowDefinition(domain.WithoutLibvirtDefaults(*p.live, have), have, want)
-	if !p.config.UpdatePolicy.IsUnknown() && p.config.updatePolicy() == fleet.PolicyLive {
+	if p.transient || !p.config.UpdatePolicy.IsUnknown() && !p.config.leavesHeld() {
 		running.Held = nil // The apply asks the guest again.
 	}
 	for _, c := range p.definitionChanges(running, want) {
