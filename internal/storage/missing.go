@@ -48,10 +48,11 @@ func (s *Storage) IsShared(ctx context.Context, hosts hostset.Set, pool string) 
 	})
 }
 
-// Sharing returns the other hosts that answer that they share the pool of a host.
-func (s *Storage) Sharing(ctx context.Context, host, pool string) hostset.Set {
-	if !s.IsShared(ctx, s.Hosts.Named(host), pool) {
-		return nil
+// Sharing returns the other hosts that answer that they share the pool of a host, which has to answer itself.
+func (s *Storage) Sharing(ctx context.Context, host, pool string) (hostset.Set, error) {
+	here := PoolOn(ctx, s.Hosts.Named(host), pool)
+	if found := hostset.Found(here); len(found) == 0 || !found[0].Value.Shared {
+		return nil, hostset.Silent(here)[host]
 	}
 	var names []string
 	for _, a := range hostset.Found(PoolOn(ctx, s.Hosts.Without(host), pool)) {
@@ -59,7 +60,7 @@ func (s *Storage) Sharing(ctx context.Context, host, pool string) hostset.Set {
 			names = append(names, a.Host)
 		}
 	}
-	return s.Hosts.Named(names...)
+	return s.Hosts.Named(names...), nil
 }
 
 // UserOfCopy returns the VM that uses a volume of the same name and path on one of the other hosts, while nothing uses

@@ -84,14 +84,11 @@ func (s *Storage) lockedForAll(
 // lockOrder returns a host and those that share its pool, in the order of their libvirt UUIDs: in another run's
 // configuration they may have other names. A host that is configured twice is there once.
 func (s *Storage) lockOrder(ctx context.Context, host, pool string) ([]string, error) {
-	here := PoolOn(ctx, s.Hosts.Named(host), pool)
-	if err := hostset.Silent(here)[host]; err != nil {
+	sharing, err := s.Sharing(ctx, host, pool)
+	if err != nil {
 		return nil, err
 	}
-	names := []string{host}
-	if found := hostset.Found(here); len(found) > 0 && found[0].Value.Shared {
-		names = append(names, s.Sharing(ctx, host, pool).Names()...)
-	}
+	names := append([]string{host}, sharing.Names()...)
 	order := map[string]string{} // The names by UUID.
 	for _, name := range names {
 		uuid := name

@@ -14,10 +14,11 @@ import (
 // Run is a drain in progress, of which tests on the lab take single steps.
 type Run = drainRun
 
-// ErrGone and IsPermanent are what tests on the lab ask of errors.
+// ErrGone, ErrMayTurnOff and IsPermanent are what tests on the lab ask of errors.
 var (
-	ErrGone     = errGone
-	IsPermanent = isPermanent
+	ErrGone       = errGone
+	ErrMayTurnOff = errMayTurnOff
+	IsPermanent   = isPermanent
 )
 
 // Begun is a drain that is prepared, with these steps.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"testing"
 	"time"
 
@@ -323,7 +322,7 @@ func interruptedAsItShutsDown(t *testing.T, l *lab.Lab, f *fleet.Fleet, vm *inve
 
 	cancel()
 
-	if err := fleettest.Await(t, over); !errors.Is(err, context.Canceled) || strings.Contains(err.Error(), "turn off") {
+	if err := fleettest.Await(t, over); !errors.Is(err, context.Canceled) || errors.Is(err, drain.ErrMayTurnOff) {
 		t.Errorf("%v; want that it was interrupted, and nothing else", err)
 	}
 

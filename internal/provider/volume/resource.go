@@ -74,7 +74,10 @@ func (r *volumeResource) Create(ctx context.Context, req resource.CreateRequest,
 		return
 	}
 	r.Data.Volumes.Made(made.Path, made.Changed)
-	s.RefreshElsewhere(ctx, s.Sharing(ctx, host, plan.Pool.ValueString()), host, plan.Pool.ValueString())
+	pool := plan.Pool.ValueString()
+	if sharing, err := s.Sharing(ctx, host, pool); err == nil { // Otherwise the other hosts find the volume later.
+		s.RefreshElsewhere(ctx, sharing, host, pool)
+	}
 	// It may replace an imported one.
 	resp.Diagnostics.Append(meta.WritePrivate(ctx, resp.Private, privateImported, nil)...)
 	is := made.UsedAs(plan.usedFormat(nil)) // A copy may begin like something else.
