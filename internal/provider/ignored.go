@@ -2,6 +2,7 @@ package provider
 
 import (
 	"context"
+	"errors"
 
 	"github.com/hashicorp/terraform-plugin-go/tfprotov6"
 	"github.com/hashicorp/terraform-plugin-go/tftypes"
@@ -65,16 +66,11 @@ func (p plannedConfig) object(
 	if !planned.IsKnown() || planned.IsNull() {
 		return whatIsKnown(config, planned), nil
 	}
-	var declared, plan map[string]tftypes.Value
-	if err := planned.As(&plan); err != nil {
+	declared, plan, err := contents[map[string]tftypes.Value](config, planned)
+	if err != nil {
 		return tftypes.Value{}, err
 	}
 	onlyPlanned := config.IsNull()
-	if !onlyPlanned {
-		if err := config.As(&declared); err != nil {
-			return tftypes.Value{}, err
-		}
-	}
 	values := make(map[string]tftypes.Value, len(plan))
 	for name, value := range plan { // Blocks and what the schema doesn't have stay as they are declared.
 		values[name] = whatIsDeclared(declared, name, value.Type())
@@ -117,14 +113,9 @@ func (p plannedConfig) attribute(
 func (p plannedConfig) elements(
 	path string, attributes []*tfprotov6.SchemaAttribute, config, planned tftypes.Value,
 ) (tftypes.Value, error) {
-	var declared, plan map[string]tftypes.Value
-	if err := planned.As(&plan); err != nil {
+	declared, plan, err := contents[map[string]tftypes.Value](config, planned)
+	if err != nil {
 		return tftypes.Value{}, err
-	}
-	if !config.IsNull() {
-		if err := config.As(&declared); err != nil {
-			return tftypes.Value{}, err
-		}
 	}
 	for key, value := range plan {
 		element, err := p.object(path, attributes, whatIsDeclared(declared, key, value.Type()), value)
@@ -136,22 +127,17 @@ func (p plannedConfig) elements(
 	return tftypes.NewValue(planned.Type(), plan), nil
 }
 
-// list returns a list or a set. The elements of lists of one length belong together. Which elements of
-// two sets do can't be told: a set is the plan's if the plan knows all of it.
+// list returns a list or a set. The elements of lists of one length belong together. The elements of sets can't be
+// paired: a set is the plan's if the plan knows all of it.
 func (p plannedConfig) list(
 	path string, attributes []*tfprotov6.SchemaAttribute, config, planned tftypes.Value,
 ) (tftypes.Value, error) {
 	if planned.Type().Is(tftypes.Set{}) {
 		return whatIsKnown(config, planned), nil
 	}
-	var declared, plan []tftypes.Value
-	if err := planned.As(&plan); err != nil {
+	declared, plan, err := contents[[]tftypes.Value](config, planned)
+	if err != nil {
 		return tftypes.Value{}, err
-	}
-	if !config.IsNull() {
-		if err := config.As(&declared); err != nil {
-			return tftypes.Value{}, err
-		}
 	}
 	for i, value := range plan {
 		is := tftypes.NewValue(value.Type(), nil)
@@ -165,6 +151,14 @@ func (p plannedConfig) list(
 		plan[i] = element
 	}
 	return tftypes.NewValue(planned.Type(), plan), nil
+}
+
+// contents returns what two values consist of; nothing of a null one.
+func contents[T any](config, planned tftypes.Value) (declared, plan T, err error) {
+	if !config.IsNull() {
+		err = config.As(&declared)
+	}
+	return declared, plan, errors.Join(err, planned.As(&plan))
 }
 
 // whatIsKnown returns the plan's value, or if the plan doesn't know all of it, the configuration's.

@@ -127,8 +127,8 @@ func (r *managed[P]) Create(ctx context.Context, req resource.CreateRequest, res
 	resp.Diagnostics.Append(resp.State.Set(ctx, plan)...)
 }
 
-// newID returns a new id, or the id of the same policy if the hosts have it already. It can't be told
-// apart whether a killed create has left it behind, or it is another resource's. The plan says so.
+// newID returns a new id, or the id of the same policy if the hosts have it already. A killed create
+// may have left it behind, or it may be another resource's: nothing tells which. The plan says so.
 func (r *managed[P]) newID(ctx context.Context, plan Model[P]) (string, error) {
 	copies, err := r.policies().Copies(ctx, func(p P) bool { return policy.Same(p, plan.ToFleet(p.Identified().ID)) })
 	if err != nil {
